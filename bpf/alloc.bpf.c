@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * alloc.bpf.c: the malloc family: entry, return, chunk header, in-kernel sums.
+ *
+ * One pair of handlers serves every function; the cookie says which one was hit. Only the
+ * outermost call of a thread counts: what an allocator's function calls of its own kind (realloc
+ * calling malloc, a preloaded calloc calling libc's malloc) is counted as nested.
+ */
+#include "memtoll.bpf.h"
+
+/* malloc_chunk of glibc: the word before the block holds size and these bits (malloc.c). */
+#define CHUNK_IS_MMAPPED 0x2ULL
+#define CHUNK_NON_MAIN_ARENA 0x4ULL
+#define CHUNK_FLAGS 0x7ULL
+#define CHUNK_HEADER 16ULL
+#define CHUNK_SIZE_WORD 8ULL
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct memtoll_call_key);
+	__type(value, struct memtoll_call_sum);
+} calls SEC(".maps");
+
+/* Live blocks of at least cfg_min_size bytes: so that their free can be told from all others. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 262144);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct block_key);
+	__type(value, __u64);
+} blocks SEC(".maps");
+
+struct chunk {
+	__u64 cleared;		/* bytes calloc's memset wrote */
+	__u16 flags;		/* BLOCK_* */
+};
+
+static __always_inline bool is_followed(__u32 tgid, __u64 addr)
+{
+	struct block_key key = { .tgid = tgid, .addr = addr };
+
+	return addr && bpf_map_lookup_elem(&blocks, &key);
+}
+
+static __always_inline void forget_block(__u32 tgid, __u64 addr)
+{
+	struct block_key key = { .tgid = tgid, .addr = addr };
+
+	bpf_map_delete_elem(&blocks, &key);
+}
+
+/*
+ * The sum of this function and call site. The site of a followed block is its whole stack, of
+ * others the function and its direct caller: one hash instead of a stack walk per call.
+ */
+static __always_inline struct memtoll_call_sum *sum_get(struct memtoll_call_key *key,
+							struct thread *thread)
+{
+	struct memtoll_call_sum *sum = bpf_map_lookup_elem(&calls, key);
+	static const struct memtoll_call_sum zero;
+
+	if (sum)
+		return sum;
+	if (key->stack_id)
+		stack_keep(thread, key->stack_id);
+	bpf_map_update_elem(&calls, key, &zero, BPF_NOEXIST);
+	sum = bpf_map_lookup_elem(&calls, key);
+	if (!sum)
+		lose(LOST_CALLS_FULL, 1);
+	return sum;
+}
+
+static __always_inline void add(__u64 *counter, __u64 value)
+{
+	__sync_fetch_and_add(counter, value);
+}
+
+/* free, or the old block of a realloc: reported before the allocator can hand it out again. */
+static __always_inline void block_ended(struct task_struct *task, struct thread *thread,
+					__u32 fn, __u64 addr)
+{
+	struct memtoll_block event = {
+		.kind = EVENT_BLOCK,
+		.tgid = task->tgid,
+		.tid = task->pid,
+		.fn = fn,
+		.old_addr = addr,
+		.start_ns = thread->call.start_ns,
+		.end_ns = thread->call.start_ns,
+	};
+
+	thread->call.large_stack = stack_from_call(thread);
+	event.stack_id = thread->call.large_stack;
+	if (fn == FN_FREE) {
+		fault_settle(task, thread);
+		run_emit(thread);
+		forget_block(task->tgid, addr);
+		emit(&event, sizeof(event), LOST_RING_BLOCK, 1);
+	}
+}
+
+/* A function where no return probe can be set: counted at its entry. */
+static __always_inline void count_untimed(struct task_struct *task, struct thread *thread,
+					  __u32 fn)
+{
+	struct memtoll_call_key key = { task->tgid, fn, thread->call.large_stack };
+	struct memtoll_call_sum *sum;
+
+	if (!key.stack_id)
+		key.stack_id = stack_site(thread);
+	sum = sum_get(&key, thread);
+	if (!sum)
+		return;
+	add(&sum->calls, 1);
+	add(&sum->untimed_calls, 1);
+}
+
+static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	__u32 fn = cookie & COOKIE_FN_MASK;
+	struct open_call *call;
+	__u64 sp;
+
+	if (!thread)
+		return 1;
+	sp = PT_REGS_SP(ctx) + ((cookie >> COOKIE_SP_SHIFT) & 0xff);
+	if (thread->in_fn) {
+		/* Deeper on the stack: nested. Not deeper: the open call was left without return. */
+		if (sp < thread->call.sp) {
+			struct memtoll_call_key key = { task->tgid, fn, 0 };
+			struct memtoll_call_sum *sum = sum_get(&key, thread);
+
+			if (sum)
+				add(&sum->nested_calls, 1);
+			return 1;
+		}
+		lose(LOST_RETURN_MISSED, 1);
+	}
+	call = &thread->call;
+	call->sp = sp;
+	call->bp = PT_REGS_FP(ctx);
+	call->ip = PT_REGS_IP(ctx);
+	call->caller = 0;
+	bpf_probe_read_user(&call->caller, sizeof(call->caller), (void *)sp);
+	call->pointer = PT_REGS_PARM1(ctx);
+	call->size = PT_REGS_PARM1(ctx);
+	call->glibc = (cookie & COOKIE_GLIBC) != 0;
+	call->large_stack = 0;
+	call->map_cpu_ns = 0;
+	call->fault_cpu_ns = 0;
+	call->map_calls = 0;
+	call->faults = 0;
+	call->faults_timed = 0;
+	call->fresh_from = 0;
+	switch (fn) {
+	case FN_CALLOC: {
+		struct process *process = process_get(task->tgid);
+
+		call->size *= PT_REGS_PARM2(ctx);
+		call->heap_top = task->mm->brk;
+		if (process && process->brk_max > call->heap_top)
+			call->heap_top = process->brk_max;
+		break;
+	}
+	case FN_REALLOC:
+	case FN_ALIGNED_ALLOC:
+	case FN_MEMALIGN:
+		call->size = PT_REGS_PARM2(ctx);
+		break;
+	case FN_REALLOCARRAY:
+		call->size = PT_REGS_PARM2(ctx) * PT_REGS_PARM3(ctx);
+		break;
+	case FN_POSIX_MEMALIGN:
+		call->size = PT_REGS_PARM3(ctx);
+		break;
+	case FN_FREE:
+		call->size = 0;
+		break;
+	}
+	call->start_ns = bpf_ktime_get_ns();
+	if ((fn == FN_FREE || fn == FN_REALLOC || fn == FN_REALLOCARRAY) &&
+	    is_followed(task->tgid, call->pointer))
+		block_ended(task, thread, fn, call->pointer);
+	if (cookie & COOKIE_ENTRY_ONLY) {
+		count_untimed(task, thread, fn);
+		return 1;
+	}
+	thread->in_fn = fn;
+	call->start_cpu_ns = thread_cpu_ns(task, bpf_ktime_get_ns());
+	return 0;
+}
+
+/*
+ * What glibc's chunk header says. calloc memsets a block unless it has a mapping of its own; of a
+ * block cut from the top it clears what lies below the highest break the heap ever had, because
+ * above it the pages are the kernel's and zero already (__libc_calloc, oldtopsize). In an arena
+ * the same line is where mprotect has just extended the heap.
+ */
+static __always_inline struct chunk read_chunk(struct task_struct *task, struct thread *thread,
+					       __u32 fn, __u64 addr)
+{
+	struct open_call *call = &thread->call;
+	struct chunk chunk = { .flags = BLOCK_GLIBC };
+	__u64 header, end;
+
+	if (bpf_probe_read_user(&header, sizeof(header), (void *)(addr - CHUNK_SIZE_WORD))) {
+		lose(LOST_HEADER_UNREADABLE, 1);
+		chunk.flags = 0;
+		return chunk;
+	}
+	if (header & CHUNK_IS_MMAPPED) {
+		chunk.flags |= BLOCK_MMAPPED;
+		return chunk;
+	}
+	end = addr - CHUNK_HEADER + (header & ~CHUNK_FLAGS);
+	if (header & CHUNK_NON_MAIN_ARENA) {
+		chunk.flags |= BLOCK_ARENA;
+		if (call->fresh_from && call->fresh_from > addr && call->fresh_from < end)
+			end = call->fresh_from;
+	} else if (addr >= task->mm->start_brk && end > call->heap_top) {
+		end = call->heap_top;
+	}
+	if (fn == FN_CALLOC && end + CHUNK_SIZE_WORD > addr)
+		chunk.cleared = end + CHUNK_SIZE_WORD - addr;
+	return chunk;
+}
+
+static __always_inline void block_made(struct task_struct *task, struct thread *thread, __u32 fn,
+				       __u64 addr, __u64 end_ns, const struct chunk *chunk,
+				       __u64 stack_id)
+{
+	struct open_call *call = &thread->call;
+	struct block_key key = { .tgid = task->tgid, .addr = addr };
+	struct memtoll_block event = {
+		.kind = EVENT_BLOCK,
+		.tgid = task->tgid,
+		.tid = task->pid,
+		.fn = fn,
+		.flags = chunk->flags | (addr ? 0 : BLOCK_FAILED),
+		.addr = addr,
+		.old_addr = fn == FN_REALLOC || fn == FN_REALLOCARRAY ? call->pointer : 0,
+		.size = call->size,
+		.cleared_bytes = chunk->cleared,
+		.start_ns = call->start_ns,
+		.end_ns = end_ns,
+		.stack_id = stack_id,
+	};
+
+	if (event.old_addr && (addr || !call->size))
+		forget_block(task->tgid, event.old_addr);
+	if (addr && call->size >= cfg_min_size &&
+	    bpf_map_update_elem(&blocks, &key, &call->size, BPF_ANY))
+		lose(LOST_BLOCKS_FULL, 1);
+	emit(&event, sizeof(event), LOST_RING_BLOCK, 1);
+	/* Faults inside the call belong to the block that is known only now. */
+	fault_settle(task, thread);
+	if (thread->run.faults && thread->run.last_ns >= call->start_ns)
+		run_emit(thread);
+}
+
+static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct open_call *call,
+				    __u64 cpu_ns, bool failed, const struct chunk *chunk)
+{
+	add(&sum->calls, 1);
+	add(&sum->cpu_ns, cpu_ns);
+	if (failed)
+		add(&sum->failed, 1);
+	else if (call->size)
+		add(&sum->bytes, call->size);
+	if (call->map_calls) {
+		add(&sum->map_calls, call->map_calls);
+		add(&sum->map_cpu_ns, call->map_cpu_ns);
+	}
+	if (call->faults) {
+		add(&sum->faults, call->faults);
+		add(&sum->faults_timed, call->faults_timed);
+		add(&sum->fault_cpu_ns, call->fault_cpu_ns);
+	}
+	if (chunk->flags & BLOCK_MMAPPED)
+		add(&sum->mmapped_calls, 1);
+	if (chunk->cleared) {
+		add(&sum->cleared_calls, 1);
+		add(&sum->cleared_bytes, chunk->cleared);
+		add(&sum->cleared_cpu_ns, cpu_ns);
+		add(&sum->cleared_faults, call->faults);
+	}
+}
+
+static __always_inline int on_return(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	__u64 now = bpf_ktime_get_ns(), cpu_ns, addr = PT_REGS_RC(ctx);
+	struct memtoll_call_key key = {};
+	struct memtoll_call_sum *sum;
+	struct open_call *call;
+	struct chunk chunk = {};
+	bool followed, failed;
+	__u32 fn;
+
+	if (!thread || !thread->in_fn)
+		return 0;
+	call = &thread->call;
+	/* The return of a nested call, where the kernel cannot skip it: its stack lies deeper. */
+	if (PT_REGS_SP(ctx) != call->sp + 8)
+		return 0;
+	cpu_ns = thread_cpu_ns(task, now) - call->start_cpu_ns;
+	fn = thread->in_fn;
+	if (fn == FN_POSIX_MEMALIGN) {
+		__u64 where = call->pointer;
+
+		if ((int)addr || bpf_probe_read_user(&addr, sizeof(addr), (void *)where))
+			addr = 0;
+	} else if (fn == FN_FREE) {
+		addr = 0;
+	}
+	failed = !addr && call->size && fn != FN_FREE;
+	followed = fn != FN_FREE && (call->size >= cfg_min_size || call->large_stack);
+	if (addr && call->glibc && (fn == FN_CALLOC || followed))
+		chunk = read_chunk(task, thread, fn, addr);
+	key.tgid = task->tgid;
+	key.fn = fn;
+	if (call->large_stack)
+		key.stack_id = call->large_stack;
+	else if (followed)
+		key.stack_id = stack_from_call(thread);
+	else
+		key.stack_id = stack_site(thread);
+	sum = sum_get(&key, thread);
+	if (sum)
+		sum_add(sum, call, cpu_ns, failed, &chunk);
+	if (followed)
+		block_made(task, thread, fn, addr, now, &chunk, key.stack_id);
+	thread->in_fn = FN_NONE;
+	return 0;
+}
+
+/* uprobe.session, one link for all functions: the same program at entry and return. */
+SEC("?uprobe")
+int alloc_session(struct pt_regs *ctx)
+{
+	/* At the return the instruction pointer is the caller's, no longer the probe's. */
+	if (PT_REGS_IP(ctx) == bpf_get_func_ip(ctx))
+		return on_entry(ctx, bpf_get_attach_cookie(ctx));
+	on_return(ctx);
+	return 0;
+}
+
+/* uprobe.multi and perf-style links: a program for each side. */
+SEC("?uprobe")
+int alloc_entry(struct pt_regs *ctx)
+{
+	on_entry(ctx, bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
+SEC("?uprobe")
+int alloc_return(struct pt_regs *ctx)
+{
+	return on_return(ctx);
+}

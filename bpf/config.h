@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * config.h: every knob that userspace sets before loading. Each names the flag or the check that
+ * decides it. Defined in target.bpf.c, extern everywhere else.
+ */
+#ifndef MEMTOLL_CONFIG_H
+#define MEMTOLL_CONFIG_H
+
+/* --min-size: blocks of at least so many bytes are followed one by one. */
+extern const volatile __u64 cfg_min_size;
+
+/* Base of the kernel's direct map, and levels of page tables (4 or 5): pagetable.c. */
+extern const volatile __u64 cfg_page_offset;
+extern const volatile __u32 cfg_page_levels;
+
+/* Page frames of the shared zero page and the huge one; 0 where not found: pagetable.c. */
+extern const volatile __u64 cfg_zero_pfn;
+extern const volatile __u64 cfg_huge_zero_pfn;
+
+/* bpf_find_vma() is there (5.17 and later, kernel commit 7c7e3d31e785): features.c. */
+extern const volatile bool cfg_find_vma;
+
+#endif /* MEMTOLL_CONFIG_H */

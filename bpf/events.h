@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * events.h: the wire contract between the BPF programs and userspace.
+ *
+ * Included by both sides and includes nothing: whoever includes it has __u8..__u64 already
+ * (vmlinux.h or <linux/types.h>). Enum values are explicit and append-only. Times are
+ * nanoseconds of CLOCK_MONOTONIC (_ns) or of the thread's CPU clock (_cpu_ns); sizes are bytes.
+ */
+#ifndef MEMTOLL_EVENTS_H
+#define MEMTOLL_EVENTS_H
+
+#define MEMTOLL_PAGE_SIZE 4096ULL
+#define MEMTOLL_HUGE_PAGES 512ULL
+#define MEMTOLL_STACK_DEPTH 48
+#define MEMTOLL_KERNEL_DEPTH 24
+
+/* The allocator's functions. 0 means "in none of them". */
+enum memtoll_fn {
+	FN_NONE = 0,
+	FN_MALLOC = 1,
+	FN_CALLOC = 2,
+	FN_REALLOC = 3,
+	FN_REALLOCARRAY = 4,
+	FN_FREE = 5,
+	FN_POSIX_MEMALIGN = 6,
+	FN_ALIGNED_ALLOC = 7,
+	FN_MEMALIGN = 8,
+	FN_COUNT = 9,
+};
+
+/* The system calls of the toll `map`. 0 means "in none of them". */
+enum memtoll_map_fn {
+	MAP_FN_NONE = 0,
+	MAP_FN_MMAP = 1,
+	MAP_FN_MUNMAP = 2,
+	MAP_FN_MREMAP = 3,
+	MAP_FN_BRK = 4,
+	MAP_FN_MADVISE = 5,
+	MAP_FN_COUNT = 6,
+};
+
+/* What a fault did, judged by the page-table entry at its start (design.md, section 5). */
+enum memtoll_fault_class {
+	FAULT_ZERO = 0,		/* first write to an anonymous page: cleared by the kernel */
+	FAULT_ZERO_HUGE = 1,	/* the same, a huge page */
+	FAULT_ZERO_UPGRADE = 2,	/* first write where the shared zero page was mapped */
+	FAULT_ZERO_READ = 3,	/* first read: the shared zero page is mapped, nothing is cleared */
+	FAULT_COW = 4,		/* write to a page that is shared or write-protected */
+	FAULT_SWAP = 5,		/* the page is on swap or in the swap cache */
+	FAULT_FILE = 6,		/* file page mapped in */
+	FAULT_SHARED = 7,	/* shared memory (shmem, SysV, MAP_SHARED|MAP_ANONYMOUS) */
+	FAULT_OTHER = 8,	/* none of these: NUMA hints, spurious faults, walk failed */
+	FAULT_CLASSES = 9,
+};
+
+/* The kind of memory area a fault fell in. */
+enum memtoll_area {
+	AREA_UNKNOWN = 0,	/* bpf_find_vma missing or refused */
+	AREA_ANON = 1,
+	AREA_HEAP = 2,		/* the brk heap */
+	AREA_STACK = 3,
+	AREA_FILE = 4,
+	AREA_SHARED = 5,
+	AREA_COUNT = 6,
+};
+
+enum memtoll_kind {
+	EVENT_BLOCK = 1,
+	EVENT_RUN = 2,
+	EVENT_MAPPING = 3,
+	EVENT_SAMPLE = 4,
+	EVENT_PROCESS = 5,
+};
+
+/* Bits of the u64 cookie that says which probe was hit. */
+#define COOKIE_FN_MASK 0xffULL
+#define COOKIE_GLIBC (1ULL << 8)	/* chunk headers may be read */
+#define COOKIE_ENTRY_ONLY (1ULL << 9)	/* no return probe here */
+#define COOKIE_SP_SHIFT 16		/* bytes pushed between the symbol and the probe, 8 bits */
+
+/* block.flags */
+#define BLOCK_GLIBC (1U << 0)		/* the chunk header was read: MMAPPED and cleared are known */
+#define BLOCK_MMAPPED (1U << 1)		/* chunk has its own mapping */
+#define BLOCK_FAILED (1U << 2)		/* the call returned NULL for a size that is not 0 */
+#define BLOCK_ARENA (1U << 3)		/* chunk lies in an arena that is not the main one */
+
+/*
+ * A call of the allocator that made, moved or ended a block of at least cfg_min_size bytes.
+ * For free: addr is 0 and old_addr the block. For realloc both may be set.
+ */
+struct memtoll_block {
+	__u32 kind;
+	__u32 tgid;
+	__u32 tid;
+	__u16 fn;
+	__u16 flags;
+	__u64 addr;
+	__u64 old_addr;
+	__u64 size;		/* bytes asked */
+	__u64 cleared_bytes;	/* bytes the allocator cleared, where BLOCK_GLIBC */
+	__u64 start_ns;
+	__u64 end_ns;
+	__u64 stack_id;
+};
+
+/* run.flags */
+#define RUN_MAJOR (1U << 0)
+#define RUN_KERNEL_MODE (1U << 1)	/* taken inside a system call: copy_to_user and the like */
+#define RUN_FILL_ZERO (1U << 2)		/* low byte of %rsi was 0: a memset here would clear */
+#define RUN_WRITE (1U << 3)
+#define RUN_MEMSET (1U << 4)		/* the instruction belongs to memset or bzero */
+
+/* A sweep of faults by one thread: same class, same instruction, next page. */
+struct memtoll_run {
+	__u32 kind;
+	__u32 tgid;
+	__u32 tid;
+	__u8 fault_class;
+	__u8 area;
+	__u8 in_fn;		/* enum memtoll_fn the thread was in */
+	__u8 flags;
+	__u64 address;		/* first byte of the first page */
+	__u64 pages;
+	__u64 faults;
+	__u64 first_ns;
+	__u64 last_ns;
+	__u64 timed_faults;	/* faults whose end was seen */
+	__u64 timed_cpu_ns;	/* their time on the CPU */
+	__u64 timed_cpu_us2;	/* sum of squares, in us^2: 64 bits hold 10^6 faults of 4 s */
+	__u64 blocked_ns;	/* their time asleep */
+	__u64 ip;
+	__u64 stack_id;
+};
+
+/* mapping.flags */
+#define MAPPING_EXEC_FILE (1U << 0)	/* a file was mapped executable: a library came */
+
+struct memtoll_mapping {
+	__u32 kind;
+	__u32 tgid;
+	__u32 tid;
+	__u8 map_fn;
+	__u8 in_fn;
+	__u16 flags;
+	__u64 addr;		/* as asked; for brk the break before */
+	__u64 len;
+	__u64 arg;		/* mmap: prot; madvise: advice; mremap: new length */
+	__s64 result;
+	__u64 start_ns;
+	__u64 cpu_ns;		/* faults inside are not taken out: see faults */
+	__u64 stack_id;
+};
+
+enum memtoll_process_what {
+	PROCESS_FORK = 1,	/* tgid is the parent, other the child */
+	PROCESS_EXEC = 2,
+	PROCESS_EXIT = 3,	/* the last thread of tgid */
+};
+
+struct memtoll_process {
+	__u32 kind;
+	__u32 tgid;
+	__u32 tid;
+	__u32 what;
+	__u32 other;
+	__u32 exit_code;	/* as wait(2) has it */
+	__u64 time_ns;
+	char comm[16];
+};
+
+/* sample.flags */
+#define SAMPLE_USER (1U << 0)		/* interrupted in user mode */
+#define SAMPLE_MEMSET (1U << 1)		/* at an instruction of memset or bzero */
+
+struct memtoll_sample {
+	__u32 kind;
+	__u32 tgid;
+	__u32 tid;
+	__u8 in_fn;
+	__u8 map_fn;
+	__u8 flags;
+	__u8 kernel_frames;
+	__u64 time_ns;
+	__u64 ip;		/* user instruction pointer */
+	__u64 stack_id;		/* user stack; for samples inside the allocator, its caller's */
+	__u64 kernel[MEMTOLL_KERNEL_DEPTH];
+};
+
+/* Key of the in-kernel sums: one allocator function called from one place. */
+struct memtoll_call_key {
+	__u32 tgid;
+	__u32 fn;
+	__u64 stack_id;
+};
+
+struct memtoll_call_sum {
+	__u64 calls;
+	__u64 failed;
+	__u64 bytes;		/* bytes asked by the calls that succeeded */
+	__u64 cpu_ns;		/* on-CPU time between the two probes, everything inside included */
+	__u64 map_cpu_ns;	/* of it: inside mapping system calls */
+	__u64 map_calls;
+	__u64 faults;		/* faults of the thread inside the call, all classes */
+	__u64 fault_cpu_ns;	/* of those that were timed */
+	__u64 faults_timed;
+	__u64 cleared_calls;	/* glibc: calls that memset */
+	__u64 cleared_bytes;
+	__u64 cleared_cpu_ns;	/* cpu_ns of those calls */
+	__u64 cleared_faults;	/* faults inside those calls */
+	__u64 mmapped_calls;	/* glibc: blocks with a mapping of their own */
+	__u64 untimed_calls;	/* return not seen or not wanted: not in cpu_ns */
+	__u64 nested_calls;	/* made by another allocator function: not in calls */
+};
+
+struct memtoll_map_key {
+	__u32 tgid;
+	__u16 map_fn;
+	__u16 in_fn;
+	__u64 stack_id;
+};
+
+struct memtoll_map_sum {
+	__u64 calls;
+	__u64 bytes;
+	__u64 cpu_ns;
+	__u64 failed;
+	__u64 faults;		/* faults the thread took inside, seen by the tracepoint */
+	__u64 populated_pages;	/* pages that appeared inside without one (MAP_POPULATE, mlock) */
+};
+
+/* How a stack was made. */
+enum memtoll_unwind {
+	UNWIND_FP = 1,		/* frame pointers, first caller from the stack pointer */
+};
+
+struct memtoll_stack {
+	__u16 depth;
+	__u8 how;
+	__u8 truncated;
+	__u32 tgid;
+	__u64 frames[MEMTOLL_STACK_DEPTH];	/* leaf first; all but the first return addresses */
+};
+
+_Static_assert(sizeof(struct memtoll_block) == 72, "wire size of struct memtoll_block");
+_Static_assert(sizeof(struct memtoll_run) == 104, "wire size of struct memtoll_run");
+_Static_assert(sizeof(struct memtoll_mapping) == 72, "wire size of struct memtoll_mapping");
+_Static_assert(sizeof(struct memtoll_process) == 48, "wire size of struct memtoll_process");
+_Static_assert(sizeof(struct memtoll_sample) == 40 + 8 * MEMTOLL_KERNEL_DEPTH,
+	       "wire size of struct memtoll_sample");
+_Static_assert(sizeof(struct memtoll_call_key) == 16, "no padding in a map key");
+_Static_assert(sizeof(struct memtoll_map_key) == 16, "no padding in a map key");
+
+#endif /* MEMTOLL_EVENTS_H */

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fault.bpf.c: page faults of the target: class, time, runs.
+ *
+ * A fault is known at its start (the exceptions tracepoints) and judged by the page-table entry
+ * found there. Its end is seen for major faults always, for minor ones in sampling windows (the
+ * perf software events). A fault whose end was not seen is settled, as minor and untimed, at the
+ * thread's next event.
+ */
+#include "memtoll.bpf.h"
+
+#define PTE_PRESENT 0x001ULL
+#define PTE_HUGE 0x080ULL
+#define PTE_PROT_NONE 0x100ULL		/* _PAGE_PROTNONE: present to the kernel, not to the MMU */
+#define PTE_PFN_MASK 0x000ffffffffff000ULL
+/* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
+#define SWAP_TYPE_SHIFT 59
+#define SWAP_TYPE_SPECIAL 23
+
+#define ERROR_WRITE 0x2ULL		/* page-fault error code, Intel SDM vol. 3, 4.7 */
+
+#define VM_SHARED_FLAG 0x8ULL
+#define TMPFS_SUPER_MAGIC 0x01021994UL
+
+enum walk_end { WALK_FAILED, WALK_NONE, WALK_NO_TABLE, WALK_ENTRY, WALK_HUGE };
+
+/*
+ * Follow the page tables of the current process to the entry of `address`. WALK_NO_TABLE: already
+ * the middle directory was empty, so that a huge page could be mapped there.
+ */
+static __always_inline enum walk_end walk(struct task_struct *task, __u64 address, __u64 *entry)
+{
+	__u64 table = (__u64)task->mm->pgd;
+	__u64 value = 0;
+	int level;
+
+	for (level = 0; level < 5; level++) {
+		if (level == 0 && cfg_page_levels == 4)
+			continue;
+		if (bpf_probe_read_kernel(&value, sizeof(value),
+					  (void *)(table + ((address >> (48 - 9 * level)) & 511) * 8)))
+			return WALK_FAILED;
+		*entry = value;
+		if (level == 4)
+			return value ? WALK_ENTRY : WALK_NONE;
+		if (!value)
+			return WALK_NO_TABLE;
+		if (!(value & PTE_PRESENT))
+			return WALK_ENTRY;
+		if (level >= 2 && (value & PTE_HUGE))
+			return WALK_HUGE;
+		table = cfg_page_offset + (value & PTE_PFN_MASK);
+	}
+	return WALK_FAILED;
+}
+
+struct area_query {
+	__u64 start;
+	__u64 end;
+	__u8 area;
+	__u8 shared;
+};
+
+static long area_found(struct task_struct *task, struct vm_area_struct *vma,
+		       struct area_query *query)
+{
+	struct mm_struct *mm = vma->vm_mm;
+
+	query->start = vma->vm_start;
+	query->end = vma->vm_end;
+	query->shared = (vma->vm_flags & VM_SHARED_FLAG) != 0;
+	if (vma->vm_file) {
+		struct inode *inode = vma->vm_file->f_inode;
+
+		query->area = query->shared && inode->i_sb->s_magic == TMPFS_SUPER_MAGIC ?
+			      AREA_SHARED : AREA_FILE;
+	} else if (vma->vm_start <= mm->brk && vma->vm_end >= mm->start_brk) {
+		query->area = AREA_HEAP;
+	} else if (vma->vm_start <= mm->start_stack && vma->vm_end >= mm->start_stack) {
+		query->area = AREA_STACK;
+	} else {
+		query->area = AREA_ANON;
+	}
+	return 0;
+}
+
+/* The area of `address`, asked of the kernel once per area and change of mappings. */
+static __always_inline void area_get(struct task_struct *task, struct thread *thread,
+				     __u64 address)
+{
+	struct area_query query = {};
+	struct area_cache *cache = &thread->area;
+	__u32 generation = area_generation;
+
+	if (address >= cache->start && address < cache->end && cache->generation == generation)
+		return;
+	cache->area = AREA_UNKNOWN;
+	cache->shared = 0;
+	cache->start = 0;
+	cache->end = 0;
+	cache->generation = generation;
+	if (!cfg_find_vma)
+		return;
+	if (bpf_find_vma(task, address, area_found, &query, 0)) {
+		/* A stack that is about to grow: the address lies below its area. */
+		if (address < task->mm->start_stack && task->mm->start_stack - address < 1 << 30)
+			cache->area = AREA_STACK;
+		else
+			lose(LOST_AREA_UNKNOWN, 1);
+		return;
+	}
+	cache->start = query.start;
+	cache->end = query.end;
+	cache->area = query.area;
+	cache->shared = query.shared;
+}
+
+static __always_inline __u8 class_of_empty(const struct area_cache *area, bool write)
+{
+	switch (area->area) {
+	case AREA_SHARED:
+		return FAULT_SHARED;
+	case AREA_FILE:
+		return write && !area->shared ? FAULT_COW : FAULT_FILE;
+	default:
+		return write ? FAULT_ZERO : FAULT_ZERO_READ;
+	}
+}
+
+static __always_inline __u8 classify(enum walk_end end, __u64 entry,
+				     const struct area_cache *area, bool write)
+{
+	__u64 pfn = (entry & PTE_PFN_MASK) >> 12;
+
+	if (end == WALK_FAILED) {
+		lose(LOST_WALK_FAILED, 1);
+		return FAULT_OTHER;
+	}
+	if (end == WALK_NONE || end == WALK_NO_TABLE)
+		return class_of_empty(area, write);
+	if (!(entry & PTE_PRESENT)) {
+		if ((entry & PTE_PROT_NONE) || entry >> SWAP_TYPE_SHIFT >= SWAP_TYPE_SPECIAL)
+			return FAULT_OTHER;
+		return FAULT_SWAP;
+	}
+	if (!write)
+		return FAULT_OTHER;
+	if (end == WALK_ENTRY && cfg_zero_pfn && pfn == cfg_zero_pfn)
+		return FAULT_ZERO_UPGRADE;
+	if (end == WALK_HUGE && cfg_huge_zero_pfn && pfn == cfg_huge_zero_pfn)
+		return FAULT_ZERO_UPGRADE;
+	if (area->shared)
+		return area->area == AREA_SHARED ? FAULT_SHARED : FAULT_FILE;
+	return FAULT_COW;
+}
+
+__hidden int run_emit(struct thread *thread)
+{
+	if (thread->run.faults) {
+		emit(&thread->run, sizeof(thread->run), LOST_RING_FAULTS, thread->run.faults);
+		thread->run.faults = 0;
+	}
+	return 0;
+}
+
+static __always_inline bool run_continues(const struct thread *thread, __u64 address, __u64 ip,
+					  __u8 fault_class, __u8 in_fn)
+{
+	const struct memtoll_run *run = &thread->run;
+
+	return run->faults && run->ip == ip && run->fault_class == fault_class &&
+	       run->in_fn == in_fn &&
+	       address - run->address == run->pages * MEMTOLL_PAGE_SIZE;
+}
+
+/* Add the open fault to the thread's run, or emit that and begin another with it. */
+static __always_inline void run_add(struct task_struct *task, struct thread *thread, bool major,
+				    bool timed, __u64 cpu_ns, __u64 blocked_ns)
+{
+	struct open_fault *fault = &thread->fault;
+	struct memtoll_run *run = &thread->run;
+	__u64 pages = 1, entry, us;
+
+	fault->active = 0;
+	if (fault->maybe_huge && walk(task, fault->address, &entry) == WALK_HUGE) {
+		pages = MEMTOLL_HUGE_PAGES;
+		fault->address &= ~(MEMTOLL_HUGE_PAGES * MEMTOLL_PAGE_SIZE - 1);
+		if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_ZERO_UPGRADE)
+			fault->fault_class = FAULT_ZERO_HUGE;
+	}
+	if (!run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn) ||
+	    (run->flags & RUN_MAJOR) != (major ? RUN_MAJOR : 0)) {
+		run_emit(thread);
+		run->kind = EVENT_RUN;
+		run->tgid = task->tgid;
+		run->tid = task->pid;
+		run->fault_class = fault->fault_class;
+		run->area = fault->area;
+		run->in_fn = fault->in_fn;
+		run->flags = fault->flags | (major ? RUN_MAJOR : 0);
+		run->address = fault->address;
+		run->pages = 0;
+		run->faults = 0;
+		run->first_ns = fault->start_ns;
+		run->timed_faults = 0;
+		run->timed_cpu_ns = 0;
+		run->timed_cpu_us2 = 0;
+		run->blocked_ns = 0;
+		run->ip = fault->ip;
+		run->stack_id = fault->stack_id;
+	}
+	run->pages += pages;
+	run->faults++;
+	run->last_ns = fault->start_ns;
+	if (timed) {
+		us = cpu_ns / 1000;
+		run->timed_faults++;
+		run->timed_cpu_ns += cpu_ns;
+		run->timed_cpu_us2 += us * us;
+		run->blocked_ns += blocked_ns;
+	}
+}
+
+/* A fault whose end was not seen is minor (majors are always seen) and over by now. */
+__hidden int fault_settle(struct task_struct *task, struct thread *thread)
+{
+	if (thread->fault.active)
+		run_add(task, thread, false, false, 0, 0);
+	return 0;
+}
+
+/* Where the fault was taken: the instruction, the caller of a memset, the frame-pointer chain. */
+static __always_inline __u64 touched_stack(struct task_struct *task, struct thread *thread,
+					   struct pt_regs *regs, bool memset_code)
+{
+	struct memtoll_stack *stack = &thread->stack;
+	__u64 sp = regs->sp, bp = regs->bp, caller = 0;
+
+	stack->tgid = task->tgid;
+	stack->how = UNWIND_FP;
+	stack->truncated = 0;
+	stack->frames[0] = regs->ip;
+	stack->depth = 1;
+	if (thread->in_fn) {
+		/* Allocators keep no frame pointers: go on from the call that was seen. */
+		stack->frames[1] = thread->call.ip;
+		stack->frames[2] = thread->call.caller;
+		stack->depth = 3;
+		bp = thread->call.bp;
+		sp = thread->call.sp;
+	} else if (memset_code && !bpf_probe_read_user(&caller, sizeof(caller), (void *)sp)) {
+		/* memset is a leaf that never moves the stack pointer. */
+		stack->frames[1] = caller;
+		stack->depth = 2;
+	}
+	stack_walk(stack, bp, sp);
+	return stack_store(stack);
+}
+
+static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u64 error_code,
+				       bool kernel_mode)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	struct open_fault *fault;
+	struct process *process;
+	enum walk_end end;
+	bool write = error_code & ERROR_WRITE;
+	__u64 entry = 0;
+
+	if (!thread || !task->mm)
+		return 0;
+	if (kernel_mode) {
+		/* A helper that reads user memory without sleeping: no page will be mapped. */
+		if (task->pagefault_disabled || address >> 56)
+			return 0;
+		regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	}
+	fault_settle(task, thread);
+	if (thread->drained != drain_epoch) {
+		thread->drained = drain_epoch;
+		run_emit(thread);
+	}
+	fault = &thread->fault;
+	fault->start_ns = bpf_ktime_get_ns();
+	fault->start_cpu_ns = thread_cpu_ns(task, fault->start_ns);
+	fault->switches = task->nvcsw;
+	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
+	fault->ip = regs->ip;
+	fault->in_fn = thread->in_fn;
+	area_get(task, thread, address);
+	end = walk(task, address, &entry);
+	fault->fault_class = classify(end, entry, &thread->area, write);
+	fault->maybe_huge = end == WALK_NO_TABLE || end == WALK_HUGE;
+	fault->area = thread->area.area;
+	if (thread->in_fn)
+		thread->call.faults++;
+	if (thread->map.map_fn)
+		thread->map.faults++;
+	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
+		fault->stack_id = thread->run.stack_id;
+		fault->flags = thread->run.flags & ~RUN_MAJOR;
+	} else {
+		bool memset_code;
+
+		process = process_get(task->tgid);
+		memset_code = process && !kernel_mode && in_memset(process, fault->ip);
+		fault->flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0) |
+			       (memset_code ? RUN_MEMSET : 0) |
+			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
+		fault->stack_id = touched_stack(task, thread, regs, memset_code);
+	}
+	fault->active = 1;
+	return 0;
+}
+
+SEC("?tp_btf/page_fault_user")
+int BPF_PROG(fault_user, unsigned long address, struct pt_regs *regs, unsigned long error_code)
+{
+	return fault_begin(address, regs, error_code, false);
+}
+
+SEC("?tp_btf/page_fault_kernel")
+int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long error_code)
+{
+	return fault_begin(address, regs, error_code, true);
+}
+
+static __always_inline int fault_end(bool major)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	__u64 now, wall_ns, cpu_ns;
+
+	if (!thread || !thread->fault.active)
+		return 0;
+	now = bpf_ktime_get_ns();
+	wall_ns = now - thread->fault.start_ns;
+	cpu_ns = thread_cpu_ns(task, now) - thread->fault.start_cpu_ns;
+	if (cpu_ns > wall_ns)
+		cpu_ns = wall_ns;
+	if (thread->in_fn) {
+		thread->call.faults_timed++;
+		thread->call.fault_cpu_ns += cpu_ns;
+	}
+	/* Without a voluntary switch the rest of the time another task had the CPU. */
+	run_add(task, thread, major, true, cpu_ns,
+		task->nvcsw != thread->fault.switches ? wall_ns - cpu_ns : 0);
+	return 0;
+}
+
+SEC("?perf_event")
+int fault_end_minor(void *ctx)
+{
+	return fault_end(false);
+}
+
+SEC("?perf_event")
+int fault_end_major(void *ctx)
+{
+	return fault_end(true);
+}
+
+/*
+ * Pages that appear inside a mapping call although no fault was taken: get_user_pages raises
+ * neither the tracepoint nor the perf event. Only the first two arguments are read; before 5.19
+ * a third one followed.
+ */
+SEC("?raw_tp/rss_stat")
+int rss_changed(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread;
+
+	if ((int)ctx->args[1] != MM_ANONPAGES)
+		return 0;
+	thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (!thread || thread->fault.active)
+		return 0;
+	if (thread->map.map_fn == MAP_FN_MMAP || thread->map.map_fn == MAP_FN_MADVISE)
+		thread->map.populated++;
+	return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * losses.h: one list of everything that can be lost or had to fall back, by name.
+ *
+ * LOSS(id, name, meaning, remedy). The position is an index into the BPF counters: append only.
+ * Includes nothing.
+ */
+#ifndef MEMTOLL_LOSSES_H
+#define MEMTOLL_LOSSES_H
+
+#define MEMTOLL_LOSSES(LOSS)									\
+	LOSS(LOST_RING_BLOCK, "ring_block",							\
+	     "large blocks not recorded: the ring buffer was full",				\
+	     "raise --buffer or --min-size")							\
+	LOSS(LOST_RING_FAULTS, "ring_faults",							\
+	     "faults not recorded: the ring buffer was full",					\
+	     "raise --buffer")									\
+	LOSS(LOST_RING_MAPPING, "ring_mapping",							\
+	     "mapping calls not recorded: the ring buffer was full",				\
+	     "raise --buffer")									\
+	LOSS(LOST_RING_SAMPLE, "ring_sample",							\
+	     "CPU samples not recorded: the ring buffer was full",				\
+	     "raise --buffer")									\
+	LOSS(LOST_RING_PROCESS, "ring_process",							\
+	     "fork, exec or exit not recorded: the ring buffer was full",			\
+	     "raise --buffer")									\
+	LOSS(LOST_CALLS_FULL, "calls_full",							\
+	     "allocator calls not counted: too many call sites",				\
+	     "trace fewer processes")								\
+	LOSS(LOST_MAPS_FULL, "maps_full",							\
+	     "mapping calls not counted: too many call sites",					\
+	     "trace fewer processes")								\
+	LOSS(LOST_STACKS_FULL, "stacks_full",							\
+	     "stacks not kept: too many different ones",					\
+	     "trace fewer processes")								\
+	LOSS(LOST_STACK_FAILED, "stack_failed",							\
+	     "allocator calls whose caller could not be read",					\
+	     "none")										\
+	LOSS(LOST_BLOCKS_FULL, "blocks_full",							\
+	     "live large blocks not followed: too many at once",				\
+	     "raise --min-size")								\
+	LOSS(LOST_THREAD_STATE, "thread_state",							\
+	     "events of threads whose state could not be stored",				\
+	     "none: out of kernel memory")							\
+	LOSS(LOST_RETURN_MISSED, "return_missed",						\
+	     "allocator calls whose return was not seen",					\
+	     "none: longjmp or exit inside the allocator")					\
+	LOSS(LOST_WALK_FAILED, "walk_failed",							\
+	     "faults whose page-table entry could not be read",					\
+	     "see memtoll doctor")								\
+	LOSS(LOST_AREA_UNKNOWN, "area_unknown",							\
+	     "faults in an area the kernel would not name at once",				\
+	     "none: the class was guessed")							\
+	LOSS(LOST_PROCESSES_FULL, "processes_full",						\
+	     "processes not followed: too many at once",					\
+	     "name the processes with -p")							\
+	LOSS(LOST_LATE_ATTACH, "late_attach",							\
+	     "processes whose first allocator calls were missed",				\
+	     "start the command under memtoll")							\
+	LOSS(LOST_ATTACH_FAILED, "attach_failed",						\
+	     "allocator modules that could not be probed",					\
+	     "see memtoll doctor")								\
+	LOSS(LOST_RUNS_UNSTORED, "runs_unstored",						\
+	     "sweeps of faults left out of table fault_run",					\
+	     "none: they are in table fault")							\
+	LOSS(LOST_FREES_UNMATCHED, "frees_unmatched",						\
+	     "frees of large blocks that were not seen made",					\
+	     "none")										\
+	LOSS(LOST_HEADER_UNREADABLE, "header_unreadable",					\
+	     "calloc results whose chunk header could not be read",				\
+	     "none")
+
+#define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
+enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };
+#undef MEMTOLL_LOSS_ID
+
+#endif /* MEMTOLL_LOSSES_H */

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * mapping.bpf.c: mmap, munmap, mremap, brk and madvise of the target: time, and what they changed.
+ *
+ * The tracepoints of these system calls alone are used, not raw sys_enter: that would run for
+ * every system call of the machine.
+ */
+#include "memtoll.bpf.h"
+
+#if defined(__TARGET_ARCH_x86)
+enum { NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25, NR_MADVISE = 28 };
+#elif defined(__TARGET_ARCH_arm64)
+enum { NR_MMAP = 222, NR_MPROTECT = 226, NR_MUNMAP = 215, NR_BRK = 214, NR_MREMAP = 216,
+       NR_MADVISE = 233 };
+#endif
+
+#define PROT_EXEC 0x4
+#define MAP_ANONYMOUS 0x20
+
+/* Layout of syscalls/sys_enter_* and sys_exit_*, the same since 2.6.33 (trace/syscall.h). */
+struct sys_enter_args {
+	__u64 common;
+	__s64 nr;
+	__u64 args[6];
+};
+
+struct sys_exit_args {
+	__u64 common;
+	__s64 nr;
+	__s64 ret;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct memtoll_map_key);
+	__type(value, struct memtoll_map_sum);
+} map_calls SEC(".maps");
+
+static __always_inline __u32 fn_of_syscall(__s64 nr)
+{
+	switch (nr) {
+	case NR_MMAP:
+		return MAP_FN_MMAP;
+	case NR_MUNMAP:
+		return MAP_FN_MUNMAP;
+	case NR_MREMAP:
+		return MAP_FN_MREMAP;
+	case NR_BRK:
+		return MAP_FN_BRK;
+	case NR_MADVISE:
+		return MAP_FN_MADVISE;
+	default:
+		return MAP_FN_NONE;
+	}
+}
+
+/* glibc extends an arena by mprotect: the part opened during a calloc is not cleared by it. */
+static __always_inline void note_mprotect(struct thread *thread, __u64 addr)
+{
+	if (thread->in_fn == FN_CALLOC && !thread->call.fresh_from)
+		thread->call.fresh_from = addr;
+}
+
+SEC("?tp")
+int map_enter(struct sys_enter_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	struct open_map_call *map;
+
+	if (!thread)
+		return 0;
+	if (ctx->nr == NR_MPROTECT) {
+		note_mprotect(thread, ctx->args[0]);
+		return 0;
+	}
+	/* The faults so far are on mappings as they were. */
+	fault_settle(task, thread);
+	map = &thread->map;
+	map->map_fn = fn_of_syscall(ctx->nr);
+	map->addr = map->map_fn == MAP_FN_BRK ? task->mm->brk : ctx->args[0];
+	map->len = map->map_fn == MAP_FN_BRK ? ctx->args[0] : ctx->args[1];
+	map->arg = ctx->args[2];
+	map->populated = 0;
+	/* A file mapped executable: the program or the loader brings in code. */
+	map->file_exec = map->map_fn == MAP_FN_MMAP && (ctx->args[2] & PROT_EXEC) &&
+			 !(ctx->args[3] & MAP_ANONYMOUS);
+	map->faults = 0;
+	map->start_ns = bpf_ktime_get_ns();
+	map->start_cpu_ns = thread_cpu_ns(task, map->start_ns);
+	return 0;
+}
+
+static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct thread *thread)
+{
+	struct memtoll_stack *stack = &thread->stack;
+	struct pt_regs *regs;
+
+	if (thread->in_fn) {
+		__u64 id = stack_site(thread);
+
+		stack_keep(thread, id);
+		return id;
+	}
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	stack->tgid = task->tgid;
+	stack->how = UNWIND_FP;
+	stack->truncated = 0;
+	stack->frames[0] = regs->ip;
+	stack->depth = 1;
+	/* libc's wrappers of these calls keep nothing on the stack but the return address. */
+	if (!bpf_probe_read_user(&stack->frames[1], sizeof(__u64), (void *)regs->sp))
+		stack->depth = 2;
+	stack_walk(stack, regs->bp, regs->sp);
+	return stack_store(stack);
+}
+
+static __always_inline void map_count(struct task_struct *task, struct thread *thread,
+				      const struct memtoll_mapping *event, __u64 bytes,
+				      bool failed)
+{
+	static const struct memtoll_map_sum zero;
+	struct memtoll_map_key key = {
+		.tgid = task->tgid,
+		.map_fn = event->map_fn,
+		.in_fn = event->in_fn,
+		.stack_id = event->stack_id,
+	};
+	struct memtoll_map_sum *sum = bpf_map_lookup_elem(&map_calls, &key);
+
+	if (!sum) {
+		bpf_map_update_elem(&map_calls, &key, &zero, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&map_calls, &key);
+		if (!sum) {
+			lose(LOST_MAPS_FULL, 1);
+			return;
+		}
+	}
+	__sync_fetch_and_add(&sum->calls, 1);
+	__sync_fetch_and_add(&sum->cpu_ns, event->cpu_ns);
+	__sync_fetch_and_add(&sum->faults, thread->map.faults);
+	__sync_fetch_and_add(&sum->populated_pages, thread->map.populated);
+	if (failed)
+		__sync_fetch_and_add(&sum->failed, 1);
+	else
+		__sync_fetch_and_add(&sum->bytes, bytes);
+}
+
+static __always_inline void note_break(struct task_struct *task, __u64 before, __u64 now)
+{
+	struct process *process = process_get(task->tgid);
+
+	if (!process)
+		return;
+	if (before > process->brk_max)
+		process->brk_max = before;
+	if (now > process->brk_max)
+		process->brk_max = now;
+}
+
+SEC("?tp")
+int map_exit(struct sys_exit_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct memtoll_mapping event = { .kind = EVENT_MAPPING };
+	struct open_map_call *map;
+	__u64 bytes;
+	bool failed;
+
+	if (!thread || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
+		return 0;
+	map = &thread->map;
+	event.cpu_ns = thread_cpu_ns(task, bpf_ktime_get_ns()) - map->start_cpu_ns;
+	event.tgid = task->tgid;
+	event.tid = task->pid;
+	event.map_fn = map->map_fn;
+	event.in_fn = thread->in_fn;
+	event.addr = map->addr;
+	event.len = map->len;
+	event.arg = map->arg;
+	event.result = ctx->ret;
+	event.start_ns = map->start_ns;
+	event.flags = map->file_exec ? MAPPING_EXEC_FILE : 0;
+	failed = ctx->ret < 0 && ctx->ret > -4096;
+	bytes = map->len;
+	if (map->map_fn == MAP_FN_BRK) {
+		/* brk returns the break; asked 0, or refused, it returns the present one. */
+		failed = map->len && (__u64)ctx->ret != map->len;
+		bytes = (__u64)ctx->ret > map->addr ? ctx->ret - map->addr : map->addr - ctx->ret;
+		note_break(task, map->addr, ctx->ret);
+	}
+	event.stack_id = stack_of_map_call(task, thread);
+	if (thread->in_fn) {
+		thread->call.map_calls++;
+		thread->call.map_cpu_ns += event.cpu_ns;
+	}
+	map_count(task, thread, &event, bytes, failed);
+	if (!failed) {
+		__sync_fetch_and_add(&area_generation, 1);
+		fault_settle(task, thread);
+		run_emit(thread);
+		emit(&event, sizeof(event), LOST_RING_MAPPING, 1);
+	}
+	map->map_fn = MAP_FN_NONE;
+	return 0;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* memtoll.bpf.h: what the BPF parts share: maps, per-thread state, the loss counter, the emitter. */
+#ifndef MEMTOLL_BPF_H
+#define MEMTOLL_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "config.h"
+#include "events.h"
+#include "losses.h"
+
+#define MEMSET_RANGES 8
+
+struct user_range {
+	__u64 start;
+	__u64 end;
+};
+
+/* A traced process; key of `processes` is its tgid. Userspace fills memset[]. */
+struct process {
+	__u64 brk_max;		/* highest break seen: glibc clears reused heap up to here */
+	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
+	__u32 memset_count;
+	struct user_range memset[MEMSET_RANGES];
+	__u64 exited_minor_faults;	/* of threads that have exited */
+	__u64 exited_major_faults;
+};
+
+/* The outermost allocator call that a thread is in. */
+struct open_call {
+	__u64 sp;		/* stack pointer at the function's entry: identifies the call */
+	__u64 bp;
+	__u64 ip;		/* the function */
+	__u64 caller;
+	__u64 size;
+	__u64 pointer;		/* realloc, free: the block; posix_memalign: where the result goes */
+	__u64 heap_top;		/* calloc: highest break before the call */
+	__u64 fresh_from;	/* calloc in an arena: start of what mprotect opened meanwhile */
+	__u64 start_ns;
+	__u64 start_cpu_ns;
+	__u64 map_cpu_ns;
+	__u64 fault_cpu_ns;
+	__u32 map_calls;
+	__u32 faults;
+	__u32 faults_timed;
+	__u32 glibc;
+	__u64 large_stack;	/* free, realloc of a followed block: the stack it was reported with */
+};
+
+struct open_map_call {
+	__u64 start_ns;
+	__u64 start_cpu_ns;
+	__u64 addr;
+	__u64 len;
+	__u64 arg;
+	__u64 populated;	/* pages that appeared without a fault: MAP_POPULATE and the like */
+	__u32 map_fn;
+	__u32 faults;
+	bool file_exec;
+};
+
+/* A fault that has begun and whose end was not seen (yet). */
+struct open_fault {
+	__u64 address;
+	__u64 ip;
+	__u64 start_ns;
+	__u64 start_cpu_ns;
+	__u64 switches;		/* voluntary context switches at its start */
+	__u64 stack_id;
+	__u32 active;
+	__u32 maybe_huge;	/* no page table was there: one fault may have mapped 2 MiB */
+	__u8 fault_class;
+	__u8 area;
+	__u8 flags;
+	__u8 in_fn;
+};
+
+struct area_cache {
+	__u64 start;
+	__u64 end;
+	__u32 generation;
+	__u8 area;
+	__u8 shared;
+};
+
+/* Everything known of a thread. Written by the thread itself only. */
+struct thread {
+	__u32 in_fn;
+	__u32 drained;		/* drain_epoch this thread has last obeyed */
+	struct open_call call;
+	struct open_map_call map;
+	struct open_fault fault;
+	struct memtoll_run run;	/* run.faults == 0: none open */
+	struct area_cache area;
+	struct memtoll_stack stack;		/* scratch */
+	struct memtoll_stack sample_stack;	/* scratch of the sampling interrupt */
+};
+
+struct block_key {
+	__u32 tgid;
+	__u32 unused;
+	__u64 addr;
+};
+
+struct threads_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+};
+extern struct threads_map threads SEC(".maps");
+
+struct processes_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct process);
+};
+extern struct processes_map processes SEC(".maps");
+
+struct stacks_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct memtoll_stack);
+};
+extern struct stacks_map stacks SEC(".maps");
+
+struct events_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16777216);
+};
+extern struct events_map events SEC(".maps");
+
+struct losses_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MEMTOLL_LOSS_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+extern struct losses_map losses SEC(".maps");
+
+/* Raised by userspace once per slice: threads then emit their open run at their next event. */
+extern volatile __u32 drain_epoch;
+/* Raised by every change of a traced process's mappings: voids the cached areas. */
+extern volatile __u32 area_generation;
+
+/* target.bpf.c */
+struct thread *thread_create(struct task_struct *task) __hidden;
+/* unwind.bpf.c */
+__u64 stack_store(struct memtoll_stack *stack) __hidden;
+__u64 stack_from_call(struct thread *thread) __hidden;
+__u64 stack_site(struct thread *thread) __hidden;
+int stack_keep(struct thread *thread, __u64 id) __hidden;
+int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp) __hidden;
+bool in_memset(const struct process *process, __u64 ip) __hidden;
+/* fault.bpf.c */
+int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
+int run_emit(struct thread *thread) __hidden;
+
+static __always_inline void lose(__u32 what, __u64 count)
+{
+	__u64 *counter = bpf_map_lookup_elem(&losses, &what);
+
+	if (counter)
+		__sync_fetch_and_add(counter, count);
+}
+
+/*
+ * The thread's CPU clock: what the scheduler has accounted plus what has passed since. Good for
+ * differences within one thread only: exec_start runs on the scheduler's clock, whose constant
+ * distance from ktime cancels.
+ */
+static __always_inline __u64 thread_cpu_ns(const struct task_struct *task, __u64 now)
+{
+	return task->se.sum_exec_runtime + now - task->se.exec_start;
+}
+
+/* The state of a traced thread, or NULL for everybody else: the one filter, passed first. */
+static __always_inline struct thread *thread_get(struct task_struct *task)
+{
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	if (thread)
+		return thread;
+	return thread_create(task);
+}
+
+static __always_inline struct process *process_get(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&processes, &tgid);
+}
+
+/* Copy a finished record into the ring buffer; count it as lost, `weight` times, if it is full. */
+static __always_inline void emit(void *record, __u64 size, __u32 loss, __u64 weight)
+{
+	if (bpf_ringbuf_output(&events, record, size, 0))
+		lose(loss, weight);
+}
+
+#endif /* MEMTOLL_BPF_H */

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/* target.bpf.c: who is traced; fork, exec, exit. */
+#include "memtoll.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+const volatile __u64 cfg_min_size = 65536;
+const volatile __u64 cfg_page_offset = 0xffff888000000000ULL;
+const volatile __u32 cfg_page_levels = 4;
+const volatile __u64 cfg_zero_pfn = 0;
+const volatile __u64 cfg_huge_zero_pfn = 0;
+const volatile bool cfg_find_vma = true;
+
+volatile __u32 drain_epoch = 0;
+volatile __u32 area_generation = 1;
+
+struct threads_map threads SEC(".maps");
+
+struct processes_map processes SEC(".maps");
+
+struct events_map events SEC(".maps");
+
+struct losses_map losses SEC(".maps");
+
+__hidden struct thread *thread_create(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct process *process = process_get(tgid);
+	struct thread *thread;
+
+	if (!process || process->exec_pending)
+		return NULL;
+	thread = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!thread)
+		lose(LOST_THREAD_STATE, 1);
+	else
+		thread->drained = drain_epoch;
+	return thread;
+}
+
+static __always_inline void emit_process(struct task_struct *task, __u32 what, __u32 other)
+{
+	struct memtoll_process event = {
+		.kind = EVENT_PROCESS,
+		.tgid = task->tgid,
+		.tid = task->pid,
+		.what = what,
+		.other = other,
+		.exit_code = task->exit_code,
+		.time_ns = bpf_ktime_get_ns(),
+	};
+
+	bpf_probe_read_kernel(event.comm, sizeof(event.comm), task->comm);
+	emit(&event, sizeof(event), LOST_RING_PROCESS, 1);
+}
+
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct process *process, copy;
+	__u32 tgid = child->tgid;
+
+	if (child->tgid == parent->tgid)
+		return 0;
+	process = process_get(parent->tgid);
+	if (!process || process->exec_pending)
+		return 0;
+	copy = *process;
+	copy.exited_minor_faults = 0;
+	copy.exited_major_faults = 0;
+	if (bpf_map_update_elem(&processes, &tgid, &copy, BPF_ANY)) {
+		lose(LOST_PROCESSES_FULL, 1);
+		return 0;
+	}
+	emit_process(parent, PROCESS_FORK, tgid);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+	struct process *process = process_get(task->tgid);
+	struct thread *thread;
+
+	if (!process)
+		return 0;
+	thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (thread) {
+		fault_settle(task, thread);
+		run_emit(thread);
+		thread->in_fn = FN_NONE;
+	}
+	process->exec_pending = 0;
+	process->brk_max = 0;
+	process->memset_count = 0;
+	__sync_fetch_and_add(&area_generation, 1);
+	emit_process(task, PROCESS_EXEC, 0);
+	return 0;
+}
+
+/*
+ * Before 6.16 (kernel commit 0fb482728ba1) the tracepoint has one argument, later two: only the
+ * first is used. signal->live has been lowered already, so the last thread sees 0.
+ */
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct *task)
+{
+	struct process *process = process_get(task->tgid);
+	struct thread *thread;
+
+	if (!process)
+		return 0;
+	thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (thread) {
+		fault_settle(task, thread);
+		run_emit(thread);
+		if (thread->in_fn)
+			lose(LOST_RETURN_MISSED, 1);
+	}
+	__sync_fetch_and_add(&process->exited_minor_faults, task->min_flt);
+	__sync_fetch_and_add(&process->exited_major_faults, task->maj_flt);
+	if (task->signal->live.counter == 0)
+		emit_process(task, PROCESS_EXIT, 0);
+	return 0;
+}
+
+/*
+ * The last drain: after the probes are off, every thread's open run is emitted here, when
+ * userspace reads the iterator.
+ */
+SEC("?iter/task")
+int drain_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread *thread;
+
+	if (!task)
+		return 0;
+	thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (thread) {
+		fault_settle(task, thread);
+		run_emit(thread);
+	}
+	return 0;
+}

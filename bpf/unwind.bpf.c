@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * unwind.bpf.c: user stacks become 64-bit ids.
+ *
+ * Frame pointers only, in this version. The caller of a probed function is read from the stack
+ * pointer, which is exact at a function's entry even where nothing keeps frame pointers.
+ */
+#include "memtoll.bpf.h"
+
+struct stacks_map stacks SEC(".maps");
+
+#define STACK_HASH_SEED 0x9e3779b97f4a7c15ULL
+#define STACK_HASH_PRIME 0xff51afd7ed558ccdULL
+
+static __always_inline __u64 mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * STACK_HASH_PRIME;
+	return hash ^ (hash >> 32);
+}
+
+/* Keep the stack under the hash of its frames. 0 is never an id: it means "no stack". */
+__hidden __u64 stack_store(struct memtoll_stack *stack)
+{
+	__u64 id = mix(STACK_HASH_SEED, stack->tgid);
+	int i;
+
+	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
+		if (i >= stack->depth)
+			break;
+		id = mix(id, stack->frames[i]);
+	}
+	if (!id)
+		id = 1;
+	if (bpf_map_lookup_elem(&stacks, &id))
+		return id;
+	if (bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
+		lose(LOST_STACKS_FULL, 1);
+	return id;
+}
+
+/*
+ * Append the callers found by following frame pointers. A frame must lie above the one before and
+ * above the stack pointer (the stack grows down), or the chain is at its end or never was one.
+ */
+__hidden int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
+{
+	__u64 pair[2];
+	__u32 depth = stack->depth;
+	int i;
+
+	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
+		if (bp < sp || (bp & 7) || bp >> 47)
+			break;
+		if (bpf_probe_read_user(pair, sizeof(pair), (void *)bp))
+			break;
+		if (!pair[1] || pair[1] >> 47)
+			break;
+		/* Keeps the compiler from folding the index into a pointer no verifier can bound. */
+		barrier_var(depth);
+		if (depth >= MEMTOLL_STACK_DEPTH) {
+			stack->truncated = 1;
+			break;
+		}
+		stack->frames[depth] = pair[1];
+		depth++;
+		sp = bp + 16;
+		bp = pair[0];
+	}
+	stack->depth = depth;
+	return 0;
+}
+
+static __always_inline struct memtoll_stack *call_stack(struct thread *thread)
+{
+	struct memtoll_stack *stack = &thread->stack;
+
+	stack->tgid = bpf_get_current_pid_tgid() >> 32;
+	stack->how = UNWIND_FP;
+	stack->truncated = 0;
+	stack->frames[0] = thread->call.ip;
+	stack->frames[1] = thread->call.caller;
+	stack->depth = thread->call.caller ? 2 : 1;
+	if (!thread->call.caller)
+		lose(LOST_STACK_FAILED, 1);
+	stack_walk(stack, thread->call.bp, thread->call.sp);
+	return stack;
+}
+
+/* The stack of the allocator call the thread is in: the function, its caller, the callers' chain. */
+__hidden __u64 stack_from_call(struct thread *thread)
+{
+	return stack_store(call_stack(thread));
+}
+
+/*
+ * The id of a call site where the stack is not walked at every call: function and direct caller.
+ * stack_keep() stores under it the whole stack of the first call, as an example.
+ */
+__hidden __u64 stack_site(struct thread *thread)
+{
+	__u64 id = mix(~STACK_HASH_SEED, bpf_get_current_pid_tgid() >> 32);
+
+	id = mix(mix(id, thread->call.ip), thread->call.caller);
+	return id ? id : 1;
+}
+
+__hidden int stack_keep(struct thread *thread, __u64 id)
+{
+	if (bpf_map_lookup_elem(&stacks, &id))
+		return 0;
+	if (bpf_map_update_elem(&stacks, &id, call_stack(thread), BPF_ANY))
+		lose(LOST_STACKS_FULL, 1);
+	return 0;
+}
+
+__hidden bool in_memset(const struct process *process, __u64 ip)
+{
+	__u32 i;
+
+	for (i = 0; i < MEMSET_RANGES; i++) {
+		if (i >= process->memset_count)
+			break;
+		if (ip >= process->memset[i].start && ip < process->memset[i].end)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* proc.h: what /proc says of a process. Source of every format: proc(5). */
+#ifndef MEMTOLL_PROC_H
+#define MEMTOLL_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mapping {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;	/* bytes into the file */
+	uint64_t inode;
+	uint32_t dev_major;
+	uint32_t dev_minor;
+	bool read;
+	bool write;
+	bool exec;
+	bool shared;
+	bool deleted;		/* the kernel's " (deleted)" suffix, taken off the path */
+	char *path;		/* "" for anonymous memory; "[heap]", "[stack]", "[vdso]" as they are */
+};
+
+struct maps {
+	struct mapping *entries;	/* ascending by start */
+	size_t count;
+};
+
+/*
+ * Read /proc/PID/maps. 0, or -errno (-ENOENT: no such process; -ESRCH: it is gone).
+ * The caller frees with maps_free(), also after an error.
+ */
+int maps_read(pid_t pid, struct maps *maps);
+void maps_free(struct maps *maps);
+
+/* The entry that holds address, or NULL. */
+const struct mapping *maps_find(const struct maps *maps, uint64_t address);
+
+/*
+ * Open the file behind a mapping as that process sees it: /proc/PID/map_files first (right even
+ * when the file was replaced or deleted), then /proc/PID/root + path, then the path itself, the
+ * last two only if device and inode are the mapping's. A descriptor, or -errno.
+ */
+int mapping_open(pid_t pid, const struct mapping *mapping);
+
+struct proc_stat {
+	char comm[64];
+	char state;		/* 'R', 'S', 'Z' ... */
+	pid_t ppid;
+	uint32_t flags;		/* PF_*: 0x00200000 is PF_KTHREAD */
+	uint64_t minor_faults;	/* all threads, living and dead */
+	uint64_t major_faults;
+	uint64_t threads;
+	uint64_t start_ticks;	/* since boot, in clock ticks: tells a reused pid */
+	int exit_code;
+};
+
+/* Read /proc/PID/stat, or /proc/PID/task/TID/stat when tid is not 0. 0 or -errno. */
+int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat);
+
+/* Command line with spaces between the arguments, "[comm]" for kernel threads. Freed by the caller. */
+char *proc_cmdline(pid_t pid);
+
+/* Absolute path of the executable, as the process sees it. NULL if unreadable. Freed by the caller. */
+char *proc_exe(pid_t pid);
+
+/*
+ * Processes whose comm, or whose executable's file name, is name. Zombies, kernel threads and
+ * the caller are left out. Number found (pids allocated, freed by the caller), or -errno.
+ */
+ssize_t proc_find_name(const char *name, pid_t **pids);
+
+#endif /* MEMTOLL_PROC_H */

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * recording.h: writing and opening recordings (SQLite; the schema is recording.sql).
+ *
+ * A writer keeps one transaction open per slice. Facts of a slice are added in any order; rows
+ * with the same key are summed. After an error every later call returns that error and nothing
+ * more is written; what was committed stays valid.
+ */
+#ifndef MEMTOLL_RECORDING_H
+#define MEMTOLL_RECORDING_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sqlite3.h>
+#include <sys/types.h>
+
+#include "../bpf/events.h"
+#include "symbolize.h"
+
+/* "mtol": written to the database header as application_id. */
+#define RECORDING_APPLICATION_ID 0x6d746f6c
+#define RECORDING_FORMAT 1
+
+struct recording;
+
+/*
+ * Create the file at path, or an in-memory recording when path is NULL. The file is made with
+ * O_EXCL|O_NOFOLLOW, mode 0600, and given to the user behind sudo (SUDO_UID, SUDO_GID). With
+ * force an existing regular file is replaced, but only at recording_finish(): until then the data
+ * goes to a new file beside it, and the old one stays. NULL on failure, with one clear line on
+ * stderr.
+ */
+struct recording *recording_create(const char *path, bool force);
+
+/* Facts about the recording. Any time before recording_finish(). */
+int recording_meta(struct recording *recording, const char *key, const char *value);
+int recording_meta_int(struct recording *recording, const char *key, int64_t value);
+
+struct process_fact {
+	pid_t pid;
+	pid_t parent_pid;
+	const char *comm;
+	const char *command;
+	const char *executable;
+	uint64_t start_ns;
+	const char *role;	/* "target" or "child" */
+};
+
+/* Insert, or after exec replace, a process. */
+int recording_process(struct recording *recording, const struct process_fact *process);
+int recording_process_end(struct recording *recording, pid_t pid, uint64_t end_ns, int exit_code);
+
+struct allocator_fact {
+	pid_t pid;
+	const char *module;
+	const char *kind;
+	const char *version;
+	const char *functions;
+	const char *refused;
+	int64_t mmap_threshold_low;	/* -1: NULL; so for the next two */
+	int64_t mmap_threshold_high;
+	int dynamic;
+	const char *tunables;
+};
+
+int recording_allocator(struct recording *recording, const struct allocator_fact *allocator);
+int recording_price(struct recording *recording, const char *probe, double hit_ns,
+		    double inside_ns, double error_ns);
+int recording_calibration(struct recording *recording, const char *name, double value);
+int recording_system_counter(struct recording *recording, const char *name, int64_t value);
+int recording_not_captured(struct recording *recording, const char *toll, const char *reason);
+
+int recording_slice_begin(struct recording *recording, uint64_t start_ns);
+
+int recording_process_slice(struct recording *recording, pid_t pid, uint64_t cpu_ns,
+			    uint64_t minor_faults, uint64_t major_faults);
+
+struct call_fact {
+	pid_t pid;
+	const char *call;
+	uint64_t stack_id;
+	bool known_clearing;
+	uint64_t timed_calls;
+	struct memtoll_call_sum sum;	/* differences over the slice */
+};
+
+int recording_call(struct recording *recording, const struct call_fact *call);
+
+struct block_fact {
+	pid_t pid;
+	const char *call;
+	uint64_t stack_id;
+	uint64_t made;
+	uint64_t made_bytes;
+	uint64_t freed;
+	uint64_t freed_bytes;
+	uint64_t never_used_bytes;
+};
+
+int recording_block(struct recording *recording, const struct block_fact *block);
+
+struct fault_fact {
+	pid_t pid;
+	const char *fault_class;	/* of table fault_class */
+	uint64_t allocated_stack;
+	const char *allocated_call;
+	uint64_t touched_stack;
+	const char *area;
+	const char *in_call;
+	bool in_memset;
+	uint64_t faults;
+	uint64_t pages;
+	uint64_t timed_faults;
+	uint64_t timed_cpu_ns;
+	uint64_t timed_cpu_us2;
+	uint64_t blocked_ns;
+};
+
+int recording_fault(struct recording *recording, const struct fault_fact *fault);
+
+struct fault_run_fact {
+	pid_t pid;
+	pid_t tid;
+	const char *fault_class;
+	uint64_t address;
+	uint64_t pages;
+	uint64_t faults;
+	uint64_t first_ns;
+	uint64_t last_ns;
+	uint64_t allocated_stack;
+	uint64_t touched_stack;
+};
+
+int recording_fault_run(struct recording *recording, const struct fault_run_fact *run);
+
+struct map_call_fact {
+	pid_t pid;
+	const char *call;
+	const char *in_call;
+	uint64_t stack_id;
+	struct memtoll_map_sum sum;
+};
+
+int recording_map_call(struct recording *recording, const struct map_call_fact *call);
+int recording_sample(struct recording *recording, pid_t pid, const char *place,
+		     const char *in_call, uint64_t stack_id, uint64_t samples);
+int recording_hit(struct recording *recording, pid_t pid, const char *probe, uint64_t hits);
+int recording_loss(struct recording *recording, const char *name, uint64_t count);
+
+/* A stack, once; frames are deduplicated. stacks already stored are ignored. */
+int recording_stack(struct recording *recording, uint64_t stack_id, pid_t pid, const char *how,
+		    bool complete);
+int recording_stack_frame(struct recording *recording, uint64_t stack_id, unsigned int depth,
+			  uint64_t address, const struct frame *frame, bool inlined);
+bool recording_has_stack(struct recording *recording, uint64_t stack_id);
+
+/* Commit the slice. 0 or -errno (-ENOSPC when the disk is full, after one clear line on stderr). */
+int recording_slice_commit(struct recording *recording, uint64_t end_ns);
+
+/* Write meta complete=1, sync, put the file in its place. 0 or -errno. */
+int recording_finish(struct recording *recording);
+
+/* The database, for report_*() on an in-memory recording. */
+sqlite3 *recording_database(struct recording *recording);
+const char *recording_path(const struct recording *recording);
+void recording_close(struct recording *recording);
+
+/*
+ * Open a recording for reading, never changing it, and check that it is one: SQLite,
+ * application_id, a format this version reads, tables intact. NULL on failure, with one clear
+ * line on stderr that says which it was. May be called while the file is being written.
+ */
+sqlite3 *recording_open(const char *path);
+
+#endif /* MEMTOLL_RECORDING_H */

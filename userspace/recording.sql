@@ -1,0 +1,263 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- recording.sql: the schema of a recording. Tables hold facts, written by recording.c once per
+-- slice; views (second half) hold every judgement, so that the report, a notebook and the sqlite3
+-- shell read the same numbers.
+--
+-- Units: *_ns nanoseconds, *_bytes bytes, addresses and counts plain integers. CPU time is time on
+-- the CPU of the target's threads; blocked time is time asleep inside a fault.
+
+-- One row per fact about the recording itself. Keys: tool_version, format, command_line,
+-- target_command, kernel, machine, start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns,
+-- min_size_bytes, overhead_limit ("none", "0"), probes, exit_status of a traced command, end_reason
+-- ("target exited", "duration", "signal", "error: ..."), and, last of all, complete ("1").
+CREATE TABLE meta (
+	key   TEXT PRIMARY KEY,
+	value TEXT
+) WITHOUT ROWID;
+
+-- A slice of time; everything counted below is a difference over one slice.
+CREATE TABLE slice (
+	slice    INTEGER PRIMARY KEY,
+	start_ns INTEGER NOT NULL,
+	end_ns   INTEGER NOT NULL
+);
+
+CREATE TABLE process (
+	pid         INTEGER PRIMARY KEY,
+	parent_pid  INTEGER,
+	comm        TEXT,
+	command     TEXT,
+	executable  TEXT,
+	start_ns    INTEGER NOT NULL,	-- when tracing of it began
+	end_ns      INTEGER,		-- when it exited, or NULL: it goes on
+	exit_code   INTEGER,		-- as wait(2) has it
+	role        TEXT NOT NULL	-- 'target' (named by the user) or 'child' (followed)
+);
+
+-- What is known of the allocator of a process.
+CREATE TABLE allocator (
+	pid                 INTEGER NOT NULL,
+	module              TEXT NOT NULL,	-- path of the library or program
+	kind                TEXT NOT NULL,	-- glibc, musl, jemalloc, tcmalloc, mimalloc, unknown
+	version             TEXT NOT NULL,
+	functions           TEXT NOT NULL,	-- "malloc+0 calloc+0 free+3": probed, and where
+	refused             TEXT NOT NULL,	-- functions found but not probed, with the reason
+	mmap_threshold_low  INTEGER,	-- bytes: glibc's present threshold is at least this,
+	mmap_threshold_high INTEGER,	-- and at most this; NULL where nothing was seen
+	dynamic             INTEGER,	-- 1: the threshold moves; 0: a tunable pins it; NULL: unknown
+	tunables            TEXT NOT NULL,	-- GLIBC_TUNABLES and MALLOC_* of its environment
+	PRIMARY KEY (pid, module)
+) WITHOUT ROWID;
+
+-- Kernel's own figures of a process, over one slice.
+CREATE TABLE process_slice (
+	slice        INTEGER NOT NULL,
+	pid          INTEGER NOT NULL,
+	cpu_ns       INTEGER NOT NULL,	-- clock_gettime of the process's CPU clock
+	minor_faults INTEGER NOT NULL,	-- /proc/PID/stat, or at exit the kernel's task counters
+	major_faults INTEGER NOT NULL,
+	PRIMARY KEY (slice, pid)
+) WITHOUT ROWID;
+
+-- A stack, leaf first. Depth 0 of an allocation stack is the allocator's function itself.
+CREATE TABLE stack (
+	stack_id INTEGER PRIMARY KEY,	-- 64-bit hash made in the kernel, as a signed integer
+	pid      INTEGER NOT NULL,	-- process it was first seen in
+	how      TEXT NOT NULL,		-- 'fp': frame pointers, first caller from the stack pointer
+	complete INTEGER NOT NULL	-- 1: reached the thread's start, as far as can be known
+);
+
+-- Frames of a stack; inlined functions have rows of their own (same address, inlined = 1).
+CREATE TABLE stack_frame (
+	stack_id INTEGER NOT NULL,
+	depth    INTEGER NOT NULL,	-- 0 is the leaf
+	address  INTEGER NOT NULL,
+	frame_id INTEGER NOT NULL,
+	inlined  INTEGER NOT NULL,
+	PRIMARY KEY (stack_id, depth)
+) WITHOUT ROWID;
+
+CREATE TABLE frame (
+	frame_id      INTEGER PRIMARY KEY,
+	function      TEXT NOT NULL,	-- '' where unknown
+	module        TEXT NOT NULL,
+	file          TEXT NOT NULL,
+	line          INTEGER NOT NULL,
+	kind          TEXT NOT NULL,	-- native, python, kernel, jit
+	build_id      TEXT NOT NULL,
+	module_offset INTEGER NOT NULL	-- what addr2line takes: can be named again later
+);
+
+-- Calls of the allocator by function and call site, summed in the kernel. Exact.
+CREATE TABLE call (
+	slice          INTEGER NOT NULL,
+	pid            INTEGER NOT NULL,
+	call           TEXT NOT NULL,	-- malloc, calloc, realloc, reallocarray, free, posix_memalign ...
+	stack_id       INTEGER NOT NULL,	-- allocated at (free: freed at)
+	calls          INTEGER NOT NULL,
+	failed         INTEGER NOT NULL,
+	bytes          INTEGER NOT NULL,	-- asked
+	cpu_ns         INTEGER NOT NULL,	-- between the probes, all inside included, probes too
+	timed_calls    INTEGER NOT NULL,	-- calls that cpu_ns covers
+	map_cpu_ns     INTEGER NOT NULL,	-- of cpu_ns: inside mapping system calls
+	map_calls      INTEGER NOT NULL,
+	faults         INTEGER NOT NULL,	-- faults inside, all classes
+	cleared_calls  INTEGER NOT NULL,	-- glibc's calloc: calls that memset (chunk header says)
+	cleared_bytes  INTEGER NOT NULL,
+	cleared_cpu_ns INTEGER NOT NULL,	-- cpu_ns of those calls
+	cleared_faults INTEGER NOT NULL,
+	mmapped_calls  INTEGER NOT NULL,	-- blocks with a mapping of their own
+	known_clearing INTEGER NOT NULL,	-- 1: the rule of clearing is known (glibc)
+	nested_calls   INTEGER NOT NULL,	-- made inside another allocator function; not in calls
+	PRIMARY KEY (slice, pid, call, stack_id, known_clearing)
+) WITHOUT ROWID;
+
+-- Life of the blocks of at least min_size_bytes, by the site that made them.
+CREATE TABLE block (
+	slice            INTEGER NOT NULL,
+	pid              INTEGER NOT NULL,
+	call             TEXT NOT NULL,
+	stack_id         INTEGER NOT NULL,
+	made             INTEGER NOT NULL,
+	made_bytes       INTEGER NOT NULL,
+	freed            INTEGER NOT NULL,
+	freed_bytes      INTEGER NOT NULL,
+	never_used_bytes INTEGER NOT NULL,	-- pages of freed mmapped blocks that no fault ever touched
+	PRIMARY KEY (slice, pid, call, stack_id)
+) WITHOUT ROWID;
+
+-- Class of a fault -> toll. writes_page: the kernel cleared (zero.*) or copied (cow) a page.
+CREATE TABLE fault_class (
+	class       TEXT PRIMARY KEY,
+	toll        TEXT NOT NULL,
+	writes_page INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO fault_class VALUES
+	('zero',         'zero.kernel', 1),	-- first write to an anonymous page
+	('zero_huge',    'zero.kernel', 1),	-- the same, a huge page
+	('zero_upgrade', 'zero.kernel', 1),	-- first write where the shared zero page was mapped
+	('zero_read',    'zero.kernel', 0),	-- first read: the shared zero page is mapped
+	('cow',          'cow',         1),
+	('swap_minor',   'swap.in',     0),
+	('swap_major',   'swap.in',     0),
+	('file_minor',   'file.fault',  0),
+	('file_major',   'file.fault',  0),
+	('shared_minor', 'file.fault',  0),
+	('shared_major', 'file.fault',  0),
+	('other',        'compute',     0);	-- NUMA hints, spurious: too little to name
+
+-- Faults by class and both owners.
+CREATE TABLE fault (
+	slice           INTEGER NOT NULL,
+	pid             INTEGER NOT NULL,
+	class           TEXT NOT NULL,
+	allocated_stack INTEGER NOT NULL,	-- 0: in no block that was seen
+	allocated_call  TEXT NOT NULL,		-- '' where allocated_stack is 0
+	touched_stack   INTEGER NOT NULL,
+	area            TEXT NOT NULL,		-- anon, heap, stack, file, shared, unknown
+	in_call         TEXT NOT NULL,		-- allocator function the thread was in, or ''
+	in_memset       INTEGER NOT NULL,	-- 1: the instruction belongs to memset or bzero, byte 0
+	faults          INTEGER NOT NULL,
+	pages           INTEGER NOT NULL,
+	timed_faults    INTEGER NOT NULL,	-- faults whose end was seen (sampling windows; major: all)
+	timed_cpu_ns    INTEGER NOT NULL,
+	timed_cpu_us2   INTEGER NOT NULL,	-- sum of squares, us^2
+	blocked_ns      INTEGER NOT NULL,	-- of the timed ones
+	PRIMARY KEY (slice, pid, class, allocated_stack, allocated_call, touched_stack, area, in_call,
+		     in_memset)
+) WITHOUT ROWID;
+
+-- Single sweeps of faults, for pictures: address by time. Bounded per slice; loss runs_unstored
+-- counts what was left out here (it is in table fault all the same).
+CREATE TABLE fault_run (
+	slice           INTEGER NOT NULL,
+	pid             INTEGER NOT NULL,
+	tid             INTEGER NOT NULL,
+	class           TEXT NOT NULL,
+	address         INTEGER NOT NULL,
+	pages           INTEGER NOT NULL,
+	faults          INTEGER NOT NULL,
+	first_ns        INTEGER NOT NULL,
+	last_ns         INTEGER NOT NULL,
+	allocated_stack INTEGER NOT NULL,
+	touched_stack   INTEGER NOT NULL
+);
+
+-- Mapping system calls, by call and stack. in_call: made inside that allocator function.
+CREATE TABLE map_call (
+	slice    INTEGER NOT NULL,
+	pid      INTEGER NOT NULL,
+	call     TEXT NOT NULL,		-- mmap, munmap, mremap, brk, madvise
+	in_call  TEXT NOT NULL,
+	stack_id INTEGER NOT NULL,
+	calls    INTEGER NOT NULL,
+	failed   INTEGER NOT NULL,
+	bytes    INTEGER NOT NULL,
+	cpu_ns   INTEGER NOT NULL,
+	PRIMARY KEY (slice, pid, call, in_call, stack_id)
+) WITHOUT ROWID;
+
+-- CPU samples. place: memset (user code of memset, outside the allocator), calloc_memset (memset
+-- inside a calloc), allocator, fault, map, kernel (other), user (other).
+CREATE TABLE sample (
+	slice    INTEGER NOT NULL,
+	pid      INTEGER NOT NULL,
+	place    TEXT NOT NULL,
+	in_call  TEXT NOT NULL,
+	stack_id INTEGER NOT NULL,
+	samples  INTEGER NOT NULL,
+	PRIMARY KEY (slice, pid, place, in_call, stack_id)
+) WITHOUT ROWID;
+
+-- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, sample.
+CREATE TABLE hit (
+	slice INTEGER NOT NULL,
+	pid   INTEGER NOT NULL,
+	probe TEXT NOT NULL,
+	hits  INTEGER NOT NULL,
+	PRIMARY KEY (slice, pid, probe)
+) WITHOUT ROWID;
+
+-- Price of a hit, calibrated at start on a child of the tracer. hit_ns: added to the target.
+-- inside_ns: the part of it that falls between the two probes and so into the measured time.
+CREATE TABLE price (
+	probe     TEXT PRIMARY KEY,
+	hit_ns    REAL NOT NULL,
+	inside_ns REAL NOT NULL,
+	error_ns  REAL NOT NULL		-- half the spread between the calibration's rounds
+) WITHOUT ROWID;
+
+-- Other figures calibrated at start: clear_4k_bytes_per_s, clear_2m_bytes_per_s,
+-- memset_bytes_per_s, fault_ns (a bare first-touch fault), malloc_ns (a bare small malloc).
+CREATE TABLE calibration (
+	name  TEXT PRIMARY KEY,
+	value REAL NOT NULL
+) WITHOUT ROWID;
+
+-- System-wide counters of /proc/vmstat, differences over the recording.
+CREATE TABLE system_counter (
+	name  TEXT PRIMARY KEY,
+	value INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Everything that was not seen or not stored, by name (losses.h), over one slice.
+CREATE TABLE loss (
+	slice INTEGER NOT NULL,
+	name  TEXT NOT NULL,
+	count INTEGER NOT NULL,
+	PRIMARY KEY (slice, name)
+) WITHOUT ROWID;
+
+-- Every loss this version knows: what it means, what to do.
+CREATE TABLE loss_kind (
+	name    TEXT PRIMARY KEY,
+	meaning TEXT NOT NULL,
+	remedy  TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Tolls this run could not see, with the reason: they are null in the report, not 0.
+CREATE TABLE not_captured (
+	toll   TEXT PRIMARY KEY,
+	reason TEXT NOT NULL
+) WITHOUT ROWID;

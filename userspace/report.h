@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* report.h: from the views of a recording to text or JSON. Computes nothing itself. */
+#ifndef MEMTOLL_REPORT_H
+#define MEMTOLL_REPORT_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct report_options {
+	unsigned int sites;	/* how many sites to print; 0: all */
+	bool color;
+};
+
+/* The verdict, toll table, sites, ledger, checks, losses and overhead as text. 0 or -errno. */
+int report_text(sqlite3 *database, const struct report_options *options, FILE *out);
+
+/* The object of design.md section 9, from view report_json. 0 or -errno. */
+int report_json(sqlite3 *database, const struct report_options *options, FILE *out);
+
+/* Folded stacks of one toll ("zero.kernel"), allocation stack; weights are microseconds. */
+int report_folded(sqlite3 *database, const char *toll, FILE *out);
+
+/* Whether losses are beyond the limit (share of what was counted): exit status 4. */
+bool report_losses_exceed(sqlite3 *database);
+
+#endif /* MEMTOLL_REPORT_H */
