@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * test_proc.c: the /proc readers against processes made for it, with names and paths that are as
+ * awkward as the kernel lets them be. Witnesses: getrusage(2), fstat(2), dl_iterate_phdr(3).
+ */
+#define _GNU_SOURCE 1
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../proc.h"
+
+#define PAGE 4096ul
+
+static char directory[] = "/tmp/test_proc.XXXXXX";
+
+struct child {
+	pid_t pid;
+	int ready;	/* a byte comes when the child has set itself up */
+};
+
+/* A child that runs setup(), says so and waits to be killed. */
+static struct child start(void (*setup)(const void *), const void *argument)
+{
+	struct child child;
+	int pipes[2];
+	char byte;
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	child.pid = fork();
+	assert_true(child.pid >= 0);
+	if (child.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		setup(argument);
+		if (write(pipes[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(pipes[1]);
+	assert_int_equal(read(pipes[0], &byte, 1), 1);
+	child.ready = pipes[0];
+	return child;
+}
+
+static void stop(struct child *child)
+{
+	kill(child->pid, SIGKILL);
+	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
+	close(child->ready);
+}
+
+static void set_name(const void *name)
+{
+	prctl(PR_SET_NAME, name);
+}
+
+static void test_comm(void **state)
+{
+	static const char *const names[] = {
+		"plain", "a) b", ")", ") R 1 1 1", "(((", "new\nline", "back\\slash", "\\n",
+		"\\\\", "tab\there", " lead", "trail ", "\xc3\xa4\xff", "exactly15chars_",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct child child = start(set_name, names[i]);
+		struct proc_stat stat;
+
+		assert_int_equal(proc_stat_read(child.pid, 0, &stat), 0);
+		assert_string_equal(stat.comm, names[i]);
+		assert_int_equal(stat.ppid, getpid());
+		assert_int_equal(stat.threads, 1);
+		assert_non_null(strchr("SR", stat.state));
+		assert_int_equal(proc_stat_read(child.pid, child.pid, &stat), 0);
+		assert_string_equal(stat.comm, names[i]);
+		stop(&child);
+	}
+}
+
+static void test_faults(void **state)
+{
+	const size_t pages = 1009;
+	struct proc_stat before, after;
+	struct rusage usage_before, usage_after;
+	char *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	madvise(memory, pages * PAGE, MADV_NOHUGEPAGE);
+	getrusage(RUSAGE_SELF, &usage_before);
+	assert_int_equal(proc_stat_read(getpid(), 0, &before), 0);
+	for (size_t i = 0; i < pages; i++)
+		memory[i * PAGE] = 1;
+	assert_int_equal(proc_stat_read(getpid(), 0, &after), 0);
+	getrusage(RUSAGE_SELF, &usage_after);
+	assert_true(after.minor_faults - before.minor_faults >= pages);
+	assert_true(after.minor_faults - before.minor_faults <=
+		    (uint64_t)(usage_after.ru_minflt - usage_before.ru_minflt));
+	assert_int_equal(after.start_ticks, before.start_ticks);
+	assert_true(after.start_ticks > 0);
+	munmap(memory, pages * PAGE);
+}
+
+static void *wait_at(void *barrier)
+{
+	pthread_barrier_wait(barrier);
+	pthread_barrier_wait(barrier);
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	pthread_t threads[7];
+	pthread_barrier_t barrier;
+	struct proc_stat stat;
+
+	(void)state;
+	pthread_barrier_init(&barrier, NULL, 8);
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, wait_at, &barrier), 0);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(proc_stat_read(getpid(), 0, &stat), 0);
+	assert_int_equal(stat.threads, 8);
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < 7; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void test_gone(void **state)
+{
+	struct child child = start(set_name, "zombie");
+	struct proc_stat stat;
+	struct maps maps;
+	siginfo_t info;
+	pid_t *pids;
+	ssize_t count;
+	char *text;
+
+	(void)state;
+	kill(child.pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(proc_stat_read(child.pid, 0, &stat), 0);
+	assert_int_equal(stat.state, 'Z');
+	assert_int_equal(stat.exit_code, SIGKILL);
+	assert_int_equal(maps_read(child.pid, &maps), -ESRCH);
+	maps_free(&maps);
+	count = proc_find_name("zombie", &pids);
+	assert_int_equal(count, 0);
+	free(pids);
+	text = proc_cmdline(child.pid);
+	assert_string_equal(text, "[zombie]");
+	free(text);
+	stop(&child);
+	assert_int_equal(proc_stat_read(child.pid, 0, &stat), -ENOENT);
+	assert_int_equal(maps_read(child.pid, &maps), -ENOENT);
+	maps_free(&maps);
+	assert_null(proc_cmdline(child.pid));
+	assert_null(proc_exe(child.pid));
+}
+
+static int check_loaded(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	const struct maps *maps = argument;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *phdr = &info->dlpi_phdr[i];
+		const struct mapping *mapping;
+
+		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X))
+			continue;
+		mapping = maps_find(maps, info->dlpi_addr + phdr->p_vaddr);
+		assert_non_null(mapping);
+		assert_true(mapping->exec && mapping->read && !mapping->write && !mapping->shared);
+		/* The vDSO has no file, and its program headers count from its own start. */
+		if (mapping->inode)
+			assert_int_equal(mapping->offset +
+					 (info->dlpi_addr + phdr->p_vaddr - mapping->start),
+					 phdr->p_offset);
+	}
+	return 0;
+}
+
+static void test_maps(void **state)
+{
+	struct maps maps;
+	int here = 0;
+
+	(void)state;
+	assert_int_equal(maps_read(getpid(), &maps), 0);
+	for (size_t i = 0; i < maps.count; i++) {
+		assert_true(maps.entries[i].start < maps.entries[i].end);
+		assert_true(i == 0 || maps.entries[i - 1].end <= maps.entries[i].start);
+	}
+	dl_iterate_phdr(check_loaded, &maps);
+	assert_string_equal(maps_find(&maps, (uint64_t)&here)->path, "[stack]");
+	assert_null(maps_find(&maps, 0));
+	assert_null(maps_find(&maps, UINT64_MAX));
+	assert_ptr_equal(maps_find(&maps, maps.entries[1].start), &maps.entries[1]);
+	assert_ptr_equal(maps_find(&maps, maps.entries[0].end - 1), &maps.entries[0]);
+	maps_free(&maps);
+}
+
+/* Map a file named name in the test's directory, delete it if asked, and look it up again. */
+static void check_file(const char *name, bool delete)
+{
+	const struct mapping *mapping;
+	struct stat original, opened;
+	struct maps maps;
+	char path[512];
+	void *memory;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 3 * PAGE), 0);
+	assert_int_equal(fstat(fd, &original), 0);
+	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 2 * PAGE);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	close(fd);
+	if (delete)
+		unlink(path);
+	assert_int_equal(maps_read(getpid(), &maps), 0);
+	mapping = maps_find(&maps, (uint64_t)memory);
+	assert_non_null(mapping);
+	assert_string_equal(mapping->path, path);
+	assert_int_equal(mapping->deleted, delete);
+	assert_int_equal(mapping->offset, 2 * PAGE);
+	assert_int_equal(mapping->inode, original.st_ino);
+	assert_int_equal(mapping->dev_major, major(original.st_dev));
+	assert_int_equal(mapping->dev_minor, minor(original.st_dev));
+	assert_true(mapping->read && mapping->write && !mapping->exec && mapping->shared);
+	fd = mapping_open(getpid(), mapping);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &opened), 0);
+	assert_int_equal(opened.st_ino, original.st_ino);
+	assert_int_equal(opened.st_dev, original.st_dev);
+	close(fd);
+	maps_free(&maps);
+	munmap(memory, PAGE);
+	if (!delete)
+		unlink(path);
+}
+
+static void test_file_names(void **state)
+{
+	static const char *const names[] = {
+		"plain", "with space", "two\nlines\n", "back\\slash", "\\101", "end ", "(paren)",
+		"7f00-8f00 r-xp 0 0:0 1 x", "\xff\xfe", "\\01", "x (deleted) y",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		check_file(names[i], false);
+		check_file(names[i], true);
+	}
+}
+
+/* A file put in place of the mapped one must not be opened for it; devices are not opened. */
+static void test_replaced_file(void **state)
+{
+	struct mapping mapping = { 0 };
+	struct stat st;
+	char path[512];
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/replaced", directory);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	/* No such range is mapped, so that only the path is left. */
+	mapping.start = PAGE;
+	mapping.end = 2 * PAGE;
+	mapping.path = path;
+	mapping.inode = st.st_ino;
+	mapping.dev_major = major(st.st_dev);
+	mapping.dev_minor = minor(st.st_dev);
+	fd = mapping_open(getpid(), &mapping);
+	assert_true(fd >= 0);
+	close(fd);
+	mapping.inode++;
+	assert_int_equal(mapping_open(getpid(), &mapping), -ESTALE);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(mapping_open(getpid(), &mapping), -EINVAL);
+	unlink(path);
+	assert_int_equal(mapping_open(getpid(), &mapping), -ENOENT);
+	mapping.inode = 0;
+	assert_int_equal(mapping_open(getpid(), &mapping), -ENOENT);
+}
+
+/* A copy of a program under a long name, deleted while it runs. */
+static pid_t start_copy(const char *path, int *out)
+{
+	int in[2], back[2];
+	char byte = 'x';
+	pid_t pid;
+
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(back, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		dup2(in[0], 0);
+		dup2(back[1], 1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(path, "cat", "-u", "--", "-", NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(back[1]);
+	assert_int_equal(write(in[1], &byte, 1), 1);
+	assert_int_equal(read(back[0], &byte, 1), 1);
+	close(back[0]);
+	*out = in[1];
+	return pid;
+}
+
+static void expect_found(const char *name, pid_t pid, bool expected)
+{
+	bool found = false;
+	pid_t *pids;
+	ssize_t count = proc_find_name(name, &pids);
+
+	assert_true(count >= 0);
+	for (ssize_t i = 0; i < count; i++)
+		found |= pids[i] == pid;
+	free(pids);
+	assert_int_equal(found, expected);
+}
+
+static void test_find_name(void **state)
+{
+	char path[512], command[1200], *text;
+	int in;
+	pid_t pid;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/a very long) name", directory);
+	snprintf(command, sizeof(command), "cp /bin/cat '%s'", path);
+	assert_int_equal(system(command), 0);
+	pid = start_copy(path, &in);
+	text = proc_exe(pid);
+	assert_string_equal(text, path);
+	free(text);
+	unlink(path);
+	text = proc_exe(pid);
+	assert_string_equal(text, path);
+	free(text);
+	text = proc_cmdline(pid);
+	assert_string_equal(text, "cat -u -- -");
+	free(text);
+	expect_found("a very long) name", pid, true);
+	expect_found("a very long) na", pid, true);
+	expect_found("a very long) nax", pid, true);	/* only 15 bytes can be compared */
+	expect_found("a very long) n", pid, false);
+	expect_found("a very long) n?", pid, false);
+	expect_found("cat", pid, false);
+	close(in);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	expect_found("a very long) name", pid, false);
+	expect_found("test_proc", getpid(), false);
+	expect_found("kthreadd", 2, false);
+}
+
+static void test_find_odd_names(void **state)
+{
+	struct child child = start(set_name, "odd\n) name");
+	pid_t *pids;
+
+	(void)state;
+	expect_found("odd\n) name", child.pid, true);
+	expect_found("odd", child.pid, false);
+	assert_int_equal(proc_find_name("", &pids), -EINVAL);
+	stop(&child);
+}
+
+static int make_directory(void **state)
+{
+	(void)state;
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	return rmdir(directory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_comm),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_file_names),
+		cmocka_unit_test(test_replaced_file),
+		cmocka_unit_test(test_find_name),
+		cmocka_unit_test(test_find_odd_names),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
