@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Running memtoll and the workloads, and witnesses that know nothing of memtoll."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from shape import check_report
+
+TESTS: Final = Path(__file__).resolve().parent
+ROOT: Final = TESTS.parent.parent
+SOURCES: Final = TESTS / "workloads"
+MEMTOLL: Final = Path(os.environ.get("MEMTOLL", ROOT / ".output" / "memtoll")).absolute()
+WORKLOADS: Final = Path(os.environ.get("MEMTOLL_WORKLOADS", MEMTOLL.parent / "workloads")).absolute()
+
+MIB: Final = 1 << 20
+PAGE: Final = 4096
+NOBODY: Final = 65534
+
+# Nothing from the caller's environment may move the allocator's thresholds.
+CLEAN: Final = ("GLIBC_TUNABLES", "LD_PRELOAD", "SUDO_UID", "SUDO_GID")
+
+# Every process a test started, so that the fixture can end what a failed test left.
+started: list[subprocess.Popen[str]] = []
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    env = {name: value for name, value in os.environ.items() if name not in CLEAN and not name.startswith("MALLOC_")}
+    return env | {"LC_ALL": "C"} | dict(extra or {})
+
+
+def tool(name: str) -> str:
+    """Path of a system tool; sbin is not in every user's PATH."""
+    path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin")
+    assert path, f"{name} is not installed"
+    return path
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f"waited {seconds} s in vain: {what}"
+        time.sleep(0.02)
+
+
+def spawn(command: Sequence[str | Path], env: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
+    """Start a process in a session of its own, to be ended with all its children by end()."""
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    process = subprocess.Popen(
+        [str(word) for word in command], env=environment(env), text=True, start_new_session=True, **options
+    )
+    started.append(process)
+    return process
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Kill the session that spawn() made, by its number, and wait for its leader."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(timeout=10)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream and not stream.closed:
+            stream.close()
+    if process in started:
+        started.remove(process)
+
+
+@dataclass
+class Result:
+    """How a finished memtoll ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def witness(self) -> list[dict[str, Any]]:
+        """Lines of JSON a traced workload printed."""
+        return [json.loads(line) for line in self.stdout.splitlines() if line.startswith("{")]
+
+
+def finish(process: subprocess.Popen[str], seconds: float = 60) -> Result:
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        end(process)
+        raise
+    status = process.returncode
+    end(process)
+    return Result(status, out, err)
+
+
+def memtoll(
+    *args: str | Path, env: Mapping[str, str] | None = None, seconds: float = 60, cwd: Path | None = None
+) -> Result:
+    return finish(spawn([MEMTOLL, *args], env, cwd=cwd), seconds)
+
+
+def assert_refused(result: Result, status: int, *names: str | Path) -> None:
+    """The contract for failures: the documented status and one line that names the thing."""
+    lines = result.stderr.splitlines()
+    assert result.status == status, f"exit status {result.status}, not {status}: {result}"
+    assert result.stdout == ""
+    assert len(lines) == 1, f"not one line: {result.stderr!r}"
+    assert lines[0].startswith("memtoll: "), lines[0]
+    for name in names:
+        assert str(name).lower() in lines[0].lower(), f"does not name {name}: {lines[0]!r}"
+
+
+class Program:
+    """A running workload, its lines of JSON and their witness; ended when the block is left."""
+
+    def __init__(self, *command: str | Path, env: Mapping[str, str] | None = None) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.process = spawn(command, env, stdin=subprocess.PIPE, stderr=None)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        stdout = self.process.stdout
+        assert stdout
+        try:
+            for line in stdout:
+                if line.startswith("{"):
+                    self.lines.append(json.loads(line))
+        except ValueError:  # closed while reading: the test is over
+            pass
+
+    def __enter__(self) -> Program:
+        try:
+            wait_until(lambda: self.lines, "the workload's first line")
+        except BaseException:
+            end(self.process)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=10)
+        self.reader.join(timeout=10)
+        end(self.process)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def go(self) -> None:
+        """Let a workload go on that waits for a line."""
+        assert self.process.stdin
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def last(self, seconds: float = 60) -> dict[str, Any]:
+        """Wait for a successful end; its last line."""
+        assert self.process.wait(timeout=seconds) == 0
+        self.reader.join(timeout=10)
+        return self.lines[-1]
+
+    def calls(self) -> int:
+        """Calls so far, as the pace lines have it."""
+        return next((int(line["calls"]) for line in reversed(self.lines) if "calls" in line), 0)
+
+    def beats(self, seconds: float = 10) -> None:
+        """The program is alive and allocates: its count goes up."""
+        before = self.calls()
+        wait_until(lambda: self.calls() > before, "the program's next pace line", seconds)
+
+    def speed(self, since_ns: int, until_ns: int) -> float:
+        """Median calls per CPU second between two times of CLOCK_MONOTONIC."""
+        paces = [line for line in self.lines if "pace" in line and since_ns <= line["time_ns"] <= until_ns]
+        speeds = sorted(
+            (b["calls"] - a["calls"]) * 1e9 / (b["cpu_ns"] - a["cpu_ns"])
+            for a, b in zip(paces, paces[1:])
+            if b["cpu_ns"] > a["cpu_ns"]
+        )
+        assert len(speeds) >= 3, f"{len(speeds)} pace lines are too few to tell a speed"
+        return float(speeds[len(speeds) // 2])
+
+
+def workload(name: str) -> Path:
+    path = WORKLOADS / name
+    assert path.exists(), f"{path} is not built: run make"
+    return path
+
+
+def site_line(source: str, marker: str) -> int:
+    """Number of the line that carries /* SITE marker */."""
+    lines = (SOURCES / source).read_text().splitlines()
+    found = [number for number, line in enumerate(lines, 1) if f"/* SITE {marker} */" in line]
+    assert len(found) == 1, f"{source}: SITE {marker} stands {len(found)} times"
+    return found[0]
+
+
+def own_frame(frames: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    """The frame nearest to the call that belongs to a workload."""
+    return next((frame for frame in frames if Path(frame["file"]).parent.name in ("workloads", "freestanding")), None)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What memtoll says of one call in a workload's source, over all stacks that lead there."""
+
+    calls: int = 0
+    bytes: int = 0
+    freed: int = 0
+    live_bytes: int = 0
+    function: str = ""
+
+
+@dataclass
+class Recording:
+    path: Path
+    report: dict[str, Any]
+    result: Result
+    witness: list[dict[str, Any]] = field(default_factory=list)
+
+    def site(self, source: str, marker: str, *calls: str) -> Site:
+        """Rows of allocations made by these functions at that marked line; exactly there."""
+        line = site_line(source, marker)
+        total = Site()
+        for row in self.report["allocations"]:
+            frame = own_frame(row["allocated_at"])
+            if row["call"] not in calls or not frame:
+                continue
+            if Path(frame["file"]).name != source or frame["line"] != line:
+                continue
+            total = Site(
+                total.calls + row["calls"],
+                total.bytes + row["bytes"],
+                total.freed + (row["freed"] or 0),
+                total.live_bytes + (row["live_bytes"] or 0),
+                frame["function"],
+            )
+        return total
+
+    def toll(self, name: str, figure: str) -> Any:
+        value = self.report["toll"][name][figure]
+        return 0 if value is None else value
+
+    @property
+    def dominant(self) -> str:
+        return str(self.report["verdict"]["dominant"])
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        return query(self.path, sql)
+
+
+def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as database:
+        return database.execute(sql).fetchall()
+
+
+def integrity(path: Path) -> str:
+    """What the sqlite3 shell, not our library, thinks of the file."""
+    done = subprocess.run(
+        [tool("sqlite3"), "-readonly", str(path), "PRAGMA integrity_check"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    return (done.stdout + done.stderr).strip()
+
+
+def report(path: Path) -> dict[str, Any]:
+    result = memtoll("report", path, "--json")
+    assert result.status == 0, result
+    data = json.loads(result.stdout)
+    assert isinstance(data, dict)
+    check_report(data)
+    return data
+
+
+def load(path: Path, result: Result) -> Recording:
+    return Recording(path, report(path), result, result.witness)
+
+
+def record(
+    path: Path,
+    *args: str,
+    command: Sequence[str | Path] = (),
+    env: Mapping[str, str] | None = None,
+    exact: bool = True,
+    status: int = 0,
+) -> Recording:
+    """memtoll record, then report. exact: no overhead limit, so counts must be exact.
+
+    env is given to the command by env(1), not to memtoll, whose own allocator it must not touch.
+    """
+    words: list[str | Path] = ["record", "-o", path, *args]
+    if exact:
+        words += ["--overhead-limit", "none"]
+    if command:
+        words.append("--")
+        if env:
+            words += ["env", *(f"{name}={value}" for name, value in env.items())]
+        words += command
+    result = memtoll(*words)
+    assert result.status == status, result
+    recording = load(path, result)
+    assert recording.report["complete"] is True
+    assert integrity(path) == "ok"
+    return recording
+
+
+def start_record(path: Path, *args: str | Path) -> subprocess.Popen[str]:
+    return spawn([MEMTOLL, "record", "-o", path, *args])
+
+
+# Witnesses for "nothing left behind".
+
+
+def changed_text(pid: int, module: str = "libc.so.6") -> list[int]:
+    """File offsets at which a mapped library's code differs from its file: where breakpoints are."""
+    changed: list[int] = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            words = line.split(maxsplit=5)
+            if len(words) < 6 or "x" not in words[1] or Path(words[5].strip()).name != module:
+                continue
+            first, last = (int(part, 16) for part in words[0].split("-"))
+            offset = int(words[2], 16)
+            memory.seek(first)
+            live = memory.read(last - first)
+            with open(f"/proc/{pid}/map_files/{first:x}-{last:x}", "rb") as file:
+                file.seek(offset)
+                stored = file.read(last - first)
+            live = live[: len(stored)]
+            if live != stored:
+                changed += [offset + i for i, (a, b) in enumerate(zip(live, stored)) if a != b]
+    return changed
+
+
+def uprobe_pages(pid: int) -> int:
+    """Pages the kernel added to a process for its uprobes."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    total = 0
+    for line in maps.splitlines():
+        if line.endswith("[uprobes]"):
+            first, last = (int(part, 16) for part in line.split()[0].split("-"))
+            total += (last - first) // PAGE
+    return total
+
+
+def bpf_objects(pid: int) -> dict[str, set[int]]:
+    """Programs and links a process holds, by the kernel's numbers, from its descriptors."""
+    held: dict[str, set[int]] = {"prog": set(), "link": set()}
+    for info in Path(f"/proc/{pid}/fdinfo").iterdir():
+        try:
+            text = info.read_text()
+        except OSError:
+            continue
+        link = re.search(r"^link_id:\s*(\d+)", text, re.M)
+        prog = re.search(r"^prog_id:\s*(\d+)", text, re.M)
+        if link:
+            held["link"].add(int(link[1]))
+        if prog:
+            held["prog"].add(int(prog[1]))
+    return held
+
+
+def bpftool() -> str:
+    """The real tool: Ubuntu's /usr/sbin/bpftool refuses kernels it has no package for."""
+    candidates = [tool("bpftool"), *map(str, Path("/usr/lib").glob("linux-tools*/*/bpftool"))]
+    for path in candidates:
+        if subprocess.run([path, "version"], capture_output=True, timeout=30, check=False).returncode == 0:
+            return path
+    raise AssertionError("bpftool does not run")
+
+
+def kernel_objects(kind: str) -> set[int]:
+    """Numbers of all programs or links the kernel has now."""
+    done = subprocess.run([bpftool(), "-j", kind, "list"], capture_output=True, text=True, timeout=30, check=True)
+    return {entry["id"] for entry in json.loads(done.stdout or "[]")}
+
+
+def wait_attached(tracer: subprocess.Popen[str], pid: int) -> None:
+    """Until breakpoints stand in the target's libc."""
+
+    def ready() -> bool:
+        assert tracer.poll() is None, f"memtoll ended too early: {finish(tracer)}"
+        return bool(changed_text(pid))
+
+    wait_until(ready, "breakpoints in the target")
+
+
+def wait_slices(path: Path, count: int, seconds: float = 20) -> None:
+    """Until that many slices are in a recording that is being written."""
+
+    def there() -> bool:
+        try:
+            return bool(query(path, "SELECT count(*) FROM slice")[0][0] >= count)
+        except sqlite3.Error:
+            return False
+
+    wait_until(there, f"{count} slices in {path}", seconds)

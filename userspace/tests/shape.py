@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The shape of `memtoll report --json`, format 1, and the laws every such object obeys.
+
+A shape is one of: a type (exactly it; float takes any number), a list with one shape (a list of
+such), a dict (exactly these keys), Map (any keys, one shape), OneOf (one of these strings) or
+Null (a shape, or null).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "zeroing": ("zero.kernel", "zero.libc", "zero.app"),
+    "swap": ("swap.in", "swap.out", "reclaim"),
+    "cow": ("cow",),
+    "file": ("file.fault", "file.read"),
+    "allocator": ("alloc",),
+    "mapping": ("map",),
+    "compute": ("compute",),
+}
+TOLLS: tuple[str, ...] = tuple(toll for family in FAMILIES.values() for toll in family)
+CALLS: tuple[str, ...] = (
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "posix_memalign",
+    "aligned_alloc",
+    "memalign",
+)
+
+# Shares are printed rounded, and a family adds up to three of them.
+ROUNDING = 0.01
+
+
+@dataclass(frozen=True)
+class Map:
+    shape: Any
+
+
+@dataclass(frozen=True)
+class OneOf:
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Null:
+    shape: Any
+
+
+FRAME = {
+    "function": str,
+    "module": str,
+    "file": str,
+    "line": int,
+    "kind": OneOf(("native", "python", "kernel", "jit")),
+}
+
+FIGURES: dict[str, Any] = {
+    "time_s": Null(float),
+    "share": Null(float),
+    "count": Null(int),
+    "bytes": Null(int),
+    "pages": Null(int),
+}
+
+
+def toll_shape(toll: str) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    if toll == "zero.kernel":
+        extra = {"clear_s": Null(float)}
+    elif toll == "file.read":
+        extra = {"reread_factor": Null(float)}
+    return FIGURES | extra
+
+
+CHECK = {"ours": int, "kernel": int}
+
+REPORT: dict[str, Any] = {
+    "format": int,
+    "complete": bool,
+    "target": {"pids": [int], "command": str, "duration_s": float, "observed_s": float},
+    "verdict": {
+        "dominant": OneOf((*FAMILIES, "none")),
+        "share": float,
+        "low": float,
+        "high": float,
+        "sentence": str,
+        "advice": [{"code": str, "text": str, "evidence": str}],
+    },
+    "toll": {toll: toll_shape(toll) for toll in TOLLS},
+    "zeroing": {"bytes_kernel": int, "bytes_libc": int, "bytes_twice": int, "bytes_never_used": int},
+    "sites": [
+        {
+            "toll": OneOf(TOLLS),
+            "time_s": float,
+            "share": float,
+            "bytes": int,
+            "count": int,
+            "call": str,
+            "allocated_at": [FRAME],
+            "touched_at": [FRAME],
+        }
+    ],
+    "allocations": [
+        {
+            "call": OneOf(CALLS),
+            "calls": int,
+            "bytes": int,
+            "freed": Null(int),
+            "live_bytes": Null(int),
+            "allocated_at": [FRAME],
+        }
+    ],
+    "calls": Map(int),
+    "checks": Map(CHECK),
+    "losses": Map(int),
+    "overhead": {
+        "limit_pct": Null(float),
+        "estimated_pct": float,
+        "hits": int,
+        "ns_per_hit": Map(float),
+    },
+}
+
+
+def check_shape(value: Any, shape: Any, path: str = "report") -> None:
+    """Raise AssertionError that names the first member that is not as the shape says."""
+    if isinstance(shape, Null):
+        if value is not None:
+            check_shape(value, shape.shape, path)
+    elif isinstance(shape, OneOf):
+        assert value in shape.values, f"{path}: {value!r} is none of {shape.values}"
+    elif isinstance(shape, Map):
+        assert isinstance(value, dict), f"{path}: {value!r} is no object"
+        for key, member in value.items():
+            check_shape(member, shape.shape, f"{path}.{key}")
+    elif isinstance(shape, dict):
+        assert isinstance(value, dict), f"{path}: {value!r} is no object"
+        assert not shape.keys() - value.keys(), f"{path}: lacks {sorted(shape.keys() - value.keys())}"
+        assert not value.keys() - shape.keys(), f"{path}: has also {sorted(value.keys() - shape.keys())}"
+        for key, member in shape.items():
+            check_shape(value[key], member, f"{path}.{key}")
+    elif isinstance(shape, list):
+        assert isinstance(value, list), f"{path}: {value!r} is no array"
+        for index, member in enumerate(value):
+            check_shape(member, shape[0], f"{path}[{index}]")
+    elif shape is float:
+        assert isinstance(value, (int, float)) and not isinstance(value, bool), f"{path}: {value!r} is no number"
+        assert value >= 0, f"{path}: {value!r} is negative"
+    elif shape is int:
+        assert isinstance(value, int) and not isinstance(value, bool), f"{path}: {value!r} is no integer"
+        assert value >= 0, f"{path}: {value!r} is negative"
+    else:
+        assert isinstance(value, shape), f"{path}: {value!r} is no {shape.__name__}"
+
+
+def family_shares(report: dict[str, Any]) -> dict[str, float]:
+    toll = report["toll"]
+    return {name: sum(toll[member]["share"] or 0.0 for member in tolls) for name, tolls in FAMILIES.items()}
+
+
+def check_laws(report: dict[str, Any]) -> None:
+    """What holds for every recording, whatever the program did."""
+    toll, verdict, zeroing = report["toll"], report["verdict"], report["zeroing"]
+    shares = family_shares(report)
+
+    assert report["format"] == 1
+    assert sum(shares.values()) <= 1 + len(TOLLS) * ROUNDING, f"shares exceed the observed time: {shares}"
+    assert 0 <= verdict["low"] <= verdict["share"] <= verdict["high"] <= 1, verdict
+    assert verdict["sentence"].strip()
+    if verdict["dominant"] == "none":
+        assert max(shares.values()) < 1 / 3 + ROUNDING, f"'none', although {shares}"
+    else:
+        assert verdict["share"] >= 1 / 3 - ROUNDING, verdict
+        assert abs(verdict["share"] - shares[verdict["dominant"]]) <= ROUNDING, (verdict, shares)
+        assert max(shares.values()) <= verdict["share"] + ROUNDING, (verdict, shares)
+    for advice in verdict["advice"]:
+        assert advice["code"] and advice["text"] and advice["evidence"], advice
+    assert zeroing["bytes_kernel"] == toll["zero.kernel"]["bytes"]
+    assert zeroing["bytes_libc"] == toll["zero.libc"]["bytes"]
+    assert zeroing["bytes_twice"] <= zeroing["bytes_kernel"]
+    seconds = sum(entry["time_s"] or 0.0 for entry in toll.values())
+    assert seconds <= report["target"]["observed_s"] * 1.02 + 1e-3, "tolls exceed the observed time"
+    for row in report["allocations"]:
+        assert row["calls"] > 0, row
+        if row["freed"] is not None:
+            assert row["freed"] <= row["calls"], row
+        if row["live_bytes"] is not None:
+            assert row["live_bytes"] <= row["bytes"], row
+    for call in CALLS:
+        rows = sum(row["calls"] for row in report["allocations"] if row["call"] == call)
+        assert rows <= report["calls"].get(call, 0), f"{call}: sites make {rows} calls, the total is less"
+
+
+def check_report(report: Any) -> None:
+    check_shape(report, REPORT)
+    check_laws(report)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line: what is asked wrongly is refused in one line, with status 2. No root needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import MEMTOLL, assert_refused, memtoll
+
+COMMAND = ["--", "true"]
+
+
+@pytest.mark.parametrize(
+    "time", ["0", "0s", "-1", "-1s", "", "x", "10x", "1e9999", "nan", "inf", "5 s", "99999999999999999999"]
+)
+@pytest.mark.parametrize("command", ["record", "stat"])
+def test_bad_duration(command: str, time: str, tmp_path: Path) -> None:
+    assert_refused(memtoll(command, "-d", time, *COMMAND, cwd=tmp_path), 2, time)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", ["-1", "", "x", "12Q", "1.5.2K", "99999999999999999999", "64 KiB!"])
+def test_bad_size(size: str, tmp_path: Path) -> None:
+    assert_refused(memtoll("record", "--min-size", size, *COMMAND, cwd=tmp_path), 2, size)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", ["-1", "", "x", "5%%", "101", "nan"])
+def test_bad_overhead_limit(limit: str, tmp_path: Path) -> None:
+    assert_refused(memtoll("record", "--overhead-limit", limit, *COMMAND, cwd=tmp_path), 2, limit)
+
+
+@pytest.mark.parametrize("pid", ["0", "-5", "", "x", "1x", "1,,2", ",1", "1,", "99999999999999999999", "1 2"])
+def test_bad_pid(pid: str, tmp_path: Path) -> None:
+    assert_refused(memtoll("record", "-p", pid, cwd=tmp_path), 2, pid)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_probes(tmp_path: Path) -> None:
+    assert_refused(memtoll("record", "--probes", "malloc,nonsense", *COMMAND, cwd=tmp_path), 2, "nonsense")
+
+
+@pytest.mark.parametrize("args", [[], ["-d", "1s"], ["--"], ["-n", ""]], ids=str)
+@pytest.mark.parametrize("command", ["record", "stat"])
+def test_no_target(command: str, args: list[str], tmp_path: Path) -> None:
+    assert_refused(memtoll(command, *args, cwd=tmp_path), 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "args", [["-p", "1", "-n", "init"], ["-p", "1", "--", "true"], ["-n", "init", "--", "true"]], ids=str
+)
+def test_two_kinds_of_target(args: list[str], tmp_path: Path) -> None:
+    assert_refused(memtoll("record", *args, cwd=tmp_path), 2)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["record", "--nonsense", *COMMAND],
+        ["stat", "--nonsense", *COMMAND],
+        ["report", "--nonsense", "a.memtoll"],
+        ["doctor", "--nonsense"],
+        ["--nonsense"],
+    ],
+    ids=lambda args: args[0],
+)
+def test_unknown_option(args: list[str], tmp_path: Path) -> None:
+    assert_refused(memtoll(*args, cwd=tmp_path), 2, "--nonsense")
+
+
+def test_unknown_command() -> None:
+    assert_refused(memtoll("nonsense"), 2, "nonsense")
+
+
+@pytest.mark.parametrize("option", ["-d", "-p", "-n", "-o", "--min-size", "--overhead-limit"])
+def test_option_without_its_value(option: str, tmp_path: Path) -> None:
+    assert_refused(memtoll("record", option, cwd=tmp_path), 2, option.lstrip("-"))
+
+
+def test_no_command() -> None:
+    result = memtoll()
+    assert result.status == 2
+    assert result.stdout == ""
+    assert "memtoll" in result.stderr
+
+
+@pytest.mark.parametrize("args", [["report"], ["report", "a.memtoll", "b.memtoll"]], ids=len)
+def test_report_wants_one_file(args: list[str]) -> None:
+    assert_refused(memtoll(*args), 2)
+
+
+@pytest.mark.parametrize("sites", ["-1", "x", ""])
+def test_bad_number_of_sites(sites: str) -> None:
+    assert_refused(memtoll("report", "a.memtoll", "--sites", sites), 2, sites)
+
+
+def test_folded_of_no_toll(tmp_path: Path) -> None:
+    assert_refused(memtoll("report", tmp_path / "a.memtoll", "--folded", "zero.nonsense"), 2, "zero.nonsense")
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["-h"], ["record", "--help"], ["report", "--help"], ["doctor", "--help"]], ids=" ".join
+)
+def test_help(args: list[str]) -> None:
+    result = memtoll(*args)
+    assert result.status == 0, result
+    assert result.stderr == ""
+    assert "memtoll" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_help_names_every_command() -> None:
+    text = memtoll("--help").stdout
+    for command in ("record", "stat", "report", "doctor"):
+        assert command in text
+
+
+def test_version() -> None:
+    result = memtoll("--version")
+    assert result.status == 0, result
+    assert result.stdout.startswith("memtoll ")
+    assert len(result.stdout.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root has the privileges; test_e2e_targets.py takes them away")
+def test_privileges_are_named(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    assert_refused(memtoll("record", "-o", tmp_path / "a.memtoll", "--", "touch", marker), 3, "root")
+    assert not marker.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_reader_is_no_crash() -> None:
+    """memtoll --help | head -1: ended by the closed pipe or not at all, never by a fault."""
+    script = '"$1" --help | head -n 1'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", str(MEMTOLL)], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == 0
+    assert "memtoll" in done.stdout

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Targets: running, forking, exec'ing, many-threaded, dying; by pid, by name, as a command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import (
+    MIB,
+    Program,
+    Recording,
+    changed_text,
+    finish,
+    load,
+    memtoll,
+    record,
+    start_record,
+    tool,
+    uprobe_pages,
+    wait_attached,
+    workload,
+)
+
+pytestmark = pytest.mark.root
+
+TEN = 10 * MIB
+
+
+def pid_of(*programs: Program) -> str:
+    return ",".join(str(program.pid) for program in programs)
+
+
+def ended_well(tracer: subprocess.Popen[str], out: Path) -> Recording:
+    result = finish(tracer)
+    assert result.status == 0, result
+    recording = load(out, result)
+    assert recording.report["complete"] is True
+    return recording
+
+
+def test_running_process_to_a_verdict(out: Path) -> None:
+    with Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "60") as program:
+        program.beats()
+        before = program.calls()
+        recording = record(out, "-p", str(program.pid), "-d", "2s")
+        program.beats()
+        made = program.calls() - before
+    site = recording.site("calloc_loop.c", "calloc", "calloc")
+    assert recording.dominant == "zeroing"
+    assert recording.report["verdict"]["share"] >= 0.85
+    assert 100 < site.calls <= made
+    # Long since grown, the heap's top is reused whole in every call, and no page faults.
+    assert recording.toll("zero.libc", "bytes") == pytest.approx(site.bytes, rel=0.01)
+    assert recording.toll("zero.kernel", "count") < 0.1 * site.calls
+    assert 1.9 <= recording.report["target"]["duration_s"] <= 4
+    assert recording.report["target"]["pids"] == [program.pid]
+    assert recording.report["target"]["observed_s"] <= recording.report["target"]["duration_s"] * 1.05
+
+
+def test_speed_afterwards_is_speed_before(out: Path) -> None:
+    """The hottest target there is: one left breakpoint would make it many times slower."""
+    with Program(workload("churn"), "0", "--seconds", "60") as program:
+        start = time.monotonic_ns()
+        time.sleep(1)  # the measured interval itself
+        attach = time.monotonic_ns()
+        recording = record(out, "-p", str(program.pid), "-d", "1s")
+        detached = time.monotonic_ns()
+        time.sleep(1)
+        program.beats()
+        stop = time.monotonic_ns()
+        assert changed_text(program.pid) == []
+        assert uprobe_pages(program.pid) <= 1
+        before, after = program.speed(start, attach), program.speed(detached, stop)
+    assert recording.site("churn.c", "malloc", "malloc").calls > 1000
+    assert after == pytest.approx(before, rel=0.3)
+
+
+def test_probes_come_and_go(out: Path) -> None:
+    """The witness for 'no probe left' does see a probe that is there."""
+    with Program(workload("churn"), "0", "--seconds", "60") as program:
+        assert changed_text(program.pid) == []
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        tracer.send_signal(signal.SIGINT)
+        ended_well(tracer, out)
+        assert changed_text(program.pid) == []
+        program.beats()
+
+
+def test_two_pids(out: Path) -> None:
+    loop: list[str | Path] = [workload("calloc_loop"), str(TEN), "0", "--seconds", "60"]
+    with Program(*loop) as one, Program(workload("churn"), "0", "--seconds", "60") as two:
+        recording = record(out, "-p", pid_of(one, two), "-d", "1s")
+    assert sorted(recording.report["target"]["pids"]) == sorted([one.pid, two.pid])
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
+    assert recording.site("churn.c", "malloc", "malloc").calls > 1000
+
+
+@pytest.fixture
+def named(public_dir: Path) -> Path:
+    """A program with a name nobody else has."""
+    return Path(shutil.copy(workload("churn"), public_dir / f"mtl{os.getpid()}"))
+
+
+def test_by_name(out: Path, named: Path) -> None:
+    with Program(named, "0", "--seconds", "60") as program:
+        recording = record(out, "-n", named.name, "-d", "1s")
+    assert recording.report["target"]["pids"] == [program.pid]
+    assert recording.site("churn.c", "malloc", "malloc").calls > 1000
+
+
+def test_eight_threads(out: Path) -> None:
+    recording = record(out, command=[workload("threads8"), "7"])
+    truth = recording.witness[-1]
+    malloc = recording.site("threads8.c", "malloc", "malloc")
+    calloc = recording.site("threads8.c", "calloc", "calloc")
+    assert malloc.calls == truth["malloc"]
+    assert calloc.calls == truth["calloc"]
+    assert malloc.bytes + calloc.bytes == truth["bytes"]
+    assert recording.site("threads8.c", "free", "free").calls == truth["free"]
+
+
+def test_eight_threads_attached(out: Path) -> None:
+    with Program(workload("threads8"), "7", "--wait") as program:
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "none")
+        wait_attached(tracer, program.pid)
+        program.go()
+        truth = program.last()
+    recording = ended_well(tracer, out)
+    assert recording.site("threads8.c", "malloc", "malloc").calls == truth["malloc"]
+    assert recording.site("threads8.c", "calloc", "calloc").calls == truth["calloc"]
+
+
+def test_fork(out: Path) -> None:
+    recording = record(out, command=[workload("forker")])
+    truth = recording.witness[-1]
+    assert recording.site("forker.c", "parent", "calloc").calls == truth["parent"]
+    assert recording.site("forker.c", "child", "calloc").calls == truth["children"]
+    roles = dict(recording.query("SELECT pid, role FROM process"))
+    assert roles[truth["pid"]] == "target"
+    assert {roles[pid] for pid in truth["child_pids"]} == {"child"}
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+
+
+def test_fork_of_an_attached_process(out: Path) -> None:
+    with Program(workload("forker"), "100000", "--wait") as program:
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "none")
+        wait_attached(tracer, program.pid)
+        program.go()
+        truth = program.last()
+    recording = ended_well(tracer, out)
+    assert recording.site("forker.c", "parent", "calloc").calls == truth["parent"]
+    assert recording.site("forker.c", "child", "calloc").calls == truth["children"]
+
+
+def test_exec(out: Path) -> None:
+    """Calls of both programs, each under its own name."""
+    recording = record(out, command=[workload("execer"), workload("churn"), "2003"])
+    assert recording.site("execer.c", "calloc", "calloc").calls == recording.witness[0]["before"]
+    assert recording.site("churn.c", "malloc", "malloc").calls == 2003
+    assert recording.site("churn.c", "free", "free").calls == 2003
+
+
+def test_exec_of_an_attached_process(out: Path) -> None:
+    with Program(workload("execer"), "--wait", workload("churn"), "2003") as program:
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "none")
+        wait_attached(tracer, program.pid)
+        program.go()
+        program.last()
+    recording = ended_well(tracer, out)
+    assert recording.site("execer.c", "calloc", "calloc").calls == 1019
+    assert recording.site("churn.c", "malloc", "malloc").calls > 0, "the new program's allocator was not found"
+
+
+def test_exit_while_traced(out: Path) -> None:
+    recording = record(out, command=[workload("quitter"), "211", "200000", "7"])
+    site = recording.site("quitter.c", "calloc", "calloc")
+    assert (site.calls, site.bytes, site.freed) == (211, 211 * 200000, 0)
+    assert site.live_bytes == 211 * 200000
+    assert recording.query("SELECT value FROM meta WHERE key = 'exit_status'") == [("7",)]
+    pid = recording.witness[-1]["pid"]
+    (ended, code), *rest = recording.query(f"SELECT end_ns, exit_code FROM process WHERE pid = {pid}")
+    assert not rest
+    assert ended is not None
+    assert os.waitstatus_to_exitcode(code) == 7
+
+
+def test_killed_while_traced(out: Path) -> None:
+    with Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "60") as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        program.beats()
+        os.kill(program.pid, signal.SIGKILL)
+        # Waits for the child: a zombie is no process any more, but its number is still taken.
+        program.process.wait(timeout=10)
+        recording = ended_well(tracer, out)
+    assert recording.dominant == "zeroing"
+    (code,) = recording.query(f"SELECT exit_code FROM process WHERE pid = {program.pid}")[0]
+    assert os.waitstatus_to_exitcode(code) == -signal.SIGKILL
+
+
+def test_killed_command(out: Path) -> None:
+    """The traced command is killed; its recording ends well and says how it died."""
+    tracer = start_record(out, "--", workload("calloc_loop"), str(TEN), "0", "--seconds", "60", "--wait")
+    assert tracer.stdout
+    line = tracer.stdout.readline()
+    found = re.search(r'"pid": (\d+)', line)
+    assert found, line
+    os.kill(int(found[1]), signal.SIGKILL)
+    recording = ended_well(tracer, out)
+    (code,) = recording.query(f"SELECT exit_code FROM process WHERE pid = {found[1]}")[0]
+    assert os.waitstatus_to_exitcode(code) == -signal.SIGKILL
+
+
+def test_no_known_allocator(out: Path, mmap_only: Path) -> None:
+    """Faults and mapping all the same, and a sentence that says why there is no allocation."""
+    rounds, pages = 13, 2003
+    recording = record(out, command=[mmap_only, str(rounds), str(pages)])
+    assert "allocator" in recording.result.stderr + memtoll("report", out).stdout
+    assert recording.toll("zero.kernel", "pages") == pytest.approx(rounds * pages, abs=60)
+    assert recording.toll("map", "count") >= 2 * rounds
+    assert recording.report["allocations"] == []
+    assert recording.dominant == "zeroing"
+    text = str(recording.report["sites"][0]["touched_at"])
+    assert "touch_pages" in text
+
+
+@pytest.fixture
+def jail(public_dir: Path) -> Path:
+    """A root directory with a libc of its own, as a container has it."""
+    program = workload("calloc_loop")
+    listed = subprocess.run([tool("ldd"), str(program)], capture_output=True, text=True, timeout=20, check=True)
+    for library in re.findall(r"(/\S+) \(0x", listed.stdout):
+        copy = public_dir / library.lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, copy)
+    shutil.copy(program, public_dir / "calloc_loop")
+    return public_dir
+
+
+def test_other_root(out: Path, jail: Path) -> None:
+    command: list[str | Path] = [tool("chroot"), jail, "/calloc_loop", str(TEN), "0", "--seconds", "60"]
+    with Program(*command) as program:
+        recording = record(out, "-p", str(program.pid), "-d", "1s")
+        assert changed_text(program.pid) == []
+    assert recording.dominant == "zeroing"
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
+
+
+def test_other_processes_are_left_alone(out: Path) -> None:
+    """A neighbour with the same libc sees no breakpoint while another process is traced."""
+    churn: list[str | Path] = [workload("churn"), "0", "--seconds", "60"]
+    with Program(*churn) as target, Program(*churn) as neighbour:
+        tracer = start_record(out, "-p", str(target.pid))
+        wait_attached(tracer, target.pid)
+        assert changed_text(neighbour.pid) == []
+        tracer.send_signal(signal.SIGTERM)
+        ended_well(tracer, out)

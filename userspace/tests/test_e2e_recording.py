@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The file: how a recording ends, what survives, who owns it, what damage to it does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from harness import (
+    MEMTOLL,
+    MIB,
+    NOBODY,
+    PAGE,
+    Program,
+    Recording,
+    assert_refused,
+    bpf_objects,
+    changed_text,
+    end,
+    finish,
+    integrity,
+    kernel_objects,
+    load,
+    memtoll,
+    query,
+    record,
+    report,
+    spawn,
+    start_record,
+    tool,
+    uprobe_pages,
+    wait_attached,
+    wait_slices,
+    wait_until,
+    workload,
+)
+
+pytestmark = pytest.mark.root
+
+TEN = 10 * MIB
+
+
+def running_loop() -> Program:
+    return Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "90")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    path = tmp_path_factory.mktemp("small") / "small.memtoll"
+    return record(path, command=[workload("calloc_loop"), str(TEN), "53"])
+
+
+def wait_gone(kind: str, numbers: set[int]) -> None:
+    wait_until(lambda: not numbers & kernel_objects(kind), f"the {kind}s {numbers} to go")
+
+
+def test_kill_9(out: Path) -> None:
+    """A valid file, a healthy target, no probe; and the next recording works as the first."""
+    with running_loop() as program:
+        for attempt in ("first", "second"):
+            path = out.with_name(f"{attempt}.memtoll")
+            tracer = start_record(path, "-p", str(program.pid))
+            wait_attached(tracer, program.pid)
+            wait_slices(path, 2)
+            held = bpf_objects(tracer.pid)
+            assert held["prog"], "the witness sees no program"
+            assert held["link"], "the witness sees no link"
+            assert held["prog"] <= kernel_objects("prog")
+            assert held["link"] <= kernel_objects("link")
+            os.kill(tracer.pid, signal.SIGKILL)
+            assert finish(tracer).status == -signal.SIGKILL
+            wait_until(lambda: not changed_text(program.pid), "the breakpoints to go")
+            for kind, numbers in held.items():
+                wait_gone(kind, numbers)
+            program.beats()
+            assert integrity(path) == "ok"
+            recording = Recording(path, report(path), memtoll("report", path))
+            assert recording.report["complete"] is False
+            assert recording.dominant == "zeroing"
+            assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
+        assert uprobe_pages(program.pid) <= 1
+
+
+def test_kill_9_of_a_commands_tracer(out: Path) -> None:
+    """The command outlives its tracer."""
+    tracer = start_record(out, "--", workload("calloc_loop"), str(TEN), "0", "--seconds", "3")
+    wait_slices(out, 1)
+    os.kill(tracer.pid, signal.SIGKILL)
+    # communicate() ends when the command has closed its end of the pipe too.
+    lines = tracer.communicate(timeout=30)[0].splitlines()
+    end(tracer)
+    assert '"loop_cpu_ns"' in lines[-1], "the command did not reach its end"
+    assert integrity(out) == "ok"
+    assert report(out)["complete"] is False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_signal_ends_normally(out: Path, number: signal.Signals) -> None:
+    with running_loop() as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        program.beats()
+        tracer.send_signal(number)
+        result = finish(tracer)
+        program.beats()
+        assert changed_text(program.pid) == []
+    assert result.status == 0, result
+    recording = load(out, result)
+    assert recording.report["complete"] is True
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 0
+    assert integrity(out) == "ok"
+
+
+def test_signal_ends_recording_of_a_command(out: Path) -> None:
+    tracer = start_record(out, "--", workload("calloc_loop"), str(TEN), "0", "--seconds", "60")
+    wait_slices(out, 1)
+    tracer.send_signal(signal.SIGINT)
+    # Whether the command is ended or left alone, the recording ends now, not when it does.
+    assert tracer.wait(timeout=20) == 0
+    end(tracer)
+    assert report(out)["complete"] is True
+
+
+def test_readable_while_being_written(out: Path) -> None:
+    with running_loop() as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_slices(out, 2)
+        first = report(out)
+        assert integrity(out) == "ok"
+        wait_slices(out, 4)
+        second = report(out)
+        assert tracer.poll() is None
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+    assert result.status == 0, result
+    assert first["complete"] is False
+    assert first["verdict"]["dominant"] == "zeroing"
+    assert first["calls"]["calloc"] < second["calls"]["calloc"] <= report(out)["calls"]["calloc"]
+
+
+def test_header_and_views(small: Recording) -> None:
+    assert small.query("PRAGMA application_id") == [(0x6D746F6C,)]
+    assert small.query("PRAGMA user_version") == [(1,)]
+    views = {name for (name,) in small.query("SELECT name FROM sqlite_master WHERE type = 'view'")}
+    assert {"toll", "sites", "verdict", "checks"} <= views
+    assert small.query("SELECT value FROM meta WHERE key = 'complete'") == [("1",)]
+    assert not list(small.path.parent.glob(small.path.name + "-*")), "a journal was left behind"
+
+
+def test_mode(small: Recording) -> None:
+    assert small.path.stat().st_mode & 0o7777 == 0o600
+    assert small.path.stat().st_uid == os.geteuid()
+
+
+def test_mode_does_not_depend_on_umask(out: Path) -> None:
+    old = os.umask(0)
+    try:
+        record(out, command=["true"])
+    finally:
+        os.umask(old)
+    assert out.stat().st_mode & 0o7777 == 0o600
+
+
+def test_owner_behind_sudo(out: Path) -> None:
+    env = {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
+    result = memtoll("record", "-o", out, "--", "true", env=env)
+    assert result.status == 0, result
+    assert (out.stat().st_uid, out.stat().st_gid) == (NOBODY, NOBODY)
+    assert out.stat().st_mode & 0o7777 == 0o600
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "99999999999999999999", "12x"])
+def test_bad_sudo_variables_give_the_file_to_nobody_else(out: Path, text: str) -> None:
+    memtoll("record", "-o", out, "--", "true", env={"SUDO_UID": text, "SUDO_GID": text})
+    if out.exists():
+        assert out.stat().st_uid == os.geteuid()
+
+
+def ran_marker(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A command that shows that it was run."""
+    marker = tmp_path / "ran"
+    return marker, ["--", "touch", str(marker)]
+
+
+def test_existing_file_is_kept(out: Path, tmp_path: Path) -> None:
+    out.write_text("precious")
+    marker, command = ran_marker(tmp_path)
+    assert_refused(memtoll("record", "-o", out, *command), 1, out)
+    assert out.read_text() == "precious"
+    assert not marker.exists(), "the command ran although nothing could be recorded"
+
+
+def test_force_replaces(out: Path) -> None:
+    out.write_text("dispensable")
+    recording = record(out, "--force", command=[workload("calloc_loop"), str(TEN), "11"])
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls == 11
+    assert out.stat().st_mode & 0o7777 == 0o600
+    assert [path.name for path in out.parent.iterdir()] == [out.name], "something was left beside it"
+
+
+def test_force_keeps_the_old_file_when_the_recording_fails(out: Path) -> None:
+    out.write_text("precious")
+    assert_refused(memtoll("record", "--force", "-o", out, "-p", "999999999"), 1, "999999999")
+    assert out.read_text() == "precious"
+    assert [path.name for path in out.parent.iterdir()] == [out.name]
+
+
+@pytest.mark.parametrize("force", [False, True], ids=["plain", "force"])
+@pytest.mark.parametrize("dangling", [False, True], ids=["to-file", "dangling"])
+def test_symlink_is_not_followed(out: Path, tmp_path: Path, force: bool, dangling: bool) -> None:
+    aim = tmp_path / "aim"
+    if not dangling:
+        aim.write_text("precious")
+    out.symlink_to(aim)
+    marker, command = ran_marker(tmp_path)
+    result = memtoll("record", *(["--force"] if force else []), "-o", out, *command)
+    assert_refused(result, 1, out)
+    assert out.is_symlink()
+    assert not marker.exists()
+    if dangling:
+        assert not aim.exists()
+    else:
+        assert aim.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "place", ["/nonexistent/a.memtoll", "/sys/a.memtoll", "/proc/version/a.memtoll", "/proc/a.memtoll"]
+)
+def test_directory_that_cannot_be_written(tmp_path: Path, place: str) -> None:
+    marker, command = ran_marker(tmp_path)
+    assert_refused(memtoll("record", "-o", place, *command), 1, place)
+    assert not marker.exists()
+
+
+def test_output_is_a_directory(tmp_path: Path) -> None:
+    marker, command = ran_marker(tmp_path)
+    assert_refused(memtoll("record", "-o", tmp_path, *command), 1, tmp_path)
+    assert not marker.exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[tuple[int, Path, Path]]:
+    """A file system of 16 MiB that only a mount namespace of ours sees.
+
+    Gives the process that holds the namespace, the directory as it is called in there and its
+    name from outside. The mount goes with the last process of the namespace.
+    """
+    inside = tmp_path / "disk"
+    inside.mkdir()
+    script = 'mount -t tmpfs -o size=16m,mode=0700 memtoll-test "$1" && echo mounted && read -r line'
+    holder = spawn(
+        [tool("unshare"), "-m", "--propagation", "private", "sh", "-c", script, "sh", inside], stdin=subprocess.PIPE
+    )
+    assert holder.stdout
+    try:
+        assert holder.stdout.readline() == "mounted\n"
+        yield holder.pid, inside, Path(f"/proc/{holder.pid}/root{inside}")
+    finally:
+        end(holder)
+
+
+def fill(directory: Path) -> None:
+    """Leave no byte."""
+    with (directory / "filler").open("wb", buffering=0) as file:
+        for size in (MIB, PAGE):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                continue
+
+
+def test_disk_fills_up(small_disk: tuple[int, Path, Path], tmp_path: Path) -> None:
+    holder, inside, outside = small_disk
+    with running_loop() as program:
+        command: list[str | Path] = [
+            tool("nsenter"),
+            "-m",
+            "-t",
+            str(holder),
+            MEMTOLL,
+            "record",
+            "-o",
+            inside / "a.memtoll",
+        ]
+        tracer = spawn([*command, "-p", str(program.pid), "-d", "30s"])
+        wait_attached(tracer, program.pid)
+        wait_slices(outside / "a.memtoll", 2)
+        fill(outside)
+        result = finish(tracer, 40)
+        assert changed_text(program.pid) == []
+        program.beats()
+    assert_refused(result, 1, "a.memtoll", "space")
+    # Nothing lost: every slice up to then is there.
+    for name in outside.glob("a.memtoll*"):
+        shutil.copy(name, tmp_path / name.name)
+    saved = tmp_path / "a.memtoll"
+    assert integrity(saved) == "ok"
+    assert query(saved, "SELECT count(*) FROM slice")[0][0] >= 2
+    data = report(saved)
+    assert data["complete"] is False
+    assert data["verdict"]["dominant"] == "zeroing"
+
+
+def test_losses_are_told(out: Path) -> None:
+    """A tracer that is held up loses records: they are counted, shown, and the exit status says so."""
+    with Program(workload("churn"), "0", "--seconds", "90", "--size", "70000") as program:
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "none")
+        wait_attached(tracer, program.pid)
+        wait_slices(out, 1)
+        os.kill(tracer.pid, signal.SIGSTOP)
+        try:
+            held = program.calls()
+            wait_until(lambda: program.calls() > held + 700_000, "more calls than any buffer holds", 40)
+        finally:
+            os.kill(tracer.pid, signal.SIGCONT)
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+    assert result.status == 4, result
+    recording = load(out, result)
+    lost = {name: count for name, count in recording.report["losses"].items() if count}
+    assert lost
+    assert any(name in result.stderr for name in lost), (lost, result.stderr)
+    assert recording.report["complete"] is True
+    text = memtoll("report", out)
+    assert any(name in text.stdout for name in lost)
+
+
+def cut_points(size: int) -> list[int]:
+    return [1, 15, 99, 100, 512, PAGE, PAGE + 1, size // 2, size // 2 // PAGE * PAGE, size - PAGE, size - 1]
+
+
+def test_truncated_recordings(small: Recording, tmp_path: Path) -> None:
+    whole = small.path.read_bytes()
+    for size in cut_points(len(whole)):
+        path = tmp_path / f"cut.{size}.memtoll"
+        path.write_bytes(whole[:size])
+        for options in ([], ["--json"]):
+            assert_refused(memtoll("report", path, *options), 1, path)
+        assert path.read_bytes() == whole[:size], "report changed the file"
+
+
+def test_damaged_recordings(small: Recording, tmp_path: Path) -> None:
+    """Whatever is in the file, report ends by itself, and with one line where it fails."""
+    whole = small.path.read_bytes()
+    path = tmp_path / "damaged.memtoll"
+    for start in range(0, len(whole), max(PAGE, len(whole) // 24)):
+        path.write_bytes(whole[:start] + b"\xff" * 64 + whole[start + 64 :])
+        result = memtoll("report", path, "--json")
+        assert result.status in (0, 1), (start, result)
+        if result.status == 1:
+            lines = result.stderr.splitlines()
+            assert len(lines) == 1, (start, result)
+            assert lines[0].startswith("memtoll: "), (start, result)
+            assert str(path) in lines[0]
+
+
+def test_recording_of_a_later_format(small: Recording, tmp_path: Path) -> None:
+    path = Path(shutil.copy(small.path, tmp_path / "later.memtoll"))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 2")
+        database.commit()
+    assert_refused(memtoll("report", path), 1, path)
+
+
+def test_recording_without_its_tables(small: Recording, tmp_path: Path) -> None:
+    path = Path(shutil.copy(small.path, tmp_path / "bare.memtoll"))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DROP TABLE call")
+        database.commit()
+    assert_refused(memtoll("report", path), 1, path)
+
+
+def test_report_text(small: Recording) -> None:
+    result = memtoll("report", small.path)
+    assert result.status == 0
+    assert result.stderr == ""
+    assert small.report["verdict"]["sentence"] in " ".join(result.stdout.split())
+    for word in ("zero.libc", "zero.kernel", "clear_block", "calloc_loop.c"):
+        assert word in result.stdout
+    assert "\x1b[" not in result.stdout, "escape sequences although standard output is no terminal"
+    assert max(map(len, result.stdout.splitlines())) <= 200
+
+
+def test_report_sites_option(small: Recording) -> None:
+    one = memtoll("report", small.path, "--sites", "1")
+    assert one.status == 0
+    assert len(one.stdout) <= len(memtoll("report", small.path, "--sites", "50").stdout)
+    assert "clear_block" in one.stdout
+
+
+def test_report_does_not_change_the_file(small: Recording) -> None:
+    before = small.path.read_bytes()
+    memtoll("report", small.path)
+    memtoll("report", small.path, "--json")
+    assert small.path.read_bytes() == before
+    assert not list(small.path.parent.glob(small.path.name + "-*"))
+
+
+def test_report_needs_no_root(small: Recording, public_dir: Path) -> None:
+    path = Path(shutil.copy(small.path, public_dir / "a.memtoll"))
+    path.chmod(0o444)
+    binary = shutil.copy(MEMTOLL, public_dir / "memtoll")
+    user = [tool("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    result = finish(spawn([*user, binary, "report", path, "--json"]))
+    assert result.status == 0, result
+
+
+def test_folded(small: Recording) -> None:
+    result = memtoll("report", small.path, "--folded", "zero.libc")
+    assert result.status == 0, result
+    stacks = [line.rpartition(" ") for line in result.stdout.splitlines()]
+    assert stacks
+    weights = {stack: int(weight) for stack, _, weight in stacks}
+    heaviest = max(weights, key=lambda stack: weights[stack])
+    assert "main;" in heaviest
+    assert "clear_block" in heaviest
+    seconds = sum(weights.values()) / 1e6
+    assert seconds == pytest.approx(small.toll("zero.libc", "time_s"), rel=0.05)
+
+
+def test_output_that_cannot_be_written(small: Recording) -> None:
+    """A full standard output is a failure, not silence."""
+    with Path("/dev/full").open("w") as full:
+        result = finish(spawn([MEMTOLL, "report", small.path, "--json"], stdout=full))
+    assert result.status == 1, result
+    assert result.stderr.startswith("memtoll: ")
+
+
+def test_default_output_name(tmp_path: Path) -> None:
+    """Without -o the file is in the current directory and standard error says where."""
+    result = memtoll("record", "--", "true", cwd=tmp_path)
+    assert result.status == 0, result
+    (path,) = tmp_path.iterdir()
+    assert path.suffix == ".memtoll"
+    assert path.name in result.stderr
+    assert report(path)["complete"] is True

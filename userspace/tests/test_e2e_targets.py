@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Targets that cannot be traced: one clear line, status 1, nothing created. And stat and doctor."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness import (
+    MEMTOLL,
+    MIB,
+    NOBODY,
+    Program,
+    Result,
+    assert_refused,
+    changed_text,
+    end,
+    finish,
+    memtoll,
+    spawn,
+    tool,
+    wait_attached,
+    workload,
+)
+
+pytestmark = pytest.mark.root
+
+PF_KTHREAD = 0x00200000
+
+
+def refused(result: Result, out: Path, *names: str | Path, status: int = 1) -> None:
+    assert_refused(result, status, *names)
+    assert not list(out.parent.glob(out.name + "*")), "a file was left behind"
+
+
+def dead_pid() -> int:
+    """A number that was a process's a moment ago."""
+    process = spawn(["true"])
+    process.wait(timeout=10)
+    end(process)
+    return process.pid
+
+
+def test_no_such_pid(out: Path) -> None:
+    pid = dead_pid()
+    refused(memtoll("record", "-o", out, "-p", str(pid)), out, str(pid))
+
+
+def test_pid_beyond_all(out: Path) -> None:
+    refused(memtoll("record", "-o", out, "-p", "2147483647"), out, "2147483647")
+
+
+def test_one_bad_pid_of_two(out: Path) -> None:
+    pid = dead_pid()
+    with Program(workload("sleeper")) as program:
+        refused(memtoll("record", "-o", out, "-p", f"{program.pid},{pid}"), out, str(pid))
+        assert changed_text(program.pid) == []
+
+
+def kernel_thread() -> int | None:
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            flags = int((entry / "stat").read_text().rpartition(")")[2].split()[6])
+        except OSError:
+            continue
+        if flags & PF_KTHREAD:
+            return int(entry.name)
+    return None
+
+
+def test_kernel_thread(out: Path) -> None:
+    pid = kernel_thread()
+    if pid is None:
+        pytest.skip("this pid namespace has no kernel thread")
+    refused(memtoll("record", "-o", out, "-p", str(pid)), out, str(pid), "kernel thread")
+
+
+def test_zombie(out: Path) -> None:
+    with Program(workload("zombie_maker")) as program:
+        pid = program.lines[0]["zombie"]
+        refused(memtoll("record", "-o", out, "-p", str(pid)), out, str(pid), "zombie")
+
+
+def test_name_of_nobody(out: Path) -> None:
+    refused(memtoll("record", "-o", out, "-n", "mtl-no-such-name"), out, "mtl-no-such-name")
+
+
+def test_name_of_several(out: Path, public_dir: Path) -> None:
+    name = f"mts{os.getpid()}"
+    program = shutil.copy(workload("sleeper"), public_dir / name)
+    with Program(program) as one, Program(program) as two:
+        refused(memtoll("record", "-o", out, "-n", name), out, name, str(one.pid), str(two.pid))
+        assert changed_text(one.pid) == changed_text(two.pid) == []
+
+
+def test_itself_is_no_target(out: Path) -> None:
+    """A name that only the tracer has matches nothing."""
+    path = shutil.copy(MEMTOLL, out.parent / "mtl-itself")
+    refused(finish(spawn([path, "record", "-o", out, "-n", "mtl-itself"])), out, "mtl-itself")
+
+
+@pytest.mark.parametrize("command", ["/nonexistent/program", "mtl-no-such-program", "/etc/passwd", "/"])
+def test_command_that_cannot_be_run(out: Path, command: str) -> None:
+    refused(memtoll("record", "-o", out, "--", command), out, command)
+    assert_refused(memtoll("stat", "--", command), 1, command)
+
+
+def as_nobody(binary: Path | str, *args: str | Path) -> Result:
+    user = [tool("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    return finish(spawn([*user, binary, *args]))
+
+
+def test_without_root(public_dir: Path) -> None:
+    """As another user than root, with a directory of his own: privileges are what is missing."""
+    binary = shutil.copy(MEMTOLL, public_dir / "memtoll")
+    home = public_dir / "home"
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+    marker = home / "ran"
+    refused(as_nobody(binary, "record", "-o", home / "a.memtoll", "--", "touch", marker), home / "a", "root", status=3)
+    assert_refused(as_nobody(binary, "stat", "--", "touch", marker), 3, "root")
+    assert not marker.exists()
+
+
+def test_without_root_usage_is_still_usage(public_dir: Path) -> None:
+    binary = shutil.copy(MEMTOLL, public_dir / "memtoll")
+    assert as_nobody(binary, "record", "-d", "0", "--", "true").status == 2
+
+
+# stat
+
+
+def test_stat_prints_the_table() -> None:
+    result = memtoll("stat", "--", workload("calloc_loop"), str(10 * MIB), "211")
+    assert result.status == 0, result
+    for word in ("zero.libc", "zero.kernel", "map", "compute", "zeroing"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize("status", [0, 1, 7, 255])
+def test_stat_passes_the_status_on(status: int, tmp_path: Path) -> None:
+    result = memtoll("stat", "--", "sh", "-c", f"exit {status}", cwd=tmp_path)
+    assert result.status == status, result
+    assert list(tmp_path.iterdir()) == [], "stat left a file"
+
+
+def test_stat_of_a_killed_command() -> None:
+    """As the shell tells it: 128 and the signal's number."""
+    result = memtoll("stat", "--", "sh", "-c", "kill -TERM $$")
+    assert result.status == 128 + signal.SIGTERM, result
+
+
+def test_record_does_not_pass_the_status_on(out: Path) -> None:
+    assert memtoll("record", "-o", out, "--", "sh", "-c", "exit 7").status == 0
+
+
+def test_stat_of_a_running_process() -> None:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "60") as program:
+        result = memtoll("stat", "-p", str(program.pid), "-d", "1s")
+        assert changed_text(program.pid) == []
+        program.beats()
+    assert result.status == 0, result
+    assert "zero.libc" in result.stdout
+    assert "clear_block" in result.stdout
+
+
+def test_stat_ends_by_signal() -> None:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "60") as program:
+        tracer = spawn([MEMTOLL, "stat", "-p", str(program.pid)])
+        wait_attached(tracer, program.pid)
+        program.beats()
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+    assert result.status == 0, result
+    assert "zero.libc" in result.stdout
+
+
+def test_command_has_the_callers_streams(out: Path) -> None:
+    """The command reads our standard input and writes our standard output and error, unchanged."""
+    tracer = spawn([MEMTOLL, "record", "-o", out, "--", "sh", "-c", "cat; echo to-stderr >&2"], stdin=-1)
+    killer = threading.Timer(30, tracer.kill)
+    killer.start()
+    try:
+        stdout, stderr = tracer.communicate("one\ntwo\n", timeout=40)
+    finally:
+        killer.cancel()
+    end(tracer)
+    assert tracer.returncode == 0
+    assert stdout == "one\ntwo\n"
+    assert "to-stderr\n" in stderr
+
+
+# doctor
+
+
+def test_doctor() -> None:
+    result = memtoll("doctor")
+    assert result.status == 0, result
+    assert "page_fault" in result.stdout
+    assert "\x1b[" not in result.stdout
+
+
+def test_doctor_json() -> None:
+    result = memtoll("doctor", "--json")
+    assert result.status == 0, result
+    assert isinstance(json.loads(result.stdout), dict)
+
+
+def test_doctor_names_allocator_and_instructions() -> None:
+    """free is not probed at its first instruction where the kernel would single-step it."""
+    with Program(workload("sleeper")) as program:
+        result = memtoll("doctor", "-p", str(program.pid))
+        assert changed_text(program.pid) == []
+    assert result.status == 0, result
+    for word in ("glibc", "malloc", "calloc", "free"):
+        assert word in result.stdout
+
+
+def test_doctor_of_no_process() -> None:
+    pid = dead_pid()
+    assert_refused(memtoll("doctor", "-p", str(pid)), 1, str(pid))

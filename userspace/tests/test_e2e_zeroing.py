@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Programs whose time goes to clearing, and their near relatives whose time does not."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import MIB, PAGE, Recording, record, site_line, workload
+from shape import family_shares
+
+pytestmark = pytest.mark.root
+
+TEN = 10 * MIB
+HUNDRED = 100 * MIB
+ROUNDS = 1009
+PINNED = {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}
+
+# Blocks of 32 MiB less a page are the last that glibc's dynamic threshold moves to the heap
+# (DEFAULT_MMAP_THRESHOLD_MAX, malloc.c): 33554432 less the page that rounding adds, less a header.
+LAST_FROM_HEAP = 33550312
+
+# Faults of a process before and after the loop: loader, start-up, stack.
+START_FAULTS = 250
+
+
+def calloc_loop(*args: object) -> list[str | Path]:
+    return [workload("calloc_loop"), *map(str, args)]
+
+
+def calls_of_loop(recording: Recording) -> int:
+    site = recording.site("calloc_loop.c", "calloc", "calloc")
+    assert site.function == "clear_block"
+    return site.calls
+
+
+@pytest.fixture(scope="module")
+def ten(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """As a user would run it: no options."""
+    path = tmp_path_factory.mktemp("ten") / "ten.memtoll"
+    return record(path, command=calloc_loop(TEN, ROUNDS), exact=False)
+
+
+def test_heap_blocks_are_zeroing(ten: Recording) -> None:
+    assert ten.dominant == "zeroing"
+    assert ten.report["verdict"]["share"] >= 0.85
+
+
+def test_heap_blocks_calls_and_bytes(ten: Recording) -> None:
+    assert calls_of_loop(ten) == ROUNDS
+    assert ten.toll("zero.libc", "bytes") == pytest.approx((ROUNDS - 1) * TEN, rel=0.01)
+    assert ten.site("calloc_loop.c", "calloc", "calloc").bytes == ROUNDS * TEN
+    assert ten.site("calloc_loop.c", "free", "free").calls == ROUNDS
+
+
+def test_heap_blocks_fault_once(ten: Recording) -> None:
+    """Only the first time the heap's top is used: 2560 pages over the whole run."""
+    assert ten.toll("zero.kernel", "pages") <= TEN // PAGE + ROUNDS * 0.1 + START_FAULTS
+    assert ten.witness[-1]["minflt"] <= TEN // PAGE + ROUNDS * 0.1 + 2 * START_FAULTS
+
+
+def test_heap_blocks_top_site(ten: Recording) -> None:
+    top = ten.report["sites"][0]
+    assert top["toll"] == "zero.libc"
+    assert top["call"] == "calloc"
+    lines = [(Path(frame["file"]).name, frame["line"]) for frame in top["allocated_at"]]
+    own = [where for where in lines if where[0] == "calloc_loop.c"]
+    assert own[0] == ("calloc_loop.c", site_line("calloc_loop.c", "calloc")), lines
+
+
+def test_heap_blocks_advice(ten: Recording) -> None:
+    """The dynamic threshold, its present value, the tunable, and what the tunable costs."""
+    text = " ".join(" ".join(advice.values()) for advice in ten.report["verdict"]["advice"])
+    assert "glibc.malloc.mmap_threshold" in text
+    assert "dynamic" in text
+    # 10 MiB and a header, rounded up to a page.
+    assert re.search(r"10489856|10,489,856|10(\.0+)? ?MiB", text), text
+    assert re.search(r"fault", text), text
+    assert re.search(r"\bus(e|es|ed|ing)\b|touch|writ", text), text
+
+
+def test_heap_blocks_checks(ten: Recording) -> None:
+    check = ten.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+    assert check["kernel"] > TEN // PAGE
+
+
+@pytest.mark.parametrize(
+    ("size", "env"),
+    [(HUNDRED, None), (TEN, PINNED), (LAST_FROM_HEAP + 1, None)],
+    ids=["100-MiB", "pinned", "first-from-mmap"],
+)
+def test_mapped_blocks_are_not_zeroing(out: Path, size: int, env: dict[str, str] | None) -> None:
+    calls = 5003
+    recording = record(out, command=calloc_loop(size, calls), env=env)
+    shares = family_shares(recording.report)
+    assert recording.dominant not in ("zeroing", "swap")
+    assert calls_of_loop(recording) == calls
+    assert recording.site("calloc_loop.c", "calloc", "calloc").bytes == calls * size
+    assert recording.toll("zero.libc", "bytes") < PAGE
+    assert shares["mapping"] > shares["zeroing"]
+    # malloc maps and free unmaps, once each; the loader adds its own.
+    assert recording.toll("map", "count") >= 2 * calls
+
+
+def test_mapped_blocks_largest_is_mapping(out: Path) -> None:
+    recording = record(out, command=calloc_loop(HUNDRED, 20011), exact=False)
+    shares = family_shares(recording.report)
+    assert max(shares, key=lambda name: shares[name]) == "mapping", shares
+
+
+def test_never_used_bytes(out: Path) -> None:
+    """Mapped blocks of which one page, that of the header, was touched."""
+    calls = 503
+    recording = record(out, command=calloc_loop(HUNDRED, calls))
+    never = recording.report["zeroing"]["bytes_never_used"]
+    assert never == pytest.approx(calls * HUNDRED, rel=0.01)
+
+
+def test_last_size_from_heap(out: Path) -> None:
+    calls = 101
+    recording = record(out, command=calloc_loop(LAST_FROM_HEAP, calls))
+    assert recording.dominant == "zeroing"
+    assert calls_of_loop(recording) == calls
+    assert recording.toll("zero.libc", "bytes") == pytest.approx((calls - 1) * LAST_FROM_HEAP, rel=0.01)
+
+
+def test_two_live_blocks_are_hardly_cleared(out: Path) -> None:
+    """Freeing both trims the heap, so the next round's memory is the kernel's, clean already."""
+    calls = 2002
+    recording = record(out, command=calloc_loop(TEN, calls, "--live", 2))
+    assert calls_of_loop(recording) == calls
+    assert recording.toll("zero.libc", "bytes") <= 0.02 * calls * TEN
+    assert recording.dominant != "zeroing"
+
+
+def test_used_mapped_blocks_fault(out: Path) -> None:
+    """The price of the tunable: the kernel clears every page of every block."""
+    calls = 53
+    recording = record(out, command=calloc_loop(TEN, calls, "--touch"), env=PINNED)
+    witness = recording.witness[-1]
+    assert recording.dominant == "zeroing"
+    assert recording.toll("zero.kernel", "bytes") == pytest.approx(calls * TEN, rel=0.01)
+    assert recording.toll("zero.kernel", "clear_s") < recording.toll("zero.kernel", "time_s")
+    assert recording.toll("zero.libc", "bytes") < PAGE
+    assert recording.report["zeroing"]["bytes_twice"] < 0.01 * calls * TEN
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+    assert check["kernel"] == pytest.approx(witness["minflt"], rel=0.02)
+
+
+def test_used_mapped_blocks_owners(out: Path) -> None:
+    """One chain: the faults are charged to the calloc and to the store that touched the page."""
+    recording = record(out, command=calloc_loop(HUNDRED, 7, "--touch"))
+    top = recording.report["sites"][0]
+    assert top["toll"] == "zero.kernel"
+    assert top["call"] == "calloc"
+    assert top["bytes"] == pytest.approx(7 * HUNDRED, rel=0.01)
+    made = [frame["line"] for frame in top["allocated_at"] if Path(frame["file"]).name == "calloc_loop.c"]
+    used = [frame["line"] for frame in top["touched_at"] if Path(frame["file"]).name == "calloc_loop.c"]
+    assert made[0] == site_line("calloc_loop.c", "calloc")
+    assert used[0] == site_line("calloc_loop.c", "touch")
+
+
+def preload(library: str, witness: Path) -> dict[str, str]:
+    return {"LD_PRELOAD": str(workload(library)), "MEMTOLL_TEST_WITNESS": str(witness)}
+
+
+def test_naive_calloc_clears_twice(out: Path, tmp_path: Path) -> None:
+    calls = 11
+    witness = tmp_path / "witness.json"
+    recording = record(out, command=calloc_loop(HUNDRED, calls), env=preload("libnaivecalloc.so", witness))
+    counted = json.loads(witness.read_text())
+    assert counted["bytes"] >= calls * HUNDRED
+    assert recording.dominant == "zeroing"
+    assert recording.report["zeroing"]["bytes_twice"] == pytest.approx(counted["bytes"], rel=0.02)
+    assert recording.toll("zero.kernel", "bytes") == pytest.approx(counted["bytes"], rel=0.02)
+    assert calls_of_loop(recording) == calls
+    assert recording.report["verdict"]["advice"], "nothing is advised"
+
+
+def test_cached_calloc_clears_once(out: Path, tmp_path: Path) -> None:
+    calls = 41
+    witness = tmp_path / "witness.json"
+    recording = record(out, command=calloc_loop(HUNDRED, calls), env=preload("libcachedcalloc.so", witness))
+    counted = json.loads(witness.read_text())
+    assert counted["reused"] == calls - 1
+    assert recording.dominant == "zeroing"
+    assert calls_of_loop(recording) == calls
+    # Only the first block is fresh: the kernel clears it once, and the memset after it.
+    assert recording.toll("zero.kernel", "bytes") == pytest.approx(HUNDRED, rel=0.05)
+    assert recording.report["zeroing"]["bytes_twice"] == pytest.approx(HUNDRED, rel=0.05)
+    memset = recording.toll("zero.app", "time_s") + recording.toll("zero.libc", "time_s")
+    assert memset > recording.toll("zero.kernel", "time_s")
