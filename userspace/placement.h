@@ -21,15 +21,15 @@
 #define PLACEMENT_RSI (1U << 1)
 #define PLACEMENT_RDX (1U << 2)
 
-/* How many bytes of code are looked at. */
-#define PLACEMENT_WINDOW 48
+/* How many bytes of code are looked at: free of jemalloc 5.3 has its first jump at byte 48. */
+#define PLACEMENT_WINDOW 64
 
 struct placement {
 	bool found;
 	uint32_t offset;	/* bytes from the symbol to the chosen instruction */
 	uint32_t pushed;	/* bytes the stack pointer has moved down before it */
 	char instruction[48];	/* as text, for doctor: "push %r12" */
-	char refusal[96];	/* why nothing was found: "no emulated instruction in 48 bytes" */
+	char refusal[96];	/* why nothing was found: "no emulated instruction in 64 bytes" */
 };
 
 /*

@@ -240,7 +240,7 @@ static void test_random(void **state)
 	uint32_t seed = 1009;
 	unsigned int found = 0;
 	struct placement place;
-	uint8_t code[61];
+	uint8_t code[83];
 
 	(void)state;
 	for (unsigned int round = 0; round < 100003; round++) {
