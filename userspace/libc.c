@@ -181,7 +181,7 @@ static void place_point(const struct image *image, uint64_t available, uint64_t 
 		placement_find(code, (size_t)got, arguments, false, &point->place);
 }
 
-/* One point for each address: where names share one, as in glibc, the first in enum order has it. */
+/* One point for each address: names that share one (in glibc) go to the first in enum order. */
 static void add_points(const struct image *image, const struct scan *scan,
 		       struct allocator_module *module)
 {

@@ -179,11 +179,11 @@ static int follow_stack(struct walk *walk, bool need_return, struct placement *p
 	if (!writes(walk, ZYDIS_REGISTER_RSP))
 		return 0;
 	if (need_return)
-		return refuse(place, "the stack pointer moves at +%zu, before any emulated instruction",
+		return refuse(place, "the stack pointer moves at +%zu, before any place",
 			      walk->at);
 	if (!stack_step(walk, &step) || walk->pushed + step < 0 ||
 	    walk->pushed + step > MAX_PUSHED)
-		return refuse(place, "the stack pointer moves at +%zu in a way that is not followed",
+		return refuse(place, "the stack pointer moves at +%zu, not followed",
 			      walk->at);
 	walk->pushed += step;
 	return 0;
