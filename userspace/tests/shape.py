@@ -51,6 +51,11 @@ class Null:
     shape: Any
 
 
+@dataclass(frozen=True)
+class Signed:
+    """An integer that may be negative."""
+
+
 FRAME = {
     "function": str,
     "module": str,
@@ -77,7 +82,16 @@ def toll_shape(toll: str) -> dict[str, Any]:
     return FIGURES | extra
 
 
-CHECK = {"ours": int, "kernel": int}
+CHECK = {"ours": int, "kernel": int, "difference": Signed(), "ok": bool}
+
+PROCESS = {
+    "pid": int,
+    "comm": str,
+    "command": str,
+    "exit_code": Null(int),
+    "observed_s": float,
+    "toll_s": Map(Null(float)),
+}
 
 REPORT: dict[str, Any] = {
     "format": int,
@@ -92,7 +106,7 @@ REPORT: dict[str, Any] = {
         "advice": [{"code": str, "text": str, "evidence": str}],
     },
     "toll": {toll: toll_shape(toll) for toll in TOLLS},
-    "zeroing": {"bytes_kernel": int, "bytes_libc": int, "bytes_twice": int, "bytes_never_used": int},
+    "zeroing": {"bytes_kernel": int, "bytes_libc": Null(int), "bytes_twice": int, "bytes_never_used": int},
     "sites": [
         {
             "toll": OneOf(TOLLS),
@@ -115,7 +129,12 @@ REPORT: dict[str, Any] = {
             "allocated_at": [FRAME],
         }
     ],
+    # Members beyond the contract's own: totals by function, processes, remarks, and what this run
+    # could not see (its figures are null above).
     "calls": Map(int),
+    "processes": [PROCESS],
+    "notes": [str],
+    "not_captured": Map(str),
     "checks": Map(CHECK),
     "losses": Map(int),
     "overhead": {
@@ -148,6 +167,8 @@ def check_shape(value: Any, shape: Any, path: str = "report") -> None:
         assert isinstance(value, list), f"{path}: {value!r} is no array"
         for index, member in enumerate(value):
             check_shape(member, shape[0], f"{path}[{index}]")
+    elif isinstance(shape, Signed):
+        assert isinstance(value, int) and not isinstance(value, bool), f"{path}: {value!r} is no integer"
     elif shape is float:
         assert isinstance(value, (int, float)) and not isinstance(value, bool), f"{path}: {value!r} is no number"
         assert value >= 0, f"{path}: {value!r} is negative"
@@ -172,6 +193,11 @@ def check_laws(report: dict[str, Any]) -> None:
     assert sum(shares.values()) <= 1 + len(TOLLS) * ROUNDING, f"shares exceed the observed time: {shares}"
     assert 0 <= verdict["low"] <= verdict["share"] <= verdict["high"] <= 1, verdict
     assert verdict["sentence"].strip()
+    for name, check in report["checks"].items():
+        assert check["difference"] == check["ours"] - check["kernel"], (name, check)
+    for name in TOLLS:
+        missing = [figure for figure in FIGURES if toll[name][figure] is None]
+        assert bool(missing) == (name in report["not_captured"]), f"{name}: no {missing}, and no reason why"
     if verdict["dominant"] == "none":
         assert max(shares.values()) < 1 / 3 + ROUNDING, f"'none', although {shares}"
     else:

@@ -38,7 +38,10 @@ def valid() -> dict[str, Any]:
         "sites": [site | {"allocated_at": [FRAME], "touched_at": []}],
         "allocations": [row],
         "calls": {"calloc": 11, "free": 11},
-        "checks": {"minor_faults": {"ours": 100, "kernel": 100}},
+        "processes": [],
+        "notes": ["n"],
+        "not_captured": {"file.read": "not yet"},
+        "checks": {"minor_faults": {"ours": 99, "kernel": 100, "difference": -1, "ok": True}},
         "losses": {"ring_full": 0},
         "overhead": {"limit_pct": None, "estimated_pct": 1.5, "hits": 22, "ns_per_hit": {"calloc": 510.5}},
     }
@@ -74,6 +77,9 @@ WRONG: dict[str, Callable[[dict[str, Any]], Any]] = {
     "twice what was never cleared": lambda r: r["zeroing"].update(bytes_twice=1),
     "freed what was not made": lambda r: r["allocations"][0].update(freed=12),
     "sites beyond the total": lambda r: r["calls"].update(calloc=10),
+    "difference is none": lambda r: r["checks"]["minor_faults"].update(difference=1),
+    "null without a reason": lambda r: r["not_captured"].clear(),
+    "a reason without null": lambda r: r["not_captured"].update(map="x"),
     "no sentence": lambda r: r["verdict"].update(sentence=" "),
     "advice without evidence": lambda r: r["verdict"]["advice"][0].update(evidence=""),
 }

@@ -171,7 +171,7 @@ def test_exec(out: Path) -> None:
 
 
 def test_exec_of_an_attached_process(out: Path) -> None:
-    with Program(workload("execer"), "--wait", workload("churn"), "2003") as program:
+    with Program(workload("execer"), "--wait", workload("churn"), "0", "--seconds", "3") as program:
         tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "none")
         wait_attached(tracer, program.pid)
         program.go()
