@@ -96,7 +96,7 @@ static __always_inline void block_ended(struct task_struct *task, struct thread 
 		fault_settle(task, thread);
 		run_emit(thread);
 		forget_block(task->tgid, addr);
-		emit(&event, sizeof(event), LOST_RING_BLOCK, 1);
+		emit(&event, sizeof(event), LOST_RING_BLOCK, 1, false);
 	}
 }
 
@@ -128,8 +128,15 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 		return 1;
 	sp = PT_REGS_SP(ctx) + ((cookie >> COOKIE_SP_SHIFT) & 0xff);
 	if (thread->in_fn) {
-		/* Deeper on the stack: nested. Not deeper: the open call was left without return. */
-		if (sp < thread->call.sp) {
+		/*
+		 * Deeper on the stack: nested. At the same place with the return address replaced
+		 * (by the return probe): a tail call. Else the open call was left without return.
+		 */
+		__u64 word = 0;
+
+		bpf_probe_read_user(&word, sizeof(word), (void *)sp);
+		if (sp < thread->call.sp ||
+		    (sp == thread->call.sp && word != thread->call.caller)) {
 			struct memtoll_call_key key = { task->tgid, fn, 0 };
 			struct memtoll_call_sum *sum = sum_get(&key, thread);
 
@@ -157,7 +164,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 	call->fresh_from = 0;
 	switch (fn) {
 	case FN_CALLOC: {
-		struct process *process = process_get(task->tgid);
+		struct memtoll_target *process = process_get(task->tgid);
 
 		call->size *= PT_REGS_PARM2(ctx);
 		call->heap_top = task->mm->brk;
@@ -171,7 +178,9 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 		call->size = PT_REGS_PARM2(ctx);
 		break;
 	case FN_REALLOCARRAY:
-		call->size = PT_REGS_PARM2(ctx) * PT_REGS_PARM3(ctx);
+		/* glibc multiplies before the first place a probe may sit: the product is in rax. */
+		call->size = cookie & COOKIE_PRODUCT ? PT_REGS_RC(ctx) :
+						       PT_REGS_PARM2(ctx) * PT_REGS_PARM3(ctx);
 		break;
 	case FN_POSIX_MEMALIGN:
 		call->size = PT_REGS_PARM3(ctx);
@@ -254,7 +263,7 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 	if (addr && call->size >= cfg_min_size &&
 	    bpf_map_update_elem(&blocks, &key, &call->size, BPF_ANY))
 		lose(LOST_BLOCKS_FULL, 1);
-	emit(&event, sizeof(event), LOST_RING_BLOCK, 1);
+	emit(&event, sizeof(event), LOST_RING_BLOCK, 1, false);
 	/* Faults inside the call belong to the block that is known only now. */
 	fault_settle(task, thread);
 	if (thread->run.faults && thread->run.last_ns >= call->start_ns)
@@ -266,6 +275,8 @@ static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct o
 {
 	add(&sum->calls, 1);
 	add(&sum->cpu_ns, cpu_ns);
+	if (call->glibc)
+		add(&sum->glibc_calls, 1);
 	if (failed)
 		add(&sum->failed, 1);
 	else if (call->size)
@@ -301,7 +312,7 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	bool followed, failed;
 	__u32 fn;
 
-	if (!thread || !thread->in_fn)
+	if (!thread || !thread->in_fn || stopped)
 		return 0;
 	call = &thread->call;
 	/* The return of a nested call, where the kernel cannot skip it: its stack lies deeper. */

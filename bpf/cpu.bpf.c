@@ -12,18 +12,19 @@ static __always_inline __u64 sample_stack(struct task_struct *task, struct threa
 					  const struct pt_regs *regs, bool user)
 {
 	struct memtoll_stack *stack = &thread->sample_stack;
-	struct process *process = process_get(task->tgid);
+	struct memtoll_target *process = process_get(task->tgid);
 	__u64 bp = regs->bp, sp = regs->sp, caller = 0;
 
 	stack->tgid = task->tgid;
 	stack->how = UNWIND_FP;
-	stack->truncated = 0;
+	stack->flags = 0;
 	stack->frames[0] = regs->ip;
 	stack->depth = 1;
 	if (thread->in_fn) {
 		stack->frames[1] = thread->call.ip;
 		stack->frames[2] = thread->call.caller;
 		stack->depth = 3;
+		stack->flags = STACK_SECOND_EXACT;
 		bp = thread->call.bp;
 		sp = thread->call.sp;
 	} else if (user && process && in_memset(process, regs->ip) &&
@@ -40,13 +41,13 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	struct process *process;
+	struct memtoll_target *process;
 	struct memtoll_sample *sample;
 	/* The context takes 8-byte loads only; since 6.9 the type of cs is narrower. */
 	bool user = (*(volatile __u64 *)&ctx->regs.cs & CS_RPL_MASK) == CS_RPL_MASK;
 	long size;
 
-	if (!thread || !task->mm)
+	if (!thread || stopped || !task->mm)
 		return 0;
 	sample = bpf_ringbuf_reserve(&events, sizeof(*sample), 0);
 	if (!sample) {
@@ -81,6 +82,6 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	process = process_get(sample->tgid);
 	if (user && process && in_memset(process, sample->ip))
 		sample->flags |= SAMPLE_MEMSET;
-	bpf_ringbuf_submit(sample, 0);
+	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;
 }

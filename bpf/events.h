@@ -76,6 +76,7 @@ enum memtoll_kind {
 #define COOKIE_FN_MASK 0xffULL
 #define COOKIE_GLIBC (1ULL << 8)	/* chunk headers may be read */
 #define COOKIE_ENTRY_ONLY (1ULL << 9)	/* no return probe here */
+#define COOKIE_PRODUCT (1ULL << 10)	/* reallocarray: the size asked is in the result register */
 #define COOKIE_SP_SHIFT 16		/* bytes pushed between the symbol and the probe, 8 bits */
 
 /* block.flags */
@@ -210,6 +211,7 @@ struct memtoll_call_sum {
 	__u64 mmapped_calls;	/* glibc: blocks with a mapping of their own */
 	__u64 untimed_calls;	/* return not seen or not wanted: not in cpu_ns */
 	__u64 nested_calls;	/* made by another allocator function: not in calls */
+	__u64 glibc_calls;	/* calls of glibc's own function: its rule of clearing holds */
 };
 
 struct memtoll_map_key {
@@ -228,15 +230,36 @@ struct memtoll_map_sum {
 	__u64 populated_pages;	/* pages that appeared inside without one (MAP_POPULATE, mlock) */
 };
 
+#define MEMTOLL_MEMSET_RANGES 8
+
+/* A range of code, [start, end). */
+struct memtoll_range {
+	__u64 start;
+	__u64 end;
+};
+
+/* Value of map `processes`, keyed by tgid: a traced process. memset[] is filled by userspace. */
+struct memtoll_target {
+	__u64 brk_max;		/* highest break seen: glibc clears reused heap up to here */
+	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
+	__u32 memset_count;
+	struct memtoll_range memset[MEMTOLL_MEMSET_RANGES];
+	__u64 exited_minor_faults;	/* of threads that have exited */
+	__u64 exited_major_faults;
+};
+
 /* How a stack was made. */
 enum memtoll_unwind {
 	UNWIND_FP = 1,		/* frame pointers, first caller from the stack pointer */
 };
 
+#define STACK_TRUNCATED (1U << 0)
+#define STACK_SECOND_EXACT (1U << 1)	/* frames[1] too is an instruction, not a return address */
+
 struct memtoll_stack {
 	__u16 depth;
 	__u8 how;
-	__u8 truncated;
+	__u8 flags;
 	__u32 tgid;
 	__u64 frames[MEMTOLL_STACK_DEPTH];	/* leaf first; all but the first return addresses */
 };

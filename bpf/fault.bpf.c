@@ -8,11 +8,8 @@
  * thread's next event.
  */
 #include "memtoll.bpf.h"
+#include "pagetable.bpf.h"
 
-#define PTE_PRESENT 0x001ULL
-#define PTE_HUGE 0x080ULL
-#define PTE_PROT_NONE 0x100ULL		/* _PAGE_PROTNONE: present to the kernel, not to the MMU */
-#define PTE_PFN_MASK 0x000ffffffffff000ULL
 /* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
 #define SWAP_TYPE_SHIFT 59
 #define SWAP_TYPE_SPECIAL 23
@@ -21,38 +18,6 @@
 
 #define VM_SHARED_FLAG 0x8ULL
 #define TMPFS_SUPER_MAGIC 0x01021994UL
-
-enum walk_end { WALK_FAILED, WALK_NONE, WALK_NO_TABLE, WALK_ENTRY, WALK_HUGE };
-
-/*
- * Follow the page tables of the current process to the entry of `address`. WALK_NO_TABLE: already
- * the middle directory was empty, so that a huge page could be mapped there.
- */
-static __always_inline enum walk_end walk(struct task_struct *task, __u64 address, __u64 *entry)
-{
-	__u64 table = (__u64)task->mm->pgd;
-	__u64 value = 0;
-	int level;
-
-	for (level = 0; level < 5; level++) {
-		if (level == 0 && cfg_page_levels == 4)
-			continue;
-		if (bpf_probe_read_kernel(&value, sizeof(value),
-					  (void *)(table + ((address >> (48 - 9 * level)) & 511) * 8)))
-			return WALK_FAILED;
-		*entry = value;
-		if (level == 4)
-			return value ? WALK_ENTRY : WALK_NONE;
-		if (!value)
-			return WALK_NO_TABLE;
-		if (!(value & PTE_PRESENT))
-			return WALK_ENTRY;
-		if (level >= 2 && (value & PTE_HUGE))
-			return WALK_HUGE;
-		table = cfg_page_offset + (value & PTE_PFN_MASK);
-	}
-	return WALK_FAILED;
-}
 
 struct area_query {
 	__u64 start;
@@ -157,7 +122,8 @@ static __always_inline __u8 classify(enum walk_end end, __u64 entry,
 __hidden int run_emit(struct thread *thread)
 {
 	if (thread->run.faults) {
-		emit(&thread->run, sizeof(thread->run), LOST_RING_FAULTS, thread->run.faults);
+		emit(&thread->run, sizeof(thread->run), LOST_RING_FAULTS, thread->run.faults,
+		     false);
 		thread->run.faults = 0;
 	}
 	return 0;
@@ -182,7 +148,8 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 	__u64 pages = 1, entry, us;
 
 	fault->active = 0;
-	if (fault->maybe_huge && walk(task, fault->address, &entry) == WALK_HUGE) {
+	if (fault->maybe_huge && walk(task, fault->address, cfg_page_offset, cfg_page_levels,
+				      &entry) == WALK_HUGE) {
 		pages = MEMTOLL_HUGE_PAGES;
 		fault->address &= ~(MEMTOLL_HUGE_PAGES * MEMTOLL_PAGE_SIZE - 1);
 		if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_ZERO_UPGRADE)
@@ -238,7 +205,7 @@ static __always_inline __u64 touched_stack(struct task_struct *task, struct thre
 
 	stack->tgid = task->tgid;
 	stack->how = UNWIND_FP;
-	stack->truncated = 0;
+	stack->flags = 0;
 	stack->frames[0] = regs->ip;
 	stack->depth = 1;
 	if (thread->in_fn) {
@@ -246,6 +213,7 @@ static __always_inline __u64 touched_stack(struct task_struct *task, struct thre
 		stack->frames[1] = thread->call.ip;
 		stack->frames[2] = thread->call.caller;
 		stack->depth = 3;
+		stack->flags = STACK_SECOND_EXACT;
 		bp = thread->call.bp;
 		sp = thread->call.sp;
 	} else if (memset_code && !bpf_probe_read_user(&caller, sizeof(caller), (void *)sp)) {
@@ -263,7 +231,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
 	struct open_fault *fault;
-	struct process *process;
+	struct memtoll_target *process;
 	enum walk_end end;
 	bool write = error_code & ERROR_WRITE;
 	__u64 entry = 0;
@@ -289,7 +257,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
 	area_get(task, thread, address);
-	end = walk(task, address, &entry);
+	end = walk(task, address, cfg_page_offset, cfg_page_levels, &entry);
 	fault->fault_class = classify(end, entry, &thread->area, write);
 	fault->maybe_huge = end == WALK_NO_TABLE || end == WALK_HUGE;
 	fault->area = thread->area.area;
@@ -332,7 +300,7 @@ static __always_inline int fault_end(bool major)
 	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
 	__u64 now, wall_ns, cpu_ns;
 
-	if (!thread || !thread->fault.active)
+	if (!thread || !thread->fault.active || stopped)
 		return 0;
 	now = bpf_ktime_get_ns();
 	wall_ns = now - thread->fault.start_ns;

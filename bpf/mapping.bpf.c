@@ -21,7 +21,6 @@ enum { NR_MMAP = 222, NR_MPROTECT = 226, NR_MUNMAP = 215, NR_BRK = 214, NR_MREMA
 struct sys_enter_args {
 	__u64 common;
 	__s64 nr;
-	__u64 args[6];
 };
 
 struct sys_exit_args {
@@ -68,24 +67,31 @@ int map_enter(struct sys_enter_args *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
 	struct open_map_call *map;
+	struct pt_regs *regs;
 
 	if (!thread)
 		return 0;
+	/* From the registers: the record of a call of few arguments is too short for this program. */
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (ctx->nr == NR_MPROTECT) {
-		note_mprotect(thread, ctx->args[0]);
+		note_mprotect(thread, PT_REGS_PARM1_SYSCALL(regs));
 		return 0;
 	}
 	/* The faults so far are on mappings as they were. */
 	fault_settle(task, thread);
 	map = &thread->map;
 	map->map_fn = fn_of_syscall(ctx->nr);
-	map->addr = map->map_fn == MAP_FN_BRK ? task->mm->brk : ctx->args[0];
-	map->len = map->map_fn == MAP_FN_BRK ? ctx->args[0] : ctx->args[1];
-	map->arg = ctx->args[2];
+	map->addr = PT_REGS_PARM1_SYSCALL(regs);
+	map->len = PT_REGS_PARM2_SYSCALL(regs);
+	map->arg = PT_REGS_PARM3_SYSCALL(regs);
+	if (map->map_fn == MAP_FN_BRK) {
+		map->len = map->addr;
+		map->addr = task->mm->brk;
+	}
 	map->populated = 0;
 	/* A file mapped executable: the program or the loader brings in code. */
-	map->file_exec = map->map_fn == MAP_FN_MMAP && (ctx->args[2] & PROT_EXEC) &&
-			 !(ctx->args[3] & MAP_ANONYMOUS);
+	map->file_exec = map->map_fn == MAP_FN_MMAP && (map->arg & PROT_EXEC) &&
+			 !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS);
 	map->faults = 0;
 	map->start_ns = bpf_ktime_get_ns();
 	map->start_cpu_ns = thread_cpu_ns(task, map->start_ns);
@@ -106,7 +112,7 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	stack->tgid = task->tgid;
 	stack->how = UNWIND_FP;
-	stack->truncated = 0;
+	stack->flags = 0;
 	stack->frames[0] = regs->ip;
 	stack->depth = 1;
 	/* libc's wrappers of these calls keep nothing on the stack but the return address. */
@@ -149,7 +155,7 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 
 static __always_inline void note_break(struct task_struct *task, __u64 before, __u64 now)
 {
-	struct process *process = process_get(task->tgid);
+	struct memtoll_target *process = process_get(task->tgid);
 
 	if (!process)
 		return;
@@ -169,7 +175,7 @@ int map_exit(struct sys_exit_args *ctx)
 	__u64 bytes;
 	bool failed;
 
-	if (!thread || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
+	if (!thread || stopped || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
 		return 0;
 	map = &thread->map;
 	event.cpu_ns = thread_cpu_ns(task, bpf_ktime_get_ns()) - map->start_cpu_ns;
@@ -201,7 +207,7 @@ int map_exit(struct sys_exit_args *ctx)
 		__sync_fetch_and_add(&area_generation, 1);
 		fault_settle(task, thread);
 		run_emit(thread);
-		emit(&event, sizeof(event), LOST_RING_MAPPING, 1);
+		emit(&event, sizeof(event), LOST_RING_MAPPING, 1, map->file_exec);
 	}
 	map->map_fn = MAP_FN_NONE;
 	return 0;

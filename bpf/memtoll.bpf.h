@@ -12,23 +12,6 @@
 #include "events.h"
 #include "losses.h"
 
-#define MEMSET_RANGES 8
-
-struct user_range {
-	__u64 start;
-	__u64 end;
-};
-
-/* A traced process; key of `processes` is its tgid. Userspace fills memset[]. */
-struct process {
-	__u64 brk_max;		/* highest break seen: glibc clears reused heap up to here */
-	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
-	__u32 memset_count;
-	struct user_range memset[MEMSET_RANGES];
-	__u64 exited_minor_faults;	/* of threads that have exited */
-	__u64 exited_major_faults;
-};
-
 /* The outermost allocator call that a thread is in. */
 struct open_call {
 	__u64 sp;		/* stack pointer at the function's entry: identifies the call */
@@ -117,7 +100,7 @@ struct processes_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
 	__type(key, __u32);
-	__type(value, struct process);
+	__type(value, struct memtoll_target);
 };
 extern struct processes_map processes SEC(".maps");
 
@@ -145,6 +128,8 @@ extern struct losses_map losses SEC(".maps");
 
 /* Raised by userspace once per slice: threads then emit their open run at their next event. */
 extern volatile __u32 drain_epoch;
+/* Set when the recording is over: nothing is counted any more, whatever is still attached. */
+extern volatile __u32 stopped;
 /* Raised by every change of a traced process's mappings: voids the cached areas. */
 extern volatile __u32 area_generation;
 
@@ -156,7 +141,7 @@ __u64 stack_from_call(struct thread *thread) __hidden;
 __u64 stack_site(struct thread *thread) __hidden;
 int stack_keep(struct thread *thread, __u64 id) __hidden;
 int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp) __hidden;
-bool in_memset(const struct process *process, __u64 ip) __hidden;
+bool in_memset(const struct memtoll_target *process, __u64 ip) __hidden;
 /* fault.bpf.c */
 int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
 int run_emit(struct thread *thread) __hidden;
@@ -182,22 +167,30 @@ static __always_inline __u64 thread_cpu_ns(const struct task_struct *task, __u64
 /* The state of a traced thread, or NULL for everybody else: the one filter, passed first. */
 static __always_inline struct thread *thread_get(struct task_struct *task)
 {
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread;
 
-	if (thread)
-		return thread;
-	return thread_create(task);
+	if (stopped)
+		return NULL;
+	thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	return thread ? thread : thread_create(task);
 }
 
-static __always_inline struct process *process_get(__u32 tgid)
+static __always_inline struct memtoll_target *process_get(__u32 tgid)
 {
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
+/* A wake-up costs the target about a microsecond: userspace polls, and is woken only by much data. */
+#define WAKEUP_BYTES (256 * 1024)
+
 /* Copy a finished record into the ring buffer; count it as lost, `weight` times, if it is full. */
-static __always_inline void emit(void *record, __u64 size, __u32 loss, __u64 weight)
+static __always_inline void emit(void *record, __u64 size, __u32 loss, __u64 weight, bool urgent)
 {
-	if (bpf_ringbuf_output(&events, record, size, 0))
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (urgent || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= WAKEUP_BYTES)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&events, record, size, flags))
 		lose(loss, weight);
 }
 

@@ -12,6 +12,7 @@ const volatile __u64 cfg_huge_zero_pfn = 0;
 const volatile bool cfg_find_vma = true;
 
 volatile __u32 drain_epoch = 0;
+volatile __u32 stopped = 0;
 volatile __u32 area_generation = 1;
 
 struct threads_map threads SEC(".maps");
@@ -25,7 +26,7 @@ struct losses_map losses SEC(".maps");
 __hidden struct thread *thread_create(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
-	struct process *process = process_get(tgid);
+	struct memtoll_target *process = process_get(tgid);
 	struct thread *thread;
 
 	if (!process || process->exec_pending)
@@ -51,13 +52,13 @@ static __always_inline void emit_process(struct task_struct *task, __u32 what, _
 	};
 
 	bpf_probe_read_kernel(event.comm, sizeof(event.comm), task->comm);
-	emit(&event, sizeof(event), LOST_RING_PROCESS, 1);
+	emit(&event, sizeof(event), LOST_RING_PROCESS, 1, true);
 }
 
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct process *process, copy;
+	struct memtoll_target *process, copy;
 	__u32 tgid = child->tgid;
 
 	if (child->tgid == parent->tgid)
@@ -79,7 +80,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 SEC("?tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
-	struct process *process = process_get(task->tgid);
+	struct memtoll_target *process = process_get(task->tgid);
 	struct thread *thread;
 
 	if (!process)
@@ -105,7 +106,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
-	struct process *process = process_get(task->tgid);
+	struct memtoll_target *process = process_get(task->tgid);
 	struct thread *thread;
 
 	if (!process)

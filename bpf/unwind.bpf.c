@@ -58,7 +58,7 @@ __hidden int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
 		/* Keeps the compiler from folding the index into a pointer no verifier can bound. */
 		barrier_var(depth);
 		if (depth >= MEMTOLL_STACK_DEPTH) {
-			stack->truncated = 1;
+			stack->flags |= STACK_TRUNCATED;
 			break;
 		}
 		stack->frames[depth] = pair[1];
@@ -76,7 +76,7 @@ static __always_inline struct memtoll_stack *call_stack(struct thread *thread)
 
 	stack->tgid = bpf_get_current_pid_tgid() >> 32;
 	stack->how = UNWIND_FP;
-	stack->truncated = 0;
+	stack->flags = 0;
 	stack->frames[0] = thread->call.ip;
 	stack->frames[1] = thread->call.caller;
 	stack->depth = thread->call.caller ? 2 : 1;
@@ -113,11 +113,11 @@ __hidden int stack_keep(struct thread *thread, __u64 id)
 	return 0;
 }
 
-__hidden bool in_memset(const struct process *process, __u64 ip)
+__hidden bool in_memset(const struct memtoll_target *process, __u64 ip)
 {
 	__u32 i;
 
-	for (i = 0; i < MEMSET_RANGES; i++) {
+	for (i = 0; i < MEMTOLL_MEMSET_RANGES; i++) {
 		if (i >= process->memset_count)
 			break;
 		if (ip >= process->memset[i].start && ip < process->memset[i].end)

@@ -176,9 +176,23 @@ static void place_point(const struct image *image, uint64_t available, uint64_t 
 	 * A return probe replaces the word that the stack pointer points to, so the stack pointer
 	 * must not have moved. free returns nothing: there its entry alone will do.
 	 */
-	if (placement_find(code, (size_t)got, arguments, true, &point->place) < 0 &&
-	    point->fn == FN_FREE)
+	if (!placement_find(code, (size_t)got, arguments, true, &point->place))
+		return;
+	if (point->fn == FN_FREE)
 		placement_find(code, (size_t)got, arguments, false, &point->place);
+	/*
+	 * glibc multiplies reallocarray's numbers first (mul, which overwrites rdx) and tests for
+	 * overflow next: at that jo the product, the size asked, is in rax.
+	 */
+	if (point->fn == FN_REALLOCARRAY &&
+	    !placement_find(code, (size_t)got, PLACEMENT_RDI, true, &point->place)) {
+		point->product = !strncmp(point->place.instruction, "jo ", 3);
+		if (!point->product) {
+			point->place.found = false;
+			snprintf(point->place.refusal, sizeof(point->place.refusal),
+				 "arguments are gone before any emulated instruction");
+		}
+	}
 }
 
 /* One point for each address: names that share one (in glibc) go to the first in enum order. */

@@ -28,6 +28,7 @@ struct probe_point {
 	enum memtoll_fn fn;
 	uint64_t symbol_offset;		/* file offset of the function */
 	struct placement place;		/* place.found == false: not probed, with the reason */
+	bool product;			/* at the place, rax holds the size asked (reallocarray) */
 };
 
 /* One mapped file that defines functions of the malloc family. */

@@ -45,11 +45,14 @@ const struct mapping *maps_find(const struct maps *maps, uint64_t address);
  */
 int mapping_open(pid_t pid, const struct mapping *mapping);
 
+/* PF_KTHREAD (include/linux/sched.h). */
+#define PROC_FLAG_KTHREAD 0x00200000U
+
 struct proc_stat {
 	char comm[64];
 	char state;		/* 'R', 'S', 'Z' ... */
 	pid_t ppid;
-	uint32_t flags;		/* PF_*: 0x00200000 is PF_KTHREAD */
+	uint32_t flags;		/* PF_*: PROC_FLAG_KTHREAD */
 	uint64_t minor_faults;	/* all threads, living and dead */
 	uint64_t major_faults;
 	uint64_t threads;

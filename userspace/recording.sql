@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- recording.sql: the schema of a recording. Tables hold facts, written by recording.c once per
--- slice; views (second half) hold every judgement, so that the report, a notebook and the sqlite3
--- shell read the same numbers.
+-- slice; views (views.sql, findings.sql) hold every judgement, so that report, notebook and sqlite3
+-- shell read the same numbers. The three files together make a recording.
 --
 -- Units: *_ns nanoseconds, *_bytes bytes, addresses and counts plain integers. CPU time is time on
 -- the CPU of the target's threads; blocked time is time asleep inside a fault.

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# memtoll: `make demo` builds it and shows it at work, `make test` runs all tests, `make help` lists
+# the rest. Installs what is missing to build from the distribution's packages (.ci/deps).
+
+O ?= .output
+PREFIX ?= /usr/local
+DESTDIR ?=
+CLANG ?= clang
+BPFTOOL ?= $(firstword $(wildcard $(shell command -v bpftool 2>/dev/null) /usr/sbin/bpftool))
+PKG_CONFIG ?= pkg-config
+
+ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+VERSION := 0.1.0$(shell git rev-parse --short=12 HEAD 2>/dev/null | sed 's/^/+/')
+
+LIBS := libbpf libelf libdw sqlite3 zlib liblzma glib-2.0
+WARNINGS := -Wall -Wextra -Wtype-limits -Werror
+CFLAGS ?= -O2 -g
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -I$(O) $(CFLAGS) $(SANITIZE) \
+	     $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
+ALL_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null) -lZydis -liberty -lpthread
+BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Ibpf \
+	      -Wall -Wextra -Wno-unused-parameter -Werror
+
+# SAN=1: userspace with address and undefined-behaviour sanitizers, in a place of its own.
+ifeq ($(SAN),1)
+override O := $(O)/san
+SANITIZE := -fsanitize=address,undefined -fno-omit-frame-pointer
+endif
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(O)/%,%,$(2))'
+endif
+
+# What defines a map comes before what uses it: bpftool before 7.4 mixes them up otherwise.
+BPF_PARTS := target unwind fault alloc mapping cpu
+BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
+SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h
+SQL := userspace/recording.sql userspace/views.sql userspace/findings.sql
+GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/version.h
+
+SOURCES := $(wildcard userspace/*.c)
+OBJECTS := $(SOURCES:userspace/%.c=$(O)/userspace/%.o)
+LIBRARY := $(O)/libmemtoll.a
+UNIT_TESTS := $(patsubst userspace/tests/%.c,$(O)/tests/%,$(wildcard userspace/tests/test_*.c))
+WORKLOADS := $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%,\
+	     $(filter-out userspace/tests/workloads/lib%,$(wildcard userspace/tests/workloads/*.c))) \
+	     $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%.so,\
+	     $(wildcard userspace/tests/workloads/lib*.c))
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all help deps deps-test demo test check tests-build install uninstall clean
+
+all: deps ## build memtoll (default)
+	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@printf '\n%s\n' 'Variables: V=1 shows commands, SAN=1 builds with sanitizers, O=DIR builds there,' \
+		'PREFIX=DIR and DESTDIR=DIR for install, CC= and CLANG= choose compilers.'
+
+deps:
+	$(Q).ci/deps
+
+deps-test:
+	$(Q).ci/deps test
+
+demo: all ## build, trace a real program and print its verdict
+	$(Q)$(MAKE) --no-print-directory $(O)/workloads/calloc_loop
+	$(Q)echo
+	$(Q)echo 'A program that callocs and frees 10 MiB, 1009 times, without touching it:'
+	$(Q)echo
+	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) $(O)/memtoll stat -- $(O)/workloads/calloc_loop 10485760 1009
+
+tests-build: deps-test
+	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(UNIT_TESTS) $(WORKLOADS)
+	$(Q)$(MAKE) --no-print-directory SAN=1 O=$(O) san-tests
+
+.PHONY: san-tests
+san-tests: $(O)/memtoll $(UNIT_TESTS)
+
+SAN_TESTS = $(UNIT_TESTS:$(O)/%=$(O)/san/%)
+
+test: tests-build ## all tests; asks for root only for those that trace
+	$(Q)MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) \
+		userspace/tests/run $(UNIT_TESTS) $(SAN_TESTS)
+
+check: tests-build ## the tests that need no root
+	$(Q)MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) \
+		userspace/tests/run --no-root $(UNIT_TESTS) $(SAN_TESTS)
+
+install: all ## install to $(DESTDIR)$(PREFIX)/bin
+	$(Q)install -D -m 755 $(O)/memtoll $(DESTDIR)$(PREFIX)/bin/memtoll
+
+uninstall: ## remove what install put there
+	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/memtoll
+
+clean: ## remove everything built
+	$(Q)rm -rf $(O)
+
+# ---- BPF ----
+
+$(O)/bpf/%.bpf.o: bpf/%.bpf.c Makefile
+	$(call say,BPF,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/bpf/memtoll.linked.o: $(BPF_OBJECTS)
+	$(call say,LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(O)/bpf/check.linked.o: $(O)/bpf/check.bpf.o
+	$(call say,LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(O)/%.skel.h: $(O)/bpf/%.linked.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+# ---- userspace ----
+
+# As an array of bytes: a string literal may have only 4095 characters in ISO C, and needs quoting.
+$(O)/recording_sql.h: $(SQL)
+	$(call say,SQL,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q){ echo 'static const char recording_sql[] = {'; cat $(SQL) | od -An -v -td1 -w16 | \
+		sed 's/\(-\{0,1\}[0-9][0-9]*\)/\1,/g'; echo '0 };'; } > $@
+
+# Rewritten only when the version changed, so that nothing is rebuilt without need.
+$(O)/version.h: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)printf '#define MEMTOLL_VERSION "%s"\n' '$(VERSION)' > $@.new
+	$(Q)cmp -s $@.new $@ && rm -f $@.new || mv $@.new $@
+
+.PHONY: FORCE
+FORCE:
+
+$(O)/userspace/%.o: userspace/%.c Makefile | $(GENERATED)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(LIBRARY): $(filter-out %/main.o,$(OBJECTS))
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(O)/memtoll: $(O)/userspace/main.o $(LIBRARY)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) $^ $(ALL_LIBS) -o $@
+
+# ---- tests ----
+
+$(O)/tests/%: userspace/tests/%.c $(LIBRARY) Makefile
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -Iuserspace -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
+
+# With frame pointers, and without the compiler's knowledge of malloc: it would drop the calls.
+WORKLOAD_CFLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-builtin -Wall -Wextra -Werror
+
+$(O)/workloads/lib%.so: userspace/tests/workloads/lib%.c Makefile
+	$(call say,WORKLOAD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(WORKLOAD_CFLAGS) -MMD -MP -fPIC -shared $< -o $@ -ldl
+
+$(O)/workloads/%: userspace/tests/workloads/%.c Makefile
+	$(call say,WORKLOAD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(WORKLOAD_CFLAGS) -MMD -MP $< -o $@ -pthread -ldl
+
+-include $(wildcard $(O)/bpf/*.d $(O)/userspace/*.d $(O)/tests/*.d $(O)/workloads/*.d)

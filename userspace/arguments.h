@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* arguments.h: glibc's argp with errors of one line. */
+#ifndef MEMTOLL_ARGUMENTS_H
+#define MEMTOLL_ARGUMENTS_H
+
+#include <argp.h>
+
+/*
+ * Parse; --help is printed and ends the program. Everything from the first word that is no option
+ * on is left to ARGP_KEY_ARG(S). An exit status: 0, or 2 after one message; a parser that has
+ * said itself what is wrong exits with 2.
+ */
+int parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
+
+#endif /* MEMTOLL_ARGUMENTS_H */

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+/* attach.c: tracepoints and perf events. */
+#include "attach.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "memtoll.skel.h"
+#include "message.h"
+
+struct probes {
+	GPtrArray *links;	/* struct bpf_link */
+	GArray *window_fds;	/* perf events of minor faults, one per CPU */
+};
+
+static int perf_open(struct perf_event_attr *attr, int cpu)
+{
+	attr->size = sizeof(*attr);
+	/* All processes on one CPU: events of single tasks would cost at every context switch. */
+	return syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int keep_link(struct probes *probes, struct bpf_link *link)
+{
+	if (!link)
+		return -errno;
+	g_ptr_array_add(probes->links, link);
+	return 0;
+}
+
+/*
+ * A directory of tracefs: the one mounted, or an unnamed mount of our own that nobody sees and
+ * that ends with the descriptor (fsmount(2), 5.2).
+ */
+static int tracefs_open(void)
+{
+	int fs, mount = -1, fd;
+
+	fd = open("/sys/kernel/tracing/events", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	fs = fsopen("tracefs", FSOPEN_CLOEXEC);
+	if (fs < 0)
+		return -errno;
+	if (!fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+		mount = fsmount(fs, FSMOUNT_CLOEXEC, 0);
+	close(fs);
+	if (mount < 0)
+		return -errno;
+	fd = openat(mount, "events", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	close(mount);
+	return fd < 0 ? -errno : fd;
+}
+
+static int attach_tracepoint(struct probes *probes, struct bpf_program *program, int tracefs,
+			     const char *name)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT };
+	struct bpf_link *link;
+	char path[128], text[32] = "";
+	ssize_t length = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/id", name);
+	fd = openat(tracefs, path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		length = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	if (length <= 0)
+		return -ENOENT;
+	attr.config = strtoull(text, NULL, 10);
+	/* A BPF program on a tracepoint runs on every CPU, whichever the event was opened on. */
+	fd = perf_open(&attr, 0);
+	if (fd < 0)
+		return -errno;
+	link = bpf_program__attach_perf_event(program, fd);
+	if (!link)
+		close(fd);
+	return keep_link(probes, link);
+}
+
+static int attach_mappings(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	static const char *const calls[] = { "mmap", "munmap", "mremap", "brk", "madvise",
+					     "mprotect" };
+	int tracefs = tracefs_open(), err = 0;
+	char name[64];
+	size_t i;
+
+	if (tracefs < 0) {
+		message("cannot use tracefs: %s; mount it at /sys/kernel/tracing",
+			strerror(-tracefs));
+		return tracefs;
+	}
+	/* Exits first: an entry never waits for an exit that is not watched. */
+	for (i = 0; i < G_N_ELEMENTS(calls) - 1 && !err; i++) {
+		snprintf(name, sizeof(name), "syscalls/sys_exit_%s", calls[i]);
+		err = attach_tracepoint(probes, bpf->progs.map_exit, tracefs, name);
+	}
+	for (i = 0; i < G_N_ELEMENTS(calls) && !err; i++) {
+		snprintf(name, sizeof(name), "syscalls/sys_enter_%s", calls[i]);
+		err = attach_tracepoint(probes, bpf->progs.map_enter, tracefs, name);
+	}
+	close(tracefs);
+	if (err)
+		message("cannot attach to tracepoint %s: %s", name, strerror(-err));
+	return err;
+}
+
+static int attach_software_event(struct probes *probes, struct bpf_program *program,
+				 unsigned long config, GArray *fds)
+{
+	int cpu, fd, cpus = libbpf_num_possible_cpus(), err;
+	struct bpf_link *link;
+
+	for (cpu = 0; cpu < cpus; cpu++) {
+		struct perf_event_attr attr = {
+			.type = PERF_TYPE_SOFTWARE,
+			.config = config,
+			.disabled = fds != NULL,
+		};
+
+		if (config == PERF_COUNT_SW_CPU_CLOCK) {
+			attr.freq = 1;
+			attr.sample_freq = SAMPLE_FREQUENCY;
+		} else {
+			attr.sample_period = 1;
+		}
+		fd = perf_open(&attr, cpu);
+		if (fd < 0 && errno == ENODEV)
+			continue;	/* a CPU that is not online */
+		if (fd < 0)
+			return -errno;
+		link = bpf_program__attach_perf_event(program, fd);
+		if (!link)
+			close(fd);
+		err = keep_link(probes, link);
+		if (err)
+			return err;
+		/* Attaching enables the event; windows open later. */
+		if (fds) {
+			ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+			g_array_append_val(fds, fd);
+		}
+	}
+	return 0;
+}
+
+static int attach_program(struct probes *probes, struct bpf_program *program)
+{
+	int err = keep_link(probes, bpf_program__attach(program));
+
+	if (err)
+		message("cannot attach %s: %s", bpf_program__name(program), strerror(-err));
+	return err;
+}
+
+static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	int err;
+
+	err = attach_software_event(probes, bpf->progs.fault_end_major,
+				    PERF_COUNT_SW_PAGE_FAULTS_MAJ, NULL);
+	if (!err)
+		err = attach_software_event(probes, bpf->progs.fault_end_minor,
+					    PERF_COUNT_SW_PAGE_FAULTS_MIN, probes->window_fds);
+	if (err) {
+		message("cannot open page-fault events: %s", strerror(-err));
+		return err;
+	}
+	err = attach_program(probes, bpf->progs.fault_user);
+	if (!err)
+		err = attach_program(probes, bpf->progs.fault_kernel);
+	if (!err)
+		err = keep_link(probes, bpf_program__attach_raw_tracepoint(bpf->progs.rss_changed,
+									   "rss_stat"));
+	return err;
+}
+
+struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *set)
+{
+	struct probes *probes = g_new0(struct probes, 1);
+	int err;
+
+	probes->links = g_ptr_array_new();
+	probes->window_fds = g_array_new(FALSE, FALSE, sizeof(int));
+	err = attach_program(probes, bpf->progs.process_exit);
+	if (!err)
+		err = attach_program(probes, bpf->progs.process_exec);
+	if (!err)
+		err = attach_program(probes, bpf->progs.process_fork);
+	if (!err && set->faults)
+		err = attach_faults(probes, bpf);
+	if (!err && set->mappings)
+		err = attach_mappings(probes, bpf);
+	if (!err && set->samples) {
+		err = attach_software_event(probes, bpf->progs.cpu_sample, PERF_COUNT_SW_CPU_CLOCK,
+					    NULL);
+		if (err)
+			message("cannot sample the CPUs: %s", strerror(-err));
+	}
+	if (err) {
+		probes_detach(probes);
+		errno = -err;
+		return NULL;
+	}
+	return probes;
+}
+
+void probes_window(struct probes *probes, bool open)
+{
+	guint i;
+
+	for (i = 0; i < probes->window_fds->len; i++)
+		ioctl(g_array_index(probes->window_fds, int, i),
+		      open ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void probes_detach(struct probes *probes)
+{
+	guint i;
+
+	if (!probes)
+		return;
+	/* Backwards: what begins something goes before what ends it. */
+	for (i = probes->links->len; i > 0; i--)
+		bpf_link__destroy(g_ptr_array_index(probes->links, i - 1));
+	g_ptr_array_free(probes->links, TRUE);
+	g_array_free(probes->window_fds, TRUE);
+	g_free(probes);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* attach.h: BPF programs onto uprobes, tracepoints and perf events. */
+#ifndef MEMTOLL_ATTACH_H
+#define MEMTOLL_ATTACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libc.h"
+
+struct memtoll_bpf;
+
+/* How uprobes are attached, best first. */
+enum uprobe_mechanism {
+	UPROBE_SESSION = 0,	/* one link, entry and return: 6.13, kernel commit 535a3692ba72 */
+	UPROBE_MULTI = 1,	/* one link for each side: 6.6, kernel commit 89ae89f53d20 */
+	UPROBE_PERF = 2,	/* a perf event per function and side, 5.15 (cookies) */
+};
+
+const char *uprobe_mechanism_name(enum uprobe_mechanism mechanism);
+
+/* What this kernel has, asked of the kernel itself. */
+enum uprobe_mechanism uprobe_mechanism_find(void);
+
+/* Choose the programs and their attach types. Before loading. */
+void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism);
+
+struct uprobe_attachment;
+
+/*
+ * Attach to the probe points of one module in one process (never to all processes). Points
+ * without a place are left out. NULL with errno set; ESRCH: the process is gone.
+ */
+struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism,
+					pid_t pid, const struct allocator_module *module);
+
+/* Detaching waits for the kernel's grace periods, 40 ms and more: here and now, or aside. */
+void uprobe_detach(struct uprobe_attachment *attachment);
+void uprobe_detach_aside(struct uprobe_attachment *attachment);
+/* Wait until everything detached aside is gone. */
+void uprobe_detach_finish(void);
+
+/* The probes that are not tied to a process. They pass over everybody but the target. */
+struct probes;
+
+struct probe_set {
+	bool faults;
+	bool mappings;
+	bool samples;
+};
+
+#define SAMPLE_FREQUENCY 99	/* Hz; not 100: does not beat with timers */
+
+/* NULL after one message. */
+struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *set);
+/* Switch the timing of minor faults on or off. */
+void probes_window(struct probes *probes, bool open);
+void probes_detach(struct probes *probes);
+
+#endif /* MEMTOLL_ATTACH_H */

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "calibrate.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../bpf/events.h"
+#include "memtoll.skel.h"
+#include "message.h"
+
+#define ROUNDS 7
+#define BLOCKS 512
+#define PAGES 1024
+#define CALLS 512
+#define MIB (1UL << 20)
+#define HUGE (2 * MIB)
+
+/* One round of every loop, in nanoseconds of CPU time per step. */
+enum figure { F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_MEMSET, F_CLEAR, F_HUGE, FIGURES };
+
+struct round {
+	double ns[FIGURES];
+};
+
+struct calibration {
+	pid_t pid;
+	int order_fd;		/* 'b': all loops; 'f': faults only; closed: end */
+	int result_fd;
+	struct round bare[ROUNDS];
+};
+
+/* What the probes measured of the child. */
+struct seen {
+	uint32_t pid;
+	uint64_t timed_faults;
+	uint64_t timed_cpu_ns;
+};
+
+/* ---- the child ---- */
+
+static double cpu_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+/* Volatile: the compiler must neither drop nor merge the calls. */
+static void *(*volatile call_malloc)(size_t) = malloc;
+static void *(*volatile call_calloc)(size_t, size_t) = calloc;
+static void (*volatile call_free)(void *) = free;
+static void *(*volatile call_memset)(void *, int, size_t) = memset;
+
+static void time_blocks(struct round *round)
+{
+	static void *blocks[BLOCKS];
+	double start;
+	int i;
+
+	start = cpu_now();
+	for (i = 0; i < BLOCKS; i++)
+		blocks[i] = call_malloc(32);
+	round->ns[F_MALLOC] = (cpu_now() - start) / BLOCKS;
+	start = cpu_now();
+	for (i = 0; i < BLOCKS; i++)
+		call_free(blocks[i]);
+	round->ns[F_FREE] = (cpu_now() - start) / BLOCKS;
+	start = cpu_now();
+	for (i = 0; i < BLOCKS; i++)
+		blocks[i] = call_calloc(1, 32);
+	round->ns[F_CALLOC] = (cpu_now() - start) / BLOCKS;
+	for (i = 0; i < BLOCKS; i++)
+		call_free(blocks[i]);
+}
+
+static void time_faults(struct round *round, volatile char *pages)
+{
+	double start;
+	int i;
+
+	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
+	start = cpu_now();
+	for (i = 0; i < PAGES; i++)
+		pages[i * MEMTOLL_PAGE_SIZE] = 1;
+	round->ns[F_FAULT] = (cpu_now() - start) / PAGES;
+	/* Ends the run of faults, so that it is sent. */
+	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
+}
+
+static void time_calls(struct round *round)
+{
+	double start = cpu_now();
+	int i;
+
+	/* brk(0) changes nothing and is as short as a mapping call can be. */
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_brk, 0);
+	round->ns[F_MAP] = (cpu_now() - start) / CALLS;
+}
+
+static void time_clearing(struct round *round, char *pages, char *huge)
+{
+	double start;
+	size_t i;
+
+	start = cpu_now();
+	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
+	round->ns[F_MEMSET] = cpu_now() - start;
+	start = cpu_now();
+	for (i = 0; i < PAGES; i++) {
+		void *page = pages + i * MEMTOLL_PAGE_SIZE;
+		size_t bytes = MEMTOLL_PAGE_SIZE;
+
+#if defined(__x86_64__)
+		/* As clear_page_erms() does it (arch/x86/lib/clear_page_64.S). */
+		__asm__ volatile("rep stosb" : "+D"(page), "+c"(bytes) : "a"(0) : "memory");
+#else
+		call_memset(page, 0, bytes);
+#endif
+	}
+	round->ns[F_CLEAR] = cpu_now() - start;
+	round->ns[F_HUGE] = 0;
+	if (!huge)
+		return;
+	madvise(huge, HUGE, MADV_DONTNEED);
+	start = cpu_now();
+	*(volatile char *)huge = 1;
+	round->ns[F_HUGE] = cpu_now() - start;
+}
+
+static char *map_pages(size_t size, int advice)
+{
+	char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+
+	if (memory == MAP_FAILED)
+		_exit(1);
+	memory = (char *)(((uintptr_t)memory + size - 1) & ~(size - 1));
+	return madvise(memory, size, advice) && advice == MADV_HUGEPAGE ? NULL : memory;
+}
+
+static void child_main(int order_fd, int result_fd)
+{
+	char *pages = map_pages(PAGES * MEMTOLL_PAGE_SIZE, MADV_NOHUGEPAGE);
+	char *huge = map_pages(HUGE, MADV_HUGEPAGE);
+	struct round rounds[ROUNDS];
+	char order;
+	int i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(order_fd, &order, 1) == 1) {
+		/* One round more than counted: the first warms caches and fresh memory. */
+		for (i = -1; i < ROUNDS; i++) {
+			struct round *round = &rounds[MAX(i, 0)];
+
+			if (order == 'b') {
+				time_blocks(round);
+				time_calls(round);
+				time_clearing(round, pages, huge);
+			}
+			time_faults(round, pages);
+		}
+		if (write(result_fd, rounds, sizeof(rounds)) != sizeof(rounds))
+			break;
+	}
+	_exit(0);
+}
+
+/* ---- the tracer ---- */
+
+static int ask(struct calibration *calibration, char order, struct round *rounds)
+{
+	size_t done = 0, size = sizeof(struct round) * ROUNDS;
+	ssize_t n;
+
+	if (write(calibration->order_fd, &order, 1) != 1)
+		return -errno;
+	while (done < size) {
+		n = read(calibration->result_fd, (char *)rounds + done, size - done);
+		if (n <= 0)
+			return n < 0 ? -errno : -EPIPE;
+		done += n;
+	}
+	return 0;
+}
+
+struct calibration *calibration_begin(void)
+{
+	struct calibration *calibration = g_new0(struct calibration, 1);
+	int order[2], result[2], err;
+
+	if (pipe2(order, O_CLOEXEC) || pipe2(result, O_CLOEXEC)) {
+		message("cannot make a pipe: %s", strerror(errno));
+		g_free(calibration);
+		return NULL;
+	}
+	calibration->pid = fork();
+	if (!calibration->pid) {
+		close(order[1]);
+		close(result[0]);
+		child_main(order[0], result[1]);
+	}
+	close(order[0]);
+	close(result[1]);
+	calibration->order_fd = order[1];
+	calibration->result_fd = result[0];
+	err = calibration->pid < 0 ? -errno : ask(calibration, 'b', calibration->bare);
+	if (err) {
+		message("cannot calibrate: %s", strerror(-err));
+		calibration_end(calibration);
+		return NULL;
+	}
+	return calibration;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void sorted(const struct round *rounds, enum figure figure, double *values)
+{
+	int i;
+
+	for (i = 0; i < ROUNDS; i++)
+		values[i] = rounds[i].ns[figure];
+	qsort(values, ROUNDS, sizeof(*values), compare_doubles);
+}
+
+static double best(const struct round *rounds, enum figure figure)
+{
+	double values[ROUNDS];
+
+	sorted(rounds, figure, values);
+	return values[0];
+}
+
+/* The middle round: what a hit usually costs. The best one shows how sure that is. */
+static struct price price_of(const struct round *bare, const struct round *probed,
+			     enum figure figure)
+{
+	double without[ROUNDS], with[ROUNDS];
+	struct price price = {};
+
+	sorted(bare, figure, without);
+	sorted(probed, figure, with);
+	price.hit_ns = MAX(0, with[ROUNDS / 2] - without[ROUNDS / 2]);
+	price.error_ns = with[ROUNDS / 2] - with[0] + without[ROUNDS / 2] - without[0];
+	return price;
+}
+
+static int on_event(void *context, void *data, size_t size)
+{
+	const struct memtoll_run *run = data;
+	struct seen *seen = context;
+
+	if (size >= sizeof(*run) && run->kind == EVENT_RUN && run->tgid == seen->pid &&
+	    run->fault_class == FAULT_ZERO) {
+		seen->timed_faults += run->timed_faults;
+		seen->timed_cpu_ns += run->timed_cpu_ns;
+	}
+	return 0;
+}
+
+/* Mean duration that the probes measured for one of the child's functions; rows are removed. */
+static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
+{
+	int fd = bpf_map__fd(bpf->maps.calls), cpus = libbpf_num_possible_cpus(), cpu;
+	g_autofree struct memtoll_call_sum *sums = g_new0(struct memtoll_call_sum, cpus);
+	struct memtoll_call_key key, *previous = NULL;
+	double cpu_ns = 0, calls = 0;
+
+	while (!bpf_map_get_next_key(fd, previous, &key)) {
+		previous = &key;
+		if (key.tgid != (uint32_t)pid || key.fn != fn || bpf_map_lookup_elem(fd, &key, sums))
+			continue;
+		for (cpu = 0; cpu < cpus; cpu++) {
+			calls += sums[cpu].calls;
+			cpu_ns += sums[cpu].cpu_ns;
+		}
+	}
+	return calls ? cpu_ns / calls : 0;
+}
+
+static double measured_map_call(struct memtoll_bpf *bpf, pid_t pid)
+{
+	int fd = bpf_map__fd(bpf->maps.map_calls), cpus = libbpf_num_possible_cpus(), cpu;
+	g_autofree struct memtoll_map_sum *sums = g_new0(struct memtoll_map_sum, cpus);
+	struct memtoll_map_key key, *previous = NULL;
+	double cpu_ns = 0, calls = 0;
+
+	while (!bpf_map_get_next_key(fd, previous, &key)) {
+		previous = &key;
+		if (key.tgid != (uint32_t)pid || key.map_fn != MAP_FN_BRK ||
+		    bpf_map_lookup_elem(fd, &key, sums))
+			continue;
+		for (cpu = 0; cpu < cpus; cpu++) {
+			calls += sums[cpu].calls;
+			cpu_ns += sums[cpu].cpu_ns;
+		}
+	}
+	return calls ? cpu_ns / calls : 0;
+}
+
+/* inside: what was measured beyond the bare time, between 0 and the whole price. */
+static void set_inside(struct price *price, double measured, double bare)
+{
+	price->inside_ns = CLAMP(measured - bare, 0, price->hit_ns);
+}
+
+static void fill_result(const struct calibration *calibration, struct memtoll_bpf *bpf,
+			const struct round *probed, const struct round *timed,
+			const struct seen *seen, struct calibration_result *result)
+{
+	const struct round *bare = calibration->bare;
+	double bytes = PAGES * MEMTOLL_PAGE_SIZE;
+
+	result->malloc = price_of(bare, probed, F_MALLOC);
+	result->calloc = price_of(bare, probed, F_CALLOC);
+	result->free = price_of(bare, probed, F_FREE);
+	result->fault = price_of(bare, probed, F_FAULT);
+	result->fault_end = price_of(probed, timed, F_FAULT);
+	result->map = price_of(bare, probed, F_MAP);
+	result->fault_ns = best(bare, F_FAULT);
+	result->malloc_ns = best(bare, F_MALLOC);
+	set_inside(&result->malloc, measured_call(bpf, calibration->pid, FN_MALLOC),
+		   best(bare, F_MALLOC));
+	set_inside(&result->calloc, measured_call(bpf, calibration->pid, FN_CALLOC),
+		   best(bare, F_CALLOC));
+	set_inside(&result->free, measured_call(bpf, calibration->pid, FN_FREE),
+		   best(bare, F_FREE));
+	set_inside(&result->map, measured_map_call(bpf, calibration->pid), best(bare, F_MAP));
+	/* A fault inside a call adds its whole start probe to the call's duration. */
+	result->fault.inside_ns = result->fault.hit_ns;
+	if (seen->timed_faults)
+		result->fault_end.inside_ns =
+			MAX(0, (double)seen->timed_cpu_ns / seen->timed_faults - result->fault_ns);
+	result->memset_bytes_per_s = bytes / best(bare, F_MEMSET) * 1e9;
+	result->clear_4k_bytes_per_s = bytes / best(bare, F_CLEAR) * 1e9;
+	/* A huge fault less the work of a small one is its clearing. */
+	if (best(bare, F_HUGE) > result->fault_ns)
+		result->clear_2m_bytes_per_s =
+			HUGE / (best(bare, F_HUGE) - result->fault_ns) * 1e9;
+	else
+		result->clear_2m_bytes_per_s = result->clear_4k_bytes_per_s;
+}
+
+static void forget_child(struct memtoll_bpf *bpf, uint32_t pid)
+{
+	struct memtoll_call_key call, next_call;
+	struct memtoll_map_key map, next_map;
+	int fd = bpf_map__fd(bpf->maps.calls);
+	bool more;
+
+	bpf_map__delete_elem(bpf->maps.processes, &pid, sizeof(pid), 0);
+	for (more = !bpf_map_get_next_key(fd, NULL, &call); more; call = next_call) {
+		more = !bpf_map_get_next_key(fd, &call, &next_call);
+		if (call.tgid == pid)
+			bpf_map_delete_elem(fd, &call);
+	}
+	fd = bpf_map__fd(bpf->maps.map_calls);
+	for (more = !bpf_map_get_next_key(fd, NULL, &map); more; map = next_map) {
+		more = !bpf_map_get_next_key(fd, &map, &next_map);
+		if (map.tgid == pid)
+			bpf_map_delete_elem(fd, &map);
+	}
+}
+
+static struct uprobe_attachment *attach_child(struct calibration *calibration,
+					      struct memtoll_bpf *bpf,
+					      enum uprobe_mechanism mechanism)
+{
+	struct uprobe_attachment *attachment = NULL;
+	struct allocator_module *modules = NULL;
+	struct maps maps = {};
+	size_t count = 0;
+
+	if (!maps_read(calibration->pid, &maps) &&
+	    !allocator_modules_find(calibration->pid, &maps, &modules, &count) && count)
+		attachment = uprobe_attach(bpf, mechanism, calibration->pid, &modules[0]);
+	allocator_modules_free(modules, count);
+	maps_free(&maps);
+	return attachment;
+}
+
+int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
+		    enum uprobe_mechanism mechanism, struct probes *probes, bool with_uprobes,
+		    struct calibration_result *result)
+{
+	uint32_t pid = calibration->pid;
+	g_autofree char *process = g_malloc0(bpf_map__value_size(bpf->maps.processes));
+	struct round probed[ROUNDS], timed[ROUNDS];
+	struct uprobe_attachment *attachment = NULL;
+	struct ring_buffer *ring = NULL;
+	struct seen seen = { .pid = pid };
+	int err;
+
+	memset(result, 0, sizeof(*result));
+	err = bpf_map__update_elem(bpf->maps.processes, &pid, sizeof(pid), process,
+				   bpf_map__value_size(bpf->maps.processes), 0);
+	if (err)
+		goto out;
+	ring = ring_buffer__new(bpf_map__fd(bpf->maps.events), on_event, &seen, NULL);
+	if (!ring) {
+		err = -errno;
+		goto out;
+	}
+	if (with_uprobes) {
+		attachment = attach_child(calibration, bpf, mechanism);
+		if (!attachment) {
+			err = -errno;
+			goto out;
+		}
+	}
+	err = ask(calibration, 'b', probed);
+	if (err)
+		goto out;
+	ring_buffer__consume(ring);
+	probes_window(probes, true);
+	memset(&seen, 0, sizeof(seen));
+	seen.pid = pid;
+	err = ask(calibration, 'f', timed);
+	probes_window(probes, false);
+	if (err)
+		goto out;
+	ring_buffer__consume(ring);
+	fill_result(calibration, bpf, probed, timed, &seen, result);
+out:
+	if (err)
+		message("cannot calibrate: %s", strerror(-err));
+	ring_buffer__free(ring);
+	uprobe_detach_aside(attachment);
+	forget_child(bpf, pid);
+	return err;
+}
+
+void calibration_end(struct calibration *calibration)
+{
+	if (!calibration)
+		return;
+	close(calibration->order_fd);
+	close(calibration->result_fd);
+	if (calibration->pid > 0) {
+		kill(calibration->pid, SIGKILL);
+		waitpid(calibration->pid, NULL, 0);
+	}
+	g_free(calibration);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* cli.h: the subcommands. Each takes its own argv and returns an exit status (message.h). */
+#ifndef MEMTOLL_CLI_H
+#define MEMTOLL_CLI_H
+
+int cli_record(int argc, char **argv);
+int cli_stat(int argc, char **argv);
+int cli_report(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+
+#endif /* MEMTOLL_CLI_H */

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0
+/* cli_record.c: `memtoll record` and `memtoll stat`, which differ in where the facts go. */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "cli.h"
+#include "message.h"
+#include "options.h"
+#include "privileges.h"
+#include "proc.h"
+#include "report.h"
+#include "session.h"
+
+enum {
+	OPTION_PROBES = 256,
+	OPTION_MIN_SIZE,
+	OPTION_OVERHEAD,
+	OPTION_FORCE,
+	OPTION_BUFFER,
+	OPTION_JSON,
+	OPTION_SITES,
+};
+
+struct record_options {
+	bool is_stat;
+	const char *pids;
+	const char *name;
+	char **command;
+	const char *output;
+	bool json;
+	unsigned int sites;
+	struct session_config session;
+};
+
+#define TARGET_OPTIONS                                                                             \
+	{ NULL, 0, NULL, 0, "Target (one of these, or -- COMMAND ARGS...):", 1 },                  \
+	{ "pid", 'p', "PID[,PID...]", 0, "running processes; their children are followed", 1 },    \
+	{ "name", 'n', "NAME", 0, "the one process with this name", 1 },                           \
+	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
+	{ "duration", 'd', "TIME", 0, "end after this time: 10s, 500ms, 2m", 2 },                  \
+	{ "probes", OPTION_PROBES, "SET", 0,                                                       \
+	  "of alloc,faults,mappings,samples; default: all", 2 },                                   \
+	{ "min-size", OPTION_MIN_SIZE, "SIZE", 0,                                                  \
+	  "follow blocks of at least this size one by one; default: 64K", 2 },                     \
+	{ "overhead-limit", OPTION_OVERHEAD, "LIMIT", 0,                                           \
+	  "none: trace everything (default); 0: tracepoints only", 2 },                            \
+	{ "buffer", OPTION_BUFFER, "SIZE", 0, "of the ring buffer; default: 16M", 2 }
+
+static const struct argp_option record_argp_options[] = {
+	TARGET_OPTIONS,
+	{ NULL, 0, NULL, 0, "Output:", 3 },
+	{ "output", 'o', "FILE", 0, "the recording; default: memtoll-DATE-TIME.memtoll", 3 },
+	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
+	{ 0 },
+};
+
+static const struct argp_option stat_argp_options[] = {
+	TARGET_OPTIONS,
+	{ NULL, 0, NULL, 0, "Output:", 3 },
+	{ "json", OPTION_JSON, NULL, 0, "one JSON object instead of text", 3 },
+	{ "sites", OPTION_SITES, "N", 0, "how many sites to print; default: 10", 3 },
+	{ 0 },
+};
+
+static bool parse_probes(const char *text, struct session_config *config)
+{
+	g_auto(GStrv) words = g_strsplit(text, ",", -1);
+	size_t i;
+
+	config->uprobes = false;
+	config->faults = false;
+	config->mappings = false;
+	config->samples = false;
+	for (i = 0; words[i]; i++) {
+		if (!strcmp(words[i], "alloc"))
+			config->uprobes = true;
+		else if (!strcmp(words[i], "faults"))
+			config->faults = true;
+		else if (!strcmp(words[i], "mappings"))
+			config->mappings = true;
+		else if (!strcmp(words[i], "samples"))
+			config->samples = true;
+		else
+			return false;
+	}
+	config->probes = text;
+	return config->uprobes || config->faults || config->mappings || config->samples;
+}
+
+static bool parse_buffer(const char *text, uint64_t *bytes)
+{
+	/* The kernel takes powers of two of whole pages (BPF_MAP_TYPE_RINGBUF). */
+	return parse_size(text, bytes) && *bytes >= 65536 && *bytes <= 1ULL << 30 &&
+	       !(*bytes & (*bytes - 1));
+}
+
+static void refuse(const char *format, const char *value)
+{
+	message(format, value);
+	exit(STATUS_USAGE);
+}
+
+static void parse_limit(const char *text, struct session_config *config)
+{
+	char *end;
+
+	if (!strcmp(text, "none")) {
+		config->overhead_limit = "none";
+		return;
+	}
+	if (!strcmp(text, "0") || !strcmp(text, "0%")) {
+		config->overhead_limit = "0";
+		return;
+	}
+	strtod(text, &end);
+	if (end != text && (!*end || !strcmp(end, "%")))
+		refuse("--overhead-limit %s: this version keeps no budget; use none or 0", text);
+	refuse("--overhead-limit '%s' is neither none nor 0", text);
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct record_options *options = state->input;
+	char *end;
+
+	switch (key) {
+	case 'p':
+		options->pids = value;
+		break;
+	case 'n':
+		options->name = value;
+		break;
+	case 'o':
+		options->output = value;
+		break;
+	case 'd':
+		if (!parse_duration(value, &options->session.duration_ns))
+			refuse("-d '%s' is not a time; use 10s, 500ms or 2m", value);
+		break;
+	case OPTION_PROBES:
+		if (!parse_probes(value, &options->session))
+			refuse("--probes '%s' is not of alloc,faults,mappings,samples", value);
+		break;
+	case OPTION_MIN_SIZE:
+		if (!parse_size(value, &options->session.min_size))
+			refuse("--min-size '%s' is not a size; use 65536, 64K or 1M", value);
+		break;
+	case OPTION_BUFFER:
+		if (!parse_buffer(value, &options->session.buffer_bytes))
+			refuse("--buffer '%s' is not a power of two from 64K to 1G", value);
+		break;
+	case OPTION_OVERHEAD:
+		parse_limit(value, &options->session);
+		break;
+	case OPTION_FORCE:
+		options->session.force = true;
+		break;
+	case OPTION_JSON:
+		options->json = true;
+		break;
+	case OPTION_SITES:
+		options->sites = strtoul(value, &end, 10);
+		if (*end || end == value)
+			refuse("--sites '%s' is not a number", value);
+		break;
+	case ARGP_KEY_ARGS:
+		/* Everything from the first word that is no option of ours is the command. */
+		options->command = state->argv + state->next;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const char record_doc[] =
+	"Trace a process or a command and write what its memory costs into a recording."
+	"\vExamples:\n"
+	"  memtoll record -p 1234 -d 10s -o server.memtoll\n"
+	"  memtoll record -o run.memtoll -- ./program --its-option\n";
+
+static const char stat_doc[] =
+	"Trace a process or a command and print the verdict and the toll. The exit status of a "
+	"command is passed on."
+	"\vExamples:\n"
+	"  memtoll stat -p 1234 -d 10s\n"
+	"  memtoll stat -- ./program --its-option\n";
+
+static int parse(int argc, char **argv, struct record_options *options)
+{
+	const struct argp argp = {
+		.options = options->is_stat ? stat_argp_options : record_argp_options,
+		.parser = parse_option,
+		.args_doc = "[-- COMMAND ARGS...]",
+		.doc = options->is_stat ? stat_doc : record_doc,
+	};
+	int targets;
+
+	if (parse_arguments(&argp, argc, argv, options))
+		return STATUS_USAGE;
+	targets = !!options->pids + !!options->name + !!options->command;
+	if (targets == 1)
+		return STATUS_DONE;
+	message(targets ? "more than one target; use one of -p, -n and -- COMMAND" :
+			  "no target; use -p PID, -n NAME or -- COMMAND");
+	return STATUS_USAGE;
+}
+
+static int check_process(pid_t pid)
+{
+	g_autofree char *status = NULL, *path = g_strdup_printf("/proc/%d/status", pid);
+	const char *tgid;
+	struct proc_stat stat;
+
+	if (pid == getpid()) {
+		message("process %d is memtoll itself", pid);
+		return STATUS_FAILED;
+	}
+	if (proc_stat_read(pid, 0, &stat)) {
+		message("no process with pid %d", pid);
+		return STATUS_FAILED;
+	}
+	if (stat.flags & PROC_FLAG_KTHREAD) {
+		message("process %d (%s) is a kernel thread: it has no memory of its own", pid,
+			stat.comm);
+		return STATUS_FAILED;
+	}
+	if (stat.state == 'Z' || stat.state == 'X') {
+		message("process %d (%s) is a zombie: it has ended", pid, stat.comm);
+		return STATUS_FAILED;
+	}
+	if (g_file_get_contents(path, &status, NULL, NULL) && (tgid = strstr(status, "\nTgid:")) &&
+	    atoi(tgid + 6) != pid) {
+		message("%d is a thread of process %d; use -p %d", pid, atoi(tgid + 6),
+			atoi(tgid + 6));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
+}
+
+static int resolve_pids(const char *text, GArray *pids)
+{
+	g_auto(GStrv) words = g_strsplit(text, ",", -1);
+	size_t i;
+	guint k;
+
+	for (i = 0; words[i]; i++) {
+		char *end;
+		long value = strtol(words[i], &end, 10);
+		pid_t pid = value;
+		bool seen = false;
+		int status;
+
+		if (*end || end == words[i] || value <= 0 || value > G_MAXINT) {
+			message("-p '%s' is not a process id", words[i]);
+			return STATUS_USAGE;
+		}
+		status = check_process(pid);
+		if (status)
+			return status;
+		for (k = 0; k < pids->len; k++)
+			seen |= g_array_index(pids, pid_t, k) == pid;
+		if (!seen)
+			g_array_append_val(pids, pid);
+	}
+	return pids->len ? STATUS_DONE : STATUS_USAGE;
+}
+
+static int resolve_name(const char *name, GArray *pids)
+{
+	g_autoptr(GString) list = g_string_new(NULL);
+	pid_t *found = NULL;
+	ssize_t count = proc_find_name(name, &found), i;
+	int status = STATUS_FAILED;
+
+	if (count < 0) {
+		message("cannot read /proc: %s", strerror(-count));
+	} else if (!count) {
+		message("no process is named '%s'", name);
+	} else if (count > 1) {
+		for (i = 0; i < count; i++)
+			g_string_append_printf(list, "%s%d", i ? "," : "", found[i]);
+		message("%zd processes are named '%s'; use -p %s, or one of them", count, name,
+			list->str);
+	} else {
+		g_array_append_val(pids, found[0]);
+		status = STATUS_DONE;
+	}
+	free(found);
+	return status;
+}
+
+static char *default_output(void)
+{
+	char text[64];
+	time_t now = time(NULL);
+	struct tm local;
+
+	localtime_r(&now, &local);
+	strftime(text, sizeof(text), "memtoll-%Y%m%d-%H%M%S.memtoll", &local);
+	return g_strdup(text);
+}
+
+static int command_exit_status(int wait_status)
+{
+	/* As a shell tells it. */
+	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+/* What the user is told when the recording is done, and with which exit status. */
+static int conclude(const struct record_options *options, struct session *session)
+{
+	struct report_options report = { .sites = options->sites, .color = isatty(STDOUT_FILENO) };
+	sqlite3 *database = session_database(session);
+	int wait_status = 0, err = 0;
+
+	if (!options->is_stat)
+		message("wrote %s", options->session.output);
+	else if (options->json)
+		err = report_json(database, &report, stdout);
+	else
+		err = report_text(database, &report, stdout);
+	if (err || fflush(stdout)) {
+		message("cannot print the report: %s", strerror(err ? -err : errno));
+		return STATUS_FAILED;
+	}
+	if (options->is_stat && session_command_status(session, &wait_status) && wait_status)
+		return command_exit_status(wait_status);
+	if (!report_losses_exceed(database))
+		return STATUS_DONE;
+	message("losses exceed 1 %% of what was counted; see the report");
+	return STATUS_LOSSES;
+}
+
+static int record(struct record_options *options)
+{
+	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
+	g_autofree char *output = NULL;
+	struct session *session;
+	int status;
+
+	status = check_privileges();
+	if (!status && options->pids)
+		status = resolve_pids(options->pids, pids);
+	if (!status && options->name)
+		status = resolve_name(options->name, pids);
+	if (status)
+		return status;
+	if (!options->is_stat) {
+		output = options->output ? g_strdup(options->output) : default_output();
+		options->session.output = output;
+	}
+	options->session.pids = (pid_t *)pids->data;
+	options->session.pid_count = pids->len;
+	options->session.command = options->command;
+	session = session_new(&options->session);
+	status = session_record(session);
+	session_close(session);
+	if (!status)
+		status = conclude(options, session);
+	session_free(session);
+	return status;
+}
+
+static int run(int argc, char **argv, bool is_stat)
+{
+	g_autofree char *line = g_strjoinv(" ", argv);
+	g_autofree char *command_line = g_strdup_printf("memtoll %s", line);
+	struct record_options options = {
+		.is_stat = is_stat,
+		.sites = 10,
+		.session = {
+			.min_size = MIN_SIZE_DEFAULT,
+			.buffer_bytes = BUFFER_DEFAULT,
+			.uprobes = true,
+			.faults = true,
+			.mappings = true,
+			.samples = true,
+			.overhead_limit = "none",
+			.probes = "alloc,faults,mappings,samples",
+			.command_line = command_line,
+		},
+	};
+	int status = parse(argc, argv, &options);
+
+	if (status)
+		return status;
+	if (!strcmp(options.session.overhead_limit, "0"))
+		options.session.uprobes = false;
+	return record(&options);
+}
+
+int cli_record(int argc, char **argv)
+{
+	return run(argc, argv, false);
+}
+
+int cli_stat(int argc, char **argv)
+{
+	return run(argc, argv, true);
+}

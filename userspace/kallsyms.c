@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "kallsyms.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <glib.h>
+
+/*
+ * No kernel function is as long as this. An address farther behind a symbol lies in a gap, or in
+ * a module that was loaded after the table was read.
+ */
+#define FUNCTION_MAX (256 * 1024ULL)
+
+/* KSYM_NAME_LEN is 512 since Linux 6.1; address, type and module come on top. */
+#define LINE_MAX_BYTES 1024
+
+struct entry {
+	uint64_t address;
+	const char *name;
+	const char *module;
+	uint32_t order;		/* line in the file */
+	char type;
+};
+
+struct kallsyms {
+	GStringChunk *strings;
+	GArray *entries;	/* struct entry, ascending by address, best name first */
+	GHashTable *by_name;	/* name -> index into entries + 1, functions only */
+};
+
+static bool is_text(char type)
+{
+	return type == 't' || type == 'T' || type == 'w' || type == 'W';
+}
+
+/* Among names of one address: functions, then exported ones, then names without underscores. */
+static int rank(const struct entry *entry)
+{
+	int points = 0;
+
+	if (!is_text(entry->type))
+		points += 8;
+	if (entry->type != 'T')
+		points += 4;
+	if (entry->name[0] == '_')
+		points += 2;
+	return points;
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct entry *a = left;
+	const struct entry *b = right;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	if (rank(a) != rank(b))
+		return rank(a) - rank(b);
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static void parse_line(struct kallsyms *table, char *line, uint32_t order)
+{
+	struct entry entry = { .order = order };
+	char *end;
+	char *name;
+	char *module;
+
+	errno = 0;
+	entry.address = strtoull(line, &end, 16);
+	if (errno || end == line || end[0] != ' ' || !end[1] || end[2] != ' ')
+		return;
+	/* kptr_restrict prints zeros; per-CPU offsets near zero are no addresses either. */
+	if (entry.address == 0)
+		return;
+	entry.type = end[1];
+	name = end + 3;
+	name[strcspn(name, "\n")] = '\0';
+	module = strchr(name, '\t');
+	if (module)
+		*module++ = '\0';
+	if (!*name)
+		return;
+	entry.name = g_string_chunk_insert(table->strings, name);
+	entry.module = g_string_chunk_insert_const(table->strings,
+						   module && *module ? module : "[kernel]");
+	g_array_append_val(table->entries, entry);
+}
+
+static void index_names(struct kallsyms *table)
+{
+	guint i;
+
+	for (i = 0; i < table->entries->len; i++) {
+		const struct entry *entry = &g_array_index(table->entries, struct entry, i);
+		const struct entry *known;
+		gpointer slot;
+
+		if (!is_text(entry->type))
+			continue;
+		slot = g_hash_table_lookup(table->by_name, entry->name);
+		if (slot) {
+			known = &g_array_index(table->entries, struct entry,
+					       GPOINTER_TO_UINT(slot) - 1);
+			if (strcmp(known->module, "[kernel]") == 0 ||
+			    strcmp(entry->module, "[kernel]") != 0)
+				continue;
+		}
+		g_hash_table_insert(table->by_name, (gpointer)entry->name,
+				    GUINT_TO_POINTER(i + 1));
+	}
+}
+
+struct kallsyms *kallsyms_read(const char *path)
+{
+	struct kallsyms *table;
+	char line[LINE_MAX_BYTES];
+	uint32_t order = 0;
+	FILE *file;
+
+	file = fopen(path ? path : "/proc/kallsyms", "re");
+	if (!file)
+		return NULL;
+	table = g_new0(struct kallsyms, 1);
+	table->strings = g_string_chunk_new(1 << 16);
+	table->entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
+	table->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+	while (fgets(line, sizeof(line), file))
+		parse_line(table, line, order++);
+	fclose(file);
+	g_array_sort(table->entries, compare);
+	index_names(table);
+	return table;
+}
+
+void kallsyms_free(struct kallsyms *table)
+{
+	if (!table)
+		return;
+	g_hash_table_destroy(table->by_name);
+	g_array_free(table->entries, TRUE);
+	g_string_chunk_free(table->strings);
+	g_free(table);
+}
+
+/* Index of the first entry above address. */
+static guint first_above(const struct kallsyms *table, uint64_t address)
+{
+	guint low = 0;
+	guint high = table->entries->len;
+
+	while (low < high) {
+		guint middle = low + (high - low) / 2;
+
+		if (g_array_index(table->entries, struct entry, middle).address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static uint64_t end_of(const struct kallsyms *table, uint64_t start)
+{
+	guint next = first_above(table, start);
+	uint64_t limit = start > UINT64_MAX - FUNCTION_MAX ? UINT64_MAX : start + FUNCTION_MAX;
+	uint64_t end;
+
+	if (next == table->entries->len)
+		return limit;
+	end = g_array_index(table->entries, struct entry, next).address;
+	return end < limit ? end : limit;
+}
+
+static void fill(const struct kallsyms *table, const struct entry *entry,
+		 struct kernel_symbol *symbol)
+{
+	symbol->name = entry->name;
+	symbol->module = entry->module;
+	symbol->start = entry->address;
+	symbol->end = end_of(table, entry->address);
+}
+
+bool kallsyms_find(const struct kallsyms *table, uint64_t address, struct kernel_symbol *symbol)
+{
+	const struct entry *entry;
+	guint above = first_above(table, address);
+
+	if (above == 0)
+		return false;
+	entry = &g_array_index(table->entries, struct entry, above - 1);
+	/* The first of its address is the best name: compare() put it there. */
+	while (entry > &g_array_index(table->entries, struct entry, 0) &&
+	       entry[-1].address == entry->address)
+		entry--;
+	if (!is_text(entry->type))
+		return false;
+	fill(table, entry, symbol);
+	return address < symbol->end;
+}
+
+bool kallsyms_named(const struct kallsyms *table, const char *name, struct kernel_symbol *symbol)
+{
+	gpointer slot = g_hash_table_lookup(table->by_name, name);
+
+	if (!slot)
+		return false;
+	fill(table, &g_array_index(table->entries, struct entry, GPOINTER_TO_UINT(slot) - 1),
+	     symbol);
+	return true;
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "launch.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <linux/ptrace.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "message.h"
+#include "proc.h"
+
+#define FOLLOW (PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | \
+		PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD)
+#define SYSCALL_STOP (SIGTRAP | 0x80)
+
+/* A followed thread. */
+struct tracee {
+	pid_t tid;
+	bool known;		/* its first stop has been handled */
+	bool starting;		/* between exec and the end of dynamic loading */
+	bool mapping;		/* in an mmap that makes a file executable */
+	uint64_t loader_start;
+	uint64_t loader_end;
+};
+
+struct launch {
+	pid_t pid;
+	int go_fd;		/* written to let the child exec */
+	int error_fd;		/* the child writes errno here when exec fails */
+	bool executed;
+	bool ended;
+	int wait_status;
+	GHashTable *tracees;	/* tid -> struct tracee */
+	const struct launch_events *events;
+	void *context;
+};
+
+static struct tracee *tracee_get(struct launch *launch, pid_t tid)
+{
+	struct tracee *tracee = g_hash_table_lookup(launch->tracees, GINT_TO_POINTER(tid));
+
+	if (!tracee) {
+		tracee = g_new0(struct tracee, 1);
+		tracee->tid = tid;
+		g_hash_table_insert(launch->tracees, GINT_TO_POINTER(tid), tracee);
+	}
+	return tracee;
+}
+
+static void child_exec(char *const argv[], int go_fd, int error_fd)
+{
+	sigset_t none;
+	char byte;
+	int err;
+
+	/* The tracer blocks the signals it reads from a descriptor; a mask survives exec. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (read(go_fd, &byte, 1) != 1)
+		_exit(127);
+	execvp(argv[0], argv);
+	err = errno;
+	if (write(error_fd, &err, sizeof(err)) != sizeof(err))
+		_exit(126);
+	_exit(127);
+}
+
+struct launch *launch_new(char *const argv[], const struct launch_events *events, void *context)
+{
+	int go[2] = { -1, -1 }, error[2] = { -1, -1 };
+	struct launch *launch = NULL;
+	pid_t pid;
+
+	if (pipe2(go, O_CLOEXEC) || pipe2(error, O_CLOEXEC)) {
+		message("cannot make a pipe: %s", strerror(errno));
+		goto fail;
+	}
+	pid = fork();
+	if (pid < 0) {
+		message("cannot fork: %s", strerror(errno));
+		goto fail;
+	}
+	if (!pid) {
+		close(go[1]);
+		close(error[0]);
+		child_exec(argv, go[0], error[1]);
+	}
+	close(go[0]);
+	close(error[1]);
+	if (ptrace(PTRACE_SEIZE, pid, NULL, FOLLOW)) {
+		message("cannot follow the command: %s", strerror(errno));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		go[0] = -1;
+		error[1] = -1;
+		goto fail;
+	}
+	launch = g_new0(struct launch, 1);
+	launch->pid = pid;
+	launch->go_fd = go[1];
+	launch->error_fd = error[0];
+	launch->tracees = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+	launch->events = events;
+	launch->context = context;
+	tracee_get(launch, pid)->known = true;
+	return launch;
+fail:
+	for (int i = 0; i < 2; i++) {
+		if (go[i] >= 0)
+			close(go[i]);
+		if (error[i] >= 0)
+			close(error[i]);
+	}
+	return NULL;
+}
+
+/* AT_BASE: where the kernel mapped the dynamic loader; 0 for a static program. */
+static uint64_t loader_base(pid_t pid)
+{
+	char path[64];
+	Elf64_auxv_t entry;
+	uint64_t base = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	while (fread(&entry, sizeof(entry), 1, file) == 1 && entry.a_type != AT_NULL)
+		if (entry.a_type == AT_BASE)
+			base = entry.a_un.a_val;
+	fclose(file);
+	return base;
+}
+
+static void find_loader(struct tracee *tracee)
+{
+	uint64_t base = loader_base(tracee->tid);
+	const struct mapping *first = NULL;
+	struct maps maps = {};
+	size_t i;
+
+	tracee->loader_start = 0;
+	tracee->loader_end = 0;
+	if (base && !maps_read(tracee->tid, &maps)) {
+		first = maps_find(&maps, base);
+		for (i = 0; first && i < maps.count; i++) {
+			if (maps.entries[i].inode != first->inode ||
+			    maps.entries[i].dev_major != first->dev_major ||
+			    maps.entries[i].dev_minor != first->dev_minor)
+				continue;
+			if (!tracee->loader_start)
+				tracee->loader_start = maps.entries[i].start;
+			tracee->loader_end = maps.entries[i].end;
+		}
+	}
+	maps_free(&maps);
+}
+
+static void on_exec(struct launch *launch, struct tracee *tracee)
+{
+	launch->executed = true;
+	tracee->known = true;
+	tracee->mapping = false;
+	launch->events->exec(launch->context, tracee->tid);
+	find_loader(tracee);
+	/* The program itself may hold the allocator (static linking). */
+	launch->events->mapped(launch->context, tracee->tid);
+	tracee->starting = tracee->loader_start != 0;
+	if (!tracee->starting)
+		launch->events->ready(launch->context, tracee->tid);
+}
+
+/*
+ * One step of dynamic loading. The loader makes its system calls itself, so the first one from
+ * elsewhere shows that it is done, and everything mapped before was seen.
+ */
+static void on_syscall(struct launch *launch, struct tracee *tracee)
+{
+	struct __ptrace_syscall_info info;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, tracee->tid, sizeof(info), &info) <= 0) {
+		tracee->starting = false;
+		return;
+	}
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+		if (info.instruction_pointer < tracee->loader_start ||
+		    info.instruction_pointer >= tracee->loader_end) {
+			tracee->starting = false;
+			launch->events->ready(launch->context, tracee->tid);
+			return;
+		}
+		tracee->mapping = info.entry.nr == SYS_mmap && (info.entry.args[2] & PROT_EXEC) &&
+				  !(info.entry.args[3] & MAP_ANONYMOUS);
+	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT && tracee->mapping) {
+		tracee->mapping = false;
+		if (!info.exit.is_error)
+			launch->events->mapped(launch->context, tracee->tid);
+	}
+}
+
+static bool is_process(pid_t tid)
+{
+	char path[64];
+
+	/* /proc/TID/task/TID exists for every thread; /proc lists only group leaders. */
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	gchar *text = NULL;
+	bool leader = false;
+
+	if (g_file_get_contents(path, &text, NULL, NULL)) {
+		const char *tgid = strstr(text, "\nTgid:");
+
+		leader = tgid && atoi(tgid + 6) == tid;
+	}
+	g_free(text);
+	return leader;
+}
+
+static void on_ended(struct launch *launch, pid_t tid, int status)
+{
+	g_hash_table_remove(launch->tracees, GINT_TO_POINTER(tid));
+	if (tid == launch->pid) {
+		launch->ended = true;
+		launch->wait_status = status;
+	}
+}
+
+static void on_stopped(struct launch *launch, pid_t tid, int status)
+{
+	struct tracee *tracee = tracee_get(launch, tid);
+	int event = status >> 16, deliver = 0;
+
+	if (event == PTRACE_EVENT_STOP) {
+		if (!tracee->known) {
+			tracee->known = true;
+			if (is_process(tid))
+				launch->events->forked(launch->context, tid);
+		} else if (WSTOPSIG(status) != SIGTRAP) {
+			/* A stop by SIGSTOP, SIGTSTP...: stay stopped, as without a tracer. */
+			ptrace(PTRACE_LISTEN, tid, NULL, NULL);
+			return;
+		}
+	} else if (event == PTRACE_EVENT_EXEC) {
+		on_exec(launch, tracee);
+	} else if (!event && WSTOPSIG(status) == SYSCALL_STOP) {
+		if (tracee->starting)
+			on_syscall(launch, tracee);
+	} else if (!event) {
+		deliver = WSTOPSIG(status);
+	}
+	ptrace(tracee->starting ? PTRACE_SYSCALL : PTRACE_CONT, tid, NULL,
+	       (void *)(intptr_t)deliver);
+}
+
+/* One change of state; false when there is none. */
+static bool poll_one(struct launch *launch, int flags)
+{
+	siginfo_t info = {};
+	int status;
+
+	/* Look first, reap later: a dead process can be asked for its counters until reaped. */
+	if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags) || !info.si_pid)
+		return false;
+	if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED) {
+		status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 :
+						      info.si_status & 0x7f;
+		if (is_process(info.si_pid))
+			launch->events->exiting(launch->context, info.si_pid, status);
+	}
+	if (waitpid(info.si_pid, &status, __WALL | WNOHANG) != info.si_pid)
+		return true;
+	if (WIFSTOPPED(status))
+		on_stopped(launch, info.si_pid, status);
+	else
+		on_ended(launch, info.si_pid, status);
+	return true;
+}
+
+int launch_go(struct launch *launch)
+{
+	int error = 0;
+
+	if (write(launch->go_fd, "", 1) != 1)
+		return -errno;
+	close(launch->go_fd);
+	launch->go_fd = -1;
+	while (!launch->executed && !launch->ended)
+		poll_one(launch, 0);
+	if (!launch->executed && read(launch->error_fd, &error, sizeof(error)) == sizeof(error))
+		return -error;
+	return launch->executed ? 0 : -ECHILD;
+}
+
+pid_t launch_pid(const struct launch *launch)
+{
+	return launch->pid;
+}
+
+void launch_poll(struct launch *launch)
+{
+	while (poll_one(launch, WNOHANG))
+		;
+}
+
+bool launch_ended(const struct launch *launch, int *wait_status)
+{
+	if (launch->ended && wait_status)
+		*wait_status = launch->wait_status;
+	return launch->ended;
+}
+
+bool launch_all_ended(const struct launch *launch)
+{
+	return launch->ended && g_hash_table_size(launch->tracees) == 0;
+}
+
+void launch_terminate(struct launch *launch)
+{
+	if (!launch->ended)
+		kill(launch->pid, SIGTERM);
+}
+
+void launch_free(struct launch *launch)
+{
+	GHashTableIter iter;
+	gpointer key;
+	int status;
+
+	if (!launch)
+		return;
+	g_hash_table_iter_init(&iter, launch->tracees);
+	while (g_hash_table_iter_next(&iter, &key, NULL)) {
+		pid_t tid = GPOINTER_TO_INT(key);
+
+		/* Only a stopped tracee can be let go. */
+		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) || waitpid(tid, &status, __WALL) != tid)
+			continue;
+		if (WIFSTOPPED(status))
+			ptrace(PTRACE_DETACH, tid, NULL,
+			       (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
+	}
+	if (launch->go_fd >= 0)
+		close(launch->go_fd);
+	close(launch->error_fd);
+	g_hash_table_destroy(launch->tracees);
+	g_free(launch);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * launch.h: run a command so that it can be traced from its first instruction.
+ *
+ * The command and its descendants are followed by ptrace (PTRACE_SEIZE), for one purpose: to hold
+ * a process after exec until its libraries are mapped and probed, and a forked child until it is
+ * probed. In between they run freely; should the tracer die, the kernel lets them go.
+ */
+#ifndef MEMTOLL_LAUNCH_H
+#define MEMTOLL_LAUNCH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct launch;
+
+/* Called while the process is held. */
+struct launch_events {
+	/* A new program image; nothing of it has run. */
+	void (*exec)(void *context, pid_t pid);
+	/* The dynamic loader has mapped a file executable: perhaps libc. */
+	void (*mapped)(void *context, pid_t pid);
+	/* All libraries are mapped and relocated; no code outside the loader has run. */
+	void (*ready)(void *context, pid_t pid);
+	void (*forked)(void *context, pid_t child);
+	/* Dead, not yet reaped: /proc/PID/stat and the CPU clock can still be read. */
+	void (*exiting)(void *context, pid_t pid, int wait_status);
+};
+
+/*
+ * Fork, and hold the child before exec. NULL on failure, after a message. launch_go() lets it
+ * exec and returns once it has: 0, or -errno when the command could not be run.
+ */
+struct launch *launch_new(char *const argv[], const struct launch_events *events, void *context);
+int launch_go(struct launch *launch);
+pid_t launch_pid(const struct launch *launch);
+
+/* Handle everything that happened to the followed processes; call on SIGCHLD. */
+void launch_poll(struct launch *launch);
+
+/* The command itself has ended; *wait_status as wait(2) has it. */
+bool launch_ended(const struct launch *launch, int *wait_status);
+
+/* No followed process is left. */
+bool launch_all_ended(const struct launch *launch);
+
+/* Ask the command to end (SIGTERM), as when the recording's time is over. */
+void launch_terminate(struct launch *launch);
+
+/* Let every followed process go and free. */
+void launch_free(struct launch *launch);
+
+#endif /* MEMTOLL_LAUNCH_H */

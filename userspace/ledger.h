@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * ledger.h: the live blocks of every process, and what the faults on them cost.
+ *
+ * Pure: records in, facts out; no I/O, no clock. Records arrive in the order of the ring buffer.
+ * A run of faults is charged to the block it falls in, a run that covers several blocks in parts.
+ * A block that overlaps a live one proves that that one was freed.
+ */
+#ifndef MEMTOLL_LEDGER_H
+#define MEMTOLL_LEDGER_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../bpf/events.h"
+
+struct ledger;
+
+struct ledger *ledger_new(void);
+void ledger_free(struct ledger *ledger);
+
+void ledger_block(struct ledger *ledger, const struct memtoll_block *block);
+void ledger_run(struct ledger *ledger, const struct memtoll_run *run);
+void ledger_mapping(struct ledger *ledger, const struct memtoll_mapping *mapping);
+void ledger_fork(struct ledger *ledger, pid_t parent, pid_t child);
+void ledger_exec(struct ledger *ledger, pid_t pid);
+
+/*
+ * Facts since the last drain. allocated_stack and allocated_fn are 0 where the faults fell in no
+ * followed block. One call per distinct key; sums of run figures.
+ */
+struct charge {
+	pid_t pid;
+	uint64_t allocated_stack;
+	uint64_t touched_stack;
+	uint8_t allocated_fn;
+	uint8_t fault_class;
+	uint8_t area;
+	uint8_t in_fn;
+	bool major;
+	bool memset;	/* the instruction is memset's, and clears */
+	uint64_t faults;
+	uint64_t pages;
+	uint64_t timed_faults;
+	uint64_t timed_cpu_ns;
+	uint64_t timed_cpu_us2;
+	uint64_t blocked_ns;
+};
+
+struct life {
+	pid_t pid;
+	uint8_t fn;
+	uint64_t stack_id;
+	uint64_t made;
+	uint64_t made_bytes;
+	uint64_t freed;
+	uint64_t freed_bytes;
+	uint64_t never_used_bytes;
+};
+
+typedef void charge_fn(void *context, const struct charge *charge);
+typedef void life_fn(void *context, const struct life *life);
+typedef void run_fn(void *context, const struct memtoll_run *run, uint64_t allocated_stack);
+
+/* Called for every run, or part of one, as soon as it is charged. */
+void ledger_on_run(struct ledger *ledger, run_fn *callback, void *context);
+
+void ledger_drain(struct ledger *ledger, charge_fn *on_charge, life_fn *on_life, void *context);
+
+/* Frees of blocks that were not seen made, since the start. */
+uint64_t ledger_unmatched_frees(const struct ledger *ledger);
+
+/* What a process's blocks tell of glibc's mmap_threshold. */
+struct threshold {
+	uint64_t low;	/* bytes: at least this; 0: nothing seen */
+	uint64_t high;	/* bytes: at most this; 0: nothing seen */
+};
+
+void ledger_threshold(const struct ledger *ledger, pid_t pid, struct threshold *threshold);
+
+#endif /* MEMTOLL_LEDGER_H */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* message.h: everything said to the user goes to stderr, a line each, with the tool's name. */
+#ifndef MEMTOLL_MESSAGE_H
+#define MEMTOLL_MESSAGE_H
+
+/* Exit statuses (README). */
+enum {
+	STATUS_DONE = 0,
+	STATUS_FAILED = 1,
+	STATUS_USAGE = 2,
+	STATUS_UNSUPPORTED = 3,	/* this kernel or these privileges cannot do it */
+	STATUS_LOSSES = 4,	/* finished, but losses exceed the limit */
+};
+
+/* "memtoll: " + text + newline. */
+void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif /* MEMTOLL_MESSAGE_H */

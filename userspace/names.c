@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "names.h"
+
+#define NAME(names, index) ((index) < sizeof(names) / sizeof(*(names)) ? (names)[index] : "")
+
+const char *fn_name(unsigned int fn)
+{
+	static const char *const names[FN_COUNT] = {
+		[FN_NONE] = "",
+		[FN_MALLOC] = "malloc",
+		[FN_CALLOC] = "calloc",
+		[FN_REALLOC] = "realloc",
+		[FN_REALLOCARRAY] = "reallocarray",
+		[FN_FREE] = "free",
+		[FN_POSIX_MEMALIGN] = "posix_memalign",
+		[FN_ALIGNED_ALLOC] = "aligned_alloc",
+		[FN_MEMALIGN] = "memalign",
+	};
+
+	return NAME(names, fn);
+}
+
+const char *map_fn_name(unsigned int map_fn)
+{
+	static const char *const names[MAP_FN_COUNT] = {
+		[MAP_FN_NONE] = "",
+		[MAP_FN_MMAP] = "mmap",
+		[MAP_FN_MUNMAP] = "munmap",
+		[MAP_FN_MREMAP] = "mremap",
+		[MAP_FN_BRK] = "brk",
+		[MAP_FN_MADVISE] = "madvise",
+	};
+
+	return NAME(names, map_fn);
+}
+
+const char *fault_class_name(unsigned int fault_class, bool major)
+{
+	static const char *const minor_names[FAULT_CLASSES] = {
+		[FAULT_ZERO] = "zero",
+		[FAULT_ZERO_HUGE] = "zero_huge",
+		[FAULT_ZERO_UPGRADE] = "zero_upgrade",
+		[FAULT_ZERO_READ] = "zero_read",
+		[FAULT_COW] = "cow",
+		[FAULT_SWAP] = "swap_minor",
+		[FAULT_FILE] = "file_minor",
+		[FAULT_SHARED] = "shared_minor",
+		[FAULT_OTHER] = "other",
+	};
+
+	if (!major)
+		return NAME(minor_names, fault_class);
+	switch (fault_class) {
+	case FAULT_SWAP:
+		return "swap_major";
+	case FAULT_SHARED:
+		return "shared_major";
+	default:
+		/* A major fault that found no swap entry read a file. */
+		return "file_major";
+	}
+}
+
+const char *area_name(unsigned int area)
+{
+	static const char *const names[AREA_COUNT] = {
+		[AREA_UNKNOWN] = "unknown",
+		[AREA_ANON] = "anon",
+		[AREA_HEAP] = "heap",
+		[AREA_STACK] = "stack",
+		[AREA_FILE] = "file",
+		[AREA_SHARED] = "shared",
+	};
+
+	return NAME(names, area);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* names.h: the words of recording.sql and the report for the enums of events.h. */
+#ifndef MEMTOLL_NAMES_H
+#define MEMTOLL_NAMES_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include "../bpf/events.h"
+
+/* "malloc" ..; "" for FN_NONE. */
+const char *fn_name(unsigned int fn);
+/* "mmap" ..; "" for MAP_FN_NONE. */
+const char *map_fn_name(unsigned int map_fn);
+/* A row of table fault_class. */
+const char *fault_class_name(unsigned int fault_class, bool major);
+const char *area_name(unsigned int area);
+
+#endif /* MEMTOLL_NAMES_H */

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "pagetable.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.skel.h"
+
+#define PAGE 4096UL
+#define HUGE (2UL << 20)
+#define PAGEMAP_PRESENT (1ULL << 63)		/* admin-guide/mm/pagemap.rst */
+#define PAGEMAP_PFN ((1ULL << 55) - 1)
+#define PTE_PFN(entry) (((entry) & 0x000ffffffffff000ULL) >> 12)
+
+/* __PAGE_OFFSET_BASE_L4 and _L5, without KASLR (arch/x86/include/asm/page_64_types.h). */
+#define DEFAULT_BASE_4 0xffff888000000000ULL
+#define DEFAULT_BASE_5 0xff11000000000000ULL
+/* Kernel text is mapped here and up; the direct map lies below. */
+#define KERNEL_TEXT 0xffffffff80000000ULL
+
+/* Frame of our own page, or 0 when it is absent or the kernel hides frames. */
+static uint64_t own_pfn(const void *address)
+{
+	uint64_t entry = 0;
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &entry, sizeof(entry), (uintptr_t)address / PAGE * 8) != sizeof(entry))
+		entry = 0;
+	close(fd);
+	return entry & PAGEMAP_PRESENT ? entry & PAGEMAP_PFN : 0;
+}
+
+static int run_check(const struct bpf_program *program, uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t args[3] = { a, b, c };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
+
+	return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
+}
+
+static bool base_is_right(struct check_bpf *check, const void *page, uint64_t pfn, uint64_t base,
+			  uint32_t levels)
+{
+	if (!base || run_check(check->progs.check_walk, (uintptr_t)page, base, levels))
+		return false;
+	return PTE_PFN(check->bss->walked_entry) == pfn;
+}
+
+static uint64_t base_from_symbol(struct check_bpf *check)
+{
+	unsigned long long address = 0;
+	char line[512], name[256], type;
+	FILE *file = fopen("/proc/kallsyms", "re");
+
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%llx %c %255s", &address, &type, name) == 3 &&
+		    !strcmp(name, "page_offset_base"))
+			break;
+		address = 0;
+	}
+	fclose(file);
+	if (!address || run_check(check->progs.check_word, address, 0, 0))
+		return 0;
+	return check->bss->word_error ? 0 : check->bss->word_read;
+}
+
+static uint64_t base_from_kcore(void)
+{
+	uint64_t base = 0;
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+	int i, fd = open("/proc/kcore", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &header, sizeof(header), 0) == sizeof(header)) {
+		for (i = 0; i < header.e_phnum && !base; i++) {
+			if (pread(fd, &segment, sizeof(segment),
+				  header.e_phoff + i * sizeof(segment)) != sizeof(segment))
+				break;
+			if (segment.p_type == PT_LOAD && segment.p_vaddr < KERNEL_TEXT &&
+			    segment.p_paddr != (Elf64_Addr)-1)
+				base = segment.p_vaddr - segment.p_paddr;
+			if (base & ((1UL << 30) - 1))
+				base = 0;
+		}
+	}
+	close(fd);
+	return base;
+}
+
+static int find_base(struct check_bpf *check, const void *page, uint64_t pfn,
+		     struct pagetable *pagetable)
+{
+	const struct {
+		uint64_t base;
+		const char *source;
+	} candidates[] = {
+		{ base_from_symbol(check), "kernel symbol page_offset_base" },
+		{ base_from_kcore(), "/proc/kcore" },
+		{ DEFAULT_BASE_4, "the kernel's default, proved on our own page" },
+		{ DEFAULT_BASE_5, "the kernel's default, proved on our own page" },
+	};
+	uint32_t levels;
+	size_t i;
+
+	for (i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+		for (levels = 4; levels <= 5; levels++) {
+			if (!base_is_right(check, page, pfn, candidates[i].base, levels))
+				continue;
+			pagetable->page_offset = candidates[i].base;
+			pagetable->levels = levels;
+			pagetable->source = candidates[i].source;
+			return 0;
+		}
+	}
+	return -ENOTSUP;
+}
+
+/* Reading untouched anonymous memory maps the shared zero page, or the huge one. */
+static void find_zero_pages(char *page, struct pagetable *pagetable)
+{
+	volatile char *byte = page;
+	uintptr_t aligned;
+	char *huge;
+
+	(void)*byte;
+	pagetable->zero_pfn = own_pfn(page);
+	huge = mmap(NULL, 2 * HUGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (huge == MAP_FAILED)
+		return;
+	aligned = ((uintptr_t)huge + HUGE - 1) & ~(HUGE - 1);
+	if (!madvise((void *)aligned, HUGE, MADV_HUGEPAGE)) {
+		byte = (char *)aligned;
+		(void)*byte;
+		pagetable->huge_zero_pfn = own_pfn((void *)aligned);
+	}
+	/* A huge zero page begins on a huge boundary; anything else is the small one. */
+	if (pagetable->huge_zero_pfn % (HUGE / PAGE) ||
+	    pagetable->huge_zero_pfn == pagetable->zero_pfn)
+		pagetable->huge_zero_pfn = 0;
+	pagetable->huge_mapping = huge;
+}
+
+int pagetable_find(struct pagetable *pagetable)
+{
+	struct check_bpf *check = NULL;
+	char *pages;
+	uint64_t pfn;
+	int err = -ENOMEM;
+
+	memset(pagetable, 0, sizeof(*pagetable));
+	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED)
+		return -ENOMEM;
+	/* One page written for the proof, one only read. No huge page: the entry must be small. */
+	madvise(pages, 2 * PAGE, MADV_NOHUGEPAGE);
+	pages[0] = 1;
+	pfn = own_pfn(pages);
+	if (!pfn) {
+		err = -EPERM;
+		goto out;
+	}
+	check = check_bpf__open();
+	if (!check) {
+		err = -errno;
+		goto out;
+	}
+	bpf_program__set_autoload(check->progs.check_walk, true);
+	bpf_program__set_autoload(check->progs.check_word, true);
+	err = check_bpf__load(check);
+	if (err)
+		goto out;
+	err = find_base(check, pages, pfn, pagetable);
+	if (!err)
+		find_zero_pages(pages + PAGE, pagetable);
+out:
+	check_bpf__destroy(check);
+	munmap(pages, 2 * PAGE);
+	return err;
+}
+
+void pagetable_release(struct pagetable *pagetable)
+{
+	if (pagetable->huge_mapping)
+		munmap(pagetable->huge_mapping, 2 * HUGE);
+	pagetable->huge_mapping = NULL;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* pagetable.h: where the kernel's page tables can be read, proved on ourselves. */
+#ifndef MEMTOLL_PAGETABLE_H
+#define MEMTOLL_PAGETABLE_H
+
+#include <stdint.h>
+
+struct pagetable {
+	uint64_t page_offset;		/* base of the direct map */
+	uint32_t levels;		/* 4 or 5 */
+	uint64_t zero_pfn;		/* the shared zero page; 0: not found */
+	uint64_t huge_zero_pfn;		/* the huge one; 0: huge pages are off */
+	const char *source;		/* where page_offset came from, for doctor */
+	void *huge_mapping;		/* keeps the huge zero page in existence */
+};
+
+/*
+ * Find the base of the direct map (symbol page_offset_base, /proc/kcore, the kernel's default) and
+ * prove it: a BPF program walks our own page tables with it and must arrive at the frame that
+ * /proc/self/pagemap names. 0, -EPERM without privileges, -ENOTSUP where no candidate is right.
+ */
+int pagetable_find(struct pagetable *pagetable);
+void pagetable_release(struct pagetable *pagetable);
+
+#endif /* MEMTOLL_PAGETABLE_H */

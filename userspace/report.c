@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * report.c: a recording's views, worked out once and handed on as JSON or folded stacks. The text
+ * is report_text.c.
+ */
+#include "report.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#include "message.h"
+#include "report_views.h"
+
+/*
+ * Views that stay views: stack_line is looked up by stack, which the tables below it can do by
+ * their keys; a table made of it could not.
+ */
+static bool stays_view(const char *name)
+{
+	return !strcmp(name, "stack_line") || !strcmp(name, "extra_toll");
+}
+
+static int run(sqlite3 *database, const char *sql)
+{
+	if (sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK)
+		return 0;
+	message("the recording cannot be read: %s", sqlite3_errmsg(database));
+	return -EIO;
+}
+
+/* "CREATE VIEW name AS\nSELECT ..." -> "SELECT ...", or NULL. */
+static const char *view_body(const char *name, const char *sql)
+{
+	const char *body = strstr(sql, name);
+
+	if (!body)
+		return NULL;
+	body += strlen(name);
+	while (g_ascii_isspace(*body))
+		body++;
+	return !g_ascii_strncasecmp(body, "AS", 2) && g_ascii_isspace(body[2]) ? body + 3 : NULL;
+}
+
+static int make_table(sqlite3 *database, const char *name, const char *sql)
+{
+	const char *body = view_body(name, sql);
+	char *create;
+	int err;
+
+	if (!body) {
+		message("the recording cannot be read: view %s is damaged", name);
+		return -EINVAL;
+	}
+	/* Unqualified names are looked up in temp first: a view sees the tables made before it. */
+	create = sqlite3_mprintf("DROP TABLE IF EXISTS temp.\"%w\"; CREATE TEMP TABLE \"%w\" AS %s",
+				 name, name, body);
+	if (!create)
+		return -ENOMEM;
+	err = run(database, create);
+	sqlite3_free(create);
+	return err;
+}
+
+static int trim_sites(sqlite3 *database, unsigned int sites)
+{
+	char *sql;
+	int err;
+
+	if (!sites)
+		return 0;
+	sql = sqlite3_mprintf("DELETE FROM temp.site WHERE rank > %u", sites);
+	if (!sql)
+		return -ENOMEM;
+	err = run(database, sql);
+	sqlite3_free(sql);
+	return err;
+}
+
+/* Names and texts of the views by turns, in the order they were made in. */
+static GPtrArray *list_views(sqlite3 *database)
+{
+	GPtrArray *views = g_ptr_array_new_with_free_func(g_free);
+	sqlite3_stmt *statement = NULL;
+
+	if (sqlite3_prepare_v2(database, "SELECT name, sql FROM main.sqlite_master"
+			       " WHERE type = 'view' ORDER BY rowid", -1, &statement, NULL) == SQLITE_OK)
+		while (sqlite3_step(statement) == SQLITE_ROW) {
+			g_ptr_array_add(views, g_strdup((const char *)sqlite3_column_text(statement, 0)));
+			g_ptr_array_add(views, g_strdup((const char *)sqlite3_column_text(statement, 1)));
+		}
+	sqlite3_finalize(statement);
+	return views;
+}
+
+int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
+{
+	GPtrArray *views = NULL;
+	const char *name = "";
+	int err = -EIO;
+	guint i;
+
+	/* One snapshot for all of them, though the writer may go on. */
+	if (run(database, "PRAGMA temp_store = MEMORY; SAVEPOINT report"))
+		return -EIO;
+	views = list_views(database);
+	for (i = 0; i < views->len && strcmp(name, last); i += 2) {
+		name = g_ptr_array_index(views, i);
+		/* Findings have read all sites by now. */
+		if (!strcmp(name, "site_json") && trim_sites(database, sites))
+			goto out;
+		if (stays_view(name))
+			continue;
+		err = make_table(database, name, g_ptr_array_index(views, i + 1));
+		if (err)
+			goto out;
+		err = -EIO;
+	}
+	if (strcmp(name, last)) {
+		message("the recording cannot be read: it has no view %s", last);
+		err = -EINVAL;
+		goto out;
+	}
+	err = 0;
+out:
+	g_ptr_array_free(views, TRUE);
+	if (run(database, "RELEASE report") && !err)
+		err = -EIO;
+	return err;
+}
+
+int report_json(sqlite3 *database, const struct report_options *options, FILE *out)
+{
+	sqlite3_stmt *statement = NULL;
+	const char *json;
+	int err;
+
+	err = report_views_make(database, "report_json", options->sites);
+	if (err)
+		return err;
+	err = -EIO;
+	if (sqlite3_prepare_v2(database, "SELECT json FROM temp.report_json", -1, &statement, NULL) !=
+		    SQLITE_OK ||
+	    sqlite3_step(statement) != SQLITE_ROW) {
+		message("the recording cannot be read: %s", sqlite3_errmsg(database));
+		goto out;
+	}
+	json = (const char *)sqlite3_column_text(statement, 0);
+	if (!json)
+		goto out;
+	fprintf(out, "%s\n", json);
+	err = fflush(out) || ferror(out) ? -EIO : 0;
+out:
+	sqlite3_finalize(statement);
+	return err;
+}
+
+int report_folded(sqlite3 *database, const char *toll, FILE *out)
+{
+	sqlite3_stmt *statement = NULL;
+	int err;
+
+	err = report_views_make(database, "folded", 0);
+	if (err)
+		return err;
+	err = -EIO;
+	if (sqlite3_prepare_v2(database, "SELECT stack, weight FROM temp.folded WHERE toll = ?"
+			       " ORDER BY weight DESC, stack", -1, &statement, NULL) != SQLITE_OK ||
+	    sqlite3_bind_text(statement, 1, toll, -1, SQLITE_STATIC) != SQLITE_OK) {
+		message("the recording cannot be read: %s", sqlite3_errmsg(database));
+		goto out;
+	}
+	while (sqlite3_step(statement) == SQLITE_ROW)
+		fprintf(out, "%s %lld\n", (const char *)sqlite3_column_text(statement, 0),
+			(long long)sqlite3_column_int64(statement, 1));
+	err = fflush(out) || ferror(out) ? -EIO : 0;
+out:
+	sqlite3_finalize(statement);
+	return err;
+}
+
+bool report_losses_exceed(sqlite3 *database)
+{
+	sqlite3_stmt *statement = NULL;
+	bool exceed = true;	/* what cannot be read cannot be trusted */
+
+	if (sqlite3_prepare_v2(database, "SELECT EXISTS (SELECT 1 FROM main.losses WHERE exceeds)", -1,
+			       &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW)
+		exceed = sqlite3_column_int(statement, 0);
+	sqlite3_finalize(statement);
+	return exceed;
+}

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: GPL-2.0
+/* report_text.c: a recording's views as text of at most 80 columns. */
+#include "report.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#include "message.h"
+#include "report_views.h"
+
+#define WIDTH 80
+#define FRAMES_SHOWN 6
+#define NAME_COLUMNS 38
+
+struct page {
+	sqlite3 *database;
+	FILE *out;
+	bool color;
+	int err;	/* of the first query that failed */
+};
+
+static const char *bold(const struct page *page)
+{
+	return page->color ? "\033[1m" : "";
+}
+
+static const char *red(const struct page *page)
+{
+	return page->color ? "\033[1;31m" : "";
+}
+
+static const char *plain(const struct page *page)
+{
+	return page->color ? "\033[0m" : "";
+}
+
+static sqlite3_stmt *query(struct page *page, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+
+	if (page->err)
+		return NULL;
+	if (sqlite3_prepare_v2(page->database, sql, -1, &statement, NULL) == SQLITE_OK)
+		return statement;
+	message("the recording cannot be read: %s", sqlite3_errmsg(page->database));
+	page->err = -EIO;
+	return NULL;
+}
+
+/* The next row; false at the end, where the statement is done with. */
+static bool next(struct page *page, sqlite3_stmt *statement)
+{
+	int status = statement ? sqlite3_step(statement) : SQLITE_DONE;
+
+	if (status == SQLITE_ROW)
+		return true;
+	if (status != SQLITE_DONE) {
+		message("the recording cannot be read: %s", sqlite3_errmsg(page->database));
+		page->err = -EIO;
+	}
+	sqlite3_finalize(statement);
+	return false;
+}
+
+/* Names come from traced programs: nothing in them may steer the terminal. Freed by the caller. */
+static char *printable(const unsigned char *text)
+{
+	GString *clean = g_string_new(NULL);
+	const char *at;
+	gunichar c;
+
+	for (at = text ? (const char *)text : ""; *at; at = g_utf8_next_char(at)) {
+		c = g_utf8_get_char_validated(at, -1);
+		if (c == (gunichar)-1 || c == (gunichar)-2) {
+			g_string_append_c(clean, '?');
+			break;
+		}
+		g_string_append_unichar(clean, g_unichar_iscntrl(c) ? '?' : c);
+	}
+	return g_string_free(clean, FALSE);
+}
+
+static char *column_text(sqlite3_stmt *statement, int column)
+{
+	return printable(sqlite3_column_text(statement, column));
+}
+
+/* At most columns characters, the end cut off and marked. In place. */
+static void cut(char *text, long columns)
+{
+	if (g_utf8_strlen(text, -1) > columns)
+		strcpy(g_utf8_offset_to_pointer(text, columns - 3), "...");
+}
+
+/* Words in lines, each after indent spaces, the first one after what prefix says instead. */
+static void wrap(struct page *page, const char *prefix, int indent, const char *text)
+{
+	char **words = g_strsplit(text, " ", -1);
+	long column = g_utf8_strlen(prefix, -1), length;
+	bool first = true;
+	size_t i;
+
+	fputs(prefix, page->out);
+	for (i = 0; words[i]; i++) {
+		length = g_utf8_strlen(words[i], -1);
+		if (!first && column + 1 + length > WIDTH) {
+			fprintf(page->out, "\n%*s", indent, "");
+			column = indent;
+			first = true;
+		}
+		fprintf(page->out, "%s%s", first ? "" : " ", words[i]);
+		column += length + !first;
+		first = false;
+	}
+	fputc('\n', page->out);
+	g_strfreev(words);
+}
+
+static void format_time(char *text, size_t size, double ns)
+{
+	static const struct { double ns; const char *unit; } units[] = {
+		{ 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" },
+	};
+	size_t i = 0;
+	double value;
+
+	while (i < G_N_ELEMENTS(units) - 1 && ns < units[i].ns)
+		i++;
+	value = ns / units[i].ns;
+	snprintf(text, size, "%.*f %s", ns <= 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value,
+		 units[i].unit);
+}
+
+static void format_bytes(char *text, size_t size, double bytes)
+{
+	static const struct { double bytes; const char *unit; } units[] = {
+		{ 1073741824, "GiB" }, { 1048576, "MiB" }, { 1024, "KiB" }, { 1, "B" },
+	};
+	size_t i = 0;
+	double value;
+
+	while (i < G_N_ELEMENTS(units) - 1 && bytes < units[i].bytes)
+		i++;
+	value = bytes / units[i].bytes;
+	snprintf(text, size, "%.*f %s",
+		 units[i].bytes == 1 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value,
+		 units[i].unit);
+}
+
+static void format_share(char *text, size_t size, double share)
+{
+	snprintf(text, size, "%.1f %%", 100 * share);
+}
+
+/* With a comma before every three digits, whatever the locale. */
+static void format_count(char *text, size_t size, int64_t number)
+{
+	char *formatted = sqlite3_mprintf("%,lld", (long long)number);
+
+	g_strlcpy(text, formatted ? formatted : "?", size);
+	sqlite3_free(formatted);
+}
+
+static void heading(struct page *page, const char *title)
+{
+	fprintf(page->out, "\n%s%s%s\n", bold(page), title, plain(page));
+}
+
+static void print_target(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT command, processes, duration_ns, observed_ns, complete"
+				  " FROM temp.target");
+	char duration[32], observed[32], *command, *line;
+
+	while (next(page, row)) {
+		command = column_text(row, 0);
+		cut(command, WIDTH - 9);
+		format_time(duration, sizeof(duration), sqlite3_column_double(row, 2));
+		format_time(observed, sizeof(observed), sqlite3_column_double(row, 3));
+		fprintf(page->out, "%smemtoll:%s %s\n", bold(page), plain(page), command);
+		line = g_strdup_printf("%d process%s, recorded for %s; observed %s (on the CPU or asleep in"
+				       " a fault).", sqlite3_column_int(row, 1),
+				       sqlite3_column_int(row, 1) == 1 ? "" : "es", duration, observed);
+		wrap(page, "         ", 9, line);
+		if (!sqlite3_column_int(row, 4))
+			fprintf(page->out, "%s!!! INCOMPLETE: the recording was not finished.%s\n",
+				red(page), plain(page));
+		g_free(line);
+		g_free(command);
+	}
+}
+
+static void print_notes(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT text FROM temp.note ORDER BY position, text");
+	bool first = true;
+	char *text;
+
+	while (next(page, row)) {
+		if (first)
+			heading(page, "NOTES");
+		first = false;
+		text = column_text(row, 0);
+		wrap(page, "  - ", 4, text);
+		g_free(text);
+	}
+}
+
+static void print_verdict(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT sentence FROM temp.verdict");
+	char *text, *evidence, *title;
+
+	heading(page, "VERDICT");
+	while (next(page, row)) {
+		text = column_text(row, 0);
+		wrap(page, "  ", 2, text);
+		g_free(text);
+	}
+	row = query(page, "SELECT code, text, evidence FROM temp.finding ORDER BY position");
+	while (next(page, row)) {
+		text = column_text(row, 0);
+		title = g_strconcat("ADVICE ", text, NULL);
+		heading(page, title);
+		g_free(title);
+		g_free(text);
+		text = column_text(row, 1);
+		evidence = column_text(row, 2);
+		wrap(page, "  ", 2, text);
+		wrap(page, "  Evidence: ", 2, evidence);
+		g_free(evidence);
+		g_free(text);
+	}
+}
+
+static void print_tolls(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT toll, not_captured, time_ns, share, low, high, count, bytes"
+				  " FROM temp.toll ORDER BY position");
+	char time[32], share[32], range[48], count[32], bytes[32], *name, *reason, *line;
+
+	fprintf(page->out, "\n%s%-12s%11s%9s%16s%15s%12s%s\n", bold(page), "TOLL", "time", "share",
+		"between", "count", "bytes", plain(page));
+	while (next(page, row)) {
+		name = column_text(row, 0);
+		if (sqlite3_column_type(row, 1) != SQLITE_NULL) {
+			reason = column_text(row, 1);
+			line = g_strdup_printf("%-12s   not captured: ", name);
+			wrap(page, line, 15, reason);
+			g_free(line);
+			g_free(reason);
+			g_free(name);
+			continue;
+		}
+		format_time(time, sizeof(time), sqlite3_column_double(row, 2));
+		format_share(share, sizeof(share), sqlite3_column_double(row, 3));
+		snprintf(range, sizeof(range), "%.1f-%.1f %%", 100 * sqlite3_column_double(row, 4),
+			 100 * sqlite3_column_double(row, 5));
+		format_count(count, sizeof(count), sqlite3_column_int64(row, 6));
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 7));
+		fprintf(page->out, "%-12s%11s%9s%16s", name, time, share, range);
+		if (strcmp(name, "compute"))	/* it has samples only */
+			fprintf(page->out, "%15s%12s", count, bytes);
+		fputc('\n', page->out);
+		g_free(name);
+	}
+}
+
+static void print_stack(struct page *page, const char *label, int64_t stack_id)
+{
+	sqlite3_stmt *row;
+	char *name, *place;
+	int shown = 0;
+
+	if (!stack_id)
+		return;
+	row = query(page, "SELECT name, place, COUNT(*) OVER () FROM stack_line WHERE stack_id = ?"
+		    " ORDER BY depth");
+	if (!row)
+		return;
+	sqlite3_bind_int64(row, 1, stack_id);
+	while (next(page, row)) {
+		if (shown == FRAMES_SHOWN && sqlite3_column_int(row, 2) > FRAMES_SHOWN)
+			fprintf(page->out, "%16s(%d more)\n", "", sqlite3_column_int(row, 2) - shown);
+		if (shown++ >= FRAMES_SHOWN)
+			continue;
+		name = column_text(row, 0);
+		place = column_text(row, 1);
+		cut(name, NAME_COLUMNS);
+		cut(place, WIDTH - 18 - NAME_COLUMNS);
+		fprintf(page->out, "  %-14s%s%*s  %s\n", shown == 1 ? label : "", name,
+			(int)(NAME_COLUMNS - g_utf8_strlen(name, -1)), "", place);
+		g_free(place);
+		g_free(name);
+	}
+}
+
+static void print_sites(struct page *page, unsigned int sites)
+{
+	sqlite3_stmt *row = query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
+				  " touched_stack, known_clearing, COUNT(*) OVER () FROM temp.site"
+				  " ORDER BY rank LIMIT ?");
+	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
+	bool first = true, proven;
+
+	if (!row)
+		return;
+	sqlite3_bind_int64(row, 1, sites ? (int64_t)sites : -1);
+	while (next(page, row)) {
+		if (first) {
+			title = g_strdup_printf("SITES (%d in all)", sqlite3_column_int(row, 9));
+			heading(page, title);
+			g_free(title);
+		}
+		first = false;
+		toll = column_text(row, 0);
+		call = column_text(row, 1);
+		format_time(time, sizeof(time), sqlite3_column_double(row, 2));
+		format_share(share, sizeof(share), sqlite3_column_double(row, 3));
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 4));
+		format_count(count, sizeof(count), sqlite3_column_int64(row, 5));
+		proven = sqlite3_column_type(row, 8) != SQLITE_NULL && !sqlite3_column_int(row, 8);
+		fprintf(page->out, "%s%8s%s %10s  %-12s%-16s%12s", bold(page), share, plain(page), time,
+			toll, call, count);
+		if (!strcmp(toll, "compute") || !strcmp(toll, "zero.app"))
+			fprintf(page->out, " samples\n");
+		else
+			fprintf(page->out, " x  %s%s\n", proven ? ">= " : "", bytes);
+		print_stack(page, "allocated at", sqlite3_column_int64(row, 6));
+		print_stack(page, "touched at", sqlite3_column_int64(row, 7));
+		g_free(call);
+		g_free(toll);
+	}
+}
+
+static void print_amount(struct page *page, const char *label, sqlite3_stmt *row, int column,
+			 const char *suffix)
+{
+	char bytes[32] = "not captured";
+
+	if (sqlite3_column_type(row, column) != SQLITE_NULL)
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, column));
+	fprintf(page->out, "  %-24s%12s%s%s\n", label, bytes, *suffix ? "  " : "", suffix);
+}
+
+static void print_zeroing(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT bytes_kernel, bytes_libc, bytes_twice, bytes_never_used,"
+				  " libc_bytes_unknown, t.time_ns, t.clear_ns FROM temp.zeroing"
+				  " LEFT JOIN temp.toll t ON t.toll = 'zero.kernel'");
+	char time[32], clear[32], suffix[96];
+
+	while (next(page, row)) {
+		heading(page, "ZEROING");
+		format_time(time, sizeof(time), sqlite3_column_double(row, 5));
+		format_time(clear, sizeof(clear), sqlite3_column_double(row, 6));
+		snprintf(suffix, sizeof(suffix), "clearing is %s of %s", clear, time);
+		print_amount(page, "cleared by the kernel", row, 0,
+			     sqlite3_column_double(row, 5) > 0 ? suffix : "");
+		print_amount(page, "cleared by libc's calloc", row, 1,
+			     sqlite3_column_int(row, 4) ? "at least (an unknown allocator)" : "");
+		print_amount(page, "cleared twice", row, 2, "by the kernel, then by a memset");
+		print_amount(page, "never used", row, 3, "in freed blocks with own mappings");
+	}
+}
+
+static void print_processes(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT p.pid, p.comm, o.observed_ns, p.end_ns, p.exit_code,"
+		" (SELECT x.toll FROM temp.process_toll x WHERE x.pid = p.pid AND x.time_ns > 0"
+		"  ORDER BY x.time_ns DESC, x.toll LIMIT 1),"
+		" (SELECT MAX(x.time_ns) FROM temp.process_toll x WHERE x.pid = p.pid),"
+		" COUNT(*) OVER () FROM process p LEFT JOIN temp.process_observed o ON o.pid = p.pid"
+		" ORDER BY o.observed_ns DESC, p.pid LIMIT 10");
+	char observed[32], time[32] = "", end[32], *comm, *toll;
+	int code, shown = 0, all = 0;
+
+	while (next(page, row)) {
+		all = sqlite3_column_int(row, 7);
+		if (all < 2)
+			continue;
+		if (!shown++)
+			fprintf(page->out, "\n%s%-9s%-17s%12s  %-12s%12s  %s%s\n", bold(page), "PROCESS",
+				"name", "observed", "largest toll", "", "end", plain(page));
+		code = sqlite3_column_int(row, 4);
+		if (sqlite3_column_type(row, 3) == SQLITE_NULL)
+			snprintf(end, sizeof(end), "goes on");
+		else if (code & 0x7f)	/* wait(2) */
+			snprintf(end, sizeof(end), "signal %d", code & 0x7f);
+		else
+			snprintf(end, sizeof(end), "exit %d", code >> 8 & 0xff);
+		comm = column_text(row, 1);
+		toll = column_text(row, 5);
+		cut(comm, 16);
+		format_time(observed, sizeof(observed), sqlite3_column_double(row, 2));
+		format_time(time, sizeof(time), sqlite3_column_double(row, 6));
+		fprintf(page->out, "%-9d%-17s%12s  %-12s%12s  %s\n", sqlite3_column_int(row, 0), comm,
+			observed, toll, *toll ? time : "", end);
+		g_free(toll);
+		g_free(comm);
+	}
+	if (all > shown && shown)
+		fprintf(page->out, "         and %d more\n", all - shown);
+}
+
+static void print_checks(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT REPLACE(name, '_', ' '), ours, kernel, ok FROM temp.checks"
+				  " ORDER BY position");
+	char ours[32], kernel[32], *name;
+
+	heading(page, "CHECKS");
+	while (next(page, row)) {
+		name = column_text(row, 0);
+		format_count(ours, sizeof(ours), sqlite3_column_int64(row, 1));
+		format_count(kernel, sizeof(kernel), sqlite3_column_int64(row, 2));
+		fprintf(page->out, "  %-14s ours %14s   the kernel's %14s   %s\n", name, ours, kernel,
+			sqlite3_column_int(row, 3) ? "ok" : "DIFFER");
+		g_free(name);
+	}
+}
+
+static void print_overhead(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT estimated_pct, hits, limit_pct FROM temp.overhead");
+	char hits[32], limit[48] = "no limit", *line;
+
+	while (next(page, row)) {
+		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 1));
+		if (sqlite3_column_type(row, 2) != SQLITE_NULL)
+			snprintf(limit, sizeof(limit), "limit %g %%", sqlite3_column_double(row, 2));
+		line = g_strdup_printf("%.1f %% of the target's time, %s probe hits (%s); it is taken out of"
+				       " the figures above.", sqlite3_column_double(row, 0), hits, limit);
+		fputc('\n', page->out);
+		wrap(page, "Overhead: ", 10, line);
+		g_free(line);
+	}
+}
+
+static void print_losses(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT name, count, meaning, remedy, share, measure FROM"
+				  " temp.losses WHERE count > 0 ORDER BY share DESC, name");
+	char count[32], *name, *meaning, *remedy, *prefix, *line;
+
+	while (next(page, row)) {
+		name = column_text(row, 0);
+		meaning = column_text(row, 2);
+		remedy = column_text(row, 3);
+		format_count(count, sizeof(count), sqlite3_column_int64(row, 1));
+		prefix = g_strdup_printf("!!! %s: ", name);
+		line = sqlite3_column_type(row, 5) == SQLITE_NULL ?
+			g_strdup_printf("%s %s (%s)", count, meaning, remedy) :
+			g_strdup_printf("%s, %.2f %% of its kind: %s (%s)", count,
+					100 * sqlite3_column_double(row, 4), meaning, remedy);
+		fputs(red(page), page->out);
+		wrap(page, prefix, 4, line);
+		fputs(plain(page), page->out);
+		g_free(line);
+		g_free(prefix);
+		g_free(remedy);
+		g_free(meaning);
+		g_free(name);
+	}
+}
+
+int report_text(sqlite3 *database, const struct report_options *options, FILE *out)
+{
+	struct page page = { .database = database, .out = out, .color = options->color };
+	int err;
+
+	err = report_views_make(database, "note", 0);
+	if (err)
+		return err;
+	print_target(&page);
+	print_verdict(&page);
+	print_tolls(&page);
+	print_sites(&page, options->sites);
+	print_zeroing(&page);
+	print_processes(&page);
+	print_checks(&page);
+	print_notes(&page);
+	print_overhead(&page);
+	print_losses(&page);
+	if (!page.err && (fflush(out) || ferror(out))) {
+		message("the report cannot be written: %s", g_strerror(errno));
+		page.err = -EIO;
+	}
+	return page.err;
+}

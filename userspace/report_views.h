@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* report_views.h: between report.c and report_text.c. */
+#ifndef MEMTOLL_REPORT_VIEWS_H
+#define MEMTOLL_REPORT_VIEWS_H
+
+#include <sqlite3.h>
+
+/*
+ * Work the recording's views out, in their order up to the one named last, each once, into
+ * temporary tables of the same names. With sites, all but the first so many are dropped once
+ * advice is made. 0, or -errno after a line on stderr.
+ */
+int report_views_make(sqlite3 *database, const char *last, unsigned int sites);
+
+#endif /* MEMTOLL_REPORT_VIEWS_H */

@@ -1,0 +1,638 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "session.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <glib.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../bpf/events.h"
+#include "attach.h"
+#include "calibrate.h"
+#include "launch.h"
+#include "ledger.h"
+#include "memtoll.skel.h"
+#include "message.h"
+#include "pagetable.h"
+#include "recording.h"
+#include "slice.h"
+#include "symbolize.h"
+#include "system.h"
+#include "targets.h"
+#include "version.h"
+
+#define MS 1000000ULL
+#define SLICE_NS (1000 * MS)
+#define POLL_NS (20 * MS)		/* how long records may wait in the ring buffer */
+#define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
+
+/*
+ * Minor faults are timed in windows: the first tenth of a second whole, so that short programs
+ * are timed at all, then 10 ms of every 100.
+ */
+#define WINDOW_FIRST_NS (100 * MS)
+#define WINDOW_NS (10 * MS)
+#define WINDOW_PERIOD_NS (100 * MS)
+
+struct session {
+	struct session_config config;
+	struct memtoll_bpf *bpf;
+	struct pagetable pagetable;
+	enum uprobe_mechanism mechanism;
+	struct calibration *calibration;
+	struct calibration_result prices;
+	struct symbolizer *symbolizer;
+	struct recording *recording;
+	struct targets *targets;
+	struct ledger *ledger;
+	struct slicer *slicer;
+	struct probes *probes;
+	struct ring_buffer *ring;
+	struct launch *launch;
+	struct system_counters *system;
+	int signal_fd;
+	sigset_t old_signals;
+	bool signals_blocked;
+	uint64_t start_ns;
+	uint64_t slice_start_ns;
+	bool window_open;
+	const char *end_reason;
+	bool command_ended;
+	int command_status;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+struct session *session_new(const struct session_config *config)
+{
+	struct session *session = g_new0(struct session, 1);
+
+	session->config = *config;
+	session->signal_fd = -1;
+	return session;
+}
+
+/* ---- what ptrace tells of a launched command ---- */
+
+static void launched_exec(void *context, pid_t pid)
+{
+	targets_exec(((struct session *)context)->targets, pid, true);
+}
+
+static void launched_mapped(void *context, pid_t pid)
+{
+	targets_mapped(((struct session *)context)->targets, pid);
+}
+
+static void launched_ready(void *context, pid_t pid)
+{
+	targets_ready(((struct session *)context)->targets, pid);
+}
+
+static void launched_forked(void *context, pid_t child)
+{
+	targets_forked(((struct session *)context)->targets, 0, child, true);
+}
+
+static void launched_exiting(void *context, pid_t pid, int wait_status)
+{
+	targets_exiting(((struct session *)context)->targets, pid, 0, wait_status);
+}
+
+static const struct launch_events launch_events = {
+	.exec = launched_exec,
+	.mapped = launched_mapped,
+	.ready = launched_ready,
+	.forked = launched_forked,
+	.exiting = launched_exiting,
+};
+
+/* ---- steps ---- */
+
+static int open_signals(struct session *session)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGCHLD);
+	/* Calibration children and commands unblock them again before exec. */
+	if (sigprocmask(SIG_BLOCK, &signals, &session->old_signals))
+		return -errno;
+	session->signals_blocked = true;
+	session->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	return session->signal_fd < 0 ? -errno : 0;
+}
+
+int session_open(struct session *session)
+{
+	int err = open_signals(session);
+
+	if (err) {
+		message("cannot wait for signals: %s", strerror(-err));
+		return STATUS_FAILED;
+	}
+	session->recording = recording_create(session->config.output, session->config.force);
+	return session->recording ? STATUS_DONE : STATUS_FAILED;
+}
+
+int session_prepare(struct session *session)
+{
+	int err = pagetable_find(&session->pagetable);
+
+	if (err) {
+		message("cannot read page tables here: %s", err == -EPERM ?
+			"no privilege (CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN)" : strerror(-err));
+		return STATUS_UNSUPPORTED;
+	}
+	session->mechanism = uprobe_mechanism_find();
+	session->calibration = calibration_begin();
+	if (!session->calibration)
+		return STATUS_FAILED;
+	if (session->config.command) {
+		session->launch = launch_new(session->config.command, &launch_events, session);
+		if (!session->launch)
+			return STATUS_UNSUPPORTED;
+	}
+	return STATUS_DONE;
+}
+
+static void choose_programs(struct session *session)
+{
+	struct memtoll_bpf *bpf = session->bpf;
+	const struct session_config *config = &session->config;
+
+	bpf_program__set_autoload(bpf->progs.process_fork, true);
+	bpf_program__set_autoload(bpf->progs.process_exec, true);
+	bpf_program__set_autoload(bpf->progs.process_exit, true);
+	bpf_program__set_autoload(bpf->progs.drain_threads, true);
+	bpf_program__set_autoload(bpf->progs.fault_user, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_kernel, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
+	bpf_program__set_autoload(bpf->progs.rss_changed, config->faults);
+	bpf_program__set_autoload(bpf->progs.map_enter, config->mappings);
+	bpf_program__set_autoload(bpf->progs.map_exit, config->mappings);
+	bpf_program__set_autoload(bpf->progs.cpu_sample, config->samples);
+	if (config->uprobes)
+		uprobe_prepare(bpf, session->mechanism);
+	bpf->rodata->cfg_min_size = config->min_size;
+	bpf->rodata->cfg_page_offset = session->pagetable.page_offset;
+	bpf->rodata->cfg_page_levels = session->pagetable.levels;
+	bpf->rodata->cfg_zero_pfn = session->pagetable.zero_pfn;
+	bpf->rodata->cfg_huge_zero_pfn = session->pagetable.huge_zero_pfn;
+	bpf->rodata->cfg_find_vma = libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT,
+							    BPF_FUNC_find_vma, NULL) == 1;
+	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
+}
+
+int session_load(struct session *session)
+{
+	int err;
+
+	session->bpf = memtoll_bpf__open();
+	if (!session->bpf) {
+		message("cannot open the BPF programs: %s", strerror(errno));
+		return STATUS_FAILED;
+	}
+	choose_programs(session);
+	err = memtoll_bpf__load(session->bpf);
+	if (err) {
+		message("this kernel refuses the BPF programs: %s; see memtoll doctor",
+			strerror(-err));
+		return STATUS_UNSUPPORTED;
+	}
+	return STATUS_DONE;
+}
+
+static int open_consumers(struct session *session)
+{
+	session->symbolizer = symbolizer__new();
+	session->ledger = ledger_new();
+	session->targets = targets_new(&(struct targets_config){
+		.bpf = session->bpf,
+		.symbolizer = session->symbolizer,
+		.recording = session->recording,
+		.mechanism = session->mechanism,
+		.uprobes = session->config.uprobes,
+	});
+	session->slicer = slicer_new(&(struct slicer_config){
+		.bpf = session->bpf,
+		.recording = session->recording,
+		.symbolizer = session->symbolizer,
+		.targets = session->targets,
+		.ledger = session->ledger,
+		.launched = session->launch != NULL,
+	});
+	session->ring = ring_buffer__new(bpf_map__fd(session->bpf->maps.events), slicer_on_event,
+					 session->slicer, NULL);
+	return session->ring ? 0 : -errno;
+}
+
+static int record_prices(struct session *session)
+{
+	const struct calibration_result *prices = &session->prices;
+	const struct {
+		const char *probe;
+		const struct price *price;
+	} rows[] = {
+		{ "malloc", &prices->malloc }, { "calloc", &prices->calloc },
+		{ "free", &prices->free }, { "realloc", &prices->malloc },
+		{ "reallocarray", &prices->malloc }, { "posix_memalign", &prices->malloc },
+		{ "aligned_alloc", &prices->malloc }, { "memalign", &prices->malloc },
+		{ "fault", &prices->fault }, { "fault_end", &prices->fault_end },
+		{ "map", &prices->map },
+	};
+	const struct {
+		const char *name;
+		double value;
+	} figures[] = {
+		{ "fault_ns", prices->fault_ns },
+		{ "malloc_ns", prices->malloc_ns },
+		{ "memset_bytes_per_s", prices->memset_bytes_per_s },
+		{ "clear_4k_bytes_per_s", prices->clear_4k_bytes_per_s },
+		{ "clear_2m_bytes_per_s", prices->clear_2m_bytes_per_s },
+	};
+	int err = 0;
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(rows) && !err; i++)
+		err = recording_price(session->recording, rows[i].probe, rows[i].price->hit_ns,
+				      rows[i].price->inside_ns, rows[i].price->error_ns);
+	for (i = 0; i < G_N_ELEMENTS(figures) && !err; i++)
+		err = recording_calibration(session->recording, figures[i].name, figures[i].value);
+	return err;
+}
+
+static int record_start(struct session *session)
+{
+	struct recording *recording = session->recording;
+	g_autofree char *command = session->config.command ?
+		g_strjoinv(" ", (char **)session->config.command) : NULL;
+	struct utsname machine;
+	struct timespec realtime;
+
+	uname(&machine);
+	clock_gettime(CLOCK_REALTIME, &realtime);
+	recording_meta(recording, "tool_version", MEMTOLL_VERSION);
+	recording_meta(recording, "command_line", session->config.command_line);
+	recording_meta(recording, "target_command", command ? command : "");
+	recording_meta(recording, "kernel", machine.release);
+	recording_meta(recording, "machine", machine.machine);
+	recording_meta(recording, "host", machine.nodename);
+	recording_meta(recording, "uprobe_mechanism", session->config.uprobes ?
+		       uprobe_mechanism_name(session->mechanism) : "none");
+	recording_meta(recording, "overhead_limit", session->config.overhead_limit);
+	recording_meta(recording, "probes", session->config.probes);
+	recording_meta_int(recording, "min_size_bytes", session->config.min_size);
+	recording_meta_int(recording, "start_ns", session->start_ns);
+	recording_meta_int(recording, "start_realtime_ns",
+			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
+	recording_not_captured(recording, "swap.out", "this version does not watch swap-out");
+	recording_not_captured(recording, "reclaim", "this version does not time reclaim");
+	recording_not_captured(recording, "file.read", "this version does not watch reads");
+	if (!session->config.uprobes) {
+		recording_not_captured(recording, "zero.libc", "the allocator was not probed");
+		recording_not_captured(recording, "alloc", "the allocator was not probed");
+	}
+	return record_prices(session);
+}
+
+static int add_targets(struct session *session)
+{
+	const struct session_config *config = &session->config;
+	size_t i;
+	int err;
+
+	for (i = 0; i < config->pid_count; i++) {
+		err = targets_add(session->targets, config->pids[i]);
+		if (err) {
+			message("cannot follow process %d: %s", config->pids[i], strerror(-err));
+			return STATUS_FAILED;
+		}
+	}
+	if (!session->launch)
+		return STATUS_DONE;
+	err = targets_expect_exec(session->targets, launch_pid(session->launch));
+	if (!err)
+		err = launch_go(session->launch);
+	if (err) {
+		message("cannot run '%s': %s", config->command[0], strerror(-err));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
+}
+
+static void warn_without_allocator(struct session *session)
+{
+	unsigned int without = targets_without_allocator(session->targets);
+
+	if (session->config.uprobes && without)
+		message("no allocator that memtoll knows was found in %u of %u processes: faults "
+			"and mappings only", without, targets_count(session->targets));
+}
+
+int session_attach(struct session *session)
+{
+	const struct session_config *config = &session->config;
+	const struct probe_set set = {
+		.faults = config->faults,
+		.mappings = config->mappings,
+		.samples = config->samples,
+	};
+	int status;
+
+	session->probes = probes_attach(session->bpf, &set);
+	if (!session->probes)
+		return STATUS_UNSUPPORTED;
+	if (calibration_run(session->calibration, session->bpf, session->mechanism,
+			    session->probes, config->uprobes, &session->prices))
+		return STATUS_UNSUPPORTED;
+	calibration_end(session->calibration);
+	session->calibration = NULL;
+	if (open_consumers(session)) {
+		message("cannot open the ring buffer: %s", strerror(errno));
+		return STATUS_FAILED;
+	}
+	session->start_ns = now_ns();
+	session->slice_start_ns = session->start_ns;
+	session->system = system_counters_read();
+	if (record_start(session) || recording_slice_begin(session->recording, session->start_ns))
+		return STATUS_FAILED;
+	probes_window(session->probes, true);
+	session->window_open = true;
+	status = add_targets(session);
+	if (!status && !session->launch)
+		warn_without_allocator(session);
+	return status;
+}
+
+static void move_window(struct session *session, uint64_t now)
+{
+	uint64_t age = now - session->start_ns;
+	bool open = age < WINDOW_FIRST_NS || age % WINDOW_PERIOD_NS < WINDOW_NS;
+
+	if (open != session->window_open) {
+		probes_window(session->probes, open);
+		session->window_open = open;
+	}
+}
+
+static int commit_slice(struct session *session, uint64_t now)
+{
+	int err;
+
+	ring_buffer__consume(session->ring);
+	targets_refresh(session->targets);
+	targets_read_counters(session->targets);
+	session->bpf->bss->drain_epoch++;
+	err = slicer_commit(session->slicer, now);
+	session->slice_start_ns = now;
+	if (!err)
+		err = recording_slice_begin(session->recording, now);
+	return err;
+}
+
+/* Signals that came; true: the recording is over. */
+static bool read_signals(struct session *session)
+{
+	struct signalfd_siginfo info;
+	bool over = false;
+
+	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		session->end_reason = "signal";
+		over = true;
+	}
+	if (session->launch)
+		launch_poll(session->launch);
+	return over;
+}
+
+static bool is_over(struct session *session, uint64_t now)
+{
+	if (session->launch) {
+		if (!launch_ended(session->launch, &session->command_status))
+			goto time;
+		session->command_ended = true;
+		session->end_reason = "target exited";
+		return true;
+	}
+	if (targets_all_exited(session->targets)) {
+		session->end_reason = "target exited";
+		return true;
+	}
+time:
+	if (session->config.duration_ns && now - session->start_ns >= session->config.duration_ns) {
+		session->end_reason = "duration";
+		return true;
+	}
+	return false;
+}
+
+/* Sleep until something is to be done: a signal, records, a window's edge, the end of the slice. */
+static void wait_for_work(struct session *session, uint64_t now)
+{
+	struct pollfd fds[] = {
+		{ .fd = session->signal_fd, .events = POLLIN },
+		{ .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN },
+	};
+	uint64_t until = now + (session->window_open ? WINDOW_NS : POLL_NS);
+	struct timespec timeout;
+
+	if (session->config.duration_ns)
+		until = MIN(until, MAX(now, session->start_ns + session->config.duration_ns));
+	timeout.tv_sec = 0;
+	timeout.tv_nsec = MIN(until - now, 999 * MS);
+	ppoll(fds, G_N_ELEMENTS(fds), &timeout, NULL);
+}
+
+int session_run(struct session *session)
+{
+	uint64_t now = now_ns();
+	int err = 0;
+
+	while (!err && !read_signals(session) && !is_over(session, now)) {
+		wait_for_work(session, now);
+		ring_buffer__consume(session->ring);
+		targets_refresh(session->targets);
+		now = now_ns();
+		move_window(session, now);
+		if (now - session->slice_start_ns >= SLICE_NS)
+			err = commit_slice(session, now);
+	}
+	if (err)
+		session->end_reason = "the recording could not be written";
+	return err ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* Read the task iterator to its end: every thread's open run comes through the ring buffer. */
+static int drain_threads(struct session *session)
+{
+	struct bpf_link *link = bpf_program__attach_iter(session->bpf->progs.drain_threads, NULL);
+	char byte[64];
+	int fd, err;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	err = fd < 0 ? fd : 0;
+	while (!err && read(fd, byte, sizeof(byte)) > 0)
+		;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return err;
+}
+
+/* Stop counting first, so that our counters and the kernel's end at the same moment. */
+static void stop_counting(struct session *session)
+{
+	if (!session->bpf || !session->targets)
+		return;
+	session->bpf->bss->stopped = 1;
+	targets_read_counters(session->targets);
+}
+
+static void detach(struct session *session)
+{
+	if (session->targets)
+		targets_detach(session->targets);
+	probes_detach(session->probes);
+	session->probes = NULL;
+	uprobe_detach_finish();
+}
+
+/* A command outlives its recording only if it ignores SIGTERM. */
+static void end_command(struct session *session)
+{
+	uint64_t start = now_ns();
+	struct pollfd fd = { .fd = session->signal_fd, .events = POLLIN };
+
+	if (!session->launch || session->command_ended)
+		return;
+	launch_terminate(session->launch);
+	while (!launch_ended(session->launch, &session->command_status) &&
+	       now_ns() - start < TERMINATE_NS) {
+		poll(&fd, 1, 100);
+		read_signals(session);
+	}
+	session->command_ended = launch_ended(session->launch, &session->command_status);
+	if (!session->command_ended)
+		message("the command (pid %d) does not end on SIGTERM and is left running",
+			launch_pid(session->launch));
+}
+
+int session_finish(struct session *session)
+{
+	struct recording *recording = session->recording;
+	const char *reason = session->end_reason;
+	uint64_t end = now_ns();
+	int err;
+
+	stop_counting(session);
+	detach(session);
+	drain_threads(session);
+	ring_buffer__consume(session->ring);
+	end_command(session);
+	if (session->launch)
+		warn_without_allocator(session);
+	recording_meta_int(recording, "end_ns", end);
+	recording_meta(recording, "end_reason", reason ? reason : "error");
+	if (session->command_ended)
+		recording_meta_int(recording, "exit_status", session->command_status);
+	system_counters_record(session->system, recording);
+	err = slicer_commit(session->slicer, end);
+	if (!err)
+		err = recording_finish(recording);
+	return err ? STATUS_FAILED : STATUS_DONE;
+}
+
+void session_close(struct session *session)
+{
+	stop_counting(session);
+	detach(session);
+	calibration_end(session->calibration);
+	session->calibration = NULL;
+	if (session->launch)
+		launch_free(session->launch);
+	session->launch = NULL;
+	ring_buffer__free(session->ring);
+	session->ring = NULL;
+	slicer_free(session->slicer);
+	session->slicer = NULL;
+	targets_free(session->targets);
+	session->targets = NULL;
+	ledger_free(session->ledger);
+	session->ledger = NULL;
+	symbolizer__free(session->symbolizer);
+	session->symbolizer = NULL;
+	memtoll_bpf__destroy(session->bpf);
+	session->bpf = NULL;
+	pagetable_release(&session->pagetable);
+	system_counters_free(session->system);
+	session->system = NULL;
+	if (session->signal_fd >= 0)
+		close(session->signal_fd);
+	session->signal_fd = -1;
+	if (session->signals_blocked)
+		sigprocmask(SIG_SETMASK, &session->old_signals, NULL);
+	session->signals_blocked = false;
+}
+
+void session_free(struct session *session)
+{
+	if (!session)
+		return;
+	session_close(session);
+	recording_close(session->recording);
+	g_free(session);
+}
+
+int session_record(struct session *session)
+{
+	int status = session_open(session), last;
+
+	if (!status)
+		status = session_prepare(session);
+	if (!status)
+		status = session_load(session);
+	if (!status)
+		status = session_attach(session);
+	if (status)
+		return status;
+	status = session_run(session);
+	/* After a failed write the rest is still put in order, but the failure is the answer. */
+	last = session_finish(session);
+	return status ? status : last;
+}
+
+sqlite3 *session_database(struct session *session)
+{
+	return recording_database(session->recording);
+}
+
+bool session_command_status(const struct session *session, int *wait_status)
+{
+	if (session->command_ended)
+		*wait_status = session->command_status;
+	return session->command_ended;
+}

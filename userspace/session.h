@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* session.h: one recording from open to close, with one ordered, idempotent teardown. */
+#ifndef MEMTOLL_SESSION_H
+#define MEMTOLL_SESSION_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define MIN_SIZE_DEFAULT (64ULL << 10)
+#define BUFFER_DEFAULT (16ULL << 20)
+
+struct session_config {
+	const pid_t *pids;		/* running processes, or */
+	size_t pid_count;
+	char *const *command;		/* a command to run; NULL-terminated */
+	const char *output;		/* NULL: in memory */
+	bool force;
+	uint64_t duration_ns;		/* 0: until the target ends or a signal comes */
+	uint64_t min_size;
+	uint64_t buffer_bytes;		/* of the ring buffer: a power of two, whole pages */
+	bool uprobes;			/* the allocator's functions */
+	bool faults;
+	bool mappings;
+	bool samples;
+	const char *overhead_limit;	/* as given: "none" or "0" */
+	const char *probes;		/* as given, for the record */
+	const char *command_line;	/* how memtoll was called */
+};
+
+struct session;
+
+/*
+ * Each step returns an exit status (message.h), after one message where it is not 0. In this
+ * order; session_close() at any point, and again.
+ */
+struct session *session_new(const struct session_config *config);
+int session_open(struct session *session);	/* targets exist; the recording is created */
+int session_prepare(struct session *session);	/* what this kernel can do; calibration, bare */
+int session_load(struct session *session);	/* BPF programs */
+int session_attach(struct session *session);	/* probes; calibration; counting begins */
+int session_run(struct session *session);	/* until the end; slices are written */
+int session_finish(struct session *session);	/* last slice; the recording is complete */
+void session_close(struct session *session);
+void session_free(struct session *session);
+
+/* All of it. */
+int session_record(struct session *session);
+
+sqlite3 *session_database(struct session *session);
+
+/* Exit status of the command as wait(2) has it; false where none was run or it has not ended. */
+bool session_command_status(const struct session *session, int *wait_status);
+
+#endif /* MEMTOLL_SESSION_H */

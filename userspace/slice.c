@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "slice.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <glib.h>
+#include <string.h>
+
+#include "../bpf/events.h"
+#include "../bpf/losses.h"
+#include "memtoll.skel.h"
+#include "names.h"
+
+/* Sweeps kept one by one per slice, for pictures; the rest is in the sums. */
+#define RUNS_PER_SLICE 20000
+
+/* Where a CPU sample was, as table sample has it. */
+enum place { PLACE_MEMSET, PLACE_CALLOC_MEMSET, PLACE_ALLOCATOR, PLACE_FAULT, PLACE_MAP,
+	     PLACE_KERNEL, PLACE_USER };
+
+struct sample_key {
+	uint32_t pid;
+	uint16_t place;
+	uint16_t in_fn;
+	uint64_t stack_id;
+};
+
+struct sample_count {
+	struct sample_key key;
+	uint64_t samples;
+};
+
+/* Hits of one slice and process that no sum in the kernel holds. */
+struct hits {
+	uint64_t faults;
+	uint64_t timed;
+	uint64_t maps;
+	uint64_t samples;
+	uint64_t calls[FN_COUNT];
+};
+
+struct range {
+	uint64_t start;
+	uint64_t end;
+};
+
+struct slicer {
+	struct slicer_config config;
+	GHashTable *calls;		/* memtoll_call_key -> memtoll_call_sum as of the last slice */
+	GHashTable *map_calls;		/* memtoll_map_key -> memtoll_map_sum, likewise */
+	GHashTable *samples;		/* struct sample_count -> itself */
+	GHashTable *hits;		/* pid -> struct hits */
+	GHashTable *stacks;		/* ids to write with this slice */
+	struct range fault_code[3];	/* kernel functions that only run in a fault */
+	uint64_t lost[MEMTOLL_LOSS_COUNT];
+	uint64_t unmatched_frees;
+	uint64_t runs_stored;
+	uint64_t runs_unstored;
+	int err;
+};
+
+static guint hash_bytes16(gconstpointer key)
+{
+	const uint64_t *words = key;
+	uint64_t hash = (words[0] ^ 0x9e3779b97f4a7c15ULL) * 0xff51afd7ed558ccdULL;
+
+	hash = (hash ^ (hash >> 32) ^ words[1]) * 0xff51afd7ed558ccdULL;
+	return hash ^ (hash >> 32);
+}
+
+static gboolean equal_bytes16(gconstpointer a, gconstpointer b)
+{
+	return !memcmp(a, b, 16);
+}
+
+G_STATIC_ASSERT(sizeof(struct sample_key) == 16);
+
+static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack);
+
+struct slicer *slicer_new(const struct slicer_config *config)
+{
+	static const char *const fault_code[] = { "handle_mm_fault", "exc_page_fault",
+						  "asm_exc_page_fault" };
+	struct slicer *slicer = g_new0(struct slicer, 1);
+	size_t i;
+
+	slicer->config = *config;
+	slicer->calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
+	slicer->map_calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
+	slicer->samples = g_hash_table_new_full(hash_bytes16, equal_bytes16, NULL, g_free);
+	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	for (i = 0; i < G_N_ELEMENTS(fault_code); i++)
+		symbolizer_kernel_function(config->symbolizer, fault_code[i],
+					   &slicer->fault_code[i].start, &slicer->fault_code[i].end);
+	ledger_on_run(config->ledger, on_run, slicer);
+	return slicer;
+}
+
+void slicer_free(struct slicer *slicer)
+{
+	if (!slicer)
+		return;
+	g_hash_table_destroy(slicer->calls);
+	g_hash_table_destroy(slicer->map_calls);
+	g_hash_table_destroy(slicer->samples);
+	g_hash_table_destroy(slicer->hits);
+	g_hash_table_destroy(slicer->stacks);
+	g_free(slicer);
+}
+
+/* The first error stays; nothing is written after it. */
+static void note(struct slicer *slicer, int err)
+{
+	if (err && !slicer->err)
+		slicer->err = err;
+}
+
+static struct hits *hits_get(struct slicer *slicer, uint32_t pid)
+{
+	struct hits *hits = g_hash_table_lookup(slicer->hits, GUINT_TO_POINTER(pid));
+
+	if (!hits) {
+		hits = g_new0(struct hits, 1);
+		g_hash_table_insert(slicer->hits, GUINT_TO_POINTER(pid), hits);
+	}
+	return hits;
+}
+
+/* Remember that this stack is referred to. Stacks of processes we do not know are not kept. */
+static void want_stack(struct slicer *slicer, uint64_t id)
+{
+	if (id && !g_hash_table_contains(slicer->stacks, &id) &&
+	    !recording_has_stack(slicer->config.recording, id))
+		g_hash_table_add(slicer->stacks, g_memdup2(&id, sizeof(id)));
+}
+
+/* ---- records of the ring buffer ---- */
+
+static bool in_fault_code(const struct slicer *slicer, const struct memtoll_sample *sample)
+{
+	size_t i, k;
+
+	for (i = 0; i < sample->kernel_frames && i < MEMTOLL_KERNEL_DEPTH; i++)
+		for (k = 0; k < G_N_ELEMENTS(slicer->fault_code); k++)
+			if (sample->kernel[i] >= slicer->fault_code[k].start &&
+			    sample->kernel[i] < slicer->fault_code[k].end)
+				return true;
+	return false;
+}
+
+static enum place place_of(const struct slicer *slicer, const struct memtoll_sample *sample)
+{
+	if (!(sample->flags & SAMPLE_USER)) {
+		if (in_fault_code(slicer, sample))
+			return PLACE_FAULT;
+		if (sample->map_fn)
+			return PLACE_MAP;
+		return sample->in_fn ? PLACE_ALLOCATOR : PLACE_KERNEL;
+	}
+	if (sample->flags & SAMPLE_MEMSET) {
+		if (sample->in_fn == FN_CALLOC)
+			return PLACE_CALLOC_MEMSET;
+		if (!sample->in_fn)
+			return PLACE_MEMSET;
+	}
+	return sample->in_fn ? PLACE_ALLOCATOR : PLACE_USER;
+}
+
+static void on_sample(struct slicer *slicer, const struct memtoll_sample *sample)
+{
+	struct sample_key key = {
+		.pid = sample->tgid,
+		.place = place_of(slicer, sample),
+		.in_fn = sample->in_fn,
+		.stack_id = sample->stack_id,
+	};
+	struct sample_count *count = g_hash_table_lookup(slicer->samples, &key);
+
+	if (!count) {
+		count = g_new0(struct sample_count, 1);
+		count->key = key;
+		g_hash_table_insert(slicer->samples, &count->key, count);
+	}
+	count->samples++;
+	hits_get(slicer, sample->tgid)->samples++;
+}
+
+static void on_process(struct slicer *slicer, const struct memtoll_process *process)
+{
+	struct targets *targets = slicer->config.targets;
+
+	switch (process->what) {
+	case PROCESS_FORK:
+		ledger_fork(slicer->config.ledger, process->tgid, process->other);
+		if (!slicer->config.launched)
+			targets_forked(targets, process->tgid, process->other, false);
+		break;
+	case PROCESS_EXEC:
+		ledger_exec(slicer->config.ledger, process->tgid);
+		if (!slicer->config.launched)
+			targets_exec(targets, process->tgid, false);
+		break;
+	case PROCESS_EXIT:
+		if (!slicer->config.launched)
+			targets_exiting(targets, process->tgid, process->time_ns,
+					process->exit_code);
+		break;
+	}
+}
+
+int slicer_on_event(void *context, void *data, size_t size)
+{
+	struct slicer *slicer = context;
+	uint32_t kind = *(uint32_t *)data, pid = ((uint32_t *)data)[1];
+
+	(void)size;
+	/* What the calibration left, or a process that was refused. */
+	if (!targets_find(slicer->config.targets, pid))
+		return 0;
+	switch (kind) {
+	case EVENT_BLOCK:
+		ledger_block(slicer->config.ledger, data);
+		break;
+	case EVENT_RUN:
+		ledger_run(slicer->config.ledger, data);
+		break;
+	case EVENT_MAPPING:
+		ledger_mapping(slicer->config.ledger, data);
+		if (((struct memtoll_mapping *)data)->flags & MAPPING_EXEC_FILE)
+			targets_changed(slicer->config.targets, pid);
+		break;
+	case EVENT_SAMPLE:
+		on_sample(slicer, data);
+		break;
+	case EVENT_PROCESS:
+		on_process(slicer, data);
+		break;
+	}
+	return 0;
+}
+
+/* ---- the slice ---- */
+
+static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack)
+{
+	struct slicer *slicer = context;
+	struct hits *hits = hits_get(slicer, run->tgid);
+
+	hits->faults += run->faults;
+	if (!(run->flags & RUN_MAJOR))
+		hits->timed += run->timed_faults;
+	if (slicer->runs_stored >= RUNS_PER_SLICE) {
+		slicer->runs_unstored++;
+		return;
+	}
+	slicer->runs_stored++;
+	want_stack(slicer, allocated_stack);
+	want_stack(slicer, run->stack_id);
+	note(slicer, recording_fault_run(slicer->config.recording, &(struct fault_run_fact){
+		.pid = run->tgid,
+		.tid = run->tid,
+		.fault_class = fault_class_name(run->fault_class, run->flags & RUN_MAJOR),
+		.address = run->address,
+		.pages = run->pages,
+		.faults = run->faults,
+		.first_ns = run->first_ns,
+		.last_ns = run->last_ns,
+		.allocated_stack = allocated_stack,
+		.touched_stack = run->stack_id,
+	}));
+}
+
+static void on_charge(void *context, const struct charge *charge)
+{
+	struct slicer *slicer = context;
+
+	want_stack(slicer, charge->allocated_stack);
+	want_stack(slicer, charge->touched_stack);
+	note(slicer, recording_fault(slicer->config.recording, &(struct fault_fact){
+		.pid = charge->pid,
+		.fault_class = fault_class_name(charge->fault_class, charge->major),
+		.allocated_stack = charge->allocated_stack,
+		.allocated_call = fn_name(charge->allocated_fn),
+		.touched_stack = charge->touched_stack,
+		.area = area_name(charge->area),
+		.in_call = fn_name(charge->in_fn),
+		.in_memset = charge->memset,
+		.faults = charge->faults,
+		.pages = charge->pages,
+		.timed_faults = charge->timed_faults,
+		.timed_cpu_ns = charge->timed_cpu_ns,
+		.timed_cpu_us2 = charge->timed_cpu_us2,
+		.blocked_ns = charge->blocked_ns,
+	}));
+}
+
+static void on_life(void *context, const struct life *life)
+{
+	struct slicer *slicer = context;
+
+	want_stack(slicer, life->stack_id);
+	note(slicer, recording_block(slicer->config.recording, &(struct block_fact){
+		.pid = life->pid,
+		.call = fn_name(life->fn),
+		.stack_id = life->stack_id,
+		.made = life->made,
+		.made_bytes = life->made_bytes,
+		.freed = life->freed,
+		.freed_bytes = life->freed_bytes,
+		.never_used_bytes = life->never_used_bytes,
+	}));
+}
+
+/* Sum a per-CPU value of 64-bit counters. */
+static void add_cpus(uint64_t *total, const uint64_t *values, size_t words, int cpus)
+{
+	size_t i;
+	int cpu;
+
+	memset(total, 0, words * sizeof(*total));
+	for (cpu = 0; cpu < cpus; cpu++)
+		for (i = 0; i < words; i++)
+			total[i] += values[cpu * words + i];
+}
+
+/*
+ * Walk a per-CPU hash of counters. each() gets the difference to the last slice, where there is
+ * one.
+ */
+static void each_sum(struct slicer *slicer, struct bpf_map *map, GHashTable *last, size_t words,
+		     void (*each)(struct slicer *slicer, const void *key, const uint64_t *delta))
+{
+	int fd = bpf_map__fd(map), cpus = libbpf_num_possible_cpus();
+	g_autofree uint64_t *values = g_new0(uint64_t, words * cpus);
+	g_autofree uint64_t *total = g_new0(uint64_t, words);
+	uint64_t key[2], previous[2];
+	bool first = true;
+	size_t i;
+
+	while (!bpf_map_get_next_key(fd, first ? NULL : previous, key)) {
+		uint64_t *before;
+		bool changed = false;
+
+		first = false;
+		memcpy(previous, key, sizeof(key));
+		if (bpf_map_lookup_elem(fd, key, values))
+			continue;
+		add_cpus(total, values, words, cpus);
+		before = g_hash_table_lookup(last, key);
+		if (!before) {
+			before = g_new0(uint64_t, words);
+			g_hash_table_insert(last, g_memdup2(key, sizeof(key)), before);
+		}
+		for (i = 0; i < words; i++) {
+			uint64_t now = total[i];
+
+			total[i] -= before[i];
+			before[i] = now;
+			changed |= total[i] != 0;
+		}
+		if (changed)
+			each(slicer, key, total);
+	}
+}
+
+static void on_call_sum(struct slicer *slicer, const void *key_data, const uint64_t *delta)
+{
+	const struct memtoll_call_key *key = key_data;
+	struct call_fact fact = {
+		.pid = key->tgid,
+		.call = fn_name(key->fn),
+		.stack_id = key->stack_id,
+	};
+
+	if (!targets_find(slicer->config.targets, key->tgid) || key->fn >= FN_COUNT)
+		return;
+	memcpy(&fact.sum, delta, sizeof(fact.sum));
+	fact.timed_calls = fact.sum.calls - fact.sum.untimed_calls;
+	fact.known_clearing = fact.sum.glibc_calls != 0;
+	hits_get(slicer, key->tgid)->calls[key->fn] += fact.sum.calls + fact.sum.nested_calls;
+	want_stack(slicer, key->stack_id);
+	note(slicer, recording_call(slicer->config.recording, &fact));
+}
+
+static void on_map_sum(struct slicer *slicer, const void *key_data, const uint64_t *delta)
+{
+	const struct memtoll_map_key *key = key_data;
+	struct map_call_fact fact = {
+		.pid = key->tgid,
+		.call = map_fn_name(key->map_fn),
+		.in_call = fn_name(key->in_fn),
+		.stack_id = key->stack_id,
+	};
+
+	if (!targets_find(slicer->config.targets, key->tgid))
+		return;
+	memcpy(&fact.sum, delta, sizeof(fact.sum));
+	hits_get(slicer, key->tgid)->maps += fact.sum.calls;
+	want_stack(slicer, key->stack_id);
+	note(slicer, recording_map_call(slicer->config.recording, &fact));
+}
+
+static void write_samples(struct slicer *slicer)
+{
+	static const char *const places[] = { "memset", "calloc_memset", "allocator", "fault", "map",
+					      "kernel", "user" };
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, slicer->samples);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		const struct sample_count *count = value;
+
+		want_stack(slicer, count->key.stack_id);
+		note(slicer, recording_sample(slicer->config.recording, count->key.pid,
+					      places[count->key.place], fn_name(count->key.in_fn),
+					      count->key.stack_id, count->samples));
+		g_hash_table_iter_remove(&iter);
+	}
+}
+
+static void write_hits(struct slicer *slicer)
+{
+	struct recording *recording = slicer->config.recording;
+	GHashTableIter iter;
+	gpointer key, value;
+	unsigned int fn;
+
+	g_hash_table_iter_init(&iter, slicer->hits);
+	while (g_hash_table_iter_next(&iter, &key, &value)) {
+		const struct hits *hits = value;
+		pid_t pid = GPOINTER_TO_UINT(key);
+
+		for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
+			if (hits->calls[fn])
+				note(slicer, recording_hit(recording, pid, fn_name(fn),
+							   hits->calls[fn]));
+		if (hits->faults)
+			note(slicer, recording_hit(recording, pid, "fault", hits->faults));
+		if (hits->timed)
+			note(slicer, recording_hit(recording, pid, "fault_end", hits->timed));
+		if (hits->maps)
+			note(slicer, recording_hit(recording, pid, "map", hits->maps));
+		if (hits->samples)
+			note(slicer, recording_hit(recording, pid, "sample", hits->samples));
+		g_hash_table_iter_remove(&iter);
+	}
+}
+
+static void write_losses(struct slicer *slicer)
+{
+#define LOSS_NAME(id, name, meaning, remedy) name,
+	static const char *const names[] = { MEMTOLL_LOSSES(LOSS_NAME) };
+#undef LOSS_NAME
+	int cpus = libbpf_num_possible_cpus(), fd = bpf_map__fd(slicer->config.bpf->maps.losses);
+	g_autofree uint64_t *values = g_new0(uint64_t, cpus);
+	uint64_t counts[MEMTOLL_LOSS_COUNT] = {}, total, unmatched;
+	uint32_t i;
+
+	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
+		if (bpf_map_lookup_elem(fd, &i, values))
+			continue;
+		add_cpus(&total, values, 1, cpus);
+		counts[i] = total - slicer->lost[i];
+		slicer->lost[i] = total;
+	}
+	unmatched = ledger_unmatched_frees(slicer->config.ledger);
+	counts[LOST_FREES_UNMATCHED] += unmatched - slicer->unmatched_frees;
+	slicer->unmatched_frees = unmatched;
+	counts[LOST_LATE_ATTACH] += targets_late(slicer->config.targets);
+	counts[LOST_ATTACH_FAILED] += targets_attach_failures(slicer->config.targets);
+	counts[LOST_RUNS_UNSTORED] += slicer->runs_unstored;
+	slicer->runs_unstored = 0;
+	slicer->runs_stored = 0;
+	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++)
+		if (counts[i])
+			note(slicer, recording_loss(slicer->config.recording, names[i], counts[i]));
+}
+
+static void write_target(void *context, struct target *target)
+{
+	struct slicer *slicer = context;
+	struct counters delta = {
+		.cpu_ns = target->now.cpu_ns - target->recorded.cpu_ns,
+		.minor_faults = target->now.minor_faults - target->recorded.minor_faults,
+		.major_faults = target->now.major_faults - target->recorded.major_faults,
+	};
+
+	if (!delta.cpu_ns && !delta.minor_faults && !delta.major_faults)
+		return;
+	note(slicer, recording_process_slice(slicer->config.recording, target->pid, delta.cpu_ns,
+					     delta.minor_faults, delta.major_faults));
+	target->recorded = target->now;
+}
+
+/* A stack that ends in one of these has been walked to the thread's start. */
+static bool is_thread_start(const char *function)
+{
+	static const char *const starts[] = { "_start", "__libc_start_main", "start_thread",
+					      "clone", "clone3", "__clone3", "__clone" };
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(starts); i++)
+		if (!strcmp(function, starts[i]))
+			return true;
+	return false;
+}
+
+static void write_stack(struct slicer *slicer, uint64_t id)
+{
+	struct recording *recording = slicer->config.recording;
+	struct memtoll_stack stack;
+	struct frame frames[16];
+	unsigned int depth = 0, i;
+	bool complete = false;
+	size_t count, k;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(slicer->config.bpf->maps.stacks), &id, &stack))
+		return;
+	for (i = 0; i < stack.depth && i < MEMTOLL_STACK_DEPTH; i++) {
+		bool exact = !i || (i == 1 && (stack.flags & STACK_SECOND_EXACT));
+
+		count = symbolizer_user(slicer->config.symbolizer, stack.tgid, stack.frames[i],
+					!exact, frames, G_N_ELEMENTS(frames));
+		for (k = 0; k < count; k++)
+			note(slicer, recording_stack_frame(recording, id, depth++, stack.frames[i],
+							   &frames[k], k + 1 < count));
+		complete = count && is_thread_start(frames[count - 1].function);
+	}
+	note(slicer, recording_stack(recording, id, stack.tgid, "fp", complete));
+}
+
+static void write_stacks(struct slicer *slicer)
+{
+	GHashTableIter iter;
+	gpointer key;
+
+	g_hash_table_iter_init(&iter, slicer->stacks);
+	while (g_hash_table_iter_next(&iter, &key, NULL)) {
+		write_stack(slicer, *(uint64_t *)key);
+		g_hash_table_iter_remove(&iter);
+	}
+}
+
+int slicer_commit(struct slicer *slicer, uint64_t end_ns)
+{
+	ledger_drain(slicer->config.ledger, on_charge, on_life, slicer);
+	each_sum(slicer, slicer->config.bpf->maps.calls, slicer->calls,
+		 sizeof(struct memtoll_call_sum) / sizeof(uint64_t), on_call_sum);
+	each_sum(slicer, slicer->config.bpf->maps.map_calls, slicer->map_calls,
+		 sizeof(struct memtoll_map_sum) / sizeof(uint64_t), on_map_sum);
+	targets_each(slicer->config.targets, write_target, slicer);
+	write_samples(slicer);
+	write_hits(slicer);
+	write_losses(slicer);
+	write_stacks(slicer);
+	note(slicer, targets_record_allocators(slicer->config.targets, slicer->config.ledger));
+	note(slicer, recording_slice_commit(slicer->config.recording, end_ns));
+	return slicer->err;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * slice.h: what happened becomes facts: records of the ring buffer and the in-kernel sums, written
+ * to the recording once per slice.
+ */
+#ifndef MEMTOLL_SLICE_H
+#define MEMTOLL_SLICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger.h"
+#include "recording.h"
+#include "symbolize.h"
+#include "targets.h"
+
+struct slicer;
+
+struct slicer_config {
+	struct memtoll_bpf *bpf;
+	struct recording *recording;
+	struct symbolizer *symbolizer;
+	struct targets *targets;
+	struct ledger *ledger;
+	bool launched;		/* ptrace holds the processes at fork and exec */
+};
+
+struct slicer *slicer_new(const struct slicer_config *config);
+void slicer_free(struct slicer *slicer);
+
+/* Callback of the ring buffer; context is the slicer. */
+int slicer_on_event(void *context, void *data, size_t size);
+
+/*
+ * Write everything since the last slice and commit it. The caller has begun the slice, drained
+ * the ring buffer and read the targets' counters. 0, or -errno of the recording.
+ */
+int slicer_commit(struct slicer *slicer, uint64_t end_ns);
+
+#endif /* MEMTOLL_SLICE_H */

@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "targets.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../bpf/events.h"
+#include "ledger.h"
+#include "memtoll.skel.h"
+#include "message.h"
+#include "names.h"
+#include "proc.h"
+
+/* A module attached in one process. */
+struct attached {
+	const struct allocator_module *module;
+	struct uprobe_attachment *attachment;
+};
+
+struct followed {
+	struct target target;
+	GPtrArray *attached;		/* struct attached */
+	char *tunables;
+	bool starting;			/* held by ptrace; libraries are being mapped */
+};
+
+struct scan {
+	struct allocator_module *modules;
+	size_t count;
+};
+
+struct targets {
+	struct targets_config config;
+	GHashTable *followed;		/* pid -> struct followed */
+	GHashTable *modules;		/* "major:minor:inode" -> struct allocator_module or NULL */
+	GPtrArray *scans;		/* struct scan: the arrays that `modules` points into */
+	uint64_t late;
+	uint64_t attach_failures;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+static void attached_free(gpointer data)
+{
+	struct attached *attached = data;
+
+	uprobe_detach_aside(attached->attachment);
+	g_free(attached);
+}
+
+static void followed_free(gpointer data)
+{
+	struct followed *followed = data;
+
+	g_ptr_array_free(followed->attached, TRUE);
+	g_free(followed->tunables);
+	g_free(followed);
+}
+
+static void scan_free(gpointer data)
+{
+	struct scan *scan = data;
+
+	allocator_modules_free(scan->modules, scan->count);
+	g_free(scan);
+}
+
+struct targets *targets_new(const struct targets_config *config)
+{
+	struct targets *targets = g_new0(struct targets, 1);
+
+	targets->config = *config;
+	targets->followed = g_hash_table_new_full(NULL, NULL, NULL, followed_free);
+	targets->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	targets->scans = g_ptr_array_new_with_free_func(scan_free);
+	return targets;
+}
+
+void targets_free(struct targets *targets)
+{
+	if (!targets)
+		return;
+	g_hash_table_destroy(targets->followed);
+	uprobe_detach_finish();
+	g_hash_table_destroy(targets->modules);
+	g_ptr_array_free(targets->scans, TRUE);
+	g_free(targets);
+}
+
+static struct followed *followed_get(const struct targets *targets, pid_t pid)
+{
+	return g_hash_table_lookup(targets->followed, GINT_TO_POINTER(pid));
+}
+
+struct target *targets_find(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	return followed ? &followed->target : NULL;
+}
+
+/* The CPU clock of the whole process, its dead threads included (clock_getcpuclockid(3)). */
+static bool read_counters(pid_t pid, struct counters *counters)
+{
+	struct proc_stat stat;
+	struct timespec cpu;
+	clockid_t clock;
+
+	if (proc_stat_read(pid, 0, &stat) || clock_getcpuclockid(pid, &clock) ||
+	    clock_gettime(clock, &cpu))
+		return false;
+	counters->cpu_ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
+	counters->minor_faults = stat.minor_faults;
+	counters->major_faults = stat.major_faults;
+	return true;
+}
+
+static char *module_key(const struct mapping *mapping)
+{
+	return g_strdup_printf("%u:%u:%lu", mapping->dev_major, mapping->dev_minor,
+			       (unsigned long)mapping->inode);
+}
+
+/* Look into files never seen before; what each holds is remembered for all processes. */
+static void scan_modules(struct targets *targets, pid_t pid, const struct maps *maps)
+{
+	struct maps fresh = { .entries = g_new0(struct mapping, maps->count) };
+	struct scan *scan = g_new0(struct scan, 1);
+	size_t i;
+
+	for (i = 0; i < maps->count; i++) {
+		const struct mapping *mapping = &maps->entries[i];
+		g_autofree char *key = module_key(mapping);
+
+		if (mapping->inode && !g_hash_table_contains(targets->modules, key))
+			fresh.entries[fresh.count++] = *mapping;
+	}
+	g_ptr_array_add(targets->scans, scan);
+	if (fresh.count && !allocator_modules_find(pid, &fresh, &scan->modules, &scan->count)) {
+		for (i = 0; i < fresh.count; i++) {
+			/* Executable and without an allocator: not looked into again. */
+			if (fresh.entries[i].exec)
+				g_hash_table_insert(targets->modules,
+						    module_key(&fresh.entries[i]), NULL);
+		}
+		for (i = 0; i < scan->count; i++) {
+			const struct allocator_module *module = &scan->modules[i];
+
+			g_hash_table_insert(targets->modules,
+					    g_strdup_printf("%u:%u:%lu", module->dev_major,
+							    module->dev_minor,
+							    (unsigned long)module->inode),
+					    (gpointer)module);
+		}
+	}
+	g_free(fresh.entries);
+}
+
+static bool is_attached(const struct followed *followed, const struct allocator_module *module)
+{
+	guint i;
+
+	for (i = 0; i < followed->attached->len; i++) {
+		const struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+		if (attached->module == module)
+			return true;
+	}
+	return false;
+}
+
+/* Probe every allocator module that the process maps and that is not probed in it yet. */
+static void attach_modules(struct targets *targets, struct followed *followed)
+{
+	pid_t pid = followed->target.pid;
+	struct maps maps = {};
+	size_t i;
+
+	if (!targets->config.uprobes || maps_read(pid, &maps))
+		goto out;
+	scan_modules(targets, pid, &maps);
+	for (i = 0; i < maps.count; i++) {
+		g_autofree char *key = module_key(&maps.entries[i]);
+		struct allocator_module *module = g_hash_table_lookup(targets->modules, key);
+		struct attached *attached;
+
+		if (!module || !maps.entries[i].exec || is_attached(followed, module))
+			continue;
+		attached = g_new0(struct attached, 1);
+		attached->module = module;
+		attached->attachment = uprobe_attach(targets->config.bpf, targets->config.mechanism,
+						     pid, module);
+		if (!attached->attachment && errno != ESRCH) {
+			targets->attach_failures++;
+			message("cannot probe %s in process %d: %s", module->path, pid,
+				strerror(errno));
+		}
+		g_ptr_array_add(followed->attached, attached);
+	}
+out:
+	maps_free(&maps);
+}
+
+/* Settings of glibc's allocator in the environment: GLIBC_TUNABLES and the older MALLOC_*. */
+static char *read_tunables(pid_t pid)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%d/environ", pid);
+	g_autofree char *environment = NULL;
+	GString *found = g_string_new(NULL);
+	gsize length = 0, at;
+
+	if (!g_file_get_contents(path, &environment, &length, NULL))
+		return g_string_free(found, FALSE);
+	for (at = 0; at < length; at += strlen(environment + at) + 1) {
+		const char *variable = environment + at;
+
+		if (g_str_has_prefix(variable, "GLIBC_TUNABLES=") ||
+		    g_str_has_prefix(variable, "MALLOC_"))
+			g_string_append_printf(found, "%s%s", found->len ? " " : "", variable);
+	}
+	return g_string_free(found, FALSE);
+}
+
+static void record_process(struct targets *targets, struct followed *followed)
+{
+	pid_t pid = followed->target.pid;
+	g_autofree char *command = proc_cmdline(pid);
+	g_autofree char *executable = proc_exe(pid);
+	struct proc_stat stat = {};
+
+	proc_stat_read(pid, 0, &stat);
+	recording_process(targets->config.recording, &(struct process_fact){
+		.pid = pid,
+		.parent_pid = followed->target.parent_pid,
+		.comm = stat.comm,
+		.command = command ? command : "",
+		.executable = executable ? executable : "",
+		.start_ns = followed->target.start_ns,
+		.role = followed->target.role,
+	});
+	g_free(followed->tunables);
+	followed->tunables = read_tunables(pid);
+}
+
+/* Tell the BPF side where memset is; its row of `processes` must exist. */
+static void publish_memset(struct targets *targets, pid_t pid)
+{
+	int fd = bpf_map__fd(targets->config.bpf->maps.processes);
+	struct code_range ranges[MEMTOLL_MEMSET_RANGES];
+	struct memtoll_target state;
+	struct maps maps = {};
+	uint32_t key = pid;
+	ssize_t count = 0, i;
+
+	if (!maps_read(pid, &maps))
+		count = memset_ranges(pid, &maps, ranges, MEMTOLL_MEMSET_RANGES);
+	maps_free(&maps);
+	if (count <= 0 || bpf_map_lookup_elem(fd, &key, &state))
+		return;
+	for (i = 0; i < count; i++) {
+		state.memset[i].start = ranges[i].start;
+		state.memset[i].end = ranges[i].end;
+	}
+	state.memset_count = count;
+	bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
+}
+
+static struct followed *follow(struct targets *targets, pid_t pid, const char *role)
+{
+	struct followed *followed = g_new0(struct followed, 1);
+	struct proc_stat stat;
+
+	followed->target.pid = pid;
+	followed->target.role = role;
+	followed->target.start_ns = now_ns();
+	if (!proc_stat_read(pid, 0, &stat))
+		followed->target.parent_pid = stat.ppid;
+	followed->attached = g_ptr_array_new_with_free_func(attached_free);
+	g_hash_table_replace(targets->followed, GINT_TO_POINTER(pid), followed);
+	return followed;
+}
+
+static int publish_process(struct targets *targets, pid_t pid, bool exec_pending)
+{
+	struct memtoll_target state = { .exec_pending = exec_pending };
+	uint32_t key = pid;
+
+	if (bpf_map_update_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key, &state,
+				BPF_ANY))
+		return -errno;
+	return 0;
+}
+
+/* Faults that the living threads have had: the rest of the process's belong to dead ones. */
+static void read_dead_faults(struct followed *followed)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%d/task", followed->target.pid);
+	GDir *tasks = g_dir_open(path, 0, NULL);
+	uint64_t minor = 0, major = 0;
+	struct proc_stat stat;
+	const char *name;
+
+	if (!tasks)
+		return;
+	while ((name = g_dir_read_name(tasks))) {
+		if (!proc_stat_read(followed->target.pid, atoi(name), &stat)) {
+			minor += stat.minor_faults;
+			major += stat.major_faults;
+		}
+	}
+	g_dir_close(tasks);
+	if (followed->target.now.minor_faults > minor)
+		followed->target.dead_minor_faults = followed->target.now.minor_faults - minor;
+	if (followed->target.now.major_faults > major)
+		followed->target.dead_major_faults = followed->target.now.major_faults - major;
+}
+
+static void start_counting(struct followed *followed)
+{
+	if (read_counters(followed->target.pid, &followed->target.now))
+		followed->target.recorded = followed->target.now;
+	read_dead_faults(followed);
+}
+
+int targets_add(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = follow(targets, pid, "target");
+	int err;
+
+	attach_modules(targets, followed);
+	symbolizer_show(targets->config.symbolizer, pid, true);
+	record_process(targets, followed);
+	start_counting(followed);
+	followed->target.start_ns = now_ns();
+	err = publish_process(targets, pid, false);
+	publish_memset(targets, pid);
+	return err;
+}
+
+int targets_expect_exec(struct targets *targets, pid_t pid)
+{
+	follow(targets, pid, "target")->starting = true;
+	return publish_process(targets, pid, true);
+}
+
+void targets_exec(struct targets *targets, pid_t pid, bool held)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	if (!followed)
+		return;
+	/* The first exec of a command: everything before was the tracer's own image. */
+	if (held && !followed->target.now.cpu_ns)
+		start_counting(followed);
+	followed->starting = held;
+	if (held)
+		return;
+	record_process(targets, followed);
+	followed->target.changed = true;
+}
+
+void targets_mapped(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	if (followed)
+		attach_modules(targets, followed);
+}
+
+void targets_ready(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	if (!followed)
+		return;
+	followed->starting = false;
+	followed->target.changed = false;
+	attach_modules(targets, followed);
+	symbolizer_show(targets->config.symbolizer, pid, true);
+	record_process(targets, followed);
+	publish_memset(targets, pid);
+}
+
+void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
+{
+	struct followed *followed = followed_get(targets, child);
+	struct proc_stat stat;
+
+	if (followed && !followed->target.exited)
+		return;
+	if (!parent && !proc_stat_read(child, 0, &stat))
+		parent = stat.ppid;
+	if (!parent || !followed_get(targets, parent))
+		return;
+	followed = follow(targets, child, "child");
+	followed->target.parent_pid = parent;
+	symbolizer_fork(targets->config.symbolizer, parent, child);
+	/* Its counters began at 0, and so did ours: nothing is subtracted. */
+	read_counters(child, &followed->target.now);
+	attach_modules(targets, followed);
+	if (!held && targets->config.uprobes)
+		targets->late++;
+	record_process(targets, followed);
+}
+
+/* What was attached stays listed, for the record; its probes go. */
+static void detach_all(struct followed *followed)
+{
+	guint i;
+
+	for (i = 0; i < followed->attached->len; i++) {
+		struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+		uprobe_detach_aside(attached->attachment);
+		attached->attachment = NULL;
+	}
+}
+
+void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int exit_code)
+{
+	struct followed *followed = followed_get(targets, pid);
+	struct memtoll_target state;
+	struct counters last;
+	uint32_t key = pid;
+
+	if (!followed || followed->target.exited)
+		return;
+	if (read_counters(pid, &last)) {
+		followed->target.now = last;
+	} else if (!bpf_map_lookup_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key,
+					&state)) {
+		/* Reaped already: its threads have left their faults with the BPF side. */
+		followed->target.now.minor_faults =
+			followed->target.dead_minor_faults + state.exited_minor_faults;
+		followed->target.now.major_faults =
+			followed->target.dead_major_faults + state.exited_major_faults;
+	}
+	followed->target.exited = true;
+	recording_process_end(targets->config.recording, pid, time_ns ? time_ns : now_ns(),
+			      exit_code);
+	detach_all(followed);
+	bpf_map_delete_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key);
+}
+
+void targets_changed(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	if (followed && !followed->starting)
+		followed->target.changed = true;
+}
+
+void targets_refresh(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct followed *followed = value;
+
+		if (!followed->target.changed || followed->target.exited)
+			continue;
+		followed->target.changed = false;
+		attach_modules(targets, followed);
+		symbolizer_show(targets->config.symbolizer, followed->target.pid, false);
+		publish_memset(targets, followed->target.pid);
+	}
+}
+
+bool targets_all_exited(const struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		if (!((struct followed *)value)->target.exited)
+			return false;
+	return true;
+}
+
+unsigned int targets_count(const struct targets *targets)
+{
+	return g_hash_table_size(targets->followed);
+}
+
+void targets_read_counters(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct followed *followed = value;
+		struct counters now;
+
+		if (!followed->target.exited && read_counters(followed->target.pid, &now))
+			followed->target.now = now;
+	}
+}
+
+void targets_each(struct targets *targets, void (*each)(void *context, struct target *target),
+		  void *context)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		each(context, &((struct followed *)value)->target);
+}
+
+void targets_detach(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		detach_all(value);
+	uprobe_detach_finish();
+}
+
+unsigned int targets_without_allocator(const struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+	unsigned int count = 0;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		const struct followed *followed = value;
+
+		if (!followed->attached->len)
+			count++;
+	}
+	return count;
+}
+
+uint64_t targets_late(struct targets *targets)
+{
+	uint64_t late = targets->late;
+
+	targets->late = 0;
+	return late;
+}
+
+uint64_t targets_attach_failures(struct targets *targets)
+{
+	uint64_t failures = targets->attach_failures;
+
+	targets->attach_failures = 0;
+	return failures;
+}
+
+/* "malloc+0 calloc+0 free+3", and what was refused with the reason. */
+static void describe_points(const struct allocator_module *module, GString *probed,
+			    GString *refused)
+{
+	size_t i;
+
+	for (i = 0; i < module->point_count; i++) {
+		const struct probe_point *point = &module->points[i];
+
+		if (point->place.found)
+			g_string_append_printf(probed, "%s%s+%u%s", probed->len ? " " : "",
+					       fn_name(point->fn), point->place.offset,
+					       point->place.pushed ? " (entry only)" : "");
+		else
+			g_string_append_printf(refused, "%s%s: %s", refused->len ? "; " : "",
+					       fn_name(point->fn), point->place.refusal);
+	}
+}
+
+/* Setting any of these in the environment switches the dynamic threshold off (mallopt(3)). */
+static bool pins_threshold(const char *tunables)
+{
+	static const char *const names[] = {
+		"malloc.mmap_threshold", "malloc.trim_threshold", "malloc.top_pad",
+		"malloc.mmap_max", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_",
+		"MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_",
+	};
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(names); i++)
+		if (strstr(tunables, names[i]))
+			return true;
+	return false;
+}
+
+static int record_allocator(struct targets *targets, const struct followed *followed,
+			    const struct allocator_module *module, const struct threshold *threshold)
+{
+	bool glibc = module->kind == ALLOCATOR_GLIBC;
+	GString *probed = g_string_new(NULL), *refused = g_string_new(NULL);
+	const char *tunables = followed->tunables ? followed->tunables : "";
+	int err;
+
+	describe_points(module, probed, refused);
+	err = recording_allocator(targets->config.recording, &(struct allocator_fact){
+		.pid = followed->target.pid,
+		.module = module->path,
+		.kind = allocator_kind_name(module->kind),
+		.version = module->version,
+		.functions = probed->str,
+		.refused = refused->str,
+		.mmap_threshold_low = glibc && threshold->low ? (int64_t)threshold->low : -1,
+		.mmap_threshold_high = glibc && threshold->high ? (int64_t)threshold->high : -1,
+		.dynamic = glibc ? !pins_threshold(tunables) : -1,
+		.tunables = tunables,
+	});
+	g_string_free(probed, TRUE);
+	g_string_free(refused, TRUE);
+	return err;
+}
+
+int targets_record_allocators(struct targets *targets, const struct ledger *ledger)
+{
+	GHashTableIter iter;
+	gpointer value;
+	int err = 0;
+	guint i;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (!err && g_hash_table_iter_next(&iter, NULL, &value)) {
+		const struct followed *followed = value;
+		struct threshold threshold;
+
+		ledger_threshold(ledger, followed->target.pid, &threshold);
+		for (i = 0; i < followed->attached->len && !err; i++) {
+			const struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+			err = record_allocator(targets, followed, attached->module, &threshold);
+		}
+	}
+	return err;
+}

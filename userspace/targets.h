@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* targets.h: the processes being traced: probed, followed, and their kernel counters. */
+#ifndef MEMTOLL_TARGETS_H
+#define MEMTOLL_TARGETS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "attach.h"
+#include "recording.h"
+#include "symbolize.h"
+
+/* What the kernel itself has counted for a process. */
+struct counters {
+	uint64_t cpu_ns;
+	uint64_t minor_faults;
+	uint64_t major_faults;
+};
+
+struct target {
+	pid_t pid;
+	pid_t parent_pid;
+	const char *role;		/* "target" or "child" */
+	uint64_t start_ns;
+	bool exited;
+	bool changed;			/* files were mapped since it was last looked at */
+	struct counters now;		/* last reading */
+	struct counters recorded;	/* as of the last slice */
+	uint64_t dead_minor_faults;	/* of threads dead before it was followed */
+	uint64_t dead_major_faults;
+};
+
+struct targets;
+
+struct targets_config {
+	struct memtoll_bpf *bpf;
+	struct symbolizer *symbolizer;
+	struct recording *recording;
+	enum uprobe_mechanism mechanism;
+	bool uprobes;
+};
+
+struct targets *targets_new(const struct targets_config *config);
+
+/* Detach everything and free. */
+void targets_free(struct targets *targets);
+
+/*
+ * Follow a running process from now on: probes first, then counting begins. 0 or -errno; -ESRCH
+ * when it is gone.
+ */
+int targets_add(struct targets *targets, pid_t pid);
+
+/* A command that is held before exec: counted from its exec on. */
+int targets_expect_exec(struct targets *targets, pid_t pid);
+
+/* What ptrace or the ring buffer tells of followed processes. Safe to be told twice. */
+void targets_exec(struct targets *targets, pid_t pid, bool held);
+void targets_mapped(struct targets *targets, pid_t pid);
+void targets_ready(struct targets *targets, pid_t pid);
+void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);
+void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int exit_code);
+
+/* A followed process mapped a file executable: look again soon. */
+void targets_changed(struct targets *targets, pid_t pid);
+void targets_refresh(struct targets *targets);
+
+struct target *targets_find(struct targets *targets, pid_t pid);
+bool targets_all_exited(const struct targets *targets);
+unsigned int targets_count(const struct targets *targets);
+
+/* Read the kernel's counters of all that live. */
+void targets_read_counters(struct targets *targets);
+void targets_each(struct targets *targets, void (*each)(void *context, struct target *target),
+		  void *context);
+
+/* Detach all uprobes; the processes stay known. */
+void targets_detach(struct targets *targets);
+
+/* Processes followed of which no allocator function could be probed. */
+unsigned int targets_without_allocator(const struct targets *targets);
+
+/* Losses found in userspace since the last call. */
+uint64_t targets_late(struct targets *targets);
+uint64_t targets_attach_failures(struct targets *targets);
+
+/* Write what is known of the allocators; threshold as the ledger deduced it. */
+struct ledger;
+int targets_record_allocators(struct targets *targets, const struct ledger *ledger);
+
+#endif /* MEMTOLL_TARGETS_H */

@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Recordings made of facts written by hand: the real schema, no tracer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+USERSPACE: Final = Path(__file__).resolve().parent.parent
+SQL: Final = ("recording.sql", "views.sql", "findings.sql")
+APPLICATION_ID: Final = 0x6D746F6C
+FORMAT: Final = 1
+
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+PAGE: Final = 4096
+US: Final = 1_000
+MS: Final = 1_000_000
+S: Final = 1_000_000_000
+
+# What a hit costs and how much of it lies between the probes, in ns; and the machine's figures.
+HIT: Final = 900.0
+INSIDE: Final = 400.0
+FAULT_HIT: Final = 70.0
+MAP_INSIDE: Final = 200.0
+MALLOC_NS: Final = 25.0
+FAULT_NS: Final = 700.0
+CLEAR_4K: Final = 16e9
+
+
+class Facts:
+    """A recording under construction. Rows default to one slice and one process."""
+
+    def __init__(self, path: Path | str = ":memory:") -> None:
+        self.database = sqlite3.connect(path)
+        self.database.executescript("".join((USERSPACE / name).read_text() for name in SQL))
+        self.database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        self.database.execute(f"PRAGMA user_version = {FORMAT}")
+        self.stacks = 0
+        self.frames = 0
+
+    def row(self, table: str, **columns: Any) -> None:
+        names = ", ".join(columns)
+        marks = ", ".join("?" * len(columns))
+        self.database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(columns.values()))
+
+    def rows(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        with closing(self.database.execute(sql, values)) as cursor:
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row)) for row in cursor]
+
+    def one(self, sql: str, *values: Any) -> dict[str, Any]:
+        (row,) = self.rows(sql, *values)
+        return row
+
+    def toll(self, name: str) -> dict[str, Any]:
+        return self.one("SELECT * FROM toll WHERE toll = ?", name)
+
+    def save(self) -> None:
+        self.database.commit()
+
+    # Facts, each with the columns a test does not care about filled in.
+
+    def meta(self, **values: str) -> None:
+        for key, value in values.items():
+            self.row("meta", key=key, value=value)
+
+    def prices(self) -> None:
+        for probe in ("malloc", "calloc", "free"):
+            self.row("price", probe=probe, hit_ns=HIT, inside_ns=INSIDE, error_ns=10.0)
+        self.row("price", probe="fault", hit_ns=FAULT_HIT, inside_ns=0.0, error_ns=5.0)
+        self.row("price", probe="fault_timed", hit_ns=300.0, inside_ns=100.0, error_ns=5.0)
+        self.row("price", probe="map", hit_ns=500.0, inside_ns=MAP_INSIDE, error_ns=5.0)
+        for name, value in (
+            ("fault_ns", FAULT_NS),
+            ("malloc_ns", MALLOC_NS),
+            ("clear_4k_bytes_per_s", CLEAR_4K),
+            ("clear_2m_bytes_per_s", 20e9),
+            ("memset_bytes_per_s", 120e9),
+        ):
+            self.row("calibration", name=name, value=value)
+
+    def slice(self, number: int = 1, seconds: float = 1.0) -> None:
+        start = 1_000 * S + round((number - 1) * seconds * S)
+        self.row("slice", slice=number, start_ns=start, end_ns=start + round(seconds * S))
+
+    def process(self, pid: int = 42, comm: str = "program", **columns: Any) -> None:
+        values = {"command": f"./{comm}", "executable": f"/srv/{comm}", "start_ns": 1_000 * S, "role": "target"}
+        self.row("process", **({"pid": pid, "comm": comm} | values | columns))
+
+    def cpu(self, cpu_ns: float, pid: int = 42, minor: int = 0, major: int = 0, number: int = 1) -> None:
+        self.row(
+            "process_slice", slice=number, pid=pid, cpu_ns=round(cpu_ns), minor_faults=minor, major_faults=major
+        )
+
+    def allocator(self, kind: str = "glibc", pid: int = 42, **columns: Any) -> None:
+        module = "/usr/lib/x86_64-linux-gnu/libc.so.6" if kind == "glibc" else f"/opt/lib{kind}.so"
+        values = {"version": "2.36", "functions": "", "refused": "", "tunables": "", "dynamic": 1}
+        self.row("allocator", **({"pid": pid, "module": module, "kind": kind} | values | columns))
+
+    def stack(self, *frames: tuple[str, str, int], module: str = "/srv/program", pid: int = 42) -> int:
+        """A stack of (function, file, line), leaf first; no file: a function of libc."""
+        self.stacks += 1
+        # Ids are hashes: some are negative.
+        stack_id = self.stacks * (-1 if self.stacks % 2 else 1) * 0x0123456789ABCD
+        self.row("stack", stack_id=stack_id, pid=pid, how="fp", complete=1)
+        for depth, (function, file, line) in enumerate(frames):
+            self.frames += 1
+            self.row(
+                "frame",
+                frame_id=self.frames,
+                function=function,
+                module=module if file else "/usr/lib/x86_64-linux-gnu/libc.so.6",
+                file=file,
+                line=line,
+                kind="native",
+                build_id="",
+                module_offset=0x1000 + self.frames,
+            )
+            self.row(
+                "stack_frame", stack_id=stack_id, depth=depth, address=0x400000 + depth, frame_id=self.frames, inlined=0
+            )
+        return stack_id
+
+    def call(self, call: str, stack_id: int, calls: int, **columns: Any) -> None:
+        values: dict[str, Any] = dict.fromkeys(
+            (
+                "failed",
+                "bytes",
+                "cpu_ns",
+                "map_cpu_ns",
+                "map_calls",
+                "faults",
+                "cleared_calls",
+                "cleared_bytes",
+                "cleared_cpu_ns",
+                "cleared_faults",
+                "mmapped_calls",
+                "nested_calls",
+            ),
+            0,
+        )
+        values |= {"slice": 1, "pid": 42, "timed_calls": calls, "known_clearing": 1}
+        self.row("call", **({"call": call, "stack_id": stack_id, "calls": calls} | values | columns))
+
+    def block(self, call: str, stack_id: int, made: int, made_bytes: int, **columns: Any) -> None:
+        values = {"slice": 1, "pid": 42, "freed": made, "freed_bytes": made_bytes, "never_used_bytes": 0}
+        self.row("block", **({"call": call, "stack_id": stack_id, "made": made, "made_bytes": made_bytes} | values | columns))
+
+    def fault(self, fault_class: str, faults: int, each_ns: float | None, **columns: Any) -> None:
+        """Faults of one page; each_ns: measured time of each (probe included), all timed; None: none timed."""
+        timed = faults if each_ns is not None else 0
+        each_us = int((each_ns or 0) / 1000)
+        values: dict[str, Any] = {
+            "slice": 1,
+            "pid": 42,
+            "allocated_stack": 0,
+            "allocated_call": "",
+            "touched_stack": 0,
+            "area": "anon",
+            "in_call": "",
+            "in_memset": 0,
+            "pages": faults,
+            "timed_faults": timed,
+            "timed_cpu_ns": round(timed * (each_ns or 0)),
+            "timed_cpu_us2": timed * each_us * each_us,
+            "blocked_ns": 0,
+        }
+        self.row("fault", **({"class": fault_class, "faults": faults} | values | columns))
+
+    def map_call(self, call: str, stack_id: int, calls: int, bytes_: int, cpu_ns: float, **columns: Any) -> None:
+        values: dict[str, Any] = {"slice": 1, "pid": 42, "in_call": "", "failed": 0, "cpu_ns": round(cpu_ns)}
+        self.row("map_call", **({"call": call, "stack_id": stack_id, "calls": calls, "bytes": bytes_} | values | columns))
+
+    def samples(self, place: str, samples: int, stack_id: int = 0, **columns: Any) -> None:
+        values: dict[str, Any] = {"slice": 1, "pid": 42, "in_call": ""}
+        self.row("sample", **({"place": place, "stack_id": stack_id, "samples": samples} | values | columns))
+
+    def hits(self, **probes: int) -> None:
+        for probe, hits in probes.items():
+            self.row("hit", slice=1, pid=42, probe=probe, hits=hits)
+
+
+def finished(facts: Facts, command: str) -> Facts:
+    facts.meta(format="1", target_command=command, overhead_limit="none", complete="1")
+    facts.save()
+    return facts
+
+
+def loop_stack(facts: Facts, leaf: str, line: int) -> int:
+    return facts.stack((leaf, "", 0), ("round_once", "/src/calloc_loop.c", line), ("main", "/src/calloc_loop.c", 60))
+
+
+def heap_blocks(path: Path | str = ":memory:") -> Facts:
+    """Casebook 1, 10 MiB: 3001 callocs, 2999 of them memset whole, nothing touched."""
+    calls, cleared, size, memset = 3001, 2999, 10 * MIB, 83 * US
+    facts = Facts(path)
+    facts.prices()
+    facts.slice()
+    facts.process(comm="calloc_loop")
+    facts.allocator(mmap_threshold_low=10489856, mmap_threshold_high=10489856)
+    site, freed = loop_stack(facts, "calloc", 42), loop_stack(facts, "free", 43)
+    touched = facts.stack(("__memset_avx2_unaligned", "", 0), ("calloc", "", 0), ("round_once", "/src/calloc_loop.c", 42))
+    faults = 2560
+    memset_ns = cleared * (memset + INSIDE + MALLOC_NS) + faults * (FAULT_NS + FAULT_HIT)
+    facts.call(
+        "calloc",
+        site,
+        calls,
+        bytes=calls * size,
+        cpu_ns=round(memset_ns + 2 * (INSIDE + MALLOC_NS + 10 * US + 500)),
+        map_cpu_ns=20 * US,
+        map_calls=2,
+        faults=faults,
+        cleared_calls=cleared,
+        cleared_bytes=cleared * size,
+        cleared_cpu_ns=round(memset_ns),
+        cleared_faults=faults,
+        mmapped_calls=2,
+    )
+    facts.call("free", freed, calls, cpu_ns=round(calls * (INSIDE + MALLOC_NS)))
+    facts.block("calloc", site, calls, calls * size, never_used_bytes=2 * size)
+    facts.fault(
+        "zero",
+        faults,
+        FAULT_NS + 100,
+        allocated_stack=site,
+        allocated_call="calloc",
+        touched_stack=touched,
+        in_call="calloc",
+        in_memset=1,
+    )
+    facts.map_call("mmap", site, 2, 2 * size, 10 * US, in_call="calloc")
+    facts.map_call("munmap", freed, 2, 2 * size, 10 * US, in_call="free")
+    net = cleared * memset + 2 * calls * MALLOC_NS + faults * FAULT_NS + 4 * 5 * US + 2 * MS
+    facts.hits(calloc=calls, free=calls, fault=faults, map=4)
+    facts.cpu(net + 2 * calls * HIT + faults * FAULT_HIT + 4 * 500, minor=faults)
+    facts.samples("calloc_memset", 25, site, in_call="calloc")
+    return finished(facts, "./calloc_loop 10485760 3001")
+
+
+def mapped_blocks(path: Path | str = ":memory:") -> Facts:
+    """Casebook 1, 100 MiB: every calloc maps, every free unmaps, nothing is cleared."""
+    calls, size = 3001, 100 * MIB
+    facts = Facts(path)
+    facts.prices()
+    facts.slice()
+    facts.process(comm="calloc_loop")
+    facts.allocator(mmap_threshold_low=131072, mmap_threshold_high=131072)
+    site, freed = loop_stack(facts, "calloc", 42), loop_stack(facts, "free", 43)
+    touched = facts.stack(("_int_malloc", "", 0), ("calloc", "", 0), ("round_once", "/src/calloc_loop.c", 42))
+    mmap, munmap = 3 * US, 4 * US
+    facts.call(
+        "calloc",
+        site,
+        calls,
+        bytes=calls * size,
+        cpu_ns=round(calls * (INSIDE + 300 + mmap + MAP_INSIDE + 300 + FAULT_NS + FAULT_HIT)),
+        map_cpu_ns=round(calls * (mmap + MAP_INSIDE)),
+        map_calls=calls,
+        faults=calls,
+        mmapped_calls=calls,
+    )
+    facts.call(
+        "free",
+        freed,
+        calls,
+        cpu_ns=round(calls * (INSIDE + 300 + munmap + MAP_INSIDE + 300)),
+        map_cpu_ns=round(calls * (munmap + MAP_INSIDE)),
+        map_calls=calls,
+    )
+    facts.block("calloc", site, calls, calls * size, never_used_bytes=calls * (size - PAGE))
+    facts.fault(
+        "zero",
+        calls,
+        FAULT_NS + 100,
+        allocated_stack=site,
+        allocated_call="calloc",
+        touched_stack=touched,
+        in_call="calloc",
+    )
+    facts.map_call("mmap", site, calls, calls * size, calls * (mmap + MAP_INSIDE), in_call="calloc")
+    facts.map_call("munmap", freed, calls, calls * size, calls * (munmap + MAP_INSIDE), in_call="free")
+    net = calls * (600 + mmap + munmap + FAULT_NS) + MS
+    facts.hits(calloc=calls, free=calls, fault=calls, map=2 * calls)
+    facts.cpu(net + calls * (2 * HIT + FAULT_HIT + 2 * 500), minor=calls)
+    facts.samples("map", 2, site, in_call="calloc")
+    facts.samples("user", 1, site)
+    return finished(facts, "./calloc_loop 104857600 3001")
+
+
+def naive_calloc(path: Path | str = ":memory:") -> Facts:
+    """Casebook 2: an allocator of its own whose calloc is mmap and memset. 11 calls of 100 MiB."""
+    calls, size = 11, 100 * MIB
+    pages = calls * size // PAGE
+    facts = Facts(path)
+    facts.prices()
+    facts.slice()
+    facts.process(comm="calloc_loop")
+    facts.allocator()
+    facts.allocator("naivecalloc", dynamic=None, version="")
+    facts.database.execute("UPDATE allocator SET kind = 'unknown' WHERE kind = 'naivecalloc'")
+    site, freed = loop_stack(facts, "calloc", 42), loop_stack(facts, "free", 43)
+    touched = facts.stack(("__memset_avx2_unaligned", "", 0), ("calloc", "", 0), ("round_once", "/src/calloc_loop.c", 42))
+    memset = 3 * MS
+    facts.call(
+        "calloc",
+        site,
+        calls,
+        known_clearing=0,
+        bytes=calls * size,
+        cpu_ns=round(calls * (INSIDE + memset + 5 * US + 500) + pages * (FAULT_NS + FAULT_HIT)),
+        map_cpu_ns=calls * 5 * US,
+        map_calls=calls,
+        faults=pages,
+    )
+    facts.call("free", freed, calls, known_clearing=0, cpu_ns=round(calls * (INSIDE + 9 * US + 500)), map_cpu_ns=calls * 9 * US, map_calls=calls)
+    facts.block("calloc", site, calls, calls * size)
+    facts.fault(
+        "zero",
+        pages,
+        FAULT_NS + 100,
+        allocated_stack=site,
+        allocated_call="calloc",
+        touched_stack=touched,
+        in_call="calloc",
+        in_memset=1,
+    )
+    facts.map_call("mmap", site, calls, calls * size, calls * 5 * US, in_call="calloc")
+    facts.map_call("munmap", freed, calls, calls * size, calls * 9 * US, in_call="free")
+    facts.hits(calloc=calls, free=calls, fault=pages, map=2 * calls)
+    facts.cpu(calls * (memset + 14 * US) + pages * (FAULT_NS + FAULT_HIT) + MS, minor=pages)
+    facts.samples("calloc_memset", 4, site, in_call="calloc")
+    facts.samples("fault", 22, site, in_call="calloc")
+    return finished(facts, "./calloc_loop 104857600 11")
+
+
+def cpu_loop(path: Path | str = ":memory:") -> Facts:
+    """Casebook 8: nothing but arithmetic."""
+    facts = Facts(path)
+    facts.prices()
+    facts.slice(1, 2.0)
+    facts.process(comm="spin")
+    facts.allocator()
+    start = facts.stack(("_dl_start", "", 0), ("main", "/src/spin.c", 5))
+    loop = facts.stack(("spin", "/src/spin.c", 17), ("main", "/src/spin.c", 23))
+    facts.fault("zero", 37, FAULT_NS + 100, touched_stack=start, area="stack")
+    facts.fault("file_minor", 53, FAULT_NS + 100, touched_stack=start, area="file")
+    facts.hits(fault=90)
+    facts.cpu(2 * S, minor=91)
+    facts.samples("user", 197, loop)
+    facts.samples("kernel", 1, loop)
+    return finished(facts, "./spin")
+
+
+def small_churn(path: Path | str = ":memory:") -> Facts:
+    """Casebook 8: malloc and free of small objects that stay in tcache, with other work around."""
+    calls = 300007
+    facts = Facts(path)
+    facts.prices()
+    facts.slice()
+    facts.process(comm="churn")
+    facts.allocator()
+    site = facts.stack(("malloc", "", 0), ("make", "/src/churn.c", 31), ("main", "/src/churn.c", 47))
+    freed = facts.stack(("free", "", 0), ("drop", "/src/churn.c", 36), ("main", "/src/churn.c", 48))
+    work = facts.stack(("work", "/src/churn.c", 12), ("main", "/src/churn.c", 46))
+    facts.call("malloc", site, calls, bytes=calls * 64, cpu_ns=round(calls * (INSIDE + 20)))
+    facts.call("free", freed, calls, cpu_ns=round(calls * (INSIDE + 15)))
+    facts.fault("zero", 41, FAULT_NS + 100, area="heap")
+    facts.hits(malloc=calls, free=calls, fault=41)
+    facts.cpu(2 * calls * HIT + calls * 35 + 41 * (FAULT_NS + FAULT_HIT) + 60 * MS, minor=41)
+    facts.samples("user", 6, work)
+    facts.samples("allocator", 1, site, in_call="malloc")
+    return finished(facts, "./churn 300007")
+
+
+def touched_churn(path: Path | str = ":memory:") -> Facts:
+    """Casebook 7: 33 MiB malloc, touch, free: 8448 faults a round, 73 rounds."""
+    rounds, size = 73, 33 * MIB
+    pages = rounds * size // PAGE
+    facts = Facts(path)
+    facts.prices()
+    facts.slice()
+    facts.process(comm="touch_loop")
+    facts.allocator(mmap_threshold_low=131072, mmap_threshold_high=131072)
+    site = facts.stack(("malloc", "", 0), ("round_once", "/src/touch_loop.c", 21), ("main", "/src/touch_loop.c", 40))
+    touched = facts.stack(("fill", "/src/touch_loop.c", 14), ("round_once", "/src/touch_loop.c", 22))
+    facts.call("malloc", site, rounds, bytes=rounds * size, cpu_ns=round(rounds * (INSIDE + 7 * US + 300)), map_cpu_ns=rounds * 7 * US, map_calls=rounds, mmapped_calls=rounds)
+    facts.block("malloc", site, rounds, rounds * size)
+    facts.fault("zero", pages, FAULT_NS + 100, allocated_stack=site, allocated_call="malloc", touched_stack=touched)
+    facts.map_call("mmap", site, rounds, rounds * size, rounds * 7 * US, in_call="malloc")
+    facts.map_call("munmap", site, rounds, rounds * size, rounds * 900 * US, in_call="free")
+    facts.hits(malloc=rounds, fault=pages, map=2 * rounds)
+    facts.cpu(pages * (FAULT_NS + FAULT_HIT) + rounds * 1.5 * MS, minor=pages)
+    facts.samples("fault", 38, touched)
+    facts.samples("user", 5, touched)
+    return finished(facts, "./touch_loop 33")
+
+
+SCENARIOS: Final = {
+    "heap-blocks": heap_blocks,
+    "mapped-blocks": mapped_blocks,
+    "naive-calloc": naive_calloc,
+    "cpu-loop": cpu_loop,
+    "small-churn": small_churn,
+    "touched-churn": touched_churn,
+}
+
+
+def main(names: Iterable[str]) -> None:
+    """python3 facts.py DIRECTORY: write every scenario there as NAME.memtoll."""
+    for directory in names:
+        for name, make in SCENARIOS.items():
+            make(Path(directory) / f"{name}.memtoll")
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

@@ -1,0 +1,697 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- views.sql: the judgements of a recording. Every figure of a report comes from here; C and Python
+-- print and plot, they do not calculate. Works in the plain sqlite3 shell, SQLite 3.37 and later,
+-- without its mathematical functions.
+--
+-- A view uses only views above it: the report turns them into temporary tables one after the other,
+-- so that each is computed once. SQLite allows a statement 65,535 references to one table and expands
+-- every mention of a view: hence one mention, with CASE or a window, where several would be plainer.
+--
+-- Errors are 95 % bounds. Where several add up they are added as they are, not as a root of squares:
+-- too wide rather than too narrow. Square roots are Newton's x' = (x + v/x) / 2 from above, which
+-- falls towards the root and so never understates it.
+
+-- A toll without a source is one that no table holds yet; it becomes 1 when extra_toll delivers it.
+CREATE VIEW toll_kind AS
+WITH kind(position, toll, family, source) AS (VALUES
+	(1,  'zero.kernel', 'zeroing',   1),
+	(2,  'zero.libc',   'zeroing',   1),
+	(3,  'zero.app',    'zeroing',   1),
+	(4,  'swap.in',     'swap',      1),
+	(5,  'swap.out',    'swap',      0),
+	(6,  'reclaim',     'swap',      0),
+	(7,  'cow',         'cow',       1),
+	(8,  'file.fault',  'file',      1),
+	(9,  'file.read',   'file',      0),
+	(10, 'alloc',       'allocator', 1),
+	(11, 'map',         'mapping',   1),
+	(12, 'compute',     'compute',   1))
+SELECT k.position, k.toll, k.family,
+	CASE WHEN n.toll IS NOT NULL THEN n.reason
+	     WHEN k.source = 0 THEN 'this version has no probe for it' END AS not_captured
+FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
+
+-- The place for tolls with tables of their own (swap.out, reclaim, file.read): one row per pid,
+-- toll and stack. cpu_ns is part of the pid's CPU time, blocked_ns is not.
+CREATE VIEW extra_toll AS
+SELECT 0 AS pid, '' AS toll, 0 AS stack_id, 0 AS cpu_ns, 0 AS blocked_ns, 0 AS error_ns,
+	0 AS count, 0 AS bytes, 0 AS pages
+WHERE 0;
+
+-- ---------------------------------------------------------------- prices
+
+-- An allocator function that was hit but not calibrated costs what malloc costs: same probe.
+CREATE VIEW probe_price AS
+SELECT probe, hit_ns, inside_ns, error_ns FROM price
+UNION ALL
+SELECT h.probe, p.hit_ns, p.inside_ns, p.error_ns
+FROM (SELECT probe FROM hit UNION SELECT call FROM call) h JOIN price p ON p.probe = 'malloc'
+WHERE h.probe NOT IN (SELECT probe FROM price)
+  AND h.probe IN ('calloc', 'realloc', 'reallocarray', 'free', 'posix_memalign', 'aligned_alloc',
+		  'memalign');
+
+-- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping call adds
+-- to its caller's time but not to its own.
+CREATE VIEW calibrated AS
+SELECT
+	COALESCE(MAX(CASE name WHEN 'fault_ns' THEN value END), 0.0) AS fault_ns,
+	COALESCE(MAX(CASE name WHEN 'malloc_ns' THEN value END), 0.0) AS malloc_ns,
+	COALESCE(MAX(CASE name WHEN 'clear_4k_bytes_per_s' THEN value END), 0.0)
+		AS clear_4k_bytes_per_s,
+	COALESCE(MAX(CASE name WHEN 'clear_2m_bytes_per_s' THEN value END), 0.0)
+		AS clear_2m_bytes_per_s,
+	COALESCE(MAX(CASE name WHEN 'memset_bytes_per_s' THEN value END), 0.0)
+		AS memset_bytes_per_s,
+	COALESCE(MAX(CASE name WHEN 'price of fault' THEN value END), 0.0) AS fault_hit_ns,
+	COALESCE(MAX(CASE name WHEN 'price of fault' THEN error_ns END), 0.0) AS fault_hit_error_ns,
+	COALESCE(MAX(CASE name WHEN 'price of fault_timed' THEN inside_ns END), 0.0)
+		AS fault_timed_inside_ns,
+	COALESCE(MAX(CASE name WHEN 'price of fault_timed' THEN error_ns END), 0.0)
+		AS fault_timed_error_ns,
+	COALESCE(MAX(CASE name WHEN 'price of map' THEN inside_ns END), 0.0) AS map_inside_ns,
+	COALESCE(MAX(CASE name WHEN 'price of map' THEN error_ns END), 0.0) AS map_error_ns,
+	COALESCE(MAX(CASE name WHEN 'price of map' THEN MAX(0.0, value - inside_ns) END), 0.0)
+		AS map_outside_ns
+FROM (
+	SELECT name, value, NULL AS inside_ns, NULL AS error_ns FROM calibration
+	UNION ALL SELECT 'price of ' || probe, hit_ns, inside_ns, error_ns FROM price);
+
+CREATE VIEW probe_overhead AS
+SELECT h.pid, h.probe, SUM(h.hits) AS hits, COALESCE(p.hit_ns, 0.0) AS hit_ns,
+	SUM(h.hits) * COALESCE(p.hit_ns, 0.0) AS overhead_ns,
+	SUM(h.hits) * COALESCE(p.error_ns, 0.0) AS error_ns
+FROM hit h LEFT JOIN probe_price p ON p.probe = h.probe
+GROUP BY h.pid, h.probe;
+
+-- ---------------------------------------------------------------- faults
+
+CREATE VIEW process_fault AS
+SELECT pid, class, in_call, in_memset, SUM(faults) AS faults, SUM(pages) AS pages,
+	SUM(timed_faults) AS timed_faults, SUM(timed_cpu_ns) AS timed_cpu_ns,
+	SUM(timed_cpu_us2) AS timed_cpu_us2, SUM(blocked_ns) AS blocked_ns
+FROM fault
+GROUP BY pid, class, in_call, in_memset;
+
+-- What one fault of a class costs on the CPU (mean_ns) and asleep (blocked_mean_ns), the probes' own
+-- part taken out. error_ns: 1.96 standard errors of the mean (times 1 - timed/all under the root: a
+-- class of which every fault was timed has no sampling error) plus the price's error.
+-- The squares are of times cut to whole microseconds, half a microsecond too short on average: the
+-- mean is moved as much before it is squared, and 1 us^2 added for what the cut hides.
+-- Without at least two timed faults: the calibrated first-touch fault (a huge one: plus 2 MiB at the
+-- calibrated rate), or the mean over this recording's minor classes; the error is then half of it.
+CREATE VIEW fault_price AS
+WITH RECURSIVE
+seen AS MATERIALIZED (
+	SELECT class, SUM(faults) AS faults, SUM(timed_faults) AS n,
+		1.0 * SUM(timed_cpu_ns) AS cpu_ns, 1e6 * SUM(timed_cpu_us2) AS ns2,
+		1.0 * SUM(blocked_ns) AS blocked_ns
+	FROM process_fault GROUP BY class
+),
+root(class, v, x, step) AS (
+	SELECT class, v, v + 1.0, 0 FROM (
+		SELECT class, (1e6 + MAX(0.0, ns2 / n - MAX(0.0, cpu_ns / n - 500)
+				* MAX(0.0, cpu_ns / n - 500))) / (n - 1)
+			* MAX(0.0, 1.0 - 1.0 * n / MAX(faults, n)) AS v
+		FROM seen WHERE n >= 2)
+	UNION ALL
+	SELECT class, v, (x + v / x) / 2, step + 1 FROM root WHERE step < 60 AND v > 0
+),
+deviation AS MATERIALIZED (
+	SELECT class, CASE WHEN v > 0 THEN MIN(x) ELSE 0.0 END AS se_ns FROM root GROUP BY class
+),
+priced AS (
+	SELECT k.class, k.toll, k.writes_page, COALESCE(s.faults, 0) AS faults,
+		COALESCE(s.n, 0) AS n, s.cpu_ns, s.blocked_ns, d.se_ns,
+		c.fault_timed_inside_ns, c.fault_timed_error_ns,
+		k.class IN ('zero', 'zero_huge', 'zero_upgrade', 'zero_read', 'shared_minor',
+			    'file_minor') AS calibrated,
+		c.fault_ns + CASE WHEN k.class = 'zero_huge' AND c.clear_2m_bytes_per_s > 0
+			THEN 2097152e9 / c.clear_2m_bytes_per_s ELSE 0.0 END AS calibrated_ns,
+		MAX(0.0, SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!' THEN 0 ELSE s.cpu_ns END)
+				OVER ()
+			/ SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!' THEN 0 ELSE s.n END)
+				OVER () - c.fault_timed_inside_ns) AS minor_mean_ns
+	FROM fault_class k JOIN calibrated c
+	LEFT JOIN seen s ON s.class = k.class LEFT JOIN deviation d ON d.class = k.class
+)
+SELECT class, toll, writes_page, faults, n AS timed_faults,
+	CASE WHEN n > 0 THEN MAX(0.0, cpu_ns / n - fault_timed_inside_ns)
+	     WHEN calibrated THEN calibrated_ns
+	     ELSE COALESCE(minor_mean_ns, calibrated_ns) END AS mean_ns,
+	CASE WHEN n > 1 THEN 1.96 * se_ns + fault_timed_error_ns
+	     WHEN n = 1 THEN 0.5 * cpu_ns
+	     WHEN calibrated THEN 0.5 * calibrated_ns
+	     ELSE 0.5 * COALESCE(minor_mean_ns, calibrated_ns) END AS error_ns,
+	CASE WHEN n > 0 THEN blocked_ns / n ELSE 0.0 END AS blocked_mean_ns,
+	CASE WHEN n > 0 THEN 'timed' WHEN calibrated OR minor_mean_ns IS NULL THEN 'calibrated'
+	     ELSE 'minor mean' END AS source
+FROM priced;
+
+-- Faults of a process by toll, with their time. Sleep was seen only of timed faults; the others are
+-- given the class's mean, and half of that counts as error.
+CREATE VIEW process_fault_time AS
+SELECT f.pid, f.class, p.toll, f.in_call, f.in_memset, f.faults, f.pages, p.writes_page,
+	f.faults * p.mean_ns AS cpu_ns,
+	f.blocked_ns + (f.faults - f.timed_faults) * p.blocked_mean_ns AS blocked_ns,
+	f.faults * p.error_ns + 0.5 * (f.faults - f.timed_faults) * p.blocked_mean_ns AS error_ns
+FROM process_fault f JOIN fault_price p ON p.class = f.class;
+
+-- ---------------------------------------------------------------- observed time
+
+CREATE VIEW process_observed AS
+SELECT pid, SUM(cpu_ns) AS cpu_ns, SUM(hits) AS hits, SUM(overhead_ns) AS overhead_ns,
+	SUM(error_ns) AS overhead_error_ns, SUM(blocked_ns) AS blocked_ns,
+	MAX(0.0, SUM(cpu_ns) - SUM(overhead_ns)) + SUM(blocked_ns) AS observed_ns
+FROM (
+	SELECT pid, cpu_ns, 0 AS hits, 0.0 AS overhead_ns, 0.0 AS error_ns, 0.0 AS blocked_ns
+	FROM process_slice
+	UNION ALL SELECT pid, 0, hits, overhead_ns, error_ns, 0.0 FROM probe_overhead
+	UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM process_fault_time
+	UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM extra_toll
+	UNION ALL SELECT pid, 0, 0, 0.0, 0.0, 0.0 FROM process)
+GROUP BY pid;
+
+-- One row. duration_ns: from the first slice's start to the last one's end.
+CREATE VIEW observed AS
+SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns, COALESCE(SUM(hits), 0) AS hits,
+	COALESCE(SUM(overhead_ns), 0.0) AS overhead_ns,
+	COALESCE(SUM(overhead_error_ns), 0.0) AS overhead_error_ns,
+	COALESCE(SUM(blocked_ns), 0.0) AS blocked_ns,
+	COALESCE(SUM(observed_ns), 0.0) AS observed_ns,
+	COALESCE((SELECT MAX(end_ns) - MIN(start_ns) FROM slice), 0) AS duration_ns
+FROM process_observed;
+
+-- ---------------------------------------------------------------- calls
+
+-- The time of allocator calls by process, function and stack, divided into libc's clearing
+-- (zero_libc_ns) and the rest (alloc_ns). Taken out of the time between the probes: the probes' own
+-- part, mapping calls (toll map) and faults with what their probes add (tolls of the faults).
+--
+-- Clearing, where the rule is known: the time of the calls that memset, less what a plain small
+-- malloc takes. Half of that allowance counts as error.
+-- Elsewhere (known_clearing 0): the part of calloc's net time that CPU samples saw in memset, over
+-- all samples in calloc except those in faults and mapping calls, which are no part of the net time.
+-- Its error is the binomial one of all processes' samples together, Agresti and Coull: with
+-- p = (k + 2) / (n + 4), p +- 1.96 sqrt(p (1 - p) / (n + 4)); no samples: anything is possible.
+-- Calls that were not timed are counted as small mallocs each, all of it error.
+CREATE VIEW call_cost AS
+WITH RECURSIVE
+total AS MATERIALIZED (
+	SELECT pid, call, stack_id, known_clearing, SUM(calls) AS calls, SUM(failed) AS failed,
+		SUM(bytes) AS bytes, SUM(cpu_ns) AS cpu_ns, SUM(timed_calls) AS timed_calls,
+		SUM(map_cpu_ns) AS map_cpu_ns, SUM(map_calls) AS map_calls, SUM(faults) AS faults,
+		SUM(cleared_calls) AS cleared_calls, SUM(cleared_bytes) AS cleared_bytes,
+		SUM(cleared_cpu_ns) AS cleared_cpu_ns, SUM(cleared_faults) AS cleared_faults,
+		SUM(mmapped_calls) AS mmapped_calls, SUM(nested_calls) AS nested_calls
+	FROM call GROUP BY pid, call, stack_id, known_clearing
+),
+fp AS MATERIALIZED (SELECT class, mean_ns, error_ns FROM fault_price),
+inside AS MATERIALIZED (	-- the mean fault inside each function
+	SELECT f.pid, f.in_call AS call, SUM(f.faults * fp.mean_ns) / SUM(f.faults) AS mean_ns,
+		SUM(f.faults * fp.error_ns) / SUM(f.faults) AS error_ns
+	FROM process_fault f JOIN fp ON fp.class = f.class
+	WHERE f.in_call <> '' AND f.faults > 0 GROUP BY f.pid, f.in_call
+),
+sampled AS MATERIALIZED (
+	SELECT pid, SUM(CASE place WHEN 'calloc_memset' THEN samples ELSE 0 END) AS k,
+		SUM(samples) AS n
+	FROM sample WHERE in_call = 'calloc' AND place NOT IN ('fault', 'map') GROUP BY pid
+),
+pooled AS MATERIALIZED (
+	SELECT (k + 2.0) / (n + 4.0) AS p, CASE WHEN n > 0 THEN 1.0 * k / n ELSE 0.0 END AS raw,
+		(k + 2.0) / (n + 4.0) * (1 - (k + 2.0) / (n + 4.0)) / (n + 4.0) AS v
+	FROM (SELECT COALESCE(SUM(k), 0) AS k, COALESCE(SUM(n), 0) AS n FROM sampled)
+),
+root(v, x, step) AS (
+	SELECT v, 1.0, 0 FROM pooled
+	UNION ALL SELECT v, (x + v / x) / 2, step + 1 FROM root WHERE step < 40
+),
+binomial AS MATERIALIZED (
+	SELECT ABS(p - raw) + 1.96 * (SELECT MIN(x) FROM root) AS error FROM pooled
+),
+net AS MATERIALIZED (
+	SELECT t.*,
+		COALESCE(p.error_ns, 0.0) AS price_error_ns,
+		COALESCE(i.error_ns, z.error_ns) + c.fault_hit_error_ns AS fault_error_ns,
+		MAX(0.0, t.cpu_ns - t.timed_calls * COALESCE(p.inside_ns, 0.0) - t.map_cpu_ns
+			- t.map_calls * c.map_outside_ns
+			- t.faults * (COALESCE(i.mean_ns, z.mean_ns) + c.fault_hit_ns)) AS net_ns,
+		MAX(0.0, t.cleared_cpu_ns
+			- t.cleared_calls * (COALESCE(p.inside_ns, 0.0) + c.malloc_ns)
+			- t.cleared_faults * (COALESCE(i.mean_ns, z.mean_ns) + c.fault_hit_ns)
+			- (t.map_cpu_ns + t.map_calls * c.map_outside_ns) * t.cleared_calls
+				/ MAX(t.calls, 1)) AS cleared_net_ns,
+		MAX(0, t.calls - t.timed_calls) * c.malloc_ns AS untimed_ns, c.malloc_ns
+	FROM total t JOIN calibrated c JOIN fp z ON z.class = 'zero'
+	LEFT JOIN probe_price p ON p.probe = t.call
+	LEFT JOIN inside i ON i.pid = t.pid AND i.call = t.call
+),
+divided AS MATERIALIZED (
+	SELECT n.*,
+		CASE WHEN n.known_clearing THEN MIN(n.net_ns, n.cleared_net_ns)
+		     WHEN n.call = 'calloc' AND s.n > 0 THEN n.net_ns * s.k / s.n
+		     ELSE 0.0 END AS zero_libc_ns,
+		CASE WHEN n.known_clearing
+			THEN n.cleared_calls * (n.price_error_ns + 0.5 * n.malloc_ns)
+				+ n.cleared_faults * n.fault_error_ns
+		     WHEN n.call = 'calloc' THEN n.net_ns * b.error
+		     ELSE 0.0 END AS zero_libc_error_ns
+	FROM net n JOIN binomial b LEFT JOIN sampled s ON s.pid = n.pid
+)
+SELECT pid, call, stack_id, known_clearing, calls, failed, bytes, timed_calls, map_calls, faults,
+	cleared_calls, cleared_bytes, mmapped_calls, nested_calls, zero_libc_ns, zero_libc_error_ns,
+	net_ns - zero_libc_ns + untimed_ns AS alloc_ns,
+	timed_calls * price_error_ns + faults * fault_error_ns + zero_libc_error_ns + untimed_ns
+		AS alloc_error_ns
+FROM divided;
+
+-- What a calloc of an allocator without a known rule provably cleared: pages that its memset was the
+-- first to touch. Faults of a known rule's memset in the same process are taken off.
+CREATE VIEW process_calloc_proven AS
+SELECT f.pid, MAX(0, SUM(f.pages) - COALESCE((
+	SELECT SUM(c.cleared_faults) FROM call c
+	WHERE c.pid = f.pid AND c.call = 'calloc' AND c.known_clearing = 1), 0)) * 4096 AS bytes
+FROM process_fault f
+JOIN fault_class k ON k.class = f.class
+WHERE k.toll = 'zero.kernel' AND k.writes_page = 1 AND f.in_memset = 1 AND f.in_call = 'calloc'
+  AND f.pid IN (SELECT pid FROM call WHERE call = 'calloc' AND known_clearing = 0)
+GROUP BY f.pid;
+
+-- ---------------------------------------------------------------- tolls
+
+-- Tolls of each process, compute excepted. zero.app: the part of the CPU samples that lie in a memset
+-- outside the allocator, times the CPU time (probes included: they are sampled too).
+CREATE VIEW process_toll AS
+WITH
+fault_toll AS (
+	SELECT pid, toll, SUM(cpu_ns + blocked_ns) AS time_ns, SUM(error_ns) AS error_ns,
+		SUM(faults) AS count,
+		SUM(CASE WHEN toll <> 'zero.kernel' OR writes_page THEN pages ELSE 0 END) AS pages,
+		SUM(CASE WHEN class = 'zero_huge' THEN pages ELSE 0 END) AS huge_pages
+	FROM process_fault_time WHERE toll <> 'compute' GROUP BY pid, toll
+),
+sampled AS (
+	SELECT pid, SUM(CASE place WHEN 'memset' THEN samples ELSE 0 END) AS k, SUM(samples) AS n
+	FROM sample GROUP BY pid
+),
+app_bytes AS MATERIALIZED (
+	SELECT f.pid, SUM(f.pages) * 4096 AS bytes
+	FROM process_fault f JOIN fault_class k ON k.class = f.class
+	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.in_memset AND f.in_call = ''
+	GROUP BY f.pid
+),
+cost AS (
+	SELECT pid, SUM(zero_libc_ns) AS libc_ns, SUM(zero_libc_error_ns) AS libc_error_ns,
+		SUM(cleared_calls) AS cleared_calls, SUM(cleared_bytes) AS cleared_bytes,
+		SUM(alloc_ns) AS alloc_ns, SUM(alloc_error_ns) AS alloc_error_ns,
+		SUM(calls) AS calls, SUM(bytes) AS bytes
+	FROM call_cost GROUP BY pid
+),
+of_call(toll) AS (VALUES ('zero.libc'), ('alloc'))
+SELECT f.pid, f.toll, f.time_ns, f.error_ns, f.count, f.pages * 4096 AS bytes, f.pages,
+	CASE WHEN f.toll = 'zero.kernel' THEN MIN(f.time_ns,
+		CASE WHEN c.clear_4k_bytes_per_s > 0
+			THEN (f.pages - f.huge_pages) * 4096e9 / c.clear_4k_bytes_per_s ELSE 0.0 END
+		+ CASE WHEN c.clear_2m_bytes_per_s > 0
+			THEN f.huge_pages * 4096e9 / c.clear_2m_bytes_per_s ELSE 0.0 END)
+	ELSE 0.0 END AS clear_ns
+FROM fault_toll f JOIN calibrated c
+UNION ALL
+SELECT t.pid, k.toll,
+	CASE k.toll WHEN 'alloc' THEN t.alloc_ns ELSE t.libc_ns END,
+	CASE k.toll WHEN 'alloc' THEN t.alloc_error_ns ELSE t.libc_error_ns END,
+	CASE k.toll WHEN 'alloc' THEN t.calls ELSE t.cleared_calls END,
+	CASE k.toll WHEN 'alloc' THEN t.bytes ELSE t.cleared_bytes + COALESCE(p.bytes, 0) END,
+	CASE k.toll WHEN 'alloc' THEN 0 ELSE (t.cleared_bytes + COALESCE(p.bytes, 0)) / 4096 END,
+	CASE k.toll WHEN 'alloc' THEN 0.0 ELSE t.libc_ns END
+FROM cost t JOIN of_call k LEFT JOIN process_calloc_proven p ON p.pid = t.pid
+UNION ALL
+SELECT s.pid, 'zero.app', o.cpu_ns * 1.0 * s.k / s.n, 0.0, s.k, COALESCE(b.bytes, 0),
+	COALESCE(b.bytes, 0) / 4096, o.cpu_ns * 1.0 * s.k / s.n
+FROM sampled s
+JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) o ON o.pid = s.pid
+LEFT JOIN app_bytes b ON b.pid = s.pid
+WHERE s.n > 0
+UNION ALL
+SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns),
+	SUM(m.calls) * c.map_error_ns, SUM(m.calls), SUM(m.bytes), 0, 0.0
+FROM map_call m JOIN calibrated c GROUP BY m.pid
+UNION ALL
+SELECT pid, toll, SUM(cpu_ns + blocked_ns), SUM(error_ns), SUM(count), SUM(bytes), SUM(pages), 0.0
+FROM extra_toll GROUP BY pid, toll;
+
+-- Our counts against the kernel's own. Within 1 % or 3 faults is agreement. Pages that the kernel
+-- faults in for itself (MAP_POPULATE, mlock, O_DIRECT, process_vm_writev) are in its count and raise
+-- no event, so its count may be higher.
+CREATE VIEW checks AS
+WITH
+ours AS MATERIALIZED (
+	SELECT COALESCE(SUM(CASE WHEN class LIKE '%!_major' ESCAPE '!' THEN 0 ELSE faults END), 0)
+			AS minor,
+		COALESCE(SUM(CASE WHEN class LIKE '%!_major' ESCAPE '!' THEN faults ELSE 0 END), 0)
+			AS major
+	FROM process_fault
+),
+kernel AS MATERIALIZED (
+	SELECT COALESCE(SUM(minor_faults), 0) AS minor, COALESCE(SUM(major_faults), 0) AS major
+	FROM process_slice
+),
+both_counts(position, name, ours, kernel) AS (
+	SELECT 1, 'minor_faults', o.minor, k.minor FROM ours o, kernel k
+	UNION ALL SELECT 2, 'major_faults', o.major, k.major FROM ours o, kernel k
+)
+SELECT position, name, ours, kernel, ours - kernel AS difference,
+	ABS(ours - kernel) <= MAX(3, 0.01 * kernel) AS ok
+FROM both_counts;
+
+-- Every loss this version knows or this recording has, with its total and, where the loss has a kind
+-- of event to be measured against, its part of that kind (ring_faults counts faults, not sweeps).
+-- exceeds: counts that cannot be repaired, more than 1 % of their kind (exit status 4).
+CREATE VIEW losses AS
+WITH
+total AS MATERIALIZED (
+	SELECT name, SUM(count) AS count FROM (
+		SELECT name, 0 AS count FROM loss_kind UNION ALL SELECT name, count FROM loss)
+	GROUP BY name
+),
+measured AS MATERIALIZED (
+	SELECT t.name, t.count, COALESCE(k.meaning, '') AS meaning, COALESCE(k.remedy, '') AS remedy,
+		CASE WHEN t.name = 'calls_full' THEN 'call'
+		     WHEN t.name = 'maps_full' THEN 'map'
+		     WHEN t.name IN ('ring_faults', 'walk_failed') THEN 'fault'
+		     WHEN t.name = 'ring_block' THEN 'block'
+		     WHEN t.name = 'ring_mapping' THEN 'mapping'
+		     WHEN t.name = 'ring_sample' THEN 'sample'
+		     WHEN t.name = 'ring_process' THEN 'process'
+		     WHEN t.name = 'thread_state' OR t.name LIKE 'ring!_%' ESCAPE '!' THEN 'event'
+		END AS measure
+	FROM total t LEFT JOIN loss_kind k ON k.name = t.name
+),
+kept(measure, count) AS MATERIALIZED (
+	SELECT 'call', (SELECT COALESCE(SUM(calls), 0) FROM call)
+	UNION ALL SELECT 'map', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
+	UNION ALL SELECT 'mapping', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
+	UNION ALL SELECT 'fault', (SELECT COALESCE(SUM(faults), 0) FROM process_fault)
+	UNION ALL SELECT 'block', (SELECT COALESCE(SUM(made + freed), 0) FROM block)
+	UNION ALL SELECT 'sample', (SELECT COALESCE(SUM(samples), 0) FROM sample)
+	UNION ALL SELECT 'process', (SELECT COUNT(*) FROM process)
+),
+everything AS (
+	SELECT measure, count FROM kept
+	UNION ALL SELECT 'event', SUM(count) FROM kept
+		WHERE measure IN ('fault', 'block', 'mapping', 'sample', 'process')
+)
+SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
+	CASE WHEN m.count > 0 THEN 1.0 * m.count / (m.count + COALESCE(e.count, 0)) ELSE 0.0 END
+		AS share,
+	(m.name IN ('calls_full', 'maps_full') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
+		AND 1.0 * m.count / (m.count + COALESCE(e.count, 0)) > 0.01 AS exceeds
+FROM measured m LEFT JOIN everything e ON e.measure = m.measure;
+
+-- By how much of itself a toll's bounds are widened: lost events, and faults that do not agree with
+-- the kernel's count.
+CREATE VIEW widening AS
+WITH
+lost AS (
+	SELECT COALESCE(MAX(CASE measure WHEN 'call' THEN share END), 0.0) AS call_share,
+		COALESCE(MAX(CASE measure WHEN 'map' THEN share END), 0.0) AS map_share,
+		COALESCE(SUM(CASE measure WHEN 'fault' THEN share END), 0.0) AS fault_share,
+		COALESCE(MAX(CASE measure WHEN 'sample' THEN share END), 0.0) AS sample_share,
+		COALESCE(SUM(CASE measure WHEN 'event' THEN share END), 0.0) AS event_share
+	FROM losses
+),
+disagreement AS (
+	SELECT COALESCE(SUM(ABS(difference) * 1.0 / MAX(kernel, ours, 1)), 0.0) AS share
+	FROM checks WHERE NOT ok
+)
+SELECT k.toll, MIN(1.0, l.event_share + CASE
+	WHEN k.toll IN ('zero.libc', 'alloc') THEN l.call_share
+	WHEN k.toll = 'map' THEN l.map_share
+	WHEN k.toll = 'zero.app' THEN l.sample_share
+	WHEN k.toll = 'compute' THEN 0.0
+	ELSE l.fault_share + d.share END) AS share
+FROM toll_kind k JOIN lost l JOIN disagreement d;
+
+-- The toll table: one row per toll, in the order of the report; every number is NULL where the toll
+-- was not captured. low and high bound the share: the toll's own error, its widening, and the error of
+-- the overhead that was taken out of the observed time. compute is what the others leave. When the
+-- others add up to more than was observed nothing is scaled: each one's lower bound is lowered by
+-- its part of the excess.
+CREATE VIEW toll AS
+WITH RECURSIVE
+summed AS (
+	SELECT toll, SUM(time_ns) AS time_ns, SUM(error_ns) AS error_ns, SUM(count) AS count,
+		SUM(bytes) AS bytes, SUM(pages) AS pages, SUM(clear_ns) AS clear_ns
+	FROM process_toll GROUP BY toll
+),
+app AS MATERIALIZED (		-- Agresti and Coull, as in call_cost
+	SELECT p, p * (1 - p) / (n + 4.0) AS v, computing
+	FROM (SELECT (COALESCE(SUM(CASE place WHEN 'memset' THEN samples ELSE 0 END), 0) + 2.0)
+			/ (COALESCE(SUM(samples), 0) + 4.0) AS p,
+		COALESCE(SUM(samples), 0) AS n,
+		COALESCE(SUM(CASE WHEN place IN ('user', 'kernel') THEN samples ELSE 0 END), 0)
+			AS computing
+		FROM sample)
+),
+root(v, x, step) AS (
+	SELECT v, 1.0, 0 FROM app
+	UNION ALL SELECT v, (x + v / x) / 2, step + 1 FROM root WHERE step < 40
+),
+app_range AS MATERIALIZED (
+	SELECT MAX(0.0, p - 1.96 * (SELECT MIN(x) FROM root)) AS low,
+		MIN(1.0, p + 1.96 * (SELECT MIN(x) FROM root)) AS high, computing FROM app
+),
+present AS (
+	SELECT k.position, k.toll, k.family, k.not_captured, w.share AS wider,
+		o.observed_ns, o.overhead_error_ns,
+		COALESCE(s.time_ns, 0.0) AS time_ns, COALESCE(s.error_ns, 0.0) AS error_ns,
+		CASE k.toll WHEN 'compute' THEN r.computing ELSE COALESCE(s.count, 0) END AS count,
+		COALESCE(s.bytes, 0) AS bytes, COALESCE(s.pages, 0) AS pages,
+		COALESCE(s.clear_ns, 0.0) AS clear_ns,
+		r.low * o.cpu_ns AS app_low_ns, r.high * o.cpu_ns AS app_high_ns,
+		SUM(CASE WHEN k.not_captured IS NULL THEN s.time_ns END) OVER () AS whole_ns
+	FROM toll_kind k JOIN widening w ON w.toll = k.toll JOIN observed o JOIN app_range r
+	LEFT JOIN summed s ON s.toll = k.toll
+),
+bounded AS (
+	SELECT *,
+		MAX(0.0, (CASE toll WHEN 'zero.app' THEN MIN(time_ns, app_low_ns)
+			ELSE time_ns - error_ns END) * (1 - wider)
+			- MAX(0.0, whole_ns - observed_ns) * time_ns / MAX(whole_ns, 1.0)) AS low_ns,
+		-- a memset outside the allocator can only be in time that no other toll measured
+		(CASE toll WHEN 'zero.app' THEN MAX(time_ns, MIN(app_high_ns,
+				time_ns + MAX(0.0, observed_ns - COALESCE(whole_ns, 0.0))))
+			ELSE time_ns + error_ns END) * (1 + wider) AS high_ns
+	FROM present
+),
+rest AS (
+	SELECT *,
+		MAX(0.0, observed_ns - COALESCE(whole_ns, 0.0)) AS rest_ns,
+		MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
+			AND toll <> 'compute' THEN high_ns END) OVER (), 0.0)) AS rest_low_ns,
+		MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
+			AND toll <> 'compute' THEN low_ns END) OVER (), 0.0)) AS rest_high_ns
+	FROM bounded
+),
+every AS (
+	SELECT position, toll, family, not_captured, observed_ns, overhead_error_ns, count, bytes,
+		pages, clear_ns,
+		CASE toll WHEN 'compute' THEN rest_ns ELSE time_ns END AS time_ns,
+		CASE toll WHEN 'compute' THEN rest_low_ns ELSE low_ns END AS low_ns,
+		CASE toll WHEN 'compute' THEN rest_high_ns ELSE high_ns END AS high_ns
+	FROM rest
+)
+SELECT position, toll, family, not_captured,
+	CASE WHEN not_captured IS NULL THEN time_ns END AS time_ns,
+	CASE WHEN not_captured IS NULL THEN low_ns END AS low_ns,
+	CASE WHEN not_captured IS NULL THEN high_ns END AS high_ns,
+	CASE WHEN not_captured IS NOT NULL THEN NULL WHEN observed_ns > 0
+		THEN MIN(1.0, time_ns / observed_ns) ELSE 0.0 END AS share,
+	CASE WHEN not_captured IS NOT NULL THEN NULL WHEN observed_ns > 0
+		THEN MIN(1.0, low_ns / (observed_ns + overhead_error_ns)) ELSE 0.0 END AS low,
+	CASE WHEN not_captured IS NOT NULL THEN NULL WHEN observed_ns > 0
+		THEN MIN(1.0, high_ns / MAX(observed_ns - overhead_error_ns, 1.0))
+		ELSE 0.0 END AS high,
+	CASE WHEN not_captured IS NULL THEN count END AS count,
+	CASE WHEN not_captured IS NULL THEN bytes END AS bytes,
+	CASE WHEN not_captured IS NULL THEN pages END AS pages,
+	CASE WHEN not_captured IS NULL THEN clear_ns END AS clear_ns
+FROM every;
+
+-- Families by share. NULL where nothing of a family was captured.
+CREATE VIEW family AS
+SELECT ROW_NUMBER() OVER (ORDER BY time_ns IS NULL, time_ns DESC, position) AS rank, family,
+	time_ns, share, low, high, main_toll
+FROM (
+	SELECT family, MIN(position) AS position, SUM(time_ns) AS time_ns,
+		MIN(1.0, SUM(share)) AS share, MIN(1.0, SUM(low)) AS low,
+		MIN(1.0, SUM(high)) AS high, MAX(CASE number WHEN 1 THEN toll END) AS main_toll
+	FROM (
+		SELECT *, ROW_NUMBER() OVER (PARTITION BY family
+			ORDER BY time_ns IS NULL, time_ns DESC, position) AS number
+		FROM toll)
+	GROUP BY family);
+
+-- ---------------------------------------------------------------- where
+
+-- Tolls by both owners. call: the allocator function that made the block, for map the system call.
+-- known_clearing: NULL except for zero.libc, where 0 says that bytes holds only what faults prove.
+CREATE VIEW site AS
+WITH
+fp AS MATERIALIZED (SELECT * FROM fault_price),
+cc AS (
+	SELECT call, stack_id, known_clearing, SUM(calls) AS calls, SUM(bytes) AS bytes,
+		SUM(cleared_calls) AS cleared_calls, SUM(cleared_bytes) AS cleared_bytes,
+		SUM(zero_libc_ns) AS zero_libc_ns, SUM(alloc_ns) AS alloc_ns
+	FROM call_cost GROUP BY call, stack_id, known_clearing
+),
+of_call(toll) AS (VALUES ('zero.libc'), ('alloc')),
+sampled AS MATERIALIZED (
+	SELECT s.pid, SUM(s.samples) AS n,
+		(SELECT SUM(cpu_ns) FROM process_slice p WHERE p.pid = s.pid) AS cpu_ns
+	FROM sample s GROUP BY s.pid
+),
+computing AS MATERIALIZED (
+	SELECT time_ns, count AS n FROM toll WHERE toll = 'compute' AND time_ns IS NOT NULL
+),
+proven AS MATERIALIZED (
+	SELECT f.allocated_stack AS stack_id, SUM(f.pages) * 4096 AS bytes
+	FROM fault f JOIN fp ON fp.class = f.class
+	WHERE fp.toll = 'zero.kernel' AND fp.writes_page AND f.in_memset = 1 AND f.in_call = 'calloc'
+	  AND f.allocated_call = 'calloc'
+	GROUP BY f.allocated_stack
+),
+part(toll, call, allocated_stack, touched_stack, known_clearing, time_ns, count, bytes) AS (
+	SELECT fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack, NULL,
+		SUM(f.faults * fp.mean_ns + f.blocked_ns
+			+ (f.faults - f.timed_faults) * fp.blocked_mean_ns),
+		SUM(f.faults),
+		SUM(CASE WHEN fp.toll <> 'zero.kernel' OR fp.writes_page THEN f.pages ELSE 0 END)
+			* 4096
+	FROM fault f JOIN fp ON fp.class = f.class WHERE fp.toll <> 'compute'
+	GROUP BY fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack
+	UNION ALL
+	SELECT k.toll, c.call, c.stack_id, 0,
+		CASE k.toll WHEN 'zero.libc' THEN c.known_clearing END,
+		CASE k.toll WHEN 'alloc' THEN c.alloc_ns ELSE c.zero_libc_ns END,
+		CASE k.toll WHEN 'alloc' THEN c.calls ELSE c.cleared_calls END,
+		CASE WHEN k.toll = 'alloc' THEN c.bytes WHEN c.known_clearing THEN c.cleared_bytes
+			ELSE COALESCE(p.bytes, 0) END
+	FROM cc c JOIN of_call k LEFT JOIN proven p ON p.stack_id = c.stack_id
+	WHERE CASE k.toll WHEN 'alloc' THEN c.calls ELSE c.zero_libc_ns + c.cleared_calls END > 0
+	UNION ALL
+	SELECT 'map', m.call, m.stack_id, 0, NULL,
+		MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns), SUM(m.calls), SUM(m.bytes)
+	FROM map_call m, calibrated c GROUP BY m.call, m.stack_id
+	UNION ALL
+	SELECT 'zero.app', '', 0, s.stack_id, NULL, SUM(s.samples * 1.0 * n.cpu_ns / n.n),
+		SUM(s.samples), 0
+	FROM sample s JOIN sampled n ON n.pid = s.pid WHERE s.place = 'memset' GROUP BY s.stack_id
+	UNION ALL
+	SELECT 'compute', '', 0, s.stack_id, NULL, SUM(s.samples) * c.time_ns / c.n, SUM(s.samples), 0
+	FROM sample s, computing c WHERE s.place IN ('user', 'kernel') GROUP BY s.stack_id
+	UNION ALL
+	SELECT toll, '', 0, stack_id, NULL, SUM(cpu_ns + blocked_ns), SUM(count), SUM(bytes)
+	FROM extra_toll GROUP BY toll, stack_id
+),
+owner AS (
+	SELECT toll, call, allocated_stack, touched_stack, known_clearing, SUM(time_ns) AS time_ns,
+		SUM(count) AS count, SUM(bytes) AS bytes
+	FROM part WHERE toll IN (SELECT toll FROM toll_kind WHERE not_captured IS NULL)
+	GROUP BY toll, call, allocated_stack, touched_stack, known_clearing
+)
+SELECT ROW_NUMBER() OVER (ORDER BY w.time_ns DESC, w.bytes DESC, w.toll, w.call,
+		w.allocated_stack, w.touched_stack) AS rank,
+	w.toll, w.call, w.allocated_stack, w.touched_stack, w.known_clearing, w.time_ns,
+	CASE WHEN o.observed_ns > 0 THEN MIN(1.0, w.time_ns / o.observed_ns) ELSE 0.0 END AS share,
+	w.bytes, w.count
+FROM owner w JOIN observed o;
+
+-- One line per frame. usable: 0 is a source line outside the C library, then names outside of it,
+-- then any name. The first of the best is what a sentence calls the place (said).
+CREATE VIEW stack_line AS
+SELECT stack_id, depth, function, module, file, line, kind, name, place,
+	CASE WHEN line > 0 AND file <> '' AND NOT libc THEN 0
+	     WHEN function <> '' AND NOT libc THEN 1
+	     WHEN function <> '' THEN 2 ELSE 3 END AS usable,
+	CASE WHEN function = '' THEN place
+	     WHEN line > 0 AND file <> '' THEN place || ' (' || function || ')'
+	     WHEN base <> '' THEN function || ' (' || base || ')'
+	     ELSE function END AS said
+FROM (
+	SELECT *, CASE WHEN function <> '' THEN function ELSE '?' END AS name,
+		CASE WHEN line > 0 AND file <> ''
+			THEN SUBSTR(file, 1 + LENGTH(RTRIM(file, REPLACE(file, '/', '')))) || ':' || line
+		     WHEN base <> '' AND module_offset > 0
+			THEN base || PRINTF('+0x%x', module_offset)
+		     WHEN base <> '' THEN base
+		     ELSE PRINTF('0x%x', address) END AS place
+	FROM (
+		SELECT s.stack_id, s.depth, s.address, f.function, f.module, f.file, f.line, f.kind,
+			f.module_offset,
+			-- RTRIM takes everything that is not a slash off the end: what stays is the directory
+			SUBSTR(f.module, 1 + LENGTH(RTRIM(f.module, REPLACE(f.module, '/', ''))))
+				AS base,
+			f.module LIKE '%/libc.so%' OR f.module LIKE '%/libc-2.%'
+				OR f.module LIKE '%/ld-musl-%' OR f.module LIKE '%/libc.musl-%' AS libc
+		FROM stack_frame s JOIN frame f ON f.frame_id = s.frame_id));
+
+-- Calls by function and stack. freed and live_bytes only where every block of the site was followed.
+CREATE VIEW allocation AS
+WITH
+made AS MATERIALIZED (
+	SELECT call, stack_id, SUM(calls) AS calls, SUM(failed) AS failed, SUM(bytes) AS bytes,
+		SUM(nested_calls) AS nested_calls, SUM(mmapped_calls) AS mmapped_calls
+	FROM call GROUP BY call, stack_id
+),
+life AS MATERIALIZED (
+	SELECT call, stack_id, SUM(made) AS made, SUM(freed) AS freed,
+		SUM(made_bytes) - SUM(freed_bytes) AS live_bytes,
+		SUM(made_bytes) AS made_bytes, SUM(never_used_bytes) AS never_used_bytes
+	FROM block GROUP BY call, stack_id
+)
+SELECT m.call, m.stack_id, m.calls, m.failed, m.bytes, m.mmapped_calls, m.nested_calls,
+	CASE WHEN m.calls - m.failed <= l.made THEN l.freed END AS freed,
+	CASE WHEN m.calls - m.failed <= l.made THEN MAX(0, l.live_bytes) END AS live_bytes,
+	COALESCE(l.made, 0) AS followed, COALESCE(l.never_used_bytes, 0) AS never_used_bytes
+FROM made m LEFT JOIN life l ON l.call = m.call AND l.stack_id = m.stack_id
+WHERE m.calls > 0;
+
+-- The zeroing ledger, one row. bytes_twice: pages the kernel had just cleared when a memset to zero
+-- was the first to touch them. NULL where the toll was not captured.
+CREATE VIEW zeroing AS
+SELECT
+	MAX(CASE toll WHEN 'zero.kernel' THEN bytes END) AS bytes_kernel,
+	MAX(CASE toll WHEN 'zero.libc' THEN bytes END) AS bytes_libc,
+	COALESCE((SELECT SUM(f.pages) * 4096 FROM process_fault f
+		JOIN fault_class k ON k.class = f.class
+		WHERE k.toll = 'zero.kernel' AND k.writes_page = 1 AND f.in_memset = 1), 0)
+		AS bytes_twice,
+	COALESCE((SELECT SUM(never_used_bytes) FROM block), 0) AS bytes_never_used,
+	(SELECT COUNT(*) FROM call WHERE call = 'calloc' AND known_clearing = 0) > 0
+		AS libc_bytes_unknown
+FROM toll;
+
+CREATE VIEW overhead AS
+SELECT
+	CASE WHEN m.value IS NULL OR m.value = 'none' THEN NULL ELSE CAST(m.value AS REAL) END
+		AS limit_pct,
+	CASE WHEN o.observed_ns + o.overhead_ns > 0
+		THEN 100.0 * o.overhead_ns / (o.observed_ns + o.overhead_ns) ELSE 0.0 END
+		AS estimated_pct,
+	o.hits, o.overhead_ns, o.overhead_error_ns
+FROM observed o LEFT JOIN meta m ON m.key = 'overhead_limit';
+
+-- One row: what was traced. The command is the traced one, or the first target's.
+CREATE VIEW target AS
+SELECT
+	COALESCE((SELECT value FROM meta WHERE key = 'complete'), '0') = '1' AS complete,
+	COALESCE((SELECT value FROM meta WHERE key = 'target_command'),
+		(SELECT command FROM process ORDER BY role <> 'target', start_ns, pid LIMIT 1), '')
+		AS command,
+	(SELECT COUNT(*) FROM process) AS processes,
+	(SELECT value FROM meta WHERE key = 'end_reason') AS end_reason,
+	(SELECT MAX(slice) FROM slice) AS last_slice,
+	o.duration_ns, o.observed_ns, o.cpu_ns
+FROM observed o;
