@@ -27,7 +27,7 @@ static __always_inline __u64 sample_stack(struct task_struct *task, struct threa
 		stack->flags = STACK_SECOND_EXACT;
 		bp = thread->call.bp;
 		sp = thread->call.sp;
-	} else if (user && process && in_memset(process, regs->ip) &&
+	} else if (user && in_memset(process, regs->ip) &&
 		   !bpf_probe_read_user(&caller, sizeof(caller), (void *)sp)) {
 		stack->frames[1] = caller;
 		stack->depth = 2;
@@ -80,7 +80,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 			sample->kernel_frames = size / sizeof(__u64);
 	}
 	process = process_get(sample->tgid);
-	if (user && process && in_memset(process, sample->ip))
+	if (user && in_memset(process, sample->ip))
 		sample->flags |= SAMPLE_MEMSET;
 	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;

@@ -272,7 +272,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		bool memset_code;
 
 		process = process_get(task->tgid);
-		memset_code = process && !kernel_mode && in_memset(process, fault->ip);
+		memset_code = !kernel_mode && in_memset(process, fault->ip);
 		fault->flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0) |
 			       (memset_code ? RUN_MEMSET : 0) |
 			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);

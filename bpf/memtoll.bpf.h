@@ -135,13 +135,16 @@ extern volatile __u32 area_generation;
 
 /* target.bpf.c */
 struct thread *thread_create(struct task_struct *task) __hidden;
-/* unwind.bpf.c */
-__u64 stack_store(struct memtoll_stack *stack) __hidden;
-__u64 stack_from_call(struct thread *thread) __hidden;
-__u64 stack_site(struct thread *thread) __hidden;
-int stack_keep(struct thread *thread, __u64 id) __hidden;
-int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp) __hidden;
-bool in_memset(const struct memtoll_target *process, __u64 ip) __hidden;
+/*
+ * unwind.bpf.c. Global functions: the verifier looks at each once, not at every call, which makes
+ * loading ten times as fast. Their pointers may be NULL as far as it knows.
+ */
+__u64 stack_store(struct memtoll_stack *stack);
+__u64 stack_from_call(struct thread *thread);
+__u64 stack_site(struct thread *thread);
+int stack_keep(struct thread *thread, __u64 id);
+int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp);
+int in_memset(const struct memtoll_target *process, __u64 ip);
 /* fault.bpf.c */
 int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
 int run_emit(struct thread *thread) __hidden;

@@ -19,11 +19,14 @@ static __always_inline __u64 mix(__u64 hash, __u64 value)
 }
 
 /* Keep the stack under the hash of its frames. 0 is never an id: it means "no stack". */
-__hidden __u64 stack_store(struct memtoll_stack *stack)
+__u64 stack_store(struct memtoll_stack *stack)
 {
-	__u64 id = mix(STACK_HASH_SEED, stack->tgid);
+	__u64 id;
 	int i;
 
+	if (!stack)
+		return 0;
+	id = mix(STACK_HASH_SEED, stack->tgid);
 	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
 		if (i >= stack->depth)
 			break;
@@ -42,12 +45,15 @@ __hidden __u64 stack_store(struct memtoll_stack *stack)
  * Append the callers found by following frame pointers. A frame must lie above the one before and
  * above the stack pointer (the stack grows down), or the chain is at its end or never was one.
  */
-__hidden int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
+int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
 {
 	__u64 pair[2];
-	__u32 depth = stack->depth;
+	__u32 depth;
 	int i;
 
+	if (!stack)
+		return 0;
+	depth = stack->depth;
 	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
 		if (bp < sp || (bp & 7) || bp >> 47)
 			break;
@@ -87,41 +93,45 @@ static __always_inline struct memtoll_stack *call_stack(struct thread *thread)
 }
 
 /* The stack of the allocator call the thread is in: the function, its caller, the callers' chain. */
-__hidden __u64 stack_from_call(struct thread *thread)
+__u64 stack_from_call(struct thread *thread)
 {
-	return stack_store(call_stack(thread));
+	return thread ? stack_store(call_stack(thread)) : 0;
 }
 
 /*
  * The id of a call site where the stack is not walked at every call: function and direct caller.
  * stack_keep() stores under it the whole stack of the first call, as an example.
  */
-__hidden __u64 stack_site(struct thread *thread)
+__u64 stack_site(struct thread *thread)
 {
 	__u64 id = mix(~STACK_HASH_SEED, bpf_get_current_pid_tgid() >> 32);
 
+	if (!thread)
+		return 0;
 	id = mix(mix(id, thread->call.ip), thread->call.caller);
 	return id ? id : 1;
 }
 
-__hidden int stack_keep(struct thread *thread, __u64 id)
+int stack_keep(struct thread *thread, __u64 id)
 {
-	if (bpf_map_lookup_elem(&stacks, &id))
+	if (!thread || bpf_map_lookup_elem(&stacks, &id))
 		return 0;
 	if (bpf_map_update_elem(&stacks, &id, call_stack(thread), BPF_ANY))
 		lose(LOST_STACKS_FULL, 1);
 	return 0;
 }
 
-__hidden bool in_memset(const struct memtoll_target *process, __u64 ip)
+int in_memset(const struct memtoll_target *process, __u64 ip)
 {
 	__u32 i;
 
+	if (!process)
+		return 0;
 	for (i = 0; i < MEMTOLL_MEMSET_RANGES; i++) {
 		if (i >= process->memset_count)
 			break;
 		if (ip >= process->memset[i].start && ip < process->memset[i].end)
-			return true;
+			return 1;
 	}
-	return false;
+	return 0;
 }
