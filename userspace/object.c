@@ -73,7 +73,7 @@ struct object {
  */
 static struct object *abandoned;
 
-/* SIGBUS: libdwfl maps files, and reading a mapping past the end of a file that shrank raises it. */
+/* SIGBUS: libdwfl maps files; reading past the end of one that was cut meanwhile raises it. */
 
 static _Thread_local sigjmp_buf *guard;
 static struct sigaction guard_before;

@@ -26,8 +26,8 @@
 
 #include <cmocka.h>
 
-#include "../kallsyms.h"
 #include "../symbolize.h"
+#include "programs.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 10
@@ -35,59 +35,7 @@
 #define SLOWDOWN 1
 #endif
 
-#define FRAMES 32
 #define LISTENER_FD "MEMTOLL_TEST_LISTENER"
-
-static char directory[] = "/tmp/symbolize-test-XXXXXX";
-
-static const char c_source[] =
-	"#include <stdio.h>\n"
-	"volatile int sink;\n"
-	"static inline __attribute__((always_inline)) int innermost(int x)\n"
-	"{\n"
-	"	sink = x;\n"
-	"	return sink * 3;\n"
-	"}\n"
-	"static inline __attribute__((always_inline)) int between(int x)\n"
-	"{\n"
-	"	int y = innermost(x + 1);\n"
-	"	return y + innermost(y);\n"
-	"}\n"
-	"__attribute__((noinline)) int visible(int x)\n"
-	"{\n"
-	"	for (int i = 0; i < x; i++)\n"
-	"		sink += between(i);\n"
-	"	return sink;\n"
-	"}\n"
-	"__attribute__((noinline)) static void *hidden(void)\n"
-	"{\n"
-	"	sink++;\n"
-	"	return __builtin_return_address(0);\n"
-	"}\n"
-	"int main(void)\n"
-	"{\n"
-	"	void *call = hidden();\n"
-	"	visible(3);\n"
-	"	printf(\"%p %p %p %p\\n\", (void *)main, (void *)visible, (void *)hidden, call);\n"
-	"	fflush(stdout);\n"
-	"	return getchar() == EOF ? 0 : 1;\n"
-	"}\n";
-
-static const char cpp_source[] =
-	"#include <cstdio>\n"
-	"namespace toll {\n"
-	"template <typename T> struct buffer {\n"
-	"	__attribute__((noinline)) static T fill(T value, int) { return value + 1; }\n"
-	"};\n"
-	"}\n"
-	"int main()\n"
-	"{\n"
-	"	double (*fill)(double, int) = toll::buffer<double>::fill;\n"
-	"	std::printf(\"%p %p %p %p\\n\", (void *)main, (void *)fill, (void *)fill,\n"
-	"		    (void *)fill);\n"
-	"	std::fflush(stdout);\n"
-	"	return std::getchar() == EOF ? 0 : 1;\n"
-	"}\n";
 
 struct target {
 	pid_t pid;
@@ -97,80 +45,6 @@ struct target {
 	uint64_t hidden;
 	uint64_t call;		/* a return address inside main */
 };
-
-static char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static char *text(const char *format, ...)
-{
-	va_list arguments;
-	char *result;
-
-	va_start(arguments, format);
-	assert_true(vasprintf(&result, format, arguments) >= 0);
-	va_end(arguments);
-	return result;
-}
-
-static void write_file(const char *path, const void *data, size_t len)
-{
-	FILE *file = fopen(path, "we");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(data, 1, len, file), len);
-	assert_int_equal(fclose(file), 0);
-}
-
-static char *read_file(const char *path, size_t *len)
-{
-	FILE *file = fopen(path, "re");
-	char *data;
-
-	assert_non_null(file);
-	assert_int_equal(fseek(file, 0, SEEK_END), 0);
-	*len = (size_t)ftell(file);
-	rewind(file);
-	data = malloc(*len + 1);
-	assert_non_null(data);
-	assert_int_equal(fread(data, 1, *len, file), *len);
-	data[*len] = '\0';
-	fclose(file);
-	return data;
-}
-
-/* Everything a command prints. It must succeed. Takes over the command. */
-static char *output_of(char *command)
-{
-	size_t size = 0;
-	size_t capacity = 1 << 22;
-	char *all = malloc(capacity);
-	FILE *pipe = popen(command, "re");
-
-	assert_non_null(all);
-	assert_non_null(pipe);
-	size = fread(all, 1, capacity - 1, pipe);
-	all[size] = '\0';
-	if (pclose(pipe))
-		fail_msg("failed: %s", command);
-	free(command);
-	return all;
-}
-
-static void run(char *command)
-{
-	free(output_of(command));
-}
-
-/* Build a program; its path. */
-static char *build(const char *name, const char *compiler, const char *options)
-{
-	bool cpp = strstr(compiler, "++");
-	char *source = text("%s/%s.%s", directory, name, cpp ? "cc" : "c");
-	char *path = text("%s/%s", directory, name);
-
-	write_file(source, cpp ? cpp_source : c_source, strlen(cpp ? cpp_source : c_source));
-	run(text("%s %s -o %s %s", compiler, options, path, source));
-	free(source);
-	return path;
-}
 
 /* A program that prints four addresses and waits for the end of its input. */
 static struct target start_command(char *const arguments[])
@@ -214,21 +88,6 @@ static void stop(struct target *target)
 	assert_int_equal(waitpid(target->pid, &status, 0), target->pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static uint64_t nm_value(const char *path, const char *symbol)
-{
-	char *line = output_of(text("nm %s | grep -w %s", path, symbol));
-	uint64_t value = strtoull(line, NULL, 16);
-
-	free(line);
-	return value;
-}
-
-static size_t look_up(struct symbolizer *symbolizer, pid_t pid, uint64_t address,
-		      struct frame *frames)
-{
-	return symbolizer_user(symbolizer, pid, address, false, frames, FRAMES);
 }
 
 /* "function file:line" of each frame, one a line, as addr2line prints it. */
@@ -455,6 +314,36 @@ static void test_debuglink(void **state)
 	}
 }
 
+/* A process whose root directory is another one, with debug files of its own. */
+static void test_container(void **state)
+{
+	char *path = build("contained", "gcc", "-g -O0 -static -Wl,--build-id=0x00ff17a5");
+	char *root = text("%s/root", directory);
+	char *const command[] = { "/usr/sbin/chroot", root, "/contained", NULL };
+	struct symbolizer *symbolizer = symbolizer__new();
+	struct frame frames[FRAMES];
+	struct target target;
+
+	(void)state;
+	if (geteuid() || access(command[0], X_OK))
+		skip();
+	/* By way of an absolute link, which must be followed inside that root. */
+	run(text("mkdir -p %s/usr/lib %s/symbols/.build-id/00 && ln -s /symbols %s/usr/lib/debug && "
+		 "objcopy --only-keep-debug %s %s/symbols/.build-id/00/ff17a5.debug && "
+		 "strip -o %s/contained %s", root, root, root, path, root, root, path));
+	target = start_command(command);
+	assert_int_equal(symbolizer_show(symbolizer, target.pid, false), 0);
+	stop(&target);
+	assert_int_equal(look_up(symbolizer, target.pid, target.hidden, frames), 1);
+	assert_string_equal(frames[0].function, "hidden");
+	assert_int_equal(frames[0].line, 20);
+	/* In our mount namespace still, so the kernel tells its paths from our root. */
+	assert_non_null(strstr(frames[0].module, "/contained"));
+	symbolizer__free(symbolizer);
+	free(root);
+	free(path);
+}
+
 static void test_deleted(void **state)
 {
 	char *path = build("deleted", "gcc", "-g -O0");
@@ -527,21 +416,6 @@ static void test_forked(void **state)
 	free(path);
 }
 
-static void *map_code(const char *path, size_t *len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat status;
-	void *at;
-
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &status), 0);
-	*len = (size_t)status.st_size;
-	at = mmap(NULL, *len, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-	assert_true(at != MAP_FAILED);
-	close(fd);
-	return at;
-}
-
 static void test_unmapped(void **state)
 {
 	char *path = build("unmapped", "gcc", "-g -O0");
@@ -583,80 +457,6 @@ static void test_unknown(void **state)
 	assert_int_equal(symbolizer_user(symbolizer, getpid(), 4099, false, frames, 0), 0);
 	symbolizer__free(symbolizer);
 	symbolizer__free(NULL);
-}
-
-/* The mapped file is cut while libdw has it mapped: reading it raises SIGBUS. */
-static void test_truncated_later(void **state)
-{
-	char *path = build("cut", "gcc", "-g -O0");
-	uint64_t offset = nm_value(path, "visible");
-	struct symbolizer *symbolizer = symbolizer__new();
-	struct frame frames[FRAMES];
-	uint64_t address;
-	size_t len;
-	uint64_t at;
-	char *code = map_code(path, &len);
-
-	(void)state;
-	address = (uint64_t)(uintptr_t)code + offset;
-	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
-	look_up(symbolizer, getpid(), address, frames);
-	assert_string_equal(frames[0].function, "visible");
-	assert_int_equal(truncate(path, 0), 0);
-	for (at = 1; at < 101; at++)
-		assert_true(look_up(symbolizer, getpid(), address + at, frames) >= 1);
-	/* What was named before stays named. */
-	look_up(symbolizer, getpid(), address, frames);
-	assert_string_equal(frames[0].function, "visible");
-	munmap(code, len);
-	symbolizer__free(symbolizer);
-	free(path);
-}
-
-/* Truncations and flipped bytes of a real program: any answer, but an answer. */
-static void test_hostile(void **state)
-{
-	char *path = build("hostile", "gcc", "-g -O2");
-	char *broken = text("%s/broken", directory);
-	size_t len;
-	char *good = read_file(path, &len);
-	char *bad = malloc(len);
-	unsigned int seed;
-
-	(void)state;
-	assert_non_null(bad);
-	for (seed = 0; seed < 101; seed++) {
-		struct symbolizer *symbolizer = symbolizer__new();
-		struct frame frames[FRAMES];
-		unsigned int random = seed;
-		size_t flips = 1 + (size_t)rand_r(&random) % 997;
-		size_t kept = len;
-		size_t mapped;
-		size_t at;
-		char *code;
-
-		memcpy(bad, good, len);
-		if (seed % 2)
-			kept = 1 + (size_t)rand_r(&random) % len;
-		while (seed % 3 && flips--)
-			bad[(size_t)rand_r(&random) % len] = (char)rand_r(&random);
-		/* Most of what is flipped should be met behind a good beginning. */
-		if (seed % 4)
-			memcpy(bad, good, 64);
-		write_file(broken, bad, kept);
-		code = map_code(broken, &mapped);
-		assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
-		for (at = 0; at < mapped; at += 61)
-			assert_true(look_up(symbolizer, getpid(),
-					    (uint64_t)(uintptr_t)code + at, frames) >= 1);
-		munmap(code, mapped);
-		symbolizer__free(symbolizer);
-		assert_int_equal(unlink(broken), 0);
-	}
-	free(good);
-	free(bad);
-	free(broken);
-	free(path);
 }
 
 static void test_vdso(void **state)
@@ -705,70 +505,6 @@ static void test_libc(void **state)
 	}
 	dlclose(libc);
 	symbolizer__free(symbolizer);
-}
-
-static void test_perf_map(void **state)
-{
-	static const char lines[] = "nonsense\n\n-10 20 minus\nzz 10 no\n10 0 empty\n"
-				    "ffffffffffffffff 10 beyond\n10\n10 20\n";
-	struct symbolizer *symbolizer = symbolizer__new();
-	char *code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *path = text("/tmp/perf-%d.map", getpid());
-	char *elsewhere = text("%s/elsewhere", directory);
-	uint64_t address = (uint64_t)(uintptr_t)code;
-	struct frame frames[FRAMES];
-	FILE *file;
-
-	(void)state;
-	assert_true(code != MAP_FAILED);
-	/* Not a regular file of ours: neither followed nor waited for. */
-	file = fopen(elsewhere, "we");
-	fprintf(file, "%" PRIx64 " 1000 wrong\n", address);
-	fclose(file);
-	assert_int_equal(symlink(elsewhere, path), 0);
-	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
-	look_up(symbolizer, getpid(), address + 4, frames);
-	assert_string_equal(frames[0].function, "");
-	assert_int_equal(frames[0].kind, FRAME_JIT);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
-	assert_int_equal(unlink(path), 0);
-
-	file = fopen(path, "we");
-	assert_non_null(file);
-	fprintf(file, "%s%" PRIx64 " 40 Main.loop(int) two words\n", lines, address);
-	fflush(file);
-	if (geteuid() == 0) {
-		assert_int_equal(chown(path, 12347, 12347), 0);
-		assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
-		look_up(symbolizer, getpid(), address + 4, frames);
-		assert_string_equal(frames[0].function, "");
-		assert_int_equal(chown(path, 0, 0), 0);
-	}
-	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
-	look_up(symbolizer, getpid(), address + 4, frames);
-	assert_string_equal(frames[0].function, "Main.loop(int) two words");
-	assert_int_equal(frames[0].kind, FRAME_JIT);
-	assert_int_equal(frames[0].symbol_offset, 4);
-	look_up(symbolizer, getpid(), address + 0x40, frames);
-	assert_string_equal(frames[0].function, "");
-	/* The run-time compiles on; the end of the last line is not there yet. */
-	fprintf(file, "%" PRIx64 " 40 later\n%" PRIx64 " 40 ha", address + 0x40, address + 0x80);
-	fflush(file);
-	look_up(symbolizer, getpid(), address + 0x7f, frames);
-	assert_string_equal(frames[0].function, "later");
-	look_up(symbolizer, getpid(), address + 0x80, frames);
-	assert_string_equal(frames[0].function, "");
-	fprintf(file, "lf\n");
-	fclose(file);
-	look_up(symbolizer, getpid(), address + 0x80, frames);
-	assert_string_equal(frames[0].function, "half");
-	unlink(path);
-	munmap(code, 8192);
-	symbolizer__free(symbolizer);
-	free(path);
-	free(elsewhere);
 }
 
 /* One more file than the soft limit leaves room for. */
@@ -886,87 +622,6 @@ static void test_speed(void **state)
 	symbolizer__free(symbolizer);
 }
 
-static void test_kernel(void **state)
-{
-	struct symbolizer *symbolizer = symbolizer__new();
-	char *line = output_of(text("grep -w 'handle_mm_fault$' /proc/kallsyms || echo 0"));
-	uint64_t wanted = strtoull(line, NULL, 16);
-	struct frame frame;
-	uint64_t begin;
-	uint64_t end;
-
-	(void)state;
-	if (wanted) {
-		assert_true(symbolizer_kernel_function(symbolizer, "handle_mm_fault", &begin,
-						       &end));
-		assert_int_equal(begin, wanted);
-		assert_true(end > begin && end - begin < 65536);
-		symbolizer_kernel(symbolizer, end - 1, &frame);
-		assert_string_equal(frame.function, "handle_mm_fault");
-		assert_string_equal(frame.module, "[kernel]");
-		assert_int_equal(frame.symbol_offset, end - 1 - begin);
-		assert_int_equal(frame.kind, FRAME_KERNEL);
-		symbolizer_kernel(symbolizer, end, &frame);
-		assert_string_not_equal(frame.function, "handle_mm_fault");
-	} else {
-		assert_false(symbolizer_kernel_function(symbolizer, "handle_mm_fault", &begin,
-							&end));
-	}
-	symbolizer_kernel(symbolizer, 4099, &frame);
-	assert_string_equal(frame.function, "");
-	assert_string_equal(frame.module, "");
-	symbolizer_kernel(symbolizer, UINT64_MAX, &frame);
-	assert_string_equal(frame.function, "");
-	assert_false(symbolizer_kernel_function(symbolizer, "no such function", &begin, &end));
-	free(line);
-	symbolizer__free(symbolizer);
-}
-
-static void test_kallsyms(void **state)
-{
-	static const char hidden[] = "0000000000000000 T _text\n0000000000000000 t handle_it\n";
-	static const char table[] =
-		"ffffffff81000000 T _text\n"
-		"ffffffff81002000 t same\n"
-		"ffffffff81001000 t alias\n"
-		"ffffffff81001000 T open_it\n"
-		"ffffffff81003000 D data\n"
-		"what is this\nffffffff81004000\nffffffff81005000 t\n"
-		"ffffffffc0000100 t same\t[module]\n"
-		"ffffffffc0000200 t only\t[module]\n";
-	char *path = text("%s/kallsyms", directory);
-	struct kernel_symbol symbol;
-	struct kallsyms *read;
-
-	(void)state;
-	write_file(path, table, strlen(table));
-	read = kallsyms_read(path);
-	assert_non_null(read);
-	assert_true(kallsyms_find(read, 0xffffffff81001fff, &symbol));
-	assert_string_equal(symbol.name, "open_it");
-	assert_int_equal(symbol.end, 0xffffffff81002000);
-	assert_true(kallsyms_named(read, "alias", &symbol));
-	assert_int_equal(symbol.start, 0xffffffff81001000);
-	assert_true(kallsyms_named(read, "same", &symbol));
-	assert_int_equal(symbol.start, 0xffffffff81002000);
-	assert_true(kallsyms_find(read, 0xffffffffc0000203, &symbol));
-	assert_string_equal(symbol.name, "only");
-	assert_string_equal(symbol.module, "[module]");
-	assert_false(kallsyms_find(read, 0xffffffff81003001, &symbol));
-	assert_false(kallsyms_find(read, 0xffffffffc1000000, &symbol));
-	assert_false(kallsyms_find(read, 0xffffffff80ffffff, &symbol));
-	kallsyms_free(read);
-
-	write_file(path, hidden, strlen(hidden));
-	read = kallsyms_read(path);
-	assert_non_null(read);
-	assert_false(kallsyms_find(read, 0, &symbol));
-	assert_false(kallsyms_named(read, "handle_it", &symbol));
-	kallsyms_free(read);
-	assert_null(kallsyms_read("/no/such/table"));
-	free(path);
-}
-
 /* libdw looks at DEBUGINFOD_URLS when it is loaded, so the program begins anew with it set. */
 static int begin_with_listener(char **arguments)
 {
@@ -987,19 +642,6 @@ static int begin_with_listener(char **arguments)
 	return 1;
 }
 
-static int make_directory(void **state)
-{
-	(void)state;
-	return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-	(void)state;
-	run(text("rm -r %s", directory));
-	return 0;
-}
-
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
@@ -1010,21 +652,17 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_build_id),
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_debuglink),
+		cmocka_unit_test(test_container),
 		cmocka_unit_test(test_deleted),
 		cmocka_unit_test(test_exited),
 		cmocka_unit_test(test_forked),
 		cmocka_unit_test(test_unmapped),
 		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_truncated_later),
-		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_vdso),
 		cmocka_unit_test(test_libc),
-		cmocka_unit_test(test_perf_map),
 		cmocka_unit_test(test_descriptors),
 		cmocka_unit_test(test_no_network),
 		cmocka_unit_test(test_speed),
-		cmocka_unit_test(test_kernel),
-		cmocka_unit_test(test_kallsyms),
 	};
 
 	(void)count;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+/* This process plays the run-time that compiles code and writes a perf map of it. */
+#define _GNU_SOURCE 1
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../symbolize.h"
+
+#define FRAMES 7
+
+static void look_up(struct symbolizer *symbolizer, uint64_t address, struct frame *frames)
+{
+	assert_int_equal(symbolizer_user(symbolizer, getpid(), address, false, frames, FRAMES), 1);
+}
+
+static void test_perf_map(void **state)
+{
+	static const char lines[] = "nonsense\n\n-10 20 minus\nzz 10 no\n10 0 empty\n"
+				    "ffffffffffffffff 10 beyond\n10\n10 20\n";
+	struct symbolizer *symbolizer = symbolizer__new();
+	char *code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char path[64];
+	char elsewhere[64];
+	uint64_t address = (uint64_t)(uintptr_t)code;
+	struct frame frames[FRAMES];
+	FILE *file;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	snprintf(elsewhere, sizeof(elsewhere), "/tmp/perf-%d.elsewhere", getpid());
+	assert_true(code != MAP_FAILED);
+	/* Not a regular file of ours: neither followed nor waited for. */
+	file = fopen(elsewhere, "we");
+	fprintf(file, "%" PRIx64 " 1000 wrong\n", address);
+	fclose(file);
+	assert_int_equal(symlink(elsewhere, path), 0);
+	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
+	look_up(symbolizer, address + 4, frames);
+	assert_string_equal(frames[0].function, "");
+	assert_int_equal(frames[0].kind, FRAME_JIT);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
+	assert_int_equal(unlink(path), 0);
+
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fprintf(file, "%s%" PRIx64 " 40 Main.loop(int) two words\n", lines, address);
+	fflush(file);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 12347, 12347), 0);
+		assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
+		look_up(symbolizer, address + 4, frames);
+		assert_string_equal(frames[0].function, "");
+		assert_int_equal(chown(path, 0, 0), 0);
+	}
+	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
+	look_up(symbolizer, address + 4, frames);
+	assert_string_equal(frames[0].function, "Main.loop(int) two words");
+	assert_int_equal(frames[0].kind, FRAME_JIT);
+	assert_int_equal(frames[0].symbol_offset, 4);
+	look_up(symbolizer, address + 0x40, frames);
+	assert_string_equal(frames[0].function, "");
+	/* The run-time compiles on; the end of the last line is not there yet. */
+	fprintf(file, "%" PRIx64 " 40 later\n%" PRIx64 " 40 ha", address + 0x40, address + 0x80);
+	fflush(file);
+	look_up(symbolizer, address + 0x7f, frames);
+	assert_string_equal(frames[0].function, "later");
+	look_up(symbolizer, address + 0x80, frames);
+	assert_string_equal(frames[0].function, "");
+	fprintf(file, "lf\n");
+	fclose(file);
+	look_up(symbolizer, address + 0x80, frames);
+	assert_string_equal(frames[0].function, "half");
+	unlink(path);
+	unlink(elsewhere);
+	munmap(code, 8192);
+	symbolizer__free(symbolizer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_perf_map),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Files that are broken, or made to harm who reads them. This process maps them as code. */
+#define _GNU_SOURCE 1
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../symbolize.h"
+#include "programs.h"
+
+/* The mapped file is cut while libdw has it mapped: reading it raises SIGBUS. */
+static void test_truncated_later(void **state)
+{
+	char *path = build("cut", "gcc", "-g -O0");
+	uint64_t offset = nm_value(path, "visible");
+	struct symbolizer *symbolizer = symbolizer__new();
+	struct frame frames[FRAMES];
+	uint64_t address;
+	size_t len;
+	uint64_t at;
+	char *code = map_code(path, &len);
+
+	(void)state;
+	address = (uint64_t)(uintptr_t)code + offset;
+	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
+	look_up(symbolizer, getpid(), address, frames);
+	assert_string_equal(frames[0].function, "visible");
+	assert_int_equal(truncate(path, 0), 0);
+	for (at = 1; at < 101; at++)
+		assert_true(look_up(symbolizer, getpid(), address + at, frames) >= 1);
+	/* What was named before stays named. */
+	look_up(symbolizer, getpid(), address, frames);
+	assert_string_equal(frames[0].function, "visible");
+	munmap(code, len);
+	symbolizer__free(symbolizer);
+	free(path);
+}
+
+/* Truncations and flipped bytes of a real program: any answer, but an answer. */
+static void test_hostile(void **state)
+{
+	char *path = build("hostile", "gcc", "-g -O2");
+	char *broken = text("%s/broken", directory);
+	size_t len;
+	char *good = read_file(path, &len);
+	char *bad = malloc(len);
+	unsigned int seed;
+
+	(void)state;
+	assert_non_null(bad);
+	for (seed = 0; seed < 101; seed++) {
+		struct symbolizer *symbolizer = symbolizer__new();
+		struct frame frames[FRAMES];
+		unsigned int random = seed;
+		size_t flips = 1 + (size_t)rand_r(&random) % 997;
+		size_t kept = len;
+		size_t mapped;
+		size_t at;
+		char *code;
+
+		memcpy(bad, good, len);
+		if (seed % 2)
+			kept = 1 + (size_t)rand_r(&random) % len;
+		while (seed % 3 && flips--)
+			bad[(size_t)rand_r(&random) % len] = (char)rand_r(&random);
+		/* Most of what is flipped should be met behind a good beginning. */
+		if (seed % 4)
+			memcpy(bad, good, 64);
+		write_file(broken, bad, kept);
+		code = map_code(broken, &mapped);
+		assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
+		for (at = 0; at < mapped; at += 61)
+			assert_true(look_up(symbolizer, getpid(),
+					    (uint64_t)(uintptr_t)code + at, frames) >= 1);
+		munmap(code, mapped);
+		symbolizer__free(symbolizer);
+		assert_int_equal(unlink(broken), 0);
+	}
+	free(good);
+	free(bad);
+	free(broken);
+	free(path);
+}
+
+/* The line of visible() in a mapped program, 0 where it is not known. */
+static uint32_t line_of_visible(const char *path, uint64_t offset)
+{
+	struct symbolizer *symbolizer = symbolizer__new();
+	struct frame frames[FRAMES];
+	size_t len;
+	char *code = map_code(path, &len);
+	uint32_t line;
+
+	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
+	look_up(symbolizer, getpid(), (uint64_t)(uintptr_t)code + offset, frames);
+	line = frames[0].line;
+	munmap(code, len);
+	symbolizer__free(symbolizer);
+	return line;
+}
+
+/* Links to further debug files that are FIFOs: who opens one for reading waits for a writer. */
+static void test_fifos(void **state)
+{
+	char *path = build("fifos", "gcc", "-g -O0");
+	char *fifo = text("%s/fifo", directory);
+	char *section = text("%s/section", directory);
+	uint64_t offset = nm_value(path, "visible");
+	char content[4096] = "";
+	size_t len;
+
+	(void)state;
+	assert_true(line_of_visible(path, offset) > 0);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	/* A path and a build-id of 20 bytes (DWARF 5 calls such files supplementary). */
+	len = strlen(fifo) + 1;
+	memcpy(content, fifo, len);
+	memset(content + len, 0x17, 20);
+	write_file(section, content, len + 20);
+	run(text("objcopy --add-section .gnu_debugaltlink=%s %s", section, path));
+	line_of_visible(path, offset);
+	/* A file name, padded to four bytes, and a CRC. */
+	memset(content, 0, sizeof(content));
+	memcpy(content, "fifo", 4);
+	write_file(section, content, 12);
+	run(text("strip %s && objcopy --remove-section .gnu_debugaltlink "
+		 "--add-section .gnu_debuglink=%s %s", path, section, path));
+	assert_int_equal(line_of_visible(path, offset), 0);
+	free(section);
+	free(fifo);
+	free(path);
+}
+
+/* MiniDebugInfo of 40 KiB that unpacks to 256 MiB. */
+static void test_bomb(void **state)
+{
+	char *path = build("bomb", "gcc", "-O0");
+	uint64_t offset = nm_value(path, "visible");
+	struct rusage before;
+	struct rusage after;
+
+	(void)state;
+	if (system("command -v xz >/dev/null"))
+		skip();
+	run(text("head -c 268435456 /dev/zero | xz -0 > %s/bomb.xz && strip %s && "
+		 "objcopy --add-section .gnu_debugdata=%s/bomb.xz %s", directory, path, directory,
+		 path));
+	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+	line_of_visible(path, offset);
+	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 64 * 1024);
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_truncated_later),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_fifos),
+		cmocka_unit_test(test_bomb),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
