@@ -431,10 +431,11 @@ template(position, code, gain, text, evidence) AS (
 			|| '{kernel_block} each), and each time the kernel clears every page that is '
 			|| 'used. Keep the buffer and reuse it'
 			|| CASE WHEN has_glibc AND kernel_block >= 131072 THEN
-				', or let glibc keep it: GLIBC_TUNABLES=glibc.malloc.mmap_threshold='
-				|| '{churn_threshold}:glibc.malloc.trim_threshold={churn_trim} (both: with '
-				|| 'the first alone the heap is trimmed at each free). Resident memory then '
-				|| 'stays at its peak, and calloc of these blocks would memset them.'
+				', or let glibc keep it: both glibc.malloc.mmap_threshold='
+				|| '{churn_threshold} and glibc.malloc.trim_threshold={churn_trim} in '
+				|| 'GLIBC_TUNABLES, joined by a colon (with the first alone the heap is '
+				|| 'trimmed at each free). Resident memory then stays at its peak, and '
+				|| 'calloc of these blocks would memset them.'
 			ELSE ' (an allocator that purges at once can be told to wait: decay or trim '
 				|| 'threshold). Resident memory then stays at its peak.' END
 		WHEN kernel_call <> '' THEN ' are used for the first time: one fault and one clearing '
@@ -462,10 +463,10 @@ template(position, code, gain, text, evidence) AS (
 		ELSE '{mapper_call} at {mapper_place} makes blocks of {mapper_block} with a mapping of '
 			|| 'their own: {mapper_each} of mapping calls a block. '
 			|| CASE WHEN mapper_call <> 'calloc'
-				THEN 'GLIBC_TUNABLES=glibc.malloc.mmap_threshold={mapper_threshold}:'
-					|| 'glibc.malloc.trim_threshold={mapper_trim} lets glibc keep them in '
-					|| 'the heap; resident memory then stays at its peak. Or reuse one '
-					|| 'buffer.'
+				THEN 'glibc.malloc.mmap_threshold={mapper_threshold} and '
+					|| 'glibc.malloc.trim_threshold={mapper_trim} in GLIBC_TUNABLES, joined '
+					|| 'by a colon, let glibc keep them in the heap; resident memory then '
+					|| 'stays at its peak. Or reuse one buffer.'
 			WHEN mapper_memset_ns >= mapper_each_ns
 				THEN 'Do not raise the mmap_threshold: from the heap calloc would memset '
 					|| 'each block, {mapper_memset} instead of {mapper_each}. Reuse one '
@@ -554,20 +555,6 @@ GROUP BY family HAVING COUNT(*) = COUNT(not_captured);
 
 -- ---------------------------------------------------------------- the report as JSON
 
--- Folded stacks: root first, weights in microseconds. Allocation stack; where the allocation is not
--- known, the touching one.
-CREATE VIEW folded AS
-SELECT toll, stack, CAST(ROUND(SUM(time_ns) / 1000) AS INTEGER) AS weight
-FROM (
-	SELECT s.toll, s.time_ns, COALESCE((
-		SELECT group_concat(name, ';') FROM (
-			SELECT REPLACE(l.name, ';', ':') AS name FROM stack_line l
-			WHERE l.stack_id = CASE WHEN s.allocated_stack <> 0 THEN s.allocated_stack
-				ELSE s.touched_stack END
-			ORDER BY l.depth DESC)), '[unknown]') AS stack
-	FROM site s)
-GROUP BY toll, stack HAVING SUM(time_ns) >= 500;
-
 -- Sites and allocations with their frames, leaf first.
 CREATE VIEW site_json AS
 SELECT s.rank, json_object('toll', s.toll, 'time_s', ROUND(s.time_ns / 1e9, 9),
@@ -647,3 +634,17 @@ SELECT json_object(
 			SELECT probe, hit_ns FROM price ORDER BY probe)))) FROM overhead o)
 ) AS json
 FROM target t;
+
+-- Folded stacks: root first, weights in microseconds. Allocation stack; where the allocation is not
+-- known, the touching one.
+CREATE VIEW folded AS
+SELECT toll, stack, CAST(ROUND(SUM(time_ns) / 1000) AS INTEGER) AS weight
+FROM (
+	SELECT s.toll, s.time_ns, COALESCE((
+		SELECT group_concat(name, ';') FROM (
+			SELECT REPLACE(l.name, ';', ':') AS name FROM stack_line l
+			WHERE l.stack_id = CASE WHEN s.allocated_stack <> 0 THEN s.allocated_stack
+				ELSE s.touched_stack END
+			ORDER BY l.depth DESC)), '[unknown]') AS stack
+	FROM site s)
+GROUP BY toll, stack HAVING SUM(time_ns) >= 500;

@@ -181,12 +181,14 @@ static struct value known(int64_t number)
 /* Which errno stands behind a failure of SQLite. */
 static int sqlite_errno(sqlite3 *database, int status)
 {
-	int err = sqlite3_system_errno(database);
+	int err = 0;
 
+	/* sqlite3_system_errno() does not know of failures of a commit; the file does. */
+	if (sqlite3_file_control(database, "main", SQLITE_FCNTL_LAST_ERRNO, &err) != SQLITE_OK || !err)
+		err = sqlite3_system_errno(database);
 	switch (status & 0xff) {
 	case SQLITE_FULL:
-		/* The limit of a quota or of a file's size is not the disk's. */
-		return err == EDQUOT || err == EFBIG ? -err : -ENOSPC;
+		return -ENOSPC;
 	case SQLITE_IOERR:
 	case SQLITE_CANTOPEN:
 		return err ? -err : -EIO;

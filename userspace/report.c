@@ -106,11 +106,11 @@ int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
 	views = list_views(database);
 	for (i = 0; i < views->len && strcmp(name, last); i += 2) {
 		name = g_ptr_array_index(views, i);
+		if (stays_view(name) || (strcmp(last, "report_json") && g_str_has_suffix(name, "_json")))
+			continue;
 		/* Findings have read all sites by now. */
 		if (!strcmp(name, "site_json") && trim_sites(database, sites))
 			goto out;
-		if (stays_view(name))
-			continue;
 		err = make_table(database, name, g_ptr_array_index(views, i + 1));
 		if (err)
 			goto out;

@@ -322,11 +322,13 @@ static void print_sites(struct page *page, unsigned int sites)
 		format_count(count, sizeof(count), sqlite3_column_int64(row, 5));
 		proven = sqlite3_column_type(row, 8) != SQLITE_NULL && !sqlite3_column_int(row, 8);
 		fprintf(page->out, "%s%8s%s %10s  %-12s%-16s%12s", bold(page), share, plain(page), time,
-			toll, call, count);
-		if (!strcmp(toll, "compute") || !strcmp(toll, "zero.app"))
+			toll, call, proven ? "" : count);
+		if (proven)
+			fprintf(page->out, "    at least %s\n", bytes);
+		else if (!strcmp(toll, "compute") || !strcmp(toll, "zero.app"))
 			fprintf(page->out, " samples\n");
 		else
-			fprintf(page->out, " x  %s%s\n", proven ? ">= " : "", bytes);
+			fprintf(page->out, " x  %s\n", bytes);
 		print_stack(page, "allocated at", sqlite3_column_int64(row, 6));
 		print_stack(page, "touched at", sqlite3_column_int64(row, 7));
 		g_free(call);

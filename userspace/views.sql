@@ -445,22 +445,30 @@ summed AS (
 		SUM(bytes) AS bytes, SUM(pages) AS pages, SUM(clear_ns) AS clear_ns
 	FROM process_toll GROUP BY toll
 ),
-app AS MATERIALIZED (		-- Agresti and Coull, as in call_cost
-	SELECT p, p * (1 - p) / (n + 4.0) AS v, computing
-	FROM (SELECT (COALESCE(SUM(CASE place WHEN 'memset' THEN samples ELSE 0 END), 0) + 2.0)
-			/ (COALESCE(SUM(samples), 0) + 4.0) AS p,
+-- zero.app's bounds, Agresti and Coull as in call_cost: k of all samples, as a part of the CPU time; and k
+-- of those in user code outside the allocator, as a part of the time no other toll measured. The
+-- narrower upper one holds: where the probes take most of the CPU time, the second.
+app AS MATERIALIZED (
+	SELECT k, n, user, computing,
+		(k + 2.0) / (n + 4.0) * (n - k + 2.0) / (n + 4.0) / (n + 4.0) AS v,
+		(k + 2.0) / (user + 4.0) * (user - k + 2.0) / (user + 4.0) / (user + 4.0) AS v_user
+	FROM (SELECT COALESCE(SUM(CASE place WHEN 'memset' THEN samples END), 0) AS k,
+		COALESCE(SUM(CASE WHEN place IN ('memset', 'user') THEN samples END), 0) AS user,
 		COALESCE(SUM(samples), 0) AS n,
-		COALESCE(SUM(CASE WHEN place IN ('user', 'kernel') THEN samples ELSE 0 END), 0)
-			AS computing
+		COALESCE(SUM(CASE WHEN place IN ('user', 'kernel') THEN samples END), 0) AS computing
 		FROM sample)
 ),
-root(v, x, step) AS (
-	SELECT v, 1.0, 0 FROM app
-	UNION ALL SELECT v, (x + v / x) / 2, step + 1 FROM root WHERE step < 40
+root(v, x, v_user, x_user, step) AS (
+	SELECT v, 1.0, v_user, 1.0, 0 FROM app
+	UNION ALL
+	SELECT v, (x + v / x) / 2, v_user, (x_user + v_user / x_user) / 2, step + 1
+	FROM root WHERE step < 40
 ),
 app_range AS MATERIALIZED (
-	SELECT MAX(0.0, p - 1.96 * (SELECT MIN(x) FROM root)) AS low,
-		MIN(1.0, p + 1.96 * (SELECT MIN(x) FROM root)) AS high, computing FROM app
+	SELECT MAX(0.0, (k + 2.0) / (n + 4.0) - 1.96 * r.x) AS low,
+		MIN(1.0, (k + 2.0) / (n + 4.0) + 1.96 * r.x) AS high,
+		MIN(1.0, (k + 2.0) / (user + 4.0) + 1.96 * r.x_user) AS high_user, computing
+	FROM app JOIN (SELECT MIN(x) AS x, MIN(x_user) AS x_user FROM root) r
 ),
 present AS (
 	SELECT k.position, k.toll, k.family, k.not_captured, w.share AS wider,
@@ -469,7 +477,7 @@ present AS (
 		CASE k.toll WHEN 'compute' THEN r.computing ELSE COALESCE(s.count, 0) END AS count,
 		COALESCE(s.bytes, 0) AS bytes, COALESCE(s.pages, 0) AS pages,
 		COALESCE(s.clear_ns, 0.0) AS clear_ns,
-		r.low * o.cpu_ns AS app_low_ns, r.high * o.cpu_ns AS app_high_ns,
+		r.low * o.cpu_ns AS app_low_ns, r.high * o.cpu_ns AS app_high_ns, r.high_user,
 		SUM(CASE WHEN k.not_captured IS NULL THEN s.time_ns END) OVER () AS whole_ns
 	FROM toll_kind k JOIN widening w ON w.toll = k.toll JOIN observed o JOIN app_range r
 	LEFT JOIN summed s ON s.toll = k.toll
@@ -479,9 +487,8 @@ bounded AS (
 		MAX(0.0, (CASE toll WHEN 'zero.app' THEN MIN(time_ns, app_low_ns)
 			ELSE time_ns - error_ns END) * (1 - wider)
 			- MAX(0.0, whole_ns - observed_ns) * time_ns / MAX(whole_ns, 1.0)) AS low_ns,
-		-- a memset outside the allocator can only be in time that no other toll measured
-		(CASE toll WHEN 'zero.app' THEN MAX(time_ns, MIN(app_high_ns,
-				time_ns + MAX(0.0, observed_ns - COALESCE(whole_ns, 0.0))))
+		(CASE toll WHEN 'zero.app' THEN MAX(time_ns, MIN(app_high_ns, high_user
+				* (time_ns + MAX(0.0, observed_ns - COALESCE(whole_ns, 0.0)))))
 			ELSE time_ns + error_ns END) * (1 + wider) AS high_ns
 	FROM present
 ),

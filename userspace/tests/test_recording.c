@@ -1,0 +1,774 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * test_recording.c: writing and opening recordings. The witness of what is in a file is a
+ * connection of its own; the witness of what is said is stderr.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../bpf/losses.h"
+#include "../recording.h"
+#include "../report.h"
+
+static char *directory;
+
+static char *in_directory(const char *name)
+{
+	return g_build_filename(directory, name, NULL);
+}
+
+static int make_directory(void **state)
+{
+	(void)state;
+	directory = g_dir_make_tmp("memtoll-recording-XXXXXX", NULL);
+	return directory ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+	GDir *entries = g_dir_open(directory, 0, NULL);
+	const char *name;
+	char *path;
+
+	(void)state;
+	while (entries && (name = g_dir_read_name(entries))) {
+		path = in_directory(name);
+		if (g_remove(path))
+			g_rmdir(path);
+		g_free(path);
+	}
+	if (entries)
+		g_dir_close(entries);
+	g_rmdir(directory);
+	g_free(directory);
+	return 0;
+}
+
+/* stderr goes to a file between these two; the second gives what came. */
+static int saved_stderr = -1;
+static FILE *captured;
+
+static void capture_stderr(void)
+{
+	captured = tmpfile();
+	assert_non_null(captured);
+	fflush(stderr);
+	saved_stderr = dup(STDERR_FILENO);
+	dup2(fileno(captured), STDERR_FILENO);
+}
+
+static char *captured_stderr(void)
+{
+	char text[4096];
+	size_t length;
+
+	fflush(stderr);
+	dup2(saved_stderr, STDERR_FILENO);
+	close(saved_stderr);
+	rewind(captured);
+	length = fread(text, 1, sizeof(text) - 1, captured);
+	text[length] = '\0';
+	fclose(captured);
+	return g_strdup(text);
+}
+
+/* One line, of the tool, that holds each of the words (NULL-terminated). */
+static void assert_one_line(char *text, ...)
+{
+	const char *word;
+	va_list words;
+
+	assert_true(g_str_has_prefix(text, "memtoll: "));
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	va_start(words, text);
+	while ((word = va_arg(words, const char *)))
+		if (!strstr(text, word))
+			fail_msg("'%s' is not in: %s", word, text);
+	va_end(words);
+	g_free(text);
+}
+
+static sqlite3_int64 number(const char *path, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+	sqlite3 *database = NULL;
+	sqlite3_int64 value = -1;
+
+	assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	sqlite3_busy_timeout(database, 1000);
+	assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), SQLITE_OK);
+	if (sqlite3_step(statement) == SQLITE_ROW)
+		value = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	sqlite3_close(database);
+	return value;
+}
+
+static void execute(const char *path, const char *sql)
+{
+	sqlite3 *database = NULL;
+
+	assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(database);
+}
+
+static void add_process(struct recording *recording, pid_t pid, const char *comm)
+{
+	const struct process_fact fact = { .pid = pid, .comm = comm, .command = comm,
+					   .executable = "/bin/x", .start_ns = 7, .role = "target" };
+
+	assert_int_equal(recording_process(recording, &fact), 0);
+}
+
+static void add_call(struct recording *recording, uint64_t stack_id, uint64_t calls)
+{
+	struct call_fact fact = { .pid = 42, .call = "calloc", .stack_id = stack_id,
+				  .known_clearing = true, .timed_calls = calls };
+
+	fact.sum.calls = calls;
+	fact.sum.bytes = calls * 4099;
+	fact.sum.nested_calls = 3;
+	assert_int_equal(recording_call(recording, &fact), 0);
+}
+
+/* A finished recording of one slice with 23 calls. */
+static char *finished(const char *name)
+{
+	char *path = in_directory(name);
+	struct recording *recording = recording_create(path, false);
+
+	assert_non_null(recording);
+	add_process(recording, 42, "program");
+	assert_int_equal(recording_slice_begin(recording, 100), 0);
+	add_call(recording, 5, 23);
+	assert_int_equal(recording_process_slice(recording, 42, 1000, 2, 0), 0);
+	assert_int_equal(recording_slice_commit(recording, 200), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	return path;
+}
+
+static void test_file(void **state)
+{
+	char *path = finished("a");
+	struct stat status;
+
+	(void)state;
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0600);
+	assert_int_equal(number(path, "PRAGMA application_id"), 0x6d746f6c);
+	assert_int_equal(number(path, "PRAGMA user_version"), RECORDING_FORMAT);
+	assert_int_equal(number(path, "PRAGMA page_size"), 4096);
+	assert_int_equal(number(path, "SELECT value = '1' FROM meta WHERE key = 'complete'"), 1);
+	assert_int_equal(number(path, "SELECT value = '1' FROM meta WHERE key = 'format'"), 1);
+	assert_int_equal(number(path, "SELECT start_ns = 100 AND end_ns = 200 FROM slice"), 1);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM loss_kind"), MEMTOLL_LOSS_COUNT);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM loss_kind WHERE name = 'ring_block'"
+				" AND meaning <> '' AND remedy <> ''"), 1);
+	g_free(path);
+}
+
+static void test_same_key_sums(void **state)
+{
+	const struct fault_fact fault = { .pid = 42, .fault_class = "zero", .allocated_call = "",
+		.area = "heap", .in_call = "", .faults = 7, .pages = 11, .timed_faults = 3,
+		.timed_cpu_ns = 13, .timed_cpu_us2 = 17, .blocked_ns = 19 };
+	const struct block_fact block = { .pid = 42, .call = "malloc", .stack_id = 5, .made = 3,
+		.made_bytes = 3 * 4099, .freed = 2, .freed_bytes = 2 * 4099, .never_used_bytes = 4096 };
+	const struct map_call_fact map = { .pid = 42, .call = "mmap", .in_call = "", .stack_id = 5,
+		.sum = { .calls = 5, .bytes = 7, .cpu_ns = 11, .failed = 1 } };
+	struct recording *recording;
+	char *path = in_directory("sums");
+	int round, slice;
+
+	(void)state;
+	recording = recording_create(path, false);
+	assert_non_null(recording);
+	for (slice = 0; slice < 2; slice++) {
+		assert_int_equal(recording_slice_begin(recording, 1), 0);
+		for (round = 0; round < 2; round++) {
+			add_call(recording, UINT64_MAX - 1, 23);
+			assert_int_equal(recording_fault(recording, &fault), 0);
+			assert_int_equal(recording_block(recording, &block), 0);
+			assert_int_equal(recording_map_call(recording, &map), 0);
+			assert_int_equal(recording_sample(recording, 42, "user", "", 5, 29), 0);
+			assert_int_equal(recording_hit(recording, 42, "malloc", 31), 0);
+			assert_int_equal(recording_loss(recording, "ring_block", 37), 0);
+			assert_int_equal(recording_process_slice(recording, 42, 41, 43, 47), 0);
+		}
+		assert_int_equal(recording_slice_commit(recording, 2), 0);
+	}
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM call WHERE calls = 46 AND bytes = 188554"
+				" AND timed_calls = 46 AND nested_calls = 6 AND stack_id = -2"), 2);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM fault WHERE faults = 14 AND pages = 22 AND"
+				" timed_faults = 6 AND timed_cpu_ns = 26 AND timed_cpu_us2 = 34 AND"
+				" blocked_ns = 38"), 2);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM block WHERE made = 6 AND freed = 4 AND"
+				" made_bytes = 24594 AND freed_bytes = 16396 AND"
+				" never_used_bytes = 8192"), 2);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM map_call WHERE calls = 10 AND failed = 2 AND"
+				" bytes = 14 AND cpu_ns = 22"), 2);
+	assert_int_equal(number(path, "SELECT SUM(samples) FROM sample"), 4 * 29);
+	assert_int_equal(number(path, "SELECT SUM(hits) FROM hit"), 4 * 31);
+	assert_int_equal(number(path, "SELECT SUM(count) FROM loss"), 4 * 37);
+	assert_int_equal(number(path, "SELECT SUM(cpu_ns) * 1000000 + SUM(minor_faults) * 1000 +"
+				" SUM(major_faults) FROM process_slice"), 4 * 41043047);
+	g_free(path);
+}
+
+static void test_processes_and_allocators(void **state)
+{
+	struct allocator_fact allocator = { .pid = 42, .module = "/libc", .kind = "glibc",
+		.version = "2.36", .functions = "", .refused = "", .mmap_threshold_low = -1,
+		.mmap_threshold_high = -1, .dynamic = -1, .tunables = "" };
+	char *path = in_directory("processes");
+	struct recording *recording = recording_create(path, false);
+
+	(void)state;
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	add_process(recording, 42, "before");
+	add_process(recording, 42, "after\xff\xfe");
+	assert_int_equal(recording_process_end(recording, 42, 99, 9), 0);
+	assert_int_equal(recording_allocator(recording, &allocator), 0);
+	allocator.mmap_threshold_low = 131072;
+	allocator.dynamic = 0;
+	assert_int_equal(recording_allocator(recording, &allocator), 0);
+	assert_int_equal(recording_price(recording, "malloc", 900.5, 400.25, 10), 0);
+	assert_int_equal(recording_calibration(recording, "fault_ns", 700.5), 0);
+	assert_int_equal(recording_system_counter(recording, "pgfault", -3), 0);
+	assert_int_equal(recording_not_captured(recording, "swap.out", "why"), 0);
+	assert_int_equal(recording_meta_int(recording, "start_ns", -5), 0);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	/* Bytes that are no UTF-8 became U+FFFD each. */
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM process WHERE comm = 'after' || char(65533, "
+				"65533) AND start_ns = 7 AND end_ns = 99 AND exit_code = 9 AND"
+				" parent_pid IS NULL"), 1);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM allocator WHERE mmap_threshold_low = 131072"
+				" AND mmap_threshold_high IS NULL AND dynamic = 0"), 1);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM price, calibration WHERE hit_ns = 900.5 AND"
+				" inside_ns = 400.25 AND value = 700.5"), 1);
+	assert_int_equal(number(path, "SELECT value FROM system_counter"), -3);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM not_captured WHERE reason = 'why'"), 1);
+	assert_int_equal(number(path, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'start_ns'"),
+			 -5);
+	g_free(path);
+}
+
+static void test_stacks_once(void **state)
+{
+	struct frame frame = { .function = "f", .module = "/m", .file = "f.c", .line = 3,
+			       .kind = FRAME_NATIVE, .build_id = "00", .module_offset = 16 };
+	const uint64_t id = 0xffffffff00000001;
+	char *path = in_directory("stacks");
+	struct recording *recording = recording_create(path, false);
+	int round;
+
+	(void)state;
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	assert_false(recording_has_stack(recording, id));
+	for (round = 0; round < 2; round++) {
+		assert_int_equal(recording_stack(recording, id, 42, "fp", true), 0);
+		assert_int_equal(recording_stack_frame(recording, id, 0, UINT64_MAX, &frame, false), 0);
+		assert_int_equal(recording_stack_frame(recording, id, 1, 32, &frame, true), 0);
+	}
+	assert_true(recording_has_stack(recording, id));
+	frame.line = 4;
+	assert_int_equal(recording_stack_frame(recording, id, 2, 48, &frame, false), 0);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM stack WHERE stack_id = -4294967295"), 1);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM stack_frame"), 3);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM frame WHERE kind = 'native'"), 2);
+	assert_int_equal(number(path, "SELECT address FROM stack_frame WHERE depth = 0"), -1);
+	g_free(path);
+}
+
+static void test_in_memory(void **state)
+{
+	const struct report_options options = { .sites = 3 };
+	struct recording *recording = recording_create(NULL, false);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out;
+
+	(void)state;
+	assert_non_null(recording);
+	assert_null(recording_path(recording));
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	add_process(recording, 42, "program");
+	add_call(recording, 5, 23);
+	assert_int_equal(recording_process_slice(recording, 42, 1000000, 0, 0), 0);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	/* Twice: a live display asks again; and writing goes on in between. */
+	out = open_memstream(&text, &size);
+	assert_int_equal(report_text(recording_database(recording), &options, out), 0);
+	assert_int_equal(recording_slice_begin(recording, 3), 0);
+	add_call(recording, 5, 23);
+	assert_int_equal(recording_slice_commit(recording, 4), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	assert_int_equal(report_json(recording_database(recording), &options, out), 0);
+	fclose(out);
+	assert_non_null(strstr(text, "VERDICT"));
+	assert_non_null(strstr(text, "\"calls\":{\"calloc\":46}"));
+	assert_false(report_losses_exceed(recording_database(recording)));
+	recording_close(recording);
+	free(text);
+}
+
+static void test_losses_exceed(void **state)
+{
+	struct recording *recording = recording_create(NULL, false);
+
+	(void)state;
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	add_call(recording, 5, 1000);
+	assert_int_equal(recording_loss(recording, "runs_unstored", 1000000), 0);
+	assert_int_equal(recording_loss(recording, "calls_full", 10), 0);
+	assert_false(report_losses_exceed(recording_database(recording)));
+	assert_int_equal(recording_loss(recording, "calls_full", 1), 0);
+	assert_true(report_losses_exceed(recording_database(recording)));
+	recording_close(recording);
+}
+
+static void test_existing_file(void **state)
+{
+	char *path = finished("existing");
+	struct recording *recording;
+
+	(void)state;
+	capture_stderr();
+	assert_null(recording_create(path, false));
+	assert_one_line(captured_stderr(), path, "exists", "--force", "-o", NULL);
+	assert_int_equal(number(path, "SELECT SUM(calls) FROM call"), 23);
+
+	/* Until it is finished, the old one is what lies there. */
+	recording = recording_create(path, true);
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	add_call(recording, 5, 29);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	assert_int_equal(number(path, "SELECT SUM(calls) FROM call"), 23);
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	assert_int_equal(number(path, "SELECT SUM(calls) FROM call"), 29);
+	g_free(path);
+}
+
+static void test_unfinished(void **state)
+{
+	char *path = finished("unfinished"), *beside, *fresh = in_directory("fresh");
+	struct recording *recording;
+
+	(void)state;
+	/* Replacing: the old file stays, the new one is named. */
+	recording = recording_create(path, true);
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	add_call(recording, 5, 29);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	beside = g_strdup_printf("%s.tmp-%d", path, (int)getpid());
+	capture_stderr();
+	recording_close(recording);
+	assert_one_line(captured_stderr(), path, beside, NULL);
+	assert_int_equal(number(path, "SELECT SUM(calls) FROM call"), 23);
+	assert_int_equal(number(beside, "SELECT SUM(calls) FROM call"), 29);
+	assert_int_equal(number(beside, "SELECT COUNT(*) FROM meta WHERE key = 'complete'"), 0);
+
+	/* New, with a slice: it stays. Without any: there is nothing to keep. */
+	recording = recording_create(fresh, false);
+	assert_non_null(recording);
+	recording_close(recording);
+	assert_int_not_equal(access(fresh, F_OK), 0);
+	recording = recording_create(fresh, false);
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	recording_close(recording);
+	assert_int_equal(number(fresh, "SELECT COUNT(*) FROM slice"), 1);
+	g_free(fresh);
+	g_free(beside);
+	g_free(path);
+}
+
+static void test_refused_paths(void **state)
+{
+	char *target = in_directory("target"), *link = in_directory("link");
+	char *pipe_path = in_directory("pipe"), *missing = in_directory("no/where");
+	char *journal = in_directory("left-journal"), *left = in_directory("left");
+	int forced;
+
+	(void)state;
+	assert_int_equal(symlink(target, link), 0);
+	assert_int_equal(mkfifo(pipe_path, 0600), 0);
+	assert_true(g_file_set_contents(journal, "x", 1, NULL));
+	for (forced = 0; forced < 2; forced++) {
+		capture_stderr();
+		assert_null(recording_create(link, forced));
+		assert_one_line(captured_stderr(), link, "symbolic link", NULL);
+		capture_stderr();
+		assert_null(recording_create(directory, forced));
+		assert_one_line(captured_stderr(), directory, "is a directory", NULL);
+		capture_stderr();
+		assert_null(recording_create(pipe_path, forced));
+		assert_one_line(captured_stderr(), pipe_path, "not a regular file", NULL);
+		capture_stderr();
+		assert_null(recording_create(missing, forced));
+		assert_one_line(captured_stderr(), missing, "does not exist", NULL);
+		capture_stderr();
+		assert_null(recording_create(left, forced));
+		assert_one_line(captured_stderr(), journal, "in the way", NULL);
+		/* sysfs takes no files, from root neither. */
+		capture_stderr();
+		assert_null(recording_create("/sys/memtoll-test", forced));
+		assert_one_line(captured_stderr(), "/sys", "cannot write", NULL);
+	}
+	assert_int_not_equal(access(target, F_OK), 0);
+	assert_int_not_equal(access(left, F_OK), 0);
+	g_free(left);
+	g_free(journal);
+	g_free(missing);
+	g_free(pipe_path);
+	g_free(link);
+	g_free(target);
+}
+
+static void test_owner_behind_sudo(void **state)
+{
+	struct stat status;
+	char *path;
+
+	(void)state;
+	setenv("SUDO_UID", "65533", 1);
+	setenv("SUDO_GID", "65532", 1);
+	path = finished("owned");
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
+	assert_int_equal(stat(path, &status), 0);
+	/* Only root can give a file away; anyone else's stays their own. */
+	assert_int_equal(status.st_uid, geteuid() ? geteuid() : 65533);
+	assert_int_equal(status.st_gid, geteuid() ? getegid() : 65532);
+	g_free(path);
+}
+
+/* Write slices until one fails. What was said and what is in the file must agree. */
+static void fill_up(const char *path, const char *reason, int error)
+{
+	struct recording *recording = recording_create(path, false);
+	struct fault_run_fact run = { .pid = 42, .fault_class = "zero" };
+	int err = 0, again, finish, i;
+	char *slices, *said;
+
+	assert_non_null(recording);
+	capture_stderr();
+	for (i = 0; i < 100 && !err; i++) {
+		err = recording_slice_begin(recording, 1);
+		for (run.address = 0; run.address < 500 && !err; run.address++)
+			err = recording_fault_run(recording, &run);
+		if (!err)
+			err = recording_slice_commit(recording, 2);
+	}
+	/* And it stays so. */
+	again = recording_slice_begin(recording, 3);
+	finish = recording_finish(recording);
+	recording_close(recording);
+	said = captured_stderr();
+	assert_int_equal(err, error);
+	assert_int_equal(again, error);
+	assert_int_equal(finish, error);
+	slices = g_strdup_printf("recorded up to slice %d", i - 1);
+	assert_one_line(said, path, reason, slices, NULL);
+	assert_in_range(i, 2, 99);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM slice"), i - 1);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM fault_run"), (i - 1) * 500);
+	assert_int_equal(number(path, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
+	g_free(slices);
+}
+
+static void test_file_size_limit(void **state)
+{
+	const struct rlimit limit = { .rlim_cur = 512 << 10, .rlim_max = RLIM_INFINITY };
+	char *path = in_directory("limited");
+	struct rlimit before;
+
+	(void)state;
+	getrlimit(RLIMIT_FSIZE, &before);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	fill_up(path, "File too large", -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	g_free(path);
+}
+
+/* In a mount namespace of its own, so that a small disk can be had. */
+static void test_full_disk(void **state)
+{
+	char *disk = in_directory("disk"), *path = g_build_filename(disk, "full", NULL);
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(mkdir(disk, 0700), 0);
+	pid = fork();
+	if (!pid) {
+		if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+			_exit(77);
+		if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("none", disk, "tmpfs", 0, "size=600k"))
+			_exit(77);
+		fill_up(path, "no space left on device", -ENOSPC);
+		umount(disk);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	g_rmdir(disk);
+	g_free(path);
+	g_free(disk);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();	/* no namespaces for this user; the limit above does the same */
+	assert_int_equal(status, 0);
+}
+
+static void test_open(void **state)
+{
+	char *path = finished("good");
+	sqlite3 *database = recording_open(path);
+
+	(void)state;
+	assert_non_null(database);
+	assert_int_equal(sqlite3_db_readonly(database, "main"), 1);
+	assert_int_not_equal(sqlite3_exec(database, "DELETE FROM call", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(database);
+	g_free(path);
+}
+
+/* SQLite takes "file:..." for an URI; we take it for a name. */
+static void test_odd_name(void **state)
+{
+	char *before = g_get_current_dir();
+	struct recording *recording;
+	sqlite3 *database;
+
+	(void)state;
+	assert_int_equal(chdir(directory), 0);
+	recording = recording_create("file:odd?mode=memory", false);
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	assert_int_equal(access("file:odd?mode=memory", R_OK), 0);
+	database = recording_open("file:odd?mode=memory");
+	assert_non_null(database);
+	sqlite3_close(database);
+	assert_int_equal(chdir(before), 0);
+	g_free(before);
+}
+
+static void refuse(const char *path, const char *reason, const char *detail)
+{
+	capture_stderr();
+	assert_null(recording_open(path));
+	assert_one_line(captured_stderr(), path, reason, detail, NULL);
+}
+
+static void test_open_refused(void **state)
+{
+	char *path = in_directory("none");
+	struct stat status;
+	sqlite3 *database = NULL;
+
+	(void)state;
+	refuse(path, "No such file", NULL);
+	refuse(directory, "is a directory", NULL);
+	refuse("/dev/null", "no regular file", NULL);
+	assert_true(g_file_set_contents(path, "", 0, NULL));
+	refuse(path, "is empty", NULL);
+	assert_true(g_file_set_contents(path, "SQLite forma", -1, NULL));
+	refuse(path, "not a recording", NULL);
+	assert_true(g_file_set_contents(path, "a,b\n1,2\n", -1, NULL));
+	refuse(path, "not a recording", NULL);
+	g_remove(path);
+	assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+	sqlite3_exec(database, "CREATE TABLE x (y)", NULL, NULL, NULL);
+	sqlite3_close(database);
+	refuse(path, "SQLite database, but not a recording", NULL);
+	g_free(path);
+
+	path = finished("newer");
+	execute(path, "PRAGMA user_version = 7");
+	refuse(path, "format 7", "up to format 1");
+	g_free(path);
+
+	path = finished("viewless");
+	execute(path, "DROP VIEW report_json");
+	refuse(path, "lacks", NULL);
+	g_free(path);
+
+	path = finished("cut");
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(truncate(path, status.st_size / 2), 0);
+	refuse(path, "truncated", NULL);
+	assert_int_equal(truncate(path, 50), 0);
+	refuse(path, "truncated", NULL);
+	g_free(path);
+}
+
+/* Overwritten in the middle, at many places: refused or read, never a crash. */
+static void test_open_damaged(void **state)
+{
+	char *path = finished("damaged"), *copy = in_directory("copy"), *contents = NULL;
+	sqlite3 *database;
+	int refused = 0;
+	gsize length, at;
+
+	(void)state;
+	assert_true(g_file_get_contents(path, &contents, &length, NULL));
+	for (at = 100; at + 64 < length; at += 1531) {
+		char saved[64];
+
+		memcpy(saved, contents + at, sizeof(saved));
+		memset(contents + at, 0xa5, sizeof(saved));
+		assert_true(g_file_set_contents(copy, contents, (gssize)length, NULL));
+		memcpy(contents + at, saved, sizeof(saved));
+		capture_stderr();
+		database = recording_open(copy);
+		g_free(captured_stderr());
+		refused += !database;
+		sqlite3_close(database);
+	}
+	assert_true(refused > 0);
+	g_free(contents);
+	g_free(copy);
+	g_free(path);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	char *contents = NULL;
+	gsize length;
+
+	assert_true(g_file_get_contents(from, &contents, &length, NULL));
+	assert_true(g_file_set_contents(to, contents, (gssize)length, NULL));
+	g_free(contents);
+}
+
+/* The writer's death in the middle of a commit: some pages written, the journal still there. */
+static void test_hot_journal(void **state)
+{
+	char *path = finished("hot"), *journal = in_directory("hot-journal");
+	char *dead = in_directory("dead"), *dead_journal = in_directory("dead-journal");
+	sqlite3 *database = NULL;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(database, "PRAGMA cache_size = 1; BEGIN;"
+		"WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
+		"INSERT INTO fault_run SELECT 1, 1, 1, 'zero', i, 1, 1, 1, 1, 1, 1 FROM n;"
+		"UPDATE call SET calls = 666", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_db_cacheflush(database);
+	copy_file(path, dead);
+	copy_file(journal, dead_journal);
+	sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+	sqlite3_close(database);
+
+	database = recording_open(dead);
+	assert_non_null(database);
+	assert_int_equal(sqlite3_db_readonly(database, "main"), 1);
+	sqlite3_close(database);
+	assert_int_equal(number(dead, "SELECT SUM(calls) FROM call"), 23);
+	assert_int_equal(number(dead, "SELECT COUNT(*) FROM fault_run"), 0);
+	assert_int_not_equal(access(dead_journal, F_OK), 0);
+	g_free(dead_journal);
+	g_free(dead);
+	g_free(journal);
+	g_free(path);
+}
+
+static void test_open_while_written(void **state)
+{
+	char *path = in_directory("live");
+	struct recording *recording = recording_create(path, false);
+	const struct report_options options = { .sites = 3 };
+	sqlite3 *database;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out;
+
+	(void)state;
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	add_call(recording, 5, 23);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	assert_int_equal(recording_slice_begin(recording, 2), 0);
+	add_call(recording, 5, 29);
+	database = recording_open(path);
+	assert_non_null(database);
+	out = open_memstream(&text, &size);
+	assert_int_equal(report_json(database, &options, out), 0);
+	assert_int_equal(report_text(database, &options, out), 0);
+	fclose(out);
+	assert_non_null(strstr(text, "\"calls\":{\"calloc\":23}"));
+	assert_non_null(strstr(text, "\"complete\":false"));
+	assert_non_null(strstr(text, "!!! INCOMPLETE"));
+	/* The reader, still open, holds no lock that stops the writer. */
+	assert_int_equal(recording_slice_commit(recording, 3), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	sqlite3_close(database);
+	recording_close(recording);
+	free(text);
+	g_free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_same_key_sums),
+		cmocka_unit_test(test_processes_and_allocators),
+		cmocka_unit_test(test_stacks_once),
+		cmocka_unit_test(test_in_memory),
+		cmocka_unit_test(test_losses_exceed),
+		cmocka_unit_test(test_existing_file),
+		cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_refused_paths),
+		cmocka_unit_test(test_owner_behind_sudo),
+		cmocka_unit_test(test_file_size_limit),
+		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_odd_name),
+		cmocka_unit_test(test_open_refused),
+		cmocka_unit_test(test_open_damaged),
+		cmocka_unit_test(test_hot_journal),
+		cmocka_unit_test(test_open_while_written),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
