@@ -163,15 +163,10 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 	call->faults_timed = 0;
 	call->fresh_from = 0;
 	switch (fn) {
-	case FN_CALLOC: {
-		struct memtoll_target *process = process_get(task->tgid);
-
+	case FN_CALLOC:
 		call->size *= PT_REGS_PARM2(ctx);
 		call->heap_top = task->mm->brk;
-		if (process && process->brk_max > call->heap_top)
-			call->heap_top = process->brk_max;
 		break;
-	}
 	case FN_REALLOC:
 	case FN_ALIGNED_ALLOC:
 	case FN_MEMALIGN:
@@ -204,9 +199,11 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 
 /*
  * What glibc's chunk header says. calloc memsets a block unless it has a mapping of its own; of a
- * block cut from the top it clears what lies below the highest break the heap ever had, because
- * above it the pages are the kernel's and zero already (__libc_calloc, oldtopsize). In an arena
- * the same line is where mprotect has just extended the heap.
+ * block cut from a top that grew in this very call it clears only the old part, because the new one
+ * comes zeroed from the kernel (__libc_calloc, oldtopsize). The old part ends at the break as it
+ * was before the call; in an arena, where mprotect has just extended the heap. The historic maximum
+ * of the heap plays no part on Linux: after a trim the pages obtained anew are left alone (seen on
+ * 2.36: 2 x 10 MiB live, trimmed each round, 33 faults a call and not 2560).
  */
 static __always_inline struct chunk read_chunk(struct task_struct *task, struct thread *thread,
 					       __u32 fn, __u64 addr)

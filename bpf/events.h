@@ -240,7 +240,6 @@ struct memtoll_range {
 
 /* Value of map `processes`, keyed by tgid: a traced process. memset[] is filled by userspace. */
 struct memtoll_target {
-	__u64 brk_max;		/* highest break seen: glibc clears reused heap up to here */
 	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
 	__u32 memset_count;
 	struct memtoll_range memset[MEMTOLL_MEMSET_RANGES];

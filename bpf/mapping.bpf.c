@@ -153,18 +153,6 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 		__sync_fetch_and_add(&sum->bytes, bytes);
 }
 
-static __always_inline void note_break(struct task_struct *task, __u64 before, __u64 now)
-{
-	struct memtoll_target *process = process_get(task->tgid);
-
-	if (!process)
-		return;
-	if (before > process->brk_max)
-		process->brk_max = before;
-	if (now > process->brk_max)
-		process->brk_max = now;
-}
-
 SEC("?tp")
 int map_exit(struct sys_exit_args *ctx)
 {
@@ -195,7 +183,6 @@ int map_exit(struct sys_exit_args *ctx)
 		/* brk returns the break; asked 0, or refused, it returns the present one. */
 		failed = map->len && (__u64)ctx->ret != map->len;
 		bytes = (__u64)ctx->ret > map->addr ? ctx->ret - map->addr : map->addr - ctx->ret;
-		note_break(task, map->addr, ctx->ret);
 	}
 	event.stack_id = stack_of_map_call(task, thread);
 	if (thread->in_fn) {

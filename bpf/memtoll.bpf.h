@@ -20,7 +20,7 @@ struct open_call {
 	__u64 caller;
 	__u64 size;
 	__u64 pointer;		/* realloc, free: the block; posix_memalign: where the result goes */
-	__u64 heap_top;		/* calloc: highest break before the call */
+	__u64 heap_top;		/* calloc: the break before the call */
 	__u64 fresh_from;	/* calloc in an arena: start of what mprotect opened meanwhile */
 	__u64 start_ns;
 	__u64 start_cpu_ns;

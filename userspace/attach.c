@@ -38,11 +38,7 @@ static int keep_link(struct probes *probes, struct bpf_link *link)
 	return 0;
 }
 
-/*
- * A directory of tracefs: the one mounted, or an unnamed mount of our own that nobody sees and
- * that ends with the descriptor (fsmount(2), 5.2).
- */
-static int tracefs_open(void)
+int tracefs_open(void)
 {
 	int fs, mount = -1, fd;
 

@@ -42,6 +42,12 @@ void uprobe_detach_aside(struct uprobe_attachment *attachment);
 /* Wait until everything detached aside is gone. */
 void uprobe_detach_finish(void);
 
+/*
+ * Directory "events" of tracefs: of the one mounted, or of an unnamed mount of our own that nobody
+ * sees and that ends with the descriptor (fsmount(2), 5.2). A descriptor, or -errno.
+ */
+int tracefs_open(void);
+
 /* The probes that are not tied to a process. They pass over everybody but the target. */
 struct probes;
 

@@ -1,3 +1,258 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * cli_doctor.c: `memtoll doctor`. JSON is made by SQLite, as in the report: its quoting is right
+ * for any path or name.
+ */
+#include <argp.h>
+#include <glib.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "arguments.h"
 #include "cli.h"
-int cli_doctor(int argc, char **argv) { (void)argc; (void)argv; return 1; }
+#include "features.h"
+#include "libc.h"
+#include "message.h"
+#include "names.h"
+#include "privileges.h"
+#include "proc.h"
+#include "version.h"
+
+#define FEATURES_MAX 16
+
+struct doctor_options {
+	pid_t pid;
+	bool json;
+};
+
+struct findings {
+	struct feature features[FEATURES_MAX];
+	size_t feature_count;
+	struct maps maps;
+	struct allocator_module *modules;
+	size_t module_count;
+	struct code_range memsets[8];
+	ssize_t memset_count;
+	bool works;
+};
+
+static const struct argp_option argp_options[] = {
+	{ "pid", 'p', "PID", 0, "the allocator of this process (default: of memtoll itself)", 1 },
+	{ "json", 'j', NULL, 0, "one JSON object instead of text", 1 },
+	{ 0 },
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct doctor_options *options = state->input;
+	char *end;
+	long pid;
+
+	switch (key) {
+	case 'p':
+		pid = strtol(value, &end, 10);
+		if (*end || end == value || pid <= 0 || pid > G_MAXINT) {
+			message("-p '%s' is not a process id", value);
+			exit(STATUS_USAGE);
+		}
+		options->pid = pid;
+		return 0;
+	case 'j':
+		options->json = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int find_allocators(pid_t pid, struct findings *findings)
+{
+	int err = maps_read(pid, &findings->maps);
+
+	if (!err)
+		err = allocator_modules_find(pid, &findings->maps, &findings->modules,
+					     &findings->module_count);
+	if (err) {
+		message("no process with pid %d whose mappings can be read: %s", pid,
+			strerror(-err));
+		return STATUS_FAILED;
+	}
+	findings->memset_count = memset_ranges(pid, &findings->maps, findings->memsets,
+					       G_N_ELEMENTS(findings->memsets));
+	return STATUS_DONE;
+}
+
+static void print_module(const struct allocator_module *module)
+{
+	size_t i;
+
+	printf("  %s: %s %s\n", module->path, allocator_kind_name(module->kind), module->version);
+	for (i = 0; i < module->point_count; i++) {
+		const struct probe_point *point = &module->points[i];
+
+		if (point->place.found)
+			printf("    %-15s +%-3u %s%s\n", fn_name(point->fn), point->place.offset,
+			       point->place.instruction, point->place.pushed ?
+			       "  (entry only: counted, not timed)" : "");
+		else
+			printf("    %-15s not probed: %s\n", fn_name(point->fn),
+			       point->place.refusal);
+	}
+}
+
+static void print_text(const struct doctor_options *options, const struct findings *findings)
+{
+	struct utsname machine;
+	size_t i;
+
+	uname(&machine);
+	printf("memtoll %s on %s %s (%s)\n\n", MEMTOLL_VERSION, machine.sysname, machine.release,
+	       machine.machine);
+	for (i = 0; i < findings->feature_count; i++) {
+		const struct feature *feature = &findings->features[i];
+
+		printf("%-15s %-4s %s\n%21ssince: %s\n", feature->name,
+		       feature->works ? "ok" : feature->required ? "NO" : "no", feature->detail, "",
+		       feature->source);
+	}
+	printf("\nAllocators of process %d, and where their functions are probed:\n", options->pid);
+	for (i = 0; i < findings->module_count; i++)
+		print_module(&findings->modules[i]);
+	if (!findings->module_count)
+		puts("  none found: only faults and mappings can be traced");
+	printf("  memset: %zd address ranges known\n", MAX(findings->memset_count, 0));
+	printf("\n%s\n", findings->works ? "memtoll works here." : "memtoll does not work here.");
+}
+
+static int fill_tables(sqlite3 *database, const struct findings *findings)
+{
+	sqlite3_stmt *statement = NULL;
+	size_t i, k;
+	int rc;
+
+	rc = sqlite3_exec(database,
+			  "CREATE TABLE feature (name, required, works, detail, since);"
+			  "CREATE TABLE point (module, kind, version, function, offset, instruction,"
+			  " timed, refusal);", NULL, NULL, NULL);
+	for (i = 0; rc == SQLITE_OK && i < findings->feature_count; i++) {
+		const struct feature *feature = &findings->features[i];
+
+		rc = sqlite3_prepare_v2(database, "INSERT INTO feature VALUES (?, ?, ?, ?, ?)", -1,
+					&statement, NULL);
+		sqlite3_bind_text(statement, 1, feature->name, -1, SQLITE_STATIC);
+		sqlite3_bind_int(statement, 2, feature->required);
+		sqlite3_bind_int(statement, 3, feature->works);
+		sqlite3_bind_text(statement, 4, feature->detail, -1, SQLITE_STATIC);
+		sqlite3_bind_text(statement, 5, feature->source, -1, SQLITE_STATIC);
+		sqlite3_step(statement);
+		rc = sqlite3_finalize(statement);
+	}
+	for (i = 0; i < findings->module_count; i++) {
+		const struct allocator_module *module = &findings->modules[i];
+
+		for (k = 0; rc == SQLITE_OK && k < module->point_count; k++) {
+			const struct probe_point *point = &module->points[k];
+			const struct placement *place = &point->place;
+
+			rc = sqlite3_prepare_v2(database, "INSERT INTO point VALUES "
+						"(?, ?, ?, ?, ?, ?, ?, ?)", -1, &statement, NULL);
+			sqlite3_bind_text(statement, 1, module->path, -1, SQLITE_STATIC);
+			sqlite3_bind_text(statement, 2, allocator_kind_name(module->kind), -1,
+					  SQLITE_STATIC);
+			sqlite3_bind_text(statement, 3, module->version, -1, SQLITE_STATIC);
+			sqlite3_bind_text(statement, 4, fn_name(point->fn), -1, SQLITE_STATIC);
+			if (place->found) {
+				sqlite3_bind_int(statement, 5, place->offset);
+				sqlite3_bind_text(statement, 6, place->instruction, -1,
+						  SQLITE_STATIC);
+			} else {
+				sqlite3_bind_text(statement, 8, place->refusal, -1, SQLITE_STATIC);
+			}
+			sqlite3_bind_int(statement, 7, place->found && !place->pushed);
+			sqlite3_step(statement);
+			rc = sqlite3_finalize(statement);
+		}
+	}
+	return rc;
+}
+
+static int print_json(const struct doctor_options *options, const struct findings *findings)
+{
+	static const char query[] =
+		"SELECT json_object('format', 1, 'works', json(iif(?1, 'true', 'false')),"
+		" 'version', ?2, 'kernel', ?3, 'pid', ?4,"
+		" 'features', (SELECT json_group_array(json_object('name', name,"
+		"   'required', json(iif(required, 'true', 'false')),"
+		"   'works', json(iif(works, 'true', 'false')), 'detail', detail, 'since', since))"
+		"   FROM feature),"
+		" 'probes', (SELECT json_group_array(json_object('module', module, 'kind', kind,"
+		"   'version', version, 'function', function, 'offset', offset,"
+		"   'instruction', instruction, 'timed', json(iif(timed, 'true', 'false')),"
+		"   'refusal', refusal)) FROM point))";
+	sqlite3 *database = NULL;
+	sqlite3_stmt *statement = NULL;
+	struct utsname machine;
+	int status = STATUS_FAILED;
+
+	uname(&machine);
+	if (sqlite3_open(":memory:", &database) == SQLITE_OK &&
+	    fill_tables(database, findings) == SQLITE_OK &&
+	    sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK) {
+		sqlite3_bind_int(statement, 1, findings->works);
+		sqlite3_bind_text(statement, 2, MEMTOLL_VERSION, -1, SQLITE_STATIC);
+		sqlite3_bind_text(statement, 3, machine.release, -1, SQLITE_STATIC);
+		sqlite3_bind_int(statement, 4, options->pid);
+		if (sqlite3_step(statement) == SQLITE_ROW) {
+			puts((const char *)sqlite3_column_text(statement, 0));
+			status = STATUS_DONE;
+		}
+	}
+	if (status)
+		message("cannot make the JSON object: %s", sqlite3_errmsg(database));
+	sqlite3_finalize(statement);
+	sqlite3_close(database);
+	return status;
+}
+
+int cli_doctor(int argc, char **argv)
+{
+	const struct argp argp = {
+		.options = argp_options,
+		.parser = parse_option,
+		.doc = "Say what this kernel and an allocator allow. Exit status 1 if nothing works."
+		       "\vExamples:\n  memtoll doctor\n  memtoll doctor -p 1234\n",
+	};
+	struct doctor_options options = { .pid = getpid() };
+	struct findings findings = { .works = true };
+	size_t i;
+	int status;
+
+	if (parse_arguments(&argp, argc, argv, &options))
+		return STATUS_USAGE;
+	status = check_privileges();
+	if (!status)
+		status = find_allocators(options.pid, &findings);
+	if (status)
+		goto out;
+	findings.feature_count = features_find(findings.features, FEATURES_MAX);
+	for (i = 0; i < findings.feature_count; i++)
+		findings.works &= findings.features[i].works || !findings.features[i].required;
+	if (options.json)
+		status = print_json(&options, &findings);
+	else
+		print_text(&options, &findings);
+	if (!status && (fflush(stdout) || ferror(stdout))) {
+		message("cannot write to standard output");
+		status = STATUS_FAILED;
+	}
+	if (!status && !findings.works)
+		status = STATUS_FAILED;
+out:
+	allocator_modules_free(findings.modules, findings.module_count);
+	maps_free(&findings.maps);
+	return status;
+}

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -311,12 +310,6 @@ static char *default_output(void)
 	return g_strdup(text);
 }
 
-static int command_exit_status(int wait_status)
-{
-	/* As a shell tells it. */
-	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
 /* What the user is told when the recording is done, and with which exit status. */
 static int conclude(const struct record_options *options, struct session *session)
 {
@@ -335,7 +328,7 @@ static int conclude(const struct record_options *options, struct session *sessio
 		return STATUS_FAILED;
 	}
 	if (options->is_stat && session_command_status(session, &wait_status) && wait_status)
-		return command_exit_status(wait_status);
+		return shell_exit_status(wait_status);
 	if (!report_losses_exceed(database))
 		return STATUS_DONE;
 	message("losses exceed 1 %% of what was counted; see the report");

@@ -9,7 +9,7 @@
 
 -- One row per fact about the recording itself. Keys: tool_version, format, command_line,
 -- target_command, kernel, machine, start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns,
--- min_size_bytes, overhead_limit ("none", "0"), probes, exit_status of a traced command, end_reason
+-- min_size_bytes, overhead_limit ("none", "0"), probes, exit_status of a traced command (as a shell tells it), end_reason
 -- ("target exited", "duration", "signal", "error: ..."), and, last of all, complete ("1").
 CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "memtoll.skel.h"
 #include "message.h"
 #include "pagetable.h"
+#include "programs.h"
 #include "recording.h"
 #include "slice.h"
 #include "symbolize.h"
@@ -91,7 +93,10 @@ struct session *session_new(const struct session_config *config)
 
 static void launched_exec(void *context, pid_t pid)
 {
-	targets_exec(((struct session *)context)->targets, pid, true);
+	struct session *session = context;
+
+	slicer_name_stacks(session->slicer, pid);
+	targets_exec(session->targets, pid, true);
 }
 
 static void launched_mapped(void *context, pid_t pid)
@@ -174,52 +179,26 @@ int session_prepare(struct session *session)
 	return STATUS_DONE;
 }
 
-static void choose_programs(struct session *session)
-{
-	struct memtoll_bpf *bpf = session->bpf;
-	const struct session_config *config = &session->config;
-
-	bpf_program__set_autoload(bpf->progs.process_fork, true);
-	bpf_program__set_autoload(bpf->progs.process_exec, true);
-	bpf_program__set_autoload(bpf->progs.process_exit, true);
-	bpf_program__set_autoload(bpf->progs.drain_threads, true);
-	bpf_program__set_autoload(bpf->progs.fault_user, config->faults);
-	bpf_program__set_autoload(bpf->progs.fault_kernel, config->faults);
-	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
-	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
-	bpf_program__set_autoload(bpf->progs.rss_changed, config->faults);
-	bpf_program__set_autoload(bpf->progs.map_enter, config->mappings);
-	bpf_program__set_autoload(bpf->progs.map_exit, config->mappings);
-	bpf_program__set_autoload(bpf->progs.cpu_sample, config->samples);
-	if (config->uprobes)
-		uprobe_prepare(bpf, session->mechanism);
-	bpf->rodata->cfg_min_size = config->min_size;
-	bpf->rodata->cfg_page_offset = session->pagetable.page_offset;
-	bpf->rodata->cfg_page_levels = session->pagetable.levels;
-	bpf->rodata->cfg_zero_pfn = session->pagetable.zero_pfn;
-	bpf->rodata->cfg_huge_zero_pfn = session->pagetable.huge_zero_pfn;
-	bpf->rodata->cfg_find_vma = libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT,
-							    BPF_FUNC_find_vma, NULL) == 1;
-	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
-}
-
 int session_load(struct session *session)
 {
-	int err;
+	const struct session_config *config = &session->config;
+	const char *refused;
 
-	session->bpf = memtoll_bpf__open();
-	if (!session->bpf) {
-		message("cannot open the BPF programs: %s", strerror(errno));
-		return STATUS_FAILED;
-	}
-	choose_programs(session);
-	err = memtoll_bpf__load(session->bpf);
-	if (err) {
-		message("this kernel refuses the BPF programs: %s; see memtoll doctor",
-			strerror(-err));
-		return STATUS_UNSUPPORTED;
-	}
-	return STATUS_DONE;
+	session->bpf = programs_load(&(struct programs_config){
+		.pagetable = &session->pagetable,
+		.mechanism = session->mechanism,
+		.min_size = config->min_size,
+		.buffer_bytes = config->buffer_bytes,
+		.uprobes = config->uprobes,
+		.faults = config->faults,
+		.mappings = config->mappings,
+		.samples = config->samples,
+	}, &refused);
+	if (session->bpf)
+		return STATUS_DONE;
+	message("this kernel refuses the BPF programs%s%s: %s; see memtoll doctor",
+		refused ? ", first " : "", refused ? refused : "", strerror(errno));
+	return STATUS_UNSUPPORTED;
 }
 
 static int open_consumers(struct session *session)
@@ -374,7 +353,7 @@ int session_attach(struct session *session)
 	session->start_ns = now_ns();
 	session->slice_start_ns = session->start_ns;
 	session->system = system_counters_read();
-	if (record_start(session) || recording_slice_begin(session->recording, session->start_ns))
+	if (record_start(session))
 		return STATUS_FAILED;
 	probes_window(session->probes, true);
 	session->window_open = true;
@@ -403,10 +382,8 @@ static int commit_slice(struct session *session, uint64_t now)
 	targets_refresh(session->targets);
 	targets_read_counters(session->targets);
 	session->bpf->bss->drain_epoch++;
-	err = slicer_commit(session->slicer, now);
+	err = slicer_commit(session->slicer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
-	if (!err)
-		err = recording_slice_begin(session->recording, now);
 	return err;
 }
 
@@ -521,6 +498,11 @@ static void detach(struct session *session)
 	uprobe_detach_finish();
 }
 
+int shell_exit_status(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
 /* A command outlives its recording only if it ignores SIGTERM. */
 static void end_command(struct session *session)
 {
@@ -558,9 +540,10 @@ int session_finish(struct session *session)
 	recording_meta_int(recording, "end_ns", end);
 	recording_meta(recording, "end_reason", reason ? reason : "error");
 	if (session->command_ended)
-		recording_meta_int(recording, "exit_status", session->command_status);
+		recording_meta_int(recording, "exit_status",
+				   shell_exit_status(session->command_status));
 	system_counters_record(session->system, recording);
-	err = slicer_commit(session->slicer, end);
+	err = slicer_commit(session->slicer, session->slice_start_ns, end);
 	if (!err)
 		err = recording_finish(recording);
 	return err ? STATUS_FAILED : STATUS_DONE;

@@ -44,6 +44,11 @@ struct range {
 	uint64_t end;
 };
 
+struct stored_run {
+	struct memtoll_run run;
+	uint64_t allocated_stack;
+};
+
 struct slicer {
 	struct slicer_config config;
 	GHashTable *calls;		/* memtoll_call_key -> memtoll_call_sum as of the last slice */
@@ -54,7 +59,7 @@ struct slicer {
 	struct range fault_code[3];	/* kernel functions that only run in a fault */
 	uint64_t lost[MEMTOLL_LOSS_COUNT];
 	uint64_t unmatched_frees;
-	uint64_t runs_stored;
+	GArray *runs;			/* struct stored_run, at most RUNS_PER_SLICE */
 	uint64_t runs_unstored;
 	int err;
 };
@@ -90,6 +95,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->samples = g_hash_table_new_full(hash_bytes16, equal_bytes16, NULL, g_free);
 	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	slicer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
 	for (i = 0; i < G_N_ELEMENTS(fault_code); i++)
 		symbolizer_kernel_function(config->symbolizer, fault_code[i],
 					   &slicer->fault_code[i].start, &slicer->fault_code[i].end);
@@ -106,6 +112,7 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->samples);
 	g_hash_table_destroy(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
+	g_array_free(slicer->runs, TRUE);
 	g_free(slicer);
 }
 
@@ -244,31 +251,44 @@ int slicer_on_event(void *context, void *data, size_t size)
 
 static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack)
 {
+	struct stored_run stored = { .run = *run, .allocated_stack = allocated_stack };
 	struct slicer *slicer = context;
 	struct hits *hits = hits_get(slicer, run->tgid);
 
 	hits->faults += run->faults;
 	if (!(run->flags & RUN_MAJOR))
 		hits->timed += run->timed_faults;
-	if (slicer->runs_stored >= RUNS_PER_SLICE) {
+	if (slicer->runs->len >= RUNS_PER_SLICE) {
 		slicer->runs_unstored++;
 		return;
 	}
-	slicer->runs_stored++;
-	want_stack(slicer, allocated_stack);
-	want_stack(slicer, run->stack_id);
-	note(slicer, recording_fault_run(slicer->config.recording, &(struct fault_run_fact){
-		.pid = run->tgid,
-		.tid = run->tid,
-		.fault_class = fault_class_name(run->fault_class, run->flags & RUN_MAJOR),
-		.address = run->address,
-		.pages = run->pages,
-		.faults = run->faults,
-		.first_ns = run->first_ns,
-		.last_ns = run->last_ns,
-		.allocated_stack = allocated_stack,
-		.touched_stack = run->stack_id,
-	}));
+	g_array_append_val(slicer->runs, stored);
+}
+
+static void write_runs(struct slicer *slicer)
+{
+	guint i;
+
+	for (i = 0; i < slicer->runs->len; i++) {
+		const struct stored_run *stored = &g_array_index(slicer->runs, struct stored_run, i);
+		const struct memtoll_run *run = &stored->run;
+
+		want_stack(slicer, stored->allocated_stack);
+		want_stack(slicer, run->stack_id);
+		note(slicer, recording_fault_run(slicer->config.recording, &(struct fault_run_fact){
+			.pid = run->tgid,
+			.tid = run->tid,
+			.fault_class = fault_class_name(run->fault_class, run->flags & RUN_MAJOR),
+			.address = run->address,
+			.pages = run->pages,
+			.faults = run->faults,
+			.first_ns = run->first_ns,
+			.last_ns = run->last_ns,
+			.allocated_stack = stored->allocated_stack,
+			.touched_stack = run->stack_id,
+		}));
+	}
+	g_array_set_size(slicer->runs, 0);
 }
 
 static void on_charge(void *context, const struct charge *charge)
@@ -472,7 +492,6 @@ static void write_losses(struct slicer *slicer)
 	counts[LOST_ATTACH_FAILED] += targets_attach_failures(slicer->config.targets);
 	counts[LOST_RUNS_UNSTORED] += slicer->runs_unstored;
 	slicer->runs_unstored = 0;
-	slicer->runs_stored = 0;
 	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++)
 		if (counts[i])
 			note(slicer, recording_loss(slicer->config.recording, names[i], counts[i]));
@@ -543,9 +562,35 @@ static void write_stacks(struct slicer *slicer)
 	}
 }
 
-int slicer_commit(struct slicer *slicer, uint64_t end_ns)
+/*
+ * Name the stacks of a process before its image changes: afterwards its addresses mean other code.
+ * The sums in the kernel are read for their keys; their figures wait for the slice.
+ */
+void slicer_name_stacks(struct slicer *slicer, pid_t pid)
 {
+	int fd = bpf_map__fd(slicer->config.bpf->maps.stacks);
+	struct memtoll_stack stack;
+	uint64_t id, previous;
+	bool first = true;
+
+	while (!bpf_map_get_next_key(fd, first ? NULL : &previous, &id)) {
+		first = false;
+		previous = id;
+		if (!bpf_map_lookup_elem(fd, &id, &stack) && stack.tgid == (uint32_t)pid &&
+		    !recording_has_stack(slicer->config.recording, id))
+			write_stack(slicer, id);
+	}
+}
+
+/*
+ * All facts of a slice are written here, in one short transaction: should the tracer be killed,
+ * it is almost never in the middle of one.
+ */
+int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
+{
+	note(slicer, recording_slice_begin(slicer->config.recording, start_ns));
 	ledger_drain(slicer->config.ledger, on_charge, on_life, slicer);
+	write_runs(slicer);
 	each_sum(slicer, slicer->config.bpf->maps.calls, slicer->calls,
 		 sizeof(struct memtoll_call_sum) / sizeof(uint64_t), on_call_sum);
 	each_sum(slicer, slicer->config.bpf->maps.map_calls, slicer->map_calls,

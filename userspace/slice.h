@@ -31,10 +31,13 @@ void slicer_free(struct slicer *slicer);
 /* Callback of the ring buffer; context is the slicer. */
 int slicer_on_event(void *context, void *data, size_t size);
 
+/* Before exec's new image is shown to the symbolizer: name the stacks of the old one. */
+void slicer_name_stacks(struct slicer *slicer, pid_t pid);
+
 /*
- * Write everything since the last slice and commit it. The caller has begun the slice, drained
- * the ring buffer and read the targets' counters. 0, or -errno of the recording.
+ * Write everything of the slice [start_ns, end_ns) and commit it. The caller has drained the ring
+ * buffer and read the targets' counters. 0, or -errno of the recording.
  */
-int slicer_commit(struct slicer *slicer, uint64_t end_ns);
+int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns);
 
 #endif /* MEMTOLL_SLICE_H */

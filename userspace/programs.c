@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "programs.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+
+#include "memtoll.skel.h"
+
+bool has_find_vma(void)
+{
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_find_vma, NULL) == 1;
+}
+
+static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
+{
+	bpf_program__set_autoload(bpf->progs.process_fork, true);
+	bpf_program__set_autoload(bpf->progs.process_exec, true);
+	bpf_program__set_autoload(bpf->progs.process_exit, true);
+	bpf_program__set_autoload(bpf->progs.drain_threads, true);
+	bpf_program__set_autoload(bpf->progs.fault_user, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_kernel, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
+	bpf_program__set_autoload(bpf->progs.rss_changed, config->faults);
+	bpf_program__set_autoload(bpf->progs.map_enter, config->mappings);
+	bpf_program__set_autoload(bpf->progs.map_exit, config->mappings);
+	bpf_program__set_autoload(bpf->progs.cpu_sample, config->samples);
+	if (config->uprobes)
+		uprobe_prepare(bpf, config->mechanism);
+	bpf->rodata->cfg_min_size = config->min_size;
+	bpf->rodata->cfg_page_offset = config->pagetable->page_offset;
+	bpf->rodata->cfg_page_levels = config->pagetable->levels;
+	bpf->rodata->cfg_zero_pfn = config->pagetable->zero_pfn;
+	bpf->rodata->cfg_huge_zero_pfn = config->pagetable->huge_zero_pfn;
+	bpf->rodata->cfg_find_vma = has_find_vma();
+	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
+}
+
+/* Load the chosen programs one at a time: the first that fails alone is the culprit. */
+static const char *find_refused(const struct programs_config *config)
+{
+	struct memtoll_bpf *bpf;
+	struct bpf_program *program;
+	const char *refused = NULL;
+	unsigned int index = 0, at;
+	bool more = true;
+
+	for (index = 0; more && !refused; index++) {
+		struct bpf_program *single = NULL;
+
+		bpf = memtoll_bpf__open();
+		if (!bpf)
+			return NULL;
+		choose(bpf, config);
+		at = 0;
+		bpf_object__for_each_program(program, bpf->obj) {
+			if (!bpf_program__autoload(program))
+				continue;
+			if (at++ == index)
+				single = program;
+			else
+				bpf_program__set_autoload(program, false);
+		}
+		more = single != NULL;
+		if (single && memtoll_bpf__load(bpf))
+			refused = bpf_program__name(single);
+		/* The name lives in the object; the few bytes of this failing path are kept. */
+		if (!refused)
+			memtoll_bpf__destroy(bpf);
+	}
+	return refused;
+}
+
+struct memtoll_bpf *programs_load(const struct programs_config *config, const char **refused)
+{
+	struct memtoll_bpf *bpf = memtoll_bpf__open();
+	int err;
+
+	*refused = NULL;
+	if (!bpf)
+		return NULL;
+	choose(bpf, config);
+	err = memtoll_bpf__load(bpf);
+	if (!err)
+		return bpf;
+	memtoll_bpf__destroy(bpf);
+	*refused = find_refused(config);
+	errno = -err;
+	return NULL;
+}

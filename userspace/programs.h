@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* programs.h: which BPF programs a run needs, and their knobs. */
+#ifndef MEMTOLL_PROGRAMS_H
+#define MEMTOLL_PROGRAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attach.h"
+#include "pagetable.h"
+
+struct memtoll_bpf;
+
+struct programs_config {
+	const struct pagetable *pagetable;
+	enum uprobe_mechanism mechanism;
+	uint64_t min_size;
+	uint64_t buffer_bytes;
+	bool uprobes;
+	bool faults;
+	bool mappings;
+	bool samples;
+};
+
+/* bpf_find_vma(): 5.17, kernel commit 7c7e3d31e785. */
+bool has_find_vma(void);
+
+/*
+ * Open, choose and load. NULL with errno set; in *refused the name of a program that the kernel
+ * refuses by itself, or NULL.
+ */
+struct memtoll_bpf *programs_load(const struct programs_config *config, const char **refused);
+
+#endif /* MEMTOLL_PROGRAMS_H */
