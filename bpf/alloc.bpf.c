@@ -86,8 +86,8 @@ static __always_inline void block_ended(struct task_struct *task, struct thread 
 		.tid = task->pid,
 		.fn = fn,
 		.old_addr = addr,
-		.start_ns = thread->call.start_ns,
-		.end_ns = thread->call.start_ns,
+		.start_ns = thread->call.start.ns,
+		.end_ns = thread->call.start.ns,
 	};
 
 	thread->call.large_stack = stack_from_call(thread);
@@ -184,7 +184,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 		call->size = 0;
 		break;
 	}
-	call->start_ns = bpf_ktime_get_ns();
+	call->start.ns = bpf_ktime_get_ns();
 	if ((fn == FN_FREE || fn == FN_REALLOC || fn == FN_REALLOCARRAY) &&
 	    is_followed(task->tgid, call->pointer))
 		block_ended(task, thread, fn, call->pointer);
@@ -193,7 +193,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 		return 1;
 	}
 	thread->in_fn = fn;
-	call->start_cpu_ns = thread_cpu_ns(task, bpf_ktime_get_ns());
+	stamp_take(task, &call->start);
 	return 0;
 }
 
@@ -250,7 +250,7 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 		.old_addr = fn == FN_REALLOC || fn == FN_REALLOCARRAY ? call->pointer : 0,
 		.size = call->size,
 		.cleared_bytes = chunk->cleared,
-		.start_ns = call->start_ns,
+		.start_ns = call->start.ns,
 		.end_ns = end_ns,
 		.stack_id = stack_id,
 	};
@@ -263,7 +263,7 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 	emit(&event, sizeof(event), LOST_RING_BLOCK, 1, false);
 	/* Faults inside the call belong to the block that is known only now. */
 	fault_settle(task, thread);
-	if (thread->run.faults && thread->run.last_ns >= call->start_ns)
+	if (thread->run.faults && thread->run.last_ns >= call->start.ns)
 		run_emit(thread);
 }
 
@@ -315,7 +315,7 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	/* The return of a nested call, where the kernel cannot skip it: its stack lies deeper. */
 	if (PT_REGS_SP(ctx) != call->sp + 8)
 		return 0;
-	cpu_ns = thread_cpu_ns(task, now) - call->start_cpu_ns;
+	cpu_ns = stamp_cpu_ns(task, &call->start, now);
 	fn = thread->in_fn;
 	if (fn == FN_POSIX_MEMALIGN) {
 		__u64 where = call->pointer;

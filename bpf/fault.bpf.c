@@ -168,7 +168,7 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 		run->address = fault->address;
 		run->pages = 0;
 		run->faults = 0;
-		run->first_ns = fault->start_ns;
+		run->first_ns = fault->start.ns;
 		run->timed_faults = 0;
 		run->timed_cpu_ns = 0;
 		run->timed_cpu_us2 = 0;
@@ -178,7 +178,7 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 	}
 	run->pages += pages;
 	run->faults++;
-	run->last_ns = fault->start_ns;
+	run->last_ns = fault->start.ns;
 	if (timed) {
 		us = cpu_ns / 1000;
 		run->timed_faults++;
@@ -250,9 +250,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		run_emit(thread);
 	}
 	fault = &thread->fault;
-	fault->start_ns = bpf_ktime_get_ns();
-	fault->start_cpu_ns = thread_cpu_ns(task, fault->start_ns);
-	fault->switches = task->nvcsw;
+	stamp_take(task, &fault->start);
 	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
@@ -303,17 +301,15 @@ static __always_inline int fault_end(bool major)
 	if (!thread || !thread->fault.active || stopped)
 		return 0;
 	now = bpf_ktime_get_ns();
-	wall_ns = now - thread->fault.start_ns;
-	cpu_ns = thread_cpu_ns(task, now) - thread->fault.start_cpu_ns;
-	if (cpu_ns > wall_ns)
-		cpu_ns = wall_ns;
+	wall_ns = now - thread->fault.start.ns;
+	cpu_ns = stamp_cpu_ns(task, &thread->fault.start, now);
 	if (thread->in_fn) {
 		thread->call.faults_timed++;
 		thread->call.fault_cpu_ns += cpu_ns;
 	}
 	/* Without a voluntary switch the rest of the time another task had the CPU. */
 	run_add(task, thread, major, true, cpu_ns,
-		task->nvcsw != thread->fault.switches ? wall_ns - cpu_ns : 0);
+		task->nvcsw != thread->fault.start.voluntary ? wall_ns - cpu_ns : 0);
 	return 0;
 }
 

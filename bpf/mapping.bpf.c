@@ -17,15 +17,20 @@ enum { NR_MMAP = 222, NR_MPROTECT = 226, NR_MUNMAP = 215, NR_BRK = 214, NR_MREMA
 #define PROT_EXEC 0x4
 #define MAP_ANONYMOUS 0x20
 
-/* Layout of syscalls/sys_enter_* and sys_exit_*, the same since 2.6.33 (trace/syscall.h). */
+/*
+ * Layout of syscalls/sys_enter_* and sys_exit_* (perf_call_bpf_enter and _exit in
+ * kernel/trace/trace_syscalls.c). The four bytes after nr are not initialised.
+ */
 struct sys_enter_args {
 	__u64 common;
-	__s64 nr;
+	__s32 nr;
+	__u32 unused;
 };
 
 struct sys_exit_args {
 	__u64 common;
-	__s64 nr;
+	__s32 nr;
+	__u32 unused;
 	__s64 ret;
 };
 
@@ -36,7 +41,7 @@ struct {
 	__type(value, struct memtoll_map_sum);
 } map_calls SEC(".maps");
 
-static __always_inline __u32 fn_of_syscall(__s64 nr)
+static __always_inline __u32 fn_of_syscall(__s32 nr)
 {
 	switch (nr) {
 	case NR_MMAP:
@@ -93,8 +98,7 @@ int map_enter(struct sys_enter_args *ctx)
 	map->file_exec = map->map_fn == MAP_FN_MMAP && (map->arg & PROT_EXEC) &&
 			 !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS);
 	map->faults = 0;
-	map->start_ns = bpf_ktime_get_ns();
-	map->start_cpu_ns = thread_cpu_ns(task, map->start_ns);
+	stamp_take(task, &map->start);
 	return 0;
 }
 
@@ -166,7 +170,7 @@ int map_exit(struct sys_exit_args *ctx)
 	if (!thread || stopped || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
 		return 0;
 	map = &thread->map;
-	event.cpu_ns = thread_cpu_ns(task, bpf_ktime_get_ns()) - map->start_cpu_ns;
+	event.cpu_ns = stamp_cpu_ns(task, &map->start, bpf_ktime_get_ns());
 	event.tgid = task->tgid;
 	event.tid = task->pid;
 	event.map_fn = map->map_fn;
@@ -175,7 +179,7 @@ int map_exit(struct sys_exit_args *ctx)
 	event.len = map->len;
 	event.arg = map->arg;
 	event.result = ctx->ret;
-	event.start_ns = map->start_ns;
+	event.start_ns = map->start.ns;
 	event.flags = map->file_exec ? MAPPING_EXEC_FILE : 0;
 	failed = ctx->ret < 0 && ctx->ret > -4096;
 	bytes = map->len;

@@ -12,6 +12,14 @@
 #include "events.h"
 #include "losses.h"
 
+/* A moment in a thread's life, to measure from. */
+struct stamp {
+	__u64 ns;
+	__u64 runtime_ns;	/* what the scheduler has accounted, plus what passed since */
+	__u64 voluntary;	/* context switches */
+	__u64 involuntary;
+};
+
 /* The outermost allocator call that a thread is in. */
 struct open_call {
 	__u64 sp;		/* stack pointer at the function's entry: identifies the call */
@@ -22,8 +30,7 @@ struct open_call {
 	__u64 pointer;		/* realloc, free: the block; posix_memalign: where the result goes */
 	__u64 heap_top;		/* calloc: the break before the call */
 	__u64 fresh_from;	/* calloc in an arena: start of what mprotect opened meanwhile */
-	__u64 start_ns;
-	__u64 start_cpu_ns;
+	struct stamp start;
 	__u64 map_cpu_ns;
 	__u64 fault_cpu_ns;
 	__u32 map_calls;
@@ -34,8 +41,7 @@ struct open_call {
 };
 
 struct open_map_call {
-	__u64 start_ns;
-	__u64 start_cpu_ns;
+	struct stamp start;
 	__u64 addr;
 	__u64 len;
 	__u64 arg;
@@ -49,9 +55,7 @@ struct open_map_call {
 struct open_fault {
 	__u64 address;
 	__u64 ip;
-	__u64 start_ns;
-	__u64 start_cpu_ns;
-	__u64 switches;		/* voluntary context switches at its start */
+	struct stamp start;
 	__u64 stack_id;
 	__u32 active;
 	__u32 maybe_huge;	/* no page table was there: one fault may have mapped 2 MiB */
@@ -157,14 +161,31 @@ static __always_inline void lose(__u32 what, __u64 count)
 		__sync_fetch_and_add(counter, count);
 }
 
-/*
- * The thread's CPU clock: what the scheduler has accounted plus what has passed since. Good for
- * differences within one thread only: exec_start runs on the scheduler's clock, whose constant
- * distance from ktime cancels.
- */
-static __always_inline __u64 thread_cpu_ns(const struct task_struct *task, __u64 now)
+static __always_inline void stamp_take(const struct task_struct *task, struct stamp *stamp)
 {
-	return task->se.sum_exec_runtime + now - task->se.exec_start;
+	stamp->ns = bpf_ktime_get_ns();
+	stamp->runtime_ns = task->se.sum_exec_runtime + stamp->ns - task->se.exec_start;
+	stamp->voluntary = task->nvcsw;
+	stamp->involuntary = task->nivcsw;
+}
+
+/*
+ * Time on the CPU since the stamp. Without a context switch all of it. Else by the scheduler's
+ * account; its clock differs between CPUs by what interrupts and the hypervisor took, so that the
+ * difference of a thread that moved is bounded by the time that passed, and by 0.
+ */
+static __always_inline __u64 stamp_cpu_ns(const struct task_struct *task,
+					  const struct stamp *stamp, __u64 now)
+{
+	__u64 wall_ns = now - stamp->ns;
+	__s64 cpu_ns;
+
+	if (task->nvcsw == stamp->voluntary && task->nivcsw == stamp->involuntary)
+		return wall_ns;
+	cpu_ns = task->se.sum_exec_runtime + now - task->se.exec_start - stamp->runtime_ns;
+	if (cpu_ns < 0)
+		return 0;
+	return (__u64)cpu_ns < wall_ns ? cpu_ns : wall_ns;
 }
 
 /* The state of a traced thread, or NULL for everybody else: the one filter, passed first. */
