@@ -212,8 +212,16 @@ def site_line(source: str, marker: str) -> int:
 
 
 def own_frame(frames: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    """The frame nearest to the call that belongs to a workload."""
-    return next((frame for frame in frames if Path(frame["file"]).parent.name in ("workloads", "freestanding")), None)
+    """The frame nearest to the call that belongs to a workload, and not to an allocator it preloads."""
+    files = ((Path(frame["file"]), frame) for frame in frames)
+    return next(
+        (
+            frame
+            for file, frame in files
+            if file.parent.name in ("workloads", "freestanding") and not file.name.startswith("lib")
+        ),
+        None,
+    )
 
 
 @dataclass(frozen=True)
