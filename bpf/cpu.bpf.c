@@ -6,8 +6,6 @@
  */
 #include "memtoll.bpf.h"
 
-#define CS_RPL_MASK 3	/* privilege the interrupted code ran at: 3 is user mode */
-
 static __always_inline __u64 sample_stack(struct task_struct *task, struct thread *thread,
 					  const struct pt_regs *regs, bool user)
 {
@@ -43,8 +41,8 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
 	struct memtoll_target *process;
 	struct memtoll_sample *sample;
-	/* The context takes 8-byte loads only; since 6.9 the type of cs is narrower. */
-	bool user = (*(volatile __u64 *)&ctx->regs.cs & CS_RPL_MASK) == CS_RPL_MASK;
+	/* User addresses have the top bit clear, on every architecture with 64 bits. */
+	bool user = !(PT_REGS_IP(&ctx->regs) >> 63);
 	long size;
 
 	if (!thread || stopped || !task->mm)

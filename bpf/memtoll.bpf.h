@@ -143,10 +143,9 @@ struct thread *thread_create(struct task_struct *task) __hidden;
  * unwind.bpf.c. Global functions: the verifier looks at each once, not at every call, which makes
  * loading ten times as fast. Their pointers may be NULL as far as it knows.
  */
-__u64 stack_store(struct memtoll_stack *stack);
-__u64 stack_from_call(struct thread *thread);
+__u64 stack_hash(struct memtoll_stack *stack);
 __u64 stack_site(struct thread *thread);
-int stack_keep(struct thread *thread, __u64 id);
+int stack_of_call(struct thread *thread);
 int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp);
 int in_memset(const struct memtoll_target *process, __u64 ip);
 /* fault.bpf.c */
@@ -216,6 +215,36 @@ static __always_inline void emit(void *record, __u64 size, __u32 loss, __u64 wei
 		flags = BPF_RB_FORCE_WAKEUP;
 	if (bpf_ringbuf_output(&events, record, size, flags))
 		lose(loss, weight);
+}
+
+/* Not a global function: before 6.2 a map takes its values from maps and the stack only. */
+static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack)
+{
+	if (!bpf_map_lookup_elem(&stacks, &id) && bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
+		lose(LOST_STACKS_FULL, 1);
+}
+
+static __always_inline __u64 stack_store(struct memtoll_stack *stack)
+{
+	__u64 id = stack_hash(stack);
+
+	stack_put(id, stack);
+	return id;
+}
+
+static __always_inline __u64 stack_from_call(struct thread *thread)
+{
+	stack_of_call(thread);
+	return stack_store(&thread->stack);
+}
+
+/* Keep the stack of the open call as the example of its site. */
+static __always_inline void stack_keep(struct thread *thread, __u64 id)
+{
+	if (bpf_map_lookup_elem(&stacks, &id))
+		return;
+	stack_of_call(thread);
+	stack_put(id, &thread->stack);
 }
 
 #endif /* MEMTOLL_BPF_H */

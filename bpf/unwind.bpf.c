@@ -18,8 +18,8 @@ static __always_inline __u64 mix(__u64 hash, __u64 value)
 	return hash ^ (hash >> 32);
 }
 
-/* Keep the stack under the hash of its frames. 0 is never an id: it means "no stack". */
-__u64 stack_store(struct memtoll_stack *stack)
+/* The id of a stack: a hash of its frames. 0 is never an id: it means "no stack". */
+__u64 stack_hash(struct memtoll_stack *stack)
 {
 	__u64 id;
 	int i;
@@ -32,13 +32,7 @@ __u64 stack_store(struct memtoll_stack *stack)
 			break;
 		id = mix(id, stack->frames[i]);
 	}
-	if (!id)
-		id = 1;
-	if (bpf_map_lookup_elem(&stacks, &id))
-		return id;
-	if (bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
-		lose(LOST_STACKS_FULL, 1);
-	return id;
+	return id ? id : 1;
 }
 
 /*
@@ -76,10 +70,14 @@ int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
 	return 0;
 }
 
-static __always_inline struct memtoll_stack *call_stack(struct thread *thread)
+/* The stack of the allocator call the thread is in: the function, its caller, the callers' chain. */
+int stack_of_call(struct thread *thread)
 {
-	struct memtoll_stack *stack = &thread->stack;
+	struct memtoll_stack *stack;
 
+	if (!thread)
+		return 0;
+	stack = &thread->stack;
 	stack->tgid = bpf_get_current_pid_tgid() >> 32;
 	stack->how = UNWIND_FP;
 	stack->flags = 0;
@@ -88,14 +86,7 @@ static __always_inline struct memtoll_stack *call_stack(struct thread *thread)
 	stack->depth = thread->call.caller ? 2 : 1;
 	if (!thread->call.caller)
 		lose(LOST_STACK_FAILED, 1);
-	stack_walk(stack, thread->call.bp, thread->call.sp);
-	return stack;
-}
-
-/* The stack of the allocator call the thread is in: the function, its caller, the callers' chain. */
-__u64 stack_from_call(struct thread *thread)
-{
-	return thread ? stack_store(call_stack(thread)) : 0;
+	return stack_walk(stack, thread->call.bp, thread->call.sp);
 }
 
 /*
@@ -110,15 +101,6 @@ __u64 stack_site(struct thread *thread)
 		return 0;
 	id = mix(mix(id, thread->call.ip), thread->call.caller);
 	return id ? id : 1;
-}
-
-int stack_keep(struct thread *thread, __u64 id)
-{
-	if (!thread || bpf_map_lookup_elem(&stacks, &id))
-		return 0;
-	if (bpf_map_update_elem(&stacks, &id, call_stack(thread), BPF_ANY))
-		lose(LOST_STACKS_FULL, 1);
-	return 0;
 }
 
 int in_memset(const struct memtoll_target *process, __u64 ip)
