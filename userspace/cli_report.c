@@ -30,8 +30,7 @@ struct arguments {
 static const struct argp_option options[] = {
 	{ "json", 'j', NULL, 0, "print one JSON object", 0 },
 	{ "sites", 's', "N", 0, "print the N most expensive sites; 0: all (text: 10, JSON: all)", 0 },
-	{ "folded", 'f', "TOLL", 0, "print the allocation stacks of one toll, folded, in microseconds",
-	  0 },
+	{ "folded", 'f', "TOLL", 0, "print a toll's allocation stacks, folded, in microseconds", 0 },
 	{ "help", 'h', NULL, 0, "print this help", 0 },
 	{ 0 },
 };
@@ -118,8 +117,8 @@ static bool is_toll(sqlite3 *database, const char *toll)
 	sqlite3_stmt *statement = NULL;
 	bool found;
 
-	found = sqlite3_prepare_v2(database, "SELECT 1 FROM toll_kind WHERE toll = ?", -1, &statement,
-				   NULL) == SQLITE_OK &&
+	found = sqlite3_prepare_v2(database, "SELECT 1 FROM toll_kind WHERE toll = ?", -1,
+				   &statement, NULL) == SQLITE_OK &&
 		sqlite3_bind_text(statement, 1, toll, -1, SQLITE_STATIC) == SQLITE_OK &&
 		sqlite3_step(statement) == SQLITE_ROW;
 	sqlite3_finalize(statement);
@@ -144,7 +143,8 @@ int cli_report(int argc, char **argv)
 	if (status != STATUS_DONE)
 		return status;
 	if (arguments.help) {
-		argp_help(&argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+		argp_help(&argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC,
+			  name);
 		return STATUS_DONE;
 	}
 	database = recording_open(arguments.file);
@@ -152,8 +152,9 @@ int cli_report(int argc, char **argv)
 		return STATUS_FAILED;
 	status = STATUS_FAILED;
 	if (arguments.folded && !is_toll(database, arguments.folded)) {
-		message("report: --folded %s: no such toll (zero.kernel, zero.libc, zero.app, swap.in, "
-			"cow, file.fault, alloc, map, compute)", arguments.folded);
+		message("report: --folded %s: no such toll (zero.kernel, zero.libc, zero.app, "
+			"swap.in, cow, file.fault, alloc, map, compute)",
+			arguments.folded);
 		status = STATUS_USAGE;
 		goto out;
 	}

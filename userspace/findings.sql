@@ -54,6 +54,7 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'zero.kernel' THEN touched_place END) AS kernel_touched,
 		MAX(CASE toll WHEN 'zero.kernel' THEN count END) AS kernel_site_faults,
 		MAX(CASE toll WHEN 'zero.kernel' THEN bytes END) AS kernel_site_bytes,
+		MAX(CASE toll WHEN 'zero.kernel' THEN time_ns END) AS kernel_site_ns,
 		MAX(CASE toll WHEN 'map' THEN call END) AS map_call,
 		MAX(CASE toll WHEN 'map' THEN allocated_place END) AS map_place,
 		MAX(CASE toll WHEN 'alloc' THEN call END) AS alloc_call,
@@ -98,11 +99,13 @@ threshold AS MATERIALIZED (
 	ORDER BY mmap_threshold_low IS NULL, module LIMIT 1
 ),
 twice AS MATERIALIZED (
-	SELECT COALESCE(SUM(CASE in_call WHEN 'calloc' THEN pages END), 0) * 4096 AS twice_calloc_bytes,
+	SELECT COALESCE(SUM(CASE in_call WHEN 'calloc' THEN pages END), 0) * 4096
+		AS twice_calloc_bytes,
 		COALESCE(SUM(CASE in_call WHEN 'calloc' THEN cpu_ns + blocked_ns END), 0.0)
 			AS twice_calloc_ns,
 		COALESCE(SUM(CASE in_call WHEN '' THEN pages END), 0) * 4096 AS twice_app_bytes,
-		COALESCE(SUM(CASE in_call WHEN '' THEN cpu_ns + blocked_ns END), 0.0) AS twice_app_ns
+		COALESCE(SUM(CASE in_call WHEN '' THEN cpu_ns + blocked_ns END), 0.0)
+			AS twice_app_ns
 	FROM process_fault_time WHERE toll = 'zero.kernel' AND writes_page AND in_memset
 ),
 foreign_libc AS MATERIALIZED (	-- clearing by allocators without a known rule
@@ -141,6 +144,10 @@ SELECT
 	EXISTS (SELECT 1 FROM allocator WHERE kind = 'glibc') AS has_glibc,
 	MAX(0.0, t.kernel_ns - t.kernel_clear_ns) AS kernel_work_ns,
 	b.made AS kernel_made, b.freed AS kernel_freed, 1.0 * b.made_bytes / b.made AS kernel_block,
+	s.kernel_site_ns / b.made AS kernel_each_ns,
+	CASE WHEN s.kernel_call = 'calloc' AND c.memset_bytes_per_s > 0
+		THEN 1e9 * b.made_bytes / b.made / c.memset_bytes_per_s ELSE 0.0 END
+		AS kernel_memset_ns,
 	-- thresholds in whole MiB above the block and its header
 	(b.made_bytes / b.made + 4096 + 1048575) / 1048576 * 1048576 AS churn_threshold,
 	t.map_ns / MAX(t.map_calls, 1) AS map_each_ns,
@@ -175,7 +182,8 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 		'zeroing', json_array('s', m.zeroing_share), 'swap', json_array('s', m.swap_share),
 		'libc_calls', json_array('c', m.libc_calls),
 		'libc_cleared', json_array('c', m.libc_cleared),
-		'libc_bytes', json_array('b', m.libc_bytes), 'libc_time', json_array('t', m.libc_ns),
+		'libc_bytes', json_array('b', m.libc_bytes), 'libc_time', json_array('t',
+			m.libc_ns),
 		'libc_block', json_array('b', m.libc_block),
 		'libc_each', json_array('t', m.libc_each_ns),
 		'libc_place', json_array('x', m.libc_place),
@@ -192,7 +200,8 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 		'twice_calloc_time', json_array('t', m.twice_calloc_ns),
 		'twice_app_bytes', json_array('b', m.twice_app_bytes),
 		'twice_app_time', json_array('t', m.twice_app_ns),
-		'app_time', json_array('t', m.app_ns), 'app_samples', json_array('c', m.app_samples),
+		'app_time', json_array('t', m.app_ns), 'app_samples', json_array('c',
+			m.app_samples),
 		'app_place', json_array('x', m.app_place),
 		'kernel_time', json_array('t', m.kernel_ns),
 		'kernel_clear', json_array('t', m.kernel_clear_ns),
@@ -207,6 +216,8 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 		'kernel_made', json_array('c', m.kernel_made),
 		'kernel_freed', json_array('c', m.kernel_freed),
 		'kernel_block', json_array('b', m.kernel_block),
+		'kernel_each', json_array('t', m.kernel_each_ns),
+		'kernel_memset', json_array('t', m.kernel_memset_ns),
 		'churn_threshold', json_array('x', CAST(m.churn_threshold AS TEXT)),
 		'churn_trim', json_array('x', CAST(2 * m.churn_threshold AS TEXT))),
 	json_object(
@@ -224,17 +235,22 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 		'unused_bytes', json_array('b', m.unused_bytes),
 		'freed_bytes', json_array('b', m.freed_bytes),
 		'unused_part', json_array('s', 1.0 * m.unused_bytes / MAX(m.freed_bytes, 1)),
-		'alloc_time', json_array('t', m.alloc_ns), 'alloc_calls', json_array('c', m.alloc_calls),
-		'alloc_each', json_array('t', m.alloc_each_ns), 'malloc', json_array('t', m.malloc_ns),
+		'alloc_time', json_array('t', m.alloc_ns), 'alloc_calls', json_array('c',
+			m.alloc_calls),
+		'alloc_each', json_array('t', m.alloc_each_ns), 'malloc', json_array('t',
+			m.malloc_ns),
 		'alloc_call', json_array('x', m.alloc_call),
 		'alloc_place', json_array('x', m.alloc_place),
-		'swap_time', json_array('t', m.swap_ns), 'swap_faults', json_array('c', m.swap_faults),
+		'swap_time', json_array('t', m.swap_ns), 'swap_faults', json_array('c',
+			m.swap_faults),
 		'swap_bytes', json_array('b', m.swap_bytes),
 		'swap_major', json_array('c', m.swap_major),
 		'swap_place', json_array('x', m.swap_place),
 		'cow_time', json_array('t', m.cow_ns), 'cow_faults', json_array('c', m.cow_faults),
-		'cow_bytes', json_array('b', m.cow_bytes), 'cow_place', json_array('x', m.cow_place),
-		'file_time', json_array('t', m.file_ns), 'file_faults', json_array('c', m.file_faults),
+		'cow_bytes', json_array('b', m.cow_bytes), 'cow_place', json_array('x',
+			m.cow_place),
+		'file_time', json_array('t', m.file_ns), 'file_faults', json_array('c',
+			m.file_faults),
 		'file_major', json_array('c', m.file_major),
 		'file_place', json_array('x', m.file_place),
 		'compute_place', json_array('x', m.compute_place)))) FROM measure m
@@ -273,16 +289,15 @@ FROM scaled;
 -- The sentence of a verdict. Parts by the first family and its largest toll.
 CREATE VIEW verdict AS
 WITH RECURSIVE
-m AS MATERIALIZED (SELECT * FROM measure),
 known(name, number, text) AS MATERIALIZED (
 	SELECT name, ROW_NUMBER() OVER (ORDER BY name), text FROM figure
 ),
-template(text) AS (
-	SELECT CASE
+template AS (
+	SELECT m.dominant, m.first_share AS share, m.first_low AS low, m.first_high AS high, CASE
 	WHEN m.observed_ns <= 0 THEN 'Nothing was observed: the target used no CPU time.'
 	WHEN m.dominant = 'none' THEN 'No family dominates: the largest, ' || m.first_family
-		|| ', takes {first} ({first_range}) of the observed {observed}, '
-		|| 'less than a third.'
+		|| ', takes {first} ({first_range}) of the observed {observed}, less than a '
+		|| 'third.'
 	ELSE CASE m.dominant
 		WHEN 'zeroing' THEN 'Zeroing takes' WHEN 'swap' THEN 'Swap traffic takes'
 		WHEN 'cow' THEN 'Copying pages on write takes' WHEN 'file' THEN 'File access takes'
@@ -300,7 +315,8 @@ template(text) AS (
 			'the kernel clears {kernel_bytes} in {kernel_faults} first-touch faults, most '
 			|| CASE WHEN m.kernel_call <> '' THEN 'for {kernel_call} at {kernel_place}'
 				ELSE 'outside the followed blocks, touched at {kernel_touched}' END
-			|| CASE WHEN 2 * m.twice_calloc_bytes >= m.kernel_bytes AND m.kernel_bytes > 0
+			|| CASE WHEN 2 * m.twice_calloc_bytes >= m.kernel_bytes
+				AND m.kernel_bytes > 0
 				THEN ', and calloc''s memset clears {twice_calloc_bytes} of it again.'
 			WHEN 2 * m.twice_app_bytes >= m.kernel_bytes AND m.kernel_bytes > 0
 				THEN ', and a memset clears {twice_app_bytes} of it again.'
@@ -310,10 +326,10 @@ template(text) AS (
 			|| '({swap_major} read from the device), most at {swap_place}.'
 		WHEN 'cow' THEN '{cow_faults} writes copy shared pages, {cow_bytes}, most at '
 			|| '{cow_place}.'
-		WHEN 'file.fault' THEN '{file_faults} faults map file pages in ({file_major} of them '
-			|| 'read), most at {file_place}.'
-		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} at '
-			|| '{alloc_place}.'
+		WHEN 'file.fault' THEN '{file_faults} faults map file pages in ({file_major} of '
+			|| 'them read), most at {file_place}.'
+		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
+			|| 'at {alloc_place}.'
 		WHEN 'map' THEN '{map_calls} calls, {map_each} each, most in {map_call} at '
 			|| '{map_place}.'
 		WHEN 'compute' THEN 'memory is not what it waits for (zeroing {zeroing}, swap {swap}).'
@@ -321,212 +337,222 @@ template(text) AS (
 	END
 	|| CASE WHEN m.observed_ns > 0 AND m.second_share > 0 AND m.second_high >= m.first_low
 		THEN ' The order is not certain: ' || m.second_family
-			|| ' ({second_range}) overlaps it.' ELSE '' END
-	FROM m
+			|| ' ({second_range}) overlaps it.' ELSE '' END AS text
+	FROM measure m
 ),
-filled(text, number) AS (
-	SELECT text, 0 FROM template
+filled(dominant, share, low, high, text, number) AS (
+	SELECT dominant, share, low, high, text, 0 FROM template
 	UNION ALL
-	SELECT REPLACE(f.text, '{' || k.name || '}', k.text), k.number
+	SELECT f.dominant, f.share, f.low, f.high, REPLACE(f.text, '{' || k.name || '}', k.text),
+		k.number
 	FROM filled f JOIN known k ON k.number = f.number + 1
 )
-SELECT m.dominant, COALESCE(m.first_share, 0.0) AS share,
-	MIN(COALESCE(m.first_low, 0.0), COALESCE(m.first_share, 0.0)) AS low,
-	MAX(COALESCE(m.first_high, 0.0), COALESCE(m.first_share, 0.0)) AS high,
-	(SELECT text FROM filled ORDER BY number DESC LIMIT 1) AS sentence
-FROM m;
+SELECT dominant, COALESCE(share, 0.0) AS share,
+	MIN(COALESCE(low, 0.0), COALESCE(share, 0.0)) AS low,
+	MAX(COALESCE(high, 0.0), COALESCE(share, 0.0)) AS high, text AS sentence
+FROM filled ORDER BY number DESC LIMIT 1;
 
--- Advice. Only for a family that dominates or takes more than 20 %, and only where the change can gain
--- more than 10 % of the observed time (gain). Without any: code none.
+-- Advice. Only for a family that dominates or takes more than 20 %, and only where the change can
+-- gain more than 10 % of the observed time (gain). Without any: code none.
 CREATE VIEW finding AS
 WITH RECURSIVE
-known(name, number, text) AS MATERIALIZED (
-	SELECT name, ROW_NUMBER() OVER (ORDER BY name), text FROM figure
+known(name, number, last, text) AS MATERIALIZED (
+	SELECT name, ROW_NUMBER() OVER (ORDER BY name), COUNT(*) OVER (), text FROM figure
 ),
-m AS MATERIALIZED (
-	SELECT *,
-		MAX(observed_ns, 1.0) AS base_ns,
-		zeroing_share > 0.2 AS zeroing_matters, swap_share > 0.2 AS swap_matters,
-		cow_share > 0.2 AS cow_matters, file_share > 0.2 AS file_matters,
-		allocator_share > 0.2 AS allocator_matters, mapping_share > 0.2 AS mapping_matters,
-		COALESCE(kernel_freed >= 2 AND 2 * kernel_freed >= kernel_made, 0) AS kernel_churns
-	FROM measure
-),
-template(position, code, gain, text, evidence) AS (
-	SELECT 1, 'calloc-reuse-memset', libc_ns / base_ns,
-		'calloc at {libc_place} gets blocks of {libc_block} from the heap, and glibc memsets '
-		|| 'all of each: {libc_each} a call. The mmap_threshold is dynamic: it starts at '
-		|| '131,072 bytes, and the first free of an mmapped block raises it to that block''s '
-		|| 'size (now '
+candidates(list) AS (		-- each: position, code, gain, whether it applies, text, evidence
+	SELECT json_array(
+		json_array(1, 'calloc-reuse-memset', libc_ns / base_ns,
+		zeroing_matters AND libc_block >= 131072 AND COALESCE(threshold_dynamic, 1) = 1,
+		'calloc at {libc_place} gets blocks of {libc_block} from the heap, and glibc '
+		|| 'memsets all of each: {libc_each} a call. The mmap_threshold is dynamic: it '
+		|| 'starts at 131,072 bytes, and the first free of an mmapped block raises it to '
+		|| 'that block''s size (now '
 		|| CASE WHEN threshold_low IS NULL THEN 'at least {libc_block}, not seen exactly'
 			WHEN threshold_low = threshold_high THEN '{threshold_low}'
 			WHEN threshold_high IS NULL THEN 'at least {threshold_low}'
 			ELSE 'between {threshold_low} and {threshold_high}' END
 		|| '), so that smaller requests are then served from the heap. '
-		|| 'GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072, or mallopt(M_MMAP_THRESHOLD, '
-		|| '131072), pins it: each call then maps fresh zero pages and nothing is memset. '
-		|| 'The price: every page the program then uses costs a fault, {libc_pages} faults x '
-		|| '{fault} = {libc_touch} a call when the whole block is used, against {libc_each} '
-		|| 'now. '
+		|| 'GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072, or '
+		|| 'mallopt(M_MMAP_THRESHOLD, 131072), pins it: each call then maps fresh zero '
+		|| 'pages and nothing is memset. The price: every page the program then uses '
+		|| 'costs a fault, {libc_pages} faults x {fault} = {libc_touch} a call when the '
+		|| 'whole block is used, against {libc_each} now. '
 		|| CASE WHEN libc_touch_ns IS NULL OR libc_touch_ns <= 0
 			THEN 'Use it only when little of each block is used; otherwise reuse one '
-				|| 'buffer, or call malloc where everything is overwritten anyway.'
+				|| 'buffer, or call malloc where everything is overwritten '
+				|| 'anyway.'
 			WHEN libc_each_ns >= libc_touch_ns
 			THEN 'Here that is cheaper however much of the block is used.'
-			ELSE 'Use it only when less than about {break_even} of each block is used; '
-				|| 'otherwise reuse one buffer, or call malloc where everything is '
-				|| 'overwritten anyway.' END,
-		'{libc_cleared} of {libc_calls} calls came from the heap (chunk header) and cleared '
-		|| '{libc_bytes} in {libc_time}.'
-	FROM m WHERE zeroing_matters AND libc_block >= 131072 AND COALESCE(threshold_dynamic, 1) = 1
-	UNION ALL
-	SELECT 2, 'calloc-memset', libc_ns / base_ns,
-		'calloc at {libc_place} clears {libc_block} of reused memory a call, {libc_each} each. '
-		|| 'Reuse one buffer and clear only what was used, or call malloc where everything is '
-		|| 'overwritten anyway.'
+			ELSE 'Use it only when less than about {break_even} of each block is '
+				|| 'used; otherwise reuse one buffer, or call malloc where '
+				|| 'everything is overwritten anyway.' END,
+		'{libc_cleared} of {libc_calls} calls came from the heap (chunk header) and '
+		|| 'cleared {libc_bytes} in {libc_time}.'),
+		json_array(2, 'calloc-memset', libc_ns / base_ns,
+		zeroing_matters AND NOT (libc_block >= 131072 AND COALESCE(threshold_dynamic,
+			1) = 1),
+		'calloc at {libc_place} clears {libc_block} of reused memory a call, {libc_each} '
+		|| 'each. Reuse one buffer and clear only what was used, or call malloc where '
+		|| 'everything is overwritten anyway.'
 		|| CASE WHEN threshold_dynamic = 0 AND libc_block >= 131072
-			THEN ' The mmap_threshold is pinned by a tunable at a size above these blocks; '
-				|| 'a lower one would map fresh zero pages, at {fault} for every page that '
-				|| 'is used.' ELSE '' END,
+			THEN ' The mmap_threshold is pinned by a tunable at a size above these '
+				|| 'blocks; a lower one would map fresh zero pages, at {fault} '
+				|| 'for every page that is used.' ELSE '' END,
 		'{libc_cleared} of {libc_calls} calls cleared {libc_bytes} in {libc_time} (chunk '
-		|| 'header).'
-	FROM m WHERE zeroing_matters
-		AND NOT (libc_block >= 131072 AND COALESCE(threshold_dynamic, 1) = 1)
-	UNION ALL
-	SELECT 3, 'calloc-double-clear', (twice_calloc_ns + foreign_ns) / base_ns,
-		'calloc memsets pages that the kernel had just cleared: {twice_calloc_bytes} were '
-		|| 'cleared twice. '
+		|| 'header).'),
+		json_array(3, 'calloc-double-clear', (twice_calloc_ns + foreign_ns) / base_ns,
+		zeroing_matters AND twice_calloc_bytes > 0,
+		'calloc memsets pages that the kernel had just cleared: {twice_calloc_bytes} '
+		|| 'were cleared twice. '
 		|| CASE WHEN foreign_ns > 0 OR foreign_kind IS NOT NULL
-			THEN 'The allocator should return fresh mappings (mmap, MADV_DONTNEED) without a '
-				|| 'memset: calloc''s zeroes are already there, and pages the program never '
-				|| 'uses would not be faulted in at all. Use another allocator or a newer '
-				|| 'one, or allocate such blocks by mmap.'
+			THEN 'The allocator should return fresh mappings (mmap, MADV_DONTNEED) '
+				|| 'without a memset: calloc''s zeroes are already there, and '
+				|| 'pages the program never uses would not be faulted in at all. '
+				|| 'Use another allocator or a newer one, or allocate such '
+				|| 'blocks by mmap.'
 			ELSE 'glibc gave the top of the heap back and got it again: raise '
-				|| 'GLIBC_TUNABLES=glibc.malloc.trim_threshold=67108864, so that it is kept; '
-				|| 'resident memory then stays at its peak.' END,
-		'{twice_calloc_bytes} first touched by the memset inside calloc, {twice_calloc_time} of '
-		|| 'faults; {all_libc_time} of memset.'
-	FROM m WHERE zeroing_matters AND twice_calloc_bytes > 0
-	UNION ALL
-	SELECT 4, 'app-double-clear', (twice_app_ns + app_ns) / base_ns,
+				|| 'GLIBC_TUNABLES=glibc.malloc.trim_threshold=67108864, so that '
+				|| 'it is kept; resident memory then stays at its peak.' END,
+		'{twice_calloc_bytes} first touched by the memset inside calloc, '
+		|| '{twice_calloc_time} of faults; {all_libc_time} of memset.'),
+		json_array(4, 'app-double-clear', (twice_app_ns + app_ns) / base_ns,
+		zeroing_matters AND twice_app_ns > 0.1 * base_ns,
 		'memset at {app_place} clears pages that the kernel had just cleared: '
-		|| '{twice_app_bytes} were cleared twice. Call calloc instead of malloc and memset, '
-		|| 'or keep the block and clear only what was used: fresh pages are zero already, and '
-		|| 'those never used would not be faulted in at all.',
-		'{twice_app_bytes} first touched by a memset to zero, {twice_app_time} of faults; '
-		|| '{app_samples} CPU samples in memset.'
-	FROM m WHERE zeroing_matters AND twice_app_ns > 0.1 * base_ns
-	UNION ALL
-	SELECT 5, 'memset-app', app_ns / base_ns,
-		'memset outside the allocator takes {app_time}, most at {app_place}. Clear only the '
-		|| 'part that was used, or once instead of every round.',
-		'{app_samples} CPU samples lie in memset, called from {app_place}.'
-	FROM m WHERE zeroing_matters AND twice_app_ns <= 0.1 * base_ns
-	UNION ALL
-	SELECT 6, 'first-touch', (kernel_ns - twice_calloc_ns - twice_app_ns) / base_ns,
+		|| '{twice_app_bytes} were cleared twice. Call calloc instead of malloc and '
+		|| 'memset, or keep the block and clear only what was used: fresh pages are zero '
+		|| 'already, and those never used would not be faulted in at all.',
+		'{twice_app_bytes} first touched by a memset to zero, {twice_app_time} of '
+		|| 'faults; {app_samples} CPU samples in memset.'),
+		json_array(5, 'memset-app', app_ns / base_ns,
+		zeroing_matters AND twice_app_ns <= 0.1 * base_ns,
+		'memset outside the allocator takes {app_time}, most at {app_place}. Clear only '
+		|| 'the part that was used, or once instead of every round.',
+		'{app_samples} CPU samples lie in memset, called from {app_place}.'),
+		json_array(6, 'first-touch', (kernel_ns - twice_calloc_ns - twice_app_ns) / base_ns,
+		zeroing_matters,
 		CASE WHEN kernel_call <> '' THEN 'Blocks of {kernel_call} at {kernel_place}'
 			ELSE 'Memory outside the followed blocks, touched at {kernel_touched},' END
 		|| CASE WHEN kernel_churns THEN
-			' are made and freed again and again ({kernel_made} made, {kernel_freed} freed, '
-			|| '{kernel_block} each), and each time the kernel clears every page that is '
-			|| 'used. Keep the buffer and reuse it'
-			|| CASE WHEN has_glibc AND kernel_block >= 131072 THEN
-				', or let glibc keep it: both glibc.malloc.mmap_threshold='
-				|| '{churn_threshold} and glibc.malloc.trim_threshold={churn_trim} in '
-				|| 'GLIBC_TUNABLES, joined by a colon (with the first alone the heap is '
-				|| 'trimmed at each free). Resident memory then stays at its peak, and '
+			' are made and freed again and again ({kernel_made} made, {kernel_freed} '
+			|| 'freed, {kernel_block} each), and each time the kernel clears every '
+			|| 'page that is used. Keep the buffer and reuse it'
+			|| CASE WHEN kernel_memset_ns >= kernel_each_ns THEN
+				'. Letting the allocator keep them would not help: calloc would '
+				|| 'then memset all of each block, {kernel_memset} instead of '
+				|| '{kernel_each} of faults.'
+			WHEN has_glibc AND kernel_block >= 131072 THEN
+				', or let glibc keep it: both '
+				|| 'glibc.malloc.mmap_threshold={churn_threshold} and '
+				|| 'glibc.malloc.trim_threshold={churn_trim} in GLIBC_TUNABLES, '
+				|| 'joined by a colon (with the first alone the heap is trimmed '
+				|| 'at each free). Resident memory then stays at its peak, and '
 				|| 'calloc of these blocks would memset them.'
-			ELSE ' (an allocator that purges at once can be told to wait: decay or trim '
-				|| 'threshold). Resident memory then stays at its peak.' END
-		WHEN kernel_call <> '' THEN ' are used for the first time: one fault and one clearing '
-			|| 'for each page.'
+			ELSE ' (an allocator that purges at once can be told to wait: decay or '
+				|| 'trim threshold). Resident memory then stays at its peak.' END
+		WHEN kernel_call <> '' THEN ' are used for the first time: one fault and one '
+			|| 'clearing for each page.'
 		ELSE ' is used for the first time: one fault and one clearing for each page.' END
-		|| ' Of the {kernel_time}, {kernel_clear} is the clearing itself and {kernel_work} the '
-		|| 'work of the faults: huge pages (madvise MADV_HUGEPAGE) can save most of the '
-		|| 'latter, never the former.',
+		|| ' Of the {kernel_time}, {kernel_clear} is the clearing itself and '
+		|| '{kernel_work} the work of the faults: huge pages (madvise MADV_HUGEPAGE) can '
+		|| 'save most of the latter, never the former.',
 		'{kernel_faults} first-touch faults cleared {kernel_bytes}; the largest site has '
-		|| '{kernel_site_faults} of them, {kernel_site_bytes}.'
-	FROM m WHERE zeroing_matters
-	UNION ALL
-	SELECT 7, 'never-used', mapping_share + CASE WHEN zeroing_matters THEN zeroing_share ELSE 0 END,
-		'{unused_bytes} ({unused_part}) of the blocks that were freed had never been used. '
-		|| 'Ask for less: such memory costs address space and mapping calls.',
-		'No fault ever touched {unused_bytes} of {freed_bytes} freed, in blocks with a mapping '
-		|| 'of their own.'
-	FROM m WHERE (mapping_matters OR zeroing_matters) AND 2 * unused_bytes >= freed_bytes
-		AND unused_bytes > 0
-	UNION ALL
-	SELECT 8, 'map-churn', map_ns / base_ns,
+		|| '{kernel_site_faults} of them, {kernel_site_bytes}.'),
+		json_array(7, 'never-used',
+			mapping_share + CASE WHEN zeroing_matters THEN zeroing_share ELSE 0 END,
+		(mapping_matters OR zeroing_matters) AND 2 * unused_bytes >= freed_bytes
+			AND unused_bytes > 0,
+		'{unused_bytes} ({unused_part}) of the blocks that were freed had never been '
+		|| 'used. Ask for less: such memory costs address space and mapping calls.',
+		'No fault ever touched {unused_bytes} of {freed_bytes} freed, in blocks with a '
+		|| 'mapping of their own.'),
+		json_array(8, 'map-churn', map_ns / base_ns,
+		mapping_matters,
 		CASE WHEN mapper_call IS NULL
 			THEN '{map_calls} mapping calls, {map_each} each, most {map_call} at '
 				|| '{map_place}. Map larger pieces, less often, and keep them.'
-		ELSE '{mapper_call} at {mapper_place} makes blocks of {mapper_block} with a mapping of '
-			|| 'their own: {mapper_each} of mapping calls a block. '
+		ELSE '{mapper_call} at {mapper_place} makes blocks of {mapper_block} with a '
+			|| 'mapping of their own: {mapper_each} of mapping calls a block. '
 			|| CASE WHEN mapper_call <> 'calloc'
 				THEN 'glibc.malloc.mmap_threshold={mapper_threshold} and '
-					|| 'glibc.malloc.trim_threshold={mapper_trim} in GLIBC_TUNABLES, joined '
-					|| 'by a colon, let glibc keep them in the heap; resident memory then '
-					|| 'stays at its peak. Or reuse one buffer.'
+					|| 'glibc.malloc.trim_threshold={mapper_trim} in '
+					|| 'GLIBC_TUNABLES, joined by a colon, let glibc keep '
+					|| 'them in the heap; resident memory then stays at its '
+					|| 'peak. Or reuse one buffer.'
 			WHEN mapper_memset_ns >= mapper_each_ns
-				THEN 'Do not raise the mmap_threshold: from the heap calloc would memset '
-					|| 'each block, {mapper_memset} instead of {mapper_each}. Reuse one '
-					|| 'buffer, or ask for less.'
-			ELSE 'Reuse one buffer. A higher mmap_threshold would serve them from the heap '
-				|| 'and memset each block, {mapper_memset} instead of {mapper_each}.' END
+				THEN 'Do not raise the mmap_threshold: from the heap calloc '
+					|| 'would memset each block, {mapper_memset} instead of '
+					|| '{mapper_each}. Reuse one buffer, or ask for less.'
+			ELSE 'Reuse one buffer. A higher mmap_threshold would serve them from '
+				|| 'the heap and memset each block, {mapper_memset} instead of '
+				|| '{mapper_each}.' END
 		END,
-		'{map_calls} mapping calls took {map_time}.'
-	FROM m WHERE mapping_matters
-	UNION ALL
-	SELECT 9, 'alloc-cpu', alloc_ns / base_ns,
-		'The allocator''s own work: {alloc_calls} calls, {alloc_each} each on average (a small '
-		|| 'malloc here takes {malloc}), most in {alloc_call} at {alloc_place}. Fewer and '
-		|| 'larger allocations, or objects kept for reuse, save it; if single calls are long, '
-		|| 'look for consolidation and for threads waiting for one arena.',
-		'{alloc_time} in allocator functions, faults, mapping calls and clearing taken out.'
-	FROM m WHERE allocator_matters
-	UNION ALL
-	SELECT 10, 'swap-in', swap_ns / base_ns,
-		'The program uses more memory than it may keep: {swap_faults} faults on swapped pages, '
-		|| 'most at {swap_place}. Give it more memory (or a higher cgroup limit), or make its '
-		|| 'working set smaller: this is no matter of the allocator''s settings.',
-		'{swap_bytes} came back from swap, {swap_major} faults read the device, in {swap_time}.'
-	FROM m WHERE swap_matters
-	UNION ALL
-	SELECT 11, 'cow', cow_ns / base_ns,
-		'Pages shared with another process (after fork) or with a file are copied at the first '
-		|| 'write, most at {cow_place}. Write less after the fork, fork before the memory is '
-		|| 'filled, or use vfork, posix_spawn or shared memory.',
-		'{cow_faults} faults, {cow_bytes}, {cow_time}.'
-	FROM m WHERE cow_matters
-	UNION ALL
-	SELECT 12, 'file-fault', file_ns / base_ns,
-		'Mapped file pages are faulted in, most at {file_place}; {file_major} faults had to '
-		|| 'read. Read ahead (MADV_WILLNEED, MAP_POPULATE) or use read() with a large buffer '
-		|| 'if the file is used once.',
-		'{file_faults} faults in {file_time}.'
-	FROM m WHERE file_matters
+		'{map_calls} mapping calls took {map_time}.'),
+		json_array(9, 'alloc-cpu', alloc_ns / base_ns,
+		allocator_matters,
+		'The allocator''s own work: {alloc_calls} calls, {alloc_each} each on average (a '
+		|| 'small malloc here takes {malloc}), most in {alloc_call} at {alloc_place}. '
+		|| 'Fewer and larger allocations, or objects kept for reuse, save it; if single '
+		|| 'calls are long, look for consolidation and for threads waiting for one '
+		|| 'arena.',
+		'{alloc_time} in allocator functions, faults, mapping calls and clearing taken out.'),
+		json_array(10, 'swap-in', swap_ns / base_ns,
+		swap_matters,
+		'The program uses more memory than it may keep: {swap_faults} faults on swapped '
+		|| 'pages, most at {swap_place}. Give it more memory (or a higher cgroup limit), '
+		|| 'or make its working set smaller: this is no matter of the allocator''s '
+		|| 'settings.',
+		'{swap_bytes} came back from swap, {swap_major} faults read the device, in {swap_time}.'),
+		json_array(11, 'cow', cow_ns / base_ns,
+		cow_matters,
+		'Pages shared with another process (after fork) or with a file are copied at the '
+		|| 'first write, most at {cow_place}. Write less after the fork, fork before the '
+		|| 'memory is filled, or use vfork, posix_spawn or shared memory.',
+		'{cow_faults} faults, {cow_bytes}, {cow_time}.'),
+		json_array(12, 'file-fault', file_ns / base_ns,
+		file_matters,
+		'Mapped file pages are faulted in, most at {file_place}; {file_major} faults had '
+		|| 'to read. Read ahead (MADV_WILLNEED, MAP_POPULATE) or use read() with a large '
+		|| 'buffer if the file is used once.',
+		'{file_faults} faults in {file_time}.'))
+	FROM (
+		SELECT *,
+			MAX(observed_ns, 1.0) AS base_ns,
+			zeroing_share > 0.2 AS zeroing_matters, swap_share > 0.2 AS swap_matters,
+			cow_share > 0.2 AS cow_matters, file_share > 0.2 AS file_matters,
+			allocator_share > 0.2 AS allocator_matters, mapping_share > 0.2
+				AS mapping_matters,
+			COALESCE(kernel_freed >= 2 AND 2 * kernel_freed >= kernel_made, 0)
+				AS kernel_churns
+		FROM measure)
+),
+template(position, code, gain, text, evidence) AS (
+	SELECT json_extract(j.value, '$[0]'), json_extract(j.value, '$[1]'),
+		json_extract(j.value, '$[2]'), json_extract(j.value, '$[4]'),
+		json_extract(j.value, '$[5]')
+	FROM candidates, json_each(candidates.list) j WHERE json_extract(j.value, '$[3]')
 ),
 due AS MATERIALIZED (
-	SELECT ROW_NUMBER() OVER (ORDER BY gain DESC, position) AS position, code, gain, text, evidence
+	SELECT ROW_NUMBER() OVER (ORDER BY gain DESC, position) AS position, code, gain, text,
+		evidence
 	FROM template WHERE gain > 0.1
 ),
 said(position, code, gain, text, evidence) AS (
 	SELECT position, code, gain, text, evidence FROM due
 	UNION ALL
 	SELECT 1, 'none', 0.0, 'There is no change of memory handling to advise.',
-		'No toll with a known remedy takes 10 % of the observed {observed}: zeroing {zeroing}, '
-		|| 'swap {swap}.'
+		'No toll with a known remedy takes 10 % of the observed {observed}: zeroing '
+		|| '{zeroing}, swap {swap}.'
 	WHERE NOT EXISTS (SELECT 1 FROM due)
 ),
-filled(position, code, gain, text, evidence, number) AS (
-	SELECT position, code, gain, text, evidence, 0 FROM said
+filled(position, code, gain, text, evidence, number, last) AS (
+	SELECT position, code, gain, text, evidence, 0, NULL FROM said
 	UNION ALL
 	SELECT f.position, f.code, f.gain, REPLACE(f.text, '{' || k.name || '}', k.text),
-		REPLACE(f.evidence, '{' || k.name || '}', k.text), k.number
+		REPLACE(f.evidence, '{' || k.name || '}', k.text), k.number, k.last
 	FROM filled f JOIN known k ON k.number = f.number + 1
 )
 SELECT position, code, gain, text, evidence FROM filled
-WHERE number = (SELECT MAX(number) FROM known);
+WHERE number = last;
 
 -- What a reader must know before trusting the figures.
 CREATE VIEW note AS
@@ -536,9 +562,10 @@ SELECT 1 AS position, 'incomplete: the recording was not finished'
 FROM target WHERE NOT complete
 UNION ALL
 SELECT 2, 'process ' || p.pid || COALESCE(' (' || p.comm || ')', '')
-	|| CASE WHEN a.module IS NULL THEN ' maps no known allocator: no allocations are seen, only '
-		|| 'faults, mapping calls and CPU samples'
-	ELSE ' uses an unknown allocator (' || a.module || '): what its calloc clears is an estimate'
+	|| CASE WHEN a.module IS NULL THEN ' maps no known allocator: no allocations are seen, '
+		|| 'only faults, mapping calls and CPU samples'
+	ELSE ' uses an unknown allocator (' || a.module
+		|| '): what its calloc clears is an estimate'
 	END
 FROM process p LEFT JOIN allocator a ON a.pid = p.pid
 WHERE a.module IS NULL OR (a.kind = 'unknown' AND EXISTS (SELECT 1 FROM call c
@@ -546,8 +573,8 @@ WHERE a.module IS NULL OR (a.kind = 'unknown' AND EXISTS (SELECT 1 FROM call c
 UNION ALL
 SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the kernel''s '
 	|| PRINTF('%,d', kernel) || CASE WHEN kernel > ours
-		THEN ' (faults the kernel takes for itself, as for MAP_POPULATE, mlock or O_DIRECT, '
-			|| 'raise no event)' ELSE '' END
+		THEN ' (faults the kernel takes for itself, as for MAP_POPULATE, mlock or '
+			|| 'O_DIRECT, raise no event)' ELSE '' END
 FROM checks WHERE NOT ok
 UNION ALL
 SELECT 4, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
@@ -584,23 +611,28 @@ SELECT json_object(
 	'format', 1,
 	'complete', json(CASE WHEN t.complete THEN 'true' ELSE 'false' END),
 	'target', (SELECT json_object(
-		'pids', json((SELECT json_group_array(pid) FROM (SELECT pid FROM process ORDER BY pid))),
+		'pids', json((SELECT json_group_array(pid) FROM (SELECT pid
+			FROM process ORDER BY pid))),
 		'command', t.command, 'duration_s', ROUND(t.duration_ns / 1e9, 9),
 		'observed_s', ROUND(t.observed_ns / 1e9, 9))),
 	'verdict', (SELECT json_object('dominant', v.dominant, 'share', ROUND(v.share, 6),
 		'low', ROUND(v.low, 6), 'high', ROUND(v.high, 6), 'sentence', v.sentence,
 		'advice', json((SELECT json_group_array(json(advice)) FROM (
-			SELECT json_object('code', code, 'text', text, 'evidence', evidence) AS advice
+			SELECT json_object('code', code, 'text', text, 'evidence', evidence)
+				AS advice
 			FROM finding ORDER BY position)))) FROM verdict v),
 	'toll', json((SELECT json_group_object(toll, json(figures)) FROM (
 		SELECT toll, CASE toll
 			WHEN 'zero.kernel' THEN json_object('time_s', ROUND(time_ns / 1e9, 9),
-				'share', ROUND(share, 6), 'count', count, 'bytes', bytes, 'pages', pages,
+				'share', ROUND(share, 6), 'count', count, 'bytes', bytes, 'pages',
+					pages,
 				'clear_s', ROUND(clear_ns / 1e9, 9))
 			WHEN 'file.read' THEN json_object('time_s', ROUND(time_ns / 1e9, 9),
-				'share', ROUND(share, 6), 'count', count, 'bytes', bytes, 'pages', pages,
+				'share', ROUND(share, 6), 'count', count, 'bytes', bytes, 'pages',
+					pages,
 				'reread_factor', NULL)
-			ELSE json_object('time_s', ROUND(time_ns / 1e9, 9), 'share', ROUND(share, 6),
+			ELSE json_object('time_s', ROUND(time_ns / 1e9, 9), 'share', ROUND(share,
+				6),
 				'count', count, 'bytes', bytes, 'pages', pages) END AS figures
 		FROM toll ORDER BY position))),
 	'zeroing', (SELECT json_object('bytes_kernel', bytes_kernel, 'bytes_libc', bytes_libc,

@@ -59,10 +59,11 @@ static const char *const statements[STMT_COUNT] = {
 	[STMT_COMMIT] = "COMMIT",
 	[STMT_META] = "INSERT OR REPLACE INTO meta VALUES (?, ?)",
 	/* After exec the names change; since when, from whom and why it is traced does not. */
-	[STMT_PROCESS] = "INSERT INTO process (pid, parent_pid, comm, command, executable, start_ns,"
-			 " role) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-			 " comm = excluded.comm, command = excluded.command,"
-			 " executable = excluded.executable",
+	[STMT_PROCESS] =
+		"INSERT INTO process (pid, parent_pid, comm, command, executable, start_ns,"
+		" role) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+		" comm = excluded.comm, command = excluded.command,"
+		" executable = excluded.executable",
 	[STMT_PROCESS_END] = "UPDATE process SET end_ns = ?2, exit_code = ?3 WHERE pid = ?1",
 	[STMT_ALLOCATOR] = "INSERT OR REPLACE INTO allocator VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_PRICE] = "INSERT OR REPLACE INTO price VALUES (?, ?, ?, ?)",
@@ -96,14 +97,13 @@ static const char *const statements[STMT_COUNT] = {
 		" made = made + excluded.made, made_bytes = made_bytes + excluded.made_bytes,"
 		" freed = freed + excluded.freed, freed_bytes = freed_bytes + excluded.freed_bytes,"
 		" never_used_bytes = never_used_bytes + excluded.never_used_bytes",
-	[STMT_FAULT] =
-		"INSERT INTO fault VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-		" ON CONFLICT DO UPDATE SET faults = faults + excluded.faults,"
-		" pages = pages + excluded.pages,"
-		" timed_faults = timed_faults + excluded.timed_faults,"
-		" timed_cpu_ns = timed_cpu_ns + excluded.timed_cpu_ns,"
-		" timed_cpu_us2 = timed_cpu_us2 + excluded.timed_cpu_us2,"
-		" blocked_ns = blocked_ns + excluded.blocked_ns",
+	[STMT_FAULT] = "INSERT INTO fault VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		       " ON CONFLICT DO UPDATE SET faults = faults + excluded.faults,"
+		       " pages = pages + excluded.pages,"
+		       " timed_faults = timed_faults + excluded.timed_faults,"
+		       " timed_cpu_ns = timed_cpu_ns + excluded.timed_cpu_ns,"
+		       " timed_cpu_us2 = timed_cpu_us2 + excluded.timed_cpu_us2,"
+		       " blocked_ns = blocked_ns + excluded.blocked_ns",
 	[STMT_FAULT_RUN] = "INSERT INTO fault_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_MAP_CALL] =
 		"INSERT INTO map_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -184,7 +184,8 @@ static int sqlite_errno(sqlite3 *database, int status)
 	int err = 0;
 
 	/* sqlite3_system_errno() does not know of failures of a commit; the file does. */
-	if (sqlite3_file_control(database, "main", SQLITE_FCNTL_LAST_ERRNO, &err) != SQLITE_OK || !err)
+	if (sqlite3_file_control(database, "main", SQLITE_FCNTL_LAST_ERRNO, &err) != SQLITE_OK ||
+	    !err)
 		err = sqlite3_system_errno(database);
 	switch (status & 0xff) {
 	case SQLITE_FULL:

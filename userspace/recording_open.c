@@ -34,7 +34,7 @@ static int check_file(const char *path, struct header *header)
 	uint32_t page_size;
 	ssize_t got;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);	/* not to wait for a pipe's writer */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait for a pipe's writer */
 	if (fd < 0 || fstat(fd, &status)) {
 		err = -errno;
 		message("%s: %s", path, g_strerror(errno));
@@ -68,9 +68,11 @@ static int check_file(const char *path, struct header *header)
 		page_size = (uint32_t)bytes[PAGE_SIZE_OFFSET] << 8 | bytes[PAGE_SIZE_OFFSET + 1];
 		if (page_size == 1)	/* 65,536 does not fit in 16 bits */
 			page_size = 65536;
-		header->expected_bytes = (uint64_t)page_size *
-			((uint64_t)bytes[PAGE_COUNT_OFFSET] << 24 | bytes[PAGE_COUNT_OFFSET + 1] << 16 |
-			 bytes[PAGE_COUNT_OFFSET + 2] << 8 | bytes[PAGE_COUNT_OFFSET + 3]);
+		header->expected_bytes =
+			(uint64_t)page_size * ((uint64_t)bytes[PAGE_COUNT_OFFSET] << 24 |
+					       bytes[PAGE_COUNT_OFFSET + 1] << 16 |
+					       bytes[PAGE_COUNT_OFFSET + 2] << 8 |
+					       bytes[PAGE_COUNT_OFFSET + 3]);
 	}
 	err = 0;
 out:
@@ -98,7 +100,8 @@ static bool quick_check(sqlite3 *database)
 	sqlite3_stmt *statement = NULL;
 	bool ok = false;
 
-	if (sqlite3_prepare_v2(database, "PRAGMA quick_check(1)", -1, &statement, NULL) == SQLITE_OK &&
+	if (sqlite3_prepare_v2(database, "PRAGMA quick_check(1)", -1, &statement, NULL) ==
+		    SQLITE_OK &&
 	    sqlite3_step(statement) == SQLITE_ROW)
 		ok = !g_strcmp0((const char *)sqlite3_column_text(statement, 0), "ok");
 	sqlite3_finalize(statement);
@@ -159,8 +162,10 @@ static int check_content(sqlite3 *database, const char *path, const struct heade
 		say_damaged(path, header);
 		return -EINVAL;
 	}
-	if (query_int(database, "SELECT COUNT(*) FROM sqlite_master WHERE type = 'view' AND name IN"
-		      " ('verdict', 'finding', 'toll', 'site', 'report_json')", &views) != SQLITE_ROW ||
+	if (query_int(database,
+		      "SELECT COUNT(*) FROM sqlite_master WHERE type = 'view' AND name IN"
+		      " ('verdict', 'finding', 'toll', 'site', 'report_json')",
+		      &views) != SQLITE_ROW ||
 	    views != 5) {
 		message("%s lacks the views of a recording", path);
 		return -EINVAL;
@@ -212,7 +217,7 @@ sqlite3 *recording_open(const char *path)
 	err = -EIO;
 	switch (status & 0xff) {
 	case SQLITE_OK:
-		/* Only now, with the writer's commit over and the journal played back, it counts. */
+		/* Again: now the writer's commit is over and the journal played back. */
 		err = check_file(path, &header);
 		if (!err)
 			err = check_content(database, path, &header);
@@ -230,7 +235,8 @@ sqlite3 *recording_open(const char *path)
 		say_damaged(path, &header);
 		break;
 	default:
-		message("%s: %s", path, database ? sqlite3_errmsg(database) : sqlite3_errstr(status));
+		message("%s: %s", path,
+			database ? sqlite3_errmsg(database) : sqlite3_errstr(status));
 		break;
 	}
 out:

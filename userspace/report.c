@@ -83,11 +83,15 @@ static GPtrArray *list_views(sqlite3 *database)
 	GPtrArray *views = g_ptr_array_new_with_free_func(g_free);
 	sqlite3_stmt *statement = NULL;
 
-	if (sqlite3_prepare_v2(database, "SELECT name, sql FROM main.sqlite_master"
-			       " WHERE type = 'view' ORDER BY rowid", -1, &statement, NULL) == SQLITE_OK)
+	if (sqlite3_prepare_v2(database,
+			       "SELECT name, sql FROM main.sqlite_master"
+			       " WHERE type = 'view' ORDER BY rowid",
+			       -1, &statement, NULL) == SQLITE_OK)
 		while (sqlite3_step(statement) == SQLITE_ROW) {
-			g_ptr_array_add(views, g_strdup((const char *)sqlite3_column_text(statement, 0)));
-			g_ptr_array_add(views, g_strdup((const char *)sqlite3_column_text(statement, 1)));
+			g_ptr_array_add(views,
+					g_strdup((const char *)sqlite3_column_text(statement, 0)));
+			g_ptr_array_add(views,
+					g_strdup((const char *)sqlite3_column_text(statement, 1)));
 		}
 	sqlite3_finalize(statement);
 	return views;
@@ -106,7 +110,8 @@ int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
 	views = list_views(database);
 	for (i = 0; i < views->len && strcmp(name, last); i += 2) {
 		name = g_ptr_array_index(views, i);
-		if (stays_view(name) || (strcmp(last, "report_json") && g_str_has_suffix(name, "_json")))
+		if (stays_view(name) ||
+		    (strcmp(last, "report_json") && g_str_has_suffix(name, "_json")))
 			continue;
 		/* Findings have read all sites by now. */
 		if (!strcmp(name, "site_json") && trim_sites(database, sites))
@@ -129,6 +134,14 @@ out:
 	return err;
 }
 
+int report_flush(FILE *out)
+{
+	if (!fflush(out) && !ferror(out))
+		return 0;
+	message("the report cannot be written: %s", g_strerror(errno));
+	return -EIO;
+}
+
 int report_json(sqlite3 *database, const struct report_options *options, FILE *out)
 {
 	sqlite3_stmt *statement = NULL;
@@ -139,8 +152,8 @@ int report_json(sqlite3 *database, const struct report_options *options, FILE *o
 	if (err)
 		return err;
 	err = -EIO;
-	if (sqlite3_prepare_v2(database, "SELECT json FROM temp.report_json", -1, &statement, NULL) !=
-		    SQLITE_OK ||
+	if (sqlite3_prepare_v2(database, "SELECT json FROM temp.report_json", -1, &statement,
+			       NULL) != SQLITE_OK ||
 	    sqlite3_step(statement) != SQLITE_ROW) {
 		message("the recording cannot be read: %s", sqlite3_errmsg(database));
 		goto out;
@@ -149,7 +162,7 @@ int report_json(sqlite3 *database, const struct report_options *options, FILE *o
 	if (!json)
 		goto out;
 	fprintf(out, "%s\n", json);
-	err = fflush(out) || ferror(out) ? -EIO : 0;
+	err = report_flush(out);
 out:
 	sqlite3_finalize(statement);
 	return err;
@@ -173,7 +186,7 @@ int report_folded(sqlite3 *database, const char *toll, FILE *out)
 	while (sqlite3_step(statement) == SQLITE_ROW)
 		fprintf(out, "%s %lld\n", (const char *)sqlite3_column_text(statement, 0),
 			(long long)sqlite3_column_int64(statement, 1));
-	err = fflush(out) || ferror(out) ? -EIO : 0;
+	err = report_flush(out);
 out:
 	sqlite3_finalize(statement);
 	return err;
@@ -184,8 +197,8 @@ bool report_losses_exceed(sqlite3 *database)
 	sqlite3_stmt *statement = NULL;
 	bool exceed = true;	/* what cannot be read cannot be trusted */
 
-	if (sqlite3_prepare_v2(database, "SELECT EXISTS (SELECT 1 FROM main.losses WHERE exceeds)", -1,
-			       &statement, NULL) == SQLITE_OK &&
+	if (sqlite3_prepare_v2(database, "SELECT EXISTS (SELECT 1 FROM main.losses WHERE exceeds)",
+			       -1, &statement, NULL) == SQLITE_OK &&
 	    sqlite3_step(statement) == SQLITE_ROW)
 		exceed = sqlite3_column_int(statement, 0);
 	sqlite3_finalize(statement);

@@ -117,6 +117,14 @@ static void wrap(struct page *page, const char *prefix, int indent, const char *
 	g_strfreev(words);
 }
 
+/* Three digits in all. */
+static int decimals(double value)
+{
+	if (value >= 99.95)
+		return 0;
+	return value >= 9.995 ? 1 : 2;
+}
+
 static void format_time(char *text, size_t size, double ns)
 {
 	static const struct { double ns; const char *unit; } units[] = {
@@ -128,8 +136,7 @@ static void format_time(char *text, size_t size, double ns)
 	while (i < G_N_ELEMENTS(units) - 1 && ns < units[i].ns)
 		i++;
 	value = ns / units[i].ns;
-	snprintf(text, size, "%.*f %s", ns <= 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value,
-		 units[i].unit);
+	snprintf(text, size, "%.*f %s", ns > 0 ? decimals(value) : 0, value, units[i].unit);
 }
 
 static void format_bytes(char *text, size_t size, double bytes)
@@ -143,8 +150,7 @@ static void format_bytes(char *text, size_t size, double bytes)
 	while (i < G_N_ELEMENTS(units) - 1 && bytes < units[i].bytes)
 		i++;
 	value = bytes / units[i].bytes;
-	snprintf(text, size, "%.*f %s",
-		 units[i].bytes == 1 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value,
+	snprintf(text, size, "%.*f %s", units[i].bytes > 1 ? decimals(value) : 0, value,
 		 units[i].unit);
 }
 
@@ -169,8 +175,9 @@ static void heading(struct page *page, const char *title)
 
 static void print_target(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT command, processes, duration_ns, observed_ns, complete"
-				  " FROM temp.target");
+	sqlite3_stmt *row =
+		query(page, "SELECT command, processes, duration_ns, observed_ns, complete"
+			    " FROM temp.target");
 	char duration[32], observed[32], *command, *line;
 
 	while (next(page, row)) {
@@ -179,9 +186,11 @@ static void print_target(struct page *page)
 		format_time(duration, sizeof(duration), sqlite3_column_double(row, 2));
 		format_time(observed, sizeof(observed), sqlite3_column_double(row, 3));
 		fprintf(page->out, "%smemtoll:%s %s\n", bold(page), plain(page), command);
-		line = g_strdup_printf("%d process%s, recorded for %s; observed %s (on the CPU or asleep in"
-				       " a fault).", sqlite3_column_int(row, 1),
-				       sqlite3_column_int(row, 1) == 1 ? "" : "es", duration, observed);
+		line = g_strdup_printf(
+			"%d process%s, recorded for %s; observed %s (on the CPU or asleep in"
+			" a fault).",
+			sqlite3_column_int(row, 1), sqlite3_column_int(row, 1) == 1 ? "" : "es",
+			duration, observed);
 		wrap(page, "         ", 9, line);
 		if (!sqlite3_column_int(row, 4))
 			fprintf(page->out, "%s!!! INCOMPLETE: the recording was not finished.%s\n",
@@ -236,8 +245,9 @@ static void print_verdict(struct page *page)
 
 static void print_tolls(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT toll, not_captured, time_ns, share, low, high, count, bytes"
-				  " FROM temp.toll ORDER BY position");
+	sqlite3_stmt *row =
+		query(page, "SELECT toll, not_captured, time_ns, share, low, high, count, bytes"
+			    " FROM temp.toll ORDER BY position");
 	char time[32], share[32], range[48], count[32], bytes[32], *name, *reason, *line;
 
 	fprintf(page->out, "\n%s%-12s%11s%9s%16s%15s%12s%s\n", bold(page), "TOLL", "time", "share",
@@ -282,7 +292,8 @@ static void print_stack(struct page *page, const char *label, int64_t stack_id)
 	sqlite3_bind_int64(row, 1, stack_id);
 	while (next(page, row)) {
 		if (shown == FRAMES_SHOWN && sqlite3_column_int(row, 2) > FRAMES_SHOWN)
-			fprintf(page->out, "%16s(%d more)\n", "", sqlite3_column_int(row, 2) - shown);
+			fprintf(page->out, "%16s(%d more)\n", "",
+				sqlite3_column_int(row, 2) - shown);
 		if (shown++ >= FRAMES_SHOWN)
 			continue;
 		name = column_text(row, 0);
@@ -298,9 +309,10 @@ static void print_stack(struct page *page, const char *label, int64_t stack_id)
 
 static void print_sites(struct page *page, unsigned int sites)
 {
-	sqlite3_stmt *row = query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
-				  " touched_stack, known_clearing, COUNT(*) OVER () FROM temp.site"
-				  " ORDER BY rank LIMIT ?");
+	sqlite3_stmt *row =
+		query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
+			    " touched_stack, known_clearing, COUNT(*) OVER () FROM temp.site"
+			    " ORDER BY rank LIMIT ?");
 	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
 	bool first = true, proven;
 
@@ -321,12 +333,13 @@ static void print_sites(struct page *page, unsigned int sites)
 		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 4));
 		format_count(count, sizeof(count), sqlite3_column_int64(row, 5));
 		proven = sqlite3_column_type(row, 8) != SQLITE_NULL && !sqlite3_column_int(row, 8);
-		fprintf(page->out, "%s%8s%s %10s  %-12s%-16s%12s", bold(page), share, plain(page), time,
-			toll, call, proven ? "" : count);
+		fprintf(page->out, "%s%8s%s %10s  %-12s%-16s%12s", bold(page), share, plain(page),
+			time, toll, call, proven ? "" : count);
 		if (proven)
-			fprintf(page->out, "    at least %s\n", bytes);
+			fprintf(page->out, " at least %s\n", bytes);
 		else if (!strcmp(toll, "compute") || !strcmp(toll, "zero.app"))
-			fprintf(page->out, " samples\n");
+			fprintf(page->out, " %s\n",
+				sqlite3_column_int64(row, 5) == 1 ? "sample" : "samples");
 		else
 			fprintf(page->out, " x  %s\n", bytes);
 		print_stack(page, "allocated at", sqlite3_column_int64(row, 6));
@@ -348,9 +361,10 @@ static void print_amount(struct page *page, const char *label, sqlite3_stmt *row
 
 static void print_zeroing(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT bytes_kernel, bytes_libc, bytes_twice, bytes_never_used,"
-				  " libc_bytes_unknown, t.time_ns, t.clear_ns FROM temp.zeroing"
-				  " LEFT JOIN temp.toll t ON t.toll = 'zero.kernel'");
+	sqlite3_stmt *row =
+		query(page, "SELECT bytes_kernel, bytes_libc, bytes_twice, bytes_never_used,"
+			    " libc_bytes_unknown, t.time_ns, t.clear_ns FROM temp.zeroing"
+			    " LEFT JOIN temp.toll t ON t.toll = 'zero.kernel'");
 	char time[32], clear[32], suffix[96];
 
 	while (next(page, row)) {
@@ -369,11 +383,14 @@ static void print_zeroing(struct page *page)
 
 static void print_processes(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT p.pid, p.comm, o.observed_ns, p.end_ns, p.exit_code,"
+	sqlite3_stmt *row = query(
+		page,
+		"SELECT p.pid, p.comm, o.observed_ns, p.end_ns, p.exit_code,"
 		" (SELECT x.toll FROM temp.process_toll x WHERE x.pid = p.pid AND x.time_ns > 0"
 		"  ORDER BY x.time_ns DESC, x.toll LIMIT 1),"
 		" (SELECT MAX(x.time_ns) FROM temp.process_toll x WHERE x.pid = p.pid),"
-		" COUNT(*) OVER () FROM process p LEFT JOIN temp.process_observed o ON o.pid = p.pid"
+		" COUNT(*) OVER () FROM process p LEFT JOIN temp.process_observed o"
+		" ON o.pid = p.pid"
 		" ORDER BY o.observed_ns DESC, p.pid LIMIT 10");
 	char observed[32], time[32] = "", end[32], *comm, *toll;
 	int code, shown = 0, all = 0;
@@ -383,8 +400,9 @@ static void print_processes(struct page *page)
 		if (all < 2)
 			continue;
 		if (!shown++)
-			fprintf(page->out, "\n%s%-9s%-17s%12s  %-12s%12s  %s%s\n", bold(page), "PROCESS",
-				"name", "observed", "largest toll", "", "end", plain(page));
+			fprintf(page->out, "\n%s%-9s%-17s%12s  %-12s%12s  %s%s\n", bold(page),
+				"PROCESS", "name", "observed", "largest toll", "", "end",
+				plain(page));
 		code = sqlite3_column_int(row, 4);
 		if (sqlite3_column_type(row, 3) == SQLITE_NULL)
 			snprintf(end, sizeof(end), "goes on");
@@ -397,8 +415,8 @@ static void print_processes(struct page *page)
 		cut(comm, 16);
 		format_time(observed, sizeof(observed), sqlite3_column_double(row, 2));
 		format_time(time, sizeof(time), sqlite3_column_double(row, 6));
-		fprintf(page->out, "%-9d%-17s%12s  %-12s%12s  %s\n", sqlite3_column_int(row, 0), comm,
-			observed, toll, *toll ? time : "", end);
+		fprintf(page->out, "%-9d%-17s%12s  %-12s%12s  %s\n", sqlite3_column_int(row, 0),
+			comm, observed, toll, *toll ? time : "", end);
 		g_free(toll);
 		g_free(comm);
 	}
@@ -408,8 +426,9 @@ static void print_processes(struct page *page)
 
 static void print_checks(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT REPLACE(name, '_', ' '), ours, kernel, ok FROM temp.checks"
-				  " ORDER BY position");
+	sqlite3_stmt *row =
+		query(page, "SELECT REPLACE(name, '_', ' '), ours, kernel, ok FROM temp.checks"
+			    " ORDER BY position");
 	char ours[32], kernel[32], *name;
 
 	heading(page, "CHECKS");
@@ -417,8 +436,8 @@ static void print_checks(struct page *page)
 		name = column_text(row, 0);
 		format_count(ours, sizeof(ours), sqlite3_column_int64(row, 1));
 		format_count(kernel, sizeof(kernel), sqlite3_column_int64(row, 2));
-		fprintf(page->out, "  %-14s ours %14s   the kernel's %14s   %s\n", name, ours, kernel,
-			sqlite3_column_int(row, 3) ? "ok" : "DIFFER");
+		fprintf(page->out, "  %-14s ours %14s   the kernel's %14s   %s\n", name, ours,
+			kernel, sqlite3_column_int(row, 3) ? "ok" : "DIFFER");
 		g_free(name);
 	}
 }
@@ -431,9 +450,12 @@ static void print_overhead(struct page *page)
 	while (next(page, row)) {
 		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 1));
 		if (sqlite3_column_type(row, 2) != SQLITE_NULL)
-			snprintf(limit, sizeof(limit), "limit %g %%", sqlite3_column_double(row, 2));
-		line = g_strdup_printf("%.1f %% of the target's time, %s probe hits (%s); it is taken out of"
-				       " the figures above.", sqlite3_column_double(row, 0), hits, limit);
+			snprintf(limit, sizeof(limit), "limit %g %%",
+				 sqlite3_column_double(row, 2));
+		line = g_strdup_printf(
+			"%.1f %% of the target's time, %s probe hits (%s); it is taken out of"
+			" the figures above.",
+			sqlite3_column_double(row, 0), hits, limit);
 		fputc('\n', page->out);
 		wrap(page, "Overhead: ", 10, line);
 		g_free(line);
@@ -485,9 +507,5 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_notes(&page);
 	print_overhead(&page);
 	print_losses(&page);
-	if (!page.err && (fflush(out) || ferror(out))) {
-		message("the report cannot be written: %s", g_strerror(errno));
-		page.err = -EIO;
-	}
-	return page.err;
+	return page.err ? page.err : report_flush(out);
 }

@@ -4,6 +4,7 @@
 #define MEMTOLL_REPORT_VIEWS_H
 
 #include <sqlite3.h>
+#include <stdio.h>
 
 /*
  * Work the recording's views out, in their order up to the one named last, each once, into
@@ -11,5 +12,8 @@
  * advice is made. 0, or -errno after a line on stderr.
  */
 int report_views_make(sqlite3 *database, const char *last, unsigned int sites);
+
+/* Flush; -EIO after a line on stderr when not all could be written. */
+int report_flush(FILE *out);
 
 #endif /* MEMTOLL_REPORT_VIEWS_H */

@@ -4,13 +4,14 @@
 -- print and plot, they do not calculate. Works in the plain sqlite3 shell, SQLite 3.37 and later,
 -- without its mathematical functions.
 --
--- A view uses only views above it: the report turns them into temporary tables one after the other,
--- so that each is computed once. SQLite allows a statement 65,535 references to one table and expands
--- every mention of a view: hence one mention, with CASE or a window, where several would be plainer.
+-- A view uses only views above it: the report turns them into temporary tables one after the
+-- other, so that each is computed once. SQLite allows a statement 65,535 references to one table
+-- and expands every mention of a view: hence one mention, with CASE or a window, where several
+-- would be plainer.
 --
--- Errors are 95 % bounds. Where several add up they are added as they are, not as a root of squares:
--- too wide rather than too narrow. Square roots are Newton's x' = (x + v/x) / 2 from above, which
--- falls towards the root and so never understates it.
+-- Errors are 95 % bounds. Where several add up they are added as they are, not as a root of
+-- squares: too wide rather than too narrow. Square roots are Newton's x' = (x + v/x) / 2 from
+-- above, which falls towards the root and so never understates it.
 
 -- A toll without a source is one that no table holds yet; it becomes 1 when extra_toll delivers it.
 CREATE VIEW toll_kind AS
@@ -51,8 +52,8 @@ WHERE h.probe NOT IN (SELECT probe FROM price)
   AND h.probe IN ('calloc', 'realloc', 'reallocarray', 'free', 'posix_memalign', 'aligned_alloc',
 		  'memalign');
 
--- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping call adds
--- to its caller's time but not to its own.
+-- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping
+-- call adds to its caller's time but not to its own.
 CREATE VIEW calibrated AS
 SELECT
 	COALESCE(MAX(CASE name WHEN 'fault_ns' THEN value END), 0.0) AS fault_ns,
@@ -93,13 +94,14 @@ SELECT pid, class, in_call, in_memset, SUM(faults) AS faults, SUM(pages) AS page
 FROM fault
 GROUP BY pid, class, in_call, in_memset;
 
--- What one fault of a class costs on the CPU (mean_ns) and asleep (blocked_mean_ns), the probes' own
--- part taken out. error_ns: 1.96 standard errors of the mean (times 1 - timed/all under the root: a
--- class of which every fault was timed has no sampling error) plus the price's error.
--- The squares are of times cut to whole microseconds, half a microsecond too short on average: the
--- mean is moved as much before it is squared, and 1 us^2 added for what the cut hides.
--- Without at least two timed faults: the calibrated first-touch fault (a huge one: plus 2 MiB at the
--- calibrated rate), or the mean over this recording's minor classes; the error is then half of it.
+-- What one fault of a class costs on the CPU (mean_ns) and asleep (blocked_mean_ns), the probes'
+-- own part taken out. error_ns: 1.96 standard errors of the mean (times 1 - timed/all under the
+-- root: a class of which every fault was timed has no sampling error) plus the price's error. The
+-- squares are of times cut to whole microseconds, half a microsecond too short on average: the
+-- mean is moved as much before it is squared, and 1 us^2 added for what the cut hides. Without at
+-- least two timed faults: the calibrated first-touch fault (a huge one: plus 2 MiB at the
+-- calibrated rate), or the mean over this recording's minor classes; the error is then half of
+-- it.
 CREATE VIEW fault_price AS
 WITH RECURSIVE
 seen AS MATERIALIZED (
@@ -189,12 +191,12 @@ FROM process_observed;
 -- part, mapping calls (toll map) and faults with what their probes add (tolls of the faults).
 --
 -- Clearing, where the rule is known: the time of the calls that memset, less what a plain small
--- malloc takes. Half of that allowance counts as error.
--- Elsewhere (known_clearing 0): the part of calloc's net time that CPU samples saw in memset, over
--- all samples in calloc except those in faults and mapping calls, which are no part of the net time.
--- Its error is the binomial one of all processes' samples together, Agresti and Coull: with
--- p = (k + 2) / (n + 4), p +- 1.96 sqrt(p (1 - p) / (n + 4)); no samples: anything is possible.
--- Calls that were not timed are counted as small mallocs each, all of it error.
+-- malloc takes. Half of that allowance counts as error. Elsewhere (known_clearing 0): the part of
+-- calloc's net time that CPU samples saw in memset, over all samples in calloc except those in
+-- faults and mapping calls, which are no part of the net time. Its error is the binomial one of
+-- all processes' samples together, Agresti and Coull: with p = (k + 2) / (n + 4), p +- 1.96
+-- sqrt(p (1 - p) / (n + 4)); no samples: anything is possible. Calls that were not timed are
+-- counted as small mallocs each, all of it error.
 CREATE VIEW call_cost AS
 WITH RECURSIVE
 total AS MATERIALIZED (
@@ -266,8 +268,8 @@ SELECT pid, call, stack_id, known_clearing, calls, failed, bytes, timed_calls, m
 		AS alloc_error_ns
 FROM divided;
 
--- What a calloc of an allocator without a known rule provably cleared: pages that its memset was the
--- first to touch. Faults of a known rule's memset in the same process are taken off.
+-- What a calloc of an allocator without a known rule provably cleared: pages that its memset was
+-- the first to touch. Faults of a known rule's memset in the same process are taken off.
 CREATE VIEW process_calloc_proven AS
 SELECT f.pid, MAX(0, SUM(f.pages) - COALESCE((
 	SELECT SUM(c.cleared_faults) FROM call c
@@ -280,8 +282,8 @@ GROUP BY f.pid;
 
 -- ---------------------------------------------------------------- tolls
 
--- Tolls of each process, compute excepted. zero.app: the part of the CPU samples that lie in a memset
--- outside the allocator, times the CPU time (probes included: they are sampled too).
+-- Tolls of each process, compute excepted. zero.app: the part of the CPU samples that lie in a
+-- memset outside the allocator, times the CPU time (probes included: they are sampled too).
 CREATE VIEW process_toll AS
 WITH
 fault_toll AS (
@@ -342,8 +344,8 @@ SELECT pid, toll, SUM(cpu_ns + blocked_ns), SUM(error_ns), SUM(count), SUM(bytes
 FROM extra_toll GROUP BY pid, toll;
 
 -- Our counts against the kernel's own. Within 1 % or 3 faults is agreement. Pages that the kernel
--- faults in for itself (MAP_POPULATE, mlock, O_DIRECT, process_vm_writev) are in its count and raise
--- no event, so its count may be higher.
+-- faults in for itself (MAP_POPULATE, mlock, O_DIRECT, process_vm_writev) are in its count and
+-- raise no event, so its count may be higher.
 CREATE VIEW checks AS
 WITH
 ours AS MATERIALIZED (
@@ -365,9 +367,9 @@ SELECT position, name, ours, kernel, ours - kernel AS difference,
 	ABS(ours - kernel) <= MAX(3, 0.01 * kernel) AS ok
 FROM both_counts;
 
--- Every loss this version knows or this recording has, with its total and, where the loss has a kind
--- of event to be measured against, its part of that kind (ring_faults counts faults, not sweeps).
--- exceeds: counts that cannot be repaired, more than 1 % of their kind (exit status 4).
+-- Every loss this version knows or this recording has, with its total and, where the loss has a
+-- kind of event to be measured against, its part of that kind (ring_faults counts faults, not
+-- sweeps). exceeds: counts that cannot be repaired, more than 1 % of their kind (exit status 4).
 CREATE VIEW losses AS
 WITH
 total AS MATERIALIZED (
@@ -376,7 +378,8 @@ total AS MATERIALIZED (
 	GROUP BY name
 ),
 measured AS MATERIALIZED (
-	SELECT t.name, t.count, COALESCE(k.meaning, '') AS meaning, COALESCE(k.remedy, '') AS remedy,
+	SELECT t.name, t.count, COALESCE(k.meaning, '') AS meaning, COALESCE(k.remedy, '')
+		AS remedy,
 		CASE WHEN t.name = 'calls_full' THEN 'call'
 		     WHEN t.name = 'maps_full' THEN 'map'
 		     WHEN t.name IN ('ring_faults', 'walk_failed') THEN 'fault'
@@ -409,8 +412,8 @@ SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
 		AND 1.0 * m.count / (m.count + COALESCE(e.count, 0)) > 0.01 AS exceeds
 FROM measured m LEFT JOIN everything e ON e.measure = m.measure;
 
--- By how much of itself a toll's bounds are widened: lost events, and faults that do not agree with
--- the kernel's count.
+-- By how much of itself a toll's bounds are widened: lost events, or faults that do not agree
+-- with the kernel's count (lost ones are among these: the larger of the two counts).
 CREATE VIEW widening AS
 WITH
 lost AS (
@@ -430,14 +433,14 @@ SELECT k.toll, MIN(1.0, l.event_share + CASE
 	WHEN k.toll = 'map' THEN l.map_share
 	WHEN k.toll = 'zero.app' THEN l.sample_share
 	WHEN k.toll = 'compute' THEN 0.0
-	ELSE l.fault_share + d.share END) AS share
+	ELSE MAX(l.fault_share, d.share) END) AS share
 FROM toll_kind k JOIN lost l JOIN disagreement d;
 
--- The toll table: one row per toll, in the order of the report; every number is NULL where the toll
--- was not captured. low and high bound the share: the toll's own error, its widening, and the error of
--- the overhead that was taken out of the observed time. compute is what the others leave. When the
--- others add up to more than was observed nothing is scaled: each one's lower bound is lowered by
--- its part of the excess.
+-- The toll table: one row per toll, in the order of the report; every number is NULL where the
+-- toll was not captured. low and high bound the share: the toll's own error, its widening, and
+-- the error of the overhead that was taken out of the observed time. compute is what the others
+-- leave. When the others add up to more than was observed nothing is scaled: each one's lower
+-- bound is lowered by its part of the excess.
 CREATE VIEW toll AS
 WITH RECURSIVE
 summed AS (
@@ -445,9 +448,9 @@ summed AS (
 		SUM(bytes) AS bytes, SUM(pages) AS pages, SUM(clear_ns) AS clear_ns
 	FROM process_toll GROUP BY toll
 ),
--- zero.app's bounds, Agresti and Coull as in call_cost: k of all samples, as a part of the CPU time; and k
--- of those in user code outside the allocator, as a part of the time no other toll measured. The
--- narrower upper one holds: where the probes take most of the CPU time, the second.
+-- zero.app's bounds, Agresti and Coull as in call_cost: k of all samples, as a part of the CPU
+-- time; and k of those in user code outside the allocator, as a part of the time no other toll
+-- measured. The narrower upper one holds: where the probes take most of the CPU time, the second.
 app AS MATERIALIZED (
 	SELECT k, n, user, computing,
 		(k + 2.0) / (n + 4.0) * (n - k + 2.0) / (n + 4.0) / (n + 4.0) AS v,
@@ -455,7 +458,8 @@ app AS MATERIALIZED (
 	FROM (SELECT COALESCE(SUM(CASE place WHEN 'memset' THEN samples END), 0) AS k,
 		COALESCE(SUM(CASE WHEN place IN ('memset', 'user') THEN samples END), 0) AS user,
 		COALESCE(SUM(samples), 0) AS n,
-		COALESCE(SUM(CASE WHEN place IN ('user', 'kernel') THEN samples END), 0) AS computing
+		COALESCE(SUM(CASE WHEN place IN ('user', 'kernel') THEN samples END), 0)
+			AS computing
 		FROM sample)
 ),
 root(v, x, v_user, x_user, step) AS (
@@ -486,7 +490,8 @@ bounded AS (
 	SELECT *,
 		MAX(0.0, (CASE toll WHEN 'zero.app' THEN MIN(time_ns, app_low_ns)
 			ELSE time_ns - error_ns END) * (1 - wider)
-			- MAX(0.0, whole_ns - observed_ns) * time_ns / MAX(whole_ns, 1.0)) AS low_ns,
+			- MAX(0.0, whole_ns - observed_ns) * time_ns / MAX(whole_ns, 1.0))
+				AS low_ns,
 		(CASE toll WHEN 'zero.app' THEN MAX(time_ns, MIN(app_high_ns, high_user
 				* (time_ns + MAX(0.0, observed_ns - COALESCE(whole_ns, 0.0)))))
 			ELSE time_ns + error_ns END) * (1 + wider) AS high_ns
@@ -565,7 +570,8 @@ computing AS MATERIALIZED (
 proven AS MATERIALIZED (
 	SELECT f.allocated_stack AS stack_id, SUM(f.pages) * 4096 AS bytes
 	FROM fault f JOIN fp ON fp.class = f.class
-	WHERE fp.toll = 'zero.kernel' AND fp.writes_page AND f.in_memset = 1 AND f.in_call = 'calloc'
+	WHERE fp.toll = 'zero.kernel' AND fp.writes_page AND f.in_memset = 1
+		AND f.in_call = 'calloc'
 	  AND f.allocated_call = 'calloc'
 	GROUP BY f.allocated_stack
 ),
@@ -596,7 +602,8 @@ part(toll, call, allocated_stack, touched_stack, known_clearing, time_ns, count,
 		SUM(s.samples), 0
 	FROM sample s JOIN sampled n ON n.pid = s.pid WHERE s.place = 'memset' GROUP BY s.stack_id
 	UNION ALL
-	SELECT 'compute', '', 0, s.stack_id, NULL, SUM(s.samples) * c.time_ns / c.n, SUM(s.samples), 0
+	SELECT 'compute', '', 0, s.stack_id, NULL, SUM(s.samples) * c.time_ns / c.n,
+		SUM(s.samples), 0
 	FROM sample s, computing c WHERE s.place IN ('user', 'kernel') GROUP BY s.stack_id
 	UNION ALL
 	SELECT toll, '', 0, stack_id, NULL, SUM(cpu_ns + blocked_ns), SUM(count), SUM(bytes)
@@ -629,7 +636,8 @@ SELECT stack_id, depth, function, module, file, line, kind, name, place,
 FROM (
 	SELECT *, CASE WHEN function <> '' THEN function ELSE '?' END AS name,
 		CASE WHEN line > 0 AND file <> ''
-			THEN SUBSTR(file, 1 + LENGTH(RTRIM(file, REPLACE(file, '/', '')))) || ':' || line
+			THEN SUBSTR(file, 1 + LENGTH(RTRIM(file, REPLACE(file, '/', '')))) || ':'
+				|| line
 		     WHEN base <> '' AND module_offset > 0
 			THEN base || PRINTF('+0x%x', module_offset)
 		     WHEN base <> '' THEN base
@@ -637,14 +645,16 @@ FROM (
 	FROM (
 		SELECT s.stack_id, s.depth, s.address, f.function, f.module, f.file, f.line, f.kind,
 			f.module_offset,
-			-- RTRIM takes everything that is not a slash off the end: what stays is the directory
+			-- RTRIM takes off all that is no slash: the directory stays
 			SUBSTR(f.module, 1 + LENGTH(RTRIM(f.module, REPLACE(f.module, '/', ''))))
 				AS base,
 			f.module LIKE '%/libc.so%' OR f.module LIKE '%/libc-2.%'
-				OR f.module LIKE '%/ld-musl-%' OR f.module LIKE '%/libc.musl-%' AS libc
+				OR f.module LIKE '%/ld-musl-%' OR f.module LIKE '%/libc.musl-%'
+					AS libc
 		FROM stack_frame s JOIN frame f ON f.frame_id = s.frame_id));
 
--- Calls by function and stack. freed and live_bytes only where every block of the site was followed.
+-- Calls by function and stack. freed and live_bytes only where every block of the site was
+-- followed.
 CREATE VIEW allocation AS
 WITH
 made AS MATERIALIZED (

@@ -30,6 +30,9 @@ MALLOC_NS: Final = 25.0
 FAULT_NS: Final = 700.0
 CLEAR_4K: Final = 16e9
 
+MEMSET: Final = ("__memset_avx2_unaligned", "", 0)
+CALLER: Final = ("round_once", "/src/calloc_loop.c", 42)
+
 
 class Facts:
     """A recording under construction. Rows default to one slice and one process."""
@@ -121,7 +124,12 @@ class Facts:
                 module_offset=0x1000 + self.frames,
             )
             self.row(
-                "stack_frame", stack_id=stack_id, depth=depth, address=0x400000 + depth, frame_id=self.frames, inlined=0
+                "stack_frame",
+                stack_id=stack_id,
+                depth=depth,
+                address=0x400000 + depth,
+                frame_id=self.frames,
+                inlined=0,
             )
         return stack_id
 
@@ -148,7 +156,8 @@ class Facts:
 
     def block(self, call: str, stack_id: int, made: int, made_bytes: int, **columns: Any) -> None:
         values = {"slice": 1, "pid": 42, "freed": made, "freed_bytes": made_bytes, "never_used_bytes": 0}
-        self.row("block", **({"call": call, "stack_id": stack_id, "made": made, "made_bytes": made_bytes} | values | columns))
+        made_here = {"call": call, "stack_id": stack_id, "made": made, "made_bytes": made_bytes}
+        self.row("block", **(made_here | values | columns))
 
     def fault(self, fault_class: str, faults: int, each_ns: float | None, **columns: Any) -> None:
         """Faults of one page; each_ns: measured time of each (probe included), all timed; None: none timed."""
@@ -173,7 +182,8 @@ class Facts:
 
     def map_call(self, call: str, stack_id: int, calls: int, bytes_: int, cpu_ns: float, **columns: Any) -> None:
         values: dict[str, Any] = {"slice": 1, "pid": 42, "in_call": "", "failed": 0, "cpu_ns": round(cpu_ns)}
-        self.row("map_call", **({"call": call, "stack_id": stack_id, "calls": calls, "bytes": bytes_} | values | columns))
+        made_here = {"call": call, "stack_id": stack_id, "calls": calls, "bytes": bytes_}
+        self.row("map_call", **(made_here | values | columns))
 
     def samples(self, place: str, samples: int, stack_id: int = 0, **columns: Any) -> None:
         values: dict[str, Any] = {"slice": 1, "pid": 42, "in_call": ""}
@@ -203,7 +213,7 @@ def heap_blocks(path: Path | str = ":memory:") -> Facts:
     facts.process(comm="calloc_loop")
     facts.allocator(mmap_threshold_low=10489856, mmap_threshold_high=10489856)
     site, freed = loop_stack(facts, "calloc", 42), loop_stack(facts, "free", 43)
-    touched = facts.stack(("__memset_avx2_unaligned", "", 0), ("calloc", "", 0), ("round_once", "/src/calloc_loop.c", 42))
+    touched = facts.stack(MEMSET, ("calloc", "", 0), CALLER)
     faults = 2560
     memset_ns = cleared * (memset + INSIDE + MALLOC_NS) + faults * (FAULT_NS + FAULT_HIT)
     facts.call(
@@ -251,7 +261,7 @@ def mapped_blocks(path: Path | str = ":memory:") -> Facts:
     facts.process(comm="calloc_loop")
     facts.allocator(mmap_threshold_low=131072, mmap_threshold_high=131072)
     site, freed = loop_stack(facts, "calloc", 42), loop_stack(facts, "free", 43)
-    touched = facts.stack(("_int_malloc", "", 0), ("calloc", "", 0), ("round_once", "/src/calloc_loop.c", 42))
+    touched = facts.stack(("_int_malloc", "", 0), ("calloc", "", 0), CALLER)
     mmap, munmap = 3 * US, 4 * US
     facts.call(
         "calloc",
@@ -304,7 +314,7 @@ def naive_calloc(path: Path | str = ":memory:") -> Facts:
     facts.allocator("naivecalloc", dynamic=None, version="")
     facts.database.execute("UPDATE allocator SET kind = 'unknown' WHERE kind = 'naivecalloc'")
     site, freed = loop_stack(facts, "calloc", 42), loop_stack(facts, "free", 43)
-    touched = facts.stack(("__memset_avx2_unaligned", "", 0), ("calloc", "", 0), ("round_once", "/src/calloc_loop.c", 42))
+    touched = facts.stack(MEMSET, ("calloc", "", 0), CALLER)
     memset = 3 * MS
     facts.call(
         "calloc",
@@ -317,7 +327,15 @@ def naive_calloc(path: Path | str = ":memory:") -> Facts:
         map_calls=calls,
         faults=pages,
     )
-    facts.call("free", freed, calls, known_clearing=0, cpu_ns=round(calls * (INSIDE + 9 * US + 500)), map_cpu_ns=calls * 9 * US, map_calls=calls)
+    facts.call(
+        "free",
+        freed,
+        calls,
+        known_clearing=0,
+        cpu_ns=round(calls * (INSIDE + 9 * US + 500)),
+        map_cpu_ns=calls * 9 * US,
+        map_calls=calls,
+    )
     facts.block("calloc", site, calls, calls * size)
     facts.fault(
         "zero",
@@ -390,7 +408,16 @@ def touched_churn(path: Path | str = ":memory:") -> Facts:
     facts.allocator(mmap_threshold_low=131072, mmap_threshold_high=131072)
     site = facts.stack(("malloc", "", 0), ("round_once", "/src/touch_loop.c", 21), ("main", "/src/touch_loop.c", 40))
     touched = facts.stack(("fill", "/src/touch_loop.c", 14), ("round_once", "/src/touch_loop.c", 22))
-    facts.call("malloc", site, rounds, bytes=rounds * size, cpu_ns=round(rounds * (INSIDE + 7 * US + 300)), map_cpu_ns=rounds * 7 * US, map_calls=rounds, mmapped_calls=rounds)
+    facts.call(
+        "malloc",
+        site,
+        rounds,
+        bytes=rounds * size,
+        cpu_ns=round(rounds * (INSIDE + 7 * US + 300)),
+        map_cpu_ns=rounds * 7 * US,
+        map_calls=rounds,
+        mmapped_calls=rounds,
+    )
     facts.block("malloc", site, rounds, rounds * size)
     facts.fault("zero", pages, FAULT_NS + 100, allocated_stack=site, allocated_call="malloc", touched_stack=touched)
     facts.map_call("mmap", site, rounds, rounds * size, rounds * 7 * US, in_call="malloc")

@@ -3,7 +3,7 @@
  * test_recording.c: writing and opening recordings. The witness of what is in a file is a
  * connection of its own; the witness of what is said is stderr.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -134,8 +134,12 @@ static void execute(const char *path, const char *sql)
 
 static void add_process(struct recording *recording, pid_t pid, const char *comm)
 {
-	const struct process_fact fact = { .pid = pid, .comm = comm, .command = comm,
-					   .executable = "/bin/x", .start_ns = 7, .role = "target" };
+	const struct process_fact fact = {.pid = pid,
+					  .comm = comm,
+					  .command = comm,
+					  .executable = "/bin/x",
+					  .start_ns = 7,
+					  .role = "target"};
 
 	assert_int_equal(recording_process(recording, &fact), 0);
 }
@@ -193,8 +197,14 @@ static void test_same_key_sums(void **state)
 	const struct fault_fact fault = { .pid = 42, .fault_class = "zero", .allocated_call = "",
 		.area = "heap", .in_call = "", .faults = 7, .pages = 11, .timed_faults = 3,
 		.timed_cpu_ns = 13, .timed_cpu_us2 = 17, .blocked_ns = 19 };
-	const struct block_fact block = { .pid = 42, .call = "malloc", .stack_id = 5, .made = 3,
-		.made_bytes = 3 * 4099, .freed = 2, .freed_bytes = 2 * 4099, .never_used_bytes = 4096 };
+	const struct block_fact block = {.pid = 42,
+					 .call = "malloc",
+					 .stack_id = 5,
+					 .made = 3,
+					 .made_bytes = 3 * 4099,
+					 .freed = 2,
+					 .freed_bytes = 2 * 4099,
+					 .never_used_bytes = 4096};
 	const struct map_call_fact map = { .pid = 42, .call = "mmap", .in_call = "", .stack_id = 5,
 		.sum = { .calls = 5, .bytes = 7, .cpu_ns = 11, .failed = 1 } };
 	struct recording *recording;
@@ -220,16 +230,22 @@ static void test_same_key_sums(void **state)
 	}
 	assert_int_equal(recording_finish(recording), 0);
 	recording_close(recording);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM call WHERE calls = 46 AND bytes = 188554"
-				" AND timed_calls = 46 AND nested_calls = 6 AND stack_id = -2"), 2);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM fault WHERE faults = 14 AND pages = 22 AND"
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM call WHERE calls = 46 AND bytes = 188554"
+				" AND timed_calls = 46 AND nested_calls = 6 AND stack_id = -2"),
+			 2);
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM fault WHERE faults = 14 AND pages = 22 AND"
 				" timed_faults = 6 AND timed_cpu_ns = 26 AND timed_cpu_us2 = 34 AND"
-				" blocked_ns = 38"), 2);
+				" blocked_ns = 38"),
+			 2);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM block WHERE made = 6 AND freed = 4 AND"
 				" made_bytes = 24594 AND freed_bytes = 16396 AND"
 				" never_used_bytes = 8192"), 2);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM map_call WHERE calls = 10 AND failed = 2 AND"
-				" bytes = 14 AND cpu_ns = 22"), 2);
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM map_call WHERE calls = 10 AND failed = 2 AND"
+				" bytes = 14 AND cpu_ns = 22"),
+			 2);
 	assert_int_equal(number(path, "SELECT SUM(samples) FROM sample"), 4 * 29);
 	assert_int_equal(number(path, "SELECT SUM(hits) FROM hit"), 4 * 31);
 	assert_int_equal(number(path, "SELECT SUM(count) FROM loss"), 4 * 37);
@@ -265,17 +281,23 @@ static void test_processes_and_allocators(void **state)
 	assert_int_equal(recording_finish(recording), 0);
 	recording_close(recording);
 	/* Bytes that are no UTF-8 became U+FFFD each. */
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM process WHERE comm = 'after' || char(65533, "
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM process WHERE comm = 'after' || char(65533, "
 				"65533) AND start_ns = 7 AND end_ns = 99 AND exit_code = 9 AND"
-				" parent_pid IS NULL"), 1);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM allocator WHERE mmap_threshold_low = 131072"
-				" AND mmap_threshold_high IS NULL AND dynamic = 0"), 1);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM price, calibration WHERE hit_ns = 900.5 AND"
-				" inside_ns = 400.25 AND value = 700.5"), 1);
+				" parent_pid IS NULL"),
+			 1);
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM allocator WHERE mmap_threshold_low = 131072"
+				" AND mmap_threshold_high IS NULL AND dynamic = 0"),
+			 1);
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM price, calibration WHERE hit_ns = 900.5 AND"
+				" inside_ns = 400.25 AND value = 700.5"),
+			 1);
 	assert_int_equal(number(path, "SELECT value FROM system_counter"), -3);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM not_captured WHERE reason = 'why'"), 1);
-	assert_int_equal(number(path, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'start_ns'"),
-			 -5);
+	assert_int_equal(
+		number(path, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'start_ns'"), -5);
 	g_free(path);
 }
 
@@ -294,7 +316,8 @@ static void test_stacks_once(void **state)
 	assert_false(recording_has_stack(recording, id));
 	for (round = 0; round < 2; round++) {
 		assert_int_equal(recording_stack(recording, id, 42, "fp", true), 0);
-		assert_int_equal(recording_stack_frame(recording, id, 0, UINT64_MAX, &frame, false), 0);
+		assert_int_equal(recording_stack_frame(recording, id, 0, UINT64_MAX, &frame, false),
+				 0);
 		assert_int_equal(recording_stack_frame(recording, id, 1, 32, &frame, true), 0);
 	}
 	assert_true(recording_has_stack(recording, id));
@@ -303,7 +326,8 @@ static void test_stacks_once(void **state)
 	assert_int_equal(recording_slice_commit(recording, 2), 0);
 	assert_int_equal(recording_finish(recording), 0);
 	recording_close(recording);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM stack WHERE stack_id = -4294967295"), 1);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM stack WHERE stack_id = -4294967295"),
+			 1);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM stack_frame"), 3);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM frame WHERE kind = 'native'"), 2);
 	assert_int_equal(number(path, "SELECT address FROM stack_frame WHERE depth = 0"), -1);
@@ -508,7 +532,8 @@ static void fill_up(const char *path, const char *reason, int error)
 	assert_in_range(i, 2, 99);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM slice"), i - 1);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM fault_run"), (i - 1) * 500);
-	assert_int_equal(number(path, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
+	assert_int_equal(number(path, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"),
+			 1);
 	g_free(slices);
 }
 
@@ -564,7 +589,8 @@ static void test_open(void **state)
 	(void)state;
 	assert_non_null(database);
 	assert_int_equal(sqlite3_db_readonly(database, "main"), 1);
-	assert_int_not_equal(sqlite3_exec(database, "DELETE FROM call", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_not_equal(sqlite3_exec(database, "DELETE FROM call", NULL, NULL, NULL),
+			     SQLITE_OK);
 	sqlite3_close(database);
 	g_free(path);
 }
