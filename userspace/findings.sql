@@ -85,13 +85,19 @@ f AS MATERIALIZED (
 	FROM family
 ),
 cc AS MATERIALIZED (SELECT * FROM call_cost),
--- the calloc of libc that clears most, over all processes, where the rule of clearing is known
+-- The place whose callocs libc clears most for, where the rule of clearing is known. By place, not by
+-- stack: each process has stacks of its own.
 libc AS MATERIALIZED (
-	SELECT c.call, c.stack_id, MIN(c.pid) AS pid, SUM(c.calls) AS calls,
-		SUM(c.cleared_calls) AS cleared_calls, SUM(c.cleared_bytes) AS cleared_bytes,
-		SUM(c.zero_libc_ns) AS time_ns
-	FROM cc c WHERE c.known_clearing AND c.cleared_calls > 0
-	GROUP BY c.call, c.stack_id ORDER BY SUM(c.zero_libc_ns) DESC, c.stack_id LIMIT 1
+	SELECT place, MIN(pid) AS pid, SUM(calls) AS calls, SUM(cleared_calls) AS cleared_calls,
+		SUM(cleared_bytes) AS cleared_bytes, SUM(zero_libc_ns) AS time_ns,
+		SUM(SUM(cleared_bytes)) OVER () AS all_bytes
+	FROM (
+		SELECT c.pid, c.calls, c.cleared_calls, c.cleared_bytes, c.zero_libc_ns,
+			COALESCE((SELECT x.said FROM stack_line x
+				WHERE x.stack_id = c.stack_id AND x.depth > 0
+				ORDER BY x.usable, x.depth LIMIT 1), '') AS place
+		FROM cc c WHERE c.known_clearing AND c.cleared_calls > 0)
+	GROUP BY place ORDER BY SUM(zero_libc_ns) DESC, place LIMIT 1
 ),
 threshold AS MATERIALIZED (
 	SELECT mmap_threshold_low AS low, mmap_threshold_high AS high, dynamic FROM allocator
@@ -132,8 +138,7 @@ SELECT
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
 	l.time_ns AS libc_ns, 1.0 * l.cleared_bytes / l.cleared_calls AS libc_block,
 	l.time_ns / l.cleared_calls AS libc_each_ns,
-	(SELECT x.said FROM stack_line x WHERE x.stack_id = l.stack_id AND x.depth > 0
-		ORDER BY x.usable, x.depth LIMIT 1) AS libc_place,
+	NULLIF(l.place, '') AS libc_place, l.all_bytes AS libc_all_bytes,
 	h.low AS threshold_low, h.high AS threshold_high, h.dynamic AS threshold_dynamic,
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 AS libc_pages, c.fault_ns, c.malloc_ns,
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 * c.fault_ns AS libc_touch_ns,
@@ -187,6 +192,7 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 		'libc_block', json_array('b', m.libc_block),
 		'libc_each', json_array('t', m.libc_each_ns),
 		'libc_place', json_array('x', m.libc_place),
+		'libc_all_bytes', json_array('b', m.libc_all_bytes),
 		'libc_pages', json_array('c', m.libc_pages), 'fault', json_array('t', m.fault_ns),
 		'libc_touch', json_array('t', m.libc_touch_ns),
 		'break_even', json_array('s', MIN(1.0, m.libc_each_ns / m.libc_touch_ns)),
@@ -306,7 +312,9 @@ template AS (
 		|| ' {first} ({first_range}) of the observed {observed}: '
 		|| CASE m.first_toll
 		WHEN 'zero.libc' THEN CASE WHEN m.libc_ns >= m.foreign_ns
-			THEN 'libc''s calloc clears {libc_bytes} of reused memory at {libc_place}.'
+			THEN 'libc''s calloc clears {libc_all_bytes} of reused memory'
+				|| CASE WHEN m.libc_bytes < m.libc_all_bytes THEN ', most' ELSE '' END
+				|| ' at {libc_place}.'
 			ELSE 'calloc memsets every block at {all_libc_place}'
 				|| CASE WHEN m.all_libc_bytes > 0
 				THEN ', at least {all_libc_bytes}; the whole is unknown.'

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import facts
-from facts import FAULT_HIT, FAULT_NS, HIT, INSIDE, MALLOC_NS, MAP_INSIDE, MIB, MS, PAGE, S, US, Facts
+from facts import CALLER, FAULT_HIT, FAULT_NS, HIT, INSIDE, MALLOC_NS, MAP_INSIDE, MIB, MS, PAGE, S, US, Facts
 from harness import MEMTOLL, assert_refused, integrity, memtoll
 from shape import check_report
 
@@ -375,6 +375,34 @@ def test_heap_blocks() -> None:
     # The price: 2560 faults of 700 ns against 83 us, so 4.6 % of the block.
     assert "2,560 faults x 700 ns = 1.79 ms" in text
     assert "less than about 5 %" in text
+
+
+def test_places_of_several_processes_are_one(plain: Facts) -> None:
+    """Each process has stacks of its own: three with 16 % each at one line are 48 % there."""
+    plain.database.execute("UPDATE process_slice SET cpu_ns = cpu_ns / 2")
+    for pid in (42, 43, 44):
+        stack = plain.stack(("calloc", "", 0), CALLER, pid=pid)
+        plain.call(
+            "calloc",
+            stack,
+            100,
+            pid=pid,
+            cpu_ns=round(100 * (INSIDE + MALLOC_NS + 0.8 * MS)),
+            cleared_calls=100,
+            cleared_bytes=100 * MIB,
+            cleared_cpu_ns=round(100 * (INSIDE + MALLOC_NS + 0.8 * MS)),
+        )
+    other = plain.stack(("calloc", "", 0), ("other", "/src/b.c", 1))
+    memset = round(100 * (INSIDE + MALLOC_NS + 1.2 * MS))
+    plain.call(
+        "calloc", other, 100, cpu_ns=memset, cleared_calls=100, cleared_bytes=100 * MIB, cleared_cpu_ns=memset
+    )
+    row = verdict(plain)
+    assert row["dominant"] == "zeroing"
+    assert "clears 400 MiB of reused memory, most at calloc_loop.c:42 (round_once)." in row["sentence"]
+    finding = advice(plain)["calloc-reuse-memset"]
+    assert finding["gain"] == pytest.approx(0.48, rel=0.001)
+    assert "300 of 300 calls" in finding["evidence"]
 
 
 def test_threshold_as_range_and_unseen() -> None:
