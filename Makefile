@@ -159,7 +159,7 @@ $(O)/memtoll: $(O)/userspace/main.o $(LIBRARY)
 $(O)/tests/%: userspace/tests/%.c $(LIBRARY) Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -Iuserspace -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -iquote userspace -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
 
 # With frame pointers, and without the compiler's knowledge of malloc: it would drop the calls.
 WORKLOAD_CFLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-builtin -Wall -Wextra -Werror
