@@ -14,7 +14,7 @@ SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.known_clearing, t.t
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = t.touched_stack
 		ORDER BY l.usable, l.depth LIMIT 1) AS touched_place
 FROM (
-	SELECT *, ROW_NUMBER() OVER (PARTITION BY toll ORDER BY rank) AS number FROM site
+	SELECT *, ROW_NUMBER() OVER (PARTITION BY toll ORDER BY rank) AS number FROM sites
 ) t WHERE t.number = 1;
 
 -- Every figure the sentences use, one row. each: per call.
@@ -602,7 +602,7 @@ SELECT s.rank, json_object('toll', s.toll, 'time_s', ROUND(s.time_ns / 1e9, 9),
 		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
 			'line', l.line, 'kind', l.kind) AS frame
 		FROM stack_line l WHERE l.stack_id = s.touched_stack ORDER BY l.depth)))) AS json
-FROM site s;
+FROM sites s;
 
 CREATE VIEW allocation_json AS
 SELECT a.call, a.stack_id, a.bytes, a.calls, json_object('call', a.call, 'calls', a.calls,
@@ -686,5 +686,5 @@ FROM (
 			WHERE l.stack_id = CASE WHEN s.allocated_stack <> 0 THEN s.allocated_stack
 				ELSE s.touched_stack END
 			ORDER BY l.depth DESC)), '[unknown]') AS stack
-	FROM site s)
+	FROM sites s)
 GROUP BY toll, stack HAVING SUM(time_ns) >= 500;

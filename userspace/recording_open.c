@@ -164,7 +164,7 @@ static int check_content(sqlite3 *database, const char *path, const struct heade
 	}
 	if (query_int(database,
 		      "SELECT COUNT(*) FROM sqlite_master WHERE type = 'view' AND name IN"
-		      " ('verdict', 'finding', 'toll', 'site', 'report_json')",
+		      " ('verdict', 'finding', 'toll', 'sites', 'report_json')",
 		      &views) != SQLITE_ROW ||
 	    views != 5) {
 		message("%s lacks the views of a recording", path);

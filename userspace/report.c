@@ -69,7 +69,7 @@ static int trim_sites(sqlite3 *database, unsigned int sites)
 
 	if (!sites)
 		return 0;
-	sql = sqlite3_mprintf("DELETE FROM temp.site WHERE rank > %u", sites);
+	sql = sqlite3_mprintf("DELETE FROM temp.sites WHERE rank > %u", sites);
 	if (!sql)
 		return -ENOMEM;
 	err = run(database, sql);

@@ -311,7 +311,7 @@ static void print_sites(struct page *page, unsigned int sites)
 {
 	sqlite3_stmt *row =
 		query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
-			    " touched_stack, known_clearing, COUNT(*) OVER () FROM temp.site"
+			    " touched_stack, known_clearing, COUNT(*) OVER () FROM temp.sites"
 			    " ORDER BY rank LIMIT ?");
 	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
 	bool first = true, proven;

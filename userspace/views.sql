@@ -161,29 +161,6 @@ FROM process_fault f JOIN fault_price p ON p.class = f.class;
 
 -- ---------------------------------------------------------------- observed time
 
-CREATE VIEW process_observed AS
-SELECT pid, SUM(cpu_ns) AS cpu_ns, SUM(hits) AS hits, SUM(overhead_ns) AS overhead_ns,
-	SUM(error_ns) AS overhead_error_ns, SUM(blocked_ns) AS blocked_ns,
-	MAX(0.0, SUM(cpu_ns) - SUM(overhead_ns)) + SUM(blocked_ns) AS observed_ns
-FROM (
-	SELECT pid, cpu_ns, 0 AS hits, 0.0 AS overhead_ns, 0.0 AS error_ns, 0.0 AS blocked_ns
-	FROM process_slice
-	UNION ALL SELECT pid, 0, hits, overhead_ns, error_ns, 0.0 FROM probe_overhead
-	UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM process_fault_time
-	UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM extra_toll
-	UNION ALL SELECT pid, 0, 0, 0.0, 0.0, 0.0 FROM process)
-GROUP BY pid;
-
--- One row. duration_ns: from the first slice's start to the last one's end.
-CREATE VIEW observed AS
-SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns, COALESCE(SUM(hits), 0) AS hits,
-	COALESCE(SUM(overhead_ns), 0.0) AS overhead_ns,
-	COALESCE(SUM(overhead_error_ns), 0.0) AS overhead_error_ns,
-	COALESCE(SUM(blocked_ns), 0.0) AS blocked_ns,
-	COALESCE(SUM(observed_ns), 0.0) AS observed_ns,
-	COALESCE((SELECT MAX(end_ns) - MIN(start_ns) FROM slice), 0) AS duration_ns
-FROM process_observed;
-
 -- ---------------------------------------------------------------- calls
 
 -- The time of allocator calls by process, function and stack, divided into libc's clearing
@@ -342,6 +319,42 @@ FROM map_call m JOIN calibrated c GROUP BY m.pid
 UNION ALL
 SELECT pid, toll, SUM(cpu_ns + blocked_ns), SUM(error_ns), SUM(count), SUM(bytes), SUM(pages), 0.0
 FROM extra_toll GROUP BY pid, toll;
+
+-- What was spent, per process. observed_ns: on-CPU time less what the probes added, plus the time
+-- blocked in faults. Where the probes took nearly all of the CPU time, their calibrated price may
+-- come out above it; what the tolls measured directly was there in any case, so that is the least.
+CREATE VIEW process_observed AS
+WITH spent AS (
+	SELECT pid, SUM(cpu_ns) AS cpu_ns, SUM(hits) AS hits, SUM(overhead_ns) AS overhead_ns,
+		SUM(error_ns) AS overhead_error_ns, SUM(blocked_ns) AS blocked_ns
+	FROM (
+		SELECT pid, cpu_ns, 0 AS hits, 0.0 AS overhead_ns, 0.0 AS error_ns, 0.0 AS blocked_ns
+		FROM process_slice
+		UNION ALL SELECT pid, 0, hits, overhead_ns, error_ns, 0.0 FROM probe_overhead
+		UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM process_fault_time
+		UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM extra_toll
+		UNION ALL SELECT pid, 0, 0, 0.0, 0.0, 0.0 FROM process)
+	GROUP BY pid
+),
+measured AS MATERIALIZED (
+	SELECT t.pid, SUM(t.time_ns) AS time_ns
+	FROM process_toll t JOIN toll_kind k ON k.toll = t.toll
+	WHERE k.not_captured IS NULL GROUP BY t.pid
+)
+SELECT s.*,
+	MAX(MAX(0.0, s.cpu_ns - s.overhead_ns) + s.blocked_ns, COALESCE(m.time_ns, 0.0))
+		AS observed_ns
+FROM spent s LEFT JOIN measured m ON m.pid = s.pid;
+
+-- One row. duration_ns: from the first slice's start to the last one's end.
+CREATE VIEW observed AS
+SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns, COALESCE(SUM(hits), 0) AS hits,
+	COALESCE(SUM(overhead_ns), 0.0) AS overhead_ns,
+	COALESCE(SUM(overhead_error_ns), 0.0) AS overhead_error_ns,
+	COALESCE(SUM(blocked_ns), 0.0) AS blocked_ns,
+	COALESCE(SUM(observed_ns), 0.0) AS observed_ns,
+	COALESCE((SELECT MAX(end_ns) - MIN(start_ns) FROM slice), 0) AS duration_ns
+FROM process_observed;
 
 -- Our counts against the kernel's own. Within 1 % or 3 faults is agreement. Pages that the kernel
 -- faults in for itself (MAP_POPULATE, mlock, O_DIRECT, process_vm_writev) are in its count and
@@ -549,7 +562,7 @@ FROM (
 
 -- Tolls by both owners. call: the allocator function that made the block, for map the system call.
 -- known_clearing: NULL except for zero.libc, where 0 says that bytes holds only what faults prove.
-CREATE VIEW site AS
+CREATE VIEW sites AS
 WITH
 fp AS MATERIALIZED (SELECT * FROM fault_price),
 cc AS (

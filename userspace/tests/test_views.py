@@ -213,7 +213,7 @@ def test_unknown_allocator_is_divided_by_samples(plain: Facts) -> None:
     error = abs(p - 15 / 20) + 1.96 * (p * (1 - p) / 24) ** 0.5
     assert libc["high_ns"] - libc["time_ns"] == pytest.approx(200 * MS * error)
     assert libc["bytes"] == 211 * PAGE
-    assert plain.one("SELECT * FROM site WHERE toll = 'zero.libc'")["bytes"] == 211 * PAGE
+    assert plain.one("SELECT * FROM sites WHERE toll = 'zero.libc'")["bytes"] == 211 * PAGE
 
 
 def test_known_clearing_is_not_divided_by_samples(plain: Facts) -> None:
@@ -234,7 +234,7 @@ def test_memset_of_the_program_by_samples(plain: Facts) -> None:
     assert (app["count"], app["bytes"]) == (60, 307 * PAGE)
     p = 62 / 104
     assert app["low_ns"] == pytest.approx((p - 1.96 * (p * (1 - p) / 104) ** 0.5) * S)
-    assert plain.one("SELECT * FROM site WHERE toll = 'zero.app'")["time_ns"] == pytest.approx(0.6 * S)
+    assert plain.one("SELECT * FROM sites WHERE toll = 'zero.app'")["time_ns"] == pytest.approx(0.6 * S)
 
 
 def test_mapping_less_probes(plain: Facts) -> None:
@@ -251,7 +251,7 @@ def test_not_captured_is_null_and_takes_no_time(plain: Facts) -> None:
     assert row["not_captured"] == "mapping probes were off"
     assert all(row[name] is None for name in ("time_ns", "share", "low", "high", "count", "bytes", "pages"))
     assert plain.toll("compute")["time_ns"] == pytest.approx(S)
-    assert plain.rows("SELECT * FROM site WHERE toll = 'map'") == []
+    assert plain.rows("SELECT * FROM sites WHERE toll = 'map'") == []
     assert plain.one("SELECT * FROM family WHERE family = 'mapping'")["share"] is None
     notes = [row["text"] for row in plain.rows("SELECT * FROM note")]
     assert "mapping was not captured: mapping probes were off" in notes
@@ -368,7 +368,7 @@ def test_heap_blocks() -> None:
     libc = made.toll("zero.libc")
     assert libc["bytes"] == 2999 * 10 * MIB
     assert libc["time_ns"] == pytest.approx(2999 * 83 * US, rel=0.001)
-    assert made.one("SELECT * FROM site WHERE rank = 1")["toll"] == "zero.libc"
+    assert made.one("SELECT * FROM sites WHERE rank = 1")["toll"] == "zero.libc"
     text = advice(made)["calloc-reuse-memset"]["text"]
     assert "10,489,856 bytes" in text
     assert "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072" in text
@@ -509,7 +509,7 @@ def test_sites_have_both_owners_and_add_up(plain: Facts) -> None:
     plain.fault("zero", 101, FAULT_NS + 100, allocated_stack=made_at, allocated_call="malloc", touched_stack=used_at)
     plain.fault("zero", 103, FAULT_NS + 100, allocated_stack=made_at, allocated_call="malloc", touched_stack=used_too)
     plain.fault("zero_read", 107, FAULT_NS + 100, touched_stack=used_too)
-    sites = plain.rows("SELECT * FROM site WHERE toll = 'zero.kernel' ORDER BY rank")
+    sites = plain.rows("SELECT * FROM sites WHERE toll = 'zero.kernel' ORDER BY rank")
     assert [(row["count"], row["bytes"], row["call"]) for row in sites] == [
         (107, 0, ""),
         (103, 103 * PAGE, "malloc"),
@@ -524,7 +524,7 @@ def test_sites_of_a_toll_add_up_to_it(name: str) -> None:
     made = facts.SCENARIOS[name]()
     rows = made.rows(
         "SELECT t.toll, t.time_ns, t.bytes, SUM(s.time_ns) AS sites, SUM(s.bytes) AS site_bytes"
-        " FROM toll t JOIN site s ON s.toll = t.toll GROUP BY t.toll"
+        " FROM toll t JOIN sites s ON s.toll = t.toll GROUP BY t.toll"
     )
     assert rows
     for row in rows:
