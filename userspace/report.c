@@ -12,6 +12,13 @@
 #include "message.h"
 #include "report_views.h"
 
+void report_complain(sqlite3 *database, const char *what)
+{
+	const char *path = sqlite3_db_filename(database, "main");
+
+	message("%s cannot be read: %s", path && *path ? path : "the recording", what);
+}
+
 /*
  * Views that stay views: stack_line is looked up by stack, which the tables below it can do by
  * their keys; a table made of it could not.
@@ -25,7 +32,7 @@ static int run(sqlite3 *database, const char *sql)
 {
 	if (sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK)
 		return 0;
-	message("the recording cannot be read: %s", sqlite3_errmsg(database));
+	report_complain(database, sqlite3_errmsg(database));
 	return -EIO;
 }
 
@@ -49,7 +56,7 @@ static int make_table(sqlite3 *database, const char *name, const char *sql)
 	int err;
 
 	if (!body) {
-		message("the recording cannot be read: view %s is damaged", name);
+		report_complain(database, "a view is damaged");
 		return -EINVAL;
 	}
 	/* Unqualified names are looked up in temp first: a view sees the tables made before it. */
@@ -122,7 +129,7 @@ int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
 		err = -EIO;
 	}
 	if (strcmp(name, last)) {
-		message("the recording cannot be read: it has no view %s", last);
+		report_complain(database, "views are missing");
 		err = -EINVAL;
 		goto out;
 	}
@@ -146,6 +153,7 @@ int report_json(sqlite3 *database, const struct report_options *options, FILE *o
 {
 	sqlite3_stmt *statement = NULL;
 	const char *json;
+	char *valid;
 	int err;
 
 	err = report_views_make(database, "report_json", options->sites);
@@ -155,13 +163,18 @@ int report_json(sqlite3 *database, const struct report_options *options, FILE *o
 	if (sqlite3_prepare_v2(database, "SELECT json FROM temp.report_json", -1, &statement,
 			       NULL) != SQLITE_OK ||
 	    sqlite3_step(statement) != SQLITE_ROW) {
-		message("the recording cannot be read: %s", sqlite3_errmsg(database));
+		report_complain(database, sqlite3_errmsg(database));
 		goto out;
 	}
 	json = (const char *)sqlite3_column_text(statement, 0);
-	if (!json)
+	if (!json) {
+		report_complain(database, "the report is empty");
 		goto out;
-	fprintf(out, "%s\n", json);
+	}
+	/* recording.c writes UTF-8 only; what a damaged file holds must not break a JSON reader. */
+	valid = g_utf8_make_valid(json, -1);
+	fprintf(out, "%s\n", valid);
+	g_free(valid);
 	err = report_flush(out);
 out:
 	sqlite3_finalize(statement);
@@ -180,7 +193,7 @@ int report_folded(sqlite3 *database, const char *toll, FILE *out)
 	if (sqlite3_prepare_v2(database, "SELECT stack, weight FROM temp.folded WHERE toll = ?"
 			       " ORDER BY weight DESC, stack", -1, &statement, NULL) != SQLITE_OK ||
 	    sqlite3_bind_text(statement, 1, toll, -1, SQLITE_STATIC) != SQLITE_OK) {
-		message("the recording cannot be read: %s", sqlite3_errmsg(database));
+		report_complain(database, sqlite3_errmsg(database));
 		goto out;
 	}
 	while (sqlite3_step(statement) == SQLITE_ROW)

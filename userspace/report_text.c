@@ -43,7 +43,7 @@ static sqlite3_stmt *query(struct page *page, const char *sql)
 		return NULL;
 	if (sqlite3_prepare_v2(page->database, sql, -1, &statement, NULL) == SQLITE_OK)
 		return statement;
-	message("the recording cannot be read: %s", sqlite3_errmsg(page->database));
+	report_complain(page->database, sqlite3_errmsg(page->database));
 	page->err = -EIO;
 	return NULL;
 }
@@ -56,7 +56,7 @@ static bool next(struct page *page, sqlite3_stmt *statement)
 	if (status == SQLITE_ROW)
 		return true;
 	if (status != SQLITE_DONE) {
-		message("the recording cannot be read: %s", sqlite3_errmsg(page->database));
+		report_complain(page->database, sqlite3_errmsg(page->database));
 		page->err = -EIO;
 	}
 	sqlite3_finalize(statement);

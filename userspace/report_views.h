@@ -13,6 +13,9 @@
  */
 int report_views_make(sqlite3 *database, const char *last, unsigned int sites);
 
+/* One line on stderr: which recording cannot be read, and why. */
+void report_complain(sqlite3 *database, const char *what);
+
 /* Flush; -EIO after a line on stderr when not all could be written. */
 int report_flush(FILE *out);
 

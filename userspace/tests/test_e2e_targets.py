@@ -141,7 +141,7 @@ def test_without_root_usage_is_still_usage(public_dir: Path) -> None:
 def test_stat_prints_the_table() -> None:
     result = memtoll("stat", "--", workload("calloc_loop"), str(10 * MIB), "211")
     assert result.status == 0, result
-    for word in ("zero.libc", "zero.kernel", "map", "compute", "zeroing"):
+    for word in ("zero.libc", "zero.kernel", "map", "compute", "Zeroing"):
         assert word in result.stdout
 
 

@@ -129,12 +129,17 @@ def test_last_size_from_heap(out: Path) -> None:
 
 
 def test_two_live_blocks_are_hardly_cleared(out: Path) -> None:
-    """Freeing both trims the heap, so the next round's memory is the kernel's, clean already."""
+    """Freeing both trims the heap, so the next round's memory is the kernel's, clean already.
+
+    What calloc still clears is the padded top that the trim leaves: 33 pages a round, which are
+    faulted in by that very memset. That is most of what little such a round costs.
+    """
     calls = 2002
     recording = record(out, command=calloc_loop(TEN, calls, "--live", 2))
     assert calls_of_loop(recording) == calls
     assert recording.toll("zero.libc", "bytes") <= 0.02 * calls * TEN
-    assert recording.dominant != "zeroing"
+    assert recording.toll("zero.kernel", "bytes") <= 0.02 * calls * TEN
+    assert not [a for a in recording.report["verdict"]["advice"] if a["code"] == "calloc-reuse-memset"]
 
 
 def test_used_mapped_blocks_fault(out: Path) -> None:
