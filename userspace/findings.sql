@@ -89,10 +89,10 @@ cc AS MATERIALIZED (SELECT * FROM call_cost),
 -- stack: each process has stacks of its own.
 libc AS MATERIALIZED (
 	SELECT place, MIN(pid) AS pid, SUM(calls) AS calls, SUM(cleared_calls) AS cleared_calls,
-		SUM(cleared_bytes) AS cleared_bytes, SUM(zero_libc_ns) AS time_ns,
+		SUM(cleared_bytes) AS cleared_bytes, SUM(bytes) AS bytes, SUM(zero_libc_ns) AS time_ns,
 		SUM(SUM(cleared_bytes)) OVER () AS all_bytes
 	FROM (
-		SELECT c.pid, c.calls, c.cleared_calls, c.cleared_bytes, c.zero_libc_ns,
+		SELECT c.pid, c.calls, c.cleared_calls, c.cleared_bytes, c.bytes, c.zero_libc_ns,
 			COALESCE((SELECT x.said FROM stack_line x
 				WHERE x.stack_id = c.stack_id AND x.depth > 0
 				ORDER BY x.usable, x.depth LIMIT 1), '') AS place
@@ -137,6 +137,8 @@ SELECT
 		AS dominant,
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
 	l.time_ns AS libc_ns, 1.0 * l.cleared_bytes / l.cleared_calls AS libc_block,
+	-- Of blocks cut from a top that grew in the call only the old part is cleared.
+	l.cleared_bytes * 1.0 / l.cleared_calls >= 0.5 * l.bytes / l.calls AS libc_whole,
 	l.time_ns / l.cleared_calls AS libc_each_ns,
 	NULLIF(l.place, '') AS libc_place, l.all_bytes AS libc_all_bytes,
 	h.low AS threshold_low, h.high AS threshold_high, h.dynamic AS threshold_dynamic,
@@ -370,7 +372,8 @@ known(name, number, last, text) AS MATERIALIZED (
 candidates(list) AS (		-- each: position, code, gain, whether it applies, text, evidence
 	SELECT json_array(
 		json_array(1, 'calloc-reuse-memset', libc_ns / base_ns,
-		zeroing_matters AND libc_block >= 131072 AND COALESCE(threshold_dynamic, 1) = 1,
+		zeroing_matters AND libc_whole AND libc_block >= 131072
+			AND COALESCE(threshold_dynamic, 1) = 1,
 		'calloc at {libc_place} gets blocks of {libc_block} from the heap, and glibc '
 		|| 'memsets all of each: {libc_each} a call. The mmap_threshold is dynamic: it '
 		|| 'starts at 131,072 bytes, and the first free of an mmapped block raises it to '
@@ -397,8 +400,8 @@ candidates(list) AS (		-- each: position, code, gain, whether it applies, text, 
 		'{libc_cleared} of {libc_calls} calls came from the heap (chunk header) and '
 		|| 'cleared {libc_bytes} in {libc_time}.'),
 		json_array(2, 'calloc-memset', libc_ns / base_ns,
-		zeroing_matters AND NOT (libc_block >= 131072 AND COALESCE(threshold_dynamic,
-			1) = 1),
+		zeroing_matters AND libc_whole
+			AND NOT (libc_block >= 131072 AND COALESCE(threshold_dynamic, 1) = 1),
 		'calloc at {libc_place} clears {libc_block} of reused memory a call, {libc_each} '
 		|| 'each. Reuse one buffer and clear only what was used, or call malloc where '
 		|| 'everything is overwritten anyway.'
