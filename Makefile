@@ -75,7 +75,7 @@ demo: all ## build, trace a real program and print its verdict
 	$(Q)echo
 	$(Q)echo 'A program that callocs and frees 10 MiB, 1009 times, without touching it:'
 	$(Q)echo
-	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) $(O)/memtoll stat -- $(O)/workloads/calloc_loop 10485760 1009
+	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) $(O)/memtoll stat --sites 2 -- $(O)/workloads/calloc_loop 10485760 1009
 
 tests-build: deps-test
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(UNIT_TESTS) $(WORKLOADS)

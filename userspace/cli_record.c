@@ -127,6 +127,19 @@ static void parse_limit(const char *text, struct session_config *config)
 	refuse("--overhead-limit '%s' is neither none nor 0", text);
 }
 
+/* "1", "1,2": numbers of the range of pid_t, commas between them. */
+static bool is_pid_list(const char *text)
+{
+	g_auto(GStrv) words = g_strsplit(text, ",", -1);
+	guint64 pid;
+	size_t i;
+
+	for (i = 0; words[i]; i++)
+		if (!g_ascii_string_to_unsigned(words[i], 10, 1, G_MAXINT, &pid, NULL))
+			return false;
+	return i > 0;
+}
+
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct record_options *options = state->input;
@@ -134,9 +147,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
+		if (!is_pid_list(value))
+			refuse("-p '%s' is not a list of process ids", value);
 		options->pids = value;
 		break;
 	case 'n':
+		if (!*value)
+			refuse("-n '%s' is not a name", value);
 		options->name = value;
 		break;
 	case 'o':
@@ -254,16 +271,10 @@ static int resolve_pids(const char *text, GArray *pids)
 	guint k;
 
 	for (i = 0; words[i]; i++) {
-		char *end;
-		long value = strtol(words[i], &end, 10);
-		pid_t pid = value;
+		pid_t pid = atoi(words[i]);
 		bool seen = false;
 		int status;
 
-		if (*end || end == words[i] || value <= 0 || value > G_MAXINT) {
-			message("-p '%s' is not a process id", words[i]);
-			return STATUS_USAGE;
-		}
 		status = check_process(pid);
 		if (status)
 			return status;
@@ -272,7 +283,7 @@ static int resolve_pids(const char *text, GArray *pids)
 		if (!seen)
 			g_array_append_val(pids, pid);
 	}
-	return pids->len ? STATUS_DONE : STATUS_USAGE;
+	return STATUS_DONE;
 }
 
 static int resolve_name(const char *name, GArray *pids)
@@ -315,6 +326,7 @@ static int conclude(const struct record_options *options, struct session *sessio
 {
 	struct report_options report = { .sites = options->sites, .color = isatty(STDOUT_FILENO) };
 	sqlite3 *database = session_database(session);
+	g_autofree char *losses = NULL;
 	int wait_status = 0, err = 0;
 
 	if (!options->is_stat)
@@ -329,9 +341,9 @@ static int conclude(const struct record_options *options, struct session *sessio
 	}
 	if (options->is_stat && session_command_status(session, &wait_status) && wait_status)
 		return shell_exit_status(wait_status);
-	if (!report_losses_exceed(database))
+	if (!report_losses_exceed(database, &losses))
 		return STATUS_DONE;
-	message("losses exceed 1 %% of what was counted; see the report");
+	message("losses exceed 1 %% of what was counted: %s", losses ? losses : "unreadable");
 	return STATUS_LOSSES;
 }
 

@@ -137,6 +137,7 @@ SELECT
 		AS dominant,
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
 	l.time_ns AS libc_ns, 1.0 * l.cleared_bytes / l.cleared_calls AS libc_block,
+	1.0 * l.bytes / l.calls AS libc_asked,
 	-- Of blocks cut from a top that grew in the call only the old part is cleared.
 	l.cleared_bytes * 1.0 / l.cleared_calls >= 0.5 * l.bytes / l.calls AS libc_whole,
 	l.time_ns / l.cleared_calls AS libc_each_ns,
@@ -192,6 +193,7 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 		'libc_bytes', json_array('b', m.libc_bytes), 'libc_time', json_array('t',
 			m.libc_ns),
 		'libc_block', json_array('b', m.libc_block),
+		'libc_asked', json_array('b', m.libc_asked),
 		'libc_each', json_array('t', m.libc_each_ns),
 		'libc_place', json_array('x', m.libc_place),
 		'libc_all_bytes', json_array('b', m.libc_all_bytes),
@@ -374,7 +376,7 @@ candidates(list) AS (		-- each: position, code, gain, whether it applies, text, 
 		json_array(1, 'calloc-reuse-memset', libc_ns / base_ns,
 		zeroing_matters AND libc_whole AND libc_block >= 131072
 			AND COALESCE(threshold_dynamic, 1) = 1,
-		'calloc at {libc_place} gets blocks of {libc_block} from the heap, and glibc '
+		'calloc at {libc_place} gets blocks of {libc_asked} from the heap, and glibc '
 		|| 'memsets all of each: {libc_each} a call. The mmap_threshold is dynamic: it '
 		|| 'starts at 131,072 bytes, and the first free of an mmapped block raises it to '
 		|| 'that block''s size (now '

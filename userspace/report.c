@@ -205,15 +205,20 @@ out:
 	return err;
 }
 
-bool report_losses_exceed(sqlite3 *database)
+bool report_losses_exceed(sqlite3 *database, char **which)
 {
+	static const char query[] =
+		"SELECT group_concat(printf('%s %d (%s)', name, count, remedy), ', ')"
+		" FROM main.losses WHERE exceeds";
 	sqlite3_stmt *statement = NULL;
 	bool exceed = true;	/* what cannot be read cannot be trusted */
 
-	if (sqlite3_prepare_v2(database, "SELECT EXISTS (SELECT 1 FROM main.losses WHERE exceeds)",
-			       -1, &statement, NULL) == SQLITE_OK &&
-	    sqlite3_step(statement) == SQLITE_ROW)
-		exceed = sqlite3_column_int(statement, 0);
+	*which = NULL;
+	if (sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW) {
+		*which = g_strdup((const char *)sqlite3_column_text(statement, 0));
+		exceed = *which != NULL;
+	}
 	sqlite3_finalize(statement);
 	return exceed;
 }

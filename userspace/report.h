@@ -21,7 +21,11 @@ int report_json(sqlite3 *database, const struct report_options *options, FILE *o
 /* Folded stacks of one toll ("zero.kernel"), allocation stack; weights are microseconds. */
 int report_folded(sqlite3 *database, const char *toll, FILE *out);
 
-/* Whether losses are beyond the limit (share of what was counted): exit status 4. */
-bool report_losses_exceed(sqlite3 *database);
+/*
+ * Whether losses are beyond the limit, 1 % of what was counted in their kind: exit status 4. In
+ * *which their names, counts and remedies, freed by the caller with g_free(); NULL where they
+ * could not be read.
+ */
+bool report_losses_exceed(sqlite3 *database, char **which);
 
 #endif /* MEMTOLL_REPORT_H */

@@ -342,8 +342,11 @@ static void print_sites(struct page *page, unsigned int sites)
 				sqlite3_column_int64(row, 5) == 1 ? "sample" : "samples");
 		else
 			fprintf(page->out, " x  %s\n", bytes);
-		print_stack(page, "allocated at", sqlite3_column_int64(row, 6));
-		print_stack(page, "touched at", sqlite3_column_int64(row, 7));
+		print_stack(page, !strcmp(toll, "map") ? "called at" :
+			    !strcmp(call, "free") ? "freed at" : "allocated at",
+			    sqlite3_column_int64(row, 6));
+		print_stack(page, !strcmp(toll, "compute") ? "sampled at" : "touched at",
+			    sqlite3_column_int64(row, 7));
 		g_free(call);
 		g_free(toll);
 	}

@@ -99,10 +99,6 @@ def test_bad_number_of_sites(sites: str) -> None:
     assert_refused(memtoll("report", "a.memtoll", "--sites", sites), 2, sites)
 
 
-def test_folded_of_no_toll(tmp_path: Path) -> None:
-    assert_refused(memtoll("report", tmp_path / "a.memtoll", "--folded", "zero.nonsense"), 2, "zero.nonsense")
-
-
 @pytest.mark.parametrize(
     "args", [["--help"], ["-h"], ["record", "--help"], ["report", "--help"], ["doctor", "--help"]], ids=" ".join
 )
