@@ -196,35 +196,6 @@ __hidden int fault_settle(struct task_struct *task, struct thread *thread)
 	return 0;
 }
 
-/* Where the fault was taken: the instruction, the caller of a memset, the frame-pointer chain. */
-static __always_inline __u64 touched_stack(struct task_struct *task, struct thread *thread,
-					   struct pt_regs *regs, bool memset_code)
-{
-	struct memtoll_stack *stack = &thread->stack;
-	__u64 sp = regs->sp, bp = regs->bp, caller = 0;
-
-	stack->tgid = task->tgid;
-	stack->how = UNWIND_FP;
-	stack->flags = 0;
-	stack->frames[0] = regs->ip;
-	stack->depth = 1;
-	if (thread->in_fn) {
-		/* Allocators keep no frame pointers: go on from the call that was seen. */
-		stack->frames[1] = thread->call.ip;
-		stack->frames[2] = thread->call.caller;
-		stack->depth = 3;
-		stack->flags = STACK_SECOND_EXACT;
-		bp = thread->call.bp;
-		sp = thread->call.sp;
-	} else if (memset_code && !bpf_probe_read_user(&caller, sizeof(caller), (void *)sp)) {
-		/* memset is a leaf that never moves the stack pointer. */
-		stack->frames[1] = caller;
-		stack->depth = 2;
-	}
-	stack_walk(stack, bp, sp);
-	return stack_store(stack);
-}
-
 static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u64 error_code,
 				       bool kernel_mode)
 {
@@ -274,7 +245,8 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		fault->flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0) |
 			       (memset_code ? RUN_MEMSET : 0) |
 			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
-		fault->stack_id = touched_stack(task, thread, regs, memset_code);
+		fault->stack_id = stack_at(thread, &thread->stack, task->tgid, regs->ip, regs->sp,
+					   regs->bp, memset_code);
 	}
 	fault->active = 1;
 	return 0;

@@ -232,6 +232,37 @@ static __always_inline __u64 stack_store(struct memtoll_stack *stack)
 	return id;
 }
 
+/*
+ * The stack of code that is not at a function's entry: the instruction, the caller of a memset, the
+ * frame-pointer chain. `stack` is one of the thread's two scratch places.
+ */
+static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stack *stack,
+				      __u32 tgid, __u64 ip, __u64 sp, __u64 bp, bool memset_code)
+{
+	__u64 caller = 0;
+
+	stack->tgid = tgid;
+	stack->how = UNWIND_FP;
+	stack->flags = 0;
+	stack->frames[0] = ip;
+	stack->depth = 1;
+	if (thread->in_fn) {
+		/* Allocators keep no frame pointers: go on from the call that was seen. */
+		stack->frames[1] = thread->call.ip;
+		stack->frames[2] = thread->call.caller;
+		stack->depth = 3;
+		stack->flags = STACK_SECOND_EXACT;
+		bp = thread->call.bp;
+		sp = thread->call.sp;
+	} else if (memset_code && !bpf_probe_read_user(&caller, sizeof(caller), (void *)sp)) {
+		/* memset is a leaf that never moves the stack pointer. */
+		stack->frames[1] = caller;
+		stack->depth = 2;
+	}
+	stack_walk(stack, bp, sp);
+	return stack_store(stack);
+}
+
 static __always_inline __u64 stack_from_call(struct thread *thread)
 {
 	stack_of_call(thread);

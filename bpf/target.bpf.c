@@ -55,6 +55,18 @@ static __always_inline void emit_process(struct task_struct *task, __u32 what, _
 	emit(&event, sizeof(event), LOST_RING_PROCESS, 1, true);
 }
 
+/* Emit what a thread has open; NULL where it was never seen. */
+static __always_inline struct thread *thread_flush(struct task_struct *task)
+{
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	if (thread) {
+		fault_settle(task, thread);
+		run_emit(thread);
+	}
+	return thread;
+}
+
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -85,12 +97,9 @@ int BPF_PROG(process_exec, struct task_struct *task)
 
 	if (!process)
 		return 0;
-	thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	if (thread) {
-		fault_settle(task, thread);
-		run_emit(thread);
+	thread = thread_flush(task);
+	if (thread)
 		thread->in_fn = FN_NONE;
-	}
 	process->exec_pending = 0;
 	process->memset_count = 0;
 	__sync_fetch_and_add(&area_generation, 1);
@@ -110,13 +119,9 @@ int BPF_PROG(process_exit, struct task_struct *task)
 
 	if (!process)
 		return 0;
-	thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	if (thread) {
-		fault_settle(task, thread);
-		run_emit(thread);
-		if (thread->in_fn)
-			lose(LOST_RETURN_MISSED, 1);
-	}
+	thread = thread_flush(task);
+	if (thread && thread->in_fn)
+		lose(LOST_RETURN_MISSED, 1);
 	__sync_fetch_and_add(&process->exited_minor_faults, task->min_flt);
 	__sync_fetch_and_add(&process->exited_major_faults, task->maj_flt);
 	if (task->signal->live.counter == 0)
@@ -132,14 +137,8 @@ SEC("?iter/task")
 int drain_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct thread *thread;
 
-	if (!task)
-		return 0;
-	thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	if (thread) {
-		fault_settle(task, thread);
-		run_emit(thread);
-	}
+	if (task)
+		thread_flush(task);
 	return 0;
 }
