@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The build: what depends on what, what it prints, what it installs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import MEMTOLL, ROOT, tool
+
+# As it was given to make, or the names in its dependency files would be others.
+OUT = MEMTOLL.parent.relative_to(ROOT) if MEMTOLL.is_relative_to(ROOT) else MEMTOLL.parent
+HEADERS = sorted(path.relative_to(ROOT) for folder in ("bpf", "userspace") for path in (ROOT / folder).glob("*.h"))
+
+# The sanitizer build lies inside the plain one; its files depend on the same headers.
+pytestmark = pytest.mark.skipif(OUT.name == "san", reason="the plain build is looked at")
+
+
+def make(*args: str | Path) -> str:
+    done = subprocess.run(
+        [tool("make"), "-C", ROOT, f"O={OUT}", *args],
+        env={**os.environ, "MAKEFLAGS": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def users(header: Path) -> list[Path]:
+    """The sources that name the header themselves."""
+    pattern = re.compile(rf'^#include "(?:\.\./bpf/)?{re.escape(header.name)}"', re.M)
+    sources = [path for folder in ("bpf", "userspace") for path in (ROOT / folder).glob("*.c")]
+    return [path.relative_to(ROOT) for path in sources if pattern.search(path.read_text())]
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=str)
+def test_touching_a_header_rebuilds_its_users(header: Path) -> None:
+    # userspace/ names bpf/'s headers by way of its own folder.
+    planned = make("-n", "-W", header, "-W", Path("userspace") / ".." / header, f"{OUT}/memtoll")
+    for source in users(header):
+        assert re.search(rf"-c {re.escape(str(source))} ", planned), f"{source} is not rebuilt"
+
+
+def test_nothing_to_do() -> None:
+    make(f"{OUT}/memtoll")
+    again = make("V=1", f"{OUT}/memtoll")
+    assert " -c " not in again
+    assert "gen skeleton" not in again
+
+
+def test_verbose_shows_commands() -> None:
+    quiet = make("-W", "userspace/names.h", "-n", "--silent", f"{OUT}/memtoll")
+    assert "-Werror" in quiet
+    assert "-Werror" in make("-n", "V=1", "-W", "userspace/names.h", f"{OUT}/memtoll")
+
+
+def test_help_names_the_targets() -> None:
+    text = make("help")
+    for word in ("demo", "test", "check", "install", "clean", "V=1", "SAN=1", "PREFIX"):
+        assert word in text
+
+
+def test_install(tmp_path: Path) -> None:
+    make("install", f"DESTDIR={tmp_path}", "PREFIX=/opt/tools")
+    binary = tmp_path / "opt/tools/bin/memtoll"
+    done = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    assert re.fullmatch(r"memtoll \d+\.\d+\.\d+\S*\n", done.stdout)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [binary]
+    make("uninstall", f"DESTDIR={tmp_path}", "PREFIX=/opt/tools")
+    assert not binary.exists()
