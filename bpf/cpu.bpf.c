@@ -10,14 +10,14 @@ SEC("?perf_event")
 int cpu_sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_get(task);
 	struct memtoll_sample *sample;
 	__u64 ip, sp, bp;
 	/* User addresses have the top bit clear, on every architecture with 64 bits. */
 	bool user = !(PT_REGS_IP(&ctx->regs) >> 63);
 	long size;
 
-	if (!thread || stopped || !task->mm)
+	if (!thread || !task->mm)
 		return 0;
 	sample = bpf_ringbuf_reserve(&events, sizeof(*sample), 0);
 	if (!sample) {

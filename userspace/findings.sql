@@ -333,7 +333,10 @@ template AS (
 			WHEN 2 * m.twice_app_bytes >= m.kernel_bytes AND m.kernel_bytes > 0
 				THEN ', and a memset clears {twice_app_bytes} of it again.'
 			ELSE '.' END
-		WHEN 'zero.app' THEN 'memset outside the allocator, most at {app_place}.'
+		WHEN 'zero.app' THEN CASE WHEN EXISTS (SELECT 1 FROM not_captured WHERE toll = 'zero.libc')
+				THEN 'memset (calloc''s own too: the allocator was not probed)'
+				ELSE 'memset outside the allocator' END
+			|| ', most at {app_place}.'
 		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
 			|| '({swap_major} read from the device), most at {swap_place}.'
 		WHEN 'cow' THEN '{cow_faults} writes copy shared pages, {cow_bytes}, most at '
@@ -438,7 +441,10 @@ candidates(list) AS (		-- each: position, code, gain, whether it applies, text, 
 		|| 'faults; {app_samples} CPU samples in memset.'),
 		json_array(5, 'memset-app', app_ns / base_ns,
 		zeroing_matters AND twice_app_ns <= 0.1 * base_ns,
-		'memset outside the allocator takes {app_time}, most at {app_place}. Clear only '
+		CASE WHEN EXISTS (SELECT 1 FROM not_captured WHERE toll = 'zero.libc')
+				THEN 'memset (calloc''s own too: the allocator was not probed)'
+				ELSE 'memset outside the allocator' END
+		|| ' takes {app_time}, most at {app_place}. Clear only '
 		|| 'the part that was used, or once instead of every round.',
 		'{app_samples} CPU samples lie in memset, called from {app_place}.'),
 		json_array(6, 'first-touch', (kernel_ns - twice_calloc_ns - twice_app_ns) / base_ns,

@@ -260,6 +260,34 @@ static int record_prices(struct session *session)
 	return err;
 }
 
+/* Tolls that this run cannot see: they are null in the report, not 0. */
+static void record_not_captured(struct session *session)
+{
+	const struct session_config *config = &session->config;
+	const struct {
+		const char *toll;
+		bool captured;
+		const char *reason;
+	} tolls[] = {
+		{ "zero.kernel", config->faults, "faults were not traced" },
+		{ "zero.libc", config->uprobes, "the allocator was not probed" },
+		{ "zero.app", config->samples, "the CPUs were not sampled" },
+		{ "swap.in", config->faults, "faults were not traced" },
+		{ "swap.out", false, "this version does not watch swap-out" },
+		{ "reclaim", false, "this version does not time reclaim" },
+		{ "cow", config->faults, "faults were not traced" },
+		{ "file.fault", config->faults, "faults were not traced" },
+		{ "file.read", false, "this version does not watch reads" },
+		{ "alloc", config->uprobes, "the allocator was not probed" },
+		{ "map", config->mappings, "mapping calls were not traced" },
+	};
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(tolls); i++)
+		if (!tolls[i].captured)
+			recording_not_captured(session->recording, tolls[i].toll, tolls[i].reason);
+}
+
 static int record_start(struct session *session)
 {
 	struct recording *recording = session->recording;
@@ -284,13 +312,7 @@ static int record_start(struct session *session)
 	recording_meta_int(recording, "start_ns", session->start_ns);
 	recording_meta_int(recording, "start_realtime_ns",
 			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
-	recording_not_captured(recording, "swap.out", "this version does not watch swap-out");
-	recording_not_captured(recording, "reclaim", "this version does not time reclaim");
-	recording_not_captured(recording, "file.read", "this version does not watch reads");
-	if (!session->config.uprobes) {
-		recording_not_captured(recording, "zero.libc", "the allocator was not probed");
-		recording_not_captured(recording, "alloc", "the allocator was not probed");
-	}
+	record_not_captured(session);
 	return record_prices(session);
 }
 

@@ -513,8 +513,11 @@ bounded AS (
 rest AS (
 	SELECT *,
 		MAX(0.0, observed_ns - COALESCE(whole_ns, 0.0)) AS rest_ns,
-		MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
-			AND toll <> 'compute' THEN high_ns END) OVER (), 0.0)) AS rest_low_ns,
+		-- A toll whose probes were left out may be all of the rest.
+		CASE WHEN MAX(not_captured IS NOT NULL AND toll IN ('zero.kernel', 'zero.libc',
+			'zero.app', 'alloc', 'map')) OVER () THEN 0.0
+		ELSE MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
+			AND toll <> 'compute' THEN high_ns END) OVER (), 0.0)) END AS rest_low_ns,
 		MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
 			AND toll <> 'compute' THEN low_ns END) OVER (), 0.0)) AS rest_high_ns
 	FROM bounded
