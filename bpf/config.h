@@ -20,4 +20,10 @@ extern const volatile __u64 cfg_huge_zero_pfn;
 /* bpf_find_vma() is there (5.17 and later, kernel commit 7c7e3d31e785): features.c. */
 extern const volatile bool cfg_find_vma;
 
+/*
+ * rss_stat fires at every change, not once in 64 (6.2 and later, kernel commit f1a7941243c1):
+ * programs.c.
+ */
+extern const volatile bool cfg_rss_stat_exact;
+
 #endif /* MEMTOLL_CONFIG_H */

@@ -230,6 +230,29 @@ struct memtoll_map_sum {
 	__u64 populated_pages;	/* pages that appeared inside without one (MAP_POPULATE, mlock) */
 };
 
+/* Reclaim that the target suffered, and its pages pushed out to swap, by whom. */
+enum memtoll_swap_what {
+	SWAP_RECLAIM_DIRECT = 1,	/* the machine is short of memory */
+	SWAP_RECLAIM_MEMCG = 2,		/* its memory cgroup is */
+	SWAP_OUT_SELF = 3,		/* while it reclaimed memory itself */
+	SWAP_OUT_KSWAPD = 4,
+	SWAP_OUT_OTHER = 5,		/* by another process's reclaim */
+	SWAP_WHATS = 6,
+};
+
+struct memtoll_swap_key {
+	__u32 tgid;
+	__u32 what;
+	__u64 unused;
+};
+
+struct memtoll_swap_sum {
+	__u64 count;
+	__u64 pages;		/* reclaimed, or pushed out */
+	__u64 cpu_ns;
+	__u64 blocked_ns;
+};
+
 #define MEMTOLL_MEMSET_RANGES 8
 
 /* A range of code, [start, end). */

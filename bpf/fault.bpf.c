@@ -222,6 +222,8 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	}
 	fault = &thread->fault;
 	stamp_take(task, &fault->start);
+	fault->reclaim_cpu_ns = 0;
+	fault->reclaim_blocked_ns = 0;
 	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
@@ -264,24 +266,31 @@ int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs *regs, unsigned
 	return fault_begin(address, regs, error_code, true);
 }
 
+static __always_inline __u64 less(__u64 whole, __u64 part)
+{
+	return whole > part ? whole - part : 0;
+}
+
 static __always_inline int fault_end(bool major)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	__u64 now, wall_ns, cpu_ns;
+	__u64 now, wall_ns, cpu_ns, blocked_ns;
 
 	if (!thread || !thread->fault.active || stopped)
 		return 0;
 	now = bpf_ktime_get_ns();
 	wall_ns = now - thread->fault.start.ns;
 	cpu_ns = stamp_cpu_ns(task, &thread->fault.start, now);
+	/* Without a voluntary switch another task had the CPU for the rest of the time. */
+	blocked_ns = task->nvcsw != thread->fault.start.voluntary ? wall_ns - cpu_ns : 0;
+	cpu_ns = less(cpu_ns, thread->fault.reclaim_cpu_ns);
+	blocked_ns = less(blocked_ns, thread->fault.reclaim_blocked_ns);
 	if (thread->in_fn) {
 		thread->call.faults_timed++;
 		thread->call.fault_cpu_ns += cpu_ns;
 	}
-	/* Without a voluntary switch the rest of the time another task had the CPU. */
-	run_add(task, thread, major, true, cpu_ns,
-		task->nvcsw != thread->fault.start.voluntary ? wall_ns - cpu_ns : 0);
+	run_add(task, thread, major, true, cpu_ns, blocked_ns);
 	return 0;
 }
 
@@ -295,25 +304,4 @@ SEC("?perf_event")
 int fault_end_major(void *ctx)
 {
 	return fault_end(true);
-}
-
-/*
- * Pages that appear inside a mapping call although no fault was taken: get_user_pages raises
- * neither the tracepoint nor the perf event. Only the first two arguments are read; before 5.19
- * a third one followed.
- */
-SEC("?raw_tp/rss_stat")
-int rss_changed(struct bpf_raw_tracepoint_args *ctx)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread;
-
-	if ((int)ctx->args[1] != MM_ANONPAGES)
-		return 0;
-	thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	if (!thread || thread->fault.active)
-		return 0;
-	if (thread->map.map_fn == MAP_FN_MMAP || thread->map.map_fn == MAP_FN_MADVISE)
-		thread->map.populated++;
-	return 0;
 }

@@ -95,6 +95,7 @@ int map_enter(struct sys_enter_args *ctx)
 		map->addr = task->mm->brk;
 	}
 	map->populated = 0;
+	map->reclaim_cpu_ns = 0;
 	/* A file mapped executable: the program or the loader brings in code. */
 	map->file_exec = map->map_fn == MAP_FN_MMAP && (map->arg & PROT_EXEC) &&
 			 !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS);
@@ -172,6 +173,8 @@ int map_exit(struct sys_exit_args *ctx)
 		return 0;
 	map = &thread->map;
 	event.cpu_ns = stamp_cpu_ns(task, &map->start, bpf_ktime_get_ns());
+	if (map->reclaim_cpu_ns < event.cpu_ns)
+		event.cpu_ns -= map->reclaim_cpu_ns;
 	event.tgid = task->tgid;
 	event.tid = task->pid;
 	event.map_fn = map->map_fn;

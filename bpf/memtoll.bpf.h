@@ -33,6 +33,7 @@ struct open_call {
 	struct stamp start;
 	__u64 map_cpu_ns;
 	__u64 fault_cpu_ns;
+	__u64 reclaim_cpu_ns;
 	__u32 map_calls;
 	__u32 faults;
 	__u32 faults_timed;
@@ -45,6 +46,7 @@ struct open_map_call {
 	__u64 addr;
 	__u64 len;
 	__u64 arg;
+	__u64 reclaim_cpu_ns;
 	__u64 populated;	/* pages that appeared without a fault: MAP_POPULATE and the like */
 	__u32 map_fn;
 	__u32 faults;
@@ -56,6 +58,8 @@ struct open_fault {
 	__u64 address;
 	__u64 ip;
 	struct stamp start;
+	__u64 reclaim_cpu_ns;	/* taken out of its time: toll reclaim */
+	__u64 reclaim_blocked_ns;
 	__u64 stack_id;
 	__u32 active;
 	__u32 maybe_huge;	/* no page table was there: one fault may have mapped 2 MiB */
@@ -80,6 +84,8 @@ struct thread {
 	struct open_call call;
 	struct open_map_call map;
 	struct open_fault fault;
+	struct stamp reclaim;
+	__u32 reclaiming;	/* SWAP_RECLAIM_*, or 0 */
 	struct memtoll_run run;	/* run.faults == 0: none open */
 	struct area_cache area;
 	struct memtoll_stack stack;		/* scratch */

@@ -10,6 +10,7 @@ const volatile __u32 cfg_page_levels = 4;
 const volatile __u64 cfg_zero_pfn = 0;
 const volatile __u64 cfg_huge_zero_pfn = 0;
 const volatile bool cfg_find_vma = true;
+const volatile bool cfg_rss_stat_exact = true;
 
 volatile __u32 drain_epoch = 0;
 volatile __u32 stopped = 0;

@@ -179,8 +179,16 @@ static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 	if (!err)
 		err = attach_program(probes, bpf->progs.fault_kernel);
 	if (!err)
-		err = keep_link(probes, bpf_program__attach_raw_tracepoint(bpf->progs.rss_changed,
-									   "rss_stat"));
+		err = attach_program(probes, bpf->progs.rss_changed);
+	/* Ends first: a begin never waits for an end that is not watched. */
+	if (!err)
+		err = attach_program(probes, bpf->progs.direct_end);
+	if (!err)
+		err = attach_program(probes, bpf->progs.memcg_end);
+	if (!err)
+		err = attach_program(probes, bpf->progs.direct_begin);
+	if (!err)
+		err = attach_program(probes, bpf->progs.memcg_begin);
 	return err;
 }
 

@@ -74,3 +74,17 @@ const char *area_name(unsigned int area)
 
 	return NAME(names, area);
 }
+
+const char *swap_what_name(unsigned int what)
+{
+	static const char *const names[SWAP_WHATS] = {
+		[0] = "",
+		[SWAP_RECLAIM_DIRECT] = "reclaim_direct",
+		[SWAP_RECLAIM_MEMCG] = "reclaim_memcg",
+		[SWAP_OUT_SELF] = "out_self",
+		[SWAP_OUT_KSWAPD] = "out_kswapd",
+		[SWAP_OUT_OTHER] = "out_other",
+	};
+
+	return NAME(names, what);
+}

@@ -15,5 +15,7 @@ const char *map_fn_name(unsigned int map_fn);
 /* A row of table fault_class. */
 const char *fault_class_name(unsigned int fault_class, bool major);
 const char *area_name(unsigned int area);
+/* Column what of table swap. */
+const char *swap_what_name(unsigned int what);
 
 #endif /* MEMTOLL_NAMES_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "programs.h"
 
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
@@ -10,6 +11,19 @@
 bool has_find_vma(void)
 {
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_find_vma, NULL) == 1;
+}
+
+bool has_exact_rss_stat(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool exact;
+
+	if (!btf)
+		return false;
+	/* The batching structure went with commit f1a7941243c1. */
+	exact = btf__find_by_name_kind(btf, "mm_rss_stat", BTF_KIND_STRUCT) < 0;
+	btf__free(btf);
+	return exact;
 }
 
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
@@ -23,6 +37,10 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
 	bpf_program__set_autoload(bpf->progs.rss_changed, config->faults);
+	bpf_program__set_autoload(bpf->progs.direct_begin, config->faults);
+	bpf_program__set_autoload(bpf->progs.direct_end, config->faults);
+	bpf_program__set_autoload(bpf->progs.memcg_begin, config->faults);
+	bpf_program__set_autoload(bpf->progs.memcg_end, config->faults);
 	bpf_program__set_autoload(bpf->progs.map_enter, config->mappings);
 	bpf_program__set_autoload(bpf->progs.map_exit, config->mappings);
 	bpf_program__set_autoload(bpf->progs.cpu_sample, config->samples);
@@ -34,6 +52,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_zero_pfn = config->pagetable->zero_pfn;
 	bpf->rodata->cfg_huge_zero_pfn = config->pagetable->huge_zero_pfn;
 	bpf->rodata->cfg_find_vma = has_find_vma();
+	bpf->rodata->cfg_rss_stat_exact = has_exact_rss_stat();
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
 }
 

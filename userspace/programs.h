@@ -25,6 +25,9 @@ struct programs_config {
 /* bpf_find_vma(): 5.17, kernel commit 7c7e3d31e785. */
 bool has_find_vma(void);
 
+/* rss_stat fires at every change: 6.2, kernel commit f1a7941243c1. */
+bool has_exact_rss_stat(void);
+
 /*
  * Open, choose and load. NULL with errno set; in *refused the name of a program that the kernel
  * refuses by itself, or NULL.

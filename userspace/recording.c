@@ -46,6 +46,7 @@ enum statement {
 	STMT_FAULT_RUN,
 	STMT_MAP_CALL,
 	STMT_SAMPLE,
+	STMT_SWAP,
 	STMT_HIT,
 	STMT_LOSS,
 	STMT_STACK,
@@ -111,6 +112,10 @@ static const char *const statements[STMT_COUNT] = {
 		" bytes = bytes + excluded.bytes, cpu_ns = cpu_ns + excluded.cpu_ns",
 	[STMT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 			" samples = samples + excluded.samples",
+	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+		      " count = count + excluded.count, pages = pages + excluded.pages,"
+		      " cpu_ns = cpu_ns + excluded.cpu_ns,"
+		      " blocked_ns = blocked_ns + excluded.blocked_ns",
 	[STMT_HIT] = "INSERT INTO hit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		     " hits = hits + excluded.hits",
 	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -612,6 +617,14 @@ int recording_sample(struct recording *recording, pid_t pid, const char *place,
 {
 	return STORE(recording, STMT_SAMPLE, signed_int(recording->slice), signed_int(pid),
 		     text(place), text(in_call), bits(stack_id), count(samples));
+}
+
+int recording_swap(struct recording *recording, pid_t pid, const char *what,
+		   const struct memtoll_swap_sum *sum)
+{
+	return STORE(recording, STMT_SWAP, signed_int(recording->slice), signed_int(pid),
+		     text(what), count(sum->count), count(sum->pages), count(sum->cpu_ns),
+		     count(sum->blocked_ns));
 }
 
 int recording_hit(struct recording *recording, pid_t pid, const char *probe, uint64_t hits)

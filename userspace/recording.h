@@ -146,6 +146,8 @@ struct map_call_fact {
 int recording_map_call(struct recording *recording, const struct map_call_fact *call);
 int recording_sample(struct recording *recording, pid_t pid, const char *place,
 		     const char *in_call, uint64_t stack_id, uint64_t samples);
+int recording_swap(struct recording *recording, pid_t pid, const char *what,
+		   const struct memtoll_swap_sum *sum);
 int recording_hit(struct recording *recording, pid_t pid, const char *probe, uint64_t hits);
 int recording_loss(struct recording *recording, const char *name, uint64_t count);
 

@@ -210,6 +210,20 @@ CREATE TABLE sample (
 	PRIMARY KEY (slice, pid, place, in_call, stack_id)
 ) WITHOUT ROWID;
 
+-- Reclaim and swap-out. what: reclaim_direct, reclaim_memcg (the target stalled, reclaiming for the
+-- machine or for its memory cgroup; pages: reclaimed), out_self, out_kswapd, out_other (pages of the
+-- target pushed out to swap, by whom).
+CREATE TABLE swap (
+	slice      INTEGER NOT NULL,
+	pid        INTEGER NOT NULL,
+	what       TEXT NOT NULL,
+	count      INTEGER NOT NULL,
+	pages      INTEGER NOT NULL,
+	cpu_ns     INTEGER NOT NULL,
+	blocked_ns INTEGER NOT NULL,
+	PRIMARY KEY (slice, pid, what)
+) WITHOUT ROWID;
+
 -- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, sample.
 CREATE TABLE hit (
 	slice INTEGER NOT NULL,

@@ -273,8 +273,10 @@ static void record_not_captured(struct session *session)
 		{ "zero.libc", config->uprobes, "the allocator was not probed" },
 		{ "zero.app", config->samples, "the CPUs were not sampled" },
 		{ "swap.in", config->faults, "faults were not traced" },
-		{ "swap.out", false, "this version does not watch swap-out" },
-		{ "reclaim", false, "this version does not time reclaim" },
+		{ "swap.out", config->faults && has_exact_rss_stat(), config->faults ?
+		  "this kernel tells of memory counters only now and then" :
+		  "faults were not traced" },
+		{ "reclaim", config->faults, "faults were not traced" },
 		{ "cow", config->faults, "faults were not traced" },
 		{ "file.fault", config->faults, "faults were not traced" },
 		{ "file.read", false, "this version does not watch reads" },

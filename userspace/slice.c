@@ -53,6 +53,7 @@ struct slicer {
 	struct slicer_config config;
 	GHashTable *calls;		/* memtoll_call_key -> memtoll_call_sum as of the last slice */
 	GHashTable *map_calls;		/* memtoll_map_key -> memtoll_map_sum, likewise */
+	GHashTable *swaps;		/* memtoll_swap_key -> memtoll_swap_sum, likewise */
 	GHashTable *samples;		/* struct sample_count -> itself */
 	GHashTable *hits;		/* pid -> struct hits */
 	GHashTable *stacks;		/* ids to write with this slice */
@@ -92,6 +93,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->config = *config;
 	slicer->calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
 	slicer->map_calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
+	slicer->swaps = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
 	slicer->samples = g_hash_table_new_full(hash_bytes16, equal_bytes16, NULL, g_free);
 	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -109,6 +111,7 @@ void slicer_free(struct slicer *slicer)
 		return;
 	g_hash_table_destroy(slicer->calls);
 	g_hash_table_destroy(slicer->map_calls);
+	g_hash_table_destroy(slicer->swaps);
 	g_hash_table_destroy(slicer->samples);
 	g_hash_table_destroy(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
@@ -421,6 +424,18 @@ static void on_map_sum(struct slicer *slicer, const void *key_data, const uint64
 	note(slicer, recording_map_call(slicer->config.recording, &fact));
 }
 
+static void on_swap_sum(struct slicer *slicer, const void *key_data, const uint64_t *delta)
+{
+	const struct memtoll_swap_key *key = key_data;
+	struct memtoll_swap_sum sum;
+
+	if (!targets_find(slicer->config.targets, key->tgid))
+		return;
+	memcpy(&sum, delta, sizeof(sum));
+	note(slicer, recording_swap(slicer->config.recording, key->tgid, swap_what_name(key->what),
+				    &sum));
+}
+
 static void write_samples(struct slicer *slicer)
 {
 	static const char *const places[] = { "memset", "calloc_memset", "allocator", "fault", "map",
@@ -595,6 +610,8 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 		 sizeof(struct memtoll_call_sum) / sizeof(uint64_t), on_call_sum);
 	each_sum(slicer, slicer->config.bpf->maps.map_calls, slicer->map_calls,
 		 sizeof(struct memtoll_map_sum) / sizeof(uint64_t), on_map_sum);
+	each_sum(slicer, slicer->config.bpf->maps.swaps, slicer->swaps,
+		 sizeof(struct memtoll_swap_sum) / sizeof(uint64_t), on_swap_sum);
 	targets_each(slicer->config.targets, write_target, slicer);
 	write_samples(slicer);
 	write_hits(slicer);

@@ -20,8 +20,8 @@ WITH kind(position, toll, family, source) AS (VALUES
 	(2,  'zero.libc',   'zeroing',   1),
 	(3,  'zero.app',    'zeroing',   1),
 	(4,  'swap.in',     'swap',      1),
-	(5,  'swap.out',    'swap',      0),
-	(6,  'reclaim',     'swap',      0),
+	(5,  'swap.out',    'swap',      1),
+	(6,  'reclaim',     'swap',      1),
 	(7,  'cow',         'cow',       1),
 	(8,  'file.fault',  'file',      1),
 	(9,  'file.read',   'file',      0),
@@ -36,9 +36,10 @@ FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
 -- The place for tolls with tables of their own (swap.out, reclaim, file.read): one row per pid,
 -- toll and stack. cpu_ns is part of the pid's CPU time, blocked_ns is not.
 CREATE VIEW extra_toll AS
-SELECT 0 AS pid, '' AS toll, 0 AS stack_id, 0 AS cpu_ns, 0 AS blocked_ns, 0 AS error_ns,
-	0 AS count, 0 AS bytes, 0 AS pages
-WHERE 0;
+SELECT pid, toll, 0 AS stack_id, SUM(cpu_ns) AS cpu_ns, SUM(blocked_ns) AS blocked_ns,
+	0 AS error_ns, SUM(count) AS count, SUM(pages) * 4096 AS bytes, SUM(pages) AS pages
+FROM (SELECT *, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END AS toll FROM swap)
+GROUP BY pid, toll;
 
 -- ---------------------------------------------------------------- prices
 

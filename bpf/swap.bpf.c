@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * swap.bpf.c: the stall of reclaim, pages pushed out to swap, and pages that appear unasked.
+ */
+#include "memtoll.bpf.h"
+
+#define PF_KSWAPD_FLAG 0x00020000	/* PF_KSWAPD, include/linux/sched.h */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct memtoll_swap_key);
+	__type(value, struct memtoll_swap_sum);
+} swaps SEC(".maps");
+
+static __always_inline void swap_add(__u32 tgid, __u32 what, __u64 pages, __u64 cpu_ns,
+				     __u64 blocked_ns)
+{
+	static const struct memtoll_swap_sum zero;
+	struct memtoll_swap_key key = { .tgid = tgid, .what = what };
+	struct memtoll_swap_sum *sum = bpf_map_lookup_elem(&swaps, &key);
+
+	if (!sum) {
+		bpf_map_update_elem(&swaps, &key, &zero, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&swaps, &key);
+		if (!sum) {
+			lose(LOST_MAPS_FULL, 1);
+			return;
+		}
+	}
+	__sync_fetch_and_add(&sum->count, 1);
+	__sync_fetch_and_add(&sum->pages, pages);
+	__sync_fetch_and_add(&sum->cpu_ns, cpu_ns);
+	__sync_fetch_and_add(&sum->blocked_ns, blocked_ns);
+}
+
+static __always_inline int reclaim_begin(__u32 what)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+
+	if (!thread)
+		return 0;
+	thread->reclaiming = what;
+	stamp_take(task, &thread->reclaim);
+	return 0;
+}
+
+/* The stall is taken out of the fault, the allocator call and the mapping call it happened in. */
+static __always_inline int reclaim_end(__u64 pages)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	__u64 now, cpu_ns, blocked_ns = 0;
+
+	if (!thread || !thread->reclaiming)
+		return 0;
+	now = bpf_ktime_get_ns();
+	cpu_ns = stamp_cpu_ns(task, &thread->reclaim, now);
+	if (task->nvcsw != thread->reclaim.voluntary)
+		blocked_ns = now - thread->reclaim.ns - cpu_ns;
+	if (!stopped)
+		swap_add(task->tgid, thread->reclaiming, pages, cpu_ns, blocked_ns);
+	thread->reclaiming = 0;
+	thread->fault.reclaim_cpu_ns += cpu_ns;
+	thread->fault.reclaim_blocked_ns += blocked_ns;
+	thread->call.reclaim_cpu_ns += cpu_ns;
+	thread->map.reclaim_cpu_ns += cpu_ns;
+	return 0;
+}
+
+SEC("?raw_tp/mm_vmscan_direct_reclaim_begin")
+int direct_begin(void *ctx)
+{
+	return reclaim_begin(SWAP_RECLAIM_DIRECT);
+}
+
+SEC("?raw_tp/mm_vmscan_memcg_reclaim_begin")
+int memcg_begin(void *ctx)
+{
+	return reclaim_begin(SWAP_RECLAIM_MEMCG);
+}
+
+SEC("?raw_tp/mm_vmscan_direct_reclaim_end")
+int direct_end(struct bpf_raw_tracepoint_args *ctx)
+{
+	return reclaim_end(ctx->args[0]);
+}
+
+SEC("?raw_tp/mm_vmscan_memcg_reclaim_end")
+int memcg_end(struct bpf_raw_tracepoint_args *ctx)
+{
+	return reclaim_end(ctx->args[0]);
+}
+
+/*
+ * A change of the number of swapped pages of some process. The event has no sign. In the owner's
+ * own context it is a push only while the owner reclaims: else a page came in, or memory was
+ * unmapped. In anybody else's it is always a push: nobody brings pages in for others.
+ */
+static __always_inline int swapped_changed(struct task_struct *task, struct mm_struct *mm)
+{
+	struct thread *thread;
+	__u32 tgid, what;
+
+	if (!cfg_rss_stat_exact || stopped)
+		return 0;
+	if (task->mm == mm) {
+		thread = bpf_task_storage_get(&threads, task, NULL, 0);
+		if (thread && thread->reclaiming)
+			swap_add(task->tgid, SWAP_OUT_SELF, 1, 0, 0);
+		return 0;
+	}
+	tgid = BPF_CORE_READ(mm, owner, tgid);
+	if (!tgid || !process_get(tgid))
+		return 0;
+	what = task->flags & PF_KSWAPD_FLAG ? SWAP_OUT_KSWAPD : SWAP_OUT_OTHER;
+	swap_add(tgid, what, 1, 0, 0);
+	return 0;
+}
+
+/*
+ * A change of a process's memory counters. Besides swap it shows pages that appear inside a mapping
+ * call although no fault was taken: get_user_pages raises neither the tracepoint nor the perf
+ * event. Only the first two arguments are read; before 5.19 a third one followed.
+ */
+SEC("?raw_tp/rss_stat")
+int rss_changed(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread;
+	int member = ctx->args[1];
+
+	if (member == MM_SWAPENTS)
+		return swapped_changed(task, (struct mm_struct *)ctx->args[0]);
+	if (member != MM_ANONPAGES)
+		return 0;
+	thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (!thread || thread->fault.active)
+		return 0;
+	if (thread->map.map_fn == MAP_FN_MMAP || thread->map.map_fn == MAP_FN_MADVISE)
+		thread->map.populated++;
+	return 0;
+}
