@@ -114,6 +114,17 @@ twice AS MATERIALIZED (
 			AS twice_app_ns
 	FROM process_fault_time WHERE toll = 'zero.kernel' AND writes_page AND in_memset
 ),
+pushed AS MATERIALIZED (	-- reclaim, and what was pushed out to swap
+	SELECT COALESCE(SUM(CASE WHEN what LIKE 'reclaim%' THEN count END), 0) AS reclaim_count,
+		COALESCE(SUM(CASE WHEN what LIKE 'reclaim%' THEN cpu_ns + blocked_ns END), 0)
+			AS reclaim_ns,
+		2 * COALESCE(SUM(CASE what WHEN 'reclaim_memcg' THEN count END), 0)
+			> COALESCE(SUM(CASE WHEN what LIKE 'reclaim%' THEN count END), 0)
+			AS reclaim_cgroup,
+		COALESCE(SUM(CASE WHEN what LIKE 'out%' THEN pages END), 0) AS out_pages,
+		COALESCE(SUM(CASE what WHEN 'out_self' THEN pages END), 0) AS out_self
+	FROM swap
+),
 foreign_libc AS MATERIALIZED (	-- clearing by allocators without a known rule
 	SELECT COALESCE(SUM(zero_libc_ns), 0.0) AS time_ns FROM cc WHERE NOT known_clearing
 ),
@@ -170,9 +181,11 @@ SELECT
 	t.alloc_ns / MAX(t.alloc_calls, 1) AS alloc_each_ns,
 	COALESCE((SELECT SUM(faults) FROM process_fault WHERE class = 'swap_major'), 0)
 		AS swap_major,
+	w2.reclaim_count, w2.reclaim_ns, w2.reclaim_cgroup, w2.out_pages, w2.out_self,
 	COALESCE((SELECT SUM(faults) FROM process_fault
 		WHERE class IN ('file_major', 'shared_major')), 0) AS file_major
 FROM observed o JOIN calibrated c JOIN t JOIN s JOIN f JOIN twice w JOIN foreign_libc fl
+JOIN pushed w2
 JOIN blocks k JOIN life b LEFT JOIN libc l LEFT JOIN threshold h LEFT JOIN mapper p;
 
 -- The figures as text. Kinds: b bytes (binary units), e the exact number of bytes, t nanoseconds,
@@ -213,6 +226,12 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 		'app_time', json_array('t', m.app_ns), 'app_samples', json_array('c',
 			m.app_samples),
 		'app_place', json_array('x', m.app_place),
+		'reclaim_count', json_array('c', m.reclaim_count),
+		'reclaim_time', json_array('t', m.reclaim_ns),
+		'reclaim_of', json_array('x', CASE WHEN m.reclaim_cgroup
+			THEN 'its memory cgroup' ELSE 'the machine' END),
+		'out_bytes', json_array('b', m.out_pages * 4096),
+		'out_self', json_array('s', 1.0 * m.out_self / MAX(m.out_pages, 1)),
 		'kernel_time', json_array('t', m.kernel_ns),
 		'kernel_clear', json_array('t', m.kernel_clear_ns),
 		'kernel_work', json_array('t', m.kernel_work_ns),
@@ -339,6 +358,11 @@ template AS (
 			|| ', most at {app_place}.'
 		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
 			|| '({swap_major} read from the device), most at {swap_place}.'
+		WHEN 'reclaim' THEN 'it had to reclaim memory itself {reclaim_count} times, because '
+			|| '{reclaim_of} is full, and {out_bytes} of it were pushed out to swap'
+			|| CASE WHEN 20 * m.swap_bytes < m.out_pages * 4096
+				THEN '; hardly any of that came back.'
+				ELSE '; {swap_bytes} came back, most at {swap_place}.' END
 		WHEN 'cow' THEN '{cow_faults} writes copy shared pages, {cow_bytes}, most at '
 			|| '{cow_place}.'
 		WHEN 'file.fault' THEN '{file_faults} faults map file pages in ({file_major} of '
@@ -521,13 +545,25 @@ candidates(list) AS (		-- each: position, code, gain, whether it applies, text, 
 		|| 'or make its working set smaller: this is no matter of the allocator''s '
 		|| 'settings.',
 		'{swap_bytes} came back from swap, {swap_major} faults read the device, in {swap_time}.'),
-		json_array(11, 'cow', cow_ns / base_ns,
+		json_array(11, 'reclaim-stall', reclaim_ns / base_ns,
+		swap_matters AND reclaim_count > 0,
+		'Each page that is used for the first time has to push another one out first: '
+		|| '{reclaim_of} is full. '
+		|| CASE WHEN 20 * swap_bytes < out_pages * 4096
+			THEN 'What was pushed out hardly ever came back, so this is no thrash: a pass '
+				|| 'over more memory than there is. Work in smaller parts and free or '
+				|| 'reuse each, or raise the limit.'
+			ELSE 'Much of what was pushed out came back: the working set does not fit. '
+				|| 'Raise the limit, or make the working set smaller.' END,
+		'{reclaim_count} stalls, {reclaim_time}; {out_bytes} pushed out, {out_self} of it '
+		|| 'by the target itself.'),
+		json_array(12, 'cow', cow_ns / base_ns,
 		cow_matters,
 		'Pages shared with another process (after fork) or with a file are copied at the '
 		|| 'first write, most at {cow_place}. Write less after the fork, fork before the '
 		|| 'memory is filled, or use vfork, posix_spawn or shared memory.',
 		'{cow_faults} faults, {cow_bytes}, {cow_time}.'),
-		json_array(12, 'file-fault', file_ns / base_ns,
+		json_array(13, 'file-fault', file_ns / base_ns,
 		file_matters,
 		'Mapped file pages are faulted in, most at {file_place}; {file_major} faults had '
 		|| 'to read. Read ahead (MADV_WILLNEED, MAP_POPULATE) or use read() with a large '
