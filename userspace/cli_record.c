@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "arguments.h"
+#include "cgroup.h"
 #include "cli.h"
 #include "message.h"
 #include "options.h"
@@ -34,6 +35,7 @@ struct record_options {
 	bool is_stat;
 	const char *pids;
 	const char *name;
+	const char *cgroup;
 	char **command;
 	const char *output;
 	bool json;
@@ -45,6 +47,7 @@ struct record_options {
 	{ NULL, 0, NULL, 0, "Target (one of these, or -- COMMAND ARGS...):", 1 },                  \
 	{ "pid", 'p', "PID[,PID...]", 0, "running processes; their children are followed", 1 },    \
 	{ "name", 'n', "NAME", 0, "the one process with this name", 1 },                           \
+	{ "cgroup", 'c', "PATH", 0, "all processes of a cgroup, as they come and go", 1 },          \
 	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
 	{ "duration", 'd', "TIME", 0, "end after this time: 10s, 500ms, 2m", 2 },                  \
 	{ "probes", OPTION_PROBES, "SET", 0,                                                       \
@@ -156,6 +159,11 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 			refuse("-n '%s' is not a name", value);
 		options->name = value;
 		break;
+	case 'c':
+		if (!*value)
+			refuse("-c '%s' is not a cgroup", value);
+		options->cgroup = value;
+		break;
 	case 'o':
 		options->output = value;
 		break;
@@ -224,11 +232,11 @@ static int parse(int argc, char **argv, struct record_options *options)
 
 	if (parse_arguments(&argp, argc, argv, options))
 		return STATUS_USAGE;
-	targets = !!options->pids + !!options->name + !!options->command;
+	targets = !!options->pids + !!options->name + !!options->cgroup + !!options->command;
 	if (targets == 1)
 		return STATUS_DONE;
-	message(targets ? "more than one target; use one of -p, -n and -- COMMAND" :
-			  "no target; use -p PID, -n NAME or -- COMMAND");
+	message(targets ? "more than one target; use one of -p, -n, -c and -- COMMAND" :
+			  "no target; use -p PID, -n NAME, -c CGROUP or -- COMMAND");
 	return STATUS_USAGE;
 }
 
@@ -350,7 +358,7 @@ static int conclude(const struct record_options *options, struct session *sessio
 static int record(struct record_options *options)
 {
 	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
-	g_autofree char *output = NULL;
+	g_autofree char *output = NULL, *cgroup = NULL;
 	struct session *session;
 	int status;
 
@@ -359,8 +367,17 @@ static int record(struct record_options *options)
 		status = resolve_pids(options->pids, pids);
 	if (!status && options->name)
 		status = resolve_name(options->name, pids);
+	if (!status && options->cgroup) {
+		cgroup = cgroup_find(options->cgroup);
+		if (!cgroup) {
+			message("no cgroup '%s'; name its directory below /sys/fs/cgroup",
+				options->cgroup);
+			status = STATUS_FAILED;
+		}
+	}
 	if (status)
 		return status;
+	options->session.cgroup = cgroup;
 	if (!options->is_stat) {
 		output = options->output ? g_strdup(options->output) : default_output();
 		options->session.output = output;

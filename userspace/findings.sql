@@ -632,7 +632,20 @@ SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the 
 			|| 'O_DIRECT, raise no event)' ELSE '' END
 FROM checks WHERE NOT ok
 UNION ALL
-SELECT 4, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
+SELECT 4, 'pushed out to swap: ' || PRINTF('%,d', out_pages) || ' pages, ' || CASE
+	WHEN out_self = 0 THEN 'none of them by the target itself: '
+		|| PRINTF('%.0f %% by kswapd, %.0f %% by other processes that reclaimed memory',
+			100.0 * kswapd / out_pages, 100.0 * other / out_pages)
+	ELSE PRINTF('%.0f %% by the target itself, %.0f %% by kswapd, %.0f %% by other processes',
+		100.0 * out_self / out_pages, 100.0 * kswapd / out_pages,
+		100.0 * other / out_pages) END
+FROM (SELECT SUM(CASE WHEN what LIKE 'out%' THEN pages END) AS out_pages,
+	COALESCE(SUM(CASE what WHEN 'out_self' THEN pages END), 0) AS out_self,
+	COALESCE(SUM(CASE what WHEN 'out_kswapd' THEN pages END), 0) AS kswapd,
+	COALESCE(SUM(CASE what WHEN 'out_other' THEN pages END), 0) AS other FROM swap)
+WHERE out_pages > 0
+UNION ALL
+SELECT 5, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
 GROUP BY family HAVING COUNT(*) = COUNT(not_captured);
 
 -- ---------------------------------------------------------------- the report as JSON

@@ -19,6 +19,7 @@
 #include "../bpf/events.h"
 #include "attach.h"
 #include "calibrate.h"
+#include "cgroup.h"
 #include "launch.h"
 #include "ledger.h"
 #include "memtoll.skel.h"
@@ -35,6 +36,7 @@
 #define MS 1000000ULL
 #define SLICE_NS (1000 * MS)
 #define POLL_NS (20 * MS)		/* how long records may wait in the ring buffer */
+#define CGROUP_NS (100 * MS)		/* how often a cgroup is asked for new processes */
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
 
 /*
@@ -66,6 +68,7 @@ struct session {
 	bool signals_blocked;
 	uint64_t start_ns;
 	uint64_t slice_start_ns;
+	uint64_t cgroup_read_ns;
 	bool window_open;
 	const char *end_reason;
 	bool command_ended;
@@ -294,7 +297,8 @@ static int record_start(struct session *session)
 {
 	struct recording *recording = session->recording;
 	g_autofree char *command = session->config.command ?
-		g_strjoinv(" ", (char **)session->config.command) : NULL;
+		g_strjoinv(" ", (char **)session->config.command) : session->config.cgroup ?
+		g_strdup_printf("cgroup %s", session->config.cgroup) : NULL;
 	struct utsname machine;
 	struct timespec realtime;
 
@@ -318,6 +322,24 @@ static int record_start(struct session *session)
 	return record_prices(session);
 }
 
+/* Follow the cgroup's processes that are not followed yet; false: the cgroup is gone. */
+static bool add_cgroup(struct session *session)
+{
+	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
+	guint i;
+
+	if (cgroup_processes(session->config.cgroup, pids))
+		return false;
+	for (i = 0; i < pids->len; i++) {
+		pid_t pid = g_array_index(pids, pid_t, i);
+		const struct target *known = targets_find(session->targets, pid);
+
+		if (pid != getpid() && (!known || known->exited))
+			targets_add(session->targets, pid);
+	}
+	return true;
+}
+
 static int add_targets(struct session *session)
 {
 	const struct session_config *config = &session->config;
@@ -330,6 +352,12 @@ static int add_targets(struct session *session)
 			message("cannot follow process %d: %s", config->pids[i], strerror(-err));
 			return STATUS_FAILED;
 		}
+	}
+	if (config->cgroup) {
+		add_cgroup(session);
+		recording_meta(session->recording, "cgroup", config->cgroup);
+		recording_meta_int(session->recording, "cgroup_memory_limit_bytes",
+				   cgroup_memory_limit(config->cgroup));
 	}
 	if (!session->launch)
 		return STATUS_DONE;
@@ -437,6 +465,8 @@ static bool is_over(struct session *session, uint64_t now)
 		session->end_reason = "target exited";
 		return true;
 	}
+	if (session->config.cgroup)
+		goto time;	/* processes may yet come */
 	if (targets_all_exited(session->targets)) {
 		session->end_reason = "target exited";
 		return true;
@@ -466,6 +496,18 @@ static void wait_for_work(struct session *session, uint64_t now)
 	ppoll(fds, G_N_ELEMENTS(fds), &timeout, NULL);
 }
 
+/* Processes that came into the cgroup otherwise than by fork; false: it was removed. */
+static bool follow_cgroup(struct session *session, uint64_t now)
+{
+	if (now - session->cgroup_read_ns < CGROUP_NS)
+		return true;
+	session->cgroup_read_ns = now;
+	if (add_cgroup(session))
+		return true;
+	session->end_reason = "cgroup removed";
+	return false;
+}
+
 int session_run(struct session *session)
 {
 	uint64_t now = now_ns();
@@ -477,6 +519,8 @@ int session_run(struct session *session)
 		targets_refresh(session->targets);
 		now = now_ns();
 		move_window(session, now);
+		if (session->config.cgroup && !follow_cgroup(session, now))
+			break;
 		if (now - session->slice_start_ns >= SLICE_NS)
 			err = commit_slice(session, now);
 	}

@@ -16,6 +16,7 @@ struct session_config {
 	const pid_t *pids;		/* running processes, or */
 	size_t pid_count;
 	char *const *command;		/* a command to run; NULL-terminated */
+	const char *cgroup;		/* directory of a cgroup, whose processes come and go */
 	const char *output;		/* NULL: in memory */
 	bool force;
 	uint64_t duration_ns;		/* 0: until the target ends or a signal comes */

@@ -3,8 +3,9 @@
  * pagez: allocate CHUNKS blocks of 8 MiB, then write one byte of every page of all of them, PASSES
  * times (casebook 4). In less memory than they need, the passes go through swap.
  *
- * usage: pagez CHUNKS PASSES [--store]
+ * usage: pagez CHUNKS PASSES [--store | --hold]
  *   --store  a plain store; else one instruction that reads, changes and writes
+ *   --hold   then keep the memory and wait for a line
  */
 #include "workload.h"
 
@@ -40,7 +41,7 @@ int main(int argc, char **argv)
 		return 2;
 	count = workload_number(argv[0], argv[1]);
 	passes = workload_number(argv[0], argv[2]);
-	store = argc > 3;
+	store = argc > 3 && !strcmp(argv[3], "--store");
 	if (count > CHUNKS_MAX)
 		return 2;
 	for (unsigned long i = 0; i < count; i++)
@@ -48,6 +49,8 @@ int main(int argc, char **argv)
 	for (unsigned long pass = 0; pass < passes; pass++)
 		for (unsigned long i = 0; i < count; i++)
 			store ? store_pages(chunks[i]) : change_pages(chunks[i]);
+	if (argc > 3 && !strcmp(argv[3], "--hold"))
+		workload_wait();
 	workload_report("\"chunks\": %lu, \"passes\": %lu, \"pages\": %lu", count, passes,
 			count * (CHUNK / PAGE));
 	return 0;
