@@ -112,6 +112,9 @@ static __always_inline int swapped_changed(struct task_struct *task, struct mm_s
 			swap_add(task->tgid, SWAP_OUT_SELF, 1, 0, 0);
 		return 0;
 	}
+	/* Without memory cgroups (CONFIG_MEMCG) nobody knows the owner. */
+	if (!bpf_core_field_exists(mm->owner))
+		return 0;
 	tgid = BPF_CORE_READ(mm, owner, tgid);
 	if (!tgid || !process_get(tgid))
 		return 0;

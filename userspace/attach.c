@@ -162,6 +162,18 @@ static int attach_program(struct probes *probes, struct bpf_program *program)
 	return err;
 }
 
+/*
+ * Reclaim is a refinement: a kernel without memory cgroups lacks two of the tracepoints. Ends first:
+ * a begin never waits for an end that is not watched.
+ */
+static void attach_reclaim(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	if (!keep_link(probes, bpf_program__attach(bpf->progs.direct_end)))
+		keep_link(probes, bpf_program__attach(bpf->progs.direct_begin));
+	if (!keep_link(probes, bpf_program__attach(bpf->progs.memcg_end)))
+		keep_link(probes, bpf_program__attach(bpf->progs.memcg_begin));
+}
+
 static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 {
 	int err;
@@ -180,15 +192,8 @@ static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 		err = attach_program(probes, bpf->progs.fault_kernel);
 	if (!err)
 		err = attach_program(probes, bpf->progs.rss_changed);
-	/* Ends first: a begin never waits for an end that is not watched. */
 	if (!err)
-		err = attach_program(probes, bpf->progs.direct_end);
-	if (!err)
-		err = attach_program(probes, bpf->progs.memcg_end);
-	if (!err)
-		err = attach_program(probes, bpf->progs.direct_begin);
-	if (!err)
-		err = attach_program(probes, bpf->progs.memcg_begin);
+		attach_reclaim(probes, bpf);
 	return err;
 }
 
