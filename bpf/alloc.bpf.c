@@ -175,7 +175,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 		call->size = PT_REGS_PARM2(ctx);
 		break;
 	case FN_REALLOCARRAY:
-		/* glibc multiplies before the first place a probe may sit: the product is in rax. */
+		/* glibc multiplies before the first place for a probe: the product is in rax. */
 		call->size = cookie & COOKIE_PRODUCT ? PT_REGS_RC(ctx) :
 						       PT_REGS_PARM2(ctx) * PT_REGS_PARM3(ctx);
 		break;

@@ -80,7 +80,7 @@ enum memtoll_kind {
 #define COOKIE_SP_SHIFT 16		/* bytes pushed between the symbol and the probe, 8 bits */
 
 /* block.flags */
-#define BLOCK_GLIBC (1U << 0)		/* the chunk header was read: MMAPPED and cleared are known */
+#define BLOCK_GLIBC (1U << 0)		/* the chunk header was read: what it says is known */
 #define BLOCK_MMAPPED (1U << 1)		/* chunk has its own mapping */
 #define BLOCK_FAILED (1U << 2)		/* the call returned NULL for a size that is not 0 */
 #define BLOCK_ARENA (1U << 3)		/* chunk lies in an arena that is not the main one */

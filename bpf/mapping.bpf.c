@@ -8,7 +8,8 @@
 #include "memtoll.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
-enum { NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25, NR_MADVISE = 28 };
+enum { NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25,
+       NR_MADVISE = 28 };
 #elif defined(__TARGET_ARCH_arm64)
 enum { NR_MMAP = 222, NR_MPROTECT = 226, NR_MUNMAP = 215, NR_BRK = 214, NR_MREMAP = 216,
        NR_MADVISE = 233 };
@@ -77,7 +78,7 @@ int map_enter(struct sys_enter_args *ctx)
 
 	if (!thread)
 		return 0;
-	/* From the registers: the record of a call of few arguments is too short for this program. */
+	/* From the registers: the record of a call of few arguments is too short. */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (ctx->nr == NR_MPROTECT) {
 		note_mprotect(thread, PT_REGS_PARM1_SYSCALL(regs));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* memtoll.bpf.h: what the BPF parts share: maps, per-thread state, the loss counter, the emitter. */
+/* memtoll.bpf.h: what the BPF parts share: maps, state of threads, loss counter, emitter. */
 #ifndef MEMTOLL_BPF_H
 #define MEMTOLL_BPF_H
 
@@ -27,7 +27,7 @@ struct open_call {
 	__u64 ip;		/* the function */
 	__u64 caller;
 	__u64 size;
-	__u64 pointer;		/* realloc, free: the block; posix_memalign: where the result goes */
+	__u64 pointer;		/* realloc, free: the block; posix_memalign: where to */
 	__u64 heap_top;		/* calloc: the break before the call */
 	__u64 fresh_from;	/* calloc in an arena: start of what mprotect opened meanwhile */
 	struct stamp start;
@@ -38,7 +38,7 @@ struct open_call {
 	__u32 faults;
 	__u32 faults_timed;
 	__u32 glibc;
-	__u64 large_stack;	/* free, realloc of a followed block: the stack it was reported with */
+	__u64 large_stack;	/* free, realloc of a followed block: its reported stack */
 };
 
 struct open_map_call {
@@ -209,7 +209,7 @@ static __always_inline struct memtoll_target *process_get(__u32 tgid)
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
-/* A wake-up costs the target about a microsecond: userspace polls, and is woken only by much data. */
+/* A wake-up costs the target a microsecond: userspace polls, and is woken only by much data. */
 #define WAKEUP_BYTES (256 * 1024)
 
 /* Copy a finished record into the ring buffer; count it as lost, `weight` times, if it is full. */

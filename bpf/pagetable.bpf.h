@@ -20,14 +20,14 @@ static __always_inline enum walk_end walk(struct task_struct *task, __u64 addres
 					  __u64 page_offset, __u32 levels, __u64 *entry)
 {
 	__u64 table = (__u64)task->mm->pgd;
-	__u64 value = 0;
+	__u64 value = 0, slot;
 	int level;
 
 	for (level = 0; level < 5; level++) {
 		if (level == 0 && levels == 4)
 			continue;
-		if (bpf_probe_read_kernel(&value, sizeof(value),
-					  (void *)(table + ((address >> (48 - 9 * level)) & 511) * 8)))
+		slot = table + ((address >> (48 - 9 * level)) & 511) * sizeof(value);
+		if (bpf_probe_read_kernel(&value, sizeof(value), (void *)slot))
 			return WALK_FAILED;
 		*entry = value;
 		if (level == 4)

@@ -55,7 +55,7 @@ int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
 			break;
 		if (!pair[1] || pair[1] >> 47)
 			break;
-		/* Keeps the compiler from folding the index into a pointer no verifier can bound. */
+		/* Keeps the compiler from making of the index a pointer no verifier can bound. */
 		barrier_var(depth);
 		if (depth >= MEMTOLL_STACK_DEPTH) {
 			stack->flags |= STACK_TRUNCATED;
@@ -70,7 +70,7 @@ int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
 	return 0;
 }
 
-/* The stack of the allocator call the thread is in: the function, its caller, the callers' chain. */
+/* The stack of the open allocator call: the function, its caller, the callers' chain. */
 int stack_of_call(struct thread *thread)
 {
 	struct memtoll_stack *stack;

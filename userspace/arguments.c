@@ -55,9 +55,11 @@ int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
 		.doc = argp->doc,
 	};
 
-	if (!argp_parse(&root, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &both))
+	if (!argp_parse(&root, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL,
+			&both))
 		return STATUS_DONE;
 	message("%s: unknown option, or its value is missing; try 'memtoll %s --help'",
-		both.failed_at > 0 && both.failed_at <= argc ? argv[both.failed_at - 1] : "?", argv[0]);
+		both.failed_at > 0 && both.failed_at <= argc ? argv[both.failed_at - 1] : "?",
+		argv[0]);
 	return STATUS_USAGE;
 }

@@ -163,8 +163,8 @@ static int attach_program(struct probes *probes, struct bpf_program *program)
 }
 
 /*
- * Reclaim is a refinement: a kernel without memory cgroups lacks two of the tracepoints. Ends first:
- * a begin never waits for an end that is not watched.
+ * Reclaim is a refinement: a kernel without memory cgroups lacks two of the tracepoints. Ends
+ * first: a begin never waits for an end that is not watched.
  */
 static void attach_reclaim(struct probes *probes, struct memtoll_bpf *bpf)
 {

@@ -290,7 +290,8 @@ static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
 
 	while (!bpf_map_get_next_key(fd, previous, &key)) {
 		previous = &key;
-		if (key.tgid != (uint32_t)pid || key.fn != fn || bpf_map_lookup_elem(fd, &key, sums))
+		if (key.tgid != (uint32_t)pid || key.fn != fn ||
+		    bpf_map_lookup_elem(fd, &key, sums))
 			continue;
 		for (cpu = 0; cpu < cpus; cpu++) {
 			calls += sums[cpu].calls;

@@ -136,8 +136,8 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 
 	rc = sqlite3_exec(database,
 			  "CREATE TABLE feature (name, required, works, detail, since);"
-			  "CREATE TABLE point (module, kind, version, function, offset, instruction,"
-			  " timed, refusal);", NULL, NULL, NULL);
+			  "CREATE TABLE point (module, kind, version, function, offset,"
+			  " instruction, timed, refusal);", NULL, NULL, NULL);
 	for (i = 0; rc == SQLITE_OK && i < findings->feature_count; i++) {
 		const struct feature *feature = &findings->features[i];
 
@@ -223,7 +223,8 @@ int cli_doctor(int argc, char **argv)
 	const struct argp argp = {
 		.options = argp_options,
 		.parser = parse_option,
-		.doc = "Say what this kernel and an allocator allow. Exit status 1 if nothing works."
+		.doc = "Say what this kernel and an allocator allow. Exit status 1 if nothing "
+		       "works."
 		       "\vExamples:\n  memtoll doctor\n  memtoll doctor -p 1234\n",
 	};
 	struct doctor_options options = { .pid = getpid() };

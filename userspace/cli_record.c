@@ -47,7 +47,7 @@ struct record_options {
 	{ NULL, 0, NULL, 0, "Target (one of these, or -- COMMAND ARGS...):", 1 },                  \
 	{ "pid", 'p', "PID[,PID...]", 0, "running processes; their children are followed", 1 },    \
 	{ "name", 'n', "NAME", 0, "the one process with this name", 1 },                           \
-	{ "cgroup", 'c', "PATH", 0, "all processes of a cgroup, as they come and go", 1 },          \
+	{ "cgroup", 'c', "PATH", 0, "all processes of a cgroup, as they come and go", 1 },         \
 	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
 	{ "duration", 'd', "TIME", 0, "end after this time: 10s, 500ms, 2m", 2 },                  \
 	{ "probes", OPTION_PROBES, "SET", 0,                                                       \

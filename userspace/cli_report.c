@@ -29,8 +29,10 @@ struct arguments {
 
 static const struct argp_option options[] = {
 	{ "json", 'j', NULL, 0, "print one JSON object", 0 },
-	{ "sites", 's', "N", 0, "print the N most expensive sites; 0: all (text: 10, JSON: all)", 0 },
-	{ "folded", 'f', "TOLL", 0, "print a toll's allocation stacks, folded, in microseconds", 0 },
+	{ "sites", 's', "N", 0, "print the N most expensive sites; 0: all (text: 10, JSON: all)",
+	  0 },
+	{ "folded", 'f', "TOLL", 0, "print a toll's allocation stacks, folded, in microseconds",
+	  0 },
 	{ "help", 'h', NULL, 0, "print this help", 0 },
 	{ 0 },
 };

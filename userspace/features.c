@@ -116,8 +116,8 @@ static void find_fault_events(struct feature *feature)
 {
 	feature->works = event_opens(PERF_COUNT_SW_PAGE_FAULTS_MIN) &&
 			 event_opens(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
-	snprintf(feature->detail, sizeof(feature->detail), "page_fault_user and page_fault_kernel at "
-		 "the start, page-faults-minor and -major at the end: %s",
+	snprintf(feature->detail, sizeof(feature->detail), "page_fault_user and page_fault_kernel "
+		 "at the start, page-faults-minor and -major at the end: %s",
 		 feature->works ? "open" : strerror(errno));
 }
 
@@ -164,7 +164,8 @@ size_t features_find(struct feature *features, size_t capacity)
 		{ "mapping calls", true, find_tracepoints, "2.6.33" },
 		{ "CPU samples", false, find_samples, "4.9" },
 		{ "areas", false, find_areas, "5.17 (7c7e3d31e785)" },
-		{ "kernel symbols", false, find_kernel_symbols, "any; kptr_restrict, CONFIG_KALLSYMS" },
+		{ "kernel symbols", false, find_kernel_symbols,
+		  "any; kptr_restrict, CONFIG_KALLSYMS" },
 	};
 	size_t i, count = sizeof(list) / sizeof(*list);
 

@@ -65,7 +65,7 @@ struct symbol {
 	unsigned char type;	/* STT_* */
 	bool defined;
 	bool local;
-	bool old_version;	/* kept for old programs; new ones are bound to the default version */
+	bool old_version;	/* kept for old programs; new ones get the default version */
 };
 
 bool symbol_table_get(const struct symbol_table *table, size_t index, struct symbol *symbol);

@@ -10,7 +10,7 @@ struct kallsyms;
 
 struct kernel_symbol {
 	const char *name;
-	const char *module;	/* "[kernel]", or "[name]" of the module; lives as long as the table */
+	const char *module;	/* "[kernel]", or "[name]" of the module; lives as the table does */
 	uint64_t start;
 	uint64_t end;		/* start of whatever symbol follows */
 };

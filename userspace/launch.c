@@ -273,7 +273,8 @@ static bool poll_one(struct launch *launch, int flags)
 	/* Look first, reap later: a dead process can be asked for its counters until reaped. */
 	if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags) || !info.si_pid)
 		return false;
-	if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED) {
+	if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
+	    info.si_code == CLD_DUMPED) {
 		status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 :
 						      info.si_status & 0x7f;
 		if (is_process(info.si_pid))
@@ -345,7 +346,8 @@ void launch_free(struct launch *launch)
 		pid_t tid = GPOINTER_TO_INT(key);
 
 		/* Only a stopped tracee can be let go. */
-		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) || waitpid(tid, &status, __WALL) != tid)
+		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ||
+		    waitpid(tid, &status, __WALL) != tid)
 			continue;
 		if (WIFSTOPPED(status))
 			ptrace(PTRACE_DETACH, tid, NULL,

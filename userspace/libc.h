@@ -37,7 +37,7 @@ struct allocator_module {
 	uint64_t inode;
 	uint32_t dev_major;
 	uint32_t dev_minor;
-	int fd;				/* open for reading; /proc/self/fd/N names it for attaching */
+	int fd;				/* open for reading; attached by /proc/self/fd/N */
 	enum allocator_kind kind;
 	char version[32];		/* "2.36", or "" */
 	struct probe_point points[FN_COUNT];	/* each address once: aliases share a point */

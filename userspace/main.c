@@ -27,8 +27,8 @@ static void usage(FILE *out)
 	size_t i;
 
 	fputs("Usage: memtoll COMMAND [OPTION...]\n"
-	      "Find where zeroing or swap traffic dominates a live process, and which code is behind it."
-	      "\n\nCommands:\n", out);
+	      "Find where zeroing or swap traffic dominates a live process, and which code is "
+	      "behind it.\n\nCommands:\n", out);
 	for (i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
 	fputs("\nExit status:\n"

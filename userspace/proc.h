@@ -20,7 +20,7 @@ struct mapping {
 	bool exec;
 	bool shared;
 	bool deleted;		/* the kernel's " (deleted)" suffix, taken off the path */
-	char *path;		/* "" for anonymous memory; "[heap]", "[stack]", "[vdso]" as they are */
+	char *path;		/* "" for anonymous memory; "[heap]", "[vdso]" as they are */
 };
 
 struct maps {
@@ -63,10 +63,10 @@ struct proc_stat {
 /* Read /proc/PID/stat, or /proc/PID/task/TID/stat when tid is not 0. 0 or -errno. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat);
 
-/* Command line with spaces between the arguments, "[comm]" for kernel threads. Freed by the caller. */
+/* Command line, spaces between the arguments; "[comm]" of kernel threads. Freed by the caller. */
 char *proc_cmdline(pid_t pid);
 
-/* Absolute path of the executable, as the process sees it. NULL if unreadable. Freed by the caller. */
+/* Path of the executable, as the process sees it. NULL if unreadable. Freed by the caller. */
 char *proc_exe(pid_t pid);
 
 /*

@@ -51,7 +51,7 @@ struct stored_run {
 
 struct slicer {
 	struct slicer_config config;
-	GHashTable *calls;		/* memtoll_call_key -> memtoll_call_sum as of the last slice */
+	GHashTable *calls;		/* memtoll_call_key -> sum as of the last slice */
 	GHashTable *map_calls;		/* memtoll_map_key -> memtoll_map_sum, likewise */
 	GHashTable *swaps;		/* memtoll_swap_key -> memtoll_swap_sum, likewise */
 	GHashTable *samples;		/* struct sample_count -> itself */
@@ -100,7 +100,8 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
 	for (i = 0; i < G_N_ELEMENTS(fault_code); i++)
 		symbolizer_kernel_function(config->symbolizer, fault_code[i],
-					   &slicer->fault_code[i].start, &slicer->fault_code[i].end);
+					   &slicer->fault_code[i].start,
+					   &slicer->fault_code[i].end);
 	ledger_on_run(config->ledger, on_run, slicer);
 	return slicer;
 }
@@ -273,7 +274,8 @@ static void write_runs(struct slicer *slicer)
 	guint i;
 
 	for (i = 0; i < slicer->runs->len; i++) {
-		const struct stored_run *stored = &g_array_index(slicer->runs, struct stored_run, i);
+		const struct stored_run *stored =
+			&g_array_index(slicer->runs, struct stored_run, i);
 		const struct memtoll_run *run = &stored->run;
 
 		want_stack(slicer, stored->allocated_stack);
@@ -438,8 +440,8 @@ static void on_swap_sum(struct slicer *slicer, const void *key_data, const uint6
 
 static void write_samples(struct slicer *slicer)
 {
-	static const char *const places[] = { "memset", "calloc_memset", "allocator", "fault", "map",
-					      "kernel", "user" };
+	static const char *const places[] = { "memset", "calloc_memset", "allocator", "fault",
+					      "map", "kernel", "user" };
 	GHashTableIter iter;
 	gpointer value;
 

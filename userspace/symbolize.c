@@ -84,7 +84,7 @@ struct region {
 struct process {
 	pid_t pid;
 	uint64_t start_ticks;	/* 0: not known */
-	GArray *regions;	/* struct region, ascending, apart; shared after fork: never changed */
+	GArray *regions;	/* struct region, ascending, apart; shared after fork */
 	struct perf_map *perf_map;
 	int64_t perf_map_tried;	/* microseconds, monotonic */
 	GList link;		/* in symbolizer->order */

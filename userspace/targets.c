@@ -603,7 +603,8 @@ static bool pins_threshold(const char *tunables)
 }
 
 static int record_allocator(struct targets *targets, const struct followed *followed,
-			    const struct allocator_module *module, const struct threshold *threshold)
+			    const struct allocator_module *module,
+			    const struct threshold *threshold)
 {
 	bool glibc = module->kind == ALLOCATOR_GLIBC;
 	GString *probed = g_string_new(NULL), *refused = g_string_new(NULL);

@@ -328,7 +328,8 @@ static void test_container(void **state)
 	if (geteuid() || access(command[0], X_OK))
 		skip();
 	/* By way of an absolute link, which must be followed inside that root. */
-	run(text("mkdir -p %s/usr/lib %s/symbols/.build-id/00 && ln -s /symbols %s/usr/lib/debug && "
+	run(text("mkdir -p %s/usr/lib %s/symbols/.build-id/00 && "
+		 "ln -s /symbols %s/usr/lib/debug && "
 		 "objcopy --only-keep-debug %s %s/symbols/.build-id/00/ff17a5.debug && "
 		 "strip -o %s/contained %s", root, root, root, path, root, root, path));
 	target = start_command(command);

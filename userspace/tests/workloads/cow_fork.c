@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 		if (waitpid(pid, &status, 0) != pid || status)
 			return 1;
 	}
-	workload_report("\"cleared_pages\": %llu, \"copied_pages\": %llu", (unsigned long long)pages,
-			(unsigned long long)(pages * children));
+	workload_report("\"cleared_pages\": %llu, \"copied_pages\": %llu",
+			(unsigned long long)pages, (unsigned long long)(pages * children));
 	return 0;
 }

@@ -112,8 +112,8 @@ static inline uint64_t workload_number(const char *name, const char *text)
 }
 
 /*
- * Speed for the tests that attach to a running process: reports the calls so far, ten lines a second, and
- * says when the given number of seconds is over.
+ * Speed for the tests that attach to a running process: reports the calls so far, ten lines a
+ * second, and says when the given number of seconds is over.
  */
 struct workload_pace {
 	uint64_t start_ns;
