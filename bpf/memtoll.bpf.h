@@ -15,7 +15,8 @@
 /* A moment in a thread's life, to measure from. */
 struct stamp {
 	__u64 ns;
-	__u64 runtime_ns;	/* what the scheduler has accounted, plus what passed since */
+	__u64 accounted_ns;	/* CPU time in the scheduler's books */
+	__u64 runtime_ns;	/* the same, plus what passed since */
 	__u64 voluntary;	/* context switches */
 	__u64 involuntary;
 };
@@ -169,15 +170,17 @@ static __always_inline void lose(__u32 what, __u64 count)
 static __always_inline void stamp_take(const struct task_struct *task, struct stamp *stamp)
 {
 	stamp->ns = bpf_ktime_get_ns();
-	stamp->runtime_ns = task->se.sum_exec_runtime + stamp->ns - task->se.exec_start;
+	stamp->accounted_ns = task->se.sum_exec_runtime;
+	stamp->runtime_ns = stamp->accounted_ns + stamp->ns - task->se.exec_start;
 	stamp->voluntary = task->nvcsw;
 	stamp->involuntary = task->nivcsw;
 }
 
 /*
  * Time on the CPU since the stamp. Without a context switch all of it. Else by the scheduler's
- * account; its clock differs between CPUs by what interrupts and the hypervisor took, so that the
- * difference of a thread that moved is bounded by the time that passed, and by 0.
+ * account. Its clock differs between CPUs by what interrupts and the hypervisor took: where a
+ * thread moved and the difference comes out impossible, its books alone count, which lag by up to a
+ * tick at both ends and so are right on average.
  */
 static __always_inline __u64 stamp_cpu_ns(const struct task_struct *task,
 					  const struct stamp *stamp, __u64 now)
@@ -188,8 +191,8 @@ static __always_inline __u64 stamp_cpu_ns(const struct task_struct *task,
 	if (task->nvcsw == stamp->voluntary && task->nivcsw == stamp->involuntary)
 		return wall_ns;
 	cpu_ns = task->se.sum_exec_runtime + now - task->se.exec_start - stamp->runtime_ns;
-	if (cpu_ns < 0)
-		return 0;
+	if (cpu_ns < 0 || (__u64)cpu_ns > wall_ns)
+		cpu_ns = task->se.sum_exec_runtime - stamp->accounted_ns;
 	return (__u64)cpu_ns < wall_ns ? cpu_ns : wall_ns;
 }
 

@@ -67,7 +67,8 @@ def test_demo() -> None:
         [tool("make"), "-C", ROOT, f"O={MEMTOLL.parent}", "demo"], capture_output=True, text=True, timeout=80, check=False
     )
     assert done.returncode == 0, done
-    assert re.search(r"Zeroing takes 9\d % ", done.stdout)
+    share = re.search(r"Zeroing takes (\d+) % ", done.stdout)
+    assert share and int(share[1]) >= 85, done.stdout
     for words in ("ADVICE calloc-reuse-memset", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072", "CHECKS"):
         assert words in done.stdout
         assert words in README
