@@ -226,8 +226,7 @@ struct memtoll_map_sum {
 	__u64 bytes;
 	__u64 cpu_ns;
 	__u64 failed;
-	__u64 faults;		/* faults the thread took inside, seen by the tracepoint */
-	__u64 populated_pages;	/* pages that appeared inside without one (MAP_POPULATE, mlock) */
+	__u64 populated;	/* times that pages appeared inside without a fault: MAP_POPULATE */
 };
 
 /* Reclaim that the target suffered, and its pages pushed out to swap, by whom. */

@@ -234,8 +234,6 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->area = thread->area.area;
 	if (thread->in_fn)
 		thread->call.faults++;
-	if (thread->map.map_fn)
-		thread->map.faults++;
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
 		fault->stack_id = thread->run.stack_id;
 		fault->flags = thread->run.flags & ~RUN_MAJOR;

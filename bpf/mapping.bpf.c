@@ -100,7 +100,6 @@ int map_enter(struct sys_enter_args *ctx)
 	/* A file mapped executable: the program or the loader brings in code. */
 	map->file_exec = map->map_fn == MAP_FN_MMAP && (map->arg & PROT_EXEC) &&
 			 !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS);
-	map->faults = 0;
 	stamp_take(task, &map->start);
 	return 0;
 }
@@ -152,8 +151,8 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 	}
 	__sync_fetch_and_add(&sum->calls, 1);
 	__sync_fetch_and_add(&sum->cpu_ns, event->cpu_ns);
-	__sync_fetch_and_add(&sum->faults, thread->map.faults);
-	__sync_fetch_and_add(&sum->populated_pages, thread->map.populated);
+	if (thread->map.populated)
+		__sync_fetch_and_add(&sum->populated, thread->map.populated);
 	if (failed)
 		__sync_fetch_and_add(&sum->failed, 1);
 	else

@@ -48,9 +48,8 @@ struct open_map_call {
 	__u64 len;
 	__u64 arg;
 	__u64 reclaim_cpu_ns;
-	__u64 populated;	/* pages that appeared without a fault: MAP_POPULATE and the like */
+	__u64 populated;	/* times that pages appeared without a fault: MAP_POPULATE */
 	__u32 map_fn;
-	__u32 faults;
 	bool file_exec;
 };
 

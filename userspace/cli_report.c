@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli_report.h"
+#include "cli.h"
 #include "message.h"
 #include "recording.h"
 #include "report.h"

@@ -107,9 +107,11 @@ static const char *const statements[STMT_COUNT] = {
 		       " blocked_ns = blocked_ns + excluded.blocked_ns",
 	[STMT_FAULT_RUN] = "INSERT INTO fault_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_MAP_CALL] =
-		"INSERT INTO map_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+		"INSERT INTO map_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		" ON CONFLICT DO UPDATE SET"
 		" calls = calls + excluded.calls, failed = failed + excluded.failed,"
-		" bytes = bytes + excluded.bytes, cpu_ns = cpu_ns + excluded.cpu_ns",
+		" bytes = bytes + excluded.bytes, cpu_ns = cpu_ns + excluded.cpu_ns,"
+		" populated = populated + excluded.populated",
 	[STMT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 			" samples = samples + excluded.samples",
 	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -609,7 +611,7 @@ int recording_map_call(struct recording *recording, const struct map_call_fact *
 	return STORE(recording, STMT_MAP_CALL, signed_int(recording->slice), signed_int(call->pid),
 		     text(call->call), text(call->in_call), bits(call->stack_id),
 		     count(call->sum.calls), count(call->sum.failed), count(call->sum.bytes),
-		     count(call->sum.cpu_ns));
+		     count(call->sum.cpu_ns), count(call->sum.populated));
 }
 
 int recording_sample(struct recording *recording, pid_t pid, const char *place,

@@ -17,6 +17,22 @@ pytestmark = pytest.mark.root
 START_CALLS = 64
 
 
+def test_populated_pages_are_no_surprise(out: Path) -> None:
+    """Pages that mmap faults in itself raise no event; they are seen by their effect, and the checks agree."""
+    pages = 5003
+    script = (
+        "import mmap; m = mmap.mmap(-1, %d, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)"
+        % (pages * 4096)
+    )
+    recording = record(out, command=["/usr/bin/python3", "-c", script])
+    rows = recording.query("SELECT SUM(populated) FROM map_call WHERE call = 'mmap'")
+    check = recording.report["checks"]["minor_faults"]
+    # With huge pages for everybody a fault brings 512 of them.
+    assert rows[0][0] == pytest.approx(pages, abs=3) or rows[0][0] >= pages // 512
+    assert check["kernel"] >= rows[0][0]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+
+
 def test_cpu_loop(out: Path) -> None:
     recording = record(out, command=[workload("cpu_loop"), "700"], exact=False)
     assert recording.dominant == "compute"
