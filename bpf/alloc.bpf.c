@@ -160,6 +160,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 	call->map_cpu_ns = 0;
 	call->fault_cpu_ns = 0;
 	call->reclaim_cpu_ns = 0;
+	call->probe_ns = 0;
 	call->map_calls = 0;
 	call->faults = 0;
 	call->faults_timed = 0;
@@ -318,7 +319,7 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	if (PT_REGS_SP(ctx) != call->sp + 8)
 		return 0;
 	cpu_ns = stamp_cpu_ns(task, &call->start, now);
-	cpu_ns -= call->reclaim_cpu_ns < cpu_ns ? call->reclaim_cpu_ns : cpu_ns;
+	cpu_ns = less(cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
 	fn = thread->in_fn;
 	if (fn == FN_POSIX_MEMALIGN) {
 		__u64 where = call->pointer;

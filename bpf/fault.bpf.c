@@ -49,16 +49,22 @@ static long area_found(struct task_struct *task, struct vm_area_struct *vma,
 	return 0;
 }
 
-/* The area of `address`, asked of the kernel once per area and change of mappings. */
-static __always_inline void area_get(struct task_struct *task, struct thread *thread,
+static __always_inline bool area_is_known(const struct thread *thread, __u64 address)
+{
+	const struct area_cache *cache = &thread->area;
+
+	return address >= cache->start && address < cache->end &&
+	       cache->generation == area_generation;
+}
+
+/* Ask the kernel for the area of `address`: once per area and change of mappings. */
+static __always_inline void area_ask(struct task_struct *task, struct thread *thread,
 				     __u64 address)
 {
 	struct area_query query = {};
 	struct area_cache *cache = &thread->area;
 	__u32 generation = area_generation;
 
-	if (address >= cache->start && address < cache->end && cache->generation == generation)
-		return;
 	cache->area = AREA_UNKNOWN;
 	cache->shared = 0;
 	cache->start = 0;
@@ -205,7 +211,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	struct memtoll_target *process;
 	enum walk_end end;
 	bool write = error_code & ERROR_WRITE;
-	__u64 entry = 0;
+	__u64 entry = 0, began_ns = 0;
 
 	if (!thread || !task->mm)
 		return 0;
@@ -221,13 +227,15 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		run_emit(thread);
 	}
 	fault = &thread->fault;
-	stamp_take(task, &fault->start);
 	fault->reclaim_cpu_ns = 0;
 	fault->reclaim_blocked_ns = 0;
 	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
-	area_get(task, thread, address);
+	if (!area_is_known(thread, address)) {
+		began_ns = bpf_ktime_get_ns();
+		area_ask(task, thread, address);
+	}
 	end = walk(task, address, cfg_page_offset, cfg_page_levels, &entry);
 	fault->fault_class = classify(end, entry, &thread->area, write);
 	fault->maybe_huge = end == WALK_NO_TABLE || end == WALK_HUGE;
@@ -240,6 +248,8 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	} else {
 		bool memset_code;
 
+		if (!began_ns)
+			began_ns = bpf_ktime_get_ns();
 		process = process_get(task->tgid);
 		memset_code = !kernel_mode && in_memset(process, fault->ip);
 		fault->flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0) |
@@ -248,6 +258,10 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		fault->stack_id = stack_at(thread, &thread->stack, task->tgid, regs->ip, regs->sp,
 					   regs->bp, memset_code);
 	}
+	/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
+	stamp_take(task, &fault->start);
+	if (began_ns && thread->in_fn)
+		thread->call.probe_ns += fault->start.ns - began_ns;
 	fault->active = 1;
 	return 0;
 }
@@ -262,11 +276,6 @@ SEC("?tp_btf/page_fault_kernel")
 int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long error_code)
 {
 	return fault_begin(address, regs, error_code, true);
-}
-
-static __always_inline __u64 less(__u64 whole, __u64 part)
-{
-	return whole > part ? whole - part : 0;
 }
 
 static __always_inline int fault_end(bool major)

@@ -173,8 +173,7 @@ int map_exit(struct sys_exit_args *ctx)
 		return 0;
 	map = &thread->map;
 	event.cpu_ns = stamp_cpu_ns(task, &map->start, bpf_ktime_get_ns());
-	if (map->reclaim_cpu_ns < event.cpu_ns)
-		event.cpu_ns -= map->reclaim_cpu_ns;
+	event.cpu_ns = less(event.cpu_ns, map->reclaim_cpu_ns);
 	event.tgid = task->tgid;
 	event.tid = task->pid;
 	event.map_fn = map->map_fn;

@@ -35,6 +35,7 @@ struct open_call {
 	__u64 map_cpu_ns;
 	__u64 fault_cpu_ns;
 	__u64 reclaim_cpu_ns;
+	__u64 probe_ns;		/* spent by our own programs at the start of runs of faults */
 	__u32 map_calls;
 	__u32 faults;
 	__u32 faults_timed;
@@ -164,6 +165,11 @@ static __always_inline void lose(__u32 what, __u64 count)
 
 	if (counter)
 		__sync_fetch_and_add(counter, count);
+}
+
+static __always_inline __u64 less(__u64 whole, __u64 part)
+{
+	return whole > part ? whole - part : 0;
 }
 
 static __always_inline void stamp_take(const struct task_struct *task, struct stamp *stamp)

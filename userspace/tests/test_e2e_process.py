@@ -26,6 +26,7 @@ from harness import (
     tool,
     uprobe_pages,
     wait_attached,
+    wait_until,
     workload,
 )
 
@@ -66,21 +67,22 @@ def test_running_process_to_a_verdict(out: Path) -> None:
 
 
 def test_speed_afterwards_is_speed_before(out: Path) -> None:
-    """The hottest target there is: one left breakpoint would make it many times slower."""
-    with Program(workload("churn"), "0", "--seconds", "60") as program:
+    """The hottest target there is: one left breakpoint would make it fifty times slower, for good.
+
+    A busy neighbour halves the speed of a shared core for seconds, so the best pace counts, and is waited for.
+    """
+    with Program(workload("churn"), "0", "--seconds", "80") as program:
         start = time.monotonic_ns()
         time.sleep(1)  # the measured interval itself
-        attach = time.monotonic_ns()
+        before = program.speed(start, time.monotonic_ns())
         recording = record(out, "-p", str(program.pid), "-d", "1s")
         detached = time.monotonic_ns()
-        time.sleep(1)
         program.beats()
-        stop = time.monotonic_ns()
         assert changed_text(program.pid) == []
         assert uprobe_pages(program.pid) <= 1
-        before, after = program.speed(start, attach), program.speed(detached, stop)
+        time.sleep(1)
+        wait_until(lambda: program.speed(detached, time.monotonic_ns()) > 0.7 * before, "the speed of before", 30)
     assert recording.site("churn.c", "malloc", "malloc").calls > 1000
-    assert after == pytest.approx(before, rel=0.3)
 
 
 def test_probes_come_and_go(out: Path) -> None:
