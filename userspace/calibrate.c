@@ -280,45 +280,55 @@ static int on_event(void *context, void *data, size_t size)
 	return 0;
 }
 
-/* Mean duration that the probes measured for one of the child's functions; rows are removed. */
-static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
+/*
+ * The sums of calls and of map_calls have keys of one shape, process and function first, and
+ * values of 64-bit counters.
+ */
+struct sum_key {
+	uint32_t pid;
+	uint32_t fn;		/* of map_calls: made outside the allocator */
+	uint64_t stack_id;
+};
+
+G_STATIC_ASSERT(sizeof(struct sum_key) == sizeof(struct memtoll_call_key));
+G_STATIC_ASSERT(sizeof(struct sum_key) == sizeof(struct memtoll_map_key));
+
+/*
+ * Mean duration that the probes measured for one of the child's functions. size: of the map's
+ * value; calls_at, cpu_ns_at: offsets in it.
+ */
+static double measured(struct bpf_map *map, pid_t pid, uint32_t fn, size_t size, size_t calls_at,
+		       size_t cpu_ns_at)
 {
-	int fd = bpf_map__fd(bpf->maps.calls), cpus = libbpf_num_possible_cpus(), cpu;
-	g_autofree struct memtoll_call_sum *sums = g_new0(struct memtoll_call_sum, cpus);
-	struct memtoll_call_key key, *previous = NULL;
+	int fd = bpf_map__fd(map), cpus = libbpf_num_possible_cpus(), cpu;
+	g_autofree char *sums = g_malloc0(size * cpus);
+	struct sum_key key, *previous = NULL;
 	double cpu_ns = 0, calls = 0;
 
 	while (!bpf_map_get_next_key(fd, previous, &key)) {
 		previous = &key;
-		if (key.tgid != (uint32_t)pid || key.fn != fn ||
-		    bpf_map_lookup_elem(fd, &key, sums))
+		if (key.pid != (uint32_t)pid || key.fn != fn || bpf_map_lookup_elem(fd, &key, sums))
 			continue;
 		for (cpu = 0; cpu < cpus; cpu++) {
-			calls += sums[cpu].calls;
-			cpu_ns += sums[cpu].cpu_ns;
+			calls += *(uint64_t *)(sums + cpu * size + calls_at);
+			cpu_ns += *(uint64_t *)(sums + cpu * size + cpu_ns_at);
 		}
 	}
 	return calls ? cpu_ns / calls : 0;
 }
 
+static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
+{
+	return measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call_sum),
+			offsetof(struct memtoll_call_sum, calls),
+			offsetof(struct memtoll_call_sum, cpu_ns));
+}
+
 static double measured_map_call(struct memtoll_bpf *bpf, pid_t pid)
 {
-	int fd = bpf_map__fd(bpf->maps.map_calls), cpus = libbpf_num_possible_cpus(), cpu;
-	g_autofree struct memtoll_map_sum *sums = g_new0(struct memtoll_map_sum, cpus);
-	struct memtoll_map_key key, *previous = NULL;
-	double cpu_ns = 0, calls = 0;
-
-	while (!bpf_map_get_next_key(fd, previous, &key)) {
-		previous = &key;
-		if (key.tgid != (uint32_t)pid || key.map_fn != MAP_FN_BRK ||
-		    bpf_map_lookup_elem(fd, &key, sums))
-			continue;
-		for (cpu = 0; cpu < cpus; cpu++) {
-			calls += sums[cpu].calls;
-			cpu_ns += sums[cpu].cpu_ns;
-		}
-	}
-	return calls ? cpu_ns / calls : 0;
+	return measured(bpf->maps.map_calls, pid, MAP_FN_BRK, sizeof(struct memtoll_map_sum),
+			offsetof(struct memtoll_map_sum, calls),
+			offsetof(struct memtoll_map_sum, cpu_ns));
 }
 
 /* inside: what was measured beyond the bare time, between 0 and the whole price. */
@@ -364,25 +374,24 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 		result->clear_2m_bytes_per_s = result->clear_4k_bytes_per_s;
 }
 
-static void forget_child(struct memtoll_bpf *bpf, uint32_t pid)
+static void forget_sums(struct bpf_map *map, uint32_t pid)
 {
-	struct memtoll_call_key call, next_call;
-	struct memtoll_map_key map, next_map;
-	int fd = bpf_map__fd(bpf->maps.calls);
+	struct sum_key key, next;
+	int fd = bpf_map__fd(map);
 	bool more;
 
+	for (more = !bpf_map_get_next_key(fd, NULL, &key); more; key = next) {
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (key.pid == pid)
+			bpf_map_delete_elem(fd, &key);
+	}
+}
+
+static void forget_child(struct memtoll_bpf *bpf, uint32_t pid)
+{
 	bpf_map__delete_elem(bpf->maps.processes, &pid, sizeof(pid), 0);
-	for (more = !bpf_map_get_next_key(fd, NULL, &call); more; call = next_call) {
-		more = !bpf_map_get_next_key(fd, &call, &next_call);
-		if (call.tgid == pid)
-			bpf_map_delete_elem(fd, &call);
-	}
-	fd = bpf_map__fd(bpf->maps.map_calls);
-	for (more = !bpf_map_get_next_key(fd, NULL, &map); more; map = next_map) {
-		more = !bpf_map_get_next_key(fd, &map, &next_map);
-		if (map.tgid == pid)
-			bpf_map_delete_elem(fd, &map);
-	}
+	forget_sums(bpf->maps.calls, pid);
+	forget_sums(bpf->maps.map_calls, pid);
 }
 
 static struct uprobe_attachment *attach_child(struct calibration *calibration,

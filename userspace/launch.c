@@ -322,11 +322,6 @@ bool launch_ended(const struct launch *launch, int *wait_status)
 	return launch->ended;
 }
 
-bool launch_all_ended(const struct launch *launch)
-{
-	return launch->ended && g_hash_table_size(launch->tracees) == 0;
-}
-
 void launch_terminate(struct launch *launch)
 {
 	if (!launch->ended)

@@ -41,9 +41,6 @@ void launch_poll(struct launch *launch);
 /* The command itself has ended; *wait_status as wait(2) has it. */
 bool launch_ended(const struct launch *launch, int *wait_status);
 
-/* No followed process is left. */
-bool launch_all_ended(const struct launch *launch);
-
 /* Ask the command to end (SIGTERM), as when the recording's time is over. */
 void launch_terminate(struct launch *launch);
 

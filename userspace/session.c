@@ -276,7 +276,8 @@ static void record_not_captured(struct session *session)
 		{ "zero.libc", config->uprobes, "the allocator was not probed" },
 		{ "zero.app", config->samples, "the CPUs were not sampled" },
 		{ "swap.in", config->faults, "faults were not traced" },
-		{ "swap.out", config->faults && has_exact_rss_stat(), config->faults ?
+		{ "swap.out", config->faults && session->bpf->rodata->cfg_rss_stat_exact,
+		  config->faults ?
 		  "this kernel tells of memory counters only now and then" :
 		  "faults were not traced" },
 		{ "reclaim", config->faults, "faults were not traced" },
