@@ -45,12 +45,17 @@ enum memtoll_fault_class {
 	FAULT_ZERO_HUGE = 1,	/* the same, a huge page */
 	FAULT_ZERO_UPGRADE = 2,	/* first write where the shared zero page was mapped */
 	FAULT_ZERO_READ = 3,	/* first read: the shared zero page is mapped, nothing is cleared */
-	FAULT_COW = 4,		/* write to a page that is shared or write-protected */
+	FAULT_COW = 4,		/* write to a shared page: copied */
 	FAULT_SWAP = 5,		/* the page is on swap or in the swap cache */
 	FAULT_FILE = 6,		/* file page mapped in */
 	FAULT_SHARED = 7,	/* shared memory (shmem, SysV, MAP_SHARED|MAP_ANONYMOUS) */
 	FAULT_OTHER = 8,	/* none of these: NUMA hints, spurious faults, walk failed */
-	FAULT_CLASSES = 9,
+	FAULT_REUSE = 9,	/* write to a page that had become private: not copied */
+	FAULT_ZERO_MTHP = 10,	/* first write that mapped a folio of several pages */
+	FAULT_SWAP_ZSWAP = 11,	/* major: decompressed from zswap, no I/O */
+	FAULT_SWAP_ZERO = 12,	/* major: the page was all zeros and never on the device */
+	FAULT_SWAP_ZRAM = 13,	/* major: from compressed memory; told by the device, in userspace */
+	FAULT_CLASSES = 14,
 };
 
 /* The kind of memory area a fault fell in. */
@@ -61,7 +66,9 @@ enum memtoll_area {
 	AREA_STACK = 3,
 	AREA_FILE = 4,
 	AREA_SHARED = 5,
-	AREA_COUNT = 6,
+	AREA_ARENA = 6,		/* an arena of glibc's that is not the main one */
+	AREA_LIBRARY = 7,	/* a file that the process also maps executable: told in userspace */
+	AREA_COUNT = 8,
 };
 
 enum memtoll_kind {
@@ -70,6 +77,7 @@ enum memtoll_kind {
 	EVENT_MAPPING = 3,
 	EVENT_SAMPLE = 4,
 	EVENT_PROCESS = 5,
+	EVENT_FILE = 6,
 };
 
 /* Bits of the u64 cookie that says which probe was hit. */
@@ -131,10 +139,25 @@ struct memtoll_run {
 	__u64 blocked_ns;	/* their time asleep */
 	__u64 ip;
 	__u64 stack_id;
+	__u64 inode;		/* of the area's file, or 0: see struct memtoll_file */
+	__u32 dev;
+	__u32 swap_type;	/* FAULT_SWAP*: the kernel's number of the swap device */
+};
+
+/* The file of an area in which a fault fell, before the first run that names it. */
+struct memtoll_file {
+	__u32 kind;
+	__u32 tgid;
+	__u64 inode;
+	__u32 dev;		/* as stat(2) splits it: major << 20 | minor */
+	__u32 unused;
+	char name[64];		/* the last part of its path */
 };
 
 /* mapping.flags */
 #define MAPPING_EXEC_FILE (1U << 0)	/* a file was mapped executable: a library came */
+#define MAPPING_ANONYMOUS (1U << 1)	/* mmap of MAP_ANONYMOUS */
+#define MAPPING_FIXED (1U << 2)		/* mmap of MAP_FIXED */
 
 struct memtoll_mapping {
 	__u32 kind;
@@ -229,18 +252,21 @@ struct memtoll_map_sum {
 	__u64 populated;	/* times that pages appeared inside without a fault: MAP_POPULATE */
 };
 
-/* Reclaim that the target suffered, and its pages pushed out to swap, by whom. */
+/* Reclaim that the target suffered, its pages pushed out to swap, by whom, and brought in. */
 enum memtoll_swap_what {
 	SWAP_RECLAIM_DIRECT = 1,	/* the machine is short of memory */
 	SWAP_RECLAIM_MEMCG = 2,		/* its memory cgroup is */
 	SWAP_OUT_SELF = 3,		/* while it reclaimed memory itself */
 	SWAP_OUT_KSWAPD = 4,
 	SWAP_OUT_OTHER = 5,		/* by another process's reclaim */
-	SWAP_WHATS = 6,
+	SWAP_IN_DEVICE = 6,		/* pages it brought in, with read-ahead, from a device */
+	SWAP_IN_ZSWAP = 7,
+	SWAP_IN_ZERO = 8,		/* all-zero pages, which are not kept anywhere */
+	SWAP_WHATS = 9,
 };
 
 struct memtoll_swap_key {
-	__u32 tgid;
+	__u32 tgid;		/* 0: all processes that are not traced */
 	__u32 what;
 	__u64 unused;
 };
@@ -286,7 +312,8 @@ struct memtoll_stack {
 };
 
 _Static_assert(sizeof(struct memtoll_block) == 72, "wire size of struct memtoll_block");
-_Static_assert(sizeof(struct memtoll_run) == 104, "wire size of struct memtoll_run");
+_Static_assert(sizeof(struct memtoll_run) == 120, "wire size of struct memtoll_run");
+_Static_assert(sizeof(struct memtoll_file) == 88, "wire size of struct memtoll_file");
 _Static_assert(sizeof(struct memtoll_mapping) == 72, "wire size of struct memtoll_mapping");
 _Static_assert(sizeof(struct memtoll_process) == 48, "wire size of struct memtoll_process");
 _Static_assert(sizeof(struct memtoll_sample) == 40 + 8 * MEMTOLL_KERNEL_DEPTH,

@@ -68,7 +68,10 @@
 	     "none")										\
 	LOSS(LOST_HEADER_UNREADABLE, "header_unreadable",					\
 	     "calloc results whose chunk header could not be read",				\
-	     "none")
+	     "none")										\
+	LOSS(LOST_RETURNS_FULL, "returns_full",							\
+	     "swapped pages whose coming back was not followed: too many",			\
+	     "trace fewer processes")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

@@ -46,6 +46,11 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 		[FAULT_FILE] = "file_minor",
 		[FAULT_SHARED] = "shared_minor",
 		[FAULT_OTHER] = "other",
+		[FAULT_REUSE] = "reuse",
+		[FAULT_ZERO_MTHP] = "zero_mthp",
+		[FAULT_SWAP_ZSWAP] = "swap_minor",
+		[FAULT_SWAP_ZERO] = "swap_minor",
+		[FAULT_SWAP_ZRAM] = "swap_minor",
 	};
 
 	if (!major)
@@ -53,6 +58,12 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 	switch (fault_class) {
 	case FAULT_SWAP:
 		return "swap_major";
+	case FAULT_SWAP_ZSWAP:
+		return "swap_zswap_major";
+	case FAULT_SWAP_ZERO:
+		return "swap_zero_major";
+	case FAULT_SWAP_ZRAM:
+		return "swap_zram_major";
 	case FAULT_SHARED:
 		return "shared_major";
 	default:
@@ -70,6 +81,8 @@ const char *area_name(unsigned int area)
 		[AREA_STACK] = "stack",
 		[AREA_FILE] = "file",
 		[AREA_SHARED] = "shared",
+		[AREA_ARENA] = "arena",
+		[AREA_LIBRARY] = "library",
 	};
 
 	return NAME(names, area);
@@ -84,6 +97,9 @@ const char *swap_what_name(unsigned int what)
 		[SWAP_OUT_SELF] = "out_self",
 		[SWAP_OUT_KSWAPD] = "out_kswapd",
 		[SWAP_OUT_OTHER] = "out_other",
+		[SWAP_IN_DEVICE] = "in_device",
+		[SWAP_IN_ZSWAP] = "in_zswap",
+		[SWAP_IN_ZERO] = "in_zero",
 	};
 
 	return NAME(names, what);
