@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * recording.c: the writer of recordings. The reader is recording_open.c.
+ * recording.c: the life of a recording that is written: file, transactions, end. The facts are
+ * added by recording_facts.c; the reader is recording_open.c.
  *
  * journal_mode is DELETE, not WAL: a copy of the file alone is then a whole recording, and a
  * killed tracer leaves at most a rollback journal that the next reader plays back. synchronous is
@@ -22,168 +23,10 @@
 #include "../bpf/losses.h"
 #include "message.h"
 #include "recording_sql.h"
+#include "recording_store.h"
 
 /* How long a commit waits for a reader that holds the file. */
 #define BUSY_MS 10000
-
-enum statement {
-	STMT_BEGIN,
-	STMT_COMMIT,
-	STMT_META,
-	STMT_PROCESS,
-	STMT_PROCESS_END,
-	STMT_ALLOCATOR,
-	STMT_PRICE,
-	STMT_CALIBRATION,
-	STMT_SYSTEM_COUNTER,
-	STMT_NOT_CAPTURED,
-	STMT_LOSS_KIND,
-	STMT_SLICE,
-	STMT_PROCESS_SLICE,
-	STMT_CALL,
-	STMT_BLOCK,
-	STMT_FAULT,
-	STMT_FAULT_RUN,
-	STMT_MAP_CALL,
-	STMT_SAMPLE,
-	STMT_SWAP,
-	STMT_HIT,
-	STMT_LOSS,
-	STMT_STACK,
-	STMT_FRAME,
-	STMT_STACK_FRAME,
-	STMT_COUNT,
-};
-
-static const char *const statements[STMT_COUNT] = {
-	[STMT_BEGIN] = "BEGIN",
-	[STMT_COMMIT] = "COMMIT",
-	[STMT_META] = "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-	/* After exec the names change; since when, from whom and why it is traced does not. */
-	[STMT_PROCESS] =
-		"INSERT INTO process (pid, parent_pid, comm, command, executable, start_ns,"
-		" role) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-		" comm = excluded.comm, command = excluded.command,"
-		" executable = excluded.executable",
-	[STMT_PROCESS_END] = "UPDATE process SET end_ns = ?2, exit_code = ?3 WHERE pid = ?1",
-	[STMT_ALLOCATOR] = "INSERT OR REPLACE INTO allocator VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[STMT_PRICE] = "INSERT OR REPLACE INTO price VALUES (?, ?, ?, ?)",
-	[STMT_CALIBRATION] = "INSERT OR REPLACE INTO calibration VALUES (?, ?)",
-	[STMT_SYSTEM_COUNTER] = "INSERT OR REPLACE INTO system_counter VALUES (?, ?)",
-	[STMT_NOT_CAPTURED] = "INSERT OR REPLACE INTO not_captured VALUES (?, ?)",
-	[STMT_LOSS_KIND] = "INSERT OR REPLACE INTO loss_kind VALUES (?, ?, ?)",
-	[STMT_SLICE] = "INSERT INTO slice VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
-		       " end_ns = excluded.end_ns",
-	[STMT_PROCESS_SLICE] =
-		"INSERT INTO process_slice VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-		" cpu_ns = cpu_ns + excluded.cpu_ns,"
-		" minor_faults = minor_faults + excluded.minor_faults,"
-		" major_faults = major_faults + excluded.major_faults",
-	[STMT_CALL] =
-		"INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-		" ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
-		" failed = failed + excluded.failed, bytes = bytes + excluded.bytes,"
-		" cpu_ns = cpu_ns + excluded.cpu_ns,"
-		" timed_calls = timed_calls + excluded.timed_calls,"
-		" map_cpu_ns = map_cpu_ns + excluded.map_cpu_ns,"
-		" map_calls = map_calls + excluded.map_calls, faults = faults + excluded.faults,"
-		" cleared_calls = cleared_calls + excluded.cleared_calls,"
-		" cleared_bytes = cleared_bytes + excluded.cleared_bytes,"
-		" cleared_cpu_ns = cleared_cpu_ns + excluded.cleared_cpu_ns,"
-		" cleared_faults = cleared_faults + excluded.cleared_faults,"
-		" mmapped_calls = mmapped_calls + excluded.mmapped_calls,"
-		" nested_calls = nested_calls + excluded.nested_calls",
-	[STMT_BLOCK] =
-		"INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-		" made = made + excluded.made, made_bytes = made_bytes + excluded.made_bytes,"
-		" freed = freed + excluded.freed, freed_bytes = freed_bytes + excluded.freed_bytes,"
-		" never_used_bytes = never_used_bytes + excluded.never_used_bytes",
-	[STMT_FAULT] = "INSERT INTO fault VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-		       " ON CONFLICT DO UPDATE SET faults = faults + excluded.faults,"
-		       " pages = pages + excluded.pages,"
-		       " timed_faults = timed_faults + excluded.timed_faults,"
-		       " timed_cpu_ns = timed_cpu_ns + excluded.timed_cpu_ns,"
-		       " timed_cpu_us2 = timed_cpu_us2 + excluded.timed_cpu_us2,"
-		       " blocked_ns = blocked_ns + excluded.blocked_ns",
-	[STMT_FAULT_RUN] = "INSERT INTO fault_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[STMT_MAP_CALL] =
-		"INSERT INTO map_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-		" ON CONFLICT DO UPDATE SET"
-		" calls = calls + excluded.calls, failed = failed + excluded.failed,"
-		" bytes = bytes + excluded.bytes, cpu_ns = cpu_ns + excluded.cpu_ns,"
-		" populated = populated + excluded.populated",
-	[STMT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-			" samples = samples + excluded.samples",
-	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-		      " count = count + excluded.count, pages = pages + excluded.pages,"
-		      " cpu_ns = cpu_ns + excluded.cpu_ns,"
-		      " blocked_ns = blocked_ns + excluded.blocked_ns",
-	[STMT_HIT] = "INSERT INTO hit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-		     " hits = hits + excluded.hits",
-	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
-		      " count = count + excluded.count",
-	[STMT_STACK] = "INSERT OR IGNORE INTO stack VALUES (?, ?, ?, ?)",
-	[STMT_FRAME] = "INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-	[STMT_STACK_FRAME] = "INSERT OR IGNORE INTO stack_frame VALUES (?, ?, ?, ?, ?)",
-};
-
-struct recording {
-	sqlite3 *database;
-	char *path;		/* as named by the user; NULL: in memory */
-	char *written;		/* the file that is written: path, or the new one beside it */
-	sqlite3_stmt *prepared[STMT_COUNT];
-	GHashTable *stacks;	/* ids, as gint64 keys */
-	GHashTable *frames;	/* all fields joined -> frame_id */
-	int64_t frame_count;
-	int64_t slice;		/* begun; 0: none yet */
-	int64_t committed;	/* last slice that is in the file */
-	uint64_t slice_start_ns;
-	bool open_transaction;
-	bool finished;
-	int error;
-};
-
-enum value_type { VALUE_INT, VALUE_REAL, VALUE_TEXT, VALUE_NULL };
-
-struct value {
-	enum value_type type;
-	int64_t integer;
-	double real;
-	const char *text;
-};
-
-/* Counters beyond 63 bits cannot happen honestly; they must not turn negative. */
-static struct value count(uint64_t number)
-{
-	return (struct value){ .type = VALUE_INT,
-			       .integer = number > INT64_MAX ? INT64_MAX : (int64_t)number };
-}
-
-static struct value signed_int(int64_t number)
-{
-	return (struct value){ .type = VALUE_INT, .integer = number };
-}
-
-/* Ids and addresses keep their 64 bits, whatever the sign. */
-static struct value bits(uint64_t number)
-{
-	return (struct value){ .type = VALUE_INT, .integer = (int64_t)number };
-}
-
-static struct value real(double number)
-{
-	return (struct value){ .type = VALUE_REAL, .real = number };
-}
-
-static struct value text(const char *string)
-{
-	return (struct value){ .type = string ? VALUE_TEXT : VALUE_NULL, .text = string };
-}
-
-static struct value known(int64_t number)
-{
-	return (struct value){ .type = number < 0 ? VALUE_NULL : VALUE_INT, .integer = number };
-}
 
 /* Which errno stands behind a failure of SQLite. */
 static int sqlite_errno(sqlite3 *database, int status)
@@ -278,7 +121,7 @@ static int execute(struct recording *recording, enum statement which, const stru
 	size_t i;
 
 	if (!*statement) {
-		status = sqlite3_prepare_v3(recording->database, statements[which], -1,
+		status = sqlite3_prepare_v3(recording->database, recording_statements[which], -1,
 					    SQLITE_PREPARE_PERSISTENT, statement, NULL);
 		if (status != SQLITE_OK)
 			return fail(recording, status);
@@ -291,8 +134,8 @@ static int execute(struct recording *recording, enum statement which, const stru
 	return status == SQLITE_DONE ? 0 : fail(recording, status);
 }
 
-static int store_values(struct recording *recording, enum statement which,
-			const struct value *values, size_t value_count)
+int recording_store(struct recording *recording, enum statement which, const struct value *values,
+		    size_t value_count)
 {
 	int err = recording->error;
 
@@ -306,10 +149,6 @@ static int store_values(struct recording *recording, enum statement which,
 	}
 	return execute(recording, which, values, value_count);
 }
-
-#define STORE(recording, which, ...)								\
-	store_values(recording, which, (const struct value[]){ __VA_ARGS__ },			\
-		     sizeof((const struct value[]){ __VA_ARGS__ }) / sizeof(struct value))
 
 static int commit(struct recording *recording)
 {
@@ -491,64 +330,6 @@ out:
 	return recording;
 }
 
-int recording_meta(struct recording *recording, const char *key, const char *value)
-{
-	return STORE(recording, STMT_META, text(key), text(value));
-}
-
-int recording_meta_int(struct recording *recording, const char *key, int64_t value)
-{
-	char number[32];
-
-	snprintf(number, sizeof(number), "%lld", (long long)value);
-	return recording_meta(recording, key, number);
-}
-
-int recording_process(struct recording *recording, const struct process_fact *process)
-{
-	return STORE(recording, STMT_PROCESS, signed_int(process->pid),
-		     process->parent_pid > 0 ? signed_int(process->parent_pid) : text(NULL),
-		     text(process->comm), text(process->command), text(process->executable),
-		     count(process->start_ns), text(process->role));
-}
-
-int recording_process_end(struct recording *recording, pid_t pid, uint64_t end_ns, int exit_code)
-{
-	return STORE(recording, STMT_PROCESS_END, signed_int(pid), count(end_ns),
-		     signed_int(exit_code));
-}
-
-int recording_allocator(struct recording *recording, const struct allocator_fact *allocator)
-{
-	return STORE(recording, STMT_ALLOCATOR, signed_int(allocator->pid),
-		     text(allocator->module), text(allocator->kind), text(allocator->version),
-		     text(allocator->functions), text(allocator->refused),
-		     known(allocator->mmap_threshold_low), known(allocator->mmap_threshold_high),
-		     known(allocator->dynamic), text(allocator->tunables));
-}
-
-int recording_price(struct recording *recording, const char *probe, double hit_ns,
-		    double inside_ns, double error_ns)
-{
-	return STORE(recording, STMT_PRICE, text(probe), real(hit_ns), real(inside_ns),
-		     real(error_ns));
-}
-
-int recording_calibration(struct recording *recording, const char *name, double value)
-{
-	return STORE(recording, STMT_CALIBRATION, text(name), real(value));
-}
-
-int recording_system_counter(struct recording *recording, const char *name, int64_t value)
-{
-	return STORE(recording, STMT_SYSTEM_COUNTER, text(name), signed_int(value));
-}
-
-int recording_not_captured(struct recording *recording, const char *toll, const char *reason)
-{
-	return STORE(recording, STMT_NOT_CAPTURED, text(toll), text(reason));
-}
-
 int recording_slice_begin(struct recording *recording, uint64_t start_ns)
 {
 	if (recording->error)
@@ -557,150 +338,6 @@ int recording_slice_begin(struct recording *recording, uint64_t start_ns)
 	recording->slice_start_ns = start_ns;
 	return STORE(recording, STMT_SLICE, signed_int(recording->slice), count(start_ns),
 		     count(start_ns));
-}
-
-int recording_process_slice(struct recording *recording, pid_t pid, uint64_t cpu_ns,
-			    uint64_t minor_faults, uint64_t major_faults)
-{
-	return STORE(recording, STMT_PROCESS_SLICE, signed_int(recording->slice), signed_int(pid),
-		     count(cpu_ns), count(minor_faults), count(major_faults));
-}
-
-int recording_call(struct recording *recording, const struct call_fact *call)
-{
-	const struct memtoll_call_sum *sum = &call->sum;
-
-	return STORE(recording, STMT_CALL, signed_int(recording->slice), signed_int(call->pid),
-		     text(call->call), bits(call->stack_id), count(sum->calls), count(sum->failed),
-		     count(sum->bytes), count(sum->cpu_ns), count(call->timed_calls),
-		     count(sum->map_cpu_ns), count(sum->map_calls), count(sum->faults),
-		     count(sum->cleared_calls), count(sum->cleared_bytes),
-		     count(sum->cleared_cpu_ns), count(sum->cleared_faults),
-		     count(sum->mmapped_calls), signed_int(call->known_clearing),
-		     count(sum->nested_calls));
-}
-
-int recording_block(struct recording *recording, const struct block_fact *block)
-{
-	return STORE(recording, STMT_BLOCK, signed_int(recording->slice), signed_int(block->pid),
-		     text(block->call), bits(block->stack_id), count(block->made),
-		     count(block->made_bytes), count(block->freed), count(block->freed_bytes),
-		     count(block->never_used_bytes));
-}
-
-int recording_fault(struct recording *recording, const struct fault_fact *fault)
-{
-	return STORE(recording, STMT_FAULT, signed_int(recording->slice), signed_int(fault->pid),
-		     text(fault->fault_class), bits(fault->allocated_stack),
-		     text(fault->allocated_call), bits(fault->touched_stack), text(fault->area),
-		     text(fault->in_call), signed_int(fault->in_memset), count(fault->faults),
-		     count(fault->pages), count(fault->timed_faults), count(fault->timed_cpu_ns),
-		     count(fault->timed_cpu_us2), count(fault->blocked_ns));
-}
-
-int recording_fault_run(struct recording *recording, const struct fault_run_fact *run)
-{
-	return STORE(recording, STMT_FAULT_RUN, signed_int(recording->slice), signed_int(run->pid),
-		     signed_int(run->tid), text(run->fault_class), bits(run->address),
-		     count(run->pages), count(run->faults), count(run->first_ns),
-		     count(run->last_ns), bits(run->allocated_stack), bits(run->touched_stack));
-}
-
-int recording_map_call(struct recording *recording, const struct map_call_fact *call)
-{
-	return STORE(recording, STMT_MAP_CALL, signed_int(recording->slice), signed_int(call->pid),
-		     text(call->call), text(call->in_call), bits(call->stack_id),
-		     count(call->sum.calls), count(call->sum.failed), count(call->sum.bytes),
-		     count(call->sum.cpu_ns), count(call->sum.populated));
-}
-
-int recording_sample(struct recording *recording, pid_t pid, const char *place,
-		     const char *in_call, uint64_t stack_id, uint64_t samples)
-{
-	return STORE(recording, STMT_SAMPLE, signed_int(recording->slice), signed_int(pid),
-		     text(place), text(in_call), bits(stack_id), count(samples));
-}
-
-int recording_swap(struct recording *recording, pid_t pid, const char *what,
-		   const struct memtoll_swap_sum *sum)
-{
-	return STORE(recording, STMT_SWAP, signed_int(recording->slice), signed_int(pid),
-		     text(what), count(sum->count), count(sum->pages), count(sum->cpu_ns),
-		     count(sum->blocked_ns));
-}
-
-int recording_hit(struct recording *recording, pid_t pid, const char *probe, uint64_t hits)
-{
-	return STORE(recording, STMT_HIT, signed_int(recording->slice), signed_int(pid),
-		     text(probe), count(hits));
-}
-
-int recording_loss(struct recording *recording, const char *name, uint64_t lost)
-{
-	return STORE(recording, STMT_LOSS, signed_int(recording->slice), text(name), count(lost));
-}
-
-int recording_stack(struct recording *recording, uint64_t stack_id, pid_t pid, const char *how,
-		    bool complete)
-{
-	gint64 *key;
-
-	if (recording->error)
-		return recording->error;
-	if (recording_has_stack(recording, stack_id))
-		return 0;
-	key = g_new(gint64, 1);
-	*key = (gint64)stack_id;
-	g_hash_table_add(recording->stacks, key);
-	return STORE(recording, STMT_STACK, bits(stack_id), signed_int(pid), text(how),
-		     signed_int(complete));
-}
-
-static int frame_number(struct recording *recording, const struct frame *frame, int64_t *number)
-{
-	/* No field holds a control character that is taken for the border between two. */
-	char *key = g_strdup_printf("%s\x1f%s\x1f%s\x1f%u\x1f%d\x1f%s\x1f%llx", frame->function,
-				    frame->module, frame->file, frame->line, (int)frame->kind,
-				    frame->build_id, (unsigned long long)frame->module_offset);
-	gint64 *found = g_hash_table_lookup(recording->frames, key);
-	int err = -EIO;
-
-	if (found) {
-		*number = *found;
-		g_free(key);
-		return 0;
-	}
-	*number = ++recording->frame_count;
-	found = g_new(gint64, 1);
-	*found = *number;
-	g_hash_table_insert(recording->frames, key, found);
-	err = STORE(recording, STMT_FRAME, signed_int(*number), text(frame->function),
-		    text(frame->module), text(frame->file), count(frame->line),
-		    text(frame_kind_name(frame->kind)), text(frame->build_id),
-		    bits(frame->module_offset));
-	return err;
-}
-
-int recording_stack_frame(struct recording *recording, uint64_t stack_id, unsigned int depth,
-			  uint64_t address, const struct frame *frame, bool inlined)
-{
-	int64_t number = 0;
-	int err = recording->error;
-
-	if (err)
-		return err;
-	err = frame_number(recording, frame, &number);
-	if (err)
-		return err;
-	return STORE(recording, STMT_STACK_FRAME, bits(stack_id), signed_int(depth), bits(address),
-		     signed_int(number), signed_int(inlined));
-}
-
-bool recording_has_stack(struct recording *recording, uint64_t stack_id)
-{
-	gint64 key = (gint64)stack_id;
-
-	return g_hash_table_contains(recording->stacks, &key);
 }
 
 int recording_slice_commit(struct recording *recording, uint64_t end_ns)

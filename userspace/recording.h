@@ -51,6 +51,8 @@ struct process_fact {
 /* Insert, or after exec replace, a process. */
 int recording_process(struct recording *recording, const struct process_fact *process);
 int recording_process_end(struct recording *recording, pid_t pid, uint64_t end_ns, int exit_code);
+/* Where its memory is accounted now; the process must have been recorded. */
+int recording_process_cgroup(struct recording *recording, pid_t pid, const char *path);
 
 struct allocator_fact {
 	pid_t pid;
@@ -72,10 +74,62 @@ int recording_calibration(struct recording *recording, const char *name, double 
 int recording_system_counter(struct recording *recording, const char *name, int64_t value);
 int recording_not_captured(struct recording *recording, const char *toll, const char *reason);
 
+/* Bytes are -1 where unknown, limits also where there is none: NULL. */
+struct memory_cgroup_fact {
+	const char *path;
+	int version;
+	int64_t limit_bytes;
+	const char *limit_path;		/* NULL: no limit */
+	int64_t swap_limit_bytes;
+	int64_t usage_bytes;
+	int64_t peak_bytes;
+};
+
+/* Replaced when told again; so for the next three. */
+int recording_memory_cgroup(struct recording *recording, const struct memory_cgroup_fact *group);
+int recording_memory_cgroup_counter(struct recording *recording, const char *path,
+				    const char *name, int64_t value);
+
+struct swap_device_fact {
+	const char *path;
+	const char *kind;	/* "disk", "file" or "zram" */
+	uint64_t size_bytes;
+	int priority;
+	int type;		/* the kernel's number; -1: unknown */
+};
+
+int recording_swap_device(struct recording *recording, const struct swap_device_fact *device);
+
+/* Cumulative since the start. call and stack of an allocation site, or area and its name. */
+struct access_fact {
+	pid_t pid;
+	const char *call;	/* NULL means "": outside of allocations */
+	uint64_t allocated_stack;
+	const char *area;	/* NULL means "": in an allocation */
+	const char *area_name;	/* likewise */
+	uint64_t first_pages;
+	uint64_t first_sequential_pages;
+	uint64_t in_pages;
+	uint64_t in_sequential_pages;
+	uint64_t distinct_pages;
+	uint64_t max_returns;
+	uint64_t untracked_pages;
+};
+
+int recording_access(struct recording *recording, const struct access_fact *access);
+
 int recording_slice_begin(struct recording *recording, uint64_t start_ns);
 
-int recording_process_slice(struct recording *recording, pid_t pid, uint64_t cpu_ns,
-			    uint64_t minor_faults, uint64_t major_faults);
+struct process_slice_fact {
+	pid_t pid;
+	uint64_t cpu_ns;	/* differences over the slice */
+	uint64_t minor_faults;
+	uint64_t major_faults;
+	int64_t rss_bytes;	/* at its end; -1: unknown */
+	int64_t swap_bytes;
+};
+
+int recording_process_slice(struct recording *recording, const struct process_slice_fact *fact);
 
 struct call_fact {
 	pid_t pid;
@@ -108,6 +162,7 @@ struct fault_fact {
 	const char *allocated_call;
 	uint64_t touched_stack;
 	const char *area;
+	const char *area_name;		/* NULL means "" */
 	const char *in_call;
 	bool in_memset;
 	uint64_t faults;
@@ -130,7 +185,9 @@ struct fault_run_fact {
 	uint64_t first_ns;
 	uint64_t last_ns;
 	uint64_t allocated_stack;
+	const char *allocated_call;	/* NULL means ""; so for the next */
 	uint64_t touched_stack;
+	const char *area;
 };
 
 int recording_fault_run(struct recording *recording, const struct fault_run_fact *run);

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- recording.sql: the schema of a recording. Tables hold facts, written by recording.c once per
--- slice; views (views.sql, findings.sql) hold every judgement, so that report, notebook and sqlite3
+-- recording.sql: the schema of a recording. Tables hold facts, written by recording_facts.c once
+-- per slice; views (views.sql, findings.sql) hold every judgement, so that report, notebook and sqlite3
 -- shell read the same numbers. The three files together make a recording.
 --
 -- Units: *_ns nanoseconds, *_bytes bytes, addresses and counts plain integers. CPU time is time on
@@ -10,7 +10,8 @@
 -- One row per fact about the recording itself. Keys: tool_version, format, command_line,
 -- target_command, kernel, machine, start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns,
 -- min_size_bytes, overhead_limit ("none", "0"), probes, exit_status of a traced command (as a shell tells it), end_reason
--- ("target exited", "duration", "signal", "error: ..."), and, last of all, complete ("1").
+-- ("target exited", "duration", "signal", "error: ..."), swap_in_counted ("1" where the kernel tells
+-- each page brought in: table swap has the rows in_*), and, last of all, complete ("1").
 CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,
 	value TEXT
@@ -32,7 +33,9 @@ CREATE TABLE process (
 	start_ns    INTEGER NOT NULL,	-- when tracing of it began
 	end_ns      INTEGER,		-- when it exited, or NULL: it goes on
 	exit_code   INTEGER,		-- as wait(2) has it
-	role        TEXT NOT NULL	-- 'target' (named by the user) or 'child' (followed)
+	role        TEXT NOT NULL,	-- 'target' (named by the user) or 'child' (followed)
+	-- where it was seen last, as /proc/PID/cgroup has it: memory_cgroup.path
+	memory_cgroup TEXT
 );
 
 -- What is known of the allocator of a process.
@@ -50,13 +53,16 @@ CREATE TABLE allocator (
 	PRIMARY KEY (pid, module)
 ) WITHOUT ROWID;
 
--- Kernel's own figures of a process, over one slice.
+-- Kernel's own figures of a process, over one slice; the last two are gauges at the slice's end (for
+-- a process that exited, the last that were seen), NULL where unknown.
 CREATE TABLE process_slice (
 	slice        INTEGER NOT NULL,
 	pid          INTEGER NOT NULL,
 	cpu_ns       INTEGER NOT NULL,	-- clock_gettime of the process's CPU clock
 	minor_faults INTEGER NOT NULL,	-- /proc/PID/stat, or at exit the kernel's task counters
 	major_faults INTEGER NOT NULL,
+	rss_bytes    INTEGER,		-- VmRSS of /proc/PID/status
+	swap_bytes   INTEGER,		-- VmSwap: anonymous memory on swap, shared memory left out
 	PRIMARY KEY (slice, pid)
 ) WITHOUT ROWID;
 
@@ -138,9 +144,14 @@ INSERT INTO fault_class VALUES
 	('zero_huge',    'zero.kernel', 1),	-- the same, a huge page
 	('zero_upgrade', 'zero.kernel', 1),	-- first write where the shared zero page was mapped
 	('zero_read',    'zero.kernel', 0),	-- first read: the shared zero page is mapped
+	('zero_mthp',    'zero.kernel', 1),	-- first write that mapped a folio of several pages
 	('cow',          'cow',         1),
-	('swap_minor',   'swap.in',     0),
-	('swap_major',   'swap.in',     0),
+	('reuse',        'cow',         0),	-- write to a page that had become private: nothing is copied
+	('swap_minor',   'swap.in',     0),	-- found in the swap cache: read ahead, or not yet freed
+	('swap_major',   'swap.in',     0),	-- read from a device
+	('swap_zram_major',  'swap.in', 0),	-- decompressed from zram, a device in memory
+	('swap_zswap_major', 'swap.in', 0),	-- decompressed from zswap, before it reached a device
+	('swap_zero_major',  'swap.in', 0),	-- was all zeros: never stored, cleared again
 	('file_minor',   'file.fault',  0),
 	('file_major',   'file.fault',  0),
 	('shared_minor', 'file.fault',  0),
@@ -155,7 +166,8 @@ CREATE TABLE fault (
 	allocated_stack INTEGER NOT NULL,	-- 0: in no block that was seen
 	allocated_call  TEXT NOT NULL,		-- '' where allocated_stack is 0
 	touched_stack   INTEGER NOT NULL,
-	area            TEXT NOT NULL,		-- anon, heap, stack, file, shared, unknown
+	area            TEXT NOT NULL,		-- anon, heap, stack, arena, library, file, shared, unknown
+	area_name       TEXT NOT NULL DEFAULT '',	-- path of the file or shared area; '' elsewhere
 	in_call         TEXT NOT NULL,		-- allocator function the thread was in, or ''
 	in_memset       INTEGER NOT NULL,	-- 1: the instruction belongs to memset or bzero, byte 0
 	faults          INTEGER NOT NULL,
@@ -164,8 +176,8 @@ CREATE TABLE fault (
 	timed_cpu_ns    INTEGER NOT NULL,
 	timed_cpu_us2   INTEGER NOT NULL,	-- sum of squares, us^2
 	blocked_ns      INTEGER NOT NULL,	-- of the timed ones
-	PRIMARY KEY (slice, pid, class, allocated_stack, allocated_call, touched_stack, area, in_call,
-		     in_memset)
+	PRIMARY KEY (slice, pid, class, allocated_stack, allocated_call, touched_stack, area, area_name,
+		     in_call, in_memset)
 ) WITHOUT ROWID;
 
 -- Single sweeps of faults, for pictures: address by time. Bounded per slice; loss runs_unstored
@@ -181,8 +193,28 @@ CREATE TABLE fault_run (
 	first_ns        INTEGER NOT NULL,
 	last_ns         INTEGER NOT NULL,
 	allocated_stack INTEGER NOT NULL,
-	touched_stack   INTEGER NOT NULL
+	allocated_call  TEXT NOT NULL DEFAULT '',
+	touched_stack   INTEGER NOT NULL,
+	area            TEXT NOT NULL DEFAULT ''
 );
+
+-- How the pages of one allocation site were used or, outside of allocations, those of one area.
+-- Cumulative since the start and replaced at each slice. A sweep goes over adjacent pages, up or down.
+CREATE TABLE access (
+	pid                    INTEGER NOT NULL,
+	call                   TEXT NOT NULL,		-- as fault.allocated_call; '' outside of allocations
+	allocated_stack        INTEGER NOT NULL,	-- 0 outside of allocations
+	area                   TEXT NOT NULL,		-- as fault.area; '' of an allocation site
+	area_name              TEXT NOT NULL,
+	first_pages            INTEGER NOT NULL,	-- pages first touched
+	first_sequential_pages INTEGER NOT NULL,	-- of them, in a sweep
+	in_pages               INTEGER NOT NULL,	-- faults on swapped pages, major and minor
+	in_sequential_pages    INTEGER NOT NULL,	-- of them, in a sweep
+	distinct_pages         INTEGER NOT NULL,	-- different pages that came back at least once
+	max_returns            INTEGER NOT NULL,	-- how often the page came back that did so most
+	untracked_pages        INTEGER NOT NULL,	-- of in_pages: page not followed, for want of memory
+	PRIMARY KEY (pid, call, allocated_stack, area, area_name)
+) WITHOUT ROWID;
 
 -- Mapping system calls, by call and stack. in_call: made inside that allocator function.
 CREATE TABLE map_call (
@@ -212,9 +244,11 @@ CREATE TABLE sample (
 	PRIMARY KEY (slice, pid, place, in_call, stack_id)
 ) WITHOUT ROWID;
 
--- Reclaim and swap-out. what: reclaim_direct, reclaim_memcg (the target stalled, reclaiming for the
--- machine or for its memory cgroup; pages: reclaimed), out_self, out_kswapd, out_other (pages of the
--- target pushed out to swap, by whom).
+-- Reclaim, swap-out and swap-in. what: reclaim_direct, reclaim_memcg (the target stalled, reclaiming
+-- for the machine or for its memory cgroup; pages: reclaimed), out_self, out_kswapd, out_other (pages
+-- of the target pushed out to swap, by whom), in_device, in_zswap, in_zero (pages that the process
+-- brought in by its faults, read-ahead included: from a device, from zswap, all-zero pages that are
+-- stored nowhere). pid 0 stands for all processes that are not traced.
 CREATE TABLE swap (
 	slice      INTEGER NOT NULL,
 	pid        INTEGER NOT NULL,
@@ -255,6 +289,38 @@ CREATE TABLE calibration (
 CREATE TABLE system_counter (
 	name  TEXT PRIMARY KEY,
 	value INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Memory cgroups that the processes are in, as of the last slice.
+CREATE TABLE memory_cgroup (
+	path             TEXT PRIMARY KEY,	-- within its hierarchy, as /proc/PID/cgroup has it
+	version          INTEGER NOT NULL,	-- 1 or 2
+	limit_bytes      INTEGER,	-- lowest of memory.max and memory.high (version 1:
+					-- memory.limit_in_bytes) of it and of all above; NULL: none
+	limit_path       TEXT,		-- the group that sets it
+	swap_limit_bytes INTEGER,	-- swap it may use: lowest memory.swap.max (version 1:
+					-- memory.memsw.limit_in_bytes less limit_bytes); NULL: no limit
+	usage_bytes      INTEGER,	-- memory.current, memory.usage_in_bytes; NULL: unknown
+	peak_bytes       INTEGER	-- memory.peak (Linux 5.19), memory.max_usage_in_bytes
+) WITHOUT ROWID;
+
+-- Counters of memory.stat of a memory cgroup and all below it, differences since it was first seen:
+-- pgfault, pgmajfault, pswpin, pswpout, zswpin, zswpout, swpin_zero, swpout_zero,
+-- workingset_refault_anon, as far as this kernel has them.
+CREATE TABLE memory_cgroup_counter (
+	path  TEXT NOT NULL,
+	name  TEXT NOT NULL,
+	value INTEGER NOT NULL,
+	PRIMARY KEY (path, name)
+) WITHOUT ROWID;
+
+-- Swap areas of the machine that were on during the recording (/proc/swaps).
+CREATE TABLE swap_device (
+	path       TEXT PRIMARY KEY,
+	kind       TEXT NOT NULL,	-- 'disk', 'file' or 'zram'
+	size_bytes INTEGER NOT NULL,
+	priority   INTEGER NOT NULL,	-- the highest is filled first
+	type       INTEGER		-- the kernel's number, as in swap entries; NULL where it cannot be known
 ) WITHOUT ROWID;
 
 -- Everything that was not seen or not stored, by name (losses.h), over one slice.

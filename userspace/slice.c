@@ -517,16 +517,20 @@ static void write_losses(struct slicer *slicer)
 static void write_target(void *context, struct target *target)
 {
 	struct slicer *slicer = context;
-	struct counters delta = {
+	const struct process_slice_fact fact = {
+		.pid = target->pid,
 		.cpu_ns = target->now.cpu_ns - target->recorded.cpu_ns,
 		.minor_faults = target->now.minor_faults - target->recorded.minor_faults,
 		.major_faults = target->now.major_faults - target->recorded.major_faults,
+		.rss_bytes = target->now.rss_bytes,
+		.swap_bytes = target->now.swap_bytes,
 	};
 
-	if (!delta.cpu_ns && !delta.minor_faults && !delta.major_faults)
+	if (!fact.cpu_ns && !fact.minor_faults && !fact.major_faults &&
+	    fact.rss_bytes == target->recorded.rss_bytes &&
+	    fact.swap_bytes == target->recorded.swap_bytes)
 		return;
-	note(slicer, recording_process_slice(slicer->config.recording, target->pid, delta.cpu_ns,
-					     delta.minor_faults, delta.major_faults));
+	note(slicer, recording_process_slice(slicer->config.recording, &fact));
 	target->recorded = target->now;
 }
 

@@ -125,6 +125,7 @@ static bool read_counters(pid_t pid, struct counters *counters)
 	counters->cpu_ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
 	counters->minor_faults = stat.minor_faults;
 	counters->major_faults = stat.major_faults;
+	counters->rss_bytes = counters->swap_bytes = -1;
 	return true;
 }
 
@@ -286,6 +287,8 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 	followed->target.pid = pid;
 	followed->target.role = role;
 	followed->target.start_ns = now_ns();
+	followed->target.now.rss_bytes = followed->target.now.swap_bytes = -1;
+	followed->target.recorded = followed->target.now;
 	if (!proc_stat_read(pid, 0, &stat))
 		followed->target.parent_pid = stat.ppid;
 	followed->attached = g_ptr_array_new_with_free_func(attached_free);

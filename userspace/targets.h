@@ -11,11 +11,13 @@
 #include "recording.h"
 #include "symbolize.h"
 
-/* What the kernel itself has counted for a process. */
+/* What the kernel itself has counted for a process, and its size now. */
 struct counters {
 	uint64_t cpu_ns;
 	uint64_t minor_faults;
 	uint64_t major_faults;
+	int64_t rss_bytes;		/* -1: unknown */
+	int64_t swap_bytes;
 };
 
 struct target {

@@ -94,9 +94,25 @@ class Facts:
         values = {"command": f"./{comm}", "executable": f"/srv/{comm}", "start_ns": 1_000 * S, "role": "target"}
         self.row("process", **({"pid": pid, "comm": comm} | values | columns))
 
-    def cpu(self, cpu_ns: float, pid: int = 42, minor: int = 0, major: int = 0, number: int = 1) -> None:
+    def cpu(
+        self,
+        cpu_ns: float,
+        pid: int = 42,
+        minor: int = 0,
+        major: int = 0,
+        number: int = 1,
+        rss_bytes: int | None = None,
+        swap_bytes: int | None = None,
+    ) -> None:
         self.row(
-            "process_slice", slice=number, pid=pid, cpu_ns=round(cpu_ns), minor_faults=minor, major_faults=major
+            "process_slice",
+            slice=number,
+            pid=pid,
+            cpu_ns=round(cpu_ns),
+            minor_faults=minor,
+            major_faults=major,
+            rss_bytes=rss_bytes,
+            swap_bytes=swap_bytes,
         )
 
     def allocator(self, kind: str = "glibc", pid: int = 42, **columns: Any) -> None:
@@ -170,6 +186,7 @@ class Facts:
             "allocated_call": "",
             "touched_stack": 0,
             "area": "anon",
+            "area_name": "",
             "in_call": "",
             "in_memset": 0,
             "pages": faults,
@@ -179,6 +196,44 @@ class Facts:
             "blocked_ns": 0,
         }
         self.row("fault", **({"class": fault_class, "faults": faults} | values | columns))
+
+    def access(self, call: str, stack_id: int, first_pages: int, in_pages: int = 0, **columns: Any) -> None:
+        """One sweep, as often as it takes; outside of allocations: call "", stack 0, and an area."""
+        values: dict[str, Any] = {
+            "pid": 42,
+            "area": "",
+            "area_name": "",
+            "first_sequential_pages": first_pages,
+            "in_sequential_pages": in_pages,
+            "distinct_pages": min(first_pages, in_pages),
+            "max_returns": -(-in_pages // first_pages) if first_pages else in_pages,
+            "untracked_pages": 0,
+        }
+        used = {"call": call, "allocated_stack": stack_id, "first_pages": first_pages, "in_pages": in_pages}
+        self.row("access", **(used | values | columns))
+
+    def swap(self, what: str, pages: int, **columns: Any) -> None:
+        values: dict[str, Any] = {"slice": 1, "pid": 42, "count": pages, "cpu_ns": 0, "blocked_ns": 0}
+        self.row("swap", **({"what": what, "pages": pages} | values | columns))
+
+    def memory_cgroup(self, limit_bytes: int | None, path: str = "/box", pid: int = 42, **columns: Any) -> None:
+        """The group of a process that exists, counters={name: difference}."""
+        counters: dict[str, int] = columns.pop("counters", {})
+        values: dict[str, Any] = {
+            "version": 2,
+            "limit_path": path if limit_bytes is not None else None,
+            "swap_limit_bytes": None,
+            "usage_bytes": None,
+            "peak_bytes": None,
+        }
+        self.row("memory_cgroup", **({"path": path, "limit_bytes": limit_bytes} | values | columns))
+        self.database.execute("UPDATE process SET memory_cgroup = ? WHERE pid = ?", (path, pid))
+        for name, value in counters.items():
+            self.row("memory_cgroup_counter", path=path, name=name, value=value)
+
+    def swap_device(self, kind: str = "disk", path: str = "/dev/vdb", **columns: Any) -> None:
+        values = {"size_bytes": 8 << 30, "priority": -2, "type": 0}
+        self.row("swap_device", **({"kind": kind, "path": path} | values | columns))
 
     def map_call(self, call: str, stack_id: int, calls: int, bytes_: int, cpu_ns: float, **columns: Any) -> None:
         values: dict[str, Any] = {"slice": 1, "pid": 42, "in_call": "", "failed": 0, "cpu_ns": round(cpu_ns)}

@@ -155,6 +155,14 @@ static void add_call(struct recording *recording, uint64_t stack_id, uint64_t ca
 	assert_int_equal(recording_call(recording, &fact), 0);
 }
 
+static int add_counters(struct recording *recording, uint64_t cpu_ns, uint64_t minor,
+			uint64_t major)
+{
+	return recording_process_slice(recording, &(struct process_slice_fact){
+		.pid = 42, .cpu_ns = cpu_ns, .minor_faults = minor, .major_faults = major,
+		.rss_bytes = -1, .swap_bytes = -1 });
+}
+
 /* A finished recording of one slice with 23 calls. */
 static char *finished(const char *name)
 {
@@ -165,7 +173,7 @@ static char *finished(const char *name)
 	add_process(recording, 42, "program");
 	assert_int_equal(recording_slice_begin(recording, 100), 0);
 	add_call(recording, 5, 23);
-	assert_int_equal(recording_process_slice(recording, 42, 1000, 2, 0), 0);
+	assert_int_equal(add_counters(recording, 1000, 2, 0), 0);
 	assert_int_equal(recording_slice_commit(recording, 200), 0);
 	assert_int_equal(recording_finish(recording), 0);
 	recording_close(recording);
@@ -234,7 +242,7 @@ static void test_same_key_sums(void **state)
 			assert_int_equal(recording_sample(recording, 42, "user", "", 5, 29), 0);
 			assert_int_equal(recording_hit(recording, 42, "malloc", 31), 0);
 			assert_int_equal(recording_loss(recording, "ring_block", 37), 0);
-			assert_int_equal(recording_process_slice(recording, 42, 41, 43, 47), 0);
+			assert_int_equal(add_counters(recording, 41, 43, 47), 0);
 		}
 		assert_int_equal(recording_slice_commit(recording, 2), 0);
 	}
@@ -358,7 +366,7 @@ static void test_in_memory(void **state)
 	assert_int_equal(recording_slice_begin(recording, 1), 0);
 	add_process(recording, 42, "program");
 	add_call(recording, 5, 23);
-	assert_int_equal(recording_process_slice(recording, 42, 1000000, 0, 0), 0);
+	assert_int_equal(add_counters(recording, 1000000, 0, 0), 0);
 	assert_int_equal(recording_slice_commit(recording, 2), 0);
 	/* Twice: a live display asks again; and writing goes on in between. */
 	out = open_memstream(&text, &size);
@@ -727,7 +735,7 @@ static void test_hot_journal(void **state)
 	assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(database, "PRAGMA cache_size = 1; BEGIN;"
 		"WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
-		"INSERT INTO fault_run SELECT 1, 1, 1, 'zero', i, 1, 1, 1, 1, 1, 1 FROM n;"
+		"INSERT INTO fault_run SELECT 1, 1, 1, 'zero', i, 1, 1, 1, 1, 1, '', 1, '' FROM n;"
 		"UPDATE call SET calls = 666", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_db_cacheflush(database);
 	copy_file(path, dead);
