@@ -21,11 +21,12 @@ SEC("?raw_tp")
 int check_walk(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct walked walked = {};
 
-	walked_entry = 0;
 	walked_end = WALK_FAILED;
 	if (task->mm)
-		walked_end = walk(task, ctx->args[0], ctx->args[1], ctx->args[2], &walked_entry);
+		walked_end = walk(task, ctx->args[0], ctx->args[1], ctx->args[2], &walked);
+	walked_entry = walked.entry;
 	return 0;
 }
 

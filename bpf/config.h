@@ -17,6 +17,12 @@ extern const volatile __u32 cfg_page_levels;
 extern const volatile __u64 cfg_zero_pfn;
 extern const volatile __u64 cfg_huge_zero_pfn;
 
+/*
+ * Sizes in which a fault may map anonymous memory at once, besides 4 KiB and huge pages: bit n is
+ * 2^n pages (6.8 and later, kernel commit 19eaf44954df): pagetable.c.
+ */
+extern const volatile __u32 cfg_mthp_orders;
+
 /* bpf_find_vma() is there (5.17 and later, kernel commit 7c7e3d31e785): features.c. */
 extern const volatile bool cfg_find_vma;
 

@@ -8,6 +8,7 @@
  * thread's next event.
  */
 #include "memtoll.bpf.h"
+#include "area.bpf.h"
 #include "pagetable.bpf.h"
 
 /* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
@@ -16,78 +17,18 @@
 
 #define ERROR_WRITE 0x2ULL		/* page-fault error code, Intel SDM vol. 3, 4.7 */
 
-#define VM_SHARED_FLAG 0x8ULL
-#define TMPFS_SUPER_MAGIC 0x01021994UL
+/* What to do at the end of a fault: look at its entry, and at the entries around it. */
+enum { LOOK_NOT, LOOK_ENTRY, LOOK_AROUND };
 
-struct area_query {
-	__u64 start;
-	__u64 end;
-	__u8 area;
-	__u8 shared;
-};
-
-static long area_found(struct task_struct *task, struct vm_area_struct *vma,
-		       struct area_query *query)
-{
-	struct mm_struct *mm = vma->vm_mm;
-
-	query->start = vma->vm_start;
-	query->end = vma->vm_end;
-	query->shared = (vma->vm_flags & VM_SHARED_FLAG) != 0;
-	if (vma->vm_file) {
-		struct inode *inode = vma->vm_file->f_inode;
-
-		query->area = query->shared && inode->i_sb->s_magic == TMPFS_SUPER_MAGIC ?
-			      AREA_SHARED : AREA_FILE;
-	} else if (vma->vm_start <= mm->brk && vma->vm_end >= mm->start_brk) {
-		query->area = AREA_HEAP;
-	} else if (vma->vm_start <= mm->start_stack && vma->vm_end >= mm->start_stack) {
-		query->area = AREA_STACK;
-	} else {
-		query->area = AREA_ANON;
-	}
-	return 0;
-}
-
-static __always_inline bool area_is_known(const struct thread *thread, __u64 address)
-{
-	const struct area_cache *cache = &thread->area;
-
-	return address >= cache->start && address < cache->end &&
-	       cache->generation == area_generation;
-}
-
-/* Ask the kernel for the area of `address`: once per area and change of mappings. */
-static __always_inline void area_ask(struct task_struct *task, struct thread *thread,
-				     __u64 address)
-{
-	struct area_query query = {};
-	struct area_cache *cache = &thread->area;
-	__u32 generation = area_generation;
-
-	cache->area = AREA_UNKNOWN;
-	cache->shared = 0;
-	cache->start = 0;
-	cache->end = 0;
-	cache->generation = generation;
-	if (!cfg_find_vma)
-		return;
-	if (bpf_find_vma(task, address, area_found, &query, 0)) {
-		/* A stack that is about to grow: the address lies below its area. */
-		if (address < task->mm->start_stack && task->mm->start_stack - address < 1 << 30)
-			cache->area = AREA_STACK;
-		else
-			lose(LOST_AREA_UNKNOWN, 1);
-		return;
-	}
-	cache->start = query.start;
-	cache->end = query.end;
-	cache->area = query.area;
-	cache->shared = query.shared;
-}
+/* Sizes of multi-size huge pages whose pages do not all fit into one window. */
+#define LARGE_ORDER_MIN 5
+#define LARGE_ORDER_MAX 8
 
 static __always_inline __u8 class_of_empty(const struct area_cache *area, bool write)
 {
+	/* Cleared when taken from the pool, whether read or written. */
+	if (area->hugetlb)
+		return FAULT_ZERO_HUGE;
 	switch (area->area) {
 	case AREA_SHARED:
 		return FAULT_SHARED;
@@ -98,10 +39,10 @@ static __always_inline __u8 class_of_empty(const struct area_cache *area, bool w
 	}
 }
 
-static __always_inline __u8 classify(enum walk_end end, __u64 entry,
+static __always_inline __u8 classify(enum walk_end end, const struct walked *walked,
 				     const struct area_cache *area, bool write)
 {
-	__u64 pfn = (entry & PTE_PFN_MASK) >> 12;
+	__u64 pfn = (walked->entry & PTE_PFN_MASK) >> 12;
 
 	if (end == WALK_FAILED) {
 		lose(LOST_WALK_FAILED, 1);
@@ -109,8 +50,9 @@ static __always_inline __u8 classify(enum walk_end end, __u64 entry,
 	}
 	if (end == WALK_NONE || end == WALK_NO_TABLE)
 		return class_of_empty(area, write);
-	if (!(entry & PTE_PRESENT)) {
-		if ((entry & PTE_PROT_NONE) || entry >> SWAP_TYPE_SHIFT >= SWAP_TYPE_SPECIAL)
+	if (!(walked->entry & PTE_PRESENT)) {
+		if ((walked->entry & PTE_PROT_NONE) ||
+		    walked->entry >> SWAP_TYPE_SHIFT >= SWAP_TYPE_SPECIAL)
 			return FAULT_OTHER;
 		return FAULT_SWAP;
 	}
@@ -118,11 +60,147 @@ static __always_inline __u8 classify(enum walk_end end, __u64 entry,
 		return FAULT_OTHER;
 	if (end == WALK_ENTRY && cfg_zero_pfn && pfn == cfg_zero_pfn)
 		return FAULT_ZERO_UPGRADE;
-	if (end == WALK_HUGE && cfg_huge_zero_pfn && pfn == cfg_huge_zero_pfn)
+	if (end == WALK_HUGE && cfg_huge_zero_pfn && (pfn & ~511ULL) == cfg_huge_zero_pfn)
 		return FAULT_ZERO_UPGRADE;
 	if (area->shared)
 		return area->area == AREA_SHARED ? FAULT_SHARED : FAULT_FILE;
 	return FAULT_COW;
+}
+
+/* Classes that only the end of the fault tells apart: together they make one sweep's start. */
+static __always_inline __u8 kin_of(__u8 fault_class)
+{
+	switch (fault_class) {
+	case FAULT_REUSE:
+		return FAULT_COW;
+	case FAULT_ZERO_HUGE:
+	case FAULT_ZERO_MTHP:
+		return FAULT_ZERO;
+	case FAULT_SWAP_ZSWAP:
+	case FAULT_SWAP_ZERO:
+		return FAULT_SWAP;
+	default:
+		return fault_class;
+	}
+}
+
+/* What must be known of the surroundings to say at the end how many pages this fault mapped. */
+static __always_inline void look_around(struct open_fault *fault, enum walk_end end,
+					const struct walked *walked)
+{
+	bool file = fault->fault_class == FAULT_FILE || fault->fault_class == FAULT_SHARED;
+	__u32 order, slot = (walked->slot & 4095) / 8, first;
+
+	fault->window = 0;
+	fault->empty_orders = 0;
+	fault->look_again = end == WALK_NO_TABLE || end == WALK_HUGE ||
+			    fault->fault_class == FAULT_COW ? LOOK_ENTRY : LOOK_NOT;
+	if (fault->fault_class == FAULT_COW)
+		fault->pfn = walked_pfn(walked, fault->address);
+	if (!walked->slot && end != WALK_NO_TABLE)
+		return;
+	if (!file && (!cfg_mthp_orders || (fault->fault_class != FAULT_ZERO &&
+					   fault->fault_class != FAULT_SWAP)))
+		return;
+	fault->look_again = LOOK_AROUND;
+	if (end == WALK_NO_TABLE) {
+		fault->empty_orders = cfg_mthp_orders;
+		return;
+	}
+	fault->window = window_present(walked->slot);
+	for (order = LARGE_ORDER_MIN; order <= LARGE_ORDER_MAX; order++) {
+		if (!(cfg_mthp_orders & (1U << order)))
+			continue;
+		first = slot & ~((1U << order) - 1);
+		if (!((table_entry(walked->slot, first) |
+		       table_entry(walked->slot, first + (1U << order) - 1)) & PTE_PRESENT))
+			fault->empty_orders |= 1U << order;
+	}
+}
+
+/*
+ * Pages of the largest folio that this fault can have mapped: all of it was absent before, and now
+ * its ends lie in adjacent frames on a boundary of its size. 0: none.
+ */
+static __always_inline __u64 large_folio(const struct open_fault *fault,
+					 const struct walked *walked)
+{
+	__u32 order, first, slot = (walked->slot & 4095) / 8;
+	__u64 low, high, pages;
+
+	for (order = LARGE_ORDER_MAX; order >= LARGE_ORDER_MIN; order--) {
+		if (!(fault->empty_orders & (1U << order)))
+			continue;
+		pages = 1ULL << order;
+		first = slot & ~(pages - 1);
+		low = table_entry(walked->slot, first);
+		high = table_entry(walked->slot, first + pages - 1);
+		if (!(low & high & PTE_PRESENT))
+			continue;
+		low = (low & PTE_PFN_MASK) >> 12;
+		high = (high & PTE_PFN_MASK) >> 12;
+		if (high - low == pages - 1 && !(low & (pages - 1)))
+			return pages;
+	}
+	return 0;
+}
+
+/* Pages that became present around the fault; its address moves to the first of them. */
+static __always_inline __u64 pages_around(struct open_fault *fault, const struct walked *walked)
+{
+	__u32 fresh, own = (fault->address >> 12) % WINDOW_PAGES, i, first = own;
+	__u64 pages;
+
+	pages = large_folio(fault, walked);
+	if (pages) {
+		fault->address &= ~(pages * MEMTOLL_PAGE_SIZE - 1);
+		return pages;
+	}
+	pages = 0;
+	fresh = (window_present(walked->slot) & ~fault->window) | 1U << own;
+	for (i = 0; i < WINDOW_PAGES; i++) {
+		if (!(fresh & (1U << i)))
+			continue;
+		if (!pages)
+			first = i;
+		pages++;
+	}
+	fault->address -= (own - first) * MEMTOLL_PAGE_SIZE;
+	return pages;
+}
+
+/* The page-table entry after the fault: what it mapped, and whether it copied. Pages. */
+static __always_inline __u64 fault_result(struct task_struct *task, struct open_fault *fault)
+{
+	struct walked walked = {};
+	enum walk_end end = walk(task, fault->address, cfg_page_offset, cfg_page_levels, &walked);
+	__u64 pages;
+
+	if (fault->fault_class == FAULT_COW && fault->pfn && (walked.entry & PTE_PRESENT) &&
+	    walked_pfn(&walked, fault->address) == fault->pfn) {
+		fault->fault_class = FAULT_REUSE;
+		return 1;
+	}
+	if (end == WALK_HUGE) {
+		fault->address &= ~(walked.pages * MEMTOLL_PAGE_SIZE - 1);
+		if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_ZERO_UPGRADE)
+			fault->fault_class = FAULT_ZERO_HUGE;
+		return walked.pages;
+	}
+	if (!walked.slot || fault->look_again != LOOK_AROUND)
+		return 1;
+	pages = pages_around(fault, &walked);
+	if (fault->fault_class == FAULT_ZERO && pages > 1)
+		fault->fault_class = FAULT_ZERO_MTHP;
+	return pages;
+}
+
+/* The slowest source decides: a fault waits for its device, whatever else came with it. */
+static __always_inline __u8 swap_source(const struct open_fault *fault)
+{
+	if (fault->in_device || (!fault->in_zswap && !fault->in_zero))
+		return FAULT_SWAP;
+	return fault->in_zswap ? FAULT_SWAP_ZSWAP : FAULT_SWAP_ZERO;
 }
 
 __hidden int run_emit(struct thread *thread)
@@ -140,7 +218,7 @@ static __always_inline bool run_continues(const struct thread *thread, __u64 add
 {
 	const struct memtoll_run *run = &thread->run;
 
-	return run->faults && run->ip == ip && run->fault_class == fault_class &&
+	return run->faults && run->ip == ip && kin_of(run->fault_class) == kin_of(fault_class) &&
 	       run->in_fn == in_fn &&
 	       address - run->address == run->pages * MEMTOLL_PAGE_SIZE;
 }
@@ -151,17 +229,15 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 {
 	struct open_fault *fault = &thread->fault;
 	struct memtoll_run *run = &thread->run;
-	__u64 pages = 1, entry, us;
+	__u64 pages = 1, us;
 
 	fault->active = 0;
-	if (fault->maybe_huge && walk(task, fault->address, cfg_page_offset, cfg_page_levels,
-				      &entry) == WALK_HUGE) {
-		pages = MEMTOLL_HUGE_PAGES;
-		fault->address &= ~(MEMTOLL_HUGE_PAGES * MEMTOLL_PAGE_SIZE - 1);
-		if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_ZERO_UPGRADE)
-			fault->fault_class = FAULT_ZERO_HUGE;
-	}
+	if (fault->look_again)
+		pages = fault_result(task, fault);
+	if (fault->fault_class == FAULT_SWAP && major)
+		fault->fault_class = swap_source(fault);
 	if (!run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn) ||
+	    run->fault_class != fault->fault_class || run->swap_type != fault->swap_type ||
 	    (run->flags & RUN_MAJOR) != (major ? RUN_MAJOR : 0)) {
 		run_emit(thread);
 		run->kind = EVENT_RUN;
@@ -181,6 +257,9 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 		run->blocked_ns = 0;
 		run->ip = fault->ip;
 		run->stack_id = fault->stack_id;
+		run->inode = fault->inode;
+		run->dev = fault->dev;
+		run->swap_type = fault->swap_type;
 	}
 	run->pages += pages;
 	run->faults++;
@@ -211,7 +290,8 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	struct memtoll_target *process;
 	enum walk_end end;
 	bool write = error_code & ERROR_WRITE;
-	__u64 entry = 0, began_ns = 0;
+	struct walked walked = {};
+	__u64 began_ns = 0;
 
 	if (!thread || !task->mm)
 		return 0;
@@ -229,17 +309,24 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault = &thread->fault;
 	fault->reclaim_cpu_ns = 0;
 	fault->reclaim_blocked_ns = 0;
+	fault->in_device = 0;
+	fault->in_zswap = 0;
+	fault->in_zero = 0;
 	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
 	if (!area_is_known(thread, address)) {
 		began_ns = bpf_ktime_get_ns();
-		area_ask(task, thread, address);
+		area_ask(task, thread, address, regs->sp);
 	}
-	end = walk(task, address, cfg_page_offset, cfg_page_levels, &entry);
-	fault->fault_class = classify(end, entry, &thread->area, write);
-	fault->maybe_huge = end == WALK_NO_TABLE || end == WALK_HUGE;
+	end = walk(task, address, cfg_page_offset, cfg_page_levels, &walked);
+	fault->fault_class = classify(end, &walked, &thread->area, write);
+	fault->swap_type = fault->fault_class == FAULT_SWAP ? walked.entry >> SWAP_TYPE_SHIFT : 0;
+	fault->pfn = 0;
+	look_around(fault, end, &walked);
 	fault->area = thread->area.area;
+	fault->inode = thread->area.inode;
+	fault->dev = thread->area.dev;
 	if (thread->in_fn)
 		thread->call.faults++;
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {

@@ -16,6 +16,7 @@ enum { NR_MMAP = 222, NR_MPROTECT = 226, NR_MUNMAP = 215, NR_BRK = 214, NR_MREMA
 #endif
 
 #define PROT_EXEC 0x4
+#define MAP_FIXED_FLAGS (0x10 | 0x100000)	/* MAP_FIXED, MAP_FIXED_NOREPLACE */
 #define MAP_ANONYMOUS 0x20
 
 /*
@@ -68,6 +69,16 @@ static __always_inline void note_mprotect(struct thread *thread, __u64 addr)
 		thread->call.fresh_from = addr;
 }
 
+static __always_inline __u16 mmap_flags(__u64 prot, __u64 flags)
+{
+	__u16 result = flags & MAP_FIXED_FLAGS ? MAPPING_FIXED : 0;
+
+	if (flags & MAP_ANONYMOUS)
+		return result | MAPPING_ANONYMOUS;
+	/* A file mapped executable: the program or the loader brings in code. */
+	return prot & PROT_EXEC ? result | MAPPING_EXEC_FILE : result;
+}
+
 SEC("?tp")
 int map_enter(struct sys_enter_args *ctx)
 {
@@ -97,9 +108,8 @@ int map_enter(struct sys_enter_args *ctx)
 	}
 	map->populated = 0;
 	map->reclaim_cpu_ns = 0;
-	/* A file mapped executable: the program or the loader brings in code. */
-	map->file_exec = map->map_fn == MAP_FN_MMAP && (map->arg & PROT_EXEC) &&
-			 !(PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS);
+	map->flags = map->map_fn == MAP_FN_MMAP ?
+		     mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) : 0;
 	stamp_take(task, &map->start);
 	return 0;
 }
@@ -183,7 +193,7 @@ int map_exit(struct sys_exit_args *ctx)
 	event.arg = map->arg;
 	event.result = ctx->ret;
 	event.start_ns = map->start.ns;
-	event.flags = map->file_exec ? MAPPING_EXEC_FILE : 0;
+	event.flags = map->flags;
 	failed = ctx->ret < 0 && ctx->ret > -4096;
 	bytes = map->len;
 	if (map->map_fn == MAP_FN_BRK) {
@@ -201,7 +211,8 @@ int map_exit(struct sys_exit_args *ctx)
 		__sync_fetch_and_add(&area_generation, 1);
 		fault_settle(task, thread);
 		run_emit(thread);
-		emit(&event, sizeof(event), LOST_RING_MAPPING, 1, map->file_exec);
+		emit(&event, sizeof(event), LOST_RING_MAPPING, 1,
+		     map->flags & MAPPING_EXEC_FILE);
 	}
 	map->map_fn = MAP_FN_NONE;
 	return 0;

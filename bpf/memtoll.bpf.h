@@ -51,7 +51,7 @@ struct open_map_call {
 	__u64 reclaim_cpu_ns;
 	__u64 populated;	/* times that pages appeared without a fault: MAP_POPULATE */
 	__u32 map_fn;
-	bool file_exec;
+	__u16 flags;		/* MAPPING_* */
 };
 
 /* A fault that has begun and whose end was not seen (yet). */
@@ -62,8 +62,17 @@ struct open_fault {
 	__u64 reclaim_cpu_ns;	/* taken out of its time: toll reclaim */
 	__u64 reclaim_blocked_ns;
 	__u64 stack_id;
+	__u64 pfn;		/* write to a present page: what was mapped */
+	__u64 inode;
+	__u32 dev;
+	__u32 swap_type;
+	__u32 in_device;	/* pages brought in meanwhile, from a swap device */
+	__u32 in_zswap;
+	__u32 in_zero;
 	__u32 active;
-	__u32 maybe_huge;	/* no page table was there: one fault may have mapped 2 MiB */
+	__u32 window;		/* pages present around it at the start */
+	__u16 empty_orders;	/* bit n: the first and the last of its 2^n pages were absent */
+	__u8 look_again;	/* what to look at when it has ended */
 	__u8 fault_class;
 	__u8 area;
 	__u8 flags;
@@ -73,9 +82,12 @@ struct open_fault {
 struct area_cache {
 	__u64 start;
 	__u64 end;
+	__u64 inode;
+	__u32 dev;
 	__u32 generation;
 	__u8 area;
 	__u8 shared;
+	__u8 hugetlb;
 };
 
 /* Everything known of a thread. Written by the thread itself only. */

@@ -12,35 +12,82 @@
 
 enum walk_end { WALK_FAILED, WALK_NONE, WALK_NO_TABLE, WALK_ENTRY, WALK_HUGE };
 
+struct walked {
+	__u64 entry;
+	__u64 slot;	/* where an entry of the last level is, in the direct map; else 0 */
+	__u64 pages;	/* that a present entry maps: 1, 512 or 262144 */
+};
+
 /*
  * Follow the page tables of `task` to the entry of `address`. page_offset: base of the direct map.
  * WALK_NO_TABLE: already the middle directory was empty, so that a huge page could be mapped.
  */
 static __always_inline enum walk_end walk(struct task_struct *task, __u64 address,
-					  __u64 page_offset, __u32 levels, __u64 *entry)
+					  __u64 page_offset, __u32 levels, struct walked *walked)
 {
 	__u64 table = (__u64)task->mm->pgd;
 	__u64 value = 0, slot;
 	int level;
 
+	walked->pages = 1;
+	walked->slot = 0;
 	for (level = 0; level < 5; level++) {
 		if (level == 0 && levels == 4)
 			continue;
 		slot = table + ((address >> (48 - 9 * level)) & 511) * sizeof(value);
 		if (bpf_probe_read_kernel(&value, sizeof(value), (void *)slot))
 			return WALK_FAILED;
-		*entry = value;
-		if (level == 4)
+		walked->entry = value;
+		if (level == 4) {
+			walked->slot = slot;
 			return value ? WALK_ENTRY : WALK_NONE;
+		}
 		if (!value)
 			return WALK_NO_TABLE;
 		if (!(value & PTE_PRESENT))
 			return WALK_ENTRY;
-		if (level >= 2 && (value & PTE_HUGE))
+		if (level >= 2 && (value & PTE_HUGE)) {
+			walked->pages = level == 2 ? 512 * 512 : 512;
 			return WALK_HUGE;
+		}
 		table = page_offset + (value & PTE_PFN_MASK);
 	}
 	return WALK_FAILED;
+}
+
+/* Frame of the page at `address`, which a present entry maps. */
+static __always_inline __u64 walked_pfn(const struct walked *walked, __u64 address)
+{
+	__u64 pfn = (walked->entry & PTE_PFN_MASK) >> 12;
+
+	/* In a huge entry the bits below its size are flags. */
+	return (pfn & ~(walked->pages - 1)) + ((address >> 12) & (walked->pages - 1));
+}
+
+/* Present pages among the 16 entries, aligned, around a slot of the last level: bit i is the ith. */
+#define WINDOW_PAGES 16
+
+static __always_inline __u32 window_present(__u64 slot)
+{
+	__u64 entries[WINDOW_PAGES];
+	__u32 present = 0, i;
+
+	if (bpf_probe_read_kernel(entries, sizeof(entries),
+				  (void *)(slot & ~(sizeof(entries) - 1))))
+		return 0;
+	for (i = 0; i < WINDOW_PAGES; i++)
+		if (entries[i] & PTE_PRESENT)
+			present |= 1U << i;
+	return present;
+}
+
+/* The entry `index` of the table that holds `slot`; 0 where unreadable. */
+static __always_inline __u64 table_entry(__u64 slot, __u32 index)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)((slot & ~4095ULL) + index * 8ULL));
+	return value;
 }
 
 #endif /* MEMTOLL_PAGETABLE_BPF_H */

@@ -4,7 +4,9 @@
  */
 #include "memtoll.bpf.h"
 
-#define PF_KSWAPD_FLAG 0x00020000	/* PF_KSWAPD, include/linux/sched.h */
+/* include/linux/sched.h */
+#define PF_MEMALLOC_FLAG 0x00000800	/* reclaiming: memalloc_noreclaim_save() */
+#define PF_KSWAPD_FLAG 0x00020000
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
@@ -97,19 +99,18 @@ int memcg_end(struct bpf_raw_tracepoint_args *ctx)
 /*
  * A change of the number of swapped pages of some process. The event has no sign. In the owner's
  * own context it is a push only while the owner reclaims: else a page came in, or memory was
- * unmapped. In anybody else's it is always a push: nobody brings pages in for others.
+ * unmapped. In anybody else's it is always a push: nobody brings pages in for others. What is
+ * pushed out of processes that are not traced is summed as one, to be checked against /proc/vmstat.
  */
 static __always_inline int swapped_changed(struct task_struct *task, struct mm_struct *mm)
 {
-	struct thread *thread;
 	__u32 tgid, what;
 
 	if (!cfg_rss_stat_exact || stopped)
 		return 0;
 	if (task->mm == mm) {
-		thread = bpf_task_storage_get(&threads, task, NULL, 0);
-		if (thread && thread->reclaiming)
-			swap_add(task->tgid, SWAP_OUT_SELF, 1, 0, 0);
+		if (task->flags & PF_MEMALLOC_FLAG)
+			swap_add(process_get(task->tgid) ? task->tgid : 0, SWAP_OUT_SELF, 1, 0, 0);
 		return 0;
 	}
 	/* Without memory cgroups (CONFIG_MEMCG) nobody knows the owner. */
@@ -117,7 +118,7 @@ static __always_inline int swapped_changed(struct task_struct *task, struct mm_s
 		return 0;
 	tgid = BPF_CORE_READ(mm, owner, tgid);
 	if (!tgid || !process_get(tgid))
-		return 0;
+		tgid = 0;
 	what = task->flags & PF_KSWAPD_FLAG ? SWAP_OUT_KSWAPD : SWAP_OUT_OTHER;
 	swap_add(tgid, what, 1, 0, 0);
 	return 0;
@@ -144,5 +145,45 @@ int rss_changed(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	if (thread->map.map_fn == MAP_FN_MMAP || thread->map.map_fn == MAP_FN_MADVISE)
 		thread->map.populated++;
+	return 0;
+}
+
+/*
+ * Pages brought in from swap, by whoever faults, read-ahead included, and from where (6.14 and
+ * later). It fires for every event that memory cgroups count, so it is attached only where there is
+ * swap.
+ */
+SEC("?raw_tp/count_memcg_events")
+int memcg_counted(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 item = (__u32)ctx->args[1];
+	struct task_struct *task;
+	struct thread *thread;
+	__u32 pages = ctx->args[2], what;
+
+	if (bpf_core_enum_value_exists(enum vm_event_item, PSWPIN) &&
+	    item == bpf_core_enum_value(enum vm_event_item, PSWPIN))
+		what = SWAP_IN_DEVICE;
+	else if (bpf_core_enum_value_exists(enum vm_event_item, ZSWPIN) &&
+		 item == bpf_core_enum_value(enum vm_event_item, ZSWPIN))
+		what = SWAP_IN_ZSWAP;
+	else if (bpf_core_enum_value_exists(enum vm_event_item, SWPIN_ZERO) &&
+		 item == bpf_core_enum_value(enum vm_event_item, SWPIN_ZERO))
+		what = SWAP_IN_ZERO;
+	else
+		return 0;
+	if (stopped)
+		return 0;
+	task = bpf_get_current_task_btf();
+	thread = thread_get(task);
+	swap_add(thread ? task->tgid : 0, what, pages, 0, 0);
+	if (!thread || !thread->fault.active)
+		return 0;
+	if (what == SWAP_IN_DEVICE)
+		thread->fault.in_device += pages;
+	else if (what == SWAP_IN_ZSWAP)
+		thread->fault.in_zswap += pages;
+	else
+		thread->fault.in_zero += pages;
 	return 0;
 }

@@ -9,6 +9,7 @@ const volatile __u64 cfg_page_offset = 0xffff888000000000ULL;
 const volatile __u32 cfg_page_levels = 4;
 const volatile __u64 cfg_zero_pfn = 0;
 const volatile __u64 cfg_huge_zero_pfn = 0;
+const volatile __u32 cfg_mthp_orders = 0;
 const volatile bool cfg_find_vma = true;
 const volatile bool cfg_rss_stat_exact = true;
 

@@ -21,6 +21,7 @@
 struct probes {
 	GPtrArray *links;	/* struct bpf_link */
 	GArray *window_fds;	/* perf events of minor faults, one per CPU */
+	bool swap_followed;
 };
 
 static int perf_open(struct perf_event_attr *attr, int cpu)
@@ -174,6 +175,29 @@ static void attach_reclaim(struct probes *probes, struct memtoll_bpf *bpf)
 		keep_link(probes, bpf_program__attach(bpf->progs.memcg_begin));
 }
 
+/* Whether any swap is on: /proc/swaps has a line below its heading. */
+static bool swap_is_on(void)
+{
+	char line[512];
+	FILE *file = fopen("/proc/swaps", "re");
+	bool on;
+
+	if (!file)
+		return false;
+	on = fgets(line, sizeof(line), file) && fgets(line, sizeof(line), file);
+	fclose(file);
+	return on;
+}
+
+bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	if (!probes->swap_followed && bpf_program__autoload(bpf->progs.memcg_counted) &&
+	    swap_is_on())
+		probes->swap_followed = !keep_link(probes,
+					bpf_program__attach(bpf->progs.memcg_counted));
+	return probes->swap_followed;
+}
+
 static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 {
 	int err;
@@ -192,8 +216,10 @@ static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 		err = attach_program(probes, bpf->progs.fault_kernel);
 	if (!err)
 		err = attach_program(probes, bpf->progs.rss_changed);
-	if (!err)
+	if (!err) {
 		attach_reclaim(probes, bpf);
+		probes_follow_swap(probes, bpf);
+	}
 	return err;
 }
 

@@ -154,6 +154,40 @@ static void find_zero_pages(char *page, struct pagetable *pagetable)
 	pagetable->huge_mapping = huge;
 }
 
+/* The chosen word of a control such as "always [madvise] never". */
+static bool is_chosen(const char *path, const char *word)
+{
+	char text[128] = "", chosen[32];
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return false;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	snprintf(chosen, sizeof(chosen), "[%s]", word);
+	return strstr(text, chosen) != NULL;
+}
+
+/* Sizes below a huge page that are on (admin-guide/mm/transhuge.rst). */
+static uint32_t find_mthp_orders(void)
+{
+	static const char global[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+	bool inherited = is_chosen(global, "always") || is_chosen(global, "madvise");
+	uint32_t orders = 0, order;
+	char path[96];
+
+	for (order = 1; PAGE << order < HUGE; order++) {
+		snprintf(path, sizeof(path),
+			 "/sys/kernel/mm/transparent_hugepage/hugepages-%lukB/enabled",
+			 (PAGE << order) / 1024);
+		if (is_chosen(path, "always") || is_chosen(path, "madvise") ||
+		    (inherited && is_chosen(path, "inherit")))
+			orders |= 1U << order;
+	}
+	return orders;
+}
+
 int pagetable_find(struct pagetable *pagetable)
 {
 	struct check_bpf *check = NULL;
@@ -186,6 +220,7 @@ int pagetable_find(struct pagetable *pagetable)
 	err = find_base(check, pages, pfn, pagetable);
 	if (!err)
 		find_zero_pages(pages + PAGE, pagetable);
+	pagetable->mthp_orders = find_mthp_orders();
 out:
 	check_bpf__destroy(check);
 	munmap(pages, 2 * PAGE);

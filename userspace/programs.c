@@ -26,6 +26,18 @@ bool has_exact_rss_stat(void)
 	return exact;
 }
 
+bool has_memcg_events(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool found;
+
+	if (!btf)
+		return false;
+	found = btf__find_by_name_kind(btf, "btf_trace_count_memcg_events", BTF_KIND_TYPEDEF) > 0;
+	btf__free(btf);
+	return found;
+}
+
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
 {
 	bpf_program__set_autoload(bpf->progs.process_fork, true);
@@ -37,6 +49,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
 	bpf_program__set_autoload(bpf->progs.rss_changed, config->faults);
+	bpf_program__set_autoload(bpf->progs.memcg_counted,
+				  config->faults && has_memcg_events());
 	bpf_program__set_autoload(bpf->progs.direct_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.direct_end, config->faults);
 	bpf_program__set_autoload(bpf->progs.memcg_begin, config->faults);
@@ -51,6 +65,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_page_levels = config->pagetable->levels;
 	bpf->rodata->cfg_zero_pfn = config->pagetable->zero_pfn;
 	bpf->rodata->cfg_huge_zero_pfn = config->pagetable->huge_zero_pfn;
+	bpf->rodata->cfg_mthp_orders = config->pagetable->mthp_orders;
 	bpf->rodata->cfg_find_vma = has_find_vma();
 	bpf->rodata->cfg_rss_stat_exact = has_exact_rss_stat();
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);

@@ -28,6 +28,9 @@ bool has_find_vma(void);
 /* rss_stat fires at every change: 6.2, kernel commit f1a7941243c1. */
 bool has_exact_rss_stat(void);
 
+/* Tracepoint count_memcg_events, which tells where each page came from: 6.14. */
+bool has_memcg_events(void);
+
 /*
  * Open, choose and load. NULL with errno set; in *refused the name of a program that the kernel
  * refuses by itself, or NULL.

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * area.bpf.h: the kind of memory area an address lies in, and the file behind it. The kernel is
+ * asked once per area and change of mappings.
+ */
+#ifndef MEMTOLL_AREA_BPF_H
+#define MEMTOLL_AREA_BPF_H
+
+#define VM_SHARED_FLAG 0x8ULL
+#define VM_HUGETLB_FLAG 0x00400000ULL	/* include/linux/mm.h, VMA_HUGETLB */
+#define TMPFS_SUPER_MAGIC 0x01021994UL
+
+/* glibc (malloc/arena.c): heaps of other arenas lie on such a boundary and begin with a pointer. */
+#define HEAP_MAX (64ULL << 20)
+#define ARENA_OFFSET_MAX 256		/* bytes of heap_info before the arena of a first heap */
+
+/* A thread's stack with its thread control block on top is not larger than this. */
+#define THREAD_STACK_MAX (256ULL << 20)
+
+struct area_query {
+	__u64 start;
+	__u64 end;
+	__u64 inode;
+	__u32 dev;
+	__u8 area;
+	__u8 shared;
+	__u8 hugetlb;
+	char name[sizeof(((struct memtoll_file *)0)->name)];
+};
+
+/* Files that userspace has been told of. */
+struct file_key {
+	__u64 inode;
+	__u32 dev;
+	__u32 tgid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct file_key);
+	__type(value, __u8);
+} files_told SEC(".maps");
+
+static long area_found(struct task_struct *task, struct vm_area_struct *vma,
+		       struct area_query *query)
+{
+	struct mm_struct *mm = vma->vm_mm;
+	struct inode *inode;
+
+	query->start = vma->vm_start;
+	query->end = vma->vm_end;
+	query->shared = (vma->vm_flags & VM_SHARED_FLAG) != 0;
+	query->hugetlb = (vma->vm_flags & VM_HUGETLB_FLAG) != 0;
+	/* A private mapping of /dev/zero has a file, but no operations: it is anonymous. */
+	if (vma->vm_file && vma->vm_ops) {
+		inode = vma->vm_file->f_inode;
+		query->area = query->shared && inode->i_sb->s_magic == TMPFS_SUPER_MAGIC ?
+			      AREA_SHARED : AREA_FILE;
+		query->inode = inode->i_ino;
+		query->dev = inode->i_sb->s_dev;
+		bpf_probe_read_kernel_str(query->name, sizeof(query->name),
+					  vma->vm_file->f_path.dentry->d_name.name);
+	} else if (vma->vm_start <= mm->brk && vma->vm_end >= mm->start_brk) {
+		query->area = AREA_HEAP;
+	} else if (vma->vm_start <= mm->start_stack && vma->vm_end >= mm->start_stack) {
+		query->area = AREA_STACK;
+	} else {
+		query->area = AREA_ANON;
+	}
+	return 0;
+}
+
+static __always_inline bool area_is_known(const struct thread *thread, __u64 address)
+{
+	const struct area_cache *cache = &thread->area;
+
+	return address >= cache->start && address < cache->end &&
+	       cache->generation == area_generation;
+}
+
+/* The stack of a thread that is not the first: its own stack pointer and control block are there. */
+static __always_inline bool is_thread_stack(struct task_struct *task,
+					    const struct area_query *query, __u64 sp)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 control_block = task->thread.fsbase;
+
+	return query->end - query->start <= THREAD_STACK_MAX &&
+	       sp >= query->start && sp < query->end &&
+	       control_block >= query->start && control_block < query->end;
+#else
+	return false;
+#endif
+}
+
+/* A file area's name goes to userspace once per process. */
+static __always_inline void tell_file(struct task_struct *task, const struct area_query *query)
+{
+	struct file_key key = { .inode = query->inode, .dev = query->dev, .tgid = task->tgid };
+	struct memtoll_file file = { .kind = EVENT_FILE, .tgid = task->tgid };
+	__u8 told = 1;
+
+	if (bpf_map_lookup_elem(&files_told, &key))
+		return;
+	bpf_map_update_elem(&files_told, &key, &told, BPF_ANY);
+	file.inode = query->inode;
+	file.dev = query->dev;
+	__builtin_memcpy(file.name, query->name, sizeof(file.name));
+	emit(&file, sizeof(file), LOST_RING_PROCESS, 1, true);
+}
+
+/* Arena, thread stack or plain; false: it cannot be told yet, ask again. */
+static __always_inline bool refine_anonymous(struct task_struct *task, struct area_query *query,
+					     __u64 address, __u64 sp)
+{
+	__u64 heap = address & ~(HEAP_MAX - 1), arena;
+
+	if (is_thread_stack(task, query, sp)) {
+		query->area = AREA_STACK;
+		return true;
+	}
+	if (heap < query->start || query->hugetlb)
+		return true;
+	/* The very first fault of a heap is on the page that will say so. */
+	if (bpf_probe_read_user(&arena, sizeof(arena), (void *)heap))
+		return heap != (address & ~(MEMTOLL_PAGE_SIZE - 1));
+	if (arena >= HEAP_MAX && arena % HEAP_MAX < ARENA_OFFSET_MAX && arena % HEAP_MAX)
+		query->area = AREA_ARENA;
+	return true;
+}
+
+static __always_inline void area_ask(struct task_struct *task, struct thread *thread,
+				     __u64 address, __u64 sp)
+{
+	struct area_query query = {};
+	struct area_cache *cache = &thread->area;
+	bool lasting = true;
+
+	__builtin_memset(cache, 0, sizeof(*cache));
+	cache->generation = area_generation;
+	if (!cfg_find_vma)
+		return;
+	if (bpf_find_vma(task, address, area_found, &query, 0)) {
+		/* A stack that is about to grow: the address lies below its area. */
+		if (address < task->mm->start_stack && task->mm->start_stack - address < 1 << 30)
+			cache->area = AREA_STACK;
+		else
+			lose(LOST_AREA_UNKNOWN, 1);
+		return;
+	}
+	if (query.inode)
+		tell_file(task, &query);
+	else if (query.area == AREA_ANON)
+		lasting = refine_anonymous(task, &query, address, sp);
+	/* An arena is told heap by heap; several may make up one area. */
+	if (query.area == AREA_ARENA) {
+		__u64 heap = address & ~(HEAP_MAX - 1);
+
+		query.start = heap > query.start ? heap : query.start;
+		query.end = heap + HEAP_MAX < query.end ? heap + HEAP_MAX : query.end;
+	}
+	cache->start = lasting ? query.start : 0;
+	cache->end = lasting ? query.end : 0;
+	cache->area = query.area;
+	cache->shared = query.shared;
+	cache->hugetlb = query.hugetlb;
+	cache->inode = query.inode;
+	cache->dev = query.dev;
+}
+
+#endif /* MEMTOLL_AREA_BPF_H */
