@@ -8,6 +8,7 @@
 
 #include "../bpf/events.h"
 #include "../bpf/losses.h"
+#include "areas.h"
 #include "memtoll.skel.h"
 #include "names.h"
 
@@ -57,6 +58,7 @@ struct slicer {
 	GHashTable *samples;		/* struct sample_count -> itself */
 	GHashTable *hits;		/* pid -> struct hits */
 	GHashTable *stacks;		/* ids to write with this slice */
+	struct areas *areas;
 	struct range fault_code[3];	/* kernel functions that only run in a fault */
 	uint64_t lost[MEMTOLL_LOSS_COUNT];
 	uint64_t unmatched_frees;
@@ -97,6 +99,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->samples = g_hash_table_new_full(hash_bytes16, equal_bytes16, NULL, g_free);
 	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	slicer->areas = areas_new();
 	slicer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
 	for (i = 0; i < G_N_ELEMENTS(fault_code); i++)
 		symbolizer_kernel_function(config->symbolizer, fault_code[i],
@@ -117,6 +120,7 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
 	g_array_free(slicer->runs, TRUE);
+	areas_free(slicer->areas);
 	g_free(slicer);
 }
 
@@ -220,6 +224,16 @@ static void on_process(struct slicer *slicer, const struct memtoll_process *proc
 	}
 }
 
+/* What the kernel side cannot know: whether a file is a library. */
+static void on_fault_run(struct slicer *slicer, const struct memtoll_run *told)
+{
+	struct memtoll_run run = *told;
+
+	if (run.area == AREA_FILE && areas_is_library(slicer->areas, run.dev, run.inode))
+		run.area = AREA_LIBRARY;
+	ledger_run(slicer->config.ledger, &run);
+}
+
 int slicer_on_event(void *context, void *data, size_t size)
 {
 	struct slicer *slicer = context;
@@ -234,7 +248,10 @@ int slicer_on_event(void *context, void *data, size_t size)
 		ledger_block(slicer->config.ledger, data);
 		break;
 	case EVENT_RUN:
-		ledger_run(slicer->config.ledger, data);
+		on_fault_run(slicer, data);
+		break;
+	case EVENT_FILE:
+		areas_learn(slicer->areas, data);
 		break;
 	case EVENT_MAPPING:
 		ledger_mapping(slicer->config.ledger, data);

@@ -38,7 +38,9 @@ FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
 CREATE VIEW extra_toll AS
 SELECT pid, toll, 0 AS stack_id, SUM(cpu_ns) AS cpu_ns, SUM(blocked_ns) AS blocked_ns,
 	0 AS error_ns, SUM(count) AS count, SUM(pages) * 4096 AS bytes, SUM(pages) AS pages
-FROM (SELECT *, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END AS toll FROM swap)
+FROM (SELECT *, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END AS toll FROM swap
+	-- what came in is the toll of the faults; pid 0 is everybody who is not traced
+	WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%'))
 GROUP BY pid, toll;
 
 -- ---------------------------------------------------------------- prices
