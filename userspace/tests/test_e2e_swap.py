@@ -7,19 +7,15 @@ machine had before stays as it was; the limit of the cgroup alone makes pages mo
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import (
-    MEMTOLL,
     MIB,
     PAGE,
     Program,
@@ -32,68 +28,25 @@ from harness import (
     record,
     site_line,
     start_record,
-    tool,
     wait_attached,
-    wait_until,
     workload,
 )
+from swapping import LIMIT, in_cgroup, memory_with_swap, vmstat
 
 pytestmark = pytest.mark.root
-
-LIMIT = 80 * MIB
-CGROUPS = Path("/sys/fs/cgroup")
-
-
-def run(*words: str | Path) -> None:
-    done = subprocess.run([tool(str(words[0])), *words[1:]], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, (words, done.stderr)
-
-
-def swap_off(file: Path) -> None:
-    if str(file) in Path("/proc/swaps").read_text():
-        run("swapoff", file)
-
-
-def make_cgroup(stack: ExitStack) -> Path:
-    """A memory cgroup of 80 MiB, version 1 or 2, whichever the machine mounts."""
-    name = f"memtoll-test-{os.getpid()}"
-    if (CGROUPS / "memory").is_dir():
-        cgroup, limit = CGROUPS / "memory" / name, "memory.limit_in_bytes"
-    else:
-        (CGROUPS / "cgroup.subtree_control").write_text("+memory")
-        cgroup, limit = CGROUPS / name, "memory.max"
-    cgroup.mkdir()
-    stack.callback(cgroup.rmdir)
-    stack.callback(lambda: wait_until(lambda: not (cgroup / "cgroup.procs").read_text(), "the cgroup to empty"))
-    (cgroup / limit).write_text(str(LIMIT))
-    return cgroup
 
 
 @pytest.fixture(scope="module")
 def small_memory() -> Iterator[Path]:
     """A cgroup whose processes have 80 MiB and swap."""
-    with ExitStack() as stack:
-        # Beside the build: a temporary directory may be in memory, where no swap file can be.
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMTOLL.parent)))
-        file = folder / "swap"
-        with file.open("wb") as out:
-            os.posix_fallocate(out.fileno(), 0, 800 * MIB)
-        file.chmod(0o600)
-        run("mkswap", file)
-        stack.callback(swap_off, file)
-        run("swapon", file)
-        yield make_cgroup(stack)
-
-
-def vmstat() -> dict[str, int]:
-    return {name: int(value) for name, value in (line.split() for line in Path("/proc/vmstat").read_text().splitlines())}
+    with memory_with_swap() as cgroup:
+        yield cgroup
 
 
 def pagez(out: Path, cgroup: Path, *words: int | str) -> tuple[Recording, dict[str, int]]:
     """Record pagez in the cgroup, and what /proc/vmstat counted meanwhile."""
-    script = f"echo $$ > {cgroup}/cgroup.procs && exec " + " ".join([str(workload("pagez")), *map(str, words)])
     before = vmstat()
-    recording = record(out, command=["sh", "-c", script])
+    recording = record(out, command=in_cgroup(cgroup, workload("pagez"), *map(str, words)))
     after = vmstat()
     return recording, {name: after[name] - before[name] for name in ("pswpin", "pswpout", "pgmajfault")}
 
@@ -151,11 +104,6 @@ def test_one_pass_sweep_is_no_thrash(out: Path, small_memory: Path) -> None:
     advice = {advice["code"]: advice["text"] for advice in recording.report["verdict"]["advice"]}
     assert "no thrash" in advice["reclaim-stall"]
     assert "swap-in" not in advice
-
-
-def in_cgroup(cgroup: Path, *words: str | Path) -> list[str]:
-    """A command that moves itself into the cgroup first."""
-    return ["sh", "-c", f"echo $$ > {cgroup}/cgroup.procs && exec \"$@\"", "sh", *map(str, words)]
 
 
 def test_pushed_out_by_a_neighbour(out: Path, small_memory: Path) -> None:

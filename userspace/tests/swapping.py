@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Swap and memory cgroups of a test's own, taken down again whatever happens.
+
+Swap that the machine had before stays as it was: ours has a higher priority and so is filled first.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from harness import MEMTOLL, MIB, tool, wait_until
+
+LIMIT: Final = 80 * MIB
+SWAP_BYTES: Final = 800 * MIB
+CGROUPS: Final = Path("/sys/fs/cgroup")
+ZRAM: Final = Path("/sys/class/zram-control")
+
+# Above what anybody else gives: priorities end at 32767 (SWAP_FLAG_PRIO_MASK).
+PRIORITY: Final = "32767"
+
+
+def run(*words: str | Path) -> None:
+    done = subprocess.run([tool(str(words[0])), *words[1:]], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, (words, done.stderr)
+
+
+def swap_off(area: Path) -> None:
+    if str(area) in Path("/proc/swaps").read_text():
+        run("swapoff", area)
+
+
+def swap_on(stack: ExitStack, area: Path) -> Path:
+    run("mkswap", area)
+    stack.callback(swap_off, area)
+    run("swapon", "-p", PRIORITY, area)
+    return area
+
+
+def swap_file(stack: ExitStack, size: int = SWAP_BYTES) -> Path:
+    # Beside the build: a temporary directory may be in memory, where no swap file can be.
+    file = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMTOLL.parent))) / "swap"
+    with file.open("wb") as out:
+        os.posix_fallocate(out.fileno(), 0, size)
+    file.chmod(0o600)
+    return swap_on(stack, file)
+
+
+def swap_zram(stack: ExitStack, size: int = SWAP_BYTES) -> Path:
+    """A zram device of our own: reading hot_add makes one and tells its number."""
+    if not ZRAM.is_dir():
+        run("modprobe", "zram")
+    number = (ZRAM / "hot_add").read_text().strip()
+    stack.callback((ZRAM / "hot_remove").write_text, number)
+    Path(f"/sys/block/zram{number}/disksize").write_text(str(size))
+    return swap_on(stack, Path(f"/dev/zram{number}"))
+
+
+def swap_area(stack: ExitStack, kind: str, size: int = SWAP_BYTES) -> Path:
+    """Swap of a kind: 'file' or 'zram'. Off and gone when the stack is left."""
+    return {"file": swap_file, "zram": swap_zram}[kind](stack, size)
+
+
+def make_cgroup(stack: ExitStack, limit: int = LIMIT) -> Path:
+    """A memory cgroup with a limit, version 1 or 2, whichever the machine mounts."""
+    name = f"memtoll-test-{os.getpid()}"
+    if (CGROUPS / "memory").is_dir():
+        cgroup, control = CGROUPS / "memory" / name, "memory.limit_in_bytes"
+    else:
+        (CGROUPS / "cgroup.subtree_control").write_text("+memory")
+        cgroup, control = CGROUPS / name, "memory.max"
+    cgroup.mkdir()
+    stack.callback(cgroup.rmdir)
+    stack.callback(lambda: wait_until(lambda: not (cgroup / "cgroup.procs").read_text(), "the cgroup to empty"))
+    (cgroup / control).write_text(str(limit))
+    return cgroup
+
+
+@contextmanager
+def memory_with_swap(kind: str = "file", limit: int = LIMIT, size: int = SWAP_BYTES) -> Iterator[Path]:
+    """A cgroup whose processes have so much memory, and swap of that kind."""
+    with ExitStack() as stack:
+        swap_area(stack, kind, size)
+        yield make_cgroup(stack, limit)
+
+
+def in_cgroup(cgroup: Path, *words: str | Path) -> list[str]:
+    """A command that moves itself into the cgroup first."""
+    return ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh", *map(str, words)]
+
+
+def vmstat() -> dict[str, int]:
+    return {name: int(value) for name, value in (line.split() for line in Path("/proc/vmstat").read_text().splitlines())}
