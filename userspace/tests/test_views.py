@@ -679,7 +679,7 @@ def test_many_rows_are_quick(tmp_path: Path) -> None:
     for number in range(2, 102):
         made.slice(number)
     made.database.executemany(
-        "INSERT INTO fault VALUES (?, 42, 'zero', ?, 'malloc', ?, 'anon', '', 0, 10, 10, 10, 8000, 6, 0)",
+        "INSERT INTO fault VALUES (?, 42, 'zero', ?, 'malloc', ?, 'anon', '', '', 0, 10, 10, 10, 8000, 6, 0)",
         ((number % 100 + 2, number % 1_009 + 1, number // 100 + 1) for number in range(100_000)),
     )
     made.save()

@@ -1,0 +1,102 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- report.sql: the report as one JSON object, and folded stacks. Follows findings.sql.
+
+-- Sites and allocations with their frames, leaf first.
+CREATE VIEW site_json AS
+SELECT s.rank, json_object('toll', s.toll, 'time_s', ROUND(s.time_ns / 1e9, 9),
+	'share', ROUND(s.share, 6), 'bytes', s.bytes, 'count', s.count, 'call', s.call,
+	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
+		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
+			'line', l.line, 'kind', l.kind) AS frame
+		FROM stack_line l WHERE l.stack_id = s.allocated_stack ORDER BY l.depth))),
+	'touched_at', json((SELECT json_group_array(json(frame)) FROM (
+		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
+			'line', l.line, 'kind', l.kind) AS frame
+		FROM stack_line l WHERE l.stack_id = s.touched_stack ORDER BY l.depth)))) AS json
+FROM sites s;
+
+CREATE VIEW allocation_json AS
+SELECT a.call, a.stack_id, a.bytes, a.calls, json_object('call', a.call, 'calls', a.calls,
+	'bytes', a.bytes, 'freed', a.freed, 'live_bytes', a.live_bytes,
+	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
+		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
+			'line', l.line, 'kind', l.kind) AS frame
+		FROM stack_line l WHERE l.stack_id = a.stack_id ORDER BY l.depth)))) AS json
+FROM allocation a;
+
+-- The object of the contract: one row, one column.
+CREATE VIEW report_json AS
+SELECT json_object(
+	'format', 1,
+	'complete', json(CASE WHEN t.complete THEN 'true' ELSE 'false' END),
+	'target', (SELECT json_object(
+		'pids', json((SELECT json_group_array(pid) FROM (SELECT pid
+			FROM process ORDER BY pid))),
+		'command', t.command, 'duration_s', ROUND(t.duration_ns / 1e9, 9),
+		'observed_s', ROUND(t.observed_ns / 1e9, 9))),
+	'verdict', (SELECT json_object('dominant', v.dominant, 'share', ROUND(v.share, 6),
+		'low', ROUND(v.low, 6), 'high', ROUND(v.high, 6), 'sentence', v.sentence,
+		'advice', json((SELECT json_group_array(json(advice)) FROM (
+			SELECT json_object('code', code, 'text', text, 'evidence', evidence)
+				AS advice
+			FROM finding ORDER BY position)))) FROM verdict v),
+	'toll', json((SELECT json_group_object(toll, json(figures)) FROM (
+		SELECT toll, CASE toll
+			WHEN 'zero.kernel' THEN json_object('time_s', ROUND(time_ns / 1e9, 9),
+				'share', ROUND(share, 6), 'count', count, 'bytes', bytes, 'pages',
+					pages,
+				'clear_s', ROUND(clear_ns / 1e9, 9))
+			WHEN 'file.read' THEN json_object('time_s', ROUND(time_ns / 1e9, 9),
+				'share', ROUND(share, 6), 'count', count, 'bytes', bytes, 'pages',
+					pages,
+				'reread_factor', NULL)
+			ELSE json_object('time_s', ROUND(time_ns / 1e9, 9), 'share', ROUND(share,
+				6),
+				'count', count, 'bytes', bytes, 'pages', pages) END AS figures
+		FROM toll ORDER BY position))),
+	'zeroing', (SELECT json_object('bytes_kernel', bytes_kernel, 'bytes_libc', bytes_libc,
+		'bytes_twice', bytes_twice, 'bytes_never_used', bytes_never_used) FROM zeroing),
+	'sites', json((SELECT json_group_array(json(json)) FROM (
+		SELECT json FROM site_json ORDER BY rank))),
+	'allocations', json((SELECT json_group_array(json(json)) FROM (
+		SELECT json FROM allocation_json ORDER BY bytes DESC, calls DESC, call, stack_id))),
+	'calls', json((SELECT json_group_object(call, calls) FROM (
+		SELECT call, SUM(calls) AS calls FROM allocation GROUP BY call ORDER BY call))),
+	'processes', json((SELECT json_group_array(json(process)) FROM (
+		SELECT json_object('pid', p.pid, 'comm', p.comm, 'command', p.command,
+			'exit_code', p.exit_code,
+			'observed_s', ROUND(COALESCE(o.observed_ns, 0.0) / 1e9, 9),
+			'toll_s', json((SELECT json_group_object(x.toll, ROUND(x.time_ns / 1e9, 9))
+				FROM process_toll x WHERE x.pid = p.pid))) AS process
+		FROM process p LEFT JOIN process_observed o ON o.pid = p.pid ORDER BY p.pid))),
+	'notes', json((SELECT json_group_array(text) FROM (
+		SELECT text FROM note ORDER BY position, text))),
+	'not_captured', json((SELECT json_group_object(toll, not_captured) FROM (
+		SELECT toll, not_captured FROM toll_kind WHERE not_captured IS NOT NULL
+		ORDER BY position))),
+	'checks', json((SELECT json_group_object(name, json_object('ours', ours, 'kernel', kernel,
+		'difference', difference, 'ok', json(CASE WHEN ok THEN 'true' ELSE 'false' END)))
+		FROM (SELECT * FROM checks ORDER BY position))),
+	'losses', json((SELECT json_group_object(name, count) FROM (
+		SELECT name, count FROM losses ORDER BY name))),
+	'overhead', (SELECT json_object('limit_pct', o.limit_pct,
+		'estimated_pct', ROUND(o.estimated_pct, 4), 'hits', o.hits,
+		'ns_per_hit', json((SELECT json_group_object(probe, ROUND(hit_ns, 1)) FROM (
+			SELECT probe, hit_ns FROM price ORDER BY probe)))) FROM overhead o)
+) AS json
+FROM target t;
+
+-- Folded stacks: root first, weights in microseconds. Allocation stack; where the allocation is not
+-- known, the touching one.
+CREATE VIEW folded AS
+SELECT toll, stack, CAST(ROUND(SUM(time_ns) / 1000) AS INTEGER) AS weight
+FROM (
+	SELECT s.toll, s.time_ns, COALESCE((
+		SELECT group_concat(name, ';') FROM (
+			SELECT REPLACE(l.name, ';', ':') AS name FROM stack_line l
+			WHERE l.stack_id = CASE WHEN s.allocated_stack <> 0 THEN s.allocated_stack
+				ELSE s.touched_stack END
+			ORDER BY l.depth DESC)), '[unknown]') AS stack
+	FROM sites s)
+GROUP BY toll, stack HAVING SUM(time_ns) >= 500;

@@ -1,0 +1,104 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- swap.sql: why pages come back from swap: the memory that may be used against what is in use, and
+-- how each allocation is gone over. Follows views.sql.
+
+-- Where the pages that came back were found. Faults; readahead_pages: brought in and not (yet) used,
+-- NULL where this kernel does not tell each page.
+CREATE VIEW swap_source AS
+SELECT
+	COALESCE(SUM(CASE class WHEN 'swap_minor' THEN pages END), 0) AS cache_pages,
+	COALESCE(SUM(CASE class WHEN 'swap_major' THEN pages END), 0) AS device_pages,
+	COALESCE(SUM(CASE class WHEN 'swap_zram_major' THEN pages END), 0) AS zram_pages,
+	COALESCE(SUM(CASE class WHEN 'swap_zswap_major' THEN pages END), 0) AS zswap_pages,
+	COALESCE(SUM(CASE class WHEN 'swap_zero_major' THEN pages END), 0) AS zero_pages,
+	CASE WHEN (SELECT value FROM meta WHERE key = 'swap_in_counted') = '1'
+		THEN MAX(0, (SELECT COALESCE(SUM(pages), 0) FROM swap WHERE pid > 0 AND what LIKE 'in!_%' ESCAPE '!')
+			- COALESCE(SUM(CASE WHEN class LIKE 'swap!_%' ESCAPE '!' THEN pages END), 0))
+	END AS readahead_pages,
+	COALESCE(SUM(CASE WHEN class LIKE 'swap!_%' ESCAPE '!' THEN blocked_ns END), 0) AS blocked_ns
+FROM process_fault;
+
+-- One row: the memory that the target may use, had at most, and would need. rss and swap: peaks of the
+-- sums over all processes at the ends of slices (memory that processes share counts in each).
+--
+-- fits_bytes, the limit at which swap-ins would stop. What has to be resident at once is what was,
+-- and what was out although it was wanted again. Each page that came back was wanted; how many of
+-- them were out at one time is at most the most that was out, and at most all of them:
+-- limit + min(swap_peak, came_back). Too high, never too low, where much was resident that was not
+-- wanted, or where the program's phases use different memory.
+CREATE VIEW memory AS
+WITH
+change(slice, rss, swapped) AS (
+	SELECT slice, rss_bytes - COALESCE(LAG(rss_bytes) OVER life, 0),
+		COALESCE(swap_bytes, 0) - COALESCE(LAG(swap_bytes) OVER life, 0)
+	FROM process_slice WHERE rss_bytes IS NOT NULL
+	WINDOW life AS (PARTITION BY pid ORDER BY slice)
+	UNION ALL	-- a process that has ended holds nothing any more
+	SELECT (SELECT MIN(s.slice) FROM slice s WHERE s.start_ns >= p.end_ns AND s.slice > l.slice),
+		-l.rss_bytes, -COALESCE(l.swap_bytes, 0)
+	FROM process p JOIN (
+		SELECT pid, rss_bytes, swap_bytes, MAX(slice) AS slice FROM process_slice
+		WHERE rss_bytes IS NOT NULL GROUP BY pid) l ON l.pid = p.pid
+	WHERE p.end_ns IS NOT NULL
+),
+held AS (
+	SELECT slice, SUM(SUM(rss)) OVER (ORDER BY slice) AS rss,
+		SUM(SUM(swapped)) OVER (ORDER BY slice) AS swapped
+	FROM change WHERE slice IS NOT NULL GROUP BY slice
+),
+peak AS MATERIALIZED (SELECT MAX(rss) AS rss_bytes, MAX(swapped) AS swap_bytes FROM held),
+bound AS MATERIALIZED (
+	SELECT limit_bytes, limit_path, version, swap_limit_bytes FROM memory_cgroup
+	WHERE limit_bytes IS NOT NULL AND path IN (SELECT memory_cgroup FROM process)
+	ORDER BY limit_bytes, path LIMIT 1
+),
+back AS MATERIALIZED (
+	SELECT COALESCE(SUM(distinct_pages), 0) * 4096 AS bytes,
+		COALESCE(SUM(untracked_pages), 0) AS untracked_pages,
+		COALESCE(SUM(first_pages), 0) * 4096 AS first_bytes,
+		COALESCE(SUM(in_pages), 0) AS in_pages
+	FROM access
+),
+net AS MATERIALIZED (	-- out and not back, where no gauge was read: memory freed while out is in it
+	SELECT MAX(0, COALESCE(SUM(CASE WHEN what LIKE 'out%' THEN pages END), 0)
+		- (SELECT in_pages FROM back)) * 4096 AS bytes
+	FROM swap WHERE pid > 0
+),
+machine AS (SELECT CAST(value AS INTEGER) AS bytes FROM meta WHERE key = 'memory_bytes')
+SELECT
+	COALESCE(b.limit_bytes, m.bytes) AS limit_bytes, b.limit_path, b.version AS cgroup_version,
+	b.swap_limit_bytes, m.bytes AS machine_bytes, p.rss_bytes AS rss_peak_bytes,
+	COALESCE(p.swap_bytes, n.bytes) AS swap_peak_bytes, k.bytes AS came_back_bytes,
+	k.first_bytes AS first_touched_bytes, k.untracked_pages,
+	CASE WHEN k.in_pages > 0 THEN COALESCE(b.limit_bytes, m.bytes, p.rss_bytes)
+		+ MIN(COALESCE(p.swap_bytes, n.bytes), k.bytes) END AS fits_bytes
+FROM peak p JOIN back k JOIN net n LEFT JOIN bound b LEFT JOIN machine m;
+
+-- How each allocation site, or area outside of allocations, is gone over. returns: how often a page
+-- that came back did so on average. pattern:
+--   fits           nothing of it, or next to nothing, came back from swap
+--   one-pass sweep the same, but it cannot be held: more than the limit, touched in order
+--   one pass       the same, touched in no order
+--   cyclic sweep   pages came back in order: each pass pushes out what the next one needs first
+--   random         pages came back in no order
+CREATE VIEW access_pattern AS
+SELECT ROW_NUMBER() OVER (ORDER BY in_pages DESC, first_pages DESC, call, allocated_stack, area,
+		area_name) AS rank, *,
+	CASE WHEN 20 * in_pages >= MAX(first_pages, distinct_pages, 1) THEN
+		CASE WHEN 10 * in_sequential_pages >= 7 * in_pages THEN 'cyclic sweep' ELSE 'random' END
+	WHEN limit_bytes IS NULL OR first_pages * 4096 <= limit_bytes THEN 'fits'
+	WHEN 10 * first_sequential_pages >= 7 * first_pages THEN 'one-pass sweep'
+	ELSE 'one pass' END AS pattern
+FROM (
+	SELECT a.call, a.allocated_stack, a.area, a.area_name, SUM(a.first_pages) AS first_pages,
+		SUM(a.first_sequential_pages) AS first_sequential_pages, SUM(a.in_pages) AS in_pages,
+		SUM(a.in_sequential_pages) AS in_sequential_pages,
+		SUM(a.distinct_pages) AS distinct_pages, MAX(a.max_returns) AS max_returns,
+		SUM(a.untracked_pages) AS untracked_pages,
+		CASE WHEN SUM(a.distinct_pages) > 0
+			THEN 1.0 * (SUM(a.in_pages) - SUM(a.untracked_pages)) / SUM(a.distinct_pages)
+			ELSE 0.0 END AS returns,
+		m.limit_bytes
+	FROM access a JOIN memory m
+	GROUP BY a.call, a.allocated_stack, a.area, a.area_name);
