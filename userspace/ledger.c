@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ledger.c. Live ranges are kept in GLib's balanced tree: nothing in it is special to us, and
- * 2.68 has the search for the nearest key that a range lookup needs.
+ * ledger.c: blocks, and runs charged to their owners. Hash tables are GLib's.
  */
-#include "ledger.h"
+#include "ledger_internal.h"
 
-#include <glib.h>
 #include <string.h>
-
-#define PAGE MEMTOLL_PAGE_SIZE
-#define PAGE_FLOOR(x) ((x) & ~(PAGE - 1))
-#define PAGE_CEIL(x) PAGE_FLOOR((x) + PAGE - 1)
 
 /*
  * glibc (malloc.c): a chunk of its own mapping holds a header of two words; the mmap threshold
@@ -18,47 +12,6 @@
  */
 #define CHUNK_HEADER 16
 #define THRESHOLD_MAX (32ULL << 20)
-
-/* Ended ranges are remembered for runs of other threads that arrive late. */
-#define ENDED_KEPT 256
-
-struct range {
-	uint64_t start;
-	uint64_t end;
-	uint64_t made_ns;
-	uint64_t ended_ns;
-	uint64_t stack_id;
-	uint64_t zero_pages;	/* pages the kernel cleared in it */
-	uint16_t flags;		/* BLOCK_* */
-	uint8_t fn;
-	bool inherited;		/* came with a fork: its life is counted in the parent */
-};
-
-struct process_ledger {
-	pid_t pid;
-	GTree *live;			/* start -> struct range */
-	struct range ended[ENDED_KEPT];
-	unsigned int ended_next;
-	struct threshold threshold;
-};
-
-struct ledger {
-	GHashTable *processes;		/* pid -> struct process_ledger */
-	GHashTable *charges;		/* struct charge -> itself */
-	GHashTable *lives;		/* struct life -> itself */
-	GHashTable *pending;		/* tid -> GArray of runs inside an open call */
-	uint64_t unmatched_frees;
-	run_fn *on_run;
-	void *on_run_context;
-};
-
-static gint compare_addresses(gconstpointer a, gconstpointer b, gpointer unused)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	(void)unused;
-	return x < y ? -1 : x > y;
-}
 
 static guint hash_words(const uint64_t *words, size_t count)
 {
@@ -73,12 +26,12 @@ static guint hash_words(const uint64_t *words, size_t count)
 static guint charge_hash(gconstpointer key)
 {
 	const struct charge *c = key;
-	uint64_t words[3] = { c->allocated_stack, c->touched_stack,
-			      (uint64_t)c->pid << 32 | (uint32_t)c->fault_class << 24 |
-			      c->area << 16 | c->in_fn << 8 | c->allocated_fn << 2 |
-			      c->major << 1 | c->memset };
+	uint64_t words[5] = { c->allocated_stack, c->touched_stack, c->inode,
+			      (uint64_t)c->pid << 32 | c->dev,
+			      (uint64_t)c->allocated_fn << 32 | (uint32_t)c->fault_class << 24 |
+			      c->area << 16 | c->in_fn << 8 | c->major << 1 | c->memset };
 
-	return hash_words(words, 3);
+	return hash_words(words, G_N_ELEMENTS(words));
 }
 
 static gboolean charge_equal(gconstpointer a, gconstpointer b)
@@ -88,7 +41,8 @@ static gboolean charge_equal(gconstpointer a, gconstpointer b)
 	return x->pid == y->pid && x->allocated_stack == y->allocated_stack &&
 	       x->touched_stack == y->touched_stack && x->allocated_fn == y->allocated_fn &&
 	       x->fault_class == y->fault_class && x->area == y->area && x->in_fn == y->in_fn &&
-	       x->major == y->major && x->memset == y->memset;
+	       x->major == y->major && x->memset == y->memset && x->inode == y->inode &&
+	       x->dev == y->dev;
 }
 
 static guint life_hash(gconstpointer key)
@@ -110,7 +64,9 @@ static void process_free(gpointer data)
 {
 	struct process_ledger *process = data;
 
-	g_tree_destroy(process->live);
+	g_tree_destroy(process->blocks);
+	g_tree_destroy(process->regions);
+	g_free(process->ended);
 	g_free(process);
 }
 
@@ -127,6 +83,8 @@ struct ledger *ledger_new(void)
 	ledger->charges = g_hash_table_new_full(charge_hash, charge_equal, NULL, g_free);
 	ledger->lives = g_hash_table_new_full(life_hash, life_equal, NULL, g_free);
 	ledger->pending = g_hash_table_new_full(NULL, NULL, NULL, runs_free);
+	ledger->accesses = accesses_new();
+	ledger->min_size = LEDGER_MIN_SIZE;
 	return ledger;
 }
 
@@ -138,7 +96,13 @@ void ledger_free(struct ledger *ledger)
 	g_hash_table_destroy(ledger->charges);
 	g_hash_table_destroy(ledger->lives);
 	g_hash_table_destroy(ledger->pending);
+	accesses_free(ledger->accesses);
 	g_free(ledger);
+}
+
+void ledger_set_min_size(struct ledger *ledger, uint64_t bytes)
+{
+	ledger->min_size = bytes;
 }
 
 void ledger_on_run(struct ledger *ledger, run_fn *callback, void *context)
@@ -155,13 +119,14 @@ static struct process_ledger *process_get(struct ledger *ledger, pid_t pid)
 	if (!process) {
 		process = g_new0(struct process_ledger, 1);
 		process->pid = pid;
-		process->live = g_tree_new_full(compare_addresses, NULL, NULL, g_free);
+		process->blocks = ranges_new(g_free);
+		process->regions = regions_new();
 		g_hash_table_insert(ledger->processes, GINT_TO_POINTER(pid), process);
 	}
 	return process;
 }
 
-static struct life *life_get(struct ledger *ledger, pid_t pid, uint8_t fn, uint64_t stack_id)
+struct life *ledger_life(struct ledger *ledger, pid_t pid, uint8_t fn, uint64_t stack_id)
 {
 	struct life key = { .pid = pid, .fn = fn, .stack_id = stack_id };
 	struct life *life = g_hash_table_lookup(ledger->lives, &key);
@@ -173,39 +138,20 @@ static struct life *life_get(struct ledger *ledger, pid_t pid, uint8_t fn, uint6
 	return life;
 }
 
-/* The live range with the greatest start at or below address, if it reaches beyond it. */
-static struct range *range_at(struct process_ledger *process, uint64_t address)
+static uint64_t pages_of(const struct range *range)
 {
-	GTreeNode *above = g_tree_upper_bound(process->live, &address);
-	GTreeNode *node = above ? g_tree_node_previous(above) : g_tree_node_last(process->live);
-	struct range *range = node ? g_tree_node_value(node) : NULL;
-
-	return range && range->end > address ? range : NULL;
+	return (PAGE_CEIL(range->end) - PAGE_FLOOR(range->start)) / PAGE;
 }
 
-/* The first live range that holds a byte of [start, end). */
-static struct range *range_overlapping(struct process_ledger *process, uint64_t start,
-				       uint64_t end)
+/*
+ * Of the last `pages` pages of a block with its own mapping: those that no fault can have touched
+ * were never used.
+ */
+static uint64_t never_used(const struct range *block, uint64_t pages)
 {
-	struct range *range = range_at(process, start);
-	GTreeNode *node;
-
-	if (range)
-		return range;
-	node = g_tree_lower_bound(process->live, &start);
-	range = node ? g_tree_node_value(node) : NULL;
-	return range && range->start < end ? range : NULL;
-}
-
-/* Pages of a block with its own mapping that no fault ever touched were never used. */
-static uint64_t never_used(const struct range *range)
-{
-	uint64_t pages;
-
-	if (!(range->flags & BLOCK_MMAPPED))
+	if (!(block->flags & BLOCK_MMAPPED))
 		return 0;
-	pages = (PAGE_CEIL(range->end) - PAGE_FLOOR(range->start)) / PAGE;
-	return pages > range->zero_pages ? (pages - range->zero_pages) * PAGE : 0;
+	return pages > block->zero_pages ? (pages - block->zero_pages) * PAGE : 0;
 }
 
 /* Freeing a mapping of glibc's raises its threshold to the size of that mapping. */
@@ -221,23 +167,49 @@ static void threshold_on_free(struct process_ledger *process, const struct range
 	}
 }
 
-static void range_end(struct ledger *ledger, struct process_ledger *process, struct range *range,
-		      uint64_t ended_ns)
+void ledger_remember(struct process_ledger *process, const struct range *range, uint64_t ended_ns)
 {
-	struct range *kept = &process->ended[process->ended_next++ % ENDED_KEPT];
+	struct range *kept;
 
-	if (!range->inherited) {
-		struct life *life = life_get(ledger, process->pid, range->fn, range->stack_id);
-
-		life->freed++;
-		life->freed_bytes += range->end - range->start;
-		life->never_used_bytes += never_used(range);
-	}
-	if (range->flags & BLOCK_GLIBC)
-		threshold_on_free(process, range);
+	if (!process->ended)
+		process->ended = g_new0(struct range, ENDED_KEPT);
+	kept = &process->ended[process->ended_next++ % ENDED_KEPT];
 	*kept = *range;
 	kept->ended_ns = ended_ns;
-	g_tree_remove(process->live, &range->start);
+	process->last_ended_ns = MAX(process->last_ended_ns, ended_ns);
+}
+
+static void forget_ended(struct process_ledger *process)
+{
+	g_free(process->ended);
+	process->ended = NULL;
+	process->ended_next = 0;
+	process->last_ended_ns = 0;
+}
+
+/* Its pages' returns are not forgotten here: realloc may keep the pages. */
+static void end_block(struct ledger *ledger, struct process_ledger *process, struct range *block,
+		      uint64_t never_used_bytes, uint64_t ended_ns)
+{
+	if (!block->inherited) {
+		struct life *life = ledger_life(ledger, process->pid, block->fn, block->stack_id);
+
+		life->freed++;
+		life->freed_bytes += block->end - block->start;
+		life->never_used_bytes += never_used_bytes;
+	}
+	if (block->flags & BLOCK_GLIBC)
+		threshold_on_free(process, block);
+	ledger_remember(process, block, ended_ns);
+	g_tree_remove(process->blocks, &block->start);
+}
+
+void ledger_end_block(struct ledger *ledger, struct process_ledger *process, struct range *block,
+		      uint64_t ended_ns)
+{
+	accesses_forget(ledger->accesses, process->pid, PAGE_FLOOR(block->start),
+			PAGE_CEIL(block->end));
+	end_block(ledger, process, block, never_used(block, pages_of(block)), ended_ns);
 }
 
 static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run *run,
@@ -253,6 +225,8 @@ static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run
 		.in_fn = run->in_fn,
 		.major = run->flags & RUN_MAJOR,
 		.memset = (run->flags & RUN_MEMSET) && (run->flags & RUN_FILL_ZERO),
+		.inode = range ? 0 : run->inode,
+		.dev = range ? 0 : run->dev,
 	};
 
 	charge = g_hash_table_lookup(ledger->charges, &key);
@@ -266,13 +240,15 @@ static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run
 static bool clears_page(uint8_t fault_class)
 {
 	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
-	       fault_class == FAULT_ZERO_UPGRADE;
+	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_UPGRADE;
 }
 
-/* Charge a run, or a part of one, to a range or, with NULL, to no block. */
+/* Charge a run, or a part of one, to a range or, with NULL, to no allocation. */
 static void charge_part(struct ledger *ledger, const struct memtoll_run *run, struct range *range)
 {
 	struct charge *charge = charge_get(ledger, run, range);
+	uint64_t stack_id = range ? range->stack_id : 0;
+	uint8_t fn = range ? range->fn : FN_NONE;
 
 	charge->faults += run->faults;
 	charge->pages += run->pages;
@@ -282,8 +258,9 @@ static void charge_part(struct ledger *ledger, const struct memtoll_run *run, st
 	charge->blocked_ns += run->blocked_ns;
 	if (range && clears_page(run->fault_class))
 		range->zero_pages += run->pages;
+	accesses_charge(ledger->accesses, run, fn, stack_id);
 	if (ledger->on_run)
-		ledger->on_run(ledger->on_run_context, run, range ? range->stack_id : 0);
+		ledger->on_run(ledger->on_run_context, run, stack_id, fn);
 }
 
 /* Split the first `pages` pages off *run; figures are divided in proportion, nothing is lost. */
@@ -310,47 +287,76 @@ static struct memtoll_run split_run(struct memtoll_run *run, uint64_t pages)
 	return part;
 }
 
-/* A range that ended while another thread's run on it was still on its way here. */
-static struct range *ended_range(struct process_ledger *process, const struct memtoll_run *run)
+/*
+ * The range that held the run's first page and ended while the run was still on its way here;
+ * blocks before regions, the latest first. *limit: where another such range may begin to hold it.
+ */
+static struct range *ended_owner(struct process_ledger *process, const struct memtoll_run *run,
+				 uint64_t *limit)
 {
 	unsigned int i, count = MIN(process->ended_next, ENDED_KEPT);
+	struct range *found = NULL;
 
+	if (run->first_ns > process->last_ended_ns)
+		return NULL;
 	for (i = 1; i <= count; i++) {
 		struct range *range = &process->ended[(process->ended_next - i) % ENDED_KEPT];
+		bool region = range->fn == ALLOCATED_MMAP;
 
-		if (run->address + PAGE > range->start && run->address < range->end &&
-		    run->last_ns >= range->made_ns && run->first_ns <= range->ended_ns)
-			return range;
+		if (PAGE_CEIL(range->end) <= run->address || range->start >= *limit ||
+		    run->last_ns < range->made_ns || run->first_ns > range->ended_ns ||
+		    (region && !region_area(run->area)))
+			continue;
+		if (PAGE_FLOOR(range->start) > run->address)
+			*limit = PAGE_FLOOR(range->start);
+		else if (!found || (found->fn == ALLOCATED_MMAP && !region))
+			found = range;
 	}
-	return NULL;
+	if (found)
+		*limit = MIN(*limit, PAGE_CEIL(found->end));
+	return found;
+}
+
+/* Who owns the run's first page, NULL for nobody, and all pages after it up to *limit. */
+static struct range *owner_of(struct process_ledger *process, const struct memtoll_run *run,
+			      uint64_t *limit)
+{
+	struct range *block = range_overlapping(process->blocks, run->address, *limit);
+	struct range *region, *ended;
+
+	if (block && PAGE_FLOOR(block->start) > run->address) {
+		*limit = PAGE_FLOOR(block->start);
+	} else if (block) {
+		*limit = MIN(*limit, PAGE_CEIL(block->end));
+		/* Else made later, where something else was before. */
+		if (block->made_ns <= run->last_ns)
+			return block;
+	}
+	ended = ended_owner(process, run, limit);
+	if (ended && ended->fn != ALLOCATED_MMAP)
+		return ended;
+	region = range_overlapping(process->regions, run->address, *limit);
+	if (region && region->start > run->address) {
+		*limit = region->start;
+	} else if (region) {
+		*limit = MIN(*limit, region->end);
+		if (region_owns(region, run->area) && region->made_ns <= run->last_ns)
+			return region;
+	}
+	return ended;
 }
 
 static void charge_run(struct ledger *ledger, struct memtoll_run run)
 {
 	struct process_ledger *process = process_get(ledger, run.tgid);
 
+	run.address = PAGE_FLOOR(run.address);
 	while (run.pages) {
-		uint64_t run_end = run.address + run.pages * PAGE, pages = run.pages;
-		struct range *range = range_overlapping(process, run.address, run_end);
-		struct memtoll_run part;
+		uint64_t limit = run.address + run.pages * PAGE;
+		struct range *owner = owner_of(process, &run, &limit);
+		struct memtoll_run part = split_run(&run, (limit - run.address) / PAGE);
 
-		if (range && range->made_ns > run.last_ns)
-			range = NULL;	/* made later, where something else was before */
-		if (!range) {
-			range = ended_range(process, &run);
-			charge_part(ledger, &run, range);
-			return;
-		}
-		if (PAGE_FLOOR(range->start) > run.address) {
-			/* Pages before the block belong to nobody. */
-			part = split_run(&run, (PAGE_FLOOR(range->start) - run.address) / PAGE);
-			charge_part(ledger, &part, NULL);
-			continue;
-		}
-		if (PAGE_CEIL(range->end) < run_end)
-			pages = (PAGE_CEIL(range->end) - run.address) / PAGE;
-		part = split_run(&run, pages);
-		charge_part(ledger, &part, range);
+		charge_part(ledger, &part, owner);
 	}
 }
 
@@ -383,27 +389,56 @@ static void charge_pending(struct ledger *ledger, uint32_t tid)
 	g_hash_table_remove(ledger->pending, GUINT_TO_POINTER(tid));
 }
 
+/* The runs in open calls of a process, or with 0 of all, wait no longer. */
+static void charge_pending_of(struct ledger *ledger, pid_t pid)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, ledger->pending);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		GArray *runs = value;
+		guint i;
+
+		if (pid && g_array_index(runs, struct memtoll_run, 0).tgid != (uint32_t)pid)
+			continue;
+		for (i = 0; i < runs->len; i++)
+			charge_run(ledger, g_array_index(runs, struct memtoll_run, i));
+		g_hash_table_iter_remove(&iter);
+	}
+}
+
+/*
+ * Did a reallocated block keep its pages? At the same address, or with a mapping of its own before
+ * and after (mremap, malloc.c); else it was copied.
+ */
+static bool keeps_pages(const struct range *old, const struct memtoll_block *block)
+{
+	return block->addr == block->old_addr ||
+	       (old->flags & block->flags & BLOCK_MMAPPED);
+}
+
+/* The block at old_addr ends, unless a younger one is there: that implied the end. */
 static void end_old_block(struct ledger *ledger, struct process_ledger *process,
 			  const struct memtoll_block *block)
 {
-	struct range *range = g_tree_lookup(process->live, &block->old_addr);
+	struct range *range = g_tree_lookup(process->blocks, &block->old_addr);
 
-	/* A younger range at this address: the free was implied when that one was made. */
 	if (range && range->made_ns <= block->start_ns)
-		range_end(ledger, process, range, block->end_ns);
+		ledger_end_block(ledger, process, range, block->end_ns);
 	else if (!range)
 		ledger->unmatched_frees++;
 }
 
-static void make_block(struct ledger *ledger, struct process_ledger *process,
-		       const struct memtoll_block *block)
+static struct range *make_block(struct ledger *ledger, struct process_ledger *process,
+				const struct memtoll_block *block)
 {
 	uint64_t end = block->addr + block->size;
 	struct range *range;
 	struct life *life;
 
-	while ((range = range_overlapping(process, block->addr, end)))
-		range_end(ledger, process, range, block->end_ns);
+	while ((range = range_overlapping(process->blocks, block->addr, end)))
+		ledger_end_block(ledger, process, range, block->end_ns);
 	range = g_new0(struct range, 1);
 	range->start = block->addr;
 	range->end = end;
@@ -411,10 +446,35 @@ static void make_block(struct ledger *ledger, struct process_ledger *process,
 	range->stack_id = block->stack_id;
 	range->flags = block->flags;
 	range->fn = block->fn;
-	g_tree_insert(process->live, &range->start, range);
-	life = life_get(ledger, process->pid, block->fn, block->stack_id);
+	ranges_add(process->blocks, range);
+	life = ledger_life(ledger, process->pid, block->fn, block->stack_id);
 	life->made++;
 	life->made_bytes += block->size;
+	return range;
+}
+
+/*
+ * realloc that kept the pages: what they have seen goes on in the new block. Of a block that
+ * shrank it is not known which pages were used: those cut off are called never used only as far as
+ * all used ones may lie among them. (That mremap moved the pages has been told before.)
+ */
+static void remake_block(struct ledger *ledger, struct process_ledger *process,
+			 struct range *old, const struct memtoll_block *block)
+{
+	uint64_t old_pages = pages_of(old), zero_pages = old->zero_pages, pages;
+	uint64_t old_start = PAGE_FLOOR(old->start), old_end = PAGE_CEIL(old->end), kept_end;
+	struct range *range;
+
+	pages = (PAGE_CEIL(block->addr + block->size) - PAGE_FLOOR(block->addr)) / PAGE;
+	end_block(ledger, process, old,
+		  never_used(old, old_pages > pages ? old_pages - pages : 0), block->end_ns);
+	range = make_block(ledger, process, block);
+	range->zero_pages = MIN(zero_pages, pages);
+	if (block->addr != block->old_addr)
+		accesses_forget(ledger->accesses, process->pid, old_start, old_end);
+	kept_end = PAGE_FLOOR(range->start) + MIN(pages, old_pages) * PAGE;
+	accesses_forget(ledger->accesses, process->pid, kept_end,
+			PAGE_FLOOR(range->start) + MAX(pages, old_pages) * PAGE);
 }
 
 /* A block with a mapping of its own shows that the threshold is not above its size. */
@@ -431,44 +491,50 @@ static void threshold_on_made(struct process_ledger *process, const struct memto
 void ledger_block(struct ledger *ledger, const struct memtoll_block *block)
 {
 	struct process_ledger *process = process_get(ledger, block->tgid);
-	bool moved = block->fn == FN_REALLOC || block->fn == FN_REALLOCARRAY;
+	bool moves = block->fn == FN_REALLOC || block->fn == FN_REALLOCARRAY;
+	bool makes = block->addr && block->addr + block->size > block->addr;
+	struct range *old = NULL;
 
-	if (block->old_addr && !(moved && !block->addr && block->size)) {
-		struct range *old = g_tree_lookup(process->live, &block->old_addr);
-
-		/* realloc of a small block, or of one older than the recording: no range to end. */
-		if (old || block->fn == FN_FREE)
+	if (block->old_addr && !(moves && !block->addr && block->size))
+		old = g_tree_lookup(process->blocks, &block->old_addr);
+	if (old && makes && moves && old->made_ns <= block->start_ns && keeps_pages(old, block)) {
+		remake_block(ledger, process, old, block);
+	} else {
+		/* realloc of a small block, or of one older than the recording: none to end. */
+		if (old || (block->old_addr && block->fn == FN_FREE))
 			end_old_block(ledger, process, block);
+		if (makes) {
+			struct range *range = make_block(ledger, process, block);
+
+			accesses_forget(ledger->accesses, process->pid, PAGE_FLOOR(range->start),
+					PAGE_CEIL(range->end));
+		}
 	}
-	if (block->addr && block->size) {
-		make_block(ledger, process, block);
+	if (makes)
 		threshold_on_made(process, block);
-	}
 	charge_pending(ledger, block->tid);
 }
 
-/* The program unmapped memory itself: blocks inside are gone. */
 void ledger_mapping(struct ledger *ledger, const struct memtoll_mapping *mapping)
 {
-	struct process_ledger *process = process_get(ledger, mapping->tgid);
-	uint64_t end = mapping->addr + mapping->len;
-	struct range *range;
-
-	if (mapping->map_fn != MAP_FN_MUNMAP || mapping->in_fn)
-		return;
-	while ((range = range_overlapping(process, mapping->addr, end)))
-		range_end(ledger, process, range, mapping->start_ns);
+	regions_change(ledger, process_get(ledger, mapping->tgid), mapping);
 }
 
-static gboolean copy_range(gpointer key, gpointer value, gpointer data)
+static gboolean copy_block(gpointer key, gpointer value, gpointer data)
 {
-	struct process_ledger *child = data;
 	struct range *range = g_memdup2(value, sizeof(struct range));
 
 	(void)key;
 	range->inherited = true;
-	g_tree_insert(child->live, &range->start, range);
+	ranges_add(data, range);
 	return FALSE;
+}
+
+static void clear_process(struct process_ledger *process)
+{
+	ranges_clear(process->blocks);
+	ranges_clear(process->regions);
+	forget_ended(process);
 }
 
 void ledger_fork(struct ledger *ledger, pid_t parent, pid_t child)
@@ -476,46 +542,40 @@ void ledger_fork(struct ledger *ledger, pid_t parent, pid_t child)
 	struct process_ledger *from = process_get(ledger, parent);
 	struct process_ledger *to = process_get(ledger, child);
 
-	g_tree_foreach(from->live, copy_range, to);
+	if (from == to)
+		return;
+	/* The id may have been another process's. */
+	clear_process(to);
+	accesses_restart(ledger->accesses, child);
+	g_tree_foreach(from->blocks, copy_block, to->blocks);
+	regions_inherit(from->regions, to->regions);
 	to->threshold = from->threshold;
-}
-
-static gboolean collect_start(gpointer key, gpointer value, gpointer data)
-{
-	(void)key;
-	g_array_append_val((GArray *)data, ((struct range *)value)->start);
-	return FALSE;
 }
 
 /* The old image's memory is gone, all at once. It was not freed: lives end without a free. */
 void ledger_exec(struct ledger *ledger, pid_t pid)
 {
 	struct process_ledger *process = process_get(ledger, pid);
-	GArray *starts = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-	guint i;
 
-	g_tree_foreach(process->live, collect_start, starts);
-	for (i = 0; i < starts->len; i++)
-		g_tree_remove(process->live, &g_array_index(starts, uint64_t, i));
-	g_array_free(starts, TRUE);
-	process->ended_next = 0;
+	charge_pending_of(ledger, pid);
+	clear_process(process);
+	accesses_restart(ledger->accesses, pid);
 	memset(&process->threshold, 0, sizeof(process->threshold));
+}
+
+void ledger_exit(struct ledger *ledger, pid_t pid)
+{
+	charge_pending_of(ledger, pid);
+	clear_process(process_get(ledger, pid));
+	accesses_exit(ledger->accesses, pid);
 }
 
 void ledger_drain(struct ledger *ledger, charge_fn *on_charge, life_fn *on_life, void *context)
 {
 	GHashTableIter iter;
-	gpointer key, value;
+	gpointer value;
 
-	g_hash_table_iter_init(&iter, ledger->pending);
-	while (g_hash_table_iter_next(&iter, &key, &value)) {
-		GArray *runs = value;
-		guint i;
-
-		for (i = 0; i < runs->len; i++)
-			charge_run(ledger, g_array_index(runs, struct memtoll_run, i));
-		g_hash_table_iter_remove(&iter);
-	}
+	charge_pending_of(ledger, 0);
 	g_hash_table_iter_init(&iter, ledger->charges);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		on_charge(context, value);
@@ -526,6 +586,16 @@ void ledger_drain(struct ledger *ledger, charge_fn *on_charge, life_fn *on_life,
 		on_life(context, value);
 		g_hash_table_iter_remove(&iter);
 	}
+}
+
+void ledger_each_access(struct ledger *ledger, access_fn *on_access, void *context)
+{
+	accesses_each(ledger->accesses, on_access, context);
+}
+
+uint64_t ledger_untracked_returns(const struct ledger *ledger)
+{
+	return accesses_untracked(ledger->accesses);
 }
 
 uint64_t ledger_unmatched_frees(const struct ledger *ledger)

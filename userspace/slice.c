@@ -83,7 +83,8 @@ static gboolean equal_bytes16(gconstpointer a, gconstpointer b)
 
 G_STATIC_ASSERT(sizeof(struct sample_key) == 16);
 
-static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack);
+static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
+		   uint8_t allocated_fn);
 
 struct slicer *slicer_new(const struct slicer_config *config)
 {
@@ -270,12 +271,14 @@ int slicer_on_event(void *context, void *data, size_t size)
 
 /* ---- the slice ---- */
 
-static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack)
+static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
+		   uint8_t allocated_fn)
 {
 	struct stored_run stored = { .run = *run, .allocated_stack = allocated_stack };
 	struct slicer *slicer = context;
 	struct hits *hits = hits_get(slicer, run->tgid);
 
+	(void)allocated_fn;
 	hits->faults += run->faults;
 	if (!(run->flags & RUN_MAJOR))
 		hits->timed += run->timed_faults;
