@@ -6,7 +6,7 @@
 -- The largest site of each toll, and what a sentence calls its two places. Depth 0 of an allocation
 -- stack is the allocator's function: the place is the caller.
 CREATE VIEW top_site AS
-SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.known_clearing, t.time_ns, t.share,
+SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.area, t.known_clearing, t.time_ns, t.share,
 	t.bytes, t.count,
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = t.allocated_stack
 		AND (l.depth > 0 OR t.toll = 'map') ORDER BY l.usable, l.depth LIMIT 1)
@@ -60,6 +60,8 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'alloc' THEN call END) AS alloc_call,
 		MAX(CASE toll WHEN 'alloc' THEN allocated_place END) AS alloc_place,
 		MAX(CASE toll WHEN 'swap.in' THEN touched_place END) AS swap_place,
+		MAX(CASE toll WHEN 'swap.in' THEN call END) AS swap_call,
+		MAX(CASE toll WHEN 'swap.in' THEN allocated_place END) AS swap_made,
 		MAX(CASE toll WHEN 'cow' THEN touched_place END) AS cow_place,
 		MAX(CASE toll WHEN 'file.fault' THEN touched_place END) AS file_place,
 		MAX(CASE toll WHEN 'compute' THEN touched_place END) AS compute_place
@@ -122,8 +124,25 @@ pushed AS MATERIALIZED (	-- reclaim, and what was pushed out to swap
 			> COALESCE(SUM(CASE WHEN what LIKE 'reclaim%' THEN count END), 0)
 			AS reclaim_cgroup,
 		COALESCE(SUM(CASE WHEN what LIKE 'out%' THEN pages END), 0) AS out_pages,
-		COALESCE(SUM(CASE what WHEN 'out_self' THEN pages END), 0) AS out_self
-	FROM swap
+		COALESCE(SUM(CASE what WHEN 'out_self' THEN pages END), 0) AS out_self,
+		COALESCE(SUM(CASE what WHEN 'out_other' THEN pages END), 0) AS out_other
+	FROM swap WHERE pid > 0
+),
+a AS MATERIALIZED (		-- what came back most; where nothing did, what was touched most
+	SELECT pattern AS back_pattern, 4096 * distinct_pages AS back_bytes, returns AS back_returns,
+		4096 * first_pages AS back_first_bytes
+	FROM access_pattern WHERE rank = 1
+),
+from_where AS MATERIALIZED (
+	SELECT group_concat(PRINTF('%,d', pages) || text, ', ') AS swap_from FROM (
+		SELECT 1 AS position, device_pages AS pages, ' read from a device' AS text
+		FROM swap_source
+		UNION ALL SELECT 2, zram_pages, ' decompressed from zram' FROM swap_source
+		UNION ALL SELECT 3, zswap_pages, ' decompressed from zswap' FROM swap_source
+		UNION ALL SELECT 4, zero_pages, ' all zeros, kept nowhere' FROM swap_source
+		UNION ALL SELECT 5, cache_pages, ' found in the swap cache' FROM swap_source
+		ORDER BY position)
+	WHERE pages > 0
 ),
 foreign_libc AS MATERIALIZED (	-- clearing by allocators without a known rule
 	SELECT COALESCE(SUM(zero_libc_ns), 0.0) AS time_ns FROM cc WHERE NOT known_clearing
@@ -181,11 +200,13 @@ SELECT
 	t.alloc_ns / MAX(t.alloc_calls, 1) AS alloc_each_ns,
 	COALESCE((SELECT SUM(faults) FROM process_fault WHERE class = 'swap_major'), 0)
 		AS swap_major,
-	w2.reclaim_count, w2.reclaim_ns, w2.reclaim_cgroup, w2.out_pages, w2.out_self,
+	w2.reclaim_count, w2.reclaim_ns, w2.reclaim_cgroup, w2.out_pages, w2.out_self, w2.out_other,
+	a.*, x.limit_bytes, x.limit_path, x.rss_peak_bytes, x.swap_peak_bytes, x.came_back_bytes,
+	x.fits_bytes, fw.swap_from,
 	COALESCE((SELECT SUM(faults) FROM process_fault
 		WHERE class IN ('file_major', 'shared_major')), 0) AS file_major
 FROM observed o JOIN calibrated c JOIN t JOIN s JOIN f JOIN twice w JOIN foreign_libc fl
-JOIN pushed w2
+JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
 JOIN blocks k JOIN life b LEFT JOIN libc l LEFT JOIN threshold h LEFT JOIN mapper p;
 
 -- The figures as text. Kinds: b bytes (binary units), e the exact number of bytes, t nanoseconds,
@@ -232,6 +253,17 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 			THEN 'its memory cgroup' ELSE 'the machine' END),
 		'out_bytes', json_array('b', m.out_pages * 4096),
 		'out_self', json_array('s', 1.0 * m.out_self / MAX(m.out_pages, 1)),
+		'out_other', json_array('s', 1.0 * m.out_other / MAX(m.out_pages, 1)),
+		'back_bytes', json_array('b', m.back_bytes),
+		'back_returns', json_array('x', PRINTF('%.1f', m.back_returns)),
+		'back_first', json_array('b', m.back_first_bytes),
+		'memory_limit', json_array('b', m.limit_bytes),
+		'memory_of', json_array('x', CASE WHEN m.limit_path IS NOT NULL
+			THEN 'its memory cgroup, ' || m.limit_path ELSE 'the machine' END),
+		'rss_peak', json_array('b', m.rss_peak_bytes),
+		'swap_peak', json_array('b', m.swap_peak_bytes),
+		'came_back', json_array('b', m.came_back_bytes),
+		'fits', json_array('b', m.fits_bytes), 'swap_from', json_array('x', m.swap_from),
 		'kernel_time', json_array('t', m.kernel_ns),
 		'kernel_clear', json_array('t', m.kernel_clear_ns),
 		'kernel_work', json_array('t', m.kernel_work_ns),
@@ -275,6 +307,8 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 		'swap_bytes', json_array('b', m.swap_bytes),
 		'swap_major', json_array('c', m.swap_major),
 		'swap_place', json_array('x', m.swap_place),
+		'swap_call', json_array('x', NULLIF(m.swap_call, '')),
+		'swap_made', json_array('x', m.swap_made),
 		'cow_time', json_array('t', m.cow_ns), 'cow_faults', json_array('c', m.cow_faults),
 		'cow_bytes', json_array('b', m.cow_bytes), 'cow_place', json_array('x',
 			m.cow_place),
@@ -303,7 +337,7 @@ scaled(name, kind, v, x, unit) AS (
 	FROM value
 )
 SELECT name, CASE
-	WHEN v IS NULL THEN CASE WHEN name LIKE '%place' OR name LIKE '%touched'
+	WHEN v IS NULL THEN CASE WHEN name LIKE '%place' OR name LIKE '%touched' OR name = 'swap_made'
 		THEN 'an unknown place' WHEN name LIKE '%call' THEN 'the program' ELSE 'unknown' END
 	WHEN kind = 'x' THEN v
 	WHEN kind = 'c' THEN PRINTF('%,d', v)

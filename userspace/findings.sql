@@ -45,7 +45,9 @@ template AS (
 				ELSE 'memset outside the allocator' END
 			|| ', most at {app_place}.'
 		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
-			|| '({swap_major} read from the device), most at {swap_place}.'
+			|| '({swap_from}), most at {swap_place}'
+			|| CASE WHEN m.swap_call <> '' THEN ', in memory of {swap_call} at {swap_made}.'
+				ELSE '.' END
 		WHEN 'reclaim' THEN 'it had to reclaim memory itself {reclaim_count} times, because '
 			|| '{reclaim_of} is full, and {out_bytes} of it were pushed out to swap'
 			|| CASE WHEN 20 * m.swap_bytes < m.out_pages * 4096
@@ -61,6 +63,22 @@ template AS (
 			|| '{map_place}.'
 		WHEN 'compute' THEN 'memory is not what it waits for (zeroing {zeroing}, swap {swap}).'
 		ELSE m.first_toll || '.' END
+		-- Why: the way it goes over its memory, against what it may keep.
+		|| CASE WHEN m.dominant <> 'swap' THEN ''
+		WHEN 2 * m.out_other > m.out_pages THEN ' It does not push them out itself: {out_other} '
+			|| 'of its pages that went out did so while other processes reclaimed memory.'
+		WHEN m.limit_bytes IS NULL THEN ''
+		WHEN m.back_pattern = 'cyclic sweep' THEN ' It goes over {back_bytes} in order, more '
+			|| 'than once, but may keep only {memory_limit} ({memory_of}): each page is '
+			|| 'pushed out before its next turn and came back {back_returns} times, where a '
+			|| 'single pass, even over more memory, would only push pages out.'
+		WHEN m.back_pattern = 'random' THEN ' It goes over {back_bytes} in no order, but may '
+			|| 'keep only {memory_limit} ({memory_of}): what is out is soon wanted again, '
+			|| 'each page {back_returns} times.'
+		WHEN m.back_pattern LIKE 'one%' THEN ' It goes once over {back_first}, and only '
+			|| '{memory_limit} fit ({memory_of}): pages go out to make room, and hardly '
+			|| 'come back.'
+		ELSE '' END
 	END
 	|| CASE WHEN m.observed_ns > 0 AND m.second_share > 0 AND m.second_high >= m.first_low
 		THEN ' The order is not certain: ' || m.second_family
@@ -229,14 +247,31 @@ candidates(list) AS (		-- each: position, code, gain, whether it applies, text, 
 		json_array(10, 'swap-in', swap_ns / base_ns,
 		swap_matters,
 		'The program uses more memory than it may keep: {swap_faults} faults on swapped '
-		|| 'pages, most at {swap_place}. Give it more memory (or a higher cgroup limit), '
-		|| 'or make its working set smaller: this is no matter of the allocator''s '
-		|| 'settings.',
-		'{swap_bytes} came back from swap, {swap_major} faults read the device, in {swap_time}.'),
+		|| 'pages, most at {swap_place}. '
+		|| CASE WHEN 2 * out_other > out_pages THEN 'Other processes push it out: limit '
+				|| 'them, or protect this one (memory.low of its cgroup, mlock of what '
+				|| 'must not wait). '
+			WHEN fits_bytes > limit_bytes AND limit_path IS NOT NULL
+			THEN 'With a limit of about {fits} instead of {memory_limit} '
+				|| '({memory_of}) the swap-ins would stop: {came_back} came back '
+				|| 'at least once, and at most {swap_peak} were out at a time. '
+			WHEN fits_bytes > limit_bytes
+			THEN 'With about {fits} of memory instead of {memory_limit}, or as much '
+				|| 'less used by others, the swap-ins would stop: {came_back} came '
+				|| 'back at least once, and at most {swap_peak} were out at a time. '
+			ELSE 'Give it more memory (or a higher cgroup limit). ' END
+		|| CASE back_pattern WHEN 'cyclic sweep' THEN 'Or do all passes over a part that fits '
+				|| 'before going on to the next part.'
+			WHEN 'random' THEN 'Or make what is in use smaller, and keep on one page what '
+				|| 'is used together.'
+			ELSE 'Or make its working set smaller.' END
+		|| ' This is no matter of the allocator''s settings.',
+		'{swap_bytes} came back from swap ({swap_from}) in {swap_time}; resident at most '
+		|| '{rss_peak}, swapped at most {swap_peak}.'),
 		json_array(11, 'reclaim-stall', reclaim_ns / base_ns,
 		swap_matters AND reclaim_count > 0,
-		'Each page that is used for the first time has to push another one out first: '
-		|| '{reclaim_of} is full. '
+		'Each page that is used for the first time, or again, has to push another one out '
+		|| 'first: {reclaim_of} is full. '
 		|| CASE WHEN 20 * swap_bytes < out_pages * 4096
 			THEN 'What was pushed out hardly ever came back, so this is no thrash: a pass '
 				|| 'over more memory than there is. Work in smaller parts and free or '
@@ -315,9 +350,15 @@ WHERE a.module IS NULL OR (a.kind = 'unknown' AND EXISTS (SELECT 1 FROM call c
 	WHERE c.pid = p.pid AND c.call = 'calloc' AND c.known_clearing = 0))
 UNION ALL
 SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the kernel''s '
-	|| PRINTF('%,d', kernel) || CASE WHEN kernel > ours
-		THEN ' (faults the kernel takes for itself, as for MAP_POPULATE, mlock or '
-			|| 'O_DIRECT, raise no event)' ELSE '' END
+	|| PRINTF('%,d', kernel) || CASE
+		WHEN name LIKE 'cgroup%' AND kernel > ours THEN ' (of all processes in the cgroup: '
+			|| 'those that came and went before they were found are not in ours)'
+		WHEN name LIKE '%faults' AND kernel > ours THEN ' (faults the kernel takes for itself, as '
+			|| 'for MAP_POPULATE, mlock or O_DIRECT, raise no event)'
+		WHEN name = 'swapped_in' AND NOT EXISTS (SELECT 1 FROM meta
+			WHERE key = 'swap_in_counted' AND value = '1') THEN ' (of the whole machine: this '
+			|| 'kernel does not tell whose they were)'
+		ELSE '' END
 FROM checks WHERE NOT ok
 UNION ALL
 SELECT 4, 'pushed out to swap: ' || PRINTF('%,d', out_pages) || ' pages, ' || CASE
@@ -330,8 +371,15 @@ SELECT 4, 'pushed out to swap: ' || PRINTF('%,d', out_pages) || ' pages, ' || CA
 FROM (SELECT SUM(CASE WHEN what LIKE 'out%' THEN pages END) AS out_pages,
 	COALESCE(SUM(CASE what WHEN 'out_self' THEN pages END), 0) AS out_self,
 	COALESCE(SUM(CASE what WHEN 'out_kswapd' THEN pages END), 0) AS kswapd,
-	COALESCE(SUM(CASE what WHEN 'out_other' THEN pages END), 0) AS other FROM swap)
+	COALESCE(SUM(CASE what WHEN 'out_other' THEN pages END), 0) AS other FROM swap WHERE pid > 0)
 WHERE out_pages > 0
 UNION ALL
-SELECT 5, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
+SELECT 5, 'read ahead from swap and not used: ' || PRINTF('%,d', readahead_pages) || ' pages'
+FROM swap_source WHERE readahead_pages > 0.05 * (cache_pages + device_pages) AND readahead_pages > 64
+UNION ALL
+SELECT 6, 'swapped pages that came back and were not followed: ' || PRINTF('%,d', untracked_pages)
+	|| ': how often pages came back, and the memory that would do, are lower bounds'
+FROM memory WHERE untracked_pages > 0
+UNION ALL
+SELECT 7, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
 GROUP BY family HAVING COUNT(*) = COUNT(not_captured);

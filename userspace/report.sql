@@ -6,7 +6,7 @@
 CREATE VIEW site_json AS
 SELECT s.rank, json_object('toll', s.toll, 'time_s', ROUND(s.time_ns / 1e9, 9),
 	'share', ROUND(s.share, 6), 'bytes', s.bytes, 'count', s.count, 'call', s.call,
-	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
+	'area', s.area, 'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
 		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
 			'line', l.line, 'kind', l.kind) AS frame
 		FROM stack_line l WHERE l.stack_id = s.allocated_stack ORDER BY l.depth))),
@@ -25,6 +25,18 @@ SELECT a.call, a.stack_id, a.bytes, a.calls, json_object('call', a.call, 'calls'
 		FROM stack_line l WHERE l.stack_id = a.stack_id ORDER BY l.depth)))) AS json
 FROM allocation a;
 
+CREATE VIEW access_json AS
+SELECT a.rank, json_object('call', a.call, 'area', a.area, 'area_name', a.area_name,
+	'pattern', a.pattern, 'first_pages', a.first_pages, 'swap_in_pages', a.in_pages,
+	'distinct_pages', a.distinct_pages, 'returns', ROUND(a.returns, 3),
+	'max_returns', a.max_returns, 'sequential_pages', a.in_sequential_pages,
+	'untracked_pages', a.untracked_pages,
+	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
+		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
+			'line', l.line, 'kind', l.kind) AS frame
+		FROM stack_line l WHERE l.stack_id = a.allocated_stack ORDER BY l.depth)))) AS json
+FROM access_pattern a;
+
 -- The object of the contract: one row, one column.
 CREATE VIEW report_json AS
 SELECT json_object(
@@ -42,18 +54,14 @@ SELECT json_object(
 				AS advice
 			FROM finding ORDER BY position)))) FROM verdict v),
 	'toll', json((SELECT json_group_object(toll, json(figures)) FROM (
-		SELECT toll, CASE toll
-			WHEN 'zero.kernel' THEN json_object('time_s', ROUND(time_ns / 1e9, 9),
-				'share', ROUND(share, 6), 'count', count, 'bytes', bytes, 'pages',
-					pages,
-				'clear_s', ROUND(clear_ns / 1e9, 9))
-			WHEN 'file.read' THEN json_object('time_s', ROUND(time_ns / 1e9, 9),
-				'share', ROUND(share, 6), 'count', count, 'bytes', bytes, 'pages',
-					pages,
-				'reread_factor', NULL)
-			ELSE json_object('time_s', ROUND(time_ns / 1e9, 9), 'share', ROUND(share,
-				6),
-				'count', count, 'bytes', bytes, 'pages', pages) END AS figures
+		SELECT toll, json_insert(json_object('time_s', ROUND(time_ns / 1e9, 9),
+				'blocked_s', ROUND(blocked_ns / 1e9, 9), 'share', ROUND(share, 6),
+				'low', ROUND(low, 6), 'high', ROUND(high, 6),
+				'count', count, 'bytes', bytes, 'pages', pages),
+			-- time_s again, as it is, where the toll has no figure of its own
+			CASE toll WHEN 'zero.kernel' THEN '$.clear_s' WHEN 'file.read'
+				THEN '$.reread_factor' ELSE '$.time_s' END,
+			CASE toll WHEN 'zero.kernel' THEN ROUND(clear_ns / 1e9, 9) END) AS figures
 		FROM toll ORDER BY position))),
 	'zeroing', (SELECT json_object('bytes_kernel', bytes_kernel, 'bytes_libc', bytes_libc,
 		'bytes_twice', bytes_twice, 'bytes_never_used', bytes_never_used) FROM zeroing),
@@ -70,6 +78,15 @@ SELECT json_object(
 			'toll_s', json((SELECT json_group_object(x.toll, ROUND(x.time_ns / 1e9, 9))
 				FROM process_toll x WHERE x.pid = p.pid))) AS process
 		FROM process p LEFT JOIN process_observed o ON o.pid = p.pid ORDER BY p.pid))),
+	'memory', (SELECT json_object('limit_bytes', m.limit_bytes, 'limit_path', m.limit_path,
+		'cgroup_version', m.cgroup_version, 'swap_limit_bytes', m.swap_limit_bytes,
+		'rss_peak_bytes', m.rss_peak_bytes, 'swap_peak_bytes', m.swap_peak_bytes,
+		'came_back_bytes', m.came_back_bytes, 'fits_bytes', m.fits_bytes,
+		'swap_in_pages', json_object('cache', s.cache_pages, 'device', s.device_pages,
+			'zram', s.zram_pages, 'zswap', s.zswap_pages, 'zero', s.zero_pages),
+		'readahead_pages', s.readahead_pages) FROM memory m JOIN swap_source s),
+	'access', json((SELECT json_group_array(json(json)) FROM (
+		SELECT json FROM access_json ORDER BY rank))),
 	'notes', json((SELECT json_group_array(text) FROM (
 		SELECT text FROM note ORDER BY position, text))),
 	'not_captured', json((SELECT json_group_object(toll, not_captured) FROM (

@@ -48,6 +48,7 @@ struct range {
 struct stored_run {
 	struct memtoll_run run;
 	uint64_t allocated_stack;
+	uint8_t allocated_fn;
 };
 
 struct slicer {
@@ -62,6 +63,7 @@ struct slicer {
 	struct range fault_code[3];	/* kernel functions that only run in a fault */
 	uint64_t lost[MEMTOLL_LOSS_COUNT];
 	uint64_t unmatched_frees;
+	uint64_t untracked_returns;
 	GArray *runs;			/* struct stored_run, at most RUNS_PER_SLICE */
 	uint64_t runs_unstored;
 	int err;
@@ -225,13 +227,28 @@ static void on_process(struct slicer *slicer, const struct memtoll_process *proc
 	}
 }
 
-/* What the kernel side cannot know: whether a file is a library. */
+/* Only a device's number comes with a fault; which device that is follows from all that were met. */
+static bool is_from_zram(struct slicer *slicer, const struct memtoll_run *run)
+{
+	bool known;
+
+	if (run->fault_class != FAULT_SWAP || run->swap_type >= SWAP_TYPES)
+		return false;
+	slicer->config.swap_types_seen[run->swap_type] = true;
+	return (run->flags & RUN_MAJOR) &&
+	       swap_devices_is_zram(slicer->config.swap_devices, slicer->config.swap_types_seen,
+				    run->swap_type, &known) && known;
+}
+
+/* What the kernel side cannot know: whether a file is a library, a swap device zram. */
 static void on_fault_run(struct slicer *slicer, const struct memtoll_run *told)
 {
 	struct memtoll_run run = *told;
 
 	if (run.area == AREA_FILE && areas_is_library(slicer->areas, run.dev, run.inode))
 		run.area = AREA_LIBRARY;
+	if (is_from_zram(slicer, &run))
+		run.fault_class = FAULT_SWAP_ZRAM;
 	ledger_run(slicer->config.ledger, &run);
 }
 
@@ -274,11 +291,14 @@ int slicer_on_event(void *context, void *data, size_t size)
 static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
 		   uint8_t allocated_fn)
 {
-	struct stored_run stored = { .run = *run, .allocated_stack = allocated_stack };
+	struct stored_run stored = {
+		.run = *run,
+		.allocated_stack = allocated_stack,
+		.allocated_fn = allocated_fn,
+	};
 	struct slicer *slicer = context;
 	struct hits *hits = hits_get(slicer, run->tgid);
 
-	(void)allocated_fn;
 	hits->faults += run->faults;
 	if (!(run->flags & RUN_MAJOR))
 		hits->timed += run->timed_faults;
@@ -287,6 +307,12 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 		return;
 	}
 	g_array_append_val(slicer->runs, stored);
+}
+
+/* An allocation is a call of the allocator or a mapping of the program's own. */
+static const char *allocated_name(uint8_t fn)
+{
+	return fn == ALLOCATED_MMAP ? map_fn_name(MAP_FN_MMAP) : fn_name(fn);
 }
 
 static void write_runs(struct slicer *slicer)
@@ -310,7 +336,9 @@ static void write_runs(struct slicer *slicer)
 			.first_ns = run->first_ns,
 			.last_ns = run->last_ns,
 			.allocated_stack = stored->allocated_stack,
+			.allocated_call = allocated_name(stored->allocated_fn),
 			.touched_stack = run->stack_id,
+			.area = area_name(run->area),
 		}));
 	}
 	g_array_set_size(slicer->runs, 0);
@@ -326,9 +354,10 @@ static void on_charge(void *context, const struct charge *charge)
 		.pid = charge->pid,
 		.fault_class = fault_class_name(charge->fault_class, charge->major),
 		.allocated_stack = charge->allocated_stack,
-		.allocated_call = fn_name(charge->allocated_fn),
+		.allocated_call = allocated_name(charge->allocated_fn),
 		.touched_stack = charge->touched_stack,
 		.area = area_name(charge->area),
+		.area_name = areas_path(slicer->areas, charge->dev, charge->inode),
 		.in_call = fn_name(charge->in_fn),
 		.in_memset = charge->memset,
 		.faults = charge->faults,
@@ -347,13 +376,35 @@ static void on_life(void *context, const struct life *life)
 	want_stack(slicer, life->stack_id);
 	note(slicer, recording_block(slicer->config.recording, &(struct block_fact){
 		.pid = life->pid,
-		.call = fn_name(life->fn),
+		.call = allocated_name(life->fn),
 		.stack_id = life->stack_id,
 		.made = life->made,
 		.made_bytes = life->made_bytes,
 		.freed = life->freed,
 		.freed_bytes = life->freed_bytes,
 		.never_used_bytes = life->never_used_bytes,
+	}));
+}
+
+static void on_access(void *context, const struct access *access)
+{
+	struct slicer *slicer = context;
+	bool outside = !access->allocated_fn;
+
+	want_stack(slicer, access->allocated_stack);
+	note(slicer, recording_access(slicer->config.recording, &(struct access_fact){
+		.pid = access->pid,
+		.call = allocated_name(access->allocated_fn),
+		.allocated_stack = access->allocated_stack,
+		.area = outside ? area_name(access->area) : "",
+		.area_name = areas_path(slicer->areas, access->dev, access->inode),
+		.first_pages = access->first_pages,
+		.first_sequential_pages = access->first_sequential_pages,
+		.in_pages = access->in_pages,
+		.in_sequential_pages = access->in_sequential_pages,
+		.distinct_pages = access->distinct_pages,
+		.max_returns = access->max_returns,
+		.untracked_pages = access->untracked_pages,
 	}));
 }
 
@@ -512,7 +563,7 @@ static void write_losses(struct slicer *slicer)
 #undef LOSS_NAME
 	int cpus = libbpf_num_possible_cpus(), fd = bpf_map__fd(slicer->config.bpf->maps.losses);
 	g_autofree uint64_t *values = g_new0(uint64_t, cpus);
-	uint64_t counts[MEMTOLL_LOSS_COUNT] = {}, total, unmatched;
+	uint64_t counts[MEMTOLL_LOSS_COUNT] = {}, total, unmatched, untracked;
 	uint32_t i;
 
 	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
@@ -525,6 +576,9 @@ static void write_losses(struct slicer *slicer)
 	unmatched = ledger_unmatched_frees(slicer->config.ledger);
 	counts[LOST_FREES_UNMATCHED] += unmatched - slicer->unmatched_frees;
 	slicer->unmatched_frees = unmatched;
+	untracked = ledger_untracked_returns(slicer->config.ledger);
+	counts[LOST_RETURNS_FULL] += untracked - slicer->untracked_returns;
+	slicer->untracked_returns = untracked;
 	counts[LOST_LATE_ATTACH] += targets_late(slicer->config.targets);
 	counts[LOST_ATTACH_FAILED] += targets_attach_failures(slicer->config.targets);
 	counts[LOST_RUNS_UNSTORED] += slicer->runs_unstored;
@@ -631,6 +685,7 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 {
 	note(slicer, recording_slice_begin(slicer->config.recording, start_ns));
 	ledger_drain(slicer->config.ledger, on_charge, on_life, slicer);
+	ledger_each_access(slicer->config.ledger, on_access, slicer);
 	write_runs(slicer);
 	each_sum(slicer, slicer->config.bpf->maps.calls, slicer->calls,
 		 sizeof(struct memtoll_call_sum) / sizeof(uint64_t), on_call_sum);

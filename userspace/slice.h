@@ -11,6 +11,7 @@
 
 #include "ledger.h"
 #include "recording.h"
+#include "swapdevice.h"
 #include "symbolize.h"
 #include "targets.h"
 
@@ -22,6 +23,8 @@ struct slicer_config {
 	struct symbolizer *symbolizer;
 	struct targets *targets;
 	struct ledger *ledger;
+	const struct swap_devices *swap_devices;
+	bool *swap_types_seen;	/* SWAP_TYPES of them: set here, cleared where the devices change */
 	bool launched;		/* ptrace holds the processes at fork and exec */
 };
 

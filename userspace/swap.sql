@@ -23,10 +23,11 @@ FROM process_fault;
 -- sums over all processes at the ends of slices (memory that processes share counts in each).
 --
 -- fits_bytes, the limit at which swap-ins would stop. What has to be resident at once is what was,
--- and what was out although it was wanted again. Each page that came back was wanted; how many of
--- them were out at one time is at most the most that was out, and at most all of them:
--- limit + min(swap_peak, came_back). Too high, never too low, where much was resident that was not
--- wanted, or where the program's phases use different memory.
+-- and what was out although it was wanted again. Each page that came back was wanted; of them no more
+-- were out at one time than came back at all, than were ever out, and than what was held in all
+-- exceeds what was resident: limit + min(came_back, swap_peak, held_peak - rss_peak). Too high, rather
+-- than too low, where much was resident that was not wanted, or where phases of the program use
+-- different memory.
 CREATE VIEW memory AS
 WITH
 change(slice, rss, swapped) AS (
@@ -47,7 +48,10 @@ held AS (
 		SUM(SUM(swapped)) OVER (ORDER BY slice) AS swapped
 	FROM change WHERE slice IS NOT NULL GROUP BY slice
 ),
-peak AS MATERIALIZED (SELECT MAX(rss) AS rss_bytes, MAX(swapped) AS swap_bytes FROM held),
+peak AS MATERIALIZED (
+	SELECT MAX(rss) AS rss_bytes, MAX(swapped) AS swap_bytes, MAX(rss + swapped) AS held_bytes
+	FROM held
+),
 bound AS MATERIALIZED (
 	SELECT limit_bytes, limit_path, version, swap_limit_bytes FROM memory_cgroup
 	WHERE limit_bytes IS NOT NULL AND path IN (SELECT memory_cgroup FROM process)
@@ -72,7 +76,8 @@ SELECT
 	COALESCE(p.swap_bytes, n.bytes) AS swap_peak_bytes, k.bytes AS came_back_bytes,
 	k.first_bytes AS first_touched_bytes, k.untracked_pages,
 	CASE WHEN k.in_pages > 0 THEN COALESCE(b.limit_bytes, m.bytes, p.rss_bytes)
-		+ MIN(COALESCE(p.swap_bytes, n.bytes), k.bytes) END AS fits_bytes
+		+ MIN(k.bytes, COALESCE(MIN(p.swap_bytes, p.held_bytes - p.rss_bytes), n.bytes))
+		END AS fits_bytes
 FROM peak p JOIN back k JOIN net n LEFT JOIN bound b LEFT JOIN machine m;
 
 -- How each allocation site, or area outside of allocations, is gone over. returns: how often a page

@@ -615,6 +615,7 @@ FROM (
 -- ---------------------------------------------------------------- where
 
 -- Tolls by both owners. call: the allocator function that made the block, for map the system call.
+-- area: where faults fell outside of allocations: its kind, and the file's path.
 -- known_clearing: NULL except for zero.libc, where 0 says that bytes holds only what faults prove.
 CREATE VIEW sites AS
 WITH
@@ -642,17 +643,19 @@ proven AS MATERIALIZED (
 	  AND f.allocated_call = 'calloc'
 	GROUP BY f.allocated_stack
 ),
-part(toll, call, allocated_stack, touched_stack, known_clearing, time_ns, count, bytes) AS (
-	SELECT fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack, NULL,
+part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, count, bytes) AS (
+	SELECT fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack,
+		CASE WHEN f.allocated_call <> '' THEN '' ELSE RTRIM(f.area || ' ' || f.area_name) END
+			AS area, NULL,
 		SUM(f.faults * fp.mean_ns + f.blocked_ns
 			+ (f.faults - f.timed_faults) * fp.blocked_mean_ns),
 		SUM(f.faults),
 		SUM(CASE WHEN fp.toll NOT IN ('zero.kernel', 'cow') OR fp.writes_page THEN f.pages
 			ELSE 0 END) * 4096
 	FROM fault f JOIN fp ON fp.class = f.class WHERE fp.toll <> 'compute'
-	GROUP BY fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack
+	GROUP BY 1, 2, 3, 4, 5
 	UNION ALL
-	SELECT k.toll, c.call, c.stack_id, 0,
+	SELECT k.toll, c.call, c.stack_id, 0, '',
 		CASE k.toll WHEN 'zero.libc' THEN c.known_clearing END,
 		CASE k.toll WHEN 'alloc' THEN c.alloc_ns ELSE c.zero_libc_ns END,
 		CASE k.toll WHEN 'alloc' THEN c.calls ELSE c.cleared_calls END,
@@ -661,30 +664,30 @@ part(toll, call, allocated_stack, touched_stack, known_clearing, time_ns, count,
 	FROM cc c JOIN of_call k LEFT JOIN proven p ON p.stack_id = c.stack_id
 	WHERE CASE k.toll WHEN 'alloc' THEN c.calls ELSE c.zero_libc_ns + c.cleared_calls END > 0
 	UNION ALL
-	SELECT 'map', m.call, m.stack_id, 0, NULL,
+	SELECT 'map', m.call, m.stack_id, 0, '', NULL,
 		MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns), SUM(m.calls), SUM(m.bytes)
 	FROM map_call m, calibrated c GROUP BY m.call, m.stack_id
 	UNION ALL
-	SELECT 'zero.app', '', 0, s.stack_id, NULL, SUM(s.samples * 1.0 * n.cpu_ns / n.n),
+	SELECT 'zero.app', '', 0, s.stack_id, '', NULL, SUM(s.samples * 1.0 * n.cpu_ns / n.n),
 		SUM(s.samples), 0
 	FROM sample s JOIN sampled n ON n.pid = s.pid WHERE s.place = 'memset' GROUP BY s.stack_id
 	UNION ALL
-	SELECT 'compute', '', 0, s.stack_id, NULL, SUM(s.samples) * c.time_ns / c.n,
+	SELECT 'compute', '', 0, s.stack_id, '', NULL, SUM(s.samples) * c.time_ns / c.n,
 		SUM(s.samples), 0
 	FROM sample s, computing c WHERE s.place IN ('user', 'kernel') GROUP BY s.stack_id
 	UNION ALL
-	SELECT toll, '', 0, stack_id, NULL, SUM(cpu_ns + blocked_ns), SUM(count), SUM(bytes)
+	SELECT toll, '', 0, stack_id, '', NULL, SUM(cpu_ns + blocked_ns), SUM(count), SUM(bytes)
 	FROM extra_toll GROUP BY toll, stack_id
 ),
 owner AS (
-	SELECT toll, call, allocated_stack, touched_stack, known_clearing, SUM(time_ns) AS time_ns,
-		SUM(count) AS count, SUM(bytes) AS bytes
+	SELECT toll, call, allocated_stack, touched_stack, area, known_clearing,
+		SUM(time_ns) AS time_ns, SUM(count) AS count, SUM(bytes) AS bytes
 	FROM part WHERE toll IN (SELECT toll FROM toll_kind WHERE not_captured IS NULL)
-	GROUP BY toll, call, allocated_stack, touched_stack, known_clearing
+	GROUP BY toll, call, allocated_stack, touched_stack, area, known_clearing
 )
 SELECT ROW_NUMBER() OVER (ORDER BY w.time_ns DESC, w.bytes DESC, w.toll, w.call,
-		w.allocated_stack, w.touched_stack) AS rank,
-	w.toll, w.call, w.allocated_stack, w.touched_stack, w.known_clearing, w.time_ns,
+		w.allocated_stack, w.touched_stack, w.area) AS rank,
+	w.toll, w.call, w.allocated_stack, w.touched_stack, w.area, w.known_clearing, w.time_ns,
 	CASE WHEN o.observed_ns > 0 THEN MIN(1.0, w.time_ns / o.observed_ns) ELSE 0.0 END AS share,
 	w.bytes, w.count
 FROM owner w JOIN observed o;

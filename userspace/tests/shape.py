@@ -66,7 +66,10 @@ FRAME = {
 
 FIGURES: dict[str, Any] = {
     "time_s": Null(float),
+    "blocked_s": Null(float),
     "share": Null(float),
+    "low": Null(float),
+    "high": Null(float),
     "count": Null(int),
     "bytes": Null(int),
     "pages": Null(int),
@@ -93,6 +96,34 @@ PROCESS = {
     "toll_s": Map(Null(float)),
 }
 
+MEMORY = {
+    "limit_bytes": Null(int),
+    "limit_path": Null(str),
+    "cgroup_version": Null(int),
+    "swap_limit_bytes": Null(int),
+    "rss_peak_bytes": Null(int),
+    "swap_peak_bytes": Null(int),
+    "came_back_bytes": int,
+    "fits_bytes": Null(int),
+    "swap_in_pages": {"cache": int, "device": int, "zram": int, "zswap": int, "zero": int},
+    "readahead_pages": Null(int),
+}
+
+ACCESS = {
+    "call": str,
+    "area": str,
+    "area_name": str,
+    "pattern": OneOf(("fits", "one-pass sweep", "one pass", "cyclic sweep", "random")),
+    "first_pages": int,
+    "swap_in_pages": int,
+    "distinct_pages": int,
+    "returns": float,
+    "max_returns": int,
+    "sequential_pages": int,
+    "untracked_pages": int,
+    "allocated_at": [FRAME],
+}
+
 REPORT: dict[str, Any] = {
     "format": int,
     "complete": bool,
@@ -115,13 +146,14 @@ REPORT: dict[str, Any] = {
             "bytes": int,
             "count": int,
             "call": str,
+            "area": str,
             "allocated_at": [FRAME],
             "touched_at": [FRAME],
         }
     ],
     "allocations": [
         {
-            "call": OneOf(CALLS),
+            "call": OneOf((*CALLS, "mmap")),
             "calls": int,
             "bytes": int,
             "freed": Null(int),
@@ -129,8 +161,11 @@ REPORT: dict[str, Any] = {
             "allocated_at": [FRAME],
         }
     ],
-    # Members beyond the contract's own: totals by function, processes, remarks, and what this run
-    # could not see (its figures are null above).
+    # Members beyond the contract's own: memory used against what may be used, how each allocation
+    # was gone over, totals by function, processes, remarks, and what this run could not see (its
+    # figures are null above).
+    "memory": MEMORY,
+    "access": [ACCESS],
     "calls": Map(int),
     "processes": [PROCESS],
     "notes": [str],
