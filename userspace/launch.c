@@ -21,7 +21,7 @@
 #include "proc.h"
 
 #define FOLLOW (PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | \
-		PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD)
+		PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
 /* A followed thread. */
@@ -210,22 +210,12 @@ static void on_syscall(struct launch *launch, struct tracee *tracee)
 	}
 }
 
+/* /proc/TID/status exists for every thread; only a group leader is its own process. */
 static bool is_process(pid_t tid)
 {
-	char path[64];
+	struct proc_status status;
 
-	/* /proc/TID/task/TID exists for every thread; /proc lists only group leaders. */
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	gchar *text = NULL;
-	bool leader = false;
-
-	if (g_file_get_contents(path, &text, NULL, NULL)) {
-		const char *tgid = strstr(text, "\nTgid:");
-
-		leader = tgid && atoi(tgid + 6) == tid;
-	}
-	g_free(text);
-	return leader;
+	return !proc_status_read(tid, &status) && status.tgid == tid;
 }
 
 static void on_ended(struct launch *launch, pid_t tid, int status)
@@ -237,10 +227,25 @@ static void on_ended(struct launch *launch, pid_t tid, int status)
 	}
 }
 
+static bool is_creation(int event)
+{
+	return event == PTRACE_EVENT_CLONE || event == PTRACE_EVENT_FORK ||
+	       event == PTRACE_EVENT_VFORK;
+}
+
+/* Who was made. It is traced from its start, but has perhaps not yet told of itself. */
+static pid_t created_by(pid_t tid)
+{
+	unsigned long created = 0;
+
+	return ptrace(PTRACE_GETEVENTMSG, tid, NULL, &created) ? 0 : (pid_t)created;
+}
+
 static void on_stopped(struct launch *launch, pid_t tid, int status)
 {
 	struct tracee *tracee = tracee_get(launch, tid);
 	int event = status >> 16, deliver = 0;
+	pid_t created;
 
 	if (event == PTRACE_EVENT_STOP) {
 		if (!tracee->known) {
@@ -254,6 +259,12 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 		}
 	} else if (event == PTRACE_EVENT_EXEC) {
 		on_exec(launch, tracee);
+	} else if (is_creation(event)) {
+		created = created_by(tid);
+		if (created)
+			tracee_get(launch, created);
+	} else if (event == PTRACE_EVENT_EXIT) {
+		launch->events->dying(launch->context, tid);
 	} else if (!event && WSTOPSIG(status) == SYSCALL_STOP) {
 		if (tracee->starting)
 			on_syscall(launch, tracee);
@@ -328,26 +339,54 @@ void launch_terminate(struct launch *launch)
 		kill(launch->pid, SIGTERM);
 }
 
-void launch_free(struct launch *launch)
+/*
+ * Stop a tracee; false where nothing will come of it: it is none any more, or a leader that has
+ * ended while other threads of its process go on, and tells of its end only after theirs.
+ */
+static bool will_stop(pid_t tid)
+{
+	struct proc_stat stat;
+
+	return !ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) && !proc_stat_read(tid, 0, &stat) &&
+	       stat.state != 'Z' && stat.state != 'X';
+}
+
+/*
+ * Only a stopped tracee can be let go. All are told to stop before the first is waited for: one
+ * that calls exec waits for its other threads to end, and those wait for us at their end.
+ */
+static void let_go(struct launch *launch)
 {
 	GHashTableIter iter;
 	gpointer key;
 	int status;
 
-	if (!launch)
-		return;
 	g_hash_table_iter_init(&iter, launch->tracees);
-	while (g_hash_table_iter_next(&iter, &key, NULL)) {
-		pid_t tid = GPOINTER_TO_INT(key);
+	while (g_hash_table_iter_next(&iter, &key, NULL))
+		if (!will_stop(GPOINTER_TO_INT(key)))
+			g_hash_table_iter_remove(&iter);
+	while (g_hash_table_size(launch->tracees)) {
+		pid_t tid = waitpid(-1, &status, __WALL), created = 0;
 
-		/* Only a stopped tracee can be let go. */
-		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ||
-		    waitpid(tid, &status, __WALL) != tid)
-			continue;
-		if (WIFSTOPPED(status))
+		if (tid <= 0)
+			break;
+		if (WIFSTOPPED(status)) {
+			if (is_creation(status >> 16))
+				created = created_by(tid);
+			if (created && will_stop(created))
+				tracee_get(launch, created);
 			ptrace(PTRACE_DETACH, tid, NULL,
 			       (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
+		}
+		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(tid));
 	}
+}
+
+void launch_free(struct launch *launch)
+{
+	if (!launch)
+		return;
+	let_go(launch);
 	if (launch->go_fd >= 0)
 		close(launch->go_fd);
 	close(launch->error_fd);

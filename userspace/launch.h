@@ -2,9 +2,9 @@
 /*
  * launch.h: run a command so that it can be traced from its first instruction.
  *
- * The command and its descendants are followed by ptrace (PTRACE_SEIZE), for one purpose: to hold
+ * The command and its descendants are followed by ptrace (PTRACE_SEIZE), to hold
  * a process after exec until its libraries are mapped and probed, and a forked child until it is
- * probed. In between they run freely; should the tracer die, the kernel lets them go.
+ * probed; and for a moment at its end, while its memory can still be looked at. In between they run freely; should the tracer die, the kernel lets them go.
  */
 #ifndef MEMTOLL_LAUNCH_H
 #define MEMTOLL_LAUNCH_H
@@ -23,6 +23,11 @@ struct launch_events {
 	/* All libraries are mapped and relocated; no code outside the loader has run. */
 	void (*ready)(void *context, pid_t pid);
 	void (*forked)(void *context, pid_t child);
+	/*
+	 * A thread is about to end; what it has of its process's memory is still there. Told of
+	 * every thread, in any order when all end at once.
+	 */
+	void (*dying)(void *context, pid_t tid);
 	/* Dead, not yet reaped: /proc/PID/stat and the CPU clock can still be read. */
 	void (*exiting)(void *context, pid_t pid, int wait_status);
 };

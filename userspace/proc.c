@@ -320,6 +320,63 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat)
 	return err;
 }
 
+/* A value of kibibytes of a line of status, in bytes; -1: there is no such line. */
+static int64_t status_bytes(const char *text, const char *key)
+{
+	const char *line = strstr(text, key);
+
+	return line ? g_ascii_strtoll(line + strlen(key), NULL, 10) * 1024 : -1;
+}
+
+int proc_status_read(pid_t tid, struct proc_status *status)
+{
+	GString *content = g_string_new(NULL);
+	const char *tgid;
+	char path[64];
+	int err;
+
+	status->tgid = 0;
+	status->rss_bytes = status->swap_bytes = -1;
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	err = read_all(path, content, 8192);
+	if (err)
+		goto out;
+	/* The name, in the first line, is escaped: every newline ends a line. */
+	err = -EBADMSG;
+	tgid = strstr(content->str, "\nTgid:");
+	if (!tgid)
+		goto out;
+	status->tgid = atoi(tgid + strlen("\nTgid:"));
+	status->rss_bytes = status_bytes(content->str, "\nVmRSS:");
+	status->swap_bytes = status_bytes(content->str, "\nVmSwap:");
+	err = 0;
+out:
+	g_string_free(content, TRUE);
+	return err;
+}
+
+static bool is_octal(char digit)
+{
+	return digit >= '0' && digit <= '7';
+}
+
+char *proc_unescape(const char *text)
+{
+	GString *word = g_string_new(NULL);
+
+	for (; *text && !strchr(" \t\n", *text); text++) {
+		if (text[0] == '\\' && is_octal(text[1]) && is_octal(text[2]) &&
+		    is_octal(text[3])) {
+			g_string_append_c(word, (char)((text[1] - '0') << 6 |
+						       (text[2] - '0') << 3 | (text[3] - '0')));
+			text += 3;
+		} else {
+			g_string_append_c(word, *text);
+		}
+	}
+	return g_string_free(word, FALSE);
+}
+
 char *proc_cmdline(pid_t pid)
 {
 	GString *content = g_string_new(NULL);

@@ -63,6 +63,22 @@ struct proc_stat {
 /* Read /proc/PID/stat, or /proc/PID/task/TID/stat when tid is not 0. 0 or -errno. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat);
 
+/* Of /proc/PID/status, whose values have units and whose name is escaped. */
+struct proc_status {
+	pid_t tgid;		/* the process that the thread belongs to */
+	int64_t rss_bytes;	/* VmRSS; -1: it has no memory (any more) */
+	int64_t swap_bytes;	/* VmSwap; -1 likewise */
+};
+
+/* Read /proc/TID/status; TID may also be a thread that /proc does not list. 0 or -errno. */
+int proc_status_read(pid_t tid, struct proc_status *status);
+
+/*
+ * The word at text, up to a blank or the end, without the kernel's octal escapes (\040 for a blank,
+ * as in mountinfo and swaps). Freed by the caller with g_free().
+ */
+char *proc_unescape(const char *text);
+
 /* Command line, spaces between the arguments; "[comm]" of kernel threads. Freed by the caller. */
 char *proc_cmdline(pid_t pid);
 

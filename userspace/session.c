@@ -28,6 +28,7 @@
 #include "programs.h"
 #include "recording.h"
 #include "slice.h"
+#include "swapdevice.h"
 #include "symbolize.h"
 #include "system.h"
 #include "targets.h"
@@ -57,6 +58,8 @@ struct session {
 	struct symbolizer *symbolizer;
 	struct recording *recording;
 	struct targets *targets;
+	struct memory_cgroups *memory_cgroups;
+	struct swap_devices *swap_devices;
 	struct ledger *ledger;
 	struct slicer *slicer;
 	struct probes *probes;
@@ -117,6 +120,11 @@ static void launched_forked(void *context, pid_t child)
 	targets_forked(((struct session *)context)->targets, 0, child, true);
 }
 
+static void launched_dying(void *context, pid_t tid)
+{
+	targets_dying(((struct session *)context)->targets, tid);
+}
+
 static void launched_exiting(void *context, pid_t pid, int wait_status)
 {
 	targets_exiting(((struct session *)context)->targets, pid, 0, wait_status);
@@ -127,6 +135,7 @@ static const struct launch_events launch_events = {
 	.mapped = launched_mapped,
 	.ready = launched_ready,
 	.forked = launched_forked,
+	.dying = launched_dying,
 	.exiting = launched_exiting,
 };
 
@@ -208,10 +217,13 @@ static int open_consumers(struct session *session)
 {
 	session->symbolizer = symbolizer__new();
 	session->ledger = ledger_new();
+	session->swap_devices = swap_devices_read();
+	session->memory_cgroups = memory_cgroups_new();
 	session->targets = targets_new(&(struct targets_config){
 		.bpf = session->bpf,
 		.symbolizer = session->symbolizer,
 		.recording = session->recording,
+		.memory_cgroups = session->memory_cgroups,
 		.mechanism = session->mechanism,
 		.uprobes = session->config.uprobes,
 	});
@@ -294,6 +306,15 @@ static void record_not_captured(struct session *session)
 			recording_not_captured(session->recording, tolls[i].toll, tolls[i].reason);
 }
 
+/* What is not counted over a slice but stands as it is now; a killed recording has it, too. */
+static void record_state(struct session *session)
+{
+	system_counters_record(session->system, session->recording);
+	memory_cgroups_record(session->memory_cgroups, session->recording);
+	swap_devices_refresh(session->swap_devices);
+	swap_devices_record(session->swap_devices, NULL, session->recording);
+}
+
 static int record_start(struct session *session)
 {
 	struct recording *recording = session->recording;
@@ -320,6 +341,7 @@ static int record_start(struct session *session)
 	recording_meta_int(recording, "start_realtime_ns",
 			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
 	record_not_captured(session);
+	record_state(session);
 	return record_prices(session);
 }
 
@@ -435,6 +457,7 @@ static int commit_slice(struct session *session, uint64_t now)
 	targets_refresh(session->targets);
 	targets_read_counters(session->targets);
 	session->bpf->bss->drain_epoch++;
+	record_state(session);
 	err = slicer_commit(session->slicer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
 	return err;
@@ -611,7 +634,7 @@ int session_finish(struct session *session)
 	if (session->command_ended)
 		recording_meta_int(recording, "exit_status",
 				   shell_exit_status(session->command_status));
-	system_counters_record(session->system, recording);
+	record_state(session);
 	err = slicer_commit(session->slicer, session->slice_start_ns, end);
 	if (!err)
 		err = recording_finish(recording);
@@ -633,6 +656,8 @@ void session_close(struct session *session)
 	session->slicer = NULL;
 	targets_free(session->targets);
 	session->targets = NULL;
+	memory_cgroups_free(session->memory_cgroups);
+	session->memory_cgroups = NULL;
 	ledger_free(session->ledger);
 	session->ledger = NULL;
 	symbolizer__free(session->symbolizer);
@@ -642,6 +667,8 @@ void session_close(struct session *session)
 	pagetable_release(&session->pagetable);
 	system_counters_free(session->system);
 	session->system = NULL;
+	swap_devices_free(session->swap_devices);
+	session->swap_devices = NULL;
 	if (session->signal_fd >= 0)
 		close(session->signal_fd);
 	session->signal_fd = -1;

@@ -28,6 +28,8 @@ struct followed {
 	struct target target;
 	GPtrArray *attached;		/* struct attached */
 	char *tunables;
+	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
+	bool listed;			/* has a row in table process */
 	bool starting;			/* held by ptrace; libraries are being mapped */
 };
 
@@ -125,8 +127,18 @@ static bool read_counters(pid_t pid, struct counters *counters)
 	counters->cpu_ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
 	counters->minor_faults = stat.minor_faults;
 	counters->major_faults = stat.major_faults;
-	counters->rss_bytes = counters->swap_bytes = -1;
 	return true;
+}
+
+/* The size stays as it was where there is no memory any more: that was the last. */
+static void read_size(pid_t tid, struct counters *counters)
+{
+	struct proc_status status;
+
+	if (proc_status_read(tid, &status) || status.rss_bytes < 0)
+		return;
+	counters->rss_bytes = status.rss_bytes;
+	counters->swap_bytes = status.swap_bytes;
 }
 
 static char *module_key(const struct mapping *mapping)
@@ -235,6 +247,18 @@ static char *read_tunables(pid_t pid)
 	return g_string_free(found, FALSE);
 }
 
+/* A process may be moved to another group at any time. */
+static void note_memory_cgroup(struct targets *targets, struct followed *followed)
+{
+	const char *path = memory_cgroups_of(targets->config.memory_cgroups, followed->target.pid);
+
+	/* Paths are kept once each: the same one is the same pointer. */
+	if (!path || path == followed->memory_cgroup)
+		return;
+	followed->memory_cgroup = path;
+	recording_process_cgroup(targets->config.recording, followed->target.pid, path);
+}
+
 static void record_process(struct targets *targets, struct followed *followed)
 {
 	pid_t pid = followed->target.pid;
@@ -252,6 +276,8 @@ static void record_process(struct targets *targets, struct followed *followed)
 		.start_ns = followed->target.start_ns,
 		.role = followed->target.role,
 	});
+	followed->listed = true;
+	note_memory_cgroup(targets, followed);
 	g_free(followed->tunables);
 	followed->tunables = read_tunables(pid);
 }
@@ -335,6 +361,7 @@ static void start_counting(struct followed *followed)
 {
 	if (read_counters(followed->target.pid, &followed->target.now))
 		followed->target.recorded = followed->target.now;
+	read_size(followed->target.pid, &followed->target.now);
 	read_dead_faults(followed);
 }
 
@@ -413,6 +440,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	symbolizer_fork(targets->config.symbolizer, parent, child);
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
 	read_counters(child, &followed->target.now);
+	read_size(child, &followed->target.now);
 	attach_modules(targets, followed);
 	if (!held && targets->config.uprobes)
 		targets->late++;
@@ -432,19 +460,31 @@ static void detach_all(struct followed *followed)
 	}
 }
 
+void targets_dying(struct targets *targets, pid_t tid)
+{
+	struct followed *followed;
+	struct proc_status status;
+
+	if (proc_status_read(tid, &status) || status.rss_bytes < 0)
+		return;
+	followed = followed_get(targets, status.tgid);
+	if (!followed || followed->target.exited)
+		return;
+	followed->target.now.rss_bytes = status.rss_bytes;
+	followed->target.now.swap_bytes = status.swap_bytes;
+}
+
 void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int exit_code)
 {
 	struct followed *followed = followed_get(targets, pid);
 	struct memtoll_target state;
-	struct counters last;
 	uint32_t key = pid;
 
 	if (!followed || followed->target.exited)
 		return;
-	if (read_counters(pid, &last)) {
-		followed->target.now = last;
-	} else if (!bpf_map_lookup_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key,
-					&state)) {
+	if (!read_counters(pid, &followed->target.now) &&
+	    !bpf_map_lookup_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key,
+				 &state)) {
 		/* Reaped already: its threads have left their faults with the BPF side. */
 		followed->target.now.minor_faults =
 			followed->target.dead_minor_faults + state.exited_minor_faults;
@@ -509,10 +549,13 @@ void targets_read_counters(struct targets *targets)
 	g_hash_table_iter_init(&iter, targets->followed);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
-		struct counters now;
 
-		if (!followed->target.exited && read_counters(followed->target.pid, &now))
-			followed->target.now = now;
+		if (followed->target.exited ||
+		    !read_counters(followed->target.pid, &followed->target.now))
+			continue;
+		read_size(followed->target.pid, &followed->target.now);
+		if (followed->listed)
+			note_memory_cgroup(targets, followed);
 	}
 }
 

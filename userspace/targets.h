@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "attach.h"
+#include "cgroup.h"
 #include "recording.h"
 #include "symbolize.h"
 
@@ -16,7 +17,7 @@ struct counters {
 	uint64_t cpu_ns;
 	uint64_t minor_faults;
 	uint64_t major_faults;
-	int64_t rss_bytes;		/* -1: unknown */
+	int64_t rss_bytes;		/* -1: unknown; of a dead one, as seen last */
 	int64_t swap_bytes;
 };
 
@@ -39,6 +40,7 @@ struct targets_config {
 	struct memtoll_bpf *bpf;
 	struct symbolizer *symbolizer;
 	struct recording *recording;
+	struct memory_cgroups *memory_cgroups;
 	enum uprobe_mechanism mechanism;
 	bool uprobes;
 };
@@ -62,6 +64,8 @@ void targets_exec(struct targets *targets, pid_t pid, bool held);
 void targets_mapped(struct targets *targets, pid_t pid);
 void targets_ready(struct targets *targets, pid_t pid);
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);
+/* A thread is held at its end, the memory of its process not yet given back: read its size. */
+void targets_dying(struct targets *targets, pid_t tid);
 void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int exit_code);
 
 /* A followed process mapped a file executable: look again soon. */
@@ -72,7 +76,7 @@ struct target *targets_find(struct targets *targets, pid_t pid);
 bool targets_all_exited(const struct targets *targets);
 unsigned int targets_count(const struct targets *targets);
 
-/* Read the kernel's counters of all that live. */
+/* Read the kernel's counters of all that live, and where their memory is accounted. */
 void targets_read_counters(struct targets *targets);
 void targets_each(struct targets *targets, void (*each)(void *context, struct target *target),
 		  void *context);

@@ -129,6 +129,80 @@ static void *wait_at(void *barrier)
 	return NULL;
 }
 
+/* A child that has touched this many pages more than the parent had. */
+static void grow(const void *argument)
+{
+	size_t bytes = *(const size_t *)argument;
+	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		_exit(1);
+	memset(memory, 1, bytes);
+	/* A name that looks like a line of the file. */
+	prctl(PR_SET_NAME, "a\nVmRSS:\t7 kB");
+}
+
+/* Witness: /proc/PID/statm, which has pages. */
+static uint64_t statm_rss(pid_t pid)
+{
+	unsigned long size, resident = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lu %lu", &size, &resident), 2);
+	fclose(file);
+	return resident * PAGE;
+}
+
+static void test_status(void **state)
+{
+	const size_t bytes = 1009 * PAGE;
+	struct child child = start(grow, &bytes);
+	struct proc_status status;
+
+	(void)state;
+	assert_int_equal(proc_status_read(child.pid, &status), 0);
+	assert_int_equal(status.tgid, child.pid);
+	assert_true(status.rss_bytes >= (int64_t)bytes);
+	assert_int_equal(status.rss_bytes, statm_rss(child.pid));
+	assert_int_equal(status.swap_bytes, 0);
+	/* A dead process that is not reaped has no memory, and says so. */
+	kill(child.pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, child.pid, &(siginfo_t){}, WEXITED | WNOWAIT), 0);
+	assert_int_equal(proc_status_read(child.pid, &status), 0);
+	assert_int_equal(status.tgid, child.pid);
+	assert_int_equal(status.rss_bytes, -1);
+	assert_int_equal(status.swap_bytes, -1);
+	assert_int_equal(waitpid(child.pid, NULL, 0), child.pid);
+	close(child.ready);
+	assert_int_equal(proc_status_read(child.pid, &status), -ENOENT);
+}
+
+static void test_unescape(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "", "" },
+		{ "plain rest", "plain" },
+		{ "a\\040b\\011c\\012d\\134e\tfile", "a b\tc\nd\\e" },
+		{ "\\377", "\377" },
+		/* No escapes of the kernel's: left as they are, and nothing is read past the end. */
+		{ "\\", "\\" }, { "\\0", "\\0" }, { "\\04", "\\04" }, { "\\089", "\\089" },
+		{ "\\n", "\\n" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char *word = proc_unescape(cases[i][0]);
+
+		assert_string_equal(word, cases[i][1]);
+		free(word);
+	}
+}
+
 static void test_threads(void **state)
 {
 	pthread_t threads[7];
@@ -417,6 +491,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_comm),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_unescape),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_maps),

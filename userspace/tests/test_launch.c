@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * test_launch.c: commands followed by ptrace from their first instruction to their end. This
+ * program is the command, too: called with a mode, it acts it out.
+ */
+#define _GNU_SOURCE 1
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../launch.h"
+#include "../proc.h"
+
+#define PAGE 4096ul
+#define GROWN (2003 * PAGE)
+#define THREADS 7
+
+/* ---- the command ---- */
+
+static pthread_barrier_t all_there;
+
+static void *wait_forever(void *unused)
+{
+	pthread_barrier_wait(&all_there);
+	for (;;)
+		pause();
+	return unused;
+}
+
+static void *end_at_once(void *argument)
+{
+	return argument;
+}
+
+static void *exec_true(void *unused)
+{
+	pthread_barrier_wait(&all_there);
+	execl("/bin/true", "true", NULL);
+	_exit(99);
+	return unused;
+}
+
+static void start_threads(unsigned int count, void *(*last)(void *))
+{
+	pthread_t thread;
+	unsigned int i;
+
+	pthread_barrier_init(&all_there, NULL, count + 1);
+	for (i = 0; i < count; i++)
+		if (pthread_create(&thread, NULL, i + 1 < count ? wait_forever : last, NULL))
+			_exit(98);
+	pthread_barrier_wait(&all_there);
+}
+
+static int act(const char *mode)
+{
+	const struct rlimit no_core = { 0, 0 };
+	char *memory = mmap(NULL, GROWN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t thread;
+	int i;
+
+	if (memory == MAP_FAILED)
+		return 97;
+	setrlimit(RLIMIT_CORE, &no_core);
+	memset(memory, 1, GROWN);
+	if (!strcmp(mode, "one"))
+		return 23;
+	if (!strcmp(mode, "churn")) {
+		for (i = 0; i < 101; i++)
+			if (pthread_create(&thread, NULL, end_at_once, NULL) ||
+			    pthread_join(thread, NULL))
+				return 96;
+		return 29;
+	}
+	start_threads(THREADS, !strcmp(mode, "exec") ? exec_true : wait_forever);
+	if (!strcmp(mode, "abort"))
+		abort();
+	if (!strcmp(mode, "leader"))
+		pthread_exit(NULL);
+	if (!strcmp(mode, "exec") || !strcmp(mode, "wait"))
+		for (;;)
+			pause();
+	return 31;	/* "threads": all end with the process */
+}
+
+/* ---- what was told of it ---- */
+
+struct told {
+	unsigned int execs, forked, dying, exiting;
+	int64_t least_rss;	/* at any thread's end; -1: unknown at one */
+	bool died_after_end;
+	int exit_status;
+};
+
+static void on_exec(void *context, pid_t pid)
+{
+	(void)pid;
+	((struct told *)context)->execs++;
+}
+
+static void on_nothing(void *context, pid_t pid)
+{
+	(void)context;
+	(void)pid;
+}
+
+static void on_forked(void *context, pid_t child)
+{
+	(void)child;
+	((struct told *)context)->forked++;
+}
+
+static void on_dying(void *context, pid_t tid)
+{
+	struct told *told = context;
+	struct proc_status status;
+
+	assert_int_equal(proc_status_read(tid, &status), 0);
+	if (!told->dying++ || status.rss_bytes < told->least_rss)
+		told->least_rss = status.rss_bytes;
+	told->died_after_end |= told->exiting > 0;
+}
+
+static void on_exiting(void *context, pid_t pid, int wait_status)
+{
+	struct told *told = context;
+
+	(void)pid;
+	told->exiting++;
+	told->exit_status = wait_status;
+}
+
+static const struct launch_events events = {
+	.exec = on_exec,
+	.mapped = on_nothing,
+	.ready = on_nothing,
+	.forked = on_forked,
+	.dying = on_dying,
+	.exiting = on_exiting,
+};
+
+static struct launch *start(const char *mode, struct told *told)
+{
+	char *argv[] = { "/proc/self/exe", (char *)mode, NULL };
+	struct launch *launch;
+	char self[4096];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	assert_true(length > 0);
+	self[length] = '\0';
+	argv[0] = self;
+	memset(told, 0, sizeof(*told));
+	launch = launch_new(argv, &events, told);
+	assert_non_null(launch);
+	assert_int_equal(launch_go(launch), 0);
+	return launch;
+}
+
+/* One change of state of any child is awaited, then all that there are are handled. */
+static void step(struct launch *launch)
+{
+	siginfo_t info;
+
+	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL), 0);
+	launch_poll(launch);
+}
+
+static int run_to_end(struct launch *launch)
+{
+	int status = -1;
+
+	while (!launch_ended(launch, &status))
+		step(launch);
+	launch_free(launch);
+	return status;
+}
+
+static unsigned int thread_count(pid_t pid)
+{
+	struct proc_stat stat;
+
+	assert_int_equal(proc_stat_read(pid, 0, &stat), 0);
+	return (unsigned int)stat.threads;
+}
+
+/* ---- tests ---- */
+
+static void test_one_thread(void **state)
+{
+	struct told told;
+	int status = run_to_end(start("one", &told));
+
+	(void)state;
+	assert_int_equal(WEXITSTATUS(status), 23);
+	assert_int_equal(told.execs, 1);
+	assert_int_equal(told.dying, 1);
+	assert_int_equal(told.exiting, 1);
+	assert_false(told.died_after_end);
+	assert_int_equal(told.exit_status, status);
+	assert_true(told.least_rss >= (int64_t)GROWN);
+}
+
+/* Whichever of the threads is told of first or last, the memory is whole. */
+static void test_threads_end_with_the_process(void **state)
+{
+	struct told told;
+	int status = run_to_end(start("threads", &told));
+
+	(void)state;
+	assert_int_equal(WEXITSTATUS(status), 31);
+	assert_int_equal(told.dying, THREADS + 1);
+	assert_int_equal(told.exiting, 1);
+	assert_true(told.least_rss >= (int64_t)GROWN);
+}
+
+static void test_threads_come_and_go(void **state)
+{
+	struct told told;
+	int status = run_to_end(start("churn", &told));
+
+	(void)state;
+	assert_int_equal(WEXITSTATUS(status), 29);
+	assert_int_equal(told.dying, 101 + 1);
+	assert_int_equal(told.forked, 0);
+	assert_true(told.least_rss >= (int64_t)GROWN);
+}
+
+static void test_abort(void **state)
+{
+	struct told told;
+	int status = run_to_end(start("abort", &told));
+
+	(void)state;
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
+	assert_int_equal(told.dying, THREADS + 1);
+	assert_true(told.least_rss >= (int64_t)GROWN);
+}
+
+static void test_kill(void **state)
+{
+	struct told told;
+	struct launch *launch = start("wait", &told);
+	pid_t pid = launch_pid(launch);
+	int status;
+
+	(void)state;
+	while (thread_count(pid) < THREADS + 1)
+		step(launch);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	status = run_to_end(launch);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+	assert_int_equal(told.exiting, 1);
+}
+
+/* The kernel ends the other threads and waits for each: those must not wait for ever. */
+static void test_exec_by_a_thread(void **state)
+{
+	struct told told;
+	int status = run_to_end(start("exec", &told));
+
+	(void)state;
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(told.execs, 2);
+	assert_int_equal(told.exiting, 1);
+}
+
+static unsigned int traced_threads(pid_t pid)
+{
+	unsigned int traced = 0;
+	char command[128];
+	FILE *output;
+
+	snprintf(command, sizeof(command),
+		 "grep -h TracerPid /proc/%d/task/*/status | grep -cv '\t0$'", pid);
+	output = popen(command, "r");
+	assert_non_null(output);
+	assert_int_equal(fscanf(output, "%u", &traced), 1);
+	pclose(output);
+	return traced;
+}
+
+/* Let go while it runs: nothing of it stays stopped, traced or waited for. */
+static void test_let_go(void **state)
+{
+	struct told told;
+	struct launch *launch = start("wait", &told);
+	pid_t pid = launch_pid(launch);
+	int status = -1;
+
+	(void)state;
+	while (thread_count(pid) < THREADS + 1)
+		step(launch);
+	assert_int_equal(traced_threads(pid), THREADS + 1);
+	launch_free(launch);
+	assert_int_equal(traced_threads(pid), 0);
+	assert_int_equal(thread_count(pid), THREADS + 1);
+	assert_int_equal(kill(pid, SIGTERM), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+}
+
+/* The same where the leader has ended and cannot stop any more. */
+static void test_let_go_without_leader(void **state)
+{
+	struct told told;
+	struct launch *launch = start("leader", &told);
+	pid_t pid = launch_pid(launch);
+	struct proc_stat stat;
+	int status = -1;
+
+	(void)state;
+	while (!told.dying)
+		step(launch);
+	do
+		assert_int_equal(proc_stat_read(pid, 0, &stat), 0);
+	while (stat.state != 'Z');
+	assert_true(told.least_rss >= (int64_t)GROWN);
+	launch_free(launch);
+	assert_int_equal(kill(pid, SIGTERM), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+}
+
+static void test_not_found(void **state)
+{
+	char *argv[] = { "/no/such/program", NULL };
+	struct told told = {};
+	struct launch *launch = launch_new(argv, &events, &told);
+
+	(void)state;
+	assert_non_null(launch);
+	assert_int_equal(launch_go(launch), -ENOENT);
+	launch_free(launch);
+	assert_int_equal(told.execs, 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_thread),
+		cmocka_unit_test(test_threads_end_with_the_process),
+		cmocka_unit_test(test_threads_come_and_go),
+		cmocka_unit_test(test_abort),
+		cmocka_unit_test(test_kill),
+		cmocka_unit_test(test_exec_by_a_thread),
+		cmocka_unit_test(test_let_go),
+		cmocka_unit_test(test_let_go_without_leader),
+		cmocka_unit_test(test_not_found),
+	};
+
+	if (argc > 1)
+		return act(argv[1]);
+	alarm(100);	/* a hang is a failure */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
