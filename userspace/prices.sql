@@ -1,0 +1,173 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- prices.sql: the tolls there are, and what one hit of a probe and one fault of a class cost. Follows
+-- recording.sql; views.sql has the rules that all views keep.
+
+-- A toll without a source is one that no table holds yet; it becomes 1 when extra_toll delivers it.
+CREATE VIEW toll_kind AS
+WITH kind(position, toll, family, source) AS (VALUES
+	(1,  'zero.kernel', 'zeroing',   1),
+	(2,  'zero.libc',   'zeroing',   1),
+	(3,  'zero.app',    'zeroing',   1),
+	(4,  'swap.in',     'swap',      1),
+	(5,  'swap.out',    'swap',      1),
+	(6,  'reclaim',     'swap',      1),
+	(7,  'cow',         'cow',       1),
+	(8,  'file.fault',  'file',      1),
+	(9,  'file.read',   'file',      0),
+	(10, 'alloc',       'allocator', 1),
+	(11, 'map',         'mapping',   1),
+	(12, 'compute',     'compute',   1))
+SELECT k.position, k.toll, k.family,
+	CASE WHEN n.toll IS NOT NULL THEN n.reason
+	     WHEN k.source = 0 THEN 'this version has no probe for it' END AS not_captured
+FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
+
+-- The place for tolls with tables of their own (swap.out, reclaim, file.read): one row per pid,
+-- toll and stack. cpu_ns is part of the pid's CPU time, blocked_ns is not.
+CREATE VIEW extra_toll AS
+SELECT pid, toll, 0 AS stack_id, SUM(cpu_ns) AS cpu_ns, SUM(blocked_ns) AS blocked_ns,
+	0 AS error_ns, SUM(count) AS count, SUM(pages) * 4096 AS bytes, SUM(pages) AS pages
+FROM (SELECT *, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END AS toll FROM swap
+	-- what came in is the toll of the faults; pid 0 is everybody who is not traced
+	WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%'))
+GROUP BY pid, toll;
+
+-- ---------------------------------------------------------------- prices
+
+-- An allocator function that was hit but not calibrated costs what malloc costs: same probe.
+CREATE VIEW probe_price AS
+SELECT probe, hit_ns, inside_ns, error_ns FROM price
+UNION ALL
+SELECT h.probe, p.hit_ns, p.inside_ns, p.error_ns
+FROM (SELECT probe FROM hit UNION SELECT call FROM call) h JOIN price p ON p.probe = 'malloc'
+WHERE h.probe NOT IN (SELECT probe FROM price)
+  AND h.probe IN ('calloc', 'realloc', 'reallocarray', 'free', 'posix_memalign', 'aligned_alloc',
+		  'memalign');
+
+-- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping
+-- call adds to its caller's time but not to its own.
+CREATE VIEW calibrated AS
+SELECT
+	COALESCE(MAX(CASE name WHEN 'fault_ns' THEN value END), 0.0) AS fault_ns,
+	COALESCE(MAX(CASE name WHEN 'malloc_ns' THEN value END), 0.0) AS malloc_ns,
+	COALESCE(MAX(CASE name WHEN 'clear_4k_bytes_per_s' THEN value END), 0.0)
+		AS clear_4k_bytes_per_s,
+	COALESCE(MAX(CASE name WHEN 'clear_2m_bytes_per_s' THEN value END), 0.0)
+		AS clear_2m_bytes_per_s,
+	COALESCE(MAX(CASE name WHEN 'memset_bytes_per_s' THEN value END), 0.0)
+		AS memset_bytes_per_s,
+	COALESCE(MAX(CASE name WHEN 'price of fault' THEN value END), 0.0) AS fault_hit_ns,
+	COALESCE(MAX(CASE name WHEN 'price of fault' THEN error_ns END), 0.0) AS fault_hit_error_ns,
+	COALESCE(MAX(CASE name WHEN 'price of fault_timed' THEN inside_ns END), 0.0)
+		AS fault_timed_inside_ns,
+	COALESCE(MAX(CASE name WHEN 'price of fault_timed' THEN error_ns END), 0.0)
+		AS fault_timed_error_ns,
+	COALESCE(MAX(CASE name WHEN 'price of map' THEN inside_ns END), 0.0) AS map_inside_ns,
+	COALESCE(MAX(CASE name WHEN 'price of map' THEN error_ns END), 0.0) AS map_error_ns,
+	COALESCE(MAX(CASE name WHEN 'price of map' THEN MAX(0.0, value - inside_ns) END), 0.0)
+		AS map_outside_ns
+FROM (
+	SELECT name, value, NULL AS inside_ns, NULL AS error_ns FROM calibration
+	UNION ALL SELECT 'price of ' || probe, hit_ns, inside_ns, error_ns FROM price);
+
+CREATE VIEW probe_overhead AS
+SELECT h.pid, h.probe, SUM(h.hits) AS hits, COALESCE(p.hit_ns, 0.0) AS hit_ns,
+	SUM(h.hits) * COALESCE(p.hit_ns, 0.0) AS overhead_ns,
+	SUM(h.hits) * COALESCE(p.error_ns, 0.0) AS error_ns
+FROM hit h LEFT JOIN probe_price p ON p.probe = h.probe
+GROUP BY h.pid, h.probe;
+
+-- ---------------------------------------------------------------- faults
+
+CREATE VIEW process_fault AS
+SELECT pid, class, in_call, in_memset, SUM(faults) AS faults, SUM(pages) AS pages,
+	SUM(timed_faults) AS timed_faults, SUM(timed_cpu_ns) AS timed_cpu_ns,
+	SUM(timed_cpu_us2) AS timed_cpu_us2, SUM(blocked_ns) AS blocked_ns
+FROM fault
+GROUP BY pid, class, in_call, in_memset;
+
+-- What one fault of a class costs on the CPU (mean_ns) and asleep (blocked_mean_ns), the probes'
+-- own part taken out. Faults are timed in windows: all of the first slice, a part of each later one,
+-- so that each slice is a stratum (Cochran, Sampling Techniques, 5.3): its mean counts by its faults,
+-- and the squared error of the whole is the sum of N^2 s^2 / n (1 - n/N) over the strata, over N^2.
+-- Slices with less than two timed faults get the mean and the error of all that were timed.
+-- error_ns: 1.96 standard errors plus the price's error. The squares are of times cut to whole
+-- microseconds, half a microsecond too short on average: the mean is moved as much before it is
+-- squared, and 1 us^2 added for what the cut hides. Without at least two timed faults: the
+-- calibrated first-touch fault (a huge one: plus 2 MiB at the calibrated rate), or the mean over this
+-- recording's minor classes; the error is then half of it.
+CREATE VIEW fault_price AS
+WITH RECURSIVE
+stratum AS (
+	SELECT class, SUM(faults) AS faults, SUM(timed_faults) AS n,
+		1.0 * SUM(timed_cpu_ns) AS cpu_ns, 1e6 * SUM(timed_cpu_us2) AS ns2,
+		1.0 * SUM(blocked_ns) AS blocked_ns
+	FROM fault GROUP BY class, slice
+),
+moment AS MATERIALIZED (
+	SELECT *, CASE WHEN n >= 2 THEN (1e6 + MAX(0.0, ns2 / n - MAX(0.0, cpu_ns / n - 500)
+			* MAX(0.0, cpu_ns / n - 500))) / (n - 1) * MAX(0.0, 1.0 - 1.0 * n / MAX(faults, n))
+		END AS v
+	FROM stratum
+),
+pooled AS (
+	SELECT class, SUM(faults) AS faults, SUM(n) AS n, SUM(cpu_ns) AS cpu_ns,
+		SUM(ns2) AS ns2, SUM(blocked_ns) AS blocked_ns,
+		SUM(CASE WHEN n >= 2 THEN faults * cpu_ns / n ELSE 0.0 END) AS seen_ns,
+		SUM(CASE WHEN n >= 2 THEN 1.0 * faults * faults * v ELSE 0.0 END) AS seen_v,
+		SUM(CASE WHEN n >= 2 THEN 0 ELSE faults END) AS unseen
+	FROM moment GROUP BY class
+),
+seen AS MATERIALIZED (
+	SELECT class, faults, n, cpu_ns, blocked_ns,
+		CASE WHEN n > 0 THEN (seen_ns + unseen * cpu_ns / n) / faults END AS raw_mean_ns,
+		CASE WHEN n >= 2 THEN (seen_v + 1.0 * unseen * unseen
+			* (1e6 + MAX(0.0, ns2 / n - MAX(0.0, cpu_ns / n - 500)
+				* MAX(0.0, cpu_ns / n - 500))) / (n - 1)) / faults / faults END AS v
+	FROM pooled WHERE faults > 0
+),
+root(class, v, x, step) AS (
+	SELECT class, v, v + 1.0, 0 FROM seen WHERE v IS NOT NULL
+	UNION ALL
+	SELECT class, v, (x + v / x) / 2, step + 1 FROM root WHERE step < 60 AND v > 0
+),
+deviation AS MATERIALIZED (
+	SELECT class, CASE WHEN v > 0 THEN MIN(x) ELSE 0.0 END AS se_ns FROM root GROUP BY class
+),
+priced AS (
+	SELECT k.class, k.toll, k.writes_page, COALESCE(s.faults, 0) AS faults,
+		COALESCE(s.n, 0) AS n, s.cpu_ns, s.raw_mean_ns, s.blocked_ns, d.se_ns,
+		c.fault_timed_inside_ns, c.fault_timed_error_ns,
+		k.class IN ('zero', 'zero_huge', 'zero_upgrade', 'zero_read', 'shared_minor',
+			    'file_minor') AS calibrated,
+		c.fault_ns + CASE WHEN k.class = 'zero_huge' AND c.clear_2m_bytes_per_s > 0
+			THEN 2097152e9 / c.clear_2m_bytes_per_s ELSE 0.0 END AS calibrated_ns,
+		MAX(0.0, SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!' THEN 0 ELSE s.cpu_ns END)
+				OVER ()
+			/ SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!' THEN 0 ELSE s.n END)
+				OVER () - c.fault_timed_inside_ns) AS minor_mean_ns
+	FROM fault_class k JOIN calibrated c
+	LEFT JOIN seen s ON s.class = k.class LEFT JOIN deviation d ON d.class = k.class
+)
+SELECT class, toll, writes_page, faults, n AS timed_faults,
+	CASE WHEN n > 0 THEN MAX(0.0, raw_mean_ns - fault_timed_inside_ns)
+	     WHEN calibrated THEN calibrated_ns
+	     ELSE COALESCE(minor_mean_ns, calibrated_ns) END AS mean_ns,
+	CASE WHEN n > 1 THEN 1.96 * se_ns + fault_timed_error_ns
+	     WHEN n = 1 THEN 0.5 * cpu_ns
+	     WHEN calibrated THEN 0.5 * calibrated_ns
+	     ELSE 0.5 * COALESCE(minor_mean_ns, calibrated_ns) END AS error_ns,
+	CASE WHEN n > 0 THEN blocked_ns / n ELSE 0.0 END AS blocked_mean_ns,
+	CASE WHEN n > 0 THEN 'timed' WHEN calibrated OR minor_mean_ns IS NULL THEN 'calibrated'
+	     ELSE 'minor mean' END AS source
+FROM priced;
+
+-- Faults of a process by toll, with their time. Sleep was seen only of timed faults; the others are
+-- given the class's mean, and half of that counts as error.
+CREATE VIEW process_fault_time AS
+SELECT f.pid, f.class, p.toll, f.in_call, f.in_memset, f.faults, f.pages, p.writes_page,
+	f.faults * p.mean_ns AS cpu_ns,
+	f.blocked_ns + (f.faults - f.timed_faults) * p.blocked_mean_ns AS blocked_ns,
+	f.faults * p.error_ns + 0.5 * (f.faults - f.timed_faults) * p.blocked_mean_ns AS error_ns
+FROM process_fault f JOIN fault_price p ON p.class = f.class;
