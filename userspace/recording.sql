@@ -10,8 +10,9 @@
 -- One row per fact about the recording itself. Keys: tool_version, format, command_line,
 -- target_command, kernel, machine, start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns,
 -- min_size_bytes, overhead_limit ("none", "0"), probes, exit_status of a traced command (as a shell tells it), end_reason
--- ("target exited", "duration", "signal", "error: ..."), swap_in_counted ("1" where the kernel tells
--- each page brought in: table swap has the rows in_*), and, last of all, complete ("1").
+-- ("target exited", "duration", "signal", "error: ..."), memory_bytes (of the machine), cgroup and
+-- cgroup_memory_limit_bytes (where a cgroup was named), swap_in_counted ("1" where the kernel tells each
+-- page brought in: table swap has the rows in_*), and, last of all, complete ("1").
 CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,
 	value TEXT

@@ -60,6 +60,8 @@ struct session {
 	struct targets *targets;
 	struct memory_cgroups *memory_cgroups;
 	struct swap_devices *swap_devices;
+	bool swap_types_seen[SWAP_TYPES];	/* in swap entries, since the devices last changed */
+	bool swap_followed;
 	struct ledger *ledger;
 	struct slicer *slicer;
 	struct probes *probes;
@@ -73,6 +75,7 @@ struct session {
 	uint64_t slice_start_ns;
 	uint64_t cgroup_read_ns;
 	bool window_open;
+	bool draining;			/* threads were asked for their open runs */
 	const char *end_reason;
 	bool command_ended;
 	int command_status;
@@ -217,6 +220,7 @@ static int open_consumers(struct session *session)
 {
 	session->symbolizer = symbolizer__new();
 	session->ledger = ledger_new();
+	ledger_set_min_size(session->ledger, session->config.min_size);
 	session->swap_devices = swap_devices_read();
 	session->memory_cgroups = memory_cgroups_new();
 	session->targets = targets_new(&(struct targets_config){
@@ -233,6 +237,8 @@ static int open_consumers(struct session *session)
 		.symbolizer = session->symbolizer,
 		.targets = session->targets,
 		.ledger = session->ledger,
+		.swap_devices = session->swap_devices,
+		.swap_types_seen = session->swap_types_seen,
 		.launched = session->launch != NULL,
 	});
 	session->ring = ring_buffer__new(bpf_map__fd(session->bpf->maps.events), slicer_on_event,
@@ -311,8 +317,15 @@ static void record_state(struct session *session)
 {
 	system_counters_record(session->system, session->recording);
 	memory_cgroups_record(session->memory_cgroups, session->recording);
-	swap_devices_refresh(session->swap_devices);
-	swap_devices_record(session->swap_devices, NULL, session->recording);
+	if (session->probes && session->config.faults && !session->swap_followed &&
+	    probes_follow_swap(session->probes, session->bpf)) {
+		session->swap_followed = true;
+		recording_meta(session->recording, "swap_in_counted", "1");
+	}
+	/* Devices that came or went: the numbers seen before may mean others now. */
+	if (swap_devices_refresh(session->swap_devices))
+		memset(session->swap_types_seen, 0, sizeof(session->swap_types_seen));
+	swap_devices_record(session->swap_devices, session->swap_types_seen, session->recording);
 }
 
 static int record_start(struct session *session)
@@ -341,6 +354,8 @@ static int record_start(struct session *session)
 	recording_meta_int(recording, "start_realtime_ns",
 			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
 	record_not_captured(session);
+	recording_meta_int(recording, "memory_bytes",
+			   (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	record_state(session);
 	return record_prices(session);
 }
@@ -456,11 +471,29 @@ static int commit_slice(struct session *session, uint64_t now)
 	ring_buffer__consume(session->ring);
 	targets_refresh(session->targets);
 	targets_read_counters(session->targets);
-	session->bpf->bss->drain_epoch++;
 	record_state(session);
 	err = slicer_commit(session->slicer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
 	return err;
+}
+
+/*
+ * At a slice's end threads are asked for their open runs, which come with their next fault; what is
+ * there by the next turn belongs to the slice. The first slice is the first window: its faults are
+ * all timed, those of later slices in part, and each slice's figures are weighed by themselves.
+ */
+static int move_slice(struct session *session, uint64_t now)
+{
+	uint64_t age = now - session->slice_start_ns;
+	uint64_t length = session->slice_start_ns == session->start_ns ? WINDOW_FIRST_NS : SLICE_NS;
+
+	if (age < length)
+		return 0;
+	session->draining = !session->draining;
+	if (!session->draining)
+		return commit_slice(session, now);
+	session->bpf->bss->drain_epoch++;
+	return 0;
 }
 
 /* Signals that came; true: the recording is over. */
@@ -545,8 +578,7 @@ int session_run(struct session *session)
 		move_window(session, now);
 		if (session->config.cgroup && !follow_cgroup(session, now))
 			break;
-		if (now - session->slice_start_ns >= SLICE_NS)
-			err = commit_slice(session, now);
+		err = move_slice(session, now);
 	}
 	if (err)
 		session->end_reason = "the recording could not be written";
