@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From a path to a connection that can only read, or one line that says what is wrong.
+
+The file is never changed and never locked for long: a finished recording is read in place, one
+that is not finished is copied within one read transaction first, so that its tracer goes on
+writing and all figures here are of one moment.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from .errors import DamagedRecording, Error, IncompleteRecording, NewerFormat, NotARecording
+from .version import APPLICATION_ID, FORMAT
+
+Progress = Callable[[str, int, int], None]
+"""progress(what, done, all): called now and then while something takes long."""
+
+# SQLite's file format, 1.3: the first bytes; page size at 16 (1 means 65,536), pages at 28.
+MAGIC: Final = b"SQLite format 3\0"
+HEADER: Final = 100
+# A commit of the writer takes far less.
+BUSY_S: Final = 5.0
+# PRAGMA quick_check reads everything, a second for 250 MB: larger files show damage when read.
+CHECKED_BYTES: Final = 64 << 20
+# Virtual machine steps between two looks for a pending signal: about 10 ms.
+SIGNAL_STEPS: Final = 1_000_000
+# Pages copied between two calls of progress.
+COPIED_PAGES: Final = 16384
+# Views without which a file is no recording.
+NEEDED_VIEWS: Final = ("verdict", "finding", "toll", "sites", "report_json")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An open recording: read only, or a private copy of one that was not finished."""
+
+    connection: sqlite3.Connection
+    path: Path
+    format: int
+    complete: bool
+    copied: bool
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into this package's."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = str(getattr(error, "sqlite_errorname", "") or "")
+        if name == "SQLITE_INTERRUPT":
+            raise KeyboardInterrupt from None
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise Error(f"{path} is locked by another program; try again when it is done") from error
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            raise DamagedRecording(f"{path} is damaged: its tables cannot be read") from error
+        raise DamagedRecording(f"{path} cannot be read: {error}") from error
+
+
+def _expected_bytes(path: Path) -> int:
+    """Length of the database as its header has it; NotARecording where it has no such header."""
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise NotARecording(f"{path} is a directory, not a recording")
+    if not stat.S_ISREG(status.st_mode):
+        raise NotARecording(f"{path} is no regular file, not a recording")
+    with path.open("rb") as file:
+        header = file.read(HEADER)
+    if not header:
+        raise NotARecording(f"{path} is empty: nothing was recorded in it")
+    if not header.startswith(MAGIC):
+        raise NotARecording(f"{path} is not a recording of memtoll (no SQLite database)")
+    if len(header) < HEADER:
+        return HEADER
+    (page_size,) = struct.unpack_from(">H", header, 16)
+    (pages,) = struct.unpack_from(">I", header, 28)
+    return int((65536 if page_size == 1 else page_size) * pages)
+
+
+def _check_length(path: Path) -> None:
+    expected, there = _expected_bytes(path), path.stat().st_size
+    if there < expected:
+        raise DamagedRecording(f"{path} is truncated: {there} of {expected} bytes are there")
+
+
+def _connect(path: Path | str, mode: str = "ro") -> sqlite3.Connection:
+    name = f"file:{quote(str(Path(path).absolute()))}?mode={mode}" if path else ""
+    connection = sqlite3.connect(name, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    # The views of a file from elsewhere may call nothing that has effects.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    # Signals are seen between two of Python's instructions only: give it some.
+    connection.set_progress_handler(lambda: 0, SIGNAL_STEPS)
+    return connection
+
+
+def _copy(source: sqlite3.Connection, progress: Progress | None) -> sqlite3.Connection:
+    """All of it, as of now, in a private temporary database that goes away by itself."""
+
+    def step(_status: int, left: int, pages: int) -> None:
+        if progress:
+            progress("copying", pages - left, pages)
+
+    target = _connect("")
+    try:
+        # Without a transaction of its own the copy would begin again at each commit of the tracer.
+        source.execute("BEGIN")
+        source.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        source.backup(target, pages=COPIED_PAGES, progress=step)
+        source.execute("COMMIT")
+    except BaseException:
+        target.close()
+        raise
+    return target
+
+
+def _recovered(path: Path) -> sqlite3.Connection:
+    """The tracer was killed in a commit: its journal has to be played back, in a copy."""
+    with tempfile.TemporaryDirectory(prefix="memtoll-") as directory:
+        copy = Path(directory) / "copy"
+        shutil.copyfile(path, copy)
+        shutil.copyfile(f"{path}-journal", f"{copy}-journal")
+        with closing(_connect(copy, "rw")) as source:
+            source.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+            return _copy(source, None)
+
+
+def _connected(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """A connection that has read its first page, and whether it is to a copy."""
+    connection = _connect(path)
+    try:
+        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        return connection, False
+    except sqlite3.OperationalError as error:
+        connection.close()
+        name = str(getattr(error, "sqlite_errorname", "") or "")
+        if not name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) or not Path(f"{path}-journal").exists():
+            raise
+        return _recovered(path), True
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _check_content(connection: sqlite3.Connection, path: Path) -> int:
+    """The format; an error where this is no recording that can be read."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise NotARecording(f"{path} is an SQLite database, but not a recording of memtoll")
+    if found > FORMAT:
+        raise NewerFormat(
+            f"{path} has format {found}, of a newer memtoll; this one reads up to format {FORMAT}: upgrade it"
+        )
+    if found < 1:
+        raise NotARecording(f"{path} has format {found}, which no memtoll wrote")
+    if path.stat().st_size <= CHECKED_BYTES:
+        (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if answer != "ok":
+            raise DamagedRecording(f"{path} is damaged: {' '.join(str(answer).split())}")
+    marks = ", ".join("?" * len(NEEDED_VIEWS))
+    (views,) = connection.execute(
+        f"SELECT COUNT(*) FROM sqlite_master WHERE type = 'view' AND name IN ({marks})", NEEDED_VIEWS
+    ).fetchone()
+    if views != len(NEEDED_VIEWS):
+        raise DamagedRecording(f"{path} lacks the views of a recording")
+    return int(found)
+
+
+def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progress | None) -> Opened:
+    """Open a recording for reading. Errors: OSError, and those of memtoll.open."""
+    file = Path(path)
+    _expected_bytes(file)
+    with reading(file):
+        connection, copied = _connected(file)
+    try:
+        with reading(file):
+            if not copied:
+                _check_length(file)  # only now: a commit may have been under way
+            found = _check_content(connection, file)
+            row = connection.execute("SELECT value FROM meta WHERE key = 'complete'").fetchone()
+            complete = bool(row and row[0] == "1")
+            if not complete and not incomplete:
+                raise IncompleteRecording(
+                    f"{file} is incomplete: its tracer is still at work or was killed;"
+                    " open it with incomplete=True (--incomplete) to read what is there"
+                )
+            if not complete and not copied:
+                source = connection
+                connection = _copy(source, progress)
+                source.close()
+                copied = True
+    except BaseException:
+        connection.close()
+        raise
+    return Opened(connection, file, found, complete, copied)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Stacks of a recording: as lists of frames, and as text for many at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from .views import Views
+
+UNKNOWN: Final = "[unknown]"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a stack.
+
+    function: '' where unknown; module: path of the file the code came from; file and line: '' and
+    0 where there is no debug information; kind: native, python, kernel or jit; place: file:line,
+    or module+offset, as the report prints it; said: what a sentence calls it.
+    """
+
+    function: str
+    module: str
+    file: str
+    line: int
+    kind: str
+    place: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.function or '?'}  {self.place}"
+
+
+# Root first, functions joined by ';', '?' where unknown: as `memtoll report --folded` writes them.
+# The two places are what a sentence calls the stack: of an allocation, the allocator's own function
+# (depth 0) excepted; else any frame. Best is the first with a source line outside of libc.
+MAKE_TEXTS: Final = """
+CREATE TEMP TABLE memtoll_stack (stack_id INTEGER PRIMARY KEY, text TEXT NOT NULL, allocated_place TEXT,
+	touched_place TEXT);
+INSERT INTO memtoll_stack
+WITH line AS MATERIALIZED (SELECT stack_id, depth, REPLACE(name, ';', ':') AS name, said, usable FROM main.stack_line),
+ranked AS (
+	SELECT stack_id, said, depth,
+		ROW_NUMBER() OVER (PARTITION BY stack_id ORDER BY usable, depth) AS any_rank,
+		ROW_NUMBER() OVER (PARTITION BY stack_id ORDER BY depth = 0, usable, depth) AS caller_rank
+	FROM line
+),
+place AS (
+	SELECT stack_id, MAX(CASE WHEN caller_rank = 1 AND depth > 0 THEN said END) AS allocated_place,
+		MAX(CASE any_rank WHEN 1 THEN said END) AS touched_place
+	FROM ranked GROUP BY stack_id
+)
+SELECT t.stack_id, t.text, p.allocated_place, p.touched_place
+FROM (SELECT stack_id, group_concat(name, ';') AS text
+	FROM (SELECT stack_id, name FROM line ORDER BY stack_id, depth DESC) GROUP BY stack_id) t
+LEFT JOIN place p ON p.stack_id = t.stack_id;
+"""
+
+
+def make_texts(views: Views) -> None:
+    """Temporary table memtoll_stack: text and places of every stack."""
+    views.run("memtoll_stack", MAKE_TEXTS)
+
+
+def stack(views: Views, stack_id: int) -> list[Frame]:
+    """Frames of a stack, leaf first; none for 0, which stands for an unknown stack. KeyError: no such stack."""
+    rows = views.rows(
+        "SELECT function, module, file, line, kind, place, said FROM main.stack_line WHERE stack_id = ? ORDER BY depth",
+        int(stack_id),
+    )
+    if not rows and stack_id != 0 and not views.rows("SELECT 1 FROM main.stack WHERE stack_id = ?", int(stack_id)):
+        raise KeyError(f"{views.path} has no stack {stack_id}")
+    return [Frame(*row) for row in rows]

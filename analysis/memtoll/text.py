@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A recording as text of at most 80 columns, as `memtoll report` prints it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from .table import note
+
+if TYPE_CHECKING:
+    from .recording import Recording
+
+WIDTH: Final = 80
+FRAMES_SHOWN: Final = 6
+NAME_COLUMNS: Final = 38
+
+
+def format_time(value_s: float) -> str:
+    """Seconds with three digits and a unit: '83.0 us'."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value_s >= size:
+            return f"{_digits(value_s / size)} {unit}"
+    return f"{_digits(value_s * 1e9) if value_s > 0 else 0} ns"
+
+
+def format_bytes(value: float) -> str:
+    """Bytes with three digits in binary units: '10.0 MiB'."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= size:
+            return f"{_digits(value / size)} {unit}"
+    return f"{value:.0f} B"
+
+
+def format_share(value: float) -> str:
+    """A share 0..1 in per cent: '12.3 %'."""
+    return f"{100 * value:.1f} %"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f}"
+
+
+def printable(text: str) -> str:
+    """Names come from traced programs: nothing in them may steer the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def cut(text: str, columns: int) -> str:
+    """At most so many characters, the end cut off and marked."""
+    return text if len(text) <= columns else text[: columns - 3] + "..."
+
+
+def wrap(prefix: str, indent: int, text: str) -> str:
+    """Words in lines of 80 columns, the first after prefix, the others after so many spaces."""
+    return textwrap.fill(
+        printable(text),
+        WIDTH,
+        initial_indent=prefix,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def head_lines(rec: Recording) -> list[str]:
+    """What was traced and for how long; whether all of it is there."""
+    target = rec.target
+    processes = len(target["pids"])
+    lines = [
+        f"memtoll: {cut(printable(str(target['command'])), WIDTH - 9)}",
+        wrap(
+            " " * 9,
+            9,
+            f"{processes} process{'' if processes == 1 else 'es'}, recorded for {format_time(target['duration_s'])};"
+            f" observed {format_time(target['observed_s'])} (on the CPU or asleep in a fault).",
+        ),
+    ]
+    if not rec.complete:
+        lines.append("!!! INCOMPLETE: the recording was not finished.")
+    return lines
+
+
+def verdict_lines(rec: Recording, advice: bool) -> list[str]:
+    """The sentence and, where asked for, every advice with its evidence."""
+    lines = ["", "VERDICT", wrap("  ", 2, rec.verdict.sentence)]
+    for each in rec.verdict.advice:
+        if not advice:
+            continue
+        lines += ["", f"ADVICE {printable(each['code'])}", wrap("  ", 2, each["text"])]
+        lines.append(wrap("  Evidence: ", 2, each["evidence"]))
+    return lines
+
+
+def toll_lines(rec: Recording) -> list[str]:
+    """The toll table."""
+    lines = ["", f"{'TOLL':<12}{'time':>11}{'share':>9}{'between':>16}{'count':>15}{'bytes':>12}"]
+    for toll, row in zip(rec.toll.index, _rows(rec.toll)):
+        if not pd.isna(row["not_captured"]):
+            lines.append(wrap(f"{toll:<12}   not captured: ", 15, row["not_captured"]))
+            continue
+        between = f"{100 * row['share_low']:.1f}-{100 * row['share_high']:.1f} %"
+        line = f"{toll:<12}{format_time(row['time_s']):>11}{format_share(row['share']):>9}{between:>16}"
+        if toll != "compute":  # it has samples only
+            line += f"{row['count']:>15,}{format_bytes(row['bytes']):>12}"
+        lines.append(line)
+    return lines
+
+
+def site_lines(rec: Recording, sites: int | None) -> list[str]:
+    """The most expensive sites with their stacks; None: all of them."""
+    table = rec.sites if sites is None else rec.sites.head(sites)
+    lines = ["", f"SITES ({len(rec.sites)} in all)"] if len(table) else []
+    for row in _rows(table):
+        toll, call = row["toll"], printable(row["call"])
+        count = "" if row["bytes_at_least"] else f"{row['count']:,}"
+        line = f"{format_share(row['share']):>8} {format_time(row['time_s']):>10}  {toll:<12}{call:<16}{count:>12}"
+        if row["bytes_at_least"]:
+            line += f" at least {format_bytes(row['bytes'])}"
+        elif toll in ("compute", "zero.app"):
+            line += " sample" if row["count"] == 1 else " samples"
+        else:
+            line += f" x  {format_bytes(row['bytes'])}"
+        lines.append(line)
+        label = "called at" if toll == "map" else "freed at" if call == "free" else "allocated at"
+        lines += _stack_lines(rec, label, row["allocated_stack"])
+        lines += _stack_lines(rec, "sampled at" if toll == "compute" else "touched at", row["touched_stack"])
+    return lines
+
+
+def _stack_lines(rec: Recording, label: str, stack_id: int) -> list[str]:
+    frames = rec.stack(stack_id) if stack_id else []
+    lines = []
+    for number, frame in enumerate(frames[:FRAMES_SHOWN]):
+        name = cut(printable(frame.function or "?"), NAME_COLUMNS)
+        place = cut(printable(frame.place), WIDTH - 18 - NAME_COLUMNS)
+        lines.append(f"  {'' if number else label:<14}{name:<{NAME_COLUMNS}}  {place}")
+    if len(frames) > FRAMES_SHOWN:
+        lines.append(f"{'':16}({len(frames) - FRAMES_SHOWN} more)")
+    return lines
+
+
+def zeroing_lines(rec: Recording) -> list[str]:
+    """The zeroing ledger."""
+    labels = {
+        "bytes_kernel": ("cleared by the kernel", ""),
+        "bytes_libc": ("cleared by libc's calloc", ""),
+        "bytes_twice": ("cleared twice", "by the kernel, then by a memset"),
+        "bytes_never_used": ("never used", "in freed blocks with own mappings"),
+    }
+    kernel = rec.toll.loc["zero.kernel"]
+    if kernel["time_s"] > 0:
+        suffix = f"clearing is {format_time(kernel['clear_s'])} of {format_time(kernel['time_s'])}"
+        labels["bytes_kernel"] = (labels["bytes_kernel"][0], suffix)
+    lines = ["", "ZEROING"]
+    for name, (label, suffix) in labels.items():
+        value = rec.zeroing[name]
+        amount = "not captured" if value is None else format_bytes(value)
+        lines.append(f"  {label:<24}{amount:>12}  {suffix}".rstrip())
+    return lines
+
+
+def process_lines(rec: Recording) -> list[str]:
+    """The ten busiest processes, where there are several."""
+    if len(rec.processes) < 2:
+        return []
+    table = rec.processes.sort_values("observed_s", ascending=False, kind="stable")
+    tolls = rec.process_tolls.groupby("pid")["time_s"].max()
+    lines = ["", f"{'PROCESS':<9}{'name':<17}{'observed':>12}  {'largest toll':<12}{'':>12}  end"]
+    for pid, row in zip(table.index[:10], _rows(table.head(10))):
+        toll = "" if pd.isna(row["largest_toll"]) else row["largest_toll"]
+        time = format_time(float(tolls.get(pid, 0.0))) if toll else ""
+        comm = cut(printable("" if pd.isna(row["comm"]) else row["comm"]), 16)
+        lines.append(f"{pid:<9}{comm:<17}{format_time(row['observed_s']):>12}  {toll:<12}{time:>12}  {ended(row)}")
+    if len(table) > 10:
+        lines.append(f"         and {len(table) - 10} more")
+    return lines
+
+
+def ended(row: dict[str, Any]) -> str:
+    """How a process ended, from its row of rec.processes."""
+    if pd.isna(row["end_ns"]):
+        return "goes on"
+    code = 0 if pd.isna(row["exit_code"]) else int(row["exit_code"])
+    return f"signal {code & 0x7F}" if code & 0x7F else f"exit {code >> 8 & 0xFF}"
+
+
+def trust_lines(rec: Recording) -> list[str]:
+    """Checks, notes, overhead and losses: how far the figures may be trusted."""
+    lines = ["", "CHECKS"]
+    for name, row in zip(rec.checks.index, _rows(rec.checks)):
+        verdict = "ok" if row["ok"] else "DIFFER"
+        lines.append(
+            f"  {name.replace('_', ' '):<14} ours {row['ours']:>14,}   the kernel's {row['kernel']:>14,}   {verdict}"
+        )
+    if rec.notes:
+        lines += ["", "NOTES", *(wrap("  - ", 4, text) for text in rec.notes)]
+    attrs = rec.overhead.attrs
+    limit = "no limit" if attrs["limit_pct"] is None else f"limit {attrs['limit_pct']:g} %"
+    text = f"{attrs['estimated_pct']:.1f} % of the target's time, {attrs['hits']:,} probe hits ({limit}); it is taken"
+    lines += ["", wrap("Overhead: ", 10, f"{text} out of the figures above.")]
+    return lines + loss_lines(rec)
+
+
+def loss_lines(rec: Recording) -> list[str]:
+    """What was lost, the largest share first."""
+    lost = rec.losses[rec.losses["count"] > 0].sort_values("share", ascending=False, kind="stable")
+    lines = []
+    for name, row in zip(lost.index, _rows(lost)):
+        part = "" if math.isnan(row["share"]) else f", {100 * row['share']:.2f} % of its kind:"
+        lines.append(wrap(f"!!! {printable(name)}: ", 4, f"{row['count']:,}{part} {row['meaning']} ({row['remedy']})"))
+    return lines
+
+
+def report(rec: Recording, sites: int | None = 10) -> str:
+    """Everything `memtoll report` prints, with so many sites; None: all."""
+    parts = [
+        head_lines(rec),
+        verdict_lines(rec, advice=True),
+        toll_lines(rec),
+        site_lines(rec, sites),
+        zeroing_lines(rec),
+        process_lines(rec),
+        trust_lines(rec),
+    ]
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def summary(rec: Recording) -> str:
+    """The verdict, the codes of its advice, the toll table and the losses: what print(rec) shows."""
+    codes = ", ".join(each["code"] for each in rec.verdict.advice)
+    lines = [*head_lines(rec), *verdict_lines(rec, advice=False), wrap("  Advice: ", 2, codes), *toll_lines(rec)]
+    said = note(rec.toll.attrs)
+    return "\n".join([*lines, *([f"!!! {said}"] if said else [])])
+
+
+def _rows(table: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.to_dict("records")
+    return rows

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A recording's own SQL views, each worked out once.
+
+Views refer to views heavily, and SQLite works a view out anew at each mention. So they become
+temporary tables of the same names, in the order they were made in, exactly as `memtoll report`
+does: a view uses only those before it, and unqualified names are looked up among the temporary
+tables first. The recording itself is not touched.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+from .errors import DamagedRecording
+from .opening import Progress, reading
+
+# Looked up by key in the tables below them, which a table made of them could not be.
+STAY_VIEWS: Final = ("stack_line", "extra_toll")
+# Work of their own size, needed for the report's JSON only.
+ONLY_FOR_JSON: Final = ("site_json", "allocation_json", "report_json")
+BODY: Final = re.compile(r'\s*CREATE\s+VIEW\s+"?(\w+)"?\s+AS\s+(.*)', re.IGNORECASE | re.DOTALL)
+
+
+class Views:
+    """The connection of a recording, with its views as temporary tables where they were asked for."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, progress: Progress | None = None) -> None:
+        self.connection = connection
+        self.path = path
+        self.progress = progress
+        with reading(path):
+            self._bodies: dict[str, str] = dict(
+                connection.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'view' ORDER BY rowid")
+            )
+        self._made: set[str] = set()
+
+    def make(self, last: str) -> None:
+        """Work out the view named last and those before it, as far as it needs them."""
+        if last in self._made:
+            return
+        if last not in self._bodies:
+            raise DamagedRecording(f"{self.path} lacks view {last}")
+        names = list(self._bodies)
+        names = names[: names.index(last) + 1]
+        todo = [
+            name
+            for name in names
+            if name not in self._made
+            and name not in STAY_VIEWS
+            and (name not in ONLY_FOR_JSON or last in ONLY_FOR_JSON)
+        ]
+        for done, name in enumerate(todo):
+            if self.progress:
+                self.progress("working out the tolls", done, len(todo))
+            match = BODY.match(self._bodies[name])
+            if not match or match[1] != name:
+                raise DamagedRecording(f"{self.path}: view {name} is damaged")
+            self.execute(f'CREATE TEMP TABLE "{name}" AS {match[2]}')
+            self._made.add(name)
+        if self.progress:
+            self.progress("working out the tolls", len(todo), len(todo))
+
+    def run(self, name: str, script: str) -> None:
+        """Once: statements that make temporary tables of a name of ours."""
+        if name in self._made:
+            return
+        for statement in split(script):
+            self.execute(statement)
+        self._made.add(name)
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        """One statement; errors as those of memtoll.open."""
+        with reading(self.path):
+            return self.connection.execute(sql, values)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        with reading(self.path):
+            return self.connection.execute(sql, values).fetchall()
+
+    def columns(self, table: str) -> list[str]:
+        """Names of a table's or view's columns; none where the recording has no such table."""
+        return [row[0] for row in self.rows("SELECT name FROM pragma_table_info(?)", table)]
+
+
+def split(script: str) -> list[str]:
+    """The statements of a script, one after the other."""
+    statements, text = [], ""
+    for part in script.split(";"):
+        text += part + ";"
+        if sqlite3.complete_statement(text):
+            statements.append(text)
+            text = ""
+    return statements
