@@ -307,12 +307,24 @@ static void print_stack(struct page *page, const char *label, int64_t stack_id)
 	}
 }
 
+/* Where faults fell outside of allocations: "heap", "library /usr/lib/libc.so.6". */
+static void print_area(struct page *page, sqlite3_stmt *row, int column)
+{
+	char *area = column_text(row, column);
+
+	if (*area) {
+		cut(area, WIDTH - 16);
+		fprintf(page->out, "  %-14s%s\n", "in", area);
+	}
+	g_free(area);
+}
+
 static void print_sites(struct page *page, unsigned int sites)
 {
 	sqlite3_stmt *row =
 		query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
-			    " touched_stack, known_clearing, COUNT(*) OVER () FROM temp.sites"
-			    " ORDER BY rank LIMIT ?");
+			    " touched_stack, known_clearing, COUNT(*) OVER (), area FROM"
+			    " temp.sites ORDER BY rank LIMIT ?");
 	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
 	bool first = true, proven;
 
@@ -342,6 +354,7 @@ static void print_sites(struct page *page, unsigned int sites)
 				sqlite3_column_int64(row, 5) == 1 ? "sample" : "samples");
 		else
 			fprintf(page->out, " x  %s\n", bytes);
+		print_area(page, row, 10);
 		print_stack(page, !strcmp(toll, "map") ? "called at" :
 			    !strcmp(call, "free") ? "freed at" : "allocated at",
 			    sqlite3_column_int64(row, 6));
@@ -353,10 +366,11 @@ static void print_sites(struct page *page, unsigned int sites)
 }
 
 static void print_amount(struct page *page, const char *label, sqlite3_stmt *row, int column,
-			 const char *suffix)
+			 const char *absent, const char *suffix)
 {
-	char bytes[32] = "not captured";
+	char bytes[32];
 
+	g_strlcpy(bytes, absent, sizeof(bytes));
 	if (sqlite3_column_type(row, column) != SQLITE_NULL)
 		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, column));
 	fprintf(page->out, "  %-24s%12s%s%s\n", label, bytes, *suffix ? "  " : "", suffix);
@@ -375,12 +389,71 @@ static void print_zeroing(struct page *page)
 		format_time(time, sizeof(time), sqlite3_column_double(row, 5));
 		format_time(clear, sizeof(clear), sqlite3_column_double(row, 6));
 		snprintf(suffix, sizeof(suffix), "clearing is %s of %s", clear, time);
-		print_amount(page, "cleared by the kernel", row, 0,
+		print_amount(page, "cleared by the kernel", row, 0, "not captured",
 			     sqlite3_column_double(row, 5) > 0 ? suffix : "");
-		print_amount(page, "cleared by libc's calloc", row, 1,
+		print_amount(page, "cleared by libc's calloc", row, 1, "not captured",
 			     sqlite3_column_int(row, 4) ? "at least (an unknown allocator)" : "");
-		print_amount(page, "cleared twice", row, 2, "by the kernel, then by a memset");
-		print_amount(page, "never used", row, 3, "in freed blocks with own mappings");
+		print_amount(page, "cleared twice", row, 2, "", "by the kernel, then by a memset");
+		print_amount(page, "never used", row, 3, "", "in freed blocks with own mappings");
+	}
+}
+
+static void print_access(struct page *page)
+{
+	sqlite3_stmt *row = query(
+		page,
+		"SELECT CASE WHEN call <> '' THEN call || COALESCE(' at ' || (SELECT l.said FROM"
+		" stack_line l WHERE l.stack_id = allocated_stack AND (l.depth > 0 OR call = 'mmap')"
+		" ORDER BY l.usable, l.depth LIMIT 1), '') ELSE RTRIM(area || ' ' || area_name) END,"
+		" 4096 * first_pages, 4096 * in_pages, returns, pattern FROM temp.access_pattern"
+		" WHERE 100 * in_pages > (SELECT SUM(in_pages) FROM temp.access_pattern)"
+		" OR pattern LIKE 'one%' ORDER BY rank LIMIT 8");
+	char first[32], back[32], *where, *pattern;
+	bool any = false;
+
+	while (next(page, row)) {
+		if (!any)
+			fprintf(page->out, "  %-30s%11s%11s%8s  %s\n", "", "touched", "came back",
+				"times", "gone over");
+		any = true;
+		where = column_text(row, 0);
+		pattern = column_text(row, 4);
+		cut(where, 30);
+		format_bytes(first, sizeof(first), sqlite3_column_double(row, 1));
+		format_bytes(back, sizeof(back), sqlite3_column_double(row, 2));
+		fprintf(page->out, "  %s%*s%11s%11s%8.1f  %s\n", where,
+			(int)(30 - g_utf8_strlen(where, -1)), "", first, back,
+			sqlite3_column_double(row, 3), pattern);
+		g_free(pattern);
+		g_free(where);
+	}
+}
+
+static void print_swap(struct page *page)
+{
+	sqlite3_stmt *row =
+		query(page, "SELECT m.limit_bytes, m.rss_peak_bytes, m.swap_peak_bytes,"
+			    " m.came_back_bytes, m.fits_bytes, COALESCE(m.limit_path, ''),"
+			    " s.blocked_ns FROM temp.memory m JOIN temp.swap_source s"
+			    " WHERE m.came_back_bytes > 0 OR EXISTS (SELECT 1 FROM temp.toll"
+			    " WHERE toll = 'swap.out' AND count > 0)");
+	char asleep[32], suffix[96], *path;
+
+	while (next(page, row)) {
+		heading(page, "SWAP");
+		path = column_text(row, 5);
+		cut(path, 36);
+		format_time(asleep, sizeof(asleep), sqlite3_column_double(row, 6));
+		print_amount(page, "memory that may be used", row, 0, "unknown",
+			     *path ? path : "of the machine");
+		print_amount(page, "resident at most", row, 1, "unknown", "");
+		print_amount(page, "swapped at most", row, 2, "unknown", "");
+		snprintf(suffix, sizeof(suffix), "different pages; asleep for them %s", asleep);
+		print_amount(page, "came back", row, 3, "unknown", suffix);
+		if (sqlite3_column_type(row, 4) != SQLITE_NULL)
+			print_amount(page, "would be enough", row, 4, "unknown", "estimated");
+		g_free(path);
+		print_access(page);
 	}
 }
 
@@ -505,6 +578,7 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_tolls(&page);
 	print_sites(&page, options->sites);
 	print_zeroing(&page);
+	print_swap(&page);
 	print_processes(&page);
 	print_checks(&page);
 	print_notes(&page);

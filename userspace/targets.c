@@ -472,6 +472,7 @@ void targets_dying(struct targets *targets, pid_t tid)
 		return;
 	followed->target.now.rss_bytes = status.rss_bytes;
 	followed->target.now.swap_bytes = status.swap_bytes;
+	note_memory_cgroup(targets, followed);
 }
 
 void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int exit_code)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shape import TOLLS, check_report, toll_shape
+from shape import MEMORY, TOLLS, check_report, toll_shape
 
 FRAME = {"function": "f", "module": "/bin/a", "file": "/src/a.c", "line": 3, "kind": "native"}
 
@@ -19,7 +19,7 @@ def valid() -> dict[str, Any]:
     toll["zero.libc"] |= {"time_s": 0.9, "share": 0.9, "count": 10, "bytes": 1000, "pages": 0}
     toll["compute"] |= {"time_s": 0.1, "share": 0.1}
     toll["file.read"] = dict.fromkeys(toll["file.read"])  # not captured
-    site = {"toll": "zero.libc", "time_s": 0.9, "share": 0.9, "bytes": 1000, "count": 10, "call": "calloc"}
+    site = {"toll": "zero.libc", "time_s": 0.9, "share": 0.9, "bytes": 1000, "count": 10, "call": "calloc", "area": ""}
     row = {"call": "calloc", "calls": 11, "bytes": 1100, "freed": 11, "live_bytes": 0, "allocated_at": [FRAME]}
     return {
         "format": 1,
@@ -37,6 +37,9 @@ def valid() -> dict[str, Any]:
         "zeroing": {"bytes_kernel": 0, "bytes_libc": 1000, "bytes_twice": 0, "bytes_never_used": 0},
         "sites": [site | {"allocated_at": [FRAME], "touched_at": []}],
         "allocations": [row],
+        "memory": {name: None for name in MEMORY}
+        | {"came_back_bytes": 0, "swap_in_pages": dict.fromkeys(("cache", "device", "zram", "zswap", "zero"), 0)},
+        "access": [],
         "calls": {"calloc": 11, "free": 11},
         "processes": [],
         "notes": ["n"],

@@ -36,11 +36,23 @@ from swapping import LIMIT, in_cgroup, memory_with_swap, vmstat
 pytestmark = pytest.mark.root
 
 
-@pytest.fixture(scope="module")
-def small_memory() -> Iterator[Path]:
-    """A cgroup whose processes have 80 MiB and swap."""
-    with memory_with_swap() as cgroup:
+@pytest.fixture(params=["file", "zram"])
+def any_swap(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A cgroup whose processes have 80 MiB, and swap of either kind."""
+    with memory_with_swap(request.param) as cgroup:
         yield cgroup
+
+
+@pytest.fixture
+def small_memory() -> Iterator[Path]:
+    """The same, with a swap file."""
+    with memory_with_swap("file") as cgroup:
+        yield cgroup
+
+
+def kind_of_swap(recording: Recording) -> str:
+    ((kind,),) = recording.query("SELECT kind FROM swap_device")
+    return str(kind)
 
 
 def pagez(out: Path, cgroup: Path, *words: int | str) -> tuple[Recording, dict[str, int]]:
@@ -65,42 +77,109 @@ def pages_at(recording: Recording, toll: str, owner: str, marker: str) -> float:
     )
 
 
-@pytest.mark.parametrize("marker", ["change", "store"])
-def test_cyclic_sweep_thrashes(out: Path, small_memory: Path, marker: str) -> None:
+def malloc_access(recording: Recording) -> dict[str, Any]:
+    """How the blocks of pagez were gone over."""
+    (row,) = (row for row in recording.report["access"] if row["call"] == "malloc" and row["first_pages"] > 1000)
+    return dict(row)
+
+
+@pytest.mark.parametrize("marker", ["change", "store", "load"])
+def test_cyclic_sweep_thrashes(out: Path, any_swap: Path, marker: str) -> None:
     """B: 160 MiB, four times over, in 80 MiB. Every page of three passes comes back from swap."""
-    words = ["--store"] if marker == "store" else []
-    recording, counted = pagez(out, small_memory, 20, 4, *words)
+    words = [] if marker == "change" else [f"--{marker}"]
+    recording, counted = pagez(out, any_swap, 20, 4, *words)
+    report = recording.report
     pages = 20 * 8 * MIB // PAGE
     assert recording.dominant == "swap"
-    assert recording.report["verdict"]["share"] > 0.5
+    assert report["verdict"]["share"] > 0.5
     swapped = recording.toll("swap.in", "pages")
     assert swapped == pytest.approx(counted["pswpin"], rel=0.01)
     assert swapped == pytest.approx(3 * pages, rel=0.01)
-    assert recording.toll("swap.out", "pages") == pytest.approx(counted["pswpout"], rel=0.05)
+    assert recording.toll("swap.out", "pages") == pytest.approx(counted["pswpout"], rel=0.1)
     assert recording.toll("reclaim", "time_s") > 0
     # Both owners: the malloc and the line of the loop.
     assert pages_at(recording, "swap.in", "allocated_at", "malloc") >= 0.99 * swapped
     assert pages_at(recording, "swap.in", "touched_at", marker) >= 0.99 * swapped
     # One page is cleared once, however often it is written.
     assert recording.toll("zero.kernel", "pages") == pytest.approx(pages, rel=0.01)
-    check = recording.report["checks"]["major_faults"]
+    check = report["checks"]["major_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
     assert check["kernel"] == pytest.approx(recording.witness[-1]["majflt"], rel=0.01)
-    assert "swap-in" in {advice["code"] for advice in recording.report["verdict"]["advice"]}
+    for name in ("minor_faults", "major_faults", "swapped_in"):
+        assert report["checks"][name]["ok"], report["checks"]
+    assert report["checks"]["swapped_in"]["kernel"] == pytest.approx(counted["pswpin"], rel=0.01)
+    # Where they came from: zram needs no read-ahead, each page is a major fault of its own.
+    source = report["memory"]["swap_in_pages"]
+    if kind_of_swap(recording) == "zram":
+        assert source["zram"] >= 0.99 * swapped
+        assert source["device"] == 0
+    else:
+        assert source["zram"] == 0
+        assert source["cache"] > 4 * source["device"] > 0
+    # How: in order, again and again; each page three times.
+    access = malloc_access(recording)
+    assert access["pattern"] == "cyclic sweep"
+    assert access["first_pages"] == pytest.approx(pages, rel=0.01)
+    assert access["distinct_pages"] == pytest.approx(pages, rel=0.01)
+    assert access["returns"] == pytest.approx(3.0, rel=0.01)
+    assert access["max_returns"] in (3, 4)
+    assert report["memory"]["limit_bytes"] == LIMIT
+    assert "came back 3.0 times" in report["verdict"]["sentence"]
+    assert "80.0 MiB" in report["verdict"]["sentence"]
+    assert "swap-in" in {advice["code"] for advice in report["verdict"]["advice"]}
 
 
-def test_one_pass_sweep_is_no_thrash(out: Path, small_memory: Path) -> None:
+def test_estimate_is_enough_memory(out: Path, small_memory: Path) -> None:
+    """With the limit that the report asks for B swaps no more; with a tenth less it still does."""
+    recording, before = pagez(out, small_memory, 20, 4)
+    enough = recording.report["memory"]["fits_bytes"]
+    assert enough == pytest.approx(160 * MIB, rel=0.05)
+    (limit,) = (path for name in ("memory.max", "memory.limit_in_bytes") if (path := small_memory / name).exists())
+    try:
+        limit.write_text(str(int(1.02 * enough)))
+        recording, after = pagez(out.with_name("enough.memtoll"), small_memory, 20, 4)
+        assert after["pswpin"] < 0.01 * before["pswpin"]
+        assert malloc_access(recording)["pattern"] == "fits"
+        limit.write_text(str(int(0.9 * enough)))
+        _, less = pagez(out.with_name("less.memtoll"), small_memory, 20, 4)
+        assert less["pswpin"] > 0.3 * before["pswpin"]
+    finally:
+        limit.write_text(str(LIMIT))
+
+
+def test_random_order_is_told_from_a_sweep(out: Path, small_memory: Path) -> None:
+    """160 MiB in no order, three times, in 80 MiB."""
+    recording, counted = pagez(out, small_memory, 20, 3, "--random")
+    access = malloc_access(recording)
+    assert recording.dominant == "swap"
+    assert access["pattern"] == "random"
+    assert access["sequential_pages"] < 0.1 * access["swap_in_pages"]
+    assert recording.report["checks"]["swapped_in"]["ok"]
+    # What was read ahead and not used is told: the kernel read more than was wanted.
+    ahead = recording.report["memory"]["readahead_pages"]
+    assert recording.toll("swap.in", "pages") + ahead == pytest.approx(counted["pswpin"], rel=0.01)
+    assert "in no order" in recording.report["verdict"]["sentence"]
+
+
+@pytest.mark.parametrize("marker", ["change", "store"])
+def test_one_pass_sweep_is_no_thrash(out: Path, any_swap: Path, marker: str) -> None:
     """A: 640 MiB, once, in 80 MiB. Pages go out and stay out."""
-    recording, counted = pagez(out, small_memory, 80, 1)
+    recording, counted = pagez(out, any_swap, 80, 1, *([] if marker == "change" else [f"--{marker}"]))
+    assert recording.dominant == "swap"
+    assert malloc_access(recording)["pattern"] == "one-pass sweep"
+    assert "once over 640 MiB" in recording.report["verdict"]["sentence"]
+    assert pages_at(recording, "zero.kernel", "touched_at", marker) >= 0.99 * 80 * 8 * MIB // PAGE
     pages = 80 * 8 * MIB // PAGE
     pushed = recording.toll("swap.out", "pages")
-    assert pushed == pytest.approx(counted["pswpout"], rel=0.01)
+    # A page is out once it is unmapped; a busy disk takes it later, or gets it twice.
+    slack = 0.01 if kind_of_swap(recording) == "zram" else 0.1
+    assert pushed == pytest.approx(counted["pswpout"], rel=slack)
     assert recording.toll("swap.in", "pages") < 0.005 * pushed
     assert recording.toll("zero.kernel", "pages") == pytest.approx(pages, rel=0.01)
     # All of it by the target itself, in the reclaim of its cgroup.
     rows = dict(recording.query("SELECT what, SUM(pages) FROM swap GROUP BY what"))
     assert rows["out_self"] == pushed
-    assert rows["reclaim_memcg"] == pytest.approx(pushed, rel=0.01)
+    assert rows["reclaim_memcg"] == pytest.approx(pushed, rel=slack)
     advice = {advice["code"]: advice["text"] for advice in recording.report["verdict"]["advice"]}
     assert "no thrash" in advice["reclaim-stall"]
     assert "swap-in" not in advice
@@ -154,9 +233,10 @@ def test_no_such_cgroup(out: Path) -> None:
     assert not out.exists()
 
 
-def test_what_fits_does_not_swap(out: Path, small_memory: Path) -> None:
+def test_what_fits_does_not_swap(out: Path, any_swap: Path) -> None:
     """C: 16 MiB, two hundred times, in 80 MiB."""
-    recording, counted = pagez(out, small_memory, 2, 200)
+    recording, counted = pagez(out, any_swap, 2, 200)
+    assert malloc_access(recording)["pattern"] == "fits"
     assert counted["pswpin"] == counted["pswpout"] == 0
     for toll in ("swap.in", "swap.out", "reclaim"):
         assert recording.toll(toll, "count") == 0

@@ -3,9 +3,11 @@
  * pagez: allocate CHUNKS blocks of 8 MiB, then write one byte of every page of all of them, PASSES
  * times (casebook 4). In less memory than they need, the passes go through swap.
  *
- * usage: pagez CHUNKS PASSES [--store | --hold]
- *   --store  a plain store; else one instruction that reads, changes and writes
- *   --hold   then keep the memory and wait for a line
+ * usage: pagez CHUNKS PASSES [--store | --load | --random | --hold]
+ *   --store   a plain store; else one instruction that reads, changes and writes
+ *   --load    two instructions, as compilers make of p[i]++ without optimisation
+ *   --random  the pages of all chunks in no order
+ *   --hold    then keep the memory and wait for a line
  */
 #include "workload.h"
 
@@ -30,26 +32,64 @@ static NOINLINE void store_pages(volatile char *chunk)
 		chunk[at] = 1; /* SITE store */
 }
 
+static NOINLINE void load_pages(volatile char *chunk)
+{
+	for (unsigned long at = 0; at < CHUNK; at += PAGE) {
+		char value = chunk[at]; /* SITE load */
+
+		chunk[at] = value + 1; /* SITE back */
+	}
+}
+
+/* Every page once, in the order of a full-period generator (Knuth, TAOCP 3.2.1.2). */
+static NOINLINE void random_pages(char **chunks, unsigned long count)
+{
+	unsigned long pages = count * (CHUNK / PAGE), period = 1, at = 1;
+
+	while (period < pages)
+		period *= 2;
+	for (unsigned long i = 0; i < period; i++) {
+		at = (at * 1664525 + 1013904223) % period;
+		if (at < pages)
+			chunks[at / (CHUNK / PAGE)][at % (CHUNK / PAGE) * PAGE]++; /* SITE random */
+	}
+}
+
+static void pass_over(char **chunks, unsigned long count, const char *how)
+{
+	if (!strcmp(how, "--random")) {
+		random_pages(chunks, count);
+		return;
+	}
+	for (unsigned long i = 0; i < count; i++) {
+		if (!strcmp(how, "--store"))
+			store_pages(chunks[i]);
+		else if (!strcmp(how, "--load"))
+			load_pages(chunks[i]);
+		else
+			change_pages(chunks[i]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	char *chunks[CHUNKS_MAX];
 	unsigned long count, passes;
-	int store;
+	const char *how;
 
 	alarm(WORKLOAD_LIFE_S);
 	if (argc < 3)
 		return 2;
 	count = workload_number(argv[0], argv[1]);
 	passes = workload_number(argv[0], argv[2]);
-	store = argc > 3 && !strcmp(argv[3], "--store");
+	how = argc > 3 ? argv[3] : "";
 	if (count > CHUNKS_MAX)
 		return 2;
 	for (unsigned long i = 0; i < count; i++)
 		chunks[i] = make_chunk();
 	for (unsigned long pass = 0; pass < passes; pass++)
-		for (unsigned long i = 0; i < count; i++)
-			store ? store_pages(chunks[i]) : change_pages(chunks[i]);
-	if (argc > 3 && !strcmp(argv[3], "--hold"))
+		pass_over(chunks, count, how);
+	if (!strcmp(how, "--hold"))
 		workload_wait();
 	workload_report("\"chunks\": %lu, \"passes\": %lu, \"pages\": %lu", count, passes,
 			count * (CHUNK / PAGE));
