@@ -512,7 +512,7 @@ static void on_counter(void *context, const char *name, int64_t value)
 	struct watched *watched = context;
 	size_t i;
 
-	/* Version 1: without the prefix the figures of the group alone, with it those of all below. */
+	/* Version 1: plain names are of the group alone, those with the prefix of all below. */
 	if (watched->group.version == 1) {
 		if (!g_str_has_prefix(name, "total_"))
 			return;

@@ -2,9 +2,10 @@
 /*
  * launch.h: run a command so that it can be traced from its first instruction.
  *
- * The command and its descendants are followed by ptrace (PTRACE_SEIZE), to hold
- * a process after exec until its libraries are mapped and probed, and a forked child until it is
- * probed; and for a moment at its end, while its memory can still be looked at. In between they run freely; should the tracer die, the kernel lets them go.
+ * The command and its descendants are followed by ptrace (PTRACE_SEIZE), to hold a process after
+ * exec until its libraries are mapped and probed, a forked child until it is probed, and each
+ * thread for a moment at its end, while its memory can still be looked at. In between they run
+ * freely; should the tracer die, the kernel lets them go.
  */
 #ifndef MEMTOLL_LAUNCH_H
 #define MEMTOLL_LAUNCH_H

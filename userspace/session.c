@@ -60,7 +60,7 @@ struct session {
 	struct targets *targets;
 	struct memory_cgroups *memory_cgroups;
 	struct swap_devices *swap_devices;
-	bool swap_types_seen[SWAP_TYPES];	/* in swap entries, since the devices last changed */
+	bool swap_types_seen[SWAP_TYPES];	/* in swap entries, since devices changed */
 	bool swap_followed;
 	struct ledger *ledger;
 	struct slicer *slicer;

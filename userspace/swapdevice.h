@@ -29,8 +29,8 @@ size_t swap_devices_count(const struct swap_devices *devices);
 
 /*
  * Is the device of this number zram? types_seen[t] is true for every number met since the devices
- * last changed. The kernel lists devices in the order of their numbers, which have gaps where others
- * were switched off; *known is false where that leaves devices of both kinds possible.
+ * last changed. The kernel lists devices in the order of their numbers, which have gaps where
+ * others were switched off; *known is false where that leaves devices of both kinds possible.
  */
 bool swap_devices_is_zram(const struct swap_devices *devices, const bool *types_seen,
 			  unsigned int type, bool *known);

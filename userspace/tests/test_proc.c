@@ -133,7 +133,8 @@ static void *wait_at(void *barrier)
 static void grow(const void *argument)
 {
 	size_t bytes = *(const size_t *)argument;
-	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
 
 	if (memory == MAP_FAILED)
 		_exit(1);
@@ -188,7 +189,7 @@ static void test_unescape(void **state)
 		{ "plain rest", "plain" },
 		{ "a\\040b\\011c\\012d\\134e\tfile", "a b\tc\nd\\e" },
 		{ "\\377", "\377" },
-		/* No escapes of the kernel's: left as they are, and nothing is read past the end. */
+		/* No escapes of the kernel's: left as they are, none read past the end. */
 		{ "\\", "\\" }, { "\\0", "\\0" }, { "\\04", "\\04" }, { "\\089", "\\089" },
 		{ "\\n", "\\n" },
 	};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * test_recording.c: writing and opening recordings. The witness of what is in a file is a
- * connection of its own; the witness of what is said is stderr.
+ * test_recording.c: the life of recordings: written, interrupted, opened. The witness of what is in
+ * a file is a connection of its own; the witness of what is said is stderr.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -28,40 +28,7 @@
 #include "../../bpf/losses.h"
 #include "../recording.h"
 #include "../report.h"
-
-static char *directory;
-
-static char *in_directory(const char *name)
-{
-	return g_build_filename(directory, name, NULL);
-}
-
-static int make_directory(void **state)
-{
-	(void)state;
-	directory = g_dir_make_tmp("memtoll-recording-XXXXXX", NULL);
-	return directory ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-	GDir *entries = g_dir_open(directory, 0, NULL);
-	const char *name;
-	char *path;
-
-	(void)state;
-	while (entries && (name = g_dir_read_name(entries))) {
-		path = in_directory(name);
-		if (g_remove(path))
-			g_rmdir(path);
-		g_free(path);
-	}
-	if (entries)
-		g_dir_close(entries);
-	g_rmdir(directory);
-	g_free(directory);
-	return 0;
-}
+#include "recordings.h"
 
 /* stderr goes to a file between these two; the second gives what came. */
 static int saved_stderr = -1;
@@ -107,22 +74,6 @@ static void assert_one_line(char *text, ...)
 	g_free(text);
 }
 
-static sqlite3_int64 number(const char *path, const char *sql)
-{
-	sqlite3_stmt *statement = NULL;
-	sqlite3 *database = NULL;
-	sqlite3_int64 value = -1;
-
-	assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-	sqlite3_busy_timeout(database, 1000);
-	assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), SQLITE_OK);
-	if (sqlite3_step(statement) == SQLITE_ROW)
-		value = sqlite3_column_int64(statement, 0);
-	sqlite3_finalize(statement);
-	sqlite3_close(database);
-	return value;
-}
-
 static void execute(const char *path, const char *sql)
 {
 	sqlite3 *database = NULL;
@@ -130,37 +81,6 @@ static void execute(const char *path, const char *sql)
 	assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(database);
-}
-
-static void add_process(struct recording *recording, pid_t pid, const char *comm)
-{
-	const struct process_fact fact = {.pid = pid,
-					  .comm = comm,
-					  .command = comm,
-					  .executable = "/bin/x",
-					  .start_ns = 7,
-					  .role = "target"};
-
-	assert_int_equal(recording_process(recording, &fact), 0);
-}
-
-static void add_call(struct recording *recording, uint64_t stack_id, uint64_t calls)
-{
-	struct call_fact fact = { .pid = 42, .call = "calloc", .stack_id = stack_id,
-				  .known_clearing = true, .timed_calls = calls };
-
-	fact.sum.calls = calls;
-	fact.sum.bytes = calls * 4099;
-	fact.sum.nested_calls = 3;
-	assert_int_equal(recording_call(recording, &fact), 0);
-}
-
-static int add_counters(struct recording *recording, uint64_t cpu_ns, uint64_t minor,
-			uint64_t major)
-{
-	return recording_process_slice(recording, &(struct process_slice_fact){
-		.pid = 42, .cpu_ns = cpu_ns, .minor_faults = minor, .major_faults = major,
-		.rss_bytes = -1, .swap_bytes = -1 });
 }
 
 /* A finished recording of one slice with 23 calls. */
@@ -207,148 +127,6 @@ static void test_file(void **state)
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM loss_kind"), MEMTOLL_LOSS_COUNT);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM loss_kind WHERE name = 'ring_block'"
 				" AND meaning <> '' AND remedy <> ''"), 1);
-	g_free(path);
-}
-
-static void test_same_key_sums(void **state)
-{
-	const struct fault_fact fault = { .pid = 42, .fault_class = "zero", .allocated_call = "",
-		.area = "heap", .in_call = "", .faults = 7, .pages = 11, .timed_faults = 3,
-		.timed_cpu_ns = 13, .timed_cpu_us2 = 17, .blocked_ns = 19 };
-	const struct block_fact block = {.pid = 42,
-					 .call = "malloc",
-					 .stack_id = 5,
-					 .made = 3,
-					 .made_bytes = 3 * 4099,
-					 .freed = 2,
-					 .freed_bytes = 2 * 4099,
-					 .never_used_bytes = 4096};
-	const struct map_call_fact map = { .pid = 42, .call = "mmap", .in_call = "", .stack_id = 5,
-		.sum = { .calls = 5, .bytes = 7, .cpu_ns = 11, .failed = 1 } };
-	struct recording *recording;
-	char *path = in_directory("sums");
-	int round, slice;
-
-	(void)state;
-	recording = recording_create(path, false);
-	assert_non_null(recording);
-	for (slice = 0; slice < 2; slice++) {
-		assert_int_equal(recording_slice_begin(recording, 1), 0);
-		for (round = 0; round < 2; round++) {
-			add_call(recording, UINT64_MAX - 1, 23);
-			assert_int_equal(recording_fault(recording, &fault), 0);
-			assert_int_equal(recording_block(recording, &block), 0);
-			assert_int_equal(recording_map_call(recording, &map), 0);
-			assert_int_equal(recording_sample(recording, 42, "user", "", 5, 29), 0);
-			assert_int_equal(recording_hit(recording, 42, "malloc", 31), 0);
-			assert_int_equal(recording_loss(recording, "ring_block", 37), 0);
-			assert_int_equal(add_counters(recording, 41, 43, 47), 0);
-		}
-		assert_int_equal(recording_slice_commit(recording, 2), 0);
-	}
-	assert_int_equal(recording_finish(recording), 0);
-	recording_close(recording);
-	assert_int_equal(number(path,
-				"SELECT COUNT(*) FROM call WHERE calls = 46 AND bytes = 188554"
-				" AND timed_calls = 46 AND nested_calls = 6 AND stack_id = -2"),
-			 2);
-	assert_int_equal(number(path,
-				"SELECT COUNT(*) FROM fault WHERE faults = 14 AND pages = 22 AND"
-				" timed_faults = 6 AND timed_cpu_ns = 26 AND timed_cpu_us2 = 34 AND"
-				" blocked_ns = 38"),
-			 2);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM block WHERE made = 6 AND freed = 4 AND"
-				" made_bytes = 24594 AND freed_bytes = 16396 AND"
-				" never_used_bytes = 8192"), 2);
-	assert_int_equal(number(path,
-				"SELECT COUNT(*) FROM map_call WHERE calls = 10 AND failed = 2 AND"
-				" bytes = 14 AND cpu_ns = 22"),
-			 2);
-	assert_int_equal(number(path, "SELECT SUM(samples) FROM sample"), 4 * 29);
-	assert_int_equal(number(path, "SELECT SUM(hits) FROM hit"), 4 * 31);
-	assert_int_equal(number(path, "SELECT SUM(count) FROM loss"), 4 * 37);
-	assert_int_equal(number(path, "SELECT SUM(cpu_ns) * 1000000 + SUM(minor_faults) * 1000 +"
-				" SUM(major_faults) FROM process_slice"), 4 * 41043047);
-	g_free(path);
-}
-
-static void test_processes_and_allocators(void **state)
-{
-	struct allocator_fact allocator = { .pid = 42, .module = "/libc", .kind = "glibc",
-		.version = "2.36", .functions = "", .refused = "", .mmap_threshold_low = -1,
-		.mmap_threshold_high = -1, .dynamic = -1, .tunables = "" };
-	char *path = in_directory("processes");
-	struct recording *recording = recording_create(path, false);
-
-	(void)state;
-	assert_non_null(recording);
-	assert_int_equal(recording_slice_begin(recording, 1), 0);
-	add_process(recording, 42, "before");
-	add_process(recording, 42, "after\xff\xfe");
-	assert_int_equal(recording_process_end(recording, 42, 99, 9), 0);
-	assert_int_equal(recording_allocator(recording, &allocator), 0);
-	allocator.mmap_threshold_low = 131072;
-	allocator.dynamic = 0;
-	assert_int_equal(recording_allocator(recording, &allocator), 0);
-	assert_int_equal(recording_price(recording, "malloc", 900.5, 400.25, 10), 0);
-	assert_int_equal(recording_calibration(recording, "fault_ns", 700.5), 0);
-	assert_int_equal(recording_system_counter(recording, "pgfault", -3), 0);
-	assert_int_equal(recording_not_captured(recording, "swap.out", "why"), 0);
-	assert_int_equal(recording_meta_int(recording, "start_ns", -5), 0);
-	assert_int_equal(recording_slice_commit(recording, 2), 0);
-	assert_int_equal(recording_finish(recording), 0);
-	recording_close(recording);
-	/* Bytes that are no UTF-8 became U+FFFD each. */
-	assert_int_equal(number(path,
-				"SELECT COUNT(*) FROM process WHERE comm = 'after' || char(65533, "
-				"65533) AND start_ns = 7 AND end_ns = 99 AND exit_code = 9 AND"
-				" parent_pid IS NULL"),
-			 1);
-	assert_int_equal(number(path,
-				"SELECT COUNT(*) FROM allocator WHERE mmap_threshold_low = 131072"
-				" AND mmap_threshold_high IS NULL AND dynamic = 0"),
-			 1);
-	assert_int_equal(number(path,
-				"SELECT COUNT(*) FROM price, calibration WHERE hit_ns = 900.5 AND"
-				" inside_ns = 400.25 AND value = 700.5"),
-			 1);
-	assert_int_equal(number(path, "SELECT value FROM system_counter"), -3);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM not_captured WHERE reason = 'why'"), 1);
-	assert_int_equal(
-		number(path, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'start_ns'"), -5);
-	g_free(path);
-}
-
-static void test_stacks_once(void **state)
-{
-	struct frame frame = { .function = "f", .module = "/m", .file = "f.c", .line = 3,
-			       .kind = FRAME_NATIVE, .build_id = "00", .module_offset = 16 };
-	const uint64_t id = 0xffffffff00000001;
-	char *path = in_directory("stacks");
-	struct recording *recording = recording_create(path, false);
-	int round;
-
-	(void)state;
-	assert_non_null(recording);
-	assert_int_equal(recording_slice_begin(recording, 1), 0);
-	assert_false(recording_has_stack(recording, id));
-	for (round = 0; round < 2; round++) {
-		assert_int_equal(recording_stack(recording, id, 42, "fp", true), 0);
-		assert_int_equal(recording_stack_frame(recording, id, 0, UINT64_MAX, &frame, false),
-				 0);
-		assert_int_equal(recording_stack_frame(recording, id, 1, 32, &frame, true), 0);
-	}
-	assert_true(recording_has_stack(recording, id));
-	frame.line = 4;
-	assert_int_equal(recording_stack_frame(recording, id, 2, 48, &frame, false), 0);
-	assert_int_equal(recording_slice_commit(recording, 2), 0);
-	assert_int_equal(recording_finish(recording), 0);
-	recording_close(recording);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM stack WHERE stack_id = -4294967295"),
-			 1);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM stack_frame"), 3);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM frame WHERE kind = 'native'"), 2);
-	assert_int_equal(number(path, "SELECT address FROM stack_frame WHERE depth = 0"), -1);
 	g_free(path);
 }
 
@@ -795,9 +573,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_file),
-		cmocka_unit_test(test_same_key_sums),
-		cmocka_unit_test(test_processes_and_allocators),
-		cmocka_unit_test(test_stacks_once),
 		cmocka_unit_test(test_in_memory),
 		cmocka_unit_test(test_losses_exceed),
 		cmocka_unit_test(test_existing_file),
