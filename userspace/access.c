@@ -22,13 +22,15 @@
 
 /*
  * In a small block every page lies within 64 of some stream's end. So a gap must be small against
- * the addresses the site has used, and a stream of single pages is believed only after several
- * continuations: adjacent ones weigh more, since chance seldom makes them.
+ * the addresses the site has used, or be no larger than what the stream has swept already; and a
+ * stream of single pages is believed only after several continuations, where adjacent ones weigh
+ * more, since chance seldom makes them. Of random orders, 600 of each size from 251 to 2053 pages
+ * gave at most 3.2 % sequential; of 101 pages the mean was 1 %, 5 in 600 were above 10 %.
  */
 #define GAP_SHARE 32
 #define WEIGHT_ADJACENT 2
 #define WEIGHT_GAP 1
-#define WEIGHT_BELIEVED 4
+#define WEIGHT_BELIEVED 8
 
 struct return_table {
 	uint16_t returns[TABLE_PAGES];
@@ -41,6 +43,7 @@ struct stream {
 	uint64_t low;			/* the newest piece of the sweep: [low, high) */
 	uint64_t high;
 	uint64_t used;			/* site->clock when it was last continued */
+	uint64_t pages;			/* swept so far */
 	uint64_t first_pages;		/* waiting until the stream is believed */
 	uint64_t in_pages;
 	unsigned int weight;
@@ -355,17 +358,17 @@ static uint64_t gap_of(const struct stream *stream, uint64_t low, uint64_t high,
 static struct stream *stream_find(struct site *site, uint64_t low, uint64_t high, uint64_t *gap,
 				  bool *up)
 {
-	uint64_t most = site->high > site->low ? (site->high - site->low) / PAGE / GAP_SHARE : 0;
+	uint64_t used = site->high > site->low ? (site->high - site->low) / PAGE : 0;
 	struct stream *found = NULL;
 	unsigned int i;
 
-	most = MIN(most, GAP_PAGES) * PAGE;
 	for (i = 0; i < site->stream_count; i++) {
 		struct stream *stream = &site->streams[i];
+		uint64_t most = MIN(MAX(used / GAP_SHARE, stream->pages), GAP_PAGES);
 		bool upward;
 		uint64_t bytes = gap_of(stream, low, high, &upward);
 
-		if (bytes > most || (found && (bytes > *gap || (bytes == *gap &&
+		if (bytes > most * PAGE || (found && (bytes > *gap || (bytes == *gap &&
 								stream->used < found->used))))
 			continue;
 		found = stream;
@@ -429,6 +432,7 @@ static void follow_sweep(struct site *site, const struct memtoll_run *part, bool
 		stream->first_pages = 0;
 		stream->in_pages = 0;
 	}
+	stream->pages += part->pages;
 	stream->low = low;
 	stream->high = high;
 	stream->used = ++site->clock;

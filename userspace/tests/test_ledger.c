@@ -1,113 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The ledger: records in, facts out. Counts are prime; what goes in comes out exactly once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <glib.h>
-
-#include "ledger.h"
-
-#define PAGE 4096ULL
-#define PID 4242
-#define BLOCK_STACK 77ULL
-#define TOUCH_STACK 99ULL
-
-struct facts {
-	GArray *charges;	/* struct charge */
-	GArray *lives;		/* struct life */
-};
-
-static void on_charge(void *context, const struct charge *charge)
-{
-	g_array_append_val(((struct facts *)context)->charges, *charge);
-}
-
-static void on_life(void *context, const struct life *life)
-{
-	g_array_append_val(((struct facts *)context)->lives, *life);
-}
-
-static int setup(void **state)
-{
-	*state = ledger_new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	ledger_free(*state);
-	return 0;
-}
-
-static struct facts drain(struct ledger *ledger)
-{
-	struct facts facts = {
-		.charges = g_array_new(FALSE, FALSE, sizeof(struct charge)),
-		.lives = g_array_new(FALSE, FALSE, sizeof(struct life)),
-	};
-
-	ledger_drain(ledger, on_charge, on_life, &facts);
-	return facts;
-}
-
-static void forget(struct facts *facts)
-{
-	g_array_free(facts->charges, TRUE);
-	g_array_free(facts->lives, TRUE);
-}
-
-static void make(struct ledger *ledger, uint64_t addr, uint64_t size, uint64_t at_ns,
-		 unsigned int flags)
-{
-	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_CALLOC,
-		.flags = flags, .addr = addr, .size = size, .start_ns = at_ns,
-		.end_ns = at_ns + 1, .stack_id = BLOCK_STACK,
-	});
-}
-
-static void end(struct ledger *ledger, uint64_t addr, uint64_t at_ns)
-{
-	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_FREE, .old_addr = addr,
-		.start_ns = at_ns, .end_ns = at_ns,
-	});
-}
-
-static struct memtoll_run sweep(uint64_t addr, uint64_t pages, uint64_t at_ns)
-{
-	return (struct memtoll_run){
-		.kind = EVENT_RUN, .tgid = PID, .tid = PID, .fault_class = FAULT_ZERO,
-		.area = AREA_ANON, .address = addr, .pages = pages, .faults = pages,
-		.first_ns = at_ns, .last_ns = at_ns + 1, .stack_id = TOUCH_STACK,
-	};
-}
-
-static const struct charge *charge_of(const struct facts *facts, uint64_t allocated_stack)
-{
-	const struct charge *found = NULL;
-	guint i;
-
-	for (i = 0; i < facts->charges->len; i++) {
-		const struct charge *charge = &g_array_index(facts->charges, struct charge, i);
-
-		if (charge->allocated_stack == allocated_stack) {
-			assert_null(found);
-			found = charge;
-		}
-	}
-	return found;
-}
-
-static const struct life *only_life(const struct facts *facts)
-{
-	assert_int_equal(facts->lives->len, 1);
-	return &g_array_index(facts->lives, struct life, 0);
-}
+#include "ledger_records.h"
 
 /* 23 blocks made and freed, 23 x 7 pages touched: all of it, and nothing twice. */
 static void test_charges_what_falls_in(void **state)
@@ -355,6 +248,190 @@ static void test_threshold(void **state)
 	assert_int_equal(threshold.low, 10489856);
 }
 
+/* What waits for the end of a call when its process ends was done to what was there before. */
+static void test_exit_in_call(void **state)
+{
+	struct ledger *ledger = *state;
+	struct memtoll_run run = sweep(POOL, 19, 5);
+	struct facts facts;
+
+	make(ledger, POOL, 23 * PAGE, 1, 0);
+	run.in_fn = FN_MALLOC;
+	ledger_run(ledger, &run);
+	ledger_exit(ledger, PID);
+	facts = drain(ledger);
+	assert_int_equal(charge_of(&facts, BLOCK_STACK)->pages, 19);
+	forget(&facts);
+}
+
+/* Two threads that free each other's blocks, each inside calls of its own. */
+static void test_threads_free_for_each_other(void **state)
+{
+	struct ledger *ledger = *state;
+	struct memtoll_block block = {
+		.kind = EVENT_BLOCK, .tgid = PID, .fn = FN_CALLOC, .size = 31 * PAGE,
+	};
+	struct facts facts;
+	unsigned int thread;
+	int i;
+
+	for (i = 0; i < 17; i++) {
+		/* Both are inside calloc at once; faults and returns arrive in turn. */
+		for (thread = 0; thread < 2; thread++) {
+			struct memtoll_run run = sweep(POOL + thread * 64 * PAGE, 5 + 2 * thread,
+						       i * 100 + 2);
+
+			run.tid = PID + thread;
+			run.in_fn = FN_CALLOC;
+			ledger_run(ledger, &run);
+		}
+		for (thread = 0; thread < 2; thread++) {
+			block.tid = PID + thread;
+			block.fn = FN_CALLOC;
+			block.addr = POOL + thread * 64 * PAGE;
+			block.old_addr = 0;
+			block.start_ns = i * 100 + 1;
+			block.end_ns = i * 100 + 9;
+			block.stack_id = BLOCK_STACK + thread;
+			ledger_block(ledger, &block);
+		}
+		for (thread = 0; thread < 2; thread++) {
+			block.tid = PID + thread;
+			block.fn = FN_FREE;
+			block.addr = 0;
+			block.old_addr = POOL + !thread * 64 * PAGE;
+			block.start_ns = block.end_ns = i * 100 + 20 + thread;
+			ledger_block(ledger, &block);
+		}
+	}
+	facts = drain(ledger);
+	for (thread = 0; thread < 2; thread++) {
+		struct life life = life_of(&facts, FN_CALLOC, BLOCK_STACK + thread);
+
+		assert_int_equal(pages_charged(&facts, PID, FN_CALLOC, BLOCK_STACK + thread),
+				 17 * (5 + 2 * thread));
+		assert_int_equal(life.made, 17);
+		assert_int_equal(life.freed, 17);
+	}
+	assert_int_equal(ledger_unmatched_frees(ledger), 0);
+	forget(&facts);
+}
+
+/* Areas outside of allocations are told apart by their file; inside it does not matter. */
+static void test_charges_by_file(void **state)
+{
+	struct ledger *ledger = *state;
+	struct memtoll_run run = sweep(POOL, 3, 10);
+	const struct charge *charge;
+	struct facts facts;
+	uint64_t pages[2] = {};
+	guint i;
+
+	map_pool(ledger, POOL + 100 * PAGE, 23, 1);
+	for (i = 0; i < 5; i++) {
+		run.area = AREA_FILE;
+		run.dev = 8 << 20 | 1;
+		run.inode = i % 2 ? 1009 : 1013;
+		run.address = POOL;
+		ledger_run(ledger, &run);
+		run.area = AREA_SHARED;
+		run.address = POOL + 100 * PAGE;
+		ledger_run(ledger, &run);
+	}
+	facts = drain(ledger);
+	assert_int_equal(facts.charges->len, 3);
+	charge = charge_of(&facts, POOL_STACK);
+	assert_int_equal(charge->pages, 5 * 3);
+	assert_int_equal(charge->inode, 0);
+	assert_int_equal(charge->dev, 0);
+	for (i = 0; i < facts.charges->len; i++) {
+		charge = &g_array_index(facts.charges, struct charge, i);
+		if (charge->allocated_fn)
+			continue;
+		assert_int_equal(charge->dev, 8 << 20 | 1);
+		pages[charge->inode == 1009] += charge->pages;
+	}
+	assert_int_equal(pages[0], 3 * 3);
+	assert_int_equal(pages[1], 2 * 3);
+	forget(&facts);
+}
+
+static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
+		   uint8_t allocated_fn)
+{
+	uint64_t *pages = context;
+
+	assert_true(allocated_fn || !allocated_stack);
+	pages[allocated_fn] += run->pages;
+}
+
+/* The callback has every part with its owner. */
+static void test_run_callback(void **state)
+{
+	struct ledger *ledger = *state;
+	uint64_t pages[256] = {};
+
+	ledger_on_run(ledger, on_run, pages);
+	map_pool(ledger, POOL, 101, 1);
+	make(ledger, POOL + 11 * PAGE, 31 * PAGE, 2, 0);
+	touch(ledger, POOL, 127, 10);
+	assert_int_equal(pages[FN_NONE], 127 - 101);
+	assert_int_equal(pages[FN_CALLOC], 31);
+	assert_int_equal(pages[ALLOCATED_MMAP], 101 - 31);
+}
+
+static uint64_t never_used_bytes(struct ledger *ledger)
+{
+	struct facts facts = drain(ledger);
+	uint64_t bytes = 0;
+	guint i;
+
+	for (i = 0; i < facts.lives->len; i++)
+		bytes += g_array_index(facts.lives, struct life, i).never_used_bytes;
+	forget(&facts);
+	return bytes;
+}
+
+static void resize_mmapped(struct ledger *ledger, uint64_t from, uint64_t to, uint64_t pages,
+			   uint64_t at_ns)
+{
+	ledger_block(ledger, &(struct memtoll_block){
+		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_REALLOC, .addr = to + 16,
+		.old_addr = from + 16, .size = pages * PAGE - 16, .start_ns = at_ns,
+		.end_ns = at_ns + 1, .flags = BLOCK_GLIBC | BLOCK_MMAPPED,
+		.stack_id = BLOCK_STACK,
+	});
+}
+
+/* realloc moves pages that were touched: they have been used, and are not counted twice. */
+static void test_realloc_keeps_pages(void **state)
+{
+	const uint64_t far = POOL + (1ULL << 36);
+	struct ledger *ledger = *state;
+
+	make(ledger, POOL + 16, 101 * PAGE - 16, 1, BLOCK_GLIBC | BLOCK_MMAPPED);
+	touch(ledger, POOL, 89, 2);
+	resize_mmapped(ledger, POOL, far, 199, 10);
+	assert_int_equal(never_used_bytes(ledger), 0);
+	touch(ledger, far + 101 * PAGE, 29, 12);
+	end(ledger, far + 16, 20);
+	assert_int_equal(never_used_bytes(ledger), (199 - 89 - 29) * PAGE);
+	/* Cut to less than was touched: all that is left may have been used. */
+	make(ledger, POOL + 16, 101 * PAGE - 16, 30, BLOCK_GLIBC | BLOCK_MMAPPED);
+	touch(ledger, POOL, 89, 31);
+	resize_mmapped(ledger, POOL, POOL, 41, 40);
+	assert_int_equal(never_used_bytes(ledger), 0);
+	end(ledger, POOL + 16, 50);
+	assert_int_equal(never_used_bytes(ledger), 0);
+	/* Cut by more than was touched. */
+	make(ledger, POOL + 16, 101 * PAGE - 16, 60, BLOCK_GLIBC | BLOCK_MMAPPED);
+	touch(ledger, POOL, 7, 61);
+	resize_mmapped(ledger, POOL, far, 41, 70);
+	assert_int_equal(never_used_bytes(ledger), (101 - 41 - 7) * PAGE);
+	end(ledger, far + 16, 80);
+	assert_int_equal(never_used_bytes(ledger), (41 - 7) * PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +446,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exec, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threshold, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_exit_in_call, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_threads_free_for_each_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_charges_by_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_run_callback, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_realloc_keeps_pages, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
