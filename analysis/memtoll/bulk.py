@@ -1,62 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Millions of rows of a table into arrays.
+"""Millions of rows of a table into arrays: from the file's pages (pages.py), else by SQLite's cursor.
 
-Python's SQLite cursor makes an object of every value: 24 s for 10 million fault runs of 13 columns
-on the development machine (2 cores). ADBC's SQLite driver fills Arrow arrays instead, 13 s of
-processor time, and lets go of Python's lock, so that it runs on several parts at once: extra
-"arrow". connectorx was measured too: as fast, but it keeps the whole table in memory at 64 bits a value.
-What the cursor reads is put into arrays by chunks, so that memory is bounded by the result either way.
+Memory is bounded by the result either way: what was read goes into arrays of the final types by chunks.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
-from threading import Lock
 from typing import Any, Final
-from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 
-from .extras import have
 from .opening import Progress, reading
+from .pages import Unusual, read_table
 from .views import Views
 
 Array = npt.NDArray[Any]
 
 CHUNK: Final = 65_536
-# Below that the drivers' start costs more than it saves.
-WORTH_ARROW: Final = 200_000
-THREADS: Final = 4
+# Below that threads and buffers cost more than they save.
+WORTH_PAGES: Final = 50_000
 
 
 @dataclass(frozen=True)
 class Source:
-    """One column to read: SQL expression, and the dtype of the array; 'text' is coded."""
+    """A column to read: SQL expression, and the dtype of the array; "text" is coded.
+
+    column: the same as a column of the table; None where the SQL is more than that.
+    """
 
     name: str
     sql: str
     dtype: str
+    column: str | None
 
 
 @dataclass
 class Codes:
-    """Texts as numbers, in the order they were first seen; used by several threads."""
+    """Texts as numbers, in the order they were first seen."""
 
     texts: list[str] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
 
     def of(self, text: str | None) -> int:
         key = text or ""
-        with self.lock:
-            number = self.numbers.setdefault(key, len(self.texts))
-            if number == len(self.texts):
-                self.texts.append(key)
+        number = self.numbers.setdefault(key, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(key)
         return number
 
 
@@ -66,18 +58,14 @@ class Arrays:
     def __init__(self, sources: list[Source]) -> None:
         self.sources = sources
         self.codes = {source.name: Codes() for source in sources if source.dtype == "text"}
-        self.parts: dict[int, list[list[Array]]] = {}
-
-    def add(self, part: int, chunk: list[Array]) -> None:
-        self.parts.setdefault(part, []).append(chunk)
+        self.chunks: list[list[Array]] = []
 
     def columns(self) -> Iterator[tuple[Source, Array]]:
-        chunks = [chunk for part in sorted(self.parts) for chunk in self.parts[part]]
-        self.parts.clear()
+        """Each source with its values; texts as int32 codes into codes[name].texts."""
         for number, source in enumerate(self.sources):
             dtype = "int32" if source.dtype == "text" else source.dtype
-            pieces = [chunk[number] for chunk in chunks]
-            for chunk in chunks:
+            pieces = [chunk[number] for chunk in self.chunks]
+            for chunk in self.chunks:
                 chunk[number] = np.empty(0, dtype)
             yield source, np.concatenate(pieces) if pieces else np.empty(0, dtype)
 
@@ -87,84 +75,77 @@ def load(
 ) -> Arrays:
     """Columns of a main table with row ids, in their order.
 
-    in_place: the file itself may be read by another connection, for it is finished. Memory: the
-    result, and one column of it twice. Errors: DamagedRecording.
+    in_place: the connection is to the file itself, not to a copy of it. Memory: the result, and
+    one column of it twice. Errors: DamagedRecording.
     """
-    arrays = Arrays(sources)
-    ((first, last),) = views.rows(f"SELECT MIN(rowid), MAX(rowid) FROM main.{table}")
-    if last is None:
-        return arrays
-    rows = last - first + 1
-    done, lock = 0, Lock()
+    ((rows,),) = views.rows(f"SELECT COUNT(*) FROM main.{table}")
+    done = 0
 
     def count(more: int) -> None:
         nonlocal done
-        with lock:
-            done += more
-            if progress:
-                progress("loading fault runs", min(done, rows), rows)
+        done += more
+        if progress:
+            progress("loading fault runs", min(done, rows), rows)
 
-    select = "SELECT " + ", ".join(f"{source.sql} AS {source.name}" for source in sources) + f" FROM main.{table}"
-    if in_place and rows >= WORTH_ARROW and have("adbc_driver_sqlite.dbapi") and have("pyarrow"):
-        _load_arrow(views.path, select, first, last, arrays, count)
-    else:
-        _load_cursor(views, select, arrays, count)
-    return arrays
+    if in_place and rows >= WORTH_PAGES:
+        try:
+            arrays = _load_pages(views, table, sources, count)
+            if sum(len(chunk[0]) for chunk in arrays.chunks) == rows:
+                return arrays
+        except Unusual:
+            pass
+        done = 0
+    return _load_cursor(views, table, sources, count)
 
 
-def _load_cursor(views: Views, select: str, arrays: Arrays, count: Callable[[int], None]) -> None:
-    cursor = views.execute(f"{select} ORDER BY rowid")
+def _load_cursor(views: Views, table: str, sources: list[Source], count: Callable[[int], None]) -> Arrays:
+    arrays = Arrays(sources)
+    select = ", ".join(source.sql for source in sources)
+    cursor = views.execute(f"SELECT {select} FROM main.{table} ORDER BY rowid")
     while True:
         with reading(views.path):
             rows = cursor.fetchmany(CHUNK)
         if not rows:
-            return
+            return arrays
         chunk: list[Array] = []
-        for source, values in zip(arrays.sources, zip(*rows, strict=True), strict=True):
+        for source, values in zip(sources, zip(*rows, strict=True), strict=True):
             if source.dtype == "text":
                 codes = arrays.codes[source.name]
                 known = {text: codes.of(text) for text in set(values)}
                 chunk.append(np.fromiter((known[text] for text in values), "int32", len(rows)))
             else:
                 chunk.append(np.fromiter(values, "int64", len(rows)).astype(source.dtype))
-        arrays.add(0, chunk)
+        arrays.chunks.append(chunk)
         count(len(rows))
 
 
-def _load_arrow(path: Path, select: str, first: int, last: int, arrays: Arrays, count: Callable[[int], None]) -> None:
-    from adbc_driver_sqlite import dbapi
-
-    parts = max(1, min(THREADS, os.cpu_count() or 1))
-    edges = [first + (last - first + 1) * part // parts for part in range(parts + 1)]
-    stop = False
-
-    def read(part: int) -> None:
-        uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-        where = f" WHERE rowid >= {edges[part]} AND rowid < {edges[part + 1]} ORDER BY rowid"
-        with dbapi.connect(uri) as connection, connection.cursor() as cursor:
-            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(CHUNK)})
-            cursor.execute(select + where)
-            for batch in cursor.fetch_record_batch():
-                if stop:
-                    return
-                arrays.add(part, [_array(source, batch.column(i), arrays) for i, source in enumerate(arrays.sources)])
-                count(batch.num_rows)
-
-    for part in range(parts):
-        arrays.parts[part] = []
-    with ThreadPoolExecutor(parts) as pool:
-        tasks = [pool.submit(read, part) for part in range(parts)]
-        try:
-            for task in tasks:
-                task.result()
-        finally:
-            stop = True
-
-
-def _array(source: Source, column: Any, arrays: Arrays) -> Array:
-    if source.dtype != "text":
-        return np.asarray(column.to_numpy(zero_copy_only=False)).astype(source.dtype, copy=False)
-    coded = column.dictionary_encode()
-    codes = arrays.codes[source.name]
-    known = np.array([codes.of(text) for text in coded.dictionary.to_pylist()], dtype="int32")
-    return np.asarray(known[coded.indices.to_numpy(zero_copy_only=False)], dtype="int32")
+def _load_pages(views: Views, table: str, sources: list[Source], count: Callable[[int], None]) -> Arrays:
+    arrays = Arrays(sources)
+    names = views.columns(table)
+    ((root,),) = views.rows("SELECT rootpage FROM main.sqlite_master WHERE type = 'table' AND name = ?", table)
+    wanted = {names.index(source.column): source.dtype for source in sources if source.column}
+    order = list(wanted)
+    views.execute("BEGIN")  # nobody writes while a transaction reads
+    try:
+        views.rows("SELECT 1 FROM main.sqlite_master LIMIT 1")
+        for values in read_table(views.path, root, len(names), wanted):
+            found = dict(zip(order, values, strict=True))
+            rows = len(values[0][0] if isinstance(values[0], tuple) else values[0])
+            chunk: list[Array] = []
+            for source in sources:
+                if not source.column:
+                    # The default that stands in for a column older recordings lack.
+                    code = arrays.codes[source.name].of(source.sql.strip("'"))
+                    chunk.append(np.full(rows, code, "int32"))
+                    continue
+                value = found[names.index(source.column)]
+                if source.dtype == "text":
+                    codes = arrays.codes[source.name]
+                    known = np.array([codes.of(text) for text in value[1]] or [0], "int32")
+                    value = known[value[0]]
+                chunk.append(value)
+            arrays.chunks.append(chunk)
+            count(rows)
+    finally:
+        views.execute("COMMIT")
+    return arrays

@@ -357,7 +357,12 @@ class Recording:
         spec = frames.BY_NAME["faults"]
         made = ("toll", "allocated_at", "touched_at", "start_s", "end_s")
         sources = [
-            bulk.Source(column.name, self._sql(column), "text" if column.dtype == "category" else column.dtype)
+            bulk.Source(
+                column.name,
+                self._sql(column),
+                "text" if column.dtype == "category" else column.dtype,
+                column.sql if not column.needs or self._has(column.needs) else None,
+            )
             for column in spec.columns
             if column.name not in made
         ]

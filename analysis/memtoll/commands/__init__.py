@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The subcommands, one file each. A new one needs a file here and nothing else:
+
+COMMAND: a Command. Import what is slow to import inside of run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..opening import Progress
+from ..progress import Terminal
+
+
+@dataclass(frozen=True)
+class Command:
+    """name: the word on the command line; help: one line; description: what --help says.
+
+    arguments: adds them to its parser; run: does it, and returns the exit status.
+    """
+
+    name: str
+    help: str
+    description: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def find() -> list[Command]:
+    """All subcommands, by name."""
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    return sorted((module.COMMAND for module in modules), key=lambda command: str(command.name))
+
+
+def file_argument(parser: argparse.ArgumentParser, name: str = "file") -> None:
+    """FILE, and --incomplete, which every subcommand that reads a recording has."""
+    parser.add_argument(name, metavar=name.upper(), help="the recording")
+    incomplete_argument(parser)
+
+
+def incomplete_argument(parser: argparse.ArgumentParser) -> None:
+    """--incomplete."""
+    parser.add_argument(
+        "--incomplete", action="store_true", help="also a recording that is still written, or was cut off"
+    )
+
+
+def natural(text: str) -> int:
+    """An argument that is a number from 0 on."""
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def terminal() -> Progress:
+    """Progress on stderr, where that is a terminal."""
+    return Terminal()

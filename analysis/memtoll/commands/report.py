@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+"""python3 -m memtoll report FILE: what `memtoll report` prints, where there is no memtoll."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from . import Command, file_argument, natural, terminal
+
+SITES = 10
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    file_argument(parser)
+    parser.add_argument("-j", "--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "-s",
+        "--sites",
+        type=natural,
+        metavar="N",
+        help=f"print the N most expensive sites; 0: all (text: {SITES}, JSON: all)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ..recording import open as open_recording
+    from ..text import report
+
+    with open_recording(arguments.file, incomplete=arguments.incomplete, progress=terminal()) as rec:
+        if not arguments.json:
+            sites = SITES if arguments.sites is None else arguments.sites
+            sys.stdout.write(report(rec, sites or None))
+        elif not arguments.sites:
+            print(rec.report_text)
+        else:
+            whole = rec.report | {"sites": rec.report["sites"][: arguments.sites]}
+            print(json.dumps(whole, ensure_ascii=False, separators=(",", ":")))
+    return 0
+
+
+COMMAND = Command(
+    name="report",
+    help="the verdict, tolls and sites of a recording, as text or JSON",
+    description=(
+        "Print what a recording says: verdict, advice, tolls, sites, checks.\n\n"
+        "  python3 -m memtoll report server.memtoll\n"
+        "  python3 -m memtoll report server.memtoll --json | jq .verdict"
+    ),
+    arguments=arguments,
+    run=run,
+)
