@@ -13,6 +13,13 @@
 #define CHUNK_HEADER 16
 #define THRESHOLD_MAX (32ULL << 20)
 
+/* A thread and the allocator: runs taken inside a call belong to the block that it returns. */
+struct caller {
+	pid_t pid;
+	uint64_t returned_ns;		/* when the last call known of returned */
+	GArray *runs;			/* of a call whose block is not known yet */
+};
+
 static guint hash_words(const uint64_t *words, size_t count)
 {
 	uint64_t hash = 0x9e3779b97f4a7c15ULL;
@@ -70,9 +77,12 @@ static void process_free(gpointer data)
 	g_free(process);
 }
 
-static void runs_free(gpointer data)
+static void caller_free(gpointer data)
 {
-	g_array_free(data, TRUE);
+	struct caller *caller = data;
+
+	g_array_free(caller->runs, TRUE);
+	g_free(caller);
 }
 
 struct ledger *ledger_new(void)
@@ -82,7 +92,7 @@ struct ledger *ledger_new(void)
 	ledger->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
 	ledger->charges = g_hash_table_new_full(charge_hash, charge_equal, NULL, g_free);
 	ledger->lives = g_hash_table_new_full(life_hash, life_equal, NULL, g_free);
-	ledger->pending = g_hash_table_new_full(NULL, NULL, NULL, runs_free);
+	ledger->callers = g_hash_table_new_full(NULL, NULL, NULL, caller_free);
 	ledger->accesses = accesses_new();
 	ledger->min_size = LEDGER_MIN_SIZE;
 	return ledger;
@@ -95,7 +105,7 @@ void ledger_free(struct ledger *ledger)
 	g_hash_table_destroy(ledger->processes);
 	g_hash_table_destroy(ledger->charges);
 	g_hash_table_destroy(ledger->lives);
-	g_hash_table_destroy(ledger->pending);
+	g_hash_table_destroy(ledger->callers);
 	accesses_free(ledger->accesses);
 	g_free(ledger);
 }
@@ -360,50 +370,59 @@ static void charge_run(struct ledger *ledger, struct memtoll_run run)
 	}
 }
 
-/* Runs inside an allocator call wait for the block that the call returns. */
-void ledger_run(struct ledger *ledger, const struct memtoll_run *run)
+static struct caller *caller_get(struct ledger *ledger, pid_t pid, uint32_t tid)
 {
-	GArray *runs;
+	struct caller *caller = g_hash_table_lookup(ledger->callers, GUINT_TO_POINTER(tid));
 
-	if (!run->in_fn) {
-		charge_run(ledger, *run);
-		return;
+	if (!caller) {
+		caller = g_new0(struct caller, 1);
+		caller->runs = g_array_new(FALSE, FALSE, sizeof(struct memtoll_run));
+		g_hash_table_insert(ledger->callers, GUINT_TO_POINTER(tid), caller);
 	}
-	runs = g_hash_table_lookup(ledger->pending, GUINT_TO_POINTER(run->tid));
-	if (!runs) {
-		runs = g_array_new(FALSE, FALSE, sizeof(*run));
-		g_hash_table_insert(ledger->pending, GUINT_TO_POINTER(run->tid), runs);
-	}
-	g_array_append_val(runs, *run);
+	caller->pid = pid;
+	return caller;
 }
 
-static void charge_pending(struct ledger *ledger, uint32_t tid)
+/*
+ * Runs inside an allocator call wait for the block that the call returns. The last run of a call
+ * comes after its block, and waits no longer: the block's figures must be complete when it ends.
+ */
+void ledger_run(struct ledger *ledger, const struct memtoll_run *run)
 {
-	GArray *runs = g_hash_table_lookup(ledger->pending, GUINT_TO_POINTER(tid));
+	struct caller *caller;
+
+	if (run->in_fn) {
+		caller = caller_get(ledger, run->tgid, run->tid);
+		if (run->last_ns > caller->returned_ns) {
+			g_array_append_val(caller->runs, *run);
+			return;
+		}
+	}
+	charge_run(ledger, *run);
+}
+
+static void charge_waiting(struct ledger *ledger, struct caller *caller)
+{
 	guint i;
 
-	if (!runs)
-		return;
-	for (i = 0; i < runs->len; i++)
-		charge_run(ledger, g_array_index(runs, struct memtoll_run, i));
-	g_hash_table_remove(ledger->pending, GUINT_TO_POINTER(tid));
+	for (i = 0; i < caller->runs->len; i++)
+		charge_run(ledger, g_array_index(caller->runs, struct memtoll_run, i));
+	g_array_set_size(caller->runs, 0);
 }
 
 /* The runs in open calls of a process, or with 0 of all, wait no longer. */
-static void charge_pending_of(struct ledger *ledger, pid_t pid)
+static void charge_callers(struct ledger *ledger, pid_t pid)
 {
 	GHashTableIter iter;
 	gpointer value;
 
-	g_hash_table_iter_init(&iter, ledger->pending);
+	g_hash_table_iter_init(&iter, ledger->callers);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
-		GArray *runs = value;
-		guint i;
+		struct caller *caller = value;
 
-		if (pid && g_array_index(runs, struct memtoll_run, 0).tgid != (uint32_t)pid)
+		if (pid && caller->pid != pid)
 			continue;
-		for (i = 0; i < runs->len; i++)
-			charge_run(ledger, g_array_index(runs, struct memtoll_run, i));
+		charge_waiting(ledger, caller);
 		g_hash_table_iter_remove(&iter);
 	}
 }
@@ -494,6 +513,7 @@ void ledger_block(struct ledger *ledger, const struct memtoll_block *block)
 	bool moves = block->fn == FN_REALLOC || block->fn == FN_REALLOCARRAY;
 	bool makes = block->addr && block->addr + block->size > block->addr;
 	struct range *old = NULL;
+	struct caller *caller;
 
 	if (block->old_addr && !(moves && !block->addr && block->size))
 		old = g_tree_lookup(process->blocks, &block->old_addr);
@@ -512,7 +532,9 @@ void ledger_block(struct ledger *ledger, const struct memtoll_block *block)
 	}
 	if (makes)
 		threshold_on_made(process, block);
-	charge_pending(ledger, block->tid);
+	caller = caller_get(ledger, block->tgid, block->tid);
+	caller->returned_ns = block->end_ns;
+	charge_waiting(ledger, caller);
 }
 
 void ledger_mapping(struct ledger *ledger, const struct memtoll_mapping *mapping)
@@ -557,7 +579,7 @@ void ledger_exec(struct ledger *ledger, pid_t pid)
 {
 	struct process_ledger *process = process_get(ledger, pid);
 
-	charge_pending_of(ledger, pid);
+	charge_callers(ledger, pid);
 	clear_process(process);
 	accesses_restart(ledger->accesses, pid);
 	memset(&process->threshold, 0, sizeof(process->threshold));
@@ -565,7 +587,7 @@ void ledger_exec(struct ledger *ledger, pid_t pid)
 
 void ledger_exit(struct ledger *ledger, pid_t pid)
 {
-	charge_pending_of(ledger, pid);
+	charge_callers(ledger, pid);
 	clear_process(process_get(ledger, pid));
 	accesses_exit(ledger->accesses, pid);
 }
@@ -575,7 +597,7 @@ void ledger_drain(struct ledger *ledger, charge_fn *on_charge, life_fn *on_life,
 	GHashTableIter iter;
 	gpointer value;
 
-	charge_pending_of(ledger, 0);
+	charge_callers(ledger, 0);
 	g_hash_table_iter_init(&iter, ledger->charges);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		on_charge(context, value);

@@ -26,7 +26,7 @@ struct ledger {
 	GHashTable *processes;		/* pid -> struct process_ledger */
 	GHashTable *charges;		/* struct charge -> itself */
 	GHashTable *lives;		/* struct life -> itself */
-	GHashTable *pending;		/* tid -> GArray of runs inside an open call */
+	GHashTable *callers;		/* tid -> struct caller */
 	struct accesses *accesses;
 	uint64_t min_size;
 	uint64_t unmatched_frees;

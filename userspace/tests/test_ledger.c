@@ -77,6 +77,24 @@ static void test_faults_inside_the_call(void **state)
 	forget(&facts);
 }
 
+/* The last run of a call comes after its block: when that ends, it is known to be used. */
+static void test_faults_told_after_the_call(void **state)
+{
+	struct ledger *ledger = *state;
+	struct memtoll_run run = sweep(0x200000, 13, 50);
+	struct facts facts;
+
+	make(ledger, 0x200010, 31 * PAGE - 16, 50, BLOCK_GLIBC | BLOCK_MMAPPED);
+	run.in_fn = FN_CALLOC;
+	run.last_ns = 51;
+	ledger_run(ledger, &run);
+	end(ledger, 0x200010, 60);
+	facts = drain(ledger);
+	assert_int_equal(charge_of(&facts, BLOCK_STACK)->pages, 13);
+	assert_int_equal(only_life(&facts)->never_used_bytes, (31 - 13) * PAGE);
+	forget(&facts);
+}
+
 /* Another block at the same place proves that the first was freed. */
 static void test_overlap_ends_a_block(void **state)
 {
@@ -438,6 +456,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_charges_what_falls_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_divides_a_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_faults_inside_the_call, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_faults_told_after_the_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overlap_ends_a_block, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_used, setup, teardown),
