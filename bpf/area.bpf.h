@@ -25,7 +25,7 @@ struct area_query {
 	__u8 area;
 	__u8 shared;
 	__u8 hugetlb;
-	char name[sizeof(((struct memtoll_file *)0)->name)];
+	__u64 name;	/* where the kernel has the last part of the file's path */
 };
 
 /* Files that userspace has been told of. */
@@ -59,8 +59,7 @@ static long area_found(struct task_struct *task, struct vm_area_struct *vma,
 			      AREA_SHARED : AREA_FILE;
 		query->inode = inode->i_ino;
 		query->dev = inode->i_sb->s_dev;
-		bpf_probe_read_kernel_str(query->name, sizeof(query->name),
-					  vma->vm_file->f_path.dentry->d_name.name);
+		query->name = (__u64)vma->vm_file->f_path.dentry->d_name.name;
 	} else if (vma->vm_start <= mm->brk && vma->vm_end >= mm->start_brk) {
 		query->area = AREA_HEAP;
 	} else if (vma->vm_start <= mm->start_stack && vma->vm_end >= mm->start_stack) {
@@ -94,20 +93,24 @@ static __always_inline bool is_thread_stack(struct task_struct *task,
 #endif
 }
 
-/* A file area's name goes to userspace once per process. */
-static __always_inline void tell_file(struct task_struct *task, const struct area_query *query)
+/* A file area's name goes to userspace once per process. Should it be gone, reading it fails. */
+static __always_inline void tell_file(struct task_struct *task, struct thread *thread,
+				      const struct area_query *query)
 {
 	struct file_key key = { .inode = query->inode, .dev = query->dev, .tgid = task->tgid };
-	struct memtoll_file file = { .kind = EVENT_FILE, .tgid = task->tgid };
+	struct memtoll_file *file = &thread->file;
 	__u8 told = 1;
 
 	if (bpf_map_lookup_elem(&files_told, &key))
 		return;
 	bpf_map_update_elem(&files_told, &key, &told, BPF_ANY);
-	file.inode = query->inode;
-	file.dev = query->dev;
-	__builtin_memcpy(file.name, query->name, sizeof(file.name));
-	emit(&file, sizeof(file), LOST_RING_PROCESS, 1, true);
+	file->kind = EVENT_FILE;
+	file->tgid = task->tgid;
+	file->inode = query->inode;
+	file->dev = query->dev;
+	if (bpf_probe_read_kernel_str(file->name, sizeof(file->name), (void *)query->name) < 0)
+		file->name[0] = '\0';
+	emit(file, sizeof(*file), LOST_RING_PROCESS, 1, true);
 }
 
 /* Arena, thread stack or plain; false: it cannot be told yet, ask again. */
@@ -150,7 +153,7 @@ static __always_inline void area_ask(struct task_struct *task, struct thread *th
 		return;
 	}
 	if (query.inode)
-		tell_file(task, &query);
+		tell_file(task, thread, &query);
 	else if (query.area == AREA_ANON)
 		lasting = refine_anonymous(task, &query, address, sp);
 	/* An arena is told heap by heap; several may make up one area. */

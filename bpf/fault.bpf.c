@@ -9,20 +9,12 @@
  */
 #include "memtoll.bpf.h"
 #include "area.bpf.h"
-#include "pagetable.bpf.h"
 
 /* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
 #define SWAP_TYPE_SHIFT 59
 #define SWAP_TYPE_SPECIAL 23
 
 #define ERROR_WRITE 0x2ULL		/* page-fault error code, Intel SDM vol. 3, 4.7 */
-
-/* What to do at the end of a fault: look at its entry, and at the entries around it. */
-enum { LOOK_NOT, LOOK_ENTRY, LOOK_AROUND };
-
-/* Sizes of multi-size huge pages whose pages do not all fit into one window. */
-#define LARGE_ORDER_MIN 5
-#define LARGE_ORDER_MAX 8
 
 static __always_inline __u8 class_of_empty(const struct area_cache *area, bool write)
 {
@@ -39,7 +31,7 @@ static __always_inline __u8 class_of_empty(const struct area_cache *area, bool w
 	}
 }
 
-static __always_inline __u8 classify(enum walk_end end, const struct walked *walked,
+static __always_inline __u8 classify(int end, const struct walked *walked,
 				     const struct area_cache *area, bool write)
 {
 	__u64 pfn = (walked->entry & PTE_PFN_MASK) >> 12;
@@ -84,117 +76,6 @@ static __always_inline __u8 kin_of(__u8 fault_class)
 	}
 }
 
-/* What must be known of the surroundings to say at the end how many pages this fault mapped. */
-static __always_inline void look_around(struct open_fault *fault, enum walk_end end,
-					const struct walked *walked)
-{
-	bool file = fault->fault_class == FAULT_FILE || fault->fault_class == FAULT_SHARED;
-	__u32 order, slot = (walked->slot & 4095) / 8, first;
-
-	fault->window = 0;
-	fault->empty_orders = 0;
-	fault->look_again = end == WALK_NO_TABLE || end == WALK_HUGE ||
-			    fault->fault_class == FAULT_COW ? LOOK_ENTRY : LOOK_NOT;
-	if (fault->fault_class == FAULT_COW)
-		fault->pfn = walked_pfn(walked, fault->address);
-	if (!walked->slot && end != WALK_NO_TABLE)
-		return;
-	if (!file && (!cfg_mthp_orders || (fault->fault_class != FAULT_ZERO &&
-					   fault->fault_class != FAULT_SWAP)))
-		return;
-	fault->look_again = LOOK_AROUND;
-	if (end == WALK_NO_TABLE) {
-		fault->empty_orders = cfg_mthp_orders;
-		return;
-	}
-	fault->window = window_present(walked->slot);
-	for (order = LARGE_ORDER_MIN; order <= LARGE_ORDER_MAX; order++) {
-		if (!(cfg_mthp_orders & (1U << order)))
-			continue;
-		first = slot & ~((1U << order) - 1);
-		if (!((table_entry(walked->slot, first) |
-		       table_entry(walked->slot, first + (1U << order) - 1)) & PTE_PRESENT))
-			fault->empty_orders |= 1U << order;
-	}
-}
-
-/*
- * Pages of the largest folio that this fault can have mapped: all of it was absent before, and now
- * its ends lie in adjacent frames on a boundary of its size. 0: none.
- */
-static __always_inline __u64 large_folio(const struct open_fault *fault,
-					 const struct walked *walked)
-{
-	__u32 order, first, slot = (walked->slot & 4095) / 8;
-	__u64 low, high, pages;
-
-	for (order = LARGE_ORDER_MAX; order >= LARGE_ORDER_MIN; order--) {
-		if (!(fault->empty_orders & (1U << order)))
-			continue;
-		pages = 1ULL << order;
-		first = slot & ~(pages - 1);
-		low = table_entry(walked->slot, first);
-		high = table_entry(walked->slot, first + pages - 1);
-		if (!(low & high & PTE_PRESENT))
-			continue;
-		low = (low & PTE_PFN_MASK) >> 12;
-		high = (high & PTE_PFN_MASK) >> 12;
-		if (high - low == pages - 1 && !(low & (pages - 1)))
-			return pages;
-	}
-	return 0;
-}
-
-/* Pages that became present around the fault; its address moves to the first of them. */
-static __always_inline __u64 pages_around(struct open_fault *fault, const struct walked *walked)
-{
-	__u32 fresh, own = (fault->address >> 12) % WINDOW_PAGES, i, first = own;
-	__u64 pages;
-
-	pages = large_folio(fault, walked);
-	if (pages) {
-		fault->address &= ~(pages * MEMTOLL_PAGE_SIZE - 1);
-		return pages;
-	}
-	pages = 0;
-	fresh = (window_present(walked->slot) & ~fault->window) | 1U << own;
-	for (i = 0; i < WINDOW_PAGES; i++) {
-		if (!(fresh & (1U << i)))
-			continue;
-		if (!pages)
-			first = i;
-		pages++;
-	}
-	fault->address -= (own - first) * MEMTOLL_PAGE_SIZE;
-	return pages;
-}
-
-/* The page-table entry after the fault: what it mapped, and whether it copied. Pages. */
-static __always_inline __u64 fault_result(struct task_struct *task, struct open_fault *fault)
-{
-	struct walked walked = {};
-	enum walk_end end = walk(task, fault->address, cfg_page_offset, cfg_page_levels, &walked);
-	__u64 pages;
-
-	if (fault->fault_class == FAULT_COW && fault->pfn && (walked.entry & PTE_PRESENT) &&
-	    walked_pfn(&walked, fault->address) == fault->pfn) {
-		fault->fault_class = FAULT_REUSE;
-		return 1;
-	}
-	if (end == WALK_HUGE) {
-		fault->address &= ~(walked.pages * MEMTOLL_PAGE_SIZE - 1);
-		if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_ZERO_UPGRADE)
-			fault->fault_class = FAULT_ZERO_HUGE;
-		return walked.pages;
-	}
-	if (!walked.slot || fault->look_again != LOOK_AROUND)
-		return 1;
-	pages = pages_around(fault, &walked);
-	if (fault->fault_class == FAULT_ZERO && pages > 1)
-		fault->fault_class = FAULT_ZERO_MTHP;
-	return pages;
-}
-
 /* The slowest source decides: a fault waits for its device, whatever else came with it. */
 static __always_inline __u8 swap_source(const struct open_fault *fault)
 {
@@ -233,7 +114,7 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 
 	fault->active = 0;
 	if (fault->look_again)
-		pages = fault_result(task, fault);
+		pages = fault_result(fault, table_root(task));
 	if (fault->fault_class == FAULT_SWAP && major)
 		fault->fault_class = swap_source(fault);
 	if (!run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn) ||
@@ -288,7 +169,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	struct thread *thread = thread_get(task);
 	struct open_fault *fault;
 	struct memtoll_target *process;
-	enum walk_end end;
+	int end;
 	bool write = error_code & ERROR_WRITE;
 	struct walked walked = {};
 	__u64 began_ns = 0;
@@ -319,11 +200,11 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		began_ns = bpf_ktime_get_ns();
 		area_ask(task, thread, address, regs->sp);
 	}
-	end = walk(task, address, cfg_page_offset, cfg_page_levels, &walked);
+	end = walk_tables(&walked, table_root(task), address);
 	fault->fault_class = classify(end, &walked, &thread->area, write);
 	fault->swap_type = fault->fault_class == FAULT_SWAP ? walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;
-	look_around(fault, end, &walked);
+	look_around(fault, &walked, end);
 	fault->area = thread->area.area;
 	fault->inode = thread->area.inode;
 	fault->dev = thread->area.dev;

@@ -11,6 +11,7 @@
 #include "config.h"
 #include "events.h"
 #include "losses.h"
+#include "pagetable.bpf.h"
 
 /* A moment in a thread's life, to measure from. */
 struct stamp {
@@ -101,6 +102,7 @@ struct thread {
 	__u32 reclaiming;	/* SWAP_RECLAIM_*, or 0 */
 	struct memtoll_run run;	/* run.faults == 0: none open */
 	struct area_cache area;
+	struct memtoll_file file;		/* scratch */
 	struct memtoll_stack stack;		/* scratch */
 	struct memtoll_stack sample_stack;	/* scratch of the sampling interrupt */
 };
@@ -167,6 +169,10 @@ __u64 stack_site(struct thread *thread);
 int stack_of_call(struct thread *thread);
 int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp);
 int in_memset(const struct memtoll_target *process, __u64 ip);
+/* extent.bpf.c: global for the same reason. */
+int walk_tables(struct walked *walked, __u64 root, __u64 address);
+int look_around(struct open_fault *fault, const struct walked *walked, int end);
+__u64 fault_result(struct open_fault *fault, __u64 root);
 /* fault.bpf.c */
 int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
 int run_emit(struct thread *thread) __hidden;

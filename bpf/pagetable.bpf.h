@@ -19,14 +19,13 @@ struct walked {
 };
 
 /*
- * Follow the page tables of `task` to the entry of `address`. page_offset: base of the direct map.
+ * Follow page tables from their root to the entry of `address`. page_offset: base of the direct map.
  * WALK_NO_TABLE: already the middle directory was empty, so that a huge page could be mapped.
  */
-static __always_inline enum walk_end walk(struct task_struct *task, __u64 address,
-					  __u64 page_offset, __u32 levels, struct walked *walked)
+static __always_inline enum walk_end walk(__u64 root, __u64 address, __u64 page_offset,
+					  __u32 levels, struct walked *walked)
 {
-	__u64 table = (__u64)task->mm->pgd;
-	__u64 value = 0, slot;
+	__u64 table = root, value = 0, slot;
 	int level;
 
 	walked->pages = 1;
@@ -69,15 +68,18 @@ static __always_inline __u64 walked_pfn(const struct walked *walked, __u64 addre
 
 static __always_inline __u32 window_present(__u64 slot)
 {
-	__u64 entries[WINDOW_PAGES];
-	__u32 present = 0, i;
+	__u64 entries[WINDOW_PAGES / 2];	/* in halves: the stack of three calls is 512 bytes */
+	__u32 present = 0, half, i;
 
-	if (bpf_probe_read_kernel(entries, sizeof(entries),
-				  (void *)(slot & ~(sizeof(entries) - 1))))
-		return 0;
-	for (i = 0; i < WINDOW_PAGES; i++)
-		if (entries[i] & PTE_PRESENT)
-			present |= 1U << i;
+	slot &= ~(WINDOW_PAGES * sizeof(*entries) - 1);
+	for (half = 0; half < WINDOW_PAGES; half += WINDOW_PAGES / 2) {
+		if (bpf_probe_read_kernel(entries, sizeof(entries),
+					  (void *)(slot + half * sizeof(*entries))))
+			continue;
+		for (i = 0; i < WINDOW_PAGES / 2; i++)
+			if (entries[i] & PTE_PRESENT)
+				present |= 1U << (half + i);
+	}
 	return present;
 }
 
@@ -88,6 +90,14 @@ static __always_inline __u64 table_entry(__u64 slot, __u32 index)
 
 	bpf_probe_read_kernel(&value, sizeof(value), (void *)((slot & ~4095ULL) + index * 8ULL));
 	return value;
+}
+
+/* Root of a task's page tables, as a number; 0: it has none. */
+static __always_inline __u64 table_root(struct task_struct *task)
+{
+	__u64 root;
+
+	return bpf_probe_read_kernel(&root, sizeof(root), &task->mm->pgd) ? 0 : root;
 }
 
 #endif /* MEMTOLL_PAGETABLE_BPF_H */
