@@ -11,6 +11,7 @@ Nothing here needs root, and no recording is ever changed.
 
 from __future__ import annotations
 
+from .compare import Comparison, compare
 from .errors import (
     DamagedRecording,
     Error,
@@ -27,6 +28,7 @@ from .verdict import Verdict
 from .version import __version__
 
 __all__ = [
+    "Comparison",
     "DamagedRecording",
     "Error",
     "Frame",
@@ -39,5 +41,6 @@ __all__ = [
     "Table",
     "Verdict",
     "__version__",
+    "compare",
     "open",
 ]

@@ -45,7 +45,7 @@ class Recording:
 
     The frames are properties, read when they are first used and kept: toll, families, sites,
     classes, faults, allocations, timeline, processes, process_tolls, process_timeline, access,
-    losses, checks, overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
+    access_patterns, losses, checks, overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
     `python3 -m memtoll frames`. Do not change them in place; take a copy.
     """
 
@@ -55,7 +55,7 @@ class Recording:
         self.complete: Final = opened.complete
         self._opened = opened
         self._progress = progress
-        self._views = Views(opened.connection, opened.path, progress)
+        self.views = Views(opened.connection, opened.path, progress)
         self._closed = False
 
     # ---- life
@@ -113,7 +113,7 @@ class Recording:
     @cached_property
     def target(self) -> dict[str, Any]:
         """What was traced: pids, command, duration_s, observed_s, as in the report's JSON."""
-        self._views.make("target")
+        self.views.make("target")
         ((text,),) = self._rows(
             "SELECT json_object('pids', json((SELECT json_group_array(pid) FROM"
             " (SELECT pid FROM main.process ORDER BY pid))), 'command', command,"
@@ -124,12 +124,12 @@ class Recording:
     @cached_property
     def verdict(self) -> Verdict:
         """The object "verdict" of the report's JSON, advice included; a dict that prints as text."""
-        return verdict(self._views)
+        return verdict(self.views)
 
     @cached_property
     def report_text(self) -> str:
         """The text of `memtoll report --json`, all sites."""
-        self._views.make("report_json")
+        self.views.make("report_json")
         ((text,),) = self._rows("SELECT json FROM temp.report_json")
         if text is None:
             raise DamagedRecording(f"{self.path}: the report is empty")
@@ -143,15 +143,20 @@ class Recording:
     @cached_property
     def zeroing(self) -> dict[str, int | None]:
         """The zeroing ledger: bytes_kernel, bytes_libc, bytes_twice, bytes_never_used; None: not captured."""
-        self._views.make("zeroing")
+        self.views.make("zeroing")
         names = ("bytes_kernel", "bytes_libc", "bytes_twice", "bytes_never_used")
         (row,) = self._rows(f"SELECT {', '.join(names)} FROM temp.zeroing")
         return dict(zip(names, row, strict=True))
 
     @cached_property
+    def memory(self) -> dict[str, Any]:
+        """Limits, peaks and swap-ins as the report's JSON has them; {} in recordings without."""
+        return dict(self.report.get("memory") or {})
+
+    @cached_property
     def notes(self) -> list[str]:
         """What a reader must know before trusting the figures."""
-        self._views.make("note")
+        self.views.make("note")
         return [text for (text,) in self._rows("SELECT text FROM temp.note ORDER BY position, text")]
 
     # ---- stacks
@@ -159,7 +164,7 @@ class Recording:
     def stack(self, stack_id: int) -> list[stacks.Frame]:
         """Frames of a stack by its id, leaf first; none for 0, an unknown one. KeyError: no such stack."""
         self._check_open()
-        return stacks.stack(self._views, stack_id)
+        return stacks.stack(self.views, stack_id)
 
     # ---- frames
 
@@ -196,9 +201,9 @@ class Recording:
     @cached_property
     def timeline(self) -> Table:
         """Each captured toll in each slice; sums over the slices are those of toll."""
-        self._views.make("sites")
+        self.views.make("sites")
         script = resources.files("memtoll").joinpath("timeline.sql").read_text(encoding="utf-8")
-        self._views.run("memtoll_timeline", script)
+        self.views.run("memtoll_timeline", script)
         return self._frame("timeline")
 
     @cached_property
@@ -220,6 +225,11 @@ class Recording:
     def access(self) -> Table:
         """How pages were used by allocation site or area; empty where it was not recorded."""
         return self._frame("access")
+
+    @cached_property
+    def access_patterns(self) -> Table:
+        """The same over all processes with a word for the pattern, index rank; empty likewise."""
+        return self._frame("access_patterns")
 
     @cached_property
     def losses(self) -> Table:
@@ -260,7 +270,7 @@ class Recording:
         main.NAME is a table or view of the file, temp.NAME a view that was worked out already.
         """
         self._check_open()
-        cursor = self._views.execute(sql, *values)
+        cursor = self.views.execute(sql, *values)
         names = [column[0] for column in cursor.description or ()]
         return self._told(Table(self._rows(sql, *values), columns=names))
 
@@ -272,12 +282,12 @@ class Recording:
 
     def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         self._check_open()
-        return self._views.rows(sql, *values)
+        return self.views.rows(sql, *values)
 
     @cached_property
     def _lost(self) -> dict[str, dict[str, Any]]:
         """What Table.attrs holds of the losses."""
-        self._views.make("losses")
+        self.views.make("losses")
         rows = self._rows(
             "SELECT name, count, CASE WHEN measure IS NOT NULL THEN share END, measure FROM temp.losses"
             " WHERE count > 0 ORDER BY share DESC, name"
@@ -293,7 +303,7 @@ class Recording:
     @cached_property
     def _categories(self) -> dict[str, list[str]]:
         """Categories in an order that means something, by column name."""
-        self._views.make("toll_kind")
+        self.views.make("toll_kind")
         kinds = self._rows("SELECT toll, family FROM temp.toll_kind ORDER BY position")
         tolls = [toll for toll, _ in kinds]
         families = list(dict.fromkeys(family for _, family in kinds))
@@ -310,7 +320,7 @@ class Recording:
 
     def _has(self, needs: str) -> bool:
         table, _, column = needs.partition(".")
-        columns = self._views.columns(table)
+        columns = self.views.columns(table)
         return column in columns if column else bool(columns)
 
     def _sql(self, column: frames.Column) -> str:
@@ -321,12 +331,13 @@ class Recording:
         """A frame as frames.FRAMES describes it."""
         self._check_open()
         spec = frames.BY_NAME[name]
-        if spec.view:
-            self._views.make(spec.view)
+        there = not spec.needs or self._has(spec.needs)
+        if spec.view and there:
+            self.views.make(spec.view)
         if "memtoll_stack" in spec.source:
-            stacks.make_texts(self._views)
+            stacks.make_texts(self.views)
         rows: list[tuple[Any, ...]] = []
-        if not spec.needs or self._has(spec.needs):
+        if there:
             select = ", ".join(f'{self._sql(column)} AS "{column.name}"' for column in spec.columns)
             rows = self._rows(f"SELECT {select} FROM {spec.source}")
         values = zip(*rows, strict=True) if rows else ((),) * len(spec.columns)
@@ -366,8 +377,8 @@ class Recording:
             for column in spec.columns
             if column.name not in made
         ]
-        arrays = bulk.load(self._views, "fault_run", sources, in_place=not self._opened.copied, progress=self._progress)
-        stacks.make_texts(self._views)
+        arrays = bulk.load(self.views, "fault_run", sources, in_place=not self._opened.copied, progress=self._progress)
+        stacks.make_texts(self.views)
         tolls: dict[str, str] = {kind: toll for kind, toll in self._rows("SELECT class, toll FROM main.fault_class")}
         data: dict[str, Any] = {}
         for source, array in arrays.columns():

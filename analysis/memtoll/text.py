@@ -13,6 +13,7 @@ import pandas as pd
 from .table import note
 
 if TYPE_CHECKING:
+    from .compare import Comparison
     from .recording import Recording
 
 WIDTH: Final = 80
@@ -126,6 +127,8 @@ def site_lines(rec: Recording, sites: int | None) -> list[str]:
         else:
             line += f" x  {format_bytes(row['bytes'])}"
         lines.append(line)
+        if row["area"]:
+            lines.append(f"  {'in':<14}{cut(printable(row['area']), WIDTH - 16)}")
         label = "called at" if toll == "map" else "freed at" if call == "free" else "allocated at"
         lines += _stack_lines(rec, label, row["allocated_stack"])
         lines += _stack_lines(rec, "sampled at" if toll == "compute" else "touched at", row["touched_stack"])
@@ -161,6 +164,45 @@ def zeroing_lines(rec: Recording) -> list[str]:
         value = rec.zeroing[name]
         amount = "not captured" if value is None else format_bytes(value)
         lines.append(f"  {label:<24}{amount:>12}  {suffix}".rstrip())
+    return lines
+
+
+def swap_lines(rec: Recording) -> list[str]:
+    """Limits, what came back from swap, and how it was gone over; nothing where nothing was swapped."""
+    memory = rec.memory
+    out = rec.toll["count"].get("swap.out")
+    if not memory or not (memory["came_back_bytes"] or (not pd.isna(out) and out)):
+        return []
+    asleep = rec.query("SELECT blocked_ns FROM temp.swap_source")["blocked_ns"].iloc[0]
+    path = cut(printable(memory["limit_path"] or ""), 36)
+    suffix = f"different pages; asleep for them {format_time((asleep or 0) / 1e9)}"
+    rows = [
+        ("memory that may be used", "limit_bytes", path or "of the machine"),
+        ("resident at most", "rss_peak_bytes", ""),
+        ("swapped at most", "swap_peak_bytes", ""),
+        ("came back", "came_back_bytes", suffix),
+    ]
+    if memory["fits_bytes"] is not None:
+        rows.append(("would be enough", "fits_bytes", "estimated"))
+    lines = ["", "SWAP"]
+    for label, name, said in rows:
+        amount = "unknown" if memory[name] is None else format_bytes(memory[name])
+        lines.append(f"  {label:<24}{amount:>12}  {said}".rstrip())
+    return lines + _access_lines(rec)
+
+
+def _access_lines(rec: Recording) -> list[str]:
+    table = rec.access_patterns
+    worth = (100 * table["in_pages"] > table["in_pages"].sum()) | table["pattern"].astype("string").str.startswith(
+        "one"
+    )
+    table = table[worth].head(8)
+    lines = [f"  {'':<30}{'touched':>11}{'came back':>11}{'times':>8}  gone over"] if len(table) else []
+    for row in _rows(table):
+        place = "" if pd.isna(row["allocated_place"]) else f" at {row['allocated_place']}"
+        where = row["call"] + place if row["call"] else f"{row['area']} {row['area_name']}".rstrip()
+        first, back = format_bytes(4096 * row["first_pages"]), format_bytes(4096 * row["in_pages"])
+        lines.append(f"  {cut(printable(where), 30):<30}{first:>11}{back:>11}{row['returns']:>8.1f}  {row['pattern']}")
     return lines
 
 
@@ -224,6 +266,7 @@ def report(rec: Recording, sites: int | None = 10) -> str:
         toll_lines(rec),
         site_lines(rec, sites),
         zeroing_lines(rec),
+        swap_lines(rec),
         process_lines(rec),
         trust_lines(rec),
     ]
@@ -236,6 +279,44 @@ def summary(rec: Recording) -> str:
     lines = [*head_lines(rec), *verdict_lines(rec, advice=False), wrap("  Advice: ", 2, codes), *toll_lines(rec)]
     said = note(rec.toll.attrs)
     return "\n".join([*lines, *([f"!!! {said}"] if said else [])])
+
+
+def comparison(both: Comparison, sites: int | None = 10) -> str:
+    """Two recordings side by side: tolls, and the sites that differ most; None: all sites."""
+    lines = []
+    for when, side in (("before", both.before), ("after", both.after)):
+        work = "" if side.work is None else f", {side.work:,g} units of work"
+        lines.append(wrap(f"{when + ':':<9}", 9, f"{side.command} ({format_time(side.duration_s)}{work}; {side.path})"))
+    lines += [wrap("!!! ", 4, caveat) for caveat in both.caveats]
+    unit = "s" if both.per == "second" else "unit"
+    lines += ["", f"Time per {both.per}, and the 95 % bounds of the difference; * where they leave 0 out."]
+    lines += ["", f"{'TOLL':<12}{'before/' + unit:>13}{'after/' + unit:>13}{'difference':>13}{'between':>27}"]
+    for toll, row in zip(both.toll.index, _rows(both.toll)):
+        lines.append(f"{toll:<12}{_difference(row)}")
+    for row in _rows(both.total):
+        lines.append(f"{'all':<12}{_difference(row)}")
+    table = both.sites if sites is None else both.sites.head(sites)
+    lines += ["", f"SITES by difference ({len(both.sites)} in all)"]
+    for (toll, call, allocated_at, touched_at), row in zip(table.index, _rows(table)):
+        lines += [f"{toll:<12}{_difference(row)}"]
+        for label, chain in ((call, allocated_at), ("touched", touched_at)):
+            if chain:
+                lines.append(wrap(f"  {label:<14}", 16, printable(" < ".join(reversed(chain.split(";")[-4:])))))
+    said = note(both.toll.attrs)
+    return "\n".join([*lines, *([wrap("!!! ", 4, said)] if said else [])]) + "\n"
+
+
+def _difference(row: dict[str, Any]) -> str:
+    if math.isnan(row["difference"]):
+        return f"{'not captured by both':>39}"
+    between = "" if math.isnan(row["low"]) else f"{_signed(row['low'])} to {_signed(row['high'])}"
+    star = " *" if row["changed"] is True else ""
+    before, after = format_time(row["before"]), format_time(row["after"])
+    return f"{before:>13}{after:>13}{_signed(row['difference']):>13}{between:>27}{star}"
+
+
+def _signed(value_s: float) -> str:
+    return ("-" if value_s < 0 else "+" if value_s > 0 else "") + format_time(abs(value_s))
 
 
 def _rows(table: pd.DataFrame) -> Iterable[dict[str, Any]]:

@@ -86,7 +86,7 @@ WHERE fp.toll = 'zero.kernel' AND fp.writes_page AND f.in_memset AND f.in_call =
 UNION ALL
 SELECT slice, 1, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END, '', 0, 0,
 	SUM(cpu_ns + blocked_ns), SUM(count), SUM(pages), SUM(pages) * 4096
-FROM main.swap WHERE what LIKE 'reclaim%' OR what LIKE 'out%'
+FROM main.swap WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
 GROUP BY slice, what LIKE 'reclaim%';
 
 -- What compute's time is divided by: observed time of the slice, less the other tolls.
@@ -100,6 +100,7 @@ WITH spent AS (
 	SELECT f.slice, f.blocked_ns + (f.faults - f.timed_faults) * p.blocked_mean_ns
 	FROM main.fault f JOIN temp.fault_price p ON p.class = f.class
 	UNION ALL SELECT slice, 1.0 * blocked_ns FROM main.swap
+	WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
 	UNION ALL
 	SELECT p.slice, -p.weight_ns FROM temp.memtoll_part p
 	JOIN temp.toll_kind k ON k.toll = p.toll AND k.not_captured IS NULL WHERE p.toll <> 'compute'

@@ -19,8 +19,8 @@ from .opening import Progress, reading
 
 # Looked up by key in the tables below them, which a table made of them could not be.
 STAY_VIEWS: Final = ("stack_line", "extra_toll")
-# Work of their own size, needed for the report's JSON only.
-ONLY_FOR_JSON: Final = ("site_json", "allocation_json", "report_json")
+# Views of this name are work of their own size, and needed for the report's JSON only.
+FOR_JSON: Final = "_json"
 BODY: Final = re.compile(r'\s*CREATE\s+VIEW\s+"?(\w+)"?\s+AS\s+(.*)', re.IGNORECASE | re.DOTALL)
 
 
@@ -50,7 +50,7 @@ class Views:
             for name in names
             if name not in self._made
             and name not in STAY_VIEWS
-            and (name not in ONLY_FOR_JSON or last in ONLY_FOR_JSON)
+            and (not name.endswith(FOR_JSON) or last.endswith(FOR_JSON))
         ]
         for done, name in enumerate(todo):
             if self.progress:
