@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The judgements on swap: facts written by hand, figures worked out by hand. No root, no tracer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from facts import MIB, MS, PAGE, S, US, Facts
+
+CHUNK_PAGES = 2048
+
+
+@pytest.fixture
+def boxed() -> Facts:
+    """One process that may use 80 MiB, two seconds of CPU time."""
+    made = Facts()
+    made.prices()
+    made.meta(memory_bytes=str(16_384 * MIB), swap_in_counted="1")
+    for number in (1, 2):
+        made.slice(number)
+    made.process(comm="pagez")
+    made.memory_cgroup(80 * MIB)
+    made.cpu(S, number=1, rss_bytes=79 * MIB, swap_bytes=82 * MIB)
+    made.cpu(S, number=2, rss_bytes=75 * MIB, swap_bytes=86 * MIB)
+    return made
+
+
+def malloc_stack(made: Facts) -> int:
+    return made.stack(("malloc", "", 0), ("make_chunk", "/src/pagez.c", 17), ("main", "/src/pagez.c", 41))
+
+
+def touch_stack(made: Facts) -> int:
+    return made.stack(("change_pages", "/src/pagez.c", 23), ("main", "/src/pagez.c", 43))
+
+
+def cyclic(made: Facts) -> int:
+    """160 MiB, four passes: every page came back three times; read-ahead of eight."""
+    blocks, loop = malloc_stack(made), touch_stack(made)
+    pages = 20 * CHUNK_PAGES
+    owners = {"allocated_stack": blocks, "allocated_call": "malloc", "touched_stack": loop}
+    made.fault("zero", pages, 2 * US, **owners)
+    made.fault("swap_major", 3 * pages // 8, 20 * US, **owners, blocked_ns=3 * pages // 8 * 10 * US)
+    made.fault("swap_minor", 3 * pages - 3 * pages // 8, 8 * US, slice=2, **owners)
+    made.access("malloc", blocks, pages, 3 * pages)
+    made.swap("reclaim_memcg", 144_000, count=2_900, cpu_ns=500 * MS)
+    made.swap("out_self", 144_000)
+    made.swap("in_device", 3 * pages)
+    return blocks
+
+
+def memory(made: Facts) -> dict[str, Any]:
+    return made.one("SELECT * FROM memory")
+
+
+def verdict(made: Facts) -> dict[str, Any]:
+    return made.one("SELECT * FROM verdict")
+
+
+def advice(made: Facts) -> dict[str, str]:
+    return {row["code"]: row["text"] for row in made.rows("SELECT code, text FROM finding")}
+
+
+def pattern(made: Facts, call: str = "malloc") -> dict[str, Any]:
+    return made.one("SELECT * FROM access_pattern WHERE call = ?", call)
+
+
+def check(made: Facts, name: str) -> dict[str, Any]:
+    return made.one("SELECT * FROM checks WHERE name = ?", name)
+
+
+def test_cyclic_sweep(boxed: Facts) -> None:
+    cyclic(boxed)
+    assert pattern(boxed)["pattern"] == "cyclic sweep"
+    assert pattern(boxed)["returns"] == 3.0
+    row = memory(boxed)
+    assert (row["limit_bytes"], row["limit_path"]) == (80 * MIB, "/box")
+    assert (row["rss_peak_bytes"], row["swap_peak_bytes"]) == (79 * MIB, 86 * MIB)
+    assert row["came_back_bytes"] == 160 * MIB
+    # At most 161 MiB were held at one time, at most 79 of them resident, the limit holds 80.
+    assert row["fits_bytes"] == (80 + 161 - 79) * MIB
+    said = verdict(boxed)
+    assert said["dominant"] == "swap"
+    assert "came back 3.0 times" in said["sentence"]
+    assert "only 80.0 MiB (its memory cgroup, /box)" in said["sentence"]
+    assert "make_chunk" in said["sentence"]
+    assert "about 162 MiB instead of 80.0 MiB" in advice(boxed)["swap-in"]
+    assert "all passes over a part that fits" in advice(boxed)["swap-in"]
+
+
+def test_one_nanosecond_belongs_to_one_toll(boxed: Facts) -> None:
+    cyclic(boxed)
+    tolls = boxed.rows("SELECT toll, time_ns, blocked_ns FROM toll WHERE time_ns > 0")
+    assert sum(row["time_ns"] for row in tolls) == pytest.approx(boxed.one("SELECT observed_ns FROM observed")["observed_ns"])
+    blocked = {row["toll"]: row["blocked_ns"] for row in tolls}
+    assert blocked["swap.in"] == pytest.approx(3 * 20 * CHUNK_PAGES // 8 * 10 * US)
+    assert blocked["zero.kernel"] == 0
+
+
+def test_one_pass(boxed: Facts) -> None:
+    blocks = malloc_stack(boxed)
+    boxed.fault("zero", 163_841, 2 * US, allocated_stack=blocks, allocated_call="malloc")
+    boxed.fault("swap_major", 97, 20 * US, allocated_stack=blocks, allocated_call="malloc")
+    boxed.access("malloc", blocks, 163_841, 97)
+    boxed.swap("reclaim_memcg", 143_881, count=2_953, cpu_ns=1_200 * MS)
+    boxed.swap("out_self", 143_881)
+    assert pattern(boxed)["pattern"] == "one-pass sweep"
+    assert "once over 640 MiB" in verdict(boxed)["sentence"]
+    assert "no thrash" in advice(boxed)["reclaim-stall"]
+    assert "swap-in" not in advice(boxed)
+
+
+def test_one_pass_in_no_order_is_no_sweep(boxed: Facts) -> None:
+    boxed.access("malloc", malloc_stack(boxed), 163_841, 97, first_sequential_pages=1_009)
+    assert pattern(boxed)["pattern"] == "one pass"
+
+
+def test_random_order(boxed: Facts) -> None:
+    blocks = cyclic(boxed)
+    boxed.database.execute("UPDATE access SET in_sequential_pages = 1009 WHERE allocated_stack = ?", (blocks,))
+    assert pattern(boxed)["pattern"] == "random"
+    assert "in no order" in verdict(boxed)["sentence"]
+    assert "keep on one page" in advice(boxed)["swap-in"]
+
+
+def test_what_fits_is_said_to(boxed: Facts) -> None:
+    boxed.access("calloc", malloc_stack(boxed), 4_099)
+    assert pattern(boxed, "calloc")["pattern"] == "fits"
+    assert memory(boxed)["fits_bytes"] is None
+
+
+def test_others_push_it_out(boxed: Facts) -> None:
+    cyclic(boxed)
+    boxed.database.execute("UPDATE swap SET what = 'out_other' WHERE what = 'out_self'")
+    assert "does not push them out itself" in verdict(boxed)["sentence"]
+    assert "Other processes push it out" in advice(boxed)["swap-in"]
+
+
+def test_without_a_cgroup_the_machine_is_the_limit(boxed: Facts) -> None:
+    cyclic(boxed)
+    boxed.database.execute("DELETE FROM memory_cgroup")
+    row = memory(boxed)
+    assert row["limit_bytes"] == 16_384 * MIB
+    assert row["fits_bytes"] == (16_384 + 161 - 79) * MIB
+    assert "(the machine)" in verdict(boxed)["sentence"]
+
+
+def test_estimate_without_gauges_goes_by_what_went_and_came(boxed: Facts) -> None:
+    cyclic(boxed)
+    boxed.database.execute("UPDATE process_slice SET rss_bytes = NULL, swap_bytes = NULL")
+    row = memory(boxed)
+    assert row["swap_peak_bytes"] == (144_000 - 3 * 20 * CHUNK_PAGES) * PAGE
+    assert row["fits_bytes"] == 80 * MIB + row["swap_peak_bytes"]
+
+
+def test_peaks_are_of_all_processes_at_one_time(boxed: Facts) -> None:
+    """The second lives in the first slice only, the third in the second only."""
+    boxed.process(43, "one", end_ns=1_000 * S + 3 * S // 4)
+    boxed.process(44, "other", start_ns=1_001 * S)
+    boxed.cpu(1, 43, number=1, rss_bytes=31 * MIB, swap_bytes=7 * MIB)
+    boxed.cpu(1, 44, number=2, rss_bytes=41 * MIB, swap_bytes=5 * MIB)
+    row = memory(boxed)
+    assert row["rss_peak_bytes"] == max(79 + 31, 75 + 41) * MIB
+    assert row["swap_peak_bytes"] == max(82 + 7, 86 + 5) * MIB
+
+
+def test_pages_that_were_not_followed_are_told(boxed: Facts) -> None:
+    blocks = cyclic(boxed)
+    boxed.database.execute("UPDATE access SET untracked_pages = 20000 WHERE allocated_stack = ?", (blocks,))
+    assert pattern(boxed)["returns"] == pytest.approx((122_880 - 20_000) / 40_960)
+    assert any("not followed: 20,000" in row["text"] for row in boxed.rows("SELECT text FROM note"))
+
+
+def test_swap_is_held_against_the_machine(boxed: Facts) -> None:
+    cyclic(boxed)
+    boxed.swap("in_device", 1_009, pid=0)
+    boxed.swap("out_kswapd", 2_003, pid=0)
+    for name, value in {"pswpin": 122_880 + 1_009, "zswpin": 0, "pswpout": 144_000 + 2_003, "zswpout": 0}.items():
+        boxed.row("system_counter", name=name, value=value)
+    assert check(boxed, "swapped_in") | {"position": 0} == {
+        "position": 0,
+        "name": "swapped_in",
+        "ours": 123_889,
+        "kernel": 123_889,
+        "difference": 0,
+        "ok": 1,
+    }
+    assert check(boxed, "swapped_out")["ours"] == 146_003
+    assert check(boxed, "swapped_out")["ok"]
+    # Everybody else's are no toll of the target.
+    assert boxed.toll("swap.out")["pages"] == 144_000
+    assert boxed.toll("swap.in")["pages"] == 122_880
+
+
+def test_a_difference_is_shown_and_widens_the_verdict(boxed: Facts) -> None:
+    cyclic(boxed)
+    boxed.database.execute("UPDATE process_slice SET minor_faults = 148480, major_faults = 15360 WHERE slice = 1")
+    boxed.row("system_counter", name="pswpin", value=122_880)
+    boxed.row("system_counter", name="pswpout", value=144_000)
+    narrow = verdict(boxed)
+    boxed.database.execute("UPDATE system_counter SET value = 140000 WHERE name = 'pswpin'")
+    wide = verdict(boxed)
+    assert not check(boxed, "swapped_in")["ok"]
+    assert wide["low"] < narrow["low"] - 0.05
+    assert wide["high"] >= narrow["high"]
+    assert any(row["text"].startswith("swapped in: ours 122,880, the kernel's 140,000") for row in boxed.rows("SELECT text FROM note"))
+
+
+def test_pages_go_out_again_unwritten(boxed: Facts) -> None:
+    """A page that came back and was not changed needs no writing: at most as many as came."""
+    boxed.swap("out_self", 150_011)
+    boxed.row("system_counter", name="pswpin", value=7_001)
+    boxed.row("system_counter", name="pswpout", value=144_000)
+    assert check(boxed, "swapped_out")["ok"]
+    boxed.database.execute("UPDATE system_counter SET value = 11 WHERE name = 'pswpin'")
+    assert not check(boxed, "swapped_out")["ok"]
+
+
+def test_faults_of_a_cgroup_against_its_memory_stat(boxed: Facts) -> None:
+    boxed.fault("zero", 10_007, 1 * US)
+    boxed.fault("swap_major", 503, 9 * US)
+    boxed.database.execute("DELETE FROM memory_cgroup")
+    boxed.memory_cgroup(80 * MIB, counters={"pgfault": 10_510, "pgmajfault": 503})
+    boxed.memory_cgroup(80 * MIB, "/box/inner", counters={"pgfault": 9_001, "pgmajfault": 3})
+    assert boxed.rows("SELECT 1 FROM checks WHERE name LIKE 'cgroup%'") == []
+    boxed.meta(cgroup="/sys/fs/cgroup/box")
+    minor, major = check(boxed, "cgroup_minor_faults"), check(boxed, "cgroup_major_faults")
+    assert (minor["ours"], minor["kernel"], minor["ok"]) == (10_007, 10_007, 1)
+    assert (major["ours"], major["kernel"], major["ok"]) == (503, 503, 1)
+
+
+@pytest.mark.parametrize(
+    ("fault_class", "words"),
+    [
+        ("swap_major", "read from a device"),
+        ("swap_zram_major", "decompressed from zram"),
+        ("swap_zswap_major", "decompressed from zswap"),
+        ("swap_zero_major", "all zeros, kept nowhere"),
+        ("swap_minor", "found in the swap cache"),
+    ],
+)
+def test_sources(boxed: Facts, fault_class: str, words: str) -> None:
+    boxed.fault(fault_class, 50_021, 30 * US)
+    boxed.access("", 0, 0, 50_021, area="heap", distinct_pages=25_010)
+    assert f"50,021 {words}" in verdict(boxed)["sentence"]
+    assert boxed.toll("swap.in")["count"] == 50_021
+
+
+def test_bytes_of_cow_are_what_was_copied(boxed: Facts) -> None:
+    boxed.fault("cow", 1_009, 1 * US)
+    boxed.fault("reuse", 2_003, 1 * US)
+    row = boxed.toll("cow")
+    assert (row["count"], row["pages"], row["bytes"]) == (3_012, 1_009, 1_009 * PAGE)
+
+
+def test_areas_have_their_names(boxed: Facts) -> None:
+    boxed.fault("file_minor", 1_009, 1 * US, area="library", area_name="/usr/lib/libz.so.1")
+    boxed.fault("zero", 97, 1 * US, area="arena")
+    areas = {row["toll"]: row["area"] for row in boxed.rows("SELECT toll, area FROM sites WHERE area <> ''")}
+    assert areas == {"file.fault": "library /usr/lib/libz.so.1", "zero.kernel": "arena"}
+
+
+def test_each_slice_of_timed_faults_weighs_by_its_faults(boxed: Facts) -> None:
+    """All of 1,000 in the first slice took 20 us; of 100,000 in the second 1,000 were timed, at 2 us."""
+    boxed.fault("zero", 1_000, 20_100)
+    boxed.fault("zero", 100_000, 2_100, slice=2, timed_faults=1_000, timed_cpu_ns=1_000 * 2_100, timed_cpu_us2=1_000 * 4)
+    # The timing itself takes 100 ns of each.
+    assert boxed.toll("zero.kernel")["time_ns"] == pytest.approx(1_000 * 20_000 + 100_000 * 2_000)
