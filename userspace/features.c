@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "cgroup.h"
 #include "memtoll.skel.h"
 #include "pagetable.h"
 #include "programs.h"
@@ -135,6 +136,58 @@ static void find_areas(struct feature *feature)
 		 "no bpf_find_vma: faults on untouched pages all count as anonymous");
 }
 
+/* Which signals tell the class of a fault and where pages went, where newer ones are missing. */
+static void find_swap_out(struct feature *feature)
+{
+	feature->works = has_exact_rss_stat();
+	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
+		 "rss_stat at every change: pages pushed out, by whom" :
+		 "rss_stat only once in 64 changes: swap.out is not captured; faults are told by "
+		 "their page-table entries alone");
+}
+
+static void find_swap_in(struct feature *feature)
+{
+	feature->works = has_memcg_events();
+	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
+		 "count_memcg_events: device, zswap or all zeros, page by page, read-ahead too" :
+		 "no count_memcg_events: zram by its device; zswap and all-zero pages count as "
+		 "device, their sums are in /proc/vmstat");
+}
+
+static void find_huge_pages(struct feature *feature)
+{
+	struct pagetable pagetable;
+	char sizes[96] = "none";
+	size_t length = 0;
+	uint32_t order;
+
+	feature->works = !pagetable_find(&pagetable);
+	for (order = 1; order < 9; order++)
+		if (pagetable.mthp_orders & (1U << order))
+			length += snprintf(sizes + length, sizeof(sizes) - length, "%s%u kB",
+					   length ? ", " : "", 4U << order);
+	snprintf(feature->detail, sizeof(feature->detail),
+		 "2 MiB by the page tables; smaller ones that are on: %s", sizes);
+	pagetable_release(&pagetable);
+}
+
+static void find_memory_cgroups(struct feature *feature)
+{
+	struct memory_cgroup group;
+
+	feature->works = cgroup_of_process(getpid(), &group);
+	if (!feature->works) {
+		snprintf(feature->detail, sizeof(feature->detail),
+			 "none: limits are the machine's");
+		return;
+	}
+	snprintf(feature->detail, sizeof(feature->detail), "version %d, limits %s",
+		 group.version, group.directory ? "can be read" :
+		 "are not to be seen from here");
+	memory_cgroup_free(&group);
+}
+
 static void find_kernel_symbols(struct feature *feature)
 {
 	struct symbolizer *symbolizer = symbolizer__new();
@@ -164,6 +217,10 @@ size_t features_find(struct feature *features, size_t capacity)
 		{ "mapping calls", true, find_tracepoints, "2.6.33" },
 		{ "CPU samples", false, find_samples, "4.9" },
 		{ "areas", false, find_areas, "5.17 (7c7e3d31e785)" },
+		{ "swap-out", false, find_swap_out, "6.2 (f1a7941243c1)" },
+		{ "swap-in", false, find_swap_in, "6.14" },
+		{ "huge pages", false, find_huge_pages, "2.6.38; smaller ones: 6.8" },
+		{ "memory cgroups", false, find_memory_cgroups, "2.6.25; version 2: 4.5" },
 		{ "kernel symbols", false, find_kernel_symbols,
 		  "any; kptr_restrict, CONFIG_KALLSYMS" },
 	};

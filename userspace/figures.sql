@@ -201,6 +201,8 @@ SELECT
 	COALESCE((SELECT SUM(faults) FROM process_fault WHERE class = 'swap_major'), 0)
 		AS swap_major,
 	w2.reclaim_count, w2.reclaim_ns, w2.reclaim_cgroup, w2.out_pages, w2.out_self, w2.out_other,
+	-- where swap.out is not captured: what was on swap at most
+	CASE WHEN w2.out_pages > 0 THEN w2.out_pages * 4096 ELSE x.swap_peak_bytes END AS pushed_bytes,
 	a.*, x.limit_bytes, x.limit_path, x.rss_peak_bytes, x.swap_peak_bytes, x.came_back_bytes,
 	x.fits_bytes, fw.swap_from,
 	COALESCE((SELECT SUM(faults) FROM process_fault
@@ -251,7 +253,7 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 		'reclaim_time', json_array('t', m.reclaim_ns),
 		'reclaim_of', json_array('x', CASE WHEN m.reclaim_cgroup
 			THEN 'its memory cgroup' ELSE 'the machine' END),
-		'out_bytes', json_array('b', m.out_pages * 4096),
+		'out_bytes', json_array('b', m.pushed_bytes),
 		'out_self', json_array('s', 1.0 * m.out_self / MAX(m.out_pages, 1)),
 		'out_other', json_array('s', 1.0 * m.out_other / MAX(m.out_pages, 1)),
 		'back_bytes', json_array('b', m.back_bytes),

@@ -50,7 +50,7 @@ template AS (
 				ELSE '.' END
 		WHEN 'reclaim' THEN 'it had to reclaim memory itself {reclaim_count} times, because '
 			|| '{reclaim_of} is full, and {out_bytes} of it were pushed out to swap'
-			|| CASE WHEN 20 * m.swap_bytes < m.out_pages * 4096
+			|| CASE WHEN 20 * m.swap_bytes < m.pushed_bytes
 				THEN '; hardly any of that came back.'
 				ELSE '; {swap_bytes} came back, most at {swap_place}.' END
 		WHEN 'cow' THEN '{cow_faults} writes copy shared pages, {cow_bytes}, most at '
@@ -272,14 +272,15 @@ candidates(list) AS (		-- each: position, code, gain, whether it applies, text, 
 		swap_matters AND reclaim_count > 0,
 		'Each page that is used for the first time, or again, has to push another one out '
 		|| 'first: {reclaim_of} is full. '
-		|| CASE WHEN 20 * swap_bytes < out_pages * 4096
+		|| CASE WHEN 20 * swap_bytes < pushed_bytes
 			THEN 'What was pushed out hardly ever came back, so this is no thrash: a pass '
 				|| 'over more memory than there is. Work in smaller parts and free or '
 				|| 'reuse each, or raise the limit.'
 			ELSE 'Much of what was pushed out came back: the working set does not fit. '
 				|| 'Raise the limit, or make the working set smaller.' END,
-		'{reclaim_count} stalls, {reclaim_time}; {out_bytes} pushed out, {out_self} of it '
-		|| 'by the target itself.'),
+		'{reclaim_count} stalls, {reclaim_time}; {out_bytes} pushed out'
+		|| CASE WHEN out_pages > 0 THEN ', {out_self} of it by the target itself.'
+			ELSE ' at a time, at most.' END),
 		json_array(12, 'cow', cow_ns / base_ns,
 		cow_matters,
 		'Pages shared with another process (after fork) or with a file are copied at the '
