@@ -258,11 +258,12 @@ enum memtoll_swap_what {
 	SWAP_RECLAIM_MEMCG = 2,		/* its memory cgroup is */
 	SWAP_OUT_SELF = 3,		/* while it reclaimed memory itself */
 	SWAP_OUT_KSWAPD = 4,
-	SWAP_OUT_OTHER = 5,		/* by another process's reclaim */
+	SWAP_OUT_OTHER = 5,		/* by the reclaim of a process that is not traced */
 	SWAP_IN_DEVICE = 6,		/* pages it brought in, with read-ahead, from a device */
 	SWAP_IN_ZSWAP = 7,
 	SWAP_IN_ZERO = 8,		/* all-zero pages, which are not kept anywhere */
-	SWAP_WHATS = 9,
+	SWAP_OUT_TRACED = 9,		/* by that of another process that is traced too */
+	SWAP_WHATS = 10,
 };
 
 struct memtoll_swap_key {

@@ -119,7 +119,8 @@ static __always_inline int swapped_changed(struct task_struct *task, struct mm_s
 	tgid = BPF_CORE_READ(mm, owner, tgid);
 	if (!tgid || !process_get(tgid))
 		tgid = 0;
-	what = task->flags & PF_KSWAPD_FLAG ? SWAP_OUT_KSWAPD : SWAP_OUT_OTHER;
+	what = task->flags & PF_KSWAPD_FLAG ? SWAP_OUT_KSWAPD : process_get(task->tgid) ?
+	       SWAP_OUT_TRACED : SWAP_OUT_OTHER;
 	swap_add(tgid, what, 1, 0, 0);
 	return 0;
 }

@@ -124,7 +124,8 @@ pushed AS MATERIALIZED (	-- reclaim, and what was pushed out to swap
 			> COALESCE(SUM(CASE WHEN what LIKE 'reclaim%' THEN count END), 0)
 			AS reclaim_cgroup,
 		COALESCE(SUM(CASE WHEN what LIKE 'out%' THEN pages END), 0) AS out_pages,
-		COALESCE(SUM(CASE what WHEN 'out_self' THEN pages END), 0) AS out_self,
+		COALESCE(SUM(CASE WHEN what IN ('out_self', 'out_traced') THEN pages END), 0)
+			AS out_self,
 		COALESCE(SUM(CASE what WHEN 'out_other' THEN pages END), 0) AS out_other
 	FROM swap WHERE pid > 0
 ),

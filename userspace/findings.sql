@@ -370,7 +370,7 @@ SELECT 4, 'pushed out to swap: ' || PRINTF('%,d', out_pages) || ' pages, ' || CA
 		100.0 * out_self / out_pages, 100.0 * kswapd / out_pages,
 		100.0 * other / out_pages) END
 FROM (SELECT SUM(CASE WHEN what LIKE 'out%' THEN pages END) AS out_pages,
-	COALESCE(SUM(CASE what WHEN 'out_self' THEN pages END), 0) AS out_self,
+	COALESCE(SUM(CASE WHEN what IN ('out_self', 'out_traced') THEN pages END), 0) AS out_self,
 	COALESCE(SUM(CASE what WHEN 'out_kswapd' THEN pages END), 0) AS kswapd,
 	COALESCE(SUM(CASE what WHEN 'out_other' THEN pages END), 0) AS other FROM swap WHERE pid > 0)
 WHERE out_pages > 0

@@ -246,10 +246,11 @@ CREATE TABLE sample (
 ) WITHOUT ROWID;
 
 -- Reclaim, swap-out and swap-in. what: reclaim_direct, reclaim_memcg (the target stalled, reclaiming
--- for the machine or for its memory cgroup; pages: reclaimed), out_self, out_kswapd, out_other (pages
--- of the target pushed out to swap, by whom), in_device, in_zswap, in_zero (pages that the process
--- brought in by its faults, read-ahead included: from a device, from zswap, all-zero pages that are
--- stored nowhere). pid 0 stands for all processes that are not traced.
+-- for the machine or for its memory cgroup; pages: reclaimed); out_self, out_traced, out_kswapd,
+-- out_other (its pages pushed out to swap: by itself, by another traced process, by kswapd, by a
+-- process that is not traced); in_device, in_zswap, in_zero (pages it brought in by its faults,
+-- read-ahead included: from a device, from zswap, all-zero pages that are stored nowhere). pid 0
+-- stands for all processes that are not traced.
 CREATE TABLE swap (
 	slice      INTEGER NOT NULL,
 	pid        INTEGER NOT NULL,

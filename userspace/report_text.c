@@ -512,7 +512,7 @@ static void print_checks(struct page *page)
 		name = column_text(row, 0);
 		format_count(ours, sizeof(ours), sqlite3_column_int64(row, 1));
 		format_count(kernel, sizeof(kernel), sqlite3_column_int64(row, 2));
-		fprintf(page->out, "  %-14s ours %14s   the kernel's %14s   %s\n", name, ours,
+		fprintf(page->out, "  %-19s ours %13s  the kernel's %13s  %s\n", name, ours,
 			kernel, sqlite3_column_int(row, 3) ? "ok" : "DIFFER");
 		g_free(name);
 	}

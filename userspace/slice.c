@@ -220,6 +220,7 @@ static void on_process(struct slicer *slicer, const struct memtoll_process *proc
 			targets_exec(targets, process->tgid, false);
 		break;
 	case PROCESS_EXIT:
+		ledger_exit(slicer->config.ledger, process->tgid);
 		if (!slicer->config.launched)
 			targets_exiting(targets, process->tgid, process->time_ns,
 					process->exit_code);

@@ -15,6 +15,7 @@ import pytest
 
 from harness import (
     MIB,
+    PAGE,
     Program,
     Recording,
     changed_text,
@@ -231,13 +232,15 @@ def test_killed_command(out: Path) -> None:
 
 
 def test_no_known_allocator(out: Path, mmap_only: Path) -> None:
-    """Faults and mapping all the same, and a sentence that says why there is no allocation."""
+    """Faults, mapping, its own mappings as allocations, and a sentence that says why there are no others."""
     rounds, pages = 13, 2003
     recording = record(out, command=[mmap_only, str(rounds), str(pages)])
     assert "allocator" in recording.result.stderr + memtoll("report", out).stdout
     assert recording.toll("zero.kernel", "pages") == pytest.approx(rounds * pages, abs=60)
     assert recording.toll("map", "count") >= 2 * rounds
-    assert recording.report["allocations"] == []
+    (mapped,) = recording.report["allocations"]
+    assert (mapped["call"], mapped["calls"], mapped["bytes"]) == ("mmap", rounds, rounds * pages * PAGE)
+    assert (mapped["freed"], mapped["live_bytes"]) == (rounds, 0)
     assert recording.dominant == "zeroing"
     text = str(recording.report["sites"][0]["touched_at"])
     assert "touch_pages" in text
