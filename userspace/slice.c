@@ -503,7 +503,8 @@ static void on_swap_sum(struct slicer *slicer, const void *key_data, const uint6
 	const struct memtoll_swap_key *key = key_data;
 	struct memtoll_swap_sum sum;
 
-	if (!targets_find(slicer->config.targets, key->tgid))
+	/* 0: all who are not traced, for the check against the machine's own counters. */
+	if (key->tgid && !targets_find(slicer->config.targets, key->tgid))
 		return;
 	memcpy(&sum, delta, sizeof(sum));
 	note(slicer, recording_swap(slicer->config.recording, key->tgid, swap_what_name(key->what),
