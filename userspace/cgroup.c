@@ -415,6 +415,18 @@ static void group_init(struct memory_cgroup *group, int version, char *path)
 	group->usage_bytes = group->peak_bytes = -1;
 }
 
+/*
+ * At its end a process gives its memory back and then leaves its group for the root: what was read
+ * before is right if it has memory still.
+ */
+static bool has_memory(const char *prefix, pid_t pid)
+{
+	g_autofree char *file = g_strdup_printf("%s/proc/%d/status", prefix, pid);
+	g_autofree char *text = NULL;
+
+	return g_file_get_contents(file, &text, NULL, NULL) && strstr(text, "\nVmRSS:");
+}
+
 bool cgroup_of_process_below(const char *root, pid_t pid, struct memory_cgroup *group)
 {
 	g_autoptr(GPtrArray) mounts = NULL;
@@ -422,6 +434,8 @@ bool cgroup_of_process_below(const char *root, pid_t pid, struct memory_cgroup *
 	int version = 0;
 	char *path = read_process_path(root, pid, &version);
 
+	if (path && !has_memory(root, pid))
+		g_clear_pointer(&path, g_free);
 	group_init(group, version, path);
 	if (!path)
 		return false;
@@ -568,7 +582,7 @@ static struct watched *watch(struct memory_cgroups *groups, int version, char *p
 	return watched;
 }
 
-const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid)
+const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid, const char *last)
 {
 	struct watched *watched;
 	int version = 0;
@@ -576,6 +590,14 @@ const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid)
 
 	if (!path)
 		return NULL;
+	if (last && !strcmp(path, last)) {
+		g_free(path);
+		return last;
+	}
+	if (!has_memory(groups->prefix, pid)) {
+		g_free(path);
+		return NULL;
+	}
 	watched = g_hash_table_lookup(groups->watched, path);
 	if (watched)
 		g_free(path);

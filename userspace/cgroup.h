@@ -42,7 +42,7 @@ struct memory_cgroup {
 	int64_t peak_bytes;
 };
 
-/* False when the process is gone or the kernel has no memory cgroups. */
+/* False when the process has ended or the kernel has no memory cgroups. */
 bool cgroup_of_process(pid_t pid, struct memory_cgroup *group);
 /* The same below a directory that stands for the root; for tests. */
 bool cgroup_of_process_below(const char *root, pid_t pid, struct memory_cgroup *group);
@@ -57,9 +57,10 @@ void memory_cgroups_free(struct memory_cgroups *groups);
 
 /*
  * The path of the group that a process is in now; its counters count from the first time it is
- * named here. Valid as long as groups. NULL as with cgroup_of_process().
+ * named here. Valid as long as groups. NULL as where cgroup_of_process() is false. last is what
+ * this said of the process before, or NULL: as long as nothing changes one file is read.
  */
-const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid);
+const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid, const char *last);
 
 /*
  * Write limits, usage and what was counted of all groups; of one that has been removed, what was

@@ -38,6 +38,7 @@
 #define SLICE_NS (1000 * MS)
 #define POLL_NS (20 * MS)		/* how long records may wait in the ring buffer */
 #define CGROUP_NS (100 * MS)		/* how often a cgroup is asked for new processes */
+#define SIZES_NS (100 * MS)		/* how often processes are asked for their sizes */
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
 
 /*
@@ -74,6 +75,7 @@ struct session {
 	uint64_t start_ns;
 	uint64_t slice_start_ns;
 	uint64_t cgroup_read_ns;
+	uint64_t sizes_read_ns;
 	bool window_open;
 	bool draining;			/* threads were asked for their open runs */
 	const char *end_reason;
@@ -578,6 +580,10 @@ int session_run(struct session *session)
 		move_window(session, now);
 		if (session->config.cgroup && !follow_cgroup(session, now))
 			break;
+		if (now - session->sizes_read_ns >= SIZES_NS) {
+			session->sizes_read_ns = now;
+			targets_read_sizes(session->targets);
+		}
 		err = move_slice(session, now);
 	}
 	if (err)

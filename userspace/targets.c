@@ -18,6 +18,9 @@
 #include "names.h"
 #include "proc.h"
 
+/* Two files a process are read for sizes: 64 processes take 1 to 2 ms. */
+#define SIZES_PROCESSES 64
+
 /* A module attached in one process. */
 struct attached {
 	const struct allocator_module *module;
@@ -250,13 +253,22 @@ static char *read_tunables(pid_t pid)
 /* A process may be moved to another group at any time. */
 static void note_memory_cgroup(struct targets *targets, struct followed *followed)
 {
-	const char *path = memory_cgroups_of(targets->config.memory_cgroups, followed->target.pid);
+	const char *path = memory_cgroups_of(targets->config.memory_cgroups, followed->target.pid,
+					     followed->memory_cgroup);
 
 	/* Paths are kept once each: the same one is the same pointer. */
 	if (!path || path == followed->memory_cgroup)
 		return;
 	followed->memory_cgroup = path;
 	recording_process_cgroup(targets->config.recording, followed->target.pid, path);
+}
+
+/* Its size and its group. */
+static void look_at(struct targets *targets, struct followed *followed)
+{
+	read_size(followed->target.pid, &followed->target.now);
+	if (followed->listed)
+		note_memory_cgroup(targets, followed);
 }
 
 static void record_process(struct targets *targets, struct followed *followed)
@@ -472,7 +484,9 @@ void targets_dying(struct targets *targets, pid_t tid)
 		return;
 	followed->target.now.rss_bytes = status.rss_bytes;
 	followed->target.now.swap_bytes = status.swap_bytes;
-	note_memory_cgroup(targets, followed);
+	/* Once a process: its threads are all in one group where memory is concerned. */
+	if (tid == status.tgid && followed->listed)
+		note_memory_cgroup(targets, followed);
 }
 
 void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int exit_code)
@@ -554,10 +568,25 @@ void targets_read_counters(struct targets *targets)
 		if (followed->target.exited ||
 		    !read_counters(followed->target.pid, &followed->target.now))
 			continue;
-		read_size(followed->target.pid, &followed->target.now);
-		if (followed->listed)
-			note_memory_cgroup(targets, followed);
+		look_at(targets, followed);
 	}
+}
+
+void targets_read_sizes(struct targets *targets)
+{
+	GHashTableIter iter;
+	unsigned int living = 0;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		living += !((struct followed *)value)->target.exited;
+	if (living > SIZES_PROCESSES)
+		return;
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		if (!((struct followed *)value)->target.exited)
+			look_at(targets, value);
 }
 
 void targets_each(struct targets *targets, void (*each)(void *context, struct target *target),

@@ -76,8 +76,14 @@ struct target *targets_find(struct targets *targets, pid_t pid);
 bool targets_all_exited(const struct targets *targets);
 unsigned int targets_count(const struct targets *targets);
 
-/* Read the kernel's counters of all that live, and where their memory is accounted. */
+/* Read the kernel's counters of all that live, their sizes, and where their memory is accounted. */
 void targets_read_counters(struct targets *targets);
+
+/*
+ * The latter two only, so that a process that ends between two slices has been looked at shortly
+ * before. Nothing is read where many live: then it would cost too much.
+ */
+void targets_read_sizes(struct targets *targets);
 void targets_each(struct targets *targets, void (*each)(void *context, struct target *target),
 		  void *context);
 

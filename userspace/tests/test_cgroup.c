@@ -63,8 +63,10 @@ static void make_group(const char *path, const char *files)
 static void make_process(const char *cgroups, const char *mounts)
 {
 	g_autofree char *file = g_strdup_printf("proc/%d/cgroup", PID);
+	g_autofree char *status = g_strdup_printf("proc/%d/status", PID);
 
 	write_file(fake, file, cgroups);
+	write_file(fake, status, "Name:\tx\nTgid:\t4242\nVmSize:\t 8 kB\nVmRSS:\t 4 kB\n");
 	write_file(fake, "proc/self/mountinfo", mounts);
 }
 
@@ -319,6 +321,35 @@ static void test_odd_files(void **state)
 	}
 }
 
+/* A dead process is in the root, the kernel says, but that is not where its memory was. */
+static void test_dead(void **state)
+{
+	struct memory_cgroups *groups;
+	struct memory_cgroup group;
+	const char *path;
+	pid_t child;
+
+	(void)state;
+	make_process("0::/a\n", unified);
+	groups = memory_cgroups_new_below(fake);
+	path = memory_cgroups_of(groups, PID, NULL);
+	assert_string_equal(path, "/a");
+	make_process("0::/\n", unified);
+	write_file(fake, "proc/4242/status", "Name:\tx\nState:\tZ (zombie)\nTgid:\t4242\n");
+	assert_null(memory_cgroups_of(groups, PID, path));
+	assert_false(cgroup_of_process_below(fake, PID, &group));
+	memory_cgroup_free(&group);
+	memory_cgroups_free(groups);
+
+	child = fork();
+	if (!child)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, child, &(siginfo_t){}, WEXITED | WNOWAIT), 0);
+	assert_false(cgroup_of_process(child, &group));
+	memory_cgroup_free(&group);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 /* ---- counters ---- */
 
 static int64_t query(struct recording *recording, const char *sql)
@@ -349,6 +380,7 @@ static void test_counters(void **state)
 	struct recording *recording = recording_create(NULL, false);
 	g_autofree char *directory = g_strconcat(fake, "/sys/fs/cgroup/a", NULL);
 	g_autofree char *aside = g_strconcat(fake, "/sys/fs/cgroup/old", NULL);
+	const char *path;
 
 	(void)state;
 	assert_non_null(recording);
@@ -357,11 +389,13 @@ static void test_counters(void **state)
 	make_group("/sys/fs/cgroup/a", "memory.max=1009");
 	write_file(directory, "memory.stat", "anon 5\npgfault 100003\npswpin 17\nfile 3\n");
 	groups = memory_cgroups_new_below(fake);
-	assert_string_equal(memory_cgroups_of(groups, PID), "/a");
-	assert_null(memory_cgroups_of(groups, PID + 1));
+	assert_string_equal(memory_cgroups_of(groups, PID, NULL), "/a");
+	assert_null(memory_cgroups_of(groups, PID + 1, NULL));
 
 	write_file(directory, "memory.stat", "anon 7\npgfault 100110\npswpin 30\nfile 3\n");
-	assert_ptr_equal(memory_cgroups_of(groups, PID), memory_cgroups_of(groups, PID));
+	path = memory_cgroups_of(groups, PID, NULL);
+	assert_ptr_equal(memory_cgroups_of(groups, PID, NULL), path);
+	assert_ptr_equal(memory_cgroups_of(groups, PID, path), path);
 	assert_int_equal(memory_cgroups_record(groups, recording), 0);
 	assert_int_equal(counter(recording, "pgfault"), 107);
 	assert_int_equal(counter(recording, "pswpin"), 13);
@@ -403,7 +437,7 @@ static void test_legacy_counters(void **state)
 	make_group("/m/a", "");
 	write_file(directory, "memory.stat", "pgfault 5\ntotal_pgfault 1009\n");
 	groups = memory_cgroups_new_below(fake);
-	assert_string_equal(memory_cgroups_of(groups, PID), "/a");
+	assert_string_equal(memory_cgroups_of(groups, PID, NULL), "/a");
 	write_file(directory, "memory.stat", "pgfault 6\ntotal_pgfault 2012\ntotal_rss 3\n");
 	assert_int_equal(memory_cgroups_record(groups, recording), 0);
 	assert_int_equal(counter(recording, "pgfault"), 1003);
@@ -561,7 +595,7 @@ static void test_real(void **state)
 	recording = recording_create(NULL, false);
 	assert_non_null(recording);
 	groups = memory_cgroups_new();
-	assert_string_equal(memory_cgroups_of(groups, real.child), real.path);
+	assert_string_equal(memory_cgroups_of(groups, real.child, NULL), real.path);
 	assert_int_equal(write(go, "x", 1), 1);
 	close(go);
 	assert_int_equal(read(real.ready, &faults, sizeof(faults)), sizeof(faults));
@@ -624,6 +658,7 @@ int main(void)
 		FAKED(test_out_of_sight),
 		FAKED(test_two_mounts),
 		FAKED(test_odd_files),
+		FAKED(test_dead),
 		FAKED(test_counters),
 		FAKED(test_legacy_counters),
 		REAL(test_real),
