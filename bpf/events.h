@@ -11,7 +11,8 @@
 
 #define MEMTOLL_PAGE_SIZE 4096ULL
 #define MEMTOLL_HUGE_PAGES 512ULL
-#define MEMTOLL_STACK_DEPTH 48
+#define MEMTOLL_STACK_DEPTH 127
+#define MEMTOLL_PYTHON_DEPTH 48
 #define MEMTOLL_KERNEL_DEPTH 24
 
 /* The allocator's functions. 0 means "in none of them". */
@@ -296,20 +297,100 @@ struct memtoll_target {
 	__u64 exited_major_faults;
 };
 
-/* How a stack was made. */
-enum memtoll_unwind {
-	UNWIND_FP = 1,		/* frame pointers, first caller from the stack pointer */
+/*
+ * Unwinding by call frame information. Userspace compiles .eh_frame of a module into rows, ascending
+ * by pc: a row holds from its pc to that of the next one. pc is relative to the module's lowest
+ * address in the file; no module has 4 GiB of code.
+ *
+ * A table is an array map of chunks. Chunk 0 is an index: for each other chunk, in order, the pc of
+ * its first row; unused entries are ~0. The rows follow in the other chunks, the last one padded with
+ * rows of pc ~0. A process's mappings make a table of the same kind, without an index.
+ */
+#define UNWIND_CHUNK_BYTES 16384
+#define UNWIND_CHUNK_ROWS (UNWIND_CHUNK_BYTES / 8)
+#define UNWIND_INDEX_ENTRIES (UNWIND_CHUNK_BYTES / 4)
+#define UNWIND_CHUNK_MAPPINGS (UNWIND_CHUNK_BYTES / 32)
+#define UNWIND_MAPPING_CHUNKS 8		/* 4096 mappings of a process */
+#define UNWIND_TABLES 4096		/* modules and processes together */
+
+struct memtoll_unwind_row {
+	__u32 pc;
+	__u32 rule;
 };
 
-#define STACK_TRUNCATED (1U << 0)
+/* How the frame's address (CFA, the value of rsp before the call) is found: rule bits 0..2. */
+enum memtoll_cfa {
+	CFA_STOP = 0,		/* no information, or a rule that cannot be expressed */
+	CFA_END = 1,		/* the return address is undefined: the thread's first frame */
+	CFA_RSP = 2,		/* rsp + offset */
+	CFA_RBP = 3,		/* rbp + offset */
+	CFA_RBP_DEREF = 4,	/* what lies at rbp + offset: a realigned stack */
+	CFA_PLT = 5,		/* rsp + 8 + ((rip & 15) >= offset / 8 ? 8 : 0) */
+	CFA_SIGNAL = 6,		/* rsp points to the ucontext that the kernel pushed: rt_sigreturn */
+	CFA_RSP_DEREF = 7,	/* what lies at rsp + offset */
+};
+
+/* Where the caller's rbp is: rule bits 3..4. */
+enum memtoll_saved_rbp {
+	RBP_SAME = 0,
+	RBP_AT_CFA = 1,		/* at CFA + offset */
+	RBP_AT_RBP = 2,		/* at rbp + offset: a realigned stack */
+	RBP_UNKNOWN = 3,
+};
+
+/* Offsets are multiples of 8, signed: 17 bits of the CFA's, 10 of rbp's. The return address: CFA - 8. */
+#define UNWIND_CFA_SHIFT 5
+#define UNWIND_CFA_BITS 17
+#define UNWIND_RBP_SHIFT 22
+#define UNWIND_RBP_BITS 10
+
+#define UNWIND_CFA(rule) ((enum memtoll_cfa)((rule) & 7))
+#define UNWIND_SAVED_RBP(rule) ((enum memtoll_saved_rbp)((rule) >> 3 & 3))
+/* Sign-extended by shifting the field to the top; in bytes. */
+#define UNWIND_CFA_OFFSET(rule) \
+	((__s64)((__s32)((rule) << (32 - UNWIND_CFA_SHIFT - UNWIND_CFA_BITS)) >> \
+		 (32 - UNWIND_CFA_BITS)) * 8)
+#define UNWIND_RBP_OFFSET(rule) ((__s64)((__s32)(rule) >> UNWIND_RBP_SHIFT) * 8)
+
+/* An executable mapping of a process, ascending by start; unused entries have start ~0. */
+struct memtoll_unwind_mapping {
+	__u64 start;
+	__u64 end;
+	__u64 bias;		/* address - bias is a row's pc */
+	__u32 table;		/* of the module; 0: none, frame pointers only */
+	__u32 unused;
+};
+
+/* How a stack was made. */
+enum memtoll_unwind {
+	UNWIND_FP = 1,		/* frame pointers alone, first caller from the stack pointer */
+	UNWIND_CFI = 2,		/* call frame information, frame pointers where there was none */
+};
+
+#define STACK_TRUNCATED (1U << 0)	/* deeper than MEMTOLL_STACK_DEPTH */
 #define STACK_SECOND_EXACT (1U << 1)	/* frames[1] too is an instruction, not a return address */
+#define STACK_COMPLETE (1U << 2)	/* reached the thread's first frame */
+#define STACK_SOME_FP (1U << 3)		/* some frame by frame pointer */
+
+/* Why the walk of a stack ended early. */
+enum memtoll_unwind_stop {
+	UNWIND_STOP_NONE = 0,
+	UNWIND_STOP_NO_MAPPING = 1,	/* an address in no known code */
+	UNWIND_STOP_NO_ROW = 2,		/* code without call frame information */
+	UNWIND_STOP_RULE = 3,		/* a rule that cannot be expressed */
+	UNWIND_STOP_MEMORY = 4,		/* the stack could not be read */
+};
 
 struct memtoll_stack {
 	__u16 depth;
 	__u8 how;
 	__u8 flags;
 	__u32 tgid;
-	__u64 frames[MEMTOLL_STACK_DEPTH];	/* leaf first; all but the first return addresses */
+	__u32 exact;		/* bit n: frames[n] is an instruction, not a return address; n < 32 */
+	__u8 stop;		/* enum memtoll_unwind_stop */
+	__u8 python_depth;	/* frames of the interpreter under the same id, in map pythons */
+	__u16 unused;
+	__u64 frames[MEMTOLL_STACK_DEPTH];	/* leaf first; return addresses where not exact */
 };
 
 _Static_assert(sizeof(struct memtoll_block) == 72, "wire size of struct memtoll_block");
