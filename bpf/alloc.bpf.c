@@ -263,11 +263,11 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 	if (addr && call->size >= cfg_min_size &&
 	    bpf_map_update_elem(&blocks, &key, &call->size, BPF_ANY))
 		lose(LOST_BLOCKS_FULL, 1);
-	emit(&event, sizeof(event), LOST_RING_BLOCK, 1, false);
-	/* Faults inside the call belong to the block that is known only now. */
+	/* Faults inside the call wait in the ledger for the block that comes next. */
 	fault_settle(task, thread);
 	if (thread->run.faults && thread->run.last_ns >= call->start.ns)
 		run_emit(thread);
+	emit(&event, sizeof(event), LOST_RING_BLOCK, 1, false);
 }
 
 static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct open_call *call,

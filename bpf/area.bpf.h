@@ -6,7 +6,8 @@
 #ifndef MEMTOLL_AREA_BPF_H
 #define MEMTOLL_AREA_BPF_H
 
-#define VM_SHARED_FLAG 0x8ULL
+/* VM_MAYSHARE: of a shared mapping of a file opened for reading only, VM_SHARED is taken away. */
+#define VM_SHARED_FLAG 0x80ULL
 #define VM_HUGETLB_FLAG 0x00400000ULL	/* include/linux/mm.h, VMA_HUGETLB */
 #define TMPFS_SUPER_MAGIC 0x01021994UL
 
@@ -42,31 +43,55 @@ struct {
 	__type(value, __u8);
 } files_told SEC(".maps");
 
-static long area_found(struct task_struct *task, struct vm_area_struct *vma,
-		       struct area_query *query)
+static __always_inline void judge_area(const struct mm_struct *mm, __u64 flags, struct file *file,
+				       struct area_query *query)
 {
-	struct mm_struct *mm = vma->vm_mm;
 	struct inode *inode;
+	struct super_block *sb;
 
-	query->start = vma->vm_start;
-	query->end = vma->vm_end;
-	query->shared = (vma->vm_flags & VM_SHARED_FLAG) != 0;
-	query->hugetlb = (vma->vm_flags & VM_HUGETLB_FLAG) != 0;
-	/* A private mapping of /dev/zero has a file, but no operations: it is anonymous. */
-	if (vma->vm_file && vma->vm_ops) {
-		inode = vma->vm_file->f_inode;
-		query->area = query->shared && inode->i_sb->s_magic == TMPFS_SUPER_MAGIC ?
+	query->shared = (flags & VM_SHARED_FLAG) != 0;
+	query->hugetlb = (flags & VM_HUGETLB_FLAG) != 0;
+	if (file) {
+		inode = BPF_CORE_READ(file, f_inode);
+		sb = BPF_CORE_READ(inode, i_sb);
+		query->area = query->shared && BPF_CORE_READ(sb, s_magic) == TMPFS_SUPER_MAGIC ?
 			      AREA_SHARED : AREA_FILE;
-		query->inode = inode->i_ino;
-		query->dev = inode->i_sb->s_dev;
-		query->name = (__u64)vma->vm_file->f_path.dentry->d_name.name;
-	} else if (vma->vm_start <= mm->brk && vma->vm_end >= mm->start_brk) {
+		query->inode = BPF_CORE_READ(inode, i_ino);
+		query->dev = BPF_CORE_READ(sb, s_dev);
+		query->name = (__u64)BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	} else if (query->start <= mm->brk && query->end >= mm->start_brk) {
 		query->area = AREA_HEAP;
-	} else if (vma->vm_start <= mm->start_stack && vma->vm_end >= mm->start_stack) {
+	} else if (query->start <= mm->start_stack && query->end >= mm->start_stack) {
 		query->area = AREA_STACK;
 	} else {
 		query->area = AREA_ANON;
 	}
+}
+
+static long area_found(struct task_struct *task, struct vm_area_struct *vma,
+		       struct area_query *query)
+{
+	query->start = vma->vm_start;
+	query->end = vma->vm_end;
+	/* A private mapping of /dev/zero has a file, but no operations: it is anonymous. */
+	judge_area(vma->vm_mm, vma->vm_flags, vma->vm_ops ? vma->vm_file : NULL, query);
+	return 0;
+}
+
+/* The same without the lock. 0: found. */
+static __always_inline int area_peek(struct task_struct *task, __u64 address,
+				     struct area_query *query)
+{
+	struct vm_area_struct *vma = (struct vm_area_struct *)vma_find(address);
+
+	if (!vma)
+		return -1;
+	query->start = BPF_CORE_READ(vma, vm_start);
+	query->end = BPF_CORE_READ(vma, vm_end);
+	if (address < query->start || address >= query->end)
+		return -1;
+	judge_area(task->mm, BPF_CORE_READ(vma, vm_flags),
+		   BPF_CORE_READ(vma, vm_ops) ? BPF_CORE_READ(vma, vm_file) : NULL, query);
 	return 0;
 }
 
@@ -78,7 +103,7 @@ static __always_inline bool area_is_known(const struct thread *thread, __u64 add
 	       cache->generation == area_generation;
 }
 
-/* The stack of a thread that is not the first: its own stack pointer and control block are there. */
+/* The stack of a thread that is not the first: its stack pointer and control block are there. */
 static __always_inline bool is_thread_stack(struct task_struct *task,
 					    const struct area_query *query, __u64 sp)
 {
@@ -133,6 +158,16 @@ static __always_inline bool refine_anonymous(struct task_struct *task, struct ar
 	return true;
 }
 
+/* No area holds the address. A stack is about to grow: the address lies below its area. */
+static __always_inline void area_missing(struct task_struct *task, struct area_cache *cache,
+					 __u64 address)
+{
+	if (address < task->mm->start_stack && task->mm->start_stack - address < 1 << 30)
+		cache->area = AREA_STACK;
+	else
+		lose(LOST_AREA_UNKNOWN, 1);
+}
+
 static __always_inline void area_ask(struct task_struct *task, struct thread *thread,
 				     __u64 address, __u64 sp)
 {
@@ -141,17 +176,14 @@ static __always_inline void area_ask(struct task_struct *task, struct thread *th
 	bool lasting = true;
 
 	__builtin_memset(cache, 0, sizeof(*cache));
-	cache->generation = area_generation;
 	if (!cfg_find_vma)
 		return;
-	if (bpf_find_vma(task, address, area_found, &query, 0)) {
-		/* A stack that is about to grow: the address lies below its area. */
-		if (address < task->mm->start_stack && task->mm->start_stack - address < 1 << 30)
-			cache->area = AREA_STACK;
-		else
-			lose(LOST_AREA_UNKNOWN, 1);
+	if (bpf_find_vma(task, address, area_found, &query, 0) &&
+	    area_peek(task, address, &query)) {
+		area_missing(task, cache, address);
 		return;
 	}
+	cache->generation = area_generation;
 	if (query.inode)
 		tell_file(task, thread, &query);
 	else if (query.area == AREA_ANON)

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * extent.bpf.c: what a fault found in the page tables, and how many pages it has mapped: one, those
- * around it in the page cache, a folio of several pages, a huge page.
+ * around it in the page cache, a folio of several pages, a huge page. And the area of an address.
  */
 #include "memtoll.bpf.h"
+#include "folio.bpf.h"
+#include "vma.bpf.h"
 
 /* What to do at the end of a fault: look at its entry, and at the entries around it. */
 enum { LOOK_NOT, LOOK_ENTRY, LOOK_AROUND };
-
-/* Sizes of multi-size huge pages whose pages do not all fit into one window. */
-#define LARGE_ORDER_MIN 5
-#define LARGE_ORDER_MAX 8
 
 int walk_tables(struct walked *walked, __u64 root, __u64 address)
 {
@@ -20,96 +18,82 @@ int walk_tables(struct walked *walked, __u64 root, __u64 address)
 }
 
 /* What must be known of the surroundings to say at the end how many pages this fault mapped. */
-int look_around(struct open_fault *fault, const struct walked *walked, int end)
+int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start)
 {
-	__u32 order, slot, first;
-	bool file;
+	bool file, folio;
 
 	if (!fault || !walked)
 		return 0;
 	file = fault->fault_class == FAULT_FILE || fault->fault_class == FAULT_SHARED;
-	slot = (walked->slot & 4095) / 8;
-	fault->window = 0;
-	fault->empty_orders = 0;
+	folio = cfg_mthp_orders && (fault->fault_class == FAULT_ZERO ||
+				    fault->fault_class == FAULT_SWAP);
 	fault->look_again = end == WALK_NO_TABLE || end == WALK_HUGE ||
 			    fault->fault_class == FAULT_COW ? LOOK_ENTRY : LOOK_NOT;
 	if (fault->fault_class == FAULT_COW)
 		fault->pfn = walked_pfn(walked, fault->address);
-	if (!walked->slot && end != WALK_NO_TABLE)
-		return 0;
-	if (!file && (!cfg_mthp_orders || (fault->fault_class != FAULT_ZERO &&
-					   fault->fault_class != FAULT_SWAP)))
+	if ((!file && !folio) || (!walked->slot && end != WALK_NO_TABLE))
 		return 0;
 	fault->look_again = LOOK_AROUND;
-	if (end == WALK_NO_TABLE) {
-		fault->empty_orders = cfg_mthp_orders;
-		return 0;
-	}
-	fault->window = window_present(walked->slot);
-	for (order = LARGE_ORDER_MIN; order <= LARGE_ORDER_MAX; order++) {
-		if (!(cfg_mthp_orders & (1U << order)))
-			continue;
-		first = slot & ~((1U << order) - 1);
-		if (!((table_entry(walked->slot, first) |
-		       table_entry(walked->slot, first + (1U << order) - 1)) & PTE_PRESENT))
-			fault->empty_orders |= 1U << order;
-	}
+	fault->window_first = window_first(fault->address, area_start);
+	fault->window = walked->slot ? window_present(walked->slot, fault->window_first) : 0;
 	return 0;
 }
 
 /*
- * Pages of the largest folio that this fault can have mapped: all of it was absent before, and now
- * its ends lie in adjacent frames on a boundary of its size. 0: none.
+ * Pages of a folio beyond the page of `slot`, before or after it, if they are mapped with it. What
+ * is mapped so far from the fault came with the whole of its folio (6.18, kernel commits
+ * 19773df031bc and 357b92761d94; anonymous memory always).
  */
-static __always_inline __u64 large_folio(const struct open_fault *fault,
-					 const struct walked *walked)
+static __always_inline __u64 folio_beyond(__u64 address, __u64 table, __u32 slot, bool after,
+					  __u64 area_start, __u64 area_end)
 {
-	__u32 order, first, slot = (walked->slot & 4095) / 8;
-	__u64 low, high, pages;
+	__u64 pfn = (table_entry(table, slot) & PTE_PFN_MASK) >> 12, place, count, far, entry;
 
-	for (order = LARGE_ORDER_MAX; order >= LARGE_ORDER_MIN; order--) {
-		if (!(fault->empty_orders & (1U << order)))
-			continue;
-		pages = 1ULL << order;
-		first = slot & ~(pages - 1);
-		low = table_entry(walked->slot, first);
-		high = table_entry(walked->slot, first + pages - 1);
-		if (!(low & high & PTE_PRESENT))
-			continue;
-		low = (low & PTE_PFN_MASK) >> 12;
-		high = (high & PTE_PFN_MASK) >> 12;
-		if (high - low == pages - 1 && !(low & (pages - 1)))
-			return pages;
-	}
-	return 0;
+	count = folio_pages(pfn, &place);
+	count = after ? count - 1 - place : place;
+	far = after ? slot + count : slot - count;
+	if (!count || far >= TABLE_PAGES)
+		return 0;
+	address = (address & ~(TABLE_PAGES * MEMTOLL_PAGE_SIZE - 1)) + far * MEMTOLL_PAGE_SIZE;
+	if (address < area_start || address >= area_end)
+		return 0;
+	entry = table_entry(table, far);
+	if (!(entry & PTE_PRESENT) ||
+	    (entry & PTE_PFN_MASK) >> 12 != (after ? pfn + count : pfn - count))
+		return 0;
+	return count;
 }
 
 /* Pages that became present around the fault; its address moves to the first of them. */
-static __always_inline __u64 pages_around(struct open_fault *fault, const struct walked *walked)
+static __always_inline __u64 pages_around(struct open_fault *fault, __u64 table, __u64 area_start,
+					  __u64 area_end)
 {
-	__u32 fresh, own = (fault->address >> 12) % WINDOW_PAGES, i, first = own;
-	__u64 pages;
+	__u32 own = (fault->address >> 12) % TABLE_PAGES, first = fault->window_first, fresh, i;
+	__u64 pages = 0, before = 0, beyond, address = fault->address;
 
-	pages = large_folio(fault, walked);
-	if (pages) {
-		fault->address &= ~(pages * MEMTOLL_PAGE_SIZE - 1);
-		return pages;
-	}
-	pages = 0;
-	fresh = (window_present(walked->slot) & ~fault->window) | 1U << own;
+	fresh = window_present(table, first) & ~fault->window;
+	fresh |= 1U << ((own - first) & 31);
 	for (i = 0; i < WINDOW_PAGES; i++) {
-		if (!(fresh & (1U << i)))
-			continue;
-		if (!pages)
-			first = i;
-		pages++;
+		if (fresh & (1U << i))
+			pages++;
+		else if (!pages)
+			before++;
 	}
 	fault->address -= (own - first) * MEMTOLL_PAGE_SIZE;
+	fault->address += before * MEMTOLL_PAGE_SIZE;
+	if (fresh & 1) {
+		beyond = folio_beyond(address, table, first, false, area_start, area_end);
+		pages += beyond;
+		fault->address -= beyond * MEMTOLL_PAGE_SIZE;
+	}
+	if (fresh & 1U << (WINDOW_PAGES - 1))
+		pages += folio_beyond(address, table, first + WINDOW_PAGES - 1, true, area_start,
+				      area_end);
 	return pages;
 }
 
 /* The page-table entry after the fault: what it mapped, and whether it copied. Pages. */
-__u64 fault_result(struct open_fault *fault, __u64 root)
+__u64 fault_result(struct open_fault *fault, __u64 root, __u64 area_start, __u64 area_end)
 {
 	struct walked walked = {};
 	__u64 pages;
@@ -131,7 +115,7 @@ __u64 fault_result(struct open_fault *fault, __u64 root)
 	}
 	if (!walked.slot || fault->look_again != LOOK_AROUND)
 		return 1;
-	pages = pages_around(fault, &walked);
+	pages = pages_around(fault, walked.slot, area_start, area_end);
 	if (fault->fault_class == FAULT_ZERO && pages > 1)
 		fault->fault_class = FAULT_ZERO_MTHP;
 	return pages;

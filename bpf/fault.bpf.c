@@ -114,7 +114,8 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 
 	fault->active = 0;
 	if (fault->look_again)
-		pages = fault_result(fault, table_root(task));
+		pages = fault_result(fault, table_root(task), thread->area.start,
+				     thread->area.end);
 	if (fault->fault_class == FAULT_SWAP && major)
 		fault->fault_class = swap_source(fault);
 	if (!run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn) ||
@@ -204,7 +205,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->fault_class = classify(end, &walked, &thread->area, write);
 	fault->swap_type = fault->fault_class == FAULT_SWAP ? walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;
-	look_around(fault, &walked, end);
+	look_around(fault, &walked, end, thread->area.start);
 	fault->area = thread->area.area;
 	fault->inode = thread->area.inode;
 	fault->dev = thread->area.dev;
@@ -214,7 +215,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		fault->stack_id = thread->run.stack_id;
 		fault->flags = thread->run.flags & ~RUN_MAJOR;
 	} else {
-		bool memset_code;
+		bool memset_code, leaf;
 
 		if (!began_ns)
 			began_ns = bpf_ktime_get_ns();
@@ -223,8 +224,9 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		fault->flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0) |
 			       (memset_code ? RUN_MEMSET : 0) |
 			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
+		leaf = memset_code || (kernel_mode && is_return_address(regs->sp));
 		fault->stack_id = stack_at(thread, &thread->stack, task->tgid, regs->ip, regs->sp,
-					   regs->bp, memset_code);
+					   regs->bp, leaf);
 	}
 	/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
 	stamp_take(task, &fault->start);

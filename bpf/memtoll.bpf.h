@@ -72,7 +72,7 @@ struct open_fault {
 	__u32 in_zero;
 	__u32 active;
 	__u32 window;		/* pages present around it at the start */
-	__u16 empty_orders;	/* bit n: the first and the last of its 2^n pages were absent */
+	__u16 window_first;	/* slot of the first of them in its page table */
 	__u8 look_again;	/* what to look at when it has ended */
 	__u8 fault_class;
 	__u8 area;
@@ -171,8 +171,9 @@ int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp);
 int in_memset(const struct memtoll_target *process, __u64 ip);
 /* extent.bpf.c: global for the same reason. */
 int walk_tables(struct walked *walked, __u64 root, __u64 address);
-int look_around(struct open_fault *fault, const struct walked *walked, int end);
-__u64 fault_result(struct open_fault *fault, __u64 root);
+int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start);
+__u64 fault_result(struct open_fault *fault, __u64 root, __u64 area_start, __u64 area_end);
+__u64 vma_find(__u64 address);
 /* fault.bpf.c */
 int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
 int run_emit(struct thread *thread) __hidden;
@@ -265,11 +266,34 @@ static __always_inline __u64 stack_store(struct memtoll_stack *stack)
 }
 
 /*
- * The stack of code that is not at a function's entry: the instruction, the caller of a memset, the
- * frame-pointer chain. `stack` is one of the thread's two scratch places.
+ * Whether the word on top of the stack is a return address: it follows a call instruction. Then
+ * nothing was pushed since, as in libc's wrappers of system calls.
+ */
+static __always_inline bool is_return_address(__u64 sp)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 address;
+	__u8 code[7];
+
+	if (bpf_probe_read_user(&address, sizeof(address), (void *)sp) ||
+	    bpf_probe_read_user(code, sizeof(code), (void *)(address - sizeof(code))))
+		return false;
+	/* call rel32; call *disp32(%rip); call *disp8(reg); call *reg */
+	return code[2] == 0xe8 || (code[1] == 0xff && code[2] == 0x15) ||
+	       (code[4] == 0xff && (code[5] & 0xf8) == 0x50) ||
+	       (code[5] == 0xff && (code[6] & 0xf8) == 0xd0);
+#else
+	return false;
+#endif
+}
+
+/*
+ * The stack of code that is not at a function's entry: the instruction, the caller of a leaf, the
+ * frame-pointer chain. `stack` is one of the thread's two scratch places. leaf: the function has
+ * left the stack pointer where it found it.
  */
 static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stack *stack,
-				      __u32 tgid, __u64 ip, __u64 sp, __u64 bp, bool memset_code)
+				      __u32 tgid, __u64 ip, __u64 sp, __u64 bp, bool leaf)
 {
 	__u64 caller = 0;
 
@@ -286,8 +310,7 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 		stack->flags = STACK_SECOND_EXACT;
 		bp = thread->call.bp;
 		sp = thread->call.sp;
-	} else if (memset_code && !bpf_probe_read_user(&caller, sizeof(caller), (void *)sp)) {
-		/* memset is a leaf that never moves the stack pointer. */
+	} else if (leaf && !bpf_probe_read_user(&caller, sizeof(caller), (void *)sp)) {
 		stack->frames[1] = caller;
 		stack->depth = 2;
 	}

@@ -19,8 +19,8 @@ struct walked {
 };
 
 /*
- * Follow page tables from their root to the entry of `address`. page_offset: base of the direct map.
- * WALK_NO_TABLE: already the middle directory was empty, so that a huge page could be mapped.
+ * Follow page tables from their root to the entry of `address`. page_offset: base of the direct
+ * map. WALK_NO_TABLE: already the middle directory was empty, so that a huge page could be mapped.
  */
 static __always_inline enum walk_end walk(__u64 root, __u64 address, __u64 page_offset,
 					  __u32 levels, struct walked *walked)
@@ -63,23 +63,38 @@ static __always_inline __u64 walked_pfn(const struct walked *walked, __u64 addre
 	return (pfn & ~(walked->pages - 1)) + ((address >> 12) & (walked->pages - 1));
 }
 
-/* Present pages among the 16 entries, aligned, around a slot of the last level: bit i is the ith. */
-#define WINDOW_PAGES 16
+/*
+ * Entries that are looked at around a fault: the 16 within which the kernel maps what is there
+ * already (fault_around_bytes, 64 KiB), and one on either side, which only a larger folio reaches.
+ */
+#define WINDOW_PAGES 18
+#define TABLE_PAGES 512
 
-static __always_inline __u32 window_present(__u64 slot)
+/* Slot of the first of them. The 16 begin on a boundary or with the area (do_fault_around()). */
+static __always_inline __u32 window_first(__u64 address, __u64 area_start)
 {
-	__u64 entries[WINDOW_PAGES / 2];	/* in halves: the stack of three calls is 512 bytes */
-	__u32 present = 0, half, i;
+	__u32 slot = (address >> 12) % TABLE_PAGES, first = slot & ~15U;
+	__u64 inside = (address - area_start) >> 12;
 
-	slot &= ~(WINDOW_PAGES * sizeof(*entries) - 1);
-	for (half = 0; half < WINDOW_PAGES; half += WINDOW_PAGES / 2) {
-		if (bpf_probe_read_kernel(entries, sizeof(entries),
-					  (void *)(slot + half * sizeof(*entries))))
-			continue;
-		for (i = 0; i < WINDOW_PAGES / 2; i++)
-			if (entries[i] & PTE_PRESENT)
-				present |= 1U << (half + i);
-	}
+	if (inside < slot - first)
+		first = slot - inside;
+	if (first)
+		first--;
+	return first < TABLE_PAGES - WINDOW_PAGES ? first : TABLE_PAGES - WINDOW_PAGES;
+}
+
+/* Bit i: the page of slot first + i is present. */
+static __always_inline __u32 window_present(__u64 slot, __u32 first)
+{
+	__u64 entries[WINDOW_PAGES];
+	__u32 present = 0, i;
+
+	if (bpf_probe_read_kernel(entries, sizeof(entries),
+				  (void *)((slot & ~4095ULL) + first * sizeof(__u64))))
+		return 0;
+	for (i = 0; i < WINDOW_PAGES; i++)
+		if (entries[i] & PTE_PRESENT)
+			present |= 1U << i;
 	return present;
 }
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * folio.bpf.h: the folio that a page frame belongs to.
+ *
+ * struct page of a frame lies at vmemmap + frame * sizeof(struct page). Where vmemmap begins is not
+ * exported; a thread's own stack tells: the kernel keeps the struct page of each of its pages
+ * (CONFIG_VMAP_STACK), and the page tables have the frame.
+ */
+#ifndef MEMTOLL_FOLIO_BPF_H
+#define MEMTOLL_FOLIO_BPF_H
+
+#define VMEMMAP_ALIGN (1ULL << 30)	/* kernel_randomize_memory() moves it by such steps */
+#define VMEMMAP_UNKNOWN 1ULL
+#define FOLIO_ORDER_MAX 9
+
+/* 0: not looked for yet. */
+volatile __u64 vmemmap_base = 0;
+
+static __noinline int vmemmap_find(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct walked walked = {};
+	struct page *page = NULL;
+	struct page **pages;
+	int end;
+	__u64 base, stack;
+
+	vmemmap_base = VMEMMAP_UNKNOWN;
+	if (!bpf_core_field_exists(task->stack_vm_area))
+		return 0;
+	pages = BPF_CORE_READ(task, stack_vm_area, pages);
+	if (!pages || bpf_probe_read_kernel(&page, sizeof(page), pages) || !page)
+		return 0;
+	stack = (__u64)BPF_CORE_READ(task, stack);
+	end = walk_tables(&walked, (__u64)BPF_CORE_READ(task, mm, pgd), stack);
+	if ((end != WALK_ENTRY && end != WALK_HUGE) || !(walked.entry & PTE_PRESENT))
+		return 0;
+	base = (__u64)page - walked_pfn(&walked, stack) * bpf_core_type_size(struct page);
+	if (!(base % VMEMMAP_ALIGN))
+		vmemmap_base = base;
+	return 0;
+}
+
+/* Pages of the folio of a frame, and the frame's place in it. 1 and 0 where it cannot be told. */
+static __always_inline __u64 folio_pages(__u64 pfn, __u64 *place)
+{
+	__u64 size = bpf_core_type_size(struct page), page, link = 0, head, order = 0;
+
+	*place = 0;
+	if (!vmemmap_base)
+		vmemmap_find();
+	if (vmemmap_base == VMEMMAP_UNKNOWN || !bpf_core_field_exists(struct page, compound_head) ||
+	    !bpf_core_field_exists(struct folio, _flags_1))
+		return 1;
+	page = vmemmap_base + pfn * size;
+	/* Pages after the first point to that one, with the lowest bit set. */
+	bpf_core_read(&link, sizeof(link), &((struct page *)page)->compound_head);
+	head = link & 1 ? link - 1 : page;
+	bpf_core_read(&link, sizeof(link), &((struct page *)(head + size))->compound_head);
+	if (link != (head | 1))
+		return 1;
+	bpf_core_read(&order, sizeof(order), &((struct folio *)head)->_flags_1);
+	order &= 0xff;
+	if (order > FOLIO_ORDER_MAX)
+		return 1;
+	*place = (page - head) / size;
+	return 1ULL << order;
+}
+
+#endif /* MEMTOLL_FOLIO_BPF_H */

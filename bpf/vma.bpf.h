@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * vma.bpf.h: find the area of an address without the lock on a process's mappings.
+ *
+ * bpf_find_vma() only tries that lock, and in vain while another thread maps or unmaps memory. The
+ * areas are in a maple tree since 6.1 (lib/maple_tree.c), made to be walked under RCU, and BPF
+ * programs run under RCU. An answer may be a moment old: its bounds are compared with the address.
+ */
+#ifndef MEMTOLL_VMA_BPF_H
+#define MEMTOLL_VMA_BPF_H
+
+/* A pointer to a node carries the node's type in bits 3 to 6; nodes begin on a boundary of 256. */
+#define MAPLE_TYPE(entry) ((entry) >> 3 & 15)
+#define MAPLE_NODE(entry) ((entry) & ~255ULL)
+#define MAPLE_LEAF 1
+#define MAPLE_INNER 2
+#define MAPLE_INNER_GAPS 3	/* an inner node that knows the gaps below it */
+#define MAPLE_PIVOTS 15
+#define MAPLE_PIVOTS_GAPS 9
+#define MAPLE_DEPTH_MAX 8
+
+/* The struct vm_area_struct of the running process that holds the address, or 0. */
+__u64 vma_find(__u64 address)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 pivots[MAPLE_PIVOTS], entry = 0, type, count, i;
+	int level;
+
+	if (!bpf_core_field_exists(task->mm->mm_mt))
+		return 0;
+	entry = (__u64)BPF_CORE_READ(task, mm, mm_mt.ma_root);
+	for (level = 0; level < MAPLE_DEPTH_MAX; level++) {
+		type = MAPLE_TYPE(entry);
+		/* A pivot is the last index below its slot; after the last slot comes no pivot, or 0. */
+		if (type < MAPLE_LEAF || type > MAPLE_INNER_GAPS || entry < MEMTOLL_PAGE_SIZE ||
+		    bpf_probe_read_kernel(pivots, sizeof(pivots),
+					  (void *)(MAPLE_NODE(entry) + sizeof(__u64))))
+			return 0;
+		count = type == MAPLE_INNER_GAPS ? MAPLE_PIVOTS_GAPS : MAPLE_PIVOTS;
+		for (i = 0; i < MAPLE_PIVOTS; i++)
+			if (i >= count || pivots[i] >= address || (i && !pivots[i]))
+				break;
+		if (bpf_probe_read_kernel(&entry, sizeof(entry),
+					  (void *)(MAPLE_NODE(entry) + (1 + count + i) * sizeof(__u64))))
+			return 0;
+		if (type == MAPLE_LEAF)
+			return entry;
+	}
+	return 0;
+}
+
+#endif /* MEMTOLL_VMA_BPF_H */
