@@ -95,4 +95,5 @@ def in_cgroup(cgroup: Path, *words: str | Path) -> list[str]:
 
 
 def vmstat() -> dict[str, int]:
-    return {name: int(value) for name, value in (line.split() for line in Path("/proc/vmstat").read_text().splitlines())}
+    rows = (line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    return {name: int(value) for name, value in rows}

@@ -3,8 +3,9 @@
  * pagez: allocate CHUNKS blocks of 8 MiB, then write one byte of every page of all of them, PASSES
  * times (casebook 4). In less memory than they need, the passes go through swap.
  *
- * usage: pagez CHUNKS PASSES [--store | --load | --random | --hold]
+ * usage: pagez CHUNKS PASSES [--store | --zero | --load | --random | --hold]
  *   --store   a plain store; else one instruction that reads, changes and writes
+ *   --zero    a plain store of 0, so that the page stays full of zeros
  *   --load    two instructions, as compilers make of p[i]++ without optimisation
  *   --random  the pages of all chunks in no order
  *   --hold    then keep the memory and wait for a line
@@ -30,6 +31,12 @@ static NOINLINE void store_pages(volatile char *chunk)
 {
 	for (unsigned long at = 0; at < CHUNK; at += PAGE)
 		chunk[at] = 1; /* SITE store */
+}
+
+static NOINLINE void clear_pages(volatile char *chunk)
+{
+	for (unsigned long at = 0; at < CHUNK; at += PAGE)
+		chunk[at] = 0; /* SITE clear */
 }
 
 static NOINLINE void load_pages(volatile char *chunk)
@@ -64,6 +71,8 @@ static void pass_over(char **chunks, unsigned long count, const char *how)
 	for (unsigned long i = 0; i < count; i++) {
 		if (!strcmp(how, "--store"))
 			store_pages(chunks[i]);
+		else if (!strcmp(how, "--zero"))
+			clear_pages(chunks[i]);
 		else if (!strcmp(how, "--load"))
 			load_pages(chunks[i]);
 		else

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Every class of fault: what the kernel did, on how many pages, in how many faults.
+
+Witnesses: getrusage around the very loop that faults, smaps, /proc/vmstat. What a test sets on the machine (huge
+pages, swap) it puts back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults import Faults
+from harness import MIB, PAGE, WORKLOADS, Recording, record, workload
+from swapping import CGROUPS, in_cgroup, memory_with_swap, vmstat
+
+pytestmark = pytest.mark.root
+
+THP = Path("/sys/kernel/mm/transparent_hugepage")
+ZSWAP = Path("/sys/module/zswap/parameters")
+HUGE_PAGES = 512
+
+
+def restore(stack: ExitStack, control: Path) -> None:
+    """Put a control of sysfs back to what it is now: "always [madvise] never", or a plain value."""
+    text = control.read_text().strip()
+    stack.callback(control.write_text, text[text.index("[") + 1 : text.index("]")] if "[" in text else text)
+
+
+def set_controls(stack: ExitStack, folder: Path, **values: str) -> None:
+    for name, value in values.items():
+        control = folder / name.replace("__", "/").replace("_kB", "kB")
+        restore(stack, control)
+        control.write_text(value)
+
+
+def run(out: Path, *command: object) -> tuple[Recording, Faults, dict[str, Any]]:
+    name, *words = map(str, command)
+    recording = record(out, command=[workload(name), *words])
+    return recording, Faults(recording), recording.witness[-1]
+
+
+def assert_checked(recording: Recording) -> None:
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+
+
+# Huge pages.
+
+
+@pytest.fixture
+def huge_on_request() -> Iterator[None]:
+    with ExitStack() as stack:
+        restore(stack, THP / "enabled")
+        restore(stack, THP / "defrag")
+        (THP / "enabled").write_text("madvise")
+        (THP / "defrag").write_text("madvise")
+        yield
+
+
+def test_huge_pages(out: Path, huge_on_request: None) -> None:
+    """Seven faults clear 14 MiB; all of it is charged to the block and to the line that wrote."""
+    before = vmstat()
+    recording, faults, witness = run(out, "touch", 7 * HUGE_PAGES, "huge", "w")
+    after = vmstat()
+    assert witness["faults"][0] == 7, "the machine gave no huge pages: the test shows nothing"
+    assert witness["anon_huge_kb"] == 7 * 2048
+    assert after["thp_fault_alloc"] - before["thp_fault_alloc"] >= 7
+    written = faults.touched("touch.c", "write")
+    assert written.kinds == {"zero_huge"}, written
+    assert (written.faults, written.pages) == (7, 7 * HUGE_PAGES)
+    assert faults.allocated("touch.c", "block").of("zero_huge").pages == 7 * HUGE_PAGES
+    assert faults.of("zero_huge").bytes == 14 * MIB
+    small = faults.of("zero", "zero_upgrade").bytes
+    assert recording.toll("zero.kernel", "bytes") == 14 * MIB + small
+    assert_checked(recording)
+
+
+def test_huge_zero_page(out: Path, huge_on_request: None) -> None:
+    """Read, then written: the huge zero page gives way. One clearing, whatever the sizes."""
+    _, faults, witness = run(out, "touch", 5 * HUGE_PAGES, "huge", "rw")
+    read, written = faults.touched("touch.c", "read"), faults.touched("touch.c", "write")
+    assert read.kinds == {"zero_read"}, read
+    assert (read.faults, read.pages) == (witness["faults"][0], 5 * HUGE_PAGES)
+    assert written.kinds <= {"zero_huge", "zero_upgrade"}, written
+    assert (written.faults, written.pages) == (witness["faults"][1], 5 * HUGE_PAGES)
+    if witness["faults"][1] == 5:
+        # Since Linux 6.13 a whole huge page at once.
+        assert written.kinds == {"zero_huge"}, written
+
+
+@pytest.fixture
+def folios(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Anonymous memory in folios of one size, in KiB, where a program asks by madvise."""
+    with ExitStack() as stack:
+        for control in THP.glob("hugepages-*kB/enabled"):
+            restore(stack, control)
+            size = f"hugepages-{request.param}kB"
+            control.write_text("madvise" if control.parent.name == size else "never")
+        yield request.param
+
+
+@pytest.mark.parametrize("folios", [16, 64, 128, 512, 1024], indirect=True)
+def test_folios_of_several_pages(out: Path, folios: int) -> None:
+    """61 folios: as many faults, and every page of them."""
+    each = folios * 1024 // PAGE
+    recording, faults, witness = run(out, "touch", 61 * each, "huge", "w")
+    assert witness["faults"][0] == 61, "the machine gave no such folios: the test shows nothing"
+    written = faults.touched("touch.c", "write")
+    assert written.kinds == {"zero_mthp"}, written
+    assert (written.faults, written.pages) == (61, 61 * each)
+    assert faults.allocated("touch.c", "block").of("zero_mthp").pages == 61 * each
+    assert recording.toll("zero.kernel", "bytes") >= 61 * folios * 1024
+    assert_checked(recording)
+
+
+# The shared zero page.
+
+
+def test_read_then_write_clears_once(out: Path) -> None:
+    recording, faults, witness = run(out, "touch", 10007, "small", "rw")
+    assert witness["faults"][:2] == [10007, 10007]
+    read, written = faults.touched("touch.c", "read"), faults.touched("touch.c", "write")
+    assert (read.kinds, read.faults, read.pages) == ({"zero_read"}, 10007, 10007)
+    assert (written.kinds, written.faults, written.pages) == ({"zero_upgrade"}, 10007, 10007)
+    cleared = faults.of("zero", "zero_upgrade").bytes
+    assert recording.toll("zero.kernel", "bytes") == cleared
+    assert 10007 * PAGE <= cleared < 10307 * PAGE
+    assert_checked(recording)
+
+
+def test_read_only_clears_nothing(out: Path) -> None:
+    recording, faults, witness = run(out, "touch", 10007, "small", "rr")
+    assert witness["faults"][:2] == [10007, 0]
+    read = faults.touched("touch.c", "read")
+    assert (read.kinds, read.faults) == ({"zero_read"}, 10007)
+    assert recording.toll("zero.kernel", "bytes") == faults.of("zero", "zero_upgrade").bytes < 300 * PAGE
+
+
+# Copy on write.
+
+
+def test_fork_copies_then_reuse(out: Path) -> None:
+    """Three children copy what they write; what is left to the parent alone it takes without a copy."""
+    pages, children = 5003, 3
+    recording, faults, witness = run(out, "cow", "fork", pages, children)
+    assert faults.touched("cow.c", "first").of("zero").pages == pages
+    copied = faults.touched("cow.c", "child")
+    assert copied.of("cow").pages == pytest.approx(children * pages, rel=0.02)
+    assert copied.of("cow").faults <= witness["child_faults"]
+    own = faults.touched("cow.c", "parent")
+    assert witness["parent_faults"] == pages
+    assert (own.kinds, own.faults, own.pages) == ({"reuse"}, pages, pages)
+    # Nothing is copied by the parent.
+    assert recording.toll("cow", "bytes") == faults.of("cow").bytes
+    assert faults.of("cow").pages == pytest.approx(children * pages, rel=0.02)
+    assert_checked(recording)
+
+
+def test_child_writes_its_parents_block(out: Path) -> None:
+    """The child inherits the block: charged to the parent's call, in the child's name."""
+    pages = 1009
+    recording, faults, witness = run(out, "cow", "fork", pages, 1)
+    child = faults.by(witness["last_child"]).allocated("cow.c", "block")
+    assert child.of("cow").pages == pages, child
+    assert child.of("cow").touched("cow.c", "child").pages == pages
+    assert faults.by(witness["pid"]).allocated("cow.c", "block").of("cow").pages == 0
+    assert recording.site("cow.c", "block", "aligned_alloc", "memalign").calls == 1
+
+
+@pytest.fixture
+def file(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Pages on the file system of the build, since /tmp may be memory."""
+    path = WORKLOADS / f"pages.{os.getpid()}"
+    with path.open("wb") as written:
+        for page in range(request.param):
+            written.write(page.to_bytes(4, "little") * (PAGE // 4))
+        os.fsync(written.fileno())
+    yield path
+    path.unlink()
+
+
+@pytest.mark.parametrize("file", [2003], indirect=True)
+@pytest.mark.parametrize("phases", ["w", "rw"])
+def test_private_file_pages_are_copied(out: Path, file: Path, phases: str) -> None:
+    recording, faults, witness = run(out, "cow", "file", file, phases)
+    assert witness["private_kb"] == 2003 * 4
+    written = faults.touched("cow.c", "file_write")
+    assert (written.kinds, written.faults, written.pages) == ({"cow"}, witness["write_faults"], 2003)
+    read = faults.touched("cow.c", "file_read")
+    assert read.kinds <= {"file_minor", "file_major"}
+    assert read.faults == witness["read_faults"]
+    assert read.pages == (2003 if phases == "rw" else 0)
+    assert faults.of("zero").pages < 300
+    assert_checked(recording)
+
+
+# Faults that a system call takes for the program.
+
+
+@pytest.mark.parametrize("file", [3001], indirect=True)
+def test_read_into_a_fresh_block(out: Path, file: Path) -> None:
+    """The kernel faults while it copies: as any first write, and charged to the block."""
+    recording, faults, witness = run(out, "in_kernel", "read", file)
+    assert (witness["pages"], witness["faults"]) == (3001, 3001)
+    read = faults.touched("in_kernel.c", "read")
+    assert (read.kinds, read.faults, read.pages) == ({"zero"}, 3001, 3001)
+    assert read.allocated("in_kernel.c", "block").pages == 3001
+    # What was read came from the page cache by copying, not by faults.
+    assert faults.of("file_major").pages < 300
+    assert_checked(recording)
+
+
+def test_write_from_a_block_never_written(out: Path) -> None:
+    """The kernel reads: the shared zero page is mapped, nothing is cleared."""
+    recording, faults, witness = run(out, "in_kernel", "write", 1009)
+    assert witness["faults"] == 1009
+    wrote = faults.allocated("in_kernel.c", "block").of("zero_read")
+    assert (wrote.faults, wrote.pages) == (1009, 1009), faults.allocated("in_kernel.c", "block")
+    assert_checked(recording)
+
+
+def test_populated_mapping(out: Path) -> None:
+    """No fault is taken, no event is raised: the pages are counted by their effect."""
+    pages = 4001
+    recording, _, witness = run(out, "in_kernel", "populate", pages)
+    assert witness["faults"] == pages
+    rows = recording.query("SELECT SUM(populated) FROM map_call WHERE call = 'mmap'")
+    assert rows[0][0] == pytest.approx(pages, abs=3)
+    assert_checked(recording)
+
+
+def test_pages_another_call_makes(out: Path) -> None:
+    """process_vm_writev takes the faults itself, unseen: then the checks say so, and nothing is made up."""
+    pages = 4001
+    recording, faults, witness = run(out, "in_kernel", "other", pages)
+    assert pages <= witness["faults"] <= pages + 3
+    assert faults.allocated("in_kernel.c", "block").pages <= 1
+    check = recording.report["checks"]["minor_faults"]
+    assert check["kernel"] - check["ours"] == pytest.approx(pages, rel=0.01)
+
+
+# Swap without a device.
+
+
+@pytest.fixture(scope="module")
+def zswap() -> Iterator[Path]:
+    """A cgroup of 80 MiB whose pages are compressed in memory before they reach the swap file."""
+    with ExitStack() as stack:
+        set_controls(stack, ZSWAP, max_pool_percent="50", accept_threshold_percent="90", enabled="Y")
+        yield stack.enter_context(memory_with_swap())
+
+
+def pagez(out: Path, cgroup: Path, *words: object) -> tuple[Recording, Faults, dict[str, int]]:
+    before = vmstat()
+    recording = record(out, command=in_cgroup(cgroup, workload("pagez"), *map(str, words)))
+    after = vmstat()
+    return recording, Faults(recording), {name: after[name] - before[name] for name in after}
+
+
+def swapped(recording: Recording) -> dict[str, int]:
+    return {what: pages for what, pages in recording.query("SELECT what, SUM(pages) FROM swap GROUP BY what")}
+
+
+def assert_two_owners(faults: Faults, kind: str, marker: str) -> None:
+    mine = faults.of(kind)
+    assert mine.allocated("pagez.c", "malloc").pages >= 0.99 * mine.pages
+    assert mine.touched("pagez.c", marker).pages >= 0.99 * mine.pages
+
+
+def test_zswap(out: Path, zswap: Path) -> None:
+    """What comes back was compressed in memory: no device was read."""
+    recording, faults, counted = pagez(out, zswap, 20, 3)
+    pages = 20 * 8 * MIB // PAGE
+    assert counted["zswpin"] > 1.5 * pages, "zswap kept nothing: the test shows nothing"
+    rows = swapped(recording)
+    assert rows["in_zswap"] == pytest.approx(counted["zswpin"], rel=0.01)
+    assert rows.get("in_device", 0) == pytest.approx(counted["pswpin"], abs=100)
+    major, minor = faults.of("swap_zswap_major"), faults.of("swap_minor")
+    assert major.pages + minor.pages == pytest.approx(2 * pages, rel=0.02)
+    assert major.pages == pytest.approx(recording.witness[-1]["majflt"], rel=0.02)
+    assert faults.of("swap_major").pages < 0.02 * pages
+    assert_two_owners(faults, "swap_zswap_major", "change")
+    assert recording.dominant == "swap"
+
+
+def test_zero_pages_on_swap(out: Path, zswap: Path) -> None:
+    """Pages full of zeros are kept nowhere, and cleared again when they come back."""
+    recording, faults, counted = pagez(out, zswap, 20, 3, "--zero")
+    pages = 20 * 8 * MIB // PAGE
+    assert counted["swpin_zero"] > 1.5 * pages, "this kernel keeps pages of zeros: the test shows nothing"
+    rows = swapped(recording)
+    assert rows["in_zero"] == pytest.approx(counted["swpin_zero"], rel=0.01)
+    assert rows.get("in_zswap", 0) == pytest.approx(counted["zswpin"], abs=100)
+    major, minor = faults.of("swap_zero_major"), faults.of("swap_minor")
+    assert major.pages + minor.pages == pytest.approx(2 * pages, rel=0.02)
+    assert major.pages == pytest.approx(recording.witness[-1]["majflt"], rel=0.02)
+    assert_two_owners(faults, "swap_zero_major", "clear")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which block a fault is charged to, where blocks change place, size, hands or process; and runs of faults.
+
+Every number of pages is known from the program, and getrusage around its loops bears it out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults import Faults, stacks
+from harness import Recording, record, tool, workload
+
+pytestmark = pytest.mark.root
+
+SMALL, LARGE = 101, 307
+CLEARED = ("zero", "zero_upgrade", "zero_huge", "zero_mthp")
+GIB_PAGES = 262144
+
+
+def run(out: Path, *command: object) -> tuple[Recording, Faults, dict[str, Any]]:
+    name, *words = map(str, command)
+    recording = record(out, command=[workload(name), *words])
+    return recording, Faults(recording), recording.witness[-1]
+
+
+def cleared_in(faults: Faults, marker: str) -> int:
+    """Pages cleared in blocks made at a marked line."""
+    return faults.allocated("owners.c", marker).of(*CLEARED).pages
+
+
+def test_one_address_by_turns(out: Path) -> None:
+    """Two calls, the same address 2 x 211 times: each has its own pages."""
+    _, faults, witness = run(out, "owners", "alternate", 211)
+    assert witness["same"] == 2 * 211 - 1, "the address was not reused: the test shows nothing"
+    assert cleared_in(faults, "used") == 211 * 127
+    assert cleared_in(faults, "full") == 211 * 257
+
+
+def test_realloc(out: Path) -> None:
+    """Fresh pages belong to the realloc, moved ones to nobody again."""
+    _, faults, witness = run(out, "owners", "grow")
+    assert (witness["moved"], witness["in_place"], witness["faults"]) == (2, 1, LARGE - SMALL)
+    # A mapping that moved with its pages.
+    assert cleared_in(faults, "mapped") == SMALL
+    assert cleared_in(faults, "grow_mapped") == LARGE - SMALL
+    # In place on the heap; a neighbour's header may share the last page.
+    assert cleared_in(faults, "top") == pytest.approx(SMALL, abs=1)
+    assert cleared_in(faults, "top") + cleared_in(faults, "grow_top") == pytest.approx(LARGE, abs=1)
+    # By copying: the pages that were there to copy.
+    assert cleared_in(faults, "grow_copied") == pytest.approx(LARGE, abs=1)
+
+
+def test_mappings_of_the_program(out: Path) -> None:
+    """Regions of 64 KiB and more that the program maps itself are allocations."""
+    recording, faults, witness = run(out, "owners", "remap")
+    mine = faults.touched("owners.c", "touch").of(*CLEARED)
+    # 307 pages of the first region; moved, they are there; then as many that are fresh.
+    assert mine.pages == witness["fresh"]
+    assert mine.allocated("owners.c", "map").pages + mine.allocated("owners.c", "remap").pages == mine.pages
+    assert {row.allocated_call for row in mine.rows} <= {"mmap", "mremap"}
+    assert recording.site("owners.c", "map", "mmap").calls == 2
+
+
+def test_exec(out: Path) -> None:
+    """A block of the image before and one of the image after, at one address."""
+    recording = record(out, command=[tool("setarch"), "-R", workload("owners"), "exec"])
+    before, after = recording.witness
+    assert before["block"] == after["block"], "memory is laid out at random: the test shows nothing"
+    faults = Faults(recording)
+    assert cleared_in(faults, "before") == SMALL
+    assert cleared_in(faults, "after") == LARGE
+
+
+def test_handed_from_thread_to_thread(out: Path) -> None:
+    """Eight threads, each frees what its neighbour made, while all of them fault. No page goes astray."""
+    rounds = 101
+    recording, faults, witness = run(out, "owners", "hand", rounds)
+    for thread, (pages, size) in enumerate(zip(witness["pages"], witness["block_pages"])):
+        assert pages == rounds * size, f"thread {thread} did not fault as it should: the test shows nothing"
+        assert cleared_in(faults, f"hand{thread}") == pages, thread
+        site = recording.site("owners.c", f"hand{thread}", "malloc", "calloc", "aligned_alloc", "memalign")
+        assert (site.calls, site.freed) == (rounds, rounds)
+
+
+# Runs.
+
+
+def runs(recording: Recording, marker: str) -> list[tuple[int, int, int]]:
+    """Rows of table fault_run: address, pages, faults, of the code at a marked line of sweep.c."""
+    wanted = stacks(recording, "sweep.c", marker)
+    rows = recording.query("SELECT touched_stack, address, pages, faults FROM fault_run ORDER BY address")
+    return [(address, pages, faults) for stack, address, pages, faults in rows if stack in wanted]
+
+
+def test_sweep_is_a_handful_of_runs(out: Path) -> None:
+    """1 GiB: a run a slice or so, exact in space."""
+    recording, faults, witness = run(out, "sweep", GIB_PAGES, "up")
+    swept = runs(recording, "up")
+    assert len(swept) < 25, len(swept)
+    assert sum(pages for _, pages, _ in swept) == sum(faults for _, _, faults in swept) == GIB_PAGES
+    at = witness["start"]
+    for address, pages, _ in swept:
+        assert address == at
+        at += pages * 4096
+    assert faults.allocated("sweep.c", "block").of("zero").pages == GIB_PAGES
+    assert faults.touched("sweep.c", "up").pages == GIB_PAGES
+
+
+@pytest.mark.parametrize(("marker", "pages"), [("down", 10007), ("skip", 10009)])
+def test_other_sweeps_are_exact(out: Path, marker: str, pages: int) -> None:
+    recording, faults, _ = run(out, "sweep", pages, marker)
+    swept = runs(recording, marker)
+    assert sum(count for _, count, _ in swept) == pages
+    addresses = [address + page * 4096 for address, count, _ in swept for page in range(count)]
+    assert len(set(addresses)) == pages
+    assert faults.allocated("sweep.c", "block").of("zero").pages == pages
+    assert recording.report["losses"].get("ring_faults", 0) == 0
