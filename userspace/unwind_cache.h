@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * unwind_cache.h: compiled unwind tables kept on disk by build id, so that attaching to a process
+ * with many libraries does not compile them again. In $MEMTOLL_CACHE if set (empty: no cache);
+ * else /var/cache/memtoll/unwind for root, $XDG_CACHE_HOME/memtoll/unwind (~/.cache) for others.
+ * A directory that others own or may write to, or that is a symbolic link, is not used.
+ */
+#ifndef MEMTOLL_UNWIND_CACHE_H
+#define MEMTOLL_UNWIND_CACHE_H
+
+#include "unwind_table.h"
+
+/*
+ * The table of the file behind fd: from the cache, else compiled and stored; failing to store is no
+ * error. build_id_hex is its build id in hexadecimal; "" or anything else is never cached.
+ * Errors and the table after them: as of unwind_table_compile(). Freed with unwind_table_free().
+ */
+int unwind_cache_get(const char *build_id_hex, int fd, struct unwind_table *table);
+
+#endif /* MEMTOLL_UNWIND_CACHE_H */
