@@ -51,12 +51,13 @@ def access_finding(rec: Recording, allocated_stack: int | None = None) -> str:
     used = format_bytes(max(row["first_pages"], row["distinct_pages"]) * PAGE)
     limit = limit_bytes(rec)
     fits = f", with room for {format_bytes(limit)}" if limit else ""
+    few = "hardly any" if row["in_pages"] else "nothing"
     back = f"each page came back from swap {row['returns']:.1f} times"
     sentences = {
         "cyclic sweep": f"{used} gone over in order, again and again{fits}: {back}",
         "random": f"{used} gone over in no order{fits}: {back}",
         "one-pass sweep": f"{used} gone over once, in order{fits}: pages go out to make room, hardly any comes back",
         "one pass": f"{used} gone over once, in no order{fits}: pages go out to make room, hardly any comes back",
-        "fits": f"{used} touched for the first time; {'hardly any' if row['in_pages'] else 'nothing'} comes back from swap",
+        "fits": f"{used} touched for the first time; {few} comes back from swap",
     }
     return sentences.get(str(row["pattern"]), "")

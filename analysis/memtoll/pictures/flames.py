@@ -15,7 +15,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from ..errors import Error
 from ..text import format_share, format_time
-from .theme import LETTER, SIZE, Sheet, ink_on, sheet, toll_colour, words
+from .theme import LETTER, SIZE, Sheet, ink_on, sheet, time_ticks, toll_colour, words
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -143,6 +143,7 @@ def _draw(paper: Sheet, root: Cell) -> None:
     axes.set_ylim(0, max(rows, 6))
     axes.set_xlabel("time (s)")
     axes.set_yticks([])
+    time_ticks(axes.xaxis)
     axes.spines["left"].set_visible(False)
     for leaves in (False, True):
         patches = [

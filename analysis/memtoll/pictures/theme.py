@@ -65,6 +65,8 @@ THEMES: Final = {
     for theme in (
         Theme("light", "#ffffff", "#1b1f24", "#59636e", "#d1d7de", "#f3f5f7"),
         Theme("dark", "#11151a", "#e8edf2", "#9aa5b1", "#363e48", "#1a2027"),
+        # Stand-ins that memtoll.page turns into CSS variables; titles are left to the page.
+        Theme("page", "#010201", "#010202", "#010203", "#010204", "#010205"),
     )
 }
 
@@ -72,12 +74,18 @@ THEMES: Final = {
 def theme_of(name: str) -> Theme:
     """The theme of a name; Error where there is none."""
     if name not in THEMES:
-        raise Error(f"no theme {name!r}: there are {', '.join(sorted(THEMES))}")
+        raise Error(f"no theme {name!r}: there are light and dark")
     return THEMES[name]
 
 
 class Picture(Figure):
-    """A Figure that a notebook shows by itself, whatever its matplotlib is set to."""
+    """A Figure that a notebook shows by itself, whatever its matplotlib is set to.
+
+    finding, what: its title and subtitle as plain text.
+    """
+
+    finding: str = ""
+    what: str = ""
 
     def _repr_png_(self) -> bytes:
         import io
@@ -105,6 +113,10 @@ class Sheet:
 
     def title(self, finding: str, what: str) -> None:
         """What the picture says, and in fainter words what it shows."""
+        if isinstance(self.figure, Picture):
+            self.figure.finding, self.figure.what = finding, what
+        if self.theme.name == "page":
+            return
         said = textwrap.wrap(words(finding, 400), self.columns(TITLE_POINTS, bold=True))[:5]
         shown = textwrap.wrap(words(what, 400), self.columns(POINTS))[:5]
         ink = {"color": self.theme.ink, "fontsize": TITLE_POINTS, "fontweight": "bold"}
