@@ -325,8 +325,7 @@ def _rates(side: Side, by: By, figure: Figure) -> pd.DataFrame:
     # What is left of equal numbers by rounding is no variance.
     squares = squares.where(squares > 1e-12 * sums["xx"], 0.0)
     variance = squares * count / (count - 1) / all_s**2 if count > 1 else squares * math.nan
-    # Per unit of work instead of per second.
-    scale = side.duration_s / side.divisor if side.work is not None else 1.0
+    scale = all_s / side.divisor
     return pd.DataFrame({"rate": rate * scale, "variance": variance * scale**2})
 
 

@@ -58,6 +58,8 @@ def reading(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into this package's."""
     try:
         yield
+    except UnicodeDecodeError as error:  # of a message of SQLite's that cites the file
+        raise DamagedRecording(f"{path} is damaged: it holds text that is none") from error
     except sqlite3.Error as error:
         name = str(getattr(error, "sqlite_errorname", "") or "")
         if name == "SQLITE_INTERRUPT":

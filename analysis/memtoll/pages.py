@@ -62,6 +62,7 @@ class Pages:
         (size,) = struct.unpack_from(">H", header, 16)
         self.size = 65536 if size == 1 else int(size)
         self.usable = self.size - header[20]
+        self.count = os.fstat(descriptor).st_size // self.size if self.size >= 512 else 0
         if header[18] != 1 or header[19] != 1:
             raise Unusual("a write-ahead log")
         if struct.unpack_from(">I", header, 56) != (1,):
@@ -95,13 +96,15 @@ class Pages:
             if kind == LEAF:
                 return level
             level = np.concatenate([self._children(int(page)) for page in level])
+            if len(level) > self.count or level.min() < 1 or level.max() > self.count:
+                raise Unusual("no tree of a table")
         raise Unusual("too deep")
 
     def _children(self, page: int) -> Array:
         data = self.read(page, 1)
         start = 100 if page == 1 else 0
         kind, _, cells, _, _, right = struct.unpack_from(">BHHHBI", data, start)
-        if kind != INTERIOR:
+        if kind != INTERIOR or start + 12 + 2 * cells > self.size:
             raise Unusual("no tree of a table")
         pointers = struct.unpack_from(f">{cells}H", data, start + 12)
         return np.array([struct.unpack_from(">I", data, at)[0] for at in pointers] + [right], np.int64)
@@ -126,6 +129,8 @@ def read_table(path: str | os.PathLike[str], root: int, columns: int, wanted: di
                 yield from pool.map(
                     lambda part: _decode(pages, part, columns, wanted), parts[start : start + 16 * threads]
                 )
+    except (struct.error, IndexError, ValueError, OverflowError) as error:
+        raise Unusual(f"a damaged page ({error})") from error
     finally:
         os.close(descriptor)
 
@@ -134,7 +139,7 @@ def _decode(pages: Pages, numbers: Array, columns: int, wanted: dict[int, str]) 
     buffer = pages.gather(numbers)
     twos: Array = np.ndarray((len(buffer) - 1,), ">u2", buffer, strides=(1,))
     eights: Array = np.ndarray((len(buffer) - 7,), ">i8", buffer, strides=(1,))
-    at = _headers(pages, buffer, twos, len(numbers))
+    at, ends = _rows(pages, buffer, twos, len(numbers))
     if len(at) == 0:
         return [(np.empty(0, "int32"), []) if kind == "text" else np.empty(0, kind) for kind in wanted.values()]
     if (buffer[at] != columns + 1).any():
@@ -153,42 +158,51 @@ def _decode(pages: Pages, numbers: Array, columns: int, wanted: dict[int, str]) 
             else:
                 values[column] = _integers(eights, value, kinds, sizes).astype(wanted[column], copy=False)
         value += sizes
+    if (value != ends).any():
+        raise Unusual("a damaged row")
     return [values[column] for column in wanted]
 
 
-def _headers(pages: Pages, buffer: Array, twos: Array, count: int) -> Array:
-    """Where the header of each row begins in the buffer."""
+def _rows(pages: Pages, buffer: Array, twos: Array, count: int) -> tuple[Array, Array]:
+    """Where the header of each row begins in the buffer, and where the row ends."""
     base = np.arange(count, dtype=np.int64) * pages.size + MARGIN
     if (buffer[base] != LEAF).any():
         raise Unusual("no leaf")
     cells = twos[base + 3].astype(np.int64)
+    if int(cells.max()) * 2 + 8 > pages.size:
+        raise Unusual("a damaged page")
     ends = np.cumsum(cells)
     starts = ends - cells
     page = np.repeat(np.arange(count), cells)
     pointers = (np.arange(len(page)) - starts[page]) * 2 + base[page] + 8
     cell = twos[pointers].astype(np.int64)
-    if len(cell) and int(cell.max()) + 8 > pages.size:
+    if len(cell) and not 8 <= int(cell.min()) <= int(cell.max()) <= pages.size - 4:
         raise Unusual("a damaged page")
     cell += base[page]
     at = cell + 1
     # The length of the row: one byte, or two.
+    lengths = buffer[cell].astype(np.int64)
     long = np.flatnonzero(buffer[cell] >= ONE_BYTE)
     if len(long):
         second = buffer[at[long]].astype(np.int64)
-        length = (buffer[cell[long]].astype(np.int64) - ONE_BYTE) * ONE_BYTE + second
-        if (second >= ONE_BYTE).any() or (length > pages.usable - 35).any():
+        lengths[long] = (lengths[long] - ONE_BYTE) * ONE_BYTE + second
+        if (second >= ONE_BYTE).any() or (lengths > pages.usable - 35).any():
             raise Unusual("rows larger than their page")
         at[long] += 1
     # The row id: they rise, so where the first and the last of a page are as long all between are.
     full = np.flatnonzero(cells)
     first, last = _id_length(buffer, at[starts[full]]), _id_length(buffer, at[ends[full] - 1])
-    lengths = np.zeros(count, np.int64)
-    lengths[full] = first
-    skip = lengths[page]
+    skips = np.zeros(count, np.int64)
+    skips[full] = first
+    skip = skips[page]
     for number in full[first != last]:
         rows = slice(int(starts[number]), int(ends[number]))
         skip[rows] = _id_length(buffer, at[rows])
-    return np.asarray(at + skip)
+    at += skip
+    row_ends = at + lengths
+    if (row_ends - base[page] > pages.usable).any():
+        raise Unusual("a damaged page")
+    return at, row_ends
 
 
 def _id_length(buffer: Array, at: Array) -> Array:

@@ -290,7 +290,7 @@ class Recording:
         self.views.make("losses")
         rows = self._rows(
             "SELECT name, count, CASE WHEN measure IS NOT NULL THEN share END, measure FROM temp.losses"
-            " WHERE count > 0 ORDER BY share DESC, name"
+            " WHERE count > 0 ORDER BY measure IS NULL, share DESC, name"
         )
         return {name: {"count": count, "share": part, "of": of} for name, count, part, of in rows}
 

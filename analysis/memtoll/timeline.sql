@@ -135,7 +135,7 @@ summed AS MATERIALIZED (
 -- running parts of the totals, 0 to 1
 run AS MATERIALIZED (
 	SELECT c.slice, c.start_ns, c.end_ns, c.position, c.toll, c.all_count, c.all_bytes, c.all_pages,
-		c.all_ns * CASE WHEN s.ns > 0 THEN c.ns / s.ns ELSE c.even / s.even END AS time_ns,
+		c.all_ns * CASE WHEN s.ns > 0 THEN 1.0 * c.ns / s.ns ELSE c.even / s.even END AS time_ns,
 		CASE WHEN s.count > 0 THEN 1.0 * SUM(c.count) OVER w / s.count
 			ELSE SUM(c.even) OVER w / s.even END AS count_run,
 		CASE WHEN s.bytes > 0 THEN 1.0 * SUM(c.bytes) OVER w / s.bytes

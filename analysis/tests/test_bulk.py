@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Large tables from the pages of the file: the same as through SQLite, or not at all."""
+
+from __future__ import annotations
+
+import random
+import resource
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import memtoll
+from memtoll import bulk, pages
+
+import facts
+from conftest import environment
+
+MANY = 1 << 60
+EDGES = [0, 1, 2, -1, -2, 127, 128, -128, -129]
+EDGES += [
+    sign * (1 << bits) + more
+    for bits in (15, 16, 23, 24, 31, 32, 47, 48, 62)
+    for sign in (1, -1)
+    for more in (-1, 0, 1)
+]
+EDGES += [(1 << 63) - 1, -(1 << 63)]
+COLUMNS = (
+    "slice, pid, tid, class, address, pages, faults, first_ns, last_ns, allocated_stack, allocated_call,"
+    " touched_stack, area"
+)
+
+
+def runs(path: Path, rows: list[tuple[Any, ...]], page_size: int = 4096, *more: str) -> Path:
+    """A recording with these fault runs."""
+    facts.heap_blocks(path).database.close()
+    with closing(sqlite3.connect(path)) as database:
+        if page_size != 4096:
+            database.execute(f"PRAGMA page_size = {page_size}")
+            database.execute("VACUUM")
+        database.executemany(f"INSERT INTO fault_run ({COLUMNS}) VALUES ({', '.join('?' * 13)})", rows)
+        for statement in more:
+            database.execute(statement)
+        database.commit()
+    return path
+
+
+def random_rows(rng: random.Random, count: int) -> list[tuple[Any, ...]]:
+    def small() -> int:
+        return rng.choice([e for e in EDGES if -(1 << 31) <= e < 1 << 31])
+
+    texts = ["zero", "swap_major", "swap_zram_major", "swap_zswap_major", "x" * 57, "", "zero_hug\u00e9", "other"]
+    stacks = [rng.getrandbits(64) - (1 << 63) for _ in range(9)]
+    return [
+        (
+            small(), small(), small(), rng.choice(texts), rng.choice(EDGES[:-1]) & ((1 << 63) - 1), rng.choice(EDGES),
+            rng.choice(EDGES), rng.choice(EDGES), rng.choice(EDGES), rng.choice(stacks),
+            rng.choice(["", "malloc", "posix_memalign"]), rng.choice(stacks), rng.choice(["anon", "unknown", ""]),
+        )
+        for _ in range(count)
+    ]  # fmt: skip
+
+
+def both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[pd.DataFrame, pd.DataFrame, bool]:
+    """The runs from pages and from the cursor, and whether the pages were taken."""
+    taken = []
+    cursor = bulk._load_cursor
+
+    def counted(*words: Any) -> bulk.Arrays:
+        taken.append(1)
+        return cursor(*words)
+
+    monkeypatch.setattr(bulk, "_load_cursor", counted)
+    monkeypatch.setattr(bulk, "WORTH_PAGES", 0)
+    with memtoll.open(path) as rec:
+        first = rec.faults
+    by_pages = not taken
+    monkeypatch.setattr(bulk, "WORTH_PAGES", MANY)
+    with memtoll.open(path) as rec:
+        second = rec.faults
+    assert taken
+    return first, second, by_pages
+
+
+@pytest.mark.parametrize("page_size", [512, 1024, 4096, 65536])
+@pytest.mark.parametrize("count", [1, 2, 50, 20011])
+def test_same_as_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_size: int, count: int) -> None:
+    rows = random_rows(random.Random(count * page_size), count)
+    path = runs(tmp_path / "a.memtoll", rows, page_size)
+    ours, theirs, by_pages = both_ways(path, monkeypatch)
+    assert by_pages
+    assert len(ours) == count
+    pd.testing.assert_frame_equal(ours, theirs)
+    # And against the rows themselves: not what two readers make of them.
+    assert list(ours["end_ns"]) == [row[8] for row in rows]
+    assert list(ours["address"]) == [row[4] for row in rows]
+    assert list(ours["class"]) == [row[3] for row in rows]
+
+
+def test_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs, _ = both_ways(runs(tmp_path / "a.memtoll", []), monkeypatch)
+    assert len(ours) == 0
+    pd.testing.assert_frame_equal(ours, theirs)
+
+
+def test_row_ids_of_all_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.memtoll"
+    facts.heap_blocks(path).database.close()
+    rows = random_rows(random.Random(3), 64 * 9)
+    with closing(sqlite3.connect(path)) as database:
+        for number, row in enumerate(rows):
+            at = number - 40 + (1 << 7 * (number // 64)) if number >= 64 else number - 1000
+            database.execute(f"INSERT INTO fault_run (rowid, {COLUMNS}) VALUES ({', '.join('?' * 14)})", (at, *row))
+        database.commit()
+    ours, theirs, by_pages = both_ways(path, monkeypatch)
+    assert by_pages
+    assert len(ours) == len(rows)
+    pd.testing.assert_frame_equal(ours, theirs)
+
+
+def test_holes_and_free_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = random_rows(random.Random(5), 5003)
+    path = runs(
+        tmp_path / "a.memtoll", rows, 4096,
+        "DELETE FROM fault_run WHERE rowid % 3 = 0", "DELETE FROM fault_run WHERE rowid BETWEEN 1000 AND 3000",
+        "INSERT INTO loss SELECT slice, 'x' || rowid, 1 FROM fault_run GROUP BY rowid",
+    )  # fmt: skip
+    ours, theirs, by_pages = both_ways(path, monkeypatch)
+    assert by_pages
+    pd.testing.assert_frame_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE fault_run SET class = printf('%.60c', 'x') WHERE rowid = 77",
+        "UPDATE fault_run SET class = printf('%.9000c', 'x') WHERE rowid = 77",
+        "UPDATE fault_run SET class = 'c' || rowid",
+        "ALTER TABLE fault_run ADD COLUMN later INTEGER NOT NULL DEFAULT 5",
+        "PRAGMA journal_mode = WAL",
+    ],
+    ids=["text-of-60", "overflow", "many-texts", "short-rows", "write-ahead-log"],
+)
+def test_unusual_goes_through_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+    path = runs(tmp_path / "a.memtoll", random_rows(random.Random(7), 1009))
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute(statement)
+    ours, theirs, by_pages = both_ways(path, monkeypatch)
+    assert not by_pages
+    pd.testing.assert_frame_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damage_never_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Bytes at random: rows, Unusual and so SQLite's own word, or DamagedRecording; nothing else."""
+    rng = random.Random(seed)
+    path = runs(tmp_path / "a.memtoll", random_rows(rng, 2003))
+    with memtoll.open(path) as rec:
+        ((root,),) = rec.views.rows("SELECT rootpage FROM main.sqlite_master WHERE name = 'fault_run'")
+    data = bytearray(path.read_bytes())
+    for _ in range(rng.choice([1, 10, 100])):
+        at = rng.randrange(4096, len(data)) if rng.random() < 0.8 else (root - 1) * 4096 + rng.randrange(64)
+        data[at] = rng.randrange(256)
+    path.write_bytes(data)
+    with path.open("rb") as file:
+        names = {number: "int64" for number in (0, 1, 2, 4, 5, 6)} | {3: "text"}
+        try:
+            for chunk in pages.read_table(path, root, 13, names):
+                assert len(chunk) == len(names)
+        except pages.Unusual:
+            pass
+        assert file.read(16) == b"SQLite format 3\0"
+    monkeypatch.setattr(bulk, "WORTH_PAGES", 0)
+    try:
+        with memtoll.open(path) as rec:
+            assert rec.faults is not None
+    except memtoll.Error:
+        pass
+
+
+MEASURE = """
+import os, resource, sys, time
+import memtoll
+start, cpu = time.monotonic(), time.process_time()
+with memtoll.open(sys.argv[1]) as rec:
+    faults = rec.faults
+wall, cpu = time.monotonic() - start, time.process_time() - cpu
+assert faults.address.iloc[-1] == 139637976727552 + 4096 * (9999999 * 7919 % 4000000), faults.tail(1)
+assert int(faults.pages.sum()) == 30000000
+print(len(faults), wall, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+GENERATE = """
+WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999999)
+INSERT INTO fault_run (slice, pid, tid, class, address, pages, faults, first_ns, last_ns, allocated_stack,
+	allocated_call, touched_stack, area)
+SELECT 1 + i / 100000, 42, 42 + i % 7, CASE WHEN i % 3 = 0 THEN 'zero' ELSE 'swap_major' END,
+	139637976727552 + 4096 * (i * 7919 % 4000000), 1 + i % 5, 1 + i % 5, 1000000000000 + i * 10000,
+	1000000000000 + i * 10000 + 500, (1 + i % 3) * 0x0123456789ABCD * (1 - 2 * ((1 + i % 3) % 2)), 'malloc',
+	0x0123456789ABCD * (i % 1009), 'anon' FROM n
+"""
+
+
+@pytest.mark.slow
+def test_ten_million_runs(tmp_path: Path) -> None:
+    """In under 10 s and 4 GiB; on a machine that is busy with other things: of processor time."""
+    path = tmp_path / "large.memtoll"
+    facts.heap_blocks(path).database.close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA synchronous = OFF")
+        database.execute("PRAGMA journal_mode = OFF")
+        database.execute(GENERATE)
+        database.commit()
+        database.execute("PRAGMA journal_mode = DELETE")
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(path)],
+        env=environment(), capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows, wall, cpu, memory = map(float, done.stdout.split())
+    print(f"{rows:.0f} runs: {wall:.1f} s, {cpu:.1f} s of processor time, {memory / 2**30:.2f} GiB")
+    assert rows == 10_000_000
+    assert memory < 4 << 30
+    threads = len(__import__("os").sched_getaffinity(0))
+    assert wall < 10 or cpu / min(threads, pages.THREADS) < 10, (wall, cpu)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 << 20

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0
+"""python3 -m memtoll: the loader's habits."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import memtoll
+from memtoll.progress import Terminal
+
+import harness
+from conftest import ANALYSIS, Cli, environment
+
+COMMANDS = ("compare", "frames", "report")
+
+
+def test_help_and_version(cli: Cli) -> None:
+    done = cli("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert memtoll.__version__ in done.stdout
+    done = cli("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    for command in COMMANDS:
+        assert command in done.stdout
+        one = cli(command, "--help")
+        assert (one.returncode, one.stderr) == (0, "")
+        assert one.stdout.startswith(f"usage: memtoll {command}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["nonsense"], ["report"], ["report", "a", "b"], ["report", "--nonsense", "a"], ["report", "a", "--sites"],
+     ["report", "a", "--sites", "-1"], ["compare", "a"], ["frames", "--name", "nonsense"]],
+)  # fmt: skip
+def test_usage(cli: Cli, words: list[str]) -> None:
+    done = cli(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("memtoll: ")
+    assert "--help" in done.stderr
+
+
+def test_bad_files(cli: Cli, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no recording")
+    for command in (["report"], ["report", "--json"], ["frames"]):
+        for path in (tmp_path / "missing", tmp_path, text):
+            done = cli(*command, path)
+            assert (done.returncode, done.stdout) == (1, ""), done
+            assert len(done.stderr.splitlines()) == 1, done.stderr
+            assert done.stderr.startswith("memtoll: ")
+            assert str(path) in done.stderr
+
+
+def test_incomplete(cli: Cli, heap_blocks: Path) -> None:
+    with closing(sqlite3.connect(heap_blocks)) as database:
+        database.execute("DELETE FROM meta WHERE key = 'complete'")
+        database.commit()
+    done = cli("report", heap_blocks)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "--incomplete" in done.stderr
+    done = cli("report", heap_blocks, "--incomplete")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "INCOMPLETE" in done.stdout
+
+
+def test_json_is_that_of_the_loader(cli: Cli, scenario: Path) -> None:
+    done = cli("report", scenario, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == harness.memtoll("report", scenario, "--json").stdout
+    two = json.loads(cli("report", scenario, "--json", "--sites", "2").stdout)
+    assert two == json.loads(harness.memtoll("report", scenario, "--json", "--sites", "2").stdout)
+
+
+def tables(text: str) -> list[list[str]]:
+    """Words of the lines that carry figures: tolls, sites, checks."""
+    lines = [line.split() for line in text.splitlines()]
+    return [words for words in lines if words and (words[0] in memtoll.frames.TOLLS or words[1:2] == ["%"])]
+
+
+def test_text_has_the_loaders_numbers(cli: Cli, scenario: Path) -> None:
+    done = cli("report", scenario)
+    assert (done.returncode, done.stderr) == (0, "")
+    theirs = harness.memtoll("report", scenario).stdout
+    assert len(tables(done.stdout)) > 12
+    assert tables(done.stdout) == tables(theirs)
+    for line in done.stdout.splitlines():
+        assert len(line) <= 80, line
+
+
+def test_names_do_not_steer_the_terminal(cli: Cli, heap_blocks: Path) -> None:
+    with closing(sqlite3.connect(heap_blocks)) as database:
+        database.execute("UPDATE frame SET function = 'a' || char(27) || '[31m' || char(10) || 'b'")
+        database.execute("UPDATE meta SET value = char(27) || ']0;x' WHERE key = 'target_command'")
+        database.commit()
+    done = cli("report", heap_blocks)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+
+
+def test_frames_lists_all(cli: Cli, heap_blocks: Path) -> None:
+    done = cli("frames")
+    assert done.returncode == 0
+    for frame in memtoll.frames.FRAMES:
+        assert f"\n{frame.name}: " in "\n" + done.stdout
+        for column in frame.columns:
+            assert f"  {column.name} " in done.stdout
+    assert "toll (12 rows)" in cli("frames", heap_blocks, "--name", "toll").stdout
+
+
+def started(*words: str | Path, **options: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "memtoll", *map(str, words)], env=environment(), text=True, **options
+    )
+
+
+def test_closed_pipe(busy: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = started("report", busy, "--json", stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGPIPE
+    assert err == ""
+
+
+def test_full_device(busy: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "memtoll", "report", str(busy)],
+            stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def endless(path: Path) -> Path:
+    """A recording whose verdict takes for ever to work out."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DROP VIEW toll_kind")
+        database.execute(
+            "CREATE VIEW toll_kind AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+            " SELECT i AS toll, i AS family, i AS position, i AS not_captured FROM n WHERE i < 0"
+        )
+        database.commit()
+    return path
+
+
+def test_interrupted(heap_blocks: Path) -> None:
+    """In the middle of a query: ended by the signal, without a word and soon."""
+    process = started("report", endless(heap_blocks), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+
+        def computing() -> bool:
+            fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            return int(fields[11]) > 3 * os.sysconf("SC_CLK_TCK")
+
+        harness.wait_until(computing, "three seconds of work", 60)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == -signal.SIGINT
+    assert (out, err) == ("", "")
+
+
+def test_interrupt_in_a_notebook(heap_blocks: Path) -> None:
+    """As a library it is KeyboardInterrupt, like everywhere in Python."""
+    with memtoll.open(endless(heap_blocks)) as rec:
+        old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                _ = rec.toll
+        finally:
+            signal.signal(signal.SIGALRM, old)
+
+
+def test_progress_only_on_a_terminal(tmp_path: Path) -> None:
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "w") as terminal:
+        shown = Terminal(terminal)
+        shown.began = 1.0
+        shown.what = "working"
+        shown("working", 30, 100)
+        text = os.read(master, 1000).decode()
+        assert "working 30 %" in text
+        assert "\n" not in text
+        shown("working", 100, 100)
+        assert os.read(master, 1000).decode().endswith("\r")
+    os.close(master)
+    with (tmp_path / "file").open("w") as file:
+        quiet = Terminal(file)
+        quiet.began, quiet.what = 1.0, "working"
+        quiet("working", 30, 100)
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_reports_progress(busy: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    with closing(sqlite3.connect(busy)) as database:
+        database.execute("DELETE FROM meta WHERE key = 'complete'")
+        database.commit()
+    with memtoll.open(busy, incomplete=True, progress=lambda *words: seen.append(words)) as rec:
+        rec.report  # noqa: B018
+        rec.faults  # noqa: B018
+    assert {what for what, _, _ in seen} == {"copying", "working out the tolls", "loading fault runs"}
+    assert all(0 <= done <= all_ for _, done, all_ in seen)
+
+
+@pytest.mark.slow
+def test_installs(tmp_path: Path) -> None:
+    """pip install ./analysis, with this Python's own pandas: whole, and at work away from here."""
+    environment_ = tmp_path / "venv"
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--system-site-packages", environment_],
+        check=True,
+        timeout=100,
+        capture_output=True,
+    )
+    python = environment_ / "bin/python"
+    source = tmp_path / "analysis"
+    subprocess.run(["cp", "-r", str(ANALYSIS), str(source)], check=True)
+    subprocess.run(
+        [python, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", source],
+        check=True, timeout=100, capture_output=True,
+    )  # fmt: skip
+    script = (
+        "import memtoll, sys\nrec = memtoll.open(sys.argv[1])\n"
+        "print(memtoll.__file__, len(rec.timeline), len(rec.toll))"
+    )
+    done = subprocess.run(
+        [python, "-I", "-c", script, str(source / "tests/recordings/format-1.memtoll")],
+        check=True, timeout=60, capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    file, slices, tolls = done.stdout.split()
+    assert file.startswith(str(environment_))
+    assert int(slices) > 12
+    assert int(tolls) == 12
+    assert (Path(file).parent / "py.typed").exists()
+
+
+@pytest.mark.slow
+def test_types() -> None:
+    """mypy --strict, with the distribution's own mypy."""
+    done = subprocess.run(
+        ["/usr/bin/mypy", "--no-incremental", "--cache-dir=/dev/null"],
+        cwd=ANALYSIS, capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Opening: what is refused and how, that nothing is ever changed, recordings that are still written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import memtoll
+
+import facts
+from conftest import RECORDINGS
+
+
+def assert_one_line(error: BaseException, path: Path) -> None:
+    text = str(error)
+    assert "\n" not in text
+    assert str(path) in text, text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n", b"a text, no recording\n" * 500, b"\x7fELF" + bytes(8192), bytes(65536)],
+    ids=["empty", "newline", "text", "elf", "zeros"],
+)
+def test_foreign(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "foreign.memtoll"
+    path.write_bytes(content)
+    with pytest.raises(memtoll.NotARecording) as raised:
+        memtoll.open(path)
+    assert_one_line(raised.value, path)
+    assert path.read_bytes() == content
+
+
+def test_directory_and_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (tmp_path, pipe):
+        with pytest.raises(memtoll.NotARecording):
+            memtoll.open(path)
+
+
+def test_missing_is_not_created(tmp_path: Path) -> None:
+    path = tmp_path / "missing.memtoll"
+    with pytest.raises(FileNotFoundError):
+        memtoll.open(path)
+    assert not path.exists()
+
+
+def test_other_database(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE t (a)")
+    with pytest.raises(memtoll.NotARecording):
+        memtoll.open(path)
+
+
+def altered(path: Path, *statements: str) -> Path:
+    with closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [
+        (2, memtoll.NewerFormat),
+        (2**31 - 1, memtoll.NewerFormat),
+        (0, memtoll.NotARecording),
+        (-1, memtoll.NotARecording),
+    ],
+)
+def test_unknown_format(heap_blocks: Path, version: int, error: type[memtoll.Error]) -> None:
+    with pytest.raises(error) as raised:
+        memtoll.open(altered(heap_blocks, f"PRAGMA user_version = {version}"))
+    assert_one_line(raised.value, heap_blocks)
+    assert str(version) in str(raised.value)
+
+
+def test_views_missing(heap_blocks: Path) -> None:
+    with pytest.raises(memtoll.DamagedRecording):
+        memtoll.open(altered(heap_blocks, "DROP VIEW verdict"))
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.7, 0.99])
+def test_truncated(heap_blocks: Path, kept: float) -> None:
+    with heap_blocks.open("r+b") as file:
+        file.truncate(int(heap_blocks.stat().st_size * kept))
+    with pytest.raises(memtoll.DamagedRecording) as raised:
+        memtoll.open(heap_blocks)
+    assert_one_line(raised.value, heap_blocks)
+
+
+def test_overwritten(busy: Path) -> None:
+    data = bytearray(busy.read_bytes())
+    for page in range(3, len(data) // 4096, 2):
+        data[page * 4096 : page * 4096 + 64] = bytes(64)
+    busy.write_bytes(data)
+    with pytest.raises(memtoll.DamagedRecording) as raised:
+        memtoll.open(busy)
+    assert_one_line(raised.value, busy)
+
+
+def test_incomplete(heap_blocks: Path) -> None:
+    altered(heap_blocks, "DELETE FROM meta WHERE key = 'complete'")
+    with pytest.raises(memtoll.IncompleteRecording) as raised:
+        memtoll.open(heap_blocks)
+    assert "incomplete=True" in str(raised.value)
+    assert_one_line(raised.value, heap_blocks)
+    with memtoll.open(heap_blocks, incomplete=True) as rec:
+        assert not rec.complete
+        assert rec.report["complete"] is False
+        assert "incomplete" in repr(rec.toll)
+        assert "incomplete" in repr(rec.toll.head(1))
+    with memtoll.open(RECORDINGS / "format-1.memtoll", incomplete=True) as rec:
+        assert rec.complete
+        assert "incomplete" not in repr(rec.toll)
+
+
+def state(path: Path) -> tuple[str, int, list[str]]:
+    return (
+        hashlib.sha256(path.read_bytes()).hexdigest(),
+        path.stat().st_mtime_ns,
+        sorted(entry.name for entry in path.parent.iterdir()),
+    )
+
+
+def test_never_changed(busy: Path) -> None:
+    busy.chmod(0o444)
+    before = state(busy)
+    with memtoll.open(busy) as rec:
+        for name in memtoll.recording.NAMES:
+            getattr(rec, name)
+        assert rec.report["complete"]
+        with pytest.raises(memtoll.Error):
+            rec.query("DELETE FROM main.meta")
+        with pytest.raises(memtoll.Error):
+            rec.query("CREATE TABLE main.t (a)")
+    assert state(busy) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_directory_of_others(busy: Path) -> None:
+    busy.parent.chmod(0o555)
+    try:
+        with memtoll.open(busy) as rec:
+            assert len(rec.toll) == 12
+    finally:
+        busy.parent.chmod(0o755)
+
+
+def test_odd_names(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(heap_blocks.parent)
+    for name in ("a?mode=rwc&x#y%41.memtoll", "file:b.memtoll", "c d\u00e9.memtoll"):
+        shutil.copy(heap_blocks, name)
+        with memtoll.open(name) as rec:
+            assert rec.verdict.dominant == "zeroing"
+
+
+def test_closed(heap_blocks: Path) -> None:
+    rec = memtoll.open(heap_blocks)
+    toll = rec.toll
+    rec.close()
+    rec.close()
+    assert rec.toll is toll
+    with pytest.raises(memtoll.Error, match="closed"):
+        _ = rec.sites
+
+
+def test_while_it_is_written(tmp_path: Path) -> None:
+    """What was opened stays as it was, and the writer is not held up."""
+    path = tmp_path / "live.memtoll"
+    facts.heap_blocks(path).database.close()
+    altered(path, "DELETE FROM meta WHERE key = 'complete'")
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("INSERT INTO slice VALUES (2, 1001000000000, 1002000000000)")
+        # A transaction under way does not show, and does not prevent reading.
+        with memtoll.open(path, incomplete=True) as rec:
+            writer.execute("COMMIT")
+            writer.execute("INSERT INTO slice VALUES (3, 1002000000000, 1003000000000)")
+            assert rec.duration_s == 1.0
+            assert rec.timeline["slice"].nunique() == 1
+        with memtoll.open(path, incomplete=True) as rec:
+            assert rec.duration_s == 3.0
+
+
+def test_many_commits_while_opening(busy: Path) -> None:
+    """Each opening sees whole slices: two tables that are always written together agree."""
+    altered(busy, "DELETE FROM meta WHERE key = 'complete'", "DELETE FROM system_counter")
+    stop = threading.Event()
+
+    def write() -> None:
+        with closing(sqlite3.connect(busy, timeout=20, isolation_level=None)) as writer:
+            writer.execute("PRAGMA synchronous = OFF")
+            number = 100
+            while not stop.is_set():
+                number += 1
+                writer.execute("BEGIN")
+                writer.execute("INSERT INTO slice VALUES (?, ?, ?)", (number, number * 10**9, (number + 1) * 10**9))
+                writer.execute("INSERT OR REPLACE INTO system_counter VALUES ('last', ?)", (number,))
+                writer.execute("COMMIT")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        seen = set()
+        for _ in range(20):
+            with memtoll.open(busy, incomplete=True) as rec:
+                last = rec.query("SELECT MAX(slice) AS last FROM main.slice")["last"].iloc[0]
+                if len(rec.system):
+                    assert rec.system.loc["last", "value"] == last
+                    seen.add(int(last))
+        assert len(seen) > 1, "the writer did not get on"
+    finally:
+        stop.set()
+        thread.join()
+
+
+CUT_OFF = """
+import os, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA cache_size = 1")
+database.execute("BEGIN")
+database.execute("DELETE FROM fault")
+database.execute("DELETE FROM call")
+database.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+                 " INSERT INTO loss SELECT 1000 + i, 'x', i FROM n")
+os._exit(0)
+"""
+
+
+def test_cut_off_in_a_commit(busy: Path) -> None:
+    """A journal was left: it is played back in a copy."""
+    with memtoll.open(busy) as rec:
+        expected = rec.report
+    subprocess.run([sys.executable, "-c", CUT_OFF, str(busy)], check=True, timeout=30)
+    assert Path(f"{busy}-journal").stat().st_size > 0, "no journal was left: the test tests nothing"
+    before = state(busy)
+    with memtoll.open(busy) as rec:
+        assert rec.report == expected
+        assert len(rec.faults) > 0
+    assert state(busy) == before
+
+
+def test_old_recordings() -> None:
+    """One recording of every format there was, and what was said of it then."""
+    import json
+
+    found = sorted(RECORDINGS.glob("format-*.memtoll"))
+    assert [path.stem for path in found] == [f"format-{n}" for n in range(1, memtoll.version.FORMAT + 1)]
+    for path in found:
+        assert path.stat().st_size < 200_000
+        with memtoll.open(path) as rec:
+            assert rec.report == json.loads(path.with_suffix(".json").read_text())
+            for name in memtoll.recording.NAMES:
+                assert getattr(rec, name) is not None
+            assert rec.faults["touched_at"].notna().any()
