@@ -54,7 +54,7 @@ WORKLOADS := $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%,\
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-test demo test check tests-build install uninstall clean
+.PHONY: all help deps deps-test demo test check tests-build lint install uninstall clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
@@ -93,6 +93,11 @@ test: tests-build ## all tests; asks for root only for those that trace
 check: tests-build ## the tests that need no root
 	$(Q)MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) \
 		userspace/tests/run --no-root $(UNIT_TESTS) $(SAN_TESTS)
+
+lint: deps-test ## types and style of the Python package (style: where ruff is installed)
+	$(Q)cd analysis && mypy --no-incremental --cache-dir=/dev/null
+	$(Q)if command -v ruff >/dev/null; then ruff check --no-cache analysis && \
+		ruff format --no-cache --check analysis; else echo 'no ruff here: style was not checked'; fi
 
 install: all ## install to $(DESTDIR)$(PREFIX)/bin
 	$(Q)install -D -m 755 $(O)/memtoll $(DESTDIR)$(PREFIX)/bin/memtoll

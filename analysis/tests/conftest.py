@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import facts
 import harness
+from busy import busy_recording
 
 ANALYSIS = Path(__file__).resolve().parent.parent
 RECORDINGS = Path(__file__).resolve().parent / "recordings"
@@ -64,14 +66,17 @@ def heap_blocks(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def busy(tmp_path: Path) -> Path:
-    """Many slices, processes and kinds of facts, with losses; see busy.py."""
-    from busy import busy_recording
-
-    path = tmp_path / "busy.memtoll"
+@pytest.fixture(scope="session")
+def _busy_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("busy") / "busy.memtoll"
     busy_recording(path)
     return path
+
+
+@pytest.fixture
+def busy(tmp_path: Path, _busy_once: Path) -> Path:
+    """Many slices, processes and kinds of facts, with losses; see busy.py."""
+    return Path(shutil.copy(_busy_once, tmp_path))
 
 
 def environment() -> dict[str, str]:
