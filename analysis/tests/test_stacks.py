@@ -56,12 +56,13 @@ def test_text_is_that_of_folded(busy: Path) -> None:
 def test_places_are_those_of_the_verdict(scenario: Path) -> None:
     with memtoll.open(scenario) as rec:
         rec.verdict  # noqa: B018 - makes view top_site
-        top = rec.query("SELECT toll, allocated_place, touched_place FROM temp.top_site")
+        top = rec.views.rows("SELECT toll, allocated_place, touched_place FROM temp.top_site")
         first = rec.sites.groupby("toll", observed=True).head(1).set_index("toll")
-        for row in top.to_dict("records"):
-            for name in ("allocated_place", "touched_place"):
-                ours = first.loc[row["toll"], name]
-                assert (ours if isinstance(ours, str) else None) == row[name], (row["toll"], name)
+        assert top
+        for toll, *places in top:
+            for name, place in zip(("allocated_place", "touched_place"), places, strict=True):
+                ours = first.loc[toll, name]
+                assert (ours if isinstance(ours, str) else None) == place, (toll, name)
 
 
 def test_stack_without_frames(tmp_path: Path) -> None:
