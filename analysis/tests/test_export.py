@@ -173,9 +173,14 @@ def test_nothing_is_replaced_unasked(heap_blocks: Path, tmp_path: Path) -> None:
 
 def test_a_file_that_came_in_between_is_kept(tmp_path: Path) -> None:
     target = tmp_path / "out"
-    with pytest.raises(Exists), writing.new_file(target, force=False) as temporary:
-        temporary.write_text("new")
-        target.write_text("came in between")
+
+    def write() -> None:
+        with writing.new_file(target, force=False) as temporary:
+            temporary.write_text("new")
+            target.write_text("came in between")
+
+    with pytest.raises(Exists):
+        write()
     assert target.read_text() == "came in between"
     assert list(tmp_path.iterdir()) == [target]
 

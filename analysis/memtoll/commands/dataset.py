@@ -39,10 +39,8 @@ def _directory(parser: argparse.ArgumentParser) -> None:
 def _which(parser: argparse.ArgumentParser) -> None:
     """What all questions have."""
     parser.add_argument("--host", action="append", metavar="HOST", help="only of this host (may be repeated)")
-    parser.add_argument(
-        "--from", dest="first", type=_day, metavar="DAY", default="", help="from this day on, 2026-11-21, UTC"
-    )
-    parser.add_argument("--to", dest="last", type=_day, metavar="DAY", default=LAST_DAY, help="until this day")
+    parser.add_argument("--from", dest="first", type=_day, metavar="DAY", help="from this day on, 2026-11-21, UTC")
+    parser.add_argument("--to", dest="last", type=_day, metavar="DAY", help="until this day")
     parser.add_argument("--engine", choices=("pandas", "dask"), help="otherwise by the size of the dataset")
     parser.add_argument("-j", "--json", action="store_true", help="print one JSON array of rows")
 
@@ -116,7 +114,11 @@ def _add(arguments: argparse.Namespace) -> int:
 
 
 def _question(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {"hosts": arguments.host, "days": (arguments.first, arguments.last), "engine": arguments.engine}
+    return {
+        "hosts": arguments.host,
+        "days": (arguments.first or "", arguments.last or LAST_DAY),
+        "engine": arguments.engine,
+    }
 
 
 def _show(table: pd.DataFrame, as_json: bool) -> int:

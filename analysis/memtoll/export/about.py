@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class About:
     """Facts about a recording.
 
+    executable, build_id: of the first process that the user named, '' unknown;
     start_realtime_ns: nanoseconds since 1970, 0 unknown; losses: {name: {"count", "share" 0..1 or
     None, "of"}}, those that happened; note: the same as one line, '' where there is nothing to say.
     """
@@ -26,6 +27,8 @@ class About:
     format: int
     complete: bool
     command: str
+    executable: str
+    build_id: str
     host: str
     kernel: str
     start_realtime_ns: int
@@ -61,8 +64,24 @@ def number(text: str | None) -> int:
         return 0
 
 
+def main_program(rec: Recording) -> tuple[int, str, str]:
+    """Of the first process that the user named: pid (0: there is none), executable, build id ('' unknown)."""
+    rows = rec.query(
+        "SELECT p.pid AS pid, p.executable AS executable FROM main.process p"
+        " ORDER BY p.role <> 'target', p.start_ns, p.pid LIMIT 1"
+    )
+    if not len(rows):
+        return 0, "", ""
+    executable = str(rows["executable"].iloc[0] or "")
+    builds = rec.query(
+        "SELECT build_id FROM main.frame WHERE module = ? AND build_id <> '' ORDER BY frame_id LIMIT 1", executable
+    )
+    return int(rows["pid"].iloc[0]), executable, str(builds["build_id"].iloc[0]) if len(builds) else ""
+
+
 def about(rec: Recording) -> About:
     """The facts of an open recording."""
+    _, executable, build_id = main_program(rec)
     toll = rec.toll
     reasons = toll["not_captured"].dropna()
     return About(
@@ -71,6 +90,8 @@ def about(rec: Recording) -> About:
         format=rec.format,
         complete=rec.complete,
         command=str(rec.target["command"] or ""),
+        executable=executable,
+        build_id=build_id,
         host=rec.meta.get("host", ""),
         kernel=rec.meta.get("kernel", ""),
         start_realtime_ns=number(rec.meta.get("start_realtime_ns")),

@@ -183,9 +183,9 @@ class Writer:
             name: value for name, value in about.as_dict().items() if isinstance(value, (str, int, float))
         }
         for name, loss in about.losses.items():
-            arguments[f"lost.{name}"] = int(loss["count"])
+            arguments[f"lost {name}"] = int(loss["count"])
         for toll, reason in about.not_captured.items():
-            arguments[f"not_captured.{toll}"] = reason
+            arguments[f"not captured {toll}"] = reason
         self.slice(uuid, about.verdict, start_ns, start_ns + round(about.duration_s * 1e9), arguments)
 
     def tolls(self) -> None:

@@ -135,6 +135,9 @@ def profile(rec: Recording, about: About, owner: str, toll: str | None) -> Any:
     made.duration_nanos = round(about.duration_s * 1e9)
     made.comment.extend(builder.text(line) for line in about.lines())
 
+    if about.executable:
+        # The first mapping is taken for the program itself.
+        builder.mapping(about.executable, about.build_id, 0)
     families = {str(name): str(family) for name, family in rec.toll["family"].items()}
     first, second = ("allocated_stack", "touched_stack")[:: 1 if owner == OWNERS[0] else -1]
     stacks = _stacks(rec, builder)

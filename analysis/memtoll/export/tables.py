@@ -17,6 +17,7 @@ from ..frames import Frame
 from ..opening import Progress
 from .about import About
 from .schema import HEAD, arrow_schema, csv_metadata
+from .values import plain
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -43,13 +44,7 @@ def _chunks(table: pd.DataFrame, frame: Frame, rows: int, progress: Progress | N
 
 def _values(chunk: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
     """Rows of plain Python values, None where one is missing."""
-    columns = []
-    for name in chunk.columns:
-        values = chunk[name].tolist()
-        if chunk[name].isna().any():
-            values = [None if value is pd.NA or value != value else value for value in values]
-        columns.append(values)
-    return zip(*columns)
+    return zip(*(plain(chunk[name]) for name in chunk.columns))
 
 
 def write_csv(rec: Recording, frame: Frame, path: Path, progress: Progress | None) -> None:

@@ -26,7 +26,7 @@ from typing import Final
 from ..errors import Error
 from ..opening import Progress
 from ..recording import open as open_recording
-from .dataset import Dataset
+from .questions import Dataset
 from .schema import TABLES, VERSION
 from .store import NotADataset, Store, is_dataset
 from .summary import NoOrigin, Summary, summarize

@@ -173,18 +173,18 @@ def version_of(schema: Any, what: str) -> int:
     return int(text)
 
 
-def conform(table: Any, name: str, version: int, what: str, columns: list[str]) -> Any:
-    """A table of an older version with the columns of today; those it cannot know are null."""
+def conform(table: Any, name: str, version: int, what: str, columns: list[str]) -> dict[str, Any]:
+    """Columns of a table that may be of an older version; those it cannot know are null."""
     arrow = need("arrow", "pyarrow")
     schema = arrow_schema(name)
     since = {column.name: column.since for column in TABLES[name]}
-    arrays = []
+    arrays: dict[str, Any] = {}
     for column in columns:
         kind = schema.field(column).type
         if column in table.column_names:
-            arrays.append(table.column(column).cast(kind))
+            arrays[column] = table.column(column).cast(kind)
         elif since[column] > version:
-            arrays.append(arrow.nulls(len(table), kind))
+            arrays[column] = arrow.nulls(table.num_rows, kind)
         else:
             raise DamagedRecording(f"{what} lacks column {column}")
-    return arrow.table(arrays, names=columns)
+    return arrays

@@ -23,6 +23,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,8 @@ from .summary import Summary
 
 OURS: Final = "_memtoll"
 MARK: Final = "dataset.json"
+# Files written at once: most of the time goes into waiting for the disk.
+THREADS: Final = 8
 # Files of tables within a dataset; nothing else is read or deleted.
 PLACE: Final = re.compile(r"[a-z]+/host=[^/\0]+/day=\d{4}-\d\d-\d\d/[0-9a-f]{32}\.parquet")
 
@@ -229,32 +232,38 @@ class Store:
 
     def _write_files(self, fresh: list[Summary], name: str, journal: TextIO) -> list[File]:
         """The rows of recordings, a file for each table, host and day, under names of before the commit."""
-        arrow, parquet = need("arrow", "pyarrow"), need("arrow", "pyarrow.parquet")
         groups: dict[tuple[str, str], list[Summary]] = {}
         for summary in fresh:
             groups.setdefault((summary.host, summary.day), []).append(summary)
-        files = []
+        jobs = []
         for table in TABLES:
-            schema = arrow_schema(table)
             for (host, day), members in groups.items():
-                columns = {
-                    column: [value for member in members for value in member.tables[table][column]]
-                    for column in schema.names
-                }
-                rows = len(columns["recording"])
-                if not rows:
-                    continue
-                place = f"{table}/host={quote(host, safe='')}/day={day}/{name.removesuffix('.json')}.parquet"
-                journal.write(f"{place}\n")
-                journal.flush()
-                target = _part(self.path / place)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("wb") as file:
-                    parquet.write_table(arrow.table(columns, schema=schema), file, compression="zstd")
-                    file.flush()
-                    os.fsync(file.fileno())
-                files.append(File(table, place, rows, host, day))
-        return files
+                rows = sum(len(member.tables[table]["recording"]) for member in members)
+                if rows:
+                    place = f"{table}/host={quote(host, safe='')}/day={day}/{name.removesuffix('.json')}.parquet"
+                    jobs.append((File(table, place, rows, host, day), members))
+        # Known before they exist: whoever clears up after us must find them all.
+        journal.writelines(f"{file.path}\n" for file, _ in jobs)
+        journal.flush()
+        with ThreadPoolExecutor(THREADS) as pool:
+            for _ in pool.map(self._write_file, *zip(*jobs)):
+                pass
+        return [file for file, _ in jobs]
+
+    def _write_file(self, file: File, members: list[Summary]) -> None:
+        arrow, parquet = need("arrow", "pyarrow"), need("arrow", "pyarrow.parquet")
+        schema = arrow_schema(file.table)
+        columns = {
+            column: [value for member in members for value in member.tables[file.table][column]]
+            for column in schema.names
+        }
+        target = _part(self.path / file.path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as out:
+            # Snappy: files of a host and day are small, and zstd takes twice the time for them.
+            parquet.write_table(arrow.table(columns, schema=schema), out, compression="snappy")
+            out.flush()
+            os.fsync(out.fileno())
 
     def _drop(self, places: Iterable[str]) -> None:
         """Delete files by their names in the dataset."""

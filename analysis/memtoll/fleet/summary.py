@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from ..errors import Error
-from ..export.about import number
+from ..export.about import main_program, number
+from ..export.values import plain
 from .schema import TABLES
 
 if TYPE_CHECKING:
@@ -71,35 +72,17 @@ def service_of(cgroup: str, executable: str) -> str:
     return PurePosixPath(executable).name
 
 
-def _main_program(rec: Recording) -> tuple[str, str, str]:
-    """Executable, build id and memory cgroup of the first process that was named by the user."""
-    rows = rec.query(
-        "SELECT p.pid AS pid, p.executable AS executable FROM main.process p"
-        " ORDER BY p.role <> 'target', p.start_ns, p.pid LIMIT 1"
-    )
-    if not len(rows):
-        return "", "", ""
-    pid, executable = int(rows["pid"].iloc[0]), str(rows["executable"].iloc[0] or "")
-    builds = rec.query(
-        "SELECT build_id FROM main.frame WHERE module = ? AND build_id <> '' ORDER BY frame_id LIMIT 1", executable
-    )
+def _cgroup(rec: Recording, pid: int) -> str:
+    """Memory cgroup of a process; '' unknown."""
+    if pid not in rec.processes.index:
+        return ""
     cgroup = rec.processes.loc[pid, "memory_cgroup"]
-    return (
-        executable,
-        str(builds["build_id"].iloc[0]) if len(builds) else "",
-        cgroup if isinstance(cgroup, str) else "",
-    )
+    return cgroup if isinstance(cgroup, str) else ""
 
 
 def _columns(table: pd.DataFrame, renamed: dict[str, str] | None = None) -> dict[str, list[Any]]:
     """Columns as lists, None where a value is missing."""
-    columns = {}
-    for name in table.columns:
-        values = table[name].tolist()
-        if table[name].isna().any():
-            values = [None if value is pd.NA or value != value else value for value in values]
-        columns[(renamed or {}).get(name, name)] = values
-    return columns
+    return {(renamed or {}).get(str(name), str(name)): plain(table[name]) for name in table.columns}
 
 
 def _toll(rec: Recording, observed_s: float, lossy: int) -> dict[str, list[Any]]:
@@ -164,12 +147,12 @@ def summarize(rec: Recording, *, host: str | None = None, service: str | None = 
         raise NoOrigin(f"{rec.path}: its host's name is none; give another one (host=, --host)")
     if start_ns <= 0:
         raise NoOrigin(f"{rec.path} does not say when it was made: it cannot be put under a day")
-    executable, build, cgroup = _main_program(rec)
+    pid, executable, build = main_program(rec)
     losses = rec.losses.reset_index()
     lossy = int(losses["exceeds"].any())
     keys = {
         "recording": identity(meta | {"host": where}, [int(pid) for pid in rec.processes.index]),
-        "service": service or service_of(cgroup, executable),
+        "service": service or service_of(_cgroup(rec, pid), executable),
         "executable": executable,
         "build": build,
         "kernel": meta.get("kernel", ""),

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processor import ask
 
 import memtoll
 from memtoll.export import export
 
 from busy import PIDS, SLICES
 from facts import Facts, S
-from processor import ask
 
 STATS = "SELECT name, value FROM stats WHERE value > 0 AND severity IN ('error', 'data_loss')"
 RUNS = (
@@ -119,8 +119,8 @@ def test_verdict_and_losses_ride_along(trace: tuple[memtoll.Recording, Path], tm
     (rows,) = ask(
         path,
         [
-            "SELECT s.name, s.ts, s.dur, a.key, a.int_value, a.string_value FROM slice s JOIN track t ON t.id = s.track_id"
-            " JOIN args a USING (arg_set_id) WHERE t.name = 'memtoll recording'"
+            "SELECT s.name, s.ts, s.dur, a.key, a.int_value, a.string_value FROM slice s"
+            " JOIN track t ON t.id = s.track_id JOIN args a USING (arg_set_id) WHERE t.name = 'memtoll recording'"
         ],
         tmp_path,
     )
