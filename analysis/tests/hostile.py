@@ -5,14 +5,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from facts import FAULT_NS, MS, Facts, finished
+from facts import FAULT_NS, MS, Facts, S, finished
 
 SCRIPT = "</script><script>document.title='taken'</script>"
 IMAGE = "<img src=x onerror=\"document.title='taken'\">"
 TURNED = "abc\u202egnp.exe\u2066"
 CONTROLS = "bell\x07 escape\x1b[31m line\nfeed\x00 \x7f \ud800"
 FORMULA = r"$\frac{1}{$ cost$ _x^y \end"
-NAMES = (SCRIPT, IMAGE, TURNED, CONTROLS, FORMULA, "]]>&amp;&lt;", "'\"><svg onload=alert(1)>", "\u05e9\u05dc\u05d5\u05dd", "x" * 5000)
+NAMES = (
+    SCRIPT,
+    IMAGE,
+    TURNED,
+    CONTROLS,
+    FORMULA,
+    "]]>&amp;&lt;",
+    "'\"><svg onload=alert(1)>",
+    "\u05e9\u05dc\u05d5\u05dd",
+    "x" * 5000,
+)
 
 
 def stored(text: str) -> str:
@@ -27,15 +37,25 @@ def hostile(path: Path) -> None:
     facts.process(comm=stored(SCRIPT)[:15], command=stored(IMAGE), executable=stored(TURNED))
     facts.allocator()
     for at, name in enumerate(map(stored, NAMES)):
-        made = facts.stack(("malloc", "", 0), (name, f"/src/{name}.c", 3), ("main", "/src/a.c", 5), module=f"/srv/{name}")
+        made = facts.stack(
+            ("malloc", "", 0), (name, f"/src/{name}.c", 3), ("main", "/src/a.c", 5), module=f"/srv/{name}"
+        )
         touched = facts.stack((name, name, 7), ("main", "/src/a.c", 6))
-        facts.fault("zero", 1009 * (at + 1), FAULT_NS + 100, allocated_stack=made, allocated_call="malloc", touched_stack=touched)
+        facts.fault(
+            "zero",
+            1009 * (at + 1),
+            FAULT_NS + 100,
+            allocated_stack=made,
+            allocated_call="malloc",
+            touched_stack=touched,
+        )
         facts.fault("file_minor", 11 + at, FAULT_NS, touched_stack=touched, area="file", area_name=name)
         facts.call("malloc", made, 13 + at, bytes=4099 * (at + 1), cpu_ns=7 * MS)
+        begin, pages = 1_000 * S + at * S // 10, 1009 * (at + 1)
         facts.row(
-            "fault_run", slice=1, pid=42, tid=42, **{"class": "zero"}, address=0x10000000 + 0x4000000 * at, pages=1009 * (at + 1),
-            faults=1009, first_ns=1000 * 10**9 + at * 10**8, last_ns=1000 * 10**9 + (at + 1) * 10**8, allocated_stack=made,
-            allocated_call="malloc", touched_stack=touched, area="anon",
+            "fault_run", slice=1, pid=42, tid=42, **{"class": "zero"}, address=0x10000000 + 0x4000000 * at, pages=pages,
+            faults=pages, first_ns=begin, last_ns=begin + S // 10, allocated_stack=made, allocated_call="malloc",
+            touched_stack=touched, area="anon",
         )  # fmt: skip
     facts.row("loss_kind", name="ring_fault", meaning=stored(IMAGE), remedy=stored(SCRIPT))
     facts.row("loss", slice=1, name="ring_fault", count=17)

@@ -11,7 +11,8 @@ import pandas as pd
 
 from ..opening import Progress
 from ..pictures.theme import toll_colour
-from .words import visible
+from ..text import cut
+from .words import LETTERS, visible
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 SITES: Final = 100_000
 # Calls in the tree of stacks. With all sites: a page of 30 MB, which opens in seconds.
 NODES: Final = 1_000_000
-# Letters of a name: those of C++ templates know no end.
-LETTERS: Final = 400
 
 
 @dataclass
@@ -57,8 +56,7 @@ class Texts:
         number = self.numbers.get(text)
         if number is None:
             number = self.numbers[text] = len(self.texts)
-            shown = visible(text)
-            self.texts.append(shown if len(shown) <= LETTERS else shown[: LETTERS - 3] + "...")
+            self.texts.append(cut(visible(text[: LETTERS + 1]), LETTERS))
         return number
 
 

@@ -21,7 +21,7 @@ SVG: Final = "http://www.w3.org/2000/svg"
 XLINK: Final = "http://www.w3.org/1999/xlink"
 # Inches: for desktops and for telephones. Their letters are as large as the page's.
 WIDE: Final = (9.0, 4.2)
-NARROW: Final = (3.7, 4.4)
+NARROW: Final = (3.4, 4.2)
 # Dots per inch of what is drawn as an image inside.
 IMAGE_DPI: Final = 180
 

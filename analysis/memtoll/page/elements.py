@@ -10,8 +10,8 @@ from typing import Any, Final
 import pandas as pd
 
 from ..pictures.theme import toll_colour
-from ..text import format_bytes, format_share, format_time
-from .words import shown
+from ..text import cut, format_bytes, format_share, format_time
+from .words import LETTERS, shown
 
 # Rows of a table at most; its caption says how many there are.
 ROWS: Final = 300
@@ -53,7 +53,7 @@ def size(value: Any, unknown: str = "-") -> Cell:
 def word(value: Any, kind: str = "") -> Cell:
     """A name."""
     text = "" if value is None or pd.isna(value) else str(value)
-    return Cell(text, text.lower(), kind=kind)
+    return Cell(cut(text, LETTERS), text[:LETTERS].lower(), kind=kind)
 
 
 def table(name: str, caption: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]], sortable: bool = True) -> str:

@@ -136,16 +136,19 @@
 		return [`${formatCount(sites.count[at])} x`, formatBytes(sites.bytes[at])];
 	}
 
-	function placeOf(at) {
+	/* Where it was allocated, or else what memory it is; and the code that touched it. */
+	function places(at) {
 		const call = texts[sites.call[at]], made = texts[sites.ap[at]], touched = texts[sites.tp[at]];
-		const parts = [];
+		const box = make("span", "place");
 		if (call || made)
-			parts.push(call && made ? `${call} at ${made}` : call || made);
+			box.append(make("span", "", bdi(call && made ? `${call} at ${made}` : call || made)));
 		else if (texts[sites.area[at]])
-			parts.push(texts[sites.area[at]]);
-		if (touched && touched !== made)
-			parts.push(`${tolls[sites.toll[at]] === "compute" ? "" : "touched "}at ${touched}`);
-		return parts.join(", ") || "-";
+			box.append(make("span", "", bdi(texts[sites.area[at]])));
+		if (touched)
+			box.append(make("span", "", `${tolls[sites.toll[at]] === "compute" ? "" : "touched "}at `, bdi(touched)));
+		if (!box.children.length)
+			box.append("-");
+		return box;
 	}
 
 	function row(at) {
@@ -153,7 +156,7 @@
 		const summary = make("summary", "",
 			make("strong", "", formatShare(sites.share[at] / 1e6)),
 			make("span", "", formatTime(sites.time[at])), chip(sites.toll[at]),
-			make("span", "place", bdi(placeOf(at))),
+			places(at),
 			make("span", "number figure", count), make("span", "number figure", bytes));
 		const details = make("details", "site", summary);
 		details.addEventListener("toggle", () => {

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import html
 import json
-from typing import Any
+from typing import Any, Final
+
+# Letters of a name: those of C++ templates know no end.
+LETTERS: Final = 400
 
 
 def visible(text: str) -> str:

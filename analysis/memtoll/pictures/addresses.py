@@ -40,7 +40,7 @@ JOINED: Final = 500
 
 # What the lines are coloured by: name, colour, and the classes of faults that belong to it.
 GROUPS: Final = (
-    ("first touch", "#d9822b", ("zero", "zero_huge", "zero_mthp", "zero_upgrade", "zero_read")),
+    ("first touch", "#c9721a", ("zero", "zero_huge", "zero_mthp", "zero_upgrade", "zero_read")),
     ("swap-in from the swap cache", "#2f78d0", ("swap_minor",)),
     ("swap-in from zram, zswap", "#7358d8", ("swap_zram_major", "swap_zswap_major", "swap_zero_major")),
     ("swap-in from the device", "#d6336c", ("swap_major",)),

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from ..errors import Error
-from ..text import format_share, format_time
+from ..text import cut, format_share, format_time
 from .theme import LETTER, SIZE, Sheet, ink_on, sheet, time_ticks, toll_colour, words
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ OWNERS: Final = ("allocated_at", "touched_at")
 UNKNOWN: Final = "[unknown]"
 # Cells narrower than that part of the width are not drawn.
 NARROW: Final = 0.0005
+# Cells wider than that have an edge.
+EDGED: Final = 0.004
 # What a frame's colour keeps of its toll's.
 TINT: Final = 0.3
 CELL_POINTS: Final = 8.0
@@ -122,7 +124,7 @@ def _finding(rec: Recording, root: Cell, tolls: Sequence[str], owner: str) -> st
     if not len(sums) or sums.iloc[0] <= 0:
         return f"{format_time(root.time_s)}, of no known place"
     of = format_share(float(sums.iloc[0]) / root.time_s)
-    return f"{of} of the {format_time(root.time_s)} belong to {sums.index[0]}"
+    return f"{of} of the {format_time(root.time_s)} belong to {cut(str(sums.index[0]), 100)}"
 
 
 def _draw(paper: Sheet, root: Cell) -> None:
@@ -155,7 +157,7 @@ def _draw(paper: Sheet, root: Cell) -> None:
         drawn = PatchCollection(patches, facecolors=colours, alpha=None if leaves else TINT, linewidths=0, zorder=2)
         axes.add_collection(drawn, autolim=False)
     edges = PatchCollection(
-        [Rectangle((left, cell.depth), cell.time_s, 1) for cell, left in cells],
+        [Rectangle((left, cell.depth), cell.time_s, 1) for cell, left in cells if cell.time_s > EDGED * whole],
         facecolors="none",
         edgecolors=theme.ground if theme.ground != "none" else theme.line,
         linewidths=0.6,

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..text import format_time
-from .theme import SIZE, Sheet, sheet, time_ticks, toll_colour
+from .theme import OTHER_COLOUR, SIZE, Sheet, log_ticks, sheet, time_ticks, toll_colour
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -33,7 +33,7 @@ CALL_COLOURS: Final = {
     "memalign": "#0f8fa3",
 }
 CLASS_COLOURS: Final = {
-    "zero": "#d9822b",
+    "zero": "#c9721a",
     "zero_huge": "#c9372c",
     "zero_read": "#b97f14",
     "swap_minor": "#2f78d0",
@@ -112,16 +112,23 @@ def _histogram(paper: Sheet, rows: Any, by: str, what: str, colours: dict[str, s
     weights = rows["count"].to_numpy(dtype=float)
     low, high = np.floor(np.log10(times.min()) * BINS) / BINS, np.ceil(np.log10(times.max()) * BINS + 1e-9) / BINS
     edges = 10 ** np.arange(low, max(high, low + 1) + 0.5 / BINS, 1 / BINS)
-    groups = rows[by].to_numpy()
+    groups = rows[by].to_numpy(dtype=object)
     sums = {name: float(weights[groups == name].sum()) for name in dict.fromkeys(groups)}
     means = {name: float((times * weights)[groups == name].sum() / sums[name]) for name in sums}
     ranked = sorted(sums, key=lambda name: -sums[name] * means[name])
+    rest = ranked[SHOWN:] if len(ranked) > SHOWN + 1 else []
+    named = [([name], name, colours[name]) for name in ranked if name not in rest]
+    named.sort(key=lambda each: -sums[each[1]])
+    if rest:
+        named.append((rest, f"{len(rest)} others", OTHER_COLOUR))
     top = 0.0
-    for name in sorted(ranked[:SHOWN], key=lambda name: -sums[name]):
-        counts, _ = np.histogram(times[groups == name], edges, weights=weights[groups == name])
-        label = f"{name}: {sums[name]:,.0f}, {format_time(means[name])} each"
-        paper.axes.stairs(counts, edges, fill=True, color=colours[name], alpha=0.35, linewidth=0)
-        paper.axes.stairs(counts, edges, color=colours[name], label=label, linewidth=1.6)
+    for names, label, colour in named:
+        mine = np.isin(groups, names)
+        counts, _ = np.histogram(times[mine], edges, weights=weights[mine])
+        number = float(weights[mine].sum())
+        label += f": {number:,.0f}, {format_time(float((times * weights)[mine].sum()) / number)} each"
+        paper.axes.stairs(counts, edges, fill=True, color=colour, alpha=0.35, linewidth=0)
+        paper.axes.stairs(counts, edges, color=colour, label=label, linewidth=1.6)
         top = max(top, float(counts.max()))
     axes = paper.axes
     axes.set_xscale("log")
@@ -129,6 +136,7 @@ def _histogram(paper: Sheet, rows: Any, by: str, what: str, colours: dict[str, s
     axes.set_ylim(0.7, top * 2)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.minorticks_off()
+    log_ticks(axes.xaxis)
     time_ticks(axes.xaxis)
     axes.set_xlabel(f"time of one ({what}: mean of those summed together)")
     axes.set_ylabel(what)

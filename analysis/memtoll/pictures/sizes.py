@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..text import format_bytes, format_share, format_time
-from .theme import SIZE, bytes_ticks, sheet, time_ticks, toll_colour, words
+from ..text import cut, format_bytes, format_share, format_time
+from .theme import SIZE, bytes_ticks, log_ticks, sheet, time_ticks, toll_colour, words
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -51,6 +51,7 @@ def sizes(rec: Recording, *, ax: Axes | None = None, theme: str = "light", size:
     axes.set_yscale("log")
     axes.minorticks_off()
     axes.margins(x=0.12, y=0.14)
+    log_ticks(axes.yaxis)
     bytes_ticks(axes.xaxis)
     time_ticks(axes.yaxis)
     axes.set_xlabel("mean size of a block (bytes)")
@@ -73,7 +74,7 @@ def sizes(rec: Recording, *, ax: Axes | None = None, theme: str = "light", size:
     most = points.iloc[0]
     part = most["time_s"] / rec.observed_s if rec.observed_s > 0 else 0.0
     paper.title(
-        f"{most['place']}: {int(most['calls']):,} blocks of {format_bytes(most['block_bytes'])} cost"
+        f"{cut(str(most['place']), 100)}: {int(most['calls']):,} blocks of {format_bytes(most['block_bytes'])} cost"
         f" {format_time(most['time_s'])}, {format_share(part)} of the observed time",
         f"Size against cost of {len(points):,} allocation sites; colour: the toll with most of it, area: calls",
     )

@@ -114,11 +114,11 @@ class Sheet:
     def title(self, finding: str, what: str) -> None:
         """What the picture says, and in fainter words what it shows."""
         if isinstance(self.figure, Picture):
-            self.figure.finding, self.figure.what = finding, what
+            self.figure.finding, self.figure.what = cut(finding, 240), cut(what, 320)
         if self.theme.name == "page":
             return
-        said = textwrap.wrap(words(finding, 400), self.columns(TITLE_POINTS, bold=True))[:5]
-        shown = textwrap.wrap(words(what, 400), self.columns(POINTS))[:5]
+        said = textwrap.wrap(words(finding, 240), self.columns(TITLE_POINTS, bold=True))[:5]
+        shown = textwrap.wrap(words(what, 320), self.columns(POINTS))[:5]
         ink = {"color": self.theme.ink, "fontsize": TITLE_POINTS, "fontweight": "bold"}
         faint = {"color": self.theme.faint, "fontsize": POINTS}
         if not self.own:
@@ -237,9 +237,11 @@ def bytes_ticks(axis: Any) -> None:
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: _short(format_bytes(value))))
 
 
-def count_ticks(axis: Any) -> None:
-    """Whole numbers with their thousands."""
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
+def log_ticks(axis: Any) -> None:
+    """More than powers of ten where the logarithmic axis spans few of them."""
+    low, high = sorted(axis.get_view_interval())
+    if high < 300 * low:
+        axis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 2, 5)))
 
 
 def _short(text: str) -> str:

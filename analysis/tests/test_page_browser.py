@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The page in a real browser: widths, keyboard, 100,000 sites, hostile names, no network."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memtoll
+from memtoll.page import page
+
+import facts
+from browser import DESKTOP, PHONE, Browser, Keys, browser
+from busy import busy_recording
+from crowd import crowd
+from hostile import hostile
+
+MAKERS = {
+    "busy": busy_recording,
+    "hostile": hostile,
+    "crowd": lambda path: crowd(path, sites=100_000),
+    "naive-calloc": lambda path: facts.naive_calloc(path).database.close(),
+    "cpu-loop": lambda path: facts.cpu_loop(path).database.close(),
+}
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Browser]:
+    with browser() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Page by name, made when first asked for."""
+    directory = tmp_path_factory.mktemp("pages")
+
+    class Made(dict[str, Path]):
+        def __missing__(self, name: str) -> Path:
+            MAKERS[name](directory / f"{name}.memtoll")
+            with memtoll.open(directory / f"{name}.memtoll") as rec:
+                (directory / f"{name}.html").write_text(page(rec))
+            self[name] = directory / f"{name}.html"
+            return self[name]
+
+    return Made()
+
+
+@pytest.fixture(autouse=True)
+def _quiet(tab: Browser) -> Iterator[None]:
+    """No test may leave a complaint in the console or have asked for anything but the file."""
+    tab.complaints()
+    tab.requests()
+    yield
+    assert tab.complaints() == []
+    assert [address[:100] for address in tab.requests() if not address.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.parametrize("screen", [DESKTOP, PHONE, (320, 600), (800, 600)])
+@pytest.mark.parametrize("name", ["busy", "hostile", "naive-calloc", "cpu-loop"])
+def test_fits_every_width(tab: Browser, pages: dict[str, Path], name: str, screen: tuple[int, int]) -> None:
+    tab.screen(*screen)
+    tab.open(pages[name])
+    tab.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    tab.until("[...document.querySelectorAll('.site')].every((each) => each.children.length > 1)")
+    assert tab.overflow() == []
+    shown = "narrow" if screen[0] < 896 else "wide"
+    assert tab.run(f"document.querySelector('figure .{shown} svg').getBoundingClientRect().width > 250")
+    # Words in pictures are readable: at least 8.5 pixels high.
+    assert (
+        tab.run(
+            f"Math.min(...[...document.querySelectorAll('figure .{shown} svg text')].map("
+            "(each) => each.getBoundingClientRect().height ? parseFloat(getComputedStyle(each).fontSize)"
+            " * each.ownerSVGElement.getScreenCTM().a : 99))"
+        )
+        >= 8.5
+    )
+
+
+# Least WCAG contrast of the words of a selector against the ground behind them.
+CONTRAST = """((selector) => {
+    const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map((part) => part / 255).map(
+        (part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+    const ground = (each) => {
+        for (; each; each = each.parentElement) {
+            const colour = parse(getComputedStyle(each).backgroundColor);
+            if (colour.length < 4 || colour[3] === 1) return colour;
+        }
+        return [255, 255, 255];
+    };
+    return Math.min(...[...document.querySelectorAll(selector)].map((each) => {
+        const [a, b] = [light(parse(getComputedStyle(each).color)), light(ground(each))].sort((x, y) => y - x);
+        return (a + 0.05) / (b + 0.05);
+    }));
+})(arguments[0])"""
+WORDS = "p h2 td th caption a li dt small button input summary>span figcaption>span .place #flame-graph>div"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_light_and_dark(tab: Browser, pages: dict[str, Path], dark: bool) -> None:
+    tab.screen(*DESKTOP, dark=dark)
+    tab.open(pages["busy"])
+    ground = tab.run("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(11, 14, 18)") is dark
+    for selector in WORDS.split():
+        assert tab.run(CONTRAST, selector) >= 4.5, selector
+    # The pictures follow.
+    ink = tab.run("getComputedStyle(document.querySelector('figure .wide svg text')).fill")
+    assert ink == tab.run("getComputedStyle(document.body).color")
+
+
+def test_keyboard_walk(tab: Browser, pages: dict[str, Path]) -> None:
+    """From the top with Tab alone: every stop can be seen, and all that can be done is reached."""
+    tab.screen(*DESKTOP)
+    tab.open(pages["hostile"])
+    stops = []
+    for _ in range(200):
+        tab.press(Keys.TAB)
+        stop = tab.run(
+            "(() => { const each = document.activeElement, box = each.getBoundingClientRect();"
+            " return [each.tagName, each.id, each.className, box.width * box.height,"
+            " getComputedStyle(each).outlineStyle, getComputedStyle(each).outlineWidth]; })()"
+        )
+        if stop[0] == "BODY":
+            break
+        stops.append(stop)
+        assert stop[3] > 0 and stop[4] != "none" and stop[5] != "0px", stop
+    found = {stop[1] for stop in stops}
+    fields = ("site-search", "site-toll", "site-more", "flame-toll", "flame-owner", "flame-search", "flame-reset")
+    assert set(fields) <= found
+    assert stops[0][2] == "skip"
+    assert sum(stop[0] == "SUMMARY" for stop in stops) >= 25
+    assert sum("treeitem" in str(stop) or stop[0] == "DIV" for stop in stops) == 1, "one stop for the whole flame graph"
+
+
+def test_site_opens_by_keyboard(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.screen(*PHONE)
+    tab.open(pages["naive-calloc"])
+    assert tab.run("document.querySelectorAll('.site .stacks').length") == 0
+    tab.run("document.querySelector('.site summary').focus()")
+    tab.press(Keys.ENTER)
+    tab.until("document.querySelector('.site .stacks') !== null")
+    text = tab.run("document.querySelector('.site .stacks').innerText")
+    assert text.index("allocated at") < text.index("round_once") < text.index("touched at") < text.index("memset")
+    assert "calloc_loop.c:42" in text and "main" in text
+    tab.press(Keys.ENTER)
+    assert tab.run("document.querySelector('.site').open") is False
+
+
+def test_search_and_sort(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.screen(*DESKTOP)
+    tab.open(pages["busy"])
+    whole = tab.run("document.getElementById('site-status').innerText")
+    tab.run("document.getElementById('site-search').focus()")
+    tab.press("parse.c")
+    tab.until(f"document.getElementById('site-status').innerText !== '{whole}'")
+    assert " of " in tab.run("document.getElementById('site-status').innerText")
+    places = tab.run("[...document.querySelectorAll('.site .place')].map((each) => each.innerText)")
+    assert places and all("parse.c" in place for place in places)
+    tab.press(*"x" * 9)
+    tab.until("document.querySelectorAll('.site').length === 0")
+    tab.press(Keys.CONTROL + "a", Keys.BACKSPACE)
+    tab.until(f"document.getElementById('site-status').innerText === '{whole}'")
+    for key in ("bytes", "count"):
+        tab.run(f"document.querySelector('[data-sort={key}]').focus()")
+        tab.press(Keys.ENTER)
+        assert tab.run(f"document.querySelector('[data-sort={key}]').ariaPressed") == "true"
+    first = tab.run("document.querySelector('.site .figure').innerText")
+    assert first.endswith((" x", "samples"))
+
+
+def test_tables_sort_by_their_buttons(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.screen(*DESKTOP)
+    tab.open(pages["busy"])
+    column = "[...document.querySelectorAll('#toll-table tbody tr')].map((each) => Number(each.cells[1].dataset.key))"
+    assert tab.run(column) != sorted(tab.run(column), reverse=True)
+    for descending in (True, False):
+        tab.run("document.querySelectorAll('#toll-table thead button')[1].focus()")
+        tab.press(Keys.ENTER)
+        assert tab.run(column) == sorted(tab.run(column), reverse=descending)
+        order = "descending" if descending else "ascending"
+        assert tab.run("document.querySelectorAll('#toll-table thead th')[1].ariaSort") == order
+
+
+def test_flame_graph_by_keyboard(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.screen(*DESKTOP)
+    tab.open(pages["naive-calloc"])
+    tab.run("document.querySelector('#flame-graph [tabindex=\"0\"]').focus()")
+    assert tab.focused() == "all"
+    walked = []
+    for _ in range(4):
+        tab.press(Keys.ARROW_UP)
+        walked.append(tab.focused())
+    assert walked == ["main", "round_once", "calloc", "zero.kernel"]
+    assert "zero.kernel" in tab.run("document.getElementById('flame-status').innerText")
+    tab.press(Keys.ARROW_RIGHT)
+    assert tab.focused() != "zero.kernel"
+    tab.press(Keys.ARROW_LEFT, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    assert tab.focused() == "round_once"
+    tab.press(Keys.ENTER)
+    width = "document.activeElement.getBoundingClientRect().width / document.getElementById('flame-graph').clientWidth"
+    assert tab.focused() == "round_once" and tab.run(width) > 0.99
+    tab.press(Keys.ESCAPE)
+    assert tab.focused() == "main"
+    # By the other owner, and found by a search.
+    tab.run("document.getElementById('flame-owner').focus()")
+    tab.press("t")
+    tab.until("[...document.querySelectorAll('#flame-graph div')].some((each) => each.innerText.includes('memset'))")
+    tab.run("document.getElementById('flame-search').focus()")
+    tab.press("memset")
+    tab.until("document.querySelectorAll('#flame-graph .found').length > 0")
+    assert "Found in" in tab.run("document.getElementById('flame-status').innerText")
+
+
+def test_hostile_names_do_nothing(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.screen(*DESKTOP)
+    tab.open(pages["hostile"])
+    tab.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    while tab.run("!document.getElementById('site-more').hidden"):
+        tab.run("document.getElementById('site-more').click()")
+    assert tab.run("document.title.startsWith('</script>')")
+    assert tab.run("document.querySelectorAll('script').length") == 2
+    assert tab.run("document.querySelectorAll('img, iframe, [onerror], [onload]').length") == 0
+    assert "\\u202e" in tab.run("document.body.innerText")
+    assert not tab.run("/[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.body.innerText)")
+
+
+def test_scripts_of_others_are_forbidden(tab: Browser, pages: dict[str, Path]) -> None:
+    """Should a name get through all the same: the page's policy stops it."""
+    tab.screen(*DESKTOP)
+    tab.open(pages["cpu-loop"])
+    title = tab.run("document.title")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(1)
+        tab.run(
+            "(() => { const each = document.createElement('script'); each.textContent = 'document.title = 1';"
+            " document.body.append(each); window.answers = 0;"
+            " for (const name of ['Image', 'fetch']) { const address = `http://127.0.0.1:${arguments[0]}/${name}`;"
+            " if (name === 'fetch') fetch(address).catch(() => { window.answers++; });"
+            " else { const image = new Image(); image.onerror = () => { window.answers++; }; image.src = address; }"
+            " } })()",
+            server.getsockname()[1],
+        )
+        tab.until("window.answers === 2")
+        with pytest.raises(TimeoutError):
+            server.accept()
+    assert tab.run("document.title") == title
+    said = tab.complaints()
+    assert len(said) >= 3 and all("Content Security Policy" in each for each in said), said
+    tab.requests()  # the browser lists those that it stopped
+
+
+def test_many_sites_load_in_seconds(tab: Browser, pages: dict[str, Path]) -> None:
+    path = pages["crowd"]
+    assert path.stat().st_size < 40 << 20
+    for screen in (DESKTOP, PHONE):
+        tab.screen(*screen)
+        began = time.monotonic()
+        tab.open(path)
+        assert time.monotonic() - began < 6
+        assert tab.run("document.querySelectorAll('*').length") < 12_000, "rows are made on demand"
+        assert tab.run("document.getElementById('site-status').innerText").startswith("100,000 sites")
+        assert tab.overflow() == []
+    began = time.monotonic()
+    tab.run("document.getElementById('site-search').focus()")
+    tab.press("part3.c:500")
+    tab.until("document.getElementById('site-status').innerText.includes(' of 100,000')")
+    tab.run("document.querySelector('[data-sort=count]').click()")
+    assert time.monotonic() - began < 6
+    tab.run("document.getElementById('site-more').focus()")
+    before = tab.run("document.querySelectorAll('.site').length")
+    tab.press(Keys.ENTER)
+    assert tab.run("document.querySelectorAll('.site').length") == before + 25
+    assert tab.run("document.activeElement === document.querySelectorAll('.site summary')[arguments[0]]", before)
+
+
+def test_print(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.screen(*DESKTOP, dark=True, media="print")
+    tab.open(pages["busy"])
+    for selector in ("nav", "#site-form", "#flame"):
+        assert tab.run(f"getComputedStyle(document.querySelector('{selector}')).display") == "none"
+    assert tab.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    tab.screen(*DESKTOP)
