@@ -40,7 +40,7 @@ endif
 BPF_PARTS := target unwind extent fault alloc mapping swap cpu
 BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
 SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h
-SQL := $(addprefix userspace/,recording.sql prices.sql views.sql swap.sql figures.sql findings.sql report.sql)
+SQL := $(addprefix userspace/,recording.sql prices.sql views.sql stacks.sql swap.sql figures.sql findings.sql report.sql)
 GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/version.h
 
 SOURCES := $(wildcard userspace/*.c)

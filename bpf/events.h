@@ -290,6 +290,7 @@ struct memtoll_range {
 
 /* Value of map `processes`, keyed by tgid: a traced process. memset[] is filled by userspace. */
 struct memtoll_target {
+	__u32 unwind_table;	/* of its mappings; 0: none yet */
 	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
 	__u32 memset_count;
 	struct memtoll_range memset[MEMTOLL_MEMSET_RANGES];
@@ -368,9 +369,8 @@ enum memtoll_unwind {
 };
 
 #define STACK_TRUNCATED (1U << 0)	/* deeper than MEMTOLL_STACK_DEPTH */
-#define STACK_SECOND_EXACT (1U << 1)	/* frames[1] too is an instruction, not a return address */
-#define STACK_COMPLETE (1U << 2)	/* reached the thread's first frame */
-#define STACK_SOME_FP (1U << 3)		/* some frame by frame pointer */
+#define STACK_COMPLETE (1U << 1)	/* reached the thread's first frame */
+#define STACK_SOME_FP (1U << 2)		/* some frame by frame pointer */
 
 /* Why the walk of a stack ended early. */
 enum memtoll_unwind_stop {
@@ -386,10 +386,10 @@ struct memtoll_stack {
 	__u8 how;
 	__u8 flags;
 	__u32 tgid;
-	__u32 exact;		/* bit n: frames[n] is an instruction, not a return address; n < 32 */
+	__u64 exact[2];		/* bit n: frames[n] is an instruction, not a return address */
 	__u8 stop;		/* enum memtoll_unwind_stop */
 	__u8 python_depth;	/* frames of the interpreter under the same id, in map pythons */
-	__u16 unused;
+	__u8 unused[6];
 	__u64 frames[MEMTOLL_STACK_DEPTH];	/* leaf first; return addresses where not exact */
 };
 

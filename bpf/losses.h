@@ -71,7 +71,22 @@
 	     "none")										\
 	LOSS(LOST_RETURNS_FULL, "returns_full",							\
 	     "swapped pages whose coming back was not followed: too many",			\
-	     "trace fewer processes")
+	     "trace fewer processes")								\
+	LOSS(LOST_UNWIND_FULL, "unwind_full",							\
+	     "modules whose call frame information was left out: too much",			\
+	     "trace fewer processes")								\
+	LOSS(LOST_UNWIND_MAPPING, "unwind_mapping",						\
+	     "stacks that ended at an address in no known code",				\
+	     "none: code made at run time, or mapped a moment ago")				\
+	LOSS(LOST_UNWIND_ROW, "unwind_row",							\
+	     "stacks that ended in a module without call frame information",			\
+	     "none: built without .eh_frame")							\
+	LOSS(LOST_UNWIND_RULE, "unwind_rule",							\
+	     "stacks that ended at a place whose caller no rule tells",				\
+	     "none")										\
+	LOSS(LOST_UNWIND_MEMORY, "unwind_memory",						\
+	     "stacks that ended where memory could not be read",				\
+	     "none: swapped out, or not a stack")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

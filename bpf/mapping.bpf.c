@@ -116,7 +116,6 @@ int map_enter(struct sys_enter_args *ctx)
 
 static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct thread *thread)
 {
-	struct memtoll_stack *stack = &thread->stack;
 	struct pt_regs *regs;
 
 	if (thread->in_fn) {
@@ -126,16 +125,8 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 		return id;
 	}
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	stack->tgid = task->tgid;
-	stack->how = UNWIND_FP;
-	stack->flags = 0;
-	stack->frames[0] = regs->ip;
-	stack->depth = 1;
 	/* libc's wrappers of these calls keep nothing on the stack but the return address. */
-	if (!bpf_probe_read_user(&stack->frames[1], sizeof(__u64), (void *)regs->sp))
-		stack->depth = 2;
-	stack_walk(stack, regs->bp, regs->sp);
-	return stack_store(stack);
+	return stack_at(thread, &thread->stack, task->tgid, regs->ip, regs->sp, regs->bp, true);
 }
 
 static __always_inline void map_count(struct task_struct *task, struct thread *thread,

@@ -132,10 +132,44 @@ extern struct processes_map processes SEC(".maps");
 struct stacks_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u64);
 	__type(value, struct memtoll_stack);
 };
 extern struct stacks_map stacks SEC(".maps");
+
+struct unwind_chunk {
+	union {
+		__u32 index[UNWIND_INDEX_ENTRIES];
+		struct memtoll_unwind_row rows[UNWIND_CHUNK_ROWS];
+		struct memtoll_unwind_mapping mappings[UNWIND_CHUNK_MAPPINGS];
+	};
+};
+
+/* Tables of modules and of processes: arrays of chunks, made by userspace (unwind_load.c). */
+struct unwind_tables_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, UNWIND_TABLES);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+};
+extern struct unwind_tables_map unwind_tables SEC(".maps");
+
+/* A walk over a stack: the registers of one frame, and the mapping that its code is in. */
+struct unwind {
+	__u64 ip;
+	__u64 sp;
+	__u64 bp;
+	__u64 start;
+	__u64 end;
+	__u64 bias;
+	__u32 table;
+	__u32 process_table;
+	__u32 exact;		/* ip is an instruction, not a return address */
+	__u32 leaf;		/* nothing but the return address is on its stack yet */
+	__u32 flags;		/* STACK_* */
+	__u32 stop;
+};
 
 struct events_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -167,7 +201,11 @@ struct thread *thread_create(struct task_struct *task) __hidden;
 __u64 stack_hash(struct memtoll_stack *stack);
 __u64 stack_site(struct thread *thread);
 int stack_of_call(struct thread *thread);
-int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp);
+int stack_walk(struct memtoll_stack *stack, struct unwind *walk);
+int unwind_step(struct unwind *walk);
+int unwind_mapping(struct unwind *walk, __u64 address);
+int unwind_see_through(struct unwind *walk, __u64 slot);
+__u32 unwind_rule(__u32 table_id, __u32 pc);
 int in_memset(const struct memtoll_target *process, __u64 ip);
 /* extent.bpf.c: global for the same reason. */
 int walk_tables(struct walked *walked, __u64 root, __u64 address);
@@ -287,34 +325,43 @@ static __always_inline bool is_return_address(__u64 sp)
 #endif
 }
 
+/* A stack of one frame, an instruction. */
+static __always_inline void stack_begin(struct memtoll_stack *stack, __u32 tgid, __u64 ip)
+{
+	stack->tgid = tgid;
+	stack->how = UNWIND_FP;
+	stack->flags = 0;
+	stack->exact[0] = 1;
+	stack->exact[1] = 0;
+	stack->stop = UNWIND_STOP_NONE;
+	stack->python_depth = 0;
+	stack->frames[0] = ip;
+	stack->depth = 1;
+}
+
 /*
- * The stack of code that is not at a function's entry: the instruction, the caller of a leaf, the
- * frame-pointer chain. `stack` is one of the thread's two scratch places. leaf: the function has
- * left the stack pointer where it found it.
+ * The stack of code that is not at a function's entry. `stack` is one of the thread's two scratch
+ * places. leaf: without call frame information the caller is where the stack pointer points.
  */
 static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stack *stack,
 				      __u32 tgid, __u64 ip, __u64 sp, __u64 bp, bool leaf)
 {
-	__u64 caller = 0;
+	struct unwind walk = { .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
 
-	stack->tgid = tgid;
-	stack->how = UNWIND_FP;
-	stack->flags = 0;
-	stack->frames[0] = ip;
-	stack->depth = 1;
+	stack_begin(stack, tgid, ip);
 	if (thread->in_fn) {
-		/* Allocators keep no frame pointers: go on from the call that was seen. */
+		/* Go on from the call that was seen: what the allocator does inside is its own. */
 		stack->frames[1] = thread->call.ip;
 		stack->frames[2] = thread->call.caller;
+		stack->exact[0] = 3;
 		stack->depth = 3;
-		stack->flags = STACK_SECOND_EXACT;
-		bp = thread->call.bp;
-		sp = thread->call.sp;
-	} else if (leaf && !bpf_probe_read_user(&caller, sizeof(caller), (void *)sp)) {
-		stack->frames[1] = caller;
-		stack->depth = 2;
+		walk.ip = thread->call.caller;
+		walk.sp = thread->call.sp + 8;
+		walk.bp = thread->call.bp;
+		walk.exact = 0;
+		walk.leaf = 0;
 	}
-	stack_walk(stack, bp, sp);
+	stack_walk(stack, &walk);
 	return stack_store(stack);
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * unwind.bpf.c: user stacks become 64-bit ids.
+ * unwind.bpf.c: user stacks, walked by call frame information, become 64-bit ids.
  *
- * Frame pointers only, in this version. The caller of a probed function is read from the stack
- * pointer, which is exact at a function's entry even where nothing keeps frame pointers.
+ * Userspace compiles .eh_frame into tables (events.h) and lists each process's code. A walk goes from
+ * frame to frame: find the mapping, bisect for the rule, read the caller's registers. Where there is
+ * no rule the frame pointer has to do: code made at run time keeps it.
  */
 #include "memtoll.bpf.h"
 
 struct stacks_map stacks SEC(".maps");
+
+struct unwind_tables_map unwind_tables SEC(".maps");
 
 #define STACK_HASH_SEED 0x9e3779b97f4a7c15ULL
 #define STACK_HASH_PRIME 0xff51afd7ed558ccdULL
@@ -36,24 +39,278 @@ __u64 stack_hash(struct memtoll_stack *stack)
 }
 
 /*
- * Append the callers found by following frame pointers. A frame must lie above the one before and
- * above the stack pointer (the stack grows down), or the chain is at its end or never was one.
+ * The largest of `entries` sorted values, a power of two of them, that is not above `wanted`: its
+ * index. Without a branch, or the verifier would follow both ways at every step. stride: bytes from
+ * one to the next, the value first.
  */
-int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
+#define BISECT(at, entries, wanted, value_of)						\
+	do {										\
+		__u32 step_;								\
+											\
+		at = 0;									\
+		for (step_ = (entries) / 2; step_; step_ /= 2) {			\
+			__u32 probe_ = (at + step_) & ((entries) - 1);			\
+			__s64 above_ = (__s64)(value_of(probe_)) - (__s64)(wanted) - 1;	\
+											\
+			at += step_ & (__u32)(above_ >> 63);				\
+		}									\
+		at &= (entries) - 1;							\
+	} while (0)
+
+/* The rule that holds at pc of a module. 0: none. */
+__u32 unwind_rule(__u32 table_id, __u32 pc)
 {
-	__u64 pair[2];
-	__u32 depth;
+	struct unwind_chunk *chunk;
+	__u32 at, number = 0;
+	void *table;
+
+	table = bpf_map_lookup_elem(&unwind_tables, &table_id);
+	if (!table)
+		return 0;
+	chunk = bpf_map_lookup_elem(table, &number);
+	if (!chunk)
+		return 0;
+#define FIRST_PC(i) chunk->index[i]
+	BISECT(at, UNWIND_INDEX_ENTRIES, pc, FIRST_PC);
+	if (chunk->index[at] > pc)
+		return 0;
+	number = at + 1;
+	chunk = bpf_map_lookup_elem(table, &number);
+	if (!chunk)
+		return 0;
+#define ROW_PC(i) chunk->rows[i].pc
+	BISECT(at, UNWIND_CHUNK_ROWS, pc, ROW_PC);
+	return chunk->rows[at].rule;
+}
+
+/* Find the mapping of an address into the walk. 0: there is none. */
+int unwind_mapping(struct unwind *walk, __u64 address)
+{
+	struct memtoll_unwind_mapping *mapping;
+	struct unwind_chunk *chunk, *next;
+	__u32 at, number = 0, i;
+	void *table;
+
+	if (!walk)
+		return 0;
+	at = walk->process_table;
+	table = bpf_map_lookup_elem(&unwind_tables, &at);
+	if (!table)
+		return 0;
+	chunk = bpf_map_lookup_elem(table, &number);
+	if (!chunk)
+		return 0;
+	for (i = 1; i < UNWIND_MAPPING_CHUNKS; i++) {
+		number = i;
+		next = bpf_map_lookup_elem(table, &number);
+		if (!next || next->mappings[0].start > address)
+			break;
+		chunk = next;
+	}
+/* Of unused entries all bits are set: they must not come out negative. */
+#define MAPPING_START(i) (chunk->mappings[i].start & (~0ULL >> 1))
+	BISECT(at, UNWIND_CHUNK_MAPPINGS, address, MAPPING_START);
+	mapping = &chunk->mappings[at];
+	if (address < mapping->start || address >= mapping->end)
+		return 0;
+	walk->start = mapping->start;
+	walk->end = mapping->end;
+	walk->bias = mapping->bias;
+	walk->table = mapping->table;
+	return 1;
+}
+
+/*
+ * The kernel has put its own address in place of a return address that a return probe waits for
+ * (kernel/events/uprobes.c, prepare_uretprobe): give back the program's. slot: where it lies.
+ */
+int unwind_see_through(struct unwind *walk, __u64 slot)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct return_instance *instance;
+	__u64 trampoline;
 	int i;
 
-	if (!stack)
+	if (!walk || !bpf_core_field_exists(task->utask))
 		return 0;
+	trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	if (!trampoline || walk->ip != trampoline)
+		return 0;
+	instance = BPF_CORE_READ(task, utask, return_instances);
+	for (i = 0; i < 64 && instance; i++) {
+		if (BPF_CORE_READ(instance, stack) == slot) {
+			walk->ip = BPF_CORE_READ(instance, orig_ret_vaddr);
+			return 1;
+		}
+		instance = BPF_CORE_READ(instance, next);
+	}
+	return 0;
+}
+
+static __always_inline int stop(struct unwind *walk, __u32 why)
+{
+	walk->stop = why;
+	return 0;
+}
+
+/*
+ * One frame by its frame pointer, or, where the code is known to have moved nothing yet, by the
+ * stack pointer. The stack grows down: a frame lies above the one before.
+ */
+static __always_inline int step_by_pointer(struct unwind *walk, __u32 why)
+{
+	__u64 pair[2];
+
+	if (walk->leaf) {
+		if (bpf_probe_read_user(pair, 8, (void *)walk->sp))
+			return stop(walk, UNWIND_STOP_MEMORY);
+		walk->ip = pair[0];
+		walk->sp += 8;
+	} else {
+		if (walk->bp < walk->sp || (walk->bp & 7) || walk->bp >> 47 ||
+		    bpf_probe_read_user(pair, sizeof(pair), (void *)walk->bp))
+			return stop(walk, why);
+		walk->ip = pair[1];
+		walk->sp = walk->bp + 16;
+		walk->bp = pair[0];
+	}
+	if (walk->ip >> 47 || walk->ip < MEMTOLL_PAGE_SIZE)
+		return stop(walk, why);
+	walk->leaf = 0;
+	walk->exact = 0;
+	walk->flags |= STACK_SOME_FP;
+	return 1;
+}
+
+/* Offsets in what the kernel pushes for a signal: struct ucontext of x86-64, from its start. */
+#define UC_RBP 120
+#define UC_RSP 160
+#define UC_RIP 168
+
+static __always_inline int step_over_signal(struct unwind *walk)
+{
+	__u64 saved[2], bp;	/* rsp and rip lie side by side */
+
+	if (bpf_probe_read_user(&bp, sizeof(bp), (void *)(walk->sp + UC_RBP)) ||
+	    bpf_probe_read_user(saved, sizeof(saved), (void *)(walk->sp + UC_RSP)))
+		return stop(walk, UNWIND_STOP_MEMORY);
+	walk->sp = saved[0];
+	walk->ip = saved[1];
+	walk->bp = bp;
+	walk->exact = 1;
+	return 1;
+}
+
+/* The frame's address by its rule; 0: unreadable. */
+static __always_inline __u64 frame_address(const struct unwind *walk, __u32 rule)
+{
+	__s64 offset = UNWIND_CFA_OFFSET(rule);
+	__u64 cfa;
+
+	switch (UNWIND_CFA(rule)) {
+	case CFA_RSP:
+		return walk->sp + offset;
+	case CFA_RBP:
+		return walk->bp + offset;
+	case CFA_PLT:
+		return walk->sp + 8 + ((__s64)(walk->ip & 15) >= offset / 8 ? 8 : 0);
+	case CFA_RBP_DEREF:
+	case CFA_RSP_DEREF:
+		cfa = UNWIND_CFA(rule) == CFA_RBP_DEREF ? walk->bp : walk->sp;
+		if (bpf_probe_read_user(&cfa, sizeof(cfa), (void *)(cfa + offset)))
+			return 0;
+		return cfa;
+	default:
+		return 0;
+	}
+}
+
+static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
+{
+	__u64 cfa = frame_address(walk, rule), pair[2], at;
+
+	if (!cfa)
+		return stop(walk, UNWIND_STOP_MEMORY);
+	/* rbp mostly lies just below the return address: one read for both. */
+	if (bpf_probe_read_user(pair, sizeof(pair), (void *)(cfa - 16)))
+		return stop(walk, UNWIND_STOP_MEMORY);
+	switch (UNWIND_SAVED_RBP(rule)) {
+	case RBP_AT_CFA:
+		if (UNWIND_RBP_OFFSET(rule) == -16) {
+			walk->bp = pair[0];
+			break;
+		}
+		at = cfa + UNWIND_RBP_OFFSET(rule);
+		if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)at))
+			return stop(walk, UNWIND_STOP_MEMORY);
+		break;
+	case RBP_AT_RBP:
+		at = walk->bp + UNWIND_RBP_OFFSET(rule);
+		if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)at))
+			return stop(walk, UNWIND_STOP_MEMORY);
+		break;
+	default:
+		break;
+	}
+	walk->ip = pair[1];
+	walk->sp = cfa;
+	walk->exact = 0;
+	walk->leaf = 0;
+	return 1;
+}
+
+/* To the caller's frame. 1: there; 0: this was the last, or walk->stop says why no further. */
+int unwind_step(struct unwind *walk)
+{
+	__u64 address;
+	__u32 rule;
+
+	if (!walk)
+		return 0;
+	/* A return address may be the first byte after its function: look up the call. */
+	address = walk->exact ? walk->ip : walk->ip - 1;
+	if ((address < walk->start || address >= walk->end) && !unwind_mapping(walk, address)) {
+		if (walk->process_table && unwind_see_through(walk, walk->sp - 8))
+			address = walk->ip - 1;
+		if ((address < walk->start || address >= walk->end) &&
+		    !unwind_mapping(walk, address))
+			return step_by_pointer(walk, UNWIND_STOP_NO_MAPPING);
+	}
+	if (!walk->table)
+		return step_by_pointer(walk, UNWIND_STOP_NO_ROW);
+	rule = unwind_rule(walk->table, address - walk->bias);
+	switch (UNWIND_CFA(rule)) {
+	case CFA_STOP:
+		return step_by_pointer(walk, UNWIND_STOP_RULE);
+	case CFA_END:
+		walk->flags |= STACK_COMPLETE;
+		return 0;
+	case CFA_SIGNAL:
+		return step_over_signal(walk);
+	default:
+		return step_by_rule(walk, rule);
+	}
+}
+
+/*
+ * Append the callers of the last frame of a stack, whose registers the walk holds. Frames of which
+ * the first is exact already are in it.
+ */
+int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
+{
+	struct memtoll_target *process;
+	__u32 depth, tgid;
+	int i;
+
+	if (!stack || !walk)
+		return 0;
+	tgid = stack->tgid;
+	process = process_get(tgid);
+	walk->process_table = process ? process->unwind_table : 0;
+	stack->how = walk->process_table ? UNWIND_CFI : UNWIND_FP;
 	depth = stack->depth;
 	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
-		if (bp < sp || (bp & 7) || bp >> 47)
-			break;
-		if (bpf_probe_read_user(pair, sizeof(pair), (void *)bp))
-			break;
-		if (!pair[1] || pair[1] >> 47)
+		if (!unwind_step(walk))
 			break;
 		/* Keeps the compiler from making of the index a pointer no verifier can bound. */
 		barrier_var(depth);
@@ -61,12 +318,16 @@ int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
 			stack->flags |= STACK_TRUNCATED;
 			break;
 		}
-		stack->frames[depth] = pair[1];
+		stack->frames[depth] = walk->ip;
+		/* No branch: the verifier would follow both ways in every round. */
+		stack->exact[depth >> 6 & 1] |= (__u64)(walk->exact & 1) << (depth & 63);
 		depth++;
-		sp = bp + 16;
-		bp = pair[0];
 	}
 	stack->depth = depth;
+	stack->flags |= walk->flags;
+	stack->stop = walk->stop;
+	if (walk->stop && stack->how == UNWIND_CFI)
+		lose(LOST_UNWIND_MAPPING + walk->stop - UNWIND_STOP_NO_MAPPING, 1);
 	return 0;
 }
 
@@ -74,19 +335,22 @@ int stack_walk(struct memtoll_stack *stack, __u64 bp, __u64 sp)
 int stack_of_call(struct thread *thread)
 {
 	struct memtoll_stack *stack;
+	struct unwind walk = {};
 
 	if (!thread)
 		return 0;
 	stack = &thread->stack;
-	stack->tgid = bpf_get_current_pid_tgid() >> 32;
-	stack->how = UNWIND_FP;
-	stack->flags = 0;
-	stack->frames[0] = thread->call.ip;
-	stack->frames[1] = thread->call.caller;
-	stack->depth = thread->call.caller ? 2 : 1;
-	if (!thread->call.caller)
+	stack_begin(stack, bpf_get_current_pid_tgid() >> 32, thread->call.ip);
+	if (!thread->call.caller) {
 		lose(LOST_STACK_FAILED, 1);
-	return stack_walk(stack, thread->call.bp, thread->call.sp);
+		return 0;
+	}
+	stack->frames[1] = thread->call.caller;
+	stack->depth = 2;
+	walk.ip = thread->call.caller;
+	walk.sp = thread->call.sp + 8;
+	walk.bp = thread->call.bp;
+	return stack_walk(stack, &walk);
 }
 
 /*

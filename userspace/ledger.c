@@ -298,6 +298,15 @@ static struct memtoll_run split_run(struct memtoll_run *run, uint64_t pages)
 }
 
 /*
+ * When a range began to be the owner of what is touched in it. While its call lasted only the call
+ * itself touched it; others' faults there belong to what was at its address before.
+ */
+static uint64_t owned_from(const struct range *range, const struct memtoll_run *run)
+{
+	return run->in_fn || !range->ready_ns ? range->made_ns : range->ready_ns;
+}
+
+/*
  * The range that held the run's first page and ended while the run was still on its way here;
  * blocks before regions, the latest first. *limit: where another such range may begin to hold it.
  */
@@ -314,7 +323,7 @@ static struct range *ended_owner(struct process_ledger *process, const struct me
 		bool region = range->fn == ALLOCATED_MMAP;
 
 		if (PAGE_CEIL(range->end) <= run->address || range->start >= *limit ||
-		    run->last_ns < range->made_ns || run->first_ns > range->ended_ns ||
+		    run->last_ns < owned_from(range, run) || run->first_ns > range->ended_ns ||
 		    (region && !region_area(run->area)))
 			continue;
 		if (PAGE_FLOOR(range->start) > run->address)
@@ -339,7 +348,7 @@ static struct range *owner_of(struct process_ledger *process, const struct memto
 	} else if (block) {
 		*limit = MIN(*limit, PAGE_CEIL(block->end));
 		/* Else made later, where something else was before. */
-		if (block->made_ns <= run->last_ns)
+		if (owned_from(block, run) <= run->last_ns)
 			return block;
 	}
 	ended = ended_owner(process, run, limit);
@@ -462,6 +471,7 @@ static struct range *make_block(struct ledger *ledger, struct process_ledger *pr
 	range->start = block->addr;
 	range->end = end;
 	range->made_ns = block->start_ns;
+	range->ready_ns = block->end_ns;
 	range->stack_id = block->stack_id;
 	range->flags = block->flags;
 	range->fn = block->fn;

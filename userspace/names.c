@@ -66,6 +66,8 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 		return "swap_zram_major";
 	case FAULT_SHARED:
 		return "shared_major";
+	case FAULT_COW:
+		return "cow_major";
 	default:
 		/* A major fault that found no swap entry read a file. */
 		return "file_major";

@@ -5,8 +5,10 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <unistd.h>
 
 #include "memtoll.skel.h"
+#include "unwind_load.h"
 
 bool has_find_vma(void)
 {
@@ -71,6 +73,17 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
 }
 
+static int load(struct memtoll_bpf *bpf)
+{
+	int fd = unwinder_prepare(bpf), err;
+
+	if (fd < 0)
+		return fd;
+	err = memtoll_bpf__load(bpf);
+	close(fd);
+	return err;
+}
+
 /* Load the chosen programs one at a time: the first that fails alone is the culprit. */
 static const char *find_refused(const struct programs_config *config)
 {
@@ -97,7 +110,7 @@ static const char *find_refused(const struct programs_config *config)
 				bpf_program__set_autoload(program, false);
 		}
 		more = single != NULL;
-		if (single && memtoll_bpf__load(bpf))
+		if (single && load(bpf))
 			refused = bpf_program__name(single);
 		/* The name lives in the object; the few bytes of this failing path are kept. */
 		if (!refused)
@@ -115,7 +128,7 @@ struct memtoll_bpf *programs_load(const struct programs_config *config, const ch
 	if (!bpf)
 		return NULL;
 	choose(bpf, config);
-	err = memtoll_bpf__load(bpf);
+	err = load(bpf);
 	if (!err)
 		return bpf;
 	memtoll_bpf__destroy(bpf);

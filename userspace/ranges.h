@@ -28,6 +28,7 @@ struct range {
 	uint64_t start;
 	uint64_t end;
 	uint64_t made_ns;
+	uint64_t ready_ns;	/* its call returned; regions: 0 */
 	uint64_t ended_ns;
 	uint64_t stack_id;
 	uint64_t zero_pages;	/* blocks: pages the kernel cleared in it */

@@ -210,7 +210,7 @@ int recording_loss(struct recording *recording, const char *name, uint64_t count
 
 /* A stack, once; frames are deduplicated. stacks already stored are ignored. */
 int recording_stack(struct recording *recording, uint64_t stack_id, pid_t pid, const char *how,
-		    bool complete);
+		    bool complete, const char *stopped);
 int recording_stack_frame(struct recording *recording, uint64_t stack_id, unsigned int depth,
 			  uint64_t address, const struct frame *frame, bool inlined);
 bool recording_has_stack(struct recording *recording, uint64_t stack_id);

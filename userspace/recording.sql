@@ -71,8 +71,14 @@ CREATE TABLE process_slice (
 CREATE TABLE stack (
 	stack_id INTEGER PRIMARY KEY,	-- 64-bit hash made in the kernel, as a signed integer
 	pid      INTEGER NOT NULL,	-- process it was first seen in
-	how      TEXT NOT NULL,		-- 'fp': frame pointers, first caller from the stack pointer
-	complete INTEGER NOT NULL	-- 1: reached the thread's start, as far as can be known
+	-- 'cfi': call frame information; 'cfi+fp': some frame by its frame pointer; 'fp': all of them, but
+	-- the first caller from the stack pointer
+	how      TEXT NOT NULL,
+	complete INTEGER NOT NULL,	-- 1: reached the thread's start
+	-- why it did not: 'depth' (more frames than are kept), 'mapping' (an address in no known code),
+	-- 'row' (a module without call frame information), 'rule' (no rule tells the caller of this
+	-- place), 'memory' (the stack could not be read), 'frame pointers' (their chain ended); ''
+	stopped  TEXT NOT NULL DEFAULT ''
 );
 
 -- Frames of a stack; inlined functions have rows of their own (same address, inlined = 1).
@@ -147,6 +153,7 @@ INSERT INTO fault_class VALUES
 	('zero_read',    'zero.kernel', 0),	-- first read: the shared zero page is mapped
 	('zero_mthp',    'zero.kernel', 1),	-- first write that mapped a folio of several pages
 	('cow',          'cow',         1),
+	('cow_major',    'cow',         1),	-- the same, after reading the page from its file
 	('reuse',        'cow',         0),	-- write to a page that had become private: nothing is copied
 	('swap_minor',   'swap.in',     0),	-- found in the swap cache: read ahead, or not yet freed
 	('swap_major',   'swap.in',     0),	-- read from a device

@@ -87,7 +87,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		     " hits = hits + excluded.hits",
 	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
 		      " count = count + excluded.count",
-	[STMT_STACK] = "INSERT OR IGNORE INTO stack VALUES (?, ?, ?, ?)",
+	[STMT_STACK] = "INSERT OR IGNORE INTO stack VALUES (?, ?, ?, ?, ?)",
 	[STMT_FRAME] = "INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_STACK_FRAME] = "INSERT OR IGNORE INTO stack_frame VALUES (?, ?, ?, ?, ?)",
 };
@@ -271,7 +271,7 @@ int recording_loss(struct recording *recording, const char *name, uint64_t lost)
 }
 
 int recording_stack(struct recording *recording, uint64_t stack_id, pid_t pid, const char *how,
-		    bool complete)
+		    bool complete, const char *stopped)
 {
 	gint64 *key;
 
@@ -283,7 +283,7 @@ int recording_stack(struct recording *recording, uint64_t stack_id, pid_t pid, c
 	*key = (gint64)stack_id;
 	g_hash_table_add(recording->stacks, key);
 	return STORE(recording, STMT_STACK, bits(stack_id), signed_int(pid), text(how),
-		     signed_int(complete));
+		     signed_int(complete), text(stopped));
 }
 
 static int frame_number(struct recording *recording, const struct frame *frame, int64_t *number)

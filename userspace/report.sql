@@ -87,6 +87,9 @@ SELECT json_object(
 		'readahead_pages', s.readahead_pages) FROM memory m JOIN swap_source s),
 	'access', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM access_json ORDER BY rank))),
+	'stacks', (SELECT json_object('whole_share', ROUND(COALESCE(SUM(CASE stopped WHEN '' THEN share
+		END), 0.0), 6), 'stopped', json(COALESCE(json_group_object(stopped, ROUND(share, 6))
+		FILTER (WHERE stopped <> ''), '{}'))) FROM stack_quality),
 	'notes', json((SELECT json_group_array(text) FROM (
 		SELECT text FROM note ORDER BY position, text))),
 	'not_captured', json((SELECT json_group_object(toll, not_captured) FROM (

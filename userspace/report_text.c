@@ -518,6 +518,30 @@ static void print_checks(struct page *page)
 	}
 }
 
+static void print_stacks(struct page *page)
+{
+	sqlite3_stmt *row =
+		query(page, "SELECT COALESCE(SUM(CASE stopped WHEN '' THEN share END), 0.0),"
+			    " COALESCE(group_concat(CASE WHEN stopped <> '' AND share >= 0.001"
+			    " THEN printf('%s %.1f %%', stopped, 100 * share) END, ', '), ''),"
+			    " COUNT(*) FROM (SELECT * FROM temp.stack_quality"
+			    " ORDER BY share DESC)");
+	char share[32], *stopped, *line;
+
+	while (next(page, row)) {
+		if (!sqlite3_column_int(row, 2))
+			continue;
+		format_share(share, sizeof(share), sqlite3_column_double(row, 0));
+		stopped = column_text(row, 1);
+		line = g_strdup_printf("%s of the sites' time has whole stacks%s%s.", share,
+				       *stopped ? "; what ended the others: " : "", stopped);
+		fputc('\n', page->out);
+		wrap(page, "Stacks: ", 10, line);
+		g_free(line);
+		g_free(stopped);
+	}
+}
+
 static void print_overhead(struct page *page)
 {
 	sqlite3_stmt *row = query(page, "SELECT estimated_pct, hits, limit_pct FROM temp.overhead");
@@ -541,7 +565,10 @@ static void print_overhead(struct page *page)
 static void print_losses(struct page *page)
 {
 	sqlite3_stmt *row = query(page, "SELECT name, count, meaning, remedy, share, measure FROM"
-				  " temp.losses WHERE count > 0 ORDER BY share DESC, name");
+				  " temp.losses WHERE count > 0"
+				  /* what ended stacks is said where their quality is */
+				  " AND (name NOT LIKE 'unwind!_%' ESCAPE '!' OR"
+				  " name = 'unwind_full') ORDER BY share DESC, name");
 	char count[32], *name, *meaning, *remedy, *prefix, *line;
 
 	while (next(page, row)) {
@@ -582,6 +609,7 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_processes(&page);
 	print_checks(&page);
 	print_notes(&page);
+	print_stacks(&page);
 	print_overhead(&page);
 	print_losses(&page);
 	return page.err ? page.err : report_flush(out);

@@ -581,6 +581,7 @@ static void write_losses(struct slicer *slicer)
 	untracked = ledger_untracked_returns(slicer->config.ledger);
 	counts[LOST_RETURNS_FULL] += untracked - slicer->untracked_returns;
 	slicer->untracked_returns = untracked;
+	counts[LOST_UNWIND_FULL] += targets_unwind_left_out(slicer->config.targets);
 	counts[LOST_LATE_ATTACH] += targets_late(slicer->config.targets);
 	counts[LOST_ATTACH_FAILED] += targets_attach_failures(slicer->config.targets);
 	counts[LOST_RUNS_UNSTORED] += slicer->runs_unstored;
@@ -610,17 +611,43 @@ static void write_target(void *context, struct target *target)
 	target->recorded = target->now;
 }
 
-/* A stack that ends in one of these has been walked to the thread's start. */
+/* Where a thread starts; the loader's own start has no call frame information. */
 static bool is_thread_start(const char *function)
 {
-	static const char *const starts[] = { "_start", "__libc_start_main", "start_thread",
-					      "clone", "clone3", "__clone3", "__clone" };
+	static const char *const starts[] = { "_start", "_dl_start_user", "__libc_start_main",
+					      "start_thread", "clone", "clone3", "__clone3",
+					      "__clone" };
 	size_t i;
 
 	for (i = 0; i < G_N_ELEMENTS(starts); i++)
 		if (!strcmp(function, starts[i]))
 			return true;
 	return false;
+}
+
+static const char *how_walked(const struct memtoll_stack *stack)
+{
+	if (stack->how != UNWIND_CFI)
+		return "fp";
+	return stack->flags & STACK_SOME_FP ? "cfi+fp" : "cfi";
+}
+
+/* Why the walk ended before the thread's start, as table stack has it. */
+static const char *why_stopped(const struct memtoll_stack *stack)
+{
+	static const char *const reasons[] = {
+		[UNWIND_STOP_NONE] = "frame pointers",
+		[UNWIND_STOP_NO_MAPPING] = "mapping",
+		[UNWIND_STOP_NO_ROW] = "row",
+		[UNWIND_STOP_RULE] = "rule",
+		[UNWIND_STOP_MEMORY] = "memory",
+	};
+
+	if (stack->flags & STACK_TRUNCATED)
+		return "depth";
+	if (stack->how != UNWIND_CFI || stack->stop >= G_N_ELEMENTS(reasons))
+		return "frame pointers";
+	return reasons[stack->stop];
 }
 
 static void write_stack(struct slicer *slicer, uint64_t id)
@@ -635,7 +662,7 @@ static void write_stack(struct slicer *slicer, uint64_t id)
 	if (bpf_map_lookup_elem(bpf_map__fd(slicer->config.bpf->maps.stacks), &id, &stack))
 		return;
 	for (i = 0; i < stack.depth && i < MEMTOLL_STACK_DEPTH; i++) {
-		bool exact = !i || (i == 1 && (stack.flags & STACK_SECOND_EXACT));
+		bool exact = stack.exact[i / 64] >> i % 64 & 1;
 
 		count = symbolizer_user(slicer->config.symbolizer, stack.tgid, stack.frames[i],
 					!exact, frames, G_N_ELEMENTS(frames));
@@ -644,7 +671,9 @@ static void write_stack(struct slicer *slicer, uint64_t id)
 							   &frames[k], k + 1 < count));
 		complete = count && is_thread_start(frames[count - 1].function);
 	}
-	note(slicer, recording_stack(recording, id, stack.tgid, "fp", complete));
+	complete |= stack.flags & STACK_COMPLETE;
+	note(slicer, recording_stack(recording, id, stack.tgid, how_walked(&stack), complete,
+				     complete ? "" : why_stopped(&stack)));
 }
 
 static void write_stacks(struct slicer *slicer)

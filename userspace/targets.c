@@ -17,6 +17,7 @@
 #include "message.h"
 #include "names.h"
 #include "proc.h"
+#include "unwind_load.h"
 
 /* Two files a process are read for sizes: 64 processes take 1 to 2 ms. */
 #define SIZES_PROCESSES 64
@@ -46,6 +47,7 @@ struct targets {
 	GHashTable *followed;		/* pid -> struct followed */
 	GHashTable *modules;		/* "major:minor:inode" -> struct allocator_module or NULL */
 	GPtrArray *scans;		/* struct scan: the arrays that `modules` points into */
+	struct unwinder *unwinder;
 	uint64_t late;
 	uint64_t attach_failures;
 };
@@ -88,6 +90,7 @@ struct targets *targets_new(const struct targets_config *config)
 	struct targets *targets = g_new0(struct targets, 1);
 
 	targets->config = *config;
+	targets->unwinder = unwinder_new(config->bpf);
 	targets->followed = g_hash_table_new_full(NULL, NULL, NULL, followed_free);
 	targets->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	targets->scans = g_ptr_array_new_with_free_func(scan_free);
@@ -99,6 +102,7 @@ void targets_free(struct targets *targets)
 	if (!targets)
 		return;
 	g_hash_table_destroy(targets->followed);
+	unwinder_free(targets->unwinder);
 	uprobe_detach_finish();
 	g_hash_table_destroy(targets->modules);
 	g_ptr_array_free(targets->scans, TRUE);
@@ -294,26 +298,27 @@ static void record_process(struct targets *targets, struct followed *followed)
 	followed->tunables = read_tunables(pid);
 }
 
-/* Tell the BPF side where memset is; its row of `processes` must exist. */
-static void publish_memset(struct targets *targets, pid_t pid)
+/* Tell the BPF side of the process's code: how to unwind it, where memset is. Its row must exist. */
+static void publish_code(struct targets *targets, pid_t pid)
 {
 	int fd = bpf_map__fd(targets->config.bpf->maps.processes);
 	struct code_range ranges[MEMTOLL_MEMSET_RANGES];
 	struct memtoll_target state;
+	uint32_t key = pid, table = unwinder_show(targets->unwinder, pid);
 	struct maps maps = {};
-	uint32_t key = pid;
 	ssize_t count = 0, i;
 
 	if (!maps_read(pid, &maps))
 		count = memset_ranges(pid, &maps, ranges, MEMTOLL_MEMSET_RANGES);
 	maps_free(&maps);
-	if (count <= 0 || bpf_map_lookup_elem(fd, &key, &state))
+	if (bpf_map_lookup_elem(fd, &key, &state))
 		return;
+	state.unwind_table = table;
 	for (i = 0; i < count; i++) {
 		state.memset[i].start = ranges[i].start;
 		state.memset[i].end = ranges[i].end;
 	}
-	state.memset_count = count;
+	state.memset_count = MAX(count, 0);
 	bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
 }
 
@@ -388,7 +393,7 @@ int targets_add(struct targets *targets, pid_t pid)
 	start_counting(followed);
 	followed->target.start_ns = now_ns();
 	err = publish_process(targets, pid, false);
-	publish_memset(targets, pid);
+	publish_code(targets, pid);
 	return err;
 }
 
@@ -408,8 +413,10 @@ void targets_exec(struct targets *targets, pid_t pid, bool held)
 	if (held && !followed->target.now.cpu_ns)
 		start_counting(followed);
 	followed->starting = held;
-	if (held)
+	if (held) {
+		publish_code(targets, pid);
 		return;
+	}
 	record_process(targets, followed);
 	followed->target.changed = true;
 }
@@ -433,7 +440,7 @@ void targets_ready(struct targets *targets, pid_t pid)
 	attach_modules(targets, followed);
 	symbolizer_show(targets->config.symbolizer, pid, true);
 	record_process(targets, followed);
-	publish_memset(targets, pid);
+	publish_code(targets, pid);
 }
 
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
@@ -450,6 +457,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	followed = follow(targets, child, "child");
 	followed->target.parent_pid = parent;
 	symbolizer_fork(targets->config.symbolizer, parent, child);
+	unwinder_fork(targets->unwinder, parent, child);
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
 	read_counters(child, &followed->target.now);
 	read_size(child, &followed->target.now);
@@ -511,6 +519,7 @@ void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int e
 			      exit_code);
 	detach_all(followed);
 	bpf_map_delete_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key);
+	unwinder_exit(targets->unwinder, pid);
 }
 
 void targets_changed(struct targets *targets, pid_t pid)
@@ -535,7 +544,7 @@ void targets_refresh(struct targets *targets)
 		followed->target.changed = false;
 		attach_modules(targets, followed);
 		symbolizer_show(targets->config.symbolizer, followed->target.pid, false);
-		publish_memset(targets, followed->target.pid);
+		publish_code(targets, followed->target.pid);
 	}
 }
 
@@ -625,6 +634,11 @@ unsigned int targets_without_allocator(const struct targets *targets)
 			count++;
 	}
 	return count;
+}
+
+uint64_t targets_unwind_left_out(struct targets *targets)
+{
+	return unwinder_left_out(targets->unwinder);
 }
 
 uint64_t targets_late(struct targets *targets)

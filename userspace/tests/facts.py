@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 USERSPACE: Final = Path(__file__).resolve().parent.parent
-SQL: Final = ("recording.sql", "prices.sql", "views.sql", "swap.sql", "figures.sql", "findings.sql", "report.sql")
+SQL: Final = ("recording.sql", "prices.sql", "views.sql", "stacks.sql", "swap.sql", "figures.sql", "findings.sql", "report.sql")
 APPLICATION_ID: Final = 0x6D746F6C
 FORMAT: Final = 1
 

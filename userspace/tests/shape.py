@@ -166,6 +166,8 @@ REPORT: dict[str, Any] = {
     # figures are null above).
     "memory": MEMORY,
     "access": [ACCESS],
+    # How much of the sites' time has whole stacks, and what ended the others.
+    "stacks": {"whole_share": float, "stopped": Map(float)},
     "calls": Map(int),
     "processes": [PROCESS],
     "notes": [str],

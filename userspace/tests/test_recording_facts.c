@@ -269,7 +269,7 @@ static void test_stacks_once(void **state)
 	assert_int_equal(recording_slice_begin(recording, 1), 0);
 	assert_false(recording_has_stack(recording, id));
 	for (round = 0; round < 2; round++) {
-		assert_int_equal(recording_stack(recording, id, 42, "fp", true), 0);
+		assert_int_equal(recording_stack(recording, id, 42, "fp", true, ""), 0);
 		assert_int_equal(recording_stack_frame(recording, id, 0, UINT64_MAX, &frame, false),
 				 0);
 		assert_int_equal(recording_stack_frame(recording, id, 1, 32, &frame, true), 0);

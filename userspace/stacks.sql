@@ -1,0 +1,46 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- stacks.sql: stacks line by line, and how whole they are. Follows views.sql.
+
+-- One line per frame. usable: 0 is a source line outside the C library, then names outside of it,
+-- then any name. The first of the best is what a sentence calls the place (said).
+CREATE VIEW stack_line AS
+SELECT stack_id, depth, function, module, file, line, kind, name, place,
+	CASE WHEN line > 0 AND file <> '' AND NOT libc THEN 0
+	     WHEN function <> '' AND NOT libc THEN 1
+	     WHEN function <> '' THEN 2 ELSE 3 END AS usable,
+	CASE WHEN function = '' THEN place
+	     WHEN line > 0 AND file <> '' THEN place || ' (' || function || ')'
+	     WHEN base <> '' THEN function || ' (' || base || ')'
+	     ELSE function END AS said
+FROM (
+	SELECT *, CASE WHEN function <> '' THEN function ELSE '?' END AS name,
+		CASE WHEN line > 0 AND file <> ''
+			THEN SUBSTR(file, 1 + LENGTH(RTRIM(file, REPLACE(file, '/', '')))) || ':'
+				|| line
+		     WHEN base <> '' AND module_offset > 0
+			THEN base || PRINTF('+0x%x', module_offset)
+		     WHEN base <> '' THEN base
+		     ELSE PRINTF('0x%x', address) END AS place
+	FROM (
+		SELECT s.stack_id, s.depth, s.address, f.function, f.module, f.file, f.line, f.kind,
+			f.module_offset,
+			-- RTRIM takes off all that is no slash: the directory stays
+			SUBSTR(f.module, 1 + LENGTH(RTRIM(f.module, REPLACE(f.module, '/', ''))))
+				AS base,
+			f.module LIKE '%/libc.so%' OR f.module LIKE '%/libc-2.%'
+				OR f.module LIKE '%/ld-musl-%' OR f.module LIKE '%/libc.musl-%'
+					AS libc
+		FROM stack_frame s JOIN frame f ON f.frame_id = s.frame_id));
+
+-- Of the time of the sites that have a stack: how much has its stacks whole (stopped ''), and what ended
+-- the others. A site with two stacks is whole where both are.
+CREATE VIEW stack_quality AS
+SELECT stopped, time_ns, CASE WHEN SUM(time_ns) OVER () > 0
+	THEN time_ns / SUM(time_ns) OVER () ELSE 0.0 END AS share
+FROM (
+	SELECT COALESCE(NULLIF(a.stopped, ''), t.stopped, '') AS stopped, SUM(s.time_ns) AS time_ns
+	FROM sites s LEFT JOIN stack a ON a.stack_id = s.allocated_stack
+	LEFT JOIN stack t ON t.stack_id = s.touched_stack
+	WHERE a.stack_id IS NOT NULL OR t.stack_id IS NOT NULL
+	GROUP BY 1);
