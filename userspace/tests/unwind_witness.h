@@ -147,8 +147,8 @@ static inline bool evaluate(const Dwarf_Op *ops, size_t count, const struct mach
 /* What libdw says of a place in the code. */
 struct witness {
 	Dwarf_Frame *frame;
-	Dwarf_Op *cfa, *ip, *rbp, ip_memory[3], rbp_memory[3];
-	size_t cfa_count, ip_count, rbp_count;
+	Dwarf_Op *cfa, *ip, *rbp, *rsp, ip_memory[3], rbp_memory[3], rsp_memory[3];
+	size_t cfa_count, ip_count, rbp_count, rsp_count;
 	uint64_t start, end;
 };
 
@@ -166,6 +166,8 @@ static inline bool witness_open(Dwarf_CFI *cfi, uint64_t pc, struct witness *wit
 					      &witness->ip_count), 0);
 	assert_int_equal(dwarf_frame_register(witness->frame, 6, witness->rbp_memory,
 					      &witness->rbp, &witness->rbp_count), 0);
+	assert_int_equal(dwarf_frame_register(witness->frame, 7, witness->rsp_memory,
+					      &witness->rsp, &witness->rsp_count), 0);
 	return true;
 }
 
@@ -209,6 +211,10 @@ static inline bool must_be_known(const struct witness *witness)
 
 	if (witness->cfa_count == 0 || witness->cfa_count > 2 ||
 	    !is_offset(witness->ip, witness->ip_count, -8, -8))
+		return false;
+	/* The caller's rsp is the CFA, if nothing else is said. */
+	if (witness->rsp_count != 2 || witness->rsp[0].atom != DW_OP_call_frame_cfa ||
+	    witness->rsp[1].atom != DW_OP_stack_value)
 		return false;
 	is_deref = witness->cfa_count == 2 && witness->cfa[1].atom == DW_OP_deref &&
 		   (first->atom == DW_OP_breg6 || first->atom == DW_OP_breg7);
