@@ -33,7 +33,7 @@ const worker = {
 	},
 	location: { href: "file:///" },
 	console: { log() {}, warn() {}, error: console.error },
-	TextDecoder, TextEncoder, URL, performance, setTimeout, clearTimeout, crypto: globalThis.crypto,
+	TextDecoder, TextEncoder, URL, performance, setTimeout, clearTimeout, crypto: require("crypto").webcrypto,
 };
 worker.self = worker;
 vm.createContext(worker);
