@@ -154,7 +154,7 @@ static bool cache_read(int directory, const char *name, struct unwind_table *tab
 	    st.st_size <= (off_t)sizeof(struct cache_header))
 		goto out;
 	count = ((size_t)st.st_size - sizeof(struct cache_header)) / sizeof(*table->rows);
-	if (count == 0 || count > UNWIND_ROWS_MAX)
+	if (count == 0 || count > UNWIND_ROWS_MAX || (size_t)st.st_size % sizeof(*table->rows))
 		goto out;
 	is_found = read_table(fd, count, table);
 	if (!is_found)

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "own_libc.h"
 #include "unwind_witness.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -184,14 +185,6 @@ static void compare_with_readelf(const char *path, uint64_t code_bytes)
 
 /* ---- system libraries ---- */
 
-static int find_own(struct dl_phdr_info *info, size_t size, void *path)
-{
-	(void)size;
-	if (strstr(info->dlpi_name, "/libc.so"))
-		snprintf(path, 256, "%s", info->dlpi_name);
-	return 0;
-}
-
 /* Where it is not installed, the others must do. */
 static const char *const optional[] = {
 	"/lib/x86_64-linux-gnu/libpython3.11.so.1.0", "/lib/x86_64-linux-gnu/libcrypto.so.3",
@@ -202,11 +195,10 @@ static const char *const optional[] = {
 static void test_system_files(void **state)
 {
 	static const char *const always[] = { "/lib64/ld-linux-x86-64.so.2", "/bin/bash" };
-	char libc[256] = "";
+	const char *libc = own_libc();
 	struct tally tally;
 
 	(void)state;
-	dl_iterate_phdr(find_own, libc);
 	tally = compare_file_with_libdw(libc);
 	assert_true(tally.rules > 10007);
 	assert_true(tally.stop_bytes * 200 < tally.code_bytes);
@@ -299,11 +291,10 @@ static void test_speed(void **state)
 	};
 	struct timespec begun, done;
 	struct unwind_table table;
-	char libc[256] = "";
+	const char *libc = own_libc();
 	double seconds;
 
 	(void)state;
-	dl_iterate_phdr(find_own, libc);
 	for (size_t i = 0; i <= sizeof(large) / sizeof(*large); i++) {
 		const char *path = i == 0 ? libc : large[i - 1];
 
