@@ -49,11 +49,16 @@ __u64 stack_hash(struct memtoll_stack *stack)
 											\
 		at = 0;									\
 		for (step_ = (entries) / 2; step_; step_ /= 2) {			\
-			__u32 probe_ = (at + step_) & ((entries) - 1);			\
-			__s64 above_ = (__s64)(value_of(probe_)) - (__s64)(wanted) - 1;	\
+			__u64 probe_ = at + step_;					\
+			__s64 above_;							\
 											\
+			/* The compiler knows that it is in bounds, 6.1's verifier not. */ \
+			barrier_var(probe_);						\
+			probe_ &= (entries) - 1;					\
+			above_ = (__s64)(value_of(probe_)) - (__s64)(wanted) - 1;	\
 			at += step_ & (__u32)(above_ >> 63);				\
 		}									\
+		barrier_var(at);							\
 		at &= (entries) - 1;							\
 	} while (0)
 

@@ -24,16 +24,17 @@ def crowd(path: Path, sites: int = 100_000, runs: int = 0, slices: int = 7) -> N
     facts.allocator()
     insert = facts.database.executemany
     insert(
-        "INSERT INTO frame VALUES (?, ?, ?, ?, ?, 'native', '', ?)",
+        "INSERT INTO frame (frame_id, function, module, file, line, kind, build_id, module_offset)"
+        " VALUES (?, ?, ?, ?, ?, 'native', '', ?)",
         (
             (at, f"function_{at:04}", "/srv/crowd", f"/src/part{at % 31}.c" if at % 7 else "", at % 997 + 1, 64 * at)
             for at in range(1, FUNCTIONS + 1)
         ),
     )
     ids = range(1, sites + 1)
-    insert("INSERT INTO stack VALUES (?, 42, 'cfi', 1)", ((each,) for each in ids))
+    insert("INSERT INTO stack (stack_id, pid, how, complete) VALUES (?, 42, 'cfi', 1)", ((each,) for each in ids))
     insert(
-        "INSERT INTO stack_frame VALUES (?, ?, ?, ?, 0)",
+        "INSERT INTO stack_frame (stack_id, depth, address, frame_id, inlined) VALUES (?, ?, ?, ?, 0)",
         (
             (each, depth, 4096 + depth, (each * (depth + 3) // (DEPTH - depth) ** 2) % FUNCTIONS + 1)
             for each in ids
@@ -41,7 +42,8 @@ def crowd(path: Path, sites: int = 100_000, runs: int = 0, slices: int = 7) -> N
         ),
     )
     insert(
-        "INSERT INTO fault VALUES (?, 42, 'zero', ?, 'malloc', ?, 'anon', '', '', 0, ?, ?, ?, ?, ?, 0)",
+        "INSERT INTO fault (slice, pid, class, allocated_stack, allocated_call, touched_stack, area, area_name, in_call,"
+        " in_memset, faults, pages, timed_faults, timed_cpu_ns, timed_cpu_us2, blocked_ns) VALUES (?, 42, 'zero', ?, 'malloc', ?, 'anon', '', '', 0, ?, ?, ?, ?, ?, 0)",
         (
             (each % slices + 1, each, sites + 1 - each, n, n, n, round(n * FAULT_NS), n)
             for each in ids
@@ -49,7 +51,8 @@ def crowd(path: Path, sites: int = 100_000, runs: int = 0, slices: int = 7) -> N
         ),
     )
     insert(
-        "INSERT INTO fault_run VALUES (?, 42, 42, ?, ?, 3, 3, ?, ?, ?, 'malloc', ?, 'anon')",
+        "INSERT INTO fault_run (slice, pid, tid, class, address, pages, faults, first_ns, last_ns, allocated_stack,"
+        " allocated_call, touched_stack, area) VALUES (?, 42, 42, ?, ?, 3, 3, ?, ?, ?, 'malloc', ?, 'anon')",
         (
             (
                 each * slices // runs + 1,

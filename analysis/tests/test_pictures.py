@@ -129,11 +129,11 @@ def test_timeline_of_many_slices(tmp_path: Path) -> None:
     facts.process()
     number = 60_000
     facts.database.executemany(
-        "INSERT INTO slice VALUES (?, ?, ?)",
+        "INSERT INTO slice (slice, start_ns, end_ns) VALUES (?, ?, ?)",
         ((at, 1000 * S + at * 10 * S, 1010 * S + at * 10 * S) for at in range(number)),
     )
     facts.database.executemany(
-        "INSERT INTO process_slice VALUES (?, 42, ?, 0, 0, NULL, NULL)",
+        "INSERT INTO process_slice (slice, pid, cpu_ns, minor_faults, major_faults) VALUES (?, 42, ?, 0, 0)",
         ((at, (1 + at % 7) * S) for at in range(number)),
     )
     finished(facts, "./long").database.close()

@@ -26,6 +26,8 @@ from .words import embedded, shown
 if TYPE_CHECKING:
     from ..recording import Recording
 
+# Tolls of faults, which the address map shows.
+FAULT_TOLLS: Final = ("zero.kernel", "swap.in", "reclaim", "cow", "file.fault")
 # Parts of the page that have a link at its top.
 LINKS: Final = {
     "verdict": "Verdict",
@@ -49,7 +51,10 @@ def page(rec: Recording, *, sites: int = data.SITES, progress: Progress | None =
     """
     blob = embedded(data.site_data(rec, sites, progress))
     script = _file("page.js")
-    when = _drawings(rec, {"map": pictures.address_map, "timeline": pictures.timeline}, progress)
+    # What explains most comes first.
+    faults = float(rec.toll.loc[rec.toll.index.isin(FAULT_TOLLS), "share"].sum())
+    makers = {"map": pictures.address_map, "timeline": pictures.timeline}
+    when = _drawings(rec, makers if faults > 1 / 3 else dict(reversed(makers.items())), progress)
     costs = _drawings(
         rec,
         {"sizes": pictures.sizes, "faults": pictures.fault_latency, "mallocs": pictures.malloc_latency},
