@@ -152,9 +152,20 @@ int unwind_see_through(struct unwind *walk, __u64 slot)
 	return 0;
 }
 
+/*
+ * The walk ends here. Loaders and runtimes start without call frame information; a frame at which the
+ * stack holds no more than what the kernel put on it for exec is a process's first all the same.
+ */
+#define START_SLACK 64		/* bytes a start may have aligned the stack pointer by */
+
 static __always_inline int stop(struct unwind *walk, __u32 why)
 {
-	walk->stop = why;
+	__u64 start = bpf_get_current_task_btf()->mm->start_stack;
+
+	if (walk->sp <= start && walk->sp + START_SLACK >= start)
+		walk->flags |= STACK_COMPLETE;
+	else
+		walk->stop = why;
 	return 0;
 }
 
