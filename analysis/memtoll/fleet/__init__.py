@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from ..errors import Error
+from ..extras import need
 from ..opening import Progress
 from ..recording import open as open_recording
 from .questions import Dataset
@@ -110,6 +111,7 @@ def add(
     `if __name__ == "__main__":`, for the others import it.
     NotADataset, NewerFormat, MissingExtra; OSError: what was added until then stays.
     """
+    need("arrow", "pyarrow.parquet")  # before anything is made
     store = Store(Path(directory), create=True)
     files = recordings_in(paths)
     work = partial(_summary, incomplete=incomplete, host=host, service=service)

@@ -19,7 +19,7 @@ from memtoll.fleet import Dataset
 from memtoll.fleet.store import Store
 from memtoll.fleet.summary import Summary
 
-RECORDINGS, HOSTS, DAYS = 10_000, 97, 11
+RECORDINGS, HOSTS, DAYS = 10_000, 97, 5
 BATCH = 2_503
 WORKERS = 2
 

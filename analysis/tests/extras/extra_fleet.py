@@ -508,6 +508,10 @@ def test_missing_extras_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             patch.setitem(sys.modules, module, None)
             with pytest.raises(memtoll.MissingExtra, match=re.escape(f"pip install 'memtoll[{extra}]'")):
                 ds.top("zeroing", engine=engine)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(memtoll.MissingExtra):
+        add(tmp_path / "new", path)
+    assert not (tmp_path / "new").exists()
 
 
 # ---- command line
