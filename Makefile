@@ -37,7 +37,7 @@ say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(O)/%,%,$(2))'
 endif
 
 # What defines a map comes before what uses it: bpftool before 7.4 mixes them up otherwise.
-BPF_PARTS := target unwind extent fault alloc mapping swap cpu
+BPF_PARTS := target unwind python extent fault alloc mapping swap cpu
 BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
 SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h
 SQL := $(addprefix userspace/,recording.sql prices.sql views.sql stacks.sql swap.sql figures.sql findings.sql report.sql)

@@ -86,7 +86,22 @@
 	     "none")										\
 	LOSS(LOST_UNWIND_MEMORY, "unwind_memory",						\
 	     "stacks that ended where memory could not be read",				\
-	     "none: swapped out, or not a stack")
+	     "none: swapped out, or not a stack")				\
+	LOSS(LOST_PYTHON_WALK, "python_walk",							\
+	     "stacks of which some of the interpreter's frames could not be read",		\
+	     "none: swapped out, or being changed at that moment")				\
+	LOSS(LOST_PYTHONS_FULL, "pythons_full",							\
+	     "stacks whose Python frames were not recorded: too many new ones at once",		\
+	     "trace fewer processes")								\
+	LOSS(LOST_PYTHON_UNREADABLE, "python_unreadable",					\
+	     "Python frames without a name: their code was gone, or unreadable",		\
+	     "none: code that lived only for a moment")						\
+	LOSS(LOST_PYTHON_UNSUPPORTED, "python_unsupported",					\
+	     "processes with an interpreter that is no CPython 3.9 to 3.14",			\
+	     "none: native frames only")							\
+	LOSS(LOST_PYTHON_UNWOVEN, "python_unwoven",						\
+	     "stacks whose Python frames stand together, their places being unknown",		\
+	     "none")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

@@ -91,6 +91,13 @@ struct area_cache {
 	__u8 hugetlb;
 };
 
+/* To read an interpreter's frames. */
+struct python_walk {
+	__u64 state;		/* the thread state found last */
+	__u8 chunk[MEMTOLL_PYTHON_CHUNK];
+	struct memtoll_python python;
+};
+
 /* Everything known of a thread. Written by the thread itself only. */
 struct thread {
 	__u32 in_fn;
@@ -105,6 +112,8 @@ struct thread {
 	struct memtoll_file file;		/* scratch */
 	struct memtoll_stack stack;		/* scratch */
 	struct memtoll_stack sample_stack;	/* scratch of the sampling interrupt */
+	struct python_walk python;		/* scratch, likewise two */
+	struct python_walk sample_python;
 };
 
 struct block_key {
@@ -171,6 +180,12 @@ struct unwind {
 	__u32 stop;
 };
 
+struct pythons_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1048576);
+};
+extern struct pythons_map pythons SEC(".maps");
+
 struct events_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 16777216);
@@ -191,6 +206,8 @@ extern volatile __u32 drain_epoch;
 extern volatile __u32 stopped;
 /* Raised by every change of a traced process's mappings: voids the cached areas. */
 extern volatile __u32 area_generation;
+/* Set by userspace when it first meets an interpreter. */
+extern volatile __u32 python_seen;
 
 /* target.bpf.c */
 struct thread *thread_create(struct task_struct *task) __hidden;
@@ -207,6 +224,8 @@ int unwind_mapping(struct unwind *walk, __u64 address);
 int unwind_see_through(struct unwind *walk, __u64 slot);
 __u32 unwind_rule(__u32 table_id, __u32 pc);
 int in_memset(const struct memtoll_target *process, __u64 ip);
+/* python.bpf.c: global for the same reason. */
+__u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
 /* extent.bpf.c: global for the same reason. */
 int walk_tables(struct walked *walked, __u64 root, __u64 address);
 int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start);
@@ -288,18 +307,61 @@ static __always_inline void emit(void *record, __u64 size, __u32 loss, __u64 wei
 		lose(loss, weight);
 }
 
-/* Not a global function: before 6.2 a map takes its values from maps and the stack only. */
-static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack)
+#define STACK_HASH_SEED 0x9e3779b97f4a7c15ULL
+#define STACK_HASH_PRIME 0xff51afd7ed558ccdULL
+
+static __always_inline __u64 mix(__u64 hash, __u64 value)
 {
-	if (!bpf_map_lookup_elem(&stacks, &id) && bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
+	hash = (hash ^ value) * STACK_HASH_PRIME;
+	return hash ^ (hash >> 32);
+}
+
+/* Send the interpreter's frames of a new stack, those there are. */
+static __always_inline void python_emit(__u64 id, struct memtoll_python *python)
+{
+	__u64 size = sizeof(*python) - sizeof(python->frames) +
+		     python->depth * sizeof(python->frames[0]);
+
+	python->stack_id = id;
+	if (size > sizeof(*python) ||
+	    bpf_ringbuf_output(&pythons, python, size, BPF_RB_FORCE_WAKEUP))
+		lose(LOST_PYTHONS_FULL, 1);
+}
+
+/* Not a global function: before 6.2 a map takes its values from maps and the stack only. */
+static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack,
+				      struct python_walk *walk)
+{
+	if (bpf_map_lookup_elem(&stacks, &id))
+		return;
+	if (stack->python_depth)
+		python_emit(id, &walk->python);
+	if (bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
 		lose(LOST_STACKS_FULL, 1);
 }
 
-static __always_inline __u64 stack_store(struct memtoll_stack *stack)
+/* Read the interpreter's frames, where there is one. The id with them mixed in. */
+static __always_inline __u64 stack_add_python(struct memtoll_stack *stack,
+					      struct python_walk *walk, __u64 id)
 {
-	__u64 id = stack_hash(stack);
+	struct memtoll_target *process;
 
-	stack_put(id, stack);
+	stack->python_depth = 0;
+	if (!python_seen)
+		return id;
+	process = process_get(stack->tgid);
+	if (!process || !process->python.kind)
+		return id;
+	id = python_walk(walk, process, id);
+	stack->python_depth = walk->python.depth;
+	return id;
+}
+
+static __always_inline __u64 stack_store(struct memtoll_stack *stack, struct python_walk *walk)
+{
+	__u64 id = stack_add_python(stack, walk, stack_hash(stack));
+
+	stack_put(id, stack, walk);
 	return id;
 }
 
@@ -362,13 +424,14 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 		walk.leaf = 0;
 	}
 	stack_walk(stack, &walk);
-	return stack_store(stack);
+	return stack_store(stack, stack == &thread->sample_stack ? &thread->sample_python :
+								   &thread->python);
 }
 
 static __always_inline __u64 stack_from_call(struct thread *thread)
 {
 	stack_of_call(thread);
-	return stack_store(&thread->stack);
+	return stack_store(&thread->stack, &thread->python);
 }
 
 /* Keep the stack of the open call as the example of its site. */
@@ -377,7 +440,8 @@ static __always_inline void stack_keep(struct thread *thread, __u64 id)
 	if (bpf_map_lookup_elem(&stacks, &id))
 		return;
 	stack_of_call(thread);
-	stack_put(id, &thread->stack);
+	stack_add_python(&thread->stack, &thread->python, id);
+	stack_put(id, &thread->stack, &thread->python);
 }
 
 #endif /* MEMTOLL_BPF_H */

@@ -16,6 +16,7 @@ const volatile bool cfg_rss_stat_exact = true;
 volatile __u32 drain_epoch = 0;
 volatile __u32 stopped = 0;
 volatile __u32 area_generation = 1;
+volatile __u32 python_seen = 0;
 
 struct threads_map threads SEC(".maps");
 
@@ -105,6 +106,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	process->exec_pending = 0;
 	process->memset_count = 0;
 	process->unwind_table = 0;
+	process->python.kind = PYTHON_NONE;
 	__sync_fetch_and_add(&area_generation, 1);
 	emit_process(task, PROCESS_EXEC, 0);
 	return 0;

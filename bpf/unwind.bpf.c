@@ -12,15 +12,6 @@ struct stacks_map stacks SEC(".maps");
 
 struct unwind_tables_map unwind_tables SEC(".maps");
 
-#define STACK_HASH_SEED 0x9e3779b97f4a7c15ULL
-#define STACK_HASH_PRIME 0xff51afd7ed558ccdULL
-
-static __always_inline __u64 mix(__u64 hash, __u64 value)
-{
-	hash = (hash ^ value) * STACK_HASH_PRIME;
-	return hash ^ (hash >> 32);
-}
-
 /* The id of a stack: a hash of its frames. 0 is never an id: it means "no stack". */
 __u64 stack_hash(struct memtoll_stack *stack)
 {

@@ -26,6 +26,8 @@
 #include "message.h"
 #include "pagetable.h"
 #include "programs.h"
+#include "python.h"
+#include "python_reader.h"
 #include "recording.h"
 #include "slice.h"
 #include "swapdevice.h"
@@ -57,6 +59,8 @@ struct session {
 	struct calibration *calibration;
 	struct calibration_result prices;
 	struct symbolizer *symbolizer;
+	struct python *python;
+	struct python_reader *python_reader;
 	struct recording *recording;
 	struct targets *targets;
 	struct memory_cgroups *memory_cgroups;
@@ -106,6 +110,7 @@ static void launched_exec(void *context, pid_t pid)
 {
 	struct session *session = context;
 
+	python_reader_catch_up(session->python_reader);
 	slicer_name_stacks(session->slicer, pid);
 	targets_exec(session->targets, pid, true);
 }
@@ -127,7 +132,11 @@ static void launched_forked(void *context, pid_t child)
 
 static void launched_dying(void *context, pid_t tid)
 {
-	targets_dying(((struct session *)context)->targets, tid);
+	struct session *session = context;
+
+	/* What was met last is named while it is still in memory. */
+	python_reader_catch_up(session->python_reader);
+	targets_dying(session->targets, tid);
 }
 
 static void launched_exiting(void *context, pid_t pid, int wait_status)
@@ -221,6 +230,11 @@ int session_load(struct session *session)
 static int open_consumers(struct session *session)
 {
 	session->symbolizer = symbolizer__new();
+	session->python = python_new();
+	session->python_reader = python_reader_start(bpf_map__fd(session->bpf->maps.pythons),
+						     session->python);
+	if (!session->python_reader)
+		return -errno;
 	session->ledger = ledger_new();
 	ledger_set_min_size(session->ledger, session->config.min_size);
 	session->swap_devices = swap_devices_read();
@@ -228,6 +242,7 @@ static int open_consumers(struct session *session)
 	session->targets = targets_new(&(struct targets_config){
 		.bpf = session->bpf,
 		.symbolizer = session->symbolizer,
+		.python = session->python,
 		.recording = session->recording,
 		.memory_cgroups = session->memory_cgroups,
 		.mechanism = session->mechanism,
@@ -237,6 +252,8 @@ static int open_consumers(struct session *session)
 		.bpf = session->bpf,
 		.recording = session->recording,
 		.symbolizer = session->symbolizer,
+		.python = session->python,
+		.python_reader = session->python_reader,
 		.targets = session->targets,
 		.ledger = session->ledger,
 		.swap_devices = session->swap_devices,
@@ -700,6 +717,10 @@ void session_close(struct session *session)
 	session->ledger = NULL;
 	symbolizer__free(session->symbolizer);
 	session->symbolizer = NULL;
+	python_reader_stop(session->python_reader);
+	session->python_reader = NULL;
+	python_free(session->python);
+	session->python = NULL;
 	memtoll_bpf__destroy(session->bpf);
 	session->bpf = NULL;
 	pagetable_release(&session->pagetable);

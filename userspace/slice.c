@@ -11,6 +11,7 @@
 #include "areas.h"
 #include "memtoll.skel.h"
 #include "names.h"
+#include "stacks.h"
 
 /* Sweeps kept one by one per slice, for pictures; the rest is in the sums. */
 #define RUNS_PER_SLICE 20000
@@ -59,6 +60,7 @@ struct slicer {
 	GHashTable *samples;		/* struct sample_count -> itself */
 	GHashTable *hits;		/* pid -> struct hits */
 	GHashTable *stacks;		/* ids to write with this slice */
+	struct stack_writer stack_writer;
 	struct areas *areas;
 	struct range fault_code[3];	/* kernel functions that only run in a fault */
 	uint64_t lost[MEMTOLL_LOSS_COUNT];
@@ -96,6 +98,9 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	size_t i;
 
 	slicer->config = *config;
+	slicer->stack_writer.recording = config->recording;
+	slicer->stack_writer.symbolizer = config->symbolizer;
+	slicer->stack_writer.python = config->python;
 	slicer->calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
 	slicer->map_calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
 	slicer->swaps = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
@@ -582,6 +587,10 @@ static void write_losses(struct slicer *slicer)
 	counts[LOST_RETURNS_FULL] += untracked - slicer->untracked_returns;
 	slicer->untracked_returns = untracked;
 	counts[LOST_UNWIND_FULL] += targets_unwind_left_out(slicer->config.targets);
+	counts[LOST_PYTHON_UNREADABLE] += python_unreadable(slicer->config.python);
+	counts[LOST_PYTHON_UNSUPPORTED] += python_unsupported(slicer->config.python);
+	counts[LOST_PYTHON_UNWOVEN] += slicer->stack_writer.unwoven;
+	slicer->stack_writer.unwoven = 0;
 	counts[LOST_LATE_ATTACH] += targets_late(slicer->config.targets);
 	counts[LOST_ATTACH_FAILED] += targets_attach_failures(slicer->config.targets);
 	counts[LOST_RUNS_UNSTORED] += slicer->runs_unstored;
@@ -611,69 +620,13 @@ static void write_target(void *context, struct target *target)
 	target->recorded = target->now;
 }
 
-/* Where a thread starts; the loader's own start has no call frame information. */
-static bool is_thread_start(const char *function)
-{
-	static const char *const starts[] = { "_start", "_dl_start_user", "__libc_start_main",
-					      "start_thread", "clone", "clone3", "__clone3",
-					      "__clone" };
-	size_t i;
-
-	for (i = 0; i < G_N_ELEMENTS(starts); i++)
-		if (!strcmp(function, starts[i]))
-			return true;
-	return false;
-}
-
-static const char *how_walked(const struct memtoll_stack *stack)
-{
-	if (stack->how != UNWIND_CFI)
-		return "fp";
-	return stack->flags & STACK_SOME_FP ? "cfi+fp" : "cfi";
-}
-
-/* Why the walk ended before the thread's start, as table stack has it. */
-static const char *why_stopped(const struct memtoll_stack *stack)
-{
-	static const char *const reasons[] = {
-		[UNWIND_STOP_NONE] = "frame pointers",
-		[UNWIND_STOP_NO_MAPPING] = "mapping",
-		[UNWIND_STOP_NO_ROW] = "row",
-		[UNWIND_STOP_RULE] = "rule",
-		[UNWIND_STOP_MEMORY] = "memory",
-	};
-
-	if (stack->flags & STACK_TRUNCATED)
-		return "depth";
-	if (stack->how != UNWIND_CFI || stack->stop >= G_N_ELEMENTS(reasons))
-		return "frame pointers";
-	return reasons[stack->stop];
-}
-
 static void write_stack(struct slicer *slicer, uint64_t id)
 {
-	struct recording *recording = slicer->config.recording;
 	struct memtoll_stack stack;
-	struct frame frames[16];
-	unsigned int depth = 0, i;
-	bool complete = false;
-	size_t count, k;
 
 	if (bpf_map_lookup_elem(bpf_map__fd(slicer->config.bpf->maps.stacks), &id, &stack))
 		return;
-	for (i = 0; i < stack.depth && i < MEMTOLL_STACK_DEPTH; i++) {
-		bool exact = stack.exact[i / 64] >> i % 64 & 1;
-
-		count = symbolizer_user(slicer->config.symbolizer, stack.tgid, stack.frames[i],
-					!exact, frames, G_N_ELEMENTS(frames));
-		for (k = 0; k < count; k++)
-			note(slicer, recording_stack_frame(recording, id, depth++, stack.frames[i],
-							   &frames[k], k + 1 < count));
-		complete = count && is_thread_start(frames[count - 1].function);
-	}
-	complete |= stack.flags & STACK_COMPLETE;
-	note(slicer, recording_stack(recording, id, stack.tgid, how_walked(&stack), complete,
-				     complete ? "" : why_stopped(&stack)));
+	note(slicer, stack_write(&slicer->stack_writer, id, &stack));
 }
 
 static void write_stacks(struct slicer *slicer)
@@ -681,6 +634,7 @@ static void write_stacks(struct slicer *slicer)
 	GHashTableIter iter;
 	gpointer key;
 
+	python_reader_catch_up(slicer->config.python_reader);
 	g_hash_table_iter_init(&iter, slicer->stacks);
 	while (g_hash_table_iter_next(&iter, &key, NULL)) {
 		write_stack(slicer, *(uint64_t *)key);
@@ -727,8 +681,8 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	targets_each(slicer->config.targets, write_target, slicer);
 	write_samples(slicer);
 	write_hits(slicer);
-	write_losses(slicer);
 	write_stacks(slicer);
+	write_losses(slicer);
 	note(slicer, targets_record_allocators(slicer->config.targets, slicer->config.ledger));
 	note(slicer, recording_slice_commit(slicer->config.recording, end_ns));
 	return slicer->err;

@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "ledger.h"
+#include "python.h"
+#include "python_reader.h"
 #include "recording.h"
 #include "swapdevice.h"
 #include "symbolize.h"
@@ -21,6 +23,8 @@ struct slicer_config {
 	struct memtoll_bpf *bpf;
 	struct recording *recording;
 	struct symbolizer *symbolizer;
+	struct python *python;
+	struct python_reader *python_reader;
 	struct targets *targets;
 	struct ledger *ledger;
 	const struct swap_devices *swap_devices;

@@ -298,11 +298,15 @@ static void record_process(struct targets *targets, struct followed *followed)
 	followed->tunables = read_tunables(pid);
 }
 
-/* Tell the BPF side of the process's code: how to unwind it, where memset is. Its row must exist. */
+/*
+ * Tell the BPF side of the process's code: how to unwind it, where memset is, and an interpreter's
+ * frames. Its row must exist.
+ */
 static void publish_code(struct targets *targets, pid_t pid)
 {
 	int fd = bpf_map__fd(targets->config.bpf->maps.processes);
 	struct code_range ranges[MEMTOLL_MEMSET_RANGES];
+	struct memtoll_python_offsets python;
 	struct memtoll_target state;
 	uint32_t key = pid, table = unwinder_show(targets->unwinder, pid);
 	struct maps maps = {};
@@ -319,6 +323,10 @@ static void publish_code(struct targets *targets, pid_t pid)
 		state.memset[i].end = ranges[i].end;
 	}
 	state.memset_count = MAX(count, 0);
+	if (python_show(targets->config.python, pid, &python)) {
+		state.python = python;
+		targets->config.bpf->bss->python_seen = 1;
+	}
 	bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
 }
 
@@ -409,6 +417,7 @@ void targets_exec(struct targets *targets, pid_t pid, bool held)
 
 	if (!followed)
 		return;
+	python_exec(targets->config.python, pid);
 	/* The first exec of a command: everything before was the tracer's own image. */
 	if (held && !followed->target.now.cpu_ns)
 		start_counting(followed);
@@ -458,6 +467,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	followed->target.parent_pid = parent;
 	symbolizer_fork(targets->config.symbolizer, parent, child);
 	unwinder_fork(targets->unwinder, parent, child);
+	python_fork(targets->config.python, parent, child);
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
 	read_counters(child, &followed->target.now);
 	read_size(child, &followed->target.now);
@@ -515,6 +525,7 @@ void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int e
 			followed->target.dead_major_faults + state.exited_major_faults;
 	}
 	followed->target.exited = true;
+	python_exited(targets->config.python, pid);
 	recording_process_end(targets->config.recording, pid, time_ns ? time_ns : now_ns(),
 			      exit_code);
 	detach_all(followed);

@@ -9,6 +9,7 @@
 
 #include "attach.h"
 #include "cgroup.h"
+#include "python.h"
 #include "recording.h"
 #include "symbolize.h"
 
@@ -39,6 +40,7 @@ struct targets;
 struct targets_config {
 	struct memtoll_bpf *bpf;
 	struct symbolizer *symbolizer;
+	struct python *python;
 	struct recording *recording;
 	struct memory_cgroups *memory_cgroups;
 	enum uprobe_mechanism mechanism;

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "python.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#include "message.h"
+#include "proc.h"
+#include "python_code.h"
+
+/* Code objects remembered of a process; all are forgotten when they are so many. */
+#define CODES_MAX 65536U
+/*
+ * For so long a code object is taken to be the one that was seen at its address, microseconds: in a
+ * burst of new stacks with the same functions, looking at each again would take too long.
+ */
+#define TRUST_US 1000
+/* Stacks named and not yet written. */
+#define STACKS_MAX 65536U
+
+struct known_code {
+	struct python_code *code;
+	int64_t seen_us;
+};
+
+/* An interpreter in a process. */
+struct host {
+	struct python_layout layout;
+	uint64_t code_type;	/* 0: not met yet */
+	GHashTable *codes;	/* address -> struct known_code */
+};
+
+struct python {
+	GMutex lock;		/* of everything below */
+	GStringChunk *strings;
+	GHashTable *hosts;	/* pid -> struct host */
+	GHashTable *stacks;	/* stack id -> struct python_stack */
+	GHashTable *without;	/* "major:minor:inode" of files that hold no interpreter */
+	GHashTable *refused;	/* pids with one that is not known */
+	GHashTable *said;	/* versions that were refused aloud */
+	uint64_t unreadable;
+	uint64_t unsupported;
+};
+
+static void free_host(gpointer data)
+{
+	struct host *host = data;
+
+	g_hash_table_destroy(host->codes);
+	g_free(host);
+}
+
+static void free_code(gpointer data)
+{
+	struct known_code *known = data;
+
+	python_code_free(known->code);
+	g_free(known);
+}
+
+struct python *python_new(void)
+{
+	struct python *python = g_new0(struct python, 1);
+
+	g_mutex_init(&python->lock);
+	python->strings = g_string_chunk_new(1 << 14);
+	python->hosts = g_hash_table_new_full(NULL, NULL, NULL, free_host);
+	python->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+	python->without = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	python->refused = g_hash_table_new(NULL, NULL);
+	python->said = g_hash_table_new(NULL, NULL);
+	return python;
+}
+
+void python_free(struct python *python)
+{
+	if (!python)
+		return;
+	g_hash_table_destroy(python->hosts);
+	g_hash_table_destroy(python->stacks);
+	g_hash_table_destroy(python->without);
+	g_hash_table_destroy(python->refused);
+	g_hash_table_destroy(python->said);
+	g_string_chunk_free(python->strings);
+	g_mutex_clear(&python->lock);
+	g_free(python);
+}
+
+static struct host *host_get(const struct python *python, pid_t pid)
+{
+	return g_hash_table_lookup(python->hosts, GINT_TO_POINTER(pid));
+}
+
+static struct host *host_add(struct python *python, pid_t pid, const struct python_layout *layout)
+{
+	struct host *host = g_new0(struct host, 1);
+
+	host->layout = *layout;
+	host->codes = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_code);
+	g_hash_table_replace(python->hosts, GINT_TO_POINTER(pid), host);
+	return host;
+}
+
+static void refuse(struct python *python, pid_t pid, uint16_t version)
+{
+	if (!g_hash_table_add(python->refused, GINT_TO_POINTER(pid)))
+		return;
+	python->unsupported++;
+	if (!g_hash_table_add(python->said, GUINT_TO_POINTER(version)))
+		return;
+	if (version)
+		message("process %d runs CPython %u.%u: its Python frames are not shown, only "
+			"those of 3.9 to 3.14 are", pid, version >> 8, version & 0xff);
+	else
+		message("process %d runs a Python interpreter of unknown version: its Python "
+			"frames are not shown", pid);
+}
+
+/* Programs that embed an interpreter hold it themselves or in a library named after it. */
+static bool may_hold_interpreter(const struct mapping *mapping, const char *executable)
+{
+	const char *name = strrchr(mapping->path, '/');
+
+	if (!mapping->exec || !mapping->inode || !name)
+		return false;
+	return strstr(name, "python") ||
+	       (executable && g_str_has_prefix(executable, mapping->path));
+}
+
+int python_show(struct python *python, pid_t pid, struct memtoll_python_offsets *offsets)
+{
+	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
+	g_autofree char *executable = NULL;
+	struct python_layout layout;
+	struct maps maps = {};
+	int found = 0, err;
+	size_t i;
+
+	(void)locker;
+	if (host_get(python, pid) || maps_read(pid, &maps))
+		goto out;
+	executable = proc_exe(pid);
+	for (i = 0; i < maps.count && !found; i++) {
+		const struct mapping *mapping = &maps.entries[i];
+		g_autofree char *key = NULL;
+
+		if (!may_hold_interpreter(mapping, executable))
+			continue;
+		key = g_strdup_printf("%u:%u:%lu", mapping->dev_major, mapping->dev_minor,
+				      (unsigned long)mapping->inode);
+		if (g_hash_table_contains(python->without, key))
+			continue;
+		err = python_offsets_find(pid, mapping, &layout);
+		if (err == -ENOENT || err == -ENOEXEC)
+			g_hash_table_add(python->without, g_steal_pointer(&key));
+		else if (err == -ENOTSUP)
+			refuse(python, pid, layout.version);
+		else if (!err)
+			found = 1;
+	}
+	if (found) {
+		host_add(python, pid, &layout);
+		*offsets = layout.walk;
+	}
+out:
+	maps_free(&maps);
+	return found;
+}
+
+void python_fork(struct python *python, pid_t parent, pid_t child)
+{
+	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
+	const struct host *host = host_get(python, parent);
+
+	(void)locker;
+	if (host)
+		host_add(python, child, &host->layout)->code_type = host->code_type;
+}
+
+void python_exec(struct python *python, pid_t pid)
+{
+	g_mutex_lock(&python->lock);
+	g_hash_table_remove(python->hosts, GINT_TO_POINTER(pid));
+	g_hash_table_remove(python->refused, GINT_TO_POINTER(pid));
+	g_mutex_unlock(&python->lock);
+}
+
+void python_exited(struct python *python, pid_t pid)
+{
+	python_exec(python, pid);
+}
+
+/* The code object at an address: as remembered, if it is still that one, or read now. */
+static const struct python_code *code_get(struct host *host, pid_t pid, uint64_t address,
+					  int64_t now_us)
+{
+	struct known_code *known = g_hash_table_lookup(host->codes, &address);
+	struct python_code_key key;
+	struct python_code *code;
+
+	if (known && now_us - known->seen_us < TRUST_US)
+		return known->code;
+	if (!python_code_peek(pid, &host->layout, &host->code_type, address, &key))
+		return NULL;
+	if (known && !memcmp(&known->code->key, &key, sizeof(key))) {
+		known->seen_us = now_us;
+		return known->code;
+	}
+	code = python_code_read(pid, &host->layout, &key);
+	if (!code)
+		return NULL;
+	if (g_hash_table_size(host->codes) >= CODES_MAX)
+		g_hash_table_remove_all(host->codes);
+	known = g_new(struct known_code, 1);
+	known->code = code;
+	known->seen_us = now_us;
+	g_hash_table_replace(host->codes, g_memdup2(&address, sizeof(address)), known);
+	return code;
+}
+
+static const char *intern(struct python *python, const char *text)
+{
+	return *text ? g_string_chunk_insert_const(python->strings, text) : "";
+}
+
+void python_resolve(struct python *python, const struct memtoll_python *walked)
+{
+	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
+	size_t count = MIN(walked->depth, MEMTOLL_PYTHON_DEPTH), i;
+	struct host *host = host_get(python, walked->tgid);
+	int64_t now_us = g_get_monotonic_time();
+	struct python_stack *stack;
+
+	(void)locker;
+	if (g_hash_table_contains(python->stacks, &walked->stack_id) ||
+	    g_hash_table_size(python->stacks) >= STACKS_MAX)
+		return;
+	stack = g_malloc0(sizeof(*stack) + count * sizeof(stack->frames[0]));
+	stack->count = count;
+	stack->truncated = walked->flags & (PYTHON_TRUNCATED | PYTHON_BROKEN);
+	for (i = 0; i < count; i++) {
+		struct python_frame *frame = &stack->frames[i];
+		const struct python_code *code = NULL;
+
+		frame->code = walked->frames[i].code;
+		frame->flags = walked->frames[i].flags;
+		if (!frame->code)
+			continue;
+		if (host)
+			code = code_get(host, walked->tgid, frame->code, now_us);
+		if (!code)
+			python->unreadable++;
+		if (!code || python_code_is_internal(code))
+			continue;
+		frame->function = intern(python, code->function);
+		frame->file = intern(python, code->file);
+		frame->line = python_code_line(code, (int32_t)walked->frames[i].instruction);
+	}
+	g_hash_table_insert(python->stacks,
+			    g_memdup2(&walked->stack_id, sizeof(walked->stack_id)), stack);
+}
+
+const struct python_stack *python_stack(struct python *python, uint64_t stack_id)
+{
+	const struct python_stack *stack;
+
+	g_mutex_lock(&python->lock);
+	stack = g_hash_table_lookup(python->stacks, &stack_id);
+	g_mutex_unlock(&python->lock);
+	return stack;
+}
+
+void python_forget(struct python *python, uint64_t stack_id)
+{
+	g_mutex_lock(&python->lock);
+	g_hash_table_remove(python->stacks, &stack_id);
+	g_mutex_unlock(&python->lock);
+}
+
+uint64_t python_unreadable(struct python *python)
+{
+	uint64_t count;
+
+	g_mutex_lock(&python->lock);
+	count = python->unreadable;
+	python->unreadable = 0;
+	g_mutex_unlock(&python->lock);
+	return count;
+}
+
+uint64_t python_unsupported(struct python *python)
+{
+	uint64_t count;
+
+	g_mutex_lock(&python->lock);
+	count = python->unsupported;
+	python->unsupported = 0;
+	g_mutex_unlock(&python->lock);
+	return count;
+}
