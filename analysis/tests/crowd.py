@@ -42,8 +42,9 @@ def crowd(path: Path, sites: int = 100_000, runs: int = 0, slices: int = 7) -> N
         ),
     )
     insert(
-        "INSERT INTO fault (slice, pid, class, allocated_stack, allocated_call, touched_stack, area, area_name, in_call,"
-        " in_memset, faults, pages, timed_faults, timed_cpu_ns, timed_cpu_us2, blocked_ns) VALUES (?, 42, 'zero', ?, 'malloc', ?, 'anon', '', '', 0, ?, ?, ?, ?, ?, 0)",
+        "INSERT INTO fault (slice, pid, class, allocated_stack, allocated_call, touched_stack, area, in_call,"
+        " in_memset, faults, pages, timed_faults, timed_cpu_ns, timed_cpu_us2, blocked_ns)"
+        " VALUES (?, 42, 'zero', ?, 'malloc', ?, 'anon', '', 0, ?, ?, ?, ?, ?, 0)",
         (
             (each % slices + 1, each, sites + 1 - each, n, n, n, round(n * FAULT_NS), n)
             for each in ids

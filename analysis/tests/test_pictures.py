@@ -127,7 +127,7 @@ def test_timeline_of_many_slices(tmp_path: Path) -> None:
     facts = Facts(path)
     facts.prices()
     facts.process()
-    number = 60_000
+    number = 17_011
     facts.database.executemany(
         "INSERT INTO slice (slice, start_ns, end_ns) VALUES (?, ?, ?)",
         ((at, 1000 * S + at * 10 * S, 1010 * S + at * 10 * S) for at in range(number)),

@@ -53,8 +53,8 @@ def page(rec: Recording, *, sites: int = data.SITES, progress: Progress | None =
     script = _file("page.js")
     # What explains most comes first.
     faults = float(rec.toll.loc[rec.toll.index.isin(FAULT_TOLLS), "share"].sum())
-    makers = {"map": pictures.address_map, "timeline": pictures.timeline}
-    when = _drawings(rec, makers if faults > 1 / 3 else dict(reversed(makers.items())), progress)
+    makers: dict[str, Callable[..., Figure]] = {"map": pictures.address_map, "timeline": pictures.timeline}
+    when = _drawings(rec, makers if faults > 1 / 3 else dict(reversed(list(makers.items()))), progress)
     costs = _drawings(
         rec,
         {"sizes": pictures.sizes, "faults": pictures.fault_latency, "mallocs": pictures.malloc_latency},
