@@ -138,7 +138,7 @@ def _histogram(paper: Sheet, rows: Any, by: str, what: str, colours: dict[str, s
     axes.minorticks_off()
     log_ticks(axes.xaxis)
     time_ticks(axes.xaxis)
-    axes.set_xlabel(f"time of one ({what}: mean of those summed together)")
+    axes.set_xlabel("time of one, mean of its group (s)")
     axes.set_ylabel(what)
     axes.grid(color=paper.theme.line, linewidth=0.6)
     paper.title(_finding(ranked, sums, means, what), _what(what, rows))
