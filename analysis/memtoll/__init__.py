@@ -21,6 +21,7 @@ from .errors import (
     NotARecording,
     NotComparable,
 )
+from .fleet import dataset
 from .recording import Recording, open
 from .stacks import Frame
 from .table import Table
@@ -42,5 +43,6 @@ __all__ = [
     "Verdict",
     "__version__",
     "compare",
+    "dataset",
     "open",
 ]

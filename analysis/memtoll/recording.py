@@ -274,6 +274,21 @@ class Recording:
         names = [column[0] for column in cursor.description or ()]
         return self._told(Table(self._rows(sql, *values), columns=names))
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        *,
+        toll: str | None = None,
+        owner: str | None = None,
+        frames: Sequence[str] | None = None,
+        force: bool = False,
+    ) -> None:
+        """Write it in another tool's format: memtoll.export.export, which describes them and the errors."""
+        from .export import export
+
+        export(self, path, format, toll=toll, owner=owner, frames=frames, force=force, progress=self._progress)
+
     # ---- how they are made
 
     def _check_open(self) -> None:

@@ -342,3 +342,14 @@ def test_incomplete_recordings_say_so(heap_blocks: Path, tmp_path: Path, cli: Cl
     head = json.loads(out.read_text().splitlines()[0])
     assert head["complete"] is False
     assert "incomplete" in head["note"]
+
+
+def test_recordings_export_themselves(heap_blocks: Path, tmp_path: Path) -> None:
+    with memtoll.open(heap_blocks) as rec:
+        rec.export(tmp_path / "method.folded", toll="zero.libc")
+        export(rec, tmp_path / "function.folded", toll="zero.libc")
+    assert (tmp_path / "method.folded").read_bytes() == (tmp_path / "function.folded").read_bytes()
+
+
+def test_dataset_is_at_the_top() -> None:
+    assert memtoll.dataset is memtoll.fleet.dataset
