@@ -55,7 +55,7 @@ enum memtoll_fault_class {
 	FAULT_ZERO_MTHP = 10,	/* first write that mapped a folio of several pages */
 	FAULT_SWAP_ZSWAP = 11,	/* major: decompressed from zswap, no I/O */
 	FAULT_SWAP_ZERO = 12,	/* major: the page was all zeros and never on the device */
-	FAULT_SWAP_ZRAM = 13,	/* major: from compressed memory; told by the device, in userspace */
+	FAULT_SWAP_ZRAM = 13,	/* major: from compressed memory; userspace tells by the device */
 	FAULT_CLASSES = 14,
 };
 
@@ -68,7 +68,7 @@ enum memtoll_area {
 	AREA_FILE = 4,
 	AREA_SHARED = 5,
 	AREA_ARENA = 6,		/* an arena of glibc's that is not the main one */
-	AREA_LIBRARY = 7,	/* a file that the process also maps executable: told in userspace */
+	AREA_LIBRARY = 7,	/* a file that is also mapped executable: told in userspace */
 	AREA_COUNT = 8,
 };
 
@@ -365,13 +365,13 @@ struct memtoll_target {
 };
 
 /*
- * Unwinding by call frame information. Userspace compiles .eh_frame of a module into rows, ascending
- * by pc: a row holds from its pc to that of the next one. pc is relative to the module's lowest
+ * Unwinding by call frame information. Userspace compiles .eh_frame of a module into rows that
+ * ascend by pc: a row holds from its pc to that of the next one. pc is relative to the module's lowest
  * address in the file; no module has 4 GiB of code.
  *
  * A table is an array map of chunks. Chunk 0 is an index: for each other chunk, in order, the pc of
- * its first row; unused entries are ~0. The rows follow in the other chunks, the last one padded with
- * rows of pc ~0. A process's mappings make a table of the same kind, without an index.
+ * its first row; unused entries are ~0. The rows follow in the other chunks, the last one padded
+ * with rows of pc ~0. A process's mappings make a table of the same kind, without an index.
  */
 #define UNWIND_CHUNK_BYTES 16384
 #define UNWIND_CHUNK_ROWS (UNWIND_CHUNK_BYTES / 8)
@@ -393,7 +393,7 @@ enum memtoll_cfa {
 	CFA_RBP = 3,		/* rbp + offset */
 	CFA_RBP_DEREF = 4,	/* what lies at rbp + offset: a realigned stack */
 	CFA_PLT = 5,		/* rsp + 8 + ((rip & 15) >= offset / 8 ? 8 : 0) */
-	CFA_SIGNAL = 6,		/* rsp points to the ucontext that the kernel pushed: rt_sigreturn */
+	CFA_SIGNAL = 6,		/* rsp points to the ucontext that the kernel pushed */
 	CFA_RSP_DEREF = 7,	/* what lies at rsp + offset */
 };
 
@@ -405,7 +405,7 @@ enum memtoll_saved_rbp {
 	RBP_UNKNOWN = 3,
 };
 
-/* Offsets are multiples of 8, signed: 17 bits of the CFA's, 10 of rbp's. The return address: CFA - 8. */
+/* Offsets are signed multiples of 8: 17 bits of the CFA's, 10 of rbp's. Return address: CFA - 8. */
 #define UNWIND_CFA_SHIFT 5
 #define UNWIND_CFA_BITS 17
 #define UNWIND_RBP_SHIFT 22

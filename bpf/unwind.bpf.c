@@ -2,9 +2,9 @@
 /*
  * unwind.bpf.c: user stacks, walked by call frame information, become 64-bit ids.
  *
- * Userspace compiles .eh_frame into tables (events.h) and lists each process's code. A walk goes from
- * frame to frame: find the mapping, bisect for the rule, read the caller's registers. Where there is
- * no rule the frame pointer has to do: code made at run time keeps it.
+ * Userspace compiles .eh_frame into tables (events.h) and lists each process's code. A walk goes
+ * from frame to frame: find the mapping, bisect for the rule, read the caller's registers. Where
+ * there is no rule the frame pointer has to do: code made at run time keeps it.
  */
 #include "memtoll.bpf.h"
 
@@ -144,8 +144,8 @@ int unwind_see_through(struct unwind *walk, __u64 slot)
 }
 
 /*
- * The walk ends here. Loaders and runtimes start without call frame information; a frame at which the
- * stack holds no more than what the kernel put on it for exec is a process's first all the same.
+ * The walk ends here. Loaders and runtimes start without call frame information; a frame at which
+ * the stack holds no more than what the kernel put on it for exec is a process's first all the same.
  */
 #define START_SLACK 64		/* bytes a start may have aligned the stack pointer by */
 

@@ -31,7 +31,7 @@ __u64 vma_find(__u64 address)
 	entry = (__u64)BPF_CORE_READ(task, mm, mm_mt.ma_root);
 	for (level = 0; level < MAPLE_DEPTH_MAX; level++) {
 		type = MAPLE_TYPE(entry);
-		/* A pivot is the last index below its slot; after the last slot comes no pivot, or 0. */
+		/* A pivot is the last index below its slot; after the last slot comes none, or 0. */
 		if (type < MAPLE_LEAF || type > MAPLE_INNER_GAPS || entry < MEMTOLL_PAGE_SIZE ||
 		    bpf_probe_read_kernel(pivots, sizeof(pivots),
 					  (void *)(MAPLE_NODE(entry) + sizeof(__u64))))

@@ -10,7 +10,7 @@ struct pagetable {
 	uint32_t levels;		/* 4 or 5 */
 	uint64_t zero_pfn;		/* the shared zero page; 0: not found */
 	uint64_t huge_zero_pfn;		/* the huge one; 0: huge pages are off */
-	uint32_t mthp_orders;		/* bit n: anonymous memory may come in folios of 2^n pages */
+	uint32_t mthp_orders;		/* bit n: folios of 2^n pages of anonymous memory are on */
 	const char *source;		/* where page_offset came from, for doctor */
 	void *huge_mapping;		/* keeps the huge zero page in existence */
 };

@@ -403,8 +403,9 @@ static void print_access(struct page *page)
 	sqlite3_stmt *row = query(
 		page,
 		"SELECT CASE WHEN call <> '' THEN call || COALESCE(' at ' || (SELECT l.said FROM"
-		" stack_line l WHERE l.stack_id = allocated_stack AND (l.depth > 0 OR call = 'mmap')"
-		" ORDER BY l.usable, l.depth LIMIT 1), '') ELSE RTRIM(area || ' ' || area_name) END,"
+		" stack_line l WHERE l.stack_id = allocated_stack"
+		" AND (l.depth > 0 OR call = 'mmap') ORDER BY l.usable, l.depth LIMIT 1), '')"
+		" ELSE RTRIM(area || ' ' || area_name) END,"
 		" 4096 * first_pages, 4096 * in_pages, returns, pattern FROM temp.access_pattern"
 		" WHERE 100 * in_pages > (SELECT SUM(in_pages) FROM temp.access_pattern)"
 		" OR pattern LIKE 'one%' ORDER BY rank LIMIT 8");

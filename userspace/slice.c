@@ -233,7 +233,7 @@ static void on_process(struct slicer *slicer, const struct memtoll_process *proc
 	}
 }
 
-/* Only a device's number comes with a fault; which device that is follows from all that were met. */
+/* Only a device's number comes with a fault; which that is follows from all that were met. */
 static bool is_from_zram(struct slicer *slicer, const struct memtoll_run *run)
 {
 	bool known;

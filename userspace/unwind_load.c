@@ -108,13 +108,14 @@ static uint32_t number_take(struct unwinder *unwinder)
 }
 
 /*
- * A table of `count` values of `size` bytes, padded with ones to whole chunks, after an index of the
- * chunks' first values where there is to be one. 0 or -errno; *bytes as taken from the kernel.
+ * A table of `count` values of `size` bytes, padded with ones to whole chunks, after an index of
+ * the chunks' first values where there is to be one. 0 or -errno; *bytes as taken from the kernel.
  */
 static int table_put(struct unwinder *unwinder, uint32_t number, const void *values, size_t count,
 		     size_t size, bool index, size_t *bytes)
 {
-	size_t per_chunk = UNWIND_CHUNK_BYTES / size, chunks = (count + per_chunk - 1) / per_chunk, i;
+	size_t per_chunk = UNWIND_CHUNK_BYTES / size, i;
+	size_t chunks = (count + per_chunk - 1) / per_chunk;
 	g_autofree char *chunk = g_malloc(UNWIND_CHUNK_BYTES);
 	uint32_t first = index ? 1 : 0, key;
 	int fd = -1, err = -ENOSPC;

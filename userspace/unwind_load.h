@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * unwind_load.h: unwind tables into the kernel: one of each module, shared by all processes that map
- * it, and one of each process's mappings.
+ * unwind_load.h: unwind tables into the kernel: one of each module, shared by all processes that
+ * map it, and one of each process's mappings.
  */
 #ifndef MEMTOLL_UNWIND_LOAD_H
 #define MEMTOLL_UNWIND_LOAD_H
@@ -19,8 +19,8 @@ struct memtoll_bpf;
 #define UNWIND_BYTES_MAX (256UL << 20)
 
 /*
- * Before the programs are loaded: what the tables are made of. A descriptor that must stay open until
- * then, or -errno.
+ * Before the programs are loaded: what the tables are made of. A descriptor that must stay open
+ * until then, or -errno.
  */
 int unwinder_prepare(struct memtoll_bpf *bpf);
 
