@@ -11,17 +11,11 @@
 
 /* Code objects remembered of a process; all are forgotten when they are so many. */
 #define CODES_MAX 65536U
-/*
- * For so long a code object is taken to be the one that was seen at its address, microseconds: in a
- * burst of new stacks with the same functions, looking at each again would take too long.
- */
-#define TRUST_US 1000
 /* Stacks named and not yet written. */
 #define STACKS_MAX 65536U
 
 struct known_code {
 	struct python_code *code;
-	int64_t seen_us;
 };
 
 /* An interpreter in a process. */
@@ -192,21 +186,17 @@ void python_exited(struct python *python, pid_t pid)
 }
 
 /* The code object at an address: as remembered, if it is still that one, or read now. */
-static const struct python_code *code_get(struct host *host, pid_t pid, uint64_t address,
-					  int64_t now_us)
+static const struct python_code *code_get(struct host *host, pid_t pid, uint64_t address)
 {
 	struct known_code *known = g_hash_table_lookup(host->codes, &address);
 	struct python_code_key key;
 	struct python_code *code;
 
-	if (known && now_us - known->seen_us < TRUST_US)
-		return known->code;
+	/* Asked each time: modules that start up leave their code's memory to others at once. */
 	if (!python_code_peek(pid, &host->layout, &host->code_type, address, &key))
 		return NULL;
-	if (known && !memcmp(&known->code->key, &key, sizeof(key))) {
-		known->seen_us = now_us;
+	if (known && !memcmp(&known->code->key, &key, sizeof(key)))
 		return known->code;
-	}
 	code = python_code_read(pid, &host->layout, &key);
 	if (!code)
 		return NULL;
@@ -214,7 +204,6 @@ static const struct python_code *code_get(struct host *host, pid_t pid, uint64_t
 		g_hash_table_remove_all(host->codes);
 	known = g_new(struct known_code, 1);
 	known->code = code;
-	known->seen_us = now_us;
 	g_hash_table_replace(host->codes, g_memdup2(&address, sizeof(address)), known);
 	return code;
 }
@@ -229,7 +218,6 @@ void python_resolve(struct python *python, const struct memtoll_python *walked)
 	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
 	size_t count = MIN(walked->depth, MEMTOLL_PYTHON_DEPTH), i;
 	struct host *host = host_get(python, walked->tgid);
-	int64_t now_us = g_get_monotonic_time();
 	struct python_stack *stack;
 
 	(void)locker;
@@ -248,7 +236,7 @@ void python_resolve(struct python *python, const struct memtoll_python *walked)
 		if (!frame->code)
 			continue;
 		if (host)
-			code = code_get(host, walked->tgid, frame->code, now_us);
+			code = code_get(host, walked->tgid, frame->code);
 		if (!code)
 			python->unreadable++;
 		if (!code || python_code_is_internal(code))
