@@ -7,10 +7,12 @@ frames are called is nm's word on the unstripped file, so that the stripped one 
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -53,6 +55,7 @@ IN_C: Final = {
     "trapped": chain("link_1", "on_trap", OTHERS, "trap", "trapped"),
     "variable": chain("link_1", "variable"),
     "aligned": chain("link_1", "aligned"),
+    "inlined": chain("link_1", "inlined"),
     "threaded": (OTHERS, "link_1", "work", OTHERS),
 }
 
@@ -131,10 +134,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Program]:
     pie = compile_to(base / "c-static-pie", "chains.c", "-static-pie", "-fPIE", "-pthread", "-DWITHOUT_LIBRARY")
     in_c = frozenset(symbol.name for symbol in symbols(c))
     in_cxx = frozenset(symbol.name for symbol in symbols(cxx))
+    debug = compile_to(base / "c-debug", "chains.c", "-g", "-pthread", "-ldl")
     assert "link_30" in in_c and down(30)[-1] in in_cxx
     return {
         "c": Program(c, c, in_c),
         "c-stripped": Program(strip(c), c, in_c),
+        "c-debug": Program(debug, debug, in_c),
         "c-static": Program(static, static, in_c),
         "c-static-pie": Program(pie, pie, in_c),
         "cxx": Program(cxx, cxx, in_cxx),
@@ -194,7 +199,7 @@ def slices(path: Path) -> int:
     return int(harness.query(path, "SELECT count(*) FROM slice")[0][0])
 
 
-BUILDS_IN_C: Final = ("c", "c-stripped", "c-static", "c-static-pie")
+BUILDS_IN_C: Final = ("c", "c-stripped", "c-debug", "c-static", "c-static-pie")
 BUILDS_IN_CXX: Final = ("cxx", "cxx-stripped")
 
 
@@ -283,3 +288,100 @@ def test_interrupted_anywhere(recorded: Chains, build: str) -> None:
         assert (stack.complete, stack.stopped, stack.how) == (True, "", "cfi")
         places.add(stack.frames[4].address)
     assert len(places) >= 7, "always at the same few places: the test shows nothing"
+
+
+# gdb walks the stack itself at the same places of the same program, at the same addresses: randomization is off.
+
+IN_GDB: Final = (
+    "malloc_1",
+    "malloc_30",
+    "calloc_7",
+    "recurse_20",
+    "tail",
+    "sort",
+    "raised",
+    "other_stack",
+    "trapped",
+    "variable",
+    "aligned",
+    "inlined",
+    "threaded",
+)
+
+GDB_WALK: Final = """
+import json
+class Walk(gdb.Command):
+    def __init__(self):
+        super().__init__("walk", gdb.COMMAND_USER)
+    def invoke(self, scenario, from_tty):
+        frames, frame = [], gdb.newest_frame()
+        while frame:
+            # What left by a jump has no frame; gdb guesses it from the debug information.
+            if frame.type() != gdb.TAILCALL_FRAME:
+                inlined = frame.type() == gdb.INLINE_FRAME
+                frames.append({"address": frame.pc(), "function": frame.name() or "", "inlined": inlined})
+            frame = frame.older()
+        print("\\nWALK " + json.dumps({"scenario": scenario, "frames": frames}), flush=True)
+Walk()
+"""
+
+
+@pytest.fixture(scope="module")
+def in_gdb(recorded: Chains, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """Frames by scenario, at the first call of each."""
+    base = tmp_path_factory.mktemp("gdb")
+    (base / "walk.py").write_text(GDB_WALK)
+    script = [
+        "set pagination off",
+        "set backtrace past-main on",
+        "set backtrace past-entry on",
+        "handle SIGUSR1 SIGUSR2 SIGALRM SIGILL nostop noprint pass",
+        f"source {base}/walk.py",
+        "start < /dev/null",
+    ]
+    build = recorded.builds["c-debug"]
+    for scenario in IN_GDB:
+        size, _ = build.said[scenario]
+        called, register = ("calloc", "$rsi") if scenario.startswith("calloc") else ("malloc", "$rdi")
+        script += [f"tbreak *{called} if {register} == {size}", "continue", f"walk {scenario}"]
+    (base / "script").write_text("\n".join([*script, "kill", ""]))
+    done = subprocess.run(
+        [tool("gdb"), "-nx", "-batch", "-x", str(base / "script"), str(build.program.file)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=harness.environment({"DEBUGINFOD_URLS": ""}),
+        check=False,
+    )
+    walks = [json.loads(line.removeprefix("WALK ")) for line in done.stdout.splitlines() if line.startswith("WALK ")]
+    assert [walk["scenario"] for walk in walks] == list(IN_GDB), done.stdout + done.stderr
+    return {walk["scenario"]: walk["frames"] for walk in walks}
+
+
+@pytest.mark.parametrize("scenario", IN_GDB)
+def test_as_gdb_has_it(recorded: Chains, in_gdb: dict[str, list[dict[str, Any]]], scenario: str) -> None:
+    rows, _ = recorded.of("c-debug", scenario)
+    walked = in_gdb[scenario]
+    mine = str(recorded.builds["c-debug"].program.file)
+    for row in rows:
+        frames = recorded.recording.query(
+            "SELECT s.address, f.function, f.module, s.inlined FROM stack_frame s JOIN frame f USING (frame_id)"
+            f" WHERE s.stack_id = {row.stack_id} ORDER BY s.depth"
+        )
+        assert [address for address, _, _, inlined in frames if not inlined] == [
+            frame["address"] for frame in walked if not frame["inlined"]
+        ]
+        # libc's functions have several names each, and inlined ones where its debug file is installed.
+        ours = [function for _, function, module, _ in frames if module == mine]
+        low, high = range_of(recorded.recording, row.stack_id, mine)
+        assert ours == [frame["function"] for frame in walked if low <= frame["address"] < high]
+        assert len(ours) >= 3 or scenario == "threaded"
+
+
+def range_of(recording: Recording, stack_id: int, module: str) -> tuple[int, int]:
+    """Where the file lies, by its size and a frame's address."""
+    ((bias,),) = recording.query(
+        "SELECT DISTINCT s.address - f.module_offset FROM stack_frame s JOIN frame f USING (frame_id)"
+        f" WHERE s.stack_id = {stack_id} AND f.module = '{module}'"
+    )
+    return bias, bias + os.stat(module).st_size

@@ -191,6 +191,25 @@ static NOINLINE void aligned(const struct job *job)
 	back += line[1];
 }
 
+/* Three functions of the source, one of the machine code. */
+static inline __attribute__((always_inline)) void inlined_innermost(const struct job *job)
+{
+	link_1(job);
+	back += 3;
+}
+
+static inline __attribute__((always_inline)) void inlined_middle(const struct job *job)
+{
+	inlined_innermost(job);
+	back += 5;
+}
+
+static NOINLINE void inlined(const struct job *job)
+{
+	inlined_middle(job);
+	back += 7;
+}
+
 static NOINLINE void *work(void *job)
 {
 	link_1(job);
@@ -272,6 +291,7 @@ static const struct scenario {
 	{ "trapped", trapped, 0, 0, ROUNDS },
 	{ "variable", variable, 0, 1009, ROUNDS },
 	{ "aligned", aligned, 0, 0, ROUNDS },
+	{ "inlined", inlined, 0, 0, ROUNDS },
 	{ "threaded", threaded, 0, 0, ROUNDS },
 	{ "interrupted", interrupted, 0, 0, 1 },
 };
