@@ -48,6 +48,18 @@ static sqlite3_stmt *query(struct page *page, const char *sql)
 	return NULL;
 }
 
+/* Views live in the recording: one made by an earlier version lacks later ones. */
+static bool has_view(struct page *page, const char *name)
+{
+	sqlite3_stmt *statement = query(page, "SELECT 1 FROM temp.sqlite_master WHERE name = ?");
+	bool found = statement &&
+		     sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC) == SQLITE_OK &&
+		     sqlite3_step(statement) == SQLITE_ROW;
+
+	sqlite3_finalize(statement);
+	return found;
+}
+
 /* The next row; false at the end, where the statement is done with. */
 static bool next(struct page *page, sqlite3_stmt *statement)
 {
@@ -606,11 +618,13 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_tolls(&page);
 	print_sites(&page, options->sites);
 	print_zeroing(&page);
-	print_swap(&page);
+	if (has_view(&page, "swap_source"))
+		print_swap(&page);
 	print_processes(&page);
 	print_checks(&page);
 	print_notes(&page);
-	print_stacks(&page);
+	if (has_view(&page, "stack_quality"))
+		print_stacks(&page);
 	print_overhead(&page);
 	print_losses(&page);
 	return page.err ? page.err : report_flush(out);

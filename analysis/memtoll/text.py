@@ -237,10 +237,11 @@ def trust_lines(rec: Recording) -> list[str]:
     for name, row in zip(rec.checks.index, _rows(rec.checks)):
         verdict = "ok" if row["ok"] else "DIFFER"
         lines.append(
-            f"  {name.replace('_', ' '):<14} ours {row['ours']:>14,}   the kernel's {row['kernel']:>14,}   {verdict}"
+            f"  {name.replace('_', ' '):<19} ours {row['ours']:>13,}  the kernel's {row['kernel']:>13,}  {verdict}"
         )
     if rec.notes:
         lines += ["", "NOTES", *(wrap("  - ", 4, text) for text in rec.notes)]
+    lines += stack_lines(rec)
     attrs = rec.overhead.attrs
     limit = "no limit" if attrs["limit_pct"] is None else f"limit {attrs['limit_pct']:g} %"
     text = f"{attrs['estimated_pct']:.1f} % of the target's time, {attrs['hits']:,} probe hits ({limit}); it is taken"
@@ -248,9 +249,23 @@ def trust_lines(rec: Recording) -> list[str]:
     return lines + loss_lines(rec)
 
 
+def stack_lines(rec: Recording) -> list[str]:
+    """How much of the sites' time has whole stacks; recordings before that was kept do not say."""
+    quality = rec.report.get("stacks")
+    if not quality or not (quality["whole_share"] or quality["stopped"]):
+        return []
+    ended = sorted(quality["stopped"].items(), key=lambda item: -item[1])
+    named = ", ".join(f"{printable(name)} {100 * share:.1f} %" for name, share in ended if share >= 0.001)
+    text = f"{format_share(quality['whole_share'])} of the sites' time has whole stacks"
+    return ["", wrap("Stacks: ", 10, f"{text}{'; what ended the others: ' if named else ''}{named}.")]
+
+
 def loss_lines(rec: Recording) -> list[str]:
     """What was lost, the largest share first."""
     lost = rec.losses[rec.losses["count"] > 0].sort_values("share", ascending=False, kind="stable")
+    # What ended stacks is said where their quality is.
+    names = lost.index.astype(str)
+    lost = lost[~names.str.startswith("unwind_") | (names == "unwind_full")]
     lines = []
     for name, row in zip(lost.index, _rows(lost)):
         part = "" if math.isnan(row["share"]) else f", {100 * row['share']:.2f} % of its kind:"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files that are no recordings, given to report. No root needed."""
+"""Files that are no recordings, or old ones, given to report. No root needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import assert_refused, memtoll
+from harness import ROOT, assert_refused, memtoll
 
 APPLICATION_ID = 0x6D746F6C
 
@@ -98,3 +98,14 @@ def test_not_a_regular_file(tmp_path: Path) -> None:
     path = tmp_path / "pipe.memtoll"
     os.mkfifo(path)
     refuse(path)
+
+
+def test_recording_of_an_earlier_version() -> None:
+    """Its views are in it, and later ones are not: what they would say is left out, and nothing else."""
+    path = ROOT / "analysis" / "tests" / "recordings" / "format-1.memtoll"
+    text = memtoll("report", path)
+    assert text.status == 0, text
+    assert text.stderr == ""
+    assert "VERDICT" in text.stdout
+    assert "Overhead: " in text.stdout
+    assert memtoll("report", "--json", path).status == 0
