@@ -14,20 +14,15 @@
 /* Stacks named and not yet written. */
 #define STACKS_MAX 65536U
 
-struct known_code {
-	struct python_code *code;
-};
-
 /* An interpreter in a process. */
 struct host {
 	struct python_layout layout;
 	uint64_t code_type;	/* 0: not met yet */
-	GHashTable *codes;	/* address -> struct known_code */
+	GHashTable *codes;	/* address -> struct python_code */
 };
 
 struct python {
 	GMutex lock;		/* of everything below */
-	GStringChunk *strings;
 	GHashTable *hosts;	/* pid -> struct host */
 	GHashTable *stacks;	/* stack id -> struct python_stack */
 	GHashTable *without;	/* "major:minor:inode" of files that hold no interpreter */
@@ -47,10 +42,17 @@ static void free_host(gpointer data)
 
 static void free_code(gpointer data)
 {
-	struct known_code *known = data;
+	python_code_unref(data);
+}
 
-	python_code_free(known->code);
-	g_free(known);
+static void free_stack(gpointer data)
+{
+	struct python_stack *stack = data;
+	size_t i;
+
+	for (i = 0; i < stack->count; i++)
+		python_code_unref(stack->frames[i].code);
+	g_free(stack);
 }
 
 struct python *python_new(void)
@@ -58,9 +60,8 @@ struct python *python_new(void)
 	struct python *python = g_new0(struct python, 1);
 
 	g_mutex_init(&python->lock);
-	python->strings = g_string_chunk_new(1 << 14);
 	python->hosts = g_hash_table_new_full(NULL, NULL, NULL, free_host);
-	python->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+	python->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_stack);
 	python->without = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	python->refused = g_hash_table_new(NULL, NULL);
 	python->said = g_hash_table_new(NULL, NULL);
@@ -76,7 +77,6 @@ void python_free(struct python *python)
 	g_hash_table_destroy(python->without);
 	g_hash_table_destroy(python->refused);
 	g_hash_table_destroy(python->said);
-	g_string_chunk_free(python->strings);
 	g_mutex_clear(&python->lock);
 	g_free(python);
 }
@@ -186,38 +186,55 @@ void python_exited(struct python *python, pid_t pid)
 }
 
 /* The code object at an address: as remembered, if it is still that one, or read now. */
-static const struct python_code *code_get(struct host *host, pid_t pid, uint64_t address)
+static struct python_code *code_get(struct host *host, pid_t pid, uint64_t address,
+				    const struct python_code_key *key)
 {
-	struct known_code *known = g_hash_table_lookup(host->codes, &address);
-	struct python_code_key key;
-	struct python_code *code;
+	struct python_code *code = g_hash_table_lookup(host->codes, &address);
 
-	/* Asked each time: modules that start up leave their code's memory to others at once. */
-	if (!python_code_peek(pid, &host->layout, &host->code_type, address, &key))
+	if (!key->type)
 		return NULL;
-	if (known && !memcmp(&known->code->key, &key, sizeof(key)))
-		return known->code;
-	code = python_code_read(pid, &host->layout, &key);
+	if (code && !memcmp(&code->key, key, sizeof(*key)))
+		return code;
+	code = python_code_read(pid, &host->layout, key);
 	if (!code)
 		return NULL;
 	if (g_hash_table_size(host->codes) >= CODES_MAX)
 		g_hash_table_remove_all(host->codes);
-	known = g_new(struct known_code, 1);
-	known->code = code;
-	g_hash_table_replace(host->codes, g_memdup2(&address, sizeof(address)), known);
+	g_hash_table_replace(host->codes, g_memdup2(&address, sizeof(address)), code);
 	return code;
 }
 
-static const char *intern(struct python *python, const char *text)
+/* Name the frames of a stack as far as its process can be read. */
+static void name_frames(struct python *python, struct host *host, pid_t pid,
+			struct python_stack *stack)
 {
-	return *text ? g_string_chunk_insert_const(python->strings, text) : "";
+	struct python_code_key keys[PYTHON_CODES_MAX] = {};
+	uint64_t addresses[PYTHON_CODES_MAX];
+	size_t i;
+
+	for (i = 0; i < stack->count; i++)
+		addresses[i] = stack->frames[i].address;
+	if (host)
+		python_code_peek(pid, &host->layout, &host->code_type, addresses, stack->count,
+				 keys);
+	for (i = 0; i < stack->count; i++) {
+		struct python_frame *frame = &stack->frames[i];
+		struct python_code *code;
+
+		if (!frame->address)
+			continue;
+		code = host ? code_get(host, pid, frame->address, &keys[i]) : NULL;
+		if (!code || !python_code_has(code, frame->instruction))
+			python->unreadable++;
+		else if (!python_code_is_internal(code))
+			frame->code = python_code_ref(code);
+	}
 }
 
 void python_resolve(struct python *python, const struct memtoll_python *walked)
 {
 	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
 	size_t count = MIN(walked->depth, MEMTOLL_PYTHON_DEPTH), i;
-	struct host *host = host_get(python, walked->tgid);
 	struct python_stack *stack;
 
 	(void)locker;
@@ -228,23 +245,11 @@ void python_resolve(struct python *python, const struct memtoll_python *walked)
 	stack->count = count;
 	stack->truncated = walked->flags & (PYTHON_TRUNCATED | PYTHON_BROKEN);
 	for (i = 0; i < count; i++) {
-		struct python_frame *frame = &stack->frames[i];
-		const struct python_code *code = NULL;
-
-		frame->code = walked->frames[i].code;
-		frame->flags = walked->frames[i].flags;
-		if (!frame->code)
-			continue;
-		if (host)
-			code = code_get(host, walked->tgid, frame->code);
-		if (!code)
-			python->unreadable++;
-		if (!code || python_code_is_internal(code))
-			continue;
-		frame->function = intern(python, code->function);
-		frame->file = intern(python, code->file);
-		frame->line = python_code_line(code, (int32_t)walked->frames[i].instruction);
+		stack->frames[i].address = walked->frames[i].code;
+		stack->frames[i].instruction = (int32_t)walked->frames[i].instruction;
+		stack->frames[i].flags = walked->frames[i].flags;
 	}
+	name_frames(python, host_get(python, walked->tgid), walked->tgid, stack);
 	g_hash_table_insert(python->stacks,
 			    g_memdup2(&walked->stack_id, sizeof(walked->stack_id)), stack);
 }

@@ -12,17 +12,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "python_code.h"
 #include "python_offsets.h"
 
 struct python;
 
-/* Strings belong to struct python and live as long as it does. */
 struct python_frame {
-	const char *function;	/* qualified where the interpreter knows it; NULL: to be left out */
-	const char *file;
-	uint32_t line;		/* being executed */
+	uint64_t address;	/* of the code object; 0: an eval loop without a frame */
+	struct python_code *code;	/* NULL: to be left out */
+	int32_t instruction;	/* being executed, bytes into the code */
 	uint32_t flags;		/* PYTHON_ENTRY */
-	uint64_t code;		/* address of the code object; 0: an eval loop without a frame */
 };
 
 struct python_stack {
@@ -50,7 +49,7 @@ void python_exited(struct python *python, pid_t pid);
 /* Name the frames of a new stack, by reading the process's memory. */
 void python_resolve(struct python *python, const struct memtoll_python *walked);
 
-/* The named frames of a stack, or NULL. Once its stack is written they may be forgotten. */
+/* The named frames of a stack, or NULL. They are there until they are forgotten. */
 const struct python_stack *python_stack(struct python *python, uint64_t stack_id);
 void python_forget(struct python *python, uint64_t stack_id);
 

@@ -59,23 +59,53 @@ static bool is_alive(const struct python_layout *layout, uint64_t references)
 	       ((uint32_t)references && !(references & 0x0000ffff00000000ULL));
 }
 
-bool python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *type,
-		      uint64_t address, struct python_code_key *key)
+/* The key of a code object of which the first bytes are at hand. */
+static void key_of(pid_t pid, const struct python_layout *layout, uint64_t *type,
+		   const uint8_t *bytes, struct python_code_key *key)
 {
-	uint8_t bytes[PYTHON_CODE_BYTES + 8];
+	uint64_t found = word(bytes, layout->object_type);
 
-	if (!peek(pid, address, bytes, layout->code_bytes) || !is_alive(layout, word(bytes, 0)))
-		return false;
-	memset(key, 0, sizeof(*key));
-	key->type = word(bytes, layout->object_type);
+	if (!is_alive(layout, word(bytes, 0)))
+		return;
+	if (!*type && is_code_type(pid, layout, found))
+		*type = found;
+	if (!*type || found != *type)
+		return;
+	key->type = found;
 	key->size = layout->code_size ? word(bytes, layout->code_size) : 0;
 	key->file = word(bytes, layout->code_file);
 	key->name = word(bytes, layout->code_name);
 	key->lines = word(bytes, layout->code_lines);
 	key->first_line = half(bytes, layout->code_first_line);
-	if (!*type && is_code_type(pid, layout, key->type))
-		*type = key->type;
-	return *type && key->type == *type;
+}
+
+void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *type,
+		      const uint64_t *addresses, size_t count, struct python_code_key *keys)
+{
+	uint8_t bytes[PYTHON_CODES_MAX][PYTHON_CODE_BYTES + 8];
+	struct iovec local[PYTHON_CODES_MAX], remote[PYTHON_CODES_MAX];
+	size_t wanted = 0, from[PYTHON_CODES_MAX], i, next = 0;
+
+	count = MIN(count, PYTHON_CODES_MAX);
+	memset(keys, 0, count * sizeof(*keys));
+	for (i = 0; i < count; i++) {
+		if (!addresses[i])
+			continue;
+		local[wanted] = (struct iovec){ bytes[wanted], layout->code_bytes };
+		remote[wanted] = (struct iovec){ (void *)(uintptr_t)addresses[i],
+						 layout->code_bytes };
+		from[wanted++] = i;
+	}
+	/* The call ends at the first address that cannot be read: go on behind it. */
+	while (next < wanted) {
+		ssize_t got = process_vm_readv(pid, local + next, wanted - next, remote + next,
+					       wanted - next, 0);
+		size_t whole = got > 0 ? (size_t)got / layout->code_bytes : 0;
+
+		for (i = next; i < next + whole; i++)
+			key_of(pid, layout, type, bytes[i], &keys[from[i]]);
+		next += whole + 1;
+	}
 }
 
 /* A character that may stand in a report. */
@@ -145,22 +175,30 @@ struct python_code *python_code_read(pid_t pid, const struct python_layout *layo
 {
 	struct python_code *code = g_new0(struct python_code, 1);
 
+	code->references = 1;
 	code->key = *key;
 	code->version = layout->version;
+	code->free_threaded = layout->free_threaded;
 	code->first_line = key->first_line;
 	code->function = read_text(pid, layout, key->name);
 	code->file = read_text(pid, layout, key->file);
 	if (!code->function || !code->file) {
-		python_code_free(code);
+		python_code_unref(code);
 		return NULL;
 	}
 	code->lines = read_bytes(pid, layout, key->lines, &code->line_bytes);
 	return code;
 }
 
-void python_code_free(struct python_code *code)
+struct python_code *python_code_ref(struct python_code *code)
 {
-	if (!code)
+	code->references++;
+	return code;
+}
+
+void python_code_unref(struct python_code *code)
+{
+	if (!code || --code->references)
 		return;
 	g_free(code->function);
 	g_free(code->file);
@@ -170,7 +208,14 @@ void python_code_free(struct python_code *code)
 
 bool python_code_is_internal(const struct python_code *code)
 {
-	return !code->first_line && !code->line_bytes;
+	return !code->first_line && code->key.file == code->key.name;
+}
+
+bool python_code_has(const struct python_code *code, int32_t instruction)
+{
+	/* Before 3.11 the object does not hold its code; without the GIL threads have copies. */
+	return !code->key.size || instruction < 0 || code->free_threaded ||
+	       (uint64_t)instruction < code->key.size * INSTRUCTION_BYTES;
 }
 
 /* 3.9: pairs of bytes: so many bytes of code further, so many lines (signed) further. */

@@ -116,24 +116,20 @@ static int write_native(struct stack_writer *writer, uint64_t id, const struct d
 static int write_python(struct stack_writer *writer, uint64_t id,
 			const struct python_frame *python, unsigned int *depth)
 {
-	const struct frame frame = {
-		.function = python->function,
-		.module = "",
-		.file = python->file,
-		.line = python->line,
-		.kind = FRAME_PYTHON,
-		.build_id = "",
-	};
+	struct frame frame = { .module = "", .kind = FRAME_PYTHON, .build_id = "" };
 
-	if (!python->function)
+	if (!python->code)
 		return 0;
-	return recording_stack_frame(writer->recording, id, (*depth)++, python->code, &frame,
+	frame.function = python->code->function;
+	frame.file = python->code->file;
+	frame.line = python_code_line(python->code, python->instruction);
+	return recording_stack_frame(writer->recording, id, (*depth)++, python->address, &frame,
 				     false);
 }
 
 static enum python_part part_of(const struct python_frame *frame)
 {
-	if (!frame->code)
+	if (!frame->address)
 		return PYTHON_PART_EMPTY;
 	return frame->flags & PYTHON_ENTRY ? PYTHON_PART_ENTRY : PYTHON_PART_INNER;
 }

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Python frames in stacks. The witness is the interpreter's own idea of who called whom.
+
+Debian's python3 always, and every interpreter that MEMTOLL_PYTHONS names (paths, colons between).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import MIB, SOURCES, Program, Recording, finish, load, record, start_record, wait_slices, wait_until
+
+pytestmark = pytest.mark.root
+
+DEBIAN = "/usr/bin/python3"
+PYTHONS = [DEBIAN, *filter(None, os.environ.get("MEMTOLL_PYTHONS", "").split(":"))]
+
+# MEMTOLL_PYTHON_DEPTH: deeper frames of the interpreter are left out.
+DEPTH = 48
+
+CASES = {
+    "nested", "recursive", "deep", "generator", "sorted", "callback", "coroutine", "init", "property", "with",
+    "comprehension", "lambda", "exec", "calloc", "one thread", "other thread", "module",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Frame:
+    kind: str
+    function: str
+    module: str
+    file: str
+    line: int
+
+
+@dataclass
+class Site:
+    """Calls of the allocator by one stack."""
+
+    call: str
+    calls: int
+    bytes: int
+    frames: list[Frame]
+
+    @property
+    def python(self) -> list[tuple[str, str, int]]:
+        return [(frame.function, frame.file, frame.line) for frame in self.frames if frame.kind == "python"]
+
+
+def stacks(recording: Recording) -> dict[int, list[Frame]]:
+    found: dict[int, list[Frame]] = defaultdict(list)
+    for stack, *frame in recording.query(
+        "SELECT stack_id, kind, function, module, file, line FROM stack_frame JOIN frame USING (frame_id)"
+        " ORDER BY stack_id, depth"
+    ):
+        found[stack].append(Frame(*frame))
+    return found
+
+
+def sites(recording: Recording, least: int) -> list[Site]:
+    """Calls that made blocks of at least so many bytes on average, and their stacks."""
+    frames = stacks(recording)
+    rows = recording.query(
+        "SELECT call, stack_id, SUM(calls), SUM(bytes) FROM call WHERE call IN ('malloc', 'calloc')"
+        f" GROUP BY call, pid, stack_id HAVING SUM(calls) > 0 AND SUM(bytes) >= SUM(calls) * {least}"
+    )
+    return [Site(call, calls, size, frames[stack]) for call, stack, calls, size in rows]
+
+
+def loss(recording: Recording, name: str) -> int:
+    return int(recording.report["losses"].get(name, 0))
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
+def cases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    path = tmp_path_factory.mktemp("cases") / "cases.memtoll"
+    return record(path, command=[request.param, SOURCES / "python_stacks.py"])
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """Attached to while it runs: the program is not restarted or changed."""
+    path = tmp_path_factory.mktemp("running") / "running.memtoll"
+    with Program(request.param, SOURCES / "python_stacks.py", "wait") as program:
+        tracer = start_record(path, "-p", str(program.pid), "--overhead-limit", "none")
+        wait_slices(path, 1)
+        program.go()
+        wait_until(lambda: "done" in program.lines[-1], "the end of the program's work", 60)
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+    assert result.status == 0, result
+    recording = load(path, result)
+    recording.witness = [line for line in program.lines if "case" in line and line["case"] != "module"]
+    return recording
+
+
+def check_cases(recording: Recording, witness: list[dict[str, Any]], wanted: set[str]) -> None:
+    """Each case: all its blocks at its chain, none at another one that begins alike."""
+    found = sites(recording, MIB)
+    assert {case["case"] for case in witness} == wanted
+    for case in witness:
+        chain = [(function, file, line) for function, file, line in case["chain"]]
+        count = 1 if case["case"] == "module" else case["count"]
+        here = [site for site in found if site.python[:DEPTH] == chain[:DEPTH]]
+        alike = [site for site in found if site.python[:1] == chain[:1] and site not in here]
+        assert sum(site.calls for site in here) == count, case
+        assert sum(site.bytes for site in here) in (count * case["bytes"], count * (case["bytes"] + 1)), case
+        assert not alike, (case, alike)
+
+
+def test_every_chain_is_the_interpreters(cases: Recording) -> None:
+    check_cases(cases, cases.witness, CASES)
+
+
+def test_no_large_block_without_its_line(cases: Recording) -> None:
+    """All blocks of the program's size, and no others have it."""
+    here = {(chain[0], chain[2]) for chain in (case["chain"][0] for case in cases.witness)}
+    for site in sites(cases, MIB):
+        if site.bytes <= site.calls * (MIB + 1):
+            function, _, line = site.python[0]
+            assert (function, line) in here
+
+
+def test_frames_are_woven_in(running: Recording) -> None:
+    """What is between two Python functions called through C stands between them."""
+    found = {site.python[0][0]: site for site in sites(running, MIB) if site.python}
+
+    def between(inner: str, outer: str) -> list[Frame]:
+        frames = found[inner].frames
+        names = [frame.function if frame.kind == "python" else "" for frame in frames]
+        return frames[names.index(inner) + 1 : names.index(outer)]
+
+    assert any("qsort" in frame.function for frame in between("compare", "callback"))
+    assert any("ctypes" in frame.module for frame in between("compare", "callback"))
+    assert between("key", "sort") and all(frame.kind == "native" for frame in between("key", "sort"))
+    for function, site in found.items():
+        # Deeper than is kept: loops whose Python frames are left out stay as they are.
+        if function == "deep":
+            continue
+        assert site.frames[0].function in ("malloc", "calloc")
+        assert not any(frame.function == "_PyEval_EvalFrameDefault" for frame in site.frames)
+
+
+def test_python_to_python_has_nothing_between(cases: Recording) -> None:
+    """From 3.11 on a call of a Python function stays in the same loop."""
+    for site in sites(cases, MIB):
+        names = [frame.function for frame in site.frames]
+        if "recursive" not in names:
+            continue
+        first = names.index("recursive")
+        last = len(names) - 1 - names[::-1].index("recursive")
+        kinds = {frame.kind for frame in site.frames[first:last]}
+        assert kinds == {"python"} or site.python[0][0] == "recursive" and before_311(cases)
+        return
+    pytest.fail("no stack with the recursion in it")
+
+
+def before_311(recording: Recording) -> bool:
+    """Names are not qualified there."""
+    return any(chain[0] == "inner" for case in recording.witness for chain in case["chain"])
+
+
+def test_stacks_reach_the_threads_start(running: Recording) -> None:
+    for site in sites(running, MIB):
+        if site.bytes <= site.calls * (MIB + 1) and site.python[0][0] != "deep":
+            assert site.frames[-1].function in ("_start", "clone", "clone3", "__clone3"), site
+
+
+def test_losses_are_small(cases: Recording) -> None:
+    """Code that runs once while Python starts may be gone too soon; nothing else is lost."""
+    frames = cases.query("SELECT count(*) FROM stack_frame JOIN frame USING (frame_id) WHERE kind = 'python'")[0][0]
+    assert frames > 1000
+    assert loss(cases, "python_unreadable") < frames * 0.05
+    for name in ("python_walk", "pythons_full", "python_unsupported", "python_unwoven"):
+        assert loss(cases, name) == 0, name
+
+
+def test_running_process(running: Recording) -> None:
+    check_cases(running, running.witness, CASES - {"module"})
+    for name in ("python_unreadable", "python_walk", "pythons_full", "python_unsupported", "python_unwoven"):
+        assert loss(running, name) == 0, name
+
+
+def test_bytearray_in_a_nested_function(out: Path) -> None:
+    """The issue's own example, as a user would run it."""
+    program = "def outer():\n def inner():\n  bytearray(50 << 20)\n for _ in range(23): inner()\nouter()\n"
+    recording = record(out, command=[DEBIAN, "-c", program], exact=False)
+    found = sites(recording, 50 << 20)
+    assert sum(site.calls for site in found) == 23
+    assert {site.python[0] for site in found} == {("outer.<locals>.inner", "<string>", 3)}
+    first = next(row for row in recording.report["allocations"] if row["bytes"] >= 23 * (50 << 20))
+    frame = next(frame for frame in first["allocated_at"] if frame["kind"] == "python")
+    assert (frame["function"], frame["line"], frame["module"]) == ("outer.<locals>.inner", 3, "")
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_faults_name_the_touching_line(out: Path, python: str) -> None:
+    recording = record(out, command=[python, SOURCES / "python_touch.py"])
+    [witness] = recording.witness
+    frames = stacks(recording)
+    pages = 0
+    for stack, count in recording.query("SELECT touched_stack, SUM(pages) FROM fault WHERE class = 'zero' GROUP BY 1"):
+        first = next((frame for frame in frames[stack] if frame.kind == "python"), None)
+        if first and (first.function, first.file, first.line) == ("touch", witness["file"], witness["line"]):
+            pages += count
+    # Besides the loop itself, an int object now and then takes a fresh page of the heap.
+    assert witness["pages"] <= pages <= witness["pages"] + 64
+
+
+def test_fork_and_exec(out: Path) -> None:
+    recording = record(out, command=[DEBIAN, SOURCES / "python_forks.py"])
+    [witness] = recording.witness
+    assert witness["status"] == 0
+    found = sites(recording, MIB)
+    for function in ("in_child", "after_exec"):
+        mine = [site for site in found if site.python and site.python[0][0] == function]
+        assert sum(site.calls for site in mine) == witness["count"], function
+
+
+def test_cffi_line_then_cffi_then_calloc(out: Path) -> None:
+    """Casebook 3: from root to leaf the Python line, cffi's function, calloc."""
+    recording = record(out, command=[DEBIAN, SOURCES / "python_cffi.py"], exact=False)
+    [witness] = recording.witness
+    assert recording.dominant == "zeroing"
+    frames = [Frame(**frame) for frame in recording.report["sites"][0]["allocated_at"]]
+    assert recording.report["sites"][0]["call"] == "calloc"
+    line = next(i for i, frame in enumerate(frames) if frame.kind == "python")
+    assert (frames[line].function, frames[line].file, frames[line].line) == (
+        "FFI.new", "/usr/lib/python3/dist-packages/cffi/api.py", frames[line].line,
+    ) or frames[line].function == "fill"  # fmt: skip
+    caller = next(frame for frame in frames if frame.function == "fill")
+    assert (caller.file, caller.line, caller.kind) == (witness["file"], witness["line"], "python")
+    assert frames[0].function == "calloc"
+    assert any("_cffi_backend" in frame.module for frame in frames[1:line])
+
+
+def test_old_interpreter_is_named(out: Path, tmp_path: Path) -> None:
+    """A version that is not known: native stacks, a counter and one line that says which."""
+    source = tmp_path / "old.c"
+    source.write_text(
+        "unsigned long Py_Version = 0x03080af0;\nchar _PyRuntime[4096] = {1};\n"
+        "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 7; i++) free(malloc(1 << 20)); return 0; }\n"
+    )
+    program = tmp_path / "python3.8"
+    flags = ["-O0", "-fno-builtin", "-rdynamic"]
+    subprocess.run(["gcc", *flags, "-o", str(program), str(source)], check=True, timeout=60)
+    recording = record(out, command=[program])
+    assert loss(recording, "python_unsupported") == 1
+    assert "CPython 3.8" in recording.result.stderr
+    assert sum(site.calls for site in sites(recording, MIB)) == 7
+
+
+def test_program_that_only_looks_like_an_interpreter(out: Path, tmp_path: Path) -> None:
+    """Garbage where the interpreter's state would be: no frames, no harm."""
+    source = tmp_path / "fake.c"
+    source.write_text(
+        "#include <stdlib.h>\n#include <string.h>\n"
+        "const unsigned long Py_Version = 0x030b02f0;\nunsigned long _PyRuntime[4096];\n"
+        "int main(void) {\n"
+        " for (int i = 0; i < 4096; i++) _PyRuntime[i] = (unsigned long)(_PyRuntime + i * 7 % 4000);\n"
+        " for (int i = 0; i < 101; i++) free(malloc(1 << 20));\n return 0; }\n"
+    )
+    program = tmp_path / "python3.11"
+    flags = ["-O0", "-fno-builtin", "-rdynamic"]
+    subprocess.run(["gcc", *flags, "-o", str(program), str(source)], check=True, timeout=60)
+    recording = record(out, command=[program])
+    found = sites(recording, MIB)
+    assert sum(site.calls for site in found) == 101
+    assert not any(site.python for site in found)
