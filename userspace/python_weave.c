@@ -55,10 +55,10 @@ static void measure(const struct python_weave *weave, struct shape *shape)
 /* Loops and runs are one and the same, as far as both are known. */
 static bool matches(const struct python_weave *weave, const struct shape *shape)
 {
-	if (shape->loops == shape->runs)
+	if (shape->loops == shape->runs || !shape->runs)
 		return true;
 	if (shape->loops > shape->runs)
-		return !weave->python_whole && shape->runs;
+		return !weave->python_whole;
 	return !weave->native_whole;
 }
 
