@@ -221,7 +221,7 @@ int stack_of_call(struct thread *thread);
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk);
 int unwind_step(struct unwind *walk);
 int unwind_mapping(struct unwind *walk, __u64 address);
-int unwind_see_through(struct unwind *walk, __u64 slot);
+int unwind_see_through(struct unwind *walk);
 __u32 unwind_rule(__u32 table_id, __u32 pc);
 int in_memset(const struct memtoll_target *process, __u64 ip);
 /* python.bpf.c: global for the same reason. */

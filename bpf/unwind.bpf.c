@@ -117,30 +117,75 @@ int unwind_mapping(struct unwind *walk, __u64 address)
 }
 
 /*
- * The kernel has put its own address in place of a return address that a return probe waits for
- * (kernel/events/uprobes.c, prepare_uretprobe): give back the program's. slot: where it lies.
+ * The kernel's page among the program's code (kernel/events/uprobes.c). Its first slot is where a
+ * function returns to that a return probe waits for; in the others probed instructions are executed.
  */
-int unwind_see_through(struct unwind *walk, __u64 slot)
+#define PROBE_SLOT_BYTES 128		/* UPROBE_XOL_SLOT_BYTES */
+#define BREAKPOINT 0xcc
+
+/*
+ * Bytes the code for returns (arch/x86/kernel/uprobes.c, uretprobe_trampoline_entry) has on the stack
+ * at an instruction of it: push %rax; push %rcx; push %r11; mov $..., %rax; syscall; pop %r11;
+ * pop %rcx; ret, to what the kernel put in the place of rax. Before 6.11 it is a breakpoint.
+ */
+#define RETURN_AFTER_SYSCALL 13		/* offset of what follows the system call */
+
+static __always_inline __u64 pushed_for_return(__u64 code, __u64 offset)
+{
+	__u8 first = BREAKPOINT;
+
+	bpf_probe_read_user(&first, sizeof(first), (void *)code);
+	if (first == BREAKPOINT || !offset)
+		return 0;
+	if (offset == 1 || offset > RETURN_AFTER_SYSCALL + 2)
+		return 8;
+	return offset < 4 || offset > RETURN_AFTER_SYSCALL ? 16 : 24;
+}
+
+/*
+ * Where ip is in the kernel's page: the program's own place instead, which may be a return address.
+ * 1: done.
+ */
+int unwind_see_through(struct unwind *walk)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct return_instance *instance;
-	__u64 trampoline;
+	__u64 page, offset, slot, place = 0, pushed = 0;
 	int i;
 
 	if (!walk || !bpf_core_field_exists(task->utask))
 		return 0;
-	trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-	if (!trampoline || walk->ip != trampoline)
+	page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	offset = walk->ip - page;
+	if (!page || offset >= MEMTOLL_PAGE_SIZE)
 		return 0;
+	if (offset >= PROBE_SLOT_BYTES) {
+		slot = BPF_CORE_READ(task, utask, xol_vaddr);
+		if (walk->ip - slot >= PROBE_SLOT_BYTES)
+			return 0;
+		walk->ip += BPF_CORE_READ(task, utask, vaddr) - slot;
+		return 1;
+	}
+	if (walk->exact)
+		pushed = pushed_for_return(page, offset);
+	slot = walk->sp + pushed - 8;
 	instance = BPF_CORE_READ(task, utask, return_instances);
 	for (i = 0; i < 64 && instance; i++) {
 		if (BPF_CORE_READ(instance, stack) == slot) {
-			walk->ip = BPF_CORE_READ(instance, orig_ret_vaddr);
-			return 1;
+			place = BPF_CORE_READ(instance, orig_ret_vaddr);
+			break;
 		}
 		instance = BPF_CORE_READ(instance, next);
 	}
-	return 0;
+	/* No longer waited for: the probe has run, and the program goes on at what it left here. */
+	if (!place && (!pushed || offset < RETURN_AFTER_SYSCALL ||
+		       bpf_probe_read_user(&place, sizeof(place), (void *)slot) ||
+		       place - page < MEMTOLL_PAGE_SIZE))
+		return 0;
+	walk->ip = place;
+	walk->sp = slot + 8;
+	walk->exact = 0;
+	return 1;
 }
 
 /*
@@ -266,7 +311,10 @@ static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
 	return 1;
 }
 
-/* To the caller's frame. 1: there; 0: this was the last, or walk->stop says why no further. */
+/*
+ * To the caller's frame. 1: there; 2: the frame was the kernel's and has become the program's; 0: this
+ * was the last, or walk->stop says why no further.
+ */
 int unwind_step(struct unwind *walk)
 {
 	__u64 address;
@@ -277,11 +325,9 @@ int unwind_step(struct unwind *walk)
 	/* A return address may be the first byte after its function: look up the call. */
 	address = walk->exact ? walk->ip : walk->ip - 1;
 	if ((address < walk->start || address >= walk->end) && !unwind_mapping(walk, address)) {
-		if (walk->process_table && unwind_see_through(walk, walk->sp - 8))
-			address = walk->ip - 1;
-		if ((address < walk->start || address >= walk->end) &&
-		    !unwind_mapping(walk, address))
-			return step_by_pointer(walk, UNWIND_STOP_NO_MAPPING);
+		if (walk->process_table && unwind_see_through(walk))
+			return 2;
+		return step_by_pointer(walk, UNWIND_STOP_NO_MAPPING);
 	}
 	if (!walk->table)
 		return step_by_pointer(walk, UNWIND_STOP_NO_ROW);
@@ -306,7 +352,7 @@ int unwind_step(struct unwind *walk)
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
 {
 	struct memtoll_target *process;
-	__u32 depth, tgid;
+	__u32 depth, tgid, step, word;
 	int i;
 
 	if (!stack || !walk)
@@ -317,8 +363,10 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
 	stack->how = walk->process_table ? UNWIND_CFI : UNWIND_FP;
 	depth = stack->depth;
 	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
-		if (!unwind_step(walk))
+		step = unwind_step(walk);
+		if (!step)
 			break;
+		depth -= step >> 1;
 		/* Keeps the compiler from making of the index a pointer no verifier can bound. */
 		barrier_var(depth);
 		if (depth >= MEMTOLL_STACK_DEPTH) {
@@ -327,7 +375,9 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
 		}
 		stack->frames[depth] = walk->ip;
 		/* No branch: the verifier would follow both ways in every round. */
-		stack->exact[depth >> 6 & 1] |= (__u64)(walk->exact & 1) << (depth & 63);
+		word = depth >> 6 & 1;
+		stack->exact[word] &= ~(1ULL << (depth & 63));
+		stack->exact[word] |= (__u64)(walk->exact & 1) << (depth & 63);
 		depth++;
 	}
 	stack->depth = depth;
