@@ -232,14 +232,12 @@ def test_cffi_line_then_cffi_then_calloc(out: Path) -> None:
     assert recording.dominant == "zeroing"
     frames = [Frame(**frame) for frame in recording.report["sites"][0]["allocated_at"]]
     assert recording.report["sites"][0]["call"] == "calloc"
-    line = next(i for i, frame in enumerate(frames) if frame.kind == "python")
-    assert (frames[line].function, frames[line].file, frames[line].line) == (
-        "FFI.new", "/usr/lib/python3/dist-packages/cffi/api.py", frames[line].line,
-    ) or frames[line].function == "fill"  # fmt: skip
-    caller = next(frame for frame in frames if frame.function == "fill")
-    assert (caller.file, caller.line, caller.kind) == (witness["file"], witness["line"], "python")
+    # cffi's own Python function stands between the line and the library.
+    python = [frame for frame in frames if frame.kind == "python"]
+    assert (python[0].function, Path(python[0].file).name) == ("FFI.new", "api.py")
+    assert (python[1].function, python[1].file, python[1].line) == ("fill", witness["file"], witness["line"])
     assert frames[0].function == "calloc"
-    assert any("_cffi_backend" in frame.module for frame in frames[1:line])
+    assert any("_cffi_backend" in frame.module for frame in frames[1 : frames.index(python[0])])
 
 
 def test_old_interpreter_is_named(out: Path, tmp_path: Path) -> None:
