@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The notebooks, top to bottom, on recordings that are made here with the commands they show.
+
+Each notebook is a text for people, so the commands and the program in it are run as they stand. Its
+figures are asked for in one more cell at its end and held against what the traced programs counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient.client import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+import harness
+from conftest import ANALYSIS, environment
+from harness import MIB, PAGE, wait_until
+from swapping import memory_with_swap, vmstat
+
+# Half of it has types.
+FORMAT: Any = nbformat
+NOTEBOOKS = ANALYSIS / "notebooks"
+NAMES = ("01_tour", "02_zeroing", "03_access_pattern", "04_latency", "05_comparison")
+
+CELL_SECONDS = 60
+RECORD_SECONDS = 90
+TEN = 10 * MIB
+TIDY = {"GLIBC_TUNABLES": "glibc.malloc.mxfast=0"}
+# Pages a program touches while it starts, the shell before it included.
+START_PAGES = 1500
+
+
+def notebook(name: str) -> Any:
+    return FORMAT.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+
+
+def texts(nb: Any, kind: str) -> list[str]:
+    return [str(cell.source) for cell in nb.cells if cell.cell_type == kind]
+
+
+def blocks(nb: Any, language: str) -> list[str]:
+    """Fenced blocks of a language in its text."""
+    return [
+        block
+        for text in texts(nb, "markdown")
+        for block in re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+def setup_of(nb: Any) -> str:
+    return texts(nb, "code")[0]
+
+
+@dataclass
+class Run:
+    """An executed notebook."""
+
+    nb: Any
+    figures: dict[str, Any]
+
+    @property
+    def shown(self) -> str:
+        """All text that its cells put out."""
+        found = []
+        for cell in self.nb.cells:
+            for output in cell.get("outputs", ()):
+                data = output.get("data", {})
+                found += [output.get("text", ""), data.get("text/plain", ""), data.get("text/html", "")]
+        return "\n".join(found)
+
+    @property
+    def pictures(self) -> list[str]:
+        """PNG files, in base64."""
+        outputs = [output for cell in self.nb.cells for output in cell.get("outputs", ())]
+        return [output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})]
+
+
+def start(nb: Any, recordings: Path, work: Path) -> None:
+    """Run all cells, in a kernel that listens on a socket file only and writes nowhere but in work."""
+    env = environment() | {
+        "HOME": str(work),
+        "IPYTHONDIR": str(work / "ipython"),
+        "JUPYTER_RUNTIME_DIR": str(work / "runtime"),
+        "MPLCONFIGDIR": str(work / "matplotlib"),
+        "MEMTOLL_RECORDINGS": str(recordings),
+        # Else the kernel's debugger complains of frozen modules.
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+    client = NotebookClient(
+        nb, timeout=CELL_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(work)}}
+    )
+    manager = client.create_kernel_manager()
+    manager.transport = "ipc"
+    manager.ip = str(work / "kernel")
+    client.execute(env=env)
+
+
+def execute(name: str, recordings: Path, work: Path, wanted: Mapping[str, str]) -> Run:
+    """Run a notebook; wanted: figures by name, as expressions of what it leaves behind."""
+    nb = notebook(name)
+    count = len(nb.cells)
+    asked = ", ".join(f"{key!r}: {expression}" for key, expression in wanted.items())
+    nb.cells.append(FORMAT.v4.new_code_cell(f"import json\nprint(json.dumps({{{asked}}}, default=float))"))
+    start(nb, recordings, work)
+    for cell in nb.cells:
+        for output in cell.get("outputs", ()):
+            assert output.output_type != "error", output
+            assert output.get("name") != "stderr", output.text
+    figures = json.loads(nb.cells.pop().outputs[0].text)
+    assert len(nb.cells) == count
+    keep = os.environ.get("MEMTOLL_KEEP_NOTEBOOKS")
+    if keep:
+        FORMAT.write(nb, Path(keep) / f"{name}.ipynb")
+    return Run(nb, figures)
+
+
+@dataclass
+class Place:
+    """Where the recordings of a test are, and where its kernel works."""
+
+    recordings: Path
+    work: Path
+
+    def record(self, name: str, **variables: str | Path) -> list[dict[str, Any]]:
+        """Do what the notebook says; the lines of JSON that the traced programs printed."""
+        nb = notebook(name)
+        for source in blocks(nb, "c"):
+            (self.recordings / "deferred.c").write_text(source)
+        (script,) = blocks(nb, "sh")
+        env = {
+            "MEMTOLL_RECORDINGS": str(self.recordings),
+            "WORKLOADS": str(harness.WORKLOADS),
+            "PATH": f"{harness.MEMTOLL.parent}:{os.environ['PATH']}",
+        } | {key: str(value) for key, value in variables.items()}
+        process = harness.spawn(["sh", "-eu", "-c", script], env, cwd=harness.ROOT)
+        result = harness.finish(process, RECORD_SECONDS)
+        assert result.status == 0, result
+        for path in self.recordings.glob("*.memtoll"):
+            assert harness.integrity(path) == "ok"
+        return result.witness
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    made = Place(tmp_path / "recordings", tmp_path / "work")
+    made.recordings.mkdir()
+    made.work.mkdir()
+    return made
+
+
+@pytest.fixture
+def small_memory() -> Iterator[Path]:
+    """80 MiB and a swap file, one test of the machine at a time."""
+
+    def no_swap() -> bool:
+        return len(Path("/proc/swaps").read_text().splitlines()) == 1
+
+    wait_until(no_swap, "the swap of other tests to go", 60)
+    with memory_with_swap("file") as cgroup:
+        yield cgroup
+
+
+# ---- as they are in the repository
+
+
+def test_all_are_tested() -> None:
+    assert sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb")) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stored_without_outputs(name: str) -> None:
+    nb = notebook(name)
+    FORMAT.validate(nb)
+    for cell in nb.cells:
+        assert dict(cell.metadata) == {}
+        if cell.cell_type == "code":
+            assert cell.outputs == [] and cell.execution_count is None
+    assert sorted(nb.metadata) == ["kernelspec", "language_info"]
+    assert sorted(nb.metadata.language_info) == ["name"], "no version of whoever saved it last"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_says_how_its_recordings_are_made(name: str) -> None:
+    """Each notebook begins alike, and reads no recording that its commands do not make."""
+    nb = notebook(name)
+    assert setup_of(nb) == setup_of(notebook(NAMES[0]))
+    (script,) = blocks(nb, "sh")
+    subprocess.run(["sh", "-n", "-c", script], check=True, timeout=10)
+    assert texts(nb, "markdown")[0].startswith("# ") and "MEMTOLL_RECORDINGS" in texts(nb, "markdown")[0]
+
+
+def test_clear_message_without_recordings(place: Place) -> None:
+    with pytest.raises(CellExecutionError) as caught:
+        start(notebook("01_tour"), place.recordings, place.work)
+    last = str(caught.value).strip().splitlines()[-1]
+    assert last.startswith("FileNotFoundError: "), last
+    for part in (str(place.recordings / "tour.memtoll"), "MEMTOLL_RECORDINGS", "make it"):
+        assert part in last, last
+
+
+# ---- on real recordings
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_tour(place: Place) -> None:
+    done = [line for line in place.record("01_tour") if "loop_cpu_ns" in line]
+    assert len(done) == 2
+    first, second = (line["calls"] for line in done)
+    run = execute(
+        "01_tour",
+        place.recordings,
+        place.work,
+        {
+            "libc_bytes": "rec.toll.loc['zero.libc', 'bytes']",
+            "kernel_pages": "rec.toll.loc['zero.kernel', 'pages']",
+            "dominant": "rec.verdict.dominant",
+            "shares": "shares",
+            "observed": "rec.observed_s",
+            "processes": "rec.processes['observed_s'].nlargest(2).index.tolist()",
+            "largest": "[str(rec.processes.loc[line, 'largest_toll']) for line in sorted(rec.processes.index)[-2:]]",
+            "checks": "rec.checks['ok'].all()",
+            "faults": "int(rec.processes['minor_faults'].sum())",
+        },
+    )
+    figures = run.figures
+    assert figures["dominant"] == "zeroing"
+    assert figures["libc_bytes"] == pytest.approx((first - 2) * TEN, rel=0.01)
+    assert figures["kernel_pages"] == pytest.approx(second * 100 * MIB / PAGE + TEN / PAGE, rel=0.01, abs=START_PAGES)
+    assert figures["shares"] == pytest.approx(1, abs=0.001)
+    assert set(figures["processes"]) == {line["pid"] for line in done}
+    assert figures["largest"] == ["zero.libc", "zero.kernel"]
+    assert figures["checks"]
+    assert figures["faults"] >= sum(line["minflt"] for line in done)
+    assert figures["observed"] == pytest.approx(sum(line["cpu_ns"] for line in done) / 1e9, rel=0.2)
+    line = harness.site_line("calloc_loop.c", "calloc")
+    assert f"calloc_loop.c:{line} (clear_block)" in run.shown
+    assert len(run.pictures) == 3
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_zeroing(place: Place) -> None:
+    calls, received = 101, 307
+    done = place.record("02_zeroing")
+    assert [line["calls"] for line in done] == [calls] * 4
+    run = execute(
+        "02_zeroing",
+        place.recordings,
+        place.work,
+        {
+            "sizes": "sizes.T[['calls', 'size_bytes', 'own_mappings', 'cleared_MiB', 'faults']].values.tolist()",
+            "tipping": "tipping.T[['calls', 'size_bytes', 'own_mappings', 'cleared_MiB']].values.tolist()",
+            "dominant": "[*sizes.loc['dominant'], *tipping.loc['dominant']]",
+            "twice": "ledger.loc['bytes_twice', '10 MiB']",
+            "never": "[*ledger.loc['bytes_never_used']]",
+            "cleared": "[cleared['count'].sum(), cleared['bytes'].sum()]",
+            "chain": "[(row.kind, row.function, row.place) for row in chain.itertuples()]",
+            "kept": "kept.toll.loc['zero.libc', 'bytes']",
+            "python": "cffi.verdict.dominant",
+        },
+    )
+    figures = run.figures
+    ten, hundred = figures["sizes"]
+    # The first block is a mapping, for the second one the heap grows; all others are cleared.
+    assert ten[:3] == [calls, TEN, 1]
+    assert ten[3] * calls == pytest.approx(10 * (calls - 2), abs=1)
+    assert hundred[:3] == [calls, 100 * MIB, calls]
+    assert hundred[3] < 0.01
+    # The kernel counted the faults too: those of the loop and those of the program's start.
+    assert ten[4] == pytest.approx(done[0]["minflt"] / calls, rel=0.1)
+    last, first = figures["tipping"]
+    assert last[:3] == [calls, 33550312, 1]
+    assert last[3] * calls * MIB == pytest.approx(33550312 * (calls - 2), abs=MIB)
+    assert first[:3] == [calls, 33550313, calls] and first[3] < 0.01
+    assert figures["dominant"][0] == figures["dominant"][2] == "zeroing"
+    assert "zeroing" not in (figures["dominant"][1], figures["dominant"][3])
+    assert figures["twice"] == pytest.approx(TEN, rel=0.05)
+    assert figures["never"] == [pytest.approx(TEN, rel=0.01), pytest.approx(calls * 100 * MIB, rel=0.01)]
+    # Casebook 3: the buffers, the line of Python that asks for them, and cffi below it.
+    assert figures["cleared"][0] == pytest.approx(received - 1, abs=1)
+    assert figures["cleared"][1] == pytest.approx((received - 2) * TEN, rel=0.01)
+    assert figures["kept"] < 0.01 * figures["cleared"][1]
+    assert figures["python"] == "zeroing"
+    chain = figures["chain"]
+    assert chain[0][:2] == ["native", "calloc"]
+    assert any("_cffi_backend" in place for kind, _, place in chain if kind == "native")
+    (receive,) = (number for number, row in enumerate(chain) if row[:2] == ["python", "receive"])
+    assert "receive.py:" in chain[receive][2]
+    assert all("_cffi_backend" not in row[2] for row in chain[receive:])
+    assert "mmap_threshold" in run.shown
+    assert len(run.pictures) == 1
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_access_pattern(place: Place, small_memory: Path) -> None:
+    before = vmstat()
+    done = place.record("03_access_pattern", CGROUP=small_memory)
+    after = vmstat()
+    assert len(Path("/proc/swaps").read_text().splitlines()) == 2, "others use swap on this machine just now"
+    assert [(line["chunks"], line["passes"]) for line in done] == [(80, 1), (20, 4), (2, 200)]
+    run = execute(
+        "03_access_pattern",
+        place.recordings,
+        place.work,
+        {
+            "access": "access.drop(columns='share').values.tolist()",
+            "returns": "returns",
+            "swapped": "swapped[['count', 'pages']].sum().tolist()",
+            "major": "int(swapped.loc['swap_major', 'count'])",
+            "limit": "memory['limit_bytes']",
+            "fits": "memory['fits_bytes']",
+            "swapped_in": "sum(int(rec.toll.loc['swap.in', 'pages']) for rec in runs.values())",
+            "pushed_out": "sum(int(rec.toll.loc['swap.out', 'pages']) for rec in runs.values())",
+        },
+    )
+    figures = run.figures
+    columns = ("first", "out", "back", "returns", "pattern", "observed", "dominant")
+    a, b, c = (dict(zip(columns, row, strict=True)) for row in figures["access"])
+    pages = [line["pages"] for line in done]
+    assert [row["first"] for row in (a, b, c)] == [pytest.approx(number, rel=0.01) for number in pages]
+    assert [row["pattern"] for row in (a, b, c)] == ["one-pass sweep", "cyclic sweep", "fits"]
+    assert (a["dominant"], b["dominant"]) == ("swap", "swap") and c["dominant"] != "swap"
+    assert b["returns"] == pytest.approx(3.0, rel=0.01) and figures["returns"] == pytest.approx(3.0, rel=0.01)
+    assert b["back"] == pytest.approx(3 * pages[1], rel=0.01)
+    assert a["back"] < 0.005 * a["out"]
+    assert c["back"] == c["out"] == 0
+    # The kernel's own count of the machine; a busy disk gets some pages twice.
+    assert figures["swapped_in"] == pytest.approx(after["pswpin"] - before["pswpin"], rel=0.01)
+    assert figures["pushed_out"] == pytest.approx(after["pswpout"] - before["pswpout"], rel=0.1)
+    assert figures["swapped"][0] == pytest.approx(b["back"], rel=0.01)
+    assert figures["major"] == pytest.approx(done[1]["majflt"], rel=0.01)
+    assert figures["major"] == pytest.approx(b["back"] / 8, rel=0.15), "what the text says of read-ahead"
+    assert figures["limit"] == 80 * MIB
+    assert figures["fits"] == pytest.approx(160 * MIB, rel=0.05)
+    assert "came back 3.0 times" in run.shown and "3.0 times each" in run.shown
+    assert len(run.pictures) == 4
+
+
+def untraced(program: Path, calls: int, env: Mapping[str, str] | None) -> tuple[float, int]:
+    """Nanoseconds of one free and of the late malloc: the best of a few runs, as neighbours only slow down."""
+    runs = []
+    for _ in range(5):
+        result = harness.finish(harness.spawn([program, str(calls)], env))
+        assert result.status == 0, result
+        runs += result.witness
+    return min(line["drop_ns"] for line in runs), min(line["late_ns"] for line in runs)
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_latency(place: Place) -> None:
+    done = place.record("04_latency")
+    calls = 500009
+    assert [line["calls"] for line in done] == [calls] * 2
+    run = execute(
+        "04_latency",
+        place.recordings,
+        place.work,
+        {
+            "late": "[late['count'], late['mean_ns']]",
+            "usual": "[usual['count'], usual['at_most_ns']]",
+            "first": "list(sites.index[0])",
+            "inside": "inside.iloc[0].tolist()",
+            "moved": "moved.values.tolist()",
+        },
+    )
+    figures = run.figures
+    # The program's own clock has the probes in it, which are taken out here.
+    assert figures["late"][0] == 1
+    assert figures["late"][1] == pytest.approx(done[0]["late_ns"], rel=0.1)
+    assert figures["usual"][0] == calls
+    assert figures["late"][1] > 300 * figures["usual"][1]
+    assert figures["first"][0] == "malloc" and "(late)" in figures["first"][1]
+    assert figures["inside"] == [1, 1024, 0, 0]
+    (late, _), (late_tidy, _) = figures["moved"]
+    assert late == pytest.approx(figures["late"][1], rel=0.01)
+    assert late_tidy < 0.1 * late
+    assert late_tidy <= done[1]["late_ns"] < 0.1 * done[0]["late_ns"]
+    # What the text says of an untraced run: all frees together pay more than the one call did.
+    (usual, once), (tidy, _) = (untraced(place.recordings / "deferred", calls, env) for env in (None, TIDY))
+    assert (tidy - usual) * calls > once
+    assert len(run.pictures) == 1
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_comparison(place: Place) -> None:
+    done = [line["calls"] for line in place.record("05_comparison") if "loop_cpu_ns" in line]
+    assert len(done) == 4
+    run = execute(
+        "05_comparison",
+        place.recordings,
+        place.work,
+        {
+            "work": "work.values.tolist()",
+            "libc": "untouched.toll.loc['zero.libc', ['after', 'high', 'changed']].tolist()",
+            "bytes": "cleared[['before', 'after']].tolist()",
+            "faults": "faults[['before', 'after']].tolist()",
+            "ratio": "decision['ratio'].tolist()",
+            "changed": "[bool(value) for value in decision['changed']]",
+        },
+    )
+    figures = run.figures
+    assert figures["work"] == [done[:2], done[2:]]
+    after, high, changed = figures["libc"]
+    assert after == 0 and high < 0 and changed
+    assert figures["bytes"] == [pytest.approx(TEN, rel=0.01), 0]
+    assert figures["faults"][0] < 0.05 * TEN / PAGE
+    assert figures["faults"][1] == pytest.approx(TEN / PAGE, rel=0.02)
+    # What the notebook concludes: the one got faster, the other slower, and neither by chance.
+    assert figures["ratio"][0] < 0.5 and figures["ratio"][1] > 1.3
+    assert figures["changed"] == [True, True]
+    assert len(run.pictures) == 2
