@@ -280,6 +280,17 @@ struct memtoll_swap_sum {
 	__u64 blocked_ns;
 };
 
+/* What walking stacks has cost a process: taken out of its time. */
+struct memtoll_walk_key {
+	__u32 tgid;
+	__u32 unused[3];
+};
+
+struct memtoll_walk_sum {
+	__u64 walks;
+	__u64 ns;
+};
+
 #define MEMTOLL_MEMSET_RANGES 8
 
 /* A range of code, [start, end). */

@@ -12,6 +12,29 @@ struct stacks_map stacks SEC(".maps");
 
 struct unwind_tables_map unwind_tables SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 8192);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct memtoll_walk_key);
+	__type(value, struct memtoll_walk_sum);
+} walks SEC(".maps");
+
+/* A walk takes microseconds, as many as the stack has frames: too different to be calibrated. */
+static __always_inline void walk_account(__u32 tgid, __u64 ns)
+{
+	struct memtoll_walk_key key = { .tgid = tgid };
+	struct memtoll_walk_sum *sum = bpf_map_lookup_elem(&walks, &key);
+	struct memtoll_walk_sum first = { .walks = 1, .ns = ns };
+
+	if (!sum) {
+		bpf_map_update_elem(&walks, &key, &first, BPF_NOEXIST);
+		return;
+	}
+	__sync_fetch_and_add(&sum->walks, 1);
+	__sync_fetch_and_add(&sum->ns, ns);
+}
+
 /* The id of a stack: a hash of its frames. 0 is never an id: it means "no stack". */
 __u64 stack_hash(struct memtoll_stack *stack)
 {
@@ -353,6 +376,7 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
 {
 	struct memtoll_target *process;
 	__u32 depth, tgid, step, word;
+	__u64 began_ns = bpf_ktime_get_ns();
 	int i;
 
 	if (!stack || !walk)
@@ -385,6 +409,7 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
 	stack->stop = walk->stop;
 	if (walk->stop && stack->how == UNWIND_CFI)
 		lose(LOST_UNWIND_MAPPING + walk->stop - UNWIND_STOP_NO_MAPPING, 1);
+	walk_account(tgid, bpf_ktime_get_ns() - began_ns);
 	return 0;
 }
 

@@ -269,7 +269,8 @@ CREATE TABLE swap (
 	PRIMARY KEY (slice, pid, what)
 ) WITHOUT ROWID;
 
--- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, sample.
+-- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, sample; walk: a
+-- stack was walked, whose price is the mean as measured, not calibrated.
 CREATE TABLE hit (
 	slice INTEGER NOT NULL,
 	pid   INTEGER NOT NULL,

@@ -135,6 +135,7 @@ static void launched_dying(void *context, pid_t tid)
 	struct session *session = context;
 
 	/* What was met last is named while it is still in memory. */
+	ring_buffer__consume(session->ring);
 	python_reader_catch_up(session->python_reader);
 	targets_dying(session->targets, tid);
 }

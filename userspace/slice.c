@@ -38,6 +38,7 @@ struct hits {
 	uint64_t timed;
 	uint64_t maps;
 	uint64_t samples;
+	uint64_t walks;
 	uint64_t calls[FN_COUNT];
 };
 
@@ -57,6 +58,8 @@ struct slicer {
 	GHashTable *calls;		/* memtoll_call_key -> sum as of the last slice */
 	GHashTable *map_calls;		/* memtoll_map_key -> memtoll_map_sum, likewise */
 	GHashTable *swaps;		/* memtoll_swap_key -> memtoll_swap_sum, likewise */
+	GHashTable *walks;		/* memtoll_walk_key -> memtoll_walk_sum, likewise */
+	struct memtoll_walk_sum walked;	/* of all targets, since the start */
 	GHashTable *samples;		/* struct sample_count -> itself */
 	GHashTable *hits;		/* pid -> struct hits */
 	GHashTable *stacks;		/* ids to write with this slice */
@@ -104,6 +107,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
 	slicer->map_calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
 	slicer->swaps = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
+	slicer->walks = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
 	slicer->samples = g_hash_table_new_full(hash_bytes16, equal_bytes16, NULL, g_free);
 	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -124,6 +128,7 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->calls);
 	g_hash_table_destroy(slicer->map_calls);
 	g_hash_table_destroy(slicer->swaps);
+	g_hash_table_destroy(slicer->walks);
 	g_hash_table_destroy(slicer->samples);
 	g_hash_table_destroy(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
@@ -516,6 +521,28 @@ static void on_swap_sum(struct slicer *slicer, const void *key_data, const uint6
 				    &sum));
 }
 
+static void on_walk_sum(struct slicer *slicer, const void *key_data, const uint64_t *delta)
+{
+	const struct memtoll_walk_key *key = key_data;
+
+	if (!targets_find(slicer->config.targets, key->tgid))
+		return;
+	hits_get(slicer, key->tgid)->walks += delta[0];
+	slicer->walked.walks += delta[0];
+	slicer->walked.ns += delta[1];
+}
+
+/* Measured, not calibrated: the mean price of a walk so far. */
+static void write_walk_price(struct slicer *slicer)
+{
+	double mean_ns;
+
+	if (!slicer->walked.walks)
+		return;
+	mean_ns = (double)slicer->walked.ns / slicer->walked.walks;
+	note(slicer, recording_price(slicer->config.recording, "walk", mean_ns, 0, 0.1 * mean_ns));
+}
+
 static void write_samples(struct slicer *slicer)
 {
 	static const char *const places[] = { "memset", "calloc_memset", "allocator", "fault",
@@ -557,6 +584,8 @@ static void write_hits(struct slicer *slicer)
 			note(slicer, recording_hit(recording, pid, "fault_end", hits->timed));
 		if (hits->maps)
 			note(slicer, recording_hit(recording, pid, "map", hits->maps));
+		if (hits->walks)
+			note(slicer, recording_hit(recording, pid, "walk", hits->walks));
 		if (hits->samples)
 			note(slicer, recording_hit(recording, pid, "sample", hits->samples));
 		g_hash_table_iter_remove(&iter);
@@ -678,6 +707,9 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 		 sizeof(struct memtoll_map_sum) / sizeof(uint64_t), on_map_sum);
 	each_sum(slicer, slicer->config.bpf->maps.swaps, slicer->swaps,
 		 sizeof(struct memtoll_swap_sum) / sizeof(uint64_t), on_swap_sum);
+	each_sum(slicer, slicer->config.bpf->maps.walks, slicer->walks,
+		 sizeof(struct memtoll_walk_sum) / sizeof(uint64_t), on_walk_sum);
+	write_walk_price(slicer);
 	targets_each(slicer->config.targets, write_target, slicer);
 	write_samples(slicer);
 	write_hits(slicer);
