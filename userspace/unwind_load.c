@@ -26,7 +26,6 @@ struct module {
 
 struct process {
 	uint32_t table;
-	size_t bytes;
 	unsigned int users;	/* it and the children that have not been shown themselves */
 };
 
@@ -35,7 +34,10 @@ struct unwinder {
 	GHashTable *modules;	/* build id, or device and inode -> struct module */
 	GHashTable *processes;	/* pid -> struct process */
 	GArray *free_tables;	/* numbers to be used again */
+	GArray *new_numbers;	/* of tables that are made and not yet in the map of tables */
+	GArray *new_fds;
 	uint32_t next_table;
+	size_t bytes_of[UNWIND_TABLES];
 	size_t bytes;
 	uint64_t left_out;
 };
@@ -81,6 +83,8 @@ struct unwinder *unwinder_new(struct memtoll_bpf *bpf)
 	unwinder->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	unwinder->processes = g_hash_table_new_full(NULL, NULL, NULL, process_unref);
 	unwinder->free_tables = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+	unwinder->new_numbers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+	unwinder->new_fds = g_array_new(FALSE, FALSE, sizeof(int));
 	return unwinder;
 }
 
@@ -91,6 +95,8 @@ void unwinder_free(struct unwinder *unwinder)
 	g_hash_table_destroy(unwinder->modules);
 	g_hash_table_destroy(unwinder->processes);
 	g_array_free(unwinder->free_tables, TRUE);
+	g_array_free(unwinder->new_numbers, TRUE);
+	g_array_free(unwinder->new_fds, TRUE);
 	g_free(unwinder);
 }
 
@@ -108,20 +114,45 @@ static uint32_t number_take(struct unwinder *unwinder)
 }
 
 /*
- * A table of `count` values of `size` bytes, padded with ones to whole chunks, after an index of
- * the chunks' first values where there is to be one. 0 or -errno; *bytes as taken from the kernel.
+ * Put the new tables into the map, all at once: after a change of such a map the kernel waits until no
+ * program can use the old value any more (maybe_wait_bpf_programs): 8 to 16 ms, once for a batch.
+ */
+static int tables_install(struct unwinder *unwinder)
+{
+	int map = bpf_map__fd(unwinder->bpf->maps.unwind_tables);
+	const uint32_t *numbers = (const uint32_t *)unwinder->new_numbers->data;
+	const int *fds = (const int *)unwinder->new_fds->data;
+	uint32_t count = unwinder->new_numbers->len, done = count;
+	int err = 0;
+
+	/* Older kernels do not know batches of maps. */
+	if (count && bpf_map_update_batch(map, numbers, fds, &done, NULL))
+		done = 0;
+	for (; done < count && !err; done++)
+		err = bpf_map_update_elem(map, &numbers[done], &fds[done], BPF_ANY) ? -errno : 0;
+	for (done = 0; done < count; done++)
+		close(fds[done]);
+	g_array_set_size(unwinder->new_numbers, 0);
+	g_array_set_size(unwinder->new_fds, 0);
+	return err;
+}
+
+/*
+ * A table of `count` values of `size` bytes, padded with ones to whole chunks, after an index of the
+ * chunks' first values where there is to be one. It takes its number's place with tables_install().
+ * 0 or -errno.
  */
 static int table_put(struct unwinder *unwinder, uint32_t number, const void *values, size_t count,
-		     size_t size, bool index, size_t *bytes)
+		     size_t size, bool index)
 {
 	size_t per_chunk = UNWIND_CHUNK_BYTES / size, i;
 	size_t chunks = (count + per_chunk - 1) / per_chunk;
 	g_autofree char *chunk = g_malloc(UNWIND_CHUNK_BYTES);
 	uint32_t first = index ? 1 : 0, key;
+	size_t bytes = (chunks + first) * UNWIND_CHUNK_BYTES;
 	int fd = -1, err = -ENOSPC;
 
-	*bytes = (chunks + first) * UNWIND_CHUNK_BYTES;
-	if (chunks > UNWIND_INDEX_ENTRIES || unwinder->bytes + *bytes > UNWIND_BYTES_MAX)
+	if (chunks > UNWIND_INDEX_ENTRIES || unwinder->bytes + bytes > UNWIND_BYTES_MAX)
 		goto out;
 	err = fd = table_create(chunks + first);
 	if (fd < 0)
@@ -148,10 +179,13 @@ static int table_put(struct unwinder *unwinder, uint32_t number, const void *val
 		if (err)
 			goto out;
 	}
-	err = bpf_map_update_elem(bpf_map__fd(unwinder->bpf->maps.unwind_tables), &number, &fd,
-				  BPF_ANY) ? -errno : 0;
-	if (!err)
-		unwinder->bytes += *bytes;
+	g_array_append_val(unwinder->new_numbers, number);
+	g_array_append_val(unwinder->new_fds, fd);
+	fd = -1;
+	/* What had the number before goes. */
+	unwinder->bytes += bytes - unwinder->bytes_of[number];
+	unwinder->bytes_of[number] = bytes;
+	err = 0;
 out:
 	if (fd >= 0)
 		close(fd);
@@ -162,11 +196,10 @@ static void module_load(struct unwinder *unwinder, struct module *module,
 			const struct unwind_table *table)
 {
 	uint32_t number = number_take(unwinder);
-	size_t bytes;
 
 	module->base = table->base;
 	if (number && !table_put(unwinder, number, table->rows, table->count,
-				 sizeof(*table->rows), true, &bytes)) {
+				 sizeof(*table->rows), true)) {
 		module->table = number;
 		return;
 	}
@@ -267,7 +300,6 @@ uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid)
 	g_autoptr(GArray) mappings = NULL;
 	struct maps maps = {};
 	uint32_t number = 0;
-	size_t bytes;
 
 	if (maps_read(pid, &maps))
 		goto out;
@@ -278,7 +310,7 @@ uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid)
 	}
 	number = process ? process->table : number_take(unwinder);
 	if (!number || table_put(unwinder, number, mappings->data, mappings->len,
-				 sizeof(struct memtoll_unwind_mapping), false, &bytes)) {
+				 sizeof(struct memtoll_unwind_mapping), false)) {
 		if (number && !process)
 			g_array_append_val(unwinder->free_tables, number);
 		unwinder->left_out++;
@@ -291,10 +323,9 @@ uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid)
 		process->users = 1;
 		g_hash_table_insert(unwinder->processes, GINT_TO_POINTER(pid), process);
 	}
-	/* The table before it is gone. */
-	unwinder->bytes -= process->bytes;
-	process->bytes = bytes;
 out:
+	if (tables_install(unwinder))
+		unwinder->left_out++;
 	maps_free(&maps);
 	return number;
 }
@@ -316,12 +347,9 @@ void unwinder_exit(struct unwinder *unwinder, pid_t pid)
 
 	if (!process)
 		return;
-	if (process->users == 1) {
-		bpf_map_delete_elem(bpf_map__fd(unwinder->bpf->maps.unwind_tables),
-				    &process->table);
+	/* Its table stays until the number is used again: to take it out is to wait, see above. */
+	if (process->users == 1)
 		g_array_append_val(unwinder->free_tables, process->table);
-		unwinder->bytes -= process->bytes;
-	}
 	g_hash_table_remove(unwinder->processes, GINT_TO_POINTER(pid));
 }
 
