@@ -254,7 +254,8 @@ def stack_lines(rec: Recording) -> list[str]:
     quality = rec.report.get("stacks")
     if not quality or not (quality["whole_share"] or quality["stopped"]):
         return []
-    ended = sorted(quality["stopped"].items(), key=lambda item: -item[1])
+    stopped: dict[str, float] = quality["stopped"]
+    ended = sorted(stopped.items(), key=lambda item: -item[1])
     named = ", ".join(f"{printable(name)} {100 * share:.1f} %" for name, share in ended if share >= 0.001)
     text = f"{format_share(quality['whole_share'])} of the sites' time has whole stacks"
     return ["", wrap("Stacks: ", 10, f"{text}{'; what ended the others: ' if named else ''}{named}.")]
