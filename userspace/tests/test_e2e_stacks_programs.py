@@ -251,7 +251,7 @@ function allocateInScript(rounds) {
     sum += Buffer.alloc(1 << 20, i & 255)[7];
   return sum;
 }
-const end = process.cpuUsage().user + 1500000;
+const end = process.cpuUsage().user + 700000;
 let total = 0;
 while (process.cpuUsage().user < end)
   total += allocateInScript(7);

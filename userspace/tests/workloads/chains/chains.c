@@ -145,11 +145,29 @@ static NOINLINE void other_stack(const struct job *job)
 	back++;
 }
 
-/* A signal at the very first instruction of a function: the one before belongs to another. */
-static NOINLINE __attribute__((naked)) void trap(void)
-{
-	__asm__("ud2\n\tret");
-}
+/*
+ * A signal at the very first instruction of a function. What stands right before it has a frame of
+ * another size: whoever looks up one byte less, as is right for a return address, goes astray.
+ */
+void trap(void);
+
+__asm__(".pushsection .text\n"
+	".type before_trap, @function\n"
+	"before_trap:\n"
+	"	.cfi_startproc\n"
+	"	.cfi_def_cfa_offset 4096\n"
+	"	nop\n"
+	"	.cfi_endproc\n"
+	".size before_trap, . - before_trap\n"
+	".globl trap\n"
+	".type trap, @function\n"
+	"trap:\n"
+	"	.cfi_startproc\n"
+	"	ud2\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size trap, . - trap\n"
+	".popsection\n");
 
 static NOINLINE void on_trap(int number, siginfo_t *info, void *context)
 {
