@@ -349,7 +349,11 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 
 static int publish_process(struct targets *targets, pid_t pid, bool exec_pending)
 {
-	struct memtoll_target state = { .exec_pending = exec_pending };
+	/* Counting begins here: stacks want their table at once. A command's comes with its exec. */
+	struct memtoll_target state = {
+		.exec_pending = exec_pending,
+		.unwind_table = exec_pending ? 0 : unwinder_show(targets->unwinder, pid),
+	};
 	uint32_t key = pid;
 
 	if (bpf_map_update_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key, &state,
