@@ -237,7 +237,10 @@ def test_what_fits_does_not_swap(out: Path, any_swap: Path) -> None:
     """C: 16 MiB, two hundred times, in 80 MiB."""
     recording, counted = pagez(out, any_swap, 2, 200)
     assert malloc_access(recording)["pattern"] == "fits"
-    assert counted["pswpin"] == counted["pswpout"] == 0
+    # The kernel may push a few idle pages of others out as soon as there is swap.
+    assert counted["pswpin"] < 0.01 * 4096
+    assert counted["pswpout"] < 0.01 * 4096
+    assert recording.query("SELECT COUNT(*) FROM swap WHERE pid > 0") == [(0,)]
     for toll in ("swap.in", "swap.out", "reclaim"):
         assert recording.toll(toll, "count") == 0
     assert recording.dominant != "swap"
