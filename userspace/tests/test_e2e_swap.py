@@ -50,6 +50,15 @@ def small_memory() -> Iterator[Path]:
         yield cgroup
 
 
+def times_at_limit(cgroup: Path) -> int:
+    """How often the kernel found the cgroup full: only then does it push its pages out."""
+    count = cgroup / "memory.failcnt"
+    if count.exists():
+        return int(count.read_text())
+    events = dict(line.split() for line in (cgroup / "memory.events").read_text().splitlines())
+    return int(events["max"])
+
+
 def kind_of_swap(recording: Recording) -> str:
     ((kind,),) = recording.query("SELECT kind FROM swap_device")
     return str(kind)
@@ -95,7 +104,7 @@ def test_cyclic_sweep_thrashes(out: Path, any_swap: Path, marker: str) -> None:
     swapped = recording.toll("swap.in", "pages")
     assert swapped == pytest.approx(counted["pswpin"], rel=0.01)
     assert swapped == pytest.approx(3 * pages, rel=0.01)
-    assert recording.toll("swap.out", "pages") == pytest.approx(counted["pswpout"], rel=0.1)
+    assert recording.toll("swap.out", "pages") == pytest.approx(counted["pswpout"], rel=0.05)
     assert recording.toll("reclaim", "time_s") > 0
     # Both owners: the malloc and the line of the loop.
     assert pages_at(recording, "swap.in", "allocated_at", "malloc") >= 0.99 * swapped
@@ -165,15 +174,20 @@ def test_random_order_is_told_from_a_sweep(out: Path, small_memory: Path) -> Non
 def test_one_pass_sweep_is_no_thrash(out: Path, any_swap: Path, marker: str) -> None:
     """A: 640 MiB, once, in 80 MiB. Pages go out and stay out."""
     recording, counted = pagez(out, any_swap, 80, 1, *([] if marker == "change" else [f"--{marker}"]))
-    assert recording.dominant == "swap"
+    # Reclaim and first touch are all of it; where the host backs memory late the latter is more.
+    assert recording.dominant in ("swap", "zeroing")
     assert malloc_access(recording)["pattern"] == "one-pass sweep"
-    assert "once over 640 MiB" in recording.report["verdict"]["sentence"]
+    if recording.dominant == "swap":
+        assert "once over 640 MiB" in recording.report["verdict"]["sentence"]
     assert pages_at(recording, "zero.kernel", "touched_at", marker) >= 0.99 * 80 * 8 * MIB // PAGE
     pages = 80 * 8 * MIB // PAGE
     pushed = recording.toll("swap.out", "pages")
     # A page is out once it is unmapped; a busy disk takes it later, or gets it twice.
     slack = 0.01 if kind_of_swap(recording) == "zram" else 0.1
     assert pushed == pytest.approx(counted["pswpout"], rel=slack)
+    # Exact whatever the disk does: what went and did not come back is what the process has on swap.
+    held = recording.report["memory"]["swap_peak_bytes"] // PAGE
+    assert pushed - recording.toll("swap.in", "pages") == pytest.approx(held, rel=0.01)
     assert recording.toll("swap.in", "pages") < 0.005 * pushed
     assert recording.toll("zero.kernel", "pages") == pytest.approx(pages, rel=0.01)
     # All of it by the target itself, in the reclaim of its cgroup.
@@ -241,6 +255,7 @@ def test_what_fits_does_not_swap(out: Path, any_swap: Path) -> None:
     assert counted["pswpin"] < 0.01 * 4096
     assert counted["pswpout"] < 0.01 * 4096
     assert recording.query("SELECT COUNT(*) FROM swap WHERE pid > 0") == [(0,)]
+    assert times_at_limit(any_swap) == 0
     for toll in ("swap.in", "swap.out", "reclaim"):
         assert recording.toll(toll, "count") == 0
     assert recording.dominant != "swap"
