@@ -402,10 +402,10 @@ enum memtoll_cfa {
 	CFA_END = 1,		/* the return address is undefined: the thread's first frame */
 	CFA_RSP = 2,		/* rsp + offset */
 	CFA_RBP = 3,		/* rbp + offset */
-	CFA_RBP_DEREF = 4,	/* what lies at rbp + offset: a realigned stack */
+	CFA_RBP_DEREF = 4,	/* what lies at rbp + offset, + addend: a realigned stack */
 	CFA_PLT = 5,		/* rsp + 8 + ((rip & 15) >= offset / 8 ? 8 : 0) */
 	CFA_SIGNAL = 6,		/* rsp points to the ucontext that the kernel pushed */
-	CFA_RSP_DEREF = 7,	/* what lies at rsp + offset */
+	CFA_RSP_DEREF = 7,	/* what lies at rsp + offset, + addend: assembly that kept rsp there */
 };
 
 /* Where the caller's rbp is: rule bits 3..4. */
@@ -429,6 +429,12 @@ enum memtoll_saved_rbp {
 	((__s64)((__s32)((rule) << (32 - UNWIND_CFA_SHIFT - UNWIND_CFA_BITS)) >> \
 		 (32 - UNWIND_CFA_BITS)) * 8)
 #define UNWIND_RBP_OFFSET(rule) ((__s64)((__s32)(rule) >> UNWIND_RBP_SHIFT) * 8)
+/* The _DEREF rules: the upper 12 bits of the CFA's 17 are the offset, the lower 5 the addend. */
+#define UNWIND_DEREF_BITS 12
+#define UNWIND_ADDEND_BITS 5
+#define UNWIND_DEREF_OFFSET(rule) ((UNWIND_CFA_OFFSET(rule) / 8 >> UNWIND_ADDEND_BITS) * 8)
+#define UNWIND_ADDEND(rule) \
+	(((rule) >> UNWIND_CFA_SHIFT & ((1U << UNWIND_ADDEND_BITS) - 1)) * 8)
 
 /* An executable mapping of a process, ascending by start; unused entries have start ~0. */
 struct memtoll_unwind_mapping {

@@ -292,9 +292,10 @@ static __always_inline __u64 frame_address(const struct unwind *walk, __u32 rule
 	case CFA_RBP_DEREF:
 	case CFA_RSP_DEREF:
 		cfa = UNWIND_CFA(rule) == CFA_RBP_DEREF ? walk->bp : walk->sp;
-		if (bpf_probe_read_user(&cfa, sizeof(cfa), (void *)(cfa + offset)))
+		if (bpf_probe_read_user(&cfa, sizeof(cfa),
+					(void *)(cfa + UNWIND_DEREF_OFFSET(rule))))
 			return 0;
-		return cfa;
+		return cfa + UNWIND_ADDEND(rule);
 	default:
 		return 0;
 	}

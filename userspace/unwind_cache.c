@@ -19,7 +19,7 @@
 #include "unwind_cache.h"
 
 /* Raised whenever rows of the same file come out differently. */
-#define FORMAT_VERSION 1
+#define FORMAT_VERSION 2
 #define SUFFIX ".rows"
 #define UNFINISHED ".new-"
 #define BUILD_ID_MIN 16		/* characters */

@@ -207,6 +207,21 @@ static bool take_expression(struct interpreter *state, struct unwind_program *ex
 	return true;
 }
 
+/* What is there, plus a number: assembly that aligned the stack kept the old rsp at hand. */
+static bool is_deref(const struct unwind_program *rest, uint64_t *addend)
+{
+	struct unwind_program program = *rest;
+	uint8_t operation;
+
+	*addend = 0;
+	if (!take(&program, &operation, 1) || operation != DW_OP_deref)
+		return false;
+	if (left(&program) == 0)
+		return true;
+	return take(&program, &operation, 1) && operation == DW_OP_plus_uconst &&
+	       unwind_uleb_read(&program, addend) && left(&program) == 0;
+}
+
 static bool run_cfa_expression(struct interpreter *state)
 {
 	struct unwind_rules *rules = &state->rules;
@@ -223,7 +238,7 @@ static bool run_cfa_expression(struct interpreter *state)
 	is_rsp = number == REGISTER_RSP;
 	if (left(&rest) == 0)
 		rules->cfa = is_rsp ? CFA_RSP : CFA_RBP;
-	else if (left(&rest) == 1 && *rest.at == DW_OP_deref)
+	else if (is_deref(&rest, &rules->addend))
 		rules->cfa = is_rsp ? CFA_RSP_DEREF : CFA_RBP_DEREF;
 	else if (is_rsp && rules->offset == 8 && is_plt(&rest, &rules->offset))
 		rules->cfa = CFA_PLT;
@@ -460,19 +475,38 @@ static uint32_t encode_rbp(const struct saved_value *rbp)
 	return (uint32_t)kind << 3 | offset_field(rbp->offset, UNWIND_RBP_SHIFT, UNWIND_RBP_BITS);
 }
 
+/* The offset of a _DEREF rule: see UNWIND_DEREF_BITS. */
+static bool encode_deref(const struct unwind_rules *rules, uint32_t *field)
+{
+	if (!fits(rules->offset, UNWIND_DEREF_BITS) || rules->addend % 8 ||
+	    rules->addend / 8 >= 1 << UNWIND_ADDEND_BITS)
+		return false;
+	*field = offset_field(rules->offset, UNWIND_CFA_SHIFT + UNWIND_ADDEND_BITS,
+			      UNWIND_DEREF_BITS) |
+		 (uint32_t)(rules->addend / 8) << UNWIND_CFA_SHIFT;
+	return true;
+}
+
 static uint32_t encode(const struct unwind_rules *rules, bool is_signal)
 {
+	bool is_deref = rules->cfa == CFA_RSP_DEREF || rules->cfa == CFA_RBP_DEREF;
+	uint32_t field = 0;
+
 	if (rules->ip.kind == VALUE_UNDEFINED)
 		return CFA_END;
 	if (is_signal && rules->cfa == CFA_RSP_DEREF && rules->offset == UCONTEXT_RSP &&
+	    rules->addend == 0 &&
 	    is_at(&rules->ip, VALUE_AT_RSP, UCONTEXT_IP) &&
 	    is_at(&rules->rbp, VALUE_AT_RSP, UCONTEXT_RBP))
 		return CFA_SIGNAL;
 	if (rules->cfa == CFA_STOP || !is_at(&rules->ip, VALUE_AT_CFA, -8) ||
-	    rules->rsp.kind != VALUE_SAME || !fits(rules->offset, UNWIND_CFA_BITS))
+	    rules->rsp.kind != VALUE_SAME)
 		return CFA_STOP;
-	return rules->cfa | encode_rbp(&rules->rbp) |
-	       offset_field(rules->offset, UNWIND_CFA_SHIFT, UNWIND_CFA_BITS);
+	if (is_deref ? !encode_deref(rules, &field) : !fits(rules->offset, UNWIND_CFA_BITS))
+		return CFA_STOP;
+	if (!is_deref)
+		field = offset_field(rules->offset, UNWIND_CFA_SHIFT, UNWIND_CFA_BITS);
+	return rules->cfa | encode_rbp(&rules->rbp) | field;
 }
 
 bool unwind_program_run(struct unwind_program program, const struct unwind_start *start,

@@ -31,6 +31,7 @@ struct unwind_rules {
 	bool by_register;		/* the CFA is a register + offset, not an expression */
 	enum memtoll_cfa cfa;		/* CFA_STOP where it cannot be expressed */
 	int64_t offset;
+	uint64_t addend;		/* of the _DEREF rules */
 	struct saved_value rbp;
 	struct saved_value rsp;
 	struct saved_value ip;		/* the return address */

@@ -19,6 +19,9 @@
 	((uint32_t)(cfa) | (uint32_t)(rbp) << 3 | \
 	 ((uint32_t)((offset) / 8) & 0x1ffff) << UNWIND_CFA_SHIFT | \
 	 (uint32_t)((rbp_offset) / 8) << UNWIND_RBP_SHIFT)
+#define DEREF(cfa, offset, addend) \
+	((uint32_t)(cfa) | (uint32_t)RBP_SAME << 3 | ((uint32_t)(addend) / 8) << UNWIND_CFA_SHIFT | \
+	 ((uint32_t)((offset) / 8) & 0xfff) << (UNWIND_CFA_SHIFT + UNWIND_ADDEND_BITS))
 #define RSP_8 RULE(CFA_RSP, 8, RBP_SAME, 0)
 
 /* realigned: its arguments are reached by a register of their own, since rbp is aligned. */
@@ -310,9 +313,18 @@ static const struct step steps[] = {
 	{ ".cfi_def_cfa 10, 8", CFA_STOP },
 	{ ".cfi_def_cfa_register 6", RULE(CFA_RBP, 8, RBP_SAME, 0) },
 	{ ".cfi_def_cfa 6, 16; .cfi_adjust_cfa_offset -32", RULE(CFA_RBP, -16, RBP_SAME, 0) },
-	/* DW_CFA_def_cfa_expression: *(rbp - 16); *(rsp + 8); rsp + 24; rsp + 16 + 8; *rbx */
-	{ ".cfi_escape 0x0f, 3, 0x76, 0x70, 6", RULE(CFA_RBP_DEREF, -16, RBP_SAME, 0) },
-	{ ".cfi_escape 0x0f, 3, 0x77, 8, 6", RULE(CFA_RSP_DEREF, 8, RBP_SAME, 0) },
+	/* DW_CFA_def_cfa_expression: *(rbp - 16); *(rsp + 8) */
+	{ ".cfi_escape 0x0f, 3, 0x76, 0x70, 6", DEREF(CFA_RBP_DEREF, -16, 0) },
+	{ ".cfi_escape 0x0f, 3, 0x77, 8, 6", DEREF(CFA_RSP_DEREF, 8, 0) },
+	/* *(rsp - 8) + 8; *(rbp + 16376) + 248: the most there is room for; one more; not 8's */
+	{ ".cfi_escape 0x0f, 5, 0x77, 0x78, 6, 0x23, 8", DEREF(CFA_RSP_DEREF, -8, 8) },
+	{ ".cfi_escape 0x0f, 8, 0x76, 0xf8, 0xff, 0, 6, 0x23, 0xf8, 1",
+	  DEREF(CFA_RBP_DEREF, 16376, 248) },
+	{ ".cfi_escape 0x0f, 8, 0x76, 0x80, 0x80, 1, 6, 0x23, 0xf8, 1", CFA_STOP },
+	{ ".cfi_escape 0x0f, 6, 0x77, 0, 6, 0x23, 0x80, 2", CFA_STOP },
+	{ ".cfi_escape 0x0f, 5, 0x77, 0, 6, 0x23, 4", CFA_STOP },
+	{ ".cfi_escape 0x0f, 6, 0x77, 0, 6, 0x23, 8, 0x12", CFA_STOP },
+	/* rsp + 24; rsp + 16 + 8; *rbx */
 	{ ".cfi_escape 0x0f, 2, 0x77, 24", RULE(CFA_RSP, 24, RBP_SAME, 0) },
 	{ ".cfi_escape 0x0f, 4, 0x77, 16, 0x23, 8", RULE(CFA_RSP, 24, RBP_SAME, 0) },
 	{ ".cfi_escape 0x0f, 3, 0x73, 0, 6", CFA_STOP },

@@ -63,10 +63,12 @@ static inline struct caller caller_by_rule(uint32_t rule, const struct machine *
 		caller.cfa = machine->rbp + (uint64_t)offset;
 		break;
 	case CFA_RBP_DEREF:
-		caller.cfa = memory_at(machine->rbp + (uint64_t)offset);
+		caller.cfa = memory_at(machine->rbp + (uint64_t)UNWIND_DEREF_OFFSET(rule)) +
+			     UNWIND_ADDEND(rule);
 		break;
 	case CFA_RSP_DEREF:
-		caller.cfa = memory_at(machine->rsp + (uint64_t)offset);
+		caller.cfa = memory_at(machine->rsp + (uint64_t)UNWIND_DEREF_OFFSET(rule)) +
+			     UNWIND_ADDEND(rule);
 		break;
 	case CFA_PLT:
 		caller.cfa = machine->rsp + 8;
