@@ -40,6 +40,7 @@
 #define SLICE_NS (1000 * MS)
 #define POLL_NS (20 * MS)		/* how long records may wait in the ring buffer */
 #define CGROUP_NS (100 * MS)		/* how often a cgroup is asked for new processes */
+#define KEEP_UP_NS (5 * MS)		/* how often targets are seen to while a slice is written */
 #define SIZES_NS (100 * MS)		/* how often processes are asked for their sizes */
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
 
@@ -80,6 +81,7 @@ struct session {
 	uint64_t slice_start_ns;
 	uint64_t cgroup_read_ns;
 	uint64_t sizes_read_ns;
+	uint64_t kept_up_ns;
 	bool window_open;
 	bool draining;			/* threads were asked for their open runs */
 	const char *end_reason;
@@ -228,6 +230,37 @@ int session_load(struct session *session)
 	return STATUS_UNSUPPORTED;
 }
 
+static void move_window(struct session *session, uint64_t now)
+{
+	uint64_t age = now - session->start_ns;
+	bool open = age < WINDOW_FIRST_NS || age % WINDOW_PERIOD_NS < WINDOW_NS;
+
+	if (open != session->window_open) {
+		probes_window(session->probes, open);
+		session->window_open = open;
+	}
+}
+
+/* Code that targets map now wants its unwind table now: until then stacks through it are cut off. */
+static void keep_up(struct session *session)
+{
+	ring_buffer__consume(session->ring);
+	targets_refresh(session->targets);
+}
+
+/* While a slice is written. */
+static void meanwhile(void *context)
+{
+	struct session *session = context;
+	uint64_t now = now_ns();
+
+	if (!session->probes || now - session->kept_up_ns < KEEP_UP_NS)
+		return;
+	keep_up(session);
+	move_window(session, now);
+	session->kept_up_ns = now_ns();
+}
+
 static int open_consumers(struct session *session)
 {
 	session->symbolizer = symbolizer__new();
@@ -260,6 +293,8 @@ static int open_consumers(struct session *session)
 		.swap_devices = session->swap_devices,
 		.swap_types_seen = session->swap_types_seen,
 		.launched = session->launch != NULL,
+		.meanwhile = meanwhile,
+		.meanwhile_context = session,
 	});
 	session->ring = ring_buffer__new(bpf_map__fd(session->bpf->maps.events), slicer_on_event,
 					 session->slicer, NULL);
@@ -473,23 +508,11 @@ int session_attach(struct session *session)
 	return status;
 }
 
-static void move_window(struct session *session, uint64_t now)
-{
-	uint64_t age = now - session->start_ns;
-	bool open = age < WINDOW_FIRST_NS || age % WINDOW_PERIOD_NS < WINDOW_NS;
-
-	if (open != session->window_open) {
-		probes_window(session->probes, open);
-		session->window_open = open;
-	}
-}
-
 static int commit_slice(struct session *session, uint64_t now)
 {
 	int err;
 
-	ring_buffer__consume(session->ring);
-	targets_refresh(session->targets);
+	keep_up(session);
 	targets_read_counters(session->targets);
 	record_state(session);
 	err = slicer_commit(session->slicer, session->slice_start_ns, now);
@@ -592,8 +615,7 @@ int session_run(struct session *session)
 
 	while (!err && !read_signals(session) && !is_over(session, now)) {
 		wait_for_work(session, now);
-		ring_buffer__consume(session->ring);
-		targets_refresh(session->targets);
+		keep_up(session);
 		now = now_ns();
 		move_window(session, now);
 		if (session->config.cgroup && !follow_cgroup(session, now))

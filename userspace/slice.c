@@ -658,16 +658,21 @@ static void write_stack(struct slicer *slicer, uint64_t id)
 	note(slicer, stack_write(&slicer->stack_writer, id, &stack));
 }
 
+/*
+ * Naming can take long, where files are met for the first time; what cannot wait is seen to in
+ * between, and may ask for more stacks: those come with the next slice.
+ */
 static void write_stacks(struct slicer *slicer)
 {
-	GHashTableIter iter;
-	gpointer key;
+	guint count, i;
+	g_autofree gpointer *ids = g_hash_table_get_keys_as_array(slicer->stacks, &count);
 
+	g_hash_table_steal_all(slicer->stacks);
 	python_reader_catch_up(slicer->config.python_reader);
-	g_hash_table_iter_init(&iter, slicer->stacks);
-	while (g_hash_table_iter_next(&iter, &key, NULL)) {
-		write_stack(slicer, *(uint64_t *)key);
-		g_hash_table_iter_remove(&iter);
+	for (i = 0; i < count; i++) {
+		write_stack(slicer, *(const uint64_t *)ids[i]);
+		g_free(ids[i]);
+		slicer->config.meanwhile(slicer->config.meanwhile_context);
 	}
 }
 

@@ -557,9 +557,10 @@ void targets_refresh(struct targets *targets)
 		if (!followed->target.changed || followed->target.exited)
 			continue;
 		followed->target.changed = false;
+		/* First what stacks need while the process runs on. */
+		publish_code(targets, followed->target.pid);
 		attach_modules(targets, followed);
 		symbolizer_show(targets->config.symbolizer, followed->target.pid, false);
-		publish_code(targets, followed->target.pid);
 	}
 }
 
