@@ -9,6 +9,7 @@
 
 #include "debugfile.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -142,4 +143,62 @@ int debugfile_open(const struct debugfile_query *query, char **found)
 	if (fd < 0 && query->root >= 0)
 		fd = try_root(query->root, query, found);
 	return fd;
+}
+
+/* The paths below a directory where a file of this build-id may lie, NULL-terminated. */
+static void paths_in(const struct debugfile_query *query, char *paths[])
+{
+	g_autofree char *base = g_path_get_basename(query->path);
+	size_t count = 0;
+
+	if (strlen(query->build_id) > 2) {
+		paths[count++] = g_strdup_printf("/.build-id/%.2s/%s.debug", query->build_id,
+						 query->build_id + 2);
+		paths[count++] = g_strdup_printf("/.build-id/%.2s/%s", query->build_id,
+						 query->build_id + 2);
+	}
+	paths[count++] = g_strdup_printf("%s.debug", query->path);
+	paths[count++] = g_strdup(query->path);
+	paths[count++] = g_strdup_printf("/%s.debug", base);
+	paths[count++] = g_strdup_printf("/%s", base);
+	paths[count] = NULL;
+}
+
+static int find_in(const char *directory, const struct debugfile_query *query, char **found)
+{
+	int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	char *paths[7], *below = NULL;
+	size_t i;
+
+	if (root < 0)
+		return -1;
+	paths_in(query, paths);
+	for (i = 0; paths[i]; i++) {
+		if (fd < 0)
+			fd = try_path(root, paths[i], query, false, &below);
+		else
+			g_free(paths[i]);
+	}
+	close(root);
+	*found = fd < 0 ? NULL : g_build_filename(directory, below, NULL);
+	g_free(below);
+	return fd;
+}
+
+int debugfile_find(const char *build_id, const char *module, char *const *directories,
+		   char **found)
+{
+	const struct debugfile_query query = { .path = module, .build_id = build_id, .root = -1 };
+	int fd = -1, root;
+
+	elf_version(EV_CURRENT);
+	*found = NULL;
+	for (; directories && *directories && fd < 0; directories++)
+		fd = find_in(*directories, &query, found);
+	root = fd < 0 && module[0] == '/' ? root_open(0) : -1;
+	if (root >= 0) {
+		fd = try_path(root, g_strdup(module), &query, false, found);
+		close(root);
+	}
+	return fd < 0 ? debugfile_open(&query, found) : fd;
 }

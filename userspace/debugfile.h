@@ -25,6 +25,14 @@ struct debugfile_query {
  */
 int debugfile_open(const struct debugfile_query *query, char **found);
 
+/*
+ * A file with this build-id: in the directories (NULL-terminated; each is laid out as /usr/lib/debug, or as a
+ * root directory, or just holds the files), then the module's own path here, then the debug file
+ * in /usr/lib/debug. A descriptor and the path in *found (freed by the caller with g_free), or -1.
+ */
+int debugfile_find(const char *build_id, const char *module, char *const *directories,
+		   char **found);
+
 /* Build-id as hexadecimal, "" where there is none. text: BUILD_ID_TEXT bytes. */
 #define BUILD_ID_TEXT (2 * 64 + 1)
 void build_id_text(const void *bits, size_t len, char *text);

@@ -17,6 +17,7 @@ static const struct command {
 	{ "record", cli_record, "trace a process or a command into a recording" },
 	{ "stat", cli_stat, "the same without a file: prints the verdict and the toll" },
 	{ "report", cli_report, "print a recording as text or JSON" },
+	{ "symbolize", cli_symbolize, "name a recording's frames again, from debug files" },
 	{ "doctor", cli_doctor, "what this kernel and an allocator allow" },
 };
 
@@ -30,7 +31,7 @@ static void usage(FILE *out)
 	      "Find where zeroing or swap traffic dominates a live process, and which code is "
 	      "behind it.\n\nCommands:\n", out);
 	for (i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
+		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
 	fputs("\nExit status:\n"
 	      "  0 done, 1 failed, 2 usage, 3 this kernel or these privileges cannot do it,\n"
 	      "  4 finished but losses exceed the limit\n"

@@ -100,7 +100,9 @@ def test_bad_number_of_sites(sites: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["-h"], ["record", "--help"], ["report", "--help"], ["doctor", "--help"]], ids=" ".join
+    "args",
+    [["--help"], ["-h"], *([command, "--help"] for command in ("record", "report", "symbolize", "doctor"))],
+    ids=" ".join,
 )
 def test_help(args: list[str]) -> None:
     result = memtoll(*args)
@@ -112,7 +114,7 @@ def test_help(args: list[str]) -> None:
 
 def test_help_names_every_command() -> None:
     text = memtoll("--help").stdout
-    for command in ("record", "stat", "report", "doctor"):
+    for command in ("record", "stat", "report", "symbolize", "doctor"):
         assert command in text
 
 
