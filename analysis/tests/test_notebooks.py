@@ -342,7 +342,8 @@ def test_access_pattern(place: Place, small_memory: Path) -> None:
     assert figures["major"] == pytest.approx(done[1]["majflt"], rel=0.01)
     assert figures["major"] == pytest.approx(b["back"] / 8, rel=0.15), "what the text says of read-ahead"
     assert figures["limit"] == 80 * MIB
-    assert figures["fits"] == pytest.approx(160 * MIB, rel=0.05)
+    # An upper bound: pages on their way to a slow disk are charged to the group and resident nowhere.
+    assert 0.98 * 160 * MIB <= figures["fits"] <= 1.15 * 160 * MIB
     assert "came back 3.0 times" in run.shown and "3.0 times each" in run.shown
     assert len(run.pictures) == 4
 

@@ -139,17 +139,20 @@ def test_cyclic_sweep_thrashes(out: Path, any_swap: Path, marker: str) -> None:
 
 
 def test_estimate_is_enough_memory(out: Path, small_memory: Path) -> None:
-    """With the limit that the report asks for B swaps no more; with a tenth less it still does."""
+    """With the limit that the report asks for B swaps no more; with a tenth less than it has it still does.
+
+    The estimate is an upper bound: pages on their way to a slow disk are charged and resident nowhere.
+    """
     recording, before = pagez(out, small_memory, 20, 4)
     enough = recording.report["memory"]["fits_bytes"]
-    assert enough == pytest.approx(160 * MIB, rel=0.05)
+    assert 0.98 * 160 * MIB <= enough <= 1.15 * 160 * MIB
     (limit,) = (path for name in ("memory.max", "memory.limit_in_bytes") if (path := small_memory / name).exists())
     try:
         limit.write_text(str(int(1.02 * enough)))
         recording, after = pagez(out.with_name("enough.memtoll"), small_memory, 20, 4)
         assert after["pswpin"] < 0.01 * before["pswpin"]
         assert malloc_access(recording)["pattern"] == "fits"
-        limit.write_text(str(int(0.9 * enough)))
+        limit.write_text(str(int(0.9 * 160 * MIB)))
         _, less = pagez(out.with_name("less.memtoll"), small_memory, 20, 4)
         assert less["pswpin"] > 0.3 * before["pswpin"]
     finally:
