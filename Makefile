@@ -40,7 +40,9 @@ endif
 BPF_PARTS := target unwind python extent fault alloc mapping swap cpu
 BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
 SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h
-SQL := $(addprefix userspace/,recording.sql prices.sql views.sql stacks.sql swap.sql figures.sql findings.sql report.sql)
+# Between the two a view is created whose text is in the tables of findings.sql.
+SQL := $(addprefix userspace/,recording.sql prices.sql views.sql stacks.sql swap.sql figures.sql findings.sql)
+VERDICT_SQL := $(addprefix userspace/,verdict.sql report.sql)
 GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/version.h
 
 SOURCES := $(wildcard userspace/*.c)
@@ -130,11 +132,13 @@ $(O)/%.skel.h: $(O)/bpf/%.linked.o
 # ---- userspace ----
 
 # As an array of bytes: a string literal may have only 4095 characters in ISO C, and needs quoting.
-$(O)/recording_sql.h: $(SQL)
+as_array = echo 'static const char $(1)[] = {'; cat $(2) | od -An -v -td1 -w16 | \
+	   sed 's/\(-\{0,1\}[0-9][0-9]*\)/\1,/g'; echo '0 };'
+
+$(O)/recording_sql.h: $(SQL) $(VERDICT_SQL) Makefile
 	$(call say,SQL,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q){ echo 'static const char recording_sql[] = {'; cat $(SQL) | od -An -v -td1 -w16 | \
-		sed 's/\(-\{0,1\}[0-9][0-9]*\)/\1,/g'; echo '0 };'; } > $@
+	$(Q){ $(call as_array,recording_sql,$(SQL)); $(call as_array,verdict_sql,$(VERDICT_SQL)); } > $@
 
 # Rewritten only when the version changed, so that nothing is rebuilt without need.
 $(O)/version.h: FORCE

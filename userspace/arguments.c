@@ -2,8 +2,10 @@
 #include "arguments.h"
 
 #include <glib.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "message.h"
 
@@ -62,4 +64,17 @@ int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
 		both.failed_at > 0 && both.failed_at <= argc ? argv[both.failed_at - 1] : "?",
 		argv[0]);
 	return STATUS_USAGE;
+}
+
+char *shell_words(char *const *argv)
+{
+	g_autoptr(GString) line = g_string_new(NULL);
+
+	for (; *argv; argv++) {
+		g_autofree char *quoted = g_shell_quote(*argv);
+		bool plain = **argv && !strpbrk(*argv, " \t\n!\"#$&'()*;<>?[\\]^`{|}~");
+
+		g_string_append_printf(line, "%s%s", line->len ? " " : "", plain ? *argv : quoted);
+	}
+	return g_strdup(line->str);
 }

@@ -58,6 +58,7 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'map' THEN call END) AS map_call,
 		MAX(CASE toll WHEN 'map' THEN allocated_place END) AS map_place,
 		MAX(CASE toll WHEN 'alloc' THEN call END) AS alloc_call,
+		MAX(CASE toll WHEN 'alloc' THEN allocated_stack END) AS alloc_stack,
 		MAX(CASE toll WHEN 'alloc' THEN allocated_place END) AS alloc_place,
 		MAX(CASE toll WHEN 'swap.in' THEN touched_place END) AS swap_place,
 		MAX(CASE toll WHEN 'swap.in' THEN call END) AS swap_call,
@@ -167,7 +168,7 @@ SELECT
 	CASE WHEN o.observed_ns > 0 AND 3 * f.first_share >= 1 THEN f.first_family ELSE 'none' END
 		AS dominant,
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
-	l.time_ns AS libc_ns, 1.0 * l.cleared_bytes / l.cleared_calls AS libc_block,
+	l.pid AS libc_pid, l.time_ns AS libc_ns, 1.0 * l.cleared_bytes / l.cleared_calls AS libc_block,
 	1.0 * l.bytes / l.calls AS libc_asked,
 	-- Of blocks cut from a top that grew in the call only the old part is cleared.
 	l.cleared_bytes * 1.0 / l.cleared_calls >= 0.5 * l.bytes / l.calls AS libc_whole,
@@ -190,7 +191,7 @@ SELECT
 	-- thresholds in whole MiB above the block and its header
 	(b.made_bytes / b.made + 4096 + 1048575) / 1048576 * 1048576 AS churn_threshold,
 	t.map_ns / MAX(t.map_calls, 1) AS map_each_ns,
-	p.call AS mapper_call, p.calls AS mapper_calls, 1.0 * p.bytes / p.calls AS mapper_block,
+	p.stack_id AS mapper_stack, p.call AS mapper_call, p.calls AS mapper_calls, 1.0 * p.bytes / p.calls AS mapper_block,
 	t.map_ns / p.calls AS mapper_each_ns,
 	CASE WHEN c.memset_bytes_per_s > 0
 		THEN 1e9 * p.bytes / p.calls / c.memset_bytes_per_s END AS mapper_memset_ns,
@@ -256,6 +257,9 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 			THEN 'its memory cgroup' ELSE 'the machine' END),
 		'out_bytes', json_array('b', m.pushed_bytes),
 		'out_self', json_array('s', 1.0 * m.out_self / MAX(m.out_pages, 1)),
+		'out_by', json_array('x', CASE WHEN m.out_pages > 0 THEN PRINTF(
+			', %.0f %% of it by the target itself', 100.0 * m.out_self / m.out_pages)
+			ELSE ' at a time, at most' END),
 		'out_other', json_array('s', 1.0 * m.out_other / MAX(m.out_pages, 1)),
 		'back_bytes', json_array('b', m.back_bytes),
 		'back_returns', json_array('x', PRINTF('%.1f', m.back_returns)),
@@ -319,7 +323,9 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 			m.file_faults),
 		'file_major', json_array('c', m.file_major),
 		'file_place', json_array('x', m.file_place),
-		'compute_place', json_array('x', m.compute_place)))) FROM measure m
+		'compute_place', json_array('x', m.compute_place),
+		'command', json_array('x', COALESCE((SELECT value FROM meta
+			WHERE key = 'target_words'), 'COMMAND'))))) FROM measure m
 ),
 value(name, kind, v) AS (
 	SELECT j.key, json_extract(j.value, '$[0]'), json_extract(j.value, '$[1]')

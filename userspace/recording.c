@@ -244,6 +244,22 @@ out:
 	return err;
 }
 
+/* The views whose text is data (findings.sql), and those that rest on them. An SQLite status. */
+static int create_verdict(sqlite3 *database)
+{
+	sqlite3_stmt *statement = NULL;
+	int status = sqlite3_prepare_v2(database, "SELECT sql FROM advice_source", -1, &statement,
+					NULL);
+
+	if (status == SQLITE_OK)
+		status = sqlite3_step(statement);
+	if (status == SQLITE_ROW)
+		status = sqlite3_exec(database, (const char *)sqlite3_column_text(statement, 0),
+				      NULL, NULL, NULL);
+	sqlite3_finalize(statement);
+	return status == SQLITE_OK ? sqlite3_exec(database, verdict_sql, NULL, NULL, NULL) : status;
+}
+
 static int write_schema(struct recording *recording)
 {
 	static const struct {
@@ -264,6 +280,8 @@ static int write_schema(struct recording *recording)
 	if (!sql)
 		goto out;
 	status = sqlite3_exec(recording->database, sql, NULL, NULL, NULL);
+	if (status == SQLITE_OK)
+		status = create_verdict(recording->database);
 	recording->open_transaction = !sqlite3_get_autocommit(recording->database);
 	if (status != SQLITE_OK) {
 		err = fail(recording, status);

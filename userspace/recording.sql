@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- recording.sql: the schema of a recording. Tables hold facts, written by recording_facts.c once
--- per slice; views (views.sql, findings.sql) hold every judgement, so that report, notebook and sqlite3
+-- per slice; views (views.sql, verdict.sql) hold every judgement, so that report, notebook and sqlite3
 -- shell read the same numbers. The three files together make a recording.
 --
 -- Units: *_ns nanoseconds, *_bytes bytes, addresses and counts plain integers. CPU time is time on
 -- the CPU of the target's threads; blocked time is time asleep inside a fault.
 
 -- One row per fact about the recording itself. Keys: tool_version, format, command_line,
--- target_command, kernel, machine, start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns,
--- min_size_bytes, overhead_limit ("none", "0"), probes, exit_status of a traced command (as a shell tells it), end_reason
+-- target_command, target_words (a traced command, quoted as a shell takes it), kernel, machine,
+-- start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns, min_size_bytes, overhead_limit ("none", "0"), probes, exit_status of a traced command (as a shell tells it), end_reason
 -- ("target exited", "duration", "signal", "error: ..."), memory_bytes (of the machine), cgroup and
 -- cgroup_memory_limit_bytes (where a cgroup was named), swap_in_counted ("1" where the kernel tells each
 -- page brought in: table swap has the rows in_*), and, last of all, complete ("1").

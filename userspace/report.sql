@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- report.sql: the report as one JSON object, and folded stacks. Follows findings.sql.
+-- report.sql: the report as one JSON object, and folded stacks. Follows verdict.sql.
 
 -- Sites and allocations with their frames, leaf first.
 CREATE VIEW site_json AS
@@ -49,10 +49,8 @@ SELECT json_object(
 		'observed_s', ROUND(t.observed_ns / 1e9, 9))),
 	'verdict', (SELECT json_object('dominant', v.dominant, 'share', ROUND(v.share, 6),
 		'low', ROUND(v.low, 6), 'high', ROUND(v.high, 6), 'sentence', v.sentence,
-		'advice', json((SELECT json_group_array(json(advice)) FROM (
-			SELECT json_object('code', code, 'text', text, 'evidence', evidence)
-				AS advice
-			FROM finding ORDER BY position)))) FROM verdict v),
+		'advice', json((SELECT json_group_array(json(json)) FROM (
+			SELECT json FROM advice_json ORDER BY position)))) FROM verdict v),
 	'toll', json((SELECT json_group_object(toll, json(figures)) FROM (
 		SELECT toll, json_insert(json_object('time_s', ROUND(time_ns / 1e9, 9),
 				'blocked_s', ROUND(blocked_ns / 1e9, 9), 'share', ROUND(share, 6),

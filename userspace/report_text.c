@@ -231,7 +231,7 @@ static void print_notes(struct page *page)
 static void print_verdict(struct page *page)
 {
 	sqlite3_stmt *row = query(page, "SELECT sentence FROM temp.verdict");
-	char *text, *evidence, *title;
+	char *text, *title;
 
 	heading(page, "VERDICT");
 	while (next(page, row)) {
@@ -239,19 +239,25 @@ static void print_verdict(struct page *page)
 		wrap(page, "  ", 2, text);
 		g_free(text);
 	}
-	row = query(page, "SELECT code, text, evidence FROM temp.finding ORDER BY position");
+	row = query(page, has_view(page, "finding_line") ?
+		    "SELECT code, label, text FROM temp.finding_line ORDER BY position, number" :
+		    "SELECT code, '', text FROM temp.finding UNION ALL"
+		    " SELECT code, 'Evidence', evidence FROM temp.finding ORDER BY 1, 2");
 	while (next(page, row)) {
+		char *label = column_text(row, 1);
+
 		text = column_text(row, 0);
 		title = g_strconcat("ADVICE ", text, NULL);
-		heading(page, title);
+		if (!*label)
+			heading(page, title);
 		g_free(title);
 		g_free(text);
-		text = column_text(row, 1);
-		evidence = column_text(row, 2);
-		wrap(page, "  ", 2, text);
-		wrap(page, "  Evidence: ", 2, evidence);
-		g_free(evidence);
+		text = column_text(row, 2);
+		title = g_strdup_printf("  %s%s", label, *label ? ": " : "");
+		wrap(page, title, 2, text);
+		g_free(title);
 		g_free(text);
+		g_free(label);
 	}
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../bpf/events.h"
+#include "arguments.h"
 #include "attach.h"
 #include "calibrate.h"
 #include "cgroup.h"
@@ -389,6 +390,8 @@ static int record_start(struct session *session)
 	g_autofree char *command = session->config.command ?
 		g_strjoinv(" ", (char **)session->config.command) : session->config.cgroup ?
 		g_strdup_printf("cgroup %s", session->config.cgroup) : NULL;
+	g_autofree char *words = session->config.command ?
+		shell_words(session->config.command) : NULL;
 	struct utsname machine;
 	struct timespec realtime;
 
@@ -397,6 +400,8 @@ static int record_start(struct session *session)
 	recording_meta(recording, "tool_version", MEMTOLL_VERSION);
 	recording_meta(recording, "command_line", session->config.command_line);
 	recording_meta(recording, "target_command", command ? command : "");
+	if (words)
+		recording_meta(recording, "target_words", words);
 	recording_meta(recording, "kernel", machine.release);
 	recording_meta(recording, "machine", machine.machine);
 	recording_meta(recording, "host", machine.nodename);

@@ -94,6 +94,12 @@ def verdict_lines(rec: Recording, advice: bool) -> list[str]:
             continue
         lines += ["", f"ADVICE {printable(each['code'])}", wrap("  ", 2, each["text"])]
         lines.append(wrap("  Evidence: ", 2, each["evidence"]))
+        if each.get("gain"):
+            saves = f"at most {100 * each['gain']:.0f} % of the observed time (not advised below"
+            lines.append(wrap("  Saves: ", 2, f"{saves} {100 * each['bound']:.0f} %)"))
+        for label, key in (("If wrong", "cost"), ("Try", "try")):
+            if each.get(key):
+                lines.append(wrap(f"  {label}: ", 2, each[key]))
     return lines
 
 

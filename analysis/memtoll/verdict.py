@@ -15,16 +15,24 @@ QUERY: Final = """
 SELECT json_object('dominant', v.dominant, 'share', ROUND(v.share, 6), 'low', ROUND(v.low, 6),
 	'high', ROUND(v.high, 6), 'sentence', v.sentence,
 	'advice', json((SELECT json_group_array(json(advice)) FROM (
-		SELECT json_object('code', code, 'text', text, 'evidence', evidence) AS advice
+		SELECT json_object({advice}) AS advice
 		FROM temp.finding ORDER BY position)))) FROM temp.verdict v
 """
+ADVICE: Final = (
+    "'code', code, 'title', title, 'text', text, 'evidence', evidence, 'gain', ROUND(gain, 6), 'bound', bound,"
+    " 'cost', cost, 'try', try"
+)
+# Of recordings made by earlier versions.
+ADVICE_BEFORE: Final = "'code', code, 'text', text, 'evidence', evidence"
 
 
 class Verdict(dict[str, Any]):
     """The object "verdict" of the report's JSON; print() and a notebook show it as text.
 
     Members: dominant (a family, or "none"), share, low, high (0..1 of the observed time, 95 %
-    bounds), sentence, advice: a list of {"code", "text", "evidence"}.
+    bounds), sentence, advice: a list of {"code", "title", "text", "evidence", "gain" (the share of the
+    observed time it can save at most), "bound" (what it must be above), "cost" (if it is wrong), "try" (a
+    command line that proves it, or None)}; of recordings by earlier versions: code, text, evidence.
     """
 
     @property
@@ -36,7 +44,7 @@ class Verdict(dict[str, Any]):
         return str(self["sentence"])
 
     @property
-    def advice(self) -> list[dict[str, str]]:
+    def advice(self) -> list[dict[str, Any]]:
         return list(self["advice"])
 
     def __str__(self) -> str:
@@ -58,5 +66,5 @@ class Verdict(dict[str, Any]):
 def verdict(views: Views) -> Verdict:
     """Read it; the views it rests on are worked out."""
     views.make("finding")
-    ((text,),) = views.rows(QUERY)
+    ((text,),) = views.rows(QUERY.format(advice=ADVICE if "cost" in views.columns("finding") else ADVICE_BEFORE))
     return Verdict(json.loads(text))

@@ -95,7 +95,7 @@ def test_text_has_the_loaders_numbers(cli: Cli, scenario: Path) -> None:
     assert len(tables(done.stdout)) > 12
     assert tables(done.stdout) == tables(theirs)
     for line in done.stdout.splitlines():
-        assert len(line) <= 80, line
+        assert len(line) <= 80 or " " not in line.strip(), line  # a setting is not cut
 
 
 def test_names_do_not_steer_the_terminal(cli: Cli, heap_blocks: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 USERSPACE: Final = Path(__file__).resolve().parent.parent
-SQL: Final = ("recording.sql", "prices.sql", "views.sql", "stacks.sql", "swap.sql", "figures.sql", "findings.sql", "report.sql")
+SQL: Final = ("recording.sql", "prices.sql", "views.sql", "stacks.sql", "swap.sql", "figures.sql", "findings.sql", "verdict.sql", "report.sql")
 APPLICATION_ID: Final = 0x6D746F6C
 FORMAT: Final = 1
 
@@ -39,7 +40,10 @@ class Facts:
 
     def __init__(self, path: Path | str = ":memory:") -> None:
         self.database = sqlite3.connect(path)
-        self.database.executescript("".join((USERSPACE / name).read_text() for name in SQL))
+        for name in SQL:
+            self.database.executescript((USERSPACE / name).read_text())
+            if name == "findings.sql":  # a view whose text is in the tables
+                self.database.execute(*self.database.execute("SELECT sql FROM advice_source").fetchone())
         self.database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         self.database.execute(f"PRAGMA user_version = {FORMAT}")
         self.stacks = 0
@@ -58,6 +62,20 @@ class Facts:
     def one(self, sql: str, *values: Any) -> dict[str, Any]:
         (row,) = self.rows(sql, *values)
         return row
+
+    def judged(self, last: str, sql: str, *values: Any) -> list[dict[str, Any]]:
+        """rows(), each view up to that one worked out once, as the report does: 50 times as fast for the last ones."""
+        views = self.rows("SELECT name, sql FROM main.sqlite_master WHERE type = 'view' ORDER BY rowid")
+        names = [view["name"] for view in views]
+        made = [view for view in views[: names.index(last) + 1] if view["name"] not in ("stack_line", "extra_toll")]
+        try:
+            for view in made:
+                body = re.sub(r"\ACREATE VIEW \w+ AS\s", "", view["sql"])
+                self.database.execute(f"CREATE TEMP TABLE {view['name']} AS {body}")
+            return self.rows(sql, *values)
+        finally:
+            for view in made:
+                self.database.execute(f"DROP TABLE IF EXISTS temp.{view['name']}")
 
     def toll(self, name: str) -> dict[str, Any]:
         return self.one("SELECT * FROM toll WHERE toll = ?", name)

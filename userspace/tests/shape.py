@@ -124,6 +124,18 @@ ACCESS = {
     "allocated_at": [FRAME],
 }
 
+# gain: the share of the observed time it can save at most, more than bound; try: a command line, or null.
+ADVICE = {
+    "code": str,
+    "title": str,
+    "text": str,
+    "evidence": str,
+    "gain": float,
+    "bound": float,
+    "cost": str,
+    "try": Null(str),
+}
+
 REPORT: dict[str, Any] = {
     "format": int,
     "complete": bool,
@@ -134,7 +146,7 @@ REPORT: dict[str, Any] = {
         "low": float,
         "high": float,
         "sentence": str,
-        "advice": [{"code": str, "text": str, "evidence": str}],
+        "advice": [ADVICE],
     },
     "toll": {toll: toll_shape(toll) for toll in TOLLS},
     "zeroing": {"bytes_kernel": int, "bytes_libc": Null(int), "bytes_twice": int, "bytes_never_used": int},
@@ -242,7 +254,8 @@ def check_laws(report: dict[str, Any]) -> None:
         assert abs(verdict["share"] - shares[verdict["dominant"]]) <= ROUNDING, (verdict, shares)
         assert max(shares.values()) <= verdict["share"] + ROUNDING, (verdict, shares)
     for advice in verdict["advice"]:
-        assert advice["code"] and advice["text"] and advice["evidence"], advice
+        assert advice["code"] and advice["title"] and advice["text"] and advice["evidence"], advice
+        assert advice["code"] == "none" or (advice["gain"] > advice["bound"] and advice["cost"]), advice
     assert zeroing["bytes_kernel"] == toll["zero.kernel"]["bytes"]
     assert zeroing["bytes_libc"] == toll["zero.libc"]["bytes"]
     assert zeroing["bytes_twice"] <= zeroing["bytes_kernel"]

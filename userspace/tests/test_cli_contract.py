@@ -11,6 +11,7 @@ import pytest
 
 from shape import MEMORY, TOLLS, check_report, toll_shape
 
+ADVICE = {"code": "c", "title": "t", "text": "t", "evidence": "e", "gain": 0.5, "bound": 0.1, "cost": "c", "try": None}
 FRAME = {"function": "f", "module": "/bin/a", "file": "/src/a.c", "line": 3, "kind": "native"}
 
 
@@ -31,7 +32,7 @@ def valid() -> dict[str, Any]:
             "low": 0.88,
             "high": 0.92,
             "sentence": "It clears.",
-            "advice": [{"code": "c", "text": "t", "evidence": "e"}],
+            "advice": [dict(ADVICE)],
         },
         "toll": toll,
         "zeroing": {"bytes_kernel": 0, "bytes_libc": 1000, "bytes_twice": 0, "bytes_never_used": 0},
@@ -85,6 +86,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], Any]] = {
     "null without a reason": lambda r: r["not_captured"].clear(),
     "a reason without null": lambda r: r["not_captured"].update(map="x"),
     "no sentence": lambda r: r["verdict"].update(sentence=" "),
+    "advice below its bound": lambda r: r["verdict"]["advice"][0].update(gain=0.1),
     "advice without evidence": lambda r: r["verdict"]["advice"][0].update(evidence=""),
 }
 

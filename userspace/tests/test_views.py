@@ -40,7 +40,7 @@ def plain() -> Facts:
 
 
 def advice(made: Facts) -> dict[str, dict[str, Any]]:
-    return {row["code"]: row for row in made.rows("SELECT * FROM finding ORDER BY position")}
+    return {row["code"]: row for row in made.judged("finding", "SELECT * FROM finding ORDER BY position")}
 
 
 def verdict(made: Facts) -> dict[str, Any]:
@@ -615,7 +615,8 @@ def test_golden_text(name: str, tmp_path: Path) -> None:
     wanted = golden.read_text()
     change = "".join(difflib.unified_diff(wanted.splitlines(True), result.stdout.splitlines(True), golden.name, "now"))
     assert not change, f"{change}\nif this is wanted: MEMTOLL_ACCEPT=1 python3 -m pytest test_views.py -k golden"
-    assert max(map(len, result.stdout.splitlines())) <= 80
+    for line in result.stdout.splitlines():
+        assert len(line) <= 80 or " " not in line.strip(), line  # a setting is not cut
 
 
 def test_text_says_what_is_wrong(tmp_path: Path) -> None:

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The advice as data: every expression can be evaluated, every template filled, opposites never agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import facts
+from facts import FAULT_NS, INSIDE, KIB, MALLOC_NS, MIB, MS, PAGE, US, Facts
+
+KINDS = ("", "glibc", "musl", "jemalloc", "tcmalloc", "mimalloc")
+
+
+def given(made: Facts) -> dict[str, dict[str, Any]]:
+    return {row["code"]: row for row in made.judged("finding", "SELECT * FROM finding ORDER BY position")}
+
+
+def state(made: Facts, code: str) -> dict[str, Any]:
+    (row,) = made.judged("advice_state", "SELECT * FROM advice_state WHERE code = ?", code)
+    return row
+
+
+def settings(made: Facts) -> set[str]:
+    """What the advice that is given turns, and which way, read from its words."""
+    found = set()
+    for row in given(made).values():
+        for name, value in re.findall(r"(mmap_threshold|trim_threshold)=(\d+)", f"{row['text']} {row['try']}"):
+            found.add(f"{'down' if int(value) <= 128 * KIB else 'up'} {name}")
+    return found
+
+
+# The tables themselves.
+
+
+def test_every_expression_is_valid_and_every_code_can_be_said() -> None:
+    made = facts.heap_blocks()
+    codes = {row["code"] for row in made.rows("SELECT code FROM advice")}
+    rules = made.rows("SELECT * FROM advice_rule")
+    assert len(made.judged("advice_test", "SELECT * FROM advice_test")) == len(rules) > 3 * len(codes)
+    for rule in rules:
+        # By itself: an expression that would close the CASE around it does not pass.
+        made.rows(f"SELECT ({rule['expression']}) FROM (SELECT * FROM weighed LIMIT 0)")
+    for row in made.rows("SELECT * FROM advice_text"):
+        assert row["code"] in codes, row
+        assert row["text"] or row["change"], row
+    for code in codes:
+        assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", code)
+        last = made.rows("SELECT * FROM advice_text WHERE code = ? AND part = 1 ORDER BY choice DESC", code)[0]
+        assert (last["condition"], last["allocator"]) == ("1", ""), f"{code}: nothing may be said in part 1"
+
+
+def test_rows_are_complete() -> None:
+    made = Facts()
+    for row in made.rows("SELECT * FROM advice"):
+        assert row["allocator"] in KINDS, row
+        assert 0 < row["bound"] < 1, row
+        for column in ("title", "evidence", "cost", "explain"):
+            assert row[column].strip(), (row["code"], column)
+        assert "{" not in row["title"] + row["explain"], f"{row['code']}: figures where none are filled in"
+    for row in made.rows("SELECT * FROM advice_text"):
+        assert row["allocator"] in KINDS, row
+        assert (row["since"], row["before"]) == (0, 0) or row["allocator"] or _of(made, row["code"]), row
+        for change in filter(None, row["change"].split(",")):
+            assert re.fullmatch(r"(up|down) [a-z_]+", change.strip()), row
+        assert not row["try"] or re.match(r"--(set|preload) ", row["try"]), row
+        # A setting of one allocator is advised to nobody else.
+        if re.search(r"GLIBC_TUNABLES|MALLOC_[A-Z_]+_=|glibc\.malloc", row["text"] + row["try"]):
+            assert row["allocator"] == "glibc" or _of(made, row["code"]) == "glibc", row
+
+
+def _of(made: Facts, code: str) -> str:
+    return str(made.one("SELECT allocator FROM advice WHERE code = ?", code)["allocator"])
+
+
+def test_every_name_in_a_template_is_a_figure() -> None:
+    made = facts.heap_blocks()
+    known = {row["name"] for row in made.judged("figure", "SELECT name FROM figure")}
+    texts = [row["t"] for row in made.rows("SELECT evidence || cost AS t FROM advice")]
+    texts += [row["t"] for row in made.rows("SELECT text || try AS t FROM advice_text")]
+    used = {name for text in texts for name in re.findall(r"\{([^}]*)\}", text)}
+    assert len(used) > 30
+    assert used <= known, f"no figure: {sorted(used - known)}"
+
+
+@pytest.mark.parametrize("name", facts.SCENARIOS)
+def test_advice_that_is_given_is_filled_and_above_its_bound(name: str) -> None:
+    made = facts.SCENARIOS[name](":memory:")
+    for code, row in given(made).items():
+        for column in ("text", "evidence", "cost", "try"):
+            assert not re.search(r"[{}\t\n]|  ", row[column] or ""), (code, column, row[column])
+        if code == "none":
+            continue
+        assert row["gain"] > row["bound"] > 0
+        assert row["text"] and row["evidence"] and row["cost"] and row["title"]
+
+
+# When it is given.
+
+
+def test_bound_decides() -> None:
+    made = facts.heap_blocks()
+    gain = given(made)["calloc-reuse-memset"]["gain"]
+    assert gain == pytest.approx(0.98, abs=0.01)
+    made.database.execute("UPDATE advice SET bound = ? WHERE code = 'calloc-reuse-memset'", (gain + 0.001,))
+    assert list(given(made)) == ["none"]
+    assert state(made, "calloc-reuse-memset")["applies"]
+    made.database.execute("UPDATE advice SET bound = ? WHERE code = 'calloc-reuse-memset'", (gain - 0.001,))
+    assert list(given(made)) == ["calloc-reuse-memset"]
+
+
+def heap_blocks_of(kind: str, version: str) -> Facts:
+    """The recording of heap_blocks, its allocator called something else."""
+    made = facts.heap_blocks()
+    made.database.execute("UPDATE allocator SET kind = ?, version = ?", (kind, version))
+    made.database.execute("UPDATE call SET known_clearing = ?", (kind == "glibc",))
+    made.database.execute("UPDATE sample SET samples = 100 * samples")  # clearing is known by samples now
+    return made
+
+
+@pytest.mark.parametrize("kind", ["unknown", "musl", "jemalloc", "tcmalloc", "mimalloc"])
+def test_tunables_of_glibc_are_for_glibc(kind: str) -> None:
+    made = heap_blocks_of(kind, "5.3")
+    assert made.toll("zero.libc")["share"] > 0.5
+    for row in given(made).values():
+        assert not re.search("GLIBC|MALLOC_|mallopt|tunable", f"{row['text']} {row['try']}"), row
+    made = facts.touched_churn()
+    made.database.execute("UPDATE allocator SET kind = ?", (kind,))
+    made.database.execute("UPDATE call SET known_clearing = 0")
+    row = given(made)["first-touch"]
+    assert not re.search("GLIBC|MALLOC_|mallopt", f"{row['text']} {row['try']}"), row
+
+
+@pytest.mark.parametrize(
+    ("version", "setting"),
+    [
+        ("2.25", "MALLOC_MMAP_THRESHOLD_=131072"),
+        ("2.26", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072"),
+        ("2.9", "MALLOC_MMAP_THRESHOLD_=131072"),  # 9 is less than 26
+        ("2.41", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072"),
+        ("", "MALLOC_MMAP_THRESHOLD_=131072"),  # the older way works with all
+    ],
+)
+def test_version_decides_what_is_said(version: str, setting: str) -> None:
+    made = heap_blocks_of("glibc", version)
+    row = given(made)["calloc-reuse-memset"]
+    assert row["try"] == f"memtoll compare --set {setting} -- COMMAND"
+    assert setting in row["text"]
+
+
+def test_limits_of_versions() -> None:
+    made = facts.heap_blocks()
+    for since, before, valid in ((2036, 0, 1), (2037, 0, 0), (0, 2037, 1), (0, 2036, 0), (2030, 2040, 1)):
+        made.database.execute(
+            "UPDATE advice SET since = ?, before = ? WHERE code = 'calloc-reuse-memset'", (since, before)
+        )
+        assert state(made, "calloc-reuse-memset")["valid"] == valid, (since, before)
+    made.database.execute("UPDATE advice SET since = 0, before = 2043 WHERE code = 'calloc-reuse-memset'")
+    made.database.execute("UPDATE allocator SET version = ''")
+    assert not state(made, "calloc-reuse-memset")["valid"], "of an unknown version it is not known to be below"
+
+
+def test_allocator_in_use_is_the_one_that_is_called() -> None:
+    """A preloaded allocator: libc is mapped, but serves nothing."""
+    made = facts.naive_calloc()
+    assert made.one("SELECT * FROM allocator_used")["kind"] == "unknown"
+    made = facts.heap_blocks()
+    made.allocator("jemalloc", version="5.3.0")
+    row = made.one("SELECT * FROM allocator_used")
+    assert (row["kind"], row["number"]) == ("glibc", 2036)
+
+
+# Opposites.
+
+
+def churned_calloc(memset_bytes_per_s: float) -> Facts:
+    """calloc of 33 MiB, all of it used, freed: fresh mappings every time, faults for every page."""
+    made = facts.touched_churn()
+    made.database.execute("UPDATE call SET call = 'calloc'")
+    made.database.execute("UPDATE block SET call = 'calloc'")
+    made.database.execute("UPDATE fault SET allocated_call = 'calloc'")
+    made.database.execute("UPDATE calibration SET value = ? WHERE name = 'memset_bytes_per_s'", (memset_bytes_per_s,))
+    return made
+
+
+def test_memset_of_reused_heap_and_refault_of_fresh_mappings_are_opposites() -> None:
+    reused, fresh = facts.heap_blocks(), facts.touched_churn()
+    assert reused.one("SELECT dominant FROM verdict") == fresh.one("SELECT dominant FROM verdict")
+    assert settings(reused) == {"down mmap_threshold"}
+    assert settings(fresh) == {"up mmap_threshold", "up trim_threshold"}
+    assert not set(given(reused)) & set(given(fresh))
+
+
+def test_calloc_that_would_be_memset_is_not_kept_in_the_heap() -> None:
+    """Where clearing by hand costs more than the faults, nothing is turned up; nor is it turned down."""
+    slow = churned_calloc(memset_bytes_per_s=1e9)
+    assert "would not help" in given(slow)["first-touch"]["text"]
+    assert settings(slow) == set()
+    assert settings(churned_calloc(memset_bytes_per_s=120e9)) == {"up mmap_threshold", "up trim_threshold"}
+
+
+def both() -> Facts:
+    """One process that does both: 10 MiB blocks memset in the heap, and 33 MiB ones faulted in each time."""
+    made = facts.touched_churn()
+    site = facts.loop_stack(made, "calloc", 42)
+    calls, size, memset = 1_009, 10 * MIB, 800 * US
+    made.call(
+        "calloc",
+        site,
+        calls,
+        bytes=calls * size,
+        cpu_ns=round(calls * (INSIDE + MALLOC_NS + memset)),
+        cleared_calls=calls,
+        cleared_bytes=calls * size,
+        cleared_cpu_ns=round(calls * (INSIDE + MALLOC_NS + memset)),
+    )
+    made.hits(calloc=calls)
+    made.cpu(calls * memset, number=2)
+    made.slice(2)
+    return made
+
+
+def test_opposite_advice_is_never_given_together() -> None:
+    made = both()
+    small, large = state(made, "first-touch"), state(made, "calloc-reuse-memset")
+    assert small["applies"] and large["applies"] and small["valid"] and large["valid"]
+    assert large["gain"] > small["gain"] > small["bound"], (large, small)
+    assert (large["given"], small["given"], small["opposed_by"]) == (1, 0, "calloc-reuse-memset")
+    assert settings(made) == {"down mmap_threshold"}
+    # The other way round when the faults cost more.
+    made.database.execute("UPDATE call SET cpu_ns = cpu_ns / 4, cleared_cpu_ns = cleared_cpu_ns / 4")
+    small, large = state(made, "calloc-reuse-memset"), state(made, "first-touch")
+    assert small["gain"] > small["bound"], small
+    assert (large["given"], small["given"], small["opposed_by"]) == (1, 0, "first-touch")
+    assert settings(made) == {"up mmap_threshold", "up trim_threshold"}
+
+
+def trimmed_heap() -> Facts:
+    """The top is given back and comes again: the kernel clears it, and calloc's memset after that."""
+    made = facts.naive_calloc()
+    made.database.execute("DELETE FROM allocator WHERE kind = 'unknown'")
+    made.database.execute("UPDATE call SET known_clearing = 1, cleared_calls = calls, cleared_bytes = bytes")
+    made.database.execute("UPDATE call SET cleared_cpu_ns = cpu_ns, cleared_faults = faults, mmapped_calls = 0")
+    made.database.execute("UPDATE call SET cleared_calls = 0, cleared_bytes = 0 WHERE call = 'free'")
+    return made
+
+
+def test_clearing_twice_after_a_trim_keeps_the_top() -> None:
+    made = trimmed_heap()
+    row = given(made)["calloc-double-clear"]
+    assert row["try"] == "memtoll compare --set GLIBC_TUNABLES=glibc.malloc.trim_threshold=67108864 -- COMMAND"
+    assert "up trim_threshold" in settings(made)
+
+
+NEIGHBOURS: dict[str, Callable[[], Facts]] = {
+    "reused": facts.heap_blocks,
+    "fresh": facts.touched_churn,
+    "fresh calloc": lambda: churned_calloc(120e9),
+    "fresh calloc, slow memset": lambda: churned_calloc(1e9),
+    "mapped, not used": facts.mapped_blocks,
+    "trimmed": trimmed_heap,
+    "both": both,
+}
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_no_recording_gets_both_directions(name: str) -> None:
+    turned = settings(NEIGHBOURS[name]())
+    for setting in turned:
+        way, what = setting.split()
+        assert f"{'down' if way == 'up' else 'up'} {what}" not in turned, turned
+
+
+def test_gain_of_faults_is_theirs() -> None:
+    """No advice promises time that its toll did not take."""
+    made = facts.touched_churn()
+    toll, observed = made.toll("zero.kernel"), made.one("SELECT * FROM observed")
+    assert state(made, "first-touch")["gain"] == pytest.approx(toll["time_ns"] / observed["observed_ns"])
+    assert toll["time_ns"] == pytest.approx(73 * 33 * MIB // PAGE * FAULT_NS)
+    assert state(made, "map-churn")["gain"] < 73 * MS / observed["observed_ns"] + 0.01

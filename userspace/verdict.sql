@@ -1,0 +1,264 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- verdict.sql: the verdict in words, the advice that is given, and the notes: templates whose {names}
+-- are filled from figures.sql. Follows findings.sql, which has the advice as data.
+
+-- The sentence of a verdict. Parts by the first family and its largest toll.
+CREATE VIEW verdict AS
+WITH RECURSIVE
+known(name, number, text) AS MATERIALIZED (
+	SELECT name, ROW_NUMBER() OVER (ORDER BY name), text FROM figure
+),
+template AS (
+	SELECT m.dominant, m.first_share AS share, m.first_low AS low, m.first_high AS high, CASE
+	WHEN m.observed_ns <= 0 THEN 'Nothing was observed: the target used no CPU time.'
+	WHEN m.dominant = 'none' THEN 'No family dominates: the largest, ' || m.first_family
+		|| ', takes {first} ({first_range}) of the observed {observed}, less than a '
+		|| 'third.'
+	ELSE CASE m.dominant
+		WHEN 'zeroing' THEN 'Zeroing takes' WHEN 'swap' THEN 'Swap traffic takes'
+		WHEN 'cow' THEN 'Copying pages on write takes' WHEN 'file' THEN 'File access takes'
+		WHEN 'allocator' THEN 'The allocator itself takes'
+		WHEN 'mapping' THEN 'Mapping calls take' ELSE 'Computing takes' END
+		|| ' {first} ({first_range}) of the observed {observed}: '
+		|| CASE m.first_toll
+		WHEN 'zero.libc' THEN CASE WHEN m.libc_ns >= m.foreign_ns
+			THEN 'libc''s calloc clears {libc_all_bytes} of reused memory'
+				|| CASE WHEN m.libc_bytes < m.libc_all_bytes THEN ', most' ELSE '' END
+				|| ' at {libc_place}.'
+			ELSE 'calloc memsets every block at {all_libc_place}'
+				|| CASE WHEN m.all_libc_bytes > 0
+				THEN ', at least {all_libc_bytes}; the whole is unknown.'
+				ELSE '; how many bytes is unknown.' END END
+		WHEN 'zero.kernel' THEN
+			'the kernel clears {kernel_bytes} in {kernel_faults} first-touch faults, most '
+			|| CASE WHEN m.kernel_call <> '' THEN 'for {kernel_call} at {kernel_place}'
+				ELSE 'outside the followed blocks, touched at {kernel_touched}' END
+			|| CASE WHEN 2 * m.twice_calloc_bytes >= m.kernel_bytes
+				AND m.kernel_bytes > 0
+				THEN ', and calloc''s memset clears {twice_calloc_bytes} of it again.'
+			WHEN 2 * m.twice_app_bytes >= m.kernel_bytes AND m.kernel_bytes > 0
+				THEN ', and a memset clears {twice_app_bytes} of it again.'
+			ELSE '.' END
+		WHEN 'zero.app' THEN CASE WHEN EXISTS (SELECT 1 FROM not_captured WHERE toll = 'zero.libc')
+				THEN 'memset (calloc''s own too: the allocator was not probed)'
+				ELSE 'memset outside the allocator' END
+			|| ', most at {app_place}.'
+		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
+			|| '({swap_from}), most at {swap_place}'
+			|| CASE WHEN m.swap_call <> '' THEN ', in memory of {swap_call} at {swap_made}.'
+				ELSE '.' END
+		WHEN 'reclaim' THEN 'it had to reclaim memory itself {reclaim_count} times, because '
+			|| '{reclaim_of} is full, and {out_bytes} of it were pushed out to swap'
+			|| CASE WHEN 20 * m.swap_bytes < m.pushed_bytes
+				THEN '; hardly any of that came back.'
+				ELSE '; {swap_bytes} came back, most at {swap_place}.' END
+		WHEN 'cow' THEN '{cow_faults} writes copy shared pages, {cow_bytes}, most at '
+			|| '{cow_place}.'
+		WHEN 'file.fault' THEN '{file_faults} faults map file pages in ({file_major} of '
+			|| 'them read), most at {file_place}.'
+		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
+			|| 'at {alloc_place}.'
+		WHEN 'map' THEN '{map_calls} calls, {map_each} each, most in {map_call} at '
+			|| '{map_place}.'
+		WHEN 'compute' THEN 'memory is not what it waits for (zeroing {zeroing}, swap {swap}).'
+		ELSE m.first_toll || '.' END
+		-- Why: the way it goes over its memory, against what it may keep.
+		|| CASE WHEN m.dominant <> 'swap' THEN ''
+		WHEN 2 * m.out_other > m.out_pages THEN ' It does not push them out itself: {out_other} '
+			|| 'of its pages that went out did so while other processes reclaimed memory.'
+		WHEN m.limit_bytes IS NULL THEN ''
+		WHEN m.back_pattern = 'cyclic sweep' THEN ' It goes over {back_bytes} in order, more '
+			|| 'than once, but may keep only {memory_limit} ({memory_of}): each page is '
+			|| 'pushed out before its next turn and came back {back_returns} times, where a '
+			|| 'single pass, even over more memory, would only push pages out.'
+		WHEN m.back_pattern = 'random' THEN ' It goes over {back_bytes} in no order, but may '
+			|| 'keep only {memory_limit} ({memory_of}): what is out is soon wanted again, '
+			|| 'each page {back_returns} times.'
+		WHEN m.back_pattern LIKE 'one%' THEN ' It goes once over {back_first}, and only '
+			|| '{memory_limit} fit ({memory_of}): pages go out to make room, and hardly '
+			|| 'come back.'
+		ELSE '' END
+	END
+	|| CASE WHEN m.observed_ns > 0 AND m.second_share > 0 AND m.second_high >= m.first_low
+		THEN ' The order is not certain: ' || m.second_family
+			|| ' ({second_range}) overlaps it.' ELSE '' END AS text
+	FROM measure m
+),
+filled(dominant, share, low, high, text, number) AS (
+	SELECT dominant, share, low, high, text, 0 FROM template
+	UNION ALL
+	SELECT f.dominant, f.share, f.low, f.high, REPLACE(f.text, '{' || k.name || '}', k.text),
+		k.number
+	FROM filled f JOIN known k ON k.number = f.number + 1
+)
+SELECT dominant, COALESCE(share, 0.0) AS share,
+	MIN(COALESCE(low, 0.0), COALESCE(share, 0.0)) AS low,
+	MAX(COALESCE(high, 0.0), COALESCE(share, 0.0)) AS high, text AS sentence
+FROM filled ORDER BY number DESC LIMIT 1;
+
+-- What became of each code: given, or why not. applies: its condition holds. valid: for the allocator
+-- of its process. gain: the share of the observed time that it can save at most. opposed_by: a finding
+-- with a larger gain turns a setting the other way; opposite situations never get the same advice.
+-- text: of each part the first choice that holds and is valid.
+CREATE VIEW advice_state AS
+WITH
+same AS (	-- processes of one kind all: the oldest version
+	SELECT MIN(kind) AS kind, MIN(number) AS number FROM allocator_used
+	HAVING COUNT(DISTINCT kind) = 1
+),
+tested AS (
+	SELECT r.code, r.what, r.part, r.choice, t.value,
+		COALESCE(MAX(CASE r.what WHEN 'condition' THEN t.value END) OVER code, 0) <> 0 AS applies,
+		COALESCE(MAX(CASE r.what WHEN 'gain' THEN t.value END) OVER code, 0.0) AS gain,
+		MAX(CASE r.what WHEN 'process' THEN t.value END) OVER code AS pid
+	FROM advice_rule r JOIN advice_test t ON t.rule = r.rule WINDOW code AS (PARTITION BY r.code)
+),
+owned AS (
+	SELECT t.*, COALESCE(u.kind, s.kind, '') AS kind, COALESCE(u.number, s.number, 0) AS number
+	FROM tested t LEFT JOIN allocator_used u ON u.pid = t.pid LEFT JOIN same s ON t.pid IS NULL
+),
+judged AS (
+	SELECT o.code, a.position, o.what, o.part, o.choice, o.applies, o.gain, o.kind, a.bound,
+		(a.allocator = '' OR a.allocator = o.kind) AND o.number >= a.since
+			AND (a.before = 0 OR o.number BETWEEN 1 AND a.before - 1) AS valid,
+		p.text, p.change, p.try, o.what = 'text' AND COALESCE(o.value, 0) <> 0
+			AND (p.allocator = '' OR p.allocator = o.kind) AND o.number >= p.since
+			AND (p.before = 0 OR o.number BETWEEN 1 AND p.before - 1) AS holds
+	FROM owned o JOIN advice a ON a.code = o.code LEFT JOIN advice_text p ON p.code = o.code
+		AND p.part = o.part AND p.choice = o.choice
+),
+numbered AS (
+	SELECT *, applies AND valid AND gain > bound AS due, ROW_NUMBER() OVER (
+		PARTITION BY code, what, part ORDER BY NOT holds, choice) AS number
+	FROM judged
+),
+chosen AS (
+	SELECT *, group_concat(text, ' ') OVER (PARTITION BY code ORDER BY part
+		ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS whole
+	FROM numbered WHERE what = 'gain' OR (holds AND number = 1)
+),
+setting AS (	-- 'up mmap_threshold' -> mmap_threshold, up
+	SELECT c.*, SUBSTR(TRIM(j.value), INSTR(TRIM(j.value), ' ') + 1) AS name,
+		SUBSTR(TRIM(j.value), 1, INSTR(TRIM(j.value), ' ') - 1) AS direction
+	FROM chosen c LEFT JOIN json_each('["' || REPLACE(c.change, ',', '","') || '"]') j
+),
+ranked AS (
+	SELECT *, FIRST_VALUE(code) OVER first AS first_code,
+		FIRST_VALUE(direction) OVER first AS first_direction
+	FROM setting WINDOW first AS (PARTITION BY due, name ORDER BY gain DESC, position)
+),
+opposed AS (
+	SELECT code, position, applies, valid, kind, gain, bound, due, MAX(whole) AS text,
+		MAX(NULLIF(try, '')) AS try, MIN(CASE WHEN due AND name <> ''
+			AND direction <> first_direction THEN first_code END) AS opposed_by
+	FROM ranked GROUP BY code
+)
+SELECT code, position, applies, valid, kind, gain, bound, opposed_by,
+	due AND opposed_by IS NULL AS given, text, try
+FROM opposed;
+
+-- The advice, largest gain first. gain: share of the observed time that it can save at most, above
+-- bound. cost: what it costs if it is wrong. try: the command line that proves it, or NULL. Without
+-- any: code none.
+CREATE VIEW finding AS
+WITH RECURSIVE
+known(name, number, last, text) AS MATERIALIZED (
+	SELECT name, ROW_NUMBER() OVER (ORDER BY name), COUNT(*) OVER (), text FROM figure
+),
+due AS MATERIALIZED (
+	SELECT ROW_NUMBER() OVER (ORDER BY s.gain DESC, s.position) AS position, s.code, a.title,
+		s.gain, s.bound, s.text, a.evidence, a.cost,
+		'memtoll compare ' || s.try || ' -- {command}' AS try
+	FROM advice_state s JOIN advice a ON a.code = s.code WHERE s.given
+),
+said(position, code, title, gain, bound, text, evidence, cost, try) AS (
+	SELECT position, code, title, gain, bound, text, evidence, cost, try FROM due
+	UNION ALL
+	SELECT 1, 'none', 'Nothing to change', 0.0, (SELECT MIN(bound) FROM advice),
+		'There is no change of memory handling to advise.',
+		'No toll with a known remedy takes 10 % of the observed {observed}: zeroing '
+		|| '{zeroing}, swap {swap}.', '', NULL
+	WHERE NOT EXISTS (SELECT 1 FROM due)
+),
+filled(position, code, title, gain, bound, text, evidence, cost, try, number, last) AS (
+	SELECT position, code, title, gain, bound, TRIM(REPLACE(REPLACE(text, char(9), ''), char(10), ' ')),
+		TRIM(REPLACE(REPLACE(evidence, char(9), ''), char(10), ' ')),
+		TRIM(REPLACE(REPLACE(cost, char(9), ''), char(10), ' ')), try, 0, NULL FROM said
+	UNION ALL
+	SELECT f.position, f.code, f.title, f.gain, f.bound,
+		REPLACE(f.text, '{' || k.name || '}', k.text),
+		REPLACE(f.evidence, '{' || k.name || '}', k.text),
+		REPLACE(f.cost, '{' || k.name || '}', k.text),
+		REPLACE(f.try, '{' || k.name || '}', k.text), k.number, k.last
+	FROM filled f JOIN known k ON k.number = f.number + 1
+)
+SELECT position, code, gain, text, evidence, title, bound, cost, try FROM filled
+WHERE number = last;
+
+-- A finding as labelled lines, for whoever prints it.
+CREATE VIEW finding_line AS
+SELECT f.position, f.code, l.number, l.label, CASE l.number WHEN 1 THEN f.text WHEN 2 THEN f.evidence
+	WHEN 3 THEN PRINTF('at most %.0f %% of the observed time (not advised below %.0f %%)',
+		100 * f.gain, 100 * f.bound)
+	WHEN 4 THEN f.cost ELSE f.try END AS text
+FROM finding f JOIN (SELECT 1 AS number, '' AS label UNION ALL SELECT 2, 'Evidence'
+	UNION ALL SELECT 3, 'Saves' UNION ALL SELECT 4, 'If wrong' UNION ALL SELECT 5, 'Try') l
+WHERE CASE l.number WHEN 3 THEN f.gain > 0 WHEN 4 THEN f.cost <> '' WHEN 5 THEN f.try <> '' ELSE 1 END;
+
+CREATE VIEW advice_json AS
+SELECT position, json_object('code', code, 'title', title, 'text', text, 'evidence', evidence,
+	'gain', ROUND(gain, 6), 'bound', bound, 'cost', cost, 'try', try) AS json
+FROM finding;
+
+-- What a reader must know before trusting the figures.
+CREATE VIEW note AS
+SELECT 1 AS position, 'incomplete: the recording was not finished'
+	|| CASE WHEN last_slice IS NULL THEN '; it holds no slice'
+		ELSE '; it is valid up to slice ' || last_slice END AS text
+FROM target WHERE NOT complete
+UNION ALL
+SELECT 2, 'process ' || p.pid || COALESCE(' (' || p.comm || ')', '')
+	|| CASE WHEN a.module IS NULL THEN ' maps no known allocator: no allocations are seen, '
+		|| 'only faults, mapping calls and CPU samples'
+	ELSE ' uses an unknown allocator (' || a.module
+		|| '): what its calloc clears is an estimate'
+	END
+FROM process p LEFT JOIN allocator a ON a.pid = p.pid
+WHERE a.module IS NULL OR (a.kind = 'unknown' AND EXISTS (SELECT 1 FROM call c
+	WHERE c.pid = p.pid AND c.call = 'calloc' AND c.known_clearing = 0))
+UNION ALL
+SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the kernel''s '
+	|| PRINTF('%,d', kernel) || CASE
+		WHEN name LIKE 'cgroup%' AND kernel > ours THEN ' (of all processes in the cgroup: '
+			|| 'those that came and went before they were found are not in ours)'
+		WHEN name LIKE '%faults' AND kernel > ours THEN ' (faults the kernel takes for itself, as '
+			|| 'for MAP_POPULATE, mlock or O_DIRECT, raise no event)'
+		WHEN name = 'swapped_in' AND NOT EXISTS (SELECT 1 FROM meta
+			WHERE key = 'swap_in_counted' AND value = '1') THEN ' (of the whole machine: this '
+			|| 'kernel does not tell whose they were)'
+		ELSE '' END
+FROM checks WHERE NOT ok
+UNION ALL
+SELECT 4, 'pushed out to swap: ' || PRINTF('%,d', out_pages) || ' pages, ' || CASE
+	WHEN out_self = 0 THEN 'none of them by the target itself: '
+		|| PRINTF('%.0f %% by kswapd, %.0f %% by other processes that reclaimed memory',
+			100.0 * kswapd / out_pages, 100.0 * other / out_pages)
+	ELSE PRINTF('%.0f %% by the target itself, %.0f %% by kswapd, %.0f %% by other processes',
+		100.0 * out_self / out_pages, 100.0 * kswapd / out_pages,
+		100.0 * other / out_pages) END
+FROM (SELECT SUM(CASE WHEN what LIKE 'out%' THEN pages END) AS out_pages,
+	COALESCE(SUM(CASE WHEN what IN ('out_self', 'out_traced') THEN pages END), 0) AS out_self,
+	COALESCE(SUM(CASE what WHEN 'out_kswapd' THEN pages END), 0) AS kswapd,
+	COALESCE(SUM(CASE what WHEN 'out_other' THEN pages END), 0) AS other FROM swap WHERE pid > 0)
+WHERE out_pages > 0
+UNION ALL
+SELECT 5, 'read ahead from swap and not used: ' || PRINTF('%,d', readahead_pages) || ' pages'
+FROM swap_source WHERE readahead_pages > 0.05 * (cache_pages + device_pages) AND readahead_pages > 64
+UNION ALL
+SELECT 6, 'swapped pages that came back and were not followed: ' || PRINTF('%,d', untracked_pages)
+	|| ': how often pages came back, and the memory that would do, are lower bounds'
+FROM memory WHERE untracked_pages > 0
+UNION ALL
+SELECT 7, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
+GROUP BY family HAVING COUNT(*) = COUNT(not_captured);
