@@ -68,17 +68,14 @@ static __always_inline __u64 folio_beyond(__u64 address, __u64 table, __u32 slot
 static __always_inline __u64 pages_around(struct open_fault *fault, __u64 table, __u64 area_start,
 					  __u64 area_end)
 {
-	__u32 own = (fault->address >> 12) % TABLE_PAGES, first = fault->window_first, fresh, i;
-	__u64 pages = 0, before = 0, beyond, address = fault->address;
+	__u32 own = (fault->address >> 12) % TABLE_PAGES, first = fault->window_first, fresh;
+	__u64 pages, before, beyond, address = fault->address;
 
 	fresh = window_present(table, first) & ~fault->window;
 	fresh |= 1U << ((own - first) & 31);
-	for (i = 0; i < WINDOW_PAGES; i++) {
-		if (fresh & (1U << i))
-			pages++;
-		else if (!pages)
-			before++;
-	}
+	/* Counted without a branch, or the verifier would look at every window there can be. */
+	pages = __builtin_popcount(fresh);
+	before = __builtin_popcount((fresh & -fresh) - 1);
 	fault->address -= (own - first) * MEMTOLL_PAGE_SIZE;
 	fault->address += before * MEMTOLL_PAGE_SIZE;
 	if (fresh & 1) {

@@ -94,6 +94,8 @@ struct area_cache {
 /* To read an interpreter's frames. */
 struct python_walk {
 	__u64 state;		/* the thread state found last */
+	__u64 candidate;	/* while it is searched for: the state to be looked at ... */
+	__u64 interpreter;	/* ... and where to go on after the last of this interpreter's */
 	__u8 chunk[MEMTOLL_PYTHON_CHUNK];
 	struct memtoll_python python;
 };
@@ -225,6 +227,10 @@ int unwind_see_through(struct unwind *walk);
 __u32 unwind_rule(__u32 table_id, __u32 pc);
 int in_memset(const struct memtoll_target *process, __u64 ip);
 /* python.bpf.c: global for the same reason. */
+int python_state(struct python_walk *walk, const struct memtoll_target *process, __u64 state);
+int python_search(struct python_walk *walk, const struct memtoll_target *process);
+int python_same_state(struct python_walk *walk, const struct memtoll_target *process);
+__u64 python_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
 /* extent.bpf.c: global for the same reason. */
 int walk_tables(struct walked *walked, __u64 root, __u64 address);

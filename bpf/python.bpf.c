@@ -84,43 +84,90 @@ static __always_inline bool is_alone(const struct memtoll_python_offsets *at, __
 }
 
 /*
- * Find this thread's state and read it into the chunk. 0: it has none, as threads have none that
- * never run Python code.
+ * Read a thread state into the chunk. 0: unreadable; else STATE_*. Like python_frame() a global
+ * function, since it is called in a loop.
  */
-static __always_inline __u64 find_state(struct python_walk *walk,
-					const struct memtoll_python_offsets *at)
+enum { STATE_OTHER = 1, STATE_MINE, STATE_ACTIVE };
+
+int python_state(struct python_walk *walk, const struct memtoll_target *process, __u64 state)
 {
-	__u64 self = thread_self(), interpreter, state = walk->state, found = 0;
+	const struct memtoll_python_offsets *at;
+
+	if (!walk || !process)
+		return 0;
+	at = &process->python;
+	if (!read_chunk(walk, state, at->state_bytes))
+		return 0;
+	if (word(walk, at->state_id) != thread_self())
+		return STATE_OTHER;
+	return is_active(walk, at, state) ? STATE_ACTIVE : STATE_MINE;
+}
+
+/* Whether what was found last time is still this thread's state; then it is in the chunk. */
+int python_same_state(struct python_walk *walk, const struct memtoll_target *process)
+{
+	const struct memtoll_python_offsets *at;
+	int kind;
+
+	if (!walk || !process || !walk->state)
+		return 0;
+	at = &process->python;
+	kind = python_state(walk, process, walk->state);
+	return kind >= STATE_MINE && is_listed(walk, at, walk->state) &&
+	       (kind == STATE_ACTIVE || is_alone(at, word(walk, at->state_interpreter)));
+}
+
+/*
+ * One step of the search for this thread's state: through the states of an interpreter, then to
+ * the next one. 0: it is over. Where it stands is kept in memory: see depth_get().
+ */
+int python_search(struct python_walk *walk, const struct memtoll_target *process)
+{
+	const struct memtoll_python_offsets *at;
+	int kind;
+
+	if (!walk || !process)
+		return 0;
+	at = &process->python;
+	if (!walk->candidate) {
+		if (!walk->interpreter)
+			return 0;
+		walk->candidate = pointer_at(walk->interpreter + at->threads);
+		walk->interpreter = pointer_at(walk->interpreter + at->next_interpreter);
+		return 1;
+	}
+	kind = python_state(walk, process, walk->candidate);
+	if (!kind)
+		return 0;
+	if (kind >= STATE_MINE)
+		walk->state = walk->candidate;
+	if (kind == STATE_ACTIVE)
+		return 0;
+	walk->candidate = word(walk, at->state_next);
+	return 1;
+}
+
+/*
+ * Find this thread's state and read it into the chunk. False: it has none, as threads have none
+ * that never run Python code.
+ */
+static __always_inline bool find_state(struct python_walk *walk,
+				       const struct memtoll_target *process)
+{
+	const struct memtoll_python_offsets *at = &process->python;
 	int i;
 
-	if (state && read_chunk(walk, state, at->state_bytes) &&
-	    word(walk, at->state_id) == self && is_listed(walk, at, state)) {
-		if (is_active(walk, at, state) || is_alone(at, word(walk, at->state_interpreter)))
-			return state;
-	}
-	interpreter = pointer_at(at->runtime + at->interpreters);
-	state = 0;
-	for (i = 0; i < STATES; i++) {
-		if (!state) {
-			if (!interpreter)
-				break;
-			state = pointer_at(interpreter + at->threads);
-			interpreter = pointer_at(interpreter + at->next_interpreter);
-			continue;
-		}
-		if (!read_chunk(walk, state, at->state_bytes))
+	if (python_same_state(walk, process))
+		return true;
+	walk->state = 0;
+	walk->candidate = 0;
+	walk->interpreter = pointer_at(at->runtime + at->interpreters);
+	for (i = 0; i < STATES; i++)
+		if (!python_search(walk, process))
 			break;
-		if (word(walk, at->state_id) == self) {
-			found = state;
-			if (is_active(walk, at, state))
-				break;
-		}
-		state = word(walk, at->state_next);
-	}
-	walk->state = found;
-	if (found && found != state && !read_chunk(walk, found, at->state_bytes))
-		return 0;
-	return found;
+	if (!walk->state)
+		return false;
+	return walk->candidate == walk->state || python_state(walk, process, walk->state);
 }
 
 static __always_inline __u64 first_frame(const struct python_walk *walk,
@@ -187,38 +234,46 @@ static __always_inline void add_frame(struct python_walk *walk,
 	}
 }
 
+/* Add the frame and return the one below it; 0 at the end, and where it cannot be read. */
+__u64 python_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame)
+{
+	const struct memtoll_python_offsets *at;
+
+	if (!walk || !process)
+		return 0;
+	at = &process->python;
+	if (!read_chunk(walk, frame, at->frame_bytes)) {
+		walk->python.flags |= PYTHON_BROKEN;
+		lose(LOST_PYTHON_WALK, 1);
+		return 0;
+	}
+	add_frame(walk, at);
+	return word(walk, at->frame_previous);
+}
+
 /*
  * Read the frames of the current thread. The id with code objects and instructions mixed in: the
  * same native stack below another line is another stack.
  */
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id)
 {
-	const struct memtoll_python_offsets *at;
 	struct memtoll_python *python;
 	__u64 frame = 0;
 	__u32 i, depth;
 
 	if (!walk || !process)
 		return id;
-	at = &process->python;
 	python = &walk->python;
 	python->tgid = bpf_get_current_pid_tgid() >> 32;
 	python->depth = 0;
 	python->flags = 0;
-	if (find_state(walk, at))
-		frame = first_frame(walk, at);
+	if (find_state(walk, process))
+		frame = first_frame(walk, &process->python);
 	/* Twice as many: of 3.12 and later every other frame may be a shim. */
 	for (i = 0; i < 2 * MEMTOLL_PYTHON_DEPTH; i++) {
 		if (!frame || depth_get(python) > MEMTOLL_PYTHON_DEPTH)
 			break;
-		if (!read_chunk(walk, frame, at->frame_bytes)) {
-			python->flags |= PYTHON_BROKEN;
-			lose(LOST_PYTHON_WALK, 1);
-			frame = 0;
-			break;
-		}
-		add_frame(walk, at);
-		frame = word(walk, at->frame_previous);
+		frame = python_frame(walk, process, frame);
 	}
 	if (depth_get(python) > MEMTOLL_PYTHON_DEPTH)
 		python->depth = MEMTOLL_PYTHON_DEPTH;
