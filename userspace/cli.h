@@ -7,6 +7,7 @@ int cli_record(int argc, char **argv);
 int cli_stat(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_symbolize(int argc, char **argv);
+int cli_explain(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
 #endif /* MEMTOLL_CLI_H */

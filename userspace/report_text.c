@@ -8,8 +8,8 @@
 
 #include "message.h"
 #include "report_views.h"
+#include "text.h"
 
-#define WIDTH 80
 #define FRAMES_SHOWN 6
 #define NAME_COLUMNS 38
 
@@ -75,109 +75,14 @@ static bool next(struct page *page, sqlite3_stmt *statement)
 	return false;
 }
 
-/* Names come from traced programs: nothing in them may steer the terminal. Freed by the caller. */
-static char *printable(const unsigned char *text)
-{
-	GString *clean = g_string_new(NULL);
-	const char *at;
-	gunichar c;
-
-	for (at = text ? (const char *)text : ""; *at; at = g_utf8_next_char(at)) {
-		c = g_utf8_get_char_validated(at, -1);
-		if (c == (gunichar)-1 || c == (gunichar)-2) {
-			g_string_append_c(clean, '?');
-			break;
-		}
-		g_string_append_unichar(clean, g_unichar_iscntrl(c) ? '?' : c);
-	}
-	return g_string_free(clean, FALSE);
-}
-
 static char *column_text(sqlite3_stmt *statement, int column)
 {
-	return printable(sqlite3_column_text(statement, column));
+	return text_printable((const char *)sqlite3_column_text(statement, column));
 }
 
-/* At most columns characters, the end cut off and marked. In place. */
-static void cut(char *text, long columns)
-{
-	if (g_utf8_strlen(text, -1) > columns)
-		strcpy(g_utf8_offset_to_pointer(text, columns - 3), "...");
-}
-
-/* Words in lines, each after indent spaces, the first one after what prefix says instead. */
 static void wrap(struct page *page, const char *prefix, int indent, const char *text)
 {
-	char **words = g_strsplit(text, " ", -1);
-	long column = g_utf8_strlen(prefix, -1), length;
-	bool first = true;
-	size_t i;
-
-	fputs(prefix, page->out);
-	for (i = 0; words[i]; i++) {
-		length = g_utf8_strlen(words[i], -1);
-		if (!first && column + 1 + length > WIDTH) {
-			fprintf(page->out, "\n%*s", indent, "");
-			column = indent;
-			first = true;
-		}
-		fprintf(page->out, "%s%s", first ? "" : " ", words[i]);
-		column += length + !first;
-		first = false;
-	}
-	fputc('\n', page->out);
-	g_strfreev(words);
-}
-
-/* Three digits in all. */
-static int decimals(double value)
-{
-	if (value >= 99.95)
-		return 0;
-	return value >= 9.995 ? 1 : 2;
-}
-
-static void format_time(char *text, size_t size, double ns)
-{
-	static const struct { double ns; const char *unit; } units[] = {
-		{ 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" },
-	};
-	size_t i = 0;
-	double value;
-
-	while (i < G_N_ELEMENTS(units) - 1 && ns < units[i].ns)
-		i++;
-	value = ns / units[i].ns;
-	snprintf(text, size, "%.*f %s", ns > 0 ? decimals(value) : 0, value, units[i].unit);
-}
-
-static void format_bytes(char *text, size_t size, double bytes)
-{
-	static const struct { double bytes; const char *unit; } units[] = {
-		{ 1073741824, "GiB" }, { 1048576, "MiB" }, { 1024, "KiB" }, { 1, "B" },
-	};
-	size_t i = 0;
-	double value;
-
-	while (i < G_N_ELEMENTS(units) - 1 && bytes < units[i].bytes)
-		i++;
-	value = bytes / units[i].bytes;
-	snprintf(text, size, "%.*f %s", units[i].bytes > 1 ? decimals(value) : 0, value,
-		 units[i].unit);
-}
-
-static void format_share(char *text, size_t size, double share)
-{
-	snprintf(text, size, "%.1f %%", 100 * share);
-}
-
-/* With a comma before every three digits, whatever the locale. */
-static void format_count(char *text, size_t size, int64_t number)
-{
-	char *formatted = sqlite3_mprintf("%,lld", (long long)number);
-
-	g_strlcpy(text, formatted ? formatted : "?", size);
-	sqlite3_free(formatted);
+	text_wrap(page->out, prefix, indent, text);
 }
 
 static void heading(struct page *page, const char *title)
@@ -194,7 +99,7 @@ static void print_target(struct page *page)
 
 	while (next(page, row)) {
 		command = column_text(row, 0);
-		cut(command, WIDTH - 9);
+		text_cut(command, TEXT_WIDTH - 9);
 		format_time(duration, sizeof(duration), sqlite3_column_double(row, 2));
 		format_time(observed, sizeof(observed), sqlite3_column_double(row, 3));
 		fprintf(page->out, "%smemtoll:%s %s\n", bold(page), plain(page), command);
@@ -316,8 +221,8 @@ static void print_stack(struct page *page, const char *label, int64_t stack_id)
 			continue;
 		name = column_text(row, 0);
 		place = column_text(row, 1);
-		cut(name, NAME_COLUMNS);
-		cut(place, WIDTH - 18 - NAME_COLUMNS);
+		text_cut(name, NAME_COLUMNS);
+		text_cut(place, TEXT_WIDTH - 18 - NAME_COLUMNS);
 		fprintf(page->out, "  %-14s%s%*s  %s\n", shown == 1 ? label : "", name,
 			(int)(NAME_COLUMNS - g_utf8_strlen(name, -1)), "", place);
 		g_free(place);
@@ -331,7 +236,7 @@ static void print_area(struct page *page, sqlite3_stmt *row, int column)
 	char *area = column_text(row, column);
 
 	if (*area) {
-		cut(area, WIDTH - 16);
+		text_cut(area, TEXT_WIDTH - 16);
 		fprintf(page->out, "  %-14s%s\n", "in", area);
 	}
 	g_free(area);
@@ -437,7 +342,7 @@ static void print_access(struct page *page)
 		any = true;
 		where = column_text(row, 0);
 		pattern = column_text(row, 4);
-		cut(where, 30);
+		text_cut(where, 30);
 		format_bytes(first, sizeof(first), sqlite3_column_double(row, 1));
 		format_bytes(back, sizeof(back), sqlite3_column_double(row, 2));
 		fprintf(page->out, "  %s%*s%11s%11s%8.1f  %s\n", where,
@@ -461,7 +366,7 @@ static void print_swap(struct page *page)
 	while (next(page, row)) {
 		heading(page, "SWAP");
 		path = column_text(row, 5);
-		cut(path, 36);
+		text_cut(path, 36);
 		format_time(asleep, sizeof(asleep), sqlite3_column_double(row, 6));
 		print_amount(page, "memory that may be used", row, 0, "unknown",
 			     *path ? path : "of the machine");
@@ -507,7 +412,7 @@ static void print_processes(struct page *page)
 			snprintf(end, sizeof(end), "exit %d", code >> 8 & 0xff);
 		comm = column_text(row, 1);
 		toll = column_text(row, 5);
-		cut(comm, 16);
+		text_cut(comm, 16);
 		format_time(observed, sizeof(observed), sqlite3_column_double(row, 2));
 		format_time(time, sizeof(time), sqlite3_column_double(row, 6));
 		fprintf(page->out, "%-9d%-17s%12s  %-12s%12s  %s\n", sqlite3_column_int(row, 0),

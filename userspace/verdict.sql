@@ -98,9 +98,10 @@ SELECT dominant, COALESCE(share, 0.0) AS share,
 FROM filled ORDER BY number DESC LIMIT 1;
 
 -- What became of each code: given, or why not. applies: its condition holds. valid: for the allocator
--- of its process. gain: the share of the observed time that it can save at most. opposed_by: a finding
--- with a larger gain turns a setting the other way; opposite situations never get the same advice.
--- text: of each part the first choice that holds and is valid.
+-- of its process (kind; version: major * 1000 + minor, 0 unknown). gain: the share of the observed
+-- time that it can save at most. opposed_by: a finding with a larger gain turns a setting the other
+-- way; opposite situations never get the same advice. text: of each part the first choice that holds
+-- and is valid.
 CREATE VIEW advice_state AS
 WITH
 same AS (	-- processes of one kind all: the oldest version
@@ -119,7 +120,8 @@ owned AS (
 	FROM tested t LEFT JOIN allocator_used u ON u.pid = t.pid LEFT JOIN same s ON t.pid IS NULL
 ),
 judged AS (
-	SELECT o.code, a.position, o.what, o.part, o.choice, o.applies, o.gain, o.kind, a.bound,
+	SELECT o.code, a.position, o.what, o.part, o.choice, o.applies, o.gain, o.kind, o.number AS version,
+		a.bound,
 		(a.allocator = '' OR a.allocator = o.kind) AND o.number >= a.since
 			AND (a.before = 0 OR o.number BETWEEN 1 AND a.before - 1) AS valid,
 		p.text, p.change, p.try, o.what = 'text' AND COALESCE(o.value, 0) <> 0
@@ -149,12 +151,12 @@ ranked AS (
 	FROM setting WINDOW first AS (PARTITION BY due, name ORDER BY gain DESC, position)
 ),
 opposed AS (
-	SELECT code, position, applies, valid, kind, gain, bound, due, MAX(whole) AS text,
+	SELECT code, position, applies, valid, kind, version, gain, bound, due, MAX(whole) AS text,
 		MAX(NULLIF(try, '')) AS try, MIN(CASE WHEN due AND name <> ''
 			AND direction <> first_direction THEN first_code END) AS opposed_by
 	FROM ranked GROUP BY code
 )
-SELECT code, position, applies, valid, kind, gain, bound, opposed_by,
+SELECT code, position, applies, valid, kind, version, gain, bound, opposed_by,
 	due AND opposed_by IS NULL AS given, text, try
 FROM opposed;
 

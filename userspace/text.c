@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "text.h"
+
+#include <glib.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <string.h>
+
+char *text_printable(const char *text)
+{
+	GString *clean = g_string_new(NULL);
+	const char *at;
+	gunichar c;
+
+	for (at = text ? text : ""; *at; at = g_utf8_next_char(at)) {
+		c = g_utf8_get_char_validated(at, -1);
+		if (c == (gunichar)-1 || c == (gunichar)-2) {
+			g_string_append_c(clean, '?');
+			break;
+		}
+		g_string_append_unichar(clean, g_unichar_iscntrl(c) ? '?' : c);
+	}
+	return g_string_free(clean, FALSE);
+}
+
+void text_cut(char *text, long columns)
+{
+	if (g_utf8_strlen(text, -1) > columns)
+		strcpy(g_utf8_offset_to_pointer(text, columns - 3), "...");
+}
+
+void text_wrap(FILE *out, const char *prefix, int indent, const char *text)
+{
+	char **words = g_strsplit(text, " ", -1);
+	long column = g_utf8_strlen(prefix, -1), length;
+	bool first = true;
+	size_t i;
+
+	fputs(prefix, out);
+	for (i = 0; words[i]; i++) {
+		length = g_utf8_strlen(words[i], -1);
+		if (!first && column + 1 + length > TEXT_WIDTH) {
+			fprintf(out, "\n%*s", indent, "");
+			column = indent;
+			first = true;
+		}
+		fprintf(out, "%s%s", first ? "" : " ", words[i]);
+		column += length + !first;
+		first = false;
+	}
+	fputc('\n', out);
+	g_strfreev(words);
+}
+
+/* Three digits in all. */
+static int decimals(double value)
+{
+	if (value >= 99.95)
+		return 0;
+	return value >= 9.995 ? 1 : 2;
+}
+
+void format_time(char *text, size_t size, double ns)
+{
+	static const struct { double ns; const char *unit; } units[] = {
+		{ 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" },
+	};
+	size_t i = 0;
+	double value;
+
+	while (i < G_N_ELEMENTS(units) - 1 && ns < units[i].ns)
+		i++;
+	value = ns / units[i].ns;
+	snprintf(text, size, "%.*f %s", ns > 0 ? decimals(value) : 0, value, units[i].unit);
+}
+
+void format_bytes(char *text, size_t size, double bytes)
+{
+	static const struct { double bytes; const char *unit; } units[] = {
+		{ 1073741824, "GiB" }, { 1048576, "MiB" }, { 1024, "KiB" }, { 1, "B" },
+	};
+	size_t i = 0;
+	double value;
+
+	while (i < G_N_ELEMENTS(units) - 1 && bytes < units[i].bytes)
+		i++;
+	value = bytes / units[i].bytes;
+	snprintf(text, size, "%.*f %s", units[i].bytes > 1 ? decimals(value) : 0, value,
+		 units[i].unit);
+}
+
+void format_share(char *text, size_t size, double share)
+{
+	snprintf(text, size, "%.1f %%", 100 * share);
+}
+
+void format_count(char *text, size_t size, int64_t number)
+{
+	char *formatted = sqlite3_mprintf("%,lld", (long long)number);
+
+	g_strlcpy(text, formatted ? formatted : "?", size);
+	sqlite3_free(formatted);
+}
