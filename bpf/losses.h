@@ -101,7 +101,10 @@
 	     "none: native frames only")							\
 	LOSS(LOST_PYTHON_UNWOVEN, "python_unwoven",						\
 	     "stacks whose Python frames stand together, their places being unknown",		\
-	     "none")
+	     "none")										\
+	LOSS(LOST_GIVEBACK_FULL, "giveback_full",						\
+	     "pages given back, or that may have been, and not followed: too much memory",	\
+	     "trace fewer processes")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

@@ -635,6 +635,23 @@ uint64_t ledger_unmatched_frees(const struct ledger *ledger)
 	return ledger->unmatched_frees;
 }
 
+bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run,
+		     uint64_t *stack_id, uint8_t *fn)
+{
+	uint64_t start = PAGE_FLOOR(run->address);
+	const struct process_ledger *process;
+	const struct range *range;
+
+	process = g_hash_table_lookup(ledger->processes, GINT_TO_POINTER((pid_t)run->tgid));
+	range = process ? range_overlapping(process->blocks, start, start + run->pages * PAGE) :
+			  NULL;
+	if (!range || range->made_ns > run->last_ns)
+		return false;
+	*stack_id = range->stack_id;
+	*fn = range->fn;
+	return true;
+}
+
 void ledger_threshold(const struct ledger *ledger, pid_t pid, struct threshold *threshold)
 {
 	const struct process_ledger *process;

@@ -108,6 +108,13 @@ uint64_t ledger_untracked_returns(const struct ledger *ledger);
 /* Frees of blocks that were not seen made, since the start. */
 uint64_t ledger_unmatched_frees(const struct ledger *ledger);
 
+/*
+ * The first live block that a run touched: who made it. False: none that is known, or that was
+ * made before the run ended.
+ */
+bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run,
+		     uint64_t *stack_id, uint8_t *fn);
+
 /* What a process's blocks tell of glibc's mmap_threshold. */
 struct threshold {
 	uint64_t low;	/* bytes: at least this; 0: nothing seen */

@@ -201,6 +201,25 @@ struct map_call_fact {
 };
 
 int recording_map_call(struct recording *recording, const struct map_call_fact *call);
+/* Given back: calls and so on. Got again: by whom, class and how much; calls is 0 then. */
+struct giveback_fact {
+	pid_t pid;
+	const char *how;
+	const char *gave_call;
+	uint64_t gave_stack;
+	const char *got_call;
+	uint64_t got_stack;
+	const char *fault_class;
+	uint64_t calls;
+	uint64_t gave_bytes;
+	uint64_t largest_bytes;
+	uint64_t span_bytes;
+	uint64_t again_faults;
+	uint64_t again_bytes;
+	uint64_t twice_bytes;
+};
+
+int recording_giveback(struct recording *recording, const struct giveback_fact *giveback);
 int recording_sample(struct recording *recording, pid_t pid, const char *place,
 		     const char *in_call, uint64_t stack_id, uint64_t samples);
 int recording_swap(struct recording *recording, pid_t pid, const char *what,

@@ -240,6 +240,34 @@ CREATE TABLE map_call (
 	PRIMARY KEY (slice, pid, call, in_call, stack_id)
 ) WITHOUT ROWID;
 
+-- Memory given back to the kernel, and got again. Given back is what a fault had brought in and then
+-- munmap, a falling break (brk), madvise (dontneed; free: MADV_FREE) or a fixed mapping over it (fixed)
+-- took away; got again, when a first-touch fault brings the page back: at the same address; after
+-- munmap, in a new mapping of about the same size by the same call. Rows with calls tell what was
+-- given back; those with a class, what was got again of it.
+CREATE TABLE giveback (
+	slice         INTEGER NOT NULL,
+	pid           INTEGER NOT NULL,
+	how           TEXT NOT NULL,	-- munmap, brk, dontneed, free, fixed
+	gave_call     TEXT NOT NULL,	-- allocator function that gave it back; '': the program itself
+	gave_stack    INTEGER NOT NULL,
+	-- who made the block, or the mapping, that the page came back in; where neither is known, the
+	-- function that the fault was in, and the code that touched
+	got_call      TEXT NOT NULL,
+	got_stack     INTEGER NOT NULL,
+	class         TEXT NOT NULL,	-- fault_class.class of the faults, or ''
+	calls         INTEGER NOT NULL,	-- that gave back
+	gave_bytes    INTEGER NOT NULL,	-- pages that had been in use
+	largest_bytes INTEGER NOT NULL,	-- the longest range that one call gave back, used or not
+	-- how far the break (brk), or what calls of the allocator had mapped (munmap), rose above its lowest
+	-- within one slice
+	span_bytes    INTEGER NOT NULL,
+	again_faults  INTEGER NOT NULL,
+	again_bytes   INTEGER NOT NULL,
+	twice_bytes   INTEGER NOT NULL,	-- of them, by the memset in calloc: cleared twice
+	PRIMARY KEY (slice, pid, how, gave_call, gave_stack, got_call, got_stack, class)
+) WITHOUT ROWID;
+
 -- CPU samples. place: memset (user code of memset, outside the allocator), calloc_memset (memset
 -- inside a calloc), allocator, fault, map, kernel (other), user (other).
 CREATE TABLE sample (

@@ -77,6 +77,15 @@ const char *const recording_statements[STMT_COUNT] = {
 		" calls = calls + excluded.calls, failed = failed + excluded.failed,"
 		" bytes = bytes + excluded.bytes, cpu_ns = cpu_ns + excluded.cpu_ns,"
 		" populated = populated + excluded.populated",
+	[STMT_GIVEBACK] =
+		"INSERT INTO giveback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		" ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
+		" gave_bytes = gave_bytes + excluded.gave_bytes,"
+		" largest_bytes = MAX(largest_bytes, excluded.largest_bytes),"
+		" span_bytes = MAX(span_bytes, excluded.span_bytes),"
+		" again_faults = again_faults + excluded.again_faults,"
+		" again_bytes = again_bytes + excluded.again_bytes,"
+		" twice_bytes = twice_bytes + excluded.twice_bytes",
 	[STMT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 			" samples = samples + excluded.samples",
 	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -242,6 +251,18 @@ int recording_map_call(struct recording *recording, const struct map_call_fact *
 		     text(call->call), text(call->in_call), bits(call->stack_id),
 		     count(call->sum.calls), count(call->sum.failed), count(call->sum.bytes),
 		     count(call->sum.cpu_ns), count(call->sum.populated));
+}
+
+int recording_giveback(struct recording *recording, const struct giveback_fact *giveback)
+{
+	return STORE(recording, STMT_GIVEBACK, signed_int(recording->slice),
+		     signed_int(giveback->pid), text(giveback->how), text(giveback->gave_call),
+		     bits(giveback->gave_stack), text(giveback->got_call),
+		     bits(giveback->got_stack), text(giveback->fault_class),
+		     count(giveback->calls), count(giveback->gave_bytes),
+		     count(giveback->largest_bytes), count(giveback->span_bytes),
+		     count(giveback->again_faults), count(giveback->again_bytes),
+		     count(giveback->twice_bytes));
 }
 
 int recording_sample(struct recording *recording, pid_t pid, const char *place,

@@ -37,6 +37,24 @@ SELECT a.rank, json_object('call', a.call, 'area', a.area, 'area_name', a.area_n
 		FROM stack_line l WHERE l.stack_id = a.allocated_stack ORDER BY l.depth)))) AS json
 FROM access_pattern a;
 
+CREATE VIEW giveback_json AS
+SELECT g.rank, json_object('pid', g.pid, 'how', g.how, 'gave_call', g.gave_call, 'got_call',
+	g.got_call, 'allocator', g.allocator, 'calls', g.calls, 'gave_bytes', g.gave_bytes,
+	'again_bytes', g.again_bytes, 'twice_bytes', g.twice_bytes, 'again_faults', g.again_faults,
+	'largest_bytes', g.largest_bytes, 'span_bytes', g.span_bytes,
+	'gave_bytes_per_s', ROUND(g.gave_bytes_per_s, 1),
+	'again_bytes_per_s', ROUND(g.again_bytes_per_s, 1),
+	'again_s', ROUND(g.again_ns / 1e9, 9), 'gave_s', ROUND(g.gave_ns / 1e9, 9),
+	'gave_at', json((SELECT json_group_array(json(frame)) FROM (
+		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
+			'line', l.line, 'kind', l.kind) AS frame
+		FROM stack_line l WHERE l.stack_id = g.gave_stack ORDER BY l.depth))),
+	'got_at', json((SELECT json_group_array(json(frame)) FROM (
+		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
+			'line', l.line, 'kind', l.kind) AS frame
+		FROM stack_line l WHERE l.stack_id = g.got_stack ORDER BY l.depth)))) AS json
+FROM giveback_site g;
+
 -- The object of the contract: one row, one column.
 CREATE VIEW report_json AS
 SELECT json_object(
@@ -85,6 +103,8 @@ SELECT json_object(
 		'readahead_pages', s.readahead_pages) FROM memory m JOIN swap_source s),
 	'access', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM access_json ORDER BY rank))),
+	'giveback', json((SELECT json_group_array(json(json)) FROM (
+		SELECT json FROM giveback_json ORDER BY rank))),
 	'stacks', (SELECT json_object('whole_share', ROUND(COALESCE(SUM(CASE stopped WHEN '' THEN share
 		END), 0.0), 6), 'stopped', json(COALESCE(json_group_object(stopped, ROUND(share, 6))
 		FILTER (WHERE stopped <> ''), '{}'))) FROM stack_quality),

@@ -381,6 +381,50 @@ static void print_swap(struct page *page)
 	}
 }
 
+/* Only what came again: memory that is given back and left alone costs nothing more. */
+static void print_giveback(struct page *page)
+{
+	sqlite3_stmt *row = query(
+		page,
+		"SELECT g.gave_bytes, g.again_bytes, g.again_bytes_per_s, g.twice_bytes, g.how,"
+		" CASE g.gave_call WHEN '' THEN 'the program' ELSE g.gave_call END || COALESCE("
+		" ' at ' || (SELECT l.said FROM stack_line l WHERE l.stack_id = g.gave_stack"
+		" AND (l.depth > 0 OR g.gave_call = '') ORDER BY l.usable, l.depth LIMIT 1), ''),"
+		" CASE g.got_call WHEN '' THEN 'touched' ELSE g.got_call END || COALESCE("
+		" ' at ' || (SELECT l.said FROM stack_line l WHERE l.stack_id = g.got_stack"
+		" AND (l.depth > 0 OR g.got_call IN ('', 'mmap')) ORDER BY l.usable, l.depth"
+		" LIMIT 1), ''), (SELECT COUNT(*) FROM temp.giveback_site WHERE again_bytes > 0)"
+		" FROM temp.giveback_site g WHERE g.again_bytes > 0 ORDER BY g.rank LIMIT 5");
+	char gave[32], again[32], rate[32], twice[32], *how, *giver, *getter;
+	int shown = 0, all = 0;
+
+	while (next(page, row)) {
+		if (!shown++)
+			fprintf(page->out, "\n%s%-11s%10s%11s  %-9s%s%s\n", bold(page),
+				"GIVEN BACK", "got again", "a second", "how", "by, and got by",
+				plain(page));
+		all = sqlite3_column_int(row, 7);
+		how = column_text(row, 4);
+		giver = column_text(row, 5);
+		getter = column_text(row, 6);
+		cut(giver, WIDTH - 43);
+		cut(getter, WIDTH - 43);
+		format_bytes(gave, sizeof(gave), sqlite3_column_double(row, 0));
+		format_bytes(again, sizeof(again), sqlite3_column_double(row, 1));
+		format_bytes(rate, sizeof(rate), sqlite3_column_double(row, 2));
+		format_bytes(twice, sizeof(twice), sqlite3_column_double(row, 3));
+		fprintf(page->out, "%-11s%10s%11s  %-9s%s\n%43s%s\n", gave, again, rate, how,
+			giver, "", getter);
+		if (sqlite3_column_int64(row, 3))
+			fprintf(page->out, "%43s%s cleared twice\n", "", twice);
+		g_free(getter);
+		g_free(giver);
+		g_free(how);
+	}
+	if (all > shown)
+		fprintf(page->out, "%43sand %d more\n", "", all - shown);
+}
+
 static void print_processes(struct page *page)
 {
 	sqlite3_stmt *row = query(
@@ -531,6 +575,8 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_zeroing(&page);
 	if (has_view(&page, "swap_source"))
 		print_swap(&page);
+	if (has_view(&page, "giveback_site"))
+		print_giveback(&page);
 	print_processes(&page);
 	print_checks(&page);
 	print_notes(&page);

@@ -9,6 +9,7 @@
 #include "../bpf/events.h"
 #include "../bpf/losses.h"
 #include "areas.h"
+#include "giveback.h"
 #include "memtoll.skel.h"
 #include "names.h"
 #include "stacks.h"
@@ -65,10 +66,12 @@ struct slicer {
 	GHashTable *stacks;		/* ids to write with this slice */
 	struct stack_writer stack_writer;
 	struct areas *areas;
+	struct giveback *giveback;
 	struct range fault_code[3];	/* kernel functions that only run in a fault */
 	uint64_t lost[MEMTOLL_LOSS_COUNT];
 	uint64_t unmatched_frees;
 	uint64_t untracked_returns;
+	uint64_t unfollowed_pages;
 	GArray *runs;			/* struct stored_run, at most RUNS_PER_SLICE */
 	uint64_t runs_unstored;
 	int err;
@@ -112,6 +115,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	slicer->areas = areas_new();
+	slicer->giveback = giveback_new();
 	slicer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
 	for (i = 0; i < G_N_ELEMENTS(fault_code); i++)
 		symbolizer_kernel_function(config->symbolizer, fault_code[i],
@@ -134,6 +138,7 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->stacks);
 	g_array_free(slicer->runs, TRUE);
 	areas_free(slicer->areas);
+	giveback_free(slicer->giveback);
 	g_free(slicer);
 }
 
@@ -221,16 +226,19 @@ static void on_process(struct slicer *slicer, const struct memtoll_process *proc
 	switch (process->what) {
 	case PROCESS_FORK:
 		ledger_fork(slicer->config.ledger, process->tgid, process->other);
+		giveback_restart(slicer->giveback, process->other);
 		if (!slicer->config.launched)
 			targets_forked(targets, process->tgid, process->other, false);
 		break;
 	case PROCESS_EXEC:
 		ledger_exec(slicer->config.ledger, process->tgid);
+		giveback_restart(slicer->giveback, process->tgid);
 		if (!slicer->config.launched)
 			targets_exec(targets, process->tgid, false);
 		break;
 	case PROCESS_EXIT:
 		ledger_exit(slicer->config.ledger, process->tgid);
+		giveback_restart(slicer->giveback, process->tgid);
 		if (!slicer->config.launched)
 			targets_exiting(targets, process->tgid, process->time_ns,
 					process->exit_code);
@@ -255,11 +263,16 @@ static bool is_from_zram(struct slicer *slicer, const struct memtoll_run *run)
 static void on_fault_run(struct slicer *slicer, const struct memtoll_run *told)
 {
 	struct memtoll_run run = *told;
+	uint64_t owner_stack = 0;
+	uint8_t owner_fn = FN_NONE;
 
 	if (run.area == AREA_FILE && areas_is_library(slicer->areas, run.dev, run.inode))
 		run.area = AREA_LIBRARY;
 	if (is_from_zram(slicer, &run))
 		run.fault_class = FAULT_SWAP_ZRAM;
+	/* The ledger may keep a run until its block is known; what was given back cannot wait. */
+	ledger_block_of(slicer->config.ledger, &run, &owner_stack, &owner_fn);
+	giveback_run(slicer->giveback, &run, owner_stack, owner_fn);
 	ledger_run(slicer->config.ledger, &run);
 }
 
@@ -284,6 +297,7 @@ int slicer_on_event(void *context, void *data, size_t size)
 		break;
 	case EVENT_MAPPING:
 		ledger_mapping(slicer->config.ledger, data);
+		giveback_mapping(slicer->giveback, data);
 		if (((struct memtoll_mapping *)data)->flags & MAPPING_EXEC_FILE)
 			targets_changed(slicer->config.targets, pid);
 		break;
@@ -394,6 +408,30 @@ static void on_life(void *context, const struct life *life)
 		.freed = life->freed,
 		.freed_bytes = life->freed_bytes,
 		.never_used_bytes = life->never_used_bytes,
+	}));
+}
+
+static void on_giveback(void *context, const struct giveback_sum *sum)
+{
+	struct slicer *slicer = context;
+
+	want_stack(slicer, sum->gave_stack);
+	want_stack(slicer, sum->got_stack);
+	note(slicer, recording_giveback(slicer->config.recording, &(struct giveback_fact){
+		.pid = sum->pid,
+		.how = giveback_how_name(sum->how),
+		.gave_call = fn_name(sum->gave_fn),
+		.gave_stack = sum->gave_stack,
+		.got_call = allocated_name(sum->got_fn),
+		.got_stack = sum->got_stack,
+		.fault_class = sum->again_pages ? fault_class_name(sum->fault_class, false) : "",
+		.calls = sum->calls,
+		.gave_bytes = sum->gave_pages * MEMTOLL_PAGE_SIZE,
+		.largest_bytes = sum->largest_bytes,
+		.span_bytes = sum->span_bytes,
+		.again_faults = sum->again_faults,
+		.again_bytes = sum->again_pages * MEMTOLL_PAGE_SIZE,
+		.twice_bytes = sum->twice_pages * MEMTOLL_PAGE_SIZE,
 	}));
 }
 
@@ -600,6 +638,7 @@ static void write_losses(struct slicer *slicer)
 	int cpus = libbpf_num_possible_cpus(), fd = bpf_map__fd(slicer->config.bpf->maps.losses);
 	g_autofree uint64_t *values = g_new0(uint64_t, cpus);
 	uint64_t counts[MEMTOLL_LOSS_COUNT] = {}, total, unmatched, untracked;
+	uint64_t unfollowed;
 	uint32_t i;
 
 	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
@@ -615,6 +654,9 @@ static void write_losses(struct slicer *slicer)
 	untracked = ledger_untracked_returns(slicer->config.ledger);
 	counts[LOST_RETURNS_FULL] += untracked - slicer->untracked_returns;
 	slicer->untracked_returns = untracked;
+	unfollowed = giveback_unfollowed(slicer->giveback);
+	counts[LOST_GIVEBACK_FULL] += unfollowed - slicer->unfollowed_pages;
+	slicer->unfollowed_pages = unfollowed;
 	counts[LOST_UNWIND_FULL] += targets_unwind_left_out(slicer->config.targets);
 	counts[LOST_PYTHON_UNREADABLE] += python_unreadable(slicer->config.python);
 	counts[LOST_PYTHON_UNSUPPORTED] += python_unsupported(slicer->config.python);
@@ -705,6 +747,7 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	note(slicer, recording_slice_begin(slicer->config.recording, start_ns));
 	ledger_drain(slicer->config.ledger, on_charge, on_life, slicer);
 	ledger_each_access(slicer->config.ledger, on_access, slicer);
+	giveback_drain(slicer->giveback, on_giveback, slicer);
 	write_runs(slicer);
 	each_sum(slicer, slicer->config.bpf->maps.calls, slicer->calls,
 		 sizeof(struct memtoll_call_sum) / sizeof(uint64_t), on_call_sum);

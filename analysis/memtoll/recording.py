@@ -45,7 +45,7 @@ class Recording:
 
     The frames are properties, read when they are first used and kept: toll, families, sites,
     classes, faults, allocations, timeline, processes, process_tolls, process_timeline, access,
-    access_patterns, losses, checks, overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
+    access_patterns, giveback, losses, checks, overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
     `python3 -m memtoll frames`. Do not change them in place; take a copy.
     """
 
@@ -230,6 +230,11 @@ class Recording:
     def access_patterns(self) -> Table:
         """The same over all processes with a word for the pattern, index rank; empty likewise."""
         return self._frame("access_patterns")
+
+    @cached_property
+    def giveback(self) -> Table:
+        """Memory given back to the kernel and got again, most expensive first; empty where not recorded."""
+        return self._frame("giveback")
 
     @cached_property
     def losses(self) -> Table:

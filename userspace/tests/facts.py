@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 USERSPACE: Final = Path(__file__).resolve().parent.parent
-SQL: Final = ("recording.sql", "prices.sql", "views.sql", "stacks.sql", "swap.sql", "figures.sql", "findings.sql", "verdict.sql", "report.sql")
+SQL: Final = ("recording.sql", "prices.sql", "views.sql", "stacks.sql", "giveback.sql", "swap.sql", "figures.sql", "findings.sql", "verdict.sql", "report.sql")
 APPLICATION_ID: Final = 0x6D746F6C
 FORMAT: Final = 1
 
@@ -257,6 +257,22 @@ class Facts:
         values: dict[str, Any] = {"slice": 1, "pid": 42, "in_call": "", "failed": 0, "cpu_ns": round(cpu_ns)}
         made_here = {"call": call, "stack_id": stack_id, "calls": calls, "bytes": bytes_}
         self.row("map_call", **(made_here | values | columns))
+
+    def gave(self, how: str, stack_id: int, calls: int, bytes_: int, **columns: Any) -> None:
+        """Given back, by free unless said otherwise."""
+        values: dict[str, Any] = {"gave_call": "free", "got_call": "", "got_stack": 0, "class": ""}
+        values |= {"largest_bytes": bytes_ // calls if calls else 0, "span_bytes": 0}
+        self._giveback(how, stack_id, values | {"calls": calls, "gave_bytes": bytes_} | columns)
+
+    def again(self, how: str, gave_stack: int, got_stack: int, faults: int, **columns: Any) -> None:
+        """Got again, by malloc unless said otherwise: faults of one page."""
+        values: dict[str, Any] = {"gave_call": "free", "got_call": "malloc", "got_stack": got_stack, "class": "zero"}
+        self._giveback(how, gave_stack, values | {"again_faults": faults, "again_bytes": faults * PAGE} | columns)
+
+    def _giveback(self, how: str, stack_id: int, columns: dict[str, Any]) -> None:
+        names = ("calls", "gave_bytes", "largest_bytes", "span_bytes", "again_faults", "again_bytes", "twice_bytes")
+        values: dict[str, Any] = dict.fromkeys(names, 0) | {"slice": 1, "pid": 42}
+        self.row("giveback", **({"how": how, "gave_stack": stack_id} | values | columns))
 
     def samples(self, place: str, samples: int, stack_id: int = 0, **columns: Any) -> None:
         values: dict[str, Any] = {"slice": 1, "pid": 42, "in_call": ""}

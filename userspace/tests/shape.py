@@ -136,6 +136,27 @@ ADVICE = {
     "try": Null(str),
 }
 
+GIVEBACK = {
+    "pid": int,
+    "how": OneOf(("munmap", "brk", "dontneed", "free", "fixed")),
+    "gave_call": OneOf(("", *CALLS)),
+    "got_call": OneOf(("", *CALLS, "mmap")),
+    "allocator": OneOf(("", "glibc", "musl", "jemalloc", "tcmalloc", "mimalloc", "unknown")),
+    "calls": int,
+    "gave_bytes": int,
+    "again_bytes": int,
+    "twice_bytes": int,
+    "again_faults": int,
+    "largest_bytes": int,
+    "span_bytes": int,
+    "gave_bytes_per_s": float,
+    "again_bytes_per_s": float,
+    "again_s": float,
+    "gave_s": float,
+    "gave_at": [FRAME],
+    "got_at": [FRAME],
+}
+
 REPORT: dict[str, Any] = {
     "format": int,
     "complete": bool,
@@ -178,6 +199,8 @@ REPORT: dict[str, Any] = {
     # figures are null above).
     "memory": MEMORY,
     "access": [ACCESS],
+    # Memory given back to the kernel, and got again, by who gave it.
+    "giveback": [GIVEBACK],
     # How much of the sites' time has whole stacks, and what ended the others.
     "stacks": {"whole_share": float, "stopped": Map(float)},
     "calls": Map(int),
@@ -267,6 +290,9 @@ def check_laws(report: dict[str, Any]) -> None:
             assert row["freed"] <= row["calls"], row
         if row["live_bytes"] is not None:
             assert row["live_bytes"] <= row["bytes"], row
+    for row in report["giveback"]:
+        # A page may be back that was given before the recording began; never twice.
+        assert row["twice_bytes"] <= row["again_bytes"] <= row["gave_bytes"], row
     for call in CALLS:
         rows = sum(row["calls"] for row in report["allocations"] if row["call"] == call)
         assert rows <= report["calls"].get(call, 0), f"{call}: sites make {rows} calls, the total is less"

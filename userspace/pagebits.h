@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * pagebits.h: of each page of a process's memory: is it in use, was it given back and not used since?
+ * A page is one or the other, or neither. Addresses are bytes on page boundaries, ranges [start, end).
+ */
+#ifndef MEMTOLL_PAGEBITS_H
+#define MEMTOLL_PAGEBITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Memory for bits, shared by all processes: parts of 2 MiB of addresses that may still be made. */
+struct pagebits_budget {
+	size_t left;
+	uint64_t refused_pages;	/* touched, and not kept for want of it */
+};
+
+struct pagebits;
+
+struct pagebits *pagebits_new(struct pagebits_budget *budget);
+void pagebits_free(struct pagebits *bits);
+
+/* In use from now on. How many of them had been given back. */
+uint64_t pagebits_touch(struct pagebits *bits, uint64_t start, uint64_t end);
+
+/* Given back, those in use. How many that were. */
+uint64_t pagebits_give(struct pagebits *bits, uint64_t start, uint64_t end);
+
+/*
+ * News of pages that were in use before they were given back: all are given back. How many had been
+ * before, and so were got again in between.
+ */
+uint64_t pagebits_touched_before(struct pagebits *bits, uint64_t start, uint64_t end);
+
+/* How many of the pages are given back. */
+uint64_t pagebits_given(struct pagebits *bits, uint64_t start, uint64_t end);
+
+/* Neither. */
+void pagebits_forget(struct pagebits *bits, uint64_t start, uint64_t end);
+
+#endif /* MEMTOLL_PAGEBITS_H */

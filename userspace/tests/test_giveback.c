@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Memory given back and got again: how, by whom, how much. Counts are prime. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "giveback.h"
+
+#define PAGE 4096ULL
+#define PID 4242
+#define HEAP 0x55aa00000000ULL
+#define POOL 0x7faa00000000ULL
+#define GAVE 71ULL
+#define GOT 73ULL
+#define TOUCH 79ULL
+
+static int setup(void **state)
+{
+	*state = giveback_new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	giveback_free(*state);
+	return 0;
+}
+
+static void collect(void *context, const struct giveback_sum *sum)
+{
+	g_array_append_val((GArray *)context, *sum);
+}
+
+/* All rows of one way since the last call: what was given, and what came again. */
+static struct giveback_sum total_of(struct giveback *giveback, uint8_t how)
+{
+	GArray *sums = g_array_new(FALSE, FALSE, sizeof(struct giveback_sum));
+	struct giveback_sum total = { .how = how };
+	guint i;
+
+	giveback_drain(giveback, collect, sums);
+	for (i = 0; i < sums->len; i++) {
+		const struct giveback_sum *sum = &g_array_index(sums, struct giveback_sum, i);
+
+		if (sum->how != how)
+			continue;
+		total.calls += sum->calls;
+		total.gave_pages += sum->gave_pages;
+		total.largest_bytes = MAX(total.largest_bytes, sum->largest_bytes);
+		total.span_bytes = MAX(total.span_bytes, sum->span_bytes);
+		total.again_pages += sum->again_pages;
+		total.again_faults += sum->again_faults;
+		total.twice_pages += sum->twice_pages;
+		if (sum->again_pages) {
+			total.gave_stack = sum->gave_stack;
+			total.gave_fn = sum->gave_fn;
+			total.got_stack = sum->got_stack;
+			total.got_fn = sum->got_fn;
+		}
+	}
+	g_array_free(sums, TRUE);
+	return total;
+}
+
+static void call(struct giveback *giveback, uint8_t map_fn, uint8_t in_fn, uint64_t stack,
+		 uint64_t addr, uint64_t len, uint64_t arg, uint64_t result, uint64_t at_ns)
+{
+	giveback_mapping(giveback, &(struct memtoll_mapping){
+		.kind = EVENT_MAPPING, .tgid = PID, .tid = PID, .map_fn = map_fn, .in_fn = in_fn,
+		.flags = map_fn == MAP_FN_MMAP ? MAPPING_ANONYMOUS : 0, .addr = addr, .len = len,
+		.arg = arg, .result = (int64_t)result, .start_ns = at_ns, .stack_id = stack,
+	});
+}
+
+static void set_break(struct giveback *giveback, uint64_t from, uint64_t to, uint64_t at_ns)
+{
+	call(giveback, MAP_FN_BRK, to < from ? FN_FREE : FN_MALLOC, to < from ? GAVE : GOT, from,
+	     to, 0, to, at_ns);
+}
+
+static void map(struct giveback *giveback, uint64_t addr, uint64_t pages, uint64_t at_ns)
+{
+	call(giveback, MAP_FN_MMAP, FN_MALLOC, GOT, 0, pages * PAGE, 3, addr, at_ns);
+}
+
+static void unmap(struct giveback *giveback, uint64_t addr, uint64_t pages, uint64_t at_ns)
+{
+	call(giveback, MAP_FN_MUNMAP, FN_FREE, GAVE, addr, pages * PAGE, 0, 0, at_ns);
+}
+
+static void advise(struct giveback *giveback, uint64_t addr, uint64_t pages, uint64_t advice,
+		   uint64_t at_ns)
+{
+	call(giveback, MAP_FN_MADVISE, FN_NONE, GAVE, addr, pages * PAGE, advice, 0, at_ns);
+}
+
+static void fault(struct giveback *giveback, uint8_t class, uint64_t addr, uint64_t pages,
+		  uint64_t at_ns)
+{
+	giveback_run(giveback, &(struct memtoll_run){
+		.kind = EVENT_RUN, .tgid = PID, .tid = PID, .fault_class = class,
+		.area = AREA_ANON, .flags = RUN_WRITE, .address = addr, .pages = pages,
+		.faults = pages, .first_ns = at_ns, .last_ns = at_ns, .stack_id = TOUCH }, 0, 0);
+}
+
+static void touch(struct giveback *giveback, uint64_t addr, uint64_t pages, uint64_t at_ns)
+{
+	fault(giveback, FAULT_ZERO, addr, pages, at_ns);
+}
+
+/* The break goes down over pages in use and pages that never were, and up again. */
+static void test_brk(void **state)
+{
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+
+	set_break(giveback, HEAP, HEAP + 401 * PAGE, 1);
+	touch(giveback, HEAP, 307, 2);
+	set_break(giveback, HEAP + 401 * PAGE, HEAP + 101 * PAGE, 3);
+	sum = total_of(giveback, GIVEBACK_BRK);
+	assert_int_equal(sum.calls, 1);
+	assert_int_equal(sum.gave_pages, 307 - 101);
+	assert_int_equal(sum.largest_bytes, 300 * PAGE);
+	assert_int_equal(sum.span_bytes, 300 * PAGE);
+	assert_int_equal(sum.again_pages, 0);
+	set_break(giveback, HEAP + 101 * PAGE, HEAP + 151 * PAGE, 4);
+	set_break(giveback, HEAP + 151 * PAGE, HEAP + 501 * PAGE, 5);
+	/* What was never away, what is back, and what is in use for the first time. */
+	touch(giveback, HEAP + 101 * PAGE, 397, 6);
+	sum = total_of(giveback, GIVEBACK_BRK);
+	assert_int_equal(sum.again_pages, 307 - 101);
+	assert_int_equal(sum.again_faults, 307 - 101);
+	assert_int_equal(sum.gave_stack, GAVE);
+	assert_int_equal(sum.gave_fn, FN_FREE);
+	assert_int_equal(sum.got_stack, GOT);
+	assert_int_equal(sum.got_fn, FN_MALLOC);
+	assert_int_equal(sum.gave_pages, 0);
+	/* They are in use now: faults of other kinds on them bring nothing back. */
+	fault(giveback, FAULT_COW, HEAP + 101 * PAGE, 11, 7);
+	fault(giveback, FAULT_ZERO_UPGRADE, HEAP + 101 * PAGE, 11, 8);
+	touch(giveback, HEAP + 101 * PAGE, 13, 9);
+	assert_int_equal(total_of(giveback, GIVEBACK_BRK).again_pages, 0);
+}
+
+/* Rounds: each gives back and gets again the same, in steps that fit together differently. */
+static void test_ping_pong(void **state)
+{
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+	uint64_t round, step, at = 1;
+
+	set_break(giveback, HEAP, HEAP + 37 * PAGE, at++);
+	for (round = 0; round < 13; round++) {
+		for (step = 0; step < 7; step++)
+			set_break(giveback, HEAP + (37 + step * 23) * PAGE,
+				  HEAP + (37 + (step + 1) * 23) * PAGE, at++);
+		for (step = 0; step < 23; step++)
+			touch(giveback, HEAP + (37 + step * 7) * PAGE, 7, at++);
+		for (step = 161; step; step--)
+			set_break(giveback, HEAP + (37 + step) * PAGE,
+				  HEAP + (37 + step - 1) * PAGE, at++);
+	}
+	sum = total_of(giveback, GIVEBACK_BRK);
+	assert_int_equal(sum.calls, 13 * 161);
+	assert_int_equal(sum.gave_pages, 13 * 161);
+	assert_int_equal(sum.again_pages, 12 * 161);
+	assert_int_equal(sum.largest_bytes, PAGE);
+	assert_int_equal(sum.span_bytes, 161 * PAGE);
+}
+
+/* What was there before the first fall does not belong to the swing. */
+static void test_span(void **state)
+{
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+
+	set_break(giveback, HEAP, HEAP + 1009 * PAGE, 1);
+	touch(giveback, HEAP, 1009, 2);
+	set_break(giveback, HEAP + 1009 * PAGE, HEAP + 998 * PAGE, 3);
+	set_break(giveback, HEAP + 998 * PAGE, HEAP + 1015 * PAGE, 4);
+	sum = total_of(giveback, GIVEBACK_BRK);
+	assert_int_equal(sum.span_bytes, 17 * PAGE);
+	set_break(giveback, HEAP + 1015 * PAGE, HEAP + 1012 * PAGE, 5);
+	assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 3 * PAGE);
+	/* A process that ends leaves its figures. */
+	set_break(giveback, HEAP + 1012 * PAGE, HEAP + 1005 * PAGE, 6);
+	giveback_restart(giveback, PID);
+	assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 7 * PAGE);
+}
+
+/* Each mapping lies elsewhere: it is the same call that gets them, of about the same size. */
+static void test_munmap(void **state)
+{
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+	uint64_t round;
+
+	for (round = 0; round < 17; round++) {
+		uint64_t addr = POOL + round * 4096 * PAGE;
+
+		map(giveback, addr, 1031 + round, 10 * round + 1);
+		touch(giveback, addr, 503, 10 * round + 2);
+		unmap(giveback, addr, 1031 + round, 10 * round + 3);
+	}
+	sum = total_of(giveback, GIVEBACK_MUNMAP);
+	assert_int_equal(sum.calls, 17);
+	assert_int_equal(sum.gave_pages, 17 * 503);
+	assert_int_equal(sum.again_pages, 16 * 503);
+	assert_int_equal(sum.largest_bytes, 1047 * PAGE);
+	assert_int_equal(sum.span_bytes, 1047 * PAGE);
+	assert_int_equal(sum.gave_fn, FN_FREE);
+	assert_int_equal(sum.got_stack, GOT);
+	/* Twice the size is another class; so is another call. */
+	map(giveback, POOL, 2048, 1000);
+	touch(giveback, POOL, 101, 1001);
+	call(giveback, MAP_FN_MMAP, FN_CALLOC, GOT, 0, 1031 * PAGE, 3, POOL + 8192 * PAGE, 1002);
+	touch(giveback, POOL + 8192 * PAGE, 101, 1003);
+	assert_int_equal(total_of(giveback, GIVEBACK_MUNMAP).again_pages, 0);
+	/* No more comes again than was given back. */
+	map(giveback, POOL + 100 * 4096 * PAGE, 1031, 2000);
+	touch(giveback, POOL + 100 * 4096 * PAGE, 1031, 2001);
+	assert_int_equal(total_of(giveback, GIVEBACK_MUNMAP).again_pages, 503);
+}
+
+static void test_madvise(void **state)
+{
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+
+	call(giveback, MAP_FN_MMAP, FN_NONE, GOT, 0, 211 * PAGE, 3, POOL, 1);
+	touch(giveback, POOL, 101, 2);
+	advise(giveback, POOL, 211, 4, 3);
+	touch(giveback, POOL + 50 * PAGE, 61, 4);
+	sum = total_of(giveback, GIVEBACK_DONTNEED);
+	assert_int_equal(sum.gave_pages, 101);
+	assert_int_equal(sum.again_pages, 51);
+	/* Nobody got it from the kernel, so it is who touched it. */
+	assert_int_equal(sum.got_stack, TOUCH);
+	/* Advice that gives nothing back. */
+	advise(giveback, POOL, 211, 14, 5);
+	advise(giveback, POOL, 211, 3, 6);
+	touch(giveback, POOL + 150 * PAGE, 3, 7);
+	assert_int_equal(total_of(giveback, GIVEBACK_DONTNEED).again_pages, 0);
+	advise(giveback, POOL + 60 * PAGE, 19, 8, 8);
+	touch(giveback, POOL + 60 * PAGE, 7, 9);
+	sum = total_of(giveback, GIVEBACK_FREE);
+	assert_int_equal(sum.gave_pages, 19);
+	assert_int_equal(sum.again_pages, 7);
+	/* What is away is not given back a second time with the mapping. */
+	call(giveback, MAP_FN_MUNMAP, FN_NONE, GAVE, POOL, 211 * PAGE, 0, 0, 10);
+	assert_int_equal(total_of(giveback, GIVEBACK_MUNMAP).gave_pages, 61 + 3 - 19 + 7);
+}
+
+/* A known block: whoever made it got the memory again. */
+static void test_owner(void **state)
+{
+	struct giveback *giveback = *state;
+	struct memtoll_run run = {
+		.kind = EVENT_RUN, .tgid = PID, .tid = PID, .fault_class = FAULT_ZERO,
+		.area = AREA_ANON, .address = POOL, .pages = 29, .faults = 29, .first_ns = 4,
+		.last_ns = 5, .stack_id = TOUCH, .in_fn = FN_CALLOC,
+		.flags = RUN_WRITE | RUN_MEMSET | RUN_FILL_ZERO,
+	};
+	struct giveback_sum sum;
+
+	map(giveback, POOL, 101, 1);
+	touch(giveback, POOL, 101, 2);
+	advise(giveback, POOL, 101, 4, 3);
+	giveback_run(giveback, &run, 97, FN_REALLOC);
+	sum = total_of(giveback, GIVEBACK_DONTNEED);
+	assert_int_equal(sum.got_stack, 97);
+	assert_int_equal(sum.got_fn, FN_REALLOC);
+	assert_int_equal(sum.twice_pages, 29);
+	/* One huge page: one fault. */
+	run.address = POOL + 29 * PAGE;
+	run.pages = 64;
+	run.faults = 1;
+	run.fault_class = FAULT_ZERO_MTHP;
+	run.flags = RUN_WRITE;
+	giveback_run(giveback, &run, 0, 0);
+	sum = total_of(giveback, GIVEBACK_DONTNEED);
+	assert_int_equal(sum.again_pages, 64);
+	assert_int_equal(sum.again_faults, 1);
+	assert_int_equal(sum.twice_pages, 0);
+	assert_int_equal(sum.got_fn, FN_CALLOC);
+}
+
+/* Another thread's sweep is told of after the memory was given back, each round. */
+static void test_late_runs(void **state)
+{
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+	uint64_t round;
+
+	for (round = 0; round < 11; round++) {
+		map(giveback, POOL, 401, 100 * round + 1);
+		unmap(giveback, POOL, 401, 100 * round + 50);
+		touch(giveback, POOL, 307, 100 * round + 20);
+	}
+	sum = total_of(giveback, GIVEBACK_MUNMAP);
+	assert_int_equal(sum.gave_pages, 11 * 307);
+	assert_int_equal(sum.again_pages, 10 * 307);
+	set_break(giveback, HEAP, HEAP + 401 * PAGE, 2000);
+	for (round = 0; round < 11; round++) {
+		set_break(giveback, HEAP + 401 * PAGE, HEAP + 1 * PAGE, 2100 + 100 * round);
+		touch(giveback, HEAP + 1 * PAGE, 307, 2050 + 100 * round);
+		set_break(giveback, HEAP + 1 * PAGE, HEAP + 401 * PAGE, 2110 + 100 * round);
+	}
+	sum = total_of(giveback, GIVEBACK_BRK);
+	assert_int_equal(sum.gave_pages, 11 * 307);
+	assert_int_equal(sum.again_pages, 10 * 307);
+}
+
+/* realloc moves and shrinks mappings: nothing is given back but what is cut off. */
+static void test_mremap(void **state)
+{
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+
+	map(giveback, POOL, 401, 1);
+	touch(giveback, POOL, 401, 2);
+	call(giveback, MAP_FN_MREMAP, FN_REALLOC, GAVE, POOL, 401 * PAGE, 809 * PAGE,
+	     POOL + 65536 * PAGE, 3);
+	assert_int_equal(total_of(giveback, GIVEBACK_MUNMAP).gave_pages, 0);
+	touch(giveback, POOL + 65536 * PAGE + 401 * PAGE, 101, 4);
+	call(giveback, MAP_FN_MREMAP, FN_REALLOC, GAVE, POOL + 65536 * PAGE, 809 * PAGE, 0, 0, 5);
+	unmap(giveback, POOL + 65536 * PAGE, 809, 6);
+	sum = total_of(giveback, GIVEBACK_MUNMAP);
+	assert_int_equal(sum.gave_pages, 401 + 101);
+	assert_int_equal(sum.calls, 1);
+}
+
+/* Something else lies at the address afterwards: a fault there brings nothing back. */
+static void test_new_memory(void **state)
+{
+	struct giveback *giveback = *state;
+
+	call(giveback, MAP_FN_MMAP, FN_NONE, GOT, 0, 101 * PAGE, 3, POOL, 1);
+	touch(giveback, POOL, 101, 2);
+	advise(giveback, POOL, 101, 4, 3);
+	call(giveback, MAP_FN_MUNMAP, FN_NONE, GAVE, POOL, 101 * PAGE, 0, 0, 4);
+	call(giveback, MAP_FN_MMAP, FN_MALLOC, 101, 0, 101 * PAGE, 3, POOL, 5);
+	touch(giveback, POOL, 101, 6);
+	assert_int_equal(total_of(giveback, GIVEBACK_DONTNEED).again_pages, 0);
+	giveback_restart(giveback, PID);
+	touch(giveback, POOL, 101, 7);
+	assert_int_equal(total_of(giveback, GIVEBACK_MUNMAP).again_pages, 0);
+}
+
+/* Reserved terabytes, gone over in no time; records that the kernel cannot have written. */
+static void test_hostile(void **state)
+{
+	struct giveback *giveback = *state;
+	uint64_t i;
+
+	map(giveback, POOL, 1ULL << 30, 1);
+	touch(giveback, POOL + 12345 * PAGE, 11, 2);
+	for (i = 0; i < 1009; i++)
+		advise(giveback, POOL, 1ULL << 30, 4, 3 + i);
+	touch(giveback, POOL + 12345 * PAGE, 11, 5000);
+	assert_int_equal(total_of(giveback, GIVEBACK_DONTNEED).again_pages, 11);
+	call(giveback, MAP_FN_MUNMAP, 0, 1, 5, 3, 0, 0, 6);
+	call(giveback, MAP_FN_MUNMAP, 0, 1, ~0ULL << 12, ~0ULL, 0, 0, 6);
+	call(giveback, MAP_FN_MREMAP, 0, 1, POOL, ~0ULL, ~0ULL, POOL, 6);
+	call(giveback, MAP_FN_MADVISE, 0, 1, ~0ULL << 12, PAGE, 4, 0, 6);
+	call(giveback, MAP_FN_MMAP, 0, 1, 0, 0, 3, POOL, 6);
+	fault(giveback, FAULT_ZERO, ~0ULL << 12, 1ULL << 40, 7);
+	unmap(giveback, POOL, 1ULL << 30, 8);
+	assert_int_equal(giveback_unfollowed(giveback), 0);
+}
+
+/* More gifts than are kept: the rest is counted, and none is reported as got again in vain. */
+static void test_bounds(void **state)
+{
+	struct giveback *giveback = *state;
+	uint64_t i, given = 0, kept;
+
+	for (i = 0; i < 140009; i++) {
+		touch(giveback, POOL + i * 2 * PAGE, 1, 1);
+		advise(giveback, POOL + i * 2 * PAGE, 1, 4, 2);
+		given++;
+	}
+	kept = given - giveback_unfollowed(giveback);
+	assert_in_range(kept, 100000, 140008);
+	for (i = 0; i < 140009; i++)
+		touch(giveback, POOL + i * 2 * PAGE, 1, 3);
+	assert_int_equal(total_of(giveback, GIVEBACK_DONTNEED).again_pages, kept);
+	/* What is back makes room. */
+	advise(giveback, POOL, 1, 4, 4);
+	touch(giveback, POOL, 1, 5);
+	assert_int_equal(total_of(giveback, GIVEBACK_DONTNEED).again_pages, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_brk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ping_pong, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_span, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_madvise, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_owner, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mremap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_new_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("giveback", tests, NULL, NULL);
+}

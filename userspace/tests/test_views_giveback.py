@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The views of memory given back, over recordings made of facts written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from facts import FAULT_NS, MAP_INSIDE, MIB, PAGE, US, Facts, loop_stack
+
+FAULTS = 1009
+CALLS = 13
+
+
+@pytest.fixture
+def storm() -> Facts:
+    """A top that is trimmed and grown again; a mapping that goes and does not come again."""
+    facts = Facts()
+    facts.prices()
+    facts.slice(1, 2.0)
+    facts.process()
+    facts.allocator()
+    freed, made = loop_stack(facts, "free", 43), loop_stack(facts, "malloc", 42)
+    facts.gave("brk", freed, CALLS, CALLS * 7 * MIB, largest_bytes=9 * MIB, span_bytes=11 * MIB)
+    facts.again("brk", freed, made, FAULTS, twice_bytes=3 * PAGE)
+    facts.again("brk", freed, loop_stack(facts, "calloc", 44), 11)
+    facts.gave("munmap", loop_stack(facts, "free", 45), 1, 500 * MIB)
+    facts.gave("dontneed", loop_stack(facts, "madvise", 46), 1, 0, gave_call="")
+    facts.map_call("brk", freed, CALLS, CALLS * 7 * MIB, CALLS * (5 * US + MAP_INSIDE), in_call="free")
+    facts.map_call("munmap", freed, 5, 5 * MIB, 5 * US, in_call="free")
+    return facts
+
+
+def test_what_came_again_goes_first(storm: Facts) -> None:
+    first, second = storm.rows("SELECT * FROM giveback_site ORDER BY rank")
+    assert (first["how"], second["how"]) == ("brk", "munmap")
+    assert first["again_bytes"] == (FAULTS + 11) * PAGE
+    assert first["gave_bytes"] == CALLS * 7 * MIB
+    assert first["twice_bytes"] == 3 * PAGE
+    assert (first["largest_bytes"], first["span_bytes"]) == (9 * MIB, 11 * MIB)
+    assert (second["again_bytes"], second["time_ns"], second["got_stack"]) == (0, 0, 0)
+
+
+def test_rates_and_prices(storm: Facts) -> None:
+    first = storm.one("SELECT * FROM giveback_site WHERE rank = 1")
+    assert first["again_ns"] == pytest.approx((FAULTS + 11) * FAULT_NS)
+    assert first["gave_ns"] == pytest.approx(CALLS * 5 * US)
+    assert first["time_ns"] == first["again_ns"] + first["gave_ns"]
+    assert first["gave_bytes_per_s"] == CALLS * 7 * MIB / 2
+    assert first["again_bytes_per_s"] == (FAULTS + 11) * PAGE / 2
+
+
+def test_who(storm: Facts) -> None:
+    first = storm.one("SELECT * FROM giveback_site WHERE rank = 1")
+    line = storm.one(
+        "SELECT said FROM stack_line WHERE stack_id = ? AND depth = 1", first["got_stack"]
+    )
+    assert line["said"] == "calloc_loop.c:42 (round_once)"
+    assert (first["gave_call"], first["got_call"], first["allocator"]) == ("free", "malloc", "glibc")
+
+
+def test_allocator_is_that_of_the_module(storm: Facts) -> None:
+    """Of two allocators in a process the one whose function it was; else the one that is not libc's."""
+    storm.allocator("jemalloc")
+    assert storm.one("SELECT allocator FROM giveback_site WHERE rank = 1")["allocator"] == "glibc"
+    storm.database.execute("UPDATE frame SET module = '/opt/libjemalloc.so' WHERE function = 'free'")
+    assert storm.one("SELECT allocator FROM giveback_site WHERE rank = 1")["allocator"] == "jemalloc"
+    storm.database.execute("UPDATE frame SET module = '' WHERE function = 'free'")
+    assert storm.one("SELECT allocator FROM giveback_site WHERE rank = 1")["allocator"] == "jemalloc"
+    storm.database.execute("DELETE FROM allocator")
+    assert storm.one("SELECT allocator FROM giveback_site WHERE rank = 1")["allocator"] == "unknown"
