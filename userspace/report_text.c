@@ -407,8 +407,8 @@ static void print_giveback(struct page *page)
 		how = column_text(row, 4);
 		giver = column_text(row, 5);
 		getter = column_text(row, 6);
-		cut(giver, WIDTH - 43);
-		cut(getter, WIDTH - 43);
+		text_cut(giver, TEXT_WIDTH - 43);
+		text_cut(getter, TEXT_WIDTH - 43);
 		format_bytes(gave, sizeof(gave), sqlite3_column_double(row, 0));
 		format_bytes(again, sizeof(again), sqlite3_column_double(row, 1));
 		format_bytes(rate, sizeof(rate), sqlite3_column_double(row, 2));
