@@ -117,11 +117,104 @@ static __always_inline void count_untimed(struct task_struct *task, struct threa
 	add(&sum->untimed_calls, 1);
 }
 
+#ifdef __TARGET_ARCH_x86
+/* One load for each: offsets into the context must be constants, and the compiler would not have it. */
+#define LOAD_REGISTER(field) \
+	asm volatile("%0 = *(u64 *)(%1 + %2)" \
+		     : "=r"(value) : "r"(ctx), "i"(__builtin_offsetof(struct pt_regs, field)))
+
+/* A register by its number in instructions. */
+static __noinline __u64 register_value(struct pt_regs *ctx, __u32 number)
+{
+	__u64 value = 0;
+
+	switch (number) {
+	case 0:
+		LOAD_REGISTER(ax);
+		break;
+	case 1:
+		LOAD_REGISTER(cx);
+		break;
+	case 2:
+		LOAD_REGISTER(dx);
+		break;
+	case 3:
+		LOAD_REGISTER(bx);
+		break;
+	case 5:
+		LOAD_REGISTER(bp);
+		break;
+	case 6:
+		LOAD_REGISTER(si);
+		break;
+	case 7:
+		LOAD_REGISTER(di);
+		break;
+	case 8:
+		LOAD_REGISTER(r8);
+		break;
+	case 9:
+		LOAD_REGISTER(r9);
+		break;
+	case 10:
+		LOAD_REGISTER(r10);
+		break;
+	case 11:
+		LOAD_REGISTER(r11);
+		break;
+	case 12:
+		LOAD_REGISTER(r12);
+		break;
+	case 13:
+		LOAD_REGISTER(r13);
+		break;
+	case 14:
+		LOAD_REGISTER(r14);
+		break;
+	case 15:
+		LOAD_REGISTER(r15);
+		break;
+	}
+	return value;
+}
+#else
+static __always_inline __u64 register_value(struct pt_regs *ctx, __u32 number)
+{
+	return 0;
+}
+#endif
+
+/* The arguments of a function, as they were at its entry, read at the probe behind it. */
+struct arguments {
+	__u64 first, second, third;
+};
+
+static __always_inline __u64 argument(struct pt_regs *ctx, __u64 cookie, __u32 index, __u64 abi)
+{
+	__u32 place = cookie >> (COOKIE_ARGUMENT_SHIFT + index * COOKIE_ARGUMENT_BITS) &
+		      ((1U << COOKIE_ARGUMENT_BITS) - 1);
+
+	return place ? register_value(ctx, place - 1) : abi;
+}
+
+static __always_inline struct arguments arguments_read(struct pt_regs *ctx, __u64 cookie)
+{
+	struct arguments arguments = { PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx) };
+
+	if (cookie >> COOKIE_ARGUMENT_SHIFT) {
+		arguments.first = argument(ctx, cookie, 0, arguments.first);
+		arguments.second = argument(ctx, cookie, 1, arguments.second);
+		arguments.third = argument(ctx, cookie, 2, arguments.third);
+	}
+	return arguments;
+}
+
 static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
 	__u32 fn = cookie & COOKIE_FN_MASK;
+	struct arguments arguments;
 	struct open_call *call;
 	__u64 sp;
 
@@ -153,8 +246,9 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 	call->ip = PT_REGS_IP(ctx);
 	call->caller = 0;
 	bpf_probe_read_user(&call->caller, sizeof(call->caller), (void *)sp);
-	call->pointer = PT_REGS_PARM1(ctx);
-	call->size = PT_REGS_PARM1(ctx);
+	arguments = arguments_read(ctx, cookie);
+	call->pointer = arguments.first;
+	call->size = arguments.first;
 	call->glibc = (cookie & COOKIE_GLIBC) != 0;
 	call->large_stack = 0;
 	call->map_cpu_ns = 0;
@@ -167,21 +261,21 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 	call->fresh_from = 0;
 	switch (fn) {
 	case FN_CALLOC:
-		call->size *= PT_REGS_PARM2(ctx);
+		call->size *= arguments.second;
 		call->heap_top = task->mm->brk;
 		break;
 	case FN_REALLOC:
 	case FN_ALIGNED_ALLOC:
 	case FN_MEMALIGN:
-		call->size = PT_REGS_PARM2(ctx);
+		call->size = arguments.second;
 		break;
 	case FN_REALLOCARRAY:
 		/* glibc multiplies before the first place for a probe: the product is in rax. */
 		call->size = cookie & COOKIE_PRODUCT ? PT_REGS_RC(ctx) :
-						       PT_REGS_PARM2(ctx) * PT_REGS_PARM3(ctx);
+						       arguments.second * arguments.third;
 		break;
 	case FN_POSIX_MEMALIGN:
-		call->size = PT_REGS_PARM3(ctx);
+		call->size = arguments.third;
 		break;
 	case FN_FREE:
 		call->size = 0;

@@ -87,6 +87,12 @@ enum memtoll_kind {
 #define COOKIE_ENTRY_ONLY (1ULL << 9)	/* no return probe here */
 #define COOKIE_PRODUCT (1ULL << 10)	/* reallocarray: the size asked is in the result register */
 #define COOKIE_SP_SHIFT 16		/* bytes pushed between the symbol and the probe, 8 bits */
+/*
+ * Where the first three arguments are at the probe, 5 bits each: 0, where the ABI puts them; else
+ * 1 + the number of a register as instructions have it (rax 0, rcx 1, rdx 2 ... r15 15).
+ */
+#define COOKIE_ARGUMENT_SHIFT 32
+#define COOKIE_ARGUMENT_BITS 5
 
 /* block.flags */
 #define BLOCK_GLIBC (1U << 0)		/* the chunk header was read: what it says is known */

@@ -86,22 +86,30 @@ static int find_allocators(pid_t pid, struct findings *findings)
 	return STATUS_DONE;
 }
 
-static void print_module(const struct allocator_module *module)
+static void print_module(pid_t pid, const struct allocator_module *module)
 {
 	size_t i;
 
-	printf("  %s: %s %s\n", module->path, allocator_kind_name(module->kind), module->version);
+	printf("  %s: %s %s (%s)\n", module->path, allocator_kind_name(module->kind),
+	       *module->version ? module->version : "of unknown version",
+	       allocator_linkage_name(allocator_linkage(pid, module)));
 	for (i = 0; i < module->point_count; i++) {
 		const struct probe_point *point = &module->points[i];
 
 		if (point->place.found)
-			printf("    %-15s +%-3u %s%s\n", fn_name(point->fn), point->place.offset,
+			printf("    %-20s +%-3u %s%s\n", point->symbol, point->place.offset,
 			       point->place.instruction, point->place.pushed ?
 			       "  (entry only: counted, not timed)" : "");
 		else
-			printf("    %-15s not probed: %s\n", fn_name(point->fn),
-			       point->place.refusal);
+			printf("    %-20s not probed: %s\n", point->symbol, point->place.refusal);
 	}
+	if (module->forwarded)
+		printf("    %zu operators only jump on to these and are seen there\n",
+		       module->forwarded);
+	if (!module->point_count)
+		printf("    %s\n", module->kind == ALLOCATOR_GO ?
+		       "Go's own allocator takes its memory by mmap: faults and mappings only" :
+		       "no malloc symbol: faults and mappings only");
 }
 
 static void print_text(const struct doctor_options *options, const struct findings *findings)
@@ -121,11 +129,35 @@ static void print_text(const struct doctor_options *options, const struct findin
 	}
 	printf("\nAllocators of process %d, and where their functions are probed:\n", options->pid);
 	for (i = 0; i < findings->module_count; i++)
-		print_module(&findings->modules[i]);
+		print_module(options->pid, &findings->modules[i]);
 	if (!findings->module_count)
 		puts("  none found: only faults and mappings can be traced");
 	printf("  memset: %zd address ranges known\n", MAX(findings->memset_count, 0));
 	printf("\n%s\n", findings->works ? "memtoll works here." : "memtoll does not work here.");
+}
+
+static int fill_allocators(sqlite3 *database, pid_t pid, const struct findings *findings)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = SQLITE_OK;
+
+	for (size_t i = 0; rc == SQLITE_OK && i < findings->module_count; i++) {
+		const struct allocator_module *module = &findings->modules[i];
+
+		rc = sqlite3_prepare_v2(database, "INSERT INTO allocator VALUES (?, ?, ?, ?, ?)",
+					-1, &statement, NULL);
+		sqlite3_bind_text(statement, 1, module->path, -1, SQLITE_STATIC);
+		sqlite3_bind_text(statement, 2, allocator_kind_name(module->kind), -1,
+				  SQLITE_STATIC);
+		sqlite3_bind_text(statement, 3, module->version, -1, SQLITE_STATIC);
+		sqlite3_bind_text(statement, 4,
+				  allocator_linkage_name(allocator_linkage(pid, module)), -1,
+				  SQLITE_STATIC);
+		sqlite3_bind_int64(statement, 5, (sqlite3_int64)module->point_count);
+		sqlite3_step(statement);
+		rc = sqlite3_finalize(statement);
+	}
+	return rc;
 }
 
 static int fill_tables(sqlite3 *database, const struct findings *findings)
@@ -137,7 +169,8 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 	rc = sqlite3_exec(database,
 			  "CREATE TABLE feature (name, required, works, detail, since);"
 			  "CREATE TABLE point (module, kind, version, function, offset,"
-			  " instruction, timed, refusal);", NULL, NULL, NULL);
+			  " instruction, timed, refusal, symbol);"
+			  "CREATE TABLE allocator (module, kind, version, linkage, functions);", NULL, NULL, NULL);
 	for (i = 0; rc == SQLITE_OK && i < findings->feature_count; i++) {
 		const struct feature *feature = &findings->features[i];
 
@@ -159,7 +192,7 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 			const struct placement *place = &point->place;
 
 			rc = sqlite3_prepare_v2(database, "INSERT INTO point VALUES "
-						"(?, ?, ?, ?, ?, ?, ?, ?)", -1, &statement, NULL);
+						"(?, ?, ?, ?, ?, ?, ?, ?, ?)", -1, &statement, NULL);
 			sqlite3_bind_text(statement, 1, module->path, -1, SQLITE_STATIC);
 			sqlite3_bind_text(statement, 2, allocator_kind_name(module->kind), -1,
 					  SQLITE_STATIC);
@@ -173,6 +206,7 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 				sqlite3_bind_text(statement, 8, place->refusal, -1, SQLITE_STATIC);
 			}
 			sqlite3_bind_int(statement, 7, place->found && !place->pushed);
+			sqlite3_bind_text(statement, 9, point->symbol, -1, SQLITE_STATIC);
 			sqlite3_step(statement);
 			rc = sqlite3_finalize(statement);
 		}
@@ -189,8 +223,10 @@ static int print_json(const struct doctor_options *options, const struct finding
 		"   'required', json(iif(required, 'true', 'false')),"
 		"   'works', json(iif(works, 'true', 'false')), 'detail', detail, 'since', since))"
 		"   FROM feature),"
+		" 'allocators', (SELECT json_group_array(json_object('module', module, 'kind', kind,"
+		"   'version', version, 'linkage', linkage, 'functions', functions)) FROM allocator),"
 		" 'probes', (SELECT json_group_array(json_object('module', module, 'kind', kind,"
-		"   'version', version, 'function', function, 'offset', offset,"
+		"   'version', version, 'function', function, 'symbol', symbol, 'offset', offset,"
 		"   'instruction', instruction, 'timed', json(iif(timed, 'true', 'false')),"
 		"   'refusal', refusal)) FROM point))";
 	sqlite3 *database = NULL;
@@ -201,6 +237,7 @@ static int print_json(const struct doctor_options *options, const struct finding
 	uname(&machine);
 	if (sqlite3_open(":memory:", &database) == SQLITE_OK &&
 	    fill_tables(database, findings) == SQLITE_OK &&
+	    fill_allocators(database, options->pid, findings) == SQLITE_OK &&
 	    sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(statement, 1, findings->works);
 		sqlite3_bind_text(statement, 2, MEMTOLL_VERSION, -1, SQLITE_STATIC);

@@ -516,6 +516,71 @@ bool image_has_text(const struct image *image, const char *text, char *tail, siz
 	return found;
 }
 
+/* Length of the string at text if it ends within size and is one, else 0. */
+static size_t string_length(const char *text, size_t size)
+{
+	size_t length = 0;
+
+	while (length < size && text[length] &&
+	       (g_ascii_isprint(text[length]) || g_ascii_isspace(text[length]) ||
+		text[length] == '\033'))
+		length++;
+	return length < size && !text[length] ? length : 0;
+}
+
+bool image_each_string(const struct image *image, image_string_fn callback, void *argument)
+{
+	GElf_Shdr header;
+	Elf_Data *data = section_data(section_named(image, ".rodata", &header), &header);
+	const char *text = data ? data->d_buf : NULL;
+	size_t size = text ? data->d_size : 0, at = 0;
+
+	while (at < size) {
+		size_t length = string_length(text + at, size - at);
+
+		if (length && callback(text + at, argument))
+			return true;
+		if (length)
+			at += length + 1;
+		else
+			at += strnlen(text + at, size - at) + 1;
+	}
+	return false;
+}
+
+size_t image_section_read(const struct image *image, const char *name, void *bytes, size_t size)
+{
+	GElf_Shdr header;
+	Elf_Data *data = section_data(section_named(image, name, &header), &header);
+
+	if (!data || !data->d_buf)
+		return 0;
+	size = MIN(size, data->d_size);
+	memcpy(bytes, data->d_buf, size);
+	return size;
+}
+
+bool image_in_section(const struct image *image, const char *prefix, uint64_t address)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	size_t names;
+
+	if (elf_getshdrstrndx(image->elf, &names) != 0)
+		return false;
+	while ((section = elf_nextscn(image->elf, section))) {
+		const char *name;
+
+		if (!gelf_getshdr(section, &header) || address < header.sh_addr ||
+		    address - header.sh_addr >= header.sh_size)
+			continue;
+		name = string_at(image, names, header.sh_name);
+		if (name && g_str_has_prefix(name, prefix))
+			return true;
+	}
+	return false;
+}
+
 void image_each_rela(const struct image *image, image_rela_fn callback, void *argument)
 {
 	uint64_t budget = SECTION_MAX;	/* sections of a broken file may overlap */

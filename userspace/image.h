@@ -106,6 +106,19 @@ bool image_function(const struct image *image, uint64_t address, uint64_t *start
  */
 bool image_has_text(const struct image *image, const char *text, char *tail, size_t tail_size);
 
+/*
+ * Call back for each NUL-terminated string of .rodata until true is returned; was it? Strings of
+ * other bytes than printable ASCII, white space and ESC are left out.
+ */
+typedef bool (*image_string_fn)(const char *string, void *argument);
+bool image_each_string(const struct image *image, image_string_fn callback, void *argument);
+
+/* Bytes of a named section, at most size of them; 0 where there is none with contents. */
+size_t image_section_read(const struct image *image, const char *name, void *bytes, size_t size);
+
+/* Is the address (of the file) in a section whose name begins so? */
+bool image_in_section(const struct image *image, const char *prefix, uint64_t address);
+
 /* Call back for each RELA relocation of the image until false is returned. */
 typedef bool (*image_rela_fn)(const GElf_Rela *rela, size_t symbol_section, void *argument);
 void image_each_rela(const struct image *image, image_rela_fn callback, void *argument);

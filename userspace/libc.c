@@ -8,88 +8,23 @@
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "allocator_kind.h"
 #include "image.h"
 #include "libc.h"
 
-#define RDI PLACEMENT_RDI
-#define RSI PLACEMENT_RSI
-#define RDX PLACEMENT_RDX
-
-static const struct {
-	const char *name;
-	uint32_t arguments;	/* that the probe reads */
-} functions[FN_COUNT] = {
-	[FN_MALLOC] = { "malloc", RDI },
-	[FN_CALLOC] = { "calloc", RDI | RSI },
-	[FN_REALLOC] = { "realloc", RDI | RSI },
-	[FN_REALLOCARRAY] = { "reallocarray", RDI | RSI | RDX },
-	[FN_FREE] = { "free", RDI },
-	[FN_POSIX_MEMALIGN] = { "posix_memalign", RDI | RSI | RDX },
-	[FN_ALIGNED_ALLOC] = { "aligned_alloc", RDI | RSI },
-	[FN_MEMALIGN] = { "memalign", RDI | RSI },
-};
-
-/*
- * Symbols that only one allocator defines. The last two are local to glibc's malloc.c and to
- * musl; they are seen in static programs, which carry no other sign of their C library.
- */
-static const struct {
-	const char *name;
-	bool prefix;
-	enum allocator_kind kind;
-} signs[] = {
-	{ "mallctl", false, ALLOCATOR_JEMALLOC },
-	{ "je_malloc", true, ALLOCATOR_JEMALLOC },
-	{ "je_mallctl", false, ALLOCATOR_JEMALLOC },
-	{ "tc_malloc", false, ALLOCATOR_TCMALLOC },
-	{ "MallocExtension_", true, ALLOCATOR_TCMALLOC },
-	{ "_ZN15MallocExtension", true, ALLOCATOR_TCMALLOC },
-	{ "_ZN8tcmalloc15MallocExtension", true, ALLOCATOR_TCMALLOC },
-	{ "mi_malloc", false, ALLOCATOR_MIMALLOC },
-	{ "_int_malloc", false, ALLOCATOR_GLIBC },
-	{ "__libc_malloc_impl", false, ALLOCATOR_MUSL },
-};
-
 /* What one pass over a symbol table finds. */
 struct scan {
-	struct chosen_symbol found[FN_COUNT];
-	bool has_sign[G_N_ELEMENTS(signs)];
+	struct chosen_symbol found[FAMILY_MAX];
+	enum allocator_kind kind;	/* of symbols that only one allocator defines */
 };
 
-const char *allocator_kind_name(enum allocator_kind kind)
+static void scan_table(const struct image *image, uint32_t section_type, const char *prefix,
+		       struct scan *scan)
 {
-	static const char *const names[] = {
-		[ALLOCATOR_UNKNOWN] = "unknown",   [ALLOCATOR_GLIBC] = "glibc",
-		[ALLOCATOR_MUSL] = "musl",	   [ALLOCATOR_JEMALLOC] = "jemalloc",
-		[ALLOCATOR_TCMALLOC] = "tcmalloc", [ALLOCATOR_MIMALLOC] = "mimalloc",
-	};
-
-	return (size_t)kind < G_N_ELEMENTS(names) ? names[kind] : names[ALLOCATOR_UNKNOWN];
-}
-
-static void note_function(const struct symbol *symbol, struct scan *scan)
-{
-	if (symbol->type != STT_FUNC || !symbol->defined)
-		return;
-	for (size_t fn = FN_MALLOC; fn < FN_COUNT; fn++)
-		if (strcmp(symbol->name, functions[fn].name) == 0)
-			symbol_choose(&scan->found[fn], symbol);
-}
-
-static void note_sign(const struct symbol *symbol, struct scan *scan)
-{
-	if (!symbol->defined)
-		return;
-	for (size_t i = 0; i < G_N_ELEMENTS(signs); i++)
-		if (signs[i].prefix ? g_str_has_prefix(symbol->name, signs[i].name)
-				    : strcmp(symbol->name, signs[i].name) == 0)
-			scan->has_sign[i] = true;
-}
-
-static void scan_table(const struct image *image, uint32_t section_type, struct scan *scan)
-{
+	size_t skip = strlen(prefix);
 	struct symbol_table table;
 	struct symbol symbol;
 
@@ -97,72 +32,47 @@ static void scan_table(const struct image *image, uint32_t section_type, struct 
 	if (!image_symbols(image, section_type, &table))
 		return;
 	for (size_t i = 0; i < table.count; i++) {
-		if (!symbol_table_get(&table, i, &symbol))
+		if (!symbol_table_get(&table, i, &symbol) || !symbol.defined)
 			continue;
-		note_function(&symbol, scan);
-		note_sign(&symbol, scan);
+		if (scan->kind == ALLOCATOR_UNKNOWN)
+			scan->kind = allocator_kind_of_symbol(symbol.name);
+		if (symbol.type != STT_FUNC || strncmp(symbol.name, prefix, skip))
+			continue;
+		for (size_t k = 0; k < family_count; k++)
+			if (strcmp(symbol.name + skip, family_functions[k].name) == 0)
+				symbol_choose(&scan->found[k], &symbol);
 	}
 }
 
-/* Names of the C library's file: the soname, or where musl has none, the file's own name. */
-static bool is_named(const struct image *image, const char *path, const char *prefix)
+/*
+ * The prefix of an allocator that was built into this file beside the C library's: "je_",
+ * "_rjem_", "mi_". Told by a function that only it has, whatever stands before.
+ */
+static bool find_prefix(const struct image *image, uint32_t section_type, char *prefix, size_t size,
+			enum allocator_kind *kind)
 {
-	const char *slash = strrchr(path, '/');
+	struct symbol_table table;
+	struct symbol symbol;
 
-	return g_str_has_prefix(image->soname, prefix) ||
-	       g_str_has_prefix(slash ? slash + 1 : path, prefix);
+	if (!image_symbols(image, section_type, &table))
+		return false;
+	for (size_t i = 0; i < table.count; i++)
+		if (symbol_table_get(&table, i, &symbol) && symbol.defined &&
+		    symbol.type == STT_FUNC &&
+		    allocator_prefix(symbol.name, prefix, size, kind))
+			return true;
+	return false;
 }
 
-static bool is_musl(const struct image *image, const char *path)
+static bool is_c_library(enum allocator_kind kind)
 {
-	if (is_named(image, path, "libc.musl-") || is_named(image, path, "ld-musl"))
-		return true;
-	return is_named(image, path, "libc.so") && image_has_text(image, "musl libc", NULL, 1);
+	return kind == ALLOCATOR_GLIBC || kind == ALLOCATOR_MUSL;
 }
 
-/* "2.36" of "... stable release version 2.36.\n", the banner that glibc prints when run. */
-static void read_glibc_version(const struct image *image, char *version, size_t size)
+static void place_point(const struct image *image, const struct family_function *function,
+			uint64_t available, uint64_t size, struct probe_point *point)
 {
-	char tail[32];
-	size_t length;
-
-	if (!image_has_text(image, "release version ", tail, sizeof(tail)))
-		return;
-	length = strspn(tail, "0123456789.");
-	while (length > 0 && tail[length - 1] == '.')
-		length--;
-	snprintf(version, size, "%.*s", (int)length, tail);
-}
-
-static void recognise(const struct image *image, const char *path, const struct scan *scan,
-		      struct allocator_module *module)
-{
-	bool is_static = image->is_main && !image->has_interp;
-
-	module->kind = ALLOCATOR_UNKNOWN;
-	for (size_t i = 0; i < G_N_ELEMENTS(signs); i++) {
-		if (scan->has_sign[i]) {
-			module->kind = signs[i].kind;
-			break;
-		}
-	}
-	if (module->kind == ALLOCATOR_UNKNOWN) {
-		if (is_musl(image, path))
-			module->kind = ALLOCATOR_MUSL;
-		else if ((is_static || strcmp(image->soname, "libc.so.6") == 0) &&
-			 image_has_text(image, "GNU C Library", NULL, 1))
-			module->kind = ALLOCATOR_GLIBC;
-		else if (image_has_text(image, "<jemalloc>", NULL, 1))
-			module->kind = ALLOCATOR_JEMALLOC;
-	}
-	if (module->kind == ALLOCATOR_GLIBC)
-		read_glibc_version(image, module->version, sizeof(module->version));
-}
-
-static void place_point(const struct image *image, uint64_t available, uint64_t size,
-			struct probe_point *point)
-{
-	uint32_t arguments = functions[point->fn].arguments;
+	uint32_t arguments = function->arguments;
 	uint8_t code[PLACEMENT_WINDOW];
 	ssize_t got;
 
@@ -195,27 +105,85 @@ static void place_point(const struct image *image, uint64_t available, uint64_t 
 	}
 }
 
-/* One point for each address: names that share one (in glibc) go to the first in enum order. */
-static void add_points(const struct image *image, const struct scan *scan,
-		       struct allocator_module *module)
+/* Does it only jump on, to a function that has a point or through the procedure linkage table? */
+static bool only_forwards(const struct image *image, const struct allocator_module *module,
+			  uint64_t address, const struct placement *place)
 {
-	for (size_t fn = FN_MALLOC; fn < FN_COUNT; fn++) {
+	uint64_t target = address + (uint64_t)place->target, offset, available;
+
+	if (!place->found || !place->forwards)
+		return false;
+	if (image_in_section(image, ".plt", target))
+		return true;
+	if (!image_code_offset(image, target, &offset, &available))
+		return false;
+	for (size_t i = 0; i < module->point_count; i++)
+		if (module->points[i].symbol_offset == offset)
+			return true;
+	return false;
+}
+
+/*
+ * One point for each address: names that share one (in glibc) go to the first of them. Operators
+ * that hand on to malloc and free are seen there.
+ */
+static void add_points(const struct image *image, const struct scan *scan, const char *prefix,
+		       bool operators, struct allocator_module *module)
+{
+	for (size_t k = 0; k < family_count; k++) {
+		const struct family_function *function = &family_functions[k];
 		struct probe_point *point = &module->points[module->point_count];
-		uint64_t offset, available;
+		uint64_t address = scan->found[k].value, offset, available;
 		bool shared = false;
 
-		if (!scan->found[fn].value ||
-		    !image_code_offset(image, scan->found[fn].value, &offset, &available))
+		if (module->point_count == FAMILY_MAX || !address ||
+		    (function->is_operator && !operators) ||
+		    !image_code_offset(image, address, &offset, &available))
 			continue;
 		for (size_t i = 0; i < module->point_count; i++)
 			shared |= module->points[i].symbol_offset == offset;
 		if (shared)
 			continue;
-		point->fn = (enum memtoll_fn)fn;
+		memset(point, 0, sizeof(*point));
+		point->fn = function->fn;
+		snprintf(point->symbol, sizeof(point->symbol), "%s%s", prefix, function->name);
 		point->symbol_offset = offset;
-		place_point(image, available, scan->found[fn].size, point);
-		module->point_count++;
+		place_point(image, function, available, scan->found[k].size, point);
+		if (function->is_operator && only_forwards(image, module, address, &point->place))
+			module->forwarded++;
+		else
+			module->point_count++;
 	}
+}
+
+/* Functions under their own names, then those of an allocator built in under a prefix. */
+static void find_points(const struct image *image, struct allocator_module *module)
+{
+	uint32_t section = image_symbol_section(image);
+	enum allocator_kind kind;
+	struct scan scan;
+	char prefix[24];
+
+	scan_table(image, section, "", &scan);
+	module->kind = scan.kind;
+	add_points(image, &scan, "", !is_c_library(scan.kind) && scan.found[0].value, module);
+	if (module->kind != ALLOCATOR_UNKNOWN && !is_c_library(module->kind))
+		return;
+	if (module->point_count && !image->is_main)
+		return;
+	if (!find_prefix(image, SHT_DYNSYM, prefix, sizeof(prefix), &kind)) {
+		section = SHT_SYMTAB;
+		if (!find_prefix(image, SHT_SYMTAB, prefix, sizeof(prefix), &kind))
+			return;
+	} else {
+		section = SHT_DYNSYM;
+	}
+	scan_table(image, section, prefix, &scan);
+	if (!scan.found[0].value)
+		return;
+	module->kind = kind;
+	module->linkage = LINKAGE_EMBEDDED;
+	add_points(image, &scan, prefix, false, module);
 }
 
 /*
@@ -249,16 +217,16 @@ static bool is_mere_loader(const struct image *image, const struct mapping *mapp
 			 g_str_has_prefix(image->soname, "ld.so") ||
 			 g_str_has_prefix(image->soname, "ld64.so");
 
-	return is_loader && !is_musl(image, mapping->path) &&
+	return is_loader && !allocator_is_musl(image, mapping->path) &&
 	       !image_has_text(image, "musl libc", NULL, 1);
 }
 
-/* 1 and the module if the mapped file defines functions of the family; 0 if not; or -errno. */
+/* 1 and the module if the mapped file holds an allocator; 0 if not; or -errno. */
 static int examine(pid_t pid, const struct mapping *mapping, const struct mapping *interpreter,
 		   struct allocator_module *module)
 {
 	struct image image;
-	struct scan scan;
+	bool is_static;
 	int err;
 
 	memset(module, 0, sizeof(*module));
@@ -266,11 +234,19 @@ static int examine(pid_t pid, const struct mapping *mapping, const struct mappin
 	err = image_open(pid, mapping, &image);
 	if (err)
 		goto out;
-	scan_table(&image, image_symbol_section(&image), &scan);
-	add_points(&image, &scan, module);
-	if (module->point_count == 0 || is_mere_loader(&image, mapping, interpreter))
+	is_static = image.is_main && !image.has_interp;
+	find_points(&image, module);
+	if (is_mere_loader(&image, mapping, interpreter) ||
+	    (module->point_count == 0 && !image.is_main))
 		goto out;
-	recognise(&image, mapping->path, &scan, module);
+	allocator_recognise(&image, mapping->path, module);
+	if (module->point_count == 0 && module->kind == ALLOCATOR_UNKNOWN && !is_static)
+		goto out;
+	if (is_static)
+		module->linkage = LINKAGE_STATIC;
+	else if (image.is_main)
+		module->linkage = LINKAGE_EMBEDDED;
+	snprintf(module->soname, sizeof(module->soname), "%s", image.soname);
 	module->path = g_strdup(mapping->path);
 	module->inode = mapping->inode;
 	module->dev_major = mapping->dev_major;
@@ -316,4 +292,35 @@ void allocator_modules_free(struct allocator_module *modules, size_t count)
 		g_free(modules[i].path);
 	}
 	g_free(modules);
+}
+
+/* Is it the word of LD_PRELOAD: its name, its soname, or another name of the same file? */
+static bool is_word(pid_t pid, const struct allocator_module *module, const char *word)
+{
+	g_autofree char *name = g_path_get_basename(word);
+	g_autofree char *path = NULL;
+	struct stat status;
+
+	if (strcmp(name, module->soname) == 0 || g_str_has_suffix(module->path, name))
+		return true;
+	if (!strchr(word, '/'))
+		return false;
+	path = g_strdup_printf("/proc/%d/%s%s", pid, *word == '/' ? "root" : "cwd/", word);
+	return stat(path, &status) == 0 && status.st_ino == module->inode;
+}
+
+enum allocator_linkage allocator_linkage(pid_t pid, const struct allocator_module *module)
+{
+	g_autofree char *preload = proc_environment(pid, "LD_PRELOAD");
+	enum allocator_linkage linkage = module->linkage;
+	char **words;
+
+	if (!preload || linkage != LINKAGE_DYNAMIC)
+		return linkage;
+	words = g_strsplit_set(preload, " :", -1);	/* ld.so(8) */
+	for (size_t i = 0; words[i]; i++)
+		if (*words[i] && is_word(pid, module, words[i]))
+			linkage = LINKAGE_PRELOADED;
+	g_strfreev(words);
+	return linkage;
 }

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "../bpf/events.h"
+#include "family.h"
 #include "placement.h"
 #include "proc.h"
 
@@ -20,18 +21,30 @@ enum allocator_kind {
 	ALLOCATOR_JEMALLOC = 3,
 	ALLOCATOR_TCMALLOC = 4,
 	ALLOCATOR_MIMALLOC = 5,
+	ALLOCATOR_GO = 6,	/* Go's runtime, which takes its memory by mmap */
 };
 
 const char *allocator_kind_name(enum allocator_kind kind);
 
+/* How an allocator came into a process. */
+enum allocator_linkage {
+	LINKAGE_DYNAMIC = 0,	/* a shared library */
+	LINKAGE_STATIC = 1,	/* part of a statically linked program */
+	LINKAGE_EMBEDDED = 2,	/* part of a program, or of a library, beside the C library's own */
+	LINKAGE_PRELOADED = 3,	/* a library named in LD_PRELOAD */
+};
+
+const char *allocator_linkage_name(enum allocator_linkage linkage);
+
 struct probe_point {
 	enum memtoll_fn fn;
+	char symbol[48];		/* its name: "malloc", "je_malloc", "_Znwm" */
 	uint64_t symbol_offset;		/* file offset of the function */
 	struct placement place;		/* place.found == false: not probed, with the reason */
 	bool product;			/* at the place, rax holds the size asked (reallocarray) */
 };
 
-/* One mapped file that defines functions of the malloc family. */
+/* One mapped file that defines functions of the malloc family, or holds an allocator's code. */
 struct allocator_module {
 	char *path;			/* as in the process's maps */
 	uint64_t inode;
@@ -39,20 +52,28 @@ struct allocator_module {
 	uint32_t dev_minor;
 	int fd;				/* open for reading; attached by /proc/self/fd/N */
 	enum allocator_kind kind;
+	enum allocator_linkage linkage;	/* a preloaded library is a dynamic one here */
 	char version[32];		/* "2.36", or "" */
-	struct probe_point points[FN_COUNT];	/* each address once: aliases share a point */
-	size_t point_count;
+	char soname[64];		/* of a library, or "" */
+	struct probe_point points[FAMILY_MAX];	/* each address once: aliases share a point */
+	size_t point_count;		/* 0: no symbol tells where its functions are */
+	size_t forwarded;		/* functions left out: they only jump to a probed one */
 };
 
 /*
  * Find every module of the process that defines malloc-family functions in its dynamic symbol
- * table, or in .symtab where it is the statically linked main program. The dynamic loader's own
- * minimal malloc does not count. 0 and an array (count may be 0), or -errno. Freed by
+ * table, in .symtab where it is the statically linked main program, or, under an allocator's
+ * prefix, in either. A main program that holds an allocator's strings (or is static and so holds
+ * some) but no such symbol is listed without points. The dynamic loader's own minimal malloc does
+ * not count. 0 and an array (count may be 0), or -errno. Freed by
  * allocator_modules_free().
  */
 int allocator_modules_find(pid_t pid, const struct maps *maps, struct allocator_module **modules,
 			   size_t *count);
 void allocator_modules_free(struct allocator_module *modules, size_t count);
+
+/* How the module came into this process: LD_PRELOAD of its environment is looked at. */
+enum allocator_linkage allocator_linkage(pid_t pid, const struct allocator_module *module);
 
 /* An address range of the process's code: [start, end). */
 struct code_range {

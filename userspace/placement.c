@@ -26,6 +26,8 @@ struct walk {
 	size_t len;		/* bytes that may be looked at */
 	size_t at;		/* offset of insn */
 	int64_t pushed;
+	uint16_t holders[PLACEMENT_ARGUMENTS];	/* registers that hold it, a bit for each */
+	bool worked;		/* an instruction has done more than to copy or load */
 };
 
 __attribute__((format(printf, 2, 3)))
@@ -91,11 +93,55 @@ static bool writes(const struct walk *walk, ZydisRegister reg)
 	return false;
 }
 
-static bool writes_argument(const struct walk *walk, uint32_t arguments)
+/* Number of a whole general register, -1 of any other. */
+static int register_number(ZydisRegister reg)
 {
-	return ((arguments & PLACEMENT_RDI) && writes(walk, ZYDIS_REGISTER_RDI)) ||
-	       ((arguments & PLACEMENT_RSI) && writes(walk, ZYDIS_REGISTER_RSI)) ||
-	       ((arguments & PLACEMENT_RDX) && writes(walk, ZYDIS_REGISTER_RDX));
+	return reg >= ZYDIS_REGISTER_RAX && reg <= ZYDIS_REGISTER_R15 ?
+		       (int)(reg - ZYDIS_REGISTER_RAX) : -1;
+}
+
+/* From which general register to which the instruction copies all 64 bits; false if it does not. */
+static bool copies(const struct walk *walk, int *from, int *to)
+{
+	const ZydisDecodedOperand *operands = walk->operands;
+
+	if (walk->insn.mnemonic != ZYDIS_MNEMONIC_MOV || walk->insn.operand_count < 2 ||
+	    operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    operands[1].type != ZYDIS_OPERAND_TYPE_REGISTER)
+		return false;
+	*to = register_number(operands[0].reg.value);
+	*from = register_number(operands[1].reg.value);
+	return *to >= 0 && *from >= 0;
+}
+
+/* Follow the arguments over one instruction: false where one that is wanted is in no register. */
+static bool follow_arguments(struct walk *walk, uint32_t arguments)
+{
+	bool kept = true;
+	int from, to;
+
+	for (size_t i = 0; i < PLACEMENT_ARGUMENTS; i++) {
+		uint16_t held = walk->holders[i];
+
+		for (int reg = 0; reg < 16; reg++)
+			if (writes(walk, ZYDIS_REGISTER_RAX + reg))
+				walk->holders[i] &= ~(1U << reg);
+		if (copies(walk, &from, &to) && (held & 1U << from))
+			walk->holders[i] |= 1U << to;
+		kept &= walk->holders[i] || !(arguments & 1U << i);
+	}
+	return kept;
+}
+
+/* Its own register where it is still there. */
+static int8_t holder(const struct walk *walk, size_t argument)
+{
+	static const int8_t abi[PLACEMENT_ARGUMENTS] = { 7, 6, 2 };
+	uint16_t held = walk->holders[argument];
+
+	if (held & 1U << abi[argument])
+		return abi[argument];
+	return (int8_t)(held ? __builtin_ctz(held) : -1);
 }
 
 /* May execution not go on behind the instruction? */
@@ -234,6 +280,10 @@ static int choose(const struct walk *walk, struct placement *place)
 	place->found = true;
 	place->offset = (uint32_t)walk->at;
 	place->pushed = (uint32_t)walk->pushed;
+	place->forwards = !walk->worked && walk->insn.mnemonic == ZYDIS_MNEMONIC_JMP &&
+			  jump_target(walk, &place->target);
+	for (size_t i = 0; i < PLACEMENT_ARGUMENTS; i++)
+		place->registers[i] = holder(walk, i);
 	describe(walk, place);
 	return 0;
 }
@@ -241,7 +291,8 @@ static int choose(const struct walk *walk, struct placement *place)
 int placement_find(const uint8_t *code, size_t len, uint32_t arguments, bool need_return,
 		   struct placement *place)
 {
-	struct walk walk = { .code = code };
+	/* rdi, rsi, rdx */
+	struct walk walk = { .code = code, .holders = { 1U << 7, 1U << 6, 1U << 2 } };
 	ZyanStatus status;
 	size_t emulated;
 
@@ -262,11 +313,14 @@ int placement_find(const uint8_t *code, size_t len, uint32_t arguments, bool nee
 		if (is_control_flow(&walk))
 			return refuse(place, "%s at +%zu comes before any emulated instruction",
 				      ZydisMnemonicGetString(walk.insn.mnemonic), walk.at);
-		if (writes_argument(&walk, arguments))
+		if (!follow_arguments(&walk, arguments))
 			return refuse(place, "%s at +%zu overwrites an argument",
 				      ZydisMnemonicGetString(walk.insn.mnemonic), walk.at);
 		if (follow_stack(&walk, need_return, place))
 			return -ENOENT;
+		walk.worked |= walk.insn.mnemonic != ZYDIS_MNEMONIC_MOV &&
+			       walk.insn.mnemonic != ZYDIS_MNEMONIC_ENDBR64 &&
+			       walk.insn.mnemonic != ZYDIS_MNEMONIC_XOR;
 		walk.at += walk.insn.length;
 	}
 	return refuse(place, "no emulated instruction in %zu bytes", walk.len);

@@ -6,8 +6,8 @@
  * target about 20 times as much (arch/x86/kernel/uprobes.c: push_setup_xol_ops,
  * branch_setup_xol_ops). It also takes VEX instructions with opcode 70-7f for a short jcc and
  * skips them. So the place is chosen by a whitelist of legacy byte patterns, at or after the
- * first instruction, as long as every call passes and the arguments are still where the ABI put
- * them.
+ * first instruction, as long as every call passes and the arguments are still in registers: where
+ * the ABI put them, or where the code has copied them to.
  */
 #ifndef MEMTOLL_PLACEMENT_H
 #define MEMTOLL_PLACEMENT_H
@@ -21,6 +21,8 @@
 #define PLACEMENT_RSI (1U << 1)
 #define PLACEMENT_RDX (1U << 2)
 
+#define PLACEMENT_ARGUMENTS 3
+
 /* How many bytes of code are looked at: free of jemalloc 5.3 has its first jump at byte 48. */
 #define PLACEMENT_WINDOW 64
 
@@ -28,12 +30,20 @@ struct placement {
 	bool found;
 	uint32_t offset;	/* bytes from the symbol to the chosen instruction */
 	uint32_t pushed;	/* bytes the stack pointer has moved down before it */
+	bool forwards;		/* it is a jmp, and nothing but copies and loads comes before it */
+	int64_t target;		/* of that jmp, in bytes from the symbol */
+	/*
+	 * The register that holds each argument there, in the numbering of instructions (rax 0, rcx 1,
+	 * rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 8 ...): code that copies an argument and then
+	 * overwrites its register has it elsewhere. Of arguments that were not asked for: -1 if gone.
+	 */
+	int8_t registers[PLACEMENT_ARGUMENTS];
 	char instruction[48];	/* as text, for doctor: "push %r12" */
 	char refusal[96];	/* why nothing was found: "no emulated instruction in 64 bytes" */
 };
 
 /*
- * Find the place in code[0..len). arguments: PLACEMENT_* that must be intact. need_return: the
+ * Find the place in code[0..len). arguments: PLACEMENT_* that must still be in some register. need_return: the
  * stack pointer must not have moved, because a return probe replaces the word it points to.
  * 0 and place->found, or -ENOENT and place->refusal.
  */

@@ -400,6 +400,20 @@ char *proc_cmdline(pid_t pid)
 	return g_string_free(content, FALSE);
 }
 
+char *proc_environment(pid_t pid, const char *name)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%d/environ", pid);
+	g_autofree char *environment = NULL;
+	size_t length = 0, skip = strlen(name);
+
+	if (!g_file_get_contents(path, &environment, &length, NULL))
+		return NULL;
+	for (size_t at = 0; at < length; at += strlen(environment + at) + 1)
+		if (strncmp(environment + at, name, skip) == 0 && environment[at + skip] == '=')
+			return g_strdup(environment + at + skip + 1);
+	return NULL;
+}
+
 char *proc_exe(pid_t pid)
 {
 	char target[PATH_MAX + sizeof(deleted_suffix)];

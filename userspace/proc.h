@@ -86,6 +86,12 @@ char *proc_cmdline(pid_t pid);
 char *proc_exe(pid_t pid);
 
 /*
+ * Value of a variable in the environment that the program was started with; NULL where it is not
+ * set or unreadable. Freed by the caller.
+ */
+char *proc_environment(pid_t pid, const char *name);
+
+/*
  * Processes whose comm, or whose executable's file name, is name. Zombies, kernel threads and
  * the caller are left out. Number found (pids allocated, freed by the caller), or -errno.
  */

@@ -65,9 +65,25 @@ struct allocator_fact {
 	int64_t mmap_threshold_high;
 	int dynamic;
 	const char *tunables;
+	const char *linkage;
 };
 
 int recording_allocator(struct recording *recording, const struct allocator_fact *allocator);
+
+/* Replaced when told again. */
+struct allocator_probe_fact {
+	pid_t pid;
+	const char *module;
+	const char *symbol;
+	const char *call;
+	int offset;		/* -1: not probed */
+	const char *instruction;
+	bool timed;
+	const char *refusal;
+};
+
+int recording_allocator_probe(struct recording *recording,
+			      const struct allocator_probe_fact *probe);
 int recording_price(struct recording *recording, const char *probe, double hit_ns,
 		    double inside_ns, double error_ns);
 int recording_calibration(struct recording *recording, const char *name, double value);

@@ -43,15 +43,32 @@ CREATE TABLE process (
 CREATE TABLE allocator (
 	pid                 INTEGER NOT NULL,
 	module              TEXT NOT NULL,	-- path of the library or program
-	kind                TEXT NOT NULL,	-- glibc, musl, jemalloc, tcmalloc, mimalloc, unknown
+	kind                TEXT NOT NULL,	-- glibc, musl, jemalloc, tcmalloc, mimalloc, go, unknown
 	version             TEXT NOT NULL,
 	functions           TEXT NOT NULL,	-- "malloc+0 calloc+0 free+3": probed, and where
 	refused             TEXT NOT NULL,	-- functions found but not probed, with the reason
 	mmap_threshold_low  INTEGER,	-- bytes: glibc's present threshold is at least this,
 	mmap_threshold_high INTEGER,	-- and at most this; NULL where nothing was seen
 	dynamic             INTEGER,	-- 1: the threshold moves; 0: a tunable pins it; NULL: unknown
-	tunables            TEXT NOT NULL,	-- GLIBC_TUNABLES and MALLOC_* of its environment
+	-- of its environment: GLIBC_TUNABLES and MALLOC_*, MALLOC_CONF, TCMALLOC_*, MIMALLOC_*
+	tunables            TEXT NOT NULL,
+	-- 'dynamic': a shared library; 'preloaded': one that LD_PRELOAD names; 'static': part of a
+	-- statically linked program; 'embedded': of one that has its C library's, too
+	linkage             TEXT NOT NULL DEFAULT '',
 	PRIMARY KEY (pid, module)
+) WITHOUT ROWID;
+
+-- Functions of an allocator, each address once, and where each is probed.
+CREATE TABLE allocator_probe (
+	pid         INTEGER NOT NULL,
+	module      TEXT NOT NULL,
+	symbol      TEXT NOT NULL,	-- as in its symbol table: 'malloc', 'je_malloc', '_Znwm'
+	call        TEXT NOT NULL,	-- what it counts as: 'malloc' ('_Znwm', too), 'free' ...
+	offset      INTEGER,		-- bytes from the symbol to the probe; NULL: not probed
+	instruction TEXT NOT NULL,	-- that the probe sits on
+	timed       INTEGER NOT NULL,	-- 1: its return is probed, too
+	refusal     TEXT NOT NULL,	-- why it is not probed, or ''
+	PRIMARY KEY (pid, module, symbol)
 ) WITHOUT ROWID;
 
 -- Kernel's own figures of a process, over one slice; the last two are gauges at the slice's end (for

@@ -23,7 +23,12 @@ const char *const recording_statements[STMT_COUNT] = {
 		" executable = excluded.executable",
 	[STMT_PROCESS_END] = "UPDATE process SET end_ns = ?2, exit_code = ?3 WHERE pid = ?1",
 	[STMT_PROCESS_CGROUP] = "UPDATE process SET memory_cgroup = ?2 WHERE pid = ?1",
-	[STMT_ALLOCATOR] = "INSERT OR REPLACE INTO allocator VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[STMT_ALLOCATOR] =
+		"INSERT OR REPLACE INTO allocator (pid, module, kind, version, functions, refused,"
+		" mmap_threshold_low, mmap_threshold_high, dynamic, tunables, linkage)"
+		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[STMT_ALLOCATOR_PROBE] =
+		"INSERT OR REPLACE INTO allocator_probe VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_PRICE] = "INSERT OR REPLACE INTO price VALUES (?, ?, ?, ?)",
 	[STMT_CALIBRATION] = "INSERT OR REPLACE INTO calibration VALUES (?, ?)",
 	[STMT_SYSTEM_COUNTER] = "INSERT OR REPLACE INTO system_counter VALUES (?, ?)",
@@ -139,7 +144,16 @@ int recording_allocator(struct recording *recording, const struct allocator_fact
 		     text(allocator->module), text(allocator->kind), text(allocator->version),
 		     text(allocator->functions), text(allocator->refused),
 		     known(allocator->mmap_threshold_low), known(allocator->mmap_threshold_high),
-		     known(allocator->dynamic), text(allocator->tunables));
+		     known(allocator->dynamic), text(allocator->tunables),
+		     text(allocator->linkage));
+}
+
+int recording_allocator_probe(struct recording *recording,
+			      const struct allocator_probe_fact *probe)
+{
+	return STORE(recording, STMT_ALLOCATOR_PROBE, signed_int(probe->pid), text(probe->module),
+		     text(probe->symbol), text(probe->call), known(probe->offset),
+		     text(probe->instruction), signed_int(probe->timed), text(probe->refusal));
 }
 
 int recording_price(struct recording *recording, const char *probe, double hit_ns,

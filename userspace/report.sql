@@ -108,6 +108,8 @@ SELECT json_object(
 	'stacks', (SELECT json_object('whole_share', ROUND(COALESCE(SUM(CASE stopped WHEN '' THEN share
 		END), 0.0), 6), 'stopped', json(COALESCE(json_group_object(stopped, ROUND(share, 6))
 		FILTER (WHERE stopped <> ''), '{}'))) FROM stack_quality),
+	'allocators', json((SELECT json_group_array(json(json)) FROM (
+		SELECT json FROM allocator_json ORDER BY pid, module))),
 	'notes', json((SELECT json_group_array(text) FROM (
 		SELECT text FROM note ORDER BY position, text))),
 	'not_captured', json((SELECT json_group_object(toll, not_captured) FROM (

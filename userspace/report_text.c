@@ -299,6 +299,23 @@ static void print_amount(struct page *page, const char *label, sqlite3_stmt *row
 	fprintf(page->out, "  %-24s%12s%s%s\n", label, bytes, *suffix ? "  " : "", suffix);
 }
 
+static void print_allocators(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT text FROM temp.allocator_text ORDER BY position"
+				  " LIMIT 8");
+	bool first = true;
+	char *text;
+
+	while (next(page, row)) {
+		if (first)
+			heading(page, "ALLOCATOR");
+		first = false;
+		text = column_text(row, 0);
+		wrap(page, "  ", 4, text);
+		g_free(text);
+	}
+}
+
 static void print_zeroing(struct page *page)
 {
 	sqlite3_stmt *row =
@@ -572,6 +589,8 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_verdict(&page);
 	print_tolls(&page);
 	print_sites(&page, options->sites);
+	if (has_view(&page, "allocator_text"))
+		print_allocators(&page);
 	print_zeroing(&page);
 	if (has_view(&page, "swap_source"))
 		print_swap(&page);

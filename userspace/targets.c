@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "../bpf/events.h"
+#include "allocator_record.h"
 #include "ledger.h"
 #include "memtoll.skel.h"
 #include "message.h"
-#include "names.h"
 #include "proc.h"
 #include "unwind_load.h"
 
@@ -26,6 +26,7 @@
 struct attached {
 	const struct allocator_module *module;
 	struct uprobe_attachment *attachment;
+	enum allocator_linkage linkage;
 };
 
 struct followed {
@@ -221,6 +222,7 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 			continue;
 		attached = g_new0(struct attached, 1);
 		attached->module = module;
+		attached->linkage = allocator_linkage(pid, module);
 		attached->attachment = uprobe_attach(targets->config.bpf, targets->config.mechanism,
 						     pid, module);
 		if (!attached->attachment && errno != ESRCH) {
@@ -232,26 +234,6 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 	}
 out:
 	maps_free(&maps);
-}
-
-/* Settings of glibc's allocator in the environment: GLIBC_TUNABLES and the older MALLOC_*. */
-static char *read_tunables(pid_t pid)
-{
-	g_autofree char *path = g_strdup_printf("/proc/%d/environ", pid);
-	g_autofree char *environment = NULL;
-	GString *found = g_string_new(NULL);
-	gsize length = 0, at;
-
-	if (!g_file_get_contents(path, &environment, &length, NULL))
-		return g_string_free(found, FALSE);
-	for (at = 0; at < length; at += strlen(environment + at) + 1) {
-		const char *variable = environment + at;
-
-		if (g_str_has_prefix(variable, "GLIBC_TUNABLES=") ||
-		    g_str_has_prefix(variable, "MALLOC_"))
-			g_string_append_printf(found, "%s%s", found->len ? " " : "", variable);
-	}
-	return g_string_free(found, FALSE);
 }
 
 /* A process may be moved to another group at any time. */
@@ -295,7 +277,7 @@ static void record_process(struct targets *targets, struct followed *followed)
 	followed->listed = true;
 	note_memory_cgroup(targets, followed);
 	g_free(followed->tunables);
-	followed->tunables = read_tunables(pid);
+	followed->tunables = tunables_read(pid);
 }
 
 /*
@@ -645,8 +627,14 @@ unsigned int targets_without_allocator(const struct targets *targets)
 	g_hash_table_iter_init(&iter, targets->followed);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct followed *followed = value;
+		size_t points = 0;
 
-		if (!followed->attached->len)
+		for (guint i = 0; i < followed->attached->len; i++) {
+			const struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+			points += attached->module->point_count;
+		}
+		if (!points)
 			count++;
 	}
 	return count;
@@ -673,68 +661,6 @@ uint64_t targets_attach_failures(struct targets *targets)
 	return failures;
 }
 
-/* "malloc+0 calloc+0 free+3", and what was refused with the reason. */
-static void describe_points(const struct allocator_module *module, GString *probed,
-			    GString *refused)
-{
-	size_t i;
-
-	for (i = 0; i < module->point_count; i++) {
-		const struct probe_point *point = &module->points[i];
-
-		if (point->place.found)
-			g_string_append_printf(probed, "%s%s+%u%s", probed->len ? " " : "",
-					       fn_name(point->fn), point->place.offset,
-					       point->place.pushed ? " (entry only)" : "");
-		else
-			g_string_append_printf(refused, "%s%s: %s", refused->len ? "; " : "",
-					       fn_name(point->fn), point->place.refusal);
-	}
-}
-
-/* Setting any of these in the environment switches the dynamic threshold off (mallopt(3)). */
-static bool pins_threshold(const char *tunables)
-{
-	static const char *const names[] = {
-		"malloc.mmap_threshold", "malloc.trim_threshold", "malloc.top_pad",
-		"malloc.mmap_max", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_",
-		"MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_",
-	};
-	size_t i;
-
-	for (i = 0; i < G_N_ELEMENTS(names); i++)
-		if (strstr(tunables, names[i]))
-			return true;
-	return false;
-}
-
-static int record_allocator(struct targets *targets, const struct followed *followed,
-			    const struct allocator_module *module,
-			    const struct threshold *threshold)
-{
-	bool glibc = module->kind == ALLOCATOR_GLIBC;
-	GString *probed = g_string_new(NULL), *refused = g_string_new(NULL);
-	const char *tunables = followed->tunables ? followed->tunables : "";
-	int err;
-
-	describe_points(module, probed, refused);
-	err = recording_allocator(targets->config.recording, &(struct allocator_fact){
-		.pid = followed->target.pid,
-		.module = module->path,
-		.kind = allocator_kind_name(module->kind),
-		.version = module->version,
-		.functions = probed->str,
-		.refused = refused->str,
-		.mmap_threshold_low = glibc && threshold->low ? (int64_t)threshold->low : -1,
-		.mmap_threshold_high = glibc && threshold->high ? (int64_t)threshold->high : -1,
-		.dynamic = glibc ? !pins_threshold(tunables) : -1,
-		.tunables = tunables,
-	});
-	g_string_free(probed, TRUE);
-	g_string_free(refused, TRUE);
-	return err;
-}
-
 int targets_record_allocators(struct targets *targets, const struct ledger *ledger)
 {
 	GHashTableIter iter;
@@ -751,7 +677,9 @@ int targets_record_allocators(struct targets *targets, const struct ledger *ledg
 		for (i = 0; i < followed->attached->len && !err; i++) {
 			const struct attached *attached = g_ptr_array_index(followed->attached, i);
 
-			err = record_allocator(targets, followed, attached->module, &threshold);
+			err = allocator_record(targets->config.recording, followed->target.pid,
+					       attached->module, attached->linkage, &threshold,
+					       followed->tunables);
 		}
 	}
 	return err;

@@ -42,7 +42,7 @@ struct link_create_uprobe_multi {
 struct uprobe_attachment {
 	int fds[2];		/* session, or multi: entry and return */
 	int untimed_fd;		/* functions without a return probe */
-	struct bpf_link *links[2 * FN_COUNT];
+	struct bpf_link *links[2 * FAMILY_MAX];
 	size_t link_count;
 };
 
@@ -119,10 +119,24 @@ void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism)
 
 /* Places of one kind: with a return probe or without. */
 struct places {
-	__u64 offsets[FN_COUNT];
-	__u64 cookies[FN_COUNT];
+	__u64 offsets[FAMILY_MAX];
+	__u64 cookies[FAMILY_MAX];
 	size_t count;
 };
+
+/* Where the arguments are, unless all are where the ABI puts them. */
+static __u64 cookie_arguments(const struct placement *place)
+{
+	static const int8_t abi[PLACEMENT_ARGUMENTS] = { 7, 6, 2 };
+	__u64 cookie = 0;
+	size_t i;
+
+	for (i = 0; i < PLACEMENT_ARGUMENTS; i++)
+		if (place->registers[i] >= 0 && place->registers[i] != abi[i])
+			cookie |= (1ULL + place->registers[i])
+				  << (COOKIE_ARGUMENT_SHIFT + i * COOKIE_ARGUMENT_BITS);
+	return cookie;
+}
 
 static void sort_places(const struct allocator_module *module, struct places *timed,
 			struct places *untimed)
@@ -136,6 +150,7 @@ static void sort_places(const struct allocator_module *module, struct places *ti
 
 		if (!point->place.found || point->place.pushed > 0xff)
 			continue;
+		cookie |= cookie_arguments(&point->place);
 		if (module->kind == ALLOCATOR_GLIBC)
 			cookie |= COOKIE_GLIBC;
 		if (point->product)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 USERSPACE: Final = Path(__file__).resolve().parent.parent
-SQL: Final = ("recording.sql", "prices.sql", "views.sql", "stacks.sql", "giveback.sql", "swap.sql", "figures.sql", "findings.sql", "verdict.sql", "report.sql")
+SQL: Final = ("recording.sql", "prices.sql", "views.sql", "stacks.sql", "giveback.sql", "swap.sql", "allocators.sql", "figures.sql", "findings.sql", "verdict.sql", "report.sql")
 APPLICATION_ID: Final = 0x6D746F6C
 FORMAT: Final = 1
 
@@ -135,8 +135,21 @@ class Facts:
 
     def allocator(self, kind: str = "glibc", pid: int = 42, **columns: Any) -> None:
         module = "/usr/lib/x86_64-linux-gnu/libc.so.6" if kind == "glibc" else f"/opt/lib{kind}.so"
-        values = {"version": "2.36", "functions": "", "refused": "", "tunables": "", "dynamic": 1}
+        values = {
+            "version": "2.36",
+            "functions": "",
+            "refused": "",
+            "tunables": "",
+            "dynamic": 1,
+            "linkage": "dynamic" if kind == "glibc" else "preloaded",
+        }
         self.row("allocator", **({"pid": pid, "module": module, "kind": kind} | values | columns))
+        for call in ("malloc", "calloc", "realloc", "free"):
+            self.probe(call, pid=pid, module=module)
+
+    def probe(self, symbol: str, pid: int, module: str, **columns: Any) -> None:
+        values = {"call": symbol, "offset": 0, "instruction": "push %r12", "timed": 1, "refusal": ""}
+        self.row("allocator_probe", **({"pid": pid, "module": module, "symbol": symbol} | values | columns))
 
     def stack(self, *frames: tuple[str, str, int], module: str = "/srv/program", pid: int = 42) -> int:
         """A stack of (function, file, line), leaf first; no file: a function of libc."""

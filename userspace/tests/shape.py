@@ -141,7 +141,7 @@ GIVEBACK = {
     "how": OneOf(("munmap", "brk", "dontneed", "free", "fixed")),
     "gave_call": OneOf(("", *CALLS)),
     "got_call": OneOf(("", *CALLS, "mmap")),
-    "allocator": OneOf(("", "glibc", "musl", "jemalloc", "tcmalloc", "mimalloc", "unknown")),
+    "allocator": OneOf(("", "glibc", "musl", "jemalloc", "tcmalloc", "mimalloc", "go", "unknown")),
     "calls": int,
     "gave_bytes": int,
     "again_bytes": int,
@@ -155,6 +155,38 @@ GIVEBACK = {
     "gave_s": float,
     "gave_at": [FRAME],
     "got_at": [FRAME],
+}
+
+PROBE = {
+    "symbol": str,
+    "call": OneOf(CALLS),
+    "offset": Null(int),
+    "instruction": str,
+    "timed": bool,
+    "refusal": str,
+}
+
+ALLOCATOR = {
+    "pid": int,
+    "kind": OneOf(("glibc", "musl", "jemalloc", "tcmalloc", "mimalloc", "go", "unknown")),
+    "version": str,
+    "module": str,
+    "linkage": OneOf(("dynamic", "static", "embedded", "preloaded")),
+    "calls": Null(int),
+    "tunables": str,
+    "coverage": str,
+    "complete": bool,
+    "probes": [PROBE],
+    "clearing": {
+        "rule": OneOf(("chunk header", "observation", "none")),
+        "cleared_by": OneOf(("memset", "kernel", "both", "some", "unknown")),
+        "calls": int,
+        "bytes": int,
+        "samples": int,
+        "memset_samples": int,
+        "agrees": Null(bool),
+        "evidence": str,
+    },
 }
 
 REPORT: dict[str, Any] = {
@@ -204,6 +236,8 @@ REPORT: dict[str, Any] = {
     # How much of the sites' time has whole stacks, and what ended the others.
     "stacks": {"whole_share": float, "stopped": Map(float)},
     "calls": Map(int),
+    # Which allocator each process has, how much of it is seen, who clears what its calloc returns.
+    "allocators": [ALLOCATOR],
     "processes": [PROCESS],
     "notes": [str],
     "not_captured": Map(str),

@@ -357,9 +357,13 @@ static void check_preload(const char *library, enum allocator_kind kind)
 	module = module_named(&child, part);
 	assert_non_null(module);
 	assert_int_equal(module->kind, kind);
+	assert_true(module->version[0] >= '0' && module->version[0] <= '9');
+	assert_int_equal(module->linkage, LINKAGE_DYNAMIC);
+	assert_int_equal(allocator_linkage(child.pid, module), LINKAGE_PRELOADED);
 	check_module(module, true);
 	module = module_named(&child, "/libc.so.6");
 	assert_non_null(module);
+	assert_int_equal(allocator_linkage(child.pid, module), LINKAGE_DYNAMIC);
 	assert_int_equal(module->kind, ALLOCATOR_GLIBC);
 	assert_true(in_ranges(&child, child.memset));
 	stop(&child);
@@ -513,7 +517,7 @@ static void test_glibc_static(void **state)
 	check_static("-static-pie -fPIE", "static-pie");
 }
 
-/* Without symbols nothing can be found in a static program, and nothing may go wrong. */
+/* Without symbols a static program tells whose allocator it has, but not where. */
 static void test_static_stripped(void **state)
 {
 	struct child child;
@@ -521,7 +525,10 @@ static void test_static_stripped(void **state)
 	(void)state;
 	compile("gcc", "-static -s", program, "stripped");
 	start(&child, "stripped", NULL);
-	assert_int_equal(child.count, 0);
+	assert_int_equal(child.count, 1);
+	assert_int_equal(child.modules[0].kind, ALLOCATOR_GLIBC);
+	assert_int_equal(child.modules[0].linkage, LINKAGE_STATIC);
+	assert_int_equal(child.modules[0].point_count, 0);
 	assert_int_equal(child.range_count, 0);
 	stop(&child);
 }

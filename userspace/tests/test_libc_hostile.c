@@ -112,7 +112,7 @@ static void analyse(const char *path)
 	assert_int_equal(allocator_modules_find(pid, &maps, &modules, &count), 0);
 	assert_true(count >= 1 && count <= 4);
 	for (size_t i = 0; i < count; i++) {
-		assert_true(modules[i].point_count < FN_COUNT);
+		assert_true(modules[i].point_count < FAMILY_MAX);
 		assert_true(memchr(modules[i].version, '\0', sizeof(modules[i].version)) != NULL);
 	}
 	allocator_modules_free(modules, count);

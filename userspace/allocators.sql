@@ -1,0 +1,193 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- allocators.sql: which allocator each process has, how much of it is seen, and who clears what its
+-- calloc returns. Follows views.sql.
+
+-- How many calls of each allocator were seen: glibc's are told apart, others of one process are not.
+-- coverage is a sentence; complete: 1 where every function that was found is probed.
+CREATE VIEW allocator_coverage AS
+WITH
+probe AS MATERIALIZED (
+	SELECT pid, module, COUNT(*) AS functions, COUNT(offset) AS probed,
+		group_concat(CASE WHEN offset IS NULL THEN symbol || ' (' || refusal || ')' END, ', ')
+			AS unseen,
+		group_concat(CASE WHEN offset IS NOT NULL AND NOT timed THEN symbol END, ', ')
+			AS untimed
+	FROM allocator_probe GROUP BY pid, module
+),
+seen AS MATERIALIZED (
+	SELECT pid, module, group_concat(call, ', ') AS calls FROM (
+		SELECT pid, module, call, MIN(position) FROM (
+			SELECT pid, module, call, CASE call WHEN 'malloc' THEN 1 WHEN 'calloc' THEN 2
+				WHEN 'realloc' THEN 3 WHEN 'free' THEN 4 ELSE 5 END AS position
+			FROM allocator_probe WHERE offset IS NOT NULL)
+		GROUP BY pid, module, call ORDER BY 1, 2, 4, 3)
+	GROUP BY pid, module
+),
+counted AS MATERIALIZED (
+	SELECT pid, SUM(CASE WHEN known_clearing THEN calls ELSE 0 END) AS glibc_calls,
+		SUM(CASE WHEN known_clearing THEN 0 ELSE calls END) AS other_calls
+	FROM call GROUP BY pid
+),
+others AS MATERIALIZED (	-- allocators besides glibc's that may have made calls
+	SELECT a.pid, COUNT(*) AS allocators FROM allocator a JOIN probe p
+		ON p.pid = a.pid AND p.module = a.module
+	WHERE a.kind <> 'glibc' AND p.probed > 0 GROUP BY a.pid
+)
+SELECT a.pid, a.module, a.kind, a.version, a.linkage, a.tunables,
+	COALESCE(p.functions, 0) AS functions, COALESCE(p.probed, 0) AS probed,
+	COALESCE(p.functions = p.probed, 0) AS complete,
+	CASE WHEN COALESCE(p.probed, 0) = 0 THEN 0 WHEN a.kind = 'glibc' THEN COALESCE(c.glibc_calls, 0)
+		WHEN o.allocators = 1 THEN COALESCE(c.other_calls, 0) END AS calls,
+	CASE WHEN p.functions IS NULL AND a.kind = 'go' THEN 'Go''s own allocator takes its memory by '
+			|| 'mmap: its objects are not seen, only faults and mapping calls'
+		WHEN p.functions IS NULL THEN 'no malloc symbol: faults and mappings only'
+		WHEN p.probed = 0 THEN 'not probed: faults and mappings only; ' || p.unseen
+		ELSE s.calls || ' seen: 100 %'
+			|| COALESCE('; ' || p.untimed || ' counted, not timed', '')
+			|| COALESCE('; not seen: ' || p.unseen, '') END AS coverage
+FROM allocator a LEFT JOIN probe p ON p.pid = a.pid AND p.module = a.module
+LEFT JOIN seen s ON s.pid = a.pid AND s.module = a.module
+LEFT JOIN counted c ON c.pid = a.pid
+LEFT JOIN others o ON o.pid = a.pid;
+
+-- Who clears what calloc returns. rule: 'chunk header' (glibc: exact), 'observation', or 'none'.
+-- cleared_by: 'memset' (calloc writes all of it), 'kernel' (fresh or purged pages), 'both' (the
+-- kernel clears a page, then memset does), 'some' (part of it by memset), 'unknown'. Observation looks
+-- at the sites whose callocs are large on average: the faults that memset takes inside calloc; the
+-- time, against what writing the bytes takes (a tenth or less: they were not written; half or more:
+-- they were); CPU samples inside calloc, where there are four (half of them in memset: written); and
+-- shows calloc's own madvise and mmap. agrees: whether CPU samples inside calloc that are in memset
+-- go with the rule's share of its time; within 10 % of it and twice the samples' standard error;
+-- NULL where there is nothing to compare.
+CREATE VIEW allocator_clearing AS
+WITH
+large AS MATERIALIZED (
+	SELECT c.pid, c.known_clearing, SUM(c.calls) AS calls, SUM(c.bytes) AS bytes,
+		SUM(c.cleared_calls) AS cleared_calls, SUM(c.cleared_bytes) AS cleared_bytes,
+		SUM(c.zero_libc_ns + c.alloc_ns) AS net_ns
+	FROM call_cost c WHERE c.call = 'calloc' AND c.calls > 0
+		AND c.bytes / c.calls >= COALESCE((SELECT CAST(value AS INTEGER) FROM meta
+			WHERE key = 'min_size_bytes'), 65536)
+	GROUP BY c.pid, c.known_clearing
+),
+every AS MATERIALIZED (
+	SELECT pid, known_clearing, SUM(zero_libc_ns) AS clearing_ns,
+		SUM(zero_libc_ns + alloc_ns) AS net_ns
+	FROM call_cost WHERE call = 'calloc' AND calls > 0 GROUP BY pid, known_clearing
+),
+sampled AS MATERIALIZED (
+	SELECT pid, SUM(samples) AS n,
+		SUM(CASE place WHEN 'calloc_memset' THEN samples ELSE 0 END) AS k
+	FROM sample WHERE in_call = 'calloc' AND place NOT IN ('fault', 'map') GROUP BY pid
+),
+faulted AS MATERIALIZED (
+	SELECT f.pid, SUM(f.pages) * 4096 AS bytes FROM process_fault f
+	JOIN fault_class k ON k.class = f.class
+	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.in_memset AND f.in_call = 'calloc'
+	GROUP BY f.pid
+),
+mapped AS MATERIALIZED (
+	SELECT pid, SUM(CASE call WHEN 'madvise' THEN calls ELSE 0 END) AS purges,
+		SUM(CASE call WHEN 'mmap' THEN calls ELSE 0 END) AS mappings
+	FROM map_call WHERE in_call = 'calloc' GROUP BY pid
+),
+evident AS MATERIALIZED (
+	SELECT a.pid, a.module, a.kind, a.probed, l.calls, l.bytes, l.cleared_calls, l.cleared_bytes,
+		l.net_ns, CASE WHEN c.memset_bytes_per_s > 0
+			THEN 1e9 * l.bytes / c.memset_bytes_per_s END AS memset_ns,
+		COALESCE(s.n, 0) AS n, COALESCE(s.k, 0) AS k, COALESCE(f.bytes, 0) AS faulted_bytes,
+		COALESCE(m.purges, 0) AS purges, COALESCE(m.mappings, 0) AS mappings,
+		e.clearing_ns / e.net_ns AS rule_share,
+		EXISTS (SELECT 1 FROM every x WHERE x.pid = a.pid
+			AND x.known_clearing <> (a.kind = 'glibc')) AS mixed
+	FROM allocator_coverage a JOIN calibrated c
+	LEFT JOIN large l ON l.pid = a.pid AND l.known_clearing = (a.kind = 'glibc')
+	LEFT JOIN every e ON e.pid = a.pid AND e.known_clearing = (a.kind = 'glibc') AND e.net_ns > 0
+	LEFT JOIN sampled s ON s.pid = a.pid
+	LEFT JOIN faulted f ON f.pid = a.pid
+	LEFT JOIN mapped m ON m.pid = a.pid
+),
+judged AS MATERIALIZED (
+	SELECT *,
+		CASE WHEN kind = 'glibc' AND probed > 0 THEN 'chunk header' WHEN probed > 0
+			THEN 'observation' ELSE 'none' END AS rule,
+		CASE WHEN probed = 0 OR calls IS NULL THEN 'unknown'
+		WHEN kind = 'glibc' THEN CASE WHEN 10 * cleared_bytes >= 9 * bytes THEN 'memset'
+			WHEN 10 * cleared_bytes <= bytes THEN 'kernel' ELSE 'some' END
+		WHEN 2 * faulted_bytes >= bytes THEN 'both'
+		WHEN 10 * net_ns <= memset_ns THEN 'kernel'
+		WHEN CASE WHEN n >= 4 THEN 2 * k >= n ELSE 2 * net_ns >= memset_ns END THEN 'memset'
+		WHEN n >= 4 AND k > 0 THEN 'some'
+		ELSE 'unknown' END AS cleared_by
+	FROM evident
+)
+SELECT pid, module, rule, cleared_by, COALESCE(calls, 0) AS calls, COALESCE(bytes, 0) AS bytes,
+	n AS samples, k AS memset_samples,
+	CASE WHEN rule = 'chunk header' AND n > 0 AND rule_share IS NOT NULL AND NOT mixed
+		THEN (1.0 * k / n - rule_share) * (1.0 * k / n - rule_share) <= 0.01 + 1.0 / n END
+		AS agrees,
+	CASE WHEN rule = 'none' THEN 'its calls are not seen'
+	WHEN calls IS NULL THEN 'no large calloc was seen'
+	WHEN rule = 'chunk header' THEN PRINTF('the chunks'' headers say so: of %,d large callocs %,d '
+		|| 'were cleared, %.1f of %.1f MiB', calls, cleared_calls, cleared_bytes / 1048576.0,
+		bytes / 1048576.0)
+		|| CASE WHEN n > 0 AND rule_share IS NOT NULL AND NOT mixed
+			THEN PRINTF('; CPU samples inside calloc: %d of %d in memset, where the headers '
+			|| 'make it %.0f %% of the time', k, n, 100 * rule_share) ELSE '' END
+	ELSE PRINTF('%,d large callocs of %.1f MiB in all took %.1f ms, faults and mapping calls taken '
+		|| 'out; to write as much takes %.1f ms', calls, bytes / 1048576.0, net_ns / 1e6,
+		memset_ns / 1e6)
+		|| PRINTF('; their memset was the first to touch %.1f MiB', faulted_bytes / 1048576.0)
+		|| PRINTF('; %,d madvise and %,d mmap inside calloc', purges, mappings)
+		|| CASE WHEN n > 0 THEN PRINTF('; CPU samples: %d of %d in memset', k, n) ELSE '' END
+	END AS evidence
+FROM judged;
+
+-- The same as text, one paragraph a row: allocators of all processes, each once; those that made no
+-- call in a process where another did are left out.
+CREATE VIEW allocator_text AS
+WITH
+used AS MATERIALIZED (
+	SELECT c.*, MAX(COALESCE(c.calls, 1)) OVER (PARTITION BY c.pid) AS most
+	FROM allocator_coverage c
+),
+named AS MATERIALIZED (
+	SELECT u.kind || RTRIM(' ' || u.version) || ' (' || u.linkage || '), ' || u.module AS name,
+		u.coverage, u.tunables, l.rule, l.cleared_by, l.evidence, l.calls AS callocs, u.calls, u.kind,
+		ROW_NUMBER() OVER (PARTITION BY u.kind, u.version, u.linkage,
+			u.module, u.coverage, u.tunables ORDER BY l.bytes DESC, u.pid) AS number,
+		COUNT(*) OVER (PARTITION BY u.kind, u.version, u.linkage, u.module, u.coverage,
+			u.tunables) AS same
+	FROM used u JOIN allocator_clearing l ON l.pid = u.pid AND l.module = u.module
+	WHERE u.most = 0 OR u.calls IS NULL OR u.calls > 0 OR u.probed = 0
+)
+SELECT ROW_NUMBER() OVER (ORDER BY callocs DESC, COALESCE(calls, 0) DESC, name, tunables) AS position,
+	name || CASE WHEN same > 1 THEN ', in ' || same || ' processes' ELSE '' END
+	|| ': ' || coverage || '.'
+	|| CASE WHEN tunables <> '' THEN ' Settings: ' || tunables || '.' ELSE '' END
+	|| CASE WHEN callocs > 0 AND rule <> 'none' THEN ' Large callocs are cleared by '
+		|| CASE cleared_by WHEN 'memset' THEN 'its memset' WHEN 'kernel' THEN 'the kernel'
+		WHEN 'both' THEN 'the kernel and then by its memset'
+		WHEN 'some' THEN 'its memset in part'
+		ELSE 'whom is unknown' END || ': ' || evidence || '.'
+	ELSE '' END AS text
+FROM named WHERE number = 1;
+
+-- For the report.
+CREATE VIEW allocator_json AS
+SELECT a.pid, a.module, json_object('pid', a.pid, 'kind', a.kind, 'version', a.version,
+	'module', a.module, 'linkage', a.linkage, 'calls', a.calls, 'tunables', a.tunables,
+	'coverage', a.coverage, 'complete', json(CASE WHEN a.complete THEN 'true' ELSE 'false' END),
+	'probes', json((SELECT json_group_array(json(probe)) FROM (
+		SELECT json_object('symbol', p.symbol, 'call', p.call, 'offset', p.offset,
+			'instruction', p.instruction,
+			'timed', json(CASE WHEN p.timed THEN 'true' ELSE 'false' END),
+			'refusal', p.refusal) AS probe
+		FROM allocator_probe p WHERE p.pid = a.pid AND p.module = a.module ORDER BY p.symbol))),
+	'clearing', (SELECT json_object('rule', c.rule, 'cleared_by', c.cleared_by, 'calls', c.calls,
+		'bytes', c.bytes, 'samples', c.samples, 'memset_samples', c.memset_samples,
+		'agrees', json(CASE c.agrees WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
+		'evidence', c.evidence) FROM allocator_clearing c
+		WHERE c.pid = a.pid AND c.module = a.module)) AS json
+FROM allocator_coverage a;
