@@ -79,6 +79,8 @@ enum memtoll_kind {
 	EVENT_SAMPLE = 4,
 	EVENT_PROCESS = 5,
 	EVENT_FILE = 6,
+	EVENT_READ = 7,
+	EVENT_PATH = 8,
 };
 
 /* Bits of the u64 cookie that says which probe was hit. */
@@ -202,6 +204,7 @@ struct memtoll_process {
 /* sample.flags */
 #define SAMPLE_USER (1U << 0)		/* interrupted in user mode */
 #define SAMPLE_MEMSET (1U << 1)		/* at an instruction of memset or bzero */
+#define SAMPLE_READ (1U << 2)		/* inside a read of a file */
 
 struct memtoll_sample {
 	__u32 kind;
@@ -284,6 +287,72 @@ struct memtoll_swap_sum {
 	__u64 pages;		/* reclaimed, or pushed out */
 	__u64 cpu_ns;
 	__u64 blocked_ns;
+};
+
+/* The ways of reading a file that are watched. 0 means "in none of them". */
+enum memtoll_read_fn {
+	READ_FN_NONE = 0,
+	READ_FN_READ = 1,
+	READ_FN_PREAD = 2,
+	READ_FN_READV = 3,
+	READ_FN_PREADV = 4,
+	READ_FN_PREADV2 = 5,
+	READ_FN_IO_SUBMIT = 6,	/* Linux AIO: what was asked for, when it was submitted */
+	READ_FN_IO_URING = 7,	/* what came, when it was complete */
+	READ_FN_COUNT = 8,
+};
+
+/* read.flags, read_key.flags, path.flags */
+#define READ_DIRECT (1U << 0)		/* O_DIRECT: past the page cache */
+#define READ_BLOCK_DEVICE (1U << 1)
+#define PATH_CUT (1U << 2)		/* deeper than MEMTOLL_PATH_PARTS */
+
+/* Reads of one file by one thread, each of which began where the one before ended: [start, end). */
+struct memtoll_read {
+	__u32 kind;
+	__u32 tgid;
+	__u32 dev;		/* as stat(2) splits it: major << 20 | minor */
+	__u32 flags;
+	__u64 inode;
+	__u64 start;		/* bytes into the file */
+	__u64 end;
+	__u64 reads;
+};
+
+#define MEMTOLL_PATH_PARTS 16
+#define MEMTOLL_PATH_PART 64
+
+/* Where a file is, before the first record or sum that names it: leaf first, "" after the last. */
+struct memtoll_path {
+	__u32 kind;
+	__u32 tgid;
+	__u64 inode;
+	__u32 dev;
+	__u32 flags;
+	__u64 bytes;		/* size of the file */
+	char parts[MEMTOLL_PATH_PARTS][MEMTOLL_PATH_PART];
+};
+
+/* Key of the in-kernel sums: one file read from one place. */
+struct memtoll_read_key {
+	__u32 tgid;
+	__u32 dev;
+	__u64 inode;
+	__u64 stack_id;
+	__u32 read_fn;
+	__u32 flags;
+};
+
+struct memtoll_read_sum {
+	__u64 calls;
+	__u64 failed;		/* and those at the end of the file, which read nothing */
+	__u64 bytes;
+	__u64 cpu_ns;		/* major faults and reclaim inside are taken out, minor faults not */
+	__u64 blocked_ns;	/* asleep; likewise */
+	__u64 cached_calls;	/* all was in the page cache: no page added, no wait */
+	__u64 cached_bytes;
+	__u64 filled_pages;	/* pages that came into the page cache, read-ahead included */
+	__u64 faults;		/* minor ones of the thread inside */
 };
 
 /* What walking stacks has cost a process: taken out of its time. */
@@ -492,6 +561,10 @@ _Static_assert(sizeof(struct memtoll_sample) == 40 + 8 * MEMTOLL_KERNEL_DEPTH,
 _Static_assert(sizeof(struct memtoll_python) == 16 + 16 * MEMTOLL_PYTHON_DEPTH,
 	       "wire size of struct memtoll_python");
 _Static_assert(sizeof(struct memtoll_python_offsets) == 64, "no hole in a map value");
+_Static_assert(sizeof(struct memtoll_read) == 48, "wire size of struct memtoll_read");
+_Static_assert(sizeof(struct memtoll_path) == 32 + MEMTOLL_PATH_PARTS * MEMTOLL_PATH_PART,
+	       "wire size of struct memtoll_path");
+_Static_assert(sizeof(struct memtoll_read_key) == 32, "no padding in a map key");
 _Static_assert(sizeof(struct memtoll_call_key) == 16, "no padding in a map key");
 _Static_assert(sizeof(struct memtoll_map_key) == 16, "no padding in a map key");
 

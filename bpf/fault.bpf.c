@@ -211,6 +211,8 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->dev = thread->area.dev;
 	if (thread->in_fn)
 		thread->call.faults++;
+	if (thread->read.read_fn)
+		thread->read.faults++;
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
 		fault->stack_id = thread->run.stack_id;
 		fault->flags = thread->run.flags & ~RUN_MAJOR;
@@ -266,6 +268,11 @@ static __always_inline int fault_end(bool major)
 	if (thread->in_fn) {
 		thread->call.faults_timed++;
 		thread->call.fault_cpu_ns += cpu_ns;
+	}
+	if (major && thread->read.read_fn) {
+		thread->read.faults--;
+		thread->read.fault_cpu_ns += cpu_ns;
+		thread->read.fault_blocked_ns += blocked_ns;
 	}
 	run_add(task, thread, major, true, cpu_ns, blocked_ns);
 	return 0;

@@ -104,7 +104,16 @@
 	     "none")										\
 	LOSS(LOST_GIVEBACK_FULL, "giveback_full",						\
 	     "pages given back, or that may have been, and not followed: too much memory",	\
-	     "trace fewer processes")
+	     "trace fewer processes")								\
+	LOSS(LOST_RING_READ, "ring_read",							\
+	     "file reads whose blocks were not followed: the ring buffer was full",		\
+	     "raise --buffer")									\
+	LOSS(LOST_READS_FULL, "reads_full",							\
+	     "file reads not counted: too many files and call sites",				\
+	     "trace fewer processes")								\
+	LOSS(LOST_READ_ASYNC, "read_async",							\
+	     "asynchronous reads not counted: too many in one call, or not readable",		\
+	     "none")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

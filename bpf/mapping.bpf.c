@@ -6,6 +6,7 @@
  * every system call of the machine.
  */
 #include "memtoll.bpf.h"
+#include "syscall.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
 enum { NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25,
@@ -18,23 +19,6 @@ enum { NR_MMAP = 222, NR_MPROTECT = 226, NR_MUNMAP = 215, NR_BRK = 214, NR_MREMA
 #define PROT_EXEC 0x4
 #define MAP_FIXED_FLAGS (0x10 | 0x100000)	/* MAP_FIXED, MAP_FIXED_NOREPLACE */
 #define MAP_ANONYMOUS 0x20
-
-/*
- * Layout of syscalls/sys_enter_* and sys_exit_* (perf_call_bpf_enter and _exit in
- * kernel/trace/trace_syscalls.c). The four bytes after nr are not initialised.
- */
-struct sys_enter_args {
-	__u64 common;
-	__s32 nr;
-	__u32 unused;
-};
-
-struct sys_exit_args {
-	__u64 common;
-	__s32 nr;
-	__u32 unused;
-	__s64 ret;
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);

@@ -55,6 +55,30 @@ struct open_map_call {
 	__u16 flags;		/* MAPPING_* */
 };
 
+/* A read of a file that a thread is in. */
+struct open_read {
+	struct stamp start;
+	__u64 inode;
+	__u64 position;		/* bytes into the file; of AIO: the array of its requests */
+	__u32 dev;
+	__u32 read_fn;
+	__u32 flags;		/* READ_* */
+	__u32 faults;		/* minor ones inside */
+	__u64 fault_cpu_ns;	/* major faults inside: they have their own toll */
+	__u64 fault_blocked_ns;
+	__u64 reclaim_cpu_ns;
+	__u64 reclaim_blocked_ns;
+	__u64 filled_pages;
+};
+
+/* The call site of the last read: a loop that reads has the same stack again and again. */
+struct read_site {
+	__u64 ip;
+	__u64 sp;
+	__u64 hash;		/* of the top of the stack */
+	__u64 stack_id;
+};
+
 /* A fault that has begun and whose end was not seen (yet). */
 struct open_fault {
 	__u64 address;
@@ -111,6 +135,9 @@ struct thread {
 	__u32 reclaiming;	/* SWAP_RECLAIM_*, or 0 */
 	struct memtoll_run run;	/* run.faults == 0: none open */
 	struct area_cache area;
+	struct open_read read;
+	struct memtoll_read reads;	/* reads.reads == 0: none open */
+	struct read_site read_site;
 	struct memtoll_file file;		/* scratch */
 	struct memtoll_stack stack;		/* scratch */
 	struct memtoll_stack sample_stack;	/* scratch of the sampling interrupt */
@@ -237,6 +264,8 @@ int walk_tables(struct walked *walked, __u64 root, __u64 address);
 int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start);
 __u64 fault_result(struct open_fault *fault, __u64 root, __u64 area_start, __u64 area_end);
 __u64 vma_find(__u64 address);
+/* read.bpf.c */
+int reads_emit(struct thread *thread) __hidden;
 /* fault.bpf.c */
 int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
 int run_emit(struct thread *thread) __hidden;

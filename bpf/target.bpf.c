@@ -66,6 +66,7 @@ static __always_inline struct thread *thread_flush(struct task_struct *task)
 	if (thread) {
 		fault_settle(task, thread);
 		run_emit(thread);
+		reads_emit(thread);
 	}
 	return thread;
 }

@@ -115,6 +115,38 @@ static int attach_mappings(struct probes *probes, struct memtoll_bpf *bpf)
 	return err;
 }
 
+/*
+ * Reads: their system calls, exits first as above. What a kernel was built without (AIO, io_uring)
+ * is not read by.
+ */
+static int attach_reads(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	static const char *const calls[] = { "read", "pread64", "readv", "preadv", "preadv2",
+					     "io_submit" };
+	int tracefs = tracefs_open(), err = tracefs < 0 ? tracefs : 0;
+	char name[64] = "tracefs";
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(calls) && !err; i++) {
+		snprintf(name, sizeof(name), "syscalls/sys_exit_%s", calls[i]);
+		err = attach_tracepoint(probes, bpf->progs.read_exit, tracefs, name);
+		snprintf(name, sizeof(name), "syscalls/sys_enter_%s", calls[i]);
+		if (!err)
+			err = attach_tracepoint(probes, bpf->progs.read_enter, tracefs, name);
+		if (err == -ENOENT && !strcmp(calls[i], "io_submit"))
+			err = 0;
+	}
+	if (tracefs >= 0)
+		close(tracefs);
+	if (err) {
+		message("cannot attach to tracepoint %s: %s", name, strerror(-err));
+		return err;
+	}
+	keep_link(probes, bpf_program__attach(bpf->progs.read_filled));
+	keep_link(probes, bpf_program__attach(bpf->progs.read_uring));
+	return 0;
+}
+
 static int attach_software_event(struct probes *probes, struct bpf_program *program,
 				 unsigned long config, GArray *fds)
 {
@@ -239,6 +271,8 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 		err = attach_faults(probes, bpf);
 	if (!err && set->mappings)
 		err = attach_mappings(probes, bpf);
+	if (!err && set->reads)
+		err = attach_reads(probes, bpf);
 	if (!err && set->samples) {
 		err = attach_software_event(probes, bpf->progs.cpu_sample, PERF_COUNT_SW_CPU_CLOCK,
 					    NULL);

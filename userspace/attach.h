@@ -55,6 +55,7 @@ struct probe_set {
 	bool faults;
 	bool mappings;
 	bool samples;
+	bool reads;
 };
 
 #define SAMPLE_FREQUENCY 99	/* Hz; not 100: does not beat with timers */

@@ -28,7 +28,7 @@
 #define HUGE (2 * MIB)
 
 /* One round of every loop, in nanoseconds of CPU time per step. */
-enum figure { F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_MEMSET, F_CLEAR, F_HUGE, FIGURES };
+enum figure { F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_MEMSET, F_CLEAR, F_HUGE, FIGURES };
 
 struct round {
 	double ns[FIGURES];
@@ -111,6 +111,18 @@ static void time_calls(struct round *round)
 	round->ns[F_MAP] = (cpu_now() - start) / CALLS;
 }
 
+static void time_reads(struct round *round, int file)
+{
+	double start = cpu_now();
+	char byte;
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		if (pread(file, &byte, 1, 0) != 1)
+			_exit(1);
+	round->ns[F_READ] = (cpu_now() - start) / CALLS;
+}
+
 static void time_clearing(struct round *round, char *pages, char *huge)
 {
 	double start;
@@ -156,10 +168,13 @@ static void child_main(int order_fd, int result_fd)
 {
 	char *pages = map_pages(PAGES * MEMTOLL_PAGE_SIZE, MADV_NOHUGEPAGE);
 	char *huge = map_pages(HUGE, MADV_HUGEPAGE);
+	int file = memfd_create("memtoll", MFD_CLOEXEC);
 	struct round rounds[ROUNDS];
 	char order;
 	int i;
 
+	if (file < 0 || ftruncate(file, 1))
+		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(order_fd, &order, 1) == 1) {
 		/* One round more than counted: the first warms caches and fresh memory. */
@@ -169,6 +184,7 @@ static void child_main(int order_fd, int result_fd)
 			if (order == 'b') {
 				time_blocks(round);
 				time_calls(round);
+				time_reads(round, file);
 				time_clearing(round, pages, huge);
 			}
 			time_faults(round, pages);
@@ -331,6 +347,26 @@ static double measured_map_call(struct memtoll_bpf *bpf, pid_t pid)
 			offsetof(struct memtoll_map_sum, cpu_ns));
 }
 
+/* Likewise of its reads, whose sums have keys of another shape. */
+static double measured_read(struct memtoll_bpf *bpf, pid_t pid)
+{
+	int fd = bpf_map__fd(bpf->maps.file_reads), cpus = libbpf_num_possible_cpus(), cpu;
+	g_autofree struct memtoll_read_sum *sums = g_new0(struct memtoll_read_sum, cpus);
+	struct memtoll_read_key key, *previous = NULL;
+	double cpu_ns = 0, calls = 0;
+
+	while (!bpf_map_get_next_key(fd, previous, &key)) {
+		previous = &key;
+		if (key.tgid != (uint32_t)pid || bpf_map_lookup_elem(fd, &key, sums))
+			continue;
+		for (cpu = 0; cpu < cpus; cpu++) {
+			calls += sums[cpu].calls;
+			cpu_ns += sums[cpu].cpu_ns;
+		}
+	}
+	return calls ? cpu_ns / calls : 0;
+}
+
 /* inside: what was measured beyond the bare time, between 0 and the whole price. */
 static void set_inside(struct price *price, double measured, double bare)
 {
@@ -350,6 +386,7 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	result->fault = price_of(bare, probed, F_FAULT);
 	result->fault_end = price_of(probed, timed, F_FAULT);
 	result->map = price_of(bare, probed, F_MAP);
+	result->read = price_of(bare, probed, F_READ);
 	result->fault_ns = best(bare, F_FAULT);
 	result->malloc_ns = best(bare, F_MALLOC);
 	set_inside(&result->malloc, measured_call(bpf, calibration->pid, FN_MALLOC),
@@ -359,6 +396,7 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	set_inside(&result->free, measured_call(bpf, calibration->pid, FN_FREE),
 		   best(bare, F_FREE));
 	set_inside(&result->map, measured_map_call(bpf, calibration->pid), best(bare, F_MAP));
+	set_inside(&result->read, measured_read(bpf, calibration->pid), best(bare, F_READ));
 	/* A fault inside a call adds its whole start probe to the call's duration. */
 	result->fault.inside_ns = result->fault.hit_ns;
 	if (seen->timed_faults)
@@ -387,8 +425,22 @@ static void forget_sums(struct bpf_map *map, uint32_t pid)
 	}
 }
 
+static void forget_reads(struct bpf_map *map, uint32_t pid)
+{
+	struct memtoll_read_key key, next;
+	int fd = bpf_map__fd(map);
+	bool more;
+
+	for (more = !bpf_map_get_next_key(fd, NULL, &key); more; key = next) {
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (key.tgid == pid)
+			bpf_map_delete_elem(fd, &key);
+	}
+}
+
 static void forget_child(struct memtoll_bpf *bpf, uint32_t pid)
 {
+	forget_reads(bpf->maps.file_reads, pid);
 	bpf_map__delete_elem(bpf->maps.processes, &pid, sizeof(pid), 0);
 	forget_sums(bpf->maps.calls, pid);
 	forget_sums(bpf->maps.map_calls, pid);

@@ -51,7 +51,7 @@ struct record_options {
 	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
 	{ "duration", 'd', "TIME", 0, "end after this time: 10s, 500ms, 2m", 2 },                  \
 	{ "probes", OPTION_PROBES, "SET", 0,                                                       \
-	  "of alloc,faults,mappings,samples; default: all", 2 },                                   \
+	  "of alloc,faults,mappings,samples,reads; default: all", 2 },                                   \
 	{ "min-size", OPTION_MIN_SIZE, "SIZE", 0,                                                  \
 	  "follow blocks of at least this size one by one; default: 64K", 2 },                     \
 	{ "overhead-limit", OPTION_OVERHEAD, "LIMIT", 0,                                           \
@@ -83,6 +83,7 @@ static bool parse_probes(const char *text, struct session_config *config)
 	config->faults = false;
 	config->mappings = false;
 	config->samples = false;
+	config->reads = false;
 	for (i = 0; words[i]; i++) {
 		if (!strcmp(words[i], "alloc"))
 			config->uprobes = true;
@@ -92,11 +93,14 @@ static bool parse_probes(const char *text, struct session_config *config)
 			config->mappings = true;
 		else if (!strcmp(words[i], "samples"))
 			config->samples = true;
+		else if (!strcmp(words[i], "reads"))
+			config->reads = true;
 		else
 			return false;
 	}
 	config->probes = text;
-	return config->uprobes || config->faults || config->mappings || config->samples;
+	return config->uprobes || config->faults || config->mappings || config->samples ||
+	       config->reads;
 }
 
 static bool parse_buffer(const char *text, uint64_t *bytes)
@@ -173,7 +177,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		break;
 	case OPTION_PROBES:
 		if (!parse_probes(value, &options->session))
-			refuse("--probes '%s' is not of alloc,faults,mappings,samples", value);
+			refuse("--probes '%s' is not of alloc,faults,mappings,samples,reads", value);
 		break;
 	case OPTION_MIN_SIZE:
 		if (!parse_size(value, &options->session.min_size))
@@ -408,8 +412,9 @@ static int run(int argc, char **argv, bool is_stat)
 			.faults = true,
 			.mappings = true,
 			.samples = true,
+			.reads = true,
 			.overhead_limit = "none",
-			.probes = "alloc,faults,mappings,samples",
+			.probes = "alloc,faults,mappings,samples,reads",
 			.command_line = command_line,
 		},
 	};

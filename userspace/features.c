@@ -59,6 +59,7 @@ static void find_programs(struct feature *feature)
 		.faults = true,
 		.mappings = true,
 		.samples = true,
+		.reads = true,
 	}, &refused);
 	feature->works = bpf != NULL;
 	if (bpf)

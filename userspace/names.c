@@ -107,3 +107,19 @@ const char *swap_what_name(unsigned int what)
 
 	return NAME(names, what);
 }
+
+const char *read_fn_name(unsigned int read_fn)
+{
+	static const char *const names[READ_FN_COUNT] = {
+		[READ_FN_NONE] = "",
+		[READ_FN_READ] = "read",
+		[READ_FN_PREAD] = "pread64",
+		[READ_FN_READV] = "readv",
+		[READ_FN_PREADV] = "preadv",
+		[READ_FN_PREADV2] = "preadv2",
+		[READ_FN_IO_SUBMIT] = "io_submit",
+		[READ_FN_IO_URING] = "io_uring",
+	};
+
+	return NAME(names, read_fn);
+}

@@ -3,7 +3,7 @@
 -- prices.sql: the tolls there are, and what one hit of a probe and one fault of a class cost. Follows
 -- recording.sql; views.sql has the rules that all views keep.
 
--- A toll without a source is one that no table holds yet; it becomes 1 when extra_toll delivers it.
+-- A toll without a source (0) is one that no table holds yet.
 CREATE VIEW toll_kind AS
 WITH kind(position, toll, family, source) AS (VALUES
 	(1,  'zero.kernel', 'zeroing',   1),
@@ -14,7 +14,7 @@ WITH kind(position, toll, family, source) AS (VALUES
 	(6,  'reclaim',     'swap',      1),
 	(7,  'cow',         'cow',       1),
 	(8,  'file.fault',  'file',      1),
-	(9,  'file.read',   'file',      0),
+	(9,  'file.read',   'file',      1),
 	(10, 'alloc',       'allocator', 1),
 	(11, 'map',         'mapping',   1),
 	(12, 'compute',     'compute',   1))
@@ -22,16 +22,6 @@ SELECT k.position, k.toll, k.family,
 	CASE WHEN n.toll IS NOT NULL THEN n.reason
 	     WHEN k.source = 0 THEN 'this version has no probe for it' END AS not_captured
 FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
-
--- The place for tolls with tables of their own (swap.out, reclaim, file.read): one row per pid,
--- toll and stack. cpu_ns is part of the pid's CPU time, blocked_ns is not.
-CREATE VIEW extra_toll AS
-SELECT pid, toll, 0 AS stack_id, SUM(cpu_ns) AS cpu_ns, SUM(blocked_ns) AS blocked_ns,
-	0 AS error_ns, SUM(count) AS count, SUM(pages) * 4096 AS bytes, SUM(pages) AS pages
-FROM (SELECT *, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END AS toll FROM swap
-	-- what came in is the toll of the faults; pid 0 is everybody who is not traced
-	WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%'))
-GROUP BY pid, toll;
 
 -- ---------------------------------------------------------------- prices
 
@@ -66,7 +56,10 @@ SELECT
 	COALESCE(MAX(CASE name WHEN 'price of map' THEN inside_ns END), 0.0) AS map_inside_ns,
 	COALESCE(MAX(CASE name WHEN 'price of map' THEN error_ns END), 0.0) AS map_error_ns,
 	COALESCE(MAX(CASE name WHEN 'price of map' THEN MAX(0.0, value - inside_ns) END), 0.0)
-		AS map_outside_ns
+		AS map_outside_ns,
+	COALESCE(MAX(CASE name WHEN 'price of read' THEN inside_ns END), 0.0) AS read_inside_ns,
+	COALESCE(MAX(CASE name WHEN 'price of read' THEN error_ns END), 0.0) AS read_error_ns,
+	COALESCE(MAX(CASE name WHEN 'price of read' THEN value END), 0.0) AS read_hit_ns
 FROM (
 	SELECT name, value, NULL AS inside_ns, NULL AS error_ns FROM calibration
 	UNION ALL SELECT 'price of ' || probe, hit_ns, inside_ns, error_ns FROM price);

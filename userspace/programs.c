@@ -60,6 +60,10 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.map_enter, config->mappings);
 	bpf_program__set_autoload(bpf->progs.map_exit, config->mappings);
 	bpf_program__set_autoload(bpf->progs.cpu_sample, config->samples);
+	bpf_program__set_autoload(bpf->progs.read_enter, config->reads);
+	bpf_program__set_autoload(bpf->progs.read_exit, config->reads);
+	bpf_program__set_autoload(bpf->progs.read_filled, config->reads);
+	bpf_program__set_autoload(bpf->progs.read_uring, config->reads);
 	if (config->uprobes)
 		uprobe_prepare(bpf, config->mechanism);
 	bpf->rodata->cfg_min_size = config->min_size;

@@ -20,6 +20,7 @@ struct programs_config {
 	bool faults;
 	bool mappings;
 	bool samples;
+	bool reads;
 };
 
 /* bpf_find_vma(): 5.17, kernel commit 7c7e3d31e785. */

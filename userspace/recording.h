@@ -240,6 +240,28 @@ int recording_sample(struct recording *recording, pid_t pid, const char *place,
 		     const char *in_call, uint64_t stack_id, uint64_t samples);
 int recording_swap(struct recording *recording, pid_t pid, const char *what,
 		   const struct memtoll_swap_sum *sum);
+
+struct file_fact {
+	int64_t file;		/* its number in this recording */
+	uint32_t dev;
+	uint64_t inode;
+	const char *path;
+	const char *kind;	/* "file" or "block device" */
+	uint64_t bytes;		/* its size when first read; 0: unknown */
+};
+
+int recording_file(struct recording *recording, const struct file_fact *file);
+
+struct file_read_fact {
+	pid_t pid;
+	int64_t file;
+	const char *call;
+	uint64_t stack_id;
+	bool direct;
+	struct memtoll_read_sum sum;	/* differences over the slice */
+};
+
+int recording_file_read(struct recording *recording, const struct file_read_fact *fact);
 int recording_hit(struct recording *recording, pid_t pid, const char *probe, uint64_t hits);
 int recording_loss(struct recording *recording, const char *name, uint64_t count);
 

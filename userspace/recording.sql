@@ -286,7 +286,7 @@ CREATE TABLE giveback (
 ) WITHOUT ROWID;
 
 -- CPU samples. place: memset (user code of memset, outside the allocator), calloc_memset (memset
--- inside a calloc), allocator, fault, map, kernel (other), user (other).
+-- inside a calloc), allocator, fault, map, read (of a file), kernel (other), user (other).
 CREATE TABLE sample (
 	slice    INTEGER NOT NULL,
 	pid      INTEGER NOT NULL,
@@ -314,7 +314,39 @@ CREATE TABLE swap (
 	PRIMARY KEY (slice, pid, what)
 ) WITHOUT ROWID;
 
--- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, sample; walk: a
+-- Files that were read, and block devices. file is a number in this recording only.
+CREATE TABLE file (
+	file  INTEGER PRIMARY KEY,
+	dev   INTEGER NOT NULL,		-- of the file system: major << 20 | minor
+	inode INTEGER NOT NULL,
+	path  TEXT NOT NULL,		-- from the root of the mounts; '...' before it where it is cut
+	kind  TEXT NOT NULL,		-- 'file', 'block device'
+	bytes INTEGER			-- its size when it was first read; NULL where unknown
+);
+
+-- Reads of files, by file, call and place. Time of a call: page faults (major ones) and reclaim inside
+-- are taken out, they are tolls of their own. io_submit: the requests, counted as read in full, and the
+-- time of the call; io_uring: the requests that ended, no time.
+CREATE TABLE file_read (
+	slice        INTEGER NOT NULL,
+	pid          INTEGER NOT NULL,
+	file         INTEGER NOT NULL,
+	call         TEXT NOT NULL,	-- read, pread64, readv, preadv, preadv2, io_submit, io_uring
+	stack_id     INTEGER NOT NULL,
+	direct       INTEGER NOT NULL,	-- 1: O_DIRECT, past the page cache
+	calls        INTEGER NOT NULL,
+	failed       INTEGER NOT NULL,	-- of them: failed, or at the end of the file
+	bytes        INTEGER NOT NULL,
+	cpu_ns       INTEGER NOT NULL,
+	blocked_ns   INTEGER NOT NULL,
+	cached_calls INTEGER NOT NULL,	-- all of it was in the page cache: no page came in, no wait
+	cached_bytes INTEGER NOT NULL,
+	filled_pages INTEGER NOT NULL,	-- pages that came into the page cache, read-ahead included
+	faults       INTEGER NOT NULL,	-- minor faults inside, which cpu_ns still holds
+	PRIMARY KEY (slice, pid, file, call, stack_id, direct)
+) WITHOUT ROWID;
+
+-- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, read, sample; walk: a
 -- stack was walked, whose price is the mean as measured, not calibrated.
 CREATE TABLE hit (
 	slice INTEGER NOT NULL,

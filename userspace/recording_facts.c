@@ -97,6 +97,17 @@ const char *const recording_statements[STMT_COUNT] = {
 		      " count = count + excluded.count, pages = pages + excluded.pages,"
 		      " cpu_ns = cpu_ns + excluded.cpu_ns,"
 		      " blocked_ns = blocked_ns + excluded.blocked_ns",
+	[STMT_FILE] = "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)",
+	[STMT_FILE_READ] =
+		"INSERT INTO file_read VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		" ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
+		" failed = failed + excluded.failed, bytes = bytes + excluded.bytes,"
+		" cpu_ns = cpu_ns + excluded.cpu_ns,"
+		" blocked_ns = blocked_ns + excluded.blocked_ns,"
+		" cached_calls = cached_calls + excluded.cached_calls,"
+		" cached_bytes = cached_bytes + excluded.cached_bytes,"
+		" filled_pages = filled_pages + excluded.filled_pages,"
+		" faults = faults + excluded.faults",
 	[STMT_HIT] = "INSERT INTO hit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		     " hits = hits + excluded.hits",
 	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -292,6 +303,25 @@ int recording_swap(struct recording *recording, pid_t pid, const char *what,
 	return STORE(recording, STMT_SWAP, signed_int(recording->slice), signed_int(pid),
 		     text(what), count(sum->count), count(sum->pages), count(sum->cpu_ns),
 		     count(sum->blocked_ns));
+}
+
+int recording_file(struct recording *recording, const struct file_fact *file)
+{
+	return STORE(recording, STMT_FILE, signed_int(file->file), count(file->dev),
+		     bits(file->inode), text_or_empty(file->path), text(file->kind),
+		     file->bytes ? count(file->bytes) : text(NULL));
+}
+
+int recording_file_read(struct recording *recording, const struct file_read_fact *fact)
+{
+	const struct memtoll_read_sum *sum = &fact->sum;
+
+	return STORE(recording, STMT_FILE_READ, signed_int(recording->slice),
+		     signed_int(fact->pid), signed_int(fact->file), text(fact->call),
+		     bits(fact->stack_id), signed_int(fact->direct), count(sum->calls),
+		     count(sum->failed), count(sum->bytes), count(sum->cpu_ns),
+		     count(sum->blocked_ns), count(sum->cached_calls), count(sum->cached_bytes),
+		     count(sum->filled_pages), count(sum->faults));
 }
 
 int recording_hit(struct recording *recording, pid_t pid, const char *probe, uint64_t hits)

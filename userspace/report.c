@@ -25,7 +25,7 @@ void report_complain(sqlite3 *database, const char *what)
  */
 static bool stays_view(const char *name)
 {
-	return !strcmp(name, "stack_line") || !strcmp(name, "extra_toll");
+	return !strcmp(name, "stack_line");
 }
 
 static int run(sqlite3 *database, const char *sql)

@@ -55,6 +55,14 @@ SELECT g.rank, json_object('pid', g.pid, 'how', g.how, 'gave_call', g.gave_call,
 		FROM stack_line l WHERE l.stack_id = g.got_stack ORDER BY l.depth)))) AS json
 FROM giveback_site g;
 
+CREATE VIEW file_json AS
+SELECT f.rank, json_object('path', f.path, 'device', f.dev, 'inode', f.inode, 'kind', f.kind,
+	'file_bytes', f.file_bytes, 'count', f.calls, 'bytes', f.bytes,
+	'time_s', ROUND(f.time_ns / 1e9, 9), 'blocked_s', ROUND(f.blocked_ns / 1e9, 9),
+	'direct_bytes', f.direct_bytes, 'cached_bytes', f.cached_bytes,
+	'filled_bytes', f.filled_bytes) AS json
+FROM files f;
+
 -- The object of the contract: one row, one column.
 CREATE VIEW report_json AS
 SELECT json_object(
@@ -105,6 +113,8 @@ SELECT json_object(
 		SELECT json FROM access_json ORDER BY rank))),
 	'giveback', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM giveback_json ORDER BY rank))),
+	'files', json((SELECT json_group_array(json(json)) FROM (
+		SELECT json FROM file_json ORDER BY rank))),
 	'stacks', (SELECT json_object('whole_share', ROUND(COALESCE(SUM(CASE stopped WHEN '' THEN share
 		END), 0.0), 6), 'stopped', json(COALESCE(json_group_object(stopped, ROUND(share, 6))
 		FILTER (WHERE stopped <> ''), '{}'))) FROM stack_quality),

@@ -281,7 +281,8 @@ static void print_sites(struct page *page, unsigned int sites)
 		print_stack(page, !strcmp(toll, "map") ? "called at" :
 			    !strcmp(call, "free") ? "freed at" : "allocated at",
 			    sqlite3_column_int64(row, 6));
-		print_stack(page, !strcmp(toll, "compute") ? "sampled at" : "touched at",
+		print_stack(page, !strcmp(toll, "compute") ? "sampled at" :
+			    !strcmp(toll, "file.read") ? "read at" : "touched at",
 			    sqlite3_column_int64(row, 7));
 		g_free(call);
 		g_free(toll);

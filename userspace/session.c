@@ -223,6 +223,7 @@ int session_load(struct session *session)
 		.faults = config->faults,
 		.mappings = config->mappings,
 		.samples = config->samples,
+		.reads = config->reads,
 	}, &refused);
 	if (session->bpf)
 		return STATUS_DONE;
@@ -314,7 +315,7 @@ static int record_prices(struct session *session)
 		{ "reallocarray", &prices->malloc }, { "posix_memalign", &prices->malloc },
 		{ "aligned_alloc", &prices->malloc }, { "memalign", &prices->malloc },
 		{ "fault", &prices->fault }, { "fault_end", &prices->fault_end },
-		{ "map", &prices->map },
+		{ "map", &prices->map }, { "read", &prices->read },
 	};
 	const struct {
 		const char *name;
@@ -357,7 +358,7 @@ static void record_not_captured(struct session *session)
 		{ "reclaim", config->faults, "faults were not traced" },
 		{ "cow", config->faults, "faults were not traced" },
 		{ "file.fault", config->faults, "faults were not traced" },
-		{ "file.read", false, "this version does not watch reads" },
+		{ "file.read", config->reads, "reads were not traced" },
 		{ "alloc", config->uprobes, "the allocator was not probed" },
 		{ "map", config->mappings, "mapping calls were not traced" },
 	};
@@ -485,6 +486,7 @@ int session_attach(struct session *session)
 		.faults = config->faults,
 		.mappings = config->mappings,
 		.samples = config->samples,
+		.reads = config->reads,
 	};
 	int status;
 

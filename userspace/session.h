@@ -26,6 +26,7 @@ struct session_config {
 	bool faults;
 	bool mappings;
 	bool samples;
+	bool reads;			/* of files */
 	const char *overhead_limit;	/* as given: "none" or "0" */
 	const char *probes;		/* as given, for the record */
 	const char *command_line;	/* how memtoll was called */

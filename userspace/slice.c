@@ -12,6 +12,7 @@
 #include "giveback.h"
 #include "memtoll.skel.h"
 #include "names.h"
+#include "reads.h"
 #include "stacks.h"
 
 /* Sweeps kept one by one per slice, for pictures; the rest is in the sums. */
@@ -19,7 +20,7 @@
 
 /* Where a CPU sample was, as table sample has it. */
 enum place { PLACE_MEMSET, PLACE_CALLOC_MEMSET, PLACE_ALLOCATOR, PLACE_FAULT, PLACE_MAP,
-	     PLACE_KERNEL, PLACE_USER };
+	     PLACE_READ, PLACE_KERNEL, PLACE_USER };
 
 struct sample_key {
 	uint32_t pid;
@@ -38,6 +39,7 @@ struct hits {
 	uint64_t faults;
 	uint64_t timed;
 	uint64_t maps;
+	uint64_t reads;
 	uint64_t samples;
 	uint64_t walks;
 	uint64_t calls[FN_COUNT];
@@ -67,6 +69,7 @@ struct slicer {
 	struct stack_writer stack_writer;
 	struct areas *areas;
 	struct giveback *giveback;
+	struct reads *reads;
 	struct range fault_code[3];	/* kernel functions that only run in a fault */
 	uint64_t lost[MEMTOLL_LOSS_COUNT];
 	uint64_t unmatched_frees;
@@ -116,6 +119,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	slicer->areas = areas_new();
 	slicer->giveback = giveback_new();
+	slicer->reads = reads_new(config->recording);
 	slicer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
 	for (i = 0; i < G_N_ELEMENTS(fault_code); i++)
 		symbolizer_kernel_function(config->symbolizer, fault_code[i],
@@ -139,6 +143,7 @@ void slicer_free(struct slicer *slicer)
 	g_array_free(slicer->runs, TRUE);
 	areas_free(slicer->areas);
 	giveback_free(slicer->giveback);
+	reads_free(slicer->reads);
 	g_free(slicer);
 }
 
@@ -189,6 +194,8 @@ static enum place place_of(const struct slicer *slicer, const struct memtoll_sam
 			return PLACE_FAULT;
 		if (sample->map_fn)
 			return PLACE_MAP;
+		if (sample->flags & SAMPLE_READ)
+			return PLACE_READ;
 		return sample->in_fn ? PLACE_ALLOCATOR : PLACE_KERNEL;
 	}
 	if (sample->flags & SAMPLE_MEMSET) {
@@ -303,6 +310,12 @@ int slicer_on_event(void *context, void *data, size_t size)
 		break;
 	case EVENT_SAMPLE:
 		on_sample(slicer, data);
+		break;
+	case EVENT_READ:
+		reads_run(slicer->reads, data);
+		break;
+	case EVENT_PATH:
+		reads_path(slicer->reads, data);
 		break;
 	case EVENT_PROCESS:
 		on_process(slicer, data);
@@ -581,10 +594,21 @@ static void write_walk_price(struct slicer *slicer)
 	note(slicer, recording_price(slicer->config.recording, "walk", mean_ns, 0, 0.1 * mean_ns));
 }
 
+static void on_read_sum(void *context, const struct file_read_fact *fact)
+{
+	struct slicer *slicer = context;
+
+	if (!targets_find(slicer->config.targets, fact->pid))
+		return;
+	hits_get(slicer, fact->pid)->reads += fact->sum.calls;
+	want_stack(slicer, fact->stack_id);
+	note(slicer, recording_file_read(slicer->config.recording, fact));
+}
+
 static void write_samples(struct slicer *slicer)
 {
 	static const char *const places[] = { "memset", "calloc_memset", "allocator", "fault",
-					      "map", "kernel", "user" };
+					      "map", "read", "kernel", "user" };
 	GHashTableIter iter;
 	gpointer value;
 
@@ -622,6 +646,8 @@ static void write_hits(struct slicer *slicer)
 			note(slicer, recording_hit(recording, pid, "fault_end", hits->timed));
 		if (hits->maps)
 			note(slicer, recording_hit(recording, pid, "map", hits->maps));
+		if (hits->reads)
+			note(slicer, recording_hit(recording, pid, "read", hits->reads));
 		if (hits->walks)
 			note(slicer, recording_hit(recording, pid, "walk", hits->walks));
 		if (hits->samples)
@@ -757,6 +783,9 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 		 sizeof(struct memtoll_swap_sum) / sizeof(uint64_t), on_swap_sum);
 	each_sum(slicer, slicer->config.bpf->maps.walks, slicer->walks,
 		 sizeof(struct memtoll_walk_sum) / sizeof(uint64_t), on_walk_sum);
+	note(slicer, reads_commit(slicer->reads,
+				  bpf_map__fd(slicer->config.bpf->maps.file_reads), on_read_sum,
+				  slicer));
 	write_walk_price(slicer);
 	targets_each(slicer->config.targets, write_target, slicer);
 	write_samples(slicer);

@@ -525,8 +525,8 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 		SUM(s.samples), 0
 	FROM sample s, computing c WHERE s.place IN ('user', 'kernel') GROUP BY s.stack_id
 	UNION ALL
-	SELECT toll, '', 0, stack_id, '', NULL, SUM(cpu_ns + blocked_ns), SUM(count), SUM(bytes)
-	FROM extra_toll GROUP BY toll, stack_id
+	SELECT toll, call, 0, stack_id, area, NULL, SUM(cpu_ns + blocked_ns), SUM(count), SUM(bytes)
+	FROM extra_toll GROUP BY toll, call, stack_id, area
 ),
 owner AS (
 	SELECT toll, call, allocated_stack, touched_stack, area, known_clearing,

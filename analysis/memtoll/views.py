@@ -18,7 +18,7 @@ from .errors import DamagedRecording
 from .opening import Progress, reading
 
 # Looked up by key in the tables below them, which a table made of them could not be.
-STAY_VIEWS: Final = ("stack_line", "extra_toll")
+STAY_VIEWS: Final = ("stack_line",)
 # Views of this name are work of their own size, and needed for the report's JSON only.
 FOR_JSON: Final = "_json"
 BODY: Final = re.compile(r'\s*CREATE\s+VIEW\s+"?(\w+)"?\s+AS\s+(.*)', re.IGNORECASE | re.DOTALL)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 USERSPACE: Final = Path(__file__).resolve().parent.parent
-SQL: Final = ("recording.sql", "prices.sql", "views.sql", "stacks.sql", "giveback.sql", "swap.sql", "allocators.sql", "figures.sql", "findings.sql", "verdict.sql", "report.sql")
+SQL: Final = ("recording.sql", "prices.sql", "read.sql", "views.sql", "stacks.sql", "giveback.sql", "swap.sql", "allocators.sql", "figures.sql", "findings.sql", "verdict.sql", "report.sql")
 APPLICATION_ID: Final = 0x6D746F6C
 FORMAT: Final = 1
 

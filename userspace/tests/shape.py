@@ -189,6 +189,21 @@ ALLOCATOR = {
     },
 }
 
+FILE = {
+    "path": str,
+    "device": int,
+    "inode": int,
+    "kind": OneOf(("file", "block device")),
+    "file_bytes": Null(int),
+    "count": int,
+    "bytes": int,
+    "time_s": float,
+    "blocked_s": float,
+    "direct_bytes": int,
+    "cached_bytes": int,
+    "filled_bytes": int,
+}
+
 REPORT: dict[str, Any] = {
     "format": int,
     "complete": bool,
@@ -233,6 +248,8 @@ REPORT: dict[str, Any] = {
     "access": [ACCESS],
     # Memory given back to the kernel, and got again, by who gave it.
     "giveback": [GIVEBACK],
+    # Files that were read, the one that took most time first.
+    "files": [FILE],
     # How much of the sites' time has whole stacks, and what ended the others.
     "stacks": {"whole_share": float, "stopped": Map(float)},
     "calls": Map(int),

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* reads.h: files that the targets read: which, how much, and how often the same part again. */
+#ifndef MEMTOLL_READS_H
+#define MEMTOLL_READS_H
+
+#include <linux/types.h>
+
+#include "../bpf/events.h"
+#include "recording.h"
+
+struct reads;
+
+struct reads *reads_new(struct recording *recording);
+void reads_free(struct reads *reads);
+
+/* Records of the ring buffer: where a file is, and a run of reads of it. */
+void reads_path(struct reads *reads, const struct memtoll_path *path);
+void reads_run(struct reads *reads, const struct memtoll_read *run);
+
+typedef void read_fn(void *context, const struct file_read_fact *fact);
+
+/*
+ * Give out the sums of the kernel's map file_reads as differences to the last call, and write what
+ * is known of the files. 0, or -errno of the recording.
+ */
+int reads_commit(struct reads *reads, int map_fd, read_fn *on_read, void *context);
+
+#endif /* MEMTOLL_READS_H */
