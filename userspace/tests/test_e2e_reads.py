@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reads of files: counts, bytes and re-reads against the reader's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import MIB, PAGE, WORKLOADS, Recording, own_frame, record, site_line, workload
+
+pytestmark = pytest.mark.root
+
+BLOCK = 4 * PAGE
+BLOCKS = 1009
+
+CALLS = {
+    "read": "read",
+    "pread": "pread64",
+    "readv": "readv",
+    "preadv": "preadv",
+    "preadv2": "preadv2",
+    "aio": "io_submit",
+    "uring": "io_uring",
+}
+
+
+def make_file(path: Path, size: int) -> None:
+    with path.open("wb") as out:
+        chunk = os.urandom(MIB)
+        for at in range(0, size, MIB):
+            out.write(chunk[: min(MIB, size - at)])
+        os.fsync(out.fileno())
+
+
+@pytest.fixture(scope="module")
+def data() -> Iterator[Path]:
+    """On the file system of the build: /tmp may be memory, where nothing is read."""
+    path = WORKLOADS / f"reads.{os.getpid()}"
+    try:
+        make_file(path, BLOCKS * BLOCK)
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def row_of(recording: Recording, path: Path) -> dict[str, Any]:
+    (row,) = (file for file in recording.report["files"] if file["path"] == str(path))
+    return dict(row)
+
+
+def read_it(out: Path, path: Path, call: str, passes: int, *options: str) -> tuple[Recording, dict[str, Any]]:
+    recording = record(out, command=[workload("reader"), path, call, str(BLOCK), str(BLOCKS), str(passes), *options])
+    return recording, row_of(recording, path)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_way_to_read(out: Path, data: Path, call: str) -> None:
+    """Exact counts and bytes, under the call's own name."""
+    recording, row = read_it(out, data, call, 2)
+    witness = recording.witness[-1]
+    assert (row["count"], row["bytes"]) == (witness["reads"], witness["bytes"])
+    assert row["device"] == (os.major(data.stat().st_dev) << 20 | os.minor(data.stat().st_dev))
+    assert (row["inode"], row["file_bytes"]) == (data.stat().st_ino, BLOCKS * BLOCK)
+    rows = recording.query(
+        "SELECT r.call, SUM(r.calls), SUM(r.bytes) FROM file_read r JOIN file f ON f.file = r.file"
+        f" WHERE f.path = '{data}' GROUP BY r.call"
+    )
+    assert rows == [(CALLS[call], witness["reads"], witness["bytes"])]
+    assert recording.toll("file.read", "count") >= witness["reads"]
+    assert "file.read" not in recording.report["not_captured"]
+
+
+def test_page_cache_and_past_it(out: Path, data: Path) -> None:
+    """In the cache, not in it, and never in it, of the same reads."""
+    size = BLOCKS * BLOCK
+    recording, warm = read_it(out, data, "pread", 2)
+    assert warm["cached_bytes"] == 2 * size
+    assert (warm["direct_bytes"], warm["filled_bytes"]) == (0, 0)
+    cold_run, cold = read_it(out.with_name("cold.memtoll"), data, "pread", 3, "--cold")
+    assert cold["filled_bytes"] == pytest.approx(3 * size, rel=0.01)
+    assert cold["cached_bytes"] < cold["bytes"] == 3 * size
+    direct_run, direct = read_it(out.with_name("direct.memtoll"), data, "pread", 3, "--direct")
+    assert direct["direct_bytes"] == direct["bytes"] == 3 * size
+    assert (direct["cached_bytes"], direct["filled_bytes"]) == (0, 0)
+    # A device is waited for; the cache is not.
+    assert direct["blocked_s"] > 0.3 * direct["time_s"]
+    assert warm["blocked_s"] < 0.1 * direct["blocked_s"]
+    assert direct_run.dominant == "file"
+    assert cold["time_s"] > 0
+    # The line that reads.
+    site = next(site for site in direct_run.report["sites"] if site["toll"] == "file.read")
+    frame = own_frame(site["touched_at"])
+    assert frame
+    assert (frame["function"], frame["line"]) == ("read_block", site_line("reader.c", "pread"))
+    assert (site["call"], site["area"]) == ("pread64", f"file {data}")
+
+
+def test_what_is_no_file_is_not_counted(out: Path) -> None:
+    """Pipes, devices and what the kernel makes up."""
+    script = "for i in $(seq 7); do cat /proc/self/stat /sys/kernel/mm/transparent_hugepage/enabled; done | cat; head -c 65536 /dev/zero"
+    recording = record(out, command=["sh", "-c", script])
+    paths = {file["path"] for file in recording.report["files"]}
+    assert not [path for path in paths if path.startswith(("/proc", "/sys", "/dev"))]
+
+
+def test_without_the_probe(out: Path, data: Path) -> None:
+    command = [workload("reader"), data, "pread", str(BLOCK), "7", "1"]
+    recording = record(out, "--probes", "faults", command=command)
+    assert recording.report["not_captured"]["file.read"] == "reads were not traced"
+    assert recording.report["files"] == []
