@@ -41,6 +41,7 @@ def valid() -> dict[str, Any]:
         "memory": {name: None for name in MEMORY}
         | {"came_back_bytes": 0, "swap_in_pages": dict.fromkeys(("cache", "device", "zram", "zswap", "zero"), 0)},
         "access": [],
+        "giveback": [],
         "files": [],
         "stacks": {"whole_share": 0.9, "stopped": {"rule": 0.1}},
         "calls": {"calloc": 11, "free": 11},
