@@ -330,6 +330,7 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 value(name, kind, v) AS (
 	SELECT j.key, json_extract(j.value, '$[0]'), json_extract(j.value, '$[1]')
 	FROM wide, json_each(wide.object) j
+	UNION ALL SELECT name, kind, v FROM giveback_figure
 ),
 scaled(name, kind, v, x, unit) AS (
 	SELECT name, kind, v,

@@ -7,7 +7,7 @@
 -- To add a finding, add one row to `advice` and one or more to `advice_text`. No view need be touched.
 --
 -- * Expressions (condition, gain, process) are SQL over the one row of view `weighed` (below: all
---   columns of view measure, and a few more); they may also ask any view that comes before this file:
+--   columns of views measure and giveback_weight, and a few more); they may also ask any view that comes before this file:
 --   (SELECT ... FROM my_view). NULL is false. A quote is doubled, as everywhere in SQL.
 -- * Templates (text, evidence, cost, try) have {names} of view figure in them. A figure from a view
 --   of your own: UNION ALL it into CTE `value` of view figure (name, kind, value).
@@ -64,8 +64,8 @@ SELECT m.*,
 	-- of a stack, the process that it was first seen in
 	(SELECT pid FROM stack WHERE stack_id = m.kernel_stack) AS kernel_pid,
 	(SELECT pid FROM stack WHERE stack_id = m.mapper_stack) AS mapper_pid,
-	(SELECT pid FROM stack WHERE stack_id = m.alloc_stack) AS alloc_pid
-FROM measure m;
+	(SELECT pid FROM stack WHERE stack_id = m.alloc_stack) AS alloc_pid, g.*
+FROM measure m JOIN giveback_weight g;
 
 -- The allocator that a process really calls, of those it maps: the one with the most calls, where
 -- there are calls. number: its version, major * 1000 + minor; 0: unknown.
@@ -186,7 +186,7 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'calloc-double-clear', 'calloc clears pages that the kernel had just cleared', 'kernel_pid',
-'zeroing_matters AND twice_calloc_bytes > 0',
+'zeroing_matters AND twice_calloc_bytes > 0 AND 2 * trim_storm_twice < twice_calloc_bytes',
 '(twice_calloc_ns + foreign_ns) / base_ns',
 '{twice_calloc_bytes} first touched by the memset inside calloc, {twice_calloc_time} of faults;
 	{all_libc_time} of memset.',
@@ -253,7 +253,8 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'first-touch', 'the kernel clears pages at their first touch', 'kernel_pid',
 'zeroing_matters',
-'(kernel_ns - twice_calloc_ns - twice_app_ns) / base_ns',
+-- what was given back and came again has advice of its own
+'(kernel_ns - twice_calloc_ns - twice_app_ns - storm_again_ns) / base_ns',
 '{kernel_faults} first-touch faults cleared {kernel_bytes}; the largest site has {kernel_site_faults} of
 	them, {kernel_site_bytes}.',
 'Memory that is kept counts as resident until the program ends, and calloc has to clear what is reused;
@@ -324,7 +325,8 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'map-churn', 'mapping calls for every block', 'mapper_pid',
-'mapping_matters',
+-- calls that give back what comes again have advice of their own
+'mapping_matters AND 2 * storm_gave_ns < map_ns',
 'map_ns / base_ns',
 '{map_calls} mapping calls took {map_time}.',
 'Memory that is kept counts as resident until the program ends; calloc from the heap memsets each block.',

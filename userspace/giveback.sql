@@ -60,3 +60,125 @@ SELECT ROW_NUMBER() OVER (ORDER BY t.again_bytes > 0 DESC, t.again_ns + t.gave_n
 FROM timed t JOIN observed o LEFT JOIN got w ON w.number = 1 AND w.pid = t.pid AND w.how = t.how
 	AND w.gave_call = t.gave_call AND w.gave_stack = t.gave_stack
 WHERE t.gave_bytes > 0 OR t.again_bytes > 0;
+
+-- What can be done about it: of each kind the process that it costs most, all its sites together, named
+-- by the most expensive one. kind: trim (glibc's heap: brk, madvise in arenas), map (glibc's blocks with
+-- a mapping of their own), purge (jemalloc), other (other allocators), own (the program itself, with
+-- trim_call where it calls malloc_trim). memset_ns: what calloc would memset, were the memory kept.
+--
+-- threshold: glibc's mmap_threshold at the end of the recording. mmap_value and trim_value: what stops
+-- it, in whole MiB above what went up and down; mmap_value of kind trim: NULL where the threshold may
+-- stay at the 128 KiB that setting trim_threshold leaves it at.
+CREATE VIEW giveback_storm AS
+WITH
+kinds AS MATERIALIZED (
+	SELECT g.*, CASE WHEN g.gave_call = '' THEN 'own'
+		WHEN g.allocator = 'glibc' AND g.how = 'munmap' THEN 'map'
+		WHEN g.allocator = 'glibc' THEN 'trim'
+		WHEN g.allocator = 'jemalloc' THEN 'purge' ELSE 'other' END AS kind
+	FROM giveback_site g
+),
+heap AS MATERIALIZED (SELECT pid, MAX(span_bytes) AS span FROM kinds WHERE how = 'brk' GROUP BY pid),
+known AS MATERIALIZED (
+	SELECT pid, MAX(CASE kind WHEN 'glibc' THEN COALESCE(mmap_threshold_high,
+		mmap_threshold_low) END) AS threshold, MAX(CASE WHEN kind <> 'glibc' THEN tunables END)
+		AS tunables
+	FROM allocator GROUP BY pid
+),
+total AS MATERIALIZED (
+	SELECT k.kind, k.pid, SUM(k.time_ns) AS time_ns, SUM(k.again_ns) AS again_ns,
+		SUM(k.gave_ns) AS gave_ns, SUM(k.calls) AS calls, SUM(k.gave_bytes) AS gave_bytes,
+		SUM(k.again_bytes) AS again_bytes, SUM(k.again_bytes_per_s) AS again_bytes_per_s,
+		SUM(k.twice_bytes) AS twice_bytes, SUM(k.again_faults) AS again_faults,
+		MAX(k.largest_bytes) AS largest_bytes, MAX(k.span_bytes) AS span_bytes,
+		MAX(k.how <> 'brk') AS not_brk, MIN(k.rank) AS rank,
+		SUM(CASE k.got_call WHEN 'calloc' THEN CASE k.how WHEN 'munmap'
+			THEN k.calls * k.largest_bytes - k.twice_bytes
+			ELSE k.again_bytes - k.twice_bytes END ELSE 0 END) AS memset_bytes,
+		ROW_NUMBER() OVER (PARTITION BY k.kind ORDER BY SUM(k.time_ns) DESC, k.pid) AS number
+	FROM kinds k WHERE k.again_bytes > 0 GROUP BY k.kind, k.pid
+),
+mib AS MATERIALIZED (
+	SELECT t.*, n.threshold, n.tunables,
+		MAX((t.largest_bytes + 4096 + 1048575) / 1048576 * 1048576, COALESCE(n.threshold, 0))
+			AS map_value,
+		(t.span_bytes + CASE t.kind WHEN 'map' THEN COALESCE(h.span, 0) ELSE 0 END
+			+ 2 * 1048576 - 1) / 1048576 * 1048576 AS span_value
+	FROM total t LEFT JOIN heap h ON h.pid = t.pid LEFT JOIN known n ON n.pid = t.pid
+	WHERE t.number = 1
+)
+SELECT t.kind, t.pid, t.time_ns, t.again_ns, t.gave_ns, t.calls, t.gave_bytes, t.again_bytes,
+	t.again_bytes_per_s, t.twice_bytes, t.again_faults, t.largest_bytes, t.span_bytes, t.threshold,
+	t.tunables, k.allocator, k.gave_call, k.got_call, k.how,
+	CASE WHEN c.memset_bytes_per_s > 0
+		THEN MAX(0, t.memset_bytes) * 1e9 / c.memset_bytes_per_s ELSE 0.0 END AS memset_ns,
+	CASE WHEN t.kind = 'map' THEN t.map_value WHEN t.threshold > 131072 THEN t.threshold END
+		AS mmap_value,
+	-- an arena that is not the main one has 64 MiB at most
+	CASE WHEN t.kind = 'map' THEN MAX(2 * t.map_value, t.span_value)
+		WHEN t.not_brk THEN MAX(67108864, t.span_value) ELSE t.span_value END AS trim_value,
+	(SELECT l.said FROM stack_line l WHERE l.stack_id = k.gave_stack AND (l.depth > 0 OR t.kind = 'own')
+		ORDER BY l.usable, l.depth LIMIT 1) AS gave_place,
+	(SELECT l.said FROM stack_line l WHERE l.stack_id = k.got_stack
+		AND (l.depth > 0 OR k.got_call IN ('', 'mmap')) ORDER BY l.usable, l.depth LIMIT 1)
+		AS got_place,
+	EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id = k.gave_stack
+		AND l.function IN ('malloc_trim', '__malloc_trim')) AS trim_call
+FROM mib t JOIN kinds k ON k.rank = t.rank JOIN calibrated c;
+
+-- Its figures for the templates of the advice: names with the kind before them, trim_gave and so on.
+CREATE VIEW giveback_figure AS
+WITH
+storm(kind, object) AS (
+	SELECT n.kind, json_object('gave', json_array('b', s.gave_bytes),
+		'again', json_array('b', s.again_bytes),
+		'per_s', json_array('b', s.again_bytes_per_s), 'twice', json_array('b', s.twice_bytes),
+		'faults', json_array('c', s.again_faults), 'calls', json_array('c', s.calls),
+		'time', json_array('t', s.time_ns), 'again_time', json_array('t', s.again_ns),
+		'gave_time', json_array('t', s.gave_ns), 'memset', json_array('t', s.memset_ns),
+		'largest', json_array('b', s.largest_bytes), 'span', json_array('b', s.span_bytes),
+		'gave_call', json_array('x', COALESCE(NULLIF(s.gave_call, ''), 'the program')),
+		'gave_place', json_array('x', s.gave_place),
+		'got_call', json_array('x', COALESCE(NULLIF(s.got_call, ''), 'the code')),
+		'got_place', json_array('x', s.got_place), 'allocator', json_array('x', s.allocator),
+		'how', json_array('x', CASE s.how WHEN 'dontneed' THEN 'madvise' WHEN 'free'
+			THEN 'madvise' WHEN 'fixed' THEN 'mmap' ELSE s.how END),
+		'threshold', json_array('e', s.threshold),
+		'mmap_value', json_array('x', CAST(s.mmap_value AS TEXT)),
+		'trim_value', json_array('x', CAST(s.trim_value AS TEXT)))
+	FROM (SELECT 'trim' AS kind UNION ALL SELECT 'map' UNION ALL SELECT 'purge'
+		UNION ALL SELECT 'other' UNION ALL SELECT 'own') n
+	LEFT JOIN giveback_storm s ON s.kind = n.kind
+)
+SELECT s.kind || '_storm_' || j.key AS name, json_extract(j.value, '$[0]') AS kind,
+	json_extract(j.value, '$[1]') AS v
+FROM storm s, json_each(s.object) j;
+
+-- The same as one row, for the conditions of the advice. *_storm: it happens again and again.
+CREATE VIEW giveback_weight AS
+SELECT
+	MAX(CASE kind WHEN 'trim' THEN pid END) AS trim_pid,
+	MAX(CASE kind WHEN 'map' THEN pid END) AS map_pid,
+	MAX(CASE kind WHEN 'purge' THEN pid END) AS purge_pid,
+	MAX(CASE kind WHEN 'other' THEN pid END) AS other_pid,
+	MAX(CASE kind WHEN 'trim' THEN storm END) AS trim_storm,
+	MAX(CASE kind WHEN 'map' THEN storm END) AS map_storm,
+	MAX(CASE kind WHEN 'purge' THEN storm END) AS purge_storm,
+	MAX(CASE kind WHEN 'other' THEN storm END) AS other_storm,
+	MAX(CASE kind WHEN 'own' THEN storm END) AS own_storm,
+	COALESCE(MAX(CASE kind WHEN 'trim' THEN time_ns - memset_ns END), 0.0) AS trim_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'map' THEN time_ns - memset_ns END), 0.0) AS map_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'purge' THEN time_ns END), 0.0) AS purge_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'other' THEN time_ns END), 0.0) AS other_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'own' THEN time_ns END), 0.0) AS own_storm_ns,
+	COALESCE(SUM(CASE WHEN storm THEN again_ns END), 0.0) AS storm_again_ns,
+	COALESCE(SUM(CASE WHEN storm AND kind IN ('trim', 'map') THEN gave_ns END), 0.0) AS storm_gave_ns,
+	COALESCE(MAX(CASE WHEN kind = 'trim' AND storm THEN twice_bytes END), 0) AS trim_storm_twice,
+	MAX(CASE kind WHEN 'trim' THEN 10 * twice_bytes >= again_bytes END) AS trim_storm_clears_twice,
+	MAX(CASE kind WHEN 'trim' THEN mmap_value IS NOT NULL END) AS trim_storm_needs_both,
+	MAX(CASE kind WHEN 'map' THEN mmap_value END) AS map_storm_threshold,
+	MAX(CASE kind WHEN 'purge' THEN largest_bytes < 8388608 AND tunables LIKE '%dirty_decay_ms:%'
+		AND NOT tunables LIKE '%dirty_decay_ms:_____%' END) AS purge_storm_is_set,
+	MAX(CASE kind WHEN 'own' THEN trim_call END) AS own_storm_trims,
+	MAX(CASE kind WHEN 'own' THEN how = 'dontneed' AND NOT trim_call END) AS own_storm_dontneed
+FROM (SELECT *, 2 * again_bytes >= gave_bytes AND calls >= 2 AS storm FROM giveback_storm);

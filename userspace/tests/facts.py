@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 USERSPACE: Final = Path(__file__).resolve().parent.parent
-SQL: Final = ("recording.sql", "prices.sql", "read.sql", "views.sql", "stacks.sql", "giveback.sql", "swap.sql", "allocators.sql", "figures.sql", "findings.sql", "verdict.sql", "report.sql")
+SQL: Final = ("recording.sql", "prices.sql", "read.sql", "views.sql", "stacks.sql", "giveback.sql", "swap.sql", "allocators.sql", "figures.sql", "findings.sql", "giveback_findings.sql", "verdict.sql", "report.sql")
 # Looked up by keys of the tables below them.
 STAY_VIEWS: Final = ("stack_line", "extra_toll")
 APPLICATION_ID: Final = 0x6D746F6C
@@ -43,7 +43,7 @@ class Facts:
         self.database = sqlite3.connect(path)
         for name in SQL:
             self.database.executescript((USERSPACE / name).read_text())
-            if name == "findings.sql":  # a view whose text is in the tables
+            if name == "giveback_findings.sql":  # a view whose text is in the tables
                 self.database.execute(*self.database.execute("SELECT sql FROM advice_source").fetchone())
         self.database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         self.database.execute(f"PRAGMA user_version = {FORMAT}")

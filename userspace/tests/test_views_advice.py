@@ -41,9 +41,10 @@ def test_every_expression_is_valid_and_every_code_can_be_said() -> None:
     codes = {row["code"] for row in made.rows("SELECT code FROM advice")}
     rules = made.rows("SELECT * FROM advice_rule")
     assert len(made.judged("advice_test", "SELECT * FROM advice_test")) == len(rules) > 3 * len(codes)
+    made.database.execute("CREATE TEMP TABLE one AS SELECT * FROM weighed LIMIT 0")
     for rule in rules:
         # By itself: an expression that would close the CASE around it does not pass.
-        made.rows(f"SELECT ({rule['expression']}) FROM (SELECT * FROM weighed LIMIT 0)")
+        made.rows(f"SELECT ({rule['expression']}) FROM temp.one")
     for row in made.rows("SELECT * FROM advice_text"):
         assert row["code"] in codes, row
         assert row["text"] or row["change"], row
