@@ -15,6 +15,8 @@
 #define CHUNK_HEADER 16ULL
 #define CHUNK_SIZE_WORD 8ULL
 
+#define IDLE_HITS_TOLD 64
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__uint(max_entries, 16384);
@@ -209,6 +211,30 @@ static __always_inline struct arguments arguments_read(struct pt_regs *ctx, __u6
 	return arguments;
 }
 
+/* Whether this hit is to be counted; every hit costs, counted or not. */
+static __always_inline bool window_is_open(struct task_struct *task, struct thread *thread,
+					   __u32 fn)
+{
+	struct memtoll_rates *rates = rates_here();
+	struct memtoll_call_key key = { task->tgid, FN_NONE, 0 };
+	struct memtoll_call_sum *sum;
+
+	if (!(closed_fns & (1U << (fn & FN_MASK)))) {
+		if (rates && fn < FN_COUNT)
+			rates->calls[fn]++;
+		return true;
+	}
+	if (rates)
+		rates->idle++;
+	/* Told now and then: a look-up each time would double the price. */
+	if (++thread->idle_hits % IDLE_HITS_TOLD == 0) {
+		sum = sum_get(&key, thread);
+		if (sum)
+			add(&sum->calls, IDLE_HITS_TOLD);
+	}
+	return false;
+}
+
 static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -218,7 +244,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 	struct open_call *call;
 	__u64 sp;
 
-	if (!thread)
+	if (!thread || !window_is_open(task, thread, fn))
 		return 1;
 	sp = PT_REGS_SP(ctx) + ((cookie >> COOKIE_SP_SHIFT) & 0xff);
 	if (thread->in_fn) {

@@ -83,6 +83,18 @@ enum memtoll_kind {
 	EVENT_PATH = 8,
 };
 
+/*
+ * Hits of the probes on all traced processes, by what they cost: the governor reads them many times a
+ * second. Value of map `rates`.
+ */
+struct memtoll_rates {
+	__u64 calls[FN_COUNT];	/* counted entries, nested ones with them */
+	__u64 idle;		/* hits that were passed over: their window was closed */
+	__u64 faults;
+	__u64 maps;
+	__u64 walk_ns;
+};
+
 /* Bits of the u64 cookie that says which probe was hit. */
 #define COOKIE_FN_MASK 0xffULL
 #define COOKIE_GLIBC (1ULL << 8)	/* chunk headers may be read */

@@ -183,6 +183,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 			return 0;
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	}
+	rate_fault();
 	fault_settle(task, thread);
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;

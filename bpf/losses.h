@@ -113,7 +113,10 @@
 	     "trace fewer processes")								\
 	LOSS(LOST_READ_ASYNC, "read_async",							\
 	     "asynchronous reads not counted: too many in one call, or not readable",		\
-	     "none")
+	     "none")									\
+	LOSS(LOST_WINDOW_CUT, "window_cut",							\
+	     "allocator calls still open when the budget took their probe away",		\
+	     "raise --overhead-limit")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

@@ -79,6 +79,7 @@ int map_enter(struct sys_enter_args *ctx)
 		note_mprotect(thread, PT_REGS_PARM1_SYSCALL(regs));
 		return 0;
 	}
+	rate_map();
 	/* The faults so far are on mappings as they were. */
 	fault_settle(task, thread);
 	map = &thread->map;

@@ -128,6 +128,7 @@ struct python_walk {
 struct thread {
 	__u32 in_fn;
 	__u32 drained;		/* drain_epoch this thread has last obeyed */
+	__u32 idle_hits;
 	struct open_call call;
 	struct open_map_call map;
 	struct open_fault fault;
@@ -229,6 +230,21 @@ struct losses_map {
 };
 extern struct losses_map losses SEC(".maps");
 
+struct rates_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct memtoll_rates);
+};
+extern struct rates_map rates SEC(".maps");
+
+#define FN_MASK 31	/* of the bits and the array below */
+
+/* Bit n: calls of function n are passed over, their window is closed: governor.c. */
+extern volatile __u32 closed_fns;
+/* When the probe of function n was last taken away: returns of calls before that are not seen. */
+extern volatile __u64 detached_ns[FN_MASK + 1];
+
 /* Raised by userspace once per slice: threads then emit their open run at their next event. */
 extern volatile __u32 drain_epoch;
 /* Set when the recording is over: nothing is counted any more, whatever is still attached. */
@@ -312,6 +328,30 @@ static __always_inline __u64 stamp_cpu_ns(const struct task_struct *task,
 	return (__u64)cpu_ns < wall_ns ? cpu_ns : wall_ns;
 }
 
+/* Of this CPU: nobody else writes there, save who interrupts or preempts; a governor may err by one. */
+static __always_inline struct memtoll_rates *rates_here(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&rates, &zero);
+}
+
+static __always_inline void rate_fault(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates)
+		rates->faults++;
+}
+
+static __always_inline void rate_map(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates)
+		rates->maps++;
+}
+
 /* The state of a traced thread, or NULL for everybody else: the one filter, passed first. */
 static __always_inline struct thread *thread_get(struct task_struct *task)
 {
@@ -320,7 +360,13 @@ static __always_inline struct thread *thread_get(struct task_struct *task)
 	if (stopped)
 		return NULL;
 	thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	return thread ? thread : thread_create(task);
+	if (!thread)
+		return thread_create(task);
+	if (thread->in_fn && thread->call.start.ns < detached_ns[thread->in_fn & FN_MASK]) {
+		thread->in_fn = FN_NONE;
+		lose(LOST_WINDOW_CUT, 1);
+	}
+	return thread;
 }
 
 static __always_inline struct memtoll_target *process_get(__u32 tgid)

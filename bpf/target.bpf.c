@@ -17,6 +17,8 @@ volatile __u32 drain_epoch = 0;
 volatile __u32 stopped = 0;
 volatile __u32 area_generation = 1;
 volatile __u32 python_seen = 0;
+volatile __u32 closed_fns = 0;
+volatile __u64 detached_ns[FN_MASK + 1] = {};
 
 struct threads_map threads SEC(".maps");
 
@@ -25,6 +27,8 @@ struct processes_map processes SEC(".maps");
 struct events_map events SEC(".maps");
 
 struct losses_map losses SEC(".maps");
+
+struct rates_map rates SEC(".maps");
 
 __hidden struct thread *thread_create(struct task_struct *task)
 {

@@ -26,7 +26,10 @@ static __always_inline void walk_account(__u32 tgid, __u64 ns)
 	struct memtoll_walk_key key = { .tgid = tgid };
 	struct memtoll_walk_sum *sum = bpf_map_lookup_elem(&walks, &key);
 	struct memtoll_walk_sum first = { .walks = 1, .ns = ns };
+	struct memtoll_rates *rates = rates_here();
 
+	if (rates)
+		rates->walk_ns += ns;
 	if (!sum) {
 		bpf_map_update_elem(&walks, &key, &first, BPF_NOEXIST);
 		return;

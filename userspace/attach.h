@@ -30,11 +30,25 @@ void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism);
 struct uprobe_attachment;
 
 /*
- * Attach to the probe points of one module in one process (never to all processes). Points
- * without a place are left out. NULL with errno set; ESRCH: the process is gone.
+ * The allocator's functions in groups that are attached and detached together. In the order in which
+ * the governor gives them up.
+ */
+enum probe_group {
+	GROUP_PAIR,		/* malloc, free, and what C++ makes of them */
+	GROUP_CALLOC,
+	GROUP_OTHER,		/* realloc, the aligned ones */
+	PROBE_GROUPS,
+};
+
+enum probe_group probe_group_of(unsigned int fn);	/* enum memtoll_fn */
+
+/*
+ * Attach to the probe points of one group of one module in one process (never to all processes).
+ * Points without a place are left out. NULL with errno set; ESRCH: the process is gone.
  */
 struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism,
-					pid_t pid, const struct allocator_module *module);
+					pid_t pid, const struct allocator_module *module,
+					enum probe_group group);
 
 /* Detaching waits for the kernel's grace periods, 40 ms and more: here and now, or aside. */
 void uprobe_detach(struct uprobe_attachment *attachment);

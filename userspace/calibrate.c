@@ -36,7 +36,7 @@ struct round {
 
 struct calibration {
 	pid_t pid;
-	int order_fd;		/* 'b': all loops; 'f': faults only; closed: end */
+	int order_fd;		/* 'b': all loops; 'a': blocks; 'f': faults; closed: end */
 	int result_fd;
 	struct round bare[ROUNDS];
 };
@@ -181,13 +181,15 @@ static void child_main(int order_fd, int result_fd)
 		for (i = -1; i < ROUNDS; i++) {
 			struct round *round = &rounds[MAX(i, 0)];
 
-			if (order == 'b') {
+			if (order != 'f')
 				time_blocks(round);
+			if (order == 'b') {
 				time_calls(round);
 				time_reads(round, file);
 				time_clearing(round, pages, huge);
 			}
-			time_faults(round, pages);
+			if (order != 'a')
+				time_faults(round, pages);
 		}
 		if (write(result_fd, rounds, sizeof(rounds)) != sizeof(rounds))
 			break;
@@ -375,7 +377,8 @@ static void set_inside(struct price *price, double measured, double bare)
 
 static void fill_result(const struct calibration *calibration, struct memtoll_bpf *bpf,
 			const struct round *probed, const struct round *timed,
-			const struct seen *seen, struct calibration_result *result)
+			const struct round *idle, const struct seen *seen,
+			struct calibration_result *result)
 {
 	const struct round *bare = calibration->bare;
 	double bytes = PAGES * MEMTOLL_PAGE_SIZE;
@@ -383,6 +386,7 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	result->malloc = price_of(bare, probed, F_MALLOC);
 	result->calloc = price_of(bare, probed, F_CALLOC);
 	result->free = price_of(bare, probed, F_FREE);
+	result->idle = price_of(bare, idle, F_MALLOC);
 	result->fault = price_of(bare, probed, F_FAULT);
 	result->fault_end = price_of(probed, timed, F_FAULT);
 	result->map = price_of(bare, probed, F_MAP);
@@ -446,21 +450,28 @@ static void forget_child(struct memtoll_bpf *bpf, uint32_t pid)
 	forget_sums(bpf->maps.map_calls, pid);
 }
 
-static struct uprobe_attachment *attach_child(struct calibration *calibration,
-					      struct memtoll_bpf *bpf,
-					      enum uprobe_mechanism mechanism)
+/* One attachment for each group; false with errno set. */
+static bool attach_child(struct calibration *calibration, struct memtoll_bpf *bpf,
+			 enum uprobe_mechanism mechanism, struct uprobe_attachment **attachments)
 {
-	struct uprobe_attachment *attachment = NULL;
 	struct allocator_module *modules = NULL;
+	bool attached = false;
+	int group;
 	struct maps maps = {};
 	size_t count = 0;
 
 	if (!maps_read(calibration->pid, &maps) &&
-	    !allocator_modules_find(calibration->pid, &maps, &modules, &count) && count)
-		attachment = uprobe_attach(bpf, mechanism, calibration->pid, &modules[0]);
+	    !allocator_modules_find(calibration->pid, &maps, &modules, &count) && count) {
+		attached = true;
+		for (group = 0; attached && group < PROBE_GROUPS; group++) {
+			attachments[group] = uprobe_attach(bpf, mechanism, calibration->pid,
+							   &modules[0], group);
+			attached = attachments[group] != NULL;
+		}
+	}
 	allocator_modules_free(modules, count);
 	maps_free(&maps);
-	return attachment;
+	return attached;
 }
 
 int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
@@ -469,11 +480,11 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 {
 	uint32_t pid = calibration->pid;
 	g_autofree char *process = g_malloc0(bpf_map__value_size(bpf->maps.processes));
-	struct round probed[ROUNDS], timed[ROUNDS];
-	struct uprobe_attachment *attachment = NULL;
+	struct round probed[ROUNDS], timed[ROUNDS], idle[ROUNDS];
+	struct uprobe_attachment *attachments[PROBE_GROUPS] = {};
 	struct ring_buffer *ring = NULL;
 	struct seen seen = { .pid = pid };
-	int err;
+	int err, group;
 
 	memset(result, 0, sizeof(*result));
 	err = bpf_map__update_elem(bpf->maps.processes, &pid, sizeof(pid), process,
@@ -485,12 +496,9 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 		err = -errno;
 		goto out;
 	}
-	if (with_uprobes) {
-		attachment = attach_child(calibration, bpf, mechanism);
-		if (!attachment) {
-			err = -errno;
-			goto out;
-		}
+	if (with_uprobes && !attach_child(calibration, bpf, mechanism, attachments)) {
+		err = -errno;
+		goto out;
 	}
 	err = ask(calibration, 'b', probed);
 	if (err)
@@ -504,12 +512,18 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	ring_buffer__consume(ring);
-	fill_result(calibration, bpf, probed, timed, &seen, result);
+	bpf->bss->closed_fns = ~0U;
+	err = ask(calibration, 'a', idle);
+	bpf->bss->closed_fns = 0;
+	if (err)
+		goto out;
+	fill_result(calibration, bpf, probed, timed, idle, &seen, result);
 out:
 	if (err)
 		message("cannot calibrate: %s", strerror(-err));
 	ring_buffer__free(ring);
-	uprobe_detach_aside(attachment);
+	for (group = 0; group < PROBE_GROUPS; group++)
+		uprobe_detach_aside(attachments[group]);
 	forget_child(bpf, pid);
 	return err;
 }

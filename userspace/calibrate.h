@@ -21,6 +21,7 @@ struct calibration_result {
 	struct price malloc;
 	struct price calloc;
 	struct price free;
+	struct price idle;		/* a hit that is passed over */
 	struct price fault;		/* start of a fault; inside a call all of it */
 	struct price fault_end;		/* timing of its end, in windows */
 	struct price map;

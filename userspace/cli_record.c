@@ -55,7 +55,8 @@ struct record_options {
 	{ "min-size", OPTION_MIN_SIZE, "SIZE", 0,                                                  \
 	  "follow blocks of at least this size one by one; default: 64K", 2 },                     \
 	{ "overhead-limit", OPTION_OVERHEAD, "LIMIT", 0,                                           \
-	  "none: trace everything (default); 0: tracepoints only", 2 },                            \
+	  "CPU time of the target that probes may take: 5% (default), another part, none "         \
+	  "(trace everything), 0 (tracepoints only)", 2 },                                        \
 	{ "buffer", OPTION_BUFFER, "SIZE", 0, "of the ring buffer; default: 16M", 2 }
 
 static const struct argp_option record_argp_options[] = {
@@ -118,20 +119,24 @@ static void refuse(const char *format, const char *value)
 
 static void parse_limit(const char *text, struct session_config *config)
 {
+	double percent;
 	char *end;
 
 	if (!strcmp(text, "none")) {
-		config->overhead_limit = "none";
+		config->overhead_limit = 0;
+		config->overhead_limit_text = "none";
 		return;
 	}
-	if (!strcmp(text, "0") || !strcmp(text, "0%")) {
-		config->overhead_limit = "0";
-		return;
-	}
-	strtod(text, &end);
-	if (end != text && (!*end || !strcmp(end, "%")))
-		refuse("--overhead-limit %s: this version keeps no budget; use none or 0", text);
-	refuse("--overhead-limit '%s' is neither none nor 0", text);
+	/* Not the locale's: 2.5 is 2.5 everywhere. */
+	percent = g_ascii_strtod(text, &end);
+	if (end == text || (*end && strcmp(end, "%")))
+		refuse("--overhead-limit '%s' is neither a percentage nor none; use 5%%, none or 0",
+		       text);
+	if (!(percent >= 0 && percent <= 50))
+		refuse("--overhead-limit %s is not from 0 to 50%%; use none to trace everything",
+		       text);
+	config->overhead_limit = percent / 100;
+	config->overhead_limit_text = g_intern_string(g_ascii_dtostr((char[64]){ 0 }, 64, percent));
 }
 
 /* "1", "1,2": numbers of the range of pid_t, commas between them. */
@@ -413,7 +418,8 @@ static int run(int argc, char **argv, bool is_stat)
 			.mappings = true,
 			.samples = true,
 			.reads = true,
-			.overhead_limit = "none",
+			.overhead_limit = 0.05,
+			.overhead_limit_text = "5",
 			.probes = "alloc,faults,mappings,samples,reads",
 			.command_line = command_line,
 		},
@@ -422,7 +428,8 @@ static int run(int argc, char **argv, bool is_stat)
 
 	if (status)
 		return status;
-	if (!strcmp(options.session.overhead_limit, "0"))
+	/* Whatever the order of the options. */
+	if (!strcmp(options.session.overhead_limit_text, "0"))
 		options.session.uprobes = false;
 	return record(&options);
 }

@@ -263,6 +263,9 @@ struct file_read_fact {
 
 int recording_file_read(struct recording *recording, const struct file_read_fact *fact);
 int recording_hit(struct recording *recording, pid_t pid, const char *probe, uint64_t hits);
+/* An allocator function that was not watched throughout the slice. */
+int recording_watch(struct recording *recording, const char *call, uint64_t windows,
+		    uint64_t watched_ns, uint64_t watched_cpu_ns);
 int recording_loss(struct recording *recording, const char *name, uint64_t count);
 
 /* A stack, once; frames are deduplicated. stacks already stored are ignored. */

@@ -9,7 +9,8 @@
 
 -- One row per fact about the recording itself. Keys: tool_version, format, command_line,
 -- target_command, target_words (a traced command, quoted as a shell takes it), kernel, machine,
--- start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns, min_size_bytes, overhead_limit ("none", "0"), probes, exit_status of a traced command (as a shell tells it), end_reason
+-- start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns, min_size_bytes, overhead_limit ("none", or a
+-- number: % of the CPU time), probes, exit_status of a traced command (as a shell tells it), end_reason
 -- ("target exited", "duration", "signal", "error: ..."), memory_bytes (of the machine), cgroup and
 -- cgroup_memory_limit_bytes (where a cgroup was named), swap_in_counted ("1" where the kernel tells each
 -- page brought in: table swap has the rows in_*), and, last of all, complete ("1").
@@ -347,13 +348,26 @@ CREATE TABLE file_read (
 ) WITHOUT ROWID;
 
 -- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, read, sample; walk: a
--- stack was walked, whose price is the mean as measured, not calibrated.
+-- stack was walked, whose price is the mean as measured, not calibrated; idle: an allocator function
+-- outside of its window, passed over.
 CREATE TABLE hit (
 	slice INTEGER NOT NULL,
 	pid   INTEGER NOT NULL,
 	probe TEXT NOT NULL,
 	hits  INTEGER NOT NULL,
 	PRIMARY KEY (slice, pid, probe)
+) WITHOUT ROWID;
+
+-- Allocator functions in slices in which the overhead budget let them be watched only in windows, or
+-- not at all. What such a slice has of them in tables call and block is what its windows saw. A
+-- function without a row was watched throughout the slice.
+CREATE TABLE watch (
+	slice          INTEGER NOT NULL,
+	call           TEXT NOT NULL,
+	windows        INTEGER NOT NULL,	-- in this slice; one that went on from the last counts
+	watched_ns     INTEGER NOT NULL,	-- their length
+	watched_cpu_ns INTEGER NOT NULL,	-- CPU time of all processes in them, probes included
+	PRIMARY KEY (slice, call)
 ) WITHOUT ROWID;
 
 -- Price of a hit, calibrated at start on a child of the tracer. hit_ns: added to the target.

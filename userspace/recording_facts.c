@@ -110,6 +110,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		" faults = faults + excluded.faults",
 	[STMT_HIT] = "INSERT INTO hit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		     " hits = hits + excluded.hits",
+	[STMT_WATCH] = "INSERT INTO watch VALUES (?, ?, ?, ?, ?)",
 	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
 		      " count = count + excluded.count",
 	[STMT_STACK] = "INSERT OR IGNORE INTO stack VALUES (?, ?, ?, ?, ?)",
@@ -328,6 +329,13 @@ int recording_hit(struct recording *recording, pid_t pid, const char *probe, uin
 {
 	return STORE(recording, STMT_HIT, signed_int(recording->slice), signed_int(pid),
 		     text(probe), count(hits));
+}
+
+int recording_watch(struct recording *recording, const char *call, uint64_t windows,
+		    uint64_t watched_ns, uint64_t watched_cpu_ns)
+{
+	return STORE(recording, STMT_WATCH, signed_int(recording->slice), text(call),
+		     count(windows), count(watched_ns), count(watched_cpu_ns));
 }
 
 int recording_loss(struct recording *recording, const char *name, uint64_t lost)

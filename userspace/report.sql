@@ -19,6 +19,8 @@ FROM sites s;
 CREATE VIEW allocation_json AS
 SELECT a.call, a.stack_id, a.bytes, a.calls, json_object('call', a.call, 'calls', a.calls,
 	'bytes', a.bytes, 'freed', a.freed, 'live_bytes', a.live_bytes,
+	'estimated', json(CASE WHEN a.estimated THEN 'true' ELSE 'false' END),
+	'calls_error', a.calls_error, 'bytes_error', a.bytes_error,
 	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
 		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
 			'line', l.line, 'kind', l.kind) AS frame
@@ -133,7 +135,9 @@ SELECT json_object(
 	'overhead', (SELECT json_object('limit_pct', o.limit_pct,
 		'estimated_pct', ROUND(o.estimated_pct, 4), 'hits', o.hits,
 		'ns_per_hit', json((SELECT json_group_object(probe, ROUND(hit_ns, 1)) FROM (
-			SELECT probe, hit_ns FROM price ORDER BY probe)))) FROM overhead o)
+			SELECT probe, hit_ns FROM price ORDER BY probe))),
+		'duty_cycle', json((SELECT json_group_object(call, ROUND(share, 4)) FROM (
+			SELECT call, share FROM duty_cycle ORDER BY call)))) FROM overhead o)
 ) AS json
 FROM target t;
 

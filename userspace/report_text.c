@@ -528,23 +528,44 @@ static void print_stacks(struct page *page)
 	}
 }
 
+/* "; malloc was watched 4.8 %, free 4.8 % of the time", or nothing. */
+static char *duty_cycle(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT call, share FROM temp.duty_cycle WHERE share < 1"
+				  " AND call IN (SELECT call FROM main.call) ORDER BY call");
+	GString *said = g_string_new(NULL);
+	char *call;
+
+	while (next(page, row)) {
+		call = column_text(row, 0);
+		g_string_append_printf(said, "%s%s %.1f %%", said->len ? ", " : "; watched: ", call,
+				       100 * sqlite3_column_double(row, 1));
+		g_free(call);
+	}
+	if (said->len)
+		g_string_append(said, " of the time");
+	return g_string_free(said, FALSE);
+}
+
 static void print_overhead(struct page *page)
 {
 	sqlite3_stmt *row = query(page, "SELECT estimated_pct, hits, limit_pct FROM temp.overhead");
-	char hits[32], limit[48] = "no limit", *line;
+	char hits[32], limit[48] = "no limit", *line, *duty;
 
 	while (next(page, row)) {
 		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 1));
 		if (sqlite3_column_type(row, 2) != SQLITE_NULL)
 			snprintf(limit, sizeof(limit), "limit %g %%",
 				 sqlite3_column_double(row, 2));
+		duty = has_view(page, "duty_cycle") ? duty_cycle(page) : g_strdup("");
 		line = g_strdup_printf(
-			"%.1f %% of the target's time, %s probe hits (%s); it is taken out of"
+			"%.1f %% of the target's time, %s probe hits (%s)%s; it is taken out of"
 			" the figures above.",
-			sqlite3_column_double(row, 0), hits, limit);
+			sqlite3_column_double(row, 0), hits, limit, duty);
 		fputc('\n', page->out);
 		wrap(page, "Overhead: ", 10, line);
 		g_free(line);
+		g_free(duty);
 	}
 }
 

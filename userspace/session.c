@@ -36,6 +36,7 @@
 #include "system.h"
 #include "targets.h"
 #include "version.h"
+#include "watch.h"
 
 #define MS 1000000ULL
 #define SLICE_NS (1000 * MS)
@@ -43,6 +44,7 @@
 #define CGROUP_NS (100 * MS)		/* how often a cgroup is asked for new processes */
 #define KEEP_UP_NS (5 * MS)		/* how often targets are seen to while a slice is written */
 #define SIZES_NS (100 * MS)		/* how often processes are asked for their sizes */
+#define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to close */
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
 
 /*
@@ -70,6 +72,7 @@ struct session {
 	bool swap_types_seen[SWAP_TYPES];	/* in swap entries, since devices changed */
 	bool swap_followed;
 	struct ledger *ledger;
+	struct watch *watch;
 	struct slicer *slicer;
 	struct probes *probes;
 	struct ring_buffer *ring;
@@ -259,6 +262,7 @@ static void meanwhile(void *context)
 	if (!session->probes || now - session->kept_up_ns < KEEP_UP_NS)
 		return;
 	keep_up(session);
+	watch_step(session->watch);
 	move_window(session, now);
 	session->kept_up_ns = now_ns();
 }
@@ -284,6 +288,12 @@ static int open_consumers(struct session *session)
 		.mechanism = session->mechanism,
 		.uprobes = session->config.uprobes,
 	});
+	session->watch = watch_new(&(struct watch_config){
+		.bpf = session->bpf,
+		.targets = session->targets,
+		.recording = session->recording,
+		.limit = session->config.uprobes ? session->config.overhead_limit : 0,
+	}, &session->prices);
 	session->slicer = slicer_new(&(struct slicer_config){
 		.bpf = session->bpf,
 		.recording = session->recording,
@@ -292,6 +302,7 @@ static int open_consumers(struct session *session)
 		.python_reader = session->python_reader,
 		.targets = session->targets,
 		.ledger = session->ledger,
+		.watch = session->watch,
 		.swap_devices = session->swap_devices,
 		.swap_types_seen = session->swap_types_seen,
 		.launched = session->launch != NULL,
@@ -315,7 +326,7 @@ static int record_prices(struct session *session)
 		{ "reallocarray", &prices->malloc }, { "posix_memalign", &prices->malloc },
 		{ "aligned_alloc", &prices->malloc }, { "memalign", &prices->malloc },
 		{ "fault", &prices->fault }, { "fault_end", &prices->fault_end },
-		{ "map", &prices->map }, { "read", &prices->read },
+		{ "map", &prices->map }, { "read", &prices->read }, { "idle", &prices->idle },
 	};
 	const struct {
 		const char *name;
@@ -408,7 +419,7 @@ static int record_start(struct session *session)
 	recording_meta(recording, "host", machine.nodename);
 	recording_meta(recording, "uprobe_mechanism", session->config.uprobes ?
 		       uprobe_mechanism_name(session->mechanism) : "none");
-	recording_meta(recording, "overhead_limit", session->config.overhead_limit);
+	recording_meta(recording, "overhead_limit", session->config.overhead_limit_text);
 	recording_meta(recording, "probes", session->config.probes);
 	recording_meta_int(recording, "min_size_bytes", session->config.min_size);
 	recording_meta_int(recording, "start_ns", session->start_ns);
@@ -522,6 +533,7 @@ static int commit_slice(struct session *session, uint64_t now)
 	keep_up(session);
 	targets_read_counters(session->targets);
 	record_state(session);
+	watch_end_slice(session->watch);
 	err = slicer_commit(session->slicer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
 	return err;
@@ -537,7 +549,8 @@ static int move_slice(struct session *session, uint64_t now)
 	uint64_t age = now - session->slice_start_ns;
 	uint64_t length = session->slice_start_ns == session->start_ns ? WINDOW_FIRST_NS : SLICE_NS;
 
-	if (age < length)
+	/* Writing takes long, and a window left open meanwhile costs the target. */
+	if (age < length || (watch_in_window(session->watch) && age < length + WINDOW_WAIT_NS))
 		return 0;
 	session->draining = !session->draining;
 	if (!session->draining)
@@ -587,7 +600,7 @@ time:
 }
 
 /* Sleep until something is to be done: a signal, records, a window's edge, the end of the slice. */
-static void wait_for_work(struct session *session, uint64_t now)
+static void wait_for_work(struct session *session, uint64_t now, uint64_t watch_ns)
 {
 	struct pollfd fds[] = {
 		{ .fd = session->signal_fd, .events = POLLIN },
@@ -598,6 +611,7 @@ static void wait_for_work(struct session *session, uint64_t now)
 
 	if (session->config.duration_ns)
 		until = MIN(until, MAX(now, session->start_ns + session->config.duration_ns));
+	until = MIN(until, MAX(now, watch_ns));
 	timeout.tv_sec = 0;
 	timeout.tv_nsec = MIN(until - now, 999 * MS);
 	ppoll(fds, G_N_ELEMENTS(fds), &timeout, NULL);
@@ -621,7 +635,7 @@ int session_run(struct session *session)
 	int err = 0;
 
 	while (!err && !read_signals(session) && !is_over(session, now)) {
-		wait_for_work(session, now);
+		wait_for_work(session, now, watch_step(session->watch));
 		keep_up(session);
 		now = now_ns();
 		move_window(session, now);
@@ -707,6 +721,7 @@ int session_finish(struct session *session)
 	uint64_t end = now_ns();
 	int err;
 
+	watch_end_slice(session->watch);
 	stop_counting(session);
 	detach(session);
 	drain_threads(session);
@@ -739,6 +754,8 @@ void session_close(struct session *session)
 	session->ring = NULL;
 	slicer_free(session->slicer);
 	session->slicer = NULL;
+	watch_free(session->watch);
+	session->watch = NULL;
 	targets_free(session->targets);
 	session->targets = NULL;
 	memory_cgroups_free(session->memory_cgroups);

@@ -27,7 +27,8 @@ struct session_config {
 	bool mappings;
 	bool samples;
 	bool reads;			/* of files */
-	const char *overhead_limit;	/* as given: "none" or "0" */
+	double overhead_limit;		/* share of the CPU time, 0: none is set */
+	const char *overhead_limit_text;	/* "none", or in percent: for the record */
 	const char *probes;		/* as given, for the record */
 	const char *command_line;	/* how memtoll was called */
 };

@@ -42,6 +42,7 @@ struct hits {
 	uint64_t reads;
 	uint64_t samples;
 	uint64_t walks;
+	uint64_t idle;
 	uint64_t calls[FN_COUNT];
 };
 
@@ -533,6 +534,10 @@ static void on_call_sum(struct slicer *slicer, const void *key_data, const uint6
 
 	if (!targets_find(slicer->config.targets, key->tgid) || key->fn >= FN_COUNT)
 		return;
+	if (key->fn == FN_NONE) {
+		hits_get(slicer, key->tgid)->idle += ((struct memtoll_call_sum *)delta)->calls;
+		return;
+	}
 	memcpy(&fact.sum, delta, sizeof(fact.sum));
 	fact.timed_calls = fact.sum.calls - fact.sum.untimed_calls;
 	fact.known_clearing = fact.sum.glibc_calls != 0;
@@ -650,6 +655,8 @@ static void write_hits(struct slicer *slicer)
 			note(slicer, recording_hit(recording, pid, "read", hits->reads));
 		if (hits->walks)
 			note(slicer, recording_hit(recording, pid, "walk", hits->walks));
+		if (hits->idle)
+			note(slicer, recording_hit(recording, pid, "idle", hits->idle));
 		if (hits->samples)
 			note(slicer, recording_hit(recording, pid, "sample", hits->samples));
 		g_hash_table_iter_remove(&iter);
@@ -790,6 +797,7 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	targets_each(slicer->config.targets, write_target, slicer);
 	write_samples(slicer);
 	write_hits(slicer);
+	note(slicer, watch_write(slicer->config.watch));
 	write_stacks(slicer);
 	write_losses(slicer);
 	note(slicer, targets_record_allocators(slicer->config.targets, slicer->config.ledger));

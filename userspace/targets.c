@@ -25,7 +25,7 @@
 /* A module attached in one process. */
 struct attached {
 	const struct allocator_module *module;
-	struct uprobe_attachment *attachment;
+	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: taken away */
 	enum allocator_linkage linkage;
 };
 
@@ -49,6 +49,7 @@ struct targets {
 	GHashTable *modules;		/* "major:minor:inode" -> struct allocator_module or NULL */
 	GPtrArray *scans;		/* struct scan: the arrays that `modules` points into */
 	struct unwinder *unwinder;
+	unsigned int watched;		/* bits of enum probe_group: attached */
 	uint64_t late;
 	uint64_t attach_failures;
 };
@@ -64,8 +65,10 @@ static uint64_t now_ns(void)
 static void attached_free(gpointer data)
 {
 	struct attached *attached = data;
+	int group;
 
-	uprobe_detach_aside(attached->attachment);
+	for (group = 0; group < PROBE_GROUPS; group++)
+		uprobe_detach_aside(attached->groups[group]);
 	g_free(attached);
 }
 
@@ -91,6 +94,7 @@ struct targets *targets_new(const struct targets_config *config)
 	struct targets *targets = g_new0(struct targets, 1);
 
 	targets->config = *config;
+	targets->watched = (1U << PROBE_GROUPS) - 1;
 	targets->unwinder = unwinder_new(config->bpf);
 	targets->followed = g_hash_table_new_full(NULL, NULL, NULL, followed_free);
 	targets->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -203,6 +207,50 @@ static bool is_attached(const struct followed *followed, const struct allocator_
 	return false;
 }
 
+/* Bring the probes of one module in one process to what is wanted. */
+static void watch_module(struct targets *targets, struct followed *followed,
+			 struct attached *attached)
+{
+	unsigned int group;
+
+	for (group = 0; group < PROBE_GROUPS; group++) {
+		bool wanted = targets->watched & 1U << group;
+		struct uprobe_attachment **attachment = &attached->groups[group];
+
+		if (!wanted) {
+			uprobe_detach_aside(*attachment);
+			*attachment = NULL;
+		} else if (!*attachment) {
+			*attachment = uprobe_attach(targets->config.bpf, targets->config.mechanism,
+						    followed->target.pid, attached->module, group);
+			if (*attachment || errno == ESRCH)
+				continue;
+			targets->attach_failures++;
+			message("cannot probe %s in process %d: %s", attached->module->path,
+				followed->target.pid, strerror(errno));
+			return;
+		}
+	}
+}
+
+void targets_watch(struct targets *targets, unsigned int groups)
+{
+	GHashTableIter iter;
+	gpointer value;
+	guint i;
+
+	if (groups == targets->watched)
+		return;
+	targets->watched = groups;
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct followed *followed = value;
+
+		for (i = 0; i < followed->attached->len && !followed->target.exited; i++)
+			watch_module(targets, followed, g_ptr_array_index(followed->attached, i));
+	}
+}
+
 /* Probe every allocator module that the process maps and that is not probed in it yet. */
 static void attach_modules(struct targets *targets, struct followed *followed)
 {
@@ -223,13 +271,7 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 		attached = g_new0(struct attached, 1);
 		attached->module = module;
 		attached->linkage = allocator_linkage(pid, module);
-		attached->attachment = uprobe_attach(targets->config.bpf, targets->config.mechanism,
-						     pid, module);
-		if (!attached->attachment && errno != ESRCH) {
-			targets->attach_failures++;
-			message("cannot probe %s in process %d: %s", module->path, pid,
-				strerror(errno));
-		}
+		watch_module(targets, followed, attached);
 		g_ptr_array_add(followed->attached, attached);
 	}
 out:
@@ -470,9 +512,12 @@ static void detach_all(struct followed *followed)
 
 	for (i = 0; i < followed->attached->len; i++) {
 		struct attached *attached = g_ptr_array_index(followed->attached, i);
+		int group;
 
-		uprobe_detach_aside(attached->attachment);
-		attached->attachment = NULL;
+		for (group = 0; group < PROBE_GROUPS; group++) {
+			uprobe_detach_aside(attached->groups[group]);
+			attached->groups[group] = NULL;
+		}
 	}
 }
 
@@ -561,6 +606,32 @@ bool targets_all_exited(const struct targets *targets)
 unsigned int targets_count(const struct targets *targets)
 {
 	return g_hash_table_size(targets->followed);
+}
+
+uint64_t targets_cpu_ns(struct targets *targets)
+{
+	GHashTableIter iter;
+	uint64_t total = 0;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct target *target = &((struct followed *)value)->target;
+		struct timespec cpu;
+		clockid_t clock;
+
+		if (!target->exited && !clock_getcpuclockid(target->pid, &clock) &&
+		    !clock_gettime(clock, &cpu)) {
+			uint64_t cpu_ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
+
+			/* What it had used before it was followed is not ours. */
+			if (!target->cpu_base_ns)
+				target->cpu_base_ns = cpu_ns;
+			target->cpu_seen_ns = MAX(target->cpu_seen_ns, cpu_ns - target->cpu_base_ns);
+		}
+		total += target->cpu_seen_ns;
+	}
+	return total;
 }
 
 void targets_read_counters(struct targets *targets)

@@ -33,6 +33,8 @@ struct target {
 	struct counters recorded;	/* as of the last slice */
 	uint64_t dead_minor_faults;	/* of threads dead before it was followed */
 	uint64_t dead_major_faults;
+	uint64_t cpu_base_ns;		/* CPU time when targets_cpu_ns() first saw it */
+	uint64_t cpu_seen_ns;		/* and since then */
 };
 
 struct targets;
@@ -77,6 +79,12 @@ void targets_refresh(struct targets *targets);
 struct target *targets_find(struct targets *targets, pid_t pid);
 bool targets_all_exited(const struct targets *targets);
 unsigned int targets_count(const struct targets *targets);
+
+/* Attach exactly these groups of probes (bits of enum probe_group) in all processes. */
+void targets_watch(struct targets *targets, unsigned int groups);
+
+/* CPU time of all processes since they are followed, as of now; two system calls a process. */
+uint64_t targets_cpu_ns(struct targets *targets);
 
 /* Read the kernel's counters of all that live, their sizes, and where their memory is accounted. */
 void targets_read_counters(struct targets *targets);

@@ -117,6 +117,19 @@ void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism)
 	bpf_program__set_expected_attach_type(bpf->progs.alloc_return, ATTACH_UPROBE_MULTI);
 }
 
+enum probe_group probe_group_of(unsigned int fn)
+{
+	switch (fn) {
+	case FN_MALLOC:
+	case FN_FREE:
+		return GROUP_PAIR;
+	case FN_CALLOC:
+		return GROUP_CALLOC;
+	default:
+		return GROUP_OTHER;
+	}
+}
+
 /* Places of one kind: with a return probe or without. */
 struct places {
 	__u64 offsets[FAMILY_MAX];
@@ -138,8 +151,8 @@ static __u64 cookie_arguments(const struct placement *place)
 	return cookie;
 }
 
-static void sort_places(const struct allocator_module *module, struct places *timed,
-			struct places *untimed)
+static void sort_places(const struct allocator_module *module, enum probe_group group,
+			struct places *timed, struct places *untimed)
 {
 	size_t i;
 
@@ -148,7 +161,8 @@ static void sort_places(const struct allocator_module *module, struct places *ti
 		struct places *places = point->place.pushed ? untimed : timed;
 		__u64 cookie = point->fn | (__u64)point->place.pushed << COOKIE_SP_SHIFT;
 
-		if (!point->place.found || point->place.pushed > 0xff)
+		if (!point->place.found || point->place.pushed > 0xff ||
+		    probe_group_of(point->fn) != group)
 			continue;
 		cookie |= cookie_arguments(&point->place);
 		if (module->kind == ALLOCATOR_GLIBC)
@@ -218,7 +232,8 @@ static int attach_perf(struct memtoll_bpf *bpf, pid_t pid, const char *path,
 }
 
 struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism,
-					pid_t pid, const struct allocator_module *module)
+					pid_t pid, const struct allocator_module *module,
+					enum probe_group group)
 {
 	struct uprobe_attachment *attachment = g_new0(struct uprobe_attachment, 1);
 	struct places timed = {}, untimed = {};
@@ -230,7 +245,7 @@ struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mec
 	attachment->untimed_fd = -1;
 	/* By descriptor: right also when the path means another file by now, or none. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", module->fd);
-	sort_places(module, &timed, &untimed);
+	sort_places(module, group, &timed, &untimed);
 	if (mechanism == UPROBE_PERF) {
 		err = attach_perf(bpf, pid, path, &timed, true, attachment);
 		if (!err)

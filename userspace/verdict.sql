@@ -262,5 +262,12 @@ SELECT 6, 'swapped pages that came back and were not followed: ' || PRINTF('%,d'
 	|| ': how often pages came back, and the memory that would do, are lower bounds'
 FROM memory WHERE untracked_pages > 0
 UNION ALL
+SELECT 8, group_concat(call, ', ') || PRINTF(': watched %.1f %% of the time, to keep within '
+		|| 'the overhead limit; ', 100.0 * MIN(share)) || 'their counts, bytes and times are '
+	|| 'estimates'
+	|| CASE WHEN MAX(error) < 1 THEN PRINTF(', +- %.0f %%', 100.0 * MAX(error)) ELSE '' END
+FROM (SELECT call, share, error FROM duty_cycle WHERE share < 1
+	AND call IN (SELECT call FROM call) ORDER BY call) HAVING COUNT(*) > 0
+UNION ALL
 SELECT 7, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
 GROUP BY family HAVING COUNT(*) = COUNT(not_captured);

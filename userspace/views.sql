@@ -25,7 +25,8 @@
 -- faults and mapping calls, which are no part of the net time. Its error is the binomial one of
 -- all processes' samples together, Agresti and Coull: with p = (k + 2) / (n + 4), p +- 1.96
 -- sqrt(p (1 - p) / (n + 4)); no samples: anything is possible. Calls that were not timed are
--- counted as small mallocs each, all of it error.
+-- counted as small mallocs each, all of it error. Where calls were watched in windows only, everything
+-- is scaled (call_estimate), with the error of that.
 CREATE VIEW call_cost AS
 WITH RECURSIVE
 total AS MATERIALIZED (
@@ -34,8 +35,9 @@ total AS MATERIALIZED (
 		SUM(map_cpu_ns) AS map_cpu_ns, SUM(map_calls) AS map_calls, SUM(faults) AS faults,
 		SUM(cleared_calls) AS cleared_calls, SUM(cleared_bytes) AS cleared_bytes,
 		SUM(cleared_cpu_ns) AS cleared_cpu_ns, SUM(cleared_faults) AS cleared_faults,
-		SUM(mmapped_calls) AS mmapped_calls, SUM(nested_calls) AS nested_calls
-	FROM call GROUP BY pid, call, stack_id, known_clearing
+		SUM(mmapped_calls) AS mmapped_calls, SUM(nested_calls) AS nested_calls,
+		MAX(error) AS error
+	FROM call_estimate GROUP BY pid, call, stack_id, known_clearing
 ),
 fp AS MATERIALIZED (SELECT class, mean_ns, error_ns FROM fault_price),
 inside AS MATERIALIZED (	-- the mean fault inside each function
@@ -87,14 +89,14 @@ divided AS MATERIALIZED (
 			THEN n.cleared_calls * (n.price_error_ns + 0.5 * n.malloc_ns)
 				+ n.cleared_faults * n.fault_error_ns
 		     WHEN n.call = 'calloc' THEN n.net_ns * b.error
-		     ELSE 0.0 END AS zero_libc_error_ns
+		     ELSE 0.0 END + n.error * MIN(n.net_ns, n.cleared_net_ns) AS zero_libc_error_ns
 	FROM net n JOIN binomial b LEFT JOIN sampled s ON s.pid = n.pid
 )
 SELECT pid, call, stack_id, known_clearing, calls, failed, bytes, timed_calls, map_calls, faults,
 	cleared_calls, cleared_bytes, mmapped_calls, nested_calls, zero_libc_ns, zero_libc_error_ns,
 	net_ns - zero_libc_ns + untimed_ns AS alloc_ns,
 	timed_calls * price_error_ns + faults * fault_error_ns + zero_libc_error_ns + untimed_ns
-		AS alloc_error_ns
+		+ error * (net_ns - zero_libc_ns) AS alloc_error_ns
 FROM divided;
 
 -- What a calloc of an allocator without a known rule provably cleared: pages that its memset was
@@ -542,15 +544,19 @@ SELECT ROW_NUMBER() OVER (ORDER BY w.time_ns DESC, w.bytes DESC, w.toll, w.call,
 FROM owner w JOIN observed o;
 
 -- Calls by function and stack. freed and live_bytes only where every block of the site was
--- followed.
+-- followed, and every free seen. estimated: 1 where not all calls were watched; calls_error and
+-- bytes_error are 95 % bounds then, and 0 else.
 CREATE VIEW allocation AS
 WITH
 made AS MATERIALIZED (
 	SELECT call, stack_id, SUM(calls) AS calls, SUM(failed) AS failed, SUM(bytes) AS bytes,
-		SUM(nested_calls) AS nested_calls, SUM(mmapped_calls) AS mmapped_calls
-	FROM call GROUP BY call, stack_id
+		SUM(nested_calls) AS nested_calls, SUM(mmapped_calls) AS mmapped_calls,
+		MAX(estimated) AS estimated, SUM(calls_error) AS calls_error,
+		SUM(bytes_error) AS bytes_error
+	FROM call_estimate GROUP BY call, stack_id
 	UNION ALL	-- the program's own anonymous mappings; smaller ones and files are not followed
-	SELECT 'mmap', b.stack_id, SUM(b.made), 0, SUM(b.made_bytes), 0, 0
+	SELECT 'mmap', b.stack_id, SUM(b.made), 0, SUM(b.made_bytes), 0, 0,
+		0, 0, 0
 	FROM block b WHERE b.call = 'mmap' GROUP BY b.stack_id HAVING SUM(b.made) > 0
 ),
 life AS MATERIALIZED (
@@ -560,10 +566,13 @@ life AS MATERIALIZED (
 	FROM block GROUP BY call, stack_id
 )
 SELECT m.call, m.stack_id, m.calls, m.failed, m.bytes, m.mmapped_calls, m.nested_calls,
-	CASE WHEN m.calls - m.failed <= l.made THEN l.freed END AS freed,
-	CASE WHEN m.calls - m.failed <= l.made THEN MAX(0, l.live_bytes) END AS live_bytes,
-	COALESCE(l.made, 0) AS followed, COALESCE(l.never_used_bytes, 0) AS never_used_bytes
-FROM made m LEFT JOIN life l ON l.call = m.call AND l.stack_id = m.stack_id
+	CASE WHEN m.estimated OR (m.call <> 'mmap' AND f.missed) THEN NULL
+		WHEN m.calls - m.failed <= l.made THEN l.freed END AS freed,
+	CASE WHEN m.estimated OR (m.call <> 'mmap' AND f.missed) THEN NULL
+		WHEN m.calls - m.failed <= l.made THEN MAX(0, l.live_bytes) END AS live_bytes,
+	COALESCE(l.made, 0) AS followed, COALESCE(l.never_used_bytes, 0) AS never_used_bytes,
+	m.estimated, m.calls_error, m.bytes_error
+FROM made m JOIN (SELECT EXISTS (SELECT 1 FROM watch WHERE call = 'free') AS missed) f LEFT JOIN life l ON l.call = m.call AND l.stack_id = m.stack_id
 WHERE m.calls > 0;
 
 -- The zeroing ledger, one row. bytes_twice: pages the kernel had just cleared when a memset to zero

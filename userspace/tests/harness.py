@@ -332,7 +332,9 @@ def record(
 
 
 def start_record(path: Path, *args: str | Path) -> subprocess.Popen[str]:
-    return spawn([MEMTOLL, "record", "-o", path, *args])
+    """memtoll record, in the background; without overhead limit unless one is named."""
+    limit = () if "--overhead-limit" in args else ("--overhead-limit", "none")
+    return spawn([MEMTOLL, "record", "-o", path, *limit, *args])
 
 
 # Witnesses for "nothing left behind".

@@ -238,6 +238,10 @@ REPORT: dict[str, Any] = {
             "bytes": int,
             "freed": Null(int),
             "live_bytes": Null(int),
+            # calls and bytes are estimates, with these 95 % bounds; else 0
+            "estimated": bool,
+            "calls_error": int,
+            "bytes_error": int,
             "allocated_at": [FRAME],
         }
     ],
@@ -265,6 +269,8 @@ REPORT: dict[str, Any] = {
         "estimated_pct": float,
         "hits": int,
         "ns_per_hit": Map(float),
+        # of the recording's time, how much each function was watched
+        "duty_cycle": Map(float),
     },
 }
 

@@ -21,7 +21,11 @@ def valid() -> dict[str, Any]:
     toll["compute"] |= {"time_s": 0.1, "share": 0.1}
     toll["file.read"] = dict.fromkeys(toll["file.read"])  # not captured
     site = {"toll": "zero.libc", "time_s": 0.9, "share": 0.9, "bytes": 1000, "count": 10, "call": "calloc", "area": ""}
-    row = {"call": "calloc", "calls": 11, "bytes": 1100, "freed": 11, "live_bytes": 0, "allocated_at": [FRAME]}
+    row = {"call": "calloc", "calls": 11, "bytes": 1100, "freed": 11, "live_bytes": 0, "allocated_at": [FRAME]} | {
+        "estimated": False,
+        "calls_error": 0,
+        "bytes_error": 0,
+    }
     return {
         "format": 1,
         "complete": True,
@@ -50,7 +54,13 @@ def valid() -> dict[str, Any]:
         "not_captured": {"file.read": "not yet"},
         "checks": {"minor_faults": {"ours": 99, "kernel": 100, "difference": -1, "ok": True}},
         "losses": {"ring_full": 0},
-        "overhead": {"limit_pct": None, "estimated_pct": 1.5, "hits": 22, "ns_per_hit": {"calloc": 510.5}},
+        "overhead": {
+            "limit_pct": None,
+            "estimated_pct": 1.5,
+            "hits": 22,
+            "ns_per_hit": {"calloc": 510.5},
+            "duty_cycle": {"calloc": 1.0},
+        },
     }
 
 

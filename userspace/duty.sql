@@ -1,0 +1,152 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- duty.sql: allocator calls where the overhead budget let them be watched only part of the time
+-- (table watch): what was seen, scaled to the whole. Follows prices.sql.
+
+-- The factor for each function that was not always watched. Slices in which it was watched
+-- throughout count as they are; of the others together, the windows saw calls y in own CPU time x
+-- of the program, and the program had X in all of them: X / x. Own is less what the probes took: in a
+-- window, the hits of all functions that come and go; besides, the rest in proportion.
+--
+-- error: relative, a 95 % bound, of two parts that are added. That of a ratio estimate whose units
+-- are slices (Cochran, Sampling Techniques, 6.4): v = n / (n - 1) * sum of (y - R x)^2 over
+-- (R sum of x)^2, less the part seen; a single slice says nothing: 1. And the price's, which moves x:
+-- its own error or a twentieth, the larger, times what it took. seen_share: x / X.
+CREATE VIEW call_scale AS
+WITH RECURSIVE
+spent AS (
+	SELECT slice, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY slice
+),
+paid AS MATERIALIZED (
+	SELECT h.slice, SUM(h.hits * COALESCE(p.hit_ns, 0.0)) AS all_ns,
+		SUM(CASE WHEN w.call IS NOT NULL THEN h.hits * COALESCE(p.hit_ns, 0.0) ELSE 0.0 END)
+			AS window_ns,
+		SUM(CASE WHEN w.call IS NOT NULL THEN h.hits * MAX(COALESCE(p.error_ns, 0.0),
+			0.05 * COALESCE(p.hit_ns, 0.0)) ELSE 0.0 END) AS error_ns
+	FROM hit h LEFT JOIN probe_price p ON p.probe = h.probe
+	LEFT JOIN watch w ON w.slice = h.slice AND w.call = h.probe
+	GROUP BY h.slice
+),
+made AS MATERIALIZED (
+	SELECT slice, call, SUM(calls) AS calls FROM call GROUP BY slice, call
+),
+own AS (
+	SELECT w.slice, w.call, w.watched_cpu_ns, COALESCE(m.calls, 0) AS y,
+		COALESCE(p.error_ns, 0.0) AS error_ns,
+		MAX(s.cpu_ns - COALESCE(p.all_ns, 0.0), 0.02 * s.cpu_ns) AS own_ns,
+		MAX(w.watched_cpu_ns - COALESCE(p.window_ns, 0.0), 0.02 * w.watched_cpu_ns)
+			AS window_own_ns,
+		COALESCE(p.all_ns, 0.0) - COALESCE(p.window_ns, 0.0) AS rest_ns
+	FROM watch w JOIN spent s ON s.slice = w.slice
+	LEFT JOIN paid p ON p.slice = w.slice
+	LEFT JOIN made m ON m.slice = w.slice AND m.call = w.call
+	WHERE s.cpu_ns > 0
+),
+unit AS MATERIALIZED (
+	SELECT call, y, error_ns, own_ns, watched_cpu_ns > 0 AS seen,
+		window_own_ns / (1.0 + rest_ns / own_ns) AS x
+	FROM own
+),
+ratio AS MATERIALIZED (
+	SELECT call, SUM(seen) AS n, SUM(x) AS x, SUM(own_ns) AS whole, SUM(error_ns) AS error_ns,
+		SUM(y) / MAX(SUM(x), 1.0) AS r
+	FROM unit GROUP BY call
+),
+spread AS MATERIALIZED (
+	SELECT r.call, CASE WHEN r.n < 2 OR r.r <= 0 THEN 1.0
+		ELSE 1.0 * r.n / (r.n - 1) * SUM((u.y - r.r * u.x) * (u.y - r.r * u.x))
+			/ (r.r * r.x) / (r.r * r.x) * MAX(0.0, 1.0 - r.x / MAX(r.whole, 1.0)) END
+		AS v
+	FROM ratio r JOIN unit u ON u.call = r.call AND u.seen GROUP BY r.call
+),
+root(call, v, x, step) AS (
+	SELECT call, v, v + 1.0, 0 FROM spread
+	UNION ALL SELECT call, v, (x + v / x) / 2, step + 1 FROM root WHERE step < 60 AND v > 0
+),
+deviation AS MATERIALIZED (
+	SELECT call, CASE WHEN v > 0 THEN MIN(x) ELSE 0.0 END AS deviation FROM root GROUP BY call
+)
+SELECT r.call, MAX(1.0, CASE WHEN r.x > 0 THEN r.whole / r.x ELSE 1.0 END) AS factor,
+	COALESCE(1.96 * d.deviation, 1.0) + CASE WHEN r.x > 0 THEN r.error_ns / r.x ELSE 0.0 END
+		AS error,
+	CASE WHEN r.whole > 0 THEN MIN(1.0, r.x / r.whole) ELSE 0.0 END AS seen_share
+FROM ratio r LEFT JOIN deviation d ON d.call = r.call;
+
+-- Table call, added up over the slices and scaled where calls were missed (estimated 1); what was
+-- always watched stays the exact integer. calls_error, bytes_error: 95 % bounds of those two: the
+-- function's relative error, and that of k seen calls, 1.96 sqrt(k), for which else no site had a
+-- bound of its own. Its root is one Newton step from a power of two above, never too small. error:
+-- the relative one of the function's time.
+CREATE VIEW call_estimate AS
+WITH
+part AS (
+	SELECT c.pid, c.call, c.stack_id, c.known_clearing, w.slice IS NOT NULL AS scaled,
+		SUM(c.calls) AS calls, SUM(c.failed) AS failed, SUM(c.bytes) AS bytes,
+		SUM(c.cpu_ns) AS cpu_ns, SUM(c.timed_calls) AS timed_calls,
+		SUM(c.map_cpu_ns) AS map_cpu_ns, SUM(c.map_calls) AS map_calls,
+		SUM(c.faults) AS faults, SUM(c.cleared_calls) AS cleared_calls,
+		SUM(c.cleared_bytes) AS cleared_bytes, SUM(c.cleared_cpu_ns) AS cleared_cpu_ns,
+		SUM(c.cleared_faults) AS cleared_faults, SUM(c.mmapped_calls) AS mmapped_calls,
+		SUM(c.nested_calls) AS nested_calls
+	FROM call c LEFT JOIN watch w ON w.slice = c.slice AND w.call = c.call
+	GROUP BY c.pid, c.call, c.stack_id, c.known_clearing, scaled
+),
+factored AS (
+	SELECT p.*, CASE WHEN p.scaled THEN COALESCE(s.factor, 1.0) END AS factor,
+		CASE WHEN p.scaled THEN COALESCE(s.error, 1.0) ELSE 0.0 END AS error,
+		CASE WHEN p.calls < 4 THEN 2.0 WHEN p.calls < 16 THEN 4.0 WHEN p.calls < 64 THEN 8.0
+			WHEN p.calls < 256 THEN 16.0 WHEN p.calls < 1024 THEN 32.0
+			WHEN p.calls < 4096 THEN 64.0 WHEN p.calls < 16384 THEN 128.0
+			WHEN p.calls < 65536 THEN 256.0 ELSE p.calls / 256.0 END AS above
+	FROM part p LEFT JOIN call_scale s ON s.call = p.call
+),
+bounded AS (
+	SELECT f.*, CASE WHEN scaled AND calls > 0
+		THEN error + 1.96 * (above + calls / above) / 2 / calls ELSE 0.0 END AS site_error
+	FROM factored f
+)
+SELECT pid, call, stack_id, known_clearing, MAX(scaled) AS estimated,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(calls * factor) AS INTEGER) ELSE calls END) AS calls,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(failed * factor) AS INTEGER) ELSE failed END) AS failed,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(bytes * factor) AS INTEGER) ELSE bytes END) AS bytes,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(cpu_ns * factor) AS INTEGER) ELSE cpu_ns END) AS cpu_ns,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(timed_calls * factor) AS INTEGER)
+		ELSE timed_calls END) AS timed_calls,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(map_cpu_ns * factor) AS INTEGER)
+		ELSE map_cpu_ns END) AS map_cpu_ns,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(map_calls * factor) AS INTEGER)
+		ELSE map_calls END) AS map_calls,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(faults * factor) AS INTEGER) ELSE faults END) AS faults,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_calls * factor) AS INTEGER)
+		ELSE cleared_calls END) AS cleared_calls,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_bytes * factor) AS INTEGER)
+		ELSE cleared_bytes END) AS cleared_bytes,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_cpu_ns * factor) AS INTEGER)
+		ELSE cleared_cpu_ns END) AS cleared_cpu_ns,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_faults * factor) AS INTEGER)
+		ELSE cleared_faults END) AS cleared_faults,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(mmapped_calls * factor) AS INTEGER)
+		ELSE mmapped_calls END) AS mmapped_calls,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(nested_calls * factor) AS INTEGER)
+		ELSE nested_calls END) AS nested_calls,
+	-- of time the calls of the whole slices have no such error
+	SUM(error * cpu_ns * COALESCE(factor, 0.0))
+		/ MAX(SUM(cpu_ns * COALESCE(factor, 1.0)), 1.0) AS error,
+	CASE WHEN MAX(scaled) THEN CAST(ROUND(SUM(site_error * calls * COALESCE(factor, 0.0))) AS INTEGER)
+		ELSE 0 END AS calls_error,
+	CASE WHEN MAX(scaled) THEN CAST(ROUND(SUM(site_error * bytes * COALESCE(factor, 0.0))) AS INTEGER)
+		ELSE 0 END AS bytes_error
+FROM bounded GROUP BY pid, call, stack_id, known_clearing;
+
+-- How much of the recording's time each allocator function was watched: 1 where no row of table
+-- watch says otherwise.
+CREATE VIEW duty_cycle AS
+SELECT c.call, CASE WHEN w.call IS NULL OR d.ns <= 0 THEN 1.0
+	ELSE MAX(0.0, MIN(1.0, 1.0 - 1.0 * (w.slices_ns - w.watched_ns) / d.ns)) END AS share,
+	COALESCE(s.error, 0.0) AS error
+FROM (SELECT call FROM call UNION SELECT call FROM watch) c
+JOIN (SELECT COALESCE(SUM(end_ns - start_ns), 0) AS ns FROM slice) d
+LEFT JOIN (
+	SELECT w.call, SUM(l.end_ns - l.start_ns) AS slices_ns, SUM(w.watched_ns) AS watched_ns
+	FROM watch w JOIN slice l ON l.slice = w.slice GROUP BY w.call) w ON w.call = c.call
+LEFT JOIN call_scale s ON s.call = c.call;

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "governor.h"
+
+#include <glib.h>
+
+#define MS 1000000.0
+
+/* The account is kept a little below the limit: prices have an error. */
+#define SETPOINT 0.9
+/* What may be spent before the first CPU time is seen. */
+#define START_NS (10 * MS)
+/* A window shorter than this is not worth its attaching and detaching. */
+#define WINDOW_NS (50 * MS)
+/* Calls that are open when a window closes get this long to return. */
+#define GRACE_NS (1 * MS)
+/* The least and the longest time between two looks. */
+#define LOOK_LEAST_NS (2 * MS)
+#define LOOK_NS (20 * MS)
+/* Probes stay away at least so long. */
+#define AWAY_NS (200 * MS)
+/* Over how long the cost of each group is judged. */
+#define JUDGE_NS (500 * MS)
+/* What may be saved up: the income of so long, or a window. */
+#define SAVED_NS (1000 * MS)
+/* A debt that shows that the groups still open cost too much by themselves. */
+#define DEBT_NS (10 * MS)
+/* Of the target's own CPU time at least this part is believed to be there. */
+#define OWN_LEAST 0.1
+
+enum state {
+	STATE_OPEN,		/* everything is attached and counted */
+	STATE_CLOSING,		/* chosen groups are no longer counted */
+	STATE_CLOSED,		/* nor attached */
+	STATE_OPENING,		/* attached, not yet counted */
+};
+
+/* What was spent over some time. */
+struct spending {
+	double cpu_ns;
+	double group_ns[PROBE_GROUPS];
+	double fixed_ns;	/* by what is never taken away */
+	double idle_ns;		/* hits that were passed over */
+	double wall_ns;
+};
+
+struct governor {
+	double limit;
+	struct calibration_result prices;
+	enum state state;
+	unsigned int chosen;	/* groups that come and go */
+	double account_ns;
+	struct governor_reading last;
+	bool started;
+	uint64_t state_ns;	/* when the state was entered */
+	struct spending judged;	/* since the last judgement */
+	double load[PROBE_GROUPS];	/* cost per nanosecond of the target's own time, when open */
+	double fixed_load;
+	double window_rate;	/* cost of an open window per nanosecond */
+	double passing_ns;	/* cost of opening and closing one */
+	double passing_now_ns;
+	double cpu_rate;	/* CPU time of the target per nanosecond */
+};
+
+struct governor *governor_new(double limit, const struct calibration_result *prices)
+{
+	struct governor *governor = g_new0(struct governor, 1);
+
+	governor->limit = limit;
+	governor->prices = *prices;
+	governor->account_ns = START_NS;
+	return governor;
+}
+
+void governor_free(struct governor *governor)
+{
+	g_free(governor);
+}
+
+static double call_price(const struct governor *governor, unsigned int fn)
+{
+	switch (fn) {
+	case FN_CALLOC:
+		return governor->prices.calloc.hit_ns;
+	case FN_FREE:
+		return governor->prices.free.hit_ns;
+	default:
+		return governor->prices.malloc.hit_ns;
+	}
+}
+
+static struct spending spent_since(const struct governor *governor,
+				   const struct governor_reading *reading)
+{
+	const struct memtoll_rates *now = &reading->rates, *before = &governor->last.rates;
+	struct spending spent = {
+		.cpu_ns = reading->cpu_ns - governor->last.cpu_ns,
+		.wall_ns = reading->now_ns - governor->last.now_ns,
+		.idle_ns = (now->idle - before->idle) * governor->prices.idle.hit_ns,
+		.fixed_ns = (now->faults - before->faults) * governor->prices.fault.hit_ns +
+			    (now->maps - before->maps) * governor->prices.map.hit_ns +
+			    (now->walk_ns - before->walk_ns),
+	};
+	unsigned int fn;
+
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
+		spent.group_ns[probe_group_of(fn)] +=
+			(now->calls[fn] - before->calls[fn]) * call_price(governor, fn);
+	return spent;
+}
+
+static double total(const struct spending *spent)
+{
+	double ns = spent->fixed_ns + spent->idle_ns;
+	int group;
+
+	for (group = 0; group < PROBE_GROUPS; group++)
+		ns += spent->group_ns[group];
+	return ns;
+}
+
+static void add(struct spending *sum, const struct spending *spent)
+{
+	int group;
+
+	for (group = 0; group < PROBE_GROUPS; group++)
+		sum->group_ns[group] += spent->group_ns[group];
+	sum->cpu_ns += spent->cpu_ns;
+	sum->fixed_ns += spent->fixed_ns;
+	sum->idle_ns += spent->idle_ns;
+	sum->wall_ns += spent->wall_ns;
+}
+
+/* What each group costs, for groups that were open all the time since the last judgement. */
+static void judge(struct governor *governor, unsigned int open)
+{
+	struct spending *judged = &governor->judged;
+	double own = MAX(judged->cpu_ns - total(judged), OWN_LEAST * judged->cpu_ns);
+	int group;
+
+	if (own > 0) {
+		for (group = 0; group < PROBE_GROUPS; group++)
+			if (open & 1U << group)
+				governor->load[group] = judged->group_ns[group] / own;
+		governor->fixed_load = judged->fixed_ns / own;
+	}
+	*judged = (struct spending){};
+}
+
+/*
+ * The groups to take away so that what remains stays within the limit: malloc and free first,
+ * then calloc, then the rest; groups that cost next to nothing stay.
+ */
+static unsigned int choose(const struct governor *governor)
+{
+	double allowed = SETPOINT * governor->limit / (1 - governor->limit);
+	double load = governor->fixed_load, most = 0;
+	unsigned int chosen = 0, largest = GROUP_PAIR;
+	int group;
+
+	for (group = 0; group < PROBE_GROUPS; group++) {
+		load += governor->load[group];
+		if (governor->load[group] > most) {
+			most = governor->load[group];
+			largest = group;
+		}
+	}
+	for (group = 0; group < PROBE_GROUPS && load > allowed; group++) {
+		if (governor->load[group] < 0.1 * allowed)
+			continue;
+		chosen |= 1U << group;
+		load -= governor->load[group];
+	}
+	/* In debt for a burst: the dearest one pays it back. */
+	return chosen ? chosen : 1U << largest;
+}
+
+static void enter(struct governor *governor, enum state state, uint64_t now)
+{
+	governor->state = state;
+	governor->state_ns = now;
+}
+
+/* What a window of the least useful length would cost. */
+static double window_price(const struct governor *governor)
+{
+	return governor->passing_ns + governor->window_rate * WINDOW_NS;
+}
+
+static void pay(struct governor *governor, const struct spending *spent)
+{
+	double ns = total(spent), saved;
+
+	/*
+	 * Where hits take most of the time, all of it counts: so that the budget is kept even where
+	 * a hit costs more in this target than in the calibration.
+	 */
+	if (ns > 0.5 * spent->cpu_ns)
+		ns = MAX(ns, spent->cpu_ns);
+	governor->account_ns += SETPOINT * governor->limit * spent->cpu_ns - ns;
+	if (spent->wall_ns > 0)
+		governor->cpu_rate += (spent->cpu_ns / spent->wall_ns - governor->cpu_rate) *
+				      MIN(1.0, spent->wall_ns / SAVED_NS);
+	saved = MAX(SETPOINT * governor->limit * governor->cpu_rate * SAVED_NS,
+		    1.2 * window_price(governor));
+	governor->account_ns = MIN(governor->account_ns, MAX(saved, START_NS));
+	if (governor->state != STATE_OPEN)
+		governor->passing_now_ns += spent->idle_ns;
+	add(&governor->judged, spent);
+}
+
+/* When the account will be empty if spending goes on like this. */
+static double look_again(const struct governor *governor, const struct spending *spent)
+{
+	double rate = spent->wall_ns > 0 ? total(spent) / spent->wall_ns : 0;
+	double left = rate > 0 ? governor->account_ns / rate : LOOK_NS;
+
+	return CLAMP(left, LOOK_LEAST_NS, LOOK_NS);
+}
+
+static void in_open(struct governor *governor, uint64_t now)
+{
+	struct spending *judged = &governor->judged;
+
+	if (governor->account_ns < 0) {
+		if (judged->wall_ns > 0)
+			governor->window_rate =
+				MIN(total(judged), judged->cpu_ns) / judged->wall_ns;
+		/* Of a moment after the last judgement nothing is to be learned. */
+		if (judged->wall_ns >= LOOK_NS || !governor->chosen)
+			judge(governor, GROUPS_ALL);
+		governor->chosen = choose(governor);
+		governor->passing_now_ns = 0;
+		enter(governor, STATE_CLOSING, now);
+	} else if (judged->wall_ns >= JUDGE_NS) {
+		judge(governor, GROUPS_ALL);
+	}
+}
+
+static void in_closed(struct governor *governor, uint64_t now)
+{
+	unsigned int chosen;
+
+	if (governor->judged.wall_ns >= AWAY_NS)
+		judge(governor, GROUPS_ALL & ~governor->chosen);
+	if (governor->account_ns >= window_price(governor) &&
+	    now - governor->state_ns >= AWAY_NS) {
+		enter(governor, STATE_OPENING, now);
+		return;
+	}
+	if (governor->account_ns >= -DEBT_NS || governor->chosen == GROUPS_ALL)
+		return;
+	chosen = governor->chosen | choose(governor);
+	if (chosen != governor->chosen) {
+		governor->chosen = chosen;
+		enter(governor, STATE_CLOSING, now);
+	}
+}
+
+struct governor_order governor_step(struct governor *governor,
+				    const struct governor_reading *reading)
+{
+	uint64_t now = reading->now_ns;
+	struct spending spent = {};
+	struct governor_order order;
+
+	if (governor->started) {
+		spent = spent_since(governor, reading);
+		pay(governor, &spent);
+	}
+	governor->started = true;
+	governor->last = *reading;
+	switch (governor->state) {
+	case STATE_OPEN:
+		in_open(governor, now);
+		break;
+	case STATE_CLOSING:
+		if (now - governor->state_ns >= GRACE_NS) {
+			enter(governor, STATE_CLOSED, now);
+			governor->judged = (struct spending){};
+		}
+		break;
+	case STATE_CLOSED:
+		in_closed(governor, now);
+		break;
+	case STATE_OPENING:
+		governor->passing_ns = governor->passing_now_ns;
+		enter(governor, STATE_OPEN, now);
+		governor->judged = (struct spending){};
+		break;
+	}
+	order.open = governor->state == STATE_OPEN ? GROUPS_ALL : GROUPS_ALL & ~governor->chosen;
+	order.attached = governor->state == STATE_CLOSED ? GROUPS_ALL & ~governor->chosen :
+							   GROUPS_ALL;
+	if (governor->state == STATE_OPENING)
+		order.next_ns = now;
+	else if (governor->state == STATE_CLOSING)
+		order.next_ns = now + (uint64_t)GRACE_NS;
+	else if (governor->state == STATE_OPEN)
+		order.next_ns = now + (uint64_t)look_again(governor, &spent);
+	else
+		order.next_ns = now + (uint64_t)LOOK_NS;
+	return order;
+}
+
+bool governor_in_window(const struct governor *governor)
+{
+	return governor->state == STATE_CLOSING || governor->state == STATE_OPENING ||
+	       (governor->state == STATE_OPEN && governor->chosen &&
+		governor->last.now_ns - governor->state_ns < 4 * WINDOW_NS);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * watch.h: the governor at work: reads what probes cost, opens and closes their windows, and notes
+ * for each slice how much of the target's time each allocator function was watched.
+ */
+#ifndef MEMTOLL_WATCH_H
+#define MEMTOLL_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "calibrate.h"
+#include "recording.h"
+#include "targets.h"
+
+struct watch;
+
+struct watch_config {
+	struct memtoll_bpf *bpf;
+	struct targets *targets;
+	struct recording *recording;
+	double limit;		/* as governor_new() has it; 0: no budget, all is watched always */
+};
+
+struct watch *watch_new(const struct watch_config *config, const struct calibration_result *prices);
+void watch_free(struct watch *watch);
+
+/*
+ * Do what is due. When to come again, on CLOCK_MONOTONIC; UINT64_MAX: never. Attaching blocks for
+ * some 10 ms a process.
+ */
+uint64_t watch_step(struct watch *watch);
+
+/* In a short window: what takes long had better wait. */
+bool watch_in_window(const struct watch *watch);
+
+/* The slice ends now: what was watched so far belongs to it, what comes to the next. */
+void watch_end_slice(struct watch *watch);
+
+/* Write of the slice that has ended the functions that were not watched all the time. */
+int watch_write(struct watch *watch);
+
+#endif /* MEMTOLL_WATCH_H */
