@@ -191,11 +191,12 @@ static void pay(struct governor *governor, const struct spending *spent)
 	double ns = total(spent), saved;
 
 	/*
-	 * Where hits take most of the time, all of it counts: so that the budget is kept even where
-	 * a hit costs more in this target than in the calibration.
+	 * The larger the part of the time that hits take, the more is charged, up to all of it: so that
+	 * the budget is kept even where a hit costs twice as much in this target as in the calibration,
+	 * which happens where caches and the neighbouring core are busy.
 	 */
-	if (ns > 0.5 * spent->cpu_ns)
-		ns = MAX(ns, spent->cpu_ns);
+	if (spent->cpu_ns > 0)
+		ns = MAX(ns, MIN(spent->cpu_ns, ns * (1 + 2 * ns / spent->cpu_ns)));
 	governor->account_ns += SETPOINT * governor->limit * spent->cpu_ns - ns;
 	if (spent->wall_ns > 0)
 		governor->cpu_rate += (spent->cpu_ns / spent->wall_ns - governor->cpu_rate) *

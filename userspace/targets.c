@@ -421,15 +421,23 @@ static void start_counting(struct followed *followed)
 int targets_add(struct targets *targets, pid_t pid)
 {
 	struct followed *followed = follow(targets, pid, "target");
+	struct proc_stat stat;
 	int err;
 
-	attach_modules(targets, followed);
+	/* What takes long before the probes: until the process is published they cost and count nothing. */
 	symbolizer_show(targets->config.symbolizer, pid, true);
+	unwinder_show(targets->unwinder, pid);
 	record_process(targets, followed);
+	attach_modules(targets, followed);
 	start_counting(followed);
 	followed->target.start_ns = now_ns();
 	err = publish_process(targets, pid, false);
 	publish_code(targets, pid);
+	/* Ended before its exit could be seen: else it would be waited for in vain. */
+	if (!err && (proc_stat_read(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')) {
+		targets_exiting(targets, pid, 0, 0);
+		err = -ESRCH;
+	}
 	return err;
 }
 

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The budget, kept against a target that is simulated: all costs are known exactly. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "governor.h"
+
+#define MS 1000000.0
+#define SECOND (1000 * MS)
+
+/* A program that is always on the CPU, and what became of it. */
+struct program {
+	double threads;
+	double calls[FN_COUNT];		/* per nanosecond of its own time */
+	double faults;
+	double dearer;			/* a hit costs so many times what was calibrated */
+	double own_ns;
+	double cpu_ns;
+	double spent_ns;
+	double now_ns;
+	double rates[FN_COUNT];
+	double idle;
+	double fault_count;
+	double watched_ns[PROBE_GROUPS];
+	unsigned int windows;		/* of the pair */
+	double longest_away_ns;
+	struct governor_order order;
+};
+
+static const struct calibration_result prices = {
+	.malloc = { .hit_ns = 1000 }, .calloc = { .hit_ns = 1000 }, .free = { .hit_ns = 1000 },
+	.idle = { .hit_ns = 500 }, .fault = { .hit_ns = 200 }, .map = { .hit_ns = 300 },
+};
+
+/* Run until the governor wants to look again. */
+static void run_on(struct program *program, double ns)
+{
+	double cost = program->faults * 200, own, part;
+	unsigned int fn;
+
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++) {
+		unsigned int group = 1U << probe_group_of(fn);
+
+		if (program->order.open & group)
+			cost += program->calls[fn] * 1000 * program->dearer;
+		else if (program->order.attached & group)
+			cost += program->calls[fn] * 500 * program->dearer;
+	}
+	own = ns * program->threads / (1 + cost);
+	program->own_ns += own;
+	program->cpu_ns += ns * program->threads;
+	program->spent_ns += own * cost;
+	program->now_ns += ns;
+	program->fault_count += own * program->faults;
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++) {
+		unsigned int group = 1U << probe_group_of(fn);
+
+		part = own * program->calls[fn];
+		if (program->order.open & group)
+			program->rates[fn] += part;
+		else if (program->order.attached & group)
+			program->idle += part;
+	}
+}
+
+static struct governor_reading reading_of(const struct program *program)
+{
+	struct governor_reading reading = {
+		.now_ns = program->now_ns,
+		.cpu_ns = program->cpu_ns,
+		.rates.idle = program->idle,
+		.rates.faults = program->fault_count,
+	};
+	unsigned int fn;
+
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
+		reading.rates.calls[fn] = program->rates[fn];
+	return reading;
+}
+
+/* A tracer takes 5 ms to attach and never comes earlier than a tenth of a millisecond later. */
+static void simulate(struct governor *governor, struct program *program, double seconds)
+{
+	double end = program->now_ns + seconds * SECOND, closed_ns = 0;
+	int group;
+
+	if (!program->threads)
+		program->threads = 1;
+	if (!program->dearer)
+		program->dearer = 1;
+	while (program->now_ns < end) {
+		struct governor_reading reading = reading_of(program);
+		struct governor_order order = governor_step(governor, &reading);
+		double ns = order.next_ns > reading.now_ns ? order.next_ns - reading.now_ns : 5 * MS;
+
+		if (order.open & ~program->order.open & 1U << GROUP_PAIR) {
+			program->windows++;
+			if (closed_ns && program->now_ns - closed_ns > program->longest_away_ns)
+				program->longest_away_ns = program->now_ns - closed_ns;
+		}
+		if (program->order.open & ~order.open & 1U << GROUP_PAIR)
+			closed_ns = program->now_ns;
+		program->order = order;
+		assert_int_equal(order.open & ~order.attached, 0);
+		for (group = 0; group < PROBE_GROUPS; group++)
+			if (order.open & 1U << group)
+				program->watched_ns[group] += ns;
+		run_on(program, ns + 0.1 * MS);
+	}
+}
+
+static double share_spent(const struct program *program)
+{
+	return program->spent_ns / program->cpu_ns;
+}
+
+static void test_cheap_is_always_watched(void **state)
+{
+	struct governor *governor = governor_new(0.05, &prices);
+	struct program program = {
+		/* 40,000 hits a second of its own time: 4 %. */
+		.calls = { [FN_MALLOC] = 20e-6, [FN_FREE] = 20e-6 },
+	};
+
+	(void)state;
+	simulate(governor, &program, 20);
+	assert_int_equal(program.order.open, GROUPS_ALL);
+	assert_int_equal(program.windows, 1);
+	governor_free(governor);
+}
+
+static void keeps(struct program program, double limit, double least_used, unsigned int windows)
+{
+	struct governor *governor = governor_new(limit, &prices);
+
+	simulate(governor, &program, 20);
+	assert_true(share_spent(&program) <= limit + 0.0025);
+	assert_true(share_spent(&program) >= least_used * limit);
+	assert_true(program.windows >= windows);
+	governor_free(governor);
+}
+
+static void test_two_million_pairs(void **state)
+{
+	struct program program = { .calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 } };
+
+	(void)state;
+	keeps(program, 0.05, 0.6, 8);
+	keeps(program, 0.01, 0.5, 2);
+	keeps(program, 0.2, 0.6, 8);
+	program.threads = 16;
+	keeps(program, 0.05, 0.6, 8);
+	/* Next to nothing but malloc and free. */
+	program.threads = 1;
+	program.calls[FN_MALLOC] = program.calls[FN_FREE] = 50e-3;
+	keeps(program, 0.05, 0.6, 8);
+}
+
+/* A hit costs more in this program than in the calibration: the window's whole time counts. */
+static void test_dearer_than_calibrated(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 },
+		.dearer = 2,
+	};
+	struct governor *governor = governor_new(0.05, &prices);
+
+	(void)state;
+	simulate(governor, &program, 20);
+	assert_true(share_spent(&program) <= 0.06);
+	governor_free(governor);
+}
+
+static void test_malloc_and_free_go_first(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 1e-3, [FN_FREE] = 1e-3, [FN_CALLOC] = 10e-6,
+			   [FN_REALLOC] = 5e-6 },
+	};
+	struct governor *governor = governor_new(0.05, &prices);
+
+	(void)state;
+	simulate(governor, &program, 10);
+	assert_true(program.watched_ns[GROUP_PAIR] < 0.2 * program.now_ns);
+	assert_true(program.watched_ns[GROUP_CALLOC] > 0.95 * program.now_ns);
+	assert_true(program.watched_ns[GROUP_OTHER] > 0.95 * program.now_ns);
+	assert_true(share_spent(&program) <= 0.0525);
+	/* Windows come about once a second; what it costs to open one can put them off. */
+	assert_true(program.longest_away_ns < 3 * SECOND);
+	governor_free(governor);
+}
+
+static void test_then_calloc(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 1e-3, [FN_FREE] = 2e-3, [FN_CALLOC] = 1e-3,
+			   [FN_REALLOC] = 5e-6 },
+	};
+	struct governor *governor = governor_new(0.05, &prices);
+
+	(void)state;
+	simulate(governor, &program, 10);
+	assert_true(program.watched_ns[GROUP_CALLOC] < 0.2 * program.now_ns);
+	assert_true(program.watched_ns[GROUP_OTHER] > 0.95 * program.now_ns);
+	assert_true(share_spent(&program) <= 0.0525);
+	governor_free(governor);
+}
+
+/* What costs next to nothing is not taken away, whatever its turn. */
+static void test_only_what_costs(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 1e-6, [FN_FREE] = 1e-6, [FN_REALLOC] = 2e-3 },
+	};
+	struct governor *governor = governor_new(0.05, &prices);
+
+	(void)state;
+	simulate(governor, &program, 10);
+	assert_true(program.watched_ns[GROUP_PAIR] > 0.95 * program.now_ns);
+	assert_true(program.watched_ns[GROUP_OTHER] < 0.2 * program.now_ns);
+	assert_true(share_spent(&program) <= 0.0525);
+	governor_free(governor);
+}
+
+static void test_comes_back(void **state)
+{
+	struct program program = { .calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 } };
+	struct governor *governor = governor_new(0.05, &prices);
+	double watched;
+
+	(void)state;
+	simulate(governor, &program, 5);
+	assert_true(program.watched_ns[GROUP_PAIR] < 0.2 * program.now_ns);
+	program.calls[FN_MALLOC] = program.calls[FN_FREE] = 10e-6;
+	simulate(governor, &program, 5);
+	watched = program.watched_ns[GROUP_PAIR];
+	simulate(governor, &program, 5);
+	/* 0.1 ms a look are the tracer's. */
+	assert_true(program.watched_ns[GROUP_PAIR] - watched > 4.9 * SECOND);
+	/* And goes again. */
+	program.calls[FN_MALLOC] = program.calls[FN_FREE] = 2e-3;
+	simulate(governor, &program, 20);
+	assert_true(share_spent(&program) <= 0.0525);
+	governor_free(governor);
+}
+
+/* Faults alone cost more than the limit: nothing else may be added. */
+static void test_faults_take_it_all(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 },
+		.faults = 500e-6,
+	};
+	struct governor *governor = governor_new(0.05, &prices);
+
+	(void)state;
+	simulate(governor, &program, 20);
+	assert_true(program.watched_ns[GROUP_PAIR] < 0.2 * SECOND);
+	governor_free(governor);
+}
+
+/* Asleep: no time, no hits, and no harm. */
+static void test_asleep(void **state)
+{
+	struct governor *governor = governor_new(0.05, &prices);
+	struct governor_reading reading = { .now_ns = 1 };
+	struct governor_order order = {};
+	int i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++) {
+		order = governor_step(governor, &reading);
+		assert_int_equal(order.open, GROUPS_ALL);
+		assert_true(order.next_ns > reading.now_ns);
+		reading.now_ns = order.next_ns;
+	}
+	governor_free(governor);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cheap_is_always_watched),
+		cmocka_unit_test(test_two_million_pairs),
+		cmocka_unit_test(test_dearer_than_calibrated),
+		cmocka_unit_test(test_malloc_and_free_go_first),
+		cmocka_unit_test(test_then_calloc),
+		cmocka_unit_test(test_only_what_costs),
+		cmocka_unit_test(test_comes_back),
+		cmocka_unit_test(test_faults_take_it_all),
+		cmocka_unit_test(test_asleep),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
