@@ -92,6 +92,7 @@ struct memtoll_rates {
 	__u64 idle;		/* hits that were passed over: their window was closed */
 	__u64 faults;
 	__u64 maps;
+	__u64 reads;
 	__u64 walk_ns;
 };
 

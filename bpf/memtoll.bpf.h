@@ -352,6 +352,14 @@ static __always_inline void rate_map(void)
 		rates->maps++;
 }
 
+static __always_inline void rate_read(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates)
+		rates->reads++;
+}
+
 /* The state of a traced thread, or NULL for everybody else: the one filter, passed first. */
 static __always_inline struct thread *thread_get(struct task_struct *task)
 {

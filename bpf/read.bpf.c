@@ -344,6 +344,7 @@ int read_enter(struct sys_enter_args *ctx)
 	read->reclaim_blocked_ns = 0;
 	read->filled_pages = 0;
 	read->read_fn = read_fn;
+	rate_read();
 	stamp_take(task, &read->start);
 	return 0;
 }

@@ -98,6 +98,7 @@ static struct spending spent_since(const struct governor *governor,
 		.idle_ns = (now->idle - before->idle) * governor->prices.idle.hit_ns,
 		.fixed_ns = (now->faults - before->faults) * governor->prices.fault.hit_ns +
 			    (now->maps - before->maps) * governor->prices.map.hit_ns +
+			    (now->reads - before->reads) * governor->prices.read.hit_ns +
 			    (now->walk_ns - before->walk_ns),
 	};
 	unsigned int fn;
