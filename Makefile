@@ -39,7 +39,7 @@ endif
 # What defines a map comes before what uses it: bpftool before 7.4 mixes them up otherwise.
 BPF_PARTS := target unwind python extent read fault alloc mapping swap cpu
 BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
-SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h
+SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h $(O)/values.skel.h
 # Between the two a view is created whose text is in the tables of findings.sql.
 SQL := $(addprefix userspace/,recording.sql prices.sql duty.sql read.sql views.sql \
        stacks.sql giveback.sql swap.sql allocators.sql figures.sql findings.sql \
@@ -124,6 +124,10 @@ $(O)/bpf/memtoll.linked.o: $(BPF_OBJECTS)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
 $(O)/bpf/check.linked.o: $(O)/bpf/check.bpf.o
+	$(call say,LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(O)/bpf/values.linked.o: $(O)/bpf/values.bpf.o
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 

@@ -7,6 +7,7 @@
  * calling malloc, a preloaded calloc calling libc's malloc) is counted as nested.
  */
 #include "memtoll.bpf.h"
+#include "registers.bpf.h"
 
 /* malloc_chunk of glibc: the word before the block holds size and these bits (malloc.c). */
 #define CHUNK_IS_MMAPPED 0x2ULL
@@ -117,98 +118,6 @@ static __always_inline void count_untimed(struct task_struct *task, struct threa
 		return;
 	add(&sum->calls, 1);
 	add(&sum->untimed_calls, 1);
-}
-
-#ifdef __TARGET_ARCH_x86
-/* One load for each: offsets into the context must be constants, and the compiler would not have it. */
-#define LOAD_REGISTER(field) \
-	asm volatile("%0 = *(u64 *)(%1 + %2)" \
-		     : "=r"(value) : "r"(ctx), "i"(__builtin_offsetof(struct pt_regs, field)))
-
-/* A register by its number in instructions. */
-static __noinline __u64 register_value(struct pt_regs *ctx, __u32 number)
-{
-	__u64 value = 0;
-
-	switch (number) {
-	case 0:
-		LOAD_REGISTER(ax);
-		break;
-	case 1:
-		LOAD_REGISTER(cx);
-		break;
-	case 2:
-		LOAD_REGISTER(dx);
-		break;
-	case 3:
-		LOAD_REGISTER(bx);
-		break;
-	case 5:
-		LOAD_REGISTER(bp);
-		break;
-	case 6:
-		LOAD_REGISTER(si);
-		break;
-	case 7:
-		LOAD_REGISTER(di);
-		break;
-	case 8:
-		LOAD_REGISTER(r8);
-		break;
-	case 9:
-		LOAD_REGISTER(r9);
-		break;
-	case 10:
-		LOAD_REGISTER(r10);
-		break;
-	case 11:
-		LOAD_REGISTER(r11);
-		break;
-	case 12:
-		LOAD_REGISTER(r12);
-		break;
-	case 13:
-		LOAD_REGISTER(r13);
-		break;
-	case 14:
-		LOAD_REGISTER(r14);
-		break;
-	case 15:
-		LOAD_REGISTER(r15);
-		break;
-	}
-	return value;
-}
-#else
-static __always_inline __u64 register_value(struct pt_regs *ctx, __u32 number)
-{
-	return 0;
-}
-#endif
-
-/* The arguments of a function, as they were at its entry, read at the probe behind it. */
-struct arguments {
-	__u64 first, second, third;
-};
-
-static __always_inline __u64 argument(struct pt_regs *ctx, __u64 cookie, __u32 index, __u64 abi)
-{
-	__u32 place = cookie >> (COOKIE_ARGUMENT_SHIFT + index * COOKIE_ARGUMENT_BITS) &
-		      ((1U << COOKIE_ARGUMENT_BITS) - 1);
-
-	return place ? register_value(ctx, place - 1) : abi;
-}
-
-static __always_inline struct arguments arguments_read(struct pt_regs *ctx, __u64 cookie)
-{
-	struct arguments arguments = { PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx) };
-
-	if (cookie >> COOKIE_ARGUMENT_SHIFT) {
-		arguments.first = argument(ctx, cookie, 0, arguments.first);
-		arguments.second = argument(ctx, cookie, 1, arguments.second);
-		arguments.third = argument(ctx, cookie, 2, arguments.third);
-	}
-	return arguments;
 }
 
 /* Whether this hit is to be counted; every hit costs, counted or not. */

@@ -379,6 +379,13 @@ struct memtoll_walk_sum {
 	__u64 ns;
 };
 
+/* How many calls came by a function's entry, and at its probe had the same arguments or not. */
+struct memtoll_value_sum {
+	__u64 entered;
+	__u64 agreed;
+	__u64 differed;
+};
+
 #define MEMTOLL_MEMSET_RANGES 8
 
 /* A range of code, [start, end). */

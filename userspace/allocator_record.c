@@ -21,10 +21,11 @@ static const struct {
 /* Index of the variable's prefix, or the number of prefixes. */
 static size_t variable_index(const char *variable)
 {
+	const char *conf = strstr(variable, "MALLOC_CONF=");
 	size_t i = 0;
 
 	/* jemalloc with a prefix of its own has it in the variable, too: JE_MALLOC_CONF. */
-	if (strstr(variable, "MALLOC_CONF=") && strstr(variable, "MALLOC_CONF=") < strchr(variable, '='))
+	if (conf && conf < strchr(variable, '='))
 		return 1;
 	while (i < G_N_ELEMENTS(variables) && !g_str_has_prefix(variable, variables[i].prefix))
 		i++;
@@ -101,8 +102,8 @@ static bool pins_threshold(const char *tunables)
 }
 
 int allocator_record(struct recording *recording, pid_t pid, const struct allocator_module *module,
-		     enum allocator_linkage linkage, const struct threshold *threshold,
-		     const char *tunables)
+		     enum allocator_linkage linkage, const char *unprobed,
+		     const struct threshold *threshold, const char *tunables)
 {
 	bool glibc = module->kind == ALLOCATOR_GLIBC;
 	GString *probed = g_string_new(NULL), *refused = g_string_new(NULL);
@@ -110,7 +111,8 @@ int allocator_record(struct recording *recording, pid_t pid, const struct alloca
 	size_t i;
 	int err;
 
-	describe_points(module, probed, refused);
+	if (!unprobed)
+		describe_points(module, probed, refused);
 	err = recording_allocator(recording, &(struct allocator_fact){
 		.pid = pid,
 		.module = module->path,
@@ -126,16 +128,17 @@ int allocator_record(struct recording *recording, pid_t pid, const struct alloca
 	});
 	for (i = 0; i < module->point_count && !err; i++) {
 		const struct probe_point *point = &module->points[i];
+		bool probed_here = point->place.found && !unprobed;
 
 		err = recording_allocator_probe(recording, &(struct allocator_probe_fact){
 			.pid = pid,
 			.module = module->path,
 			.symbol = point->symbol,
 			.call = fn_name(point->fn),
-			.offset = point->place.found ? (int)point->place.offset : -1,
+			.offset = probed_here ? (int)point->place.offset : -1,
 			.instruction = point->place.instruction,
-			.timed = point->place.found && !point->place.pushed,
-			.refusal = point->place.refusal,
+			.timed = probed_here && !point->place.pushed,
+			.refusal = unprobed ? unprobed : point->place.refusal,
 		});
 	}
 	g_string_free(probed, TRUE);

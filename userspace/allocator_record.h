@@ -16,9 +16,12 @@
  */
 char *tunables_read(pid_t pid);
 
-/* Replaces what was written of it before. tunables may be NULL. 0 or -errno. */
+/*
+ * Replaces what was written of it before. unprobed: why none of its functions is probed, or NULL.
+ * tunables may be NULL. 0 or -errno.
+ */
 int allocator_record(struct recording *recording, pid_t pid, const struct allocator_module *module,
-		     enum allocator_linkage linkage, const struct threshold *threshold,
-		     const char *tunables);
+		     enum allocator_linkage linkage, const char *unprobed,
+		     const struct threshold *threshold, const char *tunables);
 
 #endif /* MEMTOLL_ALLOCATOR_RECORD_H */

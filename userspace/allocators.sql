@@ -42,7 +42,9 @@ SELECT a.pid, a.module, a.kind, a.version, a.linkage, a.tunables,
 	CASE WHEN p.functions IS NULL AND a.kind = 'go' THEN 'Go''s own allocator takes its memory by '
 			|| 'mmap: its objects are not seen, only faults and mapping calls'
 		WHEN p.functions IS NULL THEN 'no malloc symbol: faults and mappings only'
-		WHEN p.probed = 0 THEN 'not probed: faults and mappings only; ' || p.unseen
+		WHEN p.probed = 0 THEN 'not probed: faults and mappings only ('
+			|| (SELECT MIN(refusal) FROM allocator_probe x
+				WHERE x.pid = a.pid AND x.module = a.module) || ')'
 		ELSE s.calls || ' seen: 100 %'
 			|| COALESCE('; ' || p.untimed || ' counted, not timed', '')
 			|| COALESCE('; not seen: ' || p.unseen, '') END AS coverage

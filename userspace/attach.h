@@ -3,6 +3,7 @@
 #ifndef MEMTOLL_ATTACH_H
 #define MEMTOLL_ATTACH_H
 
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,19 @@ enum uprobe_mechanism uprobe_mechanism_find(void);
 
 /* Choose the programs and their attach types. Before loading. */
 void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism);
+
+/* include/uapi/linux/bpf.h; headers older than 6.6 do not have it. */
+#define ATTACH_UPROBE_MULTI 48
+
+/*
+ * Link a program to places of a file, given as offsets into it, in one process. Descriptor of the
+ * link or -errno. path may be of /proc/self/fd.
+ */
+int uprobe_link_multi(int program, int type, bool is_return, const char *path, pid_t pid,
+		      const __u64 *offsets, const __u64 *cookies, size_t count);
+
+/* The bits of a cookie that say where arguments are (events.h). */
+__u64 uprobe_cookie_arguments(const struct placement *place);
 
 struct uprobe_attachment;
 

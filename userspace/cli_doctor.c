@@ -20,6 +20,7 @@
 #include "names.h"
 #include "privileges.h"
 #include "proc.h"
+#include "values.h"
 #include "version.h"
 
 #define FEATURES_MAX 16
@@ -29,12 +30,19 @@ struct doctor_options {
 	bool json;
 };
 
+/* What was seen of a module's functions on the live process. */
+struct module_check {
+	struct value_check points[FAMILY_MAX];
+	bool done;
+};
+
 struct findings {
 	struct feature features[FEATURES_MAX];
 	size_t feature_count;
 	struct maps maps;
 	struct allocator_module *modules;
 	size_t module_count;
+	struct module_check *checks;	/* of each module; NULL: not checked */
 	struct code_range memsets[8];
 	ssize_t memset_count;
 	bool works;
@@ -86,23 +94,68 @@ static int find_allocators(pid_t pid, struct findings *findings)
 	return STATUS_DONE;
 }
 
-static void print_module(pid_t pid, const struct allocator_module *module)
+/*
+ * Registers of the arguments that are read at the place, "rsi" or "rax, rsi"; "" where all are
+ * where the ABI puts them.
+ */
+static void name_arguments(const struct probe_point *point, char *text, size_t size)
+{
+	static const int8_t abi[PLACEMENT_ARGUMENTS] = { 7, 6, 2 };
+	size_t at = 0;
+	bool moved = false;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < PLACEMENT_ARGUMENTS; i++) {
+		int8_t number = point->place.registers[i];
+
+		if (!(point->arguments & 1U << i) || at >= size)
+			continue;
+		moved |= number != abi[i];
+		at += snprintf(text + at, size - at, "%s%s", at ? ", " : "",
+			       placement_register(number));
+	}
+	if (!moved)
+		text[0] = '\0';
+}
+
+static void print_point(const struct probe_point *point, const struct value_check *check)
+{
+	char registers[32];
+
+	if (!point->place.found) {
+		printf("    %-20s not probed: %s; at its entry the kernel would single-step, which costs"
+		       " 10 to 20 times as much as an emulated place\n", point->symbol,
+		       point->place.refusal);
+		return;
+	}
+	name_arguments(point, registers, sizeof(registers));
+	printf("    %-20s +%-3u %s%s%s%s", point->symbol, point->place.offset,
+	       point->place.instruction,
+	       point->place.pushed ? "  (entry only: counted, not timed)" : "",
+	       *registers ? "  arguments in " : "", registers);
+	if (!check || !point->place.offset)
+		putchar('\n');
+	else if (check->differed)
+		printf("  WRONG in %lu of %lu calls\n", (unsigned long)check->differed,
+		       (unsigned long)check->entered);
+	else if (check->agreed)
+		printf("  values proved on %lu of %lu calls\n", (unsigned long)check->agreed,
+		       (unsigned long)check->entered);
+	else
+		puts("  not called while it was watched");
+}
+
+static void print_module(pid_t pid, const struct allocator_module *module,
+			 const struct module_check *checked)
 {
 	size_t i;
 
 	printf("  %s: %s %s (%s)\n", module->path, allocator_kind_name(module->kind),
 	       *module->version ? module->version : "of unknown version",
 	       allocator_linkage_name(allocator_linkage(pid, module)));
-	for (i = 0; i < module->point_count; i++) {
-		const struct probe_point *point = &module->points[i];
-
-		if (point->place.found)
-			printf("    %-20s +%-3u %s%s\n", point->symbol, point->place.offset,
-			       point->place.instruction, point->place.pushed ?
-			       "  (entry only: counted, not timed)" : "");
-		else
-			printf("    %-20s not probed: %s\n", point->symbol, point->place.refusal);
-	}
+	for (i = 0; i < module->point_count; i++)
+		print_point(&module->points[i],
+			    checked && checked->done ? &checked->points[i] : NULL);
 	if (module->forwarded)
 		printf("    %zu operators only jump on to these and are seen there\n",
 		       module->forwarded);
@@ -110,6 +163,23 @@ static void print_module(pid_t pid, const struct allocator_module *module)
 		printf("    %s\n", module->kind == ALLOCATOR_GO ?
 		       "Go's own allocator takes its memory by mmap: faults and mappings only" :
 		       "no malloc symbol: faults and mappings only");
+}
+
+/* Only where the user names a process: to watch it costs it a little. */
+static void check_values(pid_t pid, struct findings *findings)
+{
+	enum uprobe_mechanism mechanism = uprobe_mechanism_find();
+
+	findings->checks = g_new0(struct module_check, findings->module_count);
+	for (size_t i = 0; i < findings->module_count; i++) {
+		int err = values_check(pid, mechanism, &findings->modules[i],
+				       findings->checks[i].points);
+
+		findings->checks[i].done = !err;
+		if (err)
+			message("cannot watch %s in process %d: %s", findings->modules[i].path, pid,
+				strerror(-err));
+	}
 }
 
 static void print_text(const struct doctor_options *options, const struct findings *findings)
@@ -129,11 +199,26 @@ static void print_text(const struct doctor_options *options, const struct findin
 	}
 	printf("\nAllocators of process %d, and where their functions are probed:\n", options->pid);
 	for (i = 0; i < findings->module_count; i++)
-		print_module(options->pid, &findings->modules[i]);
+		print_module(options->pid, &findings->modules[i],
+			     findings->checks ? &findings->checks[i] : NULL);
 	if (!findings->module_count)
 		puts("  none found: only faults and mappings can be traced");
 	printf("  memset: %zd address ranges known\n", MAX(findings->memset_count, 0));
 	printf("\n%s\n", findings->works ? "memtoll works here." : "memtoll does not work here.");
+}
+
+static void bind_check(sqlite3_stmt *statement, const struct probe_point *point,
+		       const struct value_check *check)
+{
+	char registers[32];
+
+	name_arguments(point, registers, sizeof(registers));
+	sqlite3_bind_text(statement, 10, registers, -1, SQLITE_TRANSIENT);
+	if (!check || !point->place.found || !point->place.offset)
+		return;
+	sqlite3_bind_int64(statement, 11, (sqlite3_int64)check->entered);
+	sqlite3_bind_int64(statement, 12, (sqlite3_int64)check->agreed);
+	sqlite3_bind_int64(statement, 13, (sqlite3_int64)check->differed);
 }
 
 static int fill_allocators(sqlite3 *database, pid_t pid, const struct findings *findings)
@@ -169,7 +254,8 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 	rc = sqlite3_exec(database,
 			  "CREATE TABLE feature (name, required, works, detail, since);"
 			  "CREATE TABLE point (module, kind, version, function, offset,"
-			  " instruction, timed, refusal, symbol);"
+			  " instruction, timed, refusal, symbol, registers, entered, agreed,"
+			  " differed);"
 			  "CREATE TABLE allocator (module, kind, version, linkage, functions);", NULL, NULL, NULL);
 	for (i = 0; rc == SQLITE_OK && i < findings->feature_count; i++) {
 		const struct feature *feature = &findings->features[i];
@@ -192,7 +278,7 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 			const struct placement *place = &point->place;
 
 			rc = sqlite3_prepare_v2(database, "INSERT INTO point VALUES "
-						"(?, ?, ?, ?, ?, ?, ?, ?, ?)", -1, &statement, NULL);
+						"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1, &statement, NULL);
 			sqlite3_bind_text(statement, 1, module->path, -1, SQLITE_STATIC);
 			sqlite3_bind_text(statement, 2, allocator_kind_name(module->kind), -1,
 					  SQLITE_STATIC);
@@ -207,6 +293,8 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 			}
 			sqlite3_bind_int(statement, 7, place->found && !place->pushed);
 			sqlite3_bind_text(statement, 9, point->symbol, -1, SQLITE_STATIC);
+			bind_check(statement, point, findings->checks && findings->checks[i].done ?
+				   &findings->checks[i].points[k] : NULL);
 			sqlite3_step(statement);
 			rc = sqlite3_finalize(statement);
 		}
@@ -228,7 +316,8 @@ static int print_json(const struct doctor_options *options, const struct finding
 		" 'probes', (SELECT json_group_array(json_object('module', module, 'kind', kind,"
 		"   'version', version, 'function', function, 'symbol', symbol, 'offset', offset,"
 		"   'instruction', instruction, 'timed', json(iif(timed, 'true', 'false')),"
-		"   'refusal', refusal)) FROM point))";
+		"   'refusal', refusal, 'registers', registers, 'entered', entered, 'agreed', agreed,"
+		"   'differed', differed)) FROM point))";
 	sqlite3 *database = NULL;
 	sqlite3_stmt *statement = NULL;
 	struct utsname machine;
@@ -279,6 +368,8 @@ int cli_doctor(int argc, char **argv)
 	findings.feature_count = features_find(findings.features, FEATURES_MAX);
 	for (i = 0; i < findings.feature_count; i++)
 		findings.works &= findings.features[i].works || !findings.features[i].required;
+	if (options.pid != getpid() && findings.works)
+		check_values(options.pid, &findings);
 	if (options.json)
 		status = print_json(&options, &findings);
 	else
@@ -290,6 +381,7 @@ int cli_doctor(int argc, char **argv)
 	if (!status && !findings.works)
 		status = STATUS_FAILED;
 out:
+	g_free(findings.checks);
 	allocator_modules_free(findings.modules, findings.module_count);
 	maps_free(&findings.maps);
 	return status;

@@ -76,6 +76,7 @@ static void place_point(const struct image *image, const struct family_function 
 	uint8_t code[PLACEMENT_WINDOW];
 	ssize_t got;
 
+	point->arguments = arguments;
 	available = MIN(available, sizeof(code));
 	if (size)
 		available = MIN(available, size);
@@ -97,6 +98,7 @@ static void place_point(const struct image *image, const struct family_function 
 	if (point->fn == FN_REALLOCARRAY &&
 	    !placement_find(code, (size_t)got, PLACEMENT_RDI, true, &point->place)) {
 		point->product = !strncmp(point->place.instruction, "jo ", 3);
+		point->arguments = PLACEMENT_RDI;
 		if (!point->product) {
 			point->place.found = false;
 			snprintf(point->place.refusal, sizeof(point->place.refusal),

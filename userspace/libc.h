@@ -41,6 +41,7 @@ struct probe_point {
 	char symbol[48];		/* its name: "malloc", "je_malloc", "_Znwm" */
 	uint64_t symbol_offset;		/* file offset of the function */
 	struct placement place;		/* place.found == false: not probed, with the reason */
+	uint32_t arguments;		/* PLACEMENT_*: read at the place */
 	bool product;			/* at the place, rax holds the size asked (reallocarray) */
 };
 

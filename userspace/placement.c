@@ -288,6 +288,11 @@ static int choose(const struct walk *walk, struct placement *place)
 	return 0;
 }
 
+const char *placement_register(int8_t number)
+{
+	return number < 0 || number > 15 ? "" : ZydisRegisterGetString(ZYDIS_REGISTER_RAX + number);
+}
+
 int placement_find(const uint8_t *code, size_t len, uint32_t arguments, bool need_return,
 		   struct placement *place)
 {

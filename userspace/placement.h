@@ -50,4 +50,7 @@ struct placement {
 int placement_find(const uint8_t *code, size_t len, uint32_t arguments, bool need_return,
 		   struct placement *place);
 
+/* Name of a register by its number: "rax". */
+const char *placement_register(int8_t number);
+
 #endif /* MEMTOLL_PLACEMENT_H */

@@ -27,6 +27,7 @@ struct attached {
 	const struct allocator_module *module;
 	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: taken away */
 	enum allocator_linkage linkage;
+	const char *unprobed;		/* why none of its functions is probed, or NULL */
 };
 
 struct followed {
@@ -226,6 +227,7 @@ static void watch_module(struct targets *targets, struct followed *followed,
 			if (*attachment || errno == ESRCH)
 				continue;
 			targets->attach_failures++;
+			attached->unprobed = "the kernel refused";
 			message("cannot probe %s in process %d: %s", attached->module->path,
 				followed->target.pid, strerror(errno));
 			return;
@@ -258,7 +260,7 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 	struct maps maps = {};
 	size_t i;
 
-	if (!targets->config.uprobes || maps_read(pid, &maps))
+	if (maps_read(pid, &maps))
 		goto out;
 	scan_modules(targets, pid, &maps);
 	for (i = 0; i < maps.count; i++) {
@@ -271,8 +273,11 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 		attached = g_new0(struct attached, 1);
 		attached->module = module;
 		attached->linkage = allocator_linkage(pid, module);
-		watch_module(targets, followed, attached);
 		g_ptr_array_add(followed->attached, attached);
+		if (targets->config.uprobes)
+			watch_module(targets, followed, attached);
+		else
+			attached->unprobed = "left out by --probes or the overhead limit";
 	}
 out:
 	maps_free(&maps);
@@ -757,8 +762,8 @@ int targets_record_allocators(struct targets *targets, const struct ledger *ledg
 			const struct attached *attached = g_ptr_array_index(followed->attached, i);
 
 			err = allocator_record(targets->config.recording, followed->target.pid,
-					       attached->module, attached->linkage, &threshold,
-					       followed->tunables);
+					       attached->module, attached->linkage,
+					       attached->unprobed, &threshold, followed->tunables);
 		}
 	}
 	return err;

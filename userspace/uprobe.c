@@ -19,7 +19,6 @@
 #include "memtoll.skel.h"
 
 /* include/uapi/linux/bpf.h of 6.13; older headers do not have them. */
-#define ATTACH_UPROBE_MULTI 48
 #define ATTACH_UPROBE_SESSION 57
 #define UPROBE_MULTI_RETURN 1U
 
@@ -55,7 +54,7 @@ const char *uprobe_mechanism_name(enum uprobe_mechanism mechanism)
 	return names[mechanism];
 }
 
-static int link_multi(int program, int type, bool is_return, const char *path, pid_t pid,
+int uprobe_link_multi(int program, int type, bool is_return, const char *path, pid_t pid,
 		      const __u64 *offsets, const __u64 *cookies, size_t count)
 {
 	struct link_create_uprobe_multi attr = {
@@ -90,7 +89,7 @@ static bool has_attach_type(int type)
 	fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "check_uprobe", "GPL", program, 2, &opts);
 	if (fd < 0)
 		return false;
-	err = link_multi(fd, type, false, "/", 0, &offset, NULL, 1);
+	err = uprobe_link_multi(fd, type, false, "/", 0, &offset, NULL, 1);
 	if (err >= 0)
 		close(err);
 	close(fd);
@@ -138,7 +137,7 @@ struct places {
 };
 
 /* Where the arguments are, unless all are where the ABI puts them. */
-static __u64 cookie_arguments(const struct placement *place)
+__u64 uprobe_cookie_arguments(const struct placement *place)
 {
 	static const int8_t abi[PLACEMENT_ARGUMENTS] = { 7, 6, 2 };
 	__u64 cookie = 0;
@@ -164,7 +163,7 @@ static void sort_places(const struct allocator_module *module, enum probe_group 
 		if (!point->place.found || point->place.pushed > 0xff ||
 		    probe_group_of(point->fn) != group)
 			continue;
-		cookie |= cookie_arguments(&point->place);
+		cookie |= uprobe_cookie_arguments(&point->place);
 		if (module->kind == ALLOCATOR_GLIBC)
 			cookie |= COOKIE_GLIBC;
 		if (point->product)
@@ -191,13 +190,13 @@ static int attach_multi(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism
 		return 0;
 	/* The return side first: an entry is never seen without it. */
 	if (timed && mechanism == UPROBE_MULTI) {
-		fd = link_multi(bpf_program__fd(bpf->progs.alloc_return), ATTACH_UPROBE_MULTI, true,
+		fd = uprobe_link_multi(bpf_program__fd(bpf->progs.alloc_return), ATTACH_UPROBE_MULTI, true,
 				path, pid, places->offsets, places->cookies, places->count);
 		if (fd < 0)
 			return fd;
 		attachment->fds[1] = fd;
 	}
-	fd = link_multi(entry, type, false, path, pid, places->offsets, places->cookies,
+	fd = uprobe_link_multi(entry, type, false, path, pid, places->offsets, places->cookies,
 			places->count);
 	if (fd < 0)
 		return fd;
