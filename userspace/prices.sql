@@ -20,6 +20,9 @@ WITH kind(position, toll, family, source) AS (VALUES
 	(12, 'compute',     'compute',   1))
 SELECT k.position, k.toll, k.family,
 	CASE WHEN n.toll IS NOT NULL THEN n.reason
+	     WHEN k.toll IN ('alloc', 'zero.libc') AND EXISTS (SELECT 1 FROM allocator)
+		AND NOT EXISTS (SELECT 1 FROM allocator_probe) AND NOT EXISTS (SELECT 1 FROM call)
+		THEN 'no symbol tells where an allocator''s functions are'
 	     WHEN k.source = 0 THEN 'this version has no probe for it' END AS not_captured
 FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
 

@@ -230,6 +230,15 @@ FROM process p LEFT JOIN allocator a ON a.pid = p.pid
 WHERE a.module IS NULL OR (a.kind = 'unknown' AND EXISTS (SELECT 1 FROM call c
 	WHERE c.pid = p.pid AND c.call = 'calloc' AND c.known_clearing = 0))
 UNION ALL
+SELECT 2, 'process ' || c.pid || COALESCE(' (' || p.comm || ')', '') || ', ' || c.kind || ' (' || c.linkage
+	|| '): ' || c.coverage
+FROM allocator_coverage c LEFT JOIN process p ON p.pid = c.pid
+WHERE NOT c.complete AND COALESCE(c.calls, 1) + (c.probed = 0) > 0
+UNION ALL
+SELECT 2, 'process ' || l.pid || ': CPU samples inside calloc and the chunks'' headers do not agree on '
+	|| 'how much of its time is clearing; ' || l.evidence
+FROM allocator_clearing l WHERE l.agrees = 0
+UNION ALL
 SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the kernel''s '
 	|| PRINTF('%,d', kernel) || CASE
 		WHEN name LIKE 'cgroup%' AND kernel > ours THEN ' (of all processes in the cgroup: '

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where the functions of real C libraries are probed, and that the probes see what was passed.
+
+The places are those found by hand with a disassembler. objdump is the witness that an
+instruction begins there; a second probe on the entry, that the arguments are right.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import libraries
+from harness import MIB, PAGE, SOURCES, Program, memtoll, record, tool
+
+pytestmark = pytest.mark.root
+
+TEN = 10 * MIB
+
+# Offset and mnemonic of the instruction, as objdump has it.
+PLACES: dict[str, dict[str, tuple[int, str]]] = {
+    "2.31": {
+        "malloc": (7, "push"),
+        "free": (17, "jne"),
+        "posix_memalign": (0, "push"),
+        "aligned_alloc": (4, "jmp"),
+    },
+    "2.35": {
+        "malloc": (4, "push"),
+        "calloc": (4, "push"),
+        "realloc": (4, "push"),
+        "reallocarray": (13, "jo"),
+        "free": (7, "je"),
+        "posix_memalign": (11, "push"),
+        "aligned_alloc": (4, "push"),
+    },
+    "2.36": {
+        "malloc": (0, "push"),
+        "calloc": (0, "push"),
+        "realloc": (0, "push"),
+        "reallocarray": (9, "jo"),
+        "free": (3, "je"),
+        "posix_memalign": (7, "push"),
+        "aligned_alloc": (7, "je"),
+    },
+    "2.39": {},
+    "2.41": {
+        "malloc": (0, "push"),
+        "calloc": (0, "push"),
+        "realloc": (0, "push"),
+        "free": (3, "je"),
+        "posix_memalign": (7, "push"),
+        "aligned_alloc": (0, "push"),
+    },
+}
+
+# What the kernel emulates everywhere; anything else would be single-stepped.
+EMULATED = re.compile(r"push|nop|jmp|j[a-z]{1,3}$")
+CORE = ("malloc", "calloc", "realloc", "reallocarray", "free", "posix_memalign", "aligned_alloc")
+
+
+def build_callers(path: Path, *flags: str | Path, compiler: str = "gcc") -> Path:
+    common = "-std=gnu11 -D_GNU_SOURCE -O1 -g -fno-builtin -fno-stack-protector -fno-omit-frame-pointer"
+    source = SOURCES / "freestanding/callers.c"
+    subprocess.run([tool(compiler), *common.split(), *flags, "-o", path, source], check=True, timeout=60)
+    return path
+
+
+class Library(NamedTuple):
+    version: str
+    callers: Path
+
+
+@pytest.fixture(scope="module", params=list(libraries.SUITES[libraries.distribution()].items()), ids=lambda x: x[1])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """The program that calls every function, with the C library of a release of the distribution."""
+    suite, version = request.param
+    callers = tmp_path_factory.mktemp("callers") / "callers"
+    if suite == libraries.own_suite():
+        return Library(version, build_callers(callers, "-nostartfiles"))
+    root = libraries.package(suite, "libc6")
+    # Until 2.33 libc.so.6 was a link to a file with the version in its name.
+    directory = next(path for path in root.rglob("libc.so.6") if path.is_file()).parent
+    (loader,) = directory.glob("ld-linux-x86-64.so.2")
+    linker = [f"-Wl,--dynamic-linker={loader}", f"-Wl,-rpath,{directory}"]
+    return Library(version, build_callers(callers, "-nostartfiles", *linker))
+
+
+def doctor(pid: int) -> dict[str, Any]:
+    result = memtoll("doctor", "--json", "-p", str(pid))
+    assert result.status == 0, result
+    found = json.loads(result.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def instructions(module: str, symbol: str, dynamic: bool = True) -> dict[int, str]:
+    """Offset from the symbol and mnemonic of each instruction at its start, as objdump has them."""
+    symbols = subprocess.run([tool("nm"), *(["-D"] if dynamic else []), module], capture_output=True, text=True, timeout=60, check=True)
+    found = re.search(rf"^([0-9a-f]+) [TWit] {symbol}(@@\S+)?$", symbols.stdout, re.M)
+    assert found, f"nm finds no {symbol} in {module}"
+    start = int(found[1], 16)
+    text = subprocess.run(
+        [tool("objdump"), "-d", f"--start-address={start}", f"--stop-address={start + 80}", module],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    lines = re.findall(r"^ *([0-9a-f]+):\t[0-9a-f ]+\t(?:bnd )?(\w+)", text, re.M)
+    return {int(address, 16) - start: mnemonic for address, mnemonic in lines}
+
+
+def check_probe(probe: dict[str, Any], dynamic: bool = True) -> None:
+    """At an instruction that the kernel emulates; and where it was watched, every call was right."""
+    assert probe["refusal"] is None, probe
+    mnemonic = instructions(probe["module"], probe["symbol"], dynamic).get(probe["offset"])
+    assert mnemonic and EMULATED.match(mnemonic), f"{probe}: objdump has {mnemonic} there"
+    if not probe["offset"]:
+        assert probe["entered"] is None
+        return
+    assert probe["differed"] == 0, probe
+    # One call a thread may be under way when the watching ends.
+    assert 0 <= probe["entered"] - probe["agreed"] <= 1, probe
+
+
+def test_places_of_libc(library: Library) -> None:
+    with Program(library.callers, "serve") as program:
+        found = doctor(program.pid)
+    (allocator,) = found["allocators"]
+    assert (allocator["kind"], allocator["version"], allocator["linkage"]) == ("glibc", library.version, "dynamic")
+    probes = {probe["symbol"]: probe for probe in found["probes"]}
+    assert set(CORE) <= set(probes)
+    for name, (offset, mnemonic) in PLACES[library.version].items():
+        assert probes[name]["offset"] == offset, probes[name]
+        assert instructions(probes[name]["module"], name)[offset] == mnemonic
+    for name, probe in probes.items():
+        check_probe(probe)
+        if name in CORE and probe["offset"]:
+            assert probe["agreed"] > 0, f"{name} was never seen: {probe}"
+        assert probe["timed"] or name == "free", probe
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
+def test_places_of_allocator(name: str, tmp_path: Path) -> None:
+    """Also where the code has copied its arguments to other registers before the first good instruction."""
+    callers = build_callers(tmp_path / "callers", "-DWITH_MAIN")
+    with Program(callers, "serve", env={"LD_PRELOAD": str(libraries.preloadable(name))}) as program:
+        found = doctor(program.pid)
+    (allocator,) = [entry for entry in found["allocators"] if entry["kind"] == name]
+    assert allocator["linkage"] == "preloaded"
+    assert re.fullmatch(r"\d+\.[\d.]+", allocator["version"]), allocator
+    probes = [probe for probe in found["probes"] if probe["kind"] == name]
+    assert {"malloc", "calloc", "realloc", "free"} <= {probe["symbol"] for probe in probes}
+    assert [probe for probe in probes if probe["symbol"].startswith("_Znw")], "no operator new"
+    for probe in probes:
+        check_probe(probe)
+    seen = {probe["symbol"] for probe in probes if probe["agreed"]}
+    behind = {probe["symbol"] for probe in probes if probe["offset"]}
+    assert behind & {"malloc", "calloc", "realloc", "free", "posix_memalign", "memalign", "valloc"} <= seen, probes
+
+
+@pytest.mark.parametrize("linking", ["", "-static"], ids=["dynamic", "static"])
+def test_places_of_musl(linking: str, tmp_path: Path) -> None:
+    flags = ["-DWITH_MAIN", *linking.split()]
+    callers = build_callers(tmp_path / "callers", *flags, compiler="musl-gcc")
+    with Program(callers, "serve") as program:
+        found = doctor(program.pid)
+    (allocator,) = found["allocators"]
+    assert (allocator["kind"], allocator["linkage"]) == ("musl", "static" if linking else "dynamic")
+    probes = {probe["symbol"]: probe for probe in found["probes"]}
+    assert {"malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc"} <= set(probes)
+    for probe in probes.values():
+        check_probe(probe, dynamic=not linking)
+
+
+def calloc_figures(recording: Any) -> tuple[int, int, int]:
+    ((calls, cleared_calls, cleared),) = recording.query(
+        "SELECT SUM(calls), SUM(cleared_calls), SUM(cleared_bytes) FROM call WHERE call = 'calloc'"
+    )
+    return calls, cleared_calls, cleared
+
+
+def test_rule_after_trim(library: Library, out: Path) -> None:
+    """What a trim gave back comes clean from the kernel and is left alone.
+
+    The witness is the faults: were it cleared, each of the 2560 pages of a block would take one.
+    """
+    rounds = 23
+    recording = record(out, command=[library.callers, "trim", str(TEN), str(rounds)])
+    calls, _, cleared = calloc_figures(recording)
+    assert calls == 2 * (rounds + 3)
+    assert recording.witness[-1]["minflt"] < 64 * 2 * rounds
+    assert cleared < 64 * PAGE * calls
+
+
+def test_rule_of_reused_top(library: Library, out: Path) -> None:
+    """A block of memory used before, and no fault: then calloc itself has cleared all of it."""
+    rounds = 23
+    recording = record(out, command=[library.callers, "reuse", str(TEN), str(rounds)])
+    calls, cleared_calls, cleared = calloc_figures(recording)
+    assert recording.witness[-1]["minflt"] < 8
+    assert calls == rounds + 3
+    # The first has a mapping of its own, the second is cut from a top that it makes grow.
+    assert cleared_calls >= rounds + 1
+    assert rounds * TEN <= cleared <= (rounds + 1) * (TEN + PAGE) + 64 * PAGE
+
+
+def test_rule_of_small_blocks(library: Library, out: Path) -> None:
+    """Also from the cache of the thread, which calloc uses since 2.41: what the block holds is cleared."""
+    rounds, size = 1009, 211
+    recording = record(out, command=[library.callers, "small", str(size), str(rounds)])
+    calls, cleared_calls, cleared = calloc_figures(recording)
+    assert (calls, cleared_calls) == (rounds, rounds)
+    assert cleared == recording.witness[-1]["usable"]
