@@ -7,6 +7,7 @@
  * calling malloc, a preloaded calloc calling libc's malloc) is counted as nested.
  */
 #include "memtoll.bpf.h"
+#include "latency.bpf.h"
 #include "registers.bpf.h"
 
 /* malloc_chunk of glibc: the word before the block holds size and these bits (malloc.c). */
@@ -23,7 +24,7 @@ struct {
 	__uint(max_entries, 16384);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct memtoll_call_key);
-	__type(value, struct memtoll_call_sum);
+	__type(value, struct memtoll_call);
 } calls SEC(".maps");
 
 /* Live blocks of at least cfg_min_size bytes: so that their free can be told from all others. */
@@ -58,21 +59,21 @@ static __always_inline void forget_block(__u32 tgid, __u64 addr)
  * The sum of this function and call site. The site of a followed block is its whole stack, of
  * others the function and its direct caller: one hash instead of a stack walk per call.
  */
-static __always_inline struct memtoll_call_sum *sum_get(struct memtoll_call_key *key,
-							struct thread *thread)
+static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *key,
+						     struct thread *thread)
 {
-	struct memtoll_call_sum *sum = bpf_map_lookup_elem(&calls, key);
-	static const struct memtoll_call_sum zero;
+	struct memtoll_call *site = bpf_map_lookup_elem(&calls, key);
+	static const struct memtoll_call zero;
 
-	if (sum)
-		return sum;
+	if (site)
+		return site;
 	if (key->stack_id)
 		stack_keep(thread, key->stack_id);
 	bpf_map_update_elem(&calls, key, &zero, BPF_NOEXIST);
-	sum = bpf_map_lookup_elem(&calls, key);
-	if (!sum)
+	site = bpf_map_lookup_elem(&calls, key);
+	if (!site)
 		lose(LOST_CALLS_FULL, 1);
-	return sum;
+	return site;
 }
 
 static __always_inline void add(__u64 *counter, __u64 value)
@@ -109,15 +110,15 @@ static __always_inline void count_untimed(struct task_struct *task, struct threa
 					  __u32 fn)
 {
 	struct memtoll_call_key key = { task->tgid, fn, thread->call.large_stack };
-	struct memtoll_call_sum *sum;
+	struct memtoll_call *site;
 
 	if (!key.stack_id)
 		key.stack_id = stack_site(thread);
-	sum = sum_get(&key, thread);
-	if (!sum)
+	site = site_get(&key, thread);
+	if (!site)
 		return;
-	add(&sum->calls, 1);
-	add(&sum->untimed_calls, 1);
+	add(&site->sum.calls, 1);
+	add(&site->sum.untimed_calls, 1);
 }
 
 /* Whether this hit is to be counted; every hit costs, counted or not. */
@@ -126,7 +127,7 @@ static __always_inline bool window_is_open(struct task_struct *task, struct thre
 {
 	struct memtoll_rates *rates = rates_here();
 	struct memtoll_call_key key = { task->tgid, FN_NONE, 0 };
-	struct memtoll_call_sum *sum;
+	struct memtoll_call *site;
 
 	if (!(closed_fns & (1U << (fn & FN_MASK)))) {
 		if (rates && fn < FN_COUNT)
@@ -137,9 +138,9 @@ static __always_inline bool window_is_open(struct task_struct *task, struct thre
 		rates->idle++;
 	/* Told now and then: a look-up each time would double the price. */
 	if (++thread->idle_hits % IDLE_HITS_TOLD == 0) {
-		sum = sum_get(&key, thread);
-		if (sum)
-			add(&sum->calls, IDLE_HITS_TOLD);
+		site = site_get(&key, thread);
+		if (site)
+			add(&site->sum.calls, IDLE_HITS_TOLD);
 	}
 	return false;
 }
@@ -167,10 +168,10 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 		if (sp < thread->call.sp ||
 		    (sp == thread->call.sp && word != thread->call.caller)) {
 			struct memtoll_call_key key = { task->tgid, fn, 0 };
-			struct memtoll_call_sum *sum = sum_get(&key, thread);
+			struct memtoll_call *site = site_get(&key, thread);
 
-			if (sum)
-				add(&sum->nested_calls, 1);
+			if (site)
+				add(&site->sum.nested_calls, 1);
 			return 1;
 		}
 		lose(LOST_RETURN_MISSED, 1);
@@ -189,6 +190,9 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 	call->map_cpu_ns = 0;
 	call->fault_cpu_ns = 0;
 	call->reclaim_cpu_ns = 0;
+	call->reclaim_ns = 0;
+	call->lock_waits = 0;
+	call->lock_ns = 0;
 	call->probe_ns = 0;
 	call->map_calls = 0;
 	call->faults = 0;
@@ -214,6 +218,8 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 		break;
 	case FN_FREE:
 		call->size = 0;
+		if (call->pointer)
+			thread->frees++;
 		break;
 	}
 	call->start.ns = bpf_ktime_get_ns();
@@ -329,13 +335,14 @@ static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct o
 	}
 }
 
+
 static __always_inline int on_return(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	__u64 now = bpf_ktime_get_ns(), cpu_ns, addr = PT_REGS_RC(ctx);
+	__u64 now = bpf_ktime_get_ns(), cpu_ns, off_ns, net_ns, addr = PT_REGS_RC(ctx);
 	struct memtoll_call_key key = {};
-	struct memtoll_call_sum *sum;
+	struct memtoll_call *site;
 	struct open_call *call;
 	struct chunk chunk = {};
 	bool followed, failed;
@@ -348,6 +355,7 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	if (PT_REGS_SP(ctx) != call->sp + 8)
 		return 0;
 	cpu_ns = stamp_cpu_ns(task, &call->start, now);
+	off_ns = now - call->start.ns - cpu_ns;
 	cpu_ns = less(cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
 	fn = thread->in_fn;
 	if (fn == FN_POSIX_MEMALIGN) {
@@ -370,9 +378,21 @@ static __always_inline int on_return(struct pt_regs *ctx)
 		key.stack_id = stack_from_call(thread);
 	else
 		key.stack_id = stack_site(thread);
-	sum = sum_get(&key, thread);
-	if (sum)
-		sum_add(sum, call, cpu_ns, failed, &chunk);
+	net_ns = latency_net(call, fn, now);
+	site = site_get(&key, thread);
+	if (site) {
+		sum_add(&site->sum, call, cpu_ns, failed, &chunk);
+		latency_add(site, call, net_ns, cpu_ns, off_ns,
+			    task->nvcsw != call->start.voluntary);
+	}
+	if (is_outlier(thread, fn, net_ns)) {
+		if (!followed && !call->large_stack)
+			key.stack_id = stack_from_call(thread);
+		outlier_emit(task, thread, fn, chunk.flags, chunk.cleared, net_ns, off_ns,
+			     key.stack_id);
+	}
+	if (call->size >= LARGE_REQUEST)
+		thread->frees = 0;
 	if (followed)
 		block_made(task, thread, fn, addr, now, &chunk, key.stack_id);
 	thread->in_fn = FN_NONE;

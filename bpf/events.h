@@ -81,6 +81,7 @@ enum memtoll_kind {
 	EVENT_FILE = 6,
 	EVENT_READ = 7,
 	EVENT_PATH = 8,
+	EVENT_OUTLIER = 9,
 };
 
 /*
@@ -258,7 +259,73 @@ struct memtoll_call_sum {
 	__u64 untimed_calls;	/* return not seen or not wanted: not in cpu_ns */
 	__u64 nested_calls;	/* made by another allocator function: not in calls */
 	__u64 glibc_calls;	/* calls of glibc's own function: its rule of clearing holds */
+	__u64 slow_calls;	/* of LATENCY_SLOW_NS and more, or with a fault or mapping call inside */
+	__u64 slow_cpu_ns;	/* cpu_ns of those calls */
+	__u64 off_ns;		/* time off the CPU inside: asleep, or preempted */
+	__u64 lock_waits;	/* futex calls inside */
+	__u64 lock_ns;		/* wall time of those */
 };
+
+/*
+ * Latency of calls: wall time between the probes, less their calibrated part of it, in buckets.
+ * Log2-linear: bucket 0 holds what took less than 2^LATENCY_FIRST_LOG ns; from there on every power
+ * of two is divided into 2^LATENCY_SUB_LOG buckets of equal width; the last one has no upper end.
+ */
+#define LATENCY_FIRST_LOG 5
+#define LATENCY_SUB_LOG 2
+#define LATENCY_LOGS 28
+#define LATENCY_BUCKETS (1 + (LATENCY_LOGS << LATENCY_SUB_LOG))
+
+/* Calls from here on are told from short ones however much the price of the probes varies. */
+#define LATENCY_SLOW_NS 2048
+
+/* Value of map `calls`. The buckets may wrap: userspace takes differences once per slice. */
+struct memtoll_call {
+	struct memtoll_call_sum sum;
+	__u32 latency[LATENCY_BUCKETS + 1];	/* the last one is unused */
+};
+
+/* Kinds of faults, as an outlier counts them. */
+enum memtoll_fault_kind {
+	FAULT_KIND_ZERO = 0,	/* the kernel cleared a page, or mapped its shared zero page */
+	FAULT_KIND_SWAP = 1,
+	FAULT_KIND_OTHER = 2,
+	FAULT_KINDS = 3,
+};
+
+/*
+ * A call of the allocator that took far longer than its thread's calls of that function do, with all
+ * that is known to have happened inside. Wall times, as a caller waits for them.
+ */
+struct memtoll_outlier {
+	__u32 kind;
+	__u32 tgid;
+	__u32 tid;
+	__u16 fn;
+	__u16 flags;		/* BLOCK_*; BLOCK_GLIBC: it is glibc's own function */
+	__u64 size;
+	__u64 start_ns;
+	__u64 wall_ns;		/* the probes' part taken out */
+	__u64 cpu_ns;		/* of it on the CPU */
+	__u64 median_ns;	/* running median of the function's calls by this thread; 0: none yet */
+	__u64 frees;		/* by this thread since its last request of LARGE_REQUEST or more */
+	__u64 cleared_bytes;
+	__u64 map_ns;		/* in mapping system calls */
+	__u64 lock_ns;		/* in futex calls */
+	__u64 reclaim_ns;	/* in reclaim, which may lie in a fault or mapping call */
+	__u64 stack_id;
+	__u32 lock_waits;
+	__u32 voluntary;	/* context switches */
+	__u32 involuntary;
+	__u32 faults[FAULT_KINDS];
+	__u32 timed[FAULT_KINDS];	/* faults whose end was seen */
+	__u32 map_calls[MAP_FN_COUNT];
+	__u32 unused;
+	__u64 fault_ns[FAULT_KINDS];	/* of the timed ones */
+};
+
+/* glibc up to 2.42 consolidates its fast bins at a request of that many bytes (malloc.c, 64 bits). */
+#define LARGE_REQUEST 1001
 
 struct memtoll_map_key {
 	__u32 tgid;
@@ -580,6 +647,8 @@ _Static_assert(sizeof(struct memtoll_sample) == 40 + 8 * MEMTOLL_KERNEL_DEPTH,
 	       "wire size of struct memtoll_sample");
 _Static_assert(sizeof(struct memtoll_python) == 16 + 16 * MEMTOLL_PYTHON_DEPTH,
 	       "wire size of struct memtoll_python");
+_Static_assert(sizeof(struct memtoll_outlier) == 192, "wire size of struct memtoll_outlier");
+_Static_assert(sizeof(struct memtoll_call) % 8 == 0, "no padding in a map value");
 _Static_assert(sizeof(struct memtoll_python_offsets) == 64, "no hole in a map value");
 _Static_assert(sizeof(struct memtoll_read) == 48, "wire size of struct memtoll_read");
 _Static_assert(sizeof(struct memtoll_path) == 32 + MEMTOLL_PATH_PARTS * MEMTOLL_PATH_PART,

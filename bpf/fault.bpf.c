@@ -163,6 +163,46 @@ __hidden int fault_settle(struct task_struct *task, struct thread *thread)
 	return 0;
 }
 
+static __always_inline __u32 kind_of(__u8 fault_class)
+{
+	switch (kin_of(fault_class)) {
+	case FAULT_ZERO:
+	case FAULT_ZERO_UPGRADE:
+	case FAULT_ZERO_READ:
+		return FAULT_KIND_ZERO;
+	case FAULT_SWAP:
+		return FAULT_KIND_SWAP;
+	default:
+		return FAULT_KIND_OTHER;
+	}
+}
+
+/* In the allocator's call that met it; the kinds for its record, should it take long. */
+static __always_inline void note_inside(struct open_call *call, __u8 fault_class)
+{
+	struct call_inside *inside = &call->inside;
+	__u32 kind = kind_of(fault_class);
+
+	if (!call->faults) {
+		__builtin_memset(inside->faults, 0, sizeof(inside->faults));
+		__builtin_memset(inside->timed, 0, sizeof(inside->timed));
+		__builtin_memset(inside->fault_ns, 0, sizeof(inside->fault_ns));
+	}
+	call->faults++;
+	inside->faults[kind]++;
+}
+
+static __always_inline void note_timed(struct open_call *call, __u8 fault_class, __u64 wall_ns)
+{
+	__u32 kind = kind_of(fault_class);
+
+	/* A fault that began before the call is none of its own. */
+	if (!call->faults)
+		return;
+	call->inside.timed[kind]++;
+	call->inside.fault_ns[kind] += wall_ns;
+}
+
 static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u64 error_code,
 				       bool kernel_mode)
 {
@@ -211,7 +251,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->inode = thread->area.inode;
 	fault->dev = thread->area.dev;
 	if (thread->in_fn)
-		thread->call.faults++;
+		note_inside(&thread->call, fault->fault_class);
 	if (thread->read.read_fn)
 		thread->read.faults++;
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
@@ -269,6 +309,7 @@ static __always_inline int fault_end(bool major)
 	if (thread->in_fn) {
 		thread->call.faults_timed++;
 		thread->call.fault_cpu_ns += cpu_ns;
+		note_timed(&thread->call, thread->fault.fault_class, wall_ns);
 	}
 	if (major && thread->read.read_fn) {
 		thread->read.faults--;

@@ -116,7 +116,16 @@
 	     "none")									\
 	LOSS(LOST_WINDOW_CUT, "window_cut",							\
 	     "allocator calls still open when the budget took their probe away",		\
-	     "raise --overhead-limit")
+	     "raise --overhead-limit")						\
+	LOSS(LOST_OUTLIERS, "outliers",								\
+	     "long allocator calls without a record of their own: too many in a slice",		\
+	     "none: table latency has them all, and the longest have records")			\
+	LOSS(LOST_RING_OUTLIER, "ring_outlier",							\
+	     "long allocator calls without a record of their own: the ring buffer was full",	\
+	     "raise --buffer")									\
+	LOSS(LOST_OUTLIERS_PREEMPTED, "outliers_preempted",					\
+	     "allocator calls that were preempted, without a record of their own",		\
+	     "none: others had the CPU; table latency has them")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

@@ -145,20 +145,35 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 		__sync_fetch_and_add(&sum->bytes, bytes);
 }
 
+/* In the allocator's call that made it; the kinds for its record, should it take long. */
+static __always_inline void note_inside(struct open_call *call,
+					const struct memtoll_mapping *event, __u64 wall_ns)
+{
+	if (!call->map_calls) {
+		__builtin_memset(call->inside.map_calls, 0, sizeof(call->inside.map_calls));
+		call->inside.map_ns = 0;
+	}
+	call->map_calls++;
+	call->map_cpu_ns += event->cpu_ns;
+	call->inside.map_ns += wall_ns;
+	if (event->map_fn < MAP_FN_COUNT)
+		call->inside.map_calls[event->map_fn]++;
+}
+
 SEC("?tp")
 int map_exit(struct sys_exit_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
 	struct memtoll_mapping event = { .kind = EVENT_MAPPING };
+	__u64 bytes, now = bpf_ktime_get_ns();
 	struct open_map_call *map;
-	__u64 bytes;
 	bool failed;
 
 	if (!thread || stopped || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
 		return 0;
 	map = &thread->map;
-	event.cpu_ns = stamp_cpu_ns(task, &map->start, bpf_ktime_get_ns());
+	event.cpu_ns = stamp_cpu_ns(task, &map->start, now);
 	event.cpu_ns = less(event.cpu_ns, map->reclaim_cpu_ns);
 	event.tgid = task->tgid;
 	event.tid = task->pid;
@@ -178,10 +193,8 @@ int map_exit(struct sys_exit_args *ctx)
 		bytes = (__u64)ctx->ret > map->addr ? ctx->ret - map->addr : map->addr - ctx->ret;
 	}
 	event.stack_id = stack_of_map_call(task, thread);
-	if (thread->in_fn) {
-		thread->call.map_calls++;
-		thread->call.map_cpu_ns += event.cpu_ns;
-	}
+	if (thread->in_fn)
+		note_inside(&thread->call, &event, now - map->start.ns);
 	map_count(task, thread, &event, bytes, failed);
 	if (!failed) {
 		__sync_fetch_and_add(&area_generation, 1);

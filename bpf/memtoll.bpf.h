@@ -22,6 +22,15 @@ struct stamp {
 	__u64 involuntary;
 };
 
+/* What happened inside a call, by kind, for its record should it take long. */
+struct call_inside {
+	__u32 faults[FAULT_KINDS];	/* void while open_call.faults is 0 */
+	__u32 timed[FAULT_KINDS];
+	__u64 fault_ns[FAULT_KINDS];
+	__u32 map_calls[MAP_FN_COUNT];	/* void while open_call.map_calls is 0 */
+	__u64 map_ns;
+};
+
 /* The outermost allocator call that a thread is in. */
 struct open_call {
 	__u64 sp;		/* stack pointer at the function's entry: identifies the call */
@@ -42,6 +51,17 @@ struct open_call {
 	__u32 faults_timed;
 	__u32 glibc;
 	__u64 large_stack;	/* free, realloc of a followed block: its reported stack */
+	__u32 lock_waits;
+	__u32 unused;
+	__u64 lock_ns;
+	__u64 reclaim_ns;	/* wall time; it may lie in a fault or mapping call */
+	struct call_inside inside;
+};
+
+/* The running median of a thread's calls of one function. */
+struct pace {
+	__u32 median_ns;
+	__u32 calls;		/* so far, up to PACE_YOUNG */
 };
 
 struct open_map_call {
@@ -134,6 +154,9 @@ struct thread {
 	struct open_fault fault;
 	struct stamp reclaim;
 	__u32 reclaiming;	/* SWAP_RECLAIM_*, or 0 */
+	__u64 frees;		/* since its last large request */
+	__u64 futex_ns;		/* since when it is in a futex call inside the allocator; 0: it is not */
+	struct pace paces[FN_COUNT];
 	struct memtoll_run run;	/* run.faults == 0: none open */
 	struct area_cache area;
 	struct open_read read;
@@ -253,6 +276,15 @@ extern volatile __u32 stopped;
 extern volatile __u32 area_generation;
 /* Set by userspace when it first meets an interpreter. */
 extern volatile __u32 python_seen;
+/* Calibrated: what of a call's duration is the probes' own, by function. */
+extern volatile __u32 price_inside_ns[FN_COUNT];
+extern volatile __u32 price_fault_ns;
+/* Outliers still to be recorded in this slice, and the least they must take: by userspace. */
+extern volatile __s64 outliers_left;
+extern volatile __s64 preempted_left;
+extern volatile __u64 outlier_floor_ns;
+/* There is more than one thread, or a call slept inside: futex calls are to be watched (lock.bpf.c). */
+extern volatile __u32 lock_suspected;
 
 /* target.bpf.c */
 struct thread *thread_create(struct task_struct *task) __hidden;

@@ -68,6 +68,7 @@ static __always_inline int reclaim_end(__u64 pages)
 	thread->fault.reclaim_cpu_ns += cpu_ns;
 	thread->fault.reclaim_blocked_ns += blocked_ns;
 	thread->call.reclaim_cpu_ns += cpu_ns;
+	thread->call.reclaim_ns += now - thread->reclaim.ns;
 	thread->map.reclaim_cpu_ns += cpu_ns;
 	thread->read.reclaim_cpu_ns += cpu_ns;
 	thread->read.reclaim_blocked_ns += blocked_ns;

@@ -19,6 +19,12 @@ volatile __u32 area_generation = 1;
 volatile __u32 python_seen = 0;
 volatile __u32 closed_fns = 0;
 volatile __u64 detached_ns[FN_MASK + 1] = {};
+volatile __u32 price_inside_ns[FN_COUNT] = {};
+volatile __u32 price_fault_ns = 0;
+volatile __s64 outliers_left = 256;
+volatile __s64 preempted_left = 32;
+volatile __u64 outlier_floor_ns = 50000;
+volatile __u32 lock_suspected = 0;
 
 struct threads_map threads SEC(".maps");
 
@@ -43,6 +49,9 @@ __hidden struct thread *thread_create(struct task_struct *task)
 		lose(LOST_THREAD_STATE, 1);
 	else
 		thread->drained = drain_epoch;
+	/* From the second thread on there may be waiting for locks. */
+	if ((__u32)task->pid != tgid && !lock_suspected)
+		lock_suspected = 1;
 	return thread;
 }
 

@@ -22,6 +22,7 @@ struct probes {
 	GPtrArray *links;	/* struct bpf_link */
 	GArray *window_fds;	/* perf events of minor faults, one per CPU */
 	bool swap_followed;
+	bool locks_followed;
 };
 
 static int perf_open(struct perf_event_attr *attr, int cpu)
@@ -145,6 +146,25 @@ static int attach_reads(struct probes *probes, struct memtoll_bpf *bpf)
 	keep_link(probes, bpf_program__attach(bpf->progs.read_filled));
 	keep_link(probes, bpf_program__attach(bpf->progs.read_uring));
 	return 0;
+}
+
+bool probes_follow_locks(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	int tracefs;
+
+	if (!probes->locks_followed && bpf_program__autoload(bpf->progs.lock_enter)) {
+		tracefs = tracefs_open();
+		if (tracefs < 0)
+			return false;
+		/* The exit first: an entry never waits for an exit that is not watched. */
+		probes->locks_followed =
+			!attach_tracepoint(probes, bpf->progs.lock_exit, tracefs,
+					   "syscalls/sys_exit_futex") &&
+			!attach_tracepoint(probes, bpf->progs.lock_enter, tracefs,
+					   "syscalls/sys_enter_futex");
+		close(tracefs);
+	}
+	return probes->locks_followed;
 }
 
 static int attach_software_event(struct probes *probes, struct bpf_program *program,

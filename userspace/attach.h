@@ -97,6 +97,12 @@ void probes_window(struct probes *probes, bool open);
  * any time. True: each page brought in is told (6.14 and later).
  */
 bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf);
+
+/*
+ * Watch futex calls inside the allocator from now on (lock.bpf.c): once some call may wait for a
+ * lock. Whether they are watched.
+ */
+bool probes_follow_locks(struct probes *probes, struct memtoll_bpf *bpf);
 void probes_detach(struct probes *probes);
 
 #endif /* MEMTOLL_ATTACH_H */

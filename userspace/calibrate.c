@@ -337,9 +337,9 @@ static double measured(struct bpf_map *map, pid_t pid, uint32_t fn, size_t size,
 
 static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
 {
-	return measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call_sum),
-			offsetof(struct memtoll_call_sum, calls),
-			offsetof(struct memtoll_call_sum, cpu_ns));
+	return measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call),
+			offsetof(struct memtoll_call, sum.calls),
+			offsetof(struct memtoll_call, sum.cpu_ns));
 }
 
 static double measured_map_call(struct memtoll_bpf *bpf, pid_t pid)
@@ -414,6 +414,18 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 			HUGE / (best(bare, F_HUGE) - result->fault_ns) * 1e9;
 	else
 		result->clear_2m_bytes_per_s = result->clear_4k_bytes_per_s;
+}
+
+/* The kernel side takes the probes' part out of the latency it counts. */
+static void tell_prices(struct memtoll_bpf *bpf, const struct calibration_result *result)
+{
+	uint32_t fn;
+
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
+		bpf->bss->price_inside_ns[fn] = fn == FN_CALLOC ? result->calloc.inside_ns :
+						fn == FN_FREE ? result->free.inside_ns :
+						result->malloc.inside_ns;
+	bpf->bss->price_fault_ns = result->fault.inside_ns;
 }
 
 static void forget_sums(struct bpf_map *map, uint32_t pid)
@@ -518,6 +530,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	fill_result(calibration, bpf, probed, timed, idle, &seen, result);
+	tell_prices(bpf, result);
 out:
 	if (err)
 		message("cannot calibrate: %s", strerror(-err));

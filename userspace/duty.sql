@@ -87,7 +87,8 @@ part AS (
 		SUM(c.faults) AS faults, SUM(c.cleared_calls) AS cleared_calls,
 		SUM(c.cleared_bytes) AS cleared_bytes, SUM(c.cleared_cpu_ns) AS cleared_cpu_ns,
 		SUM(c.cleared_faults) AS cleared_faults, SUM(c.mmapped_calls) AS mmapped_calls,
-		SUM(c.nested_calls) AS nested_calls
+		SUM(c.nested_calls) AS nested_calls, SUM(c.slow_calls) AS slow_calls,
+		SUM(c.slow_cpu_ns) AS slow_cpu_ns
 	FROM call c LEFT JOIN watch w ON w.slice = c.slice AND w.call = c.call
 	GROUP BY c.pid, c.call, c.stack_id, c.known_clearing, scaled
 ),
@@ -129,6 +130,10 @@ SELECT pid, call, stack_id, known_clearing, MAX(scaled) AS estimated,
 		ELSE mmapped_calls END) AS mmapped_calls,
 	SUM(CASE WHEN scaled THEN CAST(ROUND(nested_calls * factor) AS INTEGER)
 		ELSE nested_calls END) AS nested_calls,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(slow_calls * factor) AS INTEGER)
+		ELSE slow_calls END) AS slow_calls,
+	SUM(CASE WHEN scaled THEN CAST(ROUND(slow_cpu_ns * factor) AS INTEGER)
+		ELSE slow_cpu_ns END) AS slow_cpu_ns,
 	-- of time the calls of the whole slices have no such error
 	SUM(error * cpu_ns * COALESCE(factor, 0.0))
 		/ MAX(SUM(cpu_ns * COALESCE(factor, 1.0)), 1.0) AS error,

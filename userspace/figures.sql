@@ -164,7 +164,7 @@ mapper AS MATERIALIZED (	-- the call site with most mapped blocks
 	ORDER BY SUM(c.mmapped_calls) DESC, c.stack_id LIMIT 1
 )
 SELECT
-	o.observed_ns, o.cpu_ns, f.*, t.*, s.*,
+	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*,
 	CASE WHEN o.observed_ns > 0 AND 3 * f.first_share >= 1 THEN f.first_family ELSE 'none' END
 		AS dominant,
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
@@ -331,6 +331,7 @@ value(name, kind, v) AS (
 	SELECT j.key, json_extract(j.value, '$[0]'), json_extract(j.value, '$[1]')
 	FROM wide, json_each(wide.object) j
 	UNION ALL SELECT name, kind, v FROM giveback_figure
+	UNION ALL SELECT name, kind, v FROM latency_figure
 ),
 scaled(name, kind, v, x, unit) AS (
 	SELECT name, kind, v,

@@ -359,7 +359,8 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'alloc-cpu', 'the allocator''s own work',
 'allocator_matters',
-'alloc_ns / base_ns',
+-- what short calls are only taken to cost is no ground for advice
+'MAX(0.0, alloc_ns - (SELECT SUM(unresolved_ns) FROM call_cost)) / base_ns',
 '{alloc_time} in allocator functions, faults, mapping calls and clearing taken out.',
 'Objects kept for reuse stay resident, and keep what they held.',
 'What is left of the time inside malloc, calloc, realloc and free when faults, mapping calls, clearing and
@@ -374,6 +375,58 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 	{malloc}), most in {alloc_call} at {alloc_place}. Fewer and larger allocations, or objects kept for
 	reuse, save it; if single calls are long, look for consolidation and for threads waiting for one
 	arena.');
+
+-- What it saves is no throughput but a stall, of a millisecond and a thousand times the median at least:
+-- hence next to no bound.
+INSERT INTO advice (code, title, allocator, before, process, condition, gain, bound, evidence, cost, explain)
+VALUES (
+'consolidation', 'one call pays for the frees before it', 'glibc', 2043,
+'(SELECT consolidation_pid FROM latency_measure)',
+'(SELECT consolidation_ns >= 1000000 AND consolidation_factor >= 1000 FROM latency_measure)',
+'(SELECT consolidation_all_ns / base_ns FROM latency_measure)', 0.000001,
+'{consolidation_time} of CPU time in one call, after {consolidation_frees} frees by its thread, where the median
+	call takes {consolidation_median}; no fault, no system call and no lock inside. That it was
+	malloc_consolidate is inferred from this, unless a CPU sample names it.',
+'With mxfast=0 each free of a small block that the thread cache does not take joins it with its neighbours at
+	once: the same work, spread over the frees. None of it is saved, and programs that free and allocate
+	small blocks by turns do more of it.',
+'glibc up to 2.42 puts freed blocks of up to 128 bytes that its thread cache does not take into fast bins and
+	leaves them there. A later request of 1001 bytes and more, or a free that leaves 64 KiB in one piece,
+	joins them all with their neighbours (malloc_consolidate): one call then pays for millions of frees.
+	glibc 2.43 removed fast bins, and with them this stall.
+
+	GLIBC_TUNABLES=glibc.malloc.mxfast=0 does the work at each free instead. Freeing a large structure
+	in the background, or keeping its memory in a pool of its own, avoids it in any version.');
+INSERT INTO advice_text (code, part, choice, text, change, try) VALUES
+('consolidation', 1, 1,
+'A {consolidation_call} at {consolidation_place} took {consolidation_time}, the median {consolidation_median}: it
+	joined what {consolidation_frees} frees had left in fast bins (malloc_consolidate, which glibc 2.43
+	removed). GLIBC_TUNABLES=glibc.malloc.mxfast=0 moves that work to the frees, where no single call is
+	long.',
+'down mxfast', '--set GLIBC_TUNABLES=glibc.malloc.mxfast=0');
+
+INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
+'arena-lock', 'threads wait for each other''s arena',
+'(SELECT lock_pid FROM latency_measure)',
+'(SELECT 2 * lock_call_share >= 1 FROM latency_measure)',
+'(SELECT MIN(1.0, lock_ns / base_ns) FROM latency_measure)',
+'{lock_waits} futex waits inside the allocator took {lock_time}; {lock_call_share} of the time in {lock_call}.',
+'More arenas take more memory: what one thread freed another one cannot use.',
+'Every arena has a lock; threads that share one wait for each other. glibc makes up to eight arenas a core and gives
+	each new thread one; MALLOC_ARENA_MAX and the tunable glibc.malloc.arena_max lower that.
+
+	The time is spent asleep: it is not part of the observed time, and no toll has it. What holds a
+	lock long are copies in realloc, trims, and faults inside; fewer of those help as well as more
+	arenas.');
+INSERT INTO advice_text (code, part, choice, allocator, condition, text, change) VALUES
+('arena-lock', 1, 1, '', '1',
+'Waiting for the lock of an arena is most of what calls of {lock_call} take ({lock_call_share}; {lock_time} in all
+	functions together).', ''),
+('arena-lock', 2, 1, 'glibc', '(SELECT arenas_limited FROM latency_measure)',
+'The number of arenas is limited by its environment (MALLOC_ARENA_MAX or glibc.malloc.arena_max): raise it.',
+'up arena_max'),
+('arena-lock', 2, 2, '', '1',
+'Let fewer threads allocate at once, or use an allocator with caches for each thread and size.', '');
 
 -- ---------------------------------------------------------------- swap
 

@@ -64,6 +64,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.read_exit, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_filled, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_uring, config->reads);
+	bpf_program__set_autoload(bpf->progs.lock_enter, config->uprobes);
+	bpf_program__set_autoload(bpf->progs.lock_exit, config->uprobes);
 	if (config->uprobes)
 		uprobe_prepare(bpf, config->mechanism);
 	bpf->rodata->cfg_min_size = config->min_size;

@@ -158,6 +158,20 @@ struct call_fact {
 
 int recording_call(struct recording *recording, const struct call_fact *call);
 
+/* Calls of a site that took from low_ns to less than high_ns; UINT64_MAX: no upper bound. */
+struct latency_fact {
+	pid_t pid;
+	const char *call;
+	uint64_t stack_id;
+	uint64_t low_ns;
+	uint64_t high_ns;
+	uint64_t calls;
+};
+
+int recording_latency(struct recording *recording, const struct latency_fact *latency);
+int recording_outlier(struct recording *recording, const char *call,
+		      const struct memtoll_outlier *outlier);
+
 struct block_fact {
 	pid_t pid;
 	const char *call;

@@ -141,8 +141,67 @@ CREATE TABLE call (
 	mmapped_calls  INTEGER NOT NULL,	-- blocks with a mapping of their own
 	known_clearing INTEGER NOT NULL,	-- 1: the rule of clearing is known (glibc)
 	nested_calls   INTEGER NOT NULL,	-- made inside another allocator function; not in calls
+	slow_calls     INTEGER NOT NULL DEFAULT 0,	-- of 2048 ns and more, or with a fault or mapping call
+	slow_cpu_ns    INTEGER NOT NULL DEFAULT 0,	-- cpu_ns of those calls
+	off_ns         INTEGER NOT NULL DEFAULT 0,	-- off the CPU inside: asleep or preempted; not in cpu_ns
+	lock_waits     INTEGER NOT NULL DEFAULT 0,	-- futex waits inside, for a lock of the allocator
+	lock_ns        INTEGER NOT NULL DEFAULT 0,	-- wall time of those
+	-- (before futex calls are watched: calls that slept inside for nothing else that there is)
 	PRIMARY KEY (slice, pid, call, stack_id, known_clearing)
 ) WITHOUT ROWID;
+
+-- How long calls took: the number of those between two bounds, by function and call site, since the
+-- start. Wall time between the probes, less the probes' own calibrated part (price.inside_ns). Sums
+-- to call.timed_calls of the site. Bounds: 0 to 32, then every power of two divided into four.
+CREATE TABLE latency (
+	pid      INTEGER NOT NULL,
+	call     TEXT NOT NULL,
+	stack_id INTEGER NOT NULL,
+	low_ns   INTEGER NOT NULL,
+	high_ns  INTEGER,		-- excluded; NULL: no upper bound
+	calls    INTEGER NOT NULL,
+	PRIMARY KEY (pid, call, stack_id, low_ns)
+) WITHOUT ROWID;
+
+-- Calls that took far longer than their thread's calls of that function do, each with what is known
+-- to have happened inside. Wall times, less the probes' calibrated part; reclaim may lie inside
+-- faults and mapping calls. Bounded per slice: loss outliers counts those without a row.
+CREATE TABLE outlier (
+	slice          INTEGER NOT NULL,
+	pid            INTEGER NOT NULL,
+	tid            INTEGER NOT NULL,
+	call           TEXT NOT NULL,
+	stack_id       INTEGER NOT NULL,
+	start_ns       INTEGER NOT NULL,	-- CLOCK_MONOTONIC
+	size_bytes     INTEGER NOT NULL,	-- asked; 0 of free
+	wall_ns        INTEGER NOT NULL,
+	cpu_ns         INTEGER NOT NULL,	-- of it on the CPU
+	median_ns      INTEGER NOT NULL,	-- running median of its thread's calls of the function
+	frees          INTEGER NOT NULL,	-- by its thread since that last asked for 1001 bytes or more
+	cleared_bytes  INTEGER NOT NULL,	-- glibc's calloc: bytes of its memset
+	glibc          INTEGER NOT NULL,	-- 1: a function of glibc's own
+	mmapped        INTEGER NOT NULL,	-- 1: the block has a mapping of its own
+	zero_faults    INTEGER NOT NULL,	-- faults inside: first touches
+	zero_timed     INTEGER NOT NULL,	-- of them, those whose end was seen (as fault.timed_faults)
+	zero_ns        INTEGER NOT NULL,	-- wall time of the timed ones
+	swap_faults    INTEGER NOT NULL,	-- on swapped pages
+	swap_timed     INTEGER NOT NULL,
+	swap_ns        INTEGER NOT NULL,
+	other_faults   INTEGER NOT NULL,	-- of files, shared memory, copies
+	other_timed    INTEGER NOT NULL,
+	other_ns       INTEGER NOT NULL,
+	mmap_calls     INTEGER NOT NULL,	-- mapping system calls inside
+	munmap_calls   INTEGER NOT NULL,
+	mremap_calls   INTEGER NOT NULL,
+	brk_calls      INTEGER NOT NULL,
+	madvise_calls  INTEGER NOT NULL,
+	map_ns         INTEGER NOT NULL,	-- wall time of them
+	lock_waits     INTEGER NOT NULL,	-- futex waits inside
+	lock_ns        INTEGER NOT NULL,
+	reclaim_ns     INTEGER NOT NULL,
+	voluntary      INTEGER NOT NULL,	-- context switches inside: to sleep
+	involuntary    INTEGER NOT NULL		-- preempted
+);
 
 -- Life of the blocks of at least min_size_bytes, by the site that made them.
 CREATE TABLE block (

@@ -49,7 +49,8 @@ const char *const recording_statements[STMT_COUNT] = {
 		" rss_bytes = COALESCE(excluded.rss_bytes, rss_bytes),"
 		" swap_bytes = COALESCE(excluded.swap_bytes, swap_bytes)",
 	[STMT_CALL] =
-		"INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		"INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		" ?, ?, ?, ?)"
 		" ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
 		" failed = failed + excluded.failed, bytes = bytes + excluded.bytes,"
 		" cpu_ns = cpu_ns + excluded.cpu_ns,"
@@ -61,7 +62,17 @@ const char *const recording_statements[STMT_COUNT] = {
 		" cleared_cpu_ns = cleared_cpu_ns + excluded.cleared_cpu_ns,"
 		" cleared_faults = cleared_faults + excluded.cleared_faults,"
 		" mmapped_calls = mmapped_calls + excluded.mmapped_calls,"
-		" nested_calls = nested_calls + excluded.nested_calls",
+		" nested_calls = nested_calls + excluded.nested_calls,"
+		" slow_calls = slow_calls + excluded.slow_calls,"
+		" slow_cpu_ns = slow_cpu_ns + excluded.slow_cpu_ns,"
+		" off_ns = off_ns + excluded.off_ns, lock_waits = lock_waits + excluded.lock_waits,"
+		" lock_ns = lock_ns + excluded.lock_ns",
+	[STMT_LATENCY] =
+		"INSERT INTO latency VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+		" calls = calls + excluded.calls",
+	[STMT_OUTLIER] =
+		"INSERT INTO outlier VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		" ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_BLOCK] =
 		"INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		" made = made + excluded.made, made_bytes = made_bytes + excluded.made_bytes,"
@@ -239,7 +250,42 @@ int recording_call(struct recording *recording, const struct call_fact *call)
 		     count(sum->cleared_calls), count(sum->cleared_bytes),
 		     count(sum->cleared_cpu_ns), count(sum->cleared_faults),
 		     count(sum->mmapped_calls), signed_int(call->known_clearing),
-		     count(sum->nested_calls));
+		     count(sum->nested_calls), count(sum->slow_calls), count(sum->slow_cpu_ns),
+		     count(sum->off_ns), count(sum->lock_waits), count(sum->lock_ns));
+}
+
+int recording_latency(struct recording *recording, const struct latency_fact *latency)
+{
+	return STORE(recording, STMT_LATENCY, signed_int(latency->pid), text(latency->call),
+		     bits(latency->stack_id), count(latency->low_ns),
+		     latency->high_ns == UINT64_MAX ? known(-1) : count(latency->high_ns),
+		     count(latency->calls));
+}
+
+int recording_outlier(struct recording *recording, const char *call,
+		      const struct memtoll_outlier *outlier)
+{
+	const uint32_t *faults = outlier->faults, *timed = outlier->timed;
+	const uint32_t *map = outlier->map_calls;
+	const __u64 *fault_ns = outlier->fault_ns;
+
+	return STORE(recording, STMT_OUTLIER, signed_int(recording->slice),
+		     signed_int(outlier->tgid), signed_int(outlier->tid), text(call),
+		     bits(outlier->stack_id), count(outlier->start_ns), count(outlier->size),
+		     count(outlier->wall_ns), count(outlier->cpu_ns), count(outlier->median_ns),
+		     count(outlier->frees), count(outlier->cleared_bytes),
+		     signed_int((outlier->flags & BLOCK_GLIBC) != 0),
+		     signed_int((outlier->flags & BLOCK_MMAPPED) != 0),
+		     count(faults[FAULT_KIND_ZERO]), count(timed[FAULT_KIND_ZERO]),
+		     count(fault_ns[FAULT_KIND_ZERO]), count(faults[FAULT_KIND_SWAP]),
+		     count(timed[FAULT_KIND_SWAP]), count(fault_ns[FAULT_KIND_SWAP]),
+		     count(faults[FAULT_KIND_OTHER]), count(timed[FAULT_KIND_OTHER]),
+		     count(fault_ns[FAULT_KIND_OTHER]), count(map[MAP_FN_MMAP]),
+		     count(map[MAP_FN_MUNMAP]), count(map[MAP_FN_MREMAP]), count(map[MAP_FN_BRK]),
+		     count(map[MAP_FN_MADVISE]), count(outlier->map_ns),
+		     count(outlier->lock_waits), count(outlier->lock_ns),
+		     count(outlier->reclaim_ns), count(outlier->voluntary),
+		     count(outlier->involuntary));
 }
 
 int recording_block(struct recording *recording, const struct block_fact *block)

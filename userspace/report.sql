@@ -65,6 +65,27 @@ SELECT f.rank, json_object('path', f.path, 'device', f.dev, 'inode', f.inode, 'k
 	'filled_bytes', f.filled_bytes) AS json
 FROM files f;
 
+CREATE VIEW outlier_json AS
+SELECT o.rank, json_patch(json_object('call', o.call, 'cause', o.cause,
+	'inferred', json(CASE WHEN o.inferred THEN 'true' ELSE 'false' END),
+	'pid', o.pid, 'tid', o.tid, 'start_ns', o.start_ns, 'size_bytes', o.size_bytes,
+	'wall_ns', o.wall_ns, 'cpu_ns', o.cpu_ns, 'median_ns', o.median_ns, 'frees', o.frees,
+	'cleared_bytes', o.cleared_bytes, 'samples', o.samples,
+	'lock_waits', o.lock_waits, 'voluntary', o.voluntary, 'involuntary', o.involuntary,
+	'faults', json_object('zero', o.zero_faults, 'swap', o.swap_faults,
+		'other', o.other_faults),
+	'map_calls', json_object('mmap', o.mmap_calls, 'munmap', o.munmap_calls,
+		'mremap', o.mremap_calls, 'brk', o.brk_calls, 'madvise', o.madvise_calls)),
+	json_object('parts_ns', json_object('swap', ROUND(o.swap_part_ns, 1),
+		'first touch', ROUND(o.touch_part_ns, 1), 'other faults', ROUND(o.other_part_ns, 1),
+		'mapping calls', o.map_ns, 'lock', o.lock_ns, 'off', ROUND(o.off_part_ns, 1),
+		'cpu', ROUND(o.cpu_part_ns, 1)),
+	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
+		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
+			'line', l.line, 'kind', l.kind) AS frame
+		FROM stack_line l WHERE l.stack_id = o.stack_id ORDER BY l.depth))))) AS json
+FROM outlier_cause o WHERE o.rank <= 100;
+
 -- The object of the contract: one row, one column.
 CREATE VIEW report_json AS
 SELECT json_object(
@@ -117,6 +138,16 @@ SELECT json_object(
 		SELECT json FROM giveback_json ORDER BY rank))),
 	'files', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM file_json ORDER BY rank))),
+	'latency', json((SELECT json_group_object(call, json_object('calls', calls,
+		'p50_ns', ROUND(p50_ns, 1), 'p90_ns', ROUND(p90_ns, 1), 'p99_ns', ROUND(p99_ns, 1),
+		'p999_ns', ROUND(p999_ns, 1), 'max_ns', max_ns,
+		'resolution_ns', ROUND(resolution_ns, 1), 'wall_s', ROUND(wall_ns / 1e9, 9),
+		'own_s', ROUND(own_ns / 1e9, 9), 'fault_s', ROUND(fault_ns / 1e9, 9),
+		'map_s', ROUND(map_ns / 1e9, 9), 'lock_s', ROUND(lock_ns / 1e9, 9),
+		'off_s', ROUND(off_ns / 1e9, 9), 'faults', faults, 'lock_waits', lock_waits))
+		FROM (SELECT * FROM latency_call ORDER BY call))),
+	'outliers', json((SELECT json_group_array(json(json)) FROM (
+		SELECT json FROM outlier_json ORDER BY rank))),
 	'stacks', (SELECT json_object('whole_share', ROUND(COALESCE(SUM(CASE stopped WHEN '' THEN share
 		END), 0.0), 6), 'stopped', json(COALESCE(json_group_object(stopped, ROUND(share, 6))
 		FILTER (WHERE stopped <> ''), '{}'))) FROM stack_quality),

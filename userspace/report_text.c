@@ -443,6 +443,57 @@ static void print_giveback(struct page *page)
 		fprintf(page->out, "%43sand %d more\n", "", all - shown);
 }
 
+/* A quantile; below what the probes let us tell: that. */
+static void format_quantile(char *text, size_t size, double ns, double resolution_ns)
+{
+	char time[32];
+
+	format_time(time, sizeof(time), MAX(ns, resolution_ns));
+	snprintf(text, size, "%s%s", ns < resolution_ns ? "< " : "", time);
+}
+
+static void print_stalls(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT text FROM temp.stall_text ORDER BY position");
+	char *text;
+
+	while (next(page, row)) {
+		text = column_text(row, 0);
+		wrap(page, "  - ", 4, text);
+		g_free(text);
+	}
+}
+
+static void print_latency(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT call, calls, p50_ns, p99_ns, max_ns, resolution_ns,"
+				  " mostly FROM temp.latency_text ORDER BY position");
+	char count[32], median[40], high[40], longest[32], *call, *mostly;
+	bool any = false;
+
+	while (next(page, row)) {
+		if (!any)
+			fprintf(page->out, "\n%s%-15s%13s%11s%11s%11s  %s%s\n", bold(page),
+				"LATENCY", "calls", "median", "99 % below", "longest",
+				"spent most", plain(page));
+		any = true;
+		call = column_text(row, 0);
+		mostly = column_text(row, 6);
+		format_count(count, sizeof(count), sqlite3_column_int64(row, 1));
+		format_quantile(median, sizeof(median), sqlite3_column_double(row, 2),
+				sqlite3_column_double(row, 5));
+		format_quantile(high, sizeof(high), sqlite3_column_double(row, 3),
+				sqlite3_column_double(row, 5));
+		format_time(longest, sizeof(longest), sqlite3_column_double(row, 4));
+		fprintf(page->out, "%-15s%13s%11s%11s%11s  %s\n", call, count, median, high, longest,
+			mostly);
+		g_free(mostly);
+		g_free(call);
+	}
+	if (any)
+		print_stalls(page);
+}
+
 static void print_processes(struct page *page)
 {
 	sqlite3_stmt *row = query(
@@ -614,6 +665,8 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	if (has_view(&page, "allocator_text"))
 		print_allocators(&page);
 	print_zeroing(&page);
+	if (has_view(&page, "latency_text"))
+		print_latency(&page);
 	if (has_view(&page, "swap_source"))
 		print_swap(&page);
 	if (has_view(&page, "giveback_site"))

@@ -71,6 +71,7 @@ struct session {
 	struct swap_devices *swap_devices;
 	bool swap_types_seen[SWAP_TYPES];	/* in swap entries, since devices changed */
 	bool swap_followed;
+	bool locks_asked;			/* futex calls are to be watched */
 	struct ledger *ledger;
 	struct watch *watch;
 	struct slicer *slicer;
@@ -644,6 +645,11 @@ int session_run(struct session *session)
 		if (now - session->sizes_read_ns >= SIZES_NS) {
 			session->sizes_read_ns = now;
 			targets_read_sizes(session->targets);
+		}
+		/* Tried once: a kernel that refuses would do so again. */
+		if (session->bpf->bss->lock_suspected && !session->locks_asked) {
+			session->locks_asked = true;
+			probes_follow_locks(session->probes, session->bpf);
 		}
 		err = move_slice(session, now);
 	}

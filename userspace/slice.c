@@ -10,10 +10,12 @@
 #include "../bpf/losses.h"
 #include "areas.h"
 #include "giveback.h"
+#include "latency.h"
 #include "memtoll.skel.h"
 #include "names.h"
 #include "reads.h"
 #include "stacks.h"
+#include "sums.h"
 
 /* Sweeps kept one by one per slice, for pictures; the rest is in the sums. */
 #define RUNS_PER_SLICE 20000
@@ -71,6 +73,7 @@ struct slicer {
 	struct areas *areas;
 	struct giveback *giveback;
 	struct reads *reads;
+	struct latency *latency;
 	struct range fault_code[3];	/* kernel functions that only run in a fault */
 	uint64_t lost[MEMTOLL_LOSS_COUNT];
 	uint64_t unmatched_frees;
@@ -121,6 +124,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->areas = areas_new();
 	slicer->giveback = giveback_new();
 	slicer->reads = reads_new(config->recording);
+	slicer->latency = latency_new();
 	slicer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
 	for (i = 0; i < G_N_ELEMENTS(fault_code); i++)
 		symbolizer_kernel_function(config->symbolizer, fault_code[i],
@@ -145,6 +149,7 @@ void slicer_free(struct slicer *slicer)
 	areas_free(slicer->areas);
 	giveback_free(slicer->giveback);
 	reads_free(slicer->reads);
+	latency_free(slicer->latency);
 	g_free(slicer);
 }
 
@@ -167,8 +172,10 @@ static struct hits *hits_get(struct slicer *slicer, uint32_t pid)
 }
 
 /* Remember that this stack is referred to. Stacks of processes we do not know are not kept. */
-static void want_stack(struct slicer *slicer, uint64_t id)
+static void want_stack(void *context, uint64_t id)
 {
+	struct slicer *slicer = context;
+
 	if (id && !g_hash_table_contains(slicer->stacks, &id) &&
 	    !recording_has_stack(slicer->config.recording, id))
 		g_hash_table_add(slicer->stacks, g_memdup2(&id, sizeof(id)));
@@ -308,6 +315,9 @@ int slicer_on_event(void *context, void *data, size_t size)
 		giveback_mapping(slicer->giveback, data);
 		if (((struct memtoll_mapping *)data)->flags & MAPPING_EXEC_FILE)
 			targets_changed(slicer->config.targets, pid);
+		break;
+	case EVENT_OUTLIER:
+		latency_outlier(slicer->latency, data);
 		break;
 	case EVENT_SAMPLE:
 		on_sample(slicer, data);
@@ -471,66 +481,16 @@ static void on_access(void *context, const struct access *access)
 	}));
 }
 
-/* Sum a per-CPU value of 64-bit counters. */
-static void add_cpus(uint64_t *total, const uint64_t *values, size_t words, int cpus)
+static void on_call_sum(void *context, const void *key_data, const uint64_t *delta)
 {
-	size_t i;
-	int cpu;
-
-	memset(total, 0, words * sizeof(*total));
-	for (cpu = 0; cpu < cpus; cpu++)
-		for (i = 0; i < words; i++)
-			total[i] += values[cpu * words + i];
-}
-
-/*
- * Walk a per-CPU hash of counters. each() gets the difference to the last slice, where there is
- * one.
- */
-static void each_sum(struct slicer *slicer, struct bpf_map *map, GHashTable *last, size_t words,
-		     void (*each)(struct slicer *slicer, const void *key, const uint64_t *delta))
-{
-	int fd = bpf_map__fd(map), cpus = libbpf_num_possible_cpus();
-	g_autofree uint64_t *values = g_new0(uint64_t, words * cpus);
-	g_autofree uint64_t *total = g_new0(uint64_t, words);
-	uint64_t key[2], previous[2];
-	bool first = true;
-	size_t i;
-
-	while (!bpf_map_get_next_key(fd, first ? NULL : previous, key)) {
-		uint64_t *before;
-		bool changed = false;
-
-		first = false;
-		memcpy(previous, key, sizeof(key));
-		if (bpf_map_lookup_elem(fd, key, values))
-			continue;
-		add_cpus(total, values, words, cpus);
-		before = g_hash_table_lookup(last, key);
-		if (!before) {
-			before = g_new0(uint64_t, words);
-			g_hash_table_insert(last, g_memdup2(key, sizeof(key)), before);
-		}
-		for (i = 0; i < words; i++) {
-			uint64_t now = total[i];
-
-			total[i] -= before[i];
-			before[i] = now;
-			changed |= total[i] != 0;
-		}
-		if (changed)
-			each(slicer, key, total);
-	}
-}
-
-static void on_call_sum(struct slicer *slicer, const void *key_data, const uint64_t *delta)
-{
+	struct slicer *slicer = context;
 	const struct memtoll_call_key *key = key_data;
 	struct call_fact fact = {
 		.pid = key->tgid,
 		.call = fn_name(key->fn),
 		.stack_id = key->stack_id,
 	};
+	uint32_t latency[LATENCY_BUCKETS];
 
 	if (!targets_find(slicer->config.targets, key->tgid) || key->fn >= FN_COUNT)
 		return;
@@ -539,15 +499,18 @@ static void on_call_sum(struct slicer *slicer, const void *key_data, const uint6
 		return;
 	}
 	memcpy(&fact.sum, delta, sizeof(fact.sum));
+	memcpy(latency, delta + sizeof(fact.sum) / sizeof(*delta), sizeof(latency));
 	fact.timed_calls = fact.sum.calls - fact.sum.untimed_calls;
 	fact.known_clearing = fact.sum.glibc_calls != 0;
 	hits_get(slicer, key->tgid)->calls[key->fn] += fact.sum.calls + fact.sum.nested_calls;
 	want_stack(slicer, key->stack_id);
 	note(slicer, recording_call(slicer->config.recording, &fact));
+	note(slicer, latency_write(slicer->config.recording, key, latency));
 }
 
-static void on_map_sum(struct slicer *slicer, const void *key_data, const uint64_t *delta)
+static void on_map_sum(void *context, const void *key_data, const uint64_t *delta)
 {
+	struct slicer *slicer = context;
 	const struct memtoll_map_key *key = key_data;
 	struct map_call_fact fact = {
 		.pid = key->tgid,
@@ -564,8 +527,9 @@ static void on_map_sum(struct slicer *slicer, const void *key_data, const uint64
 	note(slicer, recording_map_call(slicer->config.recording, &fact));
 }
 
-static void on_swap_sum(struct slicer *slicer, const void *key_data, const uint64_t *delta)
+static void on_swap_sum(void *context, const void *key_data, const uint64_t *delta)
 {
+	struct slicer *slicer = context;
 	const struct memtoll_swap_key *key = key_data;
 	struct memtoll_swap_sum sum;
 
@@ -577,8 +541,9 @@ static void on_swap_sum(struct slicer *slicer, const void *key_data, const uint6
 				    &sum));
 }
 
-static void on_walk_sum(struct slicer *slicer, const void *key_data, const uint64_t *delta)
+static void on_walk_sum(void *context, const void *key_data, const uint64_t *delta)
 {
+	struct slicer *slicer = context;
 	const struct memtoll_walk_key *key = key_data;
 
 	if (!targets_find(slicer->config.targets, key->tgid))
@@ -677,7 +642,7 @@ static void write_losses(struct slicer *slicer)
 	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
 		if (bpf_map_lookup_elem(fd, &i, values))
 			continue;
-		add_cpus(&total, values, 1, cpus);
+		sums_add_cpus(&total, values, 1, 0, cpus);
 		counts[i] = total - slicer->lost[i];
 		slicer->lost[i] = total;
 	}
@@ -782,14 +747,16 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	ledger_each_access(slicer->config.ledger, on_access, slicer);
 	giveback_drain(slicer->giveback, on_giveback, slicer);
 	write_runs(slicer);
-	each_sum(slicer, slicer->config.bpf->maps.calls, slicer->calls,
-		 sizeof(struct memtoll_call_sum) / sizeof(uint64_t), on_call_sum);
-	each_sum(slicer, slicer->config.bpf->maps.map_calls, slicer->map_calls,
-		 sizeof(struct memtoll_map_sum) / sizeof(uint64_t), on_map_sum);
-	each_sum(slicer, slicer->config.bpf->maps.swaps, slicer->swaps,
-		 sizeof(struct memtoll_swap_sum) / sizeof(uint64_t), on_swap_sum);
-	each_sum(slicer, slicer->config.bpf->maps.walks, slicer->walks,
-		 sizeof(struct memtoll_walk_sum) / sizeof(uint64_t), on_walk_sum);
+	sums_each(slicer->config.bpf->maps.calls, slicer->calls,
+		 sizeof(struct memtoll_call_sum) / sizeof(uint64_t),
+		 (sizeof(struct memtoll_call) - sizeof(struct memtoll_call_sum)) / sizeof(uint64_t),
+		 on_call_sum, slicer);
+	sums_each(slicer->config.bpf->maps.map_calls, slicer->map_calls,
+		 sizeof(struct memtoll_map_sum) / sizeof(uint64_t), 0, on_map_sum, slicer);
+	sums_each(slicer->config.bpf->maps.swaps, slicer->swaps,
+		 sizeof(struct memtoll_swap_sum) / sizeof(uint64_t), 0, on_swap_sum, slicer);
+	sums_each(slicer->config.bpf->maps.walks, slicer->walks,
+		 sizeof(struct memtoll_walk_sum) / sizeof(uint64_t), 0, on_walk_sum, slicer);
 	note(slicer, reads_commit(slicer->reads,
 				  bpf_map__fd(slicer->config.bpf->maps.file_reads), on_read_sum,
 				  slicer));
@@ -798,6 +765,8 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	write_samples(slicer);
 	write_hits(slicer);
 	note(slicer, watch_write(slicer->config.watch));
+	note(slicer, latency_commit(slicer->latency, slicer->config.recording, slicer->config.bpf,
+				    want_stack, slicer));
 	write_stacks(slicer);
 	write_losses(slicer);
 	note(slicer, targets_record_allocators(slicer->config.targets, slicer->config.ledger));

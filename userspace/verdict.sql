@@ -79,11 +79,20 @@ template AS (
 			|| '{memory_limit} fit ({memory_of}): pages go out to make room, and hardly '
 			|| 'come back.'
 		ELSE '' END
+		|| CASE WHEN m.dominant = 'allocator' AND l.stall IS NOT NULL
+			THEN ' Its longest stall: {stall}' ELSE '' END
+		|| CASE WHEN 2 * l.lock_share >= 1
+			THEN ' Waiting for the lock of an arena is {lock_call_share} of what calls of '
+				|| '{lock_call} take; {lock_time} in all, asleep and so in no toll.'
+			ELSE '' END
 	END
 	|| CASE WHEN m.observed_ns > 0 AND m.second_share > 0 AND m.second_high >= m.first_low
 		THEN ' The order is not certain: ' || m.second_family
-			|| ' ({second_range}) overlaps it.' ELSE '' END AS text
-	FROM measure m
+			|| ' ({second_range}) overlaps it.' ELSE '' END
+	|| CASE WHEN m.doubtful THEN ' Low confidence: the probes took {probes_part} of the CPU time.'
+		ELSE '' END AS text
+	FROM measure m JOIN (SELECT MAX(CASE name WHEN 'stall' THEN v END) AS stall,
+		(SELECT lock_call_share FROM latency_measure) AS lock_share FROM latency_figure) l
 ),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template
@@ -277,6 +286,17 @@ SELECT 8, group_concat(call, ', ') || PRINTF(': watched %.1f %% of the time, to 
 	|| CASE WHEN MAX(error) < 1 THEN PRINTF(', +- %.0f %%', 100.0 * MAX(error)) ELSE '' END
 FROM (SELECT call, share, error FROM duty_cycle WHERE share < 1
 	AND call IN (SELECT call FROM call) ORDER BY call) HAVING COUNT(*) > 0
+UNION ALL
+SELECT 2, PRINTF('low confidence: the probes took %.0f %% of the CPU time, and their price is known to '
+	|| '%.3g s only: of the observed %.3g s shares are bounds, not measurements', 100.0 * overhead_ns
+	/ MAX(cpu_ns, overhead_ns, 1), overhead_error_ns / 1e9, observed_ns / 1e9)
+FROM observed WHERE doubtful
+UNION ALL
+SELECT 2, PRINTF('%,d short allocator calls take less than the price of their probes varies by: their time is '
+	|| 'that of as many small mallocs, as calibrated, %.3g s +- 100 %%', calls, unresolved_ns / 1e9)
+FROM (SELECT SUM(CASE WHEN unresolved_ns > 0 THEN calls END) AS calls,
+	SUM(unresolved_ns) AS unresolved_ns, SUM(alloc_ns) AS alloc_ns FROM call_cost)
+WHERE unresolved_ns > 0.1 * alloc_ns AND alloc_ns > 0.05 * (SELECT observed_ns FROM observed)
 UNION ALL
 SELECT 7, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
 GROUP BY family HAVING COUNT(*) = COUNT(not_captured);

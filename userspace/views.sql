@@ -19,6 +19,12 @@
 -- (zero_libc_ns) and the rest (alloc_ns). Taken out of the time between the probes: the probes' own
 -- part, mapping calls (toll map) and faults with what their probes add (tolls of the faults).
 --
+-- Short calls (those that table call does not count as slow) take less than their price varies by:
+-- where what is left of them is less than the error of that price, or less than a tenth of it (other
+-- code, with other things in the caches, pays another price than the calibration), it says nothing,
+-- and they count as small mallocs, as calibrated without probes, all of it error (unresolved_ns).
+-- Slow calls are measured. drift_ns: by how much the price of such calls was seen to be off.
+--
 -- Clearing, where the rule is known: the time of the calls that memset, less what a plain small
 -- malloc takes. Half of that allowance counts as error. Elsewhere (known_clearing 0): the part of
 -- calloc's net time that CPU samples saw in memset, over all samples in calloc except those in
@@ -36,7 +42,12 @@ total AS MATERIALIZED (
 		SUM(cleared_calls) AS cleared_calls, SUM(cleared_bytes) AS cleared_bytes,
 		SUM(cleared_cpu_ns) AS cleared_cpu_ns, SUM(cleared_faults) AS cleared_faults,
 		SUM(mmapped_calls) AS mmapped_calls, SUM(nested_calls) AS nested_calls,
-		MAX(error) AS error
+		MAX(error) AS error,
+		-- all faults and mapping calls are in slow ones, where those were told apart
+		CASE WHEN SUM(slow_calls) = 0 AND SUM(faults) + SUM(map_calls) > 0 THEN 0
+			ELSE MAX(0, SUM(timed_calls) - SUM(slow_calls)) END AS fast_calls,
+		CASE WHEN SUM(slow_calls) = 0 AND SUM(faults) + SUM(map_calls) > 0 THEN 0
+			ELSE SUM(cpu_ns) - SUM(slow_cpu_ns) END AS fast_cpu_ns
 	FROM call_estimate GROUP BY pid, call, stack_id, known_clearing
 ),
 fp AS MATERIALIZED (SELECT class, mean_ns, error_ns FROM fault_price),
@@ -63,22 +74,41 @@ root(v, x, step) AS (
 binomial AS MATERIALIZED (
 	SELECT ABS(p - raw) + 1.96 * (SELECT MIN(x) FROM root) AS error FROM pooled
 ),
-net AS MATERIALIZED (
+priced AS MATERIALIZED (
 	SELECT t.*,
-		COALESCE(p.error_ns, 0.0) AS price_error_ns,
+		COALESCE(p.error_ns, 0.0) AS price_error_ns, COALESCE(p.hit_ns, 0.0) AS hit_ns,
+		COALESCE(p.inside_ns, 0.0) AS inside_ns,
+		MAX(COALESCE(p.error_ns, 0.0), 0.1 * COALESCE(p.inside_ns, 0.0)) AS resolution_ns,
+		t.fast_cpu_ns - t.fast_calls * COALESCE(p.inside_ns, 0.0) AS fast_ns,
 		COALESCE(i.error_ns, z.error_ns) + c.fault_hit_error_ns AS fault_error_ns,
-		MAX(0.0, t.cpu_ns - t.timed_calls * COALESCE(p.inside_ns, 0.0) - t.map_cpu_ns
+		MAX(0.0, t.cpu_ns - t.fast_cpu_ns
+			- (t.timed_calls - t.fast_calls) * COALESCE(p.inside_ns, 0.0) - t.map_cpu_ns
 			- t.map_calls * c.map_outside_ns
-			- t.faults * (COALESCE(i.mean_ns, z.mean_ns) + c.fault_hit_ns)) AS net_ns,
-		MAX(0.0, t.cleared_cpu_ns
+			- t.faults * (COALESCE(i.mean_ns, z.mean_ns) + c.fault_hit_ns)) AS slow_ns,
+		t.cleared_cpu_ns
 			- t.cleared_calls * (COALESCE(p.inside_ns, 0.0) + c.malloc_ns)
 			- t.cleared_faults * (COALESCE(i.mean_ns, z.mean_ns) + c.fault_hit_ns)
 			- (t.map_cpu_ns + t.map_calls * c.map_outside_ns) * t.cleared_calls
-				/ MAX(t.calls, 1)) AS cleared_net_ns,
-		MAX(0, t.calls - t.timed_calls) * c.malloc_ns AS untimed_ns, c.malloc_ns
+				/ MAX(t.calls, 1) AS cleared_left_ns,
+		MAX(0, t.calls - t.timed_calls) * c.malloc_ns AS untimed_ns, c.malloc_ns,
+		c.memset_bytes_per_s
 	FROM total t JOIN calibrated c JOIN fp z ON z.class = 'zero'
 	LEFT JOIN probe_price p ON p.probe = t.call
 	LEFT JOIN inside i ON i.pid = t.pid AND i.call = t.call
+),
+net AS MATERIALIZED (
+	SELECT *, CASE WHEN resolved THEN slow_ns + fast_ns ELSE slow_ns + fast_calls * malloc_ns END
+			AS net_ns,
+		CASE WHEN resolved THEN 0.0 ELSE fast_calls * malloc_ns END AS unresolved_ns,
+		-- by how much the price of these hits was seen to be off, or may be: calls that seem to take
+		-- somewhat more than small mallocs do, or probes that do
+		CASE WHEN inside_ns <= 0 OR fast_ns > 0.5 * fast_calls * inside_ns THEN 0.0 ELSE
+			ABS(fast_ns - fast_calls * malloc_ns) * hit_ns / inside_ns END AS drift_ns,
+		CASE WHEN cleared_left_ns >= cleared_calls * price_error_ns OR memset_bytes_per_s <= 0
+			THEN MAX(0.0, cleared_left_ns)
+			ELSE MIN(1e9 * cleared_bytes / memset_bytes_per_s, cleared_calls * malloc_ns) END
+			AS cleared_net_ns
+	FROM (SELECT *, fast_ns >= fast_calls * resolution_ns AS resolved FROM priced)
 ),
 divided AS MATERIALIZED (
 	SELECT n.*,
@@ -95,8 +125,10 @@ divided AS MATERIALIZED (
 SELECT pid, call, stack_id, known_clearing, calls, failed, bytes, timed_calls, map_calls, faults,
 	cleared_calls, cleared_bytes, mmapped_calls, nested_calls, zero_libc_ns, zero_libc_error_ns,
 	net_ns - zero_libc_ns + untimed_ns AS alloc_ns,
-	timed_calls * price_error_ns + faults * fault_error_ns + zero_libc_error_ns + untimed_ns
-		+ error * (net_ns - zero_libc_ns) AS alloc_error_ns
+	(timed_calls - fast_calls) * price_error_ns
+		+ CASE WHEN resolved THEN fast_calls * resolution_ns ELSE 0.0 END
+		+ faults * fault_error_ns + zero_libc_error_ns + untimed_ns + unresolved_ns
+		+ error * (net_ns - zero_libc_ns) AS alloc_error_ns, unresolved_ns, drift_ns
 FROM divided;
 
 -- What a calloc of an allocator without a known rule provably cleared: pages that its memset was
@@ -139,7 +171,7 @@ cost AS (
 	SELECT pid, SUM(zero_libc_ns) AS libc_ns, SUM(zero_libc_error_ns) AS libc_error_ns,
 		SUM(cleared_calls) AS cleared_calls, SUM(cleared_bytes) AS cleared_bytes,
 		SUM(alloc_ns) AS alloc_ns, SUM(alloc_error_ns) AS alloc_error_ns,
-		SUM(calls) AS calls, SUM(bytes) AS bytes
+		SUM(calls) AS calls, SUM(bytes) AS bytes, SUM(drift_ns) AS drift_ns
 	FROM call_cost GROUP BY pid
 ),
 of_call(toll) AS (VALUES ('zero.libc'), ('alloc'))
@@ -149,7 +181,7 @@ SELECT f.pid, f.toll, f.time_ns, f.error_ns, f.count, f.pages * 4096 AS bytes, f
 			THEN (f.pages - f.huge_pages) * 4096e9 / c.clear_4k_bytes_per_s ELSE 0.0 END
 		+ CASE WHEN c.clear_2m_bytes_per_s > 0
 			THEN f.huge_pages * 4096e9 / c.clear_2m_bytes_per_s ELSE 0.0 END)
-	ELSE 0.0 END AS clear_ns, f.blocked_ns
+	ELSE 0.0 END AS clear_ns, f.blocked_ns, 0.0 AS drift_ns
 FROM fault_toll f JOIN calibrated c
 UNION ALL
 SELECT t.pid, k.toll,
@@ -158,27 +190,31 @@ SELECT t.pid, k.toll,
 	CASE k.toll WHEN 'alloc' THEN t.calls ELSE t.cleared_calls END,
 	CASE k.toll WHEN 'alloc' THEN t.bytes ELSE t.cleared_bytes + COALESCE(p.bytes, 0) END,
 	CASE k.toll WHEN 'alloc' THEN 0 ELSE (t.cleared_bytes + COALESCE(p.bytes, 0)) / 4096 END,
-	CASE k.toll WHEN 'alloc' THEN 0.0 ELSE t.libc_ns END, 0.0
+	CASE k.toll WHEN 'alloc' THEN 0.0 ELSE t.libc_ns END, 0.0,
+	CASE k.toll WHEN 'alloc' THEN t.drift_ns ELSE 0.0 END
 FROM cost t JOIN of_call k LEFT JOIN process_calloc_proven p ON p.pid = t.pid
 UNION ALL
 SELECT s.pid, 'zero.app', o.cpu_ns * 1.0 * s.k / s.n, 0.0, s.k, COALESCE(b.bytes, 0),
-	COALESCE(b.bytes, 0) / 4096, o.cpu_ns * 1.0 * s.k / s.n, 0.0
+	COALESCE(b.bytes, 0) / 4096, o.cpu_ns * 1.0 * s.k / s.n, 0.0, 0.0
 FROM sampled s
 JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) o ON o.pid = s.pid
 LEFT JOIN app_bytes b ON b.pid = s.pid
 WHERE s.n > 0
 UNION ALL
 SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns),
-	SUM(m.calls) * c.map_error_ns, SUM(m.calls), SUM(m.bytes), 0, 0.0, 0.0
+	SUM(m.calls) * c.map_error_ns, SUM(m.calls), SUM(m.bytes), 0, 0.0, 0.0, 0.0
 FROM map_call m JOIN calibrated c GROUP BY m.pid
 UNION ALL
 SELECT pid, toll, SUM(cpu_ns + blocked_ns), SUM(error_ns), SUM(count), SUM(bytes), SUM(pages), 0.0,
-	SUM(blocked_ns)
+	SUM(blocked_ns), 0.0
 FROM extra_toll GROUP BY pid, toll;
 
 -- What was spent, per process. observed_ns: on-CPU time less what the probes added, plus the time
 -- blocked in faults. Where the probes took nearly all of the CPU time, their calibrated price may
 -- come out above it; what the tolls measured directly was there in any case, so that is the least.
+-- doubtful: what the probes left is known to no better than its half, and what of it is in no toll that
+-- was measured is less than its error. It may be compute, or nothing: it is left out, and stands in
+-- the bounds.
 CREATE VIEW process_observed AS
 WITH spent AS (
 	SELECT pid, SUM(cpu_ns) AS cpu_ns, SUM(hits) AS hits, SUM(overhead_ns) AS overhead_ns,
@@ -193,14 +229,24 @@ WITH spent AS (
 	GROUP BY pid
 ),
 measured AS MATERIALIZED (
-	SELECT t.pid, SUM(t.time_ns) AS time_ns
+	SELECT t.pid, SUM(t.time_ns) AS time_ns, SUM(t.drift_ns) AS drift_ns
 	FROM process_toll t JOIN toll_kind k ON k.toll = t.toll
 	WHERE k.not_captured IS NULL GROUP BY t.pid
+),
+left_over AS (
+	SELECT s.pid, s.cpu_ns, s.hits, s.overhead_ns, s.blocked_ns,
+		-- other code pays another price than the calibration: one part in twenty at least; and
+		-- the price cannot have been more than all there was
+		MAX(s.overhead_error_ns + COALESCE(m.drift_ns, 0.0), 0.05 * s.overhead_ns, MIN(s.overhead_ns, s.overhead_ns
+			+ COALESCE(m.time_ns, 0.0) - s.blocked_ns - s.cpu_ns)) AS overhead_error_ns,
+		COALESCE(m.time_ns, 0.0) AS measured_ns,
+		MAX(0.0, s.cpu_ns - s.overhead_ns) + s.blocked_ns AS left_ns
+	FROM spent s LEFT JOIN measured m ON m.pid = s.pid
 )
-SELECT s.*,
-	MAX(MAX(0.0, s.cpu_ns - s.overhead_ns) + s.blocked_ns, COALESCE(m.time_ns, 0.0))
-		AS observed_ns
-FROM spent s LEFT JOIN measured m ON m.pid = s.pid;
+SELECT pid, cpu_ns, hits, overhead_ns, overhead_error_ns, blocked_ns,
+	CASE WHEN doubtful THEN measured_ns ELSE MAX(left_ns, measured_ns) END AS observed_ns, doubtful
+FROM (SELECT *, measured_ns > 0 AND 2 * overhead_error_ns > MAX(left_ns, measured_ns)
+	AND left_ns - measured_ns < overhead_error_ns AS doubtful FROM left_over);
 
 -- One row. duration_ns: from the first slice's start to the last one's end.
 CREATE VIEW observed AS
@@ -209,6 +255,7 @@ SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns, COALESCE(SUM(hits), 0) AS hits,
 	COALESCE(SUM(overhead_error_ns), 0.0) AS overhead_error_ns,
 	COALESCE(SUM(blocked_ns), 0.0) AS blocked_ns,
 	COALESCE(SUM(observed_ns), 0.0) AS observed_ns,
+	COALESCE(2 * SUM(overhead_error_ns) > SUM(observed_ns), 0) AS doubtful,
 	COALESCE((SELECT MAX(end_ns) - MIN(start_ns) FROM slice), 0) AS duration_ns
 FROM process_observed;
 

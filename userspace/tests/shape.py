@@ -204,6 +204,63 @@ FILE = {
     "filled_bytes": int,
 }
 
+LATENCY = {
+    "calls": int,
+    "p50_ns": float,
+    "p90_ns": float,
+    "p99_ns": float,
+    "p999_ns": float,
+    "max_ns": int,
+    "resolution_ns": float,
+    "wall_s": float,
+    "own_s": float,
+    "fault_s": float,
+    "map_s": float,
+    "lock_s": float,
+    "off_s": float,
+    "faults": int,
+    "lock_waits": int,
+}
+
+CAUSES = (
+    "swap",
+    "first touch",
+    "other faults",
+    "mapping calls",
+    "lock",
+    "preempted",
+    "asleep",
+    "clearing",
+    "copying",
+    "consolidation",
+    "allocator",
+)
+
+OUTLIER = {
+    "call": OneOf(CALLS),
+    "cause": OneOf(CAUSES),
+    "inferred": bool,
+    "pid": int,
+    "tid": int,
+    "start_ns": int,
+    "size_bytes": int,
+    "wall_ns": int,
+    "cpu_ns": int,
+    "median_ns": int,
+    "frees": int,
+    "cleared_bytes": int,
+    "samples": int,
+    "lock_waits": int,
+    "voluntary": int,
+    "involuntary": int,
+    "faults": {"zero": int, "swap": int, "other": int},
+    "map_calls": {"mmap": int, "munmap": int, "mremap": int, "brk": int, "madvise": int},
+    "parts_ns": {
+        part: float for part in ("swap", "first touch", "other faults", "mapping calls", "lock", "off", "cpu")
+    },
+    "allocated_at": [FRAME],
+}
+
 REPORT: dict[str, Any] = {
     "format": int,
     "complete": bool,
@@ -254,6 +311,9 @@ REPORT: dict[str, Any] = {
     "giveback": [GIVEBACK],
     # Files that were read, the one that took most time first.
     "files": [FILE],
+    # How long single calls of each function took; the longest of those that took far longer than the rest.
+    "latency": Map(LATENCY),
+    "outliers": [OUTLIER],
     # How much of the sites' time has whole stacks, and what ended the others.
     "stacks": {"whole_share": float, "stopped": Map(float)},
     "calls": Map(int),

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "sums.h"
+
+#include <bpf/bpf.h>
+#include <string.h>
+
+void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus)
+{
+	uint32_t *halves = (uint32_t *)(total + words);
+	size_t i;
+	int cpu;
+
+	memset(total, 0, (words + pairs) * sizeof(*total));
+	for (cpu = 0; cpu < cpus; cpu++, values += words + pairs) {
+		for (i = 0; i < words; i++)
+			total[i] += values[i];
+		for (i = 0; i < 2 * pairs; i++)
+			halves[i] += ((const uint32_t *)(values + words))[i];
+	}
+}
+
+/* now -= before, and before becomes what now was. Whether any counter changed. */
+static bool take_difference(uint64_t *now, uint64_t *before, size_t words, size_t pairs)
+{
+	uint32_t *halves = (uint32_t *)(now + words), *old = (uint32_t *)(before + words), half;
+	bool changed = false;
+	uint64_t word;
+	size_t i;
+
+	for (i = 0; i < words; i++) {
+		word = now[i];
+		now[i] -= before[i];
+		before[i] = word;
+		changed |= now[i] != 0;
+	}
+	for (i = 0; i < 2 * pairs; i++) {
+		half = halves[i];
+		halves[i] -= old[i];
+		old[i] = half;
+		changed |= halves[i] != 0;
+	}
+	return changed;
+}
+
+void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
+	       void *context)
+{
+	int fd = bpf_map__fd(map), cpus = libbpf_num_possible_cpus();
+	g_autofree uint64_t *values = g_new0(uint64_t, (words + pairs) * cpus);
+	g_autofree uint64_t *total = g_new0(uint64_t, words + pairs);
+	uint64_t key[2], previous[2];
+	bool first = true;
+
+	while (!bpf_map_get_next_key(fd, first ? NULL : previous, key)) {
+		uint64_t *before;
+
+		first = false;
+		memcpy(previous, key, sizeof(key));
+		if (bpf_map_lookup_elem(fd, key, values))
+			continue;
+		sums_add_cpus(total, values, words, pairs, cpus);
+		before = g_hash_table_lookup(last, key);
+		if (!before) {
+			before = g_new0(uint64_t, words + pairs);
+			g_hash_table_insert(last, g_memdup2(key, sizeof(key)), before);
+		}
+		if (take_difference(total, before, words, pairs))
+			each(context, key, total);
+	}
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* sums.h: counters that the kernel side sums per CPU, and their differences from slice to slice. */
+#ifndef MEMTOLL_SUMS_H
+#define MEMTOLL_SUMS_H
+
+#include <bpf/libbpf.h>
+#include <glib.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Sum a per-CPU value: `words` 64-bit counters, then `pairs` of 32-bit ones, which may wrap. values
+ * has both for one CPU after the other; total is of words + pairs.
+ */
+void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus);
+
+typedef void sums_fn(void *context, const void *key, const uint64_t *delta);
+
+/*
+ * Walk a per-CPU hash whose keys have 16 bytes. each() gets the difference to what was there the last
+ * time, where there is one; last keeps that: key -> value, both freed by g_free.
+ */
+void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
+	       void *context);
+
+#endif /* MEMTOLL_SUMS_H */

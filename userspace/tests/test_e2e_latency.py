@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Latency of single calls: every call in its bucket, and what the long ones did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import (
+    MIB,
+    PAGE,
+    Program,
+    Recording,
+    finish,
+    load,
+    own_frame,
+    record,
+    site_line,
+    start_record,
+    wait_attached,
+    wait_until,
+    workload,
+)
+from swapping import CGROUPS, in_cgroup, memory_with_swap, vmstat
+
+SMALL = 500_009  # blocks of casebook 6: enough for a consolidation of milliseconds
+US = 1_000
+
+
+def outliers(recording: Recording, source: str, marker: str) -> list[dict[str, Any]]:
+    """Records of calls made at that marked line, the longest first."""
+    line = site_line(source, marker)
+    found = []
+    for outlier in recording.report["outliers"]:
+        frame = own_frame(outlier["allocated_at"])
+        if frame and Path(frame["file"]).name == source and frame["line"] == line:
+            found.append(outlier)
+    return found
+
+
+def check_buckets(recording: Recording) -> None:
+    """Each timed call of each site is in one bucket: the sums are equal, exactly."""
+    rows = recording.query(
+        "SELECT c.pid, c.call, c.stack_id, SUM(c.timed_calls), (SELECT SUM(l.calls) FROM latency l"
+        " WHERE l.pid = c.pid AND l.call = c.call AND l.stack_id = c.stack_id)"
+        " FROM call c GROUP BY c.pid, c.call, c.stack_id HAVING SUM(c.timed_calls) > 0"
+    )
+    assert rows
+    for pid, call, stack, calls, bucketed in rows:
+        assert calls == bucketed, (pid, call, stack)
+    for name, row in recording.report["latency"].items():
+        assert row["calls"] == recording.report["calls"][name], name
+        assert row["p50_ns"] <= row["p90_ns"] <= row["p99_ns"] <= row["p999_ns"], row
+
+
+def check_witness(outlier: dict[str, Any], took_ns: int) -> None:
+    """The program's own clock saw the call and the two probes; we saw the call between them."""
+    assert outlier["wall_ns"] <= took_ns
+    assert took_ns - outlier["wall_ns"] < 0.1 * took_ns + 200 * US, (outlier, took_ns)
+
+
+def test_every_call_is_in_a_bucket(tmp_path: Path) -> None:
+    recording = record(tmp_path / "r", command=[workload("churn"), "20011", "--family"])
+    (witness,) = recording.witness
+    check_buckets(recording)
+    latency = recording.report["latency"]
+    for call in ("calloc", "realloc", "reallocarray", "posix_memalign"):
+        assert latency[call]["calls"] == witness[call], call
+    # glibc up to 2.37 has one function under both names.
+    aligned = [latency[call]["calls"] for call in ("aligned_alloc", "memalign") if call in latency]
+    assert sum(aligned) == witness["aligned_alloc"] + witness["memalign"]
+    assert recording.report["losses"].get("calls_full", 0) == 0
+
+
+@pytest.mark.parametrize("shape", [[], ["--between"]], ids=["beside the top", "stdio in between"])
+def test_consolidation(tmp_path: Path, shape: list[str]) -> None:
+    """Casebook 6: the malloc that pays for the frees."""
+    recording = record(tmp_path / "r", command=[workload("consolidate"), str(SMALL), *shape])
+    (witness,) = recording.witness
+    check_buckets(recording)
+    (stall,) = outliers(recording, "consolidate.c", "large")
+    assert (stall["call"], stall["cause"], stall["size_bytes"]) == ("malloc", "consolidation", 1024)
+    check_witness(stall, witness["took_ns"])
+    # One thread: every free of its own is known, and no more but those of stdio.
+    assert stall["frees"] == SMALL
+    assert stall["faults"] == {"zero": 0, "swap": 0, "other": 0}
+    assert not any(stall["map_calls"].values()) and stall["lock_waits"] == 0
+    assert stall["parts_ns"]["cpu"] > 1000 * max(stall["median_ns"], 25)
+    verdict = recording.report["verdict"]
+    assert verdict["dominant"] == "allocator", verdict
+    for word in ("malloc of 1,024 bytes", "consolidate.c", "times the median", f"{SMALL:,} frees", "glibc 2.43"):
+        assert word in verdict["sentence"], verdict
+    (advice,) = (advice for advice in verdict["advice"] if advice["code"] == "consolidation")
+    assert "glibc.malloc.mxfast=0" in advice["text"] and "frees" in advice["cost"]
+
+
+@pytest.mark.parametrize("size", ["1000", "1001"])
+def test_threshold_of_consolidation(tmp_path: Path, size: str) -> None:
+    """1000 bytes still come without it, 1001 do not."""
+    recording = record(tmp_path / "r", command=[workload("consolidate"), str(SMALL), size])
+    causes = {outlier["cause"] for outlier in outliers(recording, "consolidate.c", "large")}
+    assert ("consolidation" in causes) == (size == "1001")
+
+
+def test_no_fast_bins_no_consolidation(tmp_path: Path) -> None:
+    recording = record(
+        tmp_path / "r",
+        command=[workload("consolidate"), str(SMALL)],
+        env={"GLIBC_TUNABLES": "glibc.malloc.mxfast=0"},
+    )
+    check_buckets(recording)
+    assert "consolidation" not in {outlier["cause"] for outlier in recording.report["outliers"]}
+    assert recording.report["latency"]["free"]["calls"] >= SMALL
+
+
+def test_jemalloc_does_not_consolidate(tmp_path: Path) -> None:
+    jemalloc = next(Path("/usr/lib").glob("*/libjemalloc.so.2"))
+    recording = record(
+        tmp_path / "r", command=[workload("consolidate"), str(SMALL)], env={"LD_PRELOAD": str(jemalloc)}
+    )
+    check_buckets(recording)
+    assert "consolidation" not in {outlier["cause"] for outlier in recording.report["outliers"]}
+    assert recording.site("consolidate.c", "free", "free").calls == SMALL
+
+
+def test_trim_is_a_mapping_call(tmp_path: Path) -> None:
+    """The first look-alike: a free that gives 300 MiB back."""
+    recording = record(tmp_path / "r", command=[workload("stalls"), "trim", "300"])
+    (witness,) = recording.witness
+    check_buckets(recording)
+    (stall,) = outliers(recording, "stalls.c", "free")
+    assert (stall["call"], stall["cause"]) == ("free", "mapping calls")
+    assert stall["map_calls"]["brk"] == 1
+    check_witness(stall, witness["took_ns"])
+    (trimmed,) = recording.query("SELECT SUM(bytes) FROM map_call WHERE call = 'brk' AND in_call = 'free'")
+    assert 300 << 20 <= trimmed[0] < (300 << 20) + 64 * PAGE
+
+
+def push_out(cgroup: Path, limit: int) -> None:
+    """Everything in the cgroup to swap, by a limit that is too low for a moment."""
+    control = cgroup / ("memory.limit_in_bytes" if (CGROUPS / "memory").is_dir() else "memory.max")
+
+    def lowered() -> bool:
+        try:
+            control.write_text(str(4 * MIB))
+        except OSError:  # EBUSY: some of it is still there
+            return False
+        return True
+
+    wait_until(lowered, "the cgroup to be pushed out")
+    control.write_text(str(limit))
+
+
+def test_swapped_pages_are_swap(tmp_path: Path) -> None:
+    """The second look-alike: a malloc whose pages have been pushed out. It consolidates them, too."""
+    size, limit = 24, 200 * MIB
+    with memory_with_swap("file", limit=limit) as cgroup:
+        with Program(*in_cgroup(cgroup, workload("stalls"), "swapped", str(size))) as program:
+            tracer = start_record(tmp_path / "r", "-p", str(program.pid), "--overhead-limit", "none")
+            wait_attached(tracer, program.pid)
+            push_out(cgroup, limit)
+            before = vmstat()
+            program.go()
+            took = program.last()["took_ns"]
+            after = vmstat()
+            result = finish(tracer)
+    assert result.status == 0, result
+    recording = load(tmp_path / "r", result)
+    (stall,) = outliers(recording, "stalls.c", "malloc")
+    assert (stall["call"], stall["cause"]) == ("malloc", "swap")
+    check_witness(stall, took)
+    # The pages of the small blocks that were out came back, each by one fault.
+    pages = size * MIB // PAGE
+    assert 0.5 * pages <= stall["faults"]["swap"] <= 1.1 * pages
+    assert after["pswpin"] - before["pswpin"] >= 0.5 * pages
+    assert not any(stall["map_calls"].values())
+    assert recording.dominant == "swap"
+
+
+def wait_for_locks(tmp_path: Path, arenas: int) -> Recording:
+    return record(
+        tmp_path / f"arenas{arenas}",
+        command=[workload("arenas"), "2003"],
+        env={"MALLOC_ARENA_MAX": str(arenas)},
+    )
+
+
+def test_waiting_for_an_arena(tmp_path: Path) -> None:
+    """Eight threads: with one arena they wait for each other, with eight they do not."""
+    one, eight = wait_for_locks(tmp_path, 1), wait_for_locks(tmp_path, 8)
+    for recording in (one, eight):
+        check_buckets(recording)
+        (witness,) = recording.witness
+        malloc = recording.report["latency"]["malloc"]
+        assert recording.site("arenas.c", "malloc", "malloc").calls == witness["malloc"]
+        # The program's own clocks saw all of the calls and the probes around them.
+        assert malloc["wall_s"] <= 1.02 * witness["malloc_ns"] / 1e9
+        assert malloc["lock_s"] <= malloc["wall_s"] + 1e-9
+    locked, free = one.report["latency"]["malloc"], eight.report["latency"]["malloc"]
+    assert locked["lock_s"] > max(locked[part] for part in ("own_s", "fault_s", "map_s", "off_s")), locked
+    assert free["lock_s"] < 0.1 * locked["lock_s"], free
+    codes = {advice["code"] for advice in one.report["verdict"]["advice"]}
+    assert "arena-lock" in codes and "lock of an arena" in one.report["verdict"]["sentence"]
+    assert "arena-lock" not in {advice["code"] for advice in eight.report["verdict"]["advice"]}
+    assert "lock" in {outlier["cause"] for outlier in one.report["outliers"]}
+
+
+def test_clearing_is_no_consolidation(tmp_path: Path) -> None:
+    recording = record(tmp_path / "r", command=[workload("stalls"), "clear", "64"])
+    (witness,) = recording.witness
+    (stall,) = outliers(recording, "stalls.c", "calloc")
+    assert (stall["call"], stall["cause"]) == ("calloc", "clearing")
+    assert stall["cleared_bytes"] >= 64 << 20
+    check_witness(stall, witness["took_ns"])
