@@ -65,6 +65,7 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'swap.in' THEN allocated_place END) AS swap_made,
 		MAX(CASE toll WHEN 'cow' THEN touched_place END) AS cow_place,
 		MAX(CASE toll WHEN 'file.fault' THEN touched_place END) AS file_place,
+		MAX(CASE toll WHEN 'file.read' THEN touched_place END) AS read_place,
 		MAX(CASE toll WHEN 'compute' THEN touched_place END) AS compute_place
 	FROM top_site
 ),
@@ -323,6 +324,7 @@ wide(object) AS (		-- in parts: a function takes 127 arguments
 			m.file_faults),
 		'file_major', json_array('c', m.file_major),
 		'file_place', json_array('x', m.file_place),
+		'read_place', json_array('x', m.read_place),
 		'compute_place', json_array('x', m.compute_place),
 		'command', json_array('x', COALESCE((SELECT value FROM meta
 			WHERE key = 'target_words'), 'COMMAND'))))) FROM measure m
@@ -332,6 +334,7 @@ value(name, kind, v) AS (
 	FROM wide, json_each(wide.object) j
 	UNION ALL SELECT name, kind, v FROM giveback_figure
 	UNION ALL SELECT name, kind, v FROM latency_figure
+	UNION ALL SELECT name, kind, value FROM read_figure
 ),
 scaled(name, kind, v, x, unit) AS (
 	SELECT name, kind, v,

@@ -463,7 +463,11 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('swap-in', 3, 2, 'back_pattern = ''random''',
 'Or make what is in use smaller, and keep on one page what is used together.'),
 ('swap-in', 3, 3, '1', 'Or make its working set smaller.'),
-('swap-in', 4, 1, '1', 'This is no matter of the allocator''s settings.');
+('swap-in', 4, 1, '1', 'This is no matter of the allocator''s settings.'),
+('swap-in', 5, 1, '(SELECT swap_half_bytes < swap_most_bytes FROM read_measure)',
+'Less helps in part: {swap_half} more would save half of the swap-ins, {swap_most} more {swap_most_saved}.'),
+('swap-in', 5, 2, '(SELECT swap_most_bytes > 0 FROM read_measure)',
+'Less than {swap_most} more saves next to nothing.');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'reclaim-stall', 'the program stalls to push its own pages out',
@@ -525,3 +529,57 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 ('file-fault', 1, 1,
 'Mapped file pages are faulted in, most at {file_place}; {file_major} faults had to read. Read ahead
 	(MADV_WILLNEED, MAP_POPULATE) or use read() with a large buffer if the file is used once.');
+
+-- ---------------------------------------------------------------- reads
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'file-reread', 'the same parts of files are read again and again',
+'file_matters AND (SELECT reread_share > 0.1 FROM read_measure)',
+'(SELECT reread_share * read_uncached_ns FROM read_measure) / base_ns',
+'{read_calls} reads of {read_bytes}, {read_different} of them different: {reread} times each; {read_time}, of it
+	{read_asleep} asleep. {read_cached} came from the page cache.',
+'Memory for a larger cache is taken from others; where it does not fit it is pushed to swap, and the program''s
+	own counters do not show that.',
+'A program with a cache of its own reads a part of a file again when it did not keep it. To the system it then
+	looks idle: there are no page faults and no swap, only reads.
+
+	How much more cache would help follows from how many different blocks are read between two reads of the
+	same block: a cache larger than that would have had it. What the cache finds in itself is not visible from
+	outside, so the blocks that it always has come on top: the size that is advised is the furthest such
+	distance and the present cache together, and a sixteenth for its bookkeeping.
+
+	A cache that is too small for one whole pass over the data gains nothing until it holds all of it. Where
+	that much memory is not there, fewer or smaller passes are the way: an index, a smaller row, another order.');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('file-reread', 1, 1, '1',
+'{read_path} (with {read_path_share} of the time of all reads) is what is read most. Each part that was read was
+	read {reread} times on average: the program''s own cache is too small to keep it.'),
+('file-reread', 2, 1, '(SELECT own_program = ''InnoDB'' FROM read_measure)',
+'With {pool_setting} InnoDB would read nothing twice; now it is {own_cache} ({own_source}).'),
+('file-reread', 2, 2, '(SELECT own_program = ''PostgreSQL'' FROM read_measure)',
+'With {pool_setting} PostgreSQL would read nothing twice; now it is {own_cache} ({own_source}). Memory left to the
+	page cache serves the same reads, a little slower.'),
+('file-reread', 2, 3, '1',
+'With a cache of {pool} (the page cache, unless it reads past that, or one of its own) nothing would be read
+	twice.'),
+('file-reread', 3, 1, '(SELECT reread_half_bytes < 0.7 * reread_enough_bytes FROM read_measure)',
+'About {reread_half} more would save half of what is read again.'),
+('file-reread', 3, 2, '1', 'Much less saves next to nothing: it goes over {read_different} before it comes back.'),
+('file-reread', 4, 1, '1',
+'Hits in the program''s own cache are not visible here: the size is an estimate, rather too high.');
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'file-read', 'the program waits for what it reads, once',
+'file_matters AND (SELECT reread_share <= 0.1 FROM read_measure)',
+'(SELECT read_uncached_ns FROM read_measure) / base_ns',
+'{read_calls} reads of {read_bytes}, {read_different} of them different; {read_time}, of it {read_asleep} asleep.
+	{read_cached} came from the page cache.',
+'Reading ahead fills memory with what may not be wanted.',
+'Nearly every part that was read was read once: no cache of any size would have had it. What is left is to wait
+	less for each: larger reads, reading ahead (posix_fadvise, readahead), several at a time, a faster device;
+	or to read less.');
+INSERT INTO advice_text (code, part, choice, text) VALUES
+('file-read', 1, 1,
+'{read_path} (with {read_path_share} of the time of all reads) is what is read most, hardly any of it more than
+	once: a larger cache would not help. Read larger pieces or ahead (posix_fadvise, readahead), several at a time,
+	or less.');

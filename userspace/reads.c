@@ -7,6 +7,15 @@
 #include <string.h>
 
 #include "names.h"
+#include "reuse.h"
+
+/* Different blocks followed: exact up to 512 MiB of all files, and 128 MiB of each. */
+#define BLOCKS_OF_ALL (1U << 17)
+#define BLOCKS_OF_FILE (1U << 15)
+/* Of all files together: then the largest gives up half of its own. 64 MiB. */
+#define BLOCKS_TOTAL (1U << 20)
+/* Anonymous pages, when there is swap: exact up to 1 GiB. */
+#define PAGES_FOLLOWED (1U << 18)
 
 struct file {
 	uint64_t inode;
@@ -16,6 +25,9 @@ struct file {
 	uint64_t bytes;
 	char *path;
 	bool written;
+	struct reuse *reuse;	/* of its blocks of MEMTOLL_PAGE_SIZE; NULL: none read yet */
+	uint64_t last_end;	/* of its last run */
+	bool used;		/* since its reuse was written */
 };
 
 /* What the kernel's sum of a key was, and whether it has changed in the last slice. */
@@ -29,6 +41,11 @@ struct reads {
 	GHashTable *files;	/* struct file -> itself; by inode and dev */
 	int64_t file_count;
 	GHashTable *sums;	/* struct last_sum -> itself; by key */
+	struct reuse *all;	/* blocks of all files */
+	uint64_t followed;	/* blocks of the single files */
+	struct reuse *pages;	/* anonymous ones; NULL: no swap so far */
+	bool used;		/* since it was written */
+	bool pages_used;
 };
 
 static guint file_hash(gconstpointer key)
@@ -49,6 +66,7 @@ static void file_free(gpointer data)
 {
 	struct file *file = data;
 
+	reuse_free(file->reuse);
 	g_free(file->path);
 	g_free(file);
 }
@@ -73,6 +91,7 @@ struct reads *reads_new(struct recording *recording)
 	struct reads *reads = g_new0(struct reads, 1);
 
 	reads->recording = recording;
+	reads->all = reuse_new(BLOCKS_OF_ALL);
 	reads->files = g_hash_table_new_full(file_hash, file_equal, NULL, file_free);
 	reads->sums = g_hash_table_new_full(sum_hash, sum_equal, NULL, g_free);
 	return reads;
@@ -84,6 +103,8 @@ void reads_free(struct reads *reads)
 		return;
 	g_hash_table_destroy(reads->files);
 	g_hash_table_destroy(reads->sums);
+	reuse_free(reads->all);
+	reuse_free(reads->pages);
 	g_free(reads);
 }
 
@@ -130,6 +151,7 @@ void reads_path(struct reads *reads, const struct memtoll_path *told)
 
 		if (!strcmp(path, file->path))
 			return;
+		reads->followed -= file->reuse ? reuse_followed(file->reuse) : 0;
 		g_hash_table_remove(reads->files, file);
 		file = file_get(reads, told->dev, told->inode, told->flags);
 	}
@@ -139,9 +161,134 @@ void reads_path(struct reads *reads, const struct memtoll_path *told)
 	file->written = false;
 }
 
+/* Memory is bounded: the file with most blocks followed gives up half of them. */
+static void shrink_largest(struct reads *reads)
+{
+	struct file *file, *largest = NULL;
+	GHashTableIter iter;
+
+	g_hash_table_iter_init(&iter, reads->files);
+	while (g_hash_table_iter_next(&iter, (gpointer *)&file, NULL))
+		if (file->reuse && (!largest || reuse_followed(file->reuse) >
+						reuse_followed(largest->reuse)))
+			largest = file;
+	if (!largest)
+		return;
+	reads->followed -= reuse_followed(largest->reuse);
+	reuse_shrink(largest->reuse);
+	reads->followed += reuse_followed(largest->reuse);
+	largest->used = true;
+}
+
 void reads_run(struct reads *reads, const struct memtoll_read *run)
 {
-	file_get(reads, run->dev, run->inode, run->flags);
+	struct file *file = file_get(reads, run->dev, run->inode, run->flags);
+	uint64_t block = run->start / MEMTOLL_PAGE_SIZE;
+	uint64_t end = (run->end + MEMTOLL_PAGE_SIZE - 1) / MEMTOLL_PAGE_SIZE;
+	uint32_t before;
+
+	/* A sequence that goes on inside a block does not use it again. */
+	if (run->start == file->last_end && run->start % MEMTOLL_PAGE_SIZE)
+		block++;
+	file->last_end = run->end;
+	if (!file->reuse)
+		file->reuse = reuse_new(BLOCKS_OF_FILE);
+	before = reuse_followed(file->reuse);
+	for (; block < end; block++) {
+		reuse_use(file->reuse, block, true);
+		/* A number of 24 bits and a block of 40: no file has so many. */
+		reuse_use(reads->all, (uint64_t)file->number << 40 ^ block, true);
+	}
+	reads->followed += reuse_followed(file->reuse);
+	reads->followed -= before;
+	file->used = true;
+	reads->used = true;
+	if (reads->followed > BLOCKS_TOTAL)
+		shrink_largest(reads);
+}
+
+void reads_fault(struct reads *reads, const struct memtoll_run *run)
+{
+	bool back = run->fault_class == FAULT_SWAP || run->fault_class == FAULT_SWAP_ZSWAP ||
+		    run->fault_class == FAULT_SWAP_ZERO || run->fault_class == FAULT_SWAP_ZRAM;
+	bool first = run->fault_class == FAULT_ZERO || run->fault_class == FAULT_ZERO_HUGE ||
+		     run->fault_class == FAULT_ZERO_UPGRADE ||
+		     run->fault_class == FAULT_ZERO_MTHP || run->fault_class == FAULT_COW;
+	uint64_t page = run->address / MEMTOLL_PAGE_SIZE, i;
+
+	if (!back && !first)
+		return;
+	if (!reads->pages)
+		reads->pages = reuse_new(PAGES_FOLLOWED);
+	/* Addresses have 47 bits, so their pages 35, or 44 with five levels of page tables. */
+	for (i = 0; i < run->pages; i++)
+		reuse_use(reads->pages, (uint64_t)run->tgid << 40 ^ (page + i), back);
+	reads->pages_used = true;
+}
+
+struct reuse_writer {
+	struct recording *recording;
+	const char *subject;
+	int64_t file;
+	int err;
+};
+
+static void write_distance(void *context, uint64_t low, uint64_t high, double uses)
+{
+	struct reuse_writer *writer = context;
+
+	if (!writer->err)
+		writer->err = recording_reuse_distance(writer->recording, writer->subject,
+						       writer->file, low, high, uses);
+}
+
+/* Cumulative since the start, in place of what was written before. */
+static int write_reuse(struct reads *reads, const char *subject, int64_t file,
+		       const struct reuse *reuse)
+{
+	struct reuse_writer writer = {
+		.recording = reads->recording,
+		.subject = subject,
+		.file = file,
+	};
+	struct reuse_summary summary;
+
+	reuse_sum_up(reuse, &summary);
+	writer.err = recording_reuse(reads->recording, &(struct reuse_fact){
+		.subject = subject,
+		.file = file,
+		.block_bytes = MEMTOLL_PAGE_SIZE,
+		.uses = summary.uses,
+		.different = summary.different,
+		.first = summary.first,
+		.rate = summary.rate,
+		.error = summary.error,
+		.max_distance = summary.max_distance,
+	});
+	reuse_each(reuse, write_distance, &writer);
+	return writer.err;
+}
+
+static int write_reuses(struct reads *reads)
+{
+	struct file *file;
+	GHashTableIter iter;
+	int err = 0;
+
+	g_hash_table_iter_init(&iter, reads->files);
+	while (!err && g_hash_table_iter_next(&iter, (gpointer *)&file, NULL)) {
+		if (!file->used)
+			continue;
+		file->used = false;
+		err = write_reuse(reads, "file", file->number, file->reuse);
+	}
+	if (!err && reads->used)
+		err = write_reuse(reads, "files", 0, reads->all);
+	if (!err && reads->pages_used)
+		err = write_reuse(reads, "swap", 0, reads->pages);
+	reads->used = false;
+	reads->pages_used = false;
+	return err;
 }
 
 static int write_file(struct reads *reads, struct file *file)
@@ -229,5 +376,5 @@ int reads_commit(struct reads *reads, int map_fd, read_fn *on_read, void *contex
 			err = give_out(reads, last, &delta, on_read, context);
 		g_hash_table_remove(reads->sums, &key);
 	}
-	return err;
+	return err ? err : write_reuses(reads);
 }

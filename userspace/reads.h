@@ -17,6 +17,9 @@ void reads_free(struct reads *reads);
 void reads_path(struct reads *reads, const struct memtoll_path *path);
 void reads_run(struct reads *reads, const struct memtoll_read *run);
 
+/* A run of faults on anonymous pages, while there is swap: how far apart their swap-ins are. */
+void reads_fault(struct reads *reads, const struct memtoll_run *run);
+
 typedef void read_fn(void *context, const struct file_read_fact *fact);
 
 /*

@@ -275,6 +275,26 @@ struct file_read_fact {
 	struct memtoll_read_sum sum;	/* differences over the slice */
 };
 
+int recording_own_cache(struct recording *recording, pid_t pid, const char *program,
+			const char *setting, int64_t bytes, const char *source);
+
+/* How far apart the uses of the same block are, cumulative: reuse.h. */
+struct reuse_fact {
+	const char *subject;	/* "file", "files" or "swap" */
+	int64_t file;		/* 0: all */
+	uint64_t block_bytes;
+	uint64_t uses;
+	double different;
+	double first;
+	double rate;
+	double error;
+	double max_distance;
+};
+
+/* Replaces what was told of it before, its distances too. */
+int recording_reuse(struct recording *recording, const struct reuse_fact *fact);
+int recording_reuse_distance(struct recording *recording, const char *subject, int64_t file,
+			     uint64_t low, uint64_t high, double uses);
 int recording_file_read(struct recording *recording, const struct file_read_fact *fact);
 int recording_hit(struct recording *recording, pid_t pid, const char *probe, uint64_t hits);
 /* An allocator function that was not watched throughout the slice. */

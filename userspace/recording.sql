@@ -406,6 +406,43 @@ CREATE TABLE file_read (
 	PRIMARY KEY (slice, pid, file, call, stack_id, direct)
 ) WITHOUT ROWID;
 
+-- How far apart uses of the same block are (reuse.h): of the reads of one file (subject 'file') and of
+-- all files ('files'), and of the swap-ins of anonymous pages ('swap', where first touches are uses
+-- too, but not counted). Cumulative since the start and replaced at each slice.
+CREATE TABLE reuse (
+	subject      TEXT NOT NULL,
+	file         INTEGER NOT NULL,	-- 0: all
+	block_bytes  INTEGER NOT NULL,
+	uses         INTEGER NOT NULL,	-- counted ones, of blocks
+	different    REAL NOT NULL,	-- blocks; exact where rate is 1
+	first        REAL NOT NULL,	-- counted uses of blocks not used before
+	rate         REAL NOT NULL,	-- share of the blocks that were followed (SHARDS)
+	error        REAL NOT NULL,	-- of different, relative, 95 %
+	max_distance REAL NOT NULL,	-- blocks
+	PRIMARY KEY (subject, file)
+) WITHOUT ROWID;
+
+-- Counted uses with so many different blocks since the same block was used last: low <= n < high.
+-- A cache of high blocks would have had them.
+CREATE TABLE reuse_distance (
+	subject TEXT NOT NULL,
+	file    INTEGER NOT NULL,
+	low     INTEGER NOT NULL,
+	high    INTEGER NOT NULL,
+	uses    REAL NOT NULL,
+	PRIMARY KEY (subject, file, low)
+) WITHOUT ROWID;
+
+-- The cache of its own that a process is known to have, as its command line or its files of options
+-- say: innodb_buffer_pool_size of MariaDB and MySQL, shared_buffers of PostgreSQL.
+CREATE TABLE own_cache (
+	pid     INTEGER PRIMARY KEY,
+	program TEXT NOT NULL,		-- 'InnoDB', 'PostgreSQL'
+	setting TEXT NOT NULL,		-- its name
+	bytes   INTEGER,		-- NULL: could not be read
+	source  TEXT NOT NULL		-- 'command line', the file's path, or 'default'
+);
+
 -- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, read, sample; walk: a
 -- stack was walked, whose price is the mean as measured, not calibrated; idle: an allocator function
 -- outside of its window, passed over.

@@ -109,6 +109,10 @@ const char *const recording_statements[STMT_COUNT] = {
 		      " cpu_ns = cpu_ns + excluded.cpu_ns,"
 		      " blocked_ns = blocked_ns + excluded.blocked_ns",
 	[STMT_FILE] = "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)",
+	[STMT_OWN_CACHE] = "INSERT OR REPLACE INTO own_cache VALUES (?, ?, ?, ?, ?)",
+	[STMT_REUSE] = "INSERT OR REPLACE INTO reuse VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[STMT_REUSE_CLEAR] = "DELETE FROM reuse_distance WHERE subject = ? AND file = ?",
+	[STMT_REUSE_DISTANCE] = "INSERT OR REPLACE INTO reuse_distance VALUES (?, ?, ?, ?, ?)",
 	[STMT_FILE_READ] =
 		"INSERT INTO file_read VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 		" ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
@@ -357,6 +361,32 @@ int recording_file(struct recording *recording, const struct file_fact *file)
 	return STORE(recording, STMT_FILE, signed_int(file->file), count(file->dev),
 		     bits(file->inode), text_or_empty(file->path), text(file->kind),
 		     file->bytes ? count(file->bytes) : text(NULL));
+}
+
+int recording_own_cache(struct recording *recording, pid_t pid, const char *program,
+			const char *setting, int64_t bytes, const char *source)
+{
+	return STORE(recording, STMT_OWN_CACHE, signed_int(pid), text(program), text(setting),
+		     known(bytes), text(source));
+}
+
+int recording_reuse(struct recording *recording, const struct reuse_fact *fact)
+{
+	int err = STORE(recording, STMT_REUSE_CLEAR, text(fact->subject), signed_int(fact->file));
+
+	if (err)
+		return err;
+	return STORE(recording, STMT_REUSE, text(fact->subject), signed_int(fact->file),
+		     count(fact->block_bytes), count(fact->uses), real(fact->different),
+		     real(fact->first), real(fact->rate), real(fact->error),
+		     real(fact->max_distance));
+}
+
+int recording_reuse_distance(struct recording *recording, const char *subject, int64_t file,
+			     uint64_t low, uint64_t high, double uses)
+{
+	return STORE(recording, STMT_REUSE_DISTANCE, text(subject), signed_int(file), count(low),
+		     count(high), real(uses));
 }
 
 int recording_file_read(struct recording *recording, const struct file_read_fact *fact)

@@ -57,13 +57,24 @@ SELECT g.rank, json_object('pid', g.pid, 'how', g.how, 'gave_call', g.gave_call,
 		FROM stack_line l WHERE l.stack_id = g.got_stack ORDER BY l.depth)))) AS json
 FROM giveback_site g;
 
+-- Points of the miss-ratio curve of a file, or of all (file 0).
+CREATE VIEW curve_json AS
+SELECT subject, file, json_group_array(json_object('cache_bytes', cache_bytes, 'miss_ratio',
+	ROUND(miss_ratio, 6))) AS json
+FROM (SELECT * FROM miss_ratio ORDER BY subject, file, cache_bytes)
+GROUP BY subject, file;
+
 CREATE VIEW file_json AS
 SELECT f.rank, json_object('path', f.path, 'device', f.dev, 'inode', f.inode, 'kind', f.kind,
 	'file_bytes', f.file_bytes, 'count', f.calls, 'bytes', f.bytes,
 	'time_s', ROUND(f.time_ns / 1e9, 9), 'blocked_s', ROUND(f.blocked_ns / 1e9, 9),
 	'direct_bytes', f.direct_bytes, 'cached_bytes', f.cached_bytes,
-	'filled_bytes', f.filled_bytes) AS json
-FROM files f;
+	'filled_bytes', f.filled_bytes, 'reread_factor', ROUND(r.reread_factor, 4),
+	'reread_low', ROUND(r.low, 4), 'reread_high', ROUND(r.high, 4),
+	'different_bytes', CAST(r.different_bytes AS INTEGER),
+	'miss_ratio_curve', json(COALESCE(c.json, '[]'))) AS json
+FROM files f LEFT JOIN file_reuse r ON r.file = f.file
+LEFT JOIN curve_json c ON c.subject = 'file' AND c.file = f.file;
 
 CREATE VIEW outlier_json AS
 SELECT o.rank, json_patch(json_object('call', o.call, 'cause', o.cause,
@@ -108,7 +119,9 @@ SELECT json_object(
 			-- time_s again, as it is, where the toll has no figure of its own
 			CASE toll WHEN 'zero.kernel' THEN '$.clear_s' WHEN 'file.read'
 				THEN '$.reread_factor' ELSE '$.time_s' END,
-			CASE toll WHEN 'zero.kernel' THEN ROUND(clear_ns / 1e9, 9) END) AS figures
+			CASE toll WHEN 'zero.kernel' THEN ROUND(clear_ns / 1e9, 9) WHEN 'file.read' THEN
+				(SELECT ROUND(reread_factor, 4) FROM file_reuse WHERE file = 0) END)
+				AS figures
 		FROM toll ORDER BY position))),
 	'zeroing', (SELECT json_object('bytes_kernel', bytes_kernel, 'bytes_libc', bytes_libc,
 		'bytes_twice', bytes_twice, 'bytes_never_used', bytes_never_used) FROM zeroing),
@@ -148,6 +161,14 @@ SELECT json_object(
 		FROM (SELECT * FROM latency_call ORDER BY call))),
 	'outliers', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM outlier_json ORDER BY rank))),
+	'miss_ratio_curve', json_object(
+		'files', json(COALESCE((SELECT json FROM curve_json WHERE subject = 'files'), '[]')),
+		'swap', json((SELECT json_group_array(json_object('more_bytes',
+			CAST(more_bytes AS INTEGER), 'saved', ROUND(saved, 6)))
+			FROM (SELECT * FROM swap_saved ORDER BY more_bytes)))),
+	'own_cache', json((SELECT json_group_array(json_object('pid', pid, 'program', program,
+		'setting', setting, 'bytes', bytes, 'source', source))
+		FROM (SELECT * FROM own_cache ORDER BY pid))),
 	'stacks', (SELECT json_object('whole_share', ROUND(COALESCE(SUM(CASE stopped WHEN '' THEN share
 		END), 0.0), 6), 'stopped', json(COALESCE(json_group_object(stopped, ROUND(share, 6))
 		FILTER (WHERE stopped <> ''), '{}'))) FROM stack_quality),

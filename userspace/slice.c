@@ -288,6 +288,8 @@ static void on_fault_run(struct slicer *slicer, const struct memtoll_run *told)
 	/* The ledger may keep a run until its block is known; what was given back cannot wait. */
 	ledger_block_of(slicer->config.ledger, &run, &owner_stack, &owner_fn);
 	giveback_run(slicer->giveback, &run, owner_stack, owner_fn);
+	if (swap_devices_count(slicer->config.swap_devices))
+		reads_fault(slicer->reads, &run);
 	ledger_run(slicer->config.ledger, &run);
 }
 

@@ -16,6 +16,7 @@
 #include "ledger.h"
 #include "memtoll.skel.h"
 #include "message.h"
+#include "owncache.h"
 #include "proc.h"
 #include "unwind_load.h"
 
@@ -304,6 +305,17 @@ static void look_at(struct targets *targets, struct followed *followed)
 		note_memory_cgroup(targets, followed);
 }
 
+static void record_own_cache(struct targets *targets, pid_t pid)
+{
+	struct own_cache cache;
+
+	if (!own_cache_find(pid, &cache))
+		return;
+	recording_own_cache(targets->config.recording, pid, cache.program, cache.setting,
+			    cache.bytes, cache.source);
+	own_cache_clear(&cache);
+}
+
 static void record_process(struct targets *targets, struct followed *followed)
 {
 	pid_t pid = followed->target.pid;
@@ -323,6 +335,7 @@ static void record_process(struct targets *targets, struct followed *followed)
 	});
 	followed->listed = true;
 	note_memory_cgroup(targets, followed);
+	record_own_cache(targets, pid);
 	g_free(followed->tunables);
 	followed->tunables = tunables_read(pid);
 }

@@ -57,6 +57,14 @@ template AS (
 			|| '{cow_place}.'
 		WHEN 'file.fault' THEN '{file_faults} faults map file pages in ({file_major} of '
 			|| 'them read), most at {file_place}.'
+		WHEN 'file.read' THEN '{read_calls} reads of {read_bytes}'
+			|| CASE WHEN 2 * r.read_cached_bytes >= r.read_bytes
+				THEN ', {read_cached} of them in the page cache' ELSE '' END
+			|| ', most of {read_path}, at {read_place}'
+			|| CASE WHEN r.reread_share > 0.1 THEN '. Each part that was read was read {reread} '
+				|| 'times on average: {read_different} are different.'
+			WHEN r.reread_factor IS NOT NULL THEN '. Hardly any of it was read more than once.'
+			ELSE '.' END
 		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
 			|| 'at {alloc_place}.'
 		WHEN 'map' THEN '{map_calls} calls, {map_each} each, most in {map_call} at '
@@ -79,6 +87,11 @@ template AS (
 			|| '{memory_limit} fit ({memory_of}): pages go out to make room, and hardly '
 			|| 'come back.'
 		ELSE '' END
+		|| CASE WHEN m.dominant = 'swap' AND 10 * r.own_bytes >= 9 * m.limit_bytes
+			THEN ' {own_program} keeps a cache of {own_cache} in its memory ({own_setting}), '
+			|| 'more than fits beside the rest: what the server counts as found there may be on '
+			|| 'swap, so the server''s own counters cannot show this.'
+		ELSE '' END
 		|| CASE WHEN m.dominant = 'allocator' AND l.stall IS NOT NULL
 			THEN ' Its longest stall: {stall}' ELSE '' END
 		|| CASE WHEN 2 * l.lock_share >= 1
@@ -93,6 +106,7 @@ template AS (
 		ELSE '' END AS text
 	FROM measure m JOIN (SELECT MAX(CASE name WHEN 'stall' THEN v END) AS stall,
 		(SELECT lock_call_share FROM latency_measure) AS lock_share FROM latency_figure) l
+	JOIN read_measure r
 ),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template

@@ -189,6 +189,8 @@ ALLOCATOR = {
     },
 }
 
+POINT = {"cache_bytes": int, "miss_ratio": float}
+
 FILE = {
     "path": str,
     "device": int,
@@ -202,6 +204,11 @@ FILE = {
     "direct_bytes": int,
     "cached_bytes": int,
     "filled_bytes": int,
+    "reread_factor": Null(float),
+    "reread_low": Null(float),
+    "reread_high": Null(float),
+    "different_bytes": Null(int),
+    "miss_ratio_curve": [POINT],
 }
 
 LATENCY = {
@@ -314,6 +321,11 @@ REPORT: dict[str, Any] = {
     # How long single calls of each function took; the longest of those that took far longer than the rest.
     "latency": Map(LATENCY),
     "outliers": [OUTLIER],
+}
+
+    # Share of the reads seen that a cache would miss; of the swap-ins, share that more memory would save.
+    "miss_ratio_curve": {"files": [POINT], "swap": [{"more_bytes": int, "saved": float}]},
+    "own_cache": [{"pid": int, "program": str, "setting": str, "bytes": Null(int), "source": str}],
     # How much of the sites' time has whole stacks, and what ended the others.
     "stacks": {"whole_share": float, "stopped": Map(float)},
     "calls": Map(int),

@@ -47,6 +47,8 @@ def valid() -> dict[str, Any]:
         "access": [],
         "giveback": [],
         "files": [],
+        "miss_ratio_curve": {"files": [], "swap": []},
+        "own_cache": [],
         "stacks": {"whole_share": 0.9, "stopped": {"rule": 0.1}},
         "calls": {"calloc": 11, "free": 11},
         "processes": [],

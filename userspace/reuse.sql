@@ -1,0 +1,112 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- reuse.sql: how often the same part of a file is read again, and what more cache or memory would
+-- save. Follows swap.sql, of whose view memory it makes use.
+
+-- Of each file, and of all (file 0): how often each different block was read, on average. low and high
+-- bound it where blocks were sampled; equal where all were followed.
+CREATE VIEW file_reuse AS
+SELECT file, uses, different, different * block_bytes AS different_bytes,
+	MAX(0.0, uses - first) / uses AS again_share, rate,
+	MAX(1.0, uses / different) AS reread_factor,
+	MAX(1.0, uses / (different * (1 + error))) AS low,
+	MAX(1.0, uses / (different * MAX(1 - error, 0.01))) AS high,
+	CASE WHEN uses > first THEN (max_distance + 1) * block_bytes END AS enough_bytes
+FROM reuse WHERE subject IN ('file', 'files') AND uses > 0 AND different > 0;
+
+-- The miss-ratio curve: the share of the reads (subject 'file', 'files') or swap-ins ('swap') seen that a
+-- cache of so many bytes, which throws out what was used longest ago, would still miss; of pages swapped
+-- in, memory for all that faults. Hits in a cache that the program keeps itself are not visible: what it
+-- holds all the time takes room, too, so the cache that is needed lies between cache_bytes and
+-- cache_bytes plus the size of that one. error: 95 %, of sampling; 0: every block was followed.
+CREATE VIEW miss_ratio AS
+SELECT subject, file, 0 AS cache_bytes, 1.0 AS miss_ratio, error FROM reuse WHERE uses > 0
+UNION ALL
+SELECT d.subject, d.file, d.high * r.block_bytes, MAX(0.0, 1.0 - SUM(d.uses) OVER (
+	PARTITION BY d.subject, d.file ORDER BY d.low) / r.uses), r.error
+FROM reuse_distance d JOIN reuse r ON r.subject = d.subject AND r.file = d.file WHERE r.uses > 0;
+
+-- "With so much more memory, so many fewer swap-ins." Pages that were touched and never came back are
+-- taken to be in use all the time, as far as they fit: they need room beside those that come back.
+CREATE VIEW swap_saved AS
+SELECT more_bytes, MAX(saved) AS saved
+FROM (
+	SELECT MAX(0.0, c.cache_bytes + MIN(m.limit_bytes, MAX(0.0, r.different * r.block_bytes
+			- m.came_back_bytes)) - m.limit_bytes) AS more_bytes,
+		1.0 - c.miss_ratio AS saved
+	FROM miss_ratio c JOIN reuse r ON r.subject = c.subject JOIN memory m
+	WHERE c.subject = 'swap' AND c.cache_bytes > 0 AND m.limit_bytes IS NOT NULL)
+GROUP BY more_bytes;
+
+-- Every figure of reads that the sentences use, one row. The pool that is advised: what the furthest
+-- re-read needs beside the cache that is there, a sixteenth more for its own bookkeeping, rounded up.
+CREATE VIEW read_measure AS
+WITH
+total AS MATERIALIZED (
+	SELECT SUM(calls) AS calls, SUM(bytes) AS bytes, SUM(time_ns) AS time_ns,
+		SUM(blocked_ns) AS blocked_ns, SUM(cached_bytes) AS cached_bytes,
+		SUM(direct_bytes) AS direct_bytes FROM files
+),
+top AS MATERIALIZED (SELECT * FROM files WHERE rank = 1),
+whole AS MATERIALIZED (SELECT * FROM file_reuse WHERE file = 0),
+own AS MATERIALIZED (	-- of the process that read most, or has most on swap
+	SELECT o.* FROM own_cache o LEFT JOIN (
+		SELECT pid, SUM(bytes) AS bytes FROM file_read GROUP BY pid) r ON r.pid = o.pid
+	ORDER BY r.bytes IS NULL, r.bytes DESC, o.bytes DESC, o.pid LIMIT 1
+),
+needed AS MATERIALIZED (
+	SELECT w.enough_bytes AS bytes,
+		(w.enough_bytes + COALESCE(o.bytes, 0)) * 17 / 16 AS pool_bytes
+	FROM whole w LEFT JOIN own o
+),
+half AS MATERIALIZED (	-- where half of what is read again would be gone
+	SELECT MIN(c.cache_bytes) AS bytes FROM miss_ratio c JOIN whole w
+	WHERE c.subject = 'files' AND 1 - c.miss_ratio >= 0.5 * w.again_share AND c.cache_bytes > 0
+)
+SELECT t.calls AS read_calls, t.bytes AS read_bytes, t.time_ns AS read_ns,
+	t.blocked_ns AS read_blocked_ns, t.cached_bytes AS read_cached_bytes,
+	-- time that went to bytes that were not in the page cache
+	CASE WHEN t.bytes > 0 THEN MAX(t.blocked_ns, t.time_ns * (1.0 - 1.0 * t.cached_bytes / t.bytes))
+		ELSE 0.0 END AS read_uncached_ns,
+	p.path AS read_path, p.bytes AS read_path_bytes, p.time_ns / MAX(t.time_ns, 1.0) AS read_path_share,
+	f.reread_factor AS read_path_factor,
+	w.reread_factor, w.low AS reread_low, w.high AS reread_high, w.again_share AS reread_share,
+	w.different_bytes AS read_different_bytes, n.bytes AS reread_enough_bytes, h.bytes AS reread_half_bytes,
+	CAST((CASE WHEN n.pool_bytes >= 1073741824
+		THEN (CAST(n.pool_bytes AS INTEGER) / 134217728 + 1) * 134217728
+		ELSE (CAST(n.pool_bytes AS INTEGER) / 16777216 + 1) * 16777216 END) AS INTEGER) AS pool_bytes,
+	o.program AS own_program, o.setting AS own_setting, o.bytes AS own_bytes, o.source AS own_source,
+	(SELECT MIN(more_bytes) FROM swap_saved WHERE saved >= 0.5) AS swap_half_bytes,
+	(SELECT MIN(more_bytes) FROM swap_saved
+		WHERE saved >= (SELECT 0.99 * MAX(saved) FROM swap_saved)) AS swap_most_bytes,
+	(SELECT 0.99 * MAX(saved) FROM swap_saved) AS swap_most_saved
+FROM total t LEFT JOIN top p LEFT JOIN file_reuse f ON f.file = p.file LEFT JOIN whole w
+LEFT JOIN needed n LEFT JOIN half h LEFT JOIN own o;
+
+-- The same as figure wants it.
+CREATE VIEW read_figure AS
+SELECT 'read_calls' AS name, 'c' AS kind, read_calls AS value FROM read_measure
+UNION ALL SELECT 'read_bytes', 'b', read_bytes FROM read_measure
+UNION ALL SELECT 'read_time', 't', read_ns FROM read_measure
+UNION ALL SELECT 'read_asleep', 't', read_blocked_ns FROM read_measure
+UNION ALL SELECT 'read_cached', 's', 1.0 * read_cached_bytes / MAX(read_bytes, 1) FROM read_measure
+UNION ALL SELECT 'read_path', 'x', COALESCE(NULLIF(read_path, ''), 'a file without a name')
+	FROM read_measure
+UNION ALL SELECT 'read_path_share', 's', read_path_share FROM read_measure
+UNION ALL SELECT 'read_different', 'b', read_different_bytes FROM read_measure
+UNION ALL SELECT 'reread', 'x', PRINTF('%.1f', reread_factor)
+	|| CASE WHEN reread_high - reread_low > 0.1
+		THEN PRINTF(' (%.1f-%.1f)', reread_low, reread_high) ELSE '' END FROM read_measure
+UNION ALL SELECT 'reread_enough', 'b', reread_enough_bytes FROM read_measure
+UNION ALL SELECT 'reread_half', 'b', reread_half_bytes FROM read_measure
+UNION ALL SELECT 'pool', 'b', pool_bytes FROM read_measure
+UNION ALL SELECT 'pool_setting', 'x', CASE own_program
+	WHEN 'PostgreSQL' THEN own_setting || ' = ' || pool_bytes / 1048576 || 'MB'
+	ELSE own_setting || '=' || pool_bytes / 1048576 || 'M' END FROM read_measure
+UNION ALL SELECT 'own_program', 'x', own_program FROM read_measure
+UNION ALL SELECT 'own_setting', 'x', own_setting FROM read_measure
+UNION ALL SELECT 'own_cache', 'b', own_bytes FROM read_measure
+UNION ALL SELECT 'own_source', 'x', own_source FROM read_measure
+UNION ALL SELECT 'swap_half', 'b', swap_half_bytes FROM read_measure
+UNION ALL SELECT 'swap_most', 'b', swap_most_bytes FROM read_measure
+UNION ALL SELECT 'swap_most_saved', 's', swap_most_saved FROM read_measure;
