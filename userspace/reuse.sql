@@ -101,8 +101,8 @@ UNION ALL SELECT 'reread_enough', 'b', reread_enough_bytes FROM read_measure
 UNION ALL SELECT 'reread_half', 'b', reread_half_bytes FROM read_measure
 UNION ALL SELECT 'pool', 'b', pool_bytes FROM read_measure
 UNION ALL SELECT 'pool_setting', 'x', CASE own_program
-	WHEN 'PostgreSQL' THEN own_setting || ' = ' || pool_bytes / 1048576 || 'MB'
-	ELSE own_setting || '=' || pool_bytes / 1048576 || 'M' END FROM read_measure
+	WHEN 'PostgreSQL' THEN own_setting || ' = ' || (pool_bytes / 1048576) || 'MB'
+	ELSE own_setting || '=' || (pool_bytes / 1048576) || 'M' END FROM read_measure
 UNION ALL SELECT 'own_program', 'x', own_program FROM read_measure
 UNION ALL SELECT 'own_setting', 'x', own_setting FROM read_measure
 UNION ALL SELECT 'own_cache', 'b', own_bytes FROM read_measure

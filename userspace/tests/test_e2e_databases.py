@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Databases that read the same pages again and again (casebook 5), and one that need not be told.
+
+Witnesses: InnoDB's own counters of the reads it makes, and runs with the pool sizes that the curve is about.
+The table is smaller than the casebook's, the pool too: 85 MB against 8 MiB.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from harness import (
+    MEMTOLL,
+    MIB,
+    Recording,
+    end,
+    environment,
+    finish,
+    load,
+    memtoll,
+    spawn,
+    start_record,
+    tool,
+    wait_attached,
+    wait_until,
+)
+from swapping import in_cgroup, memory_with_swap, vmstat
+
+pytestmark = pytest.mark.root
+
+ROWS: Final = 600_000
+STEP: Final = 120  # a page has about 124 rows: one query for nearly every page
+POOL: Final = 8 * MIB
+
+COUNTERS: Final = ("Innodb_buffer_pool_reads", "Innodb_data_read", "Innodb_data_reads")
+
+
+def run(words: Sequence[str | Path], text: str = "") -> str:
+    done = subprocess.run(
+        [str(word) for word in words],
+        input=text,
+        env=environment(),
+        text=True,
+        capture_output=True,
+        timeout=80,
+        check=False,
+    )
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout
+
+
+@dataclass
+class Server:
+    pid: int
+    client: list[str]
+
+    def ask(self, text: str) -> str:
+        return run(self.client, text)
+
+    def counters(self) -> dict[str, int]:
+        rows = (line.split() for line in self.ask("SHOW GLOBAL STATUS LIKE 'Innodb%read%';").splitlines())
+        return {name: int(value) for name, value in rows if name in COUNTERS}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Data beside the build: a temporary directory may be in memory, where O_DIRECT reads nothing."""
+    path = MEMTOLL.parent / "database"
+    run(["rm", "-rf", path])
+    path.mkdir()
+    try:
+        yield path
+    finally:
+        run(["rm", "-rf", path])
+
+
+def options_of(directory: Path, pool: int) -> list[str]:
+    return [
+        "--no-defaults",
+        "--user=root",
+        f"--datadir={directory}/data",
+        f"--socket={directory}/s",
+        f"--pid-file={directory}/pid",
+        "--skip-networking",
+        "--performance-schema=0",
+        f"--innodb-buffer-pool-size={pool}",
+        "--innodb-flush-method=O_DIRECT",
+        "--innodb-flush-log-at-trx-commit=0",
+        "--innodb-doublewrite=0",
+        "--innodb-buffer-pool-dump-at-shutdown=0",
+        "--innodb-buffer-pool-load-at-startup=0",
+        # A page that was just read may become a young one at once: else only 3/8 of the pool are an LRU list
+        # for whatever is read within a second, and a short test would measure that part.
+        "--innodb-old-blocks-time=0",
+        # Pages that it keeps free besides: 1536 by default, more than the smallest pool here has.
+        "--innodb-lru-scan-depth=100",
+    ]
+
+
+def answers(client: Sequence[str]) -> bool:
+    words = [*client, "-e", "SELECT 1"]
+    return subprocess.run(words, env=environment(), capture_output=True, timeout=20, check=False).returncode == 0
+
+
+@contextmanager
+def mariadb(directory: Path, pool: int, cgroup: Path | None = None, tracer: Sequence[str | Path] = ()) -> Iterator[Server]:
+    """The server, in a cgroup and traced from its start where asked for."""
+    client = [tool("mariadb"), "--no-defaults", "-N", "-S", f"{directory}/s", "-u", "root"]
+    command: list[str | Path] = [tool("mariadbd"), *options_of(directory, pool)]
+    if cgroup:
+        command = [*in_cgroup(cgroup, *command)]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = spawn([*tracer, *command], **quiet)
+    try:
+        wait_until(lambda: answers(client), "the server's first answer", 40)
+        yield Server(int((directory / "pid").read_text()), client)
+        client_pid = int((directory / "pid").read_text())
+        subprocess.run(["kill", str(client_pid)], check=True, timeout=10)
+        process.wait(timeout=60)
+    finally:
+        end(process)
+
+
+@pytest.fixture(scope="module")
+def table(directory: Path) -> Path:
+    install = [tool("mariadb-install-db"), "--no-defaults", "--user=root", f"--datadir={directory}/data"]
+    run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"])
+    with mariadb(directory, 256 * MIB) as server:
+        server.ask(
+            "CREATE DATABASE t; USE t; SET unique_checks=0; SET foreign_key_checks=0;"
+            "CREATE TABLE a (id INT PRIMARY KEY, pad CHAR(100) CHARACTER SET latin1 NOT NULL) ENGINE=InnoDB;"
+            f"INSERT INTO a SELECT seq, REPEAT(CHAR(97+seq%26),100) FROM seq_1_to_{ROWS};"
+        )
+    return directory
+
+
+def queries(order: str) -> str:
+    """A: each query twice in a row. B: two passes."""
+    one = [f"SELECT pad FROM a WHERE id={row};" for row in range(1, ROWS, STEP)]
+    return "USE t;\n" + "\n".join([query for query in one for _ in range(2)] if order == "A" else one + one)
+
+
+def record_server(out: Path, server: Server, work: str) -> tuple[Recording, dict[str, int]]:
+    """What memtoll, and what InnoDB, counted over a piece of work."""
+    tracer = start_record(out, "-p", str(server.pid))
+    wait_attached(tracer, server.pid)
+    # Its probes are in place one after the other; the allocator's come last.
+    before = server.counters()
+    server.ask(work)
+    after = server.counters()
+    tracer.send_signal(signal.SIGINT)
+    result = finish(tracer)
+    assert result.status == 0, result
+    return load(out, result), {name: after[name] - before[name] for name in COUNTERS}
+
+
+def table_row(recording: Recording) -> dict[str, Any]:
+    (row,) = (file for file in recording.report["files"] if file["path"].endswith("/data/t/a.ibd"))
+    return dict(row)
+
+
+def advised_pool(recording: Recording) -> int:
+    (advice,) = (a for a in recording.report["verdict"]["advice"] if a["code"] == "file-reread")
+    match = re.search(r"innodb_buffer_pool_size=(\d+)M ", advice["text"])
+    assert match, advice
+    return int(match[1]) * MIB
+
+
+@pytest.mark.parametrize(("order", "factor"), [("A", 1.0), ("B", 2.0)])
+def test_two_orders_of_the_same_queries(out: Path, table: Path, order: str, factor: float) -> None:
+    with mariadb(table, POOL) as server:
+        recording, counted = record_server(out, server, queries(order))
+    row = table_row(recording)
+    assert row["count"] == pytest.approx(counted["Innodb_buffer_pool_reads"], rel=0.03)
+    assert recording.toll("file.read", "bytes") == pytest.approx(counted["Innodb_data_read"], rel=0.03)
+    assert row["direct_bytes"] >= 0.99 * row["bytes"]
+    assert row["reread_factor"] == pytest.approx(factor, abs=0.1)
+    assert recording.toll("file.read", "reread_factor") == pytest.approx(factor, abs=0.1)
+    assert recording.dominant == "file"
+    sentence = recording.report["verdict"]["sentence"]
+    assert row["path"] in sentence
+    codes = {advice["code"] for advice in recording.report["verdict"]["advice"]}
+    assert recording.report["own_cache"] == [
+        {
+            "pid": recording.report["target"]["pids"][0],
+            "program": "InnoDB",
+            "setting": "innodb_buffer_pool_size",
+            "bytes": POOL,
+            "source": "command line",
+        }
+    ]
+    if order == "A":
+        assert "Hardly any of it was read more than once" in sentence
+        assert "file-reread" not in codes
+        return
+    assert "read 2.0 times" in sentence
+    assert "file-reread" in codes
+    # The proof: with the pool that is advised the second pass reads nothing.
+    pool = advised_pool(recording)
+    assert 80 * MIB < pool <= 128 * MIB
+    with mariadb(table, pool) as server:
+        one_pass = queries("B")[: len(queries("B")) // 2]
+        server.ask(one_pass[: one_pass.rindex("\n")])
+        before = server.counters()
+        server.ask(queries("B"))
+        assert server.counters()["Innodb_buffer_pool_reads"] - before["Innodb_buffer_pool_reads"] <= 20
+
+
+DRAWS: Final = 15_000
+
+
+def random_queries() -> str:
+    """Pages in no order, each as likely as the other, in one statement."""
+    row = f"1 + {STEP} * (CONV(SUBSTR(MD5(seq),1,8),16,10) % {ROWS // STEP})"
+    return f"USE t; SELECT SUM(LENGTH(pad)) FROM seq_1_to_{DRAWS} STRAIGHT_JOIN a ON a.id = CAST({row} AS SIGNED);"
+
+
+def test_curve_against_three_pools(out: Path, table: Path) -> None:
+    """Reads that larger pools would make, foretold from those that the smallest makes."""
+    with mariadb(table, POOL) as server:
+        recording, counted = record_server(out, server, random_queries())
+    assert counted["Innodb_buffer_pool_reads"] > 0.8 * DRAWS
+    curve = [(point["cache_bytes"], point["miss_ratio"]) for point in recording.report["miss_ratio_curve"]["files"]]
+    for pool in (24 * MIB, 40 * MIB, 56 * MIB):
+        # What the pool holds of pages, beside its own bookkeeping.
+        ratio = min(ratio for bytes_, ratio in curve if bytes_ <= pool)
+        with mariadb(table, pool) as server:
+            before = server.counters()
+            server.ask(random_queries())
+            truth = server.counters()["Innodb_buffer_pool_reads"] - before["Innodb_buffer_pool_reads"]
+        assert ratio * counted["Innodb_buffer_pool_reads"] == pytest.approx(truth, rel=0.1), pool // MIB
+
+
+def test_pool_larger_than_its_memory(out: Path, table: Path) -> None:
+    """Then the pool itself is swapped, and its counters do not show it."""
+    passes = "\n".join([queries("B"), queries("B").split("\n", 1)[1]])
+    with memory_with_swap("file", 48 * MIB) as cgroup:
+        tracer = [MEMTOLL, "record", "-o", out, "--overhead-limit", "none", "--"]
+        before = vmstat()
+        with mariadb(table, 160 * MIB, cgroup, tracer) as server:
+            server.ask(queries("B")[: len(queries("B")) // 2].rsplit("\n", 1)[0])
+            reads = server.counters()
+            server.ask(passes)
+            reads = {name: value - reads[name] for name, value in server.counters().items()}
+        after = vmstat()
+    recording = load(out, memtoll("report", out))
+    assert reads["Innodb_buffer_pool_reads"] <= 100
+    assert recording.dominant == "swap"
+    # What was read ahead and not used is in the kernel's count alone.
+    assert recording.report["checks"]["swapped_in"]["ok"], recording.report["checks"]
+    assert 10_000 < recording.toll("swap.in", "pages") <= 1.01 * (after["pswpin"] - before["pswpin"])
+    sites = [site for site in recording.report["sites"] if site["toll"] == "swap.in"]
+    pool = [site for site in sites if site["call"] == "mmap"]
+    assert sum(site["bytes"] for site in pool) > 0.7 * sum(site["bytes"] for site in sites)
+    sentence = recording.report["verdict"]["sentence"]
+    assert "the server's own counters cannot show this" in sentence
+    assert "InnoDB keeps a cache of 160 MiB" in sentence
+
+
+# A database that leaves the work to the page cache.
+
+
+def postgresql(name: str) -> str:
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    assert found, f"{name} is not installed"
+    return str(found[-1])
+
+
+def test_cached_reads_are_no_reason_to_cry(out: Path, public_dir: Path) -> None:
+    """PostgreSQL with few buffers on a table that the page cache has."""
+    data = public_dir / "data"
+    data.mkdir()
+    as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    run(["chown", "65534:65534", data])
+    run([*as_nobody, postgresql("initdb"), "-D", data, "-U", "t", "--no-sync", "-A", "trust", "--no-locale"])
+    settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={data}", "-c", "shared_buffers=1MB"]
+    settings += ["-c", "fsync=off", "-c", "max_parallel_workers_per_gather=0", "-c", "autovacuum=off"]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = spawn([*as_nobody, postgresql("postgres"), "-D", data, *settings], **quiet)
+    client = [postgresql("psql"), "-h", str(data), "-U", "t", "-d", "postgres", "-X", "-q", "-t"]
+    try:
+        wait_until(lambda: not subprocess.run([*client, "-c", "SELECT 1"], capture_output=True, timeout=20, check=False).returncode, "an answer")
+        run(client, "CREATE TABLE a AS SELECT i, repeat('x', 100) AS pad FROM generate_series(1, 200003) i; VACUUM a;")
+        tracer = start_record(out, "-p", str(server.pid))
+        wait_attached(tracer, server.pid)
+        run(client, "SELECT SUM(LENGTH(pad)), COUNT(DISTINCT i % 1009) FROM a;\n" * 5)
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+    finally:
+        end(server)
+    assert result.status == 0, result
+    recording = load(out, result)
+    row = recording.report["files"][0]
+    assert row["bytes"] > 5 * 20 * MIB
+    assert row["cached_bytes"] > 0.95 * row["bytes"]
+    assert row["reread_factor"] == pytest.approx(5, abs=0.3)
+    assert recording.dominant != "file"
+    assert not [a for a in recording.report["verdict"]["advice"] if a["code"].startswith("file")]
+    caches = {(cache["program"], cache["setting"], cache["bytes"]) for cache in recording.report["own_cache"]}
+    assert caches == {("PostgreSQL", "shared_buffers", MIB)}
