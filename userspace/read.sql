@@ -41,6 +41,29 @@ SELECT r.pid, 'file.read', r.stack_id, r.call,
 FROM read_cost r LEFT JOIN file f ON f.file = r.file
 GROUP BY r.pid, r.stack_id, r.call, r.file;
 
+-- Of each file, and of all (file 0): how often each different block was read, on average. low and high
+-- bound it where blocks were sampled; equal where all were followed.
+CREATE VIEW file_reuse AS
+SELECT file, uses, different, different * block_bytes AS different_bytes,
+	MAX(0.0, uses - first) / uses AS again_share, rate,
+	MAX(1.0, uses / different) AS reread_factor,
+	MAX(1.0, uses / (different * (1 + error))) AS low,
+	MAX(1.0, uses / (different * MAX(1 - error, 0.01))) AS high,
+	CASE WHEN uses > first THEN (max_distance + 1) * block_bytes END AS enough_bytes
+FROM reuse WHERE subject IN ('file', 'files') AND uses > 0 AND different > 0;
+
+-- The miss-ratio curve: the share of the reads (subject 'file', 'files') or swap-ins ('swap') seen that a
+-- cache of so many bytes, which throws out what was used longest ago, would still miss; of pages swapped
+-- in, memory for all that faults. Hits in a cache that the program keeps itself are not visible: what it
+-- holds all the time takes room, too, so the cache that is needed lies between cache_bytes and
+-- cache_bytes plus the size of that one. error: 95 %, of sampling; 0: every block was followed.
+CREATE VIEW miss_ratio AS
+SELECT subject, file, 0 AS cache_bytes, 1.0 AS miss_ratio, error FROM reuse WHERE uses > 0
+UNION ALL
+SELECT d.subject, d.file, d.high * r.block_bytes, MAX(0.0, 1.0 - SUM(d.uses) OVER (
+	PARTITION BY d.subject, d.file ORDER BY d.low) / r.uses), r.error
+FROM reuse_distance d JOIN reuse r ON r.subject = d.subject AND r.file = d.file WHERE r.uses > 0;
+
 -- Files by the time that reading them took.
 CREATE VIEW files AS
 SELECT ROW_NUMBER() OVER (ORDER BY time_ns DESC, bytes DESC, file) AS rank, *

@@ -120,8 +120,7 @@ SELECT json_object(
 			CASE toll WHEN 'zero.kernel' THEN '$.clear_s' WHEN 'file.read'
 				THEN '$.reread_factor' ELSE '$.time_s' END,
 			CASE toll WHEN 'zero.kernel' THEN ROUND(clear_ns / 1e9, 9) WHEN 'file.read' THEN
-				(SELECT ROUND(reread_factor, 4) FROM file_reuse WHERE file = 0) END)
-				AS figures
+				ROUND(reread_factor, 4) END) AS figures
 		FROM toll ORDER BY position))),
 	'zeroing', (SELECT json_object('bytes_kernel', bytes_kernel, 'bytes_libc', bytes_libc,
 		'bytes_twice', bytes_twice, 'bytes_never_used', bytes_never_used) FROM zeroing),

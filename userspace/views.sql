@@ -493,7 +493,9 @@ SELECT position, toll, family, not_captured,
 	CASE WHEN not_captured IS NULL THEN bytes END AS bytes,
 	CASE WHEN not_captured IS NULL THEN pages END AS pages,
 	CASE WHEN not_captured IS NULL THEN clear_ns END AS clear_ns,
-	CASE WHEN not_captured IS NULL THEN blocked_ns END AS blocked_ns
+	CASE WHEN not_captured IS NULL THEN blocked_ns END AS blocked_ns,
+	CASE WHEN not_captured IS NULL AND toll = 'file.read'
+		THEN (SELECT reread_factor FROM file_reuse WHERE file = 0) END AS reread_factor
 FROM every;
 
 -- Families by share. NULL where nothing of a family was captured.

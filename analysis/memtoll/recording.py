@@ -21,6 +21,17 @@ from .table import Table
 from .verdict import Verdict, verdict
 from .views import Views
 
+# What timeline.sql calls memtoll_read: reads of files with their probes' own part, or none.
+READS: Final = """CREATE TEMP VIEW IF NOT EXISTS memtoll_read AS
+SELECT slice, call, stack_id, calls, bytes, cpu_ns, blocked_ns, faults,
+	COALESCE((SELECT inside_ns FROM main.price WHERE probe = 'read'), 0.0) AS inside_ns
+FROM main.file_read;
+"""
+READS_NOT_RECORDED: Final = """CREATE TEMP VIEW IF NOT EXISTS memtoll_read AS
+SELECT 0 AS slice, '' AS call, 0 AS stack_id, 0 AS calls, 0 AS bytes, 0 AS cpu_ns, 0 AS blocked_ns, 0 AS faults,
+	0.0 AS inside_ns WHERE 0;
+"""
+
 # Names of the frames, each a property of Recording.
 NAMES: Final = tuple(frame.name for frame in frames.FRAMES)
 
@@ -45,7 +56,7 @@ class Recording:
 
     The frames are properties, read when they are first used and kept: toll, families, sites,
     classes, faults, allocations, timeline, processes, process_tolls, process_timeline, access,
-    access_patterns, giveback, losses, checks, overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
+    access_patterns, giveback, files, miss_ratio, losses, checks, overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
     `python3 -m memtoll frames`. Do not change them in place; take a copy.
     """
 
@@ -202,7 +213,8 @@ class Recording:
     def timeline(self) -> Table:
         """Each captured toll in each slice; sums over the slices are those of toll."""
         self.views.make("sites")
-        script = resources.files("memtoll").joinpath("timeline.sql").read_text(encoding="utf-8")
+        reads = READS if self._has("file_read") else READS_NOT_RECORDED
+        script = reads + resources.files("memtoll").joinpath("timeline.sql").read_text(encoding="utf-8")
         self.views.run("memtoll_timeline", script)
         return self._frame("timeline")
 
@@ -235,6 +247,16 @@ class Recording:
     def giveback(self) -> Table:
         """Memory given back to the kernel and got again, most expensive first; empty where not recorded."""
         return self._frame("giveback")
+
+    @cached_property
+    def files(self) -> Table:
+        """Files that were read, the one that took most time first; empty where reads were not recorded."""
+        return self._frame("files")
+
+    @cached_property
+    def miss_ratio(self) -> Table:
+        """Points of the miss-ratio curves of files and of swap-ins; empty likewise."""
+        return self._frame("miss_ratio")
 
     @cached_property
     def losses(self) -> Table:

@@ -87,7 +87,14 @@ UNION ALL
 SELECT slice, 1, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END, '', 0, 0,
 	SUM(cpu_ns + blocked_ns), SUM(count), SUM(pages), SUM(pages) * 4096
 FROM main.swap WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
-GROUP BY slice, what LIKE 'reclaim%';
+GROUP BY slice, what LIKE 'reclaim%'
+UNION ALL	-- recording.py makes memtoll_read, empty where reads were not recorded
+SELECT r.slice, 1, 'file.read', r.call, 0, r.stack_id,
+	MAX(0.0, SUM(r.cpu_ns - r.calls * r.inside_ns - r.faults * (z.mean_ns + k.fault_hit_ns)))
+		+ SUM(r.blocked_ns),
+	SUM(r.calls), SUM(r.bytes) / 4096, SUM(r.bytes)
+FROM temp.memtoll_read r JOIN temp.calibrated k JOIN fp z ON z.class = 'zero'
+GROUP BY r.slice, r.call, r.stack_id;
 
 -- What compute's time is divided by: observed time of the slice, less the other tolls.
 CREATE TEMP TABLE memtoll_rest AS
@@ -101,6 +108,7 @@ WITH spent AS (
 	FROM main.fault f JOIN temp.fault_price p ON p.class = f.class
 	UNION ALL SELECT slice, 1.0 * blocked_ns FROM main.swap
 	WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
+	UNION ALL SELECT slice, 1.0 * blocked_ns FROM temp.memtoll_read
 	UNION ALL
 	SELECT p.slice, -p.weight_ns FROM temp.memtoll_part p
 	JOIN temp.toll_kind k ON k.toll = p.toll AND k.not_captured IS NULL WHERE p.toll <> 'compute'

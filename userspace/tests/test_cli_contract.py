@@ -46,6 +46,7 @@ def valid() -> dict[str, Any]:
         | {"came_back_bytes": 0, "swap_in_pages": dict.fromkeys(("cache", "device", "zram", "zswap", "zero"), 0)},
         "access": [],
         "giveback": [],
+        "allocators": [],
         "files": [],
         "miss_ratio_curve": {"files": [], "swap": []},
         "own_cache": [],
