@@ -321,8 +321,6 @@ REPORT: dict[str, Any] = {
     # How long single calls of each function took; the longest of those that took far longer than the rest.
     "latency": Map(LATENCY),
     "outliers": [OUTLIER],
-}
-
     # Share of the reads seen that a cache would miss; of the swap-ins, share that more memory would save.
     "miss_ratio_curve": {"files": [POINT], "swap": [{"more_bytes": int, "saved": float}]},
     "own_cache": [{"pid": int, "program": str, "setting": str, "bytes": Null(int), "source": str}],

@@ -50,6 +50,8 @@ def valid() -> dict[str, Any]:
         "files": [],
         "miss_ratio_curve": {"files": [], "swap": []},
         "own_cache": [],
+        "latency": {},
+        "outliers": [],
         "stacks": {"whole_share": 0.9, "stopped": {"rule": 0.1}},
         "calls": {"calloc": 11, "free": 11},
         "processes": [],
