@@ -15,7 +15,7 @@ static void *volatile sink;
 
 __attribute__((noinline)) static char *make_array(size_t n)
 {
-	char *block = new char[100 + n % 89]; // SITE array
+	char *block = new char[100 + n % 89]; /* SITE array */
 
 	sink = block;
 	return block;
@@ -23,7 +23,7 @@ __attribute__((noinline)) static char *make_array(size_t n)
 
 __attribute__((noinline)) static Aligned *make_aligned()
 {
-	Aligned *block = new Aligned; // SITE aligned
+	Aligned *block = new Aligned; /* SITE aligned */
 
 	sink = block;
 	return block;
@@ -31,7 +31,7 @@ __attribute__((noinline)) static Aligned *make_aligned()
 
 __attribute__((noinline)) static void drop_array(char *block)
 {
-	delete[] block; // SITE drop
+	delete[] block; /* SITE drop */
 	sink = nullptr;
 }
 

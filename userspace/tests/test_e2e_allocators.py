@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which allocator a program has, how much of it is seen, and who clears what its calloc returns.
+
+The witness of clearing is a memset of our own that counts, preloaded before the allocator in a
+run that is not traced.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import libraries
+from harness import MIB, PAGE, SOURCES, Recording, finish, record, spawn, tool, workload
+from shape import family_shares
+
+pytestmark = pytest.mark.root
+
+TEN = 10 * MIB
+HUNDRED = 100 * MIB
+
+# Keeps the compiler from dropping calls, and unwinding whole without call frame information.
+FLAGS = "-O1 -g -fno-builtin -fno-omit-frame-pointer"
+
+
+def build(path: Path, source: str, *flags: str | Path, compiler: str = "gcc") -> Path:
+    words = [tool(compiler), *FLAGS.split(), "-o", path, SOURCES / source, *flags]
+    subprocess.run(words, check=True, timeout=60)
+    return path
+
+
+def allocator(recording: Recording, kind: str) -> dict[str, Any]:
+    (found,) = [entry for entry in recording.report["allocators"] if entry["kind"] == kind]
+    assert isinstance(found, dict)
+    return found
+
+
+def cleared_by_witness(library: Path, size: int, calls: int, path: Path) -> int:
+    """Bytes that the allocator's memset writes, when nobody traces."""
+    env = {"LD_PRELOAD": f"{workload('libmemsetcount.so')} {library}", "MEMTOLL_TEST_WITNESS": str(path)}
+    done = finish(spawn([workload("calloc_loop"), str(size), str(calls)], env))
+    assert done.status == 0, done
+    return int(json.loads(path.read_text())["bytes"])
+
+
+@pytest.mark.parametrize(("size", "calls"), [(TEN, 101), (HUNDRED, 7)], ids=["10-MiB", "100-MiB"])
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
+def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Path) -> None:
+    library = libraries.preloadable(name)
+    cleared = cleared_by_witness(library, size, calls, tmp_path / "witness.json")
+    env = {"LD_PRELOAD": str(library)}
+    recording = record(out, command=[workload("calloc_loop"), str(size), str(calls)], env=env)
+    found = allocator(recording, name)
+    clearing = found["clearing"]
+    assert found["linkage"] == "preloaded"
+    assert found["complete"] is True
+    assert "malloc, calloc, realloc, free" in found["coverage"] and "seen: 100 %" in found["coverage"]
+    site = recording.site("calloc_loop.c", "calloc", "calloc")
+    assert (site.calls, site.bytes) == (calls, calls * size)
+    assert clearing["rule"] == "observation"
+    assert (clearing["calls"], clearing["bytes"]) == (calls, calls * size)
+    if cleared >= 0.9 * calls * size:
+        assert clearing["cleared_by"] in ("memset", "both"), clearing
+        assert recording.dominant == "zeroing", recording.report["verdict"]
+    else:
+        assert cleared <= 0.1 * calls * size, f"{name} clears a part: the test knows no name for that"
+        assert clearing["cleared_by"] == "kernel", clearing
+        assert recording.dominant != "zeroing", recording.report["verdict"]
+    # Where memset is the first to touch the pages, the kernel has cleared them just before.
+    twice = recording.report["zeroing"]["bytes_twice"]
+    assert (clearing["cleared_by"] == "both") == (2 * twice >= calls * size), (clearing, twice)
+
+
+def test_musl(out: Path, tmp_path: Path) -> None:
+    """Every large block has a mapping of its own, static or not: nothing is cleared by calloc."""
+    calls = 53
+    for linking in ("", "-static"):
+        program = build(tmp_path / "calloc_loop", "calloc_loop.c", *linking.split(), compiler="musl-gcc")
+        recording = record(out, "--force", command=[program, str(TEN), str(calls)])
+        found = allocator(recording, "musl")
+        assert found["linkage"] == ("static" if linking else "dynamic")
+        assert found["complete"] is True
+        assert recording.report["calls"]["calloc"] == calls
+        assert recording.report["calls"]["free"] >= calls
+        assert (found["clearing"]["calls"], found["clearing"]["bytes"]) == (calls, calls * TEN)
+        assert found["clearing"]["cleared_by"] == "kernel", found
+        assert recording.dominant != "zeroing"
+        assert recording.toll("map", "count") >= 2 * calls
+
+
+def test_glibc_agrees_with_samples(out: Path) -> None:
+    """The cross-check: what CPU samples inside calloc show against what the chunks' headers say."""
+    calls = 307
+    recording = record(out, command=[workload("calloc_loop"), str(TEN), str(calls)])
+    clearing = allocator(recording, "glibc")["clearing"]
+    assert (clearing["rule"], clearing["cleared_by"]) == ("chunk header", "memset")
+    assert clearing["samples"] > 0
+    assert clearing["agrees"] is True, clearing
+
+
+def test_static_glibc(out: Path, tmp_path: Path) -> None:
+    calls = 53
+    program = build(tmp_path / "calloc_loop", "calloc_loop.c", "-static")
+    recording = record(out, command=[program, str(TEN), str(calls)])
+    found = allocator(recording, "glibc")
+    assert (found["linkage"], found["complete"], found["module"]) == ("static", True, str(program))
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls == calls
+    assert found["clearing"]["cleared_by"] == "memset"
+    assert recording.toll("zero.libc", "bytes") == pytest.approx((calls - 1) * TEN, rel=0.03)
+    assert recording.dominant == "zeroing"
+
+
+def test_stripped_static_glibc(out: Path, tmp_path: Path) -> None:
+    """What cannot be seen is said to be unknown, not 0; faults and mappings are all there."""
+    calls = 53
+    program = build(tmp_path / "calloc_loop", "calloc_loop.c", "-static", "-s")
+    recording = record(out, command=[program, str(TEN), str(calls), "--touch"])
+    found = allocator(recording, "glibc")
+    assert (found["linkage"], found["calls"], found["probes"], found["complete"]) == ("static", 0, [], False)
+    assert found["coverage"] == "no malloc symbol: faults and mappings only"
+    assert found["clearing"]["cleared_by"] == "unknown"
+    assert {"alloc", "zero.libc"} <= set(recording.report["not_captured"])
+    assert recording.report["toll"]["zero.libc"]["bytes"] is None
+    assert any("no malloc symbol" in note for note in recording.report["notes"])
+    assert recording.toll("zero.kernel", "bytes") >= TEN
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.02)
+
+
+GO = """package main
+
+var sink []byte
+
+func main() {
+	for i := 0; i < 101; i++ {
+		sink = make([]byte, 10<<20)
+		for at := 0; at < len(sink); at += 4096 {
+			sink[at] = 1
+		}
+	}
+	println(len(sink))
+}
+"""
+
+
+def test_go(out: Path, tmp_path: Path) -> None:
+    go = "/usr/local/go/bin/go" if Path("/usr/local/go/bin/go").exists() else tool("go")
+    (tmp_path / "main.go").write_text(GO)
+    # Its runtime is compiled once, not for each run of the tests.
+    cache = libraries.place() / "go"
+    env = {"HOME": str(tmp_path), "GOCACHE": str(cache), "CGO_ENABLED": "0", "GO111MODULE": "off"}
+    with libraries.patience():
+        built = finish(spawn([go, "build", "-o", tmp_path / "program", tmp_path / "main.go"], env), 240)
+    assert built.status == 0, built
+    recording = record(out, command=[tmp_path / "program"])
+    found = allocator(recording, "go")
+    version = finish(spawn([go, "env", "GOVERSION"], env)).stdout.strip()
+    assert f"go{found['version']}" == version
+    assert (found["linkage"], found["probes"], found["complete"]) == ("static", [], False)
+    assert "Go's own allocator" in found["coverage"]
+    assert recording.toll("zero.kernel", "pages") >= TEN // PAGE
+    assert recording.report["sites"], "an empty report"
+    assert {"alloc", "zero.libc"} <= set(recording.report["not_captured"])
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
+def test_operators(name: str, out: Path, tmp_path: Path) -> None:
+    """Blocks made by new, which does not come by malloc; each is seen once, where it was made."""
+    rounds = 1009
+    program = build(tmp_path / "operators", "operators.cc", "-std=c++17", compiler="g++")
+    env = {"LD_PRELOAD": str(libraries.preloadable(name))}
+    recording = record(out, command=[program, str(rounds)], env=env)
+    assert recording.site("operators.cc", "array", "malloc").calls == rounds
+    assert recording.site("operators.cc", "array", "malloc").bytes == sum(100 + n % 89 for n in range(rounds))
+    assert recording.site("operators.cc", "aligned", "malloc").bytes == rounds * 192
+    assert recording.report["calls"]["free"] >= 2 * rounds
+    assert recording.site("operators.cc", "drop", "free").calls == rounds
+
+
+def test_embedded_jemalloc(out: Path, tmp_path: Path) -> None:
+    """Built into the program under a prefix, as Redis has it; the C library's own is there as well."""
+    calls = 53
+    archive = next(libraries.package(libraries.own_suite(), "libjemalloc-dev").rglob("libjemalloc_pic.a"))
+    renamed = tmp_path / "libje.a"
+    names = ["malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign", "valloc"]
+    names += ["mallctl", "mallctlbymib", "mallctlnametomib", "mallocx", "rallocx", "dallocx", "sdallocx"]
+    flags = [f"--redefine-sym={symbol}=je_{symbol}" for symbol in names]
+    subprocess.run([tool("objcopy"), *flags, archive, renamed], check=True, timeout=60)
+    # The program's calls of calloc and free go to the allocator that is built in.
+    defines = ["-Dcalloc=je_calloc", "-Dfree=je_free", "-include", SOURCES / "embedded.h"]
+    libraries_of_it = [renamed, "-lstdc++", "-lm", "-ldl", "-pthread"]
+    program = build(tmp_path / "calloc_loop", "calloc_loop.c", *defines, *libraries_of_it)
+    env = {"JE_MALLOC_CONF": "narenas:3", "MALLOC_CONF": "narenas:2"}
+    recording = record(out, command=[program, str(TEN), str(calls)], env=env)
+    found = allocator(recording, "jemalloc")
+    assert (found["linkage"], found["module"]) == ("embedded", str(program))
+    assert {"je_malloc", "je_calloc", "je_free"} <= {probe["symbol"] for probe in found["probes"]}
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls == calls
+    assert found["clearing"]["cleared_by"] == "kernel"
+    assert "narenas:2" in found["tunables"]
+    assert allocator(recording, "glibc")["linkage"] == "dynamic"
+    assert allocator(recording, "glibc")["tunables"] == ""
+    assert family_shares(recording.report)["zeroing"] < 0.5
+
+
+def test_tunables_in_force(out: Path) -> None:
+    env = {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072", "MALLOC_ARENA_MAX": "2", "TCMALLOC_X": "1"}
+    recording = record(out, command=[workload("calloc_loop"), str(TEN), "11"], env=env)
+    found = allocator(recording, "glibc")
+    assert set(found["tunables"].split()) == {
+        "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072",
+        "MALLOC_ARENA_MAX=2",
+    }
