@@ -23,7 +23,7 @@
 #include "values.h"
 #include "version.h"
 
-#define FEATURES_MAX 16
+#define FEATURES_MAX 24
 
 struct doctor_options {
 	pid_t pid;

@@ -156,6 +156,24 @@ static void find_swap_in(struct feature *feature)
 		 "device, their sums are in /proc/vmstat");
 }
 
+static void find_reads(struct feature *feature)
+{
+	int fd = tracefs_open();
+	bool calls, aio, filled, ring;
+
+	calls = fd >= 0 && !faccessat(fd, "syscalls/sys_enter_preadv2/id", R_OK, 0);
+	aio = fd >= 0 && !faccessat(fd, "syscalls/sys_enter_io_submit/id", R_OK, 0);
+	filled = fd >= 0 && !faccessat(fd, "filemap/mm_filemap_add_to_page_cache/id", R_OK, 0);
+	ring = fd >= 0 && !faccessat(fd, "io_uring/io_uring_complete/id", R_OK, 0);
+	feature->works = calls;
+	snprintf(feature->detail, sizeof(feature->detail),
+		 "system calls: %s; AIO: %s; io_uring, counts only: %s; page cache told apart: %s",
+		 calls ? "found" : "not found", aio ? "yes" : "no", ring ? "yes" : "no",
+		 filled ? "yes" : "no");
+	if (fd >= 0)
+		close(fd);
+}
+
 static void find_huge_pages(struct feature *feature)
 {
 	struct pagetable pagetable;
@@ -220,6 +238,7 @@ size_t features_find(struct feature *features, size_t capacity)
 		{ "areas", false, find_areas, "5.17 (7c7e3d31e785)" },
 		{ "swap-out", false, find_swap_out, "6.2 (f1a7941243c1)" },
 		{ "swap-in", false, find_swap_in, "6.14" },
+		{ "file reads", false, find_reads, "2.6.33; preadv2: 4.6, io_uring: 5.5" },
 		{ "huge pages", false, find_huge_pages, "2.6.38; smaller ones: 6.8" },
 		{ "memory cgroups", false, find_memory_cgroups, "2.6.25; version 2: 4.5" },
 		{ "kernel symbols", false, find_kernel_symbols,

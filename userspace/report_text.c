@@ -399,6 +399,55 @@ static void print_swap(struct page *page)
 	}
 }
 
+static void print_read_files(struct page *page)
+{
+	sqlite3_stmt *row = query(
+		page,
+		"SELECT CASE WHEN LENGTH(f.path) > 36 THEN '...' || SUBSTR(f.path, -33) ELSE f.path END,"
+		" f.calls, f.bytes, f.time_ns, r.reread_factor, COALESCE(1.0 * f.cached_bytes /"
+		" NULLIF(f.bytes, 0), 0.0) FROM temp.files f LEFT JOIN temp.file_reuse r"
+		" ON r.file = f.file WHERE f.time_ns > 0.01 * (SELECT observed_ns FROM temp.observed)"
+		" ORDER BY f.rank LIMIT 8");
+	char calls[32], bytes[32], time[32], cached[32], *path;
+	bool any = false;
+
+	while (next(page, row)) {
+		if (!any) {
+			heading(page, "READS");
+			fprintf(page->out, "  %-36s%9s%10s%10s%6s%7s\n", "", "reads", "bytes", "time",
+				"times", "cached");
+		}
+		any = true;
+		path = column_text(row, 0);
+		format_count(calls, sizeof(calls), sqlite3_column_int64(row, 1));
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 2));
+		format_time(time, sizeof(time), sqlite3_column_double(row, 3));
+		snprintf(cached, sizeof(cached), "%.0f %%", 100 * sqlite3_column_double(row, 5));
+		fprintf(page->out, "  %s%*s%9s%10s%10s%6.1f%7s\n", path,
+			(int)(36 - g_utf8_strlen(path, -1)), "", calls, bytes, time,
+			sqlite3_column_double(row, 4), cached);
+		g_free(path);
+	}
+}
+
+/* What would be read again no more: where it is a fifth of the time, or it would be idle talk. */
+static void print_reads(struct page *page)
+{
+	sqlite3_stmt *row = query(
+		page,
+		"SELECT r.read_different_bytes, r.reread_half_bytes, r.reread_enough_bytes FROM"
+		" temp.read_measure r WHERE r.reread_share > 0.1"
+		" AND 5 * r.read_ns > (SELECT observed_ns FROM temp.observed)");
+
+	print_read_files(page);
+	while (next(page, row)) {
+		print_amount(page, "different blocks", row, 0, "unknown", "of all files");
+		print_amount(page, "half read again no more", row, 1, "unknown", "with so much more cache");
+		print_amount(page, "nothing read twice", row, 2, "unknown",
+			     "likewise; hits in its own cache are not seen");
+	}
+}
+
 /* Only what came again: memory that is given back and left alone costs nothing more. */
 static void print_giveback(struct page *page)
 {
@@ -669,6 +718,8 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 		print_latency(&page);
 	if (has_view(&page, "swap_source"))
 		print_swap(&page);
+	if (has_view(&page, "read_measure"))
+		print_reads(&page);
 	if (has_view(&page, "giveback_site"))
 		print_giveback(&page);
 	print_processes(&page);

@@ -339,6 +339,7 @@ measured AS MATERIALIZED (
 		AS remedy,
 		CASE WHEN t.name = 'calls_full' THEN 'call'
 		     WHEN t.name = 'maps_full' THEN 'map'
+		     WHEN t.name IN ('reads_full', 'read_async', 'ring_read') THEN 'read'
 		     WHEN t.name IN ('ring_faults', 'walk_failed') THEN 'fault'
 		     WHEN t.name = 'ring_block' THEN 'block'
 		     WHEN t.name = 'ring_mapping' THEN 'mapping'
@@ -351,6 +352,7 @@ measured AS MATERIALIZED (
 kept(measure, count) AS MATERIALIZED (
 	SELECT 'call', (SELECT COALESCE(SUM(calls), 0) FROM call)
 	UNION ALL SELECT 'map', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
+	UNION ALL SELECT 'read', (SELECT COALESCE(SUM(calls), 0) FROM file_read)
 	UNION ALL SELECT 'mapping', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
 	UNION ALL SELECT 'fault', (SELECT COALESCE(SUM(faults), 0) FROM process_fault)
 	UNION ALL SELECT 'block', (SELECT COALESCE(SUM(made + freed), 0) FROM block)
@@ -365,7 +367,7 @@ everything AS (
 SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
 	CASE WHEN m.count > 0 THEN 1.0 * m.count / (m.count + COALESCE(e.count, 0)) ELSE 0.0 END
 		AS share,
-	(m.name IN ('calls_full', 'maps_full') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
+	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
 		AND 1.0 * m.count / (m.count + COALESCE(e.count, 0)) > 0.01 AS exceeds
 FROM measured m LEFT JOIN everything e ON e.measure = m.measure;
 
@@ -376,6 +378,8 @@ WITH
 lost AS (
 	SELECT COALESCE(MAX(CASE measure WHEN 'call' THEN share END), 0.0) AS call_share,
 		COALESCE(MAX(CASE measure WHEN 'map' THEN share END), 0.0) AS map_share,
+		COALESCE(SUM(CASE WHEN name IN ('reads_full', 'read_async') THEN share END), 0.0)
+			AS read_share,
 		COALESCE(SUM(CASE measure WHEN 'fault' THEN share END), 0.0) AS fault_share,
 		COALESCE(MAX(CASE measure WHEN 'sample' THEN share END), 0.0) AS sample_share,
 		COALESCE(SUM(CASE measure WHEN 'event' THEN share END), 0.0) AS event_share
@@ -391,6 +395,7 @@ SELECT k.toll, MIN(1.0, l.event_share + CASE
 	WHEN k.toll IN ('zero.libc', 'alloc') THEN l.call_share
 	WHEN k.toll = 'map' THEN l.map_share
 	WHEN k.toll = 'zero.app' THEN l.sample_share
+	WHEN k.toll = 'file.read' THEN l.read_share
 	WHEN k.toll = 'compute' THEN 0.0
 	WHEN k.family = 'swap' THEN MAX(l.fault_share, d.share, d.swap_share)
 	ELSE MAX(l.fault_share, d.share) END) AS share

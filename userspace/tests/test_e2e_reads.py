@@ -10,7 +10,19 @@ from typing import Any
 
 import pytest
 
-from harness import MIB, PAGE, WORKLOADS, Recording, own_frame, record, site_line, workload
+from harness import (
+    MIB,
+    PAGE,
+    WORKLOADS,
+    Recording,
+    finish,
+    memtoll,
+    own_frame,
+    record,
+    site_line,
+    spawn,
+    workload,
+)
 
 pytestmark = pytest.mark.root
 
@@ -112,3 +124,66 @@ def test_without_the_probe(out: Path, data: Path) -> None:
     recording = record(out, "--probes", "faults", command=command)
     assert recording.report["not_captured"]["file.read"] == "reads were not traced"
     assert recording.report["files"] == []
+
+
+def test_passes_over_a_file(out: Path, data: Path) -> None:
+    """Three passes: each block three times; two thirds of the reads saved by a cache of the file's size, none by less."""
+    size = BLOCKS * BLOCK
+    recording, row = read_it(out, data, "pread", 3, "--direct")
+    assert (row["reread_factor"], row["reread_low"], row["reread_high"]) == (3.0, 3.0, 3.0)
+    assert row["different_bytes"] == size
+    for point in row["miss_ratio_curve"]:
+        wanted = 1.0 if point["cache_bytes"] < size else 1 / 3
+        assert point["miss_ratio"] == pytest.approx(wanted, abs=1e-4), point
+    assert row["miss_ratio_curve"][-1]["cache_bytes"] == pytest.approx(size, rel=0.07)
+    assert recording.dominant == "file"
+    (advice,) = (a for a in recording.report["verdict"]["advice"] if a["code"] == "file-reread")
+    assert str(data) in advice["text"]
+    assert "read 3.0 times" in advice["text"]
+    assert "not visible" in advice["text"]
+    text = memtoll("report", out).stdout
+    assert "READS" in text
+    assert "nothing read twice" in text
+
+
+def test_small_pieces_of_a_block_are_one_read_of_it(out: Path, data: Path) -> None:
+    """A program that reads in order, 100 bytes at a time, reads nothing twice."""
+    recording = record(out, command=[workload("reader"), data, "read", "100", "20011", "1"])
+    row = row_of(recording, data)
+    assert (row["count"], row["bytes"]) == (20011, 20011 * 100)
+    assert row["reread_factor"] == pytest.approx(1.0, abs=0.01)
+
+
+def test_one_pass_over_a_gigabyte(out: Path) -> None:
+    """A sequential reader: nothing is read again, of more blocks than are followed one by one."""
+    path = WORKLOADS / f"sparse.{os.getpid()}"
+    try:
+        with path.open("wb") as file:
+            file.truncate(1 << 30)
+        recording = record(out, command=[workload("reader"), path, "read", str(MIB), "1024", "1"])
+        row = row_of(recording, path)
+    finally:
+        path.unlink(missing_ok=True)
+    assert (row["count"], row["bytes"]) == (1024, 1 << 30)
+    assert (row["reread_factor"], row["different_bytes"]) == (1.0, 1 << 30)
+    assert [point["miss_ratio"] for point in row["miss_ratio_curve"]] == [1.0]
+    assert not [a for a in recording.report["verdict"]["advice"] if a["code"] == "file-reread"]
+
+
+def test_curve_against_three_caches(out: Path, data: Path) -> None:
+    """Reads that the program's own LRU cache of each size leaves, foretold from those without a cache."""
+    recording, row = read_it(out, data, "pread", 7, "--random")
+    curve = [(point["cache_bytes"], point["miss_ratio"]) for point in row["miss_ratio_curve"]]
+    for blocks in (251, 503, 757):
+        ratio = min(ratio for size, ratio in curve if size <= blocks * BLOCK)
+        command = [workload("reader"), data, "pread", str(BLOCK), str(BLOCKS), "7", "--random", "--cache", str(blocks)]
+        (line,) = run_alone(command)
+        assert ratio * row["count"] == pytest.approx(line["reads"], rel=0.1), blocks
+    assert recording.report["losses"]["ring_read"] == 0
+
+
+def run_alone(command: list[str | Path]) -> list[dict[str, Any]]:
+    """The workload without memtoll: its lines."""
+    result = finish(spawn(command))
+    assert result.status == 0, result
+    return result.witness
