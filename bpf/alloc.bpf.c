@@ -399,10 +399,25 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	return 0;
 }
 
+/*
+ * Since 6.13, and in stable releases before, programs of this type have a private stack, one for
+ * each CPU, where their frame has 64 bytes and more (kernel commit a76ab5731e32): a program that is
+ * running on a CPU is not entered there again. But uprobes run preemptible (88bf18581375): another
+ * thread hits the same probe and overwrites the frame, and the kernel takes what it finds there for
+ * a pointer (seen on 7.2). A program with a tail call keeps to the stack of its thread. One that is
+ * never reached will do, and costs nothing: the verifier takes it out.
+ */
+static __always_inline void keep_off_private_stack(struct pt_regs *ctx)
+{
+	if (cfg_never)
+		bpf_tail_call(ctx, NULL, 0);
+}
+
 /* uprobe.session, one link for all functions: the same program at entry and return. */
 SEC("?uprobe")
 int alloc_session(struct pt_regs *ctx)
 {
+	keep_off_private_stack(ctx);
 	/* At the return the instruction pointer is the caller's, no longer the probe's. */
 	if (PT_REGS_IP(ctx) == bpf_get_func_ip(ctx))
 		return on_entry(ctx, bpf_get_attach_cookie(ctx));
@@ -414,6 +429,7 @@ int alloc_session(struct pt_regs *ctx)
 SEC("?uprobe")
 int alloc_entry(struct pt_regs *ctx)
 {
+	keep_off_private_stack(ctx);
 	on_entry(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -421,5 +437,6 @@ int alloc_entry(struct pt_regs *ctx)
 SEC("?uprobe")
 int alloc_return(struct pt_regs *ctx)
 {
+	keep_off_private_stack(ctx);
 	return on_return(ctx);
 }

@@ -32,4 +32,7 @@ extern const volatile bool cfg_find_vma;
  */
 extern const volatile bool cfg_rss_stat_exact;
 
+/* No knob: false, as the verifier knows and the compiler does not: keep_off_private_stack(). */
+extern const volatile bool cfg_never;
+
 #endif /* MEMTOLL_CONFIG_H */

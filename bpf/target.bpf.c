@@ -12,6 +12,7 @@ const volatile __u64 cfg_huge_zero_pfn = 0;
 const volatile __u32 cfg_mthp_orders = 0;
 const volatile bool cfg_find_vma = true;
 const volatile bool cfg_rss_stat_exact = true;
+const volatile bool cfg_never = false;
 
 volatile __u32 drain_epoch = 0;
 volatile __u32 stopped = 0;
