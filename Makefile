@@ -58,7 +58,7 @@ WORKLOADS := $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%,\
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-test demo test check tests-build lint install uninstall clean
+.PHONY: all help deps deps-test demo test test-kernels check tests-build lint install uninstall clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
@@ -97,6 +97,13 @@ test: tests-build ## all tests; asks for root only for those that trace
 check: tests-build ## the tests that need no root
 	$(Q)MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) \
 		userspace/tests/run --no-root $(UNIT_TESTS) $(SAN_TESTS)
+
+# Debian's names for 5.10, 6.1, 6.12 and its newest; a part of them: make test-kernels SUITES=sid
+SUITES ?= bullseye bookworm trixie sid
+test-kernels: tests-build ## end-to-end tests in Debian's kernels under emulation; some minutes
+	$(Q)MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_KERNELS='$(SUITES)' /usr/bin/python3 -B -m pytest -q \
+		-c userspace/tests/pyproject.toml --rootdir userspace/tests \
+		userspace/tests/test_e2e_kernels.py </dev/null
 
 lint: deps-test ## types and style of the Python package (style: where ruff is installed)
 	$(Q)cd analysis && mypy --no-incremental --cache-dir=/dev/null

@@ -3,16 +3,23 @@
 
 #include <glib.h>
 #include <linux/capability.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "message.h"
 
 /* PROC_PID_INIT_INO: the inode of the first pid namespace (include/linux/proc_ns.h). */
 #define FIRST_PID_NAMESPACE 0xeffffffcUL
+
+/* Before, programs fail to load: no fetching atomics and no task storage (5.12, 5.11). */
+#define OLDEST_MAJOR 5
+#define OLDEST_MINOR 15
 
 static uint64_t effective_capabilities(void)
 {
@@ -25,10 +32,24 @@ static uint64_t effective_capabilities(void)
 	return line ? strtoull(line + 8, NULL, 16) : 0;
 }
 
+static bool kernel_is_too_old(const char *release)
+{
+	int major, minor;
+
+	return sscanf(release, "%d.%d", &major, &minor) == 2 &&
+	       (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR));
+}
+
 int check_privileges(void)
 {
+	struct utsname machine;
 	struct stat namespace;
 
+	if (!uname(&machine) && kernel_is_too_old(machine.release)) {
+		message("this kernel, Linux %s, is too old; memtoll needs Linux %d.%d or later",
+			machine.release, OLDEST_MAJOR, OLDEST_MINOR);
+		return STATUS_UNSUPPORTED;
+	}
 	if (!(effective_capabilities() & 1ULL << CAP_SYS_ADMIN)) {
 		message("tracing needs root; run it with sudo");
 		return STATUS_UNSUPPORTED;

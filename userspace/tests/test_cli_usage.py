@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import MEMTOLL, assert_refused, memtoll
+from harness import MEMTOLL, assert_refused, finish, memtoll, spawn, tool
 
 COMMAND = ["--", "true"]
 
@@ -131,6 +131,14 @@ def test_privileges_are_named(tmp_path: Path) -> None:
     assert_refused(memtoll("record", "-o", tmp_path / "a.memtoll", "--", "touch", marker), 3, "root")
     assert not marker.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_old_kernel_is_named(tmp_path: Path) -> None:
+    """As the kernel itself says it is: under the personality for programs of old. Real ones: test_e2e_kernels.py."""
+    old = [tool("setarch"), "--uname-2.6", MEMTOLL]
+    marker = tmp_path / "ran"
+    assert_refused(finish(spawn([*old, "stat", "--", "touch", marker])), 3, "Linux 2.6.", "5.15")
+    assert not marker.exists()
 
 
 def test_a_closed_reader_is_no_crash() -> None:

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Debian's kernels: memtoll loads, attaches and counts exactly in each. Needs no root: they run under emulation.
+
+MEMTOLL_KERNELS names suites of Debian; those of `make test-kernels` and of `make test` are in the Makefile. Counts
+and bytes are asserted, no times: an emulated processor has none of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import kernels
+from faults import Faults
+from harness import MEMTOLL, MIB, PAGE, Recording, Result, integrity, load, tool, workload
+
+# What `make test` runs in: one boot of each, all cases.
+SUITES: Final = os.environ.get("MEMTOLL_KERNELS", "bookworm trixie").split()
+# Two at a time: each has one processor, and works for a minute.
+AT_A_TIME: Final = 2
+SECONDS: Final = 600
+OLDEST: Final = (5, 15)
+
+TEN: Final = 10 * MIB
+CALLS: Final = 101
+ATTACHED_CALLS: Final = 53
+PAGES: Final = 1009
+COPIED: Final = 503
+CHUNKS: Final = 5
+LIMIT: Final = 24 * MIB
+
+
+def recorded(name: str, *command: str) -> list[str]:
+    return ["memtoll", "record", "-o", f"/out/{name}.memtoll", "--overhead-limit", "none", "--", *command]
+
+
+def shell(*lines: str) -> list[str]:
+    return ["sh", "-c", "\n".join(lines)]
+
+
+CASES: Final = {
+    "doctor": ["memtoll", "doctor", "--json"],
+    "calloc": recorded("calloc", "calloc_loop", str(TEN), str(CALLS)),
+    # One recording of several programs: classes of faults, and forks.
+    "programs": recorded("programs", *shell(f"touch-pages {PAGES} small rw", f"cow fork {COPIED} 3", "forker")),
+    "swap": shell(
+        "mkdir /sys/fs/cgroup/small",
+        f"echo {LIMIT} >/sys/fs/cgroup/small/memory.max",
+        'exec "$@"',
+    )
+    + ["sh", *recorded("swap", *shell("echo $$ >/sys/fs/cgroup/small/cgroup.procs", f"exec pagez {CHUNKS} 3"))],
+    "attach": ["attach", "memtoll", "/out/attach.memtoll", "calloc_loop", str(TEN), str(ATTACHED_CALLS), "--wait"],
+}
+
+
+class Boot:
+    """One kernel's guest and what was recorded in it."""
+
+    def __init__(self, guest: kernels.Guest) -> None:
+        self.guest = guest
+        self.known: dict[str, Recording] = {}
+
+    def case(self, name: str) -> kernels.Case:
+        return self.guest.cases[name]
+
+    def recording(self, name: str) -> Recording:
+        if name not in self.known:
+            case = self.case(name)
+            result = Result(case.status, case.stdout, case.stderr)
+            assert case.status == 0, result
+            path = self.guest.out / f"{name}.memtoll"
+            self.known[name] = load(path, result)
+            assert self.known[name].report["complete"] is True
+            assert integrity(path) == "ok"
+        return self.known[name]
+
+    @cached_property
+    def old(self) -> bool:
+        return self.guest.kernel.version < OLDEST
+
+
+def boot(suite: str, programs: list[Path]) -> Boot:
+    return Boot(kernels.boot(kernels.kernel(suite), programs, CASES, SECONDS))
+
+
+@pytest.fixture(scope="module")
+def boots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Boot]]:
+    """All kernels, booted side by side; each has come to its end when this is left."""
+    # busybox has a command of that name.
+    touch = tmp_path_factory.mktemp("programs") / "touch-pages"
+    shutil.copy(workload("touch"), touch)
+    programs = [MEMTOLL, touch, *map(workload, ("calloc_loop", "cow", "forker", "pagez")), Path(tool("sqlite3"))]
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return {suite: pool.submit(boot, suite, programs) for suite in SUITES}
+
+
+@pytest.fixture(params=SUITES)
+def any_kernel(request: pytest.FixtureRequest, boots: dict[str, Future[Boot]]) -> Boot:
+    try:
+        return boots[request.param].result()
+    except kernels.Unavailable as error:
+        pytest.skip(f"the kernel of {request.param} cannot be had: {error}")
+
+
+@pytest.fixture
+def kernel(any_kernel: Boot) -> Boot:
+    if any_kernel.old:
+        pytest.skip(f"Linux {any_kernel.guest.kernel.release} is refused")
+    return any_kernel
+
+
+def assert_checked(recording: Recording) -> None:
+    """All faults that getrusage counted: of the command and its children, as the kernel has them at their end."""
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+    assert check["kernel"] > 500
+    # CPU samples in an emulated machine come late or not at all: no losses of counting is what is asked for.
+    lost = {name for name, count in recording.report["losses"].items() if count}
+    assert not {name for name in lost if re.search("lost|full|drop|late_attach", name)}, recording.report["losses"]
+
+
+def test_an_old_kernel_is_refused(any_kernel: Boot) -> None:
+    """By one line that says why, and before the program is started."""
+    if not any_kernel.old:
+        pytest.skip("new enough")
+    case = any_kernel.case("calloc")
+    assert (case.status, case.stdout) == (3, "")
+    (line,) = case.stderr.splitlines()
+    assert line.startswith("memtoll: ") and any_kernel.guest.kernel.release in line and "5.15" in line
+
+
+def test_doctor(kernel: Boot) -> None:
+    case = kernel.case("doctor")
+    assert (case.status, case.stderr) == (0, "")
+    found = json.loads(case.stdout)
+    features = {feature["name"]: feature for feature in found["features"]}
+    assert all(feature["works"] for feature in features.values() if feature["required"]), features
+    mechanisms = {(6, 13): "session", (6, 6): "multi", OLDEST: "perf"}
+    expected = next(name for since, name in mechanisms.items() if kernel.guest.kernel.version >= since)
+    assert features["uprobes"]["detail"] == f"{expected} links"
+
+
+def test_calloc(kernel: Boot) -> None:
+    """Casebook: every block after the first comes from the heap and is cleared by libc."""
+    recording = kernel.recording("calloc")
+    site = recording.site("calloc_loop.c", "calloc", "calloc")
+    assert (site.calls, site.bytes, site.function) == (CALLS, CALLS * TEN, "clear_block")
+    assert recording.site("calloc_loop.c", "free", "free").calls == CALLS
+    assert recording.toll("zero.libc", "count") == CALLS - 1
+    assert recording.toll("zero.libc", "bytes") == pytest.approx((CALLS - 1) * TEN, rel=0.01)
+    assert recording.toll("zero.kernel", "bytes") == pytest.approx(TEN, rel=0.2)
+    assert recording.dominant == "zeroing"
+    assert_checked(recording)
+
+
+def test_stacks(kernel: Boot) -> None:
+    """Whole, through a libc without frame pointers."""
+    recording = kernel.recording("calloc")
+    (stack,) = {
+        tuple(frame["function"] for frame in row["allocated_at"])
+        for row in recording.report["allocations"]
+        if row["call"] == "calloc" and row["calls"] == CALLS
+    }
+    assert stack[1:5] == ("clear_block", "one_round", "run", "main")
+    assert stack[-1] == "_start"
+    assert recording.report["stacks"]["whole_share"] >= 0.95
+
+
+def test_faults_by_class(kernel: Boot) -> None:
+    """Of processes that count their own: see touch.c and cow.c."""
+    recording = kernel.recording("programs")
+    touched, cow, _ = recording.witness
+    faults = Faults(recording)
+    assert touched["faults"][:2] == [PAGES, PAGES]
+    read, written = faults.touched("touch.c", "read"), faults.touched("touch.c", "write")
+    assert (read.kinds, read.faults, read.pages) == ({"zero_read"}, PAGES, PAGES)
+    assert (written.kinds, written.faults, written.pages) == ({"zero_upgrade"}, PAGES, PAGES)
+    assert faults.touched("cow.c", "first").of("zero").pages == COPIED
+    assert faults.touched("cow.c", "child").of("cow").pages == pytest.approx(3 * COPIED, rel=0.02)
+    own = faults.touched("cow.c", "parent")
+    assert cow["parent_faults"] == COPIED
+    assert (own.kinds, own.faults, own.pages) == ({"reuse"}, COPIED, COPIED)
+    assert_checked(recording)
+
+
+def test_forks(kernel: Boot) -> None:
+    recording = kernel.recording("programs")
+    truth = recording.witness[-1]
+    assert recording.site("forker.c", "parent", "calloc").calls == truth["parent"]
+    assert recording.site("forker.c", "child", "calloc").calls == truth["children"]
+    roles = {pid: role for pid, role in recording.query("SELECT pid, role FROM process")}
+    assert {roles[pid] for pid in truth["child_pids"]} == {"child"}
+
+
+def test_swap(kernel: Boot) -> None:
+    """40 MiB, three times over, in 24 MiB: /proc/vmstat counts what comes back."""
+    recording = kernel.recording("swap")
+    swapped = kernel.case("swap").swapped
+    pages = CHUNKS * 8 * MIB // PAGE
+    assert swapped["pswpin"] == pytest.approx(2 * pages, rel=0.05), "the guest did not swap: the test shows nothing"
+    assert recording.toll("swap.in", "pages") == pytest.approx(swapped["pswpin"], rel=0.01)
+    assert recording.toll("zero.kernel", "pages") == pytest.approx(pages, rel=0.05)
+    check = recording.report["checks"]["major_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+    assert check["kernel"] == pytest.approx(recording.witness[-1]["majflt"], rel=0.01)
+    if kernel.guest.kernel.version >= (6, 2):
+        assert recording.toll("swap.out", "pages") == pytest.approx(swapped["pswpout"], rel=0.05)
+    mine = Faults(recording).touched("pagez.c", "change")
+    assert mine.of("swap_zram_major", "swap_major").pages >= 0.98 * swapped["pswpin"], mine.kinds
+    assert_checked(recording)
+
+
+def test_attach(kernel: Boot) -> None:
+    """A process that was running already."""
+    recording = kernel.recording("attach")
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls == ATTACHED_CALLS
+    assert recording.site("calloc_loop.c", "free", "free").calls == ATTACHED_CALLS
