@@ -56,7 +56,8 @@ class Recording:
 
     The frames are properties, read when they are first used and kept: toll, families, sites,
     classes, faults, allocations, timeline, processes, process_tolls, process_timeline, access,
-    access_patterns, giveback, files, miss_ratio, losses, checks, overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
+    access_patterns, giveback, files, miss_ratio, latency, latencies, outliers, losses, checks,
+    overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
     `python3 -m memtoll frames`. Do not change them in place; take a copy.
     """
 
@@ -257,6 +258,21 @@ class Recording:
     def miss_ratio(self) -> Table:
         """Points of the miss-ratio curves of files and of swap-ins; empty likewise."""
         return self._frame("miss_ratio")
+
+    @cached_property
+    def latency(self) -> Table:
+        """Calls of the allocator by how long they took and where they were made; empty where not recorded."""
+        return self._frame("latency")
+
+    @cached_property
+    def latencies(self) -> Table:
+        """Quantiles by function, index call; empty likewise."""
+        return self._frame("latencies")
+
+    @cached_property
+    def outliers(self) -> Table:
+        """Single calls that took far longer than the rest, with their cause, index rank; empty likewise."""
+        return self._frame("outliers")
 
     @cached_property
     def losses(self) -> Table:

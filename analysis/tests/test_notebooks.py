@@ -373,6 +373,9 @@ def test_latency(place: Place) -> None:
             "usual": "[usual['count'], usual['at_most_ns']]",
             "first": "list(sites.index[0])",
             "inside": "inside.iloc[0].tolist()",
+            "outlier": "[outlier['call'], outlier['cause'], int(outlier['wall_ns']), int(outlier['frees'])]",
+            "quantiles": "[int(rec.latencies.loc['malloc', 'count']), int(rec.latency['count'].sum()),"
+            " int(rec.latencies['count'].sum())]",
             "moved": "moved.values.tolist()",
         },
     )
@@ -384,6 +387,12 @@ def test_latency(place: Place) -> None:
     assert figures["late"][1] > 300 * figures["usual"][1]
     assert figures["first"][0] == "malloc" and "(late)" in figures["first"][1]
     assert figures["inside"] == [1, 1024, 0, 0]
+    call, cause, wall_ns, frees = figures["outlier"]
+    assert (call, cause, frees) == ("malloc", "consolidation", calls)
+    # Wall time, the program's clock is that of the processor.
+    assert wall_ns > 0.9 * done[0]["late_ns"]
+    mallocs, single, together = figures["quantiles"]
+    assert mallocs > calls and single == together
     (late, _), (late_tidy, _) = figures["moved"]
     assert late == pytest.approx(figures["late"][1], rel=0.01)
     assert late_tidy < 0.1 * late

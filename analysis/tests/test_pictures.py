@@ -338,6 +338,24 @@ def test_latency_counts_every_fault_and_call(busy: Path) -> None:
             assert sum(float(np.sum(patch.get_data()[0])) for patch in steps) == total
 
 
+def test_latency_of_single_calls(tmp_path: Path) -> None:
+    """Where the kernel counted calls by their length, those are what is drawn, each of them."""
+    path = tmp_path / "single.memtoll"
+    made = SCENARIOS["heap-blocks"](path)
+    for low, high, calls in ((0, 32, 999_983), (8_192, 10_240, 97), (2**34, None, 1)):
+        made.row("latency", pid=42, call="malloc", stack_id=5, low_ns=low, high_ns=high, calls=calls)
+    made.save()
+    made.database.close()
+    with memtoll.open(path) as rec:
+        figure = pictures.malloc_latency(rec)
+        (steps,) = (patch for patch in figure.axes[0].patches if not patch.get_fill())
+        counts, edges, _ = steps.get_data()
+        assert sorted(count for count in counts if count) == [1, 97, 999_983]
+        assert edges[-1] >= 2**34 / 1e9
+        assert rec.latency["count"].sum() == 999_983 + 97 + 1
+        assert rec.latency["high_ns"].isna().sum() == 1
+
+
 def test_latency_takes_the_probe_out(heap_blocks: Path) -> None:
     """2,999 memsets of 83 us each and a few calls without: 82.9 us and some ns a call on average."""
     with memtoll.open(heap_blocks) as rec:

@@ -67,6 +67,14 @@ GROUP BY c.slice, c.pid, c.call, c.stack_id
 """
 
 
+# Single calls by the kernel's buckets, each at the middle of its bounds; below 32 ns all are one bucket.
+BUCKETS: Final = """
+SELECT call, SUM(calls) AS count, SUM(calls) AS timed,
+	CASE WHEN low_ns = 0 THEN 0.5 * high_ns WHEN high_ns IS NULL THEN low_ns ELSE (low_ns + high_ns) / 2.0 END AS mean_ns
+FROM main.latency GROUP BY call, low_ns
+"""
+
+
 def fault_latency(
     rec: Recording, *, ax: Axes | None = None, theme: str = "light", size: tuple[float, float] = SIZE
 ) -> Figure:
@@ -90,20 +98,24 @@ def malloc_latency(
 ) -> Figure:
     """How long a call of the allocator takes, by function: x seconds (logarithmic), y calls.
 
-    A recording has no single calls but sums, so each call counts at the mean of those of the same
-    slice, function and call site. Processor time between the probes, less their own: what faults and
-    mapping calls inside took is in it. theme: 'light' or 'dark'; size: inches; ax: draw there instead.
+    Every single call is in it, as the kernel counted them: wall time between the probes, less their
+    own, in buckets of a quarter of a power of two. Recordings of earlier versions have no single calls
+    but sums: there each call counts at the mean processor time of those of the same slice, function and
+    call site. theme: 'light' or 'dark'; size: inches; ax: draw there instead.
     """
     paper = sheet(ax, theme, size)
     rec.views.make("fault_price")
-    rows = rec.query(CALLS)
+    single = bool(rec.views.columns("latency")) and bool(rec.query("SELECT 1 FROM main.latency LIMIT 1").size)
+    rows = rec.query(BUCKETS if single else CALLS)
     colours = {name: CALL_COLOURS.get(name, toll_colour("alloc")) for name in rows["call"].unique()}
-    _histogram(paper, rows, "call", "calls", colours)
+    _histogram(paper, rows, "call", "calls", colours, single)
     return paper.done()
 
 
-def _histogram(paper: Sheet, rows: Any, by: str, what: str, colours: dict[str, str]) -> None:
-    """Steps, one over the other, each group's mean in the legend."""
+def _histogram(
+    paper: Sheet, rows: Any, by: str, what: str, colours: dict[str, str], single: bool = False
+) -> None:
+    """Steps, one over the other, each group's mean in the legend. single: rows are calls by length, not groups."""
     rows = rows[rows["count"] > 0]
     if not len(rows):
         paper.empty(f"No {what} were timed.")
@@ -138,10 +150,10 @@ def _histogram(paper: Sheet, rows: Any, by: str, what: str, colours: dict[str, s
     axes.minorticks_off()
     log_ticks(axes.xaxis)
     time_ticks(axes.xaxis)
-    axes.set_xlabel("time of one, mean of its group (s)")
+    axes.set_xlabel("time of one (s)" if single else "time of one, mean of its group (s)")
     axes.set_ylabel(what)
     axes.grid(color=paper.theme.line, linewidth=0.6)
-    paper.title(_finding(ranked, sums, means, what), _what(what, rows))
+    paper.title(_finding(ranked, sums, means, what), _single(rows) if single else _what(what, rows))
     paper.legend()
 
 
@@ -154,6 +166,13 @@ def _finding(ranked: list[str], sums: dict[str, float], means: dict[str, float],
         other = max(others, key=lambda name: sums[name])
         text += f"; one {other} costs {format_time(means[other])}"
     return text
+
+
+def _single(rows: Any) -> str:
+    return (
+        f"Time of each of {int(rows['count'].sum()):,} calls, the probes' part taken out; what takes less than that"
+        " varies by, some tens of nanoseconds, stands at the left edge"
+    )
 
 
 def _what(what: str, rows: Any) -> str:
