@@ -42,7 +42,7 @@ BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
 SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h $(O)/values.skel.h
 # Between the two a view is created whose text is in the tables of findings.sql.
 SQL := $(addprefix userspace/,recording.sql prices.sql duty.sql read.sql views.sql \
-       stacks.sql giveback.sql swap.sql reuse.sql allocators.sql latency.sql figures.sql findings.sql \
+       stacks.sql giveback.sql thresholds.sql swap.sql reuse.sql allocators.sql latency.sql figures.sql findings.sql \
        giveback_findings.sql)
 VERDICT_SQL := $(addprefix userspace/,verdict.sql report.sql)
 GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/version.h

@@ -192,6 +192,7 @@ struct memtoll_mapping {
 	__u64 addr;		/* as asked; for brk the break before */
 	__u64 len;
 	__u64 arg;		/* mmap: prot; madvise: advice; mremap: new length */
+	__u64 in_size;		/* bytes asked of the allocator function it was made in */
 	__s64 result;
 	__u64 start_ns;
 	__u64 cpu_ns;		/* faults inside are not taken out: see faults */
@@ -641,7 +642,7 @@ struct memtoll_stack {
 _Static_assert(sizeof(struct memtoll_block) == 72, "wire size of struct memtoll_block");
 _Static_assert(sizeof(struct memtoll_run) == 120, "wire size of struct memtoll_run");
 _Static_assert(sizeof(struct memtoll_file) == 88, "wire size of struct memtoll_file");
-_Static_assert(sizeof(struct memtoll_mapping) == 72, "wire size of struct memtoll_mapping");
+_Static_assert(sizeof(struct memtoll_mapping) == 80, "wire size of struct memtoll_mapping");
 _Static_assert(sizeof(struct memtoll_process) == 48, "wire size of struct memtoll_process");
 _Static_assert(sizeof(struct memtoll_sample) == 40 + 8 * MEMTOLL_KERNEL_DEPTH,
 	       "wire size of struct memtoll_sample");

@@ -179,6 +179,7 @@ int map_exit(struct sys_exit_args *ctx)
 	event.tid = task->pid;
 	event.map_fn = map->map_fn;
 	event.in_fn = thread->in_fn;
+	event.in_size = thread->in_fn ? thread->call.size : 0;
 	event.addr = map->addr;
 	event.len = map->len;
 	event.arg = map->arg;

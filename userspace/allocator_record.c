@@ -37,14 +37,23 @@ char *tunables_read(pid_t pid)
 	g_autofree char *path = g_strdup_printf("/proc/%d/environ", pid);
 	g_autofree char *environment = NULL;
 	GString *found = g_string_new(NULL);
+	bool tunables = false;
 	gsize length = 0, at;
 
 	if (!g_file_get_contents(path, &environment, &length, NULL))
 		return g_string_free(found, FALSE);
-	for (at = 0; at < length; at += strlen(environment + at) + 1)
-		if (variable_index(environment + at) < G_N_ELEMENTS(variables))
-			g_string_append_printf(found, "%s%s", found->len ? " " : "",
-					       environment + at);
+	for (at = 0; at < length; at += strlen(environment + at) + 1) {
+		const char *variable = environment + at;
+
+		/* The loader ends each of the tunables with a NUL where the colon was. */
+		if (tunables && g_str_has_prefix(variable, "glibc.")) {
+			g_string_append_printf(found, ":%s", variable);
+			continue;
+		}
+		tunables = g_str_has_prefix(variable, "GLIBC_TUNABLES=");
+		if (variable_index(variable) < G_N_ELEMENTS(variables))
+			g_string_append_printf(found, "%s%s", found->len ? " " : "", variable);
+	}
 	return g_string_free(found, FALSE);
 }
 
@@ -103,7 +112,7 @@ static bool pins_threshold(const char *tunables)
 
 int allocator_record(struct recording *recording, pid_t pid, const struct allocator_module *module,
 		     enum allocator_linkage linkage, const char *unprobed,
-		     const struct threshold *threshold, const char *tunables)
+		     const struct bounds *threshold, const char *tunables)
 {
 	bool glibc = module->kind == ALLOCATOR_GLIBC;
 	GString *probed = g_string_new(NULL), *refused = g_string_new(NULL);
@@ -121,7 +130,8 @@ int allocator_record(struct recording *recording, pid_t pid, const struct alloca
 		.functions = probed->str,
 		.refused = refused->str,
 		.mmap_threshold_low = glibc && threshold->low ? (int64_t)threshold->low : -1,
-		.mmap_threshold_high = glibc && threshold->high ? (int64_t)threshold->high : -1,
+		.mmap_threshold_high = glibc && threshold->high != UINT64_MAX ?
+				       (int64_t)threshold->high : -1,
 		.dynamic = glibc ? !pins_threshold(own) : -1,
 		.tunables = own,
 		.linkage = allocator_linkage_name(linkage),

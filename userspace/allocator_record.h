@@ -5,9 +5,9 @@
 
 #include <sys/types.h>
 
-#include "ledger.h"
 #include "libc.h"
 #include "recording.h"
+#include "thresholds.h"
 
 /*
  * Settings of allocators in the environment that the process started with, "NAME=VALUE" with blanks
@@ -18,10 +18,10 @@ char *tunables_read(pid_t pid);
 
 /*
  * Replaces what was written of it before. unprobed: why none of its functions is probed, or NULL.
- * tunables may be NULL. 0 or -errno.
+ * threshold: mmap_threshold. tunables may be NULL. 0 or -errno.
  */
 int allocator_record(struct recording *recording, pid_t pid, const struct allocator_module *module,
 		     enum allocator_linkage linkage, const char *unprobed,
-		     const struct threshold *threshold, const char *tunables);
+		     const struct bounds *threshold, const char *tunables);
 
 #endif /* MEMTOLL_ALLOCATOR_RECORD_H */

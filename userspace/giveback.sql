@@ -9,21 +9,38 @@
 CREATE VIEW giveback_site AS
 WITH
 fp AS MATERIALIZED (SELECT class, mean_ns, blocked_mean_ns FROM fault_price),
+-- Where the function was not probed just then, the stack of the mapping call shows it.
+inside AS MATERIALIZED (
+	SELECT DISTINCT g.pid, g.gave_stack, (
+		SELECT CASE WHEN l.function LIKE '%realloc' THEN 'realloc'
+			WHEN l.function LIKE '%calloc' THEN 'calloc'
+			WHEN l.function LIKE '%malloc' THEN 'malloc' ELSE 'free' END
+		FROM stack_line l WHERE l.stack_id = g.gave_stack AND (l.function LIKE '%realloc'
+			OR l.function LIKE '%calloc' OR l.function LIKE '%malloc'
+			OR l.function LIKE '%free') AND l.module IN (SELECT module FROM allocator)
+		ORDER BY l.depth DESC LIMIT 1) AS call
+	FROM giveback g WHERE g.gave_call = ''
+),
+given AS MATERIALIZED (
+	SELECT g.*, COALESCE(NULLIF(g.gave_call, ''), i.call, '') AS by_call
+	FROM giveback g LEFT JOIN inside i ON g.gave_call = '' AND i.pid = g.pid
+		AND i.gave_stack = g.gave_stack
+),
 gave AS MATERIALIZED (
-	SELECT g.pid, g.how, g.gave_call, g.gave_stack, SUM(g.calls) AS calls,
+	SELECT g.pid, g.how, g.by_call AS gave_call, g.gave_stack, SUM(g.calls) AS calls,
 		SUM(g.gave_bytes) AS gave_bytes, MAX(g.largest_bytes) AS largest_bytes,
 		MAX(g.span_bytes) AS span_bytes, SUM(g.again_faults) AS again_faults,
 		SUM(g.again_bytes) AS again_bytes, SUM(g.twice_bytes) AS twice_bytes,
 		COALESCE(SUM(g.again_faults * (fp.mean_ns + fp.blocked_mean_ns)), 0.0) AS again_ns
-	FROM giveback g LEFT JOIN fp ON fp.class = g.class
-	GROUP BY g.pid, g.how, g.gave_call, g.gave_stack
+	FROM given g LEFT JOIN fp ON fp.class = g.class
+	GROUP BY g.pid, g.how, g.by_call, g.gave_stack
 ),
 got AS MATERIALIZED (
-	SELECT pid, how, gave_call, gave_stack, got_call, got_stack,
-		ROW_NUMBER() OVER (PARTITION BY pid, how, gave_call, gave_stack
+	SELECT pid, how, by_call AS gave_call, gave_stack, got_call, got_stack,
+		ROW_NUMBER() OVER (PARTITION BY pid, how, by_call, gave_stack
 			ORDER BY SUM(again_bytes) DESC, got_stack) AS number
-	FROM giveback WHERE again_bytes > 0
-	GROUP BY pid, how, gave_call, gave_stack, got_call, got_stack
+	FROM given WHERE again_bytes > 0
+	GROUP BY pid, how, by_call, gave_stack, got_call, got_stack
 ),
 mapping AS MATERIALIZED (
 	SELECT m.pid, m.call, m.in_call, m.stack_id,
@@ -42,7 +59,7 @@ timed AS MATERIALIZED (
 		END AS allocator
 	FROM gave g LEFT JOIN stack_frame s ON s.stack_id = g.gave_stack AND s.depth = 0
 	LEFT JOIN frame f ON f.frame_id = s.frame_id
-	LEFT JOIN mapping m ON m.pid = g.pid AND m.in_call = g.gave_call
+	LEFT JOIN mapping m ON m.pid = g.pid AND m.in_call IN (g.gave_call, '')
 		AND m.stack_id = g.gave_stack AND m.call = CASE g.how WHEN 'munmap' THEN 'munmap'
 			WHEN 'brk' THEN 'brk' WHEN 'fixed' THEN 'mmap' ELSE 'madvise' END
 )

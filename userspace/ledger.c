@@ -6,13 +6,6 @@
 
 #include <string.h>
 
-/*
- * glibc (malloc.c): a chunk of its own mapping holds a header of two words; the mmap threshold
- * starts at 128 KiB and moves up to the size of a freed mapping, 32 MiB at most.
- */
-#define CHUNK_HEADER 16
-#define THRESHOLD_MAX (32ULL << 20)
-
 /* A thread and the allocator: runs taken inside a call belong to the block that it returns. */
 struct caller {
 	pid_t pid;
@@ -164,19 +157,6 @@ static uint64_t never_used(const struct range *block, uint64_t pages)
 	return pages > block->zero_pages ? (pages - block->zero_pages) * PAGE : 0;
 }
 
-/* Freeing a mapping of glibc's raises its threshold to the size of that mapping. */
-static void threshold_on_free(struct process_ledger *process, const struct range *range)
-{
-	uint64_t size = PAGE_CEIL(range->end + 8 - (range->start - CHUNK_HEADER));
-
-	if (!(range->flags & BLOCK_MMAPPED) || size > THRESHOLD_MAX)
-		return;
-	if (size > process->threshold.low) {
-		process->threshold.low = size;
-		process->threshold.high = size;
-	}
-}
-
 void ledger_remember(struct process_ledger *process, const struct range *range, uint64_t ended_ns)
 {
 	struct range *kept;
@@ -208,8 +188,6 @@ static void end_block(struct ledger *ledger, struct process_ledger *process, str
 		life->freed_bytes += block->end - block->start;
 		life->never_used_bytes += never_used_bytes;
 	}
-	if (block->flags & BLOCK_GLIBC)
-		threshold_on_free(process, block);
 	ledger_remember(process, block, ended_ns);
 	g_tree_remove(process->blocks, &block->start);
 }
@@ -506,17 +484,6 @@ static void remake_block(struct ledger *ledger, struct process_ledger *process,
 			PAGE_FLOOR(range->start) + MAX(pages, old_pages) * PAGE);
 }
 
-/* A block with a mapping of its own shows that the threshold is not above its size. */
-static void threshold_on_made(struct process_ledger *process, const struct memtoll_block *block)
-{
-	struct threshold *threshold = &process->threshold;
-
-	if (!(block->flags & BLOCK_GLIBC) || !(block->flags & BLOCK_MMAPPED))
-		return;
-	if (!threshold->high || block->size + CHUNK_HEADER < threshold->high)
-		threshold->high = MAX(block->size + CHUNK_HEADER, threshold->low);
-}
-
 void ledger_block(struct ledger *ledger, const struct memtoll_block *block)
 {
 	struct process_ledger *process = process_get(ledger, block->tgid);
@@ -540,8 +507,6 @@ void ledger_block(struct ledger *ledger, const struct memtoll_block *block)
 					PAGE_CEIL(range->end));
 		}
 	}
-	if (makes)
-		threshold_on_made(process, block);
 	caller = caller_get(ledger, block->tgid, block->tid);
 	caller->returned_ns = block->end_ns;
 	charge_waiting(ledger, caller);
@@ -581,7 +546,6 @@ void ledger_fork(struct ledger *ledger, pid_t parent, pid_t child)
 	accesses_restart(ledger->accesses, child);
 	g_tree_foreach(from->blocks, copy_block, to->blocks);
 	regions_inherit(from->regions, to->regions);
-	to->threshold = from->threshold;
 }
 
 /* The old image's memory is gone, all at once. It was not freed: lives end without a free. */
@@ -592,7 +556,6 @@ void ledger_exec(struct ledger *ledger, pid_t pid)
 	charge_callers(ledger, pid);
 	clear_process(process);
 	accesses_restart(ledger->accesses, pid);
-	memset(&process->threshold, 0, sizeof(process->threshold));
 }
 
 void ledger_exit(struct ledger *ledger, pid_t pid)
@@ -650,14 +613,4 @@ bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run,
 	*stack_id = range->stack_id;
 	*fn = range->fn;
 	return true;
-}
-
-void ledger_threshold(const struct ledger *ledger, pid_t pid, struct threshold *threshold)
-{
-	const struct process_ledger *process;
-
-	process = g_hash_table_lookup(ledger->processes, GINT_TO_POINTER(pid));
-	memset(threshold, 0, sizeof(*threshold));
-	if (process)
-		*threshold = process->threshold;
 }

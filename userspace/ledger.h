@@ -42,7 +42,7 @@ void ledger_exec(struct ledger *ledger, pid_t pid);
 
 /*
  * The last thread of pid has ended: its memory is gone, not freed. Facts not yet told come with the
- * next drain and the next ledger_each_access; its threshold stays.
+ * next drain and the next ledger_each_access.
  */
 void ledger_exit(struct ledger *ledger, pid_t pid);
 
@@ -114,13 +114,5 @@ uint64_t ledger_unmatched_frees(const struct ledger *ledger);
  */
 bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run,
 		     uint64_t *stack_id, uint8_t *fn);
-
-/* What a process's blocks tell of glibc's mmap_threshold. */
-struct threshold {
-	uint64_t low;	/* bytes: at least this; 0: nothing seen */
-	uint64_t high;	/* bytes: at most this; 0: nothing seen */
-};
-
-void ledger_threshold(const struct ledger *ledger, pid_t pid, struct threshold *threshold);
 
 #endif /* MEMTOLL_LEDGER_H */

@@ -19,7 +19,6 @@ struct process_ledger {
 	struct range *ended;		/* ENDED_KEPT of them, or NULL: nothing has ended */
 	unsigned int ended_next;
 	uint64_t last_ended_ns;		/* the latest end in ended[] */
-	struct threshold threshold;
 };
 
 struct ledger {

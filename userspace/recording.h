@@ -231,6 +231,20 @@ struct map_call_fact {
 };
 
 int recording_map_call(struct recording *recording, const struct map_call_fact *call);
+/* One of glibc's thresholds changed, or more is known of it. */
+struct threshold_row {
+	uint64_t time_ns;
+	pid_t pid;
+	const char *name;
+	uint64_t low_bytes;
+	int64_t high_bytes;	/* -1: NULL */
+	const char *how;
+	const char *call;
+	uint64_t stack_id;
+};
+
+int recording_threshold(struct recording *recording, const struct threshold_row *row);
+
 /* Given back: calls and so on. Got again: by whom, class and how much; calls is 0 then. */
 struct giveback_fact {
 	pid_t pid;

@@ -317,6 +317,25 @@ CREATE TABLE map_call (
 	PRIMARY KEY (slice, pid, call, in_call, stack_id)
 ) WITHOUT ROWID;
 
+-- glibc's mmap_threshold, trim_threshold and top_pad: a row where one changed, or more became known of
+-- it. The value lies between low_bytes and high_bytes, both included. how: default (glibc's, at the
+-- start), tunable (set in the environment), inherited (from the process that forked this one), freed (a
+-- block with a mapping of its own was freed: glibc raises mmap_threshold to its size, trim_threshold to
+-- twice that), mapped (a block got its own mapping: not above its size), grew (the heap grew for a
+-- block), trimmed (free gave back the top), read (from libc's data), exec (another program in the same
+-- process: nothing is known). Bounds that do not overlap with
+-- those before: the value changed between the two, by a call that was not seen (mallopt).
+CREATE TABLE threshold (
+	time_ns    INTEGER NOT NULL,	-- CLOCK_MONOTONIC
+	pid        INTEGER NOT NULL,
+	name       TEXT NOT NULL,
+	low_bytes  INTEGER NOT NULL,
+	high_bytes INTEGER,		-- NULL: no upper bound is known
+	how        TEXT NOT NULL,
+	call       TEXT NOT NULL,	-- allocator function that showed or changed it, or ''
+	stack_id   INTEGER NOT NULL	-- its stack; 0: none
+);
+
 -- Memory given back to the kernel, and got again. Given back is what a fault had brought in and then
 -- munmap, a falling break (brk), madvise (dontneed; free: MADV_FREE) or a fixed mapping over it (fixed)
 -- took away; got again, when a first-touch fault brings the page back: at the same address; after

@@ -93,6 +93,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		" calls = calls + excluded.calls, failed = failed + excluded.failed,"
 		" bytes = bytes + excluded.bytes, cpu_ns = cpu_ns + excluded.cpu_ns,"
 		" populated = populated + excluded.populated",
+	[STMT_THRESHOLD] = "INSERT INTO threshold VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_GIVEBACK] =
 		"INSERT INTO giveback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 		" ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
@@ -327,6 +328,13 @@ int recording_map_call(struct recording *recording, const struct map_call_fact *
 		     text(call->call), text(call->in_call), bits(call->stack_id),
 		     count(call->sum.calls), count(call->sum.failed), count(call->sum.bytes),
 		     count(call->sum.cpu_ns), count(call->sum.populated));
+}
+
+int recording_threshold(struct recording *recording, const struct threshold_row *row)
+{
+	return STORE(recording, STMT_THRESHOLD, count(row->time_ns), signed_int(row->pid),
+		     text(row->name), count(row->low_bytes), known(row->high_bytes),
+		     text(row->how), text(row->call), bits(row->stack_id));
 }
 
 int recording_giveback(struct recording *recording, const struct giveback_fact *giveback)

@@ -97,6 +97,17 @@ SELECT o.rank, json_patch(json_object('call', o.call, 'cause', o.cause,
 		FROM stack_line l WHERE l.stack_id = o.stack_id ORDER BY l.depth))))) AS json
 FROM outlier_cause o WHERE o.rank <= 100;
 
+CREATE VIEW threshold_json AS
+SELECT t.pid, t.name, json_object('pid', t.pid, 'name', t.name, 'low_bytes', t.low_bytes,
+	'high_bytes', t.high_bytes, 'how', t.how, 'changes', t.changes, 'changed_s',
+	ROUND((t.changed_ns - (SELECT MIN(start_ns) FROM slice)) / 1e9, 9),
+	'before_bytes', CASE WHEN t.before_low_bytes = t.before_high_bytes THEN t.before_low_bytes END,
+	'call', t.call, 'changed_at', json((SELECT json_group_array(json(frame)) FROM (
+		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
+			'line', l.line, 'kind', l.kind) AS frame
+		FROM stack_line l WHERE l.stack_id = t.stack_id ORDER BY l.depth)))) AS json
+FROM threshold_state t;
+
 -- The object of the contract: one row, one column.
 CREATE VIEW report_json AS
 SELECT json_object(
@@ -146,6 +157,8 @@ SELECT json_object(
 		'readahead_pages', s.readahead_pages) FROM memory m JOIN swap_source s),
 	'access', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM access_json ORDER BY rank))),
+	'thresholds', json((SELECT json_group_array(json(json)) FROM (
+		SELECT json FROM threshold_json ORDER BY pid, name))),
 	'giveback', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM giveback_json ORDER BY rank))),
 	'files', json((SELECT json_group_array(json(json)) FROM (

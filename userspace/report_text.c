@@ -543,6 +543,43 @@ static void print_latency(struct page *page)
 		print_stalls(page);
 }
 
+/* Those that are not what glibc begins with. */
+static void print_thresholds(struct page *page)
+{
+	sqlite3_stmt *row = query(
+		page,
+		"SELECT t.name, CASE WHEN t.low_bytes = t.high_bytes THEN printf('%,d bytes', t.low_bytes)"
+		" WHEN t.high_bytes IS NULL THEN printf('at least %,d bytes', t.low_bytes)"
+		" ELSE printf('%,d to %,d bytes', t.low_bytes, t.high_bytes) END ||"
+		" CASE t.how WHEN 'tunable' THEN ', set in the environment'"
+		" WHEN 'inherited' THEN ', from its parent' ELSE '' END ||"
+		" CASE WHEN t.changes = 0 THEN '' ELSE CASE WHEN t.before_low_bytes ="
+		" t.before_high_bytes THEN printf(', %,d', t.before_low_bytes) ELSE ', else' END ||"
+		" printf(' until %.3f s after the start', (t.changed_ns - (SELECT MIN(start_ns) FROM"
+		" slice)) / 1e9) || CASE WHEN t.call <> '' THEN ': ' || t.call || COALESCE(' at ' ||"
+		" (SELECT l.said FROM stack_line l WHERE l.stack_id = t.stack_id AND l.depth > 0"
+		" ORDER BY l.usable, l.depth LIMIT 1), '') ELSE '' END || CASE WHEN t.changes > 1"
+		" THEN printf(' (%d changes)', t.changes) ELSE '' END END ||"
+		" CASE WHEN (SELECT COUNT(DISTINCT pid) FROM temp.threshold_state) > 1"
+		" THEN printf(' (process %d)', t.pid) ELSE '' END"
+		" FROM temp.threshold_state t WHERE t.how <> 'default' ORDER BY t.pid, t.name LIMIT 6");
+	bool first = true;
+	char *name, *text, *label;
+
+	while (next(page, row)) {
+		if (first)
+			heading(page, "GLIBC'S THRESHOLDS");
+		first = false;
+		name = column_text(row, 0);
+		text = column_text(row, 1);
+		label = g_strdup_printf("  %-16s", name);
+		text_wrap(page->out, label, 18, text);
+		g_free(label);
+		g_free(text);
+		g_free(name);
+	}
+}
+
 static void print_processes(struct page *page)
 {
 	sqlite3_stmt *row = query(
@@ -722,6 +759,8 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 		print_reads(&page);
 	if (has_view(&page, "giveback_site"))
 		print_giveback(&page);
+	if (has_view(&page, "threshold_state"))
+		print_thresholds(&page);
 	print_processes(&page);
 	print_checks(&page);
 	print_notes(&page);

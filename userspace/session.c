@@ -74,6 +74,7 @@ struct session {
 	bool locks_asked;			/* futex calls are to be watched */
 	struct ledger *ledger;
 	struct watch *watch;
+	struct thresholds *thresholds;
 	struct slicer *slicer;
 	struct probes *probes;
 	struct ring_buffer *ring;
@@ -280,12 +281,14 @@ static int open_consumers(struct session *session)
 	ledger_set_min_size(session->ledger, session->config.min_size);
 	session->swap_devices = swap_devices_read();
 	session->memory_cgroups = memory_cgroups_new();
+	session->thresholds = thresholds_new();
 	session->targets = targets_new(&(struct targets_config){
 		.bpf = session->bpf,
 		.symbolizer = session->symbolizer,
 		.python = session->python,
 		.recording = session->recording,
 		.memory_cgroups = session->memory_cgroups,
+		.thresholds = session->thresholds,
 		.mechanism = session->mechanism,
 		.uprobes = session->config.uprobes,
 	});
@@ -304,6 +307,7 @@ static int open_consumers(struct session *session)
 		.targets = session->targets,
 		.ledger = session->ledger,
 		.watch = session->watch,
+		.thresholds = session->thresholds,
 		.swap_devices = session->swap_devices,
 		.swap_types_seen = session->swap_types_seen,
 		.launched = session->launch != NULL,
@@ -764,6 +768,8 @@ void session_close(struct session *session)
 	session->watch = NULL;
 	targets_free(session->targets);
 	session->targets = NULL;
+	thresholds_free(session->thresholds);
+	session->thresholds = NULL;
 	memory_cgroups_free(session->memory_cgroups);
 	session->memory_cgroups = NULL;
 	ledger_free(session->ledger);

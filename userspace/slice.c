@@ -305,6 +305,7 @@ int slicer_on_event(void *context, void *data, size_t size)
 	switch (kind) {
 	case EVENT_BLOCK:
 		ledger_block(slicer->config.ledger, data);
+		thresholds_block(slicer->config.thresholds, data);
 		break;
 	case EVENT_RUN:
 		on_fault_run(slicer, data);
@@ -315,6 +316,7 @@ int slicer_on_event(void *context, void *data, size_t size)
 	case EVENT_MAPPING:
 		ledger_mapping(slicer->config.ledger, data);
 		giveback_mapping(slicer->giveback, data);
+		thresholds_mapping(slicer->config.thresholds, data);
 		if (((struct memtoll_mapping *)data)->flags & MAPPING_EXEC_FILE)
 			targets_changed(slicer->config.targets, pid);
 		break;
@@ -434,6 +436,23 @@ static void on_life(void *context, const struct life *life)
 		.freed = life->freed,
 		.freed_bytes = life->freed_bytes,
 		.never_used_bytes = life->never_used_bytes,
+	}));
+}
+
+static void on_threshold(void *context, const struct threshold_fact *fact)
+{
+	struct slicer *slicer = context;
+
+	want_stack(slicer, fact->stack_id);
+	note(slicer, recording_threshold(slicer->config.recording, &(struct threshold_row){
+		.time_ns = fact->time_ns,
+		.pid = fact->pid,
+		.name = threshold_name(fact->name),
+		.low_bytes = fact->bounds.low,
+		.high_bytes = fact->bounds.high == UINT64_MAX ? -1 : (int64_t)fact->bounds.high,
+		.how = threshold_how_name(fact->how),
+		.call = fn_name(fact->fn),
+		.stack_id = fact->stack_id,
 	}));
 }
 
@@ -748,6 +767,8 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	ledger_drain(slicer->config.ledger, on_charge, on_life, slicer);
 	ledger_each_access(slicer->config.ledger, on_access, slicer);
 	giveback_drain(slicer->giveback, on_giveback, slicer);
+	targets_read_thresholds(slicer->config.targets);
+	thresholds_drain(slicer->config.thresholds, on_threshold, slicer);
 	write_runs(slicer);
 	sums_each(slicer->config.bpf->maps.calls, slicer->calls,
 		 sizeof(struct memtoll_call_sum) / sizeof(uint64_t),
@@ -771,7 +792,7 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 				    want_stack, slicer));
 	write_stacks(slicer);
 	write_losses(slicer);
-	note(slicer, targets_record_allocators(slicer->config.targets, slicer->config.ledger));
+	note(slicer, targets_record_allocators(slicer->config.targets));
 	note(slicer, recording_slice_commit(slicer->config.recording, end_ns));
 	return slicer->err;
 }

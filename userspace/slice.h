@@ -16,6 +16,7 @@
 #include "swapdevice.h"
 #include "symbolize.h"
 #include "targets.h"
+#include "thresholds.h"
 #include "watch.h"
 
 struct slicer;
@@ -29,6 +30,7 @@ struct slicer_config {
 	struct targets *targets;
 	struct ledger *ledger;
 	struct watch *watch;
+	struct thresholds *thresholds;
 	const struct swap_devices *swap_devices;
 	bool *swap_types_seen;	/* SWAP_TYPES of them: set here, cleared where the devices change */
 	bool launched;		/* ptrace holds the processes at fork and exec */

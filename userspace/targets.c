@@ -13,7 +13,7 @@
 
 #include "../bpf/events.h"
 #include "allocator_record.h"
-#include "ledger.h"
+#include "malloc_par.h"
 #include "memtoll.skel.h"
 #include "message.h"
 #include "owncache.h"
@@ -35,6 +35,9 @@ struct followed {
 	struct target target;
 	GPtrArray *attached;		/* struct attached */
 	char *tunables;
+	uint64_t malloc_par;		/* address; 0: not known */
+	uint64_t values[THRESHOLD_NAMES];	/* as it ended; values_ns 0: not read */
+	uint64_t values_ns;
 	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
 	bool listed;			/* has a row in table process */
 	bool starting;			/* held by ptrace; libraries are being mapped */
@@ -254,6 +257,22 @@ void targets_watch(struct targets *targets, unsigned int groups)
 	}
 }
 
+/* Another allocator in front of it, and glibc's has nothing to do. */
+static bool uses_glibc(const struct followed *followed)
+{
+	bool glibc = false;
+	guint i;
+
+	for (i = 0; i < followed->attached->len; i++) {
+		const struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+		if (attached->module->kind != ALLOCATOR_GLIBC)
+			return false;
+		glibc = true;
+	}
+	return glibc;
+}
+
 /* Probe every allocator module that the process maps and that is not probed in it yet. */
 static void attach_modules(struct targets *targets, struct followed *followed)
 {
@@ -269,7 +288,11 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 		struct allocator_module *module = g_hash_table_lookup(targets->modules, key);
 		struct attached *attached;
 
-		if (!module || !maps.entries[i].exec || is_attached(followed, module))
+		if (!module || !maps.entries[i].exec)
+			continue;
+		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par)
+			malloc_par_find(pid, &maps.entries[i], &followed->malloc_par);
+		if (is_attached(followed, module))
 			continue;
 		attached = g_new0(struct attached, 1);
 		attached->module = module;
@@ -280,6 +303,7 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 		else
 			attached->unprobed = "left out by --probes or the overhead limit";
 	}
+	thresholds_set_glibc(targets->config.thresholds, pid, uses_glibc(followed));
 out:
 	maps_free(&maps);
 }
@@ -314,6 +338,23 @@ static void record_own_cache(struct targets *targets, pid_t pid)
 	recording_own_cache(targets->config.recording, pid, cache.program, cache.setting,
 			    cache.bytes, cache.source);
 	own_cache_clear(&cache);
+}
+
+/* What it finds counts when all records up to now have been worked off. */
+static void look_at_thresholds(struct followed *followed)
+{
+	if (followed->malloc_par &&
+	    malloc_par_read(followed->target.pid, followed->malloc_par, followed->values))
+		followed->values_ns = now_ns();
+}
+
+static void begin_thresholds(struct targets *targets, const struct followed *followed,
+			     bool from_start, pid_t parent)
+{
+	thresholds_start(targets->config.thresholds, followed->target.pid, now_ns(),
+			 followed->tunables, from_start, parent);
+	thresholds_set_glibc(targets->config.thresholds, followed->target.pid,
+			     uses_glibc(followed));
 }
 
 static void record_process(struct targets *targets, struct followed *followed)
@@ -447,6 +488,7 @@ int targets_add(struct targets *targets, pid_t pid)
 	unwinder_show(targets->unwinder, pid);
 	record_process(targets, followed);
 	attach_modules(targets, followed);
+	begin_thresholds(targets, followed, false, 0);
 	start_counting(followed);
 	followed->target.start_ns = now_ns();
 	err = publish_process(targets, pid, false);
@@ -477,10 +519,13 @@ void targets_exec(struct targets *targets, pid_t pid, bool held)
 		start_counting(followed);
 	followed->starting = held;
 	if (held) {
+		followed->malloc_par = 0;
 		publish_code(targets, pid);
 		return;
 	}
+	followed->malloc_par = 0;
 	record_process(targets, followed);
+	begin_thresholds(targets, followed, true, 0);
 	followed->target.changed = true;
 }
 
@@ -503,6 +548,7 @@ void targets_ready(struct targets *targets, pid_t pid)
 	attach_modules(targets, followed);
 	symbolizer_show(targets->config.symbolizer, pid, true);
 	record_process(targets, followed);
+	begin_thresholds(targets, followed, true, 0);
 	publish_code(targets, pid);
 }
 
@@ -529,6 +575,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	if (!held && targets->config.uprobes)
 		targets->late++;
 	record_process(targets, followed);
+	begin_thresholds(targets, followed, true, parent);
 }
 
 /* What was attached stays listed, for the record; its probes go. */
@@ -559,6 +606,7 @@ void targets_dying(struct targets *targets, pid_t tid)
 		return;
 	followed->target.now.rss_bytes = status.rss_bytes;
 	followed->target.now.swap_bytes = status.swap_bytes;
+	look_at_thresholds(followed);
 	/* Once a process: its threads are all in one group where memory is concerned. */
 	if (tid == status.tgid && followed->listed)
 		note_memory_cgroup(targets, followed);
@@ -660,6 +708,24 @@ uint64_t targets_cpu_ns(struct targets *targets)
 	return total;
 }
 
+void targets_read_thresholds(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct followed *followed = value;
+
+		if (!followed->target.exited)
+			look_at_thresholds(followed);
+		if (followed->values_ns)
+			thresholds_read(targets->config.thresholds, followed->target.pid,
+					followed->values_ns, followed->values);
+		followed->values_ns = 0;
+	}
+}
+
 void targets_read_counters(struct targets *targets)
 {
 	GHashTableIter iter;
@@ -758,7 +824,7 @@ uint64_t targets_attach_failures(struct targets *targets)
 	return failures;
 }
 
-int targets_record_allocators(struct targets *targets, const struct ledger *ledger)
+int targets_record_allocators(struct targets *targets)
 {
 	GHashTableIter iter;
 	gpointer value;
@@ -768,9 +834,10 @@ int targets_record_allocators(struct targets *targets, const struct ledger *ledg
 	g_hash_table_iter_init(&iter, targets->followed);
 	while (!err && g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct followed *followed = value;
-		struct threshold threshold;
+		struct bounds threshold;
 
-		ledger_threshold(ledger, followed->target.pid, &threshold);
+		thresholds_get(targets->config.thresholds, followed->target.pid, THRESHOLD_MMAP,
+			       &threshold);
 		for (i = 0; i < followed->attached->len && !err; i++) {
 			const struct attached *attached = g_ptr_array_index(followed->attached, i);
 

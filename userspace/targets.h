@@ -12,6 +12,7 @@
 #include "python.h"
 #include "recording.h"
 #include "symbolize.h"
+#include "thresholds.h"
 
 /* What the kernel itself has counted for a process, and its size now. */
 struct counters {
@@ -45,6 +46,7 @@ struct targets_config {
 	struct python *python;
 	struct recording *recording;
 	struct memory_cgroups *memory_cgroups;
+	struct thresholds *thresholds;
 	enum uprobe_mechanism mechanism;
 	bool uprobes;
 };
@@ -108,8 +110,10 @@ uint64_t targets_unwind_left_out(struct targets *targets);
 uint64_t targets_late(struct targets *targets);
 uint64_t targets_attach_failures(struct targets *targets);
 
-/* Write what is known of the allocators; threshold as the ledger deduced it. */
-struct ledger;
-int targets_record_allocators(struct targets *targets, const struct ledger *ledger);
+/* Read glibc's thresholds out of the processes, as far as it is known where they lie. */
+void targets_read_thresholds(struct targets *targets);
+
+/* Write what is known of the allocators. */
+int targets_record_allocators(struct targets *targets);
 
 #endif /* MEMTOLL_TARGETS_H */

@@ -614,6 +614,25 @@ FRAMES: Final = (
         needs="outlier_cause",
     ),
     Frame(
+        "thresholds",
+        "glibc's mmap_threshold, trim_threshold and top_pad as they changed, or as more became known of them;"
+        " oldest first. Empty where the recording has no such table.",
+        "main.threshold x LEFT JOIN temp.memtoll_stack a ON a.stack_id = x.stack_id ORDER BY x.time_ns, x.rowid",
+        (
+            *moment("time", "when it changed, or was known", "x.time_ns"),
+            number("pid", "1", "process", "x.pid"),
+            category("name", "mmap_threshold, trim_threshold or top_pad", "x.name"),
+            number("low_bytes", "bytes", "it is at least this", "x.low_bytes"),
+            number("high_bytes", "bytes", "and at most this; NA: not known", "x.high_bytes", "Int64"),
+            category("how", "default, tunable, inherited, freed, mapped, grew, trimmed or read", "x.how"),
+            category("call", "allocator function that showed or changed it; '' none", "x.call"),
+            text("changed_at", "functions from the root to that call", "a.text"),
+            category("changed_place", "the caller as the verdict names it", "a.allocated_place"),
+            number("stack_id", "id", "for rec.stack(); 0: none", "x.stack_id"),
+        ),
+        needs="threshold",
+    ),
+    Frame(
         "losses",
         "Everything that was not seen or not stored, by name; all that this version knows.",
         "temp.losses ORDER BY name",

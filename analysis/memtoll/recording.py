@@ -56,7 +56,7 @@ class Recording:
 
     The frames are properties, read when they are first used and kept: toll, families, sites,
     classes, faults, allocations, timeline, processes, process_tolls, process_timeline, access,
-    access_patterns, giveback, files, miss_ratio, latency, latencies, outliers, losses, checks,
+    access_patterns, giveback, thresholds, files, miss_ratio, latency, latencies, outliers, losses, checks,
     overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
     `python3 -m memtoll frames`. Do not change them in place; take a copy.
     """
@@ -273,6 +273,11 @@ class Recording:
     def outliers(self) -> Table:
         """Single calls that took far longer than the rest, with their cause, index rank; empty likewise."""
         return self._frame("outliers")
+
+    @cached_property
+    def thresholds(self) -> Table:
+        """glibc's thresholds as they changed; empty where not recorded."""
+        return self._frame("thresholds")
 
     @cached_property
     def losses(self) -> Table:

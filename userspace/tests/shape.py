@@ -136,6 +136,19 @@ ADVICE = {
     "try": Null(str),
 }
 
+THRESHOLD = {
+    "pid": int,
+    "name": OneOf(("mmap_threshold", "trim_threshold", "top_pad")),
+    "low_bytes": int,
+    "high_bytes": Null(int),
+    "how": OneOf(("default", "tunable", "inherited", "freed", "mapped", "grew", "trimmed", "read")),
+    "changes": int,
+    "changed_s": Null(float),
+    "before_bytes": Null(int),
+    "call": OneOf(("", *CALLS)),
+    "changed_at": [FRAME],
+}
+
 GIVEBACK = {
     "pid": int,
     "how": OneOf(("munmap", "brk", "dontneed", "free", "fixed")),
@@ -316,6 +329,8 @@ REPORT: dict[str, Any] = {
     "access": [ACCESS],
     # Memory given back to the kernel, and got again, by who gave it.
     "giveback": [GIVEBACK],
+    # glibc's thresholds at the end, and what last moved them.
+    "thresholds": [THRESHOLD],
     # Files that were read, the one that took most time first.
     "files": [FILE],
     # How long single calls of each function took; the longest of those that took far longer than the rest.

@@ -243,29 +243,6 @@ static void test_munmap(void **state)
 	forget(&facts);
 }
 
-/* malloc.c: freeing a mapping of at most 32 MiB raises the threshold to its size, never down. */
-static void test_threshold(void **state)
-{
-	struct ledger *ledger = *state;
-	struct threshold threshold;
-
-	ledger_threshold(ledger, PID, &threshold);
-	assert_int_equal(threshold.low, 0);
-	make(ledger, 0x100010, 10485760, 1, BLOCK_GLIBC | BLOCK_MMAPPED);
-	ledger_threshold(ledger, PID, &threshold);
-	assert_int_equal(threshold.low, 0);
-	assert_true(threshold.high >= 10485760);
-	end(ledger, 0x100010, 2);
-	ledger_threshold(ledger, PID, &threshold);
-	/* 10 MiB, a header of two words, in whole pages. */
-	assert_int_equal(threshold.low, 10489856);
-	assert_int_equal(threshold.high, 10489856);
-	make(ledger, 0x8000010, 33 << 20, 3, BLOCK_GLIBC | BLOCK_MMAPPED);
-	end(ledger, 0x8000010, 4);
-	ledger_threshold(ledger, PID, &threshold);
-	assert_int_equal(threshold.low, 10489856);
-}
-
 /* What waits for the end of a call when its process ends was done to what was there before. */
 static void test_exit_in_call(void **state)
 {
@@ -464,7 +441,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_threshold, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exit_in_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads_free_for_each_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_charges_by_file, setup, teardown),

@@ -68,3 +68,47 @@ def test_allocator_is_that_of_the_module(storm: Facts) -> None:
     assert storm.one("SELECT allocator FROM giveback_site WHERE rank = 1")["allocator"] == "jemalloc"
     storm.database.execute("DELETE FROM allocator")
     assert storm.one("SELECT allocator FROM giveback_site WHERE rank = 1")["allocator"] == "unknown"
+
+
+def test_call_that_was_not_probed(storm: Facts) -> None:
+    """While free is not probed its munmap looks like the program's own: the stack tells."""
+    stack = storm.stack(
+        ("__munmap", "", 0), ("munmap_chunk", "", 0), ("__libc_free", "", 0), ("drop", "/src/drop.c", 7)
+    )
+    storm.gave("munmap", stack, 5, 5 * MIB, gave_call="")
+    storm.again("munmap", stack, loop_stack(storm, "mmap", 44), 907, gave_call="", got_call="")
+    row = storm.one("SELECT * FROM giveback_site WHERE how = 'munmap' AND gave_stack = ?", stack)
+    assert (row["gave_call"], row["allocator"]) == ("free", "glibc")
+
+
+# glibc's thresholds.
+
+
+def threshold(made: Facts, time_ns: int, low: int, high: int | None, how: str, **columns: object) -> None:
+    values = {"pid": 42, "name": "mmap_threshold", "call": "", "stack_id": 0}
+    made.row("threshold", **({"time_ns": time_ns, "low_bytes": low, "high_bytes": high, "how": how} | values | columns))
+
+
+def test_threshold_state() -> None:
+    made = Facts()
+    made.slice()
+    made.process()
+    threshold(made, 1, 131072, 131072, "default")
+    row = made.one("SELECT * FROM threshold_state")
+    assert (row["low_bytes"], row["how"], row["changes"], row["changed_ns"]) == (131072, "default", 0, None)
+    threshold(made, 7, 204800, 204800, "freed", stack_id=3, call="free")
+    threshold(made, 9, 409600, 409600, "freed", stack_id=5, call="free")
+    row = made.one("SELECT * FROM threshold_state")
+    assert (row["low_bytes"], row["high_bytes"], row["how"], row["changes"]) == (409600, 409600, "freed", 2)
+    assert (row["changed_ns"], row["stack_id"], row["before_low_bytes"]) == (9, 5, 204800)
+    # More is known, but nothing changed.
+    threshold(made, 11, 0, None, "mapped", name="top_pad")
+    threshold(made, 13, 4096, 8192, "grew", name="top_pad")
+    row = made.one("SELECT * FROM threshold_state WHERE name = 'top_pad'")
+    assert (row["low_bytes"], row["high_bytes"], row["changes"], row["how"]) == (4096, 8192, 0, "mapped")
+    # Another program: of the one before nothing is told.
+    threshold(made, 17, 0, None, "exec")
+    assert [row["name"] for row in made.rows("SELECT name FROM threshold_state")] == ["top_pad"]
+    threshold(made, 19, 65536, 65536, "tunable")
+    row = made.one("SELECT * FROM threshold_state WHERE name = 'mmap_threshold'")
+    assert (row["low_bytes"], row["how"], row["changes"]) == (65536, "tunable", 0)
