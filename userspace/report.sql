@@ -100,7 +100,7 @@ FROM outlier_cause o WHERE o.rank <= 100;
 CREATE VIEW threshold_json AS
 SELECT t.pid, t.name, json_object('pid', t.pid, 'name', t.name, 'low_bytes', t.low_bytes,
 	'high_bytes', t.high_bytes, 'how', t.how, 'changes', t.changes, 'changed_s',
-	ROUND((t.changed_ns - (SELECT MIN(start_ns) FROM slice)) / 1e9, 9),
+	ROUND(MAX(0, t.changed_ns - (SELECT MIN(start_ns) FROM slice)) / 1e9, 9),
 	'before_bytes', CASE WHEN t.before_low_bytes = t.before_high_bytes THEN t.before_low_bytes END,
 	'call', t.call, 'changed_at', json((SELECT json_group_array(json(frame)) FROM (
 		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
