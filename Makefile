@@ -45,7 +45,7 @@ SQL := $(addprefix userspace/,recording.sql prices.sql duty.sql read.sql views.s
        stacks.sql giveback.sql thresholds.sql swap.sql reuse.sql allocators.sql latency.sql figures.sql findings.sql \
        giveback_findings.sql)
 VERDICT_SQL := $(addprefix userspace/,verdict.sql report.sql)
-GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/version.h
+GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/timeline_sql.h $(O)/version.h
 
 SOURCES := $(wildcard userspace/*.c)
 OBJECTS := $(SOURCES:userspace/%.c=$(O)/userspace/%.o)
@@ -152,6 +152,13 @@ $(O)/recording_sql.h: $(SQL) $(VERDICT_SQL) Makefile
 	$(call say,SQL,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q){ $(call as_array,recording_sql,$(SQL)); $(call as_array,verdict_sql,$(VERDICT_SQL)); } > $@
+
+TIMELINE_SQL := analysis/memtoll/timeline_reads.sql analysis/memtoll/timeline.sql
+
+$(O)/timeline_sql.h: $(TIMELINE_SQL) Makefile
+	$(call say,SQL,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q){ $(call as_array,timeline_sql,$(TIMELINE_SQL)); } > $@
 
 # Rewritten only when the version changed, so that nothing is rebuilt without need.
 $(O)/version.h: FORCE

@@ -47,7 +47,11 @@ int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
 	g_autofree char *name = g_strdup_printf("memtoll %s", argv[0]);
 	struct input both = { .name = name, .input = input };
 	/* Usage and text are printed once, by the root. */
-	const struct argp bare = { .options = argp->options, .parser = argp->parser };
+	const struct argp bare = {
+		.options = argp->options,
+		.parser = argp->parser,
+		.children = argp->children,
+	};
 	const struct argp_child children[] = { { &bare, 0, NULL, 0 }, { 0 } };
 	const struct argp root = {
 		.options = help_options,

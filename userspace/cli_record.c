@@ -47,7 +47,9 @@ struct record_options {
 	{ NULL, 0, NULL, 0, "Target (one of these, or -- COMMAND ARGS...):", 1 },                  \
 	{ "pid", 'p', "PID[,PID...]", 0, "running processes; their children are followed", 1 },    \
 	{ "name", 'n', "NAME", 0, "the one process with this name", 1 },                           \
-	{ "cgroup", 'c', "PATH", 0, "all processes of a cgroup, as they come and go", 1 },         \
+	{ "cgroup", 'c', "PATH", 0, "all processes of a cgroup, as they come and go", 1 }
+
+#define TRACING_OPTIONS                                                                            \
 	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
 	{ "duration", 'd', "TIME", 0, "end after this time: 10s, 500ms, 2m", 2 },                  \
 	{ "probes", OPTION_PROBES, "SET", 0,                                                       \
@@ -58,6 +60,11 @@ struct record_options {
 	  "CPU time of the target that probes may take: 5% (default), another part, none "         \
 	  "(trace everything), 0 (tracepoints only)", 2 },                                        \
 	{ "buffer", OPTION_BUFFER, "SIZE", 0, "of the ring buffer; default: 16M", 2 }
+
+static const struct argp_option tracing_argp_options[] = {
+	TRACING_OPTIONS,
+	{ 0 },
+};
 
 static const struct argp_option record_argp_options[] = {
 	TARGET_OPTIONS,
@@ -152,12 +159,52 @@ static bool is_pid_list(const char *text)
 	return i > 0;
 }
 
+static error_t parse_tracing(int key, char *value, struct argp_state *state)
+{
+	struct session_config *config = state->input;
+
+	switch (key) {
+	case 'd':
+		if (!parse_duration(value, &config->duration_ns))
+			refuse("-d '%s' is not a time; use 10s, 500ms or 2m", value);
+		break;
+	case OPTION_PROBES:
+		if (!parse_probes(value, config))
+			refuse("--probes '%s' is not of alloc,faults,mappings,samples,reads", value);
+		break;
+	case OPTION_MIN_SIZE:
+		if (!parse_size(value, &config->min_size))
+			refuse("--min-size '%s' is not a size; use 65536, 64K or 1M", value);
+		break;
+	case OPTION_BUFFER:
+		if (!parse_buffer(value, &config->buffer_bytes))
+			refuse("--buffer '%s' is not a power of two from 64K to 1G", value);
+		break;
+	case OPTION_OVERHEAD:
+		parse_limit(value, config);
+		break;
+	case ARGP_KEY_SUCCESS:
+		/* Whatever the order of the options. */
+		if (!strcmp(config->overhead_limit_text, "0"))
+			config->uprobes = false;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+const struct argp tracing_argp = { .options = tracing_argp_options, .parser = parse_tracing };
+
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct record_options *options = state->input;
 	char *end;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &options->session;
+		break;
 	case 'p':
 		if (!is_pid_list(value))
 			refuse("-p '%s' is not a list of process ids", value);
@@ -175,25 +222,6 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		break;
 	case 'o':
 		options->output = value;
-		break;
-	case 'd':
-		if (!parse_duration(value, &options->session.duration_ns))
-			refuse("-d '%s' is not a time; use 10s, 500ms or 2m", value);
-		break;
-	case OPTION_PROBES:
-		if (!parse_probes(value, &options->session))
-			refuse("--probes '%s' is not of alloc,faults,mappings,samples,reads", value);
-		break;
-	case OPTION_MIN_SIZE:
-		if (!parse_size(value, &options->session.min_size))
-			refuse("--min-size '%s' is not a size; use 65536, 64K or 1M", value);
-		break;
-	case OPTION_BUFFER:
-		if (!parse_buffer(value, &options->session.buffer_bytes))
-			refuse("--buffer '%s' is not a power of two from 64K to 1G", value);
-		break;
-	case OPTION_OVERHEAD:
-		parse_limit(value, &options->session);
 		break;
 	case OPTION_FORCE:
 		options->session.force = true;
@@ -231,7 +259,9 @@ static const char stat_doc[] =
 
 static int parse(int argc, char **argv, struct record_options *options)
 {
+	const struct argp_child children[] = { { &tracing_argp, 0, NULL, 0 }, { 0 } };
 	const struct argp argp = {
+		.children = children,
 		.options = options->is_stat ? stat_argp_options : record_argp_options,
 		.parser = parse_option,
 		.args_doc = "[-- COMMAND ARGS...]",
@@ -403,34 +433,32 @@ static int record(struct record_options *options)
 	return status;
 }
 
+void tracing_defaults(struct session_config *config)
+{
+	config->min_size = MIN_SIZE_DEFAULT;
+	config->buffer_bytes = BUFFER_DEFAULT;
+	config->uprobes = true;
+	config->faults = true;
+	config->mappings = true;
+	config->samples = true;
+	config->reads = true;
+	config->overhead_limit = 0.05;
+	config->overhead_limit_text = "5";
+	config->probes = "alloc,faults,mappings,samples,reads";
+}
+
 static int run(int argc, char **argv, bool is_stat)
 {
 	g_autofree char *line = g_strjoinv(" ", argv);
 	g_autofree char *command_line = g_strdup_printf("memtoll %s", line);
-	struct record_options options = {
-		.is_stat = is_stat,
-		.sites = 10,
-		.session = {
-			.min_size = MIN_SIZE_DEFAULT,
-			.buffer_bytes = BUFFER_DEFAULT,
-			.uprobes = true,
-			.faults = true,
-			.mappings = true,
-			.samples = true,
-			.reads = true,
-			.overhead_limit = 0.05,
-			.overhead_limit_text = "5",
-			.probes = "alloc,faults,mappings,samples,reads",
-			.command_line = command_line,
-		},
-	};
-	int status = parse(argc, argv, &options);
+	struct record_options options = { .is_stat = is_stat, .sites = 10 };
+	int status;
 
+	tracing_defaults(&options.session);
+	options.session.command_line = command_line;
+	status = parse(argc, argv, &options);
 	if (status)
 		return status;
-	/* Whatever the order of the options. */
-	if (!strcmp(options.session.overhead_limit_text, "0"))
-		options.session.uprobes = false;
 	return record(&options);
 }
 

@@ -18,6 +18,7 @@ static const struct command {
 	{ "stat", cli_stat, "the same without a file: prints the verdict and the toll" },
 	{ "report", cli_report, "print a recording as text or JSON" },
 	{ "symbolize", cli_symbolize, "name a recording's frames again, from debug files" },
+	{ "compare", cli_compare, "what a change of environment does to a command's toll" },
 	{ "explain", cli_explain, "the long form of a piece of advice" },
 	{ "doctor", cli_doctor, "what this kernel and an allocator allow" },
 };

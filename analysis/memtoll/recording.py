@@ -21,12 +21,7 @@ from .table import Table
 from .verdict import Verdict, verdict
 from .views import Views
 
-# What timeline.sql calls memtoll_read: reads of files with their probes' own part, or none.
-READS: Final = """CREATE TEMP VIEW IF NOT EXISTS memtoll_read AS
-SELECT slice, call, stack_id, calls, bytes, cpu_ns, blocked_ns, faults,
-	COALESCE((SELECT inside_ns FROM main.price WHERE probe = 'read'), 0.0) AS inside_ns
-FROM main.file_read;
-"""
+# What timeline.sql calls memtoll_read, of recordings without (timeline_reads.sql has the other).
 READS_NOT_RECORDED: Final = """CREATE TEMP VIEW IF NOT EXISTS memtoll_read AS
 SELECT 0 AS slice, '' AS call, 0 AS stack_id, 0 AS calls, 0 AS bytes, 0 AS cpu_ns, 0 AS blocked_ns, 0 AS faults,
 	0.0 AS inside_ns WHERE 0;
@@ -214,8 +209,10 @@ class Recording:
     def timeline(self) -> Table:
         """Each captured toll in each slice; sums over the slices are those of toll."""
         self.views.make("sites")
-        reads = READS if self._has("file_read") else READS_NOT_RECORDED
-        script = reads + resources.files("memtoll").joinpath("timeline.sql").read_text(encoding="utf-8")
+        here = resources.files("memtoll")
+        recorded = here.joinpath("timeline_reads.sql").read_text(encoding="utf-8")
+        reads = recorded if self._has("file_read") else READS_NOT_RECORDED
+        script = reads + here.joinpath("timeline.sql").read_text(encoding="utf-8")
         self.views.run("memtoll_timeline", script)
         return self._frame("timeline")
 

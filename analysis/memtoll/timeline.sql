@@ -88,7 +88,7 @@ SELECT slice, 1, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' E
 	SUM(cpu_ns + blocked_ns), SUM(count), SUM(pages), SUM(pages) * 4096
 FROM main.swap WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
 GROUP BY slice, what LIKE 'reclaim%'
-UNION ALL	-- recording.py makes memtoll_read, empty where reads were not recorded
+UNION ALL	-- timeline_reads.sql has memtoll_read; empty where reads were not recorded
 SELECT r.slice, 1, 'file.read', r.call, 0, r.stack_id,
 	MAX(0.0, SUM(r.cpu_ns - r.calls * r.inside_ns - r.faults * (z.mean_ns + k.fault_hit_ns)))
 		+ SUM(r.blocked_ns),
