@@ -15,19 +15,23 @@ probe AS MATERIALIZED (
 			AS untimed
 	FROM allocator_probe GROUP BY pid, module
 ),
-seen AS MATERIALIZED (
-	SELECT pid, module, group_concat(call, ', ') AS calls FROM (
-		SELECT pid, module, call, MIN(position) FROM (
-			SELECT pid, module, call, CASE call WHEN 'malloc' THEN 1 WHEN 'calloc' THEN 2
-				WHEN 'realloc' THEN 3 WHEN 'free' THEN 4 ELSE 5 END AS position
-			FROM allocator_probe WHERE offset IS NOT NULL)
-		GROUP BY pid, module, call ORDER BY 1, 2, 4, 3)
+watched AS MATERIALIZED (SELECT call, share FROM duty_cycle WHERE share < 0.9995),
+seen AS MATERIALIZED (	-- what was watched throughout, and what the budget took away at times
+	SELECT pid, module, group_concat(CASE WHEN share IS NULL THEN call END, ', ') AS calls,
+		group_concat(CASE WHEN share IS NOT NULL THEN call END, ', ') AS at_times,
+		MIN(share) AS share
+	FROM (
+		SELECT p.pid, p.module, p.call, w.share FROM allocator_probe p
+		LEFT JOIN watched w ON w.call = p.call
+		WHERE p.offset IS NOT NULL GROUP BY p.pid, p.module, p.call
+		ORDER BY p.pid, p.module, CASE p.call WHEN 'malloc' THEN 1 WHEN 'calloc' THEN 2
+			WHEN 'realloc' THEN 3 WHEN 'free' THEN 4 ELSE 5 END, p.call)
 	GROUP BY pid, module
 ),
 counted AS MATERIALIZED (
 	SELECT pid, SUM(CASE WHEN known_clearing THEN calls ELSE 0 END) AS glibc_calls,
 		SUM(CASE WHEN known_clearing THEN 0 ELSE calls END) AS other_calls
-	FROM call GROUP BY pid
+	FROM call_estimate GROUP BY pid
 ),
 others AS MATERIALIZED (	-- allocators besides glibc's that may have made calls
 	SELECT a.pid, COUNT(*) AS allocators FROM allocator a JOIN probe p
@@ -45,7 +49,10 @@ SELECT a.pid, a.module, a.kind, a.version, a.linkage, a.tunables,
 		WHEN p.probed = 0 THEN 'not probed: faults and mappings only ('
 			|| (SELECT MIN(refusal) FROM allocator_probe x
 				WHERE x.pid = a.pid AND x.module = a.module) || ')'
-		ELSE s.calls || ' seen: 100 %'
+		ELSE COALESCE(s.calls || ' seen: 100 %', '')
+			|| CASE WHEN s.calls <> '' AND s.at_times <> '' THEN '; ' ELSE '' END
+			|| COALESCE(s.at_times || ' seen: ' || PRINTF('%.3g %% of the time, and scaled',
+				100 * s.share), '')
 			|| COALESCE('; ' || p.untimed || ' counted, not timed', '')
 			|| COALESCE('; not seen: ' || p.unseen, '') END AS coverage
 FROM allocator a LEFT JOIN probe p ON p.pid = a.pid AND p.module = a.module

@@ -71,6 +71,25 @@ static const struct sample samples[] = {
 	       0xc0, 0x0f, 0x85, 0x98, 0, 0, 0), RDI, false, 17, 24, "jnz" },
 	{ "2.31 aligned_alloc", CODE(0x48, 0x8b, 0x14, 0x24, 0xe9, 0x67, 0xfe, 0xff, 0xff),
 	  RDI | RSI, true, 4, 0, "jmp" },
+	/* Ubuntu 22.04, glibc 2.35, built for control-flow enforcement */
+	{ "2.35 malloc",
+	  CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x54, 0x55, 0x48, 0x89, 0xfd, 0x53), RDI, true, 4, 0,
+	  "push %r12" },
+	{ "2.35 free", CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x85, 0xff, 0x0f, 0x84, 0xbb, 0, 0, 0), RDI,
+	  true, 7, 0, "jz" },
+	{ "2.35 posix_memalign",
+	  CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x80, 0x3d, 0x7d, 0x93, 0x17, 0, 0, 0x41, 0x56, 0x41, 0x55),
+	  RDI | RSI | RDX, true, 11, 0, "push %r14" },
+	{ "2.35 aligned_alloc",
+	  CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x55, 0x49, 0x89, 0xf5, 0x41, 0x54), RDI | RSI, true, 4,
+	  0, "push %r13" },
+	/* mimalloc 2.0.9: the argument is moved on, then its register is overwritten */
+	{ "mimalloc malloc",
+	  CODE(0x48, 0x8b, 0x05, 0x49, 0xb4, 0, 0, 0x48, 0x89, 0xfe, 0x64, 0x48, 0x8b, 0x38, 0x48,
+	       0x81, 0xfe, 0, 4, 0, 0, 0x77, 0x29), RDI, true, 21, 0, "jnbe" },
+	{ "mimalloc calloc",
+	  CODE(0x48, 0x8b, 0x15, 0xc9, 0xad, 0, 0, 0x48, 0x89, 0xf8, 0x64, 0x48, 0x8b, 0x3a, 0x48,
+	       0x83, 0xf8, 1, 0x74, 8), RDI | RSI, true, 18, 0, "jz" },
 	/* Debian 13, glibc 2.41: aligned_alloc begins with push rbx */
 	{ "2.41 aligned_alloc", CODE(0x53, 0x48, 0x83, 0xec, 0x10), RDI | RSI, true, 0, 0,
 	  "push %rbx" },
@@ -189,6 +208,65 @@ static void test_samples(void **state)
 		check(&samples[i]);
 }
 
+/* In which register each argument is at the place: code, wanted, and rdi's, rsi's and rdx's. */
+static void test_registers(void **state)
+{
+	static const struct {
+		uint8_t code[32];
+		size_t len;
+		uint32_t arguments;
+		int8_t registers[PLACEMENT_ARGUMENTS];
+	} codes[] = {
+		{ CODE(0x90), RDI | RSI | RDX, { 7, 6, 2 } },
+		/* mov rsi,rdi; mov rdi,[rax]; nop */
+		{ CODE(0x48, 0x89, 0xfe, 0x48, 0x8b, 0x38, 0x90), RDI, { 6, -1, 2 } },
+		/* mov r12,rdi; xor edi,edi; nop: and rdi's own register is preferred if it is there */
+		{ CODE(0x49, 0x89, 0xfc, 0x31, 0xff, 0x90), RDI | RSI, { 12, 6, 2 } },
+		{ CODE(0x49, 0x89, 0xfc, 0x90), RDI | RSI, { 7, 6, 2 } },
+		/* mov rax,rsi; mov rdx,rax; mov rax,1; xor esi,esi; nop: a copy of a copy */
+		{ CODE(0x48, 0x89, 0xf0, 0x48, 0x89, 0xc2, 0x48, 0xc7, 0xc0, 1, 0, 0, 0, 0x31, 0xf6,
+		       0x90), RDI | RSI, { 7, 2, -1 } },
+		/* mov rdi,rsi; nop: another value came to it */
+		{ CODE(0x48, 0x89, 0xf7, 0x90), RSI, { -1, 6, 2 } },
+		/* mov rax,rdi; mov eax,eax; nop: half of it is gone, the original is not */
+		{ CODE(0x48, 0x89, 0xf8, 0x89, 0xc0, 0x90), RDI, { 7, 6, 2 } },
+	};
+	/* mov eax,edi keeps half of it only; xor edi,edi; nop */
+	static const uint8_t half[] = { 0x89, 0xf8, 0x31, 0xff, 0x90 };
+	struct placement place;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		assert_int_equal(placement_find(codes[i].code, codes[i].len, codes[i].arguments,
+						true, &place), 0);
+		for (size_t k = 0; k < PLACEMENT_ARGUMENTS; k++)
+			assert_int_equal(place.registers[k], codes[i].registers[k]);
+	}
+	assert_int_equal(placement_find(half, sizeof(half), RDI, true, &place), -ENOENT);
+	assert_string_equal(placement_register(0), "rax");
+	assert_string_equal(placement_register(7), "rdi");
+	assert_string_equal(placement_register(15), "r15");
+	assert_string_equal(placement_register(-1), "");
+}
+
+/* A function that does nothing but jump on, and where to. */
+static void test_forwards(void **state)
+{
+	static const uint8_t stub[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xc9, 0xe9, 0x10, 0, 0, 0 };
+	static const uint8_t worker[] = { 0x48, 0x85, 0xff, 0xe9, 0x10, 0, 0, 0 };
+	static const uint8_t conditional[] = { 0x74, 0x10 };
+	struct placement place;
+
+	(void)state;
+	assert_int_equal(placement_find(stub, sizeof(stub), RDI, true, &place), 0);
+	assert_true(place.forwards);
+	assert_int_equal(place.target, sizeof(stub) + 0x10);
+	assert_int_equal(placement_find(worker, sizeof(worker), RDI, true, &place), 0);
+	assert_false(place.forwards);
+	assert_int_equal(placement_find(conditional, sizeof(conditional), RDI, true, &place), 0);
+	assert_false(place.forwards);
+}
+
 static void test_empty(void **state)
 {
 	struct placement place;
@@ -296,6 +374,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_forwards),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_window),
