@@ -91,12 +91,15 @@ struct open_read {
 	__u64 filled_pages;
 };
 
+#define READ_SITE_WORDS 32	/* of the stack's top: what tells one call site from another */
+
 /* The call site of the last read: a loop that reads has the same stack again and again. */
 struct read_site {
 	__u64 ip;
 	__u64 sp;
 	__u64 hash;		/* of the top of the stack */
 	__u64 stack_id;
+	__u64 words[READ_SITE_WORDS];	/* scratch: the top of the stack */
 };
 
 /* A fault that has begun and whose end was not seen (yet). */

@@ -33,7 +33,6 @@ enum { AIO_PREAD = 0, AIO_PREADV = 7 };
 
 #define AIO_REQUESTS 128	/* looked at of one io_submit */
 #define AIO_VECTORS 16		/* of one request */
-#define STACK_WORDS 32		/* of the stack's top: what tells one call site from another */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
@@ -216,17 +215,17 @@ static __always_inline __u64 stack_of_read(struct task_struct *task, struct thre
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct read_site *site = &thread->read_site;
-	__u64 words[STACK_WORDS], hash = STACK_HASH_SEED, ip = regs->ip, sp = regs->sp;
+	__u64 hash = STACK_HASH_SEED, ip = regs->ip, sp = regs->sp;
 	int i;
 
 	/* A worker that the kernel made for the process has no user stack. */
 	if (!ip)
 		return 0;
-	if (python_seen || bpf_probe_read_user(words, sizeof(words), (void *)sp)) {
+	if (python_seen || bpf_probe_read_user(site->words, sizeof(site->words), (void *)sp)) {
 		hash = 0;
 	} else {
-		for (i = 0; i < STACK_WORDS; i++)
-			hash = mix(hash, words[i]);
+		for (i = 0; i < READ_SITE_WORDS; i++)
+			hash = mix(hash, site->words[i]);
 		hash |= 1;
 	}
 	if (!hash || site->hash != hash || site->ip != ip || site->sp != sp) {
