@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "targets.h"
+#include "targets_internal.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -22,42 +22,6 @@
 
 /* Two files a process are read for sizes: 64 processes take 1 to 2 ms. */
 #define SIZES_PROCESSES 64
-
-/* A module attached in one process. */
-struct attached {
-	const struct allocator_module *module;
-	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: taken away */
-	enum allocator_linkage linkage;
-	const char *unprobed;		/* why none of its functions is probed, or NULL */
-};
-
-struct followed {
-	struct target target;
-	GPtrArray *attached;		/* struct attached */
-	char *tunables;
-	uint64_t malloc_par;		/* address; 0: not known */
-	uint64_t values[THRESHOLD_NAMES];	/* as it ended; values_ns 0: not read */
-	uint64_t values_ns;
-	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
-	bool listed;			/* has a row in table process */
-	bool starting;			/* held by ptrace; libraries are being mapped */
-};
-
-struct scan {
-	struct allocator_module *modules;
-	size_t count;
-};
-
-struct targets {
-	struct targets_config config;
-	GHashTable *followed;		/* pid -> struct followed */
-	GHashTable *modules;		/* "major:minor:inode" -> struct allocator_module or NULL */
-	GPtrArray *scans;		/* struct scan: the arrays that `modules` points into */
-	struct unwinder *unwinder;
-	unsigned int watched;		/* bits of enum probe_group: attached */
-	uint64_t late;
-	uint64_t attach_failures;
-};
 
 static uint64_t now_ns(void)
 {
@@ -257,22 +221,6 @@ void targets_watch(struct targets *targets, unsigned int groups)
 	}
 }
 
-/* Another allocator in front of it, and glibc's has nothing to do. */
-static bool uses_glibc(const struct followed *followed)
-{
-	bool glibc = false;
-	guint i;
-
-	for (i = 0; i < followed->attached->len; i++) {
-		const struct attached *attached = g_ptr_array_index(followed->attached, i);
-
-		if (attached->module->kind != ALLOCATOR_GLIBC)
-			return false;
-		glibc = true;
-	}
-	return glibc;
-}
-
 /* Probe every allocator module that the process maps and that is not probed in it yet. */
 static void attach_modules(struct targets *targets, struct followed *followed)
 {
@@ -303,7 +251,7 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 		else
 			attached->unprobed = "left out by --probes or the overhead limit";
 	}
-	thresholds_set_glibc(targets->config.thresholds, pid, uses_glibc(followed));
+	thresholds_set_glibc(targets->config.thresholds, pid, followed_uses_glibc(followed));
 out:
 	maps_free(&maps);
 }
@@ -338,23 +286,6 @@ static void record_own_cache(struct targets *targets, pid_t pid)
 	recording_own_cache(targets->config.recording, pid, cache.program, cache.setting,
 			    cache.bytes, cache.source);
 	own_cache_clear(&cache);
-}
-
-/* What it finds counts when all records up to now have been worked off. */
-static void look_at_thresholds(struct followed *followed)
-{
-	if (followed->malloc_par &&
-	    malloc_par_read(followed->target.pid, followed->malloc_par, followed->values))
-		followed->values_ns = now_ns();
-}
-
-static void begin_thresholds(struct targets *targets, const struct followed *followed,
-			     bool from_start, pid_t parent)
-{
-	thresholds_start(targets->config.thresholds, followed->target.pid, now_ns(),
-			 followed->tunables, from_start, parent);
-	thresholds_set_glibc(targets->config.thresholds, followed->target.pid,
-			     uses_glibc(followed));
 }
 
 static void record_process(struct targets *targets, struct followed *followed)
@@ -488,7 +419,7 @@ int targets_add(struct targets *targets, pid_t pid)
 	unwinder_show(targets->unwinder, pid);
 	record_process(targets, followed);
 	attach_modules(targets, followed);
-	begin_thresholds(targets, followed, false, 0);
+	followed_begin_thresholds(targets, followed, false, 0);
 	start_counting(followed);
 	followed->target.start_ns = now_ns();
 	err = publish_process(targets, pid, false);
@@ -525,7 +456,7 @@ void targets_exec(struct targets *targets, pid_t pid, bool held)
 	}
 	followed->malloc_par = 0;
 	record_process(targets, followed);
-	begin_thresholds(targets, followed, true, 0);
+	followed_begin_thresholds(targets, followed, true, 0);
 	followed->target.changed = true;
 }
 
@@ -548,7 +479,7 @@ void targets_ready(struct targets *targets, pid_t pid)
 	attach_modules(targets, followed);
 	symbolizer_show(targets->config.symbolizer, pid, true);
 	record_process(targets, followed);
-	begin_thresholds(targets, followed, true, 0);
+	followed_begin_thresholds(targets, followed, true, 0);
 	publish_code(targets, pid);
 }
 
@@ -575,7 +506,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	if (!held && targets->config.uprobes)
 		targets->late++;
 	record_process(targets, followed);
-	begin_thresholds(targets, followed, true, parent);
+	followed_begin_thresholds(targets, followed, true, parent);
 }
 
 /* What was attached stays listed, for the record; its probes go. */
@@ -606,7 +537,7 @@ void targets_dying(struct targets *targets, pid_t tid)
 		return;
 	followed->target.now.rss_bytes = status.rss_bytes;
 	followed->target.now.swap_bytes = status.swap_bytes;
-	look_at_thresholds(followed);
+	followed_look_at_thresholds(followed);
 	/* Once a process: its threads are all in one group where memory is concerned. */
 	if (tid == status.tgid && followed->listed)
 		note_memory_cgroup(targets, followed);
@@ -706,24 +637,6 @@ uint64_t targets_cpu_ns(struct targets *targets)
 		total += target->cpu_seen_ns;
 	}
 	return total;
-}
-
-void targets_read_thresholds(struct targets *targets)
-{
-	GHashTableIter iter;
-	gpointer value;
-
-	g_hash_table_iter_init(&iter, targets->followed);
-	while (g_hash_table_iter_next(&iter, NULL, &value)) {
-		struct followed *followed = value;
-
-		if (!followed->target.exited)
-			look_at_thresholds(followed);
-		if (followed->values_ns)
-			thresholds_read(targets->config.thresholds, followed->target.pid,
-					followed->values_ns, followed->values);
-		followed->values_ns = 0;
-	}
 }
 
 void targets_read_counters(struct targets *targets)

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* targets_internal.h: between targets.c and targets_thresholds.c. */
+#ifndef MEMTOLL_TARGETS_INTERNAL_H
+#define MEMTOLL_TARGETS_INTERNAL_H
+
+#include <glib.h>
+
+#include "targets.h"
+
+/* A module attached in one process. */
+struct attached {
+	const struct allocator_module *module;
+	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: taken away */
+	enum allocator_linkage linkage;
+	const char *unprobed;		/* why none of its functions is probed, or NULL */
+};
+
+struct followed {
+	struct target target;
+	GPtrArray *attached;		/* struct attached */
+	char *tunables;
+	uint64_t malloc_par;		/* address; 0: not known */
+	uint64_t values[THRESHOLD_NAMES];	/* as it ended; values_ns 0: not read */
+	uint64_t values_ns;
+	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
+	bool listed;			/* has a row in table process */
+	bool starting;			/* held by ptrace; libraries are being mapped */
+};
+
+struct scan {
+	struct allocator_module *modules;
+	size_t count;
+};
+
+struct targets {
+	struct targets_config config;
+	GHashTable *followed;		/* pid -> struct followed */
+	GHashTable *modules;		/* "major:minor:inode" -> struct allocator_module or NULL */
+	GPtrArray *scans;		/* struct scan: the arrays that `modules` points into */
+	struct unwinder *unwinder;
+	unsigned int watched;		/* bits of enum probe_group: attached */
+	uint64_t late;
+	uint64_t attach_failures;
+};
+
+/* Another allocator in front of it, and glibc's has nothing to do. */
+bool followed_uses_glibc(const struct followed *followed);
+
+/* Its thresholds begin, or are met: as thresholds_start() has it. */
+void followed_begin_thresholds(struct targets *targets, const struct followed *followed,
+			       bool from_start, pid_t parent);
+
+/* Read them; what is found counts when all records up to now have been worked off. */
+void followed_look_at_thresholds(struct followed *followed);
+
+#endif /* MEMTOLL_TARGETS_INTERNAL_H */
