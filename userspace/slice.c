@@ -20,6 +20,9 @@
 /* Sweeps kept one by one per slice, for pictures; the rest is in the sums. */
 #define RUNS_PER_SLICE 20000
 
+/* How many frames an allocator's function may lie below the instruction that was sampled. */
+#define ALLOCATOR_DEPTH 6
+
 /* Where a CPU sample was, as table sample has it. */
 enum place { PLACE_MEMSET, PLACE_CALLOC_MEMSET, PLACE_ALLOCATOR, PLACE_FAULT, PLACE_MAP,
 	     PLACE_READ, PLACE_KERNEL, PLACE_USER };
@@ -69,6 +72,7 @@ struct slicer {
 	GHashTable *samples;		/* struct sample_count -> itself */
 	GHashTable *hits;		/* pid -> struct hits */
 	GHashTable *stacks;		/* ids to write with this slice */
+	GHashTable *stack_fns;		/* id -> the allocator's function in it, plus 1 */
 	struct stack_writer stack_writer;
 	struct areas *areas;
 	struct giveback *giveback;
@@ -121,6 +125,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->samples = g_hash_table_new_full(hash_bytes16, equal_bytes16, NULL, g_free);
 	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	slicer->stack_fns = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	slicer->areas = areas_new();
 	slicer->giveback = giveback_new();
 	slicer->reads = reads_new(config->recording);
@@ -145,6 +150,7 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->samples);
 	g_hash_table_destroy(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
+	g_hash_table_destroy(slicer->stack_fns);
 	g_array_free(slicer->runs, TRUE);
 	areas_free(slicer->areas);
 	giveback_free(slicer->giveback);
@@ -215,16 +221,56 @@ static enum place place_of(const struct slicer *slicer, const struct memtoll_sam
 	return sample->in_fn ? PLACE_ALLOCATOR : PLACE_USER;
 }
 
-static void on_sample(struct slicer *slicer, const struct memtoll_sample *sample)
+/* The allocator's function by its name, as symbol tables have it; FN_NONE for others. */
+static unsigned int fn_of_symbol(const char *symbol)
 {
-	struct sample_key key = {
-		.pid = sample->tgid,
-		.place = place_of(slicer, sample),
-		.in_fn = sample->in_fn,
-		.stack_id = sample->stack_id,
-	};
-	struct sample_count *count = g_hash_table_lookup(slicer->samples, &key);
+	unsigned int fn;
 
+	if (g_str_has_prefix(symbol, "__libc_"))
+		symbol += strlen("__libc_");
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
+		if (!strcmp(symbol, fn_name(fn)))
+			return fn;
+	return FN_NONE;
+}
+
+/*
+ * The allocator's function that a sample was in although no probe saw the thread go there, because
+ * its window was closed: the stack tells. Worked out once for each stack.
+ */
+static unsigned int fn_of_stack(struct slicer *slicer, uint64_t id)
+{
+	int fd = bpf_map__fd(slicer->config.bpf->maps.stacks);
+	gpointer known = g_hash_table_lookup(slicer->stack_fns, &id);
+	struct memtoll_stack stack;
+	unsigned int fn = FN_NONE, i;
+	struct frame frame;
+
+	if (known)
+		return GPOINTER_TO_UINT(known) - 1;
+	if (bpf_map_lookup_elem(fd, &id, &stack))
+		return FN_NONE;
+	/* Its own helpers lie above it: _int_malloc, sysmalloc, memset. */
+	for (i = 0; i < stack.depth && i < ALLOCATOR_DEPTH && !fn; i++)
+		if (symbolizer_user(slicer->config.symbolizer, stack.tgid, stack.frames[i],
+				    !(stack.exact[0] >> i & 1), &frame, 1))
+			fn = fn_of_symbol(frame.function);
+	g_hash_table_insert(slicer->stack_fns, g_memdup2(&id, sizeof(id)),
+			    GUINT_TO_POINTER(fn + 1));
+	return fn;
+}
+
+static void on_sample(struct slicer *slicer, const struct memtoll_sample *told)
+{
+	struct memtoll_sample copy = *told, *sample = &copy;
+	struct sample_key key = { .pid = sample->tgid, .stack_id = sample->stack_id };
+	struct sample_count *count;
+
+	if (!sample->in_fn && watch_has_missed(slicer->config.watch))
+		sample->in_fn = fn_of_stack(slicer, sample->stack_id);
+	key.place = place_of(slicer, sample);
+	key.in_fn = sample->in_fn;
+	count = g_hash_table_lookup(slicer->samples, &key);
 	if (!count) {
 		count = g_new0(struct sample_count, 1);
 		count->key = key;

@@ -26,6 +26,7 @@ struct watch {
 	int cpu_count;
 	unsigned int open;
 	unsigned int attached;
+	bool missed;
 	uint64_t accounted_ns;		/* of the last change */
 	uint64_t accounted_cpu_ns;
 	struct watched groups[PROBE_GROUPS];
@@ -81,6 +82,11 @@ static void read_rates(struct watch *watch, struct memtoll_rates *rates)
 			sum[i] += ((uint64_t *)&watch->cpus[cpu])[i];
 }
 
+bool watch_has_missed(const struct watch *watch)
+{
+	return watch->missed;
+}
+
 static void account(struct watch *watch, uint64_t now, uint64_t cpu_ns)
 {
 	int group;
@@ -134,6 +140,7 @@ static void set_open(struct watch *watch, unsigned int open)
 		watch->groups[group].missed |= !(open & 1U << group);
 	}
 	watch->open = open;
+	watch->missed |= open != GROUPS_ALL;
 	watch->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~open);
 }
 

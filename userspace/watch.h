@@ -34,6 +34,9 @@ uint64_t watch_step(struct watch *watch);
 /* In a short window: what takes long had better wait. */
 bool watch_in_window(const struct watch *watch);
 
+/* Whether calls have been missed yet. */
+bool watch_has_missed(const struct watch *watch);
+
 /* The slice ends now: what was watched so far belongs to it, what comes to the next. */
 void watch_end_slice(struct watch *watch);
 
