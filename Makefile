@@ -18,7 +18,7 @@ WARNINGS := -Wall -Wextra -Wtype-limits -Werror
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -I$(O) $(CFLAGS) $(SANITIZE) \
 	     $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
-ALL_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null) -lZydis -liberty -lpthread -lm
+ALL_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null) -lZydis -liberty -lpthread -lm -lm
 BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Ibpf \
 	      -Wall -Wextra -Wno-unused-parameter -Werror
 
@@ -41,7 +41,7 @@ BPF_PARTS := target unwind python extent read fault alloc lock mapping swap cpu
 BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
 SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h $(O)/values.skel.h
 # Between the two a view is created whose text is in the tables of findings.sql.
-SQL := $(addprefix userspace/,recording.sql prices.sql duty.sql read.sql views.sql \
+SQL := $(addprefix userspace/,recording.sql prices.sql duty.sql sampling.sql read.sql views.sql \
        stacks.sql giveback.sql thresholds.sql swap.sql reuse.sql allocators.sql latency.sql figures.sql findings.sql \
        giveback_findings.sql)
 VERDICT_SQL := $(addprefix userspace/,verdict.sql report.sql)

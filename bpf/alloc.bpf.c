@@ -145,6 +145,49 @@ static __always_inline bool window_is_open(struct task_struct *task, struct thre
 	return false;
 }
 
+/* Whether --sample chooses this block; moves on by its size. */
+static __always_inline bool sample_chooses(struct thread *thread, __u64 size)
+{
+	if (!thread->sampling) {
+		thread->sampling = 1;
+		thread->sample_left = sampling_gap(cfg_sampling_log, cfg_sample,
+						   bpf_get_prandom_u32());
+	}
+	thread->sample_left -= size;
+	if (thread->sample_left > 0)
+		return false;
+	thread->sample_left = sampling_gap(cfg_sampling_log, cfg_sample, bpf_get_prandom_u32());
+	return true;
+}
+
+/*
+ * With --sample: a malloc that is not chosen, or the free of a block that is not followed, is only
+ * counted, without its place, and its return is not wanted. calloc goes the whole way in any case:
+ * what it clears is seen at its return.
+ */
+static __always_inline bool passes_by(struct task_struct *task, struct thread *thread, __u32 fn)
+{
+	struct memtoll_call_key key = { task->tgid, fn, 0 };
+	struct open_call *call = &thread->call;
+	struct memtoll_call_sum *sum;
+
+	call->chosen = 0;
+	if (!cfg_sample)
+		return false;
+	if (fn != FN_FREE && call->size && call->size < cfg_min_size)
+		call->chosen = sample_chooses(thread, call->size);
+	if ((fn != FN_MALLOC && fn != FN_FREE) || call->chosen || call->size >= cfg_min_size ||
+	    call->large_stack)
+		return false;
+	sum = sum_get(&key, thread);
+	if (!sum)
+		return true;
+	add(&sum->calls, 1);
+	add(&sum->untimed_calls, 1);
+	add(&sum->bytes, call->size);
+	return true;
+}
+
 static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -226,6 +269,8 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 	if ((fn == FN_FREE || fn == FN_REALLOC || fn == FN_REALLOCARRAY) &&
 	    is_followed(task->tgid, call->pointer))
 		block_ended(task, thread, fn, call->pointer);
+	if (passes_by(task, thread, fn))
+		return 1;
 	if (cookie & COOKIE_ENTRY_ONLY) {
 		count_untimed(task, thread, fn);
 		return 1;
@@ -283,7 +328,8 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 		.tgid = task->tgid,
 		.tid = task->pid,
 		.fn = fn,
-		.flags = chunk->flags | (addr ? 0 : BLOCK_FAILED),
+		.flags = chunk->flags | (addr ? 0 : BLOCK_FAILED) |
+			 (call->chosen ? BLOCK_SAMPLED : 0),
 		.addr = addr,
 		.old_addr = fn == FN_REALLOC || fn == FN_REALLOCARRAY ? call->pointer : 0,
 		.size = call->size,
@@ -295,7 +341,7 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 
 	if (event.old_addr && (addr || !call->size))
 		forget_block(task->tgid, event.old_addr);
-	if (addr && call->size >= cfg_min_size &&
+	if (addr && (call->size >= cfg_min_size || call->chosen) &&
 	    bpf_map_update_elem(&blocks, &key, &call->size, BPF_ANY))
 		lose(LOST_BLOCKS_FULL, 1);
 	/* Faults inside the call wait in the ledger for the block that comes next. */
@@ -367,7 +413,7 @@ static __always_inline int on_return(struct pt_regs *ctx)
 		addr = 0;
 	}
 	failed = !addr && call->size && fn != FN_FREE;
-	followed = fn != FN_FREE && (call->size >= cfg_min_size || call->large_stack);
+	followed = fn != FN_FREE && (call->size >= cfg_min_size || call->large_stack || call->chosen);
 	if (addr && call->glibc && (fn == FN_CALLOC || followed))
 		chunk = read_chunk(task, thread, fn, addr);
 	key.tgid = task->tgid;

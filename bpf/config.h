@@ -6,6 +6,8 @@
 #ifndef MEMTOLL_CONFIG_H
 #define MEMTOLL_CONFIG_H
 
+#include "sampling.h"
+
 /* --min-size: blocks of at least so many bytes are followed one by one. */
 extern const volatile __u64 cfg_min_size;
 
@@ -34,5 +36,10 @@ extern const volatile bool cfg_rss_stat_exact;
 
 /* No knob: false, as the verifier knows and the compiler does not: keep_off_private_stack(). */
 extern const volatile bool cfg_never;
+
+/* --sample: mean bytes between two chosen places of what a thread allocates; 0: none. */
+extern const volatile __u64 cfg_sample;
+/* Logarithms for the distances: sampled.c. */
+extern const volatile __u32 cfg_sampling_log[SAMPLING_LOG_ENTRIES];
 
 #endif /* MEMTOLL_CONFIG_H */

@@ -114,6 +114,7 @@ struct memtoll_rates {
 #define BLOCK_GLIBC (1U << 0)		/* the chunk header was read: what it says is known */
 #define BLOCK_MMAPPED (1U << 1)		/* chunk has its own mapping */
 #define BLOCK_FAILED (1U << 2)		/* the call returned NULL for a size that is not 0 */
+#define BLOCK_SAMPLED (1U << 4)		/* chosen by --sample; below cfg_min_size */
 #define BLOCK_ARENA (1U << 3)		/* chunk lies in an arena that is not the main one */
 
 /*

@@ -50,6 +50,7 @@ struct open_call {
 	__u32 faults;
 	__u32 faults_timed;
 	__u32 glibc;
+	__u64 chosen;		/* by --sample */
 	__u64 large_stack;	/* free, realloc of a followed block: its reported stack */
 	__u32 lock_waits;
 	__u32 unused;
@@ -152,6 +153,8 @@ struct thread {
 	__u32 in_fn;
 	__u32 drained;		/* drain_epoch this thread has last obeyed */
 	__u32 idle_hits;
+	__s64 sample_left;	/* bytes to the next chosen place */
+	__u64 sampling;		/* the first place was drawn */
 	struct open_call call;
 	struct open_map_call map;
 	struct open_fault fault;

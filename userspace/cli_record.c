@@ -25,6 +25,7 @@ enum {
 	OPTION_PROBES = 256,
 	OPTION_MIN_SIZE,
 	OPTION_OVERHEAD,
+	OPTION_SAMPLE,
 	OPTION_FORCE,
 	OPTION_BUFFER,
 	OPTION_JSON,
@@ -56,6 +57,8 @@ struct record_options {
 	  "of alloc,faults,mappings,samples,reads; default: all", 2 },                                   \
 	{ "min-size", OPTION_MIN_SIZE, "SIZE", 0,                                                  \
 	  "follow blocks of at least this size one by one; default: 64K", 2 },                     \
+	{ "sample", OPTION_SAMPLE, "SIZE", 0,                                                      \
+	  "follow also smaller blocks, one in so many allocated bytes, as estimates", 2 },         \
 	{ "overhead-limit", OPTION_OVERHEAD, "LIMIT", 0,                                           \
 	  "CPU time of the target that probes may take: 5% (default), another part, none "         \
 	  "(trace everything), 0 (tracepoints only)", 2 },                                        \
@@ -179,6 +182,11 @@ static error_t parse_tracing(int key, char *value, struct argp_state *state)
 	case OPTION_BUFFER:
 		if (!parse_buffer(value, &config->buffer_bytes))
 			refuse("--buffer '%s' is not a power of two from 64K to 1G", value);
+		break;
+	case OPTION_SAMPLE:
+		if (!parse_size(value, &config->sample) || config->sample < 16 ||
+		    config->sample > SAMPLE_MAX)
+			refuse("--sample '%s' is not a size from 16 to 4G", value);
 		break;
 	case OPTION_OVERHEAD:
 		parse_limit(value, config);

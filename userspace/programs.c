@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "memtoll.skel.h"
+#include "sampled.h"
 #include "unwind_load.h"
 
 bool has_find_vma(void)
@@ -69,6 +70,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	if (config->uprobes)
 		uprobe_prepare(bpf, config->mechanism);
 	bpf->rodata->cfg_min_size = config->min_size;
+	bpf->rodata->cfg_sample = config->sample;
+	sampling_fill(bpf->rodata->cfg_sampling_log);
 	bpf->rodata->cfg_page_offset = config->pagetable->page_offset;
 	bpf->rodata->cfg_page_levels = config->pagetable->levels;
 	bpf->rodata->cfg_zero_pfn = config->pagetable->zero_pfn;

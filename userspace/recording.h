@@ -314,6 +314,10 @@ int recording_hit(struct recording *recording, pid_t pid, const char *probe, uin
 /* An allocator function that was not watched throughout the slice. */
 int recording_watch(struct recording *recording, const char *call, uint64_t windows,
 		    uint64_t watched_ns, uint64_t watched_cpu_ns);
+/* What --sample chose at one site in this slice. */
+struct sampled_site;
+int recording_sampled(struct recording *recording, const char *call,
+		      const struct sampled_site *site);
 int recording_loss(struct recording *recording, const char *name, uint64_t count);
 
 /* A stack, once; frames are deduplicated. stacks already stored are ignored. */

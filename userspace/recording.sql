@@ -485,6 +485,26 @@ CREATE TABLE watch (
 	PRIMARY KEY (slice, call)
 ) WITHOUT ROWID;
 
+-- Blocks below min_size_bytes that --sample chose, by site. One of s bytes is chosen with probability
+-- p = 1 - exp(-s / sample_bytes) and stands for 1 / p calls and s / p bytes; the variance that it
+-- brings to a sum is (1 - p) / p^2 times what it is of, squared.
+CREATE TABLE sampled (
+	slice                INTEGER NOT NULL,
+	pid                  INTEGER NOT NULL,
+	call                 TEXT NOT NULL,
+	stack_id             INTEGER NOT NULL,
+	chosen               INTEGER NOT NULL,
+	chosen_bytes         INTEGER NOT NULL,
+	calls                REAL NOT NULL,	-- sum of 1 / p of those made in this slice
+	calls_variance       REAL NOT NULL,
+	bytes                REAL NOT NULL,	-- sum of s / p
+	bytes_variance       REAL NOT NULL,
+	freed                REAL NOT NULL,	-- of those freed in this slice, whenever made
+	freed_bytes          REAL NOT NULL,
+	freed_bytes_variance REAL NOT NULL,
+	PRIMARY KEY (slice, pid, call, stack_id)
+) WITHOUT ROWID;
+
 -- Price of a hit, calibrated at start on a child of the tracer. hit_ns: added to the target.
 -- inside_ns: the part of it that falls between the two probes and so into the measured time.
 CREATE TABLE price (

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "recording_store.h"
+#include "sampled.h"
 
 const char *const recording_statements[STMT_COUNT] = {
 	[STMT_BEGIN] = "BEGIN",
@@ -127,6 +128,7 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_HIT] = "INSERT INTO hit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		     " hits = hits + excluded.hits",
 	[STMT_WATCH] = "INSERT INTO watch VALUES (?, ?, ?, ?, ?)",
+	[STMT_SAMPLED] = "INSERT INTO sampled VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
 		      " count = count + excluded.count",
 	[STMT_STACK] = "INSERT OR IGNORE INTO stack VALUES (?, ?, ?, ?, ?)",
@@ -420,6 +422,16 @@ int recording_watch(struct recording *recording, const char *call, uint64_t wind
 {
 	return STORE(recording, STMT_WATCH, signed_int(recording->slice), text(call),
 		     count(windows), count(watched_ns), count(watched_cpu_ns));
+}
+
+int recording_sampled(struct recording *recording, const char *call,
+		      const struct sampled_site *site)
+{
+	return STORE(recording, STMT_SAMPLED, signed_int(recording->slice), signed_int(site->pid),
+		     text(call), bits(site->stack_id), count(site->chosen), count(site->chosen_bytes),
+		     real(site->calls), real(site->calls_variance), real(site->bytes),
+		     real(site->bytes_variance), real(site->freed), real(site->freed_bytes),
+		     real(site->freed_bytes_variance));
 }
 
 int recording_loss(struct recording *recording, const char *name, uint64_t lost)

@@ -108,6 +108,17 @@ SELECT t.pid, t.name, json_object('pid', t.pid, 'name', t.name, 'low_bytes', t.l
 		FROM stack_line l WHERE l.stack_id = t.stack_id ORDER BY l.depth)))) AS json
 FROM threshold_state t;
 
+CREATE VIEW sampled_json AS
+SELECT e.call, e.stack_id, e.bytes, json_object('call', e.call, 'chosen', e.chosen,
+	'bytes', e.bytes,
+	'bytes_error', e.bytes_error, 'live_bytes', e.live_bytes,
+	'live_bytes_error', e.live_bytes_error,
+	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
+		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
+			'line', l.line, 'kind', l.kind) AS frame
+		FROM stack_line l WHERE l.stack_id = e.stack_id ORDER BY l.depth)))) AS json
+FROM sample_estimate e;
+
 -- The object of the contract: one row, one column.
 CREATE VIEW report_json AS
 SELECT json_object(
@@ -196,6 +207,8 @@ SELECT json_object(
 		FROM (SELECT * FROM checks ORDER BY position))),
 	'losses', json((SELECT json_group_object(name, count) FROM (
 		SELECT name, count FROM losses ORDER BY name))),
+	'sampled', json((SELECT json_group_array(json(json)) FROM (
+		SELECT json FROM sampled_json ORDER BY bytes DESC, call, stack_id))),
 	'overhead', (SELECT json_object('limit_pct', o.limit_pct,
 		'estimated_pct', ROUND(o.estimated_pct, 4), 'hits', o.hits,
 		'ns_per_hit', json((SELECT json_group_object(probe, ROUND(hit_ns, 1)) FROM (

@@ -30,6 +30,7 @@
 #include "python.h"
 #include "python_reader.h"
 #include "recording.h"
+#include "sampled.h"
 #include "slice.h"
 #include "swapdevice.h"
 #include "symbolize.h"
@@ -75,6 +76,7 @@ struct session {
 	struct ledger *ledger;
 	struct watch *watch;
 	struct thresholds *thresholds;
+	struct sampled *sampled;
 	struct slicer *slicer;
 	struct probes *probes;
 	struct ring_buffer *ring;
@@ -223,6 +225,7 @@ int session_load(struct session *session)
 		.pagetable = &session->pagetable,
 		.mechanism = session->mechanism,
 		.min_size = config->min_size,
+		.sample = config->sample,
 		.buffer_bytes = config->buffer_bytes,
 		.uprobes = config->uprobes,
 		.faults = config->faults,
@@ -298,6 +301,8 @@ static int open_consumers(struct session *session)
 		.recording = session->recording,
 		.limit = session->config.uprobes ? session->config.overhead_limit : 0,
 	}, &session->prices);
+	session->sampled = sampled_new(session->config.sample,
+					session->config.min_size);
 	session->slicer = slicer_new(&(struct slicer_config){
 		.bpf = session->bpf,
 		.recording = session->recording,
@@ -308,6 +313,7 @@ static int open_consumers(struct session *session)
 		.ledger = session->ledger,
 		.watch = session->watch,
 		.thresholds = session->thresholds,
+		.sampled = session->sampled,
 		.swap_devices = session->swap_devices,
 		.swap_types_seen = session->swap_types_seen,
 		.launched = session->launch != NULL,
@@ -427,6 +433,8 @@ static int record_start(struct session *session)
 	recording_meta(recording, "overhead_limit", session->config.overhead_limit_text);
 	recording_meta(recording, "probes", session->config.probes);
 	recording_meta_int(recording, "min_size_bytes", session->config.min_size);
+	if (session->config.sample)
+		recording_meta_int(recording, "sample_bytes", session->config.sample);
 	recording_meta_int(recording, "start_ns", session->start_ns);
 	recording_meta_int(recording, "start_realtime_ns",
 			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
@@ -766,6 +774,8 @@ void session_close(struct session *session)
 	session->slicer = NULL;
 	watch_free(session->watch);
 	session->watch = NULL;
+	sampled_free(session->sampled);
+	session->sampled = NULL;
 	targets_free(session->targets);
 	session->targets = NULL;
 	thresholds_free(session->thresholds);

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #define MIN_SIZE_DEFAULT (64ULL << 10)
+#define SAMPLE_MAX (4ULL << 30)
 #define BUFFER_DEFAULT (16ULL << 20)
 
 struct session_config {
@@ -21,6 +22,7 @@ struct session_config {
 	bool force;
 	uint64_t duration_ns;		/* 0: until the target ends or a signal comes */
 	uint64_t min_size;
+	uint64_t sample;		/* mean bytes between chosen allocations, 0: none */
 	uint64_t buffer_bytes;		/* of the ring buffer: a power of two, whole pages */
 	bool uprobes;			/* the allocator's functions */
 	bool faults;

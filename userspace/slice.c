@@ -280,6 +280,16 @@ static void on_sample(struct slicer *slicer, const struct memtoll_sample *told)
 	hits_get(slicer, sample->tgid)->samples++;
 }
 
+static void on_block(struct slicer *slicer, const struct memtoll_block *told)
+{
+	struct memtoll_block block = *told;
+
+	if (sampled_block(slicer->config.sampled, &block))
+		return;
+	ledger_block(slicer->config.ledger, &block);
+	thresholds_block(slicer->config.thresholds, &block);
+}
+
 static void on_process(struct slicer *slicer, const struct memtoll_process *process)
 {
 	struct targets *targets = slicer->config.targets;
@@ -293,12 +303,14 @@ static void on_process(struct slicer *slicer, const struct memtoll_process *proc
 		break;
 	case PROCESS_EXEC:
 		ledger_exec(slicer->config.ledger, process->tgid);
+		sampled_forget(slicer->config.sampled, process->tgid);
 		giveback_restart(slicer->giveback, process->tgid);
 		if (!slicer->config.launched)
 			targets_exec(targets, process->tgid, false);
 		break;
 	case PROCESS_EXIT:
 		ledger_exit(slicer->config.ledger, process->tgid);
+		sampled_forget(slicer->config.sampled, process->tgid);
 		giveback_restart(slicer->giveback, process->tgid);
 		if (!slicer->config.launched)
 			targets_exiting(targets, process->tgid, process->time_ns,
@@ -350,8 +362,7 @@ int slicer_on_event(void *context, void *data, size_t size)
 		return 0;
 	switch (kind) {
 	case EVENT_BLOCK:
-		ledger_block(slicer->config.ledger, data);
-		thresholds_block(slicer->config.thresholds, data);
+		on_block(slicer, data);
 		break;
 	case EVENT_RUN:
 		on_fault_run(slicer, data);
@@ -546,6 +557,14 @@ static void on_access(void *context, const struct access *access)
 		.max_returns = access->max_returns,
 		.untracked_pages = access->untracked_pages,
 	}));
+}
+
+static void on_sampled(void *context, const struct sampled_site *site)
+{
+	struct slicer *slicer = context;
+
+	want_stack(slicer, site->stack_id);
+	note(slicer, recording_sampled(slicer->config.recording, fn_name(site->fn), site));
 }
 
 static void on_call_sum(void *context, const void *key_data, const uint64_t *delta)
@@ -836,6 +855,7 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	note(slicer, watch_write(slicer->config.watch));
 	note(slicer, latency_commit(slicer->latency, slicer->config.recording, slicer->config.bpf,
 				    want_stack, slicer));
+	sampled_drain(slicer->config.sampled, on_sampled, slicer);
 	write_stacks(slicer);
 	write_losses(slicer);
 	note(slicer, targets_record_allocators(slicer->config.targets));

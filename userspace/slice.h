@@ -13,6 +13,7 @@
 #include "python.h"
 #include "python_reader.h"
 #include "recording.h"
+#include "sampled.h"
 #include "swapdevice.h"
 #include "symbolize.h"
 #include "targets.h"
@@ -31,6 +32,7 @@ struct slicer_config {
 	struct ledger *ledger;
 	struct watch *watch;
 	struct thresholds *thresholds;
+	struct sampled *sampled;
 	const struct swap_devices *swap_devices;
 	bool *swap_types_seen;	/* SWAP_TYPES of them: set here, cleared where the devices change */
 	bool launched;		/* ptrace holds the processes at fork and exec */

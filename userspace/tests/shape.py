@@ -322,6 +322,18 @@ REPORT: dict[str, Any] = {
             "allocated_at": [FRAME],
         }
     ],
+    # --sample: estimates with 95 % bounds, of blocks below --min-size
+    "sampled": [
+        {
+            "call": OneOf(CALLS),
+            "chosen": int,
+            "bytes": int,
+            "bytes_error": int,
+            "live_bytes": Null(int),
+            "live_bytes_error": Null(int),
+            "allocated_at": [FRAME],
+        }
+    ],
     # Members beyond the contract's own: memory used against what may be used, how each allocation
     # was gone over, totals by function, processes, remarks, and what this run could not see (its
     # figures are null above).

@@ -53,6 +53,8 @@ def valid() -> dict[str, Any]:
         "latency": {},
         "outliers": [],
         "stacks": {"whole_share": 0.9, "stopped": {"rule": 0.1}},
+        "sampled": [],
+        "allocators": [],
         "calls": {"calloc": 11, "free": 11},
         "processes": [],
         "notes": ["n"],
