@@ -199,7 +199,7 @@ extern struct processes_map processes SEC(".maps");
 
 struct stacks_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 32768);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u64);
 	__type(value, struct memtoll_stack);

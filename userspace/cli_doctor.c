@@ -14,6 +14,7 @@
 
 #include "arguments.h"
 #include "cli.h"
+#include "doctor_load.h"
 #include "features.h"
 #include "libc.h"
 #include "message.h"
@@ -45,6 +46,8 @@ struct findings {
 	struct module_check *checks;	/* of each module; NULL: not checked */
 	struct code_range memsets[8];
 	ssize_t memset_count;
+	struct probe_load loads[DOCTOR_LOADS_MAX];
+	ssize_t load_count;		/* -1: not measured */
 	bool works;
 };
 
@@ -182,6 +185,24 @@ static void check_values(pid_t pid, struct findings *findings)
 	}
 }
 
+static void print_loads(const struct findings *findings)
+{
+	ssize_t i;
+
+	if (findings->load_count < 0)
+		return;
+	printf("\nWhat probes would cost it, watched all the time (tried for a moment, a hundredth of "
+	       "its\nCPU time; the default limit takes away what is too dear):\n");
+	if (!findings->load_count)
+		puts("  nothing: it did nothing that is probed");
+	for (i = 0; i < findings->load_count; i++) {
+		const struct probe_load *load = &findings->loads[i];
+
+		printf("  %-18s %12.0f hits a second of its CPU time, %5.0f ns each: %5.1f %%\n",
+		       load->probes, load->hits_per_s, load->hit_ns, load->cost_pct);
+	}
+}
+
 static void print_text(const struct doctor_options *options, const struct findings *findings)
 {
 	struct utsname machine;
@@ -204,6 +225,7 @@ static void print_text(const struct doctor_options *options, const struct findin
 	if (!findings->module_count)
 		puts("  none found: only faults and mappings can be traced");
 	printf("  memset: %zd address ranges known\n", MAX(findings->memset_count, 0));
+	print_loads(findings);
 	printf("\n%s\n", findings->works ? "memtoll works here." : "memtoll does not work here.");
 }
 
@@ -302,6 +324,28 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 	return rc;
 }
 
+static int fill_loads(sqlite3 *database, const struct findings *findings)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_exec(database, "CREATE TABLE load (probes, hits_per_s, hit_ns, cost_pct)",
+			      NULL, NULL, NULL);
+	ssize_t i;
+
+	for (i = 0; rc == SQLITE_OK && i < findings->load_count; i++) {
+		const struct probe_load *load = &findings->loads[i];
+
+		rc = sqlite3_prepare_v2(database, "INSERT INTO load VALUES (?, ?, ?, ?)", -1,
+					&statement, NULL);
+		sqlite3_bind_text(statement, 1, load->probes, -1, SQLITE_STATIC);
+		sqlite3_bind_double(statement, 2, load->hits_per_s);
+		sqlite3_bind_double(statement, 3, load->hit_ns);
+		sqlite3_bind_double(statement, 4, load->cost_pct);
+		sqlite3_step(statement);
+		rc = sqlite3_finalize(statement);
+	}
+	return rc;
+}
+
 static int print_json(const struct doctor_options *options, const struct findings *findings)
 {
 	static const char query[] =
@@ -317,7 +361,10 @@ static int print_json(const struct doctor_options *options, const struct finding
 		"   'version', version, 'function', function, 'symbol', symbol, 'offset', offset,"
 		"   'instruction', instruction, 'timed', json(iif(timed, 'true', 'false')),"
 		"   'refusal', refusal, 'registers', registers, 'entered', entered, 'agreed', agreed,"
-		"   'differed', differed)) FROM point))";
+		"   'differed', differed)) FROM point),"
+		" 'load', iif(?5, (SELECT json_group_array(json_object('probes', probes,"
+		"   'hits_per_s', ROUND(hits_per_s, 1), 'hit_ns', ROUND(hit_ns, 1),"
+		"   'cost_pct', ROUND(cost_pct, 3))) FROM load), NULL))";
 	sqlite3 *database = NULL;
 	sqlite3_stmt *statement = NULL;
 	struct utsname machine;
@@ -327,11 +374,13 @@ static int print_json(const struct doctor_options *options, const struct finding
 	if (sqlite3_open(":memory:", &database) == SQLITE_OK &&
 	    fill_tables(database, findings) == SQLITE_OK &&
 	    fill_allocators(database, options->pid, findings) == SQLITE_OK &&
+	    fill_loads(database, findings) == SQLITE_OK &&
 	    sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(statement, 1, findings->works);
 		sqlite3_bind_text(statement, 2, MEMTOLL_VERSION, -1, SQLITE_STATIC);
 		sqlite3_bind_text(statement, 3, machine.release, -1, SQLITE_STATIC);
 		sqlite3_bind_int(statement, 4, options->pid);
+		sqlite3_bind_int(statement, 5, findings->load_count >= 0);
 		if (sqlite3_step(statement) == SQLITE_ROW) {
 			puts((const char *)sqlite3_column_text(statement, 0));
 			status = STATUS_DONE;
@@ -354,7 +403,7 @@ int cli_doctor(int argc, char **argv)
 		       "\vExamples:\n  memtoll doctor\n  memtoll doctor -p 1234\n",
 	};
 	struct doctor_options options = { .pid = getpid() };
-	struct findings findings = { .works = true };
+	struct findings findings = { .works = true, .load_count = -1 };
 	size_t i;
 	int status;
 
@@ -370,6 +419,9 @@ int cli_doctor(int argc, char **argv)
 		findings.works &= findings.features[i].works || !findings.features[i].required;
 	if (options.pid != getpid() && findings.works)
 		check_values(options.pid, &findings);
+	if (options.pid != getpid() && findings.works)
+		findings.load_count = probe_loads_measure(options.pid, findings.loads,
+							  DOCTOR_LOADS_MAX);
 	if (options.json)
 		status = print_json(&options, &findings);
 	else

@@ -6,7 +6,9 @@
 -- The factor for each function that was not always watched. Slices in which it was watched
 -- throughout count as they are; of the others together, the windows saw calls y in own CPU time x
 -- of the program, and the program had X in all of them: X / x. Own is less what the probes took: in a
--- window, the hits of all functions that come and go; besides, the rest in proportion.
+-- window, the hits of all functions that come and go; besides, the rest in proportion. At least a tenth is
+-- taken to be own: what is left of less is the prices' error, so that calls of a program that does next to
+-- nothing else come out too few, by up to the factor that the error has room for.
 --
 -- error: relative, a 95 % bound, of two parts that are added. That of a ratio estimate whose units
 -- are slices (Cochran, Sampling Techniques, 6.4): v = n / (n - 1) * sum of (y - R x)^2 over
@@ -33,8 +35,8 @@ made AS MATERIALIZED (
 own AS (
 	SELECT w.slice, w.call, w.watched_cpu_ns, COALESCE(m.calls, 0) AS y,
 		COALESCE(p.error_ns, 0.0) AS error_ns,
-		MAX(s.cpu_ns - COALESCE(p.all_ns, 0.0), 0.02 * s.cpu_ns) AS own_ns,
-		MAX(w.watched_cpu_ns - COALESCE(p.window_ns, 0.0), 0.02 * w.watched_cpu_ns)
+		MAX(s.cpu_ns - COALESCE(p.all_ns, 0.0), 0.1 * s.cpu_ns) AS own_ns,
+		MAX(w.watched_cpu_ns - COALESCE(p.window_ns, 0.0), 0.1 * w.watched_cpu_ns)
 			AS window_own_ns,
 		COALESCE(p.all_ns, 0.0) - COALESCE(p.window_ns, 0.0) AS rest_ns
 	FROM watch w JOIN spent s ON s.slice = w.slice
@@ -44,11 +46,14 @@ own AS (
 ),
 unit AS MATERIALIZED (
 	SELECT call, y, error_ns, own_ns, watched_cpu_ns > 0 AS seen,
-		window_own_ns / (1.0 + rest_ns / own_ns) AS x
+		window_own_ns / (1.0 + rest_ns / own_ns) AS x,
+		window_own_ns <= 0.1 * watched_cpu_ns AS floored
 	FROM own
 ),
 ratio AS MATERIALIZED (
-	SELECT call, SUM(seen) AS n, SUM(x) AS x, SUM(own_ns) AS whole, SUM(error_ns) AS error_ns,
+	SELECT call, SUM(seen) AS n, SUM(x) AS x,
+		-- at the floor the truth may be several times as much
+		CASE WHEN SUM(floored * x) > 0.5 * SUM(x) THEN 9.0 ELSE 0.0 END AS floored, SUM(own_ns) AS whole, SUM(error_ns) AS error_ns,
 		SUM(y) / MAX(SUM(x), 1.0) AS r
 	FROM unit GROUP BY call
 ),
@@ -67,8 +72,8 @@ deviation AS MATERIALIZED (
 	SELECT call, CASE WHEN v > 0 THEN MIN(x) ELSE 0.0 END AS deviation FROM root GROUP BY call
 )
 SELECT r.call, MAX(1.0, CASE WHEN r.x > 0 THEN r.whole / r.x ELSE 1.0 END) AS factor,
-	COALESCE(1.96 * d.deviation, 1.0) + CASE WHEN r.x > 0 THEN r.error_ns / r.x ELSE 0.0 END
-		AS error,
+	COALESCE(1.96 * d.deviation, 1.0) + CASE WHEN r.x > 0 THEN r.error_ns / r.x + r.floored
+			ELSE 0.0 END AS error,
 	CASE WHEN r.whole > 0 THEN MIN(1.0, r.x / r.whole) ELSE 0.0 END AS seen_share
 FROM ratio r LEFT JOIN deviation d ON d.call = r.call;
 
@@ -155,3 +160,33 @@ LEFT JOIN (
 	SELECT w.call, SUM(l.end_ns - l.start_ns) AS slices_ns, SUM(w.watched_ns) AS watched_ns
 	FROM watch w JOIN slice l ON l.slice = w.slice GROUP BY w.call) w ON w.call = c.call
 LEFT JOIN call_scale s ON s.call = c.call;
+
+-- What each set of probes takes from the target when it is watched all the time: hits per second of
+-- the program's own CPU time, and the cost as a part of the CPU time that would then be used. hit_ns: the
+-- mean. What `memtoll doctor -p` predicts.
+CREATE VIEW probe_load AS
+WITH
+own AS MATERIALIZED (
+	SELECT MAX(1.0, c.ns - COALESCE(o.ns, 0.0), 0.1 * c.ns) AS ns
+	FROM (SELECT SUM(cpu_ns) AS ns FROM process_slice) c
+	JOIN (SELECT SUM(overhead_ns) AS ns FROM probe_overhead) o
+),
+counted(position, probes, probe, hits) AS (
+	SELECT CASE WHEN call IN ('malloc', 'free') THEN 1 WHEN call = 'calloc' THEN 2 ELSE 3 END,
+		CASE WHEN call IN ('malloc', 'free') THEN 'malloc, free' WHEN call = 'calloc'
+			THEN 'calloc' ELSE 'realloc, aligned' END, call, SUM(calls + nested_calls)
+	FROM call_estimate GROUP BY call
+	UNION ALL SELECT CASE probe WHEN 'walk' THEN 7 WHEN 'map' THEN 5 WHEN 'read' THEN 6 ELSE 4 END,
+		CASE probe WHEN 'walk' THEN 'stacks' WHEN 'map' THEN 'mappings' WHEN 'read' THEN 'reads'
+			ELSE 'faults' END, probe, SUM(hits)
+	FROM hit WHERE probe IN ('walk', 'map', 'read', 'fault', 'fault_end') GROUP BY probe
+),
+cost AS (
+	SELECT c.position, c.probes, SUM(CASE c.probe WHEN 'fault_end' THEN 0 ELSE c.hits END) AS hits,
+		SUM(c.hits * COALESCE(p.hit_ns, 0.0)) AS ns
+	FROM counted c LEFT JOIN probe_price p ON p.probe = c.probe GROUP BY c.position, c.probes
+)
+SELECT c.position, c.probes, c.hits, 1e9 * c.hits / o.ns AS hits_per_s,
+	CASE WHEN c.hits > 0 THEN c.ns / c.hits ELSE 0.0 END AS hit_ns,
+	100.0 * c.ns / (o.ns + c.ns) AS cost_pct
+FROM cost c JOIN own o;

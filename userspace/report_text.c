@@ -736,6 +736,37 @@ static void print_losses(struct page *page)
 	}
 }
 
+static void print_sampled(struct page *page)
+{
+	sqlite3_stmt *row = query(page, "SELECT e.call, e.bytes, e.bytes_error, e.live_bytes,"
+				  " e.live_bytes_error, (SELECT said FROM stack_line l"
+				  " WHERE l.stack_id = e.stack_id AND l.depth > 0"
+				  " ORDER BY l.usable, l.depth LIMIT 1)"
+				  " FROM temp.sample_estimate e ORDER BY e.bytes DESC LIMIT 5");
+	char bytes[32], error[32], live[32], live_error[32], *call, *place, *line;
+	bool first = true;
+
+	while (next(page, row)) {
+		if (first)
+			heading(page, "SAMPLED (blocks below --min-size, estimates)");
+		first = false;
+		call = column_text(row, 0);
+		place = column_text(row, 5);
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 1));
+		format_bytes(error, sizeof(error), sqlite3_column_double(row, 2));
+		format_bytes(live, sizeof(live), sqlite3_column_double(row, 3));
+		format_bytes(live_error, sizeof(live_error), sqlite3_column_double(row, 4));
+		line = sqlite3_column_type(row, 3) == SQLITE_NULL ?
+			g_strdup_printf("%s +- %s by %s at %s", bytes, error, call, place) :
+			g_strdup_printf("%s +- %s by %s at %s, of which live %s +- %s", bytes,
+					error, call, place, live, live_error);
+		wrap(page, "  - ", 4, line);
+		g_free(line);
+		g_free(place);
+		g_free(call);
+	}
+}
+
 int report_text(sqlite3 *database, const struct report_options *options, FILE *out)
 {
 	struct page page = { .database = database, .out = out, .color = options->color };
@@ -750,6 +781,8 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_sites(&page, options->sites);
 	if (has_view(&page, "allocator_text"))
 		print_allocators(&page);
+	if (has_view(&page, "sample_estimate"))
+		print_sampled(&page);
 	print_zeroing(&page);
 	if (has_view(&page, "latency_text"))
 		print_latency(&page);

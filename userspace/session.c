@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -46,6 +47,7 @@
 #define KEEP_UP_NS (5 * MS)		/* how often targets are seen to while a slice is written */
 #define SIZES_NS (100 * MS)		/* how often processes are asked for their sizes */
 #define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to close */
+#define TRACER_NICE (-10)
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
 
 /*
@@ -647,6 +649,8 @@ int session_run(struct session *session)
 	uint64_t now = now_ns();
 	int err = 0;
 
+	/* A window that is closed late costs the target what the tracer had to wait for a CPU. */
+	setpriority(PRIO_PROCESS, 0, TRACER_NICE);
 	while (!err && !read_signals(session) && !is_over(session, now)) {
 		wait_for_work(session, now, watch_step(session->watch));
 		keep_up(session);

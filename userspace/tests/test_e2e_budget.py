@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness import (
+    MEMTOLL,
     Program,
     Recording,
     bpf_objects,
@@ -17,6 +20,7 @@ from harness import (
     finish,
     kernel_objects,
     load,
+    memtoll,
     record,
     start_record,
     uprobe_pages,
@@ -109,6 +113,9 @@ def test_verdict_and_shares_are_those_of_the_full_trace(out: Path) -> None:
     estimated = shares(part, "share")
     print(low, high, estimated, sep="\n")
     assert part.dominant in (full.dominant, again.dominant)
+    # What malloc and free take and what the program computes is told apart by the price of a hit alone.
+    for shown in (low, high, estimated):
+        shown["alloc and compute"] = min(100, shown.pop("alloc") + shown.pop("compute"))
     for name in low:
         assert low[name] - 5 <= estimated[name] <= high[name] + 5, (name, low, high, estimated)
     site = full.site("pairs.c", "malloc", "malloc")
@@ -175,3 +182,58 @@ def test_price_does_not_double_with_sixteen_threads(out: Path) -> None:
     one, sixteen = min(run[0] for run in runs), min(run[1] for run in runs)
     print(f"a pair: {one:.0f} ns with one thread, {sixteen:.0f} ns with sixteen")
     assert sixteen < 2 * one
+
+
+def test_doctor_predicts(out: Path) -> None:
+    """Rates of a running program, per second of its own CPU time, against its own count; and what they would cost."""
+    with Program(workload("pairs"), "--seconds", "60", "--work", "2000", "--every", "1000", "--size", "4096") as program:
+        wait_until(lambda: len(program.lines) > 10, "ten pace lines", 20)
+        taken = paces(program, 0, time.monotonic_ns())
+        result = memtoll("doctor", "--json", "-p", str(program.pid))
+        assert result.status == 0, result
+        program.beats()
+        assert changed_text(program.pid) == []
+    load = {row["probes"]: row for row in json.loads(result.stdout)["load"]}
+    pairs = sum(calls for _, calls in taken) / sum(cpu for cpu, _ in taken) * 1e9
+    # The program's own speed is estimated from a moment in which the probes took half of it.
+    assert pairs < load["malloc, free"]["hits_per_s"] < 4 * pairs
+    assert load["calloc"]["hits_per_s"] == pytest.approx(pairs / 1000, rel=0.5)
+    assert load["malloc, free"]["cost_pct"] > 100 * load["calloc"]["cost_pct"] > 0
+    assert 20 < load["malloc, free"]["cost_pct"] < 90
+    text = memtoll("doctor").stdout
+    assert "What probes would cost" not in text
+
+
+def tracer_usage(out: Path, *command: str | Path) -> tuple[float, float, Recording]:
+    """The tracer's CPU time in seconds, and its largest resident size in MiB."""
+    pid = os.spawnv(os.P_NOWAIT, str(MEMTOLL), [str(MEMTOLL), "record", "-o", str(out), *map(str, command)])
+    _, status, usage = os.wait4(pid, 0)
+    # 4: the kernel had no memory at hand for so many new sites at once; the loss is counted.
+    assert os.waitstatus_to_exitcode(status) in (0, 4)
+    recording = load(out, memtoll("report", out))
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, recording
+
+
+def test_tracer_is_small(out: Path) -> None:
+    """Ten thousand call sites, each with a stack of its own. Of its size 32 MiB are the ring buffer, which is mapped
+    twice one behind the other."""
+    cpu, size, recording = tracer_usage(
+        out, "-d", "60s", "--overhead-limit", "none", "--", workload("sites"), "10007", "1", "--size", "65536"
+    )
+    print(f"tracer: {size:.0f} MiB, {cpu:.1f} s of CPU time")
+    sites = {row[0] for row in recording.query("SELECT DISTINCT stack_id FROM call WHERE call = 'malloc'")}
+    lost_calls = recording.report["losses"]["calls_full"]
+    assert len(sites) + lost_calls >= 10007
+    assert len(sites) > 9000
+    assert recording.report["losses"]["stacks_full"] == 0
+    assert size < 128
+
+
+def test_tracer_costs_little(out: Path) -> None:
+    """At default rates, without its start: less than a twentieth of a core. Two lengths, so that the start falls out."""
+    with Program(workload("pairs"), "--seconds", "60", "--work", "350", "--every", "3000") as program:
+        short, _, first = tracer_usage(out, "-p", str(program.pid), "-d", "2s")
+        long, _, second = tracer_usage(out.with_name("long.memtoll"), "-p", str(program.pid), "-d", "12s")
+    seconds = second.report["target"]["duration_s"] - first.report["target"]["duration_s"]
+    print(f"tracer: {100 * (long - short) / seconds:.1f} % of a core")
+    assert (long - short) / seconds < 0.05

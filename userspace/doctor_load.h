@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* doctor_load.h: what probing a running process would cost it, tried at a hundredth of its time. */
+#ifndef MEMTOLL_DOCTOR_LOAD_H
+#define MEMTOLL_DOCTOR_LOAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DOCTOR_LOADS_MAX 8
+
+struct probe_load {
+	char probes[32];	/* "malloc, free" */
+	double hits_per_s;	/* of the program's own CPU time */
+	double hit_ns;
+	double cost_pct;	/* of the CPU time, if always watched */
+};
+
+/* Takes two seconds. Rows written, 0 for a process that does nothing, or -1 after a message. */
+ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity);
+
+#endif /* MEMTOLL_DOCTOR_LOAD_H */
