@@ -169,7 +169,7 @@ static __always_inline bool passes_by(struct task_struct *task, struct thread *t
 {
 	struct memtoll_call_key key = { task->tgid, fn, 0 };
 	struct open_call *call = &thread->call;
-	struct memtoll_call_sum *sum;
+	struct memtoll_call *site;
 
 	call->chosen = 0;
 	if (!cfg_sample)
@@ -179,12 +179,12 @@ static __always_inline bool passes_by(struct task_struct *task, struct thread *t
 	if ((fn != FN_MALLOC && fn != FN_FREE) || call->chosen || call->size >= cfg_min_size ||
 	    call->large_stack)
 		return false;
-	sum = sum_get(&key, thread);
-	if (!sum)
+	site = site_get(&key, thread);
+	if (!site)
 		return true;
-	add(&sum->calls, 1);
-	add(&sum->untimed_calls, 1);
-	add(&sum->bytes, call->size);
+	add(&site->sum.calls, 1);
+	add(&site->sum.untimed_calls, 1);
+	add(&site->sum.bytes, call->size);
 	return true;
 }
 
