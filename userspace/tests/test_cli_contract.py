@@ -54,6 +54,7 @@ def valid() -> dict[str, Any]:
         "outliers": [],
         "stacks": {"whole_share": 0.9, "stopped": {"rule": 0.1}},
         "sampled": [],
+        "thresholds": [],
         "allocators": [],
         "calls": {"calloc": 11, "free": 11},
         "processes": [],
