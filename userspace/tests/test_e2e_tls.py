@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Casebook 3: a TLS client whose every recv clears its whole buffer, and one whose recv does not.
+
+pyOpenSSL 16.2.0 clears: recv gets its buffer from ffi.new. 17.5.0 does no longer (new_allocator without
+clearing). 16.2.0 runs on the current cffi, with cryptography up to 3.4.8: later ones lack functions that
+it calls. Both are installed by pip into environments of their own, kept beside the built files.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import MEMTOLL, MIB, SOURCES, Program, Recording, record, tool
+
+pytestmark = pytest.mark.root
+
+CLEARS = ("pyOpenSSL==16.2.0", "cryptography==3.4.8", "cffi>=2")
+NEWEST = ("pyOpenSSL",)
+
+
+def environment(name: str, packages: tuple[str, ...]) -> Path:
+    """Python of an environment with these packages; made when there is none."""
+    place = MEMTOLL.parent / "environments"
+    place.mkdir(parents=True, exist_ok=True)
+    version = ".".join(map(str, sys.version_info[:2]))
+    made = place / f"tls-{name}-{version}"
+    with (place / f"tls-{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (made / "complete").exists():
+            shutil.rmtree(made, ignore_errors=True)
+            for words in (
+                ["/usr/bin/python3", "-m", "venv", str(made)],
+                [str(made / "bin" / "pip"), "install", "-q", "--disable-pip-version-check", *packages],
+            ):
+                done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
+                assert done.returncode == 0, (words, done)
+            (made / "complete").touch()
+    return made / "bin" / "python"
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            tool("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+            "-keyout", str(key), "-out", str(certificate),
+        ],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )  # fmt: skip
+    with Program("/usr/bin/python3", SOURCES / "python_tls_server.py", certificate, key) as server:
+        yield int(server.lines[0]["port"])
+
+
+@dataclass
+class Client:
+    recording: Recording
+    witness: dict[str, Any]
+
+
+def client(path: Path, port: int, python: Path, size: int, recvs: int) -> Client:
+    command: list[str | Path] = [python, SOURCES / "python_tls.py", str(port), str(size)]
+    # What a new environment reads and compiles at its first run is not the client's.
+    subprocess.run([*command, "3"], capture_output=True, timeout=60, check=True)
+    recording = record(path, command=[*command, str(recvs)], env={"PYTHONNOUSERSITE": "1"})
+    (witness,) = recording.witness
+    assert witness["recvs"] == recvs and 0 < witness["bytes"] <= recvs * 16384
+    return Client(recording, witness)
+
+
+def in_recv(frame: dict[str, Any], witness: dict[str, Any]) -> bool:
+    same = frame["kind"] == "python" and os.path.realpath(frame["file"]) == os.path.realpath(witness["file"])
+    return same and frame["function"].split(".")[-1] == "recv" and witness["first"] <= frame["line"] <= witness["last"]
+
+
+def test_every_recv_clears_its_whole_buffer(tmp_path: Path, port: int) -> None:
+    size, recvs = 10 * MIB, 401
+    done = client(tmp_path / "a.memtoll", port, environment("clears", CLEARS), size, recvs)
+    report, witness = done.recording.report, done.witness
+    assert witness["version"] == "16.2.0"
+    assert done.recording.dominant == "zeroing"
+    # All but the first, whose block gets a mapping and raises the threshold; 640 times the data.
+    assert done.recording.toll("zero.libc", "bytes") == pytest.approx((recvs - 1) * size, rel=0.02)
+    assert done.recording.toll("zero.libc", "bytes") > 500 * witness["bytes"]
+    (site, *_) = (site for site in report["sites"] if site["toll"] == "zero.libc")
+    assert site["call"] == "calloc" and site["count"] == pytest.approx(recvs - 1, abs=2)
+    frames = site["allocated_at"]
+    at = next(i for i, frame in enumerate(frames) if in_recv(frame, witness))
+    assert any("_cffi_backend" in frame["module"] for frame in frames[:at]), frames
+    sentence = report["verdict"]["sentence"]
+    assert "libc's calloc clears" in sentence and "SSL.py" in sentence, sentence
+    (advice,) = (each for each in report["verdict"]["advice"] if each["code"] == "calloc-reuse-memset")
+    assert "blocks of 10.0 MiB" in advice["text"] and "SSL.py" in advice["text"]
+
+
+def test_a_buffer_of_100_mib_costs_no_zeroing(tmp_path: Path, port: int) -> None:
+    size, recvs = 100 * MIB, 401
+    done = client(tmp_path / "a.memtoll", port, environment("clears", CLEARS), size, recvs)
+    assert done.recording.dominant != "zeroing", done.recording.report["verdict"]
+    assert done.recording.toll("zero.libc", "bytes") < size
+    assert "calloc-reuse-memset" not in {each["code"] for each in done.recording.report["verdict"]["advice"]}
+    # The buffers are seen all the same: made, freed and never used but for their first pages.
+    (row, *_) = (row for row in done.recording.report["allocations"] if row["bytes"] >= recvs * size)
+    assert row["call"] == "calloc" and row["calls"] == recvs
+    assert any(in_recv(frame, done.witness) for frame in row["allocated_at"])
+
+
+def test_the_newest_does_not_clear(tmp_path: Path, port: int) -> None:
+    size, recvs = 10 * MIB, 401
+    done = client(tmp_path / "a.memtoll", port, environment("newest", NEWEST), size, recvs)
+    assert int(done.witness["version"].split(".")[0]) >= 25
+    assert done.recording.dominant != "zeroing", done.recording.report["verdict"]
+    assert done.recording.toll("zero.libc", "bytes") < 10 * size
+    rows = [row for row in done.recording.report["allocations"] if row["bytes"] >= recvs * size]
+    assert rows and all(row["call"] == "malloc" for row in rows), rows
