@@ -58,7 +58,7 @@ WORKLOADS := $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%,\
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-test demo test test-kernels check tests-build lint install uninstall clean
+.PHONY: all help deps deps-test demo test test-kernels bench bench-table check tests-build lint install uninstall clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
@@ -82,7 +82,7 @@ demo: all ## build, trace a real program and print its verdict
 	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) $(O)/memtoll stat --sites 2 -- $(O)/workloads/calloc_loop 10485760 1009
 
 tests-build: deps-test
-	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(UNIT_TESTS) $(WORKLOADS)
+	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(O)/bench/empty_probes $(UNIT_TESTS) $(WORKLOADS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 O=$(O) san-tests
 
 .PHONY: san-tests
@@ -104,6 +104,14 @@ test-kernels: tests-build ## end-to-end tests in Debian's kernels under emulatio
 	$(Q)MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_KERNELS='$(SUITES)' /usr/bin/python3 -B -m pytest -q \
 		-c userspace/tests/pyproject.toml --rootdir userspace/tests \
 		userspace/tests/test_e2e_kernels.py </dev/null
+
+# Full: five interleaved rounds against what else is installed; BENCH='--rounds 9' and the like.
+bench: tests-build ## measure what tracing costs, renew the README's table; half an hour
+	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) env MEMTOLL=$(abspath $(O)/memtoll) /usr/bin/python3 -B \
+		userspace/tests/bench/bench.py $(BENCH)
+
+bench-table: ## the README's table from the last results
+	$(Q)/usr/bin/python3 -B userspace/tests/bench/table.py
 
 lint: deps-test ## types and style of the Python package (style: where ruff is installed)
 	$(Q)cd analysis && mypy --no-incremental --cache-dir=/dev/null
@@ -190,6 +198,11 @@ $(O)/tests/%: userspace/tests/%.c $(LIBRARY) Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -iquote userspace -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
 
+$(O)/bench/%: userspace/tests/bench/%.c $(LIBRARY) Makefile
+	$(call say,BENCH,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -iquote userspace -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -o $@
+
 # With frame pointers, and without the compiler's knowledge of malloc: it would drop the calls.
 WORKLOAD_CFLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-builtin -Wall -Wextra -Werror
 
@@ -203,4 +216,4 @@ $(O)/workloads/%: userspace/tests/workloads/%.c Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(WORKLOAD_CFLAGS) -MMD -MP $< -o $@ -pthread -ldl
 
--include $(wildcard $(O)/bpf/*.d $(O)/userspace/*.d $(O)/tests/*.d $(O)/workloads/*.d)
+-include $(wildcard $(O)/bpf/*.d $(O)/userspace/*.d $(O)/tests/*.d $(O)/bench/*.d $(O)/workloads/*.d)

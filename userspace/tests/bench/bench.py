@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What tracing costs: memtoll, empty probes and what else is installed, against the bare program, interleaved.
+
+Each round starts the program anew and hands it from contender to contender, in an order that turns by one from
+round to round; a ratio is of two runs of the same round. Nothing is attached but to that one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import tools
+from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, workload
+from lines import LINES, Cost, Line
+from table import RESULTS, write_readme
+
+AFTERWARDS: Final = "bare, afterwards"
+# The budget is looked at several times a second: it has settled by then.
+WARM_SECONDS: Final = 1.5
+QUICK: Final = (tools.BARE, tools.FULL, tools.FLOOR)
+LIBRARIES: Final = 200
+FRAMES: Final = 20
+OTHER_FRAMES: Final = 6  # malloc, pairs, main, two of libc's start, _start
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def machine() -> dict[str, Any]:
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    model = re.search(r"^model name\s*: (.*)$", cpuinfo, re.M)
+    memory = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.M)
+    return {
+        "cpu": model[1] if model else platform.machine(),
+        "cpus": os.cpu_count(),
+        "virtual": " hypervisor " in cpuinfo,
+        "kernel": platform.release(),
+        "libc": " ".join(platform.libc_ver()),
+        "memory_bytes": int(memory[1]) * 1024 if memory else None,
+    }
+
+
+class Measured:
+    """One line's costs, by contender and round."""
+
+    def __init__(self, line: Line, contenders: list[str]) -> None:
+        self.line = line
+        self.contenders = contenders
+        self.costs: dict[str, dict[int, Cost]] = {name: {} for name in (*contenders, AFTERWARDS)}
+        self.failed: dict[str, str] = {}
+
+    def one(self, contender: str, number: int, target: Any, scratch: Path, seconds: float, warm: float) -> None:
+        try:
+            with tools.attached(contender, target.pid, scratch):
+                target.work(warm)
+                self.costs[contender][number] = target.work(seconds)
+        except (tools.CannotAttach, AssertionError) as error:
+            self.failed[contender] = str(error)[-300:]
+            say(f"{self.line.name}: {contender}: {error}")
+
+    def round(self, number: int, scratch: Path, seconds: float, warm: float) -> None:
+        turn = number % len(self.contenders)
+        order = self.contenders[turn:] + self.contenders[:turn]
+        with self.line.start([], scratch) as target:  # type: ignore[attr-defined]
+            target.work(warm)
+            for contender in order:
+                if contender != tools.HEAPTRACK:
+                    self.one(contender, number, target, scratch, seconds, warm)
+            self.costs[AFTERWARDS][number] = target.work(seconds)
+        if tools.HEAPTRACK in self.contenders:
+            with self.line.start(tools.prefix(tools.HEAPTRACK, scratch), scratch) as target:  # type: ignore[attr-defined]
+                self.one(tools.HEAPTRACK, number, target, scratch, seconds, warm)
+
+    def result(self) -> dict[str, Any]:
+        return {
+            "name": self.line.name,
+            "unit": self.line.unit,
+            "failed": self.failed,
+            "contenders": [
+                {
+                    "name": name,
+                    "rounds": sorted(costs),
+                    "cpu_ns": [costs[number].cpu_ns for number in sorted(costs)],
+                    "wall_ns": [costs[number].wall_ns for number in sorted(costs)],
+                }
+                for name, costs in self.costs.items()
+                if costs
+            ],
+        }
+
+
+# Figures that are not a ratio to a bare run.
+
+
+def stack_ns(scratch: Path, batches: int) -> float:
+    """What walking a whole stack of FRAMES frames costs: pairs whose blocks are followed, less pairs whose are not."""
+    deep = scratch / "deep"
+    flags = "-std=gnu11 -O2 -fomit-frame-pointer -fno-builtin".split()
+    if not deep.exists():
+        tools.run([tool("gcc"), *flags, SOURCES / "chains" / "deep.c", "-o", deep])
+    pair_ns = []
+    for options in ([], ["--min-size", "1M"]):
+        out = tools.recording(scratch)
+        command = [MEMTOLL, "record", "-o", out, "--overhead-limit", "none", *options, "--"]
+        said = tools.run([*command, deep, str(FRAMES - OTHER_FRAMES), str(batches)])
+        pair_ns.append(json.loads(next(row for row in said.splitlines() if row.startswith("{")))["pair_ns"])
+        out.unlink()
+    return float(pair_ns[0] - pair_ns[1]) / 2
+
+
+def libraries(count: int) -> list[str]:
+    """Shared libraries of this system, each file once."""
+    listed = re.findall(r"=> (/\S+)$", tools.run([tool("ldconfig"), "-p"]), re.M)
+    files = sorted({str(Path(path).resolve()) for path in listed if "x86-64" in path or "/x86_64-" in path})
+    return files[:count]
+
+
+def attach_s(scratch: Path, cache: Path, paths: list[str]) -> float:
+    """From the start of memtoll until probes stand in a process that maps so many libraries."""
+    with Program(workload("libraries"), *paths) as program:
+        out = tools.recording(scratch)
+        begun = time.monotonic()
+        tracer = spawn([MEMTOLL, "record", "-p", str(program.pid), "-o", out], {"MEMTOLL_CACHE": str(cache)})
+        try:
+            wait_attached(tracer, program.pid)
+            return time.monotonic() - begun
+        finally:
+            tools.stop(tracer)
+            end(tracer)
+            out.unlink(missing_ok=True)
+
+
+def figures(scratch: Path, rounds: int, quick: bool) -> list[dict[str, Any]]:
+    say("a whole stack")
+    walks = [stack_ns(scratch, 19 if quick else 199) for _ in range(rounds)]
+    paths = libraries(20 if quick else LIBRARIES)
+    say(f"attaching to {len(paths)} libraries")
+    first, second = [], []
+    for number in range(rounds):
+        cache = scratch / f"cache{number}"
+        first.append(attach_s(scratch, cache, paths))
+        second.append(attach_s(scratch, cache, paths))
+    return [
+        {"name": f"a stack of {FRAMES} frames, walked", "unit": "ns", "runs": walks},
+        {"name": f"attaching to {len(paths)} libraries, first time", "unit": "s", "runs": first},
+        {"name": f"attaching to {len(paths)} libraries, again", "unit": "s", "runs": second},
+    ]
+
+
+def save(results: dict[str, Any], arguments: argparse.Namespace) -> None:
+    (arguments.out or RESULTS).write_text(json.dumps(results, indent=1) + "\n")
+
+
+def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
+    """All of it; saved after each line."""
+    rounds = 1 if arguments.quick else arguments.rounds
+    seconds, warm = (0.1, 0.1) if arguments.quick else (1.0, WARM_SECONDS)
+    before = round(os.getloadavg()[0], 1)
+    results: dict[str, Any] = {
+        "format": 1,
+        "version": tools.run([MEMTOLL, "--version"]).split()[1],
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "rounds": rounds,
+        "load": [before, before],
+        "not_installed": [name for name, path in tools.programs().items() if path is None],
+        "lines": [],
+        "figures": [],
+    }
+    if not arguments.lines:
+        results["figures"] = figures(scratch, rounds, arguments.quick)
+    for line in LINES:
+        if not re.search(arguments.lines, line.name):
+            continue
+        here = [name for name in line.contenders if tools.installed(name) and (not arguments.quick or name in QUICK)]
+        one = Measured(line, here)
+        for number in range(rounds):
+            say(f"{line.name}, round {number + 1} of {rounds}: {', '.join(here)}")
+            one.round(number, scratch, seconds * line.seconds, warm)
+        results["lines"].append(one.result())
+        results["load"][1] = round(os.getloadavg()[0], 1)
+        save(results, arguments)
+    return results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="every line once and short: does it run?")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--lines", default="", help="only lines that this regular expression finds; no figures")
+    parser.add_argument("--out", type=Path, default=None, help="results go there, and the README is left alone")
+    arguments = parser.parse_args()
+    scratch = Path(tempfile.mkdtemp(prefix="memtoll-bench-"))
+    scratch.chmod(0o755)
+    try:
+        results = measure(arguments, scratch)
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(scratch)
+    if not arguments.out:
+        write_readme(results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is measured: operations of a small program, and whole programs under a load."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import tools
+from harness import Program, end, environment, spawn, tool, wait_until, workload
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one unit of work: the traced process's CPU time, and the time that went by."""
+
+    cpu_ns: float
+    wall_ns: float
+
+
+@dataclass(frozen=True)
+class Target:
+    """A running process: who it is, and a piece of work that it does and tells the cost of."""
+
+    pid: int
+    work: Callable[[float], Cost]  # of about so many seconds
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    unit: str
+    start: Callable[[list[str], Path], Iterator[Target]]
+    contenders: tuple[str, ...]
+    seconds: float  # of one run
+
+
+def price(kind: str, threads: int = 1) -> Callable[[list[str], Path], Iterator[Target]]:
+    @contextmanager
+    def start(prefix: list[str], _scratch: Path) -> Iterator[Target]:
+        with Program(*prefix, workload("price"), kind, str(threads)) as program:
+
+            def work(seconds: float) -> Cost:
+                stdin, before = program.process.stdin, len(program.lines)
+                assert stdin
+                begun = time.monotonic_ns()
+                stdin.write(f"{int(seconds * 1000)}\n")
+                stdin.flush()
+                wait_until(lambda: len(program.lines) > before, "the end of the work", 60)
+                line = program.lines[-1]
+                wall = (time.monotonic_ns() - begun) / line["ops"]
+                return Cost(line["ops_cpu_ns"] / line["ops"], wall)
+
+            yield Target(int(program.lines[0]["pid"]), work)
+
+    return start
+
+
+PYTHON_JOB: Final = """
+import json, os, sys, time
+def job():
+    rows = [{"name": "n%d" % i, "values": list(range(i % 97))} for i in range(2003)]
+    back = json.loads(json.dumps(rows))
+    back.sort(key=lambda row: len(row["values"]))
+    return len(back)
+job()
+print(json.dumps({"pid": os.getpid()}), flush=True)
+for line in sys.stdin:
+    until, done = time.monotonic() + int(line) / 1000, 0
+    cpu, wall = time.process_time_ns(), time.monotonic_ns()
+    while time.monotonic() < until:
+        done += job()
+    cpu, wall = time.process_time_ns() - cpu, time.monotonic_ns() - wall
+    print(json.dumps({"cpu": cpu / done, "wall": wall / done}), flush=True)
+"""
+
+
+@contextmanager
+def python(prefix: list[str], _scratch: Path) -> Iterator[Target]:
+    with Program(*prefix, "/usr/bin/python3", "-c", PYTHON_JOB) as program:
+
+        def work(seconds: float) -> Cost:
+            stdin, before = program.process.stdin, len(program.lines)
+            assert stdin
+            stdin.write(f"{int(seconds * 1000)}\n")
+            stdin.flush()
+            wait_until(lambda: len(program.lines) > before, "the end of the work", 60)
+            return Cost(program.lines[-1]["cpu"], program.lines[-1]["wall"])
+
+        yield Target(int(program.lines[0]["pid"]), work)
+
+
+def loaded(pid: int, load: Callable[[int], None], per_second: int) -> Callable[[float], Cost]:
+    """A server's work: so many requests, what they cost it, how long they took."""
+
+    def work(seconds: float) -> Cost:
+        requests = max(int(seconds * per_second), 100)
+        cpu, wall = tools.cpu_ns(pid), time.monotonic_ns()
+        load(requests)
+        cpu, wall = tools.cpu_ns(pid) - cpu, time.monotonic_ns() - wall
+        return Cost(cpu / requests, wall / requests)
+
+    return work
+
+
+def answers(command: list[str]) -> bool:
+    done = subprocess.run(command, capture_output=True, timeout=30, env=environment(), check=False)
+    return done.returncode == 0
+
+
+@contextmanager
+def redis(prefix: list[str], scratch: Path) -> Iterator[Target]:
+    # One executable; which of its programs it is depends on its name.
+    program, socket = scratch / "redis-server", scratch / "redis.socket"
+    if not program.exists():
+        program.symlink_to(Path(tool("redis-check-rdb")).resolve())
+    socket.unlink(missing_ok=True)
+    options = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--daemonize", "no"]
+    client = [tool("redis-cli"), "-s", str(socket)]
+    server = spawn([*prefix, program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=scratch)
+    try:
+        wait_until(lambda: answers([*client, "ping"]), "redis-server")
+        info = dict(line.split(":", 1) for line in tools.run([*client, "info", "server"]).split("\n") if ":" in line)
+
+        def load(requests: int) -> None:
+            bench = [tool("redis-benchmark"), "-s", str(socket), "-q", "-r", "4999", "-c", "10", "-t", "set,get"]
+            tools.run([*bench, "-d", "101", "-n", str(requests // 2)])
+
+        yield Target(int(info["process_id"]), loaded(int(info["process_id"]), load, 40000))
+    finally:
+        end(server)
+
+
+ROWS: Final = 5003
+
+
+@contextmanager
+def mariadb(prefix: list[str], scratch: Path) -> Iterator[Target]:
+    data, socket = scratch / "mariadb", scratch / "mariadb.socket"
+    client = [tool("mariadb"), "--no-defaults", "-S", str(socket), "-u", "root"]
+    fresh = not data.exists()
+    if fresh:
+        install = [tool("mariadb-install-db"), "--no-defaults", "--user=root", f"--datadir={data}"]
+        tools.run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"])
+    pidfile = scratch / "mariadb.pid"
+    options = [f"--datadir={data}", f"--socket={socket}", f"--pid-file={pidfile}", "--skip-networking"]
+    command = [*prefix, tool("mariadbd"), "--no-defaults", "--user=root", *options]
+    server = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: socket.exists() and answers([*client, "-e", "SELECT 1"]), "mariadbd", 40)
+        if fresh:
+            columns = "id INT PRIMARY KEY, k INT, s VARCHAR(200), KEY(k)"
+            rows = f"SELECT seq, seq*7919%1009, REPEAT(CHAR(97+seq%26),101) FROM seq_1_to_{ROWS}"
+            tools.run(client, f"CREATE DATABASE t; USE t; CREATE TABLE a ({columns}); INSERT INTO a {rows};")
+        pid = int(pidfile.read_text())
+        numbers = random.Random(7)
+
+        def load(requests: int) -> None:
+            ids = (numbers.randrange(1, ROWS) for _ in range(requests))
+            tools.run([*client, "t"], "".join(f"SELECT s FROM a WHERE id={i} OR k={i % 1009};\n" for i in ids))
+
+        yield Target(pid, loaded(pid, load, 2500))
+    finally:
+        end(server)
+
+
+ALL: Final = (tools.BARE, tools.DEFAULT, tools.FULL, tools.MEMLEAK, tools.BPFTRACE, tools.HEAPTRACK, tools.PERF_TRACE)
+CALLS: Final = (
+    tools.BARE,
+    tools.FLOOR_ENTRY,
+    tools.FLOOR,
+    tools.UNWALKED,
+    tools.FULL,
+    tools.DEFAULT,
+    tools.MEMLEAK,
+    tools.BPFTRACE,
+    tools.HEAPTRACK,
+)
+THREADS: Final = (tools.BARE, tools.FLOOR, tools.FULL)
+FAULTS: Final = (tools.BARE, tools.FULL, tools.DEFAULT, tools.BPFTRACE, tools.PERF_TRACE)
+
+LINES: Final = (
+    Line("malloc and free", "pair", price("pair"), CALLS, 1.0),
+    Line("malloc and free, 16 threads", "pair", price("pair", 16), THREADS, 1.0),
+    Line("calloc", "call", price("calloc"), CALLS, 1.0),
+    Line("first touch of a page", "fault", price("fault"), FAULTS, 1.0),
+    Line("fault storm", "page", price("storm"), ALL, 2.0),
+    Line("redis-server", "request", redis, ALL, 2.0),
+    Line("Python, JSON", "row", python, ALL, 2.0),
+    Line("mariadbd", "query", mariadb, ALL, 2.0),
+)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The README's table, from results.json: run it to renew the one by the other."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any, Final
+
+RESULTS: Final = Path(__file__).resolve().parent / "results.json"
+README: Final = Path(__file__).resolve().parents[3] / "README.md"
+BEGIN: Final = "<!-- from results.json: make bench-table -->\n"
+END: Final = "<!-- end -->\n"
+
+# What is promised: (traced by, at most so many times, what, less the bare run).
+PROMISES: Final = (
+    ("malloc and free", "memtoll, no limit, no stacks", "empty probes, entry and return", 1.25),
+    ("malloc and free", "memtoll, no limit, no stacks", "bcc memleak", 0.1),
+)
+
+
+def duration(ns: float) -> str:
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.3g} ns"
+
+
+def by_round(contender: dict[str, Any], what: str) -> dict[int, float]:
+    return dict(zip(contender["rounds"], contender[what]))
+
+
+def ratios(contender: dict[str, Any], bare: dict[str, Any], what: str) -> list[float]:
+    """Of runs of the same round."""
+    mine, its = by_round(contender, what), by_round(bare, what)
+    return [mine[number] / its[number] for number in mine if number in its]
+
+
+def spread(values: list[float]) -> str:
+    if not values:
+        return ""
+    return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
+
+
+def added(line: dict[str, Any], name: str) -> float | None:
+    """Median CPU time that a contender adds, or None where it did not run."""
+    runs = {contender["name"]: contender for contender in line["contenders"]}
+    if name not in runs or "bare" not in runs:
+        return None
+    mine, bare = by_round(runs[name], "cpu_ns"), by_round(runs["bare"], "cpu_ns")
+    return statistics.median([mine[number] - bare[number] for number in mine if number in bare])
+
+
+def promises(results: dict[str, Any]) -> list[str]:
+    lines = {line["name"]: line for line in results["lines"]}
+    said = []
+    for name, mine, other, limit in PROMISES:
+        if name not in lines:
+            continue
+        ours, its = added(lines[name], mine), added(lines[name], other)
+        if ours and its:
+            said.append(
+                f"{name}: {mine} adds {duration(ours)}, {other} {duration(its)}: {ours / its:.2f} times (promised: at most {limit})."
+            )
+    return said
+
+
+def table(results: dict[str, Any]) -> str:
+    machine = results["machine"]
+    memory = machine["memory_bytes"] / (1 << 30)
+    text = [
+        f"{results['rounds']} interleaved rounds of version {results['version'].split('+')[0]} on {results['date']}: "
+        f"{machine['cpus']} x {machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, {memory:.0f} GiB, Linux "
+        f"{machine['kernel'].split('-')[0]}, {machine['libc']}; load {results['load'][0]} to {results['load'][1]}. "
+        "Ratios are medians over the rounds, with the least and the greatest in brackets; CPU time is the traced program's.",
+        "",
+        "| work | traced by | CPU time | CPU, times bare | elapsed, times bare |",
+        "|---|---|---|---|---|",
+    ]
+    for line in results["lines"]:
+        bare = next(contender for contender in line["contenders"] if contender["name"] == "bare")
+        for contender in line["contenders"]:
+            first = contender is line["contenders"][0]
+            cells = [f"{line['name']}, per {line['unit']}" if first else "", contender["name"]]
+            cells.append(duration(statistics.median(contender["cpu_ns"])))
+            cells += [spread(ratios(contender, bare, what)) for what in ("cpu_ns", "wall_ns")]
+            text.append(f"| {' | '.join(cells)} |")
+        text += [f"|  | {name} | did not run | | |" for name in line["failed"]]
+    text.append("")
+    for figure in results["figures"]:
+        runs = [run * (1e9 if figure["unit"] == "s" else 1) for run in figure["runs"]]
+        text.append(
+            f"* {figure['name']}: {duration(statistics.median(runs))} ({duration(min(runs))} to {duration(max(runs))})"
+        )
+    text += [f"* {promise}" for promise in promises(results)]
+    if results["not_installed"]:
+        text.append(f"* not installed: {', '.join(results['not_installed'])}")
+    return "\n".join(text) + "\n"
+
+
+def readme_with(results: dict[str, Any]) -> str:
+    text = README.read_text()
+    head, rest = text.split(BEGIN, 1)
+    _, tail = rest.split(END, 1)
+    return head + BEGIN + table(results) + END + tail
+
+
+def write_readme(results: dict[str, Any]) -> None:
+    README.write_text(readme_with(results))
+
+
+if __name__ == "__main__":
+    write_readme(json.loads(RESULTS.read_text()))
