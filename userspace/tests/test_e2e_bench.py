@@ -22,7 +22,7 @@ import table  # noqa: E402
 def test_readme_has_the_results() -> None:
     results = json.loads(table.RESULTS.read_text())
     assert table.README.read_text() == table.readme_with(results)
-    assert {line["name"] for line in results["lines"]} >= {"malloc and free", "calloc", "first touch of a page"}
+    assert "malloc and free" in {line["name"] for line in results["lines"]}
 
 
 def test_ratios_are_of_the_same_round() -> None:

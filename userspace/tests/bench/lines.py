@@ -7,7 +7,7 @@ import random
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,16 +32,20 @@ class Target:
     work: Callable[[float], Cost]  # of about so many seconds
 
 
+# Starts the process anew, behind what a contender puts before its command, with a directory for its files.
+Start = Callable[[list[str], Path], AbstractContextManager[Target]]
+
+
 @dataclass(frozen=True)
 class Line:
     name: str
     unit: str
-    start: Callable[[list[str], Path], Iterator[Target]]
+    start: Start
     contenders: tuple[str, ...]
     seconds: float  # of one run
 
 
-def price(kind: str, threads: int = 1) -> Callable[[list[str], Path], Iterator[Target]]:
+def price(kind: str, threads: int = 1) -> Start:
     @contextmanager
     def start(prefix: list[str], _scratch: Path) -> Iterator[Target]:
         with Program(*prefix, workload("price"), kind, str(threads)) as program:

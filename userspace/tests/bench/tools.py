@@ -8,10 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -28,7 +28,7 @@ BPFTRACE: Final = "bpftrace"
 HEAPTRACK: Final = "heaptrack"
 PERF_TRACE: Final = "perf trace -F"
 
-MEMTOLL_OPTIONS: Final = {
+MEMTOLL_OPTIONS: Final[dict[str, list[str]]] = {
     DEFAULT: [],
     FULL: ["--overhead-limit", "none"],
     # Blocks so large that none is followed: stacks are walked of sites only, by frame pointers.
@@ -84,7 +84,7 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def running(command: Sequence[str | Path], ready: object, **options: object) -> Iterator[subprocess.Popen[str]]:
+def running(command: Sequence[str | Path], ready: Callable[[], object], **options: Any) -> Iterator[subprocess.Popen[str]]:
     # What it says is read at the end only, and goes to a file: a full pipe would stop it.
     process = spawn(command, {"PYTHONUNBUFFERED": "1"}, **options)
     try:
@@ -93,7 +93,7 @@ def running(command: Sequence[str | Path], ready: object, **options: object) -> 
             if process.poll() is not None:
                 _, err = process.communicate()
                 raise CannotAttach((err or "").strip()[-200:] or f"exit status {process.returncode}")
-            return bool(ready())  # type: ignore[operator]
+            return bool(ready())
 
         wait_until(there, f"{command[0]} to attach", 40)
         yield process
@@ -111,7 +111,7 @@ def attached(contender: str, pid: int, scratch: Path) -> Iterator[None]:
     if contender in (BARE, HEAPTRACK):  # heaptrack starts the process itself: prefix()
         yield
         return
-    quiet = {"stdout": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL}
     if contender in MEMTOLL_OPTIONS:
         out = recording(scratch)
         command = [str(MEMTOLL), "record", "-p", str(pid), "-o", str(out), *MEMTOLL_OPTIONS[contender]]
@@ -166,7 +166,8 @@ def prefix(contender: str, scratch: Path) -> list[str]:
         return []
     path = programs()[HEAPTRACK]
     assert path
-    return [path, "--record-only", "-o", str(scratch / "heaptrack")]
+    # It writes where it stands.
+    return ["env", "-C", str(scratch), path]
 
 
 def cpu_ns(pid: int) -> int:
