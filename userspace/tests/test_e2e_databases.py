@@ -262,7 +262,7 @@ def test_pool_larger_than_its_memory(out: Path, table: Path) -> None:
             server.ask(one_pass)
             wait_until(lambda: lowered(cgroup, 56 * MIB), "the limit to come down", 30)
             reads = server.counters()
-            server.ask(5 * one_pass)
+            server.ask(12 * one_pass)
             reads = {name: value - reads[name] for name, value in server.counters().items()}
         after = vmstat()
     recording = load(out, memtoll("report", out))
