@@ -17,12 +17,13 @@ BENCH: Final = TESTS / "bench"
 sys.path.insert(0, str(BENCH))
 
 import table  # noqa: E402
+from lines import LINES  # noqa: E402
 
 
 def test_readme_has_the_results() -> None:
     results = json.loads(table.RESULTS.read_text())
     assert table.README.read_text() == table.readme_with(results)
-    assert "malloc and free" in {line["name"] for line in results["lines"]}
+    assert {line["name"] for line in results["lines"]} == {line.name for line in LINES}
 
 
 def test_ratios_are_of_the_same_round() -> None:
@@ -34,26 +35,33 @@ def test_ratios_are_of_the_same_round() -> None:
     assert table.added({"contenders": [bare]}, "traced") is None
 
 
-@pytest.mark.root
-def test_every_line_runs_once(tmp_path: Path) -> None:
-    out = tmp_path / "results.json"
-    command = ["/usr/bin/python3", "-B", str(BENCH / "bench.py"), "--quick", "--out", str(out)]
+def quick(out: Path, lines: str) -> dict[str, Any]:
+    command = ["/usr/bin/python3", "-B", str(BENCH / "bench.py"), "--quick", "--out", str(out), "--lines", lines]
     env = environment({"MEMTOLL": str(MEMTOLL)})
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=85, check=False)
     assert done.returncode == 0, done.stderr
     results: dict[str, Any] = json.loads(out.read_text())
-    assert len(results["lines"]) == 8
-    costs: dict[str, dict[str, float]] = {}
-    for line in results["lines"]:
-        assert line["failed"] == {}, line
-        costs[line["name"]] = {row["name"]: row["cpu_ns"][0] for row in line["contenders"]}
-        assert {"bare", "bare, afterwards", "memtoll, no limit"} <= set(costs[line["name"]])
-        assert all(cost > 0 for cost in costs[line["name"]].values())
-    # So far apart that no neighbour hides it: tens of nanoseconds bare, half a microsecond a probe and more.
-    pair = costs["malloc and free"]
-    assert 5 * pair["bare"] < pair["empty probes, entry and return"] < pair["memtoll, no limit"]
-    assert pair["memtoll, no limit"] > 5 * pair["bare, afterwards"]
-    assert [figure["unit"] for figure in results["figures"]] == ["ns", "s", "s"]
-    assert all(len(figure["runs"]) == 1 for figure in results["figures"])
-    # The table takes it.
-    assert table.table(results).count("\n|") > 20
+    return results
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("name", [line.name for line in LINES])
+def test_every_line_runs_once(tmp_path: Path, name: str) -> None:
+    results = quick(tmp_path / "results.json", f"^{name}$")
+    (line,) = results["lines"]
+    assert line["failed"] == {}, line
+    costs = {row["name"]: row["cpu_ns"][0] for row in line["contenders"]}
+    assert {"bare", "bare, afterwards", "memtoll, no limit"} <= set(costs)
+    assert all(cost > 0 for cost in costs.values())
+    if name == "malloc and free":
+        # So far apart that no neighbour hides it: tens of nanoseconds bare, half a microsecond a probe and more.
+        assert 5 * costs["bare"] < costs["empty probes, entry and return"]
+        assert 5 * costs["bare, afterwards"] < costs["memtoll, no limit"]
+    assert f"| {name}, per" in table.table(results)
+
+
+@pytest.mark.root
+def test_figures(tmp_path: Path) -> None:
+    figures = quick(tmp_path / "results.json", "^figures$")["figures"]
+    assert [figure["unit"] for figure in figures] == ["ns", "s", "s"]
+    assert all(len(figure["runs"]) == 1 and figure["runs"][0] > 0 for figure in figures)

@@ -25,6 +25,7 @@ from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, 
 from lines import LINES, Cost, Line
 from table import RESULTS, write_readme
 
+FIGURES: Final = "figures"
 AFTERWARDS: Final = "bare, afterwards"
 # The budget is looked at several times a second: it has settled by then.
 WARM_SECONDS: Final = 1.5
@@ -186,7 +187,7 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
         "lines": [],
         "figures": [],
     }
-    if not arguments.lines:
+    if re.search(arguments.lines, FIGURES):
         results["figures"] = figures(scratch, rounds, arguments.quick)
     for line in LINES:
         if not re.search(arguments.lines, line.name):
@@ -206,7 +207,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="every line once and short: does it run?")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--lines", default="", help="only lines that this regular expression finds; no figures")
+    parser.add_argument("--lines", default="", help="only lines that this regular expression finds, or figures")
     parser.add_argument("--out", type=Path, default=None, help="results go there, and the README is left alone")
     arguments = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="memtoll-bench-"))
@@ -216,6 +217,7 @@ def main() -> int:
     finally:
         with suppress(OSError):
             shutil.rmtree(scratch)
+    save(results, arguments)
     if not arguments.out:
         write_readme(results)
     return 0
