@@ -70,7 +70,7 @@ def table(results: dict[str, Any]) -> str:
     machine = results["machine"]
     memory = machine["memory_bytes"] / (1 << 30)
     text = [
-        f"{results['rounds']} interleaved rounds of version {results['version'].split('+')[0]} on {results['date']}: "
+        f"{results['rounds']} interleaved round{'s' if results['rounds'] > 1 else ''} of version {results['version'].split('+')[0]} on {results['date']}: "
         f"{machine['cpus']} x {machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, {memory:.0f} GiB, Linux "
         f"{machine['kernel'].split('-')[0]}, {machine['libc']}; load {results['load'][0]} to {results['load'][1]}. "
         "Ratios are medians over the rounds, with the least and the greatest in brackets; CPU time is the traced program's.",

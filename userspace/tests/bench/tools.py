@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -67,11 +68,15 @@ def installed(contender: str) -> bool:
     return programs().get(contender, "built") is not None
 
 
-def libc_of(pid: int) -> str:
-    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-        if line.endswith("/libc.so.6"):
-            return line.split(maxsplit=5)[5]
-    raise CannotAttach("the process has no libc.so.6")
+def allocator_of(pid: int) -> str:
+    """The library whose malloc the process calls: another than libc's comes before it."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    mapped = dict.fromkeys(line.split(maxsplit=5)[5] for line in lines if "/" in line)
+    for name in (r"lib(je|tc)malloc\S*\.so|libmimalloc\S*\.so", r"libc\.so\.6"):
+        for path in mapped:
+            if re.match(name, Path(path).name):
+                return path
+    raise CannotAttach("no library with an allocator is mapped")
 
 
 def stop(process: subprocess.Popen[str]) -> None:
@@ -151,12 +156,13 @@ def attached(contender: str, pid: int, scratch: Path) -> Iterator[None]:
         finally:
             stop(process)
         return
+    library = allocator_of(pid)
     if contender == MEMLEAK:
-        command = [path, "-p", str(pid), "3600"]
+        command = [path, "-p", str(pid), "-O", library, "3600"]
     else:
-        program = BPFTRACE_PROGRAM.replace("LIBC", libc_of(pid)).replace("PID", str(pid))
+        program = BPFTRACE_PROGRAM.replace("LIBC", library).replace("PID", str(pid))
         command = [path, "-p", str(pid), "-e", program]
-    with running(command, lambda: len(changed_text(pid)) >= 3, **quiet):
+    with running(command, lambda: len(changed_text(pid, Path(library).name)) >= 3, **quiet):
         yield
 
 
