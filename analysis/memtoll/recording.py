@@ -50,9 +50,9 @@ class Recording:
     """An open recording; made by memtoll.open. Close it, or use it in a with statement.
 
     The frames are properties, read when they are first used and kept: toll, families, sites,
-    classes, faults, allocations, timeline, processes, process_tolls, process_timeline, access,
-    access_patterns, giveback, thresholds, files, miss_ratio, latency, latencies, outliers, losses, checks,
-    overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
+    classes, faults, allocations, sampled, duty_cycle, timeline, processes, process_tolls, process_timeline,
+    access, access_patterns, giveback, thresholds, files, miss_ratio, latency, latencies, outliers, losses,
+    checks, overhead, stacks, stack_frames, system. Their columns: memtoll.frames.FRAMES,
     `python3 -m memtoll frames`. Do not change them in place; take a copy.
     """
 
@@ -240,6 +240,16 @@ class Recording:
     def access_patterns(self) -> Table:
         """The same over all processes with a word for the pattern, index rank; empty likewise."""
         return self._frame("access_patterns")
+
+    @cached_property
+    def sampled(self) -> Table:
+        """Small blocks as --sample estimates them; empty where none were sampled."""
+        return self._frame("sampled")
+
+    @cached_property
+    def duty_cycle(self) -> Table:
+        """How much of the time each allocator function was watched, index call; empty: always."""
+        return self._frame("duty_cycle")
 
     @cached_property
     def giveback(self) -> Table:

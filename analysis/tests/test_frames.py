@@ -67,6 +67,11 @@ def check_against(path: Path, report: dict[str, Any]) -> None:
             for name in set(made) - {"allocated_at"}:
                 assert same(row[name], made[name]), name
             assert frames_of(rec, row["allocated_stack"]) == made["allocated_at"]
+        for (_, row), some in zip(rec.sampled.iterrows(), report["sampled"], strict=True):
+            for name in set(some) - {"allocated_at"}:
+                assert same(row[name], some[name]), name
+            assert frames_of(rec, row["allocated_stack"]) == some["allocated_at"]
+        assert rec.duty_cycle["share"].to_dict() == report["overhead"]["duty_cycle"]
         tolls = rec.process_tolls.set_index(["pid", "toll"])["time_s"]
         for process in report["processes"]:
             row = rec.processes.loc[process["pid"]]
@@ -162,7 +167,7 @@ def test_units_are_in_the_names() -> None:
         for column in frame.columns:
             assert column.meaning
             if column.unit in suffix and column.name not in ("ns_per_hit", "bytes_at_least"):
-                assert column.name.endswith(suffix[column.unit]), (frame.name, column.name)
+                assert column.name.removesuffix("_error").endswith(suffix[column.unit]), (frame.name, column.name)
 
 
 def test_documented_in_the_readme() -> None:
