@@ -31,6 +31,7 @@
 #include "python.h"
 #include "python_reader.h"
 #include "recording.h"
+#include "run_facts.h"
 #include "sampled.h"
 #include "slice.h"
 #include "swapdevice.h"
@@ -327,72 +328,6 @@ static int open_consumers(struct session *session)
 	return session->ring ? 0 : -errno;
 }
 
-static int record_prices(struct session *session)
-{
-	const struct calibration_result *prices = &session->prices;
-	const struct {
-		const char *probe;
-		const struct price *price;
-	} rows[] = {
-		{ "malloc", &prices->malloc }, { "calloc", &prices->calloc },
-		{ "free", &prices->free }, { "realloc", &prices->malloc },
-		{ "reallocarray", &prices->malloc }, { "posix_memalign", &prices->malloc },
-		{ "aligned_alloc", &prices->malloc }, { "memalign", &prices->malloc },
-		{ "fault", &prices->fault }, { "fault_end", &prices->fault_end },
-		{ "map", &prices->map }, { "read", &prices->read }, { "idle", &prices->idle },
-	};
-	const struct {
-		const char *name;
-		double value;
-	} figures[] = {
-		{ "fault_ns", prices->fault_ns },
-		{ "malloc_ns", prices->malloc_ns },
-		{ "memset_bytes_per_s", prices->memset_bytes_per_s },
-		{ "clear_4k_bytes_per_s", prices->clear_4k_bytes_per_s },
-		{ "clear_2m_bytes_per_s", prices->clear_2m_bytes_per_s },
-	};
-	int err = 0;
-	size_t i;
-
-	for (i = 0; i < G_N_ELEMENTS(rows) && !err; i++)
-		err = recording_price(session->recording, rows[i].probe, rows[i].price->hit_ns,
-				      rows[i].price->inside_ns, rows[i].price->error_ns);
-	for (i = 0; i < G_N_ELEMENTS(figures) && !err; i++)
-		err = recording_calibration(session->recording, figures[i].name, figures[i].value);
-	return err;
-}
-
-/* Tolls that this run cannot see: they are null in the report, not 0. */
-static void record_not_captured(struct session *session)
-{
-	const struct session_config *config = &session->config;
-	const struct {
-		const char *toll;
-		bool captured;
-		const char *reason;
-	} tolls[] = {
-		{ "zero.kernel", config->faults, "faults were not traced" },
-		{ "zero.libc", config->uprobes, "the allocator was not probed" },
-		{ "zero.app", config->samples, "the CPUs were not sampled" },
-		{ "swap.in", config->faults, "faults were not traced" },
-		{ "swap.out", config->faults && session->bpf->rodata->cfg_rss_stat_exact,
-		  config->faults ?
-		  "this kernel tells of memory counters only now and then" :
-		  "faults were not traced" },
-		{ "reclaim", config->faults, "faults were not traced" },
-		{ "cow", config->faults, "faults were not traced" },
-		{ "file.fault", config->faults, "faults were not traced" },
-		{ "file.read", config->reads, "reads were not traced" },
-		{ "alloc", config->uprobes, "the allocator was not probed" },
-		{ "map", config->mappings, "mapping calls were not traced" },
-	};
-	size_t i;
-
-	for (i = 0; i < G_N_ELEMENTS(tolls); i++)
-		if (!tolls[i].captured)
-			recording_not_captured(session->recording, tolls[i].toll, tolls[i].reason);
-}
-
 /* What is not counted over a slice but stands as it is now; a killed recording has it, too. */
 static void record_state(struct session *session)
 {
@@ -440,11 +375,12 @@ static int record_start(struct session *session)
 	recording_meta_int(recording, "start_ns", session->start_ns);
 	recording_meta_int(recording, "start_realtime_ns",
 			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
-	record_not_captured(session);
+	run_not_captured_record(recording, &session->config,
+				session->bpf->rodata->cfg_rss_stat_exact);
 	recording_meta_int(recording, "memory_bytes",
 			   (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	record_state(session);
-	return record_prices(session);
+	return run_prices_record(recording, &session->prices);
 }
 
 /* Follow the cgroup's processes that are not followed yet; false: the cgroup is gone. */

@@ -13,6 +13,7 @@
 #include "latency.h"
 #include "memtoll.skel.h"
 #include "names.h"
+#include "sample_place.h"
 #include "reads.h"
 #include "stacks.h"
 #include "sums.h"
@@ -22,10 +23,6 @@
 
 /* How many frames an allocator's function may lie below the instruction that was sampled. */
 #define ALLOCATOR_DEPTH 6
-
-/* Where a CPU sample was, as table sample has it. */
-enum place { PLACE_MEMSET, PLACE_CALLOC_MEMSET, PLACE_ALLOCATOR, PLACE_FAULT, PLACE_MAP,
-	     PLACE_READ, PLACE_KERNEL, PLACE_USER };
 
 struct sample_key {
 	uint32_t pid;
@@ -51,11 +48,6 @@ struct hits {
 	uint64_t calls[FN_COUNT];
 };
 
-struct range {
-	uint64_t start;
-	uint64_t end;
-};
-
 struct stored_run {
 	struct memtoll_run run;
 	uint64_t allocated_stack;
@@ -78,7 +70,7 @@ struct slicer {
 	struct giveback *giveback;
 	struct reads *reads;
 	struct latency *latency;
-	struct range fault_code[3];	/* kernel functions that only run in a fault */
+	struct sample_judge judge;
 	uint64_t lost[MEMTOLL_LOSS_COUNT];
 	uint64_t unmatched_frees;
 	uint64_t untracked_returns;
@@ -109,10 +101,7 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 
 struct slicer *slicer_new(const struct slicer_config *config)
 {
-	static const char *const fault_code[] = { "handle_mm_fault", "exc_page_fault",
-						  "asm_exc_page_fault" };
 	struct slicer *slicer = g_new0(struct slicer, 1);
-	size_t i;
 
 	slicer->config = *config;
 	slicer->stack_writer.recording = config->recording;
@@ -131,10 +120,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->reads = reads_new(config->recording);
 	slicer->latency = latency_new();
 	slicer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
-	for (i = 0; i < G_N_ELEMENTS(fault_code); i++)
-		symbolizer_kernel_function(config->symbolizer, fault_code[i],
-					   &slicer->fault_code[i].start,
-					   &slicer->fault_code[i].end);
+	sample_judge_prepare(&slicer->judge, config->symbolizer);
 	ledger_on_run(config->ledger, on_run, slicer);
 	return slicer;
 }
@@ -189,51 +175,6 @@ static void want_stack(void *context, uint64_t id)
 
 /* ---- records of the ring buffer ---- */
 
-static bool in_fault_code(const struct slicer *slicer, const struct memtoll_sample *sample)
-{
-	size_t i, k;
-
-	for (i = 0; i < sample->kernel_frames && i < MEMTOLL_KERNEL_DEPTH; i++)
-		for (k = 0; k < G_N_ELEMENTS(slicer->fault_code); k++)
-			if (sample->kernel[i] >= slicer->fault_code[k].start &&
-			    sample->kernel[i] < slicer->fault_code[k].end)
-				return true;
-	return false;
-}
-
-static enum place place_of(const struct slicer *slicer, const struct memtoll_sample *sample)
-{
-	if (!(sample->flags & SAMPLE_USER)) {
-		if (in_fault_code(slicer, sample))
-			return PLACE_FAULT;
-		if (sample->map_fn)
-			return PLACE_MAP;
-		if (sample->flags & SAMPLE_READ)
-			return PLACE_READ;
-		return sample->in_fn ? PLACE_ALLOCATOR : PLACE_KERNEL;
-	}
-	if (sample->flags & SAMPLE_MEMSET) {
-		if (sample->in_fn == FN_CALLOC)
-			return PLACE_CALLOC_MEMSET;
-		if (!sample->in_fn)
-			return PLACE_MEMSET;
-	}
-	return sample->in_fn ? PLACE_ALLOCATOR : PLACE_USER;
-}
-
-/* The allocator's function by its name, as symbol tables have it; FN_NONE for others. */
-static unsigned int fn_of_symbol(const char *symbol)
-{
-	unsigned int fn;
-
-	if (g_str_has_prefix(symbol, "__libc_"))
-		symbol += strlen("__libc_");
-	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
-		if (!strcmp(symbol, fn_name(fn)))
-			return fn;
-	return FN_NONE;
-}
-
 /*
  * The allocator's function that a sample was in although no probe saw the thread go there, because
  * its window was closed: the stack tells. Worked out once for each stack.
@@ -254,7 +195,7 @@ static unsigned int fn_of_stack(struct slicer *slicer, uint64_t id)
 	for (i = 0; i < stack.depth && i < ALLOCATOR_DEPTH && !fn; i++)
 		if (symbolizer_user(slicer->config.symbolizer, stack.tgid, stack.frames[i],
 				    !(stack.exact[0] >> i & 1), &frame, 1))
-			fn = fn_of_symbol(frame.function);
+			fn = sample_fn_of_symbol(frame.function);
 	g_hash_table_insert(slicer->stack_fns, g_memdup2(&id, sizeof(id)),
 			    GUINT_TO_POINTER(fn + 1));
 	return fn;
@@ -268,7 +209,7 @@ static void on_sample(struct slicer *slicer, const struct memtoll_sample *told)
 
 	if (!sample->in_fn && watch_has_missed(slicer->config.watch))
 		sample->in_fn = fn_of_stack(slicer, sample->stack_id);
-	key.place = place_of(slicer, sample);
+	key.place = sample_place(&slicer->judge, sample);
 	key.in_fn = sample->in_fn;
 	count = g_hash_table_lookup(slicer->samples, &key);
 	if (!count) {
@@ -663,8 +604,6 @@ static void on_read_sum(void *context, const struct file_read_fact *fact)
 
 static void write_samples(struct slicer *slicer)
 {
-	static const char *const places[] = { "memset", "calloc_memset", "allocator", "fault",
-					      "map", "read", "kernel", "user" };
 	GHashTableIter iter;
 	gpointer value;
 
@@ -674,7 +613,7 @@ static void write_samples(struct slicer *slicer)
 
 		want_stack(slicer, count->key.stack_id);
 		note(slicer, recording_sample(slicer->config.recording, count->key.pid,
-					      places[count->key.place], fn_name(count->key.in_fn),
+					      sample_place_name(count->key.place), fn_name(count->key.in_fn),
 					      count->key.stack_id, count->samples));
 		g_hash_table_iter_remove(&iter);
 	}

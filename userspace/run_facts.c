@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "run_facts.h"
+
+#include <glib.h>
+
+int run_prices_record(struct recording *recording, const struct calibration_result *prices)
+{
+	const struct {
+		const char *probe;
+		const struct price *price;
+	} rows[] = {
+		{ "malloc", &prices->malloc }, { "calloc", &prices->calloc },
+		{ "free", &prices->free }, { "realloc", &prices->malloc },
+		{ "reallocarray", &prices->malloc }, { "posix_memalign", &prices->malloc },
+		{ "aligned_alloc", &prices->malloc }, { "memalign", &prices->malloc },
+		{ "fault", &prices->fault }, { "fault_end", &prices->fault_end },
+		{ "map", &prices->map }, { "read", &prices->read }, { "idle", &prices->idle },
+	};
+	const struct {
+		const char *name;
+		double value;
+	} figures[] = {
+		{ "fault_ns", prices->fault_ns },
+		{ "malloc_ns", prices->malloc_ns },
+		{ "memset_bytes_per_s", prices->memset_bytes_per_s },
+		{ "clear_4k_bytes_per_s", prices->clear_4k_bytes_per_s },
+		{ "clear_2m_bytes_per_s", prices->clear_2m_bytes_per_s },
+	};
+	int err = 0;
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(rows) && !err; i++)
+		err = recording_price(recording, rows[i].probe, rows[i].price->hit_ns,
+				      rows[i].price->inside_ns, rows[i].price->error_ns);
+	for (i = 0; i < G_N_ELEMENTS(figures) && !err; i++)
+		err = recording_calibration(recording, figures[i].name, figures[i].value);
+	return err;
+}
+
+void run_not_captured_record(struct recording *recording, const struct session_config *config,
+			     bool rss_stat_exact)
+{
+	const struct {
+		const char *toll;
+		bool captured;
+		const char *reason;
+	} tolls[] = {
+		{ "zero.kernel", config->faults, "faults were not traced" },
+		{ "zero.libc", config->uprobes, "the allocator was not probed" },
+		{ "zero.app", config->samples, "the CPUs were not sampled" },
+		{ "swap.in", config->faults, "faults were not traced" },
+		{ "swap.out", config->faults && rss_stat_exact,
+		  config->faults ?
+		  "this kernel tells of memory counters only now and then" :
+		  "faults were not traced" },
+		{ "reclaim", config->faults, "faults were not traced" },
+		{ "cow", config->faults, "faults were not traced" },
+		{ "file.fault", config->faults, "faults were not traced" },
+		{ "file.read", config->reads, "reads were not traced" },
+		{ "alloc", config->uprobes, "the allocator was not probed" },
+		{ "map", config->mappings, "mapping calls were not traced" },
+	};
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(tolls); i++)
+		if (!tolls[i].captured)
+			recording_not_captured(recording, tolls[i].toll, tolls[i].reason);
+}
