@@ -404,6 +404,10 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	off_ns = now - call->start.ns - cpu_ns;
 	cpu_ns = less(cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
 	fn = thread->in_fn;
+	/* Before it is put by: Linux 6.1 does not carry a later check over to copies on the stack. */
+	barrier_var(fn);
+	if (fn >= FN_COUNT)
+		return 0;
 	if (fn == FN_POSIX_MEMALIGN) {
 		__u64 where = call->pointer;
 
