@@ -7,8 +7,9 @@
 
 /* The account is kept a little below the limit: prices have an error. */
 #define SETPOINT 0.9
-/* What may be spent before the first CPU time is seen. */
+/* What may be spent before the first CPU time is seen; of a command, whose start is part of the question. */
 #define START_NS (10 * MS)
+#define START_COMMAND_NS (100 * MS)
 /* A window shorter than this is not worth its attaching and detaching. */
 #define WINDOW_NS (50 * MS)
 /* Calls that are open when a window closes get this long to return. */
@@ -45,6 +46,7 @@ struct spending {
 
 struct governor {
 	double limit;
+	double start_ns;	/* what is in the account at first */
 	struct calibration_result prices;
 	enum state state;
 	unsigned int chosen;	/* groups that come and go */
@@ -61,13 +63,14 @@ struct governor {
 	double cpu_rate;	/* CPU time of the target per nanosecond */
 };
 
-struct governor *governor_new(double limit, const struct calibration_result *prices)
+struct governor *governor_new(double limit, bool command, const struct calibration_result *prices)
 {
 	struct governor *governor = g_new0(struct governor, 1);
 
 	governor->limit = limit;
 	governor->prices = *prices;
-	governor->account_ns = START_NS;
+	governor->start_ns = command ? START_COMMAND_NS : START_NS;
+	governor->account_ns = governor->start_ns;
 	return governor;
 }
 
@@ -204,7 +207,7 @@ static void pay(struct governor *governor, const struct spending *spent)
 				      MIN(1.0, spent->wall_ns / SAVED_NS);
 	saved = MAX(SETPOINT * governor->limit * governor->cpu_rate * SAVED_NS,
 		    1.2 * window_price(governor));
-	governor->account_ns = MIN(governor->account_ns, MAX(saved, START_NS));
+	governor->account_ns = MIN(governor->account_ns, MAX(saved, governor->start_ns));
 	if (governor->state != STATE_OPEN)
 		governor->passing_now_ns += spent->idle_ns;
 	add(&governor->judged, spent);

@@ -38,8 +38,12 @@ struct governor_order {
 
 struct governor;
 
-/* limit: share of the target's CPU time that the probes may take, above 0 and below 1. */
-struct governor *governor_new(double limit, const struct calibration_result *prices);
+/*
+ * limit: share of the target's CPU time that the probes may take, above 0 and below 1. command: the
+ * target is started for the recording. Its start is as interesting as the rest, and nobody waits for it
+ * in production: it has 100 ms of probes to begin with, a running process 10 ms.
+ */
+struct governor *governor_new(double limit, bool command, const struct calibration_result *prices);
 void governor_free(struct governor *governor);
 
 /*

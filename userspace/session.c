@@ -303,6 +303,7 @@ static int open_consumers(struct session *session)
 		.targets = session->targets,
 		.recording = session->recording,
 		.limit = session->config.uprobes ? session->config.overhead_limit : 0,
+		.command = session->launch != NULL,
 	}, &session->prices);
 	session->sampled = sampled_new(session->config.sample,
 					session->config.min_size);

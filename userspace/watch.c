@@ -51,7 +51,7 @@ struct watch *watch_new(const struct watch_config *config, const struct calibrat
 	watch->cpu_count = libbpf_num_possible_cpus();
 	watch->cpus = g_new0(struct memtoll_rates, watch->cpu_count);
 	if (config->limit > 0)
-		watch->governor = governor_new(config->limit, prices);
+		watch->governor = governor_new(config->limit, config->command, prices);
 	watch->accounted_ns = now_ns();
 	for (group = 0; group < PROBE_GROUPS; group++)
 		watch->groups[group].windows = 1;

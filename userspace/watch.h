@@ -20,6 +20,7 @@ struct watch_config {
 	struct targets *targets;
 	struct recording *recording;
 	double limit;		/* as governor_new() has it; 0: no budget, all is watched always */
+	bool command;		/* likewise */
 };
 
 struct watch *watch_new(const struct watch_config *config, const struct calibration_result *prices);

@@ -121,7 +121,7 @@ static double share_spent(const struct program *program)
 
 static void test_cheap_is_always_watched(void **state)
 {
-	struct governor *governor = governor_new(0.05, &prices);
+	struct governor *governor = governor_new(0.05, false, &prices);
 	struct program program = {
 		/* 40,000 hits a second of its own time: 4 %. */
 		.calls = { [FN_MALLOC] = 20e-6, [FN_FREE] = 20e-6 },
@@ -134,9 +134,27 @@ static void test_cheap_is_always_watched(void **state)
 	governor_free(governor);
 }
 
+/* A command's start is watched whole: 30 ms of probes in its first 100 ms. */
+static void test_command_is_watched_from_its_start(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 0.2e-3, [FN_FREE] = 0.2e-3 },
+	};
+	struct governor *governor = governor_new(0.05, true, &prices);
+	uint64_t whole;
+
+	(void)state;
+	simulate(governor, &program, 0.1);
+	whole = program.now_ns;
+	assert_true(program.watched_ns[GROUP_PAIR] > 0.99 * whole);
+	simulate(governor, &program, 20);
+	assert_true(share_spent(&program) <= 0.0575);
+	governor_free(governor);
+}
+
 static void keeps(struct program program, double limit, double least_used, unsigned int windows)
 {
-	struct governor *governor = governor_new(limit, &prices);
+	struct governor *governor = governor_new(limit, false, &prices);
 
 	simulate(governor, &program, 20);
 	assert_true(share_spent(&program) <= limit + 0.0025);
@@ -168,7 +186,7 @@ static void test_dearer_than_calibrated(void **state)
 		.calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 },
 		.dearer = 2,
 	};
-	struct governor *governor = governor_new(0.05, &prices);
+	struct governor *governor = governor_new(0.05, false, &prices);
 
 	(void)state;
 	simulate(governor, &program, 20);
@@ -182,7 +200,7 @@ static void test_malloc_and_free_go_first(void **state)
 		.calls = { [FN_MALLOC] = 1e-3, [FN_FREE] = 1e-3, [FN_CALLOC] = 10e-6,
 			   [FN_REALLOC] = 5e-6 },
 	};
-	struct governor *governor = governor_new(0.05, &prices);
+	struct governor *governor = governor_new(0.05, false, &prices);
 
 	(void)state;
 	simulate(governor, &program, 10);
@@ -201,7 +219,7 @@ static void test_then_calloc(void **state)
 		.calls = { [FN_MALLOC] = 1e-3, [FN_FREE] = 2e-3, [FN_CALLOC] = 1e-3,
 			   [FN_REALLOC] = 5e-6 },
 	};
-	struct governor *governor = governor_new(0.05, &prices);
+	struct governor *governor = governor_new(0.05, false, &prices);
 
 	(void)state;
 	simulate(governor, &program, 10);
@@ -217,7 +235,7 @@ static void test_only_what_costs(void **state)
 	struct program program = {
 		.calls = { [FN_MALLOC] = 1e-6, [FN_FREE] = 1e-6, [FN_REALLOC] = 2e-3 },
 	};
-	struct governor *governor = governor_new(0.05, &prices);
+	struct governor *governor = governor_new(0.05, false, &prices);
 
 	(void)state;
 	simulate(governor, &program, 10);
@@ -230,7 +248,7 @@ static void test_only_what_costs(void **state)
 static void test_comes_back(void **state)
 {
 	struct program program = { .calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 } };
-	struct governor *governor = governor_new(0.05, &prices);
+	struct governor *governor = governor_new(0.05, false, &prices);
 	double watched;
 
 	(void)state;
@@ -256,7 +274,7 @@ static void test_faults_take_it_all(void **state)
 		.calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 },
 		.faults = 500e-6,
 	};
-	struct governor *governor = governor_new(0.05, &prices);
+	struct governor *governor = governor_new(0.05, false, &prices);
 
 	(void)state;
 	simulate(governor, &program, 20);
@@ -267,7 +285,7 @@ static void test_faults_take_it_all(void **state)
 /* Asleep: no time, no hits, and no harm. */
 static void test_asleep(void **state)
 {
-	struct governor *governor = governor_new(0.05, &prices);
+	struct governor *governor = governor_new(0.05, false, &prices);
 	struct governor_reading reading = { .now_ns = 1 };
 	struct governor_order order = {};
 	int i;
@@ -286,6 +304,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cheap_is_always_watched),
+		cmocka_unit_test(test_command_is_watched_from_its_start),
 		cmocka_unit_test(test_two_million_pairs),
 		cmocka_unit_test(test_dearer_than_calibrated),
 		cmocka_unit_test(test_malloc_and_free_go_first),
