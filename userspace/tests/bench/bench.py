@@ -137,7 +137,7 @@ def libraries(count: int) -> list[str]:
 
 def attach_s(scratch: Path, cache: Path, paths: list[str]) -> float:
     """From the start of memtoll until probes stand in a process that maps so many libraries."""
-    with Program(workload("libraries"), *paths) as program:
+    with Program(workload("map_libraries"), *paths) as program:
         out = tools.recording(scratch)
         begun = time.monotonic()
         tracer = spawn([MEMTOLL, "record", "-p", str(program.pid), "-o", out], {"MEMTOLL_CACHE": str(cache)})
