@@ -7,6 +7,7 @@ import json
 import math
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,10 +42,15 @@ class Compared:
         return dict(self.whole["plain"][name])
 
 
-def compare(*words: str | Path, command: list[str | Path], runs: int = 3, status: int = 0) -> Compared:
-    result = memtoll(
-        "compare", "--json", "--runs", str(runs), "--overhead-limit", "none", *words, "--", *command, seconds=150
-    )
+def compare(
+    *words: str | Path,
+    command: list[str | Path],
+    runs: int = 3,
+    status: int = 0,
+    env: Mapping[str, str] | None = None,
+) -> Compared:
+    options = ["--json", "--runs", str(runs), "--overhead-limit", "none"]
+    result = memtoll("compare", *options, *words, "--", *command, seconds=150, env=env)
     assert result.status == status, result
     return Compared(json.loads(result.stdout), result)
 
@@ -143,6 +149,22 @@ def test_remedies_of_churn(shape: str, count: int, size: int, tunables: str, ver
     assert kernel["ratio"] < 0.5
     # The kernel's count of runs without a tracer is memtoll's of those with one.
     assert kernel["count_before"] == pytest.approx(faults["before"], rel=0.1)
+
+
+def test_remedy_of_purging() -> None:
+    """jemalloc told to give memory back at once: each round gets its 4 MiB from the kernel anew."""
+    rounds, size = 41, 4 * MIB
+    found = compare(
+        "--set",
+        "MALLOC_CONF=dirty_decay_ms:10000",
+        command=["env", "LD_PRELOAD=libjemalloc.so.2", workload("storms"), "blocks", str(rounds), "1", str(size)],
+        env={"MALLOC_CONF": "dirty_decay_ms:0"},
+    )
+    faults, kernel = found.plain("minor faults"), found.toll("zero.kernel")
+    assert found.observed == "less", found.whole
+    assert faults["before"] > 0.9 * rounds * size // PAGE and faults["after"] < 0.15 * faults["before"]
+    assert kernel["count_before"] == pytest.approx(faults["before"], rel=0.15)
+    assert kernel["count_after"] < 0.1 * kernel["count_before"]
 
 
 # The same figures as the Python package has of the same recordings.
