@@ -548,8 +548,12 @@ FRAMES: Final = (
             number("again_faults", "faults", "that brought pages back", "x.again_faults"),
             number("largest_bytes", "bytes", "the longest range that one call gave back", "x.largest_bytes"),
             number("span_bytes", "bytes", "how far such memory rose and fell within a slice", "x.span_bytes"),
-            Column("gave_bytes_per_s", "float64", "bytes/s", "given back", "ROUND(x.gave_bytes_per_s, 1)", printed=True),
-            Column("again_bytes_per_s", "float64", "bytes/s", "got again", "ROUND(x.again_bytes_per_s, 1)", printed=True),
+            Column(
+                "gave_bytes_per_s", "float64", "bytes/s", "given back", "ROUND(x.gave_bytes_per_s, 1)", printed=True
+            ),
+            Column(
+                "again_bytes_per_s", "float64", "bytes/s", "got again", "ROUND(x.again_bytes_per_s, 1)", printed=True
+            ),
             seconds("again_s", "the faults that brought it back", "x.again_ns"),
             seconds("gave_s", "the calls that gave it back", "x.gave_ns"),
             text("gave_at", "functions from the root to the call that gave it back", "g.text"),

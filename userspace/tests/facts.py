@@ -10,7 +10,26 @@ from pathlib import Path
 from typing import Any, Final
 
 USERSPACE: Final = Path(__file__).resolve().parent.parent
-SQL: Final = ("recording.sql", "prices.sql", "duty.sql", "sampling.sql", "read.sql", "views.sql", "stacks.sql", "giveback.sql", "thresholds.sql", "swap.sql", "reuse.sql", "allocators.sql", "latency.sql", "figures.sql", "findings.sql", "giveback_findings.sql", "verdict.sql", "report.sql")
+SQL: Final = (
+    "recording.sql",
+    "prices.sql",
+    "duty.sql",
+    "sampling.sql",
+    "read.sql",
+    "views.sql",
+    "stacks.sql",
+    "giveback.sql",
+    "thresholds.sql",
+    "swap.sql",
+    "reuse.sql",
+    "allocators.sql",
+    "latency.sql",
+    "figures.sql",
+    "findings.sql",
+    "giveback_findings.sql",
+    "verdict.sql",
+    "report.sql",
+)
 # Looked up by keys of the tables below them.
 STAY_VIEWS: Final = ("stack_line",)
 APPLICATION_ID: Final = 0x6D746F6C

@@ -207,7 +207,9 @@ def libraries(program: Path) -> set[Path]:
     return {Path(path) for path in re.findall(r"(?:^|=>)\s+(/\S+) \(", done.stdout, re.M)}
 
 
-def root(folder: Path, programs: Sequence[Path], modules: Sequence[Path], commands: Mapping[str, Sequence[str]]) -> None:
+def root(
+    folder: Path, programs: Sequence[Path], modules: Sequence[Path], commands: Mapping[str, Sequence[str]]
+) -> None:
     """The guest's files. Programs lie in /bin; libraries where they lie here."""
     for name in ("bin", "dev", "proc", "sys", "tmp", "out", "lib/modules"):
         (folder / name).mkdir(parents=True)
@@ -233,9 +235,10 @@ def root(folder: Path, programs: Sequence[Path], modules: Sequence[Path], comman
 
 
 def initramfs(folder: Path, file: Path) -> None:
-    with file.open("wb") as out, subprocess.Popen(
-        [tool("find"), ".", "-print0"], cwd=folder, stdout=subprocess.PIPE
-    ) as names:
+    with (
+        file.open("wb") as out,
+        subprocess.Popen([tool("find"), ".", "-print0"], cwd=folder, stdout=subprocess.PIPE) as names,
+    ):
         command = [tool("cpio"), "--quiet", "-0", "-o", "-H", "newc", "-R", "0:0"]
         subprocess.run(command, cwd=folder, stdin=names.stdout, stdout=out, timeout=60, check=True)
 

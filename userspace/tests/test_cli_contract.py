@@ -55,7 +55,6 @@ def valid() -> dict[str, Any]:
         "stacks": {"whole_share": 0.9, "stopped": {"rule": 0.1}},
         "sampled": [],
         "thresholds": [],
-        "allocators": [],
         "calls": {"calloc": 11, "free": 11},
         "processes": [],
         "notes": ["n"],

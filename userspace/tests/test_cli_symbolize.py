@@ -86,16 +86,35 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 def recording(path: Path, built: Built, addresses: list[int], complete: bool = True) -> None:
     """A stack for each address: at the leaf it is exact, in the next frame a return address."""
     facts = Facts(path)
-    facts.row("frame", frame_id=1, function="fill", module="", file="app.py", line=7, kind="python", build_id="", module_offset=0)
+    facts.row(
+        "frame",
+        frame_id=1,
+        function="fill",
+        module="",
+        file="app.py",
+        line=7,
+        kind="python",
+        build_id="",
+        module_offset=0,
+    )
     for number, address in enumerate(addresses):
         frame = 100 + number
         facts.row(
-            "frame", frame_id=frame, function="", module="/gone/program", file="", line=0, kind="native",
-            build_id=built.build_id, module_offset=address,
+            "frame",
+            frame_id=frame,
+            function="",
+            module="/gone/program",
+            file="",
+            line=0,
+            kind="native",
+            build_id=built.build_id,
+            module_offset=address,
         )
         facts.row("stack", stack_id=number, pid=1, how="cfi", complete=1)
         for depth, frame_id in enumerate((frame, 1, frame)):
-            facts.row("stack_frame", stack_id=number, depth=depth, address=0x1000 + address, frame_id=frame_id, inlined=0)
+            facts.row(
+                "stack_frame", stack_id=number, depth=depth, address=0x1000 + address, frame_id=frame_id, inlined=0
+            )
     if complete:
         facts.row("meta", key="complete", value="1")
     facts.database.commit()
@@ -151,7 +170,9 @@ def test_names_and_lines_come_later(tmp_path: Path, built: Built, kind: str) -> 
     assert memtoll("symbolize", path, "-d", directory).stdout == result.stdout
     assert [frames(path, number) for number in range(count)] == found
     with closing(sqlite3.connect(path)) as database:
-        assert database.execute("SELECT COUNT(*) FROM frame WHERE frame_id NOT IN (SELECT frame_id FROM stack_frame)").fetchone() == (0,)
+        assert database.execute(
+            "SELECT COUNT(*) FROM frame WHERE frame_id NOT IN (SELECT frame_id FROM stack_frame)"
+        ).fetchone() == (0,)
 
 
 def test_lines_are_not_lost_to_a_stripped_file(tmp_path: Path, built: Built) -> None:

@@ -100,16 +100,16 @@ def shares(recording: Recording, figure: str) -> dict[str, float]:
 
 def test_verdict_and_shares_are_those_of_the_full_trace(out: Path) -> None:
     full = record(out, command=[workload("pairs"), "--pairs", "400003", *BUSY])
-    part = record(
-        out.with_name("part.memtoll"), command=[workload("pairs"), "--seconds", "8", *BUSY], exact=False
-    )
+    part = record(out.with_name("part.memtoll"), command=[workload("pairs"), "--seconds", "8", *BUSY], exact=False)
     busy = part.witness[-1]
     assert busy["pairs"] > 1e6 * busy["cpu_ns"] / 1e9, "too few pairs a second for a proof"
     again = record(out.with_name("again.memtoll"), command=[workload("pairs"), "--pairs", "400003", *BUSY])
     # The full trace has an error, too: of 500 ns that a hit takes, a few are as much as malloc does. And memory is as
     # fast as the neighbours leave it.
-    low, high = ({name: pick(shares(full, figure)[name], shares(again, figure)[name]) for name in shares(full, figure)}
-                 for pick, figure in ((min, "low"), (max, "high")))
+    low, high = (
+        {name: pick(shares(full, figure)[name], shares(again, figure)[name]) for name in shares(full, figure)}
+        for pick, figure in ((min, "low"), (max, "high"))
+    )
     estimated = shares(part, "share")
     print(low, high, estimated, sep="\n")
     assert part.dominant in (full.dominant, again.dominant)
@@ -186,7 +186,9 @@ def test_price_does_not_double_with_sixteen_threads(out: Path) -> None:
 
 def test_doctor_predicts(out: Path) -> None:
     """Rates of a running program, per second of its own CPU time, against its own count; and what they would cost."""
-    with Program(workload("pairs"), "--seconds", "60", "--work", "2000", "--every", "1000", "--size", "4096") as program:
+    with Program(
+        workload("pairs"), "--seconds", "60", "--work", "2000", "--every", "1000", "--size", "4096"
+    ) as program:
         wait_until(lambda: len(program.lines) > 10, "ten pace lines", 20)
         taken = paces(program, 0, time.monotonic_ns())
         result = memtoll("doctor", "--json", "-p", str(program.pid))

@@ -17,7 +17,7 @@ import pytest
 
 from faults import Faults
 from harness import MIB, PAGE, WORKLOADS, Recording, record, workload
-from swapping import CGROUPS, in_cgroup, memory_with_swap, vmstat
+from swapping import in_cgroup, memory_with_swap, vmstat
 
 pytestmark = pytest.mark.root
 

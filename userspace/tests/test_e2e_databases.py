@@ -112,7 +112,9 @@ def answers(client: Sequence[str]) -> bool:
 
 
 @contextmanager
-def mariadb(directory: Path, pool: int, cgroup: Path | None = None, tracer: Sequence[str | Path] = ()) -> Iterator[Server]:
+def mariadb(
+    directory: Path, pool: int, cgroup: Path | None = None, tracer: Sequence[str | Path] = ()
+) -> Iterator[Server]:
     """The server, in a cgroup and traced from its start where asked for."""
     client = [tool("mariadb"), "--no-defaults", "-N", "-S", f"{directory}/s", "-u", "root"]
     command: list[str | Path] = [tool("mariadbd"), *options_of(directory, pool)]
@@ -151,7 +153,7 @@ def queries(order: str, passes: int = 2) -> str:
 DELIMITER //
 BEGIN NOT ATOMIC
 DECLARE i INT;
-{one if order == 'A' else passes * one}
+{one if order == "A" else passes * one}
 END//
 """
 
@@ -260,7 +262,9 @@ def test_pool_larger_than_its_memory(out: Path, table: Path) -> None:
     """Then the pool itself is swapped, and its counters do not show it."""
     # In one statement each: parsing many would be most of the work. The limit comes down when the pool is
     # full: reads past the page cache into memory that has to be freed first can be too fast for that.
-    one_pass = f"SELECT SUM(LENGTH(pad)) FROM t.seq_0_to_{ROWS // STEP - 1} s STRAIGHT_JOIN t.a ON a.id = 1 + {STEP} * s.seq;"
+    one_pass = (
+        f"SELECT SUM(LENGTH(pad)) FROM t.seq_0_to_{ROWS // STEP - 1} s STRAIGHT_JOIN t.a ON a.id = 1 + {STEP} * s.seq;"
+    )
     with memory_with_swap("zram", 400 * MIB) as cgroup:
         tracer = [MEMTOLL, "record", "-o", out, "--overhead-limit", "none", "--"]
         before = vmstat()
@@ -307,7 +311,12 @@ def test_cached_reads_are_no_reason_to_cry(out: Path, public_dir: Path) -> None:
     server = spawn([*as_nobody, postgresql("postgres"), "-D", data, *settings], **quiet)
     client = [postgresql("psql"), "-h", str(data), "-U", "t", "-d", "postgres", "-X", "-q", "-t"]
     try:
-        wait_until(lambda: not subprocess.run([*client, "-c", "SELECT 1"], capture_output=True, timeout=20, check=False).returncode, "an answer")
+        wait_until(
+            lambda: (
+                not subprocess.run([*client, "-c", "SELECT 1"], capture_output=True, timeout=20, check=False).returncode
+            ),
+            "an answer",
+        )
         run(client, "CREATE TABLE a AS SELECT i, repeat('x', 100) AS pad FROM generate_series(1, 200003) i; VACUUM a;")
         tracer = start_record(out, "-p", str(server.pid))
         wait_attached(tracer, server.pid)

@@ -101,7 +101,9 @@ def doctor(pid: int) -> dict[str, Any]:
 
 def instructions(module: str, symbol: str, dynamic: bool = True) -> dict[int, str]:
     """Offset from the symbol and mnemonic of each instruction at its start, as objdump has them."""
-    symbols = subprocess.run([tool("nm"), *(["-D"] if dynamic else []), module], capture_output=True, text=True, timeout=60, check=True)
+    symbols = subprocess.run(
+        [tool("nm"), *(["-D"] if dynamic else []), module], capture_output=True, text=True, timeout=60, check=True
+    )
     found = re.search(rf"^([0-9a-f]+) [TWit] {symbol}(@@\S+)?$", symbols.stdout, re.M)
     assert found, f"nm finds no {symbol} in {module}"
     start = int(found[1], 16)

@@ -64,7 +64,11 @@ def test_commands(tmp_path: Path) -> None:
 def test_demo() -> None:
     """make demo ends in a verdict, and the README shows that verdict's words."""
     done = subprocess.run(
-        [tool("make"), "-C", ROOT, f"O={MEMTOLL.parent}", "demo"], capture_output=True, text=True, timeout=80, check=False
+        [tool("make"), "-C", ROOT, f"O={MEMTOLL.parent}", "demo"],
+        capture_output=True,
+        text=True,
+        timeout=80,
+        check=False,
     )
     assert done.returncode == 0, done
     share = re.search(r"Zeroing takes (\d+) % ", done.stdout)

@@ -100,9 +100,7 @@ def test_calls_that_give_back(storm: tuple[str, Recording]) -> None:
     if shape == "map":
         assert sum(row["calls"] for row in rows if row["how"] == "munmap") == ROUNDS
     else:
-        counted = recording.query(
-            "SELECT SUM(bytes) FROM map_call WHERE call = 'brk' AND in_call = 'free'"
-        )
+        counted = recording.query("SELECT SUM(bytes) FROM map_call WHERE call = 'brk' AND in_call = 'free'")
         assert counted == [(witness["fallen_bytes"],)]
 
 
@@ -164,7 +162,9 @@ def test_first_touches_are_no_storm(out: Path) -> None:
     assert not [code for code in advised(recording) if "storm" in code]
 
 
-@pytest.mark.parametrize(("shape", "how", "marker"), [("advise", "dontneed", "madvise"), ("mapping", "munmap", "munmap")])
+@pytest.mark.parametrize(
+    ("shape", "how", "marker"), [("advise", "dontneed", "madvise"), ("mapping", "munmap", "munmap")]
+)
 def test_own_calls(out: Path, shape: str, how: str, marker: str) -> None:
     """The program's own madvise and munmap: no setting helps, and none is advised."""
     recording = record(out, command=[workload("storms"), shape, "17"])
@@ -197,7 +197,12 @@ def test_jemalloc(out: Path, size: int, conf: str, remedy: str) -> None:
     env = {"LD_PRELOAD": JEMALLOC} | ({"MALLOC_CONF": conf} if conf else {})
     recording = record(out, command=words, env=env)
     top = recording.report["giveback"][0]
-    assert (top["how"], top["gave_call"], top["got_call"], top["allocator"]) == ("dontneed", "free", "malloc", "jemalloc")
+    assert (top["how"], top["gave_call"], top["got_call"], top["allocator"]) == (
+        "dontneed",
+        "free",
+        "malloc",
+        "jemalloc",
+    )
     assert top["again_bytes"] == pytest.approx((rounds - 1) * pages * PAGE, rel=0.02)
     advice = advised(recording)["purge-storm"]
     assert f"MALLOC_CONF={remedy}" in advice["text"]

@@ -208,7 +208,9 @@ def test_pushed_out_by_a_neighbour(out: Path, small_memory: Path) -> None:
         tracer = start_record(out, "-p", str(victim.pid))
         wait_attached(tracer, victim.pid)
         before = vmstat()
-        subprocess.run(in_cgroup(small_memory, workload("pagez"), "8", "1"), check=True, timeout=60, capture_output=True)
+        subprocess.run(
+            in_cgroup(small_memory, workload("pagez"), "8", "1"), check=True, timeout=60, capture_output=True
+        )
         after = vmstat()
         tracer.send_signal(signal.SIGINT)
         result = finish(tracer)

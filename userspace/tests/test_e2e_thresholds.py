@@ -12,8 +12,20 @@ from typing import Any
 import pytest
 
 from harness import (
-    MIB, PAGE, Program, Recording, finish, load, memtoll, own_frame, record, site_line, start_record, wait_attached,
-    wait_slices, workload,
+    MIB,
+    PAGE,
+    Program,
+    Recording,
+    finish,
+    load,
+    memtoll,
+    own_frame,
+    record,
+    site_line,
+    start_record,
+    wait_attached,
+    wait_slices,
+    workload,
 )
 
 pytestmark = pytest.mark.root
@@ -101,18 +113,14 @@ def test_text_and_place(out: Path) -> None:
     text = memtoll("report", recording.path).stdout
     assert "GLIBC'S THRESHOLDS" in text
     line = site_line("mallopts.c", "free")
-    rows = recording.query(
-        "SELECT low_bytes FROM threshold WHERE how = 'freed' AND name = 'trim_threshold'"
-    )
+    rows = recording.query("SELECT low_bytes FROM threshold WHERE how = 'freed' AND name = 'trim_threshold'")
     assert rows == [(2 * mapping_of(10 * MIB),)]
     assert f"{mapping_of(10 * MIB):,}" in text
     assert f"free at mallopts.c:{line}" in " ".join(text.split())
 
 
 def test_another_allocator_has_none(out: Path) -> None:
-    recording = record(
-        out, command=[workload("mallopts"), "keep", "10485760"], env={"LD_PRELOAD": "libjemalloc.so.2"}
-    )
+    recording = record(out, command=[workload("mallopts"), "keep", "10485760"], env={"LD_PRELOAD": "libjemalloc.so.2"})
     assert recording.report["thresholds"] == []
     assert "GLIBC'S THRESHOLDS" not in memtoll("report", recording.path).stdout
     assert own_frame(recording.report["allocations"][0]["allocated_at"])

@@ -73,7 +73,9 @@ def test_heap_blocks_top_site(ten: Recording) -> None:
 
 def test_heap_blocks_advice(ten: Recording) -> None:
     """The dynamic threshold, its present value, the tunable, and what the tunable costs."""
-    text = " ".join(f"{advice['code']} {advice['text']} {advice['evidence']}" for advice in ten.report["verdict"]["advice"])
+    text = " ".join(
+        f"{advice['code']} {advice['text']} {advice['evidence']}" for advice in ten.report["verdict"]["advice"]
+    )
     assert "glibc.malloc.mmap_threshold" in text
     assert "dynamic" in text
     # 10 MiB and a header, rounded up to a page.

@@ -444,9 +444,7 @@ def test_places_of_several_processes_are_one(plain: Facts) -> None:
         )
     other = plain.stack(("calloc", "", 0), ("other", "/src/b.c", 1))
     memset = round(100 * (INSIDE + MALLOC_NS + 1.2 * MS))
-    plain.call(
-        "calloc", other, 100, cpu_ns=memset, cleared_calls=100, cleared_bytes=100 * MIB, cleared_cpu_ns=memset
-    )
+    plain.call("calloc", other, 100, cpu_ns=memset, cleared_calls=100, cleared_bytes=100 * MIB, cleared_cpu_ns=memset)
     row = verdict(plain)
     assert row["dominant"] == "zeroing"
     assert "clears 400 MiB of reused memory, most at calloc_loop.c:42 (round_once)." in row["sentence"]

@@ -63,7 +63,9 @@ def test_calls_are_told_apart(made: Facts) -> None:
 
 def test_what_is_not_seen_is_named(made: Facts) -> None:
     made.allocator("jemalloc")
-    made.database.execute("UPDATE allocator_probe SET offset = NULL, timed = 0, refusal = 'a loop' WHERE symbol = 'free'")
+    made.database.execute(
+        "UPDATE allocator_probe SET offset = NULL, timed = 0, refusal = 'a loop' WHERE symbol = 'free'"
+    )
     made.database.execute("UPDATE allocator_probe SET timed = 0 WHERE symbol = 'realloc'")
     row = coverage(made, "jemalloc")
     assert row["complete"] == 0
@@ -111,9 +113,7 @@ def test_not_asked_for(made: Facts) -> None:
         (1.0, 20, 19, CALLS * BLOCK // PAGE, "both"),  # its memset was the first to touch
     ],
 )
-def test_observation(
-    made: Facts, time: float, samples: int, in_memset: int, faulted: int, cleared_by: str
-) -> None:
+def test_observation(made: Facts, time: float, samples: int, in_memset: int, faulted: int, cleared_by: str) -> None:
     made.allocator("jemalloc")
     callocs(made, time * MEMSET_NS)
     made.samples("calloc_memset", in_memset, in_call="calloc")

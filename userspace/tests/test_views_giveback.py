@@ -51,9 +51,7 @@ def test_rates_and_prices(storm: Facts) -> None:
 
 def test_who(storm: Facts) -> None:
     first = storm.one("SELECT * FROM giveback_site WHERE rank = 1")
-    line = storm.one(
-        "SELECT said FROM stack_line WHERE stack_id = ? AND depth = 1", first["got_stack"]
-    )
+    line = storm.one("SELECT said FROM stack_line WHERE stack_id = ? AND depth = 1", first["got_stack"])
     assert line["said"] == "calloc_loop.c:42 (round_once)"
     assert (first["gave_call"], first["got_call"], first["allocator"]) == ("free", "malloc", "glibc")
 

@@ -92,7 +92,9 @@ def test_cyclic_sweep(boxed: Facts) -> None:
 def test_one_nanosecond_belongs_to_one_toll(boxed: Facts) -> None:
     cyclic(boxed)
     tolls = boxed.rows("SELECT toll, time_ns, blocked_ns FROM toll WHERE time_ns > 0")
-    assert sum(row["time_ns"] for row in tolls) == pytest.approx(boxed.one("SELECT observed_ns FROM observed")["observed_ns"])
+    assert sum(row["time_ns"] for row in tolls) == pytest.approx(
+        boxed.one("SELECT observed_ns FROM observed")["observed_ns"]
+    )
     blocked = {row["toll"]: row["blocked_ns"] for row in tolls}
     assert blocked["swap.in"] == pytest.approx(3 * 20 * CHUNK_PAGES // 8 * 10 * US)
     assert blocked["zero.kernel"] == 0
@@ -204,7 +206,10 @@ def test_a_difference_is_shown_and_widens_the_verdict(boxed: Facts) -> None:
     assert not check(boxed, "swapped_in")["ok"]
     assert wide["low"] < narrow["low"] - 0.05
     assert wide["high"] >= narrow["high"]
-    assert any(row["text"].startswith("swapped in: ours 122,880, the kernel's 140,000") for row in boxed.rows("SELECT text FROM note"))
+    assert any(
+        row["text"].startswith("swapped in: ours 122,880, the kernel's 140,000")
+        for row in boxed.rows("SELECT text FROM note")
+    )
 
 
 def test_pages_go_out_again_unwritten(boxed: Facts) -> None:
@@ -264,6 +269,8 @@ def test_areas_have_their_names(boxed: Facts) -> None:
 def test_each_slice_of_timed_faults_weighs_by_its_faults(boxed: Facts) -> None:
     """All of 1,000 in the first slice took 20 us; of 100,000 in the second 1,000 were timed, at 2 us."""
     boxed.fault("zero", 1_000, 20_100)
-    boxed.fault("zero", 100_000, 2_100, slice=2, timed_faults=1_000, timed_cpu_ns=1_000 * 2_100, timed_cpu_us2=1_000 * 4)
+    boxed.fault(
+        "zero", 100_000, 2_100, slice=2, timed_faults=1_000, timed_cpu_ns=1_000 * 2_100, timed_cpu_us2=1_000 * 4
+    )
     # The timing itself takes 100 ns of each.
     assert boxed.toll("zero.kernel")["time_ns"] == pytest.approx(1_000 * 20_000 + 100_000 * 2_000)

@@ -112,9 +112,7 @@ def malloc_latency(
     return paper.done()
 
 
-def _histogram(
-    paper: Sheet, rows: Any, by: str, what: str, colours: dict[str, str], single: bool = False
-) -> None:
+def _histogram(paper: Sheet, rows: Any, by: str, what: str, colours: dict[str, str], single: bool = False) -> None:
     """Steps, one over the other, each group's mean in the legend. single: rows are calls by length, not groups."""
     rows = rows[rows["count"] > 0]
     if not len(rows):

@@ -89,7 +89,9 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def running(command: Sequence[str | Path], ready: Callable[[], object], **options: Any) -> Iterator[subprocess.Popen[str]]:
+def running(
+    command: Sequence[str | Path], ready: Callable[[], object], **options: Any
+) -> Iterator[subprocess.Popen[str]]:
     # What it says is read at the end only, and goes to a file: a full pipe would stop it.
     process = spawn(command, {"PYTHONUNBUFFERED": "1"}, **options)
     try:
