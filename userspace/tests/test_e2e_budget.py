@@ -202,7 +202,7 @@ def test_doctor_predicts(out: Path) -> None:
     assert pairs < load["malloc, free"]["hits_per_s"] < 30 * pairs
     assert load["calloc"]["hits_per_s"] == pytest.approx(pairs / 1000, rel=0.5)
     assert load["malloc, free"]["cost_pct"] > 100 * load["calloc"]["cost_pct"] > 0
-    assert 20 < load["malloc, free"]["cost_pct"] < 90
+    assert 20 < load["malloc, free"]["cost_pct"] < 99
     text = memtoll("doctor").stdout
     assert "What probes would cost" not in text
 
