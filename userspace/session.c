@@ -472,6 +472,7 @@ int session_attach(struct session *session)
 		return STATUS_FAILED;
 	probes_window(session->probes, true);
 	session->window_open = true;
+	watch_begin(session->watch);
 	status = add_targets(session);
 	if (!status && !session->launch)
 		warn_without_allocator(session);

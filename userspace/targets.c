@@ -344,6 +344,17 @@ static void publish_code(struct targets *targets, pid_t pid)
 	bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
 }
 
+/* Of all its threads, the dead ones too, up to now; 0 when it is gone. */
+static uint64_t cpu_clock_ns(pid_t pid)
+{
+	struct timespec cpu;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &cpu))
+		return 0;
+	return cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
+}
+
 static struct followed *follow(struct targets *targets, pid_t pid, const char *role)
 {
 	struct followed *followed = g_new0(struct followed, 1);
@@ -352,6 +363,7 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 	followed->target.pid = pid;
 	followed->target.role = role;
 	followed->target.start_ns = now_ns();
+	followed->target.cpu_base_ns = cpu_clock_ns(pid);
 	followed->target.now.rss_bytes = followed->target.now.swap_bytes = -1;
 	followed->target.recorded = followed->target.now;
 	if (!proc_stat_read(pid, 0, &stat))
@@ -423,6 +435,8 @@ int targets_add(struct targets *targets, pid_t pid)
 	start_counting(followed);
 	followed->target.start_ns = now_ns();
 	err = publish_process(targets, pid, false);
+	/* Hits count from here, and so does the time they are compared with. */
+	followed->target.cpu_base_ns = cpu_clock_ns(pid);
 	publish_code(targets, pid);
 	/* Ended before its exit could be seen: else it would be waited for in vain. */
 	if (!err && (proc_stat_read(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')) {
@@ -622,18 +636,10 @@ uint64_t targets_cpu_ns(struct targets *targets)
 	g_hash_table_iter_init(&iter, targets->followed);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct target *target = &((struct followed *)value)->target;
-		struct timespec cpu;
-		clockid_t clock;
+		uint64_t cpu_ns = target->exited ? 0 : cpu_clock_ns(target->pid);
 
-		if (!target->exited && !clock_getcpuclockid(target->pid, &clock) &&
-		    !clock_gettime(clock, &cpu)) {
-			uint64_t cpu_ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
-
-			/* What it had used before it was followed is not ours. */
-			if (!target->cpu_base_ns)
-				target->cpu_base_ns = cpu_ns;
+		if (cpu_ns > target->cpu_base_ns)
 			target->cpu_seen_ns = MAX(target->cpu_seen_ns, cpu_ns - target->cpu_base_ns);
-		}
 		total += target->cpu_seen_ns;
 	}
 	return total;

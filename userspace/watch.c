@@ -52,10 +52,15 @@ struct watch *watch_new(const struct watch_config *config, const struct calibrat
 	watch->cpus = g_new0(struct memtoll_rates, watch->cpu_count);
 	if (config->limit > 0)
 		watch->governor = governor_new(config->limit, config->command, prices);
-	watch->accounted_ns = now_ns();
 	for (group = 0; group < PROBE_GROUPS; group++)
 		watch->groups[group].windows = 1;
 	return watch;
+}
+
+void watch_begin(struct watch *watch)
+{
+	watch->accounted_ns = now_ns();
+	watch_step(watch);
 }
 
 void watch_free(struct watch *watch)

@@ -26,6 +26,9 @@ struct watch_config {
 struct watch *watch_new(const struct watch_config *config, const struct calibration_result *prices);
 void watch_free(struct watch *watch);
 
+/* Counting is about to begin: all that is spent from now on is charged to the budget. */
+void watch_begin(struct watch *watch);
+
 /*
  * Do what is due. When to come again, on CLOCK_MONOTONIC; UINT64_MAX: never. Attaching blocks for
  * some 10 ms a process.

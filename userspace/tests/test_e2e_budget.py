@@ -197,12 +197,11 @@ def test_doctor_predicts(out: Path) -> None:
         assert changed_text(program.pid) == []
     load = {row["probes"]: row for row in json.loads(result.stdout)["load"]}
     pairs = sum(calls for _, calls in taken) / sum(cpu for cpu, _ in taken) * 1e9
-    # The program's own speed is estimated from a moment in which the probes took half of it, by a price that is
-    # above what hits cost then where the machine was busy meanwhile: too high, so that only this side is held to.
-    assert pairs < load["malloc, free"]["hits_per_s"]
+    probed = load["malloc, free"]
+    assert probed["hits_per_s"] == pytest.approx(2 * pairs, rel=0.5)
     assert load["calloc"]["hits_per_s"] == pytest.approx(pairs / 1000, rel=0.5)
-    assert load["malloc, free"]["cost_pct"] > 100 * load["calloc"]["cost_pct"] > 0
-    assert 20 < load["malloc, free"]["cost_pct"] < 99
+    cost = 2 * pairs * probed["hit_ns"] * 1e-9
+    assert probed["cost_pct"] == pytest.approx(100 * cost / (1 + cost), rel=0.4)
     text = memtoll("doctor").stdout
     assert "What probes would cost" not in text
 
