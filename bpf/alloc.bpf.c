@@ -197,7 +197,10 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 	struct open_call *call;
 	__u64 sp;
 
-	if (!thread || !window_is_open(task, thread, fn))
+	if (!thread)
+		return 1;
+	thread->entry_ip = PT_REGS_IP(ctx);
+	if (!window_is_open(task, thread, fn))
 		return 1;
 	sp = PT_REGS_SP(ctx) + ((cookie >> COOKIE_SP_SHIFT) & 0xff);
 	if (thread->in_fn) {
@@ -394,7 +397,10 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	bool followed, failed;
 	__u32 fn;
 
-	if (!thread || !thread->in_fn || stopped)
+	if (!thread)
+		return 0;
+	thread->return_ip = PT_REGS_IP(ctx);
+	if (!thread->in_fn || stopped)
 		return 0;
 	call = &thread->call;
 	/* The return of a nested call, where the kernel cannot skip it: its stack lies deeper. */

@@ -6,6 +6,24 @@
  */
 #include "memtoll.bpf.h"
 
+#define INSTRUCTION_BYTES 16	/* of the longest one, and more */
+
+/*
+ * Whether a program at this instruction is in a probe's code, which the kernel keeps in a page of
+ * the process, or goes on after one: interrupts that fall due while the kernel has them off come as
+ * soon as it goes on with the program, and are the probe's, not the program's.
+ */
+static __always_inline bool beside_probe(struct task_struct *task, const struct thread *thread,
+					 __u64 ip)
+{
+	__u64 page;
+
+	if (ip - thread->entry_ip < INSTRUCTION_BYTES || ip == thread->return_ip)
+		return true;
+	page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	return page && ip - page < MEMTOLL_PAGE_SIZE;
+}
+
 SEC("?perf_event")
 int cpu_sample(struct bpf_perf_event_data *ctx)
 {
@@ -46,6 +64,8 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		if (size > 0)
 			sample->kernel_frames = size / sizeof(__u64);
 	}
+	if (beside_probe(task, thread, ip))
+		sample->flags |= SAMPLE_PROBE;
 	if (user && in_memset(process_get(task->tgid), ip))
 		sample->flags |= SAMPLE_MEMSET;
 	sample->ip = ip;

@@ -221,6 +221,7 @@ struct memtoll_process {
 #define SAMPLE_USER (1U << 0)		/* interrupted in user mode */
 #define SAMPLE_MEMSET (1U << 1)		/* at an instruction of memset or bzero */
 #define SAMPLE_READ (1U << 2)		/* inside a read of a file */
+#define SAMPLE_PROBE (1U << 3)		/* in a uprobe, or where the program goes on after one */
 
 struct memtoll_sample {
 	__u32 kind;

@@ -153,6 +153,8 @@ struct thread {
 	__u32 in_fn;
 	__u32 drained;		/* drain_epoch this thread has last obeyed */
 	__u32 idle_hits;
+	__u64 entry_ip;		/* its last uprobe at an entry; 0: none yet */
+	__u64 return_ip;	/* where it went on after its last one at a return */
 	__s64 sample_left;	/* bytes to the next chosen place */
 	__u64 sampling;		/* the first place was drawn */
 	struct open_call call;

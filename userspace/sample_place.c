@@ -9,31 +9,44 @@
 const char *sample_place_name(enum place place)
 {
 	static const char *const names[] = { "memset", "calloc_memset", "allocator", "fault",
-					      "map", "read", "kernel", "user" };
+					      "map", "read", "probe", "kernel", "user" };
 
 	return names[place];
 }
 
-void sample_judge_prepare(struct sample_judge *judge, struct symbolizer *symbolizer)
+static void code_find(struct symbolizer *symbolizer, const char *const *names, size_t count,
+		      struct kernel_code *code)
 {
-	static const char *const functions[] = { "handle_mm_fault", "exc_page_fault",
-						 "asm_exc_page_fault" };
 	size_t i;
 
-	G_STATIC_ASSERT(G_N_ELEMENTS(functions) == G_N_ELEMENTS(judge->fault_code));
-	for (i = 0; i < G_N_ELEMENTS(functions); i++)
-		symbolizer_kernel_function(symbolizer, functions[i], &judge->fault_code[i].start,
-					   &judge->fault_code[i].end);
+	for (i = 0; i < count; i++)
+		symbolizer_kernel_function(symbolizer, names[i], &code[i].start, &code[i].end);
 }
 
-static bool in_fault_code(const struct sample_judge *judge, const struct memtoll_sample *sample)
+void sample_judge_prepare(struct sample_judge *judge, struct symbolizer *symbolizer)
+{
+	static const char *const fault[] = { "handle_mm_fault", "exc_page_fault",
+					     "asm_exc_page_fault" };
+	/* The breakpoint, the step over the instruction it replaced, and the way back. */
+	static const char *const probe[] = { "asm_exc_int3", "exc_int3", "asm_exc_debug",
+					     "exc_debug_user", "uprobe_notify_resume",
+					     "__x64_sys_uretprobe", "__x64_sys_uprobe",
+					     "__do_sys_uretprobe" };
+
+	G_STATIC_ASSERT(G_N_ELEMENTS(fault) == G_N_ELEMENTS(judge->fault));
+	G_STATIC_ASSERT(G_N_ELEMENTS(probe) == G_N_ELEMENTS(judge->probe));
+	code_find(symbolizer, fault, G_N_ELEMENTS(fault), judge->fault);
+	code_find(symbolizer, probe, G_N_ELEMENTS(probe), judge->probe);
+}
+
+static bool in_code(const struct kernel_code *code, size_t count,
+		    const struct memtoll_sample *sample)
 {
 	size_t i, k;
 
 	for (i = 0; i < sample->kernel_frames && i < MEMTOLL_KERNEL_DEPTH; i++)
-		for (k = 0; k < G_N_ELEMENTS(judge->fault_code); k++)
-			if (sample->kernel[i] >= judge->fault_code[k].start &&
-			    sample->kernel[i] < judge->fault_code[k].end)
+		for (k = 0; k < count; k++)
+			if (sample->kernel[i] >= code[k].start && sample->kernel[i] < code[k].end)
 				return true;
 	return false;
 }
@@ -41,14 +54,19 @@ static bool in_fault_code(const struct sample_judge *judge, const struct memtoll
 enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample)
 {
 	if (!(sample->flags & SAMPLE_USER)) {
-		if (in_fault_code(judge, sample))
+		if (in_code(judge->fault, G_N_ELEMENTS(judge->fault), sample))
 			return PLACE_FAULT;
+		if (sample->flags & SAMPLE_PROBE ||
+		    in_code(judge->probe, G_N_ELEMENTS(judge->probe), sample))
+			return PLACE_PROBE;
 		if (sample->map_fn)
 			return PLACE_MAP;
 		if (sample->flags & SAMPLE_READ)
 			return PLACE_READ;
 		return sample->in_fn ? PLACE_ALLOCATOR : PLACE_KERNEL;
 	}
+	if (sample->flags & SAMPLE_PROBE)
+		return PLACE_PROBE;
 	if (sample->flags & SAMPLE_MEMSET) {
 		if (sample->in_fn == FN_CALLOC)
 			return PLACE_CALLOC_MEMSET;

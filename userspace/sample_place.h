@@ -10,17 +10,21 @@
 #include "symbolize.h"
 
 enum place { PLACE_MEMSET, PLACE_CALLOC_MEMSET, PLACE_ALLOCATOR, PLACE_FAULT, PLACE_MAP,
-	     PLACE_READ, PLACE_KERNEL, PLACE_USER };
+	     PLACE_READ, PLACE_PROBE, PLACE_KERNEL, PLACE_USER };
 
 /* Column place of table sample. */
 const char *sample_place_name(enum place place);
 
-/* Code of the kernel that only runs in a fault: [start, end) of each function, 0 where hidden. */
+/* A function of the kernel: [start, end), 0 where hidden. */
+struct kernel_code {
+	uint64_t start;
+	uint64_t end;
+};
+
+/* Code of the kernel that only runs in a fault, and in a uprobe. */
 struct sample_judge {
-	struct {
-		uint64_t start;
-		uint64_t end;
-	} fault_code[3];
+	struct kernel_code fault[3];
+	struct kernel_code probe[8];
 };
 
 void sample_judge_prepare(struct sample_judge *judge, struct symbolizer *symbolizer);
