@@ -13,7 +13,7 @@
 -- error: relative, a 95 % bound, of two parts that are added. That of a ratio estimate whose units
 -- are slices (Cochran, Sampling Techniques, 6.4): v = n / (n - 1) * sum of (y - R x)^2 over
 -- (R sum of x)^2, less the part seen; a single slice says nothing: 1. And the price's, which moves x:
--- its own error or a twentieth, the larger, times what it took. seen_share: x / X.
+-- its error times what it took. seen_share: x / X.
 CREATE VIEW call_scale AS
 WITH RECURSIVE
 spent AS (
@@ -23,9 +23,9 @@ paid AS MATERIALIZED (
 	SELECT h.slice, SUM(h.hits * COALESCE(p.hit_ns, 0.0)) AS all_ns,
 		SUM(CASE WHEN w.call IS NOT NULL THEN h.hits * COALESCE(p.hit_ns, 0.0) ELSE 0.0 END)
 			AS window_ns,
-		SUM(CASE WHEN w.call IS NOT NULL THEN h.hits * MAX(COALESCE(p.error_ns, 0.0),
-			0.05 * COALESCE(p.hit_ns, 0.0)) ELSE 0.0 END) AS error_ns
-	FROM hit h LEFT JOIN probe_price p ON p.probe = h.probe
+		SUM(CASE WHEN w.call IS NOT NULL THEN h.hits * COALESCE(p.error_ns, 0.0)
+			ELSE 0.0 END) AS error_ns
+	FROM hit h LEFT JOIN probe_cost p ON p.probe = h.probe
 	LEFT JOIN watch w ON w.slice = h.slice AND w.call = h.probe
 	GROUP BY h.slice
 ),
@@ -111,7 +111,7 @@ bounded AS (
 		THEN error + 1.96 * (above + calls / above) / 2 / calls ELSE 0.0 END AS site_error
 	FROM factored f
 )
-SELECT pid, call, stack_id, known_clearing, MAX(scaled) AS estimated,
+SELECT pid, call, stack_id, known_clearing, MAX(scaled) AS estimated, SUM(calls) AS seen_calls,
 	SUM(CASE WHEN scaled THEN CAST(ROUND(calls * factor) AS INTEGER) ELSE calls END) AS calls,
 	SUM(CASE WHEN scaled THEN CAST(ROUND(failed * factor) AS INTEGER) ELSE failed END) AS failed,
 	SUM(CASE WHEN scaled THEN CAST(ROUND(bytes * factor) AS INTEGER) ELSE bytes END) AS bytes,
@@ -184,7 +184,7 @@ counted(position, probes, probe, hits) AS (
 cost AS (
 	SELECT c.position, c.probes, SUM(CASE c.probe WHEN 'fault_end' THEN 0 ELSE c.hits END) AS hits,
 		SUM(c.hits * COALESCE(p.hit_ns, 0.0)) AS ns
-	FROM counted c LEFT JOIN probe_price p ON p.probe = c.probe GROUP BY c.position, c.probes
+	FROM counted c LEFT JOIN probe_cost p ON p.probe = c.probe GROUP BY c.position, c.probes
 )
 SELECT c.position, c.probes, c.hits, 1e9 * c.hits / o.ns AS hits_per_s,
 	CASE WHEN c.hits > 0 THEN c.ns / c.hits ELSE 0.0 END AS hit_ns,

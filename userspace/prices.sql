@@ -67,11 +67,92 @@ FROM (
 	SELECT name, value, NULL AS inside_ns, NULL AS error_ns FROM calibration
 	UNION ALL SELECT 'price of ' || probe, hit_ns, inside_ns, error_ns FROM price);
 
+-- What the uprobes took of all the targets' CPU time, twice: priced_ns, hits by their calibrated price,
+-- which other code, with other things in the caches, on a machine that is busier or less than in the moment
+-- of the calibration, pays only within a tenth; and sampled_ns, the part of the CPU samples that lie in
+-- them, whose error is the binomial one (Agresti and Coull, as call_cost has it), and a fiftieth, by which
+-- what comes after a probe finds the caches colder. sampled: the second holds, where its error is the smaller
+-- one or where the two contradict each other. scale: what a price is to be multiplied by. Stacks walked
+-- in faults are priced with the uprobes: their price counts as error of the samples.
+CREATE VIEW uprobe_profile AS
+WITH RECURSIVE
+counted AS MATERIALIZED (
+	SELECT COALESCE(SUM(CASE place WHEN 'probe' THEN samples ELSE 0 END), 0) AS k,
+		COALESCE(SUM(samples), 0) AS n
+	FROM sample
+),
+spent AS (
+	SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns FROM process_slice
+),
+priced AS MATERIALIZED (
+	SELECT COALESCE(SUM(h.hits * p.hit_ns), 0.0) AS ns,
+		COALESCE(SUM(h.hits * MAX(p.error_ns, 0.1 * p.hit_ns)), 0.0) AS error_ns,
+		COALESCE(SUM(CASE h.probe WHEN 'walk' THEN h.hits * p.hit_ns END), 0.0) AS walk_ns
+	FROM hit h JOIN probe_price p ON p.probe = h.probe
+	WHERE h.probe NOT IN ('fault', 'fault_end', 'map', 'read', 'sample')
+),
+variance AS MATERIALIZED (
+	SELECT (k + 2.0) / (n + 4.0) * (n - k + 2.0) / (n + 4.0) / (n + 4.0) AS v FROM counted
+),
+root(v, x, step) AS (
+	SELECT v, 1.0, 0 FROM variance
+	UNION ALL SELECT v, (x + v / x) / 2, step + 1 FROM root WHERE step < 40
+),
+both AS MATERIALIZED (
+	SELECT c.k, c.n, p.ns AS priced_ns, p.error_ns AS priced_error_ns,
+		CASE WHEN c.n > 0 THEN 1.0 * c.k / c.n * s.cpu_ns ELSE 0.0 END AS sampled_ns,
+		p.walk_ns + s.cpu_ns * (CASE WHEN c.n > 0 THEN 0.02 * c.k / c.n ELSE 0.0 END
+			+ ABS((c.k + 2.0) / (c.n + 4.0) - 1.0 * c.k / MAX(c.n, 1))
+			+ 1.96 * (SELECT MIN(x) FROM root)) AS sampled_error_ns
+	FROM counted c JOIN spent s JOIN priced p
+),
+chosen AS (
+	-- no sample in a probe: the kernel does not tell where its code is
+	SELECT *, k > 0 AND priced_ns > 0 AND (sampled_error_ns < priced_error_ns
+		OR ABS(sampled_ns - priced_ns) > sampled_error_ns + priced_error_ns) AS sampled
+	FROM both
+)
+SELECT k, n, priced_ns, priced_error_ns, sampled_ns, sampled_error_ns, sampled,
+	CASE WHEN sampled THEN sampled_ns / priced_ns ELSE 1.0 END AS scale,
+	CASE WHEN sampled THEN sampled_error_ns / priced_ns END AS error
+FROM chosen;
+
+-- The most that allocator functions can have taken on the CPU, probes, faults and mapping calls not among it:
+-- the upper bound of the part of the CPU samples that lie in them. NULL where prices say more.
+CREATE VIEW allocator_profile AS
+WITH RECURSIVE
+counted AS MATERIALIZED (
+	SELECT COALESCE(SUM(CASE WHEN place IN ('allocator', 'calloc_memset') THEN samples ELSE 0 END), 0)
+			AS k,
+		COALESCE(SUM(samples), 0) AS n
+	FROM sample
+),
+variance AS MATERIALIZED (
+	SELECT (k + 2.0) / (n + 4.0) * (n - k + 2.0) / (n + 4.0) / (n + 4.0) AS v FROM counted
+),
+root(v, x, step) AS (
+	SELECT v, 1.0, 0 FROM variance
+	UNION ALL SELECT v, (x + v / x) / 2, step + 1 FROM root WHERE step < 40
+)
+SELECT CASE WHEN u.sampled THEN MIN(1.0, (c.k + 2.0) / (c.n + 4.0) + 1.96 * (SELECT MIN(x) FROM root))
+	* s.cpu_ns END AS most_ns
+FROM counted c JOIN uprobe_profile u
+JOIN (SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns FROM process_slice) s;
+
+-- What a hit of each probe cost in this recording.
+CREATE VIEW probe_cost AS
+SELECT p.probe, CASE WHEN k.event THEN p.hit_ns ELSE p.hit_ns * u.scale END AS hit_ns,
+	CASE WHEN k.event OR u.error IS NULL THEN MAX(p.error_ns, 0.1 * p.hit_ns)
+		ELSE p.hit_ns * u.error END AS error_ns
+FROM probe_price p JOIN uprobe_profile u
+JOIN (SELECT probe, probe IN ('fault', 'fault_end', 'map', 'read', 'sample') AS event
+	FROM probe_price) k ON k.probe = p.probe;
+
 CREATE VIEW probe_overhead AS
 SELECT h.pid, h.probe, SUM(h.hits) AS hits, COALESCE(p.hit_ns, 0.0) AS hit_ns,
 	SUM(h.hits) * COALESCE(p.hit_ns, 0.0) AS overhead_ns,
 	SUM(h.hits) * COALESCE(p.error_ns, 0.0) AS error_ns
-FROM hit h LEFT JOIN probe_price p ON p.probe = h.probe
+FROM hit h LEFT JOIN probe_cost p ON p.probe = h.probe
 GROUP BY h.pid, h.probe;
 
 -- ---------------------------------------------------------------- faults

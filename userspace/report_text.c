@@ -686,7 +686,8 @@ static char *duty_cycle(struct page *page)
 
 static void print_overhead(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT estimated_pct, hits, limit_pct FROM temp.overhead");
+	sqlite3_stmt *row = query(page, "SELECT estimated_pct, hits, limit_pct, error_pct,"
+				  " source = 'samples' FROM temp.overhead");
 	char hits[32], limit[48] = "no limit", *line, *duty;
 
 	while (next(page, row)) {
@@ -696,9 +697,11 @@ static void print_overhead(struct page *page)
 				 sqlite3_column_double(row, 2));
 		duty = has_view(page, "duty_cycle") ? duty_cycle(page) : g_strdup("");
 		line = g_strdup_printf(
-			"%.1f %% of the target's time, %s probe hits (%s)%s; it is taken out of"
-			" the figures above.",
-			sqlite3_column_double(row, 0), hits, limit, duty);
+			"%.1f %% of the target's time (+- %.1f, by %s), %s probe hits (%s)%s; it is"
+			" taken out of the figures above.",
+			sqlite3_column_double(row, 0), sqlite3_column_double(row, 3),
+			sqlite3_column_int(row, 4) ? "CPU samples" : "calibrated prices", hits,
+			limit, duty);
 		fputc('\n', page->out);
 		wrap(page, "Overhead: ", 10, line);
 		g_free(line);

@@ -23,7 +23,8 @@
 -- where what is left of them is less than the error of that price, or less than a tenth of it (other
 -- code, with other things in the caches, pays another price than the calibration), it says nothing,
 -- and they count as small mallocs, as calibrated without probes, all of it error (unresolved_ns).
--- Slow calls are measured. drift_ns: by how much the price of such calls was seen to be off.
+-- Slow calls are measured. All short calls together take no more than the CPU samples have room for
+-- (allocator_profile), where those know better. drift_ns: by how much the price of such calls was seen to be off.
 --
 -- Clearing, where the rule is known: the time of the calls that memset, less what a plain small
 -- malloc takes. Half of that allowance counts as error. Elsewhere (known_clearing 0): the part of
@@ -37,6 +38,7 @@ CREATE VIEW call_cost AS
 WITH RECURSIVE
 total AS MATERIALIZED (
 	SELECT pid, call, stack_id, known_clearing, SUM(calls) AS calls, SUM(failed) AS failed,
+		SUM(seen_calls) AS seen_calls,
 		SUM(bytes) AS bytes, SUM(cpu_ns) AS cpu_ns, SUM(timed_calls) AS timed_calls,
 		SUM(map_cpu_ns) AS map_cpu_ns, SUM(map_calls) AS map_calls, SUM(faults) AS faults,
 		SUM(cleared_calls) AS cleared_calls, SUM(cleared_bytes) AS cleared_bytes,
@@ -97,18 +99,21 @@ priced AS MATERIALIZED (
 	LEFT JOIN inside i ON i.pid = t.pid AND i.call = t.call
 ),
 net AS MATERIALIZED (
-	SELECT *, CASE WHEN resolved THEN slow_ns + fast_ns ELSE slow_ns + fast_calls * malloc_ns END
+	SELECT *, CASE WHEN resolved THEN slow_ns + fast_ns * MIN(1.0, COALESCE(most_ns / seem_ns, 1.0)) ELSE slow_ns + fast_calls * malloc_ns END
 			AS net_ns,
 		CASE WHEN resolved THEN 0.0 ELSE fast_calls * malloc_ns END AS unresolved_ns,
 		-- by how much the price of these hits was seen to be off, or may be: calls that seem to take
 		-- somewhat more than small mallocs do, or probes that do
 		CASE WHEN inside_ns <= 0 OR fast_ns > 0.5 * fast_calls * inside_ns THEN 0.0 ELSE
-			ABS(fast_ns - fast_calls * malloc_ns) * hit_ns / inside_ns END AS drift_ns,
+			ABS(fast_ns - fast_calls * malloc_ns) * hit_ns / inside_ns
+				* seen_calls / MAX(calls, 1) END AS drift_ns,
 		CASE WHEN cleared_left_ns >= cleared_calls * price_error_ns OR memset_bytes_per_s <= 0
 			THEN MAX(0.0, cleared_left_ns)
 			ELSE MIN(1e9 * cleared_bytes / memset_bytes_per_s, cleared_calls * malloc_ns) END
 			AS cleared_net_ns
-	FROM (SELECT *, fast_ns >= fast_calls * resolution_ns AS resolved FROM priced)
+	FROM (SELECT p.*, fast_ns >= fast_calls * resolution_ns AS resolved, a.most_ns,
+		SUM(MAX(0.0, fast_ns)) OVER () AS seem_ns
+		FROM priced p JOIN allocator_profile a)
 ),
 divided AS MATERIALIZED (
 	SELECT n.*,
@@ -235,13 +240,13 @@ measured AS MATERIALIZED (
 ),
 left_over AS (
 	SELECT s.pid, s.cpu_ns, s.hits, s.overhead_ns, s.blocked_ns,
-		-- other code pays another price than the calibration: one part in twenty at least; and
 		-- the price cannot have been more than all there was
-		MAX(s.overhead_error_ns + COALESCE(m.drift_ns, 0.0), 0.05 * s.overhead_ns, MIN(s.overhead_ns, s.overhead_ns
-			+ COALESCE(m.time_ns, 0.0) - s.blocked_ns - s.cpu_ns)) AS overhead_error_ns,
+		MAX(s.overhead_error_ns + CASE WHEN u.sampled THEN 0.0 ELSE COALESCE(m.drift_ns, 0.0) END,
+			MIN(s.overhead_ns, s.overhead_ns + COALESCE(m.time_ns, 0.0) - s.blocked_ns
+				- s.cpu_ns)) AS overhead_error_ns,
 		COALESCE(m.time_ns, 0.0) AS measured_ns,
 		MAX(0.0, s.cpu_ns - s.overhead_ns) + s.blocked_ns AS left_ns
-	FROM spent s LEFT JOIN measured m ON m.pid = s.pid
+	FROM spent s JOIN uprobe_profile u LEFT JOIN measured m ON m.pid = s.pid
 )
 SELECT pid, cpu_ns, hits, overhead_ns, overhead_error_ns, blocked_ns,
 	CASE WHEN doubtful THEN measured_ns ELSE MAX(left_ns, measured_ns) END AS observed_ns, doubtful
@@ -644,6 +649,7 @@ SELECT
 		AS libc_bytes_unknown
 FROM toll;
 
+-- source: what tells the uprobes' part of it, their calibrated prices or CPU samples (uprobe_profile).
 CREATE VIEW overhead AS
 SELECT
 	CASE WHEN m.value IS NULL OR m.value = 'none' THEN NULL ELSE CAST(m.value AS REAL) END
@@ -651,8 +657,12 @@ SELECT
 	CASE WHEN o.observed_ns + o.overhead_ns > 0
 		THEN 100.0 * o.overhead_ns / (o.observed_ns + o.overhead_ns) ELSE 0.0 END
 		AS estimated_pct,
+	CASE WHEN o.observed_ns + o.overhead_ns > 0
+		THEN 100.0 * o.overhead_error_ns / (o.observed_ns + o.overhead_ns) ELSE 0.0 END
+		AS error_pct,
+	CASE WHEN u.sampled THEN 'samples' ELSE 'prices' END AS source,
 	o.hits, o.overhead_ns, o.overhead_error_ns
-FROM observed o LEFT JOIN meta m ON m.key = 'overhead_limit';
+FROM observed o JOIN uprobe_profile u LEFT JOIN meta m ON m.key = 'overhead_limit';
 
 -- One row: what was traced. The command is the traced one, or the first target's.
 CREATE VIEW target AS

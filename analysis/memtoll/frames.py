@@ -741,7 +741,7 @@ FRAMES: Final = (
     ),
     Frame(
         "overhead",
-        "What the probes cost, by probe. attrs: limit_pct (None: no limit), estimated_pct, hits.",
+        "What the probes cost, by probe. attrs: limit_pct (None: no limit), estimated_pct, error_pct, source, hits.",
         "(SELECT probe FROM main.price UNION SELECT probe FROM temp.probe_overhead) n"
         " LEFT JOIN main.price p ON p.probe = n.probe"
         " LEFT JOIN (SELECT probe, SUM(hits) AS hits, MAX(hit_ns) AS hit_ns, SUM(overhead_ns) AS overhead_ns,"

@@ -298,10 +298,14 @@ class Recording:
 
     @cached_property
     def overhead(self) -> Table:
-        """What the probes cost, index probe; attrs has limit_pct, estimated_pct and hits."""
+        """What the probes cost, index probe; attrs has limit_pct, estimated_pct, error_pct, source and hits."""
         table = self._frame("overhead")
-        (row,) = self._rows("SELECT limit_pct, ROUND(estimated_pct, 4), hits FROM temp.overhead")
-        table.attrs.update(limit_pct=row[0], estimated_pct=_printed(row[1]), hits=row[2])
+        (row,) = self._rows(
+            "SELECT limit_pct, ROUND(estimated_pct, 4), ROUND(error_pct, 4), source, hits FROM temp.overhead"
+        )
+        table.attrs.update(
+            limit_pct=row[0], estimated_pct=_printed(row[1]), error_pct=_printed(row[2]), source=row[3], hits=row[4]
+        )
         return table
 
     @cached_property

@@ -250,7 +250,11 @@ def trust_lines(rec: Recording) -> list[str]:
     lines += stack_lines(rec)
     attrs = rec.overhead.attrs
     limit = "no limit" if attrs["limit_pct"] is None else f"limit {attrs['limit_pct']:g} %"
-    text = f"{attrs['estimated_pct']:.1f} % of the target's time, {attrs['hits']:,} probe hits ({limit}); it is taken"
+    source = "CPU samples" if attrs["source"] == "samples" else "calibrated prices"
+    text = (
+        f"{attrs['estimated_pct']:.1f} % of the target's time (+- {attrs['error_pct']:.1f}, by {source}), "
+        f"{attrs['hits']:,} probe hits ({limit}); it is taken"
+    )
     lines += ["", wrap("Overhead: ", 10, f"{text} out of the figures above.")]
     return lines + loss_lines(rec)
 

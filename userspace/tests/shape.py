@@ -364,6 +364,8 @@ REPORT: dict[str, Any] = {
     "overhead": {
         "limit_pct": Null(float),
         "estimated_pct": float,
+        "error_pct": float,
+        "source": str,
         "hits": int,
         "ns_per_hit": Map(float),
         # of the recording's time, how much each function was watched

@@ -64,6 +64,8 @@ def valid() -> dict[str, Any]:
         "overhead": {
             "limit_pct": None,
             "estimated_pct": 1.5,
+            "error_pct": 0.2,
+            "source": "prices",
             "hits": 22,
             "ns_per_hit": {"calloc": 510.5},
             "duty_cycle": {"calloc": 1.0},

@@ -35,6 +35,8 @@ ATTACHED_CALLS: Final = 53
 PAGES: Final = 1009
 COPIED: Final = 503
 CHUNKS: Final = 5
+# Faults: one that a signal interrupts, as while the command is held, is taken again, and the kernel counts the last.
+SLACK: Final = 3
 LIMIT: Final = 24 * MIB
 
 
@@ -120,7 +122,7 @@ def kernel(any_kernel: Boot) -> Boot:
 def assert_checked(recording: Recording) -> None:
     """All faults that getrusage counted: of the command and its children, as the kernel has them at their end."""
     check = recording.report["checks"]["minor_faults"]
-    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01, abs=SLACK)
     assert check["kernel"] > 500
     # CPU samples in an emulated machine come late or not at all: no losses of counting is what is asked for.
     lost = {name for name, count in recording.report["losses"].items() if count}
@@ -209,7 +211,7 @@ def test_swap(kernel: Boot) -> None:
     assert recording.toll("swap.in", "pages") == pytest.approx(swapped["pswpin"], rel=0.01)
     assert recording.toll("zero.kernel", "pages") == pytest.approx(pages, rel=0.05)
     check = recording.report["checks"]["major_faults"]
-    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01, abs=SLACK)
     assert check["kernel"] == pytest.approx(recording.witness[-1]["majflt"], rel=0.01)
     if kernel.guest.kernel.version >= (6, 2):
         assert recording.toll("swap.out", "pages") == pytest.approx(swapped["pswpout"], rel=0.05)
