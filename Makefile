@@ -3,6 +3,11 @@
 # memtoll: `make demo` builds it and shows it at work, `make test` runs all tests, `make help` lists
 # the rest. Installs what is missing to build from the distribution's packages (.ci/deps).
 
+# As many jobs as there are processors, unless make was told otherwise.
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
 O ?= .output
 PREFIX ?= /usr/local
 DESTDIR ?=

@@ -82,7 +82,8 @@ def test_extras(python: Path) -> None:
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MEMTOLL": str(harness.MEMTOLL), "LC_ALL": "C.UTF-8"}
     env.pop("PYTHONPATH", None)
     options = ["-q", "-c", "pyproject.toml", "--rootdir", ".", "-o", "python_files=extra_*.py"]
-    out = run([python, "-m", "pytest", *options, TESTS], TEST_SECONDS, env)
+    jobs = ["-n", str(os.cpu_count()), "--dist", "loadfile"]
+    out = run([python, "-m", "pytest", *options, *jobs, TESTS], TEST_SECONDS, env)
     passed = re.search(r"^(\d+) passed.* in ", out, re.MULTILINE)
     assert passed, out
     assert not re.search(r"\d+ (skipped|xfailed|deselected)", out), out

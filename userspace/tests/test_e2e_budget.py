@@ -29,6 +29,8 @@ from harness import (
     workload,
 )
 
+pytestmark = pytest.mark.root
+
 LIMIT = 5.0
 
 # Some work and a pair of malloc and free, and now and then a block that libc clears: two million pairs a second or more,

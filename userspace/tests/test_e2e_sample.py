@@ -9,6 +9,8 @@ import pytest
 
 from harness import Recording, assert_refused, memtoll, record, workload
 
+pytestmark = pytest.mark.root
+
 SITES = 101
 
 
