@@ -4,7 +4,7 @@
 # the rest. Installs what is missing to build from the distribution's packages (.ci/deps).
 
 # As many jobs as there are processors, unless make was told otherwise.
-ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(findstring jobserver,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 

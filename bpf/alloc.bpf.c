@@ -410,7 +410,9 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	off_ns = now - call->start.ns - cpu_ns;
 	cpu_ns = less(cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
 	fn = thread->in_fn;
-	/* Before it is put by: Linux 6.1 does not carry a later check over to copies on the stack. */
+	/*
+	 * Before it is put by: Linux 6.1 does not carry a later check over to copies on the stack.
+	 */
 	barrier_var(fn);
 	if (fn >= FN_COUNT)
 		return 0;
@@ -423,7 +425,8 @@ static __always_inline int on_return(struct pt_regs *ctx)
 		addr = 0;
 	}
 	failed = !addr && call->size && fn != FN_FREE;
-	followed = fn != FN_FREE && (call->size >= cfg_min_size || call->large_stack || call->chosen);
+	followed =
+		fn != FN_FREE && (call->size >= cfg_min_size || call->large_stack || call->chosen);
 	if (addr && call->glibc && (fn == FN_CALLOC || followed))
 		chunk = read_chunk(task, thread, fn, addr);
 	key.tgid = task->tgid;

@@ -85,8 +85,8 @@ enum memtoll_kind {
 };
 
 /*
- * Hits of the probes on all traced processes, by what they cost: the governor reads them many times a
- * second. Value of map `rates`.
+ * Hits of the probes on all traced processes, by what they cost: the governor reads them many times
+ * a second. Value of map `rates`.
  */
 struct memtoll_rates {
 	__u64 calls[FN_COUNT];	/* counted entries, nested ones with them */
@@ -262,7 +262,7 @@ struct memtoll_call_sum {
 	__u64 untimed_calls;	/* return not seen or not wanted: not in cpu_ns */
 	__u64 nested_calls;	/* made by another allocator function: not in calls */
 	__u64 glibc_calls;	/* calls of glibc's own function: its rule of clearing holds */
-	__u64 slow_calls;	/* of LATENCY_SLOW_NS and more, or with a fault or mapping call inside */
+	__u64 slow_calls; /* of LATENCY_SLOW_NS and more, or with a fault or mapping call inside */
 	__u64 slow_cpu_ns;	/* cpu_ns of those calls */
 	__u64 off_ns;		/* time off the CPU inside: asleep, or preempted */
 	__u64 lock_waits;	/* futex calls inside */
@@ -297,8 +297,8 @@ enum memtoll_fault_kind {
 };
 
 /*
- * A call of the allocator that took far longer than its thread's calls of that function do, with all
- * that is known to have happened inside. Wall times, as a caller waits for them.
+ * A call of the allocator that took far longer than its thread's calls of that function do, with
+ * all that is known to have happened inside. Wall times, as a caller waits for them.
  */
 struct memtoll_outlier {
 	__u32 kind;
@@ -310,7 +310,7 @@ struct memtoll_outlier {
 	__u64 start_ns;
 	__u64 wall_ns;		/* the probes' part taken out */
 	__u64 cpu_ns;		/* of it on the CPU */
-	__u64 median_ns;	/* running median of the function's calls by this thread; 0: none yet */
+	__u64 median_ns; /* running median of the function's calls by this thread; 0: none yet */
 	__u64 frees;		/* by this thread since its last request of LARGE_REQUEST or more */
 	__u64 cleared_bytes;
 	__u64 map_ns;		/* in mapping system calls */
@@ -327,7 +327,9 @@ struct memtoll_outlier {
 	__u64 fault_ns[FAULT_KINDS];	/* of the timed ones */
 };
 
-/* glibc up to 2.42 consolidates its fast bins at a request of that many bytes (malloc.c, 64 bits). */
+/*
+ * glibc up to 2.42 consolidates its fast bins at a request of that many bytes (malloc.c, 64 bits).
+ */
 #define LARGE_REQUEST 1001
 
 struct memtoll_map_key {
@@ -430,7 +432,7 @@ struct memtoll_read_sum {
 	__u64 calls;
 	__u64 failed;		/* and those at the end of the file, which read nothing */
 	__u64 bytes;
-	__u64 cpu_ns;		/* major faults and reclaim inside are taken out, minor faults not */
+	__u64 cpu_ns; /* major faults and reclaim inside are taken out, minor faults not */
 	__u64 blocked_ns;	/* asleep; likewise */
 	__u64 cached_calls;	/* all was in the page cache: no page added, no wait */
 	__u64 cached_bytes;
@@ -466,10 +468,10 @@ struct memtoll_range {
 
 /* How an interpreter tells which of its frames were called from C. */
 enum memtoll_python_kind {
-	PYTHON_NONE = 0,	/* no interpreter whose frames can be read */
-	PYTHON_OBJECTS = 1,	/* 3.9, 3.10: frame objects, each a run of the eval loop of its own */
-	PYTHON_ENTRIES = 2,	/* 3.11: the frame says so itself */
-	PYTHON_SHIMS = 3,	/* 3.12 and later: a frame without code lies below */
+	PYTHON_NONE = 0, /* no interpreter whose frames can be read */
+	PYTHON_OBJECTS = 1, /* 3.9, 3.10: frame objects, each a run of the eval loop of its own */
+	PYTHON_ENTRIES = 2, /* 3.11: the frame says so itself */
+	PYTHON_SHIMS = 3, /* 3.12 and later: a frame without code lies below */
 };
 
 /* Bytes that are read at once of a thread state or of a frame, at most. */
@@ -542,8 +544,8 @@ struct memtoll_target {
 
 /*
  * Unwinding by call frame information. Userspace compiles .eh_frame of a module into rows that
- * ascend by pc: a row holds from its pc to that of the next one. pc is relative to the module's lowest
- * address in the file; no module has 4 GiB of code.
+ * ascend by pc: a row holds from its pc to that of the next one. pc is relative to the module's
+ * lowest address in the file; no module has 4 GiB of code.
  *
  * A table is an array map of chunks. Chunk 0 is an index: for each other chunk, in order, the pc of
  * its first row; unused entries are ~0. The rows follow in the other chunks, the last one padded
@@ -563,14 +565,14 @@ struct memtoll_unwind_row {
 
 /* How the frame's address (CFA, the value of rsp before the call) is found: rule bits 0..2. */
 enum memtoll_cfa {
-	CFA_STOP = 0,		/* no information, or a rule that cannot be expressed */
-	CFA_END = 1,		/* the return address is undefined: the thread's first frame */
-	CFA_RSP = 2,		/* rsp + offset */
-	CFA_RBP = 3,		/* rbp + offset */
-	CFA_RBP_DEREF = 4,	/* what lies at rbp + offset, + addend: a realigned stack */
-	CFA_PLT = 5,		/* rsp + 8 + ((rip & 15) >= offset / 8 ? 8 : 0) */
-	CFA_SIGNAL = 6,		/* rsp points to the ucontext that the kernel pushed */
-	CFA_RSP_DEREF = 7,	/* what lies at rsp + offset, + addend: assembly that kept rsp there */
+	CFA_STOP = 0, /* no information, or a rule that cannot be expressed */
+	CFA_END = 1, /* the return address is undefined: the thread's first frame */
+	CFA_RSP = 2, /* rsp + offset */
+	CFA_RBP = 3, /* rbp + offset */
+	CFA_RBP_DEREF = 4, /* what lies at rbp + offset, + addend: a realigned stack */
+	CFA_PLT = 5, /* rsp + 8 + ((rip & 15) >= offset / 8 ? 8 : 0) */
+	CFA_SIGNAL = 6, /* rsp points to the ucontext that the kernel pushed */
+	CFA_RSP_DEREF = 7, /* what lies at rsp + offset, + addend: assembly that kept rsp there */
 };
 
 /* Where the caller's rbp is: rule bits 3..4. */

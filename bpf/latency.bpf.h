@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * latency.bpf.h: how long calls of the allocator take, in buckets, and the records of those that take
- * far longer than the rest. Included by alloc.bpf.c alone.
+ * latency.bpf.h: how long calls of the allocator take, in buckets, and the records of those that
+ * take far longer than the rest. Included by alloc.bpf.c alone.
  *
- * A call is an outlier where it takes outlier_floor_ns and OUTLIER_FACTOR times the running median of
- * its thread's calls of that function. Userspace moves the floor by how many there are.
+ * A call is an outlier where it takes outlier_floor_ns and OUTLIER_FACTOR times the running median
+ * of its thread's calls of that function. Userspace moves the floor by how many there are.
  */
 #ifndef MEMTOLL_LATENCY_BPF_H
 #define MEMTOLL_LATENCY_BPF_H

@@ -2,8 +2,8 @@
 /*
  * lock.bpf.c: futex calls inside the allocator: a thread waits for an arena that another one holds.
  *
- * Attached only once some process has a second thread: those with one pay nothing. Of the futex system call alone, not raw sys_enter, which runs for every system call
- * of the machine.
+ * Attached only once some process has a second thread: those with one pay nothing. Of the futex
+ * system call alone, not raw sys_enter, which runs for every system call of the machine.
  */
 #include "memtoll.bpf.h"
 

@@ -163,7 +163,7 @@ struct thread {
 	struct stamp reclaim;
 	__u32 reclaiming;	/* SWAP_RECLAIM_*, or 0 */
 	__u64 frees;		/* since its last large request */
-	__u64 futex_ns;		/* since when it is in a futex call inside the allocator; 0: it is not */
+	__u64 futex_ns; /* since when it is in a futex call inside the allocator; 0: it is not */
 	struct pace paces[FN_COUNT];
 	struct memtoll_run run;	/* run.faults == 0: none open */
 	struct area_cache area;
@@ -291,7 +291,10 @@ extern volatile __u32 price_fault_ns;
 extern volatile __s64 outliers_left;
 extern volatile __s64 preempted_left;
 extern volatile __u64 outlier_floor_ns;
-/* There is more than one thread, or a call slept inside: futex calls are to be watched (lock.bpf.c). */
+/*
+ * There is more than one thread, or a call slept inside: futex calls are to be watched
+ * (lock.bpf.c).
+ */
 extern volatile __u32 lock_suspected;
 
 /* target.bpf.c */
@@ -368,7 +371,10 @@ static __always_inline __u64 stamp_cpu_ns(const struct task_struct *task,
 	return (__u64)cpu_ns < wall_ns ? cpu_ns : wall_ns;
 }
 
-/* Of this CPU: nobody else writes there, save who interrupts or preempts; a governor may err by one. */
+/*
+ * Of this CPU: nobody else writes there, save who interrupts or preempts; a governor may err by
+ * one.
+ */
 static __always_inline struct memtoll_rates *rates_here(void)
 {
 	__u32 zero = 0;

@@ -107,8 +107,8 @@ struct path_walk {
 
 /*
  * One step towards the root: over the border of a mount, or adding one name. 0 when done. A global
- * function: looked at once by the verifier, not at each turn of the loop; its pointers may be NULL as
- * far as it knows.
+ * function: looked at once by the verifier, not at each turn of the loop; its pointers may be NULL
+ * as far as it knows.
  */
 int path_step(struct path_walk *walk, struct memtoll_path *path)
 {
@@ -208,8 +208,8 @@ static __always_inline bool file_judge(struct task_struct *task, struct file *fi
 
 /*
  * The user stack of a system call. Walking it costs more than many a read: a thread that is at the
- * same place as before, with the same words on top of its stack, has the same stack. Not so where an
- * interpreter runs: its frames are elsewhere.
+ * same place as before, with the same words on top of its stack, has the same stack. Not so where
+ * an interpreter runs: its frames are elsewhere.
  */
 static __always_inline __u64 stack_of_read(struct task_struct *task, struct thread *thread)
 {
@@ -378,9 +378,9 @@ static __always_inline __u64 aio_bytes(struct task_struct *task, const struct io
 }
 
 /*
- * Count one request of io_submit, whose pointer lies at `place`, as read in full. first: it gets the
- * time of the whole call as well. A global function: looked at once by the verifier, not at each
- * turn of the loop.
+ * Count one request of io_submit, whose pointer lies at `place`, as read in full. first: it gets
+ * the time of the whole call as well. A global function: looked at once by the verifier, not at
+ * each turn of the loop.
  */
 int read_count_aio(__u64 place, __u64 stack_id, __u64 cpu_ns, __u64 blocked_ns)
 {
@@ -523,8 +523,8 @@ int read_filled(struct bpf_raw_tracepoint_args *ctx)
 
 /*
  * A request of io_uring has ended, in the context of one of the process's threads. Only the first
- * two of its arguments are the same in all versions (6.13 changed the third). There is no time: what
- * a thread waits for in io_uring_enter is not told.
+ * two of its arguments are the same in all versions (6.13 changed the third). There is no time:
+ * what a thread waits for in io_uring_enter is not told.
  */
 SEC("?raw_tp/io_uring_complete")
 int read_uring(struct bpf_raw_tracepoint_args *ctx)

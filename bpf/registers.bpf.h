@@ -4,7 +4,10 @@
 #define MEMTOLL_REGISTERS_BPF_H
 
 #ifdef __TARGET_ARCH_x86
-/* One load for each: offsets into the context must be constants, and the compiler would not have it. */
+/*
+ * One load for each: offsets into the context must be constants, and the compiler would not have
+ * it.
+ */
 #define LOAD_REGISTER(field) \
 	asm volatile("%0 = *(u64 *)(%1 + %2)" \
 		     : "=r"(value) : "r"(ctx), "i"(__builtin_offsetof(struct pt_regs, field)))

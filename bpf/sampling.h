@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * sampling.h: which allocations --sample chooses. Points lie on the stream of a thread's allocated bytes as
- * a Poisson process does, one in `mean` bytes; a block is chosen if a point falls into it, with
- * probability 1 - exp(-size / mean). Distances between points are exponential, and forget the past: after a
- * chosen block the next one is drawn anew from its end.
+ * sampling.h: which allocations --sample chooses. Points lie on the stream of a thread's allocated
+ * bytes as a Poisson process does, one in `mean` bytes; a block is chosen if a point falls into it,
+ * with probability 1 - exp(-size / mean). Distances between points are exponential, and forget the
+ * past: after a chosen block the next one is drawn anew from its end.
  *
  * Included by the BPF side and by userspace (the test draws as the kernel does); includes nothing.
  */
@@ -21,8 +21,8 @@
 #define SAMPLING_LOG_ENTRIES (SAMPLING_LOG_STEPS + 1)
 
 /*
- * A distance to the next point: -ln(u) * mean, for u = random / 2^32, uniform. Linear between the steps
- * of the table, which is right to 10^-5.
+ * A distance to the next point: -ln(u) * mean, for u = random / 2^32, uniform. Linear between the
+ * steps of the table, which is right to 10^-5.
  */
 static inline __attribute__((always_inline)) __u64
 sampling_gap(const volatile __u32 *log, __u64 mean, __u32 random)

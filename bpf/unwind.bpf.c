@@ -144,15 +144,16 @@ int unwind_mapping(struct unwind *walk, __u64 address)
 
 /*
  * The kernel's page among the program's code (kernel/events/uprobes.c). Its first slot is where a
- * function returns to that a return probe waits for; in the others probed instructions are executed.
+ * function returns to that a return probe waits for; in the others probed instructions are
+ * executed.
  */
 #define PROBE_SLOT_BYTES 128		/* UPROBE_XOL_SLOT_BYTES */
 #define BREAKPOINT 0xcc
 
 /*
- * Bytes the code for returns (arch/x86/kernel/uprobes.c, uretprobe_trampoline_entry) has on the stack
- * at an instruction of it: push %rax; push %rcx; push %r11; mov $..., %rax; syscall; pop %r11;
- * pop %rcx; ret, to what the kernel put in the place of rax. Before 6.11 it is a breakpoint.
+ * Bytes the code for returns (arch/x86/kernel/uprobes.c, uretprobe_trampoline_entry) has on the
+ * stack at an instruction of it: push %rax; push %rcx; push %r11; mov $..., %rax; syscall; pop
+ * %r11; pop %rcx; ret, to what the kernel put in the place of rax. Before 6.11 it is a breakpoint.
  */
 #define RETURN_AFTER_SYSCALL 13		/* offset of what follows the system call */
 
@@ -216,7 +217,8 @@ int unwind_see_through(struct unwind *walk)
 
 /*
  * The walk ends here. Loaders and runtimes start without call frame information; a frame at which
- * the stack holds no more than what the kernel put on it for exec is a process's first all the same.
+ * the stack holds no more than what the kernel put on it for exec is a process's first all the
+ * same.
  */
 #define START_SLACK 64		/* bytes a start may have aligned the stack pointer by */
 
@@ -339,8 +341,8 @@ static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
 }
 
 /*
- * To the caller's frame. 1: there; 2: the frame was the kernel's and has become the program's; 0: this
- * was the last, or walk->stop says why no further.
+ * To the caller's frame. 1: there; 2: the frame was the kernel's and has become the program's; 0:
+ * this was the last, or walk->stop says why no further.
  */
 int unwind_step(struct unwind *walk)
 {

@@ -31,7 +31,9 @@ __u64 vma_find(__u64 address)
 	entry = (__u64)BPF_CORE_READ(task, mm, mm_mt.ma_root);
 	for (level = 0; level < MAPLE_DEPTH_MAX; level++) {
 		type = MAPLE_TYPE(entry);
-		/* A pivot is the last index below its slot; after the last slot comes none, or 0. */
+		/*
+		 * A pivot is the last index below its slot; after the last slot comes none, or 0.
+		 */
 		if (type < MAPLE_LEAF || type > MAPLE_INNER_GAPS || entry < MEMTOLL_PAGE_SIZE ||
 		    bpf_probe_read_kernel(pivots, sizeof(pivots),
 					  (void *)(MAPLE_NODE(entry) + sizeof(__u64))))
@@ -41,7 +43,8 @@ __u64 vma_find(__u64 address)
 			if (i >= count || pivots[i] >= address || (i && !pivots[i]))
 				break;
 		if (bpf_probe_read_kernel(&entry, sizeof(entry),
-					  (void *)(MAPLE_NODE(entry) + (1 + count + i) * sizeof(__u64))))
+					  (void *)(MAPLE_NODE(entry) +
+						   (1 + count + i) * sizeof(__u64))))
 			return 0;
 		if (type == MAPLE_LEAF)
 			return entry;

@@ -44,8 +44,8 @@ __u64 uprobe_cookie_arguments(const struct placement *place);
 struct uprobe_attachment;
 
 /*
- * The allocator's functions in groups that are attached and detached together. In the order in which
- * the governor gives them up.
+ * The allocator's functions in groups that are attached and detached together. In the order in
+ * which the governor gives them up.
  */
 enum probe_group {
 	GROUP_PAIR,		/* malloc, free, and what C++ makes of them */

@@ -28,7 +28,9 @@
 #define HUGE (2 * MIB)
 
 /* One round of every loop, in nanoseconds of CPU time per step. */
-enum figure { F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_MEMSET, F_CLEAR, F_HUGE, FIGURES };
+enum figure {
+	F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_MEMSET, F_CLEAR, F_HUGE, FIGURES
+};
 
 struct round {
 	double ns[FIGURES];

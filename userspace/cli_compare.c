@@ -54,7 +54,8 @@ static const struct argp_option options[] = {
 /* Names that glibc's malloc reads (its manual, Memory Allocation Tunables): others it ignores. */
 static const char *const malloc_tunables[] = {
 	"check", "top_pad", "perturb", "mmap_max", "mmap_threshold", "trim_threshold", "arena_max",
-	"arena_test", "tcache_max", "tcache_count", "tcache_unsorted_limit", "mxfast", "hugetlb", NULL,
+	"arena_test", "tcache_max", "tcache_count", "tcache_unsorted_limit", "mxfast",
+	"hugetlb", NULL,
 };
 
 static void warn_of_tunables(const char *value)
@@ -105,8 +106,8 @@ static bool is_library(const char *path)
 static void parse_preload(const char *text, struct arguments *arguments)
 {
 	static const char *const directories[] = {
-		"/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64",
-		"/usr/lib", "/lib",
+		"/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu",
+		"/usr/lib64", "/usr/lib", "/lib",
 	};
 	g_autofree char *path = strchr(text, '/') ? g_canonicalize_filename(text, NULL) : NULL;
 	size_t i;
@@ -117,9 +118,10 @@ static void parse_preload(const char *text, struct arguments *arguments)
 			g_clear_pointer(&path, g_free);
 	}
 	if (!path || strpbrk(path, ": ") || !is_library(path)) {
-		message("compare: --preload %s: %s", text, !path || access(path, F_OK) ?
-			"no such library" : strpbrk(path, ": ") ?
-			"the loader takes no path with a blank or a colon" : "not a shared library");
+		message("compare: --preload %s: %s", text,
+			!path || access(path, F_OK) ? "no such library" :
+			strpbrk(path, ": ") ? "the loader takes no path with a blank or a colon" :
+					      "not a shared library");
 		exit(STATUS_USAGE);
 	}
 	g_ptr_array_add(arguments->preload, g_steal_pointer(&path));
@@ -142,7 +144,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		break;
 	case OPTION_RUNS:
 		if (!g_ascii_string_to_unsigned(value, 10, 1, RUNS_MOST, &number, NULL)) {
-			message("compare: --runs '%s' is not a number from 1 to %d", value, RUNS_MOST);
+			message("compare: --runs '%s' is not a number from 1 to %d", value,
+				RUNS_MOST);
 			exit(STATUS_USAGE);
 		}
 		arguments->plan.runs = number;
@@ -226,7 +229,9 @@ static int check_outputs(const struct arguments *arguments)
 	unsigned int run;
 	int side;
 
-	for (run = 1; arguments->plan.prefix && !arguments->force && run <= arguments->plan.runs; run++)
+	if (!arguments->plan.prefix || arguments->force)
+		return STATUS_DONE;
+	for (run = 1; run <= arguments->plan.runs; run++)
 		for (side = 0; side < SIDES; side++) {
 			g_autofree char *path = recording_path(arguments->plan.prefix, side, run);
 

@@ -127,8 +127,8 @@ static void print_point(const struct probe_point *point, const struct value_chec
 
 	if (!point->place.found) {
 		printf("    %-20s not probed: %s; at its entry the kernel would single-step, which costs"
-		       " 10 to 20 times as much as an emulated place\n", point->symbol,
-		       point->place.refusal);
+		       " 10 to 20 times as much as an emulated place\n",
+		       point->symbol, point->place.refusal);
 		return;
 	}
 	name_arguments(point, registers, sizeof(registers));
@@ -278,7 +278,8 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 			  "CREATE TABLE point (module, kind, version, function, offset,"
 			  " instruction, timed, refusal, symbol, registers, entered, agreed,"
 			  " differed);"
-			  "CREATE TABLE allocator (module, kind, version, linkage, functions);", NULL, NULL, NULL);
+			  "CREATE TABLE allocator (module, kind, version, linkage, functions);",
+			  NULL, NULL, NULL);
 	for (i = 0; rc == SQLITE_OK && i < findings->feature_count; i++) {
 		const struct feature *feature = &findings->features[i];
 
@@ -299,8 +300,10 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 			const struct probe_point *point = &module->points[k];
 			const struct placement *place = &point->place;
 
-			rc = sqlite3_prepare_v2(database, "INSERT INTO point VALUES "
-						"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1, &statement, NULL);
+			rc = sqlite3_prepare_v2(database,
+						"INSERT INTO point VALUES "
+						"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+						-1, &statement, NULL);
 			sqlite3_bind_text(statement, 1, module->path, -1, SQLITE_STATIC);
 			sqlite3_bind_text(statement, 2, allocator_kind_name(module->kind), -1,
 					  SQLITE_STATIC);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * cli_explain.c: memtoll explain [CODE [FILE]]: the long form of the advice, from the same tables that
- * a report's advice is made from (findings.sql). Needs no recording and no privileges; with one, its
- * figures are filled in.
+ * cli_explain.c: memtoll explain [CODE [FILE]]: the long form of the advice, from the same tables
+ * that a report's advice is made from (findings.sql). Needs no recording and no privileges; with
+ * one, its figures are filled in.
  */
 #include <argp.h>
 #include <glib.h>
@@ -137,11 +137,13 @@ static char *valid_for(const char *allocator, int since, int before)
 /* What is said, each choice with its condition; of the recording: what it says there. */
 static int print_says(const struct explain *explain, const char *code)
 {
-	sqlite3_stmt *row = query(explain->advice,
+	sqlite3_stmt *row = query(
+		explain->advice,
 		"SELECT t.text, t.condition, CASE t.allocator WHEN '' THEN CASE WHEN t.since + t.before"
 		" THEN a.allocator END ELSE t.allocator END, t.since, t.before, t.choice > 1, t.try"
 		" FROM advice_text t JOIN advice a ON a.code = t.code WHERE t.code = ?"
-		" ORDER BY t.part, t.choice", code);
+		" ORDER BY t.part, t.choice",
+		code);
 
 	if (!row)
 		return STATUS_FAILED;
@@ -158,13 +160,14 @@ static int print_says(const struct explain *explain, const char *code)
 			sqlite3_column_int(row, 5) && (!always || *valid) ? ", " : "", valid,
 			*valid && !always ? ", " : "", always ? "" : "if ");
 
-		g_autofree char *whole = g_strconcat(when, always ? *when ? "" : "always" : condition,
-						     ":", NULL);
+		g_autofree char *whole =
+			g_strconcat(when, always ? *when ? "" : "always" : condition, ":", NULL);
 
 		text_wrap(stdout, "  ", 4, whole);
 		print_filled(explain, "    ", 4, text);
 		if (*try) {
-			g_autofree char *line = g_strdup_printf("memtoll compare %s -- {command}", try);
+			g_autofree char *line =
+				g_strdup_printf("memtoll compare %s -- {command}", try);
 
 			print_filled(explain, "    Try: ", 4, line);
 		}

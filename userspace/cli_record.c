@@ -173,7 +173,8 @@ static error_t parse_tracing(int key, char *value, struct argp_state *state)
 		break;
 	case OPTION_PROBES:
 		if (!parse_probes(value, config))
-			refuse("--probes '%s' is not of alloc,faults,mappings,samples,reads", value);
+			refuse("--probes '%s' is not of alloc,faults,mappings,samples,reads",
+			       value);
 		break;
 	case OPTION_MIN_SIZE:
 		if (!parse_size(value, &config->min_size))

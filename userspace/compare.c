@@ -170,7 +170,9 @@ static double welch(const struct estimate *a, const struct estimate *b, bool sur
 	return student(isfinite(freedom) ? freedom : INFINITY, sure) * sqrt(both);
 }
 
-/* The mean of the logarithms and its variance; of one run, whose values are blocks: to first order. */
+/*
+ * The mean of the logarithms and its variance; of one run, whose values are blocks: to first order.
+ */
 static struct estimate logarithm(const struct estimate *estimate, const GArray *values)
 {
 	struct estimate result = { NAN, NAN, 0 };
@@ -206,7 +208,8 @@ static struct difference divide(const struct figure *figure)
 		half = student(a.freedom + b.freedom, true) * sqrt(a.variance + b.variance);
 	else
 		half = welch(&a, &b, true);
-	return (struct difference){ value, exp(b.mean - a.mean - half), exp(b.mean - a.mean + half) };
+	return (struct difference){ value, exp(b.mean - a.mean - half),
+				    exp(b.mean - a.mean + half) };
 }
 
 void comparison_finish(struct comparison *comparison, const double divisor[SIDES])
@@ -230,7 +233,8 @@ void comparison_finish(struct comparison *comparison, const double divisor[SIDES
 				*estimate = of_blocks(at(values, 0), figure->blocks[side],
 						      comparison->block_s[side], divisor[side]);
 		}
-		figure->difference.value = figure->estimate[WITH].mean - figure->estimate[WITHOUT].mean;
+		figure->difference.value =
+			figure->estimate[WITH].mean - figure->estimate[WITHOUT].mean;
 		half = welch(&figure->estimate[WITHOUT], &figure->estimate[WITH], false);
 		figure->difference.low = figure->difference.value - half;
 		figure->difference.high = figure->difference.value + half;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * compare.h: figures of several runs without and with a change, and how sure their difference is.
- * Pure: no I/O. The same reckoning as memtoll.compare of the Python package makes of two recordings.
+ * Pure: no I/O. The same reckoning as memtoll.compare of the Python package makes of two
+ * recordings.
  */
 #ifndef MEMTOLL_COMPARE_H
 #define MEMTOLL_COMPARE_H
@@ -63,8 +64,9 @@ struct figure *comparison_find(const struct comparison *comparison, enum compare
  * Work out estimates and differences. Of several runs: their mean, and Welch's t interval from
  * their spread. Of one run: its value, and the same interval from how its blocks of slices vary
  * against its own rate (a ratio estimator, as blocks differ in length); fewer than two blocks: no
- * bounds. Ratios by Student's t over the logarithms: what disturbs a run makes it longer by a part of
- * itself, so that a side which takes a tenth of the time varies by a tenth as much. divisor: what the values of one run were divided by, seconds of recording or 1, by side.
+ * bounds. Ratios by Student's t over the logarithms: what disturbs a run makes it longer by a part
+ * of itself, so that a side which takes a tenth of the time varies by a tenth as much. divisor:
+ * what the values of one run were divided by, seconds of recording or 1, by side.
  */
 void comparison_finish(struct comparison *comparison, const double divisor[SIDES]);
 

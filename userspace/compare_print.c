@@ -13,7 +13,9 @@
 
 /* A difference below this part of the larger side is none worth speaking of. */
 #define WORTH 0.02
-/* Tolls of less than this part of the observed time are left out of the text where nothing moved. */
+/*
+ * Tolls of less than this part of the observed time are left out of the text where nothing moved.
+ */
 #define SMALL 0.0005
 /* How many tolls a conclusion names. */
 #define NAMED 3
@@ -91,9 +93,10 @@ char *compare_conclusion(const struct compare_plan *plan, const struct compariso
 	format_value(difference, sizeof(difference), COMPARE_SECONDS, with - without, true);
 	if (isnan(ratio->low)) {
 		*verdict = "unknown";
-		return g_strdup_printf("One run of each, too short to tell an error from: observed time"
-				       " %s without and %s with the change, for %s. Use --runs 3.",
-				       before, after, per);
+		return g_strdup_printf(
+			"One run of each, too short to tell an error from: observed time"
+			" %s without and %s with the change, for %s. Use --runs 3.",
+			before, after, per);
 	}
 	if (!ratio_proved(ratio) || fabs(with - without) < WORTH * MAX(without, with)) {
 		*verdict = "none";
@@ -113,8 +116,8 @@ char *compare_conclusion(const struct compare_plan *plan, const struct compariso
 	*verdict = "more";
 	return g_strdup_printf("The change costs %.*f times as much (%.3g-%.3g, 99 %% bounds): the"
 			       " observed time of %s is %s without and %s with it.%s",
-			       ratio->value < 10 ? 2 : 0, ratio->value, ratio->low, ratio->high, per,
-			       before, after, moved);
+			       ratio->value < 10 ? 2 : 0, ratio->value, ratio->low, ratio->high,
+			       per, before, after, moved);
 }
 
 /* Beyond the error, and large enough to matter. */
@@ -214,8 +217,9 @@ void compare_print_text(const struct compare_plan *plan, const struct comparison
 	sentence = compare_conclusion(plan, comparison, &verdict);
 	puts("\nCONCLUSION");
 	text_wrap(stdout, "  ", 2, sentence);
-	printf("\n%-16s%14s%14s%14s%12s\n", plan->tracing.duration_ns ? "TOLL a second" : "TOLL a run",
-	       "without", "with", "difference", "+- (95 %)");
+	printf("\n%-16s%14s%14s%14s%12s\n",
+	       plan->tracing.duration_ns ? "TOLL a second" : "TOLL a run", "without", "with",
+	       "difference", "+- (95 %)");
 	print_tolls(comparison);
 	printf("\n%-16s%14s%14s%14s%12s\n", "NOT TRACED", "without", "with", "difference",
 	       "+- (95 %)");
@@ -235,7 +239,8 @@ void compare_print_text(const struct compare_plan *plan, const struct comparison
 /* SQLite stores NAN as NULL, which JSON has, too. */
 static int insert_figure(sqlite3_stmt *insert, const struct figure *figure)
 {
-	const struct estimate *before = &figure->estimate[WITHOUT], *after = &figure->estimate[WITH];
+	const struct estimate *before = &figure->estimate[WITHOUT],
+			      *after = &figure->estimate[WITH];
 	const double values[] = {
 		before->mean, after->mean, figure->difference.value, figure->difference.low,
 		figure->difference.high, before->mean != 0 ? after->mean / before->mean : NAN,
@@ -326,7 +331,8 @@ int compare_print_json(const struct compare_plan *plan, const struct comparison 
 			goto out;
 	for (i = 0; i < plan->changes->len; i++) {
 		sqlite3_reset(change);
-		sqlite3_bind_text(change, 1, g_ptr_array_index(plan->changes, i), -1, SQLITE_STATIC);
+		sqlite3_bind_text(change, 1, g_ptr_array_index(plan->changes, i), -1,
+				  SQLITE_STATIC);
 		if (sqlite3_step(change) != SQLITE_DONE)
 			goto out;
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * compare_read.c: what a comparison takes of a recording: tolls and families from its views and, where
- * each side has one recording, how they were spread over its slices (timeline.sql, which the Python
- * package reads, too).
+ * compare_read.c: what a comparison takes of a recording: tolls and families from its views and,
+ * where each side has one recording, how they were spread over its slices (timeline.sql, which the
+ * Python package reads, too).
  */
 #include "compare_run.h"
 

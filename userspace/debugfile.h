@@ -26,9 +26,10 @@ struct debugfile_query {
 int debugfile_open(const struct debugfile_query *query, char **found);
 
 /*
- * A file with this build-id: in the directories (NULL-terminated; each is laid out as /usr/lib/debug, or as a
- * root directory, or just holds the files), then the module's own path here, then the debug file
- * in /usr/lib/debug. A descriptor and the path in *found (freed by the caller with g_free), or -1.
+ * A file with this build-id: in the directories (NULL-terminated; each is laid out as
+ * /usr/lib/debug, or as a root directory, or just holds the files), then the module's own path
+ * here, then the debug file in /usr/lib/debug. A descriptor and the path in *found (freed by the
+ * caller with g_free), or -1.
  */
 int debugfile_find(const char *build_id, const char *module, char *const *directories,
 		   char **found);

@@ -11,8 +11,8 @@
 #define MOMENT_LIMIT 0.01
 
 /*
- * A recording in memory with a small budget: the same probes, prices and estimates that a real one would
- * have.
+ * A recording in memory with a small budget: the same probes, prices and estimates that a real one
+ * would have.
  */
 ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity)
 {

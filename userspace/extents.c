@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * extents.c: mappings that are unmapped and made anew. A pool has the pages that mappings of one call
- * and one class of sizes have given back and that new ones have not yet faulted in again.
+ * extents.c: mappings that are unmapped and made anew. A pool has the pages that mappings of one
+ * call and one class of sizes have given back and that new ones have not yet faulted in again.
  */
 #include "giveback_internal.h"
 
@@ -87,7 +87,8 @@ static void unmap(struct giveback *giveback, struct process *process,
 			swing_by(&process->mapped, 0, bytes);
 		if (mapping && extent->pool) {
 			if (!sum) {
-				sum = giveback_given(giveback, process->pid, GIVEBACK_MUNMAP, &gave);
+				sum = giveback_given(giveback, process->pid, GIVEBACK_MUNMAP,
+						     &gave);
 				sum->calls++;
 			}
 			sum->largest_bytes = MAX(sum->largest_bytes, bytes);
@@ -138,7 +139,9 @@ void extents_mmap(struct giveback *giveback, struct process *process,
 		swing_by(&process->mapped, end - start, 0);
 }
 
-/* The mapping that began at `from` begins at `to`. Bits do not move with it: its pages are in use. */
+/*
+ * The mapping that began at `from` begins at `to`. Bits do not move with it: its pages are in use.
+ */
 static void move_extent(struct giveback *giveback, struct process *process,
 			const struct memtoll_mapping *mapping, uint64_t before, uint64_t after)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * giveback.c. Two ways to know memory again. In place (brk, madvise, fixed mappings): a gift is a range
- * of addresses and who gave it; the bits of its pages tell which are still away. After munmap: a
- * pool has the pages that mappings of one call and one class of sizes have given back and that new
- * ones have not yet faulted in again.
+ * giveback.c. Two ways to know memory again. In place (brk, madvise, fixed mappings): a gift is a
+ * range of addresses and who gave it; the bits of its pages tell which are still away. After
+ * munmap: a pool has the pages that mappings of one call and one class of sizes have given back and
+ * that new ones have not yet faulted in again.
  *
  * Runs of faults may arrive after the record of the call that gave the pages back, when another
  * thread's sweep was still open: they count as having been in use before.

@@ -7,7 +7,10 @@
 
 /* The account is kept a little below the limit: prices have an error. */
 #define SETPOINT 0.9
-/* What may be spent before the first CPU time is seen; of a command, whose start is part of the question. */
+/*
+ * What may be spent before the first CPU time is seen; of a command, whose start is part of the
+ * question.
+ */
 #define START_NS (10 * MS)
 #define START_COMMAND_NS (100 * MS)
 /* A window shorter than this is not worth its attaching and detaching. */
@@ -55,7 +58,7 @@ struct governor {
 	bool started;
 	uint64_t state_ns;	/* when the state was entered */
 	struct spending judged;	/* since the last judgement */
-	double load[PROBE_GROUPS];	/* cost per nanosecond of the target's own time, when open */
+	double load[PROBE_GROUPS]; /* cost per nanosecond of the target's own time, when open */
 	double fixed_load;
 	double window_rate;	/* cost of an open window per nanosecond */
 	double passing_ns;	/* cost of opening and closing one */
@@ -195,9 +198,9 @@ static void pay(struct governor *governor, const struct spending *spent)
 	double ns = total(spent), saved;
 
 	/*
-	 * The larger the part of the time that hits take, the more is charged, up to all of it: so that
-	 * the budget is kept even where a hit costs twice as much in this target as in the calibration,
-	 * which happens where caches and the neighbouring core are busy.
+	 * The larger the part of the time that hits take, the more is charged, up to all of it: so
+	 * that the budget is kept even where a hit costs twice as much in this target as in the
+	 * calibration, which happens where caches and the neighbouring core are busy.
 	 */
 	if (spent->cpu_ns > 0)
 		ns = MAX(ns, MIN(spent->cpu_ns, ns * (1 + 2 * ns / spent->cpu_ns)));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * governor.h: the overhead budget. Decides which groups of uprobes are on, from what their hits have
- * cost the target; pure, watch.c carries it out.
+ * governor.h: the overhead budget. Decides which groups of uprobes are on, from what their hits
+ * have cost the target; pure, watch.c carries it out.
  *
  * The budget is an account: CPU time of the target pays in its part, hits of probes take out what
- * they cost by the calibrated price. In debt, groups are closed; they are opened again when the account
- * covers a window of useful length. A target whose probes cost less than the limit is never in debt.
+ * they cost by the calibrated price. In debt, groups are closed; they are opened again when the
+ * account covers a window of useful length. A target whose probes cost less than the limit is never
+ * in debt.
  */
 #ifndef MEMTOLL_GOVERNOR_H
 #define MEMTOLL_GOVERNOR_H
@@ -40,8 +41,8 @@ struct governor;
 
 /*
  * limit: share of the target's CPU time that the probes may take, above 0 and below 1. command: the
- * target is started for the recording. Its start is as interesting as the rest, and nobody waits for it
- * in production: it has 100 ms of probes to begin with, a running process 10 ms.
+ * target is started for the recording. Its start is as interesting as the rest, and nobody waits
+ * for it in production: it has 100 ms of probes to begin with, a running process 10 ms.
  */
 struct governor *governor_new(double limit, bool command, const struct calibration_result *prices);
 void governor_free(struct governor *governor);

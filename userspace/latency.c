@@ -9,7 +9,9 @@
 /* Records of one slice; the kernel adds a few that are far longer than the floor. */
 #define OUTLIERS_PER_SLICE 256
 #define PREEMPTED_PER_SLICE 32
-/* So many in a slice are too many to read: the floor rises, until there are fewer than the second. */
+/*
+ * So many in a slice are too many to read: the floor rises, until there are fewer than the second.
+ */
 #define OUTLIERS_MANY 32
 #define OUTLIERS_FEW 4
 #define FLOOR_MIN_NS 50000ULL

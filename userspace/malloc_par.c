@@ -9,7 +9,9 @@
 #include "debugfile.h"
 #include "image.h"
 
-/* Words of the struct before code runs, and how far to look for n_mmaps_max: fields vary between. */
+/*
+ * Words of the struct before code runs, and how far to look for n_mmaps_max: fields vary between.
+ */
 #define INITIAL (128ULL << 10)
 #define ARENA_TEST 8
 #define MMAPS_MAX 65536

@@ -53,7 +53,9 @@ void own_cache_clear(struct own_cache *cache)
 	g_clear_pointer(&cache->source, g_free);
 }
 
-/* "name = value" or "name value"; false: another name, or none. In place: *value points into line. */
+/*
+ * "name = value" or "name value"; false: another name, or none. In place: *value points into line.
+ */
 static bool take_setting(char *line, const char *name, char **value)
 {
 	size_t length = strcspn(line, " \t=");

@@ -15,7 +15,7 @@ struct own_cache {
 	const char *program;	/* "InnoDB" or "PostgreSQL" */
 	const char *setting;	/* "innodb_buffer_pool_size", "shared_buffers" */
 	int64_t bytes;		/* -1: what is set cannot be read */
-	char *source;		/* "command line", a path, or "default"; freed by own_cache_clear() */
+	char *source; /* "command line", a path, or "default"; freed by own_cache_clear() */
 };
 
 /* false: no program that is known to have one. */

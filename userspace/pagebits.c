@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* pagebits.c: parts of 2 MiB of addresses, made where a page was touched. The hash table is GLib's. */
+/*
+ * pagebits.c: parts of 2 MiB of addresses, made where a page was touched. The hash table is GLib's.
+ */
 #include "pagebits.h"
 
 #include <glib.h>
@@ -38,7 +40,10 @@ void pagebits_free(struct pagebits *bits)
 	g_free(bits);
 }
 
-/* Calls for each word of the pages: bits of the mask are pages of the range. What they return adds up. */
+/*
+ * Calls for each word of the pages: bits of the mask are pages of the range. What they return adds
+ * up.
+ */
 typedef uint64_t word_fn(uint64_t *used, uint64_t *given, uint64_t mask);
 
 static uint64_t mask_of(uint64_t first, uint64_t count)
@@ -138,8 +143,8 @@ static uint64_t forget_word(uint64_t *used, uint64_t *given, uint64_t mask)
 }
 
 /*
- * Ranges may be the terabytes that a program reserves, of which few pages were ever touched: then the
- * parts there are are gone over instead.
+ * Ranges may be the terabytes that a program reserves, of which few pages were ever touched: then
+ * the parts there are are gone over instead.
  */
 static uint64_t each_existing(struct pagebits *bits, uint64_t start, uint64_t end,
 			      word_fn *on_word)

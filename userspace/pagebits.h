@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * pagebits.h: of each page of a process's memory: is it in use, was it given back and not used since?
- * A page is one or the other, or neither. Addresses are bytes on page boundaries, ranges [start, end).
+ * pagebits.h: of each page of a process's memory: is it in use, was it given back and not used
+ * since? A page is one or the other, or neither. Addresses are bytes on page boundaries, ranges
+ * [start, end).
  */
 #ifndef MEMTOLL_PAGEBITS_H
 #define MEMTOLL_PAGEBITS_H

@@ -33,9 +33,10 @@ struct placement {
 	bool forwards;		/* it is a jmp, and nothing but copies and loads comes before it */
 	int64_t target;		/* of that jmp, in bytes from the symbol */
 	/*
-	 * The register that holds each argument there, in the numbering of instructions (rax 0, rcx 1,
-	 * rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 8 ...): code that copies an argument and then
-	 * overwrites its register has it elsewhere. Of arguments that were not asked for: -1 if gone.
+	 * The register that holds each argument there, in the numbering of instructions (rax 0, rcx
+	 * 1, rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 8 ...): code that copies an argument and
+	 * then overwrites its register has it elsewhere. Of arguments that were not asked for: -1
+	 * if gone.
 	 */
 	int8_t registers[PLACEMENT_ARGUMENTS];
 	char instruction[48];	/* as text, for doctor: "push %r12" */
@@ -43,9 +44,9 @@ struct placement {
 };
 
 /*
- * Find the place in code[0..len). arguments: PLACEMENT_* that must still be in some register. need_return: the
- * stack pointer must not have moved, because a return probe replaces the word it points to.
- * 0 and place->found, or -ENOENT and place->refusal.
+ * Find the place in code[0..len). arguments: PLACEMENT_* that must still be in some register.
+ * need_return: the stack pointer must not have moved, because a return probe replaces the word it
+ * points to. 0 and place->found, or -ENOENT and place->refusal.
  */
 int placement_find(const uint8_t *code, size_t len, uint32_t arguments, bool need_return,
 		   struct placement *place);

@@ -68,9 +68,8 @@ const char *const recording_statements[STMT_COUNT] = {
 		" slow_cpu_ns = slow_cpu_ns + excluded.slow_cpu_ns,"
 		" off_ns = off_ns + excluded.off_ns, lock_waits = lock_waits + excluded.lock_waits,"
 		" lock_ns = lock_ns + excluded.lock_ns",
-	[STMT_LATENCY] =
-		"INSERT INTO latency VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-		" calls = calls + excluded.calls",
+	[STMT_LATENCY] = "INSERT INTO latency VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+			 " calls = calls + excluded.calls",
 	[STMT_OUTLIER] =
 		"INSERT INTO outlier VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
 		" ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -86,14 +85,12 @@ const char *const recording_statements[STMT_COUNT] = {
 		       " timed_cpu_ns = timed_cpu_ns + excluded.timed_cpu_ns,"
 		       " timed_cpu_us2 = timed_cpu_us2 + excluded.timed_cpu_us2,"
 		       " blocked_ns = blocked_ns + excluded.blocked_ns",
-	[STMT_FAULT_RUN] =
-		"INSERT INTO fault_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[STMT_MAP_CALL] =
-		"INSERT INTO map_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-		" ON CONFLICT DO UPDATE SET"
-		" calls = calls + excluded.calls, failed = failed + excluded.failed,"
-		" bytes = bytes + excluded.bytes, cpu_ns = cpu_ns + excluded.cpu_ns,"
-		" populated = populated + excluded.populated",
+	[STMT_FAULT_RUN] = "INSERT INTO fault_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[STMT_MAP_CALL] = "INSERT INTO map_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+			  " ON CONFLICT DO UPDATE SET"
+			  " calls = calls + excluded.calls, failed = failed + excluded.failed,"
+			  " bytes = bytes + excluded.bytes, cpu_ns = cpu_ns + excluded.cpu_ns,"
+			  " populated = populated + excluded.populated",
 	[STMT_THRESHOLD] = "INSERT INTO threshold VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_GIVEBACK] =
 		"INSERT INTO giveback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -428,10 +425,10 @@ int recording_sampled(struct recording *recording, const char *call,
 		      const struct sampled_site *site)
 {
 	return STORE(recording, STMT_SAMPLED, signed_int(recording->slice), signed_int(site->pid),
-		     text(call), bits(site->stack_id), count(site->chosen), count(site->chosen_bytes),
-		     real(site->calls), real(site->calls_variance), real(site->bytes),
-		     real(site->bytes_variance), real(site->freed), real(site->freed_bytes),
-		     real(site->freed_bytes_variance));
+		     text(call), bits(site->stack_id), count(site->chosen),
+		     count(site->chosen_bytes), real(site->calls), real(site->calls_variance),
+		     real(site->bytes), real(site->bytes_variance), real(site->freed),
+		     real(site->freed_bytes), real(site->freed_bytes_variance));
 }
 
 int recording_loss(struct recording *recording, const char *name, uint64_t lost)

@@ -210,12 +210,13 @@ SELECT json_object(
 	'sampled', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM sampled_json ORDER BY bytes DESC, call, stack_id))),
 	'overhead', (SELECT json_object('limit_pct', o.limit_pct,
-		'estimated_pct', ROUND(o.estimated_pct, 4), 'error_pct', ROUND(o.error_pct, 4),
-		'source', o.source, 'hits', o.hits,
+		'estimated_pct', ROUND(o.estimated_pct, 4), 'error_pct', ROUND(e.error_pct, 4),
+		'source', e.source, 'hits', o.hits,
 		'ns_per_hit', json((SELECT json_group_object(probe, ROUND(hit_ns, 1)) FROM (
 			SELECT probe, hit_ns FROM price ORDER BY probe))),
 		'duty_cycle', json((SELECT json_group_object(call, ROUND(share, 4)) FROM (
-			SELECT call, share FROM duty_cycle ORDER BY call)))) FROM overhead o)
+			SELECT call, share FROM duty_cycle ORDER BY call))))
+		FROM overhead o JOIN overhead_error e)
 ) AS json
 FROM target t;
 

@@ -7,111 +7,35 @@
 #include <string.h>
 
 #include "message.h"
+#include "report_page.h"
 #include "report_views.h"
 #include "text.h"
 
 #define FRAMES_SHOWN 6
 #define NAME_COLUMNS 38
 
-struct page {
-	sqlite3 *database;
-	FILE *out;
-	bool color;
-	int err;	/* of the first query that failed */
-};
-
-static const char *bold(const struct page *page)
-{
-	return page->color ? "\033[1m" : "";
-}
-
-static const char *red(const struct page *page)
-{
-	return page->color ? "\033[1;31m" : "";
-}
-
-static const char *plain(const struct page *page)
-{
-	return page->color ? "\033[0m" : "";
-}
-
-static sqlite3_stmt *query(struct page *page, const char *sql)
-{
-	sqlite3_stmt *statement = NULL;
-
-	if (page->err)
-		return NULL;
-	if (sqlite3_prepare_v2(page->database, sql, -1, &statement, NULL) == SQLITE_OK)
-		return statement;
-	report_complain(page->database, sqlite3_errmsg(page->database));
-	page->err = -EIO;
-	return NULL;
-}
-
-/* Views live in the recording: one made by an earlier version lacks later ones. */
-static bool has_view(struct page *page, const char *name)
-{
-	sqlite3_stmt *statement = query(page, "SELECT 1 FROM temp.sqlite_master WHERE name = ?");
-	bool found = statement &&
-		     sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC) == SQLITE_OK &&
-		     sqlite3_step(statement) == SQLITE_ROW;
-
-	sqlite3_finalize(statement);
-	return found;
-}
-
-/* The next row; false at the end, where the statement is done with. */
-static bool next(struct page *page, sqlite3_stmt *statement)
-{
-	int status = statement ? sqlite3_step(statement) : SQLITE_DONE;
-
-	if (status == SQLITE_ROW)
-		return true;
-	if (status != SQLITE_DONE) {
-		report_complain(page->database, sqlite3_errmsg(page->database));
-		page->err = -EIO;
-	}
-	sqlite3_finalize(statement);
-	return false;
-}
-
-static char *column_text(sqlite3_stmt *statement, int column)
-{
-	return text_printable((const char *)sqlite3_column_text(statement, column));
-}
-
-static void wrap(struct page *page, const char *prefix, int indent, const char *text)
-{
-	text_wrap(page->out, prefix, indent, text);
-}
-
-static void heading(struct page *page, const char *title)
-{
-	fprintf(page->out, "\n%s%s%s\n", bold(page), title, plain(page));
-}
-
 static void print_target(struct page *page)
 {
 	sqlite3_stmt *row =
-		query(page, "SELECT command, processes, duration_ns, observed_ns, complete"
+		page_query(page, "SELECT command, processes, duration_ns, observed_ns, complete"
 			    " FROM temp.target");
 	char duration[32], observed[32], *command, *line;
 
-	while (next(page, row)) {
-		command = column_text(row, 0);
+	while (page_next(page, row)) {
+		command = page_column(row, 0);
 		text_cut(command, TEXT_WIDTH - 9);
 		format_time(duration, sizeof(duration), sqlite3_column_double(row, 2));
 		format_time(observed, sizeof(observed), sqlite3_column_double(row, 3));
-		fprintf(page->out, "%smemtoll:%s %s\n", bold(page), plain(page), command);
+		fprintf(page->out, "%smemtoll:%s %s\n", page_bold(page), page_plain(page), command);
 		line = g_strdup_printf(
 			"%d process%s, recorded for %s; observed %s (on the CPU or asleep in"
 			" a fault).",
 			sqlite3_column_int(row, 1), sqlite3_column_int(row, 1) == 1 ? "" : "es",
 			duration, observed);
-		wrap(page, "         ", 9, line);
+		page_wrap(page, "         ", 9, line);
 		if (!sqlite3_column_int(row, 4))
 			fprintf(page->out, "%s!!! INCOMPLETE: the recording was not finished.%s\n",
-				red(page), plain(page));
+				page_red(page), page_plain(page));
 		g_free(line);
 		g_free(command);
 	}
@@ -119,47 +43,47 @@ static void print_target(struct page *page)
 
 static void print_notes(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT text FROM temp.note ORDER BY position, text");
+	sqlite3_stmt *row = page_query(page, "SELECT text FROM temp.note ORDER BY position, text");
 	bool first = true;
 	char *text;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (first)
-			heading(page, "NOTES");
+			page_heading(page, "NOTES");
 		first = false;
-		text = column_text(row, 0);
-		wrap(page, "  - ", 4, text);
+		text = page_column(row, 0);
+		page_wrap(page, "  - ", 4, text);
 		g_free(text);
 	}
 }
 
 static void print_verdict(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT sentence FROM temp.verdict");
+	sqlite3_stmt *row = page_query(page, "SELECT sentence FROM temp.verdict");
 	char *text, *title;
 
-	heading(page, "VERDICT");
-	while (next(page, row)) {
-		text = column_text(row, 0);
-		wrap(page, "  ", 2, text);
+	page_heading(page, "VERDICT");
+	while (page_next(page, row)) {
+		text = page_column(row, 0);
+		page_wrap(page, "  ", 2, text);
 		g_free(text);
 	}
-	row = query(page, has_view(page, "finding_line") ?
+	row = page_query(page, page_has_view(page, "finding_line") ?
 		    "SELECT code, label, text FROM temp.finding_line ORDER BY position, number" :
 		    "SELECT code, '', text FROM temp.finding UNION ALL"
 		    " SELECT code, 'Evidence', evidence FROM temp.finding ORDER BY 1, 2");
-	while (next(page, row)) {
-		char *label = column_text(row, 1);
+	while (page_next(page, row)) {
+		char *label = page_column(row, 1);
 
-		text = column_text(row, 0);
+		text = page_column(row, 0);
 		title = g_strconcat("ADVICE ", text, NULL);
 		if (!*label)
-			heading(page, title);
+			page_heading(page, title);
 		g_free(title);
 		g_free(text);
-		text = column_text(row, 2);
+		text = page_column(row, 2);
 		title = g_strdup_printf("  %s%s", label, *label ? ": " : "");
-		wrap(page, title, 2, text);
+		page_wrap(page, title, 2, text);
 		g_free(title);
 		g_free(text);
 		g_free(label);
@@ -169,18 +93,19 @@ static void print_verdict(struct page *page)
 static void print_tolls(struct page *page)
 {
 	sqlite3_stmt *row =
-		query(page, "SELECT toll, not_captured, time_ns, share, low, high, count, bytes"
-			    " FROM temp.toll ORDER BY position");
+		page_query(page,
+			   "SELECT toll, not_captured, time_ns, share, low, high, count, bytes"
+			   " FROM temp.toll ORDER BY position");
 	char time[32], share[32], range[48], count[32], bytes[32], *name, *reason, *line;
 
-	fprintf(page->out, "\n%s%-12s%11s%9s%16s%15s%12s%s\n", bold(page), "TOLL", "time", "share",
-		"between", "count", "bytes", plain(page));
-	while (next(page, row)) {
-		name = column_text(row, 0);
+	fprintf(page->out, "\n%s%-12s%11s%9s%16s%15s%12s%s\n", page_bold(page), "TOLL", "time",
+		"share", "between", "count", "bytes", page_plain(page));
+	while (page_next(page, row)) {
+		name = page_column(row, 0);
 		if (sqlite3_column_type(row, 1) != SQLITE_NULL) {
-			reason = column_text(row, 1);
+			reason = page_column(row, 1);
 			line = g_strdup_printf("%-12s   not captured: ", name);
-			wrap(page, line, 15, reason);
+			page_wrap(page, line, 15, reason);
 			g_free(line);
 			g_free(reason);
 			g_free(name);
@@ -208,19 +133,20 @@ static void print_stack(struct page *page, const char *label, int64_t stack_id)
 
 	if (!stack_id)
 		return;
-	row = query(page, "SELECT name, place, COUNT(*) OVER () FROM stack_line WHERE stack_id = ?"
-		    " ORDER BY depth");
+	row = page_query(page,
+			 "SELECT name, place, COUNT(*) OVER () FROM stack_line WHERE stack_id = ?"
+			 " ORDER BY depth");
 	if (!row)
 		return;
 	sqlite3_bind_int64(row, 1, stack_id);
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (shown == FRAMES_SHOWN && sqlite3_column_int(row, 2) > FRAMES_SHOWN)
 			fprintf(page->out, "%16s(%d more)\n", "",
 				sqlite3_column_int(row, 2) - shown);
 		if (shown++ >= FRAMES_SHOWN)
 			continue;
-		name = column_text(row, 0);
-		place = column_text(row, 1);
+		name = page_column(row, 0);
+		place = page_column(row, 1);
 		text_cut(name, NAME_COLUMNS);
 		text_cut(place, TEXT_WIDTH - 18 - NAME_COLUMNS);
 		fprintf(page->out, "  %-14s%s%*s  %s\n", shown == 1 ? label : "", name,
@@ -233,7 +159,7 @@ static void print_stack(struct page *page, const char *label, int64_t stack_id)
 /* Where faults fell outside of allocations: "heap", "library /usr/lib/libc.so.6". */
 static void print_area(struct page *page, sqlite3_stmt *row, int column)
 {
-	char *area = column_text(row, column);
+	char *area = page_column(row, column);
 
 	if (*area) {
 		text_cut(area, TEXT_WIDTH - 16);
@@ -245,7 +171,7 @@ static void print_area(struct page *page, sqlite3_stmt *row, int column)
 static void print_sites(struct page *page, unsigned int sites)
 {
 	sqlite3_stmt *row =
-		query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
+		page_query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
 			    " touched_stack, known_clearing, COUNT(*) OVER (), area FROM"
 			    " temp.sites ORDER BY rank LIMIT ?");
 	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
@@ -254,22 +180,22 @@ static void print_sites(struct page *page, unsigned int sites)
 	if (!row)
 		return;
 	sqlite3_bind_int64(row, 1, sites ? (int64_t)sites : -1);
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (first) {
 			title = g_strdup_printf("SITES (%d in all)", sqlite3_column_int(row, 9));
-			heading(page, title);
+			page_heading(page, title);
 			g_free(title);
 		}
 		first = false;
-		toll = column_text(row, 0);
-		call = column_text(row, 1);
+		toll = page_column(row, 0);
+		call = page_column(row, 1);
 		format_time(time, sizeof(time), sqlite3_column_double(row, 2));
 		format_share(share, sizeof(share), sqlite3_column_double(row, 3));
 		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 4));
 		format_count(count, sizeof(count), sqlite3_column_int64(row, 5));
 		proven = sqlite3_column_type(row, 8) != SQLITE_NULL && !sqlite3_column_int(row, 8);
-		fprintf(page->out, "%s%8s%s %10s  %-12s%-16s%12s", bold(page), share, plain(page),
-			time, toll, call, proven ? "" : count);
+		fprintf(page->out, "%s%8s%s %10s  %-12s%-16s%12s", page_bold(page), share,
+			page_plain(page), time, toll, call, proven ? "" : count);
 		if (proven)
 			fprintf(page->out, " at least %s\n", bytes);
 		else if (!strcmp(toll, "compute") || !strcmp(toll, "zero.app"))
@@ -302,17 +228,18 @@ static void print_amount(struct page *page, const char *label, sqlite3_stmt *row
 
 static void print_allocators(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT text FROM temp.allocator_text ORDER BY position"
-				  " LIMIT 8");
+	sqlite3_stmt *row =
+		page_query(page, "SELECT text FROM temp.allocator_text ORDER BY position"
+				 " LIMIT 8");
 	bool first = true;
 	char *text;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (first)
-			heading(page, "ALLOCATOR");
+			page_heading(page, "ALLOCATOR");
 		first = false;
-		text = column_text(row, 0);
-		wrap(page, "  ", 4, text);
+		text = page_column(row, 0);
+		page_wrap(page, "  ", 4, text);
 		g_free(text);
 	}
 }
@@ -320,13 +247,13 @@ static void print_allocators(struct page *page)
 static void print_zeroing(struct page *page)
 {
 	sqlite3_stmt *row =
-		query(page, "SELECT bytes_kernel, bytes_libc, bytes_twice, bytes_never_used,"
+		page_query(page, "SELECT bytes_kernel, bytes_libc, bytes_twice, bytes_never_used,"
 			    " libc_bytes_unknown, t.time_ns, t.clear_ns FROM temp.zeroing"
 			    " LEFT JOIN temp.toll t ON t.toll = 'zero.kernel'");
 	char time[32], clear[32], suffix[96];
 
-	while (next(page, row)) {
-		heading(page, "ZEROING");
+	while (page_next(page, row)) {
+		page_heading(page, "ZEROING");
 		format_time(time, sizeof(time), sqlite3_column_double(row, 5));
 		format_time(clear, sizeof(clear), sqlite3_column_double(row, 6));
 		snprintf(suffix, sizeof(suffix), "clearing is %s of %s", clear, time);
@@ -341,7 +268,7 @@ static void print_zeroing(struct page *page)
 
 static void print_access(struct page *page)
 {
-	sqlite3_stmt *row = query(
+	sqlite3_stmt *row = page_query(
 		page,
 		"SELECT CASE WHEN call <> '' THEN call || COALESCE(' at ' || (SELECT l.said FROM"
 		" stack_line l WHERE l.stack_id = allocated_stack"
@@ -353,13 +280,13 @@ static void print_access(struct page *page)
 	char first[32], back[32], *where, *pattern;
 	bool any = false;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (!any)
 			fprintf(page->out, "  %-30s%11s%11s%8s  %s\n", "", "touched", "came back",
 				"times", "gone over");
 		any = true;
-		where = column_text(row, 0);
-		pattern = column_text(row, 4);
+		where = page_column(row, 0);
+		pattern = page_column(row, 4);
 		text_cut(where, 30);
 		format_bytes(first, sizeof(first), sqlite3_column_double(row, 1));
 		format_bytes(back, sizeof(back), sqlite3_column_double(row, 2));
@@ -374,16 +301,16 @@ static void print_access(struct page *page)
 static void print_swap(struct page *page)
 {
 	sqlite3_stmt *row =
-		query(page, "SELECT m.limit_bytes, m.rss_peak_bytes, m.swap_peak_bytes,"
+		page_query(page, "SELECT m.limit_bytes, m.rss_peak_bytes, m.swap_peak_bytes,"
 			    " m.came_back_bytes, m.fits_bytes, COALESCE(m.limit_path, ''),"
 			    " s.blocked_ns FROM temp.memory m JOIN temp.swap_source s"
 			    " WHERE m.came_back_bytes > 0 OR EXISTS (SELECT 1 FROM temp.toll"
 			    " WHERE toll = 'swap.out' AND count > 0)");
 	char asleep[32], suffix[96], *path;
 
-	while (next(page, row)) {
-		heading(page, "SWAP");
-		path = column_text(row, 5);
+	while (page_next(page, row)) {
+		page_heading(page, "SWAP");
+		path = page_column(row, 5);
 		text_cut(path, 36);
 		format_time(asleep, sizeof(asleep), sqlite3_column_double(row, 6));
 		print_amount(page, "memory that may be used", row, 0, "unknown",
@@ -401,7 +328,7 @@ static void print_swap(struct page *page)
 
 static void print_read_files(struct page *page)
 {
-	sqlite3_stmt *row = query(
+	sqlite3_stmt *row = page_query(
 		page,
 		"SELECT CASE WHEN LENGTH(f.path) > 36 THEN '...' || SUBSTR(f.path, -33) ELSE f.path END,"
 		" f.calls, f.bytes, f.time_ns, r.reread_factor, COALESCE(1.0 * f.cached_bytes /"
@@ -411,14 +338,14 @@ static void print_read_files(struct page *page)
 	char calls[32], bytes[32], time[32], cached[32], *path;
 	bool any = false;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (!any) {
-			heading(page, "READS");
-			fprintf(page->out, "  %-36s%9s%10s%10s%6s%7s\n", "", "reads", "bytes", "time",
-				"times", "cached");
+			page_heading(page, "READS");
+			fprintf(page->out, "  %-36s%9s%10s%10s%6s%7s\n", "", "reads", "bytes",
+				"time", "times", "cached");
 		}
 		any = true;
-		path = column_text(row, 0);
+		path = page_column(row, 0);
 		format_count(calls, sizeof(calls), sqlite3_column_int64(row, 1));
 		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 2));
 		format_time(time, sizeof(time), sqlite3_column_double(row, 3));
@@ -433,16 +360,17 @@ static void print_read_files(struct page *page)
 /* What would be read again no more: where it is a fifth of the time, or it would be idle talk. */
 static void print_reads(struct page *page)
 {
-	sqlite3_stmt *row = query(
+	sqlite3_stmt *row = page_query(
 		page,
 		"SELECT r.read_different_bytes, r.reread_half_bytes, r.reread_enough_bytes FROM"
 		" temp.read_measure r WHERE r.reread_share > 0.1"
 		" AND 5 * r.read_ns > (SELECT observed_ns FROM temp.observed)");
 
 	print_read_files(page);
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		print_amount(page, "different blocks", row, 0, "unknown", "of all files");
-		print_amount(page, "half read again no more", row, 1, "unknown", "with so much more cache");
+		print_amount(page, "half read again no more", row, 1, "unknown",
+			     "with so much more cache");
 		print_amount(page, "nothing read twice", row, 2, "unknown",
 			     "likewise; hits in its own cache are not seen");
 	}
@@ -451,7 +379,7 @@ static void print_reads(struct page *page)
 /* Only what came again: memory that is given back and left alone costs nothing more. */
 static void print_giveback(struct page *page)
 {
-	sqlite3_stmt *row = query(
+	sqlite3_stmt *row = page_query(
 		page,
 		"SELECT g.gave_bytes, g.again_bytes, g.again_bytes_per_s, g.twice_bytes, g.how,"
 		" CASE g.gave_call WHEN '' THEN 'the program' ELSE g.gave_call END || COALESCE("
@@ -465,15 +393,15 @@ static void print_giveback(struct page *page)
 	char gave[32], again[32], rate[32], twice[32], *how, *giver, *getter;
 	int shown = 0, all = 0;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (!shown++)
-			fprintf(page->out, "\n%s%-11s%10s%11s  %-9s%s%s\n", bold(page),
+			fprintf(page->out, "\n%s%-11s%10s%11s  %-9s%s%s\n", page_bold(page),
 				"GIVEN BACK", "got again", "a second", "how", "by, and got by",
-				plain(page));
+				page_plain(page));
 		all = sqlite3_column_int(row, 7);
-		how = column_text(row, 4);
-		giver = column_text(row, 5);
-		getter = column_text(row, 6);
+		how = page_column(row, 4);
+		giver = page_column(row, 5);
+		getter = page_column(row, 6);
 		text_cut(giver, TEXT_WIDTH - 43);
 		text_cut(getter, TEXT_WIDTH - 43);
 		format_bytes(gave, sizeof(gave), sqlite3_column_double(row, 0));
@@ -503,39 +431,40 @@ static void format_quantile(char *text, size_t size, double ns, double resolutio
 
 static void print_stalls(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT text FROM temp.stall_text ORDER BY position");
+	sqlite3_stmt *row = page_query(page, "SELECT text FROM temp.stall_text ORDER BY position");
 	char *text;
 
-	while (next(page, row)) {
-		text = column_text(row, 0);
-		wrap(page, "  - ", 4, text);
+	while (page_next(page, row)) {
+		text = page_column(row, 0);
+		page_wrap(page, "  - ", 4, text);
 		g_free(text);
 	}
 }
 
 static void print_latency(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT call, calls, p50_ns, p99_ns, max_ns, resolution_ns,"
-				  " mostly FROM temp.latency_text ORDER BY position");
+	sqlite3_stmt *row =
+		page_query(page, "SELECT call, calls, p50_ns, p99_ns, max_ns, resolution_ns,"
+				 " mostly FROM temp.latency_text ORDER BY position");
 	char count[32], median[40], high[40], longest[32], *call, *mostly;
 	bool any = false;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (!any)
-			fprintf(page->out, "\n%s%-15s%13s%11s%11s%11s  %s%s\n", bold(page),
+			fprintf(page->out, "\n%s%-15s%13s%11s%11s%11s  %s%s\n", page_bold(page),
 				"LATENCY", "calls", "median", "99 % below", "longest",
-				"spent most", plain(page));
+				"spent most", page_plain(page));
 		any = true;
-		call = column_text(row, 0);
-		mostly = column_text(row, 6);
+		call = page_column(row, 0);
+		mostly = page_column(row, 6);
 		format_count(count, sizeof(count), sqlite3_column_int64(row, 1));
 		format_quantile(median, sizeof(median), sqlite3_column_double(row, 2),
 				sqlite3_column_double(row, 5));
 		format_quantile(high, sizeof(high), sqlite3_column_double(row, 3),
 				sqlite3_column_double(row, 5));
 		format_time(longest, sizeof(longest), sqlite3_column_double(row, 4));
-		fprintf(page->out, "%-15s%13s%11s%11s%11s  %s\n", call, count, median, high, longest,
-			mostly);
+		fprintf(page->out, "%-15s%13s%11s%11s%11s  %s\n", call, count, median, high,
+			longest, mostly);
 		g_free(mostly);
 		g_free(call);
 	}
@@ -546,7 +475,7 @@ static void print_latency(struct page *page)
 /* Those that are not what glibc begins with. */
 static void print_thresholds(struct page *page)
 {
-	sqlite3_stmt *row = query(
+	sqlite3_stmt *row = page_query(
 		page,
 		"SELECT t.name, CASE WHEN t.low_bytes = t.high_bytes THEN printf('%,d bytes', t.low_bytes)"
 		" WHEN t.high_bytes IS NULL THEN printf('at least %,d bytes', t.low_bytes)"
@@ -566,12 +495,12 @@ static void print_thresholds(struct page *page)
 	bool first = true;
 	char *name, *text, *label;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (first)
-			heading(page, "GLIBC'S THRESHOLDS");
+			page_heading(page, "GLIBC'S THRESHOLDS");
 		first = false;
-		name = column_text(row, 0);
-		text = column_text(row, 1);
+		name = page_column(row, 0);
+		text = page_column(row, 1);
 		label = g_strdup_printf("  %-16s", name);
 		text_wrap(page->out, label, 18, text);
 		g_free(label);
@@ -582,7 +511,7 @@ static void print_thresholds(struct page *page)
 
 static void print_processes(struct page *page)
 {
-	sqlite3_stmt *row = query(
+	sqlite3_stmt *row = page_query(
 		page,
 		"SELECT p.pid, p.comm, o.observed_ns, p.end_ns, p.exit_code,"
 		" (SELECT x.toll FROM temp.process_toll x WHERE x.pid = p.pid AND x.time_ns > 0"
@@ -594,14 +523,14 @@ static void print_processes(struct page *page)
 	char observed[32], time[32] = "", end[32], *comm, *toll;
 	int code, shown = 0, all = 0;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		all = sqlite3_column_int(row, 7);
 		if (all < 2)
 			continue;
 		if (!shown++)
-			fprintf(page->out, "\n%s%-9s%-17s%12s  %-12s%12s  %s%s\n", bold(page),
+			fprintf(page->out, "\n%s%-9s%-17s%12s  %-12s%12s  %s%s\n", page_bold(page),
 				"PROCESS", "name", "observed", "largest toll", "", "end",
-				plain(page));
+				page_plain(page));
 		code = sqlite3_column_int(row, 4);
 		if (sqlite3_column_type(row, 3) == SQLITE_NULL)
 			snprintf(end, sizeof(end), "goes on");
@@ -609,8 +538,8 @@ static void print_processes(struct page *page)
 			snprintf(end, sizeof(end), "signal %d", code & 0x7f);
 		else
 			snprintf(end, sizeof(end), "exit %d", code >> 8 & 0xff);
-		comm = column_text(row, 1);
-		toll = column_text(row, 5);
+		comm = page_column(row, 1);
+		toll = page_column(row, 5);
 		text_cut(comm, 16);
 		format_time(observed, sizeof(observed), sqlite3_column_double(row, 2));
 		format_time(time, sizeof(time), sqlite3_column_double(row, 6));
@@ -626,13 +555,13 @@ static void print_processes(struct page *page)
 static void print_checks(struct page *page)
 {
 	sqlite3_stmt *row =
-		query(page, "SELECT REPLACE(name, '_', ' '), ours, kernel, ok FROM temp.checks"
+		page_query(page, "SELECT REPLACE(name, '_', ' '), ours, kernel, ok FROM temp.checks"
 			    " ORDER BY position");
 	char ours[32], kernel[32], *name;
 
-	heading(page, "CHECKS");
-	while (next(page, row)) {
-		name = column_text(row, 0);
+	page_heading(page, "CHECKS");
+	while (page_next(page, row)) {
+		name = page_column(row, 0);
 		format_count(ours, sizeof(ours), sqlite3_column_int64(row, 1));
 		format_count(kernel, sizeof(kernel), sqlite3_column_int64(row, 2));
 		fprintf(page->out, "  %-19s ours %13s  the kernel's %13s  %s\n", name, ours,
@@ -644,22 +573,22 @@ static void print_checks(struct page *page)
 static void print_stacks(struct page *page)
 {
 	sqlite3_stmt *row =
-		query(page, "SELECT COALESCE(SUM(CASE stopped WHEN '' THEN share END), 0.0),"
+		page_query(page, "SELECT COALESCE(SUM(CASE stopped WHEN '' THEN share END), 0.0),"
 			    " COALESCE(group_concat(CASE WHEN stopped <> '' AND share >= 0.001"
 			    " THEN printf('%s %.1f %%', stopped, 100 * share) END, ', '), ''),"
 			    " COUNT(*) FROM (SELECT * FROM temp.stack_quality"
 			    " ORDER BY share DESC)");
 	char share[32], *stopped, *line;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (!sqlite3_column_int(row, 2))
 			continue;
 		format_share(share, sizeof(share), sqlite3_column_double(row, 0));
-		stopped = column_text(row, 1);
+		stopped = page_column(row, 1);
 		line = g_strdup_printf("%s of the sites' time has whole stacks%s%s.", share,
 				       *stopped ? "; what ended the others: " : "", stopped);
 		fputc('\n', page->out);
-		wrap(page, "Stacks: ", 10, line);
+		page_wrap(page, "Stacks: ", 10, line);
 		g_free(line);
 		g_free(stopped);
 	}
@@ -668,13 +597,14 @@ static void print_stacks(struct page *page)
 /* "; malloc was watched 4.8 %, free 4.8 % of the time", or nothing. */
 static char *duty_cycle(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT call, share FROM temp.duty_cycle WHERE share < 1"
-				  " AND call IN (SELECT call FROM main.call) ORDER BY call");
+	sqlite3_stmt *row =
+		page_query(page, "SELECT call, share FROM temp.duty_cycle WHERE share < 1"
+				 " AND call IN (SELECT call FROM main.call) ORDER BY call");
 	GString *said = g_string_new(NULL);
 	char *call;
 
-	while (next(page, row)) {
-		call = column_text(row, 0);
+	while (page_next(page, row)) {
+		call = page_column(row, 0);
 		g_string_append_printf(said, "%s%s %.1f %%", said->len ? ", " : "; watched: ", call,
 				       100 * sqlite3_column_double(row, 1));
 		g_free(call);
@@ -684,53 +614,68 @@ static char *duty_cycle(struct page *page)
 	return g_string_free(said, FALSE);
 }
 
+/* " (+- 0.3, by CPU samples)". */
+static char *overhead_error(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT printf(' (+- %.1f, by %s)', error_pct, CASE source"
+				 " WHEN 'samples' THEN 'CPU samples' ELSE 'calibrated prices' END)"
+				 " FROM temp.overhead_error");
+	char *said = NULL;
+
+	while (page_next(page, row))
+		said = page_column(row, 0);
+	return said ? said : g_strdup("");
+}
+
 static void print_overhead(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT estimated_pct, hits, limit_pct, error_pct,"
-				  " source = 'samples' FROM temp.overhead");
-	char hits[32], limit[48] = "no limit", *line, *duty;
+	sqlite3_stmt *row =
+		page_query(page, "SELECT estimated_pct, hits, limit_pct FROM temp.overhead");
+	char hits[32], limit[48] = "no limit", *line, *duty, *error;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 1));
 		if (sqlite3_column_type(row, 2) != SQLITE_NULL)
 			snprintf(limit, sizeof(limit), "limit %g %%",
 				 sqlite3_column_double(row, 2));
-		duty = has_view(page, "duty_cycle") ? duty_cycle(page) : g_strdup("");
+		duty = page_has_view(page, "duty_cycle") ? duty_cycle(page) : g_strdup("");
+		error = page_has_view(page, "overhead_error") ? overhead_error(page) : g_strdup("");
 		line = g_strdup_printf(
-			"%.1f %% of the target's time (+- %.1f, by %s), %s probe hits (%s)%s; it is"
-			" taken out of the figures above.",
-			sqlite3_column_double(row, 0), sqlite3_column_double(row, 3),
-			sqlite3_column_int(row, 4) ? "CPU samples" : "calibrated prices", hits,
-			limit, duty);
+			"%.1f %% of the target's time%s, %s probe hits (%s)%s; it is taken out of"
+			" the figures above.",
+			sqlite3_column_double(row, 0), error, hits, limit, duty);
 		fputc('\n', page->out);
-		wrap(page, "Overhead: ", 10, line);
+		page_wrap(page, "Overhead: ", 10, line);
 		g_free(line);
+		g_free(error);
 		g_free(duty);
 	}
 }
 
 static void print_losses(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT name, count, meaning, remedy, share, measure FROM"
-				  " temp.losses WHERE count > 0"
-				  /* what ended stacks is said where their quality is */
-				  " AND (name NOT LIKE 'unwind!_%' ESCAPE '!' OR"
-				  " name = 'unwind_full') ORDER BY share DESC, name");
+	sqlite3_stmt *row =
+		page_query(page, "SELECT name, count, meaning, remedy, share, measure FROM"
+				 " temp.losses WHERE count > 0"
+				 /* what ended stacks is said where their quality is */
+				 " AND (name NOT LIKE 'unwind!_%' ESCAPE '!' OR"
+				 " name = 'unwind_full') ORDER BY share DESC, name");
 	char count[32], *name, *meaning, *remedy, *prefix, *line;
 
-	while (next(page, row)) {
-		name = column_text(row, 0);
-		meaning = column_text(row, 2);
-		remedy = column_text(row, 3);
+	while (page_next(page, row)) {
+		name = page_column(row, 0);
+		meaning = page_column(row, 2);
+		remedy = page_column(row, 3);
 		format_count(count, sizeof(count), sqlite3_column_int64(row, 1));
 		prefix = g_strdup_printf("!!! %s: ", name);
 		line = sqlite3_column_type(row, 5) == SQLITE_NULL ?
 			g_strdup_printf("%s %s (%s)", count, meaning, remedy) :
 			g_strdup_printf("%s, %.2f %% of its kind: %s (%s)", count,
 					100 * sqlite3_column_double(row, 4), meaning, remedy);
-		fputs(red(page), page->out);
-		wrap(page, prefix, 4, line);
-		fputs(plain(page), page->out);
+		fputs(page_red(page), page->out);
+		page_wrap(page, prefix, 4, line);
+		fputs(page_plain(page), page->out);
 		g_free(line);
 		g_free(prefix);
 		g_free(remedy);
@@ -741,7 +686,7 @@ static void print_losses(struct page *page)
 
 static void print_sampled(struct page *page)
 {
-	sqlite3_stmt *row = query(page, "SELECT e.call, e.bytes, e.bytes_error, e.live_bytes,"
+	sqlite3_stmt *row = page_query(page, "SELECT e.call, e.bytes, e.bytes_error, e.live_bytes,"
 				  " e.live_bytes_error, (SELECT said FROM stack_line l"
 				  " WHERE l.stack_id = e.stack_id AND l.depth > 0"
 				  " ORDER BY l.usable, l.depth LIMIT 1)"
@@ -749,12 +694,12 @@ static void print_sampled(struct page *page)
 	char bytes[32], error[32], live[32], live_error[32], *call, *place, *line;
 	bool first = true;
 
-	while (next(page, row)) {
+	while (page_next(page, row)) {
 		if (first)
-			heading(page, "SAMPLED (blocks below --min-size, estimates)");
+			page_heading(page, "SAMPLED (blocks below --min-size, estimates)");
 		first = false;
-		call = column_text(row, 0);
-		place = column_text(row, 5);
+		call = page_column(row, 0);
+		place = page_column(row, 5);
 		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 1));
 		format_bytes(error, sizeof(error), sqlite3_column_double(row, 2));
 		format_bytes(live, sizeof(live), sqlite3_column_double(row, 3));
@@ -763,7 +708,7 @@ static void print_sampled(struct page *page)
 			g_strdup_printf("%s +- %s by %s at %s", bytes, error, call, place) :
 			g_strdup_printf("%s +- %s by %s at %s, of which live %s +- %s", bytes,
 					error, call, place, live, live_error);
-		wrap(page, "  - ", 4, line);
+		page_wrap(page, "  - ", 4, line);
 		g_free(line);
 		g_free(place);
 		g_free(call);
@@ -782,25 +727,25 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_verdict(&page);
 	print_tolls(&page);
 	print_sites(&page, options->sites);
-	if (has_view(&page, "allocator_text"))
+	if (page_has_view(&page, "allocator_text"))
 		print_allocators(&page);
-	if (has_view(&page, "sample_estimate"))
+	if (page_has_view(&page, "sample_estimate"))
 		print_sampled(&page);
 	print_zeroing(&page);
-	if (has_view(&page, "latency_text"))
+	if (page_has_view(&page, "latency_text"))
 		print_latency(&page);
-	if (has_view(&page, "swap_source"))
+	if (page_has_view(&page, "swap_source"))
 		print_swap(&page);
-	if (has_view(&page, "read_measure"))
+	if (page_has_view(&page, "read_measure"))
 		print_reads(&page);
-	if (has_view(&page, "giveback_site"))
+	if (page_has_view(&page, "giveback_site"))
 		print_giveback(&page);
-	if (has_view(&page, "threshold_state"))
+	if (page_has_view(&page, "threshold_state"))
 		print_thresholds(&page);
 	print_processes(&page);
 	print_checks(&page);
 	print_notes(&page);
-	if (has_view(&page, "stack_quality"))
+	if (page_has_view(&page, "stack_quality"))
 		print_stacks(&page);
 	print_overhead(&page);
 	print_losses(&page);

@@ -153,8 +153,8 @@ static void count_place(struct resymbolizer *names, const struct row *row,
 }
 
 /*
- * One address: rows [first, last] of the stack, the innermost inlined function first. The leaf stopped at
- * its instruction; the others are return addresses, whose call lies before them.
+ * One address: rows [first, last] of the stack, the innermost inlined function first. The leaf
+ * stopped at its instruction; the others are return addresses, whose call lies before them.
  */
 static int write_place(struct resymbolizer *names, int64_t stack, GArray *rows, guint first,
 		       guint last, int64_t *depth)

@@ -22,9 +22,9 @@ struct reuse {
 	uint32_t entry_count;
 	uint32_t followed;
 	/*
-	 * A clock that ticks at each use of a followed block. Which ticks are some block's last use is
-	 * kept as a Fenwick tree (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994):
-	 * how many are later than a given one is a sum of it.
+	 * A clock that ticks at each use of a followed block. Which ticks are some block's last use
+	 * is kept as a Fenwick tree (Fenwick, A New Data Structure for Cumulative Frequency Tables,
+	 * 1994): how many are later than a given one is a sum of it.
 	 */
 	uint32_t *tree;		/* [1, slots] */
 	uint32_t slots;

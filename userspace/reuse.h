@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * reuse.h: how far apart the uses of the same block are, and so what caches of each size would miss.
+ * reuse.h: how far apart the uses of the same block are, and so what caches of each size would
+ * miss.
  *
  * The distance of a use is the number of different blocks used since the same block was used last
- * (Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal 9(2), 1970): a
- * cache that throws out what was used longest ago, of more blocks than the distance, would have had
- * it. Exact until too many different blocks have come; then blocks are sampled by a hash of their
- * number, and distances and counts scaled by the rate (Waldspurger, Park, Garthwaite and Ahmad,
- * Efficient MRC Construction with SHARDS, FAST '15). As the rate is halved each time that the memory
- * is full, there are always between a half and the whole of the blocks that it can hold.
+ * (Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal 9(2), 1970):
+ * a cache that throws out what was used longest ago, of more blocks than the distance, would have
+ * had it. Exact until too many different blocks have come; then blocks are sampled by a hash of
+ * their number, and distances and counts scaled by the rate (Waldspurger, Park, Garthwaite and
+ * Ahmad, Efficient MRC Construction with SHARDS, FAST '15). As the rate is halved each time that
+ * the memory is full, there are always between a half and the whole of the blocks that it can hold.
  *
  * Pure: keys in, sums out.
  */
@@ -19,12 +20,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Distances of less than so many blocks each have a bucket; above, so many for each power of two. */
+/*
+ * Distances of less than so many blocks each have a bucket; above, so many for each power of two.
+ */
 #define REUSE_STEPS 16
 
 struct reuse;
 
-/* max_blocks: different blocks that are followed at once; memory is 40 bytes each, used as it comes. */
+/*
+ * max_blocks: different blocks that are followed at once; memory is 40 bytes each, used as it
+ * comes.
+ */
 struct reuse *reuse_new(uint32_t max_blocks);
 void reuse_free(struct reuse *reuse);
 
@@ -43,7 +49,7 @@ uint32_t reuse_followed(const struct reuse *reuse);
 struct reuse_summary {
 	uint64_t uses;		/* counted ones; exact */
 	double different;	/* blocks, used at least once in any way */
-	double first;		/* counted uses of a block not seen before: no cache would have it */
+	double first; /* counted uses of a block not seen before: no cache would have it */
 	double rate;		/* 1: all is exact */
 	double error;		/* of different, relative: 1.96 standard deviations; 0 if exact */
 	double max_distance;

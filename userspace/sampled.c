@@ -152,8 +152,9 @@ bool sampled_block(struct sampled *sampled, struct memtoll_block *block)
 	/* The old one, or a small block that a chosen one became: neither is in the ledger. */
 	if (was_chosen)
 		block->old_addr = 0;
-	return !block->old_addr && (block->flags & BLOCK_SAMPLED ||
-				    (was_chosen && (!block->addr || block->size < sampled->min_size)));
+	return !block->old_addr &&
+	       (block->flags & BLOCK_SAMPLED ||
+		(was_chosen && (!block->addr || block->size < sampled->min_size)));
 }
 
 static gboolean is_of(gpointer key, gpointer value, gpointer pid)

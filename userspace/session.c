@@ -254,7 +254,9 @@ static void move_window(struct session *session, uint64_t now)
 	}
 }
 
-/* Code that targets map now wants its unwind table now: until then stacks through it are cut off. */
+/*
+ * Code that targets map now wants its unwind table now: until then stacks through it are cut off.
+ */
 static void keep_up(struct session *session)
 {
 	ring_buffer__consume(session->ring);

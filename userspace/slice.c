@@ -613,8 +613,9 @@ static void write_samples(struct slicer *slicer)
 
 		want_stack(slicer, count->key.stack_id);
 		note(slicer, recording_sample(slicer->config.recording, count->key.pid,
-					      sample_place_name(count->key.place), fn_name(count->key.in_fn),
-					      count->key.stack_id, count->samples));
+					      sample_place_name(count->key.place),
+					      fn_name(count->key.in_fn), count->key.stack_id,
+					      count->samples));
 		g_hash_table_iter_remove(&iter);
 	}
 }

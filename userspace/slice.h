@@ -36,7 +36,7 @@ struct slicer_config {
 	const struct swap_devices *swap_devices;
 	bool *swap_types_seen;	/* SWAP_TYPES of them: set here, cleared where the devices change */
 	bool launched;		/* ptrace holds the processes at fork and exec */
-	void (*meanwhile)(void *context);	/* called again and again while a slice is written */
+	void (*meanwhile)(void *context); /* called again and again while a slice is written */
 	void *meanwhile_context;
 };
 

@@ -375,7 +375,9 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 
 static int publish_process(struct targets *targets, pid_t pid, bool exec_pending)
 {
-	/* Counting begins here: stacks want their table at once. A command's comes with its exec. */
+	/*
+	 * Counting begins here: stacks want their table at once. A command's comes with its exec.
+	 */
 	struct memtoll_target state = {
 		.exec_pending = exec_pending,
 		.unwind_table = exec_pending ? 0 : unwinder_show(targets->unwinder, pid),
@@ -426,7 +428,10 @@ int targets_add(struct targets *targets, pid_t pid)
 	struct proc_stat stat;
 	int err;
 
-	/* What takes long before the probes: until the process is published they cost and count nothing. */
+	/*
+	 * What takes long before the probes: until the process is published they cost and count
+	 * nothing.
+	 */
 	symbolizer_show(targets->config.symbolizer, pid, true);
 	unwinder_show(targets->unwinder, pid);
 	record_process(targets, followed);
@@ -639,7 +644,8 @@ uint64_t targets_cpu_ns(struct targets *targets)
 		uint64_t cpu_ns = target->exited ? 0 : cpu_clock_ns(target->pid);
 
 		if (cpu_ns > target->cpu_base_ns)
-			target->cpu_seen_ns = MAX(target->cpu_seen_ns, cpu_ns - target->cpu_base_ns);
+			target->cpu_seen_ns =
+				MAX(target->cpu_seen_ns, cpu_ns - target->cpu_base_ns);
 		total += target->cpu_seen_ns;
 	}
 	return total;

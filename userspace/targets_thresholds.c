@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* targets_thresholds.c: glibc's thresholds of the processes that are followed, read where they lie. */
+/*
+ * targets_thresholds.c: glibc's thresholds of the processes that are followed, read where they lie.
+ */
 #include "targets_internal.h"
 
 #include <time.h>

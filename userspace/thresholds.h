@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * thresholds.h: glibc's mmap_threshold, trim_threshold and top_pad as they are now, deduced from what
- * its calls do, and who moved them.
+ * thresholds.h: glibc's mmap_threshold, trim_threshold and top_pad as they are now, deduced from
+ * what its calls do, and who moved them.
  *
  * Pure: records in, facts out. The rules are glibc's (malloc/malloc.c): a block of at least
  * mmap_threshold gets a mapping of its own; freeing one of at most 32 MiB that is larger than the
@@ -55,9 +55,9 @@ struct thresholds *thresholds_new(void);
 void thresholds_free(struct thresholds *thresholds);
 
 /*
- * A process begins, or is looked at for the first time. tunables: of its environment, "NAME=VALUE" with
- * blanks between, or NULL. from_start: nothing of it was missed; else only tunables are known. parent:
- * the process whose memory it has a copy of, or 0.
+ * A process begins, or is looked at for the first time. tunables: of its environment, "NAME=VALUE"
+ * with blanks between, or NULL. from_start: nothing of it was missed; else only tunables are known.
+ * parent: the process whose memory it has a copy of, or 0.
  */
 void thresholds_start(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,
 		      const char *tunables, bool from_start, pid_t parent);
@@ -77,7 +77,9 @@ void thresholds_read(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,
 bool thresholds_get(const struct thresholds *thresholds, pid_t pid, enum threshold_name name,
 		    struct bounds *bounds);
 
-/* A value changed, or more is known of it. Each change that was seen; of what is known the latest. */
+/*
+ * A value changed, or more is known of it. Each change that was seen; of what is known the latest.
+ */
 struct threshold_fact {
 	uint64_t time_ns;
 	pid_t pid;

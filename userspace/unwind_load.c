@@ -114,8 +114,9 @@ static uint32_t number_take(struct unwinder *unwinder)
 }
 
 /*
- * Put the new tables into the map, all at once: after a change of such a map the kernel waits until no
- * program can use the old value any more (maybe_wait_bpf_programs): 8 to 16 ms, once for a batch.
+ * Put the new tables into the map, all at once: after a change of such a map the kernel waits until
+ * no program can use the old value any more (maybe_wait_bpf_programs): 8 to 16 ms, once for a
+ * batch.
  */
 static int tables_install(struct unwinder *unwinder)
 {
@@ -138,9 +139,9 @@ static int tables_install(struct unwinder *unwinder)
 }
 
 /*
- * A table of `count` values of `size` bytes, padded with ones to whole chunks, after an index of the
- * chunks' first values where there is to be one. It takes its number's place with tables_install().
- * 0 or -errno.
+ * A table of `count` values of `size` bytes, padded with ones to whole chunks, after an index of
+ * the chunks' first values where there is to be one. It takes its number's place with
+ * tables_install(). 0 or -errno.
  */
 static int table_put(struct unwinder *unwinder, uint32_t number, const void *values, size_t count,
 		     size_t size, bool index)

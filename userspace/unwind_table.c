@@ -451,7 +451,9 @@ static int run_fde(struct compiler *compiler)
 		return 0;
 	if (compiler->err)
 		return compiler->err;
-	/* Nothing of a broken program is to be trusted; its first row may have replaced the last. */
+	/*
+	 * Nothing of a broken program is to be trusted; its first row may have replaced the last.
+	 */
 	table->skipped++;
 	table->count = count;
 	if (count > 0)

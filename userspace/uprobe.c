@@ -190,8 +190,9 @@ static int attach_multi(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism
 		return 0;
 	/* The return side first: an entry is never seen without it. */
 	if (timed && mechanism == UPROBE_MULTI) {
-		fd = uprobe_link_multi(bpf_program__fd(bpf->progs.alloc_return), ATTACH_UPROBE_MULTI, true,
-				path, pid, places->offsets, places->cookies, places->count);
+		fd = uprobe_link_multi(bpf_program__fd(bpf->progs.alloc_return),
+				       ATTACH_UPROBE_MULTI, true, path, pid, places->offsets,
+				       places->cookies, places->count);
 		if (fd < 0)
 			return fd;
 		attachment->fds[1] = fd;

@@ -649,7 +649,6 @@ SELECT
 		AS libc_bytes_unknown
 FROM toll;
 
--- source: what tells the uprobes' part of it, their calibrated prices or CPU samples (uprobe_profile).
 CREATE VIEW overhead AS
 SELECT
 	CASE WHEN m.value IS NULL OR m.value = 'none' THEN NULL ELSE CAST(m.value AS REAL) END
@@ -657,12 +656,17 @@ SELECT
 	CASE WHEN o.observed_ns + o.overhead_ns > 0
 		THEN 100.0 * o.overhead_ns / (o.observed_ns + o.overhead_ns) ELSE 0.0 END
 		AS estimated_pct,
-	CASE WHEN o.observed_ns + o.overhead_ns > 0
+	o.hits, o.overhead_ns, o.overhead_error_ns
+FROM observed o LEFT JOIN meta m ON m.key = 'overhead_limit';
+
+-- How sure that is. source: what tells the uprobes' part, their calibrated prices or CPU samples
+-- (uprobe_profile).
+CREATE VIEW overhead_error AS
+SELECT CASE WHEN o.observed_ns + o.overhead_ns > 0
 		THEN 100.0 * o.overhead_error_ns / (o.observed_ns + o.overhead_ns) ELSE 0.0 END
 		AS error_pct,
-	CASE WHEN u.sampled THEN 'samples' ELSE 'prices' END AS source,
-	o.hits, o.overhead_ns, o.overhead_error_ns
-FROM observed o JOIN uprobe_profile u LEFT JOIN meta m ON m.key = 'overhead_limit';
+	CASE WHEN u.sampled THEN 'samples' ELSE 'prices' END AS source
+FROM observed o JOIN uprobe_profile u;
 
 -- One row: what was traced. The command is the traced one, or the first target's.
 CREATE VIEW target AS

@@ -300,12 +300,13 @@ class Recording:
     def overhead(self) -> Table:
         """What the probes cost, index probe; attrs has limit_pct, estimated_pct, error_pct, source and hits."""
         table = self._frame("overhead")
-        (row,) = self._rows(
-            "SELECT limit_pct, ROUND(estimated_pct, 4), ROUND(error_pct, 4), source, hits FROM temp.overhead"
-        )
-        table.attrs.update(
-            limit_pct=row[0], estimated_pct=_printed(row[1]), error_pct=_printed(row[2]), source=row[3], hits=row[4]
-        )
+        (row,) = self._rows("SELECT limit_pct, ROUND(estimated_pct, 4), hits FROM temp.overhead")
+        table.attrs.update(limit_pct=row[0], estimated_pct=_printed(row[1]), hits=row[2])
+        # Recordings of earlier versions do not say how sure that is.
+        if self._has("overhead_error"):
+            self.views.make("overhead_error")
+            (row,) = self._rows("SELECT ROUND(error_pct, 4), source FROM temp.overhead_error")
+            table.attrs.update(error_pct=_printed(row[0]), source=row[1])
         return table
 
     @cached_property

@@ -250,9 +250,12 @@ def trust_lines(rec: Recording) -> list[str]:
     lines += stack_lines(rec)
     attrs = rec.overhead.attrs
     limit = "no limit" if attrs["limit_pct"] is None else f"limit {attrs['limit_pct']:g} %"
-    source = "CPU samples" if attrs["source"] == "samples" else "calibrated prices"
+    error = ""
+    if "error_pct" in attrs:
+        source = "CPU samples" if attrs["source"] == "samples" else "calibrated prices"
+        error = f" (+- {attrs['error_pct']:.1f}, by {source})"
     text = (
-        f"{attrs['estimated_pct']:.1f} % of the target's time (+- {attrs['error_pct']:.1f}, by {source}), "
+        f"{attrs['estimated_pct']:.1f} % of the target's time{error}, "
         f"{attrs['hits']:,} probe hits ({limit}); it is taken"
     )
     lines += ["", wrap("Overhead: ", 10, f"{text} out of the figures above.")]

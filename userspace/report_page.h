@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* report_page.h: what a report in text is printed with: queries that fail once, and emphasis. */
+#ifndef MEMTOLL_REPORT_PAGE_H
+#define MEMTOLL_REPORT_PAGE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct page {
+	sqlite3 *database;
+	FILE *out;
+	bool color;
+	int err;	/* of the first query that failed */
+};
+
+/* What switches emphasis on and off; empty where the page has no colours. */
+const char *page_bold(const struct page *page);
+const char *page_red(const struct page *page);
+const char *page_plain(const struct page *page);
+
+/* NULL when it failed, which is told, or when an earlier one had. */
+sqlite3_stmt *page_query(struct page *page, const char *sql);
+
+/* The next row; false at the end, where the statement is done with. */
+bool page_next(struct page *page, sqlite3_stmt *statement);
+
+/* Views live in the recording: one made by an earlier version lacks later ones. */
+bool page_has_view(struct page *page, const char *name);
+
+/* Without what a terminal would obey; g_free() it. */
+char *page_column(sqlite3_stmt *statement, int column);
+
+/* Lines of at most TEXT_WIDTH columns, the first after the prefix, the others indented. */
+void page_wrap(struct page *page, const char *prefix, int indent, const char *text);
+
+void page_heading(struct page *page, const char *title);
+
+#endif /* MEMTOLL_REPORT_PAGE_H */
