@@ -63,6 +63,7 @@ static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *ke
 						     struct thread *thread)
 {
 	struct memtoll_call *site = bpf_map_lookup_elem(&calls, key);
+	struct memtoll_call_key anywhere = *key;
 	static const struct memtoll_call zero;
 
 	if (site)
@@ -71,6 +72,16 @@ static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *ke
 		stack_keep(thread, key->stack_id);
 	bpf_map_update_elem(&calls, key, &zero, BPF_NOEXIST);
 	site = bpf_map_lookup_elem(&calls, key);
+	if (site)
+		return site;
+	/*
+	 * The table is full, or, with many new sites at once, the kernel has no memory at hand right
+	 * now: the call counts for its function, without its place.
+	 */
+	lose(LOST_CALL_SITES, 1);
+	anywhere.stack_id = 0;
+	bpf_map_update_elem(&calls, &anywhere, &zero, BPF_NOEXIST);
+	site = bpf_map_lookup_elem(&calls, &anywhere);
 	if (!site)
 		lose(LOST_CALLS_FULL, 1);
 	return site;

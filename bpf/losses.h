@@ -125,7 +125,10 @@
 	     "raise --buffer")									\
 	LOSS(LOST_OUTLIERS_PREEMPTED, "outliers_preempted",					\
 	     "allocator calls that were preempted, without a record of their own",		\
-	     "none: others had the CPU; table latency has them")
+	     "none: others had the CPU; table latency has them")				\
+	LOSS(LOST_CALL_SITES, "call_sites",							\
+	     "allocator calls counted without their place: too many new call sites at once",	\
+	     "trace fewer processes")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

@@ -56,10 +56,13 @@ def check_buckets(recording: Recording) -> None:
         assert row["p50_ns"] <= row["p90_ns"] <= row["p99_ns"] <= row["p999_ns"], row
 
 
-def check_witness(outlier: dict[str, Any], took_ns: int) -> None:
-    """The program's own clock saw the call and the two probes; we saw the call between them."""
+def check_witness(recording: Recording, outlier: dict[str, Any], took_ns: int) -> None:
+    """The program's own clock saw the call, its two probes and those of the faults inside; we tell the call alone."""
+    price = recording.report["overhead"]["ns_per_hit"]
+    # Each fault may have had its stack walked; what that costs is calibrated, a busy machine takes half as much more.
+    probes = 1.5 * sum(outlier["faults"].values()) * sum(price.get(probe, 0) for probe in ("fault", "fault_end", "walk"))
     assert outlier["wall_ns"] <= took_ns
-    assert took_ns - outlier["wall_ns"] < 0.1 * took_ns + 200 * US, (outlier, took_ns)
+    assert took_ns - outlier["wall_ns"] < 0.1 * took_ns + 200 * US + probes, (outlier, took_ns, probes)
 
 
 def test_every_call_is_in_a_bucket(tmp_path: Path) -> None:
@@ -83,7 +86,7 @@ def test_consolidation(tmp_path: Path, shape: list[str]) -> None:
     check_buckets(recording)
     (stall,) = outliers(recording, "consolidate.c", "large")
     assert (stall["call"], stall["cause"], stall["size_bytes"]) == ("malloc", "consolidation", 1024)
-    check_witness(stall, witness["took_ns"])
+    check_witness(recording, stall, witness["took_ns"])
     # One thread: every free of its own is known, and no more but those of stdio.
     assert stall["frees"] == SMALL
     assert stall["faults"] == {"zero": 0, "swap": 0, "other": 0}
@@ -134,7 +137,7 @@ def test_trim_is_a_mapping_call(tmp_path: Path) -> None:
     (stall,) = outliers(recording, "stalls.c", "free")
     assert (stall["call"], stall["cause"]) == ("free", "mapping calls")
     assert stall["map_calls"]["brk"] == 1
-    check_witness(stall, witness["took_ns"])
+    check_witness(recording, stall, witness["took_ns"])
     (trimmed,) = recording.query("SELECT SUM(bytes) FROM map_call WHERE call = 'brk' AND in_call = 'free'")
     assert 300 << 20 <= trimmed[0] < (300 << 20) + 64 * PAGE
 
@@ -171,7 +174,7 @@ def test_swapped_pages_are_swap(tmp_path: Path) -> None:
     recording = load(tmp_path / "r", result)
     (stall,) = outliers(recording, "stalls.c", "malloc")
     assert (stall["call"], stall["cause"]) == ("malloc", "swap")
-    check_witness(stall, took)
+    check_witness(recording, stall, took)
     # The pages of the small blocks that were out came back, each by one fault.
     pages = size * MIB // PAGE
     assert 0.5 * pages <= stall["faults"]["swap"] <= 1.1 * pages
@@ -214,4 +217,4 @@ def test_clearing_is_no_consolidation(tmp_path: Path) -> None:
     (stall,) = outliers(recording, "stalls.c", "calloc")
     assert (stall["call"], stall["cause"]) == ("calloc", "clearing")
     assert stall["cleared_bytes"] >= 64 << 20
-    check_witness(stall, witness["took_ns"])
+    check_witness(recording, stall, witness["took_ns"])
