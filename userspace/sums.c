@@ -4,6 +4,8 @@
 #include <bpf/bpf.h>
 #include <string.h>
 
+#include "../bpf/events.h"
+
 void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus)
 {
 	uint32_t *halves = (uint32_t *)(total + words);
@@ -67,4 +69,13 @@ void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs
 		if (take_difference(total, before, words, pairs))
 			each(context, key, total);
 	}
+}
+
+void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid)
+{
+	g_autofree char *zero = g_malloc0(sizeof(struct memtoll_call) * libbpf_num_possible_cpus());
+	struct memtoll_call_key key = { .tgid = tgid };
+
+	for (key.fn = FN_MALLOC; key.fn < FN_COUNT; key.fn++)
+		bpf_map_update_elem(bpf_map__fd(calls), &key, zero, BPF_NOEXIST);
 }

@@ -23,4 +23,10 @@ typedef void sums_fn(void *context, const void *key, const uint64_t *delta);
 void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
 	       void *context);
 
+/*
+ * Rows for the calls of a process whose place finds no room: made beforehand, because the kernel may
+ * have no memory at hand when they are needed.
+ */
+void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid);
+
 #endif /* MEMTOLL_SUMS_H */

@@ -18,10 +18,14 @@
 #include "message.h"
 #include "owncache.h"
 #include "proc.h"
+#include "sums.h"
 #include "unwind_load.h"
 
 /* Two files a process are read for sizes: 64 processes take 1 to 2 ms. */
 #define SIZES_PROCESSES 64
+
+/* Rows are made beforehand for so many: a few for each, of the 32,768 that there can be. */
+#define PREPARED_PROCESSES 256
 
 static uint64_t now_ns(void)
 {
@@ -370,6 +374,8 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 		followed->target.parent_pid = stat.ppid;
 	followed->attached = g_ptr_array_new_with_free_func(attached_free);
 	g_hash_table_replace(targets->followed, GINT_TO_POINTER(pid), followed);
+	if (g_hash_table_size(targets->followed) <= PREPARED_PROCESSES)
+		sums_prepare_calls(targets->config.bpf->maps.calls, pid);
 	return followed;
 }
 
