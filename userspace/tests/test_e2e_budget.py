@@ -29,7 +29,7 @@ from harness import (
     workload,
 )
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 LIMIT = 5.0
 

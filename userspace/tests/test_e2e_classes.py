@@ -19,7 +19,7 @@ from faults import Faults
 from harness import MIB, PAGE, WORKLOADS, Recording, record, workload
 from swapping import in_cgroup, memory_with_swap, vmstat
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 THP = Path("/sys/kernel/mm/transparent_hugepage")
 ZSWAP = Path("/sys/module/zswap/parameters")

@@ -24,7 +24,7 @@ from harness import (
 )
 from swapping import CGROUPS, in_cgroup, memory_with_swap, vmstat
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 SMALL = 500_009  # blocks of casebook 6: enough for a consolidation of milliseconds
 US = 1_000

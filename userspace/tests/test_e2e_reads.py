@@ -24,7 +24,7 @@ from harness import (
     workload,
 )
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 BLOCK = 4 * PAGE
 BLOCKS = 1009

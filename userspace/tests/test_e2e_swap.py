@@ -33,7 +33,7 @@ from harness import (
 )
 from swapping import LIMIT, in_cgroup, memory_with_swap, vmstat
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 
 @pytest.fixture(params=["file", "zram"])
