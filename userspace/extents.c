@@ -10,6 +10,9 @@
 /* Unmapped mappings that are remembered per process, for runs that arrive late. */
 #define ENDED_KEPT 64
 
+/* Calls whose donations a pool tells apart; beyond them what the first gave is not known again. */
+#define DONORS 64
+
 /* Four classes to each power of two. */
 static uint16_t size_class(uint64_t bytes)
 {
@@ -32,9 +35,53 @@ static struct pool *pool_of(struct giveback *giveback, struct process *process,
 		giveback->pools_left--;
 		pool = g_new0(struct pool, 1);
 		pool->key = key;
+		pool->donations = g_array_new(FALSE, TRUE, sizeof(struct donation));
 		g_hash_table_insert(process->pools, &pool->key, pool);
 	}
 	return pool;
+}
+
+static void pool_give(struct pool *pool, const struct party *gave, uint64_t pages)
+{
+	struct donation given = { .gave = *gave, .pages = pages };
+	guint i;
+
+	for (i = 0; i < pool->donations->len; i++) {
+		const struct donation *one = &g_array_index(pool->donations, struct donation, i);
+
+		if (one->gave.stack == gave->stack && one->gave.fn == gave->fn) {
+			given.pages += one->pages;
+			g_array_remove_index(pool->donations, i);
+			break;
+		}
+	}
+	if (pool->donations->len == DONORS)
+		g_array_remove_index(pool->donations, 0);
+	g_array_append_val(pool->donations, given);
+}
+
+/* Who gave last, and how much of that is not back, or NULL. */
+static struct donation *pool_last(const struct pool *pool)
+{
+	guint count = pool->donations->len;
+
+	return count ? &g_array_index(pool->donations, struct donation, count - 1) : NULL;
+}
+
+/* Pages that are back: of the last to give first, as allocators take the top of their lists. */
+static void pool_take(struct giveback *giveback, struct pool *pool, const struct memtoll_run *run,
+		      const struct party *got, uint64_t pages)
+{
+	guint i = pool->donations->len;
+
+	while (pages && i--) {
+		struct donation *one = &g_array_index(pool->donations, struct donation, i);
+		uint64_t again = MIN(pages, one->pages);
+
+		giveback_again(giveback, run, GIVEBACK_MUNMAP, &one->gave, got, again);
+		one->pages -= again;
+		pages -= again;
+	}
 }
 
 static void remember_extent(struct process *process, const struct extent *extent,
@@ -93,8 +140,7 @@ static void unmap(struct giveback *giveback, struct process *process,
 			}
 			sum->largest_bytes = MAX(sum->largest_bytes, bytes);
 			sum->gave_pages += extent->used_pages;
-			extent->pool->pages += extent->used_pages;
-			extent->pool->gave = gave;
+			pool_give(extent->pool, &gave, extent->used_pages);
 			remember_extent(process, extent, mapping->start_ns);
 		} else if (mapping) {
 			giveback->unfollowed += extent->used_pages;
@@ -210,7 +256,8 @@ void extents_use(struct giveback *giveback, struct process *process,
 					ended_extent(process, run, start);
 		uint64_t limit = extent ? extent->range.end : range && range->start > start ?
 				 range->start : range ? range->end : end;
-		uint64_t pages, again, old;
+		uint64_t pages, old;
+		struct donation *last;
 		struct party got;
 
 		limit = MIN(limit, end);
@@ -225,15 +272,14 @@ void extents_use(struct giveback *giveback, struct process *process,
 		}
 		got.stack = extent->range.stack_id;
 		got.fn = extent->range.fn;
-		again = MIN(extent->pool->pages, pages - old);
-		extent->pool->pages -= again;
-		giveback_again(giveback, run, GIVEBACK_MUNMAP, &extent->pool->gave, &got, again);
+		pool_take(giveback, extent->pool, run, &got, pages - old);
+		last = pool_last(extent->pool);
 		if (inside) {
 			extent->used_pages += pages;
-		} else {
-			extent->pool->pages += pages;
-			giveback_given(giveback, process->pid, GIVEBACK_MUNMAP,
-			      &extent->pool->gave)->gave_pages += pages;
+		} else if (last) {
+			last->pages += pages;
+			giveback_given(giveback, process->pid, GIVEBACK_MUNMAP, &last->gave)
+				->gave_pages += pages;
 		}
 	}
 }

@@ -90,6 +90,14 @@ void giveback_again(struct giveback *giveback, const struct memtoll_run *run, ui
 
 /* ---- processes ---- */
 
+static void pool_free(gpointer data)
+{
+	struct pool *pool = data;
+
+	g_array_free(pool->donations, TRUE);
+	g_free(pool);
+}
+
 static void process_free(gpointer data)
 {
 	struct process *process = data;
@@ -125,7 +133,7 @@ static struct process *process_get(struct giveback *giveback, pid_t pid)
 		process->pid = pid;
 		process->extents = ranges_new(g_free);
 		process->gifts = ranges_new(g_free);
-		process->pools = g_hash_table_new_full(pool_hash, pool_equal, NULL, g_free);
+		process->pools = g_hash_table_new_full(pool_hash, pool_equal, NULL, pool_free);
 		process->bits = pagebits_new(&giveback->budget);
 		g_hash_table_insert(giveback->processes, GINT_TO_POINTER(pid), process);
 	}

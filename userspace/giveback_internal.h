@@ -25,11 +25,16 @@ struct pool_key {
 	uint32_t unused;
 };
 
+/* Pages given back by one call, not got again. */
+struct donation {
+	struct party gave;
+	uint64_t pages;
+};
+
 /* Never freed before its process's memory is: mappings point to it. */
 struct pool {
 	struct pool_key key;
-	uint64_t pages;		/* given back, not got again */
-	struct party gave;	/* the last to give */
+	GArray *donations;	/* of struct donation, the last to give last */
 };
 
 /* A mapping. range.stack_id and range.fn: who made it. */

@@ -18,7 +18,7 @@ import pytest
 
 from harness import MIB, SOURCES, Program, Recording, finish, load, record, start_record, wait_slices, wait_until
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 DEBIAN = "/usr/bin/python3"
 PYTHONS = [DEBIAN, *filter(None, os.environ.get("MEMTOLL_PYTHONS", "").split(":"))]

@@ -226,6 +226,38 @@ static void test_munmap(void **state)
 	assert_int_equal(total_of(giveback, GIVEBACK_MUNMAP).again_pages, 503);
 }
 
+/* One call maps, two give back: each is told what of its own came again, and no more. */
+static void test_two_givers(void **state)
+{
+	const uint64_t other = GAVE + 1;
+	struct giveback *giveback = *state;
+	uint64_t gave[2] = {}, again[2] = {};
+	GArray *sums = g_array_new(FALSE, FALSE, sizeof(struct giveback_sum));
+	guint i;
+
+	map(giveback, POOL, 1031, 1);
+	map(giveback, POOL + 4096 * PAGE, 1031, 2);
+	touch(giveback, POOL, 503, 3);
+	touch(giveback, POOL + 4096 * PAGE, 11, 4);
+	unmap(giveback, POOL, 1031, 5);
+	call(giveback, MAP_FN_MUNMAP, FN_FREE, other, POOL + 4096 * PAGE, 1031 * PAGE, 0, 0, 6);
+	map(giveback, POOL + 8192 * PAGE, 1031, 7);
+	touch(giveback, POOL + 8192 * PAGE, 401, 8);
+	giveback_drain(giveback, collect, sums);
+	for (i = 0; i < sums->len; i++) {
+		const struct giveback_sum *sum = &g_array_index(sums, struct giveback_sum, i);
+
+		gave[sum->gave_stack == other] += sum->gave_pages;
+		again[sum->gave_stack == other] += sum->again_pages;
+	}
+	g_array_free(sums, TRUE);
+	assert_int_equal(gave[0], 503);
+	assert_int_equal(gave[1], 11);
+	/* The last to give comes first. */
+	assert_int_equal(again[1], 11);
+	assert_int_equal(again[0], 401 - 11);
+}
+
 static void test_madvise(void **state)
 {
 	struct giveback *giveback = *state;
@@ -402,6 +434,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ping_pong, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_givers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_madvise, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_runs, setup, teardown),
