@@ -88,7 +88,7 @@ every AS MATERIALIZED (
 sampled AS MATERIALIZED (
 	SELECT pid, SUM(samples) AS n,
 		SUM(CASE place WHEN 'calloc_memset' THEN samples ELSE 0 END) AS k
-	FROM sample WHERE in_call = 'calloc' AND place NOT IN ('fault', 'map') GROUP BY pid
+	FROM sample WHERE in_call = 'calloc' AND place NOT IN ('fault', 'map', 'probe') GROUP BY pid
 ),
 faulted AS MATERIALIZED (
 	SELECT f.pid, SUM(f.pages) * 4096 AS bytes FROM process_fault f
@@ -128,7 +128,7 @@ judged AS MATERIALIZED (
 		-- Samples come every 10 ms. What they saw goes before times, which are what is left of
 		-- a call when the faults in it, timed in part, are taken out.
 		WHEN n >= 4 AND 2 * k >= n AND 10 * k * 10.1e6 >= memset_ns THEN 'memset'
-		WHEN 10 * net_ns <= memset_ns THEN 'kernel'
+		WHEN 10 * net_ns <= memset_ns AND k < 2 THEN 'kernel'
 		WHEN n < 4 AND 2 * net_ns >= memset_ns THEN 'memset'
 		WHEN n >= 4 AND k > 0 THEN 'some'
 		ELSE 'unknown' END AS cleared_by

@@ -29,7 +29,7 @@
 -- Clearing, where the rule is known: the time of the calls that memset, less what a plain small
 -- malloc takes. Half of that allowance counts as error. Elsewhere (known_clearing 0): the part of
 -- calloc's net time that CPU samples saw in memset, over all samples in calloc except those in
--- faults and mapping calls, which are no part of the net time. Its error is the binomial one of
+-- faults, mapping calls and probes, which are no part of the net time. Its error is the binomial one of
 -- all processes' samples together, Agresti and Coull: with p = (k + 2) / (n + 4), p +- 1.96
 -- sqrt(p (1 - p) / (n + 4)); no samples: anything is possible. Calls that were not timed are
 -- counted as small mallocs each, all of it error. Where calls were watched in windows only, everything
@@ -62,7 +62,7 @@ inside AS MATERIALIZED (	-- the mean fault inside each function
 sampled AS MATERIALIZED (
 	SELECT pid, SUM(CASE place WHEN 'calloc_memset' THEN samples ELSE 0 END) AS k,
 		SUM(samples) AS n
-	FROM sample WHERE in_call = 'calloc' AND place NOT IN ('fault', 'map') GROUP BY pid
+	FROM sample WHERE in_call = 'calloc' AND place NOT IN ('fault', 'map', 'probe') GROUP BY pid
 ),
 pooled AS MATERIALIZED (
 	SELECT (k + 2.0) / (n + 4.0) AS p, CASE WHEN n > 0 THEN 1.0 * k / n ELSE 0.0 END AS raw,
