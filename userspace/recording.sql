@@ -365,7 +365,8 @@ CREATE TABLE giveback (
 ) WITHOUT ROWID;
 
 -- CPU samples. place: memset (user code of memset, outside the allocator), calloc_memset (memset
--- inside a calloc), allocator, fault, map, read (of a file), kernel (other), user (other).
+-- inside a calloc), allocator, fault, map, read (of a file), probe (in a uprobe, or where the program
+-- goes on after one), kernel (other), user (other).
 CREATE TABLE sample (
 	slice    INTEGER NOT NULL,
 	pid      INTEGER NOT NULL,
