@@ -50,6 +50,41 @@ def verdict(made: Facts) -> dict[str, Any]:
 # Observed time and prices.
 
 
+def probed(made: Facts, probe: int, other: int) -> dict[str, Any]:
+    """Mallocs whose calibrated price is half of the CPU time, and how many samples lie in their probes and elsewhere."""
+    made.hits(malloc=S // 2 // HIT)
+    made.samples("probe", probe)
+    made.samples("user", other)
+    return made.one("SELECT * FROM uprobe_profile")
+
+
+def test_samples_that_agree_with_the_prices_are_not_asked(plain: Facts) -> None:
+    """Few samples: their error is the larger one."""
+    row = probed(plain, probe=9, other=9)
+    assert not row["sampled"] and row["scale"] == 1 and row["error"] is None
+    assert row["priced_ns"] == pytest.approx(S / 2, rel=1e-5)
+    assert plain.one("SELECT * FROM overhead_error")["source"] == "prices"
+
+
+def test_samples_that_contradict_the_prices_are_believed(plain: Facts) -> None:
+    """A hit costs half of what was calibrated: of 400 samples 100 lie in the probes, not 200."""
+    row = probed(plain, probe=100, other=300)
+    assert row["sampled"]
+    assert row["sampled_ns"] == pytest.approx(0.25 * S)
+    assert row["scale"] == pytest.approx(0.5, rel=1e-5)
+    # Agresti and Coull about 102 / 404, and one part in fifty.
+    part = 102 / 404
+    error = 1.96 * (part * (1 - part) / 404) ** 0.5 + abs(part - 0.25) + 0.02 * 0.25
+    assert row["sampled_error_ns"] == pytest.approx(error * S, rel=1e-6)
+    assert plain.one("SELECT * FROM overhead_error")["source"] == "samples"
+    assert plain.one("SELECT * FROM process_observed")["overhead_ns"] == pytest.approx(0.25 * S)
+
+
+def test_no_sample_in_a_probe_says_nothing(plain: Facts) -> None:
+    """A kernel that hides where its code is."""
+    assert not probed(plain, probe=0, other=400)["sampled"]
+
+
 def test_overhead_is_taken_out_and_sleep_in_faults_added(plain: Facts) -> None:
     plain.hits(malloc=100_003, calloc=1_009)
     plain.fault("swap_major", 97, 30 * US, blocked_ns=97 * 2 * MS)
