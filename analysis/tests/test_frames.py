@@ -92,6 +92,28 @@ def check_against(path: Path, report: dict[str, Any]) -> None:
             assert row["in_pages"] == pattern["swap_in_pages"]
 
 
+def check_reads(path: Path, report: dict[str, Any]) -> None:
+    """Files and their curves: factors are printed with four digits."""
+    with memtoll.open(path) as rec:
+        assert len(rec.files) == len(report["files"]) > 0
+        for (_, row), told in zip(rec.files.iterrows(), report["files"], strict=True):
+            for name in ("path", "device", "inode", "kind", "file_bytes", "bytes", "time_s", "blocked_s"):
+                assert same(row[name], told[name]), name
+            for name in ("direct_bytes", "cached_bytes", "filled_bytes"):
+                assert row[name] == told[name], name
+            assert row["calls"] == told["count"]
+            for name in ("reread_factor", "reread_low", "reread_high"):
+                assert same(row[name] if told[name] is None else round(row[name], 4), told[name]), name
+            points = rec.miss_ratio[(rec.miss_ratio["subject"] == "file") & (rec.miss_ratio["file"] == row["file"])]
+            check_curve(points, told["miss_ratio_curve"])
+        check_curve(rec.miss_ratio[rec.miss_ratio["subject"] == "files"], report["miss_ratio_curve"]["files"])
+
+
+def check_curve(points: pd.DataFrame, told: list[dict[str, Any]]) -> None:
+    assert points["cache_bytes"].tolist() == [point["cache_bytes"] for point in told]
+    assert points["miss_ratio"].tolist() == pytest.approx([point["miss_ratio"] for point in told], abs=1e-6)
+
+
 def check_sums(path: Path) -> None:
     """Slices add up to the whole: whole numbers exactly, seconds to rounding (1 ns)."""
     with memtoll.open(path) as rec:
@@ -141,6 +163,19 @@ def test_equal_to_the_report_real(tmp_path: Path) -> None:
     harness.record(path, command=[harness.workload("threads8"), "3"])
     check_against(path, said(path))
     check_sums(path)
+
+
+@pytest.mark.root
+def test_reads_are_equal_to_the_report(tmp_path: Path) -> None:
+    """Three passes over a file: the curve falls where all of it fits."""
+    path, data = tmp_path / "reads.memtoll", tmp_path / "data"
+    data.write_bytes(bytes(103 * 4096))
+    harness.record(path, command=[harness.workload("reader"), data, "pread", "4096", "103", "3"])
+    report = said(path)
+    check_reads(path, report)
+    (told,) = (row for row in report["files"] if row["path"] == str(data))
+    assert (told["count"], told["bytes"], told["reread_factor"]) == (309, 309 * 4096, 3.0)
+    assert told["miss_ratio_curve"][-1]["miss_ratio"] == pytest.approx(1 / 3, abs=1e-6)
 
 
 def test_dtypes_and_columns(busy: Path) -> None:
