@@ -123,7 +123,8 @@ def assert_checked(recording: Recording) -> None:
     """All faults that getrusage counted: of the command and its children, as the kernel has them at their end."""
     check = recording.report["checks"]["minor_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01, abs=SLACK)
-    assert check["kernel"] > 500
+    # A command that starts takes some; its heap may come in huge pages, by a handful of faults.
+    assert check["kernel"] > 50
     # CPU samples in an emulated machine come late or not at all: no losses of counting is what is asked for.
     lost = {name for name, count in recording.report["losses"].items() if count}
     assert not {name for name in lost if re.search("lost|full|drop|late_attach", name)}, recording.report["losses"]
