@@ -43,7 +43,7 @@ PART: Final = 600_000  # rows, 85 MB
 STEP: Final = 120  # a page has about 124 rows: one query for nearly every page
 POOL: Final = 16 * MIB
 SMALL_POOL: Final = 8 * MIB
-READS_PER_S: Final = 4000
+READS_PER_S: Final = 2000
 
 COUNTERS: Final = ("Innodb_buffer_pool_reads", "Innodb_data_read", "Innodb_data_reads")
 
