@@ -63,7 +63,7 @@ static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *ke
 						     struct thread *thread)
 {
 	struct memtoll_call *site = bpf_map_lookup_elem(&calls, key);
-	struct memtoll_call_key anywhere = *key;
+	struct memtoll_call_key anywhere;
 	static const struct memtoll_call zero;
 
 	if (site)
@@ -79,6 +79,7 @@ static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *ke
 	 * now: the call counts for its function, without its place.
 	 */
 	lose(LOST_CALL_SITES, 1);
+	anywhere = *key;
 	anywhere.stack_id = 0;
 	bpf_map_update_elem(&calls, &anywhere, &zero, BPF_NOEXIST);
 	site = bpf_map_lookup_elem(&calls, &anywhere);

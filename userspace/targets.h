@@ -34,7 +34,7 @@ struct target {
 	struct counters recorded;	/* as of the last slice */
 	uint64_t dead_minor_faults;	/* of threads dead before it was followed */
 	uint64_t dead_major_faults;
-	uint64_t cpu_base_ns;		/* CPU time when counting began */
+	uint64_t cpu_base_ns;		/* CPU time when counting began; of a fork 0 */
 	uint64_t cpu_seen_ns;		/* and since then */
 };
 

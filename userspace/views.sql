@@ -99,7 +99,9 @@ priced AS MATERIALIZED (
 	LEFT JOIN inside i ON i.pid = t.pid AND i.call = t.call
 ),
 net AS MATERIALIZED (
-	SELECT *, CASE WHEN resolved THEN slow_ns + fast_ns * MIN(1.0, COALESCE(most_ns / seem_ns, 1.0)) ELSE slow_ns + fast_calls * malloc_ns END
+	SELECT *, CASE WHEN resolved THEN slow_ns
+			+ fast_ns * MIN(1.0, COALESCE(most_ns / seem_ns, 1.0))
+		ELSE slow_ns + fast_calls * malloc_ns END
 			AS net_ns,
 		CASE WHEN resolved THEN 0.0 ELSE fast_calls * malloc_ns END AS unresolved_ns,
 		-- by how much the price of these hits was seen to be off, or may be: calls that seem to take

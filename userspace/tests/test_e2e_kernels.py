@@ -35,7 +35,7 @@ ATTACHED_CALLS: Final = 53
 PAGES: Final = 1009
 COPIED: Final = 503
 CHUNKS: Final = 5
-# Faults: one that a signal interrupts, as while the command is held, is taken again, and the kernel counts the last.
+# Faults that the two counts may differ by, as the report's own check has it.
 SLACK: Final = 3
 LIMIT: Final = 24 * MIB
 
