@@ -367,6 +367,7 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 	followed->target.pid = pid;
 	followed->target.role = role;
 	followed->target.start_ns = now_ns();
+	followed->target.cpu_base_ns = cpu_clock_ns(pid);
 	followed->target.now.rss_bytes = followed->target.now.swap_bytes = -1;
 	followed->target.recorded = followed->target.now;
 	if (!proc_stat_read(pid, 0, &stat))
@@ -470,10 +471,8 @@ void targets_exec(struct targets *targets, pid_t pid, bool held)
 		return;
 	python_exec(targets->config.python, pid);
 	/* The first exec of a command: everything before was the tracer's own image. */
-	if (held && !followed->target.now.cpu_ns) {
+	if (held && !followed->target.now.cpu_ns)
 		start_counting(followed);
-		followed->target.cpu_base_ns = cpu_clock_ns(pid);
-	}
 	followed->starting = held;
 	if (held) {
 		followed->malloc_par = 0;
@@ -522,6 +521,8 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 		return;
 	followed = follow(targets, child, "child");
 	followed->target.parent_pid = parent;
+	/* Its hits have counted since it was forked. */
+	followed->target.cpu_base_ns = 0;
 	symbolizer_fork(targets->config.symbolizer, parent, child);
 	unwinder_fork(targets->unwinder, parent, child);
 	python_fork(targets->config.python, parent, child);
