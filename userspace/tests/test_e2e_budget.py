@@ -194,11 +194,15 @@ def test_doctor_predicts(out: Path) -> None:
     ) as program:
         wait_until(lambda: len(program.lines) > 10, "ten pace lines", 20)
         taken = paces(program, 0, time.monotonic_ns())
-        result = memtoll("doctor", "--json", "-p", str(program.pid))
-        assert result.status == 0, result
+        # The median of three moments: in each the price is that of its own calibration.
+        moments = []
+        for _ in range(3):
+            result = memtoll("doctor", "--json", "-p", str(program.pid))
+            assert result.status == 0, result
+            moments.append({row["probes"]: row for row in json.loads(result.stdout)["load"]})
         program.beats()
         assert changed_text(program.pid) == []
-    load = {row["probes"]: row for row in json.loads(result.stdout)["load"]}
+    load = sorted(moments, key=lambda moment: float(moment["malloc, free"]["hits_per_s"]))[1]
     pairs = sum(calls for _, calls in taken) / sum(cpu for cpu, _ in taken) * 1e9
     probed = load["malloc, free"]
     assert probed["hits_per_s"] == pytest.approx(2 * pairs, rel=0.5)
