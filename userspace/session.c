@@ -52,8 +52,9 @@
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
 
 /*
- * Minor faults are timed in windows: the first tenth of a second whole, so that short programs
- * are timed at all, then 10 ms of every 100.
+ * Minor faults are timed in windows: the first tenth of a second of the targets' CPU time whole, so
+ * that short programs are timed at all, however long they took to be attached to; then 10 ms of
+ * every 100.
  */
 #define WINDOW_FIRST_NS (100 * MS)
 #define WINDOW_NS (10 * MS)
@@ -94,6 +95,7 @@ struct session {
 	uint64_t sizes_read_ns;
 	uint64_t kept_up_ns;
 	bool window_open;
+	bool first_window;
 	bool draining;			/* threads were asked for their open runs */
 	const char *end_reason;
 	bool command_ended;
@@ -246,8 +248,11 @@ int session_load(struct session *session)
 static void move_window(struct session *session, uint64_t now)
 {
 	uint64_t age = now - session->start_ns;
-	bool open = age < WINDOW_FIRST_NS || age % WINDOW_PERIOD_NS < WINDOW_NS;
+	bool open;
 
+	if (session->first_window)
+		session->first_window = targets_cpu_ns(session->targets) < WINDOW_FIRST_NS;
+	open = session->first_window || age % WINDOW_PERIOD_NS < WINDOW_NS;
 	if (open != session->window_open) {
 		probes_window(session->probes, open);
 		session->window_open = open;
@@ -473,7 +478,7 @@ int session_attach(struct session *session)
 	if (record_start(session))
 		return STATUS_FAILED;
 	probes_window(session->probes, true);
-	session->window_open = true;
+	session->window_open = session->first_window = true;
 	watch_begin(session->watch);
 	status = add_targets(session);
 	if (!status && !session->launch)
@@ -502,10 +507,12 @@ static int commit_slice(struct session *session, uint64_t now)
 static int move_slice(struct session *session, uint64_t now)
 {
 	uint64_t age = now - session->slice_start_ns;
-	uint64_t length = session->slice_start_ns == session->start_ns ? WINDOW_FIRST_NS : SLICE_NS;
+	bool first = session->slice_start_ns == session->start_ns && !session->first_window;
 
+	if (age < SLICE_NS && !first)
+		return 0;
 	/* Writing takes long, and a window left open meanwhile costs the target. */
-	if (age < length || (watch_in_window(session->watch) && age < length + WINDOW_WAIT_NS))
+	if (watch_in_window(session->watch) && age < SLICE_NS + WINDOW_WAIT_NS)
 		return 0;
 	session->draining = !session->draining;
 	if (!session->draining)
