@@ -12,12 +12,26 @@
 --
 -- error: relative, a 95 % bound, of two parts that are added. That of a ratio estimate whose units
 -- are slices (Cochran, Sampling Techniques, 6.4): v = n / (n - 1) * sum of (y - R x)^2 over
--- (R sum of x)^2, less the part seen; a single slice says nothing: 1. And the price's, which moves x:
--- its error times what it took. seen_share: x / X.
+-- (R sum of x)^2, less the part seen; a single slice says nothing: 1. And the price's: were the probes
+-- dearer by its error, x would be smaller by as much, and X / x larger by more: e / (1 - e), where e is the
+-- error's part of x, and never more than ten times. In windows hits are most of the time, so that the
+-- price decides: probe_pace counts where it says more than the calibration, too, up to half as much again,
+-- with an error of 15 %, a quarter where too few calls tell, and of half of what is above the
+-- calibration, which may be the calls' own. seen_share: x / X.
 CREATE VIEW call_scale AS
 WITH RECURSIVE
 spent AS (
 	SELECT slice, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY slice
+),
+priced AS MATERIALIZED (
+	SELECT probe, hit_ns * pace AS hit_ns,
+		MAX(error_ns, hit_ns * ((CASE WHEN told THEN 0.15 ELSE 0.25 END) * pace + 0.5 * (pace - 1)))
+			AS error_ns
+	FROM (SELECT c.probe, c.hit_ns, c.error_ns, s.scale IS NOT NULL OR u.sampled OR NOT m.uprobe AS told,
+			CASE WHEN m.uprobe AND NOT u.sampled
+				THEN MIN(1.5, MAX(1.0, COALESCE(s.scale, 1.0))) ELSE 1.0 END AS pace
+		FROM probe_cost c JOIN probe_moment m ON m.probe = c.probe
+		JOIN uprobe_profile u JOIN probe_pace s)
 ),
 paid AS MATERIALIZED (
 	SELECT h.slice, SUM(h.hits * COALESCE(p.hit_ns, 0.0)) AS all_ns,
@@ -25,7 +39,7 @@ paid AS MATERIALIZED (
 			AS window_ns,
 		SUM(CASE WHEN w.call IS NOT NULL THEN h.hits * COALESCE(p.error_ns, 0.0)
 			ELSE 0.0 END) AS error_ns
-	FROM hit h LEFT JOIN probe_cost p ON p.probe = h.probe
+	FROM hit h LEFT JOIN priced p ON p.probe = h.probe
 	LEFT JOIN watch w ON w.slice = h.slice AND w.call = h.probe
 	GROUP BY h.slice
 ),
@@ -53,7 +67,8 @@ unit AS MATERIALIZED (
 ratio AS MATERIALIZED (
 	SELECT call, SUM(seen) AS n, SUM(x) AS x,
 		-- at the floor the truth may be several times as much
-		CASE WHEN SUM(floored * x) > 0.5 * SUM(x) THEN 9.0 ELSE 0.0 END AS floored, SUM(own_ns) AS whole, SUM(error_ns) AS error_ns,
+		CASE WHEN SUM(floored * x) > 0.5 * SUM(x) THEN 9.0 ELSE 0.0 END AS floored,
+		SUM(own_ns) AS whole, SUM(error_ns) AS error_ns,
 		SUM(y) / MAX(SUM(x), 1.0) AS r
 	FROM unit GROUP BY call
 ),
@@ -72,8 +87,9 @@ deviation AS MATERIALIZED (
 	SELECT call, CASE WHEN v > 0 THEN MIN(x) ELSE 0.0 END AS deviation FROM root GROUP BY call
 )
 SELECT r.call, MAX(1.0, CASE WHEN r.x > 0 THEN r.whole / r.x ELSE 1.0 END) AS factor,
-	COALESCE(1.96 * d.deviation, 1.0) + CASE WHEN r.x > 0 THEN r.error_ns / r.x + r.floored
-			ELSE 0.0 END AS error,
+	COALESCE(1.96 * d.deviation, 1.0) + CASE WHEN r.x <= 0 THEN 0.0
+		WHEN r.floored > 0 OR r.error_ns >= 0.9 * r.x THEN 9.0
+		ELSE r.error_ns / (r.x - r.error_ns) END AS error,
 	CASE WHEN r.whole > 0 THEN MIN(1.0, r.x / r.whole) ELSE 0.0 END AS seen_share
 FROM ratio r LEFT JOIN deviation d ON d.call = r.call;
 

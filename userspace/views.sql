@@ -33,7 +33,9 @@
 -- all processes' samples together, Agresti and Coull: with p = (k + 2) / (n + 4), p +- 1.96
 -- sqrt(p (1 - p) / (n + 4)); no samples: anything is possible. Calls that were not timed are
 -- counted as small mallocs each, all of it error. Where calls were watched in windows only, everything
--- is scaled (call_estimate), with the error of that.
+-- is scaled (call_estimate), with the error of that; but the time of what is not calloc is that of the CPU
+-- samples in the allocator, less what functions that were always watched took, given to the sites in the
+-- proportion that the windows saw: samples were taken all the time, and need no price.
 CREATE VIEW call_cost AS
 WITH RECURSIVE
 total AS MATERIALIZED (
@@ -44,7 +46,7 @@ total AS MATERIALIZED (
 		SUM(cleared_calls) AS cleared_calls, SUM(cleared_bytes) AS cleared_bytes,
 		SUM(cleared_cpu_ns) AS cleared_cpu_ns, SUM(cleared_faults) AS cleared_faults,
 		SUM(mmapped_calls) AS mmapped_calls, SUM(nested_calls) AS nested_calls,
-		MAX(error) AS error,
+		MAX(error) AS error, MAX(estimated) AS estimated,
 		-- all faults and mapping calls are in slow ones, where those were told apart
 		CASE WHEN SUM(slow_calls) = 0 AND SUM(faults) + SUM(map_calls) > 0 THEN 0
 			ELSE MAX(0, SUM(timed_calls) - SUM(slow_calls)) END AS fast_calls,
@@ -98,24 +100,37 @@ priced AS MATERIALIZED (
 	LEFT JOIN probe_price p ON p.probe = t.call
 	LEFT JOIN inside i ON i.pid = t.pid AND i.call = t.call
 ),
+seeming AS MATERIALIZED (	-- calls of no resolved length are small mallocs
+	SELECT p.*, resolved, slow_ns + CASE WHEN resolved THEN fast_ns ELSE fast_calls * malloc_ns END
+			AS seeming_ns,
+		CASE WHEN resolved THEN 0.0 ELSE fast_calls * malloc_ns END AS small_ns
+	FROM (SELECT *, fast_ns >= fast_calls * resolution_ns AS resolved FROM priced) p
+),
+profiled AS MATERIALIZED (
+	SELECT s.*, a.most_ns, a.call_error_ns,
+		SUM(MAX(0.0, fast_ns)) OVER () AS seem_ns,
+		seeming_ns / MAX(1.0, SUM(CASE WHEN sampled THEN seeming_ns ELSE 0.0 END) OVER ()) AS part,
+		MAX(0.0, a.call_ns - SUM(CASE WHEN sampled THEN 0.0 ELSE seeming_ns - slow_ns END) OVER ())
+			AS sampled_ns
+	FROM (SELECT s.*, estimated AND call <> 'calloc' AND a.call_ns IS NOT NULL AS sampled
+		FROM seeming s JOIN allocator_profile a) s
+	JOIN allocator_profile a
+),
 net AS MATERIALIZED (
-	SELECT *, CASE WHEN resolved THEN slow_ns
-			+ fast_ns * MIN(1.0, COALESCE(most_ns / seem_ns, 1.0))
-		ELSE slow_ns + fast_calls * malloc_ns END
-			AS net_ns,
-		CASE WHEN resolved THEN 0.0 ELSE fast_calls * malloc_ns END AS unresolved_ns,
-		-- by how much the price of these hits was seen to be off, or may be: calls that seem to take
-		-- somewhat more than small mallocs do, or probes that do
+	SELECT *, CASE WHEN sampled THEN part * sampled_ns
+			WHEN resolved THEN slow_ns + fast_ns * MIN(1.0, COALESCE(most_ns / seem_ns, 1.0))
+			ELSE seeming_ns END AS net_ns,
+		CASE WHEN sampled THEN 0.0 ELSE small_ns END AS unresolved_ns,
+		-- by how much the price of these hits may be too low: calls that seem to take somewhat more than
+		-- small mallocs do, or probes that do. One that was too high has been seen to (probe_pace).
 		CASE WHEN inside_ns <= 0 OR fast_ns > 0.5 * fast_calls * inside_ns THEN 0.0 ELSE
-			ABS(fast_ns - fast_calls * malloc_ns) * hit_ns / inside_ns
+			MAX(0.0, fast_ns - fast_calls * malloc_ns) * hit_ns / inside_ns
 				* seen_calls / MAX(calls, 1) END AS drift_ns,
 		CASE WHEN cleared_left_ns >= cleared_calls * price_error_ns OR memset_bytes_per_s <= 0
 			THEN MAX(0.0, cleared_left_ns)
 			ELSE MIN(1e9 * cleared_bytes / memset_bytes_per_s, cleared_calls * malloc_ns) END
 			AS cleared_net_ns
-	FROM (SELECT p.*, fast_ns >= fast_calls * resolution_ns AS resolved, a.most_ns,
-		SUM(MAX(0.0, fast_ns)) OVER () AS seem_ns
-		FROM priced p JOIN allocator_profile a)
+	FROM profiled
 ),
 divided AS MATERIALIZED (
 	SELECT n.*,
@@ -131,11 +146,12 @@ divided AS MATERIALIZED (
 )
 SELECT pid, call, stack_id, known_clearing, calls, failed, bytes, timed_calls, map_calls, faults,
 	cleared_calls, cleared_bytes, mmapped_calls, nested_calls, zero_libc_ns, zero_libc_error_ns,
-	net_ns - zero_libc_ns + untimed_ns AS alloc_ns,
-	(timed_calls - fast_calls) * price_error_ns
+	net_ns - zero_libc_ns + CASE WHEN sampled THEN 0.0 ELSE untimed_ns END AS alloc_ns,
+	CASE WHEN sampled THEN part * call_error_ns
+	ELSE (timed_calls - fast_calls) * price_error_ns
 		+ CASE WHEN resolved THEN fast_calls * resolution_ns ELSE 0.0 END
 		+ faults * fault_error_ns + zero_libc_error_ns + untimed_ns + unresolved_ns
-		+ error * (net_ns - zero_libc_ns) AS alloc_error_ns, unresolved_ns, drift_ns
+		+ error * (net_ns - zero_libc_ns) END AS alloc_error_ns, unresolved_ns, drift_ns
 FROM divided;
 
 -- What a calloc of an allocator without a known rule provably cleared: pages that its memset was
