@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What windows saw, scaled to the whole: facts written by hand, figures worked out by hand. No root, no tracer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from facts import HIT, INSIDE, MALLOC_NS, MS, S, Facts
+
+SLICES = 4
+CALLS = 20_011  # in each slice's window
+WINDOW = 100 * MS
+SITE = 5
+
+
+def short(pace: float) -> float:
+    """What a short call seems to take where probes cost pace times their calibrated price."""
+    return INSIDE * pace / 1.1 + MALLOC_NS
+
+
+def watched(pace: float = 1.0, window_ns: float = WINDOW, calls: int = CALLS) -> Facts:
+    """Four seconds of CPU time, in each of which malloc was watched for a tenth of a second."""
+    made = Facts()
+    made.prices()
+    made.process()
+    for number in range(1, SLICES + 1):
+        made.slice(number)
+        made.cpu(S, number=number)
+        made.row(
+            "watch", slice=number, call="malloc", windows=1, watched_ns=round(window_ns), watched_cpu_ns=round(window_ns)
+        )
+        made.row("hit", slice=number, pid=42, probe="malloc", hits=calls)
+        made.call("malloc", SITE, calls, slice=number, bytes=48 * calls, cpu_ns=round(calls * short(pace)))
+    return made
+
+
+def scale(made: Facts) -> dict[str, Any]:
+    return made.one("SELECT * FROM call_scale WHERE call = 'malloc'")
+
+
+def test_windows_stand_for_the_program_s_own_time() -> None:
+    made = watched()
+    window, whole = WINDOW - CALLS * HIT, S - CALLS * HIT
+    row = scale(made)
+    assert row["factor"] == pytest.approx(whole / window, rel=1e-4)
+    assert row["seen_share"] == pytest.approx(window / whole, rel=1e-4)
+    # All windows saw the same: what is left is the price's error, 15 % of it, in a quotient.
+    part = 0.15 * CALLS * HIT / window
+    assert row["error"] == pytest.approx(part / (1 - part), rel=1e-3)
+    estimate = made.one("SELECT * FROM call_estimate")
+    seen = SLICES * CALLS
+    assert estimate["estimated"] == 1 and estimate["seen_calls"] == seen
+    assert estimate["calls"] == pytest.approx(seen * whole / window, rel=1e-4)
+    assert estimate["bytes"] == pytest.approx(48 * estimate["calls"], rel=1e-6)
+    # and that of so many calls, at most a tenth above 1.96 of their root.
+    counted = 1.96 / seen**0.5
+    low, high = (estimate["calls"] * (row["error"] + part * counted) for part in (1, 1.1))
+    assert low <= estimate["calls_error"] <= high
+
+
+def test_windows_that_differ_have_an_error() -> None:
+    made = watched()
+    made.database.execute("UPDATE call SET calls = 2 * calls, timed_calls = 2 * calls WHERE slice = 2")
+    made.database.execute("UPDATE hit SET hits = 2 * hits WHERE slice = 2")
+    x = [WINDOW - number * CALLS * HIT for number in (1, 2, 1, 1)]
+    own = [S - number * CALLS * HIT for number in (1, 2, 1, 1)]
+    y = [CALLS, 2 * CALLS, CALLS, CALLS]
+    ratio = sum(y) / sum(x)
+    spread = SLICES / (SLICES - 1) * sum((b - ratio * a) ** 2 for a, b in zip(x, y))
+    variance = spread / (ratio * sum(x)) ** 2 * (1 - sum(x) / sum(own))
+    part = 0.15 * 5 * CALLS * HIT / sum(x)
+    # As long as before, each.
+    made.database.execute(f"UPDATE call SET cpu_ns = calls * {short(1.0)}")
+    assert scale(made)["error"] == pytest.approx(1.96 * variance**0.5 + part / (1 - part), rel=1e-3)
+
+
+def test_one_window_says_nothing() -> None:
+    made = watched()
+    made.database.execute("UPDATE watch SET watched_ns = 0, watched_cpu_ns = 0 WHERE slice > 1")
+    made.database.execute("DELETE FROM call WHERE slice > 1")
+    made.database.execute("DELETE FROM hit WHERE slice > 1")
+    assert scale(made)["error"] >= 1
+
+
+@pytest.mark.parametrize("pace", [0.7, 1.3])
+def test_a_hit_costs_what_it_costs_there(pace: float) -> None:
+    """Of short calls all but the call itself is the probes'. What is above the calibration may be the calls' own."""
+    made = watched(pace)
+    assert made.one("SELECT scale FROM probe_pace")["scale"] == pytest.approx(pace, rel=1e-3)
+    window = WINDOW - CALLS * HIT * pace
+    row = scale(made)
+    # Both errors are those of the price; a tenth of the calibrated one is the least.
+    part = CALLS * HIT * max(0.15 * pace + 0.5 * max(0, pace - 1), 0.1) / window
+    assert row["seen_share"] == pytest.approx(window / (S - CALLS * HIT * pace), rel=1e-3)
+    assert row["error"] == pytest.approx(part / (1 - part), rel=1e-2)
+    # The overhead follows only where the calibration was too dear: else it may be the calls.
+    cost = made.one("SELECT hit_ns FROM probe_cost WHERE probe = 'malloc'")
+    assert cost["hit_ns"] == pytest.approx(HIT * min(1, pace), rel=1e-3)
+
+
+def test_few_short_calls_say_nothing_of_the_price() -> None:
+    made = watched(0.5, calls=101)
+    assert made.one("SELECT scale FROM probe_pace")["scale"] is None
+    assert made.one("SELECT hit_ns FROM probe_cost WHERE probe = 'malloc'")["hit_ns"] == HIT
+    window = WINDOW - 101 * HIT
+    part = 0.25 * 101 * HIT / window
+    assert scale(made)["error"] == pytest.approx(part / (1 - part), rel=1e-3)
+
+
+@pytest.mark.parametrize("beside", [2 * MS, -2 * MS])
+def test_nothing_beside_hits_is_at_most_ten_times_as_much(beside: float) -> None:
+    """Where hits take all of a window, a tenth of it is taken to be the program's; the bound says how little that is."""
+    window = CALLS * HIT + beside
+    row = scale(watched(window_ns=window))
+    assert row["error"] == pytest.approx(9, rel=0.01)
+    assert row["seen_share"] == pytest.approx(max(beside, 0.1 * window) / (S - CALLS * HIT), rel=1e-3)
+
+
+def test_samples_tell_the_allocator_s_time() -> None:
+    """They were taken all the time, and need no price. The sites share it as the windows saw them."""
+    made = watched(1.25)
+    other = 7
+    for number in range(1, SLICES + 1):
+        made.call("free", other, CALLS, slice=number, cpu_ns=round(CALLS * short(1.25)))
+        made.row("watch", slice=number, call="free", windows=1, watched_ns=WINDOW, watched_cpu_ns=WINDOW)
+    made.samples("allocator", 12)
+    made.samples("user", 388)
+    alloc = made.toll("alloc")
+    assert alloc["time_ns"] == pytest.approx(SLICES * S * 12 / 400)
+    p = 14 / 404
+    error = abs(p - 12 / 400) + 1.96 * (p * (1 - p) / 404) ** 0.5
+    assert alloc["high_ns"] == pytest.approx(SLICES * S * (12 / 400 + error))
+    assert alloc["low_ns"] == pytest.approx(max(0, SLICES * S * (12 / 400 - error)))
+    sites = {row["stack_id"]: row["alloc_ns"] for row in made.rows("SELECT stack_id, alloc_ns FROM call_cost")}
+    assert sum(sites.values()) == pytest.approx(alloc["time_ns"])
+    assert sites[SITE] == pytest.approx(sites[other], rel=0.01)
+
+
+def test_what_was_always_watched_keeps_its_own_time() -> None:
+    """Small callocs that were all seen take 20 ms: the samples' 120 ms are of malloc but for those."""
+    made = watched()
+    made.call("calloc", 9, 1_009, cpu_ns=round(1_009 * (INSIDE + 20 * MS / 1_009)))
+    made.samples("allocator", 12)
+    made.samples("user", 388)
+    costs = {row["call"]: row["alloc_ns"] for row in made.rows("SELECT call, alloc_ns FROM call_cost")}
+    assert costs["calloc"] == pytest.approx(20 * MS, rel=0.01)
+    assert costs["malloc"] == pytest.approx(SLICES * S * 12 / 400 - 20 * MS, rel=0.01)
+
+
+def test_few_samples_tell_nothing_of_the_allocator() -> None:
+    made = watched()
+    made.samples("allocator", 5)
+    made.samples("user", 24)
+    assert made.one("SELECT call_ns FROM allocator_profile")["call_ns"] is None
+    made.samples("user", 1, slice=2)
+    assert made.one("SELECT call_ns FROM allocator_profile")["call_ns"] == pytest.approx(SLICES * S * 5 / 30)
