@@ -17,18 +17,21 @@
 /* KSYM_NAME_LEN is 512 since Linux 6.1; address, type and module come on top. */
 #define LINE_MAX_BYTES 1024
 
+#define KERNEL 0	/* the first of the modules */
+
+/* Some hundred thousand of them: small, and no index by name, which is asked for a few times only. */
 struct entry {
 	uint64_t address;
 	const char *name;
-	const char *module;
 	uint32_t order;		/* line in the file */
+	uint16_t module;	/* index into modules; 0: the kernel itself */
 	char type;
 };
 
 struct kallsyms {
 	GStringChunk *strings;
+	GPtrArray *modules;	/* names, in strings */
 	GArray *entries;	/* struct entry, ascending by address, best name first */
-	GHashTable *by_name;	/* name -> index into entries + 1, functions only */
 };
 
 static bool is_text(char type)
@@ -62,6 +65,21 @@ static int compare(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
+/* The table goes module by module: it is nearly always the last one. */
+static uint16_t module_index(struct kallsyms *table, const char *name)
+{
+	guint i;
+
+	for (i = table->modules->len; i-- > 0;)
+		if (!strcmp(g_ptr_array_index(table->modules, i), name))
+			return i;
+	/* More modules than the index can tell: their functions are named all the same. */
+	if (table->modules->len == UINT16_MAX)
+		return UINT16_MAX - 1;
+	g_ptr_array_add(table->modules, g_string_chunk_insert(table->strings, name));
+	return table->modules->len - 1;
+}
+
 static void parse_line(struct kallsyms *table, char *line, uint32_t order)
 {
 	struct entry entry = { .order = order };
@@ -85,33 +103,8 @@ static void parse_line(struct kallsyms *table, char *line, uint32_t order)
 	if (!*name)
 		return;
 	entry.name = g_string_chunk_insert(table->strings, name);
-	entry.module = g_string_chunk_insert_const(table->strings,
-						   module && *module ? module : "[kernel]");
+	entry.module = module && *module ? module_index(table, module) : KERNEL;
 	g_array_append_val(table->entries, entry);
-}
-
-static void index_names(struct kallsyms *table)
-{
-	guint i;
-
-	for (i = 0; i < table->entries->len; i++) {
-		const struct entry *entry = &g_array_index(table->entries, struct entry, i);
-		const struct entry *known;
-		gpointer slot;
-
-		if (!is_text(entry->type))
-			continue;
-		slot = g_hash_table_lookup(table->by_name, entry->name);
-		if (slot) {
-			known = &g_array_index(table->entries, struct entry,
-					       GPOINTER_TO_UINT(slot) - 1);
-			if (strcmp(known->module, "[kernel]") == 0 ||
-			    strcmp(entry->module, "[kernel]") != 0)
-				continue;
-		}
-		g_hash_table_insert(table->by_name, (gpointer)entry->name,
-				    GUINT_TO_POINTER(i + 1));
-	}
 }
 
 struct kallsyms *kallsyms_read(const char *path)
@@ -126,13 +119,13 @@ struct kallsyms *kallsyms_read(const char *path)
 		return NULL;
 	table = g_new0(struct kallsyms, 1);
 	table->strings = g_string_chunk_new(1 << 16);
+	table->modules = g_ptr_array_new();
+	g_ptr_array_add(table->modules, "[kernel]");
 	table->entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
-	table->by_name = g_hash_table_new(g_str_hash, g_str_equal);
 	while (fgets(line, sizeof(line), file))
 		parse_line(table, line, order++);
 	fclose(file);
 	g_array_sort(table->entries, compare);
-	index_names(table);
 	return table;
 }
 
@@ -140,8 +133,8 @@ void kallsyms_free(struct kallsyms *table)
 {
 	if (!table)
 		return;
-	g_hash_table_destroy(table->by_name);
 	g_array_free(table->entries, TRUE);
+	g_ptr_array_free(table->modules, TRUE);
 	g_string_chunk_free(table->strings);
 	g_free(table);
 }
@@ -179,7 +172,7 @@ static void fill(const struct kallsyms *table, const struct entry *entry,
 		 struct kernel_symbol *symbol)
 {
 	symbol->name = entry->name;
-	symbol->module = entry->module;
+	symbol->module = g_ptr_array_index(table->modules, entry->module);
 	symbol->start = entry->address;
 	symbol->end = end_of(table, entry->address);
 }
@@ -204,11 +197,18 @@ bool kallsyms_find(const struct kallsyms *table, uint64_t address, struct kernel
 
 bool kallsyms_named(const struct kallsyms *table, const char *name, struct kernel_symbol *symbol)
 {
-	gpointer slot = g_hash_table_lookup(table->by_name, name);
+	const struct entry *best = NULL;
+	guint i;
 
-	if (!slot)
+	for (i = 0; i < table->entries->len && (!best || best->module != KERNEL); i++) {
+		const struct entry *entry = &g_array_index(table->entries, struct entry, i);
+
+		if (is_text(entry->type) && !strcmp(entry->name, name) &&
+		    (!best || entry->module == KERNEL))
+			best = entry;
+	}
+	if (!best)
 		return false;
-	fill(table, &g_array_index(table->entries, struct entry, GPOINTER_TO_UINT(slot) - 1),
-	     symbol);
+	fill(table, best, symbol);
 	return true;
 }

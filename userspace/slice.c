@@ -22,6 +22,7 @@
 #define RUNS_PER_SLICE 20000
 
 /* How many frames an allocator's function may lie below the instruction that was sampled. */
+#define STACKS_AT_ONCE 512		/* written in one transaction */
 #define ALLOCATOR_DEPTH 6
 
 struct sample_key {
@@ -726,9 +727,10 @@ static void write_stack(struct slicer *slicer, uint64_t id)
 
 /*
  * Naming can take long, where files are met for the first time; what cannot wait is seen to in
- * between, and may ask for more stacks: those come with the next slice.
+ * between, and may ask for more stacks: those come with the next slice. Of many, some are committed
+ * at a time, so that not all are in memory at once: the slice is complete by then but for names.
  */
-static void write_stacks(struct slicer *slicer)
+static void write_stacks(struct slicer *slicer, uint64_t end_ns)
 {
 	guint count, i;
 	g_autofree gpointer *ids = g_hash_table_get_keys_as_array(slicer->stacks, &count);
@@ -738,6 +740,8 @@ static void write_stacks(struct slicer *slicer)
 	for (i = 0; i < count; i++) {
 		write_stack(slicer, *(const uint64_t *)ids[i]);
 		g_free(ids[i]);
+		if (i % STACKS_AT_ONCE == STACKS_AT_ONCE - 1)
+			note(slicer, recording_slice_commit(slicer->config.recording, end_ns));
 		slicer->config.meanwhile(slicer->config.meanwhile_context);
 	}
 }
@@ -763,8 +767,8 @@ void slicer_name_stacks(struct slicer *slicer, pid_t pid)
 }
 
 /*
- * All facts of a slice are written here, in one short transaction: should the tracer be killed,
- * it is almost never in the middle of one.
+ * All facts of a slice are written here, in one short transaction (names of stacks may follow in
+ * more): should the tracer be killed, it is almost never in the middle of one.
  */
 int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 {
@@ -796,9 +800,11 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	note(slicer, latency_commit(slicer->latency, slicer->config.recording, slicer->config.bpf,
 				    want_stack, slicer));
 	sampled_drain(slicer->config.sampled, on_sampled, slicer);
-	write_stacks(slicer);
-	write_losses(slicer);
 	note(slicer, targets_record_allocators(slicer->config.targets));
+	write_losses(slicer);
+	write_stacks(slicer, end_ns);
+	/* What came to be missed meanwhile. */
+	write_losses(slicer);
 	note(slicer, recording_slice_commit(slicer->config.recording, end_ns));
 	return slicer->err;
 }

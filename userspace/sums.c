@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../bpf/events.h"
+#include "packed.h"
 
 void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus)
 {
@@ -50,24 +51,31 @@ void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs
 	int fd = bpf_map__fd(map), cpus = libbpf_num_possible_cpus();
 	g_autofree uint64_t *values = g_new0(uint64_t, (words + pairs) * cpus);
 	g_autofree uint64_t *total = g_new0(uint64_t, words + pairs);
+	g_autofree uint64_t *before = g_new0(uint64_t, words + pairs);
 	uint64_t key[2], previous[2];
 	bool first = true;
 
 	while (!bpf_map_get_next_key(fd, first ? NULL : previous, key)) {
-		uint64_t *before;
+		struct packed *packed, *written;
+		gpointer kept = NULL;
 
 		first = false;
 		memcpy(previous, key, sizeof(key));
 		if (bpf_map_lookup_elem(fd, key, values))
 			continue;
 		sums_add_cpus(total, values, words, pairs, cpus);
-		before = g_hash_table_lookup(last, key);
-		if (!before) {
-			before = g_new0(uint64_t, words + pairs);
-			g_hash_table_insert(last, g_memdup2(key, sizeof(key)), before);
+		packed = g_hash_table_lookup(last, key);
+		packed_read(packed, before, words + pairs);
+		if (!take_difference(total, before, words, pairs))
+			continue;
+		written = packed_write(packed, before, words + pairs);
+		if (written != packed) {
+			/* The old one is gone: the table must not free it. */
+			if (!g_hash_table_steal_extended(last, key, &kept, NULL))
+				kept = g_memdup2(key, sizeof(key));
+			g_hash_table_insert(last, kept, written);
 		}
-		if (take_difference(total, before, words, pairs))
-			each(context, key, total);
+		each(context, key, total);
 	}
 }
 

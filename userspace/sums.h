@@ -18,7 +18,7 @@ typedef void sums_fn(void *context, const void *key, const uint64_t *delta);
 
 /*
  * Walk a per-CPU hash whose keys have 16 bytes. each() gets the difference to what was there the
- * last time, where there is one; last keeps that: key -> value, both freed by g_free.
+ * last time, where there is one; last keeps that: key -> struct packed, both freed by g_free.
  */
 void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
 	       void *context);
