@@ -93,9 +93,8 @@ SELECT p.probe, p.event, p.uprobe,
 	p.hit_ns * CASE WHEN p.uprobe THEN MIN(1.0, COALESCE(s.scale, 1.0)) ELSE 1.0 END AS hit_ns,
 	p.error_ns
 FROM (
-	SELECT *, probe IN ('fault', 'fault_end', 'map', 'read', 'sample') AS event,
-		probe NOT IN ('fault', 'fault_end', 'map', 'read', 'sample', 'walk') AS uprobe
-	FROM probe_price
+	SELECT *, NOT event AND probe <> 'walk' AS uprobe
+	FROM (SELECT *, probe IN ('fault', 'fault_end', 'map', 'read', 'sample') AS event FROM probe_price)
 ) p JOIN probe_pace s;
 
 -- Parts of the CPU samples, with 95 % bounds after Agresti and Coull: with p = (k + 2) / (n + 4),

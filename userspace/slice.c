@@ -9,11 +9,12 @@
 #include "../bpf/events.h"
 #include "../bpf/losses.h"
 #include "areas.h"
+#include "cpu_samples.h"
 #include "giveback.h"
+#include "key16.h"
 #include "latency.h"
 #include "memtoll.skel.h"
 #include "names.h"
-#include "sample_place.h"
 #include "reads.h"
 #include "stacks.h"
 #include "sums.h"
@@ -21,21 +22,8 @@
 /* Sweeps kept one by one per slice, for pictures; the rest is in the sums. */
 #define RUNS_PER_SLICE 20000
 
-/* How many frames an allocator's function may lie below the instruction that was sampled. */
-#define STACKS_AT_ONCE 512		/* written in one transaction */
-#define ALLOCATOR_DEPTH 6
-
-struct sample_key {
-	uint32_t pid;
-	uint16_t place;
-	uint16_t in_fn;
-	uint64_t stack_id;
-};
-
-struct sample_count {
-	struct sample_key key;
-	uint64_t samples;
-};
+/* Stacks written in one transaction. */
+#define STACKS_AT_ONCE 512
 
 /* Hits of one slice and process that no sum in the kernel holds. */
 struct hits {
@@ -62,16 +50,14 @@ struct slicer {
 	GHashTable *swaps;		/* memtoll_swap_key -> memtoll_swap_sum, likewise */
 	GHashTable *walks;		/* memtoll_walk_key -> memtoll_walk_sum, likewise */
 	struct memtoll_walk_sum walked;	/* of all targets, since the start */
-	GHashTable *samples;		/* struct sample_count -> itself */
+	struct cpu_samples *samples;
 	GHashTable *hits;		/* pid -> struct hits */
 	GHashTable *stacks;		/* ids to write with this slice */
-	GHashTable *stack_fns;		/* id -> the allocator's function in it, plus 1 */
 	struct stack_writer stack_writer;
 	struct areas *areas;
 	struct giveback *giveback;
 	struct reads *reads;
 	struct latency *latency;
-	struct sample_judge judge;
 	uint64_t lost[MEMTOLL_LOSS_COUNT];
 	uint64_t unmatched_frees;
 	uint64_t untracked_returns;
@@ -80,22 +66,6 @@ struct slicer {
 	uint64_t runs_unstored;
 	int err;
 };
-
-static guint hash_bytes16(gconstpointer key)
-{
-	const uint64_t *words = key;
-	uint64_t hash = (words[0] ^ 0x9e3779b97f4a7c15ULL) * 0xff51afd7ed558ccdULL;
-
-	hash = (hash ^ (hash >> 32) ^ words[1]) * 0xff51afd7ed558ccdULL;
-	return hash ^ (hash >> 32);
-}
-
-static gboolean equal_bytes16(gconstpointer a, gconstpointer b)
-{
-	return !memcmp(a, b, 16);
-}
-
-G_STATIC_ASSERT(sizeof(struct sample_key) == 16);
 
 static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
 		   uint8_t allocated_fn);
@@ -108,20 +78,19 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->stack_writer.recording = config->recording;
 	slicer->stack_writer.symbolizer = config->symbolizer;
 	slicer->stack_writer.python = config->python;
-	slicer->calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
-	slicer->map_calls = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
-	slicer->swaps = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
-	slicer->walks = g_hash_table_new_full(hash_bytes16, equal_bytes16, g_free, g_free);
-	slicer->samples = g_hash_table_new_full(hash_bytes16, equal_bytes16, NULL, g_free);
+	slicer->calls = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
+	slicer->map_calls = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
+	slicer->swaps = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
+	slicer->walks = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	slicer->stack_fns = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	slicer->areas = areas_new();
 	slicer->giveback = giveback_new();
 	slicer->reads = reads_new(config->recording);
 	slicer->latency = latency_new();
 	slicer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
-	sample_judge_prepare(&slicer->judge, config->symbolizer);
+	slicer->samples = cpu_samples_new(bpf_map__fd(config->bpf->maps.stacks),
+					  config->symbolizer);
 	ledger_on_run(config->ledger, on_run, slicer);
 	return slicer;
 }
@@ -134,15 +103,14 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->map_calls);
 	g_hash_table_destroy(slicer->swaps);
 	g_hash_table_destroy(slicer->walks);
-	g_hash_table_destroy(slicer->samples);
 	g_hash_table_destroy(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
-	g_hash_table_destroy(slicer->stack_fns);
 	g_array_free(slicer->runs, TRUE);
 	areas_free(slicer->areas);
 	giveback_free(slicer->giveback);
 	reads_free(slicer->reads);
 	latency_free(slicer->latency);
+	cpu_samples_free(slicer->samples);
 	g_free(slicer);
 }
 
@@ -176,49 +144,9 @@ static void want_stack(void *context, uint64_t id)
 
 /* ---- records of the ring buffer ---- */
 
-/*
- * The allocator's function that a sample was in although no probe saw the thread go there, because
- * its window was closed: the stack tells. Worked out once for each stack.
- */
-static unsigned int fn_of_stack(struct slicer *slicer, uint64_t id)
+static void on_sample(struct slicer *slicer, const struct memtoll_sample *sample)
 {
-	int fd = bpf_map__fd(slicer->config.bpf->maps.stacks);
-	gpointer known = g_hash_table_lookup(slicer->stack_fns, &id);
-	struct memtoll_stack stack;
-	unsigned int fn = FN_NONE, i;
-	struct frame frame;
-
-	if (known)
-		return GPOINTER_TO_UINT(known) - 1;
-	if (bpf_map_lookup_elem(fd, &id, &stack))
-		return FN_NONE;
-	/* Its own helpers lie above it: _int_malloc, sysmalloc, memset. */
-	for (i = 0; i < stack.depth && i < ALLOCATOR_DEPTH && !fn; i++)
-		if (symbolizer_user(slicer->config.symbolizer, stack.tgid, stack.frames[i],
-				    !(stack.exact[0] >> i & 1), &frame, 1))
-			fn = sample_fn_of_symbol(frame.function);
-	g_hash_table_insert(slicer->stack_fns, g_memdup2(&id, sizeof(id)),
-			    GUINT_TO_POINTER(fn + 1));
-	return fn;
-}
-
-static void on_sample(struct slicer *slicer, const struct memtoll_sample *told)
-{
-	struct memtoll_sample copy = *told, *sample = &copy;
-	struct sample_key key = { .pid = sample->tgid, .stack_id = sample->stack_id };
-	struct sample_count *count;
-
-	if (!sample->in_fn && watch_has_missed(slicer->config.watch))
-		sample->in_fn = fn_of_stack(slicer, sample->stack_id);
-	key.place = sample_place(&slicer->judge, sample);
-	key.in_fn = sample->in_fn;
-	count = g_hash_table_lookup(slicer->samples, &key);
-	if (!count) {
-		count = g_new0(struct sample_count, 1);
-		count->key = key;
-		g_hash_table_insert(slicer->samples, &count->key, count);
-	}
-	count->samples++;
+	cpu_samples_add(slicer->samples, sample, watch_has_missed(slicer->config.watch));
 	hits_get(slicer, sample->tgid)->samples++;
 }
 
@@ -603,24 +531,6 @@ static void on_read_sum(void *context, const struct file_read_fact *fact)
 	note(slicer, recording_file_read(slicer->config.recording, fact));
 }
 
-static void write_samples(struct slicer *slicer)
-{
-	GHashTableIter iter;
-	gpointer value;
-
-	g_hash_table_iter_init(&iter, slicer->samples);
-	while (g_hash_table_iter_next(&iter, NULL, &value)) {
-		const struct sample_count *count = value;
-
-		want_stack(slicer, count->key.stack_id);
-		note(slicer, recording_sample(slicer->config.recording, count->key.pid,
-					      sample_place_name(count->key.place),
-					      fn_name(count->key.in_fn), count->key.stack_id,
-					      count->samples));
-		g_hash_table_iter_remove(&iter);
-	}
-}
-
 static void write_hits(struct slicer *slicer)
 {
 	struct recording *recording = slicer->config.recording;
@@ -794,7 +704,8 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 				  slicer));
 	write_walk_price(slicer);
 	targets_each(slicer->config.targets, write_target, slicer);
-	write_samples(slicer);
+	note(slicer, cpu_samples_commit(slicer->samples, slicer->config.recording, want_stack,
+					slicer));
 	write_hits(slicer);
 	note(slicer, watch_write(slicer->config.watch));
 	note(slicer, latency_commit(slicer->latency, slicer->config.recording, slicer->config.bpf,
