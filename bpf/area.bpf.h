@@ -183,7 +183,6 @@ static __always_inline void area_ask(struct task_struct *task, struct thread *th
 		area_missing(task, cache, address);
 		return;
 	}
-	cache->generation = area_generation;
 	if (query.inode)
 		tell_file(task, thread, &query);
 	else if (query.area == AREA_ANON)
@@ -195,8 +194,10 @@ static __always_inline void area_ask(struct task_struct *task, struct thread *th
 		query.start = heap > query.start ? heap : query.start;
 		query.end = heap + HEAP_MAX < query.end ? heap + HEAP_MAX : query.end;
 	}
-	cache->start = lasting ? query.start : 0;
-	cache->end = lasting ? query.end : 0;
+	/* What does not last is of a generation gone by: this fault's pages lie in it all the same. */
+	cache->generation = lasting ? area_generation : area_generation - 1;
+	cache->start = query.start;
+	cache->end = query.end;
 	cache->area = query.area;
 	cache->shared = query.shared;
 	cache->hugetlb = query.hugetlb;

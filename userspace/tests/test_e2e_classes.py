@@ -21,6 +21,8 @@ from swapping import in_cgroup, memory_with_swap, vmstat
 
 pytestmark = [pytest.mark.root, pytest.mark.alone]
 
+ARENA = 64 * MIB
+
 THP = Path("/sys/kernel/mm/transparent_hugepage")
 ZSWAP = Path("/sys/module/zswap/parameters")
 HUGE_PAGES = 512
@@ -105,11 +107,12 @@ def folios(request: pytest.FixtureRequest) -> Iterator[int]:
         yield request.param
 
 
+@pytest.mark.parametrize("boundary", [2 * MIB, ARENA], ids=["2-MiB", "64-MiB"])
 @pytest.mark.parametrize("folios", [16, 64, 128, 512, 1024], indirect=True)
-def test_folios_of_several_pages(out: Path, folios: int) -> None:
-    """61 folios: as many faults, and every page of them."""
+def test_folios_of_several_pages(out: Path, folios: int, boundary: int) -> None:
+    """61 folios: as many faults, and every page of them; where an arena's heap could begin, too."""
     each = folios * 1024 // PAGE
-    recording, faults, witness = run(out, "touch", 61 * each, "huge", "w")
+    recording, faults, witness = run(out, "touch", 61 * each, "huge", "w", boundary)
     assert witness["faults"][0] == 61, "the machine gave no such folios: the test shows nothing"
     written = faults.touched("touch.c", "write")
     assert written.kinds == {"zero_mthp"}, written

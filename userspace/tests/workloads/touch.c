@@ -2,11 +2,12 @@
 /*
  * touch: one large block, its pages read and written in phases.
  *
- * usage: touch PAGES huge|small PHASES
+ * usage: touch PAGES huge|small PHASES [BOUNDARY]
  *   huge    MADV_HUGEPAGE: huge pages, or folios of several pages, as the machine is set
  *   small   MADV_NOHUGEPAGE
  *   PHASES  letters: r reads a byte of every page, w writes one
- * The block begins on a 2 MiB boundary. Tells the faults that each phase took.
+ *   BOUNDARY  where the block begins: at a multiple of so many bytes, 2 MiB by default
+ * Tells the faults that each phase took.
  */
 #include <sys/mman.h>
 
@@ -15,9 +16,9 @@
 #define HUGE (2UL << 20)
 #define PHASES_MAX 4
 
-static NOINLINE char *make_block(uint64_t len)
+static NOINLINE char *make_block(uint64_t boundary, uint64_t len)
 {
-	return aligned_alloc(HUGE, len); /* SITE block */
+	return aligned_alloc(boundary, len); /* SITE block */
 }
 
 static NOINLINE uint64_t read_pages(const volatile char *block, uint64_t len)
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
 	phases = strlen(argv[3]);
 	if (phases > PHASES_MAX)
 		return 2;
-	block = make_block(len);
+	block = make_block(argc > 4 ? workload_number(argv[0], argv[4]) : HUGE, len);
 	/* Fails where the kernel has no huge pages: then there is nothing to switch off. */
 	if (!block || (madvise(block, len, strcmp(argv[2], "huge") ? MADV_NOHUGEPAGE
 								   : MADV_HUGEPAGE) &&
