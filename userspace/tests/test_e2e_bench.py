@@ -45,7 +45,6 @@ def quick(out: Path, lines: str) -> dict[str, Any]:
 
 
 @pytest.mark.root
-@pytest.mark.alone
 @pytest.mark.parametrize("name", [line.name for line in LINES])
 def test_every_line_runs_once(tmp_path: Path, name: str) -> None:
     results = quick(tmp_path / "results.json", f"^{name}$")
@@ -62,7 +61,6 @@ def test_every_line_runs_once(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.alone
 def test_figures(tmp_path: Path) -> None:
     figures = quick(tmp_path / "results.json", "^figures$")["figures"]
     assert [figure["unit"] for figure in figures] == ["ns", "s", "s"]
