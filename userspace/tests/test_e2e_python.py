@@ -18,7 +18,7 @@ import pytest
 
 from harness import MIB, SOURCES, Program, Recording, finish, load, record, start_record, wait_slices, wait_until
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 DEBIAN = "/usr/bin/python3"
 PYTHONS = [DEBIAN, *filter(None, os.environ.get("MEMTOLL_PYTHONS", "").split(":"))]
@@ -216,6 +216,7 @@ def test_faults_name_the_touching_line(out: Path, python: str) -> None:
     assert witness["pages"] <= pages <= witness["pages"] + 64
 
 
+@pytest.mark.alone
 def test_fork_and_exec(out: Path) -> None:
     recording = record(out, command=[DEBIAN, SOURCES / "python_forks.py"])
     [witness] = recording.witness

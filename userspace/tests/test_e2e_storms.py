@@ -17,7 +17,7 @@ import pytest
 
 from harness import MIB, PAGE, Recording, environment, memtoll, own_frame, record, site_line, workload
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 ROUNDS = 31
 
