@@ -42,11 +42,11 @@ WHERE h.probe NOT IN (SELECT probe FROM price)
 -- timestamps of a short call without faults or mapping calls, all that lies between is the probes' but the
 -- call itself, which takes what malloc takes. scale: NULL below a thousand such calls. Calls that take
 -- somewhat longer by themselves look the same: above 1, it may be those. What a hit takes outside of the two
--- timestamps goes along, and a tenth more (recordings of 15 runs in good and bad moments, against the
--- program's own count and clock: 1.10 with a standard deviation of 0.08, for scales of 0.6 to 1.5).
+-- timestamps goes along, and a twentieth more: against the program's own count and clock 1.0 on a quiet
+-- machine, 1.10 with a standard deviation of 0.08 on one whose neighbours are busy, for scales of 0.6 to 1.5.
 CREATE VIEW probe_pace AS
 SELECT CASE WHEN SUM(c.calls) >= 1000
-	THEN 1.1 * SUM(MAX(0.0, c.cpu_ns - c.calls * m.ns) * p.hit_ns / p.inside_ns)
+	THEN 1.05 * SUM(MAX(0.0, c.cpu_ns - c.calls * m.ns) * p.hit_ns / p.inside_ns)
 		/ SUM(c.calls * p.hit_ns) END AS scale
 FROM (
 	SELECT call, SUM(timed_calls - slow_calls) AS calls, SUM(cpu_ns - slow_cpu_ns) AS cpu_ns

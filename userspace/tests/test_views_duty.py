@@ -17,7 +17,7 @@ SITE = 5
 
 def short(pace: float) -> float:
     """What a short call seems to take where probes cost pace times their calibrated price."""
-    return INSIDE * pace / 1.1 + MALLOC_NS
+    return INSIDE * pace / 1.05 + MALLOC_NS
 
 
 def watched(pace: float = 1.0, window_ns: float = WINDOW, calls: int = CALLS) -> Facts:
