@@ -31,7 +31,8 @@ struct entry {
 struct kallsyms {
 	GStringChunk *strings;
 	GPtrArray *modules;	/* names, in strings */
-	GArray *entries;	/* struct entry, ascending by address, best name first */
+	struct entry *entries;	/* ascending by address, best name first */
+	gsize count;
 };
 
 static bool is_text(char type)
@@ -80,7 +81,7 @@ static uint16_t module_index(struct kallsyms *table, const char *name)
 	return table->modules->len - 1;
 }
 
-static void parse_line(struct kallsyms *table, char *line, uint32_t order)
+static void parse_line(struct kallsyms *table, GArray *entries, char *line, uint32_t order)
 {
 	struct entry entry = { .order = order };
 	char *end;
@@ -104,12 +105,13 @@ static void parse_line(struct kallsyms *table, char *line, uint32_t order)
 		return;
 	entry.name = g_string_chunk_insert(table->strings, name);
 	entry.module = module && *module ? module_index(table, module) : KERNEL;
-	g_array_append_val(table->entries, entry);
+	g_array_append_val(entries, entry);
 }
 
 struct kallsyms *kallsyms_read(const char *path)
 {
 	struct kallsyms *table;
+	GArray *entries;
 	char line[LINE_MAX_BYTES];
 	uint32_t order = 0;
 	FILE *file;
@@ -121,11 +123,16 @@ struct kallsyms *kallsyms_read(const char *path)
 	table->strings = g_string_chunk_new(1 << 16);
 	table->modules = g_ptr_array_new();
 	g_ptr_array_add(table->modules, "[kernel]");
-	table->entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
+	entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
 	while (fgets(line, sizeof(line), file))
-		parse_line(table, line, order++);
+		parse_line(table, entries, line, order++);
 	fclose(file);
-	g_array_sort(table->entries, compare);
+	g_array_sort(entries, compare);
+	/* An array that grows has up to twice the room. */
+	table->count = entries->len;
+	table->entries = g_array_steal(entries, NULL);
+	table->entries = g_renew(struct entry, table->entries, table->count);
+	g_array_free(entries, TRUE);
 	return table;
 }
 
@@ -133,7 +140,7 @@ void kallsyms_free(struct kallsyms *table)
 {
 	if (!table)
 		return;
-	g_array_free(table->entries, TRUE);
+	g_free(table->entries);
 	g_ptr_array_free(table->modules, TRUE);
 	g_string_chunk_free(table->strings);
 	g_free(table);
@@ -143,12 +150,12 @@ void kallsyms_free(struct kallsyms *table)
 static guint first_above(const struct kallsyms *table, uint64_t address)
 {
 	guint low = 0;
-	guint high = table->entries->len;
+	guint high = table->count;
 
 	while (low < high) {
 		guint middle = low + (high - low) / 2;
 
-		if (g_array_index(table->entries, struct entry, middle).address <= address)
+		if (table->entries[middle].address <= address)
 			low = middle + 1;
 		else
 			high = middle;
@@ -162,9 +169,9 @@ static uint64_t end_of(const struct kallsyms *table, uint64_t start)
 	uint64_t limit = start > UINT64_MAX - FUNCTION_MAX ? UINT64_MAX : start + FUNCTION_MAX;
 	uint64_t end;
 
-	if (next == table->entries->len)
+	if (next == table->count)
 		return limit;
-	end = g_array_index(table->entries, struct entry, next).address;
+	end = table->entries[next].address;
 	return end < limit ? end : limit;
 }
 
@@ -184,9 +191,9 @@ bool kallsyms_find(const struct kallsyms *table, uint64_t address, struct kernel
 
 	if (above == 0)
 		return false;
-	entry = &g_array_index(table->entries, struct entry, above - 1);
+	entry = &table->entries[above - 1];
 	/* The first of its address is the best name: compare() put it there. */
-	while (entry > &g_array_index(table->entries, struct entry, 0) &&
+	while (entry > &table->entries[0] &&
 	       entry[-1].address == entry->address)
 		entry--;
 	if (!is_text(entry->type))
@@ -200,8 +207,8 @@ bool kallsyms_named(const struct kallsyms *table, const char *name, struct kerne
 	const struct entry *best = NULL;
 	guint i;
 
-	for (i = 0; i < table->entries->len && (!best || best->module != KERNEL); i++) {
-		const struct entry *entry = &g_array_index(table->entries, struct entry, i);
+	for (i = 0; i < table->count && (!best || best->module != KERNEL); i++) {
+		const struct entry *entry = &table->entries[i];
 
 		if (is_text(entry->type) && !strcmp(entry->name, name) &&
 		    (!best || entry->module == KERNEL))
