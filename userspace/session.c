@@ -568,7 +568,8 @@ static void wait_for_work(struct session *session, uint64_t now, uint64_t watch_
 		{ .fd = session->signal_fd, .events = POLLIN },
 		{ .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN },
 	};
-	uint64_t until = now + (session->window_open ? WINDOW_NS : POLL_NS);
+	bool short_window = session->window_open && !session->first_window;
+	uint64_t until = now + (short_window ? WINDOW_NS : POLL_NS);
 	struct timespec timeout;
 
 	if (session->config.duration_ns)
