@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The overhead budget on programs that run: it is kept, what it costs in knowledge is said, and nothing stays behind."""
+"""The overhead budget on programs that run: it is kept, what it costs in knowledge is said, and nothing is left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from harness import (
-    MEMTOLL,
     Program,
     Recording,
     bpf_objects,
@@ -33,8 +32,8 @@ pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 LIMIT = 5.0
 
-# Some work and a pair of malloc and free, and now and then a block that libc clears: two million pairs a second or more,
-# half of that where neighbours are busy.
+# Some work and a pair of malloc and free, and now and then a block that libc clears: two million pairs a second or
+# more, half of that where neighbours are busy.
 BUSY = ("--work", "100", "--every", "3000", "--size", str(10 << 20))
 
 

@@ -139,7 +139,7 @@ def mariadb(
 @contextmanager
 def slow_disk(pid: int) -> Iterator[None]:
     """For this process, the disk below the data does so many reads a second: else how fast it is today is measured."""
-    device = os.stat(MEMTOLL.parent).st_dev
+    device = MEMTOLL.parent.stat().st_dev
     limit = f"{os.major(device)}:{os.minor(device)}"
     if (CGROUPS / "blkio").is_dir():
         top, control, text = CGROUPS / "blkio", "blkio.throttle.read_iops_device", f"{limit} {READS_PER_S}"

@@ -53,12 +53,11 @@ CASES: Final = {
     "calloc": recorded("calloc", "calloc_loop", str(TEN), str(CALLS)),
     # One recording of several programs: classes of faults, and forks.
     "programs": recorded("programs", *shell(f"touch-pages {PAGES} small rw", f"cow fork {COPIED} 3", "forker")),
-    "swap": shell(
-        "mkdir /sys/fs/cgroup/small",
-        f"echo {LIMIT} >/sys/fs/cgroup/small/memory.max",
-        'exec "$@"',
-    )
-    + ["sh", *recorded("swap", *shell("echo $$ >/sys/fs/cgroup/small/cgroup.procs", f"exec pagez {CHUNKS} 3"))],
+    "swap": [
+        *shell("mkdir /sys/fs/cgroup/small", f"echo {LIMIT} >/sys/fs/cgroup/small/memory.max", 'exec "$@"'),
+        "sh",
+        *recorded("swap", *shell("echo $$ >/sys/fs/cgroup/small/cgroup.procs", f"exec pagez {CHUNKS} 3")),
+    ],
     "attach": ["attach", "memtoll", "/out/attach.memtoll", "calloc_loop", str(TEN), str(ATTACHED_CALLS), "--wait"],
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from harness import (
     MIB,
     PAGE,
@@ -60,7 +61,8 @@ def check_witness(recording: Recording, outlier: dict[str, Any], took_ns: int) -
     """The program's own clock saw the call, its two probes and those of the faults inside; we tell the call alone."""
     price = recording.report["overhead"]["ns_per_hit"]
     # Each fault may have had its stack walked; what that costs is calibrated, a busy machine takes half as much more.
-    probes = 1.5 * sum(outlier["faults"].values()) * sum(price.get(probe, 0) for probe in ("fault", "fault_end", "walk"))
+    each = sum(price.get(probe, 0) for probe in ("fault", "fault_end", "walk"))
+    probes = 1.5 * sum(outlier["faults"].values()) * each
     assert outlier["wall_ns"] <= took_ns
     assert took_ns - outlier["wall_ns"] < 0.1 * took_ns + 200 * US + probes, (outlier, took_ns, probes)
 
@@ -160,16 +162,18 @@ def push_out(cgroup: Path, limit: int) -> None:
 def test_swapped_pages_are_swap(tmp_path: Path) -> None:
     """The second look-alike: a malloc whose pages have been pushed out. It consolidates them, too."""
     size, limit = 24, 200 * MIB
-    with memory_with_swap("file", limit=limit) as cgroup:
-        with Program(*in_cgroup(cgroup, workload("stalls"), "swapped", str(size))) as program:
-            tracer = start_record(tmp_path / "r", "-p", str(program.pid), "--overhead-limit", "none")
-            wait_attached(tracer, program.pid)
-            push_out(cgroup, limit)
-            before = vmstat()
-            program.go()
-            took = program.last()["took_ns"]
-            after = vmstat()
-            result = finish(tracer)
+    with (
+        memory_with_swap("file", limit=limit) as cgroup,
+        Program(*in_cgroup(cgroup, workload("stalls"), "swapped", str(size))) as program,
+    ):
+        tracer = start_record(tmp_path / "r", "-p", str(program.pid), "--overhead-limit", "none")
+        wait_attached(tracer, program.pid)
+        push_out(cgroup, limit)
+        before = vmstat()
+        program.go()
+        took = program.last()["took_ns"]
+        after = vmstat()
+        result = finish(tracer)
     assert result.status == 0, result
     recording = load(tmp_path / "r", result)
     (stall,) = outliers(recording, "stalls.c", "malloc")

@@ -20,9 +20,8 @@ START_CALLS = 64
 def test_populated_pages_are_no_surprise(out: Path) -> None:
     """Pages that mmap faults in itself raise no event; they are seen by their effect, and the checks agree."""
     pages = 5003
-    script = "import mmap; m = mmap.mmap(-1, %d, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)" % (
-        pages * 4096
-    )
+    flags = "mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE"
+    script = f"import mmap; m = mmap.mmap(-1, {pages * 4096}, flags={flags})"
     recording = record(out, command=["/usr/bin/python3", "-c", script])
     rows = recording.query("SELECT SUM(populated) FROM map_call WHERE call = 'mmap'")
     check = recording.report["checks"]["minor_faults"]

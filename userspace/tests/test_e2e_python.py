@@ -158,7 +158,7 @@ def test_python_to_python_has_nothing_between(cases: Recording) -> None:
         first = names.index("recursive")
         last = len(names) - 1 - names[::-1].index("recursive")
         kinds = {frame.kind for frame in site.frames[first:last]}
-        assert kinds == {"python"} or site.python[0][0] == "recursive" and before_311(cases)
+        assert kinds == {"python"} or (site.python[0][0] == "recursive" and before_311(cases))
         return
     pytest.fail("no stack with the recursion in it")
 

@@ -89,10 +89,10 @@ def test_every_way_to_read(out: Path, data: Path, call: str) -> None:
 def test_page_cache_and_past_it(out: Path, data: Path) -> None:
     """In the cache, not in it, and never in it, of the same reads."""
     size = BLOCKS * BLOCK
-    recording, warm = read_it(out, data, "pread", 2)
+    _, warm = read_it(out, data, "pread", 2)
     assert warm["cached_bytes"] == 2 * size
     assert (warm["direct_bytes"], warm["filled_bytes"]) == (0, 0)
-    cold_run, cold = read_it(out.with_name("cold.memtoll"), data, "pread", 3, "--cold")
+    _, cold = read_it(out.with_name("cold.memtoll"), data, "pread", 3, "--cold")
     assert cold["filled_bytes"] == pytest.approx(3 * size, rel=0.01)
     assert cold["cached_bytes"] < cold["bytes"] == 3 * size
     direct_run, direct = read_it(out.with_name("direct.memtoll"), data, "pread", 3, "--direct")
@@ -113,7 +113,10 @@ def test_page_cache_and_past_it(out: Path, data: Path) -> None:
 
 def test_what_is_no_file_is_not_counted(out: Path) -> None:
     """Pipes, devices and what the kernel makes up."""
-    script = "for i in $(seq 7); do cat /proc/self/stat /sys/kernel/mm/transparent_hugepage/enabled; done | cat; head -c 65536 /dev/zero"
+    script = (
+        "for i in $(seq 7); do cat /proc/self/stat /sys/kernel/mm/transparent_hugepage/enabled; done | cat; "
+        "head -c 65536 /dev/zero"
+    )
     recording = record(out, command=["sh", "-c", script])
     paths = {file["path"] for file in recording.report["files"]}
     assert not [path for path in paths if path.startswith(("/proc", "/sys", "/dev"))]
@@ -127,7 +130,7 @@ def test_without_the_probe(out: Path, data: Path) -> None:
 
 
 def test_passes_over_a_file(out: Path, data: Path) -> None:
-    """Three passes: each block three times; two thirds of the reads saved by a cache of the file's size, none by less."""
+    """Three passes: each block three times. A cache of the file's size saves two thirds, less saves none."""
     size = BLOCKS * BLOCK
     recording, row = read_it(out, data, "pread", 3, "--direct")
     assert (row["reread_factor"], row["reread_low"], row["reread_high"]) == (3.0, 3.0, 3.0)

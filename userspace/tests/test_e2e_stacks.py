@@ -8,7 +8,6 @@ frames are called is nm's word on the unstripped file, so that the stripped one 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -384,4 +383,4 @@ def range_of(recording: Recording, stack_id: int, module: str) -> tuple[int, int
         "SELECT DISTINCT s.address - f.module_offset FROM stack_frame s JOIN frame f USING (frame_id)"
         f" WHERE s.stack_id = {stack_id} AND f.module = '{module}'"
     )
-    return bias, bias + os.stat(module).st_size
+    return bias, bias + Path(module).stat().st_size

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import facts
-from facts import CALLER, FAULT_HIT, FAULT_NS, HIT, INSIDE, MALLOC_NS, MAP_INSIDE, MIB, MS, PAGE, S, US, Facts
+from facts import CALLER, FAULT_HIT, FAULT_NS, HIT, INSIDE, MALLOC_NS, MAP_INSIDE, MIB, MS, PAGE, US, Facts, S
 from harness import MEMTOLL, assert_refused, integrity, memtoll
 from shape import check_report
 
@@ -51,7 +51,7 @@ def verdict(made: Facts) -> dict[str, Any]:
 
 
 def probed(made: Facts, probe: int, other: int) -> dict[str, Any]:
-    """Mallocs whose calibrated price is half of the CPU time, and how many samples lie in their probes and elsewhere."""
+    """Mallocs whose calibrated price is half of the CPU time; so many samples lie in their probes and elsewhere."""
     made.hits(malloc=S // 2 // HIT)
     made.samples("probe", probe)
     made.samples("user", other)
@@ -237,7 +237,7 @@ def short_mallocs(plain: Facts, calls: int, off_ns: float, rest_ns: float = 0) -
 
 @pytest.mark.parametrize("off_ns", [-90, 0, 40])
 def test_nothing_but_short_mallocs_is_not_over_corrected(plain: Facts, off_ns: float) -> None:
-    """However the price of the probes came out, the same is said of the program: that it allocates, with little confidence."""
+    """However the price of the probes came out, the same is said: that it allocates, with little confidence."""
     calls = 3_000_017
     plain.database.execute("DELETE FROM process_slice")
     short_mallocs(plain, calls, off_ns)

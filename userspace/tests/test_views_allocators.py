@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from facts import INSIDE, MIB, MS, PAGE, S, Facts
+from facts import INSIDE, MIB, MS, PAGE, Facts, S
 
 CALLS = 97
 BLOCK = 10 * MIB

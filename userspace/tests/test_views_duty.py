@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from facts import HIT, INSIDE, MALLOC_NS, MS, S, Facts
+from facts import HIT, INSIDE, MALLOC_NS, MS, Facts, S
 
 SLICES = 4
 CALLS = 20_011  # in each slice's window
@@ -28,9 +28,8 @@ def watched(pace: float = 1.0, window_ns: float = WINDOW, calls: int = CALLS) ->
     for number in range(1, SLICES + 1):
         made.slice(number)
         made.cpu(S, number=number)
-        made.row(
-            "watch", slice=number, call="malloc", windows=1, watched_ns=round(window_ns), watched_cpu_ns=round(window_ns)
-        )
+        length = round(window_ns)
+        made.row("watch", slice=number, call="malloc", windows=1, watched_ns=length, watched_cpu_ns=length)
         made.row("hit", slice=number, pid=42, probe="malloc", hits=calls)
         made.call("malloc", SITE, calls, slice=number, bytes=48 * calls, cpu_ns=round(calls * short(pace)))
     return made
@@ -111,7 +110,7 @@ def test_few_short_calls_say_nothing_of_the_price() -> None:
 
 @pytest.mark.parametrize("beside", [2 * MS, -2 * MS])
 def test_nothing_beside_hits_is_at_most_ten_times_as_much(beside: float) -> None:
-    """Where hits take all of a window, a tenth of it is taken to be the program's; the bound says how little that is."""
+    """Where hits take all of a window, a tenth is taken to be the program's; the bound says how little that is."""
     window = CALLS * HIT + beside
     row = scale(watched(window_ns=window))
     assert row["error"] == pytest.approx(9, rel=0.01)

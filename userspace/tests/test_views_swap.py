@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from facts import MIB, MS, PAGE, S, US, Facts
+from facts import MIB, MS, PAGE, US, Facts, S
 
 CHUNK_PAGES = 2048
 

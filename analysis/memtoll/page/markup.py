@@ -138,7 +138,8 @@ def _between(row: pd.Series) -> str:
 
 def advice(rec: Recording) -> str:
     items = "".join(
-        f"<article><h3><code>{shown(each['code'])}</code> {shown(each.get('title', ''))}</h3><p><bdi>{shown(each['text'])}</bdi></p>"
+        f"<article><h3><code>{shown(each['code'])}</code> {shown(each.get('title', ''))}</h3>"
+        f"<p><bdi>{shown(each['text'])}</bdi></p>"
         f'<p class="evidence"><b>Evidence</b> <bdi>{shown(each["evidence"])}</bdi></p>'
         + "".join(
             f'<p class="evidence"><b>{label}</b> <bdi>{shown(each[key])}</bdi></p>'

@@ -70,7 +70,8 @@ GROUP BY c.slice, c.pid, c.call, c.stack_id
 # Single calls by the kernel's buckets, each at the middle of its bounds; below 32 ns all are one bucket.
 BUCKETS: Final = """
 SELECT call, SUM(calls) AS count, SUM(calls) AS timed,
-	CASE WHEN low_ns = 0 THEN 0.5 * high_ns WHEN high_ns IS NULL THEN low_ns ELSE (low_ns + high_ns) / 2.0 END AS mean_ns
+	CASE WHEN low_ns = 0 THEN 0.5 * high_ns WHEN high_ns IS NULL THEN low_ns
+		ELSE (low_ns + high_ns) / 2.0 END AS mean_ns
 FROM main.latency GROUP BY call, low_ns
 """
 

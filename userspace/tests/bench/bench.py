@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import tools
-from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, workload
 from lines import LINES, Cost, Line
 from table import RESULTS, write_readme
+
+from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, workload
 
 FIGURES: Final = "figures"
 AFTERWARDS: Final = "bare, afterwards"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import tools
+
 from harness import Program, end, environment, spawn, tool, wait_until, workload
 
 

@@ -61,7 +61,8 @@ def promises(results: dict[str, Any]) -> list[str]:
         ours, its = added(lines[name], mine), added(lines[name], other)
         if ours and its:
             said.append(
-                f"{name}: {mine} adds {duration(ours)}, {other} {duration(its)}: {ours / its:.2f} times (promised: at most {limit})."
+                f"{name}: {mine} adds {duration(ours)}, {other} {duration(its)}: {ours / its:.2f} times "
+                f"(promised: at most {limit})."
             )
     return said
 
@@ -69,11 +70,13 @@ def promises(results: dict[str, Any]) -> list[str]:
 def table(results: dict[str, Any]) -> str:
     machine = results["machine"]
     memory = machine["memory_bytes"] / (1 << 30)
+    rounds = f"{results['rounds']} interleaved round{'s' if results['rounds'] > 1 else ''}"
     text = [
-        f"{results['rounds']} interleaved round{'s' if results['rounds'] > 1 else ''} of version {results['version'].split('+')[0]} on {results['date']}: "
+        f"{rounds} of version {results['version'].split('+')[0]} on {results['date']}: "
         f"{machine['cpus']} x {machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, {memory:.0f} GiB, Linux "
         f"{machine['kernel'].split('-')[0]}, {machine['libc']}; load {results['load'][0]} to {results['load'][1]}. "
-        "Ratios are medians over the rounds, with the least and the greatest in brackets; CPU time is the traced program's.",
+        "Ratios are medians over the rounds, with the least and the greatest in brackets; CPU time is the traced "
+        "program's.",
         "",
         "| work | traced by | CPU time | CPU, times bare | elapsed, times bare |",
         "|---|---|---|---|---|",

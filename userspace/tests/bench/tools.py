@@ -16,7 +16,7 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import MEMTOLL, changed_text, end, environment, query, spawn, wait_until  # noqa: E402
+from harness import MEMTOLL, changed_text, end, environment, query, spawn, wait_until
 
 BARE: Final = "bare"
 DEFAULT: Final = "memtoll"
@@ -145,7 +145,7 @@ def attached(contender: str, pid: int, scratch: Path) -> Iterator[None]:
         command = [path, "trace", "-F", "all", "--no-syscalls", "-p", str(pid), "-o", str(scratch / "perf.out")]
 
         def counting() -> bool:
-            return any("perf_event" in os.readlink(fd) for fd in Path(f"/proc/{process_id[0]}/fd").iterdir())
+            return any("perf_event" in str(fd.readlink()) for fd in Path(f"/proc/{process_id[0]}/fd").iterdir())
 
         process_id: list[int] = []
         process = spawn(command, None, **quiet)
