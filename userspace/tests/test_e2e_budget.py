@@ -143,7 +143,7 @@ def test_what_costs_little_is_watched_all_the_time(out: Path) -> None:
 
 def test_probes_come_back(out: Path) -> None:
     """A program that stops allocating is watched all the time again."""
-    with Program(workload("pairs"), "--seconds", "6", "--calm", "3", "--work", "350", "--wait") as program:
+    with Program(workload("pairs"), "--seconds", "9", "--calm", "6", "--work", "350", "--wait") as program:
         tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
         wait_attached(tracer, program.pid)
         program.go()
