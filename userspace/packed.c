@@ -29,15 +29,16 @@ void packed_read(const struct packed *packed, uint64_t *words, size_t count)
 
 struct packed *packed_write(struct packed *packed, const uint64_t *words, size_t count)
 {
-	size_t room = packed ? words_present(packed) : 0, next = 0, i;
+	size_t room, next = 0, i;
 	struct packed now = {};
 
 	g_assert(count <= PACKED_WORDS);
 	for (i = 0; i < count; i++)
 		if (words[i])
 			now.present[i / 64] |= 1ULL << i % 64;
-	if (!packed || room != words_present(&now))
-		packed = g_realloc(packed, sizeof(now) + words_present(&now) * sizeof(*words));
+	room = words_present(&now);
+	if (!packed || words_present(packed) != room)
+		packed = g_realloc(packed, sizeof(now) + room * sizeof(*words));
 	*packed = now;
 	for (i = 0; i < count; i++)
 		if (words[i])

@@ -38,24 +38,6 @@ WHERE h.probe NOT IN (SELECT probe FROM price)
   AND h.probe IN ('calloc', 'realloc', 'reallocarray', 'free', 'posix_memalign', 'aligned_alloc',
 		  'memalign');
 
--- How dear probes are where they are, against the calibration, which knows its own moment only: of the two
--- timestamps of a short call without faults or mapping calls, all that lies between is the probes' but the
--- call itself, which takes what malloc takes. scale: NULL below a thousand such calls. Calls that take
--- somewhat longer by themselves look the same: above 1, it may be those. What a hit takes outside of the two
--- timestamps goes along, and a twentieth more: against the program's own count and clock 1.0 on a quiet
--- machine, 1.10 with a standard deviation of 0.08 on one whose neighbours are busy, for scales of 0.6 to 1.5.
-CREATE VIEW probe_pace AS
-SELECT CASE WHEN SUM(c.calls) >= 1000
-	THEN 1.05 * SUM(MAX(0.0, c.cpu_ns - c.calls * m.ns) * p.hit_ns / p.inside_ns)
-		/ SUM(c.calls * p.hit_ns) END AS scale
-FROM (
-	SELECT call, SUM(timed_calls - slow_calls) AS calls, SUM(cpu_ns - slow_cpu_ns) AS cpu_ns
-	FROM call GROUP BY call
-) c
-JOIN probe_price p ON p.probe = c.call
-JOIN (SELECT COALESCE(MAX(value), 0.0) AS ns FROM calibration WHERE name = 'malloc_ns') m
-WHERE c.calls > 0 AND p.inside_ns > 0;
-
 -- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping
 -- call adds to its caller's time but not to its own.
 CREATE VIEW calibrated AS
@@ -84,6 +66,24 @@ SELECT
 FROM (
 	SELECT name, value, NULL AS inside_ns, NULL AS error_ns FROM calibration
 	UNION ALL SELECT 'price of ' || probe, hit_ns, inside_ns, error_ns FROM price);
+
+-- How dear probes are where they are, against the calibration, which knows its own moment only: of the two
+-- timestamps of a short call without faults or mapping calls, all that lies between is the probes' but the
+-- call itself, which takes what malloc takes. scale: NULL below a thousand such calls. Calls that take
+-- somewhat longer by themselves look the same: above 1, it may be those. What a hit takes outside of the two
+-- timestamps goes along, and a twentieth more: against the program's own count and clock 1.0 on a quiet
+-- machine, 1.10 with a standard deviation of 0.08 on one whose neighbours are busy, for scales of 0.6 to 1.5.
+CREATE VIEW probe_pace AS
+SELECT CASE WHEN SUM(c.calls) >= 1000
+	THEN 1.05 * SUM(MAX(0.0, c.cpu_ns - c.calls * k.malloc_ns) * p.hit_ns / p.inside_ns)
+		/ SUM(c.calls * p.hit_ns) END AS scale
+FROM (
+	SELECT call, SUM(timed_calls - slow_calls) AS calls, SUM(cpu_ns - slow_cpu_ns) AS cpu_ns
+	FROM call GROUP BY call
+) c
+JOIN probe_price p ON p.probe = c.call
+JOIN calibrated k
+WHERE c.calls > 0 AND p.inside_ns > 0;
 
 -- The price of a hit, lower where the calibration's moment was a dear one. event: the probe of something that
 -- happens in the kernel, which has no such measure; uprobe: those that have, and what the same traps do
@@ -163,13 +163,12 @@ FROM chosen;
 -- are enough samples to tell.
 CREATE VIEW allocator_profile AS
 SELECT CASE WHEN u.sampled THEN a.high * s.cpu_ns END AS most_ns,
-	CASE WHEN w.windows THEN o.share * s.cpu_ns END AS call_ns,
-	CASE WHEN w.windows THEN o.error * s.cpu_ns END AS call_error_ns
+	CASE WHEN o.n >= 30 AND w.windows THEN o.share * s.cpu_ns END AS call_ns,
+	CASE WHEN o.n >= 30 AND w.windows THEN o.error * s.cpu_ns END AS call_error_ns
 FROM uprobe_profile u
 JOIN sample_share a ON a.what = 'allocator' JOIN sample_share o ON o.what = 'call'
 JOIN (SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns FROM process_slice) s
-JOIN (SELECT EXISTS (SELECT 1 FROM watch) AND (SELECT COALESCE(SUM(samples), 0) FROM sample) >= 30
-	AS windows) w;
+JOIN (SELECT EXISTS (SELECT 1 FROM watch) AS windows) w;
 
 -- What a hit of each probe cost in this recording.
 CREATE VIEW probe_cost AS

@@ -107,14 +107,13 @@ seeming AS MATERIALIZED (	-- calls of no resolved length are small mallocs
 	FROM (SELECT *, fast_ns >= fast_calls * resolution_ns AS resolved FROM priced) p
 ),
 profiled AS MATERIALIZED (
-	SELECT s.*, a.most_ns, a.call_error_ns,
-		SUM(MAX(0.0, fast_ns)) OVER () AS seem_ns,
+	SELECT *, SUM(MAX(0.0, fast_ns)) OVER () AS seem_ns,
 		seeming_ns / MAX(1.0, SUM(CASE WHEN sampled THEN seeming_ns ELSE 0.0 END) OVER ()) AS part,
-		MAX(0.0, a.call_ns - SUM(CASE WHEN sampled THEN 0.0 ELSE seeming_ns - slow_ns END) OVER ())
+		MAX(0.0, call_ns - SUM(CASE WHEN sampled THEN 0.0 ELSE seeming_ns - slow_ns END) OVER ())
 			AS sampled_ns
-	FROM (SELECT s.*, estimated AND call <> 'calloc' AND a.call_ns IS NOT NULL AS sampled
-		FROM seeming s JOIN allocator_profile a) s
-	JOIN allocator_profile a
+	FROM (SELECT s.*, a.most_ns, a.call_ns, a.call_error_ns,
+		estimated AND call <> 'calloc' AND a.call_ns IS NOT NULL AS sampled
+		FROM seeming s JOIN allocator_profile a)
 ),
 net AS MATERIALIZED (
 	SELECT *, CASE WHEN sampled THEN part * sampled_ns
