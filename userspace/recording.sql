@@ -8,7 +8,8 @@
 -- the CPU of the target's threads; blocked time is time asleep inside a fault.
 
 -- One row per fact about the recording itself. Keys: tool_version, format, command_line,
--- target_command, target_words (a traced command, quoted as a shell takes it), kernel, machine,
+-- target_command (or the cgroup; neither: absent), target_words (a traced command, quoted as a shell
+-- takes it), kernel, machine,
 -- start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns, min_size_bytes, overhead_limit ("none", or a
 -- number: % of the CPU time), probes, exit_status of a traced command (as a shell tells it), end_reason
 -- ("target exited", "duration", "signal", "error: ..."), memory_bytes (of the machine), cgroup and

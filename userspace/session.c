@@ -367,7 +367,8 @@ static int record_start(struct session *session)
 	clock_gettime(CLOCK_REALTIME, &realtime);
 	recording_meta(recording, "tool_version", MEMTOLL_VERSION);
 	recording_meta(recording, "command_line", session->config.command_line);
-	recording_meta(recording, "target_command", command ? command : "");
+	if (command)
+		recording_meta(recording, "target_command", command);
 	if (words)
 		recording_meta(recording, "target_words", words);
 	recording_meta(recording, "kernel", machine.release);

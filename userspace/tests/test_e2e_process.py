@@ -64,6 +64,7 @@ def test_running_process_to_a_verdict(out: Path) -> None:
     assert recording.toll("zero.kernel", "count") < 0.1 * site.calls
     assert 1.9 <= recording.report["target"]["duration_s"] <= 4
     assert recording.report["target"]["pids"] == [program.pid]
+    assert recording.report["target"]["command"] == f"{workload('calloc_loop')} {TEN} 0 --seconds 60"
     assert recording.report["target"]["observed_s"] <= recording.report["target"]["duration_s"] * 1.05
 
 
