@@ -22,12 +22,16 @@
 #define LOOK_NS (20 * MS)
 /* Probes stay away at least so long. */
 #define AWAY_NS (200 * MS)
+/* In debt for good they are looked at so often all the same, for a moment: they may cost less by then. */
+#define PEEK_NS (5000 * MS)
 /* Over how long the cost of each group is judged. */
 #define JUDGE_NS (500 * MS)
 /* What may be saved up: the income of so long, or a window. */
 #define SAVED_NS (1000 * MS)
 /* A debt that shows that the groups still open cost too much by themselves. */
 #define DEBT_NS (10 * MS)
+/* A group that takes less than this part of the limit is next to nothing. */
+#define LOAD_LEAST 0.1
 /* Of the target's own CPU time at least this part is believed to be there. */
 #define OWN_LEAST 0.1
 
@@ -56,6 +60,7 @@ struct governor {
 	double account_ns;
 	struct governor_reading last;
 	bool started;
+	bool unjudged;		/* since the window was opened */
 	uint64_t state_ns;	/* when the state was entered */
 	struct spending judged;	/* since the last judgement */
 	double load[PROBE_GROUPS]; /* cost per nanosecond of the target's own time, when open */
@@ -74,6 +79,7 @@ struct governor *governor_new(double limit, bool command, const struct calibrati
 	governor->prices = *prices;
 	governor->start_ns = command ? START_COMMAND_NS : START_NS;
 	governor->account_ns = governor->start_ns;
+	governor->unjudged = true;
 	return governor;
 }
 
@@ -150,35 +156,37 @@ static void judge(struct governor *governor, unsigned int open)
 				governor->load[group] = judged->group_ns[group] / own;
 		governor->fixed_load = judged->fixed_ns / own;
 	}
+	governor->unjudged = false;
 	*judged = (struct spending){};
 }
 
 /*
  * The groups to take away so that what remains stays within the limit: malloc and free first,
- * then calloc, then the rest; groups that cost next to nothing stay.
+ * then calloc, then the rest. Groups that cost next to nothing stay, and so may all of them: where
+ * faults alone are over the limit, a few calls a second are neither the cause nor the cure.
  */
 static unsigned int choose(const struct governor *governor)
 {
 	double allowed = SETPOINT * governor->limit / (1 - governor->limit);
-	double load = governor->fixed_load, most = 0;
-	unsigned int chosen = 0, largest = GROUP_PAIR;
+	double load = governor->fixed_load, most = LOAD_LEAST * allowed;
+	unsigned int chosen = 0, largest = 0;
 	int group;
 
 	for (group = 0; group < PROBE_GROUPS; group++) {
 		load += governor->load[group];
-		if (governor->load[group] > most) {
+		if (governor->load[group] >= most) {
 			most = governor->load[group];
-			largest = group;
+			largest = 1U << group;
 		}
 	}
 	for (group = 0; group < PROBE_GROUPS && load > allowed; group++) {
-		if (governor->load[group] < 0.1 * allowed)
+		if (governor->load[group] < LOAD_LEAST * allowed)
 			continue;
 		chosen |= 1U << group;
 		load -= governor->load[group];
 	}
 	/* In debt for a burst: the dearest one pays it back. */
-	return chosen ? chosen : 1U << largest;
+	return chosen ? chosen : largest;
 }
 
 static void enter(struct governor *governor, enum state state, uint64_t now)
@@ -222,6 +230,9 @@ static double look_again(const struct governor *governor, const struct spending 
 	double rate = spent->wall_ns > 0 ? total(spent) / spent->wall_ns : 0;
 	double left = rate > 0 ? governor->account_ns / rate : LOOK_NS;
 
+	/* In debt, and nothing to be done about it. */
+	if (governor->account_ns < 0 && !governor->chosen)
+		return LOOK_NS;
 	return CLAMP(left, LOOK_LEAST_NS, LOOK_NS);
 }
 
@@ -234,9 +245,11 @@ static void in_open(struct governor *governor, uint64_t now)
 			governor->window_rate =
 				MIN(total(judged), judged->cpu_ns) / judged->wall_ns;
 		/* Of a moment after the last judgement nothing is to be learned. */
-		if (judged->wall_ns >= LOOK_NS || !governor->chosen)
+		if (judged->wall_ns >= LOOK_NS || governor->unjudged)
 			judge(governor, GROUPS_ALL);
 		governor->chosen = choose(governor);
+		if (!governor->chosen)
+			return;
 		governor->passing_now_ns = 0;
 		enter(governor, STATE_CLOSING, now);
 	} else if (judged->wall_ns >= JUDGE_NS) {
@@ -250,8 +263,8 @@ static void in_closed(struct governor *governor, uint64_t now)
 
 	if (governor->judged.wall_ns >= AWAY_NS)
 		judge(governor, GROUPS_ALL & ~governor->chosen);
-	if (governor->account_ns >= window_price(governor) &&
-	    now - governor->state_ns >= AWAY_NS) {
+	if (now - governor->state_ns >=
+	    (governor->account_ns >= window_price(governor) ? AWAY_NS : PEEK_NS)) {
 		enter(governor, STATE_OPENING, now);
 		return;
 	}
@@ -293,6 +306,7 @@ struct governor_order governor_step(struct governor *governor,
 	case STATE_OPENING:
 		governor->passing_ns = governor->passing_now_ns;
 		enter(governor, STATE_OPEN, now);
+		governor->unjudged = true;
 		governor->judged = (struct spending){};
 		break;
 	}

@@ -6,7 +6,8 @@
  * The budget is an account: CPU time of the target pays in its part, hits of probes take out what
  * they cost by the calibrated price. In debt, groups are closed; they are opened again when the
  * account covers a window of useful length. A target whose probes cost less than the limit is never
- * in debt.
+ * in debt. Where what is never closed (faults, mappings, reads) is over the limit by itself, groups
+ * that cost next to nothing stay open, and the others for a moment every five seconds.
  */
 #ifndef MEMTOLL_GOVERNOR_H
 #define MEMTOLL_GOVERNOR_H

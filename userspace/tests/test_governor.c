@@ -28,6 +28,7 @@ struct program {
 	double fault_count;
 	double watched_ns[PROBE_GROUPS];
 	unsigned int windows;		/* of the pair */
+	unsigned int looks;
 	double longest_away_ns;
 	struct governor_order order;
 };
@@ -106,6 +107,7 @@ static void simulate(struct governor *governor, struct program *program, double 
 		if (program->order.open & ~order.open & 1U << GROUP_PAIR)
 			closed_ns = program->now_ns;
 		program->order = order;
+		program->looks++;
 		assert_int_equal(order.open & ~order.attached, 0);
 		for (group = 0; group < PROBE_GROUPS; group++)
 			if (order.open & 1U << group)
@@ -279,6 +281,38 @@ static void test_faults_take_it_all(void **state)
 	(void)state;
 	simulate(governor, &program, 20);
 	assert_true(program.watched_ns[GROUP_PAIR] < 0.2 * SECOND);
+	/* But for a moment now and then, which shows when they have become few. */
+	program.windows = 0;
+	simulate(governor, &program, 20);
+	assert_in_range(program.windows, 3, 4);
+	program.calls[FN_MALLOC] = program.calls[FN_FREE] = 20e-9;
+	simulate(governor, &program, 6);
+	program.watched_ns[GROUP_PAIR] = 0;
+	simulate(governor, &program, 10);
+	assert_true(program.watched_ns[GROUP_PAIR] > 9.8 * SECOND);
+	governor_free(governor);
+}
+
+/* They cost more than the limit, and the few calls nothing: taking those away would save nothing. */
+static void test_few_calls_stay(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 20e-9, [FN_FREE] = 20e-9 },
+		.faults = 500e-6,
+	};
+	struct governor *governor = governor_new(0.05, true, &prices);
+
+	(void)state;
+	simulate(governor, &program, 20);
+	assert_true(program.watched_ns[GROUP_PAIR] > 0.99 * program.now_ns);
+	assert_int_equal(program.windows, 1);
+	/* Looked at no more often than without a debt. */
+	assert_true(program.looks < 20 * SECOND / (20 * MS) + 100);
+	/* When they become many they go. */
+	program.calls[FN_MALLOC] = program.calls[FN_FREE] = 2e-3;
+	program.watched_ns[GROUP_PAIR] = 0;
+	simulate(governor, &program, 20);
+	assert_true(program.watched_ns[GROUP_PAIR] < 0.2 * SECOND);
 	governor_free(governor);
 }
 
@@ -312,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_only_what_costs),
 		cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_faults_take_it_all),
+		cmocka_unit_test(test_few_calls_stay),
 		cmocka_unit_test(test_asleep),
 	};
 
