@@ -93,11 +93,23 @@ SELECT r.call, MAX(1.0, CASE WHEN r.x > 0 THEN r.whole / r.x ELSE 1.0 END) AS fa
 	CASE WHEN r.whole > 0 THEN MIN(1.0, r.x / r.whole) ELSE 0.0 END AS seen_share
 FROM ratio r LEFT JOIN deviation d ON d.call = r.call;
 
+-- A site that no window saw may still have been called in between. By function and process that ran in
+-- slices not always watched: most_calls, which such a site had there at most (95 %: of a Poisson variable
+-- of which nothing was seen, the expectation is below 3.0); NULL where no window tells, then part, the CPU time of
+-- those slices over that of the others, says what the site's own rate would come to.
+CREATE VIEW call_unseen AS
+SELECT r.call, r.pid, CASE WHEN s.seen_share > 0 THEN 3.0 * s.factor END AS most_calls,
+	r.ns / MAX(w.ns - r.ns, 1.0) AS part
+FROM (SELECT w.call, p.pid, 1.0 * SUM(p.cpu_ns) AS ns FROM watch w
+	JOIN process_slice p ON p.slice = w.slice WHERE p.cpu_ns > 0 GROUP BY w.call, p.pid) r
+JOIN (SELECT pid, 1.0 * SUM(cpu_ns) AS ns FROM process_slice GROUP BY pid) w ON w.pid = r.pid
+JOIN call_scale s ON s.call = r.call;
+
 -- Table call, added up over the slices and scaled where calls were missed (estimated 1); what was
 -- always watched stays the exact integer. calls_error, bytes_error: 95 % bounds of those two: the
 -- function's relative error, and that of k seen calls, 1.96 sqrt(k), for which else no site had a
--- bound of its own. Its root is one Newton step from a power of two above, never too small. error:
--- the relative one of the function's time.
+-- bound of its own. Its root is one Newton step from a power of two above, never too small. Of what only
+-- slices watched throughout saw, it is call_unseen's. error: the relative one of the function's time.
 CREATE VIEW call_estimate AS
 WITH
 part AS (
@@ -126,43 +138,60 @@ bounded AS (
 	SELECT f.*, CASE WHEN scaled AND calls > 0
 		THEN error + 1.96 * (above + calls / above) / 2 / calls ELSE 0.0 END AS site_error
 	FROM factored f
+),
+summed AS (
+	SELECT pid, call, stack_id, known_clearing, MAX(scaled) AS scaled, SUM(calls) AS seen_calls,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(calls * factor) AS INTEGER) ELSE calls END) AS calls,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(failed * factor) AS INTEGER) ELSE failed END) AS failed,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(bytes * factor) AS INTEGER) ELSE bytes END) AS bytes,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(cpu_ns * factor) AS INTEGER) ELSE cpu_ns END) AS cpu_ns,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(timed_calls * factor) AS INTEGER)
+			ELSE timed_calls END) AS timed_calls,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(map_cpu_ns * factor) AS INTEGER)
+			ELSE map_cpu_ns END) AS map_cpu_ns,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(map_calls * factor) AS INTEGER)
+			ELSE map_calls END) AS map_calls,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(faults * factor) AS INTEGER) ELSE faults END) AS faults,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_calls * factor) AS INTEGER)
+			ELSE cleared_calls END) AS cleared_calls,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_bytes * factor) AS INTEGER)
+			ELSE cleared_bytes END) AS cleared_bytes,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_cpu_ns * factor) AS INTEGER)
+			ELSE cleared_cpu_ns END) AS cleared_cpu_ns,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_faults * factor) AS INTEGER)
+			ELSE cleared_faults END) AS cleared_faults,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(mmapped_calls * factor) AS INTEGER)
+			ELSE mmapped_calls END) AS mmapped_calls,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(nested_calls * factor) AS INTEGER)
+			ELSE nested_calls END) AS nested_calls,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(slow_calls * factor) AS INTEGER)
+			ELSE slow_calls END) AS slow_calls,
+		SUM(CASE WHEN scaled THEN CAST(ROUND(slow_cpu_ns * factor) AS INTEGER)
+			ELSE slow_cpu_ns END) AS slow_cpu_ns,
+		-- of time the calls of the whole slices have no such error
+		SUM(error * cpu_ns * COALESCE(factor, 0.0))
+			/ MAX(SUM(cpu_ns * COALESCE(factor, 1.0)), 1.0) AS error,
+		SUM(site_error * calls * COALESCE(factor, 0.0)) AS calls_error,
+		SUM(site_error * bytes * COALESCE(factor, 0.0)) AS bytes_error,
+		MAX(MAX(scaled)) OVER made AS any_scaled, SUM(SUM(calls)) OVER made AS all_calls
+	FROM bounded GROUP BY pid, call, stack_id, known_clearing
+	WINDOW made AS (PARTITION BY pid, call)
+),
+unseen AS (
+	SELECT s.*, u.call IS NOT NULL AND NOT s.scaled AS unseen, u.most_calls, u.part,
+		COALESCE(u.most_calls, MAX(3.0, s.calls * u.part)) AS site_calls
+	FROM summed s LEFT JOIN call_unseen u ON u.call = s.call AND u.pid = s.pid
 )
-SELECT pid, call, stack_id, known_clearing, MAX(scaled) AS estimated, SUM(calls) AS seen_calls,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(calls * factor) AS INTEGER) ELSE calls END) AS calls,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(failed * factor) AS INTEGER) ELSE failed END) AS failed,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(bytes * factor) AS INTEGER) ELSE bytes END) AS bytes,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(cpu_ns * factor) AS INTEGER) ELSE cpu_ns END) AS cpu_ns,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(timed_calls * factor) AS INTEGER)
-		ELSE timed_calls END) AS timed_calls,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(map_cpu_ns * factor) AS INTEGER)
-		ELSE map_cpu_ns END) AS map_cpu_ns,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(map_calls * factor) AS INTEGER)
-		ELSE map_calls END) AS map_calls,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(faults * factor) AS INTEGER) ELSE faults END) AS faults,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_calls * factor) AS INTEGER)
-		ELSE cleared_calls END) AS cleared_calls,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_bytes * factor) AS INTEGER)
-		ELSE cleared_bytes END) AS cleared_bytes,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_cpu_ns * factor) AS INTEGER)
-		ELSE cleared_cpu_ns END) AS cleared_cpu_ns,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_faults * factor) AS INTEGER)
-		ELSE cleared_faults END) AS cleared_faults,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(mmapped_calls * factor) AS INTEGER)
-		ELSE mmapped_calls END) AS mmapped_calls,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(nested_calls * factor) AS INTEGER)
-		ELSE nested_calls END) AS nested_calls,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(slow_calls * factor) AS INTEGER)
-		ELSE slow_calls END) AS slow_calls,
-	SUM(CASE WHEN scaled THEN CAST(ROUND(slow_cpu_ns * factor) AS INTEGER)
-		ELSE slow_cpu_ns END) AS slow_cpu_ns,
-	-- of time the calls of the whole slices have no such error
-	SUM(error * cpu_ns * COALESCE(factor, 0.0))
-		/ MAX(SUM(cpu_ns * COALESCE(factor, 1.0)), 1.0) AS error,
-	CASE WHEN MAX(scaled) THEN CAST(ROUND(SUM(site_error * calls * COALESCE(factor, 0.0))) AS INTEGER)
-		ELSE 0 END AS calls_error,
-	CASE WHEN MAX(scaled) THEN CAST(ROUND(SUM(site_error * bytes * COALESCE(factor, 0.0))) AS INTEGER)
-		ELSE 0 END AS bytes_error
-FROM bounded GROUP BY pid, call, stack_id, known_clearing;
+SELECT pid, call, stack_id, known_clearing, scaled OR unseen AS estimated, seen_calls, calls, failed,
+	bytes, cpu_ns, timed_calls, map_cpu_ns, map_calls, faults, cleared_calls, cleared_bytes,
+	cleared_cpu_ns, cleared_faults, mmapped_calls, nested_calls, slow_calls, slow_cpu_ns,
+	-- where windows saw no call of the function at all, as many as they may have missed
+	CASE WHEN unseen AND NOT any_scaled THEN COALESCE(most_calls / MAX(all_calls, 1), part)
+		ELSE error END AS error,
+	CAST(ROUND(CASE WHEN unseen THEN site_calls ELSE calls_error END) AS INTEGER) AS calls_error,
+	CAST(ROUND(CASE WHEN unseen THEN site_calls * bytes / MAX(calls, 1) ELSE bytes_error END)
+		AS INTEGER) AS bytes_error
+FROM unseen;
 
 -- How much of the recording's time each allocator function was watched: 1 where no row of table
 -- watch says otherwise.

@@ -59,6 +59,52 @@ def test_windows_stand_for_the_program_s_own_time() -> None:
     assert low <= estimate["calls_error"] <= high
 
 
+def beyond(made: Facts) -> dict[int, dict[str, Any]]:
+    """A slice before them, watched throughout: a site of 101 calls that no window saw, and a process that ended."""
+    made.slice(0)
+    made.cpu(S // 2, number=0)
+    made.call("malloc", 11, 101, slice=0, bytes=101 * 80, cpu_ns=round(101 * short(1.0)))
+    made.process(pid=43)
+    made.cpu(S // 2, pid=43, number=0)
+    made.call("malloc", 13, 103, pid=43, slice=0, bytes=103 * 80, cpu_ns=round(103 * short(1.0)))
+    return {row["stack_id"]: row for row in made.rows("SELECT * FROM call_estimate")}
+
+
+def test_a_site_that_no_window_saw_is_not_exact() -> None:
+    made = watched()
+    sites = beyond(made)
+    # Rule of three: of nothing seen in a part of the time, at most 3 over that part.
+    most = 3 / scale(made)["seen_share"]
+    assert sites[11]["estimated"] == 1 and sites[11]["calls"] == 101
+    assert sites[11]["calls_error"] == pytest.approx(most, abs=1)
+    assert sites[11]["bytes_error"] == pytest.approx(80 * most, abs=1)
+    # The function's calls were seen: they bound its time.
+    assert sites[11]["error"] == 0
+    assert sites[13]["estimated"] == 0 and sites[13]["calls_error"] == sites[13]["bytes_error"] == 0
+
+
+def test_where_no_window_was_the_rate_before_is_the_bound() -> None:
+    made = watched()
+    made.database.execute("UPDATE watch SET windows = 0, watched_ns = 0, watched_cpu_ns = 0")
+    made.database.execute("DELETE FROM call")
+    made.database.execute("DELETE FROM hit")
+    sites = beyond(made)
+    # Four seconds on the CPU without a look, after half of one that was seen.
+    assert sites[11]["estimated"] == 1 and sites[11]["calls"] == 101
+    assert sites[11]["calls_error"] == 8 * 101 and sites[11]["error"] == pytest.approx(8)
+    assert sites[13]["estimated"] == 0 and sites[13]["error"] == 0
+
+
+def test_windows_without_a_call_bound_the_function() -> None:
+    made = watched()
+    made.database.execute("DELETE FROM call")
+    made.database.execute("DELETE FROM hit")
+    sites = beyond(made)
+    most = 3 * S / WINDOW
+    assert sites[11]["calls_error"] == pytest.approx(most, abs=1)
+    assert sites[11]["error"] == pytest.approx(most / 101)
+
+
 def test_windows_that_differ_have_an_error() -> None:
     made = watched()
     made.database.execute("UPDATE call SET calls = 2 * calls, timed_calls = 2 * calls WHERE slice = 2")
