@@ -17,6 +17,9 @@
 #define CHUNK_HEADER 16ULL
 #define CHUNK_SIZE_WORD 8ULL
 
+/* errno-base.h */
+#define EEXIST 17
+
 #define IDLE_HITS_TOLD 64
 
 struct {
@@ -36,23 +39,52 @@ struct {
 	__type(value, __u64);
 } blocks SEC(".maps");
 
+/*
+ * How many live blocks have an address of this hash: of nearly all that are freed none, which saves
+ * the look-up. Raised before a block is in the table and lowered after it has left: never too low.
+ */
+#define NEAR_LOG 14
+static __u32 near_blocks[1 << NEAR_LOG];
+
 struct chunk {
 	__u64 cleared;		/* bytes calloc's memset wrote */
 	__u16 flags;		/* BLOCK_* */
 };
 
+static __always_inline __u32 *near_of(__u32 tgid, __u64 addr)
+{
+	return &near_blocks[(addr + tgid) * STACK_HASH_SEED >> (64 - NEAR_LOG)];
+}
+
 static __always_inline bool is_followed(__u32 tgid, __u64 addr)
 {
 	struct block_key key = { .tgid = tgid, .addr = addr };
 
-	return addr && bpf_map_lookup_elem(&blocks, &key);
+	return addr && *near_of(tgid, addr) && bpf_map_lookup_elem(&blocks, &key);
+}
+
+static __always_inline void follow_block(__u32 tgid, __u64 addr, __u64 size)
+{
+	struct block_key key = { .tgid = tgid, .addr = addr };
+	__u32 *near = near_of(tgid, addr);
+	long err;
+
+	__sync_fetch_and_add(near, 1);
+	err = bpf_map_update_elem(&blocks, &key, &size, BPF_NOEXIST);
+	if (!err)
+		return;
+	__sync_fetch_and_add(near, -1);
+	/* There already: its free was not seen. */
+	if (err != -EEXIST || bpf_map_update_elem(&blocks, &key, &size, BPF_ANY))
+		lose(LOST_BLOCKS_FULL, 1);
 }
 
 static __always_inline void forget_block(__u32 tgid, __u64 addr)
 {
 	struct block_key key = { .tgid = tgid, .addr = addr };
 
-	bpf_map_delete_elem(&blocks, &key);
+	if (!bpf_map_delete_elem(&blocks, &key))
+		__sync_fetch_and_add(near_of(tgid, addr), -1);
 }
 
 /*
@@ -124,13 +156,13 @@ static __always_inline void count_untimed(struct task_struct *task, struct threa
 	struct memtoll_call_key key = { task->tgid, fn, thread->call.large_stack };
 	struct memtoll_call *site;
 
-	if (!key.stack_id)
-		key.stack_id = stack_site(thread);
+	if (!key.stack_id) {
+		call_find_caller(thread);
+		key.stack_id = stack_site(task->tgid, thread);
+	}
 	site = site_get(&key, thread);
-	if (!site)
-		return;
-	add(&site->sum.calls, 1);
-	add(&site->sum.untimed_calls, 1);
+	if (site)
+		add(&site->sum.untimed_calls, 1);
 }
 
 /* Whether this hit is to be counted; every hit costs, counted or not. */
@@ -152,7 +184,7 @@ static __always_inline bool window_is_open(struct task_struct *task, struct thre
 	if (++thread->idle_hits % IDLE_HITS_TOLD == 0) {
 		site = site_get(&key, thread);
 		if (site)
-			add(&site->sum.calls, IDLE_HITS_TOLD);
+			add(&site->sum.untimed_calls, IDLE_HITS_TOLD);
 	}
 	return false;
 }
@@ -194,72 +226,46 @@ static __always_inline bool passes_by(struct task_struct *task, struct thread *t
 	site = site_get(&key, thread);
 	if (!site)
 		return true;
-	add(&site->sum.calls, 1);
 	add(&site->sum.untimed_calls, 1);
 	add(&site->sum.bytes, call->size);
 	return true;
 }
 
-static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
+/*
+ * Whether the open call of this thread is still there when one begins at sp: then that is nested,
+ * or, at the same place, where the return address is the return probe's, a tail call. Else the open
+ * call was left without return.
+ */
+static __always_inline bool is_nested(struct task_struct *task, struct thread *thread, __u64 sp)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_get(task);
-	__u32 fn = cookie & COOKIE_FN_MASK;
-	struct arguments arguments;
-	struct open_call *call;
-	__u64 sp;
+	__u64 word = 0;
 
-	if (!thread)
-		return 1;
-	thread->entry_ip = PT_REGS_IP(ctx);
-	if (!window_is_open(task, thread, fn))
-		return 1;
-	sp = PT_REGS_SP(ctx) + ((cookie >> COOKIE_SP_SHIFT) & 0xff);
-	if (thread->in_fn) {
-		/*
-		 * Deeper on the stack: nested. At the same place with the return address replaced
-		 * (by the return probe): a tail call. Else the open call was left without return.
-		 */
-		__u64 word = 0;
+	if (sp != thread->call.sp)
+		return sp < thread->call.sp;
+	bpf_probe_read_user(&word, sizeof(word), (void *)sp);
+	return is_trampoline(task, word);
+}
 
-		bpf_probe_read_user(&word, sizeof(word), (void *)sp);
-		if (sp < thread->call.sp ||
-		    (sp == thread->call.sp && word != thread->call.caller)) {
-			struct memtoll_call_key key = { task->tgid, fn, 0 };
-			struct memtoll_call *site = site_get(&key, thread);
+static __always_inline void count_nested(struct task_struct *task, struct thread *thread, __u32 fn)
+{
+	struct memtoll_call_key key = { task->tgid, fn, 0 };
+	struct memtoll_call *site = site_get(&key, thread);
 
-			if (site)
-				add(&site->sum.nested_calls, 1);
-			return 1;
-		}
-		lose(LOST_RETURN_MISSED, 1);
-	}
-	call = &thread->call;
-	call->sp = sp;
-	call->bp = PT_REGS_FP(ctx);
-	call->ip = PT_REGS_IP(ctx);
-	call->caller = 0;
-	bpf_probe_read_user(&call->caller, sizeof(call->caller), (void *)sp);
-	arguments = arguments_read(ctx, cookie);
+	if (site)
+		add(&site->sum.nested_calls, 1);
+}
+
+/* What is asked of the function. */
+static __always_inline void request_read(struct pt_regs *ctx, __u64 cookie, struct open_call *call,
+					 __u32 fn)
+{
+	struct arguments arguments = arguments_read(ctx, cookie);
+
 	call->pointer = arguments.first;
 	call->size = arguments.first;
-	call->glibc = (cookie & COOKIE_GLIBC) != 0;
-	call->large_stack = 0;
-	call->map_cpu_ns = 0;
-	call->fault_cpu_ns = 0;
-	call->reclaim_cpu_ns = 0;
-	call->reclaim_ns = 0;
-	call->lock_waits = 0;
-	call->lock_ns = 0;
-	call->probe_ns = 0;
-	call->map_calls = 0;
-	call->faults = 0;
-	call->faults_timed = 0;
-	call->fresh_from = 0;
 	switch (fn) {
 	case FN_CALLOC:
 		call->size *= arguments.second;
-		call->heap_top = task->mm->brk;
 		break;
 	case FN_REALLOC:
 	case FN_ALIGNED_ALLOC:
@@ -276,14 +282,60 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 		break;
 	case FN_FREE:
 		call->size = 0;
-		if (call->pointer)
-			thread->frees++;
 		break;
 	}
-	call->start.ns = bpf_ktime_get_ns();
+}
+
+static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	__u32 fn = cookie & COOKIE_FN_MASK;
+	struct open_call *call;
+	__u64 sp;
+
+	if (!thread)
+		return 1;
+	thread->entry_ip = PT_REGS_IP(ctx);
+	if (!window_is_open(task, thread, fn))
+		return 1;
+	sp = PT_REGS_SP(ctx) + ((cookie >> COOKIE_SP_SHIFT) & 0xff);
+	if (thread->in_fn) {
+		if (is_nested(task, thread, sp)) {
+			count_nested(task, thread, fn);
+			return 1;
+		}
+		lose(LOST_RETURN_MISSED, 1);
+		thread->in_fn = FN_NONE;
+	}
+	call = &thread->call;
+	call->sp = sp;
+	call->bp = PT_REGS_FP(ctx);
+	call->ip = PT_REGS_IP(ctx);
+	call->caller = 0;
+	call->glibc = (cookie & COOKIE_GLIBC) != 0;
+	call->large_stack = 0;
+	call->map_cpu_ns = 0;
+	call->fault_cpu_ns = 0;
+	call->reclaim_cpu_ns = 0;
+	call->reclaim_ns = 0;
+	call->lock_waits = 0;
+	call->lock_ns = 0;
+	call->probe_ns = 0;
+	call->map_calls = 0;
+	call->faults = 0;
+	call->faults_timed = 0;
+	call->fresh_from = 0;
+	request_read(ctx, cookie, call, fn);
+	if (fn == FN_CALLOC)
+		call->heap_top = task->mm->brk;
+	if (fn == FN_FREE && call->pointer)
+		thread->frees++;
 	if ((fn == FN_FREE || fn == FN_REALLOC || fn == FN_REALLOCARRAY) &&
-	    is_followed(task->tgid, call->pointer))
+	    is_followed(task->tgid, call->pointer)) {
+		call->start.ns = bpf_ktime_get_ns();
 		block_ended(task, thread, fn, call->pointer);
+	}
 	if (passes_by(task, thread, fn))
 		return 1;
 	if (cookie & COOKIE_ENTRY_ONLY) {
@@ -337,7 +389,6 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 				       __u64 stack_id)
 {
 	struct open_call *call = &thread->call;
-	struct block_key key = { .tgid = task->tgid, .addr = addr };
 	struct memtoll_block event = {
 		.kind = EVENT_BLOCK,
 		.tgid = task->tgid,
@@ -356,9 +407,8 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 
 	if (event.old_addr && (addr || !call->size))
 		forget_block(task->tgid, event.old_addr);
-	if (addr && (call->size >= cfg_min_size || call->chosen) &&
-	    bpf_map_update_elem(&blocks, &key, &call->size, BPF_ANY))
-		lose(LOST_BLOCKS_FULL, 1);
+	if (addr && (call->size >= cfg_min_size || call->chosen))
+		follow_block(task->tgid, addr, call->size);
 	/* Faults inside the call wait in the ledger for the block that comes next. */
 	fault_settle(task, thread);
 	if (thread->run.faults && thread->run.last_ns >= call->start.ns)
@@ -369,10 +419,9 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct open_call *call,
 				    __u64 cpu_ns, bool failed, const struct chunk *chunk)
 {
-	add(&sum->calls, 1);
 	add(&sum->cpu_ns, cpu_ns);
-	if (call->glibc)
-		add(&sum->glibc_calls, 1);
+	if (!call->glibc)
+		add(&sum->foreign_calls, 1);
 	if (failed)
 		add(&sum->failed, 1);
 	else if (call->size)
@@ -396,7 +445,6 @@ static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct o
 	}
 }
 
-
 static __always_inline int on_return(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -418,6 +466,8 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	/* The return of a nested call, where the kernel cannot skip it: its stack lies deeper. */
 	if (PT_REGS_SP(ctx) != call->sp + 8)
 		return 0;
+	/* The kernel has put back what its probe took the place of. */
+	call->caller = thread->return_ip;
 	cpu_ns = stamp_cpu_ns(task, &call->start, now);
 	off_ns = now - call->start.ns - cpu_ns;
 	cpu_ns = less(cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
@@ -448,7 +498,7 @@ static __always_inline int on_return(struct pt_regs *ctx)
 	else if (followed)
 		key.stack_id = stack_from_call(thread);
 	else
-		key.stack_id = stack_site(thread);
+		key.stack_id = stack_site(task->tgid, thread);
 	net_ns = latency_net(call, fn, now);
 	site = site_get(&key, thread);
 	if (site) {

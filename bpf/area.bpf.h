@@ -194,7 +194,7 @@ static __always_inline void area_ask(struct task_struct *task, struct thread *th
 		query.start = heap > query.start ? heap : query.start;
 		query.end = heap + HEAP_MAX < query.end ? heap + HEAP_MAX : query.end;
 	}
-	/* What does not last is of a generation gone by: this fault's pages lie in it all the same. */
+	/* One that does not last is of a generation gone by: the fault's pages lie in it. */
 	cache->generation = lasting ? area_generation : area_generation - 1;
 	cache->start = query.start;
 	cache->end = query.end;

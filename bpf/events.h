@@ -244,8 +244,8 @@ struct memtoll_call_key {
 	__u64 stack_id;
 };
 
+/* Each addition costs the target some 6 ns: what another counter tells is not counted. */
 struct memtoll_call_sum {
-	__u64 calls;
 	__u64 failed;
 	__u64 bytes;		/* bytes asked by the calls that succeeded */
 	__u64 cpu_ns;		/* on-CPU time between the two probes, everything inside included */
@@ -259,9 +259,9 @@ struct memtoll_call_sum {
 	__u64 cleared_cpu_ns;	/* cpu_ns of those calls */
 	__u64 cleared_faults;	/* faults inside those calls */
 	__u64 mmapped_calls;	/* glibc: blocks with a mapping of their own */
-	__u64 untimed_calls;	/* return not seen or not wanted: not in cpu_ns */
-	__u64 nested_calls;	/* made by another allocator function: not in calls */
-	__u64 glibc_calls;	/* calls of glibc's own function: its rule of clearing holds */
+	__u64 untimed_calls;	/* return not seen or not wanted: not in cpu_ns, nor in latency */
+	__u64 nested_calls;	/* made by another allocator function: in none of these */
+	__u64 foreign_calls;	/* timed ones of no glibc: its rule of clearing does not hold */
 	__u64 slow_calls; /* of LATENCY_SLOW_NS and more, or with a fault or mapping call inside */
 	__u64 slow_cpu_ns;	/* cpu_ns of those calls */
 	__u64 off_ns;		/* time off the CPU inside: asleep, or preempted */
@@ -282,7 +282,10 @@ struct memtoll_call_sum {
 /* Calls from here on are told from short ones however much the price of the probes varies. */
 #define LATENCY_SLOW_NS 2048
 
-/* Value of map `calls`. The buckets may wrap: userspace takes differences once per slice. */
+/*
+ * Value of map `calls`. The buckets may wrap: userspace takes differences once per slice. Every
+ * timed call is in one of them: their sum is how many there were.
+ */
 struct memtoll_call {
 	struct memtoll_call_sum sum;
 	__u32 latency[LATENCY_BUCKETS + 1];	/* the last one is unused */
@@ -629,6 +632,7 @@ enum memtoll_unwind_stop {
 	UNWIND_STOP_NO_ROW = 2,		/* code without call frame information */
 	UNWIND_STOP_RULE = 3,		/* a rule that cannot be expressed */
 	UNWIND_STOP_MEMORY = 4,		/* the stack could not be read */
+	UNWIND_STOP_PROBE = 5,		/* a return probe was about to take the return address */
 };
 
 struct memtoll_stack {

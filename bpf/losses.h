@@ -33,9 +33,6 @@
 	LOSS(LOST_STACKS_FULL, "stacks_full",							\
 	     "stacks not kept: too many different ones",					\
 	     "trace fewer processes")								\
-	LOSS(LOST_STACK_FAILED, "stack_failed",							\
-	     "allocator calls whose caller could not be read",					\
-	     "none")										\
 	LOSS(LOST_BLOCKS_FULL, "blocks_full",							\
 	     "live large blocks not followed: too many at once",				\
 	     "raise --min-size")								\
@@ -87,6 +84,9 @@
 	LOSS(LOST_UNWIND_MEMORY, "unwind_memory",						\
 	     "stacks that ended where memory could not be read",				\
 	     "none: swapped out, or not a stack")				\
+	LOSS(LOST_UNWIND_PROBE, "unwind_probe",							\
+	     "stacks that ended at an allocator call that a return probe was being set on",	\
+	     "none")										\
 	LOSS(LOST_PYTHON_WALK, "python_walk",							\
 	     "stacks of which some of the interpreter's frames could not be read",		\
 	     "none: swapped out, or being changed at that moment")				\

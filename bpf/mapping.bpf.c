@@ -104,8 +104,10 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 	struct pt_regs *regs;
 
 	if (thread->in_fn) {
-		__u64 id = stack_site(thread);
+		__u64 id;
 
+		call_find_caller(thread);
+		id = stack_site(task->tgid, thread);
 		stack_keep(thread, id);
 		return id;
 	}

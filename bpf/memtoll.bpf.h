@@ -36,7 +36,7 @@ struct open_call {
 	__u64 sp;		/* stack pointer at the function's entry: identifies the call */
 	__u64 bp;
 	__u64 ip;		/* the function */
-	__u64 caller;
+	__u64 caller;		/* where it returns to; 0: not known yet (call_find_caller) */
 	__u64 size;
 	__u64 pointer;		/* realloc, free: the block; posix_memalign: where to */
 	__u64 heap_top;		/* calloc: the break before the call */
@@ -304,7 +304,7 @@ struct thread *thread_create(struct task_struct *task) __hidden;
  * loading ten times as fast. Their pointers may be NULL as far as it knows.
  */
 __u64 stack_hash(struct memtoll_stack *stack);
-__u64 stack_site(struct thread *thread);
+int call_find_caller(struct thread *thread);
 int stack_of_call(struct thread *thread);
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk);
 int unwind_step(struct unwind *walk);
@@ -421,6 +421,19 @@ static __always_inline struct thread *thread_get(struct task_struct *task)
 		lose(LOST_WINDOW_CUT, 1);
 	}
 	return thread;
+}
+
+/* The page where the kernel keeps what its probes execute: return probes send functions there. */
+static __always_inline __u64 probe_page(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
+static __always_inline bool is_trampoline(struct task_struct *task, __u64 address)
+{
+	__u64 page = probe_page(task);
+
+	return page && address - page < MEMTOLL_PAGE_SIZE;
 }
 
 static __always_inline struct memtoll_target *process_get(__u32 tgid)
@@ -544,13 +557,21 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 				      __u32 tgid, __u64 ip, __u64 sp, __u64 bp, bool leaf)
 {
 	struct unwind walk = { .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
+	bool known = true;
 
 	stack_begin(stack, tgid, ip);
 	if (thread->in_fn) {
 		/* Go on from the call that was seen: what the allocator does inside is its own. */
 		stack->frames[1] = thread->call.ip;
-		stack->frames[2] = thread->call.caller;
 		stack->exact[0] = 3;
+		stack->depth = 2;
+		known = call_find_caller(thread);
+	}
+	if (!known) {
+		stack->how = UNWIND_CFI;
+		stack->stop = UNWIND_STOP_PROBE;
+	} else if (thread->in_fn) {
+		stack->frames[2] = thread->call.caller;
 		stack->depth = 3;
 		walk.ip = thread->call.caller;
 		walk.sp = thread->call.sp + 8;
@@ -558,9 +579,23 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 		walk.exact = 0;
 		walk.leaf = 0;
 	}
-	stack_walk(stack, &walk);
+	if (known)
+		stack_walk(stack, &walk);
 	return stack_store(stack, stack == &thread->sample_stack ? &thread->sample_python :
 								   &thread->python);
+}
+
+/*
+ * The id of a call site where the stack is not walked at every call: function and direct caller,
+ * which must be known. stack_keep() stores under it the whole stack of the first call, as an
+ * example.
+ */
+static __always_inline __u64 stack_site(__u32 tgid, const struct thread *thread)
+{
+	__u64 id = mix(~STACK_HASH_SEED, tgid);
+
+	id = mix(mix(id, thread->call.ip), thread->call.caller);
+	return id ? id : 1;
 }
 
 static __always_inline __u64 stack_from_call(struct thread *thread)

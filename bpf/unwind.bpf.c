@@ -169,6 +169,23 @@ static __always_inline __u64 pushed_for_return(__u64 code, __u64 offset)
 	return offset < 4 || offset > RETURN_AFTER_SYSCALL ? 16 : 24;
 }
 
+/* The return address whose place on the stack a return probe has taken, or 0. */
+static __always_inline __u64 true_return(struct task_struct *task, __u64 slot)
+{
+	struct return_instance *instance;
+	int i;
+
+	if (!bpf_core_field_exists(task->utask))
+		return 0;
+	instance = BPF_CORE_READ(task, utask, return_instances);
+	for (i = 0; i < 64 && instance; i++) {
+		if (BPF_CORE_READ(instance, stack) == slot)
+			return BPF_CORE_READ(instance, orig_ret_vaddr);
+		instance = BPF_CORE_READ(instance, next);
+	}
+	return 0;
+}
+
 /*
  * Where ip is in the kernel's page: the program's own place instead, which may be a return address.
  * 1: done.
@@ -176,13 +193,11 @@ static __always_inline __u64 pushed_for_return(__u64 code, __u64 offset)
 int unwind_see_through(struct unwind *walk)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct return_instance *instance;
-	__u64 page, offset, slot, place = 0, pushed = 0;
-	int i;
+	__u64 page, offset, slot, place, pushed = 0;
 
 	if (!walk || !bpf_core_field_exists(task->utask))
 		return 0;
-	page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	page = probe_page(task);
 	offset = walk->ip - page;
 	if (!page || offset >= MEMTOLL_PAGE_SIZE)
 		return 0;
@@ -196,14 +211,7 @@ int unwind_see_through(struct unwind *walk)
 	if (walk->exact)
 		pushed = pushed_for_return(page, offset);
 	slot = walk->sp + pushed - 8;
-	instance = BPF_CORE_READ(task, utask, return_instances);
-	for (i = 0; i < 64 && instance; i++) {
-		if (BPF_CORE_READ(instance, stack) == slot) {
-			place = BPF_CORE_READ(instance, orig_ret_vaddr);
-			break;
-		}
-		instance = BPF_CORE_READ(instance, next);
-	}
+	place = true_return(task, slot);
 	/* No longer waited for: the probe has run, and the program goes on at what it left here. */
 	if (!place && (!pushed || offset < RETURN_AFTER_SYSCALL ||
 		       bpf_probe_read_user(&place, sizeof(place), (void *)slot) ||
@@ -419,6 +427,40 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
 	return 0;
 }
 
+/*
+ * Where the allocator call returns to. Once it is open the kernel tells, because the return probe
+ * has taken that place, and on the way back keeps registers there; before, the place itself; and
+ * when the kernel has just forgotten, because it has been there, the program's registers. 0: not
+ * found, which happens where a sample falls between the kernel's taking the address and its noting
+ * it down. Reading it at every entry would cost each hit 30 ns.
+ */
+int call_find_caller(struct thread *thread)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 word = 0;
+
+	if (!thread)
+		return 0;
+	if (thread->call.caller)
+		return 1;
+	if (thread->in_fn) {
+		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+		thread->call.caller = true_return(task, thread->call.sp);
+		if (!thread->call.caller && regs->sp == thread->call.sp + 8 &&
+		    !is_trampoline(task, regs->ip))
+			thread->call.caller = regs->ip;
+	}
+	if (!thread->call.caller) {
+		bpf_probe_read_user(&word, sizeof(word), (void *)thread->call.sp);
+		thread->call.caller =
+			is_trampoline(task, word) ? true_return(task, thread->call.sp) : word;
+	}
+	if (!thread->call.caller)
+		lose(LOST_UNWIND_PROBE, 1);
+	return thread->call.caller != 0;
+}
+
 /* The stack of the open allocator call: the function, its caller, the callers' chain. */
 int stack_of_call(struct thread *thread)
 {
@@ -429,8 +471,9 @@ int stack_of_call(struct thread *thread)
 		return 0;
 	stack = &thread->stack;
 	stack_begin(stack, bpf_get_current_pid_tgid() >> 32, thread->call.ip);
-	if (!thread->call.caller) {
-		lose(LOST_STACK_FAILED, 1);
+	if (!call_find_caller(thread)) {
+		stack->how = UNWIND_CFI;
+		stack->stop = UNWIND_STOP_PROBE;
 		return 0;
 	}
 	stack->frames[1] = thread->call.caller;
@@ -439,20 +482,6 @@ int stack_of_call(struct thread *thread)
 	walk.sp = thread->call.sp + 8;
 	walk.bp = thread->call.bp;
 	return stack_walk(stack, &walk);
-}
-
-/*
- * The id of a call site where the stack is not walked at every call: function and direct caller.
- * stack_keep() stores under it the whole stack of the first call, as an example.
- */
-__u64 stack_site(struct thread *thread)
-{
-	__u64 id = mix(~STACK_HASH_SEED, bpf_get_current_pid_tgid() >> 32);
-
-	if (!thread)
-		return 0;
-	id = mix(mix(id, thread->call.ip), thread->call.caller);
-	return id ? id : 1;
 }
 
 int in_memset(const struct memtoll_target *process, __u64 ip)

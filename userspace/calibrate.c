@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../bpf/events.h"
+#include "latency.h"
 #include "memtoll.skel.h"
 #include "message.h"
 
@@ -302,10 +303,7 @@ static int on_event(void *context, void *data, size_t size)
 	return 0;
 }
 
-/*
- * The sums of calls and of map_calls have keys of one shape, process and function first, and
- * values of 64-bit counters.
- */
+/* The sums of calls and of map_calls have keys of one shape, process and function first. */
 struct sum_key {
 	uint32_t pid;
 	uint32_t fn;		/* of map_calls: made outside the allocator */
@@ -315,42 +313,56 @@ struct sum_key {
 G_STATIC_ASSERT(sizeof(struct sum_key) == sizeof(struct memtoll_call_key));
 G_STATIC_ASSERT(sizeof(struct sum_key) == sizeof(struct memtoll_map_key));
 
-/*
- * Mean duration that the probes measured for one of the child's functions. size: of the map's
- * value; calls_at, cpu_ns_at: offsets in it.
- */
-static double measured(struct bpf_map *map, pid_t pid, uint32_t fn, size_t size, size_t calls_at,
-		       size_t cpu_ns_at)
+struct durations {
+	double calls;
+	double cpu_ns;
+};
+
+static void add_calls(struct durations *sum, const void *value)
+{
+	const struct memtoll_call *call = value;
+
+	sum->calls += latency_calls(call->latency);
+	sum->cpu_ns += call->sum.cpu_ns;
+}
+
+static void add_map_calls(struct durations *sum, const void *value)
+{
+	const struct memtoll_map_sum *call = value;
+
+	sum->calls += call->calls;
+	sum->cpu_ns += call->cpu_ns;
+}
+
+/* Mean duration that the probes measured for a function of the child. size: of the map's value. */
+static double measured(struct bpf_map *map, pid_t pid, uint32_t fn, size_t size,
+		       void (*add)(struct durations *sum, const void *value))
 {
 	int fd = bpf_map__fd(map), cpus = libbpf_num_possible_cpus(), cpu;
-	g_autofree char *sums = g_malloc0(size * cpus);
+	g_autofree char *values = g_malloc0(size * cpus);
 	struct sum_key key, *previous = NULL;
-	double cpu_ns = 0, calls = 0;
+	struct durations sum = {};
 
 	while (!bpf_map_get_next_key(fd, previous, &key)) {
 		previous = &key;
-		if (key.pid != (uint32_t)pid || key.fn != fn || bpf_map_lookup_elem(fd, &key, sums))
+		if (key.pid != (uint32_t)pid || key.fn != fn ||
+		    bpf_map_lookup_elem(fd, &key, values))
 			continue;
-		for (cpu = 0; cpu < cpus; cpu++) {
-			calls += *(uint64_t *)(sums + cpu * size + calls_at);
-			cpu_ns += *(uint64_t *)(sums + cpu * size + cpu_ns_at);
-		}
+		for (cpu = 0; cpu < cpus; cpu++)
+			add(&sum, values + cpu * size);
 	}
-	return calls ? cpu_ns / calls : 0;
+	return sum.calls ? sum.cpu_ns / sum.calls : 0;
 }
 
 static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
 {
-	return measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call),
-			offsetof(struct memtoll_call, sum.calls),
-			offsetof(struct memtoll_call, sum.cpu_ns));
+	return measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call), add_calls);
 }
 
 static double measured_map_call(struct memtoll_bpf *bpf, pid_t pid)
 {
 	return measured(bpf->maps.map_calls, pid, MAP_FN_BRK, sizeof(struct memtoll_map_sum),
-			offsetof(struct memtoll_map_sum, calls),
-			offsetof(struct memtoll_map_sum, cpu_ns));
+			add_map_calls);
 }
 
 /* Likewise of its reads, whose sums have keys of another shape. */

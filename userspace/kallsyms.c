@@ -19,7 +19,7 @@
 
 #define KERNEL 0	/* the first of the modules */
 
-/* Some hundred thousand of them: small, and no index by name, which is asked for a few times only. */
+/* Some hundred thousand: small, and no index by name, which is asked for a few times only. */
 struct entry {
 	uint64_t address;
 	const char *name;

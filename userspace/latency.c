@@ -50,6 +50,16 @@ uint64_t latency_bound(unsigned int bucket)
 	return (1ULL << log) + ((uint64_t)part << (log - LATENCY_SUB_LOG));
 }
 
+uint64_t latency_calls(const uint32_t *counts)
+{
+	unsigned int bucket;
+	uint64_t calls = 0;
+
+	for (bucket = 0; bucket < LATENCY_BUCKETS; bucket++)
+		calls += counts[bucket];
+	return calls;
+}
+
 int latency_write(struct recording *recording, const struct memtoll_call_key *key,
 		  const uint32_t *counts)
 {

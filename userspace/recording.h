@@ -152,7 +152,7 @@ struct call_fact {
 	const char *call;
 	uint64_t stack_id;
 	bool known_clearing;
-	uint64_t timed_calls;
+	uint64_t timed_calls;		/* the others are sum.untimed_calls */
 	struct memtoll_call_sum sum;	/* differences over the slice */
 };
 

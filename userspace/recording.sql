@@ -96,7 +96,8 @@ CREATE TABLE stack (
 	complete INTEGER NOT NULL,	-- 1: reached the thread's start
 	-- why it did not: 'depth' (more frames than are kept), 'mapping' (an address in no known code),
 	-- 'row' (a module without call frame information), 'rule' (no rule tells the caller of this
-	-- place), 'memory' (the stack could not be read), 'frame pointers' (their chain ended); ''
+	-- place), 'memory' (the stack could not be read), 'probe' (a return probe was just taking the return
+	-- address), 'frame pointers' (their chain ended); ''
 	stopped  TEXT NOT NULL DEFAULT ''
 );
 

@@ -248,7 +248,8 @@ int recording_call(struct recording *recording, const struct call_fact *call)
 	const struct memtoll_call_sum *sum = &call->sum;
 
 	return STORE(recording, STMT_CALL, signed_int(recording->slice), signed_int(call->pid),
-		     text(call->call), bits(call->stack_id), count(sum->calls), count(sum->failed),
+		     text(call->call), bits(call->stack_id),
+		     count(call->timed_calls + sum->untimed_calls), count(sum->failed),
 		     count(sum->bytes), count(sum->cpu_ns), count(call->timed_calls),
 		     count(sum->map_cpu_ns), count(sum->map_calls), count(sum->faults),
 		     count(sum->cleared_calls), count(sum->cleared_bytes),

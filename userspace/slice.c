@@ -451,14 +451,16 @@ static void on_call_sum(void *context, const void *key_data, const uint64_t *del
 	if (!targets_find(slicer->config.targets, key->tgid) || key->fn >= FN_COUNT)
 		return;
 	if (key->fn == FN_NONE) {
-		hits_get(slicer, key->tgid)->idle += ((struct memtoll_call_sum *)delta)->calls;
+		hits_get(slicer, key->tgid)->idle +=
+			((struct memtoll_call_sum *)delta)->untimed_calls;
 		return;
 	}
 	memcpy(&fact.sum, delta, sizeof(fact.sum));
 	memcpy(latency, delta + sizeof(fact.sum) / sizeof(*delta), sizeof(latency));
-	fact.timed_calls = fact.sum.calls - fact.sum.untimed_calls;
-	fact.known_clearing = fact.sum.glibc_calls != 0;
-	hits_get(slicer, key->tgid)->calls[key->fn] += fact.sum.calls + fact.sum.nested_calls;
+	fact.timed_calls = latency_calls(latency);
+	fact.known_clearing = fact.timed_calls > fact.sum.foreign_calls;
+	hits_get(slicer, key->tgid)->calls[key->fn] +=
+		fact.timed_calls + fact.sum.untimed_calls + fact.sum.nested_calls;
 	want_stack(slicer, key->stack_id);
 	note(slicer, recording_call(slicer->config.recording, &fact));
 	note(slicer, latency_write(slicer->config.recording, key, latency));

@@ -52,6 +52,7 @@ static const char *why_stopped(const struct memtoll_stack *stack)
 		[UNWIND_STOP_NO_ROW] = "row",
 		[UNWIND_STOP_RULE] = "rule",
 		[UNWIND_STOP_MEMORY] = "memory",
+		[UNWIND_STOP_PROBE] = "probe",
 	};
 
 	if (stack->flags & STACK_TRUNCATED)

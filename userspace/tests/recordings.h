@@ -83,7 +83,6 @@ static inline void add_call(struct recording *recording, uint64_t stack_id, uint
 	struct call_fact fact = { .pid = 42, .call = "calloc", .stack_id = stack_id,
 				  .known_clearing = true, .timed_calls = calls };
 
-	fact.sum.calls = calls;
 	fact.sum.bytes = calls * 4099;
 	fact.sum.nested_calls = 3;
 	assert_int_equal(recording_call(recording, &fact), 0);

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from faults import Faults, stacks
-from harness import Recording, record, tool, workload
+from harness import Recording, record, site_line, tool, workload
 
 pytestmark = pytest.mark.root
 
@@ -119,3 +119,22 @@ def test_other_sweeps_are_exact(out: Path, marker: str, pages: int) -> None:
     assert len(set(addresses)) == pages
     assert faults.allocated("sweep.c", "block").of("zero").pages == pages
     assert recording.report["losses"].get("ring_faults", 0) == 0
+
+
+def test_calls_that_are_left(out: Path) -> None:
+    """A front's malloc jumps to libc's, one call of two parts; every other one is left by longjmp, at the same depth."""
+    count = 1009
+    recording = record(out, command=[workload("leaver"), count], env={"LD_PRELOAD": str(workload("libfront.so"))})
+    assert recording.witness[-1]["returned"] == count
+    assert recording.report["losses"]["return_missed"] == count
+    lines = {}
+    for row in recording.report["allocations"]:
+        for frame in row["allocated_at"]:
+            if Path(frame["file"]).name == "leaver.c" and row["call"] == "malloc":
+                lines[frame["line"]] = (row["calls"], row["bytes"])
+                break
+    assert lines == {site_line("leaver.c", "kept"): (count, 67 * count)}
+    [[nested]] = recording.query("SELECT SUM(nested_calls) FROM call WHERE call = 'malloc'")
+    # libc's, each inside the front's; what the program's start makes comes by both, or by libc's alone.
+    [[made]] = recording.query("SELECT SUM(calls) FROM call WHERE call = 'malloc'")
+    assert count <= nested <= made < count + 50
