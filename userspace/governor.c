@@ -22,7 +22,7 @@
 #define LOOK_NS (20 * MS)
 /* Probes stay away at least so long. */
 #define AWAY_NS (200 * MS)
-/* In debt for good they are looked at so often all the same, for a moment: they may cost less by then. */
+/* In debt for good they are looked at so often all the same: they may have become cheap. */
 #define PEEK_NS (5000 * MS)
 /* Over how long the cost of each group is judged. */
 #define JUDGE_NS (500 * MS)

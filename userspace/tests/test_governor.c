@@ -293,7 +293,7 @@ static void test_faults_take_it_all(void **state)
 	governor_free(governor);
 }
 
-/* They cost more than the limit, and the few calls nothing: taking those away would save nothing. */
+/* Over the limit by faults alone: to take away the few calls would save nothing. */
 static void test_few_calls_stay(void **state)
 {
 	struct program program = {
