@@ -69,7 +69,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	if (user && in_memset(process_get(task->tgid), ip))
 		sample->flags |= SAMPLE_MEMSET;
 	sample->ip = ip;
-	sample->stack_id = stack_at(thread, &thread->sample_stack, task->tgid, ip, sp, bp,
+	sample->stack_id = stack_at(thread, &thread->sample_stack, NULL, task->tgid, ip, sp, bp,
 				    sample->flags & SAMPLE_MEMSET);
 	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;

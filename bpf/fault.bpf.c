@@ -9,6 +9,7 @@
  */
 #include "memtoll.bpf.h"
 #include "area.bpf.h"
+#include "memo.bpf.h"
 
 /* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
 #define SWAP_TYPE_SHIFT 59
@@ -268,8 +269,11 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 			       (memset_code ? RUN_MEMSET : 0) |
 			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
 		leaf = memset_code || (kernel_mode && is_return_address(regs->sp));
-		fault->stack_id = stack_at(thread, &thread->stack, task->tgid, regs->ip, regs->sp,
-					   regs->bp, leaf);
+		if (thread->in_fn)
+			fault->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid,
+						   regs->ip, regs->sp, regs->bp, leaf);
+		else
+			fault->stack_id = memo_stack(task, thread, regs, leaf);
 	}
 	/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
 	stamp_take(task, &fault->start);

@@ -113,7 +113,8 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 	}
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	/* libc's wrappers of these calls keep nothing on the stack but the return address. */
-	return stack_at(thread, &thread->stack, task->tgid, regs->ip, regs->sp, regs->bp, true);
+	return stack_at(thread, &thread->stack, NULL, task->tgid, regs->ip, regs->sp, regs->bp,
+			true);
 }
 
 static __always_inline void map_count(struct task_struct *task, struct thread *thread,

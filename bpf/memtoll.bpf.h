@@ -239,7 +239,46 @@ struct unwind {
 	__u32 leaf;		/* nothing but the return address is on its stack yet */
 	__u32 flags;		/* STACK_* */
 	__u32 stop;
+	__u64 bp_at;		/* where the last step read rbp; the return address, if it did not */
+	__u64 bp_word;		/* what was there */
+	__u32 irregular;	/* a step did not go by a rule, or read more than those two */
+	__u32 unused;
 };
+
+#define MEMO_WAYS 4
+#define MEMO_STEPS 48
+#define MEMO_BYTES_LOG 12
+#define MEMO_BYTES (1ULL << MEMO_BYTES_LOG)
+#define MEMO_COPY_WORDS (MEMO_BYTES / 8)
+
+/* What a walk has read of the stack, from these registers on: see memo.bpf.h. */
+struct memo {
+	__u64 ip;		/* 0: none */
+	__u64 sp;
+	__u64 bp;
+	__u64 id;		/* of the stack, without the interpreter's frames */
+	__u64 hash;		/* of the words */
+	__u64 bytes;		/* from sp on they lie in so many */
+	__u64 beyond;		/* some do not */
+	__u32 steps;
+	__u32 unused;
+	__u16 address_at[MEMO_STEPS];	/* bytes from sp */
+	__u16 bp_at[MEMO_STEPS];
+};
+
+struct memos {
+	__u64 turn;
+	struct memo ways[MEMO_WAYS];
+	__u64 copy[MEMO_COPY_WORDS];	/* scratch */
+};
+
+struct memos_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct memos);
+};
+extern struct memos_map memos SEC(".maps");
 
 struct pythons_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -306,7 +345,9 @@ struct thread *thread_create(struct task_struct *task) __hidden;
 __u64 stack_hash(struct memtoll_stack *stack);
 int call_find_caller(struct thread *thread);
 int stack_of_call(struct thread *thread);
-int stack_walk(struct memtoll_stack *stack, struct unwind *walk);
+int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
+int memo_holds(struct memos *known, __u32 way);
+int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
 int unwind_step(struct unwind *walk);
 int unwind_mapping(struct unwind *walk, __u64 address);
 int unwind_see_through(struct unwind *walk);
@@ -554,7 +595,8 @@ static __always_inline void stack_begin(struct memtoll_stack *stack, __u32 tgid,
  * places. leaf: without call frame information the caller is where the stack pointer points.
  */
 static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stack *stack,
-				      __u32 tgid, __u64 ip, __u64 sp, __u64 bp, bool leaf)
+				      struct memo *memo, __u32 tgid, __u64 ip, __u64 sp,
+				      __u64 bp, bool leaf)
 {
 	struct unwind walk = { .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
 	bool known = true;
@@ -580,7 +622,7 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 		walk.leaf = 0;
 	}
 	if (known)
-		stack_walk(stack, &walk);
+		stack_walk(stack, &walk, memo);
 	return stack_store(stack, stack == &thread->sample_stack ? &thread->sample_python :
 								   &thread->python);
 }

@@ -258,7 +258,7 @@ __u64 python_frame(struct python_walk *walk, const struct memtoll_target *proces
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id)
 {
 	struct memtoll_python *python;
-	__u64 frame = 0;
+	__u64 frame = 0, began_ns = bpf_ktime_get_ns();
 	__u32 i, depth;
 
 	if (!walk || !process)
@@ -285,5 +285,7 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 			break;
 		id = mix(mix(id, python->frames[i].code), python->frames[i].instruction);
 	}
+	/* A part of the stack's walk. */
+	walk_account(python->tgid, bpf_ktime_get_ns() - began_ns, 0);
 	return id ? id : 1;
 }

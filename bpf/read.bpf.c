@@ -229,7 +229,7 @@ static __always_inline __u64 stack_of_read(struct task_struct *task, struct thre
 		hash |= 1;
 	}
 	if (!hash || site->hash != hash || site->ip != ip || site->sp != sp) {
-		site->stack_id = stack_at(thread, &thread->stack, task->tgid, ip, sp, regs->bp,
+		site->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid, ip, sp, regs->bp,
 					  is_return_address(sp));
 		site->hash = hash;
 		site->ip = ip;

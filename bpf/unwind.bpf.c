@@ -21,21 +21,23 @@ struct {
 } walks SEC(".maps");
 
 /* A walk takes microseconds, as many as the stack has frames: too different to be calibrated. */
-static __always_inline void walk_account(__u32 tgid, __u64 ns)
+__hidden int walk_account(__u32 tgid, __u64 ns, __u32 count)
 {
 	struct memtoll_walk_key key = { .tgid = tgid };
 	struct memtoll_walk_sum *sum = bpf_map_lookup_elem(&walks, &key);
-	struct memtoll_walk_sum first = { .walks = 1, .ns = ns };
+	struct memtoll_walk_sum first = { .walks = count, .ns = ns };
 	struct memtoll_rates *rates = rates_here();
 
 	if (rates)
 		rates->walk_ns += ns;
 	if (!sum) {
 		bpf_map_update_elem(&walks, &key, &first, BPF_NOEXIST);
-		return;
+		return 0;
 	}
-	__sync_fetch_and_add(&sum->walks, 1);
+	if (count)
+		__sync_fetch_and_add(&sum->walks, count);
 	__sync_fetch_and_add(&sum->ns, ns);
+	return 0;
 }
 
 /* The id of a stack: a hash of its frames. 0 is never an id: it means "no stack". */
@@ -206,6 +208,7 @@ int unwind_see_through(struct unwind *walk)
 		if (walk->ip - slot >= PROBE_SLOT_BYTES)
 			return 0;
 		walk->ip += BPF_CORE_READ(task, utask, vaddr) - slot;
+		walk->irregular = 1;
 		return 1;
 	}
 	if (walk->exact)
@@ -220,6 +223,7 @@ int unwind_see_through(struct unwind *walk)
 	walk->ip = place;
 	walk->sp = slot + 8;
 	walk->exact = 0;
+	walk->irregular = 1;
 	return 1;
 }
 
@@ -266,6 +270,7 @@ static __always_inline int step_by_pointer(struct unwind *walk, __u32 why)
 		return stop(walk, why);
 	walk->leaf = 0;
 	walk->exact = 0;
+	walk->irregular = 1;
 	walk->flags |= STACK_SOME_FP;
 	return 1;
 }
@@ -286,11 +291,12 @@ static __always_inline int step_over_signal(struct unwind *walk)
 	walk->ip = saved[1];
 	walk->bp = bp;
 	walk->exact = 1;
+	walk->irregular = 1;
 	return 1;
 }
 
 /* The frame's address by its rule; 0: unreadable. */
-static __always_inline __u64 frame_address(const struct unwind *walk, __u32 rule)
+static __always_inline __u64 frame_address(struct unwind *walk, __u32 rule)
 {
 	__s64 offset = UNWIND_CFA_OFFSET(rule);
 	__u64 cfa;
@@ -305,6 +311,7 @@ static __always_inline __u64 frame_address(const struct unwind *walk, __u32 rule
 	case CFA_RBP_DEREF:
 	case CFA_RSP_DEREF:
 		cfa = UNWIND_CFA(rule) == CFA_RBP_DEREF ? walk->bp : walk->sp;
+		walk->irregular = 1;
 		if (bpf_probe_read_user(&cfa, sizeof(cfa),
 					(void *)(cfa + UNWIND_DEREF_OFFSET(rule))))
 			return 0;
@@ -316,32 +323,34 @@ static __always_inline __u64 frame_address(const struct unwind *walk, __u32 rule
 
 static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
 {
-	__u64 cfa = frame_address(walk, rule), pair[2], at;
+	__u64 cfa = frame_address(walk, rule), pair[2];
 
 	if (!cfa)
 		return stop(walk, UNWIND_STOP_MEMORY);
 	/* rbp mostly lies just below the return address: one read for both. */
 	if (bpf_probe_read_user(pair, sizeof(pair), (void *)(cfa - 16)))
 		return stop(walk, UNWIND_STOP_MEMORY);
+	walk->ip = pair[1];
+	walk->bp_at = cfa - 8;
+	walk->bp_word = walk->ip;
 	switch (UNWIND_SAVED_RBP(rule)) {
 	case RBP_AT_CFA:
-		if (UNWIND_RBP_OFFSET(rule) == -16) {
+		walk->bp_at = cfa + UNWIND_RBP_OFFSET(rule);
+		if (UNWIND_RBP_OFFSET(rule) == -16)
 			walk->bp = pair[0];
-			break;
-		}
-		at = cfa + UNWIND_RBP_OFFSET(rule);
-		if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)at))
+		else if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)walk->bp_at))
 			return stop(walk, UNWIND_STOP_MEMORY);
+		walk->bp_word = walk->bp;
 		break;
 	case RBP_AT_RBP:
-		at = walk->bp + UNWIND_RBP_OFFSET(rule);
-		if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)at))
+		walk->bp_at = walk->bp + UNWIND_RBP_OFFSET(rule);
+		if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)walk->bp_at))
 			return stop(walk, UNWIND_STOP_MEMORY);
+		walk->bp_word = walk->bp;
 		break;
 	default:
 		break;
 	}
-	walk->ip = pair[1];
 	walk->sp = cfa;
 	walk->exact = 0;
 	walk->leaf = 0;
@@ -382,11 +391,57 @@ int unwind_step(struct unwind *walk)
 	}
 }
 
+struct memos_map memos SEC(".maps");
+
+/*
+ * What this step has read of the stack: the return address and, where that was saved, rbp. Without
+ * a branch but for what the verifier knows.
+ */
+static __always_inline void memo_note(struct memo *memo, __u32 step, const struct unwind *walk)
+{
+	__u64 address = walk->sp - 8 - memo->sp, bp = walk->bp_at - memo->sp;
+
+	if (step >= MEMO_STEPS)
+		return;
+	memo->address_at[step] = address;
+	memo->bp_at[step] = bp;
+	memo->hash = mix(mix(memo->hash, walk->ip), walk->bp_word);
+	memo->bytes = address + 8;
+	memo->beyond |= (address | bp) >> MEMO_BYTES_LOG | ((address | bp) & 7);
+}
+
+/* Whether the stack still has the words that a memo was made of. Counts as a walk where it has. */
+int memo_holds(struct memos *known, __u32 way)
+{
+	__u64 hash = 0, began_ns = bpf_ktime_get_ns(), bytes;
+	struct memo *memo;
+	__u32 i;
+
+	if (!known)
+		return 0;
+	memo = &known->ways[way % MEMO_WAYS];
+	bytes = memo->bytes;
+	barrier_var(bytes);
+	if (bytes > MEMO_BYTES || bpf_probe_read_user(known->copy, bytes, (void *)memo->sp))
+		return 0;
+	for (i = 0; i < MEMO_STEPS; i++) {
+		if (i >= memo->steps)
+			break;
+		hash = mix(mix(hash, known->copy[memo->address_at[i] / 8 % MEMO_COPY_WORDS]),
+			   known->copy[memo->bp_at[i] / 8 % MEMO_COPY_WORDS]);
+	}
+	if (hash != memo->hash)
+		return 0;
+	walk_account(bpf_get_current_pid_tgid() >> 32, bpf_ktime_get_ns() - began_ns, 1);
+	return 1;
+}
+
 /*
  * Append the callers of the last frame of a stack, whose registers the walk holds. Frames of which
- * the first is exact already are in it.
+ * the first is exact already are in it. memo: NULL, or with sp set; its steps are 0 where the walk
+ * depended on more than it can hold.
  */
-int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
+int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo)
 {
 	struct memtoll_target *process;
 	__u32 depth, tgid, step, word;
@@ -400,10 +455,17 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
 	walk->process_table = process ? process->unwind_table : 0;
 	stack->how = walk->process_table ? UNWIND_CFI : UNWIND_FP;
 	depth = stack->depth;
+	if (memo) {
+		memo->hash = 0;
+		memo->steps = 0;
+		memo->beyond = 0;
+	}
 	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
 		step = unwind_step(walk);
 		if (!step)
 			break;
+		if (memo)
+			memo_note(memo, i, walk);
 		depth -= step >> 1;
 		/* Keeps the compiler from making of the index a pointer no verifier can bound. */
 		barrier_var(depth);
@@ -423,7 +485,10 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk)
 	stack->stop = walk->stop;
 	if (walk->stop && stack->how == UNWIND_CFI)
 		lose(LOST_UNWIND_MAPPING + walk->stop - UNWIND_STOP_NO_MAPPING, 1);
-	walk_account(tgid, bpf_ktime_get_ns() - began_ns);
+	if (memo && i <= MEMO_STEPS && !walk->irregular && !memo->beyond &&
+	    (stack->flags & (STACK_COMPLETE | STACK_TRUNCATED)) == STACK_COMPLETE)
+		memo->steps = i;
+	walk_account(tgid, bpf_ktime_get_ns() - began_ns, 1);
 	return 0;
 }
 
@@ -481,7 +546,7 @@ int stack_of_call(struct thread *thread)
 	walk.ip = thread->call.caller;
 	walk.sp = thread->call.sp + 8;
 	walk.bp = thread->call.bp;
-	return stack_walk(stack, &walk);
+	return stack_walk(stack, &walk, NULL);
 }
 
 int in_memset(const struct memtoll_target *process, __u64 ip)

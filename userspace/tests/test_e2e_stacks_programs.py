@@ -141,6 +141,23 @@ def test_samples_in_the_probes(out: Path, tmp_path: Path) -> None:
             assert not callers & set(own) or own[-3] in callers - {"by_free"}
 
 
+def test_faults_of_one_place_from_four(out: Path, tmp_path: Path) -> None:
+    """The same registers at each: a stack that was walked before is known again only where it is the same."""
+    recording = record(out, command=[built(tmp_path, "paths")])
+    stacks = Stacks(recording)
+    seen: dict[str, int] = {}
+    for stack_id, pages in recording.query(
+        "SELECT touched_stack, SUM(pages) FROM fault WHERE class = 'zero' AND touched_stack <> 0 GROUP BY 1"
+    ):
+        stack = stacks.by_id[stack_id]
+        names = [frame.function for frame in stack.frames]
+        if names[0] == "touch":
+            assert names[:5] == ["touch", names[1], "wide", names[3], "main"] and stack.complete, names
+            name = f"{names[3]} {names[1]}"
+            seen[name] = seen.get(name, 0) + pages
+    assert seen == {name: count for name, count in recording.witness[-1].items() if "low" in name}
+
+
 # Debian's own programs.
 
 # Begins when it is told to: code is unknown for a while after it was mapped, and importing is mapping.

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * memo.bpf.h: stacks that were walked before, found again without a walk.
+ *
+ * A walk by call frame information depends on the registers it begins with and on the words of the
+ * stack that it reads: return addresses, and rbp where it was saved. A memo keeps where those
+ * stand, and their hash. From the same registers, with the same words in the same places, the walk
+ * would come to the same stack: one copy of that piece of the stack and some hashing instead of
+ * some twenty look-ups. A fault storm whose pages are touched from two places by turns, which ends
+ * a run at nearly every fault, costs a quarter.
+ */
+#ifndef MEMTOLL_MEMO_BPF_H
+#define MEMTOLL_MEMO_BPF_H
+
+#include "memtoll.bpf.h"
+
+/*
+ * The id of the stack, the interpreter's frames included, if a memo has it and it is stored
+ * already; or 0. The interpreter's frames are read anew: they are not on the stack.
+ */
+static __always_inline __u64 memo_find(struct memos *known, struct thread *thread, __u32 tgid,
+				       const struct pt_regs *regs)
+{
+	__u64 id;
+	__u32 way;
+
+	for (way = 0; way < MEMO_WAYS; way++)
+		if (known->ways[way].ip == regs->ip && known->ways[way].sp == regs->sp &&
+		    known->ways[way].bp == regs->bp)
+			break;
+	if (way >= MEMO_WAYS || !memo_holds(known, way))
+		return 0;
+	thread->stack.tgid = tgid;
+	id = stack_add_python(&thread->stack, &thread->python, known->ways[way].id);
+	return bpf_map_lookup_elem(&stacks, &id) ? id : 0;
+}
+
+/* The stack at these registers, which are the program's, outside of the allocator. */
+static __always_inline __u64 memo_stack(struct task_struct *task, struct thread *thread,
+					const struct pt_regs *regs, bool leaf)
+{
+	struct memos *known = bpf_task_storage_get(&memos, task, NULL,
+						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct memo *memo = NULL;
+	__u64 id;
+
+	if (known) {
+		id = memo_find(known, thread, task->tgid, regs);
+		if (id)
+			return id;
+		memo = &known->ways[known->turn++ % MEMO_WAYS];
+		memo->ip = 0;
+		memo->sp = regs->sp;
+		memo->bp = regs->bp;
+	}
+	id = stack_at(thread, &thread->stack, memo, task->tgid, regs->ip, regs->sp, regs->bp, leaf);
+	if (memo && memo->steps) {
+		memo->id = stack_hash(&thread->stack);
+		memo->ip = regs->ip;
+	}
+	return id;
+}
+
+#endif /* MEMTOLL_MEMO_BPF_H */

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * paths: one instruction, at one depth of the stack, touches pages for four chains of callers that
+ * differ in the middle and far up, in an order that nobody could guess. No two pages lie side by
+ * side.
+ *
+ * usage: paths
+ */
+#include <alloca.h>
+#include <sys/mman.h>
+
+#include "../workload.h"
+
+#define PAGE 4096UL
+
+static volatile int back;
+static char *volatile scratch;
+
+static NOINLINE void touch(char *page)
+{
+	*(volatile char *)page = 1;
+	back++;
+}
+
+static NOINLINE void low_one(char *page)
+{
+	touch(page);
+	back += 2;
+}
+
+static NOINLINE void low_two(char *page)
+{
+	touch(page);
+	back += 3;
+}
+
+/* Its frame is known by rbp only. */
+static NOINLINE void wide(char *page, int low, size_t bytes)
+{
+	scratch = alloca(bytes);
+	if (low)
+		low_two(page);
+	else
+		low_one(page);
+	back += 4;
+}
+
+static NOINLINE void high_one(char *page, int low)
+{
+	wide(page, low, 64);
+	back += 5;
+}
+
+static NOINLINE void high_two(char *page, int low)
+{
+	wide(page, low, 64);
+	back += 6;
+}
+
+int main(void)
+{
+	unsigned int left[4] = { 211, 307, 401, 503 }, total = 211 + 307 + 401 + 503, i;
+	unsigned long number = 7;
+	char *region;
+
+	alarm(WORKLOAD_LIFE_S);
+	region = mmap(NULL, 2 * total * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+	if (region == MAP_FAILED || madvise(region, 2 * total * PAGE, MADV_NOHUGEPAGE))
+		return 2;
+	for (i = 0; i < total; i++) {
+		unsigned int path;
+
+		number = number * 6364136223846793005UL + 1442695040888963407UL;
+		for (path = number >> 62; !left[path]; path = (path + 1) % 4)
+			;
+		left[path]--;
+		if (path & 2)
+			high_two(region + 2 * i * PAGE, path & 1);
+		else
+			high_one(region + 2 * i * PAGE, path & 1);
+	}
+	workload_report("\"high_one low_one\": 211, \"high_one low_two\": 307,"
+			" \"high_two low_one\": 401, \"high_two low_two\": 503");
+	return 0;
+}
