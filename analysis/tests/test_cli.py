@@ -119,9 +119,14 @@ def test_frames_lists_all(cli: Cli, heap_blocks: Path) -> None:
 
 
 def started(*words: str | Path, **options: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "memtoll", *map(str, words)], env=environment(), text=True, **options
-    )
+    # A shell ignores SIGINT for what it starts in the background, and so would all that come of it.
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "memtoll", *map(str, words)], env=environment(), text=True, **options
+        )
+    finally:
+        signal.signal(signal.SIGINT, old)
 
 
 def test_closed_pipe(busy: Path) -> None:

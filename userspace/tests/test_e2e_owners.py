@@ -122,7 +122,7 @@ def test_other_sweeps_are_exact(out: Path, marker: str, pages: int) -> None:
 
 
 def test_calls_that_are_left(out: Path) -> None:
-    """A front's malloc jumps to libc's, one call of two parts; every other one is left by longjmp, at the same depth."""
+    """A front's malloc jumps to libc's, one call of two parts; every other is left by longjmp, at the same depth."""
     count = 1009
     recording = record(out, command=[workload("leaver"), count], env={"LD_PRELOAD": str(workload("libfront.so"))})
     assert recording.witness[-1]["returned"] == count

@@ -6,6 +6,8 @@
  *                                 the last is gone the parent writes it: its alone, nothing to copy
  *        cow file FILE w|rw       write every page of a private mapping of a file, or read it first
  */
+#define _GNU_SOURCE
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -55,10 +57,19 @@ static int run_fork(uint64_t pages, uint64_t children)
 	uint64_t len = pages * PAGE, before;
 	char *block = make_block(len);
 	uint64_t *counted;
+	cpu_set_t cpus;
 	pid_t pid = -1;
 
 	counted = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (!block || counted == MAP_FAILED)
+		return 1;
+	/*
+	 * On one processor: pages that another one has queued for its lists have a reference more,
+	 * and are copied though they are the parent's alone.
+	 */
+	CPU_ZERO(&cpus);
+	CPU_SET(sched_getcpu(), &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
 		return 1;
 	/* Fails where the kernel has no huge pages; where it has, a copy is not one page. */
 	madvise(block, len, MADV_NOHUGEPAGE);
