@@ -590,6 +590,13 @@ static __always_inline void stack_begin(struct memtoll_stack *stack, __u32 tgid,
 	stack->depth = 1;
 }
 
+/* A stack that goes no further because the return address was not to be had. */
+static __always_inline void stack_ends_in_probe(struct memtoll_stack *stack)
+{
+	stack->how = UNWIND_CFI;
+	stack->stop = UNWIND_STOP_PROBE;
+}
+
 /*
  * The stack of code that is not at a function's entry. `stack` is one of the thread's two scratch
  * places. leaf: without call frame information the caller is where the stack pointer points.
@@ -599,22 +606,15 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 				      __u64 bp, bool leaf)
 {
 	struct unwind walk = { .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
-	bool known = true;
+	bool known = !thread->in_fn || call_find_caller(thread);
 
 	stack_begin(stack, tgid, ip);
 	if (thread->in_fn) {
 		/* Go on from the call that was seen: what the allocator does inside is its own. */
 		stack->frames[1] = thread->call.ip;
-		stack->exact[0] = 3;
-		stack->depth = 2;
-		known = call_find_caller(thread);
-	}
-	if (!known) {
-		stack->how = UNWIND_CFI;
-		stack->stop = UNWIND_STOP_PROBE;
-	} else if (thread->in_fn) {
 		stack->frames[2] = thread->call.caller;
-		stack->depth = 3;
+		stack->exact[0] = 3;
+		stack->depth = known ? 3 : 2;
 		walk.ip = thread->call.caller;
 		walk.sp = thread->call.sp + 8;
 		walk.bp = thread->call.bp;
@@ -623,6 +623,8 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 	}
 	if (known)
 		stack_walk(stack, &walk, memo);
+	else
+		stack_ends_in_probe(stack);
 	return stack_store(stack, stack == &thread->sample_stack ? &thread->sample_python :
 								   &thread->python);
 }

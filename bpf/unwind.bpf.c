@@ -537,8 +537,7 @@ int stack_of_call(struct thread *thread)
 	stack = &thread->stack;
 	stack_begin(stack, bpf_get_current_pid_tgid() >> 32, thread->call.ip);
 	if (!call_find_caller(thread)) {
-		stack->how = UNWIND_CFI;
-		stack->stop = UNWIND_STOP_PROBE;
+		stack_ends_in_probe(stack);
 		return 0;
 	}
 	stack->frames[1] = thread->call.caller;

@@ -126,7 +126,7 @@ part AS (
 	GROUP BY c.pid, c.call, c.stack_id, c.known_clearing, scaled
 ),
 factored AS (
-	SELECT p.*, CASE WHEN p.scaled THEN COALESCE(s.factor, 1.0) END AS factor,
+	SELECT p.*, CASE WHEN p.scaled THEN COALESCE(s.factor, 1.0) ELSE 1.0 END AS factor,
 		CASE WHEN p.scaled THEN COALESCE(s.error, 1.0) ELSE 0.0 END AS error,
 		CASE WHEN p.calls < 4 THEN 2.0 WHEN p.calls < 16 THEN 4.0 WHEN p.calls < 64 THEN 8.0
 			WHEN p.calls < 256 THEN 16.0 WHEN p.calls < 1024 THEN 32.0
@@ -139,40 +139,28 @@ bounded AS (
 		THEN error + 1.96 * (above + calls / above) / 2 / calls ELSE 0.0 END AS site_error
 	FROM factored f
 ),
-summed AS (
+summed AS (	-- what a factor of 1 leaves as it is stays exact: below 2^53
 	SELECT pid, call, stack_id, known_clearing, MAX(scaled) AS scaled, SUM(calls) AS seen_calls,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(calls * factor) AS INTEGER) ELSE calls END) AS calls,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(failed * factor) AS INTEGER) ELSE failed END) AS failed,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(bytes * factor) AS INTEGER) ELSE bytes END) AS bytes,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(cpu_ns * factor) AS INTEGER) ELSE cpu_ns END) AS cpu_ns,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(timed_calls * factor) AS INTEGER)
-			ELSE timed_calls END) AS timed_calls,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(map_cpu_ns * factor) AS INTEGER)
-			ELSE map_cpu_ns END) AS map_cpu_ns,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(map_calls * factor) AS INTEGER)
-			ELSE map_calls END) AS map_calls,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(faults * factor) AS INTEGER) ELSE faults END) AS faults,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_calls * factor) AS INTEGER)
-			ELSE cleared_calls END) AS cleared_calls,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_bytes * factor) AS INTEGER)
-			ELSE cleared_bytes END) AS cleared_bytes,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_cpu_ns * factor) AS INTEGER)
-			ELSE cleared_cpu_ns END) AS cleared_cpu_ns,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(cleared_faults * factor) AS INTEGER)
-			ELSE cleared_faults END) AS cleared_faults,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(mmapped_calls * factor) AS INTEGER)
-			ELSE mmapped_calls END) AS mmapped_calls,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(nested_calls * factor) AS INTEGER)
-			ELSE nested_calls END) AS nested_calls,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(slow_calls * factor) AS INTEGER)
-			ELSE slow_calls END) AS slow_calls,
-		SUM(CASE WHEN scaled THEN CAST(ROUND(slow_cpu_ns * factor) AS INTEGER)
-			ELSE slow_cpu_ns END) AS slow_cpu_ns,
+		SUM(CAST(ROUND(calls * factor) AS INTEGER)) AS calls,
+		SUM(CAST(ROUND(failed * factor) AS INTEGER)) AS failed,
+		SUM(CAST(ROUND(bytes * factor) AS INTEGER)) AS bytes,
+		SUM(CAST(ROUND(cpu_ns * factor) AS INTEGER)) AS cpu_ns,
+		SUM(CAST(ROUND(timed_calls * factor) AS INTEGER)) AS timed_calls,
+		SUM(CAST(ROUND(map_cpu_ns * factor) AS INTEGER)) AS map_cpu_ns,
+		SUM(CAST(ROUND(map_calls * factor) AS INTEGER)) AS map_calls,
+		SUM(CAST(ROUND(faults * factor) AS INTEGER)) AS faults,
+		SUM(CAST(ROUND(cleared_calls * factor) AS INTEGER)) AS cleared_calls,
+		SUM(CAST(ROUND(cleared_bytes * factor) AS INTEGER)) AS cleared_bytes,
+		SUM(CAST(ROUND(cleared_cpu_ns * factor) AS INTEGER)) AS cleared_cpu_ns,
+		SUM(CAST(ROUND(cleared_faults * factor) AS INTEGER)) AS cleared_faults,
+		SUM(CAST(ROUND(mmapped_calls * factor) AS INTEGER)) AS mmapped_calls,
+		SUM(CAST(ROUND(nested_calls * factor) AS INTEGER)) AS nested_calls,
+		SUM(CAST(ROUND(slow_calls * factor) AS INTEGER)) AS slow_calls,
+		SUM(CAST(ROUND(slow_cpu_ns * factor) AS INTEGER)) AS slow_cpu_ns,
 		-- of time the calls of the whole slices have no such error
-		SUM(error * cpu_ns * COALESCE(factor, 0.0))
-			/ MAX(SUM(cpu_ns * COALESCE(factor, 1.0)), 1.0) AS error,
-		SUM(site_error * calls * COALESCE(factor, 0.0)) AS calls_error,
-		SUM(site_error * bytes * COALESCE(factor, 0.0)) AS bytes_error,
+		SUM(error * cpu_ns * factor) / MAX(SUM(cpu_ns * factor), 1.0) AS error,
+		SUM(site_error * calls * factor) AS calls_error,
+		SUM(site_error * bytes * factor) AS bytes_error,
 		MAX(MAX(scaled)) OVER made AS any_scaled, SUM(SUM(calls)) OVER made AS all_calls
 	FROM bounded GROUP BY pid, call, stack_id, known_clearing
 	WINDOW made AS (PARTITION BY pid, call)
