@@ -275,10 +275,13 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 			break;
 		frame = python_frame(walk, process, frame);
 	}
-	if (depth_get(python) > MEMTOLL_PYTHON_DEPTH)
-		python->depth = MEMTOLL_PYTHON_DEPTH;
 	if (frame)
 		python->flags |= PYTHON_TRUNCATED;
+	/* One more was read, to know: it may have been the outermost. */
+	if (depth_get(python) > MEMTOLL_PYTHON_DEPTH) {
+		python->flags |= PYTHON_TRUNCATED;
+		python->depth = MEMTOLL_PYTHON_DEPTH;
+	}
 	depth = depth_get(python);
 	for (i = 0; i < MEMTOLL_PYTHON_DEPTH; i++) {
 		if (i >= depth)

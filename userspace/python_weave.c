@@ -19,6 +19,7 @@ bool python_is_loop(const char *function)
 }
 
 struct shape {
+	size_t first;		/* the innermost native frame that may be a loop */
 	size_t loops;
 	size_t runs;		/* of the eval loop, as the Python frames have it */
 	size_t parts;		/* Python frames that count */
@@ -39,6 +40,7 @@ static void measure(const struct python_weave *weave, struct shape *shape)
 {
 	size_t i;
 
+	shape->first = 0;
 	shape->loops = 0;
 	for (i = 0; i < weave->natives; i++)
 		shape->loops += weave->is_loop[i];
@@ -49,6 +51,15 @@ static void measure(const struct python_weave *weave, struct shape *shape)
 	    shape->runs == shape->loops + 1) {
 		shape->parts--;
 		shape->runs--;
+	}
+	/*
+	 * Interrupted in its first instructions or its last, the innermost loop has not linked its
+	 * frame yet, or has none any more: it stands for itself.
+	 */
+	if (weave->natives && weave->is_loop[0] && weave->python_whole &&
+	    shape->loops == shape->runs + 1) {
+		shape->first = 1;
+		shape->loops--;
 	}
 }
 
@@ -79,7 +90,7 @@ size_t python_weave(const struct python_weave *weave, struct python_strand *orde
 	*placed = matches(weave, &shape);
 	together = !*placed;
 	for (i = 0; i < weave->natives; i++) {
-		if (!weave->is_loop[i] || next == shape.parts) {
+		if (i < shape.first || !weave->is_loop[i] || next == shape.parts) {
 			count = add(order, count, false, i);
 			continue;
 		}

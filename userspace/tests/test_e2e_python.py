@@ -218,6 +218,48 @@ def test_faults_name_the_touching_line(out: Path, python: str) -> None:
     assert witness["pages"] <= pages <= witness["pages"] + 64
 
 
+# An eval loop for each element, which begins and ends so often that samples fall into its first and last instructions.
+MANY_LOOPS = """
+import time
+until = time.process_time() + 5
+while time.process_time() < until:
+    for _ in map(lambda element: element, range(1000)):
+        pass
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_loop_without_its_frame_stands_for_itself(out: Path, python: str) -> None:
+    recording = record(out, "--overhead-limit", "0", command=[python, "-c", MANY_LOOPS])
+    leaves = recording.query(
+        "SELECT function, SUM(samples) FROM sample JOIN stack_frame USING (stack_id) JOIN frame USING (frame_id)"
+        " WHERE depth = 0 AND kind IN ('native', 'python') GROUP BY function"
+    )
+    samples = dict(leaves)
+    assert samples["_PyEval_EvalFrameDefault"] > 0, samples
+    assert samples["<lambda>"] > 0, samples
+    assert loss(recording, "python_unwoven") == 0
+
+
+# Around the deepest stack that is kept, one frame more each time.
+DEPTHS = f"""
+def outer(depth):
+    return list(map(outer, [depth - 1])) if depth else [bytearray({MIB}) for _ in range(7)]
+for depth in range({DEPTH - 8}, {DEPTH + 8}):
+    outer(depth)
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_depths_around_the_deepest_that_is_kept(out: Path, python: str) -> None:
+    recording = record(out, "--overhead-limit", "none", command=[python, "-c", DEPTHS])
+    found = [site for site in sites(recording, MIB) if site.python and site.python[0][0] == "outer.<locals>.<listcomp>"]
+    assert sum(site.calls for site in found) == 16 * 7
+    kept = [len(site.python) for site in found]
+    assert min(kept) < DEPTH == max(kept), kept
+    assert loss(recording, "python_unwoven") == 0
+
+
 @pytest.mark.alone
 def test_fork_and_exec(out: Path) -> None:
     recording = record(out, command=[DEBIAN, SOURCES / "python_forks.py"])

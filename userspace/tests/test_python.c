@@ -586,6 +586,13 @@ static void test_weave(void **state)
 	/* Python frames left out at the outer end: the loops beyond stay. */
 	check_weave("nLnLnLn.", "ieii", "a12c34efg");
 	check_weave("nLnLn.", "ie", "a12cde");
+	/* Interrupted before a loop has linked its frame, or after. */
+	check_weave("LnLn.", "ie.", "ab12d");
+	check_weave("Ln.", ".", "ab");
+	check_weave("LnLn.", "eie.", "1b23d");
+	check_weave("LnLnLn.", "ie.", "12bcdef!");
+	check_weave("LnLn", "ie.", "ab12d");
+	check_weave("LnLn", "ieie.", "12b34d");
 	/* No match: all at the innermost loop, and it is said. */
 	check_weave("nLnLn.", "ie.", "a12cde!");
 	check_weave("nLn.", "ieie.", "a1234c!");
