@@ -314,6 +314,8 @@ extern struct rates_map rates SEC(".maps");
 extern volatile __u32 closed_fns;
 /* When the probe of function n was last taken away: returns of calls before that are not seen. */
 extern volatile __u64 detached_ns[FN_MASK + 1];
+/* Where in the ring buffer userspace was last woken for much data. */
+extern volatile __u64 woken_position;
 
 /* Raised by userspace once per slice: threads then emit their open run at their next event. */
 extern volatile __u32 drain_epoch;
@@ -482,15 +484,32 @@ static __always_inline struct memtoll_target *process_get(__u32 tgid)
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
-/* A wake-up costs the target a microsecond: userspace polls, and is woken only by much data. */
+/*
+ * A wake-up costs the target 1 to 6 us: userspace polls, and is woken only by much data, once for so
+ * much: who was woken is on the way.
+ */
 #define WAKEUP_BYTES (256 * 1024)
+
+static __always_inline bool much_is_waiting(void)
+{
+	__u64 position;
+
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < WAKEUP_BYTES)
+		return false;
+	position = bpf_ringbuf_query(&events, BPF_RB_PROD_POS);
+	if (position - woken_position < WAKEUP_BYTES)
+		return false;
+	/* Of two CPUs here at once both wake: it is rare. */
+	woken_position = position;
+	return true;
+}
 
 /* Copy a finished record into the ring buffer; count it as lost, `weight` times, if it is full. */
 static __always_inline void emit(void *record, __u64 size, __u32 loss, __u64 weight, bool urgent)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (urgent || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= WAKEUP_BYTES)
+	if (urgent || much_is_waiting())
 		flags = BPF_RB_FORCE_WAKEUP;
 	if (bpf_ringbuf_output(&events, record, size, flags))
 		lose(loss, weight);
