@@ -78,7 +78,10 @@ static long area_found(struct task_struct *task, struct vm_area_struct *vma,
 	return 0;
 }
 
-/* The same without the lock. 0: found. */
+/*
+ * The same without the lock. 0: found. What was unmapped meanwhile may be another area by now, whose
+ * bounds or process are others.
+ */
 static __always_inline int area_peek(struct task_struct *task, __u64 address,
 				     struct area_query *query)
 {
@@ -92,7 +95,8 @@ static __always_inline int area_peek(struct task_struct *task, __u64 address,
 		return -1;
 	judge_area(task->mm, BPF_CORE_READ(vma, vm_flags),
 		   BPF_CORE_READ(vma, vm_ops) ? BPF_CORE_READ(vma, vm_file) : NULL, query);
-	return 0;
+	return BPF_CORE_READ(vma, vm_mm) == task->mm &&
+	       BPF_CORE_READ(vma, vm_start) == query->start ? 0 : -1;
 }
 
 static __always_inline bool area_is_known(const struct thread *thread, __u64 address)
@@ -178,12 +182,17 @@ static __always_inline void area_ask(struct task_struct *task, struct thread *th
 	__builtin_memset(cache, 0, sizeof(*cache));
 	if (!cfg_find_vma)
 		return;
-	if (bpf_find_vma(task, address, area_found, &query, 0) &&
-	    area_peek(task, address, &query)) {
+	/*
+	 * The lock second: interrupts are off in a fault, where bpf_find_vma() cannot give it back
+	 * itself. It has that done by an interrupt to its own CPU, 10 us in a virtual machine.
+	 */
+	if (area_peek(task, address, &query) &&
+	    bpf_find_vma(task, address, area_found, &query, 0)) {
 		area_missing(task, cache, address);
 		return;
 	}
-	if (query.inode)
+	/* Not by its inode: that of System V shared memory is the segment's number, 0 at first. */
+	if (query.dev)
 		tell_file(task, thread, &query);
 	else if (query.area == AREA_ANON)
 		lasting = refine_anonymous(task, &query, address, sp);

@@ -2,9 +2,10 @@
 /*
  * vma.bpf.h: find the area of an address without the lock on a process's mappings.
  *
- * bpf_find_vma() only tries that lock, and in vain while another thread maps or unmaps memory. The
- * areas are in a maple tree since 6.1 (lib/maple_tree.c), made to be walked under RCU, and BPF
- * programs run under RCU. An answer may be a moment old: its bounds are compared with the address.
+ * bpf_find_vma() only tries that lock, in vain while another thread maps or unmaps memory, and pays
+ * for giving it back where interrupts are off. The areas are in a maple tree since 6.1
+ * (lib/maple_tree.c), made to be walked under RCU, and BPF programs run under RCU. An answer may be
+ * a moment old: its bounds are compared with the address.
  */
 #ifndef MEMTOLL_VMA_BPF_H
 #define MEMTOLL_VMA_BPF_H
