@@ -25,6 +25,9 @@ extern const volatile __u64 cfg_huge_zero_pfn;
  */
 extern const volatile __u32 cfg_mthp_orders;
 
+/* bpf_rdonly_cast() is there (6.2 and later, kernel commit a35b9af4ec2c): programs.c. */
+extern const volatile bool cfg_casts;
+
 /* bpf_find_vma() is there (5.17 and later, kernel commit 7c7e3d31e785): features.c. */
 extern const volatile bool cfg_find_vma;
 

@@ -35,7 +35,8 @@ int look_around(struct open_fault *fault, const struct walked *walked, int end, 
 		return 0;
 	fault->look_again = LOOK_AROUND;
 	fault->window_first = window_first(fault->address, area_start);
-	fault->window = walked->slot ? window_present(walked->slot, fault->window_first) : 0;
+	fault->window = walked->slot ?
+			window_present(walked->slot, fault->window_first, fault->entries) : 0;
 	return 0;
 }
 
@@ -71,7 +72,7 @@ static __always_inline __u64 pages_around(struct open_fault *fault, __u64 table,
 	__u32 own = (fault->address >> 12) % TABLE_PAGES, first = fault->window_first, fresh;
 	__u64 pages, before, beyond, address = fault->address;
 
-	fresh = window_present(table, first) & ~fault->window;
+	fresh = window_present(table, first, fault->entries) & ~fault->window;
 	fresh |= 1U << ((own - first) & 31);
 	/* Counted without a branch, or the verifier would look at every window there can be. */
 	pages = __builtin_popcount(fresh);

@@ -126,6 +126,7 @@ struct open_fault {
 	__u8 area;
 	__u8 flags;
 	__u8 in_fn;
+	__u64 entries[WINDOW_PAGES];	/* scratch */
 };
 
 struct area_cache {

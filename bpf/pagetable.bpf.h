@@ -10,6 +10,27 @@
 #define PTE_PROT_NONE 0x100ULL		/* _PAGE_PROTNONE: present to the kernel, not to the MMU */
 #define PTE_PFN_MASK 0x000ffffffffff000ULL
 
+/* Only where cfg_casts says that the kernel has it. */
+extern void *bpf_rdonly_cast(const void *object, __u32 type_id) __ksym __weak;
+
+/*
+ * A word of the kernel's memory, 0 where there is none. A cast makes of it a load that may fail; as
+ * a helper it is a call of some 20 to 50 ns, five of them a walk.
+ */
+static __always_inline __u64 kernel_word(__u64 address)
+{
+	const struct timespec64 *number;	/* any structure that begins with 64 bits */
+	__u64 value = 0;
+
+	if (cfg_casts) {
+		number = bpf_rdonly_cast((void *)address,
+					 bpf_core_type_id_kernel(struct timespec64));
+		return number->tv_sec;
+	}
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+	return value;
+}
+
 enum walk_end { WALK_FAILED, WALK_NONE, WALK_NO_TABLE, WALK_ENTRY, WALK_HUGE };
 
 struct walked {
@@ -34,8 +55,7 @@ static __always_inline enum walk_end walk(__u64 root, __u64 address, __u64 page_
 		if (level == 0 && levels == 4)
 			continue;
 		slot = table + ((address >> (48 - 9 * level)) & 511) * sizeof(value);
-		if (bpf_probe_read_kernel(&value, sizeof(value), (void *)slot))
-			return WALK_FAILED;
+		value = kernel_word(slot);
 		walked->entry = value;
 		if (level == 4) {
 			walked->slot = slot;
@@ -83,13 +103,13 @@ static __always_inline __u32 window_first(__u64 address, __u64 area_start)
 	return first < TABLE_PAGES - WINDOW_PAGES ? first : TABLE_PAGES - WINDOW_PAGES;
 }
 
-/* Bit i: the page of slot first + i is present. */
-static __always_inline __u32 window_present(__u64 slot, __u32 first)
+/* Bit i: the page of slot first + i is present. entries: scratch, too large for the BPF stack. */
+static __always_inline __u32 window_present(__u64 slot, __u32 first,
+					    __u64 entries[WINDOW_PAGES])
 {
-	__u64 entries[WINDOW_PAGES];
 	__u32 present = 0, i;
 
-	if (bpf_probe_read_kernel(entries, sizeof(entries),
+	if (bpf_probe_read_kernel(entries, WINDOW_PAGES * sizeof(*entries),
 				  (void *)((slot & ~4095ULL) + first * sizeof(__u64))))
 		return 0;
 	for (i = 0; i < WINDOW_PAGES; i++)
@@ -101,10 +121,7 @@ static __always_inline __u32 window_present(__u64 slot, __u32 first)
 /* The entry `index` of the table that holds `slot`; 0 where unreadable. */
 static __always_inline __u64 table_entry(__u64 slot, __u32 index)
 {
-	__u64 value = 0;
-
-	bpf_probe_read_kernel(&value, sizeof(value), (void *)((slot & ~4095ULL) + index * 8ULL));
-	return value;
+	return kernel_word((slot & ~4095ULL) + index * 8ULL);
 }
 
 /* Root of a task's page tables, as a number; 0: it has none. */

@@ -11,6 +11,7 @@ const volatile __u64 cfg_zero_pfn = 0;
 const volatile __u64 cfg_huge_zero_pfn = 0;
 const volatile __u32 cfg_mthp_orders = 0;
 const volatile bool cfg_find_vma = true;
+const volatile bool cfg_casts = false;
 const volatile __u64 cfg_sample = 0;
 const volatile __u32 cfg_sampling_log[SAMPLING_LOG_ENTRIES] = {};
 const volatile bool cfg_rss_stat_exact = true;

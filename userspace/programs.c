@@ -16,29 +16,29 @@ bool has_find_vma(void)
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_find_vma, NULL) == 1;
 }
 
-bool has_exact_rss_stat(void)
+/*
+ * Whether the kernel's type information has this name. Read once: it is some megabytes, and asked
+ * several times at every start.
+ */
+static bool kernel_has(const char *name, uint32_t kind)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool exact;
+	static struct btf *btf;
 
 	if (!btf)
-		return false;
+		btf = btf__load_vmlinux_btf();
+	return btf && btf__find_by_name_kind(btf, name, kind) > 0;
+}
+
+bool has_exact_rss_stat(void)
+{
 	/* The batching structure went with commit f1a7941243c1. */
-	exact = btf__find_by_name_kind(btf, "mm_rss_stat", BTF_KIND_STRUCT) < 0;
-	btf__free(btf);
-	return exact;
+	return kernel_has("task_struct", BTF_KIND_STRUCT) &&
+	       !kernel_has("mm_rss_stat", BTF_KIND_STRUCT);
 }
 
 bool has_memcg_events(void)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool found;
-
-	if (!btf)
-		return false;
-	found = btf__find_by_name_kind(btf, "btf_trace_count_memcg_events", BTF_KIND_TYPEDEF) > 0;
-	btf__free(btf);
-	return found;
+	return kernel_has("btf_trace_count_memcg_events", BTF_KIND_TYPEDEF);
 }
 
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
@@ -78,6 +78,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_huge_zero_pfn = config->pagetable->huge_zero_pfn;
 	bpf->rodata->cfg_mthp_orders = config->pagetable->mthp_orders;
 	bpf->rodata->cfg_find_vma = has_find_vma();
+	bpf->rodata->cfg_casts = kernel_has("bpf_rdonly_cast", BTF_KIND_FUNC);
 	bpf->rodata->cfg_rss_stat_exact = has_exact_rss_stat();
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
 }
