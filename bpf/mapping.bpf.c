@@ -5,6 +5,7 @@
  * The tracepoints of these system calls alone are used, not raw sys_enter: that would run for
  * every system call of the machine.
  */
+#include "memo.bpf.h"
 #include "memtoll.bpf.h"
 #include "syscall.bpf.h"
 
@@ -113,8 +114,7 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 	}
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	/* libc's wrappers of these calls keep nothing on the stack but the return address. */
-	return stack_at(thread, &thread->stack, NULL, task->tgid, regs->ip, regs->sp, regs->bp,
-			true);
+	return memo_stack(task, thread, regs, true);
 }
 
 static __always_inline void map_count(struct task_struct *task, struct thread *thread,
@@ -168,7 +168,7 @@ int map_exit(struct sys_exit_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	struct memtoll_mapping event = { .kind = EVENT_MAPPING };
+	struct memtoll_mapping *event;
 	__u64 bytes, now = bpf_ktime_get_ns();
 	struct open_map_call *map;
 	bool failed;
@@ -176,19 +176,21 @@ int map_exit(struct sys_exit_args *ctx)
 	if (!thread || stopped || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
 		return 0;
 	map = &thread->map;
-	event.cpu_ns = stamp_cpu_ns(task, &map->start, now);
-	event.cpu_ns = less(event.cpu_ns, map->reclaim_cpu_ns);
-	event.tgid = task->tgid;
-	event.tid = task->pid;
-	event.map_fn = map->map_fn;
-	event.in_fn = thread->in_fn;
-	event.in_size = thread->in_fn ? thread->call.size : 0;
-	event.addr = map->addr;
-	event.len = map->len;
-	event.arg = map->arg;
-	event.result = ctx->ret;
-	event.start_ns = map->start.ns;
-	event.flags = map->flags;
+	event = &thread->mapping;
+	event->kind = EVENT_MAPPING;
+	event->cpu_ns = stamp_cpu_ns(task, &map->start, now);
+	event->cpu_ns = less(event->cpu_ns, map->reclaim_cpu_ns);
+	event->tgid = task->tgid;
+	event->tid = task->pid;
+	event->map_fn = map->map_fn;
+	event->in_fn = thread->in_fn;
+	event->in_size = thread->in_fn ? thread->call.size : 0;
+	event->addr = map->addr;
+	event->len = map->len;
+	event->arg = map->arg;
+	event->result = ctx->ret;
+	event->start_ns = map->start.ns;
+	event->flags = map->flags;
 	failed = ctx->ret < 0 && ctx->ret > -4096;
 	bytes = map->len;
 	if (map->map_fn == MAP_FN_BRK) {
@@ -196,15 +198,15 @@ int map_exit(struct sys_exit_args *ctx)
 		failed = map->len && (__u64)ctx->ret != map->len;
 		bytes = (__u64)ctx->ret > map->addr ? ctx->ret - map->addr : map->addr - ctx->ret;
 	}
-	event.stack_id = stack_of_map_call(task, thread);
+	event->stack_id = stack_of_map_call(task, thread);
 	if (thread->in_fn)
-		note_inside(&thread->call, &event, now - map->start.ns);
-	map_count(task, thread, &event, bytes, failed);
+		note_inside(&thread->call, event, now - map->start.ns);
+	map_count(task, thread, event, bytes, failed);
 	if (!failed) {
 		__sync_fetch_and_add(&area_generation, 1);
 		fault_settle(task, thread);
 		run_emit(thread);
-		emit(&event, sizeof(event), LOST_RING_MAPPING, 1,
+		emit(event, sizeof(*event), LOST_RING_MAPPING, 1,
 		     map->flags & MAPPING_EXEC_FILE);
 	}
 	map->map_fn = MAP_FN_NONE;

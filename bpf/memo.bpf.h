@@ -7,26 +7,34 @@
  * stand, and their hash. From the same registers, with the same words in the same places, the walk
  * would come to the same stack: one copy of that piece of the stack and some hashing, 0.3 us,
  * instead of some twenty look-ups, 4 us. It counts where pages are touched from two places by
- * turns, which ends a run at nearly every fault.
+ * turns, which ends a run at nearly every fault, and where a loop maps and unmaps, or allocates
+ * and clears so much that the tables are out of the caches each time.
  */
 #ifndef MEMTOLL_MEMO_BPF_H
 #define MEMTOLL_MEMO_BPF_H
 
 #include "memtoll.bpf.h"
 
-/*
- * The id of the stack, the interpreter's frames included, if a memo has it and it is stored
- * already; or 0. The interpreter's frames are read anew: they are not on the stack.
- */
-static __always_inline __u64 memo_find(struct memos *known, struct thread *thread, __u32 tgid,
-				       const struct pt_regs *regs)
+static __always_inline struct memos *memos_get(struct task_struct *task)
 {
+	return bpf_task_storage_get(&memos, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/*
+ * The id of the stack whose walk would begin at known->key, the interpreter's frames included, if a
+ * memo has it and it is stored already; or 0. The interpreter's frames are read anew: they are not
+ * on the stack.
+ */
+static __always_inline __u64 memo_find(struct memos *known, struct thread *thread, __u32 tgid)
+{
+	const struct memo_key *key = &known->key;
 	__u64 id;
 	__u32 way;
 
 	for (way = 0; way < MEMO_WAYS; way++)
-		if (known->ways[way].ip == regs->ip && known->ways[way].sp == regs->sp &&
-		    known->ways[way].bp == regs->bp)
+		if (known->ways[way].key.ip == key->ip && known->ways[way].key.sp == key->sp &&
+		    known->ways[way].key.bp == key->bp &&
+		    known->ways[way].key.callee == key->callee)
 			break;
 	if (way >= MEMO_WAYS || !memo_holds(known, way))
 		return 0;
@@ -35,29 +43,41 @@ static __always_inline __u64 memo_find(struct memos *known, struct thread *threa
 	return bpf_map_lookup_elem(&stacks, &id) ? id : 0;
 }
 
+/* A memo to be filled by a walk that begins at known->key. memo_keep() makes it count. */
+static __always_inline struct memo *memo_new(struct memos *known)
+{
+	struct memo *memo = &known->ways[known->turn++ % MEMO_WAYS];
+
+	memo->key = known->key;
+	memo->key.ip = 0;
+	return memo;
+}
+
+static __always_inline void memo_keep(struct memo *memo, __u64 ip, struct memtoll_stack *stack)
+{
+	if (!memo || !memo->steps)
+		return;
+	memo->id = stack_hash(stack);
+	memo->key.ip = ip;
+}
+
 /* The stack at these registers, which are the program's, outside of the allocator. */
 static __always_inline __u64 memo_stack(struct task_struct *task, struct thread *thread,
 					const struct pt_regs *regs, bool leaf)
 {
-	struct memos *known = bpf_task_storage_get(&memos, task, NULL,
-						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct memos *known = memos_get(task);
 	struct memo *memo = NULL;
 	__u64 id;
 
 	if (known) {
-		id = memo_find(known, thread, task->tgid, regs);
+		known->key = (struct memo_key){ .ip = regs->ip, .sp = regs->sp, .bp = regs->bp };
+		id = memo_find(known, thread, task->tgid);
 		if (id)
 			return id;
-		memo = &known->ways[known->turn++ % MEMO_WAYS];
-		memo->ip = 0;
-		memo->sp = regs->sp;
-		memo->bp = regs->bp;
+		memo = memo_new(known);
 	}
 	id = stack_at(thread, &thread->stack, memo, task->tgid, regs->ip, regs->sp, regs->bp, leaf);
-	if (memo && memo->steps) {
-		memo->id = stack_hash(&thread->stack);
-		memo->ip = regs->ip;
-	}
+	memo_keep(memo, regs->ip, &thread->stack);
 	return id;
 }
 

@@ -149,6 +149,26 @@ struct python_walk {
 	struct memtoll_python python;
 };
 
+/* A walk over a stack: the registers of one frame, and the mapping that its code is in. */
+struct unwind {
+	__u64 ip;
+	__u64 sp;
+	__u64 bp;
+	__u64 start;
+	__u64 end;
+	__u64 bias;
+	__u32 table;
+	__u32 process_table;
+	__u32 exact;		/* ip is an instruction, not a return address */
+	__u32 leaf;		/* nothing but the return address is on its stack yet */
+	__u32 flags;		/* STACK_* */
+	__u32 stop;
+	__u64 bp_at;		/* where the last step read rbp; the return address, if it did not */
+	__u64 bp_word;		/* what was there */
+	__u32 irregular;	/* a step did not go by a rule, or read more than those two */
+	__u32 unused;
+};
+
 /* Everything known of a thread. Written by the thread itself only. */
 struct thread {
 	__u32 in_fn;
@@ -160,6 +180,7 @@ struct thread {
 	__u64 sampling;		/* the first place was drawn */
 	struct open_call call;
 	struct open_map_call map;
+	struct memtoll_mapping mapping;	/* on its way: too large for the BPF stack */
 	struct open_fault fault;
 	struct stamp reclaim;
 	__u32 reclaiming;	/* SWAP_RECLAIM_*, or 0 */
@@ -173,6 +194,7 @@ struct thread {
 	struct read_site read_site;
 	struct memtoll_file file;		/* scratch */
 	struct memtoll_stack stack;		/* scratch */
+	struct unwind walk;			/* scratch of an allocator call's */
 	struct memtoll_stack sample_stack;	/* scratch of the sampling interrupt */
 	struct python_walk python;		/* scratch, likewise two */
 	struct python_walk sample_python;
@@ -226,26 +248,6 @@ struct unwind_tables_map {
 };
 extern struct unwind_tables_map unwind_tables SEC(".maps");
 
-/* A walk over a stack: the registers of one frame, and the mapping that its code is in. */
-struct unwind {
-	__u64 ip;
-	__u64 sp;
-	__u64 bp;
-	__u64 start;
-	__u64 end;
-	__u64 bias;
-	__u32 table;
-	__u32 process_table;
-	__u32 exact;		/* ip is an instruction, not a return address */
-	__u32 leaf;		/* nothing but the return address is on its stack yet */
-	__u32 flags;		/* STACK_* */
-	__u32 stop;
-	__u64 bp_at;		/* where the last step read rbp; the return address, if it did not */
-	__u64 bp_word;		/* what was there */
-	__u32 irregular;	/* a step did not go by a rule, or read more than those two */
-	__u32 unused;
-};
-
 #define MEMO_WAYS 4
 #define MEMO_STEPS 48
 #define MEMO_BYTES_LOG 12
@@ -253,10 +255,15 @@ struct unwind {
 #define MEMO_COPY_WORDS (MEMO_BYTES / 8)
 
 /* What a walk has read of the stack, from these registers on: see memo.bpf.h. */
-struct memo {
-	__u64 ip;		/* 0: none */
+struct memo_key {
+	__u64 callee;		/* the frame before, of the allocator, which is not walked; 0: none */
+	__u64 ip;		/* 0: no memo */
 	__u64 sp;
 	__u64 bp;
+};
+
+struct memo {
+	struct memo_key key;
 	__u64 id;		/* of the stack, without the interpreter's frames */
 	__u64 hash;		/* of the words */
 	__u64 bytes;		/* from sp on they lie in so many */
@@ -269,6 +276,7 @@ struct memo {
 
 struct memos {
 	__u64 turn;
+	struct memo_key key;	/* what is looked for */
 	struct memo ways[MEMO_WAYS];
 	__u64 copy[MEMO_COPY_WORDS];	/* scratch */
 };
@@ -348,6 +356,7 @@ struct thread *thread_create(struct task_struct *task) __hidden;
 __u64 stack_hash(struct memtoll_stack *stack);
 int call_find_caller(struct thread *thread);
 int stack_of_call(struct thread *thread);
+__u64 stack_of_call_known(struct thread *thread);
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
 int memo_holds(struct memos *known, __u32 way);
 int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
@@ -664,6 +673,10 @@ static __always_inline __u64 stack_site(__u32 tgid, const struct thread *thread)
 
 static __always_inline __u64 stack_from_call(struct thread *thread)
 {
+	__u64 id = stack_of_call_known(thread);
+
+	if (id)
+		return id;
 	stack_of_call(thread);
 	return stack_store(&thread->stack, &thread->python);
 }

@@ -6,6 +6,7 @@
  * from frame to frame: find the mapping, bisect for the rule, read the caller's registers. Where
  * there is no rule the frame pointer has to do: code made at run time keeps it.
  */
+#include "memo.bpf.h"
 #include "memtoll.bpf.h"
 
 struct stacks_map stacks SEC(".maps");
@@ -399,7 +400,7 @@ struct memos_map memos SEC(".maps");
  */
 static __always_inline void memo_note(struct memo *memo, __u32 step, const struct unwind *walk)
 {
-	__u64 address = walk->sp - 8 - memo->sp, bp = walk->bp_at - memo->sp;
+	__u64 address = walk->sp - 8 - memo->key.sp, bp = walk->bp_at - memo->key.sp;
 
 	if (step >= MEMO_STEPS)
 		return;
@@ -422,7 +423,7 @@ int memo_holds(struct memos *known, __u32 way)
 	memo = &known->ways[way % MEMO_WAYS];
 	bytes = memo->bytes;
 	barrier_var(bytes);
-	if (bytes > MEMO_BYTES || bpf_probe_read_user(known->copy, bytes, (void *)memo->sp))
+	if (bytes > MEMO_BYTES || bpf_probe_read_user(known->copy, bytes, (void *)memo->key.sp))
 		return 0;
 	for (i = 0; i < MEMO_STEPS; i++) {
 		if (i >= memo->steps)
@@ -526,26 +527,58 @@ int call_find_caller(struct thread *thread)
 	return thread->call.caller != 0;
 }
 
+/* Where the walk of the open call begins, for the memos of its thread; NULL: no room for those. */
+static __always_inline struct memos *memos_of_call(const struct thread *thread)
+{
+	struct memos *known = memos_get(bpf_get_current_task_btf());
+
+	if (known)
+		known->key = (struct memo_key){
+			.callee = thread->call.ip,
+			.ip = thread->call.caller,
+			.sp = thread->call.sp + 8,
+			.bp = thread->call.bp,
+		};
+	return known;
+}
+
+/* The id of the open allocator call's stack, if a memo has it (memo_find()), or 0. */
+__u64 stack_of_call_known(struct thread *thread)
+{
+	struct memos *known;
+
+	if (!thread || !call_find_caller(thread))
+		return 0;
+	known = memos_of_call(thread);
+	return known ? memo_find(known, thread, bpf_get_current_pid_tgid() >> 32) : 0;
+}
+
 /* The stack of the open allocator call: the function, its caller, the callers' chain. */
 int stack_of_call(struct thread *thread)
 {
-	struct memtoll_stack *stack;
-	struct unwind walk = {};
+	struct memo *memo = NULL;
+	struct memos *known;
 
 	if (!thread)
 		return 0;
-	stack = &thread->stack;
-	stack_begin(stack, bpf_get_current_pid_tgid() >> 32, thread->call.ip);
+	stack_begin(&thread->stack, bpf_get_current_pid_tgid() >> 32, thread->call.ip);
 	if (!call_find_caller(thread)) {
-		stack_ends_in_probe(stack);
+		stack_ends_in_probe(&thread->stack);
 		return 0;
 	}
-	stack->frames[1] = thread->call.caller;
-	stack->depth = 2;
-	walk.ip = thread->call.caller;
-	walk.sp = thread->call.sp + 8;
-	walk.bp = thread->call.bp;
-	return stack_walk(stack, &walk, NULL);
+	thread->stack.frames[1] = thread->call.caller;
+	thread->stack.depth = 2;
+	thread->walk = (struct unwind){
+		.ip = thread->call.caller,
+		.sp = thread->call.sp + 8,
+		.bp = thread->call.bp,
+	};
+	known = memos_of_call(thread);
+	if (known)
+		memo = memo_new(known);
+	stack_walk(&thread->stack, &thread->walk, memo);
+	memo_keep(memo, thread->call.caller, &thread->stack);
+	return 0;
 }
 
 int in_memset(const struct memtoll_target *process, __u64 ip)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * paths: one instruction, at one depth of the stack, touches pages for four chains of callers that
- * differ in the middle and far up, in an order that nobody could guess. No two pages lie side by
- * side.
+ * paths: one instruction, at one depth of the stack, touches pages, or calls calloc or madvise, for
+ * four chains of callers that differ in the middle and far up, in an order that nobody could guess.
+ * No two pages lie side by side.
  *
- * usage: paths
+ * usage: paths touch|calloc|madvise
  */
 #include <alloca.h>
 #include <sys/mman.h>
@@ -16,9 +16,24 @@
 static volatile int back;
 static char *volatile scratch;
 
+/* Large enough for its stack to be asked each time, small enough for the heap. */
+#define BLOCK 100000UL
+
+static char what;
+
 static NOINLINE void touch(char *page)
 {
-	*(volatile char *)page = 1;
+	switch (what) {
+	case 't':
+		*(volatile char *)page = 1;
+		break;
+	case 'c':
+		scratch = calloc(1, BLOCK);
+		free(scratch);
+		break;
+	default:
+		madvise(page, PAGE, MADV_NOHUGEPAGE);
+	}
 	back++;
 }
 
@@ -57,13 +72,16 @@ static NOINLINE void high_two(char *page, int low)
 	back += 6;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	unsigned int left[4] = { 211, 307, 401, 503 }, total = 211 + 307 + 401 + 503, i;
 	unsigned long number = 7;
 	char *region;
 
 	alarm(WORKLOAD_LIFE_S);
+	if (argc != 2)
+		return 2;
+	what = *argv[1];
 	region = mmap(NULL, 2 * total * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		      -1, 0);
 	if (region == MAP_FAILED || madvise(region, 2 * total * PAGE, MADV_NOHUGEPAGE))
