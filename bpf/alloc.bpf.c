@@ -30,6 +30,18 @@ struct {
 	__type(value, struct memtoll_call);
 } calls SEC(".maps");
 
+/*
+ * The same, for a site that finds no room above: that table takes its memory as it grows, and with
+ * many new sites at once, or on a machine short of memory, the kernel has none at hand right now.
+ * Here it is taken beforehand. A site may be in both tables: its sums are added up.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct memtoll_call_key);
+	__type(value, struct memtoll_call);
+} calls_spare SEC(".maps");
+
 /* Live blocks of at least cfg_min_size bytes: so that their free can be told from all others. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -106,10 +118,11 @@ static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *ke
 	site = bpf_map_lookup_elem(&calls, key);
 	if (site)
 		return site;
-	/*
-	 * The table is full, or, with many new sites at once, the kernel has no memory at hand right
-	 * now: the call counts for its function, without its place.
-	 */
+	bpf_map_update_elem(&calls_spare, key, &zero, BPF_NOEXIST);
+	site = bpf_map_lookup_elem(&calls_spare, key);
+	if (site)
+		return site;
+	/* Both are full: the call counts for its function, without its place. */
 	lose(LOST_CALL_SITES, 1);
 	anywhere = *key;
 	anywhere.stack_id = 0;

@@ -475,6 +475,7 @@ static void forget_child(struct memtoll_bpf *bpf, uint32_t pid)
 	forget_reads(bpf->maps.file_reads, pid);
 	bpf_map__delete_elem(bpf->maps.processes, &pid, sizeof(pid), 0);
 	forget_sums(bpf->maps.calls, pid);
+	forget_sums(bpf->maps.calls_spare, pid);
 	forget_sums(bpf->maps.map_calls, pid);
 }
 

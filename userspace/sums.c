@@ -48,7 +48,8 @@ static bool take_difference(uint64_t *now, uint64_t *before, size_t words, size_
 void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
 	       void *context)
 {
-	int fd = bpf_map__fd(map), cpus = libbpf_num_possible_cpus();
+	int fd = bpf_map__fd(map);
+	int cpus = bpf_map__type(map) == BPF_MAP_TYPE_HASH ? 1 : libbpf_num_possible_cpus();
 	g_autofree uint64_t *values = g_new0(uint64_t, (words + pairs) * cpus);
 	g_autofree uint64_t *total = g_new0(uint64_t, words + pairs);
 	g_autofree uint64_t *before = g_new0(uint64_t, words + pairs);

@@ -17,15 +17,16 @@ void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t
 typedef void sums_fn(void *context, const void *key, const uint64_t *delta);
 
 /*
- * Walk a per-CPU hash whose keys have 16 bytes. each() gets the difference to what was there the
- * last time, where there is one; last keeps that: key -> struct packed, both freed by g_free.
+ * Walk a hash, per-CPU or one for all, whose keys have 16 bytes. each() gets the difference to what
+ * was there the last time, where there is one; last keeps that: key -> struct packed, both freed by
+ * g_free.
  */
 void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
 	       void *context);
 
 /*
- * Rows for the calls of a process whose place finds no room: made beforehand, because the kernel may
- * have no memory at hand when they are needed.
+ * Rows for the calls of a process whose place finds room in neither table: made beforehand, while
+ * there is some.
  */
 void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid);
 

@@ -232,9 +232,8 @@ def test_tracer_is_small(out: Path) -> None:
     print(f"tracer: {max(sizes) / 1024:.0f} MiB, seen {len(sizes)} times")
     sites = {row[0] for row in recording.query("SELECT DISTINCT stack_id FROM call WHERE call = 'malloc'")}
     losses = recording.report["losses"]
-    assert losses["calls_full"] == 0 and recording.report["calls"]["malloc"] >= 10007
-    assert len(sites) + losses["call_sites"] >= 10007
-    assert len(sites) > 9000
+    assert (losses["calls_full"], losses["call_sites"]) == (0, 0)
+    assert len(sites) >= 10007 and recording.report["calls"]["malloc"] >= 10007
     assert recording.report["losses"]["stacks_full"] == 0
     assert len(sizes) > 50 and 30 < max(sizes) / 1024 < 64
 
