@@ -462,6 +462,8 @@ struct memtoll_value_sum {
 };
 
 #define MEMTOLL_MEMSET_RANGES 8
+/* More allocators than that no program has. */
+#define MEMTOLL_CALLOCS 4
 
 /* A range of code, [start, end). */
 struct memtoll_range {
@@ -534,12 +536,16 @@ struct memtoll_python {
 	} frames[MEMTOLL_PYTHON_DEPTH];
 };
 
-/* Value of map `processes`, keyed by tgid: a traced process. memset[] is filled by userspace. */
+/*
+ * Value of map `processes`, keyed by tgid: a traced process. memset[] and calloc[] are filled by
+ * userspace.
+ */
 struct memtoll_target {
 	__u32 unwind_table;	/* of its mappings; 0: none yet */
 	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
 	__u32 memset_count;
 	struct memtoll_range memset[MEMTOLL_MEMSET_RANGES];
+	__u64 calloc[MEMTOLL_CALLOCS];	/* addresses of the functions; 0: no more */
 	__u64 exited_minor_faults;	/* of threads that have exited */
 	__u64 exited_major_faults;
 	struct memtoll_python_offsets python;

@@ -124,6 +124,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 		thread->in_fn = FN_NONE;
 	process->exec_pending = 0;
 	process->memset_count = 0;
+	process->calloc[0] = 0;
 	process->unwind_table = 0;
 	process->python.kind = PYTHON_NONE;
 	__sync_fetch_and_add(&area_generation, 1);

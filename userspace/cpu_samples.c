@@ -30,6 +30,7 @@ struct cpu_samples {
 	struct symbolizer *symbolizer;
 	struct sample_judge judge;
 	GHashTable *counts;	/* struct sample_count -> itself */
+	GArray *unnamed;	/* of struct memtoll_sample: their stacks tell the function */
 	GHashTable *fns;	/* stack id -> the allocator's function in it, plus 1 */
 };
 
@@ -41,6 +42,7 @@ struct cpu_samples *cpu_samples_new(int stacks_fd, struct symbolizer *symbolizer
 	samples->symbolizer = symbolizer;
 	samples->counts = g_hash_table_new_full(key16_hash, key16_equal, NULL, g_free);
 	samples->fns = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	samples->unnamed = g_array_new(false, false, sizeof(struct memtoll_sample));
 	sample_judge_prepare(&samples->judge, symbolizer);
 	return samples;
 }
@@ -51,6 +53,7 @@ void cpu_samples_free(struct cpu_samples *samples)
 		return;
 	g_hash_table_destroy(samples->counts);
 	g_hash_table_destroy(samples->fns);
+	g_array_unref(samples->unnamed);
 	g_free(samples);
 }
 
@@ -75,23 +78,44 @@ static unsigned int fn_of_stack(struct cpu_samples *samples, uint64_t id)
 	return fn;
 }
 
-void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *told, bool missed)
+static void add_named(struct cpu_samples *samples, const struct memtoll_sample *sample)
 {
-	struct memtoll_sample copy = *told, *sample = &copy;
-	struct sample_key key = { .pid = sample->tgid, .stack_id = sample->stack_id };
-	struct sample_count *count;
+	struct sample_key key = {
+		.pid = sample->tgid,
+		.place = sample_place(&samples->judge, sample),
+		.in_fn = sample->in_fn,
+		.stack_id = sample->stack_id,
+	};
+	struct sample_count *count = g_hash_table_lookup(samples->counts, &key);
 
-	if (!sample->in_fn && missed)
-		sample->in_fn = fn_of_stack(samples, sample->stack_id);
-	key.place = sample_place(&samples->judge, sample);
-	key.in_fn = sample->in_fn;
-	count = g_hash_table_lookup(samples->counts, &key);
 	if (!count) {
 		count = g_new0(struct sample_count, 1);
 		count->key = key;
 		g_hash_table_insert(samples->counts, &count->key, count);
 	}
 	count->samples++;
+}
+
+void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed)
+{
+	/* A library's names take a tenth of a second to read: not while a window may be open. */
+	if (!sample->in_fn && missed)
+		g_array_append_vals(samples->unnamed, sample, 1);
+	else
+		add_named(samples, sample);
+}
+
+static void name_samples(struct cpu_samples *samples)
+{
+	struct memtoll_sample *sample;
+	guint i;
+
+	for (i = 0; i < samples->unnamed->len; i++) {
+		sample = &g_array_index(samples->unnamed, struct memtoll_sample, i);
+		sample->in_fn = fn_of_stack(samples, sample->stack_id);
+		add_named(samples, sample);
+	}
+	g_array_set_size(samples->unnamed, 0);
 }
 
 int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
@@ -101,6 +125,7 @@ int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
 	gpointer value;
 	int err = 0;
 
+	name_samples(samples);
 	g_hash_table_iter_init(&iter, samples->counts);
 	while (g_hash_table_iter_next(&iter, NULL, &value) && !err) {
 		const struct sample_count *count = value;

@@ -99,11 +99,12 @@ FROM (
 
 -- Parts of the CPU samples, with 95 % bounds after Agresti and Coull: with p = (k + 2) / (n + 4),
 -- p +- 1.96 sqrt(p (1 - p) / (n + 4)). what: probe; allocator: in its functions, probes, faults and mapping
--- calls not among it; call: of that, what is not clearing. error: from the share to the farther bound.
+-- calls not among it; call: of that, what is not clearing; clear: what is. error: from the share to the farther
+-- bound.
 CREATE VIEW sample_share AS
 WITH RECURSIVE
 place(what, name) AS (VALUES ('probe', 'probe'), ('allocator', 'allocator'),
-	('allocator', 'calloc_memset'), ('call', 'allocator')),
+	('allocator', 'calloc_memset'), ('call', 'allocator'), ('clear', 'calloc_memset')),
 whole AS MATERIALIZED (
 	SELECT COALESCE(SUM(samples), 0) AS n FROM sample
 ),
@@ -159,14 +160,16 @@ FROM chosen;
 
 -- What CPU samples say of the allocator's time, where they say more than prices. most_ns: the most that its
 -- functions can have taken, clearing among it; where the probes are known by samples, too. call_ns,
--- call_error_ns: what they took without clearing; where calls were watched in windows only, and there
--- are enough samples to tell.
+-- call_error_ns: what they took without clearing; clear_ns, clear_error_ns: what calloc's memset took. These
+-- only where calls were watched in windows, and there are enough samples to tell.
 CREATE VIEW allocator_profile AS
 SELECT CASE WHEN u.sampled THEN a.high * s.cpu_ns END AS most_ns,
 	CASE WHEN o.n >= 30 AND w.windows THEN o.share * s.cpu_ns END AS call_ns,
-	CASE WHEN o.n >= 30 AND w.windows THEN o.error * s.cpu_ns END AS call_error_ns
+	CASE WHEN o.n >= 30 AND w.windows THEN o.error * s.cpu_ns END AS call_error_ns,
+	c.share * s.cpu_ns AS clear_ns, c.error * s.cpu_ns AS clear_error_ns
 FROM uprobe_profile u
 JOIN sample_share a ON a.what = 'allocator' JOIN sample_share o ON o.what = 'call'
+JOIN sample_share c ON c.what = 'clear'
 JOIN (SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns FROM process_slice) s
 JOIN (SELECT EXISTS (SELECT 1 FROM watch) AS windows) w;
 

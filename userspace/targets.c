@@ -235,6 +235,7 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 	if (maps_read(pid, &maps))
 		goto out;
 	scan_modules(targets, pid, &maps);
+	followed->callocs.count = 0;
 	for (i = 0; i < maps.count; i++) {
 		g_autofree char *key = module_key(&maps.entries[i]);
 		struct allocator_module *module = g_hash_table_lookup(targets->modules, key);
@@ -242,6 +243,7 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 
 		if (!module || !maps.entries[i].exec)
 			continue;
+		callocs_note(&followed->callocs, module, &maps.entries[i]);
 		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par)
 			malloc_par_find(pid, &maps.entries[i], &followed->malloc_par);
 		if (is_attached(followed, module))
@@ -255,6 +257,7 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 		else
 			attached->unprobed = "left out by --probes or the overhead limit";
 	}
+	targets_publish_callocs(targets, followed);
 	thresholds_set_glibc(targets->config.thresholds, pid, followed_uses_glibc(followed));
 out:
 	maps_free(&maps);
@@ -314,38 +317,6 @@ static void record_process(struct targets *targets, struct followed *followed)
 	record_own_cache(targets, pid);
 	g_free(followed->tunables);
 	followed->tunables = tunables_read(pid);
-}
-
-/*
- * Tell the BPF side of the process's code: how to unwind it, where memset is, and an interpreter's
- * frames. Its row must exist.
- */
-static void publish_code(struct targets *targets, pid_t pid)
-{
-	int fd = bpf_map__fd(targets->config.bpf->maps.processes);
-	struct code_range ranges[MEMTOLL_MEMSET_RANGES];
-	struct memtoll_python_offsets python;
-	struct memtoll_target state;
-	uint32_t key = pid, table = unwinder_show(targets->unwinder, pid);
-	struct maps maps = {};
-	ssize_t count = 0, i;
-
-	if (!maps_read(pid, &maps))
-		count = memset_ranges(pid, &maps, ranges, MEMTOLL_MEMSET_RANGES);
-	maps_free(&maps);
-	if (bpf_map_lookup_elem(fd, &key, &state))
-		return;
-	state.unwind_table = table;
-	for (i = 0; i < count; i++) {
-		state.memset[i].start = ranges[i].start;
-		state.memset[i].end = ranges[i].end;
-	}
-	state.memset_count = MAX(count, 0);
-	if (python_show(targets->config.python, pid, &python)) {
-		state.python = python;
-		targets->config.bpf->bss->python_seen = 1;
-	}
-	bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
 }
 
 /* Of all its threads, the dead ones too, up to now; 0 when it is gone. */
@@ -448,7 +419,7 @@ int targets_add(struct targets *targets, pid_t pid)
 	err = publish_process(targets, pid, false);
 	/* Hits count from here, and so does the time they are compared with. */
 	followed->target.cpu_base_ns = cpu_clock_ns(pid);
-	publish_code(targets, pid);
+	targets_publish_code(targets, followed);
 	/* Ended before its exit could be seen: else it would be waited for in vain. */
 	if (!err && (proc_stat_read(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')) {
 		targets_exiting(targets, pid, 0, 0);
@@ -476,7 +447,7 @@ void targets_exec(struct targets *targets, pid_t pid, bool held)
 	followed->starting = held;
 	if (held) {
 		followed->malloc_par = 0;
-		publish_code(targets, pid);
+		targets_publish_code(targets, followed);
 		return;
 	}
 	followed->malloc_par = 0;
@@ -505,7 +476,7 @@ void targets_ready(struct targets *targets, pid_t pid)
 	symbolizer_show(targets->config.symbolizer, pid, true);
 	record_process(targets, followed);
 	followed_begin_thresholds(targets, followed, true, 0);
-	publish_code(targets, pid);
+	targets_publish_code(targets, followed);
 }
 
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
@@ -617,7 +588,7 @@ void targets_refresh(struct targets *targets)
 			continue;
 		followed->target.changed = false;
 		/* First what stacks need while the process runs on. */
-		publish_code(targets, followed->target.pid);
+		targets_publish_code(targets, followed);
 		attach_modules(targets, followed);
 		symbolizer_show(targets->config.symbolizer, followed->target.pid, false);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* targets_internal.h: between targets.c and targets_thresholds.c. */
+/* targets_internal.h: between targets.c, targets_code.c and targets_thresholds.c. */
 #ifndef MEMTOLL_TARGETS_INTERNAL_H
 #define MEMTOLL_TARGETS_INTERNAL_H
 
@@ -15,9 +15,16 @@ struct attached {
 	const char *unprobed;		/* why none of its functions is probed, or NULL */
 };
 
+/* Addresses of calloc in a process; those beyond the capacity are left out. */
+struct callocs {
+	uint64_t address[MEMTOLL_CALLOCS];
+	size_t count;
+};
+
 struct followed {
 	struct target target;
 	GPtrArray *attached;		/* struct attached */
+	struct callocs callocs;
 	char *tunables;
 	uint64_t malloc_par;		/* address; 0: not known */
 	uint64_t values[THRESHOLD_NAMES];	/* as it ended; values_ns 0: not read */
@@ -42,6 +49,18 @@ struct targets {
 	uint64_t late;
 	uint64_t attach_failures;
 };
+
+/*
+ * Tell the BPF side of the process's code: how to unwind it, where memset and calloc are, and an
+ * interpreter's frames. Its row must exist.
+ */
+void targets_publish_code(struct targets *targets, const struct followed *followed);
+
+/* Of these only calloc, as a sample in memset may be calloc's. Without a row: later, with the rest. */
+void targets_publish_callocs(struct targets *targets, const struct followed *followed);
+
+void callocs_note(struct callocs *callocs, const struct allocator_module *module,
+		  const struct mapping *mapping);
 
 /* Another allocator in front of it, and glibc's has nothing to do. */
 bool followed_uses_glibc(const struct followed *followed);

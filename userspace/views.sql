@@ -33,9 +33,10 @@
 -- all processes' samples together, Agresti and Coull: with p = (k + 2) / (n + 4), p +- 1.96
 -- sqrt(p (1 - p) / (n + 4)); no samples: anything is possible. Calls that were not timed are
 -- counted as small mallocs each, all of it error. Where calls were watched in windows only, everything
--- is scaled (call_estimate), with the error of that; but the time of what is not calloc is that of the CPU
--- samples in the allocator, less what functions that were always watched took, given to the sites in the
--- proportion that the windows saw: samples were taken all the time, and need no price.
+-- is scaled (call_estimate), with the error of that; but their time is that of the CPU samples: samples were
+-- taken all the time, and need no price. Those in the allocator, less what functions that were always
+-- watched took, are given to the sites in the proportion that the windows saw; those in calloc's memset by
+-- the bytes that were cleared.
 CREATE VIEW call_cost AS
 WITH RECURSIVE
 total AS MATERIALIZED (
@@ -108,15 +109,20 @@ seeming AS MATERIALIZED (	-- calls of no resolved length are small mallocs
 ),
 profiled AS MATERIALIZED (
 	SELECT *, SUM(MAX(0.0, fast_ns)) OVER () AS seem_ns,
-		seeming_ns / MAX(1.0, SUM(CASE WHEN sampled THEN seeming_ns ELSE 0.0 END) OVER ()) AS part,
+		weight_ns / MAX(1.0, SUM(CASE WHEN sampled THEN weight_ns ELSE 0.0 END) OVER ()) AS part,
+		clear_weight / MAX(1.0, SUM(clear_weight) OVER ()) AS clear_part,
 		MAX(0.0, call_ns - SUM(CASE WHEN sampled THEN 0.0 ELSE seeming_ns - slow_ns END) OVER ())
 			AS sampled_ns
-	FROM (SELECT s.*, a.most_ns, a.call_ns, a.call_error_ns,
-		estimated AND call <> 'calloc' AND a.call_ns IS NOT NULL AS sampled
+	FROM (SELECT s.*, a.most_ns, a.call_ns, a.call_error_ns, a.clear_ns, a.clear_error_ns,
+		estimated AND a.call_ns IS NOT NULL AS sampled,
+		-- of calloc without its clearing, which goes by bytes
+		CASE call WHEN 'calloc' THEN calls * malloc_ns ELSE seeming_ns END AS weight_ns,
+		CASE WHEN call <> 'calloc' THEN 0.0 WHEN known_clearing THEN 1.0 * cleared_bytes
+			ELSE 1.0 * bytes END AS clear_weight
 		FROM seeming s JOIN allocator_profile a)
 ),
 net AS MATERIALIZED (
-	SELECT *, CASE WHEN sampled THEN part * sampled_ns
+	SELECT *, CASE WHEN sampled THEN part * sampled_ns + clear_part * clear_ns
 			WHEN resolved THEN slow_ns + fast_ns * MIN(1.0, COALESCE(most_ns / seem_ns, 1.0))
 			ELSE seeming_ns END AS net_ns,
 		CASE WHEN sampled THEN 0.0 ELSE small_ns END AS unresolved_ns,
@@ -133,14 +139,18 @@ net AS MATERIALIZED (
 ),
 divided AS MATERIALIZED (
 	SELECT n.*,
-		CASE WHEN n.known_clearing THEN MIN(n.net_ns, n.cleared_net_ns)
+		CASE WHEN n.sampled THEN n.clear_part * n.clear_ns
+		     WHEN n.known_clearing THEN MIN(n.net_ns, n.cleared_net_ns)
 		     WHEN n.call = 'calloc' AND s.n > 0 THEN n.net_ns * s.k / s.n
 		     ELSE 0.0 END AS zero_libc_ns,
-		CASE WHEN n.known_clearing
+		CASE WHEN n.sampled THEN n.clear_part * n.clear_error_ns
+		     WHEN n.known_clearing
 			THEN n.cleared_calls * (n.price_error_ns + 0.5 * n.malloc_ns)
 				+ n.cleared_faults * n.fault_error_ns
-		     WHEN n.call = 'calloc' THEN n.net_ns * b.error
-		     ELSE 0.0 END + n.error * MIN(n.net_ns, n.cleared_net_ns) AS zero_libc_error_ns
+				+ n.error * MIN(n.net_ns, n.cleared_net_ns)
+		     WHEN n.call = 'calloc'
+			THEN n.net_ns * b.error + n.error * MIN(n.net_ns, n.cleared_net_ns)
+		     ELSE 0.0 END AS zero_libc_error_ns
 	FROM net n JOIN binomial b LEFT JOIN sampled s ON s.pid = n.pid
 )
 SELECT pid, call, stack_id, known_clearing, calls, failed, bytes, timed_calls, map_calls, faults,

@@ -61,6 +61,23 @@ def leftovers(program: Program) -> Any:
     return changed_text(program.pid) or uprobe_pages(program.pid) > 1
 
 
+def test_clearing_of_a_calloc_that_comes_and_goes(out: Path) -> None:
+    """Its memset is reached by a jump: outside of the windows samples alone tell that it is calloc's."""
+    recording = record(out, command=[workload("clears"), "6", str(4 << 20), "400"], exact=False)
+    said = recording.witness[-1]
+    assert recording.report["overhead"]["duty_cycle"]["calloc"] < 0.5, recording.report["overhead"]
+    cleared, outside = recording.toll("zero.libc", "time_s"), recording.toll("zero.app", "time_s")
+    print(said, cleared, outside)
+    assert recording.dominant == "zeroing"
+    assert outside < 0.02 * cleared
+    # Samples are 99 a second: three standard errors of those. The program's own clock has the probes of its windows.
+    assert cleared == pytest.approx(said["calloc_ns"] / 1e9, rel=0.12)
+    site = recording.report["sites"][0]
+    assert (site["toll"], site["call"]) == ("zero.libc", "calloc")
+    made = next(row for row in recording.report["allocations"] if row["call"] == "calloc" and row["bytes"] > 1 << 30)
+    assert abs(made["calls"] - said["calls"]) <= made["calls_error"], made
+
+
 def test_two_million_pairs_stay_within_the_budget(out: Path) -> None:
     """The limit plus one percentage point, by the program's own count and clock; and afterwards nothing is left."""
     with Program(workload("pairs"), "--seconds", "60", "--work", "350") as program:
