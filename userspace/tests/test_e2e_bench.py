@@ -16,6 +16,7 @@ from harness import MEMTOLL, TESTS, environment
 BENCH: Final = TESTS / "bench"
 sys.path.insert(0, str(BENCH))
 
+import memleak  # noqa: E402
 import table  # noqa: E402
 from lines import LINES  # noqa: E402
 
@@ -33,6 +34,36 @@ def test_ratios_are_of_the_same_round() -> None:
     assert table.spread([2.0, 1.5]) == "1.75 (1.50-2.00)"
     assert table.added({"contenders": [bare, traced]}, "traced") == 15.0
     assert table.added({"contenders": [bare]}, "traced") is None
+
+
+def test_a_median_s_interval_is_that_of_order_statistics() -> None:
+    """Of 21 values the sixth from either end; below six no interval at 95 % can be had: all of them."""
+    assert table.median_bounds([float(value) for value in range(21, 0, -1)]) == (6.0, 16.0)
+    assert table.median_bounds([3.0, 1.0, 2.0]) == (1.0, 3.0)
+    runs = [
+        {"name": "bare", "rounds": [0, 1, 2], "cpu_ns": [10.0] * 3},
+        {"name": "memtoll", "rounds": [0, 1, 2], "cpu_ns": [10.1, 10.3, 10.2]},
+    ]
+    assert table.percent_added({"contenders": runs}, "cpu_ns") == "2.0 % (1.0 to 3.0)"
+
+
+def test_memleak_gets_the_newest_headers_in_one_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.release", lambda: "0.0.0-none")
+    sources, scratch = tmp_path / "src", tmp_path / "scratch"
+    sources.mkdir()
+    with pytest.raises(FileNotFoundError, match="linux-headers-amd64"):
+        memleak.headers(scratch, sources)
+    for version in ("6.1.0-9", "6.1.0-10"):
+        for tree, name in (("amd64", "include/generated/autoconf.h"), ("common", "include/linux/kconfig.h")):
+            for file in (name, f"arch/x86/include/asm/{tree}.h"):
+                path = sources / f"linux-headers-{version}-{tree}" / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(f"{version} {tree}")
+    merged = memleak.headers(scratch, sources)
+    assert merged
+    assert (merged / "include/generated/autoconf.h").read_text() == "6.1.0-10 amd64"
+    assert (merged / "include/linux/kconfig.h").read_text() == "6.1.0-10 common"
+    assert memleak.headers(scratch, sources) == merged
 
 
 def quick(out: Path, lines: str) -> dict[str, Any]:

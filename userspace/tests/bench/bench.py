@@ -67,12 +67,14 @@ class Measured:
         try:
             with tools.attached(contender, target.pid, scratch):
                 target.work(warm)
-                self.costs[contender][number] = target.work(seconds)
+                cost = target.work(seconds)
+            self.costs[contender][number] = cost
         except (tools.CannotAttach, AssertionError) as error:
             self.failed[contender] = str(error)[-300:]
             say(f"{self.line.name}: {contender}: {error}")
 
-    def round(self, number: int, scratch: Path, seconds: float, warm: float) -> None:
+    def round(self, number: int, rounds: int, more: int, scratch: Path, seconds: float, warm: float) -> None:
+        """All contenders, and so many pairs more of the bare program and memtoll as it is by default."""
         turn = number % len(self.contenders)
         order = self.contenders[turn:] + self.contenders[:turn]
         with self.line.start([], scratch) as target:
@@ -81,6 +83,11 @@ class Measured:
                 if contender != tools.HEAPTRACK:
                     self.one(contender, number, target, scratch, seconds, warm)
             self.costs[AFTERWARDS][number] = target.work(seconds)
+            for again in range(more):
+                # Each first as often as the other: what a machine does over seconds hits both alike.
+                pair = [tools.BARE, tools.DEFAULT] if again % 2 else [tools.DEFAULT, tools.BARE]
+                for contender in pair:
+                    self.one(contender, rounds * (again + 1) + number, target, scratch, seconds, warm)
         if tools.HEAPTRACK in self.contenders:
             self.started_by_heaptrack(number, scratch, seconds, warm)
 
@@ -197,7 +204,7 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
         one = Measured(line, here)
         for number in range(rounds):
             say(f"{line.name}, round {number + 1} of {rounds}: {', '.join(here)}")
-            one.round(number, scratch, seconds * line.seconds, warm)
+            one.round(number, rounds, 0 if arguments.quick else line.pairs, scratch, seconds * line.seconds, warm)
         results["lines"].append(one.result())
         results["load"][1] = round(os.getloadavg()[0], 1)
         save(results, arguments)
@@ -214,7 +221,8 @@ def main() -> int:
     scratch = Path(tempfile.mkdtemp(prefix="memtoll-bench-"))
     scratch.chmod(0o755)
     try:
-        results = measure(arguments, scratch)
+        with tools.tracefs():
+            results = measure(arguments, scratch)
     finally:
         with suppress(OSError):
             shutil.rmtree(scratch)

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import memleak
+
 from harness import MEMTOLL, changed_text, end, environment, query, spawn, wait_until
 
 BARE: Final = "bare"
@@ -90,10 +92,13 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def running(
-    command: Sequence[str | Path], ready: Callable[[], object], **options: Any
+    command: Sequence[str | Path],
+    ready: Callable[[], object],
+    variables: dict[str, str] | None = None,
+    **options: Any,
 ) -> Iterator[subprocess.Popen[str]]:
     # What it says is read at the end only, and goes to a file: a full pipe would stop it.
-    process = spawn(command, {"PYTHONUNBUFFERED": "1"}, **options)
+    process = spawn(command, {"PYTHONUNBUFFERED": "1", **(variables or {})}, **options)
     try:
 
         def there() -> bool:
@@ -104,12 +109,27 @@ def running(
 
         wait_until(there, f"{command[0]} to attach", 40)
         yield process
+        there()  # to the end: what has given up meanwhile has cost nothing
     finally:
         stop(process)
 
 
 def recording(scratch: Path) -> Path:
     return scratch / f"{len(list(scratch.iterdir()))}.memtoll"
+
+
+@contextmanager
+def tracefs() -> Iterator[None]:
+    """Where the other tools look for tracepoints; memtoll needs no mount."""
+    place = Path("/sys/kernel/tracing")
+    if (place / "events").exists():
+        yield
+        return
+    run(["mount", "-t", "tracefs", "tracefs", place])
+    try:
+        yield
+    finally:
+        run(["umount", place])
 
 
 @contextmanager
@@ -145,7 +165,10 @@ def attached(contender: str, pid: int, scratch: Path) -> Iterator[None]:
         command = [path, "trace", "-F", "all", "--no-syscalls", "-p", str(pid), "-o", str(scratch / "perf.out")]
 
         def counting() -> bool:
-            return any("perf_event" in str(fd.readlink()) for fd in Path(f"/proc/{process_id[0]}/fd").iterdir())
+            try:
+                return any("perf_event" in str(fd.readlink()) for fd in Path(f"/proc/{process_id[0]}/fd").iterdir())
+            except FileNotFoundError:  # closed since it was listed
+                return False
 
         process_id: list[int] = []
         process = spawn(command, None, **quiet)
@@ -159,12 +182,21 @@ def attached(contender: str, pid: int, scratch: Path) -> Iterator[None]:
             stop(process)
         return
     library = allocator_of(pid)
+    variables: dict[str, str] = {}
     if contender == MEMLEAK:
-        command = [path, "-p", str(pid), "-O", library, "3600"]
+        shim = Path(__file__).with_name("memleak.py")
+        # The bindings are the distribution's, for the distribution's Python.
+        command = ["/usr/bin/python3", str(shim), path, "-p", str(pid), "-O", library, "3600"]
+        try:
+            tree = memleak.headers(scratch)
+        except FileNotFoundError as error:
+            raise CannotAttach(str(error)) from error
+        if tree:
+            variables["BCC_KERNEL_SOURCE"] = str(tree)
     else:
         program = BPFTRACE_PROGRAM.replace("LIBC", library).replace("PID", str(pid))
         command = [path, "-p", str(pid), "-e", program]
-    with running(command, lambda: len(changed_text(pid, Path(library).name)) >= 3, **quiet):
+    with running(command, lambda: len(changed_text(pid, Path(library).name)) >= 3, variables, **quiet):
         yield
 
 
