@@ -77,7 +77,7 @@ def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Pa
 
 def test_musl(out: Path, tmp_path: Path) -> None:
     """Every large block has a mapping of its own, static or not: nothing is cleared by calloc."""
-    calls = 53
+    calls = 5003
     for linking in ("", "-static"):
         program = build(tmp_path / "calloc_loop", "calloc_loop.c", *linking.split(), compiler="musl-gcc")
         recording = record(out, "--force", command=[program, str(TEN), str(calls)])
@@ -88,7 +88,9 @@ def test_musl(out: Path, tmp_path: Path) -> None:
         assert recording.report["calls"]["free"] >= calls
         assert (found["clearing"]["calls"], found["clearing"]["bytes"]) == (calls, calls * TEN)
         assert found["clearing"]["cleared_by"] == "kernel", found
-        assert recording.dominant != "zeroing"
+        # A page or two of each, of 2,560: which of its faults and its mappings is dearer is the machine's affair.
+        assert recording.toll("zero.libc", "time_s") == 0
+        assert recording.toll("zero.kernel", "pages") < 4 * calls
         assert recording.toll("map", "count") >= 2 * calls
 
 

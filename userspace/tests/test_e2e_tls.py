@@ -86,7 +86,7 @@ def in_recv(frame: dict[str, Any], witness: dict[str, Any]) -> bool:
 
 
 def test_every_recv_clears_its_whole_buffer(tmp_path: Path, port: int) -> None:
-    size, recvs = 10 * MIB, 401
+    size, recvs = 10 * MIB, 2003
     done = client(tmp_path / "a.memtoll", port, environment("clears", CLEARS), size, recvs)
     report, witness = done.recording.report, done.witness
     assert witness["version"] == "16.2.0"

@@ -7,7 +7,7 @@ import sys
 import cffi
 
 BYTES = 10 << 20
-ROUNDS = 1009
+ROUNDS = 5003
 
 ffi = cffi.FFI()
 line = 0
