@@ -84,17 +84,30 @@ enum memtoll_kind {
 	EVENT_OUTLIER = 9,
 };
 
+/* Times between two hits, of which those of GAP_MOST_NS and more say nothing of the probes. */
+#define GAP_MOST_NS 16384
+
+struct memtoll_gaps {
+	__u64 count;
+	__u64 low_ns;		/* sum over them of what a tenth of their thread's last ones are below */
+};
+
 /*
  * Hits of the probes on all traced processes, by what they cost: the governor reads them many times
  * a second. Value of map `rates`.
  */
 struct memtoll_rates {
 	__u64 calls[FN_COUNT];	/* counted entries, nested ones with them */
-	__u64 idle;		/* hits that were passed over: their window was closed */
+	__u64 idle[FN_COUNT];	/* hits that were passed over: their window was closed */
 	__u64 faults;
 	__u64 maps;
 	__u64 reads;
+	__u64 plain_reads;	/* of these by read(2), which sockets are read by, too */
+	__u64 other_reads;	/* by read(2) of what is no file; told by the PASSES_AT_ONCE */
+	__u64 unwatched_reads;	/* of files while read(2) was not watched */
 	__u64 walk_ns;
+	struct memtoll_gaps gaps;	/* from a call's return to the thread's next call */
+	struct memtoll_gaps idle_gaps;	/* from one hit that was passed over to the next */
 };
 
 /* Bits of the u64 cookie that says which probe was hit. */
@@ -453,6 +466,19 @@ struct memtoll_walk_sum {
 	__u64 walks;
 	__u64 ns;
 };
+
+/* Reads of what is no file, that were passed over. */
+struct memtoll_pass_key {
+	__u32 tgid;
+	__u32 unused[3];
+};
+
+struct memtoll_pass_sum {
+	__u64 passes;
+};
+
+/* A thread tells of its passes when it has so many, and when it ends. */
+#define PASSES_AT_ONCE 64
 
 /* How many calls came by a function's entry, and at its probe had the same arguments or not. */
 struct memtoll_value_sum {

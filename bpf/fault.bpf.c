@@ -253,7 +253,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->dev = thread->area.dev;
 	if (thread->in_fn)
 		note_inside(&thread->call, fault->fault_class);
-	if (thread->read.read_fn)
+	if (in_read(thread))
 		thread->read.faults++;
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
 		fault->stack_id = thread->run.stack_id;
@@ -315,7 +315,7 @@ static __always_inline int fault_end(bool major)
 		thread->call.fault_cpu_ns += cpu_ns;
 		note_timed(&thread->call, thread->fault.fault_class, wall_ns);
 	}
-	if (major && thread->read.read_fn) {
+	if (major && in_read(thread)) {
 		thread->read.faults--;
 		thread->read.fault_cpu_ns += cpu_ns;
 		thread->read.fault_blocked_ns += blocked_ns;

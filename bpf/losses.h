@@ -128,7 +128,10 @@
 	     "none: others had the CPU; table latency has them")				\
 	LOSS(LOST_CALL_SITES, "call_sites",							\
 	     "allocator calls counted without their place: too many new call sites at once",	\
-	     "trace fewer processes")
+	     "trace fewer processes")								\
+	LOSS(LOST_READS_UNWATCHED, "reads_unwatched",						\
+	     "file reads at most, while the budget left read() of sockets unwatched",		\
+	     "raise --overhead-limit")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

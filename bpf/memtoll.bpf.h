@@ -174,8 +174,13 @@ struct thread {
 	__u32 in_fn;
 	__u32 drained;		/* drain_epoch this thread has last obeyed */
 	__u32 idle_hits;
+	__u32 passes;		/* reads of what is no file, not told of yet */
 	__u64 entry_ip;		/* its last uprobe at an entry; 0: none yet */
 	__u64 return_ip;	/* where it went on after its last one at a return */
+	__u64 returned_ns;	/* from its last call; 0: none yet */
+	__u64 passed_ns;	/* its last hit that was passed over */
+	__u64 gap_ns;		/* a tenth of its gaps between calls are below, about */
+	__u64 idle_gap_ns;	/* likewise between hits that were passed over */
 	__s64 sample_left;	/* bytes to the next chosen place */
 	__u64 sampling;		/* the first place was drawn */
 	struct open_call call;
@@ -325,6 +330,8 @@ extern volatile __u32 closed_fns;
 extern volatile __u64 detached_ns[FN_MASK + 1];
 /* Where in the ring buffer userspace was last woken for much data. */
 extern volatile __u64 woken_position;
+/* Since when read(2) is watched, and its ends are seen; ~0: it is not. */
+extern volatile __u64 reads_watched_ns;
 
 /* Raised by userspace once per slice: threads then emit their open run at their next event. */
 extern volatile __u32 drain_epoch;
@@ -378,6 +385,7 @@ __u64 fault_result(struct open_fault *fault, __u64 root, __u64 area_start, __u64
 __u64 vma_find(__u64 address);
 /* read.bpf.c */
 int reads_emit(struct thread *thread) __hidden;
+int passes_tell(struct task_struct *task, struct thread *thread) __hidden;
 /* fault.bpf.c */
 int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
 int run_emit(struct thread *thread) __hidden;
@@ -451,12 +459,22 @@ static __always_inline void rate_map(void)
 		rates->maps++;
 }
 
-static __always_inline void rate_read(void)
+static __always_inline void rate_read(bool plain)
 {
 	struct memtoll_rates *rates = rates_here();
 
-	if (rates)
-		rates->reads++;
+	if (!rates)
+		return;
+	rates->reads++;
+	if (plain)
+		rates->plain_reads++;
+}
+
+/* In a read of a file whose end will be seen. */
+static __always_inline bool in_read(const struct thread *thread)
+{
+	return thread->read.read_fn && (thread->read.read_fn != READ_FN_READ ||
+					thread->read.start.ns >= reads_watched_ns);
 }
 
 /* The state of a traced thread, or NULL for everybody else: the one filter, passed first. */

@@ -24,6 +24,7 @@ volatile __u32 python_seen = 0;
 volatile __u32 closed_fns = 0;
 volatile __u64 detached_ns[FN_MASK + 1] = {};
 volatile __u64 woken_position = 0;
+volatile __u64 reads_watched_ns = 0;
 volatile __u32 price_inside_ns[FN_COUNT] = {};
 volatile __u32 price_fault_ns = 0;
 volatile __s64 outliers_left = 256;
@@ -85,6 +86,7 @@ static __always_inline struct thread *thread_flush(struct task_struct *task)
 		fault_settle(task, thread);
 		run_emit(thread);
 		reads_emit(thread);
+		passes_tell(task, thread);
 	}
 	return thread;
 }

@@ -20,6 +20,10 @@
 
 struct probes {
 	GPtrArray *links;	/* struct bpf_link */
+	GPtrArray *plain_reads;	/* likewise, of read(2); NULL: not watched */
+	struct bpf_link *unwatched;	/* tells of reads of files meanwhile */
+	GThreadPool *aside;	/* detaches */
+	bool may_leave_reads;
 	GArray *window_fds;	/* perf events of minor faults, one per CPU */
 	bool swap_followed;
 	bool locks_followed;
@@ -32,11 +36,11 @@ static int perf_open(struct perf_event_attr *attr, int cpu)
 	return syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static int keep_link(struct probes *probes, struct bpf_link *link)
+static int keep_link(GPtrArray *links, struct bpf_link *link)
 {
 	if (!link)
 		return -errno;
-	g_ptr_array_add(probes->links, link);
+	g_ptr_array_add(links, link);
 	return 0;
 }
 
@@ -60,7 +64,7 @@ int tracefs_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static int attach_tracepoint(struct probes *probes, struct bpf_program *program, int tracefs,
+static int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs,
 			     const char *name)
 {
 	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT };
@@ -85,7 +89,7 @@ static int attach_tracepoint(struct probes *probes, struct bpf_program *program,
 	link = bpf_program__attach_perf_event(program, fd);
 	if (!link)
 		close(fd);
-	return keep_link(probes, link);
+	return keep_link(links, link);
 }
 
 static int attach_mappings(struct probes *probes, struct memtoll_bpf *bpf)
@@ -104,11 +108,11 @@ static int attach_mappings(struct probes *probes, struct memtoll_bpf *bpf)
 	/* Exits first: an entry never waits for an exit that is not watched. */
 	for (i = 0; i < G_N_ELEMENTS(calls) - 1 && !err; i++) {
 		snprintf(name, sizeof(name), "syscalls/sys_exit_%s", calls[i]);
-		err = attach_tracepoint(probes, bpf->progs.map_exit, tracefs, name);
+		err = attach_tracepoint(probes->links, bpf->progs.map_exit, tracefs, name);
 	}
 	for (i = 0; i < G_N_ELEMENTS(calls) && !err; i++) {
 		snprintf(name, sizeof(name), "syscalls/sys_enter_%s", calls[i]);
-		err = attach_tracepoint(probes, bpf->progs.map_enter, tracefs, name);
+		err = attach_tracepoint(probes->links, bpf->progs.map_enter, tracefs, name);
 	}
 	close(tracefs);
 	if (err)
@@ -116,36 +120,100 @@ static int attach_mappings(struct probes *probes, struct memtoll_bpf *bpf)
 	return err;
 }
 
-/*
- * Reads: their system calls, exits first as above. What a kernel was built without (AIO, io_uring)
- * is not read by.
- */
+/* Both sides of a system call that reads, the exit first as above. */
+static int attach_read(GPtrArray *links, struct memtoll_bpf *bpf, int tracefs, const char *call)
+{
+	char name[64];
+	int err;
+
+	snprintf(name, sizeof(name), "syscalls/sys_exit_%s", call);
+	err = attach_tracepoint(links, bpf->progs.read_exit, tracefs, name);
+	snprintf(name, sizeof(name), "syscalls/sys_enter_%s", call);
+	if (!err)
+		err = attach_tracepoint(links, bpf->progs.read_enter, tracefs, name);
+	return err;
+}
+
+/* What a kernel was built without (AIO, io_uring) is not read by. */
 static int attach_reads(struct probes *probes, struct memtoll_bpf *bpf)
 {
 	static const char *const calls[] = { "read", "pread64", "readv", "preadv", "preadv2",
 					     "io_submit" };
 	int tracefs = tracefs_open(), err = tracefs < 0 ? tracefs : 0;
-	char name[64] = "tracefs";
+	const char *call = calls[0];
 	size_t i;
 
+	probes->plain_reads = g_ptr_array_new();
 	for (i = 0; i < G_N_ELEMENTS(calls) && !err; i++) {
-		snprintf(name, sizeof(name), "syscalls/sys_exit_%s", calls[i]);
-		err = attach_tracepoint(probes, bpf->progs.read_exit, tracefs, name);
-		snprintf(name, sizeof(name), "syscalls/sys_enter_%s", calls[i]);
-		if (!err)
-			err = attach_tracepoint(probes, bpf->progs.read_enter, tracefs, name);
-		if (err == -ENOENT && !strcmp(calls[i], "io_submit"))
+		call = calls[i];
+		err = attach_read(i ? probes->links : probes->plain_reads, bpf, tracefs, call);
+		if (err == -ENOENT && !strcmp(call, "io_submit"))
 			err = 0;
 	}
 	if (tracefs >= 0)
 		close(tracefs);
 	if (err) {
-		message("cannot attach to tracepoint %s: %s", name, strerror(-err));
+		message("cannot attach to the tracepoints of %s: %s", call, strerror(-err));
 		return err;
 	}
-	keep_link(probes, bpf_program__attach(bpf->progs.read_filled));
-	keep_link(probes, bpf_program__attach(bpf->progs.read_uring));
+	keep_link(probes->links, bpf_program__attach(bpf->progs.read_filled));
+	keep_link(probes->links, bpf_program__attach(bpf->progs.read_uring));
+	if (bpf_program__autoload(bpf->progs.read_unwatched))
+		probes->may_leave_reads = true;
 	return 0;
+}
+
+bool probes_may_leave_reads(const struct probes *probes)
+{
+	return probes->may_leave_reads;
+}
+
+static void destroy_link(gpointer link, gpointer unused)
+{
+	(void)unused;
+	bpf_link__destroy(link);
+}
+
+static void detach_all_aside(struct probes *probes, GPtrArray *links)
+{
+	guint i;
+
+	/* Each waits for grace periods of its own when done one by one: 70 ms a tracepoint. */
+	if (!probes->aside)
+		probes->aside = g_thread_pool_new(destroy_link, NULL, 16, FALSE, NULL);
+	for (i = 0; i < links->len; i++)
+		g_thread_pool_push(probes->aside, g_ptr_array_index(links, i), NULL);
+	g_ptr_array_free(links, TRUE);
+}
+
+void probes_watch_reads(struct probes *probes, struct memtoll_bpf *bpf, bool watched)
+{
+	GPtrArray *links;
+	int tracefs;
+
+	if (!probes->may_leave_reads || watched == (probes->plain_reads != NULL))
+		return;
+	if (watched) {
+		tracefs = tracefs_open();
+		links = g_ptr_array_new();
+		if (tracefs < 0 || attach_read(links, bpf, tracefs, "read")) {
+			detach_all_aside(probes, links);
+			links = NULL;
+		}
+		if (tracefs >= 0)
+			close(tracefs);
+		probes->plain_reads = links;
+		if (!links)
+			return;
+		bpf_link__destroy(probes->unwatched);
+		probes->unwatched = NULL;
+		return;
+	}
+	probes->unwatched = bpf_program__attach(bpf->progs.read_unwatched);
+	if (!probes->unwatched)
+		return;
+	detach_all_aside(probes, probes->plain_reads);
+	probes->plain_reads = NULL;
 }
 
 bool probes_follow_locks(struct probes *probes, struct memtoll_bpf *bpf)
@@ -158,9 +226,9 @@ bool probes_follow_locks(struct probes *probes, struct memtoll_bpf *bpf)
 			return false;
 		/* The exit first: an entry never waits for an exit that is not watched. */
 		probes->locks_followed =
-			!attach_tracepoint(probes, bpf->progs.lock_exit, tracefs,
+			!attach_tracepoint(probes->links, bpf->progs.lock_exit, tracefs,
 					   "syscalls/sys_exit_futex") &&
-			!attach_tracepoint(probes, bpf->progs.lock_enter, tracefs,
+			!attach_tracepoint(probes->links, bpf->progs.lock_enter, tracefs,
 					   "syscalls/sys_enter_futex");
 		close(tracefs);
 	}
@@ -194,7 +262,7 @@ static int attach_software_event(struct probes *probes, struct bpf_program *prog
 		link = bpf_program__attach_perf_event(program, fd);
 		if (!link)
 			close(fd);
-		err = keep_link(probes, link);
+		err = keep_link(probes->links, link);
 		if (err)
 			return err;
 		/* Attaching enables the event; windows open later. */
@@ -208,7 +276,7 @@ static int attach_software_event(struct probes *probes, struct bpf_program *prog
 
 static int attach_program(struct probes *probes, struct bpf_program *program)
 {
-	int err = keep_link(probes, bpf_program__attach(program));
+	int err = keep_link(probes->links, bpf_program__attach(program));
 
 	if (err)
 		message("cannot attach %s: %s", bpf_program__name(program), strerror(-err));
@@ -221,10 +289,10 @@ static int attach_program(struct probes *probes, struct bpf_program *program)
  */
 static void attach_reclaim(struct probes *probes, struct memtoll_bpf *bpf)
 {
-	if (!keep_link(probes, bpf_program__attach(bpf->progs.direct_end)))
-		keep_link(probes, bpf_program__attach(bpf->progs.direct_begin));
-	if (!keep_link(probes, bpf_program__attach(bpf->progs.memcg_end)))
-		keep_link(probes, bpf_program__attach(bpf->progs.memcg_begin));
+	if (!keep_link(probes->links, bpf_program__attach(bpf->progs.direct_end)))
+		keep_link(probes->links, bpf_program__attach(bpf->progs.direct_begin));
+	if (!keep_link(probes->links, bpf_program__attach(bpf->progs.memcg_end)))
+		keep_link(probes->links, bpf_program__attach(bpf->progs.memcg_begin));
 }
 
 /* Whether any swap is on: /proc/swaps has a line below its heading. */
@@ -245,7 +313,7 @@ bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf)
 {
 	if (!probes->swap_followed && bpf_program__autoload(bpf->progs.memcg_counted) &&
 	    swap_is_on())
-		probes->swap_followed = !keep_link(probes,
+		probes->swap_followed = !keep_link(probes->links,
 					bpf_program__attach(bpf->progs.memcg_counted));
 	return probes->swap_followed;
 }
@@ -316,25 +384,16 @@ void probes_window(struct probes *probes, bool open)
 		      open ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
-static void destroy_link(gpointer link, gpointer unused)
-{
-	(void)unused;
-	bpf_link__destroy(link);
-}
-
 void probes_detach(struct probes *probes)
 {
-	GThreadPool *pool;
-	guint i;
-
 	if (!probes)
 		return;
-	/* Each waits for grace periods of its own when done one by one: 70 ms a tracepoint. */
-	pool = g_thread_pool_new(destroy_link, NULL, 16, FALSE, NULL);
-	for (i = 0; i < probes->links->len; i++)
-		g_thread_pool_push(pool, g_ptr_array_index(probes->links, i), NULL);
-	g_thread_pool_free(pool, FALSE, TRUE);
-	g_ptr_array_free(probes->links, TRUE);
+	if (probes->plain_reads)
+		detach_all_aside(probes, probes->plain_reads);
+	if (probes->unwatched)
+		g_ptr_array_add(probes->links, probes->unwatched);
+	detach_all_aside(probes, probes->links);
+	g_thread_pool_free(probes->aside, FALSE, TRUE);
 	g_array_free(probes->window_fds, TRUE);
 	g_free(probes);
 }

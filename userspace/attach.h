@@ -44,10 +44,11 @@ __u64 uprobe_cookie_arguments(const struct placement *place);
 struct uprobe_attachment;
 
 /*
- * The allocator's functions in groups that are attached and detached together. In the order in
- * which the governor gives them up.
+ * What is attached and detached together, in the order in which the governor gives it up: from
+ * GROUP_PAIR on the allocator's functions.
  */
 enum probe_group {
+	GROUP_READ,		/* read(2), where nearly all that is read by it is no file */
 	GROUP_PAIR,		/* malloc, free, and what C++ makes of them */
 	GROUP_CALLOC,
 	GROUP_OTHER,		/* realloc, the aligned ones */
@@ -103,6 +104,14 @@ bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf);
  * lock. Whether they are watched.
  */
 bool probes_follow_locks(struct probes *probes, struct memtoll_bpf *bpf);
+
+/*
+ * Whether the tracepoints of read(2) can be done without: the page cache then tells of reads of
+ * files that go unwatched (6.12 and later).
+ */
+bool probes_may_leave_reads(const struct probes *probes);
+/* Watch read(2), or leave it be, from now on. Detaching is done aside. */
+void probes_watch_reads(struct probes *probes, struct memtoll_bpf *bpf, bool watched);
 void probes_detach(struct probes *probes);
 
 #endif /* MEMTOLL_ATTACH_H */

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -30,7 +31,8 @@
 
 /* One round of every loop, in nanoseconds of CPU time per step. */
 enum figure {
-	F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_MEMSET, F_CLEAR, F_HUGE, FIGURES
+	F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_READ_OTHER, F_MEMSET, F_CLEAR,
+	F_HUGE, FIGURES
 };
 
 struct round {
@@ -126,6 +128,19 @@ static void time_reads(struct round *round, int file)
 	round->ns[F_READ] = (cpu_now() - start) / CALLS;
 }
 
+/* As a socket's: the descriptor's file is looked at, and left alone. */
+static void time_other_reads(struct round *round, int event)
+{
+	double start = cpu_now();
+	uint64_t value;
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		if (read(event, &value, sizeof(value)) >= 0)
+			_exit(1);
+	round->ns[F_READ_OTHER] = (cpu_now() - start) / CALLS;
+}
+
 static void time_clearing(struct round *round, char *pages, char *huge)
 {
 	double start;
@@ -174,11 +189,12 @@ static void child_main(int order_fd, int result_fd)
 	char *pages = map_pages(PAGES * MEMTOLL_PAGE_SIZE, MADV_NOHUGEPAGE);
 	char *huge = map_pages(HUGE, MADV_HUGEPAGE);
 	int file = memfd_create("memtoll", MFD_CLOEXEC);
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	struct round rounds[ROUNDS];
 	char order;
 	int i;
 
-	if (file < 0 || ftruncate(file, 1))
+	if (file < 0 || event < 0 || ftruncate(file, 1))
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(order_fd, &order, 1) == 1) {
@@ -191,6 +207,7 @@ static void child_main(int order_fd, int result_fd)
 			if (order == 'b') {
 				time_calls(round);
 				time_reads(round, file);
+				time_other_reads(round, event);
 				time_clearing(round, pages, huge);
 			}
 			if (order != 'a')
@@ -407,6 +424,7 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	result->fault_end = price_of(probed, timed, F_FAULT);
 	result->map = price_of(bare, probed, F_MAP);
 	result->read = price_of(bare, probed, F_READ);
+	result->read_other = price_of(bare, probed, F_READ_OTHER);
 	result->fault_ns = best(bare, F_FAULT);
 	result->malloc_ns = best(bare, F_MALLOC);
 	set_inside(&result->malloc, measured_call(bpf, calibration->pid, FN_MALLOC),
@@ -492,7 +510,7 @@ static bool attach_child(struct calibration *calibration, struct memtoll_bpf *bp
 	if (!maps_read(calibration->pid, &maps) &&
 	    !allocator_modules_find(calibration->pid, &maps, &modules, &count) && count) {
 		attached = true;
-		for (group = 0; attached && group < PROBE_GROUPS; group++) {
+		for (group = GROUP_PAIR; attached && group < PROBE_GROUPS; group++) {
 			attachments[group] = uprobe_attach(bpf, mechanism, calibration->pid,
 							   &modules[0], group);
 			attached = attachments[group] != NULL;
@@ -552,7 +570,7 @@ out:
 	if (err)
 		message("cannot calibrate: %s", strerror(-err));
 	ring_buffer__free(ring);
-	for (group = 0; group < PROBE_GROUPS; group++)
+	for (group = GROUP_PAIR; group < PROBE_GROUPS; group++)
 		uprobe_detach_aside(attachments[group]);
 	forget_child(bpf, pid);
 	return err;

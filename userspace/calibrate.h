@@ -26,6 +26,7 @@ struct calibration_result {
 	struct price fault_end;		/* timing of its end, in windows */
 	struct price map;
 	struct price read;		/* of a file */
+	struct price read_other;	/* by read(2) of what is no file: passed over */
 	double fault_ns;		/* a bare first touch of a 4 KiB page */
 	double malloc_ns;		/* a bare malloc(32) */
 	double memset_bytes_per_s;	/* 4 MiB at a time */

@@ -4,53 +4,59 @@
 -- (table watch): what was seen, scaled to the whole. Follows prices.sql.
 
 -- The factor for each function that was not always watched. Slices in which it was watched
--- throughout count as they are; of the others together, the windows saw calls y in own CPU time x
--- of the program, and the program had X in all of them: X / x. Own is less what the probes took: in a
--- window, the hits of all functions that come and go; besides, the rest in proportion. At least a tenth is
--- taken to be own: what is left of less is the prices' error, so that calls of a program that does next to
--- nothing else come out too few, by up to the factor that the error has room for.
+-- throughout count as they are. Of the others together, the windows saw calls y while the program came as far
+-- as x, and it came as far as X in all of them: X / x calls for each. How far it came, clocks tell:
+-- cpu: its own CPU time, which is all of it less what the probes took; in a window, the hits of all functions
+-- that come and go; besides, the rest in proportion. At least a fiftieth is taken to be own: what is
+-- left of less is the prices' error.
+-- passed: the same, and the calls, in the moments after windows (watch_passed), where a hit costs less.
+-- An event that was counted throughout (watch_event), whatever the probes cost; in slices in which it was
+-- not, the calls go by CPU time, which is sure where windows are few; it goes on in half of the slices at
+-- least, and ten fell into windows. Believed is what can be true together with what cpu tells: something
+-- that happens by the wall clock (a timer) tells too few calls.
+-- The clock with the smaller error counts.
 --
--- error: relative, a 95 % bound, of two parts that are added. That of a ratio estimate whose units
--- are slices (Cochran, Sampling Techniques, 6.4): v = n / (n - 1) * sum of (y - R x)^2 over
--- (R sum of x)^2, less the part seen; a single slice says nothing: 1. And the price's: were the probes
--- dearer by its error, x would be smaller by as much, and X / x larger by more: e / (1 - e), where e is the
--- error's part of x, and never more than ten times. In windows hits are most of the time, so that the
--- price decides: probe_pace counts where it says more than the calibration, too, up to half as much again,
--- with an error of 15 %, a quarter where too few calls tell, and of half of what is above the
--- calibration, which may be the calls' own. seen_share: x / X.
+-- error: relative, a 95 % bound. That of a ratio estimate whose units are slices (Cochran, Sampling
+-- Techniques, 6.4): v = n / (n - 1) * sum of (y - R x)^2 over (R sum of x)^2, less the part seen, and
+-- Student's t for n - 1; a single slice says next to nothing: ten times as much in what was not seen. Of k
+-- events no less than a Poisson variable's, 1 / k, and a tenth for what they have to do with the calls. Of cpu
+-- that of the prices is added: were the probes dearer by their error, x would be smaller by as much, and X / x larger by more: e / (1 - e), where e is
+-- the error's part of x, and never more than ten times; were they cheaper, e / (1 + e) less. seen_share: x / X.
 CREATE VIEW call_scale AS
-WITH RECURSIVE
+WITH
 spent AS (
 	SELECT slice, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY slice
 ),
+-- In windows hits are most of the time, and what one costs there decides: as it was in that very slice.
 priced AS MATERIALIZED (
-	SELECT probe, hit_ns * pace AS hit_ns,
-		MAX(error_ns, hit_ns * ((CASE WHEN told THEN 0.15 ELSE 0.25 END) * pace + 0.5 * (pace - 1)))
-			AS error_ns
-	FROM (SELECT c.probe, c.hit_ns, c.error_ns, s.scale IS NOT NULL OR u.sampled OR NOT m.uprobe AS told,
-			CASE WHEN m.uprobe AND NOT u.sampled
-				THEN MIN(1.5, MAX(1.0, COALESCE(s.scale, 1.0))) ELSE 1.0 END AS pace
-		FROM probe_cost c JOIN probe_moment m ON m.probe = c.probe
-		JOIN uprobe_profile u JOIN probe_pace s)
+	SELECT probe, calibrated_ns AS scaled_ns, here,
+		hit_ns * CASE WHEN unsure THEN MAX(1.0, MIN(1.5, COALESCE(pace, 1.0))) ELSE 1.0 END AS hit_ns,
+		CASE WHEN unsure THEN 0.35 WHEN uprobe AND NOT sampled THEN 0.12 ELSE error END AS dearer,
+		CASE WHEN unsure THEN 0.35 ELSE error END AS cheaper
+	FROM (SELECT *, uprobe AND NOT here AND NOT sampled AS unsure, error_ns / MAX(hit_ns, 1.0) AS error
+		FROM probe_cost)
 ),
 paid AS MATERIALIZED (
-	SELECT h.slice, SUM(h.hits * COALESCE(p.hit_ns, 0.0)) AS all_ns,
-		SUM(CASE WHEN w.call IS NOT NULL THEN h.hits * COALESCE(p.hit_ns, 0.0) ELSE 0.0 END)
-			AS window_ns,
-		SUM(CASE WHEN w.call IS NOT NULL THEN h.hits * COALESCE(p.error_ns, 0.0)
-			ELSE 0.0 END) AS error_ns
-	FROM hit h LEFT JOIN priced p ON p.probe = h.probe
-	LEFT JOIN watch w ON w.slice = h.slice AND w.call = h.probe
-	GROUP BY h.slice
+	SELECT slice, SUM(ns) AS all_ns, SUM(windowed * ns) AS window_ns,
+		SUM(windowed * ns * dearer) AS dearer_ns, SUM(windowed * ns * cheaper) AS cheaper_ns
+	FROM (
+		SELECT h.slice, w.call IS NOT NULL AS windowed, COALESCE(p.dearer, 0.0) AS dearer,
+			COALESCE(p.cheaper, 0.0) AS cheaper,
+			h.hits * COALESCE(CASE WHEN p.here THEN p.scaled_ns * m.paid_ns / m.hit_ns END,
+				p.hit_ns, 0.0) AS ns
+		FROM hit h LEFT JOIN priced p ON p.probe = h.probe
+		LEFT JOIN call_moment m ON m.slice = h.slice
+		LEFT JOIN watch w ON w.slice = h.slice AND w.call = h.probe
+	) GROUP BY slice
 ),
 made AS MATERIALIZED (
 	SELECT slice, call, SUM(calls) AS calls FROM call GROUP BY slice, call
 ),
-own AS (
+own AS MATERIALIZED (
 	SELECT w.slice, w.call, w.watched_cpu_ns, COALESCE(m.calls, 0) AS y,
-		COALESCE(p.error_ns, 0.0) AS error_ns,
-		MAX(s.cpu_ns - COALESCE(p.all_ns, 0.0), 0.1 * s.cpu_ns) AS own_ns,
-		MAX(w.watched_cpu_ns - COALESCE(p.window_ns, 0.0), 0.1 * w.watched_cpu_ns)
+		COALESCE(p.dearer_ns, 0.0) AS dearer_ns, COALESCE(p.cheaper_ns, 0.0) AS cheaper_ns,
+		MAX(s.cpu_ns - COALESCE(p.all_ns, 0.0), 0.02 * s.cpu_ns) AS own_ns,
+		MAX(w.watched_cpu_ns - COALESCE(p.window_ns, 0.0), 0.02 * w.watched_cpu_ns)
 			AS window_own_ns,
 		COALESCE(p.all_ns, 0.0) - COALESCE(p.window_ns, 0.0) AS rest_ns
 	FROM watch w JOIN spent s ON s.slice = w.slice
@@ -58,40 +64,107 @@ own AS (
 	LEFT JOIN made m ON m.slice = w.slice AND m.call = w.call
 	WHERE s.cpu_ns > 0
 ),
-unit AS MATERIALIZED (
-	SELECT call, y, error_ns, own_ns, watched_cpu_ns > 0 AS seen,
-		window_own_ns / (1.0 + rest_ns / own_ns) AS x,
-		window_own_ns <= 0.1 * watched_cpu_ns AS floored
-	FROM own
+counted AS MATERIALIZED (
+	SELECT slice, ns, ns * CASE WHEN here THEN 0.12 ELSE dearer END AS dearer_ns,
+		ns * CASE WHEN here THEN 0.12 ELSE cheaper END AS cheaper_ns
+	FROM (
+		SELECT w.slice, p.dearer, p.cheaper, g.slice IS NOT NULL AS here,
+			SUM(w.calls) * COALESCE(1.08 * g.low_ns / g.gaps, p.hit_ns) AS ns
+		FROM watch_passed w JOIN priced p ON p.probe = 'idle'
+		LEFT JOIN hit_gap g ON g.slice = w.slice AND g.hit = 'idle' AND g.gaps >= 300
+			AND g.low_ns <= 3.0 * p.scaled_ns * g.gaps
+		GROUP BY w.slice
+	)
 ),
-ratio AS MATERIALIZED (
-	SELECT call, SUM(seen) AS n, SUM(x) AS x,
+clock AS (
+	SELECT call, event AS clock FROM watch_event UNION SELECT call, 'cpu' FROM watch
+	UNION SELECT call, 'passed' FROM watch_passed
+),
+unit AS (	-- an event of which a slice has no row did not happen there, or was not counted throughout
+	SELECT o.call, k.clock, o.own_ns,
+		CASE k.clock WHEN 'passed' THEN COALESCE(p.calls, 0) ELSE o.y END AS y,
+		CASE k.clock WHEN 'passed' THEN COALESCE(p.cpu_ns, 0) > 0 ELSE o.watched_cpu_ns > 0 END AS seen,
+		CASE WHEN k.clock IN ('cpu', 'passed') THEN o.own_ns ELSE 1.0 * COALESCE(e.happened, 0) END
+			AS whole,
+		CASE k.clock WHEN 'cpu' THEN o.window_own_ns / (1.0 + o.rest_ns / o.own_ns)
+			WHEN 'passed' THEN COALESCE(MAX(p.cpu_ns - c.ns, 0.02 * p.cpu_ns)
+				/ (1.0 + o.rest_ns / o.own_ns), 0.0)
+			ELSE 1.0 * COALESCE(e.watched, 0) END AS x,
+		CASE k.clock WHEN 'cpu' THEN o.dearer_ns WHEN 'passed' THEN COALESCE(c.dearer_ns, 0.0)
+			ELSE 0.0 END AS dearer_ns,
+		CASE k.clock WHEN 'cpu' THEN o.cheaper_ns WHEN 'passed' THEN COALESCE(c.cheaper_ns, 0.0)
+			ELSE 0.0 END AS cheaper_ns,
+		CASE k.clock WHEN 'cpu' THEN o.window_own_ns <= 0.02 * o.watched_cpu_ns
+			WHEN 'passed' THEN COALESCE(p.cpu_ns - c.ns <= 0.02 * p.cpu_ns, 0) ELSE 0 END
+			AS floored
+	FROM own o JOIN clock k ON k.call = o.call
+	LEFT JOIN watch_passed p ON p.slice = o.slice AND p.call = o.call
+	LEFT JOIN counted c ON c.slice = o.slice
+	LEFT JOIN watch_event e ON e.slice = o.slice AND e.call = o.call AND e.event = k.clock
+	LEFT JOIN watch w ON w.slice = o.slice
+		AND w.call = CASE k.clock WHEN 'plain_read' THEN 'read_other' ELSE k.clock END
+	WHERE w.call IS NULL
+),
+drawn AS (
+	SELECT call, clock, SUM(seen) AS n, SUM(whole > 0) AS slices, SUM(x) AS x, SUM(y) AS y, r,
+		SUM(own_ns) AS own_ns, SUM(whole) AS whole, SUM(dearer_ns) AS dearer_ns,
+		SUM(cheaper_ns) AS cheaper_ns, SUM(seen * (y - r * x) * (y - r * x)) AS squares,
 		-- at the floor the truth may be several times as much
-		CASE WHEN SUM(floored * x) > 0.5 * SUM(x) THEN 9.0 ELSE 0.0 END AS floored,
-		SUM(own_ns) AS whole, SUM(error_ns) AS error_ns,
-		SUM(y) / MAX(SUM(x), 1.0) AS r
-	FROM unit GROUP BY call
+		COALESCE(SUM(floored * x) > 0.5 * SUM(x), 0) AS floored
+	FROM (SELECT *, SUM(y) OVER drawn / MAX(SUM(x) OVER drawn, 1.0) AS r FROM unit
+		WINDOW drawn AS (PARTITION BY call, clock))
+	GROUP BY call, clock
 ),
-spread AS MATERIALIZED (
-	SELECT r.call, CASE WHEN r.n < 2 OR r.r <= 0 THEN 1.0
-		ELSE 1.0 * r.n / (r.n - 1) * SUM((u.y - r.r * u.x) * (u.y - r.r * u.x))
-			/ (r.r * r.x) / (r.r * r.x) * MAX(0.0, 1.0 - r.x / MAX(r.whole, 1.0)) END
-		AS v
-	FROM ratio r JOIN unit u ON u.call = r.call AND u.seen GROUP BY r.call
+varied AS (
+	SELECT *, MAX(CASE WHEN n < 2 OR r <= 0 THEN 0.0
+			ELSE 1.0 * n / (n - 1) * squares / (r * x) / (r * x) * CASE WHEN clock IN ('cpu', 'passed')
+				THEN MAX(0.0, 1.0 - x / MAX(whole, 1.0)) ELSE 1.0 END END,
+		CASE WHEN clock IN ('cpu', 'passed') THEN 0.0 ELSE 1.0 / MAX(x, 1.0) END) AS v
+	FROM drawn
 ),
-root(call, v, x, step) AS (
-	SELECT call, v, v + 1.0, 0 FROM spread
-	UNION ALL SELECT call, v, (x + v / x) / 2, step + 1 FROM root WHERE step < 60 AND v > 0
+student(n, t) AS (	-- 97.5 %, one degree of freedom less than slices; from ten on within a hundredth
+	VALUES (2, 12.71), (3, 4.30), (4, 3.18), (5, 2.78), (6, 2.57), (7, 2.45), (8, 2.36), (9, 2.31)
 ),
-deviation AS MATERIALIZED (
-	SELECT call, CASE WHEN v > 0 THEN MIN(x) ELSE 0.0 END AS deviation FROM root GROUP BY call
+bounded AS (
+	SELECT d.*, CASE WHEN d.n < 2 THEN 9.0 * MAX(0.0, 1.0 - d.x / MAX(d.whole, 1.0))
+			ELSE COALESCE(t.t, 1.96 + 2.7 / (d.n - 1)) * d.deviation END
+		+ CASE WHEN d.clock NOT IN ('cpu', 'passed') THEN 0.1 WHEN d.x <= 0 THEN 0.0
+			WHEN d.floored OR d.dearer_ns >= 0.9 * d.x THEN 9.0
+			ELSE MAX(d.dearer_ns / (d.x - d.dearer_ns), d.cheaper_ns / (d.x + d.cheaper_ns)) END
+		AS error
+	FROM (SELECT *, (	-- the root of v, by Newton's steps
+			WITH RECURSIVE root(x, step) AS (SELECT v + 1.0, 0
+				UNION ALL SELECT (x + v / x) / 2, step + 1 FROM root WHERE step < 60 AND v > 0)
+			SELECT CASE WHEN v > 0 THEN MIN(root.x) ELSE 0.0 END FROM root) AS deviation
+		FROM varied) d
+	LEFT JOIN student t ON t.n = d.n
+),
+compared AS (
+	SELECT call, clock, slices, x, y, whole, error,
+		CASE WHEN clock = 'cpu' THEN CASE WHEN x > 0 THEN whole / x ELSE 1.0 END
+			ELSE r * whole * cpu_own_ns / own_ns / MAX(cpu_y, 1.0) END AS factor,
+		cpu_y, cpu_error, cpu_slices,
+		CASE WHEN cpu_x > 0 THEN MAX(1.0, cpu_own_ns / cpu_x) ELSE 1.0 END AS cpu_factor,
+		cpu_own_ns / MAX(cpu_x + cpu_cheaper_ns, 1.0) AS cpu_least
+	FROM (SELECT *, SUM(CASE clock WHEN 'cpu' THEN y END) OVER call AS cpu_y,
+			SUM(CASE clock WHEN 'cpu' THEN x END) OVER call AS cpu_x,
+			SUM(CASE clock WHEN 'cpu' THEN own_ns END) OVER call AS cpu_own_ns,
+			SUM(CASE clock WHEN 'cpu' THEN error END) OVER call AS cpu_error,
+			SUM(CASE clock WHEN 'cpu' THEN slices END) OVER call AS cpu_slices,
+			SUM(CASE clock WHEN 'cpu' THEN cheaper_ns END) OVER call AS cpu_cheaper_ns
+		FROM bounded WINDOW call AS (PARTITION BY call))
+),
+believed AS (
+	SELECT call, clock, MAX(1.0, factor) AS factor, error, CASE WHEN clock <> 'cpu' THEN 1.0 / MAX(1.0, factor)
+			WHEN whole > 0 THEN MIN(1.0, x / whole) ELSE 0.0 END AS seen_share,
+		ROW_NUMBER() OVER (PARTITION BY call ORDER BY error, clock) AS place
+	FROM compared
+	WHERE clock = 'cpu' OR (x > 0 AND y > 0 AND cpu_y > 0
+		AND (clock = 'passed' OR (x >= 10 AND 2 * slices >= cpu_slices))
+		AND factor * (1.0 + error) >= cpu_least / (1.0 + cpu_error)
+		AND factor * MAX(0.0, 1.0 - error) <= cpu_factor * (1.0 + cpu_error))
 )
-SELECT r.call, MAX(1.0, CASE WHEN r.x > 0 THEN r.whole / r.x ELSE 1.0 END) AS factor,
-	COALESCE(1.96 * d.deviation, 1.0) + CASE WHEN r.x <= 0 THEN 0.0
-		WHEN r.floored > 0 OR r.error_ns >= 0.9 * r.x THEN 9.0
-		ELSE r.error_ns / (r.x - r.error_ns) END AS error,
-	CASE WHEN r.whole > 0 THEN MIN(1.0, r.x / r.whole) ELSE 0.0 END AS seen_share
-FROM ratio r LEFT JOIN deviation d ON d.call = r.call;
+SELECT call, clock, factor, error, seen_share FROM believed WHERE place = 1;
 
 -- A site that no window saw may still have been called in between. By function and process that ran in
 -- slices not always watched: most_calls, which such a site had there at most (95 %: of a Poisson variable
@@ -181,8 +254,8 @@ SELECT pid, call, stack_id, known_clearing, scaled OR unseen AS estimated, seen_
 		AS INTEGER) AS bytes_error
 FROM unseen;
 
--- How much of the recording's time each allocator function was watched: 1 where no row of table
--- watch says otherwise.
+-- How much of the recording's time each allocator function, and read_other, was watched: 1 where no row
+-- of table watch says otherwise.
 CREATE VIEW duty_cycle AS
 SELECT c.call, CASE WHEN w.call IS NULL OR d.ns <= 0 THEN 1.0
 	ELSE MAX(0.0, MIN(1.0, 1.0 - 1.0 * (w.slices_ns - w.watched_ns) / d.ns)) END AS share,
@@ -209,10 +282,12 @@ counted(position, probes, probe, hits) AS (
 		CASE WHEN call IN ('malloc', 'free') THEN 'malloc, free' WHEN call = 'calloc'
 			THEN 'calloc' ELSE 'realloc, aligned' END, call, SUM(calls + nested_calls)
 	FROM call_estimate GROUP BY call
-	UNION ALL SELECT CASE probe WHEN 'walk' THEN 7 WHEN 'map' THEN 5 WHEN 'read' THEN 6 ELSE 4 END,
+	UNION ALL SELECT CASE probe WHEN 'walk' THEN 7 WHEN 'map' THEN 5 WHEN 'read' THEN 6
+			WHEN 'read_other' THEN 6 ELSE 4 END,
 		CASE probe WHEN 'walk' THEN 'stacks' WHEN 'map' THEN 'mappings' WHEN 'read' THEN 'reads'
-			ELSE 'faults' END, probe, SUM(hits)
-	FROM hit WHERE probe IN ('walk', 'map', 'read', 'fault', 'fault_end') GROUP BY probe
+			WHEN 'read_other' THEN 'reads' ELSE 'faults' END, probe, SUM(hits)
+	FROM hit WHERE probe IN ('walk', 'map', 'read', 'read_other', 'fault', 'fault_end')
+	GROUP BY probe
 ),
 cost AS (
 	SELECT c.position, c.probes, SUM(CASE c.probe WHEN 'fault_end' THEN 0 ELSE c.hits END) AS hits,

@@ -174,6 +174,15 @@ static void find_reads(struct feature *feature)
 		close(fd);
 }
 
+static void find_left_reads(struct feature *feature)
+{
+	feature->works = has_page_cache_lookups();
+	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
+		 "mm_filemap_get_pages: read(2) of sockets is left alone over the limit, files are "
+		 "noticed" :
+		 "no mm_filemap_get_pages: read(2) of sockets stays watched");
+}
+
 static void find_huge_pages(struct feature *feature)
 {
 	struct pagetable pagetable;
@@ -239,6 +248,7 @@ size_t features_find(struct feature *features, size_t capacity)
 		{ "swap-out", false, find_swap_out, "6.2 (f1a7941243c1)" },
 		{ "swap-in", false, find_swap_in, "6.14" },
 		{ "file reads", false, find_reads, "2.6.33; preadv2: 4.6, io_uring: 5.5" },
+		{ "reads left", false, find_left_reads, "6.12" },
 		{ "huge pages", false, find_huge_pages, "2.6.38; smaller ones: 6.8" },
 		{ "memory cgroups", false, find_memory_cgroups, "2.6.25; version 2: 4.5" },
 		{ "kernel symbols", false, find_kernel_symbols,

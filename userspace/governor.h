@@ -6,8 +6,12 @@
  * The budget is an account: CPU time of the target pays in its part, hits of probes take out what
  * they cost by the calibrated price. In debt, groups are closed; they are opened again when the
  * account covers a window of useful length. A target whose probes cost less than the limit is never
- * in debt. Where what is never closed (faults, mappings, reads) is over the limit by itself, groups
- * that cost next to nothing stay open, and the others for a moment every five seconds.
+ * in debt. Where what is never closed (faults, mappings, reads of files) is over the limit by
+ * itself, groups that cost next to nothing stay open, and the others for a moment every five
+ * seconds.
+ *
+ * What goes first is waste: read(2), where nearly all that is read by it are sockets and the like.
+ * Its probes come back with every window, and as soon as files are read by it.
  */
 #ifndef MEMTOLL_GOVERNOR_H
 #define MEMTOLL_GOVERNOR_H
@@ -43,9 +47,12 @@ struct governor;
 /*
  * limit: share of the target's CPU time that the probes may take, above 0 and below 1. command: the
  * target is started for the recording. Its start is as interesting as the rest, and nobody waits
- * for it in production: it has 100 ms of probes to begin with, a running process 10 ms.
+ * for it in production: it has 50 ms of probes to begin with, a running process 10 ms; and in its
+ * first second of CPU time what is never closed brings no debt.
+ * may_leave_reads: GROUP_READ may be closed; rates.unwatched_reads then tells what is missed.
  */
-struct governor *governor_new(double limit, bool command, const struct calibration_result *prices);
+struct governor *governor_new(double limit, bool command, const struct calibration_result *prices,
+			      bool may_leave_reads);
 void governor_free(struct governor *governor);
 
 /*

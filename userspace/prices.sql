@@ -28,15 +28,17 @@ FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
 
 -- ---------------------------------------------------------------- prices
 
--- An allocator function that was hit but not calibrated costs what malloc costs: same probe.
+-- An allocator function that was not calibrated costs what malloc costs: same probe. Table price is named once
+-- here, and not four times, because what is built on this view names it thousands of times, and SQLite
+-- takes 65,535. Of two rows of a probe MIN() picks its own (SQLite's bare columns).
 CREATE VIEW probe_price AS
-SELECT probe, hit_ns, inside_ns, error_ns FROM price
-UNION ALL
-SELECT h.probe, p.hit_ns, p.inside_ns, p.error_ns
-FROM (SELECT probe FROM hit UNION SELECT call FROM call) h JOIN price p ON p.probe = 'malloc'
-WHERE h.probe NOT IN (SELECT probe FROM price)
-  AND h.probe IN ('calloc', 'realloc', 'reallocarray', 'free', 'posix_memalign', 'aligned_alloc',
-		  'memalign');
+SELECT probe, hit_ns, inside_ns, error_ns FROM (
+	SELECT COALESCE(f.probe, p.probe) AS probe, p.hit_ns, p.inside_ns, p.error_ns,
+		MIN(COALESCE(f.probe <> p.probe, 0))
+	FROM price p LEFT JOIN (SELECT column1 AS probe FROM (VALUES ('malloc'), ('calloc'), ('realloc'),
+		('reallocarray'), ('free'), ('posix_memalign'), ('aligned_alloc'), ('memalign'))) f
+		ON p.probe = 'malloc'
+	GROUP BY COALESCE(f.probe, p.probe));
 
 -- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping
 -- call adds to its caller's time but not to its own.
@@ -67,34 +69,61 @@ FROM (
 	SELECT name, value, NULL AS inside_ns, NULL AS error_ns FROM calibration
 	UNION ALL SELECT 'price of ' || probe, hit_ns, inside_ns, error_ns FROM price);
 
--- How dear probes are where they are, against the calibration, which knows its own moment only: of the two
--- timestamps of a short call without faults or mapping calls, all that lies between is the probes' but the
--- call itself, which takes what malloc takes. scale: NULL below a thousand such calls. Calls that take
--- somewhat longer by themselves look the same: above 1, it may be those. What a hit takes outside of the two
--- timestamps goes along, and a twentieth more: against the program's own count and clock 1.0 on a quiet
--- machine, 1.10 with a standard deviation of 0.08 on one whose neighbours are busy, for scales of 0.6 to 1.5.
-CREATE VIEW probe_pace AS
-SELECT CASE WHEN SUM(c.calls) >= 1000
-	THEN 1.05 * SUM(MAX(0.0, c.cpu_ns - c.calls * k.malloc_ns) * p.hit_ns / p.inside_ns)
-		/ SUM(c.calls * p.hit_ns) END AS scale
+-- How dear probes are where and when they are hit, against the calibration, which knows its own moment only.
+-- Of the two timestamps of a short call without faults or mapping calls, all that lies between is the probes'
+-- but the call itself, which takes what malloc takes: inside_ns, of the calls of a slice. hit_ns: what
+-- they cost by the calibration, in its best round; outside_ns: outside of the timestamps, in a middle one,
+-- as inside is measured in all of them; along_ns: were all of a hit to go along with what is inside.
+CREATE VIEW short_call AS
+SELECT c.slice, SUM(c.calls) AS calls, SUM(MAX(0.0, c.cpu_ns - c.calls * k.malloc_ns)) AS inside_ns,
+	SUM(MAX(0.0, c.cpu_ns - c.calls * k.malloc_ns) * p.hit_ns / p.inside_ns) AS along_ns,
+	SUM(c.calls * p.hit_ns) AS hit_ns,
+	SUM(c.calls * MAX(0.4 * p.hit_ns, p.hit_ns + p.error_ns - p.inside_ns)) AS outside_ns
 FROM (
-	SELECT call, SUM(timed_calls - slow_calls) AS calls, SUM(cpu_ns - slow_cpu_ns) AS cpu_ns
-	FROM call GROUP BY call
+	SELECT slice, call, SUM(timed_calls - slow_calls) AS calls, SUM(cpu_ns - slow_cpu_ns) AS cpu_ns
+	FROM call GROUP BY slice, call
 ) c
 JOIN probe_price p ON p.probe = c.call
 JOIN calibrated k
-WHERE c.calls > 0 AND p.inside_ns > 0;
+WHERE c.calls > 0 AND p.inside_ns > 0 GROUP BY c.slice;
 
--- The price of a hit, lower where the calibration's moment was a dear one. event: the probe of something that
+-- From one call's second timestamp to the next call's first is the rest of a hit, and what the program does
+-- there, which is next to nothing in the tightest tenth (hit_gap). With what is inside that is what hits took
+-- in the slice: paid_ns; a twelfth more, by which the mean is above that tenth. Against programs' own count
+-- and clock 0.95 to 1.05 then, whatever the machine was at. Gaps of three times what the calibration found
+-- outside of the timestamps are the program's: no row.
+CREATE VIEW call_moment AS
+SELECT c.slice, c.calls, c.hit_ns, 1.08 * (c.inside_ns + c.calls * g.low_ns / g.gaps) AS paid_ns
+FROM short_call c JOIN hit_gap g ON g.slice = c.slice AND g.hit = 'call'
+WHERE g.gaps >= 300 AND c.calls * g.low_ns <= 3.0 * c.outside_ns * g.gaps;
+
+-- Both, of the whole recording. here: a thousand calls say what hits took. Else what lies outside goes along with
+-- inside, and a tenth for the caches left cold; calls that take somewhat longer by themselves look the same,
+-- so that only what is below the calibration is believed. scale: NULL below a thousand calls.
+CREATE VIEW probe_pace AS
+SELECT m.calls >= 1000 AS here, CASE WHEN m.calls >= 1000 THEN m.paid_ns / m.hit_ns
+	WHEN c.calls >= 1000 THEN 1.10 * c.along_ns / c.hit_ns END AS scale
+FROM (SELECT SUM(calls) AS calls, SUM(along_ns) AS along_ns, SUM(hit_ns) AS hit_ns FROM short_call) c
+JOIN (SELECT COALESCE(SUM(calls), 0) AS calls, SUM(paid_ns) AS paid_ns, SUM(hit_ns) AS hit_ns
+	FROM call_moment) m;
+
+-- The price of a hit, as far as its moment is known. event: the probe of something that
 -- happens in the kernel, which has no such measure; uprobe: those that have, and what the same traps do
--- else. Walks were timed as they were made.
+-- else. Walks were timed as they were made. error_ns: of the calibration, or, where the price is known as it
+-- was paid (here), a tenth, and by how much the calibration was below, since some of that may be the
+-- program's. pace: probe_pace's scale.
 CREATE VIEW probe_moment AS
-SELECT p.probe, p.event, p.uprobe,
-	p.hit_ns * CASE WHEN p.uprobe THEN MIN(1.0, COALESCE(s.scale, 1.0)) ELSE 1.0 END AS hit_ns,
-	p.error_ns
+SELECT p.probe, p.event, p.uprobe, p.uprobe AND s.here AS here, p.hit_ns AS calibrated_ns,
+	CASE WHEN p.uprobe THEN s.scale END AS pace,
+	p.hit_ns * CASE WHEN p.uprobe AND s.here THEN s.scale
+		WHEN p.uprobe THEN MIN(1.0, COALESCE(s.scale, 1.0)) ELSE 1.0 END AS hit_ns,
+	CASE WHEN p.uprobe AND s.here THEN MAX(0.1 * p.hit_ns * s.scale,
+			p.hit_ns * (s.scale - 1.0) - p.error_ns)
+		ELSE p.error_ns END AS error_ns
 FROM (
 	SELECT *, NOT event AND probe <> 'walk' AS uprobe
-	FROM (SELECT *, probe IN ('fault', 'fault_end', 'map', 'read', 'sample') AS event FROM probe_price)
+	FROM (SELECT *, probe IN ('fault', 'fault_end', 'map', 'read', 'read_other', 'sample') AS event
+		FROM probe_price)
 ) p JOIN probe_pace s;
 
 -- Parts of the CPU samples, with 95 % bounds after Agresti and Coull: with p = (k + 2) / (n + 4),
@@ -173,9 +202,12 @@ JOIN sample_share c ON c.what = 'clear'
 JOIN (SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns FROM process_slice) s
 JOIN (SELECT EXISTS (SELECT 1 FROM watch) AS windows) w;
 
--- What a hit of each probe cost in this recording.
+-- What a hit of each probe cost in this recording. sampled: scaled to what CPU samples say of all; calibrated_ns:
+-- the calibration's price, scaled alike.
 CREATE VIEW probe_cost AS
-SELECT p.probe, CASE WHEN p.event THEN p.hit_ns ELSE p.hit_ns * u.scale END AS hit_ns,
+SELECT p.probe, p.uprobe, p.here, p.pace, u.sampled AND NOT p.event AS sampled,
+	p.calibrated_ns * u.scale AS calibrated_ns,
+	CASE WHEN p.event THEN p.hit_ns ELSE p.hit_ns * u.scale END AS hit_ns,
 	CASE WHEN p.event OR u.error IS NULL THEN MAX(p.error_ns, 0.1 * p.hit_ns)
 		ELSE p.hit_ns * u.error END AS error_ns
 FROM probe_moment p JOIN uprobe_profile u;

@@ -41,6 +41,11 @@ bool has_memcg_events(void)
 	return kernel_has("btf_trace_count_memcg_events", BTF_KIND_TYPEDEF);
 }
 
+bool has_page_cache_lookups(void)
+{
+	return kernel_has("btf_trace_mm_filemap_get_pages", BTF_KIND_TYPEDEF);
+}
+
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
 {
 	bpf_program__set_autoload(bpf->progs.process_fork, true);
@@ -65,6 +70,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.read_exit, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_filled, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_uring, config->reads);
+	bpf_program__set_autoload(bpf->progs.read_unwatched,
+				  config->reads && has_page_cache_lookups());
 	bpf_program__set_autoload(bpf->progs.lock_enter, config->uprobes);
 	bpf_program__set_autoload(bpf->progs.lock_exit, config->uprobes);
 	if (config->uprobes)

@@ -33,6 +33,9 @@ bool has_exact_rss_stat(void);
 /* Tracepoint count_memcg_events, which tells where each page came from: 6.14. */
 bool has_memcg_events(void);
 
+/* Whether reads that look into the page cache are told: 6.12 and later. */
+bool has_page_cache_lookups(void);
+
 /*
  * Open, choose and load. NULL with errno set; in *refused the name of a program that the kernel
  * refuses by itself, or NULL.

@@ -314,6 +314,18 @@ int recording_hit(struct recording *recording, pid_t pid, const char *probe, uin
 /* An allocator function that was not watched throughout the slice. */
 int recording_watch(struct recording *recording, const char *call, uint64_t windows,
 		    uint64_t watched_ns, uint64_t watched_cpu_ns);
+/* Its calls that were counted after windows and not looked at, and the target's CPU time meanwhile. */
+int recording_watch_passed(struct recording *recording, const char *call, uint64_t calls,
+			   uint64_t cpu_ns);
+/*
+ * How much of something that was counted throughout the slice fell into the function's windows.
+ * event: a function, fault, map, read (by other than read(2)), plain_read.
+ */
+int recording_watch_event(struct recording *recording, const char *call, const char *event,
+			  uint64_t watched, uint64_t all);
+/* Times between hits of a thread in this slice. hit: call or idle. */
+int recording_hit_gap(struct recording *recording, const char *hit,
+		      const struct memtoll_gaps *gaps);
 /* What --sample chose at one site in this slice. */
 struct sampled_site;
 int recording_sampled(struct recording *recording, const char *call,

@@ -467,7 +467,7 @@ CREATE TABLE own_cache (
 
 -- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, read, sample; walk: a
 -- stack was walked, whose price is the mean as measured, not calibrated; idle: an allocator function
--- outside of its window, passed over.
+-- outside of its window, passed over; read_other: read(2) of what is no file (a socket, a pipe), passed over.
 CREATE TABLE hit (
 	slice INTEGER NOT NULL,
 	pid   INTEGER NOT NULL,
@@ -478,7 +478,8 @@ CREATE TABLE hit (
 
 -- Allocator functions in slices in which the overhead budget let them be watched only in windows, or
 -- not at all. What such a slice has of them in tables call and block is what its windows saw. A
--- function without a row was watched throughout the slice.
+-- function without a row was watched throughout the slice. call read_other: read(2), where nearly all
+-- that it reads is no file; loss reads_unwatched has what files it read meanwhile, at most.
 CREATE TABLE watch (
 	slice          INTEGER NOT NULL,
 	call           TEXT NOT NULL,
@@ -486,6 +487,40 @@ CREATE TABLE watch (
 	watched_ns     INTEGER NOT NULL,	-- their length
 	watched_cpu_ns INTEGER NOT NULL,	-- CPU time of all processes in them, probes included
 	PRIMARY KEY (slice, call)
+) WITHOUT ROWID;
+
+-- After a window the probes stay for a moment in which calls are counted and no more: these calls are in no
+-- other table. A hit costs less than half then, so that more of the time is the program's own.
+CREATE TABLE watch_passed (
+	slice  INTEGER NOT NULL,
+	call   TEXT NOT NULL,
+	calls  INTEGER NOT NULL,
+	cpu_ns INTEGER NOT NULL,	-- CPU time of all processes meanwhile, probes included
+	PRIMARY KEY (slice, call)
+) WITHOUT ROWID;
+
+-- What else the program did in those slices, counted throughout: by how much of it fell into a function's
+-- windows these tell how far the program came in them, whatever its probes cost. event: another
+-- function, fault, map, read (of a file, by other than read(2)), plain_read (by read(2)); what did not
+-- happen, or was itself watched in windows, has no row.
+CREATE TABLE watch_event (
+	slice        INTEGER NOT NULL,
+	call         TEXT NOT NULL,
+	event        TEXT NOT NULL,
+	watched      INTEGER NOT NULL,	-- in the windows
+	happened     INTEGER NOT NULL,	-- in the slice, windows with it
+	PRIMARY KEY (slice, call, event)
+) WITHOUT ROWID;
+
+-- Times between two hits of a thread's probes: call, from the return of an allocator call to the next one,
+-- between their timestamps; idle, from one call of watch_passed to the next. The tightest tenth of them
+-- is what the traps take: the program does next to nothing there. Those of 16 us and more are left out.
+CREATE TABLE hit_gap (
+	slice  INTEGER NOT NULL,
+	hit    TEXT NOT NULL,
+	gaps   INTEGER NOT NULL,
+	low_ns INTEGER NOT NULL,	-- sum, over the gaps, of what a tenth of their thread's are below
+	PRIMARY KEY (slice, hit)
 ) WITHOUT ROWID;
 
 -- Blocks below min_size_bytes that --sample chose, by site. One of s bytes is chosen with probability

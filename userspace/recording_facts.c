@@ -125,6 +125,9 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_HIT] = "INSERT INTO hit VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		     " hits = hits + excluded.hits",
 	[STMT_WATCH] = "INSERT INTO watch VALUES (?, ?, ?, ?, ?)",
+	[STMT_WATCH_PASSED] = "INSERT INTO watch_passed VALUES (?, ?, ?, ?)",
+	[STMT_WATCH_EVENT] = "INSERT INTO watch_event VALUES (?, ?, ?, ?, ?)",
+	[STMT_HIT_GAP] = "INSERT INTO hit_gap VALUES (?, ?, ?, ?)",
 	[STMT_SAMPLED] = "INSERT INTO sampled VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
 		      " count = count + excluded.count",
@@ -420,6 +423,26 @@ int recording_watch(struct recording *recording, const char *call, uint64_t wind
 {
 	return STORE(recording, STMT_WATCH, signed_int(recording->slice), text(call),
 		     count(windows), count(watched_ns), count(watched_cpu_ns));
+}
+
+int recording_watch_passed(struct recording *recording, const char *call, uint64_t calls,
+			   uint64_t cpu_ns)
+{
+	return STORE(recording, STMT_WATCH_PASSED, signed_int(recording->slice), text(call),
+		     count(calls), count(cpu_ns));
+}
+
+int recording_watch_event(struct recording *recording, const char *call, const char *event,
+			  uint64_t watched, uint64_t all)
+{
+	return STORE(recording, STMT_WATCH_EVENT, signed_int(recording->slice), text(call),
+		     text(event), count(watched), count(all));
+}
+
+int recording_hit_gap(struct recording *recording, const char *hit, const struct memtoll_gaps *gaps)
+{
+	return STORE(recording, STMT_HIT_GAP, signed_int(recording->slice), text(hit),
+		     count(gaps->count), count(gaps->low_ns));
 }
 
 int recording_sampled(struct recording *recording, const char *call,

@@ -14,7 +14,8 @@ int run_prices_record(struct recording *recording, const struct calibration_resu
 		{ "reallocarray", &prices->malloc }, { "posix_memalign", &prices->malloc },
 		{ "aligned_alloc", &prices->malloc }, { "memalign", &prices->malloc },
 		{ "fault", &prices->fault }, { "fault_end", &prices->fault_end },
-		{ "map", &prices->map }, { "read", &prices->read }, { "idle", &prices->idle },
+		{ "map", &prices->map }, { "read", &prices->read },
+		{ "read_other", &prices->read_other }, { "idle", &prices->idle },
 	};
 	const struct {
 		const char *name;

@@ -307,6 +307,7 @@ static int open_consumers(struct session *session)
 	});
 	session->watch = watch_new(&(struct watch_config){
 		.bpf = session->bpf,
+		.probes = session->probes,
 		.targets = session->targets,
 		.recording = session->recording,
 		.limit = session->config.uprobes ? session->config.overhead_limit : 0,

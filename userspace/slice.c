@@ -31,6 +31,7 @@ struct hits {
 	uint64_t timed;
 	uint64_t maps;
 	uint64_t reads;
+	uint64_t other_reads;
 	uint64_t samples;
 	uint64_t walks;
 	uint64_t idle;
@@ -51,6 +52,7 @@ struct slicer {
 	GHashTable *swaps;		/* memtoll_swap_key -> memtoll_swap_sum, likewise */
 	GHashTable *walks;		/* memtoll_walk_key -> memtoll_walk_sum, likewise */
 	struct memtoll_walk_sum walked;	/* of all targets, since the start */
+	GHashTable *passes;		/* memtoll_pass_key -> memtoll_pass_sum, likewise */
 	struct cpu_samples *samples;
 	GHashTable *hits;		/* pid -> struct hits */
 	GHashTable *stacks;		/* ids to write with this slice */
@@ -84,6 +86,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->map_calls = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->swaps = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->walks = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
+	slicer->passes = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	slicer->areas = areas_new();
@@ -106,6 +109,7 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->map_calls);
 	g_hash_table_destroy(slicer->swaps);
 	g_hash_table_destroy(slicer->walks);
+	g_hash_table_destroy(slicer->passes);
 	g_hash_table_destroy(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
 	g_array_free(slicer->runs, TRUE);
@@ -514,6 +518,15 @@ static void on_walk_sum(void *context, const void *key_data, const uint64_t *del
 	slicer->walked.ns += delta[1];
 }
 
+static void on_pass_sum(void *context, const void *key_data, const uint64_t *delta)
+{
+	struct slicer *slicer = context;
+	const struct memtoll_pass_key *key = key_data;
+
+	if (targets_find(slicer->config.targets, key->tgid))
+		hits_get(slicer, key->tgid)->other_reads += delta[0];
+}
+
 /* Measured, not calibrated: the mean price of a walk so far. */
 static void write_walk_price(struct slicer *slicer)
 {
@@ -560,6 +573,9 @@ static void write_hits(struct slicer *slicer)
 			note(slicer, recording_hit(recording, pid, "map", hits->maps));
 		if (hits->reads)
 			note(slicer, recording_hit(recording, pid, "read", hits->reads));
+		if (hits->other_reads)
+			note(slicer, recording_hit(recording, pid, "read_other",
+						   hits->other_reads));
 		if (hits->walks)
 			note(slicer, recording_hit(recording, pid, "walk", hits->walks));
 		if (hits->idle)
@@ -710,6 +726,8 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 		 sizeof(struct memtoll_swap_sum) / sizeof(uint64_t), 0, on_swap_sum, slicer);
 	sums_each(slicer->config.bpf->maps.walks, slicer->walks,
 		 sizeof(struct memtoll_walk_sum) / sizeof(uint64_t), 0, on_walk_sum, slicer);
+	sums_each(slicer->config.bpf->maps.passes, slicer->passes,
+		 sizeof(struct memtoll_pass_sum) / sizeof(uint64_t), 0, on_pass_sum, slicer);
 	note(slicer, reads_commit(slicer->reads,
 				  bpf_map__fd(slicer->config.bpf->maps.file_reads), on_read_sum,
 				  slicer));

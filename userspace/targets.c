@@ -40,7 +40,7 @@ static void attached_free(gpointer data)
 	struct attached *attached = data;
 	int group;
 
-	for (group = 0; group < PROBE_GROUPS; group++)
+	for (group = GROUP_PAIR; group < PROBE_GROUPS; group++)
 		uprobe_detach_aside(attached->groups[group]);
 	g_free(attached);
 }
@@ -186,7 +186,7 @@ static void watch_module(struct targets *targets, struct followed *followed,
 {
 	unsigned int group;
 
-	for (group = 0; group < PROBE_GROUPS; group++) {
+	for (group = GROUP_PAIR; group < PROBE_GROUPS; group++) {
 		bool wanted = targets->watched & 1U << group;
 		struct uprobe_attachment **attachment = &attached->groups[group];
 
@@ -516,7 +516,7 @@ static void detach_all(struct followed *followed)
 		struct attached *attached = g_ptr_array_index(followed->attached, i);
 		int group;
 
-		for (group = 0; group < PROBE_GROUPS; group++) {
+		for (group = GROUP_PAIR; group < PROBE_GROUPS; group++) {
 			uprobe_detach_aside(attached->groups[group]);
 			attached->groups[group] = NULL;
 		}

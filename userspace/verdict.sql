@@ -297,7 +297,8 @@ UNION ALL
 SELECT 8, group_concat(call, ', ') || PRINTF(': watched %.1f %% of the time, to keep within '
 		|| 'the overhead limit; ', 100.0 * MIN(share)) || 'their counts, bytes and times are '
 	|| 'estimates'
-	|| CASE WHEN MAX(error) < 1 THEN PRINTF(', +- %.0f %%', 100.0 * MAX(error)) ELSE '' END
+	|| CASE WHEN MAX(error) < 1 THEN PRINTF(', +- %.0f %%', 100.0 * MAX(error))
+		ELSE PRINTF(', and may be up to %.1f times as much', 1.0 + MAX(error)) END
 FROM (SELECT call, share, error FROM duty_cycle WHERE share < 1
 	AND call IN (SELECT call FROM call) ORDER BY call) HAVING COUNT(*) > 0
 UNION ALL

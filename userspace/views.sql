@@ -371,7 +371,8 @@ measured AS MATERIALIZED (
 		AS remedy,
 		CASE WHEN t.name = 'calls_full' THEN 'call'
 		     WHEN t.name = 'maps_full' THEN 'map'
-		     WHEN t.name IN ('reads_full', 'read_async', 'ring_read') THEN 'read'
+		     WHEN t.name IN ('reads_full', 'read_async', 'reads_unwatched', 'ring_read')
+			THEN 'read'
 		     WHEN t.name IN ('ring_faults', 'walk_failed') THEN 'fault'
 		     WHEN t.name = 'ring_block' THEN 'block'
 		     WHEN t.name = 'ring_mapping' THEN 'mapping'
@@ -410,7 +411,8 @@ WITH
 lost AS (
 	SELECT COALESCE(MAX(CASE measure WHEN 'call' THEN share END), 0.0) AS call_share,
 		COALESCE(MAX(CASE measure WHEN 'map' THEN share END), 0.0) AS map_share,
-		COALESCE(SUM(CASE WHEN name IN ('reads_full', 'read_async') THEN share END), 0.0)
+		COALESCE(SUM(CASE WHEN name IN ('reads_full', 'read_async', 'reads_unwatched')
+			THEN share END), 0.0)
 			AS read_share,
 		COALESCE(SUM(CASE measure WHEN 'fault' THEN share END), 0.0) AS fault_share,
 		COALESCE(MAX(CASE measure WHEN 'sample' THEN share END), 0.0) AS sample_share,
@@ -653,9 +655,9 @@ life AS MATERIALIZED (
 )
 SELECT m.call, m.stack_id, m.calls, m.failed, m.bytes, m.mmapped_calls, m.nested_calls,
 	CASE WHEN m.estimated OR (m.call <> 'mmap' AND f.missed) THEN NULL
-		WHEN m.calls - m.failed <= l.made THEN l.freed END AS freed,
+		WHEN m.calls - m.failed = l.made THEN l.freed END AS freed,
 	CASE WHEN m.estimated OR (m.call <> 'mmap' AND f.missed) THEN NULL
-		WHEN m.calls - m.failed <= l.made THEN MAX(0, l.live_bytes) END AS live_bytes,
+		WHEN m.calls - m.failed = l.made THEN MAX(0, l.live_bytes) END AS live_bytes,
 	COALESCE(l.made, 0) AS followed, COALESCE(l.never_used_bytes, 0) AS never_used_bytes,
 	m.estimated, m.calls_error, m.bytes_error
 FROM made m JOIN (SELECT EXISTS (SELECT 1 FROM watch WHERE call = 'free') AS missed) f LEFT JOIN life l ON l.call = m.call AND l.stack_id = m.stack_id

@@ -7,16 +7,45 @@
 #include <string.h>
 #include <time.h>
 
+#include "attach.h"
 #include "governor.h"
 #include "memtoll.skel.h"
 #include "names.h"
+
+/*
+ * What the target does besides, which tells how far it came in a window, whatever its probes cost:
+ * calls of each function by their number, and these.
+ */
+enum event {
+	EVENT_FAULTS = FN_COUNT,
+	EVENT_MAPS,
+	EVENT_READS,		/* of files, by other than read(2) */
+	EVENT_PLAIN_READS,	/* of files by read(2) */
+	EVENTS,
+};
+
+struct events {
+	uint64_t count[EVENTS];
+};
 
 /* A group of probes in one slice. */
 struct watched {
 	uint64_t windows;
 	uint64_t ns;
 	uint64_t cpu_ns;	/* of the target meanwhile */
+	struct events events;	/* meanwhile */
 	bool missed;		/* not all of the slice */
+};
+
+/* What is told of a slice. */
+struct watched_slice {
+	struct watched groups[PROBE_GROUPS];
+	uint64_t passed[FN_COUNT];	/* calls counted after windows, and no more than that */
+	uint64_t passed_cpu_ns;		/* of the target meanwhile */
+	unsigned int passed_fns;
+	struct events events;	/* in all of it */
+	struct memtoll_gaps gaps;
+	struct memtoll_gaps idle_gaps;
 };
 
 struct watch {
@@ -29,8 +58,10 @@ struct watch {
 	bool missed;
 	uint64_t accounted_ns;		/* of the last change */
 	uint64_t accounted_cpu_ns;
-	struct watched groups[PROBE_GROUPS];
-	struct watched ended[PROBE_GROUPS];	/* of the slice that has ended */
+	struct memtoll_rates accounted_rates;
+	struct governor_reading closed;		/* when the last window was */
+	struct watched_slice slice;
+	struct watched_slice ended;
 };
 
 static uint64_t now_ns(void)
@@ -51,16 +82,11 @@ struct watch *watch_new(const struct watch_config *config, const struct calibrat
 	watch->cpu_count = libbpf_num_possible_cpus();
 	watch->cpus = g_new0(struct memtoll_rates, watch->cpu_count);
 	if (config->limit > 0)
-		watch->governor = governor_new(config->limit, config->command, prices);
+		watch->governor = governor_new(config->limit, config->command, prices,
+					       probes_may_leave_reads(config->probes));
 	for (group = 0; group < PROBE_GROUPS; group++)
-		watch->groups[group].windows = 1;
+		watch->slice.groups[group].windows = 1;
 	return watch;
-}
-
-void watch_begin(struct watch *watch)
-{
-	watch->accounted_ns = now_ns();
-	watch_step(watch);
 }
 
 void watch_free(struct watch *watch)
@@ -92,32 +118,98 @@ bool watch_has_missed(const struct watch *watch)
 	return watch->missed;
 }
 
-static void account(struct watch *watch, uint64_t now, uint64_t cpu_ns)
+static struct events events_between(const struct memtoll_rates *before,
+				    const struct memtoll_rates *now)
 {
+	uint64_t plain = now->plain_reads - before->plain_reads;
+	struct events events = {
+		.count = {
+			[EVENT_FAULTS] = now->faults - before->faults,
+			[EVENT_MAPS] = now->maps - before->maps,
+			[EVENT_READS] = now->reads - before->reads - plain,
+			[EVENT_PLAIN_READS] = plain,
+		},
+	};
+	unsigned int fn;
+
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
+		events.count[fn] = now->calls[fn] - before->calls[fn];
+	return events;
+}
+
+static void add_events(struct events *sum, const struct events *events)
+{
+	unsigned int event;
+
+	for (event = 0; event < EVENTS; event++)
+		sum->count[event] += events->count[event];
+}
+
+static void add_gaps(struct memtoll_gaps *sum, const struct memtoll_gaps *before,
+		     const struct memtoll_gaps *now)
+{
+	sum->count += now->count - before->count;
+	sum->low_ns += now->low_ns - before->low_ns;
+}
+
+static void account(struct watch *watch, const struct governor_reading *reading)
+{
+	struct events events = events_between(&watch->accounted_rates, &reading->rates);
+	struct watched *watched;
 	int group;
 
 	for (group = 0; group < PROBE_GROUPS; group++) {
+		watched = &watch->slice.groups[group];
 		if (watch->open & 1U << group) {
-			watch->groups[group].ns += now - watch->accounted_ns;
-			watch->groups[group].cpu_ns += cpu_ns - watch->accounted_cpu_ns;
+			watched->ns += reading->now_ns - watch->accounted_ns;
+			watched->cpu_ns += reading->cpu_ns - watch->accounted_cpu_ns;
+			add_events(&watched->events, &events);
 		} else {
-			watch->groups[group].missed = true;
+			watched->missed = true;
 		}
 	}
-	watch->accounted_ns = now;
-	watch->accounted_cpu_ns = cpu_ns;
+	add_events(&watch->slice.events, &events);
+	add_gaps(&watch->slice.gaps, &watch->accounted_rates.gaps, &reading->rates.gaps);
+	watch->accounted_ns = reading->now_ns;
+	watch->accounted_cpu_ns = reading->cpu_ns;
+	watch->accounted_rates = reading->rates;
+}
+
+static void take_reading(struct watch *watch, struct governor_reading *reading)
+{
+	read_rates(watch, &reading->rates);
+	reading->cpu_ns = targets_cpu_ns(watch->config.targets);
+	reading->now_ns = now_ns();
+}
+
+void watch_begin(struct watch *watch)
+{
+	watch->accounted_ns = now_ns();
+	read_rates(watch, &watch->accounted_rates);
+	watch_step(watch);
+}
+
+static void forget_passed(struct watched_slice *slice)
+{
+	memset(slice->passed, 0, sizeof(slice->passed));
+	slice->idle_gaps = (struct memtoll_gaps){};
+	slice->passed_cpu_ns = 0;
+	slice->passed_fns = 0;
 }
 
 void watch_end_slice(struct watch *watch)
 {
+	struct governor_reading reading;
 	int group;
 
-	if (!watch->governor)
-		return;
-	account(watch, now_ns(), targets_cpu_ns(watch->config.targets));
-	memcpy(watch->ended, watch->groups, sizeof(watch->ended));
+	take_reading(watch, &reading);
+	account(watch, &reading);
+	watch->ended = watch->slice;
+	watch->slice.events = (struct events){};
+	watch->slice.gaps = (struct memtoll_gaps){};
+	forget_passed(&watch->slice);
 	for (group = 0; group < PROBE_GROUPS; group++)
-		watch->groups[group] = (struct watched){
+		watch->slice.groups[group] = (struct watched){
 			.windows = watch->open >> group & 1,
 			.missed = !(watch->open & 1U << group),
 		};
@@ -141,11 +233,11 @@ static void set_open(struct watch *watch, unsigned int open)
 
 	for (group = 0; group < PROBE_GROUPS; group++) {
 		if (open & ~watch->open & 1U << group)
-			watch->groups[group].windows++;
-		watch->groups[group].missed |= !(open & 1U << group);
+			watch->slice.groups[group].windows++;
+		watch->slice.groups[group].missed |= !(open & 1U << group);
 	}
 	watch->open = open;
-	watch->missed |= open != GROUPS_ALL;
+	watch->missed |= (open | 1U << GROUP_READ) != GROUPS_ALL;
 	watch->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~open);
 }
 
@@ -159,8 +251,32 @@ static void set_attached(struct watch *watch, unsigned int attached)
 	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
 		if (gone & 1U << fn)
 			watch->config.bpf->bss->detached_ns[fn] = now;
+	if ((watch->attached ^ attached) & 1U << GROUP_READ)
+		watch->config.bpf->bss->reads_watched_ns =
+			attached & 1U << GROUP_READ ? now : UINT64_MAX;
 	watch->attached = attached;
 	targets_watch(watch->config.targets, attached);
+}
+
+/* Probes that are still there, and closed, are about to go: what they have counted since. */
+static void account_passed(struct watch *watch, const struct governor_reading *reading)
+{
+	unsigned int fns = functions_of(watch->attached & ~watch->open), fn;
+	struct watched_slice *slice = &watch->slice;
+
+	/* More of them went than at first: of one slice only what all are in. */
+	if (slice->passed_fns & ~fns)
+		return;
+	if (slice->passed_fns != fns)
+		forget_passed(slice);
+	slice->passed_fns = fns;
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
+		if (fns & 1U << fn)
+			slice->passed[fn] +=
+				reading->rates.idle[fn] - watch->closed.rates.idle[fn];
+	/* Not while probes come or go: then hits have others between them that are not seen. */
+	add_gaps(&slice->idle_gaps, &watch->closed.rates.idle_gaps, &reading->rates.idle_gaps);
+	slice->passed_cpu_ns += reading->cpu_ns - watch->closed.cpu_ns;
 }
 
 uint64_t watch_step(struct watch *watch)
@@ -171,16 +287,21 @@ uint64_t watch_step(struct watch *watch)
 	if (!watch->governor)
 		return UINT64_MAX;
 	do {
-		read_rates(watch, &reading.rates);
-		reading.cpu_ns = targets_cpu_ns(watch->config.targets);
-		reading.now_ns = now_ns();
+		take_reading(watch, &reading);
 		order = governor_step(watch->governor, &reading);
 		if (order.open != watch->open) {
-			account(watch, reading.now_ns, reading.cpu_ns);
+			account(watch, &reading);
 			set_open(watch, order.open);
+			watch->closed = reading;
 		}
-		if (order.attached != watch->attached)
+		if (order.attached != watch->attached) {
+			if (watch->attached & ~order.attached)
+				account_passed(watch, &reading);
 			set_attached(watch, order.attached);
+		}
+		/* Each time: attaching may fail while the last detaching is not over. */
+		probes_watch_reads(watch->config.probes, watch->config.bpf,
+				   order.attached & 1U << GROUP_READ);
 	} while (order.next_ns <= reading.now_ns);
 	return order.next_ns;
 }
@@ -190,17 +311,71 @@ bool watch_in_window(const struct watch *watch)
 	return watch->governor && governor_in_window(watch->governor);
 }
 
+static const char *event_name(unsigned int event)
+{
+	switch (event) {
+	case EVENT_FAULTS:
+		return "fault";
+	case EVENT_MAPS:
+		return "map";
+	case EVENT_READS:
+		return "read";
+	case EVENT_PLAIN_READS:
+		return "plain_read";
+	default:
+		return fn_name(event);
+	}
+}
+
+/* Whether all of these were counted in the slice that has ended. */
+static bool event_is_whole(const struct watch *watch, unsigned int event)
+{
+	if (event < FN_COUNT)
+		return event >= FN_MALLOC && !watch->ended.groups[probe_group_of(event)].missed;
+	return event != EVENT_PLAIN_READS || !watch->ended.groups[GROUP_READ].missed;
+}
+
+static int write_events(struct watch *watch, const char *call, const struct watched *watched)
+{
+	const struct events *all = &watch->ended.events;
+	unsigned int event;
+	int err = 0;
+
+	for (event = 0; event < EVENTS && !err; event++)
+		if (all->count[event] && event_is_whole(watch, event))
+			err = recording_watch_event(watch->config.recording, call,
+						    event_name(event),
+						    watched->events.count[event],
+						    all->count[event]);
+	return err;
+}
+
 int watch_write(struct watch *watch)
 {
+	const struct watched *watched;
 	unsigned int fn;
 	int err = 0;
 
+	if (watch->ended.gaps.count)
+		err = recording_hit_gap(watch->config.recording, "call", &watch->ended.gaps);
+	if (watch->ended.idle_gaps.count && !err)
+		err = recording_hit_gap(watch->config.recording, "idle", &watch->ended.idle_gaps);
 	for (fn = FN_MALLOC; fn < FN_COUNT && !err; fn++) {
-		const struct watched *watched = &watch->ended[probe_group_of(fn)];
-
-		if (watched->missed)
-			err = recording_watch(watch->config.recording, fn_name(fn),
-					      watched->windows, watched->ns, watched->cpu_ns);
+		watched = &watch->ended.groups[probe_group_of(fn)];
+		if (!watched->missed)
+			continue;
+		err = recording_watch(watch->config.recording, fn_name(fn), watched->windows,
+				      watched->ns, watched->cpu_ns);
+		if (!err)
+			err = write_events(watch, fn_name(fn), watched);
+		if (!err && watch->ended.passed_fns & 1U << fn)
+			err = recording_watch_passed(watch->config.recording, fn_name(fn),
+						     watch->ended.passed[fn],
+						     watch->ended.passed_cpu_ns);
 	}
+	watched = &watch->ended.groups[GROUP_READ];
+	if (watched->missed && !err)
+		err = recording_watch(watch->config.recording, "read_other", watched->windows,
+				      watched->ns, watched->cpu_ns);
 	return err;
 }

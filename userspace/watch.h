@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * watch.h: the governor at work: reads what probes cost, opens and closes their windows, and notes
- * for each slice how much of the target's time each allocator function was watched.
+ * for each slice how much of the target's time each allocator function, and read(2), was watched.
  */
 #ifndef MEMTOLL_WATCH_H
 #define MEMTOLL_WATCH_H
@@ -19,6 +19,7 @@ struct watch_config {
 	struct memtoll_bpf *bpf;
 	struct targets *targets;
 	struct recording *recording;
+	struct probes *probes;
 	double limit;		/* as governor_new() has it; 0: no budget, all is watched always */
 	bool command;		/* likewise */
 };
@@ -38,7 +39,7 @@ uint64_t watch_step(struct watch *watch);
 /* In a short window: what takes long had better wait. */
 bool watch_in_window(const struct watch *watch);
 
-/* Whether calls have been missed yet. */
+/* Whether calls of the allocator have been missed yet. */
 bool watch_has_missed(const struct watch *watch);
 
 /* The slice ends now: what was watched so far belongs to it, what comes to the next. */

@@ -131,7 +131,10 @@ def test_verdict_and_shares_are_those_of_the_full_trace(out: Path) -> None:
     )
     estimated = shares(part, "share")
     print(low, high, estimated, sep="\n")
-    assert part.dominant in (full.dominant, again.dominant)
+    # Where nine tenths of the full trace's time are its own probes it names what else may be the first.
+    first = {"alloc": "allocator", "compute": "compute", "zero.libc": "zeroing"}
+    least = max(low.values())
+    assert part.dominant in {first[name] for name in first if high[name] >= least}
     # What malloc and free take and what the program computes is told apart by the price of a hit alone.
     for shown in (low, high, estimated):
         shown["alloc and compute"] = min(100, shown.pop("alloc") + shown.pop("compute"))
