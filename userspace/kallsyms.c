@@ -22,15 +22,15 @@
 /* Some hundred thousand: small, and no index by name, which is asked for a few times only. */
 struct entry {
 	uint64_t address;
-	const char *name;
-	uint32_t order;		/* line in the file */
+	uint32_t name;		/* where it begins in names; no function's: of no interest, 0 */
 	uint16_t module;	/* index into modules; 0: the kernel itself */
 	char type;
+	bool underscored;
 };
 
 struct kallsyms {
-	GStringChunk *strings;
-	GPtrArray *modules;	/* names, in strings */
+	char *names;		/* each with its end; "" first */
+	GPtrArray *modules;	/* names, owned */
 	struct entry *entries;	/* ascending by address, best name first */
 	gsize count;
 };
@@ -49,11 +49,12 @@ static int rank(const struct entry *entry)
 		points += 8;
 	if (entry->type != 'T')
 		points += 4;
-	if (entry->name[0] == '_')
+	if (entry->underscored)
 		points += 2;
 	return points;
 }
 
+/* Among equals the sort keeps the file's order. */
 static int compare(const void *left, const void *right)
 {
 	const struct entry *a = left;
@@ -61,9 +62,7 @@ static int compare(const void *left, const void *right)
 
 	if (a->address != b->address)
 		return a->address < b->address ? -1 : 1;
-	if (rank(a) != rank(b))
-		return rank(a) - rank(b);
-	return a->order < b->order ? -1 : a->order > b->order;
+	return rank(a) - rank(b);
 }
 
 /* The table goes module by module: it is nearly always the last one. */
@@ -77,13 +76,13 @@ static uint16_t module_index(struct kallsyms *table, const char *name)
 	/* More modules than the index can tell: their functions are named all the same. */
 	if (table->modules->len == UINT16_MAX)
 		return UINT16_MAX - 1;
-	g_ptr_array_add(table->modules, g_string_chunk_insert(table->strings, name));
+	g_ptr_array_add(table->modules, g_strdup(name));
 	return table->modules->len - 1;
 }
 
-static void parse_line(struct kallsyms *table, GArray *entries, char *line, uint32_t order)
+static void parse_line(struct kallsyms *table, GArray *entries, GByteArray *names, char *line)
 {
-	struct entry entry = { .order = order };
+	struct entry entry = {};
 	char *end;
 	char *name;
 	char *module;
@@ -103,7 +102,11 @@ static void parse_line(struct kallsyms *table, GArray *entries, char *line, uint
 		*module++ = '\0';
 	if (!*name)
 		return;
-	entry.name = g_string_chunk_insert(table->strings, name);
+	entry.underscored = *name == '_';
+	if (is_text(entry.type)) {
+		entry.name = names->len;
+		g_byte_array_append(names, (const guint8 *)name, strlen(name) + 1);
+	}
 	entry.module = module && *module ? module_index(table, module) : KERNEL;
 	g_array_append_val(entries, entry);
 }
@@ -111,28 +114,32 @@ static void parse_line(struct kallsyms *table, GArray *entries, char *line, uint
 struct kallsyms *kallsyms_read(const char *path)
 {
 	struct kallsyms *table;
+	GByteArray *names;
 	GArray *entries;
 	char line[LINE_MAX_BYTES];
-	uint32_t order = 0;
+	gsize size;
 	FILE *file;
 
 	file = fopen(path ? path : "/proc/kallsyms", "re");
 	if (!file)
 		return NULL;
 	table = g_new0(struct kallsyms, 1);
-	table->strings = g_string_chunk_new(1 << 16);
-	table->modules = g_ptr_array_new();
-	g_ptr_array_add(table->modules, "[kernel]");
+	table->modules = g_ptr_array_new_with_free_func(g_free);
+	g_ptr_array_add(table->modules, g_strdup("[kernel]"));
+	names = g_byte_array_new();
+	g_byte_array_append(names, (const guint8 *)"", 1);
 	entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
 	while (fgets(line, sizeof(line), file))
-		parse_line(table, entries, line, order++);
+		parse_line(table, entries, names, line);
 	fclose(file);
 	g_array_sort(entries, compare);
-	/* An array that grows has up to twice the room. */
+	/* What grows has up to twice the room. */
 	table->count = entries->len;
 	table->entries = g_array_steal(entries, NULL);
 	table->entries = g_renew(struct entry, table->entries, table->count);
 	g_array_free(entries, TRUE);
+	size = names->len;
+	table->names = g_realloc(g_byte_array_free(names, FALSE), size);
 	return table;
 }
 
@@ -142,7 +149,7 @@ void kallsyms_free(struct kallsyms *table)
 		return;
 	g_free(table->entries);
 	g_ptr_array_free(table->modules, TRUE);
-	g_string_chunk_free(table->strings);
+	g_free(table->names);
 	g_free(table);
 }
 
@@ -178,7 +185,7 @@ static uint64_t end_of(const struct kallsyms *table, uint64_t start)
 static void fill(const struct kallsyms *table, const struct entry *entry,
 		 struct kernel_symbol *symbol)
 {
-	symbol->name = entry->name;
+	symbol->name = &table->names[entry->name];
 	symbol->module = g_ptr_array_index(table->modules, entry->module);
 	symbol->start = entry->address;
 	symbol->end = end_of(table, entry->address);
@@ -210,7 +217,7 @@ bool kallsyms_named(const struct kallsyms *table, const char *name, struct kerne
 	for (i = 0; i < table->count && (!best || best->module != KERNEL); i++) {
 		const struct entry *entry = &table->entries[i];
 
-		if (is_text(entry->type) && !strcmp(entry->name, name) &&
+		if (is_text(entry->type) && !strcmp(&table->names[entry->name], name) &&
 		    (!best || entry->module == KERNEL))
 			best = entry;
 	}

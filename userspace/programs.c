@@ -16,34 +16,53 @@ bool has_find_vma(void)
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_find_vma, NULL) == 1;
 }
 
-/*
- * Whether the kernel's type information has this name. Read once: it is some megabytes, and asked
- * several times at every start.
- */
-static bool kernel_has(const char *name, uint32_t kind)
-{
-	static struct btf *btf;
+/* Names in the kernel's type information that tell what it can do. */
+enum kernel_name { TASK, RSS_BATCH, MEMCG_EVENTS, PAGE_CACHE_LOOKUPS, CASTS, KERNEL_NAMES };
 
-	if (!btf)
+/*
+ * That information is some megabytes, and takes as many milliseconds to read: once, for all names, and
+ * only the answers are kept.
+ */
+static bool kernel_has(enum kernel_name asked)
+{
+	static const struct {
+		const char *name;
+		uint32_t kind;
+	} names[KERNEL_NAMES] = {
+		[TASK] = { "task_struct", BTF_KIND_STRUCT },
+		/* The batching structure went with commit f1a7941243c1. */
+		[RSS_BATCH] = { "mm_rss_stat", BTF_KIND_STRUCT },
+		[MEMCG_EVENTS] = { "btf_trace_count_memcg_events", BTF_KIND_TYPEDEF },
+		[PAGE_CACHE_LOOKUPS] = { "btf_trace_mm_filemap_get_pages", BTF_KIND_TYPEDEF },
+		[CASTS] = { "bpf_rdonly_cast", BTF_KIND_FUNC },
+	};
+	static bool known, found[KERNEL_NAMES];
+	struct btf *btf;
+	int i;
+
+	if (!known) {
 		btf = btf__load_vmlinux_btf();
-	return btf && btf__find_by_name_kind(btf, name, kind) > 0;
+		for (i = 0; btf && i < KERNEL_NAMES; i++)
+			found[i] = btf__find_by_name_kind(btf, names[i].name, names[i].kind) > 0;
+		btf__free(btf);
+		known = true;
+	}
+	return found[asked];
 }
 
 bool has_exact_rss_stat(void)
 {
-	/* The batching structure went with commit f1a7941243c1. */
-	return kernel_has("task_struct", BTF_KIND_STRUCT) &&
-	       !kernel_has("mm_rss_stat", BTF_KIND_STRUCT);
+	return kernel_has(TASK) && !kernel_has(RSS_BATCH);
 }
 
 bool has_memcg_events(void)
 {
-	return kernel_has("btf_trace_count_memcg_events", BTF_KIND_TYPEDEF);
+	return kernel_has(MEMCG_EVENTS);
 }
 
 bool has_page_cache_lookups(void)
 {
-	return kernel_has("btf_trace_mm_filemap_get_pages", BTF_KIND_TYPEDEF);
+	return kernel_has(PAGE_CACHE_LOOKUPS);
 }
 
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
@@ -85,7 +104,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_huge_zero_pfn = config->pagetable->huge_zero_pfn;
 	bpf->rodata->cfg_mthp_orders = config->pagetable->mthp_orders;
 	bpf->rodata->cfg_find_vma = has_find_vma();
-	bpf->rodata->cfg_casts = kernel_has("bpf_rdonly_cast", BTF_KIND_FUNC);
+	bpf->rodata->cfg_casts = kernel_has(CASTS);
 	bpf->rodata->cfg_rss_stat_exact = has_exact_rss_stat();
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
 }

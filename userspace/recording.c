@@ -270,7 +270,7 @@ static int write_schema(struct recording *recording)
 #undef LOSS_ROW
 	};
 	char *sql = sqlite3_mprintf("PRAGMA page_size = 4096; PRAGMA journal_mode = DELETE;"
-				    "PRAGMA synchronous = OFF; PRAGMA cache_spill = OFF;"
+				    "PRAGMA synchronous = OFF;"
 				    "PRAGMA temp_store = MEMORY; BEGIN;"
 				    "PRAGMA application_id = %d; PRAGMA user_version = %d; %s",
 				    RECORDING_APPLICATION_ID, RECORDING_FORMAT, recording_sql);
