@@ -319,6 +319,7 @@ static __always_inline int fault_end(bool major)
 		thread->read.faults--;
 		thread->read.fault_cpu_ns += cpu_ns;
 		thread->read.fault_blocked_ns += blocked_ns;
+		thread->read.fault_switches += task->nvcsw - thread->fault.start.voluntary;
 	}
 	run_add(task, thread, major, true, cpu_ns, blocked_ns);
 	return 0;

@@ -87,6 +87,7 @@ struct open_read {
 	__u32 faults;		/* minor ones inside */
 	__u64 fault_cpu_ns;	/* major faults inside: they have their own toll */
 	__u64 fault_blocked_ns;
+	__u64 fault_switches;	/* voluntary ones */
 	__u64 reclaim_cpu_ns;
 	__u64 reclaim_blocked_ns;
 	__u64 filled_pages;

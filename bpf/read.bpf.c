@@ -383,6 +383,7 @@ int read_enter(struct sys_enter_args *ctx)
 	read->faults = 0;
 	read->fault_cpu_ns = 0;
 	read->fault_blocked_ns = 0;
+	read->fault_switches = 0;
 	read->reclaim_cpu_ns = 0;
 	read->reclaim_blocked_ns = 0;
 	read->filled_pages = 0;
@@ -496,8 +497,8 @@ int read_exit(struct sys_exit_args *ctx)
 	}
 	now = bpf_ktime_get_ns();
 	cpu_ns = stamp_cpu_ns(task, &read->start, now);
-	waited = task->nvcsw != read->start.voluntary;
-	if (waited)
+	waited = task->nvcsw != read->start.voluntary + read->fault_switches;
+	if (task->nvcsw != read->start.voluntary)
 		blocked_ns = now - read->start.ns - cpu_ns;
 	cpu_ns = less(cpu_ns, read->fault_cpu_ns + read->reclaim_cpu_ns);
 	blocked_ns = less(blocked_ns, read->fault_blocked_ns + read->reclaim_blocked_ns);

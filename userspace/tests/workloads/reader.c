@@ -2,9 +2,11 @@
 /*
  * reader: reads blocks of a file by every system call there is for it.
  *
- * usage: reader FILE CALL SIZE COUNT PASSES [--direct] [--cold] [--random] [--cache BLOCKS]
+ * usage: reader FILE CALL SIZE COUNT PASSES [OPTION...]
  *   CALL      read, pread, readv, preadv, preadv2, aio or uring
+ *   --direct  past the page cache
  *   --cold    the page cache is emptied of the file before each pass
+ *   --held    the file is locked in the page cache first
  *   --random  blocks in no order: COUNT draws a pass, with repeats
  *   --cache   blocks are kept in an LRU cache of so many first, and read only where it misses
  * Prints how many calls read how many bytes, and of different blocks how many.
@@ -121,6 +123,17 @@ static NOINLINE long read_block(struct reader *reader, uint64_t at)
 	return read(reader->fd, reader->buffer, reader->size); /* SITE read */
 }
 
+/*
+ * What is locked is not evicted, and its mapping notes the time of access, which a read may have to
+ * wait for.
+ */
+static int hold(const struct reader *reader, size_t size)
+{
+	void *pages = mmap(NULL, size, PROT_READ, MAP_SHARED, reader->fd, 0);
+
+	return pages == MAP_FAILED || mlock(pages, size);
+}
+
 /* An LRU cache, by the time each block was used last: slow and plainly right. */
 struct cache {
 	uint64_t *blocks;
@@ -161,7 +174,7 @@ int main(int argc, char **argv)
 	struct reader reader = {};
 	struct cache cache = {};
 	uint64_t count, passes, calls = 0, bytes = 0, different = 0, state = 1;
-	int direct = 0, cold = 0, scattered = 0, i;
+	int direct = 0, cold = 0, held = 0, scattered = 0, i;
 	unsigned char *seen;
 
 	alarm(WORKLOAD_LIFE_S);
@@ -170,6 +183,7 @@ int main(int argc, char **argv)
 	for (i = 6; i < argc; i++) {
 		direct |= !strcmp(argv[i], "--direct");
 		cold |= !strcmp(argv[i], "--cold");
+		held |= !strcmp(argv[i], "--held");
 		scattered |= !strcmp(argv[i], "--random");
 		if (!strcmp(argv[i], "--cache") && i + 1 < argc)
 			cache.size = workload_number(argv[0], argv[++i]);
@@ -180,6 +194,8 @@ int main(int argc, char **argv)
 	passes = workload_number(argv[0], argv[5]);
 	reader.fd = open(argv[1], O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0));
 	if (reader.fd < 0 || posix_memalign((void **)&reader.buffer, 4096, reader.size))
+		return 1;
+	if (held && hold(&reader, count * reader.size))
 		return 1;
 	if (!strcmp(reader.call, "aio") && syscall(SYS_io_setup, 4, &reader.aio))
 		return 1;
