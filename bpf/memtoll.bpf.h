@@ -196,6 +196,7 @@ struct thread {
 	struct memtoll_run run;	/* run.faults == 0: none open */
 	struct area_cache area;
 	struct open_read read;
+	struct memtoll_read_key read_key;	/* scratch: too large for the BPF stack */
 	struct memtoll_read reads;	/* reads.reads == 0: none open */
 	struct read_site read_site;
 	struct memtoll_file file;		/* scratch */

@@ -481,7 +481,7 @@ int read_exit(struct sys_exit_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	struct memtoll_read_key key;
+	struct memtoll_read_key *key;
 	struct memtoll_read_sum *sum;
 	struct open_read *read;
 	__u64 now, cpu_ns, blocked_ns = 0;
@@ -507,15 +507,16 @@ int read_exit(struct sys_exit_args *ctx)
 		read->read_fn = READ_FN_NONE;
 		return 0;
 	}
-	key_fill(&key, task, read->read_fn);
-	key.dev = read->dev;
-	key.inode = read->inode;
-	key.flags = read->flags;
-	key.stack_id = stack_of_read(task, thread);
+	key = &thread->read_key;
+	key_fill(key, task, read->read_fn);
+	key->dev = read->dev;
+	key->inode = read->inode;
+	key->flags = read->flags;
+	key->stack_id = stack_of_read(task, thread);
 	read->read_fn = READ_FN_NONE;
 	if (ctx->ret > 0)
-		run_of_reads(task, thread, &key, read->position, ctx->ret);
-	sum = sum_of(&key);
+		run_of_reads(task, thread, key, read->position, ctx->ret);
+	sum = sum_of(key);
 	if (!sum)
 		return 0;
 	__sync_fetch_and_add(&sum->calls, 1);

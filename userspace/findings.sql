@@ -433,7 +433,8 @@ INSERT INTO advice_text (code, part, choice, allocator, condition, text, change)
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'swap-in', 'the working set does not fit',
 'swap_matters',
-'swap_ns / base_ns',
+-- What comes back had to be pushed out, and something else for it: those stalls would stop, too.
+'(swap_ns + reclaim_ns * MIN(1.0, 1.0 * swap_bytes / MAX(pushed_bytes, 1.0))) / base_ns',
 '{swap_bytes} came back from swap ({swap_from}) in {swap_time}; resident at most {rss_peak}, swapped at most
 	{swap_peak}.',
 'Memory given to this program is taken from others; the size that would do is an estimate, rather too high.',

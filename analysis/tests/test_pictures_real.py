@@ -79,7 +79,9 @@ def test_cyclic_sweep_at_a_glance(tmp_path: Path, small_memory: Path) -> None:
         (tmp_path / "b.html").write_text(page(rec))
         tab.screen(*DESKTOP)
         tab.open(tmp_path / "b.html")
-        first = tab.run("document.querySelector('.site summary').innerText")
+        sites = tab.run("Array.from(document.querySelectorAll('.site summary'), site => site.innerText)")
+        # Where reclaim takes longer than swap-ins it comes first: it belongs to no block.
+        first = next(site for site in sites[:2] if "reclaim" not in site)
         assert "swap.in" in first and "make_chunk" in first and "change_pages" in first
         assert tab.complaints() == [] and tab.overflow() == []
 
