@@ -10,6 +10,7 @@
 #include "memtoll.bpf.h"
 #include "area.bpf.h"
 #include "memo.bpf.h"
+#include "sweep.bpf.h"
 
 /* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
 #define SWAP_TYPE_SHIFT 59
@@ -145,6 +146,8 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 		run->swap_type = fault->swap_type;
 	}
 	run->pages += pages;
+	thread->sweep.next = run->address + run->pages * MEMTOLL_PAGE_SIZE;
+	thread->sweep.faults++;
 	run->faults++;
 	run->last_ns = fault->start.ns;
 	if (timed) {
@@ -213,6 +216,8 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	struct memtoll_target *process;
 	int end;
 	bool write = error_code & ERROR_WRITE;
+	struct sweep_place *place;
+	__u8 flags;
 	struct walked walked = {};
 	__u64 began_ns = 0;
 
@@ -229,6 +234,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;
 		run_emit(thread);
+		sweep_end(thread);
 	}
 	fault = &thread->fault;
 	fault->reclaim_cpu_ns = 0;
@@ -255,9 +261,13 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		note_inside(&thread->call, fault->fault_class);
 	if (in_read(thread))
 		thread->read.faults++;
+	flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0);
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
 		fault->stack_id = thread->run.stack_id;
 		fault->flags = thread->run.flags & ~RUN_MAJOR;
+	} else if ((place = sweep_find(thread, task->tgid, regs, flags))) {
+		fault->stack_id = place->stack_id;
+		fault->flags = place->flags;
 	} else {
 		bool memset_code, leaf;
 
@@ -265,8 +275,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 			began_ns = bpf_ktime_get_ns();
 		process = process_get(task->tgid);
 		memset_code = !kernel_mode && in_memset(process, fault->ip);
-		fault->flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0) |
-			       (memset_code ? RUN_MEMSET : 0) |
+		fault->flags = flags | (memset_code ? RUN_MEMSET : 0) |
 			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
 		leaf = memset_code || (kernel_mode && is_return_address(regs->sp));
 		if (thread->in_fn)
@@ -274,6 +283,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 						   regs->ip, regs->sp, regs->bp, leaf);
 		else
 			fault->stack_id = memo_stack(task, thread, regs, leaf);
+		sweep_note(thread, task->tgid, regs);
 	}
 	/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
 	stamp_take(task, &fault->start);

@@ -170,6 +170,25 @@ struct unwind {
 	__u32 unused;
 };
 
+/* Where pages are touched in order: see sweep.bpf.h. */
+#define SWEEP_PLACES 4
+
+struct sweep_place {
+	__u64 ip;
+	__u64 sp;
+	__u64 top;		/* python_top(); 0: no interpreter */
+	__u64 stack_id;
+	__u64 until;		/* sweep.faults up to which faults are believed to be from there */
+	__u64 flags;		/* RUN_* */
+};
+
+struct sweep {
+	__u64 next;		/* the page in order; 0: none */
+	__u64 faults;		/* of the thread */
+	__u64 turn;
+	struct sweep_place places[SWEEP_PLACES];
+};
+
 /* Everything known of a thread. Written by the thread itself only. */
 struct thread {
 	__u32 in_fn;
@@ -194,6 +213,7 @@ struct thread {
 	__u64 futex_ns; /* since when it is in a futex call inside the allocator; 0: it is not */
 	struct pace paces[FN_COUNT];
 	struct memtoll_run run;	/* run.faults == 0: none open */
+	struct sweep sweep;
 	struct area_cache area;
 	struct open_read read;
 	struct memtoll_read_key read_key;	/* scratch: too large for the BPF stack */
@@ -380,6 +400,7 @@ int python_search(struct python_walk *walk, const struct memtoll_target *process
 int python_same_state(struct python_walk *walk, const struct memtoll_target *process);
 __u64 python_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
+__u64 python_top(struct python_walk *walk, const struct memtoll_target *process);
 /* extent.bpf.c: global for the same reason. */
 int walk_tables(struct walked *walked, __u64 root, __u64 address);
 int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start);

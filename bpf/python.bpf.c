@@ -252,6 +252,26 @@ __u64 python_frame(struct python_walk *walk, const struct memtoll_target *proces
 }
 
 /*
+ * The innermost frame of the thread state that was found last: where it is and what it executes, as
+ * one number. 0: not known.
+ */
+__u64 python_top(struct python_walk *walk, const struct memtoll_target *process)
+{
+	const struct memtoll_python_offsets *at;
+	__u64 frame;
+
+	if (!walk || !process || !walk->state)
+		return 0;
+	at = &process->python;
+	frame = pointer_at(walk->state + at->state_frame);
+	if (at->indirect && frame)
+		frame = pointer_at(frame + at->indirect_offset);
+	if (!frame || !read_chunk(walk, frame, at->frame_bytes))
+		return 0;
+	return mix(mix(frame, word(walk, at->frame_code)), word(walk, at->frame_instruction));
+}
+
+/*
  * Read the frames of the current thread. The id with code objects and instructions mixed in: the
  * same native stack below another line is another stack.
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* target.bpf.c: who is traced; fork, exec, exit. */
 #include "memtoll.bpf.h"
+#include "sweep.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -85,6 +86,7 @@ static __always_inline struct thread *thread_flush(struct task_struct *task)
 	if (thread) {
 		fault_settle(task, thread);
 		run_emit(thread);
+		sweep_end(thread);
 		reads_emit(thread);
 		passes_tell(task, thread);
 	}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * sweep.bpf.h: pages touched in order from a few places by turns.
+ *
+ * A run of faults ends when the next page is touched by another instruction. Allocators that cut
+ * their memory in pieces do that all the time: of four pages that CPython takes in order one is
+ * touched where a pool is made and three where its objects are, each time from there and from
+ * there. As within a run, where a fault comes from is known when the same instruction, with the
+ * same stack pointer, touches the next page in order: then no stack is looked at. Of CPython, whose
+ * callers are not on the stack, the innermost frame has to be the same, too. Callers farther out may
+ * have changed meanwhile, so that a place is looked at again when SWEEP_FAULTS have gone by.
+ */
+#ifndef MEMTOLL_SWEEP_BPF_H
+#define MEMTOLL_SWEEP_BPF_H
+
+#include "memtoll.bpf.h"
+
+#define SWEEP_FAULTS 32
+
+/* Bits of a place's flags that the fault itself tells. */
+#define SWEEP_FLAGS (RUN_KERNEL_MODE | RUN_WRITE)
+
+/* Nothing is in order any more: with stacks that were drained, or another program in the process. */
+static __always_inline void sweep_end(struct thread *thread)
+{
+	thread->sweep.next = 0;
+}
+
+/* The innermost frame of the interpreter, 0 where the process has none. false: not known. */
+static __always_inline bool sweep_top(struct thread *thread, __u32 tgid, __u64 *top)
+{
+	struct memtoll_target *process;
+
+	*top = 0;
+	if (!python_seen)
+		return true;
+	process = process_get(tgid);
+	if (!process || !process->python.kind)
+		return true;
+	*top = python_top(&thread->python, process);
+	return *top != 0;
+}
+
+/* The place of this fault, if the sweep knows it; or NULL. */
+static __always_inline struct sweep_place *sweep_find(struct thread *thread, __u32 tgid,
+						      const struct pt_regs *regs, __u8 flags)
+{
+	struct sweep *sweep = &thread->sweep;
+	struct sweep_place *place;
+	__u64 top;
+	__u32 i;
+
+	if (thread->fault.address != sweep->next || thread->in_fn)
+		return NULL;
+	for (i = 0; i < SWEEP_PLACES; i++) {
+		place = &sweep->places[i];
+		if (place->until <= sweep->faults || place->ip != regs->ip || place->sp != regs->sp ||
+		    (place->flags & SWEEP_FLAGS) != flags)
+			continue;
+		if (!sweep_top(thread, tgid, &top) || top != place->top)
+			return NULL;
+		return place;
+	}
+	return NULL;
+}
+
+/* The open fault's stack was looked at: it may be found again. */
+static __always_inline void sweep_note(struct thread *thread, __u32 tgid,
+				       const struct pt_regs *regs)
+{
+	struct open_fault *fault = &thread->fault;
+	struct sweep *sweep = &thread->sweep;
+	struct sweep_place *place;
+	__u32 i;
+
+	if (fault->address != sweep->next)
+		for (i = 0; i < SWEEP_PLACES; i++)
+			sweep->places[i].until = 0;
+	/* What a memset fills with may change from one to the next. */
+	if (thread->in_fn || fault->flags & RUN_MEMSET)
+		return;
+	place = &sweep->places[sweep->turn++ % SWEEP_PLACES];
+	for (i = 0; i < SWEEP_PLACES; i++)
+		if (sweep->places[i].ip == regs->ip && sweep->places[i].sp == regs->sp)
+			place = &sweep->places[i];
+	place->ip = regs->ip;
+	place->sp = regs->sp;
+	place->stack_id = fault->stack_id;
+	place->flags = fault->flags;
+	place->until = sweep_top(thread, tgid, &place->top) ? sweep->faults + SWEEP_FAULTS : 0;
+}
+
+#endif /* MEMTOLL_SWEEP_BPF_H */
