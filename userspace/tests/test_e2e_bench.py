@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -20,6 +21,8 @@ import memleak  # noqa: E402
 import table  # noqa: E402
 from lines import LINES  # noqa: E402
 
+import bench  # noqa: E402
+
 
 def test_readme_has_the_results() -> None:
     results = json.loads(table.RESULTS.read_text())
@@ -32,8 +35,8 @@ def test_ratios_are_of_the_same_round() -> None:
     traced = {"name": "traced", "rounds": [0, 2], "cpu_ns": [20.0, 60.0]}
     assert table.ratios(traced, bare, "cpu_ns") == [2.0, 1.5]
     assert table.spread([2.0, 1.5]) == "1.75 (1.50-2.00)"
-    assert table.added({"contenders": [bare, traced]}, "traced") == 15.0
-    assert table.added({"contenders": [bare]}, "traced") is None
+    assert table.added({"contenders": [bare, traced]}, "traced") == {0: 10.0, 2: 20.0}
+    assert table.added({"contenders": [bare]}, "traced") == {}
 
 
 def test_a_median_s_interval_is_that_of_order_statistics() -> None:
@@ -45,6 +48,17 @@ def test_a_median_s_interval_is_that_of_order_statistics() -> None:
         {"name": "memtoll", "rounds": [0, 1, 2], "cpu_ns": [10.1, 10.3, 10.2]},
     ]
     assert table.percent_added({"contenders": runs}, "cpu_ns") == "2.0 % (1.0 to 3.0)"
+
+
+def test_renewing_keeps_the_other_lines_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = json.loads(table.RESULTS.read_text())
+    arguments = argparse.Namespace(quick=True, rounds=1, lines="^none of them$", renew=True, out=tmp_path / "out")
+    monkeypatch.setattr(bench, "machine", lambda: results["machine"])
+    renewed = bench.measure(arguments, tmp_path)
+    assert (renewed["lines"], renewed["figures"]) == (results["lines"], results["figures"])
+    monkeypatch.setattr(bench, "machine", lambda: results["machine"] | {"cpu": "another"})
+    with pytest.raises(SystemExit, match="another machine's"):
+        bench.measure(arguments, tmp_path)
 
 
 def test_memleak_gets_the_newest_headers_in_one_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,10 +98,11 @@ class Measured:
         except AssertionError as error:
             self.failed[tools.HEAPTRACK] = str(error)[-300:]
 
-    def result(self) -> dict[str, Any]:
+    def result(self, rounds: int) -> dict[str, Any]:
         return {
             "name": self.line.name,
             "unit": self.line.unit,
+            "rounds": rounds,
             "failed": self.failed,
             "contenders": [
                 {
@@ -189,12 +190,17 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
         "version": tools.run([MEMTOLL, "--version"]).split()[1],
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine(),
-        "rounds": rounds,
         "load": [before, before],
         "not_installed": [name for name, path in tools.programs().items() if path is None],
         "lines": [],
         "figures": [],
     }
+    order = [line.name for line in LINES]
+    if arguments.renew:
+        kept = json.loads(RESULTS.read_text())
+        results |= {name: kept[name] for name in ("lines", "figures", "load")}
+        if kept["machine"] != results["machine"]:
+            raise SystemExit("bench: --renew: the results are another machine's; measure all lines")
     if re.search(arguments.lines, FIGURES):
         results["figures"] = figures(scratch, rounds, arguments.quick)
     for line in LINES:
@@ -205,7 +211,9 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
         for number in range(rounds):
             say(f"{line.name}, round {number + 1} of {rounds}: {', '.join(here)}")
             one.round(number, rounds, 0 if arguments.quick else line.pairs, scratch, seconds * line.seconds, warm)
-        results["lines"].append(one.result())
+        results["lines"] = [other for other in results["lines"] if other["name"] != line.name]
+        results["lines"].append(one.result(rounds))
+        results["lines"].sort(key=lambda row: order.index(row["name"]))
         results["load"][1] = round(os.getloadavg()[0], 1)
         save(results, arguments)
     return results
@@ -216,6 +224,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="every line once and short: does it run?")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--lines", default="", help="only lines that this regular expression finds, or figures")
+    parser.add_argument("--renew", action="store_true", help="the other lines' results stay, if this machine's")
     parser.add_argument("--out", type=Path, default=None, help="results go there, and the README is left alone")
     arguments = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="memtoll-bench-"))

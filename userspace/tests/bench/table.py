@@ -48,13 +48,13 @@ def spread(values: list[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
 
 
-def added(line: dict[str, Any], name: str) -> float | None:
-    """Median CPU time that a contender adds, or None where it did not run."""
+def added(line: dict[str, Any], name: str) -> dict[int, float]:
+    """CPU time that a contender adds to the bare run of the same round, by round; none where it did not run."""
     runs = {contender["name"]: contender for contender in line["contenders"]}
     if name not in runs or "bare" not in runs:
-        return None
+        return {}
     mine, bare = by_round(runs[name], "cpu_ns"), by_round(runs["bare"], "cpu_ns")
-    return statistics.median([mine[number] - bare[number] for number in mine if number in bare])
+    return {number: mine[number] - bare[number] for number in mine if number in bare}
 
 
 def median_bounds(values: list[float]) -> tuple[float, float]:
@@ -90,10 +90,13 @@ def promises(results: dict[str, Any]) -> list[str]:
         if name not in lines:
             continue
         ours, its = added(lines[name], mine), added(lines[name], other)
-        if ours and its:
+        # Of the same round, as all ratios: a machine's speed changes from one to the next.
+        times = [ours[number] / its[number] for number in ours if its.get(number, 0) > 0]
+        if times:
             said.append(
-                f"{name}: {mine} adds {duration(ours)}, {other} {duration(its)}: {ours / its:.2f} times "
-                f"(promised: at most {limit})."
+                f"{name}: {mine} adds {duration(statistics.median(ours.values()))}, {other} "
+                f"{duration(statistics.median(its.values()))}: {statistics.median(times):.2f} times "
+                f"({min(times):.2f} to {max(times):.2f} in {len(times)} rounds; promised: at most {limit})."
             )
     return said
 
@@ -101,7 +104,8 @@ def promises(results: dict[str, Any]) -> list[str]:
 def table(results: dict[str, Any]) -> str:
     machine = results["machine"]
     memory = machine["memory_bytes"] / (1 << 30)
-    rounds = f"{results['rounds']} interleaved round{'s' if results['rounds'] > 1 else ''}"
+    counts = sorted({line["rounds"] for line in results["lines"]})
+    rounds = f"{' to '.join(str(count) for count in (*counts[:1], *counts[1:][-1:]))} interleaved rounds"
     text = [
         f"{rounds} of version {results['version'].split('+')[0]} on {results['date']}: "
         f"{machine['cpus']} x {machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, {memory:.0f} GiB, Linux "
