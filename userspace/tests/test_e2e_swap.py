@@ -18,6 +18,7 @@ import pytest
 from harness import (
     MIB,
     PAGE,
+    WORKLOADS,
     Program,
     Recording,
     assert_refused,
@@ -250,6 +251,23 @@ def test_processes_of_a_cgroup(out: Path, small_memory: Path) -> None:
 def test_no_such_cgroup(out: Path) -> None:
     assert_refused(memtoll("record", "-o", out, "-c", "memtoll/none", "-d", "1s"), 1, "memtoll/none")
     assert not out.exists()
+
+
+def test_reads_into_what_was_pushed_out(out: Path, small_memory: Path) -> None:
+    """The read's pages are in the page cache, and its buffer's on swap: it is the buffer that is waited for."""
+    data, block, blocks = WORKLOADS / "read_into.data", 4 * PAGE, 11
+    try:
+        data.write_bytes(b"x" * block * blocks)
+        words = [str(data), "pread", str(block), str(blocks), "1", "--held", "--fill", "96"]
+        recording = record(out, command=in_cgroup(small_memory, workload("reader"), *words))
+    finally:
+        data.unlink()
+    assert recording.witness[-1]["majflt"] >= blocks
+    (row,) = (file for file in recording.report["files"] if file["path"] == str(data))
+    assert row["count"] == blocks
+    assert row["cached_bytes"] == row["bytes"] == block * blocks
+    assert recording.toll("swap.in", "count") >= blocks
+    assert row["blocked_s"] < 0.1 * recording.toll("swap.in", "time_s")
 
 
 def test_what_fits_does_not_swap(out: Path, any_swap: Path) -> None:

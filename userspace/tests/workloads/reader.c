@@ -7,6 +7,7 @@
  *   --direct  past the page cache
  *   --cold    the page cache is emptied of the file before each pass
  *   --held    the file is locked in the page cache first
+ *   --fill    so many MiB of memory are used before each read
  *   --random  blocks in no order: COUNT draws a pass, with repeats
  *   --cache   blocks are kept in an LRU cache of so many first, and read only where it misses
  * Prints how many calls read how many bytes, and of different blocks how many.
@@ -134,6 +135,18 @@ static int hold(const struct reader *reader, size_t size)
 	return pages == MAP_FAILED || mlock(pages, size);
 }
 
+/* In a memory cgroup that allows less: what was used before has to go. */
+static int fill(size_t bytes)
+{
+	char *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED)
+		return 1;
+	for (size_t at = 0; at < bytes; at += 4096)
+		pages[at] = 1;
+	return munmap(pages, bytes);
+}
+
 /* An LRU cache, by the time each block was used last: slow and plainly right. */
 struct cache {
 	uint64_t *blocks;
@@ -175,6 +188,7 @@ int main(int argc, char **argv)
 	struct cache cache = {};
 	uint64_t count, passes, calls = 0, bytes = 0, different = 0, state = 1;
 	int direct = 0, cold = 0, held = 0, scattered = 0, i;
+	size_t filled = 0;
 	unsigned char *seen;
 
 	alarm(WORKLOAD_LIFE_S);
@@ -185,6 +199,8 @@ int main(int argc, char **argv)
 		cold |= !strcmp(argv[i], "--cold");
 		held |= !strcmp(argv[i], "--held");
 		scattered |= !strcmp(argv[i], "--random");
+		if (!strcmp(argv[i], "--fill") && i + 1 < argc)
+			filled = workload_number(argv[0], argv[++i]);
 		if (!strcmp(argv[i], "--cache") && i + 1 < argc)
 			cache.size = workload_number(argv[0], argv[++i]);
 	}
@@ -212,6 +228,8 @@ int main(int argc, char **argv)
 
 			if (cache_has(&cache, block))
 				continue;
+			if (filled && fill(filled << 20))
+				return 1;
 			if (read_block(&reader, block * reader.size) != (long)reader.size)
 				return 1;
 			calls++;
