@@ -7,8 +7,8 @@
  * touched where a pool is made and three where its objects are, each time from there and from
  * there. As within a run, where a fault comes from is known when the same instruction, with the
  * same stack pointer, touches the next page in order: then no stack is looked at. Of CPython, whose
- * callers are not on the stack, the innermost frame has to be the same, too. Callers farther out may
- * have changed meanwhile, so that a place is looked at again when SWEEP_FAULTS have gone by.
+ * callers are not on the stack, the innermost frame has to be the same, too. Callers farther out
+ * may have changed meanwhile, so that a place is looked at again when SWEEP_FAULTS have gone by.
  */
 #ifndef MEMTOLL_SWEEP_BPF_H
 #define MEMTOLL_SWEEP_BPF_H
@@ -20,7 +20,7 @@
 /* Bits of a place's flags that the fault itself tells. */
 #define SWEEP_FLAGS (RUN_KERNEL_MODE | RUN_WRITE)
 
-/* Nothing is in order any more: with stacks that were drained, or another program in the process. */
+/* Nothing is in order any more: stacks were drained, or the process is another program. */
 static __always_inline void sweep_end(struct thread *thread)
 {
 	thread->sweep.next = 0;

@@ -20,8 +20,8 @@ bool has_find_vma(void)
 enum kernel_name { TASK, RSS_BATCH, MEMCG_EVENTS, PAGE_CACHE_LOOKUPS, CASTS, KERNEL_NAMES };
 
 /*
- * That information is some megabytes, and takes as many milliseconds to read: once, for all names, and
- * only the answers are kept.
+ * That information is some megabytes, and takes as many milliseconds to read: once, for all names,
+ * and only the answers are kept.
  */
 static bool kernel_has(enum kernel_name asked)
 {
