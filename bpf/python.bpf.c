@@ -170,11 +170,9 @@ static __always_inline bool find_state(struct python_walk *walk,
 	return walk->candidate == walk->state || python_state(walk, process, walk->state);
 }
 
-static __always_inline __u64 first_frame(const struct python_walk *walk,
-					 const struct memtoll_python_offsets *at)
+/* frame: what the thread state has for it. */
+static __always_inline __u64 first_frame(const struct memtoll_python_offsets *at, __u64 frame)
 {
-	__u64 frame = word(walk, at->state_frame);
-
 	return at->indirect && frame ? pointer_at(frame + at->indirect_offset) : frame;
 }
 
@@ -263,9 +261,7 @@ __u64 python_top(struct python_walk *walk, const struct memtoll_target *process)
 	if (!walk || !process || !walk->state)
 		return 0;
 	at = &process->python;
-	frame = pointer_at(walk->state + at->state_frame);
-	if (at->indirect && frame)
-		frame = pointer_at(frame + at->indirect_offset);
+	frame = first_frame(at, pointer_at(walk->state + at->state_frame));
 	if (!frame || !read_chunk(walk, frame, at->frame_bytes))
 		return 0;
 	return mix(mix(frame, word(walk, at->frame_code)), word(walk, at->frame_instruction));
@@ -288,7 +284,7 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 	python->depth = 0;
 	python->flags = 0;
 	if (find_state(walk, process))
-		frame = first_frame(walk, &process->python);
+		frame = first_frame(&process->python, word(walk, process->python.state_frame));
 	/* Twice as many: of 3.12 and later every other frame may be a shim. */
 	for (i = 0; i < 2 * MEMTOLL_PYTHON_DEPTH; i++) {
 		if (!frame || depth_get(python) > MEMTOLL_PYTHON_DEPTH)

@@ -37,6 +37,8 @@ def test_ratios_are_of_the_same_round() -> None:
     assert table.spread([2.0, 1.5]) == "1.75 (1.50-2.00)"
     assert table.added({"contenders": [bare, traced]}, "traced") == {0: 10.0, 2: 20.0}
     assert table.added({"contenders": [bare]}, "traced") == {}
+    assert table.rounds({"lines": [{"rounds": 1}], "figures": []}) == "1 interleaved round"
+    assert table.rounds({"lines": [{"rounds": 5}], "figures": [{"runs": [1.0, 2.0]}]}) == "2 to 5 interleaved rounds"
 
 
 def test_a_median_s_interval_is_that_of_order_statistics() -> None:

@@ -101,13 +101,18 @@ def promises(results: dict[str, Any]) -> list[str]:
     return said
 
 
+def rounds(results: dict[str, Any]) -> str:
+    """Lines that were renewed may have had more of them than the others."""
+    counts = [line["rounds"] for line in results["lines"]] + [len(figure["runs"]) for figure in results["figures"]]
+    number = " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
+    return f"{number} interleaved round{'s' if max(counts) > 1 else ''}"
+
+
 def table(results: dict[str, Any]) -> str:
     machine = results["machine"]
     memory = machine["memory_bytes"] / (1 << 30)
-    counts = sorted({line["rounds"] for line in results["lines"]})
-    rounds = f"{' to '.join(str(count) for count in (*counts[:1], *counts[1:][-1:]))} interleaved rounds"
     text = [
-        f"{rounds} of version {results['version'].split('+')[0]} on {results['date']}: "
+        f"{rounds(results)} of version {results['version'].split('+')[0]} on {results['date']}: "
         f"{machine['cpus']} x {machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, {memory:.0f} GiB, Linux "
         f"{machine['kernel'].split('-')[0]}, {machine['libc']}; load {results['load'][0]} to {results['load'][1]}. "
         "Ratios are medians over the rounds, with the least and the greatest in brackets; CPU time is the traced "
