@@ -31,12 +31,6 @@ extern const volatile bool cfg_casts;
 /* bpf_find_vma() is there (5.17 and later, kernel commit 7c7e3d31e785): features.c. */
 extern const volatile bool cfg_find_vma;
 
-/*
- * rss_stat fires at every change, not once in 64 (6.2 and later, kernel commit f1a7941243c1):
- * programs.c.
- */
-extern const volatile bool cfg_rss_stat_exact;
-
 /* No knob: false, as the verifier knows and the compiler does not: keep_off_private_stack(). */
 extern const volatile bool cfg_never;
 

@@ -360,7 +360,7 @@ struct memtoll_map_sum {
 	__u64 bytes;
 	__u64 cpu_ns;
 	__u64 failed;
-	__u64 populated;	/* times that pages appeared inside without a fault: MAP_POPULATE */
+	__u64 populated;	/* minor faults inside that raise no event: MAP_POPULATE */
 };
 
 /* Reclaim that the target suffered, its pages pushed out to swap, by whom, and brought in. */

@@ -259,6 +259,8 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->dev = thread->area.dev;
 	if (thread->in_fn)
 		note_inside(&thread->call, fault->fault_class);
+	if (thread->map.map_fn)
+		thread->map.minor++;
 	if (in_read(thread))
 		thread->read.faults++;
 	flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0);
@@ -325,6 +327,8 @@ static __always_inline int fault_end(bool major)
 		thread->call.fault_cpu_ns += cpu_ns;
 		note_timed(&thread->call, thread->fault.fault_class, wall_ns);
 	}
+	if (major && thread->map.map_fn)
+		thread->map.minor--;
 	if (major && in_read(thread)) {
 		thread->read.faults--;
 		thread->read.fault_cpu_ns += cpu_ns;

@@ -92,7 +92,8 @@ int map_enter(struct sys_enter_args *ctx)
 		map->len = map->addr;
 		map->addr = task->mm->brk;
 	}
-	map->populated = 0;
+	map->minor_before = task->min_flt;
+	map->minor = 0;
 	map->reclaim_cpu_ns = 0;
 	map->flags = map->map_fn == MAP_FN_MMAP ?
 		     mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) : 0;
@@ -129,6 +130,7 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 		.stack_id = event->stack_id,
 	};
 	struct memtoll_map_sum *sum = bpf_map_lookup_elem(&map_calls, &key);
+	__u64 populated;
 
 	if (!sum) {
 		bpf_map_update_elem(&map_calls, &key, &zero, BPF_NOEXIST);
@@ -140,8 +142,9 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 	}
 	__sync_fetch_and_add(&sum->calls, 1);
 	__sync_fetch_and_add(&sum->cpu_ns, event->cpu_ns);
-	if (thread->map.populated)
-		__sync_fetch_and_add(&sum->populated, thread->map.populated);
+	populated = less(task->min_flt - thread->map.minor_before, thread->map.minor);
+	if (populated)
+		__sync_fetch_and_add(&sum->populated, populated);
 	if (failed)
 		__sync_fetch_and_add(&sum->failed, 1);
 	else

@@ -71,7 +71,8 @@ struct open_map_call {
 	__u64 len;
 	__u64 arg;
 	__u64 reclaim_cpu_ns;
-	__u64 populated;	/* times that pages appeared without a fault: MAP_POPULATE */
+	__u64 minor_before;	/* the thread's minor faults, by the kernel's count */
+	__u32 minor;		/* those inside that we have seen */
 	__u32 map_fn;
 	__u16 flags;		/* MAPPING_* */
 };

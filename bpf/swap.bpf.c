@@ -105,50 +105,37 @@ int memcg_end(struct bpf_raw_tracepoint_args *ctx)
  * unmapped. In anybody else's it is always a push: nobody brings pages in for others. What is
  * pushed out of processes that are not traced is summed as one, to be checked against /proc/vmstat.
  */
-static __always_inline int swapped_changed(struct task_struct *task, struct mm_struct *mm)
+static __always_inline void swapped_changed(struct task_struct *task, struct mm_struct *mm)
 {
 	__u32 tgid, what;
 
-	if (!cfg_rss_stat_exact || stopped)
-		return 0;
+	if (stopped)
+		return;
 	if (task->mm == mm) {
 		if (task->flags & PF_MEMALLOC_FLAG)
 			swap_add(process_get(task->tgid) ? task->tgid : 0, SWAP_OUT_SELF, 1, 0, 0);
-		return 0;
+		return;
 	}
 	/* Without memory cgroups (CONFIG_MEMCG) nobody knows the owner. */
 	if (!bpf_core_field_exists(mm->owner))
-		return 0;
+		return;
 	tgid = BPF_CORE_READ(mm, owner, tgid);
 	if (!tgid || !process_get(tgid))
 		tgid = 0;
 	what = task->flags & PF_KSWAPD_FLAG ? SWAP_OUT_KSWAPD : process_get(task->tgid) ?
 	       SWAP_OUT_TRACED : SWAP_OUT_OTHER;
 	swap_add(tgid, what, 1, 0, 0);
-	return 0;
 }
 
 /*
- * A change of a process's memory counters. Besides swap it shows pages that appear inside a mapping
- * call although no fault was taken: get_user_pages raises neither the tracepoint nor the perf
- * event. Only the first two arguments are read; before 5.19 a third one followed.
+ * A change of a process's memory counters. It fires at every fault, so it is attached only where
+ * there is swap. Only the first two arguments are read; before 5.19 a third one followed.
  */
 SEC("?raw_tp/rss_stat")
 int rss_changed(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread;
-	int member = ctx->args[1];
-
-	if (member == MM_SWAPENTS)
-		return swapped_changed(task, (struct mm_struct *)ctx->args[0]);
-	if (member != MM_ANONPAGES)
-		return 0;
-	thread = bpf_task_storage_get(&threads, task, NULL, 0);
-	if (!thread || thread->fault.active)
-		return 0;
-	if (thread->map.map_fn == MAP_FN_MMAP || thread->map.map_fn == MAP_FN_MADVISE)
-		thread->map.populated++;
+	if ((int)ctx->args[1] == MM_SWAPENTS)
+		swapped_changed(bpf_get_current_task_btf(), (struct mm_struct *)ctx->args[0]);
 	return 0;
 }
 

@@ -26,6 +26,7 @@ struct probes {
 	bool may_leave_reads;
 	GArray *window_fds;	/* perf events of minor faults, one per CPU */
 	bool swap_followed;
+	bool swap_in_counted;
 	bool locks_followed;
 };
 
@@ -311,11 +312,14 @@ static bool swap_is_on(void)
 
 bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf)
 {
-	if (!probes->swap_followed && bpf_program__autoload(bpf->progs.memcg_counted) &&
-	    swap_is_on())
-		probes->swap_followed = !keep_link(probes->links,
-					bpf_program__attach(bpf->progs.memcg_counted));
-	return probes->swap_followed;
+	if (probes->swap_followed || !swap_is_on())
+		return probes->swap_in_counted;
+	probes->swap_followed = true;
+	if (bpf_program__autoload(bpf->progs.rss_changed))
+		attach_program(probes, bpf->progs.rss_changed);
+	if (bpf_program__autoload(bpf->progs.memcg_counted))
+		probes->swap_in_counted = !attach_program(probes, bpf->progs.memcg_counted);
+	return probes->swap_in_counted;
 }
 
 static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
@@ -334,8 +338,6 @@ static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 	err = attach_program(probes, bpf->progs.fault_user);
 	if (!err)
 		err = attach_program(probes, bpf->progs.fault_kernel);
-	if (!err)
-		err = attach_program(probes, bpf->progs.rss_changed);
 	if (!err) {
 		attach_reclaim(probes, bpf);
 		probes_follow_swap(probes, bpf);

@@ -94,8 +94,8 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 /* Switch the timing of minor faults on or off. */
 void probes_window(struct probes *probes, bool open);
 /*
- * Once there is swap, follow what is brought in from it: call it again, swap may be switched on at
- * any time. True: each page brought in is told (6.14 and later).
+ * Once there is swap, follow what is pushed out to it and brought in from it: call it again, swap
+ * may be switched on at any time. True: each page brought in is told (6.14 and later).
  */
 bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf);
 

@@ -75,7 +75,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.fault_kernel, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
-	bpf_program__set_autoload(bpf->progs.rss_changed, config->faults);
+	bpf_program__set_autoload(bpf->progs.rss_changed,
+				  config->faults && has_exact_rss_stat());
 	bpf_program__set_autoload(bpf->progs.memcg_counted,
 				  config->faults && has_memcg_events());
 	bpf_program__set_autoload(bpf->progs.direct_begin, config->faults);
@@ -105,7 +106,6 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_mthp_orders = config->pagetable->mthp_orders;
 	bpf->rodata->cfg_find_vma = has_find_vma();
 	bpf->rodata->cfg_casts = kernel_has(CASTS);
-	bpf->rodata->cfg_rss_stat_exact = has_exact_rss_stat();
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
 }
 

@@ -314,7 +314,7 @@ CREATE TABLE map_call (
 	failed   INTEGER NOT NULL,
 	bytes    INTEGER NOT NULL,
 	cpu_ns   INTEGER NOT NULL,
-	-- faults that the kernel took for the program inside (MAP_POPULATE): they raise no event
+	-- minor faults that the kernel took for the program inside (MAP_POPULATE): they raise no event
 	populated INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (slice, pid, call, in_call, stack_id)
 ) WITHOUT ROWID;

@@ -75,7 +75,7 @@ struct session {
 	struct memory_cgroups *memory_cgroups;
 	struct swap_devices *swap_devices;
 	bool swap_types_seen[SWAP_TYPES];	/* in swap entries, since devices changed */
-	bool swap_followed;
+	bool swap_in_counted;
 	bool locks_asked;			/* futex calls are to be watched */
 	struct ledger *ledger;
 	struct watch *watch;
@@ -342,9 +342,9 @@ static void record_state(struct session *session)
 {
 	system_counters_record(session->system, session->recording);
 	memory_cgroups_record(session->memory_cgroups, session->recording);
-	if (session->probes && session->config.faults && !session->swap_followed &&
+	if (session->probes && session->config.faults && !session->swap_in_counted &&
 	    probes_follow_swap(session->probes, session->bpf)) {
-		session->swap_followed = true;
+		session->swap_in_counted = true;
 		recording_meta(session->recording, "swap_in_counted", "1");
 	}
 	/* Devices that came or went: the numbers seen before may mean others now. */
@@ -385,8 +385,7 @@ static int record_start(struct session *session)
 	recording_meta_int(recording, "start_ns", session->start_ns);
 	recording_meta_int(recording, "start_realtime_ns",
 			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
-	run_not_captured_record(recording, &session->config,
-				session->bpf->rodata->cfg_rss_stat_exact);
+	run_not_captured_record(recording, &session->config, has_exact_rss_stat());
 	recording_meta_int(recording, "memory_bytes",
 			   (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	record_state(session);

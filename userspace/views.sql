@@ -309,7 +309,7 @@ ours AS MATERIALIZED (
 			AS swap_pages
 	FROM process_fault
 ),
-populated AS MATERIALIZED (	-- taken by the kernel inside mapping calls, seen by their effect
+populated AS MATERIALIZED (	-- taken by the kernel inside mapping calls, by its count
 	SELECT COALESCE(SUM(populated), 0) AS minor FROM map_call
 ),
 kernel AS MATERIALIZED (
