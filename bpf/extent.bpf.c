@@ -10,11 +10,11 @@
 /* What to do at the end of a fault: look at its entry, and at the entries around it. */
 enum { LOOK_NOT, LOOK_ENTRY, LOOK_AROUND };
 
-int walk_tables(struct walked *walked, __u64 root, __u64 address)
+int walk_tables(struct walked *walked, __u64 address)
 {
 	if (!walked)
 		return WALK_FAILED;
-	return walk(root, address, cfg_page_offset, cfg_page_levels, walked);
+	return walk(table_root(), address, cfg_page_offset, cfg_page_levels, walked);
 }
 
 /* What must be known of the surroundings to say at the end how many pages this fault mapped. */
@@ -91,7 +91,7 @@ static __always_inline __u64 pages_around(struct open_fault *fault, __u64 table,
 }
 
 /* The page-table entry after the fault: what it mapped, and whether it copied. Pages. */
-__u64 fault_result(struct open_fault *fault, __u64 root, __u64 area_start, __u64 area_end)
+__u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end)
 {
 	struct walked walked = {};
 	__u64 pages;
@@ -99,7 +99,7 @@ __u64 fault_result(struct open_fault *fault, __u64 root, __u64 area_start, __u64
 
 	if (!fault)
 		return 1;
-	end = walk_tables(&walked, root, fault->address);
+	end = walk_tables(&walked, fault->address);
 	if (fault->fault_class == FAULT_COW && fault->pfn && (walked.entry & PTE_PRESENT) &&
 	    walked_pfn(&walked, fault->address) == fault->pfn) {
 		fault->fault_class = FAULT_REUSE;

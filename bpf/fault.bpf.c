@@ -116,8 +116,7 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 
 	fault->active = 0;
 	if (fault->look_again)
-		pages = fault_result(fault, table_root(task), thread->area.start,
-				     thread->area.end);
+		pages = fault_result(fault, thread->area.start, thread->area.end);
 	if (fault->fault_class == FAULT_SWAP && major)
 		fault->fault_class = swap_source(fault);
 	if (!run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn) ||
@@ -249,7 +248,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		began_ns = bpf_ktime_get_ns();
 		area_ask(task, thread, address, regs->sp);
 	}
-	end = walk_tables(&walked, table_root(task), address);
+	end = walk_tables(&walked, address);
 	fault->fault_class = classify(end, &walked, &thread->area, write);
 	fault->swap_type = fault->fault_class == FAULT_SWAP ? walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;
@@ -267,7 +266,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
 		fault->stack_id = thread->run.stack_id;
 		fault->flags = thread->run.flags & ~RUN_MAJOR;
-	} else if ((place = sweep_find(thread, task->tgid, regs, flags))) {
+	} else if ((place = sweep_find(thread, regs, flags))) {
 		fault->stack_id = place->stack_id;
 		fault->flags = place->flags;
 	} else {
@@ -285,7 +284,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 						   regs->ip, regs->sp, regs->bp, leaf);
 		else
 			fault->stack_id = memo_stack(task, thread, regs, leaf);
-		sweep_note(thread, task->tgid, regs);
+		sweep_note(thread, regs);
 	}
 	/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
 	stamp_take(task, &fault->start);

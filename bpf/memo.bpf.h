@@ -20,6 +20,21 @@ static __always_inline struct memos *memos_get(struct task_struct *task)
 	return bpf_task_storage_get(&memos, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+/* The set where a key's memos are. Not by its rbp, which seldom counts. */
+static __always_inline __u64 memo_set(const struct memo_key *key)
+{
+	return mix(mix(mix(STACK_HASH_SEED, key->callee), key->ip), key->sp);
+}
+
+static __always_inline __u32 memo_index(__u64 set, __u64 way)
+{
+	__u64 at = set * MEMO_WAYS + way % MEMO_WAYS;
+
+	/* 6.1's verifier has to see the mask. */
+	barrier_var(at);
+	return at % MEMOS;
+}
+
 /*
  * The id of the stack whose walk would begin at known->key, the interpreter's frames included, if a
  * memo has it and it is stored already; or 0. The interpreter's frames are read anew: they are not
@@ -28,25 +43,32 @@ static __always_inline struct memos *memos_get(struct task_struct *task)
 static __always_inline __u64 memo_find(struct memos *known, struct thread *thread, __u32 tgid)
 {
 	const struct memo_key *key = &known->key;
-	__u64 id;
+	__u64 set = memo_set(key), id = 0;
+	const struct memo *memo;
 	__u32 way;
 
-	for (way = 0; way < MEMO_WAYS; way++)
-		if (known->ways[way].key.ip == key->ip && known->ways[way].key.sp == key->sp &&
-		    known->ways[way].key.bp == key->bp &&
-		    known->ways[way].key.callee == key->callee)
+	/* Of several with this key, from as many callers at the same depth, one may hold. */
+	for (way = 0; way < MEMO_WAYS; way++) {
+		memo = &known->memos[memo_index(set, way)];
+		if (memo->key.ip == key->ip && memo->key.sp == key->sp &&
+		    memo->key.callee == key->callee &&
+		    (!memo->needs_bp || memo->key.bp == key->bp) &&
+		    memo_holds(known, memo_index(set, way))) {
+			id = memo->id;
 			break;
-	if (way >= MEMO_WAYS || !memo_holds(known, way))
+		}
+	}
+	if (!id)
 		return 0;
 	thread->stack.tgid = tgid;
-	id = stack_add_python(&thread->stack, &thread->python, known->ways[way].id);
+	id = stack_add_python(&thread->stack, &thread->python, id);
 	return bpf_map_lookup_elem(&stacks, &id) ? id : 0;
 }
 
 /* A memo to be filled by a walk that begins at known->key. memo_keep() makes it count. */
 static __always_inline struct memo *memo_new(struct memos *known)
 {
-	struct memo *memo = &known->ways[known->turn++ % MEMO_WAYS];
+	struct memo *memo = &known->memos[memo_index(memo_set(&known->key), known->turn++)];
 
 	memo->key = known->key;
 	memo->key.ip = 0;

@@ -142,8 +142,17 @@ struct area_cache {
 	__u8 hugetlb;
 };
 
+/* Where an interpreter is: the words that tell, and what they were when its frames were read. */
+struct python_top {
+	__u64 frame_at;		/* 0: no interpreter */
+	__u64 frame;		/* the innermost; 0: it was not to be had */
+	__u64 instruction_at;
+	__u64 instruction;
+};
+
 /* To read an interpreter's frames. */
 struct python_walk {
+	struct python_top top;
 	__u64 state;		/* the thread state found last */
 	__u64 candidate;	/* while it is searched for: the state to be looked at ... */
 	__u64 interpreter;	/* ... and where to go on after the last of this interpreter's */
@@ -165,8 +174,11 @@ struct unwind {
 	__u32 leaf;		/* nothing but the return address is on its stack yet */
 	__u32 flags;		/* STACK_* */
 	__u32 stop;
-	__u64 bp_at;		/* where the last step read rbp; the return address, if it did not */
-	__u64 bp_word;		/* what was there */
+	__u64 bp_from;		/* where rbp was read; 0: it is the first frame's */
+	__u64 used_at;		/* where the rbp was read that the last step went by, or its ip */
+	__u64 used_word;	/* what was there */
+	__u32 needs_bp;		/* a step went by the first frame's rbp */
+	__u32 stopped_by_bp;	/* the walk ended because of what rbp is */
 	__u32 irregular;	/* a step did not go by a rule, or read more than those two */
 	__u32 unused;
 };
@@ -177,7 +189,7 @@ struct unwind {
 struct sweep_place {
 	__u64 ip;
 	__u64 sp;
-	__u64 top;		/* python_top(); 0: no interpreter */
+	struct python_top top;
 	__u64 stack_id;
 	__u64 until;		/* sweep.faults up to which faults are believed to be from there */
 	__u64 flags;		/* RUN_* */
@@ -222,8 +234,9 @@ struct thread {
 	struct read_site read_site;
 	struct memtoll_file file;		/* scratch */
 	struct memtoll_stack stack;		/* scratch */
-	struct unwind walk;			/* scratch of an allocator call's */
+	struct unwind walk;			/* scratch */
 	struct memtoll_stack sample_stack;	/* scratch of the sampling interrupt */
+	struct unwind sample_walk;
 	struct python_walk python;		/* scratch, likewise two */
 	struct python_walk sample_python;
 };
@@ -276,7 +289,8 @@ struct unwind_tables_map {
 };
 extern struct unwind_tables_map unwind_tables SEC(".maps");
 
-#define MEMO_WAYS 4
+#define MEMO_WAYS 4			/* of a set */
+#define MEMOS (8 * MEMO_WAYS)
 #define MEMO_STEPS 48
 #define MEMO_BYTES_LOG 12
 #define MEMO_BYTES (1ULL << MEMO_BYTES_LOG)
@@ -297,15 +311,15 @@ struct memo {
 	__u64 bytes;		/* from sp on they lie in so many */
 	__u64 beyond;		/* some do not */
 	__u32 steps;
-	__u32 unused;
+	__u32 needs_bp;		/* key.bp counts */
 	__u16 address_at[MEMO_STEPS];	/* bytes from sp */
-	__u16 bp_at[MEMO_STEPS];
+	__u16 used_at[MEMO_STEPS];
 };
 
 struct memos {
 	__u64 turn;
 	struct memo_key key;	/* what is looked for */
-	struct memo ways[MEMO_WAYS];
+	struct memo memos[MEMOS];
 	__u64 copy[MEMO_COPY_WORDS];	/* scratch */
 };
 
@@ -388,7 +402,7 @@ int call_find_caller(struct thread *thread);
 int stack_of_call(struct thread *thread);
 __u64 stack_of_call_known(struct thread *thread);
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
-int memo_holds(struct memos *known, __u32 way);
+int memo_holds(struct memos *known, __u32 at);
 int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
 int unwind_step(struct unwind *walk);
 int unwind_mapping(struct unwind *walk, __u64 address);
@@ -401,11 +415,10 @@ int python_search(struct python_walk *walk, const struct memtoll_target *process
 int python_same_state(struct python_walk *walk, const struct memtoll_target *process);
 __u64 python_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
-__u64 python_top(struct python_walk *walk, const struct memtoll_target *process);
 /* extent.bpf.c: global for the same reason. */
-int walk_tables(struct walked *walked, __u64 root, __u64 address);
+int walk_tables(struct walked *walked, __u64 address);
 int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start);
-__u64 fault_result(struct open_fault *fault, __u64 root, __u64 area_start, __u64 area_end);
+__u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end);
 __u64 vma_find(__u64 address);
 /* read.bpf.c */
 int reads_emit(struct thread *thread) __hidden;
@@ -607,6 +620,7 @@ static __always_inline __u64 stack_add_python(struct memtoll_stack *stack,
 	struct memtoll_target *process;
 
 	stack->python_depth = 0;
+	walk->top.frame_at = 0;
 	if (!python_seen)
 		return id;
 	process = process_get(stack->tgid);
@@ -676,9 +690,11 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 				      struct memo *memo, __u32 tgid, __u64 ip, __u64 sp,
 				      __u64 bp, bool leaf)
 {
-	struct unwind walk = { .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
+	bool sampling = stack == &thread->sample_stack;
+	struct unwind *walk = sampling ? &thread->sample_walk : &thread->walk;
 	bool known = !thread->in_fn || call_find_caller(thread);
 
+	*walk = (struct unwind){ .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
 	stack_begin(stack, tgid, ip);
 	if (thread->in_fn) {
 		/* Go on from the call that was seen: what the allocator does inside is its own. */
@@ -686,18 +702,17 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 		stack->frames[2] = thread->call.caller;
 		stack->exact[0] = 3;
 		stack->depth = known ? 3 : 2;
-		walk.ip = thread->call.caller;
-		walk.sp = thread->call.sp + 8;
-		walk.bp = thread->call.bp;
-		walk.exact = 0;
-		walk.leaf = 0;
+		walk->ip = thread->call.caller;
+		walk->sp = thread->call.sp + 8;
+		walk->bp = thread->call.bp;
+		walk->exact = 0;
+		walk->leaf = 0;
 	}
 	if (known)
-		stack_walk(stack, &walk, memo);
+		stack_walk(stack, walk, memo);
 	else
 		stack_ends_in_probe(stack);
-	return stack_store(stack, stack == &thread->sample_stack ? &thread->sample_python :
-								   &thread->python);
+	return stack_store(stack, sampling ? &thread->sample_python : &thread->python);
 }
 
 /*

@@ -124,12 +124,10 @@ static __always_inline __u64 table_entry(__u64 slot, __u32 index)
 	return kernel_word((slot & ~4095ULL) + index * 8ULL);
 }
 
-/* Root of a task's page tables, as a number; 0: it has none. */
-static __always_inline __u64 table_root(struct task_struct *task)
+/* Root of the current task's page tables, as a number. */
+static __always_inline __u64 table_root(void)
 {
-	__u64 root;
-
-	return bpf_probe_read_kernel(&root, sizeof(root), &task->mm->pgd) ? 0 : root;
+	return kernel_word((__u64)&bpf_get_current_task_btf()->mm->pgd);
 }
 
 #endif /* MEMTOLL_PAGETABLE_BPF_H */

@@ -170,10 +170,19 @@ static __always_inline bool find_state(struct python_walk *walk,
 	return walk->candidate == walk->state || python_state(walk, process, walk->state);
 }
 
-/* frame: what the thread state has for it. */
-static __always_inline __u64 first_frame(const struct memtoll_python_offsets *at, __u64 frame)
+/* The innermost frame of the state in the chunk, and where it stands. */
+static __always_inline void find_top(struct python_walk *walk,
+				     const struct memtoll_python_offsets *at)
 {
-	return at->indirect && frame ? pointer_at(frame + at->indirect_offset) : frame;
+	__u64 frame = word(walk, at->state_frame);
+
+	walk->top.frame_at = walk->state + at->state_frame;
+	if (at->indirect && frame) {
+		walk->top.frame_at = frame + at->indirect_offset;
+		frame = pointer_at(walk->top.frame_at);
+	}
+	walk->top.frame = frame;
+	walk->top.instruction_at = frame + at->frame_instruction;
 }
 
 /*
@@ -245,26 +254,10 @@ __u64 python_frame(struct python_walk *walk, const struct memtoll_target *proces
 		lose(LOST_PYTHON_WALK, 1);
 		return 0;
 	}
+	if (frame == walk->top.frame)
+		walk->top.instruction = word(walk, at->frame_instruction);
 	add_frame(walk, at);
 	return word(walk, at->frame_previous);
-}
-
-/*
- * The innermost frame of the thread state that was found last: where it is and what it executes, as
- * one number. 0: not known.
- */
-__u64 python_top(struct python_walk *walk, const struct memtoll_target *process)
-{
-	const struct memtoll_python_offsets *at;
-	__u64 frame;
-
-	if (!walk || !process || !walk->state)
-		return 0;
-	at = &process->python;
-	frame = first_frame(at, pointer_at(walk->state + at->state_frame));
-	if (!frame || !read_chunk(walk, frame, at->frame_bytes))
-		return 0;
-	return mix(mix(frame, word(walk, at->frame_code)), word(walk, at->frame_instruction));
 }
 
 /*
@@ -274,7 +267,7 @@ __u64 python_top(struct python_walk *walk, const struct memtoll_target *process)
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id)
 {
 	struct memtoll_python *python;
-	__u64 frame = 0, began_ns = bpf_ktime_get_ns();
+	__u64 frame, began_ns = bpf_ktime_get_ns();
 	__u32 i, depth;
 
 	if (!walk || !process)
@@ -283,8 +276,11 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 	python->tgid = bpf_get_current_pid_tgid() >> 32;
 	python->depth = 0;
 	python->flags = 0;
+	walk->top.frame_at = walk->top.instruction_at = process->python.runtime;
+	walk->top.frame = 0;
 	if (find_state(walk, process))
-		frame = first_frame(&process->python, word(walk, process->python.state_frame));
+		find_top(walk, &process->python);
+	frame = walk->top.frame;
 	/* Twice as many: of 3.12 and later every other frame may be a shim. */
 	for (i = 0; i < 2 * MEMTOLL_PYTHON_DEPTH; i++) {
 		if (!frame || depth_get(python) > MEMTOLL_PYTHON_DEPTH)

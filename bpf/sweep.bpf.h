@@ -26,28 +26,26 @@ static __always_inline void sweep_end(struct thread *thread)
 	thread->sweep.next = 0;
 }
 
-/* The innermost frame of the interpreter, 0 where the process has none. false: not known. */
-static __always_inline bool sweep_top(struct thread *thread, __u32 tgid, __u64 *top)
+/* Whether the interpreter, if there is one, is where it was when a place was noted. */
+static __always_inline bool sweep_same_top(const struct python_top *top)
 {
-	struct memtoll_target *process;
+	__u64 frame, instruction;
 
-	*top = 0;
-	if (!python_seen)
+	if (!top->frame_at)
 		return true;
-	process = process_get(tgid);
-	if (!process || !process->python.kind)
-		return true;
-	*top = python_top(&thread->python, process);
-	return *top != 0;
+	return !bpf_probe_read_user(&frame, sizeof(frame), (void *)top->frame_at) &&
+	       frame == top->frame &&
+	       !bpf_probe_read_user(&instruction, sizeof(instruction),
+				    (void *)top->instruction_at) &&
+	       instruction == top->instruction;
 }
 
 /* The place of this fault, if the sweep knows it; or NULL. */
-static __always_inline struct sweep_place *sweep_find(struct thread *thread, __u32 tgid,
+static __always_inline struct sweep_place *sweep_find(struct thread *thread,
 						      const struct pt_regs *regs, __u8 flags)
 {
 	struct sweep *sweep = &thread->sweep;
 	struct sweep_place *place;
-	__u64 top;
 	__u32 i;
 
 	if (thread->fault.address != sweep->next || thread->in_fn)
@@ -57,16 +55,13 @@ static __always_inline struct sweep_place *sweep_find(struct thread *thread, __u
 		if (place->until <= sweep->faults || place->ip != regs->ip || place->sp != regs->sp ||
 		    (place->flags & SWEEP_FLAGS) != flags)
 			continue;
-		if (!sweep_top(thread, tgid, &top) || top != place->top)
-			return NULL;
-		return place;
+		return sweep_same_top(&place->top) ? place : NULL;
 	}
 	return NULL;
 }
 
 /* The open fault's stack was looked at: it may be found again. */
-static __always_inline void sweep_note(struct thread *thread, __u32 tgid,
-				       const struct pt_regs *regs)
+static __always_inline void sweep_note(struct thread *thread, const struct pt_regs *regs)
 {
 	struct open_fault *fault = &thread->fault;
 	struct sweep *sweep = &thread->sweep;
@@ -87,7 +82,8 @@ static __always_inline void sweep_note(struct thread *thread, __u32 tgid,
 	place->sp = regs->sp;
 	place->stack_id = fault->stack_id;
 	place->flags = fault->flags;
-	place->until = sweep_top(thread, tgid, &place->top) ? sweep->faults + SWEEP_FAULTS : 0;
+	place->top = thread->python.top;
+	place->until = !place->top.frame_at || place->top.frame ? sweep->faults + SWEEP_FAULTS : 0;
 }
 
 #endif /* MEMTOLL_SWEEP_BPF_H */

@@ -246,6 +246,17 @@ static __always_inline int stop(struct unwind *walk, __u32 why)
 	return 0;
 }
 
+/* A step goes by rbp: what a later walk has to find again is the word that it was read from. */
+static __always_inline void go_by_bp(struct unwind *walk)
+{
+	if (!walk->bp_from) {
+		walk->needs_bp = 1;
+		return;
+	}
+	walk->used_at = walk->bp_from;
+	walk->used_word = walk->bp;
+}
+
 /*
  * One frame by its frame pointer, or, where the code is known to have moved nothing yet, by the
  * stack pointer. The stack grows down: a frame lies above the one before.
@@ -261,17 +272,20 @@ static __always_inline int step_by_pointer(struct unwind *walk, __u32 why)
 		walk->sp += 8;
 	} else {
 		if (walk->bp < walk->sp || (walk->bp & 7) || walk->bp >> 47 ||
-		    bpf_probe_read_user(pair, sizeof(pair), (void *)walk->bp))
+		    bpf_probe_read_user(pair, sizeof(pair), (void *)walk->bp)) {
+			go_by_bp(walk);
+			walk->stopped_by_bp = 1;
 			return stop(walk, why);
+		}
 		walk->ip = pair[1];
 		walk->sp = walk->bp + 16;
 		walk->bp = pair[0];
 	}
+	walk->irregular = 1;
 	if (walk->ip >> 47 || walk->ip < MEMTOLL_PAGE_SIZE)
 		return stop(walk, why);
 	walk->leaf = 0;
 	walk->exact = 0;
-	walk->irregular = 1;
 	walk->flags |= STACK_SOME_FP;
 	return 1;
 }
@@ -332,22 +346,22 @@ static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
 	if (bpf_probe_read_user(pair, sizeof(pair), (void *)(cfa - 16)))
 		return stop(walk, UNWIND_STOP_MEMORY);
 	walk->ip = pair[1];
-	walk->bp_at = cfa - 8;
-	walk->bp_word = walk->ip;
+	walk->used_at = cfa - 8;
+	walk->used_word = walk->ip;
+	if (UNWIND_CFA(rule) == CFA_RBP || UNWIND_SAVED_RBP(rule) == RBP_AT_RBP)
+		go_by_bp(walk);
 	switch (UNWIND_SAVED_RBP(rule)) {
 	case RBP_AT_CFA:
-		walk->bp_at = cfa + UNWIND_RBP_OFFSET(rule);
+		walk->bp_from = cfa + UNWIND_RBP_OFFSET(rule);
 		if (UNWIND_RBP_OFFSET(rule) == -16)
 			walk->bp = pair[0];
-		else if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)walk->bp_at))
+		else if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)walk->bp_from))
 			return stop(walk, UNWIND_STOP_MEMORY);
-		walk->bp_word = walk->bp;
 		break;
 	case RBP_AT_RBP:
-		walk->bp_at = walk->bp + UNWIND_RBP_OFFSET(rule);
-		if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)walk->bp_at))
+		walk->bp_from = walk->bp + UNWIND_RBP_OFFSET(rule);
+		if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)walk->bp_from))
 			return stop(walk, UNWIND_STOP_MEMORY);
-		walk->bp_word = walk->bp;
 		break;
 	default:
 		break;
@@ -395,24 +409,26 @@ int unwind_step(struct unwind *walk)
 struct memos_map memos SEC(".maps");
 
 /*
- * What this step has read of the stack: the return address and, where that was saved, rbp. Without
- * a branch but for what the verifier knows.
+ * What this step went by: the return address and, if it is not by the stack pointer alone, rbp. A
+ * saved rbp that no step goes by is the program's own value, different every time. Without a branch
+ * but for what the verifier knows.
  */
 static __always_inline void memo_note(struct memo *memo, __u32 step, const struct unwind *walk)
 {
-	__u64 address = walk->sp - 8 - memo->key.sp, bp = walk->bp_at - memo->key.sp;
+	__u64 address = walk->sp - 8 - memo->key.sp, used = walk->used_at - memo->key.sp;
 
 	if (step >= MEMO_STEPS)
 		return;
 	memo->address_at[step] = address;
-	memo->bp_at[step] = bp;
-	memo->hash = mix(mix(memo->hash, walk->ip), walk->bp_word);
+	memo->used_at[step] = used;
+	memo->hash = mix(mix(memo->hash, walk->ip), walk->used_word);
 	memo->bytes = address + 8;
-	memo->beyond |= (address | bp) >> MEMO_BYTES_LOG | ((address | bp) & 7);
+	memo->beyond |= (address | used | (address - used)) >> MEMO_BYTES_LOG |
+			((address | used) & 7);
 }
 
 /* Whether the stack still has the words that a memo was made of. Counts as a walk where it has. */
-int memo_holds(struct memos *known, __u32 way)
+int memo_holds(struct memos *known, __u32 at)
 {
 	__u64 hash = 0, began_ns = bpf_ktime_get_ns(), bytes;
 	struct memo *memo;
@@ -420,7 +436,7 @@ int memo_holds(struct memos *known, __u32 way)
 
 	if (!known)
 		return 0;
-	memo = &known->ways[way % MEMO_WAYS];
+	memo = &known->memos[at % MEMOS];
 	bytes = memo->bytes;
 	barrier_var(bytes);
 	if (bytes > MEMO_BYTES || bpf_probe_read_user(known->copy, bytes, (void *)memo->key.sp))
@@ -429,7 +445,7 @@ int memo_holds(struct memos *known, __u32 way)
 		if (i >= memo->steps)
 			break;
 		hash = mix(mix(hash, known->copy[memo->address_at[i] / 8 % MEMO_COPY_WORDS]),
-			   known->copy[memo->bp_at[i] / 8 % MEMO_COPY_WORDS]);
+			   known->copy[memo->used_at[i] / 8 % MEMO_COPY_WORDS]);
 	}
 	if (hash != memo->hash)
 		return 0;
@@ -486,9 +502,13 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 	stack->stop = walk->stop;
 	if (walk->stop && stack->how == UNWIND_CFI)
 		lose(LOST_UNWIND_MAPPING + walk->stop - UNWIND_STOP_NO_MAPPING, 1);
+	if (memo && walk->stopped_by_bp)
+		memo_note(memo, i++, walk);
 	if (memo && i <= MEMO_STEPS && !walk->irregular && !memo->beyond &&
 	    (stack->flags & (STACK_COMPLETE | STACK_TRUNCATED)) == STACK_COMPLETE)
 		memo->steps = i;
+	if (memo)
+		memo->needs_bp = walk->needs_bp;
 	walk_account(tgid, bpf_ktime_get_ns() - began_ns, 1);
 	return 0;
 }
