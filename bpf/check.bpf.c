@@ -28,7 +28,7 @@ int check_walk(struct bpf_raw_tracepoint_args *ctx)
 
 	walked_end = WALK_FAILED;
 	if (task->mm)
-		walked_end = walk(table_root(), ctx->args[0], ctx->args[1], ctx->args[2],
+		walked_end = walk(current_root(), ctx->args[0], ctx->args[1], ctx->args[2],
 				  &walked);
 	walked_entry = walked.entry;
 	return 0;

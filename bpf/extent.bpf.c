@@ -10,11 +10,16 @@
 /* What to do at the end of a fault: look at its entry, and at the entries around it. */
 enum { LOOK_NOT, LOOK_ENTRY, LOOK_AROUND };
 
-int walk_tables(struct walked *walked, __u64 address)
+__u64 table_root(void)
 {
-	if (!walked)
+	return current_root();
+}
+
+int walk_tables(struct walked *walked, __u64 root, __u64 address)
+{
+	if (!walked || !root)
 		return WALK_FAILED;
-	return walk(table_root(), address, cfg_page_offset, cfg_page_levels, walked);
+	return walk(root, address, cfg_page_offset, cfg_page_levels, walked);
 }
 
 /* What must be known of the surroundings to say at the end how many pages this fault mapped. */
@@ -99,7 +104,7 @@ __u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end)
 
 	if (!fault)
 		return 1;
-	end = walk_tables(&walked, fault->address);
+	end = walk_tables(&walked, fault->root, fault->address);
 	if (fault->fault_class == FAULT_COW && fault->pfn && (walked.entry & PTE_PRESENT) &&
 	    walked_pfn(&walked, fault->address) == fault->pfn) {
 		fault->fault_class = FAULT_REUSE;

@@ -248,7 +248,9 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		began_ns = bpf_ktime_get_ns();
 		area_ask(task, thread, address, regs->sp);
 	}
-	end = walk_tables(&walked, address);
+	/* Kept: another thread may have to look again, the one that drains. */
+	fault->root = table_root();
+	end = walk_tables(&walked, fault->root, address);
 	fault->fault_class = classify(end, &walked, &thread->area, write);
 	fault->swap_type = fault->fault_class == FAULT_SWAP ? walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;
@@ -266,7 +268,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
 		fault->stack_id = thread->run.stack_id;
 		fault->flags = thread->run.flags & ~RUN_MAJOR;
-	} else if ((place = sweep_find(thread, regs, flags))) {
+	} else if ((place = sweep_find(thread, task->tgid, regs, flags))) {
 		fault->stack_id = place->stack_id;
 		fault->flags = place->flags;
 	} else {

@@ -2,13 +2,14 @@
 /*
  * memo.bpf.h: stacks that were walked before, found again without a walk.
  *
- * A walk by call frame information depends on the registers it begins with and on the words of the
- * stack that it reads: return addresses, and rbp where it was saved. A memo keeps where those
- * stand, and their hash. From the same registers, with the same words in the same places, the walk
- * would come to the same stack: one copy of that piece of the stack and some hashing, 0.3 us,
- * instead of some twenty look-ups, 4 us. It counts where pages are touched from two places by
- * turns, which ends a run at nearly every fault, and where a loop maps and unmaps, or allocates
- * and clears so much that the tables are out of the caches each time.
+ * A walk by call frame information depends on the stack pointer that it begins with and on the words
+ * of the stack that it goes by: return addresses, and rbp where a frame's address is taken from it.
+ * (Most code keeps data in rbp. What it has saved of that is passed over.) A memo keeps where those
+ * words stand, and their hash. From the same instruction and stack pointer, with the same words in
+ * the same places, the walk would come to the same stack: one copy of that piece of the stack and
+ * some hashing, 0.3 us, instead of some twenty look-ups, 4 us. It counts where pages are touched
+ * from several places by turns, which ends a run at nearly every fault, and where a loop maps and
+ * unmaps, or allocates and clears so much that the tables are out of the caches each time.
  */
 #ifndef MEMTOLL_MEMO_BPF_H
 #define MEMTOLL_MEMO_BPF_H

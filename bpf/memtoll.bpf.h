@@ -113,6 +113,7 @@ struct open_fault {
 	__u64 reclaim_cpu_ns;	/* taken out of its time: toll reclaim */
 	__u64 reclaim_blocked_ns;
 	__u64 stack_id;
+	__u64 root;		/* of its page tables; 0: they are gone */
 	__u64 pfn;		/* write to a present page: what was mapped */
 	__u64 inode;
 	__u32 dev;
@@ -416,7 +417,8 @@ int python_same_state(struct python_walk *walk, const struct memtoll_target *pro
 __u64 python_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
 /* extent.bpf.c: global for the same reason. */
-int walk_tables(struct walked *walked, __u64 address);
+__u64 table_root(void);
+int walk_tables(struct walked *walked, __u64 root, __u64 address);
 int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start);
 __u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end);
 __u64 vma_find(__u64 address);

@@ -125,7 +125,7 @@ static __always_inline __u64 table_entry(__u64 slot, __u32 index)
 }
 
 /* Root of the current task's page tables, as a number. */
-static __always_inline __u64 table_root(void)
+static __always_inline __u64 current_root(void)
 {
 	return kernel_word((__u64)&bpf_get_current_task_btf()->mm->pgd);
 }

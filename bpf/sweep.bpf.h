@@ -16,6 +16,11 @@
 #include "memtoll.bpf.h"
 
 #define SWEEP_FAULTS 32
+/*
+ * Reading where an interpreter is belongs to the account of walks. One in so many is timed: a prime
+ * number, since places take turns.
+ */
+#define SWEEP_TIMED 13
 
 /* Bits of a place's flags that the fault itself tells. */
 #define SWEEP_FLAGS (RUN_KERNEL_MODE | RUN_WRITE)
@@ -26,13 +31,11 @@ static __always_inline void sweep_end(struct thread *thread)
 	thread->sweep.next = 0;
 }
 
-/* Whether the interpreter, if there is one, is where it was when a place was noted. */
+/* Whether the interpreter is where it was when a place was noted. */
 static __always_inline bool sweep_same_top(const struct python_top *top)
 {
 	__u64 frame, instruction;
 
-	if (!top->frame_at)
-		return true;
 	return !bpf_probe_read_user(&frame, sizeof(frame), (void *)top->frame_at) &&
 	       frame == top->frame &&
 	       !bpf_probe_read_user(&instruction, sizeof(instruction),
@@ -40,8 +43,23 @@ static __always_inline bool sweep_same_top(const struct python_top *top)
 	       instruction == top->instruction;
 }
 
+/* The same, for the account. */
+static __always_inline bool sweep_check_top(const struct sweep *sweep, __u32 tgid,
+					    const struct python_top *top)
+{
+	__u64 began_ns;
+	bool same;
+
+	if (sweep->faults % SWEEP_TIMED)
+		return sweep_same_top(top);
+	began_ns = bpf_ktime_get_ns();
+	same = sweep_same_top(top);
+	walk_account(tgid, (bpf_ktime_get_ns() - began_ns) * SWEEP_TIMED, 0);
+	return same;
+}
+
 /* The place of this fault, if the sweep knows it; or NULL. */
-static __always_inline struct sweep_place *sweep_find(struct thread *thread,
+static __always_inline struct sweep_place *sweep_find(struct thread *thread, __u32 tgid,
 						      const struct pt_regs *regs, __u8 flags)
 {
 	struct sweep *sweep = &thread->sweep;
@@ -52,12 +70,14 @@ static __always_inline struct sweep_place *sweep_find(struct thread *thread,
 		return NULL;
 	for (i = 0; i < SWEEP_PLACES; i++) {
 		place = &sweep->places[i];
-		if (place->until <= sweep->faults || place->ip != regs->ip || place->sp != regs->sp ||
-		    (place->flags & SWEEP_FLAGS) != flags)
-			continue;
-		return sweep_same_top(&place->top) ? place : NULL;
+		if (place->until > sweep->faults && place->ip == regs->ip &&
+		    place->sp == regs->sp && (place->flags & SWEEP_FLAGS) == flags)
+			break;
 	}
-	return NULL;
+	if (i == SWEEP_PLACES ||
+	    (place->top.frame_at && !sweep_check_top(sweep, tgid, &place->top)))
+		return NULL;
+	return place;
 }
 
 /* The open fault's stack was looked at: it may be found again. */

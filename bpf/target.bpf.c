@@ -78,11 +78,13 @@ static __always_inline void emit_process(struct task_struct *task, __u32 what, _
 }
 
 /* Emit what a thread has open; NULL where it was never seen. */
-static __always_inline struct thread *thread_flush(struct task_struct *task)
+static __always_inline struct thread *thread_flush(struct task_struct *task, bool executed)
 {
 	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
 
 	if (thread) {
+		if (executed)
+			thread->fault.root = 0;
 		fault_settle(task, thread);
 		run_emit(thread);
 		sweep_end(thread);
@@ -122,7 +124,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 
 	if (!process)
 		return 0;
-	thread = thread_flush(task);
+	thread = thread_flush(task, true);
 	if (thread)
 		thread->in_fn = FN_NONE;
 	process->exec_pending = 0;
@@ -147,7 +149,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 
 	if (!process)
 		return 0;
-	thread = thread_flush(task);
+	thread = thread_flush(task, false);
 	if (thread && thread->in_fn)
 		lose(LOST_RETURN_MISSED, 1);
 	__sync_fetch_and_add(&process->exited_minor_faults, task->min_flt);
@@ -167,6 +169,6 @@ int drain_threads(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 
 	if (task)
-		thread_flush(task);
+		thread_flush(task, false);
 	return 0;
 }
