@@ -6,6 +6,7 @@ Debian's python3 always, and every interpreter that MEMTOLL_PYTHONS names (paths
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -16,7 +17,19 @@ from typing import Any
 
 import pytest
 
-from harness import MIB, SOURCES, Program, Recording, finish, load, record, start_record, wait_slices, wait_until
+from harness import (
+    MIB,
+    SOURCES,
+    Program,
+    Recording,
+    finish,
+    load,
+    query,
+    record,
+    start_record,
+    wait_slices,
+    wait_until,
+)
 
 pytestmark = pytest.mark.root
 
@@ -260,9 +273,32 @@ def test_depths_around_the_deepest_that_is_kept(out: Path, python: str) -> None:
     assert loss(recording, "python_unwoven") == 0
 
 
-@pytest.mark.alone
-def test_fork_and_exec(out: Path) -> None:
-    recording = record(out, command=[DEBIAN, SOURCES / "python_forks.py"])
+def open_for_writing(fifo: Path) -> int | None:
+    """Its descriptor, once somebody reads there."""
+    try:
+        return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        assert error.errno == errno.ENXIO
+        return None
+
+
+def test_fork_and_exec(out: Path, tmp_path: Path) -> None:
+    """The second interpreter allocates when it has been seen: an interpreter starts faster than it is found."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    tracer = start_record(out, "--", DEBIAN, SOURCES / "python_forks.py", fifo)
+    writers: list[int] = []
+
+    def is_read() -> bool:
+        writer = open_for_writing(fifo)
+        if writer is not None:
+            writers.append(writer)
+        return bool(writers)
+
+    wait_until(is_read, "the second interpreter")
+    wait_slices(out, query(out, "SELECT count(*) FROM slice")[0][0] + 2)
+    os.close(*writers)
+    recording = load(out, finish(tracer))
     [witness] = recording.witness
     assert witness["status"] == 0
     found = sites(recording, MIB)
