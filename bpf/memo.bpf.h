@@ -2,8 +2,8 @@
 /*
  * memo.bpf.h: stacks that were walked before, found again without a walk.
  *
- * A walk by call frame information depends on the stack pointer that it begins with and on the words
- * of the stack that it goes by: return addresses, and rbp where a frame's address is taken from it.
+ * A walk by call frame information depends on the stack pointer that it begins with and on the
+ * words of the stack that it goes by: return addresses, and rbp where a frame is found by it.
  * (Most code keeps data in rbp. What it has saved of that is passed over.) A memo keeps where those
  * words stand, and their hash. From the same instruction and stack pointer, with the same words in
  * the same places, the walk would come to the same stack: one copy of that piece of the stack and

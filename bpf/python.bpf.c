@@ -276,7 +276,8 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 	python->tgid = bpf_get_current_pid_tgid() >> 32;
 	python->depth = 0;
 	python->flags = 0;
-	walk->top.frame_at = walk->top.instruction_at = process->python.runtime;
+	/* Without a state there is an interpreter all the same, but no knowing where it is. */
+	walk->top.frame_at = process->python.runtime;
 	walk->top.frame = 0;
 	if (find_state(walk, process))
 		find_top(walk, &process->python);
