@@ -30,10 +30,20 @@ static void cut_gifts(struct giveback *giveback, struct process *process, uint64
 		giveback_range_drop(giveback, process->gifts, range);
 }
 
+static bool same_party(const struct party *a, const struct party *b)
+{
+	return a->stack == b->stack && a->fn == b->fn;
+}
+
+static bool same_giver(const struct giver *a, const struct giver *b)
+{
+	return a->how == b->how && same_party(&a->by, &b->by);
+}
+
 static bool same_gift(const struct gift *a, const struct gift *b)
 {
-	return a->how == b->how && a->gave.stack == b->gave.stack && a->gave.fn == b->gave.fn &&
-	       a->got.stack == b->got.stack && a->got.fn == b->got.fn;
+	return same_giver(&a->gave, &b->gave) && same_giver(&a->last, &b->last) &&
+	       same_party(&a->got, &b->got);
 }
 
 /* Gifts of which everything is back tell nothing any more. */
@@ -76,22 +86,67 @@ static void put_gift(struct giveback *giveback, struct process *process, const s
 	giveback_range_put(giveback, process->gifts, &put->range);
 }
 
+/* Gifts that another gift passes over. */
+struct passed {
+	GArray *kept;		/* of struct gift: the pages that are away */
+	struct gift piece;	/* all of such a gift but where it lies */
+};
+
+static void keep_passed(void *context, uint64_t start, uint64_t end)
+{
+	struct passed *passed = context;
+
+	passed->piece.range.start = start;
+	passed->piece.range.end = end;
+	g_array_append_val(passed->kept, passed->piece);
+}
+
+/* What is away in the gifts of others there, before `by` takes their place. NULL: nothing. */
+static GArray *passed_over(struct process *process, const struct gift *by)
+{
+	struct passed passed = {};
+	uint64_t start = by->range.start, end = by->range.end;
+	struct range *range;
+
+	while (start < end && (range = range_overlapping(process->gifts, start, end))) {
+		const struct gift *gift = (struct gift *)range;
+		uint64_t from = MAX(start, range->start);
+
+		start = range->end;
+		if (same_giver(&gift->gave, &by->gave))
+			continue;
+		if (!passed.kept)
+			passed.kept = g_array_new(FALSE, FALSE, sizeof(struct gift));
+		passed.piece = *gift;
+		passed.piece.last = by->gave;
+		passed.piece.range.made_ns = by->range.made_ns;
+		pagebits_each_given(process->bits, from, MIN(start, end), keep_passed, &passed);
+	}
+	return passed.kept;
+}
+
 /* The pages stay where they are, those in use are gone. */
 void gifts_give(struct giveback *giveback, struct process *process,
-			  const struct memtoll_mapping *mapping, uint8_t how, uint64_t start,
-			  uint64_t end)
+		const struct memtoll_mapping *mapping, uint8_t how, uint64_t start, uint64_t end)
 {
+	struct giver giver = {
+		.by = { .stack = mapping->stack_id, .fn = mapping->in_fn },
+		.how = how,
+	};
 	struct gift gift = {
 		.range = { .start = start, .end = end, .made_ns = mapping->start_ns },
-		.gave = { .stack = mapping->stack_id, .fn = mapping->in_fn },
-		.how = how,
+		.gave = giver,
+		.last = giver,
 	};
 	struct giveback_sum *sum;
 	uint64_t at = start;
+	GArray *passed;
+	guint i;
 
 	if (start >= end)
 		return;
-	sum = giveback_given(giveback, process->pid, how, &gift.gave);
+	passed = passed_over(process, &gift);
+	sum = giveback_given(giveback, process->pid, how, &giver.by);
 	sum->calls++;
 	sum->largest_bytes = MAX(sum->largest_bytes, end - start);
 	while (at < end) {
@@ -109,6 +164,10 @@ void gifts_give(struct giveback *giveback, struct process *process,
 		at = limit;
 	}
 	put_gift(giveback, process, &gift);
+	for (i = 0; passed && i < passed->len; i++)
+		put_gift(giveback, process, &g_array_index(passed, struct gift, i));
+	if (passed)
+		g_array_free(passed, TRUE);
 }
 
 /* The addresses are valid again: by whom. */
@@ -125,7 +184,7 @@ void gifts_heap_grew(struct giveback *giveback, struct process *process,
 		piece.got.stack = mapping->stack_id;
 		piece.got.fn = mapping->in_fn;
 		start = piece.range.end;
-		if (piece.how == GIVEBACK_BRK)
+		if (piece.last.how == GIVEBACK_BRK)
 			put_gift(giveback, process, &piece);
 	}
 }
@@ -138,22 +197,28 @@ void gifts_forget(struct giveback *giveback, struct process *process, uint64_t s
 }
 
 static uint64_t use_gift(struct giveback *giveback, struct process *process,
-			 const struct memtoll_run *run, const struct gift *gift, uint64_t start,
+			 const struct memtoll_run *run, struct gift gift, uint64_t start,
 			 uint64_t end, const struct party *owner)
 {
 	struct party toucher = { .stack = run->stack_id, .fn = run->in_fn };
-	const struct party *got = owner->stack ? owner : gift->got.stack ? &gift->got : &toucher;
-	bool late = run->last_ns < gift->range.made_ns;
+	const struct party *got = owner->stack ? owner : gift.got.stack ? &gift.got : &toucher;
+	bool late = run->last_ns < gift.range.made_ns;
 	uint64_t again;
 
 	if (late) {
 		again = pagebits_touched_before(process->bits, start, end);
-		giveback_given(giveback, process->pid, gift->how, &gift->gave)->gave_pages +=
+		giveback_given(giveback, process->pid, gift.last.how, &gift.last.by)->gave_pages +=
 			(end - start) / PAGE;
 	} else {
 		again = pagebits_touch(process->bits, start, end);
 	}
-	giveback_again(giveback, run, gift->how, &gift->gave, got, again);
+	giveback_again(giveback, run, gift.gave.how, &gift.gave.by, got, again);
+	if (late && !same_giver(&gift.gave, &gift.last)) {
+		gift.gave = gift.last;
+		gift.range.start = start;
+		gift.range.end = end;
+		put_gift(giveback, process, &gift);
+	}
 	return again;
 }
 
@@ -165,7 +230,7 @@ uint64_t gifts_use(struct giveback *giveback, struct process *process,
 
 	if (range && range->start <= start) {
 		*end = MIN(*end, range->end);
-		return use_gift(giveback, process, run, (struct gift *)range, start, *end, owner);
+		return use_gift(giveback, process, run, *(struct gift *)range, start, *end, owner);
 	}
 	if (range)
 		*end = range->start;

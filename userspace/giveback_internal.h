@@ -44,11 +44,21 @@ struct extent {
 	uint64_t used_pages;
 };
 
-struct gift {
-	struct range range;	/* made_ns: when it was given */
-	struct party gave;
-	struct party got;	/* the call that made the addresses valid again; 0: none needed */
+/* A call that gave pages back, and the way it did. */
+struct giver {
+	struct party by;
 	uint8_t how;
+};
+
+/*
+ * Pages that are away stay those of the call that gave them, also when another gives the range they
+ * lie in. Pages that turn out to have been in use in between are of the last.
+ */
+struct gift {
+	struct range range;	/* made_ns: when the last gave it */
+	struct giver gave;
+	struct giver last;
+	struct party got;	/* the call that made the addresses valid again; 0: none needed */
 };
 
 /* How far an amount goes up and down within a slice, from its first fall on. */

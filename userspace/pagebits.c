@@ -176,6 +176,53 @@ uint64_t pagebits_given(struct pagebits *bits, uint64_t start, uint64_t end)
 	return each_existing(bits, start, end, given_word);
 }
 
+static void part_each_given(const struct part *part, uint64_t page, uint64_t last,
+			    pagebits_fn *on_range, void *context)
+{
+	uint64_t from = 0;
+	bool inside = false;
+
+	for (; page < last; page++) {
+		bool given = part->given[page / WORD_PAGES % PART_WORDS] >> page % WORD_PAGES & 1;
+
+		if (given && !inside)
+			from = page;
+		else if (!given && inside)
+			on_range(context, from << PAGE_SHIFT, page << PAGE_SHIFT);
+		inside = given;
+	}
+	if (inside)
+		on_range(context, from << PAGE_SHIFT, last << PAGE_SHIFT);
+}
+
+void pagebits_each_given(struct pagebits *bits, uint64_t start, uint64_t end, pagebits_fn *on_range,
+			 void *context)
+{
+	uint64_t number = start >> PART_SHIFT, last = (end + (1ULL << PART_SHIFT) - 1) >> PART_SHIFT;
+	GHashTableIter iter;
+	gpointer key, part;
+
+	if (last - number <= g_hash_table_size(bits->parts)) {
+		for (; number < last; number++) {
+			part = g_hash_table_lookup(bits->parts, GSIZE_TO_POINTER(number));
+			if (part)
+				part_each_given(part, MAX(start, number << PART_SHIFT) >> PAGE_SHIFT,
+						MIN(end, (number + 1) << PART_SHIFT) >> PAGE_SHIFT,
+						on_range, context);
+		}
+		return;
+	}
+	g_hash_table_iter_init(&iter, bits->parts);
+	while (g_hash_table_iter_next(&iter, &key, &part)) {
+		uint64_t low = (uint64_t)GPOINTER_TO_SIZE(key) << PART_SHIFT;
+
+		if (low < end && low + (1ULL << PART_SHIFT) > start)
+			part_each_given(part, MAX(start, low) >> PAGE_SHIFT,
+					MIN(end, low + (1ULL << PART_SHIFT)) >> PAGE_SHIFT, on_range,
+					context);
+	}
+}
+
 static gboolean part_is_empty(gpointer key, gpointer value, gpointer unused)
 {
 	const struct part *part = value;

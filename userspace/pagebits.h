@@ -36,6 +36,11 @@ uint64_t pagebits_touched_before(struct pagebits *bits, uint64_t start, uint64_t
 /* How many of the pages are given back. */
 uint64_t pagebits_given(struct pagebits *bits, uint64_t start, uint64_t end);
 
+/* The same as ranges that do not overlap, in no order; one may end where the next one starts. */
+typedef void pagebits_fn(void *context, uint64_t start, uint64_t end);
+void pagebits_each_given(struct pagebits *bits, uint64_t start, uint64_t end, pagebits_fn *on_range,
+			 void *context);
+
 /* Neither. */
 void pagebits_forget(struct pagebits *bits, uint64_t start, uint64_t end);
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <glib.h>
@@ -226,14 +227,30 @@ static void test_munmap(void **state)
 	assert_int_equal(total_of(giveback, GIVEBACK_MUNMAP).again_pages, 503);
 }
 
+/* By the call that gave back: [1] of the other. */
+static void by_giver(struct giveback *giveback, uint64_t other, uint64_t gave[2], uint64_t again[2])
+{
+	GArray *sums = g_array_new(FALSE, FALSE, sizeof(struct giveback_sum));
+	guint i;
+
+	memset(gave, 0, 2 * sizeof(*gave));
+	memset(again, 0, 2 * sizeof(*again));
+	giveback_drain(giveback, collect, sums);
+	for (i = 0; i < sums->len; i++) {
+		const struct giveback_sum *sum = &g_array_index(sums, struct giveback_sum, i);
+
+		gave[sum->gave_stack == other] += sum->gave_pages;
+		again[sum->gave_stack == other] += sum->again_pages;
+	}
+	g_array_free(sums, TRUE);
+}
+
 /* One call maps, two give back: each is told what of its own came again, and no more. */
 static void test_two_givers(void **state)
 {
 	const uint64_t other = GAVE + 1;
 	struct giveback *giveback = *state;
-	uint64_t gave[2] = {}, again[2] = {};
-	GArray *sums = g_array_new(FALSE, FALSE, sizeof(struct giveback_sum));
-	guint i;
+	uint64_t gave[2], again[2];
 
 	map(giveback, POOL, 1031, 1);
 	map(giveback, POOL + 4096 * PAGE, 1031, 2);
@@ -243,19 +260,70 @@ static void test_two_givers(void **state)
 	call(giveback, MAP_FN_MUNMAP, FN_FREE, other, POOL + 4096 * PAGE, 1031 * PAGE, 0, 0, 6);
 	map(giveback, POOL + 8192 * PAGE, 1031, 7);
 	touch(giveback, POOL + 8192 * PAGE, 401, 8);
-	giveback_drain(giveback, collect, sums);
-	for (i = 0; i < sums->len; i++) {
-		const struct giveback_sum *sum = &g_array_index(sums, struct giveback_sum, i);
-
-		gave[sum->gave_stack == other] += sum->gave_pages;
-		again[sum->gave_stack == other] += sum->again_pages;
-	}
-	g_array_free(sums, TRUE);
+	by_giver(giveback, other, gave, again);
 	assert_int_equal(gave[0], 503);
 	assert_int_equal(gave[1], 11);
 	/* The last to give comes first. */
 	assert_int_equal(again[1], 11);
 	assert_int_equal(again[0], 401 - 11);
+}
+
+/* The heap falls at one place, rises, is used in part and falls at another: pages stay the first's. */
+static void test_two_places_trim(void **state)
+{
+	const uint64_t other = GAVE + 1;
+	struct giveback *giveback = *state;
+	uint64_t gave[2], again[2];
+
+	set_break(giveback, HEAP, HEAP + 1049 * PAGE, 1);
+	touch(giveback, HEAP, 1049, 2);
+	set_break(giveback, HEAP + 1049 * PAGE, HEAP + 7 * PAGE, 3);
+	set_break(giveback, HEAP + 7 * PAGE, HEAP + 1049 * PAGE, 4);
+	touch(giveback, HEAP + 7 * PAGE, 401, 5);
+	touch(giveback, HEAP + 500 * PAGE, 416, 6);
+	call(giveback, MAP_FN_BRK, FN_FREE, other, HEAP + 1049 * PAGE, HEAP + 7 * PAGE, 0,
+	     HEAP + 7 * PAGE, 7);
+	by_giver(giveback, other, gave, again);
+	assert_int_equal(gave[0], 1042);
+	assert_int_equal(again[0], 817);
+	assert_int_equal(gave[1], 817);
+	assert_int_equal(again[1], 0);
+	set_break(giveback, HEAP + 7 * PAGE, HEAP + 1049 * PAGE, 8);
+	touch(giveback, HEAP + 7 * PAGE, 1042, 9);
+	by_giver(giveback, other, gave, again);
+	assert_int_equal(again[0], 1042 - 817);
+	assert_int_equal(again[1], 817);
+	/* All is of the first again. */
+	set_break(giveback, HEAP + 1049 * PAGE, HEAP + 7 * PAGE, 10);
+	set_break(giveback, HEAP + 7 * PAGE, HEAP + 1049 * PAGE, 11);
+	touch(giveback, HEAP + 7 * PAGE, 1042, 12);
+	by_giver(giveback, other, gave, again);
+	assert_int_equal(gave[0], 1042);
+	assert_int_equal(again[0], 1042);
+	assert_int_equal(again[1], 0);
+}
+
+/* News of pages used between two that gave: back from the first, given by the second. */
+static void test_two_givers_and_late_news(void **state)
+{
+	const uint64_t other = GAVE + 1;
+	struct giveback *giveback = *state;
+	uint64_t gave[2], again[2];
+
+	call(giveback, MAP_FN_MMAP, FN_NONE, GOT, 0, 211 * PAGE, 3, POOL, 10);
+	touch(giveback, POOL, 101, 20);
+	advise(giveback, POOL, 211, 4, 30);
+	call(giveback, MAP_FN_MADVISE, FN_NONE, other, POOL, 211 * PAGE, 8, 0, 50);
+	touch(giveback, POOL + 90 * PAGE, 23, 40);
+	by_giver(giveback, other, gave, again);
+	assert_int_equal(gave[0], 101);
+	assert_int_equal(again[0], 11);
+	assert_int_equal(gave[1], 23);
+	assert_int_equal(again[1], 0);
+	touch(giveback, POOL, 211, 60);
+	by_giver(giveback, other, gave, again);
+	assert_int_equal(again[0], 90);
+	assert_int_equal(again[1], 23);
 }
 
 static void test_madvise(void **state)
@@ -392,7 +460,7 @@ static void test_hostile(void **state)
 	map(giveback, POOL, 1ULL << 30, 1);
 	touch(giveback, POOL + 12345 * PAGE, 11, 2);
 	for (i = 0; i < 1009; i++)
-		advise(giveback, POOL, 1ULL << 30, 4, 3 + i);
+		call(giveback, MAP_FN_MADVISE, FN_NONE, GAVE + i % 2, POOL, 1ULL << 42, 4, 0, 3 + i);
 	touch(giveback, POOL + 12345 * PAGE, 11, 5000);
 	assert_int_equal(total_of(giveback, GIVEBACK_DONTNEED).again_pages, 11);
 	call(giveback, MAP_FN_MUNMAP, 0, 1, 5, 3, 0, 0, 6);
@@ -435,6 +503,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_givers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_places_trim, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_givers_and_late_news, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_madvise, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_runs, setup, teardown),
