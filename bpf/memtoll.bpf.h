@@ -193,13 +193,13 @@ struct sweep_place {
 	struct python_top top;
 	__u64 stack_id;
 	__u64 until;		/* sweep.faults up to which faults are believed to be from there */
-	__u64 flags;		/* RUN_* */
+	__u32 believed;		/* for so many faults, when it was looked at last */
+	__u32 flags;		/* RUN_* */
 };
 
 struct sweep {
 	__u64 next;		/* the page in order; 0: none */
 	__u64 faults;		/* of the thread */
-	__u64 turn;
 	struct sweep_place places[SWEEP_PLACES];
 };
 

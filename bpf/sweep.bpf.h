@@ -9,6 +9,8 @@
  * same stack pointer, touches the next page in order: then no stack is looked at. Of CPython, whose
  * callers are not on the stack, the innermost frame has to be the same, too. Callers farther out
  * may have changed meanwhile, so that a place is looked at again when SWEEP_FAULTS have gone by.
+ * An interpreter's that is the same then is believed twice as long, up to SWEEP_FAULTS_MOST: what may
+ * come from elsewhere unnoticed is no more than what went by between two looks that agreed.
  */
 #ifndef MEMTOLL_SWEEP_BPF_H
 #define MEMTOLL_SWEEP_BPF_H
@@ -16,6 +18,7 @@
 #include "memtoll.bpf.h"
 
 #define SWEEP_FAULTS 32
+#define SWEEP_FAULTS_MOST 128
 /*
  * Reading where an interpreter is belongs to the account of walks. One in so many is timed: a prime
  * number, since places take turns.
@@ -80,6 +83,25 @@ static __always_inline struct sweep_place *sweep_find(struct thread *thread, __u
 	return place;
 }
 
+/* That of these registers, or the one that has been of no use for longest. */
+static __always_inline struct sweep_place *sweep_slot(struct sweep *sweep,
+						      const struct pt_regs *regs)
+{
+	struct sweep_place *place, *oldest = &sweep->places[0];
+	__u32 i;
+
+	for (i = 0; i < SWEEP_PLACES; i++) {
+		place = &sweep->places[i];
+		if (place->ip == regs->ip && place->sp == regs->sp)
+			return place;
+		/* Where order has ended all are 0: then those that were believed least. */
+		if (place->until < oldest->until ||
+		    (place->until == oldest->until && place->believed < oldest->believed))
+			oldest = place;
+	}
+	return oldest;
+}
+
 /* The open fault's stack was looked at: it may be found again. */
 static __always_inline void sweep_note(struct thread *thread, const struct pt_regs *regs)
 {
@@ -94,16 +116,19 @@ static __always_inline void sweep_note(struct thread *thread, const struct pt_re
 	/* What a memset fills with may change from one to the next. */
 	if (thread->in_fn || fault->flags & RUN_MEMSET)
 		return;
-	place = &sweep->places[sweep->turn++ % SWEEP_PLACES];
-	for (i = 0; i < SWEEP_PLACES; i++)
-		if (sweep->places[i].ip == regs->ip && sweep->places[i].sp == regs->sp)
-			place = &sweep->places[i];
+	place = sweep_slot(sweep, regs);
+	if (place->top.frame_at && place->stack_id == fault->stack_id)
+		place->believed = place->believed < SWEEP_FAULTS_MOST ? 2 * place->believed :
+									SWEEP_FAULTS_MOST;
+	else
+		place->believed = SWEEP_FAULTS;
 	place->ip = regs->ip;
 	place->sp = regs->sp;
 	place->stack_id = fault->stack_id;
 	place->flags = fault->flags;
 	place->top = thread->python.top;
-	place->until = !place->top.frame_at || place->top.frame ? sweep->faults + SWEEP_FAULTS : 0;
+	place->until =
+		!place->top.frame_at || place->top.frame ? sweep->faults + place->believed : 0;
 }
 
 #endif /* MEMTOLL_SWEEP_BPF_H */

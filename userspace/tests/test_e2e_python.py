@@ -231,6 +231,46 @@ def test_faults_name_the_touching_line(out: Path, python: str) -> None:
     assert witness["pages"] <= pages <= witness["pages"] + 64
 
 
+# Two instructions of the interpreter's take page after page by turns, for one line that is called from thirteen
+# places, one after the other: its frame lies where it lay before.
+THIRTEEN_CALLERS = """
+import json, mmap
+PAIRS = 503
+SIZE = 2 * PAIRS * 4096
+block = mmap.mmap(-1, 13 * SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+view = memoryview(block)
+def leaf(start):
+    for at in range(start, start + SIZE, 8192):
+        block[at], view[at + 4096] = 1, 1
+names = [f"caller{number}" for number in range(13)]
+for name in names:
+    exec(f"def {name}(start):\\n leaf(start)")
+callers = [globals()[name] for name in names]
+for number in range(13):
+    callers[number](number * SIZE)
+print(json.dumps({"names": names, "pages": 2 * PAIRS}), flush=True)
+"""
+
+# A place in an interpreter is believed for so many faults at most: bpf/sweep.bpf.h.
+BELIEVED = 128
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_callers_that_take_turns(out: Path, python: str) -> None:
+    """The innermost frame does not tell of them: another's faults are not the last one's for long."""
+    recording = record(out, "--overhead-limit", "none", command=[python, "-c", THIRTEEN_CALLERS])
+    [witness] = recording.witness
+    frames = stacks(recording)
+    seen = dict.fromkeys(witness["names"], 0)
+    for stack, count in recording.query("SELECT touched_stack, SUM(pages) FROM fault WHERE class = 'zero' GROUP BY 1"):
+        names = [frame.function for frame in frames[stack] if frame.kind == "python"]
+        if names[:1] == ["leaf"]:
+            seen[names[1]] += count
+    # Besides the two, an int object now and then takes a fresh page of the heap.
+    assert 13 * witness["pages"] <= sum(seen.values()) <= 13 * witness["pages"] + 64
+    assert all(abs(pages - witness["pages"]) <= BELIEVED + 64 for pages in seen.values()), seen
+
+
 # An eval loop for each element, which begins and ends so often that samples fall into its first and last instructions.
 MANY_LOOPS = """
 import time
