@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """What tracing costs: memtoll, empty probes and what else is installed, against the bare program, interleaved.
 
-Each round starts the program anew and hands it from contender to contender, in an order that turns by one from
-round to round; a ratio is of two runs of the same round. Nothing is attached but to that one process.
+Each round starts the program anew and hands it from contender to contender, in an order drawn for the round (the
+same each time that the benchmark runs); a ratio is of two runs of the same round, or of the same of its repetitions.
+Nothing is attached but to that one process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import random
 import re
 import shutil
 import sys
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import tools
-from lines import LINES, Cost, Line
+from lines import AGAIN, LINES, Cost, Line
 from table import RESULTS, write_readme
 
 from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, workload
@@ -74,9 +76,8 @@ class Measured:
             say(f"{self.line.name}: {contender}: {error}")
 
     def round(self, number: int, rounds: int, more: int, scratch: Path, seconds: float, warm: float) -> None:
-        """All contenders, and so many pairs more of the bare program and memtoll as it is by default."""
-        turn = number % len(self.contenders)
-        order = self.contenders[turn:] + self.contenders[:turn]
+        """All contenders, and so many times more those whose difference is small."""
+        order = random.Random(number).sample(self.contenders, len(self.contenders))
         with self.line.start([], scratch) as target:
             target.work(warm)
             for contender in order:
@@ -84,9 +85,8 @@ class Measured:
                     self.one(contender, number, target, scratch, seconds, warm)
             self.costs[AFTERWARDS][number] = target.work(seconds)
             for again in range(more):
-                # Each first as often as the other: what a machine does over seconds hits both alike.
-                pair = [tools.BARE, tools.DEFAULT] if again % 2 else [tools.DEFAULT, tools.BARE]
-                for contender in pair:
+                # Each first as often as last: what a machine does over seconds hits all alike.
+                for contender in self.line.again[:: -1 if again % 2 else 1]:
                     self.one(contender, rounds * (again + 1) + number, target, scratch, seconds, warm)
         if tools.HEAPTRACK in self.contenders:
             self.started_by_heaptrack(number, scratch, seconds, warm)
@@ -210,7 +210,7 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
         one = Measured(line, here)
         for number in range(rounds):
             say(f"{line.name}, round {number + 1} of {rounds}: {', '.join(here)}")
-            one.round(number, rounds, 0 if arguments.quick else line.pairs, scratch, seconds * line.seconds, warm)
+            one.round(number, rounds, 0 if arguments.quick else AGAIN, scratch, seconds * line.seconds, warm)
         results["lines"] = [other for other in results["lines"] if other["name"] != line.name]
         results["lines"].append(one.result(rounds))
         results["lines"].sort(key=lambda row: order.index(row["name"]))

@@ -67,6 +67,13 @@ def median_bounds(values: list[float]) -> tuple[float, float]:
     return ordered[max(rank - 1, 0)], ordered[-max(rank, 1)]
 
 
+def said_median(values: list[float]) -> str:
+    """With its 95 % interval; of so few that there is none, with the least and the greatest."""
+    low, high = median_bounds(values)
+    what = f"median of {len(values)} with its 95 % interval" if len(values) >= 6 else f"in {len(values)} rounds"
+    return f"{statistics.median(values):.2f} times ({low:.2f} to {high:.2f}, {what}"
+
+
 def percent_added(line: dict[str, Any], what: str) -> str:
     """Median of what memtoll's default adds to bare runs beside it, with its 95 % interval."""
     runs = {contender["name"]: contender for contender in line["contenders"]}
@@ -95,8 +102,7 @@ def promises(results: dict[str, Any]) -> list[str]:
         if times:
             said.append(
                 f"{name}: {mine} adds {duration(statistics.median(ours.values()))}, {other} "
-                f"{duration(statistics.median(its.values()))}: {statistics.median(times):.2f} times "
-                f"({min(times):.2f} to {max(times):.2f} in {len(times)} rounds; promised: at most {limit})."
+                f"{duration(statistics.median(its.values()))}: {said_median(times)}; promised: at most {limit})."
             )
     return said
 
