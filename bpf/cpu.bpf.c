@@ -98,7 +98,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	struct memtoll_sample *sample;
 	__u64 ip, sp, bp;
 	/* User addresses have the top bit clear, on every architecture with 64 bits. */
-	bool user = !(PT_REGS_IP(&ctx->regs) >> 63);
+	bool user = !(PT_REGS_IP(&ctx->regs) >> 63), leaf;
 	long size;
 
 	if (!thread || !task->mm)
@@ -139,8 +139,13 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 			sample->in_fn = FN_CALLOC;
 	}
 	sample->ip = ip;
+	/*
+	 * clone3's wrapper has no call frame information behind its system call, where the new
+	 * thread begins, too: its caller is known by the word on top of the stack.
+	 */
+	leaf = (sample->flags & SAMPLE_MEMSET) || (!user && is_return_address(sp));
 	sample->stack_id = stack_at(thread, &thread->sample_stack, NULL, task->tgid, ip, sp, bp,
-				    sample->flags & SAMPLE_MEMSET);
+				    leaf);
 	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;
 }

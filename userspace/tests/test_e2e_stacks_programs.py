@@ -76,12 +76,14 @@ def built(directory: Path, name: str) -> Path:
     return directory / name
 
 
-def sampled(out: Path, directory: Path, name: str) -> tuple[Recording, list[tuple[str, bool, list[str], int]]]:
+def sampled(
+    out: Path, directory: Path, name: str, seconds: int = 2
+) -> tuple[Recording, list[tuple[str, bool, list[str], int]]]:
     """A program of ours without frame pointers: place, whether whole, names from the leaf on, samples.
 
     But for those in the moment in which the kernel has taken a return address and not noted it down yet: they say so.
     """
-    recording = record(out, command=[built(directory, name), "2"])
+    recording = record(out, command=[built(directory, name), str(seconds)])
     stacks = Stacks(recording)
     rows = recording.query(
         "SELECT place, stack_id, SUM(samples) FROM sample WHERE stack_id NOT IN"
@@ -140,6 +142,16 @@ def test_samples_in_the_probes(out: Path, tmp_path: Path) -> None:
             # main, all and by_*, at most by_free on top: nobody was skipped.
             assert own[-2:] == ["all", "main"]
             assert not callers & set(own) or own[-3] in callers - {"by_free"}
+
+
+def test_samples_of_a_program_that_makes_threads(out: Path, tmp_path: Path) -> None:
+    """In clone3, where the new thread begins and the one that makes it goes on: that one has callers."""
+    _, samples = sampled(out, tmp_path, "spawner", 5)
+    made = [(names, whole, count) for _, whole, names, count in samples if names[0] == "clone3"]
+    by_spawn = sum(count for names, whole, count in made if whole and names[-1] == "_start" and "spawn" in names)
+    alone = sum(count for names, _, count in made if names == ["clone3"])
+    assert by_spawn >= 11
+    assert alone <= 0.2 * by_spawn, samples
 
 
 # What has a stack each time: the leaf, and where its stacks and how often they came are recorded.
