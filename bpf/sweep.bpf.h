@@ -9,8 +9,8 @@
  * same stack pointer, touches the next page in order: then no stack is looked at. Of CPython, whose
  * callers are not on the stack, the innermost frame has to be the same, too. Callers farther out
  * may have changed meanwhile, so that a place is looked at again when SWEEP_FAULTS have gone by.
- * An interpreter's that is the same then is believed twice as long, up to SWEEP_FAULTS_MOST: what may
- * come from elsewhere unnoticed is no more than what went by between two looks that agreed.
+ * An interpreter's that is the same then is believed twice as long, up to SWEEP_FAULTS_MOST: what
+ * may come from elsewhere unnoticed is no more than went by between two looks that agreed.
  */
 #ifndef MEMTOLL_SWEEP_BPF_H
 #define MEMTOLL_SWEEP_BPF_H

@@ -268,7 +268,7 @@ static void test_two_givers(void **state)
 	assert_int_equal(again[0], 401 - 11);
 }
 
-/* The heap falls at one place, rises, is used in part and falls at another: pages stay the first's. */
+/* The heap falls, rises, is used in part and falls at another place: pages away are the first's. */
 static void test_two_places_trim(void **state)
 {
 	const uint64_t other = GAVE + 1;

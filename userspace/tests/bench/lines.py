@@ -192,16 +192,16 @@ THREADS: Final = (tools.BARE, tools.FLOOR, tools.FULL)
 FAULTS: Final = (tools.BARE, tools.FULL, tools.DEFAULT, tools.BPFTRACE, tools.PERF_TRACE)
 
 AGAIN: Final = 6
-DEFAULT: Final = (tools.BARE, tools.DEFAULT)
-FLOOR: Final = (tools.BARE, tools.FLOOR, tools.UNWALKED)
+AGAINST_BARE: Final = (tools.BARE, tools.DEFAULT)
+AGAINST_EMPTY: Final = (tools.BARE, tools.FLOOR, tools.UNWALKED)
 
 LINES: Final = (
-    Line("malloc and free", "pair", price("pair"), CALLS, 1.0, FLOOR),
+    Line("malloc and free", "pair", price("pair"), CALLS, 1.0, AGAINST_EMPTY),
     Line("malloc and free, 16 threads", "pair", price("pair", 16), THREADS, 1.0),
     Line("calloc", "call", price("calloc"), CALLS, 1.0),
     Line("first touch of a page", "fault", price("fault"), FAULTS, 1.0),
-    Line("fault storm", "page", price("storm"), ALL, 2.0, DEFAULT),
-    Line("redis-server", "request", redis, ALL, 2.0, DEFAULT),
-    Line("Python, JSON", "row", python, ALL, 2.0, DEFAULT),
-    Line("mariadbd", "query", mariadb, ALL, 2.0, DEFAULT),
+    Line("fault storm", "page", price("storm"), ALL, 2.0, AGAINST_BARE),
+    Line("redis-server", "request", redis, ALL, 2.0, AGAINST_BARE),
+    Line("Python, JSON", "row", python, ALL, 2.0, AGAINST_BARE),
+    Line("mariadbd", "query", mariadb, ALL, 2.0, AGAINST_BARE),
 )

@@ -67,11 +67,15 @@ def median_bounds(values: list[float]) -> tuple[float, float]:
     return ordered[max(rank - 1, 0)], ordered[-max(rank, 1)]
 
 
-def said_median(values: list[float]) -> str:
-    """With its 95 % interval; of so few that there is none, with the least and the greatest."""
+# Of fewer values the least and the greatest are no 95 % interval of their median.
+FEWEST: Final = 6
+
+
+def median_and_spread(values: list[float]) -> tuple[str, str]:
+    """The median; its 95 % interval, or the least and the greatest where there are too few for one."""
     low, high = median_bounds(values)
-    what = f"median of {len(values)} with its 95 % interval" if len(values) >= 6 else f"in {len(values)} rounds"
-    return f"{statistics.median(values):.2f} times ({low:.2f} to {high:.2f}, {what}"
+    of = f"median of {len(values)} with its 95 % interval" if len(values) >= FEWEST else f"in {len(values)} rounds"
+    return f"{statistics.median(values):.2f}", f"{low:.2f} to {high:.2f}, {of}"
 
 
 def percent_added(line: dict[str, Any], what: str) -> str:
@@ -100,9 +104,10 @@ def promises(results: dict[str, Any]) -> list[str]:
         # Of the same round, as all ratios: a machine's speed changes from one to the next.
         times = [ours[number] / its[number] for number in ours if its.get(number, 0) > 0]
         if times:
+            median, within = median_and_spread(times)
             said.append(
                 f"{name}: {mine} adds {duration(statistics.median(ours.values()))}, {other} "
-                f"{duration(statistics.median(its.values()))}: {said_median(times)}; promised: at most {limit})."
+                f"{duration(statistics.median(its.values()))}: {median} times ({within}; promised: at most {limit})."
             )
     return said
 
