@@ -82,6 +82,7 @@ enum memtoll_kind {
 	EVENT_READ = 7,
 	EVENT_PATH = 8,
 	EVENT_OUTLIER = 9,
+	EVENT_SERIES = 10,
 };
 
 /* Times between two hits, of which those of GAP_MOST_NS and more say nothing of the probes. */
@@ -179,6 +180,38 @@ struct memtoll_run {
 	__u64 inode;		/* of the area's file, or 0: see struct memtoll_file */
 	__u32 dev;
 	__u32 swap_type;	/* FAULT_SWAP*: the kernel's number of the swap device */
+};
+
+/* A run whose faults took a page each, all minor and untimed, in no call of the allocator. */
+struct memtoll_plain_run {
+	__u64 ip;
+	__u64 stack_id;
+	__u32 first_after_ns;	/* from the series' first_ns on */
+	__u32 last_after_ns;
+	__u32 pages;
+	__u32 flags;
+};
+
+#define SERIES_RUNS 16			/* a power of 2 */
+
+/*
+ * Plain runs by one thread in one area, each of which begins at the page where the one before has
+ * ended. As runs of their own they would be four times as much to write and to read.
+ */
+struct memtoll_series {
+	__u32 kind;
+	__u32 tgid;
+	__u32 tid;
+	__u8 fault_class;
+	__u8 area;
+	__u8 unused[2];
+	__u64 address;		/* first byte of the first page */
+	__u64 pages;
+	__u64 first_ns;
+	__u64 inode;
+	__u32 dev;
+	__u32 count;		/* of runs: only those are sent */
+	struct memtoll_plain_run runs[SERIES_RUNS];
 };
 
 /* The file of an area in which a fault fell, before the first run that names it. */

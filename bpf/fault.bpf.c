@@ -16,6 +16,8 @@
 #define SWAP_TYPE_SHIFT 59
 #define SWAP_TYPE_SPECIAL 23
 
+#define SERIES_RUN_NS 0xffffffffULL	/* a series has 32 bits for times and pages */
+
 #define ERROR_WRITE 0x2ULL		/* page-fault error code, Intel SDM vol. 3, 4.7 */
 
 static __always_inline __u8 class_of_empty(const struct area_cache *area, bool write)
@@ -86,13 +88,98 @@ static __always_inline __u8 swap_source(const struct open_fault *fault)
 	return fault->in_zswap ? FAULT_SWAP_ZSWAP : FAULT_SWAP_ZERO;
 }
 
+static __always_inline void series_emit(struct memtoll_series *series)
+{
+	/* The count is bounded where it grows, which the verifier cannot know. */
+	__u64 size = __builtin_offsetof(struct memtoll_series, runs) +
+		     (((series->count - 1) & (SERIES_RUNS - 1)) + 1) * sizeof(series->runs[0]);
+
+	if (!series->count)
+		return;
+	emit(series, size, LOST_RING_FAULTS, series->pages, false);
+	series->count = 0;
+}
+
+/* Whether nothing is lost of a run that is told as part of a series. */
+static __always_inline bool run_is_plain(const struct memtoll_run *run)
+{
+	return run->pages == run->faults && !run->timed_faults && !run->in_fn &&
+	       !(run->flags & RUN_MAJOR) && run->fault_class != FAULT_SWAP &&
+	       run->last_ns - run->first_ns <= SERIES_RUN_NS && run->pages <= SERIES_RUN_NS;
+}
+
+static __always_inline bool series_continues(const struct memtoll_series *series,
+					     const struct memtoll_run *run)
+{
+	return series->count && series->count < SERIES_RUNS &&
+	       run->address - series->address == series->pages * MEMTOLL_PAGE_SIZE &&
+	       run->fault_class == series->fault_class && run->area == series->area &&
+	       run->inode == series->inode && run->dev == series->dev &&
+	       run->last_ns - series->first_ns <= SERIES_RUN_NS;
+}
+
+static __always_inline void series_begin(struct memtoll_series *series,
+					 const struct memtoll_run *run)
+{
+	series->kind = EVENT_SERIES;
+	series->tgid = run->tgid;
+	series->tid = run->tid;
+	series->fault_class = run->fault_class;
+	series->area = run->area;
+	series->address = run->address;
+	series->pages = 0;
+	series->first_ns = run->first_ns;
+	series->inode = run->inode;
+	series->dev = run->dev;
+}
+
+static __always_inline void series_add(struct memtoll_series *series,
+				       const struct memtoll_run *run)
+{
+	struct memtoll_plain_run *plain;
+	__u32 at;
+
+	if (!series_continues(series, run)) {
+		series_emit(series);
+		series_begin(series, run);
+	}
+	at = series->count;
+	barrier_var(at);
+	plain = &series->runs[at & (SERIES_RUNS - 1)];
+	plain->ip = run->ip;
+	plain->stack_id = run->stack_id;
+	plain->first_after_ns = run->first_ns - series->first_ns;
+	plain->last_after_ns = run->last_ns - series->first_ns;
+	plain->pages = run->pages;
+	plain->flags = run->flags;
+	series->pages += run->pages;
+	series->count = at + 1;
+}
+
+/*
+ * The open run is over: it joins the series, which is sent when full, or goes by itself. Not
+ * inlined: together with its callers' frames the stack would be too large for 6.1.
+ */
+static __noinline int run_close(struct thread *thread)
+{
+	struct memtoll_run *run = &thread->run;
+
+	if (!run->faults)
+		return 0;
+	if (run_is_plain(run)) {
+		series_add(&thread->series, run);
+	} else {
+		series_emit(&thread->series);
+		emit(run, sizeof(*run), LOST_RING_FAULTS, run->faults, false);
+	}
+	run->faults = 0;
+	return 0;
+}
+
 __hidden int run_emit(struct thread *thread)
 {
-	if (thread->run.faults) {
-		emit(&thread->run, sizeof(thread->run), LOST_RING_FAULTS, thread->run.faults,
-		     false);
-		thread->run.faults = 0;
-	}
+	run_close(thread);
+	series_emit(&thread->series);
 	return 0;
 }
 
@@ -122,7 +209,7 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 	if (!run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn) ||
 	    run->fault_class != fault->fault_class || run->swap_type != fault->swap_type ||
 	    (run->flags & RUN_MAJOR) != (major ? RUN_MAJOR : 0)) {
-		run_emit(thread);
+		run_close(thread);
 		run->kind = EVENT_RUN;
 		run->tgid = task->tgid;
 		run->tid = task->pid;

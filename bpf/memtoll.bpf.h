@@ -227,6 +227,7 @@ struct thread {
 	__u64 futex_ns; /* since when it is in a futex call inside the allocator; 0: it is not */
 	struct pace paces[FN_COUNT];
 	struct memtoll_run run;	/* run.faults == 0: none open */
+	struct memtoll_series series;	/* the runs before it; series.count == 0: none */
 	struct sweep sweep;
 	struct area_cache area;
 	struct open_read read;

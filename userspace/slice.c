@@ -228,6 +228,35 @@ static void on_fault_run(struct slicer *slicer, const struct memtoll_run *told)
 	ledger_run(slicer->config.ledger, &run);
 }
 
+static void on_series(struct slicer *slicer, const struct memtoll_series *series)
+{
+	uint64_t address = series->address;
+	uint32_t i;
+
+	for (i = 0; i < MIN(series->count, SERIES_RUNS); i++) {
+		const struct memtoll_plain_run *plain = &series->runs[i];
+
+		on_fault_run(slicer, &(struct memtoll_run){
+			.kind = EVENT_RUN,
+			.tgid = series->tgid,
+			.tid = series->tid,
+			.fault_class = series->fault_class,
+			.area = series->area,
+			.flags = plain->flags,
+			.address = address,
+			.pages = plain->pages,
+			.faults = plain->pages,
+			.first_ns = series->first_ns + plain->first_after_ns,
+			.last_ns = series->first_ns + plain->last_after_ns,
+			.ip = plain->ip,
+			.stack_id = plain->stack_id,
+			.inode = series->inode,
+			.dev = series->dev,
+		});
+		address += plain->pages * MEMTOLL_PAGE_SIZE;
+	}
+}
+
 int slicer_on_event(void *context, void *data, size_t size)
 {
 	struct slicer *slicer = context;
@@ -243,6 +272,9 @@ int slicer_on_event(void *context, void *data, size_t size)
 		break;
 	case EVENT_RUN:
 		on_fault_run(slicer, data);
+		break;
+	case EVENT_SERIES:
+		on_series(slicer, data);
 		break;
 	case EVENT_FILE:
 		areas_learn(slicer->areas, data);
