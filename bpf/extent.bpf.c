@@ -5,6 +5,7 @@
  */
 #include "memtoll.bpf.h"
 #include "folio.bpf.h"
+#include "seen.bpf.h"
 #include "vma.bpf.h"
 
 /* What to do at the end of a fault: look at its entry, and at the entries around it. */

@@ -187,10 +187,19 @@ struct unwind {
 /* Where pages are touched in order: see sweep.bpf.h. */
 #define SWEEP_PLACES 4
 
+/* Where the kernel has a word of the thread's memory, as long as this maps it: see seen.bpf.h. */
+struct seen {
+	__u64 slot;		/* of the page-table entry; 0: not known */
+	__u64 entry;
+	__u64 word_at;		/* in the direct map */
+};
+
 struct sweep_place {
 	__u64 ip;
 	__u64 sp;
 	struct python_top top;
+	struct seen frame_seen;
+	struct seen instruction_seen;
 	__u64 stack_id;
 	__u64 until;		/* sweep.faults up to which faults are believed to be from there */
 	__u32 believed;		/* for so many faults, when it was looked at last */
@@ -423,6 +432,8 @@ int walk_tables(struct walked *walked, __u64 root, __u64 address);
 int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start);
 __u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end);
 __u64 vma_find(__u64 address);
+int seen_find(struct seen *seen, __u64 root, __u64 address);
+int seen_same_top(const struct sweep_place *place);
 /* read.bpf.c */
 int reads_emit(struct thread *thread) __hidden;
 int passes_tell(struct task_struct *task, struct thread *thread) __hidden;

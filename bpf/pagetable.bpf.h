@@ -35,7 +35,8 @@ enum walk_end { WALK_FAILED, WALK_NONE, WALK_NO_TABLE, WALK_ENTRY, WALK_HUGE };
 
 struct walked {
 	__u64 entry;
-	__u64 slot;	/* where an entry of the last level is, in the direct map; else 0 */
+	__u64 at;	/* where the entry is, in the direct map */
+	__u64 slot;	/* the same if it is one of the last level; else 0 */
 	__u64 pages;	/* that a present entry maps: 1, 512 or 262144 */
 };
 
@@ -57,6 +58,7 @@ static __always_inline enum walk_end walk(__u64 root, __u64 address, __u64 page_
 		slot = table + ((address >> (48 - 9 * level)) & 511) * sizeof(value);
 		value = kernel_word(slot);
 		walked->entry = value;
+		walked->at = slot;
 		if (level == 4) {
 			walked->slot = slot;
 			return value ? WALK_ENTRY : WALK_NONE;

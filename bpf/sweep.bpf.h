@@ -34,29 +34,17 @@ static __always_inline void sweep_end(struct thread *thread)
 	thread->sweep.next = 0;
 }
 
-/* Whether the interpreter is where it was when a place was noted. */
-static __always_inline bool sweep_same_top(const struct python_top *top)
-{
-	__u64 frame, instruction;
-
-	return !bpf_probe_read_user(&frame, sizeof(frame), (void *)top->frame_at) &&
-	       frame == top->frame &&
-	       !bpf_probe_read_user(&instruction, sizeof(instruction),
-				    (void *)top->instruction_at) &&
-	       instruction == top->instruction;
-}
-
-/* The same, for the account. */
+/* Whether the interpreter is where it was when the place was noted. */
 static __always_inline bool sweep_check_top(const struct sweep *sweep, __u32 tgid,
-					    const struct python_top *top)
+					    const struct sweep_place *place)
 {
 	__u64 began_ns;
 	bool same;
 
 	if (sweep->faults % SWEEP_TIMED)
-		return sweep_same_top(top);
+		return seen_same_top(place);
 	began_ns = bpf_ktime_get_ns();
-	same = sweep_same_top(top);
+	same = seen_same_top(place);
 	walk_account(tgid, (bpf_ktime_get_ns() - began_ns) * SWEEP_TIMED, 0);
 	return same;
 }
@@ -78,7 +66,7 @@ static __always_inline struct sweep_place *sweep_find(struct thread *thread, __u
 			break;
 	}
 	if (i == SWEEP_PLACES ||
-	    (place->top.frame_at && !sweep_check_top(sweep, tgid, &place->top)))
+	    (place->top.frame_at && !sweep_check_top(sweep, tgid, place)))
 		return NULL;
 	return place;
 }
@@ -127,6 +115,10 @@ static __always_inline void sweep_note(struct thread *thread, const struct pt_re
 	place->stack_id = fault->stack_id;
 	place->flags = fault->flags;
 	place->top = thread->python.top;
+	if (place->top.frame_at) {
+		seen_find(&place->frame_seen, fault->root, place->top.frame_at);
+		seen_find(&place->instruction_seen, fault->root, place->top.instruction_at);
+	}
 	place->until =
 		!place->top.frame_at || place->top.frame ? sweep->faults + place->believed : 0;
 }
