@@ -10,7 +10,8 @@
 #define PAGE_SHIFT 12
 #define PART_SHIFT 21
 #define WORD_PAGES 64
-#define PART_WORDS ((1 << (PART_SHIFT - PAGE_SHIFT)) / WORD_PAGES)
+#define PART_PAGES (1ULL << (PART_SHIFT - PAGE_SHIFT))
+#define PART_WORDS (PART_PAGES / WORD_PAGES)
 
 struct part {
 	uint64_t used[PART_WORDS];
@@ -40,56 +41,109 @@ void pagebits_free(struct pagebits *bits)
 	g_free(bits);
 }
 
+/* Pages of a part, as numbers, from `page` to before `last`. */
+typedef void part_fn(void *context, struct part *part, uint64_t page, uint64_t last);
+
+static void on_pages_in(struct part *part, uint64_t number, uint64_t page, uint64_t last,
+			part_fn *on_part, void *context)
+{
+	on_part(context, part, MAX(page, number * PART_PAGES),
+		MIN(last, (number + 1) * PART_PAGES));
+}
+
 /*
- * Calls for each word of the pages: bits of the mask are pages of the range. What they return adds
- * up.
+ * The parts there are. Ranges may be the terabytes that a program reserves, of which few pages were
+ * ever touched: then all parts are gone over instead.
  */
+static void each_part(struct pagebits *bits, uint64_t start, uint64_t end, part_fn *on_part,
+		      void *context)
+{
+	uint64_t page = start >> PAGE_SHIFT, last = end >> PAGE_SHIFT, number = page / PART_PAGES;
+	GHashTableIter iter;
+	gpointer key, part;
+
+	if ((last - page) / PART_PAGES <= g_hash_table_size(bits->parts)) {
+		for (; number * PART_PAGES < last; number++) {
+			part = g_hash_table_lookup(bits->parts, GSIZE_TO_POINTER(number));
+			if (part)
+				on_pages_in(part, number, page, last, on_part, context);
+		}
+		return;
+	}
+	g_hash_table_iter_init(&iter, bits->parts);
+	while (g_hash_table_iter_next(&iter, &key, &part)) {
+		number = GPOINTER_TO_SIZE(key);
+		if (number * PART_PAGES < last && (number + 1) * PART_PAGES > page)
+			on_pages_in(part, number, page, last, on_part, context);
+	}
+}
+
+/* All parts of the range: those that are missing are made, as long as the budget lasts. */
+static void each_part_made(struct pagebits *bits, uint64_t start, uint64_t end, part_fn *on_part,
+			   void *context)
+{
+	uint64_t page = start >> PAGE_SHIFT, last = end >> PAGE_SHIFT, number = page / PART_PAGES;
+
+	for (; number * PART_PAGES < last; number++) {
+		gpointer key = GSIZE_TO_POINTER(number);
+		struct part *part = g_hash_table_lookup(bits->parts, key);
+
+		if (!part && bits->budget->left) {
+			bits->budget->left--;
+			part = g_new0(struct part, 1);
+			g_hash_table_insert(bits->parts, key, part);
+		}
+		if (part)
+			on_pages_in(part, number, page, last, on_part, context);
+		else
+			bits->budget->refused_pages += MIN(last, (number + 1) * PART_PAGES) -
+						       MAX(page, number * PART_PAGES);
+	}
+}
+
+/* Bits of the mask are pages of the range. What is returned for each word adds up. */
 typedef uint64_t word_fn(uint64_t *used, uint64_t *given, uint64_t mask);
+
+struct word_pass {
+	word_fn *on_word;
+	uint64_t sum;
+};
 
 static uint64_t mask_of(uint64_t first, uint64_t count)
 {
 	return (count < WORD_PAGES ? (1ULL << count) - 1 : ~0ULL) << first;
 }
 
-static struct part *part_make(struct pagebits *bits, gpointer key)
+static void on_words(void *context, struct part *part, uint64_t page, uint64_t last)
 {
-	struct part *part = NULL;
-
-	if (bits->budget->left) {
-		bits->budget->left--;
-		part = g_new0(struct part, 1);
-		g_hash_table_insert(bits->parts, key, part);
-	}
-	return part;
-}
-
-static uint64_t each_word(struct pagebits *bits, uint64_t start, uint64_t end, bool make,
-			  word_fn *on_word)
-{
-	uint64_t page = start >> PAGE_SHIFT, last = end >> PAGE_SHIFT, sum = 0;
+	struct word_pass *pass = context;
 
 	while (page < last) {
-		uint64_t number = page >> (PART_SHIFT - PAGE_SHIFT);
-		uint64_t limit = MIN(last, (number + 1) << (PART_SHIFT - PAGE_SHIFT));
-		struct part *part = g_hash_table_lookup(bits->parts, GSIZE_TO_POINTER(number));
+		uint64_t first = page % WORD_PAGES;
+		uint64_t count = MIN(last - page, WORD_PAGES - first);
+		unsigned int word = page / WORD_PAGES % PART_WORDS;
 
-		if (!part && make) {
-			part = part_make(bits, GSIZE_TO_POINTER(number));
-			if (!part)
-				bits->budget->refused_pages += limit - page;
-		}
-		while (part && page < limit) {
-			uint64_t first = page % WORD_PAGES;
-			uint64_t count = MIN(limit - page, WORD_PAGES - first);
-			unsigned int word = page / WORD_PAGES % PART_WORDS;
-
-			sum += on_word(&part->used[word], &part->given[word],
-				       mask_of(first, count));
-			page += count;
-		}
-		page = limit;
+		pass->sum += pass->on_word(&part->used[word], &part->given[word],
+					   mask_of(first, count));
+		page += count;
 	}
-	return sum;
+}
+
+static uint64_t each_word(struct pagebits *bits, uint64_t start, uint64_t end, word_fn *on_word)
+{
+	struct word_pass pass = { .on_word = on_word };
+
+	each_part(bits, start, end, on_words, &pass);
+	return pass.sum;
+}
+
+static uint64_t each_word_made(struct pagebits *bits, uint64_t start, uint64_t end,
+			       word_fn *on_word)
+{
+	struct word_pass pass = { .on_word = on_word };
+
+	each_part_made(bits, start, end, on_words, &pass);
+	return pass.sum;
 }
 
 static uint64_t touch_word(uint64_t *used, uint64_t *given, uint64_t mask)
@@ -103,7 +157,7 @@ static uint64_t touch_word(uint64_t *used, uint64_t *given, uint64_t mask)
 
 uint64_t pagebits_touch(struct pagebits *bits, uint64_t start, uint64_t end)
 {
-	return each_word(bits, start, end, true, touch_word);
+	return each_word_made(bits, start, end, touch_word);
 }
 
 static uint64_t give_word(uint64_t *used, uint64_t *given, uint64_t mask)
@@ -126,7 +180,7 @@ static uint64_t touched_before_word(uint64_t *used, uint64_t *given, uint64_t ma
 
 uint64_t pagebits_touched_before(struct pagebits *bits, uint64_t start, uint64_t end)
 {
-	return each_word(bits, start, end, true, touched_before_word);
+	return each_word_made(bits, start, end, touched_before_word);
 }
 
 static uint64_t given_word(uint64_t *used, uint64_t *given, uint64_t mask)
@@ -142,43 +196,24 @@ static uint64_t forget_word(uint64_t *used, uint64_t *given, uint64_t mask)
 	return 0;
 }
 
-/*
- * Ranges may be the terabytes that a program reserves, of which few pages were ever touched: then
- * the parts there are are gone over instead.
- */
-static uint64_t each_existing(struct pagebits *bits, uint64_t start, uint64_t end,
-			      word_fn *on_word)
-{
-	GHashTableIter iter;
-	uint64_t sum = 0;
-	gpointer key;
-
-	if ((end - start) >> PART_SHIFT <= g_hash_table_size(bits->parts))
-		return each_word(bits, start, end, false, on_word);
-	g_hash_table_iter_init(&iter, bits->parts);
-	while (g_hash_table_iter_next(&iter, &key, NULL)) {
-		uint64_t low = (uint64_t)GPOINTER_TO_SIZE(key) << PART_SHIFT;
-		uint64_t high = low + (1ULL << PART_SHIFT);
-
-		if (low < end && high > start)
-			sum += each_word(bits, MAX(low, start), MIN(high, end), false, on_word);
-	}
-	return sum;
-}
-
 uint64_t pagebits_give(struct pagebits *bits, uint64_t start, uint64_t end)
 {
-	return each_existing(bits, start, end, give_word);
+	return each_word(bits, start, end, give_word);
 }
 
 uint64_t pagebits_given(struct pagebits *bits, uint64_t start, uint64_t end)
 {
-	return each_existing(bits, start, end, given_word);
+	return each_word(bits, start, end, given_word);
 }
 
-static void part_each_given(const struct part *part, uint64_t page, uint64_t last,
-			    pagebits_fn *on_range, void *context)
+struct range_pass {
+	pagebits_fn *on_range;
+	void *context;
+};
+
+static void on_given(void *context, struct part *part, uint64_t page, uint64_t last)
 {
+	const struct range_pass *pass = context;
 	uint64_t from = 0;
 	bool inside = false;
 
@@ -188,39 +223,19 @@ static void part_each_given(const struct part *part, uint64_t page, uint64_t las
 		if (given && !inside)
 			from = page;
 		else if (!given && inside)
-			on_range(context, from << PAGE_SHIFT, page << PAGE_SHIFT);
+			pass->on_range(pass->context, from << PAGE_SHIFT, page << PAGE_SHIFT);
 		inside = given;
 	}
 	if (inside)
-		on_range(context, from << PAGE_SHIFT, last << PAGE_SHIFT);
+		pass->on_range(pass->context, from << PAGE_SHIFT, last << PAGE_SHIFT);
 }
 
 void pagebits_each_given(struct pagebits *bits, uint64_t start, uint64_t end, pagebits_fn *on_range,
 			 void *context)
 {
-	uint64_t number = start >> PART_SHIFT, last = (end + (1ULL << PART_SHIFT) - 1) >> PART_SHIFT;
-	GHashTableIter iter;
-	gpointer key, part;
+	struct range_pass pass = { .on_range = on_range, .context = context };
 
-	if (last - number <= g_hash_table_size(bits->parts)) {
-		for (; number < last; number++) {
-			part = g_hash_table_lookup(bits->parts, GSIZE_TO_POINTER(number));
-			if (part)
-				part_each_given(part, MAX(start, number << PART_SHIFT) >> PAGE_SHIFT,
-						MIN(end, (number + 1) << PART_SHIFT) >> PAGE_SHIFT,
-						on_range, context);
-		}
-		return;
-	}
-	g_hash_table_iter_init(&iter, bits->parts);
-	while (g_hash_table_iter_next(&iter, &key, &part)) {
-		uint64_t low = (uint64_t)GPOINTER_TO_SIZE(key) << PART_SHIFT;
-
-		if (low < end && low + (1ULL << PART_SHIFT) > start)
-			part_each_given(part, MAX(start, low) >> PAGE_SHIFT,
-					MIN(end, low + (1ULL << PART_SHIFT)) >> PAGE_SHIFT, on_range,
-					context);
-	}
+	each_part(bits, start, end, on_given, &pass);
 }
 
 static gboolean part_is_empty(gpointer key, gpointer value, gpointer unused)
@@ -238,7 +253,7 @@ static gboolean part_is_empty(gpointer key, gpointer value, gpointer unused)
 
 void pagebits_forget(struct pagebits *bits, uint64_t start, uint64_t end)
 {
-	each_existing(bits, start, end, forget_word);
+	each_word(bits, start, end, forget_word);
 	/* Empty parts are dropped when they are needed: most fill again at once. */
 	if (!bits->budget->left)
 		bits->budget->left +=
