@@ -19,7 +19,7 @@ from harness import MIB, PAGE, Recording, environment, memtoll, own_frame, recor
 
 pytestmark = pytest.mark.root
 
-ROUNDS = 31
+ROUNDS = 101
 
 # name -> arguments of the workload after the rounds, how the memory goes, pages of a round that come again
 SHAPES: dict[str, tuple[str, tuple[int, ...], str, int]] = {
