@@ -131,10 +131,12 @@ def test_samples_in_the_probes(out: Path, tmp_path: Path) -> None:
     rows = recording.query("SELECT place, stopped = 'probe', samples FROM sample JOIN stack USING (stack_id)")
     between = sum(count for _, stopped, count in rows if stopped)
     assert {place for place, stopped, _ in rows if stopped} <= {"probe"}
-    assert between <= 0.1 * sum(count for *_, count in rows)
+    total = sum(count for *_, count in rows)
+    assert between <= 0.1 * total
     lost = {name: count for name, count in recording.report["losses"].items() if name.startswith("unwind_")}
     assert lost.pop("unwind_probe") >= between
-    assert all(count <= 5 for count in lost.values())
+    # The loader's first instructions, before its mapping is known: the more the slower the machine is.
+    assert all(count <= 0.05 * total for count in lost.values()), lost
     callers = {"by_free", "by_malloc", "by_calloc", "by_realloc"}
     for place, whole, names, _ in samples:
         own = [name for name in names if name in callers or name in ("all", "main")]
