@@ -135,8 +135,13 @@ def test_samples_in_the_probes(out: Path, tmp_path: Path) -> None:
     assert between <= 0.1 * total
     lost = {name: count for name, count in recording.report["losses"].items() if name.startswith("unwind_")}
     assert lost.pop("unwind_probe") >= between
-    # The loader's first instructions, before its mapping is known: the more the slower the machine is.
-    assert all(count <= 0.05 * total for count in lost.values()), lost
+    # The loader's first instructions, before its mapping is known, are code that nobody knows.
+    rows = recording.query("SELECT stack_id, samples FROM sample JOIN stack USING (stack_id) WHERE stopped = 'mapping'")
+    by_id = Stacks(recording).by_id
+    unknown = sum(count for stack, count in rows if not any(frame.function for frame in by_id[stack].frames))
+    assert unknown <= 0.05 * total
+    lost["unwind_mapping"] -= unknown
+    assert all(count <= 5 for count in lost.values()), lost
     callers = {"by_free", "by_malloc", "by_calloc", "by_realloc"}
     for place, whole, names, _ in samples:
         own = [name for name in names if name in callers or name in ("all", "main")]
