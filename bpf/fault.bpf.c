@@ -16,7 +16,7 @@
 #define SWAP_TYPE_SHIFT 59
 #define SWAP_TYPE_SPECIAL 23
 
-#define SERIES_RUN_NS 0xffffffffULL	/* a series has 32 bits for times and pages */
+#define SERIES_MOST 0xffffffffULL	/* nanoseconds, or pages: it has 32 bits for them */
 
 #define ERROR_WRITE 0x2ULL		/* page-fault error code, Intel SDM vol. 3, 4.7 */
 
@@ -105,7 +105,7 @@ static __always_inline bool run_is_plain(const struct memtoll_run *run)
 {
 	return run->pages == run->faults && !run->timed_faults && !run->in_fn &&
 	       !(run->flags & RUN_MAJOR) && run->fault_class != FAULT_SWAP &&
-	       run->last_ns - run->first_ns <= SERIES_RUN_NS && run->pages <= SERIES_RUN_NS;
+	       run->last_ns - run->first_ns <= SERIES_MOST && run->pages <= SERIES_MOST;
 }
 
 static __always_inline bool series_continues(const struct memtoll_series *series,
@@ -115,7 +115,7 @@ static __always_inline bool series_continues(const struct memtoll_series *series
 	       run->address - series->address == series->pages * MEMTOLL_PAGE_SIZE &&
 	       run->fault_class == series->fault_class && run->area == series->area &&
 	       run->inode == series->inode && run->dev == series->dev &&
-	       run->last_ns - series->first_ns <= SERIES_RUN_NS;
+	       run->last_ns - series->first_ns <= SERIES_MOST;
 }
 
 static __always_inline void series_begin(struct memtoll_series *series,

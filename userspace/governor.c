@@ -7,9 +7,9 @@
 
 /*
  * As long as everything can be watched within the limit, it is; a little below: prices have an
- * error. Where windows must do, not half of it is paid for: of 5 % that is 2.25, and below the 3 % that
- * the default may take of a program there is room for what no price tells, as caches that a hit
- * leaves cold and the slower entry of every system call. With less, windows would be too rare.
+ * error. Where windows must do, not half of it is paid for: of 5 % that is 2.25, and below the 3 %
+ * that the default may take of a program there is room for what no price tells, as caches that a
+ * hit leaves cold and the slower entry of every system call. With less, windows would be too rare.
  */
 #define SETPOINT 0.9
 #define SETPOINT_WINDOWS 0.45
