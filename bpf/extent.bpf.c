@@ -71,6 +71,23 @@ static __always_inline __u64 folio_beyond(__u64 address, __u64 table, __u32 slot
 	return count;
 }
 
+/*
+ * Bit i: the window's page i is of the folio of its page `own`. A fault in anonymous memory maps
+ * that folio and no other: what else is present by now, another thread's fault has mapped.
+ */
+static __always_inline __u32 folio_in_window(__u64 entry, __u32 own)
+{
+	__u64 place, count, end;
+	__u32 first;
+
+	count = folio_pages((entry & PTE_PFN_MASK) >> 12, &place);
+	if (vmemmap_base == VMEMMAP_UNKNOWN)
+		return ~0U;
+	first = place < own ? own - place : 0;
+	end = own + count - place;
+	return (end < 32 ? (1U << end) - 1 : ~0U) & ~0U << first;
+}
+
 /* Pages that became present around the fault; its address moves to the first of them. */
 static __always_inline __u64 pages_around(struct open_fault *fault, __u64 table, __u64 area_start,
 					  __u64 area_end)
@@ -80,6 +97,8 @@ static __always_inline __u64 pages_around(struct open_fault *fault, __u64 table,
 
 	fresh = window_present(table, first, fault->entries) & ~fault->window;
 	fresh |= 1U << ((own - first) & 31);
+	if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_SWAP)
+		fresh &= folio_in_window(table_entry(table, own), (own - first) & 31);
 	/* Counted without a branch, or the verifier would look at every window there can be. */
 	pages = __builtin_popcount(fresh);
 	before = __builtin_popcount((fresh & -fresh) - 1);

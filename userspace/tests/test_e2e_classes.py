@@ -122,6 +122,18 @@ def test_folios_of_several_pages(out: Path, folios: int, boundary: int) -> None:
     assert_checked(recording)
 
 
+@pytest.mark.parametrize("folios", [64, 1024], indirect=True)
+def test_pages_of_another_thread_are_not_of_this_fault(out: Path, folios: int) -> None:
+    """Folios are possible, and two threads fault side by side: each fault maps one page, whatever came up meanwhile."""
+    recording, faults, witness = run(out, "abreast", 10007)
+    assert sum(witness["faults"]) == pytest.approx(2 * 10007, abs=2 * 10), "stacks of threads fault, too"
+    written = faults.touched("abreast.c", "write")
+    assert written.kinds == {"zero"}, written
+    assert (written.faults, written.pages) == (2 * 10007, 2 * 10007)
+    assert faults.allocated("abreast.c", "block").of("zero").pages == 2 * 10007
+    assert_checked(recording)
+
+
 # The shared zero page.
 
 
