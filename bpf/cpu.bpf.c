@@ -89,6 +89,24 @@ static __always_inline bool memset_is_callocs(const struct memtoll_target *proce
 	return false;
 }
 
+/* Time in walks so far, on this CPU. */
+static __always_inline __u64 sample_begin(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	return rates ? rates->walk_ns : 0;
+}
+
+static __always_inline void sample_account(__u64 began_ns, __u64 walk_ns)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (!rates)
+		return;
+	rates->samples++;
+	rates->sample_ns += less(bpf_ktime_get_ns() - began_ns, rates->walk_ns - walk_ns);
+}
+
 SEC("?perf_event")
 int cpu_sample(struct bpf_perf_event_data *ctx)
 {
@@ -116,6 +134,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	sample->flags = user ? SAMPLE_USER : in_read(thread) ? SAMPLE_READ : 0;
 	sample->kernel_frames = 0;
 	sample->time_ns = bpf_ktime_get_ns();
+	thread->sample_walk_ns = sample_begin();
 	if (user) {
 		ip = PT_REGS_IP(&ctx->regs);
 		sp = PT_REGS_SP(&ctx->regs);
@@ -146,6 +165,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	leaf = (sample->flags & SAMPLE_MEMSET) || (!user && is_return_address(sp));
 	sample->stack_id = stack_at(thread, &thread->sample_stack, NULL, task->tgid, ip, sp, bp,
 				    leaf);
+	sample_account(sample->time_ns, thread->sample_walk_ns);
 	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;
 }

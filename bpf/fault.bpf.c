@@ -293,6 +293,36 @@ static __always_inline void note_timed(struct open_call *call, __u8 fault_class,
 	call->inside.fault_ns[kind] += wall_ns;
 }
 
+/*
+ * What a fault costs depends on what it begins: one that goes on with a run is the cheapest, and
+ * what calibrates. So one in so many is timed: a prime number, since faults take turns.
+ */
+#define FAULT_TIMED 61
+
+static __always_inline void fault_count(struct open_fault *fault)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	fault->timed_ns = 0;
+	if (!rates || ++rates->faults % FAULT_TIMED)
+		return;
+	fault->timed_ns = bpf_ktime_get_ns();
+	fault->timed_walk_ns = rates->walk_ns;
+}
+
+/* The fault's own time begins where the program's ends. */
+static __always_inline void fault_account(const struct open_fault *fault)
+{
+	struct memtoll_rates *rates;
+
+	if (!fault->timed_ns)
+		return;
+	rates = rates_here();
+	if (rates)
+		rates->fault_ns += FAULT_TIMED * less(fault->start.ns - fault->timed_ns,
+						      rates->walk_ns - fault->timed_walk_ns);
+}
+
 static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u64 error_code,
 				       bool kernel_mode)
 {
@@ -315,7 +345,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 			return 0;
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	}
-	rate_fault();
+	fault_count(&thread->fault);
 	fault_settle(task, thread);
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;
@@ -355,7 +385,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
 		fault->stack_id = thread->run.stack_id;
 		fault->flags = thread->run.flags & ~RUN_MAJOR;
-	} else if ((place = sweep_find(thread, task->tgid, regs, flags))) {
+	} else if ((place = sweep_find(thread, regs, flags))) {
 		fault->stack_id = place->stack_id;
 		fault->flags = place->flags;
 	} else {
@@ -380,6 +410,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	if (began_ns && thread->in_fn)
 		thread->call.probe_ns += fault->start.ns - began_ns;
 	fault->active = 1;
+	fault_account(fault);
 	return 0;
 }
 

@@ -116,6 +116,8 @@ struct open_fault {
 	__u64 root;		/* of its page tables; 0: they are gone */
 	__u64 pfn;		/* write to a present page: what was mapped */
 	__u64 inode;
+	__u64 timed_ns;		/* when its program began, if that is timed */
+	__u64 timed_walk_ns;	/* rates->walk_ns then */
 	__u32 dev;
 	__u32 swap_type;
 	__u32 in_device;	/* pages brought in meanwhile, from a swap device */
@@ -248,6 +250,7 @@ struct thread {
 	struct unwind walk;			/* scratch */
 	struct memtoll_stack sample_stack;	/* scratch of the sampling interrupt */
 	struct unwind sample_walk;
+	__u64 sample_walk_ns;			/* rates->walk_ns when it began */
 	struct python_walk python;		/* scratch, likewise two */
 	struct python_walk sample_python;
 };
@@ -492,14 +495,6 @@ static __always_inline struct memtoll_rates *rates_here(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&rates, &zero);
-}
-
-static __always_inline void rate_fault(void)
-{
-	struct memtoll_rates *rates = rates_here();
-
-	if (rates)
-		rates->faults++;
 }
 
 static __always_inline void rate_map(void)

@@ -19,11 +19,6 @@
 
 #define SWEEP_FAULTS 32
 #define SWEEP_FAULTS_MOST 128
-/*
- * Reading where an interpreter is belongs to the account of walks. One in so many is timed: a prime
- * number, since places take turns.
- */
-#define SWEEP_TIMED 13
 
 /* Bits of a place's flags that the fault itself tells. */
 #define SWEEP_FLAGS (RUN_KERNEL_MODE | RUN_WRITE)
@@ -34,23 +29,8 @@ static __always_inline void sweep_end(struct thread *thread)
 	thread->sweep.next = 0;
 }
 
-/* Whether the interpreter is where it was when the place was noted. */
-static __always_inline bool sweep_check_top(const struct sweep *sweep, __u32 tgid,
-					    const struct sweep_place *place)
-{
-	__u64 began_ns;
-	bool same;
-
-	if (sweep->faults % SWEEP_TIMED)
-		return seen_same_top(place);
-	began_ns = bpf_ktime_get_ns();
-	same = seen_same_top(place);
-	walk_account(tgid, (bpf_ktime_get_ns() - began_ns) * SWEEP_TIMED, 0);
-	return same;
-}
-
 /* The place of this fault, if the sweep knows it; or NULL. */
-static __always_inline struct sweep_place *sweep_find(struct thread *thread, __u32 tgid,
+static __always_inline struct sweep_place *sweep_find(struct thread *thread,
 						      const struct pt_regs *regs, __u8 flags)
 {
 	struct sweep *sweep = &thread->sweep;
@@ -65,8 +45,8 @@ static __always_inline struct sweep_place *sweep_find(struct thread *thread, __u
 		    place->sp == regs->sp && (place->flags & SWEEP_FLAGS) == flags)
 			break;
 	}
-	if (i == SWEEP_PLACES ||
-	    (place->top.frame_at && !sweep_check_top(sweep, tgid, place)))
+	/* And the interpreter is where it was when the place was noted. */
+	if (i == SWEEP_PLACES || (place->top.frame_at && !seen_same_top(place)))
 		return NULL;
 	return place;
 }

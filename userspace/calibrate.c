@@ -371,6 +371,23 @@ static double measured(struct bpf_map *map, pid_t pid, uint32_t fn, size_t size,
 	return sum.calls ? sum.cpu_ns / sum.calls : 0;
 }
 
+/* Faults of all targets so far, and what the programs at their start took. */
+static struct durations faults_so_far(struct memtoll_bpf *bpf)
+{
+	int cpus = libbpf_num_possible_cpus(), cpu;
+	g_autofree struct memtoll_rates *rates = g_new0(struct memtoll_rates, cpus);
+	struct durations sum = {};
+	uint32_t zero = 0;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(bpf->maps.rates), &zero, rates))
+		return sum;
+	for (cpu = 0; cpu < cpus; cpu++) {
+		sum.calls += rates[cpu].faults;
+		sum.cpu_ns += rates[cpu].fault_ns;
+	}
+	return sum;
+}
+
 static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
 {
 	return measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call), add_calls);
@@ -531,6 +548,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	struct uprobe_attachment *attachments[PROBE_GROUPS] = {};
 	struct ring_buffer *ring = NULL;
 	struct seen seen = { .pid = pid };
+	struct durations before, faults;
 	int err, group;
 
 	memset(result, 0, sizeof(*result));
@@ -547,9 +565,11 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 		err = -errno;
 		goto out;
 	}
+	before = faults_so_far(bpf);
 	err = ask(calibration, 'b', probed);
 	if (err)
 		goto out;
+	faults = faults_so_far(bpf);
 	ring_buffer__consume(ring);
 	probes_window(probes, true);
 	memset(&seen, 0, sizeof(seen));
@@ -565,6 +585,9 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	fill_result(calibration, bpf, probed, timed, idle, &seen, result);
+	if (faults.calls > before.calls)
+		result->fault_begin_ns = (faults.cpu_ns - before.cpu_ns) /
+					 (faults.calls - before.calls);
 	tell_prices(bpf, result);
 out:
 	if (err)

@@ -27,6 +27,7 @@ struct calibration_result {
 	struct price map;
 	struct price read;		/* of a file */
 	struct price read_other;	/* by read(2) of what is no file: passed over */
+	double fault_begin_ns;		/* of a fault's price, what its own program saw go by */
 	double fault_ns;		/* a bare first touch of a 4 KiB page */
 	double malloc_ns;		/* a bare malloc(32) */
 	double memset_bytes_per_s;	/* 4 MiB at a time */

@@ -466,7 +466,8 @@ CREATE TABLE own_cache (
 );
 
 -- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, read, sample; walk: a
--- stack was walked, whose price is the mean as measured, not calibrated; idle: an allocator function
+-- stack was walked, whose price is the mean as measured, not calibrated, as are those of sample and of
+-- fault_more, which has the hits of fault: what they cost beyond its price; idle: an allocator function
 -- outside of its window, passed over; read_other: read(2) of what is no file (a socket, a pipe), passed over.
 CREATE TABLE hit (
 	slice INTEGER NOT NULL,

@@ -59,6 +59,8 @@ struct watch {
 	uint64_t accounted_ns;		/* of the last change */
 	uint64_t accounted_cpu_ns;
 	struct memtoll_rates accounted_rates;
+	struct memtoll_rates first_rates;	/* when it began */
+	double fault_begin_ns;			/* as calibrated */
 	struct governor_reading closed;		/* when the last window was */
 	struct watched_slice slice;
 	struct watched_slice ended;
@@ -78,6 +80,7 @@ struct watch *watch_new(const struct watch_config *config, const struct calibrat
 	int group;
 
 	watch->config = *config;
+	watch->fault_begin_ns = prices->fault_begin_ns;
 	watch->open = watch->attached = GROUPS_ALL;
 	watch->cpu_count = libbpf_num_possible_cpus();
 	watch->cpus = g_new0(struct memtoll_rates, watch->cpu_count);
@@ -186,6 +189,7 @@ void watch_begin(struct watch *watch)
 {
 	watch->accounted_ns = now_ns();
 	read_rates(watch, &watch->accounted_rates);
+	watch->first_rates = watch->accounted_rates;
 	watch_step(watch);
 }
 
@@ -350,13 +354,39 @@ static int write_events(struct watch *watch, const char *call, const struct watc
 	return err;
 }
 
+/*
+ * What hits cost as far as they were timed where they were paid: of a fault, what is beyond its
+ * calibrated price, since ends of runs and places to find again are dearer than one more page; of
+ * a sample, all that its program takes. Means so far, which the next slice replaces.
+ */
+static int write_paid_prices(struct watch *watch)
+{
+	const struct memtoll_rates *now = &watch->accounted_rates, *first = &watch->first_rates;
+	double faults = now->faults - first->faults, samples = now->samples - first->samples;
+	double more_ns, sample_ns;
+	int err = 0;
+
+	if (faults) {
+		more_ns = (now->fault_ns - first->fault_ns) / faults - watch->fault_begin_ns;
+		more_ns = MAX(0, more_ns);
+		err = recording_price(watch->config.recording, "fault_more", more_ns, 0,
+				      0.1 * more_ns);
+	}
+	if (samples && !err) {
+		sample_ns = (now->sample_ns - first->sample_ns) / samples;
+		err = recording_price(watch->config.recording, "sample", sample_ns, 0,
+				      0.1 * sample_ns);
+	}
+	return err;
+}
+
 int watch_write(struct watch *watch)
 {
 	const struct watched *watched;
 	unsigned int fn;
-	int err = 0;
+	int err = write_paid_prices(watch);
 
-	if (watch->ended.gaps.count)
+	if (watch->ended.gaps.count && !err)
 		err = recording_hit_gap(watch->config.recording, "call", &watch->ended.gaps);
 	if (watch->ended.idle_gaps.count && !err)
 		err = recording_hit_gap(watch->config.recording, "idle", &watch->ended.idle_gaps);

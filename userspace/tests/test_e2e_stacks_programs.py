@@ -209,6 +209,14 @@ def test_by_turns_in_order(out: Path, tmp_path: Path) -> None:
         "SELECT SUM(hits) FILTER (WHERE probe = 'walk'), SUM(hits) FILTER (WHERE probe = 'fault') FROM hit"
     )
     assert faults > 4 * 1009 and walks < faults / 7
+    # What they cost beyond one more page of a run is charged by the fault, what a sample costs by the sample.
+    charged = recording.query(
+        "SELECT probe, hits, overhead_ns FROM probe_overhead WHERE probe IN ('fault_more', 'sample')"
+    )
+    of_probe = {probe: (hits, ns) for probe, hits, ns in charged}
+    ((samples,),) = recording.query("SELECT SUM(samples) FROM sample")
+    assert of_probe["fault_more"][0] == faults
+    assert of_probe["sample"][0] == samples and of_probe["sample"][1] >= 500 * samples
 
 
 # Debian's own programs.

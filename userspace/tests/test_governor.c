@@ -18,6 +18,7 @@ struct program {
 	double threads;
 	double calls[FN_COUNT];		/* per nanosecond of its own time */
 	double faults;
+	double fault_more_ns;		/* each costs so much more than what calibrated */
 	double other_reads;		/* of sockets, by read(2) */
 	double plain_reads;		/* of files, likewise */
 	double dearer;			/* a hit costs so many times what was calibrated */
@@ -39,13 +40,13 @@ struct program {
 static const struct calibration_result prices = {
 	.malloc = { .hit_ns = 1000 }, .calloc = { .hit_ns = 1000 }, .free = { .hit_ns = 1000 },
 	.idle = { .hit_ns = 500 }, .fault = { .hit_ns = 200 }, .map = { .hit_ns = 300 },
-	.read = { .hit_ns = 700 }, .read_other = { .hit_ns = 200 },
+	.read = { .hit_ns = 700 }, .read_other = { .hit_ns = 200 }, .fault_begin_ns = 150,
 };
 
 /* Run until the governor wants to look again. */
 static void run_on(struct program *program, double ns)
 {
-	double cost = program->faults * 200, own, part;
+	double cost = program->faults * (200 + program->fault_more_ns), own, part;
 	bool reads = program->order.attached & 1U << GROUP_READ;
 	unsigned int fn;
 
@@ -86,6 +87,7 @@ static struct governor_reading reading_of(const struct program *program)
 		.cpu_ns = program->cpu_ns,
 		.rates.idle[FN_MALLOC] = program->idle,
 		.rates.faults = program->fault_count,
+		.rates.fault_ns = program->fault_count * (150 + program->fault_more_ns),
 		.rates.reads = program->plain_count,
 		.rates.plain_reads = program->plain_count,
 		.rates.other_reads = program->other_count,
@@ -414,6 +416,28 @@ static void test_faults_take_it_all(void **state)
 	governor_free(governor);
 }
 
+/* Each ends a run: such faults cost three times what calibrated, and windows are rarer for it. */
+static void test_faults_are_charged_as_timed(void **state)
+{
+	struct program cheap = {
+		.calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 },
+		.faults = 60e-6,
+	}, dear = cheap;
+	struct governor *governors[] = {
+		governor_new(0.1, false, &prices, false), governor_new(0.1, false, &prices, false),
+	};
+
+	(void)state;
+	dear.fault_more_ns = 400;
+	simulate(governors[0], &cheap, 40);
+	simulate(governors[1], &dear, 40);
+	assert_true(cheap.windows >= 30);
+	assert_true(dear.windows < cheap.windows / 2);
+	assert_true(share_spent(&dear) <= 0.1);
+	governor_free(governors[0]);
+	governor_free(governors[1]);
+}
+
 /* Over the limit by faults alone: to take away the few calls would save nothing. */
 static void test_few_calls_stay(void **state)
 {
@@ -473,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_only_what_costs),
 		cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_faults_take_it_all),
+		cmocka_unit_test(test_faults_are_charged_as_timed),
 		cmocka_unit_test(test_few_calls_stay),
 		cmocka_unit_test(test_asleep),
 	};
