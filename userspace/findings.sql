@@ -58,6 +58,7 @@ SELECT m.*,
 	m.zeroing_share > 0.2 AS zeroing_matters, m.swap_share > 0.2 AS swap_matters,
 	m.cow_share > 0.2 AS cow_matters, m.file_share > 0.2 AS file_matters,
 	m.allocator_share > 0.2 AS allocator_matters, m.mapping_share > 0.2 AS mapping_matters,
+	20 * m.swap_bytes < m.pushed_bytes AS hardly_back,
 	COALESCE(m.kernel_freed >= 2 AND 2 * m.kernel_freed >= m.kernel_made, 0) AS kernel_churns,
 	m.kernel_call <> '' AS kernel_followed,
 	EXISTS (SELECT 1 FROM not_captured WHERE toll = 'zero.libc') AS alloc_unprobed,
@@ -432,7 +433,9 @@ INSERT INTO advice_text (code, part, choice, allocator, condition, text, change)
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'swap-in', 'the working set does not fit',
-'swap_matters',
+-- The few pages that one pass over much memory takes along may be slow to come back, too, from a disk
+-- that is busy with what goes out; pushing out is what has to stop (reclaim-stall).
+'swap_matters AND NOT (hardly_back AND swap_ns < reclaim_ns)',
 -- What comes back had to be pushed out, and something else for it: those stalls would stop, too.
 '(swap_ns + reclaim_ns * MIN(1.0, 1.0 * swap_bytes / MAX(pushed_bytes, 1.0))) / base_ns',
 '{swap_bytes} came back from swap ({swap_from}) in {swap_time}; resident at most {rss_peak}, swapped at most
@@ -486,7 +489,7 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('reclaim-stall', 1, 1, '1',
 'Each page that is used for the first time, or again, has to push another one out first: {reclaim_of} is
 	full.'),
-('reclaim-stall', 2, 1, '20 * swap_bytes < pushed_bytes',
+('reclaim-stall', 2, 1, 'hardly_back',
 'What was pushed out hardly ever came back, so this is no thrash: a pass over more memory than there is.
 	Work in smaller parts and free or reuse each, or raise the limit.'),
 ('reclaim-stall', 2, 2, '1',

@@ -113,6 +113,24 @@ def test_one_pass(boxed: Facts) -> None:
     assert "swap-in" not in advice(boxed)
 
 
+def test_few_that_come_back_slowly_are_no_thrash(boxed: Facts) -> None:
+    """A pass took 97 pages of the program itself along; the disk is busy and each takes 11 ms to come back."""
+    blocks = malloc_stack(boxed)
+    boxed.fault("zero", 163_841, 2 * US, allocated_stack=blocks, allocated_call="malloc")
+    boxed.fault("swap_major", 97, 20 * US, blocked_ns=97 * 11 * MS)
+    boxed.access("malloc", blocks, 163_841, 97)
+    boxed.swap("reclaim_memcg", 143_881, count=2_953, cpu_ns=1_200 * MS)
+    boxed.swap("out_self", 143_881)
+    gain = boxed.one("SELECT gain, bound FROM advice_state WHERE code = 'swap-in'")
+    assert gain["gain"] > gain["bound"]
+    assert "no thrash" in advice(boxed)["reclaim-stall"]
+    assert "swap-in" not in advice(boxed)
+    # Pushed out by others, what comes back is all that it waits for.
+    boxed.database.execute("DELETE FROM swap WHERE what LIKE 'reclaim%'")
+    boxed.database.execute("UPDATE swap SET what = 'out_other' WHERE what = 'out_self'")
+    assert "Other processes push it out" in advice(boxed)["swap-in"]
+
+
 def test_one_pass_in_no_order_is_no_sweep(boxed: Facts) -> None:
     boxed.access("malloc", malloc_stack(boxed), 163_841, 97, first_sequential_pages=1_009)
     assert pattern(boxed)["pattern"] == "one pass"
