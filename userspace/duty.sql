@@ -286,13 +286,11 @@ counted(position, probes, probe, hits) AS (
 			WHEN 'read_other' THEN 6 ELSE 4 END,
 		CASE probe WHEN 'walk' THEN 'stacks' WHEN 'map' THEN 'mappings' WHEN 'read' THEN 'reads'
 			WHEN 'read_other' THEN 'reads' ELSE 'faults' END, probe, SUM(hits)
-	FROM hit WHERE probe IN ('walk', 'map', 'read', 'read_other', 'fault', 'fault_more',
-		'fault_end')
+	FROM hit WHERE probe IN ('walk', 'map', 'read', 'read_other', 'fault', 'fault_end')
 	GROUP BY probe
 ),
 cost AS (
-	SELECT c.position, c.probes, SUM(CASE WHEN c.probe IN ('fault_end', 'fault_more') THEN 0
-		ELSE c.hits END) AS hits,
+	SELECT c.position, c.probes, SUM(CASE c.probe WHEN 'fault_end' THEN 0 ELSE c.hits END) AS hits,
 		SUM(c.hits * COALESCE(p.hit_ns, 0.0)) AS ns
 	FROM counted c LEFT JOIN probe_cost p ON p.probe = c.probe GROUP BY c.position, c.probes
 )

@@ -28,17 +28,30 @@ FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
 
 -- ---------------------------------------------------------------- prices
 
--- An allocator function that was not calibrated costs what malloc costs: same probe. Table price is named once
+-- An allocator function that was not calibrated costs what malloc costs: same probe. A fault costs what it
+-- does in the calibration, and as much more as it was seen to (fault_more). Table price is named once
 -- here, and not four times, because what is built on this view names it thousands of times, and SQLite
 -- takes 65,535. Of two rows of a probe MIN() picks its own (SQLite's bare columns).
 CREATE VIEW probe_price AS
-SELECT probe, hit_ns, inside_ns, error_ns FROM (
+WITH
+each AS (
 	SELECT COALESCE(f.probe, p.probe) AS probe, p.hit_ns, p.inside_ns, p.error_ns,
 		MIN(COALESCE(f.probe <> p.probe, 0))
 	FROM price p LEFT JOIN (SELECT column1 AS probe FROM (VALUES ('malloc'), ('calloc'), ('realloc'),
 		('reallocarray'), ('free'), ('posix_memalign'), ('aligned_alloc'), ('memalign'))) f
 		ON p.probe = 'malloc'
-	GROUP BY COALESCE(f.probe, p.probe));
+	GROUP BY COALESCE(f.probe, p.probe)
+),
+beside AS (
+	SELECT *, CASE probe WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more' THEN hit_ns END) OVER () END
+			AS more_ns,
+		CASE probe WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more' THEN error_ns END) OVER () END
+			AS more_error_ns
+	FROM each
+)
+SELECT probe, hit_ns + COALESCE(more_ns, 0.0) AS hit_ns, inside_ns,
+	error_ns + COALESCE(more_error_ns, 0.0) AS error_ns
+FROM beside WHERE probe <> 'fault_more';
 
 -- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping
 -- call adds to its caller's time but not to its own.
@@ -122,8 +135,7 @@ SELECT p.probe, p.event, p.uprobe, p.uprobe AND s.here AS here, p.hit_ns AS cali
 		ELSE p.error_ns END AS error_ns
 FROM (
 	SELECT *, NOT event AND probe <> 'walk' AS uprobe
-	FROM (SELECT *, probe IN ('fault', 'fault_more', 'fault_end', 'map', 'read', 'read_other', 'sample')
-		AS event
+	FROM (SELECT *, probe IN ('fault', 'fault_end', 'map', 'read', 'read_other', 'sample') AS event
 		FROM probe_price)
 ) p JOIN probe_pace s;
 

@@ -466,9 +466,8 @@ CREATE TABLE own_cache (
 );
 
 -- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, read, sample; walk: a
--- stack was walked, whose price is the mean as measured, not calibrated, as are those of sample and of
--- fault_more, which has the hits of fault: what they cost beyond its price; idle: an allocator function
--- outside of its window, passed over; read_other: read(2) of what is no file (a socket, a pipe), passed over.
+-- stack was walked; idle: an allocator function outside of its window, passed over; read_other: read(2) of what is no file (a
+-- socket, a pipe), passed over.
 CREATE TABLE hit (
 	slice INTEGER NOT NULL,
 	pid   INTEGER NOT NULL,
@@ -544,13 +543,15 @@ CREATE TABLE sampled (
 	PRIMARY KEY (slice, pid, call, stack_id)
 ) WITHOUT ROWID;
 
--- Price of a hit, calibrated at start on a child of the tracer. hit_ns: added to the target.
--- inside_ns: the part of it that falls between the two probes and so into the measured time.
+-- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample and fault_more, which
+-- are means as measured in the targets. hit_ns: added to the target. inside_ns: the part of it that
+-- falls between the two probes and so into the measured time. fault_more: what a fault's program takes
+-- in the targets beyond what it takes in the calibration; nothing hits it.
 CREATE TABLE price (
 	probe     TEXT PRIMARY KEY,
 	hit_ns    REAL NOT NULL,
 	inside_ns REAL NOT NULL,
-	error_ns  REAL NOT NULL		-- half the spread between the calibration's rounds
+	error_ns  REAL NOT NULL		-- half the spread between the calibration's rounds; of a mean, a tenth
 ) WITHOUT ROWID;
 
 -- Other figures calibrated at start: clear_4k_bytes_per_s, clear_2m_bytes_per_s,

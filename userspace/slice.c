@@ -599,9 +599,6 @@ static void write_hits(struct slicer *slicer)
 							   hits->calls[fn]));
 		if (hits->faults)
 			note(slicer, recording_hit(recording, pid, "fault", hits->faults));
-		/* The same hits: what they cost beyond the price of "fault". */
-		if (hits->faults)
-			note(slicer, recording_hit(recording, pid, "fault_more", hits->faults));
 		if (hits->timed)
 			note(slicer, recording_hit(recording, pid, "fault_end", hits->timed));
 		if (hits->maps)

@@ -210,13 +210,19 @@ def test_by_turns_in_order(out: Path, tmp_path: Path) -> None:
     )
     assert faults > 4 * 1009 and walks < faults / 7
     # What they cost beyond one more page of a run is charged by the fault, what a sample costs by the sample.
+    price = dict(recording.query("SELECT probe, hit_ns FROM price"))
     charged = recording.query(
-        "SELECT probe, hits, overhead_ns FROM probe_overhead WHERE probe IN ('fault_more', 'sample')"
+        "SELECT probe, hits, hit_ns FROM probe_overhead WHERE probe LIKE 'fault%' OR probe = 'sample'"
     )
     of_probe = {probe: (hits, ns) for probe, hits, ns in charged}
     ((samples,),) = recording.query("SELECT SUM(samples) FROM sample")
-    assert of_probe["fault_more"][0] == faults
-    assert of_probe["sample"][0] == samples and of_probe["sample"][1] >= 500 * samples
+    assert price["fault_more"] > 0 and price["sample"] >= 500
+    assert of_probe["fault"] == (faults, pytest.approx(price["fault"] + price["fault_more"]))
+    assert of_probe["sample"] == (samples, pytest.approx(price["sample"]))
+    # The mean has it; nothing is hit twice.
+    ((hits,),) = recording.query("SELECT SUM(hits) FROM hit")
+    assert recording.report["overhead"]["hits"] == hits
+    assert "fault_more" not in dict(recording.query("SELECT probe, 0 FROM hit"))
 
 
 # Debian's own programs.
