@@ -158,10 +158,14 @@ static struct spending spent_since(const struct governor *governor,
 				   const struct governor_reading *reading)
 {
 	const struct memtoll_rates *now = &reading->rates, *before = &governor->last.rates;
-	double faults = now->faults - before->faults;
-	double fault_more_ns = MAX(0, now->fault_ns - before->fault_ns -
-				   faults * governor->prices.fault_begin_ns);
-	double event_ns = faults * governor->prices.fault.hit_ns + fault_more_ns +
+	/*
+	 * Programs that are timed stand for those that are not, so that their time comes in lumps:
+	 * of a fault only what is outside of its program is charged by the fault.
+	 */
+	double fault_outside_ns = MAX(0, governor->prices.fault.hit_ns -
+					 governor->prices.fault_begin_ns);
+	double event_ns = (now->faults - before->faults) * fault_outside_ns +
+			  (now->fault_ns - before->fault_ns) +
 			  (now->maps - before->maps) * governor->prices.map.hit_ns +
 			  (now->sample_ns - before->sample_ns);
 	struct spending spent = {

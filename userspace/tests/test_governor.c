@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The budget, kept against a target that is simulated: all costs are known exactly. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@ struct program {
 	double threads;
 	double calls[FN_COUNT];		/* per nanosecond of its own time */
 	double faults;
-	double fault_more_ns;		/* each costs so much more than what calibrated */
+	double fault_ns;		/* what each costs; 0: what it calibrated */
+	double fault_lump;		/* one of so many is timed for all; 0: of 61 */
 	double other_reads;		/* of sockets, by read(2) */
 	double plain_reads;		/* of files, likewise */
 	double dearer;			/* a hit costs so many times what was calibrated */
@@ -37,16 +39,21 @@ struct program {
 	struct governor_order order;
 };
 
+#define FAULT_NS 200.0
+/* Ways in and out of its program, which no clock in it sees. */
+#define FAULT_OUTSIDE_NS 50.0
+
 static const struct calibration_result prices = {
 	.malloc = { .hit_ns = 1000 }, .calloc = { .hit_ns = 1000 }, .free = { .hit_ns = 1000 },
-	.idle = { .hit_ns = 500 }, .fault = { .hit_ns = 200 }, .map = { .hit_ns = 300 },
-	.read = { .hit_ns = 700 }, .read_other = { .hit_ns = 200 }, .fault_begin_ns = 150,
+	.idle = { .hit_ns = 500 }, .fault = { .hit_ns = FAULT_NS }, .map = { .hit_ns = 300 },
+	.read = { .hit_ns = 700 }, .read_other = { .hit_ns = 200 },
+	.fault_begin_ns = FAULT_NS - FAULT_OUTSIDE_NS,
 };
 
 /* Run until the governor wants to look again. */
 static void run_on(struct program *program, double ns)
 {
-	double cost = program->faults * (200 + program->fault_more_ns), own, part;
+	double cost = program->faults * program->fault_ns, own, part;
 	bool reads = program->order.attached & 1U << GROUP_READ;
 	unsigned int fn;
 
@@ -87,7 +94,8 @@ static struct governor_reading reading_of(const struct program *program)
 		.cpu_ns = program->cpu_ns,
 		.rates.idle[FN_MALLOC] = program->idle,
 		.rates.faults = program->fault_count,
-		.rates.fault_ns = program->fault_count * (150 + program->fault_more_ns),
+		.rates.fault_ns = floor(program->fault_count / program->fault_lump) *
+				  program->fault_lump * (program->fault_ns - FAULT_OUTSIDE_NS),
 		.rates.reads = program->plain_count,
 		.rates.plain_reads = program->plain_count,
 		.rates.other_reads = program->other_count,
@@ -110,6 +118,10 @@ static void simulate(struct governor *governor, struct program *program, double 
 		program->threads = 1;
 	if (!program->dearer)
 		program->dearer = 1;
+	if (!program->fault_ns)
+		program->fault_ns = FAULT_NS;
+	if (!program->fault_lump)
+		program->fault_lump = 61;
 	while (program->now_ns < end) {
 		struct governor_reading reading = reading_of(program);
 		struct governor_order order = governor_step(governor, &reading);
@@ -428,12 +440,36 @@ static void test_faults_are_charged_as_timed(void **state)
 	};
 
 	(void)state;
-	dear.fault_more_ns = 400;
+	dear.fault_ns = 600;
 	simulate(governors[0], &cheap, 40);
 	simulate(governors[1], &dear, 40);
 	assert_true(cheap.windows >= 30);
 	assert_true(dear.windows < cheap.windows / 2);
 	assert_true(share_spent(&dear) <= 0.1);
+	governor_free(governors[0]);
+	governor_free(governors[1]);
+}
+
+/* A look sees the time of 61 faults or of none: in the long run that is the same. */
+static void test_lumps_are_not_charged_twice(void **state)
+{
+	struct calibration_result dear = prices;
+	struct program even = {
+		.calls = { [FN_MALLOC] = 5e-4, [FN_FREE] = 5e-4 },
+		.faults = 5e-6, .fault_ns = 2000, .fault_lump = 1,
+	}, lumps = even;
+	struct governor *governors[2];
+
+	(void)state;
+	dear.fault = (struct price){ .hit_ns = 2000 };
+	dear.fault_begin_ns = 2000 - FAULT_OUTSIDE_NS;
+	lumps.fault_lump = 61;
+	governors[0] = governor_new(0.05, false, &dear, false);
+	governors[1] = governor_new(0.05, false, &dear, false);
+	simulate(governors[0], &even, 200);
+	simulate(governors[1], &lumps, 200);
+	assert_true(even.windows >= 30);
+	assert_true(fabs(1.0 * lumps.windows / even.windows - 1) <= 0.1);
 	governor_free(governors[0]);
 	governor_free(governors[1]);
 }
@@ -498,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_faults_take_it_all),
 		cmocka_unit_test(test_faults_are_charged_as_timed),
+		cmocka_unit_test(test_lumps_are_not_charged_twice),
 		cmocka_unit_test(test_few_calls_stay),
 		cmocka_unit_test(test_asleep),
 	};
