@@ -21,6 +21,7 @@
 #include "latency.h"
 #include "memtoll.skel.h"
 #include "message.h"
+#include "rates.h"
 
 #define ROUNDS 7
 #define BLOCKS 512
@@ -371,23 +372,6 @@ static double measured(struct bpf_map *map, pid_t pid, uint32_t fn, size_t size,
 	return sum.calls ? sum.cpu_ns / sum.calls : 0;
 }
 
-/* Faults of all targets so far, and what the programs at their start took. */
-static struct durations faults_so_far(struct memtoll_bpf *bpf)
-{
-	int cpus = libbpf_num_possible_cpus(), cpu;
-	g_autofree struct memtoll_rates *rates = g_new0(struct memtoll_rates, cpus);
-	struct durations sum = {};
-	uint32_t zero = 0;
-
-	if (bpf_map_lookup_elem(bpf_map__fd(bpf->maps.rates), &zero, rates))
-		return sum;
-	for (cpu = 0; cpu < cpus; cpu++) {
-		sum.calls += rates[cpu].faults;
-		sum.cpu_ns += rates[cpu].fault_ns;
-	}
-	return sum;
-}
-
 static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
 {
 	return measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call), add_calls);
@@ -548,7 +532,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	struct uprobe_attachment *attachments[PROBE_GROUPS] = {};
 	struct ring_buffer *ring = NULL;
 	struct seen seen = { .pid = pid };
-	struct durations before, faults;
+	struct memtoll_rates before, after;
 	int err, group;
 
 	memset(result, 0, sizeof(*result));
@@ -565,11 +549,11 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 		err = -errno;
 		goto out;
 	}
-	before = faults_so_far(bpf);
+	rates_read(bpf, &before);
 	err = ask(calibration, 'b', probed);
 	if (err)
 		goto out;
-	faults = faults_so_far(bpf);
+	rates_read(bpf, &after);
 	ring_buffer__consume(ring);
 	probes_window(probes, true);
 	memset(&seen, 0, sizeof(seen));
@@ -585,9 +569,9 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	fill_result(calibration, bpf, probed, timed, idle, &seen, result);
-	if (faults.calls > before.calls)
-		result->fault_begin_ns = (faults.cpu_ns - before.cpu_ns) /
-					 (faults.calls - before.calls);
+	if (after.faults > before.faults)
+		result->fault_begin_ns = 1.0 * (after.fault_ns - before.fault_ns) /
+					 (after.faults - before.faults);
 	tell_prices(bpf, result);
 out:
 	if (err)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "watch.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <glib.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +9,7 @@
 #include "governor.h"
 #include "memtoll.skel.h"
 #include "names.h"
+#include "rates.h"
 
 /*
  * What the target does besides, which tells how far it came in a window, whatever its probes cost:
@@ -51,8 +50,6 @@ struct watched_slice {
 struct watch {
 	struct watch_config config;
 	struct governor *governor;
-	struct memtoll_rates *cpus;	/* scratch: a value for each CPU */
-	int cpu_count;
 	unsigned int open;
 	unsigned int attached;
 	bool missed;
@@ -82,8 +79,6 @@ struct watch *watch_new(const struct watch_config *config, const struct calibrat
 	watch->config = *config;
 	watch->fault_begin_ns = prices->fault_begin_ns;
 	watch->open = watch->attached = GROUPS_ALL;
-	watch->cpu_count = libbpf_num_possible_cpus();
-	watch->cpus = g_new0(struct memtoll_rates, watch->cpu_count);
 	if (config->limit > 0)
 		watch->governor = governor_new(config->limit, config->command, prices,
 					       probes_may_leave_reads(config->probes));
@@ -97,23 +92,7 @@ void watch_free(struct watch *watch)
 	if (!watch)
 		return;
 	governor_free(watch->governor);
-	g_free(watch->cpus);
 	g_free(watch);
-}
-
-static void read_rates(struct watch *watch, struct memtoll_rates *rates)
-{
-	uint64_t *sum = (uint64_t *)rates;
-	uint32_t zero = 0;
-	size_t i;
-	int cpu;
-
-	memset(rates, 0, sizeof(*rates));
-	if (bpf_map_lookup_elem(bpf_map__fd(watch->config.bpf->maps.rates), &zero, watch->cpus))
-		return;
-	for (cpu = 0; cpu < watch->cpu_count; cpu++)
-		for (i = 0; i < sizeof(*rates) / sizeof(*sum); i++)
-			sum[i] += ((uint64_t *)&watch->cpus[cpu])[i];
 }
 
 bool watch_has_missed(const struct watch *watch)
@@ -180,7 +159,7 @@ static void account(struct watch *watch, const struct governor_reading *reading)
 
 static void take_reading(struct watch *watch, struct governor_reading *reading)
 {
-	read_rates(watch, &reading->rates);
+	rates_read(watch->config.bpf, &reading->rates);
 	reading->cpu_ns = targets_cpu_ns(watch->config.targets);
 	reading->now_ns = now_ns();
 }
@@ -188,7 +167,7 @@ static void take_reading(struct watch *watch, struct governor_reading *reading)
 void watch_begin(struct watch *watch)
 {
 	watch->accounted_ns = now_ns();
-	read_rates(watch, &watch->accounted_rates);
+	rates_read(watch->config.bpf, &watch->accounted_rates);
 	watch->first_rates = watch->accounted_rates;
 	watch_step(watch);
 }
