@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +21,8 @@ sys.path.insert(0, str(BENCH))
 
 import memleak  # noqa: E402
 import table  # noqa: E402
-from lines import LINES  # noqa: E402
+import tools  # noqa: E402
+from lines import LINES, Cost, Line, Target  # noqa: E402
 
 import bench  # noqa: E402
 
@@ -39,6 +42,32 @@ def test_ratios_are_of_the_same_round() -> None:
     assert table.added({"contenders": [bare]}, "traced") == {}
     assert table.rounds({"lines": [{"rounds": 1}], "figures": []}) == "1 interleaved round"
     assert table.rounds({"lines": [{"rounds": 5}], "figures": [{"runs": [1.0, 2.0]}]}) == "2 to 5 interleaved rounds"
+
+
+def test_drift_cancels_between_two_bare_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine becomes slower with each run; what the contender adds, a tenth, is seen all the same."""
+    runs: list[float] = []
+    adds: list[float] = [1.0]
+
+    @contextlib.contextmanager
+    def attached(contender: str, _pid: int, _scratch: Path) -> Iterator[None]:
+        adds.append({tools.BARE: 1.0, tools.DEFAULT: 1.1}[contender])
+        yield
+        adds.pop()
+
+    def work(_seconds: float) -> Cost:
+        runs.append((1000 + 7 * len(runs)) * adds[-1])
+        return Cost(runs[-1], 2 * runs[-1])
+
+    monkeypatch.setattr(tools, "attached", attached)
+    line = Line("any", "run", lambda *_: contextlib.nullcontext(Target(1, work)), (), 1.0, (tools.DEFAULT,))
+    measured = bench.Measured(line, [tools.BARE, tools.DEFAULT])
+    for number in range(2):
+        measured.round(number, 2, 3, tmp_path, 1.0, 1.0)
+    costs = {one["name"]: one for one in measured.result(2)["contenders"]}
+    assert costs[tools.BARE]["rounds"] == costs[tools.DEFAULT]["rounds"] == list(range(8))
+    for what in ("cpu_ns", "wall_ns"):
+        assert table.ratios(costs[tools.DEFAULT], costs[tools.BARE], what)[2:] == pytest.approx([1.1] * 6)
 
 
 def test_a_median_s_interval_is_that_of_order_statistics() -> None:

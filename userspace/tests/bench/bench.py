@@ -2,8 +2,8 @@
 """What tracing costs: memtoll, empty probes and what else is installed, against the bare program, interleaved.
 
 Each round starts the program anew and hands it from contender to contender, in an order drawn for the round (the
-same each time that the benchmark runs); a ratio is of two runs of the same round, or of the same of its repetitions.
-Nothing is attached but to that one process.
+same each time that the benchmark runs); a ratio is of two runs of the same round. Whose difference is small runs more
+often, each time between two bare runs, against whose mean it counts. Nothing is attached but to that one process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import tools
-from lines import AGAIN, LINES, Cost, Line
+from lines import AGAIN, LINES, Cost, Line, Target
 from table import RESULTS, write_readme
 
 from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, workload
@@ -65,7 +65,7 @@ class Measured:
         self.costs: dict[str, dict[int, Cost]] = {name: {} for name in (*contenders, AFTERWARDS)}
         self.failed: dict[str, str] = {}
 
-    def one(self, contender: str, number: int, target: Any, scratch: Path, seconds: float, warm: float) -> None:
+    def one(self, contender: str, number: int, target: Target, scratch: Path, seconds: float, warm: float) -> None:
         try:
             with tools.attached(contender, target.pid, scratch):
                 target.work(warm)
@@ -84,12 +84,27 @@ class Measured:
                 if contender != tools.HEAPTRACK:
                     self.one(contender, number, target, scratch, seconds, warm)
             self.costs[AFTERWARDS][number] = target.work(seconds)
-            for again in range(more):
-                # Each first as often as last: what a machine does over seconds hits all alike.
-                for contender in self.line.again[:: -1 if again % 2 else 1]:
-                    self.one(contender, rounds * (again + 1) + number, target, scratch, seconds, warm)
+            self.between_bare(range(rounds + number, rounds * (more + 1), rounds), target, scratch, seconds, warm)
         if tools.HEAPTRACK in self.contenders:
             self.started_by_heaptrack(number, scratch, seconds, warm)
+
+    def between_bare(self, numbers: range, target: Target, scratch: Path, seconds: float, warm: float) -> None:
+        """A machine that becomes slower or faster meanwhile does so for what is compared alike."""
+        if not self.line.again or not numbers:
+            return
+        before = self.bare(target, seconds, warm)
+        for number in numbers:
+            # Each first as often as last.
+            for contender in self.line.again[:: -1 if number // numbers.step % 2 else 1]:
+                self.one(contender, number, target, scratch, seconds, warm)
+            after = self.bare(target, seconds, warm)
+            self.costs[tools.BARE][number] = before.mean(after)
+            before = after
+
+    @staticmethod
+    def bare(target: Target, seconds: float, warm: float) -> Cost:
+        target.work(warm)
+        return target.work(seconds)
 
     def started_by_heaptrack(self, number: int, scratch: Path, seconds: float, warm: float) -> None:
         try:
