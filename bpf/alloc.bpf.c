@@ -138,6 +138,13 @@ static __always_inline void add(__u64 *counter, __u64 value)
 	__sync_fetch_and_add(counter, value);
 }
 
+/* From here on faults take the time anew: memory has changed hands. */
+static __always_inline void block_emit(struct memtoll_block *event)
+{
+	__sync_fetch_and_add(&blocks_told, 1);
+	emit(event, sizeof(*event), LOST_RING_BLOCK, 1, false);
+}
+
 /* free, or the old block of a realloc: reported before the allocator can hand it out again. */
 static __always_inline void block_ended(struct task_struct *task, struct thread *thread,
 					__u32 fn, __u64 addr)
@@ -158,7 +165,7 @@ static __always_inline void block_ended(struct task_struct *task, struct thread 
 		fault_settle(task, thread);
 		run_emit(thread);
 		forget_block(task->tgid, addr);
-		emit(&event, sizeof(event), LOST_RING_BLOCK, 1, false);
+		block_emit(&event);
 	}
 }
 
@@ -447,7 +454,7 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 	fault_settle(task, thread);
 	if (thread->run.faults && thread->run.last_ns >= call->start.ns)
 		run_emit(thread);
-	emit(&event, sizeof(event), LOST_RING_BLOCK, 1, false);
+	block_emit(&event);
 }
 
 static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct open_call *call,

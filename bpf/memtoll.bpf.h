@@ -131,6 +131,8 @@ struct open_fault {
 	__u8 area;
 	__u8 flags;
 	__u8 in_fn;
+	__u8 stamped;		/* start is its own */
+	__u32 blocks_told;	/* when start was taken */
 	__u64 entries[WINDOW_PAGES];	/* scratch */
 };
 
@@ -390,6 +392,10 @@ extern volatile __u32 drain_epoch;
 extern volatile __u32 stopped;
 /* Raised by every change of a traced process's mappings: voids the cached areas. */
 extern volatile __u32 area_generation;
+/* Raised by every block that userspace is told of, made or freed. */
+extern volatile __u32 blocks_told;
+/* Set by userspace while a sampling window is open: the ends of minor faults are seen. */
+extern volatile __u32 ends_seen;
 /* Set by userspace when it first meets an interpreter. */
 extern volatile __u32 python_seen;
 /* Calibrated: what of a call's duration is the probes' own, by function. */

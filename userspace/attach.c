@@ -25,6 +25,7 @@ struct probes {
 	GThreadPool *aside;	/* detaches */
 	bool may_leave_reads;
 	GArray *window_fds;	/* perf events of minor faults, one per CPU */
+	struct memtoll_bpf *bpf;
 	bool swap_followed;
 	bool swap_in_counted;
 	bool locks_followed;
@@ -350,6 +351,7 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 	struct probes *probes = g_new0(struct probes, 1);
 	int err;
 
+	probes->bpf = bpf;
 	probes->links = g_ptr_array_new();
 	probes->window_fds = g_array_new(FALSE, FALSE, sizeof(int));
 	err = attach_program(probes, bpf->progs.process_exit);
@@ -381,9 +383,14 @@ void probes_window(struct probes *probes, bool open)
 {
 	guint i;
 
+	/* First: a fault whose end is seen has to know its beginning. */
+	if (open)
+		probes->bpf->bss->ends_seen = 1;
 	for (i = 0; i < probes->window_fds->len; i++)
 		ioctl(g_array_index(probes->window_fds, int, i),
 		      open ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+	if (!open)
+		probes->bpf->bss->ends_seen = 0;
 }
 
 void probes_detach(struct probes *probes)

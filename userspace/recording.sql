@@ -277,7 +277,7 @@ CREATE TABLE fault_run (
 	address         INTEGER NOT NULL,
 	pages           INTEGER NOT NULL,
 	faults          INTEGER NOT NULL,
-	first_ns        INTEGER NOT NULL,
+	first_ns        INTEGER NOT NULL,	-- to within 16 faults, as last_ns: the clock is not read at each
 	last_ns         INTEGER NOT NULL,
 	allocated_stack INTEGER NOT NULL,
 	allocated_call  TEXT NOT NULL DEFAULT '',

@@ -86,6 +86,27 @@ def test_handed_from_thread_to_thread(out: Path) -> None:
         assert (site.calls, site.freed) == (rounds, rounds)
 
 
+def test_made_by_one_touched_in_order_by_another(out: Path) -> None:
+    """The pages of many blocks are one run, with the clock read now and then: each block is known when its first comes."""
+    rounds = 60_013
+    recording = record(
+        out,
+        "--min-size",
+        "4K",
+        "--overhead-limit",
+        "none",
+        command=[workload("owners"), "order", rounds],
+        env={"LD_PRELOAD": str(workload("libbump.so"))},
+    )
+    witness, faults = recording.witness[-1], Faults(recording)
+    assert witness["behind"] >= 0.99 * 2 * rounds, "the blocks are not in order: the test shows nothing"
+    assert witness["faults"] >= (3 + 5) * rounds
+    [[untimed]] = recording.query("SELECT SUM(faults - timed_faults) FROM fault WHERE class = 'zero'")
+    assert untimed > 0.3 * 8 * rounds, "all was timed: the test shows nothing"
+    assert cleared_in(faults, "three") == 3 * rounds
+    assert cleared_in(faults, "five") == 5 * rounds
+
+
 # Runs.
 
 

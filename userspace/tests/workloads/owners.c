@@ -7,11 +7,16 @@
  *        owners remap                mmap, mremap in place and elsewhere, without an allocator
  *        owners exec                 touches a block, becomes itself, touches another
  *        owners hand ROUNDS          eight threads in a ring: each frees what the one before made
+ *        owners order ROUNDS         one thread makes blocks, another touches their pages in
+ *                                    order; with libbump.so one block begins where another ends
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "witness.h"
@@ -337,6 +342,88 @@ static int run_hand(uint64_t rounds)
 	return 0;
 }
 
+/* ---- order ---- */
+
+#define THREE 3
+#define FIVE 5
+#define LAP 8191	/* rounds until all memory is given back */
+
+static _Atomic(char *) handed;
+
+static NOINLINE char *make_three(void)
+{
+	return malloc(THREE * PAGE); /* SITE three */
+}
+
+static NOINLINE char *make_five(void)
+{
+	return malloc(FIVE * PAGE); /* SITE five */
+}
+
+static void hand_over(char *block)
+{
+	if (!block)
+		_exit(1);
+	handed = block;
+	while (handed)
+		sched_yield();
+}
+
+static void *make_all(void *argument)
+{
+	(void)argument;
+	for (uint64_t i = 0; i < rounds_wanted; i++) {
+		hand_over(make_three());
+		hand_over(make_five());
+	}
+	return NULL;
+}
+
+static char *take(void)
+{
+	char *block;
+
+	while (!(block = handed))
+		sched_yield();
+	return block;
+}
+
+static int run_order(uint64_t rounds)
+{
+	static char *blocks[2 * LAP];
+	int (*restart)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "bump_restart");
+	uint64_t made = 0, behind = 0, faults;
+	char *end = NULL, *block;
+	pthread_t maker;
+
+	rounds_wanted = rounds;
+	memset(blocks, 0, sizeof(blocks));
+	faults = witness_faults();
+	if (!restart || pthread_create(&maker, NULL, make_all, NULL))
+		return 1;
+	for (uint64_t i = 0; i < 2 * rounds; i++) {
+		uint64_t pages = i % 2 ? FIVE : THREE;
+
+		block = take();
+		behind += block == end;
+		end = block + pages * PAGE;
+		touch_pages(block, 0, pages);
+		blocks[made++] = block;
+		if (made == 2 * LAP) {
+			while (made)
+				free(blocks[--made]);
+			if (restart())
+				return 1;
+		}
+		handed = NULL;
+	}
+	faults = witness_faults() - faults;
+	pthread_join(maker, NULL);
+	workload_report("\"behind\": %llu, \"faults\": %llu", (unsigned long long)behind,
+			(unsigned long long)faults);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	alarm(WORKLOAD_LIFE_S);
@@ -344,6 +431,8 @@ int main(int argc, char **argv)
 		return run_alternate(workload_number(argv[0], argv[2]));
 	if (argc > 2 && !strcmp(argv[1], "hand"))
 		return run_hand(workload_number(argv[0], argv[2]));
+	if (argc > 2 && !strcmp(argv[1], "order"))
+		return run_order(workload_number(argv[0], argv[2]));
 	if (argc > 1 && !strcmp(argv[1], "grow"))
 		return run_grow();
 	if (argc > 1 && !strcmp(argv[1], "remap"))
