@@ -451,6 +451,21 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 		result->clear_2m_bytes_per_s = result->clear_4k_bytes_per_s;
 }
 
+/*
+ * What a fault's program took by its own clock, which is the least that a fault costs more: two
+ * storms of faults differ by as much for other reasons.
+ */
+static void set_fault_begin(struct calibration_result *result, const struct memtoll_rates *before,
+			    const struct memtoll_rates *after)
+{
+	if (after->faults <= before->faults)
+		return;
+	result->fault_begin_ns = 1.0 * (after->fault_ns - before->fault_ns) /
+				 (after->faults - before->faults);
+	result->fault.hit_ns = MAX(result->fault.hit_ns, result->fault_begin_ns);
+	result->fault.inside_ns = result->fault.hit_ns;
+}
+
 /* The kernel side takes the probes' part out of the latency it counts. */
 static void tell_prices(struct memtoll_bpf *bpf, const struct calibration_result *result)
 {
@@ -569,9 +584,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	fill_result(calibration, bpf, probed, timed, idle, &seen, result);
-	if (after.faults > before.faults)
-		result->fault_begin_ns = 1.0 * (after.fault_ns - before.fault_ns) /
-					 (after.faults - before.faults);
+	set_fault_begin(result, &before, &after);
 	tell_prices(bpf, result);
 out:
 	if (err)

@@ -193,7 +193,7 @@ BELIEVED: Final = 32 + 3
 
 def test_by_turns_in_order(out: Path, tmp_path: Path) -> None:
     """Every page at its line, callers within what is believed, and hardly a stack is walked for it."""
-    recording = record(out, "--overhead-limit", "none", command=[built(tmp_path, "pools"), "1009", "499"])
+    recording = record(out, "--overhead-limit", "none", command=[built(tmp_path, "pools"), "10007", "4999"])
     said = recording.witness[-1]
     stacks = Stacks(recording)
     seen: dict[str, int] = {}
@@ -208,7 +208,7 @@ def test_by_turns_in_order(out: Path, tmp_path: Path) -> None:
     ((walks, faults),) = recording.query(
         "SELECT SUM(hits) FILTER (WHERE probe = 'walk'), SUM(hits) FILTER (WHERE probe = 'fault') FROM hit"
     )
-    assert faults > 4 * 1009 and walks < faults / 7
+    assert faults > 4 * 10007 and walks < faults / 7
     # What they cost beyond one more page of a run is charged by the fault, what a sample costs by the sample.
     price = dict(recording.query("SELECT probe, hit_ns FROM price"))
     charged = recording.query(
