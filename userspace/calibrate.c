@@ -436,8 +436,6 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 		   best(bare, F_FREE));
 	set_inside(&result->map, measured_map_call(bpf, calibration->pid), best(bare, F_MAP));
 	set_inside(&result->read, measured_read(bpf, calibration->pid), best(bare, F_READ));
-	/* A fault inside a call adds its whole start probe to the call's duration. */
-	result->fault.inside_ns = result->fault.hit_ns;
 	if (seen->timed_faults)
 		result->fault_end.inside_ns =
 			MAX(0, (double)seen->timed_cpu_ns / seen->timed_faults - result->fault_ns);
@@ -455,14 +453,14 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
  * What a fault's program took by its own clock, which is the least that a fault costs more: two
  * storms of faults differ by as much for other reasons.
  */
-static void set_fault_begin(struct calibration_result *result, const struct memtoll_rates *before,
-			    const struct memtoll_rates *after)
+static void bound_fault(struct calibration_result *result, const struct memtoll_rates *before,
+			const struct memtoll_rates *after)
 {
-	if (after->faults <= before->faults)
-		return;
-	result->fault_begin_ns = 1.0 * (after->fault_ns - before->fault_ns) /
-				 (after->faults - before->faults);
+	if (after->faults > before->faults)
+		result->fault_begin_ns = 1.0 * (after->fault_ns - before->fault_ns) /
+					 (after->faults - before->faults);
 	result->fault.hit_ns = MAX(result->fault.hit_ns, result->fault_begin_ns);
+	/* A fault inside a call adds its whole start probe to the call's duration. */
 	result->fault.inside_ns = result->fault.hit_ns;
 }
 
@@ -584,7 +582,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	fill_result(calibration, bpf, probed, timed, idle, &seen, result);
-	set_fault_begin(result, &before, &after);
+	bound_fault(result, &before, &after);
 	tell_prices(bpf, result);
 out:
 	if (err)
