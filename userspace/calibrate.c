@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,9 @@
 #include "rates.h"
 
 #define ROUNDS 7
+/* Storms of faults differ by more than a probe costs: three in turn that share a moment do not. */
+#define TRIPLES 41
+#define TRIPLE_PAGES 256
 #define BLOCKS 512
 #define PAGES 1024
 #define CALLS 512
@@ -42,7 +46,7 @@ struct round {
 
 struct calibration {
 	pid_t pid;
-	int order_fd;		/* 'b': all loops; 'a': blocks; 'f': faults; closed: end */
+	int order_fd;		/* 'b': all loops; 'a': blocks; 'f': faults, once; closed: end */
 	int result_fd;
 	struct round bare[ROUNDS];
 };
@@ -52,6 +56,14 @@ struct seen {
 	uint32_t pid;
 	uint64_t timed_faults;
 	uint64_t timed_cpu_ns;
+};
+
+/* Differences between storms of faults of one triple, per fault. */
+struct fault_triples {
+	double begin_ns[TRIPLES];	/* with the start's program, less with it stopped */
+	double end_ns[TRIPLES];		/* in a window, less outside of one */
+	double inside_ns[TRIPLES];	/* as timed by the probes, less with it stopped */
+	int untimed;			/* triples without such a time */
 };
 
 /* ---- the child ---- */
@@ -92,16 +104,16 @@ static void time_blocks(struct round *round)
 		call_free(blocks[i]);
 }
 
-static void time_faults(struct round *round, volatile char *pages)
+static void time_faults(struct round *round, volatile char *pages, int count)
 {
 	double start;
 	int i;
 
 	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
 	start = cpu_now();
-	for (i = 0; i < PAGES; i++)
+	for (i = 0; i < count; i++)
 		pages[i * MEMTOLL_PAGE_SIZE] = 1;
-	round->ns[F_FAULT] = (cpu_now() - start) / PAGES;
+	round->ns[F_FAULT] = (cpu_now() - start) / count;
 	/* Ends the run of faults, so that it is sent. */
 	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
 }
@@ -199,22 +211,26 @@ static void child_main(int order_fd, int result_fd)
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(order_fd, &order, 1) == 1) {
+		size_t answer = sizeof(rounds);
+
+		if (order == 'f') {
+			time_faults(&rounds[0], pages, TRIPLE_PAGES);
+			answer = sizeof(rounds[0]);
+		}
 		/* One round more than counted: the first warms caches and fresh memory. */
-		for (i = -1; i < ROUNDS; i++) {
+		for (i = -1; i < ROUNDS && order != 'f'; i++) {
 			struct round *round = &rounds[MAX(i, 0)];
 
-			if (order != 'f')
-				time_blocks(round);
+			time_blocks(round);
 			if (order == 'b') {
 				time_calls(round);
 				time_reads(round, file);
 				time_other_reads(round, event);
 				time_clearing(round, pages, huge);
+				time_faults(round, pages, PAGES);
 			}
-			if (order != 'a')
-				time_faults(round, pages);
 		}
-		if (write(result_fd, rounds, sizeof(rounds)) != sizeof(rounds))
+		if (write(result_fd, rounds, answer) != (ssize_t)answer)
 			break;
 	}
 	_exit(0);
@@ -224,7 +240,7 @@ static void child_main(int order_fd, int result_fd)
 
 static int ask(struct calibration *calibration, char order, struct round *rounds)
 {
-	size_t done = 0, size = sizeof(struct round) * ROUNDS;
+	size_t done = 0, size = sizeof(struct round) * (order == 'f' ? 1 : ROUNDS);
 	ssize_t n;
 
 	if (write(calibration->order_fd, &order, 1) != 1)
@@ -306,6 +322,14 @@ static struct price price_of(const struct round *bare, const struct round *probe
 	price.hit_ns = MAX(0, with[0] - without[0]);
 	price.error_ns = with[ROUNDS / 2] - with[0] + without[ROUNDS / 2] - without[0];
 	return price;
+}
+
+static double middle(double *values, double *error)
+{
+	qsort(values, TRIPLES, sizeof(*values), compare_doubles);
+	/* 1.96 standard errors of a median (1.25 sigma / sqrt(n)), sigma by the quartiles. */
+	*error = 1.8 * (values[3 * TRIPLES / 4] - values[TRIPLES / 4]) / sqrt(TRIPLES);
+	return values[TRIPLES / 2];
 }
 
 static int on_event(void *context, void *data, size_t size)
@@ -410,8 +434,7 @@ static void set_inside(struct price *price, double measured, double bare)
 }
 
 static void fill_result(const struct calibration *calibration, struct memtoll_bpf *bpf,
-			const struct round *probed, const struct round *timed,
-			const struct round *idle, const struct seen *seen,
+			const struct round *probed, const struct round *idle,
 			struct calibration_result *result)
 {
 	const struct round *bare = calibration->bare;
@@ -421,8 +444,6 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	result->calloc = price_of(bare, probed, F_CALLOC);
 	result->free = price_of(bare, probed, F_FREE);
 	result->idle = price_of(bare, idle, F_MALLOC);
-	result->fault = price_of(bare, probed, F_FAULT);
-	result->fault_end = price_of(probed, timed, F_FAULT);
 	result->map = price_of(bare, probed, F_MAP);
 	result->read = price_of(bare, probed, F_READ);
 	result->read_other = price_of(bare, probed, F_READ_OTHER);
@@ -436,9 +457,6 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 		   best(bare, F_FREE));
 	set_inside(&result->map, measured_map_call(bpf, calibration->pid), best(bare, F_MAP));
 	set_inside(&result->read, measured_read(bpf, calibration->pid), best(bare, F_READ));
-	if (seen->timed_faults)
-		result->fault_end.inside_ns =
-			MAX(0, (double)seen->timed_cpu_ns / seen->timed_faults - result->fault_ns);
 	result->memset_bytes_per_s = bytes / best(bare, F_MEMSET) * 1e9;
 	result->clear_4k_bytes_per_s = bytes / best(bare, F_CLEAR) * 1e9;
 	/* A huge fault less the work of a small one is its clearing. */
@@ -450,18 +468,24 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 }
 
 /*
- * What a fault's program took by its own clock, which is the least that a fault costs more: two
- * storms of faults differ by as much for other reasons.
+ * What a fault's program took by its own clock is the least that a fault costs more. The triples
+ * miss the way into the program, some tens of nanoseconds at most.
  */
-static void bound_fault(struct calibration_result *result, const struct memtoll_rates *before,
-			const struct memtoll_rates *after)
+static void fill_faults(struct fault_triples *triples, const struct memtoll_rates *before,
+			const struct memtoll_rates *after, struct calibration_result *result)
 {
+	struct price *begin = &result->fault, *end = &result->fault_end;
+
 	if (after->faults > before->faults)
 		result->fault_begin_ns = 1.0 * (after->fault_ns - before->fault_ns) /
 					 (after->faults - before->faults);
-	result->fault.hit_ns = MAX(result->fault.hit_ns, result->fault_begin_ns);
+	begin->hit_ns = MAX(middle(triples->begin_ns, &begin->error_ns), result->fault_begin_ns);
 	/* A fault inside a call adds its whole start probe to the call's duration. */
-	result->fault.inside_ns = result->fault.hit_ns;
+	begin->inside_ns = begin->hit_ns;
+	end->hit_ns = MAX(0, middle(triples->end_ns, &end->error_ns));
+	if (!triples->untimed)
+		result->fault_timed_inside_ns =
+			middle(triples->inside_ns, &result->fault_timed_error_ns);
 }
 
 /* The kernel side takes the probes' part out of the latency it counts. */
@@ -535,13 +559,60 @@ static bool attach_child(struct calibration *calibration, struct memtoll_bpf *bp
 	return attached;
 }
 
+static int ask_faults(struct calibration *calibration, struct ring_buffer *ring, struct seen *seen,
+		      double *ns)
+{
+	struct round round;
+	int err;
+
+	ring_buffer__consume(ring);
+	seen->timed_faults = seen->timed_cpu_ns = 0;
+	err = ask(calibration, 'f', &round);
+	ring_buffer__consume(ring);
+	*ns = round.ns[F_FAULT];
+	return err;
+}
+
+/* The first triple is not counted: it warms caches. */
+static int time_triples(struct calibration *calibration, struct memtoll_bpf *bpf,
+			struct probes *probes, struct ring_buffer *ring, struct seen *seen,
+			struct fault_triples *triples)
+{
+	int i, err = 0;
+
+	for (i = -1; i < TRIPLES && !err; i++) {
+		double idle_ns, begun_ns, timed_ns;
+		int at = MAX(i, 0);
+
+		bpf->bss->stopped = 1;
+		err = ask_faults(calibration, ring, seen, &idle_ns);
+		bpf->bss->stopped = 0;
+		if (!err)
+			err = ask_faults(calibration, ring, seen, &begun_ns);
+		if (err)
+			break;
+		probes_window(probes, true);
+		err = ask_faults(calibration, ring, seen, &timed_ns);
+		probes_window(probes, false);
+		triples->begin_ns[at] = begun_ns - idle_ns;
+		triples->end_ns[at] = timed_ns - begun_ns;
+		if (seen->timed_faults)
+			triples->inside_ns[at] =
+				1.0 * seen->timed_cpu_ns / seen->timed_faults - idle_ns;
+		else
+			triples->untimed++;
+	}
+	return err;
+}
+
 int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 		    enum uprobe_mechanism mechanism, struct probes *probes, bool with_uprobes,
 		    struct calibration_result *result)
 {
 	uint32_t pid = calibration->pid;
 	g_autofree char *process = g_malloc0(bpf_map__value_size(bpf->maps.processes));
-	struct round probed[ROUNDS], timed[ROUNDS], idle[ROUNDS];
+	struct round probed[ROUNDS], idle[ROUNDS];
+	struct fault_triples triples = {};
 	struct uprobe_attachment *attachments[PROBE_GROUPS] = {};
 	struct ring_buffer *ring = NULL;
 	struct seen seen = { .pid = pid };
@@ -567,22 +638,16 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	rates_read(bpf, &after);
-	ring_buffer__consume(ring);
-	probes_window(probes, true);
-	memset(&seen, 0, sizeof(seen));
-	seen.pid = pid;
-	err = ask(calibration, 'f', timed);
-	probes_window(probes, false);
+	err = time_triples(calibration, bpf, probes, ring, &seen, &triples);
 	if (err)
 		goto out;
-	ring_buffer__consume(ring);
 	bpf->bss->closed_fns = ~0U;
 	err = ask(calibration, 'a', idle);
 	bpf->bss->closed_fns = 0;
 	if (err)
 		goto out;
-	fill_result(calibration, bpf, probed, timed, idle, &seen, result);
-	bound_fault(result, &before, &after);
+	fill_result(calibration, bpf, probed, idle, result);
+	fill_faults(&triples, &before, &after, result);
 	tell_prices(bpf, result);
 out:
 	if (err)

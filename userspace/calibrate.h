@@ -23,12 +23,19 @@ struct calibration_result {
 	struct price free;
 	struct price idle;		/* a hit that is passed over */
 	struct price fault;		/* start of a fault; inside a call all of it */
-	struct price fault_end;		/* timing of its end, in windows */
+	struct price fault_end;		/* timing of its end, in windows; inside: see below */
 	struct price map;
 	struct price read;		/* of a file */
 	struct price read_other;	/* by read(2) of what is no file: passed over */
 	double fault_begin_ns;		/* of a fault's price, what its own program saw go by */
-	double fault_ns;		/* a bare first touch of a 4 KiB page */
+	double fault_ns;		/* a bare first touch of a 4 KiB page, entry to exit */
+	/*
+	 * What windows time of a fault less the fault: the probes' part between the two
+	 * timestamps less the exception's entry and exit, which are outside of them. Either may
+	 * be more.
+	 */
+	double fault_timed_inside_ns;
+	double fault_timed_error_ns;
 	double malloc_ns;		/* a bare malloc(32) */
 	double memset_bytes_per_s;	/* 4 MiB at a time */
 	double clear_4k_bytes_per_s;	/* clearing proper, pages cold */

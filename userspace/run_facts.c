@@ -22,6 +22,8 @@ int run_prices_record(struct recording *recording, const struct calibration_resu
 		double value;
 	} figures[] = {
 		{ "fault_ns", prices->fault_ns },
+		{ "fault_timed_inside_ns", prices->fault_timed_inside_ns },
+		{ "fault_timed_error_ns", prices->fault_timed_error_ns },
 		{ "malloc_ns", prices->malloc_ns },
 		{ "memset_bytes_per_s", prices->memset_bytes_per_s },
 		{ "clear_4k_bytes_per_s", prices->clear_4k_bytes_per_s },

@@ -121,6 +121,20 @@ def test_fault_price_is_the_mean_less_the_probe(plain: Facts) -> None:
     assert row["error_ns"] == pytest.approx(5)
 
 
+@pytest.mark.parametrize("inside", [250.0, -250.0], ids=["probe", "entry-and-exit"])
+def test_fault_price_is_the_whole_fault(plain: Facts, inside: float) -> None:
+    """Between the timestamps is more than the fault by the probe's part, or less by what lies outside of them."""
+    plain.calibrate_fault(FAULT_NS, inside)
+    plain.fault("zero", 100, 1_500.0 + inside)
+    assert plain.one("SELECT mean_ns FROM fault_price WHERE class = 'zero'")["mean_ns"] == pytest.approx(1_500)
+
+
+def test_fault_price_without_a_calibration(plain: Facts) -> None:
+    plain.database.execute("DELETE FROM calibration WHERE name LIKE 'fault_timed%'")
+    plain.fault("zero", 100, 1_500)
+    assert plain.one("SELECT mean_ns FROM fault_price WHERE class = 'zero'")["mean_ns"] == pytest.approx(1_500)
+
+
 def test_fault_price_error_is_the_standard_error(plain: Facts) -> None:
     """10 timed of 1000, alternately 4 and 8 us: deviation 2 us, and up to 1 us that the cut hides."""
     plain.fault(
@@ -427,7 +441,7 @@ def test_checks_agree_within_one_percent_or_three(ours: int, kernel: int, ok: in
 )
 def test_dominant(plain: Facts, zero: float, swap: float, dominant: str, named: str) -> None:
     # Half of each price is uncertain where it was not timed: the ranges overlap.
-    plain.database.execute("UPDATE calibration SET value = 1000 WHERE name = 'fault_ns'")
+    plain.calibrate_fault(1_000)
     plain.fault("zero", round(zero * 1e6), None)
     plain.fault("swap_minor", round(swap * 1e6), None)
     row = verdict(plain)
@@ -437,7 +451,7 @@ def test_dominant(plain: Facts, zero: float, swap: float, dominant: str, named: 
 
 
 def test_none_dominates_below_a_third(plain: Facts) -> None:
-    plain.database.execute("UPDATE calibration SET value = 1000 WHERE name = 'fault_ns'")
+    plain.calibrate_fault(1_000)
     plain.fault("zero", 260_000, 1_100)
     plain.fault("cow", 250_000, 1_100)
     plain.map_call("mmap", 5, 1, MIB, 0.24 * S)
