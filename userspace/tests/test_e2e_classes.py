@@ -190,7 +190,8 @@ def test_fork_copies_then_reuse(out: Path) -> None:
     assert copied.of("cow").pages == pytest.approx(children * pages, rel=0.02)
     assert copied.of("cow").faults <= witness["child_faults"]
     own = faults.touched("cow.c", "parent")
-    assert witness["parent_faults"] == pages
+    # A page of its code may have been evicted meanwhile, which is a fault of its own.
+    assert pages <= witness["parent_faults"] <= pages + 3
     assert (own.kinds, own.faults, own.pages) == ({"reuse"}, pages, pages)
     # Nothing is copied by the parent. What the loader writes of a library may have to be read from its file before.
     assert recording.toll("cow", "bytes") == faults.of("cow", "cow_major").bytes
