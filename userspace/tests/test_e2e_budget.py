@@ -63,7 +63,7 @@ def leftovers(program: Program) -> Any:
 
 def test_clearing_of_a_calloc_that_comes_and_goes(out: Path) -> None:
     """Its memset is reached by a jump: outside of the windows samples alone tell that it is calloc's."""
-    recording = record(out, command=[workload("clears"), "6", str(4 << 20), "400"], exact=False)
+    recording = record(out, command=[workload("clears"), "6", str(1 << 20), "100"], exact=False)
     said = recording.witness[-1]
     assert recording.report["overhead"]["duty_cycle"]["calloc"] < 0.5, recording.report["overhead"]
     cleared, outside = recording.toll("zero.libc", "time_s"), recording.toll("zero.app", "time_s")
