@@ -82,8 +82,24 @@ __u64 stack_hash(struct memtoll_stack *stack)
 		at &= (entries) - 1;							\
 	} while (0)
 
-/* The rule that holds at pc of a module. 0: none. */
-__u32 unwind_rule(__u32 table_id, __u32 pc)
+/*
+ * Rules that were looked up before: some hundred places call nearly all that walks come through,
+ * and where a program has had the caches meanwhile, to bisect for one is eight misses. A word is pc
+ * and rule; at which place it stands, and pc, tell the table: UNWIND_TABLES many places, each for
+ * one table at a given pc. So a word is whole whoever writes it, and says what it is of. A module
+ * keeps its table for good (unwind_load.c), and the rows in it never change.
+ */
+static __u64 rules_known[UNWIND_TABLES];
+
+static __always_inline __u64 *rule_place(__u32 table_id, __u32 pc)
+{
+	__u64 at = ((pc * 0x9e3779b1U) >> 20) + table_id;
+
+	barrier_var(at);
+	return &rules_known[at & (UNWIND_TABLES - 1)];
+}
+
+static __always_inline __u32 rule_bisect(__u32 table_id, __u32 pc)
 {
 	struct unwind_chunk *chunk;
 	__u32 at, number = 0;
@@ -106,6 +122,21 @@ __u32 unwind_rule(__u32 table_id, __u32 pc)
 #define ROW_PC(i) chunk->rows[i].pc
 	BISECT(at, UNWIND_CHUNK_ROWS, pc, ROW_PC);
 	return chunk->rows[at].rule;
+}
+
+/* The rule that holds at pc of a module. 0: none. */
+__u32 unwind_rule(__u32 table_id, __u32 pc)
+{
+	volatile __u64 *place = rule_place(table_id, pc);
+	__u64 word = *place;
+	__u32 rule;
+
+	if (word && word >> 32 == pc)
+		return word;
+	rule = rule_bisect(table_id, pc);
+	if (rule)
+		*place = (__u64)pc << 32 | rule;
+	return rule;
 }
 
 /* Find the mapping of an address into the walk. 0: there is none. */
