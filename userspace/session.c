@@ -22,6 +22,7 @@
 #include "attach.h"
 #include "calibrate.h"
 #include "cgroup.h"
+#include "fault_window.h"
 #include "launch.h"
 #include "ledger.h"
 #include "memtoll.skel.h"
@@ -30,6 +31,7 @@
 #include "programs.h"
 #include "python.h"
 #include "python_reader.h"
+#include "rates.h"
 #include "recording.h"
 #include "run_facts.h"
 #include "sampled.h"
@@ -50,15 +52,6 @@
 #define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to close */
 #define TRACER_NICE (-10)
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
-
-/*
- * Minor faults are timed in windows: the first tenth of a second of the targets' CPU time whole, so
- * that short programs are timed at all, however long they took to be attached to; then 10 ms of
- * every 100.
- */
-#define WINDOW_FIRST_NS (100 * MS)
-#define WINDOW_NS (10 * MS)
-#define WINDOW_PERIOD_NS (100 * MS)
 
 struct session {
 	struct session_config config;
@@ -94,8 +87,7 @@ struct session {
 	uint64_t cgroup_read_ns;
 	uint64_t sizes_read_ns;
 	uint64_t kept_up_ns;
-	bool window_open;
-	bool first_window;
+	struct fault_window window;
 	bool draining;			/* threads were asked for their open runs */
 	const char *end_reason;
 	bool command_ended;
@@ -247,16 +239,13 @@ int session_load(struct session *session)
 
 static void move_window(struct session *session, uint64_t now)
 {
-	uint64_t age = now - session->start_ns;
-	bool open;
+	struct fault_window *window = &session->window;
+	bool open = window->open;
 
-	if (session->first_window)
-		session->first_window = targets_cpu_ns(session->targets) < WINDOW_FIRST_NS;
-	open = session->first_window || age % WINDOW_PERIOD_NS < WINDOW_NS;
-	if (open != session->window_open) {
-		probes_window(session->probes, open);
-		session->window_open = open;
-	}
+	fault_window_step(window, now, window->first ? targets_cpu_ns(session->targets) : 0,
+			  g_random_double());
+	if (window->open != open)
+		probes_window(session->probes, window->open);
 }
 
 /*
@@ -479,7 +468,7 @@ int session_attach(struct session *session)
 	if (record_start(session))
 		return STATUS_FAILED;
 	probes_window(session->probes, true);
-	session->window_open = session->first_window = true;
+	fault_window_begin(&session->window, session->start_ns);
 	watch_begin(session->watch);
 	status = add_targets(session);
 	if (!status && !session->launch)
@@ -489,8 +478,11 @@ int session_attach(struct session *session)
 
 static int commit_slice(struct session *session, uint64_t now)
 {
+	struct memtoll_rates rates;
 	int err;
 
+	rates_read(session->bpf, &rates);
+	fault_window_slice(&session->window, now, rates.faults);
 	keep_up(session);
 	targets_read_counters(session->targets);
 	record_state(session);
@@ -508,7 +500,7 @@ static int commit_slice(struct session *session, uint64_t now)
 static int move_slice(struct session *session, uint64_t now)
 {
 	uint64_t age = now - session->slice_start_ns;
-	bool first = session->slice_start_ns == session->start_ns && !session->first_window;
+	bool first = session->slice_start_ns == session->start_ns && !session->window.first;
 
 	if (age < SLICE_NS && !first)
 		return 0;
@@ -569,13 +561,14 @@ static void wait_for_work(struct session *session, uint64_t now, uint64_t watch_
 		{ .fd = session->signal_fd, .events = POLLIN },
 		{ .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN },
 	};
-	bool short_window = session->window_open && !session->first_window;
-	uint64_t until = now + (short_window ? WINDOW_NS : POLL_NS);
+	uint64_t until = now + POLL_NS;
 	struct timespec timeout;
 
 	if (session->config.duration_ns)
 		until = MIN(until, MAX(now, session->start_ns + session->config.duration_ns));
 	until = MIN(until, MAX(now, watch_ns));
+	if (!session->window.first)
+		until = MIN(until, MAX(now, session->window.edge_ns));
 	timeout.tv_sec = 0;
 	timeout.tv_nsec = MIN(until - now, 999 * MS);
 	ppoll(fds, G_N_ELEMENTS(fds), &timeout, NULL);
@@ -602,9 +595,10 @@ int session_run(struct session *session)
 	setpriority(PRIO_PROCESS, 0, TRACER_NICE);
 	while (!err && !read_signals(session) && !is_over(session, now)) {
 		wait_for_work(session, now, watch_step(session->watch));
+		/* First of all: a window that is closed late costs the target. */
+		move_window(session, now_ns());
 		keep_up(session);
 		now = now_ns();
-		move_window(session, now);
 		if (session->config.cgroup && !follow_cgroup(session, now))
 			break;
 		if (now - session->sizes_read_ns >= SIZES_NS) {

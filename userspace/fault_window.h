@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * fault_window.h: when the ends of minor faults are watched.
+ *
+ * To time a minor fault costs more than to count it, so they are timed in windows: the targets'
+ * first tenth of a second of CPU time whole, so that short programs are timed at all, however long
+ * they took to be attached to; then ten times a second, for as long as some hundred faults took in
+ * the slice before, 1 to 10 ms. Within a slice all are of one length, since a slice's faults cost
+ * what those in its windows did: shorter ones where faults are many would weigh these too little.
+ * When they open is drawn by lot: programs have periods, too.
+ */
+#ifndef MEMTOLL_FAULT_WINDOW_H
+#define MEMTOLL_FAULT_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fault_window {
+	bool open;
+	bool first;
+	uint64_t edge_ns;	/* when it opens or, open, closes; the first closes by CPU time */
+	uint64_t opened_ns;
+	uint64_t length_ns;
+	uint64_t slice_ns;	/* when the slice began, and the targets' faults by then */
+	uint64_t slice_faults;
+};
+
+/* The first window opens. now_ns: of a clock that never goes back. */
+void fault_window_begin(struct fault_window *window, uint64_t now_ns);
+
+/* A slice begins. faults: of all targets so far. */
+void fault_window_slice(struct fault_window *window, uint64_t now_ns, uint64_t faults);
+
+/*
+ * Open or close it, as it is to be by now. cpu_ns: CPU time of all targets so far, needed in the
+ * first window only. lot: evenly from 0 to 1, another one each time.
+ */
+void fault_window_step(struct fault_window *window, uint64_t now_ns, uint64_t cpu_ns, double lot);
+
+#endif /* MEMTOLL_FAULT_WINDOW_H */
