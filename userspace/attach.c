@@ -24,7 +24,8 @@ struct probes {
 	struct bpf_link *unwatched;	/* tells of reads of files meanwhile */
 	GThreadPool *aside;	/* detaches */
 	bool may_leave_reads;
-	GArray *window_fds;	/* perf events of minor faults, one per CPU */
+	GArray *window_fds;	/* perf events of minor faults, one per CPU, while a window is open */
+	bool times_faults;
 	struct memtoll_bpf *bpf;
 	bool swap_followed;
 	bool swap_in_counted;
@@ -237,26 +238,30 @@ bool probes_follow_locks(struct probes *probes, struct memtoll_bpf *bpf)
 	return probes->locks_followed;
 }
 
+static int software_event(unsigned long config, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = config,
+		.sample_period = 1,
+		.disabled = 1,
+	};
+
+	if (config == PERF_COUNT_SW_CPU_CLOCK) {
+		attr.freq = 1;
+		attr.sample_freq = SAMPLE_FREQUENCY;
+	}
+	return perf_open(&attr, cpu);
+}
+
 static int attach_software_event(struct probes *probes, struct bpf_program *program,
-				 unsigned long config, GArray *fds)
+				 unsigned long config)
 {
 	int cpu, fd, cpus = libbpf_num_possible_cpus(), err;
 	struct bpf_link *link;
 
 	for (cpu = 0; cpu < cpus; cpu++) {
-		struct perf_event_attr attr = {
-			.type = PERF_TYPE_SOFTWARE,
-			.config = config,
-			.disabled = fds != NULL,
-		};
-
-		if (config == PERF_COUNT_SW_CPU_CLOCK) {
-			attr.freq = 1;
-			attr.sample_freq = SAMPLE_FREQUENCY;
-		} else {
-			attr.sample_period = 1;
-		}
-		fd = perf_open(&attr, cpu);
+		fd = software_event(config, cpu);
 		if (fd < 0 && errno == ENODEV)
 			continue;	/* a CPU that is not online */
 		if (fd < 0)
@@ -267,13 +272,41 @@ static int attach_software_event(struct probes *probes, struct bpf_program *prog
 		err = keep_link(probes->links, link);
 		if (err)
 			return err;
-		/* Attaching enables the event; windows open later. */
-		if (fds) {
-			ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-			g_array_append_val(fds, fd);
-		}
 	}
 	return 0;
+}
+
+/*
+ * Made for each window: while an event of this kind exists, though disabled, every fault on the
+ * machine looks for it (kernel/events/core.c, perf_swevent_enabled): 50 to 110 ns. Without links,
+ * which would outlive nothing and cost a call each.
+ */
+static int open_window(struct probes *probes)
+{
+	int program = bpf_program__fd(probes->bpf->progs.fault_end_minor);
+	int cpu, fd, cpus = libbpf_num_possible_cpus();
+
+	for (cpu = 0; cpu < cpus; cpu++) {
+		fd = software_event(PERF_COUNT_SW_PAGE_FAULTS_MIN, cpu);
+		if (fd < 0 && errno == ENODEV)
+			continue;
+		if (fd < 0)
+			return -errno;
+		g_array_append_val(probes->window_fds, fd);
+		if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) ||
+		    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+			return -errno;
+	}
+	return 0;
+}
+
+static void close_window(struct probes *probes)
+{
+	guint i;
+
+	for (i = 0; i < probes->window_fds->len; i++)
+		close(g_array_index(probes->window_fds, int, i));
+	g_array_set_size(probes->window_fds, 0);
 }
 
 static int attach_program(struct probes *probes, struct bpf_program *program)
@@ -328,10 +361,11 @@ static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 	int err;
 
 	err = attach_software_event(probes, bpf->progs.fault_end_major,
-				    PERF_COUNT_SW_PAGE_FAULTS_MAJ, NULL);
+				    PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	/* Whether it can be done is known before anything is traced. */
 	if (!err)
-		err = attach_software_event(probes, bpf->progs.fault_end_minor,
-					    PERF_COUNT_SW_PAGE_FAULTS_MIN, probes->window_fds);
+		err = open_window(probes);
+	close_window(probes);
 	if (err) {
 		message("cannot open page-fault events: %s", strerror(-err));
 		return err;
@@ -359,6 +393,7 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 		err = attach_program(probes, bpf->progs.process_exec);
 	if (!err)
 		err = attach_program(probes, bpf->progs.process_fork);
+	probes->times_faults = set->faults;
 	if (!err && set->faults)
 		err = attach_faults(probes, bpf);
 	if (!err && set->mappings)
@@ -366,8 +401,7 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 	if (!err && set->reads)
 		err = attach_reads(probes, bpf);
 	if (!err && set->samples) {
-		err = attach_software_event(probes, bpf->progs.cpu_sample, PERF_COUNT_SW_CPU_CLOCK,
-					    NULL);
+		err = attach_software_event(probes, bpf->progs.cpu_sample, PERF_COUNT_SW_CPU_CLOCK);
 		if (err)
 			message("cannot sample the CPUs: %s", strerror(-err));
 	}
@@ -381,14 +415,13 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 
 void probes_window(struct probes *probes, bool open)
 {
-	guint i;
-
 	/* First: a fault whose end is seen has to know its beginning. */
 	if (open)
 		probes->bpf->bss->ends_seen = 1;
-	for (i = 0; i < probes->window_fds->len; i++)
-		ioctl(g_array_index(probes->window_fds, int, i),
-		      open ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+	if (open && probes->times_faults)
+		open_window(probes);
+	else
+		close_window(probes);
 	if (!open)
 		probes->bpf->bss->ends_seen = 0;
 }
@@ -403,6 +436,7 @@ void probes_detach(struct probes *probes)
 		g_ptr_array_add(probes->links, probes->unwatched);
 	detach_all_aside(probes, probes->links);
 	g_thread_pool_free(probes->aside, FALSE, TRUE);
+	close_window(probes);
 	g_array_free(probes->window_fds, TRUE);
 	g_free(probes);
 }

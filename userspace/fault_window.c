@@ -5,14 +5,14 @@
 
 #define MS 1000000ULL
 #define FIRST_CPU_NS (100 * MS)
-#define PERIOD_NS (100 * MS)
-#define LONGEST_NS (10 * MS)
+#define PERIOD_NS (250 * MS)
+#define LONGEST_NS (25 * MS)
 #define SHORTEST_NS MS
 /*
- * Ten windows of so many in a second: where single faults differ by their mean, that of a slice is
+ * Four windows of so many in a second: where single faults differ by their mean, that of a slice is
  * sure to 6 %, and a class with one fault in twenty still has fifty.
  */
-#define FAULTS_WANTED 100
+#define FAULTS_WANTED 250
 
 void fault_window_begin(struct fault_window *window, uint64_t now_ns)
 {

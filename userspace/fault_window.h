@@ -4,8 +4,8 @@
  *
  * To time a minor fault costs more than to count it, so they are timed in windows: the targets'
  * first tenth of a second of CPU time whole, so that short programs are timed at all, however long
- * they took to be attached to; then ten times a second, for as long as some hundred faults took in
- * the slice before, 1 to 10 ms. Within a slice all are of one length, since a slice's faults cost
+ * they took to be attached to; then four times a second, for as long as some hundred faults took in
+ * the slice before, 1 to 25 ms. Within a slice all are of one length, since a slice's faults cost
  * what those in its windows did: shorter ones where faults are many would weigh these too little.
  * When they open is drawn by lot: programs have periods, too.
  */
