@@ -24,7 +24,7 @@ struct probes {
 	struct bpf_link *unwatched;	/* tells of reads of files meanwhile */
 	GThreadPool *aside;	/* detaches */
 	bool may_leave_reads;
-	GArray *window_fds;	/* perf events of minor faults, one per CPU, while a window is open */
+	GArray *window_fds;	/* perf events of minor faults, one per CPU, in a window */
 	bool times_faults;
 	struct memtoll_bpf *bpf;
 	bool swap_followed;
@@ -370,13 +370,19 @@ static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 		message("cannot open page-fault events: %s", strerror(-err));
 		return err;
 	}
-	err = attach_program(probes, bpf->progs.fault_user);
-	if (!err)
-		err = attach_program(probes, bpf->progs.fault_kernel);
-	if (!err) {
-		attach_reclaim(probes, bpf);
-		probes_follow_swap(probes, bpf);
-	}
+	attach_reclaim(probes, bpf);
+	probes_follow_swap(probes, bpf);
+	return 0;
+}
+
+int probes_begin_faults(struct probes *probes)
+{
+	int err = 0;
+
+	if (probes->times_faults)
+		err = attach_program(probes, probes->bpf->progs.fault_user);
+	if (probes->times_faults && !err)
+		err = attach_program(probes, probes->bpf->progs.fault_kernel);
 	return err;
 }
 

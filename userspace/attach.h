@@ -89,8 +89,13 @@ struct probe_set {
 
 #define SAMPLE_FREQUENCY 99	/* Hz; not 100: does not beat with timers */
 
-/* NULL after one message. */
+/* All but those at the beginning of a fault. NULL after one message. */
 struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *set);
+/*
+ * Those, if faults are in the set: the calibration times faults just before and after. 0, or -errno
+ * after a message.
+ */
+int probes_begin_faults(struct probes *probes);
 /* Switch the timing of minor faults on or off. */
 void probes_window(struct probes *probes, bool open);
 /*

@@ -60,6 +60,8 @@ struct seen {
 
 /* Differences between storms of faults of one triple, per fault. */
 struct fault_triples {
+	double bare_ns[TRIPLES];	/* just before the start's program was attached */
+	double idle_ns[TRIPLES];	/* with it, stopped */
 	double begin_ns[TRIPLES];	/* with the start's program, less with it stopped */
 	double end_ns[TRIPLES];		/* in a window, less outside of one */
 	double inside_ns[TRIPLES];	/* as timed by the probes, less with it stopped */
@@ -159,7 +161,7 @@ static void time_clearing(struct round *round, char *pages, char *huge)
 	double start;
 	size_t i;
 
-	/* Once before it is timed: the pages were given back, and their faults are another figure. */
+	/* Once before it is timed: the pages were given back, their faults are another figure. */
 	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
 	start = cpu_now();
 	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
@@ -468,24 +470,33 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 }
 
 /*
- * What a fault's program took by its own clock is the least that a fault costs more. The triples
- * miss the way into the program, some tens of nanoseconds at most.
+ * The way into a program and out of it is what it costs stopped, which nothing but a program that
+ * comes and goes can tell: seconds later the machine is another one. What it took by its own clock
+ * is the least that the rest costs.
  */
 static void fill_faults(struct fault_triples *triples, const struct memtoll_rates *before,
 			const struct memtoll_rates *after, struct calibration_result *result)
 {
 	struct price *begin = &result->fault, *end = &result->fault_end;
+	double bare_error, idle_error, way_ns, way_error;
 
+	way_ns = middle(triples->idle_ns, &idle_error) - middle(triples->bare_ns, &bare_error);
+	way_ns = MAX(0, way_ns);
+	way_error = hypot(idle_error, bare_error);
 	if (after->faults > before->faults)
 		result->fault_begin_ns = 1.0 * (after->fault_ns - before->fault_ns) /
 					 (after->faults - before->faults);
-	begin->hit_ns = MAX(middle(triples->begin_ns, &begin->error_ns), result->fault_begin_ns);
+	begin->hit_ns = MAX(middle(triples->begin_ns, &begin->error_ns), result->fault_begin_ns) +
+			way_ns;
+	begin->error_ns = hypot(begin->error_ns, way_error);
 	/* A fault inside a call adds its whole start probe to the call's duration. */
 	begin->inside_ns = begin->hit_ns;
 	end->hit_ns = MAX(0, middle(triples->end_ns, &end->error_ns));
-	if (!triples->untimed)
-		result->fault_timed_inside_ns =
-			middle(triples->inside_ns, &result->fault_timed_error_ns);
+	if (triples->untimed)
+		return;
+	result->fault_timed_inside_ns =
+		middle(triples->inside_ns, &result->fault_timed_error_ns) + way_ns;
+	result->fault_timed_error_ns = hypot(result->fault_timed_error_ns, way_error);
 }
 
 /* The kernel side takes the probes' part out of the latency it counts. */
@@ -573,6 +584,17 @@ static int ask_faults(struct calibration *calibration, struct ring_buffer *ring,
 	return err;
 }
 
+/* And attach to the beginning of faults. */
+static int time_bare(struct calibration *calibration, struct probes *probes,
+		     struct ring_buffer *ring, struct seen *seen, struct fault_triples *triples)
+{
+	int i, err = 0;
+
+	for (i = -1; i < TRIPLES && !err; i++)
+		err = ask_faults(calibration, ring, seen, &triples->bare_ns[MAX(i, 0)]);
+	return err ? err : probes_begin_faults(probes);
+}
+
 /* The first triple is not counted: it warms caches. */
 static int time_triples(struct calibration *calibration, struct memtoll_bpf *bpf,
 			struct probes *probes, struct ring_buffer *ring, struct seen *seen,
@@ -594,6 +616,7 @@ static int time_triples(struct calibration *calibration, struct memtoll_bpf *bpf
 		probes_window(probes, true);
 		err = ask_faults(calibration, ring, seen, &timed_ns);
 		probes_window(probes, false);
+		triples->idle_ns[at] = idle_ns;
 		triples->begin_ns[at] = begun_ns - idle_ns;
 		triples->end_ns[at] = timed_ns - begun_ns;
 		if (seen->timed_faults)
@@ -633,14 +656,16 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 		err = -errno;
 		goto out;
 	}
+	err = time_bare(calibration, probes, ring, &seen, &triples);
+	if (!err)
+		err = time_triples(calibration, bpf, probes, ring, &seen, &triples);
+	if (err)
+		goto out;
 	rates_read(bpf, &before);
 	err = ask(calibration, 'b', probed);
 	if (err)
 		goto out;
 	rates_read(bpf, &after);
-	err = time_triples(calibration, bpf, probes, ring, &seen, &triples);
-	if (err)
-		goto out;
 	bpf->bss->closed_fns = ~0U;
 	err = ask(calibration, 'a', idle);
 	bpf->bss->closed_fns = 0;
