@@ -185,8 +185,8 @@ def test_a_hit_costs_what_its_slice_shows() -> None:
     row = scale(made)
     assert row["clock"] == "cpu"
     assert row["factor"] == pytest.approx((4 * S - CALLS * cost) / x, rel=1e-4)
-    # What the windows differ by, and an error of 12 % of the price.
-    part = 0.12 * CALLS * cost / x
+    # What the windows differ by, and an error of 15 % of the price.
+    part = 0.15 * CALLS * cost / x
     assert row["error"] > part / (1 - part)
     # The report's overhead follows, above the calibration, too.
     cost_view = made.one("SELECT hit_ns FROM probe_cost WHERE probe = 'malloc'")
@@ -214,7 +214,7 @@ def test_calls_that_are_only_counted_tell_more() -> None:
     own = moment - calls * idle
     truth = calls / own * (S - CALLS * HIT)  # in a slice
     assert made.one("SELECT calls FROM call_estimate")["calls"] == pytest.approx(SLICES * truth, rel=1e-3)
-    part = 0.12 * calls * idle / own
+    part = 0.25 * calls * idle / own
     assert row["error"] == pytest.approx(part / (1 - part), rel=1e-2)
 
 
