@@ -403,10 +403,11 @@ def test_latency(place: Place) -> None:
     assert late == pytest.approx(figures["late"][1], rel=0.01)
     assert late_tidy < 0.1 * late
     assert late_tidy <= done[1]["late_ns"] < 0.1 * done[0]["late_ns"]
-    # What the text says of an untraced run: each free takes longer, all together about what the one call took.
+    # What the text says of an untraced run: each free takes longer, all together a little less than the one call took,
+    # or up to four times that.
     longer_ns, share = moved_to_frees(place.recordings / "deferred", calls)
     assert longer_ns > 1
-    assert 1 / 3 < share < 3
+    assert 1 / 3 < share < 6
     assert len(run.pictures) == 1
 
 
