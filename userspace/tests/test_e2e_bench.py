@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness import MEMTOLL, TESTS, environment
+from harness import MEMTOLL, TESTS, environment, wait_until
 
 BENCH: Final = TESTS / "bench"
 sys.path.insert(0, str(BENCH))
@@ -141,3 +142,48 @@ def test_figures(tmp_path: Path) -> None:
     figures = quick(tmp_path / "results.json", "^figures$")["figures"]
     assert [figure["unit"] for figure in figures] == ["ns", "s", "s"]
     assert all(len(figure["runs"]) == 1 and figure["runs"][0] > 0 for figure in figures)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_leaves_nothing_when_it_is_ended(number: signal.Signals, tmp_path: Path) -> None:
+    """Neither its servers nor its tracers, nor a result, though a shell in the background had SIGINT ignored."""
+    out = tmp_path / "results.json"
+
+    def children() -> list[str]:
+        listed = Path(f"/proc/{bench_run.pid}/task/{bench_run.pid}/children")
+        return listed.read_text().split() if listed.exists() else []
+
+    def server() -> list[str]:
+        names = {pid: Path(f"/proc/{pid}/comm") for pid in children()}
+        return [pid for pid, comm in names.items() if comm.exists() and comm.read_text().startswith("redis-server")]
+
+    bench_run = subprocess.Popen(
+        [
+            "sh",
+            "-c",
+            'trap "" INT; exec "$@"',
+            "sh",
+            sys.executable,
+            "-B",
+            BENCH / "bench.py",
+            "--rounds",
+            "1",
+            "--lines",
+            "^redis",
+            "--out",
+            out,
+        ],
+        env=environment({"MEMTOLL": str(MEMTOLL)}),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        (pid,) = wait_until(server, "the server to be started", 60)
+        bench_run.send_signal(number)
+        assert bench_run.wait(60) == 128 + number
+    finally:
+        bench_run.kill()
+        bench_run.wait()
+    assert not Path(f"/proc/{pid}").exists()
+    assert not out.exists()

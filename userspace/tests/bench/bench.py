@@ -15,6 +15,7 @@ import platform
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -234,7 +235,15 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     return results
 
 
+def leave(number: int, _frame: object) -> None:
+    """As an exception: what was started is ended on its way out."""
+    sys.exit(128 + number)
+
+
 def main() -> int:
+    # A shell that starts it in the background has SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="every line once and short: does it run?")
     parser.add_argument("--rounds", type=int, default=5)
