@@ -278,8 +278,7 @@ static int attach_software_event(struct probes *probes, struct bpf_program *prog
 
 /*
  * Made for each window: while an event of this kind exists, though disabled, every fault on the
- * machine looks for it (kernel/events/core.c, perf_swevent_enabled): 50 to 110 ns. Without links,
- * which would outlive nothing and cost a call each.
+ * machine looks for it (kernel/events/core.c, perf_swevent_enabled): 50 to 110 ns.
  */
 static int open_window(struct probes *probes)
 {

@@ -14,11 +14,11 @@
  */
 #define FAULTS_WANTED 250
 
-void fault_window_begin(struct fault_window *window, uint64_t now_ns)
+void fault_window_begin(struct fault_window *window, uint64_t now_ns, uint64_t faults)
 {
 	*window = (struct fault_window){
 		.open = true, .first = true, .opened_ns = now_ns, .length_ns = LONGEST_NS,
-		.slice_ns = now_ns,
+		.slice_ns = now_ns, .slice_faults = faults,
 	};
 }
 

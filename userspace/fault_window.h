@@ -25,10 +25,13 @@ struct fault_window {
 	uint64_t slice_faults;
 };
 
-/* The first window opens. now_ns: of a clock that never goes back. */
-void fault_window_begin(struct fault_window *window, uint64_t now_ns);
+/*
+ * The first window opens. now_ns: of a clock that never goes back. faults: counted so far, which
+ * are not the targets'.
+ */
+void fault_window_begin(struct fault_window *window, uint64_t now_ns, uint64_t faults);
 
-/* A slice begins. faults: of all targets so far. */
+/* A slice begins. faults: counted so far. */
 void fault_window_slice(struct fault_window *window, uint64_t now_ns, uint64_t faults);
 
 /*

@@ -448,6 +448,7 @@ int session_attach(struct session *session)
 		.samples = config->samples,
 		.reads = config->reads,
 	};
+	struct memtoll_rates rates;
 	int status;
 
 	session->probes = probes_attach(session->bpf, &set);
@@ -468,7 +469,9 @@ int session_attach(struct session *session)
 	if (record_start(session))
 		return STATUS_FAILED;
 	probes_window(session->probes, true);
-	fault_window_begin(&session->window, session->start_ns);
+	/* The calibration's faults were counted, too. */
+	rates_read(session->bpf, &rates);
+	fault_window_begin(&session->window, session->start_ns, rates.faults);
 	watch_begin(session->watch);
 	status = add_targets(session);
 	if (!status && !session->launch)
