@@ -18,18 +18,32 @@ __u64 table_root(void)
 
 int walk_tables(struct walked *walked, __u64 root, __u64 address)
 {
-	if (!walked || !root)
+	if (!walked)
+		return WALK_FAILED;
+	walked->entry = 0;
+	walked->slot = 0;
+	if (!root)
 		return WALK_FAILED;
 	return walk(root, address, cfg_page_offset, cfg_page_levels, walked);
 }
 
-/* What must be known of the surroundings to say at the end how many pages this fault mapped. */
-int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start)
+int slot_is_empty(__u64 table, __u64 table_at, __u64 address)
 {
+	__u64 slot = cfg_page_offset + (table & PTE_PFN_MASK) +
+		     (address >> 12) % TABLE_PAGES * sizeof(slot);
+
+	return kernel_word(table_at) == table && !kernel_word(slot);
+}
+
+/* What must be known of the surroundings to say at the end how many pages this fault mapped. */
+int look_around(struct open_fault *fault, int end, __u64 area_start)
+{
+	const struct walked *walked;
 	bool file, folio;
 
-	if (!fault || !walked)
+	if (!fault)
 		return 0;
+	walked = &fault->walked;
 	file = fault->fault_class == FAULT_FILE || fault->fault_class == FAULT_SHARED;
 	folio = cfg_mthp_orders && (fault->fault_class == FAULT_ZERO ||
 				    fault->fault_class == FAULT_SWAP);
@@ -118,27 +132,28 @@ static __always_inline __u64 pages_around(struct open_fault *fault, __u64 table,
 /* The page-table entry after the fault: what it mapped, and whether it copied. Pages. */
 __u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end)
 {
-	struct walked walked = {};
+	struct walked *walked;
 	__u64 pages;
 	int end;
 
 	if (!fault)
 		return 1;
-	end = walk_tables(&walked, fault->root, fault->address);
-	if (fault->fault_class == FAULT_COW && fault->pfn && (walked.entry & PTE_PRESENT) &&
-	    walked_pfn(&walked, fault->address) == fault->pfn) {
+	walked = &fault->walked;
+	end = walk_tables(walked, fault->root, fault->address);
+	if (fault->fault_class == FAULT_COW && fault->pfn && (walked->entry & PTE_PRESENT) &&
+	    walked_pfn(walked, fault->address) == fault->pfn) {
 		fault->fault_class = FAULT_REUSE;
 		return 1;
 	}
 	if (end == WALK_HUGE) {
-		fault->address &= ~(walked.pages * MEMTOLL_PAGE_SIZE - 1);
+		fault->address &= ~(walked->pages * MEMTOLL_PAGE_SIZE - 1);
 		if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_ZERO_UPGRADE)
 			fault->fault_class = FAULT_ZERO_HUGE;
-		return walked.pages;
+		return walked->pages;
 	}
-	if (!walked.slot || fault->look_again != LOOK_AROUND)
+	if (!walked->slot || fault->look_again != LOOK_AROUND)
 		return 1;
-	pages = pages_around(fault, walked.slot, area_start, area_end);
+	pages = pages_around(fault, walked->slot, area_start, area_end);
 	if (fault->fault_class == FAULT_ZERO && pages > 1)
 		fault->fault_class = FAULT_ZERO_MTHP;
 	return pages;

@@ -10,6 +10,7 @@
 #include "memtoll.bpf.h"
 #include "area.bpf.h"
 #include "memo.bpf.h"
+#include "order.bpf.h"
 #include "sweep.bpf.h"
 
 /* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
@@ -202,6 +203,7 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 	__u64 pages = 1, us;
 
 	fault->active = 0;
+	order_end(thread);
 	if (fault->look_again)
 		pages = fault_result(fault, thread->area.start, thread->area.end);
 	if (fault->fault_class == FAULT_SWAP && major)
@@ -245,12 +247,47 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 	}
 }
 
-/* A fault whose end was not seen is minor (majors are always seen) and over by now. */
+/*
+ * A fault whose end was not seen is minor (majors are always seen) and over by now, and so are
+ * those that have followed it in order.
+ */
 __hidden int fault_settle(struct task_struct *task, struct thread *thread)
 {
-	if (thread->fault.active)
-		run_add(task, thread, false, false, 0, 0);
+	struct memtoll_rates *rates;
+	__u64 followed = thread->order.followed;
+
+	if (!thread->fault.active)
+		return 0;
+	run_add(task, thread, false, false, 0, 0);
+	if (!followed)
+		return 0;
+	thread->run.pages += followed;
+	thread->run.faults += followed;
+	thread->sweep.next += followed * MEMTOLL_PAGE_SIZE;
+	thread->sweep.faults += followed;
+	rates = rates_here();
+	if (rates)
+		rates->faults += followed;
 	return 0;
+}
+
+/* The last that has followed in order is the open fault after all: its end is seen. */
+static __always_inline void order_unfold(struct task_struct *task, struct thread *thread)
+{
+	struct open_fault *fault = &thread->fault;
+	__u64 address = fault->address + thread->order.followed * MEMTOLL_PAGE_SIZE;
+	struct memtoll_rates *rates;
+
+	if (!thread->order.followed)
+		return;
+	thread->order.followed--;
+	fault_settle(task, thread);
+	rates = rates_here();
+	if (rates)
+		rates->faults++;
+	fault->address = address;
+	fault->stamped = 0;
+	fault->active = 1;
 }
 
 static __always_inline __u32 kind_of(__u8 fault_class)
@@ -295,41 +332,41 @@ static __always_inline void note_timed(struct open_call *call, __u8 fault_class,
 
 /*
  * What a fault costs depends on what it begins: one that goes on with a run is the cheapest, and
- * what calibrates. So one in so many is timed: a prime number, since faults take turns.
+ * what calibrates. So one in so many is timed, by multiples of the golden ratio: a part of all
+ * faults, spread evenly and never in step with faults that take turns, without a division.
  */
-#define FAULT_TIMED 61
+#define FAULT_TIMED 64
+#define GOLDEN_RATIO 0x9e3779b9U	/* its fraction, of 2^32 */
 
-static __always_inline void fault_count(struct open_fault *fault)
+/* Whether the program of this fault is timed. */
+static __always_inline bool fault_is_timed(struct thread *thread)
+{
+	return ++thread->order.faults * GOLDEN_RATIO <= ~0U / FAULT_TIMED;
+}
+
+/* One that does not follow in order. timed: what its stack costs is counted from here on. */
+static __always_inline void fault_count(struct open_fault *fault, bool timed)
 {
 	struct memtoll_rates *rates = rates_here();
 
-	fault->timed_ns = 0;
-	if (!rates || ++rates->faults % FAULT_TIMED)
+	if (!rates)
 		return;
-	fault->timed_ns = bpf_ktime_get_ns();
-	fault->timed_walk_ns = rates->walk_ns;
+	rates->faults++;
+	if (timed)
+		fault->timed_walk_ns = rates->walk_ns;
 }
 
-/* The fault's own time begins where the program's ends. */
-static __always_inline void fault_account(const struct open_fault *fault)
+/* What its program took until now, stacks apart. fault: NULL, one in order, without any. */
+static __always_inline void fault_account(const struct open_fault *fault, __u64 began_ns,
+					  __u64 now)
 {
-	struct memtoll_rates *rates;
-	__u64 now;
+	struct memtoll_rates *rates = rates_here();
 
-	if (!fault->timed_ns)
-		return;
-	now = fault->stamped ? fault->start.ns : bpf_ktime_get_ns();
-	rates = rates_here();
 	if (rates)
-		rates->fault_ns += FAULT_TIMED * less(now - fault->timed_ns,
-						      rates->walk_ns - fault->timed_walk_ns);
+		rates->fault_ns += FAULT_TIMED *
+				   less(now - began_ns,
+					fault ? rates->walk_ns - fault->timed_walk_ns : 0);
 }
-
-/*
- * To read the clock is a sixth of what a fault costs that goes on in order. Such a fault has the
- * time of the one before, up to so many times: some tens of microseconds.
- */
-#define STAMP_FAULTS 16
 
 /*
  * Whether the time of the last fault will do: nobody looks at the end of this one, which is minor,
@@ -355,8 +392,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	bool write = error_code & ERROR_WRITE;
 	struct sweep_place *place;
 	__u8 flags;
-	struct walked walked = {};
-	__u64 began_ns = 0;
+	__u64 timed_ns = 0, began_ns = 0;
 
 	if (!thread || !task->mm)
 		return 0;
@@ -366,7 +402,14 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 			return 0;
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	}
-	fault_count(&thread->fault);
+	if (fault_is_timed(thread))
+		timed_ns = bpf_ktime_get_ns();
+	if (!kernel_mode && write && order_follows(thread, address, regs->ip)) {
+		if (timed_ns)
+			fault_account(NULL, timed_ns, bpf_ktime_get_ns());
+		return 0;
+	}
+	fault_count(&thread->fault, timed_ns);
 	fault_settle(task, thread);
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;
@@ -388,11 +431,12 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	}
 	/* Kept: another thread may have to look again, the one that drains. */
 	fault->root = table_root();
-	end = walk_tables(&walked, fault->root, address);
-	fault->fault_class = classify(end, &walked, &thread->area, write);
-	fault->swap_type = fault->fault_class == FAULT_SWAP ? walked.entry >> SWAP_TYPE_SHIFT : 0;
+	end = walk_tables(&fault->walked, fault->root, address);
+	fault->fault_class = classify(end, &fault->walked, &thread->area, write);
+	fault->swap_type =
+		fault->fault_class == FAULT_SWAP ? fault->walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;
-	look_around(fault, &walked, end, thread->area.start);
+	look_around(fault, end, thread->area.start);
 	fault->area = thread->area.area;
 	fault->inode = thread->area.inode;
 	fault->dev = thread->area.dev;
@@ -435,7 +479,12 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	if (began_ns && thread->in_fn)
 		thread->call.probe_ns += fault->start.ns - began_ns;
 	fault->active = 1;
-	fault_account(fault);
+	if (fault->fault_class == FAULT_ZERO && !fault->look_again && !kernel_mode && !fault->in_fn)
+		order_begin(thread);
+	/* Its own time begins where the program's ends. */
+	if (timed_ns)
+		fault_account(fault, timed_ns,
+			      fault->stamped ? fault->start.ns : bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -459,6 +508,7 @@ static __always_inline int fault_end(bool major)
 
 	if (!thread || !thread->fault.active || stopped)
 		return 0;
+	order_unfold(task, thread);
 	/* The window has opened since, or the fault was tried again, which makes it a major one. */
 	if (!thread->fault.stamped) {
 		if (major && thread->map.map_fn)

@@ -116,8 +116,7 @@ struct open_fault {
 	__u64 root;		/* of its page tables; 0: they are gone */
 	__u64 pfn;		/* write to a present page: what was mapped */
 	__u64 inode;
-	__u64 timed_ns;		/* when its program began, if that is timed */
-	__u64 timed_walk_ns;	/* rates->walk_ns then */
+	__u64 timed_walk_ns;	/* rates->walk_ns when its program began, if that is timed */
 	__u32 dev;
 	__u32 swap_type;
 	__u32 in_device;	/* pages brought in meanwhile, from a swap device */
@@ -133,6 +132,7 @@ struct open_fault {
 	__u8 in_fn;
 	__u8 stamped;		/* start is its own */
 	__u32 blocks_told;	/* when start was taken */
+	struct walked walked;		/* the way to its entry: no room on the BPF stack */
 	__u64 entries[WINDOW_PAGES];	/* scratch */
 };
 
@@ -216,10 +216,27 @@ struct sweep {
 	struct sweep_place places[SWEEP_PLACES];
 };
 
-/* Everything known of a thread. Written by the thread itself only. */
+/* Faults that follow upon the open one in order, and what must be as it was: order.bpf.h. */
+struct order {
+	__u64 next;		/* the page that follows */
+	__u64 ip;
+	__u64 table;		/* the entry that points to its page table, and where that is */
+	__u64 table_at;
+	__u32 area_generation;
+	__u32 blocks_told;
+	__u16 followed;		/* faults; the open fault stands for the first of all */
+	__u16 left;		/* that still may follow; 0: none */
+	__u32 faults;		/* of the thread, whether in order or not */
+};
+
+/*
+ * Everything known of a thread. Written by the thread itself only. What every fault in order
+ * looks at comes first, in one cache line: clearing a page leaves little in the first cache.
+ */
 struct thread {
 	__u32 in_fn;
 	__u32 drained;		/* drain_epoch this thread has last obeyed */
+	struct order order;
 	__u32 idle_hits;
 	__u32 passes;		/* reads of what is no file, not told of yet */
 	__u64 entry_ip;		/* its last uprobe at an entry; 0: none yet */
@@ -436,9 +453,11 @@ int python_same_state(struct python_walk *walk, const struct memtoll_target *pro
 __u64 python_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
 /* extent.bpf.c: global for the same reason. */
+/* Whether the last table of a walk is still where it was, and its entry for the address empty. */
+int slot_is_empty(__u64 table, __u64 table_at, __u64 address);
 __u64 table_root(void);
 int walk_tables(struct walked *walked, __u64 root, __u64 address);
-int look_around(struct open_fault *fault, const struct walked *walked, int end, __u64 area_start);
+int look_around(struct open_fault *fault, int end, __u64 area_start);
 __u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end);
 __u64 vma_find(__u64 address);
 int seen_find(struct seen *seen, __u64 root, __u64 address);

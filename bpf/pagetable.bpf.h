@@ -37,6 +37,8 @@ struct walked {
 	__u64 entry;
 	__u64 at;	/* where the entry is, in the direct map */
 	__u64 slot;	/* the same if it is one of the last level; else 0 */
+	__u64 table;	/* then: the entry that points to its table, and where that one is */
+	__u64 table_at;
 	__u64 pages;	/* that a present entry maps: 1, 512 or 262144 */
 };
 
@@ -47,7 +49,7 @@ struct walked {
 static __always_inline enum walk_end walk(__u64 root, __u64 address, __u64 page_offset,
 					  __u32 levels, struct walked *walked)
 {
-	__u64 table = root, value = 0, slot;
+	__u64 table = root, value = 0, slot = 0;
 	int level;
 
 	walked->pages = 1;
@@ -55,6 +57,10 @@ static __always_inline enum walk_end walk(__u64 root, __u64 address, __u64 page_
 	for (level = 0; level < 5; level++) {
 		if (level == 0 && levels == 4)
 			continue;
+		if (level == 4) {
+			walked->table = value;
+			walked->table_at = slot;
+		}
 		slot = table + ((address >> (48 - 9 * level)) & 511) * sizeof(value);
 		value = kernel_word(slot);
 		walked->entry = value;

@@ -73,6 +73,33 @@ def test_time_is_the_whole_fault(out: Path) -> None:
     assert unsure < 0.5 * took
 
 
+def test_what_another_thread_changes_in_an_order(out: Path) -> None:
+    """Pages written in order are told by the one before, but for what was touched, dropped or read in between."""
+    pages = 20_011
+    recording, faults, witness = run(out, "inorder", pages)
+    meddled, seen = witness["meddled"], witness["seen"]
+    assert (meddled, seen) == (len(range(50, pages - 1, 101)), len(range(0, pages, 89)))
+    by_line = {name: faults.touched("inorder.c", name) for name in ("meddle", "write", "look", "rewrite", "grow")}
+    counted = {name: {kind: line.of(kind).faults for kind in line.kinds} for name, line in by_line.items()}
+    assert counted == {
+        "meddle": {"zero": meddled},
+        "write": {"zero": pages - meddled},
+        "look": {"zero_read": seen},
+        "rewrite": {"zero": pages - seen, "zero_upgrade": seen},
+        "grow": {"zero": pages},
+    }
+    # What the kernel counted of the passes; it is the whole process, whose stacks fault, too.
+    for name in ("written", "rewritten", "grown"):
+        assert pages <= witness[name] <= pages + 8
+    assert all(line.pages == line.faults for line in by_line.values())
+    # Each was hit once, whichever way it was counted; faults of the loader's and of libc's are among them.
+    ((hits, told),) = recording.query(
+        "SELECT SUM(hits), (SELECT SUM(faults) FROM fault) FROM hit WHERE probe = 'fault'"
+    )
+    assert hits == told
+    assert_checked(recording)
+
+
 # Huge pages.
 
 
