@@ -96,11 +96,13 @@ def test_page_cache_and_past_it(out: Path, data: Path) -> None:
     _, cold = read_it(out.with_name("cold.memtoll"), data, "pread", 3, "--cold")
     assert cold["filled_bytes"] == pytest.approx(3 * size, rel=0.01)
     assert cold["cached_bytes"] < cold["bytes"] == 3 * size
-    direct_run, direct = read_it(out.with_name("direct.memtoll"), data, "pread", 3, "--direct")
+    direct_run, direct = read_it(out.with_name("direct.memtoll"), data, "pread", 3, "--direct", "--clocked")
     assert direct["direct_bytes"] == direct["bytes"] == 3 * size
     assert (direct["cached_bytes"], direct["filled_bytes"]) == (0, 0)
-    # A device is waited for; the cache is not.
-    assert direct["blocked_s"] > 0.3 * direct["time_s"]
+    # A device is waited for; the cache is not. Where a hypervisor serves the read before the guest
+    # goes on, the guest does not sleep: how long is the reader's to say.
+    asleep_s = direct_run.witness[-1]["asleep_ns"] / 1e9
+    assert direct["blocked_s"] == pytest.approx(asleep_s, rel=0.2)
     assert warm["blocked_s"] < 0.1 * direct["blocked_s"]
     assert direct_run.dominant == "file"
     assert cold["time_s"] > 0
@@ -133,7 +135,7 @@ def test_without_the_probe(out: Path, data: Path) -> None:
 def test_passes_over_a_file(out: Path, data: Path) -> None:
     """Three passes: each block three times. A cache of the file's size saves two thirds, less saves none."""
     size = BLOCKS * BLOCK
-    recording, row = read_it(out, data, "pread", 3, "--direct")
+    recording, row = read_it(out, data, "pread", 3, "--direct", "--clocked")
     assert (row["reread_factor"], row["reread_low"], row["reread_high"]) == (3.0, 3.0, 3.0)
     assert row["different_bytes"] == size
     for point in row["miss_ratio_curve"]:

@@ -8,9 +8,11 @@
  *   --cold    the page cache is emptied of the file before each pass
  *   --held    the file is locked in the page cache first
  *   --fill    so many MiB of memory are used before each read
+ *   --clocked each read between two looks at the clocks
  *   --random  blocks in no order: COUNT draws a pass, with repeats
  *   --cache   blocks are kept in an LRU cache of so many first, and read only where it misses
- * Prints how many calls read how many bytes, and of different blocks how many.
+ * Prints how many calls read how many bytes, of different blocks how many, and, if clocked, how
+ * long those reads had no CPU in which the thread went to sleep.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -182,12 +184,31 @@ static uint64_t draw(uint64_t *state)
 	return *state >> 33;
 }
 
+/* Time off the CPU, and how often the thread went to sleep, up to now. */
+struct clocks {
+	uint64_t off_cpu_ns;
+	long sleeps;
+};
+
+static struct clocks clocks_now(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (struct clocks){
+		.off_cpu_ns = workload_clock(CLOCK_MONOTONIC) -
+			      workload_clock(CLOCK_THREAD_CPUTIME_ID),
+		.sleeps = usage.ru_nvcsw,
+	};
+}
+
 int main(int argc, char **argv)
 {
 	struct reader reader = {};
 	struct cache cache = {};
-	uint64_t count, passes, calls = 0, bytes = 0, different = 0, state = 1;
-	int direct = 0, cold = 0, held = 0, scattered = 0, i;
+	uint64_t count, passes, calls = 0, bytes = 0, different = 0, state = 1, asleep_ns = 0;
+	int direct = 0, cold = 0, held = 0, clocked = 0, scattered = 0, i;
+	struct clocks before = {}, after;
 	size_t filled = 0;
 	unsigned char *seen;
 
@@ -198,6 +219,7 @@ int main(int argc, char **argv)
 		direct |= !strcmp(argv[i], "--direct");
 		cold |= !strcmp(argv[i], "--cold");
 		held |= !strcmp(argv[i], "--held");
+		clocked |= !strcmp(argv[i], "--clocked");
 		scattered |= !strcmp(argv[i], "--random");
 		if (!strcmp(argv[i], "--fill") && i + 1 < argc)
 			filled = workload_number(argv[0], argv[++i]);
@@ -230,16 +252,24 @@ int main(int argc, char **argv)
 				continue;
 			if (filled && fill(filled << 20))
 				return 1;
+			if (clocked)
+				before = clocks_now();
 			if (read_block(&reader, block * reader.size) != (long)reader.size)
 				return 1;
+			if (clocked) {
+				after = clocks_now();
+				if (after.sleeps != before.sleeps)
+					asleep_ns += after.off_cpu_ns - before.off_cpu_ns;
+			}
 			calls++;
 			bytes += reader.size;
 			different += !seen[block];
 			seen[block] = 1;
 		}
 	}
-	workload_report("\"reads\": %llu, \"bytes\": %llu, \"different\": %llu",
+	workload_report("\"reads\": %llu, \"bytes\": %llu, \"different\": %llu, "
+			"\"asleep_ns\": %llu",
 			(unsigned long long)calls, (unsigned long long)bytes,
-			(unsigned long long)different);
+			(unsigned long long)different, (unsigned long long)asleep_ns);
 	return 0;
 }
