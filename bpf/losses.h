@@ -131,7 +131,10 @@
 	     "trace fewer processes")								\
 	LOSS(LOST_READS_UNWATCHED, "reads_unwatched",						\
 	     "file reads at most, while the budget left read() of sockets unwatched",		\
-	     "raise --overhead-limit")
+	     "raise --overhead-limit")								\
+	LOSS(LOST_WINDOW_SHUT, "window_shut",							\
+	     "moments at which ends of minor faults were to be timed and could not be",		\
+	     "raise the limit of open files")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

@@ -418,17 +418,20 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 	return probes;
 }
 
-void probes_window(struct probes *probes, bool open)
+int probes_window(struct probes *probes, bool open)
 {
+	int err = 0;
+
 	/* First: a fault whose end is seen has to know its beginning. */
 	if (open)
 		probes->bpf->bss->ends_seen = 1;
 	if (open && probes->times_faults)
-		open_window(probes);
+		err = open_window(probes);
 	else
 		close_window(probes);
 	if (!open)
 		probes->bpf->bss->ends_seen = 0;
+	return err;
 }
 
 void probes_detach(struct probes *probes)

@@ -96,8 +96,8 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
  * after a message.
  */
 int probes_begin_faults(struct probes *probes);
-/* Switch the timing of minor faults on or off. */
-void probes_window(struct probes *probes, bool open);
+/* Switch the timing of minor faults on or off. 0, or -errno: not on all CPUs. */
+int probes_window(struct probes *probes, bool open);
 /*
  * Once there is swap, follow what is pushed out to it and brought in from it: call it again, swap
  * may be switched on at any time. True: each page brought in is told (6.14 and later).

@@ -237,6 +237,12 @@ int session_load(struct session *session)
 	return STATUS_UNSUPPORTED;
 }
 
+static void switch_window(struct session *session, bool open)
+{
+	if (probes_window(session->probes, open))
+		slicer_lose(session->slicer, LOST_WINDOW_SHUT, 1);
+}
+
 static void move_window(struct session *session, uint64_t now)
 {
 	struct fault_window *window = &session->window;
@@ -245,7 +251,7 @@ static void move_window(struct session *session, uint64_t now)
 	fault_window_step(window, now, window->first ? targets_cpu_ns(session->targets) : 0,
 			  g_random_double());
 	if (window->open != open)
-		probes_window(session->probes, window->open);
+		switch_window(session, window->open);
 }
 
 /*
@@ -468,7 +474,7 @@ int session_attach(struct session *session)
 	session->system = system_counters_read();
 	if (record_start(session))
 		return STATUS_FAILED;
-	probes_window(session->probes, true);
+	switch_window(session, true);
 	/* The calibration's faults were counted, too. */
 	rates_read(session->bpf, &rates);
 	fault_window_begin(&session->window, session->start_ns, rates.faults);

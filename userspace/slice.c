@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../bpf/events.h"
-#include "../bpf/losses.h"
 #include "areas.h"
 #include "cpu_samples.h"
 #include "giveback.h"
@@ -66,7 +65,7 @@ struct slicer {
 	uint64_t untracked_returns;
 	uint64_t unfollowed_pages;
 	GArray *runs;			/* struct stored_run, at most RUNS_PER_SLICE */
-	uint64_t runs_unstored;
+	uint64_t own_losses[MEMTOLL_LOSS_COUNT];	/* of userspace, since the last slice */
 	int err;
 };
 
@@ -119,6 +118,11 @@ void slicer_free(struct slicer *slicer)
 	latency_free(slicer->latency);
 	cpu_samples_free(slicer->samples);
 	g_free(slicer);
+}
+
+void slicer_lose(struct slicer *slicer, enum memtoll_loss loss, uint64_t count)
+{
+	slicer->own_losses[loss] += count;
 }
 
 /* The first error stays; nothing is written after it. */
@@ -322,7 +326,7 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 	if (!(run->flags & RUN_MAJOR))
 		hits->timed += run->timed_faults;
 	if (slicer->runs->len >= RUNS_PER_SLICE) {
-		slicer->runs_unstored++;
+		slicer_lose(slicer, LOST_RUNS_UNSTORED, 1);
 		return;
 	}
 	g_array_append_val(slicer->runs, stored);
@@ -652,11 +656,12 @@ static void write_losses(struct slicer *slicer)
 	slicer->stack_writer.unwoven = 0;
 	counts[LOST_LATE_ATTACH] += targets_late(slicer->config.targets);
 	counts[LOST_ATTACH_FAILED] += targets_attach_failures(slicer->config.targets);
-	counts[LOST_RUNS_UNSTORED] += slicer->runs_unstored;
-	slicer->runs_unstored = 0;
-	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++)
+	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
+		counts[i] += slicer->own_losses[i];
+		slicer->own_losses[i] = 0;
 		if (counts[i])
 			note(slicer, recording_loss(slicer->config.recording, names[i], counts[i]));
+	}
 }
 
 static void write_target(void *context, struct target *target)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../bpf/losses.h"
 #include "ledger.h"
 #include "python.h"
 #include "python_reader.h"
@@ -48,6 +49,9 @@ int slicer_on_event(void *context, void *data, size_t size);
 
 /* Before exec's new image is shown to the symbolizer: name the stacks of the old one. */
 void slicer_name_stacks(struct slicer *slicer, pid_t pid);
+
+/* Userspace itself has lost something: told with the slice that is being gathered. */
+void slicer_lose(struct slicer *slicer, enum memtoll_loss loss, uint64_t count);
 
 /*
  * Write everything of the slice [start_ns, end_ns) and commit it. The caller has drained the ring

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -344,6 +346,37 @@ def test_losses_are_told(out: Path) -> None:
     assert recording.report["complete"] is True
     text = memtoll("report", out)
     assert any(name in text.stdout for name in lost)
+
+
+def leave_one_file(pid: int) -> None:
+    """Lower a process's limit of open files until one number is free; never raise it again."""
+    used = {int(entry.name) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+    free = [number for number in range(len(used) + 2) if number not in used]
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(soft, free[1]), hard))
+
+
+def test_windows_that_could_not_be_opened_are_told(out: Path) -> None:
+    """An event for each CPU sees faults end: where there is no file left for one it is said."""
+    with running_loop() as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        wait_slices(out, 1)
+
+        def told() -> int:
+            leave_one_file(tracer.pid)
+            rows = query(out, "SELECT COALESCE(SUM(count), 0) FROM loss WHERE name = 'window_shut'")
+            return int(rows[0][0])
+
+        wait_until(told, "a window that was not opened")
+        hard = resource.prlimit(tracer.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(tracer.pid, resource.RLIMIT_NOFILE, (hard, hard))
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+    assert result.status == 0, result
+    recording = load(out, result)
+    assert recording.report["losses"]["window_shut"] > 0
+    assert re.search(r"window_shut: .*raise the limit of open files", memtoll("report", out).stdout, re.S)
 
 
 def cut_points(size: int) -> list[int]:
