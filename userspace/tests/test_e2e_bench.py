@@ -29,9 +29,24 @@ import bench  # noqa: E402
 
 
 def test_readme_has_the_results() -> None:
-    results = json.loads(table.RESULTS.read_text())
-    assert table.README.read_text() == table.readme_with(results)
-    assert {line["name"] for line in results["lines"]} == {line.name for line in LINES}
+    """Each machine's under its own name, with every line; what is promised beside what each of them measured."""
+    machines = table.all_results()
+    assert table.README.read_text() == table.readme_with(machines)
+    for results in machines:
+        assert json.loads(table.results_file(results["machine"]).read_text()) == results
+        assert {line["name"] for line in results["lines"]} == {line.name for line in LINES}
+    assert [len(row.split(" | ")) for row in table.promises(machines)[2:]] == [len(machines) + 1] * 6
+    assert not any("|  |" in row for row in table.promises(machines))
+
+
+def test_each_processor_has_a_file_of_its_own() -> None:
+    names = {
+        "Intel(R) Xeon(R) Processor": "intel-xeon",
+        "Intel(R) Core(TM) i7-8550U CPU @ 1.80GHz": "intel-core-i7-8550u",
+        "AMD EPYC": "amd-epyc",
+        "aarch64": "aarch64",
+    }
+    assert {name: table.results_file({"cpu": name}).stem for name in names} == names
 
 
 def test_ratios_are_of_the_same_round() -> None:
@@ -83,13 +98,13 @@ def test_a_median_s_interval_is_that_of_order_statistics() -> None:
 
 
 def test_renewing_keeps_the_other_lines_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = json.loads(table.RESULTS.read_text())
+    results = table.all_results()[0]
     arguments = argparse.Namespace(quick=True, rounds=1, lines="^none of them$", renew=True, out=tmp_path / "out")
     monkeypatch.setattr(bench, "machine", lambda: results["machine"])
     renewed = bench.measure(arguments, tmp_path)
     assert (renewed["lines"], renewed["figures"]) == (results["lines"], results["figures"])
     monkeypatch.setattr(bench, "machine", lambda: results["machine"] | {"cpu": "another"})
-    with pytest.raises(SystemExit, match="another machine's"):
+    with pytest.raises(SystemExit, match="this machine has no results"):
         bench.measure(arguments, tmp_path)
 
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import tools
 from lines import AGAIN, LINES, Cost, Line, Target
-from table import RESULTS, write_readme
+from table import results_file, write_readme
 
 from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, workload
 
@@ -193,7 +193,7 @@ def figures(scratch: Path, rounds: int, quick: bool) -> list[dict[str, Any]]:
 
 
 def save(results: dict[str, Any], arguments: argparse.Namespace) -> None:
-    (arguments.out or RESULTS).write_text(json.dumps(results, indent=1) + "\n")
+    (arguments.out or results_file(results["machine"])).write_text(json.dumps(results, indent=1) + "\n")
 
 
 def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
@@ -213,10 +213,11 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     }
     order = [line.name for line in LINES]
     if arguments.renew:
-        kept = json.loads(RESULTS.read_text())
-        results |= {name: kept[name] for name in ("lines", "figures", "load")}
+        known = results_file(results["machine"])
+        kept = json.loads(known.read_text()) if known.exists() else {"machine": None}
         if kept["machine"] != results["machine"]:
-            raise SystemExit("bench: --renew: the results are another machine's; measure all lines")
+            raise SystemExit("bench: --renew: this machine has no results yet; measure all lines")
+        results |= {name: kept[name] for name in ("lines", "figures", "load")}
     if re.search(arguments.lines, FIGURES):
         results["figures"] = figures(scratch, rounds, arguments.quick)
     for line in LINES:
@@ -261,7 +262,7 @@ def main() -> int:
             shutil.rmtree(scratch)
     save(results, arguments)
     if not arguments.out:
-        write_readme(results)
+        write_readme()
     return 0
 
 

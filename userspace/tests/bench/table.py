@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The README's table, from results.json: run it to renew the one by the other."""
+"""The README's tables, from results/: run it to renew the ones by the others."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 from pathlib import Path
 from typing import Any, Final
 
-RESULTS: Final = Path(__file__).resolve().parent / "results.json"
+RESULTS: Final = Path(__file__).resolve().parent / "results"
 README: Final = Path(__file__).resolve().parents[3] / "README.md"
-BEGIN: Final = "<!-- from results.json: make bench-table -->\n"
+BEGIN: Final = "<!-- from bench/results: make bench-table -->\n"
 END: Final = "<!-- end -->\n"
 
 # What is promised of memtoll as it is by default, in percent added: (line, at most).
@@ -23,6 +24,24 @@ PROMISES: Final = (
     ("malloc and free", "memtoll, no limit, no stacks", "empty probes, entry and return", 1.25),
     ("malloc and free", "memtoll, no limit, no stacks", "bcc memleak", 0.1),
 )
+
+
+def processor(machine: dict[str, Any]) -> str:
+    """Its name without what all of them have in it."""
+    return " ".join(re.sub(r"\((R|TM)\)|\bProcessor\b|\bCPU\b|@.*", " ", machine["cpu"]).split())
+
+
+def results_file(machine: dict[str, Any]) -> Path:
+    """Of each kind of processor the last results are kept: what a probe costs differs most by that."""
+    return RESULTS / f"{re.sub('[^a-z0-9]+', '-', processor(machine).lower())}.json"
+
+
+def all_results() -> list[dict[str, Any]]:
+    """The newest first."""
+    files = sorted(RESULTS.glob("*.json"))
+    return sorted(
+        (json.loads(file.read_text()) for file in files), key=lambda results: str(results["date"]), reverse=True
+    )
 
 
 def duration(ns: float) -> str:
@@ -74,8 +93,8 @@ FEWEST: Final = 6
 def median_and_spread(values: list[float]) -> tuple[str, str]:
     """The median; its 95 % interval, or the least and the greatest where there are too few for one."""
     low, high = median_bounds(values)
-    of = f"median of {len(values)} with its 95 % interval" if len(values) >= FEWEST else f"in {len(values)} rounds"
-    return f"{statistics.median(values):.2f}", f"{low:.2f} to {high:.2f}, {of}"
+    of = f"{len(values)} pairs" if len(values) >= FEWEST else f"least and greatest of {len(values)} rounds"
+    return f"{statistics.median(values):.2f}", f"{low:.2f} to {high:.2f}; {of}"
 
 
 def percent_added(line: dict[str, Any], what: str) -> str:
@@ -86,30 +105,51 @@ def percent_added(line: dict[str, Any], what: str) -> str:
     return f"{statistics.median(pairs):.1f} % ({low:.1f} to {high:.1f})"
 
 
-def promises(results: dict[str, Any]) -> list[str]:
-    lines = {line["name"]: line for line in results["lines"]}
-    said = []
-    for name, most in DEFAULT_PROMISES:
-        runs = {contender["name"]: contender for contender in lines.get(name, {"contenders": []})["contenders"]}
-        if DEFAULT in runs and "bare" in runs:
-            said.append(
-                f"{name}: {DEFAULT} adds {percent_added(lines[name], 'cpu_ns')} of CPU time, "
-                f"{percent_added(lines[name], 'wall_ns')} elapsed: medians of {len(runs[DEFAULT]['rounds'])} pairs of "
-                f"runs, with their 95 % intervals (promised: at most {most:.0f} %)."
-            )
-    for name, mine, other, limit in PROMISES:
-        if name not in lines:
-            continue
-        ours, its = added(lines[name], mine), added(lines[name], other)
-        # Of the same round, as all ratios: a machine's speed changes from one to the next.
-        times = [ours[number] / its[number] for number in ours if its.get(number, 0) > 0]
-        if times:
-            median, within = median_and_spread(times)
-            said.append(
-                f"{name}: {mine} adds {duration(statistics.median(ours.values()))}, {other} "
-                f"{duration(statistics.median(its.values()))}: {median} times ({within}; promised: at most {limit})."
-            )
-    return said
+def line_of(results: dict[str, Any], name: str) -> dict[str, Any]:
+    """One without contenders where it was not measured."""
+    return next((line for line in results["lines"] if line["name"] == name), {"contenders": []})
+
+
+def default_kept(results: dict[str, Any], name: str) -> str:
+    """What memtoll's default adds to a line; empty where that was not measured."""
+    line = line_of(results, name)
+    runs = {contender["name"]: contender for contender in line["contenders"]}
+    if DEFAULT not in runs or "bare" not in runs:
+        return ""
+    cpu, wall = percent_added(line, "cpu_ns"), percent_added(line, "wall_ns")
+    return f"{cpu} of CPU time, {wall} elapsed; {len(runs[DEFAULT]['rounds'])} pairs"
+
+
+def times_kept(results: dict[str, Any], name: str, mine: str, other: str) -> str:
+    """How many times as much as another one contender adds to a line; empty where not both were measured."""
+    line = line_of(results, name)
+    ours, its = added(line, mine), added(line, other)
+    # Of the same round, as all ratios: a machine's speed changes from one to the next.
+    times = [ours[number] / its[number] for number in ours if its.get(number, 0) > 0]
+    if not times:
+        return ""
+    median, within = median_and_spread(times)
+    return f"{median} ({within}): {' to '.join(duration(statistics.median(one.values())) for one in (ours, its))}"
+
+
+def promises(machines: list[dict[str, Any]]) -> list[str]:
+    """A table of what is promised and what was measured: a column for each machine."""
+    rows = [
+        (f"{name}: {DEFAULT} adds at most {most:.0f} %", [default_kept(results, name) for results in machines])
+        for name, most in DEFAULT_PROMISES
+    ] + [
+        (
+            f"{name}: {mine}, less bare, at most {most} times {other}, less bare",
+            [times_kept(results, name, mine, other) for results in machines],
+        )
+        for name, mine, other, most in PROMISES
+    ]
+    heads = [f"{processor(results['machine'])}, {results['date']}" for results in machines]
+    return [
+        f"| promised | {' | '.join(heads)} |",
+        f"|{'---|' * (len(heads) + 1)}",
+        *(f"| {promise} | {' | '.join(cells)} |" for promise, cells in rows if any(cells)),
+    ]
 
 
 def rounds(results: dict[str, Any]) -> str:
@@ -147,22 +187,24 @@ def table(results: dict[str, Any]) -> str:
         text.append(
             f"* {figure['name']}: {duration(statistics.median(runs))} ({duration(min(runs))} to {duration(max(runs))})"
         )
-    text += [f"* {promise}" for promise in promises(results)]
     if results["not_installed"]:
         text.append(f"* not installed: {', '.join(results['not_installed'])}")
     return "\n".join(text) + "\n"
 
 
-def readme_with(results: dict[str, Any]) -> str:
+def readme_with(machines: list[dict[str, Any]]) -> str:
+    """The newest results in full, what is promised beside it for all."""
     text = README.read_text()
     head, rest = text.split(BEGIN, 1)
     _, tail = rest.split(END, 1)
-    return head + BEGIN + table(results) + END + tail
+    kept = "\n".join(promises(machines))
+    said = "Medians of pairs of runs, with their 95 % intervals in brackets."
+    return f"{head}{BEGIN}{table(machines[0])}\n{said}\n\n{kept}\n{END}{tail}"
 
 
-def write_readme(results: dict[str, Any]) -> None:
-    README.write_text(readme_with(results))
+def write_readme() -> None:
+    README.write_text(readme_with(all_results()))
 
 
 if __name__ == "__main__":
-    write_readme(json.loads(RESULTS.read_text()))
+    write_readme()
