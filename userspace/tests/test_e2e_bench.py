@@ -202,3 +202,21 @@ def test_leaves_nothing_when_it_is_ended(number: signal.Signals, tmp_path: Path)
         bench_run.wait()
     assert not Path(f"/proc/{pid}").exists()
     assert not out.exists()
+
+
+def test_ends_what_nobody_knows_of() -> None:
+    """A signal between the fork and the return of spawn() loses the process, in a group of its own or not yet."""
+    script = (
+        "import subprocess, bench\n"
+        "def start(own):\n"
+        "    return subprocess.Popen(['sleep', '90'], stdout=-3, stderr=-3, start_new_session=own).pid\n"
+        "lost = start(True), start(False)\n"
+        "bench.end_children()\n"
+        "print(*lost)\n"
+    )
+    env = environment({"MEMTOLL": str(MEMTOLL), "PYTHONPATH": f"{BENCH}:{TESTS}"})
+    command = [sys.executable, "-Bc", script]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=True)
+    pids = done.stdout.split()
+    assert len(pids) == 2
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
