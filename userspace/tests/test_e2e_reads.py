@@ -135,7 +135,7 @@ def test_without_the_probe(out: Path, data: Path) -> None:
 def test_passes_over_a_file(out: Path, data: Path) -> None:
     """Three passes: each block three times. A cache of the file's size saves two thirds, less saves none."""
     size = BLOCKS * BLOCK
-    recording, row = read_it(out, data, "pread", 3, "--direct", "--clocked")
+    recording, row = read_it(out, data, "pread", 3, "--direct")
     assert (row["reread_factor"], row["reread_low"], row["reread_high"]) == (3.0, 3.0, 3.0)
     assert row["different_bytes"] == size
     for point in row["miss_ratio_curve"]:
