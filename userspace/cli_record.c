@@ -14,6 +14,7 @@
 #include "arguments.h"
 #include "cgroup.h"
 #include "cli.h"
+#include "launch.h"
 #include "message.h"
 #include "options.h"
 #include "privileges.h"

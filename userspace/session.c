@@ -13,7 +13,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -661,11 +660,6 @@ static void detach(struct session *session)
 	probes_detach(session->probes);
 	session->probes = NULL;
 	uprobe_detach_finish();
-}
-
-int shell_exit_status(int wait_status)
-{
-	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 /* A command outlives its recording only if it ignores SIGTERM. */

@@ -59,7 +59,4 @@ sqlite3 *session_database(struct session *session);
 /* Exit status of the command as wait(2) has it; false where none was run or it has not ended. */
 bool session_command_status(const struct session *session, int *wait_status);
 
-/* A wait(2) status as a shell tells it: the exit status, or 128 and the signal. */
-int shell_exit_status(int wait_status);
-
 #endif /* MEMTOLL_SESSION_H */
