@@ -130,7 +130,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	sample->tgid = task->tgid;
 	sample->tid = task->pid;
 	sample->in_fn = thread->in_fn;
-	sample->map_fn = thread->map.map_fn;
+	sample->map_fn = in_map(thread) ? thread->map.map_fn : MAP_FN_NONE;
 	sample->flags = user ? SAMPLE_USER : in_read(thread) ? SAMPLE_READ : 0;
 	sample->kernel_frames = 0;
 	sample->time_ns = bpf_ktime_get_ns();

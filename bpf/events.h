@@ -108,7 +108,8 @@ struct memtoll_rates {
 	__u64 reads;
 	__u64 plain_reads;	/* of these by read(2), which sockets are read by, too */
 	__u64 other_reads;	/* by read(2) of what is no file; told by the PASSES_AT_ONCE */
-	__u64 unwatched_reads;	/* of files while read(2) was not watched */
+	__u64 unwatched_reads;	/* of files while read(2), or any call, was not watched */
+	__u64 unwatched_maps;	/* mapping calls while none was watched */
 	__u64 walk_ns;		/* stacks looked at, in whatever program */
 	struct memtoll_gaps gaps;	/* from a call's return to the thread's next call */
 	struct memtoll_gaps idle_gaps;	/* from one hit that was passed over to the next */

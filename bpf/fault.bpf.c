@@ -442,7 +442,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->dev = thread->area.dev;
 	if (thread->in_fn)
 		note_inside(&thread->call, fault->fault_class);
-	if (thread->map.map_fn)
+	if (in_map(thread))
 		thread->map.minor++;
 	if (in_read(thread))
 		thread->read.faults++;
@@ -511,7 +511,7 @@ static __always_inline int fault_end(bool major)
 	order_unfold(task, thread);
 	/* The window has opened since, or the fault was tried again, which makes it a major one. */
 	if (!thread->fault.stamped) {
-		if (major && thread->map.map_fn)
+		if (major && in_map(thread))
 			thread->map.minor--;
 		if (major && in_read(thread))
 			thread->read.faults--;
@@ -530,7 +530,7 @@ static __always_inline int fault_end(bool major)
 		thread->call.fault_cpu_ns += cpu_ns;
 		note_timed(&thread->call, thread->fault.fault_class, wall_ns);
 	}
-	if (major && thread->map.map_fn)
+	if (major && in_map(thread))
 		thread->map.minor--;
 	if (major && in_read(thread)) {
 		thread->read.faults--;

@@ -130,11 +130,14 @@
 	     "allocator calls counted without their place: too many new call sites at once",	\
 	     "trace fewer processes")								\
 	LOSS(LOST_READS_UNWATCHED, "reads_unwatched",						\
-	     "file reads at most, while the budget left read() of sockets unwatched",		\
-	     "raise --overhead-limit")								\
+	     "file reads at most, while calls that hardly read any were left unwatched",	\
+	     "--overhead-limit none")								\
 	LOSS(LOST_WINDOW_SHUT, "window_shut",							\
 	     "moments at which ends of minor faults were to be timed and could not be",		\
-	     "raise the limit of open files")
+	     "raise the limit of open files")							\
+	LOSS(LOST_MAPS_UNWATCHED, "maps_unwatched",						\
+	     "mapping calls at most, while system calls were left unwatched: who maps is unknown", \
+	     "--overhead-limit none")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

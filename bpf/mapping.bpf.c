@@ -9,14 +9,6 @@
 #include "memtoll.bpf.h"
 #include "syscall.bpf.h"
 
-#if defined(__TARGET_ARCH_x86)
-enum { NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25,
-       NR_MADVISE = 28 };
-#elif defined(__TARGET_ARCH_arm64)
-enum { NR_MMAP = 222, NR_MPROTECT = 226, NR_MUNMAP = 215, NR_BRK = 214, NR_MREMAP = 216,
-       NR_MADVISE = 233 };
-#endif
-
 #define PROT_EXEC 0x4
 #define MAP_FIXED_FLAGS (0x10 | 0x100000)	/* MAP_FIXED, MAP_FIXED_NOREPLACE */
 #define MAP_ANONYMOUS 0x20
@@ -28,31 +20,6 @@ struct {
 	__type(key, struct memtoll_map_key);
 	__type(value, struct memtoll_map_sum);
 } map_calls SEC(".maps");
-
-static __always_inline __u32 fn_of_syscall(__s32 nr)
-{
-	switch (nr) {
-	case NR_MMAP:
-		return MAP_FN_MMAP;
-	case NR_MUNMAP:
-		return MAP_FN_MUNMAP;
-	case NR_MREMAP:
-		return MAP_FN_MREMAP;
-	case NR_BRK:
-		return MAP_FN_BRK;
-	case NR_MADVISE:
-		return MAP_FN_MADVISE;
-	default:
-		return MAP_FN_NONE;
-	}
-}
-
-/* glibc extends an arena by mprotect: the part opened during a calloc is not cleared by it. */
-static __always_inline void note_mprotect(struct thread *thread, __u64 addr)
-{
-	if (thread->in_fn == FN_CALLOC && !thread->call.fresh_from)
-		thread->call.fresh_from = addr;
-}
 
 static __always_inline __u16 mmap_flags(__u64 prot, __u64 flags)
 {
@@ -72,7 +39,7 @@ int map_enter(struct sys_enter_args *ctx)
 	struct open_map_call *map;
 	struct pt_regs *regs;
 
-	if (!thread)
+	if (!thread || !calls_are_watched())
 		return 0;
 	/* From the registers: the record of a call of few arguments is too short. */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -84,7 +51,7 @@ int map_enter(struct sys_enter_args *ctx)
 	/* The faults so far are on mappings as they were. */
 	fault_settle(task, thread);
 	map = &thread->map;
-	map->map_fn = fn_of_syscall(ctx->nr);
+	map->map_fn = map_fn_of(ctx->nr);
 	map->addr = PT_REGS_PARM1_SYSCALL(regs);
 	map->len = PT_REGS_PARM2_SYSCALL(regs);
 	map->arg = PT_REGS_PARM3_SYSCALL(regs);
@@ -179,6 +146,11 @@ int map_exit(struct sys_exit_args *ctx)
 	if (!thread || stopped || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
 		return 0;
 	map = &thread->map;
+	if (!in_map(thread)) {
+		map->map_fn = MAP_FN_NONE;
+		lose(LOST_MAPS_UNWATCHED, 1);
+		return 0;
+	}
 	event = &thread->mapping;
 	event->kind = EVENT_MAPPING;
 	event->cpu_ns = stamp_cpu_ns(task, &map->start, now);

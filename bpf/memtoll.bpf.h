@@ -402,6 +402,8 @@ extern volatile __u64 detached_ns[FN_MASK + 1];
 extern volatile __u64 woken_position;
 /* Since when read(2) is watched, and its ends are seen; ~0: it is not. */
 extern volatile __u64 reads_watched_ns;
+/* Likewise mapping calls, and the other calls that read. */
+extern volatile __u64 calls_watched_ns;
 
 /* Raised by userspace once per slice: threads then emit their open run at their next event. */
 extern volatile __u32 drain_epoch;
@@ -541,11 +543,23 @@ static __always_inline void rate_read(bool plain)
 		rates->plain_reads++;
 }
 
+static __always_inline bool calls_are_watched(void)
+{
+	return calls_watched_ns != ~0ULL;
+}
+
+/* In a mapping call whose end will be seen. */
+static __always_inline bool in_map(const struct thread *thread)
+{
+	return thread->map.map_fn && thread->map.start.ns >= calls_watched_ns;
+}
+
 /* In a read of a file whose end will be seen. */
 static __always_inline bool in_read(const struct thread *thread)
 {
-	return thread->read.read_fn && (thread->read.read_fn != READ_FN_READ ||
-					thread->read.start.ns >= reads_watched_ns);
+	return thread->read.read_fn &&
+	       thread->read.start.ns >= (thread->read.read_fn == READ_FN_READ ? reads_watched_ns :
+										calls_watched_ns);
 }
 
 /* The state of a traced thread, or NULL for everybody else: the one filter, passed first. */

@@ -6,22 +6,16 @@
  * The tracepoints of these system calls alone are used, not raw sys_enter: that would run for every
  * system call of the machine. Reads of other things (sockets, pipes, /proc) are passed over as soon
  * as the descriptor's file is known. Where a program hardly reads anything else by read(2), the
- * budget takes that call's tracepoints away (governor.c), and the page cache tells whether it reads
- * files meanwhile.
+ * budget takes that call's tracepoints away (governor.c), and where it reads no file at all, those
+ * of all calls go (quiet.c): away.bpf.c then tells whether it reads files meanwhile.
  */
 #include "memtoll.bpf.h"
 #include "syscall.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
-enum { NR_READ = 0, NR_PREAD64 = 17, NR_READV = 19, NR_IO_SUBMIT = 209, NR_PREADV = 295,
-       NR_PREADV2 = 327 };
 #define O_DIRECT_FLAG 040000U
-#define SYSCALL_NR(regs) ((__s32)(regs)->orig_ax)
 #elif defined(__TARGET_ARCH_arm64)
-enum { NR_READ = 63, NR_PREAD64 = 67, NR_READV = 65, NR_IO_SUBMIT = 2, NR_PREADV = 69,
-       NR_PREADV2 = 286 };
 #define O_DIRECT_FLAG 0200000U
-#define SYSCALL_NR(regs) ((regs)->syscallno)
 #endif
 
 /* include/uapi/linux/stat.h */
@@ -323,26 +317,6 @@ static __always_inline void key_fill(struct memtoll_read_key *key, struct task_s
 
 /* ---- read, pread64, readv, preadv, preadv2 ---- */
 
-static __always_inline __u32 fn_of_syscall(__s32 nr)
-{
-	switch (nr) {
-	case NR_READ:
-		return READ_FN_READ;
-	case NR_PREAD64:
-		return READ_FN_PREAD;
-	case NR_READV:
-		return READ_FN_READV;
-	case NR_PREADV:
-		return READ_FN_PREADV;
-	case NR_PREADV2:
-		return READ_FN_PREADV2;
-	case NR_IO_SUBMIT:
-		return READ_FN_IO_SUBMIT;
-	default:
-		return READ_FN_NONE;
-	}
-}
-
 SEC("?tp")
 int read_enter(struct sys_enter_args *ctx)
 {
@@ -351,9 +325,9 @@ int read_enter(struct sys_enter_args *ctx)
 	struct open_read *read;
 	struct pt_regs *regs;
 	struct file *file;
-	__u32 read_fn = fn_of_syscall(ctx->nr);
+	__u32 read_fn = read_fn_of(ctx->nr);
 
-	if (!thread)
+	if (!thread || (read_fn != READ_FN_READ && !calls_are_watched()))
 		return 0;
 	read = &thread->read;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -609,26 +583,5 @@ int read_uring(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	__sync_fetch_and_add(&sum->calls, 1);
 	__sync_fetch_and_add(&sum->bytes, bytes);
-	return 0;
-}
-
-/*
- * A read looks up pages in the page cache (6.12 and later): attached while read(2) is not watched.
- * A long read looks up several times: it counts more than once.
- */
-SEC("?raw_tp/mm_filemap_get_pages")
-int read_unwatched(struct bpf_raw_tracepoint_args *ctx)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_get(task);
-	struct memtoll_rates *rates;
-
-	if (!thread || in_read(thread) ||
-	    SYSCALL_NR((struct pt_regs *)bpf_task_pt_regs(task)) != NR_READ)
-		return 0;
-	lose(LOST_READS_UNWATCHED, 1);
-	rates = rates_here();
-	if (rates)
-		rates->unwatched_reads++;
 	return 0;
 }

@@ -27,6 +27,7 @@ volatile __u32 closed_fns = 0;
 volatile __u64 detached_ns[FN_MASK + 1] = {};
 volatile __u64 woken_position = 0;
 volatile __u64 reads_watched_ns = 0;
+volatile __u64 calls_watched_ns = 0;
 volatile __u32 price_inside_ns[FN_COUNT] = {};
 volatile __u32 price_fault_ns = 0;
 volatile __s64 outliers_left = 256;

@@ -12,6 +12,7 @@
 #include "libc.h"
 
 struct memtoll_bpf;
+struct syscalls;
 
 /* How uprobes are attached, best first. */
 enum uprobe_mechanism {
@@ -71,12 +72,6 @@ void uprobe_detach_aside(struct uprobe_attachment *attachment);
 /* Wait until everything detached aside is gone. */
 void uprobe_detach_finish(void);
 
-/*
- * Directory "events" of tracefs: of the one mounted, or of an unnamed mount of our own that nobody
- * sees and that ends with the descriptor (fsmount(2), 5.2). A descriptor, or -errno.
- */
-int tracefs_open(void);
-
 /* The probes that are not tied to a process. They pass over everybody but the target. */
 struct probes;
 
@@ -104,19 +99,8 @@ int probes_window(struct probes *probes, bool open);
  */
 bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf);
 
-/*
- * Watch futex calls inside the allocator from now on (lock.bpf.c): once some call may wait for a
- * lock. Whether they are watched.
- */
-bool probes_follow_locks(struct probes *probes, struct memtoll_bpf *bpf);
-
-/*
- * Whether the tracepoints of read(2) can be done without: the page cache then tells of reads of
- * files that go unwatched (6.12 and later).
- */
-bool probes_may_leave_reads(const struct probes *probes);
-/* Watch read(2), or leave it be, from now on. Detaching is done aside. */
-void probes_watch_reads(struct probes *probes, struct memtoll_bpf *bpf, bool watched);
+/* Their tracepoints of system calls, which come and go. */
+struct syscalls *probes_syscalls(const struct probes *probes);
 void probes_detach(struct probes *probes);
 
 #endif /* MEMTOLL_ATTACH_H */

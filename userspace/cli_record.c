@@ -136,6 +136,7 @@ static void parse_limit(const char *text, struct session_config *config)
 	if (!strcmp(text, "none")) {
 		config->overhead_limit = 0;
 		config->overhead_limit_text = "none";
+		config->may_leave_calls = false;
 		return;
 	}
 	/* Not the locale's: 2.5 is 2.5 everywhere. */
@@ -147,6 +148,7 @@ static void parse_limit(const char *text, struct session_config *config)
 		refuse("--overhead-limit %s is not from 0 to 50%%; use none to trace everything",
 		       text);
 	config->overhead_limit = percent / 100;
+	config->may_leave_calls = true;
 	config->overhead_limit_text = g_intern_string(g_ascii_dtostr((char[64]){ 0 }, 64, percent));
 }
 
@@ -454,6 +456,7 @@ void tracing_defaults(struct session_config *config)
 	config->reads = true;
 	config->overhead_limit = 0.05;
 	config->overhead_limit_text = "5";
+	config->may_leave_calls = true;
 	config->probes = "alloc,faults,mappings,samples,reads";
 }
 

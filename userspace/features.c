@@ -17,6 +17,7 @@
 #include "programs.h"
 #include "session.h"
 #include "symbolize.h"
+#include "tracepoint.h"
 
 static void find_types(struct feature *feature)
 {

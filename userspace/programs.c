@@ -17,7 +17,9 @@ bool has_find_vma(void)
 }
 
 /* Names in the kernel's type information that tell what it can do. */
-enum kernel_name { TASK, RSS_BATCH, MEMCG_EVENTS, PAGE_CACHE_LOOKUPS, CASTS, KERNEL_NAMES };
+enum kernel_name {
+	TASK, RSS_BATCH, MEMCG_EVENTS, PAGE_CACHE_LOOKUPS, MMAP_LOCK, BLOCK_QUEUE, CASTS, KERNEL_NAMES
+};
 
 /*
  * That information is some megabytes, and takes as many milliseconds to read: once, for all names,
@@ -34,6 +36,8 @@ static bool kernel_has(enum kernel_name asked)
 		[RSS_BATCH] = { "mm_rss_stat", BTF_KIND_STRUCT },
 		[MEMCG_EVENTS] = { "btf_trace_count_memcg_events", BTF_KIND_TYPEDEF },
 		[PAGE_CACHE_LOOKUPS] = { "btf_trace_mm_filemap_get_pages", BTF_KIND_TYPEDEF },
+		[MMAP_LOCK] = { "btf_trace_mmap_lock_acquire_returned", BTF_KIND_TYPEDEF },
+		[BLOCK_QUEUE] = { "btf_trace_block_bio_queue", BTF_KIND_TYPEDEF },
 		[CASTS] = { "bpf_rdonly_cast", BTF_KIND_FUNC },
 	};
 	static bool known, found[KERNEL_NAMES];
@@ -65,6 +69,15 @@ bool has_page_cache_lookups(void)
 	return kernel_has(PAGE_CACHE_LOOKUPS);
 }
 
+/*
+ * Before 6.4 every fault takes the lock of its process's mappings: what hangs on that would cost more
+ * than it saves. The page cache tells of reads from 6.12 on, which is late enough.
+ */
+static bool has_tellers(void)
+{
+	return kernel_has(PAGE_CACHE_LOOKUPS) && kernel_has(MMAP_LOCK) && kernel_has(BLOCK_QUEUE);
+}
+
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
 {
 	bpf_program__set_autoload(bpf->progs.process_fork, true);
@@ -92,6 +105,9 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.read_uring, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_unwatched,
 				  config->reads && has_page_cache_lookups());
+	bpf_program__set_autoload(bpf->progs.read_submitted, config->reads && has_tellers());
+	bpf_program__set_autoload(bpf->progs.map_unwatched, config->mappings && has_tellers());
+	bpf_program__set_autoload(bpf->progs.map_changed, config->mappings && has_tellers());
 	bpf_program__set_autoload(bpf->progs.lock_enter, config->uprobes);
 	bpf_program__set_autoload(bpf->progs.lock_exit, config->uprobes);
 	if (config->uprobes)

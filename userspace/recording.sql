@@ -479,7 +479,9 @@ CREATE TABLE hit (
 -- Allocator functions in slices in which the overhead budget let them be watched only in windows, or
 -- not at all. What such a slice has of them in tables call and block is what its windows saw. A
 -- function without a row was watched throughout the slice. call read_other: read(2), where nearly all
--- that it reads is no file; loss reads_unwatched has what files it read meanwhile, at most.
+-- that it reads is no file; loss reads_unwatched has what files it read meanwhile, at most. call syscall:
+-- mapping calls and calls that read, while the program made next to none; loss maps_unwatched has those
+-- that it made meanwhile.
 CREATE TABLE watch (
 	slice          INTEGER NOT NULL,
 	call           TEXT NOT NULL,

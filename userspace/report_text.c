@@ -598,9 +598,10 @@ static void print_stacks(struct page *page)
 static char *duty_cycle(struct page *page)
 {
 	sqlite3_stmt *row =
-		page_query(page, "SELECT CASE call WHEN 'read_other' THEN 'read() of sockets' ELSE"
-				 " call END, share FROM temp.duty_cycle WHERE share < 1 AND (call ="
-				 " 'read_other' OR call IN (SELECT call FROM main.call))"
+		page_query(page, "SELECT CASE call WHEN 'read_other' THEN 'read() of sockets'"
+				 " WHEN 'syscall' THEN 'mapping calls and reads' ELSE call END, share"
+				 " FROM temp.duty_cycle WHERE share < 1 AND (call IN ('read_other',"
+				 " 'syscall') OR call IN (SELECT call FROM main.call))"
 				 " ORDER BY call");
 	GString *said = g_string_new(NULL);
 	char *call;

@@ -37,6 +37,7 @@
 #include "slice.h"
 #include "swapdevice.h"
 #include "symbolize.h"
+#include "syscalls.h"
 #include "system.h"
 #include "targets.h"
 #include "version.h"
@@ -306,6 +307,7 @@ static int open_consumers(struct session *session)
 		.recording = session->recording,
 		.limit = session->config.uprobes ? session->config.overhead_limit : 0,
 		.command = session->launch != NULL,
+		.may_leave_calls = session->config.may_leave_calls,
 	}, &session->prices);
 	session->sampled = sampled_new(session->config.sample,
 					session->config.min_size);
@@ -616,7 +618,7 @@ int session_run(struct session *session)
 		/* Tried once: a kernel that refuses would do so again. */
 		if (session->bpf->bss->lock_suspected && !session->locks_asked) {
 			session->locks_asked = true;
-			probes_follow_locks(session->probes, session->bpf);
+			syscalls_follow_locks(probes_syscalls(session->probes));
 		}
 		err = move_slice(session, now);
 	}

@@ -575,6 +575,16 @@ void targets_changed(struct targets *targets, pid_t pid)
 		followed->target.changed = true;
 }
 
+void targets_suspect_code(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		((struct followed *)value)->target.changed = true;
+}
+
 void targets_refresh(struct targets *targets)
 {
 	GHashTableIter iter;

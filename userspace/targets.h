@@ -67,6 +67,8 @@ int targets_expect_exec(struct targets *targets, pid_t pid);
 
 /* What ptrace or the ring buffer tells of followed processes. Safe to be told twice. */
 void targets_exec(struct targets *targets, pid_t pid, bool held);
+/* What code a process has mapped is to be looked at: any may have come unseen. */
+void targets_suspect_code(struct targets *targets);
 void targets_mapped(struct targets *targets, pid_t pid);
 void targets_ready(struct targets *targets, pid_t pid);
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);

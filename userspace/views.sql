@@ -370,7 +370,7 @@ measured AS MATERIALIZED (
 	SELECT t.name, t.count, COALESCE(k.meaning, '') AS meaning, COALESCE(k.remedy, '')
 		AS remedy,
 		CASE WHEN t.name = 'calls_full' THEN 'call'
-		     WHEN t.name = 'maps_full' THEN 'map'
+		     WHEN t.name IN ('maps_full', 'maps_unwatched') THEN 'map'
 		     WHEN t.name IN ('reads_full', 'read_async', 'reads_unwatched', 'ring_read')
 			THEN 'read'
 		     WHEN t.name IN ('ring_faults', 'walk_failed') THEN 'fault'

@@ -9,7 +9,12 @@
 #include "governor.h"
 #include "memtoll.skel.h"
 #include "names.h"
+#include "quiet.h"
 #include "rates.h"
+#include "syscalls.h"
+
+/* How often it is looked whether there are system calls to be told of. */
+#define LOOK_NS 20000000ULL
 
 /*
  * What the target does besides, which tells how far it came in a window, whatever its probes cost:
@@ -39,6 +44,7 @@ struct watched {
 /* What is told of a slice. */
 struct watched_slice {
 	struct watched groups[PROBE_GROUPS];
+	struct watched calls;		/* mapping calls, and calls that read */
 	uint64_t passed[FN_COUNT];	/* calls counted after windows, and no more than that */
 	uint64_t passed_cpu_ns;		/* of the target meanwhile */
 	unsigned int passed_fns;
@@ -52,6 +58,11 @@ struct watch {
 	struct governor *governor;
 	unsigned int open;
 	unsigned int attached;
+	struct quiet quiet;
+	bool may_leave_calls;
+	bool calls;			/* system calls are watched */
+	bool plain_reads;		/* read(2) is, with them */
+	uint64_t unwatched_maps;	/* that targets were told of */
 	bool missed;
 	uint64_t accounted_ns;		/* of the last change */
 	uint64_t accounted_cpu_ns;
@@ -73,17 +84,21 @@ static uint64_t now_ns(void)
 
 struct watch *watch_new(const struct watch_config *config, const struct calibration_result *prices)
 {
+	const struct syscalls *calls = probes_syscalls(config->probes);
 	struct watch *watch = g_new0(struct watch, 1);
 	int group;
 
 	watch->config = *config;
 	watch->fault_begin_ns = prices->fault_begin_ns;
 	watch->open = watch->attached = GROUPS_ALL;
+	watch->calls = watch->plain_reads = true;
+	watch->may_leave_calls = config->may_leave_calls && syscalls_may_leave(calls);
 	if (config->limit > 0)
 		watch->governor = governor_new(config->limit, config->command, prices,
-					       probes_may_leave_reads(config->probes));
+					       syscalls_may_leave_plain_reads(calls));
 	for (group = 0; group < PROBE_GROUPS; group++)
 		watch->slice.groups[group].windows = 1;
+	watch->slice.calls.windows = 1;
 	return watch;
 }
 
@@ -134,22 +149,28 @@ static void add_gaps(struct memtoll_gaps *sum, const struct memtoll_gaps *before
 	sum->low_ns += now->low_ns - before->low_ns;
 }
 
+/* The time since the last change was one in which this was watched, or not. */
+static void account_one(const struct watch *watch, const struct governor_reading *reading,
+			const struct events *events, bool open, struct watched *watched)
+{
+	if (!open) {
+		watched->missed = true;
+		return;
+	}
+	watched->ns += reading->now_ns - watch->accounted_ns;
+	watched->cpu_ns += reading->cpu_ns - watch->accounted_cpu_ns;
+	add_events(&watched->events, events);
+}
+
 static void account(struct watch *watch, const struct governor_reading *reading)
 {
 	struct events events = events_between(&watch->accounted_rates, &reading->rates);
-	struct watched *watched;
 	int group;
 
-	for (group = 0; group < PROBE_GROUPS; group++) {
-		watched = &watch->slice.groups[group];
-		if (watch->open & 1U << group) {
-			watched->ns += reading->now_ns - watch->accounted_ns;
-			watched->cpu_ns += reading->cpu_ns - watch->accounted_cpu_ns;
-			add_events(&watched->events, &events);
-		} else {
-			watched->missed = true;
-		}
-	}
+	for (group = 0; group < PROBE_GROUPS; group++)
+		account_one(watch, reading, &events, watch->open & 1U << group,
+			    &watch->slice.groups[group]);
+	account_one(watch, reading, &events, watch->calls, &watch->slice.calls);
 	add_events(&watch->slice.events, &events);
 	add_gaps(&watch->slice.gaps, &watch->accounted_rates.gaps, &reading->rates.gaps);
 	watch->accounted_ns = reading->now_ns;
@@ -169,6 +190,8 @@ void watch_begin(struct watch *watch)
 	watch->accounted_ns = now_ns();
 	rates_read(watch->config.bpf, &watch->accounted_rates);
 	watch->first_rates = watch->accounted_rates;
+	quiet_begin(&watch->quiet, watch->accounted_ns, &watch->accounted_rates);
+	watch->unwatched_maps = watch->accounted_rates.unwatched_maps;
 	watch_step(watch);
 }
 
@@ -196,6 +219,7 @@ void watch_end_slice(struct watch *watch)
 			.windows = watch->open >> group & 1,
 			.missed = !(watch->open & 1U << group),
 		};
+	watch->slice.calls = (struct watched){ .windows = watch->calls, .missed = !watch->calls };
 }
 
 /* The functions of these groups as the BPF side has them: bit n is function n. */
@@ -234,9 +258,6 @@ static void set_attached(struct watch *watch, unsigned int attached)
 	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
 		if (gone & 1U << fn)
 			watch->config.bpf->bss->detached_ns[fn] = now;
-	if ((watch->attached ^ attached) & 1U << GROUP_READ)
-		watch->config.bpf->bss->reads_watched_ns =
-			attached & 1U << GROUP_READ ? now : UINT64_MAX;
 	watch->attached = attached;
 	targets_watch(watch->config.targets, attached);
 }
@@ -262,16 +283,70 @@ static void account_passed(struct watch *watch, const struct governor_reading *r
 	slice->passed_cpu_ns += reading->cpu_ns - watch->closed.cpu_ns;
 }
 
+/* Since when ends of calls are seen, or that they are not. */
+static void set_watched_ns(volatile __u64 *since_ns, bool watched)
+{
+	*since_ns = watched ? now_ns() : UINT64_MAX;
+}
+
+/*
+ * System calls are to be watched from now on, or not; read(2) with them, as far as the budget allows it.
+ * A beginning counts before the probes are there, an end when something else tells of calls.
+ */
+static void set_calls(struct watch *watch, bool calls, bool plain_reads)
+{
+	struct syscalls *syscalls = probes_syscalls(watch->config.probes);
+	struct watched *slice = &watch->slice.calls;
+
+	if (calls && !watch->calls)
+		set_watched_ns(&watch->config.bpf->bss->calls_watched_ns, true);
+	if (plain_reads && !watch->plain_reads)
+		set_watched_ns(&watch->config.bpf->bss->reads_watched_ns, true);
+	/* Each time: what is still being detached cannot be attached yet. */
+	syscalls_watch(syscalls, calls, plain_reads);
+	calls = syscalls_are_watched(syscalls);
+	plain_reads = syscalls_plain_reads_are_watched(syscalls);
+	if (!calls && watch->calls)
+		set_watched_ns(&watch->config.bpf->bss->calls_watched_ns, false);
+	if (!plain_reads && watch->plain_reads)
+		set_watched_ns(&watch->config.bpf->bss->reads_watched_ns, false);
+	slice->windows += calls && !watch->calls;
+	slice->missed |= !calls;
+	watch->calls = calls;
+	watch->plain_reads = plain_reads;
+}
+
+/* Whether system calls are to be watched, as far as they tell something. */
+static bool look_for_calls(struct watch *watch, const struct governor_reading *reading)
+{
+	if (!watch->may_leave_calls)
+		return true;
+	/* Code may have been among what was mapped. */
+	if (reading->rates.unwatched_maps != watch->unwatched_maps)
+		targets_suspect_code(watch->config.targets);
+	watch->unwatched_maps = reading->rates.unwatched_maps;
+	return quiet_step(&watch->quiet, reading->now_ns, &reading->rates);
+}
+
 uint64_t watch_step(struct watch *watch)
 {
 	struct governor_reading reading;
-	struct governor_order order;
+	struct governor_order order = { .attached = GROUPS_ALL, .open = GROUPS_ALL };
+	bool calls;
 
-	if (!watch->governor)
+	if (!watch->governor && !watch->may_leave_calls)
 		return UINT64_MAX;
 	do {
 		take_reading(watch, &reading);
-		order = governor_step(watch->governor, &reading);
+		if (watch->governor)
+			order = governor_step(watch->governor, &reading);
+		else
+			order.next_ns = reading.now_ns + LOOK_NS;
+		calls = look_for_calls(watch, &reading);
+		if (!calls)
+			order.open &= ~(1U << GROUP_READ);
+		if (calls != watch->calls && order.open == watch->open)
+			account(watch, &reading);
 		if (order.open != watch->open) {
 			account(watch, &reading);
 			set_open(watch, order.open);
@@ -282,9 +357,7 @@ uint64_t watch_step(struct watch *watch)
 				account_passed(watch, &reading);
 			set_attached(watch, order.attached);
 		}
-		/* Each time: attaching may fail while the last detaching is not over. */
-		probes_watch_reads(watch->config.probes, watch->config.bpf,
-				   order.attached & 1U << GROUP_READ);
+		set_calls(watch, calls, calls && order.attached & 1U << GROUP_READ);
 	} while (order.next_ns <= reading.now_ns);
 	return order.next_ns;
 }
@@ -315,7 +388,9 @@ static bool event_is_whole(const struct watch *watch, unsigned int event)
 {
 	if (event < FN_COUNT)
 		return event >= FN_MALLOC && !watch->ended.groups[probe_group_of(event)].missed;
-	return event != EVENT_PLAIN_READS || !watch->ended.groups[GROUP_READ].missed;
+	if (event == EVENT_PLAIN_READS)
+		return !watch->ended.groups[GROUP_READ].missed;
+	return event == EVENT_FAULTS || !watch->ended.calls.missed;
 }
 
 static int write_events(struct watch *watch, const char *call, const struct watched *watched)
@@ -385,6 +460,10 @@ int watch_write(struct watch *watch)
 	watched = &watch->ended.groups[GROUP_READ];
 	if (watched->missed && !err)
 		err = recording_watch(watch->config.recording, "read_other", watched->windows,
+				      watched->ns, watched->cpu_ns);
+	watched = &watch->ended.calls;
+	if (watched->missed && !err)
+		err = recording_watch(watch->config.recording, "syscall", watched->windows,
 				      watched->ns, watched->cpu_ns);
 	return err;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * watch.h: the governor at work: reads what probes cost, opens and closes their windows, and notes
- * for each slice how much of the target's time each allocator function, and read(2), was watched.
+ * watch.h: the governor at work: reads what probes cost, opens and closes their windows, lets the
+ * tracepoints of system calls go and come back (quiet.h), and notes for each slice how much of the
+ * target's time each allocator function, read(2), and system calls were watched.
  */
 #ifndef MEMTOLL_WATCH_H
 #define MEMTOLL_WATCH_H
@@ -22,6 +23,7 @@ struct watch_config {
 	struct probes *probes;
 	double limit;		/* as governor_new() has it; 0: no budget, all is watched always */
 	bool command;		/* likewise */
+	bool may_leave_calls;	/* system calls that tell nothing may go unwatched */
 };
 
 struct watch *watch_new(const struct watch_config *config, const struct calibration_result *prices);

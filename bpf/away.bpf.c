@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * away.bpf.c: what tells of system calls whose tracepoints have been taken away: that there are some
+ * again, and how many, not what they did.
+ *
+ * Attached only meanwhile. What they hang on is rare in others: changes of mappings, reads of files.
+ */
+#include "memtoll.bpf.h"
+#include "syscall.bpf.h"
+
+/* include/linux/blk_types.h */
+#define REQ_OP_MASK 0xffU
+#define REQ_OP_READ_CODE 0U
+
+static __always_inline struct pt_regs *user_regs(struct task_struct *task)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
+/*
+ * A thread has the lock of its mappings (5.11 and later): all mapping calls take it to write, but
+ * that madvise takes it to read, or, from 6.17 on, the lock of one area, which is not told.
+ */
+SEC("?raw_tp/mmap_lock_acquire_returned")
+int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	struct memtoll_rates *rates;
+	struct pt_regs *regs;
+	__u32 map_fn;
+	__s32 nr;
+
+	if (!thread || (struct mm_struct *)ctx->args[0] != task->mm)
+		return 0;
+	regs = user_regs(task);
+	nr = syscall_nr(regs);
+	if (nr == NR_MPROTECT)
+		note_mprotect(thread, PT_REGS_PARM1_SYSCALL(regs));
+	map_fn = map_fn_of(nr);
+	if (!map_fn || (!(ctx->args[1] & 1) && map_fn != MAP_FN_MADVISE))
+		return 0;
+	/* The faults so far are on mappings as they were. */
+	fault_settle(task, thread);
+	lose(LOST_MAPS_UNWATCHED, 1);
+	rates = rates_here();
+	if (rates)
+		rates->unwatched_maps++;
+	return 0;
+}
+
+/* It gives the lock back: what is known of areas is void. munmap has made a read lock of it by then. */
+SEC("?raw_tp/mmap_lock_released")
+int map_changed(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	if (thread && map_fn_of(syscall_nr(user_regs(task))))
+		__sync_fetch_and_add(&area_generation, 1);
+	return 0;
+}
+
+/* A read that goes unwatched; one that looks several times counts more than once. */
+static __always_inline int count_read(struct task_struct *task)
+{
+	struct thread *thread = thread_get(task);
+	struct memtoll_rates *rates;
+
+	if (!thread || in_read(thread) || !read_fn_of(syscall_nr(user_regs(task))))
+		return 0;
+	lose(LOST_READS_UNWATCHED, 1);
+	rates = rates_here();
+	if (rates)
+		rates->unwatched_reads++;
+	return 0;
+}
+
+/* A read looks up pages in the page cache (6.12 and later). */
+SEC("?raw_tp/mm_filemap_get_pages")
+int read_unwatched(struct bpf_raw_tracepoint_args *ctx)
+{
+	return count_read(bpf_get_current_task_btf());
+}
+
+/* Or it goes past it, to a block device. */
+SEC("?raw_tp/block_bio_queue")
+int read_submitted(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct bio *bio = (struct bio *)ctx->args[0];
+
+	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ_CODE)
+		return 0;
+	return count_read(bpf_get_current_task_btf());
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * syscalls.h: the tracepoints of system calls (mapping calls, calls that read, futex), and what tells of
+ * such calls while they are away.
+ *
+ * While any of them is there, every system call of the machine goes the kernel's slower way
+ * (syscall_regfunc() in kernel/tracepoint.c sets SYSCALL_WORK_SYSCALL_TRACEPOINT on all threads): 50 to
+ * 100 ns each.
+ */
+#ifndef MEMTOLL_SYSCALLS_H
+#define MEMTOLL_SYSCALLS_H
+
+#include <stdbool.h>
+
+struct memtoll_bpf;
+struct syscalls;
+
+/* The programs must be loaded. NULL with errno set, after one message. */
+struct syscalls *syscalls_attach(struct memtoll_bpf *bpf, bool mappings, bool reads);
+/* Whatever is still attached goes; waits until it is gone. NULL will do. */
+void syscalls_detach(struct syscalls *syscalls);
+
+/*
+ * Whether read(2) alone, or all of them, can be done without: something else then tells of
+ * mapping calls, and of reads of files, that go unwatched (6.12 and later).
+ */
+bool syscalls_may_leave_plain_reads(const struct syscalls *syscalls);
+bool syscalls_may_leave(const struct syscalls *syscalls);
+
+/*
+ * Watch them from now on, or leave them be; plain_reads: read(2) with the others. Call it again: what
+ * is still being detached, which is done aside, cannot be attached yet.
+ */
+void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads);
+/* Whether all that are wanted are there: of all but read(2), and of read(2). */
+bool syscalls_are_watched(const struct syscalls *syscalls);
+bool syscalls_plain_reads_are_watched(const struct syscalls *syscalls);
+
+/*
+ * Watch futex calls inside the allocator from now on, as long as others are (lock.bpf.c): once some
+ * call may wait for a lock. Whether they are watched.
+ */
+bool syscalls_follow_locks(struct syscalls *syscalls);
+
+#endif /* MEMTOLL_SYSCALLS_H */

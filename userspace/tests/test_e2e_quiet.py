@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Who makes system calls that tell nothing is not slowed down by their tracepoints; what comes then is not missed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness import (
+    Program,
+    Recording,
+    bpftool,
+    end,
+    finish,
+    load,
+    query,
+    start_record,
+    wait_attached,
+    wait_slices,
+    wait_until,
+    workload,
+)
+
+pytestmark = [pytest.mark.root]
+
+TIMES: Final = 499
+PAUSE_US: Final = 4000
+TOUCHED: Final = 4001
+
+
+def has_tellers() -> bool:
+    btf = Path("/sys/kernel/btf/vmlinux").read_bytes()
+    names = ("mm_filemap_get_pages", "mmap_lock_acquire_returned", "block_bio_queue")
+    return all(f"btf_trace_{name}\0".encode() in btf for name in names)
+
+
+def tracepoints(tracer: subprocess.Popen[str]) -> set[str]:
+    """Of system calls, to which a tracer's programs are attached: as the kernel has them."""
+    said = subprocess.run([bpftool(), "-j", "perf", "show"], capture_output=True, text=True, check=True, timeout=30)
+    rows = json.loads(said.stdout)
+    names = (str(row.get("tracepoint", "")) for row in rows if row["pid"] == tracer.pid)
+    return {name for name in names if name.startswith("sys_")}
+
+
+@contextmanager
+def traced(out: Path, file: Path, *options: str) -> Iterator[tuple[Program, subprocess.Popen[str]]]:
+    """The workload, and a tracer of it that has begun; ended when the block is left, if not before."""
+    with Program(workload("quiet"), file, workload("liblate.so")) as program:
+        tracer = start_record(out, "-p", str(program.pid), *options)
+        try:
+            wait_attached(tracer, program.pid)
+            yield program, tracer
+        finally:
+            end(tracer)
+
+
+def ask(program: Program, kind: str, number: int, pause_us: int = 0) -> None:
+    before = len(program.lines)
+    assert program.process.stdin
+    program.process.stdin.write(f"{kind} {number} {pause_us}\n")
+    program.process.stdin.flush()
+    wait_until(lambda: len(program.lines) > before, f"{number} times {kind}", 60)
+    assert program.lines[-1]["done"] == kind
+
+
+def finished(out: Path, program: Program, tracer: subprocess.Popen[str]) -> Recording:
+    """The program is told to end, and the recording with it."""
+    assert program.process.stdin
+    program.process.stdin.close()
+    program.last()
+    result = finish(tracer)
+    assert result.status == 0, result
+    return load(out, result)
+
+
+def wait_gone(tracer: subprocess.Popen[str]) -> None:
+    wait_until(lambda: not tracepoints(tracer), "the tracepoints of system calls to go", 30)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(65536))
+    return path
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "quiet.memtoll"
+
+
+needs_tellers = pytest.mark.skipif(
+    not has_tellers(), reason="this kernel has nothing that would tell of calls: they are watched always"
+)
+
+MAPPED: Final = "SELECT COALESCE(SUM(calls), 0) FROM map_call WHERE call IN ('mmap', 'munmap')"
+READ: Final = "SELECT COALESCE(SUM(calls), 0) FROM file_read WHERE call = 'pread64'"
+
+
+@needs_tellers
+@pytest.mark.parametrize(
+    ("kind", "calls", "loss", "sql"),
+    [
+        ("map", 2 * TIMES, "maps_unwatched", MAPPED),
+        ("pread", TIMES, "reads_unwatched", READ),
+        ("direct", TIMES, "reads_unwatched", READ),
+    ],
+)
+def test_comes_back_with_the_first_calls(out: Path, file: Path, kind: str, calls: int, loss: str, sql: str) -> None:
+    with traced(out, file, "--overhead-limit", "5%") as (program, tracer):
+        if kind == "direct" and not program.lines[0]["direct"]:
+            pytest.skip("this file system has no O_DIRECT")
+        wait_gone(tracer)
+        # What is being detached cannot be attached again: two more seconds.
+        wait_slices(out, query(out, "SELECT count(*) FROM slice")[0][0] + 2)
+        ask(program, kind, TIMES, PAUSE_US)
+        assert {"sys_enter_mmap", "sys_exit_mmap", "sys_enter_pread64"} <= tracepoints(tracer)
+        recording = finished(out, program, tracer)
+    seen, lost = int(query(out, sql)[0][0]), recording.report["losses"][loss]
+    print(seen, lost, recording.report["overhead"]["duty_cycle"])
+    # What goes unseen is counted: at the border twice, at most. And it is not much.
+    assert calls <= seen + lost <= calls + 8
+    assert 4 <= lost < 0.2 * calls
+    assert 0 < recording.report["overhead"]["duty_cycle"]["syscall"] < 1
+
+
+@needs_tellers
+def test_comes_back_with_faults(out: Path, file: Path) -> None:
+    """Memory that is faulted in without any call that could be told of."""
+    with traced(out, file, "--overhead-limit", "5%") as (program, tracer):
+        wait_gone(tracer)
+        ask(program, "touch", TOUCHED)
+        wait_until(lambda: "sys_enter_madvise" in tracepoints(tracer), "the tracepoints to come back")
+        recording = finished(out, program, tracer)
+    losses = recording.report["losses"]
+    assert (losses["maps_unwatched"], losses["reads_unwatched"]) == (0, 0)
+    # Mapped before it was traced, by the workload itself.
+    assert recording.toll("zero.kernel", "pages") >= TOUCHED
+
+
+@needs_tellers
+def test_code_that_was_mapped_unseen_is_known(out: Path, file: Path) -> None:
+    """A library comes by dlopen while nobody looks, and allocates: its stack is whole."""
+    with traced(out, file, "--overhead-limit", "5%", "--min-size", "64K") as (program, tracer):
+        wait_gone(tracer)
+        ask(program, "library", 1)
+        wait_until(lambda: "sys_enter_mmap" in tracepoints(tracer), "the tracepoints to come back")
+        ask(program, "library", TIMES)
+        recording = finished(out, program, tracer)
+    assert recording.report["losses"]["maps_unwatched"] >= 4
+    names = [[frame["function"] for frame in row["allocated_at"]] for row in recording.report["allocations"]]
+    assert any("main" in frames and "late_keep" in frames for frames in names), names
+
+
+@needs_tellers
+def test_without_limit_everything_is_watched(out: Path, file: Path) -> None:
+    with traced(out, file, "--overhead-limit", "none") as (program, tracer):
+        wait_slices(out, 4)
+        assert "sys_enter_mmap" in tracepoints(tracer)
+        ask(program, "map", TIMES)
+        recording = finished(out, program, tracer)
+    assert query(out, MAPPED) == [(2 * TIMES,)]
+    assert recording.report["losses"]["maps_unwatched"] == 0
+    assert "syscall" not in recording.report["overhead"].get("duty_cycle", {})
+
+
+@needs_tellers
+def test_tracepoints_only(out: Path, file: Path) -> None:
+    """--overhead-limit 0 knows no budget, and lets them go all the same."""
+    with Program(workload("quiet"), file, workload("liblate.so")) as program:
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "0")
+        try:
+            wait_slices(out, 1)
+            wait_gone(tracer)
+            ask(program, "map", TIMES, PAUSE_US)
+            assert "sys_enter_mmap" in tracepoints(tracer)
+            recording = finished(out, program, tracer)
+        finally:
+            end(tracer)
+    assert 0 < recording.report["overhead"]["duty_cycle"]["syscall"] < 1

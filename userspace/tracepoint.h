@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* tracepoint.h: BPF programs onto tracepoints by their names, where tracefs may not be mounted. */
+#ifndef MEMTOLL_TRACEPOINT_H
+#define MEMTOLL_TRACEPOINT_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+struct bpf_link;
+struct bpf_program;
+
+/*
+ * Directory "events" of tracefs: of the one mounted, or of an unnamed mount of our own that nobody
+ * sees and that ends with the descriptor (fsmount(2), 5.2). A descriptor, or -errno.
+ */
+int tracefs_open(void);
+
+/* Keep a link that was just made; NULL: -errno. */
+int keep_link(GPtrArray *links, struct bpf_link *link);
+
+/* Attach and keep. name: "system/event". 0, or -errno; -ENOENT: this kernel has none of that name. */
+int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs,
+		      const char *name);
+
+/* Detaches in threads of its own: each link waits for grace periods, 40 to 70 ms a tracepoint. */
+struct detacher {
+	GThreadPool *pool;
+	int left;
+};
+
+void detacher_init(struct detacher *detacher);
+/* Waits until everything is detached. */
+void detacher_finish(struct detacher *detacher);
+/* Frees the array. */
+void detach_aside(struct detacher *detacher, GPtrArray *links);
+/* Something is still being detached. To attach meanwhile would block: the kernel has one lock for both. */
+bool detacher_is_busy(struct detacher *detacher);
+
+#endif /* MEMTOLL_TRACEPOINT_H */
