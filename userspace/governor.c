@@ -385,17 +385,25 @@ static void in_closed(struct governor *governor, uint64_t now)
 	}
 }
 
-/* Files are read by read(2) after all. */
+/*
+ * Files are read by read(2) after all: seen while its group is away, or while no system call is
+ * watched at all, whatever the group is.
+ */
 static void bring_reads_back(struct governor *governor, uint64_t unwatched_reads)
 {
-	if (!(governor->chosen & 1U << GROUP_READ) || governor->state != STATE_CLOSED) {
-		governor->unwatched_reads = unwatched_reads;
-	} else if (unwatched_reads - governor->unwatched_reads >= UNWATCHED_READS) {
+	bool away = governor->chosen & 1U << GROUP_READ && governor->state == STATE_CLOSED;
+	bool back = unwatched_reads - governor->unwatched_reads >= UNWATCHED_READS;
+
+	if (back) {
 		governor->reads_stay_ns = governor->last.now_ns + (uint64_t)READS_STAY_NS;
 		governor->load[GROUP_READ] = 0;
+	}
+	if (back && away) {
 		governor->chosen &= ~(1U << GROUP_READ);
 		governor->away = governor->chosen;
 	}
+	if (back || !away)
+		governor->unwatched_reads = unwatched_reads;
 }
 
 struct governor_order governor_step(struct governor *governor,

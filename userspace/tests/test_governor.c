@@ -23,6 +23,7 @@ struct program {
 	double fault_lump;		/* one of so many is timed for all; 0: of 64 */
 	double other_reads;		/* of sockets, by read(2) */
 	double plain_reads;		/* of files, likewise */
+	bool unwatched;			/* no system call is watched (quiet.c) */
 	double dearer;			/* a hit costs so many times what was calibrated */
 	double own_ns;
 	double cpu_ns;
@@ -54,7 +55,7 @@ static const struct calibration_result prices = {
 static void run_on(struct program *program, double ns)
 {
 	double cost = program->faults * program->fault_ns, own, part;
-	bool reads = program->order.attached & 1U << GROUP_READ;
+	bool reads = program->order.attached & 1U << GROUP_READ && !program->unwatched;
 	unsigned int fn;
 
 	if (reads)
@@ -404,6 +405,32 @@ static void test_reads_come_back(void **state)
 	governor_free(governor);
 }
 
+/*
+ * They begin while no system call is watched: that is over at once, and however the group stood then, they
+ * stay watched, though they are one in two thousand.
+ */
+static void test_reads_come_back_with_all_calls(void **state)
+{
+	double before_s;
+
+	(void)state;
+	for (before_s = 10; before_s < 11; before_s += 0.07) {
+		struct governor *governor = governor_new(0.05, false, &prices, true);
+		struct program program = { .other_reads = 0.4e-3 };
+		double watched_ns;
+
+		simulate(governor, &program, before_s);
+		program.unwatched = true;
+		program.plain_reads = 0.2e-6;
+		simulate(governor, &program, 0.06);
+		program.unwatched = false;
+		watched_ns = program.watched_ns[GROUP_READ];
+		simulate(governor, &program, 9);
+		assert_true(program.watched_ns[GROUP_READ] - watched_ns > 0.95 * 9 * SECOND);
+		governor_free(governor);
+	}
+}
+
 /* Faults alone cost more than the limit: nothing else may be added. */
 static void test_faults_take_it_all(void **state)
 {
@@ -530,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_reads_stay),
 		cmocka_unit_test(test_reads_of_files_stay),
 		cmocka_unit_test(test_reads_come_back),
+		cmocka_unit_test(test_reads_come_back_with_all_calls),
 		cmocka_unit_test(test_only_what_costs),
 		cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_faults_take_it_all),
