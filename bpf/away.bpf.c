@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * away.bpf.c: what tells of system calls whose tracepoints have been taken away: that there are some
- * again, and how many, not what they did.
- *
- * Attached only meanwhile. What they hang on is rare in others: changes of mappings, reads of files.
+ * again, and how many, not what they did. Attached only meanwhile; what they hang on is rare in others:
+ * changes of mappings, reads of files. And, while the tracepoints are there, what they cost the others.
  */
 #include "memtoll.bpf.h"
 #include "syscall.bpf.h"
@@ -92,4 +91,24 @@ int read_submitted(struct bpf_raw_tracepoint_args *ctx)
 	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ_CODE)
 		return 0;
 	return count_read(bpf_get_current_task_btf());
+}
+
+/*
+ * In windows: system calls that no program of ours looks at, and that are slower all the same. Those of
+ * return probes are in the price of these.
+ */
+SEC("?raw_tp/sys_enter")
+int syscall_counted(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	__u64 nr = ctx->args[1];
+
+	/* The context is read by whole words. */
+	barrier_var(nr);
+	if (!thread || map_fn_of(nr) || read_fn_of(nr) || nr == NR_URETPROBE)
+		return 0;
+	if (++thread->syscalls >= PASSES_AT_ONCE)
+		passes_tell(task, thread);
+	return 0;
 }

@@ -110,6 +110,7 @@ struct memtoll_rates {
 	__u64 other_reads;	/* by read(2) of what is no file; told by the PASSES_AT_ONCE */
 	__u64 unwatched_reads;	/* of files while read(2), or any call, was not watched */
 	__u64 unwatched_maps;	/* mapping calls while none was watched */
+	__u64 syscalls;		/* that no program looks at, counted in windows */
 	__u64 walk_ns;		/* stacks looked at, in whatever program */
 	struct memtoll_gaps gaps;	/* from a call's return to the thread's next call */
 	struct memtoll_gaps idle_gaps;	/* from one hit that was passed over to the next */
@@ -504,17 +505,18 @@ struct memtoll_walk_sum {
 	__u64 ns;
 };
 
-/* Reads of what is no file, that were passed over. */
+/* Of a process: what passes by the tracepoints of system calls. */
 struct memtoll_pass_key {
 	__u32 tgid;
 	__u32 unused[3];
 };
 
 struct memtoll_pass_sum {
-	__u64 passes;
+	__u64 passes;		/* reads of what is no file */
+	__u64 syscalls;		/* that no program looks at, counted in windows */
 };
 
-/* A thread tells of its passes when it has so many, and when it ends. */
+/* A thread tells of either when it has so many, and when it ends. */
 #define PASSES_AT_ONCE 64
 
 /* How many calls came by a function's entry, and at its probe had the same arguments or not. */

@@ -239,6 +239,8 @@ struct thread {
 	struct order order;
 	__u32 idle_hits;
 	__u32 passes;		/* reads of what is no file, not told of yet */
+	__u32 syscalls;		/* counted, likewise */
+	__u32 unused;
 	__u64 entry_ip;		/* its last uprobe at an entry; 0: none yet */
 	__u64 return_ip;	/* where it went on after its last one at a return */
 	__u64 returned_ns;	/* from its last call; 0: none yet */
@@ -375,6 +377,15 @@ struct events_map {
 	__uint(max_entries, 16777216);
 };
 extern struct events_map events SEC(".maps");
+
+struct passes_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 8192);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct memtoll_pass_key);
+	__type(value, struct memtoll_pass_sum);
+};
+extern struct passes_map passes SEC(".maps");
 
 struct losses_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -590,6 +601,19 @@ static __always_inline bool is_trampoline(struct task_struct *task, __u64 addres
 	__u64 page = probe_page(task);
 
 	return page && address - page < MEMTOLL_PAGE_SIZE;
+}
+
+static __always_inline void pass_add(const struct memtoll_pass_key *key,
+				     const struct memtoll_pass_sum *more)
+{
+	struct memtoll_pass_sum *sum = bpf_map_lookup_elem(&passes, key);
+
+	if (!sum) {
+		bpf_map_update_elem(&passes, key, more, BPF_NOEXIST);
+		return;
+	}
+	__sync_fetch_and_add(&sum->passes, more->passes);
+	__sync_fetch_and_add(&sum->syscalls, more->syscalls);
 }
 
 static __always_inline struct memtoll_target *process_get(__u32 tgid)

@@ -54,31 +54,26 @@ struct {
 	__type(value, __u8);
 } paths_told SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 8192);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct memtoll_pass_key);
-	__type(value, struct memtoll_pass_sum);
-} passes SEC(".maps");
+struct passes_map passes SEC(".maps");
 
 __hidden int passes_tell(struct task_struct *task, struct thread *thread)
 {
 	struct memtoll_pass_key key = { .tgid = task->tgid };
-	struct memtoll_pass_sum first = { .passes = thread->passes };
+	struct memtoll_pass_sum more = {
+		.passes = thread->passes,
+		.syscalls = thread->syscalls,
+	};
 	struct memtoll_rates *rates = rates_here();
-	struct memtoll_pass_sum *sum;
 
-	if (!first.passes)
+	if (!more.passes && !more.syscalls)
 		return 0;
 	thread->passes = 0;
-	if (rates)
-		rates->other_reads += first.passes;
-	sum = bpf_map_lookup_elem(&passes, &key);
-	if (sum)
-		__sync_fetch_and_add(&sum->passes, first.passes);
-	else
-		bpf_map_update_elem(&passes, &key, &first, BPF_NOEXIST);
+	thread->syscalls = 0;
+	if (rates) {
+		rates->other_reads += more.passes;
+		rates->syscalls += more.syscalls;
+	}
+	pass_add(&key, &more);
 	return 0;
 }
 

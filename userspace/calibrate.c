@@ -23,6 +23,7 @@
 #include "memtoll.skel.h"
 #include "message.h"
 #include "rates.h"
+#include "syscalls.h"
 
 #define ROUNDS 7
 /* Storms of faults differ by more than a probe costs: three in turn that share a moment do not. */
@@ -36,8 +37,8 @@
 
 /* One round of every loop, in nanoseconds of CPU time per step. */
 enum figure {
-	F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_READ_OTHER, F_MEMSET, F_CLEAR,
-	F_HUGE, FIGURES
+	F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_READ_OTHER, F_SYSCALL, F_MEMSET,
+	F_CLEAR, F_HUGE, FIGURES
 };
 
 struct round {
@@ -46,7 +47,7 @@ struct round {
 
 struct calibration {
 	pid_t pid;
-	int order_fd;		/* 'b': all loops; 'a': blocks; 'f': faults, once; closed: end */
+	int order_fd;		/* 'b': all loops; 'a': blocks; 's': system calls; 'f': faults, once */
 	int result_fd;
 	struct round bare[ROUNDS];
 };
@@ -156,6 +157,17 @@ static void time_other_reads(struct round *round, int event)
 	round->ns[F_READ_OTHER] = (cpu_now() - start) / CALLS;
 }
 
+/* That nobody looks at. */
+static void time_syscalls(struct round *round)
+{
+	double start = cpu_now();
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+	round->ns[F_SYSCALL] = (cpu_now() - start) / CALLS;
+}
+
 static void time_clearing(struct round *round, char *pages, char *huge)
 {
 	double start;
@@ -223,11 +235,15 @@ static void child_main(int order_fd, int result_fd)
 		for (i = -1; i < ROUNDS && order != 'f'; i++) {
 			struct round *round = &rounds[MAX(i, 0)];
 
-			time_blocks(round);
+			if (order != 's')
+				time_blocks(round);
+			if (order == 's')
+				time_syscalls(round);
 			if (order == 'b') {
 				time_calls(round);
 				time_reads(round, file);
 				time_other_reads(round, event);
+				time_syscalls(round);
 				time_clearing(round, pages, huge);
 				time_faults(round, pages, PAGES);
 			}
@@ -437,7 +453,7 @@ static void set_inside(struct price *price, double measured, double bare)
 
 static void fill_result(const struct calibration *calibration, struct memtoll_bpf *bpf,
 			const struct round *probed, const struct round *idle,
-			struct calibration_result *result)
+			const struct round *counted, struct calibration_result *result)
 {
 	const struct round *bare = calibration->bare;
 	double bytes = PAGES * MEMTOLL_PAGE_SIZE;
@@ -449,6 +465,8 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	result->map = price_of(bare, probed, F_MAP);
 	result->read = price_of(bare, probed, F_READ);
 	result->read_other = price_of(bare, probed, F_READ_OTHER);
+	result->syscall = price_of(bare, probed, F_SYSCALL);
+	result->syscall_counted = price_of(probed, counted, F_SYSCALL);
 	result->fault_ns = best(bare, F_FAULT);
 	result->malloc_ns = best(bare, F_MALLOC);
 	set_inside(&result->malloc, measured_call(bpf, calibration->pid, FN_MALLOC),
@@ -634,7 +652,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 {
 	uint32_t pid = calibration->pid;
 	g_autofree char *process = g_malloc0(bpf_map__value_size(bpf->maps.processes));
-	struct round probed[ROUNDS], idle[ROUNDS];
+	struct round probed[ROUNDS], idle[ROUNDS], counted[ROUNDS];
 	struct fault_triples triples = {};
 	struct uprobe_attachment *attachments[PROBE_GROUPS] = {};
 	struct ring_buffer *ring = NULL;
@@ -671,7 +689,12 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	bpf->bss->closed_fns = 0;
 	if (err)
 		goto out;
-	fill_result(calibration, bpf, probed, idle, result);
+	syscalls_count(probes_syscalls(probes), true);
+	err = ask(calibration, 's', counted);
+	syscalls_count(probes_syscalls(probes), false);
+	if (err)
+		goto out;
+	fill_result(calibration, bpf, probed, idle, counted, result);
 	fill_faults(&triples, &before, &after, result);
 	tell_prices(bpf, result);
 out:

@@ -27,6 +27,8 @@ struct calibration_result {
 	struct price map;
 	struct price read;		/* of a file */
 	struct price read_other;	/* by read(2) of what is no file: passed over */
+	struct price syscall;		/* any other system call, while some are watched */
+	struct price syscall_counted;	/* and by how much more while they are counted */
 	double fault_begin_ns;		/* of a fault's price, what its own program saw go by */
 	double fault_ns;		/* a bare first touch of a 4 KiB page, entry to exit */
 	/*

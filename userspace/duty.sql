@@ -284,11 +284,12 @@ counted(position, probes, probe, hits) AS (
 		CASE WHEN call IN ('malloc', 'free') THEN 'malloc, free' WHEN call = 'calloc'
 			THEN 'calloc' ELSE 'realloc, aligned' END, call, SUM(calls + nested_calls)
 	FROM call_estimate GROUP BY call
-	UNION ALL SELECT CASE probe WHEN 'walk' THEN 7 WHEN 'map' THEN 5 WHEN 'read' THEN 6
+	UNION ALL SELECT CASE probe WHEN 'walk' THEN 8 WHEN 'syscall' THEN 7 WHEN 'map' THEN 5 WHEN 'read' THEN 6
 			WHEN 'read_other' THEN 6 ELSE 4 END,
-		CASE probe WHEN 'walk' THEN 'stacks' WHEN 'map' THEN 'mappings' WHEN 'read' THEN 'reads'
+		CASE probe WHEN 'walk' THEN 'stacks' WHEN 'syscall' THEN 'other syscalls'
+			WHEN 'map' THEN 'mappings' WHEN 'read' THEN 'reads'
 			WHEN 'read_other' THEN 'reads' ELSE 'faults' END, probe, SUM(hits)
-	FROM hit WHERE probe IN ('walk', 'map', 'read', 'read_other', 'fault', 'fault_end')
+	FROM hit WHERE probe IN ('walk', 'map', 'read', 'read_other', 'syscall', 'fault', 'fault_end')
 	GROUP BY probe
 ),
 cost AS (

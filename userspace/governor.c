@@ -174,6 +174,8 @@ static struct spending spent_since(const struct governor *governor,
 		.idle_ns = (passed_over(now) - passed_over(before)) * governor->prices.idle.hit_ns,
 		.fixed_ns = BEYOND_CLOCKS * event_ns +
 			    (now->reads - before->reads) * governor->prices.read.hit_ns +
+			    (reading->syscalls - governor->last.syscalls) *
+				    governor->prices.syscall.hit_ns +
 			    (now->walk_ns - before->walk_ns),
 		.plain_reads = now->plain_reads - before->plain_reads,
 		.other_reads = now->other_reads - before->other_reads,

@@ -32,6 +32,7 @@
 struct governor_reading {
 	uint64_t now_ns;	/* CLOCK_MONOTONIC */
 	uint64_t cpu_ns;	/* CPU time of the target */
+	double syscalls;	/* that are slower because some are watched; estimated */
 	struct memtoll_rates rates;
 };
 

@@ -135,7 +135,7 @@ SELECT p.probe, p.event, p.uprobe, p.uprobe AND s.here AS here, p.hit_ns AS cali
 		ELSE p.error_ns END AS error_ns
 FROM (
 	SELECT *, NOT event AND probe <> 'walk' AS uprobe
-	FROM (SELECT *, probe IN ('fault', 'fault_end', 'map', 'read', 'read_other', 'sample') AS event
+	FROM (SELECT *, probe IN ('fault', 'fault_end', 'map', 'read', 'read_other', 'syscall', 'sample') AS event
 		FROM probe_price)
 ) p JOIN probe_pace s;
 

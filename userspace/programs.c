@@ -108,6 +108,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.read_submitted, config->reads && has_tellers());
 	bpf_program__set_autoload(bpf->progs.map_unwatched, config->mappings && has_tellers());
 	bpf_program__set_autoload(bpf->progs.map_changed, config->mappings && has_tellers());
+	bpf_program__set_autoload(bpf->progs.syscall_counted, config->mappings || config->reads);
 	bpf_program__set_autoload(bpf->progs.lock_enter, config->uprobes);
 	bpf_program__set_autoload(bpf->progs.lock_exit, config->uprobes);
 	if (config->uprobes)

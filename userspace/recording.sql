@@ -467,7 +467,8 @@ CREATE TABLE own_cache (
 
 -- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, read, sample; walk: a
 -- stack was walked; idle: an allocator function outside of its window, passed over; read_other: read(2) of
--- what is no file (a socket, a pipe), passed over.
+-- what is no file (a socket, a pipe), passed over; syscall: any other system call, which is slower while
+-- some are watched: estimated, from windows in which they were counted.
 CREATE TABLE hit (
 	slice INTEGER NOT NULL,
 	pid   INTEGER NOT NULL,

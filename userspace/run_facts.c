@@ -16,6 +16,7 @@ int run_prices_record(struct recording *recording, const struct calibration_resu
 		{ "fault", &prices->fault }, { "fault_end", &prices->fault_end },
 		{ "map", &prices->map }, { "read", &prices->read },
 		{ "read_other", &prices->read_other }, { "idle", &prices->idle },
+		{ "syscall", &prices->syscall },
 	};
 	const struct {
 		const char *name;

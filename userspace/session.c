@@ -239,6 +239,7 @@ int session_load(struct session *session)
 
 static void switch_window(struct session *session, bool open)
 {
+	watch_window(session->watch, open);
 	if (probes_window(session->probes, open))
 		slicer_lose(session->slicer, LOST_WINDOW_SHUT, 1);
 }

@@ -34,6 +34,7 @@ struct hits {
 	uint64_t samples;
 	uint64_t walks;
 	uint64_t idle;
+	uint64_t syscalls;	/* in windows */
 	uint64_t calls[FN_COUNT];
 };
 
@@ -559,8 +560,10 @@ static void on_pass_sum(void *context, const void *key_data, const uint64_t *del
 	struct slicer *slicer = context;
 	const struct memtoll_pass_key *key = key_data;
 
-	if (targets_find(slicer->config.targets, key->tgid))
-		hits_get(slicer, key->tgid)->other_reads += delta[0];
+	if (!targets_find(slicer->config.targets, key->tgid))
+		return;
+	hits_get(slicer, key->tgid)->other_reads += delta[0];
+	hits_get(slicer, key->tgid)->syscalls += delta[1];
 }
 
 /* Measured, not calibrated: the mean price of a walk so far. */
@@ -588,8 +591,10 @@ static void on_read_sum(void *context, const struct file_read_fact *fact)
 static void write_hits(struct slicer *slicer)
 {
 	struct recording *recording = slicer->config.recording;
+	double scale = watch_syscalls_scale(slicer->config.watch);
 	GHashTableIter iter;
 	gpointer key, value;
+	uint64_t syscalls;
 	unsigned int fn;
 
 	g_hash_table_iter_init(&iter, slicer->hits);
@@ -618,6 +623,9 @@ static void write_hits(struct slicer *slicer)
 			note(slicer, recording_hit(recording, pid, "idle", hits->idle));
 		if (hits->samples)
 			note(slicer, recording_hit(recording, pid, "sample", hits->samples));
+		syscalls = hits->syscalls * scale;
+		if (syscalls)
+			note(slicer, recording_hit(recording, pid, "syscall", syscalls));
 		g_hash_table_iter_remove(&iter);
 	}
 }

@@ -22,6 +22,7 @@ struct syscalls {
 	GPtrArray *plain_reads;	/* of read(2) */
 	GPtrArray *missed;	/* tells of calls that are away; NULL: none is */
 	bool missed_maps;	/* of mapping calls, too */
+	struct bpf_link *counting;	/* NULL: calls are not counted */
 	struct detacher aside;
 };
 
@@ -263,6 +264,19 @@ bool syscalls_plain_reads_are_watched(const struct syscalls *syscalls)
 	return syscalls->plain_reads || !syscalls->reads;
 }
 
+bool syscalls_count(struct syscalls *syscalls, bool counting)
+{
+	counting = counting && (syscalls->calls || syscalls->plain_reads) &&
+		   bpf_program__autoload(syscalls->bpf->progs.syscall_counted);
+	if (counting && !syscalls->counting)
+		syscalls->counting = bpf_program__attach(syscalls->bpf->progs.syscall_counted);
+	if (!counting && syscalls->counting) {
+		bpf_link__destroy(syscalls->counting);
+		syscalls->counting = NULL;
+	}
+	return syscalls->counting;
+}
+
 bool syscalls_follow_locks(struct syscalls *syscalls)
 {
 	int tracefs;
@@ -286,6 +300,7 @@ void syscalls_detach(struct syscalls *syscalls)
 {
 	if (!syscalls)
 		return;
+	syscalls_count(syscalls, false);
 	leave(syscalls, &syscalls->calls);
 	leave(syscalls, &syscalls->plain_reads);
 	leave(syscalls, &syscalls->always);

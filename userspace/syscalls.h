@@ -37,6 +37,12 @@ bool syscalls_are_watched(const struct syscalls *syscalls);
 bool syscalls_plain_reads_are_watched(const struct syscalls *syscalls);
 
 /*
+ * Count the targets' system calls from now on, or no longer, in windows: what all of them pay is known by
+ * how many there are (rates.syscalls, passes). Only while some are watched. Whether they are counted.
+ */
+bool syscalls_count(struct syscalls *syscalls, bool counting);
+
+/*
  * Watch futex calls inside the allocator from now on, as long as others are (lock.bpf.c): once some
  * call may wait for a lock. Whether they are watched.
  */

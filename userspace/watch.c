@@ -15,6 +15,8 @@
 
 /* How often it is looked whether there are system calls to be told of. */
 #define LOOK_NS 20000000ULL
+/* In a window in which system calls are counted at least this part of the CPU time is the program's. */
+#define OWN_LEAST 0.1
 
 /*
  * What the target does besides, which tells how far it came in a window, whatever its probes cost:
@@ -53,6 +55,20 @@ struct watched_slice {
 	struct memtoll_gaps idle_gaps;
 };
 
+/*
+ * How many system calls there are: by those in windows, over the program's own CPU time there, of about
+ * the last second. What counting them costs is taken out of that time.
+ */
+struct syscall_rate {
+	bool counting;
+	struct governor_reading opened;
+	double calls, own_ns;			/* of about the last second */
+	double slice_own_ns;			/* likewise, of this slice */
+	double ended_scale;			/* of the slice that has ended: see watch.h */
+	uint64_t cpu_ns;			/* the estimate is as of then */
+	double estimate;			/* of all since the start, while they were watched */
+};
+
 struct watch {
 	struct watch_config config;
 	struct governor *governor;
@@ -63,6 +79,8 @@ struct watch {
 	bool calls;			/* system calls are watched */
 	bool plain_reads;		/* read(2) is, with them */
 	uint64_t unwatched_maps;	/* that targets were told of */
+	struct syscall_rate syscalls;
+	double counting_price_ns;	/* of one more system call in a window */
 	bool missed;
 	uint64_t accounted_ns;		/* of the last change */
 	uint64_t accounted_cpu_ns;
@@ -90,6 +108,7 @@ struct watch *watch_new(const struct watch_config *config, const struct calibrat
 
 	watch->config = *config;
 	watch->fault_begin_ns = prices->fault_begin_ns;
+	watch->counting_price_ns = prices->syscall_counted.hit_ns;
 	watch->open = watch->attached = GROUPS_ALL;
 	watch->calls = watch->plain_reads = true;
 	watch->may_leave_calls = config->may_leave_calls && syscalls_may_leave(calls);
@@ -183,6 +202,66 @@ static void take_reading(struct watch *watch, struct governor_reading *reading)
 	rates_read(watch->config.bpf, &reading->rates);
 	reading->cpu_ns = targets_cpu_ns(watch->config.targets);
 	reading->now_ns = now_ns();
+	reading->syscalls = watch->syscalls.estimate;
+}
+
+/* What they are slower by is charged as the program goes on. */
+static void estimate_syscalls(struct watch *watch, struct governor_reading *reading)
+{
+	struct syscall_rate *rate = &watch->syscalls;
+
+	if (watch->calls && rate->own_ns > 0)
+		rate->estimate += rate->calls / rate->own_ns * (reading->cpu_ns - rate->cpu_ns);
+	rate->cpu_ns = reading->cpu_ns;
+	reading->syscalls = rate->estimate;
+}
+
+/* A window has ended, or the slice in one. */
+static void add_window(struct watch *watch)
+{
+	struct syscall_rate *rate = &watch->syscalls;
+	struct governor_reading now;
+	double calls, own_ns;
+
+	take_reading(watch, &now);
+	calls = now.rates.syscalls - rate->opened.rates.syscalls;
+	own_ns = now.cpu_ns - rate->opened.cpu_ns;
+	own_ns = MAX(own_ns - calls * watch->counting_price_ns, OWN_LEAST * own_ns);
+	rate->calls += calls;
+	rate->own_ns += own_ns;
+	rate->slice_own_ns += own_ns;
+	rate->opened = now;
+}
+
+void watch_window(struct watch *watch, bool open)
+{
+	struct syscalls *syscalls = probes_syscalls(watch->config.probes);
+
+	if (!open && watch->syscalls.counting)
+		add_window(watch);
+	watch->syscalls.counting = syscalls_count(syscalls, open);
+	if (watch->syscalls.counting)
+		take_reading(watch, &watch->syscalls.opened);
+}
+
+double watch_syscalls_scale(const struct watch *watch)
+{
+	return watch->syscalls.ended_scale;
+}
+
+/* The slice has ended: what its windows saw is told of all of it. */
+static void end_syscalls_slice(struct watch *watch)
+{
+	struct syscall_rate *rate = &watch->syscalls;
+
+	if (rate->counting)
+		add_window(watch);
+	rate->ended_scale = rate->slice_own_ns > 0 ?
+			    MAX(1.0, watch->ended.calls.cpu_ns / rate->slice_own_ns) : 0;
+	rate->slice_own_ns = 0;
+	/* Of what was longer ago half is forgotten. */
+	rate->calls /= 2;
+	rate->own_ns /= 2;
 }
 
 void watch_begin(struct watch *watch)
@@ -220,6 +299,7 @@ void watch_end_slice(struct watch *watch)
 			.missed = !(watch->open & 1U << group),
 		};
 	watch->slice.calls = (struct watched){ .windows = watch->calls, .missed = !watch->calls };
+	end_syscalls_slice(watch);
 }
 
 /* The functions of these groups as the BPF side has them: bit n is function n. */
@@ -338,6 +418,7 @@ uint64_t watch_step(struct watch *watch)
 		return UINT64_MAX;
 	do {
 		take_reading(watch, &reading);
+		estimate_syscalls(watch, &reading);
 		if (watch->governor)
 			order = governor_step(watch->governor, &reading);
 		else

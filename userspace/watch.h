@@ -47,6 +47,11 @@ bool watch_has_missed(const struct watch *watch);
 /* The slice ends now: what was watched so far belongs to it, what comes to the next. */
 void watch_end_slice(struct watch *watch);
 
+/* A window in which system calls are counted opens, or closes. */
+void watch_window(struct watch *watch, bool open);
+/* How many calls of the slice that has ended each one that its windows saw stands for. */
+double watch_syscalls_scale(const struct watch *watch);
+
 /* Write of the slice that has ended the functions that were not watched all the time. */
 int watch_write(struct watch *watch);
 

@@ -170,6 +170,25 @@ def test_without_limit_everything_is_watched(out: Path, file: Path) -> None:
     assert "syscall" not in recording.report["overhead"].get("duty_cycle", {})
 
 
+def test_what_other_calls_pay_is_in_the_account(out: Path, file: Path) -> None:
+    """Calls that nobody looks at are slower while some are watched: they are counted, in windows, and charged."""
+    with traced(out, file, "--overhead-limit", "none") as (program, tracer):
+        ask(program, "map", 1)
+        begun = program.lines[-1]["idle_calls"]
+        first = int(query(out, "SELECT COALESCE(MAX(slice), 0) FROM slice")[0][0])
+        ask(program, "map", 1, 5_000_000)
+        made = program.lines[-1]["idle_calls"] - begun
+        recording = finished(out, program, tracer)
+    counted = int(query(out, f"SELECT SUM(hits) FROM hit WHERE probe = 'syscall' AND slice > {first}")[0][0])
+    price, error = query(out, "SELECT hit_ns, error_ns FROM price WHERE probe = 'syscall'")[0]
+    charged = query(out, "SELECT SUM(overhead_ns) FROM probe_overhead WHERE probe = 'syscall'")[0][0]
+    print(counted, made, price, error, recording.report["overhead"])
+    assert counted == pytest.approx(made, rel=0.25)
+    assert 5 < price < 2000
+    assert charged >= 0.9 * counted * price
+    assert recording.report["overhead"]["hits"] < 0.1 * made
+
+
 @needs_tellers
 def test_tracepoints_only(out: Path, file: Path) -> None:
     """--overhead-limit 0 knows no budget, and lets them go all the same."""

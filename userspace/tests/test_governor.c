@@ -24,6 +24,7 @@ struct program {
 	double other_reads;		/* of sockets, by read(2) */
 	double plain_reads;		/* of files, likewise */
 	bool unwatched;			/* no system call is watched (quiet.c) */
+	double syscalls;		/* that are slower because some are */
 	double dearer;			/* a hit costs so many times what was calibrated */
 	double own_ns;
 	double cpu_ns;
@@ -32,7 +33,7 @@ struct program {
 	double rates[FN_COUNT];
 	double idle;
 	double fault_count;
-	double other_count, plain_count, unwatched_count;
+	double other_count, plain_count, unwatched_count, syscall_count;
 	double watched_ns[PROBE_GROUPS];
 	unsigned int windows;		/* of the pair */
 	unsigned int looks;
@@ -47,14 +48,14 @@ struct program {
 static const struct calibration_result prices = {
 	.malloc = { .hit_ns = 1000 }, .calloc = { .hit_ns = 1000 }, .free = { .hit_ns = 1000 },
 	.idle = { .hit_ns = 500 }, .fault = { .hit_ns = FAULT_NS }, .map = { .hit_ns = 300 },
-	.read = { .hit_ns = 700 }, .read_other = { .hit_ns = 200 },
+	.read = { .hit_ns = 700 }, .read_other = { .hit_ns = 200 }, .syscall = { .hit_ns = 50 },
 	.fault_begin_ns = FAULT_NS - FAULT_OUTSIDE_NS,
 };
 
 /* Run until the governor wants to look again. */
 static void run_on(struct program *program, double ns)
 {
-	double cost = program->faults * program->fault_ns, own, part;
+	double cost = program->faults * program->fault_ns + program->syscalls * 50, own, part;
 	bool reads = program->order.attached & 1U << GROUP_READ && !program->unwatched;
 	unsigned int fn;
 
@@ -74,6 +75,7 @@ static void run_on(struct program *program, double ns)
 	program->spent_ns += own * cost;
 	program->now_ns += ns;
 	program->fault_count += own * program->faults;
+	program->syscall_count += own * program->syscalls;
 	*(reads ? &program->plain_count : &program->unwatched_count) += own * program->plain_reads;
 	if (reads)
 		program->other_count += own * program->other_reads;
@@ -93,6 +95,7 @@ static struct governor_reading reading_of(const struct program *program)
 	struct governor_reading reading = {
 		.now_ns = program->now_ns,
 		.cpu_ns = program->cpu_ns,
+		.syscalls = program->syscall_count,
 		.rates.idle[FN_MALLOC] = program->idle,
 		.rates.faults = program->fault_count,
 		.rates.fault_ns = floor(program->fault_count / program->fault_lump) *
@@ -357,6 +360,25 @@ static void test_reads_of_sockets_go_first(void **state)
 	governor_free(governor);
 }
 
+/* What every system call pays while some are watched is in the account: less is left for the pair. */
+static void test_other_calls_are_charged(void **state)
+{
+	struct program without = { .calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 } };
+	struct program with = without;
+	struct governor *governor = governor_new(0.05, false, &prices, false);
+
+	(void)state;
+	simulate(governor, &without, 20);
+	governor_free(governor);
+	governor = governor_new(0.05, false, &prices, false);
+	with.syscalls = 0.2e-3;	/* 1 % */
+	simulate(governor, &with, 20);
+	governor_free(governor);
+	assert_true(share_spent(&with) <= 0.0525);
+	assert_true(with.watched_ns[GROUP_PAIR] < 0.7 * without.watched_ns[GROUP_PAIR]);
+	assert_true(with.windows > 3);
+}
+
 /* Without a witness of what is missed, or below the limit, read(2) stays watched. */
 static void test_reads_stay(void **state)
 {
@@ -555,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_then_calloc),
 		cmocka_unit_test(test_calloc_is_judged_outside_of_windows),
 		cmocka_unit_test(test_reads_of_sockets_go_first),
+		cmocka_unit_test(test_other_calls_are_charged),
 		cmocka_unit_test(test_reads_stay),
 		cmocka_unit_test(test_reads_of_files_stay),
 		cmocka_unit_test(test_reads_come_back),

@@ -21,6 +21,7 @@
 #define PAGE 4096UL
 #define TOUCHED (64UL << 20)
 
+static uint64_t idle_calls;
 static char *page;
 static char *pages;
 static int file, direct;
@@ -61,7 +62,7 @@ static void idle(uint64_t us)
 {
 	uint64_t end = workload_clock(CLOCK_MONOTONIC) + us * 1000;
 
-	while (workload_clock(CLOCK_MONOTONIC) < end)
+	for (; workload_clock(CLOCK_MONOTONIC) < end; idle_calls++)
 		syscall(SYS_getppid);
 }
 
@@ -113,6 +114,7 @@ int main(int argc, char **argv)
 		if (sscanf(line, "%15s %lu %lu", kind, &number, &pause_us) != 3)
 			return 2;
 		work(kind, number, pause_us, argv[2]);
-		workload_report("\"done\": \"%s\", \"number\": %lu", kind, number);
+		workload_report("\"done\": \"%s\", \"number\": %lu, \"idle_calls\": %lu", kind, number,
+				idle_calls);
 	}
 }
