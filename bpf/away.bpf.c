@@ -25,11 +25,16 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
+	__u64 second = ctx->args[1], third = ctx->args[2], write;
 	struct memtoll_rates *rates;
 	struct pt_regs *regs;
 	__u32 map_fn;
 	__s32 nr;
 
+	/* Two words of the context, each at a place that the verifier knows. */
+	barrier_var(second);
+	barrier_var(third);
+	write = cfg_lock_path ? third : second;
 	if (!thread || (struct mm_struct *)ctx->args[0] != task->mm)
 		return 0;
 	regs = user_regs(task);
@@ -37,7 +42,7 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 	if (nr == NR_MPROTECT)
 		note_mprotect(thread, PT_REGS_PARM1_SYSCALL(regs));
 	map_fn = map_fn_of(nr);
-	if (!map_fn || (!(ctx->args[1] & 1) && map_fn != MAP_FN_MADVISE))
+	if (!map_fn || (!(write & 1) && map_fn != MAP_FN_MADVISE))
 		return 0;
 	/* The faults so far are on mappings as they were. */
 	fault_settle(task, thread);

@@ -15,6 +15,7 @@ const volatile bool cfg_find_vma = true;
 const volatile bool cfg_casts = false;
 const volatile __u64 cfg_sample = 0;
 const volatile __u32 cfg_sampling_log[SAMPLING_LOG_ENTRIES] = {};
+const volatile bool cfg_lock_path = false;
 const volatile bool cfg_never = false;
 
 volatile __u32 drain_epoch = 0;

@@ -54,6 +54,25 @@ static bool kernel_has(enum kernel_name asked)
 	return found[asked];
 }
 
+/* Whether mmap_lock's tracepoint has four arguments: the one that programs do not see is among these. */
+static bool lock_tells_path(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *type;
+	bool told = false;
+	int id;
+
+	id = btf ? btf__find_by_name_kind(btf, "btf_trace_mmap_lock_acquire_returned",
+					  BTF_KIND_TYPEDEF) : -1;
+	if (id > 0) {
+		type = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);
+		type = btf__type_by_id(btf, type->type);
+		told = btf_is_func_proto(type) && btf_vlen(type) == 5;
+	}
+	btf__free(btf);
+	return told;
+}
+
 bool has_exact_rss_stat(void)
 {
 	return kernel_has(TASK) && !kernel_has(RSS_BATCH);
@@ -123,6 +142,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_mthp_orders = config->pagetable->mthp_orders;
 	bpf->rodata->cfg_find_vma = has_find_vma();
 	bpf->rodata->cfg_casts = kernel_has(CASTS);
+	bpf->rodata->cfg_lock_path = config->mappings && has_tellers() && lock_tells_path();
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
 }
 

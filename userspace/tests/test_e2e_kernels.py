@@ -20,7 +20,7 @@ import pytest
 
 import kernels
 from faults import Faults
-from harness import MEMTOLL, MIB, PAGE, Recording, Result, integrity, load, tool, workload
+from harness import MEMTOLL, MIB, PAGE, Recording, Result, integrity, load, query, tool, workload
 
 # What `make test` runs in: one boot of each, all cases.
 SUITES: Final = os.environ.get("MEMTOLL_KERNELS", "bookworm trixie").split()
@@ -34,6 +34,9 @@ CALLS: Final = 101
 ATTACHED_CALLS: Final = 53
 PAGES: Final = 1009
 COPIED: Final = 503
+MAPPED: Final = 101
+# Since when something tells of mapping calls and reads that are not watched.
+TELLS: Final = (6, 12)
 CHUNKS: Final = 5
 # Faults that the two counts may differ by, as the report's own check has it.
 SLACK: Final = 3
@@ -57,6 +60,11 @@ CASES: Final = {
         *shell("mkdir /sys/fs/cgroup/small", f"echo {LIMIT} >/sys/fs/cgroup/small/memory.max", 'exec "$@"'),
         "sh",
         *recorded("swap", *shell("echo $$ >/sys/fs/cgroup/small/cgroup.procs", f"exec pagez {CHUNKS} 3")),
+    ],
+    # By default: four seconds of nothing but getppid, then calls.
+    "quiet": [
+        *("memtoll", "record", "-o", "/out/quiet.memtoll", "--"),
+        *shell(f"printf 'map 1 4000000\\nmap {MAPPED} 20000\\n' | quiet /init none"),
     ],
     "attach": ["attach", "memtoll", "/out/attach.memtoll", "calloc_loop", str(TEN), str(ATTACHED_CALLS), "--wait"],
 }
@@ -98,7 +106,7 @@ def boots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Boot]]:
     # busybox has a command of that name.
     touch = tmp_path_factory.mktemp("programs") / "touch-pages"
     shutil.copy(workload("touch"), touch)
-    programs = [MEMTOLL, touch, *map(workload, ("calloc_loop", "cow", "forker", "pagez")), Path(tool("sqlite3"))]
+    programs = [MEMTOLL, touch, *map(workload, ("calloc_loop", "cow", "forker", "pagez", "quiet")), Path(tool("sqlite3"))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return {suite: pool.submit(boot, suite, programs) for suite in SUITES}
 
@@ -161,6 +169,22 @@ def test_calloc(kernel: Boot) -> None:
     assert recording.toll("zero.kernel", "bytes") == pytest.approx(TEN, rel=0.2)
     assert recording.dominant == "zeroing"
     assert_checked(recording)
+
+
+def test_system_calls_that_tell_nothing(kernel: Boot) -> None:
+    """They are left alone where something tells of those that do; what is missed then is counted."""
+    recording = kernel.recording("quiet")
+    unwatched = recording.report["losses"]["maps_unwatched"]
+    sql = "SELECT COALESCE(SUM(calls), 0) FROM map_call WHERE call IN ('mmap', 'munmap')"
+    seen = int(query(recording.path, sql)[0][0])
+    duty = recording.report["overhead"]["duty_cycle"]
+    assert seen + unwatched >= 2 * (MAPPED + 1)
+    if kernel.guest.kernel.version >= TELLS:
+        assert 0 < duty["syscall"] < 1
+        assert 4 <= unwatched < 2 * MAPPED
+    else:
+        assert unwatched == 0
+        assert "syscall" not in duty
 
 
 def test_stacks(kernel: Boot) -> None:

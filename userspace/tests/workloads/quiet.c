@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -85,12 +86,26 @@ static void work(const char *kind, uint64_t number, uint64_t pause_us, const cha
 	}
 }
 
+/* One line, and no byte of the next. false: there is none. */
+static bool read_line(char *line, size_t size)
+{
+	size_t length = 0;
+
+	while (length + 1 < size) {
+		if (read(STDIN_FILENO, &line[length], 1) != 1)
+			return false;
+		if (line[length++] == '\n')
+			break;
+	}
+	line[length] = '\0';
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	unsigned long number, pause_us;
 	char line[64], kind[16];
-	ssize_t n;
 
 	alarm(WORKLOAD_LIFE_S);
 	if (argc != 3)
@@ -107,10 +122,8 @@ int main(int argc, char **argv)
 		idle(1000);
 		if (!poll(&input, 1, 0))
 			continue;
-		n = read(STDIN_FILENO, line, sizeof(line) - 1);
-		if (n <= 0)
+		if (!read_line(line, sizeof(line)))
 			return 0;
-		line[n] = '\0';
 		if (sscanf(line, "%15s %lu %lu", kind, &number, &pause_us) != 3)
 			return 2;
 		work(kind, number, pause_us, argv[2]);
