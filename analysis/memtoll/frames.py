@@ -317,7 +317,7 @@ FRAMES: Final = (
         " such view: then always.",
         "temp.duty_cycle x ORDER BY x.call",
         (
-            category("call", "index: allocator function; read_other: read(2), where hardly a file is read", "x.call"),
+            category("call", "index: allocator function; read_other: read(2) of sockets; syscall: mapping calls and reads", "x.call"),
             number("share", "0..1", "of the time; below 1 its figures are estimates", "ROUND(x.share, 4)", "float64"),
             number("error", "1", "95 % bound of the factor they are scaled by, relative", "x.error", "float64"),
         ),
