@@ -184,6 +184,15 @@ static void find_left_reads(struct feature *feature)
 		 "no mm_filemap_get_pages: read(2) of sockets stays watched");
 }
 
+static void find_left_calls(struct feature *feature)
+{
+	feature->works = has_tellers();
+	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
+		 "mmap_lock, mm_filemap_get_pages, block_bio_queue: system calls that tell nothing "
+		 "are left alone" :
+		 "nothing tells of those that are not watched: all are, always");
+}
+
 static void find_huge_pages(struct feature *feature)
 {
 	struct pagetable pagetable;
@@ -250,6 +259,7 @@ size_t features_find(struct feature *features, size_t capacity)
 		{ "swap-in", false, find_swap_in, "6.14" },
 		{ "file reads", false, find_reads, "2.6.33; preadv2: 4.6, io_uring: 5.5" },
 		{ "reads left", false, find_left_reads, "6.12" },
+		{ "calls left", false, find_left_calls, "6.12" },
 		{ "huge pages", false, find_huge_pages, "2.6.38; smaller ones: 6.8" },
 		{ "memory cgroups", false, find_memory_cgroups, "2.6.25; version 2: 4.5" },
 		{ "kernel symbols", false, find_kernel_symbols,

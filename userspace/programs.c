@@ -92,7 +92,7 @@ bool has_page_cache_lookups(void)
  * Before 6.4 every fault takes the lock of its process's mappings: what hangs on that would cost more
  * than it saves. The page cache tells of reads from 6.12 on, which is late enough.
  */
-static bool has_tellers(void)
+bool has_tellers(void)
 {
 	return kernel_has(PAGE_CACHE_LOOKUPS) && kernel_has(MMAP_LOCK) && kernel_has(BLOCK_QUEUE);
 }

@@ -35,6 +35,8 @@ bool has_memcg_events(void);
 
 /* Whether reads that look into the page cache are told: 6.12 and later. */
 bool has_page_cache_lookups(void);
+/* Something tells of mapping calls, and of reads past the page cache too, while none is watched. */
+bool has_tellers(void);
 
 /*
  * Open, choose and load. NULL with errno set; in *refused the name of a program that the kernel
