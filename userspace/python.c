@@ -22,12 +22,13 @@ struct host {
 };
 
 struct python {
+	/* Of the thread that shows processes alone: files are read without the lock. */
+	GHashTable *without;	/* "major:minor:inode" of files that hold no interpreter */
+	GHashTable *said;	/* versions that were refused aloud */
 	GMutex lock;		/* of everything below */
 	GHashTable *hosts;	/* pid -> struct host */
 	GHashTable *stacks;	/* stack id -> struct python_stack */
-	GHashTable *without;	/* "major:minor:inode" of files that hold no interpreter */
 	GHashTable *refused;	/* pids with one that is not known */
-	GHashTable *said;	/* versions that were refused aloud */
 	uint64_t unreadable;
 	uint64_t unsupported;
 };
@@ -96,11 +97,35 @@ static struct host *host_add(struct python *python, pid_t pid, const struct pyth
 	return host;
 }
 
+static bool is_host(struct python *python, pid_t pid)
+{
+	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
+
+	(void)locker;
+	return host_get(python, pid);
+}
+
+/* A forked child's stack may come before the news of it has been read: it has its parent's code. */
+static struct host *host_or_parents(const struct python *python, pid_t pid)
+{
+	struct host *host = host_get(python, pid);
+	struct proc_stat stat;
+
+	if (host || proc_stat_read(pid, 0, &stat))
+		return host;
+	return host_get(python, stat.ppid);
+}
+
 static void refuse(struct python *python, pid_t pid, uint16_t version)
 {
-	if (!g_hash_table_add(python->refused, GINT_TO_POINTER(pid)))
+	bool first;
+
+	g_mutex_lock(&python->lock);
+	first = g_hash_table_add(python->refused, GINT_TO_POINTER(pid));
+	python->unsupported += first;
+	g_mutex_unlock(&python->lock);
+	if (!first)
 		return;
-	python->unsupported++;
 	if (!g_hash_table_add(python->said, GUINT_TO_POINTER(version)))
 		return;
 	if (version)
@@ -124,15 +149,13 @@ static bool may_hold_interpreter(const struct mapping *mapping, const char *exec
 
 int python_show(struct python *python, pid_t pid, struct memtoll_python_offsets *offsets)
 {
-	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
 	g_autofree char *executable = NULL;
 	struct python_layout layout;
 	struct maps maps = {};
 	int found = 0, err;
 	size_t i;
 
-	(void)locker;
-	if (host_get(python, pid) || maps_read(pid, &maps))
+	if (is_host(python, pid) || maps_read(pid, &maps))
 		goto out;
 	executable = proc_exe(pid);
 	for (i = 0; i < maps.count && !found; i++) {
@@ -154,7 +177,9 @@ int python_show(struct python *python, pid_t pid, struct memtoll_python_offsets 
 			found = 1;
 	}
 	if (found) {
+		g_mutex_lock(&python->lock);
 		host_add(python, pid, &layout);
+		g_mutex_unlock(&python->lock);
 		*offsets = layout.walk;
 	}
 out:
@@ -249,7 +274,7 @@ void python_resolve(struct python *python, const struct memtoll_python *walked)
 		stack->frames[i].instruction = (int32_t)walked->frames[i].instruction;
 		stack->frames[i].flags = walked->frames[i].flags;
 	}
-	name_frames(python, host_get(python, walked->tgid), walked->tgid, stack);
+	name_frames(python, host_or_parents(python, walked->tgid), walked->tgid, stack);
 	g_hash_table_insert(python->stacks,
 			    g_memdup2(&walked->stack_id, sizeof(walked->stack_id)), stack);
 }

@@ -30,7 +30,7 @@ struct python_stack {
 	struct python_frame frames[];	/* innermost first */
 };
 
-/* May be used by several threads, each stack by one. */
+/* May be used by several threads, each stack by one; processes are shown by one thread. */
 struct python *python_new(void);
 void python_free(struct python *python);
 

@@ -283,7 +283,7 @@ static int open_consumers(struct session *session)
 	session->symbolizer = symbolizer__new();
 	session->python = python_new();
 	session->python_reader = python_reader_start(bpf_map__fd(session->bpf->maps.pythons),
-						     session->python);
+						     session->python, TRACER_NICE);
 	if (!session->python_reader)
 		return -errno;
 	session->ledger = ledger_new();
