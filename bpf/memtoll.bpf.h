@@ -378,15 +378,6 @@ struct events_map {
 };
 extern struct events_map events SEC(".maps");
 
-struct passes_map {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 8192);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct memtoll_pass_key);
-	__type(value, struct memtoll_pass_sum);
-};
-extern struct passes_map passes SEC(".maps");
-
 struct losses_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, MEMTOLL_LOSS_COUNT);
@@ -601,19 +592,6 @@ static __always_inline bool is_trampoline(struct task_struct *task, __u64 addres
 	__u64 page = probe_page(task);
 
 	return page && address - page < MEMTOLL_PAGE_SIZE;
-}
-
-static __always_inline void pass_add(const struct memtoll_pass_key *key,
-				     const struct memtoll_pass_sum *more)
-{
-	struct memtoll_pass_sum *sum = bpf_map_lookup_elem(&passes, key);
-
-	if (!sum) {
-		bpf_map_update_elem(&passes, key, more, BPF_NOEXIST);
-		return;
-	}
-	__sync_fetch_and_add(&sum->passes, more->passes);
-	__sync_fetch_and_add(&sum->syscalls, more->syscalls);
 }
 
 static __always_inline struct memtoll_target *process_get(__u32 tgid)

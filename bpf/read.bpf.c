@@ -54,7 +54,26 @@ struct {
 	__type(value, __u8);
 } paths_told SEC(".maps");
 
-struct passes_map passes SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 8192);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct memtoll_pass_key);
+	__type(value, struct memtoll_pass_sum);
+} passes SEC(".maps");
+
+static __always_inline void pass_add(const struct memtoll_pass_key *key,
+				     const struct memtoll_pass_sum *more)
+{
+	struct memtoll_pass_sum *sum = bpf_map_lookup_elem(&passes, key);
+
+	if (!sum) {
+		bpf_map_update_elem(&passes, key, more, BPF_NOEXIST);
+		return;
+	}
+	__sync_fetch_and_add(&sum->passes, more->passes);
+	__sync_fetch_and_add(&sum->syscalls, more->syscalls);
+}
 
 __hidden int passes_tell(struct task_struct *task, struct thread *thread)
 {

@@ -131,30 +131,34 @@ static void find_samples(struct feature *feature)
 		 SAMPLE_FREQUENCY, feature->works ? "opens" : strerror(errno));
 }
 
+static void tell(struct feature *feature, bool works, const char *yes, const char *no)
+{
+	feature->works = works;
+	snprintf(feature->detail, sizeof(feature->detail), "%s", works ? yes : no);
+}
+
 static void find_areas(struct feature *feature)
 {
-	feature->works = has_find_vma();
-	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ? "bpf_find_vma" :
-		 "no bpf_find_vma: faults on untouched pages all count as anonymous");
+	tell(feature, has_find_vma(),
+	     "bpf_find_vma",
+	     "no bpf_find_vma: faults on untouched pages all count as anonymous");
 }
 
 /* Which signals tell the class of a fault and where pages went, where newer ones are missing. */
 static void find_swap_out(struct feature *feature)
 {
-	feature->works = has_exact_rss_stat();
-	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
-		 "rss_stat at every change: pages pushed out, by whom" :
-		 "rss_stat only once in 64 changes: swap.out is not captured; faults are told by "
-		 "their page-table entries alone");
+	tell(feature, has_exact_rss_stat(),
+	     "rss_stat at every change: pages pushed out, by whom",
+	     "rss_stat only once in 64 changes: swap.out is not captured; faults are told by their "
+	     "page-table entries alone");
 }
 
 static void find_swap_in(struct feature *feature)
 {
-	feature->works = has_memcg_events();
-	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
-		 "count_memcg_events: device, zswap or all zeros, page by page, read-ahead too" :
-		 "no count_memcg_events: zram by its device; zswap and all-zero pages count as "
-		 "device, their sums are in /proc/vmstat");
+	tell(feature, has_memcg_events(),
+	     "count_memcg_events: device, zswap or all zeros, page by page, read-ahead too",
+	     "no count_memcg_events: zram by its device; zswap and all-zero pages count as device, "
+	     "their sums are in /proc/vmstat");
 }
 
 static void find_reads(struct feature *feature)
@@ -177,20 +181,18 @@ static void find_reads(struct feature *feature)
 
 static void find_left_reads(struct feature *feature)
 {
-	feature->works = has_page_cache_lookups();
-	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
-		 "mm_filemap_get_pages: read(2) of sockets is left alone over the limit, files are "
-		 "noticed" :
-		 "no mm_filemap_get_pages: read(2) of sockets stays watched");
+	tell(feature, has_page_cache_lookups(),
+	     "mm_filemap_get_pages: read(2) of sockets is left alone over the limit, files are "
+	     "noticed",
+	     "no mm_filemap_get_pages: read(2) of sockets stays watched");
 }
 
 static void find_left_calls(struct feature *feature)
 {
-	feature->works = has_tellers();
-	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
-		 "mmap_lock, mm_filemap_get_pages, block_bio_queue: system calls that tell nothing "
-		 "are left alone" :
-		 "nothing tells of those that are not watched: all are, always");
+	tell(feature, has_tellers(),
+	     "mmap_lock, mm_filemap_get_pages, block_bio_queue: system calls that tell nothing are "
+	     "left alone",
+	     "nothing tells of those that are not watched: all are, always");
 }
 
 static void find_huge_pages(struct feature *feature)

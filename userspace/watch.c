@@ -386,6 +386,9 @@ static void set_calls(struct watch *watch, bool calls, bool plain_reads)
 	syscalls_watch(syscalls, calls, plain_reads);
 	calls = syscalls_are_watched(syscalls);
 	plain_reads = syscalls_plain_reads_are_watched(syscalls);
+	/* Calls that nothing slows any more are not to be charged. */
+	if (!calls && watch->calls)
+		watch_window(watch, false);
 	if (!calls && watch->calls)
 		set_watched_ns(&watch->config.bpf->bss->calls_watched_ns, false);
 	if (!plain_reads && watch->plain_reads)
