@@ -92,6 +92,14 @@ static int fail(struct recording *recording, int status)
 	return recording->error;
 }
 
+/* The journal's, which is opened with the first row of a transaction and closed with the last. */
+static void give_up_spare(struct recording *recording)
+{
+	if (recording->spare_fd >= 0)
+		close(recording->spare_fd);
+	recording->spare_fd = -1;
+}
+
 static int bind_value(sqlite3_stmt *statement, int index, const struct value *value)
 {
 	char *valid;
@@ -146,6 +154,7 @@ int recording_store(struct recording *recording, enum statement which, const str
 		if (err)
 			return err;
 		recording->open_transaction = true;
+		give_up_spare(recording);
 	}
 	return execute(recording, which, values, value_count);
 }
@@ -160,6 +169,7 @@ static int commit(struct recording *recording)
 	if (err)
 		return err;
 	recording->open_transaction = false;
+	recording->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return 0;
 }
 
@@ -308,6 +318,7 @@ struct recording *recording_create(const char *path, bool force)
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, err = -EIO, status;
 	char *name = NULL;
 
+	recording->spare_fd = -1;
 	recording->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	recording->frames = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	if (path) {
@@ -448,6 +459,7 @@ void recording_close(struct recording *recording)
 	for (i = 0; i < STMT_COUNT; i++)
 		sqlite3_finalize(recording->prepared[i]);
 	sqlite3_close(recording->database);	/* rolls an open transaction back */
+	give_up_spare(recording);
 	if (recording->written && !recording->finished) {
 		if (!recording->committed)
 			unlink(recording->written);

@@ -77,6 +77,7 @@ struct recording {
 	int64_t committed;	/* last slice that is in the file */
 	uint64_t slice_start_ns;
 	bool open_transaction;
+	int spare_fd;		/* between transactions: whoever else takes the last, one is left */
 	bool finished;
 	int error;
 };

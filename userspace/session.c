@@ -239,9 +239,12 @@ int session_load(struct session *session)
 
 static void switch_window(struct session *session, bool open)
 {
-	watch_window(session->watch, open);
-	if (probes_window(session->probes, open))
+	int err = probes_window(session->probes, open);
+
+	if (err)
 		slicer_lose(session->slicer, LOST_WINDOW_SHUT, 1);
+	/* Short of files, the one that is left is the recording's. */
+	watch_window(session->watch, open && !err);
 }
 
 static void move_window(struct session *session, uint64_t now)
