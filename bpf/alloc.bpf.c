@@ -22,6 +22,16 @@
 
 #define IDLE_HITS_TOLD 64
 
+/* Where in their pages the probes at entries lie: bit n is byte n. Set before they are attached. */
+volatile __u64 entry_places[MEMTOLL_PAGE_SIZE / 64] = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, CALL_PLACES);
+	__type(key, __u32);
+	__type(value, struct memtoll_call_place);
+} call_places SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__uint(max_entries, 32768);
@@ -99,6 +109,37 @@ static __always_inline void forget_block(__u32 tgid, __u64 addr)
 		__sync_fetch_and_add(near_of(tgid, addr), -1);
 }
 
+static __always_inline bool is_key(const struct memtoll_call_key *a,
+				   const struct memtoll_call_key *b)
+{
+	return a->stack_id == b->stack_id && a->fn == b->fn && a->tgid == b->tgid;
+}
+
+/*
+ * The sum in the site's place on this CPU, or NULL: another has it. A thread may be preempted, or go
+ * on on another CPU, anywhere in here: what is taken is never given to another site.
+ */
+static __always_inline struct memtoll_call *site_in_place(const struct memtoll_call_key *key,
+							  struct thread *thread)
+{
+	__u32 at = (key->stack_id + key->fn + key->tgid) * STACK_HASH_SEED >>
+		   (64 - CALL_PLACES_LOG);
+	struct memtoll_call_place *place = bpf_map_lookup_elem(&call_places, &at);
+
+	if (!place)
+		return NULL;
+	if (place->state == PLACE_TAKEN)
+		return is_key(&place->key, key) ? &place->call : NULL;
+	if (__sync_val_compare_and_swap(&place->state, PLACE_FREE, PLACE_BEING_TAKEN) != PLACE_FREE)
+		return NULL;
+	if (key->stack_id)
+		stack_keep(thread, key->stack_id);
+	place->key = *key;
+	/* With a barrier: the key is there before the place is. */
+	__sync_val_compare_and_swap(&place->state, PLACE_BEING_TAKEN, PLACE_TAKEN);
+	return &place->call;
+}
+
 /*
  * The sum of this function and call site. The site of a followed block is its whole stack, of
  * others the function and its direct caller: one hash instead of a stack walk per call.
@@ -106,10 +147,12 @@ static __always_inline void forget_block(__u32 tgid, __u64 addr)
 static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *key,
 						     struct thread *thread)
 {
-	struct memtoll_call *site = bpf_map_lookup_elem(&calls, key);
+	struct memtoll_call *site = site_in_place(key, thread);
 	struct memtoll_call_key anywhere;
 	static const struct memtoll_call zero;
 
+	if (!site)
+		site = bpf_map_lookup_elem(&calls, key);
 	if (site)
 		return site;
 	if (key->stack_id)
@@ -325,10 +368,9 @@ static __always_inline void request_read(struct pt_regs *ctx, __u64 cookie, stru
 	}
 }
 
-static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
+static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct task_struct *task,
+				    struct thread *thread)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_get(task);
 	struct memtoll_rates *rates = rates_here();
 	__u32 fn = cookie & COOKIE_FN_MASK;
 	struct open_call *call;
@@ -347,6 +389,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie)
 		}
 		lose(LOST_RETURN_MISSED, 1);
 		thread->in_fn = FN_NONE;
+		thread->abandoned = 1;
 	}
 	call = &thread->call;
 	call->sp = sp;
@@ -486,10 +529,9 @@ static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct o
 	}
 }
 
-static __always_inline int on_return(struct pt_regs *ctx)
+static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *task,
+				     struct thread *thread)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
 	__u64 now = bpf_ktime_get_ns(), cpu_ns, off_ns, net_ns, addr = PT_REGS_RC(ctx);
 	struct memtoll_call_key key = {};
 	struct memtoll_call *site;
@@ -576,15 +618,34 @@ static __always_inline void keep_off_private_stack(struct pt_regs *ctx)
 		bpf_tail_call(ctx, NULL, 0);
 }
 
+/*
+ * Whether this is a return: then the instruction pointer is the caller's, no longer the probe's. The
+ * kernel says where the probe is, but to ask costs as much as all that is asked here. What lies
+ * elsewhere in its page than any probe is the caller; what does not, and comes when no call of the
+ * thread is open, nor one was given up whose return may yet come, is an entry. (A call that is given
+ * up because its probes went has no return: the kernel tells new probes of their own calls alone.)
+ */
+static __always_inline bool is_return(struct pt_regs *ctx, const struct thread *thread)
+{
+	__u64 ip = PT_REGS_IP(ctx);
+	__u32 at = ip & (MEMTOLL_PAGE_SIZE - 1);
+
+	if (!(entry_places[at >> 6] >> (at & 63) & 1))
+		return true;
+	return (!thread || thread->in_fn || thread->abandoned) && ip != bpf_get_func_ip(ctx);
+}
+
 /* uprobe.session, one link for all functions: the same program at entry and return. */
 SEC("?uprobe")
 int alloc_session(struct pt_regs *ctx)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+
 	keep_off_private_stack(ctx);
-	/* At the return the instruction pointer is the caller's, no longer the probe's. */
-	if (PT_REGS_IP(ctx) == bpf_get_func_ip(ctx))
-		return on_entry(ctx, bpf_get_attach_cookie(ctx));
-	on_return(ctx);
+	if (!is_return(ctx, thread))
+		return on_entry(ctx, bpf_get_attach_cookie(ctx), task, thread_check(task, thread));
+	on_return(ctx, task, thread);
 	return 0;
 }
 
@@ -592,14 +653,18 @@ int alloc_session(struct pt_regs *ctx)
 SEC("?uprobe")
 int alloc_entry(struct pt_regs *ctx)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+
 	keep_off_private_stack(ctx);
-	on_entry(ctx, bpf_get_attach_cookie(ctx));
+	on_entry(ctx, bpf_get_attach_cookie(ctx), task, thread_get(task));
 	return 0;
 }
 
 SEC("?uprobe")
 int alloc_return(struct pt_regs *ctx)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+
 	keep_off_private_stack(ctx);
-	return on_return(ctx);
+	return on_return(ctx, task, thread_find(task));
 }

@@ -58,7 +58,7 @@ SEC("?raw_tp/mmap_lock_released")
 int map_changed(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_find(task);
 
 	if (thread && map_fn_of(syscall_nr(user_regs(task))))
 		__sync_fetch_and_add(&area_generation, 1);

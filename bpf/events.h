@@ -253,7 +253,7 @@ struct memtoll_mapping {
 
 enum memtoll_process_what {
 	PROCESS_FORK = 1,	/* tgid is the parent, other the child */
-	PROCESS_EXEC = 2,
+	PROCESS_EXEC = 2,	/* other is what the thread that called exec had for a number */
 	PROCESS_EXIT = 3,	/* the last thread of tgid */
 };
 
@@ -340,6 +340,23 @@ struct memtoll_call_sum {
 struct memtoll_call {
 	struct memtoll_call_sum sum;
 	__u32 latency[LATENCY_BUCKETS + 1];	/* the last one is unused */
+};
+
+/*
+ * Value of map `call_places`. Each CPU has so many, for the first sites that it meets: found by the
+ * key's hash, and looked up in line. A site that finds its place taken has its sums in `calls`.
+ */
+#define CALL_PLACES_LOG 7
+#define CALL_PLACES (1U << CALL_PLACES_LOG)
+
+#define PLACE_FREE 0
+#define PLACE_BEING_TAKEN 1
+#define PLACE_TAKEN 2
+
+struct memtoll_call_place {
+	__u64 state;		/* PLACE_* */
+	struct memtoll_call_key key;
+	struct memtoll_call call;
 };
 
 /* Kinds of faults, as an outlier counts them. */

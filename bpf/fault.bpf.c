@@ -503,7 +503,7 @@ int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs *regs, unsigned
 static __always_inline int fault_end(bool major)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_find(task);
 	__u64 now, wall_ns, cpu_ns, blocked_ns;
 
 	if (!thread || !thread->fault.active || stopped)

@@ -16,7 +16,7 @@ SEC("?tp")
 int lock_enter(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_find(task);
 	struct pt_regs *regs;
 	__u32 op;
 
@@ -34,7 +34,7 @@ SEC("?tp")
 int lock_exit(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_find(task);
 
 	if (!thread || !thread->futex_ns)
 		return 0;

@@ -137,7 +137,7 @@ SEC("?tp")
 int map_exit(struct sys_exit_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_find(task);
 	struct memtoll_mapping *event;
 	__u64 bytes, now = bpf_ktime_get_ns();
 	struct open_map_call *map;

@@ -418,7 +418,7 @@ static __always_inline __u64 aio_bytes(struct task_struct *task, const struct io
 int read_count_aio(__u64 place, __u64 stack_id, __u64 cpu_ns, __u64 blocked_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_find(task);
 	struct memtoll_read_key key;
 	struct memtoll_read_sum *sum;
 	struct iocb request;
@@ -468,7 +468,7 @@ SEC("?tp")
 int read_exit(struct sys_exit_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_find(task);
 	struct memtoll_read_key *key;
 	struct memtoll_read_sum *sum;
 	struct open_read *read;
@@ -553,7 +553,7 @@ SEC("?raw_tp/mm_filemap_add_to_page_cache")
 int read_filled(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_find(task);
 
 	if (thread && in_read(thread))
 		thread->read.filled_pages += pages_of_folio((struct folio *)ctx->args[0]);

@@ -53,7 +53,7 @@ static __always_inline int reclaim_begin(__u32 what)
 static __always_inline int reclaim_end(__u64 pages)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *thread = thread_find(task);
 	__u64 now, cpu_ns, blocked_ns = 0;
 
 	if (!thread || !thread->reclaiming)

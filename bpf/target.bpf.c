@@ -5,6 +5,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+#define PF_EXITING 0x4		/* include/linux/sched.h */
+
 const volatile __u64 cfg_min_size = 65536;
 const volatile __u64 cfg_page_offset = 0xffff888000000000ULL;
 const volatile __u32 cfg_page_levels = 4;
@@ -38,6 +40,10 @@ volatile __u32 lock_suspected = 0;
 
 struct threads_map threads SEC(".maps");
 
+__u64 thread_owners[THREAD_PLACES];
+
+struct thread_places_map thread_places SEC(".maps");
+
 struct processes_map processes SEC(".maps");
 
 struct events_map events SEC(".maps");
@@ -45,6 +51,29 @@ struct events_map events SEC(".maps");
 struct losses_map losses SEC(".maps");
 
 struct rates_map rates SEC(".maps");
+
+/* NULL: it is another's, or nobody would give it back: of this thread no exit is to come. */
+static __always_inline struct thread *take_place(struct task_struct *task)
+{
+	__u32 place = task->pid & (THREAD_PLACES - 1);
+	__u64 *owner = &thread_owners[place];
+	static const struct thread blank;
+
+	if (task->flags & PF_EXITING ||
+	    __sync_val_compare_and_swap(owner, PLACE_FREE, PLACE_BEING_TAKEN) != PLACE_FREE)
+		return NULL;
+	bpf_map_update_elem(&thread_places, &place, &blank, BPF_ANY);
+	*owner = thread_owner(task);
+	return bpf_map_lookup_elem(&thread_places, &place);
+}
+
+static __always_inline void give_place_back(struct task_struct *task)
+{
+	__u64 *owner = &thread_owners[task->pid & (THREAD_PLACES - 1)];
+
+	if (*owner == thread_owner(task))
+		*owner = PLACE_FREE;
+}
 
 __hidden struct thread *thread_create(struct task_struct *task)
 {
@@ -54,7 +83,9 @@ __hidden struct thread *thread_create(struct task_struct *task)
 
 	if (!process || process->exec_pending)
 		return NULL;
-	thread = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	thread = take_place(task);
+	if (!thread)
+		thread = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!thread)
 		lose(LOST_THREAD_STATE, 1);
 	else
@@ -81,21 +112,30 @@ static __always_inline void emit_process(struct task_struct *task, __u32 what, _
 	emit(&event, sizeof(event), LOST_RING_PROCESS, 1, true);
 }
 
-/* Emit what a thread has open; NULL where it was never seen. */
-static __always_inline struct thread *thread_flush(struct task_struct *task, bool executed)
+/* Emit what a thread has open. */
+static __always_inline void thread_flush(struct task_struct *task, struct thread *thread)
 {
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (!thread)
+		return;
+	fault_settle(task, thread);
+	run_emit(thread);
+	sweep_end(thread);
+	reads_emit(thread);
+	passes_tell(task, thread);
+}
 
-	if (thread) {
-		if (executed)
-			thread->fault.root = 0;
-		fault_settle(task, thread);
-		run_emit(thread);
-		sweep_end(thread);
-		reads_emit(thread);
-		passes_tell(task, thread);
-	}
-	return thread;
+/*
+ * The state a thread had before it called exec: one that is not its process's first takes that
+ * one's number and start time (de_thread in fs/exec.c), and so leaves its place behind.
+ */
+static __always_inline struct thread *take_leave(struct task_struct *task, __u32 old_pid)
+{
+	__u32 place = old_pid & (THREAD_PLACES - 1);
+
+	if ((__u32)task->pid == old_pid || thread_owners[place] >> OWNER_PID_SHIFT != old_pid)
+		return thread_find(task);
+	thread_owners[place] = PLACE_FREE;
+	return bpf_map_lookup_elem(&thread_places, &place);
 }
 
 SEC("?tp_btf/sched_process_fork")
@@ -121,23 +161,26 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 }
 
 SEC("?tp_btf/sched_process_exec")
-int BPF_PROG(process_exec, struct task_struct *task)
+int BPF_PROG(process_exec, struct task_struct *task, pid_t old_pid)
 {
 	struct memtoll_target *process = process_get(task->tgid);
 	struct thread *thread;
 
 	if (!process)
 		return 0;
-	thread = thread_flush(task, true);
-	if (thread)
+	thread = take_leave(task, old_pid);
+	if (thread) {
+		thread->fault.root = 0;
 		thread->in_fn = FN_NONE;
+	}
+	thread_flush(task, thread);
 	process->exec_pending = 0;
 	process->memset_count = 0;
 	process->calloc[0] = 0;
 	process->unwind_table = 0;
 	process->python.kind = PYTHON_NONE;
 	__sync_fetch_and_add(&area_generation, 1);
-	emit_process(task, PROCESS_EXEC, 0);
+	emit_process(task, PROCESS_EXEC, old_pid);
 	return 0;
 }
 
@@ -151,15 +194,17 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	struct memtoll_target *process = process_get(task->tgid);
 	struct thread *thread;
 
-	if (!process)
-		return 0;
-	thread = thread_flush(task, false);
-	if (thread && thread->in_fn)
-		lose(LOST_RETURN_MISSED, 1);
-	__sync_fetch_and_add(&process->exited_minor_faults, task->min_flt);
-	__sync_fetch_and_add(&process->exited_major_faults, task->maj_flt);
-	if (task->signal->live.counter == 0)
-		emit_process(task, PROCESS_EXIT, 0);
+	if (process) {
+		thread = thread_find(task);
+		thread_flush(task, thread);
+		if (thread && thread->in_fn)
+			lose(LOST_RETURN_MISSED, 1);
+		__sync_fetch_and_add(&process->exited_minor_faults, task->min_flt);
+		__sync_fetch_and_add(&process->exited_major_faults, task->maj_flt);
+		if (task->signal->live.counter == 0)
+			emit_process(task, PROCESS_EXIT, 0);
+	}
+	give_place_back(task);
 	return 0;
 }
 
@@ -173,6 +218,6 @@ int drain_threads(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 
 	if (task)
-		thread_flush(task, false);
+		thread_flush(task, thread_find(task));
 	return 0;
 }

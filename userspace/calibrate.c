@@ -23,6 +23,7 @@
 #include "memtoll.skel.h"
 #include "message.h"
 #include "rates.h"
+#include "sums.h"
 #include "syscalls.h"
 
 #define ROUNDS 7
@@ -394,14 +395,14 @@ static void add_map_calls(struct durations *sum, const void *value)
 	sum->cpu_ns += call->cpu_ns;
 }
 
-/* Mean duration that the probes measured for a function of the child. size: of the map's value. */
-static double measured(struct bpf_map *map, pid_t pid, uint32_t fn, size_t size,
-		       void (*add)(struct durations *sum, const void *value))
+/* What the probes measured for a function of the child. size: of the map's value. */
+static void add_measured(struct bpf_map *map, pid_t pid, uint32_t fn, size_t size,
+			 void (*add)(struct durations *sum, const void *value),
+			 struct durations *sum)
 {
 	int fd = bpf_map__fd(map), cpus = libbpf_num_possible_cpus(), cpu;
 	g_autofree char *values = g_malloc0(size * cpus);
 	struct sum_key key, *previous = NULL;
-	struct durations sum = {};
 
 	while (!bpf_map_get_next_key(fd, previous, &key)) {
 		previous = &key;
@@ -409,20 +410,40 @@ static double measured(struct bpf_map *map, pid_t pid, uint32_t fn, size_t size,
 		    bpf_map_lookup_elem(fd, &key, values))
 			continue;
 		for (cpu = 0; cpu < cpus; cpu++)
-			add(&sum, values + cpu * size);
+			add(sum, values + cpu * size);
 	}
-	return sum.calls ? sum.cpu_ns / sum.calls : 0;
+}
+
+static double mean_of(const struct durations *sum)
+{
+	return sum->calls ? sum->cpu_ns / sum->calls : 0;
 }
 
 static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
 {
-	return measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call), add_calls);
+	int fd = bpf_map__fd(bpf->maps.call_places), cpus = libbpf_num_possible_cpus(), cpu;
+	g_autofree struct memtoll_call_place *places = g_new0(struct memtoll_call_place, cpus);
+	struct durations sum = {};
+	uint32_t at;
+
+	for (at = 0; at < CALL_PLACES; at++) {
+		if (bpf_map_lookup_elem(fd, &at, places))
+			continue;
+		for (cpu = 0; cpu < cpus; cpu++)
+			if (places[cpu].key.tgid == (uint32_t)pid && places[cpu].key.fn == fn)
+				add_calls(&sum, &places[cpu].call);
+	}
+	add_measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call), add_calls, &sum);
+	return mean_of(&sum);
 }
 
 static double measured_map_call(struct memtoll_bpf *bpf, pid_t pid)
 {
-	return measured(bpf->maps.map_calls, pid, MAP_FN_BRK, sizeof(struct memtoll_map_sum),
-			add_map_calls);
+	struct durations sum = {};
+
+	add_measured(bpf->maps.map_calls, pid, MAP_FN_BRK, sizeof(struct memtoll_map_sum),
+		     add_map_calls, &sum);
+	return mean_of(&sum);
 }
 
 /* Likewise of its reads, whose sums have keys of another shape. */
@@ -559,6 +580,7 @@ static void forget_child(struct memtoll_bpf *bpf, uint32_t pid)
 {
 	forget_reads(bpf->maps.file_reads, pid);
 	bpf_map__delete_elem(bpf->maps.processes, &pid, sizeof(pid), 0);
+	sums_free_places(bpf->maps.call_places);
 	forget_sums(bpf->maps.calls, pid);
 	forget_sums(bpf->maps.calls_spare, pid);
 	forget_sums(bpf->maps.map_calls, pid);

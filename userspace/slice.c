@@ -48,6 +48,7 @@ struct slicer {
 	struct slicer_config config;
 	GHashTable *calls;		/* memtoll_call_key -> sum as of the last slice */
 	GHashTable *calls_spare;	/* likewise */
+	GHashTable *call_places;	/* likewise, by place and CPU */
 	GHashTable *map_calls;		/* memtoll_map_key -> memtoll_map_sum, likewise */
 	GHashTable *swaps;		/* memtoll_swap_key -> memtoll_swap_sum, likewise */
 	GHashTable *walks;		/* memtoll_walk_key -> memtoll_walk_sum, likewise */
@@ -83,6 +84,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->stack_writer.python = config->python;
 	slicer->calls = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->calls_spare = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
+	slicer->call_places = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->map_calls = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->swaps = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->walks = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
@@ -106,6 +108,7 @@ void slicer_free(struct slicer *slicer)
 		return;
 	g_hash_table_destroy(slicer->calls);
 	g_hash_table_destroy(slicer->calls_spare);
+	g_hash_table_destroy(slicer->call_places);
 	g_hash_table_destroy(slicer->map_calls);
 	g_hash_table_destroy(slicer->swaps);
 	g_hash_table_destroy(slicer->walks);
@@ -742,14 +745,6 @@ void slicer_name_stacks(struct slicer *slicer, pid_t pid)
 	}
 }
 
-static void each_call_sum(struct slicer *slicer, struct bpf_map *map, GHashTable *last)
-{
-	const size_t words = sizeof(struct memtoll_call_sum) / sizeof(uint64_t);
-
-	sums_each(map, last, words, sizeof(struct memtoll_call) / sizeof(uint64_t) - words,
-		  on_call_sum, slicer);
-}
-
 /*
  * All facts of a slice are written here, in one short transaction (names of stacks may follow in
  * more): should the tracer be killed, it is almost never in the middle of one.
@@ -763,8 +758,11 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	targets_read_thresholds(slicer->config.targets);
 	thresholds_drain(slicer->config.thresholds, on_threshold, slicer);
 	write_runs(slicer);
-	each_call_sum(slicer, slicer->config.bpf->maps.calls, slicer->calls);
-	each_call_sum(slicer, slicer->config.bpf->maps.calls_spare, slicer->calls_spare);
+	sums_each_place(slicer->config.bpf->maps.call_places, slicer->call_places, on_call_sum,
+			slicer);
+	sums_each_call(slicer->config.bpf->maps.calls, slicer->calls, on_call_sum, slicer);
+	sums_each_call(slicer->config.bpf->maps.calls_spare, slicer->calls_spare, on_call_sum,
+		       slicer);
 	sums_each(slicer->config.bpf->maps.map_calls, slicer->map_calls,
 		 sizeof(struct memtoll_map_sum) / sizeof(uint64_t), 0, on_map_sum, slicer);
 	sums_each(slicer->config.bpf->maps.swaps, slicer->swaps,

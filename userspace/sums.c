@@ -22,6 +22,10 @@ void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t
 	}
 }
 
+#define KEY_WORDS 2
+#define CALL_WORDS (sizeof(struct memtoll_call_sum) / sizeof(uint64_t))
+#define CALL_PAIRS (sizeof(struct memtoll_call) / sizeof(uint64_t) - CALL_WORDS)
+
 /* now -= before, and before becomes what now was. Whether any counter changed. */
 static bool take_difference(uint64_t *now, uint64_t *before, size_t words, size_t pairs)
 {
@@ -45,6 +49,26 @@ static bool take_difference(uint64_t *now, uint64_t *before, size_t words, size_
 	return changed;
 }
 
+/* What a row has become, less what it was; false: it is the same. before has room for a row. */
+static bool take_news(GHashTable *last, const uint64_t *key, uint64_t *row, uint64_t *before,
+		      size_t words, size_t pairs)
+{
+	struct packed *packed = g_hash_table_lookup(last, key), *written;
+	gpointer kept = NULL;
+
+	packed_read(packed, before, words + pairs);
+	if (!take_difference(row, before, words, pairs))
+		return false;
+	written = packed_write(packed, before, words + pairs);
+	if (written != packed) {
+		/* The old one is gone: the table must not free it. */
+		if (!g_hash_table_steal_extended(last, key, &kept, NULL))
+			kept = g_memdup2(key, KEY_WORDS * sizeof(*key));
+		g_hash_table_insert(last, kept, written);
+	}
+	return true;
+}
+
 void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
 	       void *context)
 {
@@ -53,31 +77,54 @@ void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs
 	g_autofree uint64_t *values = g_new0(uint64_t, (words + pairs) * cpus);
 	g_autofree uint64_t *total = g_new0(uint64_t, words + pairs);
 	g_autofree uint64_t *before = g_new0(uint64_t, words + pairs);
-	uint64_t key[2], previous[2];
+	uint64_t key[KEY_WORDS], previous[KEY_WORDS];
 	bool first = true;
 
 	while (!bpf_map_get_next_key(fd, first ? NULL : previous, key)) {
-		struct packed *packed, *written;
-		gpointer kept = NULL;
-
 		first = false;
 		memcpy(previous, key, sizeof(key));
 		if (bpf_map_lookup_elem(fd, key, values))
 			continue;
 		sums_add_cpus(total, values, words, pairs, cpus);
-		packed = g_hash_table_lookup(last, key);
-		packed_read(packed, before, words + pairs);
-		if (!take_difference(total, before, words, pairs))
-			continue;
-		written = packed_write(packed, before, words + pairs);
-		if (written != packed) {
-			/* The old one is gone: the table must not free it. */
-			if (!g_hash_table_steal_extended(last, key, &kept, NULL))
-				kept = g_memdup2(key, sizeof(key));
-			g_hash_table_insert(last, kept, written);
-		}
-		each(context, key, total);
+		if (take_news(last, key, total, before, words, pairs))
+			each(context, key, total);
 	}
+}
+
+void sums_each_call(struct bpf_map *map, GHashTable *last, sums_fn *each, void *context)
+{
+	sums_each(map, last, CALL_WORDS, CALL_PAIRS, each, context);
+}
+
+void sums_each_place(struct bpf_map *map, GHashTable *last, sums_fn *each, void *context)
+{
+	int cpus = libbpf_num_possible_cpus(), cpu;
+	g_autofree struct memtoll_call_place *places = g_new0(struct memtoll_call_place, cpus);
+	uint64_t before[CALL_WORDS + CALL_PAIRS];
+	uint32_t at;
+
+	for (at = 0; at < CALL_PLACES; at++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(map), &at, places))
+			continue;
+		for (cpu = 0; cpu < cpus; cpu++) {
+			const uint64_t row[KEY_WORDS] = { at, cpu };
+
+			if (places[cpu].state == PLACE_TAKEN &&
+			    take_news(last, row, (uint64_t *)&places[cpu].call, before,
+				      CALL_WORDS, CALL_PAIRS))
+				each(context, &places[cpu].key, (uint64_t *)&places[cpu].call);
+		}
+	}
+}
+
+void sums_free_places(struct bpf_map *map)
+{
+	size_t cpus = libbpf_num_possible_cpus();
+	g_autofree struct memtoll_call_place *blank = g_new0(struct memtoll_call_place, cpus);
+	uint32_t at;
+
+	for (at = 0; at < CALL_PLACES; at++)
+		bpf_map_update_elem(bpf_map__fd(map), &at, blank, BPF_ANY);
 }
 
 void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid)

@@ -24,6 +24,15 @@ typedef void sums_fn(void *context, const void *key, const uint64_t *delta);
 void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
 	       void *context);
 
+/* Those of calls: values are struct memtoll_call. */
+void sums_each_call(struct bpf_map *map, GHashTable *last, sums_fn *each, void *context);
+
+/* Likewise the sums of calls that have places (struct memtoll_call_place), CPU by CPU. */
+void sums_each_place(struct bpf_map *map, GHashTable *last, sums_fn *each, void *context);
+
+/* All places are free, and their sums 0. No program may be running. */
+void sums_free_places(struct bpf_map *map);
+
 /*
  * Rows for the calls of a process whose place finds room in neither table: made beforehand, while
  * there is some.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from chains import Stacks
 from harness import (
     MIB,
     PAGE,
@@ -142,6 +143,29 @@ def test_eight_threads_attached(out: Path) -> None:
     recording = ended_well(tracer, out)
     assert recording.site("threads8.c", "malloc", "malloc").calls == truth["malloc"]
     assert recording.site("threads8.c", "calloc", "calloc").calls == truth["calloc"]
+
+
+def pages_touched_by(recording: Recording, function: str) -> int:
+    stacks = Stacks(recording).by_id
+    rows = recording.query("SELECT touched_stack, SUM(pages) FROM fault WHERE touched_stack <> 0 GROUP BY 1")
+    return sum(pages for stack, pages in rows if stacks[stack].frames[0].function == function)
+
+
+def test_more_threads_than_places(out: Path) -> None:
+    """The kernel side has places for 512; the others' states are kept elsewhere."""
+    recording = record(out, command=[workload("crowd"), "601", "31"])
+    [truth] = recording.witness
+    assert recording.site("crowd.c", "malloc", "malloc").calls == truth["malloc"] == 601 * 31
+    assert pages_touched_by(recording, "touch") == truth["pages"] == 601 * 13
+
+
+def test_exec_by_another_thread(out: Path) -> None:
+    """It takes the first one's number; what it had open until then is not lost."""
+    recording = record(out, command=[workload("crowd"), "3", "31", workload("churn"), "2003"])
+    truth = recording.witness[0]
+    assert recording.site("crowd.c", "malloc", "malloc").calls == truth["malloc"] == 3 * 31
+    assert pages_touched_by(recording, "touch") == truth["pages"] == 4 * 13
+    assert recording.site("churn.c", "malloc", "malloc").calls == 2003
 
 
 def test_fork(out: Path) -> None:
