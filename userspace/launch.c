@@ -168,12 +168,25 @@ static void find_loader(struct tracee *tracee)
 	maps_free(&maps);
 }
 
+/* The message of an event: who was made, who called exec. 0 when the tracee is gone. */
+static pid_t event_message(pid_t tid)
+{
+	unsigned long message = 0;
+
+	return ptrace(PTRACE_GETEVENTMSG, tid, NULL, &message) ? 0 : (pid_t)message;
+}
+
 static void on_exec(struct launch *launch, struct tracee *tracee)
 {
+	pid_t caller = event_message(tracee->tid);
+
 	launch->executed = true;
 	tracee->known = true;
 	tracee->mapping = false;
-	launch->events->exec(launch->context, tracee->tid);
+	/* Its own number is no more: it has the process's. */
+	if (caller != tracee->tid)
+		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(caller));
+	launch->events->exec(launch->context, tracee->tid, caller ? caller : tracee->tid);
 	find_loader(tracee);
 	/* The program itself may hold the allocator (static linking). */
 	launch->events->mapped(launch->context, tracee->tid);
@@ -233,14 +246,6 @@ static bool is_creation(int event)
 	       event == PTRACE_EVENT_VFORK;
 }
 
-/* Who was made. It is traced from its start, but has perhaps not yet told of itself. */
-static pid_t created_by(pid_t tid)
-{
-	unsigned long created = 0;
-
-	return ptrace(PTRACE_GETEVENTMSG, tid, NULL, &created) ? 0 : (pid_t)created;
-}
-
 static void on_stopped(struct launch *launch, pid_t tid, int status)
 {
 	struct tracee *tracee = tracee_get(launch, tid);
@@ -260,7 +265,8 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 	} else if (event == PTRACE_EVENT_EXEC) {
 		on_exec(launch, tracee);
 	} else if (is_creation(event)) {
-		created = created_by(tid);
+		/* It is traced from its start, but has perhaps not yet told of itself. */
+		created = event_message(tid);
 		if (created)
 			tracee_get(launch, created);
 	} else if (event == PTRACE_EVENT_EXIT) {
@@ -377,7 +383,7 @@ static void let_go(struct launch *launch)
 			break;
 		if (WIFSTOPPED(status)) {
 			if (is_creation(status >> 16))
-				created = created_by(tid);
+				created = event_message(tid);
 			if (created && will_stop(created))
 				tracee_get(launch, created);
 			ptrace(PTRACE_DETACH, tid, NULL,

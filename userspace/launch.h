@@ -17,8 +17,11 @@ struct launch;
 
 /* Called while the process is held. */
 struct launch_events {
-	/* A new program image; nothing of it has run. */
-	void (*exec)(void *context, pid_t pid);
+	/*
+	 * A new program image; nothing of it has run. caller: the thread that called exec, the number
+	 * it had before.
+	 */
+	void (*exec)(void *context, pid_t pid, pid_t caller);
 	/* The dynamic loader has mapped a file executable: perhaps libc. */
 	void (*mapped)(void *context, pid_t pid);
 	/* All libraries are mapped and relocated; no code outside the loader has run. */

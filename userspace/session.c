@@ -113,13 +113,13 @@ struct session *session_new(const struct session_config *config)
 
 /* ---- what ptrace tells of a launched command ---- */
 
-static void launched_exec(void *context, pid_t pid)
+static void launched_exec(void *context, pid_t pid, pid_t caller)
 {
 	struct session *session = context;
 
 	python_reader_catch_up(session->python_reader);
 	slicer_name_stacks(session->slicer, pid);
-	targets_exec(session->targets, pid, true);
+	targets_exec(session->targets, pid, caller, true);
 }
 
 static void launched_mapped(void *context, pid_t pid)

@@ -167,17 +167,18 @@ static void scan_modules(struct targets *targets, pid_t pid, const struct maps *
 	g_free(fresh.entries);
 }
 
-static bool is_attached(const struct followed *followed, const struct allocator_module *module)
+static struct attached *attached_get(const struct followed *followed,
+				     const struct allocator_module *module)
 {
 	guint i;
 
 	for (i = 0; i < followed->attached->len; i++) {
-		const struct attached *attached = g_ptr_array_index(followed->attached, i);
+		struct attached *attached = g_ptr_array_index(followed->attached, i);
 
 		if (attached->module == module)
-			return true;
+			return attached;
 	}
-	return false;
+	return NULL;
 }
 
 /* Bring the probes of one module in one process to what is wanted. */
@@ -246,8 +247,13 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 		callocs_note(&followed->callocs, module, &maps.entries[i]);
 		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par)
 			malloc_par_find(pid, &maps.entries[i], &followed->malloc_par);
-		if (is_attached(followed, module))
+		attached = attached_get(followed, module);
+		if (attached) {
+			/* Its probes may have gone with the thread that they were tied to. */
+			if (!attached->unprobed)
+				watch_module(targets, followed, attached);
 			continue;
+		}
 		attached = g_new0(struct attached, 1);
 		attached->module = module;
 		attached->linkage = allocator_linkage(pid, module);
@@ -434,13 +440,32 @@ int targets_expect_exec(struct targets *targets, pid_t pid)
 	return publish_process(targets, pid, true);
 }
 
-void targets_exec(struct targets *targets, pid_t pid, bool held)
+/* What was attached stays listed, for the record; its probes go. */
+static void detach_all(struct followed *followed)
+{
+	guint i;
+
+	for (i = 0; i < followed->attached->len; i++) {
+		struct attached *attached = g_ptr_array_index(followed->attached, i);
+		int group;
+
+		for (group = GROUP_PAIR; group < PROBE_GROUPS; group++) {
+			uprobe_detach_aside(attached->groups[group]);
+			attached->groups[group] = NULL;
+		}
+	}
+}
+
+void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held)
 {
 	struct followed *followed = followed_get(targets, pid);
 
 	if (!followed)
 		return;
 	python_exec(targets->config.python, pid);
+	/* The kernel ties probes to the process's first thread, and that has ended. */
+	if (caller != pid)
+		detach_all(followed);
 	/* The first exec of a command: everything before was the tracer's own image. */
 	if (held && !followed->target.now.cpu_ns)
 		start_counting(followed);
@@ -505,22 +530,6 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 		targets->late++;
 	record_process(targets, followed);
 	followed_begin_thresholds(targets, followed, true, parent);
-}
-
-/* What was attached stays listed, for the record; its probes go. */
-static void detach_all(struct followed *followed)
-{
-	guint i;
-
-	for (i = 0; i < followed->attached->len; i++) {
-		struct attached *attached = g_ptr_array_index(followed->attached, i);
-		int group;
-
-		for (group = GROUP_PAIR; group < PROBE_GROUPS; group++) {
-			uprobe_detach_aside(attached->groups[group]);
-			attached->groups[group] = NULL;
-		}
-	}
 }
 
 void targets_dying(struct targets *targets, pid_t tid)

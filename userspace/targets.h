@@ -65,8 +65,11 @@ int targets_add(struct targets *targets, pid_t pid);
 /* A command that is held before exec: counted from its exec on. */
 int targets_expect_exec(struct targets *targets, pid_t pid);
 
-/* What ptrace or the ring buffer tells of followed processes. Safe to be told twice. */
-void targets_exec(struct targets *targets, pid_t pid, bool held);
+/*
+ * What ptrace or the ring buffer tells of followed processes. Safe to be told twice. caller: the
+ * thread that called exec.
+ */
+void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held);
 /* What code a process has mapped is to be looked at: any may have come unseen. */
 void targets_suspect_code(struct targets *targets);
 void targets_mapped(struct targets *targets, pid_t pid);

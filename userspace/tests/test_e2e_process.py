@@ -168,6 +168,19 @@ def test_exec_by_another_thread(out: Path) -> None:
     assert recording.site("churn.c", "malloc", "malloc").calls == 2003
 
 
+def test_exec_by_another_thread_of_an_attached_process(out: Path) -> None:
+    """What was attached hung on the first thread, which is no more: it is attached anew."""
+    command = [workload("crowd"), "--wait", "3", "31", workload("churn"), "0", "--seconds", "3"]
+    with Program(*command) as program:
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "none")
+        wait_attached(tracer, program.pid)
+        program.go()
+        program.last()
+    recording = ended_well(tracer, out)
+    assert recording.site("crowd.c", "malloc", "malloc").calls == 3 * 31
+    assert recording.site("churn.c", "malloc", "malloc").calls > 0, "its probes did not come back"
+
+
 def test_fork(out: Path) -> None:
     recording = record(out, command=[workload("forker")])
     truth = recording.witness[-1]

@@ -101,16 +101,18 @@ static int act(const char *mode)
 /* ---- what was told of it ---- */
 
 struct told {
-	unsigned int execs, forked, dying, exiting;
+	unsigned int execs, by_others, forked, dying, exiting;
 	int64_t least_rss;	/* at any thread's end; -1: unknown at one */
 	bool died_after_end;
 	int exit_status;
 };
 
-static void on_exec(void *context, pid_t pid)
+static void on_exec(void *context, pid_t pid, pid_t caller)
 {
-	(void)pid;
-	((struct told *)context)->execs++;
+	struct told *told = context;
+
+	told->execs++;
+	told->by_others += caller != pid;
 }
 
 static void on_nothing(void *context, pid_t pid)
@@ -279,6 +281,7 @@ static void test_exec_by_a_thread(void **state)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	assert_int_equal(told.execs, 2);
+	assert_int_equal(told.by_others, 1);
 	assert_int_equal(told.exiting, 1);
 }
 

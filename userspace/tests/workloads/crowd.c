@@ -2,7 +2,7 @@
 /*
  * crowd: many threads, all alive at once, each of which allocates and touches.
  *
- * usage: crowd THREADS BLOCKS [PROGRAM ARGUMENT...]
+ * usage: crowd [--wait] THREADS BLOCKS [PROGRAM ARGUMENT...]
  * Every thread makes BLOCKS blocks of BLOCK bytes, touches PAGES pages of a mapping of its own and
  * waits for the others. Then one that is not the process's first becomes PROGRAM, if there is one,
  * with what it did last still on its way.
@@ -66,6 +66,11 @@ int main(int argc, char **argv)
 	pthread_t *started;
 
 	alarm(WORKLOAD_LIFE_S);
+	if (argc > 1 && !strcmp(argv[1], "--wait")) {
+		workload_wait();
+		argv++;
+		argc--;
+	}
 	if (argc < 3)
 		return 2;
 	threads = workload_number(argv[0], argv[1]);
