@@ -22,8 +22,8 @@
 
 #define IDLE_HITS_TOLD 64
 
-/* Where in their pages the probes at entries lie: bit n is byte n. Set before they are attached. */
-volatile __u64 entry_places[MEMTOLL_PAGE_SIZE / 64] = {};
+/* The cookie of the probes at entries that lie so many bytes into a page. Set before they are attached. */
+volatile __u64 entry_cookies[MEMTOLL_PAGE_SIZE] = {};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -619,20 +619,19 @@ static __always_inline void keep_off_private_stack(struct pt_regs *ctx)
 }
 
 /*
- * Whether this is a return: then the instruction pointer is the caller's, no longer the probe's. The
- * kernel says where the probe is, but to ask costs as much as all that is asked here. What lies
- * elsewhere in its page than any probe is the caller; what does not, and comes when no call of the
- * thread is open, nor one was given up whose return may yet come, is an entry. (A call that is given
- * up because its probes went has no return: the kernel tells new probes of their own calls alone.)
+ * What the kernel would answer, known without asking: a call into it costs as much as all that is
+ * done here. cookie: of the probes at entries where the instruction pointer is in its page. At a
+ * return that is the caller's, no longer the probe's: there is none, or, should one lie alike, a call
+ * of the thread is open, or was given up whose return may yet come. (A call that is given up because
+ * its probes went has no return: the kernel tells new probes of their own calls alone.)
  */
-static __always_inline bool is_return(struct pt_regs *ctx, const struct thread *thread)
+static __always_inline bool is_return(struct pt_regs *ctx, __u64 cookie,
+				      const struct thread *thread)
 {
-	__u64 ip = PT_REGS_IP(ctx);
-	__u32 at = ip & (MEMTOLL_PAGE_SIZE - 1);
-
-	if (!(entry_places[at >> 6] >> (at & 63) & 1))
+	if (cookie == COOKIE_NONE)
 		return true;
-	return (!thread || thread->in_fn || thread->abandoned) && ip != bpf_get_func_ip(ctx);
+	return (!thread || thread->in_fn || thread->abandoned) &&
+	       PT_REGS_IP(ctx) != bpf_get_func_ip(ctx);
 }
 
 /* uprobe.session, one link for all functions: the same program at entry and return. */
@@ -641,12 +640,16 @@ int alloc_session(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_find(task);
+	__u64 cookie = entry_cookies[PT_REGS_IP(ctx) & (MEMTOLL_PAGE_SIZE - 1)];
 
 	keep_off_private_stack(ctx);
-	if (!is_return(ctx, thread))
-		return on_entry(ctx, bpf_get_attach_cookie(ctx), task, thread_check(task, thread));
-	on_return(ctx, task, thread);
-	return 0;
+	if (is_return(ctx, cookie, thread)) {
+		on_return(ctx, task, thread);
+		return 0;
+	}
+	if (cookie == COOKIE_DIFFERS)
+		cookie = bpf_get_attach_cookie(ctx);
+	return on_entry(ctx, cookie, task, thread_check(task, thread));
 }
 
 /* uprobe.multi and perf-style links: a program for each side. */

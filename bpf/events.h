@@ -117,6 +117,8 @@ struct memtoll_rates {
 };
 
 /* Bits of the u64 cookie that says which probe was hit. */
+#define COOKIE_NONE 0ULL
+#define COOKIE_DIFFERS (~0ULL)	/* from probe to probe: of entry_cookies alone */
 #define COOKIE_FN_MASK 0xffULL
 #define COOKIE_GLIBC (1ULL << 8)	/* chunk headers may be read */
 #define COOKIE_ENTRY_ONLY (1ULL << 9)	/* no return probe here */

@@ -177,13 +177,17 @@ static void sort_places(const struct allocator_module *module, enum probe_group 
 }
 
 /* A mapping begins at a page of its file: an offset's place in its page is the address's. */
-static void note_places(struct memtoll_bpf *bpf, const struct places *places)
+static void note_cookies(struct memtoll_bpf *bpf, const struct places *places)
 {
-	size_t i, at;
+	__u64 *cookie;
+	size_t i;
 
 	for (i = 0; i < places->count; i++) {
-		at = places->offsets[i] % MEMTOLL_PAGE_SIZE;
-		bpf->bss->entry_places[at / 64] |= 1ULL << at % 64;
+		cookie = &bpf->bss->entry_cookies[places->offsets[i] % MEMTOLL_PAGE_SIZE];
+		if (*cookie == COOKIE_NONE)
+			*cookie = places->cookies[i];
+		else if (*cookie != places->cookies[i])
+			*cookie = COOKIE_DIFFERS;
 	}
 }
 
@@ -199,7 +203,7 @@ static int attach_multi(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism
 
 	if (!places->count)
 		return 0;
-	note_places(bpf, places);
+	note_cookies(bpf, places);
 	/* The return side first: an entry is never seen without it. */
 	if (timed && mechanism == UPROBE_MULTI) {
 		fd = uprobe_link_multi(bpf_program__fd(bpf->progs.alloc_return),
