@@ -54,7 +54,7 @@ def assert_checked(recording: Recording) -> None:
 
 def test_time_is_the_whole_fault(out: Path) -> None:
     """What a loop that only touches took by its own clock is the faults' and their probes': nothing is left over."""
-    recording, _, witness = run(out, "storms", "advise", 101, 1, 16 * MIB)
+    recording, _, witness = run(out, "storms", "advise", 401, 1, 16 * MIB)
     ((faults, timed, mean, error),) = recording.query(
         "SELECT faults, timed_faults, mean_ns, error_ns FROM fault_price WHERE class = 'zero'"
     )
@@ -62,7 +62,7 @@ def test_time_is_the_whole_fault(out: Path) -> None:
         probe: (hit, unsure)
         for probe, hit, unsure in recording.query("SELECT probe, hit_ns, error_ns FROM probe_price")
     }
-    pages = 101 * 16 * MIB // PAGE
+    pages = 401 * 16 * MIB // PAGE
     assert pages <= faults <= 1.01 * pages
     (begin, begin_unsure), (end, end_unsure) = prices["fault"], prices["fault_end"]
     took = witness["use_cpu_ns"] / pages
