@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import tools
 from lines import AGAIN, LINES, Cost, Line, Target
-from table import results_file, write_readme
+from table import machine_facts, results_file, write_readme
 
 from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, workload
 
@@ -214,8 +214,8 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     order = [line.name for line in LINES]
     if arguments.renew:
         known = results_file(results["machine"])
-        kept = json.loads(known.read_text()) if known.exists() else {"machine": None}
-        if kept["machine"] != results["machine"]:
+        kept = json.loads(known.read_text()) if known.exists() else None
+        if not kept or machine_facts(kept["machine"]) != machine_facts(results["machine"]):
             raise SystemExit("bench: --renew: this machine has no results yet; measure all lines")
         results |= {name: kept[name] for name in ("lines", "figures", "load")}
     if re.search(arguments.lines, FIGURES):

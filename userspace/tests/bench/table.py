@@ -159,13 +159,19 @@ def rounds(results: dict[str, Any]) -> str:
     return f"{number} interleaved round{'s' if max(counts) > 1 else ''}"
 
 
+def machine_facts(machine: dict[str, Any]) -> str:
+    """As far as they matter: of two machines with the same, one's results stand for the other's."""
+    memory = (machine["memory_bytes"] or 0) / (1 << 30)
+    return (
+        f"{machine['cpus']} x {machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, {memory:.0f} GiB, Linux "
+        f"{machine['kernel'].split('-')[0]}, {machine['libc']}"
+    )
+
+
 def table(results: dict[str, Any]) -> str:
-    machine = results["machine"]
-    memory = machine["memory_bytes"] / (1 << 30)
     text = [
         f"{rounds(results)} of version {results['version'].split('+')[0]} on {results['date']}: "
-        f"{machine['cpus']} x {machine['cpu']}{' (virtual)' if machine['virtual'] else ''}, {memory:.0f} GiB, Linux "
-        f"{machine['kernel'].split('-')[0]}, {machine['libc']}; load {results['load'][0]} to {results['load'][1]}. "
+        f"{machine_facts(results['machine'])}; load {results['load'][0]} to {results['load'][1]}. "
         "Ratios are medians over the rounds, with the least and the greatest in brackets; CPU time is the traced "
         "program's.",
         "",
