@@ -282,31 +282,6 @@ struct block_key {
 	__u64 addr;
 };
 
-/*
- * The states of threads. Nearly every one has a place in an array, by its number: that is looked up
- * in line, task-local storage by calls into the kernel, which cost 40 ns on some machines. Of two
- * threads with one place the later one's state is in task-local storage.
- */
-#define THREAD_PLACES 512	/* a power of two */
-#define OWNER_PID_SHIFT 32
-extern __u64 thread_owners[THREAD_PLACES];	/* thread_owner(), or PLACE_* */
-
-struct thread_places_map {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, THREAD_PLACES);
-	__type(key, __u32);
-	__type(value, struct thread);
-};
-extern struct thread_places_map thread_places SEC(".maps");
-
-struct threads_map {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct thread);
-};
-extern struct threads_map threads SEC(".maps");
-
 struct processes_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -581,41 +556,7 @@ static __always_inline bool in_read(const struct thread *thread)
 										calls_watched_ns);
 }
 
-/* Tells a task from one that had its number before; no PLACE_*. */
-static __always_inline __u64 thread_owner(const struct task_struct *task)
-{
-	return (__u64)task->pid << OWNER_PID_SHIFT | (__u32)(task->start_time >> 10);
-}
-
-/* The state of a thread that was met before. */
-static __always_inline struct thread *thread_find(struct task_struct *task)
-{
-	__u32 place = task->pid & (THREAD_PLACES - 1);
-
-	if (thread_owners[place] == thread_owner(task))
-		return bpf_map_lookup_elem(&thread_places, &place);
-	return bpf_task_storage_get(&threads, task, NULL, 0);
-}
-
-/* The state of a traced thread, as it was found, or NULL for everybody else. */
-static __always_inline struct thread *thread_check(struct task_struct *task, struct thread *thread)
-{
-	if (stopped)
-		return NULL;
-	if (!thread)
-		return thread_create(task);
-	if (thread->in_fn && thread->call.start.ns < detached_ns[thread->in_fn & FN_MASK]) {
-		thread->in_fn = FN_NONE;
-		lose(LOST_WINDOW_CUT, 1);
-	}
-	return thread;
-}
-
-/* The one filter, passed first. */
-static __always_inline struct thread *thread_get(struct task_struct *task)
-{
-	return stopped ? NULL : thread_check(task, thread_find(task));
-}
+#include "thread.bpf.h"
 
 /* The page where the kernel keeps what its probes execute: return probes send functions there. */
 static __always_inline __u64 probe_page(struct task_struct *task)

@@ -125,17 +125,13 @@ static __always_inline void thread_flush(struct task_struct *task, struct thread
 }
 
 /*
- * The state a thread had before it called exec: one that is not its process's first takes that
- * one's number and start time (de_thread in fs/exec.c), and so leaves its place behind.
+ * A thread that calls exec and is not its process's first takes that one's number and start time
+ * (de_thread in fs/exec.c), and leaves the place of its own behind.
  */
-static __always_inline struct thread *take_leave(struct task_struct *task, __u32 old_pid)
+static __always_inline bool left_place(struct task_struct *task, __u32 old_pid)
 {
-	__u32 place = old_pid & (THREAD_PLACES - 1);
-
-	if ((__u32)task->pid == old_pid || thread_owners[place] >> OWNER_PID_SHIFT != old_pid)
-		return thread_find(task);
-	thread_owners[place] = PLACE_FREE;
-	return bpf_map_lookup_elem(&thread_places, &place);
+	return (__u32)task->pid != old_pid &&
+	       thread_owners[old_pid & (THREAD_PLACES - 1)] >> OWNER_PID_SHIFT == old_pid;
 }
 
 SEC("?tp_btf/sched_process_fork")
@@ -160,15 +156,9 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	return 0;
 }
 
-SEC("?tp_btf/sched_process_exec")
-int BPF_PROG(process_exec, struct task_struct *task, pid_t old_pid)
+static __always_inline void on_exec(struct task_struct *task, struct memtoll_target *process,
+				    struct thread *thread, __u32 old_pid)
 {
-	struct memtoll_target *process = process_get(task->tgid);
-	struct thread *thread;
-
-	if (!process)
-		return 0;
-	thread = take_leave(task, old_pid);
 	if (thread) {
 		thread->fault.root = 0;
 		thread->in_fn = FN_NONE;
@@ -181,9 +171,26 @@ int BPF_PROG(process_exec, struct task_struct *task, pid_t old_pid)
 	process->python.kind = PYTHON_NONE;
 	__sync_fetch_and_add(&area_generation, 1);
 	emit_process(task, PROCESS_EXEC, old_pid);
-	return 0;
 }
 
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task, pid_t old_pid)
+{
+	struct memtoll_target *process = process_get(task->tgid);
+	__u32 place = old_pid & (THREAD_PLACES - 1);
+	bool left = left_place(task, old_pid);
+	struct thread *thread;
+
+	if (process) {
+		thread = left ? bpf_map_lookup_elem(&thread_places, &place) : thread_find(task);
+		on_exec(task, process, thread, old_pid);
+	}
+	/* The verifier does not know what has been a key to lie within bounds. */
+	barrier_var(old_pid);
+	if (left)
+		thread_owners[old_pid & (THREAD_PLACES - 1)] = PLACE_FREE;
+	return 0;
+}
 /*
  * Before 6.16 (kernel commit 0fb482728ba1) the tracepoint has one argument, later two: only the
  * first is used. signal->live has been lowered already, so the last thread sees 0.
