@@ -106,13 +106,20 @@ def python(prefix: list[str], _scratch: Path) -> Iterator[Target]:
 
 
 def loaded(pid: int, load: Callable[[int], None], per_second: int) -> Callable[[float], Cost]:
-    """A server's work: so many requests, what they cost it, how long they took."""
+    """A server's work: requests for about so long, what one costs it, how long it takes.
+
+    per_second: a guess for the first run. Then it is known from the run before: had a run half the time that it is
+    meant to have, the budget would not have settled after the first, nor a window come in the second.
+    """
+    rate = float(per_second)
 
     def work(seconds: float) -> Cost:
-        requests = max(int(seconds * per_second), 100)
+        nonlocal rate
+        requests = max(int(seconds * rate), 100)
         cpu, wall = tools.cpu_ns(pid), time.monotonic_ns()
         load(requests)
         cpu, wall = tools.cpu_ns(pid) - cpu, time.monotonic_ns() - wall
+        rate = requests / wall * 1e9
         return Cost(cpu / requests, wall / requests)
 
     return work
