@@ -26,19 +26,31 @@
 #define PACE_FIRST_NS 1024
 #define PACE_MAX_NS (1ULL << 30)
 
-/* Position of the highest bit that is set, by halves: there is no instruction for it. value > 0. */
-static __always_inline __u32 log2_of(__u32 value)
+/* 1 where value > least, else 0; both below 2^63. Without a branch, whatever the compiler thinks. */
+static __always_inline __u64 above(__u64 value, __u64 least)
 {
-	__u32 log = (value > 0xffff) << 4, part;
+	__u64 difference = least - value;
+
+	barrier_var(difference);
+	return difference >> 63;
+}
+
+/*
+ * Position of the highest bit that is set, by halves: there is no instruction for it. value > 0, of 32
+ * bits. Branches would be 32 ways for the verifier, each of which it follows to the program's end.
+ */
+static __always_inline __u32 log2_of(__u64 value)
+{
+	__u32 log = above(value, 0xffff) << 4, part;
 
 	value >>= log;
-	part = (value > 0xff) << 3;
+	part = above(value, 0xff) << 3;
 	value >>= part;
 	log |= part;
-	part = (value > 0xf) << 2;
+	part = above(value, 0xf) << 2;
 	value >>= part;
 	log |= part;
-	part = (value > 0x3) << 1;
+	part = above(value, 0x3) << 1;
 	value >>= part;
 	return log | part | value >> 1;
 }
