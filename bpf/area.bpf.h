@@ -21,6 +21,8 @@
 struct area_query {
 	__u64 start;
 	__u64 end;
+	__u64 flags;	/* VM_* */
+	__u64 file;	/* where the kernel has it, 0: none */
 	__u64 inode;
 	__u32 dev;
 	__u8 area;
@@ -43,14 +45,52 @@ struct {
 	__type(value, __u8);
 } files_told SEC(".maps");
 
-static __always_inline void judge_area(const struct mm_struct *mm, __u64 flags, struct file *file,
-				       struct area_query *query)
+/*
+ * What the area says of itself, as numbers, whoever found it: what comes after is the same for both,
+ * and the verifier goes through it once.
+ */
+static __always_inline void area_take(struct vm_area_struct *vma, struct area_query *query)
 {
+	query->start = BPF_CORE_READ(vma, vm_start);
+	query->end = BPF_CORE_READ(vma, vm_end);
+	query->flags = BPF_CORE_READ(vma, vm_flags);
+	/* A private mapping of /dev/zero has a file, but no operations: it is anonymous. */
+	query->file = BPF_CORE_READ(vma, vm_ops) ? (__u64)BPF_CORE_READ(vma, vm_file) : 0;
+}
+
+static long area_found(struct task_struct *task, struct vm_area_struct *vma,
+		       struct area_query *query)
+{
+	area_take(vma, query);
+	return 0;
+}
+
+/*
+ * The same without the lock. 0: found. What was unmapped meanwhile may be another area by now, whose
+ * bounds or process are others.
+ */
+static __always_inline int area_peek(const struct mm_struct *mm, __u64 address,
+				     struct area_query *query)
+{
+	struct vm_area_struct *vma = (struct vm_area_struct *)vma_find(address);
+
+	if (!vma)
+		return -1;
+	area_take(vma, query);
+	if (address < query->start || address >= query->end)
+		return -1;
+	return BPF_CORE_READ(vma, vm_mm) == mm && BPF_CORE_READ(vma, vm_start) == query->start ?
+		       0 : -1;
+}
+
+static __always_inline void judge_area(const struct mm_struct *mm, struct area_query *query)
+{
+	struct file *file = (struct file *)query->file;
 	struct inode *inode;
 	struct super_block *sb;
 
-	query->shared = (flags & VM_SHARED_FLAG) != 0;
-	query->hugetlb = (flags & VM_HUGETLB_FLAG) != 0;
+	query->shared = (query->flags & VM_SHARED_FLAG) != 0;
+	query->hugetlb = (query->flags & VM_HUGETLB_FLAG) != 0;
 	if (file) {
 		inode = BPF_CORE_READ(file, f_inode);
 		sb = BPF_CORE_READ(inode, i_sb);
@@ -66,37 +106,6 @@ static __always_inline void judge_area(const struct mm_struct *mm, __u64 flags, 
 	} else {
 		query->area = AREA_ANON;
 	}
-}
-
-static long area_found(struct task_struct *task, struct vm_area_struct *vma,
-		       struct area_query *query)
-{
-	query->start = vma->vm_start;
-	query->end = vma->vm_end;
-	/* A private mapping of /dev/zero has a file, but no operations: it is anonymous. */
-	judge_area(vma->vm_mm, vma->vm_flags, vma->vm_ops ? vma->vm_file : NULL, query);
-	return 0;
-}
-
-/*
- * The same without the lock. 0: found. What was unmapped meanwhile may be another area by now, whose
- * bounds or process are others.
- */
-static __always_inline int area_peek(struct task_struct *task, __u64 address,
-				     struct area_query *query)
-{
-	struct vm_area_struct *vma = (struct vm_area_struct *)vma_find(address);
-
-	if (!vma)
-		return -1;
-	query->start = BPF_CORE_READ(vma, vm_start);
-	query->end = BPF_CORE_READ(vma, vm_end);
-	if (address < query->start || address >= query->end)
-		return -1;
-	judge_area(task->mm, BPF_CORE_READ(vma, vm_flags),
-		   BPF_CORE_READ(vma, vm_ops) ? BPF_CORE_READ(vma, vm_file) : NULL, query);
-	return BPF_CORE_READ(vma, vm_mm) == task->mm &&
-	       BPF_CORE_READ(vma, vm_start) == query->start ? 0 : -1;
 }
 
 static __always_inline bool area_is_known(const struct thread *thread, __u64 address)
@@ -163,17 +172,21 @@ static __always_inline bool refine_anonymous(struct task_struct *task, struct ar
 }
 
 /* No area holds the address. A stack is about to grow: the address lies below its area. */
-static __always_inline void area_missing(struct task_struct *task, struct area_cache *cache,
+static __always_inline void area_missing(const struct mm_struct *mm, struct area_cache *cache,
 					 __u64 address)
 {
-	if (address < task->mm->start_stack && task->mm->start_stack - address < 1 << 30)
+	if (address < mm->start_stack && mm->start_stack - address < 1 << 30)
 		cache->area = AREA_STACK;
 	else
 		lose(LOST_AREA_UNKNOWN, 1);
 }
 
-static __always_inline void area_ask(struct task_struct *task, struct thread *thread,
-				     __u64 address, __u64 sp)
+/*
+ * mm: the task's. Each load of that pointer by its type costs the verifier a search of all the kernel's
+ * types, a millisecond (btf_find_by_name_kind(), 6.2 and later): it is loaded once.
+ */
+static __always_inline void area_ask(struct task_struct *task, const struct mm_struct *mm,
+				     struct thread *thread, __u64 address, __u64 sp)
 {
 	struct area_query query = {};
 	struct area_cache *cache = &thread->area;
@@ -186,11 +199,12 @@ static __always_inline void area_ask(struct task_struct *task, struct thread *th
 	 * The lock second: interrupts are off in a fault, where bpf_find_vma() cannot give it back
 	 * itself. It has that done by an interrupt to its own CPU, 10 us in a virtual machine.
 	 */
-	if (area_peek(task, address, &query) &&
+	if (area_peek(mm, address, &query) &&
 	    bpf_find_vma(task, address, area_found, &query, 0)) {
-		area_missing(task, cache, address);
+		area_missing(mm, cache, address);
 		return;
 	}
+	judge_area(mm, &query);
 	/* Not by its inode: that of System V shared memory is the segment's number, 0 at first. */
 	if (query.dev)
 		tell_file(task, thread, &query);

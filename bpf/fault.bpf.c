@@ -386,6 +386,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
+	const struct mm_struct *mm = task->mm;
 	struct open_fault *fault;
 	struct memtoll_target *process;
 	int end;
@@ -394,7 +395,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	__u8 flags;
 	__u64 timed_ns = 0, began_ns = 0;
 
-	if (!thread || !task->mm)
+	if (!thread || !mm)
 		return 0;
 	if (kernel_mode) {
 		/* A helper that reads user memory without sleeping: no page will be mapped. */
@@ -427,7 +428,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->in_fn = thread->in_fn;
 	if (!area_is_known(thread, address)) {
 		began_ns = bpf_ktime_get_ns();
-		area_ask(task, thread, address, regs->sp);
+		area_ask(task, mm, thread, address, regs->sp);
 	}
 	/* Kept: another thread may have to look again, the one that drains. */
 	fault->root = table_root();

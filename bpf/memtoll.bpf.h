@@ -440,6 +440,7 @@ int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
 int unwind_step(struct unwind *walk);
 int unwind_mapping(struct unwind *walk, __u64 address);
 int unwind_see_through(struct unwind *walk);
+int unwind_stopped(struct unwind *walk);
 __u32 unwind_rule(__u32 table_id, __u32 pc);
 int in_memset(const struct memtoll_target *process, __u64 ip);
 /* python.bpf.c: global for the same reason. */

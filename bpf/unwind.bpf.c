@@ -259,21 +259,10 @@ int unwind_see_through(struct unwind *walk)
 	return 1;
 }
 
-/*
- * The walk ends here. Loaders and runtimes start without call frame information; a frame at which
- * the stack holds no more than what the kernel put on it for exec is a process's first all the
- * same.
- */
-#define START_SLACK 64		/* bytes a start may have aligned the stack pointer by */
-
+/* The walk ends here. */
 static __always_inline int stop(struct unwind *walk, __u32 why)
 {
-	__u64 start = bpf_get_current_task_btf()->mm->start_stack;
-
-	if (walk->sp <= start && walk->sp + START_SLACK >= start)
-		walk->flags |= STACK_COMPLETE;
-	else
-		walk->stop = why;
+	walk->stop = why;
 	return 0;
 }
 
@@ -403,17 +392,11 @@ static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
 	return 1;
 }
 
-/*
- * To the caller's frame. 1: there; 2: the frame was the kernel's and has become the program's; 0:
- * this was the last, or walk->stop says why no further.
- */
-int unwind_step(struct unwind *walk)
+static __always_inline int step(struct unwind *walk)
 {
 	__u64 address;
 	__u32 rule;
 
-	if (!walk)
-		return 0;
 	/* A return address may be the first byte after its function: look up the call. */
 	address = walk->exact ? walk->ip : walk->ip - 1;
 	if ((address < walk->start || address >= walk->end) && !unwind_mapping(walk, address)) {
@@ -435,6 +418,42 @@ int unwind_step(struct unwind *walk)
 	default:
 		return step_by_rule(walk, rule);
 	}
+}
+
+/*
+ * Loaders and runtimes start without call frame information; a frame at which the stack holds no
+ * more than what the kernel put on it for exec is a process's first all the same. A function, so that
+ * the verifier comes here once: for it the pointer to the mm costs a search (area_ask()).
+ */
+#define START_SLACK 64		/* bytes a start may have aligned the stack pointer by */
+
+__noinline int unwind_stopped(struct unwind *walk)
+{
+	__u64 start = bpf_get_current_task_btf()->mm->start_stack;
+
+	if (!walk)
+		return 0;
+	if (walk->sp <= start && walk->sp + START_SLACK >= start) {
+		walk->flags |= STACK_COMPLETE;
+		walk->stop = UNWIND_STOP_NONE;
+	}
+	return 0;
+}
+
+/*
+ * To the caller's frame. 1: there; 2: the frame was the kernel's and has become the program's; 0:
+ * this was the last, or walk->stop says why no further.
+ */
+int unwind_step(struct unwind *walk)
+{
+	int stepped;
+
+	if (!walk)
+		return 0;
+	stepped = step(walk);
+	if (walk->stop)
+		unwind_stopped(walk);
+	return stepped;
 }
 
 struct memos_map memos SEC(".maps");
