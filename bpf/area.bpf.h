@@ -22,12 +22,13 @@ struct area_query {
 	__u64 start;
 	__u64 end;
 	__u64 flags;	/* VM_* */
-	__u64 file;	/* where the kernel has it, 0: none */
 	__u64 inode;
 	__u32 dev;
 	__u8 area;
 	__u8 shared;
 	__u8 hugetlb;
+	bool file;
+	bool tmpfs;	/* the file is one of it */
 	__u64 name;	/* where the kernel has the last part of the file's path */
 };
 
@@ -46,16 +47,31 @@ struct {
 } files_told SEC(".maps");
 
 /*
- * What the area says of itself, as numbers, whoever found it: what comes after is the same for both,
- * and the verifier goes through it once.
+ * All that the kernel has of the area and its file, as numbers: read while the area is known to be
+ * there, under the lock or before area_peek() looks again. What comes after is the same for both, and
+ * the verifier goes through it once.
  */
 static __always_inline void area_take(struct vm_area_struct *vma, struct area_query *query)
 {
-	query->start = BPF_CORE_READ(vma, vm_start);
-	query->end = BPF_CORE_READ(vma, vm_end);
-	query->flags = BPF_CORE_READ(vma, vm_flags);
+	struct file *file = NULL;
+	struct super_block *sb;
+
+	*query = (struct area_query){
+		.start = BPF_CORE_READ(vma, vm_start),
+		.end = BPF_CORE_READ(vma, vm_end),
+		.flags = BPF_CORE_READ(vma, vm_flags),
+	};
 	/* A private mapping of /dev/zero has a file, but no operations: it is anonymous. */
-	query->file = BPF_CORE_READ(vma, vm_ops) ? (__u64)BPF_CORE_READ(vma, vm_file) : 0;
+	if (BPF_CORE_READ(vma, vm_ops))
+		file = BPF_CORE_READ(vma, vm_file);
+	if (!file)
+		return;
+	sb = BPF_CORE_READ(file, f_inode, i_sb);
+	query->file = true;
+	query->tmpfs = BPF_CORE_READ(sb, s_magic) == TMPFS_SUPER_MAGIC;
+	query->inode = BPF_CORE_READ(file, f_inode, i_ino);
+	query->dev = BPF_CORE_READ(sb, s_dev);
+	query->name = (__u64)BPF_CORE_READ(file, f_path.dentry, d_name.name);
 }
 
 static long area_found(struct task_struct *task, struct vm_area_struct *vma,
@@ -85,20 +101,10 @@ static __always_inline int area_peek(const struct mm_struct *mm, __u64 address,
 
 static __always_inline void judge_area(const struct mm_struct *mm, struct area_query *query)
 {
-	struct file *file = (struct file *)query->file;
-	struct inode *inode;
-	struct super_block *sb;
-
 	query->shared = (query->flags & VM_SHARED_FLAG) != 0;
 	query->hugetlb = (query->flags & VM_HUGETLB_FLAG) != 0;
-	if (file) {
-		inode = BPF_CORE_READ(file, f_inode);
-		sb = BPF_CORE_READ(inode, i_sb);
-		query->area = query->shared && BPF_CORE_READ(sb, s_magic) == TMPFS_SUPER_MAGIC ?
-			      AREA_SHARED : AREA_FILE;
-		query->inode = BPF_CORE_READ(inode, i_ino);
-		query->dev = BPF_CORE_READ(sb, s_dev);
-		query->name = (__u64)BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	if (query->file) {
+		query->area = query->shared && query->tmpfs ? AREA_SHARED : AREA_FILE;
 	} else if (query->start <= mm->brk && query->end >= mm->start_brk) {
 		query->area = AREA_HEAP;
 	} else if (query->start <= mm->start_stack && query->end >= mm->start_stack) {

@@ -386,7 +386,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
-	const struct mm_struct *mm = task->mm;
+	const struct mm_struct *mm;
 	struct open_fault *fault;
 	struct memtoll_target *process;
 	int end;
@@ -395,7 +395,10 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	__u8 flags;
 	__u64 timed_ns = 0, began_ns = 0;
 
-	if (!thread || !mm)
+	if (!thread)
+		return 0;
+	mm = task->mm;
+	if (!mm)
 		return 0;
 	if (kernel_mode) {
 		/* A helper that reads user memory without sleeping: no page will be mapped. */
