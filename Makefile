@@ -63,13 +63,13 @@ WORKLOADS := $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%,\
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-test demo test test-kernels bench bench-table check tests-build lint install uninstall clean
+.PHONY: all help deps deps-test demo test test-measure test-kernels bench bench-table check tests-build lint install uninstall clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 	@printf '\n%s\n' 'Variables: V=1 shows commands, SAN=1 builds with sanitizers, O=DIR builds there,' \
 		'PREFIX=DIR and DESTDIR=DIR for install, CC= and CLANG= choose compilers.'
 
@@ -94,21 +94,30 @@ tests-build: deps-test
 san-tests: $(O)/memtoll $(UNIT_TESTS)
 
 SAN_TESTS = $(UNIT_TESTS:$(O)/%=$(O)/san/%)
+RUN = MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) userspace/tests/run
 
-test: tests-build ## all tests; asks for root only for those that trace
-	$(Q)MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) \
-		userspace/tests/run $(UNIT_TESTS) $(SAN_TESTS)
+test: tests-build ## all that is true on any machine; asks for root only for what traces
+	$(Q)$(RUN) test $(UNIT_TESTS) $(SAN_TESTS)
 
-check: tests-build ## the tests that need no root
-	$(Q)MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) \
-		userspace/tests/run --no-root $(UNIT_TESTS) $(SAN_TESTS)
+test-measure: tests-build ## what decides by times and prices; wants a quiet machine
+	$(Q)$(RUN) measure
 
 # Debian's names for 5.10, 6.1, 6.12 and its newest; a part of them: make test-kernels SUITES=sid
 SUITES ?= bullseye bookworm trixie sid
 test-kernels: tests-build ## end-to-end tests in Debian's kernels under emulation; some minutes
-	$(Q)MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_KERNELS='$(SUITES)' /usr/bin/python3 -B -m pytest -q \
-		-c userspace/tests/pyproject.toml --rootdir userspace/tests \
-		userspace/tests/test_e2e_kernels.py </dev/null
+	$(Q)MEMTOLL_KERNELS='$(SUITES)' $(RUN) kernels
+
+# T=ledger, T=test_cli_usage.py, T=userspace/tests/test_ledger.c: only that; whatever is built already is taken.
+ifdef T
+ONE_UNIT := $(notdir $(basename $(firstword $(wildcard userspace/tests/test_$(T).c userspace/tests/$(T).c) \
+	    $(filter %.c,$(wildcard $(T))))))
+check: $(if $(ONE_UNIT),$(O)/tests/$(ONE_UNIT),$(O)/memtoll $(WORKLOADS))
+	$(Q)$(if $(ONE_UNIT),$<,$(RUN) one '$(T)')
+else
+check: deps-test ## the tests that need no root, in a minute; T=NAME or T=PATH: one of all the tests
+	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(UNIT_TESTS) $(WORKLOADS)
+	$(Q)$(RUN) check $(UNIT_TESTS)
+endif
 
 # Full: five interleaved rounds against what else is installed; BENCH='--rounds 9' and the like.
 bench: tests-build ## measure what tracing costs, renew the README's table; half an hour

@@ -1,53 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Fixtures. Tests marked root trace real processes; without root they fail, they are not skipped."""
+"""Fixtures. Tests marked root trace real processes; without root they fail, they are not skipped (suite.py)."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
 import facts
-import harness
 from busy import busy_recording
+from package import Cli, environment
 
-ANALYSIS = Path(__file__).resolve().parent.parent
-RECORDINGS = Path(__file__).resolve().parent / "recordings"
-TEST_SECONDS = 120
-
-Cli = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture(autouse=True)
-def _root_or_fail(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("root") and os.geteuid() != 0:
-        pytest.fail("needs root; use -m 'not root' for the tests that do not", pytrace=False)
-
-
-@pytest.fixture(autouse=True)
-def _time_limit() -> Iterator[None]:
-    def over(_signal: int, _frame: FrameType | None) -> None:
-        raise TimeoutError(f"the test took more than {TEST_SECONDS} s")
-
-    old = signal.signal(signal.SIGALRM, over)
-    signal.alarm(TEST_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, old)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    yield
-    for process in list(harness.started):
-        harness.end(process)
+pytest_plugins = ["suite"]
 
 
 @pytest.fixture(scope="session", params=sorted(facts.SCENARIOS))
@@ -77,10 +44,6 @@ def _busy_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def busy(tmp_path: Path, _busy_once: Path) -> Path:
     """Many slices, processes and kinds of facts, with losses; see busy.py."""
     return Path(shutil.copy(_busy_once, tmp_path))
-
-
-def environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(ANALYSIS), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
 
 
 @pytest.fixture

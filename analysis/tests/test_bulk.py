@@ -19,7 +19,7 @@ import memtoll
 from memtoll import bulk, pages
 
 import facts
-from conftest import environment
+from package import environment
 
 MANY = 1 << 60
 EDGES = [0, 1, 2, -1, -2, 127, 128, -128, -129]

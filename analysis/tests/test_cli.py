@@ -19,7 +19,7 @@ import memtoll
 from memtoll.progress import Terminal
 
 import harness
-from conftest import ANALYSIS, Cli, environment
+from package import ANALYSIS, Cli, environment
 
 COMMANDS = ("compare", "frames", "report")
 

@@ -18,7 +18,7 @@ from memtoll.compare import Comparison, Side, _t95
 
 import facts
 from busy import busy_recording
-from conftest import Cli
+from package import Cli
 
 
 def made(tmp_path: Path, name: str, seed: int, speed: float = 1.0, slices: int = 23) -> Path:

@@ -25,7 +25,7 @@ from memtoll.export import FORMATS, BadExport, Exists, export, format_of, tables
 from memtoll.export.schema import CSV_TYPES
 
 import harness
-from conftest import Cli
+from package import Cli
 
 LOSS = "69 ring_fault"
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from conftest import ANALYSIS
+from package import ANALYSIS
 
 EXTRAS = ("arrow", "dask", "pprof", "perfetto")
 TESTS = ANALYSIS / "tests" / "extras"

@@ -17,7 +17,7 @@ from memtoll.frames import BY_NAME, FRAMES
 
 import facts
 import harness
-from conftest import ANALYSIS
+from package import ANALYSIS
 
 JSON_NAMES = {"low": "share_low", "high": "share_high"}
 

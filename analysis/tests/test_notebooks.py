@@ -23,7 +23,7 @@ from nbclient.client import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 import harness
-from conftest import ANALYSIS, environment
+from package import ANALYSIS, environment
 from harness import MIB, PAGE, wait_until
 from swapping import memory_with_swap, vmstat
 

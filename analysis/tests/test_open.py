@@ -18,7 +18,7 @@ import pytest
 import memtoll
 
 import facts
-from conftest import RECORDINGS
+from package import RECORDINGS
 
 
 def assert_one_line(error: BaseException, path: Path) -> None:

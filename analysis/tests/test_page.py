@@ -17,7 +17,7 @@ import memtoll
 from memtoll.page import page
 from memtoll.page.words import embedded, shown, visible
 
-from conftest import Cli
+from package import Cli
 from crowd import crowd
 from hostile import hostile
 

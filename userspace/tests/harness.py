@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+import leftovers
 from shape import check_report
 
 TESTS: Final = Path(__file__).resolve().parent
@@ -40,7 +41,7 @@ started: list[subprocess.Popen[str]] = []
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     env = {name: value for name, value in os.environ.items() if name not in CLEAN and not name.startswith("MALLOC_")}
-    return env | {"LC_ALL": "C"} | dict(extra or {})
+    return env | {"LC_ALL": "C", leftovers.OWNER: leftovers.owner()} | dict(extra or {})
 
 
 def tool(name: str) -> str:

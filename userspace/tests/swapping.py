@@ -7,6 +7,7 @@ Swap that the machine had before stays as it was: ours has a higher priority and
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from harness import MEMTOLL, MIB, tool, wait_until
+from leftovers import noted
 
 LIMIT: Final = 80 * MIB
 SWAP_BYTES: Final = 800 * MIB
@@ -37,6 +39,7 @@ def swap_off(area: Path) -> None:
 
 def swap_on(stack: ExitStack, area: Path) -> Path:
     run("mkswap", area)
+    stack.enter_context(noted("swap", area))
     stack.callback(swap_off, area)
     run("swapon", "-p", PRIORITY, area)
     return area
@@ -44,7 +47,10 @@ def swap_on(stack: ExitStack, area: Path) -> Path:
 
 def swap_file(stack: ExitStack, size: int = SWAP_BYTES) -> Path:
     # Beside the build: a temporary directory may be in memory, where no swap file can be.
-    file = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMTOLL.parent))) / "swap"
+    folder = tempfile.mkdtemp(dir=MEMTOLL.parent)
+    stack.enter_context(noted("directory", folder))
+    stack.callback(shutil.rmtree, folder)
+    file = Path(folder) / "swap"
     with file.open("wb") as out:
         os.posix_fallocate(out.fileno(), 0, size)
     file.chmod(0o600)
@@ -56,6 +62,7 @@ def swap_zram(stack: ExitStack, size: int = SWAP_BYTES) -> Path:
     if not ZRAM.is_dir():
         run("modprobe", "zram")
     number = (ZRAM / "hot_add").read_text().strip()
+    stack.enter_context(noted("zram", number))
     stack.callback((ZRAM / "hot_remove").write_text, number)
     Path(f"/sys/block/zram{number}/disksize").write_text(str(size))
     return swap_on(stack, Path(f"/dev/zram{number}"))
@@ -74,6 +81,7 @@ def make_cgroup(stack: ExitStack, limit: int = LIMIT) -> Path:
     else:
         (CGROUPS / "cgroup.subtree_control").write_text("+memory")
         cgroup, control = CGROUPS / name, "memory.max"
+    stack.enter_context(noted("cgroup", cgroup))
     cgroup.mkdir()
     stack.callback(cgroup.rmdir)
     stack.callback(lambda: wait_until(lambda: not (cgroup / "cgroup.procs").read_text(), "the cgroup to empty"))

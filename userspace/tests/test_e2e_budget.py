@@ -28,7 +28,7 @@ from harness import (
     workload,
 )
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = [pytest.mark.root, pytest.mark.measure]
 
 LIMIT = 5.0
 

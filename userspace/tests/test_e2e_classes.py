@@ -17,9 +17,10 @@ import pytest
 
 from faults import Faults
 from harness import MIB, PAGE, WORKLOADS, Recording, record, workload
+from leftovers import noted
 from swapping import in_cgroup, memory_with_swap, vmstat
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = [pytest.mark.root, pytest.mark.machine]
 
 ARENA = 64 * MIB
 
@@ -31,7 +32,9 @@ HUGE_PAGES = 512
 def restore(stack: ExitStack, control: Path) -> None:
     """Put a control of sysfs back to what it is now: "always [madvise] never", or a plain value."""
     text = control.read_text().strip()
-    stack.callback(control.write_text, text[text.index("[") + 1 : text.index("]")] if "[" in text else text)
+    value = text[text.index("[") + 1 : text.index("]")] if "[" in text else text
+    stack.enter_context(noted("setting", control, value))
+    stack.callback(control.write_text, value)
 
 
 def set_controls(stack: ExitStack, folder: Path, **values: str) -> None:

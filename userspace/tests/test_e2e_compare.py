@@ -16,7 +16,7 @@ import pytest
 
 from harness import MIB, PAGE, ROOT, Result, assert_refused, memtoll, record, workload
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 PINNED = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072"
 BLOCK = 10 * MIB

@@ -36,7 +36,7 @@ from harness import (
 )
 from swapping import CGROUPS, in_cgroup, memory_with_swap, vmstat
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = [pytest.mark.root, pytest.mark.machine]
 
 ROWS: Final = 2_000_000
 PART: Final = 600_000  # rows, 85 MB

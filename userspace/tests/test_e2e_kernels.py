@@ -22,7 +22,9 @@ import kernels
 from faults import Faults
 from harness import MEMTOLL, MIB, PAGE, Recording, Result, integrity, load, query, tool, workload
 
-# What `make test` runs in: one boot of each, all cases.
+pytestmark = pytest.mark.guest
+
+# One boot of each, all cases.
 SUITES: Final = os.environ.get("MEMTOLL_KERNELS", "bookworm trixie").split()
 # Two at a time: each has one processor, and works for a minute.
 AT_A_TIME: Final = 2

@@ -25,7 +25,7 @@ from harness import (
 )
 from swapping import CGROUPS, in_cgroup, memory_with_swap, vmstat
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 SMALL = 1_000_003  # blocks of casebook 6: a consolidation takes a millisecond and more, on fast machines, too
 US = 1_000
@@ -159,6 +159,7 @@ def push_out(cgroup: Path, limit: int) -> None:
     control.write_text(str(limit))
 
 
+@pytest.mark.machine
 def test_swapped_pages_are_swap(tmp_path: Path) -> None:
     """The second look-alike: a malloc whose pages have been pushed out. It consolidates them, too."""
     size, limit = 24, 200 * MIB

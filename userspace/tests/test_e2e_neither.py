@@ -11,7 +11,7 @@ import pytest
 
 from harness import MIB, PAGE, WORKLOADS, Recording, record, workload
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 # Allocations of the loader and of start-up, which no workload asked for.
 START_CALLS = 64

@@ -69,7 +69,7 @@ def test_running_process_to_a_verdict(out: Path) -> None:
     assert recording.report["target"]["observed_s"] <= recording.report["target"]["duration_s"] * 1.05
 
 
-@pytest.mark.alone
+@pytest.mark.measure
 def test_speed_afterwards_is_speed_before(out: Path) -> None:
     """The hottest target there is: one left breakpoint would make it fifty times slower, for good.
 

@@ -39,7 +39,6 @@ def test_there_are_commands() -> None:
 
 
 @pytest.mark.root
-@pytest.mark.alone
 def test_commands(tmp_path: Path) -> None:
     """In the README's order: report reads what record wrote. 1234 and server are a process of ours."""
     (tmp_path / "bin").mkdir()
@@ -62,7 +61,6 @@ def test_commands(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.alone
 def test_demo() -> None:
     """make demo ends in a verdict, and the README shows that verdict's words."""
     done = subprocess.run(

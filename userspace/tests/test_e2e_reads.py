@@ -24,7 +24,7 @@ from harness import (
     workload,
 )
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 BLOCK = 4 * PAGE
 BLOCKS = 1009

@@ -9,7 +9,7 @@ import pytest
 
 from harness import query, record, workload
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 SOCKETS = 100_003
 FILES = 1009

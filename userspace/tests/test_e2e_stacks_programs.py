@@ -383,7 +383,6 @@ OTHER_FRAMES: Final = 6
 STACK_NS: Final = 6000
 
 
-@pytest.mark.alone
 def test_price_of_a_stack(tmp_path: Path) -> None:
     """malloc and free of a followed block walk a stack each; of blocks that are not followed none is walked."""
     command: list[str | Path] = [built(tmp_path, "deep"), str(FRAMES - OTHER_FRAMES), "199"]

@@ -34,7 +34,7 @@ from harness import (
 )
 from swapping import LIMIT, in_cgroup, memory_with_swap, vmstat
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = [pytest.mark.root, pytest.mark.machine]
 
 
 @pytest.fixture(params=["file", "zram"])

@@ -22,7 +22,7 @@ import pytest
 
 from harness import MEMTOLL, MIB, SOURCES, Program, Recording, record, tool
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 CLEARS = ("pyOpenSSL==16.2.0", "cryptography==3.4.8", "cffi>=2")
 NEWEST = ("pyOpenSSL",)

@@ -12,7 +12,7 @@ import pytest
 from harness import MIB, PAGE, Recording, record, site_line, workload
 from shape import family_shares
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 TEN = 10 * MIB
 HUNDRED = 100 * MIB

@@ -24,7 +24,7 @@ import memtoll
 from memtoll.fleet import BadQuestion, Dataset, NoOrigin, NotADataset, add, dataset, schema, store, summary
 from memtoll.fleet.store import Store
 
-from conftest import Cli, environment
+from package import Cli, environment
 
 BUILDS = ("4f1e09aa", "a72c55bb")
 

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rules of every test, here and in analysis/tests: who may run it, for how long, what stays, what it may say.
+
+A test passes, fails, or is undecided: the machine, or a guest, was not in a state in which the question could be put.
+Undecided is no pass. It is listed with its reason, and `make test-measure` and `make test-kernels` end with a status
+of their own for it; a test of `make test` is never undecided.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from types import FrameType
+from typing import Final, NoReturn
+
+import pytest
+
+import harness
+import leftovers
+
+# No single test may hold the whole run up. Three busy neighbours make it four times as long.
+TEST_SECONDS: Final = 90 * 4
+# Those that change the machine (swap, huge pages) or read its counters exclude each other, and nothing else.
+MACHINE: Final = "machine"
+UNDECIDED: Final = "undecided: "
+
+
+def undecided(reason: str) -> NoReturn:
+    """End a test that measures the machine, or a guest, without an answer."""
+    pytest.skip(UNDECIDED + reason)
+
+
+def is_undecided(report: pytest.TestReport | pytest.CollectReport) -> bool:
+    return report.skipped and isinstance(report.longrepr, tuple) and UNDECIDED in report.longrepr[2]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    return ("undecided", "u", "UNDECIDED") if is_undecided(report) else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for report in terminalreporter.getreports("undecided"):
+        terminalreporter.write_line(f"UNDECIDED {report.nodeid}: {report.longrepr[2].partition(UNDECIDED)[2]}")
+
+
+def group_of(item: pytest.Item) -> str:
+    """Tests of a file share what took long to make, so that they stay together on one worker."""
+    marker = item.get_closest_marker("xdist_group")
+    if marker:
+        return str(marker.args[0])
+    return MACHINE if item.get_closest_marker(MACHINE) else item.nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest chain first: what excludes each other, then what traces, then the rest."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+    items.sort(key=lambda item: (group_of(item) != MACHINE, item.get_closest_marker("root") is None))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput") and os.geteuid() == 0:
+        for what in leftovers.take_down():
+            print(f"left by a run that was killed, taken down now: {what}")
+
+
+@pytest.fixture(autouse=True)
+def _root_or_fail(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("root") and os.geteuid() != 0:
+        pytest.fail("needs root; use -m 'not root' for the tests that do not", pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _time_limit() -> Iterator[None]:
+    def over(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"the test took more than {TEST_SECONDS} s")
+
+    old = signal.signal(signal.SIGALRM, over)
+    signal.alarm(TEST_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, old)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    yield
+    for process in list(harness.started):
+        harness.end(process)
