@@ -23,8 +23,8 @@ from nbclient.client import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 import harness
-from package import ANALYSIS, environment
 from harness import MIB, PAGE, wait_until
+from package import ANALYSIS, environment
 from swapping import memory_with_swap, vmstat
 
 # Half of it has types.

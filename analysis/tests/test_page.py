@@ -17,9 +17,9 @@ import memtoll
 from memtoll.page import page
 from memtoll.page.words import embedded, shown, visible
 
-from package import Cli
 from crowd import crowd
 from hostile import hostile
+from package import Cli
 
 VOID = {"meta", "img", "input", "br", "link", "hr"}
 

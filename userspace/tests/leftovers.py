@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tests change on the machine, noted before it is changed: a run that is killed leaves the note, the next obeys it.
+"""What tests change on the machine, noted before: a run that is killed leaves the note, the next run obeys it.
 
 A note is a file in NOTES that names its owner (a process, by number and start) and what undoes the change. Processes
 carry their owner's name in the environment, and so do their children. Whoever's owner is still there is let alone.
