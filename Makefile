@@ -63,7 +63,8 @@ WORKLOADS := $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%,\
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-test demo test test-measure test-kernels bench bench-table check tests-build lint install uninstall clean
+.PHONY: all help deps deps-test demo test test-measure test-kernels test-mutants bench bench-table \
+	check tests-build lint install uninstall clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
@@ -106,6 +107,9 @@ test-measure: tests-build ## what decides by times and prices; wants a quiet mac
 SUITES ?= bullseye bookworm trixie sid
 test-kernels: tests-build ## end-to-end tests in Debian's kernels under emulation; some minutes
 	$(Q)MEMTOLL_KERNELS='$(SUITES)' $(RUN) kernels
+
+test-mutants: deps-test ## break memtoll on purpose, in twenty places: do the tests notice? half an hour
+	$(Q)/usr/bin/python3 -B userspace/tests/mutants/mutants.py
 
 # T=ledger, T=test_cli_usage.py, T=userspace/tests/test_ledger.c: only that; whatever is built already is taken.
 ifdef T
