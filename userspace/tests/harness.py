@@ -51,7 +51,7 @@ def tool(name: str) -> str:
     return path
 
 
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -181,7 +181,7 @@ class Program:
         """Calls so far, as the pace lines have it."""
         return next((int(line["calls"]) for line in reversed(self.lines) if "calls" in line), 0)
 
-    def beats(self, seconds: float = 10) -> None:
+    def beats(self, seconds: float = 60) -> None:
         """The program is alive and allocates: its count goes up."""
         before = self.calls()
         wait_until(lambda: self.calls() > before, "the program's next pace line", seconds)
@@ -415,7 +415,7 @@ def wait_attached(tracer: subprocess.Popen[str], pid: int) -> None:
     wait_until(ready, "breakpoints in the target")
 
 
-def wait_slices(path: Path, count: int, seconds: float = 20) -> None:
+def wait_slices(path: Path, count: int, seconds: float = 60) -> None:
     """Until that many slices are in a recording that is being written."""
 
     def there() -> bool:

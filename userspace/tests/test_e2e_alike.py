@@ -52,7 +52,7 @@ def test_return_to_where_a_probe_might_be(out: Path, tmp_path: Path, places: dic
         listed = subprocess.run([tool("objdump"), "-d", program], capture_output=True, text=True, check=True).stdout
         behind = re.search(rf"<{function}>:\n.*\n.*call .*\n *([0-9a-f]+):", listed)
         assert behind and int(behind[1], 16) % PAGE == places[probed], "the return address lies elsewhere"
-    recording = record(out, command=[program, str(COUNT)])
+    recording = record(out, "--probes", "alloc", command=[program, str(COUNT)])
     assert calls_from(recording, "malloc", "call_malloc") == COUNT
     assert calls_from(recording, "free", "call_free") == COUNT
     assert recording.report["losses"].get("return_missed", 0) == 0
@@ -63,7 +63,7 @@ def test_two_entries_alike(out: Path, tmp_path: Path, places: dict[str, int], pr
     """Their cookies differ: which one was hit is asked of the kernel."""
     front = build(tmp_path / "front.so", "front.c", places[probed], "-shared", "-fPIC")
     command = [workload("churn"), str(COUNT)]
-    recording = record(out, command=command, env={"LD_PRELOAD": str(front)})
+    recording = record(out, "--probes", "alloc", command=command, env={"LD_PRELOAD": str(front)})
     modules = {row[0] for row in recording.query("SELECT module FROM allocator")}
     assert str(front) in modules, modules
     assert recording.site("churn.c", "malloc", "malloc").calls == COUNT

@@ -16,7 +16,6 @@ import pytest
 
 import libraries
 from harness import MIB, PAGE, SOURCES, Recording, finish, record, spawn, tool, workload
-from shape import family_shares
 
 pytestmark = pytest.mark.root
 
@@ -47,7 +46,7 @@ def cleared_by_witness(library: Path, size: int, calls: int, path: Path) -> int:
     return int(json.loads(path.read_text())["bytes"])
 
 
-@pytest.mark.parametrize(("size", "calls"), [(TEN, 997), (HUNDRED, 97)], ids=["10-MiB", "100-MiB"])
+@pytest.mark.parametrize(("size", "calls"), [(TEN, 499), (HUNDRED, 31)], ids=["10-MiB", "100-MiB"])
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
 def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Path) -> None:
     library = libraries.preloadable(name)
@@ -65,11 +64,13 @@ def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Pa
     assert (clearing["calls"], clearing["bytes"]) == (calls, calls * size)
     if cleared >= 0.9 * calls * size:
         assert clearing["cleared_by"] in ("memset", "both"), clearing
+        # At least 3 GB of it, beside that many calls.
         assert recording.dominant == "zeroing", recording.report["verdict"]
     else:
         assert cleared <= 0.1 * calls * size, f"{name} clears a part: the test knows no name for that"
         assert clearing["cleared_by"] == "kernel", clearing
-        assert recording.dominant != "zeroing", recording.report["verdict"]
+        # A block has a page or two that the allocator itself touched.
+        assert recording.toll("zero.kernel", "bytes") < 0.1 * calls * size
     # Where memset is the first to touch the pages, the kernel has cleared them just before.
     twice = recording.report["zeroing"]["bytes_twice"]
     assert (clearing["cleared_by"] == "both") == (2 * twice >= calls * size), (clearing, twice)
@@ -77,7 +78,7 @@ def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Pa
 
 def test_musl(out: Path, tmp_path: Path) -> None:
     """Every large block has a mapping of its own, static or not: nothing is cleared by calloc."""
-    calls = 5003
+    calls = 1009
     for linking in ("", "-static"):
         program = build(tmp_path / "calloc_loop", "calloc_loop.c", *linking.split(), compiler="musl-gcc")
         recording = record(out, "--force", command=[program, str(TEN), str(calls)])
@@ -105,7 +106,7 @@ def test_glibc_agrees_with_samples(out: Path) -> None:
 
 
 def test_static_glibc(out: Path, tmp_path: Path) -> None:
-    calls = 53
+    calls = 211
     program = build(tmp_path / "calloc_loop", "calloc_loop.c", "-static")
     recording = record(out, command=[program, str(TEN), str(calls)])
     found = allocator(recording, "glibc")
@@ -175,7 +176,7 @@ def test_operators(name: str, out: Path, tmp_path: Path) -> None:
     rounds = 1009
     program = build(tmp_path / "operators", "operators.cc", "-std=c++17", compiler="g++")
     env = {"LD_PRELOAD": str(libraries.preloadable(name))}
-    recording = record(out, command=[program, str(rounds)], env=env)
+    recording = record(out, "--probes", "alloc", command=[program, str(rounds)], env=env)
     assert recording.site("operators.cc", "array", "malloc").calls == rounds
     assert recording.site("operators.cc", "array", "malloc").bytes == sum(100 + n % 89 for n in range(rounds))
     assert recording.site("operators.cc", "aligned", "malloc").bytes == rounds * 192
@@ -206,12 +207,12 @@ def test_embedded_jemalloc(out: Path, tmp_path: Path) -> None:
     assert "narenas:2" in found["tunables"]
     assert allocator(recording, "glibc")["linkage"] == "dynamic"
     assert allocator(recording, "glibc")["tunables"] == ""
-    assert family_shares(recording.report)["zeroing"] < 0.5
+    assert recording.toll("zero.kernel", "bytes") < 0.1 * calls * TEN
 
 
 def test_tunables_in_force(out: Path) -> None:
     env = {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072", "MALLOC_ARENA_MAX": "2", "TCMALLOC_X": "1"}
-    recording = record(out, command=[workload("calloc_loop"), str(TEN), "11"], env=env)
+    recording = record(out, "--probes", "alloc", command=[workload("calloc_loop"), str(TEN), "11"], env=env)
     found = allocator(recording, "glibc")
     assert set(found["tunables"].split()) == {
         "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072",

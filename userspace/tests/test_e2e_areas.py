@@ -138,8 +138,7 @@ def file(request: pytest.FixtureRequest) -> Iterator[Path]:
     path.unlink()
 
 
-@pytest.mark.parametrize("file", [16411, 1499], indirect=True)
-@pytest.mark.parametrize("skip", [0, 5, 13])
+@pytest.mark.parametrize(("file", "skip"), [(16411, 13), (1499, 0), (1499, 5)], indirect=["file"])
 def test_cached_file(out: Path, file: Path, skip: int) -> None:
     """Some 64 MiB in the page cache, from a page on that is no boundary: fewer faults than pages, all pages."""
     recording, faults, witness = run(out, "shared", "file", file, skip)

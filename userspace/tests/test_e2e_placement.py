@@ -194,7 +194,7 @@ def test_rule_after_trim(library: Library, out: Path) -> None:
     The witness is the faults: were it cleared, each of the 2560 pages of a block would take one.
     """
     rounds = 23
-    recording = record(out, command=[library.callers, "trim", str(TEN), str(rounds)])
+    recording = record(out, "--probes", "alloc", command=[library.callers, "trim", str(TEN), str(rounds)])
     calls, _, cleared = calloc_figures(recording)
     assert calls == 2 * (rounds + 3)
     assert recording.witness[-1]["minflt"] < 64 * 2 * rounds
@@ -204,7 +204,7 @@ def test_rule_after_trim(library: Library, out: Path) -> None:
 def test_rule_of_reused_top(library: Library, out: Path) -> None:
     """A block of memory used before, and no fault: then calloc itself has cleared all of it."""
     rounds = 23
-    recording = record(out, command=[library.callers, "reuse", str(TEN), str(rounds)])
+    recording = record(out, "--probes", "alloc", command=[library.callers, "reuse", str(TEN), str(rounds)])
     calls, cleared_calls, cleared = calloc_figures(recording)
     assert recording.witness[-1]["minflt"] < 8
     assert calls == rounds + 3
@@ -216,7 +216,7 @@ def test_rule_of_reused_top(library: Library, out: Path) -> None:
 def test_rule_of_small_blocks(library: Library, out: Path) -> None:
     """Also from the cache of the thread, which calloc uses since 2.41: what the block holds is cleared."""
     rounds, size = 1009, 211
-    recording = record(out, command=[library.callers, "small", str(size), str(rounds)])
+    recording = record(out, "--probes", "alloc", command=[library.callers, "small", str(size), str(rounds)])
     calls, cleared_calls, cleared = calloc_figures(recording)
     assert (calls, cleared_calls) == (rounds, rounds)
     assert cleared == recording.witness[-1]["usable"]

@@ -58,14 +58,14 @@ def by_site(recording: Recording) -> dict[int, dict[str, int]]:
 def test_large_blocks_are_exact(out: Path) -> None:
     """What --min-size covers is followed one by one, as without."""
     command = [workload("calloc_loop"), str(1 << 20), "211"]
-    recording = record(out, "--sample", "64K", command=command)
+    recording = record(out, "--sample", "64K", "--probes", "alloc", command=command)
     site = recording.site("calloc_loop.c", "calloc", "calloc")
     assert (site.calls, site.freed) == (211, 211)
     assert recording.query("SELECT value FROM meta WHERE key = 'sample_bytes'") == [("65536",)]
 
 
 def test_nothing_is_sampled_unasked(out: Path) -> None:
-    assert record(out, command=[workload("churn"), "1009"]).report["sampled"] == []
+    assert record(out, "--probes", "alloc", command=[workload("churn"), "1009"]).report["sampled"] == []
 
 
 @pytest.mark.parametrize("size", ["0", "1", "x", "-5", "8G"])

@@ -86,10 +86,11 @@ def in_recv(frame: dict[str, Any], witness: dict[str, Any]) -> bool:
 
 
 def test_every_recv_clears_its_whole_buffer(tmp_path: Path, port: int) -> None:
-    size, recvs = 10 * MIB, 2003
+    size, recvs = 10 * MIB, 499
     done = client(tmp_path / "a.memtoll", port, environment("clears", CLEARS), size, recvs)
     report, witness = done.recording.report, done.witness
     assert witness["version"] == "16.2.0"
+    # 5 GB are cleared for 8 MB that are decrypted.
     assert done.recording.dominant == "zeroing"
     # All but the first, whose block gets a mapping and raises the threshold; 640 times the data.
     assert done.recording.toll("zero.libc", "bytes") == pytest.approx((recvs - 1) * size, rel=0.02)
@@ -108,8 +109,9 @@ def test_every_recv_clears_its_whole_buffer(tmp_path: Path, port: int) -> None:
 def test_a_buffer_of_100_mib_costs_no_zeroing(tmp_path: Path, port: int) -> None:
     size, recvs = 100 * MIB, 401
     done = client(tmp_path / "a.memtoll", port, environment("clears", CLEARS), size, recvs)
-    assert done.recording.dominant != "zeroing", done.recording.report["verdict"]
     assert done.recording.toll("zero.libc", "bytes") < size
+    # Of each buffer's 25,600 pages those are touched that hold what came, a record of TLS at most.
+    assert done.recording.toll("zero.kernel", "bytes") < 0.01 * recvs * size
     assert "calloc-reuse-memset" not in {each["code"] for each in done.recording.report["verdict"]["advice"]}
     # The buffers are seen all the same: made, freed and never used but for their first pages.
     (row, *_) = (row for row in done.recording.report["allocations"] if row["bytes"] >= recvs * size)
@@ -121,7 +123,7 @@ def test_the_newest_does_not_clear(tmp_path: Path, port: int) -> None:
     size, recvs = 10 * MIB, 401
     done = client(tmp_path / "a.memtoll", port, environment("newest", NEWEST), size, recvs)
     assert int(done.witness["version"].split(".")[0]) >= 25
-    assert done.recording.dominant != "zeroing", done.recording.report["verdict"]
     assert done.recording.toll("zero.libc", "bytes") < 10 * size
+    assert "calloc-reuse-memset" not in {each["code"] for each in done.recording.report["verdict"]["advice"]}
     rows = [row for row in done.recording.report["allocations"] if row["bytes"] >= recvs * size]
     assert rows and all(row["call"] == "malloc" for row in rows), rows

@@ -11,7 +11,7 @@ import pytest
 
 from harness import environment, record, workload
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measure]
 
 PAIRS = 1_000_003
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Verdicts that depend on what the machine is good at: what a remedy saves, whether a mapping is dearer than a page.
+
+The counts behind each of them are in the test_e2e_ file of the same workload.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import Recording, record, workload
+from shape import family_shares
+from test_e2e_compare import CALLS, PINNED, REMEDIES, USED_CALLS, Remedy, compare, loop, stop_purging
+from test_e2e_tls import CLEARS, MIB, NEWEST, client, environment, port
+from test_e2e_zeroing import CACHED_CALLS, HUNDRED, MAPPED, calloc_loop, preload
+
+pytestmark = [pytest.mark.root, pytest.mark.measure]
+
+__all__ = ["port"]  # a fixture
+
+
+# One run of three that the machine held up would leave nothing proved.
+RUNS = 5
+
+
+def test_not_clearing_is_a_gain() -> None:
+    found = compare("--set", PINNED, command=loop(CALLS), runs=RUNS)
+    assert found.observed == "less", found.whole
+    assert found.plain("CPU time")["ratio"] < 0.5
+    assert "saves" in found.whole["conclusion"]["sentence"]
+
+
+def test_same_setting_is_a_loss_where_blocks_are_used() -> None:
+    found = compare("--set", PINNED, command=loop(USED_CALLS, "--touch"), runs=RUNS)
+    assert found.observed == "more", found.whole
+    assert found.toll("zero.kernel")["ratio"] > 2
+    assert "times as much" in found.whole["conclusion"]["sentence"]
+
+
+def test_a_change_that_does_nothing_is_no_difference() -> None:
+    found = compare("--set", "FOO=1", command=loop())
+    assert found.observed == "none", found.whole
+    assert found.whole["conclusion"]["sentence"].startswith("No difference")
+
+
+@pytest.mark.parametrize(
+    "remedy",
+    [remedy for remedy in REMEDIES.values() if remedy.helps],
+    ids=[name for name, remedy in REMEDIES.items() if remedy.helps],
+)
+def test_remedies_of_churn(remedy: Remedy) -> None:
+    found = remedy.try_it(RUNS)
+    assert found.observed == "less", found.whole
+    assert found.toll("zero.kernel")["ratio"] < 0.5
+
+
+def test_remedy_of_purging() -> None:
+    found = stop_purging(RUNS)
+    assert found.observed == "less", found.whole
+
+
+def mapping_is_more_than_zeroing(recording: Recording) -> bool:
+    shares = family_shares(recording.report)
+    return shares["mapping"] > shares["zeroing"]
+
+
+@MAPPED
+def test_mapped_blocks_are_not_zeroing(out: Path, size: int, env: dict[str, str] | None) -> None:
+    """So many that a sample or two of the loader's code, 10 ms each, say little beside them."""
+    recording = record(out, command=calloc_loop(size, 20011), env=env)
+    assert recording.dominant not in ("zeroing", "swap")
+    assert mapping_is_more_than_zeroing(recording), recording.report["toll"]
+
+
+def test_mapped_blocks_largest_is_mapping(out: Path) -> None:
+    recording = record(out, command=calloc_loop(HUNDRED, 20011), exact=False)
+    shares = family_shares(recording.report)
+    assert max(shares, key=lambda name: shares[name]) == "mapping", shares
+
+
+def test_cached_calloc_is_dearer_than_the_first_touch(out: Path, tmp_path: Path) -> None:
+    env = preload("libcachedcalloc.so", tmp_path / "witness.json")
+    recording = record(out, command=calloc_loop(HUNDRED, CACHED_CALLS), env=env)
+    memset = recording.toll("zero.app", "time_s") + recording.toll("zero.libc", "time_s")
+    assert memset > recording.toll("zero.kernel", "time_s")
+
+
+def test_small_blocks_are_neither(out: Path) -> None:
+    recording = record(out, command=[workload("churn"), "1000003", "--family"])
+    assert recording.dominant not in ("zeroing", "swap")
+
+
+@pytest.mark.parametrize(
+    ("name", "packages", "size"),
+    [("clears", CLEARS, 100 * MIB), ("newest", NEWEST, 10 * MIB)],
+    ids=["100 MiB", "newest"],
+)
+def test_buffers_that_are_not_cleared(
+    tmp_path: Path, port: int, name: str, packages: tuple[str, ...], size: int
+) -> None:
+    done = client(tmp_path / "a.memtoll", port, environment(name, packages), size, 401)
+    assert done.recording.dominant != "zeroing", done.recording.report["verdict"]
