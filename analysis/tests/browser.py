@@ -42,9 +42,9 @@ class Browser:
         """The value of a JavaScript expression; values are arguments[0]..."""
         return self.driver.execute_script(f"return {script}", *values)
 
-    def until(self, script: str, seconds: float = 20) -> None:
+    def until(self, script: str, *values: Any, seconds: float = 60) -> None:
         """Wait for an expression to become true."""
-        WebDriverWait(self.driver, seconds, poll_frequency=0.02).until(lambda _: self.run(script))
+        WebDriverWait(self.driver, seconds, poll_frequency=0.02).until(lambda _: self.run(script, *values))
 
     def press(self, *keys: str) -> None:
         """Keys, to whatever has the focus."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import facts
 from busy import busy_recording
-from package import Cli, environment
+from package import Cli
+from prepared import Prepared
 
 pytest_plugins = ["suite"]
 
@@ -46,20 +47,18 @@ def busy(tmp_path: Path, _busy_once: Path) -> Path:
     return Path(shutil.copy(_busy_once, tmp_path))
 
 
+@pytest.fixture(scope="session")
+def _prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    made = Prepared(tmp_path_factory.mktemp("cli"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
+def cli(tmp_path: Path, _prepared: Prepared) -> Cli:
     """python3 -m memtoll, as its user runs it."""
 
     def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "memtoll", *map(str, words)],
-            capture_output=True,
-            text=True,
-            env=environment(),
-            cwd=tmp_path,
-            timeout=60,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+        return _prepared.run(list(map(str, words)), tmp_path)
 
     return run

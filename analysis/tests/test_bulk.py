@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import random
-import resource
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,6 @@ import memtoll
 from memtoll import bulk, pages
 
 import facts
-from package import environment
 
 MANY = 1 << 60
 EDGES = [0, 1, 2, -1, -2, 127, 128, -128, -129]
@@ -181,51 +177,3 @@ def test_damage_never_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
             assert rec.faults is not None
     except memtoll.Error:
         pass
-
-
-MEASURE = """
-import os, resource, sys, time
-import memtoll
-start, cpu = time.monotonic(), time.process_time()
-with memtoll.open(sys.argv[1]) as rec:
-    faults = rec.faults
-wall, cpu = time.monotonic() - start, time.process_time() - cpu
-assert faults.address.iloc[-1] == 139637976727552 + 4096 * (9999999 * 7919 % 4000000), faults.tail(1)
-assert int(faults.pages.sum()) == 30000000
-print(len(faults), wall, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-"""
-
-GENERATE = """
-WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999999)
-INSERT INTO fault_run (slice, pid, tid, class, address, pages, faults, first_ns, last_ns, allocated_stack,
-	allocated_call, touched_stack, area)
-SELECT 1 + i / 100000, 42, 42 + i % 7, CASE WHEN i % 3 = 0 THEN 'zero' ELSE 'swap_major' END,
-	139637976727552 + 4096 * (i * 7919 % 4000000), 1 + i % 5, 1 + i % 5, 1000000000000 + i * 10000,
-	1000000000000 + i * 10000 + 500, (1 + i % 3) * 0x0123456789ABCD * (1 - 2 * ((1 + i % 3) % 2)), 'malloc',
-	0x0123456789ABCD * (i % 1009), 'anon' FROM n
-"""
-
-
-@pytest.mark.slow
-def test_ten_million_runs(tmp_path: Path) -> None:
-    """In under 10 s and 4 GiB; on a machine that is busy with other things: of processor time."""
-    path = tmp_path / "large.memtoll"
-    facts.heap_blocks(path).database.close()
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA synchronous = OFF")
-        database.execute("PRAGMA journal_mode = OFF")
-        database.execute(GENERATE)
-        database.commit()
-        database.execute("PRAGMA journal_mode = DELETE")
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(path)],
-        env=environment(), capture_output=True, text=True, timeout=110, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows, wall, cpu, memory = map(float, done.stdout.split())
-    print(f"{rows:.0f} runs: {wall:.1f} s, {cpu:.1f} s of processor time, {memory / 2**30:.2f} GiB")
-    assert rows == 10_000_000
-    assert memory < 4 << 30
-    threads = len(__import__("os").sched_getaffinity(0))
-    assert wall < 10 or cpu / min(threads, pages.THREADS) < 10, (wall, cpu)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 << 20

@@ -166,11 +166,16 @@ def test_interrupted(heap_blocks: Path) -> None:
     process = started("report", endless(heap_blocks), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
 
-        def computing() -> bool:
+        def work() -> float:
             fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-            return int(fields[11]) > 3 * os.sysconf("SC_CLK_TCK")
+            return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
-        harness.wait_until(computing, "three seconds of work", 60)
+        def is_open() -> bool:
+            return any(file.resolve() == heap_blocks for file in Path(f"/proc/{process.pid}/fd").iterdir())
+
+        harness.wait_until(is_open, "the recording to be opened", 120)
+        opened = work()
+        harness.wait_until(lambda: work() > opened + 0.5, "half a second of work on it", 120)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     finally:

@@ -21,7 +21,7 @@ def test_while_it_records(tmp_path: Path) -> None:
         tracer = harness.start_record(path, "-p", str(program.pid))
         harness.wait_slices(path, 2)
         durations = []
-        for _ in range(30):
+        for _ in range(10):
             with pytest.raises(memtoll.IncompleteRecording):
                 memtoll.open(path)
             with memtoll.open(path, incomplete=True) as rec:

@@ -16,7 +16,7 @@ from memtoll import pictures
 from memtoll.page import page
 
 from browser import DESKTOP, browser
-from harness import MIB, record, site_line, wait_until, workload
+from harness import MIB, record, site_line, workload
 from swapping import in_cgroup, memory_with_swap
 
 pytestmark = pytest.mark.root
@@ -24,14 +24,9 @@ pytestmark = pytest.mark.root
 CHUNK = 8 * MIB // 4096
 
 
-def no_swap() -> bool:
-    return len(Path("/proc/swaps").read_text().splitlines()) == 1
-
-
 @pytest.fixture
 def small_memory() -> Iterator[Path]:
-    """80 MiB and a swap file, one test of the machine at a time."""
-    wait_until(no_swap, "the swap of other tests to go", 90)
+    """80 MiB and a swap file."""
     with memory_with_swap("file") as cgroup:
         yield cgroup
 
@@ -49,6 +44,7 @@ def words_of(figure: object) -> str:
     return " ".join(" ".join(titles(figure)).split())  # type: ignore[arg-type]
 
 
+@pytest.mark.machine
 def test_cyclic_sweep_at_a_glance(tmp_path: Path, small_memory: Path) -> None:
     """B: four diagonals, the last three of swap-ins; the page names the line, the limit and the remedy."""
     path = tmp_path / "b.memtoll"
@@ -86,6 +82,7 @@ def test_cyclic_sweep_at_a_glance(tmp_path: Path, small_memory: Path) -> None:
         assert tab.complaints() == [] and tab.overflow() == []
 
 
+@pytest.mark.machine
 def test_one_pass_is_one_diagonal(tmp_path: Path, small_memory: Path) -> None:
     """A: every page once; hardly any comes back."""
     path = tmp_path / "a.memtoll"

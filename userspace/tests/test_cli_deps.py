@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -28,11 +27,9 @@ def poor(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_silent_and_quick_where_nothing_is_missing() -> None:
-    start = time.monotonic()
+def test_silent_where_nothing_is_missing() -> None:
     done = deps("test")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert time.monotonic() - start < 5
 
 
 def test_unknown_distribution(poor: Path) -> None:

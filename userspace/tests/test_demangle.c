@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "../demangle.h"
+#include "measured.h"
 
 static void expect(const char *name, const char *wanted)
 {
@@ -77,7 +78,7 @@ static void test_explosion(void **state)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	assert_int_equal(strlen(text), DEMANGLE_MAX);
 	assert_int_equal(strncmp(text, "f(std::pair<int, int>", 21), 0);
-	assert_true(end.tv_sec - begin.tv_sec < 3);
+	assert_true(!times_count() || end.tv_sec - begin.tv_sec < 3);
 }
 
 static void test_long(void **state)

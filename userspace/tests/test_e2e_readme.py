@@ -48,14 +48,17 @@ def test_commands(tmp_path: Path) -> None:
     (tmp_path / "program").write_text(f"#!/bin/sh\nexec {shlex.quote(str(workload('cpu_loop')))} 101\n")
     (tmp_path / "program").chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    with Program(server, "1048576", "0", "--seconds", "80") as program:
+    with Program(server, "1048576", "0", "--seconds", "600") as program:
         for line in commands():
             if line.startswith("make "):
                 continue  # the tests are run by one; the other has a test of its own
             words = [str(program.pid) if word == "1234" else word for word in shlex.split(line)]
-            words = ["2s" if word == "10s" else word for word in words]
+            words = ["1s" if word in ("2s", "10s") else word for word in words]
+            words[2:2] = ["--runs", "1"] if words[1] == "compare" else []
             words = [str(own_cgroup()) if word == "/sys/fs/cgroup/service" else word for word in words]
-            done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(
+                words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200, check=False
+            )
             assert done.returncode == 0, (line, done)
             assert words[1] == "record" or done.stdout, line
 
@@ -67,11 +70,12 @@ def test_demo() -> None:
         [tool("make"), "-C", ROOT, f"O={MEMTOLL.parent}", "demo"],
         capture_output=True,
         text=True,
-        timeout=80,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done
     share = re.search(r"Zeroing takes (\d+) % ", done.stdout)
+    # The program does nothing else than clear and map: starting it and its loop are the other few per cent.
     assert share and int(share[1]) >= 85, done.stdout
     for words in ("ADVICE calloc-reuse-memset", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072", "CHECKS"):
         assert words in done.stdout

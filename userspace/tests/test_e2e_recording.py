@@ -51,7 +51,7 @@ TEN = 10 * MIB
 
 
 def running_loop() -> Program:
-    return Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "90")
+    return Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "600")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_kill_9_of_a_commands_tracer(out: Path) -> None:
     wait_slices(out, 1)
     os.kill(tracer.pid, signal.SIGKILL)
     # communicate() ends when the command has closed its end of the pipe too.
-    lines = tracer.communicate(timeout=30)[0].splitlines()
+    lines = tracer.communicate(timeout=120)[0].splitlines()
     end(tracer)
     assert '"loop_cpu_ns"' in lines[-1], "the command did not reach its end"
     assert integrity(out) == "ok"
@@ -126,11 +126,11 @@ def test_signal_ends_normally(out: Path, number: signal.Signals) -> None:
 
 
 def test_signal_ends_recording_of_a_command(out: Path) -> None:
-    tracer = start_record(out, "--", workload("calloc_loop"), str(TEN), "0", "--seconds", "60")
+    tracer = start_record(out, "--", workload("calloc_loop"), str(TEN), "0", "--seconds", "600")
     wait_slices(out, 1)
     tracer.send_signal(signal.SIGINT)
     # Whether the command is ended or left alone, the recording ends now, not when it does.
-    assert tracer.wait(timeout=20) == 0
+    assert tracer.wait(timeout=120) == 0
     end(tracer)
     assert report(out)["complete"] is True
 
@@ -141,7 +141,7 @@ def test_readable_while_being_written(out: Path) -> None:
         wait_slices(out, 2)
         first = report(out)
         assert integrity(out) == "ok"
-        wait_slices(out, 4)
+        wait_slices(out, 3)
         second = report(out)
         assert tracer.poll() is None
         tracer.send_signal(signal.SIGINT)
@@ -169,7 +169,7 @@ def test_mode(small: Recording) -> None:
 def test_mode_does_not_depend_on_umask(out: Path) -> None:
     old = os.umask(0)
     try:
-        record(out, command=["true"])
+        record(out, "--probes", "alloc", command=["true"])
     finally:
         os.umask(old)
     assert out.stat().st_mode & 0o7777 == 0o600
@@ -177,7 +177,7 @@ def test_mode_does_not_depend_on_umask(out: Path) -> None:
 
 def test_owner_behind_sudo(out: Path) -> None:
     env = {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
-    result = memtoll("record", "-o", out, "--", "true", env=env)
+    result = memtoll("record", "--probes", "alloc", "-o", out, "--", "true", env=env)
     assert result.status == 0, result
     assert (out.stat().st_uid, out.stat().st_gid) == (NOBODY, NOBODY)
     assert out.stat().st_mode & 0o7777 == 0o600
@@ -185,7 +185,7 @@ def test_owner_behind_sudo(out: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "99999999999999999999", "12x"])
 def test_bad_sudo_variables_give_the_file_to_nobody_else(out: Path, text: str) -> None:
-    memtoll("record", "-o", out, "--", "true", env={"SUDO_UID": text, "SUDO_GID": text})
+    memtoll("record", "--probes", "alloc", "-o", out, "--", "true", env={"SUDO_UID": text, "SUDO_GID": text})
     if out.exists():
         assert out.stat().st_uid == os.geteuid()
 
@@ -206,7 +206,7 @@ def test_existing_file_is_kept(out: Path, tmp_path: Path) -> None:
 
 def test_force_replaces(out: Path) -> None:
     out.write_text("dispensable")
-    recording = record(out, "--force", command=[workload("calloc_loop"), str(TEN), "11"])
+    recording = record(out, "--force", "--probes", "alloc", command=[workload("calloc_loop"), str(TEN), "11"])
     assert recording.site("calloc_loop.c", "calloc", "calloc").calls == 11
     assert out.stat().st_mode & 0o7777 == 0o600
     assert [path.name for path in out.parent.iterdir()] == [out.name], "something was left beside it"
@@ -309,11 +309,11 @@ def test_disk_fills_up(small_disk: tuple[int, Path, Path], tmp_path: Path) -> No
             "-o",
             inside / "a.memtoll",
         ]
-        tracer = spawn([*command, "-p", str(program.pid), "-d", "30s"])
+        tracer = spawn([*command, "-p", str(program.pid), "-d", "200s"])
         wait_attached(tracer, program.pid)
         wait_until(lambda: slices_inside(holder, inside / "a.memtoll") >= 2, "2 slices")
         fill(outside)
-        result = finish(tracer, 40)
+        result = finish(tracer, 150)
         assert changed_text(program.pid) == []
         program.beats()
     assert_refused(result, 1, "a.memtoll", "space")
@@ -330,14 +330,14 @@ def test_disk_fills_up(small_disk: tuple[int, Path, Path], tmp_path: Path) -> No
 
 def test_losses_are_told(out: Path) -> None:
     """A tracer that is held up loses records: they are counted, shown, and the exit status says so."""
-    with Program(workload("churn"), "0", "--seconds", "90", "--size", "70000") as program:
-        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "none")
+    with Program(workload("churn"), "0", "--seconds", "600", "--size", "70000") as program:
+        tracer = start_record(out, "-p", str(program.pid), "--buffer", "1M", "--probes", "alloc")
         wait_attached(tracer, program.pid)
         wait_slices(out, 1)
         os.kill(tracer.pid, signal.SIGSTOP)
         try:
             held = program.calls()
-            wait_until(lambda: program.calls() > held + 700_000, "more calls than any buffer holds", 40)
+            wait_until(lambda: program.calls() > held + 50_000, "more calls than the buffer holds", 120)
         finally:
             os.kill(tracer.pid, signal.SIGCONT)
         tracer.send_signal(signal.SIGINT)
@@ -486,7 +486,7 @@ def test_output_that_cannot_be_written(small: Recording) -> None:
 
 def test_default_output_name(tmp_path: Path) -> None:
     """Without -o the file is in the current directory and standard error says where."""
-    result = memtoll("record", "--", "true", cwd=tmp_path)
+    result = memtoll("record", "--probes", "alloc", "--", "true", cwd=tmp_path)
     assert result.status == 0, result
     (path,) = tmp_path.iterdir()
     assert path.suffix == ".memtoll"

