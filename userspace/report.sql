@@ -214,6 +214,8 @@ SELECT json_object(
 		'source', e.source, 'hits', o.hits,
 		'ns_per_hit', json((SELECT json_group_object(probe, ROUND(hit_ns, 1)) FROM (
 			SELECT probe, hit_ns FROM price ORDER BY probe))),
+		'ns_per_hit_error', json((SELECT json_group_object(probe, ROUND(error_ns, 1)) FROM (
+			SELECT probe, error_ns FROM price ORDER BY probe))),
 		'duty_cycle', json((SELECT json_group_object(call, ROUND(share, 4)) FROM (
 			SELECT call, share FROM duty_cycle ORDER BY call))))
 		FROM overhead o JOIN overhead_error e)

@@ -631,11 +631,35 @@ static char *overhead_error(struct page *page)
 	return said ? said : g_strdup("");
 }
 
+/* " The price of ... cannot be told from zero here ...", a sentence for each such probe, or nothing. */
+static char *untold_prices(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT what, probe, hits, hit_ns, error_ns, most_ns FROM"
+				 " temp.price_untold ORDER BY most_ns DESC, probe");
+	char hits[32], most[32], *what, *probe;
+	GString *said = g_string_new(NULL);
+
+	while (page_next(page, row)) {
+		what = page_column(row, 0);
+		probe = page_column(row, 1);
+		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 2));
+		format_time(most, sizeof(most), sqlite3_column_double(row, 5));
+		g_string_append_printf(said, " The price of %s (%s) is too small to be told from zero"
+				       " here, %.0f +- %.0f ns a hit: %s hits took at most %s.",
+				       what, probe, sqlite3_column_double(row, 3),
+				       sqlite3_column_double(row, 4), hits, most);
+		g_free(probe);
+		g_free(what);
+	}
+	return g_string_free(said, FALSE);
+}
+
 static void print_overhead(struct page *page)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT estimated_pct, hits, limit_pct FROM temp.overhead");
-	char hits[32], limit[48] = "no limit", *line, *duty, *error;
+	char hits[32], limit[48] = "no limit", *line, *duty, *error, *untold;
 
 	while (page_next(page, row)) {
 		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 1));
@@ -644,13 +668,15 @@ static void print_overhead(struct page *page)
 				 sqlite3_column_double(row, 2));
 		duty = page_has_view(page, "duty_cycle") ? duty_cycle(page) : g_strdup("");
 		error = page_has_view(page, "overhead_error") ? overhead_error(page) : g_strdup("");
+		untold = page_has_view(page, "price_untold") ? untold_prices(page) : g_strdup("");
 		line = g_strdup_printf(
 			"%.1f %% of the target's time%s, %s probe hits (%s)%s; it is taken out of"
-			" the figures above.",
-			sqlite3_column_double(row, 0), error, hits, limit, duty);
+			" the figures above.%s",
+			sqlite3_column_double(row, 0), error, hits, limit, duty, untold);
 		fputc('\n', page->out);
 		page_wrap(page, "Overhead: ", 10, line);
 		g_free(line);
+		g_free(untold);
 		g_free(error);
 		g_free(duty);
 	}

@@ -699,6 +699,20 @@ SELECT CASE WHEN o.observed_ns + o.overhead_ns > 0
 	CASE WHEN u.sampled THEN 'samples' ELSE 'prices' END AS source
 FROM observed o JOIN uprobe_profile u;
 
+-- Probes that were hit and whose price is no more than its own error: it may as well be nothing. most_ns: what
+-- the hits took at most. what: the probe in words.
+CREATE VIEW price_untold AS
+SELECT o.probe, CASE o.probe WHEN 'syscall' THEN 'other system calls, while some are watched'
+		WHEN 'read_other' THEN 'reads of what is no file' WHEN 'fault' THEN 'faults'
+		WHEN 'fault_end' THEN 'timing a fault' WHEN 'map' THEN 'mapping calls'
+		WHEN 'read' THEN 'reads of files' WHEN 'idle' THEN 'calls passed over'
+		WHEN 'walk' THEN 'walking a stack' WHEN 'sample' THEN 'CPU samples'
+		ELSE 'calls of ' || o.probe END AS what,
+	SUM(o.hits) AS hits, o.hit_ns, SUM(o.error_ns) / SUM(o.hits) AS error_ns,
+	SUM(o.overhead_ns + o.error_ns) AS most_ns
+FROM probe_overhead o GROUP BY o.probe
+HAVING SUM(o.hits) > 0 AND SUM(o.error_ns) > 0 AND SUM(o.error_ns) >= SUM(o.overhead_ns);
+
 -- One row: what was traced. The command is the traced one, or the first target's.
 CREATE VIEW target AS
 SELECT

@@ -258,8 +258,19 @@ def trust_lines(rec: Recording) -> list[str]:
         f"{attrs['estimated_pct']:.1f} % of the target's time{error}, "
         f"{attrs['hits']:,} probe hits ({limit}); it is taken"
     )
-    lines += ["", wrap("Overhead: ", 10, f"{text} out of the figures above.")]
+    lines += ["", wrap("Overhead: ", 10, f"{text} out of the figures above.{untold_prices(rec)}")]
     return lines + loss_lines(rec)
+
+
+def untold_prices(rec: Recording) -> str:
+    """Probes whose price is no more than its error, with the most that their hits took."""
+    table = rec.overhead
+    untold = table[(table["hits"] > 0) & (table["error_s"] > 0) & (table["error_s"] >= table["time_s"])]
+    return "".join(
+        f" The price of a hit of {printable(str(probe))} is too small to be told from zero here: {row['hits']:,} hits "
+        f"took at most {format_time(row['time_s'] + row['error_s'])}."
+        for probe, row in zip(untold.index, _rows(untold))
+    )
 
 
 def stack_lines(rec: Recording) -> list[str]:

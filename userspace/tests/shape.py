@@ -368,6 +368,7 @@ REPORT: dict[str, Any] = {
         "source": str,
         "hits": int,
         "ns_per_hit": Map(float),
+        "ns_per_hit_error": Map(float),
         # of the recording's time, how much each function was watched
         "duty_cycle": Map(float),
     },

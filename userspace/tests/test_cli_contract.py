@@ -68,6 +68,7 @@ def valid() -> dict[str, Any]:
             "source": "prices",
             "hits": 22,
             "ns_per_hit": {"calloc": 510.5},
+            "ns_per_hit_error": {"calloc": 10.5},
             "duty_cycle": {"calloc": 1.0},
         },
     }

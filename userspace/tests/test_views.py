@@ -94,6 +94,38 @@ def test_overhead_is_taken_out_and_sleep_in_faults_added(plain: Facts) -> None:
     assert row["observed_ns"] == pytest.approx(S - 101_012 * HIT + 97 * 2 * MS)
 
 
+def test_price_below_its_error_is_not_told_from_zero(plain: Facts) -> None:
+    """It is charged as it was measured, and named with the most that it can have been; who was not hit is not."""
+    plain.row("price", probe="syscall", hit_ns=0.0, inside_ns=0.0, error_ns=15.0)
+    plain.row("price", probe="read_other", hit_ns=12.0, inside_ns=0.0, error_ns=12.0)
+    plain.row("price", probe="read", hit_ns=12.5, inside_ns=0.0, error_ns=12.0)
+    plain.row("price", probe="idle", hit_ns=0.0, inside_ns=0.0, error_ns=15.0)
+    plain.hits(syscall=200_003, read_other=1_009, read=1_013, malloc=11)
+    assert plain.rows("SELECT probe, hits, hit_ns, error_ns, most_ns FROM price_untold ORDER BY probe") == [
+        {"probe": "read_other", "hits": 1_009, "hit_ns": 12, "error_ns": 12, "most_ns": 24 * 1_009},
+        {"probe": "syscall", "hits": 200_003, "hit_ns": 0, "error_ns": 15, "most_ns": 15 * 200_003},
+    ]
+    charged = plain.one("SELECT * FROM probe_overhead WHERE probe = 'syscall'")
+    assert (charged["overhead_ns"], charged["error_ns"]) == (0, 15 * 200_003)
+
+
+def test_report_says_that_a_price_is_not_told_from_zero(tmp_path: Path) -> None:
+    path = tmp_path / "a.memtoll"
+    made = facts.heap_blocks(path)
+    made.row("price", probe="syscall", hit_ns=0.0, inside_ns=0.0, error_ns=15.0)
+    made.save()
+    assert "told from zero" not in memtoll("report", path).stdout, "nothing hit it"
+    made.hits(syscall=200_003)
+    made.save()
+    text = " ".join(memtoll("report", path).stdout.split())
+    assert (
+        "The price of other system calls, while some are watched (syscall) is too small to be told from zero here, "
+        "0 +- 15 ns a hit: 200,003 hits took at most 3.00 ms." in text
+    ), text
+    overhead = json.loads(memtoll("report", path, "--json").stdout)["overhead"]
+    assert (overhead["ns_per_hit"]["syscall"], overhead["ns_per_hit_error"]["syscall"]) == (0, 15)
+
+
 def test_function_without_price_costs_what_malloc_costs(plain: Facts) -> None:
     plain.hits(memalign=1_009)
     assert plain.one("SELECT * FROM observed")["overhead_ns"] == pytest.approx(1_009 * HIT)
