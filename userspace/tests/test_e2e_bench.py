@@ -86,10 +86,7 @@ def test_drift_cancels_between_two_bare_runs(tmp_path: Path, monkeypatch: pytest
         assert table.ratios(costs[tools.DEFAULT], costs[tools.BARE], what)[2:] == pytest.approx([1.1] * 6)
 
 
-def test_a_median_s_interval_is_that_of_order_statistics() -> None:
-    """Of 21 values the sixth from either end; below six no interval at 95 % can be had: all of them."""
-    assert table.median_bounds([float(value) for value in range(21, 0, -1)]) == (6.0, 16.0)
-    assert table.median_bounds([3.0, 1.0, 2.0]) == (1.0, 3.0)
+def test_what_is_added_has_its_interval() -> None:
     runs = [
         {"name": "bare", "rounds": [0, 1, 2], "cpu_ns": [10.0] * 3},
         {"name": "memtoll", "rounds": [0, 1, 2], "cpu_ns": [10.1, 10.3, 10.2]},
@@ -127,36 +124,35 @@ def test_memleak_gets_the_newest_headers_in_one_tree(tmp_path: Path, monkeypatch
     assert memleak.headers(scratch, sources) == merged
 
 
-def quick(out: Path, lines: str) -> dict[str, Any]:
-    command = ["/usr/bin/python3", "-B", str(BENCH / "bench.py"), "--quick", "--out", str(out), "--lines", lines]
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """All lines and figures, each once."""
+    out = tmp_path_factory.mktemp("bench") / "results.json"
+    command = ["/usr/bin/python3", "-B", str(BENCH / "bench.py"), "--quick", "--out", str(out)]
     env = environment({"MEMTOLL": str(MEMTOLL)})
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=85, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=330, check=False)
     assert done.returncode == 0, done.stderr
     results: dict[str, Any] = json.loads(out.read_text())
     return results
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("name", [line.name for line in LINES])
-def test_every_line_runs_once(tmp_path: Path, name: str) -> None:
-    results = quick(tmp_path / "results.json", f"^{name}$")
-    (line,) = results["lines"]
-    assert line["failed"] == {}, line
-    costs = {row["name"]: row["cpu_ns"][0] for row in line["contenders"]}
-    assert {"bare", "bare, afterwards", "memtoll, no limit"} <= set(costs)
-    assert all(cost > 0 for cost in costs.values())
-    if name == "malloc and free":
-        # So far apart that no neighbour hides it: tens of nanoseconds bare, half a microsecond a probe and more.
-        assert 5 * costs["bare"] < costs["empty probes, entry and return"]
-        assert 5 * costs["bare, afterwards"] < costs["memtoll, no limit"]
-    assert f"| {name}, per" in table.table(results)
+def test_every_line_runs_once(quick: dict[str, Any]) -> None:
+    assert [line["name"] for line in quick["lines"]] == [line.name for line in LINES]
+    for line in quick["lines"]:
+        assert line["failed"] == {}, line
+        costs = {row["name"]: row["cpu_ns"] for row in line["contenders"]}
+        assert {"bare", "bare, afterwards", "memtoll, no limit"} <= set(costs)
+        assert all(len(runs) == 1 and runs[0] > 0 for runs in costs.values()), line
+        assert f"| {line['name']}, per" in table.table(quick)
 
 
 @pytest.mark.root
-def test_figures(tmp_path: Path) -> None:
-    figures = quick(tmp_path / "results.json", "^figures$")["figures"]
-    assert [figure["unit"] for figure in figures] == ["ns", "s", "s"]
-    assert all(len(figure["runs"]) == 1 and figure["runs"][0] > 0 for figure in figures)
+def test_figures(quick: dict[str, Any]) -> None:
+    assert [figure["unit"] for figure in quick["figures"]] == ["ns", "s", "s"]
+    assert all(len(figure["runs"]) == 1 for figure in quick["figures"])
+    # The first is a difference, which a busy machine can make anything; the others are times.
+    assert all(figure["runs"][0] > 0 for figure in quick["figures"][1:])
 
 
 @pytest.mark.root
@@ -169,9 +165,14 @@ def test_leaves_nothing_when_it_is_ended(number: signal.Signals, tmp_path: Path)
         listed = Path(f"/proc/{bench_run.pid}/task/{bench_run.pid}/children")
         return listed.read_text().split() if listed.exists() else []
 
+    def name(pid: str) -> str:
+        try:
+            return Path(f"/proc/{pid}/comm").read_text().strip()
+        except (FileNotFoundError, ProcessLookupError):  # clients come and go
+            return ""
+
     def server() -> list[str]:
-        names = {pid: Path(f"/proc/{pid}/comm") for pid in children()}
-        return [pid for pid, comm in names.items() if comm.exists() and comm.read_text().startswith("redis-server")]
+        return [pid for pid in children() if name(pid) == "redis-server"]
 
     bench_run = subprocess.Popen(
         [
@@ -194,9 +195,9 @@ def test_leaves_nothing_when_it_is_ended(number: signal.Signals, tmp_path: Path)
         stderr=subprocess.DEVNULL,
     )
     try:
-        (pid,) = wait_until(server, "the server to be started", 60)
+        (pid,) = wait_until(server, "the server to be started", 120)
         bench_run.send_signal(number)
-        assert bench_run.wait(60) == 128 + number
+        assert bench_run.wait(120) == 128 + number
     finally:
         bench_run.kill()
         bench_run.wait()

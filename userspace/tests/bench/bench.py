@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ import tools
 from lines import AGAIN, LINES, Cost, Line, Target
 from table import machine_facts, results_file, write_readme
 
+import measuring
 from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, workload
 
 FIGURES: Final = "figures"
@@ -66,15 +68,23 @@ class Measured:
         self.costs: dict[str, dict[int, Cost]] = {name: {} for name in (*contenders, AFTERWARDS)}
         self.failed: dict[str, str] = {}
 
-    def one(self, contender: str, number: int, target: Target, scratch: Path, seconds: float, warm: float) -> None:
+    def one(self, contender: str, target: Target, scratch: Path, seconds: float, warm: float) -> Cost | None:
         try:
             with tools.attached(contender, target.pid, scratch):
-                target.work(warm)
-                cost = target.work(seconds)
-            self.costs[contender][number] = cost
+                return self.warm(target, seconds, warm)
         except (tools.CannotAttach, AssertionError) as error:
             self.failed[contender] = str(error)[-300:]
             say(f"{self.line.name}: {contender}: {error}")
+            return None
+
+    @staticmethod
+    def warm(target: Target, seconds: float, warm: float) -> Cost:
+        target.work(warm)
+        return target.work(seconds)
+
+    def keep(self, contender: str, number: int, cost: Cost | None) -> None:
+        if cost:
+            self.costs[contender][number] = cost
 
     def round(self, number: int, rounds: int, more: int, scratch: Path, seconds: float, warm: float) -> None:
         """All contenders, and so many times more those whose difference is small."""
@@ -83,34 +93,26 @@ class Measured:
             target.work(warm)
             for contender in order:
                 if contender != tools.HEAPTRACK:
-                    self.one(contender, number, target, scratch, seconds, warm)
+                    self.keep(contender, number, self.one(contender, target, scratch, seconds, warm))
             self.costs[AFTERWARDS][number] = target.work(seconds)
             self.between_bare(range(rounds + number, rounds * (more + 1), rounds), target, scratch, seconds, warm)
         if tools.HEAPTRACK in self.contenders:
             self.started_by_heaptrack(number, scratch, seconds, warm)
 
     def between_bare(self, numbers: range, target: Target, scratch: Path, seconds: float, warm: float) -> None:
-        """A machine that becomes slower or faster meanwhile does so for what is compared alike."""
         if not self.line.again or not numbers:
             return
-        before = self.bare(target, seconds, warm)
-        for number in numbers:
-            # Each first as often as last.
-            for contender in self.line.again[:: -1 if number // numbers.step % 2 else 1]:
-                self.one(contender, number, target, scratch, seconds, warm)
-            after = self.bare(target, seconds, warm)
-            self.costs[tools.BARE][number] = before.mean(after)
-            before = after
-
-    @staticmethod
-    def bare(target: Target, seconds: float, warm: float) -> Cost:
-        target.work(warm)
-        return target.work(seconds)
+        turns = [partial(self.one, contender, target, scratch, seconds, warm) for contender in self.line.again]
+        made = measuring.between(lambda: self.warm(target, seconds, warm), turns, Cost.mean)
+        for number, (bare, given) in zip(numbers, made):
+            self.costs[tools.BARE][number] = bare
+            for contender, cost in zip(self.line.again, given):
+                self.keep(contender, number, cost)
 
     def started_by_heaptrack(self, number: int, scratch: Path, seconds: float, warm: float) -> None:
         try:
             with self.line.start(tools.prefix(tools.HEAPTRACK, scratch), scratch) as target:
-                self.one(tools.HEAPTRACK, number, target, scratch, seconds, warm)
+                self.keep(tools.HEAPTRACK, number, self.one(tools.HEAPTRACK, target, scratch, seconds, warm))
         except AssertionError as error:
             self.failed[tools.HEAPTRACK] = str(error)[-300:]
 

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import statistics
+import sys
 from pathlib import Path
 from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measuring import FEWEST, median_bounds
 
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 README: Final = Path(__file__).resolve().parents[3] / "README.md"
@@ -74,20 +78,6 @@ def added(line: dict[str, Any], name: str) -> dict[int, float]:
         return {}
     mine, bare = by_round(runs[name], "cpu_ns"), by_round(runs["bare"], "cpu_ns")
     return {number: mine[number] - bare[number] for number in mine if number in bare}
-
-
-def median_bounds(values: list[float]) -> tuple[float, float]:
-    """The median's 95 % interval, by order statistics: no assumption on how the values are spread."""
-    ordered, count = sorted(values), len(values)
-    outside, rank = 0.0, 0
-    while rank < count // 2 and outside + math.comb(count, rank) / 2**count <= 0.025:
-        outside += math.comb(count, rank) / 2**count
-        rank += 1
-    return ordered[max(rank - 1, 0)], ordered[-max(rank, 1)]
-
-
-# Of fewer values the least and the greatest are no 95 % interval of their median.
-FEWEST: Final = 6
 
 
 def median_and_spread(values: list[float]) -> tuple[str, str]:
