@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The overhead budget on programs that run: it is kept, what it costs in knowledge is said, and nothing is left."""
+"""The overhead budget on programs that run: what it costs in knowledge is said, and nothing is left.
+
+That it is kept, and what is seen of a part is true of the whole, is measured in test_measure_budget.py.
+"""
 
 from __future__ import annotations
 
 import json
-import os
+import signal
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -13,13 +17,13 @@ import pytest
 
 from harness import (
     Program,
-    Recording,
     bpf_objects,
     changed_text,
     finish,
     kernel_objects,
     load,
     memtoll,
+    query,
     record,
     start_record,
     uprobe_pages,
@@ -28,13 +32,9 @@ from harness import (
     workload,
 )
 
-pytestmark = [pytest.mark.root, pytest.mark.measure]
+pytestmark = pytest.mark.root
 
 LIMIT = 5.0
-
-# Some work and a pair of malloc and free, and now and then a block that libc clears: two million pairs a second or
-# more, half of that where neighbours are busy.
-BUSY = ("--work", "100", "--every", "3000", "--size", str(10 << 20))
 
 
 @pytest.fixture
@@ -42,67 +42,45 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "budget.memtoll"
 
 
-def paces(program: Program, since_ns: int, until_ns: int) -> list[tuple[float, float]]:
-    """CPU time and calls between the pace lines of a time."""
-    lines = [line for line in program.lines if "pace" in line and since_ns <= line["time_ns"] <= until_ns]
-    return [(b["cpu_ns"] - a["cpu_ns"], b["calls"] - a["calls"]) for a, b in zip(lines, lines[1:])]
-
-
-def lost(taken: list[tuple[float, float]]) -> float:
-    """How much of its CPU time a program lost to what came and went: all of it against the usual pace.
-
-    Most pace lines lie outside of every window, so that their median is the program's own speed at that very time.
-    """
-    usual = sorted(cpu / calls for cpu, calls in taken if calls)[len(taken) // 2]
-    return 1 - usual * sum(calls for _, calls in taken) / sum(cpu for cpu, _ in taken)
-
-
 def leftovers(program: Program) -> Any:
     return changed_text(program.pid) or uprobe_pages(program.pid) > 1
 
 
-def test_clearing_of_a_calloc_that_comes_and_goes(out: Path) -> None:
-    """Its memset is reached by a jump: outside of the windows samples alone tell that it is calloc's."""
-    recording = record(out, command=[workload("clears"), "6", str(1 << 20), "100"], exact=False)
-    said = recording.witness[-1]
-    assert recording.report["overhead"]["duty_cycle"]["calloc"] < 0.5, recording.report["overhead"]
-    cleared, outside = recording.toll("zero.libc", "time_s"), recording.toll("zero.app", "time_s")
-    print(said, cleared, outside)
+def test_calloc_that_comes_and_goes(out: Path) -> None:
+    """Its memset is reached by a jump: outside of the windows samples alone tell that it is calloc's.
+
+    A MiB takes 20 us and more to be cleared, a hundred small callocs 5 to 10 us without their probes.
+    """
+    recording = record(out, command=[workload("clears"), "4", str(1 << 20), "100"], exact=False)
     assert recording.dominant == "zeroing"
-    assert outside < 0.02 * cleared
-    # Samples are 99 a second: three standard errors of those. The program's own clock has the probes of its windows.
-    assert cleared == pytest.approx(said["calloc_ns"] / 1e9, rel=0.12)
     site = recording.report["sites"][0]
     assert (site["toll"], site["call"]) == ("zero.libc", "calloc")
-    made = next(row for row in recording.report["allocations"] if row["call"] == "calloc" and row["bytes"] > 1 << 30)
-    assert abs(made["calls"] - said["calls"]) <= made["calls_error"], made
+    rows = [row for row in recording.report["allocations"] if row["call"] == "calloc"]
+    made = max(rows, key=lambda row: row["bytes"])
+    assert made["bytes"] / made["calls"] == pytest.approx(1 << 20, rel=0.01)
+    # What is said is 95 %, of Student's t: of three times that, with the few slices there are, one in four hundred.
+    assert abs(made["calls"] - recording.witness[-1]["calls"]) <= 3 * made["calls_error"], made
 
 
-def test_two_million_pairs_stay_within_the_budget(out: Path) -> None:
-    """The limit plus one percentage point, by the program's own count and clock; and afterwards nothing is left."""
-    with Program(workload("pairs"), "--seconds", "60", "--work", "350") as program:
-        wait_until(lambda: len(program.lines) > 30, "thirty pace lines", 20)
-        noise = lost(paces(program, 0, time.monotonic_ns()))
-        tracer = start_record(out, "-p", str(program.pid), "-d", "10s", "--overhead-limit", "5%")
+def test_hot_program_is_watched_in_windows(out: Path) -> None:
+    """Two hits of some hundred ns and 350 ns of work in turn: watched all the time they were half of it and more.
+
+    Where the limit is 5 %, no more than a tenth is watched, then. Afterwards nothing is left.
+    """
+    with Program(workload("pairs"), "--seconds", "100", "--work", "350") as program:
+        tracer = start_record(out, "-p", str(program.pid), "-d", "3s", "--overhead-limit", "5%")
         wait_attached(tracer, program.pid)
-        began = time.monotonic_ns()
         held = bpf_objects(tracer.pid)
         result = finish(tracer)
-        ended = time.monotonic_ns()
         assert result.status == 0, result
-        measured = lost(paces(program, began, ended))
-        wait_until(lambda: not leftovers(program), "the breakpoints to go")
-        wait_until(lambda: not held["link"] & kernel_objects("link"), "the links to go")
-        wait_until(lambda: not held["prog"] & kernel_objects("prog"), "the programs to go")
+        wait_until(lambda: not leftovers(program), "the breakpoints to go", 60)
+        wait_until(lambda: not held["link"] & kernel_objects("link"), "the links to go", 60)
+        wait_until(lambda: not held["prog"] & kernel_objects("prog"), "the programs to go", 60)
     recording = load(out, result)
     overhead = recording.report["overhead"]
-    print(f"lost {100 * measured:.1f} %, noise {100 * noise:.1f} %, estimated {overhead['estimated_pct']:.1f} %")
     assert overhead["limit_pct"] == LIMIT
-    assert overhead["estimated_pct"] - overhead["error_pct"] <= LIMIT + 1
-    assert overhead["error_pct"] < LIMIT
-    # The median of a busy machine's pace lies above or below its mean: as much as without us.
-    assert 100 * measured <= LIMIT + 1 + 100 * max(0, noise)
     assert 0 < overhead["duty_cycle"]["malloc"] < 0.5
+    # One group: their windows are the same.
     assert overhead["duty_cycle"]["malloc"] == pytest.approx(overhead["duty_cycle"]["free"])
     rows = [row for row in recording.report["allocations"] if row["call"] in ("malloc", "free")]
     assert rows
@@ -113,47 +91,8 @@ def test_two_million_pairs_stay_within_the_budget(out: Path) -> None:
     assert any("malloc: watched" in note for note in recording.report["notes"])
 
 
-def shares(recording: Recording, figure: str) -> dict[str, float]:
-    return {name: 100 * (toll[figure] or 0) for name, toll in recording.report["toll"].items()}
-
-
-def test_verdict_and_shares_are_those_of_the_full_trace(out: Path) -> None:
-    full = record(out, command=[workload("pairs"), "--pairs", "400003", *BUSY])
-    part = record(out.with_name("part.memtoll"), command=[workload("pairs"), "--seconds", "8", *BUSY], exact=False)
-    busy = part.witness[-1]
-    assert busy["pairs"] > 1e6 * busy["cpu_ns"] / 1e9, "too few pairs a second for a proof"
-    again = record(out.with_name("again.memtoll"), command=[workload("pairs"), "--pairs", "400003", *BUSY])
-    # The full trace has an error, too: of 500 ns that a hit takes, a few are as much as malloc does. And memory is as
-    # fast as the neighbours leave it.
-    low, high = (
-        {name: pick(shares(full, figure)[name], shares(again, figure)[name]) for name in shares(full, figure)}
-        for pick, figure in ((min, "low"), (max, "high"))
-    )
-    estimated = shares(part, "share")
-    print(low, high, estimated, sep="\n")
-    # Where nine tenths of the full trace's time are its own probes it names what else may be the first.
-    first = {"alloc": "allocator", "compute": "compute", "zero.libc": "zeroing"}
-    least = max(low.values())
-    assert part.dominant in {first[name] for name in first if high[name] >= least}
-    # What malloc and free take and what the program computes is told apart by the price of a hit alone.
-    for shown in (low, high, estimated):
-        shown["alloc and compute"] = min(100, shown.pop("alloc") + shown.pop("compute"))
-    for name in low:
-        assert low[name] - 5 <= estimated[name] <= high[name] + 5, (name, low, high, estimated)
-    site = full.site("pairs.c", "malloc", "malloc")
-    assert site.calls == full.witness[-1]["pairs"]
-    # What was estimated keeps its bounds; calloc, watched nearly all the time, is nearly exact.
-    truth = part.witness[-1]
-    for call, marker, count in (("malloc", "malloc", "pairs"), ("calloc", "calloc", "callocs")):
-        rows = [row for row in part.report["allocations"] if row["call"] == call]
-        calls, error = sum(row["calls"] for row in rows), sum(row["calls_error"] for row in rows)
-        assert abs(calls - truth[count]) <= error, (call, calls, error, truth)
-        assert part.site("pairs.c", marker, call).calls > 0.9 * calls
-    assert part.report["overhead"]["duty_cycle"]["calloc"] > 0.9
-
-
 def test_what_costs_little_is_watched_all_the_time(out: Path) -> None:
-    """By default, and so its counts are exact."""
+    """By default, and so its counts are exact: 10 MiB are 100 us and more, of which a hit is less than a hundredth."""
     recording = record(out, command=[workload("calloc_loop"), str(10 << 20), "211"], exact=False)
     assert recording.report["overhead"]["limit_pct"] == LIMIT
     assert recording.site("calloc_loop.c", "calloc", "calloc").calls == 211
@@ -163,23 +102,30 @@ def test_what_costs_little_is_watched_all_the_time(out: Path) -> None:
 
 def test_probes_come_back(out: Path) -> None:
     """A program that stops allocating is watched all the time again."""
-    with Program(workload("pairs"), "--seconds", "9", "--calm", "6", "--work", "350", "--wait") as program:
+    missed = "SELECT COALESCE(MAX(slice), 0) FROM watch WHERE call = 'malloc'"
+    with Program(workload("pairs"), "--seconds", "100", "--calm", "96", "--work", "350", "--wait") as program:
         tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
         wait_attached(tracer, program.pid)
         program.go()
-        program.last()
-        result = finish(tracer)
-    recording = load(out, result)
-    last = recording.query("SELECT MAX(slice) FROM slice")[0][0]
-    missed = [row[0] for row in recording.query("SELECT DISTINCT slice FROM watch WHERE call = 'malloc'")]
-    assert missed, "it was never over the budget"
-    assert max(missed) < last - 1, (missed, last)
+
+        def slices(sql: str) -> int:
+            try:
+                return int(query(out, sql)[0][0])
+            except sqlite3.Error:  # not there yet
+                return 0
+
+        wait_until(lambda: slices(missed), "a slice in which the budget let malloc go unwatched", 60)
+        wait_until(
+            lambda: slices("SELECT MAX(slice) FROM slice") > slices(missed) + 1, "slices in which it is watched", 60
+        )
+        tracer.send_signal(signal.SIGINT)
+        assert finish(tracer).status == 0
 
 
 def test_zero_means_tracepoints_only(out: Path) -> None:
-    with Program(workload("pairs"), "--seconds", "30", "--work", "350") as program:
+    with Program(workload("pairs"), "--seconds", "100", "--work", "350") as program:
         tracer = start_record(out, "-p", str(program.pid), "-d", "1s", "--overhead-limit", "0")
-        wait_until(lambda: bpf_objects(tracer.pid)["link"], "the links")
+        wait_until(lambda: bpf_objects(tracer.pid)["link"], "the links", 60)
         while tracer.poll() is None:
             assert changed_text(program.pid) == []
             time.sleep(0.05)
@@ -190,46 +136,18 @@ def test_zero_means_tracepoints_only(out: Path) -> None:
     assert "alloc" in recording.report["not_captured"]
 
 
-def hit_price(out: Path, threads: int) -> float:
-    """CPU time that a counted pair costs, by the program's own clock: probed less bare, per call."""
-    pairs = 400_000
-    command = [workload("pairs"), "--pairs", str(pairs // threads), "--work", "10", "--threads", str(threads)]
-    traced = record(out.with_name(f"{out.name}-{threads}.memtoll"), "--probes", "alloc", command=command).witness[-1]
-    return float(traced["cpu_ns"]) / traced["pairs"]
-
-
-def test_price_does_not_double_with_sixteen_threads(out: Path) -> None:
-    """Sixteen threads on few cores share the counters of each site. Best of interleaved runs."""
-    runs = [(hit_price(out.with_name(f"a{i}"), 1), hit_price(out.with_name(f"b{i}"), 16)) for i in range(3)]
-    one, sixteen = min(run[0] for run in runs), min(run[1] for run in runs)
-    print(f"a pair: {one:.0f} ns with one thread, {sixteen:.0f} ns with sixteen")
-    assert sixteen < 2 * one
-
-
-def test_doctor_predicts(out: Path) -> None:
-    """Rates of a running program, per second of its own CPU time, against its own count; and what they would cost."""
-    with Program(
-        workload("pairs"), "--seconds", "60", "--work", "2000", "--every", "1000", "--size", "4096"
-    ) as program:
-        wait_until(lambda: len(program.lines) > 10, "ten pace lines", 20)
-        taken = paces(program, 0, time.monotonic_ns())
-        # The median of three moments: in each the price is that of its own calibration.
-        moments = []
-        for _ in range(3):
-            result = memtoll("doctor", "--json", "-p", str(program.pid))
-            assert result.status == 0, result
-            moments.append({row["probes"]: row for row in json.loads(result.stdout)["load"]})
-        program.beats()
+def test_doctor_tells_the_load() -> None:
+    """What probes of a running program would cost, and none is left there. How much: test_measure_budget.py."""
+    with Program(workload("pairs"), "--seconds", "100", "--work", "2000", "--every", "1000") as program:
+        result = memtoll("doctor", "--json", "-p", str(program.pid))
+        assert result.status == 0, result
+        program.beats(60)
         assert changed_text(program.pid) == []
-    load = sorted(moments, key=lambda moment: float(moment["malloc, free"]["hits_per_s"]))[1]
-    pairs = sum(calls for _, calls in taken) / sum(cpu for cpu, _ in taken) * 1e9
-    # By the price of a hit, which is half of a window's time and more, in a moment of a tenth of a second.
-    assert pairs < load["malloc, free"]["hits_per_s"] < 2 * 5 * pairs
-    assert load["calloc"]["hits_per_s"] == pytest.approx(pairs / 1000, rel=0.5)
-    assert load["malloc, free"]["cost_pct"] > 100 * load["calloc"]["cost_pct"] > 0
-    assert 20 < load["malloc, free"]["cost_pct"] < 90
-    text = memtoll("doctor").stdout
-    assert "What probes would cost" not in text
+    load = {row["probes"]: row for row in json.loads(result.stdout)["load"]}
+    # 2,000 hits against one and its block, at prices of the same kind.
+    assert load["malloc, free"]["hits_per_s"] > 100 * load["calloc"]["hits_per_s"]
+    assert load["malloc, free"]["cost_pct"] > 10 * load["calloc"]["cost_pct"] >= 0
+    assert "What probes would cost" not in memtoll("doctor").stdout
 
 
 def resident_kib(pid: int) -> int:
@@ -252,27 +170,8 @@ def test_tracer_is_small(out: Path) -> None:
     print(f"tracer: {max(sizes) / 1024:.0f} MiB, seen {len(sizes)} times")
     sites = {row[0] for row in recording.query("SELECT DISTINCT stack_id FROM call WHERE call = 'malloc'")}
     losses = recording.report["losses"]
-    assert (losses["calls_full"], losses["call_sites"]) == (0, 0)
-    assert len(sites) >= 10007 and recording.report["calls"]["malloc"] >= 10007
-    assert recording.report["losses"]["stacks_full"] == 0
-    assert len(sizes) > 50 and 30 < max(sizes) / 1024 < 64
-
-
-def cpu_seconds(pid: int) -> float:
-    """Of all its threads, user and system, in hundredths."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def test_tracer_costs_little(out: Path) -> None:
-    """At default rates, while it records: less than a twentieth of a core."""
-    with Program(workload("pairs"), "--seconds", "60", "--work", "350", "--every", "3000") as program:
-        tracer = start_record(out, "-p", str(program.pid), "-d", "14s", "--overhead-limit", "5%")
-        wait_attached(tracer, program.pid)
-        begun, before = program.lines[-1]["time_ns"], cpu_seconds(tracer.pid)
-        wait_until(lambda: program.lines[-1]["time_ns"] > begun + 10e9, "ten seconds", 30)
-        used, seconds = cpu_seconds(tracer.pid) - before, (program.lines[-1]["time_ns"] - begun) / 1e9
-        assert tracer.poll() is None
-        assert finish(tracer).status == 0
-    print(f"tracer: {100 * used / seconds:.1f} % of a core")
-    assert used / seconds < 0.05
+    assert (losses["calls_full"], losses["stacks_full"]) == (0, 0)
+    # A tracer that is kept from running has no room for new places, and says so. Otherwise: test_measure_budget.py.
+    assert recording.report["calls"]["malloc"] >= 10007
+    assert len(sites) + losses["call_sites"] >= 10007
+    assert sizes and max(sizes) / 1024 < 64

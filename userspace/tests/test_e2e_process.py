@@ -84,26 +84,6 @@ def test_running_process_to_a_verdict(out: Path) -> None:
     assert recording.report["target"]["observed_s"] <= recording.report["target"]["duration_s"] * 1.05
 
 
-@pytest.mark.measure
-def test_speed_afterwards_is_speed_before(out: Path) -> None:
-    """The hottest target there is: one left breakpoint would make it fifty times slower, for good.
-
-    A busy neighbour halves the speed of a shared core for seconds, so the best pace counts, and is waited for.
-    """
-    with Program(workload("churn"), "0", "--seconds", "80") as program:
-        start = time.monotonic_ns()
-        time.sleep(1)  # the measured interval itself
-        before = program.speed(start, time.monotonic_ns())
-        recording = record(out, "-p", str(program.pid), "-d", "1s")
-        detached = time.monotonic_ns()
-        program.beats()
-        assert changed_text(program.pid) == []
-        assert uprobe_pages(program.pid) <= 1
-        time.sleep(1)
-        wait_until(lambda: program.speed(detached, time.monotonic_ns()) > 0.7 * before, "the speed of before", 30)
-    assert recording.site("churn.c", "malloc", "malloc").calls > 1000
-
-
 def test_probes_come_and_go(out: Path) -> None:
     """The witness for 'no probe left' does see a probe that is there."""
     with Program(workload("churn"), "0", "--seconds", "60") as program:
@@ -113,6 +93,7 @@ def test_probes_come_and_go(out: Path) -> None:
         tracer.send_signal(signal.SIGINT)
         ended_well(tracer, out)
         assert changed_text(program.pid) == []
+        assert uprobe_pages(program.pid) <= 1
         program.beats()
 
 

@@ -19,6 +19,7 @@ from harness import (
     end,
     finish,
     load,
+    memtoll,
     query,
     start_record,
     wait_attached,
@@ -172,22 +173,40 @@ def test_without_limit_everything_is_watched(out: Path, file: Path) -> None:
 
 
 def test_what_other_calls_pay_is_in_the_account(out: Path, file: Path) -> None:
-    """Calls that nobody looks at are slower while some are watched: they are counted, in windows, and charged."""
+    """Calls that nobody looks at are slower while some are watched: they are counted, in windows, and charged.
+
+    By how much is what the calibration found, which may be too little to be told from nothing: then that is said.
+    """
     with traced(out, file, "--overhead-limit", "none") as (program, tracer):
         ask(program, "map", 1)
         begun = program.lines[-1]["idle_calls"]
         first = int(query(out, "SELECT COALESCE(MAX(slice), 0) FROM slice")[0][0])
-        ask(program, "map", 1, 5_000_000)
+        ask(program, "map", 1, 3_000_000)
         made = program.lines[-1]["idle_calls"] - begun
         recording = finished(out, program, tracer)
     counted = int(query(out, f"SELECT SUM(hits) FROM hit WHERE probe = 'syscall' AND slice > {first}")[0][0])
+    hits = int(query(out, "SELECT SUM(hits) FROM hit WHERE probe = 'syscall'")[0][0])
     price, error = query(out, "SELECT hit_ns, error_ns FROM price WHERE probe = 'syscall'")[0]
-    charged = query(out, "SELECT SUM(overhead_ns) FROM probe_overhead WHERE probe = 'syscall'")[0][0]
+    ((charged, unsure),) = query(
+        out, "SELECT SUM(overhead_ns), SUM(error_ns) FROM probe_overhead WHERE probe = 'syscall'"
+    )
     print(counted, made, price, error, recording.report["overhead"])
-    assert counted == pytest.approx(made, rel=0.25)
-    assert 5 < price < 2000
-    assert charged >= 0.9 * counted * price
-    assert recording.report["overhead"]["hits"] < 0.1 * made
+    # By the CPU time of the windows. A call there is slower by being counted, which is taken out as calibrated, and
+    # by what a neighbour on the same core takes: less than twice. Windows are a tenth of the time and less.
+    assert made / 2 < counted < 2 * made
+    assert price >= 0
+    assert charged == pytest.approx(hits * price)
+    assert unsure == pytest.approx(hits * max(error, 0.1 * price))
+    told = recording.report["overhead"]
+    assert (told["ns_per_hit"]["syscall"], told["ns_per_hit_error"]["syscall"]) == (
+        pytest.approx(price, abs=0.06),
+        pytest.approx(error, abs=0.06),
+    )
+    said = " ".join(memtoll("report", out).stdout.split())
+    assert ("(syscall) is too small to be told from zero here" in said) == (error > 0 and error >= price), said
+    # They are no hits.
+    others = int(query(out, "SELECT SUM(hits) FROM hit WHERE probe <> 'syscall'")[0][0])
+    assert told["hits"] == others
 
 
 @needs_tellers
