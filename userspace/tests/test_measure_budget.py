@@ -16,18 +16,7 @@ from typing import Any
 
 import pytest
 
-from harness import (
-    Program,
-    Recording,
-    finish,
-    load,
-    memtoll,
-    record,
-    start_record,
-    wait_attached,
-    wait_until,
-    workload,
-)
+from harness import Program, Recording, finish, load, memtoll, record, start_record, wait_attached, wait_until, workload
 from measuring import Bound, between, control, middle, settle
 
 pytestmark = [pytest.mark.root, pytest.mark.measure]
@@ -120,7 +109,7 @@ def test_two_million_pairs_stay_within_the_budget(names: Names) -> None:
 
 def percents(recording: Recording, figure: str) -> dict[str, float]:
     """What malloc and free take and what the program computes is told apart by the price of a hit alone."""
-    shown = {name: 100 * (toll[figure] or 0) for name, toll in recording.report["toll"].items()}
+    shown: dict[str, float] = {name: 100 * (toll[figure] or 0) for name, toll in recording.report["toll"].items()}
     shown["alloc and compute"] = min(100, shown.pop("alloc") + shown.pop("compute"))
     return shown
 
@@ -190,11 +179,11 @@ def test_clearing_of_a_calloc_that_comes_and_goes(names: Names) -> None:
     """Its memset is reached by a jump: outside of the windows samples alone tell that it is calloc's."""
 
     def once() -> Mapping[str, float]:
-        command = [workload("clears"), "4", str(1 << 20), "100"]
+        command: list[str | Path] = [workload("clears"), "4", str(1 << 20), "100"]
         recording = record(names.next(), command=command, exact=False)
         said = recording.witness[-1]
         rows = [row for row in recording.report["allocations"] if row["call"] == "calloc"]
-        large = max(rows, key=lambda row: row["bytes"])
+        large = max(rows, key=lambda row: int(row["bytes"]))
         cleared, outside = recording.toll("zero.libc", "time_s"), recording.toll("zero.app", "time_s")
         return {
             "calloc watched": recording.report["overhead"]["duty_cycle"]["calloc"],
@@ -235,8 +224,8 @@ def test_price_does_not_double_with_sixteen_threads(names: Names) -> None:
 
 def test_doctor_predicts() -> None:
     """Rates of a running program, per second of its own CPU time, against its own count; and what they would cost."""
-    command = [workload("pairs"), "--seconds", "100", "--work", "2000", "--every", "1000", "--size", "4096"]
-    with Program(*command) as program:
+    large = ("--every", "1000", "--size", "4096")
+    with Program(workload("pairs"), "--seconds", "100", "--work", "2000", *large) as program:
 
         def once() -> Mapping[str, float]:
             pairs = 1e9 / alone(program, 0.5)
