@@ -79,6 +79,21 @@ def test_call_that_was_not_probed(storm: Facts) -> None:
     assert (row["gave_call"], row["allocator"]) == ("free", "glibc")
 
 
+@pytest.mark.parametrize(("span", "advised"), [(11 * MIB, 64 * MIB), (97 * MIB, 98 * MIB)])
+def test_arena_that_is_trimmed(span: int, advised: int) -> None:
+    """What stops it is the whole of what went up and down, and an arena's 64 MiB at least."""
+    facts = Facts()
+    facts.prices()
+    facts.slice(1, 2.0)
+    facts.process()
+    facts.allocator()
+    freed, made = loop_stack(facts, "free", 43), loop_stack(facts, "malloc", 42)
+    facts.gave("dontneed", freed, CALLS, FAULTS * PAGE, span_bytes=span)
+    facts.again("dontneed", freed, made, FAULTS)
+    row = facts.one("SELECT kind, trim_value, mmap_value FROM giveback_storm")
+    assert (row["kind"], row["trim_value"]) == ("trim", advised)
+
+
 # glibc's thresholds.
 
 

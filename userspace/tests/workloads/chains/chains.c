@@ -11,6 +11,7 @@
 #include <alloca.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <ucontext.h>
@@ -27,7 +28,7 @@ struct job {
 	int depth;
 };
 
-/* Changed after every call: so that none is the last thing its function does. */
+/* Changed after every call: so that none is the last thing its function does, but that in to_the_end. */
 static volatile int back;
 static const struct job *job_of_handler;
 
@@ -189,6 +190,46 @@ static NOINLINE void trapped(const struct job *job)
 	back++;
 }
 
+/*
+ * A call that never returns is the last thing of its function: what it would return to is the first
+ * byte of the next one, whose frame has another size. Whoever does not look up one byte less goes
+ * astray. That next one has no name: it would be taken for the caller by that.
+ */
+void to_the_end(const struct job *job);
+__attribute__((noinline, noreturn)) void never_back(const struct job *job);
+
+static jmp_buf way_back;
+
+__attribute__((noinline, noreturn)) void never_back(const struct job *job)
+{
+	link_1(job);
+	back++;
+	longjmp(way_back, 1);
+}
+
+__asm__(".pushsection .text\n"
+	".globl to_the_end\n"
+	".type to_the_end, @function\n"
+	"to_the_end:\n"
+	"	.cfi_startproc\n"
+	"	sub $8, %rsp\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	call never_back\n"
+	"	.cfi_endproc\n"
+	".size to_the_end, . - to_the_end\n"
+	"	.cfi_startproc\n"
+	"	.cfi_def_cfa_offset 4096\n"
+	"	nop\n"
+	"	.cfi_endproc\n"
+	".popsection\n");
+
+static NOINLINE void unreturned(const struct job *job)
+{
+	if (!setjmp(way_back))
+		to_the_end(job);
+	back++;
+}
+
 /* The size of the frame is not known beforehand: it has to have a frame pointer. */
 static NOINLINE void variable(const struct job *job)
 {
@@ -307,6 +348,7 @@ static const struct scenario {
 	{ "raised", raised, 0, 0, ROUNDS },
 	{ "other_stack", other_stack, 0, 0, ROUNDS },
 	{ "trapped", trapped, 0, 0, ROUNDS },
+	{ "unreturned", unreturned, 0, 0, ROUNDS },
 	{ "variable", variable, 0, 1009, ROUNDS },
 	{ "aligned", aligned, 0, 0, ROUNDS },
 	{ "inlined", inlined, 0, 0, ROUNDS },
