@@ -61,6 +61,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (group_of(item) != MACHINE, item.get_closest_marker("root") is None))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers are their run's: where that is killed they end with it, whatever they are at."""
+    if not hasattr(config, "workerinput"):
+        os.environ[leftovers.OWNER] = leftovers.owner()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput") and os.geteuid() == 0:
         for what in leftovers.take_down():
@@ -74,7 +80,17 @@ def _root_or_fail(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _time_limit() -> Iterator[None]:
+def _the_machine(request: pytest.FixtureRequest, _root_or_fail: None) -> Iterator[None]:
+    """Within a run those tests stay on one worker; here they wait for those of another run, too."""
+    if request.node.get_closest_marker(MACHINE):
+        with leftovers.alone():
+            yield
+    else:
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _time_limit(_the_machine: None) -> Iterator[None]:
     def over(_signal: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"the test took more than {TEST_SECONDS} s")
 
