@@ -40,6 +40,12 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return ("undecided", "u", "UNDECIDED") if is_undecided(report) else None
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Which one failed, as soon as it has: the rest may take minutes."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nFAILED {report.nodeid}", flush=True)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.getreports("undecided"):
         terminalreporter.write_line(f"UNDECIDED {report.nodeid}: {report.longrepr[2].partition(UNDECIDED)[2]}")
