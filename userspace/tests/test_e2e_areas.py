@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from faults import Faults
+from faults import Faults, stacks
 from harness import PAGE, WORKLOADS, Recording, record, wait_until, workload
 
 pytestmark = pytest.mark.root
@@ -150,6 +150,13 @@ def test_cached_file(out: Path, file: Path, skip: int) -> None:
     assert faults.of("file_major").faults <= witness["majflt"] < 50
     assert (read.faults, read.pages) == (witness["read_faults"], witness["read_pages"])
     assert (read.areas, read.names) == ({"file"}, {str(file)})
+    # Every page once, at its address.
+    wanted = stacks(recording, "shared.c", "read")
+    at = witness["read_start"]
+    for stack, address, mapped in recording.query("SELECT touched_stack, address, pages FROM fault_run ORDER BY 2"):
+        if stack in wanted:
+            assert address == at
+            at += mapped * PAGE
     assert_checked(recording)
 
 

@@ -88,7 +88,7 @@ MUTANTS: Final = (
         "return sp < thread->call.sp;",
         "return sp > thread->call.sp;",
         "A call that the allocator makes of itself is taken for a new one, and the open one for left.",
-        ("test_e2e_owners.py::test_calls_that_are_left",),
+        ("test_e2e_alike.py::test_two_entries_alike",),
     ),
     Mutant(
         "unwind-after-the-call",

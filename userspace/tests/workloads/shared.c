@@ -19,6 +19,7 @@
 #define SPACE (4UL << 20)
 
 struct counts {
+	uint64_t start;
 	uint64_t faults;
 	uint64_t present;
 };
@@ -44,6 +45,7 @@ static struct counts touch(void *map, uint64_t len, int write)
 	struct counts counts;
 	uint64_t sum = 0;
 
+	counts.start = (uint64_t)map;
 	counts.faults = witness_faults();
 	if (write)
 		write_pages(map, len);
@@ -58,9 +60,9 @@ static struct counts touch(void *map, uint64_t len, int write)
 static int tell(const struct counts *wrote, const struct counts *read, uint64_t inode)
 {
 	workload_report("\"write_faults\": %llu, \"write_pages\": %llu, \"read_faults\": %llu, "
-			"\"read_pages\": %llu, \"inode\": %llu",
+			"\"read_pages\": %llu, \"read_start\": %llu, \"inode\": %llu",
 			(unsigned long long)wrote->faults, (unsigned long long)wrote->present,
-			(unsigned long long)read->faults, (unsigned long long)read->present,
+			(unsigned long long)read->faults, (unsigned long long)read->present, (unsigned long long)read->start,
 			(unsigned long long)inode);
 	return 0;
 }
