@@ -9,10 +9,10 @@
  *   --load    two instructions, as compilers make of p[i]++ without optimisation
  *   --random  the pages of all chunks in no order
  *   --hold    then keep the memory and wait for a line
+ * Tells the pages that are on swap at the end.
  */
-#include "workload.h"
+#include "witness.h"
 
-#define PAGE 4096UL
 #define CHUNK (8UL << 20)
 #define CHUNKS_MAX 128
 
@@ -85,6 +85,7 @@ int main(int argc, char **argv)
 	char *chunks[CHUNKS_MAX];
 	unsigned long count, passes;
 	const char *how;
+	uint64_t swapped;
 
 	alarm(WORKLOAD_LIFE_S);
 	if (argc < 3)
@@ -100,7 +101,8 @@ int main(int argc, char **argv)
 		pass_over(chunks, count, how);
 	if (!strcmp(how, "--hold"))
 		workload_wait();
-	workload_report("\"chunks\": %lu, \"passes\": %lu, \"pages\": %lu", count, passes,
-			count * (CHUNK / PAGE));
+	swapped = witness_smaps(NULL, UINT64_MAX, "Swap") * 1024 / PAGE;
+	workload_report("\"chunks\": %lu, \"passes\": %lu, \"pages\": %lu, \"swapped\": %llu", count,
+			passes, count * (CHUNK / PAGE), (unsigned long long)swapped);
 	return 0;
 }
