@@ -19,6 +19,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -44,20 +45,31 @@ WITHOUT_CX16: Final = (6, 13)
 COMMAND_LINE: Final = "console=ttyS0 rdinit=/init quiet panic=-1 oops=panic tsc=reliable no_timer_check"
 
 
+# A network, an emulator or a guest may have a bad moment, but not three of them.
+TRIES: Final = 3
+# Until a guest is ready, which takes it seven seconds: there is nothing of ours in it before.
+READY_SECONDS: Final = 180
+READY: Final = "guest: started"
+DONE: Final = "guest: done"
+
+
 class Unavailable(Exception):
-    """This kernel cannot be had here."""
+    """This kernel cannot be had here, or does not get as far as to run anything of ours."""
 
 
 class GuestError(AssertionError):
-    """The guest did not come to its end."""
+    """The guest did not come to its end once it had begun with what is tested."""
 
 
 def run(command: Sequence[str | Path], seconds: float = 300, cwd: Path | None = None) -> str:
     words = [str(word) for word in command]
     words[0] = tool(words[0])
-    done = subprocess.run(
-        words, capture_output=True, text=True, timeout=seconds, cwd=cwd, env=environment(), check=False
-    )
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=seconds, cwd=cwd, env=environment(), check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(f"{Path(words[0]).name}: not done after {seconds} s") from error
     if done.returncode != 0:
         raise Unavailable(f"{Path(words[0]).name}: {done.stderr.strip()[-300:]}")
     return done.stdout
@@ -94,6 +106,7 @@ class Apt:
             "Debug::NoLocking": "1",
             "Acquire::Languages": "none",
             "Acquire::Check-Valid-Until": "false",
+            "Acquire::http::Timeout": "30",
             # What a desktop shows of packages is of no use here.
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
         }
@@ -170,11 +183,20 @@ def fetch(suite: str, folder: Path) -> None:
     (folder / "kernel.json").write_text(json.dumps({"release": modules.name, "modules": order}))
 
 
+def fetch_with_patience(suite: str, folder: Path) -> None:
+    for left in reversed(range(TRIES)):
+        try:
+            return fetch(suite, folder)
+        except Unavailable:
+            if not left:
+                raise
+
+
 def kernel(suite: str) -> Kernel:
     folder = CACHE / suite
     if not (folder / "kernel.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        fetch(suite, folder)
+        fetch_with_patience(suite, folder)
     known = json.loads((folder / "kernel.json").read_text())
     return Kernel(suite, known["release"], folder / "vmlinuz", tuple(folder / name for name in known["modules"]))
 
@@ -190,6 +212,16 @@ class Case:
     stdout: str
     stderr: str
     swapped: dict[str, int]
+    # Of a case that waits for the guest to swap: pages that came back, each time that it was run.
+    tries: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Swapping:
+    """What a guest has to do for a case to show anything: bring back so many pages. Else it is run again."""
+
+    low: int
+    high: int
 
 
 @dataclass
@@ -207,9 +239,12 @@ def libraries(program: Path) -> set[Path]:
     return {Path(path) for path in re.findall(r"(?:^|=>)\s+(/\S+) \(", done.stdout, re.M)}
 
 
-def root(
-    folder: Path, programs: Sequence[Path], modules: Sequence[Path], commands: Mapping[str, Sequence[str]]
-) -> None:
+def case_line(name: str, command: Sequence[str], wanted: Swapping | None) -> str:
+    how = f"until_swapped {wanted.low} {wanted.high}" if wanted else "run"
+    return f"{how} {name} {' '.join(map(shlex.quote, command))}\n"
+
+
+def root(folder: Path, programs: Sequence[Path], modules: Sequence[Path], cases: str) -> None:
     """The guest's files. Programs lie in /bin; libraries where they lie here."""
     for name in ("bin", "dev", "proc", "sys", "tmp", "out", "lib/modules"):
         (folder / name).mkdir(parents=True)
@@ -227,8 +262,7 @@ def root(
     for module in modules:
         shutil.copy(module, folder / "lib/modules")
     (folder / "modules").write_text("".join(f"/lib/modules/{module.name}\n" for module in modules))
-    lines = [f"run {name} {' '.join(map(shlex.quote, command))}\n" for name, command in commands.items()]
-    (folder / "cases").write_text("".join(lines))
+    (folder / "cases").write_text(cases)
     for script, place in (("init", "init"), ("attach", "bin/attach")):
         shutil.copy(GUEST / script, folder / place)
         (folder / place).chmod(0o755)
@@ -243,23 +277,38 @@ def initramfs(folder: Path, file: Path) -> None:
         subprocess.run(command, cwd=folder, stdin=names.stdout, stdout=out, timeout=60, check=True)
 
 
-def emulate(guest: Kernel, image: Path, disk: Path, console: Path, seconds: float) -> str:
-    """Run the machine until it is switched off; what it said."""
+def emulate(guest: Kernel, image: Path, disk: Path, console: Path, end: float) -> str:
+    """Run the machine until it is switched off, or until then; what it said."""
     cpu = f"{CPU},-cx16" if guest.version < WITHOUT_CX16 else CPU
     command = [tool("qemu-system-x86_64"), "-accel", "tcg", "-cpu", cpu, "-smp", "1", "-m", str(MEMORY_MIB)]
     command += ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]
     command += ["-kernel", str(guest.image), "-initrd", str(image), "-append", COMMAND_LINE]
     command += ["-serial", f"file:{console}", "-drive", f"file={disk},if=virtio,format=raw,cache=unsafe"]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            _, errors = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            errors = f"not done after {seconds} s"
-    return console.read_text(errors="replace") + errors
+    ready_by = time.monotonic() + READY_SECONDS
+    errors = console.with_name("errors")
+    console.write_text("")
+    with (
+        errors.open("w") as stderr,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr) as process,
+    ):
+        why = ""
+        while process.poll() is None and not why:
+            said = console.read_text(errors="replace")
+            if time.monotonic() > (end if READY in said else min(end, ready_by)):
+                why = "killed: it took too long"
+                process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.5)
+    return console.read_text(errors="replace") + errors.read_text(errors="replace") + why
 
 
-def boot(guest: Kernel, programs: Sequence[Path], commands: Mapping[str, Sequence[str]], seconds: float) -> Guest:
+def boot(
+    guest: Kernel,
+    programs: Sequence[Path],
+    commands: Mapping[str, Sequence[str]],
+    wanted: Mapping[str, Swapping],
+    seconds: float,
+) -> Guest:
     """Boot a kernel, run the commands one after the other, bring back /out."""
     out = CACHE / guest.suite / "out"
     shutil.rmtree(out, ignore_errors=True)
@@ -267,15 +316,18 @@ def boot(guest: Kernel, programs: Sequence[Path], commands: Mapping[str, Sequenc
     end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         folder, image, disk = (Path(scratch) / name for name in ("root", "initramfs", "disk"))
-        root(folder, programs, guest.modules, commands)
+        lines = [case_line(name, command, wanted.get(name)) for name, command in commands.items()]
+        root(folder, programs, guest.modules, "".join(lines))
         initramfs(folder, image)
-        for _ in range(2):
+        for _ in range(TRIES):
             with disk.open("wb") as file:
                 os.truncate(file.fileno(), OUT_MIB << 20)
-            said = emulate(guest, image, disk, CACHE / guest.suite / "console", end - time.monotonic())
-            if "guest: started" in said:
-                break  # else the emulator's fault, before anything of ours ran: once more
-        if "guest: done" not in said:
+            said = emulate(guest, image, disk, CACHE / guest.suite / "console", end)
+            if READY in said:
+                break
+        if READY not in said:
+            raise Unavailable(f"Linux {guest.release} did not boot, {TRIES} times:\n{said[-1000:]}")
+        if DONE not in said:
             raise GuestError(f"Linux {guest.release} did not come to its end:\n{said[-3000:]}")
         with tarfile.open(disk) as tar:
             tar.extractall(out)
@@ -284,5 +336,6 @@ def boot(guest: Kernel, programs: Sequence[Path], commands: Mapping[str, Sequenc
         texts = [(out / f"{name}.{part}").read_text() for part in ("status", "stdout", "stderr", "before", "after")]
         before, after = (dict(line.split() for line in text.splitlines()) for text in texts[3:])
         swapped = {key: int(after[key]) - int(before[key]) for key in before}
-        result.cases[name] = Case(int(texts[0]), texts[1], texts[2], swapped)
+        tries = tuple(map(int, (out / f"{name}.tries").read_text().split())) if name in wanted else ()
+        result.cases[name] = Case(int(texts[0]), texts[1], texts[2], swapped, tries)
     return result

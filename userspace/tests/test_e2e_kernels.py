@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Debian's kernels: memtoll loads, attaches and counts exactly in each. Needs no root: they run under emulation.
 
-MEMTOLL_KERNELS names suites of Debian; those of `make test-kernels` and of `make test` are in the Makefile. Counts
-and bytes are asserted, no times: an emulated processor has none of its own.
+MEMTOLL_KERNELS names suites of Debian; those of `make test-kernels` are in the Makefile. Counts and bytes are
+asserted, no times: an emulated processor has none of its own. A kernel that cannot be had, a guest that does not
+boot and one that does not swap as a case needs it leave the test undecided, after three tries: of those none tells
+anything about memtoll.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import pytest
 import kernels
 from faults import Faults
 from harness import MEMTOLL, MIB, PAGE, Recording, Result, integrity, load, query, tool, workload
+from suite import undecided
 
 pytestmark = pytest.mark.guest
 
@@ -28,7 +31,8 @@ pytestmark = pytest.mark.guest
 SUITES: Final = os.environ.get("MEMTOLL_KERNELS", "bookworm trixie").split()
 # Two at a time: each has one processor, and works for a minute.
 AT_A_TIME: Final = 2
-SECONDS: Final = 600
+# A guard against hangs: two guests beside eight busy processes have taken ten minutes.
+SECONDS: Final = 1200
 OLDEST: Final = (5, 15)
 
 TEN: Final = 10 * MIB
@@ -43,10 +47,16 @@ CHUNKS: Final = 5
 # Faults that the two counts may differ by, as the report's own check has it.
 SLACK: Final = 3
 LIMIT: Final = 24 * MIB
+# Classes of first writes.
+ZEROED: Final = ("zero", "zero_huge", "zero_upgrade", "zero_mthp")
+CHUNK_PAGES: Final = 8 * MIB // PAGE
+FILLED: Final = CHUNKS * CHUNK_PAGES
+# All of it comes back in each of two passes; how much of the last one's is there still is the kernel's matter.
+WANTED: Final = {"swap": kernels.Swapping(int(2 * FILLED * 0.85), int(2 * FILLED * 1.15))}
 
 
 def recorded(name: str, *command: str) -> list[str]:
-    return ["memtoll", "record", "-o", f"/out/{name}.memtoll", "--overhead-limit", "none", "--", *command]
+    return ["memtoll", "record", "-o", f"/out/{name}.memtoll", "--force", "--overhead-limit", "none", "--", *command]
 
 
 def shell(*lines: str) -> list[str]:
@@ -59,7 +69,7 @@ CASES: Final = {
     # One recording of several programs: classes of faults, and forks.
     "programs": recorded("programs", *shell(f"touch-pages {PAGES} small rw", f"cow fork {COPIED} 3", "forker")),
     "swap": [
-        *shell("mkdir /sys/fs/cgroup/small", f"echo {LIMIT} >/sys/fs/cgroup/small/memory.max", 'exec "$@"'),
+        *shell("mkdir -p /sys/fs/cgroup/small", f"echo {LIMIT} >/sys/fs/cgroup/small/memory.max", 'exec "$@"'),
         "sh",
         *recorded("swap", *shell("echo $$ >/sys/fs/cgroup/small/cgroup.procs", f"exec pagez {CHUNKS} 3")),
     ],
@@ -99,7 +109,7 @@ class Boot:
 
 
 def boot(suite: str, programs: list[Path]) -> Boot:
-    return Boot(kernels.boot(kernels.kernel(suite), programs, CASES, SECONDS))
+    return Boot(kernels.boot(kernels.kernel(suite), programs, CASES, WANTED, SECONDS))
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +118,8 @@ def boots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Boot]]:
     # busybox has a command of that name.
     touch = tmp_path_factory.mktemp("programs") / "touch-pages"
     shutil.copy(workload("touch"), touch)
-    programs = [MEMTOLL, touch, *map(workload, ("calloc_loop", "cow", "forker", "pagez", "quiet")), Path(tool("sqlite3"))]
+    workloads = map(workload, ("calloc_loop", "cow", "forker", "pagez", "quiet"))
+    programs = [MEMTOLL, touch, *workloads, Path(tool("sqlite3"))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return {suite: pool.submit(boot, suite, programs) for suite in SUITES}
 
@@ -118,7 +129,7 @@ def any_kernel(request: pytest.FixtureRequest, boots: dict[str, Future[Boot]]) -
     try:
         return boots[request.param].result()
     except kernels.Unavailable as error:
-        pytest.skip(f"the kernel of {request.param} cannot be had: {error}")
+        undecided(f"{request.param}: {error}")
 
 
 @pytest.fixture
@@ -231,12 +242,15 @@ def test_forks(kernel: Boot) -> None:
 def test_swap(kernel: Boot) -> None:
     """40 MiB, three times over, in 24 MiB: /proc/vmstat counts what comes back."""
     recording = kernel.recording("swap")
-    swapped = kernel.case("swap").swapped
-    pages = CHUNKS * 8 * MIB // PAGE
-    # How much of the last pass finds its pages still there is the kernel's matter.
-    assert swapped["pswpin"] == pytest.approx(2 * pages, rel=0.15), "the guest did not swap: the test shows nothing"
+    case, wanted = kernel.case("swap"), WANTED["swap"]
+    swapped = case.swapped
+    if not wanted.low <= swapped["pswpin"] <= wanted.high:
+        undecided(f"the guest brought back {case.tries} pages: the test wants {wanted.low} to {wanted.high}")
     assert recording.toll("swap.in", "pages") == pytest.approx(swapped["pswpin"], rel=0.01)
-    assert recording.toll("zero.kernel", "pages") == pytest.approx(pages, rel=0.05)
+    filled = Faults(recording).allocated("pagez.c", "malloc").of(*ZEROED)
+    # A chunk ends in a page that nobody touches, for the header before it; a huge page may hold that, too.
+    beside = CHUNKS if "zero_huge" in filled.kinds else 0
+    assert FILLED <= filled.pages <= FILLED + beside, filled
     check = recording.report["checks"]["major_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01, abs=SLACK)
     assert check["kernel"] == pytest.approx(recording.witness[-1]["majflt"], rel=0.01)
