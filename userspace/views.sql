@@ -484,7 +484,9 @@ present AS (
 		COALESCE(s.bytes, 0) AS bytes, COALESCE(s.pages, 0) AS pages,
 		COALESCE(s.clear_ns, 0.0) AS clear_ns, COALESCE(s.blocked_ns, 0.0) AS blocked_ns,
 		r.low * o.cpu_ns AS app_low_ns, r.high * o.cpu_ns AS app_high_ns, r.high_user,
-		SUM(CASE WHEN k.not_captured IS NULL THEN s.time_ns END) OVER () AS whole_ns
+		-- Of nothing that happened the sum is none.
+		COALESCE(SUM(CASE WHEN k.not_captured IS NULL THEN s.time_ns END) OVER (), 0.0)
+			AS whole_ns
 	FROM toll_kind k JOIN widening w ON w.toll = k.toll JOIN observed o JOIN app_range r
 	LEFT JOIN summed s ON s.toll = k.toll
 ),
@@ -495,13 +497,13 @@ bounded AS (
 			- MAX(0.0, whole_ns - observed_ns) * time_ns / MAX(whole_ns, 1.0))
 				AS low_ns,
 		(CASE toll WHEN 'zero.app' THEN MAX(time_ns, MIN(app_high_ns, high_user
-				* (time_ns + MAX(0.0, observed_ns - COALESCE(whole_ns, 0.0)))))
+				* (time_ns + MAX(0.0, observed_ns - whole_ns))))
 			ELSE time_ns + error_ns END) * (1 + wider) AS high_ns
 	FROM present
 ),
 rest AS (
 	SELECT *,
-		MAX(0.0, observed_ns - COALESCE(whole_ns, 0.0)) AS rest_ns,
+		MAX(0.0, observed_ns - whole_ns) AS rest_ns,
 		-- A toll whose probes were left out may be all of the rest.
 		CASE WHEN MAX(not_captured IS NOT NULL AND toll IN ('zero.kernel', 'zero.libc',
 			'zero.app', 'alloc', 'map')) OVER () THEN 0.0

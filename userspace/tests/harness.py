@@ -277,17 +277,17 @@ class Recording:
 
 
 def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as database:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as database:
         return database.execute(sql).fetchall()
 
 
 def integrity(path: Path) -> str:
-    """What the sqlite3 shell, not our library, thinks of the file."""
+    """What the sqlite3 shell, not our library, thinks of the file; a writer's commit is waited for."""
     done = subprocess.run(
-        [tool("sqlite3"), "-readonly", str(path), "PRAGMA integrity_check"],
+        [tool("sqlite3"), "-readonly", "-cmd", ".timeout 60000", str(path), "PRAGMA integrity_check"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     return (done.stdout + done.stderr).strip()

@@ -190,7 +190,7 @@ def test_stacks_reach_the_threads_start(running: Recording) -> None:
 def test_losses_are_small(cases: Recording) -> None:
     """Code that runs once while Python starts may be gone too soon; nothing else is lost."""
     frames = cases.query("SELECT count(*) FROM stack_frame JOIN frame USING (frame_id) WHERE kind = 'python'")[0][0]
-    assert frames > 1000
+    assert frames > 500, "so few that a twentieth says nothing"
     assert loss(cases, "python_unreadable") < frames * 0.05
     for name in ("python_walk", "pythons_full", "python_unsupported", "python_unwoven"):
         assert loss(cases, name) == 0, name

@@ -813,6 +813,26 @@ def test_full_output(tmp_path: Path) -> None:
         assert done.stderr == "memtoll: the report cannot be written: No space left on device\n", words
 
 
+def test_bounds_where_nothing_happened() -> None:
+    """Of what was watched, and did not happen once, both bounds are there."""
+    made = facts.Facts()
+    made.prices()
+    made.slice(1)
+    made.process()
+    made.cpu(MS)
+    with made.database:
+        made.database.execute(
+            "INSERT INTO not_captured SELECT toll, 'not traced' FROM toll_kind"
+            " WHERE toll NOT IN ('alloc', 'zero.libc', 'compute')"
+        )
+    rows = made.rows("SELECT toll, low_ns, high_ns, low, high FROM toll WHERE not_captured IS NULL")
+    assert {row["toll"]: tuple(row)[1:] for row in rows} == {
+        "zero.libc": (0, 0, 0, 0),
+        "alloc": (0, 0, 0, 0),
+        "compute": (0, MS, 0, 1),
+    }
+
+
 def test_many_rows(tmp_path: Path) -> None:
     path = tmp_path / "a.memtoll"
     made = facts.heap_blocks(path)
