@@ -113,7 +113,11 @@ def test_what_another_thread_changes_in_an_order(out: Path) -> None:
 
 @pytest.fixture
 def huge_on_request() -> Iterator[None]:
+    """Huge pages of the whole size, and of no smaller one, where a program asks by madvise."""
     with ExitStack() as stack:
+        for control in THP.glob("hugepages-*kB/enabled"):
+            restore(stack, control)
+            control.write_text("inherit" if control.parent.name == "hugepages-2048kB" else "never")
         restore(stack, THP / "enabled")
         restore(stack, THP / "defrag")
         (THP / "enabled").write_text("madvise")

@@ -826,7 +826,7 @@ def test_bounds_where_nothing_happened() -> None:
             " WHERE toll NOT IN ('alloc', 'zero.libc', 'compute')"
         )
     rows = made.rows("SELECT toll, low_ns, high_ns, low, high FROM toll WHERE not_captured IS NULL")
-    assert {row["toll"]: tuple(row)[1:] for row in rows} == {
+    assert {row["toll"]: tuple(row.values())[1:] for row in rows} == {
         "zero.libc": (0, 0, 0, 0),
         "alloc": (0, 0, 0, 0),
         "compute": (0, MS, 0, 1),
