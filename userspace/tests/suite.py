@@ -8,16 +8,18 @@ of their own for it; a test of `make test` is never undecided.
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import pytest
 
 import harness
 import leftovers
+import measuring
 
 # No single test may hold the whole run up. Three busy neighbours make it four times as long.
 TEST_SECONDS: Final = 90 * 4
@@ -29,6 +31,23 @@ UNDECIDED: Final = "undecided: "
 def undecided(reason: str) -> NoReturn:
     """End a test that measures the machine, or a guest, without an answer."""
     pytest.skip(UNDECIDED + reason)
+
+
+def unless_others_are_busy(test: Callable[..., None]) -> Callable[..., None]:
+    """What fails beside others' work is undecided: that it is they is then as likely as that it is memtoll."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **named: Any) -> None:
+        others = measuring.Others()
+        try:
+            test(*args, **named)
+        except AssertionError as error:
+            busy = others.processors()
+            if busy <= measuring.OTHERS:
+                raise
+            undecided(f"others kept {busy:.2f} processors busy; without them it would fail: {error}")
+
+    return run
 
 
 def is_undecided(report: pytest.TestReport | pytest.CollectReport) -> bool:
@@ -64,6 +83,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest chain first: what excludes each other, then what traces, then the rest."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item)))
+        if isinstance(item, pytest.Function) and item.get_closest_marker("measure"):
+            item.obj = unless_others_are_busy(item.obj)
     items.sort(key=lambda item: (group_of(item) != MACHINE, item.get_closest_marker("root") is None))
 
 

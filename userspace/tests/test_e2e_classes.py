@@ -55,27 +55,6 @@ def assert_checked(recording: Recording) -> None:
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
 
 
-def test_time_is_the_whole_fault(out: Path) -> None:
-    """What a loop that only touches took by its own clock is the faults' and their probes': nothing is left over."""
-    recording, _, witness = run(out, "storms", "advise", 401, 1, 16 * MIB)
-    ((faults, timed, mean, error),) = recording.query(
-        "SELECT faults, timed_faults, mean_ns, error_ns FROM fault_price WHERE class = 'zero'"
-    )
-    prices = {
-        probe: (hit, unsure)
-        for probe, hit, unsure in recording.query("SELECT probe, hit_ns, error_ns FROM probe_price")
-    }
-    pages = 401 * 16 * MIB // PAGE
-    assert pages <= faults <= 1.01 * pages
-    (begin, begin_unsure), (end, end_unsure) = prices["fault"], prices["fault_end"]
-    took = witness["use_cpu_ns"] / pages
-    ends = timed / faults
-    told = mean + begin + ends * end
-    unsure = error + begin_unsure + ends * end_unsure
-    assert told == pytest.approx(took, abs=0.05 * took + unsure), (mean, error, begin, end, ends, took)
-    assert unsure < 0.5 * took
-
-
 def test_what_another_thread_changes_in_an_order(out: Path) -> None:
     """Pages written in order are told by the one before, but for what was touched, dropped or read in between."""
     pages = 20_011

@@ -86,12 +86,13 @@ def pagez_alone(cgroup: Path, *words: int | str) -> tuple[dict[str, Any], int]:
     return dict(json.loads(done.stdout)), swapped_in(cgroup) - before
 
 
-# What came and went between the process's look at its page table and its end.
-AT_THE_END = 64
+# What came and went between the process's look at its page table and its end. It writes a line and exits, which
+# brings a handful of pages; where the cgroup is full each may push out SWAP_CLUSTER_MAX (mm/vmscan.c) others.
+AT_THE_END = 16 * 32
 
 
 def assert_pushed(recording: Recording) -> None:
-    """What went out and did not come back is on swap in the end: exact, whatever the disk was at."""
+    """What went out and did not come back is on swap in the end, whatever the disk was at."""
     out, back = (recording.toll(name, "pages") for name in ("swap.out", "swap.in"))
     assert out - back == pytest.approx(recording.witness[-1]["swapped"], abs=AT_THE_END)
 

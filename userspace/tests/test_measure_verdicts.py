@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness import Recording, record, workload
+from measuring import Bound, settle
 from shape import family_shares
 from test_e2e_compare import CALLS, PINNED, REMEDIES, USED_CALLS, Remedy, compare, loop, stop_purging
 from test_e2e_tls import CLEARS, MIB, NEWEST, client, environment, port
@@ -85,6 +86,18 @@ def test_cached_calloc_is_dearer_than_the_first_touch(out: Path, tmp_path: Path)
     recording = record(out, command=calloc_loop(HUNDRED, CACHED_CALLS), env=env)
     memset = recording.toll("zero.app", "time_s") + recording.toll("zero.libc", "time_s")
     assert memset > recording.toll("zero.kernel", "time_s")
+
+
+def test_clearing_is_nearly_all(tmp_path: Path) -> None:
+    runs = 0
+
+    def once() -> dict[str, float]:
+        nonlocal runs
+        runs += 1
+        recording = record(tmp_path / f"{runs}.memtoll", command=calloc_loop(10 * MIB, 5003))
+        return {"share of zeroing": family_shares(recording.report)["zeroing"]}
+
+    settle(once, {"share of zeroing": Bound(least=0.85)}, 45)
 
 
 def test_small_blocks_are_neither(out: Path) -> None:

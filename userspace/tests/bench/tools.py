@@ -129,7 +129,8 @@ def tracefs() -> Iterator[None]:
     try:
         yield
     finally:
-        run(["umount", place])
+        # Who came upon it meanwhile keeps it for as long as its files are open.
+        run(["umount", "--lazy", place])
 
 
 @contextmanager
