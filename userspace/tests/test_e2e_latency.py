@@ -27,6 +27,8 @@ from swapping import CGROUPS, in_cgroup, memory_with_swap, vmstat
 
 pytestmark = pytest.mark.root
 
+# No neighbour takes the processor away in the middle of the one call that the test is about.
+UNDISTURBED = ("chrt", "--fifo", "1")
 SMALL = 1_000_003  # blocks of casebook 6: a consolidation takes a millisecond and more, on fast machines, too
 US = 1_000
 
@@ -83,7 +85,7 @@ def test_every_call_is_in_a_bucket(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [[], ["--between"]], ids=["beside the top", "stdio in between"])
 def test_consolidation(tmp_path: Path, shape: list[str]) -> None:
     """Casebook 6: the malloc that pays for the frees."""
-    recording = record(tmp_path / "r", command=[workload("consolidate"), str(SMALL), *shape])
+    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("consolidate"), str(SMALL), *shape])
     (witness,) = recording.witness
     check_buckets(recording)
     (stall,) = outliers(recording, "consolidate.c", "large")
@@ -107,7 +109,7 @@ def test_consolidation(tmp_path: Path, shape: list[str]) -> None:
 @pytest.mark.parametrize("size", ["1000", "1001"])
 def test_threshold_of_consolidation(tmp_path: Path, size: str) -> None:
     """1000 bytes still come without it, 1001 do not."""
-    recording = record(tmp_path / "r", command=[workload("consolidate"), str(SMALL), size])
+    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("consolidate"), str(SMALL), size])
     causes = {outlier["cause"] for outlier in outliers(recording, "consolidate.c", "large")}
     assert ("consolidation" in causes) == (size == "1001")
 
@@ -115,7 +117,7 @@ def test_threshold_of_consolidation(tmp_path: Path, size: str) -> None:
 def test_no_fast_bins_no_consolidation(tmp_path: Path) -> None:
     recording = record(
         tmp_path / "r",
-        command=[workload("consolidate"), str(SMALL)],
+        command=[*UNDISTURBED, workload("consolidate"), str(SMALL)],
         env={"GLIBC_TUNABLES": "glibc.malloc.mxfast=0"},
     )
     check_buckets(recording)
@@ -125,7 +127,7 @@ def test_no_fast_bins_no_consolidation(tmp_path: Path) -> None:
 
 def test_jemalloc_does_not_consolidate(tmp_path: Path) -> None:
     jemalloc = next(Path("/usr/lib").glob("*/libjemalloc.so.2"))
-    recording = record(tmp_path / "r", command=[workload("consolidate"), str(SMALL)], env={"LD_PRELOAD": str(jemalloc)})
+    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("consolidate"), str(SMALL)], env={"LD_PRELOAD": str(jemalloc)})
     check_buckets(recording)
     assert "consolidation" not in {outlier["cause"] for outlier in recording.report["outliers"]}
     assert recording.site("consolidate.c", "free", "free").calls == SMALL
@@ -133,7 +135,7 @@ def test_jemalloc_does_not_consolidate(tmp_path: Path) -> None:
 
 def test_trim_is_a_mapping_call(tmp_path: Path) -> None:
     """The first look-alike: a free that gives 300 MiB back."""
-    recording = record(tmp_path / "r", command=[workload("stalls"), "trim", "300"])
+    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("stalls"), "trim", "300"])
     (witness,) = recording.witness
     check_buckets(recording)
     (stall,) = outliers(recording, "stalls.c", "free")
@@ -208,7 +210,8 @@ def test_waiting_for_an_arena(tmp_path: Path) -> None:
         assert malloc["wall_s"] <= 1.02 * witness["malloc_ns"] / 1e9
         assert malloc["lock_s"] <= malloc["wall_s"] + 1e-9
     locked, free = one.report["latency"]["malloc"], eight.report["latency"]["malloc"]
-    assert locked["lock_s"] > max(locked[part] for part in ("own_s", "fault_s", "map_s", "off_s")), locked
+    # How long a call waits for a processor is its neighbours'.
+    assert locked["lock_s"] > max(locked[part] for part in ("own_s", "fault_s", "map_s")), locked
     assert free["lock_s"] < 0.1 * locked["lock_s"], free
     codes = {advice["code"] for advice in one.report["verdict"]["advice"]}
     assert "arena-lock" in codes and "lock of an arena" in one.report["verdict"]["sentence"]
@@ -217,7 +220,7 @@ def test_waiting_for_an_arena(tmp_path: Path) -> None:
 
 
 def test_clearing_is_no_consolidation(tmp_path: Path) -> None:
-    recording = record(tmp_path / "r", command=[workload("stalls"), "clear", "64"])
+    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("stalls"), "clear", "64"])
     (witness,) = recording.witness
     (stall,) = outliers(recording, "stalls.c", "calloc")
     assert (stall["call"], stall["cause"]) == ("calloc", "clearing")
