@@ -28,7 +28,7 @@ from swapping import CGROUPS, in_cgroup, memory_with_swap, vmstat
 pytestmark = pytest.mark.root
 
 # No neighbour takes the processor away in the middle of the one call that the test is about.
-UNDISTURBED = ("chrt", "--fifo", "1")
+UNDISTURBED = ("chrt", "--rr", "1")
 SMALL = 1_000_003  # blocks of casebook 6: a consolidation takes a millisecond and more, on fast machines, too
 US = 1_000
 
@@ -193,7 +193,7 @@ def test_swapped_pages_are_swap(tmp_path: Path) -> None:
 def wait_for_locks(tmp_path: Path, arenas: int) -> Recording:
     return record(
         tmp_path / f"arenas{arenas}",
-        command=[workload("arenas"), "2003"],
+        command=[*UNDISTURBED, workload("arenas"), "2003"],
         env={"MALLOC_ARENA_MAX": str(arenas)},
     )
 
