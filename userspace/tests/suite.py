@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final, NoReturn
@@ -26,6 +27,9 @@ TEST_SECONDS: Final = 90 * 4
 # Those that change the machine (swap, huge pages) or read its counters exclude each other, and nothing else.
 MACHINE: Final = "machine"
 UNDECIDED: Final = "undecided: "
+# In which measurements may begin, counted from the session's start. Unset: whenever it is their turn.
+MEASURE_SECONDS: Final = "MEMTOLL_MEASURE_SECONDS"
+BEGUN: Final = time.monotonic()
 
 
 def undecided(reason: str) -> NoReturn:
@@ -48,6 +52,13 @@ def unless_others_are_busy(test: Callable[..., None]) -> Callable[..., None]:
             undecided(f"others kept {busy:.2f} processors busy; without them it would fail: {error}")
 
     return run
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Beside others' work each measurement takes as long as it may: what has not begun in time does not begin."""
+    limit = os.environ.get(MEASURE_SECONDS)
+    if limit and item.get_closest_marker("measure") and time.monotonic() - BEGUN > float(limit):
+        undecided(f"no time was left for it: {MEASURE_SECONDS}={limit}")
 
 
 def is_undecided(report: pytest.TestReport | pytest.CollectReport) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from test_e2e_stacks_programs import FRAMES, OTHER_FRAMES, built
 
-from harness import record
+from harness import record, workload
 
 pytestmark = [pytest.mark.root, pytest.mark.measure]
 
@@ -27,6 +27,6 @@ def test_price_of_a_stack(tmp_path: Path) -> None:
 
 
 def test_prices_of_a_page_more_and_of_a_sample(tmp_path: Path) -> None:
-    recording = record(tmp_path / "a.memtoll", command=["true"])
+    recording = record(tmp_path / "a.memtoll", command=[workload("cpu_loop"), "101"])
     price = dict(recording.query("SELECT probe, hit_ns FROM price"))
     assert price["fault_more"] > 0 and price["sample"] >= 500
