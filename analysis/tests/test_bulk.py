@@ -151,6 +151,7 @@ def test_unusual_goes_through_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyP
     pd.testing.assert_frame_equal(ours, theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_damage_never_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Bytes at random: rows, Unusual and so SQLite's own word, or DamagedRecording; nothing else."""

@@ -45,6 +45,7 @@ def rows_of(rec: memtoll.Recording, name: str) -> list[dict[str, Any]]:
 # ---- folded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("toll", frames.TOLLS)
 def test_folded_is_what_the_report_prints(scenario: Path, tmp_path: Path, toll: str) -> None:
     with memtoll.open(scenario) as rec:

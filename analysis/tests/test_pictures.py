@@ -59,6 +59,7 @@ def titles(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.texts] + [axes.get_title(loc="left") for axes in figure.axes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_every_picture_of_every_scenario(scenario: Path, name: str) -> None:
     with memtoll.open(scenario) as rec:

@@ -37,6 +37,7 @@ def users(header: Path) -> list[Path]:
     return [path.relative_to(ROOT) for path in sources if pattern.search(path.read_text())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", HEADERS, ids=str)
 def test_touching_a_header_rebuilds_its_users(header: Path) -> None:
     # userspace/ names bpf/'s headers by way of its own folder.
