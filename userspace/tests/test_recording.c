@@ -348,6 +348,36 @@ static void test_file_size_limit(void **state)
 	g_free(path);
 }
 
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool well = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return well;
+}
+
+/*
+ * A mount namespace of our own; without root in a user namespace that knows this user, or no file
+ * could be made there.
+ */
+static bool own_mounts(void)
+{
+	unsigned int uid = geteuid(), gid = getegid();
+	char map[64];
+	bool well;
+
+	if (!unshare(CLONE_NEWNS))
+		return true;
+	well = !unshare(CLONE_NEWUSER | CLONE_NEWNS);
+	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+	well = well && write_text("/proc/self/setgroups", "deny") &&
+	       write_text("/proc/self/uid_map", map);
+	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
+	return well && write_text("/proc/self/gid_map", map);
+}
+
 /* In a mount namespace of its own, so that a small disk can be had. */
 static void test_full_disk(void **state)
 {
@@ -359,7 +389,7 @@ static void test_full_disk(void **state)
 	assert_int_equal(mkdir(disk, 0700), 0);
 	pid = fork();
 	if (!pid) {
-		if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		if (!own_mounts())
 			_exit(77);
 		if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 		    mount("none", disk, "tmpfs", 0, "size=600k"))
