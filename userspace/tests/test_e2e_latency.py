@@ -127,7 +127,9 @@ def test_no_fast_bins_no_consolidation(tmp_path: Path) -> None:
 
 def test_jemalloc_does_not_consolidate(tmp_path: Path) -> None:
     jemalloc = next(Path("/usr/lib").glob("*/libjemalloc.so.2"))
-    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("consolidate"), str(SMALL)], env={"LD_PRELOAD": str(jemalloc)})
+    recording = record(
+        tmp_path / "r", command=[*UNDISTURBED, workload("consolidate"), str(SMALL)], env={"LD_PRELOAD": str(jemalloc)}
+    )
     check_buckets(recording)
     assert "consolidation" not in {outlier["cause"] for outlier in recording.report["outliers"]}
     assert recording.site("consolidate.c", "free", "free").calls == SMALL

@@ -71,7 +71,12 @@ def test_demo() -> None:
         check=False,
     )
     assert done.returncode == 0, done
-    for words in ("Zeroing takes", "ADVICE calloc-reuse-memset", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072", "CHECKS"):
+    for words in (
+        "Zeroing takes",
+        "ADVICE calloc-reuse-memset",
+        "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072",
+        "CHECKS",
+    ):
         assert words in done.stdout
         assert words in README
 

@@ -205,9 +205,7 @@ def test_random_order_is_told_from_a_sweep(out: Path, small_memory: Path) -> Non
 
 
 @machine
-@pytest.mark.parametrize(
-    ("any_swap", "marker"), [("file", "change"), ("zram", "store")], indirect=["any_swap"]
-)
+@pytest.mark.parametrize(("any_swap", "marker"), [("file", "change"), ("zram", "store")], indirect=["any_swap"])
 def test_one_pass_sweep_is_no_thrash(out: Path, any_swap: Path, marker: str) -> None:
     """A: 640 MiB, once, in 80 MiB. Pages go out and stay out."""
     recording, counted = pagez(out, any_swap, 80, 1, *([] if marker == "change" else [f"--{marker}"]))
