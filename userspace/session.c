@@ -36,6 +36,7 @@
 #include "sampled.h"
 #include "slice.h"
 #include "swapdevice.h"
+#include "sums.h"
 #include "symbolize.h"
 #include "syscalls.h"
 #include "system.h"
@@ -230,8 +231,10 @@ int session_load(struct session *session)
 		.samples = config->samples,
 		.reads = config->reads,
 	}, &refused);
-	if (session->bpf)
+	if (session->bpf) {
+		sums_take_memory(session->bpf->obj);
 		return STATUS_DONE;
+	}
 	message("this kernel refuses the BPF programs%s%s: %s; see memtoll doctor",
 		refused ? ", first " : "", refused ? refused : "", strerror(errno));
 	return STATUS_UNSUPPORTED;

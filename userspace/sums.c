@@ -2,6 +2,8 @@
 #include "sums.h"
 
 #include <bpf/bpf.h>
+#include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "../bpf/events.h"
@@ -134,4 +136,58 @@ void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid)
 
 	for (key.fn = FN_MALLOC; key.fn < FN_COUNT; key.fn++)
 		bpf_map_update_elem(bpf_map__fd(calls), &key, zero, BPF_NOEXIST);
+}
+
+/* As many as the kernel keeps ready of small rows before it asks for more: init_refill_work() in
+ * kernel/bpf/memalloc.c. */
+#define READY_ROWS 32
+#define READY_TRIES 50	/* of a millisecond each, for all maps of a CPU */
+
+/* Rows of nobody, made and taken back: their memory stays with this CPU. */
+static void take_memory_here(struct bpf_map *map, int *tries)
+{
+	size_t cpus = libbpf_num_possible_cpus(), key_size = bpf_map__key_size(map);
+	g_autofree char *zero = g_malloc0(cpus * ((bpf_map__value_size(map) + 7) / 8 * 8));
+	g_autofree char *key = g_malloc(key_size);
+	int fd = bpf_map__fd(map), err;
+	uint32_t i, made;
+
+	memset(key, 0xff, key_size);
+	for (made = 0; made < READY_ROWS; made++) {
+		memcpy(key, &made, sizeof(made));
+		while ((err = bpf_map_update_elem(fd, key, zero, BPF_NOEXIST)) == -ENOMEM &&
+		       *tries > 0) {
+			(*tries)--;
+			g_usleep(1000);
+		}
+		if (err)
+			break;
+	}
+	for (i = 0; i < made; i++) {
+		memcpy(key, &i, sizeof(i));
+		bpf_map_delete_elem(fd, key);
+	}
+}
+
+void sums_take_memory(struct bpf_object *object)
+{
+	struct bpf_map *map;
+	cpu_set_t before, one;
+	int cpu, tries;
+
+	if (sched_getaffinity(0, sizeof(before), &before))
+		return;
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &before))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (sched_setaffinity(0, sizeof(one), &one))
+			continue;
+		tries = READY_TRIES;
+		bpf_object__for_each_map(map, object)
+			if (bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_HASH)
+				take_memory_here(map, &tries);
+	}
+	sched_setaffinity(0, sizeof(before), &before);
 }

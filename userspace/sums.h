@@ -39,4 +39,12 @@ void sums_free_places(struct bpf_map *map);
  */
 void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid);
 
+/*
+ * Have the kernel keep memory ready for the first rows of every hash per CPU, on each CPU that we
+ * may run on. A row that a program makes has to come from what is ready, and more of it is made
+ * without waiting: on a busy machine it fails for some milliseconds (pcpu_alloc_noprof() in
+ * mm/percpu.c leaves it to a worker), and all that begins then would be lost.
+ */
+void sums_take_memory(struct bpf_object *object);
+
 #endif /* MEMTOLL_SUMS_H */
