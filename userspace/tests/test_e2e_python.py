@@ -324,21 +324,19 @@ def open_for_writing(fifo: Path) -> int | None:
 
 
 def test_fork_and_exec(out: Path, tmp_path: Path) -> None:
-    """The second interpreter allocates when it has been seen: an interpreter starts faster than it is found."""
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    tracer = start_record(out, "--probes", "alloc", "--", DEBIAN, SOURCES / "python_forks.py", fifo)
-    writers: list[int] = []
+    """The second interpreter allocates when it has been seen, and none goes before its lines have been read.
 
-    def is_read() -> bool:
-        writer = open_for_writing(fifo)
-        if writer is not None:
-            writers.append(writer)
-        return bool(writers)
-
-    wait_until(is_read, "the second interpreter", 120)
-    wait_slices(out, query(out, "SELECT count(*) FROM slice")[0][0] + 2)
-    os.close(*writers)
+    An interpreter starts faster than it is found; what has become another, or has ended, cannot be read any more:
+    python_unreadable counts that.
+    """
+    fifos = [tmp_path / f"fifo-{number}" for number in range(3)]
+    for fifo in fifos:
+        os.mkfifo(fifo)
+    tracer = start_record(out, "--probes", "alloc", "--", DEBIAN, SOURCES / "python_forks.py", *fifos)
+    for fifo in fifos:
+        writer = wait_until(lambda fifo=fifo: open_for_writing(fifo), f"{fifo.name} to be read", 120)
+        wait_slices(out, query(out, "SELECT count(*) FROM slice")[0][0] + 2)
+        os.close(writer)
     recording = load(out, finish(tracer))
     [witness] = recording.witness
     assert witness["status"] == 0

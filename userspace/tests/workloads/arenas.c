@@ -14,7 +14,7 @@
 #include "workload.h"
 
 #define THREADS 8
-#define BLOCK (256 << 10)
+#define BLOCK (4 << 20)
 #define FENCE 4096
 
 static pthread_barrier_t barrier;

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Allocate in a forked child, and in another interpreter that the child then becomes.
 
-usage: python_forks.py FIFO
-The second one waits until something is written to the FIFO.
+usage: python_forks.py FIFO FIFO FIFO
+It waits at the end of the first part, before the second and at its end, each time until a FIFO has been opened for
+writing and closed again: whoever names the lines reads them in this process, which then becomes another or ends.
 """
 
 import json
@@ -23,13 +24,19 @@ def after_exec():
         bytearray(BLOCK)
 
 
-if sys.argv[2:] == ["again"]:
-    with open(sys.argv[1]) as fifo:
+def wait(number):
+    with open(sys.argv[1 + number]) as fifo:
         fifo.read()
+
+
+if sys.argv[4:] == ["again"]:
+    wait(1)
     after_exec()
+    wait(2)
 else:
     child = os.fork()
     if not child:
         in_child()
-        os.execv(sys.executable, [sys.executable, __file__, sys.argv[1], "again"])
+        wait(0)
+        os.execv(sys.executable, [sys.executable, __file__, *sys.argv[1:4], "again"])
     print(json.dumps({"child": child, "count": ROUNDS, "status": os.waitpid(child, 0)[1]}))
