@@ -24,6 +24,7 @@
 #include "message.h"
 #include "recording_sql.h"
 #include "recording_store.h"
+#include "recording_vfs.h"
 
 /* How long a commit waits for a reader that holds the file. */
 #define BUSY_MS 10000
@@ -312,6 +313,22 @@ out:
 	return err;
 }
 
+/*
+ * The name for SQLite, which is told to follow no link and takes that for all of the path: that of
+ * the directory itself, then. "file:..." and ":memory:" mean something else to it: from the root.
+ */
+static char *name_without_links(const char *path)
+{
+	char *directory = g_path_get_dirname(path), *base = g_path_get_basename(path);
+	char *real = realpath(directory, NULL);
+	char *name = g_build_filename(real ? real : directory, base, NULL);
+
+	free(real);
+	g_free(base);
+	g_free(directory);
+	return name;
+}
+
 struct recording *recording_create(const char *path, bool force)
 {
 	struct recording *recording = g_new0(struct recording, 1);
@@ -336,14 +353,13 @@ struct recording *recording_create(const char *path, bool force)
 			goto out;
 		}
 		recording->path = g_strdup(path);
-		/* "file:..." and ":memory:" mean something else to SQLite. */
-		name = path[0] == '/' ? g_strdup(recording->written) :
-					g_strconcat("./", recording->written, NULL);
+		name = name_without_links(recording->written);
 	} else {
 		name = g_strdup(":memory:");
 		flags |= SQLITE_OPEN_MEMORY | SQLITE_OPEN_CREATE;
 	}
-	status = sqlite3_open_v2(name, &recording->database, flags, NULL);
+	status = sqlite3_open_v2(name, &recording->database, flags,
+				 recording_vfs(RECORDING_WRITTEN));
 	if (status != SQLITE_OK) {
 		err = fail(recording, status);
 		goto out;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "message.h"
+#include "recording_vfs.h"
 
 /* A commit of the writer holds the file for far less. */
 #define BUSY_MS 5000
@@ -108,23 +109,6 @@ static bool quick_check(sqlite3 *database)
 	return ok;
 }
 
-/*
- * The writer was killed in the middle of a commit: play its journal back. This is the only case
- * in which reading writes.
- */
-static bool roll_back(const char *name)
-{
-	sqlite3 *database = NULL;
-	int64_t tables;
-	bool done;
-
-	done = sqlite3_open_v2(name, &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-	       sqlite3_busy_timeout(database, BUSY_MS) == SQLITE_OK &&
-	       query_int(database, "SELECT COUNT(*) FROM sqlite_master", &tables) == SQLITE_ROW;
-	sqlite3_close(database);
-	return done;
-}
-
 static void say_damaged(const char *path, const struct header *header)
 {
 	if (header->expected_bytes > header->file_bytes)
@@ -173,31 +157,183 @@ static int check_content(sqlite3 *database, const char *path, const struct heade
 	return 0;
 }
 
-/* SQLITE_OK when the database can be read, its journal played back where one was left. */
-static int start_reading(sqlite3 **database, const char *name, int64_t *tables)
+/* A connection that has read its first page; SQLITE_OK, or the status that prevented it. */
+static int connect_to(sqlite3 **database, const char *name, int flags, enum recording_files files)
 {
-	int attempt, status = SQLITE_ERROR;
+	int64_t tables;
+	int status;
 
-	for (attempt = 0; attempt < 2; attempt++) {
-		status = sqlite3_open_v2(name, database, SQLITE_OPEN_READONLY, NULL);
-		if (status != SQLITE_OK)
-			return status;
-		sqlite3_busy_timeout(*database, BUSY_MS);
-		sqlite3_extended_result_codes(*database, 1);
-		/* The views of a file from elsewhere may call nothing that has effects. */
-		sqlite3_db_config(*database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-		status = query_int(*database, "SELECT COUNT(*) FROM sqlite_master", tables);
-		if (status == SQLITE_ROW)
-			return SQLITE_OK;
-		if (status != SQLITE_READONLY_ROLLBACK && status != SQLITE_READONLY_RECOVERY &&
-		    (status & 0xff) != SQLITE_CANTOPEN)
-			return status;
-		if (attempt == 0 && !roll_back(name))
-			return SQLITE_READONLY_ROLLBACK;
-		if (attempt == 0)
-			sqlite3_close(*database);
+	status = sqlite3_open_v2(name, database, flags, recording_vfs(files));
+	if (status != SQLITE_OK)
+		return status;
+	sqlite3_busy_timeout(*database, BUSY_MS);
+	sqlite3_extended_result_codes(*database, 1);
+	/* The views of a file from elsewhere may call nothing that has effects. */
+	sqlite3_db_config(*database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	status = query_int(*database, "SELECT COUNT(*) FROM sqlite_master", &tables);
+	return status == SQLITE_ROW ? SQLITE_OK : status;
+}
+
+/* Everything that can be read from one file to another that is made for it. 0 or -errno. */
+static int copy_bytes(int from, const char *to)
+{
+	static uint8_t bytes[1 << 16];
+	int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int err = fd < 0 ? -errno : 0;
+	ssize_t got = 0;
+
+	while (!err) {
+		got = read(from, bytes, sizeof(bytes));
+		if (got <= 0)
+			break;
+		if (write(fd, bytes, (size_t)got) != got)
+			err = errno ? -errno : -ENOSPC;
 	}
+	if (!err && got < 0)
+		err = -errno;
+	if (fd >= 0 && close(fd) && !err)
+		err = -errno;
+	return err;
+}
+
+/* The journal names a file as its super-journal (file format, 3.): no recording's ever does. */
+static bool names_another_file(int journal, off_t length)
+{
+	static const uint8_t magic[] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
+	uint8_t end[sizeof(magic)];
+
+	return length > (off_t)sizeof(magic) &&
+	       pread(journal, end, sizeof(end), length - (off_t)sizeof(end)) ==
+		       (ssize_t)sizeof(end) &&
+	       !memcmp(end, magic, sizeof(magic));
+}
+
+/* NULL, or why this journal, which anybody may have left there, is not played back. */
+static const char *objection(int recording, int journal)
+{
+	struct stat own, other;
+
+	if (fstat(recording, &own) || fstat(journal, &other) || !S_ISREG(other.st_mode))
+		return "is no regular file";
+	if (own.st_uid != other.st_uid)
+		return "belongs to another user than the recording";
+	if (names_another_file(journal, other.st_size))
+		return "names another file, which is not memtoll's doing";
+	return NULL;
+}
+
+/*
+ * The writer was killed in the middle of a commit. Its journal is played back in a private copy,
+ * which goes with the connection: reading writes to no file but its own.
+ */
+static int read_recovered(sqlite3 **database, const char *path, const char *name,
+			  struct header *header)
+{
+	char *directory = NULL, *copy = NULL, *copied_journal = NULL;
+	char *journal_name = g_strconcat(name, "-journal", NULL);
+	int recording = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int journal = open(journal_name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	int status = SQLITE_READONLY, err = 0;
+	const char *why = "is no regular file";
+
+	if (recording < 0 || (journal < 0 && errno != ELOOP)) {
+		message("%s was cut off in the middle of a commit, and %s-journal cannot be read: %s",
+			path, path, g_strerror(errno));
+		goto out;
+	}
+	if (journal >= 0)
+		why = objection(recording, journal);
+	if (why) {
+		message("%s-journal %s: it is left alone", path, why);
+		status = check_file(path, header) ? SQLITE_READONLY : SQLITE_OK;
+		goto out;
+	}
+	sqlite3_close(*database);
+	*database = NULL;
+	directory = g_dir_make_tmp("memtoll-XXXXXX", NULL);
+	if (!directory) {
+		err = -errno;
+	} else {
+		copy = g_build_filename(directory, "copy", NULL);
+		copied_journal = g_build_filename(directory, "copy-journal", NULL);
+		err = copy_bytes(recording, copy);
+		if (!err)
+			err = copy_bytes(journal, copied_journal);
+	}
+	if (err) {
+		message("%s was cut off in the middle of a commit, and cannot be copied to %s: %s",
+			path, g_get_tmp_dir(), g_strerror(-err));
+		goto out;
+	}
+	status = connect_to(database, copy, SQLITE_OPEN_READWRITE, RECORDING_RECOVERED);
+	sqlite3_close(*database);
+	*database = NULL;
+	if (status == SQLITE_OK)
+		status = connect_to(database, copy, SQLITE_OPEN_READONLY, RECORDING_READ);
+	/* What was under way is undone there, and the header is that of the last commit. */
+	if (status == SQLITE_OK && check_file(copy, header))
+		status = SQLITE_READONLY;
+out:
+	if (copied_journal)
+		unlink(copied_journal);
+	if (copy)
+		unlink(copy);
+	if (directory)
+		rmdir(directory);
+	if (journal >= 0)
+		close(journal);
+	if (recording >= 0)
+		close(recording);
+	g_free(copied_journal);
+	g_free(copy);
+	g_free(directory);
+	g_free(journal_name);
 	return status;
+}
+
+/*
+ * A writer died in the middle of a commit: there is a journal, and nobody has the lock of a writer.
+ * Called within a read transaction, which keeps a writer that lives from ending its own: a journal
+ * of its is there only while it has the lock. (pager.c, hasHotJournal())
+ */
+static bool cut_off(sqlite3 *database, const char *name)
+{
+	char *journal = g_strconcat(name, "-journal", NULL);
+	struct stat before, after;
+	sqlite3_file *file = NULL;
+	int reserved = 1;
+	bool cut;
+
+	cut = !lstat(journal, &before) &&
+	      sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file) ==
+		      SQLITE_OK &&
+	      file->pMethods->xCheckReservedLock(file, &reserved) == SQLITE_OK && !reserved &&
+	      !lstat(journal, &after) && before.st_ino == after.st_ino;
+	g_free(journal);
+	return cut;
+}
+
+/* SQLITE_OK when the database can be read. SQLITE_READONLY: it has been said why not. */
+static int start_reading(sqlite3 **database, const char *path, const char *name,
+			 struct header *header)
+{
+	/* Never SQLite's own look at a journal: as root it gives it to the recording's owner. */
+	int status = connect_to(database, name, SQLITE_OPEN_READONLY, RECORDING_READ);
+	int64_t tables;
+	bool cut;
+
+	if (status != SQLITE_OK)
+		return status;
+	sqlite3_exec(*database, "BEGIN", NULL, NULL, NULL);
+	status = query_int(*database, "SELECT COUNT(*) FROM sqlite_master", &tables);
+	cut = status == SQLITE_ROW && cut_off(*database, name);
+	sqlite3_exec(*database, "COMMIT", NULL, NULL, NULL);
+	if (status != SQLITE_ROW)
+		return status;
+	if (cut)
+		return read_recovered(database, path, name, header);
+	/* Again: now the writer's commit is over. */
+	return check_file(path, header) ? SQLITE_READONLY : SQLITE_OK;
 }
 
 sqlite3 *recording_open(const char *path)
@@ -206,29 +342,23 @@ sqlite3 *recording_open(const char *path)
 	sqlite3 *database = NULL;
 	int err = -EIO, status;
 	char *name = NULL;
-	int64_t tables = 0;
 
 	err = check_file(path, &header);
 	if (err)
 		goto out;
 	/* "file:..." means something else to SQLite. */
 	name = path[0] == '/' ? g_strdup(path) : g_strconcat("./", path, NULL);
-	status = start_reading(&database, name, &tables);
+	status = start_reading(&database, path, name, &header);
 	err = -EIO;
 	switch (status & 0xff) {
 	case SQLITE_OK:
-		/* Again: now the writer's commit is over and the journal played back. */
-		err = check_file(path, &header);
-		if (!err)
-			err = check_content(database, path, &header);
+		err = check_content(database, path, &header);
 		break;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 		message("%s is locked by another program; try again when it is done", path);
 		break;
 	case SQLITE_READONLY:
-		message("%s was cut off in the middle of a commit and must be written to once: copy"
-			" it and %s-journal to a directory of your own", path, path);
 		break;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:

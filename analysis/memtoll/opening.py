@@ -8,6 +8,7 @@ writing and all figures here are of one moment.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -30,6 +31,8 @@ Progress = Callable[[str, int, int], None]
 # SQLite's file format, 1.3: the first bytes; page size at 16 (1 means 65,536), pages at 28.
 MAGIC: Final = b"SQLite format 3\0"
 HEADER: Final = 100
+# The end of a journal that names a super-journal (file format, 3.): no recording's ever does.
+SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
 # A commit of the writer takes far less.
 BUSY_S: Final = 5.0
 # PRAGMA quick_check reads everything, a second for 250 MB: larger files show damage when read.
@@ -128,12 +131,34 @@ def _copy(source: sqlite3.Connection, progress: Progress | None) -> sqlite3.Conn
     return target
 
 
-def _recovered(path: Path) -> sqlite3.Connection:
-    """The tracer was killed in a commit: its journal has to be played back, in a copy."""
+def _journal(path: Path) -> bytes | None:
+    """What the journal beside it holds that its tracer may have left; None where it is somebody else's doing.
+
+    SQLite deletes the file that a journal calls its super-journal (file format, 3.), with the rights of who reads.
+    """
+    try:
+        fd = os.open(f"{path}-journal", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None
+        raise
+    with open(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != path.stat().st_uid:
+            return None
+        found = file.read()
+    return None if found.endswith(SUPER_JOURNAL) else found
+
+
+def _recovered(path: Path, journal: bytes | None) -> sqlite3.Connection:
+    """The tracer was killed in a commit: its journal is played back, in a copy; one that is not its own is not."""
     with tempfile.TemporaryDirectory(prefix="memtoll-") as directory:
         copy = Path(directory) / "copy"
         shutil.copyfile(path, copy)
-        shutil.copyfile(f"{path}-journal", f"{copy}-journal")
+        if journal:
+            Path(f"{copy}-journal").write_bytes(journal)
         with closing(_connect(copy, "rw")) as source:
             source.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
             return _copy(source, None)
@@ -141,6 +166,9 @@ def _recovered(path: Path) -> sqlite3.Connection:
 
 def _connected(path: Path) -> tuple[sqlite3.Connection, bool]:
     """A connection that has read its first page, and whether it is to a copy."""
+    # Before SQLite looks at it, which gives a journal to the recording's owner where root is it who looks.
+    if _journal(path) is None:
+        return _recovered(path, None), True
     connection = _connect(path)
     try:
         connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
@@ -150,7 +178,7 @@ def _connected(path: Path) -> tuple[sqlite3.Connection, bool]:
         name = str(getattr(error, "sqlite_errorname", "") or "")
         if not name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) or not Path(f"{path}-journal").exists():
             raise
-        return _recovered(path), True
+        return _recovered(path, _journal(path)), True
     except BaseException:
         connection.close()
         raise

@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import threading
@@ -252,6 +253,36 @@ def test_cut_off_in_a_commit(busy: Path) -> None:
         assert rec.report == expected
         assert len(rec.faults) > 0
     assert state(busy) == before
+
+
+def planted_journal(recording: Path, victim: Path) -> bytes:
+    """Hot, of no pages, and its super-journal is a file of somebody's (file format, 3.)."""
+    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(victim)
+    header = magic + struct.pack(">5I", 0, 1, recording.stat().st_size // 4096, 512, 4096)
+    record = struct.pack(">I", (1 << 30) // 4096 + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    return header.ljust(512, b"\0") + record
+
+
+@pytest.mark.parametrize("how", ["names another file", "is a link"])
+def test_a_planted_journal_is_not_played_back(busy: Path, tmp_path: Path, how: str) -> None:
+    with memtoll.open(busy) as rec:
+        expected = rec.report
+    victim, journal = tmp_path / "victim", Path(f"{busy}-journal")
+    victim.write_text("of somebody else\n")
+    if how == "is a link":
+        journal.symlink_to(victim)
+    else:
+        journal.write_bytes(planted_journal(busy, victim))
+    before = state(busy)
+    with memtoll.open(busy) as rec:
+        assert rec.report == expected
+    assert victim.read_text() == "of somebody else\n"
+    assert state(busy) == before
+    # What SQLite itself does with such a file.
+    if how == "names another file":
+        with closing(sqlite3.connect(busy)) as database:
+            database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        assert not victim.exists(), "the journal was not hot: the test tests nothing"
 
 
 def test_old_recordings() -> None:

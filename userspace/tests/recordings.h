@@ -50,18 +50,26 @@ static inline int remove_directory(void **state)
 }
 
 /* One integer, read by a connection of its own; -1 where there is no row. */
-static inline sqlite3_int64 number(const char *path, const char *sql)
+static inline sqlite3_int64 number_of(sqlite3 *database, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;
-	sqlite3 *database = NULL;
 	sqlite3_int64 value = -1;
 
-	assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-	sqlite3_busy_timeout(database, 1000);
 	assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), SQLITE_OK);
 	if (sqlite3_step(statement) == SQLITE_ROW)
 		value = sqlite3_column_int64(statement, 0);
 	sqlite3_finalize(statement);
+	return value;
+}
+
+static inline sqlite3_int64 number(const char *path, const char *sql)
+{
+	sqlite3 *database = NULL;
+	sqlite3_int64 value;
+
+	assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	sqlite3_busy_timeout(database, 1000);
+	value = number_of(database, sql);
 	sqlite3_close(database);
 	return value;
 }

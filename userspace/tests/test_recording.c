@@ -532,11 +532,156 @@ static void copy_file(const char *from, const char *to)
 	g_free(contents);
 }
 
+static char *checksum(const char *path)
+{
+	char *contents = NULL, *sum;
+	gsize length = 0;
+
+	assert_true(g_file_get_contents(path, &contents, &length, NULL));
+	sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)contents, length);
+	g_free(contents);
+	return sum;
+}
+
+/*
+ * A journal of no pages that is hot, and whose super-journal is another file (file format, 3.):
+ * SQLite's own way to play it back ends with that file deleted.
+ */
+static void plant_journal(const char *recording, const char *victim)
+{
+	static const guint8 magic[] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
+	char *path = g_strconcat(recording, "-journal", NULL);
+	GByteArray *bytes = g_byte_array_new();
+	guint32 pages = (guint32)number(recording, "PRAGMA page_count"), sum = 0, word;
+	const guint32 header[] = { 0, 1, pages, 512, 4096 };
+	size_t i;
+
+	g_byte_array_append(bytes, magic, sizeof(magic));
+	for (i = 0; i < G_N_ELEMENTS(header); i++) {
+		word = GUINT32_TO_BE(header[i]);
+		g_byte_array_append(bytes, (const guint8 *)&word, sizeof(word));
+	}
+	g_byte_array_set_size(bytes, 512);
+	memset(bytes->data + sizeof(magic) + sizeof(header), 0,
+	       512 - sizeof(magic) - sizeof(header));
+	/* The page that holds the lock's bytes, which no database uses. */
+	word = GUINT32_TO_BE((1U << 30) / 4096 + 1);
+	g_byte_array_append(bytes, (const guint8 *)&word, sizeof(word));
+	g_byte_array_append(bytes, (const guint8 *)victim, (guint)strlen(victim));
+	for (i = 0; i < strlen(victim); i++)
+		sum += (guint32)victim[i];
+	word = GUINT32_TO_BE((guint32)strlen(victim));
+	g_byte_array_append(bytes, (const guint8 *)&word, sizeof(word));
+	word = GUINT32_TO_BE(sum);
+	g_byte_array_append(bytes, (const guint8 *)&word, sizeof(word));
+	g_byte_array_append(bytes, magic, sizeof(magic));
+	assert_true(g_file_set_contents(path, (const char *)bytes->data, (gssize)bytes->len, NULL));
+	g_byte_array_free(bytes, TRUE);
+	g_free(path);
+}
+
+static char *make_victim(const char *name)
+{
+	char *path = in_directory(name);
+
+	assert_true(g_file_set_contents(path, "of somebody else\n", -1, NULL));
+	return path;
+}
+
+/* Somebody who may write to the directory leaves a journal between two commits. */
+static void test_planted_while_written(void **state)
+{
+	char *path = in_directory("planted"), *victim = make_victim("victim");
+	char *link = in_directory("planted-journal");
+	struct recording *recording = recording_create(path, false);
+	int i;
+
+	(void)state;
+	assert_non_null(recording);
+	for (i = 1; i <= 7; i++) {
+		if (i % 2)
+			plant_journal(path, victim);
+		else
+			assert_int_equal(symlink(victim, link), 0);
+		assert_int_equal(recording_slice_begin(recording, 10 * i), 0);
+		add_call(recording, 5, 1);
+		assert_int_equal(recording_slice_commit(recording, 10 * i + 5), 0);
+		assert_int_equal(access(victim, F_OK), 0);
+	}
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	assert_int_equal(number(path, "SELECT SUM(calls) FROM call"), 7);
+	assert_int_not_equal(access(link, F_OK), 0);
+	g_free(link);
+	g_free(victim);
+	g_free(path);
+}
+
+/* A directory may be reached by a link (/var/run); the file itself may not be one. */
+static void test_linked_directory(void **state)
+{
+	char *directory = in_directory("real"), *link = in_directory("link to it");
+	char *path = g_build_filename(link, "a", NULL), *real = g_build_filename(directory, "a", NULL);
+	struct recording *recording;
+
+	(void)state;
+	assert_int_equal(mkdir(directory, 0700), 0);
+	assert_int_equal(symlink("real", link), 0);
+	recording = recording_create(path, false);
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	assert_int_equal(number(real, "SELECT COUNT(*) FROM slice"), 1);
+	g_free(real);
+	g_free(path);
+	g_free(link);
+	g_free(directory);
+}
+
+/* What is found beside a recording is played back by nobody who reads it. */
+static void test_planted_while_read(void **state)
+{
+	char *path = finished("read"), *journal = in_directory("read-journal");
+	char *victim = make_victim("victim of reading");
+	sqlite3 *database;
+	struct stat status;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		unlink(journal);
+		if (i == 1)
+			assert_int_equal(symlink(victim, journal), 0);
+		else
+			plant_journal(path, i ? "" : victim);
+		if (i == 2 && geteuid())
+			break;
+		if (i == 2)
+			assert_int_equal(chown(journal, 65533, 65533), 0);
+		capture_stderr();
+		database = recording_open(path);
+		assert_one_line(captured_stderr(), journal, "left alone",
+				i == 0 ? "names another file" :
+				i == 1 ? "is no regular file" : "another user", NULL);
+		assert_non_null(database);
+		assert_int_equal(number_of(database, "SELECT SUM(calls) FROM call"), 23);
+		sqlite3_close(database);
+		assert_int_equal(lstat(journal, &status), 0);
+		assert_int_equal(access(victim, F_OK), 0);
+	}
+	g_free(victim);
+	g_free(journal);
+	g_free(path);
+}
+
 /* The writer's death in the middle of a commit: some pages written, the journal still there. */
 static void test_hot_journal(void **state)
 {
 	char *path = finished("hot"), *journal = in_directory("hot-journal");
 	char *dead = in_directory("dead"), *dead_journal = in_directory("dead-journal");
+	char *before, *after;
 	sqlite3 *database = NULL;
 
 	(void)state;
@@ -551,13 +696,19 @@ static void test_hot_journal(void **state)
 	sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
 	sqlite3_close(database);
 
+	/* In a copy: reading writes nothing. */
+	before = checksum(dead);
 	database = recording_open(dead);
 	assert_non_null(database);
 	assert_int_equal(sqlite3_db_readonly(database, "main"), 1);
+	assert_int_equal(number_of(database, "SELECT SUM(calls) FROM call"), 23);
+	assert_int_equal(number_of(database, "SELECT COUNT(*) FROM fault_run"), 0);
 	sqlite3_close(database);
-	assert_int_equal(number(dead, "SELECT SUM(calls) FROM call"), 23);
-	assert_int_equal(number(dead, "SELECT COUNT(*) FROM fault_run"), 0);
-	assert_int_not_equal(access(dead_journal, F_OK), 0);
+	after = checksum(dead);
+	assert_string_equal(before, after);
+	assert_int_equal(access(dead_journal, F_OK), 0);
+	g_free(after);
+	g_free(before);
 	g_free(dead_journal);
 	g_free(dead);
 	g_free(journal);
@@ -615,6 +766,9 @@ int main(void)
 		cmocka_unit_test(test_odd_name),
 		cmocka_unit_test(test_open_refused),
 		cmocka_unit_test(test_open_damaged),
+		cmocka_unit_test(test_planted_while_written),
+		cmocka_unit_test(test_planted_while_read),
+		cmocka_unit_test(test_linked_directory),
 		cmocka_unit_test(test_hot_journal),
 		cmocka_unit_test(test_open_while_written),
 	};
