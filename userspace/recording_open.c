@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "message.h"
+#include "recording_guard.h"
 #include "recording_vfs.h"
 
 /* A commit of the writer holds the file for far less. */
@@ -168,8 +169,7 @@ static int connect_to(sqlite3 **database, const char *name, int flags, enum reco
 		return status;
 	sqlite3_busy_timeout(*database, BUSY_MS);
 	sqlite3_extended_result_codes(*database, 1);
-	/* The views of a file from elsewhere may call nothing that has effects. */
-	sqlite3_db_config(*database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	recording_guard(*database);
 	status = query_int(*database, "SELECT COUNT(*) FROM sqlite_master", &tables);
 	return status == SQLITE_ROW ? SQLITE_OK : status;
 }

@@ -49,23 +49,46 @@ static const char *view_body(const char *name, const char *sql)
 	return !g_ascii_strncasecmp(body, "AS", 2) && g_ascii_isspace(body[2]) ? body + 3 : NULL;
 }
 
+/* Run text that comes from a recording: one statement, and nothing behind it. */
+static int run_one(sqlite3 *database, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+	const char *tail = NULL;
+	int err = -EIO;
+
+	if (sqlite3_prepare_v2(database, sql, -1, &statement, &tail) != SQLITE_OK) {
+		report_complain(database, sqlite3_errmsg(database));
+	} else if (tail[strspn(tail, " \t\r\n")]) {
+		report_complain(database, "a view holds more than one statement");
+		err = -EINVAL;
+	} else if (sqlite3_step(statement) != SQLITE_DONE) {
+		report_complain(database, sqlite3_errmsg(database));
+	} else {
+		err = 0;
+	}
+	sqlite3_finalize(statement);
+	return err;
+}
+
 static int make_table(sqlite3 *database, const char *name, const char *sql)
 {
 	const char *body = view_body(name, sql);
-	char *create;
-	int err;
+	char *drop, *create;
+	int err = -ENOMEM;
 
 	if (!body) {
 		report_complain(database, "a view is damaged");
 		return -EINVAL;
 	}
+	drop = sqlite3_mprintf("DROP TABLE IF EXISTS temp.\"%w\"", name);
 	/* Unqualified names are looked up in temp first: a view sees the tables made before it. */
-	create = sqlite3_mprintf("DROP TABLE IF EXISTS temp.\"%w\"; CREATE TEMP TABLE \"%w\" AS %s",
-				 name, name, body);
-	if (!create)
-		return -ENOMEM;
-	err = run(database, create);
+	create = sqlite3_mprintf("CREATE TEMP TABLE \"%w\" AS %s", name, body);
+	if (drop && create)
+		err = run_one(database, drop);
+	if (!err)
+		err = run_one(database, create);
 	sqlite3_free(create);
+	sqlite3_free(drop);
 	return err;
 }
 

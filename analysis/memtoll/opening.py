@@ -41,6 +41,40 @@ CHECKED_BYTES: Final = 64 << 20
 SIGNAL_STEPS: Final = 1_000_000
 # Pages copied between two calls of progress.
 COPIED_PAGES: Final = 16384
+READING: Final = frozenset(
+    (
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_RECURSIVE,
+        sqlite3.SQLITE_SAVEPOINT,
+        sqlite3.SQLITE_TRANSACTION,
+        sqlite3.SQLITE_CREATE_TEMP_INDEX,
+        sqlite3.SQLITE_CREATE_TEMP_TABLE,
+        sqlite3.SQLITE_CREATE_TEMP_VIEW,
+        sqlite3.SQLITE_DROP_TEMP_INDEX,
+        sqlite3.SQLITE_DROP_TEMP_TABLE,
+        sqlite3.SQLITE_DROP_TEMP_VIEW,
+    )
+)
+WRITING: Final = frozenset(
+    (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_REINDEX)
+)
+# Pragmas that tell something of the file, and the one that is set.
+PRAGMAS: Final = frozenset(
+    (
+        "application_id",
+        "data_version",
+        "journal_mode",
+        "page_count",
+        "page_size",
+        "quick_check",
+        "table_info",
+        "temp_store",
+        "user_version",
+    )
+)
+# Functions that reach beyond the database, where a build of SQLite has them.
+OUTSIDE: Final = frozenset(("edit", "fts3_tokenizer", "load_extension", "readfile", "writefile"))
 # Views without which a file is no recording.
 NEEDED_VIEWS: Final = ("verdict", "finding", "toll", "sites", "report_json")
 
@@ -63,6 +97,8 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:  # of a message of SQLite's that cites the file
         raise DamagedRecording(f"{path} is damaged: it holds text that is none") from error
+    except sqlite3.Warning as error:
+        raise DamagedRecording(f"{path} is damaged: a view holds more than one statement") from error
     except sqlite3.Error as error:
         name = str(getattr(error, "sqlite_errorname", "") or "")
         if name == "SQLITE_INTERRUPT":
@@ -98,6 +134,28 @@ def _check_length(path: Path) -> None:
     expected, there = _expected_bytes(path), path.stat().st_size
     if there < expected:
         raise DamagedRecording(f"{path} is truncated: {there} of {expected} bytes are there")
+
+
+def _judge(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:
+    """What a statement may do: the rules of userspace/recording_guard.c."""
+    allowed = (
+        action in READING
+        or (action in WRITING and database == "temp")
+        # How a table-valued function (json_each) says its columns.
+        or (action == sqlite3.SQLITE_UPDATE and first == "sqlite_master")
+        or (action == sqlite3.SQLITE_FUNCTION and second not in OUTSIDE)
+        or (action == sqlite3.SQLITE_PRAGMA and first in PRAGMAS)
+    )
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def guard(connection: sqlite3.Connection) -> None:
+    """From here on it reads, and writes to temporary tables.
+
+    A recording's views are statements of whoever made the file: they are asked for what they answer, never for what
+    they do. ATTACH, VACUUM INTO and the like write files with the rights of who reads.
+    """
+    connection.set_authorizer(_judge)
 
 
 def _connect(path: Path | str, mode: str = "ro") -> sqlite3.Connection:
@@ -232,6 +290,7 @@ def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progr
                 connection = _copy(source, progress)
                 source.close()
                 copied = True
+        guard(connection)
     except BaseException:
         connection.close()
         raise

@@ -285,6 +285,37 @@ def test_a_planted_journal_is_not_played_back(busy: Path, tmp_path: Path, how: s
         assert not victim.exists(), "the journal was not hot: the test tests nothing"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "sql || '; VACUUM INTO ' || quote('{stolen}')",
+        "'CREATE VIEW toll AS SELECT * FROM pragma_wal_checkpoint'",
+        "'CREATE VIEW toll AS SELECT load_extension(1) AS toll'",
+    ],
+    ids=["a second statement", "a pragma", "an extension"],
+)
+def test_views_do_nothing(busy: Path, tmp_path: Path, change: str) -> None:
+    """A view is asked for what it answers: whoever made the file gets nothing done by it."""
+    stolen = tmp_path / "stolen"
+    with closing(sqlite3.connect(busy, isolation_level=None)) as database:
+        database.execute("PRAGMA writable_schema = ON")
+        sql = change.format(stolen=stolen)
+        database.execute(f"UPDATE sqlite_master SET sql = {sql} WHERE name = 'toll'")
+    with memtoll.open(busy) as rec, pytest.raises(memtoll.DamagedRecording) as raised:
+        assert rec.report
+    assert_one_line(raised.value, busy)
+    assert not stolen.exists()
+
+
+def test_nothing_else_is_written(busy: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    with memtoll.open(busy) as rec:
+        for sql in (f"ATTACH '{other}' AS other", f"VACUUM INTO '{other}'", "PRAGMA mmap_size = 0"):
+            with pytest.raises(sqlite3.DatabaseError, match="authori"):
+                rec.views.connection.execute(sql)
+    assert not other.exists()
+
+
 def test_old_recordings() -> None:
     """One recording of every format there was, and what was said of it then."""
     import json

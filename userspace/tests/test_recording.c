@@ -617,6 +617,49 @@ static void test_planted_while_written(void **state)
 	g_free(path);
 }
 
+/* A view is asked for what it answers: whoever made the file gets nothing done by it. */
+static void check_view(const char *name, const char *change, const char *reason)
+{
+	const struct report_options options = { .sites = 3 };
+	char *path = finished(name), *stolen = in_directory("stolen"), *sql;
+	sqlite3 *database;
+	FILE *out;
+
+	sql = g_strdup_printf("PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = %s"
+			      " WHERE name = 'toll'", change);
+	execute(path, sql);
+	database = recording_open(path);
+	assert_non_null(database);
+	out = fopen("/dev/null", "w");
+	capture_stderr();
+	assert_int_not_equal(report_text(database, &options, out), 0);
+	assert_one_line(captured_stderr(), path, reason, NULL);
+	fclose(out);
+	sqlite3_close(database);
+	assert_int_not_equal(access(stolen, F_OK), 0);
+	g_free(sql);
+	g_free(stolen);
+	g_free(path);
+}
+
+static void test_views_that_do(void **state)
+{
+	char *stolen = in_directory("stolen"), *vacuum, *attach;
+
+	(void)state;
+	vacuum = g_strdup_printf("sql || '; RELEASE report; VACUUM INTO ' || quote('%s')", stolen);
+	attach = g_strdup_printf("sql || '; ATTACH ' || quote('%s') || ' AS a'", stolen);
+	check_view("vacuum", vacuum, "more than one statement");
+	check_view("attach", attach, "more than one statement");
+	check_view("pragma", "'CREATE VIEW toll AS SELECT * FROM pragma_journal_mode'",
+		   "not authorized");
+	check_view("extension", "'CREATE VIEW toll AS SELECT load_extension(1) AS toll'",
+		   "not authorized");
+	g_free(attach);
+	g_free(vacuum);
+	g_free(stolen);
+}
+
 /* A directory may be reached by a link (/var/run); the file itself may not be one. */
 static void test_linked_directory(void **state)
 {
@@ -769,6 +812,7 @@ int main(void)
 		cmocka_unit_test(test_planted_while_written),
 		cmocka_unit_test(test_planted_while_read),
 		cmocka_unit_test(test_linked_directory),
+		cmocka_unit_test(test_views_that_do),
 		cmocka_unit_test(test_hot_journal),
 		cmocka_unit_test(test_open_while_written),
 	};

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * recording_guard.c: the connection to a recording that may be anybody's (sqlite.org/security.html).
+ *
+ * Its views are statements of whoever made the file. They are asked for what they answer, never for
+ * what they do: ATTACH, VACUUM INTO and the like write files with the rights of who reads.
+ */
+#include "recording_guard.h"
+
+#include <glib.h>
+#include <string.h>
+
+/* Pragmas that tell something of the file, and the one that is set. */
+static const char *const pragmas[] = {
+	"application_id", "data_version", "page_count", "page_size", "quick_check",
+	"table_info", "temp_store", "user_version", NULL,
+};
+
+/* Functions that reach beyond the database, where a build of SQLite has them. */
+static const char *const functions[] = {
+	"edit", "fts3_tokenizer", "load_extension", "readfile", "writefile", NULL,
+};
+
+static int judge(void *unused, int action, const char *first, const char *second,
+		 const char *database, const char *trigger)
+{
+	(void)unused;
+	(void)trigger;
+	switch (action) {
+	case SQLITE_SELECT:
+	case SQLITE_READ:
+	case SQLITE_RECURSIVE:
+	case SQLITE_SAVEPOINT:
+	case SQLITE_TRANSACTION:
+	case SQLITE_CREATE_TEMP_INDEX:
+	case SQLITE_CREATE_TEMP_TABLE:
+	case SQLITE_CREATE_TEMP_VIEW:
+	case SQLITE_DROP_TEMP_INDEX:
+	case SQLITE_DROP_TEMP_TABLE:
+	case SQLITE_DROP_TEMP_VIEW:
+		return SQLITE_OK;
+	case SQLITE_UPDATE:
+		/* How a table-valued function (json_each) says its columns; the file is read only. */
+		if (!g_strcmp0(first, "sqlite_master"))
+			return SQLITE_OK;
+		/* fall through */
+	case SQLITE_INSERT:
+	case SQLITE_DELETE:
+	case SQLITE_REINDEX:
+		return !g_strcmp0(database, "temp") ? SQLITE_OK : SQLITE_DENY;
+	case SQLITE_FUNCTION:
+		return second && g_strv_contains(functions, second) ? SQLITE_DENY : SQLITE_OK;
+	case SQLITE_PRAGMA:
+		return first && g_strv_contains(pragmas, first) ? SQLITE_OK : SQLITE_DENY;
+	default:
+		return SQLITE_DENY;
+	}
+}
+
+void recording_guard(sqlite3 *database)
+{
+	/* The views may call nothing that has effects, and no table of SQLite's own may be written. */
+	sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+	sqlite3_set_authorizer(database, judge, NULL);
+}
