@@ -5,14 +5,58 @@
  */
 #include "owncache.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "options.h"
 #include "proc.h"
+#include "root.h"
 
 #define INCLUDES_MAX 8		/* deep: files may include one another */
+#define FILES_MAX 64		/* in all, those of directories among them */
+#define FILE_BYTES_MAX (1 << 20)
+#define ANSWER_US (500 * 1000)
+
+/* The files of options of one process. */
+struct option_files {
+	int root;
+	unsigned int opened;
+	struct own_cache *cache;
+};
+
+/* The text of a file below the root; NULL: there is none, or none that a server would read. */
+static char *read_text(struct option_files *files, const char *path)
+{
+	g_autofree char *text = NULL;
+	size_t length = 0;
+	struct stat status;
+	ssize_t got = 1;
+	int fd;
+
+	if (files->opened++ >= FILES_MAX)
+		return NULL;
+	fd = root_open_file(files->root, path, false);
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &status) && status.st_size <= FILE_BYTES_MAX)
+		text = g_malloc(FILE_BYTES_MAX + 1);
+	while (text && got > 0 && length < FILE_BYTES_MAX) {
+		got = read(fd, text + length, FILE_BYTES_MAX - length);
+		length += got > 0 ? (size_t)got : 0;
+	}
+	close(fd);
+	if (!text || got < 0)
+		return NULL;
+	text[length] = '\0';
+	return g_steal_pointer(&text);
+}
 
 /* Options may be spelled with - or _, in any case. */
 static bool same_name(const char *text, size_t length, const char *name)
@@ -74,32 +118,33 @@ static bool take_setting(char *line, const char *name, char **value)
 
 static const char innodb_name[] = "innodb_buffer_pool_size";
 
-static void read_innodb_file(const char *root, const char *path, int depth,
-			     struct own_cache *cache);
+static void read_innodb_file(struct option_files *files, const char *path, int depth);
 
 static int by_text(gconstpointer a, gconstpointer b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void read_innodb_directory(const char *root, const char *path, int depth,
-				  struct own_cache *cache)
+static void read_innodb_directory(struct option_files *files, const char *path, int depth)
 {
-	g_autofree char *real = g_strconcat(root, path, NULL);
 	g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-	GDir *directory = g_dir_open(real, 0, NULL);
-	const char *name;
+	int fd = root_open_directory(files->root, path);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
 	guint i;
 
-	if (!directory)
+	if (!directory) {
+		if (fd >= 0)
+			close(fd);
 		return;
-	while ((name = g_dir_read_name(directory)))
-		if (g_str_has_suffix(name, ".cnf"))
-			g_ptr_array_add(names, g_build_filename(path, name, NULL));
-	g_dir_close(directory);
+	}
+	while (names->len < FILES_MAX && (entry = readdir(directory)))
+		if (g_str_has_suffix(entry->d_name, ".cnf"))
+			g_ptr_array_add(names, g_build_filename(path, entry->d_name, NULL));
+	closedir(directory);
 	g_ptr_array_sort(names, by_text);
 	for (i = 0; i < names->len; i++)
-		read_innodb_file(root, g_ptr_array_index(names, i), depth, cache);
+		read_innodb_file(files, g_ptr_array_index(names, i), depth);
 }
 
 /* Groups that the server reads, of any version. */
@@ -109,35 +154,35 @@ static bool is_server_group(const char *line)
 	       g_str_has_prefix(line, "[server]");
 }
 
-static void read_innodb_file(const char *root, const char *path, int depth,
-			     struct own_cache *cache)
+static void read_innodb_file(struct option_files *files, const char *path, int depth)
 {
-	g_autofree char *real = g_strconcat(root, path, NULL), *text = NULL;
+	g_autofree char *text = depth > INCLUDES_MAX ? NULL : read_text(files, path);
 	g_auto(GStrv) lines = NULL;
 	bool inside = false;
 	char *value;
 	size_t i;
 
-	if (depth > INCLUDES_MAX || !g_file_get_contents(real, &text, NULL, NULL))
+	if (!text)
 		return;
 	lines = g_strsplit(text, "\n", -1);
 	for (i = 0; lines[i]; i++) {
 		char *line = g_strstrip(lines[i]);
 
 		if (g_str_has_prefix(line, "!includedir"))
-			read_innodb_directory(root, g_strstrip(line + 11), depth + 1, cache);
+			read_innodb_directory(files, g_strstrip(line + 11), depth + 1);
 		else if (g_str_has_prefix(line, "!include"))
-			read_innodb_file(root, g_strstrip(line + 8), depth + 1, cache);
+			read_innodb_file(files, g_strstrip(line + 8), depth + 1);
 		else if (*line == '[')
 			inside = is_server_group(line);
 		else if (inside && take_setting(line, innodb_name, &value))
-			set(cache, value, 1, path);
+			set(files->cache, value, 1, path);
 	}
 }
 
-static void find_innodb(char *const *arguments, const char *root, struct own_cache *cache)
+static void find_innodb(char *const *arguments, struct option_files *files)
 {
-	static const char *const files[] = { "/etc/my.cnf", "/etc/mysql/my.cnf" };
+	static const char *const usual[] = { "/etc/my.cnf", "/etc/mysql/my.cnf" };
+	struct own_cache *cache = files->cache;
 	const char *defaults = NULL, *extra = NULL, *name;
 	bool none = false;
 	char *value;
@@ -155,11 +200,11 @@ static void find_innodb(char *const *arguments, const char *root, struct own_cac
 			extra = arguments[i] + 22;
 	}
 	if (defaults)
-		read_innodb_file(root, defaults, 0, cache);
-	for (i = 0; i < G_N_ELEMENTS(files) && !defaults && !none; i++)
-		read_innodb_file(root, files[i], 0, cache);
+		read_innodb_file(files, defaults, 0);
+	for (i = 0; i < G_N_ELEMENTS(usual) && !defaults && !none; i++)
+		read_innodb_file(files, usual[i], 0);
 	if (extra && !none)
-		read_innodb_file(root, extra, 0, cache);
+		read_innodb_file(files, extra, 0);
 	for (i = 0; arguments[i]; i++) {
 		g_autofree char *copy = NULL;
 
@@ -183,16 +228,15 @@ static void find_innodb(char *const *arguments, const char *root, struct own_cac
 
 static const char postgresql_name[] = "shared_buffers";
 
-static void read_postgresql_file(const char *root, const char *path, int depth,
-				 struct own_cache *cache)
+static void read_postgresql_file(struct option_files *files, const char *path, int depth)
 {
-	g_autofree char *real = g_strconcat(root, path, NULL), *text = NULL;
+	g_autofree char *text = depth > INCLUDES_MAX ? NULL : read_text(files, path);
 	g_autofree char *directory = g_path_get_dirname(path);
 	g_auto(GStrv) lines = NULL;
 	char *value;
 	size_t i;
 
-	if (depth > INCLUDES_MAX || !g_file_get_contents(real, &text, NULL, NULL))
+	if (!text)
 		return;
 	lines = g_strsplit(text, "\n", -1);
 	for (i = 0; lines[i]; i++) {
@@ -200,7 +244,7 @@ static void read_postgresql_file(const char *root, const char *path, int depth,
 
 		line[strcspn(line, "#")] = '\0';
 		if (take_setting(line, postgresql_name, &value))
-			set(cache, value, POSTGRESQL_BLOCK, path);
+			set(files->cache, value, POSTGRESQL_BLOCK, path);
 		else if (take_setting(line, "include", &value) ||
 			 take_setting(line, "include_if_exists", &value)) {
 			g_autofree char *file = NULL;
@@ -209,7 +253,7 @@ static void read_postgresql_file(const char *root, const char *path, int depth,
 			g_strstrip(value);
 			file = *value == '/' ? g_strdup(value) :
 					       g_build_filename(directory, value, NULL);
-			read_postgresql_file(root, file, depth + 1, cache);
+			read_postgresql_file(files, file, depth + 1);
 		}
 	}
 }
@@ -230,11 +274,12 @@ static const char *argument_of(char *const *arguments, size_t i, const char *nam
 	return text[length] && same_name(text, length, name) ? text + length + 1 : NULL;
 }
 
-static void find_postgresql(char *const *arguments, const char *root, const char *directory,
-			    struct own_cache *cache)
+static void find_postgresql(char *const *arguments, const char *directory,
+			    struct option_files *files)
 {
 	g_autofree char *file = g_build_filename(directory, "postgresql.conf", NULL);
 	g_autofree char *automatic = g_build_filename(directory, "postgresql.auto.conf", NULL);
+	struct own_cache *cache = files->cache;
 	const char *value;
 	size_t i;
 
@@ -249,8 +294,8 @@ static void find_postgresql(char *const *arguments, const char *root, const char
 		g_free(file);
 		file = g_strdup(value);
 	}
-	read_postgresql_file(root, file, 0, cache);
-	read_postgresql_file(root, automatic, 0, cache);
+	read_postgresql_file(files, file, 0);
+	read_postgresql_file(files, automatic, 0);
 	for (i = 0; arguments[i]; i++) {
 		value = argument_of(arguments, i, postgresql_name);
 		if (!value && g_str_has_prefix(arguments[i], "-B"))
@@ -260,14 +305,26 @@ static void find_postgresql(char *const *arguments, const char *root, const char
 	}
 }
 
-bool own_cache_of(const char *program, char *const *arguments, const char *root,
-		  const char *directory, struct own_cache *cache)
+static bool is_innodb(const char *program)
 {
+	return !strcmp(program, "mariadbd") || !strcmp(program, "mysqld");
+}
+
+static bool is_postgresql(const char *program)
+{
+	return !strcmp(program, "postgres");
+}
+
+bool own_cache_of(const char *program, char *const *arguments, int root, const char *directory,
+		  struct own_cache *cache)
+{
+	struct option_files files = { .root = root, .cache = cache };
+
 	memset(cache, 0, sizeof(*cache));
-	if (!strcmp(program, "mariadbd") || !strcmp(program, "mysqld"))
-		find_innodb(arguments, root, cache);
-	else if (!strcmp(program, "postgres"))
-		find_postgresql(arguments, root, directory, cache);
+	if (is_innodb(program))
+		find_innodb(arguments, &files);
+	else if (is_postgresql(program))
+		find_postgresql(arguments, directory, &files);
 	else
 		return false;
 	return true;
@@ -307,23 +364,129 @@ static pid_t who_was_started(pid_t pid, const char *program)
 	g_autofree char *above = NULL;
 	struct proc_stat stat;
 
-	if (strcmp(program, "postgres") || proc_stat_read(pid, 0, &stat))
+	if (!is_postgresql(program) || proc_stat_read(pid, 0, &stat))
 		return pid;
 	above = program_of(stat.ppid);
 	return above && !strcmp(above, program) ? stat.ppid : pid;
 }
 
+/*
+ * A question that a thread of its own answers: a file may lie in a file system that never does
+ * (FUSE), and so may the memory that holds a command line. Whoever is later leaves it all behind.
+ */
+struct question {
+	GMutex lock;
+	GCond answered;
+	pid_t pid;
+	char *program;
+	struct own_cache cache;
+	bool found, done, left;
+};
+
+static void question_free(struct question *question)
+{
+	own_cache_clear(&question->cache);
+	g_free(question->program);
+	g_mutex_clear(&question->lock);
+	g_cond_clear(&question->answered);
+	g_free(question);
+}
+
+/* The user and the group by which the kernel judges a process's access to files (proc(5)). */
+static bool file_owner(pid_t pid, unsigned int *user, unsigned int *group)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%d/status", pid), *text = NULL;
+	const char *uid, *gid;
+
+	if (!g_file_get_contents(path, &text, NULL, NULL))
+		return false;
+	uid = strstr(text, "\nUid:");
+	gid = strstr(text, "\nGid:");
+	return uid && gid && sscanf(uid, "\nUid: %*u %*u %*u %u", user) == 1 &&
+	       sscanf(gid, "\nGid: %*u %*u %*u %u", group) == 1;
+}
+
+/*
+ * This thread's access to files becomes that of the process's user (setfsuid(2): of one thread).
+ * Root's right to read everything goes with it; without root there is none to give up.
+ */
+static bool take_rights_of(pid_t pid)
+{
+	unsigned int user, group;
+
+	if (!file_owner(pid, &user, &group))
+		return false;
+	if (geteuid())
+		return true;
+	syscall(SYS_setfsgid, group);
+	syscall(SYS_setfsuid, user);
+	/* The kernel takes a process that changes its rights for one that keeps a secret. */
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	return syscall(SYS_setfsuid, -1) == (long)user;
+}
+
+static gpointer answer(gpointer given)
+{
+	struct question *question = given;
+	g_autofree char *link = g_strdup_printf("/proc/%d/cwd", question->pid);
+	/* PostgreSQL works in the directory of its data. */
+	g_autofree char *directory = g_file_read_link(link, NULL);
+	g_auto(GStrv) arguments = arguments_of(who_was_started(question->pid, question->program));
+	int root = root_open(question->pid);
+	struct own_cache cache = { 0 };
+	bool found = false, left;
+
+	if (root >= 0 && take_rights_of(question->pid))
+		found = own_cache_of(question->program, arguments, root,
+				     directory ? directory : "/", &cache);
+	if (root >= 0)
+		close(root);
+	g_mutex_lock(&question->lock);
+	question->cache = cache;
+	question->found = found;
+	question->done = true;
+	left = question->left;
+	g_cond_signal(&question->answered);
+	g_mutex_unlock(&question->lock);
+	if (left)
+		question_free(question);
+	return NULL;
+}
+
 bool own_cache_find(pid_t pid, struct own_cache *cache)
 {
-	g_autofree char *program = program_of(pid), *directory = NULL;
-	g_autofree char *root = g_strdup_printf("/proc/%d/root", pid);
-	g_autofree char *link = g_strdup_printf("/proc/%d/cwd", pid);
-	g_auto(GStrv) arguments = NULL;
+	g_autofree char *program = program_of(pid);
+	struct question *question;
+	gint64 end_us = g_get_monotonic_time() + ANSWER_US;
+	GThread *thread;
+	bool found, done;
 
-	if (!program)
+	if (!program || (!is_innodb(program) && !is_postgresql(program)))
 		return false;
-	/* PostgreSQL works in the directory of its data. */
-	directory = g_file_read_link(link, NULL);
-	arguments = arguments_of(who_was_started(pid, program));
-	return own_cache_of(program, arguments, root, directory ? directory : "/", cache);
+	question = g_new0(struct question, 1);
+	g_mutex_init(&question->lock);
+	g_cond_init(&question->answered);
+	question->pid = pid;
+	question->program = g_steal_pointer(&program);
+	thread = g_thread_try_new("options", answer, question, NULL);
+	if (!thread) {
+		question_free(question);
+		return false;
+	}
+	g_thread_unref(thread);
+	g_mutex_lock(&question->lock);
+	while (!question->done &&
+	       g_cond_wait_until(&question->answered, &question->lock, end_us))
+		;
+	done = question->done;
+	found = done && question->found;
+	if (found) {
+		*cache = question->cache;
+		memset(&question->cache, 0, sizeof(question->cache));
+	}
+	question->left = !done;
+	g_mutex_unlock(&question->lock);
+	if (done)
+		question_free(question);
+	return found;
 }

@@ -18,12 +18,16 @@ struct own_cache {
 	char *source; /* "command line", a path, or "default"; freed by own_cache_clear() */
 };
 
-/* false: no program that is known to have one. */
+/*
+ * false: no program that is known to have one, or what it says of itself cannot be had in half a
+ * second. Files are regular ones below the process's root, opened with its user's rights; how large
+ * and how many they may be is bounded: a process names what it likes.
+ */
 bool own_cache_find(pid_t pid, struct own_cache *cache);
 void own_cache_clear(struct own_cache *cache);
 
-/* The parts, for tests. arguments end with NULL; root is put before every path. */
-bool own_cache_of(const char *program, char *const *arguments, const char *root,
-		  const char *directory, struct own_cache *cache);
+/* The parts, for tests. arguments end with NULL; paths are below root (root.h). */
+bool own_cache_of(const char *program, char *const *arguments, int root, const char *directory,
+		  struct own_cache *cache);
 
 #endif /* MEMTOLL_OWNCACHE_H */

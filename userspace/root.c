@@ -44,10 +44,21 @@ int root_open_file(int root, const char *path, bool own_file)
 		fd = -errno;
 	} else if (S_ISREG(status.st_mode)) {
 		snprintf(found, sizeof(found), "/proc/self/fd/%d", place);
-		fd = open(found, O_RDONLY | O_CLOEXEC);
+		fd = open(found, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 		if (fd < 0)
 			fd = -errno;
 	}
 	close(place);
 	return fd;
+}
+
+int root_open_directory(int root, const char *path)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
 }

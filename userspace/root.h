@@ -17,4 +17,7 @@ int root_open(pid_t pid);
  */
 int root_open_file(int root, const char *path, bool own_file);
 
+/* The same for a directory, whose entries are then read. */
+int root_open_directory(int root, const char *path);
+
 #endif /* MEMTOLL_ROOT_H */

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The caches that servers keep for themselves, as command lines and files of options say. */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <glib.h>
@@ -61,8 +69,10 @@ static void check(const char *program, const char *command, int64_t bytes, const
 {
 	g_auto(GStrv) arguments = g_strsplit(command, " ", -1);
 	struct own_cache cache;
+	int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	assert_true(own_cache_of(program, arguments, root, "/data", &cache));
+	assert_true(own_cache_of(program, arguments, fd, "/data", &cache));
+	close(fd);
 	assert_int_equal(cache.bytes, bytes);
 	assert_string_equal(cache.source, source);
 	own_cache_clear(&cache);
@@ -98,6 +108,89 @@ static void innodb(void **state)
 	check("mariadbd", "mariadbd --defaults-file=/loop.cnf", 3LL * MIB, "/loop.cnf");
 }
 
+static char *below(const char *path)
+{
+	return g_strconcat(root, path, NULL);
+}
+
+/* A process names what it likes. Nothing of it is waited for, and none of it leads out of its root. */
+static void hostile(void **state)
+{
+	g_autofree char *pipe = below("/pipe"), *zero = below("/zero"), *link = below("/link");
+	g_autofree char *up = below("/up"), *huge = below("/huge"), *many = NULL;
+	g_autoptr(GString) text = g_string_new("[mysqld]\n");
+	int i;
+
+	(void)state;
+	put("/before.cnf", "[mysqld]\ninnodb_buffer_pool_size=7M\n!include /pipe\n!include /zero\n"
+			   "!include /link\n!include /up\n!include /huge\n!includedir /pipe\n");
+	assert_int_equal(mkfifo(pipe, 0600), 0);
+	assert_int_equal(symlink("/dev/zero", zero), 0);
+	/* A file of the host's that is there and would be taken. */
+	many = g_strdup_printf("%s.cnf", root);
+	assert_true(g_file_set_contents(many, "[mysqld]\ninnodb_buffer_pool_size=1G\n", -1, NULL));
+	assert_int_equal(symlink(many, link), 0);
+	g_free(many);
+	many = g_strdup_printf("../%s.cnf", strrchr(root, '/') + 1);
+	assert_int_equal(symlink(many, up), 0);
+	assert_true(g_file_set_contents(huge, "[mysqld]\ninnodb_buffer_pool_size=2G\n", -1, NULL));
+	assert_int_equal(truncate(huge, 1LL << 40), 0);
+	check("mariadbd", "mariadbd --defaults-file=/before.cnf", 7LL * MIB, "/before.cnf");
+	/* 30 times itself, eight deep: half a million million files. */
+	for (i = 0; i < 30; i++)
+		g_string_append(text, "!include /many.cnf\n");
+	g_string_append(text, "innodb_buffer_pool_size=11M\n");
+	put("/many.cnf", text->str);
+	check("mariadbd", "mariadbd --defaults-file=/many.cnf", 11LL * MIB, "/many.cnf");
+	g_free(many);
+	many = g_strdup_printf("%s.cnf", root);
+	g_unlink(many);
+}
+
+/* What the server's user may not read root does not read for them. */
+static void rights(void **state)
+{
+	g_autofree char *program = below("/postgres"), *conf = below("/postgresql.conf");
+	struct own_cache cache;
+	gchar *text = NULL;
+	gsize length = 0;
+	pid_t pid;
+	int i;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_true(g_file_get_contents("/bin/sleep", &text, &length, NULL));
+	assert_true(g_file_set_contents(program, text, (gssize)length, NULL));
+	g_free(text);
+	assert_int_equal(chmod(program, 0755), 0);
+	assert_int_equal(chmod(root, 0755), 0);
+	put("/postgresql.conf", "shared_buffers = 5MB\n");
+	pid = fork();
+	if (!pid) {
+		if (chdir(root) || setgid(65534) || setuid(65534))
+			_exit(1);
+		execl(program, "postgres", "60", NULL);
+		_exit(1);
+	}
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(chmod(conf, i ? 0644 : 0600), 0);
+		while (!own_cache_find(pid, &cache))
+			assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+		assert_int_equal(cache.bytes, i ? 5LL * MIB : 128LL * MIB);
+		if (!i)
+			assert_string_equal(cache.source, "default");
+		own_cache_clear(&cache);
+	}
+	/* And this thread has all of its own. */
+	assert_int_equal(chmod(conf, 0000), 0);
+	i = open(conf, O_RDONLY | O_CLOEXEC);
+	assert_true(i >= 0);
+	close(i);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 static void postgresql(void **state)
 {
 	(void)state;
@@ -124,7 +217,7 @@ static void others_have_none(void **state)
 	struct own_cache cache;
 
 	(void)state;
-	assert_false(own_cache_of("cat", arguments, root, "/", &cache));
+	assert_false(own_cache_of("cat", arguments, -1, "/", &cache));
 	assert_false(own_cache_find(-1, &cache));
 }
 
@@ -133,6 +226,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(innodb, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(postgresql, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(hostile, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(rights, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(others_have_none, make_root, remove_root),
 	};
 
