@@ -67,36 +67,16 @@ int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs
 	return keep_link(links, link);
 }
 
-static void destroy_link(gpointer link, gpointer context)
+static void destroy_link(void *link)
 {
-	struct detacher *detacher = context;
-
 	bpf_link__destroy(link);
-	g_atomic_int_add(&detacher->left, -1);
-}
-
-void detacher_init(struct detacher *detacher)
-{
-	detacher->pool = g_thread_pool_new(destroy_link, detacher, 16, FALSE, NULL);
-	detacher->left = 0;
-}
-
-void detacher_finish(struct detacher *detacher)
-{
-	g_thread_pool_free(detacher->pool, FALSE, TRUE);
 }
 
 void detach_aside(struct detacher *detacher, GPtrArray *links)
 {
 	guint i;
 
-	g_atomic_int_add(&detacher->left, links->len);
 	for (i = 0; i < links->len; i++)
-		g_thread_pool_push(detacher->pool, g_ptr_array_index(links, i), NULL);
+		detacher_push(detacher, destroy_link, g_ptr_array_index(links, i));
 	g_ptr_array_free(links, TRUE);
-}
-
-bool detacher_is_busy(struct detacher *detacher)
-{
-	return g_atomic_int_get(&detacher->left);
 }

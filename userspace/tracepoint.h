@@ -4,7 +4,8 @@
 #define MEMTOLL_TRACEPOINT_H
 
 #include <glib.h>
-#include <stdbool.h>
+
+#include "detach.h"
 
 struct bpf_link;
 struct bpf_program;
@@ -22,18 +23,10 @@ int keep_link(GPtrArray *links, struct bpf_link *link);
 int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs,
 		      const char *name);
 
-/* Detaches in threads of its own: each link waits for grace periods, 40 to 70 ms a tracepoint. */
-struct detacher {
-	GThreadPool *pool;
-	int left;
-};
-
-void detacher_init(struct detacher *detacher);
-/* Waits until everything is detached. */
-void detacher_finish(struct detacher *detacher);
-/* Frees the array. */
+/*
+ * Detach aside, 40 to 70 ms a tracepoint; frees the array. To attach while the detacher is busy
+ * would block: the kernel has one lock for both.
+ */
 void detach_aside(struct detacher *detacher, GPtrArray *links);
-/* Something is still being detached. To attach meanwhile would block: the kernel has one lock for both. */
-bool detacher_is_busy(struct detacher *detacher);
 
 #endif /* MEMTOLL_TRACEPOINT_H */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "detach.h"
 #include "memtoll.skel.h"
 
 /* include/uapi/linux/bpf.h of 6.13; older headers do not have them. */
@@ -45,7 +46,7 @@ struct uprobe_attachment {
 	size_t link_count;
 };
 
-static GThreadPool *detach_pool;
+static struct detacher aside;
 
 const char *uprobe_mechanism_name(enum uprobe_mechanism mechanism)
 {
@@ -297,24 +298,18 @@ void uprobe_detach(struct uprobe_attachment *attachment)
 	g_free(attachment);
 }
 
-static void detach_job(gpointer attachment, gpointer unused)
+static void detach_job(void *attachment)
 {
-	(void)unused;
 	uprobe_detach(attachment);
 }
 
 void uprobe_detach_aside(struct uprobe_attachment *attachment)
 {
-	/* Waiting for grace periods costs no CPU: many at once. */
-	if (!detach_pool)
-		detach_pool = g_thread_pool_new(detach_job, NULL, 16, FALSE, NULL);
 	if (attachment)
-		g_thread_pool_push(detach_pool, attachment, NULL);
+		detacher_push(&aside, detach_job, attachment);
 }
 
 void uprobe_detach_finish(void)
 {
-	if (detach_pool)
-		g_thread_pool_free(detach_pool, FALSE, TRUE);
-	detach_pool = NULL;
+	detacher_finish(&aside);
 }

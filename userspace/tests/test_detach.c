@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Everything is detached, in threads or, where none can be made, by whoever asks for it. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <glib.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+#include "detach.h"
+
+#define JOBS 101
+
+static int done, elsewhere;
+static GMutex gate;
+static GThread *self;
+
+static void detach(void *what)
+{
+	g_mutex_lock(&gate);
+	g_mutex_unlock(&gate);
+	if (g_thread_self() != self)
+		g_atomic_int_inc(&elsewhere);
+	g_atomic_int_add(&done, GPOINTER_TO_INT(what));
+}
+
+static void push_all(struct detacher *detacher)
+{
+	int i;
+
+	self = g_thread_self();
+	done = 0;
+	elsewhere = 0;
+	for (i = 0; i < JOBS; i++)
+		detacher_push(detacher, detach, GINT_TO_POINTER(1));
+}
+
+static void test_aside(void **state)
+{
+	static struct detacher detacher;
+	int round;
+
+	(void)state;
+	for (round = 0; round < 3; round++) {
+		/* While none gets on nobody waits but who says so. */
+		g_mutex_lock(&gate);
+		push_all(&detacher);
+		assert_true(detacher_is_busy(&detacher));
+		g_mutex_unlock(&gate);
+		detacher_finish(&detacher);
+		assert_false(detacher_is_busy(&detacher));
+		assert_int_equal(g_atomic_int_get(&done), JOBS);
+		assert_int_equal(g_atomic_int_get(&elsewhere), JOBS);
+	}
+}
+
+/* From here on the kernel makes no process and no thread: EAGAIN, as at a limit (clone(2)). */
+static bool forbid_threads(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { G_N_ELEMENTS(filter), filter };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static void test_no_thread_can_be_made(void **state)
+{
+	static struct detacher detacher;
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (!pid) {
+		alarm(60);
+		if (!forbid_threads())
+			_exit(1);
+		push_all(&detacher);
+		detacher_finish(&detacher);
+		_exit(done == JOBS && !elsewhere && !detacher_is_busy(&detacher) ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_aside),
+		cmocka_unit_test(test_no_thread_can_be_made),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
