@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The mutants of mutants/mutants.py still fit the code that they break, so that a whole run of them is worth its time."""
+"""The mutants of mutants/mutants.py still fit the code that they break: a whole run of them is worth its time."""
 
 from __future__ import annotations
 

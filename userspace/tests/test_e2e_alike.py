@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Addresses that look like a probe's: an entry is known by where it lies in its page, unless something else lies alike."""
+"""Addresses that look like a probe's: an entry is known by its place in its page, unless something else lies alike."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_there_are_commands() -> None:
 
 @pytest.mark.root
 def test_commands(tmp_path: Path) -> None:
-    """In the README's order: report reads what record wrote. 1234 and server are a process of ours, in a cgroup of ours."""
+    """In the README's order: report reads what record wrote. 1234 and server are a process in a cgroup of ours."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "memtoll").symlink_to(MEMTOLL)
     server = tmp_path / "server"
