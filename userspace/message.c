@@ -5,17 +5,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "text.h"
+
 void message(const char *format, ...)
 {
-	g_autofree char *valid = NULL;
+	g_autofree char *line = NULL;
 	char text[1024];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	/* What a damaged file made SQLite say need not be UTF-8. */
-	valid = g_utf8_make_valid(text, -1);
+	/* Paths and what a damaged file made SQLite say are anybody's. */
+	line = text_printable(text);
 	/* One write: lines of a traced command do not come in between. */
-	fprintf(stderr, "memtoll: %s\n", valid);
+	fprintf(stderr, "memtoll: %s\n", line);
 }

@@ -11,6 +11,7 @@
 
 #include "message.h"
 #include "report_views.h"
+#include "text.h"
 
 void report_complain(sqlite3 *database, const char *what)
 {
@@ -195,7 +196,7 @@ int report_json(sqlite3 *database, const struct report_options *options, FILE *o
 		goto out;
 	}
 	/* recording.c writes UTF-8 only; what a damaged file holds must not break a JSON reader. */
-	valid = g_utf8_make_valid(json, -1);
+	valid = text_json(json);
 	fprintf(out, "%s\n", valid);
 	g_free(valid);
 	err = report_flush(out);
@@ -219,9 +220,12 @@ int report_folded(sqlite3 *database, const char *toll, FILE *out)
 		report_complain(database, sqlite3_errmsg(database));
 		goto out;
 	}
-	while (sqlite3_step(statement) == SQLITE_ROW)
-		fprintf(out, "%s %lld\n", (const char *)sqlite3_column_text(statement, 0),
-			(long long)sqlite3_column_int64(statement, 1));
+	while (sqlite3_step(statement) == SQLITE_ROW) {
+		char *stack = text_printable((const char *)sqlite3_column_text(statement, 0));
+
+		fprintf(out, "%s %lld\n", stack, (long long)sqlite3_column_int64(statement, 1));
+		g_free(stack);
+	}
 	err = report_flush(out);
 out:
 	sqlite3_finalize(statement);

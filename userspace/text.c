@@ -6,19 +6,51 @@
 #include <stdbool.h>
 #include <string.h>
 
+/*
+ * Does a terminal, or whoever lays out a line, do something else than show it? C0 and C1 controls
+ * (U+009B begins a sequence as ESC does), separators of lines, and what turns the direction of
+ * writing round (Unicode TR 36, 3.; UAX 9).
+ */
+static bool steers(gunichar c)
+{
+	return g_unichar_iscntrl(c) || c == 0x2028 || c == 0x2029 || c == 0x061c || c == 0x200e ||
+	       c == 0x200f || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+static bool is_character(gunichar c)
+{
+	return c != (gunichar)-1 && c != (gunichar)-2;
+}
+
 char *text_printable(const char *text)
 {
 	GString *clean = g_string_new(NULL);
-	const char *at;
+	const char *at = text ? text : "";
 	gunichar c;
 
-	for (at = text ? text : ""; *at; at = g_utf8_next_char(at)) {
+	while (*at) {
 		c = g_utf8_get_char_validated(at, -1);
-		if (c == (gunichar)-1 || c == (gunichar)-2) {
-			g_string_append_c(clean, '?');
-			break;
-		}
-		g_string_append_unichar(clean, g_unichar_iscntrl(c) ? '?' : c);
+		g_string_append_unichar(clean, is_character(c) && !steers(c) ? c : '?');
+		at = is_character(c) ? g_utf8_next_char(at) : at + 1;
+	}
+	return g_string_free(clean, FALSE);
+}
+
+char *text_json(const char *json)
+{
+	GString *clean = g_string_new(NULL);
+	const char *at = json;
+	gunichar c;
+
+	while (*at) {
+		c = g_utf8_get_char_validated(at, -1);
+		if (!is_character(c))
+			g_string_append_unichar(clean, 0xfffd);
+		else if (c >= 0x7f && steers(c))
+			g_string_append_printf(clean, "\\u%04x", c);
+		else
+			g_string_append_unichar(clean, c);
+		at = is_character(c) ? g_utf8_next_char(at) : at + 1;
 	}
 	return g_string_free(clean, FALSE);
 }

@@ -9,8 +9,15 @@
 
 #define TEXT_WIDTH 80
 
-/* Names come from traced programs: nothing in them may steer the terminal. Freed by g_free(). */
+/*
+ * Names come from traced programs and from files of others: nothing in them may steer the terminal,
+ * or pass for a line of ours. '?' stands for what would, and for what is no UTF-8. All text that
+ * leaves the process goes through here, or through text_json(). Freed by g_free().
+ */
 char *text_printable(const char *text);
+
+/* The same for JSON, where such characters are in strings only: escaped, and the value is the same. */
+char *text_json(const char *json);
 
 /* At most columns characters, the end cut off and marked. In place. */
 void text_cut(char *text, long columns);

@@ -773,6 +773,46 @@ def test_text_says_what_is_wrong(tmp_path: Path) -> None:
     assert "\x1b" not in text
 
 
+# ESC, the same in one character (C1), a line of its own, writing turned round, and no UTF-8.
+STEERING = ("\x1b[2J", "\x9b31m", "a\nmemtoll: all is well", "\u2028", "\u202egnp.exe", "\u2066x")
+STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+@pytest.mark.parametrize("name", STEERING)
+def test_names_steer_nothing(tmp_path: Path, name: str) -> None:
+    """Not the terminal, and not who reads: in text, stacks and JSON, whose value stays."""
+    path = tmp_path / "a.memtoll"
+    made = facts.heap_blocks(path)
+    made.database.execute("UPDATE frame SET function = ?", [name])
+    made.database.execute("UPDATE meta SET value = ? WHERE key = 'target_command'", [name])
+    made.save()
+    lines = []
+    for words in ([], ["--json"], ["--folded", "zero.libc"]):
+        result = memtoll("report", path, *words)
+        assert result.status == 0 and not STEERS.search(result.stdout), words
+        lines.append(len(result.stdout.splitlines()))
+        if words == ["--json"]:
+            assert json.loads(result.stdout)["target"]["command"] == name
+    assert lines[1] == 1
+    assert "memtoll: all is well" not in memtoll("report", path).stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", STEERING)
+def test_messages_are_one_line(tmp_path: Path, name: str) -> None:
+    result = memtoll("report", tmp_path / name)
+    assert result.status == 1
+    assert result.stderr.count("\n") == 1 and not STEERS.search(result.stderr)
+
+
+def test_name_that_is_no_utf8(tmp_path: Path) -> None:
+    """What is behind it is shown all the same."""
+    done = subprocess.run(
+        [MEMTOLL, "report", bytes(tmp_path) + b"/a\xff\xfeb.memtoll"], capture_output=True, check=False, timeout=30
+    )
+    assert done.returncode == 1
+    assert b"/a??b.memtoll: No such file" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
