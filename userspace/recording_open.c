@@ -180,14 +180,15 @@ static int copy_bytes(int from, const char *to)
 	static uint8_t bytes[1 << 16];
 	int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	int err = fd < 0 ? -errno : 0;
-	ssize_t got = 0;
+	ssize_t got = 0, put;
 
 	while (!err) {
 		got = read(from, bytes, sizeof(bytes));
 		if (got <= 0)
 			break;
-		if (write(fd, bytes, (size_t)got) != got)
-			err = errno ? -errno : -ENOSPC;
+		put = write(fd, bytes, (size_t)got);
+		if (put != got)
+			err = put < 0 ? -errno : -ENOSPC;
 	}
 	if (!err && got < 0)
 		err = -errno;
