@@ -261,7 +261,7 @@ def test_tracer_keeps_up_with_ten_thousand_new_sites(names: Names) -> None:
         sites = {row[0] for row in recording.query("SELECT DISTINCT stack_id FROM call WHERE call = 'malloc'")}
         return {"sites": len(sites), "calls without their place": recording.report["losses"]["call_sites"]}
 
-    settle(once, {"sites": Bound(least=10007), "calls without their place": Bound(most=0)}, 40)
+    settle(once, {"sites": Bound(least=10007), "calls without their place": Bound(most=0)}, 70)
 
 
 def test_tracer_costs_little(names: Names) -> None:
