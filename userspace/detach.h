@@ -17,7 +17,7 @@ struct detacher {
 	unsigned int left;	/* not yet detached */
 };
 
-/* Zeroed memory will do, and needs no end: a static one is not initialised. */
+/* Not for a static one, which needs it as little as its mutex does. None needs an end. */
 void detacher_init(struct detacher *detacher);
 
 /*

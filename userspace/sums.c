@@ -138,8 +138,10 @@ void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid)
 		bpf_map_update_elem(bpf_map__fd(calls), &key, zero, BPF_NOEXIST);
 }
 
-/* As many as the kernel keeps ready of small rows before it asks for more: init_refill_work() in
- * kernel/bpf/memalloc.c. */
+/*
+ * As many as the kernel keeps ready of small rows before it asks for more: init_refill_work() in
+ * kernel/bpf/memalloc.c.
+ */
 #define READY_ROWS 32
 #define READY_TRIES 50	/* of a millisecond each, for all maps of a CPU */
 

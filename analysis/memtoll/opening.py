@@ -64,7 +64,6 @@ PRAGMAS: Final = frozenset(
     (
         "application_id",
         "data_version",
-        "journal_mode",
         "page_count",
         "page_size",
         "quick_check",
