@@ -223,7 +223,7 @@ def test_tour(place: Place) -> None:
             "shares": "shares",
             "observed": "rec.observed_s",
             "processes": "rec.processes['observed_s'].nlargest(2).index.tolist()",
-            "largest": "[str(rec.processes.loc[line, 'largest_toll']) for line in sorted(rec.processes.index)[-2:]]",
+            "largest": f"[str(rec.processes.loc[pid, 'largest_toll']) for pid in {[line['pid'] for line in done]}]",
             "failed": "rec.checks[~rec.checks['ok'].astype(bool)].reset_index().astype(str).values.tolist()",
             "losses": "rec.losses.loc[rec.losses['count'] > 0, 'count'].to_dict()",
             "faults": "int(rec.processes['minor_faults'].sum())",

@@ -224,10 +224,11 @@ def test_one_pass_sweep_is_no_thrash(out: Path, any_swap: Path, marker: str) -> 
     assert pushed - recording.toll("swap.in", "pages") == pytest.approx(held, rel=0.01)
     assert counted < 0.005 * pushed
     assert recording.toll("zero.kernel", "pages") == pytest.approx(pages, rel=0.01)
-    # All of it by the target itself, in the reclaim of its cgroup. What is unmapped is freed when the disk has it:
-    # until then it is charged. And pages of files are freed there, too, a few.
+    # By the target itself, in the reclaim of its cgroup; kswapd may take one here and there. What is unmapped is freed
+    # when the disk has it: until then it is charged. And pages of files are freed there, too, a few.
     rows = dict(recording.query("SELECT what, SUM(pages) FROM swap WHERE pid > 0 GROUP BY what"))
-    assert rows["out_self"] == pushed
+    assert sum(pages for what, pages in rows.items() if what.startswith("out_")) == pushed
+    assert rows["out_self"] >= 0.99 * pushed
     assert pushed - LIMIT // PAGE <= rows["reclaim_memcg"] <= 1.01 * pushed
     advice = {advice["code"]: advice["text"] for advice in recording.report["verdict"]["advice"]}
     assert "no thrash" in advice["reclaim-stall"]
