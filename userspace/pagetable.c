@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,6 +26,8 @@
 #define DEFAULT_BASE_5 0xff11000000000000ULL
 /* Kernel text is mapped here and up; the direct map lies below. */
 #define KERNEL_TEXT 0xffffffff80000000ULL
+/* Where it begins that is not placed at random (CONFIG_PHYSICAL_START, arch/x86/Kconfig). */
+#define LINKED_TEXT 0xffffffff81000000ULL
 
 /* Frame of our own page, or 0 when it is absent or the kernel hides frames. */
 static uint64_t own_pfn(const void *address)
@@ -56,19 +59,25 @@ static bool base_is_right(struct check_bpf *check, const void *page, uint64_t pf
 	return PTE_PFN(check->bss->walked_entry) == pfn;
 }
 
+/*
+ * The table of symbols is megabytes. Where its first function lies where the kernel is linked to be
+ * nothing is placed at random (arch/x86/mm/kaslr.c), and the rest of the table is not read.
+ */
 static uint64_t base_from_symbol(struct check_bpf *check)
 {
-	unsigned long long address = 0;
-	char line[512], name[256], type;
+	static const char name[] = " page_offset_base\n";
+	uint64_t address = 0, first = 0, here;
+	char line[512];
 	FILE *file = fopen("/proc/kallsyms", "re");
 
 	if (!file)
 		return 0;
-	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%llx %c %255s", &address, &type, name) == 3 &&
-		    !strcmp(name, "page_offset_base"))
-			break;
-		address = 0;
+	while (!address && first != LINKED_TEXT && fgets(line, sizeof(line), file)) {
+		here = strtoull(line, NULL, 16);
+		if (!first && here >= KERNEL_TEXT)
+			first = here;
+		if (strstr(line, name))
+			address = here;
 	}
 	fclose(file);
 	if (!address || run_check(check->progs.check_word, address, 0, 0))

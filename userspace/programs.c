@@ -21,11 +21,31 @@ enum kernel_name {
 	TASK, RSS_BATCH, MEMCG_EVENTS, PAGE_CACHE_LOOKUPS, MMAP_LOCK, BLOCK_QUEUE, CASTS, KERNEL_NAMES
 };
 
+struct kernel_names {
+	bool known;
+	bool has[KERNEL_NAMES];
+	bool lock_tells_path;
+};
+
+/* Whether mmap_lock's tracepoint has four arguments: the one that programs do not see is among these. */
+static bool lock_tells_path(const struct btf *btf)
+{
+	int id = btf__find_by_name_kind(btf, "btf_trace_mmap_lock_acquire_returned",
+					BTF_KIND_TYPEDEF);
+	const struct btf_type *type;
+
+	if (id <= 0)
+		return false;
+	type = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);
+	type = btf__type_by_id(btf, type->type);
+	return btf_is_func_proto(type) && btf_vlen(type) == 5;
+}
+
 /*
- * That information is some megabytes, and takes as many milliseconds to read: once, for all names,
- * and only the answers are kept.
+ * That information is some megabytes, and takes as many milliseconds to read: once, for all
+ * questions, and only the answers are kept.
  */
-static bool kernel_has(enum kernel_name asked)
+static const struct kernel_names *kernel_names(void)
 {
 	static const struct {
 		const char *name;
@@ -40,37 +60,26 @@ static bool kernel_has(enum kernel_name asked)
 		[BLOCK_QUEUE] = { "btf_trace_block_bio_queue", BTF_KIND_TYPEDEF },
 		[CASTS] = { "bpf_rdonly_cast", BTF_KIND_FUNC },
 	};
-	static bool known, found[KERNEL_NAMES];
+	static struct kernel_names found;
 	struct btf *btf;
 	int i;
 
-	if (!known) {
-		btf = btf__load_vmlinux_btf();
-		for (i = 0; btf && i < KERNEL_NAMES; i++)
-			found[i] = btf__find_by_name_kind(btf, names[i].name, names[i].kind) > 0;
-		btf__free(btf);
-		known = true;
-	}
-	return found[asked];
+	if (found.known)
+		return &found;
+	found.known = true;
+	btf = btf__load_vmlinux_btf();
+	if (!btf)
+		return &found;
+	for (i = 0; i < KERNEL_NAMES; i++)
+		found.has[i] = btf__find_by_name_kind(btf, names[i].name, names[i].kind) > 0;
+	found.lock_tells_path = lock_tells_path(btf);
+	btf__free(btf);
+	return &found;
 }
 
-/* Whether mmap_lock's tracepoint has four arguments: the one that programs do not see is among these. */
-static bool lock_tells_path(void)
+static bool kernel_has(enum kernel_name asked)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	const struct btf_type *type;
-	bool told = false;
-	int id;
-
-	id = btf ? btf__find_by_name_kind(btf, "btf_trace_mmap_lock_acquire_returned",
-					  BTF_KIND_TYPEDEF) : -1;
-	if (id > 0) {
-		type = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);
-		type = btf__type_by_id(btf, type->type);
-		told = btf_is_func_proto(type) && btf_vlen(type) == 5;
-	}
-	btf__free(btf);
-	return told;
+	return kernel_names()->has[asked];
 }
 
 bool has_exact_rss_stat(void)
@@ -142,7 +151,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_mthp_orders = config->pagetable->mthp_orders;
 	bpf->rodata->cfg_find_vma = has_find_vma();
 	bpf->rodata->cfg_casts = kernel_has(CASTS);
-	bpf->rodata->cfg_lock_path = config->mappings && has_tellers() && lock_tells_path();
+	bpf->rodata->cfg_lock_path = config->mappings && has_tellers() &&
+				     kernel_names()->lock_tells_path;
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
 }
 
