@@ -500,13 +500,18 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 	block_emit(&event);
 }
 
-static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct open_call *call,
-				    __u64 cpu_ns, bool failed, const struct chunk *chunk)
+/* A call that is over, to its site's sums. */
+int call_add(struct memtoll_call *site, const struct open_call *call, const struct call_end *end)
 {
-	add(&sum->cpu_ns, cpu_ns);
+	struct memtoll_call_sum *sum;
+
+	if (!site || !call || !end)
+		return 0;
+	sum = &site->sum;
+	add(&sum->cpu_ns, end->cpu_ns);
 	if (!call->glibc)
 		add(&sum->foreign_calls, 1);
-	if (failed)
+	if (end->failed)
 		add(&sum->failed, 1);
 	else if (call->size)
 		add(&sum->bytes, call->size);
@@ -519,25 +524,28 @@ static __always_inline void sum_add(struct memtoll_call_sum *sum, const struct o
 		add(&sum->faults_timed, call->faults_timed);
 		add(&sum->fault_cpu_ns, call->fault_cpu_ns);
 	}
-	if (chunk->flags & BLOCK_MMAPPED)
+	if (end->flags & BLOCK_MMAPPED)
 		add(&sum->mmapped_calls, 1);
-	if (chunk->cleared) {
+	if (end->cleared) {
 		add(&sum->cleared_calls, 1);
-		add(&sum->cleared_bytes, chunk->cleared);
-		add(&sum->cleared_cpu_ns, cpu_ns);
+		add(&sum->cleared_bytes, end->cleared);
+		add(&sum->cleared_cpu_ns, end->cpu_ns);
 		add(&sum->cleared_faults, call->faults);
 	}
+	latency_add(site, call, end);
+	return 0;
 }
 
 static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *task,
 				     struct thread *thread)
 {
-	__u64 now = bpf_ktime_get_ns(), cpu_ns, off_ns, net_ns, addr = PT_REGS_RC(ctx);
+	__u64 now = bpf_ktime_get_ns(), addr = PT_REGS_RC(ctx);
 	struct memtoll_call_key key = {};
+	struct call_end end = {};
 	struct memtoll_call *site;
 	struct open_call *call;
 	struct chunk chunk = {};
-	bool followed, failed;
+	bool followed;
 	__u32 fn;
 
 	if (!thread)
@@ -551,9 +559,10 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 		return 0;
 	/* The kernel has put back what its probe took the place of. */
 	call->caller = thread->return_ip;
-	cpu_ns = stamp_cpu_ns(task, &call->start, now);
-	off_ns = now - call->start.ns - cpu_ns;
-	cpu_ns = less(cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
+	end.cpu_ns = stamp_cpu_ns(task, &call->start, now);
+	end.off_ns = now - call->start.ns - end.cpu_ns;
+	end.cpu_ns = less(end.cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
+	end.slept = task->nvcsw != call->start.voluntary;
 	fn = thread->in_fn;
 	/*
 	 * Before it is put by: Linux 6.1 does not carry a later check over to copies on the stack.
@@ -569,7 +578,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	} else if (fn == FN_FREE) {
 		addr = 0;
 	}
-	failed = !addr && call->size && fn != FN_FREE;
+	end.failed = !addr && call->size && fn != FN_FREE;
 	followed =
 		fn != FN_FREE && (call->size >= cfg_min_size || call->large_stack || call->chosen);
 	if (addr && call->glibc && (fn == FN_CALLOC || followed))
@@ -582,18 +591,16 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 		key.stack_id = stack_from_call(thread);
 	else
 		key.stack_id = stack_site(task->tgid, thread);
-	net_ns = latency_net(call, fn, now);
+	end.net_ns = latency_net(call, fn, now);
+	end.flags = chunk.flags;
+	end.cleared = chunk.cleared;
 	site = site_get(&key, thread);
-	if (site) {
-		sum_add(&site->sum, call, cpu_ns, failed, &chunk);
-		latency_add(site, call, net_ns, cpu_ns, off_ns,
-			    task->nvcsw != call->start.voluntary);
-	}
-	if (is_outlier(thread, fn, net_ns)) {
+	if (site)
+		call_add(site, call, &end);
+	if (is_outlier(thread, fn, end.net_ns)) {
 		if (!followed && !call->large_stack)
 			key.stack_id = stack_from_call(thread);
-		outlier_emit(task, thread, fn, chunk.flags, chunk.cleared, net_ns, off_ns,
-			     key.stack_id);
+		outlier_emit(task, thread, fn, &end, key.stack_id);
 	}
 	if (call->size >= LARGE_REQUEST)
 		thread->frees = 0;

@@ -157,14 +157,14 @@ static __always_inline void series_add(struct memtoll_series *series,
 	series->count = at + 1;
 }
 
-/*
- * The open run is over: it joins the series, which is sent when full, or goes by itself. Not
- * inlined: together with its callers' frames the stack would be too large for 6.1.
- */
-static __noinline int run_close(struct thread *thread)
+/* The open run is over: it joins the series, which is sent when full, or goes by itself. */
+int run_close(struct thread *thread)
 {
-	struct memtoll_run *run = &thread->run;
+	struct memtoll_run *run;
 
+	if (!thread)
+		return 0;
+	run = &thread->run;
 	if (!run->faults)
 		return 0;
 	if (run_is_plain(run)) {
@@ -177,8 +177,10 @@ static __noinline int run_close(struct thread *thread)
 	return 0;
 }
 
-__hidden int run_emit(struct thread *thread)
+int run_emit(struct thread *thread)
 {
+	if (!thread)
+		return 0;
 	run_close(thread);
 	series_emit(&thread->series);
 	return 0;

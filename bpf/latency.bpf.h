@@ -105,25 +105,25 @@ static __always_inline bool is_outlier(struct thread *thread, __u32 fn, __u64 ne
 }
 
 static __always_inline void latency_add(struct memtoll_call *site, const struct open_call *call,
-					__u64 net_ns, __u64 cpu_ns, __u64 off_ns, bool slept)
+					const struct call_end *end)
 {
-	__u32 bucket = latency_bucket(net_ns);
+	__u32 bucket = latency_bucket(end->net_ns);
 
 	if (bucket < LATENCY_BUCKETS)
 		__sync_fetch_and_add(&site->latency[bucket], 1);
-	if (net_ns >= LATENCY_SLOW_NS || call->faults || call->map_calls) {
+	if (end->net_ns >= LATENCY_SLOW_NS || call->faults || call->map_calls) {
 		__sync_fetch_and_add(&site->sum.slow_calls, 1);
-		__sync_fetch_and_add(&site->sum.slow_cpu_ns, cpu_ns);
+		__sync_fetch_and_add(&site->sum.slow_cpu_ns, end->cpu_ns);
 	}
-	if (off_ns)
-		__sync_fetch_and_add(&site->sum.off_ns, off_ns);
+	if (end->off_ns)
+		__sync_fetch_and_add(&site->sum.off_ns, end->off_ns);
 	if (call->lock_waits) {
 		__sync_fetch_and_add(&site->sum.lock_waits, call->lock_waits);
 		__sync_fetch_and_add(&site->sum.lock_ns, call->lock_ns);
-	} else if (slept && !call->faults && !call->map_calls) {
+	} else if (end->slept && !call->faults && !call->map_calls) {
 		/* It slept for nothing else that there is; futex calls are not watched yet. */
 		__sync_fetch_and_add(&site->sum.lock_waits, 1);
-		__sync_fetch_and_add(&site->sum.lock_ns, off_ns);
+		__sync_fetch_and_add(&site->sum.lock_ns, end->off_ns);
 		if (!lock_suspected)
 			lock_suspected = 1;
 	}
@@ -133,11 +133,11 @@ static __always_inline void latency_add(struct memtoll_call *site, const struct 
  * Whether there is still room for one more in this slice. Calls that were merely preempted tell of
  * the machine, not of the allocator, and on a busy one are many: they have room of their own.
  */
-static __always_inline bool outlier_wanted(__u64 net_ns, __u64 off_ns, bool slept)
+static __always_inline bool outlier_wanted(const struct call_end *end)
 {
-	__s64 limit = net_ns / OUTLIER_LARGE >= outlier_floor_ns ? -OUTLIER_RESERVE : 0;
+	__s64 limit = end->net_ns / OUTLIER_LARGE >= outlier_floor_ns ? -OUTLIER_RESERVE : 0;
 
-	if (!slept && less(net_ns, off_ns) < outlier_floor_ns) {
+	if (!end->slept && less(end->net_ns, end->off_ns) < outlier_floor_ns) {
 		if (preempted_left > 0) {
 			__sync_fetch_and_add(&preempted_left, -1);
 			return true;
@@ -170,13 +170,13 @@ static __always_inline void outlier_inside(struct memtoll_outlier *event,
 }
 
 static __always_inline void outlier_emit(struct task_struct *task, struct thread *thread,
-					 __u32 fn, __u32 flags, __u64 cleared_bytes,
-					 __u64 net_ns, __u64 off_ns, __u64 stack_id)
+					 __u32 fn, const struct call_end *end,
+					 __u64 stack_id)
 {
 	const struct open_call *call = &thread->call;
 	struct memtoll_outlier *event;
 
-	if (!outlier_wanted(net_ns, off_ns, task->nvcsw != call->start.voluntary))
+	if (!outlier_wanted(end))
 		return;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
@@ -187,14 +187,14 @@ static __always_inline void outlier_emit(struct task_struct *task, struct thread
 	event->tgid = task->tgid;
 	event->tid = task->pid;
 	event->fn = fn;
-	event->flags = flags | (call->glibc ? BLOCK_GLIBC : 0);
+	event->flags = end->flags | (call->glibc ? BLOCK_GLIBC : 0);
 	event->size = call->size;
 	event->start_ns = call->start.ns;
-	event->wall_ns = net_ns;
-	event->cpu_ns = less(net_ns, off_ns);
+	event->wall_ns = end->net_ns;
+	event->cpu_ns = less(end->net_ns, end->off_ns);
 	event->median_ns = fn < FN_COUNT ? thread->paces[fn].median_ns : 0;
 	event->frees = thread->frees;
-	event->cleared_bytes = cleared_bytes;
+	event->cleared_bytes = end->cleared;
 	event->lock_ns = call->lock_ns;
 	event->reclaim_ns = call->reclaim_ns;
 	event->stack_id = stack_id;

@@ -59,6 +59,17 @@ struct open_call {
 	struct call_inside inside;
 };
 
+/* How a call ended. */
+struct call_end {
+	__u64 cpu_ns;
+	__u64 off_ns;		/* not on the CPU */
+	__u64 net_ns;		/* wall time without the probes' calibrated part */
+	__u64 cleared;		/* bytes calloc's memset wrote */
+	__u32 flags;		/* BLOCK_* */
+	__u8 failed;
+	__u8 slept;		/* it gave up the CPU */
+};
+
 /* The running median of a thread's calls of one function. */
 struct pace {
 	__u32 median_ns;
@@ -426,15 +437,23 @@ extern volatile __u32 lock_suspected;
 
 /* target.bpf.c */
 struct thread *thread_create(struct task_struct *task) __hidden;
+/* Global functions, here and below: the verifier looks at each once, not at every call. */
+int lose(__u32 what, __u64 count);
+int much_is_waiting(void);
 /*
- * unwind.bpf.c. Global functions: the verifier looks at each once, not at every call, which makes
- * loading ten times as fast. Their pointers may be NULL as far as it knows.
+ * unwind.bpf.c. All but walk_account() global: with the functions of other files it makes loading ten
+ * times as fast. Their pointers may be NULL as far as the verifier knows.
  */
 __u64 stack_hash(struct memtoll_stack *stack);
 int call_find_caller(struct thread *thread);
 int stack_of_call(struct thread *thread);
 __u64 stack_of_call_known(struct thread *thread);
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
+int call_add(struct memtoll_call *site, const struct open_call *call, const struct call_end *end);
+int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
+	      __u32 steps);
+__u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 sampling);
+__u64 true_return(__u64 slot);
 int memo_holds(struct memos *known, __u32 at);
 int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
 int unwind_step(struct unwind *walk);
@@ -443,13 +462,15 @@ int unwind_see_through(struct unwind *walk);
 int unwind_stopped(struct unwind *walk);
 __u32 unwind_rule(__u32 table_id, __u32 pc);
 int in_memset(const struct memtoll_target *process, __u64 ip);
-/* python.bpf.c: global for the same reason. */
+/* python.bpf.c */
 int python_state(struct python_walk *walk, const struct memtoll_target *process, __u64 state);
 int python_search(struct python_walk *walk, const struct memtoll_target *process);
 int python_same_state(struct python_walk *walk, const struct memtoll_target *process);
 __u64 python_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
-/* extent.bpf.c: global for the same reason. */
+int python_emit(__u64 id, struct memtoll_python *python);
+__u64 python_add(struct memtoll_stack *stack, struct python_walk *walk, __u64 id);
+/* extent.bpf.c */
 /* Whether the last table of a walk is still where it was, and its entry for the address empty. */
 int slot_is_empty(__u64 table, __u64 table_at, __u64 address);
 __u64 table_root(void);
@@ -460,19 +481,12 @@ __u64 vma_find(__u64 address);
 int seen_find(struct seen *seen, __u64 root, __u64 address);
 int seen_same_top(const struct sweep_place *place);
 /* read.bpf.c */
-int reads_emit(struct thread *thread) __hidden;
+int reads_emit(struct thread *thread);
 int passes_tell(struct task_struct *task, struct thread *thread) __hidden;
 /* fault.bpf.c */
 int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
-int run_emit(struct thread *thread) __hidden;
-
-static __always_inline void lose(__u32 what, __u64 count)
-{
-	__u64 *counter = bpf_map_lookup_elem(&losses, &what);
-
-	if (counter)
-		__sync_fetch_and_add(counter, count);
-}
+int run_emit(struct thread *thread);
+int run_close(struct thread *thread);
 
 static __always_inline __u64 less(__u64 whole, __u64 part)
 {
@@ -577,26 +591,6 @@ static __always_inline struct memtoll_target *process_get(__u32 tgid)
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
-/*
- * A wake-up costs the target 1 to 6 us: userspace polls, and is woken only by much data, once for so
- * much: who was woken is on the way.
- */
-#define WAKEUP_BYTES (256 * 1024)
-
-static __always_inline bool much_is_waiting(void)
-{
-	__u64 position;
-
-	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < WAKEUP_BYTES)
-		return false;
-	position = bpf_ringbuf_query(&events, BPF_RB_PROD_POS);
-	if (position - woken_position < WAKEUP_BYTES)
-		return false;
-	/* Of two CPUs here at once both wake: it is rare. */
-	woken_position = position;
-	return true;
-}
-
 /* Copy a finished record into the ring buffer; count it as lost, `weight` times, if it is full. */
 static __always_inline void emit(void *record, __u64 size, __u32 loss, __u64 weight, bool urgent)
 {
@@ -617,16 +611,13 @@ static __always_inline __u64 mix(__u64 hash, __u64 value)
 	return hash ^ (hash >> 32);
 }
 
-/* Send the interpreter's frames of a new stack, those there are. */
-static __always_inline void python_emit(__u64 id, struct memtoll_python *python)
+/* Read the interpreter's frames, where there is one. The id with them mixed in. */
+static __always_inline __u64 stack_add_python(struct memtoll_stack *stack,
+					      struct python_walk *walk, __u64 id)
 {
-	__u64 size = sizeof(*python) - sizeof(python->frames) +
-		     python->depth * sizeof(python->frames[0]);
-
-	python->stack_id = id;
-	if (size > sizeof(*python) ||
-	    bpf_ringbuf_output(&pythons, python, size, BPF_RB_FORCE_WAKEUP))
-		lose(LOST_PYTHONS_FULL, 1);
+	stack->python_depth = 0;
+	walk->top.frame_at = 0;
+	return python_seen ? python_add(stack, walk, id) : id;
 }
 
 /* Not a global function: before 6.2 a map takes its values from maps and the stack only. */
@@ -639,24 +630,6 @@ static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack,
 		python_emit(id, &walk->python);
 	if (bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
 		lose(LOST_STACKS_FULL, 1);
-}
-
-/* Read the interpreter's frames, where there is one. The id with them mixed in. */
-static __always_inline __u64 stack_add_python(struct memtoll_stack *stack,
-					      struct python_walk *walk, __u64 id)
-{
-	struct memtoll_target *process;
-
-	stack->python_depth = 0;
-	walk->top.frame_at = 0;
-	if (!python_seen)
-		return id;
-	process = process_get(stack->tgid);
-	if (!process || !process->python.kind)
-		return id;
-	id = python_walk(walk, process, id);
-	stack->python_depth = walk->python.depth;
-	return id;
 }
 
 static __always_inline __u64 stack_store(struct memtoll_stack *stack, struct python_walk *walk)
@@ -720,27 +693,13 @@ static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stac
 {
 	bool sampling = stack == &thread->sample_stack;
 	struct unwind *walk = sampling ? &thread->sample_walk : &thread->walk;
-	bool known = !thread->in_fn || call_find_caller(thread);
+	__u64 id;
 
 	*walk = (struct unwind){ .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
 	stack_begin(stack, tgid, ip);
-	if (thread->in_fn) {
-		/* Go on from the call that was seen: what the allocator does inside is its own. */
-		stack->frames[1] = thread->call.ip;
-		stack->frames[2] = thread->call.caller;
-		stack->exact[0] = 3;
-		stack->depth = known ? 3 : 2;
-		walk->ip = thread->call.caller;
-		walk->sp = thread->call.sp + 8;
-		walk->bp = thread->call.bp;
-		walk->exact = 0;
-		walk->leaf = 0;
-	}
-	if (known)
-		stack_walk(stack, walk, memo);
-	else
-		stack_ends_in_probe(stack);
-	return stack_store(stack, sampling ? &thread->sample_python : &thread->python);
+	id = stack_of_registers(thread, memo, sampling);
+	stack_put(id, stack, sampling ? &thread->sample_python : &thread->python);
+	return id;
 }
 
 /*

@@ -305,3 +305,34 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 	walk_account(python->tgid, bpf_ktime_get_ns() - began_ns, 0);
 	return id ? id : 1;
 }
+
+/* Send the interpreter's frames of a new stack, those there are. */
+int python_emit(__u64 id, struct memtoll_python *python)
+{
+	__u64 size;
+
+	if (!python)
+		return 0;
+	size = sizeof(*python) - sizeof(python->frames) +
+	       python->depth * sizeof(python->frames[0]);
+	python->stack_id = id;
+	if (size > sizeof(*python) ||
+	    bpf_ringbuf_output(&pythons, python, size, BPF_RB_FORCE_WAKEUP))
+		lose(LOST_PYTHONS_FULL, 1);
+	return 0;
+}
+
+/* The interpreter's frames, where the process has one: stack_add_python(). */
+__u64 python_add(struct memtoll_stack *stack, struct python_walk *walk, __u64 id)
+{
+	struct memtoll_target *process;
+
+	if (!stack || !walk)
+		return id;
+	process = process_get(stack->tgid);
+	if (!process || !process->python.kind)
+		return id;
+	id = python_walk(walk, process, id);
+	stack->python_depth = walk->python.depth;
+	return id;
+}

@@ -96,9 +96,9 @@ __hidden int passes_tell(struct task_struct *task, struct thread *thread)
 	return 0;
 }
 
-__hidden int reads_emit(struct thread *thread)
+int reads_emit(struct thread *thread)
 {
-	if (thread->reads.reads) {
+	if (thread && thread->reads.reads) {
 		emit(&thread->reads, sizeof(thread->reads), LOST_RING_READ, thread->reads.reads,
 		     false);
 		thread->reads.reads = 0;

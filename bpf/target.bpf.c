@@ -52,6 +52,35 @@ struct losses_map losses SEC(".maps");
 
 struct rates_map rates SEC(".maps");
 
+int lose(__u32 what, __u64 count)
+{
+	__u64 *counter = bpf_map_lookup_elem(&losses, &what);
+
+	if (counter)
+		__sync_fetch_and_add(counter, count);
+	return 0;
+}
+
+/*
+ * A wake-up costs the target 1 to 6 us: userspace polls, and is woken only by much data, once for so
+ * much: who was woken is on the way.
+ */
+#define WAKEUP_BYTES (256 * 1024)
+
+int much_is_waiting(void)
+{
+	__u64 position;
+
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < WAKEUP_BYTES)
+		return 0;
+	position = bpf_ringbuf_query(&events, BPF_RB_PROD_POS);
+	if (position - woken_position < WAKEUP_BYTES)
+		return 0;
+	/* Of two CPUs here at once both wake: it is rare. */
+	woken_position = position;
+	return 1;
+}
+
 /* NULL: it is another's, or nobody would give it back: of this thread no exit is to come. */
 static __always_inline struct thread *take_place(struct task_struct *task)
 {

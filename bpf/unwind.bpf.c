@@ -42,7 +42,7 @@ __hidden int walk_account(__u32 tgid, __u64 ns, __u32 count)
 }
 
 /* The id of a stack: a hash of its frames. 0 is never an id: it means "no stack". */
-__u64 stack_hash(struct memtoll_stack *stack)
+__noinline __u64 stack_hash(struct memtoll_stack *stack)
 {
 	__u64 id;
 	int i;
@@ -204,8 +204,9 @@ static __always_inline __u64 pushed_for_return(__u64 code, __u64 offset)
 }
 
 /* The return address whose place on the stack a return probe has taken, or 0. */
-static __always_inline __u64 true_return(struct task_struct *task, __u64 slot)
+__u64 true_return(__u64 slot)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct return_instance *instance;
 	int i;
 
@@ -246,7 +247,7 @@ int unwind_see_through(struct unwind *walk)
 	if (walk->exact)
 		pushed = pushed_for_return(page, offset);
 	slot = walk->sp + pushed - 8;
-	place = true_return(task, slot);
+	place = true_return(slot);
 	/* No longer waited for: the probe has run, and the program goes on at what it left here. */
 	if (!place && (!pushed || offset < RETURN_AFTER_SYSCALL ||
 		       bpf_probe_read_user(&place, sizeof(place), (void *)slot) ||
@@ -463,18 +464,21 @@ struct memos_map memos SEC(".maps");
  * saved rbp that no step goes by is the program's own value, different every time. Without a branch
  * but for what the verifier knows.
  */
-static __always_inline void memo_note(struct memo *memo, __u32 step, const struct unwind *walk)
+static __always_inline int memo_note(struct memo *memo, __u32 step, const struct unwind *walk)
 {
-	__u64 address = walk->sp - 8 - memo->key.sp, used = walk->used_at - memo->key.sp;
+	__u64 address, used;
 
-	if (step >= MEMO_STEPS)
-		return;
+	if (!memo || !walk || step >= MEMO_STEPS)
+		return 0;
+	address = walk->sp - 8 - memo->key.sp;
+	used = walk->used_at - memo->key.sp;
 	memo->address_at[step] = address;
 	memo->used_at[step] = used;
 	memo->hash = mix(mix(memo->hash, walk->ip), walk->used_word);
 	memo->bytes = address + 8;
 	memo->beyond |= (address | used | (address - used)) >> MEMO_BYTES_LOG |
 			((address | used) & 7);
+	return 0;
 }
 
 /* Whether the stack still has the words that a memo was made of. Counts as a walk where it has. */
@@ -503,6 +507,47 @@ int memo_holds(struct memos *known, __u32 at)
 	return 1;
 }
 
+/* Put the walk's frame behind the `depth` that the stack has: how many it has then. */
+static __always_inline __u32 stack_append(struct memtoll_stack *stack, const struct unwind *walk, __u32 depth)
+{
+	__u32 word;
+
+	if (!stack || !walk)
+		return 0;
+	if (depth >= MEMTOLL_STACK_DEPTH) {
+		stack->flags |= STACK_TRUNCATED;
+		return depth;
+	}
+	/* Keeps the compiler from making of the index a pointer no verifier can bound. */
+	barrier_var(depth);
+	stack->frames[depth] = walk->ip;
+	word = depth >> 6;
+	stack->exact[word] &= ~(1ULL << (depth & 63));
+	stack->exact[word] |= (__u64)(walk->exact & 1) << (depth & 63);
+	return depth + 1;
+}
+
+/* What is known of the stack when its walk has ended, after so many steps. */
+__noinline int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
+			__u32 steps)
+{
+	if (!stack || !walk)
+		return 0;
+	stack->flags |= walk->flags;
+	stack->stop = walk->stop;
+	if (walk->stop && stack->how == UNWIND_CFI)
+		lose(LOST_UNWIND_MAPPING + walk->stop - UNWIND_STOP_NO_MAPPING, 1);
+	if (!memo)
+		return 0;
+	if (walk->stopped_by_bp)
+		memo_note(memo, steps++, walk);
+	if (steps <= MEMO_STEPS && !walk->irregular && !memo->beyond &&
+	    (stack->flags & (STACK_COMPLETE | STACK_TRUNCATED)) == STACK_COMPLETE)
+		memo->steps = steps;
+	memo->needs_bp = walk->needs_bp;
+	return 0;
+}
+
 /*
  * Append the callers of the last frame of a stack, whose registers the walk holds. Frames of which
  * the first is exact already are in it. memo: NULL, or with sp set; its steps are 0 where the walk
@@ -511,7 +556,7 @@ int memo_holds(struct memos *known, __u32 at)
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo)
 {
 	struct memtoll_target *process;
-	__u32 depth, tgid, step, word;
+	__u32 depth, tgid, step;
 	__u64 began_ns = bpf_ktime_get_ns();
 	int i;
 
@@ -533,32 +578,12 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 			break;
 		if (memo)
 			memo_note(memo, i, walk);
-		depth -= step >> 1;
-		/* Keeps the compiler from making of the index a pointer no verifier can bound. */
-		barrier_var(depth);
-		if (depth >= MEMTOLL_STACK_DEPTH) {
-			stack->flags |= STACK_TRUNCATED;
+		depth = stack_append(stack, walk, depth - (step >> 1));
+		if (stack->flags & STACK_TRUNCATED)
 			break;
-		}
-		stack->frames[depth] = walk->ip;
-		/* No branch: the verifier would follow both ways in every round. */
-		word = depth >> 6 & 1;
-		stack->exact[word] &= ~(1ULL << (depth & 63));
-		stack->exact[word] |= (__u64)(walk->exact & 1) << (depth & 63);
-		depth++;
 	}
 	stack->depth = depth;
-	stack->flags |= walk->flags;
-	stack->stop = walk->stop;
-	if (walk->stop && stack->how == UNWIND_CFI)
-		lose(LOST_UNWIND_MAPPING + walk->stop - UNWIND_STOP_NO_MAPPING, 1);
-	if (memo && walk->stopped_by_bp)
-		memo_note(memo, i++, walk);
-	if (memo && i <= MEMO_STEPS && !walk->irregular && !memo->beyond &&
-	    (stack->flags & (STACK_COMPLETE | STACK_TRUNCATED)) == STACK_COMPLETE)
-		memo->steps = i;
-	if (memo)
-		memo->needs_bp = walk->needs_bp;
+	stack_end(stack, walk, memo, i);
 	walk_account(tgid, bpf_ktime_get_ns() - began_ns, 1);
 	return 0;
 }
@@ -582,7 +607,7 @@ int call_find_caller(struct thread *thread)
 	if (thread->in_fn) {
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
-		thread->call.caller = true_return(task, thread->call.sp);
+		thread->call.caller = true_return(thread->call.sp);
 		if (!thread->call.caller && regs->sp == thread->call.sp + 8 &&
 		    !is_trampoline(task, regs->ip))
 			thread->call.caller = regs->ip;
@@ -590,11 +615,48 @@ int call_find_caller(struct thread *thread)
 	if (!thread->call.caller) {
 		bpf_probe_read_user(&word, sizeof(word), (void *)thread->call.sp);
 		thread->call.caller =
-			is_trampoline(task, word) ? true_return(task, thread->call.sp) : word;
+			is_trampoline(task, word) ? true_return(thread->call.sp) : word;
 	}
 	if (!thread->call.caller)
 		lose(LOST_UNWIND_PROBE, 1);
 	return thread->call.caller != 0;
+}
+
+/*
+ * The stack that begins in the thread's place for such, at the registers of its walk: stack_at(). Its
+ * id.
+ */
+__u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 sampling)
+{
+	struct memtoll_stack *stack;
+	struct python_walk *python;
+	struct unwind *walk;
+
+	if (!thread)
+		return 0;
+	stack = sampling ? &thread->sample_stack : &thread->stack;
+	python = sampling ? &thread->sample_python : &thread->python;
+	walk = sampling ? &thread->sample_walk : &thread->walk;
+	if (thread->in_fn) {
+		/* Go on from the call that was seen: what the allocator does inside is its own. */
+		stack->frames[1] = thread->call.ip;
+		stack->exact[0] = 3;
+		stack->depth = 2;
+		if (!call_find_caller(thread)) {
+			stack_ends_in_probe(stack);
+			goto out;
+		}
+		stack->frames[2] = thread->call.caller;
+		stack->depth = 3;
+		walk->ip = thread->call.caller;
+		walk->sp = thread->call.sp + 8;
+		walk->bp = thread->call.bp;
+		walk->exact = 0;
+		walk->leaf = 0;
+	}
+	stack_walk(stack, walk, memo);
+out:
+	return stack_add_python(stack, python, stack_hash(stack));
 }
 
 /* Where the walk of the open call begins, for the memos of its thread; NULL: no room for those. */
