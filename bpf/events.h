@@ -83,6 +83,7 @@ enum memtoll_kind {
 	EVENT_PATH = 8,
 	EVENT_OUTLIER = 9,
 	EVENT_SERIES = 10,
+	EVENT_STACK = 11,
 };
 
 /* Times between two hits, of which those of GAP_MOST_NS and more say nothing of the probes. */
@@ -229,6 +230,13 @@ struct memtoll_file {
 	__u32 dev;		/* as stat(2) splits it: major << 20 | minor */
 	__u32 unused;
 	char name[64];		/* the last part of its path */
+};
+
+/* A stack that is in the table of stacks from now on. */
+struct memtoll_new_stack {
+	__u32 kind;
+	__u32 tgid;
+	__u64 id;
 };
 
 /* mapping.flags */

@@ -405,6 +405,7 @@ extern volatile __u32 closed_fns;
 extern volatile __u64 detached_ns[FN_MASK + 1];
 /* Where in the ring buffer userspace was last woken for much data. */
 extern volatile __u64 woken_position;
+extern volatile __u32 stacks_untold;
 /* Since when read(2) is watched, and its ends are seen; ~0: it is not. */
 extern volatile __u64 reads_watched_ns;
 /* Likewise mapping calls, and the other calls that read. */
@@ -440,6 +441,7 @@ struct thread *thread_create(struct task_struct *task) __hidden;
 /* Global functions, here and below: the verifier looks at each once, not at every call. */
 int lose(__u32 what, __u64 count);
 int much_is_waiting(void);
+int stack_tell(__u32 tgid, __u64 id);
 /*
  * unwind.bpf.c. All but walk_account() global: with the functions of other files it makes loading ten
  * times as fast. Their pointers may be NULL as far as the verifier knows.
@@ -630,6 +632,8 @@ static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack,
 		python_emit(id, &walk->python);
 	if (bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
 		lose(LOST_STACKS_FULL, 1);
+	else
+		stack_tell(stack->tgid, id);
 }
 
 static __always_inline __u64 stack_store(struct memtoll_stack *stack, struct python_walk *walk)

@@ -29,6 +29,8 @@ volatile __u32 python_seen = 0;
 volatile __u32 closed_fns = 0;
 volatile __u64 detached_ns[FN_MASK + 1] = {};
 volatile __u64 woken_position = 0;
+/* A stack is in the table that stack_tell() could not tell of. */
+volatile __u32 stacks_untold = 0;
 volatile __u64 reads_watched_ns = 0;
 volatile __u64 calls_watched_ns = 0;
 volatile __u32 price_inside_ns[FN_COUNT] = {};
@@ -79,6 +81,19 @@ int much_is_waiting(void)
 	/* Of two CPUs here at once both wake: it is rare. */
 	woken_position = position;
 	return 1;
+}
+
+/*
+ * Whose stacks are in the table, so that userspace finds a process's without looking through all. No
+ * figure is lost with it.
+ */
+int stack_tell(__u32 tgid, __u64 id)
+{
+	struct memtoll_new_stack event = { .kind = EVENT_STACK, .tgid = tgid, .id = id };
+
+	if (bpf_ringbuf_output(&events, &event, sizeof(event), BPF_RB_NO_WAKEUP))
+		stacks_untold = 1;
+	return 0;
 }
 
 /* NULL: it is another's, or nobody would give it back: of this thread no exit is to come. */

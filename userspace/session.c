@@ -118,6 +118,7 @@ static void launched_exec(void *context, pid_t pid, pid_t caller)
 {
 	struct session *session = context;
 
+	ring_buffer__consume(session->ring);
 	python_reader_catch_up(session->python_reader);
 	slicer_name_stacks(session->slicer, pid);
 	targets_exec(session->targets, pid, caller, true);

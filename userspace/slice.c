@@ -44,6 +44,20 @@ struct stored_run {
 	uint8_t allocated_fn;
 };
 
+/* What a process has in the kernel's table of stacks. */
+struct stacks_of {
+	GArray *ids;
+	bool ended;		/* the process, at the last slice */
+};
+
+static void stacks_of_free(gpointer data)
+{
+	struct stacks_of *stacks_of = data;
+
+	g_array_free(stacks_of->ids, TRUE);
+	g_free(stacks_of);
+}
+
 struct slicer {
 	struct slicer_config config;
 	GHashTable *calls;		/* memtoll_call_key -> sum as of the last slice */
@@ -57,6 +71,7 @@ struct slicer {
 	struct cpu_samples *samples;
 	GHashTable *hits;		/* pid -> struct hits */
 	GHashTable *stacks;		/* ids to write with this slice */
+	GHashTable *stacks_of;		/* pid -> struct stacks_of */
 	struct stack_writer stack_writer;
 	struct areas *areas;
 	struct giveback *giveback;
@@ -91,6 +106,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->passes = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	slicer->stacks_of = g_hash_table_new_full(NULL, NULL, NULL, stacks_of_free);
 	slicer->areas = areas_new();
 	slicer->giveback = giveback_new();
 	slicer->reads = reads_new(config->recording);
@@ -115,6 +131,7 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->passes);
 	g_hash_table_destroy(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
+	g_hash_table_destroy(slicer->stacks_of);
 	g_array_free(slicer->runs, TRUE);
 	areas_free(slicer->areas);
 	giveback_free(slicer->giveback);
@@ -265,12 +282,31 @@ static void on_series(struct slicer *slicer, const struct memtoll_series *series
 	}
 }
 
+static void on_new_stack(struct slicer *slicer, const struct memtoll_new_stack *told)
+{
+	gpointer key = GUINT_TO_POINTER(told->tgid);
+	struct stacks_of *stacks_of = g_hash_table_lookup(slicer->stacks_of, key);
+
+	if (!stacks_of) {
+		stacks_of = g_new0(struct stacks_of, 1);
+		stacks_of->ids = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+		g_hash_table_insert(slicer->stacks_of, key, stacks_of);
+	}
+	stacks_of->ended = false;
+	g_array_append_val(stacks_of->ids, told->id);
+}
+
 int slicer_on_event(void *context, void *data, size_t size)
 {
 	struct slicer *slicer = context;
 	uint32_t kind = *(uint32_t *)data, pid = ((uint32_t *)data)[1];
 
 	(void)size;
+	/* The calibration's too: they take room. */
+	if (kind == EVENT_STACK) {
+		on_new_stack(slicer, data);
+		return 0;
+	}
 	/* What the calibration left, or a process that was refused. */
 	if (!targets_find(slicer->config.targets, pid))
 		return 0;
@@ -726,10 +762,40 @@ static void write_stacks(struct slicer *slicer, uint64_t end_ns)
 }
 
 /*
- * Name the stacks of a process before its image changes: afterwards its addresses mean other code.
- * The sums in the kernel are read for their keys; their figures wait for the slice.
+ * A process that had ended at the last slice already has had its stacks written, those of any use: they
+ * make room for others.
  */
-void slicer_name_stacks(struct slicer *slicer, pid_t pid)
+static void drop_stacks(struct slicer *slicer)
+{
+	int fd = bpf_map__fd(slicer->config.bpf->maps.stacks);
+	GHashTableIter iter;
+	gpointer key, value;
+	guint i;
+
+	g_hash_table_iter_init(&iter, slicer->stacks_of);
+	while (g_hash_table_iter_next(&iter, &key, &value)) {
+		struct stacks_of *stacks_of = value;
+		const struct target *target = targets_find(slicer->config.targets,
+							   GPOINTER_TO_UINT(key));
+
+		if (!stacks_of->ended || (target && !target->exited)) {
+			stacks_of->ended = !target || target->exited;
+			continue;
+		}
+		for (i = 0; i < stacks_of->ids->len; i++)
+			bpf_map_delete_elem(fd, &g_array_index(stacks_of->ids, uint64_t, i));
+		g_hash_table_iter_remove(&iter);
+	}
+}
+
+static void name_stack(struct slicer *slicer, uint64_t id)
+{
+	if (!recording_has_stack(slicer->config.recording, id))
+		write_stack(slicer, id);
+}
+
+/* All that the kernel has, where it could not tell of each. */
+static void name_all_stacks(struct slicer *slicer, pid_t pid)
 {
 	int fd = bpf_map__fd(slicer->config.bpf->maps.stacks);
 	struct memtoll_stack stack;
@@ -739,10 +805,27 @@ void slicer_name_stacks(struct slicer *slicer, pid_t pid)
 	while (!bpf_map_get_next_key(fd, first ? NULL : &previous, &id)) {
 		first = false;
 		previous = id;
-		if (!bpf_map_lookup_elem(fd, &id, &stack) && stack.tgid == (uint32_t)pid &&
-		    !recording_has_stack(slicer->config.recording, id))
-			write_stack(slicer, id);
+		if (!bpf_map_lookup_elem(fd, &id, &stack) && stack.tgid == (uint32_t)pid)
+			name_stack(slicer, id);
 	}
+}
+
+/*
+ * Name the stacks of a process before its image changes: afterwards its addresses mean other code.
+ * Their figures wait for the slice.
+ */
+void slicer_name_stacks(struct slicer *slicer, pid_t pid)
+{
+	const struct stacks_of *stacks_of = g_hash_table_lookup(slicer->stacks_of,
+								GUINT_TO_POINTER(pid));
+	guint i;
+
+	if (slicer->config.bpf->bss->stacks_untold) {
+		name_all_stacks(slicer, pid);
+		return;
+	}
+	for (i = 0; stacks_of && i < stacks_of->ids->len; i++)
+		name_stack(slicer, g_array_index(stacks_of->ids, uint64_t, i));
 }
 
 /*
@@ -786,6 +869,7 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	note(slicer, targets_record_allocators(slicer->config.targets));
 	write_losses(slicer);
 	write_stacks(slicer, end_ns);
+	drop_stacks(slicer);
 	/* What came to be missed meanwhile. */
 	write_losses(slicer);
 	note(slicer, recording_slice_commit(slicer->config.recording, end_ns));

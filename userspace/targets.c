@@ -520,7 +520,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	/* Its hits have counted since it was forked. */
 	followed->target.cpu_base_ns = 0;
 	symbolizer_fork(targets->config.symbolizer, parent, child);
-	unwinder_fork(targets->unwinder, parent, child);
+	targets_publish_table(targets, child, unwinder_fork(targets->unwinder, parent, child));
 	python_fork(targets->config.python, parent, child);
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
 	read_counters(child, &followed->target.now);

@@ -55,6 +55,20 @@ void targets_publish_code(struct targets *targets, const struct followed *follow
 	bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
 }
 
+void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table)
+{
+	int fd = bpf_map__fd(targets->config.bpf->maps.processes);
+	struct memtoll_target state;
+	uint32_t key = pid;
+
+	/* One that has called exec meanwhile has none, and waits for its own. */
+	if (bpf_map_lookup_elem(fd, &key, &state) || !state.unwind_table ||
+	    state.unwind_table == table)
+		return;
+	state.unwind_table = table;
+	bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
+}
+
 void callocs_note(struct callocs *callocs, const struct allocator_module *module,
 		  const struct mapping *mapping)
 {

@@ -59,6 +59,9 @@ void targets_publish_code(struct targets *targets, const struct followed *follow
 /* Of these only calloc, as a sample in memset may be calloc's. Without a row: later, with the rest. */
 void targets_publish_callocs(struct targets *targets, const struct followed *followed);
 
+/* The table that a child has from its parent may have been another when it was forked. */
+void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table);
+
 void callocs_note(struct callocs *callocs, const struct allocator_module *module,
 		  const struct mapping *mapping);
 

@@ -12,6 +12,7 @@
 
 #include "../bpf/events.h"
 #include "debugfile.h"
+#include "detach.h"
 #include "image.h"
 #include "memtoll.skel.h"
 #include "proc.h"
@@ -29,13 +30,31 @@ struct process {
 	unsigned int users;	/* it and the children that have not been shown themselves */
 };
 
+/*
+ * Tables of one chunk, all that most processes need, are put into the map of tables before they are
+ * wanted: to change that is to wait, to fill a table in it is not.
+ */
+#define SPARES 64
+/* So many freed numbers wait: who was forked meanwhile may still go by one (targets_forked()). */
+#define NUMBERS_RESTING 128
+
+/* Tables that are made: numbers and descriptors, side by side. */
+struct tables {
+	int map;		/* of tables, that they are put into */
+	int err;		/* of that */
+	GArray *numbers;
+	GArray *fds;
+};
+
 struct unwinder {
 	struct memtoll_bpf *bpf;
 	GHashTable *modules;	/* build id, or device and inode -> struct module */
 	GHashTable *processes;	/* pid -> struct process */
-	GArray *free_tables;	/* numbers to be used again */
-	GArray *new_numbers;	/* of tables that are made and not yet in the map of tables */
-	GArray *new_fds;
+	GQueue free_tables;	/* numbers to be used again, that of longest ago first */
+	struct tables fresh;	/* not yet in the map of tables */
+	struct tables spare;	/* in it, and empty */
+	struct tables coming;	/* spares that a thread is about to put into it */
+	struct detacher installer;
 	uint32_t next_table;
 	size_t bytes_of[UNWIND_TABLES];
 	size_t bytes;
@@ -74,17 +93,124 @@ static void process_unref(gpointer data)
 		g_free(process);
 }
 
+static void tables_init(struct tables *tables, int map)
+{
+	tables->map = map;
+	tables->err = 0;
+	tables->numbers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+	tables->fds = g_array_new(FALSE, FALSE, sizeof(int));
+}
+
+static void tables_add(struct tables *tables, uint32_t number, int fd)
+{
+	g_array_append_val(tables->numbers, number);
+	g_array_append_val(tables->fds, fd);
+}
+
+/* Their descriptors; in the map of tables they stay. */
+static void tables_close(struct tables *tables)
+{
+	guint i;
+
+	for (i = 0; i < tables->fds->len; i++)
+		close(g_array_index(tables->fds, int, i));
+	g_array_set_size(tables->numbers, 0);
+	g_array_set_size(tables->fds, 0);
+}
+
+static void tables_free(struct tables *tables)
+{
+	tables_close(tables);
+	g_array_free(tables->numbers, TRUE);
+	g_array_free(tables->fds, TRUE);
+}
+
+static uint32_t number_take(struct unwinder *unwinder)
+{
+	if (unwinder->next_table < UNWIND_TABLES &&
+	    g_queue_get_length(&unwinder->free_tables) < NUMBERS_RESTING)
+		return unwinder->next_table++;
+	return GPOINTER_TO_UINT(g_queue_pop_head(&unwinder->free_tables));
+}
+
+static void number_give(struct unwinder *unwinder, uint32_t number)
+{
+	g_queue_push_tail(&unwinder->free_tables, GUINT_TO_POINTER(number));
+}
+
+/*
+ * Put tables into the map, all at once: after a change of such a map the kernel waits until no
+ * program can use the old value any more (maybe_wait_bpf_programs): 8 to 16 ms, once for a batch.
+ */
+static void tables_install(struct tables *tables)
+{
+	const uint32_t *numbers = (const uint32_t *)tables->numbers->data;
+	const int *fds = (const int *)tables->fds->data;
+	uint32_t count = tables->numbers->len, done = count;
+	int err = 0;
+
+	/* Older kernels do not know batches of maps. */
+	if (count && bpf_map_update_batch(tables->map, numbers, fds, &done, NULL))
+		done = 0;
+	for (; done < count && !err; done++)
+		err = bpf_map_update_elem(tables->map, &numbers[done], &fds[done], BPF_ANY) ?
+		      -errno : 0;
+	tables->err = err;
+}
+
+static void install_job(void *tables)
+{
+	tables_install(tables);
+}
+
+static int fresh_install(struct unwinder *unwinder)
+{
+	tables_install(&unwinder->fresh);
+	tables_close(&unwinder->fresh);
+	return unwinder->fresh.err;
+}
+
+/* Make more spares, aside. */
+static void spares_order(struct unwinder *unwinder)
+{
+	uint32_t number;
+	int fd;
+
+	while (unwinder->coming.numbers->len < SPARES) {
+		if (unwinder->bytes + UNWIND_CHUNK_BYTES > UNWIND_BYTES_MAX)
+			break;
+		number = number_take(unwinder);
+		if (!number)
+			break;
+		fd = table_create(1);
+		if (fd < 0) {
+			number_give(unwinder, number);
+			break;
+		}
+		/* What had the number before goes. */
+		unwinder->bytes += UNWIND_CHUNK_BYTES - unwinder->bytes_of[number];
+		unwinder->bytes_of[number] = UNWIND_CHUNK_BYTES;
+		tables_add(&unwinder->coming, number, fd);
+	}
+	if (unwinder->coming.numbers->len)
+		detacher_push(&unwinder->installer, install_job, &unwinder->coming);
+}
+
 struct unwinder *unwinder_new(struct memtoll_bpf *bpf)
 {
 	struct unwinder *unwinder = g_new0(struct unwinder, 1);
+	int map = bpf_map__fd(bpf->maps.unwind_tables);
 
 	unwinder->bpf = bpf;
 	unwinder->next_table = 1;
 	unwinder->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	unwinder->processes = g_hash_table_new_full(NULL, NULL, NULL, process_unref);
-	unwinder->free_tables = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-	unwinder->new_numbers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-	unwinder->new_fds = g_array_new(FALSE, FALSE, sizeof(int));
+	g_queue_init(&unwinder->free_tables);
+	tables_init(&unwinder->fresh, map);
+	tables_init(&unwinder->spare, map);
+	tables_init(&unwinder->coming, map);
+	detacher_init(&unwinder->installer);
+	spares_order(unwinder);
 	return unwinder;
 }
 
@@ -94,54 +220,72 @@ void unwinder_free(struct unwinder *unwinder)
 		return;
 	g_hash_table_destroy(unwinder->modules);
 	g_hash_table_destroy(unwinder->processes);
-	g_array_free(unwinder->free_tables, TRUE);
-	g_array_free(unwinder->new_numbers, TRUE);
-	g_array_free(unwinder->new_fds, TRUE);
+	detacher_finish(&unwinder->installer);
+	g_queue_clear(&unwinder->free_tables);
+	tables_free(&unwinder->fresh);
+	tables_free(&unwinder->spare);
+	tables_free(&unwinder->coming);
 	g_free(unwinder);
 }
 
-static uint32_t number_take(struct unwinder *unwinder)
+/* Those that have come are at hand. */
+static void spares_accept(struct unwinder *unwinder)
 {
-	GArray *free_tables = unwinder->free_tables;
-	uint32_t number;
+	struct tables *coming = &unwinder->coming, *spare = &unwinder->spare;
+	guint i;
 
-	if (free_tables->len) {
-		number = g_array_index(free_tables, uint32_t, free_tables->len - 1);
-		g_array_set_size(free_tables, free_tables->len - 1);
-		return number;
+	if (coming->err) {
+		for (i = 0; i < coming->numbers->len; i++)
+			number_give(unwinder, g_array_index(coming->numbers, uint32_t, i));
+		tables_close(coming);
 	}
-	return unwinder->next_table < UNWIND_TABLES ? unwinder->next_table++ : 0;
+	if (!coming->numbers->len)
+		return;
+	g_array_append_vals(spare->numbers, coming->numbers->data, coming->numbers->len);
+	g_array_append_vals(spare->fds, coming->fds->data, coming->fds->len);
+	g_array_set_size(coming->numbers, 0);
+	g_array_set_size(coming->fds, 0);
 }
 
-/*
- * Put the new tables into the map, all at once: after a change of such a map the kernel waits until
- * no program can use the old value any more (maybe_wait_bpf_programs): 8 to 16 ms, once for a
- * batch.
- */
-static int tables_install(struct unwinder *unwinder)
+/* A table of one chunk, filled: its number, or 0. Waits only where spares went faster than they come. */
+static uint32_t spare_fill(struct unwinder *unwinder, const GArray *mappings)
 {
-	int map = bpf_map__fd(unwinder->bpf->maps.unwind_tables);
-	const uint32_t *numbers = (const uint32_t *)unwinder->new_numbers->data;
-	const int *fds = (const int *)unwinder->new_fds->data;
-	uint32_t count = unwinder->new_numbers->len, done = count;
-	int err = 0;
+	g_autofree char *chunk = g_malloc(UNWIND_CHUNK_BYTES);
+	struct tables *spare = &unwinder->spare;
+	uint32_t key = 0, number;
+	int fd;
 
-	/* Older kernels do not know batches of maps. */
-	if (count && bpf_map_update_batch(map, numbers, fds, &done, NULL))
-		done = 0;
-	for (; done < count && !err; done++)
-		err = bpf_map_update_elem(map, &numbers[done], &fds[done], BPF_ANY) ? -errno : 0;
-	for (done = 0; done < count; done++)
-		close(fds[done]);
-	g_array_set_size(unwinder->new_numbers, 0);
-	g_array_set_size(unwinder->new_fds, 0);
-	return err;
+	if (!spare->numbers->len)
+		detacher_finish(&unwinder->installer);
+	if (!detacher_is_busy(&unwinder->installer)) {
+		spares_accept(unwinder);
+		if (spare->numbers->len <= SPARES / 2)
+			spares_order(unwinder);
+	}
+	if (!spare->numbers->len) {
+		detacher_finish(&unwinder->installer);
+		spares_accept(unwinder);
+	}
+	if (!spare->numbers->len)
+		return 0;
+	number = g_array_index(spare->numbers, uint32_t, spare->numbers->len - 1);
+	fd = g_array_index(spare->fds, int, spare->fds->len - 1);
+	g_array_set_size(spare->numbers, spare->numbers->len - 1);
+	g_array_set_size(spare->fds, spare->fds->len - 1);
+	memset(chunk, 0xff, UNWIND_CHUNK_BYTES);
+	memcpy(chunk, mappings->data, mappings->len * sizeof(struct memtoll_unwind_mapping));
+	if (bpf_map_update_elem(fd, &key, chunk, BPF_ANY)) {
+		number_give(unwinder, number);
+		number = 0;
+	}
+	close(fd);
+	return number;
 }
 
 /*
  * A table of `count` values of `size` bytes, padded with ones to whole chunks, after an index of
  * the chunks' first values where there is to be one. It takes its number's place with
- * tables_install(). 0 or -errno.
+ * fresh_install(). 0 or -errno.
  */
 static int table_put(struct unwinder *unwinder, uint32_t number, const void *values, size_t count,
 		     size_t size, bool index)
@@ -180,8 +324,7 @@ static int table_put(struct unwinder *unwinder, uint32_t number, const void *val
 		if (err)
 			goto out;
 	}
-	g_array_append_val(unwinder->new_numbers, number);
-	g_array_append_val(unwinder->new_fds, fd);
+	tables_add(&unwinder->fresh, number, fd);
 	fd = -1;
 	/* What had the number before goes. */
 	unwinder->bytes += bytes - unwinder->bytes_of[number];
@@ -206,7 +349,7 @@ static void module_load(struct unwinder *unwinder, struct module *module,
 	}
 	unwinder->left_out++;
 	if (number)
-		g_array_append_val(unwinder->free_tables, number);
+		number_give(unwinder, number);
 }
 
 static bool is_vdso(const struct mapping *mapping)
@@ -295,51 +438,63 @@ static GArray *mappings_of(struct unwinder *unwinder, pid_t pid, const struct ma
 	return mappings;
 }
 
+/* A table of a process's mappings: its number, or 0. A large one takes its place by fresh_install(). */
+static uint32_t mappings_put(struct unwinder *unwinder, const GArray *mappings)
+{
+	uint32_t number;
+
+	if (mappings->len <= UNWIND_CHUNK_MAPPINGS)
+		return spare_fill(unwinder, mappings);
+	number = number_take(unwinder);
+	if (number && table_put(unwinder, number, mappings->data, mappings->len,
+				sizeof(struct memtoll_unwind_mapping), false)) {
+		number_give(unwinder, number);
+		return 0;
+	}
+	return number;
+}
+
+/*
+ * Always a new table: what programs read is not changed under them. The one before stays as it is
+ * until its number is used again.
+ */
 uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid)
 {
-	struct process *process = g_hash_table_lookup(unwinder->processes, GINT_TO_POINTER(pid));
 	g_autoptr(GArray) mappings = NULL;
+	struct process *process;
 	struct maps maps = {};
 	uint32_t number = 0;
 
 	if (maps_read(pid, &maps))
 		goto out;
 	mappings = mappings_of(unwinder, pid, &maps);
-	if (process && process->users > 1) {	/* shared with children: they keep it */
-		g_hash_table_remove(unwinder->processes, GINT_TO_POINTER(pid));
-		process = NULL;
-	}
-	number = process ? process->table : number_take(unwinder);
-	if (!number || table_put(unwinder, number, mappings->data, mappings->len,
-				 sizeof(struct memtoll_unwind_mapping), false)) {
-		if (number && !process)
-			g_array_append_val(unwinder->free_tables, number);
+	number = mappings_put(unwinder, mappings);
+	if (!number) {
 		unwinder->left_out++;
-		number = process ? number : 0;
 		goto out;
 	}
-	if (!process) {
-		process = g_new0(struct process, 1);
-		process->table = number;
-		process->users = 1;
-		g_hash_table_insert(unwinder->processes, GINT_TO_POINTER(pid), process);
-	}
+	unwinder_exit(unwinder, pid);
+	process = g_new0(struct process, 1);
+	process->table = number;
+	process->users = 1;
+	g_hash_table_insert(unwinder->processes, GINT_TO_POINTER(pid), process);
 out:
-	if (tables_install(unwinder))
+	if (fresh_install(unwinder))
 		unwinder->left_out++;
 	maps_free(&maps);
 	return number;
 }
 
-void unwinder_fork(struct unwinder *unwinder, pid_t parent, pid_t child)
+uint32_t unwinder_fork(struct unwinder *unwinder, pid_t parent, pid_t child)
 {
 	struct process *process = g_hash_table_lookup(unwinder->processes,
 						      GINT_TO_POINTER(parent));
 
 	if (!process)
-		return;
+		return 0;
 	process->users++;
 	g_hash_table_insert(unwinder->processes, GINT_TO_POINTER(child), process);
+	return process->table;
 }
 
 void unwinder_exit(struct unwinder *unwinder, pid_t pid)
@@ -348,9 +503,9 @@ void unwinder_exit(struct unwinder *unwinder, pid_t pid)
 
 	if (!process)
 		return;
-	/* Its table stays until the number is used again: to take it out is to wait, see above. */
+	/* Children that were not shown themselves keep it. */
 	if (process->users == 1)
-		g_array_append_val(unwinder->free_tables, process->table);
+		number_give(unwinder, process->table);
 	g_hash_table_remove(unwinder->processes, GINT_TO_POINTER(pid));
 }
 

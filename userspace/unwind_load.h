@@ -35,8 +35,8 @@ void unwinder_free(struct unwinder *unwinder);
  */
 uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid);
 
-/* A child has its parent's mappings until it is shown itself. */
-void unwinder_fork(struct unwinder *unwinder, pid_t parent, pid_t child);
+/* A child has its parent's mappings until it is shown itself: the number of its table, or 0. */
+uint32_t unwinder_fork(struct unwinder *unwinder, pid_t parent, pid_t child);
 void unwinder_exit(struct unwinder *unwinder, pid_t pid);
 
 /* Modules left out for want of memory since the last call. */

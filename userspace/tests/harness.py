@@ -334,10 +334,10 @@ def record(
     return recording
 
 
-def start_record(path: Path, *args: str | Path) -> subprocess.Popen[str]:
+def start_record(path: Path, *args: str | Path, **options: Any) -> subprocess.Popen[str]:
     """memtoll record, in the background; without overhead limit unless one is named."""
     limit = () if "--overhead-limit" in args else ("--overhead-limit", "none")
-    return spawn([MEMTOLL, "record", "-o", path, *limit, *args])
+    return spawn([MEMTOLL, "record", "-o", path, *limit, *args], **options)
 
 
 # Witnesses for "nothing left behind".
@@ -390,6 +390,24 @@ def bpf_objects(pid: int) -> dict[str, set[int]]:
         if prog:
             held["prog"].add(int(prog[1]))
     return held
+
+
+def map_entries(pid: int, name: str) -> list[dict[str, Any]]:
+    """What is in a map that a process holds, by its type information; of several of that name, of all."""
+    infos = (info.read_text() for info in Path(f"/proc/{pid}/fdinfo").iterdir())
+    held = {int(number[1]) for info in infos if (number := re.search(r"^map_id:\s*(\d+)", info, re.M))}
+    entries: list[dict[str, Any]] = []
+    for number in sorted(held):
+        shown = subprocess.run(
+            [bpftool(), "-j", "map", "show", "id", str(number)], capture_output=True, text=True, timeout=60, check=True
+        )
+        if json.loads(shown.stdout).get("name") != name:
+            continue
+        dumped = subprocess.run(
+            [bpftool(), "-j", "map", "dump", "id", str(number)], capture_output=True, text=True, timeout=60, check=True
+        )
+        entries += json.loads(dumped.stdout)
+    return entries
 
 
 def bpftool() -> str:

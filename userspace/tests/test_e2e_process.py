@@ -22,6 +22,7 @@ from harness import (
     changed_text,
     finish,
     load,
+    map_entries,
     memtoll,
     record,
     start_record,
@@ -213,6 +214,36 @@ def test_fork_of_an_attached_process(out: Path) -> None:
     assert recording.report["losses"]["late_attach"] == children
     check = recording.report["checks"]["minor_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+
+
+def test_short_processes(out: Path, tmp_path: Path) -> None:
+    """Every call of each, its stack to the program's start; and what the kernel keeps of them goes with them."""
+    runs, calls = 211, 7
+    script = tmp_path / "runs"
+    script.write_text(
+        f"#!/bin/sh\ni=0\nwhile [ $i -lt {runs} ]; do {workload('calloc_loop')} {MIB} {calls}; i=$((i + 1)); done\n"
+        "echo all; read _\n"
+    )
+    script.chmod(0o755)
+    tracer = start_record(out, "--probes", "alloc", "--", script, stdin=subprocess.PIPE)
+    assert tracer.stdin and tracer.stdout
+    while tracer.stdout.readline() != "all\n":
+        assert tracer.poll() is None
+    children = {int(pid) for pid in Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split()}
+    wait_until(
+        lambda: {entry["formatted"]["value"]["tgid"] for entry in map_entries(tracer.pid, "stacks")} <= children,
+        "stacks of the dead to leave the kernel",
+    )
+    tracer.stdin.write("\n")
+    tracer.stdin.close()
+    tracer.stdin = None
+    recording = ended_well(tracer, out)
+    assert recording.query("SELECT count(*) FROM process WHERE role = 'child'") == [(runs,)]
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls == runs * calls
+    assert recording.query(
+        "SELECT complete, count(*) FROM stack WHERE stack_id IN (SELECT stack_id FROM stack_frame JOIN frame"
+        " USING (frame_id) WHERE function = 'clear_block') GROUP BY complete"
+    ) == [(1, runs)]
 
 
 def test_exec(out: Path) -> None:
