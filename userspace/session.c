@@ -43,6 +43,7 @@
 #include "targets.h"
 #include "version.h"
 #include "watch.h"
+#include "watchdog.h"
 
 #define MS 1000000ULL
 #define SLICE_NS (1000 * MS)
@@ -81,6 +82,7 @@ struct session {
 	struct launch *launch;
 	struct system_counters *system;
 	int signal_fd;
+	struct watchdog *watchdog;
 	sigset_t old_signals;
 	bool signals_blocked;
 	uint64_t start_ns;
@@ -179,7 +181,11 @@ static int open_signals(struct session *session)
 		return -errno;
 	session->signals_blocked = true;
 	session->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	return session->signal_fd < 0 ? -errno : 0;
+	if (session->signal_fd < 0)
+		return -errno;
+	sigdelset(&signals, SIGCHLD);
+	session->watchdog = watchdog_start(&signals);
+	return 0;
 }
 
 int session_open(struct session *session)
@@ -277,6 +283,7 @@ static void meanwhile(void *context)
 	struct session *session = context;
 	uint64_t now = now_ns();
 
+	watchdog_alive(session->watchdog);
 	if (!session->probes || now - session->kept_up_ns < KEEP_UP_NS)
 		return;
 	keep_up(session);
@@ -489,6 +496,9 @@ int session_attach(struct session *session)
 	fault_window_begin(&session->window, session->start_ns, rates.faults);
 	watch_begin(session->watch);
 	status = add_targets(session);
+	/* Not before: a large program takes its time, and a signal ends that, too. */
+	if (config->duration_ns)
+		watchdog_due(session->watchdog, session->start_ns + config->duration_ns);
 	if (!status && !session->launch)
 		warn_without_allocator(session);
 	return status;
@@ -542,6 +552,7 @@ static bool read_signals(struct session *session)
 		if (info.ssi_signo == SIGCHLD)
 			continue;
 		session->end_reason = "signal";
+		watchdog_due(session->watchdog, 0);
 		over = true;
 	}
 	if (session->launch)
@@ -612,6 +623,7 @@ int session_run(struct session *session)
 	/* A window that is closed late costs the target what the tracer had to wait for a CPU. */
 	setpriority(PRIO_PROCESS, 0, TRACER_NICE);
 	while (!err && !read_signals(session) && !is_over(session, now)) {
+		watchdog_alive(session->watchdog);
 		wait_for_work(session, now, watch_step(session->watch));
 		/* First of all: a window that is closed late costs the target. */
 		move_window(session, now_ns());
@@ -685,6 +697,7 @@ static void end_command(struct session *session)
 	       now_ns() - start < TERMINATE_NS) {
 		poll(&fd, 1, 100);
 		read_signals(session);
+		watchdog_alive(session->watchdog);
 	}
 	session->command_ended = launch_ended(session->launch, &session->command_status);
 	if (!session->command_ended)
@@ -702,6 +715,7 @@ int session_finish(struct session *session)
 	watch_end_slice(session->watch);
 	stop_counting(session);
 	detach(session);
+	watchdog_finishing(session->watchdog);
 	drain_threads(session);
 	ring_buffer__consume(session->ring);
 	end_command(session);
@@ -723,6 +737,7 @@ void session_close(struct session *session)
 {
 	stop_counting(session);
 	detach(session);
+	watchdog_finishing(session->watchdog);
 	g_clear_pointer(&session->calibration, calibration_end);
 	g_clear_pointer(&session->launch, launch_free);
 	g_clear_pointer(&session->ring, ring_buffer__free);
@@ -740,6 +755,7 @@ void session_close(struct session *session)
 	pagetable_release(&session->pagetable);
 	g_clear_pointer(&session->system, system_counters_free);
 	g_clear_pointer(&session->swap_devices, swap_devices_free);
+	g_clear_pointer(&session->watchdog, watchdog_stop);
 	if (session->signal_fd >= 0)
 		close(session->signal_fd);
 	session->signal_fd = -1;
@@ -763,8 +779,10 @@ int session_record(struct session *session)
 
 	if (!status)
 		status = session_prepare(session);
+	watchdog_alive(session->watchdog);
 	if (!status)
 		status = session_load(session);
+	watchdog_alive(session->watchdog);
 	if (!status)
 		status = session_attach(session);
 	if (status)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -123,6 +124,66 @@ def test_signal_ends_normally(out: Path, number: signal.Signals) -> None:
     assert recording.report["complete"] is True
     assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 0
     assert integrity(out) == "ok"
+
+
+# Its first thread stands still, as in a read that never ends; its others go on. A process of its own, for whoever
+# traces is told of an end before a parent is. include/uapi/linux/ptrace.h: SEIZE, INTERRUPT; __WALL.
+HOLD = """
+import ctypes, os, sys
+pid = int(sys.argv[1])
+call = ctypes.CDLL(None, use_errno=True).ptrace
+call.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+for request in (0x4206, 0x4207):
+    if call(request, pid, None, None):
+        sys.exit("gone")
+print(os.WIFSTOPPED(os.waitpid(pid, 0x40000000)[1]), flush=True)
+os.waitpid(pid, 0x40000000)
+"""
+
+
+def hold(process: subprocess.Popen[str]) -> bool:
+    """False: it has ended before."""
+    holder = spawn([sys.executable, "-c", HOLD, str(process.pid)])
+    assert holder.stdout
+    return holder.stdout.readline() == "True\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_signal_ends_what_is_stuck(out: Path, number: signal.Signals) -> None:
+    """Whatever holds the tracer up: it ends, with all its probes, and says so."""
+    with running_loop() as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        wait_slices(out, 2)
+        held = bpf_objects(tracer.pid)
+        assert hold(tracer)
+        tracer.send_signal(number)
+        result = finish(tracer)
+        assert result.status == 1
+        assert "did not get on" in result.stderr
+        wait_until(lambda: not changed_text(program.pid), "the breakpoints to go")
+        for kind, numbers in held.items():
+            wait_gone(kind, numbers)
+        program.beats()
+    assert integrity(out) == "ok"
+    assert report(out)["complete"] is False
+
+
+def test_duration_ends_what_is_stuck(out: Path) -> None:
+    with running_loop() as program:
+        # Where the machine is slow it may be over before it can be held: again, for longer.
+        for seconds in (4, 16, 64):
+            tracer = start_record(out, "--force", "-d", f"{seconds}s", "-p", str(program.pid))
+            wait_slices(out, 1)
+            if hold(tracer):
+                break
+            finish(tracer)
+        result = finish(tracer, 2 * seconds + 120)
+        assert result.status == 1
+        # The latter where it was held a moment before its end.
+        assert "did not get on" in result.stderr or "was being written" in result.stderr
+        wait_until(lambda: not changed_text(program.pid), "the breakpoints to go")
+        program.beats()
 
 
 def test_signal_ends_recording_of_a_command(out: Path) -> None:

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * watchdog.h: whatever memtoll does, it ends when it is asked to.
+ *
+ * What it reads belongs to others: a file system, or a target's memory, can hold it up for ever. A
+ * thread watches whether it gets on. When its end is due, by a signal or by the time it was given, and
+ * it has not got on for WATCHDOG_PATIENCE_MS, the process ends as it is: the kernel takes all probes
+ * away with it, and the recording has what was written by then, as after kill -9.
+ *
+ * Signals are blocked and read elsewhere; here it is only seen that they wait. Patience is counted in
+ * ticks of a thread of this process: a process that is stopped, or gets no CPU, has none either.
+ */
+#ifndef MEMTOLL_WATCHDOG_H
+#define MEMTOLL_WATCHDOG_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define WATCHDOG_PATIENCE_MS 5000
+/* Nothing is probed any more, and a disk may be slow. A signal that waits counts as ever. */
+#define WATCHDOG_FINISHING_MS 60000
+
+#define WATCHDOG_TICK_MS 250
+
+/* What a tick finds. */
+struct watchdog_state {
+	unsigned int alive;	/* signs of life so far */
+	bool signal_waits;	/* and has not been read */
+	bool due;		/* or is over time, or a signal was read */
+	bool finishing;
+};
+
+/* All 0 at first. */
+struct watchdog_patience {
+	unsigned int alive;	/* as of the last tick */
+	unsigned int ticks;	/* without a sign of life */
+	unsigned int waiting;	/* that a signal waits for */
+};
+
+/* One tick. True: patience is at its end. */
+bool watchdog_tick(struct watchdog_patience *patience, const struct watchdog_state *state);
+
+struct watchdog;
+
+/*
+ * signals: those that ask for the end, which must be blocked. NULL where no thread can be made: then
+ * nobody watches, and the others take NULL.
+ */
+struct watchdog *watchdog_start(const sigset_t *signals);
+void watchdog_stop(struct watchdog *watchdog);
+
+/* It gets on. */
+void watchdog_alive(struct watchdog *watchdog);
+
+/* The end is due at this CLOCK_MONOTONIC time, or was asked for: 0. */
+void watchdog_due(struct watchdog *watchdog, uint64_t at_ns);
+
+/* All probes are gone; what is left is to write. */
+void watchdog_finishing(struct watchdog *watchdog);
+
+#endif /* MEMTOLL_WATCHDOG_H */
