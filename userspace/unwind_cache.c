@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* unwind_cache.c: one file for each build id, with a header and the rows as they are in memory. */
+/* unwind_cache.c: one file for each key, with a header and the rows as they are in memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -22,8 +24,8 @@
 #define FORMAT_VERSION 2
 #define SUFFIX ".rows"
 #define UNFINISHED ".new-"
-#define BUILD_ID_MIN 16		/* characters */
-#define BUILD_ID_MAX 128
+#define KEY_MIN 16		/* characters */
+#define KEY_MAX 128
 
 /* A file without its final name is of a program that has died, this many seconds later. */
 #define UNFINISHED_SECONDS 3600
@@ -44,12 +46,26 @@ struct cache_header {
 _Static_assert(sizeof(struct cache_header) == 32, "no padding in a file");
 static const char magic[8] = "memtollU";
 
-static bool is_build_id(const char *text)
+static bool is_key(const char *text)
 {
 	size_t length = strspn(text, "0123456789abcdef");
 
-	return text[length] == '\0' && length % 2 == 0 && length >= BUILD_ID_MIN &&
-	       length <= BUILD_ID_MAX;
+	return text[length] == '\0' && length % 2 == 0 && length >= KEY_MIN &&
+	       length <= KEY_MAX;
+}
+
+char *unwind_file_key(const char *build_id_hex, int fd)
+{
+	g_autofree char *text = NULL;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return NULL;
+	text = g_strdup_printf("%ju %ju %jd %jd.%09ld %jd.%09ld %s", (uintmax_t)st.st_dev,
+			       (uintmax_t)st.st_ino, (intmax_t)st.st_size,
+			       (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+			       (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec, build_id_hex);
+	return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 }
 
 /* ---- the directory ---- */
@@ -169,7 +185,7 @@ out:
 /* ---- the limit ---- */
 
 struct cached {
-	char name[BUILD_ID_MAX + sizeof(SUFFIX)];
+	char name[KEY_MAX + sizeof(SUFFIX)];
 	uint64_t bytes;
 	struct timespec used;
 };
@@ -188,13 +204,13 @@ static gint compare_use(gconstpointer first, gconstpointer second)
 /* Is this the name of a table? The directory may have been chosen by mistake. */
 static bool is_table_name(const char *name)
 {
-	char build_id[BUILD_ID_MAX + 1];
+	char key[KEY_MAX + 1];
 	size_t length = strlen(name);
 
-	if (!g_str_has_suffix(name, SUFFIX) || length - strlen(SUFFIX) > BUILD_ID_MAX)
+	if (!g_str_has_suffix(name, SUFFIX) || length - strlen(SUFFIX) > KEY_MAX)
 		return false;
-	g_strlcpy(build_id, name, length - strlen(SUFFIX) + 1);
-	return is_build_id(build_id);
+	g_strlcpy(key, name, length - strlen(SUFFIX) + 1);
+	return is_key(key);
 }
 
 /* The tables in the directory, and without the remains of programs that died while storing. */
@@ -313,17 +329,17 @@ static void cache_write(int directory, const char *name, const struct unwind_tab
 	keep_limit(directory, sizeof(struct cache_header) + table->count * sizeof(*table->rows));
 }
 
-int unwind_cache_get(const char *build_id_hex, int fd, struct unwind_table *table)
+int unwind_cache_get_key(const char *key, int fd, struct unwind_table *table)
 {
-	char name[BUILD_ID_MAX + sizeof(SUFFIX)];
+	char name[KEY_MAX + sizeof(SUFFIX)];
 	int directory = -1, err;
 
 	memset(table, 0, sizeof(*table));
-	if (is_build_id(build_id_hex))
+	if (is_key(key))
 		directory = directory_open();
 	if (directory < 0)
 		return unwind_table_compile(fd, table);
-	snprintf(name, sizeof(name), "%s" SUFFIX, build_id_hex);
+	snprintf(name, sizeof(name), "%s" SUFFIX, key);
 	err = 0;
 	if (!cache_read(directory, name, table)) {
 		err = unwind_table_compile(fd, table);
@@ -332,4 +348,20 @@ int unwind_cache_get(const char *build_id_hex, int fd, struct unwind_table *tabl
 	}
 	close(directory);
 	return err;
+}
+
+static bool is_fuse(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) || fs.f_type == FUSE_SUPER_MAGIC;
+}
+
+int unwind_cache_get(const char *build_id_hex, int fd, struct unwind_table *table)
+{
+	g_autofree char *key = NULL;
+
+	if (*build_id_hex && !is_fuse(fd))
+		key = unwind_file_key(build_id_hex, fd);
+	return unwind_cache_get_key(key ? key : "", fd, table);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * unwind_cache.h: compiled unwind tables kept on disk by build id, so that attaching to a process
- * with many libraries does not compile them again. In $MEMTOLL_CACHE if set (empty: no cache);
- * else /var/cache/memtoll/unwind for root, $XDG_CACHE_HOME/memtoll/unwind (or ~/.cache/...) for
- * others. A directory that somebody else owns or may write to, or that is a symbolic link, is not
+ * unwind_cache.h: compiled unwind tables kept on disk, so that attaching to a process with many
+ * libraries does not compile them again. By file, not by build id: whoever makes a file gives it the
+ * build id that he likes, and would choose the rows of somebody else's. In $MEMTOLL_CACHE if set
+ * (empty: no cache); else /var/cache/memtoll/unwind for root, $XDG_CACHE_HOME/memtoll/unwind (or
+ * ~/.cache/...) for others. A directory that somebody else owns or may write to, or that is a symbolic link, is not
  * used. The tables together take up to UNWIND_CACHE_BYTES; those unused for longest are removed.
  */
 #ifndef MEMTOLL_UNWIND_CACHE_H
@@ -14,12 +15,24 @@
 #define UNWIND_CACHE_BYTES (256ull << 20)
 
 /*
+ * What tells a file, as it is now, from all others: a hash, in hexadecimal, of where it is, its size,
+ * the times of its last changes, which nobody can set back (inode(7), ctime), and its build id. Freed by
+ * the caller; NULL where the file cannot be asked.
+ */
+char *unwind_file_key(const char *build_id_hex, int fd);
+
+/*
  * The table of the file behind fd: from the cache, else compiled and stored; failing to store is no
- * error. build_id_hex is its build id in lower-case hexadecimal, as object_build_id() has it; ""
- * and whatever else is not 8 to 64 bytes in hexadecimal is never cached: shorter ones are made by
- * hand, and many files have the same. Errors, and the table after them: as of
+ * error. build_id_hex is its build id in lower-case hexadecimal, as object_build_id() has it; what
+ * has none, "", is never cached: few such files live long. Nor is what a FUSE file system serves,
+ * which says of its files what it likes. Errors, and the table after them: as of
  * unwind_table_compile(). Freed with unwind_table_free().
  */
 int unwind_cache_get(const char *build_id_hex, int fd, struct unwind_table *table);
+
+/*
+ * The same by key, as unwind_file_key() has it: 8 to 64 bytes in hexadecimal, else nothing is cached.
+ */
+int unwind_cache_get_key(const char *key, int fd, struct unwind_table *table);
 
 #endif /* MEMTOLL_UNWIND_CACHE_H */

@@ -48,7 +48,7 @@ struct tables {
 
 struct unwinder {
 	struct memtoll_bpf *bpf;
-	GHashTable *modules;	/* build id, or device and inode -> struct module */
+	GHashTable *modules;	/* unwind_file_key() -> struct module */
 	GHashTable *processes;	/* pid -> struct process */
 	GQueue free_tables;	/* numbers to be used again, that of longest ago first */
 	struct tables fresh;	/* not yet in the map of tables */
@@ -387,9 +387,9 @@ static struct module *file_module(struct unwinder *unwinder, pid_t pid,
 	if (image_open(pid, mapping, &image) || !image_bias(&image, mapping, bias))
 		goto out;
 	build_id_of(image.elf, build_id);
-	key = *build_id ? g_strdup(build_id) :
-	      g_strdup_printf("%u:%u:%lu", mapping->dev_major, mapping->dev_minor,
-			      (unsigned long)mapping->inode);
+	key = unwind_file_key(build_id, image.fd);
+	if (!key)
+		goto out;
 	module = g_hash_table_lookup(unwinder->modules, key);
 	if (module)
 		goto out;

@@ -386,3 +386,29 @@ def range_of(recording: Recording, stack_id: int, module: str) -> tuple[int, int
         f" WHERE s.stack_id = {stack_id} AND f.module = '{module}'"
     )
     return bias, bias + Path(module).stat().st_size
+
+
+def test_a_borrowed_build_id(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of another's build id, and without rules to speak of, is met first: the other's stacks stay whole."""
+    monkeypatch.setenv("MEMTOLL_CACHE", str(tmp_path / "cache"))
+    same = "-Wl,--build-id=0x" + "5e" * 20
+    source = tmp_path / "borrower.c"
+    source.write_text("#include <stdlib.h>\nint main(void) { return calloc(1 << 20, 1) == 0; }\n")
+    borrower, owner = tmp_path / "borrower", tmp_path / "owner"
+    bare = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+    for command in (
+        ["gcc", "-O2", *bare, str(source), "-o", str(borrower), same],
+        ["gcc", "-std=gnu11", "-D_GNU_SOURCE", *FLAGS, str(SOURCES / "calloc_loop.c"), "-o", str(owner), same],
+    ):
+        subprocess.run(command, check=True, timeout=60)
+    for attempt in ("first", "from the cache"):
+        recording = harness.record(
+            out.with_name(f"{attempt}.memtoll"),
+            "--probes",
+            "alloc",
+            command=["/bin/sh", "-c", f"{borrower}; {owner} {harness.MIB} 7"],
+        )
+        assert recording.query(
+            "SELECT DISTINCT complete FROM stack WHERE stack_id IN (SELECT stack_id FROM stack_frame JOIN frame"
+            " USING (frame_id) WHERE function = 'clear_block')"
+        ) == [(1,)], attempt

@@ -25,7 +25,7 @@
 #define SLOWDOWN 1
 #endif
 
-#define BUILD_ID "00112233445566778899aabbccddeeff00112233"
+#define KEY "00112233445566778899aabbccddeeff00112233"
 #define LIBRARIES 199
 
 static struct unwind_table expected;
@@ -59,21 +59,21 @@ static size_t file_count(const char *path)
 	return count;
 }
 
-/* Store the library's table under a build id. */
-static void store(const char *build_id)
+/* Store the library's table under a key. */
+static void store(const char *key)
 {
 	struct unwind_table table;
 
-	assert_int_equal(unwind_cache_get(build_id, library, &table), 0);
+	assert_int_equal(unwind_cache_get_key(key, library, &table), 0);
 	assert_expected(&table);
 	unwind_table_free(&table);
 }
 
-/* Is the table of the build id read from the cache? The file behind the descriptor has none. */
-static bool is_cached(const char *build_id)
+/* Is the table of the key read from the cache? The file behind the descriptor has none. */
+static bool is_cached(const char *key)
 {
 	struct unwind_table table;
-	int err = unwind_cache_get(build_id, other, &table);
+	int err = unwind_cache_get_key(key, other, &table);
 
 	if (!err) {
 		assert_expected(&table);
@@ -96,17 +96,74 @@ static int fresh_cache(void **state)
 	return 0;
 }
 
+/* A file has one key, until it changes; and no other file has it, whatever it calls itself. */
+static void test_file_key(void **state)
+{
+	char *path = text("%s/file", directory), *again = text("%s/again", directory);
+	char *first, *second;
+	int fd, copy;
+
+	(void)state;
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	copy = open(again, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && copy >= 0);
+	first = unwind_file_key("00", fd);
+	second = unwind_file_key("00", fd);
+	assert_int_equal(strlen(first), 64);
+	assert_string_equal(first, second);
+	free(second);
+	second = unwind_file_key("00", copy);
+	assert_string_not_equal(first, second);
+	free(second);
+	second = unwind_file_key("01", fd);
+	assert_string_not_equal(first, second);
+	free(second);
+	assert_int_equal(write(fd, "1", 1), 1);
+	second = unwind_file_key("00", fd);
+	assert_string_not_equal(first, second);
+	free(second);
+	free(first);
+	close(copy);
+	assert_null(unwind_file_key("00", copy));
+	close(fd);
+	free(again);
+	free(path);
+}
+
+/* The rows of one file are not taken for another's of the same build id. */
+static void test_same_build_id(void **state)
+{
+	struct unwind_table table;
+	char *path = cache_path("");
+
+	(void)state;
+	assert_int_equal(unwind_cache_get(KEY, library, &table), 0);
+	assert_expected(&table);
+	unwind_table_free(&table);
+	assert_int_equal(file_count(path), 1);
+	assert_int_equal(unwind_cache_get(KEY, other, &table), -ENOENT);
+	assert_int_equal(unwind_cache_get(KEY, library, &table), 0);
+	assert_expected(&table);
+	unwind_table_free(&table);
+	assert_int_equal(file_count(path), 1);
+	/* Without one it is not kept. */
+	assert_int_equal(unwind_cache_get("", library, &table), 0);
+	unwind_table_free(&table);
+	assert_int_equal(file_count(path), 1);
+	free(path);
+}
+
 static void test_round_trip(void **state)
 {
-	char *path = cache_path(""), *file = cache_path(BUILD_ID ".rows");
+	char *path = cache_path(""), *file = cache_path(KEY ".rows");
 	struct stat st;
 
 	(void)state;
-	assert_false(is_cached(BUILD_ID));
-	store(BUILD_ID);
+	assert_false(is_cached(KEY));
+	store(KEY);
 	assert_int_equal(file_count(path), 1);
-	assert_true(is_cached(BUILD_ID));
-	store(BUILD_ID);
+	assert_true(is_cached(KEY));
+	store(KEY);
 	assert_int_equal(file_count(path), 1);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
@@ -117,8 +174,8 @@ static void test_round_trip(void **state)
 	free(path);
 }
 
-/* What is no build id is no file name either. */
-static void test_build_ids(void **state)
+/* What is no key is no file name either. */
+static void test_keys(void **state)
 {
 	static const char *const odd[] = {
 		"", "..", "../../etc/passwd", "0011223344556677/../x", "00112233445566778", "0011",
@@ -145,28 +202,28 @@ static void test_build_ids(void **state)
 /* Any damage is seen, and the file written again. */
 static void test_broken_files(void **state)
 {
-	char *file = cache_path(BUILD_ID ".rows"), *bytes;
+	char *file = cache_path(KEY ".rows"), *bytes;
 	size_t size;
 
 	(void)state;
-	store(BUILD_ID);
+	store(KEY);
 	bytes = read_file(file, &size);
 	for (size_t at = 0; at < size; at = at < 37 ? at + 1 : at * 3) {
 		bytes[at] ^= 0x20;
 		write_file(file, bytes, size);
-		assert_false(is_cached(BUILD_ID));
+		assert_false(is_cached(KEY));
 		bytes[at] ^= 0x20;
 	}
 	for (size_t cut = 0; cut < size; cut += cut < 41 ? 1 : 10007) {
 		write_file(file, bytes, cut);
-		assert_false(is_cached(BUILD_ID));
+		assert_false(is_cached(KEY));
 	}
 	write_file(file, bytes, size + 1);
-	assert_false(is_cached(BUILD_ID));
-	store(BUILD_ID);
-	assert_true(is_cached(BUILD_ID));
+	assert_false(is_cached(KEY));
+	store(KEY);
+	assert_true(is_cached(KEY));
 	write_file(file, bytes, size);
-	assert_true(is_cached(BUILD_ID));
+	assert_true(is_cached(KEY));
 	free(bytes);
 	free(file);
 }
@@ -175,13 +232,13 @@ static void test_broken_files(void **state)
 static void test_foreign_files(void **state)
 {
 	static const size_t places[] = { 0, 8, 32, 32 + 8 * 97 };
-	char *file = cache_path(BUILD_ID ".rows"), *bytes;
+	char *file = cache_path(KEY ".rows"), *bytes;
 	uint32_t sum;
 	size_t size;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		store(BUILD_ID);
+		store(KEY);
 		bytes = read_file(file, &size);
 		/* The lowest byte of the version, or the highest of a row's pc. */
 		bytes[places[i] + (places[i] < 32 ? 0 : 3)] ^= 0x40;
@@ -189,9 +246,9 @@ static void test_foreign_files(void **state)
 		sum = (uint32_t)crc32(0, (const Bytef *)bytes, (uInt)size);
 		memcpy(bytes + 28, &sum, 4);
 		write_file(file, bytes, size);
-		assert_false(is_cached(BUILD_ID));
-		store(BUILD_ID);
-		assert_true(is_cached(BUILD_ID));
+		assert_false(is_cached(KEY));
+		store(KEY);
+		assert_true(is_cached(KEY));
 		free(bytes);
 	}
 	free(file);
@@ -199,26 +256,26 @@ static void test_foreign_files(void **state)
 
 static void test_odd_files(void **state)
 {
-	char *file = cache_path(BUILD_ID ".rows"), *target = cache_path("elsewhere");
+	char *file = cache_path(KEY ".rows"), *target = cache_path("elsewhere");
 
 	(void)state;
-	store(BUILD_ID);
+	store(KEY);
 	assert_int_equal(rename(file, target), 0);
 	assert_int_equal(symlink(target, file), 0);
-	assert_false(is_cached(BUILD_ID));
+	assert_false(is_cached(KEY));
 	assert_int_equal(unlink(file), 0);
 	assert_int_equal(mkfifo(file, 0600), 0);
-	assert_false(is_cached(BUILD_ID));
+	assert_false(is_cached(KEY));
 	assert_int_equal(unlink(file), 0);
 	assert_int_equal(mkdir(file, 0700), 0);
-	assert_false(is_cached(BUILD_ID));
-	store(BUILD_ID);
+	assert_false(is_cached(KEY));
+	store(KEY);
 	assert_int_equal(rmdir(file), 0);
 	assert_int_equal(rename(target, file), 0);
-	assert_true(is_cached(BUILD_ID));
+	assert_true(is_cached(KEY));
 	if (geteuid() == 0) {
 		assert_int_equal(chown(file, 12345, 12345), 0);
-		assert_false(is_cached(BUILD_ID));
+		assert_false(is_cached(KEY));
 	}
 	free(target);
 	free(file);
@@ -232,34 +289,34 @@ static void test_directories(void **state)
 	(void)state;
 	/* Others may write to it. */
 	setenv("MEMTOLL_CACHE", path, 1);
-	store(BUILD_ID);
+	store(KEY);
 	assert_int_equal(chmod(path, 0770), 0);
-	assert_false(is_cached(BUILD_ID));
+	assert_false(is_cached(KEY));
 	assert_int_equal(chmod(path, 0702), 0);
-	assert_false(is_cached(BUILD_ID));
+	assert_false(is_cached(KEY));
 	assert_int_equal(chmod(path, 0755), 0);
-	assert_true(is_cached(BUILD_ID));
+	assert_true(is_cached(KEY));
 	/* A link to it. */
 	assert_int_equal(symlink(path, link), 0);
 	setenv("MEMTOLL_CACHE", link, 1);
-	assert_false(is_cached(BUILD_ID));
+	assert_false(is_cached(KEY));
 	/* Somebody else's. */
 	setenv("MEMTOLL_CACHE", path, 1);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(path, 12345, 12345), 0);
-		assert_false(is_cached(BUILD_ID));
+		assert_false(is_cached(KEY));
 		store("0011223344556677");
 		assert_int_equal(file_count(path), 1);
 	}
 	/* No directory; one that has to be made; none wanted. */
 	setenv("MEMTOLL_CACHE", "/dev/null", 1);
-	store(BUILD_ID);
+	store(KEY);
 	setenv("MEMTOLL_CACHE", below, 1);
-	store(BUILD_ID);
-	assert_true(is_cached(BUILD_ID));
+	store(KEY);
+	assert_true(is_cached(KEY));
 	setenv("MEMTOLL_CACHE", "", 1);
-	store(BUILD_ID);
-	assert_false(is_cached(BUILD_ID));
+	store(KEY);
+	assert_false(is_cached(KEY));
 	free(below);
 	free(link);
 	free(path);
@@ -277,7 +334,7 @@ static void test_home(void **state)
 	unsetenv("MEMTOLL_CACHE");
 	assert_int_equal(mkdir(directory, 0700) == 0 || errno == EEXIST, 1);
 	setenv("XDG_CACHE_HOME", path, 1);
-	store(BUILD_ID);
+	store(KEY);
 	if (getuid() == 0) {
 		/* Nobody may not write here. */
 		assert_int_equal(file_count(below), 0);
@@ -285,17 +342,17 @@ static void test_home(void **state)
 		assert_int_equal(chmod(directory, 0711), 0);
 		run(text("mkdir -p %s && chown 65534 %s && chmod 711 %s/..", path, path, path));
 		assert_int_equal(seteuid(65534), 0);
-		store(BUILD_ID);
+		store(KEY);
 	}
 	assert_int_equal(file_count(below), 1);
-	assert_true(is_cached(BUILD_ID));
+	assert_true(is_cached(KEY));
 	setenv("XDG_CACHE_HOME", "relative", 1);
 	setenv("HOME", path, 1);
-	assert_false(is_cached(BUILD_ID));
-	store(BUILD_ID);
+	assert_false(is_cached(KEY));
+	store(KEY);
 	assert_int_equal(file_count(hidden), 1);
 	unsetenv("HOME");
-	assert_false(is_cached(BUILD_ID));
+	assert_false(is_cached(KEY));
 	assert_int_equal(seteuid(getuid()), 0);
 	assert_int_not_equal(access("relative", F_OK), 0);
 	free(hidden);
@@ -322,12 +379,12 @@ static void test_limit(void **state)
 {
 	char *oldest = cache_path("aaaaaaaaaaaaaaa1.rows");
 	char *older = cache_path("aaaaaaaaaaaaaaa2.rows");
-	char *used = cache_path(BUILD_ID ".rows");
+	char *used = cache_path(KEY ".rows");
 	char *foreign = cache_path("precious.txt"), *left = cache_path(".new-1");
 	char *unfinished = cache_path(".new-2");
 
 	(void)state;
-	store(BUILD_ID);
+	store(KEY);
 	put_old(used, 32 + (off_t)expected.count * 8, 499);
 	put_old(oldest, 127ll << 20, 401);
 	put_old(older, 127ll << 20, 307);
@@ -335,18 +392,18 @@ static void test_limit(void **state)
 	put_old(left, 1ll << 30, 3);
 	put_old(unfinished, 1ll << 30, 0);
 	/* In use again, so no longer the oldest. */
-	assert_true(is_cached(BUILD_ID));
+	assert_true(is_cached(KEY));
 	/* The directory is looked at again after some stores; all of them take 15 MB. */
 	for (unsigned int i = 0; i < 67; i++) {
-		char *build_id = text("bbbbbbbbbbbbbb%02x", i);
+		char *key = text("bbbbbbbbbbbbbb%02x", i);
 
-		store(build_id);
-		free(build_id);
+		store(key);
+		free(key);
 	}
 	assert_int_not_equal(access(oldest, F_OK), 0);
 	assert_int_equal(access(older, F_OK), 0);
 	assert_int_equal(access(used, F_OK), 0);
-	assert_true(is_cached(BUILD_ID));
+	assert_true(is_cached(KEY));
 	/* No table, so not ours to remove; what a dead process left is, but not at once. */
 	assert_int_equal(access(foreign, F_OK), 0);
 	assert_int_not_equal(access(left, F_OK), 0);
@@ -369,14 +426,14 @@ static void test_speed(void **state)
 	for (unsigned int pass = 0; pass < 2; pass++) {
 		clock_gettime(CLOCK_MONOTONIC, &begun);
 		for (unsigned int i = 0; i < LIBRARIES; i++) {
-			char *build_id = text("cccccccccccccc%02x", i);
+			char *key = text("cccccccccccccc%02x", i);
 			struct unwind_table table;
 
-			assert_int_equal(unwind_cache_get(build_id, pass ? other : library,
+			assert_int_equal(unwind_cache_get_key(key, pass ? other : library,
 							  &table), 0);
 			assert_int_equal(table.count, expected.count);
 			unwind_table_free(&table);
-			free(build_id);
+			free(key);
 		}
 		clock_gettime(CLOCK_MONOTONIC, &done);
 		seconds = (double)(done.tv_sec - begun.tv_sec) +
@@ -416,8 +473,10 @@ static int finish(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_file_key),
+		cmocka_unit_test_setup(test_same_build_id, fresh_cache),
 		cmocka_unit_test_setup(test_round_trip, fresh_cache),
-		cmocka_unit_test_setup(test_build_ids, fresh_cache),
+		cmocka_unit_test_setup(test_keys, fresh_cache),
 		cmocka_unit_test_setup(test_broken_files, fresh_cache),
 		cmocka_unit_test_setup(test_foreign_files, fresh_cache),
 		cmocka_unit_test_setup(test_odd_files, fresh_cache),
