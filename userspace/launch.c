@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "message.h"
+#include "own_limits.h"
 #include "proc.h"
 
 #define FOLLOW (PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | \
@@ -67,6 +68,7 @@ static void child_exec(char *const argv[], int go_fd, int error_fd)
 	/* The tracer blocks the signals it reads from a descriptor; a mask survives exec. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	own_limits_give_back();
 	if (read(go_fd, &byte, 1) != 1)
 		_exit(127);
 	execvp(argv[0], argv);

@@ -51,7 +51,9 @@ int check_privileges(void)
 		return STATUS_UNSUPPORTED;
 	}
 	if (!(effective_capabilities() & 1ULL << CAP_SYS_ADMIN)) {
-		message("tracing needs root; run it with sudo");
+		message(geteuid() ? "tracing needs root; run it with sudo" :
+				    "this root may not trace: it lacks CAP_SYS_ADMIN, as in a container "
+				    "that was not given it");
 		return STATUS_UNSUPPORTED;
 	}
 	if (access("/sys/kernel/btf/vmlinux", R_OK)) {

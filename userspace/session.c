@@ -26,6 +26,7 @@
 #include "ledger.h"
 #include "memtoll.skel.h"
 #include "message.h"
+#include "own_limits.h"
 #include "pagetable.h"
 #include "programs.h"
 #include "python.h"
@@ -190,8 +191,10 @@ static int open_signals(struct session *session)
 
 int session_open(struct session *session)
 {
-	int err = open_signals(session);
+	int err;
 
+	own_limits_lift();
+	err = open_signals(session);
 	if (err) {
 		message("cannot wait for signals: %s", strerror(-err));
 		return STATUS_FAILED;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 import threading
@@ -22,10 +23,14 @@ from harness import (
     changed_text,
     end,
     finish,
+    integrity,
     memtoll,
+    report,
     spawn,
+    start_record,
     tool,
     wait_attached,
+    wait_slices,
     workload,
 )
 
@@ -131,6 +136,40 @@ def test_without_root(public_dir: Path) -> None:
     refused(as_nobody(binary, "record", "-o", home / "a.memtoll", "--", "touch", marker), home / "a", "root", status=3)
     assert_refused(as_nobody(binary, "stat", "--", "touch", marker), 3, "root")
     assert not marker.exists()
+
+
+def test_root_without_the_capability(out: Path) -> None:
+    """As in a container: sudo is not what is missing."""
+    less = [tool("setpriv"), "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    result = finish(spawn([*less, MEMTOLL, "record", "-o", out, "--", "true"]))
+    refused(result, out, "CAP_SYS_ADMIN", status=3)
+    assert "sudo" not in result.stderr
+
+
+def test_own_limits_are_not_the_commands(out: Path) -> None:
+    few = ["/bin/sh", "-c", "ulimit -S -n 64; exec \"$@\"", "sh"]
+    shown = "ulimit -S -n; grep SigIgn /proc/self/status | cut -f 2"
+    result = finish(spawn([*few, MEMTOLL, "record", "-o", out, "--", "/bin/sh", "-c", shown]))
+    assert result.status == 0, result
+    descriptors, ignored = result.stdout.split()
+    assert descriptors == "64"
+    assert not int(ignored, 16) >> (signal.SIGXFSZ - 1) & 1
+
+
+def test_a_file_that_may_not_grow(out: Path) -> None:
+    """RLIMIT_FSIZE is an error of the write: said in a line, what was recorded is kept, and no signal ends it."""
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600") as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_slices(out, 2)
+        size = out.stat().st_size
+        resource.prlimit(tracer.pid, resource.RLIMIT_FSIZE, (size // 2, size // 2))
+        result = finish(tracer)
+        program.beats()
+    assert result.status == 1, result
+    (line,) = result.stderr.splitlines()
+    assert str(out) in line and "File too large" in line and "recorded up to slice" in line
+    assert integrity(out) == "ok"
+    assert report(out)["complete"] is False
 
 
 def test_without_root_usage_is_still_usage(public_dir: Path) -> None:
