@@ -828,6 +828,43 @@ void slicer_name_stacks(struct slicer *slicer, pid_t pid)
 		name_stack(slicer, g_array_index(stacks_of->ids, uint64_t, i));
 }
 
+static bool has_ended(void *context, uint32_t tgid)
+{
+	struct slicer *slicer = context;
+	const struct target *target = targets_find(slicer->config.targets, tgid);
+
+	/* 0: all who are not traced. */
+	return tgid && (!target || target->exited);
+}
+
+static void read_sums(struct slicer *slicer)
+{
+	const struct sums_reader calls = { on_call_sum, has_ended, slicer };
+	const struct {
+		struct bpf_map *map;
+		GHashTable *last;
+		size_t bytes;
+		struct sums_reader reader;
+	} others[] = {
+		{ slicer->config.bpf->maps.map_calls, slicer->map_calls,
+		  sizeof(struct memtoll_map_sum), { on_map_sum, has_ended, slicer } },
+		{ slicer->config.bpf->maps.swaps, slicer->swaps,
+		  sizeof(struct memtoll_swap_sum), { on_swap_sum, has_ended, slicer } },
+		{ slicer->config.bpf->maps.walks, slicer->walks,
+		  sizeof(struct memtoll_walk_sum), { on_walk_sum, has_ended, slicer } },
+		{ slicer->config.bpf->maps.passes, slicer->passes,
+		  sizeof(struct memtoll_pass_sum), { on_pass_sum, has_ended, slicer } },
+	};
+	size_t i;
+
+	sums_each_place(slicer->config.bpf->maps.call_places, slicer->call_places, &calls);
+	sums_each_call(slicer->config.bpf->maps.calls, slicer->calls, &calls);
+	sums_each_call(slicer->config.bpf->maps.calls_spare, slicer->calls_spare, &calls);
+	for (i = 0; i < G_N_ELEMENTS(others); i++)
+		sums_each(others[i].map, others[i].last, others[i].bytes / sizeof(uint64_t), 0,
+			  &others[i].reader);
+}
+
 /*
  * All facts of a slice are written here, in one short transaction (names of stacks may follow in
  * more): should the tracer be killed, it is almost never in the middle of one.
@@ -841,19 +878,7 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	targets_read_thresholds(slicer->config.targets);
 	thresholds_drain(slicer->config.thresholds, on_threshold, slicer);
 	write_runs(slicer);
-	sums_each_place(slicer->config.bpf->maps.call_places, slicer->call_places, on_call_sum,
-			slicer);
-	sums_each_call(slicer->config.bpf->maps.calls, slicer->calls, on_call_sum, slicer);
-	sums_each_call(slicer->config.bpf->maps.calls_spare, slicer->calls_spare, on_call_sum,
-		       slicer);
-	sums_each(slicer->config.bpf->maps.map_calls, slicer->map_calls,
-		 sizeof(struct memtoll_map_sum) / sizeof(uint64_t), 0, on_map_sum, slicer);
-	sums_each(slicer->config.bpf->maps.swaps, slicer->swaps,
-		 sizeof(struct memtoll_swap_sum) / sizeof(uint64_t), 0, on_swap_sum, slicer);
-	sums_each(slicer->config.bpf->maps.walks, slicer->walks,
-		 sizeof(struct memtoll_walk_sum) / sizeof(uint64_t), 0, on_walk_sum, slicer);
-	sums_each(slicer->config.bpf->maps.passes, slicer->passes,
-		 sizeof(struct memtoll_pass_sum) / sizeof(uint64_t), 0, on_pass_sum, slicer);
+	read_sums(slicer);
 	note(slicer, reads_commit(slicer->reads,
 				  bpf_map__fd(slicer->config.bpf->maps.file_reads), on_read_sum,
 				  slicer));
@@ -870,6 +895,7 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	write_losses(slicer);
 	write_stacks(slicer, end_ns);
 	drop_stacks(slicer);
+	targets_forget_dead(slicer->config.targets);
 	/* What came to be missed meanwhile. */
 	write_losses(slicer);
 	note(slicer, recording_slice_commit(slicer->config.recording, end_ns));

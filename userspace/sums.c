@@ -71,34 +71,40 @@ static bool take_news(GHashTable *last, const uint64_t *key, uint64_t *row, uint
 	return true;
 }
 
-void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
-	       void *context)
+void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs,
+	       const struct sums_reader *reader)
 {
 	int fd = bpf_map__fd(map);
 	int cpus = bpf_map__type(map) == BPF_MAP_TYPE_HASH ? 1 : libbpf_num_possible_cpus();
 	g_autofree uint64_t *values = g_new0(uint64_t, (words + pairs) * cpus);
 	g_autofree uint64_t *total = g_new0(uint64_t, words + pairs);
 	g_autofree uint64_t *before = g_new0(uint64_t, words + pairs);
-	uint64_t key[KEY_WORDS], previous[KEY_WORDS];
-	bool first = true;
+	uint64_t key[KEY_WORDS], next[KEY_WORDS];
+	uint32_t tgid;
+	bool more;
 
-	while (!bpf_map_get_next_key(fd, first ? NULL : previous, key)) {
-		first = false;
-		memcpy(previous, key, sizeof(key));
+	/* The next is asked for first: from one that is gone the kernel begins anew. */
+	for (more = !bpf_map_get_next_key(fd, NULL, key); more; memcpy(key, next, sizeof(key))) {
+		more = !bpf_map_get_next_key(fd, key, next);
 		if (bpf_map_lookup_elem(fd, key, values))
 			continue;
 		sums_add_cpus(total, values, words, pairs, cpus);
-		if (take_news(last, key, total, before, words, pairs))
-			each(context, key, total);
+		memcpy(&tgid, key, sizeof(tgid));
+		if (take_news(last, key, total, before, words, pairs)) {
+			reader->each(reader->context, key, total);
+		} else if (reader->ended(reader->context, tgid)) {
+			bpf_map_delete_elem(fd, key);
+			g_hash_table_remove(last, key);
+		}
 	}
 }
 
-void sums_each_call(struct bpf_map *map, GHashTable *last, sums_fn *each, void *context)
+void sums_each_call(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader)
 {
-	sums_each(map, last, CALL_WORDS, CALL_PAIRS, each, context);
+	sums_each(map, last, CALL_WORDS, CALL_PAIRS, reader);
 }
 
-void sums_each_place(struct bpf_map *map, GHashTable *last, sums_fn *each, void *context)
+void sums_each_place(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader)
 {
 	int cpus = libbpf_num_possible_cpus(), cpu;
 	g_autofree struct memtoll_call_place *places = g_new0(struct memtoll_call_place, cpus);
@@ -114,7 +120,8 @@ void sums_each_place(struct bpf_map *map, GHashTable *last, sums_fn *each, void 
 			if (places[cpu].state == PLACE_TAKEN &&
 			    take_news(last, row, (uint64_t *)&places[cpu].call, before,
 				      CALL_WORDS, CALL_PAIRS))
-				each(context, &places[cpu].key, (uint64_t *)&places[cpu].call);
+				reader->each(reader->context, &places[cpu].key,
+					     (uint64_t *)&places[cpu].call);
 		}
 	}
 }

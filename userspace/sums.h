@@ -5,6 +5,7 @@
 
 #include <bpf/libbpf.h>
 #include <glib.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,21 +15,27 @@
  */
 void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus);
 
-typedef void sums_fn(void *context, const void *key, const uint64_t *delta);
+/* Who is told of sums. Keys begin with a process's number. */
+struct sums_reader {
+	/* What a row has become since the last time, where it has. */
+	void (*each)(void *context, const void *key, const uint64_t *delta);
+	/* Whether a process has ended. A row of it that stays as it was makes room for others. */
+	bool (*ended)(void *context, uint32_t tgid);
+	void *context;
+};
 
 /*
- * Walk a hash, per-CPU or one for all, whose keys have 16 bytes. each() gets the difference to what
- * was there the last time, where there is one; last keeps that: key -> struct packed, both freed by
- * g_free.
+ * Walk a hash, per-CPU or one for all, whose keys have 16 bytes. last keeps what was there the last
+ * time: key -> struct packed, both freed by g_free.
  */
-void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs, sums_fn *each,
-	       void *context);
+void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs,
+	       const struct sums_reader *reader);
 
 /* Those of calls: values are struct memtoll_call. */
-void sums_each_call(struct bpf_map *map, GHashTable *last, sums_fn *each, void *context);
+void sums_each_call(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader);
 
 /* Likewise the sums of calls that have places (struct memtoll_call_place), CPU by CPU. */
-void sums_each_place(struct bpf_map *map, GHashTable *last, sums_fn *each, void *context);
+void sums_each_place(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader);
 
 /* All places are free, and their sums 0. No program may be running. */
 void sums_free_places(struct bpf_map *map);

@@ -627,13 +627,45 @@ bool targets_all_exited(const struct targets *targets)
 
 unsigned int targets_count(const struct targets *targets)
 {
-	return g_hash_table_size(targets->followed);
+	return g_hash_table_size(targets->followed) + targets->forgotten;
+}
+
+static bool has_allocator(const struct followed *followed)
+{
+	guint i;
+
+	for (i = 0; i < followed->attached->len; i++) {
+		const struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+		if (attached->module->point_count)
+			return true;
+	}
+	return false;
+}
+
+void targets_forget_dead(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct followed *followed = value;
+
+		/* Once more than needed: its last events may have been waiting. */
+		if (!followed->target.exited || ++followed->target.slices_dead <= 2)
+			continue;
+		targets->forgotten++;
+		targets->forgotten_without += !has_allocator(followed);
+		targets->forgotten_cpu_ns += followed->target.cpu_seen_ns;
+		g_hash_table_iter_remove(&iter);
+	}
 }
 
 uint64_t targets_cpu_ns(struct targets *targets)
 {
+	uint64_t total = targets->forgotten_cpu_ns;
 	GHashTableIter iter;
-	uint64_t total = 0;
 	gpointer value;
 
 	g_hash_table_iter_init(&iter, targets->followed);
@@ -706,23 +738,13 @@ void targets_detach(struct targets *targets)
 
 unsigned int targets_without_allocator(const struct targets *targets)
 {
+	unsigned int count = targets->forgotten_without;
 	GHashTableIter iter;
 	gpointer value;
-	unsigned int count = 0;
 
 	g_hash_table_iter_init(&iter, targets->followed);
-	while (g_hash_table_iter_next(&iter, NULL, &value)) {
-		const struct followed *followed = value;
-		size_t points = 0;
-
-		for (guint i = 0; i < followed->attached->len; i++) {
-			const struct attached *attached = g_ptr_array_index(followed->attached, i);
-
-			points += attached->module->point_count;
-		}
-		if (!points)
-			count++;
-	}
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		count += !has_allocator(value);
 	return count;
 }
 

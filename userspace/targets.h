@@ -36,6 +36,7 @@ struct target {
 	uint64_t dead_major_faults;
 	uint64_t cpu_base_ns;		/* CPU time when counting began; of a fork 0 */
 	uint64_t cpu_seen_ns;		/* and since then */
+	unsigned int slices_dead;	/* written since it has exited */
 };
 
 struct targets;
@@ -52,6 +53,12 @@ struct targets_config {
 };
 
 struct targets *targets_new(const struct targets_config *config);
+
+/*
+ * After a slice: of processes that had ended before it all is written, and they are followed no more.
+ * Counts and times of all go on to include them.
+ */
+void targets_forget_dead(struct targets *targets);
 
 /* Detach everything and free. */
 void targets_free(struct targets *targets);

@@ -229,11 +229,13 @@ def test_short_processes(out: Path, tmp_path: Path) -> None:
     assert tracer.stdin and tracer.stdout
     while tracer.stdout.readline() != "all\n":
         assert tracer.poll() is None
-    children = {int(pid) for pid in Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split()}
-    wait_until(
-        lambda: {entry["formatted"]["value"]["tgid"] for entry in map_entries(tracer.pid, "stacks")} <= children,
-        "stacks of the dead to leave the kernel",
-    )
+    living = {int(pid) for pid in Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split()}
+
+    def kept() -> set[int]:
+        stacks = (entry["formatted"]["value"]["tgid"] for entry in map_entries(tracer.pid, "stacks"))
+        return {*stacks, *(entry["formatted"]["key"]["tgid"] for entry in map_entries(tracer.pid, "calls"))}
+
+    wait_until(lambda: kept() <= living, "stacks and sums of the dead to leave the kernel")
     tracer.stdin.write("\n")
     tracer.stdin.close()
     tracer.stdin = None
