@@ -57,8 +57,56 @@ static int judge(void *unused, int action, const char *first, const char *second
 	}
 }
 
+/* As often as this is asked: a thousandth of a second. */
+#define STEPS_AT_ONCE 100000
+
+/* Of the statement that is running: one at a time, whatever it is connected to. */
+static int64_t steps_left, steps_allowed;
+
+static int begin_statement(unsigned int what, void *unused, void *statement, void *text)
+{
+	(void)what;
+	(void)unused;
+	(void)statement;
+	(void)text;
+	steps_left = steps_allowed;
+	return 0;
+}
+
+static int take_steps(void *unused)
+{
+	(void)unused;
+	steps_left -= STEPS_AT_ONCE;
+	return steps_left < 0;
+}
+
+static int64_t file_bytes(sqlite3 *database)
+{
+	sqlite3_stmt *statement = NULL;
+	int64_t bytes = 0;
+
+	if (sqlite3_prepare_v2(database, "SELECT page_count * page_size FROM pragma_page_count(),"
+			       " pragma_page_size()", -1, &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW)
+		bytes = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return bytes;
+}
+
+/* A view that never ends, or takes all memory, is one of whoever made the file, too. */
+static void limit_work(sqlite3 *database)
+{
+	steps_allowed = MAX(steps_allowed,
+			    GUARD_STEPS + GUARD_STEPS_PER_BYTE * file_bytes(database));
+	steps_left = steps_allowed;
+	sqlite3_trace_v2(database, SQLITE_TRACE_STMT, begin_statement, NULL);
+	sqlite3_progress_handler(database, STEPS_AT_ONCE, take_steps, NULL);
+	sqlite3_hard_heap_limit64(GUARD_HEAP_BYTES);
+}
+
 void recording_guard(sqlite3 *database)
 {
+	limit_work(database);
 	/* The views may call nothing that has effects, and no table of SQLite's own may be written. */
 	sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);

@@ -8,7 +8,15 @@
 /*
  * From here on the connection reads, and writes to its temporary tables. Whatever else a statement
  * asks for, one made of a view's text among them, is refused when it is prepared: SQLITE_AUTH.
+ *
+ * Each statement has GUARD_STEPS instructions of SQLite's machine and GUARD_STEPS_PER_BYTE for each
+ * byte of the file, ten times what the largest of a report takes, some 3 s at least; beyond it is ended:
+ * SQLITE_INTERRUPT. All connections of the process together have GUARD_HEAP_BYTES: SQLITE_NOMEM.
  */
+#define GUARD_STEPS 300000000LL
+#define GUARD_STEPS_PER_BYTE 100
+#define GUARD_HEAP_BYTES (2LL << 30)
+
 void recording_guard(sqlite3 *database);
 
 #endif /* MEMTOLL_RECORDING_GUARD_H */

@@ -17,6 +17,9 @@ void report_complain(sqlite3 *database, const char *what)
 {
 	const char *path = sqlite3_db_filename(database, "main");
 
+	/* recording_guard() */
+	if (sqlite3_errcode(database) == SQLITE_INTERRUPT)
+		what = "a view asks for more work than a recording of its size can need";
 	message("%s cannot be read: %s", path && *path ? path : "the recording", what);
 }
 
@@ -160,7 +163,8 @@ int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
 	err = 0;
 out:
 	g_ptr_array_free(views, TRUE);
-	if (run(database, "RELEASE report") && !err)
+	/* What was ended for its work, or ran out of memory, has taken the savepoint with it. */
+	if (!sqlite3_get_autocommit(database) && run(database, "RELEASE report") && !err)
 		err = -EIO;
 	return err;
 }

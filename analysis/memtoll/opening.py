@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from threading import Event
+from typing import ClassVar, Final
 from urllib.parse import quote
 
 from .errors import DamagedRecording, Error, IncompleteRecording, NewerFormat, NotARecording
@@ -101,6 +102,11 @@ def reading(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         name = str(getattr(error, "sqlite_errorname", "") or "")
         if name == "SQLITE_INTERRUPT":
+            if _Work.exceeded.is_set():
+                _Work.exceeded.clear()
+                raise DamagedRecording(
+                    f"{path} cannot be read: a view asks for more work than a recording of its size can need"
+                ) from error
             raise KeyboardInterrupt from None
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise Error(f"{path} is locked by another program; try again when it is done") from error
@@ -148,12 +154,38 @@ def _judge(action: int, first: str | None, second: str | None, database: str | N
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
+class _Work:
+    """What a statement may take: userspace/recording_guard.h has the same. Beyond it is ended: SQLITE_INTERRUPT."""
+
+    STEPS: ClassVar[int] = 300_000_000
+    STEPS_PER_BYTE: ClassVar[int] = 100
+    exceeded: ClassVar[Event] = Event()
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        (pages,), (page,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+        self.allowed = self.STEPS + self.STEPS_PER_BYTE * int(pages) * int(page)
+        self.left = self.allowed
+        connection.set_trace_callback(self.begin)
+        connection.set_progress_handler(self.take, SIGNAL_STEPS)
+
+    def begin(self, _statement: str) -> None:
+        self.left = self.allowed
+
+    def take(self) -> int:
+        self.left -= SIGNAL_STEPS
+        if self.left >= 0:
+            return 0
+        self.exceeded.set()
+        return 1
+
+
 def guard(connection: sqlite3.Connection) -> None:
-    """From here on it reads, and writes to temporary tables.
+    """From here on it reads, and writes to temporary tables, and does not work for ever.
 
     A recording's views are statements of whoever made the file: they are asked for what they answer, never for what
     they do. ATTACH, VACUUM INTO and the like write files with the rights of who reads.
     """
+    _Work(connection)
     connection.set_authorizer(_judge)
 
 

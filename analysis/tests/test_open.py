@@ -307,6 +307,16 @@ def test_views_do_nothing(busy: Path, tmp_path: Path, change: str) -> None:
     assert not stolen.exists()
 
 
+def test_a_view_that_never_ends(busy: Path) -> None:
+    with closing(sqlite3.connect(busy, isolation_level=None)) as database:
+        database.execute("PRAGMA writable_schema = ON")
+        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS toll FROM n WHERE i < 0"
+        database.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'toll'", (f"CREATE VIEW toll AS {endless}",))
+    with memtoll.open(busy) as rec, pytest.raises(memtoll.DamagedRecording, match="more work") as raised:
+        assert rec.report
+    assert_one_line(raised.value, busy)
+
+
 def test_nothing_else_is_written(busy: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     with memtoll.open(busy) as rec:

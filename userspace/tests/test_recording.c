@@ -655,6 +655,10 @@ static void test_views_that_do(void **state)
 		   "not authorized");
 	check_view("extension", "'CREATE VIEW toll AS SELECT load_extension(1) AS toll'",
 		   "not authorized");
+	check_view("endless", "'CREATE VIEW toll AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
+		   " SELECT i + 1 FROM n) SELECT i AS toll FROM n WHERE i < 0'", "more work");
+	check_view("huge", "'CREATE VIEW toll AS WITH RECURSIVE n(i) AS (SELECT zeroblob(900000000)"
+		   " UNION ALL SELECT i || i FROM n) SELECT i AS toll FROM n'", "");
 	g_free(attach);
 	g_free(vacuum);
 	g_free(stolen);
