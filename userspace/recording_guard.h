@@ -9,8 +9,8 @@
  * From here on the connection reads, and writes to its temporary tables. Whatever else a statement
  * asks for, one made of a view's text among them, is refused when it is prepared: SQLITE_AUTH.
  *
- * Each statement has GUARD_STEPS instructions of SQLite's machine and GUARD_STEPS_PER_BYTE for each
- * byte of the file, ten times what the largest of a report takes, some 3 s at least; beyond it is ended:
+ * Each statement has GUARD_STEPS instructions of SQLite's machine, some 3 s, and GUARD_STEPS_PER_BYTE
+ * for each byte of the file, ten times what the largest of a report takes; beyond it is ended:
  * SQLITE_INTERRUPT. All connections of the process together have GUARD_HEAP_BYTES: SQLITE_NOMEM.
  */
 #define GUARD_STEPS 300000000LL
