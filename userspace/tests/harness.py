@@ -394,20 +394,19 @@ def bpf_objects(pid: int) -> dict[str, set[int]]:
 
 def map_entries(pid: int, name: str) -> list[dict[str, Any]]:
     """What is in a map that a process holds, by its type information; of several of that name, of all."""
-    infos = (info.read_text() for info in Path(f"/proc/{pid}/fdinfo").iterdir())
-    held = {int(number[1]) for info in infos if (number := re.search(r"^map_id:\s*(\d+)", info, re.M))}
-    entries: list[dict[str, Any]] = []
-    for number in sorted(held):
-        shown = subprocess.run(
-            [bpftool(), "-j", "map", "show", "id", str(number)], capture_output=True, text=True, timeout=60, check=True
-        )
-        if json.loads(shown.stdout).get("name") != name:
-            continue
-        dumped = subprocess.run(
-            [bpftool(), "-j", "map", "dump", "id", str(number)], capture_output=True, text=True, timeout=60, check=True
-        )
-        entries += json.loads(dumped.stdout)
-    return entries
+    held: set[int] = set()
+    for info in Path(f"/proc/{pid}/fdinfo").iterdir():
+        # Closed meanwhile, or a map that has gone since: not the one that is asked for, which stays.
+        with suppress(OSError):
+            held |= {int(number) for number in re.findall(r"^map_id:\s*(\d+)", info.read_text(), re.M)}
+
+    def asked(*words: str) -> Any:
+        done = subprocess.run([bpftool(), "-j", "map", *words], capture_output=True, text=True, timeout=60, check=False)
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    named = [number for number in sorted(held) if asked("show", "id", str(number)).get("name") == name]
+    assert named, f"no map {name}"
+    return [entry for number in named for entry in asked("dump", "id", str(number))]
 
 
 def bpftool() -> str:

@@ -46,6 +46,17 @@ def cleared_by_witness(library: Path, size: int, calls: int, path: Path) -> int:
     return int(json.loads(path.read_text())["bytes"])
 
 
+# userspace/allocators.sql, view allocator_clearing.
+SAMPLES_THAT_TELL = 4
+
+
+def samples_in_calloc(recording: Recording) -> int:
+    rows = recording.query(
+        "SELECT COALESCE(SUM(samples), 0) FROM sample WHERE in_call = 'calloc' AND place NOT IN ('fault', 'map', 'probe')"
+    )
+    return int(rows[0][0])
+
+
 @pytest.mark.parametrize(("size", "calls"), [(TEN, 499), (HUNDRED, 31)], ids=["10-MiB", "100-MiB"])
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
 def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Path) -> None:
@@ -63,6 +74,10 @@ def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Pa
     assert clearing["rule"] == "observation"
     assert (clearing["calls"], clearing["bytes"]) == (calls, calls * size)
     if cleared >= 0.9 * calls * size:
+        if clearing["cleared_by"] == "unknown":
+            # A memory as fast as its caches, or a processor that others have: nothing but samples would tell.
+            assert samples_in_calloc(recording) < SAMPLES_THAT_TELL, clearing
+            return
         assert clearing["cleared_by"] in ("memset", "both"), clearing
         # At least 3 GB of it, beside that many calls.
         assert recording.dominant == "zeroing", recording.report["verdict"]
