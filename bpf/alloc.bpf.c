@@ -68,11 +68,6 @@ struct {
 #define NEAR_LOG 14
 static __u32 near_blocks[1 << NEAR_LOG];
 
-struct chunk {
-	__u64 cleared;		/* bytes calloc's memset wrote */
-	__u16 flags;		/* BLOCK_* */
-};
-
 static __always_inline __u32 *near_of(__u32 tgid, __u64 addr)
 {
 	return &near_blocks[(addr + tgid) * STACK_HASH_SEED >> (64 - NEAR_LOG)];
@@ -439,37 +434,35 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
  * of the heap plays no part on Linux: after a trim the pages obtained anew are left alone (seen on
  * 2.36: 2 x 10 MiB live, trimmed each round, 33 faults a call and not 2560).
  */
-static __always_inline struct chunk read_chunk(struct task_struct *task, struct thread *thread,
-					       __u32 fn, __u64 addr)
+static __always_inline void read_chunk(struct task_struct *task, struct thread *thread, __u32 fn,
+				       __u64 addr, struct call_end *ended)
 {
 	struct open_call *call = &thread->call;
-	struct chunk chunk = { .flags = BLOCK_GLIBC };
 	__u64 header, end;
 
 	if (bpf_probe_read_user(&header, sizeof(header), (void *)(addr - CHUNK_SIZE_WORD))) {
 		lose(LOST_HEADER_UNREADABLE, 1);
-		chunk.flags = 0;
-		return chunk;
+		return;
 	}
+	ended->flags = BLOCK_GLIBC;
 	if (header & CHUNK_IS_MMAPPED) {
-		chunk.flags |= BLOCK_MMAPPED;
-		return chunk;
+		ended->flags |= BLOCK_MMAPPED;
+		return;
 	}
 	end = addr - CHUNK_HEADER + (header & ~CHUNK_FLAGS);
 	if (header & CHUNK_NON_MAIN_ARENA) {
-		chunk.flags |= BLOCK_ARENA;
+		ended->flags |= BLOCK_ARENA;
 		if (call->fresh_from && call->fresh_from > addr && call->fresh_from < end)
 			end = call->fresh_from;
 	} else if (addr >= task->mm->start_brk && end > call->heap_top) {
 		end = call->heap_top;
 	}
 	if (fn == FN_CALLOC && end + CHUNK_SIZE_WORD > addr)
-		chunk.cleared = end + CHUNK_SIZE_WORD - addr;
-	return chunk;
+		ended->cleared = end + CHUNK_SIZE_WORD - addr;
 }
 
 static __always_inline void block_made(struct task_struct *task, struct thread *thread, __u32 fn,
-				       __u64 addr, __u64 end_ns, const struct chunk *chunk,
+				       __u64 addr, __u64 end_ns, const struct call_end *end,
 				       __u64 stack_id)
 {
 	struct open_call *call = &thread->call;
@@ -478,12 +471,12 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 		.tgid = task->tgid,
 		.tid = task->pid,
 		.fn = fn,
-		.flags = chunk->flags | (addr ? 0 : BLOCK_FAILED) |
+		.flags = end->flags | (addr ? 0 : BLOCK_FAILED) |
 			 (call->chosen ? BLOCK_SAMPLED : 0),
 		.addr = addr,
 		.old_addr = fn == FN_REALLOC || fn == FN_REALLOCARRAY ? call->pointer : 0,
 		.size = call->size,
-		.cleared_bytes = chunk->cleared,
+		.cleared_bytes = end->cleared,
 		.start_ns = call->start.ns,
 		.end_ns = end_ns,
 		.stack_id = stack_id,
@@ -544,7 +537,6 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	struct call_end end = {};
 	struct memtoll_call *site;
 	struct open_call *call;
-	struct chunk chunk = {};
 	bool followed;
 	__u32 fn;
 
@@ -582,7 +574,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	followed =
 		fn != FN_FREE && (call->size >= cfg_min_size || call->large_stack || call->chosen);
 	if (addr && call->glibc && (fn == FN_CALLOC || followed))
-		chunk = read_chunk(task, thread, fn, addr);
+		read_chunk(task, thread, fn, addr, &end);
 	key.tgid = task->tgid;
 	key.fn = fn;
 	if (call->large_stack)
@@ -592,8 +584,6 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	else
 		key.stack_id = stack_site(task->tgid, thread);
 	end.net_ns = latency_net(call, fn, now);
-	end.flags = chunk.flags;
-	end.cleared = chunk.cleared;
 	site = site_get(&key, thread);
 	if (site)
 		call_add(site, call, &end);
@@ -605,7 +595,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	if (call->size >= LARGE_REQUEST)
 		thread->frees = 0;
 	if (followed)
-		block_made(task, thread, fn, addr, now, &chunk, key.stack_id);
+		block_made(task, thread, fn, addr, now, &end, key.stack_id);
 	thread->in_fn = FN_NONE;
 	thread->returned_ns = now;
 	return 0;

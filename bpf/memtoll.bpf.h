@@ -65,7 +65,7 @@ struct call_end {
 	__u64 off_ns;		/* not on the CPU */
 	__u64 net_ns;		/* wall time without the probes' calibrated part */
 	__u64 cleared;		/* bytes calloc's memset wrote */
-	__u32 flags;		/* BLOCK_* */
+	__u16 flags;		/* BLOCK_* */
 	__u8 failed;
 	__u8 slept;		/* it gave up the CPU */
 };
@@ -451,7 +451,6 @@ int call_find_caller(struct thread *thread);
 int stack_of_call(struct thread *thread);
 __u64 stack_of_call_known(struct thread *thread);
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
-int call_add(struct memtoll_call *site, const struct open_call *call, const struct call_end *end);
 int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
 	      __u32 steps);
 __u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 sampling);
@@ -464,6 +463,8 @@ int unwind_see_through(struct unwind *walk);
 int unwind_stopped(struct unwind *walk);
 __u32 unwind_rule(__u32 table_id, __u32 pc);
 int in_memset(const struct memtoll_target *process, __u64 ip);
+/* alloc.bpf.c */
+int call_add(struct memtoll_call *site, const struct open_call *call, const struct call_end *end);
 /* python.bpf.c */
 int python_state(struct python_walk *walk, const struct memtoll_target *process, __u64 state);
 int python_search(struct python_walk *walk, const struct memtoll_target *process);

@@ -464,21 +464,18 @@ struct memos_map memos SEC(".maps");
  * saved rbp that no step goes by is the program's own value, different every time. Without a branch
  * but for what the verifier knows.
  */
-static __always_inline int memo_note(struct memo *memo, __u32 step, const struct unwind *walk)
+static __always_inline void memo_note(struct memo *memo, __u32 step, const struct unwind *walk)
 {
-	__u64 address, used;
+	__u64 address = walk->sp - 8 - memo->key.sp, used = walk->used_at - memo->key.sp;
 
-	if (!memo || !walk || step >= MEMO_STEPS)
-		return 0;
-	address = walk->sp - 8 - memo->key.sp;
-	used = walk->used_at - memo->key.sp;
+	if (step >= MEMO_STEPS)
+		return;
 	memo->address_at[step] = address;
 	memo->used_at[step] = used;
 	memo->hash = mix(mix(memo->hash, walk->ip), walk->used_word);
 	memo->bytes = address + 8;
 	memo->beyond |= (address | used | (address - used)) >> MEMO_BYTES_LOG |
 			((address | used) & 7);
-	return 0;
 }
 
 /* Whether the stack still has the words that a memo was made of. Counts as a walk where it has. */
@@ -508,12 +505,11 @@ int memo_holds(struct memos *known, __u32 at)
 }
 
 /* Put the walk's frame behind the `depth` that the stack has: how many it has then. */
-static __always_inline __u32 stack_append(struct memtoll_stack *stack, const struct unwind *walk, __u32 depth)
+static __always_inline __u32 stack_append(struct memtoll_stack *stack, const struct unwind *walk,
+					  __u32 depth)
 {
 	__u32 word;
 
-	if (!stack || !walk)
-		return 0;
 	if (depth >= MEMTOLL_STACK_DEPTH) {
 		stack->flags |= STACK_TRUNCATED;
 		return depth;
