@@ -749,6 +749,7 @@ _Static_assert(sizeof(struct memtoll_block) == 72, "wire size of struct memtoll_
 _Static_assert(sizeof(struct memtoll_run) == 120, "wire size of struct memtoll_run");
 _Static_assert(sizeof(struct memtoll_file) == 88, "wire size of struct memtoll_file");
 _Static_assert(sizeof(struct memtoll_mapping) == 80, "wire size of struct memtoll_mapping");
+_Static_assert(sizeof(struct memtoll_new_stack) == 16, "wire size of struct memtoll_new_stack");
 _Static_assert(sizeof(struct memtoll_process) == 48, "wire size of struct memtoll_process");
 _Static_assert(sizeof(struct memtoll_sample) == 40 + 8 * MEMTOLL_KERNEL_DEPTH,
 	       "wire size of struct memtoll_sample");

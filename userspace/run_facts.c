@@ -2,6 +2,50 @@
 #include "run_facts.h"
 
 #include <glib.h>
+#include <stdint.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "programs.h"
+#include "version.h"
+
+void run_start_record(struct recording *recording, const struct session_config *config,
+		      enum uprobe_mechanism mechanism, uint64_t start_ns)
+{
+	g_autofree char *command = config->command ?
+		g_strjoinv(" ", (char **)config->command) : config->cgroup ?
+		g_strdup_printf("cgroup %s", config->cgroup) : NULL;
+	g_autofree char *words = config->command ? shell_words(config->command) : NULL;
+	struct utsname machine;
+	struct timespec realtime;
+
+	uname(&machine);
+	clock_gettime(CLOCK_REALTIME, &realtime);
+	recording_meta(recording, "tool_version", MEMTOLL_VERSION);
+	recording_meta(recording, "command_line", config->command_line);
+	if (command)
+		recording_meta(recording, "target_command", command);
+	if (words)
+		recording_meta(recording, "target_words", words);
+	recording_meta(recording, "kernel", machine.release);
+	recording_meta(recording, "machine", machine.machine);
+	recording_meta(recording, "host", machine.nodename);
+	recording_meta(recording, "uprobe_mechanism",
+		       config->uprobes ? uprobe_mechanism_name(mechanism) : "none");
+	recording_meta(recording, "overhead_limit", config->overhead_limit_text);
+	recording_meta(recording, "probes", config->probes);
+	recording_meta_int(recording, "min_size_bytes", config->min_size);
+	if (config->sample)
+		recording_meta_int(recording, "sample_bytes", config->sample);
+	recording_meta_int(recording, "start_ns", start_ns);
+	recording_meta_int(recording, "start_realtime_ns",
+			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
+	run_not_captured_record(recording, config, has_exact_rss_stat());
+	recording_meta_int(recording, "memory_bytes",
+			   (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+}
 
 int run_prices_record(struct recording *recording, const struct calibration_result *prices)
 {

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * run_facts.h: what a recording says of its run as a whole: prices of the probes, tolls not seen.
+ * run_facts.h: what a recording says of its run as a whole: how it was started and on what, prices of
+ * the probes, tolls not seen.
  */
 #ifndef MEMTOLL_RUN_FACTS_H
 #define MEMTOLL_RUN_FACTS_H
 
 #include <stdbool.h>
 
+#include "attach.h"
 #include "calibrate.h"
 #include "recording.h"
 #include "session.h"
+
+/* Table meta: the command line, the machine and when counting began (CLOCK_MONOTONIC). */
+void run_start_record(struct recording *recording, const struct session_config *config,
+		      enum uprobe_mechanism mechanism, uint64_t start_ns);
 
 /* Tables price (of each probe) and calibration. 0, or -errno of the recording. */
 int run_prices_record(struct recording *recording, const struct calibration_result *prices);

@@ -12,12 +12,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../bpf/events.h"
-#include "arguments.h"
 #include "attach.h"
 #include "calibrate.h"
 #include "cgroup.h"
@@ -42,7 +40,6 @@
 #include "syscalls.h"
 #include "system.h"
 #include "targets.h"
-#include "version.h"
 #include "watch.h"
 #include "watchdog.h"
 
@@ -367,45 +364,6 @@ static void record_state(struct session *session)
 	swap_devices_record(session->swap_devices, session->swap_types_seen, session->recording);
 }
 
-static int record_start(struct session *session)
-{
-	struct recording *recording = session->recording;
-	g_autofree char *command = session->config.command ?
-		g_strjoinv(" ", (char **)session->config.command) : session->config.cgroup ?
-		g_strdup_printf("cgroup %s", session->config.cgroup) : NULL;
-	g_autofree char *words = session->config.command ?
-		shell_words(session->config.command) : NULL;
-	struct utsname machine;
-	struct timespec realtime;
-
-	uname(&machine);
-	clock_gettime(CLOCK_REALTIME, &realtime);
-	recording_meta(recording, "tool_version", MEMTOLL_VERSION);
-	recording_meta(recording, "command_line", session->config.command_line);
-	if (command)
-		recording_meta(recording, "target_command", command);
-	if (words)
-		recording_meta(recording, "target_words", words);
-	recording_meta(recording, "kernel", machine.release);
-	recording_meta(recording, "machine", machine.machine);
-	recording_meta(recording, "host", machine.nodename);
-	recording_meta(recording, "uprobe_mechanism", session->config.uprobes ?
-		       uprobe_mechanism_name(session->mechanism) : "none");
-	recording_meta(recording, "overhead_limit", session->config.overhead_limit_text);
-	recording_meta(recording, "probes", session->config.probes);
-	recording_meta_int(recording, "min_size_bytes", session->config.min_size);
-	if (session->config.sample)
-		recording_meta_int(recording, "sample_bytes", session->config.sample);
-	recording_meta_int(recording, "start_ns", session->start_ns);
-	recording_meta_int(recording, "start_realtime_ns",
-			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
-	run_not_captured_record(recording, &session->config, has_exact_rss_stat());
-	recording_meta_int(recording, "memory_bytes",
-			   (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
-	record_state(session);
-	return run_prices_record(recording, &session->prices);
-}
-
 /* Follow the cgroup's processes that are not followed yet; false: the cgroup is gone. */
 static bool add_cgroup(struct session *session)
 {
@@ -491,7 +449,9 @@ int session_attach(struct session *session)
 	session->start_ns = now_ns();
 	session->slice_start_ns = session->start_ns;
 	session->system = system_counters_read();
-	if (record_start(session))
+	run_start_record(session->recording, config, session->mechanism, session->start_ns);
+	record_state(session);
+	if (run_prices_record(session->recording, &session->prices))
 		return STATUS_FAILED;
 	switch_window(session, true);
 	/* The calibration's faults were counted, too. */

@@ -10,6 +10,8 @@
 #include "areas.h"
 #include "cpu_samples.h"
 #include "giveback.h"
+#include "hits.h"
+#include "kernel_stacks.h"
 #include "key16.h"
 #include "latency.h"
 #include "memtoll.skel.h"
@@ -24,39 +26,11 @@
 /* Stacks written in one transaction. */
 #define STACKS_AT_ONCE 512
 
-/* Hits of one slice and process that no sum in the kernel holds. */
-struct hits {
-	uint64_t faults;
-	uint64_t timed;
-	uint64_t maps;
-	uint64_t reads;
-	uint64_t other_reads;
-	uint64_t samples;
-	uint64_t walks;
-	uint64_t idle;
-	uint64_t syscalls;	/* in windows */
-	uint64_t calls[FN_COUNT];
-};
-
 struct stored_run {
 	struct memtoll_run run;
 	uint64_t allocated_stack;
 	uint8_t allocated_fn;
 };
-
-/* What a process has in the kernel's table of stacks. */
-struct stacks_of {
-	GArray *ids;
-	bool ended;		/* the process, at the last slice */
-};
-
-static void stacks_of_free(gpointer data)
-{
-	struct stacks_of *stacks_of = data;
-
-	g_array_free(stacks_of->ids, TRUE);
-	g_free(stacks_of);
-}
 
 struct slicer {
 	struct slicer_config config;
@@ -69,9 +43,9 @@ struct slicer {
 	struct memtoll_walk_sum walked;	/* of all targets, since the start */
 	GHashTable *passes;		/* memtoll_pass_key -> memtoll_pass_sum, likewise */
 	struct cpu_samples *samples;
-	GHashTable *hits;		/* pid -> struct hits */
+	struct hit_counts *hits;
 	GHashTable *stacks;		/* ids to write with this slice */
-	GHashTable *stacks_of;		/* pid -> struct stacks_of */
+	struct kernel_stacks *kernel_stacks;
 	struct stack_writer stack_writer;
 	struct areas *areas;
 	struct giveback *giveback;
@@ -104,9 +78,9 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->swaps = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->walks = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->passes = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
-	slicer->hits = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+	slicer->hits = hit_counts_new();
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	slicer->stacks_of = g_hash_table_new_full(NULL, NULL, NULL, stacks_of_free);
+	slicer->kernel_stacks = kernel_stacks_new(config->bpf);
 	slicer->areas = areas_new();
 	slicer->giveback = giveback_new();
 	slicer->reads = reads_new(config->recording);
@@ -129,9 +103,9 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->swaps);
 	g_hash_table_destroy(slicer->walks);
 	g_hash_table_destroy(slicer->passes);
-	g_hash_table_destroy(slicer->hits);
+	hit_counts_free(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
-	g_hash_table_destroy(slicer->stacks_of);
+	kernel_stacks_free(slicer->kernel_stacks);
 	g_array_free(slicer->runs, TRUE);
 	areas_free(slicer->areas);
 	giveback_free(slicer->giveback);
@@ -153,17 +127,6 @@ static void note(struct slicer *slicer, int err)
 		slicer->err = err;
 }
 
-static struct hits *hits_get(struct slicer *slicer, uint32_t pid)
-{
-	struct hits *hits = g_hash_table_lookup(slicer->hits, GUINT_TO_POINTER(pid));
-
-	if (!hits) {
-		hits = g_new0(struct hits, 1);
-		g_hash_table_insert(slicer->hits, GUINT_TO_POINTER(pid), hits);
-	}
-	return hits;
-}
-
 /* Remember that this stack is referred to. Stacks of processes we do not know are not kept. */
 static void want_stack(void *context, uint64_t id)
 {
@@ -179,7 +142,7 @@ static void want_stack(void *context, uint64_t id)
 static void on_sample(struct slicer *slicer, const struct memtoll_sample *sample)
 {
 	cpu_samples_add(slicer->samples, sample, watch_has_missed(slicer->config.watch));
-	hits_get(slicer, sample->tgid)->samples++;
+	hits_of(slicer->hits, sample->tgid)->samples++;
 }
 
 static void on_block(struct slicer *slicer, const struct memtoll_block *told)
@@ -282,20 +245,6 @@ static void on_series(struct slicer *slicer, const struct memtoll_series *series
 	}
 }
 
-static void on_new_stack(struct slicer *slicer, const struct memtoll_new_stack *told)
-{
-	gpointer key = GUINT_TO_POINTER(told->tgid);
-	struct stacks_of *stacks_of = g_hash_table_lookup(slicer->stacks_of, key);
-
-	if (!stacks_of) {
-		stacks_of = g_new0(struct stacks_of, 1);
-		stacks_of->ids = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-		g_hash_table_insert(slicer->stacks_of, key, stacks_of);
-	}
-	stacks_of->ended = false;
-	g_array_append_val(stacks_of->ids, told->id);
-}
-
 int slicer_on_event(void *context, void *data, size_t size)
 {
 	struct slicer *slicer = context;
@@ -304,7 +253,7 @@ int slicer_on_event(void *context, void *data, size_t size)
 	(void)size;
 	/* The calibration's too: they take room. */
 	if (kind == EVENT_STACK) {
-		on_new_stack(slicer, data);
+		kernel_stacks_told(slicer->kernel_stacks, data);
 		return 0;
 	}
 	/* What the calibration left, or a process that was refused. */
@@ -360,7 +309,7 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 		.allocated_fn = allocated_fn,
 	};
 	struct slicer *slicer = context;
-	struct hits *hits = hits_get(slicer, run->tgid);
+	struct hits *hits = hits_of(slicer->hits, run->tgid);
 
 	hits->faults += run->faults;
 	if (!(run->flags & RUN_MAJOR))
@@ -534,7 +483,7 @@ static void on_call_sum(void *context, const void *key_data, const uint64_t *del
 	if (!targets_find(slicer->config.targets, key->tgid) || key->fn >= FN_COUNT)
 		return;
 	if (key->fn == FN_NONE) {
-		hits_get(slicer, key->tgid)->idle +=
+		hits_of(slicer->hits, key->tgid)->idle +=
 			((struct memtoll_call_sum *)delta)->untimed_calls;
 		return;
 	}
@@ -542,7 +491,7 @@ static void on_call_sum(void *context, const void *key_data, const uint64_t *del
 	memcpy(latency, delta + sizeof(fact.sum) / sizeof(*delta), sizeof(latency));
 	fact.timed_calls = latency_calls(latency);
 	fact.known_clearing = fact.timed_calls > fact.sum.foreign_calls;
-	hits_get(slicer, key->tgid)->calls[key->fn] +=
+	hits_of(slicer->hits, key->tgid)->calls[key->fn] +=
 		fact.timed_calls + fact.sum.untimed_calls + fact.sum.nested_calls;
 	want_stack(slicer, key->stack_id);
 	note(slicer, recording_call(slicer->config.recording, &fact));
@@ -563,7 +512,7 @@ static void on_map_sum(void *context, const void *key_data, const uint64_t *delt
 	if (!targets_find(slicer->config.targets, key->tgid))
 		return;
 	memcpy(&fact.sum, delta, sizeof(fact.sum));
-	hits_get(slicer, key->tgid)->maps += fact.sum.calls;
+	hits_of(slicer->hits, key->tgid)->maps += fact.sum.calls;
 	want_stack(slicer, key->stack_id);
 	note(slicer, recording_map_call(slicer->config.recording, &fact));
 }
@@ -589,7 +538,7 @@ static void on_walk_sum(void *context, const void *key_data, const uint64_t *del
 
 	if (!targets_find(slicer->config.targets, key->tgid))
 		return;
-	hits_get(slicer, key->tgid)->walks += delta[0];
+	hits_of(slicer->hits, key->tgid)->walks += delta[0];
 	slicer->walked.walks += delta[0];
 	slicer->walked.ns += delta[1];
 }
@@ -601,8 +550,8 @@ static void on_pass_sum(void *context, const void *key_data, const uint64_t *del
 
 	if (!targets_find(slicer->config.targets, key->tgid))
 		return;
-	hits_get(slicer, key->tgid)->other_reads += delta[0];
-	hits_get(slicer, key->tgid)->syscalls += delta[1];
+	hits_of(slicer->hits, key->tgid)->other_reads += delta[0];
+	hits_of(slicer->hits, key->tgid)->syscalls += delta[1];
 }
 
 /* Measured, not calibrated: the mean price of a walk so far. */
@@ -622,51 +571,9 @@ static void on_read_sum(void *context, const struct file_read_fact *fact)
 
 	if (!targets_find(slicer->config.targets, fact->pid))
 		return;
-	hits_get(slicer, fact->pid)->reads += fact->sum.calls;
+	hits_of(slicer->hits, fact->pid)->reads += fact->sum.calls;
 	want_stack(slicer, fact->stack_id);
 	note(slicer, recording_file_read(slicer->config.recording, fact));
-}
-
-static void write_hits(struct slicer *slicer)
-{
-	struct recording *recording = slicer->config.recording;
-	double scale = watch_syscalls_scale(slicer->config.watch);
-	GHashTableIter iter;
-	gpointer key, value;
-	uint64_t syscalls;
-	unsigned int fn;
-
-	g_hash_table_iter_init(&iter, slicer->hits);
-	while (g_hash_table_iter_next(&iter, &key, &value)) {
-		const struct hits *hits = value;
-		pid_t pid = GPOINTER_TO_UINT(key);
-
-		for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
-			if (hits->calls[fn])
-				note(slicer, recording_hit(recording, pid, fn_name(fn),
-							   hits->calls[fn]));
-		if (hits->faults)
-			note(slicer, recording_hit(recording, pid, "fault", hits->faults));
-		if (hits->timed)
-			note(slicer, recording_hit(recording, pid, "fault_end", hits->timed));
-		if (hits->maps)
-			note(slicer, recording_hit(recording, pid, "map", hits->maps));
-		if (hits->reads)
-			note(slicer, recording_hit(recording, pid, "read", hits->reads));
-		if (hits->other_reads)
-			note(slicer, recording_hit(recording, pid, "read_other",
-						   hits->other_reads));
-		if (hits->walks)
-			note(slicer, recording_hit(recording, pid, "walk", hits->walks));
-		if (hits->idle)
-			note(slicer, recording_hit(recording, pid, "idle", hits->idle));
-		if (hits->samples)
-			note(slicer, recording_hit(recording, pid, "sample", hits->samples));
-		syscalls = hits->syscalls * scale;
-		if (syscalls)
-			note(slicer, recording_hit(recording, pid, "syscall", syscalls));
-		g_hash_table_iter_remove(&iter);
-	}
 }
 
 static void write_losses(struct slicer *slicer)
@@ -761,53 +668,12 @@ static void write_stacks(struct slicer *slicer, uint64_t end_ns)
 	}
 }
 
-/*
- * A process that had ended at the last slice already has had its stacks written, those of any use: they
- * make room for others.
- */
-static void drop_stacks(struct slicer *slicer)
+static void name_stack(void *context, uint64_t id)
 {
-	int fd = bpf_map__fd(slicer->config.bpf->maps.stacks);
-	GHashTableIter iter;
-	gpointer key, value;
-	guint i;
+	struct slicer *slicer = context;
 
-	g_hash_table_iter_init(&iter, slicer->stacks_of);
-	while (g_hash_table_iter_next(&iter, &key, &value)) {
-		struct stacks_of *stacks_of = value;
-		const struct target *target = targets_find(slicer->config.targets,
-							   GPOINTER_TO_UINT(key));
-
-		if (!stacks_of->ended || (target && !target->exited)) {
-			stacks_of->ended = !target || target->exited;
-			continue;
-		}
-		for (i = 0; i < stacks_of->ids->len; i++)
-			bpf_map_delete_elem(fd, &g_array_index(stacks_of->ids, uint64_t, i));
-		g_hash_table_iter_remove(&iter);
-	}
-}
-
-static void name_stack(struct slicer *slicer, uint64_t id)
-{
 	if (!recording_has_stack(slicer->config.recording, id))
 		write_stack(slicer, id);
-}
-
-/* All that the kernel has, where it could not tell of each. */
-static void name_all_stacks(struct slicer *slicer, pid_t pid)
-{
-	int fd = bpf_map__fd(slicer->config.bpf->maps.stacks);
-	struct memtoll_stack stack;
-	uint64_t id, previous;
-	bool first = true;
-
-	while (!bpf_map_get_next_key(fd, first ? NULL : &previous, &id)) {
-		first = false;
-		previous = id;
-		if (!bpf_map_lookup_elem(fd, &id, &stack) && stack.tgid == (uint32_t)pid)
-			name_stack(slicer, id);
-	}
 }
 
 /*
@@ -816,53 +682,46 @@ static void name_all_stacks(struct slicer *slicer, pid_t pid)
  */
 void slicer_name_stacks(struct slicer *slicer, pid_t pid)
 {
-	const struct stacks_of *stacks_of = g_hash_table_lookup(slicer->stacks_of,
-								GUINT_TO_POINTER(pid));
-	guint i;
-
-	if (slicer->config.bpf->bss->stacks_untold) {
-		name_all_stacks(slicer, pid);
-		return;
-	}
-	for (i = 0; stacks_of && i < stacks_of->ids->len; i++)
-		name_stack(slicer, g_array_index(stacks_of->ids, uint64_t, i));
+	kernel_stacks_each(slicer->kernel_stacks, pid, name_stack, slicer);
 }
 
-static bool has_ended(void *context, uint32_t tgid)
+/* 0: all who are not traced. */
+static bool is_forgotten(void *context, uint32_t tgid)
 {
 	struct slicer *slicer = context;
-	const struct target *target = targets_find(slicer->config.targets, tgid);
 
-	/* 0: all who are not traced. */
-	return tgid && (!target || target->exited);
+	return tgid && !targets_find(slicer->config.targets, tgid);
 }
 
 static void read_sums(struct slicer *slicer)
 {
-	const struct sums_reader calls = { on_call_sum, has_ended, slicer };
+	const struct sums_reader calls = { on_call_sum, is_forgotten, slicer };
 	const struct {
 		struct bpf_map *map;
 		GHashTable *last;
 		size_t bytes;
-		struct sums_reader reader;
+		void (*each)(void *context, const void *key, const uint64_t *delta);
 	} others[] = {
 		{ slicer->config.bpf->maps.map_calls, slicer->map_calls,
-		  sizeof(struct memtoll_map_sum), { on_map_sum, has_ended, slicer } },
-		{ slicer->config.bpf->maps.swaps, slicer->swaps,
-		  sizeof(struct memtoll_swap_sum), { on_swap_sum, has_ended, slicer } },
-		{ slicer->config.bpf->maps.walks, slicer->walks,
-		  sizeof(struct memtoll_walk_sum), { on_walk_sum, has_ended, slicer } },
+		  sizeof(struct memtoll_map_sum), on_map_sum },
+		{ slicer->config.bpf->maps.swaps, slicer->swaps, sizeof(struct memtoll_swap_sum),
+		  on_swap_sum },
+		{ slicer->config.bpf->maps.walks, slicer->walks, sizeof(struct memtoll_walk_sum),
+		  on_walk_sum },
 		{ slicer->config.bpf->maps.passes, slicer->passes,
-		  sizeof(struct memtoll_pass_sum), { on_pass_sum, has_ended, slicer } },
+		  sizeof(struct memtoll_pass_sum), on_pass_sum },
 	};
+	struct sums_reader reader = calls;
 	size_t i;
 
 	sums_each_place(slicer->config.bpf->maps.call_places, slicer->call_places, &calls);
 	sums_each_call(slicer->config.bpf->maps.calls, slicer->calls, &calls);
 	sums_each_call(slicer->config.bpf->maps.calls_spare, slicer->calls_spare, &calls);
-	for (i = 0; i < G_N_ELEMENTS(others); i++)
+	for (i = 0; i < G_N_ELEMENTS(others); i++) {
+		reader.each = others[i].each;
 		sums_each(others[i].map, others[i].last, others[i].bytes / sizeof(uint64_t), 0,
-			  &others[i].reader);
+			  &reader);
+	}
 }
 
 /*
@@ -886,7 +745,8 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	targets_each(slicer->config.targets, write_target, slicer);
 	note(slicer, cpu_samples_commit(slicer->samples, slicer->config.recording, want_stack,
 					slicer));
-	write_hits(slicer);
+	note(slicer, hit_counts_write(slicer->hits, slicer->config.recording,
+				      watch_syscalls_scale(slicer->config.watch)));
 	note(slicer, watch_write(slicer->config.watch));
 	note(slicer, latency_commit(slicer->latency, slicer->config.recording, slicer->config.bpf,
 				    want_stack, slicer));
@@ -894,8 +754,8 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	note(slicer, targets_record_allocators(slicer->config.targets));
 	write_losses(slicer);
 	write_stacks(slicer, end_ns);
-	drop_stacks(slicer);
 	targets_forget_dead(slicer->config.targets);
+	kernel_stacks_drop(slicer->kernel_stacks, slicer->config.targets);
 	/* What came to be missed meanwhile. */
 	write_losses(slicer);
 	note(slicer, recording_slice_commit(slicer->config.recording, end_ns));

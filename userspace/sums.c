@@ -92,7 +92,7 @@ void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs
 		memcpy(&tgid, key, sizeof(tgid));
 		if (take_news(last, key, total, before, words, pairs)) {
 			reader->each(reader->context, key, total);
-		} else if (reader->ended(reader->context, tgid)) {
+		} else if (reader->forgotten(reader->context, tgid)) {
 			bpf_map_delete_elem(fd, key);
 			g_hash_table_remove(last, key);
 		}

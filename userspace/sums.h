@@ -19,8 +19,8 @@ void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t
 struct sums_reader {
 	/* What a row has become since the last time, where it has. */
 	void (*each)(void *context, const void *key, const uint64_t *delta);
-	/* Whether a process has ended. A row of it that stays as it was makes room for others. */
-	bool (*ended)(void *context, uint32_t tgid);
+	/* Whether nobody asks for a process any more: a row of it that stays as it was goes. */
+	bool (*forgotten)(void *context, uint32_t tgid);
 	void *context;
 };
 

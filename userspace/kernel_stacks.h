@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* kernel_stacks.h: which stacks of which process the kernel's table holds; those of the dead leave it. */
+#ifndef MEMTOLL_KERNEL_STACKS_H
+#define MEMTOLL_KERNEL_STACKS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct kernel_stacks;
+struct memtoll_bpf;
+struct memtoll_new_stack;
+struct targets;
+
+struct kernel_stacks *kernel_stacks_new(struct memtoll_bpf *bpf);
+void kernel_stacks_free(struct kernel_stacks *stacks);
+
+/* A record of the ring buffer: one more. */
+void kernel_stacks_told(struct kernel_stacks *stacks, const struct memtoll_new_stack *told);
+
+/* Those of a process. Looks through the whole table where the kernel could not tell of each. */
+void kernel_stacks_each(const struct kernel_stacks *stacks, pid_t pid,
+			void (*each)(void *context, uint64_t id), void *context);
+
+/* Out of the table with those of processes that are not followed, or no more. */
+void kernel_stacks_drop(struct kernel_stacks *stacks, struct targets *targets);
+
+#endif /* MEMTOLL_KERNEL_STACKS_H */
