@@ -21,7 +21,7 @@
 struct probes {
 	GPtrArray *links;	/* struct bpf_link */
 	struct syscalls *syscalls;
-	struct detacher aside;
+	struct aside aside;
 	GArray *window_fds;	/* perf events of minor faults, one per CPU, in a window */
 	bool times_faults;
 	struct memtoll_bpf *bpf;
@@ -190,7 +190,7 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 
 	probes->bpf = bpf;
 	probes->links = g_ptr_array_new();
-	detacher_init(&probes->aside);
+	aside_init(&probes->aside);
 	probes->window_fds = g_array_new(FALSE, FALSE, sizeof(int));
 	err = attach_program(probes, bpf->progs.process_exit);
 	if (!err)
@@ -244,7 +244,7 @@ void probes_detach(struct probes *probes)
 		return;
 	detach_aside(&probes->aside, probes->links);
 	syscalls_detach(probes->syscalls);
-	detacher_finish(&probes->aside);
+	aside_finish(&probes->aside);
 	close_window(probes);
 	g_array_free(probes->window_fds, TRUE);
 	g_free(probes);

@@ -23,7 +23,7 @@ struct syscalls {
 	GPtrArray *missed;	/* tells of calls that are away; NULL: none is */
 	bool missed_maps;	/* of mapping calls, too */
 	struct bpf_link *counting;	/* NULL: calls are not counted */
-	struct detacher aside;
+	struct aside aside;
 };
 
 /* Both sides of a call, the exit first: an entry never waits for an exit that is not watched. */
@@ -125,7 +125,7 @@ struct syscalls *syscalls_attach(struct memtoll_bpf *bpf, bool mappings, bool re
 	syscalls->mappings = mappings;
 	syscalls->reads = reads;
 	syscalls->always = g_ptr_array_new();
-	detacher_init(&syscalls->aside);
+	aside_init(&syscalls->aside);
 	if ((mappings || reads) && !err)
 		syscalls->calls = attach_calls(syscalls, tracefs, &failed, &err);
 	if (reads && !err)
@@ -204,7 +204,7 @@ static bool bring_back(struct syscalls *syscalls, bool calls, bool plain_reads)
 
 	if (!wanted)
 		return true;
-	tracefs = detacher_is_busy(&syscalls->aside) ? -EBUSY : tracefs_open();
+	tracefs = aside_is_busy(&syscalls->aside) ? -EBUSY : tracefs_open();
 	if (tracefs < 0)
 		return false;
 	if (calls && !syscalls->calls)
@@ -306,6 +306,6 @@ void syscalls_detach(struct syscalls *syscalls)
 	leave(syscalls, &syscalls->always);
 	if (syscalls->missed)
 		g_ptr_array_free(syscalls->missed, TRUE);
-	detacher_finish(&syscalls->aside);
+	aside_finish(&syscalls->aside);
 	g_free(syscalls);
 }

@@ -72,11 +72,11 @@ static void destroy_link(void *link)
 	bpf_link__destroy(link);
 }
 
-void detach_aside(struct detacher *detacher, GPtrArray *links)
+void detach_aside(struct aside *aside, GPtrArray *links)
 {
 	guint i;
 
 	for (i = 0; i < links->len; i++)
-		detacher_push(detacher, destroy_link, g_ptr_array_index(links, i));
+		aside_push(aside, destroy_link, g_ptr_array_index(links, i));
 	g_ptr_array_free(links, TRUE);
 }

@@ -68,6 +68,14 @@ char *unwind_file_key(const char *build_id_hex, int fd)
 	return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 }
 
+/* Such a file system says of its files what it likes. */
+static bool is_fuse(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) || fs.f_type == FUSE_SUPER_MAGIC;
+}
+
 /* ---- the directory ---- */
 
 /* Freed by the caller; NULL: no cache. */
@@ -329,13 +337,13 @@ static void cache_write(int directory, const char *name, const struct unwind_tab
 	keep_limit(directory, sizeof(struct cache_header) + table->count * sizeof(*table->rows));
 }
 
-int unwind_cache_get_key(const char *key, int fd, struct unwind_table *table)
+int unwind_cache_get(const char *key, int fd, struct unwind_table *table)
 {
 	char name[KEY_MAX + sizeof(SUFFIX)];
 	int directory = -1, err;
 
 	memset(table, 0, sizeof(*table));
-	if (is_key(key))
+	if (is_key(key) && !is_fuse(fd))
 		directory = directory_open();
 	if (directory < 0)
 		return unwind_table_compile(fd, table);
@@ -348,20 +356,4 @@ int unwind_cache_get_key(const char *key, int fd, struct unwind_table *table)
 	}
 	close(directory);
 	return err;
-}
-
-static bool is_fuse(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) || fs.f_type == FUSE_SUPER_MAGIC;
-}
-
-int unwind_cache_get(const char *build_id_hex, int fd, struct unwind_table *table)
-{
-	g_autofree char *key = NULL;
-
-	if (*build_id_hex && !is_fuse(fd))
-		key = unwind_file_key(build_id_hex, fd);
-	return unwind_cache_get_key(key ? key : "", fd, table);
 }

@@ -23,16 +23,10 @@ char *unwind_file_key(const char *build_id_hex, int fd);
 
 /*
  * The table of the file behind fd: from the cache, else compiled and stored; failing to store is no
- * error. build_id_hex is its build id in lower-case hexadecimal, as object_build_id() has it; what
- * has none, "", is never cached: few such files live long. Nor is what a FUSE file system serves,
- * which says of its files what it likes. Errors, and the table after them: as of
- * unwind_table_compile(). Freed with unwind_table_free().
+ * error. key: as unwind_file_key() has it; "", or what else is not 8 to 64 bytes in hexadecimal, is
+ * never cached, nor is what a FUSE file system serves, which says of its files what it likes. Errors,
+ * and the table after them: as of unwind_table_compile(). Freed with unwind_table_free().
  */
-int unwind_cache_get(const char *build_id_hex, int fd, struct unwind_table *table);
-
-/*
- * The same by key, as unwind_file_key() has it: 8 to 64 bytes in hexadecimal, else nothing is cached.
- */
-int unwind_cache_get_key(const char *key, int fd, struct unwind_table *table);
+int unwind_cache_get(const char *key, int fd, struct unwind_table *table);
 
 #endif /* MEMTOLL_UNWIND_CACHE_H */

@@ -12,7 +12,7 @@
 
 #include "../bpf/events.h"
 #include "debugfile.h"
-#include "detach.h"
+#include "aside.h"
 #include "image.h"
 #include "memtoll.skel.h"
 #include "proc.h"
@@ -54,7 +54,7 @@ struct unwinder {
 	struct tables fresh;	/* not yet in the map of tables */
 	struct tables spare;	/* in it, and empty */
 	struct tables coming;	/* spares that a thread is about to put into it */
-	struct detacher installer;
+	struct aside installer;
 	uint32_t next_table;
 	size_t bytes_of[UNWIND_TABLES];
 	size_t bytes;
@@ -193,7 +193,7 @@ static void spares_order(struct unwinder *unwinder)
 		tables_add(&unwinder->coming, number, fd);
 	}
 	if (unwinder->coming.numbers->len)
-		detacher_push(&unwinder->installer, install_job, &unwinder->coming);
+		aside_push(&unwinder->installer, install_job, &unwinder->coming);
 }
 
 struct unwinder *unwinder_new(struct memtoll_bpf *bpf)
@@ -209,7 +209,7 @@ struct unwinder *unwinder_new(struct memtoll_bpf *bpf)
 	tables_init(&unwinder->fresh, map);
 	tables_init(&unwinder->spare, map);
 	tables_init(&unwinder->coming, map);
-	detacher_init(&unwinder->installer);
+	aside_init(&unwinder->installer);
 	spares_order(unwinder);
 	return unwinder;
 }
@@ -220,7 +220,7 @@ void unwinder_free(struct unwinder *unwinder)
 		return;
 	g_hash_table_destroy(unwinder->modules);
 	g_hash_table_destroy(unwinder->processes);
-	detacher_finish(&unwinder->installer);
+	aside_finish(&unwinder->installer);
 	g_queue_clear(&unwinder->free_tables);
 	tables_free(&unwinder->fresh);
 	tables_free(&unwinder->spare);
@@ -256,14 +256,14 @@ static uint32_t spare_fill(struct unwinder *unwinder, const GArray *mappings)
 	int fd;
 
 	if (!spare->numbers->len)
-		detacher_finish(&unwinder->installer);
-	if (!detacher_is_busy(&unwinder->installer)) {
+		aside_finish(&unwinder->installer);
+	if (!aside_is_busy(&unwinder->installer)) {
 		spares_accept(unwinder);
 		if (spare->numbers->len <= SPARES / 2)
 			spares_order(unwinder);
 	}
 	if (!spare->numbers->len) {
-		detacher_finish(&unwinder->installer);
+		aside_finish(&unwinder->installer);
 		spares_accept(unwinder);
 	}
 	if (!spare->numbers->len)
@@ -394,9 +394,10 @@ static struct module *file_module(struct unwinder *unwinder, pid_t pid,
 	if (module)
 		goto out;
 	module = g_new0(struct module, 1);
-	g_hash_table_insert(unwinder->modules, g_steal_pointer(&key), module);
-	if (!unwind_cache_get(build_id, image.fd, &table))
+	/* Files of a read-only image may all have the same times: without a build id none is kept. */
+	if (!unwind_cache_get(*build_id ? key : "", image.fd, &table))
 		module_load(unwinder, module, &table);
+	g_hash_table_insert(unwinder->modules, g_steal_pointer(&key), module);
 	unwind_table_free(&table);
 out:
 	image_close(&image);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "detach.h"
+#include "aside.h"
 #include "memtoll.skel.h"
 
 /* include/uapi/linux/bpf.h of 6.13; older headers do not have them. */
@@ -46,7 +46,7 @@ struct uprobe_attachment {
 	size_t link_count;
 };
 
-static struct detacher aside;
+static struct aside aside;
 
 const char *uprobe_mechanism_name(enum uprobe_mechanism mechanism)
 {
@@ -306,10 +306,10 @@ static void detach_job(void *attachment)
 void uprobe_detach_aside(struct uprobe_attachment *attachment)
 {
 	if (attachment)
-		detacher_push(&aside, detach_job, attachment);
+		aside_push(&aside, detach_job, attachment);
 }
 
 void uprobe_detach_finish(void)
 {
-	detacher_finish(&aside);
+	aside_finish(&aside);
 }

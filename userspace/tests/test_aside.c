@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Everything is detached, in threads or, where none can be made, by whoever asks for it. */
+/* Everything is done, in threads or, where none can be made, by whoever asks for it. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#include "detach.h"
+#include "aside.h"
 
 #define JOBS 101
 
@@ -24,7 +24,7 @@ static int done, elsewhere;
 static GMutex gate;
 static GThread *self;
 
-static void detach(void *what)
+static void work(void *what)
 {
 	g_mutex_lock(&gate);
 	g_mutex_unlock(&gate);
@@ -33,7 +33,7 @@ static void detach(void *what)
 	g_atomic_int_add(&done, GPOINTER_TO_INT(what));
 }
 
-static void push_all(struct detacher *detacher)
+static void push_all(struct aside *aside)
 {
 	int i;
 
@@ -41,23 +41,23 @@ static void push_all(struct detacher *detacher)
 	done = 0;
 	elsewhere = 0;
 	for (i = 0; i < JOBS; i++)
-		detacher_push(detacher, detach, GINT_TO_POINTER(1));
+		aside_push(aside, work, GINT_TO_POINTER(1));
 }
 
 static void test_aside(void **state)
 {
-	static struct detacher detacher;
+	static struct aside aside;
 	int round;
 
 	(void)state;
 	for (round = 0; round < 3; round++) {
 		/* While none gets on nobody waits but who says so. */
 		g_mutex_lock(&gate);
-		push_all(&detacher);
-		assert_true(detacher_is_busy(&detacher));
+		push_all(&aside);
+		assert_true(aside_is_busy(&aside));
 		g_mutex_unlock(&gate);
-		detacher_finish(&detacher);
-		assert_false(detacher_is_busy(&detacher));
+		aside_finish(&aside);
+		assert_false(aside_is_busy(&aside));
 		assert_int_equal(g_atomic_int_get(&done), JOBS);
 		assert_int_equal(g_atomic_int_get(&elsewhere), JOBS);
 	}
@@ -81,7 +81,7 @@ static bool forbid_threads(void)
 
 static void test_no_thread_can_be_made(void **state)
 {
-	static struct detacher detacher;
+	static struct aside aside;
 	int status = -1;
 	pid_t pid;
 
@@ -91,9 +91,9 @@ static void test_no_thread_can_be_made(void **state)
 		alarm(60);
 		if (!forbid_threads())
 			_exit(1);
-		push_all(&detacher);
-		detacher_finish(&detacher);
-		_exit(done == JOBS && !elsewhere && !detacher_is_busy(&detacher) ? 0 : 2);
+		push_all(&aside);
+		aside_finish(&aside);
+		_exit(done == JOBS && !elsewhere && !aside_is_busy(&aside) ? 0 : 2);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
