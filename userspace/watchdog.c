@@ -4,7 +4,6 @@
 #include <glib.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
@@ -21,7 +20,8 @@ struct watchdog {
 	GCond changed;
 	bool over;
 	uint64_t due_ns;
-	struct watchdog_state state;
+	unsigned int alive;
+	bool finishing;
 };
 
 static uint64_t now_ns(void)
@@ -80,9 +80,12 @@ static gpointer watch(gpointer given)
 		if (g_cond_wait_until(&watchdog->changed, &watchdog->lock,
 				      g_get_monotonic_time() + WATCHDOG_TICK_MS * 1000))
 			continue;
-		state = watchdog->state;
-		state.signal_waits = signal_waits(watchdog);
-		state.due = now_ns() >= watchdog->due_ns;
+		state = (struct watchdog_state){
+			.alive = watchdog->alive,
+			.signal_waits = signal_waits(watchdog),
+			.due = now_ns() >= watchdog->due_ns,
+			.finishing = watchdog->finishing,
+		};
 		if (watchdog_tick(&patience, &state))
 			end_process(state.finishing);
 	}
@@ -128,7 +131,7 @@ void watchdog_alive(struct watchdog *watchdog)
 	if (!watchdog)
 		return;
 	g_mutex_lock(&watchdog->lock);
-	watchdog->state.alive++;
+	watchdog->alive++;
 	g_mutex_unlock(&watchdog->lock);
 }
 
@@ -138,7 +141,7 @@ void watchdog_due(struct watchdog *watchdog, uint64_t at_ns)
 		return;
 	g_mutex_lock(&watchdog->lock);
 	watchdog->due_ns = MIN(watchdog->due_ns, at_ns);
-	watchdog->state.alive++;
+	watchdog->alive++;
 	g_mutex_unlock(&watchdog->lock);
 }
 
@@ -147,7 +150,7 @@ void watchdog_finishing(struct watchdog *watchdog)
 	if (!watchdog)
 		return;
 	g_mutex_lock(&watchdog->lock);
-	watchdog->state.finishing = true;
-	watchdog->state.alive++;
+	watchdog->finishing = true;
+	watchdog->alive++;
 	g_mutex_unlock(&watchdog->lock);
 }
