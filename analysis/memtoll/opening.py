@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
-from typing import ClassVar, Final
+from typing import Final
 from urllib.parse import quote
 
 from .errors import DamagedRecording, Error, IncompleteRecording, NewerFormat, NotARecording
@@ -40,6 +39,9 @@ BUSY_S: Final = 5.0
 CHECKED_BYTES: Final = 64 << 20
 # Virtual machine steps between two looks for a pending signal: about 10 ms.
 SIGNAL_STEPS: Final = 1_000_000
+# The steps that a view may take: userspace/recording_guard.h.
+STEPS: Final = 300_000_000
+STEPS_PER_BYTE: Final = 100
 # Pages copied between two calls of progress.
 COPIED_PAGES: Final = 16384
 READING: Final = frozenset(
@@ -102,11 +104,6 @@ def reading(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         name = str(getattr(error, "sqlite_errorname", "") or "")
         if name == "SQLITE_INTERRUPT":
-            if _Work.exceeded.is_set():
-                _Work.exceeded.clear()
-                raise DamagedRecording(
-                    f"{path} cannot be read: a view asks for more work than a recording of its size can need"
-                ) from error
             raise KeyboardInterrupt from None
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise Error(f"{path} is locked by another program; try again when it is done") from error
@@ -154,39 +151,42 @@ def _judge(action: int, first: str | None, second: str | None, database: str | N
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-class _Work:
-    """What a statement may take: userspace/recording_guard.h has the same. Beyond it is ended: SQLITE_INTERRUPT."""
-
-    STEPS: ClassVar[int] = 300_000_000
-    STEPS_PER_BYTE: ClassVar[int] = 100
-    exceeded: ClassVar[Event] = Event()
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        (pages,), (page,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-        self.allowed = self.STEPS + self.STEPS_PER_BYTE * int(pages) * int(page)
-        self.left = self.allowed
-        connection.set_trace_callback(self.begin)
-        connection.set_progress_handler(self.take, SIGNAL_STEPS)
-
-    def begin(self, _statement: str) -> None:
-        self.left = self.allowed
-
-    def take(self) -> int:
-        self.left -= SIGNAL_STEPS
-        if self.left >= 0:
-            return 0
-        self.exceeded.set()
-        return 1
-
-
 def guard(connection: sqlite3.Connection) -> None:
-    """From here on it reads, and writes to temporary tables, and does not work for ever.
+    """From here on it reads, and writes to temporary tables.
 
     A recording's views are statements of whoever made the file: they are asked for what they answer, never for what
     they do. ATTACH, VACUUM INTO and the like write files with the rights of who reads.
     """
-    _Work(connection)
     connection.set_authorizer(_judge)
+
+
+@contextmanager
+def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """What the file's own text asks for ends: a statement at a time, as userspace/recording_guard.h bounds them.
+
+    Errors: as of reading(); DamagedRecording where it asks for more.
+    """
+    with reading(path):
+        (pages,), (page,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    left = STEPS + STEPS_PER_BYTE * int(pages) * int(page)
+
+    def step() -> int:
+        nonlocal left
+        left -= SIGNAL_STEPS
+        return int(left < 0)
+
+    connection.set_progress_handler(step, SIGNAL_STEPS)
+    try:
+        with reading(path):
+            yield
+    except KeyboardInterrupt:
+        if left >= 0:
+            raise
+        raise DamagedRecording(
+            f"{path} cannot be read: a view asks for more work than a recording of its size can need"
+        ) from None
+    finally:
+        connection.set_progress_handler(lambda: 0, SIGNAL_STEPS)
 
 
 def _connect(path: Path | str, mode: str = "ro") -> sqlite3.Connection:

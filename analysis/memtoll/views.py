@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .errors import DamagedRecording
-from .opening import Progress, reading
+from .opening import Progress, bounded, reading
 
 # Looked up by key in the tables below them, which a table made of them could not be.
 STAY_VIEWS: Final = ("stack_line",)
@@ -58,7 +58,8 @@ class Views:
             match = BODY.match(self._bodies[name])
             if not match or match[1] != name:
                 raise DamagedRecording(f"{self.path}: view {name} is damaged")
-            self.execute(f'CREATE TEMP TABLE "{name}" AS {match[2]}')
+            with bounded(self.connection, self.path):
+                self.connection.execute(f'CREATE TEMP TABLE "{name}" AS {match[2]}')
             self._made.add(name)
         if self.progress:
             self.progress("working out the tolls", len(todo), len(todo))
@@ -68,7 +69,8 @@ class Views:
         if name in self._made:
             return
         for statement in split(script):
-            self.execute(statement)
+            with bounded(self.connection, self.path):
+                self.connection.execute(statement)
         self._made.add(name)
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
