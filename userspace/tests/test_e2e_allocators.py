@@ -38,30 +38,27 @@ def allocator(recording: Recording, kind: str) -> dict[str, Any]:
     return found
 
 
-def cleared_by_witness(library: Path, size: int, calls: int, path: Path) -> int:
-    """Bytes that the allocator's memset writes, when nobody traces."""
+def cleared_by_witness(library: Path, size: int, calls: int, path: Path) -> tuple[int, int]:
+    """Bytes that the allocator's memset writes, and CPU ns of all, when nobody traces."""
     env = {"LD_PRELOAD": f"{workload('libmemsetcount.so')} {library}", "MEMTOLL_TEST_WITNESS": str(path)}
     done = finish(spawn([workload("calloc_loop"), str(size), str(calls)], env))
     assert done.status == 0, done
-    return int(json.loads(path.read_text())["bytes"])
+    return int(json.loads(path.read_text())["bytes"]), int(done.witness[-1]["loop_cpu_ns"])
 
 
-# userspace/allocators.sql, view allocator_clearing.
-SAMPLES_THAT_TELL = 4
-
-
-def samples_in_calloc(recording: Recording) -> int:
-    rows = recording.query(
-        "SELECT COALESCE(SUM(samples), 0) FROM sample WHERE in_call = 'calloc' AND place NOT IN ('fault', 'map', 'probe')"
-    )
-    return int(rows[0][0])
+# Fifty samples: what they saw goes before times, which some memory is too fast for (allocators.sql).
+ENOUGH_CPU_NS = 500_000_000
 
 
 @pytest.mark.parametrize(("size", "calls"), [(TEN, 499), (HUNDRED, 31)], ids=["10-MiB", "100-MiB"])
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
 def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Path) -> None:
     library = libraries.preloadable(name)
-    cleared = cleared_by_witness(library, size, calls, tmp_path / "witness.json")
+    cleared, cpu_ns = cleared_by_witness(library, size, calls, tmp_path / "witness.json")
+    clears = cleared >= 0.9 * calls * size
+    assert clears or cleared <= 0.1 * calls * size, f"{name} clears a part: the test knows no name for that"
+    if clears:
+        calls = max(calls, calls * ENOUGH_CPU_NS // cpu_ns)
     env = {"LD_PRELOAD": str(library)}
     recording = record(out, command=[workload("calloc_loop"), str(size), str(calls)], env=env)
     found = allocator(recording, name)
@@ -73,16 +70,11 @@ def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Pa
     assert (site.calls, site.bytes) == (calls, calls * size)
     assert clearing["rule"] == "observation"
     assert (clearing["calls"], clearing["bytes"]) == (calls, calls * size)
-    if cleared >= 0.9 * calls * size:
-        if clearing["cleared_by"] == "unknown":
-            # A memory as fast as its caches, or a processor that others have: nothing but samples would tell.
-            assert samples_in_calloc(recording) < SAMPLES_THAT_TELL, clearing
-            return
+    if clears:
         assert clearing["cleared_by"] in ("memset", "both"), clearing
         # At least 3 GB of it, beside that many calls.
         assert recording.dominant == "zeroing", recording.report["verdict"]
     else:
-        assert cleared <= 0.1 * calls * size, f"{name} clears a part: the test knows no name for that"
         assert clearing["cleared_by"] == "kernel", clearing
         # A block has a page or two that the allocator itself touched.
         assert recording.toll("zero.kernel", "bytes") < 0.1 * calls * size
