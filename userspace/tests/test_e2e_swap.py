@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -91,10 +92,26 @@ def pagez_alone(cgroup: Path, *words: int | str) -> tuple[dict[str, Any], int]:
 AT_THE_END = 16 * 32
 
 
+def pushed_by(recording: Recording) -> Counter[str]:
+    """Pages of the target that went out, by who pushed: out_self, and out_kswapd and out_other where there were any."""
+    return Counter(
+        dict(
+            recording.query(
+                "SELECT what, SUM(pages) FROM swap WHERE pid > 0 AND what LIKE 'out!_%' ESCAPE '!' GROUP BY what"
+            )
+        )
+    )
+
+
 def assert_pushed(recording: Recording) -> None:
-    """What went out and did not come back is on swap in the end, whatever the disk was at."""
+    """What went out and did not come back is on swap in the end, whatever the disk was at.
+
+    What others push out after the process has looked is counted, too, and named as theirs: who is in the message.
+    """
     out, back = (recording.toll(name, "pages") for name in ("swap.out", "swap.in"))
-    assert out - back == pytest.approx(recording.witness[-1]["swapped"], abs=AT_THE_END)
+    who = pushed_by(recording)
+    swapped, others = recording.witness[-1]["swapped"], who.total() - who["out_self"]
+    assert swapped - AT_THE_END <= out - back <= swapped + AT_THE_END + others, who
 
 
 def frames(recording: Recording, toll: str, owner: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -224,12 +241,12 @@ def test_one_pass_sweep_is_no_thrash(out: Path, any_swap: Path, marker: str) -> 
     assert pushed - recording.toll("swap.in", "pages") == pytest.approx(held, rel=0.01)
     assert counted < 0.005 * pushed
     assert recording.toll("zero.kernel", "pages") == pytest.approx(pages, rel=0.01)
-    # By the target itself, in the reclaim of its cgroup; kswapd may take one here and there. What is unmapped is freed
+    # All that nobody else is named for by the target itself, in the reclaim of its cgroup. What is unmapped is freed
     # when the disk has it: until then it is charged. And pages of files are freed there, too, a few.
-    rows = dict(recording.query("SELECT what, SUM(pages) FROM swap WHERE pid > 0 GROUP BY what"))
-    assert sum(pages for what, pages in rows.items() if what.startswith("out_")) == pushed
-    assert rows["out_self"] >= 0.99 * pushed
-    assert pushed - LIMIT // PAGE <= rows["reclaim_memcg"] <= 1.01 * pushed
+    who = pushed_by(recording)
+    assert who.total() == pushed, who
+    ((reclaimed,),) = recording.query("SELECT SUM(pages) FROM swap WHERE pid > 0 AND what = 'reclaim_memcg'")
+    assert who["out_self"] - LIMIT // PAGE <= reclaimed <= 1.01 * who["out_self"], who
     advice = {advice["code"]: advice["text"] for advice in recording.report["verdict"]["advice"]}
     assert "no thrash" in advice["reclaim-stall"]
     assert "swap-in" not in advice
