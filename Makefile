@@ -42,7 +42,7 @@ say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(O)/%,%,$(2))'
 endif
 
 # What defines a map comes before what uses it: bpftool before 7.4 mixes them up otherwise.
-BPF_PARTS := target unwind python extent read fault alloc lock mapping away swap cpu
+BPF_PARTS := target start unwind python extent read fault alloc lock mapping away swap cpu
 BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
 SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h $(O)/values.skel.h
 # Between the two a view is created whose text is in the tables of findings.sql.

@@ -643,6 +643,14 @@ struct memtoll_target {
 	struct memtoll_python_offsets python;
 };
 
+/* A program whose dynamic loader tells how far it is: see start.bpf.c. */
+struct memtoll_start {
+	__u64 state_at;	/* address of _r_debug.r_state */
+	__u32 adding;	/* libraries were about to be mapped */
+	__u32 mapped;	/* and all are */
+	__u32 awaited;	/* its tracer wants to hear of that */
+};
+
 /*
  * Unwinding by call frame information. Userspace compiles .eh_frame of a module into rows that
  * ascend by pc: a row holds from its pc to that of the next one. pc is relative to the module's

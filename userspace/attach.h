@@ -11,6 +11,7 @@
 
 #include "libc.h"
 
+struct bpf_program;
 struct memtoll_bpf;
 struct syscalls;
 
@@ -65,6 +66,13 @@ enum probe_group probe_group_of(unsigned int fn);	/* enum memtoll_fn */
 struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism,
 					pid_t pid, const struct allocator_module *module,
 					enum probe_group group);
+
+/*
+ * Attach a program of the multi kind to one place, an offset into the file behind fd, in one process. NULL
+ * with errno set.
+ */
+struct uprobe_attachment *uprobe_attach_at(const struct bpf_program *program, pid_t pid, int fd,
+					   __u64 offset);
 
 /* Detaching waits for the kernel's grace periods, 40 ms and more: here and now, or aside. */
 void uprobe_detach(struct uprobe_attachment *attachment);

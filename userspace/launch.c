@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "message.h"
@@ -31,6 +32,8 @@ struct tracee {
 	bool known;		/* its first stop has been handled */
 	bool starting;		/* between exec and the end of dynamic loading */
 	bool mapping;		/* in an mmap that makes a file executable */
+	bool telling;		/* until then its loader tells: it is not held at system calls */
+	uint64_t exec_ns;
 	uint64_t loader_start;
 	uint64_t loader_end;
 };
@@ -45,7 +48,19 @@ struct launch {
 	GHashTable *tracees;	/* tid -> struct tracee */
 	const struct launch_events *events;
 	void *context;
+	unsigned int telling;	/* of the tracees */
 };
+
+/* A loader that has not told all for so long never will. */
+#define TELLING_NS 200000000ULL
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
 
 static struct tracee *tracee_get(struct launch *launch, pid_t tid)
 {
@@ -178,11 +193,33 @@ static pid_t event_message(pid_t tid)
 	return ptrace(PTRACE_GETEVENTMSG, tid, NULL, &message) ? 0 : (pid_t)message;
 }
 
+/* A signal that is blocked does not stop the tracee. 8: the kernel's sigset_t, in bytes. */
+static bool is_blocked(pid_t tid, int signal)
+{
+	uint64_t mask;
+
+	return ptrace(PTRACE_GETSIGMASK, tid, (void *)8, &mask) || mask >> (signal - 1) & 1;
+}
+
+static void set_telling(struct launch *launch, struct tracee *tracee, bool telling)
+{
+	launch->telling += telling - tracee->telling;
+	tracee->telling = telling;
+}
+
+static void on_ready(struct launch *launch, struct tracee *tracee)
+{
+	tracee->starting = false;
+	set_telling(launch, tracee, false);
+	launch->events->ready(launch->context, tracee->tid);
+}
+
 static void on_exec(struct launch *launch, struct tracee *tracee)
 {
 	pid_t caller = event_message(tracee->tid);
 
 	launch->executed = true;
+	set_telling(launch, tracee, false);
 	tracee->known = true;
 	tracee->mapping = false;
 	/* Its own number is no more: it has the process's. */
@@ -193,8 +230,13 @@ static void on_exec(struct launch *launch, struct tracee *tracee)
 	/* The program itself may hold the allocator (static linking). */
 	launch->events->mapped(launch->context, tracee->tid);
 	tracee->starting = tracee->loader_start != 0;
-	if (!tracee->starting)
-		launch->events->ready(launch->context, tracee->tid);
+	if (!tracee->starting) {
+		on_ready(launch, tracee);
+	} else if (!is_blocked(tracee->tid, SIGURG) &&
+		   launch->events->start(launch->context, tracee->tid, tracee->loader_start)) {
+		tracee->exec_ns = now_ns();
+		set_telling(launch, tracee, true);
+	}
 }
 
 /*
@@ -212,8 +254,7 @@ static void on_syscall(struct launch *launch, struct tracee *tracee)
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
 		if (info.instruction_pointer < tracee->loader_start ||
 		    info.instruction_pointer >= tracee->loader_end) {
-			tracee->starting = false;
-			launch->events->ready(launch->context, tracee->tid);
+			on_ready(launch, tracee);
 			return;
 		}
 		tracee->mapping = info.entry.nr == SYS_mmap && (info.entry.args[2] & PROT_EXEC) &&
@@ -235,6 +276,7 @@ static bool is_process(pid_t tid)
 
 static void on_ended(struct launch *launch, pid_t tid, int status)
 {
+	set_telling(launch, tracee_get(launch, tid), false);
 	g_hash_table_remove(launch->tracees, GINT_TO_POINTER(tid));
 	if (tid == launch->pid) {
 		launch->ended = true;
@@ -263,6 +305,8 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 			/* A stop by SIGSTOP, SIGTSTP...: stay stopped, as without a tracer. */
 			ptrace(PTRACE_LISTEN, tid, NULL, NULL);
 			return;
+		} else if (tracee->telling) {
+			on_ready(launch, tracee);
 		}
 	} else if (event == PTRACE_EVENT_EXEC) {
 		on_exec(launch, tracee);
@@ -272,14 +316,20 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 		if (created)
 			tracee_get(launch, created);
 	} else if (event == PTRACE_EVENT_EXIT) {
+		if (tracee->telling)
+			on_ready(launch, tracee);
 		launch->events->dying(launch->context, tid);
 	} else if (!event && WSTOPSIG(status) == SYSCALL_STOP) {
 		if (tracee->starting)
 			on_syscall(launch, tracee);
+	} else if (!event && tracee->telling && WSTOPSIG(status) == SIGURG) {
+		/* It is nobody else's: a program that has not begun ignores it. */
+		if (launch->events->started(launch->context, tid))
+			on_ready(launch, tracee);
 	} else if (!event) {
 		deliver = WSTOPSIG(status);
 	}
-	ptrace(tracee->starting ? PTRACE_SYSCALL : PTRACE_CONT, tid, NULL,
+	ptrace(tracee->starting && !tracee->telling ? PTRACE_SYSCALL : PTRACE_CONT, tid, NULL,
 	       (void *)(intptr_t)deliver);
 }
 
@@ -328,8 +378,28 @@ pid_t launch_pid(const struct launch *launch)
 	return launch->pid;
 }
 
+/* Have those stop whose loaders have not told all, whatever the reason: the rest is found then. */
+static void stop_late(struct launch *launch)
+{
+	uint64_t now = now_ns();
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, launch->tracees);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct tracee *tracee = value;
+
+		if (tracee->telling && now - tracee->exec_ns > TELLING_NS) {
+			tracee->exec_ns = now;
+			ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+		}
+	}
+}
+
 void launch_poll(struct launch *launch)
 {
+	if (launch->telling)
+		stop_late(launch);
 	while (poll_one(launch, WNOHANG))
 		;
 }

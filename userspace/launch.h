@@ -11,6 +11,7 @@
 #define MEMTOLL_LAUNCH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct launch;
@@ -24,6 +25,12 @@ struct launch_events {
 	void (*exec)(void *context, pid_t pid, pid_t caller);
 	/* The dynamic loader has mapped a file executable: perhaps libc. */
 	void (*mapped)(void *context, pid_t pid);
+	/*
+	 * After mapped() of a new image: true where its loader, at this address, will tell by SIGURG that
+	 * everything is mapped. The process runs freely until then; started() says whether it was that.
+	 */
+	bool (*start)(void *context, pid_t pid, uint64_t loader);
+	bool (*started)(void *context, pid_t pid);
 	/* All libraries are mapped and relocated; no code outside the loader has run. */
 	void (*ready)(void *context, pid_t pid);
 	void (*forked)(void *context, pid_t child);

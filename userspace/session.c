@@ -129,6 +129,16 @@ static void launched_mapped(void *context, pid_t pid)
 	targets_mapped(((struct session *)context)->targets, pid);
 }
 
+static bool launched_start(void *context, pid_t pid, uint64_t loader)
+{
+	return targets_start(((struct session *)context)->targets, pid, loader);
+}
+
+static bool launched_started(void *context, pid_t pid)
+{
+	return targets_has_started(((struct session *)context)->targets, pid);
+}
+
 static void launched_ready(void *context, pid_t pid)
 {
 	targets_ready(((struct session *)context)->targets, pid);
@@ -157,6 +167,8 @@ static void launched_exiting(void *context, pid_t pid, int wait_status)
 static const struct launch_events launch_events = {
 	.exec = launched_exec,
 	.mapped = launched_mapped,
+	.start = launched_start,
+	.started = launched_started,
 	.ready = launched_ready,
 	.forked = launched_forked,
 	.dying = launched_dying,

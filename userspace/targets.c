@@ -25,7 +25,7 @@
 #define SIZES_PROCESSES 64
 
 /* Rows are made beforehand for so many: a few for each, of the 32,768 that there can be. */
-#define PREPARED_PROCESSES 256
+#define PREPARED_PROCESSES 64
 
 static uint64_t now_ns(void)
 {
@@ -49,6 +49,7 @@ static void followed_free(gpointer data)
 {
 	struct followed *followed = data;
 
+	starting_end(followed->start, NULL);
 	g_ptr_array_free(followed->attached, TRUE);
 	g_free(followed->tunables);
 	g_free(followed);
@@ -69,6 +70,7 @@ struct targets *targets_new(const struct targets_config *config)
 	targets->config = *config;
 	targets->watched = (1U << PROBE_GROUPS) - 1;
 	targets->unwinder = unwinder_new(config->bpf);
+	targets->starts = starts_new(config->bpf, config->mechanism);
 	targets->followed = g_hash_table_new_full(NULL, NULL, NULL, followed_free);
 	targets->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	targets->scans = g_ptr_array_new_with_free_func(scan_free);
@@ -81,6 +83,7 @@ void targets_free(struct targets *targets)
 		return;
 	g_hash_table_destroy(targets->followed);
 	unwinder_free(targets->unwinder);
+	starts_free(targets->starts);
 	uprobe_detach_finish();
 	g_hash_table_destroy(targets->modules);
 	g_ptr_array_free(targets->scans, TRUE);
@@ -226,6 +229,27 @@ void targets_watch(struct targets *targets, unsigned int groups)
 	}
 }
 
+static void attach_module(struct targets *targets, struct followed *followed,
+			  const struct allocator_module *module)
+{
+	struct attached *attached = attached_get(followed, module);
+
+	if (attached) {
+		/* Its probes may have gone with the thread that they were tied to. */
+		if (!attached->unprobed)
+			watch_module(targets, followed, attached);
+		return;
+	}
+	attached = g_new0(struct attached, 1);
+	attached->module = module;
+	attached->linkage = allocator_linkage(followed->target.pid, module);
+	g_ptr_array_add(followed->attached, attached);
+	if (targets->config.uprobes)
+		watch_module(targets, followed, attached);
+	else
+		attached->unprobed = "left out by --probes or the overhead limit";
+}
+
 /* Probe every allocator module that the process maps and that is not probed in it yet. */
 static void attach_modules(struct targets *targets, struct followed *followed)
 {
@@ -240,28 +264,13 @@ static void attach_modules(struct targets *targets, struct followed *followed)
 	for (i = 0; i < maps.count; i++) {
 		g_autofree char *key = module_key(&maps.entries[i]);
 		struct allocator_module *module = g_hash_table_lookup(targets->modules, key);
-		struct attached *attached;
 
 		if (!module || !maps.entries[i].exec)
 			continue;
 		callocs_note(&followed->callocs, module, &maps.entries[i]);
 		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par)
 			malloc_par_find(pid, &maps.entries[i], &followed->malloc_par);
-		attached = attached_get(followed, module);
-		if (attached) {
-			/* Its probes may have gone with the thread that they were tied to. */
-			if (!attached->unprobed)
-				watch_module(targets, followed, attached);
-			continue;
-		}
-		attached = g_new0(struct attached, 1);
-		attached->module = module;
-		attached->linkage = allocator_linkage(pid, module);
-		g_ptr_array_add(followed->attached, attached);
-		if (targets->config.uprobes)
-			watch_module(targets, followed, attached);
-		else
-			attached->unprobed = "left out by --probes or the overhead limit";
+		attach_module(targets, followed, module);
 	}
 	targets_publish_callocs(targets, followed);
 	thresholds_set_glibc(targets->config.thresholds, pid, followed_uses_glibc(followed));
@@ -470,6 +479,7 @@ void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held)
 	if (held && !followed->target.now.cpu_ns)
 		start_counting(followed);
 	followed->starting = held;
+	starting_end(g_steal_pointer(&followed->start), NULL);
 	if (held) {
 		followed->malloc_par = 0;
 		targets_publish_code(targets, followed);
@@ -489,6 +499,44 @@ void targets_mapped(struct targets *targets, pid_t pid)
 		attach_modules(targets, followed);
 }
 
+bool targets_start(struct targets *targets, pid_t pid, uint64_t loader)
+{
+	struct followed *followed = followed_get(targets, pid);
+	const GPtrArray *modules = NULL;
+	guint i;
+
+	if (!followed)
+		return false;
+	followed->start = starting_new(targets->starts, pid, loader);
+	if (followed->start)
+		modules = starting_modules(followed->start);
+	/* The kernel puts probes into what a process maps, if they are there before. */
+	for (i = 0; modules && i < modules->len; i++)
+		attach_module(targets, followed, g_ptr_array_index(modules, i));
+	return modules;
+}
+
+bool targets_has_started(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	return !followed || !followed->start || starting_is_over(followed->start);
+}
+
+static void remember_start(struct followed *followed)
+{
+	GPtrArray *modules;
+	guint i;
+
+	if (!followed->start)
+		return;
+	modules = g_ptr_array_new();
+	for (i = 0; i < followed->attached->len; i++)
+		g_ptr_array_add(modules, (gpointer)((struct attached *)g_ptr_array_index(
+						followed->attached, i))->module);
+	starting_end(g_steal_pointer(&followed->start), modules);
+}
+
 void targets_ready(struct targets *targets, pid_t pid)
 {
 	struct followed *followed = followed_get(targets, pid);
@@ -498,6 +546,7 @@ void targets_ready(struct targets *targets, pid_t pid)
 	followed->starting = false;
 	followed->target.changed = false;
 	attach_modules(targets, followed);
+	remember_start(followed);
 	symbolizer_show(targets->config.symbolizer, pid, true);
 	record_process(targets, followed);
 	followed_begin_thresholds(targets, followed, true, 0);

@@ -5,6 +5,7 @@
 
 #include <glib.h>
 
+#include "starts.h"
 #include "targets.h"
 
 /* A module attached in one process. */
@@ -32,6 +33,7 @@ struct followed {
 	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
 	bool listed;			/* has a row in table process */
 	bool starting;			/* held by ptrace; libraries are being mapped */
+	struct starting *start;		/* its loader tells of that, or NULL */
 };
 
 struct scan {
@@ -45,6 +47,7 @@ struct targets {
 	GHashTable *modules;		/* "major:minor:inode" -> struct allocator_module or NULL */
 	GPtrArray *scans;		/* struct scan: the arrays that `modules` points into */
 	struct unwinder *unwinder;
+	struct starts *starts;
 	unsigned int watched;		/* bits of enum probe_group: attached */
 	uint64_t late;
 	uint64_t attach_failures;

@@ -110,11 +110,13 @@ void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism)
 	/* Functions without a return probe need the entry program in every case. */
 	bpf_program__set_autoload(bpf->progs.alloc_entry, true);
 	bpf_program__set_autoload(bpf->progs.alloc_return, mechanism != UPROBE_SESSION);
+	bpf_program__set_autoload(bpf->progs.loader_tells, mechanism != UPROBE_PERF);
 	bpf_program__set_expected_attach_type(bpf->progs.alloc_session, ATTACH_UPROBE_SESSION);
 	if (mechanism == UPROBE_PERF)
 		return;
 	bpf_program__set_expected_attach_type(bpf->progs.alloc_entry, ATTACH_UPROBE_MULTI);
 	bpf_program__set_expected_attach_type(bpf->progs.alloc_return, ATTACH_UPROBE_MULTI);
+	bpf_program__set_expected_attach_type(bpf->progs.loader_tells, ATTACH_UPROBE_MULTI);
 }
 
 enum probe_group probe_group_of(unsigned int fn)
@@ -248,18 +250,44 @@ static int attach_perf(struct memtoll_bpf *bpf, pid_t pid, const char *path,
 	return 0;
 }
 
-struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism,
-					pid_t pid, const struct allocator_module *module,
-					enum probe_group group)
+static struct uprobe_attachment *attachment_new(void)
 {
 	struct uprobe_attachment *attachment = g_new0(struct uprobe_attachment, 1);
-	struct places timed = {}, untimed = {};
-	char path[64];
-	int err;
 
 	attachment->fds[0] = -1;
 	attachment->fds[1] = -1;
 	attachment->untimed_fd = -1;
+	return attachment;
+}
+
+struct uprobe_attachment *uprobe_attach_at(const struct bpf_program *program, pid_t pid, int fd,
+					   __u64 offset)
+{
+	struct uprobe_attachment *attachment = attachment_new();
+	char path[64];
+	int link;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	link = uprobe_link_multi(bpf_program__fd(program), ATTACH_UPROBE_MULTI, false, path, pid,
+				 &offset, NULL, 1);
+	if (link < 0) {
+		uprobe_detach(attachment);
+		errno = -link;
+		return NULL;
+	}
+	attachment->untimed_fd = link;
+	return attachment;
+}
+
+struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism,
+					pid_t pid, const struct allocator_module *module,
+					enum probe_group group)
+{
+	struct uprobe_attachment *attachment = attachment_new();
+	struct places timed = {}, untimed = {};
+	char path[64];
+	int err;
+
 	/* By descriptor: right also when the path means another file by now, or none. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", module->fd);
 	sort_places(module, group, &timed, &untimed);

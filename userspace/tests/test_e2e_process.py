@@ -248,6 +248,36 @@ def test_short_processes(out: Path, tmp_path: Path) -> None:
     ) == [(1, runs)]
 
 
+def test_programs_that_start_as_before(out: Path, tmp_path: Path) -> None:
+    """Held at each system call of the loader the first time, and hardly after that; no call is missed either way, nor
+    with another library before the rest, nor where the signal is blocked that the loader's word comes by."""
+    program, runs = workload("starter"), 7
+    again = f"i=1; while [ $i -lt {runs} ]; do {program}; i=$((i + 1)); done"
+    script = tmp_path / "runs"
+    script.write_text(
+        f"#!/bin/sh\n{program}; {again}\nenv LD_PRELOAD={workload('libfront.so')} sh -c '{program}; {program}'\n"
+        f"env --block-signal=URG {program}\nenv --ignore-signal=URG {program}\n"
+    )
+    script.chmod(0o755)
+    recording = record(out, "--probes", "alloc", command=[script])
+    truth = recording.witness
+    assert len(truth) == runs + 4
+    for marker in ("early", "calloc"):
+        assert recording.site("starter.c", marker, "calloc").calls == sum(run["calls"] for run in truth)
+    assert recording.query(
+        "SELECT complete, count(*) FROM stack WHERE stack_id IN (SELECT stack_id FROM stack_frame JOIN frame"
+        " USING (frame_id) WHERE function = 'allocate_early') GROUP BY complete"
+    ) == [(1, len(truth))]
+    first, *alike = truth[:runs]
+    # A loader of a C program makes over twenty system calls, with a stop before and after each.
+    assert first["switches"] > 40
+    assert all(run["switches"] < first["switches"] / 2 for run in alike), truth
+    preloaded, again_preloaded, blocked, ignored = truth[runs:]
+    assert again_preloaded["switches"] < preloaded["switches"] / 2
+    assert blocked["switches"] > 40
+    assert ignored["switches"] < first["switches"] / 2
+
+
 def test_exec(out: Path) -> None:
     """Calls of both programs, each under its own name."""
     recording = record(out, "--probes", "alloc", command=[workload("execer"), workload("churn"), "2003"])

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../launch.h"
@@ -102,6 +103,10 @@ static int act(const char *mode)
 
 struct told {
 	unsigned int execs, by_others, forked, dying, exiting;
+	unsigned int ready, started;
+	bool ready_late;	/* a thread had been told of as dying */
+	bool tells;		/* its loader is expected to tell ... */
+	bool urgent;		/* and a signal comes as if it had */
 	int64_t least_rss;	/* at any thread's end; -1: unknown at one */
 	bool died_after_end;
 	int exit_status;
@@ -119,6 +124,35 @@ static void on_nothing(void *context, pid_t pid)
 {
 	(void)context;
 	(void)pid;
+}
+
+static void on_ready(void *context, pid_t pid)
+{
+	struct told *told = context;
+
+	(void)pid;
+	told->ready++;
+	told->ready_late |= told->dying > 0;
+}
+
+static bool on_start(void *context, pid_t pid, uint64_t loader)
+{
+	struct told *told = context;
+	struct maps maps = {};
+
+	assert_int_equal(maps_read(pid, &maps), 0);
+	assert_non_null(maps_find(&maps, loader));
+	maps_free(&maps);
+	if (told->urgent)
+		assert_int_equal(kill(pid, SIGURG), 0);
+	return told->tells;
+}
+
+static bool on_started(void *context, pid_t pid)
+{
+	(void)pid;
+	((struct told *)context)->started++;
+	return true;
 }
 
 static void on_forked(void *context, pid_t child)
@@ -150,13 +184,15 @@ static void on_exiting(void *context, pid_t pid, int wait_status)
 static const struct launch_events events = {
 	.exec = on_exec,
 	.mapped = on_nothing,
-	.ready = on_nothing,
+	.start = on_start,
+	.started = on_started,
+	.ready = on_ready,
 	.forked = on_forked,
 	.dying = on_dying,
 	.exiting = on_exiting,
 };
 
-static struct launch *start(const char *mode, struct told *told)
+static struct launch *start_as(const char *mode, struct told *told)
 {
 	char *argv[] = { "/proc/self/exe", (char *)mode, NULL };
 	struct launch *launch;
@@ -166,11 +202,16 @@ static struct launch *start(const char *mode, struct told *told)
 	assert_true(length > 0);
 	self[length] = '\0';
 	argv[0] = self;
-	memset(told, 0, sizeof(*told));
 	launch = launch_new(argv, &events, told);
 	assert_non_null(launch);
 	assert_int_equal(launch_go(launch), 0);
 	return launch;
+}
+
+static struct launch *start(const char *mode, struct told *told)
+{
+	memset(told, 0, sizeof(*told));
+	return start_as(mode, told);
 }
 
 /* One change of state of any child is awaited, then all that there are are handled. */
@@ -210,11 +251,56 @@ static void test_one_thread(void **state)
 	(void)state;
 	assert_int_equal(WEXITSTATUS(status), 23);
 	assert_int_equal(told.execs, 1);
+	assert_int_equal(told.ready, 1);
 	assert_int_equal(told.dying, 1);
 	assert_int_equal(told.exiting, 1);
 	assert_false(told.died_after_end);
 	assert_int_equal(told.exit_status, status);
 	assert_true(told.least_rss >= (int64_t)GROWN);
+}
+
+/* Asked at the signal, which the process itself never sees: it would have to ignore it. */
+static void test_loader_tells(void **state)
+{
+	struct told told = { .tells = true, .urgent = true };
+	int status = run_to_end(start_as("one", &told));
+
+	(void)state;
+	assert_int_equal(WEXITSTATUS(status), 23);
+	assert_int_equal(told.started, 1);
+	assert_int_equal(told.ready, 1);
+}
+
+/* One that never tells is ready at its end at the latest ... */
+static void test_loader_does_not_tell(void **state)
+{
+	struct told told = { .tells = true };
+	int status = run_to_end(start_as("one", &told));
+
+	(void)state;
+	assert_int_equal(WEXITSTATUS(status), 23);
+	assert_int_equal(told.started, 0);
+	assert_int_equal(told.ready, 1);
+	assert_false(told.ready_late);
+}
+
+/* ... and does not have to end for it. */
+static void test_loader_does_not_tell_in_time(void **state)
+{
+	struct told told = { .tells = true };
+	struct launch *launch = start_as("wait", &told);
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	unsigned int tries;
+
+	(void)state;
+	for (tries = 0; !told.ready && tries < 60000; tries++) {
+		nanosleep(&moment, NULL);
+		launch_poll(launch);
+	}
+	assert_int_equal(told.ready, 1);
+	assert_int_equal(kill(launch_pid(launch), SIGKILL), 0);
+	run_to_end(launch);
+	assert_int_equal(told.ready, 1);
 }
 
 /* Whichever of the threads is told of first or last, the memory is whole. */
@@ -361,6 +447,9 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_thread),
+		cmocka_unit_test(test_loader_tells),
+		cmocka_unit_test(test_loader_does_not_tell),
+		cmocka_unit_test(test_loader_does_not_tell_in_time),
 		cmocka_unit_test(test_threads_end_with_the_process),
 		cmocka_unit_test(test_threads_come_and_go),
 		cmocka_unit_test(test_abort),
