@@ -49,6 +49,7 @@ struct launch {
 	const struct launch_events *events;
 	void *context;
 	unsigned int telling;	/* of the tracees */
+	uint64_t held_ns;
 };
 
 /* A loader that has not told all for so long never will. */
@@ -337,11 +338,13 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 static bool poll_one(struct launch *launch, int flags)
 {
 	siginfo_t info = {};
+	uint64_t stopped_ns;
 	int status;
 
 	/* Look first, reap later: a dead process can be asked for its counters until reaped. */
 	if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags) || !info.si_pid)
 		return false;
+	stopped_ns = now_ns();
 	if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
 	    info.si_code == CLD_DUMPED) {
 		status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 :
@@ -355,6 +358,7 @@ static bool poll_one(struct launch *launch, int flags)
 		on_stopped(launch, info.si_pid, status);
 	else
 		on_ended(launch, info.si_pid, status);
+	launch->held_ns += now_ns() - stopped_ns;
 	return true;
 }
 
@@ -371,6 +375,11 @@ int launch_go(struct launch *launch)
 	if (!launch->executed && read(launch->error_fd, &error, sizeof(error)) == sizeof(error))
 		return -error;
 	return launch->executed ? 0 : -ECHILD;
+}
+
+uint64_t launch_held_ns(const struct launch *launch)
+{
+	return launch->held_ns;
 }
 
 pid_t launch_pid(const struct launch *launch)

@@ -51,6 +51,12 @@ struct launch *launch_new(char *const argv[], const struct launch_events *events
 int launch_go(struct launch *launch);
 pid_t launch_pid(const struct launch *launch);
 
+/*
+ * How long processes were held, one after the other, from when it was noticed that they had stopped, or
+ * ended: a lower bound of what ptrace takes from them.
+ */
+uint64_t launch_held_ns(const struct launch *launch);
+
 /* Handle everything that happened to the followed processes; call on SIGCHLD. */
 void launch_poll(struct launch *launch);
 

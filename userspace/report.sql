@@ -211,7 +211,7 @@ SELECT json_object(
 		SELECT json FROM sampled_json ORDER BY bytes DESC, call, stack_id))),
 	'overhead', (SELECT json_object('limit_pct', o.limit_pct,
 		'estimated_pct', ROUND(o.estimated_pct, 4), 'error_pct', ROUND(e.error_pct, 4),
-		'source', e.source, 'hits', o.hits,
+		'source', e.source, 'hits', o.hits, 'held_s', ROUND(o.held_ns / 1e9, 6),
 		'ns_per_hit', json((SELECT json_group_object(probe, ROUND(hit_ns, 1)) FROM (
 			SELECT probe, hit_ns FROM price ORDER BY probe))),
 		'ns_per_hit_error', json((SELECT json_group_object(probe, ROUND(error_ns, 1)) FROM (

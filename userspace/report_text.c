@@ -655,11 +655,24 @@ static char *untold_prices(struct page *page)
 	return g_string_free(said, FALSE);
 }
 
+/* What following a command takes beside the probes: its processes stand still, and use no CPU time. */
+static void add_held(GString *line, sqlite3_stmt *row, int column)
+{
+	char held[32];
+
+	if (sqlite3_column_type(row, column) == SQLITE_NULL)
+		return;
+	format_time(held, sizeof(held), sqlite3_column_double(row, column));
+	g_string_append_printf(line, " At their starts and ends the command's processes were held for"
+			       " at least %s in all, which is in no figure.", held);
+}
+
 static void print_overhead(struct page *page)
 {
-	sqlite3_stmt *row =
-		page_query(page, "SELECT estimated_pct, hits, limit_pct FROM temp.overhead");
-	char hits[32], limit[48] = "no limit", *line, *duty, *error, *untold;
+	sqlite3_stmt *row = page_query(page, "SELECT estimated_pct, hits, limit_pct, held_ns FROM"
+					     " temp.overhead");
+	char hits[32], limit[48] = "no limit", *duty, *error, *untold;
+	GString *line;
 
 	while (page_next(page, row)) {
 		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 1));
@@ -669,13 +682,15 @@ static void print_overhead(struct page *page)
 		duty = page_has_view(page, "duty_cycle") ? duty_cycle(page) : g_strdup("");
 		error = page_has_view(page, "overhead_error") ? overhead_error(page) : g_strdup("");
 		untold = page_has_view(page, "price_untold") ? untold_prices(page) : g_strdup("");
-		line = g_strdup_printf(
-			"%.1f %% of the target's time%s, %s probe hits (%s)%s; it is taken out of"
+		line = g_string_new(NULL);
+		g_string_printf(
+			line, "%.1f %% of the target's time%s, %s probe hits (%s)%s; it is taken out of"
 			" the figures above.%s",
 			sqlite3_column_double(row, 0), error, hits, limit, duty, untold);
+		add_held(line, row, 3);
 		fputc('\n', page->out);
-		page_wrap(page, "Overhead: ", 10, line);
-		g_free(line);
+		page_wrap(page, "Overhead: ", 10, line->str);
+		g_string_free(line, TRUE);
 		g_free(untold);
 		g_free(error);
 		g_free(duty);

@@ -374,6 +374,9 @@ static void record_state(struct session *session)
 	if (swap_devices_refresh(session->swap_devices))
 		memset(session->swap_types_seen, 0, sizeof(session->swap_types_seen));
 	swap_devices_record(session->swap_devices, session->swap_types_seen, session->recording);
+	if (session->launch)
+		recording_meta_int(session->recording, "held_ns",
+				   launch_held_ns(session->launch));
 }
 
 /* Follow the cgroup's processes that are not followed yet; false: the cgroup is gone. */

@@ -689,7 +689,8 @@ SELECT
 	CASE WHEN o.observed_ns + o.overhead_ns > 0
 		THEN 100.0 * o.overhead_ns / (o.observed_ns + o.overhead_ns) ELSE 0.0 END
 		AS estimated_pct,
-	o.hits, o.overhead_ns, o.overhead_error_ns
+	o.hits, o.overhead_ns, o.overhead_error_ns,
+	(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'held_ns') AS held_ns
 FROM observed o LEFT JOIN meta m ON m.key = 'overhead_limit';
 
 -- How sure that is. source: what tells the uprobes' part, their calibrated prices or CPU samples

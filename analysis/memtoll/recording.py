@@ -298,10 +298,10 @@ class Recording:
 
     @cached_property
     def overhead(self) -> Table:
-        """What the probes cost, index probe; attrs has limit_pct, estimated_pct, error_pct, source and hits."""
+        """What the probes cost, index probe; attrs has limit_pct, estimated_pct, error_pct, source, hits and held_s."""
         table = self._frame("overhead")
-        (row,) = self._rows("SELECT limit_pct, ROUND(estimated_pct, 4), hits FROM temp.overhead")
-        table.attrs.update(limit_pct=row[0], estimated_pct=_printed(row[1]), hits=row[2])
+        (row,) = self._rows("SELECT limit_pct, ROUND(estimated_pct, 4), hits, held_ns / 1e9 FROM temp.overhead")
+        table.attrs.update(limit_pct=row[0], estimated_pct=_printed(row[1]), hits=row[2], held_s=row[3])
         # Recordings of earlier versions do not say how sure that is.
         if self._has("overhead_error"):
             self.views.make("overhead_error")

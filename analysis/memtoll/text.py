@@ -258,7 +258,7 @@ def trust_lines(rec: Recording) -> list[str]:
         f"{attrs['estimated_pct']:.1f} % of the target's time{error}, "
         f"{attrs['hits']:,} probe hits ({limit}); it is taken"
     )
-    lines += ["", wrap("Overhead: ", 10, f"{text} out of the figures above.{untold_prices(rec)}")]
+    lines += ["", wrap("Overhead: ", 10, f"{text} out of the figures above.{untold_prices(rec)}{held(rec)}")]
     return lines + loss_lines(rec)
 
 
@@ -270,6 +270,17 @@ def untold_prices(rec: Recording) -> str:
         f" The price of a hit of {printable(str(probe))} is too small to be told from zero here: {row['hits']:,} hits "
         f"took at most {format_time(row['time_s'] + row['error_s'])}."
         for probe, row in zip(untold.index, _rows(untold))
+    )
+
+
+def held(rec: Recording) -> str:
+    """What following a command takes beside the probes: its processes stand still, and use no CPU time."""
+    held_s = rec.overhead.attrs["held_s"]
+    if held_s is None:
+        return ""
+    return (
+        f" At their starts and ends the command's processes were held for at least {format_time(held_s)} in all, "
+        "which is in no figure."
     )
 
 

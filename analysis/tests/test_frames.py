@@ -82,7 +82,7 @@ def check_against(path: Path, report: dict[str, Any]) -> None:
         assert rec.losses["count"].to_dict() == report["losses"]
         assert rec.checks.to_dict("index") == report["checks"]
         overhead = report["overhead"]
-        for name in ("limit_pct", "estimated_pct", "error_pct", "source", "hits"):
+        for name in ("limit_pct", "estimated_pct", "error_pct", "source", "hits", "held_s"):
             assert rec.overhead.attrs[name] == overhead[name]
         for probe, price in overhead["ns_per_hit"].items():
             assert rec.overhead.loc[probe, "ns_per_hit"] == price

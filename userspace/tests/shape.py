@@ -367,6 +367,8 @@ REPORT: dict[str, Any] = {
         "error_pct": float,
         "source": str,
         "hits": int,
+        # how long at least processes of a command were held; null of what was not started by memtoll
+        "held_s": Null(float),
         "ns_per_hit": Map(float),
         "ns_per_hit_error": Map(float),
         # of the recording's time, how much each function was watched

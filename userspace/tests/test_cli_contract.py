@@ -67,6 +67,7 @@ def valid() -> dict[str, Any]:
             "error_pct": 0.2,
             "source": "prices",
             "hits": 22,
+            "held_s": None,
             "ns_per_hit": {"calloc": 510.5},
             "ns_per_hit_error": {"calloc": 10.5},
             "duty_cycle": {"calloc": 1.0},
