@@ -45,6 +45,9 @@
 
 #define MS 1000000ULL
 #define SLICE_NS (1000 * MS)
+/* What the dead had takes room in the kernel's tables until slices have ended: of many, shorter ones. */
+#define SHORT_SLICE_NS (250 * MS)
+#define DEAD_MANY 50
 #define POLL_NS (20 * MS)		/* how long records may wait in the ring buffer */
 #define CGROUP_NS (100 * MS)		/* how often a cgroup is asked for new processes */
 #define KEEP_UP_NS (5 * MS)		/* how often targets are seen to while a slice is written */
@@ -507,8 +510,9 @@ static int move_slice(struct session *session, uint64_t now)
 {
 	uint64_t age = now - session->slice_start_ns;
 	bool first = session->slice_start_ns == session->start_ns && !session->window.first;
+	bool crowded = targets_dead(session->targets) > DEAD_MANY && age >= SHORT_SLICE_NS;
 
-	if (age < SLICE_NS && !first)
+	if (age < SLICE_NS && !first && !crowded)
 		return 0;
 	/* Writing takes long, and a window left open meanwhile costs the target. */
 	if (watch_in_window(session->watch) && age < SLICE_NS + WINDOW_WAIT_NS)

@@ -347,7 +347,7 @@ static uint64_t cpu_clock_ns(pid_t pid)
 
 static struct followed *follow(struct targets *targets, pid_t pid, const char *role)
 {
-	struct followed *followed = g_new0(struct followed, 1);
+	struct followed *followed = g_new0(struct followed, 1), *before = followed_get(targets, pid);
 	struct proc_stat stat;
 
 	followed->target.pid = pid;
@@ -359,6 +359,8 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 	if (!proc_stat_read(pid, 0, &stat))
 		followed->target.parent_pid = stat.ppid;
 	followed->attached = g_ptr_array_new_with_free_func(attached_free);
+	/* Its number may be that of one that has ended. */
+	targets->dead -= before && before->target.exited;
 	g_hash_table_replace(targets->followed, GINT_TO_POINTER(pid), followed);
 	if (g_hash_table_size(targets->followed) <= PREPARED_PROCESSES)
 		sums_prepare_calls(targets->config.bpf->maps.calls, pid);
@@ -617,6 +619,7 @@ void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int e
 			followed->target.dead_major_faults + state.exited_major_faults;
 	}
 	followed->target.exited = true;
+	targets->dead++;
 	python_exited(targets->config.python, pid);
 	recording_process_end(targets->config.recording, pid, time_ns ? time_ns : now_ns(),
 			      exit_code);
@@ -674,6 +677,11 @@ bool targets_all_exited(const struct targets *targets)
 	return true;
 }
 
+unsigned int targets_dead(const struct targets *targets)
+{
+	return targets->dead;
+}
+
 unsigned int targets_count(const struct targets *targets)
 {
 	return g_hash_table_size(targets->followed) + targets->forgotten;
@@ -704,6 +712,7 @@ void targets_forget_dead(struct targets *targets)
 		/* Once more than needed: its last events may have been waiting. */
 		if (!followed->target.exited || ++followed->target.slices_dead <= 2)
 			continue;
+		targets->dead--;
 		targets->forgotten++;
 		targets->forgotten_without += !has_allocator(followed);
 		targets->forgotten_cpu_ns += followed->target.cpu_seen_ns;

@@ -98,6 +98,8 @@ void targets_refresh(struct targets *targets);
 
 struct target *targets_find(struct targets *targets, pid_t pid);
 bool targets_all_exited(const struct targets *targets);
+/* That have ended and not left yet: targets_forget_dead(). */
+unsigned int targets_dead(const struct targets *targets);
 unsigned int targets_count(const struct targets *targets);
 
 /* Attach exactly these groups of probes (bits of enum probe_group) in all processes. */

@@ -51,6 +51,7 @@ struct targets {
 	unsigned int watched;		/* bits of enum probe_group: attached */
 	uint64_t late;
 	uint64_t attach_failures;
+	unsigned int dead;		/* still followed */
 	unsigned int forgotten;		/* no longer followed */
 	unsigned int forgotten_without;	/* of these, that had no allocator we know */
 	uint64_t forgotten_cpu_ns;
