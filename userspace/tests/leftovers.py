@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -163,23 +163,33 @@ def end_orphans() -> list[str]:
     return [f"process {name} ({pid})" for pid, name in done.items()]
 
 
+def taking_down() -> AbstractContextManager[None]:
+    """One run at a time does."""
+    return locked("take-down.lock")
+
+
 def take_down() -> list[str]:
     """Undo what runs left that were killed, the last change first; what it was, and what could not be undone."""
-    with locked("take-down.lock"):
-        done = end_orphans()
-        for note in sorted(NOTES.glob("*.json"), reverse=True):
-            row = json.loads(note.read_text())
-            if lives(row["owner"]):
-                continue
-            what = f"{row['kind']} {row['what']}"
-            try:
-                undo(row["kind"], row["what"], row["value"])
-            except (OSError, ValueError, subprocess.SubprocessError) as error:
-                done.append(f"{what}: NOT taken down: {error}")
-                continue
-            note.unlink()
-            done.append(what)
-        for written in NOTES.glob("*.new"):  # half a note: its change was not begun
-            if start_of(int(written.name.split(".")[1])) is None:
-                written.unlink(missing_ok=True)
+    with taking_down():
+        return take_down_here()
+
+
+def take_down_here() -> list[str]:
+    """The same, within taking_down()."""
+    done = end_orphans()
+    for note in sorted(NOTES.glob("*.json"), reverse=True):
+        row = json.loads(note.read_text())
+        if lives(row["owner"]):
+            continue
+        what = f"{row['kind']} {row['what']}"
+        try:
+            undo(row["kind"], row["what"], row["value"])
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            done.append(f"{what}: NOT taken down: {error}")
+            continue
+        note.unlink()
+        done.append(what)
+    for written in NOTES.glob("*.new"):  # half a note: its change was not begun
+        if start_of(int(written.name.split(".")[1])) is None:
+            written.unlink(missing_ok=True)
     return done

@@ -89,11 +89,13 @@ def test_killed_half_way(place: Path) -> None:
         state = there(made, place)
         assert all(state.values()), state
         assert SETTING.read_text() != before
-        # The run alone: what it started goes on.
-        run.send_signal(signal.SIGKILL)
-        run.wait(timeout=60)
-        assert all(leftovers.start_of(pid) for pid in made["pids"])
-        said = leftovers.take_down()
+        # Another tree's run that begins now would be the one that says it.
+        with leftovers.taking_down():
+            # The run alone: what it started goes on.
+            run.send_signal(signal.SIGKILL)
+            run.wait(timeout=60)
+            assert all(leftovers.start_of(pid) for pid in made["pids"])
+            said = leftovers.take_down_here()
     finally:
         end(run)
     assert {"swap", "zram", "cgroup", "directory", "setting", "mount", "process"} <= {word.split()[0] for word in said}
