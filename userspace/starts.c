@@ -18,8 +18,9 @@
 #define LOADER_VARIABLE "_r_debug"
 /* Its r_state, after a version and two addresses (struct r_debug, elf/link.h of glibc). */
 #define STATE_OFFSET 24
-/* Programs remembered; of more the last ones are held at each call. */
+/* Remembered; what comes beyond is held at each call. A loader is a descriptor. */
 #define KNOWN_MAX 4096
+#define LOADERS_MAX 64
 
 /* A dynamic loader: the place of its function in its file, and what is said where. */
 struct loader {
@@ -138,7 +139,7 @@ static struct loader *loader_get(struct starts *starts, pid_t pid, const struct 
 		goto out;
 	key = file_key(&st);
 	loader = g_hash_table_lookup(starts->loaders, key);
-	if (loader)
+	if (loader || g_hash_table_size(starts->loaders) >= LOADERS_MAX)
 		goto out;
 	loader = g_new0(struct loader, 1);
 	loader->fd = -1;
@@ -172,7 +173,7 @@ out:
 	return loader;
 }
 
-/* The program, its loader, and what that is told by the environment. */
+/* The program, its loader, and what that is told by the environment, which may be long: a hash of them. */
 static char *start_key(pid_t pid, const struct loader *loader)
 {
 	g_autofree char *path = g_strdup_printf("/proc/%d/exe", pid);
@@ -181,17 +182,20 @@ static char *start_key(pid_t pid, const struct loader *loader)
 	g_autofree char *program = NULL;
 	gsize length = 0, at;
 	struct stat st;
-	GString *key;
+	GString *text;
+	char *key;
 
 	if (stat(path, &st) || !g_file_get_contents(environ_path, &environment, &length, NULL))
 		return NULL;
 	program = file_key(&st);
-	key = g_string_new(program);
-	g_string_append_printf(key, " %d %" PRIu64, loader->fd, loader->offset);
+	text = g_string_new(program);
+	g_string_append_printf(text, " %d %" PRIu64, loader->fd, loader->offset);
 	for (at = 0; at < length; at += strlen(environment + at) + 1)
 		if (g_str_has_prefix(environment + at, "LD_"))
-			g_string_append_printf(key, "\n%s", environment + at);
-	return g_string_free(key, FALSE);
+			g_string_append_printf(text, "\n%s", environment + at);
+	key = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, text->len);
+	g_string_free(text, TRUE);
+	return key;
 }
 
 static int starts_fd(const struct starts *starts)
