@@ -249,7 +249,7 @@ static __always_inline bool window_is_open(struct task_struct *task, struct thre
 
 	if (fn >= FN_COUNT)
 		return false;
-	if (!(closed_fns & (1U << fn))) {
+	if (!(closed_fns & (1U << fn)) && shut_ns <= open_until_ns) {
 		rates->calls[fn]++;
 		return true;
 	}
@@ -598,6 +598,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 		block_made(task, thread, fn, addr, now, &end, key.stack_id);
 	thread->in_fn = FN_NONE;
 	thread->returned_ns = now;
+	windows_end(now);
 	return 0;
 }
 

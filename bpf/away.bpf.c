@@ -111,7 +111,8 @@ int syscall_counted(struct bpf_raw_tracepoint_args *ctx)
 
 	/* The context is read by whole words. */
 	barrier_var(nr);
-	if (!thread || map_fn_of(nr) || read_fn_of(nr) || nr == NR_URETPROBE)
+	if (!thread || map_fn_of(nr) || read_fn_of(nr) || nr == NR_URETPROBE ||
+	    !timed_window_is_open())
 		return 0;
 	if (++thread->syscalls >= PASSES_AT_ONCE)
 		passes_tell(task, thread);

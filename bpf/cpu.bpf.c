@@ -134,6 +134,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	sample->flags = user ? SAMPLE_USER : in_read(thread) ? SAMPLE_READ : 0;
 	sample->kernel_frames = 0;
 	sample->time_ns = bpf_ktime_get_ns();
+	windows_end(sample->time_ns);
 	thread->sample_walk_ns = sample_begin();
 	if (user) {
 		ip = PT_REGS_IP(&ctx->regs);

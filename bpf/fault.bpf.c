@@ -380,7 +380,7 @@ static __always_inline bool time_will_do(const struct thread *thread)
 	const struct open_fault *fault = &thread->fault;
 
 	return thread->sweep.faults % STAMP_FAULTS && fault->fault_class == FAULT_ZERO &&
-	       !fault->in_fn && !ends_seen && fault->blocks_told == blocks_told;
+	       !fault->in_fn && !ends_are_seen() && fault->blocks_told == blocks_told;
 }
 
 static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u64 error_code,
@@ -525,6 +525,7 @@ static __always_inline int fault_end(bool major)
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
+	windows_end(now);
 	wall_ns = now - thread->fault.start.ns;
 	cpu_ns = stamp_cpu_ns(task, &thread->fault.start, now);
 	/* Without a voluntary switch another task had the CPU for the rest of the time. */
@@ -551,7 +552,7 @@ static __always_inline int fault_end(bool major)
 SEC("?perf_event")
 int fault_end_minor(void *ctx)
 {
-	return fault_end(false);
+	return ends_are_seen() ? fault_end(false) : 0;
 }
 
 SEC("?perf_event")

@@ -401,6 +401,17 @@ extern struct rates_map rates SEC(".maps");
 
 /* Bit n: calls of function n are passed over, their window is closed: governor.c. */
 extern volatile __u32 closed_fns;
+/*
+ * Until when windows are open, as userspace has it; ~0: no end is set. It comes and moves it on: one
+ * that is stopped, or gets no CPU, leaves none open. And when a program found that it was past: until
+ * it is moved on from there, hits are passed over, and counted as such. Programs cannot take probes
+ * away: a hit still costs its trap.
+ */
+extern volatile __u64 open_until_ns;
+extern volatile __u64 shut_ns;
+/* Likewise of windows in which ends of minor faults are seen, and system calls counted. */
+extern volatile __u64 timed_until_ns;
+extern volatile __u64 timed_shut_ns;
 /* When the probe of function n was last taken away: returns of calls before that are not seen. */
 extern volatile __u64 detached_ns[FN_MASK + 1];
 /* Where in the ring buffer userspace was last woken for much data. */
@@ -553,6 +564,26 @@ static __always_inline void rate_read(bool plain)
 	rates->reads++;
 	if (plain)
 		rates->plain_reads++;
+}
+
+/* Whoever has read the clock says whether windows are past their end: nobody reads it for that. */
+static __always_inline void windows_end(__u64 now)
+{
+	if (now > open_until_ns && shut_ns <= open_until_ns)
+		shut_ns = now;
+	if (now > timed_until_ns && timed_shut_ns <= timed_until_ns)
+		timed_shut_ns = now;
+}
+
+static __always_inline bool timed_window_is_open(void)
+{
+	return timed_shut_ns <= timed_until_ns;
+}
+
+/* Whether the ends of minor faults are seen. */
+static __always_inline bool ends_are_seen(void)
+{
+	return ends_seen && timed_window_is_open();
 }
 
 static __always_inline bool calls_are_watched(void)

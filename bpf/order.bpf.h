@@ -57,7 +57,7 @@ static __always_inline bool order_follows(struct thread *thread, __u64 address, 
 	struct order *order = &thread->order;
 	__u64 page = address & ~(MEMTOLL_PAGE_SIZE - 1);
 
-	if (!order->left || page != order->next || ip != order->ip || thread->in_fn || ends_seen ||
+	if (!order->left || page != order->next || ip != order->ip || thread->in_fn || ends_are_seen() ||
 	    thread->drained != drain_epoch || order->area_generation != area_generation ||
 	    order->blocks_told != blocks_told ||
 	    !slot_is_empty(order->table, order->table_at, address))

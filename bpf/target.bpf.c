@@ -27,6 +27,10 @@ volatile __u32 blocks_told = 0;
 volatile __u32 ends_seen = 0;
 volatile __u32 python_seen = 0;
 volatile __u32 closed_fns = 0;
+volatile __u64 open_until_ns = ~0ULL;
+volatile __u64 shut_ns = 0;
+volatile __u64 timed_until_ns = ~0ULL;
+volatile __u64 timed_shut_ns = 0;
 volatile __u64 detached_ns[FN_MASK + 1] = {};
 volatile __u64 woken_position = 0;
 /* A stack is in the table that stack_tell() could not tell of. */

@@ -44,6 +44,13 @@
 /* The least and the longest time between two looks. */
 #define LOOK_LEAST_NS (2 * MS)
 #define LOOK_NS (20 * MS)
+/*
+ * Should the tracer be stopped, windows close by themselves as soon as the account does not pay for
+ * them any more and it is so late, as happens on a busy machine. Where hits cost next to nothing it
+ * may come so much later.
+ */
+#define LATE_NS (100 * MS)
+#define STOPPED_NS (2000 * MS)
 /* Probes stay away at least so long. */
 #define AWAY_NS (200 * MS)
 /* In debt for good they are looked at so often all the same: they may have become cheap. */
@@ -345,6 +352,26 @@ static double look_again(const struct governor *governor, const struct spending 
 	return CLAMP(left, LOOK_LEAST_NS, LOOK_NS);
 }
 
+static bool in_young_window(const struct governor *governor)
+{
+	return governor->state == STATE_OPEN && governor->chosen &&
+	       governor->last.now_ns - governor->state_ns < 4 * WINDOW_NS;
+}
+
+/* When what is open closes, should nobody ask again. */
+static double until(const struct governor *governor, const struct spending *spent)
+{
+	double rate = spent->wall_ns > 0 ? total(spent) / spent->wall_ns : 0, left = STOPPED_NS;
+
+	/* Of its first moment nothing is to be learned. */
+	if (in_young_window(governor))
+		rate = MAX(rate, governor->window_rate);
+	/* Outside of windows, or in a debt that is none of theirs, what is open costs next to nothing. */
+	if (governor->state == STATE_OPEN && (governor->account_ns >= 0 || governor->chosen) && rate > 0)
+		left = MIN(left, MAX(governor->account_ns, 0) / rate);
+	return governor->last.now_ns + LATE_NS + left;
+}
+
 static void in_open(struct governor *governor, uint64_t now)
 {
 	struct spending *judged = &governor->judged;
@@ -419,6 +446,12 @@ struct governor_order governor_step(struct governor *governor,
 		spent = spent_since(governor, reading);
 		pay(governor, &spent);
 	}
+	/* What was passed over is charged, and says nothing of what it costs when it is open. */
+	if (reading->shut) {
+		governor->judged = (struct spending){};
+		spent = (struct spending){};
+		governor->unjudged = true;
+	}
 	governor->started = true;
 	governor->last = *reading;
 	bring_reads_back(governor, reading->rates.unwatched_reads);
@@ -445,6 +478,7 @@ struct governor_order governor_step(struct governor *governor,
 	}
 	order.open = governor->state == STATE_OPEN ? GROUPS_ALL : GROUPS_ALL & ~governor->chosen;
 	order.attached = GROUPS_ALL & ~governor->away;
+	order.until_ns = until(governor, &spent);
 	if (governor->state == STATE_OPENING)
 		order.next_ns = now;
 	else if (governor->state == STATE_CLOSING)
@@ -459,6 +493,5 @@ struct governor_order governor_step(struct governor *governor,
 bool governor_in_window(const struct governor *governor)
 {
 	return governor->state == STATE_CLOSING || governor->state == STATE_OPENING ||
-	       (governor->state == STATE_OPEN && governor->chosen &&
-		governor->last.now_ns - governor->state_ns < 4 * WINDOW_NS);
+	       in_young_window(governor);
 }

@@ -34,6 +34,7 @@ struct governor_reading {
 	uint64_t cpu_ns;	/* CPU time of the target */
 	double syscalls;	/* that are slower because some are watched; estimated */
 	struct memtoll_rates rates;
+	bool shut;		/* windows have closed by themselves since: see until_ns */
 };
 
 /* What is to be done now. Bits of enum probe_group. */
@@ -41,6 +42,7 @@ struct governor_order {
 	unsigned int attached;	/* probes that are to be there */
 	unsigned int open;	/* those of them whose hits are counted */
 	uint64_t next_ns;	/* ask again by then */
+	uint64_t until_ns;	/* who has not asked again by then is stopped: nothing stays open */
 };
 
 struct governor;

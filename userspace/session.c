@@ -52,6 +52,8 @@
 #define CGROUP_NS (100 * MS)		/* how often a cgroup is asked for new processes */
 #define KEEP_UP_NS (5 * MS)		/* how often targets are seen to while a slice is written */
 #define SIZES_NS (100 * MS)		/* how often processes are asked for their sizes */
+#define WINDOW_LATE_NS (1000 * MS)	/* so late a window of timed faults closes by itself */
+#define HELD_NS (20 * MS)		/* so long windows need not be seen to while a process is held */
 #define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to close */
 #define TRACER_NICE (-10)
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
@@ -91,6 +93,7 @@ struct session {
 	uint64_t cgroup_read_ns;
 	uint64_t sizes_read_ns;
 	uint64_t kept_up_ns;
+	uint64_t windows_seen_ns;	/* to */
 	struct fault_window window;
 	bool draining;			/* threads were asked for their open runs */
 	const char *end_reason;
@@ -115,7 +118,26 @@ struct session *session_new(const struct session_config *config)
 	return session;
 }
 
+static void move_window(struct session *session, uint64_t now);
+
+static uint64_t step_watch(struct session *session)
+{
+	uint64_t next_ns = watch_step(session->watch);
+
+	session->windows_seen_ns = now_ns();
+	return next_ns;
+}
+
 /* ---- what ptrace tells of a launched command ---- */
+
+/* A process that was held for long goes on, and finds its windows as they should be. */
+static void let_go_on(struct session *session)
+{
+	if (now_ns() - session->windows_seen_ns < HELD_NS)
+		return;
+	step_watch(session);
+	move_window(session, now_ns());
+}
 
 static void launched_exec(void *context, pid_t pid, pid_t caller)
 {
@@ -125,11 +147,13 @@ static void launched_exec(void *context, pid_t pid, pid_t caller)
 	python_reader_catch_up(session->python_reader);
 	slicer_name_stacks(session->slicer, pid);
 	targets_exec(session->targets, pid, caller, true);
+	let_go_on(session);
 }
 
 static void launched_mapped(void *context, pid_t pid)
 {
 	targets_mapped(((struct session *)context)->targets, pid);
+	let_go_on(context);
 }
 
 static bool launched_start(void *context, pid_t pid, uint64_t loader)
@@ -145,11 +169,13 @@ static bool launched_started(void *context, pid_t pid)
 static void launched_ready(void *context, pid_t pid)
 {
 	targets_ready(((struct session *)context)->targets, pid);
+	let_go_on(context);
 }
 
 static void launched_forked(void *context, pid_t child)
 {
 	targets_forked(((struct session *)context)->targets, 0, child, true);
+	let_go_on(context);
 }
 
 static void launched_dying(void *context, pid_t tid)
@@ -277,6 +303,7 @@ static void move_window(struct session *session, uint64_t now)
 	struct fault_window *window = &session->window;
 	bool open = window->open;
 
+	watch_window_until(session->watch, now + WINDOW_LATE_NS);
 	fault_window_step(window, now, window->first ? targets_cpu_ns(session->targets) : 0,
 			  g_random_double());
 	if (window->open != open)
@@ -302,7 +329,7 @@ static void meanwhile(void *context)
 	if (!session->probes || now - session->kept_up_ns < KEEP_UP_NS)
 		return;
 	keep_up(session);
-	watch_step(session->watch);
+	step_watch(session);
 	move_window(session, now);
 	session->kept_up_ns = now_ns();
 }
@@ -606,7 +633,7 @@ int session_run(struct session *session)
 	setpriority(PRIO_PROCESS, 0, TRACER_NICE);
 	while (!err && !read_signals(session) && !is_over(session, now)) {
 		watchdog_alive(session->watchdog);
-		wait_for_work(session, now, watch_step(session->watch));
+		wait_for_work(session, now, step_watch(session));
 		/* First of all: a window that is closed late costs the target. */
 		move_window(session, now_ns());
 		keep_up(session);

@@ -15,6 +15,8 @@
 
 /* How often it is looked whether there are system calls to be told of. */
 #define LOOK_NS 20000000ULL
+/* Who comes so much too late comes on. */
+#define LATE_NS 100000000ULL
 /* In a window in which system calls are counted at least this part of the CPU time is the program's. */
 #define OWN_LEAST 0.1
 
@@ -62,6 +64,7 @@ struct watched_slice {
 struct syscall_rate {
 	bool counting;
 	struct governor_reading opened;
+	uint64_t until_ns;			/* a window closes by itself then; UINT64_MAX: never */
 	double calls, own_ns;			/* of about the last second */
 	double slice_own_ns;			/* likewise, of this slice */
 	double ended_scale;			/* of the slice that has ended: see watch.h */
@@ -88,6 +91,8 @@ struct watch {
 	struct memtoll_rates first_rates;	/* when it began */
 	double fault_begin_ns;			/* as calibrated */
 	struct governor_reading closed;		/* when the last window was */
+	struct governor_reading looked;		/* the last one */
+	uint64_t until_ns;	/* what is open closes by itself then; UINT64_MAX: never */
 	struct watched_slice slice;
 	struct watched_slice ended;
 };
@@ -111,6 +116,7 @@ struct watch *watch_new(const struct watch_config *config, const struct calibrat
 	watch->counting_price_ns = prices->syscall_counted.hit_ns;
 	watch->open = watch->attached = GROUPS_ALL;
 	watch->calls = watch->plain_reads = true;
+	watch->until_ns = watch->syscalls.until_ns = UINT64_MAX;
 	watch->may_leave_calls = config->may_leave_calls && syscalls_may_leave(calls);
 	if (config->limit > 0)
 		watch->governor = governor_new(config->limit, config->command, prices,
@@ -199,6 +205,7 @@ static void account(struct watch *watch, const struct governor_reading *reading)
 
 static void take_reading(struct watch *watch, struct governor_reading *reading)
 {
+	reading->shut = false;
 	rates_read(watch->config.bpf, &reading->rates);
 	reading->cpu_ns = targets_cpu_ns(watch->config.targets);
 	reading->now_ns = now_ns();
@@ -220,12 +227,17 @@ static void estimate_syscalls(struct watch *watch, struct governor_reading *read
 static void add_window(struct watch *watch)
 {
 	struct syscall_rate *rate = &watch->syscalls;
+	uint64_t shut_ns = watch->config.bpf->bss->timed_shut_ns;
 	struct governor_reading now;
 	double calls, own_ns;
 
 	take_reading(watch, &now);
 	calls = now.rates.syscalls - rate->opened.rates.syscalls;
 	own_ns = now.cpu_ns - rate->opened.cpu_ns;
+	/* Nobody moved its end on: they were counted until then. */
+	if (shut_ns > rate->until_ns)
+		own_ns *= 1.0 * (MAX(shut_ns, rate->opened.now_ns) - rate->opened.now_ns) /
+			  (now.now_ns - rate->opened.now_ns);
 	own_ns = MAX(own_ns - calls * watch->counting_price_ns, OWN_LEAST * own_ns);
 	rate->calls += calls;
 	rate->own_ns += own_ns;
@@ -242,6 +254,16 @@ void watch_window(struct watch *watch, bool open)
 	watch->syscalls.counting = syscalls_count(syscalls, open);
 	if (watch->syscalls.counting)
 		take_reading(watch, &watch->syscalls.opened);
+}
+
+void watch_window_until(struct watch *watch, uint64_t until_ns)
+{
+	struct syscall_rate *rate = &watch->syscalls;
+
+	/* It had closed by itself, and opens again. */
+	if (rate->counting && watch->config.bpf->bss->timed_shut_ns > rate->until_ns)
+		add_window(watch);
+	watch->config.bpf->data->timed_until_ns = rate->until_ns = until_ns;
 }
 
 double watch_syscalls_scale(const struct watch *watch)
@@ -271,7 +293,11 @@ void watch_begin(struct watch *watch)
 	watch->first_rates = watch->accounted_rates;
 	quiet_begin(&watch->quiet, watch->accounted_ns, &watch->accounted_rates);
 	watch->unwatched_maps = watch->accounted_rates.unwatched_maps;
+	watch->looked.rates = watch->accounted_rates;
+	watch->looked.now_ns = watch->accounted_ns;
 	watch_step(watch);
+	/* To find what is to be probed takes as long as it takes: from the next step on there are ends. */
+	watch->config.bpf->data->open_until_ns = watch->until_ns = UINT64_MAX;
 }
 
 static void forget_passed(struct watched_slice *slice)
@@ -280,26 +306,6 @@ static void forget_passed(struct watched_slice *slice)
 	slice->idle_gaps = (struct memtoll_gaps){};
 	slice->passed_cpu_ns = 0;
 	slice->passed_fns = 0;
-}
-
-void watch_end_slice(struct watch *watch)
-{
-	struct governor_reading reading;
-	int group;
-
-	take_reading(watch, &reading);
-	account(watch, &reading);
-	watch->ended = watch->slice;
-	watch->slice.events = (struct events){};
-	watch->slice.gaps = (struct memtoll_gaps){};
-	forget_passed(&watch->slice);
-	for (group = 0; group < PROBE_GROUPS; group++)
-		watch->slice.groups[group] = (struct watched){
-			.windows = watch->open >> group & 1,
-			.missed = !(watch->open & 1U << group),
-		};
-	watch->slice.calls = (struct watched){ .windows = watch->calls, .missed = !watch->calls };
-	end_syscalls_slice(watch);
 }
 
 /* The functions of these groups as the BPF side has them: bit n is function n. */
@@ -363,6 +369,85 @@ static void account_passed(struct watch *watch, const struct governor_reading *r
 	slice->passed_cpu_ns += reading->cpu_ns - watch->closed.cpu_ns;
 }
 
+static uint64_t part_way(uint64_t from, uint64_t to, double part)
+{
+	return from + part * (to - from);
+}
+
+/*
+ * What a reading at that time between two others would have been: nobody took one. What goes on the
+ * same is divided by the clock; the calls counted were all before, the hits passed over after.
+ */
+static struct governor_reading between(const struct governor_reading *before,
+				       const struct governor_reading *after, uint64_t at_ns)
+{
+	double part = 1.0 * (at_ns - before->now_ns) / (after->now_ns - before->now_ns);
+	const struct memtoll_rates *first = &before->rates, *last = &after->rates;
+	struct governor_reading at = *after;
+
+	at.now_ns = at_ns;
+	at.cpu_ns = part_way(before->cpu_ns, after->cpu_ns, part);
+	at.rates.faults = part_way(first->faults, last->faults, part);
+	at.rates.maps = part_way(first->maps, last->maps, part);
+	at.rates.reads = part_way(first->reads, last->reads, part);
+	at.rates.plain_reads = part_way(first->plain_reads, last->plain_reads, part);
+	memcpy(at.rates.idle, first->idle, sizeof(at.rates.idle));
+	at.rates.idle_gaps = first->idle_gaps;
+	return at;
+}
+
+/*
+ * What is open stays so until then. Where nobody had moved its end on in time, and a hit has found it
+ * past, hits were counted from then on, and no more than that. Without a hit nothing was missed.
+ */
+static void open_until(struct watch *watch, uint64_t until_ns, struct governor_reading *reading)
+{
+	uint64_t ended_ns = watch->until_ns, shut_ns;
+	struct governor_reading ended;
+
+	watch->config.bpf->data->open_until_ns = watch->until_ns = until_ns;
+	shut_ns = watch->config.bpf->bss->shut_ns;
+	if (shut_ns <= ended_ns)
+		return;
+	take_reading(watch, reading);
+	reading->shut = true;
+	ended = between(&watch->looked, reading,
+			CLAMP(shut_ns, watch->looked.now_ns, reading->now_ns));
+	account(watch, &ended);
+	set_open(watch, watch->open & 1U << GROUP_READ);
+	watch->closed = ended;
+	account(watch, reading);
+	account_passed(watch, reading);
+}
+
+static void look(struct watch *watch, struct governor_reading *reading)
+{
+	take_reading(watch, reading);
+	if (reading->now_ns > watch->until_ns)
+		open_until(watch, reading->now_ns + LATE_NS, reading);
+	watch->looked = *reading;
+}
+
+void watch_end_slice(struct watch *watch)
+{
+	struct governor_reading reading;
+	int group;
+
+	look(watch, &reading);
+	account(watch, &reading);
+	watch->ended = watch->slice;
+	watch->slice.events = (struct events){};
+	watch->slice.gaps = (struct memtoll_gaps){};
+	forget_passed(&watch->slice);
+	for (group = 0; group < PROBE_GROUPS; group++)
+		watch->slice.groups[group] = (struct watched){
+			.windows = watch->open >> group & 1,
+			.missed = !(watch->open & 1U << group),
+		};
+	watch->slice.calls = (struct watched){ .windows = watch->calls, .missed = !watch->calls };
+	end_syscalls_slice(watch);
+}
+
 /* Since when ends of calls are seen, or that they are not. */
 static void set_watched_ns(volatile __u64 *since_ns, bool watched)
 {
@@ -420,12 +505,14 @@ uint64_t watch_step(struct watch *watch)
 	if (!watch->governor && !watch->may_leave_calls)
 		return UINT64_MAX;
 	do {
-		take_reading(watch, &reading);
+		look(watch, &reading);
 		estimate_syscalls(watch, &reading);
-		if (watch->governor)
+		if (watch->governor) {
 			order = governor_step(watch->governor, &reading);
-		else
+			open_until(watch, order.until_ns, &reading);
+		} else {
 			order.next_ns = reading.now_ns + LOOK_NS;
+		}
 		calls = look_for_calls(watch, &reading);
 		if (!calls)
 			order.open &= ~(1U << GROUP_READ);

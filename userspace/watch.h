@@ -49,6 +49,8 @@ void watch_end_slice(struct watch *watch);
 
 /* A window in which system calls are counted opens, or closes. */
 void watch_window(struct watch *watch, bool open);
+/* This one, or the next, closes by itself then: to be moved on while it is to stay open. */
+void watch_window_until(struct watch *watch, uint64_t until_ns);
 /* How many calls of the slice that has ended each one that its windows saw stands for. */
 double watch_syscalls_scale(const struct watch *watch);
 

@@ -392,6 +392,28 @@ def bpf_objects(pid: int) -> dict[str, set[int]]:
     return held
 
 
+def bpf_maps(pid: int) -> dict[str, int]:
+    """Numbers of the maps that a process holds, by the kernel's names for them."""
+    held: set[int] = set()
+    for info in Path(f"/proc/{pid}/fdinfo").iterdir():
+        # Closed meanwhile, or a map that has gone since: not one that is asked for, which stays.
+        with suppress(OSError):
+            held |= {int(number) for number in re.findall(r"^map_id:\s*(\d+)", info.read_text(), re.M)}
+    done = subprocess.run([bpftool(), "-j", "map", "show"], capture_output=True, text=True, timeout=60, check=False)
+    # One that went while the list was made ends it.
+    assert done.returncode == 0 or done.stdout.startswith("["), done
+    return {row["name"]: row["id"] for row in json.loads(done.stdout) if row["id"] in held and "name" in row}
+
+
+def map_dump(number: int) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [bpftool(), "-j", "map", "dump", "id", str(number)], capture_output=True, text=True, timeout=60, check=True
+    )
+    entries = json.loads(done.stdout)
+    assert isinstance(entries, list)
+    return entries
+
+
 def map_entries(pid: int, name: str) -> list[dict[str, Any]]:
     """What is in a map that a process holds, by its type information; of several of that name, of all."""
     held: set[int] = set()

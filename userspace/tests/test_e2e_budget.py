@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ import pytest
 
 from harness import (
     Program,
+    bpf_maps,
     bpf_objects,
     changed_text,
     finish,
     kernel_objects,
     load,
+    map_dump,
     memtoll,
     query,
     record,
@@ -35,6 +38,7 @@ from harness import (
 pytestmark = pytest.mark.root
 
 LIMIT = 5.0
+FN_MALLOC = 1  # enum memtoll_fn
 
 
 @pytest.fixture
@@ -120,6 +124,98 @@ def test_probes_come_back(out: Path) -> None:
         )
         tracer.send_signal(signal.SIGINT)
         assert finish(tracer).status == 0
+
+
+class Windows:
+    """What the BPF side of a tracer has to say of them, by the kernel's word."""
+
+    def __init__(self, tracer: subprocess.Popen[str]) -> None:
+        self.tracer = tracer
+        self.maps = bpf_maps(tracer.pid)
+
+    def stop(self) -> None:
+        self.tracer.send_signal(signal.SIGSTOP)
+        stat = Path(f"/proc/{self.tracer.pid}/stat")
+        wait_until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T", "the tracer to stop")
+
+    def variable(self, section: str, name: str) -> int:
+        (entry,) = map_dump(self.maps[f"memtoll_{section}"])
+        (rows,) = entry["formatted"]["value"].values()
+        return next(int(row[name]) for row in rows if name in row)
+
+    def are_shut(self) -> bool:
+        return self.variable(".bss", "shut_ns") > self.variable(".data", "open_until_ns")
+
+    def mallocs(self, kind: str) -> int:
+        """Hits of malloc so far: calls, that are counted with all that belongs to them, or idle, passed over."""
+        (entry,) = map_dump(self.maps["rates"])
+        return sum(int(row["value"][kind][FN_MALLOC]) for row in entry["formatted"]["values"])
+
+
+def wait_calls(program: Program, more: int) -> None:
+    least = program.calls() + more
+    wait_until(lambda: program.calls() >= least, f"{more} more calls", 60)
+
+
+def test_a_stopped_tracer_leaves_no_window_open(out: Path) -> None:
+    """It closes by itself: the program goes on, and of its calls none is counted any more."""
+    with Program(workload("pairs"), "--seconds", "100", "--work", "350") as program:
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
+        wait_attached(tracer, program.pid)
+        windows = Windows(tracer)
+        for _ in range(200):
+            wait_until(lambda: changed_text(program.pid), "a window", 60)
+            windows.stop()
+            if changed_text(program.pid) and not windows.variable(".bss", "closed_fns"):
+                break
+            tracer.send_signal(signal.SIGCONT)
+        else:
+            raise AssertionError("it was never stopped in a window")
+        wait_until(windows.are_shut, "a hit that finds the window's end past")
+        calls, idle, pairs = windows.mallocs("calls"), windows.mallocs("idle"), program.calls()
+        wait_calls(program, 500_009)
+        assert windows.mallocs("calls") == calls
+        # The first pace line may have been written some time before.
+        assert windows.mallocs("idle") - idle >= (program.calls() - pairs) / 2
+        tracer.send_signal(signal.SIGCONT)
+        tracer.send_signal(signal.SIGINT)
+        assert finish(tracer).status == 0
+
+
+def test_what_a_stopped_tracer_missed_is_told(out: Path) -> None:
+    """All is watched, were it not for the stop: each call was seen, or counted as passed over, which says for how many
+    those stand that were seen; and the time that it was watched ends with the window.
+    """
+    made = 15013
+    with Program(workload("pairs"), "--pairs", str(made), "--work", "200000", "--wait") as program:
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
+        wait_attached(tracer, program.pid)
+        windows = Windows(tracer)
+        program.go()
+        wait_until(lambda: windows.mallocs("calls") > 100, "calls that are counted")
+        windows.stop()
+        wait_until(windows.are_shut, "a hit that finds the window's end past")
+        shut_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        idle = windows.mallocs("idle")
+        wait_until(lambda: windows.mallocs("idle") > idle + 2003, "calls that are passed over")
+        shut_ns -= time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        tracer.send_signal(signal.SIGCONT)
+        done = program.last()["pairs"]
+        result = finish(tracer)
+    assert result.status == 0, result
+    recording = load(out, result)
+    (seen,) = recording.query("SELECT SUM(calls) FROM call WHERE call = 'free'")[0]
+    (passed,) = recording.query("SELECT SUM(calls) FROM watch_passed WHERE call = 'free'")[0]
+    # A batch is finished; whoever ends frees some blocks more.
+    assert passed > 2003
+    assert done <= seen + passed <= done + 50
+    ((slice_ns, watched_ns),) = recording.query(
+        "SELECT SUM(end_ns - start_ns), SUM(watched_ns) FROM watch JOIN slice USING (slice) WHERE call = 'free'"
+    )
+    assert watched_ns <= slice_ns + shut_ns
+    row = next(row for row in recording.report["allocations"] if row["call"] == "free" and row["calls"] > 1000)
+    assert row["estimated"] and row["calls"] > 1.1 * seen
+    assert abs(row["calls"] - done) <= row["calls_error"]
 
 
 def test_zero_means_tracepoints_only(out: Path) -> None:

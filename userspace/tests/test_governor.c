@@ -38,6 +38,8 @@ struct program {
 	unsigned int windows;		/* of the pair */
 	unsigned int looks;
 	double longest_away_ns;
+	double longest_open_ns;		/* that the pair would have stayed open without us */
+	double shortest_open_ns;
 	struct governor_order order;
 };
 
@@ -138,6 +140,14 @@ static void simulate(struct governor *governor, struct program *program, double 
 		}
 		if (program->order.open & ~order.open & 1U << GROUP_PAIR)
 			closed_ns = program->now_ns;
+		if (order.open & 1U << GROUP_PAIR) {
+			double left = order.until_ns - program->now_ns;
+
+			if (left > program->longest_open_ns)
+				program->longest_open_ns = left;
+			if (!program->shortest_open_ns || left < program->shortest_open_ns)
+				program->shortest_open_ns = left;
+		}
 		program->order = order;
 		program->looks++;
 		assert_int_equal(order.open & ~order.attached, 0);
@@ -165,6 +175,60 @@ static void test_cheap_is_always_watched(void **state)
 	simulate(governor, &program, 20);
 	assert_int_equal(program.order.open, GROUPS_ALL);
 	assert_int_equal(program.windows, 1);
+	governor_free(governor);
+}
+
+/* What costs next to nothing may stay open for long, should nobody come; a window hardly longer than it is paid for. */
+static void test_windows_end_by_themselves(void **state)
+{
+	struct program cheap = { .calls = { [FN_MALLOC] = 1e-6, [FN_FREE] = 1e-6 } };
+	struct program hot = { .calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 } };
+	struct governor *governor = governor_new(0.05, false, &prices, false);
+
+	(void)state;
+	simulate(governor, &cheap, 5);
+	assert_true(cheap.shortest_open_ns > 2 * SECOND);
+	governor_free(governor);
+	governor = governor_new(0.05, false, &prices, false);
+	simulate(governor, &hot, 5);
+	/* What it costs is known from the first one on. */
+	hot.longest_open_ns = 0;
+	simulate(governor, &hot, 20);
+	assert_true(hot.windows > 8);
+	assert_true(hot.longest_open_ns > 100 * MS);
+	assert_true(hot.longest_open_ns < 200 * MS);
+	governor_free(governor);
+}
+
+/* A tracer that was stopped: of hits that were passed over it does not learn what probes cost when they are open. */
+static void test_goes_on_after_a_stop(void **state)
+{
+	struct program program = { .calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 } };
+	struct governor *governor = governor_new(0.05, false, &prices, false);
+	struct governor_reading reading;
+	double spent_ns, cpu_ns, open_ns;
+	int stops;
+
+	(void)state;
+	simulate(governor, &program, 5);
+	for (stops = 0; stops < 5; stops++) {
+		while (!(program.order.open & 1U << GROUP_PAIR))
+			simulate(governor, &program, 0.001);
+		program.order.open = 0;
+		run_on(&program, 3 * SECOND);
+		reading = reading_of(&program);
+		reading.shut = true;
+		program.order = governor_step(governor, &reading);
+		/* Those are charged, and the window is over. */
+		assert_false(program.order.open & 1U << GROUP_PAIR);
+		assert_true(program.order.attached & 1U << GROUP_PAIR);
+	}
+	open_ns = program.watched_ns[GROUP_PAIR];
+	spent_ns = program.spent_ns;
+	cpu_ns = program.cpu_ns;
+	simulate(governor, &program, 20);
+	assert_true(program.watched_ns[GROUP_PAIR] > open_ns);
+	assert_true((program.spent_ns - spent_ns) / (program.cpu_ns - cpu_ns) <= 0.0525);
 	governor_free(governor);
 }
 
@@ -569,6 +633,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cheap_is_always_watched),
+		cmocka_unit_test(test_windows_end_by_themselves),
+		cmocka_unit_test(test_goes_on_after_a_stop),
 		cmocka_unit_test(test_command_is_watched_from_its_start),
 		cmocka_unit_test(test_faults_of_a_commands_start),
 		cmocka_unit_test(test_two_million_pairs),
