@@ -14,8 +14,9 @@
 -- number: % of the CPU time), probes, exit_status of a traced command (as a shell tells it), end_reason
 -- ("target exited", "duration", "signal", "error: ..."), memory_bytes (of the machine), cgroup and
 -- cgroup_memory_limit_bytes (where a cgroup was named), held_ns (how long at least processes of a command
--- were held while they were followed), swap_in_counted ("1" where the kernel tells each
--- page brought in: table swap has the rows in_*), and, last of all, complete ("1").
+-- were held while they were followed), swap_in_counted ("1" where the kernel tells each page brought in:
+-- table swap has the rows in_*), other_tracer_of (a process that another memtoll was met to trace, too),
+-- and, last of all, complete ("1").
 CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,
 	value TEXT

@@ -24,6 +24,7 @@
 #include "ledger.h"
 #include "memtoll.skel.h"
 #include "message.h"
+#include "other_tracers.h"
 #include "own_limits.h"
 #include "pagetable.h"
 #include "programs.h"
@@ -96,6 +97,7 @@ struct session {
 	uint64_t windows_seen_ns;	/* to */
 	struct fault_window window;
 	bool draining;			/* threads were asked for their open runs */
+	bool others_told;		/* that another memtoll traces a target, too */
 	const char *end_reason;
 	bool command_ended;
 	int command_status;
@@ -467,6 +469,39 @@ static void warn_without_allocator(struct session *session)
 			"and mappings only", without, targets_count(session->targets));
 }
 
+struct shared {
+	const GArray *others;
+	pid_t pid;			/* one that another traces, too; 0: none yet */
+};
+
+static void note_shared(void *context, struct target *target)
+{
+	struct shared *shared = context;
+
+	if (!shared->pid && !target->exited && other_tracers_have(shared->others, target->pid))
+		shared->pid = target->pid;
+}
+
+/* As it is now: at the start, and, as others may have come since, at the end. */
+static void tell_other_tracers(struct session *session)
+{
+	g_autoptr(GArray) others = NULL;
+	struct shared shared = {};
+
+	if (session->others_told)
+		return;
+	others = other_tracers_find(bpf_map__fd(session->bpf->maps.processes));
+	shared.others = others;
+	if (others->len)
+		targets_each(session->targets, note_shared, &shared);
+	if (!shared.pid)
+		return;
+	session->others_told = true;
+	message("another memtoll traces process %d, too: the overhead limit holds for each by itself",
+		shared.pid);
+	recording_meta_int(session->recording, "other_tracer_of", shared.pid);
+}
+
 int session_attach(struct session *session)
 {
 	const struct session_config *config = &session->config;
@@ -504,6 +539,8 @@ int session_attach(struct session *session)
 	fault_window_begin(&session->window, session->start_ns, rates.faults);
 	watch_begin(session->watch);
 	status = add_targets(session);
+	if (!status)
+		tell_other_tracers(session);
 	/* Not before: a large program takes its time, and a signal ends that, too. */
 	if (config->duration_ns)
 		watchdog_due(session->watchdog, session->start_ns + config->duration_ns);
@@ -722,6 +759,7 @@ int session_finish(struct session *session)
 	int err;
 
 	watch_end_slice(session->watch);
+	tell_other_tracers(session);
 	stop_counting(session);
 	detach(session);
 	watchdog_finishing(session->watchdog);

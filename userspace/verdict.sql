@@ -243,6 +243,10 @@ SELECT 1 AS position, 'incomplete: the recording was not finished'
 		ELSE '; it is valid up to slice ' || last_slice END AS text
 FROM target WHERE NOT complete
 UNION ALL
+SELECT 1, 'another memtoll traced process ' || value || ', too: the overhead limit held for each by itself, and '
+	|| 'what the other''s probes took stands here as the program''s own time'
+FROM meta WHERE key = 'other_tracer_of'
+UNION ALL
 SELECT 2, 'process ' || p.pid || COALESCE(' (' || p.comm || ')', '')
 	|| CASE WHEN a.module IS NULL THEN ' maps no known allocator: no allocations are seen, '
 		|| 'only faults, mapping calls and CPU samples'

@@ -28,9 +28,11 @@ from harness import (
     memtoll,
     query,
     record,
+    report,
     start_record,
     uprobe_pages,
     wait_attached,
+    wait_slices,
     wait_until,
     workload,
 )
@@ -216,6 +218,26 @@ def test_what_a_stopped_tracer_missed_is_told(out: Path) -> None:
     row = next(row for row in recording.report["allocations"] if row["call"] == "free" and row["calls"] > 1000)
     assert row["estimated"] and row["calls"] > 1.1 * seen
     assert abs(row["calls"] - done) <= row["calls_error"]
+
+
+def test_two_tracers_say_so(out: Path) -> None:
+    """Of one process: the second that comes finds the first, and the first the second before it ends."""
+    other = out.with_name("other.memtoll")
+    with Program(workload("sleeper")) as program:
+        said = f"another memtoll traces process {program.pid}, too"
+        first = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
+        wait_attached(first, program.pid)
+        second = start_record(other, "-p", str(program.pid), "--overhead-limit", "5%")
+        wait_slices(other, 1)
+        results = []
+        for tracer in (first, second):
+            tracer.send_signal(signal.SIGINT)
+            results.append(finish(tracer))
+        alone = memtoll("record", "-o", out, "--force", "-p", str(program.pid), "-d", "100ms")
+    assert [(result.status, result.stderr.count(said)) for result in results] == [(0, 1), (0, 1)]
+    assert (alone.status, alone.stderr.count("another")) == (0, 0)
+    assert any(f"another memtoll traced process {program.pid}" in note for note in report(other)["notes"])
+    assert not any("another memtoll" in note for note in report(out)["notes"])
 
 
 def test_zero_means_tracepoints_only(out: Path) -> None:
