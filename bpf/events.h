@@ -275,6 +275,8 @@ struct memtoll_process {
 	__u32 other;
 	__u32 exit_code;	/* as wait(2) has it */
 	__u64 time_ns;
+	__u64 minor_faults;	/* PROCESS_EXIT: of its threads */
+	__u64 major_faults;
 	char comm[16];
 };
 
@@ -636,6 +638,7 @@ struct memtoll_target {
 	__u32 unwind_table;	/* of its mappings; 0: none yet */
 	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
 	__u32 memset_count;
+	__u32 ended;		/* its last thread has exited; its number may become another's */
 	struct memtoll_range memset[MEMTOLL_MEMSET_RANGES];
 	__u64 calloc[MEMTOLL_CALLOCS];	/* addresses of the functions; 0: no more */
 	__u64 exited_minor_faults;	/* of threads that have exited */
@@ -758,7 +761,7 @@ _Static_assert(sizeof(struct memtoll_run) == 120, "wire size of struct memtoll_r
 _Static_assert(sizeof(struct memtoll_file) == 88, "wire size of struct memtoll_file");
 _Static_assert(sizeof(struct memtoll_mapping) == 80, "wire size of struct memtoll_mapping");
 _Static_assert(sizeof(struct memtoll_new_stack) == 16, "wire size of struct memtoll_new_stack");
-_Static_assert(sizeof(struct memtoll_process) == 48, "wire size of struct memtoll_process");
+_Static_assert(sizeof(struct memtoll_process) == 64, "wire size of struct memtoll_process");
 _Static_assert(sizeof(struct memtoll_sample) == 40 + 8 * MEMTOLL_KERNEL_DEPTH,
 	       "wire size of struct memtoll_sample");
 _Static_assert(sizeof(struct memtoll_python) == 16 + 16 * MEMTOLL_PYTHON_DEPTH,

@@ -144,7 +144,8 @@ __hidden struct thread *thread_create(struct task_struct *task)
 	return thread;
 }
 
-static __always_inline void emit_process(struct task_struct *task, __u32 what, __u32 other)
+static __always_inline void emit_process(struct task_struct *task, __u32 what, __u32 other,
+					 const struct memtoll_target *ended)
 {
 	struct memtoll_process event = {
 		.kind = EVENT_PROCESS,
@@ -156,6 +157,10 @@ static __always_inline void emit_process(struct task_struct *task, __u32 what, _
 		.time_ns = bpf_ktime_get_ns(),
 	};
 
+	if (ended) {
+		event.minor_faults = ended->exited_minor_faults;
+		event.major_faults = ended->exited_major_faults;
+	}
 	bpf_probe_read_kernel(event.comm, sizeof(event.comm), task->comm);
 	emit(&event, sizeof(event), LOST_RING_PROCESS, 1, true);
 }
@@ -191,8 +196,15 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	if (child->tgid == parent->tgid)
 		return 0;
 	process = process_get(parent->tgid);
-	if (!process || process->exec_pending)
+	if (!process || process->exec_pending) {
+		/*
+		 * Where its number was a traced process's, that has ended, and this is another. An ended
+		 * one keeps its row until then, as its last thread still has memory to give back.
+		 */
+		if (process_get(tgid))
+			bpf_map_delete_elem(&processes, &tgid);
 		return 0;
+	}
 	copy = *process;
 	copy.exited_minor_faults = 0;
 	copy.exited_major_faults = 0;
@@ -200,7 +212,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		lose(LOST_PROCESSES_FULL, 1);
 		return 0;
 	}
-	emit_process(parent, PROCESS_FORK, tgid);
+	emit_process(parent, PROCESS_FORK, tgid, NULL);
 	return 0;
 }
 
@@ -218,7 +230,7 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 	process->unwind_table = 0;
 	process->python.kind = PYTHON_NONE;
 	__sync_fetch_and_add(&area_generation, 1);
-	emit_process(task, PROCESS_EXEC, old_pid);
+	emit_process(task, PROCESS_EXEC, old_pid, NULL);
 }
 
 SEC("?tp_btf/sched_process_exec")
@@ -256,8 +268,10 @@ int BPF_PROG(process_exit, struct task_struct *task)
 			lose(LOST_RETURN_MISSED, 1);
 		__sync_fetch_and_add(&process->exited_minor_faults, task->min_flt);
 		__sync_fetch_and_add(&process->exited_major_faults, task->maj_flt);
-		if (task->signal->live.counter == 0)
-			emit_process(task, PROCESS_EXIT, 0);
+		if (task->signal->live.counter == 0) {
+			process->ended = 1;
+			emit_process(task, PROCESS_EXIT, 0, process);
+		}
 	}
 	give_place_back(task);
 	return 0;

@@ -37,7 +37,7 @@ CREATE TABLE process (
 	executable  TEXT,
 	start_ns    INTEGER NOT NULL,	-- when tracing of it began
 	end_ns      INTEGER,		-- when it exited, or NULL: it goes on
-	exit_code   INTEGER,		-- as wait(2) has it
+	exit_code   INTEGER,		-- as wait(2) has it; NULL: it goes on, or its end went untold
 	role        TEXT NOT NULL,	-- 'target' (named by the user) or 'child' (followed)
 	-- where it was seen last, as /proc/PID/cgroup has it: memory_cgroup.path
 	memory_cgroup TEXT

@@ -160,7 +160,7 @@ int recording_process(struct recording *recording, const struct process_fact *pr
 int recording_process_end(struct recording *recording, pid_t pid, uint64_t end_ns, int exit_code)
 {
 	return STORE(recording, STMT_PROCESS_END, signed_int(pid), count(end_ns),
-		     signed_int(exit_code));
+		     known(exit_code));
 }
 
 int recording_process_cgroup(struct recording *recording, pid_t pid, const char *path)

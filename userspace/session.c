@@ -192,7 +192,7 @@ static void launched_dying(void *context, pid_t tid)
 
 static void launched_exiting(void *context, pid_t pid, int wait_status)
 {
-	targets_exiting(((struct session *)context)->targets, pid, 0, wait_status);
+	targets_exiting(((struct session *)context)->targets, pid, wait_status, NULL);
 }
 
 static const struct launch_events launch_events = {

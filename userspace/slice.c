@@ -63,11 +63,32 @@ struct slicer {
 static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
 		   uint8_t allocated_fn);
 
+/* What the BPF side has counted as lost since the last time. */
+static void take_losses(struct slicer *slicer, uint64_t *counts)
+{
+	int cpus = libbpf_num_possible_cpus(), fd = bpf_map__fd(slicer->config.bpf->maps.losses);
+	g_autofree uint64_t *values = g_new0(uint64_t, cpus);
+	uint64_t total;
+	uint32_t i;
+
+	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
+		counts[i] = 0;
+		if (bpf_map_lookup_elem(fd, &i, values))
+			continue;
+		sums_add_cpus(&total, values, 1, 0, cpus);
+		counts[i] = total - slicer->lost[i];
+		slicer->lost[i] = total;
+	}
+}
+
 struct slicer *slicer_new(const struct slicer_config *config)
 {
 	struct slicer *slicer = g_new0(struct slicer, 1);
+	uint64_t calibrations[MEMTOLL_LOSS_COUNT];
 
 	slicer->config = *config;
+	/* A small buffer was too small for them, and nobody wants them. */
+	take_losses(slicer, calibrations);
 	slicer->stack_writer.recording = config->recording;
 	slicer->stack_writer.symbolizer = config->symbolizer;
 	slicer->stack_writer.python = config->python;
@@ -178,8 +199,7 @@ static void on_process(struct slicer *slicer, const struct memtoll_process *proc
 		sampled_forget(slicer->config.sampled, process->tgid);
 		giveback_restart(slicer->giveback, process->tgid);
 		if (!slicer->config.launched)
-			targets_exiting(targets, process->tgid, process->time_ns,
-					process->exit_code);
+			targets_exiting(targets, process->tgid, process->exit_code, process);
 		break;
 	}
 }
@@ -581,19 +601,10 @@ static void write_losses(struct slicer *slicer)
 #define LOSS_NAME(id, name, meaning, remedy) name,
 	static const char *const names[] = { MEMTOLL_LOSSES(LOSS_NAME) };
 #undef LOSS_NAME
-	int cpus = libbpf_num_possible_cpus(), fd = bpf_map__fd(slicer->config.bpf->maps.losses);
-	g_autofree uint64_t *values = g_new0(uint64_t, cpus);
-	uint64_t counts[MEMTOLL_LOSS_COUNT] = {}, total, unmatched, untracked;
-	uint64_t unfollowed;
+	uint64_t counts[MEMTOLL_LOSS_COUNT], unmatched, untracked, unfollowed;
 	uint32_t i;
 
-	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
-		if (bpf_map_lookup_elem(fd, &i, values))
-			continue;
-		sums_add_cpus(&total, values, 1, 0, cpus);
-		counts[i] = total - slicer->lost[i];
-		slicer->lost[i] = total;
-	}
+	take_losses(slicer, counts);
 	unmatched = ledger_unmatched_frees(slicer->config.ledger);
 	counts[LOST_FREES_UNMATCHED] += unmatched - slicer->unmatched_frees;
 	slicer->unmatched_frees = unmatched;

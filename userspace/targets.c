@@ -102,15 +102,23 @@ struct target *targets_find(struct targets *targets, pid_t pid)
 	return followed ? &followed->target : NULL;
 }
 
-/* The CPU clock of the whole process, its dead threads included (clock_getcpuclockid(3)). */
-static bool read_counters(pid_t pid, struct counters *counters)
+/* Whether the number is still its own. */
+static bool read_stat(const struct followed *followed, struct proc_stat *stat)
 {
+	return !proc_stat_read(followed->target.pid, 0, stat) &&
+	       stat->start_ticks == followed->start_ticks;
+}
+
+/* The CPU clock of the whole process, its dead threads included (clock_getcpuclockid(3)). */
+static bool read_counters(struct followed *followed)
+{
+	struct counters *counters = &followed->target.now;
 	struct proc_stat stat;
 	struct timespec cpu;
 	clockid_t clock;
 
-	if (proc_stat_read(pid, 0, &stat) || clock_getcpuclockid(pid, &clock) ||
-	    clock_gettime(clock, &cpu))
+	if (!read_stat(followed, &stat) ||
+	    clock_getcpuclockid(followed->target.pid, &clock) || clock_gettime(clock, &cpu))
 		return false;
 	counters->cpu_ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
 	counters->minor_faults = stat.minor_faults;
@@ -345,6 +353,39 @@ static uint64_t cpu_clock_ns(pid_t pid)
 	return cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
 }
 
+static bool has_allocator(const struct followed *followed)
+{
+	guint i;
+
+	for (i = 0; i < followed->attached->len; i++) {
+		const struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+		if (attached->module->point_count)
+			return true;
+	}
+	return false;
+}
+
+/* It is followed no more, and counts and times of all go on to include it. */
+static void count_forgotten(struct targets *targets, const struct followed *followed)
+{
+	targets->dead -= followed->target.exited;
+	targets->forgotten++;
+	targets->forgotten_without += !has_allocator(followed);
+	targets->forgotten_cpu_ns += followed->target.cpu_seen_ns;
+}
+
+/* What is not written yet of who had the number before is written with what this one does. */
+static void inherit(struct targets *targets, const struct followed *before, struct target *target)
+{
+	count_forgotten(targets, before);
+	target->recorded.cpu_ns -= before->target.now.cpu_ns - before->target.recorded.cpu_ns;
+	target->recorded.minor_faults -=
+		before->target.now.minor_faults - before->target.recorded.minor_faults;
+	target->recorded.major_faults -=
+		before->target.now.major_faults - before->target.recorded.major_faults;
+}
+
 static struct followed *follow(struct targets *targets, pid_t pid, const char *role)
 {
 	struct followed *followed = g_new0(struct followed, 1), *before = followed_get(targets, pid);
@@ -356,15 +397,25 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 	followed->target.cpu_base_ns = cpu_clock_ns(pid);
 	followed->target.now.rss_bytes = followed->target.now.swap_bytes = -1;
 	followed->target.recorded = followed->target.now;
-	if (!proc_stat_read(pid, 0, &stat))
+	if (before)
+		inherit(targets, before, &followed->target);
+	if (!proc_stat_read(pid, 0, &stat)) {
 		followed->target.parent_pid = stat.ppid;
+		followed->start_ticks = stat.start_ticks;
+	}
 	followed->attached = g_ptr_array_new_with_free_func(attached_free);
-	/* Its number may be that of one that has ended. */
-	targets->dead -= before && before->target.exited;
 	g_hash_table_replace(targets->followed, GINT_TO_POINTER(pid), followed);
 	if (g_hash_table_size(targets->followed) <= PREPARED_PROCESSES)
 		sums_prepare_calls(targets->config.bpf->maps.calls, pid);
 	return followed;
+}
+
+/* The BPF side is to follow it no more. */
+static void forget_row(struct targets *targets, pid_t pid)
+{
+	uint32_t key = pid;
+
+	bpf_map_delete_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key);
 }
 
 static int publish_process(struct targets *targets, pid_t pid, bool exec_pending)
@@ -410,8 +461,14 @@ static void read_dead_faults(struct followed *followed)
 
 static void start_counting(struct followed *followed)
 {
-	if (read_counters(followed->target.pid, &followed->target.now))
+	struct counters unwritten = followed->target.recorded;
+
+	if (read_counters(followed)) {
 		followed->target.recorded = followed->target.now;
+		followed->target.recorded.cpu_ns += unwritten.cpu_ns;
+		followed->target.recorded.minor_faults += unwritten.minor_faults;
+		followed->target.recorded.major_faults += unwritten.major_faults;
+	}
 	read_size(followed->target.pid, &followed->target.now);
 	read_dead_faults(followed);
 }
@@ -438,8 +495,9 @@ int targets_add(struct targets *targets, pid_t pid)
 	followed->target.cpu_base_ns = cpu_clock_ns(pid);
 	targets_publish_code(targets, followed);
 	/* Ended before its exit could be seen: else it would be waited for in vain. */
-	if (!err && (proc_stat_read(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')) {
-		targets_exiting(targets, pid, 0, 0);
+	if (!err && (!read_stat(followed, &stat) || stat.state == 'Z' || stat.state == 'X')) {
+		forget_row(targets, pid);
+		targets_exiting(targets, pid, 0, NULL);
 		err = -ESRCH;
 	}
 	return err;
@@ -465,6 +523,45 @@ static void detach_all(struct followed *followed)
 			attached->groups[group] = NULL;
 		}
 	}
+}
+
+/* What the BPF side has of a process. false: it has ended, and its number may be another's by now. */
+static bool lives_there(const struct targets *targets, pid_t pid, struct memtoll_target *state)
+{
+	uint32_t key = pid;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key, state)) {
+		memset(state, 0, sizeof(*state));
+		return false;
+	}
+	return !state->ended;
+}
+
+/* It has ended: told so, or found. exit_code: -1: not known. */
+static void end_followed(struct targets *targets, struct followed *followed, int exit_code,
+			 const struct memtoll_process *told)
+{
+	struct target *target = &followed->target;
+	struct memtoll_target state;
+	bool is_another = lives_there(targets, target->pid, &state) && told;
+
+	/* Where it is reaped already, its threads have left their faults with the BPF side. */
+	if ((is_another || !read_counters(followed)) && (told || state.ended)) {
+		target->now.minor_faults = target->dead_minor_faults +
+			(state.ended ? state.exited_minor_faults : told->minor_faults);
+		target->now.major_faults = target->dead_major_faults +
+			(state.ended ? state.exited_major_faults : told->major_faults);
+	}
+	target->exited = true;
+	targets->dead++;
+	python_exited(targets->config.python, target->pid);
+	recording_process_end(targets->config.recording, target->pid,
+			      told ? told->time_ns : now_ns(), exit_code);
+	detach_all(followed);
+	/* A row that is not marked is another's by now, made when that was forked. */
+	if (state.ended)
+		forget_row(targets, target->pid);
+	unwinder_exit(targets->unwinder, target->pid);
 }
 
 void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held)
@@ -558,10 +655,15 @@ void targets_ready(struct targets *targets, pid_t pid)
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
 {
 	struct followed *followed = followed_get(targets, child);
+	struct memtoll_target state;
 	struct proc_stat stat;
 
-	if (followed && !followed->target.exited)
-		return;
+	if (followed && !followed->target.exited) {
+		if (proc_stat_read(child, 0, &stat) || stat.start_ticks == followed->start_ticks)
+			return;
+		/* Its end went untold, and its number is another's by now. */
+		end_followed(targets, followed, -1, NULL);
+	}
 	if (!parent && !proc_stat_read(child, 0, &stat))
 		parent = stat.ppid;
 	if (!parent || !followed_get(targets, parent))
@@ -574,9 +676,11 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	targets_publish_table(targets, child, unwinder_fork(targets->unwinder, parent, child));
 	python_fork(targets->config.python, parent, child);
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
-	read_counters(child, &followed->target.now);
+	read_counters(followed);
 	read_size(child, &followed->target.now);
-	attach_modules(targets, followed);
+	/* One that has ended by now is told of next: whoever has its number is not to be probed. */
+	if (held || lives_there(targets, child, &state))
+		attach_modules(targets, followed);
 	if (!held && targets->config.uprobes)
 		targets->late++;
 	record_process(targets, followed);
@@ -601,31 +705,13 @@ void targets_dying(struct targets *targets, pid_t tid)
 		note_memory_cgroup(targets, followed);
 }
 
-void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int exit_code)
+void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
+		     const struct memtoll_process *told)
 {
 	struct followed *followed = followed_get(targets, pid);
-	struct memtoll_target state;
-	uint32_t key = pid;
 
-	if (!followed || followed->target.exited)
-		return;
-	if (!read_counters(pid, &followed->target.now) &&
-	    !bpf_map_lookup_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key,
-				 &state)) {
-		/* Reaped already: its threads have left their faults with the BPF side. */
-		followed->target.now.minor_faults =
-			followed->target.dead_minor_faults + state.exited_minor_faults;
-		followed->target.now.major_faults =
-			followed->target.dead_major_faults + state.exited_major_faults;
-	}
-	followed->target.exited = true;
-	targets->dead++;
-	python_exited(targets->config.python, pid);
-	recording_process_end(targets->config.recording, pid, time_ns ? time_ns : now_ns(),
-			      exit_code);
-	detach_all(followed);
-	bpf_map_delete_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key);
-	unwinder_exit(targets->unwinder, pid);
+	if (followed && !followed->target.exited)
+		end_followed(targets, followed, exit_code, told);
 }
 
 void targets_changed(struct targets *targets, pid_t pid)
@@ -687,21 +773,9 @@ unsigned int targets_count(const struct targets *targets)
 	return g_hash_table_size(targets->followed) + targets->forgotten;
 }
 
-static bool has_allocator(const struct followed *followed)
-{
-	guint i;
-
-	for (i = 0; i < followed->attached->len; i++) {
-		const struct attached *attached = g_ptr_array_index(followed->attached, i);
-
-		if (attached->module->point_count)
-			return true;
-	}
-	return false;
-}
-
 void targets_forget_dead(struct targets *targets)
 {
+	struct proc_stat stat;
 	GHashTableIter iter;
 	gpointer value;
 
@@ -712,10 +786,10 @@ void targets_forget_dead(struct targets *targets)
 		/* Once more than needed: its last events may have been waiting. */
 		if (!followed->target.exited || ++followed->target.slices_dead <= 2)
 			continue;
-		targets->dead--;
-		targets->forgotten++;
-		targets->forgotten_without += !has_allocator(followed);
-		targets->forgotten_cpu_ns += followed->target.cpu_seen_ns;
+		/* The mark may have been overwritten by what we had to say of it at that moment. */
+		if (proc_stat_read(followed->target.pid, 0, &stat))
+			forget_row(targets, followed->target.pid);
+		count_forgotten(targets, followed);
 		g_hash_table_iter_remove(&iter);
 	}
 }
@@ -747,11 +821,19 @@ void targets_read_counters(struct targets *targets)
 	g_hash_table_iter_init(&iter, targets->followed);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
+		struct memtoll_target state;
 
-		if (followed->target.exited ||
-		    !read_counters(followed->target.pid, &followed->target.now))
+		if (followed->target.exited)
 			continue;
-		look_at(targets, followed);
+		if (read_counters(followed))
+			look_at(targets, followed);
+		/* It may have ended a moment ago, and be told of next. */
+		if (lives_there(targets, followed->target.pid, &state))
+			followed->missing = false;
+		else if (!followed->missing)
+			followed->missing = true;
+		else
+			end_followed(targets, followed, -1, NULL);
 	}
 }
 

@@ -40,6 +40,7 @@ struct target {
 };
 
 struct targets;
+struct memtoll_process;
 
 struct targets_config {
 	struct memtoll_bpf *bpf;
@@ -90,7 +91,9 @@ void targets_ready(struct targets *targets, pid_t pid);
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);
 /* A thread is held at its end, the memory of its process not yet given back: read its size. */
 void targets_dying(struct targets *targets, pid_t tid);
-void targets_exiting(struct targets *targets, pid_t pid, uint64_t time_ns, int exit_code);
+/* exit_code: as wait(2) has it. told: by the ring buffer; NULL: by ptrace. */
+void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
+		     const struct memtoll_process *told);
 
 /* A followed process mapped a file executable: look again soon. */
 void targets_changed(struct targets *targets, pid_t pid);
@@ -108,7 +111,10 @@ void targets_watch(struct targets *targets, unsigned int groups);
 /* CPU time of all processes since they are followed, as of now; two system calls a process. */
 uint64_t targets_cpu_ns(struct targets *targets);
 
-/* Read the kernel's counters of all that live, their sizes, and where their memory is accounted. */
+/*
+ * Read the kernel's counters of all that live, their sizes, and where their memory is accounted. Who is
+ * found to have ended for longer than a slice, untold, ends here: the ring buffer was full.
+ */
 void targets_read_counters(struct targets *targets);
 
 /*

@@ -30,6 +30,8 @@ struct followed {
 	uint64_t malloc_par;		/* address; 0: not known */
 	uint64_t values[THRESHOLD_NAMES];	/* as it ended; values_ns 0: not read */
 	uint64_t values_ns;
+	uint64_t start_ticks;		/* tells it from others with its number; 0: not known */
+	bool missing;			/* the BPF side had it no more, a slice ago */
 	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
 	bool listed;			/* has a row in table process */
 	bool starting;			/* held by ptrace; libraries are being mapped */

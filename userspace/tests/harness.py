@@ -461,6 +461,12 @@ def kernel_objects(kind: str) -> set[int]:
     return found
 
 
+def stop(tracer: subprocess.Popen[str]) -> None:
+    tracer.send_signal(signal.SIGSTOP)
+    stat = Path(f"/proc/{tracer.pid}/stat")
+    wait_until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T", "the tracer to stop")
+
+
 def wait_attached(tracer: subprocess.Popen[str], pid: int) -> None:
     """Until breakpoints stand in the target's libc."""
 

@@ -30,6 +30,7 @@ from harness import (
     record,
     report,
     start_record,
+    stop,
     uprobe_pages,
     wait_attached,
     wait_slices,
@@ -132,13 +133,7 @@ class Windows:
     """What the BPF side of a tracer has to say of them, by the kernel's word."""
 
     def __init__(self, tracer: subprocess.Popen[str]) -> None:
-        self.tracer = tracer
         self.maps = bpf_maps(tracer.pid)
-
-    def stop(self) -> None:
-        self.tracer.send_signal(signal.SIGSTOP)
-        stat = Path(f"/proc/{self.tracer.pid}/stat")
-        wait_until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T", "the tracer to stop")
 
     def variable(self, section: str, name: str) -> int:
         (entry,) = map_dump(self.maps[f"memtoll_{section}"])
@@ -167,7 +162,7 @@ def test_a_stopped_tracer_leaves_no_window_open(out: Path) -> None:
         windows = Windows(tracer)
         for _ in range(200):
             wait_until(lambda: changed_text(program.pid), "a window", 60)
-            windows.stop()
+            stop(tracer)
             if changed_text(program.pid) and not windows.variable(".bss", "closed_fns"):
                 break
             tracer.send_signal(signal.SIGCONT)
@@ -195,7 +190,7 @@ def test_what_a_stopped_tracer_missed_is_told(out: Path) -> None:
         windows = Windows(tracer)
         program.go()
         wait_until(lambda: windows.mallocs("calls") > 100, "calls that are counted")
-        windows.stop()
+        stop(tracer)
         wait_until(windows.are_shut, "a hit that finds the window's end past")
         shut_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         idle = windows.mallocs("idle")

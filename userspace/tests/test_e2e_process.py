@@ -26,9 +26,11 @@ from harness import (
     memtoll,
     record,
     start_record,
+    stop,
     tool,
     uprobe_pages,
     wait_attached,
+    wait_slices,
     wait_until,
     workload,
 )
@@ -317,6 +319,78 @@ def test_killed_while_traced(out: Path) -> None:
     assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 0
     (code,) = recording.query(f"SELECT exit_code FROM process WHERE pid = {program.pid}")[0]
     assert os.waitstatus_to_exitcode(code) == -signal.SIGKILL
+
+
+FIRST, SECOND, THIRD = 1009, 4003, 2003
+
+
+def step(program: Program, said: str) -> int:
+    """The workload does what is next: whom it says that of."""
+    program.go()
+    wait_until(lambda: any(said in line for line in program.lines), f"the workload to say {said}")
+    return int(next(line[said] for line in program.lines if said in line))
+
+
+def pages_of(recording: Recording, pid: int) -> int:
+    return int(
+        recording.query(f"SELECT COALESCE(SUM(faults), 0) FROM fault WHERE pid = {pid} AND class = 'zero'")[0][0]
+    )
+
+
+def test_who_gets_the_number_is_not_traced(out: Path) -> None:
+    """The traced process ends while the tracer is stopped, and another has its number when it goes on."""
+    with Program(workload("namesake"), str(FIRST), str(SECOND), str(THIRD)) as program:
+        pid = step(program, "child")
+        tracer = start_record(out, "-p", str(pid), "--overhead-limit", "none")
+        wait_attached(tracer, pid)
+        stop(tracer)
+        assert step(program, "other") == pid
+        tracer.send_signal(signal.SIGCONT)
+        recording = ended_well(tracer, out)
+    assert FIRST <= pages_of(recording, pid) < FIRST + 100
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+
+
+def test_who_gets_the_number_is_traced_as_a_child(out: Path) -> None:
+    """Both are children of the traced process: the end of the first, heard of late, is not the second's."""
+    with Program(workload("namesake"), str(FIRST), str(SECOND), str(THIRD)) as program:
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "none")
+        wait_attached(tracer, program.pid)
+        stop(tracer)
+        pid = step(program, "child")
+        assert step(program, "other") == pid
+        tracer.send_signal(signal.SIGCONT)
+        # By the end of that slice it has heard of both, whatever came before.
+        wait_slices(out, 2)
+        step(program, "ended")
+        program.last()
+        recording = ended_well(tracer, out)
+    assert FIRST + SECOND + THIRD <= pages_of(recording, pid) < FIRST + SECOND + THIRD + 300
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+
+
+def test_an_end_that_goes_untold(out: Path) -> None:
+    """The tracer is stopped, its buffer full, the process ends: it is missed, and all that was lost is counted."""
+    with Program(workload("pairs"), "--pairs", "2003", "--every", "1", "--size", "65536", "--wait") as program:
+        tracer = start_record(out, "-p", str(program.pid), "--buffer", "64K")
+        wait_attached(tracer, program.pid)
+        stop(tracer)
+        program.go()
+        made = program.last()["callocs"]
+        tracer.send_signal(signal.SIGCONT)
+        result = finish(tracer)
+    assert result.status == 4, result
+    recording = load(out, result)
+    losses = recording.report["losses"]
+    assert losses["ring_process"] >= 1
+    assert recording.query("SELECT SUM(calls) FROM call WHERE call = 'calloc'") == [(made,)]
+    ((told,),) = recording.query("SELECT SUM(made) + SUM(freed) FROM block WHERE call = 'calloc'")
+    assert told + losses["ring_block"] + losses["frees_unmatched"] == 2 * made
+    assert recording.query(f"SELECT end_ns > 0, exit_code FROM process WHERE pid = {program.pid}") == [(1, None)]
+    # The calibration's own, which the small buffer did not hold, are not the program's.
+    assert losses["ring_faults"] <= program.lines[-1]["minflt"]
 
 
 def test_killed_command(out: Path) -> None:
