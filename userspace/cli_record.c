@@ -19,6 +19,7 @@
 #include "options.h"
 #include "privileges.h"
 #include "proc.h"
+#include "recording.h"
 #include "report.h"
 #include "session.h"
 
@@ -31,6 +32,7 @@ enum {
 	OPTION_BUFFER,
 	OPTION_JSON,
 	OPTION_SITES,
+	OPTION_MAX_SIZE,
 };
 
 struct record_options {
@@ -75,6 +77,8 @@ static const struct argp_option record_argp_options[] = {
 	{ NULL, 0, NULL, 0, "Output:", 3 },
 	{ "output", 'o', "FILE", 0, "the recording; default: memtoll-DATE-TIME.memtoll", 3 },
 	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
+	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
+	  "end before FILE and its journal become larger: 100M, 2G; default: no limit", 3 },
 	{ 0 },
 };
 
@@ -82,6 +86,8 @@ static const struct argp_option stat_argp_options[] = {
 	TARGET_OPTIONS,
 	{ NULL, 0, NULL, 0, "Output:", 3 },
 	{ "json", OPTION_JSON, NULL, 0, "one JSON object instead of text", 3 },
+	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
+	  "end before what is recorded, in memory, becomes larger: 100M; default: no limit", 3 },
 	{ "sites", OPTION_SITES, "N", 0, "how many sites to print; default: 10", 3 },
 	{ 0 },
 };
@@ -237,6 +243,12 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		break;
 	case OPTION_FORCE:
 		options->session.force = true;
+		break;
+	case OPTION_MAX_SIZE:
+		if (!parse_size(value, &options->session.max_bytes) ||
+		    options->session.max_bytes < RECORDING_LIMIT_MIN)
+			refuse("--max-size '%s' is not a size of at least 1M; use 100M or 2G",
+			       value);
 		break;
 	case OPTION_JSON:
 		options->json = true;

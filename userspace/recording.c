@@ -26,6 +26,9 @@
 #include "recording_store.h"
 #include "recording_vfs.h"
 
+/* A byte that is no UTF-8 becomes one character of three: bind_value(). */
+#define MADE_VALID 3
+
 /* How long a commit waits for a reader that holds the file. */
 #define BUSY_MS 10000
 
@@ -93,6 +96,28 @@ static int fail(struct recording *recording, int status)
 	return recording->error;
 }
 
+/* The slice that is under way did not fit: what was committed is whole, and is all there will be. */
+static int end_full(struct recording *recording)
+{
+	recording->full = true;
+	recording->error = -EFBIG;
+	if (recording->open_transaction)
+		sqlite3_exec(recording->database, "ROLLBACK", NULL, NULL, NULL);
+	recording->open_transaction = false;
+	if (recording->committed > 0)
+		message("%s: another slice would make it larger than its limit of %llu bytes "
+			"(--max-size); it ends with slice %lld, whole up to there",
+			recording->written ? recording->written : "recording in memory",
+			(unsigned long long)recording->limit_bytes,
+			(long long)recording->committed);
+	else
+		message("%s: its limit of %llu bytes (--max-size) is too small for the first slice; "
+			"nothing was recorded",
+			recording->written ? recording->written : "recording in memory",
+			(unsigned long long)recording->limit_bytes);
+	return recording->error;
+}
+
 /* The journal's, which is opened with the first row of a transaction and closed with the last. */
 static void give_up_spare(struct recording *recording)
 {
@@ -147,6 +172,8 @@ int recording_store(struct recording *recording, enum statement which, const str
 		    size_t value_count)
 {
 	int err = recording->error;
+	uint64_t text_bytes = 0;
+	size_t i;
 
 	if (err)
 		return err;
@@ -157,6 +184,11 @@ int recording_store(struct recording *recording, enum statement which, const str
 		recording->open_transaction = true;
 		give_up_spare(recording);
 	}
+	for (i = 0; i < value_count; i++)
+		if (values[i].type == VALUE_TEXT)
+			text_bytes += MADE_VALID * strlen(values[i].text);
+	if (!recording_has_room(recording, text_bytes))
+		return end_full(recording);
 	return execute(recording, which, values, value_count);
 }
 
@@ -396,7 +428,16 @@ int recording_slice_commit(struct recording *recording, uint64_t end_ns)
 	if (err)
 		return err;
 	recording->committed = recording->slice;
+	recording->committed_ns = end_ns;
 	return 0;
+}
+
+uint64_t recording_resume_full(struct recording *recording)
+{
+	if (!recording->full || !recording->committed)
+		return 0;
+	recording->error = 0;
+	return recording->committed_ns;
 }
 
 /* Bring the file, and its name in the directory, to the disk; then put it in its place. */

@@ -34,6 +34,18 @@ struct recording;
  */
 struct recording *recording_create(const char *path, bool force);
 
+/*
+ * From here on the file and its journal together stay below so many bytes (in memory: the
+ * database). The slice that does not fit is undone, one line says so, and every call returns -EFBIG
+ * until recording_resume_full(). At least RECORDING_LIMIT_MIN.
+ */
+#define RECORDING_LIMIT_MIN (1ULL << 20)
+void recording_limit(struct recording *recording, uint64_t bytes);
+bool recording_is_limited(const struct recording *recording);
+bool recording_is_full(const struct recording *recording);
+/* The last rows of a full recording are to come: meta only. The end of its last slice, or 0. */
+uint64_t recording_resume_full(struct recording *recording);
+
 /* Facts about the recording. Any time before recording_finish(). */
 int recording_meta(struct recording *recording, const char *key, const char *value);
 int recording_meta_int(struct recording *recording, const char *key, int64_t value);

@@ -12,7 +12,8 @@
 -- takes it), kernel, machine,
 -- start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns, min_size_bytes, overhead_limit ("none", or a
 -- number: % of the CPU time), probes, exit_status of a traced command (as a shell tells it), end_reason
--- ("target exited", "duration", "signal", "error: ..."), memory_bytes (of the machine), cgroup and
+-- ("target exited", "duration", "signal", "cgroup removed", "size limit": another slice did not fit into
+-- --max-size, "error: ..."), memory_bytes (of the machine), cgroup and
 -- cgroup_memory_limit_bytes (where a cgroup was named), held_ns (how long at least processes of a command
 -- were held while they were followed), swap_in_counted ("1" where the kernel tells each page brought in:
 -- table swap has the rows in_*), other_tracer_of (a process that another memtoll was met to trace, too),

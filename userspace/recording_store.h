@@ -75,9 +75,13 @@ struct recording {
 	int64_t frame_count;
 	int64_t slice;		/* begun; 0: none yet */
 	int64_t committed;	/* last slice that is in the file */
+	uint64_t committed_ns;	/* its end */
 	uint64_t slice_start_ns;
 	bool open_transaction;
 	int spare_fd;		/* between transactions: whoever else takes the last, one is left */
+	uint64_t limit_bytes;	/* 0: none */
+	unsigned int unchecked_rows;	/* that fit for certain */
+	bool full;		/* ended by its limit: all is well up to the last slice */
 	bool finished;
 	int error;
 };
@@ -136,6 +140,9 @@ static inline struct value text_or_empty(const char *string)
  */
 int recording_store(struct recording *recording, enum statement which, const struct value *values,
 		    size_t value_count);
+
+/* recording_limit.c: is there room for a row with texts of so many bytes? */
+bool recording_has_room(struct recording *recording, uint64_t text_bytes);
 
 #define STORE(recording, which, ...)								\
 	recording_store(recording, which, (const struct value[]){ __VA_ARGS__ },		\

@@ -17,8 +17,8 @@
 static void print_target(struct page *page)
 {
 	sqlite3_stmt *row =
-		page_query(page, "SELECT command, processes, duration_ns, observed_ns, complete"
-			    " FROM temp.target");
+		page_query(page, "SELECT command, processes, duration_ns, observed_ns, complete,"
+			    " end_reason = 'size limit' FROM temp.target");
 	char duration[32], observed[32], *command, *line;
 
 	while (page_next(page, row)) {
@@ -36,6 +36,9 @@ static void print_target(struct page *page)
 		if (!sqlite3_column_int(row, 4))
 			fprintf(page->out, "%s!!! INCOMPLETE: the recording was not finished.%s\n",
 				page_red(page), page_plain(page));
+		if (sqlite3_column_int(row, 5))
+			page_wrap(page, "         ", 9, "It was ended by --max-size, its limit, and is"
+				  " whole up to there.");
 		g_free(line);
 		g_free(command);
 	}

@@ -240,6 +240,8 @@ int session_open(struct session *session)
 		return STATUS_FAILED;
 	}
 	session->recording = recording_create(session->config.output, session->config.force);
+	if (session->recording && session->config.max_bytes)
+		recording_limit(session->recording, session->config.max_bytes);
 	return session->recording ? STATUS_DONE : STATUS_FAILED;
 }
 
@@ -688,6 +690,9 @@ int session_run(struct session *session)
 		}
 		err = move_slice(session, now);
 	}
+	/* As asked for; session_finish() sees to it. */
+	if (recording_is_full(session->recording))
+		return STATUS_DONE;
 	if (err)
 		session->end_reason = "the recording could not be written";
 	return err ? STATUS_FAILED : STATUS_DONE;
@@ -768,13 +773,18 @@ int session_finish(struct session *session)
 	end_command(session);
 	if (session->launch)
 		warn_without_allocator(session);
+	record_state(session);
+	err = slicer_commit(session->slicer, session->slice_start_ns, end);
+	if (recording_is_full(recording)) {
+		end = recording_resume_full(recording);
+		reason = "size limit";
+		err = end ? 0 : -EFBIG;
+	}
 	recording_meta_int(recording, "end_ns", end);
 	recording_meta(recording, "end_reason", reason ? reason : "error");
 	if (session->command_ended)
 		recording_meta_int(recording, "exit_status",
 				   shell_exit_status(session->command_status));
-	record_state(session);
-	err = slicer_commit(session->slicer, session->slice_start_ns, end);
 	if (!err)
 		err = recording_finish(recording);
 	return err ? STATUS_FAILED : STATUS_DONE;

@@ -20,6 +20,7 @@ struct session_config {
 	const char *cgroup;		/* directory of a cgroup, whose processes come and go */
 	const char *output;		/* NULL: in memory */
 	bool force;
+	uint64_t max_bytes;		/* of the recording, its journal with it; 0: no limit */
 	uint64_t duration_ns;		/* 0: until the target ends or a signal comes */
 	uint64_t min_size;
 	uint64_t sample;		/* mean bytes between chosen allocations, 0: none */

@@ -673,7 +673,9 @@ static void write_stacks(struct slicer *slicer, uint64_t end_ns)
 	for (i = 0; i < count; i++) {
 		write_stack(slicer, *(const uint64_t *)ids[i]);
 		g_free(ids[i]);
-		if (i % STACKS_AT_ONCE == STACKS_AT_ONCE - 1)
+		/* Of a slice that does not fit in the end nothing is to stay. */
+		if (i % STACKS_AT_ONCE == STACKS_AT_ONCE - 1 &&
+		    !recording_is_limited(slicer->config.recording))
 			note(slicer, recording_slice_commit(slicer->config.recording, end_ns));
 		slicer->config.meanwhile(slicer->config.meanwhile_context);
 	}

@@ -29,6 +29,13 @@ def test_bad_size(size: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("size", ["-1", "", "x", "12Q", "1023K", "0", "99999999999999999999"])
+@pytest.mark.parametrize("command", ["record", "stat"])
+def test_bad_max_size(command: str, size: str, tmp_path: Path) -> None:
+    assert_refused(memtoll(command, "--max-size", size, *COMMAND, cwd=tmp_path), 2, "--max-size", size)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("limit", ["-1", "", "x", "5%%", "101", "nan"])
 def test_bad_overhead_limit(limit: str, tmp_path: Path) -> None:
     assert_refused(memtoll("record", "--overhead-limit", limit, *COMMAND, cwd=tmp_path), 2, limit)
@@ -77,7 +84,7 @@ def test_unknown_command() -> None:
     assert_refused(memtoll("nonsense"), 2, "nonsense")
 
 
-@pytest.mark.parametrize("option", ["-d", "-p", "-n", "-o", "--min-size", "--overhead-limit"])
+@pytest.mark.parametrize("option", ["-d", "-p", "-n", "-o", "--min-size", "--max-size", "--overhead-limit"])
 def test_option_without_its_value(option: str, tmp_path: Path) -> None:
     assert_refused(memtoll("record", option, cwd=tmp_path), 2, option.lstrip("-"))
 

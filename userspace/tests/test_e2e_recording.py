@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -194,6 +194,38 @@ def test_signal_ends_recording_of_a_command(out: Path) -> None:
     assert tracer.wait(timeout=120) == 0
     end(tracer)
     assert report(out)["complete"] is True
+
+
+def test_max_size(out: Path) -> None:
+    """The command goes on for ever; the recording ends by itself, whole, and never was larger with its journal."""
+    limit, largest = 5 * MIB, 0
+    loop = f"while :; do {workload('calloc_loop')} {MIB} 7; sleep 0.02; done"
+    tracer = start_record(out, "--max-size", "5M", "--probes", "alloc,faults", "--", "sh", "-c", loop)
+
+    def ended() -> bool:
+        nonlocal largest
+        size = 0
+        for path in (out, Path(f"{out}-journal")):
+            with suppress(FileNotFoundError):
+                size += path.stat().st_size
+        largest = max(largest, size)
+        return tracer.poll() is not None
+
+    wait_until(ended, "the recording to reach its limit", 100)
+    result = finish(tracer)
+    assert result.status == 0, result
+    assert [line for line in result.stderr.splitlines() if "--max-size" in line and str(out) in line], result
+    assert 2 * MIB < largest <= limit
+    recording = load(out, result)
+    assert recording.report["complete"] is True
+    assert integrity(out) == "ok"
+    facts = dict(recording.query("SELECT key, value FROM meta"))
+    assert facts["end_reason"] == "size limit"
+    assert [(int(facts["end_ns"]),)] == recording.query("SELECT max(end_ns) FROM slice")
+    # Of the last slice, too, everything is there: the stacks are written last.
+    nameless = "SELECT count(*) FROM call WHERE stack_id NOT IN (SELECT stack_id FROM stack) AND stack_id <> 0"
+    assert recording.query(nameless) == [(0,)]
+    assert "--max-size" in memtoll("report", out).stdout
 
 
 def test_readable_while_being_written(out: Path) -> None:

@@ -348,6 +348,124 @@ static void test_file_size_limit(void **state)
 	g_free(path);
 }
 
+static uint64_t file_size(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) ? 0 : (uint64_t)status.st_size;
+}
+
+/*
+ * Never larger than its limit, its journal with it, after any row; and what is in it by then are
+ * whole slices, with the reason of its end.
+ */
+static void test_limit(void **state)
+{
+	const uint64_t limit = 3 << 20;
+	char *path = in_directory("limit"), *journal = g_strconcat(path, "-journal", NULL);
+	struct fault_run_fact run = { .pid = 42, .fault_class = "zero", .allocated_call = "calloc" };
+	struct recording *recording = recording_create(path, false);
+	uint64_t most = 0, with_journal = 0, salt = 1, size;
+	int err = 0, slices = 0, i;
+	char *said;
+
+	(void)state;
+	assert_non_null(recording);
+	recording_limit(recording, limit);
+	assert_false(recording_is_full(recording));
+	capture_stderr();
+	while (!err && slices < 100) {
+		err = recording_slice_begin(recording, 100 * slices);
+		/* At both ends of tables and all over them: a journal of any size. */
+		for (i = 0; i < 1009 && !err; i++) {
+			run.address = i;
+			salt = salt * 6364136223846793005ULL + 1442695040888963407ULL;
+			err = recording_fault_run(recording, &run);
+			if (!err)
+				err = recording_stack(recording, salt, 42, "cfi", true, "");
+			size = file_size(path) + file_size(journal);
+			most = MAX(most, size);
+			with_journal = MAX(with_journal, file_size(journal));
+		}
+		if (!err)
+			err = recording_slice_commit(recording, 100 * slices + 99);
+		slices += !err;
+	}
+	assert_int_equal(err, -EFBIG);
+	assert_true(recording_is_full(recording));
+	assert_int_equal(recording_slice_begin(recording, 1), -EFBIG);
+	assert_int_equal(recording_resume_full(recording), 100 * slices - 1);
+	assert_int_equal(recording_meta(recording, "end_reason", "size limit"), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	most = MAX(most, file_size(path));
+	recording_close(recording);
+	said = captured_stderr();
+	assert_one_line(said, path, "3145728", "--max-size", NULL);
+	assert_in_range(slices, 5, 99);
+	assert_true(most <= limit);
+	/* The test is of a journal that counts. */
+	assert_true(with_journal > limit / 16);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM slice"), slices);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM fault_run"), slices * 1009);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM stack"), slices * 1009);
+	assert_int_equal(number(path, "SELECT COUNT(*) FROM meta WHERE value = 'size limit'"), 1);
+	assert_int_equal(number(path, "SELECT value FROM meta WHERE key = 'complete'"), 1);
+	assert_int_equal(number(path, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"),
+			 1);
+	assert_int_equal(file_size(journal), 0);
+	g_free(journal);
+	g_free(path);
+}
+
+/* A single long text. And a recording in memory is no exception. */
+static void test_limit_of_a_row(void **state)
+{
+	char *path = in_directory("limit-text"), *text = g_strnfill(4 << 20, 'x');
+	char *paths[] = { path, NULL };
+	struct recording *recording;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < G_N_ELEMENTS(paths); i++) {
+		recording = recording_create(paths[i], false);
+		assert_non_null(recording);
+		recording_limit(recording, 2 << 20);
+		assert_int_equal(recording_slice_begin(recording, 1), 0);
+		assert_int_equal(recording_slice_commit(recording, 2), 0);
+		capture_stderr();
+		assert_int_equal(recording_meta(recording, "command_line", text), -EFBIG);
+		assert_one_line(captured_stderr(), "--max-size", "slice 1", NULL);
+		assert_int_equal(recording_resume_full(recording), 2);
+		assert_int_equal(recording_finish(recording), 0);
+		assert_int_equal(number_of(recording_database(recording),
+					   "SELECT COUNT(*) FROM meta WHERE key = 'command_line'"),
+				 0);
+		recording_close(recording);
+	}
+	assert_true(file_size(path) < 2 << 20);
+	g_free(text);
+	g_free(path);
+}
+
+/* Nothing is left of one that is too small for anything. */
+static void test_limit_too_small(void **state)
+{
+	char *path = in_directory("limit-small"), *text = g_strnfill(1 << 20, 'x');
+	struct recording *recording = recording_create(path, false);
+
+	(void)state;
+	assert_non_null(recording);
+	recording_limit(recording, RECORDING_LIMIT_MIN);
+	capture_stderr();
+	assert_int_equal(recording_meta(recording, "command_line", text), -EFBIG);
+	assert_one_line(captured_stderr(), path, "too small", "nothing was recorded", NULL);
+	assert_int_equal(recording_resume_full(recording), 0);
+	recording_close(recording);
+	assert_int_not_equal(access(path, F_OK), 0);
+	g_free(text);
+	g_free(path);
+}
+
 static bool write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -808,6 +926,9 @@ int main(void)
 		cmocka_unit_test(test_refused_paths),
 		cmocka_unit_test(test_owner_behind_sudo),
 		cmocka_unit_test(test_file_size_limit),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_limit_of_a_row),
+		cmocka_unit_test(test_limit_too_small),
 		cmocka_unit_test(test_full_disk),
 		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_odd_name),
