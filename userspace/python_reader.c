@@ -6,7 +6,6 @@
 #include <glib.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../bpf/events.h"
@@ -17,7 +16,6 @@ struct python_reader {
 	GMutex consuming;	/* a ring buffer has one consumer at a time */
 	GThread *thread;
 	int stop_fd;		/* becomes readable when it is to end */
-	int nice;
 };
 
 static int on_record(void *context, void *data, size_t size)
@@ -46,7 +44,6 @@ static gpointer read_records(gpointer data)
 		{ .fd = reader->stop_fd, .events = POLLIN },
 	};
 
-	setpriority(PRIO_PROCESS, 0, reader->nice);
 	while (!fds[1].revents) {
 		if (poll(fds, G_N_ELEMENTS(fds), -1) < 0 && errno != EINTR)
 			break;
@@ -55,12 +52,11 @@ static gpointer read_records(gpointer data)
 	return NULL;
 }
 
-struct python_reader *python_reader_start(int pythons_fd, struct python *python, int nice)
+struct python_reader *python_reader_start(int pythons_fd, struct python *python)
 {
 	struct python_reader *reader = g_new0(struct python_reader, 1);
 
 	reader->python = python;
-	reader->nice = nice;
 	g_mutex_init(&reader->consuming);
 	reader->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (reader->stop_fd >= 0)

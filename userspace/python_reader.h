@@ -12,11 +12,10 @@
 struct python_reader;
 
 /*
- * Begin to read the ring buffer with this descriptor, python_resolve() for each record, as nice as
- * this (setpriority(2), where it is allowed): next to a main thread that is less nice it would
- * wait. NULL and errno on failure.
+ * Begin to read the ring buffer with this descriptor, python_resolve() for each record. NULL and
+ * errno on failure.
  */
-struct python_reader *python_reader_start(int pythons_fd, struct python *python, int nice);
+struct python_reader *python_reader_start(int pythons_fd, struct python *python);
 
 /* Read what is there now: on return all stacks met so far are named. */
 void python_reader_catch_up(struct python_reader *reader);

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +26,7 @@
 #include "other_tracers.h"
 #include "own_limits.h"
 #include "pagetable.h"
+#include "priority.h"
 #include "programs.h"
 #include "python.h"
 #include "python_reader.h"
@@ -56,7 +56,6 @@
 #define WINDOW_LATE_NS (1000 * MS)	/* so late a window of timed faults closes by itself */
 #define HELD_NS (20 * MS)		/* so long windows need not be seen to while a process is held */
 #define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to close */
-#define TRACER_NICE (-10)
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
 
 struct session {
@@ -96,6 +95,7 @@ struct session {
 	uint64_t kept_up_ns;
 	uint64_t windows_seen_ns;	/* to */
 	struct fault_window window;
+	struct priority priority;
 	bool draining;			/* threads were asked for their open runs */
 	bool others_told;		/* that another memtoll traces a target, too */
 	const char *end_reason;
@@ -343,7 +343,7 @@ static int open_consumers(struct session *session)
 	session->symbolizer = symbolizer__new();
 	session->python = python_new();
 	session->python_reader = python_reader_start(bpf_map__fd(session->bpf->maps.pythons),
-						     session->python, TRACER_NICE);
+						     session->python);
 	if (!session->python_reader)
 		return -errno;
 	session->ledger = ledger_new();
@@ -564,6 +564,7 @@ static int commit_slice(struct session *session, uint64_t now)
 	watch_end_slice(session->watch);
 	err = slicer_commit(session->slicer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
+	priority_step(&session->priority);
 	return err;
 }
 
@@ -668,8 +669,7 @@ int session_run(struct session *session)
 	uint64_t now = now_ns();
 	int err = 0;
 
-	/* A window that is closed late costs the target what the tracer had to wait for a CPU. */
-	setpriority(PRIO_PROCESS, 0, TRACER_NICE);
+	priority_begin(&session->priority);
 	while (!err && !read_signals(session) && !is_over(session, now)) {
 		watchdog_alive(session->watchdog);
 		wait_for_work(session, now, step_watch(session));
@@ -767,6 +767,7 @@ int session_finish(struct session *session)
 	tell_other_tracers(session);
 	stop_counting(session);
 	detach(session);
+	priority_end(&session->priority);
 	watchdog_finishing(session->watchdog);
 	drain_threads(session);
 	ring_buffer__consume(session->ring);
@@ -794,6 +795,7 @@ void session_close(struct session *session)
 {
 	stop_counting(session);
 	detach(session);
+	priority_end(&session->priority);
 	watchdog_finishing(session->watchdog);
 	g_clear_pointer(&session->calibration, calibration_end);
 	g_clear_pointer(&session->launch, launch_free);

@@ -280,6 +280,27 @@ def test_programs_that_start_as_before(out: Path, tmp_path: Path) -> None:
     assert ignored["switches"] < first["switches"] / 2
 
 
+def test_priority(out: Path, tmp_path: Path) -> None:
+    """memtoll comes before others on the CPU as long as it takes little of it, and not when processes come in a storm."""
+    storm, stop = f"until [ -e {tmp_path}/stop ]; do {workload('calloc_loop')} {MIB} 7; done", tmp_path / "stop"
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    tracer = start_record(out, "--probes", "alloc", "--", "sh", "-c", f"{storm}; read _", stdin=subprocess.PIPE)
+
+    def first() -> bool:
+        assert tracer.poll() is None
+        return os.getpriority(os.PRIO_PROCESS, tracer.pid) == -10
+
+    assert before > -10, "the test itself comes before others"
+    wait_until(lambda: os.getpriority(os.PRIO_PROCESS, tracer.pid) == before, "memtoll to step back in the storm", 120)
+    stop.touch()
+    wait_until(first, "memtoll to come first again", 120)
+    assert tracer.stdin
+    tracer.stdin.write("\n")
+    tracer.stdin.close()
+    tracer.stdin = None
+    ended_well(tracer, out)
+
+
 def test_exec(out: Path) -> None:
     """Calls of both programs, each under its own name."""
     recording = record(out, "--probes", "alloc", command=[workload("execer"), workload("churn"), "2003"])
