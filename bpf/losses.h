@@ -70,7 +70,7 @@
 	     "swapped pages whose coming back was not followed: too many",			\
 	     "trace fewer processes")								\
 	LOSS(LOST_UNWIND_FULL, "unwind_full",							\
-	     "modules whose call frame information was left out: too much",			\
+	     "modules or mappings whose call frame information was left out: too much",			\
 	     "trace fewer processes")								\
 	LOSS(LOST_UNWIND_MAPPING, "unwind_mapping",						\
 	     "stacks that ended at an address in no known code",				\
@@ -137,7 +137,16 @@
 	     "raise the limit of open files")							\
 	LOSS(LOST_MAPS_UNWATCHED, "maps_unwatched",						\
 	     "mapping calls at most, while system calls were left unwatched: who maps is unknown", \
-	     "--overhead-limit none")
+	     "--overhead-limit none")							\
+	LOSS(LOST_MAPPINGS_LEFT_OUT, "mappings_left_out",					\
+	     "mappings of code that were not followed: too many, or of too many files",		\
+	     "none: stacks end there, and allocators in them are not probed")			\
+	LOSS(LOST_MAPS_POSTPONED, "maps_postponed",						\
+	     "times that new code of a process was looked at late: it has too many mappings",	\
+	     "none: stacks through code mapped meanwhile end there")				\
+	LOSS(LOST_MEMORY_GIVEN_UP, "memory_given_up",						\
+	     "reads of a process's memory or of its files that did not end, and were given up",	\
+	     "none: it is swapped out, or held back by userfaultfd or a file system")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

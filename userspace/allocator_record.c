@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "names.h"
+#include "proc.h"
+#include "target_memory.h"
 
 /* Prefixes of variables, and whose they are: ALLOCATOR_UNKNOWN stands for any. */
 static const struct {
@@ -34,16 +36,14 @@ static size_t variable_index(const char *variable)
 
 char *tunables_read(pid_t pid)
 {
-	g_autofree char *path = g_strdup_printf("/proc/%d/environ", pid);
-	g_autofree char *environment = NULL;
+	g_autoptr(GString) environment = g_string_new(NULL);
 	GString *found = g_string_new(NULL);
 	bool tunables = false;
-	gsize length = 0, at;
+	gsize at;
 
-	if (!g_file_get_contents(path, &environment, &length, NULL))
-		return g_string_free(found, FALSE);
-	for (at = 0; at < length; at += strlen(environment + at) + 1) {
-		const char *variable = environment + at;
+	target_memory_file(pid, "environ", PROC_ENVIRONMENT_MAX, environment);
+	for (at = 0; at < environment->len; at += strlen(environment->str + at) + 1) {
+		const char *variable = environment->str + at;
 
 		/* The loader ends each of the tunables with a NUL where the colon was. */
 		if (tunables && g_str_has_prefix(variable, "glibc.")) {

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -159,37 +158,35 @@ int image_open(pid_t pid, const struct mapping *mapping, struct image *image)
 	return 0;
 }
 
-void image_close(struct image *image)
+void image_drop_file(struct image *image)
 {
 	if (image->elf)
 		elf_end(image->elf);
 	if (image->fd >= 0)
 		close(image->fd);
+	image->elf = NULL;
+	image->fd = -1;
+}
+
+void image_close(struct image *image)
+{
+	image_drop_file(image);
 	g_free(image->segments);
 	g_free(image->soname);
 	memset(image, 0, sizeof(*image));
 	image->fd = -1;
 }
 
-bool is_same_file(const struct mapping *a, const struct mapping *b)
-{
-	return a->inode == b->inode && a->dev_major == b->dev_major &&
-	       a->dev_minor == b->dev_minor;
-}
-
 size_t executable_files(const struct maps *maps, size_t **indexes)
 {
-	GHashTable *seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	GHashTable *seen = g_hash_table_new(mapping_file_hash, mapping_file_equal);
 	GArray *found = g_array_new(FALSE, FALSE, sizeof(size_t));
 	size_t count;
 
 	for (size_t i = 0; i < maps->count; i++) {
-		const struct mapping *mapping = &maps->entries[i];
+		struct mapping *mapping = &maps->entries[i];
 
-		if (!mapping->exec || mapping->inode == 0)
-			continue;
-		if (g_hash_table_add(seen, g_strdup_printf("%u:%u:%" PRIu64, mapping->dev_major,
-							   mapping->dev_minor, mapping->inode)))
+		if (mapping->exec && mapping->inode && g_hash_table_add(seen, mapping))
 			g_array_append_val(found, i);
 	}
 	g_hash_table_destroy(seen);

@@ -33,13 +33,14 @@ struct image {
  */
 int image_open(pid_t pid, const struct mapping *mapping, struct image *image);
 void image_close(struct image *image);
+/* Close the file; its segments are kept, for image_bias(). */
+void image_drop_file(struct image *image);
 
 /*
  * The distinct files (by device and inode) that maps hold executable: indexes into maps->entries,
  * of each file the first such mapping. Number, and the array in *indexes (freed by the caller).
  */
 size_t executable_files(const struct maps *maps, size_t **indexes);
-bool is_same_file(const struct mapping *a, const struct mapping *b);
 
 struct symbol_table {
 	Elf_Data *symbols;

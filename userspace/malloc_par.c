@@ -3,11 +3,11 @@
 
 #include <glib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "debugfile.h"
 #include "image.h"
+#include "target_memory.h"
 
 /*
  * Words of the struct before code runs, and how far to look for n_mmaps_max: fields vary between.
@@ -157,11 +157,9 @@ bool malloc_par_find(pid_t pid, const struct mapping *mapping, uint64_t *address
 bool malloc_par_read(pid_t pid, uint64_t address, uint64_t values[THRESHOLD_NAMES])
 {
 	uint64_t words[THRESHOLD_NAMES];
-	struct iovec to = { .iov_base = words, .iov_len = sizeof(words) };
-	struct iovec from = { .iov_base = (void *)address, .iov_len = sizeof(words) };
 	unsigned int i;
 
-	if (process_vm_readv(pid, &to, 1, &from, 1, 0) != sizeof(words))
+	if (target_memory_read(pid, address, words, sizeof(words)))
 		return false;
 	for (i = 0; i < THRESHOLD_NAMES; i++)
 		values[order[i]] = words[i];

@@ -8,18 +8,24 @@
  */
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <glib.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "image.h"
 #include "libc.h"
+#include "target_memory.h"
 
 /* In order of importance, should the caller's array be short. */
 static const char *const names[] = { "memset", "bzero", "explicit_bzero", "memset_explicit" };
 #define NAMES G_N_ELEMENTS(names)
+
+/*
+ * Files that are looked into for the names, and places that one is loaded at: dlmopen(3) makes 16 at
+ * most (DL_NNS). A process may map a thousand copies of a C library, a thousand times each.
+ */
+#define DEFINERS_MAX 16
+#define PLACES_MAX 16
+#define IMPORTERS_MAX 1024
 
 /* A file that defines some of the names. */
 struct definer {
@@ -33,8 +39,7 @@ struct search {
 	const struct maps *maps;
 	GPtrArray *definers;
 	GArray *ranges;		/* struct code_range */
-	int memory;		/* /proc/PID/mem, -1 before it is needed */
-	int err;		/* first failure to open a file or the memory */
+	int err;		/* first failure to open a file or to read memory */
 	bool unresolved;	/* some IFUNC has no slot in its own file */
 };
 
@@ -87,7 +92,7 @@ static void free_definer(gpointer pointer)
 
 static void find_definers(struct search *search, const size_t *files, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && search->definers->len < DEFINERS_MAX; i++) {
 		struct definer *definer = g_new0(struct definer, 1);
 		int err;
 
@@ -109,15 +114,15 @@ static void each_bias(const struct search *search, const struct image *image,
 		      void *argument)
 {
 	uint64_t bias, last = 0;
-	bool any = false;
+	unsigned int places = 0;
 
-	for (size_t i = 0; i < search->maps->count; i++) {
+	for (size_t i = 0; i < search->maps->count && places < PLACES_MAX; i++) {
 		const struct mapping *mapping = &search->maps->entries[i];
 
 		if (!mapping->exec || !is_same_file(mapping, file) ||
-		    !image_bias(image, mapping, &bias) || (any && bias == last))
+		    !image_bias(image, mapping, &bias) || (places && bias == last))
 			continue;
-		any = true;
+		places++;
 		last = bias;
 		callback(bias, argument);
 	}
@@ -125,18 +130,11 @@ static void each_bias(const struct search *search, const struct image *image,
 
 static bool read_slot(struct search *search, uint64_t address, uint64_t *value)
 {
-	char path[64];
+	int err = target_memory_read(search->pid, address, value, sizeof(*value));
 
-	if (search->memory < 0) {
-		snprintf(path, sizeof(path), "/proc/%d/mem", search->pid);
-		search->memory = open(path, O_RDONLY | O_CLOEXEC);
-		if (search->memory < 0) {
-			note_failure(search, -errno);
-			return false;
-		}
-	}
-	return address <= INT64_MAX &&
-	       pread(search->memory, value, sizeof(*value), (off_t)address) == sizeof(*value);
+	if (err && err != -EFAULT)
+		note_failure(search, err);
+	return !err;
 }
 
 static void add_range(struct search *search, uint64_t start, uint64_t end)
@@ -279,7 +277,7 @@ static void resolve_importer_at(uint64_t bias, void *argument)
 /* Slots bound to the names in any file. Lazily bound ones still point into their own PLT. */
 static void resolve_in_importers(struct search *search, const size_t *files, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < MIN(count, IMPORTERS_MAX); i++) {
 		const struct mapping *mapping = &search->maps->entries[files[i]];
 		struct importer importer = { .search = search };
 
@@ -293,7 +291,7 @@ static void resolve_in_importers(struct search *search, const size_t *files, siz
 ssize_t memset_ranges(pid_t pid, const struct maps *maps, struct code_range *ranges,
 		      size_t capacity)
 {
-	struct search search = { .pid = pid, .maps = maps, .memory = -1 };
+	struct search search = { .pid = pid, .maps = maps };
 	size_t *files, file_count, count;
 
 	search.definers = g_ptr_array_new_with_free_func(free_definer);
@@ -307,8 +305,6 @@ ssize_t memset_ranges(pid_t pid, const struct maps *maps, struct code_range *ran
 	count = MIN(search.ranges->len, capacity);
 	if (count)
 		memcpy(ranges, search.ranges->data, count * sizeof(*ranges));
-	if (search.memory >= 0)
-		close(search.memory);
 	g_free(files);
 	g_array_free(search.ranges, TRUE);
 	g_ptr_array_free(search.definers, TRUE);

@@ -15,11 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "proc.h"
+#include "target_memory.h"
 
 #define PF_KTHREAD 0x00200000u
 
@@ -57,203 +56,6 @@ static int read_all(const char *path, GString *content, size_t limit)
 	}
 	close(fd);
 	return err;
-}
-
-/* Read a number in the given base and the character that must follow it. */
-static bool take_number(const char **cursor, int base, char follower, uint64_t *value)
-{
-	char *end;
-
-	if (!isxdigit((unsigned char)**cursor))
-		return false;
-	errno = 0;
-	*value = strtoull(*cursor, &end, base);
-	if (errno || end == *cursor || *end != follower)
-		return false;
-	*cursor = end + 1;
-	return true;
-}
-
-/*
- * The path of a maps line. seq_path() writes a newline as \012 and nothing else specially, so a
- * backslash in front of other digits is part of the name.
- */
-static char *maps_path(const char *text, bool *deleted)
-{
-	GString *path = g_string_new(NULL);
-
-	for (; *text; text++) {
-		if (strncmp(text, "\\012", 4) == 0) {
-			g_string_append_c(path, '\n');
-			text += 3;
-		} else {
-			g_string_append_c(path, *text);
-		}
-	}
-	*deleted = path->str[0] == '/' && g_str_has_suffix(path->str, deleted_suffix);
-	if (*deleted)
-		g_string_truncate(path, path->len - strlen(deleted_suffix));
-	return g_string_free(path, FALSE);
-}
-
-/* "start-end rwxp offset major:minor inode      path" */
-static bool parse_mapping(const char *line, struct mapping *mapping)
-{
-	uint64_t major, minor;
-	const char *cursor = line;
-
-	memset(mapping, 0, sizeof(*mapping));
-	if (!take_number(&cursor, 16, '-', &mapping->start) ||
-	    !take_number(&cursor, 16, ' ', &mapping->end) ||
-	    mapping->start >= mapping->end)
-		return false;
-	if (strnlen(cursor, 5) < 5 || cursor[4] != ' ')
-		return false;
-	mapping->read = cursor[0] == 'r';
-	mapping->write = cursor[1] == 'w';
-	mapping->exec = cursor[2] == 'x';
-	mapping->shared = cursor[3] == 's';
-	cursor += 5;
-	if (!take_number(&cursor, 16, ' ', &mapping->offset) ||
-	    !take_number(&cursor, 16, ':', &major) ||
-	    !take_number(&cursor, 16, ' ', &minor) || major > UINT32_MAX || minor > UINT32_MAX)
-		return false;
-	mapping->dev_major = (uint32_t)major;
-	mapping->dev_minor = (uint32_t)minor;
-	/* The kernel ends the inode with a space also where no path follows. */
-	if (!take_number(&cursor, 10, ' ', &mapping->inode))
-		return false;
-	cursor += strspn(cursor, " ");
-	mapping->path = maps_path(cursor, &mapping->deleted);
-	return true;
-}
-
-/*
- * Append, keeping entries ascending and disjoint: between two reads of the file the process may
- * have merged mappings, and the rest then begins below the last entry.
- */
-static void append_mapping(GArray *entries, struct mapping *mapping)
-{
-	uint64_t last_end = 0;
-
-	if (entries->len > 0)
-		last_end = g_array_index(entries, struct mapping, entries->len - 1).end;
-	if (mapping->end <= last_end) {
-		g_free(mapping->path);
-		return;
-	}
-	if (mapping->start < last_end) {
-		if (mapping->inode)
-			mapping->offset += last_end - mapping->start;
-		mapping->start = last_end;
-	}
-	g_array_append_val(entries, *mapping);
-}
-
-int maps_read(pid_t pid, struct maps *maps)
-{
-	GArray *entries = g_array_new(FALSE, FALSE, sizeof(struct mapping));
-	GString *content = g_string_new(NULL);
-	struct mapping mapping;
-	char path[64];
-	char *line, *end;
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	err = read_all(path, content, SIZE_MAX);
-	for (line = content->str; (end = strchr(line, '\n')); line = end + 1) {
-		*end = '\0';
-		if (parse_mapping(line, &mapping))
-			append_mapping(entries, &mapping);
-	}
-	/* Zombies and kernel threads have no address space: the file is there, but empty. */
-	if (!err && entries->len == 0)
-		err = -ESRCH;
-	maps->count = entries->len;
-	maps->entries = (struct mapping *)(void *)g_array_free(entries, FALSE);
-	g_string_free(content, TRUE);
-	return err;
-}
-
-void maps_free(struct maps *maps)
-{
-	for (size_t i = 0; i < maps->count; i++)
-		g_free(maps->entries[i].path);
-	g_free(maps->entries);
-	maps->entries = NULL;
-	maps->count = 0;
-}
-
-const struct mapping *maps_find(const struct maps *maps, uint64_t address)
-{
-	size_t low = 0, high = maps->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct mapping *mapping = &maps->entries[middle];
-
-		if (address < mapping->start)
-			high = middle;
-		else if (address >= mapping->end)
-			low = middle + 1;
-		else
-			return mapping;
-	}
-	return NULL;
-}
-
-/*
- * Open path for reading if it is a regular file, and, where mapping is not NULL, the very file
- * that is mapped. The first open is O_PATH: opening a device or a FIFO could act or block.
- */
-static int open_regular(const char *path, const struct mapping *mapping)
-{
-	int handle, err, fd;
-	char reopen[64];
-	struct stat st;
-
-	handle = open(path, O_PATH | O_CLOEXEC);
-	if (handle < 0)
-		return -errno;
-	if (fstat(handle, &st) < 0) {
-		err = -errno;
-		goto out;
-	}
-	err = -EINVAL;
-	if (!S_ISREG(st.st_mode))
-		goto out;
-	err = -ESTALE;
-	if (mapping && (st.st_ino != mapping->inode || major(st.st_dev) != mapping->dev_major ||
-			minor(st.st_dev) != mapping->dev_minor))
-		goto out;
-	snprintf(reopen, sizeof(reopen), "/proc/self/fd/%d", handle);
-	fd = open(reopen, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	err = fd < 0 ? -errno : fd;
-out:
-	close(handle);
-	return err;
-}
-
-int mapping_open(pid_t pid, const struct mapping *mapping)
-{
-	char link[96];
-	char *path;
-	int fd, first;
-
-	if (mapping->inode == 0)
-		return -ENOENT;
-	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid,
-		 mapping->start, mapping->end);
-	first = open_regular(link, NULL);
-	if (first >= 0 || first == -EINVAL || mapping->path[0] != '/')
-		return first;
-	path = g_strdup_printf("/proc/%d/root%s", pid, mapping->path);
-	fd = open_regular(path, mapping);
-	g_free(path);
-	if (fd < 0)
-		fd = open_regular(mapping->path, mapping);
-	/* Missing privileges are what the user can do something about: tell them first. */
-	return fd < 0 && (first == -EPERM || first == -EACCES) ? first : fd;
 }
 
 /* Fields 4 to 52 of proc(5), in order; those that are not there (older kernels) are 0. */
@@ -381,10 +183,8 @@ char *proc_cmdline(pid_t pid)
 {
 	GString *content = g_string_new(NULL);
 	struct proc_stat stat;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
-	read_all(path, content, CMDLINE_MAX);
+	target_memory_file(pid, "cmdline", CMDLINE_MAX, content);
 	while (content->len > 0 && content->str[content->len - 1] == '\0')
 		g_string_truncate(content, content->len - 1);
 	for (size_t i = 0; i < content->len; i++)
@@ -402,15 +202,13 @@ char *proc_cmdline(pid_t pid)
 
 char *proc_environment(pid_t pid, const char *name)
 {
-	g_autofree char *path = g_strdup_printf("/proc/%d/environ", pid);
-	g_autofree char *environment = NULL;
-	size_t length = 0, skip = strlen(name);
+	g_autoptr(GString) content = g_string_new(NULL);
+	size_t skip = strlen(name);
 
-	if (!g_file_get_contents(path, &environment, &length, NULL))
-		return NULL;
-	for (size_t at = 0; at < length; at += strlen(environment + at) + 1)
-		if (strncmp(environment + at, name, skip) == 0 && environment[at + skip] == '=')
-			return g_strdup(environment + at + skip + 1);
+	target_memory_file(pid, "environ", PROC_ENVIRONMENT_MAX, content);
+	for (size_t at = 0; at < content->len; at += strlen(content->str + at) + 1)
+		if (strncmp(content->str + at, name, skip) == 0 && content->str[at + skip] == '=')
+			return g_strdup(content->str + at + skip + 1);
 	return NULL;
 }
 

@@ -8,42 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct mapping {
-	uint64_t start;
-	uint64_t end;
-	uint64_t offset;	/* bytes into the file */
-	uint64_t inode;
-	uint32_t dev_major;
-	uint32_t dev_minor;
-	bool read;
-	bool write;
-	bool exec;
-	bool shared;
-	bool deleted;		/* the kernel's " (deleted)" suffix, taken off the path */
-	char *path;		/* "" for anonymous memory; "[heap]", "[vdso]" as they are */
-};
-
-struct maps {
-	struct mapping *entries;	/* ascending by start */
-	size_t count;
-};
-
-/*
- * Read /proc/PID/maps. 0, or -errno (-ENOENT: no such process; -ESRCH: it is gone).
- * The caller frees with maps_free(), also after an error.
- */
-int maps_read(pid_t pid, struct maps *maps);
-void maps_free(struct maps *maps);
-
-/* The entry that holds address, or NULL. */
-const struct mapping *maps_find(const struct maps *maps, uint64_t address);
-
-/*
- * Open the file behind a mapping as that process sees it: /proc/PID/map_files first (right even
- * when the file was replaced or deleted), then /proc/PID/root + path, then the path itself, the
- * last two only if device and inode are the mapping's. A descriptor, or -errno.
- */
-int mapping_open(pid_t pid, const struct mapping *mapping);
+#include "maps.h"
 
 /* PF_KTHREAD (include/linux/sched.h). */
 #define PROC_FLAG_KTHREAD 0x00200000U
@@ -84,6 +49,9 @@ char *proc_cmdline(pid_t pid);
 
 /* Path of the executable, as the process sees it. NULL if unreadable. Freed by the caller. */
 char *proc_exe(pid_t pid);
+
+/* More of an environment is not read: execve(2) allows some MiB, prctl(2) any address. */
+#define PROC_ENVIRONMENT_MAX (4U << 20)
 
 /*
  * Value of a variable in the environment that the program was started with; NULL where it is not

@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "bounded.h"
 #include "message.h"
 #include "proc.h"
 #include "python_code.h"
@@ -147,19 +148,19 @@ static bool may_hold_interpreter(const struct mapping *mapping, const char *exec
 	       (executable && g_str_has_prefix(executable, mapping->path));
 }
 
-int python_show(struct python *python, pid_t pid, struct memtoll_python_offsets *offsets)
+int python_show(struct python *python, pid_t pid, const struct maps *maps,
+		struct memtoll_python_offsets *offsets)
 {
 	g_autofree char *executable = NULL;
 	struct python_layout layout;
-	struct maps maps = {};
 	int found = 0, err;
 	size_t i;
 
-	if (is_host(python, pid) || maps_read(pid, &maps))
-		goto out;
+	if (is_host(python, pid))
+		return 0;
 	executable = proc_exe(pid);
-	for (i = 0; i < maps.count && !found; i++) {
-		const struct mapping *mapping = &maps.entries[i];
+	for (i = 0; i < maps->count && !found; i++) {
+		const struct mapping *mapping = &maps->entries[i];
 		g_autofree char *key = NULL;
 
 		if (!may_hold_interpreter(mapping, executable))
@@ -182,8 +183,6 @@ int python_show(struct python *python, pid_t pid, struct memtoll_python_offsets 
 		g_mutex_unlock(&python->lock);
 		*offsets = layout.walk;
 	}
-out:
-	maps_free(&maps);
 	return found;
 }
 
@@ -210,50 +209,123 @@ void python_exited(struct python *python, pid_t pid)
 	python_exec(python, pid);
 }
 
-/* The code object at an address: as remembered, if it is still that one, or read now. */
-static struct python_code *code_get(struct host *host, pid_t pid, uint64_t address,
-				    const struct python_code_key *key)
-{
-	struct python_code *code = g_hash_table_lookup(host->codes, &address);
+/*
+ * What is read of a process for a stack: all in one call that may be given up, as each of them waits
+ * for another thread.
+ */
+struct naming {
+	pid_t pid;
+	struct python_layout layout;
+	uint64_t code_type;
+	size_t count;
+	uint64_t addresses[PYTHON_CODES_MAX];
+	struct python_code_key known[PYTHON_CODES_MAX];	/* what is remembered of an address */
+	struct python_code_key keys[PYTHON_CODES_MAX];	/* what is there now */
+	struct python_code *codes[PYTHON_CODES_MAX];	/* where that is something else */
+};
 
-	if (!key->type)
-		return NULL;
-	if (code && !memcmp(&code->key, key, sizeof(*key)))
-		return code;
-	code = python_code_read(pid, &host->layout, key);
-	if (!code)
-		return NULL;
+static void naming_free(gpointer data)
+{
+	struct naming *naming = data;
+	size_t i;
+
+	for (i = 0; i < naming->count; i++)
+		if (naming->codes[i])
+			python_code_unref(naming->codes[i]);
+	g_free(naming);
+}
+
+/* A function that calls itself is one code object. */
+static bool comes_before(const struct naming *naming, size_t place)
+{
+	size_t i;
+
+	for (i = 0; i < place; i++)
+		if (naming->addresses[i] == naming->addresses[place])
+			return true;
+	return false;
+}
+
+static void read_codes(void *data)
+{
+	struct naming *naming = data;
+	size_t i;
+
+	python_code_peek(naming->pid, &naming->layout, &naming->code_type, naming->addresses,
+			 naming->count, naming->keys);
+	for (i = 0; i < naming->count; i++)
+		if (naming->keys[i].type && !comes_before(naming, i) &&
+		    memcmp(&naming->keys[i], &naming->known[i], sizeof(naming->keys[i])))
+			naming->codes[i] = python_code_read(naming->pid, &naming->layout,
+							    &naming->keys[i]);
+}
+
+static void remember(struct host *host, uint64_t address, struct python_code *code)
+{
 	if (g_hash_table_size(host->codes) >= CODES_MAX)
 		g_hash_table_remove_all(host->codes);
-	g_hash_table_replace(host->codes, g_memdup2(&address, sizeof(address)), code);
-	return code;
+	g_hash_table_replace(host->codes, g_memdup2(&address, sizeof(address)),
+			     python_code_ref(code));
+}
+
+/* The code objects of a stack, read now or remembered; NULL: nothing could be read. */
+static struct naming *naming_read(struct host *host, pid_t pid, const struct python_stack *stack)
+{
+	struct naming *naming = g_new0(struct naming, 1);
+	size_t i;
+
+	naming->pid = pid;
+	naming->layout = host->layout;
+	naming->code_type = host->code_type;
+	naming->count = MIN(stack->count, PYTHON_CODES_MAX);
+	for (i = 0; i < naming->count; i++) {
+		const struct python_code *code;
+
+		naming->addresses[i] = stack->frames[i].address;
+		code = g_hash_table_lookup(host->codes, &naming->addresses[i]);
+		if (code)
+			naming->known[i] = code->key;
+	}
+	if (!bounded_call(pid, read_codes, naming, naming_free))
+		return NULL;
+	host->code_type = naming->code_type;
+	for (i = 0; i < naming->count; i++)
+		if (naming->codes[i])
+			remember(host, naming->addresses[i], naming->codes[i]);
+	return naming;
+}
+
+/* The code object of a frame, if what is remembered of its address is there still. */
+static struct python_code *code_get(const struct host *host, const struct naming *naming, size_t i)
+{
+	struct python_code *code = naming->codes[i];
+
+	if (!code && naming->keys[i].type)
+		code = g_hash_table_lookup(host->codes, &naming->addresses[i]);
+	return code && !memcmp(&code->key, &naming->keys[i], sizeof(code->key)) ? code : NULL;
 }
 
 /* Name the frames of a stack as far as its process can be read. */
 static void name_frames(struct python *python, struct host *host, pid_t pid,
 			struct python_stack *stack)
 {
-	struct python_code_key keys[PYTHON_CODES_MAX] = {};
-	uint64_t addresses[PYTHON_CODES_MAX];
+	struct naming *naming = host ? naming_read(host, pid, stack) : NULL;
 	size_t i;
 
-	for (i = 0; i < stack->count; i++)
-		addresses[i] = stack->frames[i].address;
-	if (host)
-		python_code_peek(pid, &host->layout, &host->code_type, addresses, stack->count,
-				 keys);
 	for (i = 0; i < stack->count; i++) {
 		struct python_frame *frame = &stack->frames[i];
 		struct python_code *code;
 
 		if (!frame->address)
 			continue;
-		code = host ? code_get(host, pid, frame->address, &keys[i]) : NULL;
+		code = naming ? code_get(host, naming, i) : NULL;
 		if (!code || !python_code_has(code, frame->instruction))
 			python->unreadable++;
 		else if (!python_code_is_internal(code))
 			frame->code = python_code_ref(code);
 	}
+	if (naming)
+		naming_free(naming);
 }
 
 void python_resolve(struct python *python, const struct memtoll_python *walked)

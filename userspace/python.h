@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "maps.h"
 #include "python_code.h"
 #include "python_offsets.h"
 
@@ -39,7 +40,8 @@ void python_free(struct python *python);
  * BPF side. 0: none, or known already. An interpreter of an unknown version is said on stderr,
  * once for each version, and counted.
  */
-int python_show(struct python *python, pid_t pid, struct memtoll_python_offsets *offsets);
+int python_show(struct python *python, pid_t pid, const struct maps *maps,
+		struct memtoll_python_offsets *offsets);
 
 /* A forked child has its parent's interpreter. A new image has none until it is shown. */
 void python_fork(struct python *python, pid_t parent, pid_t child);

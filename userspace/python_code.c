@@ -3,7 +3,8 @@
 
 #include <glib.h>
 #include <string.h>
-#include <sys/uio.h>
+
+#include "target_memory.h"
 
 /* Longer names are cut, longer tables left out. */
 #define TEXT_MAX 4096
@@ -18,9 +19,7 @@
 
 static bool peek(pid_t pid, uint64_t address, void *buffer, size_t size)
 {
-	struct iovec local = { buffer, size }, remote = { (void *)(uintptr_t)address, size };
-
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+	return !target_memory_read(pid, address, buffer, size);
 }
 
 static uint64_t word(const uint8_t *bytes, uint16_t offset)
@@ -83,29 +82,24 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 		      const uint64_t *addresses, size_t count, struct python_code_key *keys)
 {
 	uint8_t bytes[PYTHON_CODES_MAX][PYTHON_CODE_BYTES + 8];
-	struct iovec local[PYTHON_CODES_MAX], remote[PYTHON_CODES_MAX];
-	size_t wanted = 0, from[PYTHON_CODES_MAX], i, next = 0;
+	struct memory_range ranges[PYTHON_CODES_MAX];
+	size_t wanted = 0, from[PYTHON_CODES_MAX], i;
 
 	count = MIN(count, PYTHON_CODES_MAX);
 	memset(keys, 0, count * sizeof(*keys));
 	for (i = 0; i < count; i++) {
 		if (!addresses[i])
 			continue;
-		local[wanted] = (struct iovec){ bytes[wanted], layout->code_bytes };
-		remote[wanted] = (struct iovec){ (void *)(uintptr_t)addresses[i],
-						 layout->code_bytes };
+		ranges[wanted] = (struct memory_range){
+			.address = addresses[i], .to = bytes[wanted], .size = layout->code_bytes,
+		};
 		from[wanted++] = i;
 	}
-	/* The call ends at the first address that cannot be read: go on behind it. */
-	while (next < wanted) {
-		ssize_t got = process_vm_readv(pid, local + next, wanted - next, remote + next,
-					       wanted - next, 0);
-		size_t whole = got > 0 ? (size_t)got / layout->code_bytes : 0;
-
-		for (i = next; i < next + whole; i++)
+	if (!wanted || target_memory_read_all(pid, ranges, wanted))
+		return;
+	for (i = 0; i < wanted; i++)
+		if (ranges[i].read)
 			key_of(pid, layout, type, bytes[i], &keys[from[i]]);
-		next += whole + 1;
-	}
 }
 
 /* A character that may stand in a report. */

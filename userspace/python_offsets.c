@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "image.h"
+#include "target_memory.h"
 
 /*
  * 3.9 to 3.12 on 64-bit machines. Of each: the tag, and what the figures are taken from. They were
@@ -241,16 +241,6 @@ static void find_symbols(const struct image *image, uint32_t section, struct pyt
 	}
 }
 
-static int peek(pid_t pid, uint64_t address, void *buffer, size_t size)
-{
-	struct iovec local = { buffer, size }, remote = { (void *)(uintptr_t)address, size };
-	ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-
-	if (got < 0)
-		return -errno;
-	return (size_t)got == size ? 0 : -EFAULT;
-}
-
 /* The digits after "python3." give the version; 0 where there are none. */
 static uint16_t version_of_text(const char *minor)
 {
@@ -289,7 +279,7 @@ static int find_layout(pid_t pid, const struct mapping *mapping, const struct im
 	if (!symbols.runtime || !image_bias(image, mapping, &bias))
 		return -ENOENT;
 	if (symbols.version) {
-		err = peek(pid, symbols.version + bias, &number, sizeof(number));
+		err = target_memory_read(pid, symbols.version + bias, &number, sizeof(number));
 		if (err)
 			return err;
 		version = number >> 16;
@@ -306,7 +296,7 @@ static int find_layout(pid_t pid, const struct mapping *mapping, const struct im
 	}
 	if (version < 0x030d)
 		return -ENOTSUP;
-	err = peek(pid, symbols.runtime + bias, words, sizeof(words));
+	err = target_memory_read(pid, symbols.runtime + bias, words, sizeof(words));
 	if (!err)
 		err = python_offsets_described(words, layout);
 	if (!err && layout->version != version)

@@ -8,6 +8,7 @@
 
 #include "../bpf/events.h"
 #include "areas.h"
+#include "bounded.h"
 #include "cpu_samples.h"
 #include "giveback.h"
 #include "hits.h"
@@ -619,6 +620,9 @@ static void write_losses(struct slicer *slicer)
 	counts[LOST_PYTHON_UNSUPPORTED] += python_unsupported(slicer->config.python);
 	counts[LOST_PYTHON_UNWOVEN] += slicer->stack_writer.unwoven;
 	slicer->stack_writer.unwoven = 0;
+	counts[LOST_MEMORY_GIVEN_UP] += bounded_given_up();
+	counts[LOST_MAPPINGS_LEFT_OUT] += targets_mappings_left_out(slicer->config.targets);
+	counts[LOST_MAPS_POSTPONED] += targets_maps_postponed(slicer->config.targets);
 	counts[LOST_LATE_ATTACH] += targets_late(slicer->config.targets);
 	counts[LOST_ATTACH_FAILED] += targets_attach_failures(slicer->config.targets);
 	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {

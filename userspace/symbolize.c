@@ -29,6 +29,7 @@
 #include "perf_map.h"
 #include "proc.h"
 #include "root.h"
+#include "target_memory.h"
 
 /* Files kept open; each may need a second descriptor for its debug file. */
 #define DESCRIPTORS_MAX 16384U
@@ -372,16 +373,12 @@ static GBytes *vdso_bytes(pid_t pid, const struct mapping *mapping)
 	struct maps maps = { 0 };
 	const struct mapping *mine;
 	GBytes *bytes = NULL;
-	char path[64];
 	char *copy;
-	int fd;
 
 	if (size == 0 || size > VDSO_MAX)
 		return NULL;
 	copy = g_malloc(size);
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && pread(fd, copy, size, (off_t)mapping->start) == (ssize_t)size) {
+	if (!target_memory_read(pid, mapping->start, copy, size)) {
 		bytes = g_bytes_new_take(copy, size);
 		copy = NULL;
 	} else if (own && maps_read(getpid(), &maps) == 0) {
@@ -391,8 +388,6 @@ static GBytes *vdso_bytes(pid_t pid, const struct mapping *mapping)
 			bytes = g_bytes_new(own, size);
 	}
 	maps_free(&maps);
-	if (fd >= 0)
-		close(fd);
 	g_free(copy);
 	return bytes;
 }
@@ -451,7 +446,7 @@ static const struct region *find_region(const GArray *regions, uint64_t address)
 	return NULL;
 }
 
-/* What the process had there before, or another mapping of the same file in maps. */
+/* What the process had there before. */
 static bool same_mapping(const struct region *region, const struct mapping *mapping)
 {
 	return region->inode == mapping->inode && region->dev_major == mapping->dev_major &&
@@ -459,10 +454,11 @@ static bool same_mapping(const struct region *region, const struct mapping *mapp
 }
 
 static struct object *mapping_object(struct symbolizer *symbolizer, pid_t pid,
-				     const struct mapping *mapping, const GArray *now,
+				     const struct mapping *mapping, GHashTable *objects,
 				     const GArray *before)
 {
 	const struct region *known = find_region(before, mapping->start);
+	gpointer object;
 
 	if (strcmp(mapping->path, "[vdso]") == 0) {
 		if (known && known->object && known->start == mapping->start &&
@@ -476,12 +472,11 @@ static struct object *mapping_object(struct symbolizer *symbolizer, pid_t pid,
 	    known->end == mapping->end && known->offset == mapping->offset &&
 	    same_mapping(known, mapping))
 		return known->object;
-	if (now->len) {
-		known = &g_array_index(now, struct region, now->len - 1);
-		if (known->object && same_mapping(known, mapping))
-			return known->object;
-	}
-	return file_object(symbolizer, pid, mapping);
+	if (g_hash_table_lookup_extended(objects, mapping, NULL, &object))
+		return object;
+	object = file_object(symbolizer, pid, mapping);
+	g_hash_table_insert(objects, (gpointer)mapping, object);
+	return object;
 }
 
 static int compare_regions(const void *left, const void *right)
@@ -545,13 +540,13 @@ static bool seek_perf_map(struct symbolizer *symbolizer, struct process *process
 	return process->perf_map;
 }
 
-int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace)
+int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct maps *maps,
+			 bool replace)
 {
 	struct process *process = process_of(symbolizer, pid);
+	g_autoptr(GHashTable) objects = NULL;
 	struct proc_stat status;
-	struct maps maps = { 0 };
 	GArray *regions;
-	int err;
 	size_t i;
 
 	/* Even if the new ones cannot be read: the old program's names would be wrong. */
@@ -559,16 +554,16 @@ int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace)
 		process_remove(symbolizer, process);
 		process = NULL;
 	}
+	if (!maps->count)
+		return -ESRCH;
 	/* Raises the limit in time for the files of /proc that are read on the way. */
 	descriptor_room(symbolizer);
-	err = maps_read(pid, &maps);
-	if (err)
-		goto out;
+	objects = g_hash_table_new(mapping_file_hash, mapping_file_equal);
 	if (!process)
 		process = process_add(symbolizer, pid);
 	regions = g_array_new(FALSE, FALSE, sizeof(struct region));
-	for (i = 0; i < maps.count && regions->len < REGIONS_MAX; i++) {
-		const struct mapping *mapping = &maps.entries[i];
+	for (i = 0; i < maps->count && regions->len < REGIONS_MAX; i++) {
+		const struct mapping *mapping = &maps->entries[i];
 		struct region region = {
 			.start = mapping->start,
 			.end = mapping->end,
@@ -580,7 +575,7 @@ int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace)
 
 		if (!mapping->exec)
 			continue;
-		region.object = mapping_object(symbolizer, pid, mapping, regions,
+		region.object = mapping_object(symbolizer, pid, mapping, objects,
 					       process->regions);
 		region.path = intern(symbolizer, mapping->path);
 		g_array_append_val(regions, region);
@@ -593,8 +588,18 @@ int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace)
 	process->start_ticks = proc_stat_read(pid, 0, &status) ? 0 : status.start_ticks;
 	/* Now, for it may have exited when its addresses are looked up. */
 	seek_perf_map(symbolizer, process);
-	err = 0;
-out:
+	return 0;
+}
+
+int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace)
+{
+	struct maps maps = { 0 };
+	int err;
+
+	err = maps_read(pid, &maps);
+	if (err)
+		maps.count = 0;
+	symbolizer_show_maps(symbolizer, pid, &maps, replace);
 	maps_free(&maps);
 	return err;
 }

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "maps.h"
+
 enum frame_kind {
 	FRAME_NATIVE = 0,
 	FRAME_PYTHON = 1,
@@ -45,6 +47,9 @@ void symbolizer__free(struct symbolizer *symbolizer);
  * after exec (replace == true). 0 or -errno.
  */
 int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace);
+/* The same of mappings that have been read; none: -ESRCH. */
+int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct maps *maps,
+			 bool replace);
 
 /* A forked child has its parent's mappings until it is shown itself. */
 int symbolizer_fork(struct symbolizer *symbolizer, pid_t parent, pid_t child);

@@ -27,6 +27,15 @@
 /* Rows are made beforehand for so many: a few for each, of the 32,768 that there can be. */
 #define PREPARED_PROCESSES 64
 
+/* Allocators of a process that are probed; two are many. */
+#define MODULES_MAX 32
+
+/* A look at what a process has mapped that takes longer is followed by so many times its time... */
+#define REFRESH_NS 200000000ULL
+#define REST_TIMES 4
+/* ... without one, at most. */
+#define REST_MAX_NS 5000000000ULL
+
 static uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -237,53 +246,89 @@ void targets_watch(struct targets *targets, unsigned int groups)
 	}
 }
 
-static void attach_module(struct targets *targets, struct followed *followed,
-			  const struct allocator_module *module)
+/* NULL: the process has too many. */
+static struct attached *attached_add(struct targets *targets, struct followed *followed,
+				     const struct allocator_module *module)
 {
-	struct attached *attached = attached_get(followed, module);
+	struct attached *attached;
 
-	if (attached) {
-		/* Its probes may have gone with the thread that they were tied to. */
-		if (!attached->unprobed)
-			watch_module(targets, followed, attached);
-		return;
+	if (followed->attached->len >= MODULES_MAX) {
+		targets->attach_failures += !followed->too_many;
+		followed->too_many = true;
+		return NULL;
 	}
 	attached = g_new0(struct attached, 1);
 	attached->module = module;
 	attached->linkage = allocator_linkage(followed->target.pid, module);
-	g_ptr_array_add(followed->attached, attached);
-	if (targets->config.uprobes)
-		watch_module(targets, followed, attached);
-	else
+	if (!targets->config.uprobes)
 		attached->unprobed = "left out by --probes or the overhead limit";
+	g_ptr_array_add(followed->attached, attached);
+	return attached;
+}
+
+/* NULL: the process has too many. */
+static struct attached *attach_module(struct targets *targets, struct followed *followed,
+				      const struct allocator_module *module)
+{
+	struct attached *attached = attached_get(followed, module);
+
+	if (!attached)
+		attached = attached_add(targets, followed, module);
+	/* Its probes may have gone with the thread that they were tied to. */
+	if (attached && !attached->unprobed)
+		watch_module(targets, followed, attached);
+	return attached;
 }
 
 /* Probe every allocator module that the process maps and that is not probed in it yet. */
-static void attach_modules(struct targets *targets, struct followed *followed)
+static void attach_modules(struct targets *targets, struct followed *followed,
+			   const struct maps *maps)
 {
 	pid_t pid = followed->target.pid;
-	struct maps maps = {};
 	size_t i;
 
-	if (maps_read(pid, &maps))
-		goto out;
-	scan_modules(targets, pid, &maps);
+	if (!maps->count)
+		return;
+	scan_modules(targets, pid, maps);
 	followed->callocs.count = 0;
-	for (i = 0; i < maps.count; i++) {
-		g_autofree char *key = module_key(&maps.entries[i]);
-		struct allocator_module *module = g_hash_table_lookup(targets->modules, key);
+	for (i = 0; i < maps->count; i++) {
+		const struct mapping *mapping = &maps->entries[i];
+		struct allocator_module *module;
+		struct attached *attached;
+		g_autofree char *key = NULL;
 
-		if (!module || !maps.entries[i].exec)
+		if (!mapping->exec || !mapping->inode)
 			continue;
-		callocs_note(&followed->callocs, module, &maps.entries[i]);
-		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par)
-			malloc_par_find(pid, &maps.entries[i], &followed->malloc_par);
-		attach_module(targets, followed, module);
+		key = module_key(mapping);
+		module = g_hash_table_lookup(targets->modules, key);
+		if (!module)
+			continue;
+		callocs_note(&followed->callocs, module, mapping);
+		attached = attach_module(targets, followed, module);
+		if (!attached)
+			continue;
+		/* Of several mappings of its code the first tells, or none does. */
+		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par &&
+		    attached->sought != followed->images) {
+			attached->sought = followed->images;
+			malloc_par_find(pid, mapping, &followed->malloc_par);
+		}
 	}
 	targets_publish_callocs(targets, followed);
 	thresholds_set_glibc(targets->config.thresholds, pid, followed_uses_glibc(followed));
-out:
-	maps_free(&maps);
+}
+
+/* What it maps now; nothing, where it is gone. What is left out of it counts once. */
+static void read_maps(struct targets *targets, struct followed *followed, struct maps *maps)
+{
+	if (maps_read(followed->target.pid, maps)) {
+		maps_free(maps);
+		return;
+	}
+	if (maps->left_out > followed->left_out) {
+		targets->mappings_left_out += maps->left_out - followed->left_out;
+		followed->left_out = maps->left_out;
+	}
 }
 
 /* A process may be moved to another group at any time. */
@@ -403,6 +448,7 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 		followed->target.parent_pid = stat.ppid;
 		followed->start_ticks = stat.start_ticks;
 	}
+	followed->images = 1;
 	followed->attached = g_ptr_array_new_with_free_func(attached_free);
 	g_hash_table_replace(targets->followed, GINT_TO_POINTER(pid), followed);
 	if (g_hash_table_size(targets->followed) <= PREPARED_PROCESSES)
@@ -418,14 +464,15 @@ static void forget_row(struct targets *targets, pid_t pid)
 	bpf_map_delete_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key);
 }
 
-static int publish_process(struct targets *targets, pid_t pid, bool exec_pending)
+/* maps: NULL before a command's exec. */
+static int publish_process(struct targets *targets, pid_t pid, const struct maps *maps)
 {
 	/*
 	 * Counting begins here: stacks want their table at once. A command's comes with its exec.
 	 */
 	struct memtoll_target state = {
-		.exec_pending = exec_pending,
-		.unwind_table = exec_pending ? 0 : unwinder_show(targets->unwinder, pid),
+		.exec_pending = !maps,
+		.unwind_table = maps ? unwinder_show(targets->unwinder, pid, maps) : 0,
 	};
 	uint32_t key = pid;
 
@@ -477,23 +524,29 @@ int targets_add(struct targets *targets, pid_t pid)
 {
 	struct followed *followed = follow(targets, pid, "target");
 	struct proc_stat stat;
+	struct maps maps = {};
 	int err;
 
 	/*
 	 * What takes long before the probes: until the process is published they cost and count
 	 * nothing.
 	 */
-	symbolizer_show(targets->config.symbolizer, pid, true);
-	unwinder_show(targets->unwinder, pid);
+	read_maps(targets, followed, &maps);
+	symbolizer_show_maps(targets->config.symbolizer, pid, &maps, true);
+	unwinder_show(targets->unwinder, pid, &maps);
 	record_process(targets, followed);
-	attach_modules(targets, followed);
+	attach_modules(targets, followed, &maps);
 	followed_begin_thresholds(targets, followed, false, 0);
 	start_counting(followed);
+	/* It has run on meanwhile. */
+	maps_free(&maps);
+	read_maps(targets, followed, &maps);
 	followed->target.start_ns = now_ns();
-	err = publish_process(targets, pid, false);
+	err = publish_process(targets, pid, &maps);
 	/* Hits count from here, and so does the time they are compared with. */
 	followed->target.cpu_base_ns = cpu_clock_ns(pid);
-	targets_publish_code(targets, followed);
+	targets_publish_code(targets, followed, &maps);
+	maps_free(&maps);
 	/* Ended before its exit could be seen: else it would be waited for in vain. */
 	if (!err && (!read_stat(followed, &stat) || stat.state == 'Z' || stat.state == 'X')) {
 		forget_row(targets, pid);
@@ -506,7 +559,7 @@ int targets_add(struct targets *targets, pid_t pid)
 int targets_expect_exec(struct targets *targets, pid_t pid)
 {
 	follow(targets, pid, "target")->starting = true;
-	return publish_process(targets, pid, true);
+	return publish_process(targets, pid, NULL);
 }
 
 /* What was attached stays listed, for the record; its probes go. */
@@ -567,6 +620,7 @@ static void end_followed(struct targets *targets, struct followed *followed, int
 void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held)
 {
 	struct followed *followed = followed_get(targets, pid);
+	struct maps maps = {};
 
 	if (!followed)
 		return;
@@ -579,12 +633,15 @@ void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held)
 		start_counting(followed);
 	followed->starting = held;
 	starting_end(g_steal_pointer(&followed->start), NULL);
+	followed->malloc_par = 0;
+	followed->images++;
+	followed->rest_until_ns = 0;
 	if (held) {
-		followed->malloc_par = 0;
-		targets_publish_code(targets, followed);
+		read_maps(targets, followed, &maps);
+		targets_publish_code(targets, followed, &maps);
+		maps_free(&maps);
 		return;
 	}
-	followed->malloc_par = 0;
 	record_process(targets, followed);
 	followed_begin_thresholds(targets, followed, true, 0);
 	followed->target.changed = true;
@@ -593,9 +650,13 @@ void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held)
 void targets_mapped(struct targets *targets, pid_t pid)
 {
 	struct followed *followed = followed_get(targets, pid);
+	struct maps maps = {};
 
-	if (followed)
-		attach_modules(targets, followed);
+	if (!followed)
+		return;
+	read_maps(targets, followed, &maps);
+	attach_modules(targets, followed, &maps);
+	maps_free(&maps);
 }
 
 bool targets_start(struct targets *targets, pid_t pid, uint64_t loader)
@@ -639,17 +700,20 @@ static void remember_start(struct followed *followed)
 void targets_ready(struct targets *targets, pid_t pid)
 {
 	struct followed *followed = followed_get(targets, pid);
+	struct maps maps = {};
 
 	if (!followed)
 		return;
 	followed->starting = false;
 	followed->target.changed = false;
-	attach_modules(targets, followed);
+	read_maps(targets, followed, &maps);
+	attach_modules(targets, followed, &maps);
 	remember_start(followed);
-	symbolizer_show(targets->config.symbolizer, pid, true);
+	symbolizer_show_maps(targets->config.symbolizer, pid, &maps, true);
 	record_process(targets, followed);
 	followed_begin_thresholds(targets, followed, true, 0);
-	targets_publish_code(targets, followed);
+	targets_publish_code(targets, followed, &maps);
+	maps_free(&maps);
 }
 
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
@@ -657,6 +721,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	struct followed *followed = followed_get(targets, child);
 	struct memtoll_target state;
 	struct proc_stat stat;
+	struct maps maps = {};
 
 	if (followed && !followed->target.exited) {
 		if (proc_stat_read(child, 0, &stat) || stat.start_ticks == followed->start_ticks)
@@ -679,8 +744,11 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	read_counters(followed);
 	read_size(child, &followed->target.now);
 	/* One that has ended by now is told of next: whoever has its number is not to be probed. */
-	if (held || lives_there(targets, child, &state))
-		attach_modules(targets, followed);
+	if (held || lives_there(targets, child, &state)) {
+		read_maps(targets, followed, &maps);
+		attach_modules(targets, followed, &maps);
+		maps_free(&maps);
+	}
 	if (!held && targets->config.uprobes)
 		targets->late++;
 	record_process(targets, followed);
@@ -732,6 +800,36 @@ void targets_suspect_code(struct targets *targets)
 		((struct followed *)value)->target.changed = true;
 }
 
+/*
+ * A process that maps code again and again, or in very many pieces, is not to keep the tracer from
+ * everything else: what took long is not done again for several times as long.
+ */
+static bool is_resting(struct targets *targets, struct followed *followed)
+{
+	if (now_ns() >= followed->rest_until_ns)
+		return false;
+	targets->maps_postponed += !followed->postponed;
+	followed->postponed = true;
+	return true;
+}
+
+static void look_again(struct targets *targets, struct followed *followed)
+{
+	uint64_t begin_ns = now_ns(), took_ns;
+	struct maps maps = {};
+
+	read_maps(targets, followed, &maps);
+	/* First what stacks need while the process runs on. */
+	targets_publish_code(targets, followed, &maps);
+	attach_modules(targets, followed, &maps);
+	symbolizer_show_maps(targets->config.symbolizer, followed->target.pid, &maps, false);
+	maps_free(&maps);
+	took_ns = now_ns() - begin_ns;
+	if (took_ns > REFRESH_NS)
+		followed->rest_until_ns = begin_ns + took_ns +
+					  MIN(REST_TIMES * took_ns, REST_MAX_NS);
+}
+
 void targets_refresh(struct targets *targets)
 {
 	GHashTableIter iter;
@@ -741,13 +839,12 @@ void targets_refresh(struct targets *targets)
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
 
-		if (!followed->target.changed || followed->target.exited)
+		if (!followed->target.changed || followed->target.exited ||
+		    is_resting(targets, followed))
 			continue;
 		followed->target.changed = false;
-		/* First what stacks need while the process runs on. */
-		targets_publish_code(targets, followed);
-		attach_modules(targets, followed);
-		symbolizer_show(targets->config.symbolizer, followed->target.pid, false);
+		followed->postponed = false;
+		look_again(targets, followed);
 	}
 }
 
@@ -891,6 +988,22 @@ unsigned int targets_without_allocator(const struct targets *targets)
 uint64_t targets_unwind_left_out(struct targets *targets)
 {
 	return unwinder_left_out(targets->unwinder);
+}
+
+uint64_t targets_mappings_left_out(struct targets *targets)
+{
+	uint64_t left_out = targets->mappings_left_out;
+
+	targets->mappings_left_out = 0;
+	return left_out;
+}
+
+uint64_t targets_maps_postponed(struct targets *targets)
+{
+	uint64_t postponed = targets->maps_postponed;
+
+	targets->maps_postponed = 0;
+	return postponed;
 }
 
 uint64_t targets_late(struct targets *targets)

@@ -133,6 +133,8 @@ unsigned int targets_without_allocator(const struct targets *targets);
 
 /* Losses found in userspace since the last call. */
 uint64_t targets_unwind_left_out(struct targets *targets);
+uint64_t targets_mappings_left_out(struct targets *targets);
+uint64_t targets_maps_postponed(struct targets *targets);
 uint64_t targets_late(struct targets *targets);
 uint64_t targets_attach_failures(struct targets *targets);
 

@@ -25,20 +25,17 @@ static void fill_callocs(const struct targets *targets, const struct followed *f
 				   followed->callocs.address[i] : 0;
 }
 
-void targets_publish_code(struct targets *targets, const struct followed *followed)
+void targets_publish_code(struct targets *targets, const struct followed *followed,
+			  const struct maps *maps)
 {
 	pid_t pid = followed->target.pid;
 	int fd = bpf_map__fd(targets->config.bpf->maps.processes);
 	struct code_range ranges[MEMTOLL_MEMSET_RANGES];
 	struct memtoll_python_offsets python;
 	struct memtoll_target state;
-	uint32_t key = pid, table = unwinder_show(targets->unwinder, pid);
-	struct maps maps = {};
-	ssize_t count = 0, i;
+	uint32_t key = pid, table = unwinder_show(targets->unwinder, pid, maps);
+	ssize_t count = memset_ranges(pid, maps, ranges, MEMTOLL_MEMSET_RANGES), i;
 
-	if (!maps_read(pid, &maps))
-		count = memset_ranges(pid, &maps, ranges, MEMTOLL_MEMSET_RANGES);
-	maps_free(&maps);
 	if (bpf_map_lookup_elem(fd, &key, &state))
 		return;
 	state.unwind_table = table;
@@ -47,7 +44,7 @@ void targets_publish_code(struct targets *targets, const struct followed *follow
 		state.memset[i].end = ranges[i].end;
 	}
 	state.memset_count = MAX(count, 0);
-	if (python_show(targets->config.python, pid, &python)) {
+	if (python_show(targets->config.python, pid, maps, &python)) {
 		state.python = python;
 		targets->config.bpf->bss->python_seen = 1;
 	}

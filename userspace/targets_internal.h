@@ -14,6 +14,7 @@ struct attached {
 	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: taken away */
 	enum allocator_linkage linkage;
 	const char *unprobed;		/* why none of its functions is probed, or NULL */
+	unsigned int sought;		/* in which of the process's images its malloc_par was */
 };
 
 /* Addresses of calloc in a process; those beyond the capacity are left out. */
@@ -36,6 +37,11 @@ struct followed {
 	bool listed;			/* has a row in table process */
 	bool starting;			/* held by ptrace; libraries are being mapped */
 	struct starting *start;		/* its loader tells of that, or NULL */
+	bool too_many;			/* allocators */
+	bool postponed;			/* what it has mapped is to be looked at, later */
+	uint64_t rest_until_ns;		/* CLOCK_MONOTONIC */
+	unsigned int images;		/* programs that it has run */
+	uint64_t left_out;		/* mappings of code, at most at a time */
 };
 
 struct scan {
@@ -54,6 +60,8 @@ struct targets {
 	uint64_t late;
 	uint64_t attach_failures;
 	unsigned int dead;		/* still followed */
+	uint64_t mappings_left_out;
+	uint64_t maps_postponed;
 	unsigned int forgotten;		/* no longer followed */
 	unsigned int forgotten_without;	/* of these, that had no allocator we know */
 	uint64_t forgotten_cpu_ns;
@@ -63,7 +71,8 @@ struct targets {
  * Tell the BPF side of the process's code: how to unwind it, where memset and calloc are, and an
  * interpreter's frames. Its row must exist.
  */
-void targets_publish_code(struct targets *targets, const struct followed *followed);
+void targets_publish_code(struct targets *targets, const struct followed *followed,
+			  const struct maps *maps);
 
 /* Of these only calloc, as a sample in memset may be calloc's. Without a row: later, with the rest. */
 void targets_publish_callocs(struct targets *targets, const struct followed *followed);

@@ -27,6 +27,7 @@ struct module {
 
 struct process {
 	uint32_t table;
+	uint64_t left_out;	/* mappings without room in it */
 	unsigned int users;	/* it and the children that have not been shown themselves */
 };
 
@@ -37,6 +38,10 @@ struct process {
 #define SPARES 64
 /* So many freed numbers wait: who was forked meanwhile may still go by one (targets_forked()). */
 #define NUMBERS_RESTING 128
+
+/* What a process's table holds, and how much of it one file may take where not all has room. */
+#define MAPPINGS_MAX ((unsigned int)(UNWIND_MAPPING_CHUNKS * UNWIND_CHUNK_MAPPINGS))
+#define FILE_SHARE 8
 
 /* Tables that are made: numbers and descriptors, side by side. */
 struct tables {
@@ -374,67 +379,122 @@ static struct module *vdso_module(struct unwinder *unwinder, const struct mappin
 	return module;
 }
 
-/* The module of a file; what to add to its addresses to get the process's, in *bias. */
-static struct module *file_module(struct unwinder *unwinder, pid_t pid,
-				  const struct mapping *mapping, uint64_t *bias)
+/* A file of the process that is being shown: opened once, however often it is mapped. */
+struct opened {
+	struct module *module;	/* NULL: no x86-64 ELF file, or it could not be opened */
+	struct image image;	/* of which only the segments are kept */
+	unsigned int mappings;	/* of its code, so far */
+};
+
+static void opened_free(gpointer data)
+{
+	struct opened *opened = data;
+
+	image_close(&opened->image);
+	g_free(opened);
+}
+
+static struct module *module_of(struct unwinder *unwinder, const struct image *image)
 {
 	struct unwind_table table = {};
-	struct module *module = NULL;
-	struct image image = { .fd = -1 };
 	char build_id[2 * 64 + 1] = "";
 	g_autofree char *key = NULL;
+	struct module *module;
 
-	if (image_open(pid, mapping, &image) || !image_bias(&image, mapping, bias))
-		goto out;
-	build_id_of(image.elf, build_id);
-	key = unwind_file_key(build_id, image.fd);
-	if (!key)
-		goto out;
-	module = g_hash_table_lookup(unwinder->modules, key);
-	if (module)
-		goto out;
+	build_id_of(image->elf, build_id);
+	key = unwind_file_key(build_id, image->fd);
+	module = key ? g_hash_table_lookup(unwinder->modules, key) : NULL;
+	if (!key || module)
+		return module;
 	module = g_new0(struct module, 1);
 	/* Files of a read-only image may all have the same times: without a build id none is kept. */
-	if (!unwind_cache_get(*build_id ? key : "", image.fd, &table))
+	if (!unwind_cache_get(*build_id ? key : "", image->fd, &table))
 		module_load(unwinder, module, &table);
 	g_hash_table_insert(unwinder->modules, g_steal_pointer(&key), module);
 	unwind_table_free(&table);
-out:
-	image_close(&image);
 	return module;
 }
 
-static GArray *mappings_of(struct unwinder *unwinder, pid_t pid, const struct maps *maps)
+static struct opened *open_file(struct unwinder *unwinder, pid_t pid,
+				const struct mapping *mapping, GHashTable *files)
 {
+	struct opened *opened = g_hash_table_lookup(files, mapping);
+	struct image *image;
+
+	if (opened)
+		return opened;
+	opened = g_new0(struct opened, 1);
+	image = &opened->image;
+	g_hash_table_insert(files, (gpointer)mapping, opened);
+	if (!image_open(pid, mapping, image))
+		opened->module = module_of(unwinder, image);
+	image_drop_file(image);
+	return opened;
+}
+
+/* The kernel's return trampoline is none: the walk sees through it. */
+static bool is_code(const struct mapping *mapping)
+{
+	return mapping->exec && strcmp(mapping->path, "[uprobes]");
+}
+
+static void add_mapping(struct unwinder *unwinder, const struct mapping *mapping,
+			const struct opened *opened, GArray *mappings)
+{
+	struct memtoll_unwind_mapping entry = {
+		.start = mapping->start,
+		.end = mapping->end,
+	};
+	const struct module *module = NULL;
+	uint64_t bias = 0;
+
+	if (is_vdso(mapping)) {
+		module = vdso_module(unwinder, mapping);
+		bias = mapping->start;
+	} else if (opened && image_bias(&opened->image, mapping, &bias)) {
+		module = opened->module;
+	}
+	if (module) {
+		entry.table = module->table;
+		entry.bias = bias + module->base;
+	}
+	g_array_append_val(mappings, entry);
+}
+
+static bool have_room(const struct maps *maps)
+{
+	size_t code = 0, i;
+
+	for (i = 0; i < maps->count; i++)
+		code += is_code(&maps->entries[i]);
+	return code <= MAPPINGS_MAX;
+}
+
+static GArray *mappings_of(struct unwinder *unwinder, pid_t pid, const struct maps *maps,
+			   uint64_t *left_out)
+{
+	g_autoptr(GHashTable) files = g_hash_table_new_full(mapping_file_hash, mapping_file_equal,
+							    NULL, opened_free);
 	GArray *mappings = g_array_new(FALSE, TRUE, sizeof(struct memtoll_unwind_mapping));
+	bool all = have_room(maps);
+	unsigned int anonymous = 0;
 	size_t i;
 
+	*left_out = 0;
 	for (i = 0; i < maps->count; i++) {
 		const struct mapping *mapping = &maps->entries[i];
-		struct memtoll_unwind_mapping entry = {
-			.start = mapping->start,
-			.end = mapping->end,
-		};
-		const struct module *module = NULL;
-		uint64_t bias = 0;
+		struct opened *opened = NULL;
+		bool fair;
 
-		/* The kernel's return trampoline: the walk sees through it. */
-		if (!mapping->exec || !strcmp(mapping->path, "[uprobes]"))
+		if (!is_code(mapping))
 			continue;
-		if (is_vdso(mapping)) {
-			module = vdso_module(unwinder, mapping);
-			bias = mapping->start;
-		} else if (mapping->inode) {
-			module = file_module(unwinder, pid, mapping, &bias);
-		}
-		if (module) {
-			entry.table = module->table;
-			entry.bias = bias + module->base;
-		}
-		if (mappings->len < UNWIND_MAPPING_CHUNKS * UNWIND_CHUNK_MAPPINGS)
-			g_array_append_val(mappings, entry);
+		if (mapping->inode && mappings->len < MAPPINGS_MAX)
+			opened = open_file(unwinder, pid, mapping, files);
+		fair = opened ? opened->mappings++ < FILE_SHARE : anonymous++ < MAPPINGS_MAX / 2;
+		if (mappings->len < MAPPINGS_MAX && (all || fair))
+			add_mapping(unwinder, mapping, opened, mappings);
 		else
-			unwinder->left_out++;
+			++*left_out;
 	}
 	return mappings;
 }
@@ -459,16 +519,22 @@ static uint32_t mappings_put(struct unwinder *unwinder, const GArray *mappings)
  * Always a new table: what programs read is not changed under them. The one before stays as it is
  * until its number is used again.
  */
-uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid)
+uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid, const struct maps *maps)
 {
+	uint64_t left_out, left_out_before = 0;
 	g_autoptr(GArray) mappings = NULL;
 	struct process *process;
-	struct maps maps = {};
 	uint32_t number = 0;
 
-	if (maps_read(pid, &maps))
+	if (!maps->count)
 		goto out;
-	mappings = mappings_of(unwinder, pid, &maps);
+	process = g_hash_table_lookup(unwinder->processes, GINT_TO_POINTER(pid));
+	if (process)
+		left_out_before = process->left_out;
+	mappings = mappings_of(unwinder, pid, maps, &left_out);
+	/* Each once, however often the process is shown. */
+	if (left_out > left_out_before)
+		unwinder->left_out += left_out - left_out_before;
 	number = mappings_put(unwinder, mappings);
 	if (!number) {
 		unwinder->left_out++;
@@ -477,12 +543,12 @@ uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid)
 	unwinder_exit(unwinder, pid);
 	process = g_new0(struct process, 1);
 	process->table = number;
+	process->left_out = MAX(left_out, left_out_before);
 	process->users = 1;
 	g_hash_table_insert(unwinder->processes, GINT_TO_POINTER(pid), process);
 out:
 	if (fresh_install(unwinder))
 		unwinder->left_out++;
-	maps_free(&maps);
 	return number;
 }
 

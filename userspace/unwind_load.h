@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "maps.h"
+
 struct memtoll_bpf;
 
 /*
@@ -31,9 +33,10 @@ void unwinder_free(struct unwinder *unwinder);
 
 /*
  * Take note of the code that a process maps now; again when that changed. The number of its table
- * (memtoll_target.unwind_table), 0 where there is none.
+ * (memtoll_target.unwind_table), 0 where there is none. Of more code than a table holds, some of
+ * each file comes first.
  */
-uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid);
+uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid, const struct maps *maps);
 
 /* A child has its parent's mappings until it is shown itself: the number of its table, or 0. */
 uint32_t unwinder_fork(struct unwinder *unwinder, pid_t parent, pid_t child);

@@ -298,6 +298,136 @@ static void test_maps(void **state)
 	maps_free(&maps);
 }
 
+/* Asked one by one and read as text: the same. */
+static void test_both_ways(void **state)
+{
+	struct child child = start(set_name, "same");
+	struct maps asked, text;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(maps_read(child.pid, &asked), 0);
+	assert_int_equal(maps_read_text(child.pid, &text), 0);
+	assert_true(asked.count > 4);
+	assert_int_equal(asked.count, text.count);
+	for (i = 0; i < asked.count; i++) {
+		const struct mapping *a = &asked.entries[i], *b = &text.entries[i];
+
+		assert_int_equal(a->start, b->start);
+		assert_int_equal(a->end, b->end);
+		assert_int_equal(a->offset, b->offset);
+		assert_true(is_same_file(a, b));
+		assert_string_equal(a->path, b->path);
+		assert_true(a->read == b->read && a->write == b->write && a->exec == b->exec &&
+			    a->shared == b->shared && a->deleted == b->deleted);
+	}
+	maps_free(&asked);
+	maps_free(&text);
+	stop(&child);
+}
+
+/* Files with code of this process, as its map has them in text; only some may be followed. */
+static unsigned int count_code_files(void)
+{
+	g_autoptr(GHashTable) files = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	FILE *map = fopen("/proc/self/maps", "re");
+	char line[8192], device[32], inode[32], flags[8];
+
+	assert_non_null(map);
+	while (fgets(line, sizeof(line), map))
+		if (sscanf(line, "%*s %7s %*s %31s %31s", flags, device, inode) == 3 &&
+		    flags[2] == 'x' && strcmp(inode, "0"))
+			g_hash_table_add(files, g_strconcat(device, " ", inode, NULL));
+	fclose(map);
+	return g_hash_table_size(files);
+}
+
+static void map_files(const void *unused)
+{
+	const unsigned int files = MAPS_FILES_MAX + 101;
+	char name[64];
+	unsigned int i;
+	int fd;
+
+	(void)unused;
+	for (i = 0; i < files; i++) {
+		snprintf(name, sizeof(name), "code%u", i);
+		fd = memfd_create(name, MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, PAGE) ||
+		    mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+			_exit(1);
+		close(fd);
+	}
+}
+
+static void test_more_files_than_are_followed(void **state)
+{
+	struct child child = start(map_files, NULL);
+	unsigned int own = count_code_files();
+	struct maps asked, text;
+
+	(void)state;
+	assert_int_equal(maps_read(child.pid, &asked), 0);
+	assert_int_equal(maps_read_text(child.pid, &text), 0);
+	assert_int_equal(asked.left_out, own + 101);
+	assert_int_equal(text.left_out, own + 101);
+	maps_free(&asked);
+	maps_free(&text);
+	stop(&child);
+}
+
+/* Names of pages each, which together may not fill memory: the last are cut, and not lost. */
+static void map_long_names(const void *argument)
+{
+	char name[251], file[32];
+	unsigned int i;
+	int fd;
+
+	memset(name, 'd', 250);
+	name[250] = '\0';
+	if (chdir(argument))
+		_exit(1);
+	for (i = 0; i < 15; i++)
+		if ((mkdir(name, 0700) && errno != EEXIST) || chdir(name))
+			_exit(1);
+	for (i = 0; i < 2311; i++) {
+		snprintf(file, sizeof(file), "file%u", i);
+		fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0 || mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+			_exit(1);
+		close(fd);
+		unlink(file);
+	}
+	for (i = 0; i < 15; i++)
+		if (chdir("..") || rmdir(name))
+			_exit(1);
+}
+
+static void test_long_names(void **state)
+{
+	struct child child = start(map_long_names, directory);
+	unsigned int found = 0, whole = 0;
+	size_t bytes = 0, i;
+	struct maps maps;
+
+	(void)state;
+	assert_int_equal(maps_read(child.pid, &maps), 0);
+	for (i = 0; i < maps.count; i++) {
+		const char *last = strrchr(maps.entries[i].path, '/');
+
+		if (!last || !g_str_has_prefix(last, "/file"))
+			continue;
+		found++;
+		bytes += strlen(maps.entries[i].path);
+		whole += !g_str_has_prefix(maps.entries[i].path, "/.../");
+	}
+	assert_int_equal(found, 2311);
+	assert_true(whole > 0 && whole < 2311);
+	assert_true(bytes <= MAPS_PATHS_MAX + 2311 * 16);
+	maps_free(&maps);
+	stop(&child);
+}
+
 /* Map a file named name in the test's directory, delete it if asked, and look it up again. */
 static void check_file(const char *name, bool delete)
 {
@@ -502,6 +632,9 @@ int main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_both_ways),
+		cmocka_unit_test(test_more_files_than_are_followed),
+		cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_file_names),
 		cmocka_unit_test(test_replaced_file),
 		cmocka_unit_test(test_find_name),

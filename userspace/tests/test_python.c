@@ -288,6 +288,18 @@ static struct maps maps_of(pid_t pid)
 	return maps;
 }
 
+static int show(struct python *python, pid_t pid, struct memtoll_python_offsets *offsets)
+{
+	struct maps maps = {};
+	int found;
+
+	/* Of a process that is gone there are none. */
+	maps_read(pid, &maps);
+	found = python_show(python, pid, &maps, offsets);
+	maps_free(&maps);
+	return found;
+}
+
 static bool find_interpreter(pid_t pid, struct python_layout *layout)
 {
 	struct maps maps = maps_of(pid);
@@ -470,17 +482,17 @@ static void test_interpreter_is_found_once(void **state)
 	(void)state;
 	start(&interpreter, "import sys; print('here', flush=True); sys.stdin.read()");
 	read_line(&interpreter, line, sizeof(line));
-	assert_int_equal(python_show(python, interpreter.pid, &offsets), 1);
+	assert_int_equal(show(python, interpreter.pid, &offsets), 1);
 	assert_int_equal(offsets.kind, PYTHON_ENTRIES);
 	assert_true(offsets.runtime > 4096);
-	assert_int_equal(python_show(python, interpreter.pid, &offsets), 0);
+	assert_int_equal(show(python, interpreter.pid, &offsets), 0);
 	python_exec(python, interpreter.pid);
-	assert_int_equal(python_show(python, interpreter.pid, &offsets), 1);
+	assert_int_equal(show(python, interpreter.pid, &offsets), 1);
 	/* This program is none, and one that is gone is none either. */
-	assert_int_equal(python_show(python, getpid(), &offsets), 0);
+	assert_int_equal(show(python, getpid(), &offsets), 0);
 	stop(&interpreter);
 	python_exited(python, interpreter.pid);
-	assert_int_equal(python_show(python, interpreter.pid, &offsets), 0);
+	assert_int_equal(show(python, interpreter.pid, &offsets), 0);
 	assert_int_equal(python_unsupported(python), 0);
 	python_free(python);
 }
@@ -501,7 +513,7 @@ static void test_hostile_stacks(void **state)
 	(void)state;
 	start(&interpreter, "import sys; print('here', flush=True); sys.stdin.read()");
 	read_line(&interpreter, line, sizeof(line));
-	assert_int_equal(python_show(python, interpreter.pid, &offsets), 1);
+	assert_int_equal(show(python, interpreter.pid, &offsets), 1);
 	for (i = 1; i <= 211; i++) {
 		memset(&walked, 0, sizeof(walked));
 		walked.stack_id = i;

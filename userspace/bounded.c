@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bounded.h"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "proc.h"
+
+/* A thread that has not got a CPU is waited for longer: the machine is busy, nobody holds it up. */
+#define PATIENCE_MS 2000
+#define WORKER_NICE (-10)
+
+struct worker {
+	GCond wake;
+	GCond done;
+	pid_t tid;		/* 0: not running yet */
+	pid_t pid;		/* whom the call is about */
+	void (*work)(void *job);
+	void *job;		/* NULL: idle */
+	GDestroyNotify release;
+	bool given_up;
+};
+
+/* About whom a call was given up. */
+struct refused {
+	bool stuck;		/* it has not ended */
+	gint64 until_us;	/* g_get_monotonic_time() */
+};
+
+static __thread bool inside;	/* such a call */
+static GMutex lock;		/* of all below */
+static GQueue idle = G_QUEUE_INIT;	/* of struct worker */
+static GHashTable *refused;	/* pid -> struct refused */
+static unsigned int stuck;
+static uint64_t given_up;
+
+/* What was given up has ended after all. Called with the lock, which is given back in between. */
+static void clear_up(struct worker *worker)
+{
+	struct refused *entry = g_hash_table_lookup(refused, GINT_TO_POINTER(worker->pid));
+
+	if (entry)
+		entry->stuck = false;
+	worker->given_up = false;
+	/* To close a file may take its time, too. */
+	g_mutex_unlock(&lock);
+	worker->release(worker->job);
+	g_mutex_lock(&lock);
+	stuck--;
+}
+
+static gpointer run(gpointer given)
+{
+	struct worker *worker = given;
+
+	inside = true;
+	/* Who waits for it has no time to lose either (session.c). */
+	setpriority(PRIO_PROCESS, 0, WORKER_NICE);
+	g_mutex_lock(&lock);
+	worker->tid = gettid();
+	for (;;) {
+		while (!worker->job)
+			g_cond_wait(&worker->wake, &lock);
+		g_mutex_unlock(&lock);
+		worker->work(worker->job);
+		g_mutex_lock(&lock);
+		if (worker->given_up)
+			clear_up(worker);
+		worker->job = NULL;
+		g_cond_signal(&worker->done);
+		g_queue_push_head(&idle, worker);
+	}
+	return NULL;
+}
+
+/* One that is idle. NULL: no thread can be made. Called with the lock. */
+static struct worker *worker_take(void)
+{
+	struct worker *worker = g_queue_pop_head(&idle);
+	GThread *thread;
+
+	if (worker)
+		return worker;
+	worker = g_new0(struct worker, 1);
+	g_cond_init(&worker->wake);
+	g_cond_init(&worker->done);
+	thread = g_thread_try_new("bounded", run, worker, NULL);
+	if (!thread) {
+		g_cond_clear(&worker->wake);
+		g_cond_clear(&worker->done);
+		g_free(worker);
+		return NULL;
+	}
+	g_thread_unref(thread);
+	return worker;
+}
+
+static bool is_refused(pid_t pid)
+{
+	const struct refused *entry;
+
+	if (!refused)
+		refused = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+	entry = g_hash_table_lookup(refused, GINT_TO_POINTER(pid));
+	if (stuck >= BOUNDED_STUCK_MAX)
+		return true;
+	if (!entry)
+		return false;
+	if (entry->stuck || g_get_monotonic_time() < entry->until_us)
+		return true;
+	g_hash_table_remove(refused, GINT_TO_POINTER(pid));
+	return false;
+}
+
+static void give_up(struct worker *worker)
+{
+	struct refused *entry = g_new0(struct refused, 1);
+
+	entry->stuck = true;
+	entry->until_us = g_get_monotonic_time() + BOUNDED_REST_MS * 1000;
+	g_hash_table_replace(refused, GINT_TO_POINTER(worker->pid), entry);
+	worker->given_up = true;
+	stuck++;
+	given_up++;
+}
+
+/* It could go on, and has no CPU. */
+static bool is_runnable(const struct worker *worker)
+{
+	struct proc_stat stat;
+
+	return !worker->tid || (!proc_stat_read(getpid(), worker->tid, &stat) && stat.state == 'R');
+}
+
+/* True: the call has ended. Called with the lock. */
+static bool wait_done(struct worker *worker)
+{
+	gint64 begin = g_get_monotonic_time(), until = begin;
+
+	do {
+		until += BOUNDED_MS * 1000;
+		while (worker->job)
+			if (!g_cond_wait_until(&worker->done, &lock, until))
+				break;
+	} while (worker->job && is_runnable(worker) && until - begin < PATIENCE_MS * 1000);
+	return !worker->job;
+}
+
+bool bounded_call(pid_t pid, void (*work)(void *job), void *job, GDestroyNotify release)
+{
+	struct worker *worker = NULL;
+	bool done = false;
+
+	if (inside) {
+		work(job);
+		return true;
+	}
+	g_mutex_lock(&lock);
+	if (!is_refused(pid))
+		worker = worker_take();
+	if (worker) {
+		worker->pid = pid;
+		worker->work = work;
+		worker->release = release;
+		worker->job = job;
+		g_cond_signal(&worker->wake);
+		done = wait_done(worker);
+		if (!done)
+			give_up(worker);
+	} else {
+		given_up++;
+		release(job);
+	}
+	g_mutex_unlock(&lock);
+	return done;
+}
+
+uint64_t bounded_given_up(void)
+{
+	uint64_t count;
+
+	g_mutex_lock(&lock);
+	count = given_up;
+	given_up = 0;
+	g_mutex_unlock(&lock);
+	return count;
+}

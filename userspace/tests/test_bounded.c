@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What waits for ever is given up, and nothing else waits with it. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "bounded.h"
+#include "target_memory.h"
+
+#define PAGE 4096
+/* No processes: the number is only who a call is about. */
+#define SOMEBODY 100000001
+#define OTHERS 100000100
+
+struct job {
+	int pipes[2];
+	GThread *by;
+	bool nested;
+};
+
+static gint released;
+
+static struct job *job_new(void)
+{
+	struct job *job = g_new0(struct job, 1);
+
+	assert_int_equal(pipe(job->pipes), 0);
+	return job;
+}
+
+static void job_free(gpointer data)
+{
+	struct job *job = data;
+
+	close(job->pipes[0]);
+	close(job->pipes[1]);
+	g_free(job);
+	g_atomic_int_inc(&released);
+}
+
+static void note_thread(void *data)
+{
+	((struct job *)data)->by = g_thread_self();
+}
+
+static void wait_for_byte(void *data)
+{
+	struct job *job = data;
+	char byte;
+
+	job->nested = read(job->pipes[0], &byte, 1) == 1;
+}
+
+static void call_inside(void *data)
+{
+	struct job *job = data, *inner = job_new();
+
+	assert_true(bounded_call(SOMEBODY, note_thread, inner, job_free));
+	job->nested = inner->by == g_thread_self();
+	job_free(inner);
+}
+
+static void test_what_ends_is_done(void **state)
+{
+	struct job *job = job_new();
+
+	(void)state;
+	assert_true(bounded_call(SOMEBODY, note_thread, job, job_free));
+	assert_non_null(job->by);
+	assert_ptr_not_equal(job->by, g_thread_self());
+	assert_true(bounded_call(SOMEBODY, call_inside, job, job_free));
+	assert_true(job->nested);
+	assert_int_equal(bounded_given_up(), 0);
+	job_free(job);
+}
+
+static void test_what_never_ends_is_given_up(void **state)
+{
+	struct job *stuck = job_new(), *other = job_new();
+	int begin, to = dup(stuck->pipes[1]);
+
+	(void)state;
+	begin = g_atomic_int_get(&released);
+	assert_false(bounded_call(SOMEBODY, wait_for_byte, stuck, job_free));
+	/* It is still at work. */
+	assert_int_equal(g_atomic_int_get(&released), begin);
+	/* Of the same one nothing more is asked, of others it is. */
+	assert_false(bounded_call(SOMEBODY, note_thread, job_new(), job_free));
+	assert_int_equal(g_atomic_int_get(&released), begin + 1);
+	assert_true(bounded_call(OTHERS, note_thread, other, job_free));
+	job_free(other);
+	assert_int_equal(bounded_given_up(), 2);
+	assert_int_equal(bounded_given_up(), 0);
+	/* When it ends after all it cleans up after itself. */
+	assert_int_equal(write(to, "x", 1), 1);
+	while (g_atomic_int_get(&released) < begin + 3)
+		g_usleep(1000);
+	close(to);
+}
+
+static void test_only_so_many_are_left_behind(void **state)
+{
+	int to[BOUNDED_STUCK_MAX], begin = g_atomic_int_get(&released), i;
+
+	(void)state;
+	for (i = 0; i < BOUNDED_STUCK_MAX; i++) {
+		struct job *job = job_new();
+
+		to[i] = dup(job->pipes[1]);
+		assert_false(bounded_call(OTHERS + 1 + i, wait_for_byte, job, job_free));
+	}
+	assert_false(bounded_call(OTHERS, note_thread, job_new(), job_free));
+	assert_int_equal(bounded_given_up(), BOUNDED_STUCK_MAX + 1);
+	for (i = 0; i < BOUNDED_STUCK_MAX; i++) {
+		assert_int_equal(write(to[i], "x", 1), 1);
+		close(to[i]);
+	}
+	while (g_atomic_int_get(&released) < begin + BOUNDED_STUCK_MAX + 1)
+		g_usleep(1000);
+}
+
+/* Ranges with holes between: what is there is read, wherever it stands. */
+static void test_ranges(void **state)
+{
+	enum { RANGES = 3001 };
+	static struct memory_range ranges[RANGES];
+	static uint64_t values[RANGES];
+	uint64_t *memory = mmap(NULL, RANGES * PAGE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), value;
+	size_t i;
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	for (i = 0; i < RANGES; i++) {
+		uint64_t *page = memory + i * PAGE / sizeof(*memory);
+
+		*page = i * i;
+		ranges[i] = (struct memory_range){
+			.address = (uintptr_t)page, .to = &values[i], .size = sizeof(values[i]),
+		};
+		if (i % 7 == 3)
+			assert_int_equal(munmap(page, PAGE), 0);
+	}
+	assert_int_equal(target_memory_read_all(getpid(), ranges, RANGES), 0);
+	for (i = 0; i < RANGES; i++) {
+		assert_int_equal(ranges[i].read, i % 7 != 3);
+		assert_int_equal(values[i], i % 7 == 3 ? 0 : i * i);
+	}
+	assert_int_equal(target_memory_read(getpid(), ranges[3].address, &value, 8), -EFAULT);
+	assert_int_equal(target_memory_read(SOMEBODY + 1, ranges[0].address, &value, 8), -ESRCH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_ends_is_done),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_what_never_ends_is_given_up),
+		cmocka_unit_test(test_only_so_many_are_left_behind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

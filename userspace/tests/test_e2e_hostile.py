@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Programs that harm whoever traces them: what is asked of them is bounded, the rest is counted as the loss it is."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import (
+    MIB,
+    SOURCES,
+    Program,
+    Recording,
+    finish,
+    load,
+    memtoll,
+    query,
+    start_record,
+    wait_slices,
+    wait_until,
+    workload,
+)
+
+pytestmark = pytest.mark.root
+
+# Of a prime number none is missing by chance.
+CALLS = 1009
+
+
+def peak_bytes(pid: int) -> int:
+    """What a process has had resident at most: proc_pid_status(5)."""
+    peak = re.search(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.M)
+    assert peak
+    return int(peak[1]) * 1024
+
+
+def told(program: Program) -> None:
+    """Its calls are made, between two moments at which it is traced."""
+    program.go()
+    wait_until(lambda: program.calls() == CALLS, "the program's calls")
+
+
+def ended(out: Path, tracer: subprocess.Popen[str]) -> Recording:
+    tracer.send_signal(signal.SIGINT)
+    result = finish(tracer)
+    # Not by the watchdog, which ends what does not get on with status 1.
+    assert result.status == 0, result
+    return load(out, result)
+
+
+def test_as_many_mappings_as_there_may_be(out: Path, tmp_path: Path) -> None:
+    with Program(workload("mappings"), tmp_path, "61", str(CALLS)) as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_slices(out, 1)
+        told(program)
+        peak = peak_bytes(tracer.pid)
+        recording = ended(out, tracer)
+    limit = int(Path("/proc/sys/vm/max_map_count").read_text())
+    assert recording.site("mappings.c", "calloc", "calloc").calls == CALLS
+    assert recording.report["losses"]["unwind_full"] > limit // 2
+    # 55 MiB of an ordinary program.
+    assert peak < 150 * MIB
+
+
+def test_memory_that_never_answers(out: Path) -> None:
+    """What is read of it is a name of a Python file; the call that it was for is counted all the same."""
+    with Program("/usr/bin/python3", "-B", SOURCES / "python_withheld.py", str(CALLS)) as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_slices(out, 1)
+        told(program)
+        # The slice that needs the name is written while the program holds it back.
+        wait_slices(out, 1 + query(out, "SELECT count(*) FROM slice")[0][0])
+        recording = ended(out, tracer)
+    calls = recording.query(f"SELECT SUM(calls) FROM call WHERE call = 'calloc' AND bytes = calls * {MIB}")
+    assert calls == [(CALLS,)]
+    assert recording.report["losses"]["memory_given_up"] > 0
+    assert "memory_given_up" in memtoll("report", out).stdout
