@@ -13,6 +13,7 @@
 #include "image.h"
 #include "memtoll.skel.h"
 #include "proc.h"
+#include "target_memory.h"
 
 #define LOADER_FUNCTION "_dl_debug_state"
 #define LOADER_VARIABLE "_r_debug"
@@ -177,22 +178,22 @@ out:
 static char *start_key(pid_t pid, const struct loader *loader)
 {
 	g_autofree char *path = g_strdup_printf("/proc/%d/exe", pid);
-	g_autofree char *environ_path = g_strdup_printf("/proc/%d/environ", pid);
-	g_autofree char *environment = NULL;
+	g_autoptr(GString) environment = g_string_new(NULL);
 	g_autofree char *program = NULL;
-	gsize length = 0, at;
 	struct stat st;
 	GString *text;
 	char *key;
+	gsize at;
 
-	if (stat(path, &st) || !g_file_get_contents(environ_path, &environment, &length, NULL))
+	if (stat(path, &st) ||
+	    target_memory_file(pid, "environ", PROC_ENVIRONMENT_MAX, environment))
 		return NULL;
 	program = file_key(&st);
 	text = g_string_new(program);
 	g_string_append_printf(text, " %d %" PRIu64, loader->fd, loader->offset);
-	for (at = 0; at < length; at += strlen(environment + at) + 1)
-		if (g_str_has_prefix(environment + at, "LD_"))
-			g_string_append_printf(text, "\n%s", environment + at);
+	for (at = 0; at < environment->len; at += strlen(environment->str + at) + 1)
+		if (g_str_has_prefix(environment->str + at, "LD_"))
+			g_string_append_printf(text, "\n%s", environment->str + at);
 	key = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, text->len);
 	g_string_free(text, TRUE);
 	return key;
