@@ -360,6 +360,7 @@ static int open_consumers(struct session *session)
 		.thresholds = session->thresholds,
 		.mechanism = session->mechanism,
 		.uprobes = session->config.uprobes,
+		.maps_told = session->config.mappings,
 	});
 	session->watch = watch_new(&(struct watch_config){
 		.bpf = session->bpf,

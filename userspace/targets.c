@@ -30,6 +30,10 @@
 /* Allocators of a process that are probed; two are many. */
 #define MODULES_MAX 32
 
+/* Looks at what a program has mapped after its start, each twice as long after the one before. */
+#define LOOK_FIRST_NS 5000000ULL
+#define LOOK_LAST_NS 2000000000ULL
+
 /* A look at what a process has mapped that takes longer is followed by so many times its time... */
 #define REFRESH_NS 200000000ULL
 #define REST_TIMES 4
@@ -645,6 +649,10 @@ void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held)
 	record_process(targets, followed);
 	followed_begin_thresholds(targets, followed, true, 0);
 	followed->target.changed = true;
+	if (targets->config.maps_told)
+		return;
+	followed->look_step_ns = LOOK_FIRST_NS;
+	followed->look_ns = now_ns() + LOOK_FIRST_NS;
 }
 
 void targets_mapped(struct targets *targets, pid_t pid)
@@ -830,6 +838,21 @@ static void look_again(struct targets *targets, struct followed *followed)
 					  MIN(REST_TIMES * took_ns, REST_MAX_NS);
 }
 
+/* A new program maps its libraries as it starts; where nobody tells of that it is looked for. */
+static void look_if_due(struct followed *followed)
+{
+	uint64_t now;
+
+	if (!followed->look_ns)
+		return;
+	now = now_ns();
+	if (now < followed->look_ns)
+		return;
+	followed->target.changed = true;
+	followed->look_step_ns *= 2;
+	followed->look_ns = followed->look_step_ns > LOOK_LAST_NS ? 0 : now + followed->look_step_ns;
+}
+
 void targets_refresh(struct targets *targets)
 {
 	GHashTableIter iter;
@@ -839,6 +862,7 @@ void targets_refresh(struct targets *targets)
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
 
+		look_if_due(followed);
 		if (!followed->target.changed || followed->target.exited ||
 		    is_resting(targets, followed))
 			continue;

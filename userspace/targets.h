@@ -51,6 +51,7 @@ struct targets_config {
 	struct thresholds *thresholds;
 	enum uprobe_mechanism mechanism;
 	bool uprobes;
+	bool maps_told;			/* targets_changed() is called for what they map */
 };
 
 struct targets *targets_new(const struct targets_config *config);

@@ -40,6 +40,8 @@ struct followed {
 	bool too_many;			/* allocators */
 	bool postponed;			/* what it has mapped is to be looked at, later */
 	uint64_t rest_until_ns;		/* CLOCK_MONOTONIC */
+	uint64_t look_ns;		/* when to look again, without being told; 0: never */
+	uint64_t look_step_ns;
 	unsigned int images;		/* programs that it has run */
 	uint64_t left_out;		/* mappings of code, at most at a time */
 };
