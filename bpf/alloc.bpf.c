@@ -637,7 +637,7 @@ SEC("?uprobe")
 int alloc_session(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_find(task);
+	struct thread *thread = thread_of(task);
 	__u64 cookie = entry_cookies[PT_REGS_IP(ctx) & (MEMTOLL_PAGE_SIZE - 1)];
 
 	keep_off_private_stack(ctx);
@@ -657,7 +657,7 @@ int alloc_entry(struct pt_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	keep_off_private_stack(ctx);
-	on_entry(ctx, bpf_get_attach_cookie(ctx), task, thread_get(task));
+	on_entry(ctx, bpf_get_attach_cookie(ctx), task, thread_check(task, thread_of(task)));
 	return 0;
 }
 
@@ -667,5 +667,5 @@ int alloc_return(struct pt_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	keep_off_private_stack(ctx);
-	return on_return(ctx, task, thread_find(task));
+	return on_return(ctx, task, thread_of(task));
 }

@@ -91,11 +91,13 @@ int read_unwatched(struct bpf_raw_tracepoint_args *ctx)
 SEC("?raw_tp/block_bio_queue")
 int read_submitted(struct bpf_raw_tracepoint_args *ctx)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct bio *bio = (struct bio *)ctx->args[0];
 
-	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ_CODE)
+	if (!is_near(task->tgid) ||
+	    (BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ_CODE)
 		return 0;
-	return count_read(bpf_get_current_task_btf());
+	return count_read(task);
 }
 
 /*

@@ -655,6 +655,12 @@ struct memtoll_start {
 };
 
 /*
+ * Counts of traced processes by the lowest bits of their numbers (thread.bpf.h): a power of two. One
+ * in so many of the others has a traced one's and is passed over by its whole number.
+ */
+#define NEAR_PROCESSES 4096
+
+/*
  * Unwinding by call frame information. Userspace compiles .eh_frame of a module into rows that
  * ascend by pc: a row holds from its pc to that of the next one. pc is relative to the module's
  * lowest address in the file; no module has 4 GiB of code.

@@ -139,12 +139,14 @@ int map_exit(struct sys_exit_args *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_find(task);
 	struct memtoll_mapping *event;
-	__u64 bytes, now = bpf_ktime_get_ns();
 	struct open_map_call *map;
+	__u64 bytes, now;
 	bool failed;
 
+	/* Before the clock is read: most are others'. */
 	if (!thread || stopped || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
 		return 0;
+	now = bpf_ktime_get_ns();
 	map = &thread->map;
 	if (!in_map(thread)) {
 		map->map_fn = MAP_FN_NONE;

@@ -622,7 +622,7 @@ static __always_inline bool is_trampoline(struct task_struct *task, __u64 addres
 
 static __always_inline struct memtoll_target *process_get(__u32 tgid)
 {
-	return bpf_map_lookup_elem(&processes, &tgid);
+	return is_near(tgid) ? bpf_map_lookup_elem(&processes, &tgid) : NULL;
 }
 
 /* Copy a finished record into the ring buffer; count it as lost, `weight` times, if it is full. */

@@ -47,6 +47,7 @@ volatile __u32 lock_suspected = 0;
 struct threads_map threads SEC(".maps");
 
 __u64 thread_owners[THREAD_PLACES];
+__u32 near_processes[NEAR_PROCESSES];
 
 struct thread_places_map thread_places SEC(".maps");
 
@@ -187,6 +188,12 @@ static __always_inline bool left_place(struct task_struct *task, __u32 old_pid)
 	       thread_owners[old_pid & (THREAD_PLACES - 1)] >> OWNER_PID_SHIFT == old_pid;
 }
 
+/* As process_rows.c has it. */
+static __always_inline void count_near(__u32 tgid, int more)
+{
+	__sync_fetch_and_add(&near_processes[tgid & (NEAR_PROCESSES - 1)], more);
+}
+
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -195,20 +202,21 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 
 	if (child->tgid == parent->tgid)
 		return 0;
+	/*
+	 * Where its number was a traced process's, that has ended, and this is another. An ended one
+	 * keeps its row until then, as its last thread still has memory to give back.
+	 */
+	if (process_get(tgid) && !bpf_map_delete_elem(&processes, &tgid))
+		count_near(tgid, -1);
 	process = process_get(parent->tgid);
-	if (!process || process->exec_pending) {
-		/*
-		 * Where its number was a traced process's, that has ended, and this is another. An ended
-		 * one keeps its row until then, as its last thread still has memory to give back.
-		 */
-		if (process_get(tgid))
-			bpf_map_delete_elem(&processes, &tgid);
+	if (!process || process->exec_pending)
 		return 0;
-	}
 	copy = *process;
 	copy.exited_minor_faults = 0;
 	copy.exited_major_faults = 0;
-	if (bpf_map_update_elem(&processes, &tgid, &copy, BPF_ANY)) {
+	count_near(tgid, 1);
+	if (bpf_map_update_elem(&processes, &tgid, &copy, BPF_NOEXIST)) {
+		count_near(tgid, -1);
 		lose(LOST_PROCESSES_FULL, 1);
 		return 0;
 	}

@@ -37,8 +37,21 @@ static __always_inline __u64 thread_owner(const struct task_struct *task)
 	return (__u64)task->pid << OWNER_PID_SHIFT | (__u32)(task->start_time >> 10);
 }
 
-/* The state of a thread that was met before. */
-static __always_inline struct thread *thread_find(struct task_struct *task)
+/*
+ * How many rows map `processes` has of numbers with the same lowest bits. The tracepoints run for every
+ * process of the machine: nearly all others are passed over by this word, before a helper is called
+ * or a map looked up, which would be most of what they pay. Raised before a row is there and lowered
+ * after it has gone: never too low.
+ */
+extern __u32 near_processes[NEAR_PROCESSES];
+
+static __always_inline bool is_near(__u32 tgid)
+{
+	return near_processes[tgid & (NEAR_PROCESSES - 1)];
+}
+
+/* The state of a traced process's thread that was met before. */
+static __always_inline struct thread *thread_of(struct task_struct *task)
 {
 	__u32 place = task->pid & (THREAD_PLACES - 1);
 
@@ -64,7 +77,13 @@ static __always_inline struct thread *thread_check(struct task_struct *task, str
 /* The one filter, passed first. */
 static __always_inline struct thread *thread_get(struct task_struct *task)
 {
-	return thread_check(task, thread_find(task));
+	return is_near(task->tgid) ? thread_check(task, thread_of(task)) : NULL;
+}
+
+/* Of a thread that was met before; of none a state is made. */
+static __always_inline struct thread *thread_find(struct task_struct *task)
+{
+	return is_near(task->tgid) ? thread_of(task) : NULL;
 }
 
 #endif /* MEMTOLL_THREAD_BPF_H */

@@ -22,6 +22,7 @@
 #include "latency.h"
 #include "memtoll.skel.h"
 #include "message.h"
+#include "process_rows.h"
 #include "rates.h"
 #include "sums.h"
 #include "syscalls.h"
@@ -579,7 +580,7 @@ static void forget_reads(struct bpf_map *map, uint32_t pid)
 static void forget_child(struct memtoll_bpf *bpf, uint32_t pid)
 {
 	forget_reads(bpf->maps.file_reads, pid);
-	bpf_map__delete_elem(bpf->maps.processes, &pid, sizeof(pid), 0);
+	process_row_remove(bpf, pid);
 	sums_free_places(bpf->maps.call_places);
 	forget_sums(bpf->maps.calls, pid);
 	forget_sums(bpf->maps.calls_spare, pid);
@@ -673,7 +674,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 		    struct calibration_result *result)
 {
 	uint32_t pid = calibration->pid;
-	g_autofree char *process = g_malloc0(bpf_map__value_size(bpf->maps.processes));
+	const struct memtoll_target row = {};
 	struct round probed[ROUNDS], idle[ROUNDS], counted[ROUNDS];
 	struct fault_triples triples = {};
 	struct uprobe_attachment *attachments[PROBE_GROUPS] = {};
@@ -683,8 +684,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	int err, group;
 
 	memset(result, 0, sizeof(*result));
-	err = bpf_map__update_elem(bpf->maps.processes, &pid, sizeof(pid), process,
-				   bpf_map__value_size(bpf->maps.processes), 0);
+	err = process_row_put(bpf, pid, &row);
 	if (err)
 		goto out;
 	ring = ring_buffer__new(bpf_map__fd(bpf->maps.events), on_event, &seen, NULL);

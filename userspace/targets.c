@@ -18,6 +18,7 @@
 #include "message.h"
 #include "owncache.h"
 #include "proc.h"
+#include "process_rows.h"
 #include "sums.h"
 #include "unwind_load.h"
 
@@ -460,14 +461,6 @@ static struct followed *follow(struct targets *targets, pid_t pid, const char *r
 	return followed;
 }
 
-/* The BPF side is to follow it no more. */
-static void forget_row(struct targets *targets, pid_t pid)
-{
-	uint32_t key = pid;
-
-	bpf_map_delete_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key);
-}
-
 /* maps: NULL before a command's exec. */
 static int publish_process(struct targets *targets, pid_t pid, const struct maps *maps)
 {
@@ -478,12 +471,8 @@ static int publish_process(struct targets *targets, pid_t pid, const struct maps
 		.exec_pending = !maps,
 		.unwind_table = maps ? unwinder_show(targets->unwinder, pid, maps) : 0,
 	};
-	uint32_t key = pid;
 
-	if (bpf_map_update_elem(bpf_map__fd(targets->config.bpf->maps.processes), &key, &state,
-				BPF_ANY))
-		return -errno;
-	return 0;
+	return process_row_put(targets->config.bpf, pid, &state);
 }
 
 /* Faults that the living threads have had: the rest of the process's belong to dead ones. */
@@ -553,7 +542,7 @@ int targets_add(struct targets *targets, pid_t pid)
 	maps_free(&maps);
 	/* Ended before its exit could be seen: else it would be waited for in vain. */
 	if (!err && (!read_stat(followed, &stat) || stat.state == 'Z' || stat.state == 'X')) {
-		forget_row(targets, pid);
+		process_row_remove(targets->config.bpf, pid);
 		targets_exiting(targets, pid, 0, NULL);
 		err = -ESRCH;
 	}
@@ -617,7 +606,7 @@ static void end_followed(struct targets *targets, struct followed *followed, int
 	detach_all(followed);
 	/* A row that is not marked is another's by now, made when that was forked. */
 	if (state.ended)
-		forget_row(targets, target->pid);
+		process_row_remove(targets->config.bpf, target->pid);
 	unwinder_exit(targets->unwinder, target->pid);
 }
 
@@ -909,7 +898,7 @@ void targets_forget_dead(struct targets *targets)
 			continue;
 		/* The mark may have been overwritten by what we had to say of it at that moment. */
 		if (proc_stat_read(followed->target.pid, 0, &stat))
-			forget_row(targets, followed->target.pid);
+			process_row_remove(targets->config.bpf, followed->target.pid);
 		count_forgotten(targets, followed);
 		g_hash_table_iter_remove(&iter);
 	}

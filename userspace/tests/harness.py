@@ -431,6 +431,13 @@ def map_entries(pid: int, name: str) -> list[dict[str, Any]]:
     return [entry for number in named for entry in asked("dump", "id", str(number))]
 
 
+def bpf_variable(number: int, name: str) -> Any:
+    """Of the map that a section of variables is."""
+    (entry,) = map_dump(number)
+    (rows,) = entry["formatted"]["value"].values()
+    return next(row[name] for row in rows if name in row)
+
+
 def bpftool() -> str:
     """The real tool: Ubuntu's /usr/sbin/bpftool refuses kernels it has no package for."""
     candidates = [tool("bpftool"), *map(str, Path("/usr/lib").glob("linux-tools*/*/bpftool"))]

@@ -20,6 +20,7 @@ from harness import (
     Program,
     bpf_maps,
     bpf_objects,
+    bpf_variable,
     changed_text,
     finish,
     kernel_objects,
@@ -136,9 +137,7 @@ class Windows:
         self.maps = bpf_maps(tracer.pid)
 
     def variable(self, section: str, name: str) -> int:
-        (entry,) = map_dump(self.maps[f"memtoll_{section}"])
-        (rows,) = entry["formatted"]["value"].values()
-        return next(int(row[name]) for row in rows if name in row)
+        return int(bpf_variable(self.maps[f"memtoll_{section}"], name))
 
     def are_shut(self) -> bool:
         return self.variable(".bss", "shut_ns") > self.variable(".data", "open_until_ns")

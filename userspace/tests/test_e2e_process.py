@@ -19,9 +19,12 @@ from harness import (
     PAGE,
     Program,
     Recording,
+    bpf_maps,
+    bpf_variable,
     changed_text,
     finish,
     load,
+    map_dump,
     map_entries,
     memtoll,
     record,
@@ -238,6 +241,10 @@ def test_short_processes(out: Path, tmp_path: Path) -> None:
         return {*stacks, *(entry["formatted"]["key"]["tgid"] for entry in map_entries(tracer.pid, "calls"))}
 
     wait_until(lambda: kept() <= living, "stacks and sums of the dead to leave the kernel")
+    maps = bpf_maps(tracer.pid)
+    wait_until(lambda: len(map_dump(maps["processes"])) == len(living), "rows of the dead to leave the kernel")
+    # By which all others are passed over: one too few, and a child is.
+    assert sum(bpf_variable(maps["memtoll_.bss"], "near_processes")) == len(living)
     tracer.stdin.write("\n")
     tracer.stdin.close()
     tracer.stdin = None

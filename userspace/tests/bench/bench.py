@@ -19,13 +19,13 @@ import signal
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import tools
-from lines import AGAIN, LINES, Cost, Line, Target
+from lines import AGAIN, LINES, Cost, Line, Target, price
 from table import machine_facts, results_file, write_readme
 
 import measuring
@@ -38,6 +38,9 @@ WARM_SECONDS: Final = 1.5
 QUICK: Final = (tools.BARE, tools.FULL, tools.FLOOR)
 LIBRARIES: Final = 200
 FRAMES: Final = 20
+# Operations of processes that nobody watches, and what `price` calls them.
+OTHERS: Final = {"a page's first touch": "fault", "mmap and munmap": "map", "an empty system call": "call"}
+BUSY_MS: Final = 60_000  # longer than they take
 OTHER_FRAMES: Final = 6  # malloc, pairs, main, two of libc's start, _start
 
 
@@ -180,6 +183,7 @@ def attach_s(scratch: Path, cache: Path, paths: list[str]) -> float:
 def figures(scratch: Path, rounds: int, quick: bool) -> list[dict[str, Any]]:
     say("a whole stack")
     walks = [stack_ns(scratch, 19 if quick else 199) for _ in range(rounds)]
+    strangers = others(scratch, rounds, 0.1 if quick else 1.0)
     paths = libraries(20 if quick else LIBRARIES)
     say(f"attaching to {len(paths)} libraries")
     first, second = [], []
@@ -191,6 +195,35 @@ def figures(scratch: Path, rounds: int, quick: bool) -> list[dict[str, Any]]:
         {"name": f"a stack of {FRAMES} frames, walked", "unit": "ns", "runs": walks},
         {"name": f"attaching to {len(paths)} libraries, first time", "unit": "s", "runs": first},
         {"name": f"attaching to {len(paths)} libraries, again", "unit": "s", "runs": second},
+        *strangers,
+    ]
+
+
+def others(scratch: Path, rounds: int, seconds: float) -> list[dict[str, Any]]:
+    """What processes that are not watched pay for it that another one is, which faults and maps all the time."""
+    runs: dict[str, list[float]] = {name: [] for name in OTHERS}
+    with ExitStack() as stack:
+        started = {name: stack.enter_context(price(kind)([], scratch)) for name, kind in OTHERS.items()}
+
+        def all_of_them() -> dict[str, float]:
+            return {name: target.work(seconds).cpu_ns for name, target in started.items()}
+
+        def watched() -> dict[str, float]:
+            with Program(workload("price"), "storm", "1") as busy:
+                assert busy.process.stdin
+                busy.process.stdin.write(f"{BUSY_MS}\n")
+                busy.process.stdin.flush()
+                with tools.attached(tools.DEFAULT, busy.pid, scratch):
+                    return all_of_them()
+
+        for number in range(rounds):
+            say(f"others, round {number + 1} of {rounds}")
+            before, during, after = all_of_them(), watched(), all_of_them()
+            for name, ratios in runs.items():
+                ratios.append(during[name] / measuring.middle(before[name], after[name]))
+    return [
+        {"name": f"others, while one is watched: {name}", "unit": "times", "runs": ratios}
+        for name, ratios in runs.items()
     ]
 
 

@@ -179,6 +179,9 @@ def table(results: dict[str, Any]) -> str:
         text += [f"|  | {name} | did not run | | |" for name in line["failed"]]
     text.append("")
     for figure in results["figures"]:
+        if figure["unit"] == "times":
+            text.append(f"* {figure['name']}: {spread(figure['runs'])} times")
+            continue
         runs = [run * (1e9 if figure["unit"] == "s" else 1) for run in figure["runs"]]
         text.append(
             f"* {figure['name']}: {duration(statistics.median(runs))} ({duration(min(runs))} to {duration(max(runs))})"

@@ -2,17 +2,20 @@
 /*
  * price: one operation again and again, and what one costs in CPU time.
  *
- * usage: price pair|calloc|fault|storm THREADS
+ * usage: price pair|calloc|fault|storm|map|call THREADS
  *   pair    malloc of 40 bytes and its free
  *   calloc  calloc of 1,000 bytes; the frees are not timed
  *   fault   first touch of a page that was given back by madvise(MADV_DONTNEED)
  *   storm   malloc of 33 MiB, first touch of each page, free; per page
+ *   map     mmap of a page, not touched, and its munmap
+ *   call    a system call that does next to nothing
  * For each line read, a number of milliseconds, all threads work that long. Then a line with the
  * operations and the CPU time of them alone; ends with standard input.
  */
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "workload.h"
 
@@ -22,6 +25,8 @@
 #define CALLOCS 61
 #define FAULTS 509
 #define STORM (33UL << 20)
+#define MAPS 101
+#define CALLS 997
 
 struct worker {
 	pthread_t thread;
@@ -98,6 +103,28 @@ static uint64_t batch_storm(struct worker *worker)
 	return STORM / PAGE;
 }
 
+static uint64_t batch_maps(struct worker *worker)
+{
+	begin(worker);
+	for (int i = 0; i < MAPS; i++) {
+		void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (page == MAP_FAILED || munmap(page, PAGE))
+			_exit(1);
+	}
+	finish(worker);
+	return MAPS;
+}
+
+static uint64_t batch_calls(struct worker *worker)
+{
+	begin(worker);
+	for (int i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+	finish(worker);
+	return CALLS;
+}
+
 static void *work(void *argument)
 {
 	struct worker *worker = argument;
@@ -119,6 +146,10 @@ static int prepare(struct worker *worker, const char *kind)
 		worker->batch = batch_faults;
 	else if (!strcmp(kind, "storm"))
 		worker->batch = batch_storm;
+	else if (!strcmp(kind, "map"))
+		worker->batch = batch_maps;
+	else if (!strcmp(kind, "call"))
+		worker->batch = batch_calls;
 	else
 		return 2;
 	if (worker->batch != batch_faults)
