@@ -69,14 +69,19 @@ void aside_push(struct aside *aside, void (*work)(void *), void *what)
 	g_mutex_unlock(&aside->lock);
 }
 
-bool aside_is_busy(struct aside *aside)
+unsigned int aside_left(struct aside *aside)
 {
-	bool busy;
+	unsigned int left;
 
 	g_mutex_lock(&aside->lock);
-	busy = aside->left > 0;
+	left = aside->left;
 	g_mutex_unlock(&aside->lock);
-	return busy;
+	return left;
+}
+
+bool aside_is_busy(struct aside *aside)
+{
+	return aside_left(aside) > 0;
 }
 
 void aside_finish(struct aside *aside)

@@ -29,6 +29,9 @@ void aside_push(struct aside *aside, void (*work)(void *), void *what);
 /* Something pushed has not been done yet. */
 bool aside_is_busy(struct aside *aside);
 
+/* How much has not. */
+unsigned int aside_left(struct aside *aside);
+
 /* Wait for all of it. More can be pushed afterwards. */
 void aside_finish(struct aside *aside);
 

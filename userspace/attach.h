@@ -79,6 +79,14 @@ void uprobe_detach(struct uprobe_attachment *attachment);
 void uprobe_detach_aside(struct uprobe_attachment *attachment);
 /* Wait until everything detached aside is gone. */
 void uprobe_detach_finish(void);
+/*
+ * Those of a process that has ended, and that cost nobody anything any more. The kernel takes some
+ * 40 ms for each (it waits until no CPU can be in one), a few at a time: in a storm of processes
+ * they become many, and nothing but the end of memtoll has to wait for them.
+ */
+void uprobe_detach_dead(struct uprobe_attachment *attachment);
+bool uprobe_dead_are_many(void);
+void uprobe_detach_finish_dead(void);
 
 /* The probes that are not tied to a process. They pass over everybody but the target. */
 struct probes;

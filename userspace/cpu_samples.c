@@ -78,6 +78,11 @@ static unsigned int fn_of_stack(struct cpu_samples *samples, uint64_t id)
 	return fn;
 }
 
+void cpu_samples_forget_stack(struct cpu_samples *samples, uint64_t id)
+{
+	g_hash_table_remove(samples->fns, &id);
+}
+
 static void add_named(struct cpu_samples *samples, const struct memtoll_sample *sample)
 {
 	struct sample_key key = {

@@ -27,4 +27,7 @@ void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *s
 int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
 		       void (*on_stack)(void *context, uint64_t id), void *context);
 
+/* There will be no samples with this stack any more. */
+void cpu_samples_forget_stack(struct cpu_samples *samples, uint64_t id);
+
 #endif /* MEMTOLL_CPU_SAMPLES_H */

@@ -76,7 +76,8 @@ void kernel_stacks_each(const struct kernel_stacks *stacks, pid_t pid,
 		each(context, g_array_index(ids, uint64_t, i));
 }
 
-void kernel_stacks_drop(struct kernel_stacks *stacks, struct targets *targets)
+void kernel_stacks_drop(struct kernel_stacks *stacks, struct targets *targets,
+			void (*dropped)(void *context, uint64_t id), void *context)
 {
 	int fd = bpf_map__fd(stacks->bpf->maps.stacks);
 	GHashTableIter iter;
@@ -89,8 +90,10 @@ void kernel_stacks_drop(struct kernel_stacks *stacks, struct targets *targets)
 
 		if (targets_find(targets, GPOINTER_TO_INT(pid)))
 			continue;
-		for (i = 0; i < ids->len; i++)
+		for (i = 0; i < ids->len; i++) {
 			bpf_map_delete_elem(fd, &g_array_index(ids, uint64_t, i));
+			dropped(context, g_array_index(ids, uint64_t, i));
+		}
 		g_hash_table_iter_remove(&iter);
 	}
 }

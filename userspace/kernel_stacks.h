@@ -22,6 +22,7 @@ void kernel_stacks_each(const struct kernel_stacks *stacks, pid_t pid,
 			void (*each)(void *context, uint64_t id), void *context);
 
 /* Out of the table with those of processes that are not followed, or no more. */
-void kernel_stacks_drop(struct kernel_stacks *stacks, struct targets *targets);
+void kernel_stacks_drop(struct kernel_stacks *stacks, struct targets *targets,
+			void (*dropped)(void *context, uint64_t id), void *context);
 
 #endif /* MEMTOLL_KERNEL_STACKS_H */

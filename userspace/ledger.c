@@ -565,6 +565,11 @@ void ledger_exit(struct ledger *ledger, pid_t pid)
 	accesses_exit(ledger->accesses, pid);
 }
 
+void ledger_forget(struct ledger *ledger, pid_t pid)
+{
+	g_hash_table_remove(ledger->processes, GINT_TO_POINTER(pid));
+}
+
 void ledger_drain(struct ledger *ledger, charge_fn *on_charge, life_fn *on_life, void *context)
 {
 	GHashTableIter iter;

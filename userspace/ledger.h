@@ -45,6 +45,8 @@ void ledger_exec(struct ledger *ledger, pid_t pid);
  * next drain and the next ledger_each_access.
  */
 void ledger_exit(struct ledger *ledger, pid_t pid);
+/* It will not be told of any more; what is not drained yet stays. */
+void ledger_forget(struct ledger *ledger, pid_t pid);
 
 /*
  * Facts since the last drain. allocated_stack and allocated_fn are 0 where the faults fell in no

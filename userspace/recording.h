@@ -350,6 +350,8 @@ int recording_stack(struct recording *recording, uint64_t stack_id, pid_t pid, c
 int recording_stack_frame(struct recording *recording, uint64_t stack_id, unsigned int depth,
 			  uint64_t address, const struct frame *frame, bool inlined);
 bool recording_has_stack(struct recording *recording, uint64_t stack_id);
+/* It is not going to be told again; should it be all the same, it stays as it is. */
+void recording_forget_stack(struct recording *recording, uint64_t stack_id);
 
 /* Commit the slice. 0 or -errno (-ENOSPC when the disk is full, after one clear line on stderr). */
 int recording_slice_commit(struct recording *recording, uint64_t end_ns);

@@ -89,7 +89,8 @@ CREATE TABLE process_slice (
 	PRIMARY KEY (slice, pid)
 ) WITHOUT ROWID;
 
--- A stack, leaf first. Depth 0 of an allocation stack is the allocator's function itself.
+-- A stack, leaf first. Of processes that were gone before their code could be looked at, fault.touched_stack
+-- and fault_run.touched_stack have the same one for all that are as deep. Depth 0 of an allocation stack is the allocator's function itself.
 CREATE TABLE stack (
 	stack_id INTEGER PRIMARY KEY,	-- 64-bit hash made in the kernel, as a signed integer
 	pid      INTEGER NOT NULL,	-- process it was first seen in
@@ -270,7 +271,8 @@ CREATE TABLE fault (
 		     in_call, in_memset)
 ) WITHOUT ROWID;
 
--- Single sweeps of faults, for pictures: address by time. Bounded per slice; loss runs_unstored
+-- Single sweeps of faults, for pictures: address by time. Bounded per slice, to far fewer once there are a
+-- million, and those kept are any of the slice's; loss runs_unstored
 -- counts what was left out here (it is in table fault all the same).
 CREATE TABLE fault_run (
 	slice           INTEGER NOT NULL,

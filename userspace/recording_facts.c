@@ -516,6 +516,13 @@ int recording_stack_frame(struct recording *recording, uint64_t stack_id, unsign
 		     signed_int(number), signed_int(inlined));
 }
 
+void recording_forget_stack(struct recording *recording, uint64_t stack_id)
+{
+	gint64 key = (gint64)stack_id;
+
+	g_hash_table_remove(recording->stacks, &key);
+}
+
 bool recording_has_stack(struct recording *recording, uint64_t stack_id)
 {
 	gint64 key = (gint64)stack_id;

@@ -359,6 +359,7 @@ static int open_consumers(struct session *session)
 		.memory_cgroups = session->memory_cgroups,
 		.thresholds = session->thresholds,
 		.mechanism = session->mechanism,
+		.held = session->launch != NULL,
 		.uprobes = session->config.uprobes,
 		.maps_told = session->config.mappings,
 	});
@@ -798,6 +799,7 @@ void session_close(struct session *session)
 	detach(session);
 	priority_end(&session->priority);
 	watchdog_finishing(session->watchdog);
+	uprobe_detach_finish_dead();
 	g_clear_pointer(&session->calibration, calibration_end);
 	g_clear_pointer(&session->launch, launch_free);
 	g_clear_pointer(&session->ring, ring_buffer__free);

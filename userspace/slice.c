@@ -16,13 +16,19 @@
 #include "key16.h"
 #include "latency.h"
 #include "memtoll.skel.h"
+#include "nameless.h"
 #include "names.h"
 #include "reads.h"
 #include "stacks.h"
 #include "sums.h"
 
-/* Sweeps kept one by one per slice, for pictures; the rest is in the sums. */
+/*
+ * Sweeps kept one by one, for pictures; the rest is in the sums. Of a recording of hours as many as a
+ * picture can show: some 60 MB, and then 600 MB a day at most.
+ */
 #define RUNS_PER_SLICE 20000
+#define RUNS_AT_FIRST 1000000
+#define RUNS_PER_LATER_SLICE 100
 
 /* Stacks written in one transaction. */
 #define STACKS_AT_ONCE 512
@@ -57,6 +63,9 @@ struct slicer {
 	uint64_t untracked_returns;
 	uint64_t unfollowed_pages;
 	GArray *runs;			/* struct stored_run, at most RUNS_PER_SLICE */
+	guint runs_seen;		/* in this slice; those that are kept are any of them */
+	uint64_t runs_written;
+	struct nameless *nameless;
 	uint64_t own_losses[MEMTOLL_LOSS_COUNT];	/* of userspace, since the last slice */
 	int err;
 };
@@ -107,6 +116,8 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->giveback = giveback_new();
 	slicer->reads = reads_new(config->recording);
 	slicer->latency = latency_new();
+	slicer->nameless = nameless_new(bpf_map__fd(config->bpf->maps.stacks), config->symbolizer,
+					config->targets);
 	slicer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
 	slicer->samples = cpu_samples_new(bpf_map__fd(config->bpf->maps.stacks),
 					  config->symbolizer);
@@ -129,6 +140,7 @@ void slicer_free(struct slicer *slicer)
 	g_hash_table_destroy(slicer->stacks);
 	kernel_stacks_free(slicer->kernel_stacks);
 	g_array_free(slicer->runs, TRUE);
+	nameless_free(slicer->nameless);
 	areas_free(slicer->areas);
 	giveback_free(slicer->giveback);
 	reads_free(slicer->reads);
@@ -157,6 +169,15 @@ static void want_stack(void *context, uint64_t id)
 	if (id && !g_hash_table_contains(slicer->stacks, &id) &&
 	    !recording_has_stack(slicer->config.recording, id))
 		g_hash_table_add(slicer->stacks, g_memdup2(&id, sizeof(id)));
+}
+
+/* Likewise, where it is said who touched; under the id that is returned. */
+static uint64_t want_toucher(struct slicer *slicer, pid_t pid, uint64_t id)
+{
+	if (!recording_has_stack(slicer->config.recording, id))
+		id = nameless_as(slicer->nameless, pid, id);
+	want_stack(slicer, id);
+	return id;
 }
 
 /* ---- records of the ring buffer ---- */
@@ -321,6 +342,22 @@ int slicer_on_event(void *context, void *data, size_t size)
 
 /* ---- the slice ---- */
 
+/* Of more than fit each has the same chance: a picture shows no gap at the end of each slice. */
+static void keep_run(struct slicer *slicer, const struct stored_run *run)
+{
+	guint most = slicer->runs_written < RUNS_AT_FIRST ? RUNS_PER_SLICE : RUNS_PER_LATER_SLICE;
+	guint at = slicer->runs_seen++;
+
+	if (slicer->runs->len < most) {
+		g_array_append_val(slicer->runs, *run);
+		return;
+	}
+	slicer_lose(slicer, LOST_RUNS_UNSTORED, 1);
+	at = g_random_int_range(0, at + 1);
+	if (at < most)
+		g_array_index(slicer->runs, struct stored_run, at) = *run;
+}
+
 static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
 		   uint8_t allocated_fn)
 {
@@ -335,11 +372,7 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 	hits->faults += run->faults;
 	if (!(run->flags & RUN_MAJOR))
 		hits->timed += run->timed_faults;
-	if (slicer->runs->len >= RUNS_PER_SLICE) {
-		slicer_lose(slicer, LOST_RUNS_UNSTORED, 1);
-		return;
-	}
-	g_array_append_val(slicer->runs, stored);
+	keep_run(slicer, &stored);
 }
 
 /* An allocation is a call of the allocator or a mapping of the program's own. */
@@ -358,7 +391,6 @@ static void write_runs(struct slicer *slicer)
 		const struct memtoll_run *run = &stored->run;
 
 		want_stack(slicer, stored->allocated_stack);
-		want_stack(slicer, run->stack_id);
 		note(slicer, recording_fault_run(slicer->config.recording, &(struct fault_run_fact){
 			.pid = run->tgid,
 			.tid = run->tid,
@@ -370,10 +402,12 @@ static void write_runs(struct slicer *slicer)
 			.last_ns = run->last_ns,
 			.allocated_stack = stored->allocated_stack,
 			.allocated_call = allocated_name(stored->allocated_fn),
-			.touched_stack = run->stack_id,
+			.touched_stack = want_toucher(slicer, run->tgid, run->stack_id),
 			.area = area_name(run->area),
 		}));
 	}
+	slicer->runs_written += slicer->runs->len;
+	slicer->runs_seen = 0;
 	g_array_set_size(slicer->runs, 0);
 }
 
@@ -382,13 +416,12 @@ static void on_charge(void *context, const struct charge *charge)
 	struct slicer *slicer = context;
 
 	want_stack(slicer, charge->allocated_stack);
-	want_stack(slicer, charge->touched_stack);
 	note(slicer, recording_fault(slicer->config.recording, &(struct fault_fact){
 		.pid = charge->pid,
 		.fault_class = fault_class_name(charge->fault_class, charge->major),
 		.allocated_stack = charge->allocated_stack,
 		.allocated_call = allocated_name(charge->allocated_fn),
-		.touched_stack = charge->touched_stack,
+		.touched_stack = want_toucher(slicer, charge->pid, charge->touched_stack),
 		.area = area_name(charge->area),
 		.area_name = areas_path(slicer->areas, charge->dev, charge->inode),
 		.in_call = fn_name(charge->in_fn),
@@ -702,12 +735,13 @@ void slicer_name_stacks(struct slicer *slicer, pid_t pid)
 	kernel_stacks_each(slicer->kernel_stacks, pid, name_stack, slicer);
 }
 
-/* 0: all who are not traced. */
+/* Of a row that has not changed for a slice. 0: all who are not traced. */
 static bool is_forgotten(void *context, uint32_t tgid)
 {
 	struct slicer *slicer = context;
+	const struct target *target = targets_find(slicer->config.targets, tgid);
 
-	return tgid && !targets_find(slicer->config.targets, tgid);
+	return tgid && (!target || target->exited);
 }
 
 static void read_sums(struct slicer *slicer)
@@ -741,6 +775,25 @@ static void read_sums(struct slicer *slicer)
 	}
 }
 
+/* Its last events came a slice ago, and all of them are written. */
+static void forget_process(void *context, pid_t pid)
+{
+	struct slicer *slicer = context;
+
+	ledger_forget(slicer->config.ledger, pid);
+	giveback_restart(slicer->giveback, pid);
+	thresholds_forget(slicer->config.thresholds, pid);
+	symbolizer_forget(slicer->config.symbolizer, pid);
+}
+
+static void forget_stack(void *context, uint64_t id)
+{
+	struct slicer *slicer = context;
+
+	cpu_samples_forget_stack(slicer->samples, id);
+	recording_forget_stack(slicer->config.recording, id);
+}
+
 /*
  * All facts of a slice are written here, in one short transaction (names of stacks may follow in
  * more): should the tracer be killed, it is almost never in the middle of one.
@@ -771,8 +824,9 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	note(slicer, targets_record_allocators(slicer->config.targets));
 	write_losses(slicer);
 	write_stacks(slicer, end_ns);
-	targets_forget_dead(slicer->config.targets);
-	kernel_stacks_drop(slicer->kernel_stacks, slicer->config.targets);
+	nameless_end_slice(slicer->nameless);
+	targets_forget_dead(slicer->config.targets, forget_process, slicer);
+	kernel_stacks_drop(slicer->kernel_stacks, slicer->config.targets, forget_stack, slicer);
 	/* What came to be missed meanwhile. */
 	write_losses(slicer);
 	note(slicer, recording_slice_commit(slicer->config.recording, end_ns));

@@ -209,7 +209,7 @@ struct symbolizer *symbolizer__new(void)
 	return symbolizer;
 }
 
-static struct process *process_of(struct symbolizer *symbolizer, pid_t pid)
+static struct process *process_of(const struct symbolizer *symbolizer, pid_t pid)
 {
 	return g_hash_table_lookup(symbolizer->processes, GINT_TO_POINTER(pid));
 }
@@ -602,6 +602,22 @@ int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace)
 	symbolizer_show_maps(symbolizer, pid, &maps, replace);
 	maps_free(&maps);
 	return err;
+}
+
+void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid)
+{
+	struct process *process = process_of(symbolizer, pid);
+
+	if (process)
+		process_remove(symbolizer, process);
+}
+
+bool symbolizer_has_code(const struct symbolizer *symbolizer, pid_t pid, uint64_t address)
+{
+	const struct process *process = process_of(symbolizer, pid);
+
+	return process && (process->perf_map || find_region(process->regions, address) ||
+			   find_region(process->regions, address - 1));
 }
 
 int symbolizer_fork(struct symbolizer *symbolizer, pid_t parent, pid_t child)

@@ -54,6 +54,12 @@ int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct 
 /* A forked child has its parent's mappings until it is shown itself. */
 int symbolizer_fork(struct symbolizer *symbolizer, pid_t parent, pid_t child);
 
+/* A dead process all of whose addresses have been named. */
+void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid);
+
+/* Is this, or the call before it, an address of code that the process was seen to have? */
+bool symbolizer_has_code(const struct symbolizer *symbolizer, pid_t pid, uint64_t address);
+
 /*
  * Name an address of a process. is_return_address: look up the call before it. Inlined functions
  * give several frames, innermost first. Number of frames written, at least 1 (an unknown address

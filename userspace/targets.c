@@ -219,6 +219,9 @@ static void watch_module(struct targets *targets, struct followed *followed,
 		if (!wanted) {
 			uprobe_detach_aside(*attachment);
 			*attachment = NULL;
+		} else if (!*attachment && !targets->config.held && uprobe_dead_are_many()) {
+			/* Most of a storm are dead by now. Who is not is tried again soon. */
+			followed->target.changed = true;
 		} else if (!*attachment) {
 			*attachment = uprobe_attach(targets->config.bpf, targets->config.mechanism,
 						    followed->target.pid, attached->module, group);
@@ -565,7 +568,10 @@ static void detach_all(struct followed *followed)
 		int group;
 
 		for (group = GROUP_PAIR; group < PROBE_GROUPS; group++) {
-			uprobe_detach_aside(attached->groups[group]);
+			if (followed->target.exited)
+				uprobe_detach_dead(attached->groups[group]);
+			else
+				uprobe_detach_aside(attached->groups[group]);
 			attached->groups[group] = NULL;
 		}
 	}
@@ -883,7 +889,8 @@ unsigned int targets_count(const struct targets *targets)
 	return g_hash_table_size(targets->followed) + targets->forgotten;
 }
 
-void targets_forget_dead(struct targets *targets)
+void targets_forget_dead(struct targets *targets, void (*forgotten)(void *context, pid_t pid),
+			 void *context)
 {
 	struct proc_stat stat;
 	GHashTableIter iter;
@@ -900,6 +907,7 @@ void targets_forget_dead(struct targets *targets)
 		if (proc_stat_read(followed->target.pid, 0, &stat))
 			process_row_remove(targets->config.bpf, followed->target.pid);
 		count_forgotten(targets, followed);
+		forgotten(context, followed->target.pid);
 		g_hash_table_iter_remove(&iter);
 	}
 }

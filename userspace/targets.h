@@ -50,6 +50,7 @@ struct targets_config {
 	struct memory_cgroups *memory_cgroups;
 	struct thresholds *thresholds;
 	enum uprobe_mechanism mechanism;
+	bool held;		/* processes stand still until they are probed */
 	bool uprobes;
 	bool maps_told;			/* targets_changed() is called for what they map */
 };
@@ -60,7 +61,8 @@ struct targets *targets_new(const struct targets_config *config);
  * After a slice: of processes that had ended before it all is written, and they are followed no more.
  * Counts and times of all go on to include them.
  */
-void targets_forget_dead(struct targets *targets);
+void targets_forget_dead(struct targets *targets, void (*forgotten)(void *context, pid_t pid),
+			 void *context);
 
 /* Detach everything and free. */
 void targets_free(struct targets *targets);

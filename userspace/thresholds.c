@@ -357,6 +357,11 @@ bool thresholds_get(const struct thresholds *thresholds, pid_t pid, enum thresho
 	return bounds->low || bounds->high != UINT64_MAX;
 }
 
+void thresholds_forget(struct thresholds *thresholds, pid_t pid)
+{
+	g_hash_table_remove(thresholds->states, GINT_TO_POINTER(pid));
+}
+
 void thresholds_drain(struct thresholds *thresholds, threshold_fn *on_fact, void *context)
 {
 	GHashTableIter iter;

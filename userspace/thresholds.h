@@ -92,6 +92,9 @@ struct threshold_fact {
 
 typedef void threshold_fn(void *context, const struct threshold_fact *fact);
 
+/* A dead process whose facts have been drained. */
+void thresholds_forget(struct thresholds *thresholds, pid_t pid);
+
 /* Facts since the last drain, oldest first for each process. */
 void thresholds_drain(struct thresholds *thresholds, threshold_fn *on_fact, void *context);
 

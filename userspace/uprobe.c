@@ -46,7 +46,10 @@ struct uprobe_attachment {
 	size_t link_count;
 };
 
-static struct aside aside;
+/* Four rounds of aside's threads. */
+#define DEAD_MAX 64
+
+static struct aside aside, dead;
 
 const char *uprobe_mechanism_name(enum uprobe_mechanism mechanism)
 {
@@ -337,7 +340,23 @@ void uprobe_detach_aside(struct uprobe_attachment *attachment)
 		aside_push(&aside, detach_job, attachment);
 }
 
+void uprobe_detach_dead(struct uprobe_attachment *attachment)
+{
+	if (attachment)
+		aside_push(&dead, detach_job, attachment);
+}
+
+bool uprobe_dead_are_many(void)
+{
+	return aside_left(&dead) > DEAD_MAX;
+}
+
 void uprobe_detach_finish(void)
 {
 	aside_finish(&aside);
+}
+
+void uprobe_detach_finish_dead(void)
+{
+	aside_finish(&dead);
 }

@@ -27,6 +27,7 @@ from harness import (
     map_dump,
     map_entries,
     memtoll,
+    query,
     record,
     start_record,
     stop,
@@ -285,6 +286,28 @@ def test_programs_that_start_as_before(out: Path, tmp_path: Path) -> None:
     assert again_preloaded["switches"] < preloaded["switches"] / 2
     assert blocked["switches"] > 40
     assert ignored["switches"] < first["switches"] / 2
+
+
+def test_short_processes_of_a_running_one(out: Path) -> None:
+    """Gone before anything of their code was read: a recording does not grow by what is not known of them."""
+    runs = 1009
+    loop = f"read _; i=0; while [ $i -lt {runs} ]; do /bin/true; i=$((i + 1)); done; echo all; read _"
+    with Program("sh", "-c", f"echo '{{}}'; {loop}") as program:
+        tracer = start_record(out, "-p", str(program.pid), "--probes", "faults")
+        wait_slices(out, 1)
+        program.go()
+        wait_until(lambda: len(query(out, f"SELECT 1 FROM process LIMIT {runs}")) == runs, "all to be met", 120)
+        tracer.send_signal(signal.SIGINT)
+        recording = ended_well(tracer, out)
+    nameless = (
+        "SELECT touched_stack, sum(faults) FROM fault WHERE touched_stack NOT IN (SELECT stack_id FROM stack_frame"
+        " JOIN frame USING (frame_id) WHERE function <> '' OR module <> '') GROUP BY touched_stack"
+    )
+    rows = recording.query(nameless)
+    assert sum(faults for _, faults in rows) > runs
+    assert len(rows) < runs
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.05)
 
 
 def test_priority(out: Path, tmp_path: Path) -> None:

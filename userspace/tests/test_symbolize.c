@@ -389,6 +389,8 @@ static void test_exited(void **state)
 	assert_true(symbolizer_show(symbolizer, target.pid, false) < 0);
 	look_up(symbolizer, target.pid, target.hidden, frames);
 	assert_string_equal(frames[0].function, "hidden");
+	assert_true(symbolizer_has_code(symbolizer, target.pid, target.hidden));
+	assert_false(symbolizer_has_code(symbolizer, target.pid, 1));
 	/* Gone right after exec: the old program's names would be wrong. */
 	assert_true(symbolizer_show(symbolizer, target.pid, true) < 0);
 	look_up(symbolizer, target.pid, target.hidden, frames);
@@ -413,6 +415,12 @@ static void test_forked(void **state)
 	symbolizer_show(symbolizer, target.pid, true);
 	look_up(symbolizer, child, target.visible, frames);
 	assert_string_equal(frames[0].function, "visible");
+	/* And it goes by itself. */
+	symbolizer_forget(symbolizer, child);
+	symbolizer_forget(symbolizer, child);
+	look_up(symbolizer, child, target.visible, frames);
+	assert_string_equal(frames[0].function, "");
+	assert_false(symbolizer_has_code(symbolizer, child, target.visible));
 	stop(&target);
 	symbolizer__free(symbolizer);
 	free(path);

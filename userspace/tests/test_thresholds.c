@@ -270,6 +270,8 @@ static void test_fork(void **state)
 	free_mapped(*state, 5 * MIB, 400);
 	thresholds_get(*state, PID + 1, THRESHOLD_MMAP, &bounds);
 	assert_int_equal(bounds.low, 3 * MIB + PAGE);
+	thresholds_forget(*state, PID + 1);
+	assert_false(thresholds_get(*state, PID + 1, THRESHOLD_MMAP, &bounds));
 	assert_bounds(*state, THRESHOLD_MMAP, 5 * MIB + PAGE, 5 * MIB + PAGE);
 }
 
