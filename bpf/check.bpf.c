@@ -14,8 +14,8 @@ static const bool cfg_casts = false;
 
 char LICENSE[] SEC("license") = "GPL";
 
-__u64 walked_entry = 0;
-__u32 walked_end = 0;
+__u64 walked_frame = 0;		/* 0: there is no page */
+__u64 walked_root = 0;
 __u64 word_read = 0;
 int word_error = 0;
 
@@ -26,11 +26,15 @@ int check_walk(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct walked walked = {};
 
-	walked_end = WALK_FAILED;
-	if (task->mm)
-		walked_end = walk(current_root(), ctx->args[0], ctx->args[1], ctx->args[2],
-				  &walked);
-	walked_entry = walked.entry;
+	enum walk_end end = WALK_FAILED;
+
+	walked_frame = 0;
+	if (!task->mm)
+		return 0;
+	walked_root = current_root();
+	end = walk(walked_root, ctx->args[0], ctx->args[1], ctx->args[2], &walked);
+	if ((end == WALK_ENTRY || end == WALK_HUGE) && (walked.entry & PTE_PRESENT))
+		walked_frame = walked_pfn(&walked, ctx->args[0]);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "arguments.h"
 #include "cli.h"
 #include "message.h"
+#include "privileges.h"
 #include "recording.h"
 #include "report_views.h"
 #include "text.h"
@@ -372,7 +373,9 @@ static int read_recording(struct explain *explain, const char *file)
 	sqlite3_stmt *row = NULL;
 	bool knows;
 
+	privileges_keep(PRIVILEGES_READ);
 	explain->recording = recording_open(file);
+	privileges_keep(PRIVILEGES_NONE);
 	if (!explain->recording)
 		return STATUS_FAILED;
 	row = query(explain->recording,

@@ -400,6 +400,7 @@ static int conclude(const struct record_options *options, struct session *sessio
 	g_autofree char *losses = NULL;
 	int wait_status = 0, err = 0;
 
+	privileges_keep(PRIVILEGES_NONE);
 	if (!options->is_stat)
 		message("wrote %s", options->session.output);
 	else if (options->json)

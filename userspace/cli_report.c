@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "message.h"
+#include "privileges.h"
 #include "recording.h"
 #include "report.h"
 
@@ -149,7 +150,10 @@ int cli_report(int argc, char **argv)
 			  name);
 		return STATUS_DONE;
 	}
+	/* Whose recording it is, and what is in it, root cannot know. */
+	privileges_keep(PRIVILEGES_READ);
 	database = recording_open(arguments.file);
+	privileges_keep(PRIVILEGES_NONE);
 	if (!database)
 		return STATUS_FAILED;
 	status = STATUS_FAILED;

@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "message.h"
+#include "privileges.h"
 #include "recording.h"
 #include "resymbolize.h"
 
@@ -108,9 +109,11 @@ static bool is_complete(sqlite3 *database)
 /* The recording, to be written to; NULL after one line. */
 static sqlite3 *open_writable(const char *path)
 {
-	sqlite3 *database = recording_open(path);
+	sqlite3 *database;
 	g_autofree char *name = path[0] == '/' ? g_strdup(path) : g_strconcat("./", path, NULL);
 
+	privileges_keep(PRIVILEGES_WRITE);
+	database = recording_open(path);
 	if (!database)
 		return NULL;
 	/* Its tracer holds the numbers of frames in memory and goes on counting from there. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "message.h"
+#include "privileges.h"
 
 #define TERMINATE_MS 5000	/* how long a command gets to end after SIGTERM */
 
@@ -129,6 +130,7 @@ int compare_run_plain(const struct compare_plan *plan, enum compare_side side,
 	pid = fork();
 	if (!pid) {
 		enter(plan, side);
+		privileges_keep_from_command();
 		execvp(plan->command[0], plan->command);
 		err = errno;
 		_exit(write(error[1], &err, sizeof(err)) == sizeof(err) ? 127 : 126);

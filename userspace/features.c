@@ -7,6 +7,7 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "cgroup.h"
 #include "memtoll.skel.h"
 #include "pagetable.h"
+#include "priority.h"
 #include "programs.h"
 #include "session.h"
 #include "symbolize.h"
@@ -34,7 +36,7 @@ static void find_page_tables(struct feature *feature)
 	feature->works = !err;
 	if (err)
 		snprintf(feature->detail, sizeof(feature->detail), "%s", err == -EPERM ?
-			 "frames are hidden in /proc/self/pagemap: CAP_SYS_ADMIN is needed" :
+			 "BPF programs may not be loaded: CAP_BPF and CAP_PERFMON are needed" :
 			 strerror(-err));
 	else
 		snprintf(feature->detail, sizeof(feature->detail),
@@ -240,6 +242,17 @@ static void find_kernel_symbols(struct feature *feature)
 	symbolizer__free(symbolizer);
 }
 
+static void find_priority(struct feature *feature)
+{
+	struct priority priority;
+
+	priority_begin(&priority);
+	tell(feature, getpriority(PRIO_PROCESS, 0) <= PRIORITY_NICE,
+	     "memtoll comes before others on the CPU, as long as it takes little of it",
+	     "no CAP_SYS_NICE: on a busy machine windows of probes are closed late");
+	priority_end(&priority);
+}
+
 size_t features_find(struct feature *features, size_t capacity)
 {
 	static const struct {
@@ -265,7 +278,8 @@ size_t features_find(struct feature *features, size_t capacity)
 		{ "huge pages", false, find_huge_pages, "2.6.38; smaller ones: 6.8" },
 		{ "memory cgroups", false, find_memory_cgroups, "2.6.25; version 2: 4.5" },
 		{ "kernel symbols", false, find_kernel_symbols,
-		  "any; kptr_restrict, CONFIG_KALLSYMS" },
+		  "any; kptr_restrict, CAP_SYSLOG, CONFIG_KALLSYMS" },
+		{ "priority", false, find_priority, "any" },
 	};
 	size_t i, count = sizeof(list) / sizeof(*list);
 

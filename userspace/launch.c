@@ -20,6 +20,7 @@
 
 #include "message.h"
 #include "own_limits.h"
+#include "privileges.h"
 #include "proc.h"
 
 #define FOLLOW (PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | \
@@ -85,6 +86,7 @@ static void child_exec(char *const argv[], int go_fd, int error_fd)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	own_limits_give_back();
+	privileges_keep_from_command();
 	if (read(go_fd, &byte, 1) != 1)
 		_exit(127);
 	execvp(argv[0], argv);

@@ -11,15 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "check.skel.h"
 
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
-#define PAGEMAP_PRESENT (1ULL << 63)		/* admin-guide/mm/pagemap.rst */
-#define PAGEMAP_PFN ((1ULL << 55) - 1)
-#define PTE_PFN(entry) (((entry) & 0x000ffffffffff000ULL) >> 12)
+#define GIB (1UL << 30)
+#define HOLES 64		/* GiB of addresses that are no memory, below what is */
+#define SECRET_WORDS 2
 
 /* __PAGE_OFFSET_BASE_L4 and _L5, without KASLR (arch/x86/include/asm/page_64_types.h). */
 #define DEFAULT_BASE_4 0xffff888000000000ULL
@@ -29,20 +30,6 @@
 /* Where it begins that is not placed at random (CONFIG_PHYSICAL_START, arch/x86/Kconfig). */
 #define LINKED_TEXT 0xffffffff81000000ULL
 
-/* Frame of our own page, or 0 when it is absent or the kernel hides frames. */
-static uint64_t own_pfn(const void *address)
-{
-	uint64_t entry = 0;
-	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return 0;
-	if (pread(fd, &entry, sizeof(entry), (uintptr_t)address / PAGE * 8) != sizeof(entry))
-		entry = 0;
-	close(fd);
-	return entry & PAGEMAP_PRESENT ? entry & PAGEMAP_PFN : 0;
-}
-
 static int run_check(const struct bpf_program *program, uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t args[3] = { a, b, c };
@@ -51,12 +38,30 @@ static int run_check(const struct bpf_program *program, uint64_t a, uint64_t b, 
 	return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 }
 
-static bool base_is_right(struct check_bpf *check, const void *page, uint64_t pfn, uint64_t base,
-			  uint32_t levels)
+/* Frame of a page of our own, if this is the base; 0: none, or this is not the base. */
+static uint64_t own_frame(struct check_bpf *check, const void *page, uint64_t base, uint32_t levels)
 {
 	if (!base || run_check(check->progs.check_walk, (uintptr_t)page, base, levels))
-		return false;
-	return PTE_PFN(check->bss->walked_entry) == pfn;
+		return 0;
+	return check->bss->walked_frame;
+}
+
+/*
+ * The page holds random words: where the kernel reads the same ones at the frame's place in the direct
+ * map, that is the page. (/proc/self/pagemap would tell the frame, but only to CAP_SYS_ADMIN.)
+ */
+static bool base_is_right(struct check_bpf *check, const uint64_t *page, uint64_t base,
+			  uint32_t levels)
+{
+	uint64_t frame = own_frame(check, page, base, levels);
+	size_t i;
+
+	for (i = 0; frame && i < SECRET_WORDS; i++)
+		if (run_check(check->progs.check_word, base + frame * PAGE + i * sizeof(*page), 0,
+			      0) ||
+		    check->bss->word_error || check->bss->word_read != page[i])
+			return false;
+	return frame != 0;
 }
 
 /*
@@ -110,8 +115,24 @@ static uint64_t base_from_kcore(void)
 	return base;
 }
 
-static int find_base(struct check_bpf *check, const void *page, uint64_t pfn,
-		     struct pagetable *pagetable)
+/*
+ * The root of our page tables lies in the direct map, which begins at a multiple of 1 GiB (KASLR:
+ * arch/x86/mm/kaslr.c) at most as far below as there is memory; holes count, too.
+ */
+static uint64_t base_below_root(struct check_bpf *check, const uint64_t *page, uint32_t levels)
+{
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE, base, steps;
+
+	/* It is told whatever the base. */
+	own_frame(check, page, DEFAULT_BASE_4, levels);
+	base = check->bss->walked_root & ~(GIB - 1);
+	for (steps = 2 * memory / GIB + HOLES; base && steps; steps--, base -= GIB)
+		if (base_is_right(check, page, base, levels))
+			return base;
+	return 0;
+}
+
+static int find_base(struct check_bpf *check, const uint64_t *page, struct pagetable *pagetable)
 {
 	const struct {
 		uint64_t base;
@@ -127,7 +148,7 @@ static int find_base(struct check_bpf *check, const void *page, uint64_t pfn,
 
 	for (i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
 		for (levels = 4; levels <= 5; levels++) {
-			if (!base_is_right(check, page, pfn, candidates[i].base, levels))
+			if (!base_is_right(check, page, candidates[i].base, levels))
 				continue;
 			pagetable->page_offset = candidates[i].base;
 			pagetable->levels = levels;
@@ -135,18 +156,25 @@ static int find_base(struct check_bpf *check, const void *page, uint64_t pfn,
 			return 0;
 		}
 	}
+	for (levels = 4; levels <= 5; levels++) {
+		pagetable->page_offset = base_below_root(check, page, levels);
+		pagetable->levels = levels;
+		pagetable->source = "our own page tables, proved on our own page";
+		if (pagetable->page_offset)
+			return 0;
+	}
 	return -ENOTSUP;
 }
 
 /* Reading untouched anonymous memory maps the shared zero page, or the huge one. */
-static void find_zero_pages(char *page, struct pagetable *pagetable)
+static void find_zero_pages(struct check_bpf *check, char *page, struct pagetable *pagetable)
 {
 	volatile char *byte = page;
 	uintptr_t aligned;
 	char *huge;
 
 	(void)*byte;
-	pagetable->zero_pfn = own_pfn(page);
+	pagetable->zero_pfn = own_frame(check, page, pagetable->page_offset, pagetable->levels);
 	huge = mmap(NULL, 2 * HUGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (huge == MAP_FAILED)
 		return;
@@ -154,7 +182,9 @@ static void find_zero_pages(char *page, struct pagetable *pagetable)
 	if (!madvise((void *)aligned, HUGE, MADV_HUGEPAGE)) {
 		byte = (char *)aligned;
 		(void)*byte;
-		pagetable->huge_zero_pfn = own_pfn((void *)aligned);
+		pagetable->huge_zero_pfn = own_frame(check, (void *)aligned,
+						     pagetable->page_offset,
+						     pagetable->levels);
 	}
 	/* A huge zero page begins on a huge boundary; anything else is the small one. */
 	if (pagetable->huge_zero_pfn % (HUGE / PAGE) ||
@@ -201,7 +231,6 @@ int pagetable_find(struct pagetable *pagetable)
 {
 	struct check_bpf *check = NULL;
 	char *pages;
-	uint64_t pfn;
 	int err = -ENOMEM;
 
 	memset(pagetable, 0, sizeof(*pagetable));
@@ -210,10 +239,8 @@ int pagetable_find(struct pagetable *pagetable)
 		return -ENOMEM;
 	/* One page written for the proof, one only read. No huge page: the entry must be small. */
 	madvise(pages, 2 * PAGE, MADV_NOHUGEPAGE);
-	pages[0] = 1;
-	pfn = own_pfn(pages);
-	if (!pfn) {
-		err = -EPERM;
+	if (getrandom(pages, SECRET_WORDS * sizeof(uint64_t), 0) < 0) {
+		err = -errno;
 		goto out;
 	}
 	check = check_bpf__open();
@@ -226,9 +253,9 @@ int pagetable_find(struct pagetable *pagetable)
 	err = check_bpf__load(check);
 	if (err)
 		goto out;
-	err = find_base(check, pages, pfn, pagetable);
+	err = find_base(check, (uint64_t *)pages, pagetable);
 	if (!err)
-		find_zero_pages(pages + PAGE, pagetable);
+		find_zero_pages(check, pages + PAGE, pagetable);
 	pagetable->mthp_orders = find_mthp_orders();
 out:
 	check_bpf__destroy(check);

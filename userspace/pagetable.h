@@ -16,9 +16,10 @@ struct pagetable {
 };
 
 /*
- * Find the base of the direct map (symbol page_offset_base, /proc/kcore, the kernel's default) and
- * prove it: a BPF program walks our own page tables with it and must arrive at the frame that
- * /proc/self/pagemap names. 0, -EPERM without privileges, -ENOTSUP where no candidate is right.
+ * Find the base of the direct map (symbol page_offset_base, /proc/kcore, the kernel's default, or
+ * where our own page tables allow it to be) and prove it: a BPF program walks them with it and must
+ * arrive at what we have just written to a page. 0, -EPERM without privileges, -ENOTSUP where no
+ * candidate is right.
  */
 int pagetable_find(struct pagetable *pagetable);
 void pagetable_release(struct pagetable *pagetable);

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -21,15 +23,99 @@
 #define OLDEST_MAJOR 5
 #define OLDEST_MINOR 15
 
+#define BIT(capability) (1ULL << (capability))
+
+/* Any of the other capabilities does, too: the kernel takes it for the first. */
+static const struct {
+	int capability;
+	int or_other;
+	const char *name;
+} needed[] = {
+	{ CAP_BPF, CAP_SYS_ADMIN, "cap_bpf" },
+	{ CAP_PERFMON, CAP_SYS_ADMIN, "cap_perfmon" },
+	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, "cap_sys_ptrace" },
+	{ CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, "cap_dac_read_search" },
+};
+
+#define READ BIT(CAP_DAC_READ_SEARCH)
+#define WRITE (READ | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER))
+#define FOLLOW (WRITE | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | \
+		BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL))
+/* SYS_RAWIO: /proc/kcore. CHOWN: the recording is given to the user behind sudo. */
+#define TRACE (FOLLOW | BIT(CAP_SYSLOG) | BIT(CAP_SYS_RAWIO) | BIT(CAP_CHOWN))
+
+struct capabilities {
+	struct __user_cap_header_struct header;
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+};
+
+/* Of the calling thread (capget(2)); none where they cannot be read. */
+static struct capabilities read_capabilities(void)
+{
+	struct capabilities capabilities = { .header.version = _LINUX_CAPABILITY_VERSION_3 };
+
+	if (syscall(SYS_capget, &capabilities.header, capabilities.data))
+		memset(capabilities.data, 0, sizeof(capabilities.data));
+	return capabilities;
+}
+
 static uint64_t effective_capabilities(void)
 {
-	g_autofree char *text = NULL;
-	const char *line;
+	struct capabilities capabilities = read_capabilities();
 
-	if (!g_file_get_contents("/proc/self/status", &text, NULL, NULL))
-		return 0;
-	line = strstr(text, "\nCapEff:");
-	return line ? strtoull(line + 8, NULL, 16) : 0;
+	return (uint64_t)capabilities.data[1].effective << 32 | capabilities.data[0].effective;
+}
+
+/* Inheritable ones stay: without the others they are nothing. */
+static void keep(uint64_t mask)
+{
+	struct capabilities capabilities = read_capabilities();
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(capabilities.data); i++) {
+		capabilities.data[i].permitted &= (uint32_t)(mask >> 32 * i);
+		capabilities.data[i].effective &= (uint32_t)(mask >> 32 * i);
+	}
+	syscall(SYS_capset, &capabilities.header, capabilities.data);
+}
+
+void privileges_keep(enum privileges privileges)
+{
+	static const uint64_t masks[] = {
+		[PRIVILEGES_TRACE] = TRACE,
+		[PRIVILEGES_FOLLOW] = FOLLOW,
+		[PRIVILEGES_WRITE] = WRITE,
+		[PRIVILEGES_READ] = READ,
+		[PRIVILEGES_NONE] = 0,
+	};
+	uint64_t has = effective_capabilities(), mask = masks[privileges];
+	bool apart = has & BIT(CAP_BPF) && has & BIT(CAP_PERFMON);
+
+	/* Where tracing is allowed by the one that they were once part of (Linux 5.8). */
+	if (mask & BIT(CAP_BPF) && !apart)
+		mask |= BIT(CAP_SYS_ADMIN);
+	if (mask & READ && !(has & READ))
+		mask |= BIT(CAP_DAC_OVERRIDE);
+	keep(mask);
+}
+
+void privileges_keep_from_command(void)
+{
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+}
+
+/* "cap_bpf, cap_perfmon": what is needed and not there; NULL: nothing. */
+static char *missing(void)
+{
+	g_autoptr(GString) names = g_string_new(NULL);
+	uint64_t has = effective_capabilities();
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(needed); i++)
+		if (!(has & (BIT(needed[i].capability) | BIT(needed[i].or_other))))
+			g_string_append_printf(names, "%s%s", names->len ? ", " : "",
+					       needed[i].name);
+	return names->len ? g_string_free(g_steal_pointer(&names), FALSE) : NULL;
 }
 
 static bool kernel_is_too_old(const char *release)
@@ -42,6 +128,7 @@ static bool kernel_is_too_old(const char *release)
 
 int check_privileges(void)
 {
+	g_autofree char *lacks = NULL;
 	struct utsname machine;
 	struct stat namespace;
 
@@ -50,10 +137,14 @@ int check_privileges(void)
 			machine.release, OLDEST_MAJOR, OLDEST_MINOR);
 		return STATUS_UNSUPPORTED;
 	}
-	if (!(effective_capabilities() & 1ULL << CAP_SYS_ADMIN)) {
-		message(geteuid() ? "tracing needs root; run it with sudo" :
-				    "this root may not trace: it lacks CAP_SYS_ADMIN, as in a container "
-				    "that was not given it");
+	lacks = missing();
+	if (lacks) {
+		if (geteuid())
+			message("tracing needs root (run it with sudo) or these capabilities, which are "
+				"missing: %s", lacks);
+		else
+			message("this root may not trace: it lacks %s, as in a container that was not "
+				"given them", lacks);
 		return STATUS_UNSUPPORTED;
 	}
 	if (access("/sys/kernel/btf/vmlinux", R_OK)) {
@@ -67,5 +158,6 @@ int check_privileges(void)
 			"(or with --pid=host)");
 		return STATUS_UNSUPPORTED;
 	}
+	privileges_keep(PRIVILEGES_TRACE);
 	return STATUS_DONE;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../bpf/events.h"
+#include "privileges.h"
 
 struct python_reader {
 	struct python *python;
@@ -44,6 +45,7 @@ static gpointer read_records(gpointer data)
 		{ .fd = reader->stop_fd, .events = POLLIN },
 	};
 
+	privileges_keep(PRIVILEGES_FOLLOW);
 	while (!fds[1].revents) {
 		if (poll(fds, G_N_ELEMENTS(fds), -1) < 0 && errno != EINTR)
 			break;

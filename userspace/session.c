@@ -27,6 +27,7 @@
 #include "own_limits.h"
 #include "pagetable.h"
 #include "priority.h"
+#include "privileges.h"
 #include "programs.h"
 #include "python.h"
 #include "python_reader.h"
@@ -251,7 +252,7 @@ int session_prepare(struct session *session)
 
 	if (err) {
 		message("cannot read page tables here: %s", err == -EPERM ?
-			"no privilege (CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN)" : strerror(-err));
+			"no privilege (CAP_BPF, CAP_PERFMON)" : strerror(-err));
 		return STATUS_UNSUPPORTED;
 	}
 	session->mechanism = uprobe_mechanism_find();
@@ -550,6 +551,7 @@ int session_attach(struct session *session)
 		watchdog_due(session->watchdog, session->start_ns + config->duration_ns);
 	if (!status && !session->launch)
 		warn_without_allocator(session);
+	privileges_keep(PRIVILEGES_FOLLOW);
 	return status;
 }
 
@@ -778,6 +780,8 @@ int session_finish(struct session *session)
 		warn_without_allocator(session);
 	record_state(session);
 	err = slicer_commit(session->slicer, session->slice_start_ns, end);
+	/* The last thing that was read of a process. */
+	privileges_keep(PRIVILEGES_WRITE);
 	if (recording_is_full(recording)) {
 		end = recording_resume_full(recording);
 		reason = "size limit";

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "message.h"
+#include "privileges.h"
 
 #define NEVER UINT64_MAX
 
@@ -75,6 +76,7 @@ static gpointer watch(gpointer given)
 	struct watchdog_patience patience = {};
 	struct watchdog_state state;
 
+	privileges_keep(PRIVILEGES_NONE);
 	g_mutex_lock(&watchdog->lock);
 	while (!watchdog->over) {
 		if (g_cond_wait_until(&watchdog->changed, &watchdog->lock,

@@ -311,7 +311,7 @@ def test_short_processes_of_a_running_one(out: Path) -> None:
 
 
 def test_priority(out: Path, tmp_path: Path) -> None:
-    """memtoll comes before others on the CPU as long as it takes little of it, and not when processes come in a storm."""
+    """memtoll comes before others on the CPU as long as it takes little of it: not in a storm of processes."""
     storm, stop = f"until [ -e {tmp_path}/stop ]; do {workload('calloc_loop')} {MIB} 7; done", tmp_path / "stop"
     before = os.getpriority(os.PRIO_PROCESS, 0)
     tracer = start_record(out, "--probes", "alloc", "--", "sh", "-c", f"{storm}; read _", stdin=subprocess.PIPE)
