@@ -197,9 +197,9 @@ SELECT a.pid, a.module, json_object('pid', a.pid, 'kind', a.kind, 'version', a.v
 			'timed', json(CASE WHEN p.timed THEN 'true' ELSE 'false' END),
 			'refusal', p.refusal) AS probe
 		FROM allocator_probe p WHERE p.pid = a.pid AND p.module = a.module ORDER BY p.symbol))),
-	'clearing', (SELECT json_object('rule', c.rule, 'cleared_by', c.cleared_by, 'calls', c.calls,
+	'clearing', CASE WHEN c.pid IS NOT NULL THEN json_object('rule', c.rule,
+		'cleared_by', c.cleared_by, 'calls', c.calls,
 		'bytes', c.bytes, 'samples', c.samples, 'memset_samples', c.memset_samples,
 		'agrees', json(CASE c.agrees WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
-		'evidence', c.evidence) FROM allocator_clearing c
-		WHERE c.pid = a.pid AND c.module = a.module)) AS json
-FROM allocator_coverage a;
+		'evidence', c.evidence) END) AS json
+FROM allocator_coverage a LEFT JOIN allocator_clearing c ON c.pid = a.pid AND c.module = a.module;

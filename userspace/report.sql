@@ -156,9 +156,12 @@ SELECT json_object(
 		SELECT json_object('pid', p.pid, 'comm', p.comm, 'command', p.command,
 			'exit_code', p.exit_code,
 			'observed_s', ROUND(COALESCE(o.observed_ns, 0.0) / 1e9, 9),
-			'toll_s', json((SELECT json_group_object(x.toll, ROUND(x.time_ns / 1e9, 9))
-				FROM process_toll x WHERE x.pid = p.pid))) AS process
-		FROM process p LEFT JOIN process_observed o ON o.pid = p.pid ORDER BY p.pid))),
+			'toll_s', json(COALESCE(x.tolls, '{}'))) AS process
+		FROM process p LEFT JOIN process_observed o ON o.pid = p.pid
+		-- joined, not looked for: of twenty thousand processes each would read the tolls of all
+		LEFT JOIN (SELECT pid, json_group_object(toll, ROUND(time_ns / 1e9, 9)) AS tolls
+			FROM process_toll GROUP BY pid) x ON x.pid = p.pid
+		ORDER BY p.pid))),
 	'memory', (SELECT json_object('limit_bytes', m.limit_bytes, 'limit_path', m.limit_path,
 		'cgroup_version', m.cgroup_version, 'swap_limit_bytes', m.swap_limit_bytes,
 		'rss_peak_bytes', m.rss_peak_bytes, 'swap_peak_bytes', m.swap_peak_bytes,

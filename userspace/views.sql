@@ -166,11 +166,11 @@ FROM divided;
 -- What a calloc of an allocator without a known rule provably cleared: pages that its memset was
 -- the first to touch. Faults of a known rule's memset in the same process are taken off.
 CREATE VIEW process_calloc_proven AS
-SELECT f.pid, MAX(0, SUM(f.pages) - COALESCE((
-	SELECT SUM(c.cleared_faults) FROM call c
-	WHERE c.pid = f.pid AND c.call = 'calloc' AND c.known_clearing = 1), 0)) * 4096 AS bytes
+SELECT f.pid, MAX(0, SUM(f.pages) - COALESCE(MAX(c.faults), 0)) * 4096 AS bytes
 FROM process_fault f
 JOIN fault_class k ON k.class = f.class
+LEFT JOIN (SELECT pid, SUM(cleared_faults) AS faults FROM call
+	WHERE call = 'calloc' AND known_clearing = 1 GROUP BY pid) c ON c.pid = f.pid
 WHERE k.toll = 'zero.kernel' AND k.writes_page = 1 AND f.in_memset = 1 AND f.in_call = 'calloc'
   AND f.pid IN (SELECT pid FROM call WHERE call = 'calloc' AND known_clearing = 0)
 GROUP BY f.pid;
@@ -206,6 +206,7 @@ cost AS (
 		SUM(calls) AS calls, SUM(bytes) AS bytes, SUM(drift_ns) AS drift_ns
 	FROM call_cost GROUP BY pid
 ),
+proven AS MATERIALIZED (SELECT pid, SUM(bytes) AS bytes FROM process_calloc_proven GROUP BY pid),
 of_call(toll) AS (VALUES ('zero.libc'), ('alloc'))
 SELECT f.pid, f.toll, f.time_ns, f.error_ns, f.count, f.pages * 4096 AS bytes, f.pages,
 	CASE WHEN f.toll = 'zero.kernel' THEN MIN(f.time_ns,
@@ -224,7 +225,7 @@ SELECT t.pid, k.toll,
 	CASE k.toll WHEN 'alloc' THEN 0 ELSE (t.cleared_bytes + COALESCE(p.bytes, 0)) / 4096 END,
 	CASE k.toll WHEN 'alloc' THEN 0.0 ELSE t.libc_ns END, 0.0,
 	CASE k.toll WHEN 'alloc' THEN t.drift_ns ELSE 0.0 END
-FROM cost t JOIN of_call k LEFT JOIN process_calloc_proven p ON p.pid = t.pid
+FROM cost t JOIN of_call k LEFT JOIN proven p ON p.pid = t.pid
 UNION ALL
 SELECT s.pid, 'zero.app', o.cpu_ns * 1.0 * s.k / s.n, 0.0, s.k, COALESCE(b.bytes, 0),
 	COALESCE(b.bytes, 0) / 4096, o.cpu_ns * 1.0 * s.k / s.n, 0.0, 0.0
@@ -571,9 +572,9 @@ cc AS (
 ),
 of_call(toll) AS (VALUES ('zero.libc'), ('alloc')),
 sampled AS MATERIALIZED (
-	SELECT s.pid, SUM(s.samples) AS n,
-		(SELECT SUM(cpu_ns) FROM process_slice p WHERE p.pid = s.pid) AS cpu_ns
-	FROM sample s GROUP BY s.pid
+	SELECT s.pid, s.n, p.cpu_ns
+	FROM (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) s
+	LEFT JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p ON p.pid = s.pid
 ),
 computing AS MATERIALIZED (
 	SELECT time_ns, count AS n FROM toll WHERE toll = 'compute' AND time_ns IS NOT NULL
@@ -586,6 +587,12 @@ proven AS MATERIALIZED (
 	  AND f.allocated_call = 'calloc'
 	GROUP BY f.allocated_stack
 ),
+touched AS (	-- numbers first, and no text made: of hours there are millions of rows to be sorted
+	SELECT touched_stack, allocated_stack, class, allocated_call, area, area_name,
+		SUM(faults) AS faults, SUM(pages) AS pages, SUM(timed_faults) AS timed_faults,
+		SUM(blocked_ns) AS blocked_ns
+	FROM fault GROUP BY touched_stack, allocated_stack, class, allocated_call, area, area_name
+),
 part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, count, bytes) AS (
 	SELECT fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack,
 		CASE WHEN f.allocated_call <> '' THEN '' ELSE RTRIM(f.area || ' ' || f.area_name) END
@@ -595,7 +602,7 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 		SUM(f.faults),
 		SUM(CASE WHEN fp.toll NOT IN ('zero.kernel', 'cow') OR fp.writes_page THEN f.pages
 			ELSE 0 END) * 4096
-	FROM fault f JOIN fp ON fp.class = f.class WHERE fp.toll <> 'compute'
+	FROM touched f JOIN fp ON fp.class = f.class WHERE fp.toll <> 'compute'
 	GROUP BY 1, 2, 3, 4, 5
 	UNION ALL
 	SELECT k.toll, c.call, c.stack_id, 0, '',

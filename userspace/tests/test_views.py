@@ -898,3 +898,34 @@ def test_views_stay_within_sqlite_limits() -> None:
             made.rows(f"SELECT * FROM {name}")
         except sqlite3.Error as error:
             pytest.fail(f"view {name}: {error}")
+
+
+def steps_of_a_report(processes: int) -> int:
+    """What SQLite does for it, in thousands of its machine's instructions."""
+    made = Facts()
+    made.prices()
+    made.slice()
+    stack = made.stack(("calloc", "malloc.c", 3), CALLER)
+    for pid in range(1_000, 1_000 + processes):
+        made.process(pid)
+        made.cpu(S, pid)
+        made.allocator("naive", pid)
+        made.fault("zero", 3, FAULT_NS + 100, pid=pid, in_call="calloc", in_memset=1)
+        made.call("calloc", stack, 3, pid=pid, bytes=3 * MIB, cpu_ns=3 * MS, known_clearing=0)
+        made.samples("user", 7, pid=pid)
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    made.database.set_progress_handler(count, 1_000)
+    (row,) = made.rows("SELECT json FROM report_json")
+    assert len(json.loads(row["json"])["processes"]) == processes
+    return steps
+
+
+def test_a_report_of_many_processes() -> None:
+    """Four times as many take about four times as much, and not sixteen: of twenty thousand that was a minute."""
+    assert steps_of_a_report(1_204) < 6 * steps_of_a_report(301)
