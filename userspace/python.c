@@ -339,6 +339,7 @@ void python_resolve(struct python *python, const struct memtoll_python *walked)
 	    g_hash_table_size(python->stacks) >= STACKS_MAX)
 		return;
 	stack = g_malloc0(sizeof(*stack) + count * sizeof(stack->frames[0]));
+	stack->pid = (pid_t)walked->tgid;
 	stack->count = count;
 	stack->truncated = walked->flags & (PYTHON_TRUNCATED | PYTHON_BROKEN);
 	for (i = 0; i < count; i++) {
@@ -365,6 +366,19 @@ void python_forget(struct python *python, uint64_t stack_id)
 {
 	g_mutex_lock(&python->lock);
 	g_hash_table_remove(python->stacks, &stack_id);
+	g_mutex_unlock(&python->lock);
+}
+
+static gboolean is_of(gpointer id, gpointer stack, gpointer pid)
+{
+	(void)id;
+	return ((struct python_stack *)stack)->pid == GPOINTER_TO_INT(pid);
+}
+
+void python_forget_process(struct python *python, pid_t pid)
+{
+	g_mutex_lock(&python->lock);
+	g_hash_table_foreach_remove(python->stacks, is_of, GINT_TO_POINTER(pid));
 	g_mutex_unlock(&python->lock);
 }
 

@@ -26,6 +26,7 @@ struct python_frame {
 };
 
 struct python_stack {
+	pid_t pid;
 	bool truncated;		/* frames are missing at the outer end */
 	size_t count;
 	struct python_frame frames[];	/* innermost first */
@@ -54,6 +55,8 @@ void python_resolve(struct python *python, const struct memtoll_python *walked);
 /* The named frames of a stack, or NULL. They are there until they are forgotten. */
 const struct python_stack *python_stack(struct python *python, uint64_t stack_id);
 void python_forget(struct python *python, uint64_t stack_id);
+/* Those of a dead process that were never written: the kernel had no room for the native part. */
+void python_forget_process(struct python *python, pid_t pid);
 
 /* Since the last call: frames that could not be named; processes with an unknown interpreter. */
 uint64_t python_unreadable(struct python *python);

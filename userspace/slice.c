@@ -784,6 +784,7 @@ static void forget_process(void *context, pid_t pid)
 	giveback_restart(slicer->giveback, pid);
 	thresholds_forget(slicer->config.thresholds, pid);
 	symbolizer_forget(slicer->config.symbolizer, pid);
+	python_forget_process(slicer->config.python, pid);
 }
 
 static void forget_stack(void *context, uint64_t id)

@@ -161,7 +161,7 @@ static char *module_key(const struct mapping *mapping)
 static void scan_modules(struct targets *targets, pid_t pid, const struct maps *maps)
 {
 	struct maps fresh = { .entries = g_new0(struct mapping, maps->count) };
-	struct scan *scan = g_new0(struct scan, 1);
+	struct scan *scan;
 	size_t i;
 
 	for (i = 0; i < maps->count; i++) {
@@ -171,8 +171,11 @@ static void scan_modules(struct targets *targets, pid_t pid, const struct maps *
 		if (mapping->inode && !g_hash_table_contains(targets->modules, key))
 			fresh.entries[fresh.count++] = *mapping;
 	}
+	if (!fresh.count)
+		goto out;
+	scan = g_new0(struct scan, 1);
 	g_ptr_array_add(targets->scans, scan);
-	if (fresh.count && !allocator_modules_find(pid, &fresh, &scan->modules, &scan->count)) {
+	if (!allocator_modules_find(pid, &fresh, &scan->modules, &scan->count)) {
 		for (i = 0; i < fresh.count; i++) {
 			/* Executable and without an allocator: not looked into again. */
 			if (fresh.entries[i].exec)
@@ -189,6 +192,7 @@ static void scan_modules(struct targets *targets, pid_t pid, const struct maps *
 					    (gpointer)module);
 		}
 	}
+out:
 	g_free(fresh.entries);
 }
 

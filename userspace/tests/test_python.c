@@ -626,9 +626,30 @@ static void test_loops_by_name(void **state)
 	assert_false(python_is_loop(""));
 }
 
+/* A storm of processes leaves nothing behind: there is room for so many stacks and no more. */
+static void test_stacks_of_the_dead(void **state)
+{
+	const pid_t dead = 4194301, living = 4194302;	/* need not exist */
+	struct python *python = python_new();
+	struct memtoll_python walked = { .depth = 1 };
+
+	(void)state;
+	for (walked.stack_id = 1; walked.stack_id <= 211; walked.stack_id++) {
+		walked.tgid = walked.stack_id % 2 ? dead : living;
+		walked.frames[0].code = 0x1000;
+		python_resolve(python, &walked);
+	}
+	python_forget_process(python, dead);
+	for (walked.stack_id = 1; walked.stack_id <= 211; walked.stack_id++)
+		assert_int_equal(python_stack(python, walked.stack_id) != NULL,
+				 walked.stack_id % 2 == 0);
+	python_free(python);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stacks_of_the_dead),
 		cmocka_unit_test(test_lines_of_all_formats),
 		cmocka_unit_test(test_lines_of_the_library),
 		cmocka_unit_test(test_hostile_line_tables),
