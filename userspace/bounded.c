@@ -15,7 +15,7 @@ struct worker {
 	GCond wake;
 	GCond done;
 	pid_t tid;		/* 0: not running yet */
-	pid_t pid;		/* whom the call is about */
+	int who;		/* may hold the call up */
 	void (*work)(void *job);
 	void *job;		/* NULL: idle */
 	GDestroyNotify release;
@@ -31,14 +31,14 @@ struct refused {
 static __thread bool inside;	/* such a call */
 static GMutex lock;		/* of all below */
 static GQueue idle = G_QUEUE_INIT;	/* of struct worker */
-static GHashTable *refused;	/* pid -> struct refused */
+static GHashTable *refused;	/* who -> struct refused */
 static unsigned int stuck;
 static uint64_t given_up;
 
 /* What was given up has ended after all. Called with the lock, which is given back in between. */
 static void clear_up(struct worker *worker)
 {
-	struct refused *entry = g_hash_table_lookup(refused, GINT_TO_POINTER(worker->pid));
+	struct refused *entry = g_hash_table_lookup(refused, GINT_TO_POINTER(worker->who));
 
 	if (entry)
 		entry->stuck = false;
@@ -96,20 +96,20 @@ static struct worker *worker_take(void)
 	return worker;
 }
 
-static bool is_refused(pid_t pid)
+static bool is_refused(int who)
 {
 	const struct refused *entry;
 
 	if (!refused)
 		refused = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-	entry = g_hash_table_lookup(refused, GINT_TO_POINTER(pid));
+	entry = g_hash_table_lookup(refused, GINT_TO_POINTER(who));
 	if (stuck >= BOUNDED_STUCK_MAX)
 		return true;
 	if (!entry)
 		return false;
 	if (entry->stuck || g_get_monotonic_time() < entry->until_us)
 		return true;
-	g_hash_table_remove(refused, GINT_TO_POINTER(pid));
+	g_hash_table_remove(refused, GINT_TO_POINTER(who));
 	return false;
 }
 
@@ -119,7 +119,7 @@ static void give_up(struct worker *worker)
 
 	entry->stuck = true;
 	entry->until_us = g_get_monotonic_time() + BOUNDED_REST_MS * 1000;
-	g_hash_table_replace(refused, GINT_TO_POINTER(worker->pid), entry);
+	g_hash_table_replace(refused, GINT_TO_POINTER(worker->who), entry);
 	worker->given_up = true;
 	stuck++;
 	given_up++;
@@ -147,7 +147,7 @@ static bool wait_done(struct worker *worker)
 	return !worker->job;
 }
 
-bool bounded_call(pid_t pid, void (*work)(void *job), void *job, GDestroyNotify release)
+bool bounded_call(int who, void (*work)(void *job), void *job, GDestroyNotify release)
 {
 	struct worker *worker = NULL;
 	bool done = false;
@@ -157,10 +157,10 @@ bool bounded_call(pid_t pid, void (*work)(void *job), void *job, GDestroyNotify 
 		return true;
 	}
 	g_mutex_lock(&lock);
-	if (!is_refused(pid))
+	if (!is_refused(who))
 		worker = worker_take();
 	if (worker) {
-		worker->pid = pid;
+		worker->who = who;
 		worker->work = work;
 		worker->release = release;
 		worker->job = job;

@@ -15,17 +15,17 @@
 #include <sys/types.h>
 
 #define BOUNDED_MS 100
-/* A process of which a call was given up is left alone for so long, and as long as that lasts. */
+/* Of whom a call was given up is left alone for so long, and as long as that lasts. */
 #define BOUNDED_REST_MS 5000
 /* Calls given up that have not ended: with so many, no more are made. */
 #define BOUNDED_STUCK_MAX 16
 
 /*
- * Have work(job) called, about process pid. True: it was; job is the caller's as before. False: it
- * was given up or not even begun; release(job) has been called, or will be. Inside such a call
- * another one is a part of it.
+ * Have work(job) called. who: the process that may hold it up, or any other number that stands for
+ * such a one. True: it was; job is the caller's as before. False: it was given up or not even begun;
+ * release(job) has been called, or will be. Inside such a call another one is a part of it.
  */
-bool bounded_call(pid_t pid, void (*work)(void *job), void *job, GDestroyNotify release);
+bool bounded_call(int who, void (*work)(void *job), void *job, GDestroyNotify release);
 
 /* Calls that were given up, or not begun, since this was asked last. */
 uint64_t bounded_given_up(void);

@@ -18,6 +18,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "bounded.h"
+
 /* A line of /proc/PID/maps that is longer is cut: it has a path of megabytes. */
 #define LINE_MAX_BYTES (64U << 10)
 /* The highest address there is, for the kernel's own page at the end. */
@@ -502,14 +504,12 @@ out:
 	return err;
 }
 
-int mapping_open(pid_t pid, const struct mapping *mapping)
+static int open_file(pid_t pid, const struct mapping *mapping)
 {
 	char link[96];
 	char *path;
 	int fd, first;
 
-	if (mapping->inode == 0)
-		return -ENOENT;
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid,
 		 mapping->start, mapping->end);
 	first = open_regular(link, NULL);
@@ -522,5 +522,55 @@ int mapping_open(pid_t pid, const struct mapping *mapping)
 		fd = open_regular(mapping->path, mapping);
 	/* Missing privileges are what the user can do something about: tell them first. */
 	return fd < 0 && (first == -EPERM || first == -EACCES) ? first : fd;
+}
+
+struct open_job {
+	pid_t pid;
+	struct mapping mapping;
+	char *path;
+	int fd;
+};
+
+static void open_job_free(gpointer data)
+{
+	struct open_job *job = data;
+
+	if (job->fd >= 0)
+		close(job->fd);
+	g_free(job->path);
+	g_free(job);
+}
+
+static void open_work(void *data)
+{
+	struct open_job *job = data;
+
+	job->fd = open_file(job->pid, &job->mapping);
+}
+
+/* One that does not answer is not to keep others from being asked: a number no process has. */
+static int file_system_number(const struct mapping *mapping)
+{
+	return (int)(1U << 31 | mapping->dev_major << 20 | mapping->dev_minor);
+}
+
+int mapping_open(pid_t pid, const struct mapping *mapping)
+{
+	struct open_job *job;
+	int fd;
+
+	if (mapping->inode == 0)
+		return -ENOENT;
+	job = g_new0(struct open_job, 1);
+	job->pid = pid;
+	job->mapping = *mapping;
+	job->mapping.path = job->path = g_strdup(mapping->path);
+	job->fd = -1;
+	if (!bounded_call(file_system_number(mapping), open_work, job, open_job_free))
+		return -ETIMEDOUT;
+	fd = job->fd;
+	job->fd = -1;
+	open_job_free(job);
+	return fd;
 }
 

@@ -79,3 +79,14 @@ def test_memory_that_never_answers(out: Path) -> None:
     assert calls == [(CALLS,)]
     assert recording.report["losses"]["memory_given_up"] > 0
     assert "memory_given_up" in memtoll("report", out).stdout
+
+
+def test_file_system_that_never_answers(out: Path, tmp_path: Path) -> None:
+    with Program("/usr/bin/python3", "-B", SOURCES / "python_stalled.py", tmp_path, str(CALLS)) as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_slices(out, 1)
+        told(program)
+        recording = ended(out, tracer)
+    calls = recording.query(f"SELECT SUM(calls) FROM call WHERE call = 'calloc' AND bytes = calls * {MIB}")
+    assert calls == [(CALLS,)]
+    assert recording.report["losses"]["memory_given_up"] > 0
