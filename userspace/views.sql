@@ -381,7 +381,8 @@ measured AS MATERIALIZED (
 		     WHEN t.name = 'ring_mapping' THEN 'mapping'
 		     WHEN t.name = 'ring_sample' THEN 'sample'
 		     WHEN t.name = 'ring_process' THEN 'process'
-		     WHEN t.name = 'thread_state' OR t.name LIKE 'ring!_%' ESCAPE '!' THEN 'event'
+		     WHEN t.name = 'thread_state' THEN 'any'
+		     WHEN t.name LIKE 'ring!_%' ESCAPE '!' THEN 'event'
 		END AS measure
 	FROM total t LEFT JOIN loss_kind k ON k.name = t.name
 ),
@@ -399,11 +400,14 @@ everything AS (
 	SELECT measure, count FROM kept
 	UNION ALL SELECT 'event', SUM(count) FROM kept
 		WHERE measure IN ('fault', 'block', 'mapping', 'sample', 'process')
+	-- whatever a thread without a state does is lost: blocks and mappings are calls, too
+	UNION ALL SELECT 'any', SUM(count) FROM kept
+		WHERE measure IN ('call', 'map', 'read', 'fault', 'sample')
 )
 SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
 	CASE WHEN m.count > 0 THEN 1.0 * m.count / (m.count + COALESCE(e.count, 0)) ELSE 0.0 END
 		AS share,
-	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
+	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async', 'thread_state') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
 		AND 1.0 * m.count / (m.count + COALESCE(e.count, 0)) > 0.01 AS exceeds
 FROM measured m LEFT JOIN everything e ON e.measure = m.measure;
 
@@ -419,7 +423,8 @@ lost AS (
 			AS read_share,
 		COALESCE(SUM(CASE measure WHEN 'fault' THEN share END), 0.0) AS fault_share,
 		COALESCE(MAX(CASE measure WHEN 'sample' THEN share END), 0.0) AS sample_share,
-		COALESCE(SUM(CASE measure WHEN 'event' THEN share END), 0.0) AS event_share
+		COALESCE(SUM(CASE WHEN measure IN ('event', 'any') THEN share END), 0.0)
+			AS event_share
 	FROM losses
 ),
 disagreement AS (

@@ -432,6 +432,19 @@ def test_losses_widen(plain: Facts) -> None:
     assert loss["exceeds"]
 
 
+def test_events_of_threads_without_a_state(plain: Facts) -> None:
+    """Their calls are lost as well as their faults: the share is of all that was counted."""
+    plain.fault("zero", 900, FAULT_NS + 100)
+    plain.cpu(0, minor=900, number=2)
+    plain.call("malloc", 7, 98_100)
+    plain.row("loss", slice=1, name="thread_state", count=1_000)
+    assert plain.one("SELECT * FROM losses WHERE name = 'thread_state'")["share"] == pytest.approx(0.01)
+    assert plain.rows("SELECT * FROM losses WHERE exceeds") == []
+    plain.slice(2)
+    plain.row("loss", slice=2, name="thread_state", count=11)
+    assert [row["name"] for row in plain.rows("SELECT * FROM losses WHERE exceeds")] == ["thread_state"]
+
+
 def test_losses_of_pictures_widen_nothing(plain: Facts) -> None:
     plain.fault("zero", 900, FAULT_NS + 100)
     plain.cpu(0, minor=900, number=2)
