@@ -55,7 +55,7 @@ struct record_options {
 
 #define TRACING_OPTIONS                                                                            \
 	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
-	{ "duration", 'd', "TIME", 0, "end after this time: 10s, 500ms, 2m", 2 },                  \
+	{ "duration", 'd', "TIME", 0, "end so long after attaching: 10s, 500ms, 2m", 2 },          \
 	{ "probes", OPTION_PROBES, "SET", 0,                                                       \
 	  "of alloc,faults,mappings,samples,reads; default: all", 2 },                                   \
 	{ "min-size", OPTION_MIN_SIZE, "SIZE", 0,                                                  \

@@ -90,6 +90,7 @@ struct session {
 	sigset_t old_signals;
 	bool signals_blocked;
 	uint64_t start_ns;
+	uint64_t end_due_ns;			/* 0: none */
 	uint64_t slice_start_ns;
 	uint64_t cgroup_read_ns;
 	uint64_t sizes_read_ns;
@@ -543,12 +544,18 @@ int session_attach(struct session *session)
 	rates_read(session->bpf, &rates);
 	fault_window_begin(&session->window, session->start_ns, rates.faults);
 	watch_begin(session->watch);
+	/* The time counts from then on: a large program takes its own, within bounds. */
+	if (config->duration_ns)
+		watchdog_attach_by(session->watchdog,
+				   session->start_ns + MAX(config->duration_ns,
+							   WATCHDOG_ATTACH_MS * MS));
 	status = add_targets(session);
 	if (!status)
 		tell_other_tracers(session);
-	/* Not before: a large program takes its time, and a signal ends that, too. */
-	if (config->duration_ns)
-		watchdog_due(session->watchdog, session->start_ns + config->duration_ns);
+	if (config->duration_ns) {
+		session->end_due_ns = now_ns() + config->duration_ns;
+		watchdog_due(session->watchdog, session->end_due_ns);
+	}
 	if (!status && !session->launch)
 		warn_without_allocator(session);
 	privileges_keep(PRIVILEGES_FOLLOW);
@@ -629,7 +636,7 @@ static bool is_over(struct session *session, uint64_t now)
 		return true;
 	}
 time:
-	if (session->config.duration_ns && now - session->start_ns >= session->config.duration_ns) {
+	if (session->end_due_ns && now >= session->end_due_ns) {
 		session->end_reason = "duration";
 		return true;
 	}
@@ -646,8 +653,8 @@ static void wait_for_work(struct session *session, uint64_t now, uint64_t watch_
 	uint64_t until = now + POLL_NS;
 	struct timespec timeout;
 
-	if (session->config.duration_ns)
-		until = MIN(until, MAX(now, session->start_ns + session->config.duration_ns));
+	if (session->end_due_ns)
+		until = MIN(until, MAX(now, session->end_due_ns));
 	until = MIN(until, MAX(now, watch_ns));
 	if (!session->window.first)
 		until = MIN(until, MAX(now, session->window.edge_ns));

@@ -21,6 +21,7 @@ struct watchdog {
 	GCond changed;
 	bool over;
 	uint64_t due_ns;
+	uint64_t attach_by_ns;
 	unsigned int alive;
 	bool finishing;
 };
@@ -48,6 +49,8 @@ bool watchdog_tick(struct watchdog_patience *patience, const struct watchdog_sta
 	patience->waiting = state->signal_waits ? patience->waiting + 1 : 0;
 	patience->ticks = due && patience->alive == state->alive ? patience->ticks + 1 : 0;
 	patience->alive = state->alive;
+	if (state->late)
+		return true;
 	if (!state->finishing)
 		return patience->ticks >= usual;
 	return patience->waiting >= usual ||
@@ -55,15 +58,18 @@ bool watchdog_tick(struct watchdog_patience *patience, const struct watchdog_sta
 }
 
 /* Not by stdio: who is stuck may hold its locks. */
-static void end_process(bool finishing)
+static void end_process(const struct watchdog_state *state)
 {
+	static const char attaching[] =
+		"memtoll: attaching took longer than -d, and than 60 s: given up, nothing was recorded; name "
+		"fewer processes, or leave -d out\n";
 	static const char probed[] =
 		"memtoll: its end was asked for, and it did not get on for 5 s: ended as it was. All probes are "
 		"gone; the recording has what was written by then\n";
 	static const char writing[] =
 		"memtoll: ended while the last of the recording was being written: it has what was written by "
 		"then\n";
-	const char *text = finishing ? writing : probed;
+	const char *text = state->late ? attaching : state->finishing ? writing : probed;
 	ssize_t written = write(STDERR_FILENO, text, strlen(text));
 
 	(void)written;
@@ -87,9 +93,10 @@ static gpointer watch(gpointer given)
 			.signal_waits = signal_waits(watchdog),
 			.due = now_ns() >= watchdog->due_ns,
 			.finishing = watchdog->finishing,
+			.late = now_ns() >= watchdog->attach_by_ns,
 		};
 		if (watchdog_tick(&patience, &state))
-			end_process(state.finishing);
+			end_process(&state);
 	}
 	g_mutex_unlock(&watchdog->lock);
 	return NULL;
@@ -102,6 +109,7 @@ struct watchdog *watchdog_start(const sigset_t *signals)
 	g_mutex_init(&watchdog->lock);
 	g_cond_init(&watchdog->changed);
 	watchdog->due_ns = NEVER;
+	watchdog->attach_by_ns = NEVER;
 	watchdog->signal_fd = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (watchdog->signal_fd >= 0)
 		watchdog->thread = g_thread_try_new("watchdog", watch, watchdog, NULL);
@@ -137,12 +145,22 @@ void watchdog_alive(struct watchdog *watchdog)
 	g_mutex_unlock(&watchdog->lock);
 }
 
+void watchdog_attach_by(struct watchdog *watchdog, uint64_t at_ns)
+{
+	if (!watchdog)
+		return;
+	g_mutex_lock(&watchdog->lock);
+	watchdog->attach_by_ns = at_ns;
+	g_mutex_unlock(&watchdog->lock);
+}
+
 void watchdog_due(struct watchdog *watchdog, uint64_t at_ns)
 {
 	if (!watchdog)
 		return;
 	g_mutex_lock(&watchdog->lock);
 	watchdog->due_ns = MIN(watchdog->due_ns, at_ns);
+	watchdog->attach_by_ns = NEVER;
 	watchdog->alive++;
 	g_mutex_unlock(&watchdog->lock);
 }
@@ -153,6 +171,7 @@ void watchdog_finishing(struct watchdog *watchdog)
 		return;
 	g_mutex_lock(&watchdog->lock);
 	watchdog->finishing = true;
+	watchdog->attach_by_ns = NEVER;
 	watchdog->alive++;
 	g_mutex_unlock(&watchdog->lock);
 }

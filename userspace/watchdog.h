@@ -7,6 +7,8 @@
  * it has not got on for WATCHDOG_PATIENCE_MS, the process ends as it is: the kernel takes all probes
  * away with it, and the recording has what was written by then, as after kill -9.
  *
+ * Attaching has a limit of its own, where the recording has one: it ends then, however it gets on.
+ *
  * Signals are blocked and read elsewhere; here it is only seen that they wait. Patience is counted in
  * ticks of a thread of this process: a process that is stopped, or gets no CPU, has none either.
  */
@@ -21,6 +23,9 @@
 /* Nothing is probed any more, and a disk may be slow. A signal that waits counts as ever. */
 #define WATCHDOG_FINISHING_MS 60000
 
+/* With -d attaching may take as long as that, and so long at least. */
+#define WATCHDOG_ATTACH_MS 60000
+
 #define WATCHDOG_TICK_MS 250
 
 /* What a tick finds. */
@@ -29,6 +34,7 @@ struct watchdog_state {
 	bool signal_waits;	/* and has not been read */
 	bool due;		/* or is over time, or a signal was read */
 	bool finishing;
+	bool late;		/* attaching took too long */
 };
 
 /* All 0 at first. */
@@ -52,6 +58,9 @@ void watchdog_stop(struct watchdog *watchdog);
 
 /* It gets on. */
 void watchdog_alive(struct watchdog *watchdog);
+
+/* Attaching is to be over by this CLOCK_MONOTONIC time: until the next of the two below. */
+void watchdog_attach_by(struct watchdog *watchdog, uint64_t at_ns);
 
 /* The end is due at this CLOCK_MONOTONIC time, or was asked for: 0. */
 void watchdog_due(struct watchdog *watchdog, uint64_t at_ns);

@@ -4,9 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "message.h"
 #include "watchdog.h"
 
 #define USUAL (WATCHDOG_PATIENCE_MS / WATCHDOG_TICK_MS)
@@ -90,6 +95,46 @@ static void test_asked_again(void **state)
 	assert_true(watchdog_tick(&patience, &found));
 }
 
+/* However much of life there is, and whoever asks. */
+static void test_attaching_takes_too_long(void **state)
+{
+	struct watchdog_patience patience = {};
+
+	(void)state;
+	assert_int_equal(ticks(&patience, &(struct watchdog_state){ .late = true }, 4), 1);
+}
+
+/* A process that is held up while it attaches ends, says why, and keeps its word on the status. */
+static void test_what_is_held_up_attaching_ends(void **state)
+{
+	struct timespec now;
+	char text[256] = "";
+	int pipes[2], status;
+	sigset_t none;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		dup2(pipes[1], STDERR_FILENO);
+		sigemptyset(&none);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		watchdog_attach_by(watchdog_start(&none),
+				   now.tv_sec * 1000000000ULL + now.tv_nsec);
+		for (;;)
+			pause();
+	}
+	close(pipes[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), STATUS_FAILED);
+	assert_true(read(pipes[0], text, sizeof(text) - 1) > 0);
+	assert_non_null(strstr(text, "attaching took longer"));
+	close(pipes[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -99,6 +144,8 @@ int main(void)
 		cmocka_unit_test(test_signs_of_life),
 		cmocka_unit_test(test_finishing),
 		cmocka_unit_test(test_asked_again),
+		cmocka_unit_test(test_attaching_takes_too_long),
+		cmocka_unit_test(test_what_is_held_up_attaching_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
