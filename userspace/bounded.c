@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bounded.h"
 
-#include <string.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -65,13 +65,23 @@ static gpointer run(gpointer given)
 		g_mutex_unlock(&lock);
 		worker->work(worker->job);
 		g_mutex_lock(&lock);
-		if (worker->given_up)
+		if (worker->given_up) {
 			clear_up(worker);
+			g_queue_push_head(&idle, worker);
+		}
 		worker->job = NULL;
 		g_cond_signal(&worker->done);
-		g_queue_push_head(&idle, worker);
 	}
 	return NULL;
+}
+
+/* A child has none of its parent's threads. */
+static void forget_workers(void)
+{
+	g_mutex_init(&lock);
+	g_queue_init(&idle);
+	stuck = 0;
+	inside = false;
 }
 
 /* One that is idle. NULL: no thread can be made. Called with the lock. */
@@ -100,8 +110,10 @@ static bool is_refused(int who)
 {
 	const struct refused *entry;
 
-	if (!refused)
+	if (!refused) {
 		refused = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+		pthread_atfork(NULL, NULL, forget_workers);
+	}
 	entry = g_hash_table_lookup(refused, GINT_TO_POINTER(who));
 	if (stuck >= BOUNDED_STUCK_MAX)
 		return true;
@@ -134,12 +146,12 @@ static bool is_runnable(const struct worker *worker)
 }
 
 /* True: the call has ended. Called with the lock. */
-static bool wait_done(struct worker *worker)
+static bool wait_done(struct worker *worker, unsigned int ms)
 {
 	gint64 begin = g_get_monotonic_time(), until = begin;
 
 	do {
-		until += BOUNDED_MS * 1000;
+		until += ms * 1000;
 		while (worker->job)
 			if (!g_cond_wait_until(&worker->done, &lock, until))
 				break;
@@ -147,33 +159,39 @@ static bool wait_done(struct worker *worker)
 	return !worker->job;
 }
 
-bool bounded_call(int who, void (*work)(void *job), void *job, GDestroyNotify release)
+bool bounded_call(int who, unsigned int ms, void (*work)(void *job), void *job,
+		  GDestroyNotify release)
 {
+	bool here = inside, done = false, refuse = false;
 	struct worker *worker = NULL;
-	bool done = false;
 
-	if (inside) {
-		work(job);
-		return true;
-	}
 	g_mutex_lock(&lock);
-	if (!is_refused(who))
+	if (!here)
+		refuse = is_refused(who);
+	if (!here && !refuse) {
 		worker = worker_take();
+		here = !worker;
+	}
 	if (worker) {
 		worker->who = who;
 		worker->work = work;
 		worker->release = release;
 		worker->job = job;
 		g_cond_signal(&worker->wake);
-		done = wait_done(worker);
-		if (!done)
+		done = wait_done(worker, ms);
+		/* Not by itself: until now its answer had not been seen. */
+		if (done)
+			g_queue_push_head(&idle, worker);
+		else
 			give_up(worker);
-	} else {
-		given_up++;
-		release(job);
 	}
+	given_up += refuse;
 	g_mutex_unlock(&lock);
-	return done;
+	if (here)
+		work(job);
+	else if (refuse)
+		release(job);
+	return done || here;
 }
 
 uint64_t bounded_given_up(void)

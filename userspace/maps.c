@@ -566,7 +566,8 @@ int mapping_open(pid_t pid, const struct mapping *mapping)
 	job->mapping = *mapping;
 	job->mapping.path = job->path = g_strdup(mapping->path);
 	job->fd = -1;
-	if (!bounded_call(file_system_number(mapping), open_work, job, open_job_free))
+	if (!bounded_call(file_system_number(mapping), BOUNDED_FILE_MS, open_work, job,
+			  open_job_free))
 		return -ETIMEDOUT;
 	fd = job->fd;
 	job->fd = -1;

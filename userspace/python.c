@@ -286,7 +286,7 @@ static struct naming *naming_read(struct host *host, pid_t pid, const struct pyt
 		if (code)
 			naming->known[i] = code->key;
 	}
-	if (!bounded_call(pid, read_codes, naming, naming_free))
+	if (!bounded_call(pid, BOUNDED_MEMORY_MS, read_codes, naming, naming_free))
 		return NULL;
 	host->code_type = naming->code_type;
 	for (i = 0; i < naming->count; i++)

@@ -8,11 +8,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 #include <glib.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #include "bounded.h"
 #include "target_memory.h"
@@ -21,6 +25,7 @@
 /* No processes: the number is only who a call is about. */
 #define SOMEBODY 100000001
 #define OTHERS 100000100
+#define WAIT_MS BOUNDED_MEMORY_MS
 
 struct job {
 	int pipes[2];
@@ -65,7 +70,7 @@ static void call_inside(void *data)
 {
 	struct job *job = data, *inner = job_new();
 
-	assert_true(bounded_call(SOMEBODY, note_thread, inner, job_free));
+	assert_true(bounded_call(SOMEBODY, WAIT_MS, note_thread, inner, job_free));
 	job->nested = inner->by == g_thread_self();
 	job_free(inner);
 }
@@ -75,10 +80,10 @@ static void test_what_ends_is_done(void **state)
 	struct job *job = job_new();
 
 	(void)state;
-	assert_true(bounded_call(SOMEBODY, note_thread, job, job_free));
+	assert_true(bounded_call(SOMEBODY, WAIT_MS, note_thread, job, job_free));
 	assert_non_null(job->by);
 	assert_ptr_not_equal(job->by, g_thread_self());
-	assert_true(bounded_call(SOMEBODY, call_inside, job, job_free));
+	assert_true(bounded_call(SOMEBODY, WAIT_MS, call_inside, job, job_free));
 	assert_true(job->nested);
 	assert_int_equal(bounded_given_up(), 0);
 	job_free(job);
@@ -91,13 +96,13 @@ static void test_what_never_ends_is_given_up(void **state)
 
 	(void)state;
 	begin = g_atomic_int_get(&released);
-	assert_false(bounded_call(SOMEBODY, wait_for_byte, stuck, job_free));
+	assert_false(bounded_call(SOMEBODY, WAIT_MS, wait_for_byte, stuck, job_free));
 	/* It is still at work. */
 	assert_int_equal(g_atomic_int_get(&released), begin);
 	/* Of the same one nothing more is asked, of others it is. */
-	assert_false(bounded_call(SOMEBODY, note_thread, job_new(), job_free));
+	assert_false(bounded_call(SOMEBODY, WAIT_MS, note_thread, job_new(), job_free));
 	assert_int_equal(g_atomic_int_get(&released), begin + 1);
-	assert_true(bounded_call(OTHERS, note_thread, other, job_free));
+	assert_true(bounded_call(OTHERS, WAIT_MS, note_thread, other, job_free));
 	job_free(other);
 	assert_int_equal(bounded_given_up(), 2);
 	assert_int_equal(bounded_given_up(), 0);
@@ -117,9 +122,9 @@ static void test_only_so_many_are_left_behind(void **state)
 		struct job *job = job_new();
 
 		to[i] = dup(job->pipes[1]);
-		assert_false(bounded_call(OTHERS + 1 + i, wait_for_byte, job, job_free));
+		assert_false(bounded_call(OTHERS + 1 + i, WAIT_MS, wait_for_byte, job, job_free));
 	}
-	assert_false(bounded_call(OTHERS, note_thread, job_new(), job_free));
+	assert_false(bounded_call(OTHERS, WAIT_MS, note_thread, job_new(), job_free));
 	assert_int_equal(bounded_given_up(), BOUNDED_STUCK_MAX + 1);
 	for (i = 0; i < BOUNDED_STUCK_MAX; i++) {
 		assert_int_equal(write(to[i], "x", 1), 1);
@@ -127,6 +132,75 @@ static void test_only_so_many_are_left_behind(void **state)
 	}
 	while (g_atomic_int_get(&released) < begin + BOUNDED_STUCK_MAX + 1)
 		g_usleep(1000);
+}
+
+/* From here on the kernel makes no process and no thread: EAGAIN, as at a limit (clone(2)). */
+static bool forbid_threads(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { G_N_ELEMENTS(filter), filter };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* In a child, which has none of the threads that this process has by now. */
+static void test_without_threads(void **state)
+{
+	struct job *job = job_new();
+	int status = -1, allowed;
+	pid_t pid;
+
+	(void)state;
+	for (allowed = 0; allowed < 2; allowed++) {
+		pid = fork();
+		if (!pid) {
+			if (!allowed && !forbid_threads())
+				_exit(1);
+			_exit(bounded_call(SOMEBODY, WAIT_MS, note_thread, job, job_free) &&
+			      !bounded_given_up() &&
+			      (job->by == g_thread_self()) == !allowed ? 0 : 2);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	job_free(job);
+}
+
+enum { CALLERS = 5, ROUNDS = 3001 };
+
+static void add_one(void *data)
+{
+	++*(int *)data;
+}
+
+static gpointer call_often(gpointer unused)
+{
+	int done = 0, i;
+
+	for (i = 0; i < ROUNDS; i++)
+		bounded_call(SOMEBODY, WAIT_MS, add_one, &done, NULL);
+	return GINT_TO_POINTER(done + (unused != NULL));
+}
+
+/* Each call is its caller's, whoever else calls. */
+static void test_many_callers(void **state)
+{
+	GThread *callers[CALLERS];
+	int i;
+
+	(void)state;
+	for (i = 0; i < CALLERS; i++)
+		callers[i] = g_thread_new("caller", call_often, NULL);
+	for (i = 0; i < CALLERS; i++)
+		assert_int_equal(GPOINTER_TO_INT(g_thread_join(callers[i])), ROUNDS);
+	assert_int_equal(bounded_given_up(), 0);
 }
 
 /* Ranges with holes between: what is there is read, wherever it stands. */
@@ -164,6 +238,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_ends_is_done),
+		cmocka_unit_test(test_many_callers),
+		cmocka_unit_test(test_without_threads),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_what_never_ends_is_given_up),
 		cmocka_unit_test(test_only_so_many_are_left_behind),
