@@ -45,11 +45,9 @@ endif
 BPF_PARTS := target start unwind python extent read fault alloc lock mapping away swap cpu
 BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
 SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h $(O)/values.skel.h
-# Between the two a view is created whose text is in the tables of findings.sql.
-SQL := $(addprefix userspace/,recording.sql prices.sql duty.sql sampling.sql read.sql views.sql \
-       stacks.sql giveback.sql thresholds.sql swap.sql reuse.sql allocators.sql latency.sql figures.sql findings.sql \
-       giveback_findings.sql)
-VERDICT_SQL := $(addprefix userspace/,verdict.sql report.sql)
+# At advice_source a view is created whose text is in the tables of findings.sql.
+SQL := $(addprefix userspace/,$(shell sed '/^advice_source$$/,$$d' userspace/sql.order))
+VERDICT_SQL := $(addprefix userspace/,$(shell sed '1,/^advice_source$$/d' userspace/sql.order))
 GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/timeline_sql.h $(O)/version.h
 
 SOURCES := $(wildcard userspace/*.c)
@@ -174,7 +172,7 @@ $(O)/%.skel.h: $(O)/bpf/%.linked.o
 as_array = echo 'static const char $(1)[] = {'; cat $(2) | od -An -v -td1 -w16 | \
 	   sed 's/\(-\{0,1\}[0-9][0-9]*\)/\1,/g'; echo '0 };'
 
-$(O)/recording_sql.h: $(SQL) $(VERDICT_SQL) Makefile
+$(O)/recording_sql.h: $(SQL) $(VERDICT_SQL) userspace/sql.order Makefile
 	$(call say,SQL,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q){ $(call as_array,recording_sql,$(SQL)); $(call as_array,verdict_sql,$(VERDICT_SQL)); } > $@

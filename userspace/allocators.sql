@@ -6,14 +6,24 @@
 -- How many calls of each allocator were seen: glibc's are told apart, others of one process are not.
 -- coverage is a sentence; complete: 1 where every function that was found is probed.
 CREATE VIEW allocator_coverage AS
-WITH
+WITH RECURSIVE
+word(pid, module, word, rest) AS (	-- recordings without allocator_probe have 'malloc+0 free+3' only
+	SELECT pid, module, '', SUBSTR(functions, 1, 1000) || ' ' FROM allocator WHERE linkage = ''
+	UNION ALL SELECT pid, module, SUBSTR(rest, 1, INSTR(rest, ' ') - 1),
+		SUBSTR(rest, INSTR(rest, ' ') + 1) FROM word WHERE rest <> ''
+),
+probes AS MATERIALIZED (
+	SELECT pid, module, symbol, call, offset, timed, refusal FROM allocator_probe
+	UNION ALL SELECT pid, module, SUBSTR(word, 1, INSTR(word, '+') - 1), SUBSTR(word, 1, INSTR(word, '+') - 1),
+		CAST(SUBSTR(word, INSTR(word, '+') + 1) AS INTEGER), 1, '' FROM word WHERE word LIKE '_%+%'
+),
 probe AS MATERIALIZED (
 	SELECT pid, module, COUNT(*) AS functions, COUNT(offset) AS probed,
 		group_concat(CASE WHEN offset IS NULL THEN symbol || ' (' || refusal || ')' END, ', ')
 			AS unseen,
 		group_concat(CASE WHEN offset IS NOT NULL AND NOT timed THEN symbol END, ', ')
 			AS untimed
-	FROM allocator_probe GROUP BY pid, module
+	FROM probes GROUP BY pid, module
 ),
 watched AS MATERIALIZED (SELECT call, share FROM duty_cycle WHERE share < 0.9995),
 seen AS MATERIALIZED (	-- what was watched throughout, and what the budget took away at times
@@ -21,7 +31,7 @@ seen AS MATERIALIZED (	-- what was watched throughout, and what the budget took 
 		group_concat(CASE WHEN share IS NOT NULL THEN call END, ', ') AS at_times,
 		MIN(share) AS share
 	FROM (
-		SELECT p.pid, p.module, p.call, w.share FROM allocator_probe p
+		SELECT p.pid, p.module, p.call, w.share FROM probes p
 		LEFT JOIN watched w ON w.call = p.call
 		WHERE p.offset IS NOT NULL GROUP BY p.pid, p.module, p.call
 		ORDER BY p.pid, p.module, CASE p.call WHEN 'malloc' THEN 1 WHEN 'calloc' THEN 2

@@ -128,7 +128,9 @@ static sqlite3 *open_writable(const char *path)
 	if (sqlite3_open_v2(name, &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
 	    !sqlite3_db_readonly(database, "main")) {
 		sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+		sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+		sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
 		return database;
 	}
 	message("symbolize: %s cannot be written to", path);

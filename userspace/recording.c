@@ -22,7 +22,7 @@
 
 #include "../bpf/losses.h"
 #include "message.h"
-#include "recording_sql.h"
+#include "recording_schema.h"
 #include "recording_store.h"
 #include "recording_vfs.h"
 
@@ -287,22 +287,6 @@ out:
 	return err;
 }
 
-/* The views whose text is data (findings.sql), and those that rest on them. An SQLite status. */
-static int create_verdict(sqlite3 *database)
-{
-	sqlite3_stmt *statement = NULL;
-	int status = sqlite3_prepare_v2(database, "SELECT sql FROM advice_source", -1, &statement,
-					NULL);
-
-	if (status == SQLITE_OK)
-		status = sqlite3_step(statement);
-	if (status == SQLITE_ROW)
-		status = sqlite3_exec(database, (const char *)sqlite3_column_text(statement, 0),
-				      NULL, NULL, NULL);
-	sqlite3_finalize(statement);
-	return status == SQLITE_OK ? sqlite3_exec(database, verdict_sql, NULL, NULL, NULL) : status;
-}
-
 static int write_schema(struct recording *recording)
 {
 	static const struct {
@@ -315,8 +299,8 @@ static int write_schema(struct recording *recording)
 	char *sql = sqlite3_mprintf("PRAGMA page_size = 4096; PRAGMA journal_mode = DELETE;"
 				    "PRAGMA synchronous = OFF;"
 				    "PRAGMA temp_store = MEMORY; BEGIN;"
-				    "PRAGMA application_id = %d; PRAGMA user_version = %d; %s",
-				    RECORDING_APPLICATION_ID, RECORDING_FORMAT, recording_sql);
+				    "PRAGMA application_id = %d; PRAGMA user_version = %d;",
+				    RECORDING_APPLICATION_ID, RECORDING_FORMAT);
 	int err = -ENOMEM, status;
 	size_t i;
 
@@ -324,7 +308,7 @@ static int write_schema(struct recording *recording)
 		goto out;
 	status = sqlite3_exec(recording->database, sql, NULL, NULL, NULL);
 	if (status == SQLITE_OK)
-		status = create_verdict(recording->database);
+		status = recording_schema_create(recording->database);
 	recording->open_transaction = !sqlite3_get_autocommit(recording->database);
 	if (status != SQLITE_OK) {
 		err = fail(recording, status);

@@ -2,7 +2,13 @@
 --
 -- recording.sql: the schema of a recording. Tables hold facts, written by recording_facts.c once
 -- per slice; views (views.sql, verdict.sql) hold every judgement, so that report, notebook and sqlite3
--- shell read the same numbers. The three files together make a recording.
+-- shell read the same numbers. The three files together make a recording (sql.order).
+--
+-- A recording has the views with it for the SQLite shell. memtoll and the Python package read any recording
+-- with their own (recording_schema.h), so what comes later must do for recordings without: a column has a
+-- default or may be NULL, a table is one of later_table. Where that says something else than was, where what
+-- a column holds changes, and where a fault class or a place comes that a reader would not count,
+-- RECORDING_FORMAT is raised.
 --
 -- Units: *_ns nanoseconds, *_bytes bytes, addresses and counts plain integers. CPU time is time on
 -- the CPU of the target's threads; blocked time is time asleep inside a fault.
@@ -630,3 +636,12 @@ CREATE TABLE not_captured (
 	toll   TEXT PRIMARY KEY,
 	reason TEXT NOT NULL
 ) WITHOUT ROWID;
+
+-- Tables that recordings of this format did not always have: there they are empty.
+CREATE TABLE later_table (
+	name TEXT PRIMARY KEY
+) WITHOUT ROWID;
+INSERT INTO later_table VALUES
+	('allocator_probe'), ('latency'), ('outlier'), ('threshold'),
+	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'), ('watch'),
+	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled');

@@ -2,8 +2,10 @@
 /*
  * recording_guard.c: the connection to a recording that may be anybody's (sqlite.org/security.html).
  *
- * Its views are statements of whoever made the file. They are asked for what they answer, never for
- * what they do: ATTACH, VACUUM INTO and the like write files with the rights of who reads.
+ * Its schema is statements of whoever made the file. Its views and triggers are never used
+ * (recording_schema.h); what else it has, defaults and columns that are computed, is asked for what it
+ * answers, never for what it does: ATTACH, VACUUM INTO and the like write files with the rights of who
+ * reads.
  */
 #include "recording_guard.h"
 
@@ -93,7 +95,7 @@ static int64_t file_bytes(sqlite3 *database)
 	return bytes;
 }
 
-/* A view that never ends, or takes all memory, is one of whoever made the file, too. */
+/* Facts that make a view of ours never end, or take all memory, are of whoever made the file. */
 static void limit_work(sqlite3 *database)
 {
 	steps_allowed = MAX(steps_allowed,
@@ -107,9 +109,13 @@ static void limit_work(sqlite3 *database)
 void recording_guard(sqlite3 *database)
 {
 	limit_work(database);
-	/* The views may call nothing that has effects, and no table of SQLite's own may be written. */
+	/* The schema may call nothing that has effects, and no table of SQLite's own may be written. */
 	sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+	sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	/* Before, temporary views were no exception. */
+	if (sqlite3_libversion_number() >= 3035000)
+		sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
 	sqlite3_set_authorizer(database, judge, NULL);
 }

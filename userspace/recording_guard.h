@@ -6,8 +6,8 @@
 #include <sqlite3.h>
 
 /*
- * From here on the connection reads, and writes to its temporary tables. Whatever else a statement
- * asks for, one made of a view's text among them, is refused when it is prepared: SQLITE_AUTH.
+ * From here on the connection reads, and writes to its temporary tables; views of the file are
+ * errors. Whatever else a statement asks for is refused when it is prepared: SQLITE_AUTH.
  *
  * Each statement has GUARD_STEPS instructions of SQLite's machine, some 3 s, and GUARD_STEPS_PER_BYTE
  * for each byte of the file, ten times what the largest of a report takes; beyond it is ended:

@@ -11,6 +11,7 @@
 
 #include "message.h"
 #include "recording_guard.h"
+#include "recording_schema.h"
 #include "recording_vfs.h"
 
 /* A commit of the writer holds the file for far less. */
@@ -120,10 +121,10 @@ static void say_damaged(const char *path, const struct header *header)
 		message("%s is damaged: its tables cannot be read", path);
 }
 
-/* 0, or -EINVAL after the line that says what it is instead. */
+/* 0, or -errno after the line that says what it is instead. From then on it is read with own views. */
 static int check_content(sqlite3 *database, const char *path, const struct header *header)
 {
-	int64_t id = 0, format = 0, views = 0;
+	int64_t id = 0, format = 0;
 
 	if (query_int(database, "PRAGMA application_id", &id) != SQLITE_ROW ||
 	    query_int(database, "PRAGMA user_version", &format) != SQLITE_ROW) {
@@ -147,15 +148,7 @@ static int check_content(sqlite3 *database, const char *path, const struct heade
 		say_damaged(path, header);
 		return -EINVAL;
 	}
-	if (query_int(database,
-		      "SELECT COUNT(*) FROM sqlite_master WHERE type = 'view' AND name IN"
-		      " ('verdict', 'finding', 'toll', 'sites', 'report_json')",
-		      &views) != SQLITE_ROW ||
-	    views != 5) {
-		message("%s lacks the views of a recording", path);
-		return -EINVAL;
-	}
-	return 0;
+	return recording_schema_put_before(database, path);
 }
 
 /* A connection that has read its first page; SQLITE_OK, or the status that prevented it. */

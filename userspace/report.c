@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * report.c: a recording's views, worked out once and handed on as JSON or folded stacks. The text
- * is report_text.c.
+ * report.c: the views over a recording, worked out once and handed on as JSON or folded stacks. The
+ * text is report_text.c.
  */
 #include "report.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "message.h"
+#include "recording_schema.h"
 #include "report_views.h"
 #include "text.h"
 
@@ -19,7 +20,7 @@ void report_complain(sqlite3 *database, const char *what)
 
 	/* recording_guard() */
 	if (sqlite3_errcode(database) == SQLITE_INTERRUPT)
-		what = "a view asks for more work than a recording of its size can need";
+		what = "it asks for more work than a recording of its size can need";
 	message("%s cannot be read: %s", path && *path ? path : "the recording", what);
 }
 
@@ -40,57 +41,23 @@ static int run(sqlite3 *database, const char *sql)
 	return -EIO;
 }
 
-/* "CREATE VIEW name AS\nSELECT ..." -> "SELECT ...", or NULL. */
-static const char *view_body(const char *name, const char *sql)
+static int make_table(sqlite3 *database, const struct recording_view *view)
 {
-	const char *body = strstr(sql, name);
-
-	if (!body)
-		return NULL;
-	body += strlen(name);
-	while (g_ascii_isspace(*body))
-		body++;
-	return !g_ascii_strncasecmp(body, "AS", 2) && g_ascii_isspace(body[2]) ? body + 3 : NULL;
-}
-
-/* Run text that comes from a recording: one statement, and nothing behind it. */
-static int run_one(sqlite3 *database, const char *sql)
-{
-	sqlite3_stmt *statement = NULL;
-	const char *tail = NULL;
-	int err = -EIO;
-
-	if (sqlite3_prepare_v2(database, sql, -1, &statement, &tail) != SQLITE_OK) {
-		report_complain(database, sqlite3_errmsg(database));
-	} else if (tail[strspn(tail, " \t\r\n")]) {
-		report_complain(database, "a view holds more than one statement");
-		err = -EINVAL;
-	} else if (sqlite3_step(statement) != SQLITE_DONE) {
-		report_complain(database, sqlite3_errmsg(database));
-	} else {
-		err = 0;
-	}
-	sqlite3_finalize(statement);
-	return err;
-}
-
-static int make_table(sqlite3 *database, const char *name, const char *sql)
-{
-	const char *body = view_body(name, sql);
 	char *drop, *create;
 	int err = -ENOMEM;
+	bool is_view;
 
-	if (!body) {
-		report_complain(database, "a view is damaged");
-		return -EINVAL;
-	}
-	drop = sqlite3_mprintf("DROP TABLE IF EXISTS temp.\"%w\"", name);
+	/* What it is now: the view (recording_schema.h), or a table of an earlier call. */
+	is_view = sqlite3_table_column_metadata(database, "temp", view->name, NULL, NULL, NULL,
+						NULL, NULL, NULL) != SQLITE_OK;
+	drop = sqlite3_mprintf("DROP %s IF EXISTS temp.\"%w\"", is_view ? "VIEW" : "TABLE",
+			       view->name);
 	/* Unqualified names are looked up in temp first: a view sees the tables made before it. */
-	create = sqlite3_mprintf("CREATE TEMP TABLE \"%w\" AS %s", name, body);
+	create = sqlite3_mprintf("CREATE TEMP TABLE \"%w\" AS %s", view->name, view->query);
 	if (drop && create)
-		err = run_one(database, drop);
+		err = run(database, drop);
 	if (!err)
-		err = run_one(database, create);
+		err = run(database, create);
 	sqlite3_free(create);
 	sqlite3_free(drop);
 	return err;
@@ -111,58 +78,27 @@ static int trim_sites(sqlite3 *database, unsigned int sites)
 	return err;
 }
 
-/* Names and texts of the views by turns, in the order they were made in. */
-static GPtrArray *list_views(sqlite3 *database)
-{
-	GPtrArray *views = g_ptr_array_new_with_free_func(g_free);
-	sqlite3_stmt *statement = NULL;
-
-	if (sqlite3_prepare_v2(database,
-			       "SELECT name, sql FROM main.sqlite_master"
-			       " WHERE type = 'view' ORDER BY rowid",
-			       -1, &statement, NULL) == SQLITE_OK)
-		while (sqlite3_step(statement) == SQLITE_ROW) {
-			g_ptr_array_add(views,
-					g_strdup((const char *)sqlite3_column_text(statement, 0)));
-			g_ptr_array_add(views,
-					g_strdup((const char *)sqlite3_column_text(statement, 1)));
-		}
-	sqlite3_finalize(statement);
-	return views;
-}
-
 int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
 {
-	GPtrArray *views = NULL;
-	const char *name = "";
-	int err = -EIO;
-	guint i;
+	const GPtrArray *views = recording_schema_views();
+	const struct recording_view *view;
+	int err = 0;
+	guint i = 0;
 
 	/* One snapshot for all of them, though the writer may go on. */
-	if (run(database, "PRAGMA temp_store = MEMORY; SAVEPOINT report"))
+	if (run(database, "SAVEPOINT report"))
 		return -EIO;
-	views = list_views(database);
-	for (i = 0; i < views->len && strcmp(name, last); i += 2) {
-		name = g_ptr_array_index(views, i);
-		if (stays_view(name) ||
-		    (strcmp(last, "report_json") && g_str_has_suffix(name, "_json")))
+	do {
+		view = g_ptr_array_index(views, i);
+		if (stays_view(view->name) ||
+		    (strcmp(last, "report_json") && g_str_has_suffix(view->name, "_json")))
 			continue;
 		/* Findings have read all sites by now. */
-		if (!strcmp(name, "site_json") && trim_sites(database, sites))
-			goto out;
-		err = make_table(database, name, g_ptr_array_index(views, i + 1));
-		if (err)
-			goto out;
-		err = -EIO;
-	}
-	if (strcmp(name, last)) {
-		report_complain(database, "views are missing");
-		err = -EINVAL;
-		goto out;
-	}
-	err = 0;
-out:
-	g_ptr_array_free(views, TRUE);
+		if (!strcmp(view->name, "site_json"))
+			err = trim_sites(database, sites);
+		if (!err)
+			err = make_table(database, view);
+	} while (!err && strcmp(view->name, last) && ++i < views->len);
 	/* What was ended for its work, or ran out of memory, has taken the savepoint with it. */
 	if (!sqlite3_get_autocommit(database) && run(database, "RELEASE report") && !err)
 		err = -EIO;
@@ -240,7 +176,7 @@ bool report_losses_exceed(sqlite3 *database, char **which)
 {
 	static const char query[] =
 		"SELECT group_concat(printf('%s %d (%s)', name, count, remedy), ', ')"
-		" FROM main.losses WHERE exceeds";
+		" FROM losses WHERE exceeds";
 	sqlite3_stmt *statement = NULL;
 	bool exceed = true;	/* what cannot be read cannot be trusted */
 

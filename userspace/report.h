@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* report.h: from the views of a recording to text or JSON. Computes nothing itself. */
+/* report.h: from the views over a recording to text or JSON. Computes nothing itself. */
 #ifndef MEMTOLL_REPORT_H
 #define MEMTOLL_REPORT_H
 

@@ -35,18 +35,6 @@ sqlite3_stmt *page_query(struct page *page, const char *sql)
 	return NULL;
 }
 
-bool page_has_view(struct page *page, const char *name)
-{
-	sqlite3_stmt *statement =
-		page_query(page, "SELECT 1 FROM temp.sqlite_master WHERE name = ?");
-	bool found = statement &&
-		     sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC) == SQLITE_OK &&
-		     sqlite3_step(statement) == SQLITE_ROW;
-
-	sqlite3_finalize(statement);
-	return found;
-}
-
 bool page_next(struct page *page, sqlite3_stmt *statement)
 {
 	int status = statement ? sqlite3_step(statement) : SQLITE_DONE;

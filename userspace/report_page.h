@@ -25,8 +25,6 @@ sqlite3_stmt *page_query(struct page *page, const char *sql);
 /* The next row; false at the end, where the statement is done with. */
 bool page_next(struct page *page, sqlite3_stmt *statement);
 
-/* Views live in the recording: one made by an earlier version lacks later ones. */
-bool page_has_view(struct page *page, const char *name);
 
 /* Without what a terminal would obey; g_free() it. */
 char *page_column(sqlite3_stmt *statement, int column);

@@ -71,10 +71,8 @@ static void print_verdict(struct page *page)
 		page_wrap(page, "  ", 2, text);
 		g_free(text);
 	}
-	row = page_query(page, page_has_view(page, "finding_line") ?
-		    "SELECT code, label, text FROM temp.finding_line ORDER BY position, number" :
-		    "SELECT code, '', text FROM temp.finding UNION ALL"
-		    " SELECT code, 'Evidence', evidence FROM temp.finding ORDER BY 1, 2");
+	row = page_query(page, "SELECT code, label, text FROM temp.finding_line"
+			       " ORDER BY position, number");
 	while (page_next(page, row)) {
 		char *label = page_column(row, 1);
 
@@ -682,9 +680,9 @@ static void print_overhead(struct page *page)
 		if (sqlite3_column_type(row, 2) != SQLITE_NULL)
 			snprintf(limit, sizeof(limit), "limit %g %%",
 				 sqlite3_column_double(row, 2));
-		duty = page_has_view(page, "duty_cycle") ? duty_cycle(page) : g_strdup("");
-		error = page_has_view(page, "overhead_error") ? overhead_error(page) : g_strdup("");
-		untold = page_has_view(page, "price_untold") ? untold_prices(page) : g_strdup("");
+		duty = duty_cycle(page);
+		error = overhead_error(page);
+		untold = untold_prices(page);
 		line = g_string_new(NULL);
 		g_string_printf(
 			line, "%.1f %% of the target's time%s, %s probe hits (%s)%s; it is taken out of"
@@ -774,26 +772,18 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_verdict(&page);
 	print_tolls(&page);
 	print_sites(&page, options->sites);
-	if (page_has_view(&page, "allocator_text"))
-		print_allocators(&page);
-	if (page_has_view(&page, "sample_estimate"))
-		print_sampled(&page);
+	print_allocators(&page);
+	print_sampled(&page);
 	print_zeroing(&page);
-	if (page_has_view(&page, "latency_text"))
-		print_latency(&page);
-	if (page_has_view(&page, "swap_source"))
-		print_swap(&page);
-	if (page_has_view(&page, "read_measure"))
-		print_reads(&page);
-	if (page_has_view(&page, "giveback_site"))
-		print_giveback(&page);
-	if (page_has_view(&page, "threshold_state"))
-		print_thresholds(&page);
+	print_latency(&page);
+	print_swap(&page);
+	print_reads(&page);
+	print_giveback(&page);
+	print_thresholds(&page);
 	print_processes(&page);
 	print_checks(&page);
 	print_notes(&page);
-	if (page_has_view(&page, "stack_quality"))
-		print_stacks(&page);
+	print_stacks(&page);
 	print_overhead(&page);
 	print_losses(&page);
 	return page.err ? page.err : report_flush(out);

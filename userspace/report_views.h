@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /*
- * Work the recording's views out, in their order up to the one named last, each once, into
+ * Work the views (recording_schema.h) out, in their order up to the one named last, each once, into
  * temporary tables of the same names. With sites, all but the first so many are dropped once
  * advice is made. 0, or -errno after a line on stderr.
  */

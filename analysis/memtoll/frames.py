@@ -30,7 +30,6 @@ AREAS: Final = ("", "anon", "heap", "stack", "arena", "library", "file", "shared
 class Column:
     """One column: its name, dtype, unit and meaning, and the SQL it comes from.
 
-    needs: "table.column" that older recordings may lack; default stands in for it then.
     printed: rounded in the SQL, and to be read as the JSON shows it.
     """
 
@@ -39,8 +38,6 @@ class Column:
     unit: str
     meaning: str
     sql: str = ""
-    needs: str = ""
-    default: str = "NULL"
     printed: bool = False
 
 
@@ -54,7 +51,6 @@ class Frame:
     columns: tuple[Column, ...]
     view: str = ""
     index: str = ""
-    needs: str = ""
 
 
 def seconds(name: str, meaning: str, sql: str) -> Column:
@@ -112,7 +108,6 @@ FRAMES: Final = (
                 "s",
                 "of time_s: asleep",
                 "ROUND(blocked_ns / 1e9, 9)",
-                needs="toll.blocked_ns",
                 printed=True,
             ),
             seconds("time_low_s", "lower 95 % bound of time_s", "low_ns"),
@@ -123,7 +118,6 @@ FRAMES: Final = (
                 "1",
                 "file.read: bytes read / different bytes",
                 "reread_factor",
-                needs="toll.reread_factor",
             ),
             text("not_captured", "why this run could not see it; NA where it did"),
         ),
@@ -178,8 +172,6 @@ FRAMES: Final = (
                 "",
                 "faults outside of allocations: kind of memory, and path of a file",
                 "s.area",
-                needs="sites.area",
-                default="''",
             ),
             number("allocated_stack", "id", "for rec.stack(); 0: unknown", "s.allocated_stack"),
             number("touched_stack", "id", "for rec.stack(); 0: unknown", "s.touched_stack"),
@@ -232,10 +224,8 @@ FRAMES: Final = (
                 "",
                 "function that made the block; '' unknown",
                 "allocated_call",
-                needs="fault_run.allocated_call",
-                default="''",
             ),
-            Column("area", "category", "", "kind of memory; '' unknown", "area", needs="fault_run.area", default="''"),
+            Column("area", "category", "", "kind of memory; '' unknown", "area"),
             category("allocated_at", "functions from the root to the allocation call; NA: unknown"),
             category("touched_at", "functions from the root to the touching code; NA: unknown"),
             number("allocated_stack", "id", "for rec.stack(); 0: unknown"),
@@ -264,8 +254,6 @@ FRAMES: Final = (
                 "",
                 "the overhead budget left calls unwatched: calls and bytes are estimates",
                 "x.estimated",
-                needs="allocation.estimated",
-                default="0",
             ),
             Column(
                 "calls_error",
@@ -273,8 +261,6 @@ FRAMES: Final = (
                 "calls",
                 "95 % bound of calls; 0: exact",
                 "x.calls_error",
-                needs="allocation.calls_error",
-                default="0",
             ),
             Column(
                 "bytes_error",
@@ -282,8 +268,6 @@ FRAMES: Final = (
                 "bytes",
                 "95 % bound of bytes; 0: exact",
                 "x.bytes_error",
-                needs="allocation.bytes_error",
-                default="0",
             ),
             text("allocated_at", "functions from the root to the call, 'main;load;calloc'", "a.text"),
             category("allocated_place", "the caller as the verdict names it", "a.allocated_place"),
@@ -309,7 +293,6 @@ FRAMES: Final = (
             number("allocated_stack", "id", "for rec.stack()", "x.stack_id"),
         ),
         view="sample_estimate",
-        needs="sample_estimate",
     ),
     Frame(
         "duty_cycle",
@@ -317,13 +300,16 @@ FRAMES: Final = (
         " such view: then always.",
         "temp.duty_cycle x ORDER BY x.call",
         (
-            category("call", "index: allocator function; read_other: read(2) of sockets; syscall: mapping calls and reads", "x.call"),
+            category(
+                "call",
+                "index: allocator function; read_other: read(2) of sockets; syscall: mapping calls and reads",
+                "x.call",
+            ),
             number("share", "0..1", "of the time; below 1 its figures are estimates", "ROUND(x.share, 4)", "float64"),
             number("error", "1", "95 % bound of the factor they are scaled by, relative", "x.error", "float64"),
         ),
         view="duty_cycle",
         index="call",
-        needs="duty_cycle",
     ),
     Frame(
         "timeline",
@@ -346,8 +332,8 @@ FRAMES: Final = (
     Frame(
         "processes",
         "The processes that were traced.",
-        "main.process p LEFT JOIN temp.process_observed o ON o.pid = p.pid"
-        " LEFT JOIN (SELECT pid, SUM(minor_faults) AS minor, SUM(major_faults) AS major FROM main.process_slice"
+        "process p LEFT JOIN temp.process_observed o ON o.pid = p.pid"
+        " LEFT JOIN (SELECT pid, SUM(minor_faults) AS minor, SUM(major_faults) AS major FROM process_slice"
         " GROUP BY pid) k ON k.pid = p.pid"
         " LEFT JOIN (SELECT pid, toll, MAX(time_ns) FROM temp.process_toll WHERE time_ns > 0 GROUP BY pid) x"
         " ON x.pid = p.pid ORDER BY p.pid",
@@ -374,7 +360,6 @@ FRAMES: Final = (
                 "",
                 "path of its memory cgroup",
                 "p.memory_cgroup",
-                needs="process.memory_cgroup",
             ),
         ),
         view="process_observed",
@@ -399,7 +384,7 @@ FRAMES: Final = (
     Frame(
         "process_timeline",
         "The kernel's own figures of each process in each slice.",
-        "main.process_slice p JOIN main.slice s ON s.slice = p.slice ORDER BY p.slice, p.pid",
+        "process_slice p JOIN slice s ON s.slice = p.slice ORDER BY p.slice, p.pid",
         (
             number("slice", "1", "number of the slice", "p.slice", "int32"),
             *moment("start", "start of the slice", "s.start_ns"),
@@ -414,7 +399,6 @@ FRAMES: Final = (
                 "bytes",
                 "resident at the slice's end",
                 "p.rss_bytes",
-                needs="process_slice.rss_bytes",
             ),
             Column(
                 "swap_bytes",
@@ -422,7 +406,6 @@ FRAMES: Final = (
                 "bytes",
                 "on swap at the slice's end",
                 "p.swap_bytes",
-                needs="process_slice.swap_bytes",
             ),
         ),
     ),
@@ -430,7 +413,7 @@ FRAMES: Final = (
         "access",
         "How the pages of an allocation site or, outside of allocations, of an area were used. Empty where the"
         " recording has no such table.",
-        "main.access x LEFT JOIN temp.memtoll_stack a ON a.stack_id = x.allocated_stack"
+        "access x LEFT JOIN temp.memtoll_stack a ON a.stack_id = x.allocated_stack"
         " ORDER BY x.in_pages DESC, x.first_pages DESC, x.pid, x.call, x.allocated_stack, x.area, x.area_name",
         (
             number("pid", "1", "process", "x.pid"),
@@ -452,7 +435,6 @@ FRAMES: Final = (
             ),
             number("allocated_stack", "id", "for rec.stack(); 0 outside of allocations", "x.allocated_stack"),
         ),
-        needs="access",
     ),
     Frame(
         "access_patterns",
@@ -481,7 +463,6 @@ FRAMES: Final = (
         ),
         view="access_pattern",
         index="rank",
-        needs="access_pattern",
     ),
     Frame(
         "files",
@@ -509,13 +490,12 @@ FRAMES: Final = (
         ),
         view="files",
         index="rank",
-        needs="file_reuse",
     ),
     Frame(
         "miss_ratio",
         "What a cache of each size would miss of the reads and swap-ins that were seen. Hits in a cache of the"
         " program's own are not among them. Empty where reads were not recorded.",
-        "temp.miss_ratio x LEFT JOIN main.file f ON f.file = x.file AND x.file > 0"
+        "temp.miss_ratio x LEFT JOIN file f ON f.file = x.file AND x.file > 0"
         " ORDER BY x.subject, x.file, x.cache_bytes",
         (
             category("subject", "'file': reads of one; 'files': of all; 'swap': swap-ins", "x.subject"),
@@ -526,7 +506,6 @@ FRAMES: Final = (
             Column("error", "float64", "1", "relative 95 % error of sampling; 0: none", "x.error"),
         ),
         view="miss_ratio",
-        needs="miss_ratio",
     ),
     Frame(
         "giveback",
@@ -573,13 +552,12 @@ FRAMES: Final = (
         ),
         view="giveback_site",
         index="rank",
-        needs="giveback_site",
     ),
     Frame(
         "latency",
         "How long calls of the allocator take: the number of calls between two bounds, by function and call site."
         " Wall time between the probes, less their own calibrated part. Empty for recordings of earlier versions.",
-        "main.latency l LEFT JOIN temp.memtoll_stack a ON a.stack_id = l.stack_id"
+        "latency l LEFT JOIN temp.memtoll_stack a ON a.stack_id = l.stack_id"
         " ORDER BY l.call, l.stack_id, l.pid, l.low_ns",
         (
             number("pid", "1", "process", "l.pid"),
@@ -592,7 +570,6 @@ FRAMES: Final = (
             number("allocated_stack", "id", "for rec.stack()", "l.stack_id"),
         ),
         view="toll_kind",
-        needs="latency",
     ),
     Frame(
         "latencies",
@@ -626,7 +603,6 @@ FRAMES: Final = (
         ),
         view="latency_call",
         index="call",
-        needs="latency_call",
     ),
     Frame(
         "outliers",
@@ -676,13 +652,12 @@ FRAMES: Final = (
         ),
         view="outlier_cause",
         index="rank",
-        needs="outlier_cause",
     ),
     Frame(
         "thresholds",
         "glibc's mmap_threshold, trim_threshold and top_pad as they changed, or as more became known of them;"
         " oldest first. Empty where the recording has no such table.",
-        "main.threshold x LEFT JOIN temp.memtoll_stack a ON a.stack_id = x.stack_id ORDER BY x.time_ns, x.rowid",
+        "threshold x LEFT JOIN temp.memtoll_stack a ON a.stack_id = x.stack_id ORDER BY x.time_ns, x.rowid",
         (
             *moment("time", "when it changed, or was known", "x.time_ns"),
             number("pid", "1", "process", "x.pid"),
@@ -695,7 +670,6 @@ FRAMES: Final = (
             category("changed_place", "the caller as the verdict names it", "a.allocated_place"),
             number("stack_id", "id", "for rec.stack(); 0: none", "x.stack_id"),
         ),
-        needs="threshold",
     ),
     Frame(
         "losses",
@@ -743,8 +717,8 @@ FRAMES: Final = (
         "overhead",
         "What the probes cost, by probe. attrs: limit_pct (None: no limit), estimated_pct, error_pct, source, hits,"
         " held_s (how long at least processes of a command were held, None: it was no command).",
-        "(SELECT probe FROM main.price UNION SELECT probe FROM temp.probe_overhead) n"
-        " LEFT JOIN main.price p ON p.probe = n.probe"
+        "(SELECT probe FROM price UNION SELECT probe FROM temp.probe_overhead) n"
+        " LEFT JOIN price p ON p.probe = n.probe"
         " LEFT JOIN (SELECT probe, SUM(hits) AS hits, MAX(hit_ns) AS hit_ns, SUM(overhead_ns) AS overhead_ns,"
         " SUM(error_ns) AS error_ns FROM temp.probe_overhead GROUP BY probe) o ON o.probe = n.probe"
         " ORDER BY n.probe",
@@ -768,7 +742,7 @@ FRAMES: Final = (
     Frame(
         "stacks",
         "Every stack as text.",
-        "main.stack s LEFT JOIN temp.memtoll_stack a ON a.stack_id = s.stack_id ORDER BY s.stack_id",
+        "stack s LEFT JOIN temp.memtoll_stack a ON a.stack_id = s.stack_id ORDER BY s.stack_id",
         (
             number("stack_id", "id", "index; for rec.stack()", "s.stack_id"),
             number("pid", "1", "process it was first seen in", "s.pid"),
@@ -783,7 +757,7 @@ FRAMES: Final = (
     Frame(
         "stack_frames",
         "Every line of every stack, leaf first.",
-        "main.stack_line l ORDER BY l.stack_id, l.depth",
+        "stack_line l ORDER BY l.stack_id, l.depth",
         (
             number("stack_id", "id", "the stack", "l.stack_id"),
             number("depth", "1", "0 is the leaf", "l.depth"),
@@ -798,7 +772,7 @@ FRAMES: Final = (
     Frame(
         "system",
         "Counters of the whole machine, /proc/vmstat: differences over the recording.",
-        "main.system_counter ORDER BY name",
+        "system_counter ORDER BY name",
         (text("name", "index: the kernel's name"), number("value", "1", "difference")),
         index="name",
     ),

@@ -23,6 +23,7 @@ from typing import Final
 from urllib.parse import quote
 
 from .errors import DamagedRecording, Error, IncompleteRecording, NewerFormat, NotARecording
+from .schema import put_before
 from .version import APPLICATION_ID, FORMAT
 
 Progress = Callable[[str, int, int], None]
@@ -77,8 +78,6 @@ PRAGMAS: Final = frozenset(
 )
 # Functions that reach beyond the database, where a build of SQLite has them.
 OUTSIDE: Final = frozenset(("edit", "fts3_tokenizer", "load_extension", "readfile", "writefile"))
-# Views without which a file is no recording.
-NEEDED_VIEWS: Final = ("verdict", "finding", "toll", "sites", "report_json")
 
 
 @dataclass(frozen=True)
@@ -100,16 +99,34 @@ def reading(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:  # of a message of SQLite's that cites the file
         raise DamagedRecording(f"{path} is damaged: it holds text that is none") from error
     except sqlite3.Warning as error:
-        raise DamagedRecording(f"{path} is damaged: a view holds more than one statement") from error
+        raise Error(f"{path}: one statement at a time") from error
     except sqlite3.Error as error:
         name = str(getattr(error, "sqlite_errorname", "") or "")
         if name == "SQLITE_INTERRUPT":
             raise KeyboardInterrupt from None
+        if str(error).startswith("You can only execute one statement"):  # no error of SQLite's
+            raise Error(f"{path}: one statement at a time") from error
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise Error(f"{path} is locked by another program; try again when it is done") from error
+        if name == "SQLITE_AUTH":
+            raise Error(f"{path} is only read, and with this package's views, not with its own: {error}") from error
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             raise DamagedRecording(f"{path} is damaged: its tables cannot be read") from error
         raise DamagedRecording(f"{path} cannot be read: {error}") from error
+
+
+@contextmanager
+def understanding(path: Path) -> Iterator[None]:
+    """What numpy, pandas, matplotlib and json say of values that no tracer writes is DamagedRecording.
+
+    SQLite keeps any value in any column: a text for a number, or what becomes infinite. Only for code whose input is
+    the recording, and nothing that its caller chose.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise DamagedRecording(f"{path} is damaged: it holds a value that no tracer writes ({said!a})") from error
 
 
 def _expected_bytes(path: Path) -> int:
@@ -138,31 +155,33 @@ def _check_length(path: Path) -> None:
         raise DamagedRecording(f"{path} is truncated: {there} of {expected} bytes are there")
 
 
-def _judge(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:
-    """What a statement may do: the rules of userspace/recording_guard.c."""
-    allowed = (
-        action in READING
-        or (action in WRITING and database == "temp")
-        # How a table-valued function (json_each) says its columns.
-        or (action == sqlite3.SQLITE_UPDATE and first == "sqlite_master")
-        or (action == sqlite3.SQLITE_FUNCTION and second not in OUTSIDE)
-        or (action == sqlite3.SQLITE_PRAGMA and first in PRAGMAS)
-    )
-    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+def guard(connection: sqlite3.Connection, unread: frozenset[str]) -> None:
+    """From here on it reads, and writes to temporary tables: the rules of userspace/recording_guard.c.
 
-
-def guard(connection: sqlite3.Connection) -> None:
-    """From here on it reads, and writes to temporary tables.
-
-    A recording's views are statements of whoever made the file: they are asked for what they answer, never for what
-    they do. ATTACH, VACUUM INTO and the like write files with the rights of who reads.
+    What else a statement asks for (ATTACH, VACUUM INTO and the like write files with the rights of who reads) is an
+    error; so is what is unread of the file's: its views are statements of whoever made it.
     """
-    connection.set_authorizer(_judge)
+
+    def judge(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:
+        allowed = (
+            (
+                action in READING
+                and not (action == sqlite3.SQLITE_READ and database == "main" and (first or "").lower() in unread)
+            )
+            or (action in WRITING and database == "temp")
+            # How a table-valued function (json_each) says its columns.
+            or (action == sqlite3.SQLITE_UPDATE and first == "sqlite_master")
+            or (action == sqlite3.SQLITE_FUNCTION and second not in OUTSIDE)
+            or (action == sqlite3.SQLITE_PRAGMA and first in PRAGMAS)
+        )
+        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(judge)
 
 
 @contextmanager
 def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """What the file's own text asks for ends: a statement at a time, as userspace/recording_guard.h bounds them.
+    """What the file's facts make of a view ends: a statement at a time, as userspace/recording_guard.h bounds them.
 
     Errors: as of reading(); DamagedRecording where it asks for more.
     """
@@ -183,7 +202,7 @@ def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
         if left >= 0:
             raise
         raise DamagedRecording(
-            f"{path} cannot be read: a view asks for more work than a recording of its size can need"
+            f"{path} cannot be read: it asks for more work than a recording of its size can need"
         ) from None
     finally:
         connection.set_progress_handler(lambda: 0, SIGNAL_STEPS)
@@ -192,7 +211,7 @@ def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
 def _connect(path: Path | str, mode: str = "ro") -> sqlite3.Connection:
     name = f"file:{quote(str(Path(path).absolute()))}?mode={mode}" if path else ""
     connection = sqlite3.connect(name, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-    # The views of a file from elsewhere may call nothing that has effects.
+    # The schema of a file from elsewhere may call nothing that has effects.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA temp_store = MEMORY")
     # Signals are seen between two of Python's instructions only: give it some.
@@ -289,12 +308,6 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> int:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if answer != "ok":
             raise DamagedRecording(f"{path} is damaged: {' '.join(str(answer).split())}")
-    marks = ", ".join("?" * len(NEEDED_VIEWS))
-    (views,) = connection.execute(
-        f"SELECT COUNT(*) FROM sqlite_master WHERE type = 'view' AND name IN ({marks})", NEEDED_VIEWS
-    ).fetchone()
-    if views != len(NEEDED_VIEWS):
-        raise DamagedRecording(f"{path} lacks the views of a recording")
     return int(found)
 
 
@@ -321,7 +334,8 @@ def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progr
                 connection = _copy(source, progress)
                 source.close()
                 copied = True
-        guard(connection)
+            unread = put_before(connection, file)
+        guard(connection, unread)
     except BaseException:
         connection.close()
         raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A recording as DataFrames. All figures come from the SQL views inside it."""
+"""A recording as DataFrames. All figures come from the SQL views over it (schema.py)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,10 @@ import pandas as pd
 
 from . import bulk, frames, stacks
 from .errors import DamagedRecording, Error
-from .opening import Opened, Progress, open_file
+from .opening import Opened, Progress, open_file, understanding
 from .table import Table
 from .verdict import Verdict, verdict
 from .views import Views
-
-# What timeline.sql calls memtoll_read, of recordings without (timeline_reads.sql has the other).
-READS_NOT_RECORDED: Final = """CREATE TEMP VIEW IF NOT EXISTS memtoll_read AS
-SELECT 0 AS slice, '' AS call, 0 AS stack_id, 0 AS calls, 0 AS bytes, 0 AS cpu_ns, 0 AS blocked_ns, 0 AS faults,
-	0.0 AS inside_ns WHERE 0;
-"""
 
 # Names of the frames, each a property of Recording.
 NAMES: Final = tuple(frame.name for frame in frames.FRAMES)
@@ -87,12 +81,14 @@ class Recording:
     def __str__(self) -> str:
         from .text import summary
 
-        return summary(self)
+        with understanding(self.path):
+            return summary(self)
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        return f"<h4>{escape(str(self.path))}</h4>{self.verdict._repr_html_()}{self.toll._repr_html_() or ''}"
+        with understanding(self.path):
+            return f"<h4>{escape(str(self.path))}</h4>{self.verdict._repr_html_()}{self.toll._repr_html_() or ''}"
 
     # ---- the whole
 
@@ -105,17 +101,20 @@ class Recording:
     def origin_ns(self) -> int:
         """CLOCK_MONOTONIC at the recording's start: the zero of all start_s and end_s."""
         ((first,),) = self._rows("SELECT MIN(start_ns) FROM main.slice")
-        return int(first if first is not None else self.meta.get("start_ns") or 0)
+        with understanding(self.path):
+            return int(first if first is not None else self.meta.get("start_ns") or 0)
 
     @cached_property
     def duration_s(self) -> float:
         """Seconds from the first slice's start to the last one's end."""
-        return float(self.target["duration_s"])
+        with understanding(self.path):
+            return float(self.target["duration_s"])
 
     @cached_property
     def observed_s(self) -> float:
         """Seconds on the CPU, less the probes' own, and asleep in faults, of all processes."""
-        return float(self.target["observed_s"])
+        with understanding(self.path):
+            return float(self.target["observed_s"])
 
     @cached_property
     def target(self) -> dict[str, Any]:
@@ -126,7 +125,8 @@ class Recording:
             " (SELECT pid FROM main.process ORDER BY pid))), 'command', command,"
             " 'duration_s', ROUND(duration_ns / 1e9, 9), 'observed_s', ROUND(observed_ns / 1e9, 9)) FROM temp.target"
         )
-        return cast(dict[str, Any], json.loads(text))
+        with understanding(self.path):
+            return cast(dict[str, Any], json.loads(text))
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -145,7 +145,8 @@ class Recording:
     @cached_property
     def report(self) -> dict[str, Any]:
         """The object `memtoll report --json` prints, all sites."""
-        return cast(dict[str, Any], json.loads(self.report_text))
+        with understanding(self.path):
+            return cast(dict[str, Any], json.loads(self.report_text))
 
     @cached_property
     def zeroing(self) -> dict[str, int | None]:
@@ -210,10 +211,8 @@ class Recording:
         """Each captured toll in each slice; sums over the slices are those of toll."""
         self.views.make("sites")
         here = resources.files("memtoll")
-        recorded = here.joinpath("timeline_reads.sql").read_text(encoding="utf-8")
-        reads = recorded if self._has("file_read") else READS_NOT_RECORDED
-        script = reads + here.joinpath("timeline.sql").read_text(encoding="utf-8")
-        self.views.run("memtoll_timeline", script)
+        names = ("timeline_reads.sql", "timeline.sql")
+        self.views.run("memtoll_timeline", "".join(here.joinpath(name).read_text(encoding="utf-8") for name in names))
         return self._frame("timeline")
 
     @cached_property
@@ -301,11 +300,11 @@ class Recording:
         """What the probes cost, index probe; attrs has limit_pct, estimated_pct, error_pct, source, hits and held_s."""
         table = self._frame("overhead")
         (row,) = self._rows("SELECT limit_pct, ROUND(estimated_pct, 4), hits, held_ns / 1e9 FROM temp.overhead")
-        table.attrs.update(limit_pct=row[0], estimated_pct=_printed(row[1]), hits=row[2], held_s=row[3])
-        # Recordings of earlier versions do not say how sure that is.
-        if self._has("overhead_error"):
-            self.views.make("overhead_error")
-            (row,) = self._rows("SELECT ROUND(error_pct, 4), source FROM temp.overhead_error")
+        with understanding(self.path):
+            table.attrs.update(limit_pct=row[0], estimated_pct=_printed(row[1]), hits=row[2], held_s=row[3])
+        self.views.make("overhead_error")
+        (row,) = self._rows("SELECT ROUND(error_pct, 4), source FROM temp.overhead_error")
+        with understanding(self.path):
             table.attrs.update(error_pct=_printed(row[0]), source=row[1])
         return table
 
@@ -325,9 +324,9 @@ class Recording:
         return self._frame("system")
 
     def query(self, sql: str, *values: Any) -> Table:
-        """Rows of a query of your own, with the recording's tables and views, as a Table.
+        """Rows of a query of your own, with the recording's tables and this package's views, as a Table.
 
-        main.NAME is a table or view of the file, temp.NAME a view that was worked out already.
+        The views that the file has are for other programs, and are not asked: main.NAME is a table of it.
         """
         self._check_open()
         cursor = self.views.execute(sql, *values)
@@ -382,7 +381,7 @@ class Recording:
         kinds = self._rows("SELECT toll, family FROM temp.toll_kind ORDER BY position")
         tolls = [toll for toll, _ in kinds]
         families = list(dict.fromkeys(family for _, family in kinds))
-        classes = [name for (name,) in self._rows("SELECT class FROM main.fault_class ORDER BY toll, class")]
+        classes = [name for (name,) in self._rows("SELECT class FROM fault_class ORDER BY toll, class")]
         return {
             "toll": tolls,
             "main_toll": tolls,
@@ -393,35 +392,27 @@ class Recording:
             "area": list(frames.AREAS),
         }
 
-    def _has(self, needs: str) -> bool:
-        table, _, column = needs.partition(".")
-        columns = self.views.columns(table)
-        return column in columns if column else bool(columns)
-
     def _sql(self, column: frames.Column) -> str:
-        sql = column.sql if not column.needs or self._has(column.needs) else column.default
-        return sql.replace(":origin", str(self.origin_ns))
+        return column.sql.replace(":origin", str(self.origin_ns))
 
     def _frame(self, name: str) -> Table:
         """A frame as frames.FRAMES describes it."""
         self._check_open()
         spec = frames.BY_NAME[name]
-        there = not spec.needs or self._has(spec.needs)
-        if spec.view and there:
+        if spec.view:
             self.views.make(spec.view)
         if "memtoll_stack" in spec.source:
             stacks.make_texts(self.views)
-        rows: list[tuple[Any, ...]] = []
-        if there:
-            select = ", ".join(f'{self._sql(column)} AS "{column.name}"' for column in spec.columns)
-            rows = self._rows(f"SELECT {select} FROM {spec.source}")
+        select = ", ".join(f'{self._sql(column)} AS "{column.name}"' for column in spec.columns)
+        rows = self._rows(f"SELECT {select} FROM {spec.source}")
         values = zip(*rows, strict=True) if rows else ((),) * len(spec.columns)
-        data = {
-            column.name: self._series(column, list(each)) for column, each in zip(spec.columns, values, strict=True)
-        }
-        table = Table(data)
-        if spec.index:
-            table = cast(Table, table.set_index(spec.index))
+        with understanding(self.path):
+            data = {
+                column.name: self._series(column, list(each)) for column, each in zip(spec.columns, values, strict=True)
+            }
+            table = Table(data)
+            if spec.index:
+                table = cast(Table, table.set_index(spec.index))
         return self._told(table)
 
     def _series(self, column: frames.Column, values: list[Any]) -> Any:
@@ -440,21 +431,26 @@ class Recording:
     def _read_faults(self) -> Table:
         """Runs by way of arrays: a run has 120 bytes here, and there may be many."""
         self._check_open()
+        with understanding(self.path):
+            return self._joined_faults()
+
+    def _joined_faults(self) -> Table:
         spec = frames.BY_NAME["faults"]
         made = ("toll", "allocated_at", "touched_at", "start_s", "end_s")
+        there = self.views.columns("fault_run")
         sources = [
             bulk.Source(
                 column.name,
-                self._sql(column),
+                column.sql if column.sql in there else "''",
                 "text" if column.dtype == "category" else column.dtype,
-                column.sql if not column.needs or self._has(column.needs) else None,
+                column.sql if column.sql in there else None,
             )
             for column in spec.columns
             if column.name not in made
         ]
         arrays = bulk.load(self.views, "fault_run", sources, in_place=not self._opened.copied, progress=self._progress)
         stacks.make_texts(self.views)
-        tolls: dict[str, str] = {kind: toll for kind, toll in self._rows("SELECT class, toll FROM main.fault_class")}
+        tolls: dict[str, str] = {kind: toll for kind, toll in self._rows("SELECT class, toll FROM fault_class")}
         data: dict[str, Any] = {}
         for source, array in arrays.columns():
             if source.dtype == "text":

@@ -39,7 +39,7 @@ MAKE_TEXTS: Final = """
 CREATE TEMP TABLE memtoll_stack (stack_id INTEGER PRIMARY KEY, text TEXT NOT NULL, allocated_place TEXT,
 	touched_place TEXT);
 INSERT INTO memtoll_stack
-WITH line AS MATERIALIZED (SELECT stack_id, depth, REPLACE(name, ';', ':') AS name, said, usable FROM main.stack_line),
+WITH line AS MATERIALIZED (SELECT stack_id, depth, REPLACE(name, ';', ':') AS name, said, usable FROM stack_line),
 ranked AS (
 	SELECT stack_id, said, depth,
 		ROW_NUMBER() OVER (PARTITION BY stack_id ORDER BY usable, depth) AS any_rank,
@@ -66,7 +66,7 @@ def make_texts(views: Views) -> None:
 def stack(views: Views, stack_id: int) -> list[Frame]:
     """Frames of a stack, leaf first; none for 0, which stands for an unknown stack. KeyError: no such stack."""
     rows = views.rows(
-        "SELECT function, module, file, line, kind, place, said FROM main.stack_line WHERE stack_id = ? ORDER BY depth",
+        "SELECT function, module, file, line, kind, place, said FROM stack_line WHERE stack_id = ? ORDER BY depth",
         int(stack_id),
     )
     if not rows and stack_id != 0 and not views.rows("SELECT 1 FROM main.stack WHERE stack_id = ?", int(stack_id)):

@@ -6,4 +6,4 @@
 CREATE TEMP VIEW IF NOT EXISTS memtoll_read AS
 SELECT slice, call, stack_id, calls, bytes, cpu_ns, blocked_ns, faults,
 	COALESCE((SELECT inside_ns FROM main.price WHERE probe = 'read'), 0.0) AS inside_ns
-FROM main.file_read;
+FROM file_read;

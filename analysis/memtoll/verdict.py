@@ -8,6 +8,7 @@ import json
 import textwrap
 from typing import Any, Final
 
+from .opening import understanding
 from .views import Views
 
 # The same expressions as in view report_json, without the sites: those may be many.
@@ -22,8 +23,6 @@ ADVICE: Final = (
     "'code', code, 'title', title, 'text', text, 'evidence', evidence, 'gain', ROUND(gain, 6), 'bound', bound,"
     " 'cost', cost, 'try', try"
 )
-# Of recordings made by earlier versions.
-ADVICE_BEFORE: Final = "'code', code, 'text', text, 'evidence', evidence"
 
 
 class Verdict(dict[str, Any]):
@@ -32,7 +31,7 @@ class Verdict(dict[str, Any]):
     Members: dominant (a family, or "none"), share, low, high (0..1 of the observed time, 95 %
     bounds), sentence, advice: a list of {"code", "title", "text", "evidence", "gain" (the share of the
     observed time it can save at most), "bound" (what it must be above), "cost" (if it is wrong), "try" (a
-    command line that proves it, or None)}; of recordings by earlier versions: code, text, evidence.
+    command line that proves it, or None)}.
     """
 
     @property
@@ -66,5 +65,6 @@ class Verdict(dict[str, Any]):
 def verdict(views: Views) -> Verdict:
     """Read it; the views it rests on are worked out."""
     views.make("finding")
-    ((text,),) = views.rows(QUERY.format(advice=ADVICE if "cost" in views.columns("finding") else ADVICE_BEFORE))
-    return Verdict(json.loads(text))
+    ((text,),) = views.rows(QUERY.format(advice=ADVICE))
+    with understanding(views.path):
+        return Verdict(json.loads(text))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A recording's own SQL views, each worked out once.
+"""The SQL views over a recording (schema.py), each worked out once.
 
 Views refer to views heavily, and SQLite works a view out anew at each mention. So they become
 temporary tables of the same names, in the order they were made in, exactly as `memtoll report`
@@ -9,19 +9,17 @@ tables first. The recording itself is not touched.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
-from .errors import DamagedRecording
 from .opening import Progress, bounded, reading
+from .schema import columns_of, schema
 
 # Looked up by key in the tables below them, which a table made of them could not be.
 STAY_VIEWS: Final = ("stack_line",)
 # Views of this name are work of their own size, and needed for the report's JSON only.
 FOR_JSON: Final = "_json"
-BODY: Final = re.compile(r'\s*CREATE\s+VIEW\s+"?(\w+)"?\s+AS\s+(.*)', re.IGNORECASE | re.DOTALL)
 
 
 class Views:
@@ -31,19 +29,14 @@ class Views:
         self.connection = connection
         self.path = path
         self.progress = progress
-        with reading(path):
-            self._bodies: dict[str, str] = dict(
-                connection.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'view' ORDER BY rowid")
-            )
         self._made: set[str] = set()
 
     def make(self, last: str) -> None:
         """Work out the view named last and those before it, as far as it needs them."""
         if last in self._made:
             return
-        if last not in self._bodies:
-            raise DamagedRecording(f"{self.path} lacks view {last}")
-        names = list(self._bodies)
+        queries = schema().views
+        names = list(queries)
         names = names[: names.index(last) + 1]
         todo = [
             name
@@ -55,11 +48,9 @@ class Views:
         for done, name in enumerate(todo):
             if self.progress:
                 self.progress("working out the tolls", done, len(todo))
-            match = BODY.match(self._bodies[name])
-            if not match or match[1] != name:
-                raise DamagedRecording(f"{self.path}: view {name} is damaged")
             with bounded(self.connection, self.path):
-                self.connection.execute(f'CREATE TEMP TABLE "{name}" AS {match[2]}')
+                self.connection.execute(f'DROP VIEW IF EXISTS temp."{name}"')
+                self.connection.execute(f'CREATE TEMP TABLE "{name}" AS {queries[name]}')
             self._made.add(name)
         if self.progress:
             self.progress("working out the tolls", len(todo), len(todo))
@@ -84,8 +75,9 @@ class Views:
             return self.connection.execute(sql, values).fetchall()
 
     def columns(self, table: str) -> list[str]:
-        """Names of a table's or view's columns; none where the recording has no such table."""
-        return [row[0] for row in self.rows("SELECT name FROM pragma_table_info(?)", table)]
+        """Names of the columns that the file's own table has."""
+        with reading(self.path):
+            return columns_of(self.connection, table)
 
 
 def split(script: str) -> list[str]:

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A recording whose names try everything: markup, scripts, formulas, control and direction characters."""
+"""Recordings of somebody who means ill.
+
+Names that try everything (markup, scripts, formulas, control and direction characters), facts that make a view work
+for ever, and views that state another verdict.
+"""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from facts import FAULT_NS, MS, Facts, S, finished
@@ -64,3 +70,36 @@ def hostile(path: Path) -> None:
     facts.meta(host=stored(SCRIPT), kernel=stored(IMAGE))
     finished(facts, stored(SCRIPT) + stored(TURNED))
     facts.database.close()
+
+
+def endless(path: Path) -> Path:
+    """An allocator thousands of times over, which no recording has: each is joined with each."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA legacy_alter_table = ON")
+        database.execute("ALTER TABLE allocator RENAME TO one")
+        database.execute(
+            "CREATE TABLE allocator AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3001)"
+            " SELECT one.* FROM one, n"
+        )
+        database.execute("DROP TABLE one")
+        database.commit()
+    return path
+
+
+WELL = (
+    "SELECT 'swap' AS dominant, 1.0 AS share, 1.0 AS low, 1.0 AS high, 'All is well.' AS sentence, 1 AS position,"
+    " 'All is well.' AS text, 'all-well' AS code, '{\"forged\": 1}' AS json, 'main;well' AS stack, 1 AS weight,"
+    " 'zero.libc' AS toll, 1 AS time_ns, 0 AS exceeds, 1 AS rank, 1 AS stack_id, 0 AS depth, 'well' AS name"
+)
+
+
+def forged(path: Path, view: str = WELL) -> Path:
+    """Its views, its advice and the tolls of its fault classes state another verdict."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE advice SET condition = '1', gain = '1', title = 'All is well.', evidence = 'none'")
+        database.execute("UPDATE advice_text SET condition = '1', text = 'All is well.'")
+        database.execute("UPDATE fault_class SET toll = 'swap.in'")
+        database.execute("PRAGMA writable_schema = ON")
+        changed = "UPDATE sqlite_master SET sql = 'CREATE VIEW ' || name || ' AS ' || ? WHERE type = 'view'"
+        assert database.execute(changed, [view]).rowcount > 50
+    return path

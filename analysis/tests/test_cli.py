@@ -19,6 +19,7 @@ import memtoll
 from memtoll.progress import Terminal
 
 import harness
+from hostile import endless
 from package import ANALYSIS, Cli, environment
 
 COMMANDS = ("compare", "frames", "report")
@@ -149,18 +150,6 @@ def test_full_device(busy: Path) -> None:
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
-def endless(path: Path) -> Path:
-    """A recording whose verdict takes for ever to work out."""
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("DROP VIEW toll_kind")
-        database.execute(
-            "CREATE VIEW toll_kind AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
-            " SELECT i AS toll, i AS family, i AS position, i AS not_captured FROM n WHERE i < 0"
-        )
-        database.commit()
-    return path
-
-
 def test_interrupted(heap_blocks: Path) -> None:
     """In the middle of a query: ended by the signal, without a word and soon."""
     process = started("report", endless(heap_blocks), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -192,7 +181,7 @@ def test_interrupt_in_a_notebook(heap_blocks: Path) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.5)
         try:
             with pytest.raises(KeyboardInterrupt):
-                _ = rec.toll
+                _ = rec.verdict
         finally:
             signal.signal(signal.SIGALRM, old)
 
@@ -241,7 +230,7 @@ def test_installs(tmp_path: Path) -> None:
     )
     python = environment_ / "bin/python"
     source = tmp_path / "analysis"
-    subprocess.run(["cp", "-r", str(ANALYSIS), str(source)], check=True)
+    subprocess.run(["cp", "-rL", str(ANALYSIS), str(source)], check=True)
     subprocess.run(
         [python, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", source],
         check=True, timeout=100, capture_output=True,

@@ -237,9 +237,8 @@ def test_older_recordings_lack_columns(busy: Path) -> None:
     with memtoll.open(busy) as rec:
         runs = rec.faults.drop(columns=["call", "area"])
     with closing(sqlite3.connect(busy)) as database:
-        database.execute("DROP TABLE access")
-        database.execute("DROP VIEW access_pattern")
-        database.execute("CREATE TABLE access_gone (a)")
+        for table in ("latency", "outlier", "file_read", "threshold"):
+            database.execute(f"DROP TABLE {table}")
         for table, column in (
             ("fault_run", "allocated_call"), ("fault_run", "area"), ("process_slice", "rss_bytes"),
             ("process_slice", "swap_bytes"), ("process", "memory_cgroup"),
@@ -255,7 +254,7 @@ def test_older_recordings_lack_columns(busy: Path) -> None:
     with memtoll.open(busy) as rec:
         pd.testing.assert_frame_equal(rec.faults.drop(columns=["call", "area"]), runs)
         assert set(rec.faults["call"]) == {""}
-        assert len(rec.access) == len(rec.access_patterns) == 0
+        assert len(rec.latency) == len(rec.outliers) == len(rec.files) == len(rec.thresholds) == 0
         assert rec.process_timeline["rss_bytes"].isna().all()
         assert rec.processes["memory_cgroup"].isna().all()
 

@@ -10,26 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 USERSPACE: Final = Path(__file__).resolve().parent.parent
-SQL: Final = (
-    "recording.sql",
-    "prices.sql",
-    "duty.sql",
-    "sampling.sql",
-    "read.sql",
-    "views.sql",
-    "stacks.sql",
-    "giveback.sql",
-    "thresholds.sql",
-    "swap.sql",
-    "reuse.sql",
-    "allocators.sql",
-    "latency.sql",
-    "figures.sql",
-    "findings.sql",
-    "giveback_findings.sql",
-    "verdict.sql",
-    "report.sql",
-)
+SQL: Final = tuple((USERSPACE / "sql.order").read_text().split())
 # Looked up by keys of the tables below them.
 STAY_VIEWS: Final = ("stack_line",)
 APPLICATION_ID: Final = 0x6D746F6C
@@ -62,9 +43,10 @@ class Facts:
     def __init__(self, path: Path | str = ":memory:") -> None:
         self.database = sqlite3.connect(path)
         for name in SQL:
-            self.database.executescript((USERSPACE / name).read_text())
-            if name == "giveback_findings.sql":  # a view whose text is in the tables
+            if name == "advice_source":  # a view whose text is in the tables
                 self.database.execute(*self.database.execute("SELECT sql FROM advice_source").fetchone())
+            else:
+                self.database.executescript((USERSPACE / name).read_text())
         self.database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         self.database.execute(f"PRAGMA user_version = {FORMAT}")
         self.stacks = 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import facts
 from harness import ROOT, assert_refused, memtoll
 
 APPLICATION_ID = 0x6D746F6C
@@ -78,7 +79,7 @@ def test_unknown_format(tmp_path: Path, version: int) -> None:
 
 
 def test_hostile_schema(tmp_path: Path) -> None:
-    """A view of the reader's own name that never ends must not be run: the schema is not ours."""
+    """A view of the reader's own name that never ends must not be run: no table of a recording is there."""
     path = tmp_path / "hostile.memtoll"
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS json FROM n"
     database(path, APPLICATION_ID, 1, f"CREATE VIEW report_json AS {endless}", f"CREATE VIEW verdict AS {endless}")
@@ -101,7 +102,7 @@ def test_not_a_regular_file(tmp_path: Path) -> None:
 
 
 def test_recording_of_an_earlier_version() -> None:
-    """Its views are in it, and later ones are not: what they would say is left out, and nothing else."""
+    """Tables that came later are empty: what they would say is left out, and nothing else."""
     path = ROOT / "analysis" / "tests" / "recordings" / "format-1.memtoll"
     text = memtoll("report", path)
     assert text.status == 0, text
@@ -109,3 +110,83 @@ def test_recording_of_an_earlier_version() -> None:
     assert "VERDICT" in text.stdout
     assert "Overhead: " in text.stdout
     assert memtoll("report", "--json", path).status == 0
+
+
+FORGED = (
+    "SELECT 'swap' AS dominant, 1.0 AS share, 1.0 AS low, 1.0 AS high, 'All is well.' AS sentence, 1 AS position,"
+    " 'All is well.' AS text, 'all-well' AS code, '{\"forged\": 1}' AS json, 'main;well' AS stack, 1 AS weight,"
+    " 'zero.libc' AS toll, 1 AS time_ns, 0 AS exceeds, 1 AS rank, 1 AS stack_id, 0 AS depth, 'well' AS name"
+)
+
+
+def forged(path: Path) -> None:
+    """What a file says by its views and its advice, and does by its triggers, is somebody's word."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TRIGGER t BEFORE DELETE ON stack_frame BEGIN DELETE FROM call; END")
+        connection.execute("UPDATE advice SET condition = '1', gain = '1', title = 'All is well.', evidence = 'none'")
+        connection.execute("UPDATE advice_text SET condition = '1', text = 'All is well.'")
+        connection.execute("UPDATE fault_class SET toll = 'swap.in'")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = 'CREATE VIEW ' || name || ' AS ' || ? WHERE type = 'view'", [FORGED]
+        )
+        assert connection.execute("SELECT changes()").fetchone()[0] > 50
+
+
+def everything_said(path: Path) -> dict[str, str]:
+    commands = {
+        "text": ("report", path, "--sites", "0"),
+        "json": ("report", path, "--json"),
+        "folded": ("report", path, "--folded", "zero.libc"),
+        "explain": ("explain", "calloc-reuse-memset", path),
+    }
+    said = {name: memtoll(*words) for name, words in commands.items()}
+    assert all(result.status == 0 and not result.stderr for result in said.values()), said
+    return {name: result.stdout for name, result in said.items()}
+
+
+def test_a_file_does_not_state_its_own_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "a.memtoll"
+    facts.heap_blocks(path).database.close()
+    before = everything_said(path)
+    assert "calloc-reuse-memset" in before["json"]
+    forged(path)
+    assert everything_said(path) == before
+    # Nor does anything: naming the frames again leaves the 3001 calls.
+    assert memtoll("symbolize", path).status == 0
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT SUM(calls) FROM call WHERE call = 'calloc'").fetchone() == (3001,)
+
+
+def test_views_are_not_needed(tmp_path: Path) -> None:
+    """They are for the SQLite shell: a recording is its tables."""
+    path = tmp_path / "a.memtoll"
+    facts.heap_blocks(path).database.close()
+    before = everything_said(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+            connection.execute(f"DROP VIEW {name}")
+        connection.execute("DROP TABLE advice")
+        connection.execute("DROP TABLE advice_text")
+    assert everything_said(path) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "type = 'view', rootpage = 0, sql = 'CREATE VIEW call AS SELECT * FROM block'",
+        "sql = 'CREATE VIEW call AS SELECT * FROM block'",
+        "rootpage = 0, sql = 'CREATE VIRTUAL TABLE call USING dbstat'",
+        "sql = replace(sql, 'failed ', 'succeeded ')",
+        "name = 'calls', tbl_name = 'calls', sql = replace(sql, 'TABLE call', 'TABLE calls')",
+    ],
+    ids=["a view", "a view called a table", "a virtual table", "a column", "a name"],
+)
+def test_tables_are_read_as_tables(tmp_path: Path, change: str) -> None:
+    """Not what a view or a virtual table makes up, and none may be missing."""
+    path = tmp_path / "a.memtoll"
+    facts.heap_blocks(path).database.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(f"UPDATE sqlite_master SET {change} WHERE name = 'call' AND type = 'table'")
+    refuse(path)

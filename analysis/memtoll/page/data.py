@@ -135,8 +135,6 @@ def _stacks(rec: Recording, sites: pd.DataFrame, texts: Texts) -> tuple[dict[int
 
 
 def _areas(rec: Recording) -> dict[int, str]:
-    """Kind of memory, and the file, of sites outside of allocations; older recordings have none."""
+    """Kind of memory, and the file, of sites outside of allocations."""
     rec.views.make("sites")
-    if "area" not in rec.query("SELECT * FROM temp.sites LIMIT 0").columns:
-        return {}
     return {rank: area for rank, area in rec.query("SELECT rank, area FROM temp.sites WHERE area <> ''").to_numpy()}

@@ -253,7 +253,7 @@ def memory(rec: Recording) -> str:
                 known.append((name, f"{int(source[f'{key}_pages']):,} pages", "faults"))
         if source.get("readahead_pages"):
             known.append(("read ahead, not used", f"{int(source['readahead_pages']):,} pages", ""))
-    for each in _rows(rec, "SELECT path, kind, size_bytes FROM main.swap_device", "swap_device"):
+    for each in _rows(rec, "SELECT path, kind, size_bytes FROM main.swap_device"):
         known.append((f"swap {each['kind']}", format_bytes(float(each["size_bytes"])), str(each["path"])))
     return section("memory", "Memory and how it is gone over", facts(known), _access(rec))
 
@@ -295,13 +295,11 @@ def _access(rec: Recording) -> str:
 
 
 def _row(rec: Recording, view: str) -> dict[str, Any]:
-    rows = _rows(rec, f"SELECT * FROM temp.{view}", view, "temp")
+    rows = _rows(rec, f"SELECT * FROM temp.{view}")
     return rows[0] if rows else {}
 
 
-def _rows(rec: Recording, sql: str, name: str, schema: str = "main") -> list[dict[str, Any]]:
-    if not len(rec.query(f"SELECT 1 FROM {schema}.sqlite_master WHERE name = ?", name)):
-        return []
+def _rows(rec: Recording, sql: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = rec.query(sql).to_dict("records")
     return rows
 

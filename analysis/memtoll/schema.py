@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The schema of a recording, and the views that one is read with: this package's own.
+
+A recording has its views with it, so that any SQLite shell can ask it. Here they are not used: they are
+statements of whoever made the file, which could state its own verdict by them. What is put before them are
+temporary views of the same names, and so are the tables that hold judgements. userspace/recording_schema.c
+does the same in C.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from .errors import DamagedRecording
+
+# A view whose text the view named here tells (userspace/sql.order).
+TOLD: Final = "advice_source"
+BODY: Final = re.compile(r"CREATE VIEW (\w+) AS\s+(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Column:
+    """default: SQL of what stands in where an older recording lacks it; None: all recordings have it."""
+
+    name: str
+    default: str | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """rows: what the schema itself puts in: judgements, and no facts. later: older recordings may lack it."""
+
+    name: str
+    sql: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    later: bool
+
+
+@dataclass(frozen=True)
+class Schema:
+    """views: name and query, in their order: each uses only those before it."""
+
+    tables: tuple[Table, ...]
+    views: dict[str, str]
+
+
+def _files() -> list[str]:
+    folder = resources.files(__package__) / "sql"
+    names = (folder / "sql.order").read_text(encoding="utf-8").split()
+    return [name if name == TOLD else (folder / name).read_text(encoding="utf-8") for name in names]
+
+
+def _table(database: sqlite3.Connection, name: str, sql: str, later: bool) -> Table:
+    columns = [
+        Column(column, "NULL" if default is None and not needed and not key else default)
+        for _, column, _, needed, default, key in database.execute("SELECT * FROM pragma_table_info(?)", (name,))
+    ]
+    rows = database.execute(f'SELECT * FROM "{name}"').fetchall()
+    return Table(name, sql, tuple(columns), tuple(rows), later)
+
+
+@cache
+def schema() -> Schema:
+    """What an empty recording of this version has."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        for script in _files():
+            if script == TOLD:
+                (script,) = database.execute(f"SELECT sql FROM {TOLD}").fetchone()
+            database.executescript(script)
+        later = {name for (name,) in database.execute("SELECT name FROM later_table")}
+        made = database.execute(
+            "SELECT type, name, sql FROM sqlite_master WHERE type <> 'index' ORDER BY rowid"
+        ).fetchall()
+        tables = tuple(_table(database, name, sql, name in later) for kind, name, sql in made if kind == "table")
+        matches = [BODY.match(sql) for kind, _, sql in made if kind == "view"]
+        return Schema(tables, {match[1]: match[2] for match in matches if match})
+
+
+def _put_table_before(connection: sqlite3.Connection, path: Path, table: Table, plain: bool | None) -> None:
+    """plain: the file has it as a plain table, as something else, or not (None)."""
+    if table.rows or (plain is None and table.later):
+        connection.execute(table.sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+        marks = ", ".join("?" * len(table.columns))
+        connection.executemany(f'INSERT INTO temp."{table.name}" VALUES ({marks})', table.rows)
+        return
+    if plain is None:
+        raise DamagedRecording(f"{path} lacks a table of a recording: {table.name}")
+    if not plain:
+        raise DamagedRecording(f"{path} is damaged: its {table.name} is no table")
+    there = columns_of(connection, table.name)
+    missing = [column for column in table.columns if column.name not in there]
+    for column in missing:
+        if column.default is None:
+            raise DamagedRecording(f"{path} is damaged: its table {table.name} has no column {column.name}")
+    if missing:
+        select = ", ".join(
+            f'"{column.name}"' if column.name in there else f'{column.default} AS "{column.name}"'
+            for column in table.columns
+        )
+        connection.execute(f'CREATE TEMP VIEW "{table.name}" AS SELECT {select} FROM main."{table.name}"')
+
+
+def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Names of the columns that the file's own table has, in its order."""
+    rows = connection.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,))
+    return [str(name) for (name,) in rows]
+
+
+def put_before(connection: sqlite3.Connection, path: Path) -> frozenset[str]:
+    """From here on an unqualified name is a view of this package's, or a table of the file's with all its columns.
+
+    Returns the names in the file that are no plain tables, which nobody is to read: its views. Errors: those of
+    SQLite; DamagedRecording where it lacks what all recordings of its format have.
+    """
+    # What is virtual has no page of its own. SQLite takes no schema whose types and names are not those of its SQL.
+    there = connection.execute(
+        "SELECT LOWER(name), type = 'table' AND rootpage > 0 FROM main.sqlite_master WHERE type IN ('table', 'view')"
+    )
+    plain: dict[str, bool] = {str(name): bool(is_plain) for name, is_plain in there}
+    own = schema()
+    for table in own.tables:
+        _put_table_before(connection, path, table, plain.get(table.name))
+    for name, query in own.views.items():
+        connection.execute(f'CREATE TEMP VIEW "{name}" AS {query}')
+    return frozenset(name for name, is_plain in plain.items() if not is_plain)

@@ -1,0 +1,1 @@
+../../../userspace/giveback_findings.sql

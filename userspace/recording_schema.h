@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* recording_schema.h: what a recording's tables are, and what this memtoll makes of them. */
+#ifndef MEMTOLL_RECORDING_SCHEMA_H
+#define MEMTOLL_RECORDING_SCHEMA_H
+
+#include <glib.h>
+#include <sqlite3.h>
+
+/* Make all tables and views in an empty database. An SQLite status. */
+int recording_schema_create(sqlite3 *database);
+
+/*
+ * Put this memtoll's own views before those that the file has, which are statements of whoever made it
+ * and are never read. They are temporary views of the same names, and so are the tables that hold
+ * judgements (advice, the tolls of fault classes). Tables and columns that came after the file was made
+ * are there, too: empty, or with the defaults of recording.sql.
+ *
+ * 0, or -errno after one line on stderr: the file lacks a table or a column that all recordings of its
+ * format have, or has something else of that name.
+ */
+int recording_schema_put_before(sqlite3 *database, const char *path);
+
+struct recording_view {
+	char *name;
+	char *query;	/* SELECT ... */
+};
+
+/* All views, in the order they are made in: each uses only those before it. Lives as long as memtoll. */
+const GPtrArray *recording_schema_views(void);
+
+#endif /* MEMTOLL_RECORDING_SCHEMA_H */
