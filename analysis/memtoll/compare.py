@@ -26,7 +26,7 @@ import pandas as pd
 
 from .errors import NotComparable
 from .frames import TOLLS
-from .opening import Progress
+from .opening import Progress, understanding
 from .recording import Recording
 from .recording import open as open_recording
 from .table import Table
@@ -222,8 +222,11 @@ def compare(
             for side in (before, after)
         )
         reasons = _check(first, second, force)
-        sides = (_side(first, work_before), _side(second, work_after))
-    return Comparison(*sides, reasons)
+        with understanding(first.path):
+            before_side = _side(first, work_before)
+        with understanding(second.path):
+            after_side = _side(second, work_after)
+    return Comparison(before_side, after_side, reasons)
 
 
 def _check(before: Recording, after: Recording, force: bool) -> list[str]:

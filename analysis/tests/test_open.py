@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -348,6 +349,46 @@ def test_a_file_does_not_state_its_own_verdict(busy: Path, view: str) -> None:
     with memtoll.open(busy) as rec, pytest.raises(memtoll.Error) as raised:
         rec.query("SELECT * FROM main.verdict")
     assert_one_line(raised.value, busy)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("fault_run", "address", "text"),
+        ("fault_run", "pages", b"\xff\xfe"),
+        ("fault_run", "class", b"zero"),
+        ("fault_run", "first_ns", 1e300),
+        ("slice", "start_ns", "text"),
+        ("slice", "end_ns", float("inf")),
+        ("process", "pid", "42.5"),
+        ("process_slice", "rss_bytes", "much"),
+        ("stack_frame", "depth", -(2**63)),
+        ("frame", "line", "text"),
+        ("latency", "low_ns", "text"),
+        ("system_counter", "value", 1e300),
+        ("meta", "value", b"\xff\xfe"),
+    ],
+    ids=lambda value: repr(value),
+)
+def test_values_that_no_tracer_writes(busy: Path, table: str, column: str, value: object) -> None:
+    """SQLite keeps any value in any column: what cannot be understood is said to be damaged, by all that reads it."""
+    with closing(sqlite3.connect(busy)) as database:
+        database.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", [value])
+        database.commit()
+    errors: list[memtoll.Error] = []
+    with memtoll.open(busy, incomplete=True) as rec:
+        parts = [
+            partial(getattr, rec, name) for name in ("report", "verdict", "meta", "notes", *memtoll.recording.NAMES)
+        ]
+        for part in (*parts, partial(str, rec), partial(page_of, rec), partial(memtoll.compare, rec, rec)):
+            try:
+                part()
+            except memtoll.Error as error:
+                errors.append(error)
+    for each in errors:
+        assert_one_line(each, busy)
+    if (table, column) in (("fault_run", "address"), ("slice", "start_ns"), ("process_slice", "rss_bytes")):
+        assert any(isinstance(each, memtoll.DamagedRecording) for each in errors)
 
 
 def test_facts_that_take_for_ever(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:

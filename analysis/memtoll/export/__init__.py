@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import frames as frame_list
 from ..errors import Error
-from ..opening import Progress
+from ..opening import Progress, understanding
 from . import folded, perfetto, pprof, tables
 from .about import About, about
 from .schema import arrow_schema, csv_metadata, ndjson_schema
@@ -151,8 +151,9 @@ def export(
         "ndjson": lambda facts, file: tables.write_ndjson(rec, facts, chosen, file, progress),
     }
     with new_output(destination, force) as file:
-        facts = about(rec)
-        write[name](facts, file)
+        with understanding(rec.path):
+            facts = about(rec)
+            write[name](facts, file)
         if name == "csv" and str(destination) != STDOUT:
             # First what explains the table, then the table.
             beside = destination.with_name(f"{destination.name}-metadata.json")
@@ -169,7 +170,7 @@ def _export_directory(
     progress: Progress | None,
 ) -> None:
     mark = CSV_METADATA if name == "csv" else f"{chosen[0].name}.parquet"
-    with new_directory(destination, force, mark) as directory:
+    with new_directory(destination, force, mark) as directory, understanding(rec.path):
         facts = about(rec)
         for frame in chosen:
             file = directory / f"{frame.name}.{name}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from matplotlib.figure import Figure
 
 from .. import pictures
-from ..opening import Progress
+from ..opening import Progress, understanding
 from ..version import __version__
 from . import data, markup
 from .drawing import Drawing, draw
@@ -49,6 +49,11 @@ def page(rec: Recording, *, sites: int = data.SITES, progress: Progress | None =
     sites: the most expensive ones to keep, at most; what is left out is said on the page. progress: as
     for memtoll.open. Errors: those of the recording's frames.
     """
+    with understanding(rec.path):
+        return _page(rec, sites, progress)
+
+
+def _page(rec: Recording, sites: int, progress: Progress | None) -> str:
     blob = embedded(data.site_data(rec, sites, progress))
     script = _file("page.js")
     # What explains most comes first.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..opening import understanding
 from ..text import format_bytes
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def limit_bytes(rec: Recording) -> int | None:
     rows = memory_rows(rec)
     if not rows or rows[0].get("limit_path") is None or rows[0].get("limit_bytes") is None:
         return None
-    return int(rows[0]["limit_bytes"])
+    with understanding(rec.path):
+        return int(rows[0]["limit_bytes"])
 
 
 def memory_rows(rec: Recording) -> list[dict[str, Any]]:
@@ -33,14 +35,17 @@ def memory_rows(rec: Recording) -> list[dict[str, Any]]:
 
 def _rows(rec: Recording, view: str, order: str) -> list[dict[str, Any]]:
     rec.views.make("finding")
-    if not len(rec.query("SELECT 1 FROM temp.sqlite_master WHERE name = ?", view)):
-        return []
     rows: list[dict[str, Any]] = rec.query(f"SELECT * FROM temp.{view} ORDER BY {order}").to_dict("records")
     return rows
 
 
 def access_finding(rec: Recording, allocated_stack: int | None = None) -> str:
     """How the memory that swaps most, or else is used most, is gone over; '' where nothing tells."""
+    with understanding(rec.path):
+        return _access_sentence(rec, allocated_stack)
+
+
+def _access_sentence(rec: Recording, allocated_stack: int | None) -> str:
     rows = access_rows(rec)
     if allocated_stack is not None:
         rows = [row for row in rows if row["allocated_stack"] == allocated_stack]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..opening import understanding
 from ..text import format_time
 from .theme import OTHER_COLOUR, SIZE, Sheet, log_ticks, sheet, time_ticks, toll_colour
 
@@ -72,7 +73,7 @@ BUCKETS: Final = """
 SELECT call, SUM(calls) AS count, SUM(calls) AS timed,
 	CASE WHEN low_ns = 0 THEN 0.5 * high_ns WHEN high_ns IS NULL THEN low_ns
 		ELSE (low_ns + high_ns) / 2.0 END AS mean_ns
-FROM main.latency GROUP BY call, low_ns
+FROM latency GROUP BY call, low_ns
 """
 
 
@@ -90,7 +91,8 @@ def fault_latency(
     rec.views.make("fault_price")
     rows = rec.query(FAULTS)
     colours = {name: CLASS_COLOURS.get(name, toll_colour("compute")) for name in rec.classes.index}
-    _histogram(paper, rows, "class", "faults", colours)
+    with understanding(rec.path):
+        _histogram(paper, rows, "class", "faults", colours)
     return paper.done()
 
 
@@ -106,10 +108,11 @@ def malloc_latency(
     """
     paper = sheet(ax, theme, size)
     rec.views.make("fault_price")
-    single = bool(rec.views.columns("latency")) and bool(rec.query("SELECT 1 FROM main.latency LIMIT 1").size)
+    single = bool(rec.query("SELECT 1 FROM latency LIMIT 1").size)
     rows = rec.query(BUCKETS if single else CALLS)
-    colours = {name: CALL_COLOURS.get(name, toll_colour("alloc")) for name in rows["call"].unique()}
-    _histogram(paper, rows, "call", "calls", colours, single)
+    with understanding(rec.path):
+        colours = {name: CALL_COLOURS.get(name, toll_colour("alloc")) for name in rows["call"].unique()}
+        _histogram(paper, rows, "call", "calls", colours, single)
     return paper.done()
 
 
