@@ -24,6 +24,8 @@
 #define PAGE_MAX 65536ULL
 /* MiniDebugInfo of the largest distribution libraries unpacks to a few MiB. */
 #define DEBUGDATA_MAX (128ULL * 1024 * 1024)
+/* A file without sections that is not larger may be walked through, a word at a time. */
+#define HASH_WALK_MAX (64 * 1024)
 /* How many symbols inside a larger one are stepped over to find the larger one. */
 #define OVERLAPS_MAX 256
 
@@ -522,6 +524,33 @@ static bool alternative_is_sane(const struct object *object, Dwarf *dwarf)
 	return path[0] == '/' && (stat(path, &status) || S_ISREG(status.st_mode));
 }
 
+/*
+ * Where no section is a symbol table, libdwfl counts the dynamic symbols itself: along a chain of
+ * .gnu.hash, through all of the file if that is made so, and each word of it takes longer than the one
+ * before (find_dynsym() by elf_getdata_rawchunk(), elfutils 0.188): a file of 1 MiB takes minutes.
+ */
+static bool symbols_are_bounded(Elf *elf, int fd)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	GElf_Phdr segment;
+	struct stat status;
+	size_t count, i;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_entsize > 0 &&
+		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+			return true;
+	if (!fstat(fd, &status) && status.st_size <= HASH_WALK_MAX)
+		return true;
+	if (elf_getphdrnum(elf, &count))
+		return false;
+	for (i = 0; i < count; i++)
+		if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_DYNAMIC)
+			return false;
+	return true;
+}
+
 static void read_object(struct object *object)
 {
 	static const Dwfl_Callbacks callbacks = {
@@ -531,6 +560,7 @@ static void read_object(struct object *object)
 	};
 	Elf *elf = elf_begin(object->fd, ELF_C_READ, NULL);
 	bool sane = elf && debugdata_is_sane(elf);
+	bool bounded = sane && symbols_are_bounded(elf, object->fd);
 	Dwarf_Addr bias;
 	Dwarf *dwarf;
 	void **user;
@@ -556,7 +586,8 @@ static void read_object(struct object *object)
 	dwarf = dwfl_module_getdwarf(object->module, &bias);
 	if (dwarf && alternative_is_sane(object, dwarf))
 		object->scopes = scopes_new(dwarf, bias);
-	read_symbols(object);
+	if (bounded)
+		read_symbols(object);
 	object->state = STATE_READ;
 }
 

@@ -2,6 +2,7 @@
 /* Files that are broken, or made to harm who reads them. This process maps them as code. */
 #define _GNU_SOURCE 1
 
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,6 +143,48 @@ static void test_fifos(void **state)
 	free(path);
 }
 
+/* A library whose .gnu.hash has a chain of a million words, and no sections: libdwfl would follow it. */
+static void test_endless_hash(void **state)
+{
+	static const char source[] =
+		"const unsigned int hash[1 << 20] = { 2, 1, 1, 0, 0, 0, 1, 1 };"
+		"__attribute__((aligned(64))) int visible(void) { return 17; }\n";
+	char *path = text("%s/endless", directory), *code_path = text("%s/endless.c", directory);
+	struct symbolizer *symbolizer = symbolizer__new();
+	struct frame frames[FRAMES];
+	uint64_t hash, visible;
+	size_t len, mapped;
+	Elf64_Ehdr *header;
+	Elf64_Phdr *segment;
+	char *bytes, *code;
+
+	(void)state;
+	write_file(code_path, source, sizeof(source) - 1);
+	run(text("gcc -shared -fPIC -O1 -Wl,--hash-style=gnu -o %s %s", path, code_path));
+	hash = nm_value(path, "hash");
+	visible = nm_value(path, "visible");
+	bytes = read_file(path, &len);
+	header = (void *)bytes;
+	segment = (void *)(bytes + header->e_phoff);
+	while (segment->p_type != PT_DYNAMIC)
+		segment++;
+	for (Elf64_Dyn *entry = (void *)(bytes + segment->p_offset); entry->d_tag; entry++)
+		if (entry->d_tag == DT_GNU_HASH)
+			entry->d_un.d_ptr = hash;
+	header->e_shoff = header->e_shnum = header->e_shstrndx = 0;
+	write_file(path, bytes, len);
+	code = map_code(path, &mapped);
+	alarm(60);
+	assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
+	assert_true(look_up(symbolizer, getpid(), (uint64_t)(uintptr_t)code + visible, frames) >= 1);
+	alarm(0);
+	munmap(code, mapped);
+	symbolizer__free(symbolizer);
+	free(bytes);
+	free(code_path);
+	free(path);
+}
+
 /* MiniDebugInfo of 40 KiB that unpacks to 256 MiB. */
 static void test_bomb(void **state)
 {
@@ -169,6 +212,7 @@ int main(void)
 		cmocka_unit_test(test_truncated_later),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_fifos),
+		cmocka_unit_test(test_endless_hash),
 		cmocka_unit_test(test_bomb),
 	};
 
