@@ -62,7 +62,7 @@ WORKLOADS := $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%,\
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help deps deps-test demo test test-measure test-kernels test-mutants bench bench-table \
-	check tests-build lint install uninstall clean
+	fuzz check tests-build lint install uninstall clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
@@ -90,7 +90,7 @@ tests-build: deps-test
 	$(Q)$(MAKE) --no-print-directory SAN=1 O=$(O) san-tests
 
 .PHONY: san-tests
-san-tests: $(O)/memtoll $(UNIT_TESTS)
+san-tests: $(O)/memtoll $(UNIT_TESTS) $(FUZZERS)
 
 SAN_TESTS = $(UNIT_TESTS:$(O)/%=$(O)/san/%)
 RUN = MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) userspace/tests/run
@@ -108,6 +108,19 @@ test-kernels: tests-build ## end-to-end tests in Debian's kernels under emulatio
 
 test-mutants: deps-test ## break memtoll on purpose, in twenty places: do the tests notice? half an hour
 	$(Q)/usr/bin/python3 -B userspace/tests/mutants/mutants.py
+
+# FUZZ_SECONDS for each of them; FUZZ_SEED makes the tries of an earlier run again.
+FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/tests/fuzz/fuzz_*.c))
+FUZZ_SECONDS ?= 60
+fuzz: deps-test ## damaged recordings, ELF files and call frame information, until something breaks
+	$(Q)$(MAKE) --no-print-directory $(WORKLOADS)
+	$(Q)$(MAKE) --no-print-directory SAN=1 O=$(O) san-fuzzers
+	$(Q)mkdir -p $(O)/fuzz
+	$(Q)MEMTOLL_SAN=$(abspath $(O)/san/memtoll) userspace/tests/fuzz/run --seconds $(FUZZ_SECONDS) \
+		$(if $(FUZZ_SEED),--seed $(FUZZ_SEED)) --keep $(O)/fuzz
+
+.PHONY: san-fuzzers
+san-fuzzers: $(O)/memtoll $(FUZZERS)
 
 # T=ledger, T=test_cli_usage.py, T=userspace/tests/test_ledger.c: only that; whatever is built already is taken.
 ifdef T
@@ -213,6 +226,11 @@ $(O)/tests/%: userspace/tests/%.c $(LIBRARY) Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -iquote userspace -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
+
+$(O)/fuzz/%: userspace/tests/fuzz/%.c userspace/tests/fuzz/driver.c $(wildcard userspace/tests/fuzz/*.h) $(LIBRARY) Makefile
+	$(call say,FUZZER,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -fno-sanitize-recover=all -iquote userspace $(filter %.c,$^) $(LIBRARY) $(ALL_LIBS) -o $@
 
 $(O)/bench/%: userspace/tests/bench/%.c $(LIBRARY) Makefile
 	$(call say,BENCH,$@)

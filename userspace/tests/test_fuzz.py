@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The fuzzers of `make fuzz` work: each makes a few tries; a fault that was planted is found, kept and found again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import facts
+from harness import MEMTOLL, ROOT, TESTS, WORKLOADS
+
+# Built with sanitizers, which make check does not do.
+pytestmark = pytest.mark.slow
+
+BUILT = MEMTOLL.parent / "san" / "fuzz"
+SEED = ["--seed", "7919"]
+
+
+def fuzz(name: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([BUILT / name, *words], capture_output=True, text=True, timeout=110, check=False, cwd=ROOT)
+    assert done.returncode in (0, 1), done
+    return done
+
+
+def test_a_planted_fault_is_found_and_found_again(tmp_path: Path) -> None:
+    done = fuzz("fuzz_planted", *SEED, "--tries", "100003", "--keep", tmp_path, WORKLOADS / "calloc_loop")
+    assert done.returncode == 1, done
+    assert "heap-buffer-overflow" in done.stderr
+    (kept,) = tmp_path.iterdir()
+    assert kept.read_bytes()[16] == 0x7F
+    assert str(kept) in done.stderr
+    (again,) = re.findall(r"again: (.*)", done.stderr)
+    repeated = subprocess.run(shlex.split(again), capture_output=True, text=True, timeout=110, check=False, cwd=ROOT)
+    assert repeated.returncode != 0 and "heap-buffer-overflow" in repeated.stderr
+    # And by the seed and the number, which are in its name.
+    first = kept.read_bytes()
+    kept.unlink()
+    number = kept.name.rpartition("-")[2]
+    fuzz("fuzz_planted", *SEED, "--first", number, "--tries", "1", "--keep", tmp_path, WORKLOADS / "calloc_loop")
+    assert kept.read_bytes() == first
+
+
+@pytest.mark.parametrize(("name", "tries"), [("fuzz_unwind", 1009), ("fuzz_elf", 503), ("fuzz_recording", 13)])
+def test_a_few_tries(tmp_path: Path, name: str, tries: int) -> None:
+    begin = WORKLOADS / "calloc_loop"
+    if name == "fuzz_recording":
+        begin = tmp_path / "a.memtoll"
+        facts.heap_blocks(begin).database.close()
+    done = fuzz(name, *SEED, "--tries", str(tries), "--keep", tmp_path, begin)
+    assert (done.returncode, done.stdout) == (0, f"{name}: {tries} tries, nothing found (--seed 7919)\n"), done
+
+
+@pytest.mark.parametrize("kind", ["bytes", "values"])
+def test_a_few_tries_of_the_package(tmp_path: Path, kind: str) -> None:
+    words = [sys.executable, "-B", TESTS / "fuzz" / "package.py", kind, *SEED, "--tries", "3", "--keep", tmp_path]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0 and done.stdout.startswith(f"package {kind}: 3 tries, "), done
