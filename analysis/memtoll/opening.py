@@ -91,6 +91,12 @@ class Opened:
     copied: bool
 
 
+def line(said: object) -> str:
+    """What SQLite or numpy says, which may cite the file, as part of one line: nothing that a terminal obeys."""
+    text = " ".join(str(said).split())[:200]
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into this package's."""
@@ -109,10 +115,12 @@ def reading(path: Path) -> Iterator[None]:
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise Error(f"{path} is locked by another program; try again when it is done") from error
         if name == "SQLITE_AUTH":
-            raise Error(f"{path} is only read, and with this package's views, not with its own: {error}") from error
+            raise Error(
+                f"{path} is only read, and with this package's views, not with its own: {line(error)}"
+            ) from error
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             raise DamagedRecording(f"{path} is damaged: its tables cannot be read") from error
-        raise DamagedRecording(f"{path} cannot be read: {error}") from error
+        raise DamagedRecording(f"{path} cannot be read: {line(error)}") from error
 
 
 @contextmanager
@@ -124,9 +132,9 @@ def understanding(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise DamagedRecording(f"{path} is damaged: it holds a value that no tracer writes ({said!a})") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error) as error:
+        said = line(f"{type(error).__name__}: {error}")
+        raise DamagedRecording(f"{path} is damaged: it holds a value that no tracer writes ({said})") from error
 
 
 def _expected_bytes(path: Path) -> int:
@@ -307,7 +315,7 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> int:
     if path.stat().st_size <= CHECKED_BYTES:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if answer != "ok":
-            raise DamagedRecording(f"{path} is damaged: {' '.join(str(answer).split())}")
+            raise DamagedRecording(f"{path} is damaged: {line(answer)}")
     return int(found)
 
 

@@ -360,7 +360,7 @@ def test_a_file_does_not_state_its_own_verdict(busy: Path, view: str) -> None:
         ("fault_run", "first_ns", 1e300),
         ("slice", "start_ns", "text"),
         ("slice", "end_ns", float("inf")),
-        ("process", "pid", "42.5"),
+        ("process", "exit_code", "none"),
         ("process_slice", "rss_bytes", "much"),
         ("stack_frame", "depth", -(2**63)),
         ("frame", "line", "text"),
@@ -389,6 +389,21 @@ def test_values_that_no_tracer_writes(busy: Path, table: str, column: str, value
         assert_one_line(each, busy)
     if (table, column) in (("fault_run", "address"), ("slice", "start_ns"), ("process_slice", "rss_bytes")):
         assert any(isinstance(each, memtoll.DamagedRecording) for each in errors)
+
+
+def test_text_that_is_none(busy: Path) -> None:
+    """SQLite's message cites the statement, which is of many lines."""
+    altered(busy, "UPDATE frame SET function = CAST(x'fffe1b5b' AS TEXT), file = CAST(x'fffe' AS TEXT)")
+    with memtoll.open(busy) as rec:
+        for part in (
+            partial(getattr, rec, "verdict"),
+            partial(getattr, rec, "report"),
+            partial(getattr, rec, "stacks"),
+        ):
+            with pytest.raises(memtoll.DamagedRecording) as raised:
+                part()
+            assert_one_line(raised.value, busy)
+            assert str(raised.value).isprintable()
 
 
 def test_facts_that_take_for_ever(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
