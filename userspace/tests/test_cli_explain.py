@@ -62,16 +62,9 @@ def test_fills_in_a_recording_s_figures(tmp_path: Path) -> None:
 
 def test_says_why_advice_is_not_given(tmp_path: Path) -> None:
     path = tmp_path / "a.memtoll"
-    made = facts.heap_blocks(path)
+    facts.heap_blocks(path).database.close()
     assert "its condition does not hold" in words(memtoll("explain", "cow", path).stdout)
     assert "could save at most 0.7 % of" in words(memtoll("explain", "calloc-double-clear", path).stdout)
-    code = "calloc-reuse-memset"
-    made.database.execute("UPDATE advice SET since = 2037 WHERE code = ?", (code,))
-    made.save()
-    assert "Not given: not valid for glibc 2.36." in words(memtoll("explain", code, path).stdout)
-    made.database.execute("UPDATE allocator SET version = ''")
-    made.save()
-    assert "not valid for glibc of an unknown version" in words(memtoll("explain", code, path).stdout)
 
 
 def test_refuses(tmp_path: Path) -> None:
@@ -81,7 +74,7 @@ def test_refuses(tmp_path: Path) -> None:
     assert_refused(memtoll("explain", "cow", "a", "b"), 2, "b: a code and one file at most")
     assert_refused(memtoll("explain", "--all"), 2, "--all")
     assert_refused(memtoll("explain", "cow", tmp_path / "none"), 1, tmp_path / "none")
-    assert_refused(memtoll("explain", "cow", OLD), 1, OLD, "kept no advice")
+    assert "its condition does not hold" in words(memtoll("explain", "cow", OLD).stdout)
     assert memtoll("explain", "--help").status == 0
 
 
