@@ -15,7 +15,7 @@
 /* Of each process, as it is at one time: code, and the rest. vm.max_map_count is 65,530 by default. */
 #define MAPS_CODE_MAX 65536U
 #define MAPS_DATA_MAX 65536U
-/* Files that a process has code of. 2,000 are met in large programs. */
+/* Files that a process has code of. Large programs have hundreds. */
 #define MAPS_FILES_MAX 4096U
 /* All paths together; of those beyond only the last part is kept, "/.../NAME". */
 #define MAPS_PATHS_MAX (8U << 20)
