@@ -57,11 +57,11 @@ def test_as_many_mappings_as_there_may_be(out: Path, tmp_path: Path) -> None:
         tracer = start_record(out, "-p", str(program.pid))
         wait_slices(out, 1)
         told(program)
+        [mapped] = [line["mapped"] for line in program.lines if "mapped" in line]
         peak = peak_bytes(tracer.pid)
         recording = ended(out, tracer)
-    limit = int(Path("/proc/sys/vm/max_map_count").read_text())
     assert recording.site("mappings.c", "calloc", "calloc").calls == CALLS
-    assert recording.report["losses"]["unwind_full"] > limit // 2
+    assert recording.report["losses"]["unwind_full"] > mapped // 2 > 2**14
     # 55 MiB of an ordinary program.
     assert peak < 150 * MIB
 

@@ -4,7 +4,7 @@
  *
  * usage: mappings DIRECTORY FILES CALLS
  * Makes FILES copies of its own file, deep below DIRECTORY, and maps a page of them by turns, as
- * code, until the kernel allows no more. When a line comes CALLS callocs and frees of 1 MiB follow,
+ * code, 65,400 times or until the kernel allows no more. When a line comes CALLS callocs and frees of 1 MiB follow,
  * and it waits again.
  */
 #include <fcntl.h>
@@ -18,6 +18,8 @@
 #define DEPTH 15
 #define NAME 250
 #define FILES_MAX 8192
+/* What vm.max_map_count allows by default, less what else is mapped. */
+#define MAPPED_MAX 65400
 /* Left for what memtoll and libc map: the stack of a signal, an arena, uprobes' own page. */
 #define SPARE 64
 
@@ -81,8 +83,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < SPARE; i++)
 		spare[i] = mmap(NULL, PAGE, i % 2 ? PROT_READ : PROT_NONE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	while (mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fds[mapped % files], 0) !=
-	       MAP_FAILED)
+	while (mapped < MAPPED_MAX && mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE,
+					   fds[mapped % files], 0) != MAP_FAILED)
 		mapped++;
 	for (int i = 0; i < SPARE; i++)
 		munmap(spare[i], PAGE);
