@@ -210,9 +210,12 @@ static struct attached *attached_get(const struct followed *followed,
 	return NULL;
 }
 
-/* Bring the probes of one module in one process to what is wanted. */
+/*
+ * Bring the probes of one module in one process to what is wanted. may_wait: not now, where the
+ * kernel is behind with taking away those of the dead.
+ */
 static void watch_module(struct targets *targets, struct followed *followed,
-			 struct attached *attached)
+			 struct attached *attached, bool may_wait)
 {
 	unsigned int group;
 
@@ -223,7 +226,7 @@ static void watch_module(struct targets *targets, struct followed *followed,
 		if (!wanted) {
 			uprobe_detach_aside(*attachment);
 			*attachment = NULL;
-		} else if (!*attachment && !targets->config.held && uprobe_dead_are_many()) {
+		} else if (!*attachment && may_wait && uprobe_dead_are_many()) {
 			/* Most of a storm are dead by now. Who is not is tried again soon. */
 			followed->target.changed = true;
 		} else if (!*attachment) {
@@ -254,7 +257,8 @@ void targets_watch(struct targets *targets, unsigned int groups)
 		struct followed *followed = value;
 
 		for (i = 0; i < followed->attached->len && !followed->target.exited; i++)
-			watch_module(targets, followed, g_ptr_array_index(followed->attached, i));
+			watch_module(targets, followed, g_ptr_array_index(followed->attached, i),
+				     false);
 	}
 }
 
@@ -288,7 +292,7 @@ static struct attached *attach_module(struct targets *targets, struct followed *
 		attached = attached_add(targets, followed, module);
 	/* Its probes may have gone with the thread that they were tied to. */
 	if (attached && !attached->unprobed)
-		watch_module(targets, followed, attached);
+		watch_module(targets, followed, attached, !targets->config.held);
 	return attached;
 }
 
