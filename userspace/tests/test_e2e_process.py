@@ -314,17 +314,21 @@ def test_priority(out: Path, tmp_path: Path) -> None:
     """memtoll comes before others on the CPU as long as it takes little of it: not in a storm of processes."""
     storm, stop = f"until [ -e {tmp_path}/stop ]; do {workload('calloc_loop')} {MIB} 7; done", tmp_path / "stop"
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    tracer = start_record(out, "--probes", "alloc", "--", "sh", "-c", f"{storm}; read _", stdin=subprocess.PIPE)
+    words = ["sh", "-c", f"read _; {storm}; read _"]
+    tracer = start_record(out, "--probes", "alloc", "--", *words, stdin=subprocess.PIPE)
+    assert tracer.stdin
 
-    def first() -> bool:
+    def has(nice: int) -> bool:
         assert tracer.poll() is None
-        return os.getpriority(os.PRIO_PROCESS, tracer.pid) == -10
+        return os.getpriority(os.PRIO_PROCESS, tracer.pid) == nice
 
     assert before > -10, "the test itself comes before others"
-    wait_until(lambda: os.getpriority(os.PRIO_PROCESS, tracer.pid) == before, "memtoll to step back in the storm", 120)
+    wait_until(lambda: has(-10), "memtoll to come first", 120)
+    tracer.stdin.write("\n")
+    tracer.stdin.flush()
+    wait_until(lambda: has(before), "memtoll to step back in the storm", 120)
     stop.touch()
-    wait_until(first, "memtoll to come first again", 120)
-    assert tracer.stdin
+    wait_until(lambda: has(-10), "memtoll to come first again", 120)
     tracer.stdin.write("\n")
     tracer.stdin.close()
     tracer.stdin = None
