@@ -938,6 +938,7 @@ static void test_open_while_written(void **state)
 	database = recording_open(path);
 	assert_non_null(database);
 	out = open_memstream(&text, &size);
+	assert_int_equal(report_json(database, &options, out), 0);
 	assert_int_equal(report_text(database, &options, out), 0);
 	fclose(out);
 	assert_non_null(strstr(text, "\"calls\":{\"calloc\":23}"));
