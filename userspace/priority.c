@@ -30,12 +30,18 @@ static void set_all(int nice)
 static void set_raised(struct priority *priority, bool raised)
 {
 	priority->raised = raised;
+	priority->above = 0;
 	set_all(raised ? MIN(PRIORITY_NICE, priority->usual) : priority->usual);
 }
 
-bool priority_wanted(bool raised, uint64_t cpu_ns, uint64_t wall_ns)
+bool priority_wanted(struct priority *priority, uint64_t cpu_ns, uint64_t wall_ns)
 {
-	return (double)cpu_ns <= (raised ? 1 : 0.5) * PRIORITY_SHARE * (double)wall_ns;
+	double share = (double)cpu_ns / (double)MAX(wall_ns, 1);
+
+	if (!priority->raised)
+		return share <= PRIORITY_SHARE / 2;
+	priority->above = share > PRIORITY_SHARE ? priority->above + 1 : 0;
+	return priority->above < PRIORITY_PATIENCE;
 }
 
 void priority_begin(struct priority *priority)
@@ -50,8 +56,7 @@ void priority_step(struct priority *priority)
 {
 	uint64_t cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t now = read_clock(CLOCK_MONOTONIC);
-	bool wanted = priority_wanted(priority->raised, cpu_ns - priority->cpu_ns,
-				      now - priority->at_ns);
+	bool wanted = priority_wanted(priority, cpu_ns - priority->cpu_ns, now - priority->at_ns);
 
 	if (wanted != priority->raised)
 		set_raised(priority, wanted);

@@ -14,16 +14,24 @@
 
 static void test_wanted(void **state)
 {
+	struct priority priority = { .raised = true };
+	unsigned int i;
+
 	(void)state;
-	assert_true(priority_wanted(true, 0, SECOND));
-	assert_true(priority_wanted(true, SECOND / 11, SECOND));
-	assert_false(priority_wanted(true, SECOND / 9, SECOND));
+	for (i = 0; i < 211; i++)
+		assert_true(priority_wanted(&priority, SECOND / 11, SECOND));
+	/* A moment's work is none, however often; several threads may take more than there is time. */
+	for (i = 0; i < 211; i++)
+		assert_true(priority_wanted(&priority, i % PRIORITY_PATIENCE ? 3 * SECOND : 0,
+					    SECOND));
+	for (i = 0; i + 1 < PRIORITY_PATIENCE; i++)
+		assert_true(priority_wanted(&priority, SECOND / 9, SECOND));
+	assert_false(priority_wanted(&priority, SECOND / 9, SECOND));
 	/* Not back and forth at the border. */
-	assert_false(priority_wanted(false, SECOND / 11, SECOND));
-	assert_false(priority_wanted(false, SECOND / 19, SECOND));
-	assert_true(priority_wanted(false, SECOND / 21, SECOND));
-	/* Several threads may take more than there is time. */
-	assert_false(priority_wanted(true, 3 * SECOND, SECOND));
+	priority.raised = false;
+	assert_false(priority_wanted(&priority, SECOND / 11, SECOND));
+	assert_false(priority_wanted(&priority, SECOND / 19, SECOND));
+	assert_true(priority_wanted(&priority, SECOND / 21, SECOND));
 }
 
 /* Whatever it was, it is afterwards; where it may not be raised, it stays. */
