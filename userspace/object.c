@@ -535,11 +535,14 @@ static bool symbols_are_bounded(Elf *elf, int fd)
 	GElf_Shdr header;
 	GElf_Phdr segment;
 	struct stat status;
-	size_t count, i;
+	size_t count, i, names;
 
-	while ((section = elf_nextscn(elf, section)))
+	/* Without the sections' names libdwfl does not take the sections for any. */
+	while (!elf_getshdrstrndx(elf, &names) && elf_getscn(elf, names) &&
+	       (section = elf_nextscn(elf, section)))
 		if (gelf_getshdr(section, &header) && header.sh_entsize > 0 &&
-		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM) &&
+		    elf_getdata(section, NULL) && elf_strptr(elf, header.sh_link, 0))
 			return true;
 	if (!fstat(fd, &status) && status.st_size <= HASH_WALK_MAX)
 		return true;
