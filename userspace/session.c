@@ -137,7 +137,8 @@ static uint64_t step_watch(struct session *session)
 /* A process that was held for long goes on, and finds its windows as they should be. */
 static void let_go_on(struct session *session)
 {
-	if (now_ns() - session->windows_seen_ns < HELD_NS)
+	/* At the end nothing is probed any more, and the command is still waited for. */
+	if (!session->probes || now_ns() - session->windows_seen_ns < HELD_NS)
 		return;
 	step_watch(session);
 	move_window(session, now_ns());
