@@ -448,6 +448,12 @@ def test_an_end_that_goes_untold(out: Path) -> None:
     assert losses["ring_faults"] <= program.lines[-1]["minflt"]
 
 
+def test_a_command_that_starts_others_as_it_ends(out: Path) -> None:
+    """The recording is over, its probes are gone, and ptrace tells of what the command runs to put things in order."""
+    script = "trap 'for i in 1 2 3; do /bin/true; sleep 0.1; done; exit 0' TERM; while :; do sleep 0.1; done"
+    record(out, "-d", "300ms", command=["sh", "-c", script], exact=False)
+
+
 def test_killed_command(out: Path) -> None:
     """The traced command is killed; its recording ends well and says how it died."""
     command: list[str | Path] = [workload("calloc_loop"), str(TEN), "0", "--seconds", "100", "--wait"]
