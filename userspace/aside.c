@@ -5,6 +5,8 @@
  */
 #include "aside.h"
 
+#include "privileges.h"
+
 #define THREADS_MAX 16
 
 struct job {
@@ -39,6 +41,7 @@ static gpointer run(gpointer given)
 {
 	struct aside *aside = given;
 
+	privileges_keep(PRIVILEGES_FOLLOW);
 	g_mutex_lock(&aside->lock);
 	work_off(aside);
 	aside->threads--;

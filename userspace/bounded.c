@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "privileges.h"
 #include "proc.h"
 
 /* A thread that has not got a CPU is waited for longer: the machine is busy, nobody holds it up. */
@@ -55,6 +56,7 @@ static gpointer run(gpointer given)
 	struct worker *worker = given;
 
 	inside = true;
+	privileges_keep(PRIVILEGES_FOLLOW);
 	/* Who waits for it has no time to lose either (session.c). */
 	setpriority(PRIO_PROCESS, 0, WORKER_NICE);
 	g_mutex_lock(&lock);

@@ -2,9 +2,14 @@
 #include "other_tracers.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "proc.h"
+
+#define TRACER_COMM "memtoll"
 
 struct other_map {
 	int fd;
@@ -16,55 +21,70 @@ static void close_map(gpointer map)
 	close(((struct other_map *)map)->fd);
 }
 
-static bool map_info(int fd, struct bpf_map_info *info)
+/* By its name and its key: whoever makes such a map, and calls himself memtoll, is told of as one. */
+static bool holds_targets(int fd, uint32_t *value_size)
 {
-	uint32_t size = sizeof(*info);
+	struct bpf_map_info info = {};
+	uint32_t size = sizeof(info);
 
-	memset(info, 0, sizeof(*info));
-	return !bpf_obj_get_info_by_fd(fd, info, &size);
-}
-
-/* The name alone may be anybody's; the type of what is in it is memtoll's, of whatever version. */
-static bool holds_targets(const struct bpf_map_info *info)
-{
-	const struct btf_type *type;
-	struct btf *btf;
-	bool ours;
-
-	if (info->type != BPF_MAP_TYPE_HASH || info->key_size != sizeof(uint32_t) ||
-	    strcmp(info->name, "processes") || !info->btf_id)
+	if (bpf_obj_get_info_by_fd(fd, &info, &size) || info.type != BPF_MAP_TYPE_HASH ||
+	    info.key_size != sizeof(uint32_t) || strcmp(info.name, "processes"))
 		return false;
-	btf = btf__load_from_kernel_by_id(info->btf_id);
-	type = btf ? btf__type_by_id(btf, info->btf_value_type_id) : NULL;
-	ours = type && !strcmp(btf__name_by_offset(btf, type->name_off), "memtoll_target");
-	btf__free(btf);
-	return ours;
+	*value_size = info.value_size;
+	return true;
 }
 
-GArray *other_tracers_find(int own_map)
+/* Whether a descriptor of another process is of a map, as that says itself (proc(5), fdinfo). */
+static bool is_map(pid_t pid, const char *number)
 {
-	GArray *maps = g_array_new(FALSE, FALSE, sizeof(struct other_map));
-	struct bpf_map_info own, info;
-	struct other_map map;
-	uint32_t id = 0;
+	g_autofree char *path = g_strdup_printf("/proc/%d/fdinfo/%s", pid, number);
+	g_autofree char *text = NULL;
 
-	g_array_set_clear_func(maps, close_map);
-	if (!map_info(own_map, &own))
-		return maps;
-	while (!bpf_map_get_next_id(id, &id)) {
-		if (id == own.id)
-			continue;
-		map.fd = bpf_map_get_fd_by_id(id);
-		/* It may have gone meanwhile. */
+	return g_file_get_contents(path, &text, NULL, NULL) && strstr(text, "\nmap_id:");
+}
+
+static void add_maps_of(GArray *maps, pid_t pid)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%d/fdinfo", pid);
+	GDir *directory = g_dir_open(path, 0, NULL);
+	int process = syscall(SYS_pidfd_open, pid, 0);
+	const char *number;
+
+	while (directory && process >= 0 && (number = g_dir_read_name(directory))) {
+		struct other_map map = { .fd = -1 };
+
+		if (is_map(pid, number))
+			map.fd = syscall(SYS_pidfd_getfd, process, atoi(number), 0);
 		if (map.fd < 0)
 			continue;
-		if (map_info(map.fd, &info) && holds_targets(&info)) {
-			map.value_size = info.value_size;
+		if (holds_targets(map.fd, &map.value_size))
 			g_array_append_val(maps, map);
-		} else {
+		else
 			close(map.fd);
-		}
 	}
+	if (process >= 0)
+		close(process);
+	if (directory)
+		g_dir_close(directory);
+}
+
+GArray *other_tracers_find(void)
+{
+	GArray *maps = g_array_new(FALSE, FALSE, sizeof(struct other_map));
+	GDir *processes = g_dir_open("/proc", 0, NULL);
+	struct proc_stat stat;
+	const char *name;
+
+	g_array_set_clear_func(maps, close_map);
+	while (processes && (name = g_dir_read_name(processes))) {
+		pid_t pid = atoi(name);
+
+		if (pid > 0 && pid != getpid() && !proc_stat_read(pid, 0, &stat) &&
+		    !strcmp(stat.comm, TRACER_COMM))
+			add_maps_of(maps, pid);
+	}
+	if (processes)
+		g_dir_close(processes);
 	return maps;
 }
 

@@ -11,10 +11,11 @@
 #include <sys/types.h>
 
 /*
- * The maps of processes of all memtolls that run now but the one whose map that is: descriptors, closed
- * with g_array_unref(). Needs CAP_SYS_ADMIN, as all that looks at others' maps (bpf(2)): empty without.
+ * The maps of processes of all other memtolls that run now: descriptors, closed with g_array_unref().
+ * They are taken from those themselves (pidfd_getfd(2), Linux 5.6, CAP_SYS_PTRACE): the kernel gives its list of
+ * maps only to CAP_SYS_ADMIN.
  */
-GArray *other_tracers_find(int own_map);
+GArray *other_tracers_find(void);
 
 /* Whether one of those traces the process. */
 bool other_tracers_have(const GArray *maps, pid_t pid);

@@ -497,7 +497,7 @@ static void tell_other_tracers(struct session *session)
 
 	if (session->others_told)
 		return;
-	others = other_tracers_find(bpf_map__fd(session->bpf->maps.processes));
+	others = other_tracers_find();
 	shared.others = others;
 	if (others->len)
 		targets_each(session->targets, note_shared, &shared);
