@@ -58,6 +58,7 @@ WORKLOADS := $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%,\
 	     $(filter-out userspace/tests/workloads/lib%,$(wildcard userspace/tests/workloads/*.c))) \
 	     $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%.so,\
 	     $(wildcard userspace/tests/workloads/lib*.c))
+FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/tests/fuzz/fuzz_*.c))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -110,7 +111,6 @@ test-mutants: deps-test ## break memtoll on purpose, in twenty places: do the te
 	$(Q)/usr/bin/python3 -B userspace/tests/mutants/mutants.py
 
 # FUZZ_SECONDS for each of them; FUZZ_SEED makes the tries of an earlier run again.
-FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
 fuzz: deps-test ## damaged recordings, ELF files and call frame information, until something breaks
 	$(Q)$(MAKE) --no-print-directory $(WORKLOADS)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "privileges.h"
 #include "proc.h"
 #include "root.h"
 
@@ -408,7 +409,8 @@ static bool file_owner(pid_t pid, unsigned int *user, unsigned int *group)
 
 /*
  * This thread's access to files becomes that of the process's user (setfsuid(2): of one thread).
- * Root's right to read everything goes with it; without root there is none to give up.
+ * Root's right to read everything goes with it. Who is not root becomes nobody else, and gives up all else that
+ * he may.
  */
 static bool take_rights_of(pid_t pid)
 {
@@ -416,8 +418,10 @@ static bool take_rights_of(pid_t pid)
 
 	if (!file_owner(pid, &user, &group))
 		return false;
-	if (geteuid())
+	if (geteuid()) {
+		privileges_keep(PRIVILEGES_NONE);
 		return true;
+	}
 	syscall(SYS_setfsgid, group);
 	syscall(SYS_setfsuid, user);
 	/* The kernel takes a process that changes its rights for one that keeps a secret. */

@@ -39,8 +39,9 @@ static const struct {
 
 #define READ BIT(CAP_DAC_READ_SEARCH)
 #define WRITE (READ | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER))
+/* SETUID, SETGID: option files are read with the rights of who names them (owncache.c). */
 #define FOLLOW (WRITE | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | \
-		BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL))
+		BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
 /* SYS_RAWIO: /proc/kcore. CHOWN: the recording is given to the user behind sudo. */
 #define TRACE (FOLLOW | BIT(CAP_SYSLOG) | BIT(CAP_SYS_RAWIO) | BIT(CAP_CHOWN))
 

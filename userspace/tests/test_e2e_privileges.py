@@ -39,7 +39,7 @@ pytestmark = pytest.mark.root
 
 FOUR = ("bpf", "perfmon", "sys_ptrace", "dac_read_search")
 # include/uapi/linux/capability.h
-NUMBERS = {"chown": 0, "dac_read_search": 2, "setuid": 7, "sys_ptrace": 19, "sys_admin": 21, "syslog": 34}
+NUMBERS = {"chown": 0, "dac_read_search": 2, "sys_ptrace": 19, "sys_admin": 21, "syslog": 34}
 NUMBERS |= {"perfmon": 38, "bpf": 39}
 
 
@@ -130,7 +130,7 @@ def test_what_is_missing_is_named(home: Path, lacking: str) -> None:
 
 def test_root_keeps_what_it_follows_by(out: Path) -> None:
     """While it records: in every thread, and not only for now."""
-    gone = bits("sys_admin", "setuid", "chown", "syslog")
+    gone = bits("sys_admin", "chown", "syslog")
     with Program(workload("sleeper")) as program:
         tracer = start_record(out, "-p", str(program.pid))
         wait_slices(out, 1)

@@ -47,7 +47,7 @@ static void find_allocator(const char *path, int fd, size_t size)
 	struct code_range ranges[16];
 	struct stat status;
 	struct mapping mapping = { .read = true, .exec = true };
-	struct maps maps = { &mapping, 1 };
+	struct maps maps = { .entries = &mapping, .count = 1 };
 	size_t count = 0;
 	void *code = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 
