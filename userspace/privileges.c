@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "privileges.h"
 
+#include <errno.h>
 #include <glib.h>
 #include <linux/capability.h>
+#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,8 +44,12 @@ static const struct {
 /* SETUID, SETGID: option files are read with the rights of who names them (owncache.c). */
 #define FOLLOW (WRITE | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | \
 		BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
-/* SYS_RAWIO: /proc/kcore. CHOWN: the recording is given to the user behind sudo. */
-#define TRACE (FOLLOW | BIT(CAP_SYSLOG) | BIT(CAP_SYS_RAWIO) | BIT(CAP_CHOWN))
+/*
+ * SYS_RAWIO: /proc/kcore. CHOWN: the recording is given to the user behind sudo. SYS_ADMIN: where the kernel lacks
+ * a function that programs can do without, libbpf before 1.2 looks for it in its modules, and fails if
+ * it may not.
+ */
+#define TRACE (FOLLOW | BIT(CAP_SYSLOG) | BIT(CAP_SYS_RAWIO) | BIT(CAP_CHOWN) | BIT(CAP_SYS_ADMIN))
 
 struct capabilities {
 	struct __user_cap_header_struct header;
@@ -65,6 +71,39 @@ static uint64_t effective_capabilities(void)
 	struct capabilities capabilities = read_capabilities();
 
 	return (uint64_t)capabilities.data[1].effective << 32 | capabilities.data[0].effective;
+}
+
+/* Of a CPU, as windows of faults are: nothing is measured. */
+static bool may_open_events(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof(attr),
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || (errno != EACCES && errno != EPERM);
+}
+
+/*
+ * Debian's and Ubuntu's kernels may give perf events to CAP_SYS_ADMIN alone, where kernel.perf_event_paranoid
+ * is above 2: is it so here? Asked without that capability, for this thread and this moment.
+ */
+static bool events_take_admin(void)
+{
+	struct capabilities before = read_capabilities(), without = before;
+	static int answer = -1;
+
+	if (answer >= 0)
+		return answer;
+	without.data[0].effective &= ~(uint32_t)BIT(CAP_SYS_ADMIN);
+	syscall(SYS_capset, &without.header, without.data);
+	answer = !may_open_events();
+	syscall(SYS_capset, &before.header, before.data);
+	return answer;
 }
 
 /* Inheritable ones stay: without the others they are nothing. */
@@ -93,7 +132,7 @@ void privileges_keep(enum privileges privileges)
 	bool apart = has & BIT(CAP_BPF) && has & BIT(CAP_PERFMON);
 
 	/* Where tracing is allowed by the one that they were once part of (Linux 5.8). */
-	if (mask & BIT(CAP_BPF) && !apart)
+	if (mask & BIT(CAP_BPF) && (!apart || events_take_admin()))
 		mask |= BIT(CAP_SYS_ADMIN);
 	if (mask & READ && !(has & READ))
 		mask |= BIT(CAP_DAC_OVERRIDE);
@@ -146,6 +185,11 @@ int check_privileges(void)
 		else
 			message("this root may not trace: it lacks %s, as in a container that was not "
 				"given them", lacks);
+		return STATUS_UNSUPPORTED;
+	}
+	if (!may_open_events()) {
+		message("perf events are refused here: kernel.perf_event_paranoid is above 2, which "
+			"takes cap_sys_admin, or a seccomp filter forbids them");
 		return STATUS_UNSUPPORTED;
 	}
 	if (access("/sys/kernel/btf/vmlinux", R_OK)) {

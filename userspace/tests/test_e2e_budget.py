@@ -155,7 +155,7 @@ def wait_calls(program: Program, more: int) -> None:
 
 def test_a_stopped_tracer_leaves_no_window_open(out: Path) -> None:
     """It closes by itself: the program goes on, and of its calls none is counted any more."""
-    with Program(workload("pairs"), "--seconds", "100", "--work", "350") as program:
+    with Program(workload("pairs"), "--seconds", "100", "--work", "3000") as program:
         tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
         wait_attached(tracer, program.pid)
         windows = Windows(tracer)
