@@ -402,10 +402,10 @@ extern struct rates_map rates SEC(".maps");
 /* Bit n: calls of function n are passed over, their window is closed: governor.c. */
 extern volatile __u32 closed_fns;
 /*
- * Until when windows are open, as userspace has it; ~0: no end is set. It comes and moves it on: one
- * that is stopped, or gets no CPU, leaves none open. And when a program found that it was past: until
- * it is moved on from there, hits are passed over, and counted as such. Programs cannot take probes
- * away: a hit still costs its trap.
+ * Until when windows are open, as userspace has it; ~0: no end is set. It comes and moves it on:
+ * one that is stopped, or gets no CPU, leaves none open. And when a program found that it was past:
+ * until it is moved on from there, hits are passed over, and counted as such. Programs cannot take
+ * probes away: a hit still costs its trap.
  */
 extern volatile __u64 open_until_ns;
 extern volatile __u64 shut_ns;
@@ -454,8 +454,8 @@ int lose(__u32 what, __u64 count);
 int much_is_waiting(void);
 int stack_tell(__u32 tgid, __u64 id);
 /*
- * unwind.bpf.c. All but walk_account() global: with the functions of other files it makes loading ten
- * times as fast. Their pointers may be NULL as far as the verifier knows.
+ * unwind.bpf.c. All but walk_account() global: with the functions of other files it makes loading
+ * ten times as fast. Their pointers may be NULL as far as the verifier knows.
  */
 __u64 stack_hash(struct memtoll_stack *stack);
 int call_find_caller(struct thread *thread);

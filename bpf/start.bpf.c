@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * start.bpf.c: how a program starts. A dynamic loader calls a function of its own, _dl_debug_state, before
- * and after it maps libraries, for debuggers to stop there, and says in _r_debug.r_state which it is
- * (elf/link.h of glibc). It is a probe here: to hold a command's processes at each system call of their
- * loaders instead costs a millisecond a process.
+ * start.bpf.c: how a program starts. A dynamic loader calls a function of its own, _dl_debug_state,
+ * before and after it maps libraries, for debuggers to stop there, and says in _r_debug.r_state
+ * which it is (elf/link.h of glibc). It is a probe here: to hold a command's processes at each
+ * system call of their loaders instead costs a millisecond a process.
  */
 #include "memtoll.bpf.h"
 
@@ -21,8 +21,8 @@ struct {
 } starts SEC(".maps");
 
 /*
- * The tracer, by ptrace, sees the signal before the process does, and takes it away. Should the tracer be
- * gone by then, the process ignores it: a program that has not begun has no handler.
+ * The tracer, by ptrace, sees the signal before the process does, and takes it away. Should the
+ * tracer be gone by then, the process ignores it: a program that has not begun has no handler.
  */
 SEC("?uprobe")
 int loader_tells(struct pt_regs *ctx)

@@ -19,15 +19,16 @@ struct launch;
 /* Called while the process is held. */
 struct launch_events {
 	/*
-	 * A new program image; nothing of it has run. caller: the thread that called exec, the number
-	 * it had before.
+	 * A new program image; nothing of it has run. caller: the thread that called exec, the
+	 * number it had before.
 	 */
 	void (*exec)(void *context, pid_t pid, pid_t caller);
 	/* The dynamic loader has mapped a file executable: perhaps libc. */
 	void (*mapped)(void *context, pid_t pid);
 	/*
-	 * After mapped() of a new image: true where its loader, at this address, will tell by SIGURG that
-	 * everything is mapped. The process runs freely until then; started() says whether it was that.
+	 * After mapped() of a new image: true where its loader, at this address, will tell by
+	 * SIGURG that everything is mapped. The process runs freely until then; started() says
+	 * whether it was that.
 	 */
 	bool (*start)(void *context, pid_t pid, uint64_t loader);
 	bool (*started)(void *context, pid_t pid);
@@ -52,8 +53,8 @@ int launch_go(struct launch *launch);
 pid_t launch_pid(const struct launch *launch);
 
 /*
- * How long processes were held, one after the other, from when it was noticed that they had stopped, or
- * ended: a lower bound of what ptrace takes from them.
+ * How long processes were held, one after the other, from when it was noticed that they had
+ * stopped, or ended: a lower bound of what ptrace takes from them.
  */
 uint64_t launch_held_ns(const struct launch *launch);
 

@@ -2,10 +2,11 @@
 /*
  * nameless.h: stacks of processes that were gone before anything of their code could be read.
  *
- * A process that lives for a millisecond leaves forty stacks in the code that touched its pages, and
- * nothing is known of them but how deep they are, or not even that where the kernel's table was full. Where it is said who touched, one stack of each depth
- * stands for all: it says as much, and a recording does not grow by them. Where it is said who
- * allocated, each stays itself, for rows of several tables belong together by it.
+ * A process that lives for a millisecond leaves forty stacks in the code that touched its pages,
+ * and nothing is known of them but how deep they are, or not even that where the kernel's table was
+ * full. Where it is said who touched, one stack of each depth stands for all: it says as much, and
+ * a recording does not grow by them. Where it is said who allocated, each stays itself, for rows of
+ * several tables belong together by it.
  */
 #ifndef MEMTOLL_NAMELESS_H
 #define MEMTOLL_NAMELESS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * other_tracers.h: other memtolls that trace the same process. Each keeps its overhead limit by itself
- * and takes what the others cost for the program's own; so it is said.
+ * other_tracers.h: other memtolls that trace the same process. Each keeps its overhead limit by
+ * itself and takes what the others cost for the program's own; so it is said.
  */
 #ifndef MEMTOLL_OTHER_TRACERS_H
 #define MEMTOLL_OTHER_TRACERS_H
@@ -11,9 +11,9 @@
 #include <sys/types.h>
 
 /*
- * The maps of processes of all other memtolls that run now: descriptors, closed with g_array_unref().
- * They are taken from those themselves (pidfd_getfd(2), Linux 5.6, CAP_SYS_PTRACE): the kernel gives its list of
- * maps only to CAP_SYS_ADMIN.
+ * The maps of processes of all other memtolls that run now: descriptors, closed with
+ * g_array_unref(). They are taken from those themselves (pidfd_getfd(2), Linux 5.6,
+ * CAP_SYS_PTRACE): the kernel gives its list of maps only to CAP_SYS_ADMIN.
  */
 GArray *other_tracers_find(void);
 

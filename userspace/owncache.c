@@ -409,8 +409,8 @@ static bool file_owner(pid_t pid, unsigned int *user, unsigned int *group)
 
 /*
  * This thread's access to files becomes that of the process's user (setfsuid(2): of one thread).
- * Root's right to read everything goes with it. Who is not root becomes nobody else, and gives up all else that
- * he may.
+ * Root's right to read everything goes with it. Who is not root becomes nobody else, and gives up
+ * all else that he may.
  */
 static bool take_rights_of(pid_t pid)
 {

@@ -45,9 +45,9 @@ static const struct {
 #define FOLLOW (WRITE | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | \
 		BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
 /*
- * SYS_RAWIO: /proc/kcore. CHOWN: the recording is given to the user behind sudo. SYS_ADMIN: where the kernel lacks
- * a function that programs can do without, libbpf before 1.2 looks for it in its modules, and fails if
- * it may not.
+ * SYS_RAWIO: /proc/kcore. CHOWN: the recording is given to the user behind sudo. SYS_ADMIN: where
+ * the kernel lacks a function that programs can do without, libbpf before 1.2 looks for it in its
+ * modules, and fails if it may not.
  */
 #define TRACE (FOLLOW | BIT(CAP_SYSLOG) | BIT(CAP_SYS_RAWIO) | BIT(CAP_CHOWN) | BIT(CAP_SYS_ADMIN))
 
@@ -89,8 +89,9 @@ static bool may_open_events(void)
 }
 
 /*
- * Debian's and Ubuntu's kernels may give perf events to CAP_SYS_ADMIN alone, where kernel.perf_event_paranoid
- * is above 2: is it so here? Asked without that capability, for this thread and this moment.
+ * Debian's and Ubuntu's kernels may give perf events to CAP_SYS_ADMIN alone, where
+ * kernel.perf_event_paranoid is above 2: is it so here? Asked without that capability, for this
+ * thread and this moment.
  */
 static bool events_take_admin(void)
 {

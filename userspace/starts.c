@@ -88,8 +88,9 @@ static char *file_key(const struct stat *st)
 }
 
 /*
- * Does nothing but return (ret, perhaps after endbr64): the file is its owner's, who may call anything by
- * this name, and a probe belongs at the beginning of an instruction that the kernel knows how to step over.
+ * Does nothing but return (ret, perhaps after endbr64): the file is its owner's, who may call
+ * anything by this name, and a probe belongs at the beginning of an instruction that the kernel
+ * knows how to step over.
  */
 static bool is_empty_function(int fd, uint64_t offset)
 {
@@ -174,7 +175,10 @@ out:
 	return loader;
 }
 
-/* The program, its loader, and what that is told by the environment, which may be long: a hash of them. */
+/*
+ * The program, its loader, and what that is told by the environment, which may be long: a hash of
+ * them.
+ */
 static char *start_key(pid_t pid, const struct loader *loader)
 {
 	g_autofree char *path = g_strdup_printf("/proc/%d/exe", pid);
@@ -254,8 +258,8 @@ bool starting_is_over(const struct starting *starting)
 }
 
 /*
- * One whose loader never told is held at each call the next time, too. Only that it was about to map: the
- * rest may come after what the process was held for.
+ * One whose loader never told is held at each call the next time, too. Only that it was about to
+ * map: the rest may come after what the process was held for.
  */
 static void learn(struct starting *starting, GPtrArray *modules)
 {

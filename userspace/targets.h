@@ -58,8 +58,8 @@ struct targets_config {
 struct targets *targets_new(const struct targets_config *config);
 
 /*
- * After a slice: of processes that had ended before it all is written, and they are followed no more.
- * Counts and times of all go on to include them.
+ * After a slice: of processes that had ended before it all is written, and they are followed no
+ * more. Counts and times of all go on to include them.
  */
 void targets_forget_dead(struct targets *targets, void (*forgotten)(void *context, pid_t pid),
 			 void *context);
@@ -85,8 +85,8 @@ void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held);
 void targets_suspect_code(struct targets *targets);
 void targets_mapped(struct targets *targets, pid_t pid);
 /*
- * After an exec of a held process: it starts as one did before, and may run on until its loader, at this
- * address, tells by SIGURG that everything is mapped. targets_has_started(): that it has.
+ * After an exec of a held process: it starts as one did before, and may run on until its loader, at
+ * this address, tells by SIGURG that everything is mapped. targets_has_started(): that it has.
  */
 bool targets_start(struct targets *targets, pid_t pid, uint64_t loader);
 bool targets_has_started(struct targets *targets, pid_t pid);
@@ -115,8 +115,8 @@ void targets_watch(struct targets *targets, unsigned int groups);
 uint64_t targets_cpu_ns(struct targets *targets);
 
 /*
- * Read the kernel's counters of all that live, their sizes, and where their memory is accounted. Who is
- * found to have ended for longer than a slice, untold, ends here: the ring buffer was full.
+ * Read the kernel's counters of all that live, their sizes, and where their memory is accounted.
+ * Who is found to have ended for longer than a slice, untold, ends here: the ring buffer was full.
  */
 void targets_read_counters(struct targets *targets);
 
