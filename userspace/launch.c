@@ -176,9 +176,7 @@ static void find_loader(struct tracee *tracee)
 	if (base && !maps_read(tracee->tid, &maps)) {
 		first = maps_find(&maps, base);
 		for (i = 0; first && i < maps.count; i++) {
-			if (maps.entries[i].inode != first->inode ||
-			    maps.entries[i].dev_major != first->dev_major ||
-			    maps.entries[i].dev_minor != first->dev_minor)
+			if (!is_same_file(&maps.entries[i], first))
 				continue;
 			if (!tracee->loader_start)
 				tracee->loader_start = maps.entries[i].start;
@@ -220,6 +218,7 @@ static void on_ready(struct launch *launch, struct tracee *tracee)
 static void on_exec(struct launch *launch, struct tracee *tracee)
 {
 	pid_t caller = event_message(tracee->tid);
+	bool telling;
 
 	launch->executed = true;
 	set_telling(launch, tracee, false);
@@ -228,18 +227,14 @@ static void on_exec(struct launch *launch, struct tracee *tracee)
 	/* Its own number is no more: it has the process's. */
 	if (caller != tracee->tid)
 		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(caller));
-	launch->events->exec(launch->context, tracee->tid, caller ? caller : tracee->tid);
 	find_loader(tracee);
-	/* The program itself may hold the allocator (static linking). */
-	launch->events->mapped(launch->context, tracee->tid);
+	telling = launch->events->exec(launch->context, tracee->tid, caller ? caller : tracee->tid,
+				       tracee->loader_start, !is_blocked(tracee->tid, SIGURG));
 	tracee->starting = tracee->loader_start != 0;
-	if (!tracee->starting) {
+	tracee->exec_ns = now_ns();
+	set_telling(launch, tracee, telling);
+	if (!tracee->starting)
 		on_ready(launch, tracee);
-	} else if (!is_blocked(tracee->tid, SIGURG) &&
-		   launch->events->start(launch->context, tracee->tid, tracee->loader_start)) {
-		tracee->exec_ns = now_ns();
-		set_telling(launch, tracee, true);
-	}
 }
 
 /*

@@ -20,18 +20,14 @@ struct launch;
 struct launch_events {
 	/*
 	 * A new program image; nothing of it has run. caller: the thread that called exec, the
-	 * number it had before.
+	 * number it had before. loader: where its dynamic loader is mapped; 0: it has none.
+	 * may_tell: SIGURG would be seen here. True: it will tell by that when everything is mapped,
+	 * and the process runs freely until then; started() says whether it was that.
 	 */
-	void (*exec)(void *context, pid_t pid, pid_t caller);
+	bool (*exec)(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_tell);
+	bool (*started)(void *context, pid_t pid);
 	/* The dynamic loader has mapped a file executable: perhaps libc. */
 	void (*mapped)(void *context, pid_t pid);
-	/*
-	 * After mapped() of a new image: true where its loader, at this address, will tell by
-	 * SIGURG that everything is mapped. The process runs freely until then; started() says
-	 * whether it was that.
-	 */
-	bool (*start)(void *context, pid_t pid, uint64_t loader);
-	bool (*started)(void *context, pid_t pid);
 	/* All libraries are mapped and relocated; no code outside the loader has run. */
 	void (*ready)(void *context, pid_t pid);
 	void (*forked)(void *context, pid_t child);

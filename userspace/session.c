@@ -144,26 +144,23 @@ static void let_go_on(struct session *session)
 	move_window(session, now_ns());
 }
 
-static void launched_exec(void *context, pid_t pid, pid_t caller)
+static bool launched_exec(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_tell)
 {
 	struct session *session = context;
+	bool tells;
 
 	ring_buffer__consume(session->ring);
 	python_reader_catch_up(session->python_reader);
 	slicer_name_stacks(session->slicer, pid);
-	targets_exec(session->targets, pid, caller, true);
+	tells = targets_exec_held(session->targets, pid, caller, loader, may_tell);
 	let_go_on(session);
+	return tells;
 }
 
 static void launched_mapped(void *context, pid_t pid)
 {
 	targets_mapped(((struct session *)context)->targets, pid);
 	let_go_on(context);
-}
-
-static bool launched_start(void *context, pid_t pid, uint64_t loader)
-{
-	return targets_start(((struct session *)context)->targets, pid, loader);
 }
 
 static bool launched_started(void *context, pid_t pid)
@@ -201,7 +198,6 @@ static void launched_exiting(void *context, pid_t pid, int wait_status)
 static const struct launch_events launch_events = {
 	.exec = launched_exec,
 	.mapped = launched_mapped,
-	.start = launched_start,
 	.started = launched_started,
 	.ready = launched_ready,
 	.forked = launched_forked,

@@ -214,7 +214,7 @@ static void on_process(struct slicer *slicer, const struct memtoll_process *proc
 		sampled_forget(slicer->config.sampled, process->tgid);
 		giveback_restart(slicer->giveback, process->tgid);
 		if (!slicer->config.launched)
-			targets_exec(targets, process->tgid, process->other, false);
+			targets_exec(targets, process->tgid, process->other);
 		break;
 	case PROCESS_EXIT:
 		ledger_exit(slicer->config.ledger, process->tgid);

@@ -157,21 +157,16 @@ out:
 	return loader;
 }
 
-static struct loader *loader_at(struct starts *starts, pid_t pid, uint64_t address)
+static struct loader *loader_at(struct starts *starts, pid_t pid, const struct maps *maps,
+				uint64_t base)
 {
-	const struct mapping *first;
+	const struct mapping *first = maps_find(maps, base);
 	struct loader *loader = NULL;
-	struct maps maps = {};
 	size_t i;
 
-	if (maps_read(pid, &maps))
-		goto out;
-	first = maps_find(&maps, address);
-	for (i = 0; first && i < maps.count && !loader; i++)
-		if (maps.entries[i].exec && is_same_file(&maps.entries[i], first))
-			loader = loader_get(starts, pid, &maps.entries[i]);
-out:
-	maps_free(&maps);
+	for (i = 0; first && i < maps->count && !loader; i++)
+		if (maps->entries[i].exec && is_same_file(&maps->entries[i], first))
+			loader = loader_get(starts, pid, &maps->entries[i]);
 	return loader;
 }
 
@@ -208,9 +203,10 @@ static int starts_fd(const struct starts *starts)
 	return bpf_map__fd(starts->bpf->maps.starts);
 }
 
-struct starting *starting_new(struct starts *starts, pid_t pid, uint64_t base)
+struct starting *starting_new(struct starts *starts, pid_t pid, const struct maps *maps,
+			      uint64_t base)
 {
-	struct loader *loader = starts->able ? loader_at(starts, pid, base) : NULL;
+	struct loader *loader = starts->able ? loader_at(starts, pid, maps, base) : NULL;
 	struct starting *starting = NULL;
 	struct memtoll_start row = {};
 	uint32_t key = pid;

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "attach.h"
+#include "maps.h"
 
 struct starts;
 struct starting;
@@ -25,7 +26,8 @@ void starts_free(struct starts *starts);
  * A held process has called exec; base: where its dynamic loader is mapped. NULL where the loader
  * cannot tell: it has no such function, or the kernel cannot link to it. Ended by starting_end().
  */
-struct starting *starting_new(struct starts *starts, pid_t pid, uint64_t base);
+struct starting *starting_new(struct starts *starts, pid_t pid, const struct maps *maps,
+			      uint64_t base);
 
 /*
  * What the same program, with the same loader and the same settings of it (LD_PRELOAD ...), had

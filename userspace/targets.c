@@ -321,14 +321,12 @@ static void attach_modules(struct targets *targets, struct followed *followed,
 			continue;
 		callocs_note(&followed->callocs, module, mapping);
 		attached = attach_module(targets, followed, module);
-		if (!attached)
+		if (!attached || attached->image == followed->images)
 			continue;
+		attached->image = followed->images;
 		/* Of several mappings of its code the first tells, or none does. */
-		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par &&
-		    attached->sought != followed->images) {
-			attached->sought = followed->images;
+		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par)
 			malloc_par_find(pid, mapping, &followed->malloc_par);
-		}
 	}
 	targets_publish_callocs(targets, followed);
 	thresholds_set_glibc(targets->config.thresholds, pid, followed_uses_glibc(followed));
@@ -624,31 +622,27 @@ static void end_followed(struct targets *targets, struct followed *followed, int
 	unwinder_exit(targets->unwinder, target->pid);
 }
 
-void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held)
+/* What was known of the image before is no more. */
+static void begin_image(struct targets *targets, struct followed *followed, pid_t caller)
 {
-	struct followed *followed = followed_get(targets, pid);
-	struct maps maps = {};
-
-	if (!followed)
-		return;
-	python_exec(targets->config.python, pid);
+	python_exec(targets->config.python, followed->target.pid);
 	/* The kernel ties probes to the process's first thread, and that has ended. */
-	if (caller != pid)
+	if (caller != followed->target.pid)
 		detach_all(followed);
-	/* The first exec of a command: everything before was the tracer's own image. */
-	if (held && !followed->target.now.cpu_ns)
-		start_counting(followed);
-	followed->starting = held;
 	starting_end(g_steal_pointer(&followed->start), NULL);
 	followed->malloc_par = 0;
 	followed->images++;
 	followed->rest_until_ns = 0;
-	if (held) {
-		read_maps(targets, followed, &maps);
-		targets_publish_code(targets, followed, &maps);
-		maps_free(&maps);
+}
+
+void targets_exec(struct targets *targets, pid_t pid, pid_t caller)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	if (!followed)
 		return;
-	}
+	begin_image(targets, followed, caller);
+	followed->starting = false;
 	record_process(targets, followed);
 	followed_begin_thresholds(targets, followed, true, 0);
 	followed->target.changed = true;
@@ -656,6 +650,36 @@ void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held)
 		return;
 	followed->look_step_ns = LOOK_FIRST_NS;
 	followed->look_ns = now_ns() + LOOK_FIRST_NS;
+}
+
+bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_t loader,
+		       bool may_tell)
+{
+	struct followed *followed = followed_get(targets, pid);
+	const GPtrArray *modules = NULL;
+	struct maps maps = {};
+	guint i;
+
+	if (!followed)
+		return false;
+	begin_image(targets, followed, caller);
+	/* The first exec of a command: everything before was the tracer's own image. */
+	if (!followed->target.now.cpu_ns)
+		start_counting(followed);
+	followed->starting = true;
+	read_maps(targets, followed, &maps);
+	targets_publish_code(targets, followed, &maps);
+	/* The program itself may hold the allocator (static linking). */
+	attach_modules(targets, followed, &maps);
+	if (loader && may_tell)
+		followed->start = starting_new(targets->starts, pid, &maps, loader);
+	if (followed->start)
+		modules = starting_modules(followed->start);
+	/* The kernel puts probes into what a process maps, if they are there before. */
+	for (i = 0; modules && i < modules->len; i++)
+		attach_module(targets, followed, g_ptr_array_index(modules, i));
+	maps_free(&maps);
+	return modules;
 }
 
 void targets_mapped(struct targets *targets, pid_t pid)
@@ -668,23 +692,6 @@ void targets_mapped(struct targets *targets, pid_t pid)
 	read_maps(targets, followed, &maps);
 	attach_modules(targets, followed, &maps);
 	maps_free(&maps);
-}
-
-bool targets_start(struct targets *targets, pid_t pid, uint64_t loader)
-{
-	struct followed *followed = followed_get(targets, pid);
-	const GPtrArray *modules = NULL;
-	guint i;
-
-	if (!followed)
-		return false;
-	followed->start = starting_new(targets->starts, pid, loader);
-	if (followed->start)
-		modules = starting_modules(followed->start);
-	/* The kernel puts probes into what a process maps, if they are there before. */
-	for (i = 0; modules && i < modules->len; i++)
-		attach_module(targets, followed, g_ptr_array_index(modules, i));
-	return modules;
 }
 
 bool targets_has_started(struct targets *targets, pid_t pid)
@@ -702,9 +709,13 @@ static void remember_start(struct followed *followed)
 	if (!followed->start)
 		return;
 	modules = g_ptr_array_new();
-	for (i = 0; i < followed->attached->len; i++)
-		g_ptr_array_add(modules, (gpointer)((struct attached *)g_ptr_array_index(
-						followed->attached, i))->module);
+	for (i = 0; i < followed->attached->len; i++) {
+		const struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+		/* Not what the images before it had, the parent's among them. */
+		if (attached->image == followed->images)
+			g_ptr_array_add(modules, (gpointer)attached->module);
+	}
 	starting_end(g_steal_pointer(&followed->start), modules);
 }
 

@@ -80,15 +80,16 @@ int targets_expect_exec(struct targets *targets, pid_t pid);
  * What ptrace or the ring buffer tells of followed processes. Safe to be told twice. caller: the
  * thread that called exec.
  */
-void targets_exec(struct targets *targets, pid_t pid, pid_t caller, bool held);
+void targets_exec(struct targets *targets, pid_t pid, pid_t caller);
 /* What code a process has mapped is to be looked at: any may have come unseen. */
 void targets_suspect_code(struct targets *targets);
 void targets_mapped(struct targets *targets, pid_t pid);
 /*
- * After an exec of a held process: it starts as one did before, and may run on until its loader, at
- * this address, tells by SIGURG that everything is mapped. targets_has_started(): that it has.
+ * Of a held process: true where it starts as one did before, and may run on until its dynamic
+ * loader, mapped there, tells by SIGURG that everything is mapped. targets_has_started(): that it has.
  */
-bool targets_start(struct targets *targets, pid_t pid, uint64_t loader);
+bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_t loader,
+		       bool may_tell);
 bool targets_has_started(struct targets *targets, pid_t pid);
 void targets_ready(struct targets *targets, pid_t pid);
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);

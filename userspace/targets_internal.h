@@ -14,7 +14,7 @@ struct attached {
 	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: taken away */
 	enum allocator_linkage linkage;
 	const char *unprobed;		/* why none of its functions is probed, or NULL */
-	unsigned int sought;		/* in which of the process's images its malloc_par was */
+	unsigned int image;		/* of the process, the last one that it was mapped in */
 };
 
 /* Addresses of calloc in a process; those beyond the capacity are left out. */

@@ -112,12 +112,20 @@ struct told {
 	int exit_status;
 };
 
-static void on_exec(void *context, pid_t pid, pid_t caller)
+static bool on_exec(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_tell)
 {
 	struct told *told = context;
+	struct maps maps = {};
 
 	told->execs++;
 	told->by_others += caller != pid;
+	assert_true(may_tell);
+	assert_int_equal(maps_read(pid, &maps), 0);
+	assert_non_null(maps_find(&maps, loader));
+	maps_free(&maps);
+	if (told->urgent)
+		assert_int_equal(kill(pid, SIGURG), 0);
+	return told->tells;
 }
 
 static void on_nothing(void *context, pid_t pid)
@@ -133,19 +141,6 @@ static void on_ready(void *context, pid_t pid)
 	(void)pid;
 	told->ready++;
 	told->ready_late |= told->dying > 0;
-}
-
-static bool on_start(void *context, pid_t pid, uint64_t loader)
-{
-	struct told *told = context;
-	struct maps maps = {};
-
-	assert_int_equal(maps_read(pid, &maps), 0);
-	assert_non_null(maps_find(&maps, loader));
-	maps_free(&maps);
-	if (told->urgent)
-		assert_int_equal(kill(pid, SIGURG), 0);
-	return told->tells;
 }
 
 static bool on_started(void *context, pid_t pid)
@@ -184,7 +179,6 @@ static void on_exiting(void *context, pid_t pid, int wait_status)
 static const struct launch_events events = {
 	.exec = on_exec,
 	.mapped = on_nothing,
-	.start = on_start,
 	.started = on_started,
 	.ready = on_ready,
 	.forked = on_forked,
