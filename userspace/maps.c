@@ -10,12 +10,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "bounded.h"
@@ -480,21 +481,22 @@ static int open_regular(const char *path, const struct mapping *mapping)
 {
 	int handle, err, fd;
 	char reopen[64];
-	struct stat st;
+	struct statx st;
 
 	handle = open(path, O_PATH | O_CLOEXEC);
 	if (handle < 0)
 		return -errno;
-	if (fstat(handle, &st) < 0) {
+	/* As the kernel knows it: no server is asked. */
+	if (statx(handle, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &st)) {
 		err = -errno;
 		goto out;
 	}
 	err = -EINVAL;
-	if (!S_ISREG(st.st_mode))
+	if (!S_ISREG(st.stx_mode))
 		goto out;
 	err = -ESTALE;
-	if (mapping && (st.st_ino != mapping->inode || major(st.st_dev) != mapping->dev_major ||
-			minor(st.st_dev) != mapping->dev_minor))
+	if (mapping && (st.stx_ino != mapping->inode || st.stx_dev_major != mapping->dev_major ||
+			st.stx_dev_minor != mapping->dev_minor))
 		goto out;
 	snprintf(reopen, sizeof(reopen), "/proc/self/fd/%d", handle);
 	fd = open(reopen, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -504,15 +506,21 @@ out:
 	return err;
 }
 
-static int open_file(pid_t pid, const struct mapping *mapping)
+/* same: only if it is still that mapping's. Overlays give other numbers here than in the map. */
+static int open_mapped(pid_t pid, const struct mapping *mapping, bool same)
 {
 	char link[96];
-	char *path;
-	int fd, first;
 
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid,
 		 mapping->start, mapping->end);
-	first = open_regular(link, NULL);
+	return open_regular(link, same ? mapping : NULL);
+}
+
+static int open_file(pid_t pid, const struct mapping *mapping)
+{
+	int fd, first = open_mapped(pid, mapping, false);
+	char *path;
+
 	if (first >= 0 || first == -EINVAL || mapping->path[0] != '/')
 		return first;
 	path = g_strdup_printf("/proc/%d/root%s", pid, mapping->path);
@@ -529,6 +537,7 @@ struct open_job {
 	struct mapping mapping;
 	char *path;
 	int fd;
+	bool served;
 };
 
 static void open_job_free(gpointer data)
@@ -546,6 +555,7 @@ static void open_work(void *data)
 	struct open_job *job = data;
 
 	job->fd = open_file(job->pid, &job->mapping);
+	job->served = job->fd < 0 || file_is_served(job->fd);
 }
 
 /* One that does not answer is not to keep others from being asked: a number no process has. */
@@ -554,13 +564,51 @@ static int file_system_number(const struct mapping *mapping)
 	return (int)(1U << 31 | mapping->dev_major << 20 | mapping->dev_minor);
 }
 
+bool file_is_served(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) || fs.f_type == FUSE_SUPER_MAGIC;
+}
+
+/*
+ * File systems on block devices that are the kernel's own answer: what they have mapped is opened
+ * here and now. Others share their numbers (of major 0) with whatever comes.
+ */
+static GMutex answering_lock;
+static GHashTable *answering;
+
+static bool does_answer(const struct mapping *mapping)
+{
+	bool does;
+
+	g_mutex_lock(&answering_lock);
+	does = answering && g_hash_table_contains(answering,
+						  GINT_TO_POINTER(file_system_number(mapping)));
+	g_mutex_unlock(&answering_lock);
+	return does;
+}
+
+static void note_answering(const struct mapping *mapping)
+{
+	g_mutex_lock(&answering_lock);
+	if (!answering)
+		answering = g_hash_table_new(NULL, NULL);
+	g_hash_table_add(answering, GINT_TO_POINTER(file_system_number(mapping)));
+	g_mutex_unlock(&answering_lock);
+}
+
 int mapping_open(pid_t pid, const struct mapping *mapping)
 {
 	struct open_job *job;
-	int fd;
+	int fd = -1;
 
 	if (mapping->inode == 0)
 		return -ENOENT;
+	if (does_answer(mapping))
+		fd = open_mapped(pid, mapping, true);
+	if (fd >= 0)
+		return fd;
 	job = g_new0(struct open_job, 1);
 	job->pid = pid;
 	job->mapping = *mapping;
@@ -569,6 +617,8 @@ int mapping_open(pid_t pid, const struct mapping *mapping)
 	if (!bounded_call(file_system_number(mapping), BOUNDED_FILE_MS, open_work, job,
 			  open_job_free))
 		return -ETIMEDOUT;
+	if (!job->served && mapping->dev_major)
+		note_answering(mapping);
 	fd = job->fd;
 	job->fd = -1;
 	open_job_free(job);

@@ -68,4 +68,7 @@ gboolean mapping_file_equal(gconstpointer a, gconstpointer b);
  */
 int mapping_open(pid_t pid, const struct mapping *mapping);
 
+/* By a process, through FUSE: that says of its files what it likes, and may not answer. */
+bool file_is_served(int fd);
+
 #endif /* MEMTOLL_MAPS_H */

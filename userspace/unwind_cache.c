@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <glib.h>
 #include <inttypes.h>
-#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +12,11 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "maps.h"
 #include "unwind_cache.h"
 
 /* Raised whenever rows of the same file come out differently. */
@@ -66,14 +65,6 @@ char *unwind_file_key(const char *build_id_hex, int fd)
 			       (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
 			       (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec, build_id_hex);
 	return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
-}
-
-/* Such a file system says of its files what it likes. */
-static bool is_fuse(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) || fs.f_type == FUSE_SUPER_MAGIC;
 }
 
 /* ---- the directory ---- */
@@ -343,7 +334,7 @@ int unwind_cache_get(const char *key, int fd, struct unwind_table *table)
 	int directory = -1, err;
 
 	memset(table, 0, sizeof(*table));
-	if (is_key(key) && !is_fuse(fd))
+	if (is_key(key) && !file_is_served(fd))
 		directory = directory_open();
 	if (directory < 0)
 		return unwind_table_compile(fd, table);
