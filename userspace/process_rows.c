@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <string.h>
 
 #include "../bpf/events.h"
 #include "memtoll.skel.h"
@@ -25,6 +26,17 @@ int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_tar
 		return 0;
 	count(bpf, pid, -1);
 	return bpf_map_update_elem(fd, &key, row, BPF_EXIST) ? -errno : 0;
+}
+
+bool process_row_lives(struct memtoll_bpf *bpf, pid_t pid, struct memtoll_target *row)
+{
+	uint32_t key = pid;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(bpf->maps.processes), &key, row)) {
+		memset(row, 0, sizeof(*row));
+		return false;
+	}
+	return !row->ended;
 }
 
 void process_row_remove(struct memtoll_bpf *bpf, pid_t pid)

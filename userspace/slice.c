@@ -636,6 +636,7 @@ static void write_losses(struct slicer *slicer)
 	static const char *const names[] = { MEMTOLL_LOSSES(LOSS_NAME) };
 #undef LOSS_NAME
 	uint64_t counts[MEMTOLL_LOSS_COUNT], unmatched, untracked, unfollowed;
+	const struct targets_losses targets = targets_take_losses(slicer->config.targets);
 	uint32_t i;
 
 	take_losses(slicer, counts);
@@ -648,16 +649,16 @@ static void write_losses(struct slicer *slicer)
 	unfollowed = giveback_unfollowed(slicer->giveback);
 	counts[LOST_GIVEBACK_FULL] += unfollowed - slicer->unfollowed_pages;
 	slicer->unfollowed_pages = unfollowed;
-	counts[LOST_UNWIND_FULL] += targets_unwind_left_out(slicer->config.targets);
+	counts[LOST_UNWIND_FULL] += targets.unwind_left_out;
 	counts[LOST_PYTHON_UNREADABLE] += python_unreadable(slicer->config.python);
 	counts[LOST_PYTHON_UNSUPPORTED] += python_unsupported(slicer->config.python);
 	counts[LOST_PYTHON_UNWOVEN] += slicer->stack_writer.unwoven;
 	slicer->stack_writer.unwoven = 0;
 	counts[LOST_MEMORY_GIVEN_UP] += bounded_given_up();
-	counts[LOST_MAPPINGS_LEFT_OUT] += targets_mappings_left_out(slicer->config.targets);
-	counts[LOST_MAPS_POSTPONED] += targets_maps_postponed(slicer->config.targets);
-	counts[LOST_LATE_ATTACH] += targets_late(slicer->config.targets);
-	counts[LOST_ATTACH_FAILED] += targets_attach_failures(slicer->config.targets);
+	counts[LOST_MAPPINGS_LEFT_OUT] += targets.mappings_left_out;
+	counts[LOST_MAPS_POSTPONED] += targets.maps_postponed;
+	counts[LOST_LATE_ATTACH] += targets.late;
+	counts[LOST_ATTACH_FAILED] += targets.attach_failures;
 	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
 		counts[i] += slicer->own_losses[i];
 		slicer->own_losses[i] = 0;

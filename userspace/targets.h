@@ -135,12 +135,17 @@ void targets_detach(struct targets *targets);
 /* Processes followed of which no allocator function could be probed. */
 unsigned int targets_without_allocator(const struct targets *targets);
 
-/* Losses found in userspace since the last call. */
-uint64_t targets_unwind_left_out(struct targets *targets);
-uint64_t targets_mappings_left_out(struct targets *targets);
-uint64_t targets_maps_postponed(struct targets *targets);
-uint64_t targets_late(struct targets *targets);
-uint64_t targets_attach_failures(struct targets *targets);
+/* What was found in userspace to be lost. */
+struct targets_losses {
+	uint64_t unwind_left_out;
+	uint64_t mappings_left_out;
+	uint64_t maps_postponed;
+	uint64_t late;
+	uint64_t attach_failures;
+};
+
+/* Since the last call. */
+struct targets_losses targets_take_losses(struct targets *targets);
 
 /* Read glibc's thresholds out of the processes, as far as it is known where they lie. */
 void targets_read_thresholds(struct targets *targets);

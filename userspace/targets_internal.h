@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* targets_internal.h: between targets.c, targets_code.c and targets_thresholds.c. */
+/* targets_internal.h: between targets.c and targets_*.c. */
 #ifndef MEMTOLL_TARGETS_INTERNAL_H
 #define MEMTOLL_TARGETS_INTERNAL_H
 
 #include <glib.h>
 
+#include "maps.h"
+#include "proc.h"
 #include "starts.h"
 #include "targets.h"
 
@@ -59,15 +61,53 @@ struct targets {
 	struct unwinder *unwinder;
 	struct starts *starts;
 	unsigned int watched;		/* bits of enum probe_group: attached */
-	uint64_t late;
-	uint64_t attach_failures;
+	struct targets_losses losses;	/* but for the unwinder's */
 	unsigned int dead;		/* still followed */
-	uint64_t mappings_left_out;
-	uint64_t maps_postponed;
 	unsigned int forgotten;		/* no longer followed */
 	unsigned int forgotten_without;	/* of these, that had no allocator we know */
 	uint64_t forgotten_cpu_ns;
 };
+
+/* ---- targets.c: who they are, and what the kernel has counted for them ---- */
+
+struct followed *followed_get(const struct targets *targets, pid_t pid);
+
+/* From now on; who had the number before is forgotten. Nothing of it is published yet. */
+struct followed *targets_follow(struct targets *targets, pid_t pid, const char *role);
+
+/* Whether the number is still its own. */
+bool followed_read_stat(const struct followed *followed, struct proc_stat *stat);
+bool followed_read_counters(struct followed *followed);
+void counters_read_size(pid_t tid, struct counters *counters);
+
+/* What it maps now; nothing, where it is gone. What is left out of it counts once. */
+void followed_read_maps(struct targets *targets, struct followed *followed, struct maps *maps);
+void followed_note_cgroup(struct targets *targets, struct followed *followed);
+void followed_record(struct targets *targets, struct followed *followed);
+void followed_start_counting(struct followed *followed);
+
+/* ---- targets_probes.c ---- */
+
+void attached_free(gpointer attached);
+void scan_free(gpointer scan);
+
+/* Probe one module, mapped or not. NULL: the process has too many. */
+struct attached *followed_attach_module(struct targets *targets, struct followed *followed,
+					const struct allocator_module *module);
+/* Probe every allocator module that the process maps and that is not probed in it yet. */
+void followed_attach_modules(struct targets *targets, struct followed *followed,
+			     const struct maps *maps);
+/* What was attached stays listed, for the record; its probes go. */
+void followed_detach(struct followed *followed);
+bool followed_has_allocator(const struct followed *followed);
+
+/* ---- targets_events.c ---- */
+
+/* It has ended: told so, or found. exit_code: -1: not known. */
+void followed_end(struct targets *targets, struct followed *followed, int exit_code,
+		  const struct memtoll_process *told);
+
+/* ---- targets_code.c ---- */
 
 /*
  * Tell the BPF side of the process's code: how to unwind it, where memset and calloc are, and an
