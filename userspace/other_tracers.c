@@ -2,6 +2,8 @@
 #include "other_tracers.h"
 
 #include <bpf/bpf.h>
+#include <linux/close_range.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -11,27 +13,20 @@
 
 #define TRACER_COMM "memtoll"
 
-struct other_map {
-	int fd;
-	uint32_t value_size;
+struct search {
+	const GArray *pids;
+	uint32_t own;
+	pid_t found;
 };
 
-static void close_map(gpointer map)
-{
-	close(((struct other_map *)map)->fd);
-}
-
 /* By its name and its key: whoever makes such a map, and calls himself memtoll, is told of as one. */
-static bool holds_targets(int fd, uint32_t *value_size)
+static bool holds_targets(int fd, struct bpf_map_info *info)
 {
-	struct bpf_map_info info = {};
-	uint32_t size = sizeof(info);
+	uint32_t size = sizeof(*info);
 
-	if (bpf_obj_get_info_by_fd(fd, &info, &size) || info.type != BPF_MAP_TYPE_HASH ||
-	    info.key_size != sizeof(uint32_t) || strcmp(info.name, "processes"))
-		return false;
-	*value_size = info.value_size;
-	return true;
+	memset(info, 0, size);
+	return !bpf_obj_get_info_by_fd(fd, info, &size) && info->type == BPF_MAP_TYPE_HASH &&
+	       info->key_size == sizeof(uint32_t) && !strcmp(info->name, "processes");
 }
 
 /* Whether a descriptor of another process is of a map, as that says itself (proc(5), fdinfo). */
@@ -43,24 +38,41 @@ static bool is_map(pid_t pid, const char *number)
 	return g_file_get_contents(path, &text, NULL, NULL) && strstr(text, "\nmap_id:");
 }
 
-static void add_maps_of(GArray *maps, pid_t pid)
+static void search_map(struct search *search, int fd)
+{
+	struct bpf_map_info info;
+	g_autofree void *value = NULL;
+	guint i;
+
+	/* A command that has not yet called exec has its tracer's name, and all that it holds. */
+	if (!holds_targets(fd, &info) || info.id == search->own)
+		return;
+	value = g_malloc0(info.value_size);
+	for (i = 0; i < search->pids->len && !search->found; i++) {
+		uint32_t key = g_array_index(search->pids, pid_t, i);
+
+		if (!bpf_map_lookup_elem(fd, &key, value))
+			search->found = key;
+	}
+}
+
+static void search_process(struct search *search, pid_t pid)
 {
 	g_autofree char *path = g_strdup_printf("/proc/%d/fdinfo", pid);
 	GDir *directory = g_dir_open(path, 0, NULL);
 	int process = syscall(SYS_pidfd_open, pid, 0);
 	const char *number;
 
-	while (directory && process >= 0 && (number = g_dir_read_name(directory))) {
-		struct other_map map = { .fd = -1 };
+	while (directory && process >= 0 && !search->found &&
+	       (number = g_dir_read_name(directory))) {
+		int fd = -1;
 
 		if (is_map(pid, number))
-			map.fd = syscall(SYS_pidfd_getfd, process, atoi(number), 0);
-		if (map.fd < 0)
+			fd = syscall(SYS_pidfd_getfd, process, atoi(number), 0);
+		if (fd < 0)
 			continue;
-		if (holds_targets(map.fd, &map.value_size))
-			g_array_append_val(maps, map);
-		else
-			close(map.fd);
+		search_map(search, fd);
+		close(fd);
 	}
 	if (process >= 0)
 		close(process);
@@ -68,37 +80,38 @@ static void add_maps_of(GArray *maps, pid_t pid)
 		g_dir_close(directory);
 }
 
-GArray *other_tracers_find(void)
+static gpointer search_all(gpointer given)
 {
-	GArray *maps = g_array_new(FALSE, FALSE, sizeof(struct other_map));
-	GDir *processes = g_dir_open("/proc", 0, NULL);
+	struct search *search = given;
 	struct proc_stat stat;
 	const char *name;
+	GDir *processes;
 
-	g_array_set_clear_func(maps, close_map);
-	while (processes && (name = g_dir_read_name(processes))) {
+	/*
+	 * With descriptors of its own (close_range(2), Linux 5.9): what is taken from others is never among those
+	 * that they in turn find here, who would think that it is traced from here.
+	 */
+	if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE))
+		return NULL;
+	processes = g_dir_open("/proc", 0, NULL);
+	while (processes && !search->found && (name = g_dir_read_name(processes))) {
 		pid_t pid = atoi(name);
 
 		if (pid > 0 && pid != getpid() && !proc_stat_read(pid, 0, &stat) &&
 		    !strcmp(stat.comm, TRACER_COMM))
-			add_maps_of(maps, pid);
+			search_process(search, pid);
 	}
 	if (processes)
 		g_dir_close(processes);
-	return maps;
+	return NULL;
 }
 
-bool other_tracers_have(const GArray *maps, pid_t pid)
+pid_t other_tracers_share(const GArray *pids, uint32_t own)
 {
-	uint32_t key = pid;
-	guint i;
+	struct search search = { .pids = pids, .own = own };
+	GThread *thread = g_thread_try_new("others", search_all, &search, NULL);
 
-	for (i = 0; i < maps->len; i++) {
-		const struct other_map *map = &g_array_index(maps, struct other_map, i);
-		g_autofree void *value = g_malloc0(map->value_size);
-
-		if (!bpf_map_lookup_elem(map->fd, &key, value))
-			return true;
-	}
-	return false;
+	if (thread)
+		g_thread_join(thread);
+	return search.found;
 }

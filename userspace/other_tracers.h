@@ -7,17 +7,17 @@
 #define MEMTOLL_OTHER_TRACERS_H
 
 #include <glib.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
- * The maps of processes of all other memtolls that run now: descriptors, closed with
- * g_array_unref(). They are taken from those themselves (pidfd_getfd(2), Linux 5.6,
- * CAP_SYS_PTRACE): the kernel gives its list of maps only to CAP_SYS_ADMIN.
+ * The first of these processes (of pid_t) that another memtoll that runs now traces, too; 0: none.
+ * own: the id of the caller's own map of processes.
+ *
+ * The others' maps of processes are taken from those themselves (pidfd_getfd(2), Linux 5.6,
+ * CAP_SYS_PTRACE): the kernel gives its list of maps only to CAP_SYS_ADMIN. Where no thread can be
+ * made nobody is looked for.
  */
-GArray *other_tracers_find(void);
-
-/* Whether one of those traces the process. */
-bool other_tracers_have(const GArray *maps, pid_t pid);
+pid_t other_tracers_share(const GArray *pids, uint32_t own);
 
 #endif /* MEMTOLL_OTHER_TRACERS_H */

@@ -472,37 +472,32 @@ static void warn_without_allocator(struct session *session)
 			"and mappings only", without, targets_count(session->targets));
 }
 
-struct shared {
-	const GArray *others;
-	pid_t pid;			/* one that another traces, too; 0: none yet */
-};
-
-static void note_shared(void *context, struct target *target)
+static void add_pid(void *pids, struct target *target)
 {
-	struct shared *shared = context;
-
-	if (!shared->pid && !target->exited && other_tracers_have(shared->others, target->pid))
-		shared->pid = target->pid;
+	if (!target->exited)
+		g_array_append_val(pids, target->pid);
 }
 
 /* As it is now: at the start, and, as others may have come since, at the end. */
 static void tell_other_tracers(struct session *session)
 {
-	g_autoptr(GArray) others = NULL;
-	struct shared shared = {};
+	g_autoptr(GArray) pids = NULL;
+	struct bpf_map_info own = {};
+	uint32_t size = sizeof(own);
+	pid_t shared;
 
-	if (session->others_told)
+	if (session->others_told ||
+	    bpf_obj_get_info_by_fd(bpf_map__fd(session->bpf->maps.processes), &own, &size))
 		return;
-	others = other_tracers_find();
-	shared.others = others;
-	if (others->len)
-		targets_each(session->targets, note_shared, &shared);
-	if (!shared.pid)
+	pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
+	targets_each(session->targets, add_pid, pids);
+	shared = other_tracers_share(pids, own.id);
+	if (!shared)
 		return;
 	session->others_told = true;
 	message("another memtoll traces process %d, too: the overhead limit holds for each by itself",
-		shared.pid);
-	recording_meta_int(session->recording, "other_tracer_of", shared.pid);
+		shared);
+	recording_meta_int(session->recording, "other_tracer_of", shared);
 }
 
 int session_attach(struct session *session)

@@ -10,6 +10,7 @@ import json
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,31 @@ def test_two_tracers_say_so(out: Path) -> None:
     assert (alone.status, alone.stderr.count("another")) == (0, 0)
     assert any(f"another memtoll traced process {program.pid}" in note for note in report(other)["notes"])
     assert not any("another memtoll" in note for note in report(out)["notes"])
+
+
+# Calls itself memtoll and holds all maps of a process: a memtoll that looks for others, at its worst moment.
+HOLDER = """
+import ctypes, json, pathlib, sys, time
+pathlib.Path("/proc/self/comm").write_text("memtoll")
+tracer = int(sys.argv[1])
+syscall = ctypes.CDLL(None, use_errno=True).syscall
+process = syscall(434, tracer, 0)  # pidfd_open
+infos = [info for info in pathlib.Path(f"/proc/{tracer}/fdinfo").iterdir() if "\\nmap_id:" in info.read_text()]
+held = [syscall(438, process, int(info.name), 0) for info in infos]  # pidfd_getfd
+print(json.dumps({"held": sum(fd >= 0 for fd in held)}), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_copy_of_its_own_maps_is_no_other_tracer(out: Path) -> None:
+    with Program(workload("sleeper")) as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        with Program(sys.executable, "-B", "-c", HOLDER, str(tracer.pid)) as holder:
+            assert holder.lines[0]["held"] > 5
+            tracer.send_signal(signal.SIGINT)
+            result = finish(tracer)
+    assert (result.status, result.stderr.count("another")) == (0, 0)
 
 
 def test_zero_means_tracepoints_only(out: Path) -> None:
