@@ -255,13 +255,14 @@ bool starting_is_over(const struct starting *starting)
 
 /*
  * One whose loader never told is held at each call the next time, too. Only that it was about to
- * map: the rest may come after what the process was held for.
+ * map: the rest may come after what the process was held for. What is known stays as it is: others
+ * that start like this one hold it.
  */
 static void learn(struct starting *starting, GPtrArray *modules)
 {
 	GHashTable *known = starting->starts->known;
 
-	if (starting->modules || !row_of(starting).adding ||
+	if (g_hash_table_contains(known, starting->key) || !row_of(starting).adding ||
 	    g_hash_table_size(known) >= KNOWN_MAX)
 		g_ptr_array_free(modules, TRUE);
 	else

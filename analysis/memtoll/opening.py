@@ -260,7 +260,7 @@ def _journal(path: Path) -> bytes | None:
         if error.errno == errno.ELOOP:
             return None
         raise
-    with open(fd, "rb") as file:
+    with os.fdopen(fd, "rb") as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != path.stat().st_uid:
             return None

@@ -299,7 +299,9 @@ class Recording:
     def overhead(self) -> Table:
         """What the probes cost, index probe; attrs has limit_pct, estimated_pct, error_pct, source, hits and held_s."""
         table = self._frame("overhead")
-        (row,) = self._rows("SELECT limit_pct, ROUND(estimated_pct, 4), hits, ROUND(held_ns / 1e9, 6) FROM temp.overhead")
+        (row,) = self._rows(
+            "SELECT limit_pct, ROUND(estimated_pct, 4), hits, ROUND(held_ns / 1e9, 6) FROM temp.overhead"
+        )
         with understanding(self.path):
             table.attrs.update(limit_pct=row[0], estimated_pct=_printed(row[1]), hits=row[2], held_s=row[3])
         self.views.make("overhead_error")

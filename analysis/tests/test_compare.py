@@ -20,7 +20,6 @@ import facts
 from busy import busy_recording
 from package import Cli
 
-
 MADE: dict[tuple[int, float, int], bytes] = {}
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.root
 
 def test_while_it_records(tmp_path: Path) -> None:
     path = tmp_path / "live.memtoll"
-    with harness.Program(harness.workload("churn"), "10", "--seconds", "60") as program:
+    with harness.Program(harness.workload("churn"), "10", "--seconds", "60", "--rest", "5000") as program:
         tracer = harness.start_record(path, "-p", str(program.pid))
         harness.wait_slices(path, 2)
         durations = []
@@ -42,7 +42,7 @@ def test_while_it_records(tmp_path: Path) -> None:
 
 def test_after_the_tracer_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "killed.memtoll"
-    with harness.Program(harness.workload("churn"), "10", "--seconds", "60") as program:
+    with harness.Program(harness.workload("churn"), "10", "--seconds", "60", "--rest", "5000") as program:
         tracer = harness.start_record(path, "-p", str(program.pid))
         harness.wait_slices(path, 2)
         tracer.send_signal(signal.SIGKILL)

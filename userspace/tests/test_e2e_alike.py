@@ -21,7 +21,7 @@ COUNT = 2003
 @pytest.fixture(scope="module")
 def places() -> dict[str, int]:
     """How far into its page libc's functions are probed."""
-    with Program(workload("churn"), "0", "--seconds", "60") as program:
+    with Program(workload("churn"), "0", "--seconds", "60", "--rest", "5000") as program:
         result = memtoll("doctor", "--json", "-p", str(program.pid))
     assert result.status == 0, result
     found = {}

@@ -69,7 +69,7 @@ def record_calls(out: Path, calls: int, programs: Sequence[Program], *options: s
 
 def test_running_process_to_a_verdict(out: Path) -> None:
     calls = 503
-    with Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "100") as program:
+    with Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "100", "--rest", "1000") as program:
         program.beats()
         before = program.calls()
         recording = record_calls(out, calls, [program], "-p", str(program.pid))
@@ -85,13 +85,13 @@ def test_running_process_to_a_verdict(out: Path) -> None:
     assert recording.toll("zero.libc", "bytes") == pytest.approx(site.bytes, rel=0.01)
     assert recording.toll("zero.kernel", "count") < 0.1 * site.calls
     assert recording.report["target"]["pids"] == [program.pid]
-    assert recording.report["target"]["command"] == f"{workload('calloc_loop')} {TEN} 0 --seconds 100"
+    assert recording.report["target"]["command"] == f"{workload('calloc_loop')} {TEN} 0 --seconds 100 --rest 1000"
     assert recording.report["target"]["observed_s"] <= recording.report["target"]["duration_s"] * 1.05
 
 
 def test_probes_come_and_go(out: Path) -> None:
     """The witness for 'no probe left' does see a probe that is there."""
-    with Program(workload("churn"), "0", "--seconds", "60") as program:
+    with Program(workload("churn"), "0", "--seconds", "60", "--rest", "1000") as program:
         assert changed_text(program.pid) == []
         tracer = start_record(out, "--probes", "alloc", "-p", str(program.pid))
         wait_attached(tracer, program.pid)
@@ -103,8 +103,8 @@ def test_probes_come_and_go(out: Path) -> None:
 
 
 def test_two_pids(out: Path) -> None:
-    loop: list[str | Path] = [workload("calloc_loop"), str(MIB), "0", "--seconds", "100"]
-    with Program(*loop) as one, Program(workload("churn"), "0", "--seconds", "100") as two:
+    loop: list[str | Path] = [workload("calloc_loop"), str(MIB), "0", "--seconds", "100", "--rest", "1000"]
+    with Program(*loop) as one, Program(workload("churn"), "0", "--seconds", "100", "--rest", "1000") as two:
         recording = record_calls(out, 1009, [one, two], "--probes", "alloc", "-p", pid_of(one, two))
     assert sorted(recording.report["target"]["pids"]) == sorted([one.pid, two.pid])
     assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 1000
@@ -118,7 +118,7 @@ def named(public_dir: Path) -> Path:
 
 
 def test_by_name(out: Path, named: Path) -> None:
-    with Program(named, "0", "--seconds", "100") as program:
+    with Program(named, "0", "--seconds", "100", "--rest", "1000") as program:
         recording = record_calls(out, 1009, [program], "--probes", "alloc", "-n", named.name)
     assert recording.report["target"]["pids"] == [program.pid]
     assert recording.site("churn.c", "malloc", "malloc").calls > 1000
@@ -186,7 +186,7 @@ def record_past_exec(out: Path, command: Sequence[str | Path]) -> Recording:
 
 def test_exec_by_another_thread_of_an_attached_process(out: Path) -> None:
     """What was attached hung on the first thread, which is no more: it is attached anew."""
-    command = [workload("crowd"), "--wait", "3", "31", workload("churn"), "0", "--seconds", "100"]
+    command = [workload("crowd"), "--wait", "3", "31", workload("churn"), "0", "--seconds", "100", "--rest", "1000"]
     recording = record_past_exec(out, command)
     assert recording.site("crowd.c", "malloc", "malloc").calls == 3 * 31
     assert recording.site("churn.c", "malloc", "malloc").calls > 0, "its probes did not come back"
@@ -344,7 +344,9 @@ def test_exec(out: Path) -> None:
 
 
 def test_exec_of_an_attached_process(out: Path) -> None:
-    recording = record_past_exec(out, [workload("execer"), "--wait", workload("churn"), "0", "--seconds", "100"])
+    recording = record_past_exec(
+        out, [workload("execer"), "--wait", workload("churn"), "0", "--seconds", "100", "--rest", "1000"]
+    )
     assert recording.site("execer.c", "calloc", "calloc").calls == 1019
     assert recording.site("churn.c", "malloc", "malloc").calls > 0, "the new program's allocator was not found"
 
@@ -363,7 +365,7 @@ def test_exit_while_traced(out: Path) -> None:
 
 
 def test_killed_while_traced(out: Path) -> None:
-    with Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "100") as program:
+    with Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "100", "--rest", "1000") as program:
         tracer = start_record(out, "--probes", "alloc", "-p", str(program.pid))
         wait_attached(tracer, program.pid)
         program.beats()
@@ -456,7 +458,7 @@ def test_a_command_that_starts_others_as_it_ends(out: Path) -> None:
 
 def test_killed_command(out: Path) -> None:
     """The traced command is killed; its recording ends well and says how it died."""
-    command: list[str | Path] = [workload("calloc_loop"), str(TEN), "0", "--seconds", "100", "--wait"]
+    command: list[str | Path] = [workload("calloc_loop"), str(TEN), "0", "--seconds", "100", "--rest", "1000", "--wait"]
     tracer = start_record(out, "--probes", "alloc", "--", *command)
     assert tracer.stdout
     line = tracer.stdout.readline()
@@ -498,7 +500,17 @@ def jail(public_dir: Path) -> Path:
 
 
 def test_other_root(out: Path, jail: Path) -> None:
-    command: list[str | Path] = [tool("chroot"), jail, "/calloc_loop", str(TEN), "0", "--seconds", "100"]
+    command: list[str | Path] = [
+        tool("chroot"),
+        jail,
+        "/calloc_loop",
+        str(TEN),
+        "0",
+        "--seconds",
+        "100",
+        "--rest",
+        "1000",
+    ]
     with Program(*command) as program:
         program.beats()
         recording = record_calls(out, 211, [program], "-p", str(program.pid))
@@ -510,7 +522,7 @@ def test_other_root(out: Path, jail: Path) -> None:
 
 def test_other_processes_are_left_alone(out: Path) -> None:
     """A neighbour with the same libc sees no breakpoint while another process is traced."""
-    churn: list[str | Path] = [workload("churn"), "0", "--seconds", "60"]
+    churn: list[str | Path] = [workload("churn"), "0", "--seconds", "60", "--rest", "1000"]
     with Program(*churn) as target, Program(*churn) as neighbour:
         tracer = start_record(out, "--probes", "alloc", "-p", str(target.pid))
         wait_attached(tracer, target.pid)

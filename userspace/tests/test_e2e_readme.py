@@ -49,7 +49,7 @@ def test_commands(tmp_path: Path) -> None:
             words[2:2] = ["--runs", "1"] if words[1] == "compare" else []
             with ExitStack() as running:
                 if {"1234", "server", "/sys/fs/cgroup/service"} & set(words):
-                    command = in_cgroup(cgroup, server, "1048576", "0", "--seconds", "600")
+                    command = in_cgroup(cgroup, server, "1048576", "0", "--seconds", "600", "--rest", "5000")
                     names = {"1234": str(running.enter_context(Program(*command)).pid)}
                     names |= {"2s": "1s", "10s": "1s", "/sys/fs/cgroup/service": str(cgroup)}
                     words = [names.get(word, word) for word in words]

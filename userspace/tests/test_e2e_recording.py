@@ -52,7 +52,7 @@ TEN = 10 * MIB
 
 
 def running_loop() -> Program:
-    return Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "600")
+    return Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "600", "--rest", "5000")
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +187,7 @@ def test_duration_ends_what_is_stuck(out: Path) -> None:
 
 
 def test_signal_ends_recording_of_a_command(out: Path) -> None:
-    tracer = start_record(out, "--", workload("calloc_loop"), str(TEN), "0", "--seconds", "600")
+    tracer = start_record(out, "--", workload("calloc_loop"), str(TEN), "0", "--seconds", "600", "--rest", "5000")
     wait_slices(out, 1)
     tracer.send_signal(signal.SIGINT)
     # Whether the command is ended or left alone, the recording ends now, not when it does.

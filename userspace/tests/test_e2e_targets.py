@@ -159,7 +159,7 @@ def test_own_limits_are_not_the_commands(out: Path) -> None:
 
 def test_a_file_that_may_not_grow(out: Path) -> None:
     """RLIMIT_FSIZE is an error of the write: said in a line, what was recorded is kept, and no signal ends it."""
-    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600") as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "5000") as program:
         tracer = start_record(out, "-p", str(program.pid))
         wait_slices(out, 2)
         resource.prlimit(tracer.pid, resource.RLIMIT_FSIZE, (2 * PAGE, 2 * PAGE))
@@ -205,7 +205,7 @@ def test_record_does_not_pass_the_status_on(out: Path) -> None:
 
 
 def test_stat_of_a_running_process() -> None:
-    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600") as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "5000") as program:
         result = memtoll("stat", "-p", str(program.pid), "-d", "1s")
         assert changed_text(program.pid) == []
         program.beats()
@@ -215,7 +215,7 @@ def test_stat_of_a_running_process() -> None:
 
 
 def test_stat_ends_by_signal() -> None:
-    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600") as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "5000") as program:
         tracer = spawn([MEMTOLL, "stat", "-p", str(program.pid)])
         wait_attached(tracer, program.pid)
         program.beats()

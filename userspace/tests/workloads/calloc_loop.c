@@ -2,11 +2,12 @@
 /*
  * calloc_loop: free(calloc(SIZE, 1)) again and again (casebook, entry 1).
  *
- * usage: calloc_loop SIZE N [--touch] [--live COUNT] [--wait] [--seconds S]
+ * usage: calloc_loop SIZE N [--touch] [--live COUNT] [--wait] [--seconds S] [--rest US]
  *   --touch      write one byte of every page of each block
  *   --live 2     blocks alive in a round; N is still the number of calls
  *   --wait       report "ready", then wait for a line on standard input
  *   --seconds S  run for S seconds instead of N calls and report the pace
+ *   --rest US    sleep so long after each round
  */
 #include "workload.h"
 
@@ -18,6 +19,7 @@ struct options {
 	uint64_t calls;
 	uint64_t live;
 	uint64_t seconds;
+	uint64_t rest_us;
 	int touch;
 	int wait;
 };
@@ -56,6 +58,8 @@ static uint64_t one_round(const struct options *opt, uint64_t count)
 	}
 	for (uint64_t i = 0; i < made; i++)
 		drop_block(blocks[i]);
+	if (opt->rest_us)
+		usleep(opt->rest_us);
 	return made;
 }
 
@@ -102,6 +106,8 @@ int main(int argc, char **argv)
 			opt.live = workload_number(argv[0], argv[++i]);
 		else if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
 			opt.seconds = workload_number(argv[0], argv[++i]);
+		else if (!strcmp(argv[i], "--rest") && i + 1 < argc)
+			opt.rest_us = workload_number(argv[0], argv[++i]);
 		else
 			return 2;
 	}

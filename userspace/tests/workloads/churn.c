@@ -3,10 +3,11 @@
  * churn: small blocks that stay in the thread cache (casebook, entry 8), and every function of
  * the malloc family a known number of times.
  *
- * usage: churn N [--family] [--wait] [--seconds S] [--size BYTES]
+ * usage: churn N [--family] [--wait] [--seconds S] [--rest US] [--size BYTES]
  *   N            calls of malloc, and as many of free, at SITE malloc and SITE free
  *   --family     then also realloc, reallocarray, posix_memalign, aligned_alloc, memalign and
  *                calloc, each another prime number of times
+ *   --rest US    with --seconds: sleep so long after each 64 pairs
  *   --size BYTES every block has this size; without it sizes go from 24 to 504
  */
 #include <malloc.h>
@@ -147,7 +148,7 @@ static void family(void)
 		family_free(old_aligned());
 }
 
-static uint64_t churn(uint64_t calls, uint64_t seconds)
+static uint64_t churn(uint64_t calls, uint64_t seconds, uint64_t rest_us)
 {
 	struct workload_pace pace;
 	uint64_t i = 0;
@@ -161,13 +162,15 @@ static uint64_t churn(uint64_t calls, uint64_t seconds)
 	do {
 		for (int step = 0; step < 64; step++)
 			churn_step(i++);
+		if (rest_us)
+			usleep(rest_us);
 	} while (workload_pace_step(&pace, i));
 	return i;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t calls, made, seconds = 0;
+	uint64_t calls, made, seconds = 0, rest_us = 0;
 	int all = 0, wait = 0;
 
 	alarm(WORKLOAD_LIFE_S);
@@ -181,6 +184,8 @@ int main(int argc, char **argv)
 			wait = 1;
 		else if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
 			seconds = workload_number(argv[0], argv[++i]);
+		else if (!strcmp(argv[i], "--rest") && i + 1 < argc)
+			rest_us = workload_number(argv[0], argv[++i]);
 		else if (!strcmp(argv[i], "--size") && i + 1 < argc)
 			fixed_size = workload_number(argv[0], argv[++i]);
 		else
@@ -188,7 +193,7 @@ int main(int argc, char **argv)
 	}
 	if (wait)
 		workload_wait();
-	made = churn(calls, seconds);
+	made = churn(calls, seconds, rest_us);
 	churn_drain();
 	if (all)
 		family();
