@@ -236,7 +236,8 @@ static int ask_next(int fd, uint64_t address, struct reading *reading, uint64_t 
 	if (mapping.inode)
 		file = find_file(reading, &mapping);
 	if (!file) {
-		err = ask(fd, mapping.start, name, sizeof(name), &query);
+		/* From the address on, so that it goes forward whatever is mapped meanwhile. */
+		err = ask(fd, MAX(address, mapping.start), name, sizeof(name), &query);
 		if (!err) {
 			/* It may be another one by now, and then this one counts. */
 			take_answer(&query, &mapping);

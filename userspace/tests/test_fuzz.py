@@ -28,10 +28,15 @@ def fuzz(name: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_planted_fault_is_found_and_found_again(tmp_path: Path) -> None:
-    done = fuzz("fuzz_planted", *SEED, "--tries", "100003", "--keep", tmp_path, WORKLOADS / "calloc_loop")
+    # Of 128 bytes each is met often, and what is tried is the same on every machine.
+    begin = tmp_path / "begin"
+    begin.write_bytes(bytes(128))
+    keep = tmp_path / "kept"
+    keep.mkdir()
+    done = fuzz("fuzz_planted", *SEED, "--tries", "100003", "--keep", keep, begin)
     assert done.returncode == 1, done
     assert "heap-buffer-overflow" in done.stderr
-    (kept,) = tmp_path.iterdir()
+    (kept,) = keep.iterdir()
     assert kept.read_bytes()[16] == 0x7F
     assert str(kept) in done.stderr
     (again,) = re.findall(r"again: (.*)", done.stderr)
@@ -41,7 +46,7 @@ def test_a_planted_fault_is_found_and_found_again(tmp_path: Path) -> None:
     first = kept.read_bytes()
     kept.unlink()
     number = kept.name.rpartition("-")[2]
-    fuzz("fuzz_planted", *SEED, "--first", number, "--tries", "1", "--keep", tmp_path, WORKLOADS / "calloc_loop")
+    fuzz("fuzz_planted", *SEED, "--first", number, "--tries", "1", "--keep", keep, begin)
     assert kept.read_bytes() == first
 
 
