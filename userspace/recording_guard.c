@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * recording_guard.c: the connection to a recording that may be anybody's (sqlite.org/security.html).
+ * recording_guard.c: the connection to a recording that may be anybody's
+ * (sqlite.org/security.html).
  *
  * Its schema is statements of whoever made the file. Its views and triggers are never used
- * (recording_schema.h); what else it has, defaults and columns that are computed, is asked for what it
- * answers, never for what it does: ATTACH, VACUUM INTO and the like write files with the rights of who
- * reads.
+ * (recording_schema.h); what else it has, defaults and columns that are computed, is asked for what
+ * it answers, never for what it does: ATTACH, VACUUM INTO and the like write files with the rights
+ * of who reads.
  */
 #include "recording_guard.h"
 
@@ -15,7 +16,7 @@
 /* Pragmas that tell something of the file, and the one that is set. */
 static const char *const pragmas[] = {
 	"application_id", "data_version", "page_count", "page_size", "quick_check",
-	"table_info", "temp_store", "user_version", NULL,
+	"table_info", "table_xinfo", "temp_store", "user_version", NULL,
 };
 
 /* Functions that reach beyond the database, where a build of SQLite has them. */
@@ -42,7 +43,9 @@ static int judge(void *unused, int action, const char *first, const char *second
 	case SQLITE_DROP_TEMP_VIEW:
 		return SQLITE_OK;
 	case SQLITE_UPDATE:
-		/* How a table-valued function (json_each) says its columns; the file is read only. */
+		/*
+		 * How a table-valued function (json_each) says its columns; the file is read only.
+		 */
 		if (!g_strcmp0(first, "sqlite_master"))
 			return SQLITE_OK;
 		/* fall through */
@@ -109,7 +112,10 @@ static void limit_work(sqlite3 *database)
 void recording_guard(sqlite3 *database)
 {
 	limit_work(database);
-	/* The schema may call nothing that has effects, and no table of SQLite's own may be written. */
+	/*
+	 * The schema may call nothing that has effects, and no table of SQLite's own may be
+	 * written.
+	 */
 	sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);

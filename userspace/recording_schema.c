@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * recording_schema.c: the SQL that is compiled in: tables and views of a recording that is made, and the
- * views that one is read with. analysis/memtoll/schema.py does the same in Python.
+ * recording_schema.c: the SQL that is compiled in: tables and views of a recording that is made,
+ * and the views that one is read with. analysis/memtoll/schema.py does the same in Python.
  *
- * A recording has its views with it, so that any SQLite shell can ask it. memtoll itself asks its own:
- * else a file could state its own verdict.
+ * A recording has its views with it, so that any SQLite shell can ask it. memtoll itself asks its
+ * own: else a file could state its own verdict.
  */
 #include "recording_schema.h"
 
@@ -134,7 +134,8 @@ static bool has_row(sqlite3_stmt *statement)
 static bool is_table(sqlite3 *database, const char *name)
 {
 	return has_row(prepare_of(database, "SELECT 1 FROM main.sqlite_master WHERE name = '%q'"
-				  " COLLATE NOCASE AND type = 'table' AND rootpage > 0", name));
+				  " COLLATE NOCASE AND type = 'table' AND rootpage > 0"
+				  " AND sql LIKE 'CREATE TABLE %%'", name));
 }
 
 static bool is_there(sqlite3 *database, const char *name)
@@ -190,13 +191,13 @@ static int fill_table(sqlite3 *database, const char *path, const char *name, sql
 }
 
 /*
- * A view of the file's table with the columns that it lacks, where it does. A column that is not of the
- * first recordings of its format has a default or may be NULL.
+ * A view of the file's table with the columns that it lacks, where it does. A column that is not of
+ * the first recordings of its format has a default or may be NULL.
  */
 static int add_columns(sqlite3 *database, const char *path, const char *name)
 {
 	sqlite3_stmt *row = prepare_of(empty_recording(), "SELECT name, COALESCE(dflt_value, 'NULL'),"
-				       " pk OR (\"notnull\" AND dflt_value IS NULL)"
+				       " dflt_value IS NULL AND (pk OR \"notnull\")"
 				       " FROM pragma_table_info('%q')", name);
 	g_autoptr(GString) columns = g_string_new("");
 	bool lacks = false;
@@ -270,7 +271,13 @@ int recording_schema_put_before(sqlite3 *database, const char *path)
 		g_autofree char *sql = g_strconcat("CREATE TEMP VIEW ", view->name, " AS ",
 						   view->query, NULL);
 
-		err = run(database, path, sql);
+		/* It would be read by whatever goes without ours. */
+		if (is_table(database, view->name)) {
+			message("%s is damaged: its %s is no view", path, view->name);
+			err = -EINVAL;
+		} else {
+			err = run(database, path, sql);
+		}
 	}
 	return err;
 }

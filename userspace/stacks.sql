@@ -16,8 +16,8 @@ SELECT stack_id, depth, function, module, file, line, kind, name, place,
 FROM (
 	SELECT *, CASE WHEN function <> '' THEN function ELSE '?' END AS name,
 		CASE WHEN line > 0 AND file <> ''
-			THEN SUBSTR(file, 1 + LENGTH(RTRIM(file, REPLACE(file, '/', '')))) || ':'
-				|| line
+			THEN SUBSTR(file_end, 1 + LENGTH(RTRIM(file_end, REPLACE(file_end, '/', ''))))
+				|| ':' || line
 		     WHEN base <> '' AND module_offset > 0
 			THEN base || PRINTF('+0x%x', module_offset)
 		     WHEN base <> '' THEN base
@@ -25,9 +25,11 @@ FROM (
 	FROM (
 		SELECT s.stack_id, s.depth, s.address, f.function, f.module, f.file, f.line, f.kind,
 			f.module_offset,
+			-- what lies last in a path has 255 bytes at most, and a text of the file's any number
+			SUBSTR(f.file, -256) AS file_end,
 			-- RTRIM takes off all that is no slash: the directory stays
-			SUBSTR(f.module, 1 + LENGTH(RTRIM(f.module, REPLACE(f.module, '/', ''))))
-				AS base,
+			SUBSTR(SUBSTR(f.module, -256), 1 + LENGTH(RTRIM(SUBSTR(f.module, -256),
+				REPLACE(SUBSTR(f.module, -256), '/', '')))) AS base,
 			f.module LIKE '%/libc.so%' OR f.module LIKE '%/libc-2.%'
 				OR f.module LIKE '%/ld-musl-%' OR f.module LIKE '%/libc.musl-%'
 					AS libc

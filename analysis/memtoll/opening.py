@@ -72,6 +72,7 @@ PRAGMAS: Final = frozenset(
         "page_size",
         "quick_check",
         "table_info",
+        "table_xinfo",
         "temp_store",
         "user_version",
     )
@@ -152,6 +153,10 @@ def _expected_bytes(path: Path) -> int:
         raise NotARecording(f"{path} is not a recording of memtoll (no SQLite database)")
     if len(header) < HEADER:
         return HEADER
+    # SQLite would make files beside it. No tracer writes such a one.
+    (application,) = struct.unpack_from(">I", header, 68)
+    if header[18:20] != b"\x01\x01" and application == APPLICATION_ID:
+        raise DamagedRecording(f"{path} is damaged: it has a write-ahead log, which no recording has")
     (page_size,) = struct.unpack_from(">H", header, 16)
     (pages,) = struct.unpack_from(">I", header, 28)
     return int((65536 if page_size == 1 else page_size) * pages)
@@ -222,6 +227,8 @@ def _connect(path: Path | str, mode: str = "ro") -> sqlite3.Connection:
     # The schema of a file from elsewhere may call nothing that has effects.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA temp_store = MEMORY")
+    # Nor compute anything: quick_check asks constraints of what can be written to.
+    connection.execute("PRAGMA ignore_check_constraints = ON")
     # Signals are seen between two of Python's instructions only: give it some.
     connection.set_progress_handler(lambda: 0, SIGNAL_STEPS)
     return connection
@@ -300,6 +307,21 @@ def _connected(path: Path) -> tuple[sqlite3.Connection, bool]:
         raise
 
 
+def _is_plain(connection: sqlite3.Connection) -> bool:
+    """No recording has a virtual table, whose rows its module makes up, or a column that is computed.
+
+    A single instruction of SQLite's can take for ever, and quick_check computes them.
+    """
+    (virtual,) = connection.execute(
+        "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND (rootpage = 0 OR sql NOT LIKE 'CREATE TABLE %')"
+    ).fetchone()
+    (computed,) = connection.execute(
+        "SELECT COUNT(*) FROM sqlite_master m, pragma_table_xinfo(m.name, 'main') x"
+        " WHERE m.type = 'table' AND x.hidden > 1"
+    ).fetchone()
+    return not virtual and not computed
+
+
 def _check_content(connection: sqlite3.Connection, path: Path) -> int:
     """The format; an error where this is no recording that can be read."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -312,6 +334,8 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> int:
         )
     if found < 1:
         raise NotARecording(f"{path} has format {found}, which no memtoll wrote")
+    if not _is_plain(connection):
+        raise DamagedRecording(f"{path} is damaged: it has tables that no recording has")
     if path.stat().st_size <= CHECKED_BYTES:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if answer != "ok":
@@ -330,7 +354,9 @@ def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progr
             if not copied:
                 _check_length(file)  # only now: a commit may have been under way
             found = _check_content(connection, file)
-            row = connection.execute("SELECT value FROM meta WHERE key = 'complete'").fetchone()
+            guard(connection, put_before(connection, file))
+            with bounded(connection, file):
+                row = connection.execute("SELECT value FROM meta WHERE key = 'complete'").fetchone()
             complete = bool(row and row[0] == "1")
             if not complete and not incomplete:
                 raise IncompleteRecording(
@@ -342,8 +368,7 @@ def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progr
                 connection = _copy(source, progress)
                 source.close()
                 copied = True
-            unread = put_before(connection, file)
-        guard(connection, unread)
+                guard(connection, put_before(connection, file))
     except BaseException:
         connection.close()
         raise

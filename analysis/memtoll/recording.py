@@ -16,7 +16,7 @@ import pandas as pd
 
 from . import bulk, frames, stacks
 from .errors import DamagedRecording, Error
-from .opening import Opened, Progress, open_file, understanding
+from .opening import Opened, Progress, open_file, reading, understanding
 from .table import Table
 from .verdict import Verdict, verdict
 from .views import Views
@@ -333,7 +333,8 @@ class Recording:
         self._check_open()
         cursor = self.views.execute(sql, *values)
         names = [column[0] for column in cursor.description or ()]
-        return self._told(Table(self._rows(sql, *values), columns=names))
+        with reading(self.path):
+            return self._told(Table(cursor.fetchall(), columns=names))
 
     def export(
         self,

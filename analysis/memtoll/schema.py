@@ -120,14 +120,18 @@ def put_before(connection: sqlite3.Connection, path: Path) -> frozenset[str]:
     Returns the names in the file that are no plain tables, which nobody is to read: its views. Errors: those of
     SQLite; DamagedRecording where it lacks what all recordings of its format have.
     """
-    # What is virtual has no page of its own. SQLite takes no schema whose types and names are not those of its SQL.
+    # SQLite takes no schema whose types and names are not those of its SQL.
     there = connection.execute(
-        "SELECT LOWER(name), type = 'table' AND rootpage > 0 FROM main.sqlite_master WHERE type IN ('table', 'view')"
+        "SELECT LOWER(name), type = 'table' AND rootpage > 0 AND sql LIKE 'CREATE TABLE %'"
+        " FROM main.sqlite_master WHERE type IN ('table', 'view')"
     )
     plain: dict[str, bool] = {str(name): bool(is_plain) for name, is_plain in there}
     own = schema()
     for table in own.tables:
         _put_table_before(connection, path, table, plain.get(table.name))
     for name, query in own.views.items():
+        # It would be read by whatever goes without ours.
+        if plain.get(name):
+            raise DamagedRecording(f"{path} is damaged: its {name} is no view")
         connection.execute(f'CREATE TEMP VIEW "{name}" AS {query}')
     return frozenset(name for name, is_plain in plain.items() if not is_plain)

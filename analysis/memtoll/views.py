@@ -70,8 +70,8 @@ class Views:
             return self.connection.execute(sql, values)
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
-        with reading(self.path):
+        """All rows of a query of ours, which the file's facts may make a long one."""
+        with bounded(self.connection, self.path):
             return self.connection.execute(sql, values).fetchall()
 
     def columns(self, table: str) -> list[str]:

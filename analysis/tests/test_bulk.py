@@ -138,9 +138,8 @@ def test_holes_and_free_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "UPDATE fault_run SET class = printf('%.9000c', 'x') WHERE rowid = 77",
         "UPDATE fault_run SET class = 'c' || rowid",
         "ALTER TABLE fault_run ADD COLUMN later INTEGER NOT NULL DEFAULT 5",
-        "PRAGMA journal_mode = WAL",
     ],
-    ids=["text-of-60", "overflow", "many-texts", "short-rows", "write-ahead-log"],
+    ids=["text-of-60", "overflow", "many-texts", "short-rows"],
 )
 def test_unusual_goes_through_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
     path = runs(tmp_path / "a.memtoll", random_rows(random.Random(7), 1009))

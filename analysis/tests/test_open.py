@@ -22,6 +22,7 @@ import memtoll
 from memtoll.page import page as page_of
 
 import facts
+from harness import MIB
 from hostile import WELL, endless, forged
 from package import RECORDINGS
 
@@ -114,9 +115,10 @@ def test_views_are_not_needed(busy: Path) -> None:
         "type = 'view', rootpage = 0, sql = 'CREATE VIEW call AS SELECT * FROM block'",
         "sql = 'CREATE VIEW call AS SELECT * FROM block'",
         "rootpage = 0, sql = 'CREATE VIRTUAL TABLE call USING dbstat'",
+        "sql = 'CREATE VIRTUAL TABLE call USING rtree_i32(call, a, b)'",
         "sql = replace(sql, 'failed ', 'succeeded ')",
     ],
-    ids=["a view", "a view called a table", "a virtual table", "a column"],
+    ids=["a view", "a view called a table", "a virtual table", "a virtual table with a page", "a column"],
 )
 def test_tables_are_read_as_tables(busy: Path, change: str) -> None:
     """Not what a view or a virtual table makes up."""
@@ -124,6 +126,37 @@ def test_tables_are_read_as_tables(busy: Path, change: str) -> None:
     with pytest.raises(memtoll.DamagedRecording) as raised:
         memtoll.open(busy)
     assert_one_line(raised.value, busy)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("CREATE TABLE x (a INT, b INT NOT NULL AS (a + 1))",),
+        ("DROP VIEW toll", "CREATE TABLE toll (toll, time_ns)"),
+        (
+            "DROP TABLE meta",
+            "CREATE VIEW meta AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+            " SELECT 'k' || i AS key, i AS value FROM n",
+        ),
+        ("PRAGMA journal_mode = WAL",),
+    ],
+    ids=["a computed column", "a table called as a view", "an endless view", "a write-ahead log"],
+)
+def test_what_no_recording_has(busy: Path, statements: tuple[str, ...]) -> None:
+    """Nothing of it is computed, and nothing comes to be beside it."""
+    altered(busy, *statements)
+    before = state(busy)
+    with pytest.raises(memtoll.DamagedRecording) as raised:
+        memtoll.open(busy, incomplete=True)
+    assert_one_line(raised.value, busy)
+    assert state(busy) == before
+
+
+def test_long_names(heap_blocks: Path) -> None:
+    """Work is in proportion to them."""
+    altered(heap_blocks, f"UPDATE frame SET module = '{'b' * MIB}{'a' * MIB}', file = module, line = 1")
+    with memtoll.open(heap_blocks) as rec:
+        assert rec.report["sites"]
 
 
 @pytest.mark.parametrize("kept", [0.3, 0.7, 0.99])

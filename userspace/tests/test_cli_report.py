@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import facts
-from harness import ROOT, assert_refused, memtoll
+from harness import MIB, ROOT, assert_refused, memtoll
 
 APPLICATION_ID = 0x6D746F6C
 
@@ -177,10 +177,11 @@ def test_views_are_not_needed(tmp_path: Path) -> None:
         "type = 'view', rootpage = 0, sql = 'CREATE VIEW call AS SELECT * FROM block'",
         "sql = 'CREATE VIEW call AS SELECT * FROM block'",
         "rootpage = 0, sql = 'CREATE VIRTUAL TABLE call USING dbstat'",
+        "sql = 'CREATE VIRTUAL TABLE call USING rtree_i32(call, a, b)'",
         "sql = replace(sql, 'failed ', 'succeeded ')",
         "name = 'calls', tbl_name = 'calls', sql = replace(sql, 'TABLE call', 'TABLE calls')",
     ],
-    ids=["a view", "a view called a table", "a virtual table", "a column", "a name"],
+    ids=["a view", "a view called a table", "a virtual table", "a virtual table with a page", "a column", "a name"],
 )
 def test_tables_are_read_as_tables(tmp_path: Path, change: str) -> None:
     """Not what a view or a virtual table makes up, and none may be missing."""
@@ -190,3 +191,29 @@ def test_tables_are_read_as_tables(tmp_path: Path, change: str) -> None:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute(f"UPDATE sqlite_master SET {change} WHERE name = 'call' AND type = 'table'")
     refuse(path)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("CREATE TABLE x (a INT, b INT NOT NULL AS (a + 1))",),
+        ("DROP VIEW toll", "CREATE TABLE toll (toll, time_ns)"),
+    ],
+    ids=["a computed column", "a table called as a view"],
+)
+def test_what_no_recording_has(tmp_path: Path, statements: tuple[str, ...]) -> None:
+    path = tmp_path / "a.memtoll"
+    facts.heap_blocks(path).database.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    refuse(path)
+
+
+def test_long_names(tmp_path: Path) -> None:
+    """Work is in proportion to them."""
+    path = tmp_path / "a.memtoll"
+    facts.heap_blocks(path).database.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"UPDATE frame SET module = '{'b' * MIB}{'a' * MIB}', file = module, line = 1")
+    assert memtoll("report", "--json", path).status == 0
