@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "message.h"
 #include "privileges.h"
 #include "recording.h"
+#include "recording_vfs.h"
 #include "resymbolize.h"
 
 #define SEE_HELP "(see memtoll symbolize --help)"
@@ -111,6 +113,8 @@ static sqlite3 *open_writable(const char *path)
 {
 	sqlite3 *database;
 	g_autofree char *name = path[0] == '/' ? g_strdup(path) : g_strconcat("./", path, NULL);
+	g_autofree char *journal = g_strconcat(name, "-journal", NULL);
+	struct stat status;
 
 	privileges_keep(PRIVILEGES_WRITE);
 	database = recording_open(path);
@@ -125,7 +129,17 @@ static sqlite3 *open_writable(const char *path)
 	}
 	sqlite3_close(database);
 	database = NULL;
-	if (sqlite3_open_v2(name, &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+	/*
+	 * Whoever left it: it is neither played back nor written over. A complete recording has
+	 * none.
+	 */
+	if (!lstat(journal, &status)) {
+		message("symbolize: %s is there: somebody writes to the recording, or was cut off; it is "
+			"left as it was", journal);
+		return NULL;
+	}
+	if (sqlite3_open_v2(name, &database, SQLITE_OPEN_READWRITE, recording_vfs(RECORDING_WRITTEN)) ==
+		    SQLITE_OK &&
 	    !sqlite3_db_readonly(database, "main")) {
 		sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 		sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -220,3 +222,23 @@ def test_locked(tmp_path: Path, built: Built) -> None:
         database.execute("BEGIN IMMEDIATE")
         assert_refused(memtoll("symbolize", path), 1, path)
     assert frames(path, 0)[0][1:4] == ("", "", 0)
+
+
+def test_a_planted_journal_is_not_played_back(tmp_path: Path, built: Built) -> None:
+    """Hot, of no pages; the file that it calls its super-journal would be deleted (file format, 3.)."""
+    path, victim = tmp_path / "r.memtoll", tmp_path / "victim"
+    recording(path, built, [built.start])
+    victim.write_text("of somebody else\n")
+    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(victim)
+    header = magic + struct.pack(">5I", 0, 1, path.stat().st_size // 4096, 512, 4096)
+    record = struct.pack(">I", (1 << 30) // 4096 + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    journal = Path(f"{path}-journal")
+    journal.write_bytes(header.ljust(512, b"\0") + record)
+    content = path.read_bytes()
+    result = memtoll("symbolize", path)
+    assert result.status == 1 and str(journal) in result.stderr, result
+    assert victim.exists() and journal.exists() and path.read_bytes() == content
+    # What SQLite itself does with such a file.
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    assert not victim.exists(), "the journal was not hot: the test tests nothing"
