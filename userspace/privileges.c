@@ -40,16 +40,18 @@ static const struct {
 };
 
 #define READ BIT(CAP_DAC_READ_SEARCH)
-#define WRITE (READ | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER))
+/*
+ * CHOWN: the recording is given to the user behind sudo, and so is each journal of it, by SQLite.
+ */
+#define WRITE (READ | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_CHOWN))
 /* SETUID, SETGID: option files are read with the rights of who names them (owncache.c). */
 #define FOLLOW (WRITE | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | \
 		BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
 /*
- * SYS_RAWIO: /proc/kcore. CHOWN: the recording is given to the user behind sudo. SYS_ADMIN: where
- * the kernel lacks a function that programs can do without, libbpf before 1.2 looks for it in its
- * modules, and fails if it may not.
+ * SYS_RAWIO: /proc/kcore. SYS_ADMIN: where the kernel lacks a function that programs can do
+ * without, libbpf before 1.2 looks for it in its modules, and fails if it may not.
  */
-#define TRACE (FOLLOW | BIT(CAP_SYSLOG) | BIT(CAP_SYS_RAWIO) | BIT(CAP_CHOWN) | BIT(CAP_SYS_ADMIN))
+#define TRACE (FOLLOW | BIT(CAP_SYSLOG) | BIT(CAP_SYS_RAWIO) | BIT(CAP_SYS_ADMIN))
 
 struct capabilities {
 	struct __user_cap_header_struct header;

@@ -130,7 +130,7 @@ def test_what_is_missing_is_named(home: Path, lacking: str) -> None:
 
 def test_root_keeps_what_it_follows_by(out: Path) -> None:
     """While it records: in every thread, and not only for now."""
-    gone = bits("sys_admin", "chown", "syslog")
+    gone = bits("sys_admin", "syslog")
     with Program(workload("sleeper")) as program:
         tracer = start_record(out, "-p", str(program.pid))
         wait_slices(out, 1)

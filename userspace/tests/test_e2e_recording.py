@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -94,6 +95,27 @@ def test_kill_9(out: Path) -> None:
             assert recording.dominant == "zeroing"
             assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
         assert uprobe_pages(program.pid) <= 1
+
+
+def test_a_journal_belongs_to_whom_the_recording_does(out: Path) -> None:
+    """Behind sudo: else nobody could play it back who may read the recording, should the tracer be killed."""
+    owner, journal = 65533, Path(f"{out}-journal")
+    with running_loop() as program:
+        names = {"SUDO_UID": str(owner), "SUDO_GID": str(owner)}
+        tracer = start_record(out, "-p", str(program.pid), env=names)
+        wait_slices(out, 1)
+
+        def given() -> bool:
+            with suppress(FileNotFoundError):
+                return journal.stat().st_uid == owner
+            return False
+
+        end = time.monotonic() + 60
+        while not given():  # it is there for some milliseconds of each second
+            assert time.monotonic() < end and tracer.poll() is None
+        tracer.send_signal(signal.SIGINT)
+        assert finish(tracer).status == 0
+    assert out.stat().st_uid == owner
 
 
 def test_kill_9_of_a_commands_tracer(out: Path) -> None:
