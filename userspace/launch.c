@@ -34,6 +34,7 @@ struct tracee {
 	bool starting;		/* between exec and the end of dynamic loading */
 	bool mapping;		/* in an mmap that makes a file executable */
 	bool telling;		/* until then its loader tells: it is not held at system calls */
+	pid_t parent;		/* the process that made it; 0: not told yet */
 	uint64_t exec_ns;
 	uint64_t loader_start;
 	uint64_t loader_end;
@@ -52,6 +53,12 @@ struct launch {
 	unsigned int telling;	/* of the tracees */
 	uint64_t held_ns;
 };
+
+/* So long at a time processes are seen to: windows, slices and signals wait. */
+#define POLL_NS 10000000ULL
+/* So long those that go on are waited for: one that waits inside the kernel does not stop. */
+#define LET_GO_NS 1000000000ULL
+#define LET_GO_STEP_NS 1000000
 
 /* A loader that has not told all for so long never will. */
 #define TELLING_NS 200000000ULL
@@ -288,17 +295,29 @@ static bool is_creation(int event)
 	       event == PTRACE_EVENT_VFORK;
 }
 
+/*
+ * It is traced from its start, but has perhaps not yet told of itself; by then its parent may be
+ * gone.
+ */
+static void on_creation(struct launch *launch, pid_t tid)
+{
+	pid_t created = event_message(tid);
+	struct proc_status status;
+
+	if (created && !proc_status_read(tid, &status))
+		tracee_get(launch, created)->parent = status.tgid;
+}
+
 static void on_stopped(struct launch *launch, pid_t tid, int status)
 {
 	struct tracee *tracee = tracee_get(launch, tid);
 	int event = status >> 16, deliver = 0;
-	pid_t created;
 
 	if (event == PTRACE_EVENT_STOP) {
 		if (!tracee->known) {
 			tracee->known = true;
 			if (is_process(tid))
-				launch->events->forked(launch->context, tid);
+				launch->events->forked(launch->context, tid, tracee->parent);
 		} else if (WSTOPSIG(status) != SIGTRAP) {
 			/* A stop by SIGSTOP, SIGTSTP...: stay stopped, as without a tracer. */
 			ptrace(PTRACE_LISTEN, tid, NULL, NULL);
@@ -309,10 +328,7 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 	} else if (event == PTRACE_EVENT_EXEC) {
 		on_exec(launch, tracee);
 	} else if (is_creation(event)) {
-		/* It is traced from its start, but has perhaps not yet told of itself. */
-		created = event_message(tid);
-		if (created)
-			tracee_get(launch, created);
+		on_creation(launch, tid);
 	} else if (event == PTRACE_EVENT_EXIT) {
 		if (tracee->telling)
 			on_ready(launch, tracee);
@@ -402,12 +418,16 @@ static void stop_late(struct launch *launch)
 	}
 }
 
-void launch_poll(struct launch *launch)
+bool launch_poll(struct launch *launch)
 {
+	uint64_t until = now_ns() + POLL_NS;
+
 	if (launch->telling)
 		stop_late(launch);
 	while (poll_one(launch, WNOHANG))
-		;
+		if (now_ns() >= until)
+			return true;
+	return false;
 }
 
 bool launch_ended(const struct launch *launch, int *wait_status)
@@ -440,12 +460,30 @@ static bool will_stop(pid_t tid)
 	       stat.state != 'Z' && stat.state != 'X';
 }
 
+/* A tracee that has stopped goes on by itself, and so will what it has just made. */
+static void let_one_go(struct launch *launch, pid_t tid, int status)
+{
+	int event = status >> 16;
+	bool is_signal = !event && WSTOPSIG(status) != SYSCALL_STOP;
+	pid_t created = is_creation(event) ? event_message(tid) : 0;
+
+	if (created && will_stop(created))
+		tracee_get(launch, created);
+	/* The thread that called exec has its process's number now. */
+	if (event == PTRACE_EVENT_EXEC)
+		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(event_message(tid)));
+	ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)(is_signal ? WSTOPSIG(status) : 0));
+}
+
 /*
  * Only a stopped tracee can be let go. All are told to stop before the first is waited for: one
- * that calls exec waits for its other threads to end, and those wait for us at their end.
+ * that calls exec waits for its other threads to end, and those wait for us at their end. Who does
+ * not stop in time is let go by our own end.
  */
 static void let_go(struct launch *launch)
 {
+	const struct timespec step = { .tv_nsec = LET_GO_STEP_NS };
+	uint64_t until = now_ns() + LET_GO_NS;
 	GHashTableIter iter;
 	gpointer key;
 	int status;
@@ -455,18 +493,16 @@ static void let_go(struct launch *launch)
 		if (!will_stop(GPOINTER_TO_INT(key)))
 			g_hash_table_iter_remove(&iter);
 	while (g_hash_table_size(launch->tracees)) {
-		pid_t tid = waitpid(-1, &status, __WALL), created = 0;
+		pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
 
+		if (!tid && now_ns() < until) {
+			nanosleep(&step, NULL);
+			continue;
+		}
 		if (tid <= 0)
 			break;
-		if (WIFSTOPPED(status)) {
-			if (is_creation(status >> 16))
-				created = event_message(tid);
-			if (created && will_stop(created))
-				tracee_get(launch, created);
-			ptrace(PTRACE_DETACH, tid, NULL,
-			       (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
-		}
+		if (WIFSTOPPED(status))
+			let_one_go(launch, tid, status);
 		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(tid));
 	}
 }

@@ -21,8 +21,8 @@ struct launch_events {
 	/*
 	 * A new program image; nothing of it has run. caller: the thread that called exec, the
 	 * number it had before. loader: where its dynamic loader is mapped; 0: it has none.
-	 * may_tell: SIGURG would be seen here. True: it will tell by that when everything is mapped,
-	 * and the process runs freely until then; started() says whether it was that.
+	 * may_tell: SIGURG would be seen here. True: it will tell by that when everything is
+	 * mapped, and the process runs freely until then; started() says whether it was that.
 	 */
 	bool (*exec)(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_tell);
 	bool (*started)(void *context, pid_t pid);
@@ -30,7 +30,8 @@ struct launch_events {
 	void (*mapped)(void *context, pid_t pid);
 	/* All libraries are mapped and relocated; no code outside the loader has run. */
 	void (*ready)(void *context, pid_t pid);
-	void (*forked)(void *context, pid_t child);
+	/* parent: 0 where the child came to be seen first; it still has that parent then. */
+	void (*forked)(void *context, pid_t child, pid_t parent);
 	/*
 	 * A thread is about to end; what it has of its process's memory is still there. Told of
 	 * every thread, in any order when all end at once.
@@ -54,8 +55,11 @@ pid_t launch_pid(const struct launch *launch);
  */
 uint64_t launch_held_ns(const struct launch *launch);
 
-/* Handle everything that happened to the followed processes; call on SIGCHLD. */
-void launch_poll(struct launch *launch);
+/*
+ * Handle what happened to the followed processes; call on SIGCHLD. True: it took long, and there is
+ * more, of which no signal will tell.
+ */
+bool launch_poll(struct launch *launch);
 
 /* The command itself has ended; *wait_status as wait(2) has it. */
 bool launch_ended(const struct launch *launch, int *wait_status);

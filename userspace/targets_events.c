@@ -51,6 +51,7 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	python_exited(targets->config.python, target->pid);
 	recording_process_end(targets->config.recording, target->pid,
 			      told ? told->time_ns : now_ns(), exit_code);
+	starting_end(g_steal_pointer(&followed->start), NULL);
 	followed_detach(followed);
 	/* A row that is not marked is another's by now, made when that was forked. */
 	if (state.ended)
@@ -107,7 +108,7 @@ bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_
 	targets_publish_code(targets, followed, &maps);
 	/* The program itself may hold the allocator (static linking). */
 	followed_attach_modules(targets, followed, &maps);
-	if (loader && may_tell)
+	if (loader && may_tell && !targets->detached)
 		followed->start = starting_new(targets->starts, pid, &maps, loader);
 	if (followed->start)
 		modules = starting_modules(followed->start);
@@ -180,6 +181,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	struct memtoll_target state;
 	struct proc_stat stat;
 	struct maps maps = {};
+	uint32_t table;
 
 	if (followed && !followed->target.exited) {
 		if (proc_stat_read(child, 0, &stat) || stat.start_ticks == followed->start_ticks)
@@ -196,7 +198,10 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	/* Its hits have counted since it was forked. */
 	followed->target.cpu_base_ns = 0;
 	symbolizer_fork(targets->config.symbolizer, parent, child);
-	targets_publish_table(targets, child, unwinder_fork(targets->unwinder, parent, child));
+	table = unwinder_fork(targets->unwinder, parent, child);
+	targets_publish_table(targets, child, table);
+	/* Its parent has ended, and that one's with it. */
+	followed->target.changed = !table;
 	python_fork(targets->config.python, parent, child);
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
 	followed_read_counters(followed);

@@ -150,9 +150,10 @@ static bool on_started(void *context, pid_t pid)
 	return true;
 }
 
-static void on_forked(void *context, pid_t child)
+static void on_forked(void *context, pid_t child, pid_t parent)
 {
 	(void)child;
+	(void)parent;
 	((struct told *)context)->forked++;
 }
 
