@@ -2,7 +2,6 @@
 #include "bounded.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "privileges.h"
@@ -10,7 +9,6 @@
 
 /* A thread that has not got a CPU is waited for longer: the machine is busy, nobody holds it up. */
 #define PATIENCE_MS 2000
-#define WORKER_NICE (-10)
 
 struct worker {
 	GCond wake;
@@ -21,6 +19,7 @@ struct worker {
 	void *job;		/* NULL: idle */
 	GDestroyNotify release;
 	bool given_up;
+	bool ended;		/* nobody has it any more but its thread */
 };
 
 /* About whom a call was given up. */
@@ -35,6 +34,25 @@ static GQueue idle = G_QUEUE_INIT;	/* of struct worker */
 static GHashTable *refused;	/* who -> struct refused */
 static unsigned int stuck;
 static uint64_t given_up;
+static bool over;	/* no more are made */
+
+static void worker_free(struct worker *worker)
+{
+	g_cond_clear(&worker->wake);
+	g_cond_clear(&worker->done);
+	g_free(worker);
+}
+
+/* Called with the lock; nobody waits for it. */
+static void put_idle(struct worker *worker)
+{
+	if (!over) {
+		g_queue_push_head(&idle, worker);
+		return;
+	}
+	worker->ended = true;
+	g_cond_signal(&worker->wake);
+}
 
 /* What was given up has ended after all. Called with the lock, which is given back in between. */
 static void clear_up(struct worker *worker)
@@ -57,23 +75,25 @@ static gpointer run(gpointer given)
 
 	inside = true;
 	privileges_keep(PRIVILEGES_FOLLOW);
-	/* Who waits for it has no time to lose either (session.c). */
-	setpriority(PRIO_PROCESS, 0, WORKER_NICE);
 	g_mutex_lock(&lock);
 	worker->tid = gettid();
 	for (;;) {
-		while (!worker->job)
+		while (!worker->job && !worker->ended)
 			g_cond_wait(&worker->wake, &lock);
+		if (worker->ended)
+			break;
 		g_mutex_unlock(&lock);
 		worker->work(worker->job);
 		g_mutex_lock(&lock);
 		if (worker->given_up) {
 			clear_up(worker);
-			g_queue_push_head(&idle, worker);
+			put_idle(worker);
 		}
 		worker->job = NULL;
 		g_cond_signal(&worker->done);
 	}
+	g_mutex_unlock(&lock);
+	worker_free(worker);
 	return NULL;
 }
 
@@ -99,9 +119,7 @@ static struct worker *worker_take(void)
 	g_cond_init(&worker->done);
 	thread = g_thread_try_new("bounded", run, worker, NULL);
 	if (!thread) {
-		g_cond_clear(&worker->wake);
-		g_cond_clear(&worker->done);
-		g_free(worker);
+		worker_free(worker);
 		return NULL;
 	}
 	g_thread_unref(thread);
@@ -168,6 +186,7 @@ bool bounded_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 	struct worker *worker = NULL;
 
 	g_mutex_lock(&lock);
+	here |= over;
 	if (!here)
 		refuse = is_refused(who);
 	if (!here && !refuse) {
@@ -183,7 +202,7 @@ bool bounded_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 		done = wait_done(worker, ms);
 		/* Not by itself: until now its answer had not been seen. */
 		if (done)
-			g_queue_push_head(&idle, worker);
+			put_idle(worker);
 		else
 			give_up(worker);
 	}
@@ -194,6 +213,17 @@ bool bounded_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 	else if (refuse)
 		release(job);
 	return done || here;
+}
+
+void bounded_finish(void)
+{
+	struct worker *worker;
+
+	g_mutex_lock(&lock);
+	over = true;
+	while ((worker = g_queue_pop_head(&idle)))
+		put_idle(worker);
+	g_mutex_unlock(&lock);
 }
 
 uint64_t bounded_given_up(void)

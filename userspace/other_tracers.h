@@ -16,7 +16,8 @@
  *
  * The others' maps of processes are taken from those themselves (pidfd_getfd(2), Linux 5.6,
  * CAP_SYS_PTRACE): the kernel gives its list of maps only to CAP_SYS_ADMIN. Where no thread can be
- * made nobody is looked for.
+ * made nobody is looked for, and not for longer than half a second: a process may call itself so,
+ * and hold whatever it likes.
  */
 pid_t other_tracers_share(const GArray *pids, uint32_t own);
 

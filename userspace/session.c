@@ -16,6 +16,7 @@
 
 #include "../bpf/events.h"
 #include "attach.h"
+#include "bounded.h"
 #include "calibrate.h"
 #include "cgroup.h"
 #include "fault_window.h"
@@ -47,7 +48,10 @@
 
 #define MS 1000000ULL
 #define SLICE_NS (1000 * MS)
-/* What the dead had takes room in the kernel's tables until slices have ended: of many, shorter ones. */
+/*
+ * What the dead had takes room in the kernel's tables until slices have ended: of many, shorter
+ * ones.
+ */
 #define SHORT_SLICE_NS (250 * MS)
 #define DEAD_MANY 50
 #define POLL_NS (20 * MS)		/* how long records may wait in the ring buffer */
@@ -98,6 +102,7 @@ struct session {
 	uint64_t windows_seen_ns;	/* to */
 	struct fault_window window;
 	struct priority priority;
+	bool more_waits;		/* of the command's processes than were seen to */
 	bool draining;			/* threads were asked for their open runs */
 	bool others_told;		/* that another memtoll traces a target, too */
 	const char *end_reason;
@@ -174,9 +179,9 @@ static void launched_ready(void *context, pid_t pid)
 	let_go_on(context);
 }
 
-static void launched_forked(void *context, pid_t child)
+static void launched_forked(void *context, pid_t child, pid_t parent)
 {
-	targets_forked(((struct session *)context)->targets, 0, child, true);
+	targets_forked(((struct session *)context)->targets, parent, child, true);
 	let_go_on(context);
 }
 
@@ -607,8 +612,7 @@ static bool read_signals(struct session *session)
 		watchdog_due(session->watchdog, 0);
 		over = true;
 	}
-	if (session->launch)
-		launch_poll(session->launch);
+	session->more_waits = session->launch && launch_poll(session->launch);
 	return over;
 }
 
@@ -642,7 +646,7 @@ static void wait_for_work(struct session *session, uint64_t now, uint64_t watch_
 		{ .fd = session->signal_fd, .events = POLLIN },
 		{ .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN },
 	};
-	uint64_t until = now + POLL_NS;
+	uint64_t until = session->more_waits ? now : now + POLL_NS;
 	struct timespec timeout;
 
 	if (session->end_due_ns)
@@ -749,7 +753,7 @@ static void end_command(struct session *session)
 	launch_terminate(session->launch);
 	while (!launch_ended(session->launch, &session->command_status) &&
 	       now_ns() - start < TERMINATE_NS) {
-		poll(&fd, 1, 100);
+		poll(&fd, 1, session->more_waits ? 0 : 100);
 		read_signals(session);
 		watchdog_alive(session->watchdog);
 	}
@@ -767,9 +771,9 @@ int session_finish(struct session *session)
 	int err;
 
 	watch_end_slice(session->watch);
-	tell_other_tracers(session);
 	stop_counting(session);
 	detach(session);
+	tell_other_tracers(session);
 	priority_end(&session->priority);
 	watchdog_finishing(session->watchdog);
 	drain_threads(session);
@@ -778,8 +782,11 @@ int session_finish(struct session *session)
 	if (session->launch)
 		warn_without_allocator(session);
 	record_state(session);
+	/* What goes on of a command is not held by what is still to be written. */
+	g_clear_pointer(&session->launch, launch_free);
 	err = slicer_commit(session->slicer, session->slice_start_ns, end);
 	/* The last thing that was read of a process. */
+	bounded_finish();
 	privileges_keep(PRIVILEGES_WRITE);
 	if (recording_is_full(recording)) {
 		end = recording_resume_full(recording);
@@ -802,9 +809,9 @@ void session_close(struct session *session)
 	detach(session);
 	priority_end(&session->priority);
 	watchdog_finishing(session->watchdog);
+	g_clear_pointer(&session->launch, launch_free);
 	uprobe_detach_finish_dead();
 	g_clear_pointer(&session->calibration, calibration_end);
-	g_clear_pointer(&session->launch, launch_free);
 	g_clear_pointer(&session->ring, ring_buffer__free);
 	g_clear_pointer(&session->slicer, slicer_free);
 	g_clear_pointer(&session->watch, watch_free);
