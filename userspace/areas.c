@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "keyed_hash.h"
 #include "maps.h"
 
 /* Device numbers as the kernel keeps them (include/linux/kdev_t.h). */
@@ -18,8 +19,8 @@ struct file {
 };
 
 /*
- * A map that takes longer to read is read for all its files at once, and not again for so many times
- * as long: files that are met meanwhile are called by the last part of their path.
+ * A map that takes longer to read is read for all its files at once, and not again for so many
+ * times as long: files that are met meanwhile are called by the last part of their path.
  */
 #define SLOW_NS 10000000ULL
 #define REST_TIMES 20
@@ -45,7 +46,7 @@ static guint file_hash(gconstpointer key)
 {
 	const struct file *file = key;
 
-	return g_int64_hash(&file->inode) ^ file->dev;
+	return keyed_hash_file(file->inode, file->dev);
 }
 
 static gboolean file_equal(gconstpointer a, gconstpointer b)

@@ -20,9 +20,12 @@
 #include <unistd.h>
 
 #include "bounded.h"
+#include "keyed_hash.h"
 
 /* A line of /proc/PID/maps that is longer is cut: it has a path of megabytes. */
 #define LINE_MAX_BYTES (64U << 10)
+/* So many are asked for, kept or not. */
+#define ASKED_MAX (4 * (MAPS_CODE_MAX + MAPS_DATA_MAX))
 /* The highest address there is, for the kernel's own page at the end. */
 #define ADDRESS_END 0xffffffffff601000ULL
 
@@ -81,8 +84,7 @@ guint mapping_file_hash(gconstpointer key)
 {
 	const struct mapping *mapping = key;
 
-	return (guint)(mapping->inode ^ mapping->inode >> 32) * 2654435761U ^
-	       mapping->dev_major << 20 ^ mapping->dev_minor;
+	return keyed_hash_file(mapping->inode, mapping->dev_major << 20 ^ mapping->dev_minor);
 }
 
 gboolean mapping_file_equal(gconstpointer a, gconstpointer b)
@@ -123,11 +125,11 @@ static void set_path(struct reading *reading, struct mapping *mapping, const cha
 	if (path[0] == '/' && reading->path_bytes + len > MAPS_PATHS_MAX) {
 		g_autofree char *rest = g_strdup_printf("/...%s", last);
 
-		mapping->path = g_string_chunk_insert_const(reading->paths, rest);
+		mapping->path = g_string_chunk_insert(reading->paths, rest);
 		return;
 	}
 	reading->path_bytes += len;
-	mapping->path = g_string_chunk_insert_const(reading->paths, path);
+	mapping->path = g_string_chunk_insert(reading->paths, path);
 }
 
 /* What is known of the mapping's file, which has one. NULL: it is met for the first time. */
@@ -260,10 +262,13 @@ static int ask_next(int fd, uint64_t address, struct reading *reading, uint64_t 
 static int ask_all(int fd, struct reading *reading)
 {
 	uint64_t address = 0;
+	unsigned int asked;
 	int err = 0;
 
-	while (!err)
+	/* Whoever maps before it and unmaps behind it is not followed for ever. */
+	for (asked = 0; !err && asked < ASKED_MAX; asked++)
 		err = ask_next(fd, address, reading, &address);
+	reading->left_out += !err;
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -375,7 +380,10 @@ static int read_text(int fd, struct reading *reading)
 			err = -errno;
 		if (got <= 0)
 			continue;
-		/* The rest of a line that is too long makes no line of its own: it is not hexadecimal. */
+		/*
+		 * The rest of a line that is too long makes no line of its own: it is not
+		 * hexadecimal.
+		 */
 		if (text->len > LINE_MAX_BYTES)
 			g_string_truncate(text, LINE_MAX_BYTES);
 		g_string_append_len(text, buffer, got);
@@ -436,14 +444,57 @@ static int read_maps(pid_t pid, bool may_ask, struct maps *maps)
 	return err;
 }
 
+struct maps_job {
+	pid_t pid;
+	bool may_ask;
+	int err;
+	struct maps maps;
+};
+
+static void maps_job_free(gpointer data)
+{
+	struct maps_job *job = data;
+
+	maps_free(&job->maps);
+	g_free(job);
+}
+
+static void maps_work(void *data)
+{
+	struct maps_job *job = data;
+
+	job->err = read_maps(job->pid, job->may_ask, &job->maps);
+}
+
+/*
+ * The kernel takes the lock of the process's map, which that can hold for as long as a file system
+ * of its own likes. Whose memory does not answer may be asked for its map all the same: by another
+ * number.
+ */
+static int read_bounded(pid_t pid, bool may_ask, struct maps *maps)
+{
+	struct maps_job *job = g_new0(struct maps_job, 1);
+	int err;
+
+	*maps = (struct maps){};
+	job->pid = pid;
+	job->may_ask = may_ask;
+	if (!bounded_call(-pid, BOUNDED_FILE_MS, maps_work, job, maps_job_free))
+		return -ETIMEDOUT;
+	*maps = job->maps;
+	err = job->err;
+	g_free(job);
+	return err;
+}
+
 int maps_read(pid_t pid, struct maps *maps)
 {
-	return read_maps(pid, true, maps);
+	return read_bounded(pid, true, maps);
 }
 
 int maps_read_text(pid_t pid, struct maps *maps)
 {
-	return read_maps(pid, false, maps);
+	return read_bounded(pid, false, maps);
 }
 
 void maps_free(struct maps *maps)

@@ -25,6 +25,7 @@
 #include <glib.h>
 
 #include "kallsyms.h"
+#include "keyed_hash.h"
 #include "object.h"
 #include "perf_map.h"
 #include "proc.h"
@@ -111,6 +112,7 @@ struct names {
 
 struct symbolizer {
 	GStringChunk *strings;
+	GHashTable *interned;	/* of these */
 	GHashTable *files;	/* file_key -> struct file */
 	GHashTable *processes;	/* pid -> struct process */
 	GQueue order;		/* processes, the longest not shown first */
@@ -191,7 +193,16 @@ static void free_file(gpointer data)
 
 static const char *intern(struct symbolizer *symbolizer, const char *text)
 {
-	return *text ? g_string_chunk_insert_const(symbolizer->strings, text) : "";
+	char *known;
+
+	if (!*text)
+		return "";
+	known = g_hash_table_lookup(symbolizer->interned, text);
+	if (!known) {
+		known = g_string_chunk_insert(symbolizer->strings, text);
+		g_hash_table_add(symbolizer->interned, known);
+	}
+	return known;
 }
 
 struct symbolizer *symbolizer__new(void)
@@ -199,6 +210,7 @@ struct symbolizer *symbolizer__new(void)
 	struct symbolizer *symbolizer = g_new0(struct symbolizer, 1);
 
 	symbolizer->strings = g_string_chunk_new(1 << 14);
+	symbolizer->interned = g_hash_table_new(keyed_hash_text, g_str_equal);
 	symbolizer->files = g_hash_table_new_full(hash_file, equal_file, NULL, free_file);
 	symbolizer->processes = g_hash_table_new(g_direct_hash, g_direct_equal);
 	symbolizer->names = g_hash_table_new_full(hash_name, equal_name, NULL, g_free);
@@ -272,6 +284,7 @@ void symbolizer__free(struct symbolizer *symbolizer)
 		close(g_array_index(symbolizer->roots, struct root, i).fd);
 	g_array_free(symbolizer->roots, TRUE);
 	kallsyms_free(symbolizer->kernel);
+	g_hash_table_destroy(symbolizer->interned);
 	g_string_chunk_free(symbolizer->strings);
 	object_guard_remove();
 	g_free(symbolizer);
