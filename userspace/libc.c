@@ -223,6 +223,29 @@ static bool is_mere_loader(const struct image *image, const struct mapping *mapp
 	       !image_has_text(image, "musl libc", NULL, 1);
 }
 
+/* As the kernel knows it: no server is asked. */
+static bool read_state(int fd, uint64_t *size, struct timespec *modified)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME, &st))
+		return false;
+	*size = st.stx_size;
+	modified->tv_sec = st.stx_mtime.tv_sec;
+	modified->tv_nsec = st.stx_mtime.tv_nsec;
+	return true;
+}
+
+bool allocator_module_is_rewritten(const struct allocator_module *module)
+{
+	struct timespec modified;
+	uint64_t size;
+
+	return !read_state(module->fd, &size, &modified) || size != module->size ||
+	       modified.tv_sec != module->modified.tv_sec ||
+	       modified.tv_nsec != module->modified.tv_nsec;
+}
+
 /* 1 and the module if the mapped file holds an allocator; 0 if not; or -errno. */
 static int examine(pid_t pid, const struct mapping *mapping, const struct mapping *interpreter,
 		   struct allocator_module *module)
@@ -236,6 +259,11 @@ static int examine(pid_t pid, const struct mapping *mapping, const struct mappin
 	err = image_open(pid, mapping, &image);
 	if (err)
 		goto out;
+	/* Before it is looked into: what is written meanwhile is written since. */
+	if (!read_state(image.fd, &module->size, &module->modified)) {
+		err = -EIO;
+		goto out;
+	}
 	is_static = image.is_main && !image.has_interp;
 	find_points(&image, module);
 	if (is_mere_loader(&image, mapping, interpreter) ||

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "../bpf/events.h"
 #include "family.h"
@@ -52,6 +53,8 @@ struct allocator_module {
 	uint32_t dev_major;
 	uint32_t dev_minor;
 	int fd;				/* open for reading; attached by /proc/self/fd/N */
+	uint64_t size;			/* of the file, and its time, as its places were found */
+	struct timespec modified;
 	enum allocator_kind kind;
 	enum allocator_linkage linkage;	/* a preloaded library is a dynamic one here */
 	char version[32];		/* "2.36", or "" */
@@ -71,6 +74,11 @@ struct allocator_module {
  */
 int allocator_modules_find(pid_t pid, const struct maps *maps, struct allocator_module **modules,
 			   size_t *count);
+/*
+ * Its file was written over since: its places may lie inside of instructions now, and a breakpoint
+ * there would break the program.
+ */
+bool allocator_module_is_rewritten(const struct allocator_module *module);
 void allocator_modules_free(struct allocator_module *modules, size_t count);
 
 /* How the module came into this process: LD_PRELOAD of its environment is looked at. */

@@ -15,6 +15,8 @@
 
 /* Allocators of a process that are probed; two are many. */
 #define MODULES_MAX 32
+/* Files that hold one, of all processes together. */
+#define MODULES_ALL_MAX 1024
 
 void attached_free(gpointer data)
 {
@@ -40,6 +42,27 @@ static char *module_key(const struct mapping *mapping)
 			       (unsigned long)mapping->inode);
 }
 
+/* Looked into, and since then not written over. */
+static bool is_known(const struct targets *targets, const char *key)
+{
+	gpointer module;
+
+	return g_hash_table_lookup_extended(targets->modules, key, NULL, &module) &&
+	       (!module || !allocator_module_is_rewritten(module));
+}
+
+/* Each is a descriptor, as long as the recording: who maps ever new ones does not take them all. */
+static void forget_too_many(struct targets *targets, struct scan *scan)
+{
+	if (targets->module_count + scan->count > MODULES_ALL_MAX) {
+		targets->losses.attach_failures += scan->count;
+		allocator_modules_free(scan->modules, scan->count);
+		scan->modules = NULL;
+		scan->count = 0;
+	}
+	targets->module_count += scan->count;
+}
+
 /* Look into files never seen before; what each holds is remembered for all processes. */
 static void scan_modules(struct targets *targets, pid_t pid, const struct maps *maps)
 {
@@ -51,7 +74,7 @@ static void scan_modules(struct targets *targets, pid_t pid, const struct maps *
 		const struct mapping *mapping = &maps->entries[i];
 		g_autofree char *key = module_key(mapping);
 
-		if (mapping->inode && !g_hash_table_contains(targets->modules, key))
+		if (mapping->inode && !is_known(targets, key))
 			fresh.entries[fresh.count++] = *mapping;
 	}
 	if (!fresh.count)
@@ -65,6 +88,7 @@ static void scan_modules(struct targets *targets, pid_t pid, const struct maps *
 				g_hash_table_insert(targets->modules,
 						    module_key(&fresh.entries[i]), NULL);
 		}
+		forget_too_many(targets, scan);
 		for (i = 0; i < scan->count; i++) {
 			const struct allocator_module *module = &scan->modules[i];
 
@@ -112,6 +136,10 @@ static void watch_module(struct targets *targets, struct followed *followed,
 		} else if (!*attachment && may_wait && uprobe_dead_are_many()) {
 			/* Most of a storm are dead by now. Who is not is tried again soon. */
 			followed->target.changed = true;
+		} else if (!*attachment && allocator_module_is_rewritten(attached->module)) {
+			targets->losses.attach_failures++;
+			attached->unprobed = "its file was written over";
+			return;
 		} else if (!*attachment) {
 			*attachment = uprobe_attach(targets->config.bpf, targets->config.mechanism,
 						    followed->target.pid, attached->module, group);
@@ -165,12 +193,33 @@ static struct attached *attached_add(struct targets *targets, struct followed *f
 	return attached;
 }
 
-/* NULL: the process has too many. */
+/*
+ * Written over while it runs here: its probes stay as they are, and no other are put beside them.
+ */
+static bool has_older(const struct followed *followed, const struct allocator_module *module)
+{
+	guint i;
+
+	for (i = 0; i < followed->attached->len; i++) {
+		const struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+		if (attached->image == followed->images && attached->module != module &&
+		    attached->module->inode == module->inode &&
+		    attached->module->dev_major == module->dev_major &&
+		    attached->module->dev_minor == module->dev_minor)
+			return true;
+	}
+	return false;
+}
+
+/* NULL: the process has too many, or had its file before that was written over. */
 struct attached *followed_attach_module(struct targets *targets, struct followed *followed,
 				      const struct allocator_module *module)
 {
 	struct attached *attached = attached_get(followed, module);
 
+	if (!attached && has_older(followed, module))
+		return NULL;
 	if (!attached)
 		attached = attached_add(targets, followed, module);
 	/* Its probes may have gone with the thread that they were tied to. */
@@ -252,6 +301,8 @@ void targets_detach(struct targets *targets)
 	GHashTableIter iter;
 	gpointer value;
 
+	targets->watched = 0;
+	targets->detached = true;
 	g_hash_table_iter_init(&iter, targets->followed);
 	while (g_hash_table_iter_next(&iter, NULL, &value))
 		followed_detach(value);

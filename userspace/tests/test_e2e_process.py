@@ -204,6 +204,13 @@ def test_fork(out: Path) -> None:
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
 
 
+def test_children_of_a_process_that_has_ended(out: Path) -> None:
+    """On one processor the parent has often ended, and is told of, before its child runs at all."""
+    recording = record(out, command=[tool("taskset"), "-c", "0", workload("orphans"), "53"])
+    assert recording.witness[-1]["reaped"] == 2 * 53
+    assert recording.site("orphans.c", "calloc", "calloc").calls == 53
+
+
 def test_fork_of_an_attached_process(out: Path) -> None:
     """Nobody holds the children of a running process: what they call before they are probed is missed,
     and the loss says of how many. Their faults are counted from the fork on."""
@@ -341,6 +348,32 @@ def test_exec(out: Path) -> None:
     assert recording.site("execer.c", "calloc", "calloc").calls == recording.witness[0]["before"]
     assert recording.site("churn.c", "malloc", "malloc").calls == 2003
     assert recording.site("churn.c", "free", "free").calls == 2003
+
+
+# Static, so that it holds its allocator itself; what stands before main moves all that comes after it.
+REWRITTEN = """
+#include <stdlib.h>
+__attribute__((noinline, used)) void before(void) { __asm__ volatile(".fill PADDING, 1, 0x90"); }
+void *volatile sink;
+int main(void) { for (int i = 0; i < 1009; i++) { sink = calloc(1, 64); free(sink); } return 0; }
+"""
+
+
+def test_a_program_that_is_written_over(out: Path, tmp_path: Path) -> None:
+    """The same file, another program: a probe where the old one had its calloc would break it."""
+    for name, padding in (("old", 16), ("new", 16387)):
+        source = tmp_path / f"{name}.c"
+        source.write_text(REWRITTEN.replace("PADDING", str(padding)))
+        subprocess.run([tool("gcc"), "-O1", "-static", source, "-o", source.with_suffix("")], check=True, timeout=60)
+    steps = ('cat "$1/old" > "$1/run"', 'chmod +x "$1/run"', '"$1/run"', 'cat "$1/new" > "$1/run"', '"$1/run"')
+    script = " && ".join((*steps, 'echo "{}"'))
+    recording = record(out, "--probes", "alloc", command=["sh", "-c", script, "sh", tmp_path])
+    assert recording.witness == [{}], "the program was broken"
+    rows = recording.query(
+        "SELECT pid, SUM(c.calls) FROM call c JOIN process p USING (pid)"
+        " WHERE p.executable LIKE '%/run' AND c.call = 'calloc' AND c.bytes = 64 * c.calls GROUP BY pid"
+    )
+    assert [count for _, count in rows] == [1009, 1009]
 
 
 def test_exec_of_an_attached_process(out: Path) -> None:
