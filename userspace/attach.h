@@ -68,8 +68,8 @@ struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mec
 					enum probe_group group);
 
 /*
- * Attach a program of the multi kind to one place, an offset into the file behind fd, in one process. NULL
- * with errno set.
+ * Attach a program of the multi kind to one place, an offset into the file behind fd, in one
+ * process. NULL with errno set.
  */
 struct uprobe_attachment *uprobe_attach_at(const struct bpf_program *program, pid_t pid, int fd,
 					   __u64 offset);
@@ -82,7 +82,8 @@ void uprobe_detach_finish(void);
 /*
  * Those of a process that has ended, and that cost nobody anything any more. The kernel takes some
  * 40 ms for each (it waits until no CPU can be in one), a few at a time: in a storm of processes
- * they become many, and nothing but the end of memtoll has to wait for them.
+ * they become many, and nothing but the end of memtoll has to wait for them; beyond some thousands
+ * the one that is next is waited for. Likewise of a living process what is hardly ever hit.
  */
 void uprobe_detach_dead(struct uprobe_attachment *attachment);
 bool uprobe_dead_are_many(void);

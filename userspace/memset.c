@@ -20,8 +20,8 @@ static const char *const names[] = { "memset", "bzero", "explicit_bzero", "memse
 #define NAMES G_N_ELEMENTS(names)
 
 /*
- * Files that are looked into for the names, and places that one is loaded at: dlmopen(3) makes 16 at
- * most (DL_NNS). A process may map a thousand copies of a C library, a thousand times each.
+ * Files that are looked into for the names, and places that one is loaded at: dlmopen(3) makes 16
+ * at most (DL_NNS). A process may map a thousand copies of a C library, a thousand times each.
  */
 #define DEFINERS_MAX 16
 #define PLACES_MAX 16
@@ -41,7 +41,21 @@ struct search {
 	GArray *ranges;		/* struct code_range */
 	int err;		/* first failure to open a file or to read memory */
 	bool unresolved;	/* some IFUNC has no slot in its own file */
+	unsigned int relas;	/* looked at */
+	unsigned int slots;	/* read: each is a hop to another thread and back */
 };
+
+/*
+ * A file may have any number of them, and the names as often: enough for the largest, and no more.
+ */
+#define RELAS_MAX (16U << 20)
+#define SLOTS_MAX 4096U
+
+/* False: it has had its share. */
+static bool take_rela(struct search *search)
+{
+	return search->relas++ < RELAS_MAX && search->slots < SLOTS_MAX;
+}
 
 static size_t name_index(const char *name)
 {
@@ -132,6 +146,7 @@ static bool read_slot(struct search *search, uint64_t address, uint64_t *value)
 {
 	int err = target_memory_read(search->pid, address, value, sizeof(*value));
 
+	search->slots++;
 	if (err && err != -EFAULT)
 		note_failure(search, err);
 	return !err;
@@ -180,12 +195,14 @@ static bool on_irelative(const GElf_Rela *rela, size_t symbol_section, void *arg
 	uint64_t value;
 
 	(void)symbol_section;
+	if (!take_rela(resolution->search))
+		return false;
 	if (GELF_R_TYPE(rela->r_info) == R_X86_64_IRELATIVE &&
 	    (uint64_t)rela->r_addend == resolution->definer->symbols[resolution->name].value &&
 	    read_slot(resolution->search, resolution->bias + rela->r_offset, &value) &&
 	    take_target(resolution->search, resolution->definer, resolution->bias, value))
 		resolution->resolved = true;
-	return true;
+	return !resolution->resolved;
 }
 
 static void resolve_at(uint64_t bias, void *argument)
@@ -252,6 +269,8 @@ static bool on_bound_slot(const GElf_Rela *rela, size_t symbol_section, void *ar
 	struct target target = { .search = search };
 	struct symbol symbol;
 
+	if (!take_rela(search))
+		return false;
 	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
 	    symbol_section != importer->table.section ||
 	    !symbol_table_get(&importer->table, GELF_R_SYM(rela->r_info), &symbol) ||

@@ -170,7 +170,8 @@ int python_show(struct python *python, pid_t pid, const struct maps *maps,
 		if (g_hash_table_contains(python->without, key))
 			continue;
 		err = python_offsets_find(pid, mapping, &layout);
-		if (err == -ENOENT || err == -ENOEXEC)
+		/* Not one that could not be opened: another process of it may be there longer. */
+		if (err == -ENODATA || err == -ENOEXEC)
 			g_hash_table_add(python->without, g_steal_pointer(&key));
 		else if (err == -ENOTSUP)
 			refuse(python, pid, layout.version);
@@ -210,8 +211,8 @@ void python_exited(struct python *python, pid_t pid)
 }
 
 /*
- * What is read of a process for a stack: all in one call that may be given up, as each of them waits
- * for another thread.
+ * What is read of a process for a stack: all in one call that may be given up, as each of them
+ * waits for another thread.
  */
 struct naming {
 	pid_t pid;

@@ -277,7 +277,7 @@ static int find_layout(pid_t pid, const struct mapping *mapping, const struct im
 	if (!symbols.runtime)
 		find_symbols(image, SHT_SYMTAB, &symbols);
 	if (!symbols.runtime || !image_bias(image, mapping, &bias))
-		return -ENOENT;
+		return -ENODATA;
 	if (symbols.version) {
 		err = target_memory_read(pid, symbols.version + bias, &number, sizeof(number));
 		if (err)

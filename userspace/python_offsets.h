@@ -40,7 +40,7 @@ struct python_layout {
 
 /*
  * Look for an interpreter in the file that a process maps executable at mapping. 0 and *layout;
- * -ENOENT: there is none; -ENOTSUP: one of a version that is not known (layout->version, 0 where
+ * -ENODATA: there is none; -ENOTSUP: one of a version that is not known (layout->version, 0 where
  * not even that can be told); -ENOEXEC: no usable file; or -errno of reading the file or the
  * process's memory.
  */

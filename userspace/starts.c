@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,12 +80,21 @@ void starts_free(struct starts *starts)
 	g_free(starts);
 }
 
-static char *file_key(const struct stat *st)
+/*
+ * Which file, and in which state, as the kernel knows it: no server is asked. NULL: it is not to be
+ * had.
+ */
+static char *file_key(int at, const char *path)
 {
-	return g_strdup_printf("%ju %ju %jd %jd.%09ld %jd.%09ld", (uintmax_t)st->st_dev,
-			       (uintmax_t)st->st_ino, (intmax_t)st->st_size,
-			       (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
-			       (intmax_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+	struct statx st;
+
+	if (statx(at, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
+		return NULL;
+	return g_strdup_printf("%u:%u %" PRIu64 " %" PRIu64 " %" PRId64 ".%09u %" PRId64 ".%09u",
+			       st.stx_dev_major, st.stx_dev_minor, (uint64_t)st.stx_ino,
+			       (uint64_t)st.stx_size, (int64_t)st.stx_mtime.tv_sec,
+			       st.stx_mtime.tv_nsec, (int64_t)st.stx_ctime.tv_sec,
+			       st.stx_ctime.tv_nsec);
 }
 
 /*
@@ -134,12 +144,12 @@ static struct loader *loader_get(struct starts *starts, pid_t pid, const struct 
 	struct image image = { .fd = -1 };
 	struct loader *loader = NULL;
 	g_autofree char *key = NULL;
-	struct stat st;
 	int fd = mapping_open(pid, mapping);
 
-	if (fd < 0 || fstat(fd, &st))
+	if (fd >= 0)
+		key = file_key(fd, "");
+	if (!key)
 		goto out;
-	key = file_key(&st);
 	loader = g_hash_table_lookup(starts->loaders, key);
 	if (loader || g_hash_table_size(starts->loaders) >= LOADERS_MAX)
 		goto out;
@@ -178,16 +188,14 @@ static char *start_key(pid_t pid, const struct loader *loader)
 {
 	g_autofree char *path = g_strdup_printf("/proc/%d/exe", pid);
 	g_autoptr(GString) environment = g_string_new(NULL);
-	g_autofree char *program = NULL;
-	struct stat st;
+	g_autofree char *program = file_key(AT_FDCWD, path);
 	GString *text;
 	char *key;
 	gsize at;
 
-	if (stat(path, &st) ||
+	if (!program ||
 	    target_memory_file(pid, "environ", PROC_ENVIRONMENT_MAX, environment))
 		return NULL;
-	program = file_key(&st);
 	text = g_string_new(program);
 	g_string_append_printf(text, " %d %" PRIu64, loader->fd, loader->offset);
 	for (at = 0; at < environment->len; at += strlen(environment->str + at) + 1)
@@ -279,7 +287,8 @@ void starting_end(struct starting *starting, GPtrArray *modules)
 		learn(starting, modules);
 	key = starting->pid;
 	bpf_map_delete_elem(starts_fd(starting->starts), &key);
-	uprobe_detach_aside(starting->link);
+	/* Hit only when a library is loaded later: those that cost something go first. */
+	uprobe_detach_dead(starting->link);
 	g_free(starting->key);
 	g_free(starting);
 }

@@ -322,7 +322,7 @@ int targets_add(struct targets *targets, pid_t pid)
 	if (!err && (!followed_read_stat(followed, &stat) || stat.state == 'Z' ||
 		     stat.state == 'X')) {
 		process_row_remove(targets->config.bpf, pid);
-		targets_exiting(targets, pid, 0, NULL);
+		targets_exiting(targets, pid, -1, NULL);
 		err = -ESRCH;
 	}
 	return err;

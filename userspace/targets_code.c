@@ -35,7 +35,11 @@ void targets_publish_code(struct targets *targets, const struct followed *follow
 	struct memtoll_target state;
 	uint32_t key = pid, table = unwinder_show(targets->unwinder, pid, maps);
 	ssize_t count = memset_ranges(pid, maps, ranges, MEMTOLL_MEMSET_RANGES), i;
+	bool has_python = python_show(targets->config.python, pid, maps, &python);
 
+	/*
+	 * Last: the BPF side changes the row when the process calls exec, and as its threads end.
+	 */
 	if (bpf_map_lookup_elem(fd, &key, &state))
 		return;
 	state.unwind_table = table;
@@ -44,7 +48,7 @@ void targets_publish_code(struct targets *targets, const struct followed *follow
 		state.memset[i].end = ranges[i].end;
 	}
 	state.memset_count = MAX(count, 0);
-	if (python_show(targets->config.python, pid, maps, &python)) {
+	if (has_python) {
 		state.python = python;
 		targets->config.bpf->bss->python_seen = 1;
 	}

@@ -61,6 +61,8 @@ struct targets {
 	struct unwinder *unwinder;
 	struct starts *starts;
 	unsigned int watched;		/* bits of enum probe_group: attached */
+	bool detached;			/* for good: who starts from now on gets none */
+	size_t module_count;		/* in scans */
 	struct targets_losses losses;	/* but for the unwinder's */
 	unsigned int dead;		/* still followed */
 	unsigned int forgotten;		/* no longer followed */
@@ -116,7 +118,9 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 void targets_publish_code(struct targets *targets, const struct followed *followed,
 			  const struct maps *maps);
 
-/* Of these only calloc, as a sample in memset may be calloc's. Without a row: later, with the rest. */
+/*
+ * Of these only calloc, as a sample in memset may be calloc's. Without a row: later, with the rest.
+ */
 void targets_publish_callocs(struct targets *targets, const struct followed *followed);
 
 /* The table that a child has from its parent may have been another when it was forked. */

@@ -48,6 +48,7 @@ struct uprobe_attachment {
 
 /* Four rounds of aside's threads. */
 #define DEAD_MAX 64
+#define DEAD_WAIT 2048
 
 static struct aside aside, dead;
 
@@ -342,7 +343,12 @@ void uprobe_detach_aside(struct uprobe_attachment *attachment)
 
 void uprobe_detach_dead(struct uprobe_attachment *attachment)
 {
-	if (attachment)
+	if (!attachment)
+		return;
+	/* Each holds descriptors: a storm that is faster than the kernel waits here. */
+	if (aside_left(&dead) >= DEAD_WAIT)
+		uprobe_detach(attachment);
+	else
 		aside_push(&dead, detach_job, attachment);
 }
 

@@ -17,7 +17,10 @@
 #define LOOK_NS 20000000ULL
 /* Who comes so much too late comes on. */
 #define LATE_NS 100000000ULL
-/* In a window in which system calls are counted at least this part of the CPU time is the program's. */
+/*
+ * In a window in which system calls are counted at least this part of the CPU time is the
+ * program's.
+ */
 #define OWN_LEAST 0.1
 
 /*
@@ -58,8 +61,8 @@ struct watched_slice {
 };
 
 /*
- * How many system calls there are: by those in windows, over the program's own CPU time there, of about
- * the last second. What counting them costs is taken out of that time.
+ * How many system calls there are: by those in windows, over the program's own CPU time there, of
+ * about the last second. What counting them costs is taken out of that time.
  */
 struct syscall_rate {
 	bool counting;
@@ -93,6 +96,7 @@ struct watch {
 	struct governor_reading closed;		/* when the last window was */
 	struct governor_reading looked;		/* the last one */
 	uint64_t until_ns;	/* what is open closes by itself then; UINT64_MAX: never */
+	bool shut;		/* it has, and the governor has not been told */
 	struct watched_slice slice;
 	struct watched_slice ended;
 };
@@ -205,7 +209,7 @@ static void account(struct watch *watch, const struct governor_reading *reading)
 
 static void take_reading(struct watch *watch, struct governor_reading *reading)
 {
-	reading->shut = false;
+	reading->shut = watch->shut;
 	rates_read(watch->config.bpf, &reading->rates);
 	reading->cpu_ns = targets_cpu_ns(watch->config.targets);
 	reading->now_ns = now_ns();
@@ -296,7 +300,10 @@ void watch_begin(struct watch *watch)
 	watch->looked.rates = watch->accounted_rates;
 	watch->looked.now_ns = watch->accounted_ns;
 	watch_step(watch);
-	/* To find what is to be probed takes as long as it takes: from the next step on there are ends. */
+	/*
+	 * To find what is to be probed takes as long as it takes: from the next step on there are
+	 * ends.
+	 */
 	watch->config.bpf->data->open_until_ns = watch->until_ns = UINT64_MAX;
 }
 
@@ -397,8 +404,8 @@ static struct governor_reading between(const struct governor_reading *before,
 }
 
 /*
- * What is open stays so until then. Where nobody had moved its end on in time, and a hit has found it
- * past, hits were counted from then on, and no more than that. Without a hit nothing was missed.
+ * What is open stays so until then. Where nobody had moved its end on in time, and a hit has found
+ * it past, hits were counted from then on, and no more than that. Without a hit nothing was missed.
  */
 static void open_until(struct watch *watch, uint64_t until_ns, struct governor_reading *reading)
 {
@@ -410,7 +417,7 @@ static void open_until(struct watch *watch, uint64_t until_ns, struct governor_r
 	if (shut_ns <= ended_ns)
 		return;
 	take_reading(watch, reading);
-	reading->shut = true;
+	watch->shut = reading->shut = true;
 	ended = between(&watch->looked, reading,
 			CLAMP(shut_ns, watch->looked.now_ns, reading->now_ns));
 	account(watch, &ended);
@@ -455,8 +462,9 @@ static void set_watched_ns(volatile __u64 *since_ns, bool watched)
 }
 
 /*
- * System calls are to be watched from now on, or not; read(2) with them, as far as the budget allows it.
- * A beginning counts before the probes are there, an end when something else tells of calls.
+ * System calls are to be watched from now on, or not; read(2) with them, as far as the budget
+ * allows it. A beginning counts before the probes are there, an end when something else tells of
+ * calls.
  */
 static void set_calls(struct watch *watch, bool calls, bool plain_reads)
 {
@@ -509,6 +517,7 @@ uint64_t watch_step(struct watch *watch)
 		estimate_syscalls(watch, &reading);
 		if (watch->governor) {
 			order = governor_step(watch->governor, &reading);
+			watch->shut = false;
 			open_until(watch, order.until_ns, &reading);
 		} else {
 			order.next_ns = reading.now_ns + LOOK_NS;
