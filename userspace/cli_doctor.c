@@ -92,6 +92,9 @@ static int find_allocators(pid_t pid, struct findings *findings)
 			strerror(-err));
 		return STATUS_FAILED;
 	}
+	/* Now: after the measurement it may not be asked any more. */
+	for (size_t i = 0; i < findings->module_count; i++)
+		findings->modules[i].linkage = allocator_linkage(pid, &findings->modules[i]);
 	findings->memset_count = memset_ranges(pid, &findings->maps, findings->memsets,
 					       G_N_ELEMENTS(findings->memsets));
 	return STATUS_DONE;
@@ -148,14 +151,14 @@ static void print_point(const struct probe_point *point, const struct value_chec
 		puts("  not called while it was watched");
 }
 
-static void print_module(pid_t pid, const struct allocator_module *module,
+static void print_module(const struct allocator_module *module,
 			 const struct module_check *checked)
 {
 	size_t i;
 
 	printf("  %s: %s %s (%s)\n", module->path, allocator_kind_name(module->kind),
 	       *module->version ? module->version : "of unknown version",
-	       allocator_linkage_name(allocator_linkage(pid, module)));
+	       allocator_linkage_name(module->linkage));
 	for (i = 0; i < module->point_count; i++)
 		print_point(&module->points[i],
 			    checked && checked->done ? &checked->points[i] : NULL);
@@ -220,7 +223,7 @@ static void print_text(const struct doctor_options *options, const struct findin
 	}
 	printf("\nAllocators of process %d, and where their functions are probed:\n", options->pid);
 	for (i = 0; i < findings->module_count; i++)
-		print_module(options->pid, &findings->modules[i],
+		print_module(&findings->modules[i],
 			     findings->checks ? &findings->checks[i] : NULL);
 	if (!findings->module_count)
 		puts("  none found: only faults and mappings can be traced");
@@ -243,7 +246,7 @@ static void bind_check(sqlite3_stmt *statement, const struct probe_point *point,
 	sqlite3_bind_int64(statement, 13, (sqlite3_int64)check->differed);
 }
 
-static int fill_allocators(sqlite3 *database, pid_t pid, const struct findings *findings)
+static int fill_allocators(sqlite3 *database, const struct findings *findings)
 {
 	sqlite3_stmt *statement = NULL;
 	int rc = SQLITE_OK;
@@ -258,7 +261,7 @@ static int fill_allocators(sqlite3 *database, pid_t pid, const struct findings *
 				  SQLITE_STATIC);
 		sqlite3_bind_text(statement, 3, module->version, -1, SQLITE_STATIC);
 		sqlite3_bind_text(statement, 4,
-				  allocator_linkage_name(allocator_linkage(pid, module)), -1,
+				  allocator_linkage_name(module->linkage), -1,
 				  SQLITE_STATIC);
 		sqlite3_bind_int64(statement, 5, (sqlite3_int64)module->point_count);
 		sqlite3_step(statement);
@@ -376,7 +379,7 @@ static int print_json(const struct doctor_options *options, const struct finding
 	uname(&machine);
 	if (sqlite3_open(":memory:", &database) == SQLITE_OK &&
 	    fill_tables(database, findings) == SQLITE_OK &&
-	    fill_allocators(database, options->pid, findings) == SQLITE_OK &&
+	    fill_allocators(database, findings) == SQLITE_OK &&
 	    fill_loads(database, findings) == SQLITE_OK &&
 	    sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(statement, 1, findings->works);

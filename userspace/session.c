@@ -785,7 +785,8 @@ int session_finish(struct session *session)
 	/* What goes on of a command is not held by what is still to be written. */
 	g_clear_pointer(&session->launch, launch_free);
 	err = slicer_commit(session->slicer, session->slice_start_ns, end);
-	/* The last thing that was read of a process. */
+	/* The last thing that was read of a process; by its thread, too. */
+	g_clear_pointer(&session->python_reader, python_reader_stop);
 	bounded_finish();
 	privileges_keep(PRIVILEGES_WRITE);
 	if (recording_is_full(recording)) {
