@@ -211,7 +211,7 @@ def test_what_a_stopped_tracer_missed_is_told(out: Path) -> None:
     )
     assert watched_ns <= slice_ns + shut_ns
     row = next(row for row in recording.report["allocations"] if row["call"] == "free" and row["calls"] > 1000)
-    assert row["estimated"] and row["calls"] > 1.1 * seen
+    assert row["estimated"] and row["calls"] > seen
     assert abs(row["calls"] - done) <= row["calls_error"]
 
 
