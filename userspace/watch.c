@@ -96,7 +96,6 @@ struct watch {
 	struct governor_reading closed;		/* when the last window was */
 	struct governor_reading looked;		/* the last one */
 	uint64_t until_ns;	/* what is open closes by itself then; UINT64_MAX: never */
-	bool shut;		/* it has, and the governor has not been told */
 	struct watched_slice slice;
 	struct watched_slice ended;
 };
@@ -209,7 +208,7 @@ static void account(struct watch *watch, const struct governor_reading *reading)
 
 static void take_reading(struct watch *watch, struct governor_reading *reading)
 {
-	reading->shut = watch->shut;
+	reading->shut = false;
 	rates_read(watch->config.bpf, &reading->rates);
 	reading->cpu_ns = targets_cpu_ns(watch->config.targets);
 	reading->now_ns = now_ns();
@@ -417,7 +416,7 @@ static void open_until(struct watch *watch, uint64_t until_ns, struct governor_r
 	if (shut_ns <= ended_ns)
 		return;
 	take_reading(watch, reading);
-	watch->shut = reading->shut = true;
+	reading->shut = true;
 	ended = between(&watch->looked, reading,
 			CLAMP(shut_ns, watch->looked.now_ns, reading->now_ns));
 	account(watch, &ended);
@@ -517,7 +516,6 @@ uint64_t watch_step(struct watch *watch)
 		estimate_syscalls(watch, &reading);
 		if (watch->governor) {
 			order = governor_step(watch->governor, &reading);
-			watch->shut = false;
 			open_until(watch, order.until_ns, &reading);
 		} else {
 			order.next_ns = reading.now_ns + LOOK_NS;
