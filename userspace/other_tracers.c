@@ -11,36 +11,29 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "privileges.h"
+#include "bounded.h"
 #include "proc.h"
 
 #define TRACER_COMM "memtoll"
 
-/*
- * Whoever calls himself so, and however much he holds: the search ends, and is waited for no
- * longer.
- */
+/* Whoever calls himself so, and however much he holds: the search ends. */
 #define SEARCH_US 300000
-#define ANSWER_US 500000
+/* By this number of no process it is known to bounded.h. */
+#define NOBODY 0
 
-/* Both who asks and the thread that searches hold it: the one may not wait for the other. */
 struct search {
-	GMutex lock;
-	GCond ended;
-	bool done;
 	GArray *pids;
 	uint32_t own;
 	gint64 until_us;	/* g_get_monotonic_time() */
 	pid_t found;
 };
 
-static void search_clear(gpointer data)
+static void search_free(gpointer data)
 {
 	struct search *search = data;
 
-	g_mutex_clear(&search->lock);
-	g_cond_clear(&search->ended);
 	g_array_unref(search->pids);
+	g_free(search);
 }
 
 static bool is_over(const struct search *search)
@@ -120,8 +113,9 @@ static void search_process(struct search *search, pid_t pid)
 		g_dir_close(directory);
 }
 
-static void search_all(struct search *search)
+static gpointer search_all(gpointer given)
 {
+	struct search *search = given;
 	struct proc_stat stat;
 	const char *name;
 	GDir *processes;
@@ -132,7 +126,7 @@ static void search_all(struct search *search)
 	 * here.
 	 */
 	if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE))
-		return;
+		return NULL;
 	processes = g_dir_open("/proc", 0, NULL);
 	while (processes && !is_over(search) && (name = g_dir_read_name(processes))) {
 		pid_t pid = atoi(name);
@@ -143,46 +137,28 @@ static void search_all(struct search *search)
 	}
 	if (processes)
 		g_dir_close(processes);
+	return NULL;
 }
 
-static gpointer run(gpointer given)
+static void search_aside(void *search)
 {
-	struct search *search = given;
+	GThread *thread = g_thread_try_new("others", search_all, search, NULL);
 
-	privileges_keep(PRIVILEGES_FOLLOW);
-	search_all(search);
-	g_mutex_lock(&search->lock);
-	search->done = true;
-	g_cond_signal(&search->ended);
-	g_mutex_unlock(&search->lock);
-	g_atomic_rc_box_release_full(search, search_clear);
-	return NULL;
+	if (thread)
+		g_thread_join(thread);
 }
 
 pid_t other_tracers_share(const GArray *pids, uint32_t own)
 {
-	struct search *search = g_atomic_rc_box_new0(struct search);
-	gint64 begin_us = g_get_monotonic_time();
-	GThread *thread;
-	pid_t found = 0;
+	struct search *search = g_new0(struct search, 1);
+	pid_t found;
 
-	g_mutex_init(&search->lock);
-	g_cond_init(&search->ended);
 	search->pids = g_array_copy((GArray *)pids);
 	search->own = own;
-	search->until_us = begin_us + SEARCH_US;
-	thread = g_thread_try_new("others", run, g_atomic_rc_box_acquire(search), NULL);
-	if (thread) {
-		g_thread_unref(thread);
-		g_mutex_lock(&search->lock);
-		while (!search->done &&
-		       g_cond_wait_until(&search->ended, &search->lock, begin_us + ANSWER_US))
-			;
-		found = search->done ? search->found : 0;
-		g_mutex_unlock(&search->lock);
-	} else {
-		g_atomic_rc_box_release_full(search, search_clear);
-	}
-	g_atomic_rc_box_release_full(search, search_clear);
+	search->until_us = g_get_monotonic_time() + SEARCH_US;
+	if (!bounded_call(NOBODY, BOUNDED_FILE_MS, search_aside, search, search_free))
+		return 0;
+	found = search->found;
+	search_free(search);
 	return found;
 }

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bounded.h"
 #include "options.h"
 #include "privileges.h"
 #include "proc.h"
@@ -23,7 +24,6 @@
 #define INCLUDES_MAX 8		/* deep: files may include one another */
 #define FILES_MAX 64		/* in all, those of directories among them */
 #define FILE_BYTES_MAX (1 << 20)
-#define ANSWER_US (500 * 1000)
 
 /* The files of options of one process. */
 struct option_files {
@@ -372,24 +372,23 @@ static pid_t who_was_started(pid_t pid, const char *program)
 }
 
 /*
- * A question that a thread of its own answers: a file may lie in a file system that never does
- * (FUSE), and so may the memory that holds a command line. Whoever is later leaves it all behind.
+ * A question that a thread of its own answers, as it takes other rights; and it is waited for within
+ * bounds: a file may lie in a file system that never does (FUSE), and so may the memory that holds a
+ * command line.
  */
 struct question {
-	GMutex lock;
-	GCond answered;
 	pid_t pid;
 	char *program;
 	struct own_cache cache;
-	bool found, done, left;
+	bool found;
 };
 
-static void question_free(struct question *question)
+static void question_free(gpointer data)
 {
+	struct question *question = data;
+
 	own_cache_clear(&question->cache);
 	g_free(question->program);
-	g_mutex_clear(&question->lock);
-	g_cond_clear(&question->answered);
 	g_free(question);
 }
 
@@ -432,10 +431,6 @@ static bool take_rights_of(pid_t pid)
 	return syscall(SYS_setfsuid, -1) == (long)user;
 }
 
-/* Threads that still wait for what a process holds back: with so many no more are made. */
-#define LEFT_BEHIND_MAX 4
-static int left_behind;
-
 static gpointer answer(gpointer given)
 {
 	struct question *question = given;
@@ -444,65 +439,41 @@ static gpointer answer(gpointer given)
 	g_autofree char *directory = g_file_read_link(link, NULL);
 	g_auto(GStrv) arguments = arguments_of(who_was_started(question->pid, question->program));
 	int root = root_open(question->pid);
-	struct own_cache cache = { 0 };
-	bool found = false, left;
 
 	if (root >= 0 && take_rights_of(question->pid))
-		found = own_cache_of(question->program, arguments, root,
-				     directory ? directory : "/", &cache);
+		question->found = own_cache_of(question->program, arguments, root,
+					       directory ? directory : "/", &question->cache);
 	if (root >= 0)
 		close(root);
-	g_mutex_lock(&question->lock);
-	question->cache = cache;
-	question->found = found;
-	question->done = true;
-	left = question->left;
-	g_cond_signal(&question->answered);
-	g_mutex_unlock(&question->lock);
-	if (left) {
-		question_free(question);
-		g_atomic_int_add(&left_behind, -1);
-	}
 	return NULL;
+}
+
+static void ask(void *question)
+{
+	GThread *thread = g_thread_try_new("options", answer, question, NULL);
+
+	if (thread)
+		g_thread_join(thread);
 }
 
 bool own_cache_find(pid_t pid, struct own_cache *cache)
 {
 	g_autofree char *program = program_of(pid);
 	struct question *question;
-	gint64 end_us = g_get_monotonic_time() + ANSWER_US;
-	GThread *thread;
-	bool found, done;
+	bool found;
 
-	if (!program || (!is_innodb(program) && !is_postgresql(program)) ||
-	    g_atomic_int_get(&left_behind) >= LEFT_BEHIND_MAX)
+	if (!program || (!is_innodb(program) && !is_postgresql(program)))
 		return false;
 	question = g_new0(struct question, 1);
-	g_mutex_init(&question->lock);
-	g_cond_init(&question->answered);
 	question->pid = pid;
 	question->program = g_steal_pointer(&program);
-	thread = g_thread_try_new("options", answer, question, NULL);
-	if (!thread) {
-		question_free(question);
+	if (!bounded_call(pid, BOUNDED_FILE_MS, ask, question, question_free))
 		return false;
-	}
-	g_thread_unref(thread);
-	g_mutex_lock(&question->lock);
-	while (!question->done &&
-	       g_cond_wait_until(&question->answered, &question->lock, end_us))
-		;
-	done = question->done;
-	found = done && question->found;
+	found = question->found;
 	if (found) {
 		*cache = question->cache;
-		memset(&question->cache, 0, sizeof(question->cache));
+		question->cache = (struct own_cache){};
 	}
-	question->left = !done;
-	if (!done)
-		g_atomic_int_inc(&left_behind);
-	g_mutex_unlock(&question->lock);
-	if (done)
-		question_free(question);
+	question_free(question);
 	return found;
 }
