@@ -34,6 +34,7 @@ struct tracee {
 	bool starting;		/* between exec and the end of dynamic loading */
 	bool mapping;		/* in an mmap that makes a file executable */
 	bool telling;		/* until then its loader tells: it is not held at system calls */
+	pid_t tgid;		/* its process; 0: not known yet */
 	pid_t parent;		/* the process that made it; 0: not told yet */
 	uint64_t exec_ns;
 	uint64_t loader_start;
@@ -141,6 +142,7 @@ struct launch *launch_new(char *const argv[], const struct launch_events *events
 	launch->events = events;
 	launch->context = context;
 	tracee_get(launch, pid)->known = true;
+	tracee_get(launch, pid)->tgid = pid;
 	return launch;
 fail:
 	for (int i = 0; i < 2; i++) {
@@ -230,6 +232,7 @@ static void on_exec(struct launch *launch, struct tracee *tracee)
 	launch->executed = true;
 	set_telling(launch, tracee, false);
 	tracee->known = true;
+	tracee->tgid = tracee->tid;
 	tracee->mapping = false;
 	/* Its own number is no more: it has the process's. */
 	if (caller != tracee->tid)
@@ -271,12 +274,12 @@ static void on_syscall(struct launch *launch, struct tracee *tracee)
 	}
 }
 
-/* /proc/TID/status exists for every thread; only a group leader is its own process. */
-static bool is_process(pid_t tid)
+/* /proc/TID/status exists for every thread; only a group leader is its own process. 0: it is gone. */
+static pid_t process_of(pid_t tid)
 {
 	struct proc_status status;
 
-	return !proc_status_read(tid, &status) && status.tgid == tid;
+	return proc_status_read(tid, &status) ? 0 : status.tgid;
 }
 
 static void on_ended(struct launch *launch, pid_t tid, int status)
@@ -299,13 +302,12 @@ static bool is_creation(int event)
  * It is traced from its start, but has perhaps not yet told of itself; by then its parent may be
  * gone.
  */
-static void on_creation(struct launch *launch, pid_t tid)
+static void on_creation(struct launch *launch, const struct tracee *tracee)
 {
-	pid_t created = event_message(tid);
-	struct proc_status status;
+	pid_t created = event_message(tracee->tid);
 
-	if (created && !proc_status_read(tid, &status))
-		tracee_get(launch, created)->parent = status.tgid;
+	if (created)
+		tracee_get(launch, created)->parent = tracee->tgid;
 }
 
 static void on_stopped(struct launch *launch, pid_t tid, int status)
@@ -316,7 +318,8 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 	if (event == PTRACE_EVENT_STOP) {
 		if (!tracee->known) {
 			tracee->known = true;
-			if (is_process(tid))
+			tracee->tgid = process_of(tid);
+			if (tracee->tgid == tid)
 				launch->events->forked(launch->context, tid, tracee->parent);
 		} else if (WSTOPSIG(status) != SIGTRAP) {
 			/* A stop by SIGSTOP, SIGTSTP...: stay stopped, as without a tracer. */
@@ -328,7 +331,7 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 	} else if (event == PTRACE_EVENT_EXEC) {
 		on_exec(launch, tracee);
 	} else if (is_creation(event)) {
-		on_creation(launch, tid);
+		on_creation(launch, tracee);
 	} else if (event == PTRACE_EVENT_EXIT) {
 		if (tracee->telling)
 			on_ready(launch, tracee);
@@ -362,7 +365,7 @@ static bool poll_one(struct launch *launch, int flags)
 	    info.si_code == CLD_DUMPED) {
 		status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 :
 						      info.si_status & 0x7f;
-		if (is_process(info.si_pid))
+		if (process_of(info.si_pid) == info.si_pid)
 			launch->events->exiting(launch->context, info.si_pid, status);
 	}
 	if (waitpid(info.si_pid, &status, __WALL | WNOHANG) != info.si_pid)
