@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <glib.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"

@@ -335,7 +335,8 @@ cgroup AS MATERIALIZED (
 	FROM memory_cgroup_counter c
 	-- a group's counters have those of the groups below in them
 	WHERE EXISTS (SELECT 1 FROM meta WHERE key = 'cgroup') AND NOT EXISTS (
-		SELECT 1 FROM memory_cgroup m WHERE SUBSTR(c.path, 1, LENGTH(m.path) + 1) = m.path || '/' AND m.path <> '/')
+		SELECT 1 FROM memory_cgroup m
+		WHERE m.path <> '/' AND SUBSTR(c.path, 1, LENGTH(m.path) + 1) = m.path || '/')
 ),
 counted(position, name, ours, kernel, slack, above, toll) AS (
 	SELECT 1, 'minor_faults', o.minor + p.minor, k.minor, 3, 0, 'zero.kernel'

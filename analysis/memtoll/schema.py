@@ -120,10 +120,9 @@ def put_before(connection: sqlite3.Connection, path: Path) -> frozenset[str]:
     Returns the names in the file that are no plain tables, which nobody is to read: its views. Errors: those of
     SQLite; DamagedRecording where it lacks what all recordings of its format have.
     """
-    # SQLite takes no schema whose types and names are not those of its SQL.
+    # That no table is virtual was looked at before (opening.py).
     there = connection.execute(
-        "SELECT LOWER(name), type = 'table' AND rootpage > 0 AND sql LIKE 'CREATE TABLE %'"
-        " FROM main.sqlite_master WHERE type IN ('table', 'view')"
+        "SELECT LOWER(name), type = 'table' FROM main.sqlite_master WHERE type IN ('table', 'view')"
     )
     plain: dict[str, bool] = {str(name): bool(is_plain) for name, is_plain in there}
     own = schema()
