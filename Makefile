@@ -89,7 +89,8 @@ demo: all ## build, trace a real program and print its verdict
 tests-build: deps-test
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(O)/bench/empty_probes $(UNIT_TESTS) $(WORKLOADS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 O=$(O) san-tests
-	$(Q)MEMTOLL=$(abspath $(O)/memtoll) /usr/bin/python3 -B analysis/tests/extras_environment.py
+	$(Q)MEMTOLL=$(abspath $(O)/memtoll) PYTHONPATH=userspace/tests \
+		/usr/bin/python3 -B analysis/tests/extras_environment.py
 
 .PHONY: san-tests
 san-tests: $(O)/memtoll $(UNIT_TESTS) $(FUZZERS)

@@ -9,7 +9,6 @@ anybody: then the test that needs it is skipped and says so. Everything else tha
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-import harness
+from environments import place
 
 SECONDS = 240
 
@@ -58,14 +57,6 @@ def archive() -> str:
         if origin.lower() == label.lower() == name:
             return uri
     raise AssertionError(f"apt of this system knows no archive of {name}")
-
-
-def place() -> Path:
-    environments = harness.MEMTOLL.parent / "environments"
-    if not os.access(environments if environments.exists() else environments.parent, os.W_OK):
-        environments = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "memtoll-tests"
-    environments.mkdir(parents=True, exist_ok=True)
-    return environments
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import libraries
+from environments import place
 from harness import MIB, PAGE, SOURCES, Recording, finish, record, spawn, tool, workload
 
 pytestmark = pytest.mark.root
@@ -161,7 +162,7 @@ def test_go(out: Path, tmp_path: Path) -> None:
     go = "/usr/local/go/bin/go" if Path("/usr/local/go/bin/go").exists() else tool("go")
     (tmp_path / "main.go").write_text(GO)
     # Its runtime is compiled once, not for each run of the tests.
-    cache = libraries.place() / "go"
+    cache = place() / "go"
     env = {"HOME": str(tmp_path), "GOCACHE": str(cache), "CGO_ENABLED": "0", "GO111MODULE": "off"}
     with libraries.patience():
         built = finish(spawn([go, "build", "-o", tmp_path / "program", tmp_path / "main.go"], env), 240)

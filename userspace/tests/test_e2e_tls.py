@@ -8,9 +8,7 @@ it calls. Both are installed by pip into environments of their own, kept beside 
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from harness import MEMTOLL, MIB, SOURCES, Program, Recording, record, tool
+from environments import python_with
+from harness import MIB, SOURCES, Program, Recording, record, tool
 
 pytestmark = pytest.mark.root
 
@@ -29,23 +28,8 @@ NEWEST = ("pyOpenSSL",)
 
 
 def environment(name: str, packages: tuple[str, ...]) -> Path:
-    """Python of an environment with these packages; made when there is none."""
-    place = MEMTOLL.parent / "environments"
-    place.mkdir(parents=True, exist_ok=True)
     version = ".".join(map(str, sys.version_info[:2]))
-    made = place / f"tls-{name}-{version}"
-    with (place / f"tls-{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (made / "complete").exists():
-            shutil.rmtree(made, ignore_errors=True)
-            for words in (
-                ["/usr/bin/python3", "-m", "venv", str(made)],
-                [str(made / "bin" / "pip"), "install", "-q", "--disable-pip-version-check", *packages],
-            ):
-                done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
-                assert done.returncode == 0, (words, done)
-            (made / "complete").touch()
-    return made / "bin" / "python"
+    return python_with(f"tls-{name}-{version}", packages)
 
 
 @pytest.fixture
