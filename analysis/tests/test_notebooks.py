@@ -348,12 +348,10 @@ def test_access_pattern(place: Place, small_memory: Path) -> None:
     assert len(run.pictures) == 4
 
 
-@pytest.mark.root
-@pytest.mark.slow
-def test_latency(place: Place) -> None:
+def late_call(place: Place) -> tuple[list[dict[str, Any]], Run]:
+    for path in place.recordings.glob("*.memtoll"):
+        path.unlink()
     done = place.record("04_latency")
-    calls = 500009
-    assert [line["calls"] for line in done] == [calls] * 2
     run = execute(
         "04_latency",
         place.recordings,
@@ -368,6 +366,19 @@ def test_latency(place: Place) -> None:
             " int(rec.latencies['count'].sum())]",
         },
     )
+    return done, run
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_latency(place: Place) -> None:
+    """Where others had the processor for most of the one call, as its recording says, it tells nothing: again."""
+    calls = 500009
+    for _ in range(3):
+        done, run = late_call(place)
+        if run.figures["outlier"][1] != "preempted":
+            break
+    assert [line["calls"] for line in done] == [calls] * 2
     figures = run.figures
     assert figures["late"][0] == 1
     assert figures["usual"][0] == calls

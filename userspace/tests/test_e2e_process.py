@@ -61,6 +61,9 @@ def record_calls(out: Path, calls: int, programs: Sequence[Program], *options: s
     tracer = start_record(out, *options)
     for program in programs:
         wait_attached(tracer, program.pid)
+        # The next line may have been written before, and be read late; the one after it was not.
+        program.beats()
+        program.beats()
     wanted = [program.calls() + calls for program in programs]
     wait_until(lambda: all(p.calls() >= n for p, n in zip(programs, wanted)), f"{calls} calls of each program", 120)
     tracer.send_signal(signal.SIGINT)
