@@ -9,6 +9,7 @@
 #include "memtoll.bpf.h"
 #include "latency.bpf.h"
 #include "registers.bpf.h"
+#include "row.bpf.h"
 
 /* malloc_chunk of glibc: the word before the block holds size and these bits (malloc.c). */
 #define CHUNK_IS_MMAPPED 0x2ULL
@@ -32,25 +33,7 @@ struct {
 	__type(value, struct memtoll_call_place);
 } call_places SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 32768);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct memtoll_call_key);
-	__type(value, struct memtoll_call);
-} calls SEC(".maps");
-
-/*
- * The same, for a site that finds no room above: that table takes its memory as it grows, and with
- * many new sites at once, or on a machine short of memory, the kernel has none at hand right now.
- * Here it is taken beforehand. A site may be in both tables: its sums are added up.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, struct memtoll_call_key);
-	__type(value, struct memtoll_call);
-} calls_spare SEC(".maps");
+SUM_TABLE(calls, 32768, 1024, struct memtoll_call_key, struct memtoll_call);
 
 /* Live blocks of at least cfg_min_size bytes: so that their free can be told from all others. */
 struct {
@@ -147,25 +130,19 @@ static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *ke
 	static const struct memtoll_call zero;
 
 	if (!site)
-		site = bpf_map_lookup_elem(&calls, key);
+		site = row_find(&calls, &calls_spare, key);
 	if (site)
 		return site;
 	if (key->stack_id)
 		stack_keep(thread, key->stack_id);
-	bpf_map_update_elem(&calls, key, &zero, BPF_NOEXIST);
-	site = bpf_map_lookup_elem(&calls, key);
-	if (site)
-		return site;
-	bpf_map_update_elem(&calls_spare, key, &zero, BPF_NOEXIST);
-	site = bpf_map_lookup_elem(&calls_spare, key);
+	site = row_make(&calls, &calls_spare, key, &zero);
 	if (site)
 		return site;
 	/* Both are full: the call counts for its function, without its place. */
 	lose(LOST_CALL_SITES, 1);
 	anywhere = *key;
 	anywhere.stack_id = 0;
-	bpf_map_update_elem(&calls, &anywhere, &zero, BPF_NOEXIST);
-	site = bpf_map_lookup_elem(&calls, &anywhere);
+	site = row_get(&calls, &calls_spare, &anywhere, &zero);
 	if (!site)
 		lose(LOST_CALLS_FULL, 1);
 	return site;

@@ -146,7 +146,13 @@
 	     "none: stacks through code mapped meanwhile end there")				\
 	LOSS(LOST_MEMORY_GIVEN_UP, "memory_given_up",						\
 	     "reads of a process's memory or of its files that did not end, and were given up",	\
-	     "none: it is swapped out, or held back by userfaultfd or a file system")
+	     "none: it is swapped out, or held back by userfaultfd or a file system")		\
+	LOSS(LOST_SWAPS_FULL, "swaps_full",							\
+	     "swapped pages and reclaims not counted: too many processes",			\
+	     "trace fewer processes")								\
+	LOSS(LOST_COSTS_FULL, "costs_full",							\
+	     "stack walks and passed-over system calls that the overhead lacks: too many processes", \
+	     "trace fewer processes")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

@@ -7,19 +7,14 @@
  */
 #include "memo.bpf.h"
 #include "memtoll.bpf.h"
+#include "row.bpf.h"
 #include "syscall.bpf.h"
 
 #define PROT_EXEC 0x4
 #define MAP_FIXED_FLAGS (0x10 | 0x100000)	/* MAP_FIXED, MAP_FIXED_NOREPLACE */
 #define MAP_ANONYMOUS 0x20
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 32768);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct memtoll_map_key);
-	__type(value, struct memtoll_map_sum);
-} map_calls SEC(".maps");
+SUM_TABLE(map_calls, 32768, 1024, struct memtoll_map_key, struct memtoll_map_sum);
 
 static __always_inline __u16 mmap_flags(__u64 prot, __u64 flags)
 {
@@ -96,16 +91,12 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 		.in_fn = event->in_fn,
 		.stack_id = event->stack_id,
 	};
-	struct memtoll_map_sum *sum = bpf_map_lookup_elem(&map_calls, &key);
+	struct memtoll_map_sum *sum = row_get(&map_calls, &map_calls_spare, &key, &zero);
 	__u64 populated;
 
 	if (!sum) {
-		bpf_map_update_elem(&map_calls, &key, &zero, BPF_NOEXIST);
-		sum = bpf_map_lookup_elem(&map_calls, &key);
-		if (!sum) {
-			lose(LOST_MAPS_FULL, 1);
-			return;
-		}
+		lose(LOST_MAPS_FULL, 1);
+		return;
 	}
 	__sync_fetch_and_add(&sum->calls, 1);
 	__sync_fetch_and_add(&sum->cpu_ns, event->cpu_ns);

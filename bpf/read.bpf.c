@@ -10,6 +10,7 @@
  * of all calls go (quiet.c): away.bpf.c then tells whether it reads files meanwhile.
  */
 #include "memtoll.bpf.h"
+#include "row.bpf.h"
 #include "syscall.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
@@ -32,13 +33,8 @@ enum { AIO_PREAD = 0, AIO_PREADV = 7 };
 #define AIO_REQUESTS 128	/* looked at of one io_submit */
 #define AIO_VECTORS 16		/* of one request */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 65536);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct memtoll_read_key);
-	__type(value, struct memtoll_read_sum);
-} file_reads SEC(".maps");
+/* A row for each file and site: a program that reads a tree makes thousands at once. */
+SUM_TABLE(file_reads, 65536, 4096, struct memtoll_read_key, struct memtoll_read_sum);
 
 /* Files whose path userspace has been told. An inode's number is used again, its generation not. */
 struct path_key {
@@ -54,21 +50,16 @@ struct {
 	__type(value, __u8);
 } paths_told SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 8192);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct memtoll_pass_key);
-	__type(value, struct memtoll_pass_sum);
-} passes SEC(".maps");
+SUM_TABLE(passes, 8192, 512, struct memtoll_pass_key, struct memtoll_pass_sum);
 
 static __always_inline void pass_add(const struct memtoll_pass_key *key,
 				     const struct memtoll_pass_sum *more)
 {
-	struct memtoll_pass_sum *sum = bpf_map_lookup_elem(&passes, key);
+	static const struct memtoll_pass_sum zero;
+	struct memtoll_pass_sum *sum = row_get(&passes, &passes_spare, key, &zero);
 
 	if (!sum) {
-		bpf_map_update_elem(&passes, key, more, BPF_NOEXIST);
+		lose(LOST_COSTS_FULL, more->passes + more->syscalls);
 		return;
 	}
 	__sync_fetch_and_add(&sum->passes, more->passes);
@@ -289,12 +280,8 @@ static __always_inline __u64 stack_of_read(struct task_struct *task, struct thre
 static __always_inline struct memtoll_read_sum *sum_of(const struct memtoll_read_key *key)
 {
 	static const struct memtoll_read_sum zero;
-	struct memtoll_read_sum *sum = bpf_map_lookup_elem(&file_reads, key);
+	struct memtoll_read_sum *sum = row_get(&file_reads, &file_reads_spare, key, &zero);
 
-	if (sum)
-		return sum;
-	bpf_map_update_elem(&file_reads, key, &zero, BPF_NOEXIST);
-	sum = bpf_map_lookup_elem(&file_reads, key);
 	if (!sum)
 		lose(LOST_READS_FULL, 1);
 	return sum;

@@ -3,33 +3,24 @@
  * swap.bpf.c: the stall of reclaim, pages pushed out to swap, and pages that appear unasked.
  */
 #include "memtoll.bpf.h"
+#include "row.bpf.h"
 
 /* include/linux/sched.h */
 #define PF_MEMALLOC_FLAG 0x00000800	/* reclaiming: memalloc_noreclaim_save() */
 #define PF_KSWAPD_FLAG 0x00020000
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 16384);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct memtoll_swap_key);
-	__type(value, struct memtoll_swap_sum);
-} swaps SEC(".maps");
+SUM_TABLE(swaps, 16384, 512, struct memtoll_swap_key, struct memtoll_swap_sum);
 
 static __always_inline void swap_add(__u32 tgid, __u32 what, __u64 pages, __u64 cpu_ns,
 				     __u64 blocked_ns)
 {
 	static const struct memtoll_swap_sum zero;
 	struct memtoll_swap_key key = { .tgid = tgid, .what = what };
-	struct memtoll_swap_sum *sum = bpf_map_lookup_elem(&swaps, &key);
+	struct memtoll_swap_sum *sum = row_get(&swaps, &swaps_spare, &key, &zero);
 
 	if (!sum) {
-		bpf_map_update_elem(&swaps, &key, &zero, BPF_NOEXIST);
-		sum = bpf_map_lookup_elem(&swaps, &key);
-		if (!sum) {
-			lose(LOST_MAPS_FULL, 1);
-			return;
-		}
+		lose(LOST_SWAPS_FULL, pages);
+		return;
 	}
 	__sync_fetch_and_add(&sum->count, 1);
 	__sync_fetch_and_add(&sum->pages, pages);

@@ -8,31 +8,26 @@
  */
 #include "memo.bpf.h"
 #include "memtoll.bpf.h"
+#include "row.bpf.h"
 
 struct stacks_map stacks SEC(".maps");
 
 struct unwind_tables_map unwind_tables SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 8192);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct memtoll_walk_key);
-	__type(value, struct memtoll_walk_sum);
-} walks SEC(".maps");
+SUM_TABLE(walks, 8192, 512, struct memtoll_walk_key, struct memtoll_walk_sum);
 
 /* A walk takes microseconds, as many as the stack has frames: too different to be calibrated. */
 __hidden int walk_account(__u32 tgid, __u64 ns, __u32 count)
 {
 	struct memtoll_walk_key key = { .tgid = tgid };
-	struct memtoll_walk_sum *sum = bpf_map_lookup_elem(&walks, &key);
-	struct memtoll_walk_sum first = { .walks = count, .ns = ns };
+	static const struct memtoll_walk_sum zero;
+	struct memtoll_walk_sum *sum = row_get(&walks, &walks_spare, &key, &zero);
 	struct memtoll_rates *rates = rates_here();
 
 	if (rates)
 		rates->walk_ns += ns;
 	if (!sum) {
-		bpf_map_update_elem(&walks, &key, &first, BPF_NOEXIST);
+		lose(LOST_COSTS_FULL, count);
 		return 0;
 	}
 	if (count)

@@ -36,11 +36,18 @@ struct last_sum {
 	struct memtoll_read_sum sum;
 };
 
+/* One of the kernel's maps. */
+struct kernel_sums {
+	int fd;
+	int cpus;		/* values of a row */
+	GHashTable *last;	/* struct last_sum -> itself; by key */
+};
+
 struct reads {
 	struct recording *recording;
+	struct kernel_sums sums[2];
 	GHashTable *files;	/* struct file -> itself; by inode and dev */
 	int64_t file_count;
-	GHashTable *sums;	/* struct last_sum -> itself; by key */
 	struct reuse *all;	/* blocks of all files */
 	uint64_t followed;	/* blocks of the single files */
 	struct reuse *pages;	/* anonymous ones; NULL: no swap so far */
@@ -86,23 +93,34 @@ static gboolean sum_equal(gconstpointer a, gconstpointer b)
 	return !memcmp(a, b, sizeof(struct memtoll_read_key));
 }
 
-struct reads *reads_new(struct recording *recording)
+struct reads *reads_new(struct recording *recording, struct bpf_map *sums, struct bpf_map *spare)
 {
 	struct reads *reads = g_new0(struct reads, 1);
+	struct bpf_map *const maps[] = { sums, spare };
+	size_t i;
 
 	reads->recording = recording;
+	for (i = 0; i < G_N_ELEMENTS(maps); i++)
+		reads->sums[i] = (struct kernel_sums){
+			.fd = bpf_map__fd(maps[i]),
+			.cpus = bpf_map__type(maps[i]) == BPF_MAP_TYPE_HASH ?
+				1 : libbpf_num_possible_cpus(),
+			.last = g_hash_table_new_full(sum_hash, sum_equal, NULL, g_free),
+		};
 	reads->all = reuse_new(BLOCKS_OF_ALL);
 	reads->files = g_hash_table_new_full(file_hash, file_equal, NULL, file_free);
-	reads->sums = g_hash_table_new_full(sum_hash, sum_equal, NULL, g_free);
 	return reads;
 }
 
 void reads_free(struct reads *reads)
 {
+	size_t i;
+
 	if (!reads)
 		return;
 	g_hash_table_destroy(reads->files);
-	g_hash_table_destroy(reads->sums);
+	for (i = 0; i < G_N_ELEMENTS(reads->sums); i++)
+		g_hash_table_destroy(reads->sums[i].last);
 	reuse_free(reads->all);
 	reuse_free(reads->pages);
 	g_free(reads);
@@ -348,33 +366,43 @@ static int give_out(struct reads *reads, const struct last_sum *last,
  * A program may read more files than the map can hold. What did not change for a whole slice is
  * taken out of it, with what it has then.
  */
-int reads_commit(struct reads *reads, int map_fd, read_fn *on_read, void *context)
+static int commit_sums(struct reads *reads, const struct kernel_sums *sums, read_fn *on_read,
+		       void *context)
 {
-	int cpus = libbpf_num_possible_cpus(), err = 0;
-	g_autofree uint64_t *values = g_new0(uint64_t, SUM_WORDS * cpus);
+	g_autofree uint64_t *values = g_new0(uint64_t, SUM_WORDS * sums->cpus);
 	struct memtoll_read_key key, next;
 	struct memtoll_read_sum delta;
 	struct last_sum *last;
 	bool more, changed;
+	int err = 0;
 
-	for (more = !bpf_map_get_next_key(map_fd, NULL, &key); more && !err; key = next) {
-		more = !bpf_map_get_next_key(map_fd, &key, &next);
-		if (bpf_map_lookup_elem(map_fd, &key, values))
+	for (more = !bpf_map_get_next_key(sums->fd, NULL, &key); more && !err; key = next) {
+		more = !bpf_map_get_next_key(sums->fd, &key, &next);
+		if (bpf_map_lookup_elem(sums->fd, &key, values))
 			continue;
-		last = g_hash_table_lookup(reads->sums, &key);
+		last = g_hash_table_lookup(sums->last, &key);
 		if (!last) {
 			last = g_new0(struct last_sum, 1);
 			last->key = key;
-			g_hash_table_add(reads->sums, last);
+			g_hash_table_add(sums->last, last);
 		}
-		changed = take_delta(last, values, cpus, &delta);
+		changed = take_delta(last, values, sums->cpus, &delta);
 		if (changed)
 			err = give_out(reads, last, &delta, on_read, context);
-		if (changed || bpf_map_lookup_and_delete_elem(map_fd, &key, values))
+		if (changed || bpf_map_lookup_and_delete_elem(sums->fd, &key, values))
 			continue;
-		if (take_delta(last, values, cpus, &delta))
+		if (take_delta(last, values, sums->cpus, &delta))
 			err = give_out(reads, last, &delta, on_read, context);
-		g_hash_table_remove(reads->sums, &key);
+		g_hash_table_remove(sums->last, &key);
 	}
+	return err;
+}
+
+int reads_commit(struct reads *reads, read_fn *on_read, void *context)
+{
+	int err = commit_sums(reads, &reads->sums[0], on_read, context);
+
+	if (!err)
+		err = commit_sums(reads, &reads->sums[1], on_read, context);
 	return err ? err : write_reuses(reads);
 }

@@ -3,6 +3,7 @@
 #ifndef MEMTOLL_READS_H
 #define MEMTOLL_READS_H
 
+#include <bpf/libbpf.h>
 #include <linux/types.h>
 
 #include "../bpf/events.h"
@@ -10,7 +11,8 @@
 
 struct reads;
 
-struct reads *reads_new(struct recording *recording);
+/* sums, spare: the kernel's maps file_reads and its spare (row.bpf.h). */
+struct reads *reads_new(struct recording *recording, struct bpf_map *sums, struct bpf_map *spare);
 void reads_free(struct reads *reads);
 
 /* Records of the ring buffer: where a file is, and a run of reads of it. */
@@ -23,9 +25,9 @@ void reads_fault(struct reads *reads, const struct memtoll_run *run);
 typedef void read_fn(void *context, const struct file_read_fact *fact);
 
 /*
- * Give out the sums of the kernel's map file_reads as differences to the last call, and write what
- * is known of the files. 0, or -errno of the recording.
+ * Give out the kernel's sums as differences to the last call, and write what is known of the files.
+ * 0, or -errno of the recording.
  */
-int reads_commit(struct reads *reads, int map_fd, read_fn *on_read, void *context);
+int reads_commit(struct reads *reads, read_fn *on_read, void *context);
 
 #endif /* MEMTOLL_READS_H */

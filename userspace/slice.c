@@ -39,16 +39,22 @@ struct stored_run {
 	uint8_t allocated_fn;
 };
 
+/* Tables of sums, each with its spare. */
+enum summed {
+	SUMMED_CALLS,
+	SUMMED_MAP_CALLS,
+	SUMMED_SWAPS,
+	SUMMED_WALKS,
+	SUMMED_PASSES,
+	SUMMED_SPARE,
+	SUMMED = 2 * SUMMED_SPARE,
+};
+
 struct slicer {
 	struct slicer_config config;
-	GHashTable *calls;		/* memtoll_call_key -> sum as of the last slice */
-	GHashTable *calls_spare;	/* likewise */
-	GHashTable *call_places;	/* likewise, by place and CPU */
-	GHashTable *map_calls;		/* memtoll_map_key -> memtoll_map_sum, likewise */
-	GHashTable *swaps;		/* memtoll_swap_key -> memtoll_swap_sum, likewise */
-	GHashTable *walks;		/* memtoll_walk_key -> memtoll_walk_sum, likewise */
+	GHashTable *call_places;	/* by place and CPU: a sum as of the last slice */
+	GHashTable *last[SUMMED];	/* by key, likewise */
 	struct memtoll_walk_sum walked;	/* of all targets, since the start */
-	GHashTable *passes;		/* memtoll_pass_key -> memtoll_pass_sum, likewise */
 	struct cpu_samples *samples;
 	struct hit_counts *hits;
 	GHashTable *stacks;		/* ids to write with this slice */
@@ -95,6 +101,7 @@ struct slicer *slicer_new(const struct slicer_config *config)
 {
 	struct slicer *slicer = g_new0(struct slicer, 1);
 	uint64_t calibrations[MEMTOLL_LOSS_COUNT];
+	int i;
 
 	slicer->config = *config;
 	/* A small buffer was too small for them, and nobody wants them. */
@@ -102,19 +109,16 @@ struct slicer *slicer_new(const struct slicer_config *config)
 	slicer->stack_writer.recording = config->recording;
 	slicer->stack_writer.symbolizer = config->symbolizer;
 	slicer->stack_writer.python = config->python;
-	slicer->calls = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
-	slicer->calls_spare = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->call_places = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
-	slicer->map_calls = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
-	slicer->swaps = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
-	slicer->walks = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
-	slicer->passes = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
+	for (i = 0; i < SUMMED; i++)
+		slicer->last[i] = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	slicer->hits = hit_counts_new();
 	slicer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	slicer->kernel_stacks = kernel_stacks_new(config->bpf);
 	slicer->areas = areas_new();
 	slicer->giveback = giveback_new();
-	slicer->reads = reads_new(config->recording);
+	slicer->reads = reads_new(config->recording, config->bpf->maps.file_reads,
+				  config->bpf->maps.file_reads_spare);
 	slicer->latency = latency_new();
 	slicer->nameless = nameless_new(bpf_map__fd(config->bpf->maps.stacks), config->symbolizer,
 					config->targets);
@@ -127,15 +131,13 @@ struct slicer *slicer_new(const struct slicer_config *config)
 
 void slicer_free(struct slicer *slicer)
 {
+	int i;
+
 	if (!slicer)
 		return;
-	g_hash_table_destroy(slicer->calls);
-	g_hash_table_destroy(slicer->calls_spare);
 	g_hash_table_destroy(slicer->call_places);
-	g_hash_table_destroy(slicer->map_calls);
-	g_hash_table_destroy(slicer->swaps);
-	g_hash_table_destroy(slicer->walks);
-	g_hash_table_destroy(slicer->passes);
+	for (i = 0; i < SUMMED; i++)
+		g_hash_table_destroy(slicer->last[i]);
 	hit_counts_free(slicer->hits);
 	g_hash_table_destroy(slicer->stacks);
 	kernel_stacks_free(slicer->kernel_stacks);
@@ -747,32 +749,35 @@ static bool is_forgotten(void *context, uint32_t tgid)
 
 static void read_sums(struct slicer *slicer)
 {
-	const struct sums_reader calls = { on_call_sum, is_forgotten, slicer };
+	const typeof(slicer->config.bpf->maps) *maps = &slicer->config.bpf->maps;
 	const struct {
-		struct bpf_map *map;
-		GHashTable *last;
+		struct bpf_map *map, *spare;
 		size_t bytes;
 		void (*each)(void *context, const void *key, const uint64_t *delta);
-	} others[] = {
-		{ slicer->config.bpf->maps.map_calls, slicer->map_calls,
-		  sizeof(struct memtoll_map_sum), on_map_sum },
-		{ slicer->config.bpf->maps.swaps, slicer->swaps, sizeof(struct memtoll_swap_sum),
-		  on_swap_sum },
-		{ slicer->config.bpf->maps.walks, slicer->walks, sizeof(struct memtoll_walk_sum),
-		  on_walk_sum },
-		{ slicer->config.bpf->maps.passes, slicer->passes,
-		  sizeof(struct memtoll_pass_sum), on_pass_sum },
+	} tables[SUMMED_SPARE] = {
+		[SUMMED_CALLS] = { maps->calls, maps->calls_spare, 0, on_call_sum },
+		[SUMMED_MAP_CALLS] = { maps->map_calls, maps->map_calls_spare,
+				       sizeof(struct memtoll_map_sum), on_map_sum },
+		[SUMMED_SWAPS] = { maps->swaps, maps->swaps_spare, sizeof(struct memtoll_swap_sum),
+				   on_swap_sum },
+		[SUMMED_WALKS] = { maps->walks, maps->walks_spare, sizeof(struct memtoll_walk_sum),
+				   on_walk_sum },
+		[SUMMED_PASSES] = { maps->passes, maps->passes_spare,
+				    sizeof(struct memtoll_pass_sum), on_pass_sum },
 	};
-	struct sums_reader reader = calls;
-	size_t i;
+	struct sums_reader reader = { on_call_sum, is_forgotten, slicer };
+	struct bpf_map *map;
+	int i;
 
-	sums_each_place(slicer->config.bpf->maps.call_places, slicer->call_places, &calls);
-	sums_each_call(slicer->config.bpf->maps.calls, slicer->calls, &calls);
-	sums_each_call(slicer->config.bpf->maps.calls_spare, slicer->calls_spare, &calls);
-	for (i = 0; i < G_N_ELEMENTS(others); i++) {
-		reader.each = others[i].each;
-		sums_each(others[i].map, others[i].last, others[i].bytes / sizeof(uint64_t), 0,
-			  &reader);
+	sums_each_place(maps->call_places, slicer->call_places, &reader);
+	for (i = 0; i < SUMMED; i++) {
+		map = i < SUMMED_SPARE ? tables[i].map : tables[i - SUMMED_SPARE].spare;
+		reader.each = tables[i % SUMMED_SPARE].each;
+		if (i % SUMMED_SPARE == SUMMED_CALLS)
+			sums_each_call(map, slicer->last[i], &reader);
+		else
+			sums_each(map, slicer->last[i],
+				  tables[i % SUMMED_SPARE].bytes / sizeof(uint64_t), 0, &reader);
 	}
 }
 
@@ -810,9 +815,7 @@ int slicer_commit(struct slicer *slicer, uint64_t start_ns, uint64_t end_ns)
 	thresholds_drain(slicer->config.thresholds, on_threshold, slicer);
 	write_runs(slicer);
 	read_sums(slicer);
-	note(slicer, reads_commit(slicer->reads,
-				  bpf_map__fd(slicer->config.bpf->maps.file_reads), on_read_sum,
-				  slicer));
+	note(slicer, reads_commit(slicer->reads, on_read_sum, slicer));
 	write_walk_price(slicer);
 	targets_each(slicer->config.targets, write_target, slicer);
 	note(slicer, cpu_samples_commit(slicer->samples, slicer->config.recording, want_stack,

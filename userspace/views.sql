@@ -378,6 +378,7 @@ measured AS MATERIALIZED (
 		     WHEN t.name IN ('reads_full', 'read_async', 'reads_unwatched', 'ring_read')
 			THEN 'read'
 		     WHEN t.name IN ('ring_faults', 'walk_failed') THEN 'fault'
+		     WHEN t.name = 'swaps_full' THEN 'swap'
 		     WHEN t.name = 'ring_block' THEN 'block'
 		     WHEN t.name = 'ring_mapping' THEN 'mapping'
 		     WHEN t.name = 'ring_sample' THEN 'sample'
@@ -396,6 +397,7 @@ kept(measure, count) AS MATERIALIZED (
 	UNION ALL SELECT 'block', (SELECT COALESCE(SUM(made + freed), 0) FROM block)
 	UNION ALL SELECT 'sample', (SELECT COALESCE(SUM(samples), 0) FROM sample)
 	UNION ALL SELECT 'process', (SELECT COUNT(*) FROM process)
+	UNION ALL SELECT 'swap', (SELECT COALESCE(SUM(pages), 0) FROM swap)
 ),
 everything AS (
 	SELECT measure, count FROM kept
@@ -408,7 +410,7 @@ everything AS (
 SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
 	CASE WHEN m.count > 0 THEN 1.0 * m.count / (m.count + COALESCE(e.count, 0)) ELSE 0.0 END
 		AS share,
-	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async', 'thread_state') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
+	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async', 'swaps_full', 'thread_state') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
 		AND 1.0 * m.count / (m.count + COALESCE(e.count, 0)) > 0.01 AS exceeds
 FROM measured m LEFT JOIN everything e ON e.measure = m.measure;
 
@@ -423,6 +425,7 @@ lost AS (
 			THEN share END), 0.0)
 			AS read_share,
 		COALESCE(SUM(CASE measure WHEN 'fault' THEN share END), 0.0) AS fault_share,
+		COALESCE(MAX(CASE measure WHEN 'swap' THEN share END), 0.0) AS swap_share,
 		COALESCE(MAX(CASE measure WHEN 'sample' THEN share END), 0.0) AS sample_share,
 		COALESCE(SUM(CASE WHEN measure IN ('event', 'any') THEN share END), 0.0)
 			AS event_share
@@ -440,7 +443,7 @@ SELECT k.toll, MIN(1.0, l.event_share + CASE
 	WHEN k.toll = 'zero.app' THEN l.sample_share
 	WHEN k.toll = 'file.read' THEN l.read_share
 	WHEN k.toll = 'compute' THEN 0.0
-	WHEN k.family = 'swap' THEN MAX(l.fault_share, d.share, d.swap_share)
+	WHEN k.family = 'swap' THEN MAX(l.fault_share, l.swap_share, d.share, d.swap_share)
 	ELSE MAX(l.fault_share, d.share) END) AS share
 FROM toll_kind k JOIN lost l JOIN disagreement d;
 
