@@ -12,7 +12,8 @@
 -- passed: the same, and the calls, in the moments after windows (watch_passed), where a hit costs less.
 -- An event that was counted throughout (watch_event), whatever the probes cost; in slices in which it was
 -- not, the calls go by CPU time, which is sure where windows are few; it goes on in half of the slices at
--- least, and ten fell into windows. Believed is what can be true together with what cpu tells: something
+-- least, ten fell into windows, and its error is less than itself: the faults of a program's start are
+-- nearly all seen, and say nothing of later. Believed is what can be true together with what cpu tells: something
 -- that happens by the wall clock (a timer) tells too few calls.
 -- The clock with the smaller error counts.
 --
@@ -162,7 +163,7 @@ believed AS (
 		ROW_NUMBER() OVER (PARTITION BY call ORDER BY error, clock) AS place
 	FROM compared
 	WHERE clock = 'cpu' OR (x > 0 AND y > 0 AND cpu_y > 0
-		AND (clock = 'passed' OR (x >= 10 AND 2 * slices >= cpu_slices))
+		AND (clock = 'passed' OR (error < 1.0 AND x >= 10 AND 2 * slices >= cpu_slices))
 		AND factor * (1.0 + error) >= cpu_least / (1.0 + cpu_error)
 		AND factor * MAX(0.0, 1.0 - error) <= cpu_factor * (1.0 + cpu_error))
 )
@@ -173,7 +174,7 @@ SELECT call, clock, factor, error, seen_share FROM believed WHERE place = 1;
 -- of which nothing was seen, the expectation is below 3.0); NULL where no window tells, then part, the CPU time of
 -- those slices over that of the others, says what the site's own rate would come to.
 CREATE VIEW call_unseen AS
-SELECT r.call, r.pid, CASE WHEN s.seen_share > 0 THEN 3.0 * s.factor END AS most_calls,
+SELECT r.call, r.pid, CASE WHEN s.seen_share > 0 THEN 3.0 * s.factor * (1.0 + s.error) END AS most_calls,
 	r.ns / MAX(w.ns - r.ns, 1.0) AS part
 FROM (SELECT w.call, p.pid, 1.0 * SUM(p.cpu_ns) AS ns FROM watch w
 	JOIN process_slice p ON p.slice = w.slice WHERE p.cpu_ns > 0 GROUP BY w.call, p.pid) r

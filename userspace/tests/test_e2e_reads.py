@@ -125,6 +125,20 @@ def test_what_is_no_file_is_not_counted(out: Path) -> None:
     assert not [path for path in paths if path.startswith(("/proc", "/sys", "/dev"))]
 
 
+def test_many_files_at_once(tmp_path: Path, out: Path) -> None:
+    """Each is a row of its own, for which the kernel has no memory ready while the program keeps its workers away."""
+    (tmp_path / "files").mkdir()
+    recording = record(out, command=[workload("many_files"), str(tmp_path / "files"), "8009"])
+    (witness,) = recording.witness
+    assert witness["reads"] == 8009
+    rows = recording.query(
+        "SELECT COUNT(DISTINCT r.file), SUM(r.calls), SUM(r.bytes) FROM file_read r JOIN file f ON f.file = r.file"
+        f" WHERE f.path LIKE '{tmp_path}/files/%'"
+    )
+    assert rows == [(8009, 8009, 8009)]
+    assert recording.report["losses"]["reads_full"] == 0
+
+
 def test_without_the_probe(out: Path, data: Path) -> None:
     command = [workload("reader"), data, "pread", str(BLOCK), "7", "1"]
     recording = record(out, "--probes", "faults", command=command)
