@@ -24,7 +24,8 @@ struct file {
 	int64_t number;
 	uint64_t bytes;
 	char *path;
-	bool written;
+	bool wanted;		/* rows refer to it */
+	bool written;		/* as it is known */
 	struct reuse *reuse;	/* of its blocks of MEMTOLL_PAGE_SIZE; NULL: none read yet */
 	uint64_t last_end;	/* of its last run */
 	bool used;		/* since its reuse was written */
@@ -311,7 +312,7 @@ static int write_reuses(struct reads *reads)
 
 static int write_file(struct reads *reads, struct file *file)
 {
-	if (file->written)
+	if (!file->wanted || file->written)
 		return 0;
 	file->written = true;
 	return recording_file(reads->recording, &(struct file_fact){
@@ -345,8 +346,8 @@ static bool take_delta(struct last_sum *last, const uint64_t *values, int cpus,
 	return changed;
 }
 
-static int give_out(struct reads *reads, const struct last_sum *last,
-		    const struct memtoll_read_sum *delta, read_fn *on_read, void *context)
+static void give_out(struct reads *reads, const struct last_sum *last,
+		     const struct memtoll_read_sum *delta, read_fn *on_read, void *context)
 {
 	const struct memtoll_read_key *key = &last->key;
 	struct file *file = file_get(reads, key->dev, key->inode, key->flags);
@@ -359,24 +360,36 @@ static int give_out(struct reads *reads, const struct last_sum *last,
 		.direct = key->flags & READ_DIRECT,
 		.sum = *delta,
 	});
-	return write_file(reads, file);
+	file->wanted = true;
+}
+
+/* Also those whose paths have come only after their sums. */
+static int write_files(struct reads *reads)
+{
+	struct file *file;
+	GHashTableIter iter;
+	int err = 0;
+
+	g_hash_table_iter_init(&iter, reads->files);
+	while (!err && g_hash_table_iter_next(&iter, (gpointer *)&file, NULL))
+		err = write_file(reads, file);
+	return err;
 }
 
 /*
  * A program may read more files than the map can hold. What did not change for a whole slice is
  * taken out of it, with what it has then.
  */
-static int commit_sums(struct reads *reads, const struct kernel_sums *sums, read_fn *on_read,
-		       void *context)
+static void commit_sums(struct reads *reads, const struct kernel_sums *sums, read_fn *on_read,
+			void *context)
 {
 	g_autofree uint64_t *values = g_new0(uint64_t, SUM_WORDS * sums->cpus);
 	struct memtoll_read_key key, next;
 	struct memtoll_read_sum delta;
 	struct last_sum *last;
 	bool more, changed;
-	int err = 0;
 
-	for (more = !bpf_map_get_next_key(sums->fd, NULL, &key); more && !err; key = next) {
+	for (more = !bpf_map_get_next_key(sums->fd, NULL, &key); more; key = next) {
 		more = !bpf_map_get_next_key(sums->fd, &key, &next);
 		if (bpf_map_lookup_elem(sums->fd, &key, values))
 			continue;
@@ -388,21 +401,22 @@ static int commit_sums(struct reads *reads, const struct kernel_sums *sums, read
 		}
 		changed = take_delta(last, values, sums->cpus, &delta);
 		if (changed)
-			err = give_out(reads, last, &delta, on_read, context);
+			give_out(reads, last, &delta, on_read, context);
 		if (changed || bpf_map_lookup_and_delete_elem(sums->fd, &key, values))
 			continue;
 		if (take_delta(last, values, sums->cpus, &delta))
-			err = give_out(reads, last, &delta, on_read, context);
+			give_out(reads, last, &delta, on_read, context);
 		g_hash_table_remove(sums->last, &key);
 	}
-	return err;
 }
 
 int reads_commit(struct reads *reads, read_fn *on_read, void *context)
 {
-	int err = commit_sums(reads, &reads->sums[0], on_read, context);
+	size_t i;
+	int err;
 
-	if (!err)
-		err = commit_sums(reads, &reads->sums[1], on_read, context);
+	for (i = 0; i < G_N_ELEMENTS(reads->sums); i++)
+		commit_sums(reads, &reads->sums[i], on_read, context);
+	err = write_files(reads);
 	return err ? err : write_reuses(reads);
 }

@@ -126,16 +126,19 @@ def test_what_is_no_file_is_not_counted(out: Path) -> None:
 
 
 def test_many_files_at_once(tmp_path: Path, out: Path) -> None:
-    """Each is a row of its own, for which the kernel has no memory ready while the program keeps its workers away."""
+    """Each is a row of its own, for which the kernel has no memory ready while the program keeps its workers away.
+
+    No more than the spare has rows (bpf/read.bpf.c): it may be that it has to hold them all.
+    """
     (tmp_path / "files").mkdir()
-    recording = record(out, command=[workload("many_files"), str(tmp_path / "files"), "8009"])
+    recording = record(out, command=[workload("many_files"), str(tmp_path / "files"), "4001"])
     (witness,) = recording.witness
-    assert witness["reads"] == 8009
+    assert witness["reads"] == 4001
     rows = recording.query(
         "SELECT COUNT(DISTINCT r.file), SUM(r.calls), SUM(r.bytes) FROM file_read r JOIN file f ON f.file = r.file"
         f" WHERE f.path LIKE '{tmp_path}/files/%'"
     )
-    assert rows == [(8009, 8009, 8009)]
+    assert rows == [(4001, 4001, 4001)]
     assert recording.report["losses"]["reads_full"] == 0
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import leftovers
 from harness import MIB, TESTS, Program, end, spawn, wait_until, workload
-from swapping import in_cgroup, memory_with_swap
+from swapping import OutOfMemory, in_cgroup, memory_with_swap
 
 pytestmark = [pytest.mark.root, pytest.mark.machine]
 
@@ -102,6 +102,14 @@ def test_killed_half_way(place: Path) -> None:
     state = there(made, place)
     assert not any(state.values()), state
     assert SETTING.read_text() == before
+
+
+def test_what_the_kernel_killed_is_told() -> None:
+    """A test that fails by it says so: it may try again."""
+    words = [sys.executable, "-c", f"b'x' * {64 * MIB}"]
+    with pytest.raises(OutOfMemory), memory_with_swap("file", 16 * MIB, 4 * MIB) as cgroup:
+        assert subprocess.run(in_cgroup(cgroup, *words), check=False).returncode == 0
+    assert not cgroup.exists()
 
 
 def test_what_a_test_fails_in_is_undone(tmp_path: Path) -> None:
