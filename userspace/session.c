@@ -730,7 +730,7 @@ static void stop_counting(struct session *session)
 	if (!session->bpf || !session->targets)
 		return;
 	session->bpf->bss->stopped = 1;
-	targets_read_counters(session->targets);
+	targets_end_counting(session->targets);
 }
 
 static void detach(struct session *session)

@@ -422,6 +422,14 @@ void targets_read_counters(struct targets *targets)
 	}
 }
 
+void targets_end_counting(struct targets *targets)
+{
+	if (targets->ended_ns)
+		return;
+	targets_read_counters(targets);
+	targets->ended_ns = now_ns();
+}
+
 void targets_read_sizes(struct targets *targets)
 {
 	GHashTableIter iter;

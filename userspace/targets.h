@@ -120,6 +120,8 @@ uint64_t targets_cpu_ns(struct targets *targets);
  * Who is found to have ended for longer than a slice, untold, ends here: the ring buffer was full.
  */
 void targets_read_counters(struct targets *targets);
+/* The last time: counting has ended, and so do the targets' counters, however long they live on. */
+void targets_end_counting(struct targets *targets);
 
 /*
  * The latter two only, so that a process that ends between two slices has been looked at shortly

@@ -31,6 +31,12 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
+/* After the end of counting, as a command that is ended then: what it did since is in no figure. */
+static bool is_late(const struct targets *targets, const struct memtoll_process *told)
+{
+	return targets->ended_ns && (told ? told->time_ns : now_ns()) > targets->ended_ns;
+}
+
 /* It has ended: told so, or found. exit_code: -1: not known. */
 void followed_end(struct targets *targets, struct followed *followed, int exit_code,
 			 const struct memtoll_process *told)
@@ -40,7 +46,8 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	bool is_another = process_row_lives(targets->config.bpf, target->pid, &state) && told;
 
 	/* Where it is reaped already, its threads have left their faults with the BPF side. */
-	if ((is_another || !followed_read_counters(followed)) && (told || state.ended)) {
+	if (!is_late(targets, told) && (is_another || !followed_read_counters(followed)) &&
+	    (told || state.ended)) {
 		target->now.minor_faults = target->dead_minor_faults +
 			(state.ended ? state.exited_minor_faults : told->minor_faults);
 		target->now.major_faults = target->dead_major_faults +

@@ -61,6 +61,7 @@ struct targets {
 	struct unwinder *unwinder;
 	struct starts *starts;
 	unsigned int watched;		/* bits of enum probe_group: attached */
+	uint64_t ended_ns;		/* counting has ended then; 0: it has not */
 	bool detached;			/* for good: who starts from now on gets none */
 	size_t module_count;		/* in scans */
 	struct targets_losses losses;	/* but for the unwinder's */

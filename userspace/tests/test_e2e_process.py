@@ -486,6 +486,13 @@ def test_an_end_that_goes_untold(out: Path) -> None:
     assert losses["ring_faults"] <= program.lines[-1]["minflt"]
 
 
+def test_what_a_command_does_until_it_is_ended_is_in_no_figure(out: Path) -> None:
+    """It runs on while its probes are taken away: for longer than it was recorded, here."""
+    recording = record(out, "-d", "300ms", command=[workload("calloc_loop"), str(10 * MIB), "1000003"])
+    assert recording.dominant == "zeroing"
+    assert recording.report["checks"]["minor_faults"]["ok"], recording.report["checks"]
+
+
 def test_a_command_that_starts_others_as_it_ends(out: Path) -> None:
     """The recording is over, its probes are gone, and ptrace tells of what the command runs to put things in order."""
     script = "trap 'for i in 1 2 3; do /bin/true; sleep 0.1; done; exit 0' TERM; while :; do sleep 0.1; done"
