@@ -19,7 +19,7 @@ static __always_inline void swap_add(__u32 tgid, __u32 what, __u64 pages, __u64 
 	struct memtoll_swap_sum *sum = row_get(&swaps, &swaps_spare, &key, &zero);
 
 	if (!sum) {
-		lose(LOST_SWAPS_FULL, pages);
+		lose(LOST_SWAPS_FULL, pages ? pages : 1);
 		return;
 	}
 	__sync_fetch_and_add(&sum->count, 1);
