@@ -34,7 +34,7 @@ from harness import (
     wait_attached,
     wait_until,
 )
-from swapping import CGROUPS, OutOfMemory, in_cgroup, memory_with_swap, vmstat
+from swapping import CGROUPS, OutOfMemory, in_cgroup, memory_with_swap, set_limit, vmstat
 
 pytestmark = [pytest.mark.root, pytest.mark.machine]
 
@@ -274,16 +274,6 @@ def test_curve_against_three_pools(out: Path, table: Path) -> None:
         assert ratio * counted["Innodb_buffer_pool_reads"] == pytest.approx(truth, rel=0.1), pool // MIB
 
 
-def lowered(cgroup: Path, limit: int) -> bool:
-    """The kernel frees what is above it, and gives up for now where that takes long."""
-    (control,) = (path for name in ("memory.max", "memory.limit_in_bytes") if (path := cgroup / name).exists())
-    try:
-        control.write_text(str(limit))
-    except OSError:
-        return False
-    return True
-
-
 def ask_swapped_pool(out: Path, table: Path) -> tuple[dict[str, int], int]:
     """Record a server whose pool is larger than its memory: what it read meanwhile, and pages that the kernel did."""
     # In one statement each: parsing many would be most of the work. The limit comes down when the pool is
@@ -296,7 +286,7 @@ def ask_swapped_pool(out: Path, table: Path) -> tuple[dict[str, int], int]:
         before = vmstat()
         with mariadb(table, 160 * MIB, cgroup, tracer) as server:
             server.ask(one_pass)
-            wait_until(lambda: lowered(cgroup, 56 * MIB), "the limit to come down", 30)
+            wait_until(lambda: set_limit(cgroup, 56 * MIB), "the limit to come down", 30)
             reads = server.counters()
             server.ask(12 * one_pass)
             reads = {name: value - reads[name] for name, value in server.counters().items()}
