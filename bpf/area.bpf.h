@@ -137,8 +137,11 @@ static __always_inline bool is_thread_stack(struct task_struct *task,
 #endif
 }
 
-/* A file area's name goes to userspace once per process. Should it be gone, reading it fails. */
-static __always_inline void tell_file(struct task_struct *task, struct thread *thread,
+/*
+ * A file area's name goes to userspace once per process. Should it be gone, reading it fails. Whether
+ * it was told now, which wakes.
+ */
+static __always_inline bool tell_file(struct task_struct *task, struct thread *thread,
 				      const struct area_query *query)
 {
 	struct file_key key = { .inode = query->inode, .dev = query->dev, .tgid = task->tgid };
@@ -146,7 +149,7 @@ static __always_inline void tell_file(struct task_struct *task, struct thread *t
 	__u8 told = 1;
 
 	if (bpf_map_lookup_elem(&files_told, &key))
-		return;
+		return false;
 	bpf_map_update_elem(&files_told, &key, &told, BPF_ANY);
 	file->kind = EVENT_FILE;
 	file->tgid = task->tgid;
@@ -155,6 +158,7 @@ static __always_inline void tell_file(struct task_struct *task, struct thread *t
 	if (bpf_probe_read_kernel_str(file->name, sizeof(file->name), (void *)query->name) < 0)
 		file->name[0] = '\0';
 	emit(file, sizeof(*file), LOST_RING_PROCESS, 1, true);
+	return true;
 }
 
 /* Arena, thread stack or plain; false: it cannot be told yet, ask again. */
@@ -189,31 +193,34 @@ static __always_inline void area_missing(const struct mm_struct *mm, struct area
 
 /*
  * mm: the task's. Each load of that pointer by its type costs the verifier a search of all the kernel's
- * types, a millisecond (btf_find_by_name_kind(), 6.2 and later): it is loaded once.
+ * types, a millisecond (btf_find_by_name_kind(), 6.2 and later): it is loaded once. Returns whether
+ * asking has an interrupt come, when they are on again.
  */
-static __always_inline void area_ask(struct task_struct *task, const struct mm_struct *mm,
+static __always_inline bool area_ask(struct task_struct *task, const struct mm_struct *mm,
 				     struct thread *thread, __u64 address, __u64 sp)
 {
 	struct area_query query = {};
 	struct area_cache *cache = &thread->area;
-	bool lasting = true;
+	bool lasting = true, interrupts = false;
 
 	__builtin_memset(cache, 0, sizeof(*cache));
 	if (!cfg_find_vma)
-		return;
+		return false;
 	/*
 	 * The lock second: interrupts are off in a fault, where bpf_find_vma() cannot give it back
 	 * itself. It has that done by an interrupt to its own CPU, 10 us in a virtual machine.
 	 */
-	if (area_peek(mm, address, &query) &&
-	    bpf_find_vma(task, address, area_found, &query, 0)) {
-		area_missing(mm, cache, address);
-		return;
+	if (area_peek(mm, address, &query)) {
+		interrupts = true;
+		if (bpf_find_vma(task, address, area_found, &query, 0)) {
+			area_missing(mm, cache, address);
+			return interrupts;
+		}
 	}
 	judge_area(mm, &query);
 	/* Not by its inode: that of System V shared memory is the segment's number, 0 at first. */
 	if (query.dev)
-		tell_file(task, thread, &query);
+		interrupts |= tell_file(task, thread, &query);
 	else if (query.area == AREA_ANON)
 		lasting = refine_anonymous(task, &query, address, sp);
 	/* An arena is told heap by heap; several may make up one area. */
@@ -232,6 +239,7 @@ static __always_inline void area_ask(struct task_struct *task, const struct mm_s
 	cache->hugetlb = query.hugetlb;
 	cache->inode = query.inode;
 	cache->dev = query.dev;
+	return interrupts;
 }
 
 #endif /* MEMTOLL_AREA_BPF_H */

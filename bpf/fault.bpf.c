@@ -428,12 +428,13 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	fault->in_device = 0;
 	fault->in_zswap = 0;
 	fault->in_zero = 0;
+	fault->interrupted = 0;
 	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
 	if (!area_is_known(thread, address)) {
 		began_ns = bpf_ktime_get_ns();
-		area_ask(task, mm, thread, address, regs->sp);
+		fault->interrupted = area_ask(task, mm, thread, address, regs->sp);
 	}
 	/* Kept: another thread may have to look again, the one that drains. */
 	fault->root = table_root();
@@ -455,7 +456,7 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0);
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
 		fault->stack_id = thread->run.stack_id;
-		fault->flags = thread->run.flags & ~RUN_MAJOR;
+		fault->flags = thread->run.flags & ~(RUN_MAJOR | RUN_INTERRUPTED);
 	} else if ((place = sweep_find(thread, regs, flags))) {
 		fault->stack_id = place->stack_id;
 		fault->flags = place->flags;
@@ -469,11 +470,13 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		fault->flags = flags | (memset_code ? RUN_MEMSET : 0) |
 			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
 		leaf = memset_code || (kernel_mode && is_return_address(regs->sp));
+		thread->python.woken = 0;
 		if (thread->in_fn)
 			fault->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid,
 						   regs->ip, regs->sp, regs->bp, leaf);
 		else
 			fault->stack_id = memo_stack(task, thread, regs, leaf);
+		fault->interrupted |= thread->python.woken;
 		sweep_note(thread, regs);
 	}
 	/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
@@ -515,6 +518,11 @@ static __always_inline int fault_end(bool major)
 	if (!thread || !thread->fault.active || stopped)
 		return 0;
 	order_unfold(task, thread);
+	/* What comes while it is under way is most of a minor one's time. */
+	if (thread->fault.stamped && thread->fault.interrupted && !major) {
+		thread->fault.flags |= RUN_INTERRUPTED;
+		thread->fault.stamped = 0;
+	}
 	/* The window has opened since, or the fault was tried again, which makes it a major one. */
 	if (!thread->fault.stamped) {
 		if (major && in_map(thread))

@@ -142,6 +142,7 @@ struct open_fault {
 	__u8 flags;
 	__u8 in_fn;
 	__u8 stamped;		/* start is its own */
+	__u8 interrupted;	/* by what its probe did: its time is not the fault's alone */
 	__u32 blocks_told;	/* when start was taken */
 	struct walked walked;		/* the way to its entry: no room on the BPF stack */
 	__u64 entries[WINDOW_PAGES];	/* scratch */
@@ -172,6 +173,7 @@ struct python_walk {
 	__u64 state;		/* the thread state found last */
 	__u64 candidate;	/* while it is searched for: the state to be looked at ... */
 	__u64 interpreter;	/* ... and where to go on after the last of this interpreter's */
+	__u8 woken;		/* who names the frames was woken for the last stack */
 	__u8 chunk[MEMTOLL_PYTHON_CHUNK];
 	struct memtoll_python python;
 };
@@ -661,7 +663,7 @@ static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack,
 	if (bpf_map_lookup_elem(&stacks, &id))
 		return;
 	if (stack->python_depth)
-		python_emit(id, &walk->python);
+		walk->woken = python_emit(id, &walk->python);
 	if (bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
 		lose(LOST_STACKS_FULL, 1);
 	else

@@ -306,7 +306,10 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 	return id ? id : 1;
 }
 
-/* Send the interpreter's frames of a new stack, those there are. */
+/*
+ * Send the interpreter's frames of a new stack, those there are. Whether that woke who names them: an
+ * interrupt in the program, and where the reader runs on this CPU a switch to it and back, 8 us.
+ */
 int python_emit(__u64 id, struct memtoll_python *python)
 {
 	__u64 size;
@@ -317,9 +320,11 @@ int python_emit(__u64 id, struct memtoll_python *python)
 	       python->depth * sizeof(python->frames[0]);
 	python->stack_id = id;
 	if (size > sizeof(*python) ||
-	    bpf_ringbuf_output(&pythons, python, size, BPF_RB_FORCE_WAKEUP))
+	    bpf_ringbuf_output(&pythons, python, size, BPF_RB_FORCE_WAKEUP)) {
 		lose(LOST_PYTHONS_FULL, 1);
-	return 0;
+		return 0;
+	}
+	return 1;
 }
 
 /* The interpreter's frames, where the process has one: stack_add_python(). */

@@ -270,6 +270,7 @@ static struct memtoll_run split_run(struct memtoll_run *run, uint64_t pages)
 		*whole[i] -= *share[i];
 	}
 	part.pages = pages;
+	run->flags &= ~RUN_INTERRUPTED;
 	run->pages -= pages;
 	run->address += pages * PAGE;
 	return part;

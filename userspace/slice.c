@@ -373,7 +373,7 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 
 	hits->faults += run->faults;
 	if (!(run->flags & RUN_MAJOR))
-		hits->timed += run->timed_faults;
+		hits->timed += run->timed_faults + !!(run->flags & RUN_INTERRUPTED);
 	keep_run(slicer, &stored);
 }
 
