@@ -375,6 +375,22 @@ static void account_passed(struct watch *watch, const struct governor_reading *r
 	slice->passed_cpu_ns += reading->cpu_ns - watch->closed.cpu_ns;
 }
 
+/*
+ * Windows that had ended by themselves open again: hits are counted, as passed over, until the BPF
+ * side knows it, so the reading that says how many were is taken after that.
+ */
+static void reopen(struct watch *watch, unsigned int open)
+{
+	struct governor_reading reading;
+
+	watch->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~open);
+	take_reading(watch, &reading);
+	account(watch, &reading);
+	account_passed(watch, &reading);
+	set_open(watch, open);
+	watch->closed = reading;
+}
+
 static uint64_t part_way(uint64_t from, uint64_t to, double part)
 {
 	return from + part * (to - from);
@@ -424,6 +440,7 @@ static void open_until(struct watch *watch, uint64_t until_ns, struct governor_r
 	watch->closed = ended;
 	account(watch, reading);
 	account_passed(watch, reading);
+	watch->closed = *reading;
 }
 
 static void look(struct watch *watch, struct governor_reading *reading)
@@ -525,7 +542,9 @@ uint64_t watch_step(struct watch *watch)
 			order.open &= ~(1U << GROUP_READ);
 		if (calls != watch->calls && order.open == watch->open)
 			account(watch, &reading);
-		if (order.open != watch->open) {
+		if (reading.shut && order.open & ~watch->open) {
+			reopen(watch, order.open);
+		} else if (order.open != watch->open) {
 			account(watch, &reading);
 			set_open(watch, order.open);
 			watch->closed = reading;
