@@ -73,8 +73,8 @@ LEFT JOIN others o ON o.pid = a.pid;
 -- Who clears what calloc returns. rule: 'chunk header' (glibc: exact), 'observation', or 'none'.
 -- cleared_by: 'memset' (calloc writes all of it), 'kernel' (fresh or purged pages), 'both' (the
 -- kernel clears a page, then memset does), 'some' (part of it by memset), 'unknown'. Observation looks
--- at the sites whose callocs are large on average: the faults that memset takes inside calloc; the
--- time, against what writing the bytes takes (a tenth or less: they were not written; half or more:
+-- at the sites whose callocs are large on average: the faults that memset takes inside calloc; what
+-- calloc maps (as much as it returns, without such faults: fresh, and not written); the time, against what writing the bytes takes (a tenth or less: they were not written; half or more:
 -- they were); CPU samples inside calloc, where there are four (half of them in memset: written); and
 -- shows calloc's own madvise and mmap. agrees: whether CPU samples inside calloc that are in memset
 -- go with the rule's share of its time; within 10 % of it and twice the samples' standard error;
@@ -108,7 +108,8 @@ faulted AS MATERIALIZED (
 ),
 mapped AS MATERIALIZED (
 	SELECT pid, SUM(CASE call WHEN 'madvise' THEN calls ELSE 0 END) AS purges,
-		SUM(CASE call WHEN 'mmap' THEN calls ELSE 0 END) AS mappings
+		SUM(CASE call WHEN 'mmap' THEN calls ELSE 0 END) AS mappings,
+		SUM(CASE call WHEN 'mmap' THEN bytes ELSE 0 END) AS mapped_bytes
 	FROM map_call WHERE in_call = 'calloc' GROUP BY pid
 ),
 evident AS MATERIALIZED (
@@ -117,6 +118,7 @@ evident AS MATERIALIZED (
 			THEN 1e9 * l.bytes / c.memset_bytes_per_s END AS memset_ns,
 		COALESCE(s.n, 0) AS n, COALESCE(s.k, 0) AS k, COALESCE(f.bytes, 0) AS faulted_bytes,
 		COALESCE(m.purges, 0) AS purges, COALESCE(m.mappings, 0) AS mappings,
+		COALESCE(m.mapped_bytes, 0) AS mapped_bytes,
 		e.clearing_ns / e.net_ns AS rule_share,
 		EXISTS (SELECT 1 FROM every x WHERE x.pid = a.pid
 			AND x.known_clearing <> (a.kind = 'glibc')) AS mixed
@@ -135,6 +137,7 @@ judged AS MATERIALIZED (
 		WHEN kind = 'glibc' THEN CASE WHEN 10 * cleared_bytes >= 9 * bytes THEN 'memset'
 			WHEN 10 * cleared_bytes <= bytes THEN 'kernel' ELSE 'some' END
 		WHEN 2 * faulted_bytes >= bytes THEN 'both'
+		WHEN 10 * mapped_bytes >= 9 * bytes AND 10 * faulted_bytes <= bytes AND k < 2 THEN 'kernel'
 		-- Samples come every 10 ms. What they saw goes before times, which are what is left of
 		-- a call when the faults in it, timed in part, are taken out.
 		WHEN n >= 4 AND 2 * k >= n AND 10 * k * 10.1e6 >= memset_ns THEN 'memset'
@@ -162,6 +165,8 @@ SELECT pid, module, rule, cleared_by, COALESCE(calls, 0) AS calls, COALESCE(byte
 		memset_ns / 1e6)
 		|| PRINTF('; their memset was the first to touch %.1f MiB', faulted_bytes / 1048576.0)
 		|| PRINTF('; %,d madvise and %,d mmap inside calloc', purges, mappings)
+		|| CASE WHEN mappings > 0 THEN PRINTF(', of %.1f MiB', mapped_bytes / 1048576.0)
+			ELSE '' END
 		|| CASE WHEN n > 0 THEN PRINTF('; CPU samples: %d of %d in memset', k, n) ELSE '' END
 	END AS evidence
 FROM judged;

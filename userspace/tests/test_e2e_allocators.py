@@ -206,7 +206,7 @@ def test_embedded_jemalloc(out: Path, tmp_path: Path) -> None:
     libraries_of_it = [renamed, "-lstdc++", "-lm", "-ldl", "-pthread"]
     program = build(tmp_path / "calloc_loop", "calloc_loop.c", *defines, *libraries_of_it)
     env = {"JE_MALLOC_CONF": "narenas:3", "MALLOC_CONF": "narenas:2"}
-    recording = record(out, command=[program, str(TEN), str(calls)], env=env)
+    recording = record(out, command=[program, str(HUNDRED), str(calls)], env=env)
     found = allocator(recording, "jemalloc")
     assert (found["linkage"], found["module"]) == ("embedded", str(program))
     assert {"je_malloc", "je_calloc", "je_free"} <= {probe["symbol"] for probe in found["probes"]}
