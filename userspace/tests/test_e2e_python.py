@@ -235,26 +235,17 @@ def test_faults_name_the_touching_line(out: Path, python: str) -> None:
 def test_faults_that_wake_the_reader_are_not_timed(out: Path, python: str) -> None:
     """A new stack of Python wakes who names it, in the middle of its fault: that is no time of the fault's."""
     recording = record(out, "--probes", "faults", command=[python, SOURCES / "python_paths.py"])
-    [witness] = recording.witness
-    found = {
-        function: figures
-        for function, *figures in recording.query(
-            "SELECT function, COUNT(DISTINCT touched_stack), SUM(faults), SUM(timed_faults) FROM fault JOIN ("
-            " SELECT DISTINCT stack_id AS touched_stack, function FROM stack_frame JOIN frame USING (frame_id)"
-            " WHERE kind = 'python' AND function IN ('by_paths', 'in_a_loop')"
-            ") USING (touched_stack) WHERE class = 'zero' GROUP BY function"
-        )
-    }
-    # Besides the mappings' pages, an int object or a frame now and then takes a fresh page of the interpreter's own.
-    pages = witness["pages"]
-    stacks_met, faults, timed = found["by_paths"]
-    assert pages <= stacks_met <= faults <= pages + 64 and timed <= faults - pages
-    _, faults, timed = found["in_a_loop"]
-    # All but the first, which is new.
-    assert pages - 1 <= timed <= faults <= pages + 64
+    pages = recording.witness[0]["pages"]
+    # By the stacks, not by their names: where the reader comes late the code is gone with the program.
+    ((stacks_met, faults, timed),) = recording.query(
+        "SELECT COUNT(DISTINCT touched_stack), SUM(faults), SUM(timed_faults) FROM fault WHERE class = 'zero'"
+    )
+    assert stacks_met > pages and faults > 2 * pages
+    assert timed <= faults - pages, "each of the pages by a path of its own has a new stack"
+    assert timed >= pages - 1, "those of the loop have one stack, and only the first is new"
     # Their ends were seen all the same, and cost what the end of a fault costs.
     hits = dict(recording.query("SELECT probe, SUM(hits) FROM hit GROUP BY probe"))
-    assert hits["fault"] - 5 <= hits["fault_end"] <= hits["fault"]
+    assert 0.99 * hits["fault"] <= hits["fault_end"] <= hits["fault"]
 
 
 # Two instructions of the interpreter's take page after page by turns, for one line that is called from thirteen
