@@ -173,9 +173,9 @@ struct python_walk {
 	__u64 state;		/* the thread state found last */
 	__u64 candidate;	/* while it is searched for: the state to be looked at ... */
 	__u64 interpreter;	/* ... and where to go on after the last of this interpreter's */
-	__u8 woken;		/* who names the frames was woken for the last stack */
 	__u8 chunk[MEMTOLL_PYTHON_CHUNK];
 	struct memtoll_python python;
+	__u8 woken;		/* who names the frames was woken for the last stack */
 };
 
 /* A walk over a stack: the registers of one frame, and the mapping that its code is in. */

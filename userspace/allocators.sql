@@ -74,11 +74,12 @@ LEFT JOIN others o ON o.pid = a.pid;
 -- cleared_by: 'memset' (calloc writes all of it), 'kernel' (fresh or purged pages), 'both' (the
 -- kernel clears a page, then memset does), 'some' (part of it by memset), 'unknown'. Observation looks
 -- at the sites whose callocs are large on average: the faults that memset takes inside calloc; what
--- calloc maps (as much as it returns, without such faults: fresh, and not written); the time, against what writing the bytes takes (a tenth or less: they were not written; half or more:
--- they were); CPU samples inside calloc, where there are four (half of them in memset: written); and
--- shows calloc's own madvise and mmap. agrees: whether CPU samples inside calloc that are in memset
--- go with the rule's share of its time; within 10 % of it and twice the samples' standard error;
--- NULL where there is nothing to compare.
+-- calloc maps (as much as it returns, without such faults: fresh, and not written); the time, against
+-- what writing the bytes takes (a tenth or less: they were not written; half or more: they were); CPU
+-- samples inside calloc, where there are four (half of them in memset: written); and shows calloc's
+-- own madvise and mmap. agrees: whether CPU samples inside calloc that are in memset go with the rule's
+-- share of its time; within 10 % of it and twice the samples' standard error; NULL where there is
+-- nothing to compare.
 CREATE VIEW allocator_clearing AS
 WITH
 large AS MATERIALIZED (

@@ -269,7 +269,7 @@ CREATE TABLE fault (
 	in_memset       INTEGER NOT NULL,	-- 1: the instruction belongs to memset or bzero, byte 0
 	faults          INTEGER NOT NULL,
 	pages           INTEGER NOT NULL,
-	timed_faults    INTEGER NOT NULL,	-- end seen (sampling windows; major: all), not interrupted by a probe
+	timed_faults    INTEGER NOT NULL,	-- end seen (windows; major: all), no interrupt by a probe
 	timed_cpu_ns    INTEGER NOT NULL,
 	timed_cpu_us2   INTEGER NOT NULL,	-- sum of squares, us^2
 	blocked_ns      INTEGER NOT NULL,	-- of the timed ones
