@@ -376,19 +376,19 @@ static void account_passed(struct watch *watch, const struct governor_reading *r
 }
 
 /*
- * Windows that had ended by themselves open again: hits are counted, as passed over, until the BPF
- * side knows it, so the reading that says how many were is taken after that.
+ * Where windows that had ended by themselves open again, hits are passed over until the BPF side knows
+ * it: the reading that says how many is one taken after that.
  */
-static void reopen(struct watch *watch, unsigned int open)
+static void change_open(struct watch *watch, unsigned int open, struct governor_reading *reading)
 {
-	struct governor_reading reading;
-
-	watch->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~open);
-	take_reading(watch, &reading);
-	account(watch, &reading);
-	account_passed(watch, &reading);
+	if (reading->shut && open & ~watch->open) {
+		watch->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~open);
+		take_reading(watch, reading);
+		account_passed(watch, reading);
+	}
+	account(watch, reading);
 	set_open(watch, open);
-	watch->closed = reading;
+	watch->closed = *reading;
 }
 
 static uint64_t part_way(uint64_t from, uint64_t to, double part)
@@ -542,13 +542,8 @@ uint64_t watch_step(struct watch *watch)
 			order.open &= ~(1U << GROUP_READ);
 		if (calls != watch->calls && order.open == watch->open)
 			account(watch, &reading);
-		if (reading.shut && order.open & ~watch->open) {
-			reopen(watch, order.open);
-		} else if (order.open != watch->open) {
-			account(watch, &reading);
-			set_open(watch, order.open);
-			watch->closed = reading;
-		}
+		if (order.open != watch->open)
+			change_open(watch, order.open, &reading);
 		if (order.attached != watch->attached) {
 			if (watch->attached & ~order.attached)
 				account_passed(watch, &reading);
