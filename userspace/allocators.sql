@@ -72,14 +72,14 @@ LEFT JOIN others o ON o.pid = a.pid;
 
 -- Who clears what calloc returns. rule: 'chunk header' (glibc: exact), 'observation', or 'none'.
 -- cleared_by: 'memset' (calloc writes all of it), 'kernel' (fresh or purged pages), 'both' (the
--- kernel clears a page, then memset does), 'some' (part of it by memset), 'unknown'. Observation looks
--- at the sites whose callocs are large on average: the faults that memset takes inside calloc; what
--- calloc maps (as much as it returns, without such faults: fresh, and not written); the time, against
--- what writing the bytes takes (a tenth or less: they were not written; half or more: they were); CPU
--- samples inside calloc, where there are four (half of them in memset: written); and shows calloc's
--- own madvise and mmap. agrees: whether CPU samples inside calloc that are in memset go with the rule's
--- share of its time; within 10 % of it and twice the samples' standard error; NULL where there is
--- nothing to compare.
+-- kernel clears a page, then memset does), 'some' (part of it by memset), 'unknown'. Observation
+-- looks at the sites whose callocs are large on average: the faults that memset takes inside
+-- calloc; what calloc maps (as often and as much as it returns, without such faults: fresh, and not
+-- written); the time, against what writing the bytes takes (a tenth or less: they were not written;
+-- half or more: they were); CPU samples inside calloc, where there are four (half of them in
+-- memset: written); and shows calloc's own madvise and mmap. agrees: whether CPU samples inside
+-- calloc that are in memset go with the rule's share of its time; within 10 % of it and twice the
+-- samples' standard error; NULL where there is nothing to compare.
 CREATE VIEW allocator_clearing AS
 WITH
 large AS MATERIALIZED (
@@ -138,7 +138,8 @@ judged AS MATERIALIZED (
 		WHEN kind = 'glibc' THEN CASE WHEN 10 * cleared_bytes >= 9 * bytes THEN 'memset'
 			WHEN 10 * cleared_bytes <= bytes THEN 'kernel' ELSE 'some' END
 		WHEN 2 * faulted_bytes >= bytes THEN 'both'
-		WHEN 10 * mapped_bytes >= 9 * bytes AND 10 * faulted_bytes <= bytes AND k < 2 THEN 'kernel'
+		WHEN 10 * mappings >= 9 * calls AND 10 * mapped_bytes >= 9 * bytes
+			AND 10 * faulted_bytes <= bytes AND k < 2 THEN 'kernel'
 		-- Samples come every 10 ms. What they saw goes before times, which are what is left of
 		-- a call when the faults in it, timed in part, are taken out.
 		WHEN n >= 4 AND 2 * k >= n AND 10 * k * 10.1e6 >= memset_ns THEN 'memset'

@@ -126,29 +126,30 @@ def test_observation(made: Facts, time: float, samples: int, in_memset: int, fau
 
 
 @pytest.mark.parametrize(
-    ("mapped", "samples", "in_memset", "faulted", "cleared_by"),
+    ("mappings", "mapped", "samples", "in_memset", "faulted", "cleared_by"),
     [
-        (1.0, 0, 0, 0, "kernel"),  # fresh, and nobody wrote it, however long it took
-        (1.0, 3, 1, 0, "kernel"),
-        (0.5, 0, 0, 0, "unknown"),  # the rest may have been written
-        (1.0, 20, 19, 0, "memset"),  # mapped for something else
-        (1.0, 0, 0, CALLS * BLOCK // PAGE, "both"),
+        (97, 1.0, 0, 0, 0, "kernel"),  # fresh, and nobody wrote it, however long it took
+        (97, 1.0, 3, 1, 0, "kernel"),
+        (97, 0.5, 0, 0, 0, "unknown"),  # the rest may have been written
+        (50, 2.0, 0, 0, 0, "unknown"),  # twice as much for some, and others used again
+        (97, 1.0, 20, 19, 0, "memset"),  # mapped for something else
+        (97, 1.0, 0, 0, CALLS * BLOCK // PAGE, "both"),
     ],
 )
 def test_fresh_mappings_need_no_clock(
-    made: Facts, mapped: float, samples: int, in_memset: int, faulted: int, cleared_by: str
+    made: Facts, mappings: int, mapped: float, samples: int, in_memset: int, faulted: int, cleared_by: str
 ) -> None:
     """A calloc that took a fifth of what writing takes would otherwise prove nothing."""
     made.allocator("jemalloc")
     stack = callocs(made, 0.2 * MEMSET_NS)
-    made.map_call("mmap", stack, CALLS, round(mapped * CALLS * BLOCK), MS, in_call="calloc")
+    made.map_call("mmap", stack, mappings, round(mapped * CALLS * BLOCK), MS, in_call="calloc")
     made.samples("calloc_memset", in_memset, in_call="calloc")
     made.samples("allocator", samples - in_memset, in_call="calloc")
     if faulted:
         made.fault("zero", faulted, None, in_call="calloc", in_memset=1)
     row = clearing(made)
     assert row["cleared_by"] == cleared_by, row
-    assert f"97 mmap inside calloc, of {mapped * CALLS * 10:.1f} MiB" in row["evidence"]
+    assert f"{mappings} mmap inside calloc, of {mapped * CALLS * 10:.1f} MiB" in row["evidence"]
 
 
 def test_small_callocs_prove_nothing(made: Facts) -> None:
