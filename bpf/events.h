@@ -164,7 +164,7 @@ struct memtoll_block {
 #define RUN_FILL_ZERO (1U << 2)		/* low byte of %rsi was 0: a memset here would clear */
 #define RUN_WRITE (1U << 3)
 #define RUN_MEMSET (1U << 4)		/* the instruction belongs to memset or bzero */
-#define RUN_INTERRUPTED (1U << 5)	/* its first fault, whose end was seen: none of timed_faults */
+#define RUN_INTERRUPTED (1U << 5)	/* its first fault, by its probe: ended, not timed */
 
 /* A sweep of faults by one thread: same class, same instruction, next page. */
 struct memtoll_run {

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Touch fresh pages, each from another chain of callers, and as many at one line in a loop.
-
-usage: python_paths.py [wait]
-"""
+"""Touch fresh pages, each from another chain of callers, and as many at one line in a loop."""
 
 import json
 import mmap
-import sys
 
 PAGE = 4096
 PAGES = 2053  # a prime: a step goes through all of them, and neighbours are touched by no neighbours
@@ -25,14 +21,14 @@ def left(path, levels, memory, at):
     if levels:
         (right if path & 1 else left)(path >> 1, levels - 1, memory, at)
     else:
-        memory[at] = 1  # TOUCH
+        memory[at] = 1
 
 
 def right(path, levels, memory, at):
     if levels:
         (right if path & 1 else left)(path >> 1, levels - 1, memory, at)
     else:
-        memory[at] = 1  # TOUCH
+        memory[at] = 1
 
 
 def by_paths():
@@ -47,15 +43,6 @@ def in_a_loop():
         memory[number * STEP % PAGES * PAGE] = 1
 
 
-def main():
-    if sys.argv[1:] == ["wait"]:
-        print(json.dumps({"ready": True}), flush=True)
-        sys.stdin.readline()
-    by_paths()
-    in_a_loop()
-    print(json.dumps({"pages": PAGES}), flush=True)
-    if sys.argv[1:] == ["wait"]:
-        sys.stdin.readline()
-
-
-main()
+by_paths()
+in_a_loop()
+print(json.dumps({"pages": PAGES}))
