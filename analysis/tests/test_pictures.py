@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -418,3 +420,17 @@ def test_pictures_leave_pyplot_alone(busy: Path) -> None:
         for draw in OF_RECORDINGS:
             draw(rec)
     assert plt.get_fignums() == before
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("draw", [each for each in OF_RECORDINGS if each not in (pictures.address_map, pictures.sizes)])
+def test_values_that_no_tracer_writes_are_damage(draw: Callable[..., Figure], tmp_path: Path) -> None:
+    """What pandas and matplotlib say of them, in words of their own, is said as what it is: the recording's fault."""
+    path = tmp_path / "endless.memtoll"
+    SCENARIOS["heap-blocks"](path).database.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE fault SET timed_faults = faults, timed_cpu_ns = 9e999")
+        database.execute("UPDATE process_slice SET cpu_ns = 9e999")
+        database.execute("UPDATE call SET cpu_ns = 9e999")
+    with memtoll.open(path, incomplete=True) as rec, pytest.raises(memtoll.DamagedRecording, match=r"^[^\n]*$"):
+        draw(rec)

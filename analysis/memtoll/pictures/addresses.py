@@ -15,6 +15,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ..opening import understanding
 from ..text import format_bytes
 from .findings import access_finding, limit_bytes
 from .theme import Sheet, sheet, words
@@ -87,10 +88,19 @@ def address_map(
     rec.sites. tolls: default all. theme: 'light' or 'dark'; size: inches; ax: draw there instead.
     """
     paper = sheet(ax, theme, size)
+    wanted = None if tolls is None else list(tolls)
+    with understanding(rec.path):
+        _runs(paper, rec, pid, allocated_stack, wanted)
+    return paper.done()
+
+
+def _runs(
+    paper: Sheet, rec: Recording, pid: int | None, allocated_stack: int | None, tolls: Sequence[str] | None
+) -> None:
     runs = rec.faults
     keep = np.ones(len(runs), dtype=bool)
     if tolls is not None:
-        keep &= runs["toll"].isin(list(tolls)).to_numpy()
+        keep &= runs["toll"].isin(tolls).to_numpy()
     if allocated_stack is not None:
         keep &= runs["allocated_stack"].to_numpy() == allocated_stack
     if pid is None and keep.any():
@@ -100,7 +110,7 @@ def address_map(
         keep &= runs["pid"].to_numpy() == pid
     if not keep.any():
         paper.empty("No faults to draw: the recording has no runs of this kind.")
-        return paper.done()
+        return
     chosen = runs if keep.all() else runs.loc[keep]
     first = (chosen["address"].to_numpy() // PAGE).astype("int64")
     last = first + np.maximum(chosen["pages"].to_numpy(), 1)
@@ -121,7 +131,6 @@ def address_map(
     if lost:
         what += f"; {lost:,} runs were not stored"
     paper.title(_again(chosen, stretches) or access_finding(rec, allocated_stack) or _counts(chosen), what)
-    return paper.done()
 
 
 def _name(rec: Recording, pid: int | None) -> str:

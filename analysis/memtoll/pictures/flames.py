@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from ..errors import Error
+from ..opening import understanding
 from ..text import cut, format_share, format_time
 from .theme import LETTER, SIZE, Sheet, ink_on, sheet, time_ticks, toll_colour, words
 
@@ -82,11 +83,17 @@ def flame(
     for each in wanted:
         if each not in known:
             raise Error(f"no toll {each!r}: there are {', '.join(known)}")
-    root = tree(rec.sites, wanted, owner)
     name = ", ".join(wanted) if toll is not None else "all tolls but compute"
+    with understanding(rec.path):
+        _graph(paper, rec, wanted, owner, name)
+    return paper.done()
+
+
+def _graph(paper: Sheet, rec: Recording, wanted: Sequence[str], owner: str, name: str) -> None:
+    root = tree(rec.sites, wanted, owner)
     if root.time_s <= 0:
         paper.empty(f"No time to show: {name} cost nothing that has a site.")
-        return paper.done()
+        return
     paper.title(
         _finding(rec, root, wanted, owner),
         f"Flame graph of {name}: width is time, callers below, {owner.replace('_', ' ')}",
@@ -98,9 +105,8 @@ def flame(
             if root.tolls.get(each, 0) > 0.001 * root.time_s
         ]
     )
-    figure = paper.done()
+    paper.done()  # the words in the cells are cut to the room that is left
     _draw(paper, root)
-    return figure
 
 
 def tree(sites: pd.DataFrame, tolls: Sequence[str], owner: str) -> Cell:

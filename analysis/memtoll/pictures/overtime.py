@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..opening import understanding
 from ..text import format_share
-from .theme import OTHER_COLOUR, SIZE, sheet, toll_colour
+from .theme import OTHER_COLOUR, SIZE, Sheet, sheet, toll_colour
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -33,11 +34,17 @@ def timeline(
     theme: 'light' or 'dark'; size: inches of a new figure; ax: draw there instead.
     """
     paper = sheet(ax, theme, size)
+    with understanding(rec.path):
+        _stack(paper, rec)
+    return paper.done()
+
+
+def _stack(paper: Sheet, rec: Recording) -> None:
     frame = rec.timeline
     total = float(frame["time_s"].sum())
     if total <= 0:
         paper.empty("Nothing was observed: the target used no processor time.")
-        return paper.done()
+        return
     wide = frame.pivot(index="slice", columns="toll", values="time_s").fillna(0.0)
     spans = frame.groupby("slice")[["start_s", "end_s"]].first().loc[wide.index]
     firsts = np.arange(0, len(wide), max(1, -(-len(wide) // STEPS)))
@@ -79,4 +86,3 @@ def timeline(
         "Where the time went, slice by slice; 1 s/s is one processor's worth, asleep in faults included",
     )
     paper.legend()
-    return paper.done()

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ..opening import understanding
 from ..text import cut, format_bytes, format_share, format_time
-from .theme import SIZE, bytes_ticks, log_ticks, sheet, time_ticks, toll_colour, words
+from .theme import SIZE, Sheet, bytes_ticks, log_ticks, sheet, time_ticks, toll_colour, words
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -29,11 +30,17 @@ def sizes(rec: Recording, *, ax: Axes | None = None, theme: str = "light", size:
     of less than 1 us are left out. theme: 'light' or 'dark'; size: inches; ax: draw there instead.
     """
     paper = sheet(ax, theme, size)
+    with understanding(rec.path):
+        _points(paper, rec)
+    return paper.done()
+
+
+def _points(paper: Sheet, rec: Recording) -> None:
     points = site_costs(rec)
     points = points[(points["time_s"] >= 1e-6) & (points["block_bytes"] > 0)]
     if not len(points):
         paper.empty("No allocation site cost as much as a microsecond.")
-        return paper.done()
+        return
     area = 14 + 90 * np.log10(1 + points["calls"]) / max(1.0, float(np.log10(1 + points["calls"]).max()))
     axes = paper.axes
     axes.scatter(
@@ -90,7 +97,6 @@ def sizes(rec: Recording, *, ax: Axes | None = None, theme: str = "light", size:
         )
         for toll, time_s in used.items()
     )
-    return paper.done()
 
 
 def site_costs(rec: Recording) -> pd.DataFrame:
