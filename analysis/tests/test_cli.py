@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -160,7 +160,9 @@ def test_interrupted(heap_blocks: Path) -> None:
             return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
         def is_open() -> bool:
-            return any(file.resolve() == heap_blocks for file in Path(f"/proc/{process.pid}/fd").iterdir())
+            with suppress(FileNotFoundError):  # closed since it was listed
+                return any(file.resolve() == heap_blocks for file in Path(f"/proc/{process.pid}/fd").iterdir())
+            return False
 
         harness.wait_until(is_open, "the recording to be opened", 120)
         opened = work()
