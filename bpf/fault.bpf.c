@@ -383,11 +383,18 @@ static __always_inline bool time_will_do(const struct thread *thread)
 	       !fault->in_fn && !ends_are_seen() && fault->blocks_told == blocks_told;
 }
 
-static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u64 error_code,
-				       bool kernel_mode)
+/*
+ * One program at both tracepoints, user's and kernel's (attach.c): it is the longest, and is then
+ * verified once. What a fault in user mode interrupted is what its thread entered the kernel with.
+ */
+SEC("?raw_tp")
+int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
+	__u64 address = ctx->args[0], error_code = ctx->args[2];
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	bool kernel_mode = ctx->args[1] != (__u64)regs;
 	const struct mm_struct *mm;
 	struct open_fault *fault;
 	struct memtoll_target *process;
@@ -402,12 +409,9 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 	mm = task->mm;
 	if (!mm)
 		return 0;
-	if (kernel_mode) {
-		/* A helper that reads user memory without sleeping: no page will be mapped. */
-		if (task->pagefault_disabled || address >> 56)
-			return 0;
-		regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	}
+	/* A helper that reads user memory without sleeping: no page will be mapped. */
+	if (kernel_mode && (task->pagefault_disabled || address >> 56))
+		return 0;
 	if (fault_is_timed(thread))
 		timed_ns = bpf_ktime_get_ns();
 	if (!kernel_mode && write && order_follows(thread, address, regs->ip)) {
@@ -495,18 +499,6 @@ static __always_inline int fault_begin(__u64 address, struct pt_regs *regs, __u6
 		fault_account(fault, timed_ns,
 			      fault->stamped ? fault->start.ns : bpf_ktime_get_ns());
 	return 0;
-}
-
-SEC("?tp_btf/page_fault_user")
-int BPF_PROG(fault_user, unsigned long address, struct pt_regs *regs, unsigned long error_code)
-{
-	return fault_begin(address, regs, error_code, false);
-}
-
-SEC("?tp_btf/page_fault_kernel")
-int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long error_code)
-{
-	return fault_begin(address, regs, error_code, true);
 }
 
 static __always_inline int fault_end(bool major)

@@ -174,12 +174,16 @@ static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 
 int probes_begin_faults(struct probes *probes)
 {
+	static const char *const names[] = { "page_fault_user", "page_fault_kernel" };
+	struct bpf_program *program = probes->bpf->progs.fault_begin;
 	int err = 0;
+	size_t i;
 
-	if (probes->times_faults)
-		err = attach_program(probes, probes->bpf->progs.fault_user);
-	if (probes->times_faults && !err)
-		err = attach_program(probes, probes->bpf->progs.fault_kernel);
+	for (i = 0; i < G_N_ELEMENTS(names) && probes->times_faults && !err; i++) {
+		err = keep_link(probes->links, bpf_program__attach_raw_tracepoint(program, names[i]));
+		if (err)
+			message("cannot attach to %s: %s", names[i], strerror(-err));
+	}
 	return err;
 }
 

@@ -112,8 +112,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.process_exec, true);
 	bpf_program__set_autoload(bpf->progs.process_exit, true);
 	bpf_program__set_autoload(bpf->progs.drain_threads, true);
-	bpf_program__set_autoload(bpf->progs.fault_user, config->faults);
-	bpf_program__set_autoload(bpf->progs.fault_kernel, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
 	bpf_program__set_autoload(bpf->progs.rss_changed,
