@@ -383,7 +383,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
 	call->fresh_from = 0;
 	request_read(ctx, cookie, call, fn);
 	if (fn == FN_CALLOC)
-		call->heap_top = task->mm->brk;
+		call->heap_top = current_heap_top();
 	if (fn == FN_FREE && call->pointer)
 		thread->frees++;
 	if ((fn == FN_FREE || fn == FN_REALLOC || fn == FN_REALLOCARRAY) &&
@@ -431,7 +431,7 @@ static __always_inline void read_chunk(struct task_struct *task, struct thread *
 		ended->flags |= BLOCK_ARENA;
 		if (call->fresh_from && call->fresh_from > addr && call->fresh_from < end)
 			end = call->fresh_from;
-	} else if (addr >= task->mm->start_brk && end > call->heap_top) {
+	} else if (addr >= current_heap() && end > call->heap_top) {
 		end = call->heap_top;
 	}
 	if (fn == FN_CALLOC && end + CHUNK_SIZE_WORD > addr)

@@ -35,7 +35,7 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 	barrier_var(second);
 	barrier_var(third);
 	write = cfg_lock_path ? third : second;
-	if (!thread || (struct mm_struct *)ctx->args[0] != task->mm)
+	if (!thread || ctx->args[0] != current_mm())
 		return 0;
 	regs = user_regs(task);
 	nr = syscall_nr(regs);

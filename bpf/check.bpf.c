@@ -31,7 +31,7 @@ int check_walk(struct bpf_raw_tracepoint_args *ctx)
 	walked_frame = 0;
 	if (!task->mm)
 		return 0;
-	walked_root = current_root();
+	walked_root = kernel_word((__u64)&task->mm->pgd);
 	end = walk(walked_root, ctx->args[0], ctx->args[1], ctx->args[2], &walked);
 	if ((end == WALK_ENTRY || end == WALK_HUGE) && (walked.entry & PTE_PRESENT))
 		walked_frame = walked_pfn(&walked, ctx->args[0]);

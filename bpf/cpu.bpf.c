@@ -119,7 +119,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	bool user = !(PT_REGS_IP(&ctx->regs) >> 63), leaf;
 	long size;
 
-	if (!thread || !task->mm)
+	if (!thread || !current_mm())
 		return 0;
 	sample = bpf_ringbuf_reserve(&events, sizeof(*sample), 0);
 	if (!sample) {

@@ -11,9 +11,57 @@
 /* What to do at the end of a fault: look at its entry, and at the entries around it. */
 enum { LOOK_NOT, LOOK_ENTRY, LOOK_AROUND };
 
+/*
+ * The running task, to follow its pointers. At each that is read through a pointer it trusts, the
+ * verifier looks four times through all of the kernel's types, some milliseconds of a start
+ * (btf_nested_type_is_trusted(), 6.2 and later). What a cast returns it does not trust; the load is
+ * the same. In functions, which are here because libbpf's linker takes the declaration of the cast
+ * from one object only.
+ */
+static __always_inline const struct task_struct *current(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return cfg_casts ? bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct)) : task;
+}
+
+__u64 current_mm(void)
+{
+	return kernel_word((__u64)&bpf_get_current_task_btf()->mm);
+}
+
+__u64 current_heap(void)
+{
+	return current()->mm->start_brk;
+}
+
+__u64 current_heap_top(void)
+{
+	return current()->mm->brk;
+}
+
+__u64 current_stack(void)
+{
+	return current()->mm->start_stack;
+}
+
+__u64 current_file(__u32 fd)
+{
+	const struct files_struct *files = current()->files;
+	const struct fdtable *table;
+	__u64 file = 0;
+
+	if (!files)
+		return 0;
+	table = files->fdt;
+	if (fd < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), &table->fd[fd]);
+	return file;
+}
+
 __u64 table_root(void)
 {
-	return current_root();
+	return kernel_word((__u64)&current()->mm->pgd);
 }
 
 int walk_tables(struct walked *walked, __u64 root, __u64 address)

@@ -32,7 +32,7 @@ static __noinline int vmemmap_find(void)
 	if (!pages || bpf_probe_read_kernel(&page, sizeof(page), pages) || !page)
 		return 0;
 	stack = (__u64)BPF_CORE_READ(task, stack);
-	end = walk_tables(&walked, current_root(), stack);
+	end = walk_tables(&walked, table_root(), stack);
 	if ((end != WALK_ENTRY && end != WALK_HUGE) || !(walked.entry & PTE_PRESENT))
 		return 0;
 	base = (__u64)page - walked_pfn(&walked, stack) * bpf_core_type_size(struct page);

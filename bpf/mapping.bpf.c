@@ -52,7 +52,7 @@ int map_enter(struct sys_enter_args *ctx)
 	map->arg = PT_REGS_PARM3_SYSCALL(regs);
 	if (map->map_fn == MAP_FN_BRK) {
 		map->len = map->addr;
-		map->addr = task->mm->brk;
+		map->addr = current_heap_top();
 	}
 	map->minor_before = task->min_flt;
 	map->minor = 0;

@@ -487,6 +487,13 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 int python_emit(__u64 id, struct memtoll_python *python);
 __u64 python_add(struct memtoll_stack *stack, struct python_walk *walk, __u64 id);
 /* extent.bpf.c */
+/* Of the running task: its mm as a number, 0 where it has none; bounds of its heap; its first stack. */
+__u64 current_mm(void);
+__u64 current_heap(void);
+__u64 current_heap_top(void);
+__u64 current_stack(void);
+/* The struct file of a descriptor as a number, 0 where there is none. */
+__u64 current_file(__u32 fd);
 /* Whether the last table of a walk is still where it was, and its entry for the address empty. */
 int slot_is_empty(__u64 table, __u64 table_at, __u64 address);
 __u64 table_root(void);

@@ -137,10 +137,4 @@ static __always_inline __u64 table_entry(__u64 slot, __u32 index)
 	return kernel_word((slot & ~4095ULL) + index * 8ULL);
 }
 
-/* Root of the current task's page tables, as a number. */
-static __always_inline __u64 current_root(void)
-{
-	return kernel_word((__u64)&bpf_get_current_task_btf()->mm->pgd);
-}
-
 #endif /* MEMTOLL_PAGETABLE_BPF_H */

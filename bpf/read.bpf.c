@@ -117,27 +117,6 @@ static __always_inline bool is_made_up(__u64 magic)
 	}
 }
 
-/*
- * The kernel's type information lets a program follow a task's pointers itself; it is a call of the
- * kernel, of 10 to 15 ns, only where the pointer is from an array.
- */
-static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
-{
-	struct files_struct *files = task->files;
-	struct fdtable *table;
-	struct file *file = NULL;
-	struct file **array;
-
-	if (!files)
-		return NULL;
-	table = files->fdt;
-	if (fd >= table->max_fds)
-		return NULL;
-	array = table->fd;
-	bpf_probe_read_kernel(&file, sizeof(file), &array[fd]);
-	return file;
-}
-
 struct path_walk {
 	__u64 dentry;
 	__u64 mount;
@@ -336,7 +315,7 @@ int read_enter(struct sys_enter_args *ctx)
 		read->position = PT_REGS_PARM3_SYSCALL(regs);
 		read->inode = 0;
 	} else {
-		file = file_of(task, PT_REGS_PARM1_SYSCALL(regs));
+		file = (struct file *)current_file(PT_REGS_PARM1_SYSCALL(regs));
 		if (!file || !file_judge(task, file, &read->inode, &read->dev, &read->flags)) {
 			read->read_fn = READ_FN_NONE;
 			if (read_fn == READ_FN_READ && ++thread->passes >= PASSES_AT_ONCE)
@@ -379,7 +358,7 @@ static __always_inline __u64 aio_bytes(struct task_struct *task, const struct io
 
 	if (request->aio_lio_opcode != AIO_PREAD && request->aio_lio_opcode != AIO_PREADV)
 		return 0;
-	file = file_of(task, request->aio_fildes);
+	file = (struct file *)current_file(request->aio_fildes);
 	if (!file || !file_judge(task, file, &key->inode, &key->dev, &key->flags))
 		return 0;
 	if (request->aio_lio_opcode == AIO_PREAD)

@@ -102,7 +102,7 @@ static __always_inline void swapped_changed(struct task_struct *task, struct mm_
 
 	if (stopped)
 		return;
-	if (task->mm == mm) {
+	if (current_mm() == (__u64)mm) {
 		if (task->flags & PF_MEMALLOC_FLAG)
 			swap_add(process_get(task->tgid) ? task->tgid : 0, SWAP_OUT_SELF, 1, 0, 0);
 		return;

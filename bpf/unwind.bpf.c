@@ -418,14 +418,13 @@ static __always_inline int step(struct unwind *walk)
 
 /*
  * Loaders and runtimes start without call frame information; a frame at which the stack holds no
- * more than what the kernel put on it for exec is a process's first all the same. A function, so that
- * the verifier comes here once: for it the pointer to the mm costs a search (area_ask()).
+ * more than what the kernel put on it for exec is a process's first all the same.
  */
 #define START_SLACK 64		/* bytes a start may have aligned the stack pointer by */
 
 __noinline int unwind_stopped(struct unwind *walk)
 {
-	__u64 start = bpf_get_current_task_btf()->mm->start_stack;
+	__u64 start = current_stack();
 
 	if (!walk)
 		return 0;
