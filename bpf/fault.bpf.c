@@ -19,7 +19,9 @@
 
 #define SERIES_MOST 0xffffffffULL	/* nanoseconds, or pages: it has 32 bits for them */
 
-#define ERROR_WRITE 0x2ULL		/* page-fault error code, Intel SDM vol. 3, 4.7 */
+/* Page-fault error code, Intel SDM vol. 3, 4.7. */
+#define ERROR_WRITE 0x2ULL
+#define ERROR_USER 0x4ULL
 
 static __always_inline __u8 class_of_empty(const struct area_cache *area, bool write)
 {
@@ -384,6 +386,20 @@ static __always_inline bool time_will_do(const struct thread *thread)
 }
 
 /*
+ * What kind of access it was, from the context each time: to the verifier one value, whose branches
+ * it follows together, would be as many programs as there are kinds.
+ */
+static __always_inline bool is_error(const struct bpf_raw_tracepoint_args *ctx, __u64 bit)
+{
+	__u64 error_code;
+
+	/* Not through a pointer that the compiler has made of it before, which the verifier refuses. */
+	asm volatile("%0 = *(u64 *)(%1 + %2)"
+		     : "=r"(error_code) : "r"(ctx), "i"(2 * sizeof(__u64)));
+	return error_code & bit;
+}
+
+/*
  * One program at both tracepoints, user's and kernel's (attach.c): it is the longest, and is then
  * verified once. What a fault in user mode interrupted is what its thread entered the kernel with.
  */
@@ -392,14 +408,12 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
-	__u64 address = ctx->args[0], error_code = ctx->args[2];
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	bool kernel_mode = ctx->args[1] != (__u64)regs;
+	__u64 address = ctx->args[0];
 	const struct mm_struct *mm;
 	struct open_fault *fault;
 	struct memtoll_target *process;
 	int end;
-	bool write = error_code & ERROR_WRITE;
 	struct sweep_place *place;
 	__u8 flags;
 	__u64 timed_ns = 0, began_ns = 0;
@@ -410,11 +424,12 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	if (!mm)
 		return 0;
 	/* A helper that reads user memory without sleeping: no page will be mapped. */
-	if (kernel_mode && (task->pagefault_disabled || address >> 56))
+	if (!is_error(ctx, ERROR_USER) && (task->pagefault_disabled || address >> 56))
 		return 0;
 	if (fault_is_timed(thread))
 		timed_ns = bpf_ktime_get_ns();
-	if (!kernel_mode && write && order_follows(thread, address, regs->ip)) {
+	if (is_error(ctx, ERROR_USER) && is_error(ctx, ERROR_WRITE) &&
+	    order_follows(thread, address, regs->ip)) {
 		if (timed_ns)
 			fault_account(NULL, timed_ns, bpf_ktime_get_ns());
 		return 0;
@@ -443,7 +458,7 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	/* Kept: another thread may have to look again, the one that drains. */
 	fault->root = table_root();
 	end = walk_tables(&fault->walked, fault->root, address);
-	fault->fault_class = classify(end, &fault->walked, &thread->area, write);
+	fault->fault_class = classify(end, &fault->walked, &thread->area, is_error(ctx, ERROR_WRITE));
 	fault->swap_type =
 		fault->fault_class == FAULT_SWAP ? fault->walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;
@@ -457,7 +472,8 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 		thread->map.minor++;
 	if (in_read(thread))
 		thread->read.faults++;
-	flags = (kernel_mode ? RUN_KERNEL_MODE : 0) | (write ? RUN_WRITE : 0);
+	flags = (is_error(ctx, ERROR_USER) ? 0 : RUN_KERNEL_MODE) |
+		(is_error(ctx, ERROR_WRITE) ? RUN_WRITE : 0);
 	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
 		fault->stack_id = thread->run.stack_id;
 		fault->flags = thread->run.flags & ~(RUN_MAJOR | RUN_INTERRUPTED);
@@ -470,10 +486,11 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 		if (!began_ns)
 			began_ns = bpf_ktime_get_ns();
 		process = process_get(task->tgid);
-		memset_code = !kernel_mode && in_memset(process, fault->ip);
+		memset_code = is_error(ctx, ERROR_USER) && in_memset(process, fault->ip);
 		fault->flags = flags | (memset_code ? RUN_MEMSET : 0) |
 			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
-		leaf = memset_code || (kernel_mode && is_return_address(regs->sp));
+		leaf = memset_code ||
+		       (!is_error(ctx, ERROR_USER) && is_return_address(regs->sp));
 		thread->python.woken = 0;
 		if (thread->in_fn)
 			fault->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid,
@@ -492,7 +509,8 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	if (began_ns && thread->in_fn)
 		thread->call.probe_ns += fault->start.ns - began_ns;
 	fault->active = 1;
-	if (fault->fault_class == FAULT_ZERO && !fault->look_again && !kernel_mode && !fault->in_fn)
+	if (fault->fault_class == FAULT_ZERO && !fault->look_again && !fault->in_fn &&
+	    is_error(ctx, ERROR_USER))
 		order_begin(thread);
 	/* Its own time begins where the program's ends. */
 	if (timed_ns)
