@@ -506,6 +506,20 @@ int call_add(struct memtoll_call *site, const struct open_call *call, const stru
 	return 0;
 }
 
+/*
+ * Of the call that is open, read anew each time: with a value that it knows the verifier would take
+ * every function's way apart.
+ */
+static __always_inline bool is_open(const struct thread *thread, __u32 fn)
+{
+	return *(const volatile __u32 *)&thread->in_fn == fn;
+}
+
+static __always_inline bool is_followed_call(const struct open_call *call)
+{
+	return *(const volatile __u32 *)&call->followed;
+}
+
 static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *task,
 				     struct thread *thread)
 {
@@ -514,7 +528,6 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	struct call_end end = {};
 	struct memtoll_call *site;
 	struct open_call *call;
-	bool followed;
 	__u32 fn;
 
 	if (!thread)
@@ -539,24 +552,24 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	barrier_var(fn);
 	if (fn >= FN_COUNT)
 		return 0;
-	if (fn == FN_POSIX_MEMALIGN) {
+	if (is_open(thread, FN_POSIX_MEMALIGN)) {
 		__u64 where = call->pointer;
 
 		if ((int)addr || bpf_probe_read_user(&addr, sizeof(addr), (void *)where))
 			addr = 0;
-	} else if (fn == FN_FREE) {
+	} else if (is_open(thread, FN_FREE)) {
 		addr = 0;
 	}
-	end.failed = !addr && call->size && fn != FN_FREE;
-	followed =
-		fn != FN_FREE && (call->size >= cfg_min_size || call->large_stack || call->chosen);
-	if (addr && call->glibc && (fn == FN_CALLOC || followed))
+	end.failed = !addr && call->size && !is_open(thread, FN_FREE);
+	call->followed = !is_open(thread, FN_FREE) &&
+			 (call->size >= cfg_min_size || call->large_stack || call->chosen);
+	if (addr && call->glibc && (is_open(thread, FN_CALLOC) || is_followed_call(call)))
 		read_chunk(task, thread, fn, addr, &end);
 	key.tgid = task->tgid;
 	key.fn = fn;
 	if (call->large_stack)
 		key.stack_id = call->large_stack;
-	else if (followed)
+	else if (is_followed_call(call))
 		key.stack_id = stack_from_call(thread);
 	else
 		key.stack_id = stack_site(task->tgid, thread);
@@ -565,13 +578,13 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	if (site)
 		call_add(site, call, &end);
 	if (is_outlier(thread, fn, end.net_ns)) {
-		if (!followed && !call->large_stack)
+		if (!is_followed_call(call) && !call->large_stack)
 			key.stack_id = stack_from_call(thread);
 		outlier_emit(task, thread, fn, &end, key.stack_id);
 	}
 	if (call->size >= LARGE_REQUEST)
 		thread->frees = 0;
-	if (followed)
+	if (is_followed_call(call))
 		block_made(task, thread, fn, addr, now, &end, key.stack_id);
 	thread->in_fn = FN_NONE;
 	thread->returned_ns = now;

@@ -416,32 +416,31 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	int end;
 	struct sweep_place *place;
 	__u8 flags;
-	__u64 timed_ns = 0, began_ns = 0;
 
 	if (!thread)
 		return 0;
+	fault = &thread->fault;
 	mm = task->mm;
 	if (!mm)
 		return 0;
 	/* A helper that reads user memory without sleeping: no page will be mapped. */
 	if (!is_error(ctx, ERROR_USER) && (task->pagefault_disabled || address >> 56))
 		return 0;
-	if (fault_is_timed(thread))
-		timed_ns = bpf_ktime_get_ns();
+	fault->timed_ns = fault_is_timed(thread) ? bpf_ktime_get_ns() : 0;
+	fault->began_ns = 0;
 	if (is_error(ctx, ERROR_USER) && is_error(ctx, ERROR_WRITE) &&
 	    order_follows(thread, address, regs->ip)) {
-		if (timed_ns)
-			fault_account(NULL, timed_ns, bpf_ktime_get_ns());
+		if (fault->timed_ns)
+			fault_account(NULL, fault->timed_ns, bpf_ktime_get_ns());
 		return 0;
 	}
-	fault_count(&thread->fault, timed_ns);
+	fault_count(fault, fault->timed_ns);
 	fault_settle(task, thread);
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;
 		run_emit(thread);
 		sweep_end(thread);
 	}
-	fault = &thread->fault;
 	fault->reclaim_cpu_ns = 0;
 	fault->reclaim_blocked_ns = 0;
 	fault->in_device = 0;
@@ -452,7 +451,7 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
 	if (!area_is_known(thread, address)) {
-		began_ns = bpf_ktime_get_ns();
+		fault->began_ns = bpf_ktime_get_ns();
 		fault->interrupted = area_ask(task, mm, thread, address, regs->sp);
 	}
 	/* Kept: another thread may have to look again, the one that drains. */
@@ -483,8 +482,8 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	} else {
 		bool memset_code, leaf;
 
-		if (!began_ns)
-			began_ns = bpf_ktime_get_ns();
+		if (!fault->began_ns)
+			fault->began_ns = bpf_ktime_get_ns();
 		process = process_get(task->tgid);
 		memset_code = is_error(ctx, ERROR_USER) && in_memset(process, fault->ip);
 		fault->flags = flags | (memset_code ? RUN_MEMSET : 0) |
@@ -501,20 +500,20 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 		sweep_note(thread, regs);
 	}
 	/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
-	fault->stamped = began_ns || !time_will_do(thread);
+	fault->stamped = fault->began_ns || !time_will_do(thread);
 	if (fault->stamped) {
 		fault->blocks_told = blocks_told;
 		stamp_take(task, &fault->start);
 	}
-	if (began_ns && thread->in_fn)
-		thread->call.probe_ns += fault->start.ns - began_ns;
+	if (fault->began_ns && thread->in_fn)
+		thread->call.probe_ns += fault->start.ns - fault->began_ns;
 	fault->active = 1;
 	if (fault->fault_class == FAULT_ZERO && !fault->look_again && !fault->in_fn &&
 	    is_error(ctx, ERROR_USER))
 		order_begin(thread);
 	/* Its own time begins where the program's ends. */
-	if (timed_ns)
-		fault_account(fault, timed_ns,
+	if (fault->timed_ns)
+		fault_account(fault, fault->timed_ns,
 			      fault->stamped ? fault->start.ns : bpf_ktime_get_ns());
 	return 0;
 }

@@ -53,7 +53,7 @@ struct open_call {
 	__u64 chosen;		/* by --sample */
 	__u64 large_stack;	/* free, realloc of a followed block: its reported stack */
 	__u32 lock_waits;
-	__u32 unused;
+	__u32 followed;		/* its block is told of by itself */
 	__u64 lock_ns;
 	__u64 reclaim_ns;	/* wall time; it may lie in a fault or mapping call */
 	struct call_inside inside;
@@ -128,6 +128,9 @@ struct open_fault {
 	__u64 pfn;		/* write to a present page: what was mapped */
 	__u64 inode;
 	__u64 timed_walk_ns;	/* rates->walk_ns when its program began, if that is timed */
+	/* When its program began, and what is its own only; 0: not timed, nothing. Read anew each time. */
+	volatile __u64 timed_ns;
+	volatile __u64 began_ns;
 	__u32 dev;
 	__u32 swap_type;
 	__u32 in_device;	/* pages brought in meanwhile, from a swap device */

@@ -260,14 +260,31 @@ __u64 python_frame(struct python_walk *walk, const struct memtoll_target *proces
 	return word(walk, at->frame_previous);
 }
 
+/* Frames that are being read. */
+struct reading {
+	struct python_walk *walk;
+	const struct memtoll_target *process;
+	__u64 frame;	/* the next; 0: there is none */
+};
+
+/* One frame more; 1: that was the last. */
+static int read_on(__u32 i, struct reading *reading)
+{
+	if (!reading->frame || depth_get(&reading->walk->python) > MEMTOLL_PYTHON_DEPTH)
+		return 1;
+	reading->frame = python_frame(reading->walk, reading->process, reading->frame);
+	return 0;
+}
+
 /*
  * Read the frames of the current thread. The id with code objects and instructions mixed in: the
  * same native stack below another line is another stack.
  */
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id)
 {
+	struct reading reading = { .walk = walk, .process = process };
 	struct memtoll_python *python;
-	__u64 frame, began_ns = bpf_ktime_get_ns();
+	__u64 began_ns = bpf_ktime_get_ns();
 	__u32 i, depth;
 
 	if (!walk || !process)
@@ -281,14 +298,16 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 	walk->top.frame = 0;
 	if (find_state(walk, process))
 		find_top(walk, &process->python);
-	frame = walk->top.frame;
-	/* Twice as many: of 3.12 and later every other frame may be a shim. */
-	for (i = 0; i < 2 * MEMTOLL_PYTHON_DEPTH; i++) {
-		if (!frame || depth_get(python) > MEMTOLL_PYTHON_DEPTH)
-			break;
-		frame = python_frame(walk, process, frame);
+	reading.frame = walk->top.frame;
+	/* Twice as many: of 3.12 and later every other frame may be a shim. As in stack_walk(). */
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {
+		bpf_loop(2 * MEMTOLL_PYTHON_DEPTH, read_on, &reading, 0);
+	} else {
+		for (i = 0; i < 2 * MEMTOLL_PYTHON_DEPTH; i++)
+			if (read_on(i, &reading))
+				break;
 	}
-	if (frame)
+	if (reading.frame)
 		python->flags |= PYTHON_TRUNCATED;
 	/* One more was read, to know: it may have been the outermost. */
 	if (depth_get(python) > MEMTOLL_PYTHON_DEPTH) {

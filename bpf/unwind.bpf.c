@@ -538,6 +538,30 @@ __noinline int stack_end(struct memtoll_stack *stack, const struct unwind *walk,
 	return 0;
 }
 
+/* A walk under way. */
+struct walking {
+	struct memtoll_stack *stack;
+	struct unwind *walk;
+	struct memo *memo;	/* NULL: none is made */
+	__u32 depth;
+	__u32 steps;
+};
+
+/* One caller more; 1: that was the last. */
+static int walk_on(__u32 i, struct walking *walking)
+{
+	__u32 step = unwind_step(walking->walk);
+
+	walking->steps = i;
+	if (!step)
+		return 1;
+	if (walking->memo)
+		memo_note(walking->memo, i, walking->walk);
+	walking->depth = stack_append(walking->stack, walking->walk, walking->depth - (step >> 1));
+	walking->steps = i + 1;
+	return walking->stack->flags & STACK_TRUNCATED ? 1 : 0;
+}
+
 /*
  * Append the callers of the last frame of a stack, whose registers the walk holds. Frames of which
  * the first is exact already are in it. memo: NULL, or with sp set; its steps are 0 where the walk
@@ -545,10 +569,10 @@ __noinline int stack_end(struct memtoll_stack *stack, const struct unwind *walk,
  */
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo)
 {
+	struct walking walking = { .stack = stack, .walk = walk, .memo = memo };
 	struct memtoll_target *process;
-	__u32 depth, tgid, step;
 	__u64 began_ns = bpf_ktime_get_ns();
-	int i;
+	__u32 tgid, i;
 
 	if (!stack || !walk)
 		return 0;
@@ -556,24 +580,22 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 	process = process_get(tgid);
 	walk->process_table = process ? process->unwind_table : 0;
 	stack->how = walk->process_table ? UNWIND_CFI : UNWIND_FP;
-	depth = stack->depth;
+	walking.depth = stack->depth;
 	if (memo) {
 		memo->hash = 0;
 		memo->steps = 0;
 		memo->beyond = 0;
 	}
-	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
-		step = unwind_step(walk);
-		if (!step)
-			break;
-		if (memo)
-			memo_note(memo, i, walk);
-		depth = stack_append(stack, walk, depth - (step >> 1));
-		if (stack->flags & STACK_TRUNCATED)
-			break;
+	/* 5.17 and later. The verifier goes through what is a function once, through a loop's each round. */
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {
+		bpf_loop(MEMTOLL_STACK_DEPTH, walk_on, &walking, 0);
+	} else {
+		for (i = 0; i < MEMTOLL_STACK_DEPTH; i++)
+			if (walk_on(i, &walking))
+				break;
 	}
-	stack->depth = depth;
-	stack_end(stack, walk, memo, i);
+	stack->depth = walking.depth;
+	stack_end(stack, walk, memo, walking.steps);
 	walk_account(tgid, bpf_ktime_get_ns() - began_ns, 1);
 	return 0;
 }
