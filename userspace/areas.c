@@ -19,10 +19,12 @@ struct file {
 };
 
 /*
- * A map that takes longer to read is read for all its files at once, and not again for so many
- * times as long: files that are met meanwhile are called by the last part of their path.
+ * A map that is large, or cannot be read, and takes longer than this, is read for all its files at
+ * once, and not again for so many times as long: files that are met meanwhile are called by the last
+ * part of their path. By the time alone a small one would rest where others had the processor.
  */
 #define SLOW_NS 10000000ULL
+#define LARGE_MAPPINGS 1024U
 #define REST_TIMES 20
 /* Paths of all files together; those beyond are their last part, too. */
 #define PATHS_MAX (16U << 20)
@@ -157,14 +159,17 @@ static void read_files(struct areas *areas, pid_t pid, struct file *asked)
 {
 	uint64_t begin = now_ns(), took;
 	struct maps maps = {};
+	bool slow;
+	int err;
 
 	if (is_resting(areas, pid, begin))
 		return;
-	maps_read(pid, &maps);
+	err = maps_read(pid, &maps);
 	took = now_ns() - begin;
-	take_files(areas, &maps, asked, took > SLOW_NS);
+	slow = took > SLOW_NS && (err || maps.count > LARGE_MAPPINGS);
+	take_files(areas, &maps, asked, slow);
 	maps_free(&maps);
-	if (took > SLOW_NS)
+	if (slow)
 		rest(areas, pid, begin + REST_TIMES * took);
 }
 
