@@ -96,14 +96,14 @@ def side(rng: np.random.Generator, mean: float, slices: int) -> Side:
 @pytest.mark.parametrize("rate", [2.0, 400.0])
 def test_bounds_hold_the_truth_19_times_in_20(slices: int, rate: float) -> None:
     rng = np.random.default_rng(slices)
-    rounds = 300
+    rounds = 100
     held = 0
     for _ in range(rounds):
         both = Comparison(side(rng, rate, slices), side(rng, 1.5 * rate, slices))
         row = both.table("toll", "count").loc["alloc"]
         held += bool(row["low"] <= 0.5 * rate <= row["high"])
-    # Binomial: 300 rounds of 0.95 give 272 to 296 in 99.5 %; ratios of few blocks come a little short.
-    assert 268 <= held <= 299, held
+    # Binomial: 100 rounds of 0.95 give 88 to 100 in 99.7 %; ratios of few blocks come a little short.
+    assert 86 <= held <= 99, held
 
 
 def test_students_t() -> None:

@@ -138,7 +138,7 @@ static void test_broken_files(void **state)
 {
 	char path[256], libc_path[256] = "";
 	const char *wanted = getenv("FUZZ_ROUNDS");
-	unsigned int rounds = wanted ? (unsigned int)atoi(wanted) : 401;
+	unsigned int rounds = wanted ? (unsigned int)atoi(wanted) : 151;
 	uint8_t *original, *copy;
 	const Elf64_Ehdr *header;
 	double slowest = 0;
