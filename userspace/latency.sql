@@ -24,7 +24,8 @@ FROM (SELECT call, low_ns, MAX(high_ns) AS high_ns, SUM(calls) AS calls FROM lat
 -- them together. Quantiles lie in the middle of their bucket's share (linear between its bounds). What is
 -- below resolution_ns is not told from 0: the probes' price varies by as much. wall_ns is own_ns (on the CPU
 -- in the allocator itself, its clearing included) + fault_ns + map_ns + lock_ns + off_ns (off the CPU
--- otherwise: preempted, or asleep in faults).
+-- otherwise: preempted, or asleep in faults). Of the time that a call waits for a lock some may be on the CPU,
+-- on its way to sleep and back: more than there is off the CPU. It is the lock's, not the allocator's own.
 CREATE VIEW latency_call AS
 WITH
 quantile(q, name) AS (VALUES (0.5, 'p50'), (0.9, 'p90'), (0.99, 'p99'), (0.999, 'p999')),
@@ -48,11 +49,13 @@ counted AS (
 longest AS (SELECT call, MAX(wall_ns) AS max_ns FROM outlier GROUP BY call),
 spent AS (
 	SELECT call, SUM(map_cpu_ns) AS map_ns, SUM(lock_waits) AS lock_waits,
-		SUM(lock_ns) AS lock_ns, MAX(0, SUM(off_ns) - SUM(lock_ns)) AS off_ns
+		SUM(lock_ns) AS lock_ns, MAX(0, SUM(off_ns) - SUM(lock_ns)) AS off_ns,
+		MAX(0, SUM(lock_ns) - SUM(off_ns)) AS lock_cpu_ns
 	FROM call GROUP BY call
 ),
 own AS (
-	SELECT call, SUM(alloc_ns) + SUM(zero_libc_ns) AS own_ns FROM call_cost GROUP BY call
+	SELECT c.call, MAX(0.0, SUM(c.alloc_ns) + SUM(c.zero_libc_ns) - s.lock_cpu_ns) AS own_ns
+	FROM call_cost c JOIN spent s ON s.call = c.call GROUP BY c.call
 ),
 faulted AS (
 	SELECT in_call AS call, SUM(faults) AS faults, SUM(cpu_ns) AS fault_ns

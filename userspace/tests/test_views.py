@@ -942,3 +942,17 @@ def steps_of_a_report(processes: int) -> int:
 def test_a_report_of_many_processes() -> None:
     """Four times as many take about four times as much, and not sixteen: of twenty thousand that was a minute."""
     assert steps_of_a_report(1_204) < 6 * steps_of_a_report(301)
+
+
+@pytest.mark.parametrize(("off_ms", "own_ms", "other_ms"), [(9, 7, 2), (7, 7, 0), (4, 4, 0), (0, 0, 0)])
+def test_time_on_the_cpu_in_a_wait_for_a_lock_counts_once(off_ms: int, own_ms: int, other_ms: int) -> None:
+    """Of 7 ms that malloc waits for locks; it is 7.5 ms on the CPU itself, if none of them is spent waiting."""
+    made = facts.small_churn()
+    made.database.execute("UPDATE call SET lock_waits = 43, lock_ns = ?, off_ns = ? WHERE call = 'malloc'",
+        (7 * MS, off_ms * MS))  # fmt: skip
+    made.database.execute("INSERT INTO latency SELECT pid, call, stack_id, 32, 40, calls FROM call")
+    row = made.one("SELECT * FROM latency_call WHERE call = 'malloc'")
+    assert row["own_ns"] == pytest.approx(300007 * 25 - max(0, 7 - off_ms) * MS)
+    assert row["own_ns"] // MS == own_ms
+    assert (row["lock_ns"], row["off_ns"]) == (7 * MS, other_ms * MS)
+    assert row["wall_ns"] == pytest.approx(row["own_ns"] + 7 * MS + other_ms * MS)
