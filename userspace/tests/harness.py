@@ -34,8 +34,8 @@ MIB: Final = 1 << 20
 PAGE: Final = 4096
 NOBODY: Final = 65534
 
-# Nothing from the caller's environment may move the allocator's thresholds.
-CLEAN: Final = ("GLIBC_TUNABLES", "LD_PRELOAD", "SUDO_UID", "SUDO_GID")
+# Nothing from the caller's environment may move the allocator's thresholds, or a program's threads.
+CLEAN: Final = ("GLIBC_TUNABLES", "LD_PRELOAD", "OPENBLAS_NUM_THREADS", "SUDO_UID", "SUDO_GID")
 
 # Every process a test started, so that the fixture can end what a failed test left.
 started: list[subprocess.Popen[str]] = []
