@@ -83,6 +83,7 @@ def both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[pd.DataFrame
     return first, second, by_pages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page_size", [512, 1024, 4096, 65536])
 @pytest.mark.parametrize("count", [1, 2, 50, 20011])
 def test_same_as_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_size: int, count: int) -> None:

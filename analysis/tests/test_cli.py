@@ -75,6 +75,7 @@ def test_incomplete(cli: Cli, heap_blocks: Path) -> None:
     assert "INCOMPLETE" in done.stdout
 
 
+@pytest.mark.slow
 def test_json_is_that_of_the_loader(cli: Cli, scenario: Path) -> None:
     done = cli("report", scenario, "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -89,6 +90,7 @@ def tables(text: str) -> list[list[str]]:
     return [words for words in lines if words and (words[0] in memtoll.frames.TOLLS or words[1:2] == ["%"])]
 
 
+@pytest.mark.slow
 def test_text_has_the_loaders_numbers(cli: Cli, scenario: Path) -> None:
     done = cli("report", scenario)
     assert (done.returncode, done.stderr) == (0, "")

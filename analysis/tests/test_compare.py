@@ -196,6 +196,7 @@ def test_work_must_make_sense(busy: Path, work: tuple[float | None, float | None
         memtoll.compare(busy, busy, work_before=work[0], work_after=work[1])
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path, cli: Cli) -> None:
     before, after = made(tmp_path, "before", 1), made(tmp_path, "after", 3, 2.0)
     text = cli("compare", before, after)

@@ -55,6 +55,7 @@ def test_folded_is_what_the_report_prints(scenario: Path, tmp_path: Path, toll: 
     assert (tmp_path / "out.folded").read_text() == report.stdout
 
 
+@pytest.mark.slow
 def test_folded_of_all_tolls(busy: Path, tmp_path: Path) -> None:
     expected = []
     for toll in frames.TOLLS:
@@ -287,6 +288,7 @@ def test_a_missing_extra_is_named(
 # ---- command line
 
 
+@pytest.mark.slow
 def test_command_line(cli: Cli, heap_blocks: Path, tmp_path: Path) -> None:
     out = tmp_path / "z.folded"
     done = cli("export", heap_blocks, "-o", out, "--toll", "zero.libc")

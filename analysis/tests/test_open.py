@@ -262,6 +262,7 @@ def test_while_it_is_written(tmp_path: Path) -> None:
             assert rec.duration_s == 3.0
 
 
+@pytest.mark.slow
 def test_many_commits_while_opening(busy: Path) -> None:
     """Each opening sees whole slices: two tables that are always written together agree."""
     altered(busy, "DELETE FROM meta WHERE key = 'complete'", "DELETE FROM system_counter")
@@ -364,6 +365,7 @@ def everything(path: Path) -> list[str]:
     return [*said, exported.read_text()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "view",
     [
@@ -384,6 +386,7 @@ def test_a_file_does_not_state_its_own_verdict(busy: Path, view: str) -> None:
     assert_one_line(raised.value, busy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "column", "value"),
     [

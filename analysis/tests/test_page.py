@@ -94,6 +94,7 @@ def check_safe(reader: Reader) -> None:
     assert [each for each, times in reader.ids.items() if times > 1] == []
 
 
+@pytest.mark.slow
 def test_every_scenario(scenario: Path) -> None:
     reader = read(scenario)
     check_safe(reader)
@@ -110,6 +111,7 @@ def test_every_scenario(scenario: Path) -> None:
                 assert row["not_captured"] in reader.text
 
 
+@pytest.mark.slow
 def test_sites_in_the_page_are_the_recording_s(busy: Path) -> None:
     data = read(busy).data
     with memtoll.open(busy) as rec:
@@ -131,6 +133,7 @@ def test_sites_in_the_page_are_the_recording_s(busy: Path) -> None:
         assert all(parent < node for node, parent in enumerate(data["parent"]) if node)
 
 
+@pytest.mark.slow
 def test_figures_of_toll_table(heap_blocks: Path) -> None:
     text = read(heap_blocks).text
     with memtoll.open(heap_blocks) as rec:
@@ -139,6 +142,7 @@ def test_figures_of_toll_table(heap_blocks: Path) -> None:
         assert "29.3 GiB" in text and "2,999" in text
 
 
+@pytest.mark.slow
 def test_losses_checks_and_overhead_are_told(busy: Path) -> None:
     text = read(busy).text
     with memtoll.open(busy) as rec:
@@ -154,6 +158,7 @@ def test_losses_checks_and_overhead_are_told(busy: Path) -> None:
         assert "beyond the limit" in text or "Not everything was seen" in text
 
 
+@pytest.mark.slow
 def test_hostile_names(tmp_path: Path) -> None:
     path = tmp_path / "hostile.memtoll"
     hostile(path)
@@ -175,6 +180,7 @@ def test_words(text: str) -> None:
     assert visible("tab\tbell\x07\u202e\U000e0001") == "tab\\x09bell\\x07\\u202e\\U000e0001"
 
 
+@pytest.mark.slow
 def test_size_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "crowd.memtoll"
     crowd(path, sites=3001)
@@ -190,6 +196,7 @@ def test_size_is_bounded(tmp_path: Path) -> None:
 # ---- the command
 
 
+@pytest.mark.slow
 def test_default_name_and_no_overwriting(cli: Cli, heap_blocks: Path, tmp_path: Path) -> None:
     done = cli("html", heap_blocks)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -205,6 +212,7 @@ def test_default_name_and_no_overwriting(cli: Cli, heap_blocks: Path, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["heap-blocks.html", "heap-blocks.memtoll"]
 
 
+@pytest.mark.slow
 def test_stdout_and_other_names(cli: Cli, heap_blocks: Path, tmp_path: Path) -> None:
     done = cli("html", heap_blocks, "-o", "-")
     assert done.returncode == 0 and done.stdout.endswith("</html>\n") and done.stderr == ""
@@ -212,16 +220,19 @@ def test_stdout_and_other_names(cli: Cli, heap_blocks: Path, tmp_path: Path) -> 
     assert len(Reader((tmp_path / "report.html").read_text()).data["sites"]["time"]) == 1
 
 
+@pytest.mark.slow
 def test_same_recording_same_page(cli: Cli, heap_blocks: Path) -> None:
     assert cli("html", heap_blocks, "-o", "-").stdout == cli("html", heap_blocks, "-o", "-").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("-o", "nowhere/at/all.html"), ("-o", ".")])
 def test_places_where_nothing_can_be(cli: Cli, heap_blocks: Path, words: tuple[str, ...]) -> None:
     done = cli("html", heap_blocks, *words)
     assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1, done
 
 
+@pytest.mark.slow
 def test_no_link_is_followed(cli: Cli, heap_blocks: Path, tmp_path: Path) -> None:
     (tmp_path / "other").write_text("mine")
     (tmp_path / "heap-blocks.html").symlink_to("other")

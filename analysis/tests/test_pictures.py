@@ -76,6 +76,7 @@ def test_every_picture_of_every_scenario(scenario: Path, name: str) -> None:
                 assert [text.get_text() for text in axes.texts], f"{draw}: empty, without a reason"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(9.0, 4.6), (3.7, 4.4)])
 def test_words_stay_inside(busy: Path, size: tuple[float, float]) -> None:
     """No title, legend or label is cut off at the edge."""

@@ -791,6 +791,7 @@ STEERING = ("\x1b[2J", "\x9b31m", "a\nmemtoll: all is well", "\u2028", "\u202egn
 STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEERING)
 def test_names_steer_nothing(tmp_path: Path, name: str) -> None:
     """Not the terminal, and not who reads: in text, stacks and JSON, whose value stays."""
@@ -886,6 +887,7 @@ def test_bounds_where_nothing_happened() -> None:
     }
 
 
+@pytest.mark.slow
 def test_many_rows(tmp_path: Path) -> None:
     path = tmp_path / "a.memtoll"
     made = facts.heap_blocks(path)
