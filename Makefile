@@ -21,7 +21,7 @@ VERSION := 0.1.0$(shell git rev-parse --short=12 HEAD 2>/dev/null | sed 's/^/+/'
 LIBS := libbpf libelf libdw sqlite3 zlib liblzma glib-2.0
 WARNINGS := -Wall -Wextra -Wtype-limits -Werror
 CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -I$(O) $(CFLAGS) $(SANITIZE) \
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -iquote . -iquote userspace -I$(O) $(CFLAGS) $(SANITIZE) \
 	     $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
 ALL_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null) -lZydis -liberty -lpthread -lm -lm
 BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Ibpf \
@@ -42,15 +42,17 @@ say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(O)/%,%,$(2))'
 endif
 
 # What defines a map comes before what uses it: bpftool before 7.4 mixes them up otherwise.
-BPF_PARTS := target start unwind python extent read fault alloc lock mapping away swap cpu
-BPF_OBJECTS := $(BPF_PARTS:%=$(O)/bpf/%.bpf.o)
+BPF_FIRST := state/target state/start stacks/unwind stacks/python memory/extent probes/read
+BPF_SOURCES := $(filter-out bpf/checks/%,$(wildcard bpf/*/*.bpf.c))
+BPF_OBJECTS := $(patsubst bpf/%.c,$(O)/bpf/%.o,$(BPF_FIRST:%=bpf/%.bpf.c) \
+	       $(filter-out $(BPF_FIRST:%=bpf/%.bpf.c),$(BPF_SOURCES)))
 SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h $(O)/values.skel.h
 # At advice_source a view is created whose text is in the tables of findings.sql.
-SQL := $(addprefix userspace/,$(shell sed '/^advice_source$$/,$$d' userspace/sql.order))
-VERDICT_SQL := $(addprefix userspace/,$(shell sed '1,/^advice_source$$/d' userspace/sql.order))
+SQL := $(addprefix userspace/views/,$(shell sed '/^advice_source$$/,$$d' userspace/views/order))
+VERDICT_SQL := $(addprefix userspace/views/,$(shell sed '1,/^advice_source$$/d' userspace/views/order))
 GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/timeline_sql.h $(O)/version.h
 
-SOURCES := $(wildcard userspace/*.c)
+SOURCES := $(filter-out userspace/tests/%,$(wildcard userspace/*/*.c))
 OBJECTS := $(SOURCES:userspace/%.c=$(O)/userspace/%.o)
 LIBRARY := $(O)/libmemtoll.a
 UNIT_TESTS := $(patsubst userspace/tests/%.c,$(O)/tests/%,$(wildcard userspace/tests/test_*.c))
@@ -169,11 +171,11 @@ $(O)/bpf/memtoll.linked.o: $(BPF_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
-$(O)/bpf/check.linked.o: $(O)/bpf/check.bpf.o
+$(O)/bpf/check.linked.o: $(O)/bpf/checks/check.bpf.o
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
-$(O)/bpf/values.linked.o: $(O)/bpf/values.bpf.o
+$(O)/bpf/values.linked.o: $(O)/bpf/checks/values.bpf.o
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
@@ -187,7 +189,7 @@ $(O)/%.skel.h: $(O)/bpf/%.linked.o
 as_array = echo 'static const char $(1)[] = {'; cat $(2) | od -An -v -td1 -w16 | \
 	   sed 's/\(-\{0,1\}[0-9][0-9]*\)/\1,/g'; echo '0 };'
 
-$(O)/recording_sql.h: $(SQL) $(VERDICT_SQL) userspace/sql.order Makefile
+$(O)/recording_sql.h: $(SQL) $(VERDICT_SQL) userspace/views/order Makefile
 	$(call say,SQL,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q){ $(call as_array,recording_sql,$(SQL)); $(call as_array,verdict_sql,$(VERDICT_SQL)); } > $@
@@ -218,7 +220,7 @@ $(LIBRARY): $(filter-out %/main.o,$(OBJECTS))
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(O)/memtoll: $(O)/userspace/main.o $(LIBRARY)
+$(O)/memtoll: $(O)/userspace/cli/main.o $(LIBRARY)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) $^ $(ALL_LIBS) -o $@
 
@@ -227,17 +229,17 @@ $(O)/memtoll: $(O)/userspace/main.o $(LIBRARY)
 $(O)/tests/%: userspace/tests/%.c $(LIBRARY) Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -iquote userspace -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
 
 $(O)/fuzz/%: userspace/tests/fuzz/%.c userspace/tests/fuzz/driver.c $(wildcard userspace/tests/fuzz/*.h) $(LIBRARY) Makefile
 	$(call say,FUZZER,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -fno-sanitize-recover=all -iquote userspace $(filter %.c,$^) $(LIBRARY) $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -fno-sanitize-recover=all $(filter %.c,$^) $(LIBRARY) $(ALL_LIBS) -o $@
 
 $(O)/bench/%: userspace/tests/bench/%.c $(LIBRARY) Makefile
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -iquote userspace -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -o $@
 
 # With frame pointers, and without the compiler's knowledge of malloc: it would drop the calls.
 WORKLOAD_CFLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-builtin -Wall -Wextra -Werror
@@ -252,4 +254,4 @@ $(O)/workloads/%: userspace/tests/workloads/%.c Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(WORKLOAD_CFLAGS) -MMD -MP $< -o $@ -pthread -ldl
 
--include $(wildcard $(O)/bpf/*.d $(O)/userspace/*.d $(O)/tests/*.d $(O)/bench/*.d $(O)/workloads/*.d)
+-include $(wildcard $(O)/bpf/*/*.d $(O)/userspace/*/*.d $(O)/tests/*.d $(O)/bench/*.d $(O)/workloads/*.d)

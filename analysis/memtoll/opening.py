@@ -40,7 +40,7 @@ BUSY_S: Final = 5.0
 CHECKED_BYTES: Final = 64 << 20
 # Virtual machine steps between two looks for a pending signal: about 10 ms.
 SIGNAL_STEPS: Final = 1_000_000
-# The steps that a view may take: userspace/recording_guard.h.
+# The steps that a view may take: userspace/recording/recording_guard.h.
 STEPS: Final = 300_000_000
 STEPS_PER_BYTE: Final = 100
 # Pages copied between two calls of progress.
@@ -169,7 +169,7 @@ def _check_length(path: Path) -> None:
 
 
 def guard(connection: sqlite3.Connection, unread: frozenset[str]) -> None:
-    """From here on it reads, and writes to temporary tables: the rules of userspace/recording_guard.c.
+    """From here on it reads, and writes to temporary tables: the rules of userspace/recording/recording_guard.c.
 
     What else a statement asks for (ATTACH, VACUUM INTO and the like write files with the rights of who reads) is an
     error; so is what is unread of the file's: its views are statements of whoever made it.
@@ -194,7 +194,7 @@ def guard(connection: sqlite3.Connection, unread: frozenset[str]) -> None:
 
 @contextmanager
 def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """What the file's facts make of a view ends: a statement at a time, as userspace/recording_guard.h bounds them.
+    """What the file's facts make of a view ends: a statement at a time, as userspace/recording/recording_guard.h bounds them.
 
     Errors: as of reading(); DamagedRecording where it asks for more.
     """

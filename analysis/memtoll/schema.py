@@ -3,8 +3,8 @@
 
 A recording has its views with it, so that any SQLite shell can ask it. Here they are not used: they are
 statements of whoever made the file, which could state its own verdict by them. What is put before them are
-temporary views of the same names, and so are the tables that hold judgements. userspace/recording_schema.c
-does the same in C.
+temporary views of the same names, and so are the tables that hold judgements. The same is done in C by
+userspace/recording/recording_schema.c.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from .errors import DamagedRecording
 
-# A view whose text the view named here tells (userspace/sql.order).
+# A view whose text the view named here tells (userspace/views/order).
 TOLD: Final = "advice_source"
 BODY: Final = re.compile(r"CREATE VIEW (\w+) AS\s+(.*)", re.DOTALL)
 
@@ -54,7 +54,7 @@ class Schema:
 
 def _files() -> list[str]:
     folder = resources.files(__package__) / "sql"
-    names = (folder / "sql.order").read_text(encoding="utf-8").split()
+    names = (folder / "order").read_text(encoding="utf-8").split()
     return [name if name == TOLD else (folder / name).read_text(encoding="utf-8") for name in names]
 
 

@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-USERSPACE: Final = Path(__file__).resolve().parent.parent
-SQL: Final = tuple((USERSPACE / "sql.order").read_text().split())
+VIEWS: Final = Path(__file__).resolve().parent.parent / "views"
+SQL: Final = tuple((VIEWS / "order").read_text().split())
 # Looked up by keys of the tables below them.
 STAY_VIEWS: Final = ("stack_line",)
 APPLICATION_ID: Final = 0x6D746F6C
@@ -46,7 +46,7 @@ def blank() -> sqlite3.Connection:
         if name == "advice_source":  # a view whose text is in the tables
             database.execute(*database.execute("SELECT sql FROM advice_source").fetchone())
         else:
-            database.executescript((USERSPACE / name).read_text())
+            database.executescript((VIEWS / name).read_text())
     database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     database.execute(f"PRAGMA user_version = {FORMAT}")
     return database

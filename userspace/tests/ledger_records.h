@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <glib.h>
 
-#include "ledger.h"
+#include "ledger/ledger.h"
 
 #define PAGE 4096ULL
 #define PID 4242

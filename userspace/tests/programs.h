@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "../symbolize.h"
+#include "symbols/symbolize.h"
 
 #define FRAMES 32
 

@@ -13,7 +13,7 @@
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 
-#include "../recording.h"
+#include "recording/recording.h"
 
 static char *directory;
 

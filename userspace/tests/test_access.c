@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "access.h"
-#include "ledger.h"
+#include "ledger/access.h"
+#include "ledger/ledger.h"
 
 #define PAGE 4096ULL
 #define PID 4243

@@ -16,7 +16,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#include "aside.h"
+#include "host/aside.h"
 
 #define JOBS 101
 

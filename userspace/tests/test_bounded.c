@@ -18,8 +18,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#include "bounded.h"
-#include "target_memory.h"
+#include "host/bounded.h"
+#include "host/target_memory.h"
 
 #define PAGE 4096
 /* No processes: the number is only who a call is about. */

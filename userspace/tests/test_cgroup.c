@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../cgroup.h"
+#include "host/cgroup.h"
 
 #define PAGE 4096ul
 #define MIB (1ul << 20)

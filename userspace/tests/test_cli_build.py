@@ -14,7 +14,15 @@ from harness import MEMTOLL, ROOT, tool
 
 # As it was given to make, or the names in its dependency files would be others.
 OUT = MEMTOLL.parent.relative_to(ROOT) if MEMTOLL.is_relative_to(ROOT) else MEMTOLL.parent
-HEADERS = sorted(path.relative_to(ROOT) for folder in ("bpf", "userspace") for path in (ROOT / folder).glob("*.h"))
+
+
+def sources(pattern: str) -> list[Path]:
+    """Of bpf/ and userspace/, without the tests."""
+    paths = (path for folder in ("bpf", "userspace") for path in (ROOT / folder).glob(f"*/{pattern}"))
+    return sorted(path.relative_to(ROOT) for path in paths if path.parent.name != "tests")
+
+
+HEADERS = sources("*.h")
 
 
 def make(*args: str | Path) -> str:
@@ -32,16 +40,14 @@ def make(*args: str | Path) -> str:
 
 def users(header: Path) -> list[Path]:
     """The sources that name the header themselves."""
-    pattern = re.compile(rf'^#include "(?:\.\./bpf/)?{re.escape(header.name)}"', re.M)
-    sources = [path for folder in ("bpf", "userspace") for path in (ROOT / folder).glob("*.c")]
-    return [path.relative_to(ROOT) for path in sources if pattern.search(path.read_text())]
+    pattern = re.compile(rf'^#include "(?:bpf/)?{re.escape(str(Path(*header.parts[1:])))}"', re.M)
+    return [path for path in sources("*.c") if pattern.search((ROOT / path).read_text())]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("header", HEADERS, ids=str)
 def test_touching_a_header_rebuilds_its_users(header: Path) -> None:
-    # userspace/ names bpf/'s headers by way of its own folder.
-    planned = make("-n", "-W", header, "-W", Path("userspace") / ".." / header, f"{OUT}/memtoll")
+    planned = make("-n", "-W", header, f"{OUT}/memtoll")
     for source in users(header):
         assert re.search(rf"-c {re.escape(str(source))} ", planned), f"{source} is not rebuilt"
 
@@ -54,9 +60,9 @@ def test_nothing_to_do() -> None:
 
 
 def test_verbose_shows_commands() -> None:
-    quiet = make("-W", "userspace/names.h", "-n", "--silent", f"{OUT}/memtoll")
+    quiet = make("-W", "userspace/events/names.h", "-n", "--silent", f"{OUT}/memtoll")
     assert "-Werror" in quiet
-    assert "-Werror" in make("-n", "V=1", "-W", "userspace/names.h", f"{OUT}/memtoll")
+    assert "-Werror" in make("-n", "V=1", "-W", "userspace/events/names.h", f"{OUT}/memtoll")
 
 
 def test_help_names_the_targets() -> None:

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "compare.h"
+#include "compare/compare.h"
 
 static void close_to(double is, double wanted, double within)
 {

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "../demangle.h"
 #include "measured.h"
+#include "symbols/demangle.h"
 
 static void expect(const char *name, const char *wanted)
 {

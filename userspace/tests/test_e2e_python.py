@@ -268,7 +268,7 @@ for number in range(13):
 print(json.dumps({"names": names, "pages": 2 * PAIRS}), flush=True)
 """
 
-# A place in an interpreter is believed for so many faults at most: bpf/sweep.bpf.h.
+# A place in an interpreter is believed for so many faults at most: bpf/probes/sweep.bpf.h.
 BELIEVED = 128
 
 

@@ -128,7 +128,7 @@ def test_what_is_no_file_is_not_counted(out: Path) -> None:
 def test_many_files_at_once(tmp_path: Path, out: Path) -> None:
     """Each is a row of its own, for which the kernel has no memory ready while the program keeps its workers away.
 
-    No more than the spare has rows (bpf/read.bpf.c): it may be that it has to hold them all.
+    No more than the spare has rows (bpf/probes/read.bpf.c): it may be that it has to hold them all.
     """
     (tmp_path / "files").mkdir()
     recording = record(out, command=[workload("many_files"), str(tmp_path / "files"), "4001"])

@@ -192,7 +192,7 @@ def test_one_place_from_six(out: Path, tmp_path: Path, what: str) -> None:
     assert seen == {name: count for name, count in recording.witness[-1].items() if " " in name}
 
 
-# A place of a sweep is believed for so many faults: bpf/sweep.bpf.h. As a run it may go on to the pool's end.
+# A place of a sweep is believed for so many faults: bpf/probes/sweep.bpf.h. As a run it may go on to the pool's end.
 BELIEVED: Final = 32 + 3
 
 

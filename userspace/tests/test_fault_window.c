@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "fault_window.h"
+#include "budget/fault_window.h"
 
 #define MS 1000000ULL
 #define SECOND (1000 * MS)

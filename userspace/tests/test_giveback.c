@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <glib.h>
 
-#include "giveback.h"
+#include "ledger/giveback.h"
 
 #define PAGE 4096ULL
 #define PID 4242

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "governor.h"
+#include "budget/governor.h"
 
 #define MS 1000000.0
 #define SECOND (1000 * MS)

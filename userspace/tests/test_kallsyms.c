@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "../kallsyms.h"
-#include "../symbolize.h"
+#include "host/kallsyms.h"
+#include "symbols/symbolize.h"
 
 static void write_file(const char *path, const char *content)
 {

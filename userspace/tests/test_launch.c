@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../launch.h"
-#include "../proc.h"
+#include "host/proc.h"
+#include "targets/launch.h"
 
 #define PAGE 4096ul
 #define GROWN (2003 * PAGE)

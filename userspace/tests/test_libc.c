@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../libc.h"
+#include "allocators/libc.h"
 
 #define RANGES 16
 

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../libc.h"
+#include "allocators/libc.h"
 
 #define RANGES 16
 

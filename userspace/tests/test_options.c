@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "options.h"
+#include "base/options.h"
 
 static void test_durations(void **state)
 {

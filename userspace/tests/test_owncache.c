@@ -17,7 +17,7 @@
 #include <glib.h>
 #include <glib/gstdio.h>
 
-#include "owncache.h"
+#include "host/owncache.h"
 
 #define MIB (1 << 20)
 

@@ -9,7 +9,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "packed.h"
+#include "base/packed.h"
 
 #define WORDS 79
 #define ROUNDS 997

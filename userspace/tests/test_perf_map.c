@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "../symbolize.h"
+#include "symbols/symbolize.h"
 
 #define FRAMES 7
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../placement.h"
+#include "allocators/placement.h"
 
 #define RDI PLACEMENT_RDI
 #define RSI PLACEMENT_RSI

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "priority.h"
+#include "host/priority.h"
 
 #define SECOND 1000000000ULL
 

@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../proc.h"
+#include "host/proc.h"
 
 #define PAGE 4096ul
 

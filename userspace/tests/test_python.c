@@ -22,10 +22,10 @@
 #include <cmocka.h>
 #include <glib.h>
 
-#include "../python.h"
-#include "../python_code.h"
-#include "../python_offsets.h"
-#include "../proc.h"
+#include "host/proc.h"
+#include "python/python.h"
+#include "python/python_code.h"
+#include "python/python_offsets.h"
 
 #define DEBIAN "/usr/bin/python3"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "quiet.h"
+#include "budget/quiet.h"
 
 #define MS 1000000ULL
 #define SECOND (1000 * MS)

@@ -25,11 +25,11 @@
 
 #include <cmocka.h>
 
-#include "../../bpf/losses.h"
-#include "../recording.h"
-#include "../recording_guard.h"
-#include "../report.h"
+#include "bpf/wire/losses.h"
+#include "recording/recording.h"
+#include "recording/recording_guard.h"
 #include "recordings.h"
+#include "report/report.h"
 
 /* stderr goes to a file between these two; the second gives what came. */
 static int saved_stderr = -1;

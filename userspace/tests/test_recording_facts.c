@@ -9,7 +9,7 @@
 
 #include <glib.h>
 
-#include "../recording.h"
+#include "recording/recording.h"
 #include "recordings.h"
 
 static void test_same_key_sums(void **state)

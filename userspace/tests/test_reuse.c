@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "reuse.h"
+#include "ledger/reuse.h"
 
 #define NEVER UINT64_MAX
 

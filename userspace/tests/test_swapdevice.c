@@ -22,7 +22,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "../swapdevice.h"
+#include "host/swapdevice.h"
 
 #define HEADER "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 

@@ -26,9 +26,9 @@
 
 #include <cmocka.h>
 
-#include "../symbolize.h"
-#include "programs.h"
 #include "measured.h"
+#include "programs.h"
+#include "symbols/symbolize.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 10

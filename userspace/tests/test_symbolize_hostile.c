@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "../symbolize.h"
 #include "programs.h"
+#include "symbols/symbolize.h"
 
 /* The mapped file is cut while libdw has it mapped: reading it raises SIGBUS. */
 static void test_truncated_later(void **state)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <glib.h>
 
-#include "thresholds.h"
+#include "ledger/thresholds.h"
 
 #define PAGE 4096ULL
 #define KIB 1024ULL

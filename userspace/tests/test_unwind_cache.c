@@ -14,10 +14,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "../unwind_cache.h"
+#include "measured.h"
 #include "own_libc.h"
 #include "programs.h"
-#include "measured.h"
+#include "unwind/unwind_cache.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 10

@@ -17,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../unwind_table.h"
+#include "measured.h"
 #include "own_libc.h"
 #include "programs.h"
-#include "measured.h"
+#include "unwind/unwind_table.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 10

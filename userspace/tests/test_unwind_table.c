@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "measured.h"
 #include "own_libc.h"
 #include "unwind_witness.h"
-#include "measured.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 10

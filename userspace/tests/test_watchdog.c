@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "message.h"
-#include "watchdog.h"
+#include "base/message.h"
+#include "session/watchdog.h"
 
 #define USUAL (WATCHDOG_PATIENCE_MS / WATCHDOG_TICK_MS)
 #define FINISHING (WATCHDOG_FINISHING_MS / WATCHDOG_TICK_MS)

@@ -19,9 +19,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "attach.h"
-#include "libc.h"
-#include "proc.h"
+#include "allocators/libc.h"
+#include "host/proc.h"
+#include "probes/attach.h"
 
 #define ATTACH_UPROBE_MULTI 48
 #define ATTACH_UPROBE_SESSION 57

@@ -12,10 +12,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "../../libc.h"
-#include "../../object.h"
-#include "../../unwind_table.h"
+#include "allocators/libc.h"
 #include "elf_regions.h"
+#include "symbols/object.h"
+#include "unwind/unwind_table.h"
 
 /* Names are looked up at so many places of the whole file, and as many of where small programs have their code. */
 #define PLACES 61

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../recording.h"
-#include "../../report.h"
+#include "recording/recording.h"
+#include "report/report.h"
 
 /* What is said of a damaged file goes nowhere: the sanitizers write to the descriptor, not to the stream. */
 static void report_all(const char *path)

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#include "../../unwind_table.h"
 #include "elf_regions.h"
+#include "unwind/unwind_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -60,7 +60,7 @@ MUTANTS: Final = (
     # ---- bpf ----
     Mutant(
         "file-write-is-shared",
-        "bpf/fault.bpf.c",
+        "bpf/probes/fault.bpf.c",
         "return write && !area->shared ? FAULT_COW : FAULT_FILE;",
         "return write && area->shared ? FAULT_COW : FAULT_FILE;",
         "The first write to a private file page counts as read, and to a shared one as copied.",
@@ -68,7 +68,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "one-page-less-in-order",
-        "bpf/fault.bpf.c",
+        "bpf/probes/fault.bpf.c",
         "thread->run.pages += followed;",
         "thread->run.pages += followed - 1;",
         "Of the pages that were touched in order after the first one is not counted.",
@@ -76,7 +76,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "around-begins-elsewhere",
-        "bpf/extent.bpf.c",
+        "bpf/memory/extent.bpf.c",
         "fault->address += before * MEMTOLL_PAGE_SIZE;",
         "fault->address -= before * MEMTOLL_PAGE_SIZE;",
         "What a fault mapped around it is said to begin before the first of these pages, not at it.",
@@ -84,7 +84,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "nested-is-outermost",
-        "bpf/alloc.bpf.c",
+        "bpf/probes/alloc.bpf.c",
         "return sp < thread->call.sp;",
         "return sp > thread->call.sp;",
         "A call that the allocator makes of itself is taken for a new one, and the open one for left.",
@@ -92,7 +92,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "unwind-after-the-call",
-        "bpf/unwind.bpf.c",
+        "bpf/stacks/unwind.bpf.c",
         "address = walk->exact ? walk->ip : walk->ip - 1;",
         "address = walk->ip;",
         "A caller's rule is that of the return address, which may be the next function's first byte.",
@@ -100,7 +100,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "swap-in-is-out",
-        "bpf/swap.bpf.c",
+        "bpf/probes/swap.bpf.c",
         "\t\tif (task->flags & PF_MEMALLOC_FLAG)\n",
         "",
         "Pages that a process brings in from swap, or unmaps there, count as pushed out by it.",
@@ -109,7 +109,7 @@ MUTANTS: Final = (
     # ---- userspace ----
     Mutant(
         "split-run-counts-twice",
-        "userspace/ledger.c",
+        "userspace/ledger/ledger.c",
         "\t\t*whole[i] -= *share[i];\n",
         "",
         "Of a run that is divided among owners the later ones get the faults of the earlier ones, too.",
@@ -117,7 +117,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "mremap-keeps-the-tail",
-        "userspace/regions.c",
+        "userspace/ledger/regions.c",
         "unmap(ledger, process, mapping, from + after, from + before, now_ns);",
         "unmap(ledger, process, mapping, from + before, from + after, now_ns);",
         "What mremap cuts off a mapping still belongs to it.",
@@ -125,7 +125,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "heap-never-fell-far",
-        "userspace/giveback.c",
+        "userspace/ledger/giveback.c",
         "swing->fell ? MIN(swing->low, now) : now",
         "swing->fell ? MAX(swing->low, now) : now",
         "How far the heap's end went down is that of its smallest step: the advised trim_threshold is too low.",
@@ -133,7 +133,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "governor-takes-all",
-        "userspace/governor.c",
+        "userspace/budget/governor.c",
         "\t\tload -= governor->load[group];\n",
         "",
         "Over the limit, groups of probes are taken away although the first of them was enough.",
@@ -141,7 +141,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "last-slice-only",
-        "userspace/recording_facts.c",
+        "userspace/recording/recording_facts.c",
         '" pages = pages + excluded.pages,"',
         '" pages = excluded.pages,"',
         "A second row of the same fault in a slice replaces the pages of the first.",
@@ -149,7 +149,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "offset-before-the-call",
-        "userspace/symbolize.c",
+        "userspace/symbols/symbolize.c",
         "file_address + is_return_address",
         "file_address - is_return_address",
         "The module offset of a caller is two bytes too low.",
@@ -157,7 +157,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "first-entry-wins",
-        "userspace/unwind_table.c",
+        "userspace/unwind/unwind_table.c",
         "return a->program < b->program ? -1 : a->program > b->program;",
         "return a->program > b->program ? -1 : a->program < b->program;",
         "Of two unwind entries for the same code the earlier one counts, where the later one should.",
@@ -166,7 +166,7 @@ MUTANTS: Final = (
     # ---- SQL ----
     Mutant(
         "probes-added-to-mapping",
-        "userspace/views.sql",
+        "userspace/views/views.sql",
         "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns)",
         "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns) + SUM(m.calls) * c.map_inside_ns)",
         "What the probes cost inside mapping calls is put on top of their time instead of taken out.",
@@ -174,7 +174,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "arena-keeps-too-little",
-        "userspace/giveback.sql",
+        "userspace/views/giveback.sql",
         "MAX(67108864, t.span_value)",
         "MIN(67108864, t.span_value)",
         "The trim_threshold advised for arenas is too low to stop the storm.",
@@ -182,7 +182,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "cache-a-bucket-smaller",
-        "userspace/read.sql",
+        "userspace/views/read.sql",
         "d.high * r.block_bytes",
         "d.low * r.block_bytes",
         "The miss-ratio curve promises the hits of a cache to one that is a bucket smaller.",
@@ -190,7 +190,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "doubtful-order-not-said",
-        "userspace/verdict.sql",
+        "userspace/views/verdict.sql",
         "m.second_high >= m.first_low",
         "m.second_high <= m.first_low",
         "That the order of two families is not certain is said where it is certain, and only there.",

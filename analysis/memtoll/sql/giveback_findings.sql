@@ -1,1 +1,0 @@
-../../../userspace/giveback_findings.sql

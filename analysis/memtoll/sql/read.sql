@@ -1,1 +1,0 @@
-../../../userspace/read.sql

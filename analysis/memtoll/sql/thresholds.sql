@@ -1,1 +1,0 @@
-../../../userspace/thresholds.sql

@@ -1,0 +1,661 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * alloc.bpf.c: the malloc family: entry, return, chunk header, in-kernel sums.
+ *
+ * One pair of handlers serves every function; the cookie says which one was hit. Only the
+ * outermost call of a thread counts: what an allocator's function calls of its own kind (realloc
+ * calling malloc, a preloaded calloc calling libc's malloc) is counted as nested.
+ */
+#include "state/memtoll.bpf.h"
+#include "probes/latency.bpf.h"
+#include "probes/registers.bpf.h"
+#include "state/row.bpf.h"
+
+/* malloc_chunk of glibc: the word before the block holds size and these bits (malloc.c). */
+#define CHUNK_IS_MMAPPED 0x2ULL
+#define CHUNK_NON_MAIN_ARENA 0x4ULL
+#define CHUNK_FLAGS 0x7ULL
+#define CHUNK_HEADER 16ULL
+#define CHUNK_SIZE_WORD 8ULL
+
+/* errno-base.h */
+#define EEXIST 17
+
+#define IDLE_HITS_TOLD 64
+
+/* The cookie of the probes at entries that lie so many bytes into a page. Set before they are attached. */
+volatile __u64 entry_cookies[MEMTOLL_PAGE_SIZE] = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, CALL_PLACES);
+	__type(key, __u32);
+	__type(value, struct memtoll_call_place);
+} call_places SEC(".maps");
+
+SUM_TABLE(calls, 32768, 1024, struct memtoll_call_key, struct memtoll_call);
+
+/* Live blocks of at least cfg_min_size bytes: so that their free can be told from all others. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 262144);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct block_key);
+	__type(value, __u64);
+} blocks SEC(".maps");
+
+/*
+ * How many live blocks have an address of this hash: of nearly all that are freed none, which saves
+ * the look-up. Raised before a block is in the table and lowered after it has left: never too low.
+ */
+#define NEAR_LOG 14
+static __u32 near_blocks[1 << NEAR_LOG];
+
+static __always_inline __u32 *near_of(__u32 tgid, __u64 addr)
+{
+	return &near_blocks[(addr + tgid) * STACK_HASH_SEED >> (64 - NEAR_LOG)];
+}
+
+static __always_inline bool is_followed(__u32 tgid, __u64 addr)
+{
+	struct block_key key = { .tgid = tgid, .addr = addr };
+
+	return addr && *near_of(tgid, addr) && bpf_map_lookup_elem(&blocks, &key);
+}
+
+static __always_inline void follow_block(__u32 tgid, __u64 addr, __u64 size)
+{
+	struct block_key key = { .tgid = tgid, .addr = addr };
+	__u32 *near = near_of(tgid, addr);
+	long err;
+
+	__sync_fetch_and_add(near, 1);
+	err = bpf_map_update_elem(&blocks, &key, &size, BPF_NOEXIST);
+	if (!err)
+		return;
+	__sync_fetch_and_add(near, -1);
+	/* There already: its free was not seen. */
+	if (err != -EEXIST || bpf_map_update_elem(&blocks, &key, &size, BPF_ANY))
+		lose(LOST_BLOCKS_FULL, 1);
+}
+
+static __always_inline void forget_block(__u32 tgid, __u64 addr)
+{
+	struct block_key key = { .tgid = tgid, .addr = addr };
+
+	if (!bpf_map_delete_elem(&blocks, &key))
+		__sync_fetch_and_add(near_of(tgid, addr), -1);
+}
+
+static __always_inline bool is_key(const struct memtoll_call_key *a,
+				   const struct memtoll_call_key *b)
+{
+	return a->stack_id == b->stack_id && a->fn == b->fn && a->tgid == b->tgid;
+}
+
+/*
+ * The sum in the site's place on this CPU, or NULL: another has it. A thread may be preempted, or go
+ * on on another CPU, anywhere in here: what is taken is never given to another site.
+ */
+static __always_inline struct memtoll_call *site_in_place(const struct memtoll_call_key *key,
+							  struct thread *thread)
+{
+	__u32 at = (key->stack_id + key->fn + key->tgid) * STACK_HASH_SEED >>
+		   (64 - CALL_PLACES_LOG);
+	struct memtoll_call_place *place = bpf_map_lookup_elem(&call_places, &at);
+
+	if (!place)
+		return NULL;
+	if (place->state == PLACE_TAKEN)
+		return is_key(&place->key, key) ? &place->call : NULL;
+	if (__sync_val_compare_and_swap(&place->state, PLACE_FREE, PLACE_BEING_TAKEN) != PLACE_FREE)
+		return NULL;
+	if (key->stack_id)
+		stack_keep(thread, key->stack_id);
+	place->key = *key;
+	/* With a barrier: the key is there before the place is. */
+	__sync_val_compare_and_swap(&place->state, PLACE_BEING_TAKEN, PLACE_TAKEN);
+	return &place->call;
+}
+
+/*
+ * The sum of this function and call site. The site of a followed block is its whole stack, of
+ * others the function and its direct caller: one hash instead of a stack walk per call.
+ */
+static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *key,
+						     struct thread *thread)
+{
+	struct memtoll_call *site = site_in_place(key, thread);
+	struct memtoll_call_key anywhere;
+	static const struct memtoll_call zero;
+
+	if (!site)
+		site = row_find(&calls, &calls_spare, key);
+	if (site)
+		return site;
+	if (key->stack_id)
+		stack_keep(thread, key->stack_id);
+	site = row_make(&calls, &calls_spare, key, &zero);
+	if (site)
+		return site;
+	/* Both are full: the call counts for its function, without its place. */
+	lose(LOST_CALL_SITES, 1);
+	anywhere = *key;
+	anywhere.stack_id = 0;
+	site = row_get(&calls, &calls_spare, &anywhere, &zero);
+	if (!site)
+		lose(LOST_CALLS_FULL, 1);
+	return site;
+}
+
+static __always_inline void add(__u64 *counter, __u64 value)
+{
+	__sync_fetch_and_add(counter, value);
+}
+
+/* From here on faults take the time anew: memory has changed hands. */
+static __always_inline void block_emit(struct memtoll_block *event)
+{
+	__sync_fetch_and_add(&blocks_told, 1);
+	emit(event, sizeof(*event), LOST_RING_BLOCK, 1, false);
+}
+
+/* free, or the old block of a realloc: reported before the allocator can hand it out again. */
+static __always_inline void block_ended(struct task_struct *task, struct thread *thread,
+					__u32 fn, __u64 addr)
+{
+	struct memtoll_block event = {
+		.kind = EVENT_BLOCK,
+		.tgid = task->tgid,
+		.tid = task->pid,
+		.fn = fn,
+		.old_addr = addr,
+		.start_ns = thread->call.start.ns,
+		.end_ns = thread->call.start.ns,
+	};
+
+	thread->call.large_stack = stack_from_call(thread);
+	event.stack_id = thread->call.large_stack;
+	if (fn == FN_FREE) {
+		fault_settle(task, thread);
+		run_emit(thread);
+		forget_block(task->tgid, addr);
+		block_emit(&event);
+	}
+}
+
+/* A function where no return probe can be set: counted at its entry. */
+static __always_inline void count_untimed(struct task_struct *task, struct thread *thread,
+					  __u32 fn)
+{
+	struct memtoll_call_key key = { task->tgid, fn, thread->call.large_stack };
+	struct memtoll_call *site;
+
+	if (!key.stack_id) {
+		call_find_caller(thread);
+		key.stack_id = stack_site(task->tgid, thread);
+	}
+	site = site_get(&key, thread);
+	if (site)
+		add(&site->sum.untimed_calls, 1);
+}
+
+/*
+ * Of the times between two hits of a thread the lowest tenth: two traps and whatever the program does
+ * there, which then is next to nothing. A running quantile: where one gap in ten is below, nine steps
+ * down and one up are even.
+ */
+static __always_inline void note_gap(struct memtoll_gaps *gaps, __u64 *low_ns, __u64 gap_ns)
+{
+	__u64 low = *low_ns ? *low_ns : gap_ns, step = (low >> 7) + 1;
+
+	if (gap_ns >= GAP_MOST_NS)
+		return;
+	*low_ns = gap_ns < low ? less(low, 9 * step) : low + step;
+	gaps->count++;
+	gaps->low_ns += *low_ns;
+}
+
+/* Whether this hit is to be counted; every hit costs, counted or not. */
+static __always_inline bool window_is_open(struct task_struct *task, struct thread *thread,
+					   struct memtoll_rates *rates, __u32 fn)
+{
+	struct memtoll_call_key key = { task->tgid, FN_NONE, 0 };
+	struct memtoll_call *site;
+	__u64 now;
+
+	if (fn >= FN_COUNT)
+		return false;
+	if (!(closed_fns & (1U << fn)) && shut_ns <= open_until_ns) {
+		rates->calls[fn]++;
+		return true;
+	}
+	rates->idle[fn]++;
+	now = bpf_ktime_get_ns();
+	note_gap(&rates->idle_gaps, &thread->idle_gap_ns, now - thread->passed_ns);
+	thread->passed_ns = now;
+	/* Told now and then: a look-up each time would double the price. */
+	if (++thread->idle_hits % IDLE_HITS_TOLD == 0) {
+		site = site_get(&key, thread);
+		if (site)
+			add(&site->sum.untimed_calls, IDLE_HITS_TOLD);
+	}
+	return false;
+}
+
+/* Whether --sample chooses this block; moves on by its size. */
+static __always_inline bool sample_chooses(struct thread *thread, __u64 size)
+{
+	if (!thread->sampling) {
+		thread->sampling = 1;
+		thread->sample_left = sampling_gap(cfg_sampling_log, cfg_sample,
+						   bpf_get_prandom_u32());
+	}
+	thread->sample_left -= size;
+	if (thread->sample_left > 0)
+		return false;
+	thread->sample_left = sampling_gap(cfg_sampling_log, cfg_sample, bpf_get_prandom_u32());
+	return true;
+}
+
+/*
+ * With --sample: a malloc that is not chosen, or the free of a block that is not followed, is only
+ * counted, without its place, and its return is not wanted. calloc goes the whole way in any case:
+ * what it clears is seen at its return.
+ */
+static __always_inline bool passes_by(struct task_struct *task, struct thread *thread, __u32 fn)
+{
+	struct memtoll_call_key key = { task->tgid, fn, 0 };
+	struct open_call *call = &thread->call;
+	struct memtoll_call *site;
+
+	call->chosen = 0;
+	if (!cfg_sample)
+		return false;
+	if (fn != FN_FREE && call->size && call->size < cfg_min_size)
+		call->chosen = sample_chooses(thread, call->size);
+	if ((fn != FN_MALLOC && fn != FN_FREE) || call->chosen || call->size >= cfg_min_size ||
+	    call->large_stack)
+		return false;
+	site = site_get(&key, thread);
+	if (!site)
+		return true;
+	add(&site->sum.untimed_calls, 1);
+	add(&site->sum.bytes, call->size);
+	return true;
+}
+
+/*
+ * Whether the open call of this thread is still there when one begins at sp: then that is nested,
+ * or, at the same place, where the return address is the return probe's, a tail call. Else the open
+ * call was left without return.
+ */
+static __always_inline bool is_nested(struct task_struct *task, struct thread *thread, __u64 sp)
+{
+	__u64 word = 0;
+
+	if (sp != thread->call.sp)
+		return sp < thread->call.sp;
+	bpf_probe_read_user(&word, sizeof(word), (void *)sp);
+	return is_trampoline(task, word);
+}
+
+static __always_inline void count_nested(struct task_struct *task, struct thread *thread, __u32 fn)
+{
+	struct memtoll_call_key key = { task->tgid, fn, 0 };
+	struct memtoll_call *site = site_get(&key, thread);
+
+	if (site)
+		add(&site->sum.nested_calls, 1);
+}
+
+/* What is asked of the function. */
+static __always_inline void request_read(struct pt_regs *ctx, __u64 cookie, struct open_call *call,
+					 __u32 fn)
+{
+	struct arguments arguments = arguments_read(ctx, cookie);
+
+	call->pointer = arguments.first;
+	call->size = arguments.first;
+	switch (fn) {
+	case FN_CALLOC:
+		call->size *= arguments.second;
+		break;
+	case FN_REALLOC:
+	case FN_ALIGNED_ALLOC:
+	case FN_MEMALIGN:
+		call->size = arguments.second;
+		break;
+	case FN_REALLOCARRAY:
+		/* glibc multiplies before the first place for a probe: the product is in rax. */
+		call->size = cookie & COOKIE_PRODUCT ? PT_REGS_RC(ctx) :
+						       arguments.second * arguments.third;
+		break;
+	case FN_POSIX_MEMALIGN:
+		call->size = arguments.third;
+		break;
+	case FN_FREE:
+		call->size = 0;
+		break;
+	}
+}
+
+static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct task_struct *task,
+				    struct thread *thread)
+{
+	struct memtoll_rates *rates = rates_here();
+	__u32 fn = cookie & COOKIE_FN_MASK;
+	struct open_call *call;
+	__u64 sp;
+
+	if (!thread || !rates)
+		return 1;
+	thread->entry_ip = PT_REGS_IP(ctx);
+	if (!window_is_open(task, thread, rates, fn))
+		return 1;
+	sp = PT_REGS_SP(ctx) + ((cookie >> COOKIE_SP_SHIFT) & 0xff);
+	if (thread->in_fn) {
+		if (is_nested(task, thread, sp)) {
+			count_nested(task, thread, fn);
+			return 1;
+		}
+		lose(LOST_RETURN_MISSED, 1);
+		thread->in_fn = FN_NONE;
+		thread->abandoned = 1;
+	}
+	call = &thread->call;
+	call->sp = sp;
+	call->bp = PT_REGS_FP(ctx);
+	call->ip = PT_REGS_IP(ctx);
+	call->caller = 0;
+	call->glibc = (cookie & COOKIE_GLIBC) != 0;
+	call->large_stack = 0;
+	call->map_cpu_ns = 0;
+	call->fault_cpu_ns = 0;
+	call->reclaim_cpu_ns = 0;
+	call->reclaim_ns = 0;
+	call->lock_waits = 0;
+	call->lock_ns = 0;
+	call->probe_ns = 0;
+	call->map_calls = 0;
+	call->faults = 0;
+	call->faults_timed = 0;
+	call->fresh_from = 0;
+	request_read(ctx, cookie, call, fn);
+	if (fn == FN_CALLOC)
+		call->heap_top = current_heap_top();
+	if (fn == FN_FREE && call->pointer)
+		thread->frees++;
+	if ((fn == FN_FREE || fn == FN_REALLOC || fn == FN_REALLOCARRAY) &&
+	    is_followed(task->tgid, call->pointer)) {
+		call->start.ns = bpf_ktime_get_ns();
+		block_ended(task, thread, fn, call->pointer);
+	}
+	if (passes_by(task, thread, fn))
+		return 1;
+	if (cookie & COOKIE_ENTRY_ONLY) {
+		count_untimed(task, thread, fn);
+		return 1;
+	}
+	thread->in_fn = fn;
+	stamp_take(task, &call->start);
+	note_gap(&rates->gaps, &thread->gap_ns, call->start.ns - thread->returned_ns);
+	return 0;
+}
+
+/*
+ * What glibc's chunk header says. calloc memsets a block unless it has a mapping of its own; of a
+ * block cut from a top that grew in this very call it clears only the old part, because the new one
+ * comes zeroed from the kernel (__libc_calloc, oldtopsize). The old part ends at the break as it
+ * was before the call; in an arena, where mprotect has just extended the heap. The historic maximum
+ * of the heap plays no part on Linux: after a trim the pages obtained anew are left alone (seen on
+ * 2.36: 2 x 10 MiB live, trimmed each round, 33 faults a call and not 2560).
+ */
+static __always_inline void read_chunk(struct task_struct *task, struct thread *thread, __u32 fn,
+				       __u64 addr, struct call_end *ended)
+{
+	struct open_call *call = &thread->call;
+	__u64 header, end;
+
+	if (bpf_probe_read_user(&header, sizeof(header), (void *)(addr - CHUNK_SIZE_WORD))) {
+		lose(LOST_HEADER_UNREADABLE, 1);
+		return;
+	}
+	ended->flags = BLOCK_GLIBC;
+	if (header & CHUNK_IS_MMAPPED) {
+		ended->flags |= BLOCK_MMAPPED;
+		return;
+	}
+	end = addr - CHUNK_HEADER + (header & ~CHUNK_FLAGS);
+	if (header & CHUNK_NON_MAIN_ARENA) {
+		ended->flags |= BLOCK_ARENA;
+		if (call->fresh_from && call->fresh_from > addr && call->fresh_from < end)
+			end = call->fresh_from;
+	} else if (addr >= current_heap() && end > call->heap_top) {
+		end = call->heap_top;
+	}
+	if (fn == FN_CALLOC && end + CHUNK_SIZE_WORD > addr)
+		ended->cleared = end + CHUNK_SIZE_WORD - addr;
+}
+
+static __always_inline void block_made(struct task_struct *task, struct thread *thread, __u32 fn,
+				       __u64 addr, __u64 end_ns, const struct call_end *end,
+				       __u64 stack_id)
+{
+	struct open_call *call = &thread->call;
+	struct memtoll_block event = {
+		.kind = EVENT_BLOCK,
+		.tgid = task->tgid,
+		.tid = task->pid,
+		.fn = fn,
+		.flags = end->flags | (addr ? 0 : BLOCK_FAILED) |
+			 (call->chosen ? BLOCK_SAMPLED : 0),
+		.addr = addr,
+		.old_addr = fn == FN_REALLOC || fn == FN_REALLOCARRAY ? call->pointer : 0,
+		.size = call->size,
+		.cleared_bytes = end->cleared,
+		.start_ns = call->start.ns,
+		.end_ns = end_ns,
+		.stack_id = stack_id,
+	};
+
+	if (event.old_addr && (addr || !call->size))
+		forget_block(task->tgid, event.old_addr);
+	if (addr && (call->size >= cfg_min_size || call->chosen))
+		follow_block(task->tgid, addr, call->size);
+	/* Faults inside the call wait in the ledger for the block that comes next. */
+	fault_settle(task, thread);
+	if (thread->run.faults && thread->run.last_ns >= call->start.ns)
+		run_emit(thread);
+	block_emit(&event);
+}
+
+/* A call that is over, to its site's sums. */
+int call_add(struct memtoll_call *site, const struct open_call *call, const struct call_end *end)
+{
+	struct memtoll_call_sum *sum;
+
+	if (!site || !call || !end)
+		return 0;
+	sum = &site->sum;
+	add(&sum->cpu_ns, end->cpu_ns);
+	if (!call->glibc)
+		add(&sum->foreign_calls, 1);
+	if (end->failed)
+		add(&sum->failed, 1);
+	else if (call->size)
+		add(&sum->bytes, call->size);
+	if (call->map_calls) {
+		add(&sum->map_calls, call->map_calls);
+		add(&sum->map_cpu_ns, call->map_cpu_ns);
+	}
+	if (call->faults) {
+		add(&sum->faults, call->faults);
+		add(&sum->faults_timed, call->faults_timed);
+		add(&sum->fault_cpu_ns, call->fault_cpu_ns);
+	}
+	if (end->flags & BLOCK_MMAPPED)
+		add(&sum->mmapped_calls, 1);
+	if (end->cleared) {
+		add(&sum->cleared_calls, 1);
+		add(&sum->cleared_bytes, end->cleared);
+		add(&sum->cleared_cpu_ns, end->cpu_ns);
+		add(&sum->cleared_faults, call->faults);
+	}
+	latency_add(site, call, end);
+	return 0;
+}
+
+/*
+ * Of the call that is open, read anew each time: with a value that it knows the verifier would take
+ * every function's way apart.
+ */
+static __always_inline bool is_open(const struct thread *thread, __u32 fn)
+{
+	return *(const volatile __u32 *)&thread->in_fn == fn;
+}
+
+static __always_inline bool is_followed_call(const struct open_call *call)
+{
+	return *(const volatile __u32 *)&call->followed;
+}
+
+static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *task,
+				     struct thread *thread)
+{
+	__u64 now = bpf_ktime_get_ns(), addr = PT_REGS_RC(ctx);
+	struct memtoll_call_key key = {};
+	struct call_end end = {};
+	struct memtoll_call *site;
+	struct open_call *call;
+	__u32 fn;
+
+	if (!thread)
+		return 0;
+	thread->return_ip = PT_REGS_IP(ctx);
+	if (!thread->in_fn || stopped)
+		return 0;
+	call = &thread->call;
+	/* The return of a nested call, where the kernel cannot skip it: its stack lies deeper. */
+	if (PT_REGS_SP(ctx) != call->sp + 8)
+		return 0;
+	/* The kernel has put back what its probe took the place of. */
+	call->caller = thread->return_ip;
+	end.cpu_ns = stamp_cpu_ns(task, &call->start, now);
+	end.off_ns = now - call->start.ns - end.cpu_ns;
+	end.cpu_ns = less(end.cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
+	end.slept = task->nvcsw != call->start.voluntary;
+	fn = thread->in_fn;
+	/*
+	 * Before it is put by: Linux 6.1 does not carry a later check over to copies on the stack.
+	 */
+	barrier_var(fn);
+	if (fn >= FN_COUNT)
+		return 0;
+	if (is_open(thread, FN_POSIX_MEMALIGN)) {
+		__u64 where = call->pointer;
+
+		if ((int)addr || bpf_probe_read_user(&addr, sizeof(addr), (void *)where))
+			addr = 0;
+	} else if (is_open(thread, FN_FREE)) {
+		addr = 0;
+	}
+	end.failed = !addr && call->size && !is_open(thread, FN_FREE);
+	call->followed = !is_open(thread, FN_FREE) &&
+			 (call->size >= cfg_min_size || call->large_stack || call->chosen);
+	if (addr && call->glibc && (is_open(thread, FN_CALLOC) || is_followed_call(call)))
+		read_chunk(task, thread, fn, addr, &end);
+	key.tgid = task->tgid;
+	key.fn = fn;
+	if (call->large_stack)
+		key.stack_id = call->large_stack;
+	else if (is_followed_call(call))
+		key.stack_id = stack_from_call(thread);
+	else
+		key.stack_id = stack_site(task->tgid, thread);
+	end.net_ns = latency_net(call, fn, now);
+	site = site_get(&key, thread);
+	if (site)
+		call_add(site, call, &end);
+	if (is_outlier(thread, fn, end.net_ns)) {
+		if (!is_followed_call(call) && !call->large_stack)
+			key.stack_id = stack_from_call(thread);
+		outlier_emit(task, thread, fn, &end, key.stack_id);
+	}
+	if (call->size >= LARGE_REQUEST)
+		thread->frees = 0;
+	if (is_followed_call(call))
+		block_made(task, thread, fn, addr, now, &end, key.stack_id);
+	thread->in_fn = FN_NONE;
+	thread->returned_ns = now;
+	windows_end(now);
+	return 0;
+}
+
+/*
+ * Since 6.13, and in stable releases before, programs of this type have a private stack, one for
+ * each CPU, where their frame has 64 bytes and more (kernel commit a76ab5731e32): a program that is
+ * running on a CPU is not entered there again. But uprobes run preemptible (88bf18581375): another
+ * thread hits the same probe and overwrites the frame, and the kernel takes what it finds there for
+ * a pointer (seen on 7.2). A program with a tail call keeps to the stack of its thread. One that is
+ * never reached will do, and costs nothing: the verifier takes it out.
+ */
+static __always_inline void keep_off_private_stack(struct pt_regs *ctx)
+{
+	if (cfg_never)
+		bpf_tail_call(ctx, NULL, 0);
+}
+
+/*
+ * What the kernel would answer, known without asking: a call into it costs as much as all that is
+ * done here. cookie: of the probes at entries where the instruction pointer is in its page. At a
+ * return that is the caller's, no longer the probe's: there is none, or, should one lie alike, a call
+ * of the thread is open, or was given up whose return may yet come. (A call that is given up because
+ * its probes went has no return: the kernel tells new probes of their own calls alone.)
+ */
+static __always_inline bool is_return(struct pt_regs *ctx, __u64 cookie,
+				      const struct thread *thread)
+{
+	if (cookie == COOKIE_NONE)
+		return true;
+	return (!thread || thread->in_fn || thread->abandoned) &&
+	       PT_REGS_IP(ctx) != bpf_get_func_ip(ctx);
+}
+
+/* uprobe.session, one link for all functions: the same program at entry and return. */
+SEC("?uprobe")
+int alloc_session(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task);
+	__u64 cookie = entry_cookies[PT_REGS_IP(ctx) & (MEMTOLL_PAGE_SIZE - 1)];
+
+	keep_off_private_stack(ctx);
+	if (is_return(ctx, cookie, thread)) {
+		on_return(ctx, task, thread);
+		return 0;
+	}
+	if (cookie == COOKIE_DIFFERS)
+		cookie = bpf_get_attach_cookie(ctx);
+	return on_entry(ctx, cookie, task, thread_check(task, thread));
+}
+
+/* uprobe.multi and perf-style links: a program for each side. */
+SEC("?uprobe")
+int alloc_entry(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	keep_off_private_stack(ctx);
+	on_entry(ctx, bpf_get_attach_cookie(ctx), task, thread_check(task, thread_of(task)));
+	return 0;
+}
+
+SEC("?uprobe")
+int alloc_return(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	keep_off_private_stack(ctx);
+	return on_return(ctx, task, thread_of(task));
+}

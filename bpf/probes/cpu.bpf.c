@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * cpu.bpf.c: CPU samples. Each is sent whole, with the kernel stack: in a virtual machine without
+ * NMIs samples pile up where interrupts are enabled again, so a sample is judged in userspace by
+ * all that its stack holds.
+ */
+#include "state/memtoll.bpf.h"
+
+#define INSTRUCTION_BYTES 16	/* of the longest one, and more */
+
+/*
+ * Whether a program at this instruction is in a probe's code, which the kernel keeps in a page of
+ * the process, or goes on after one: interrupts that fall due while the kernel has them off come as
+ * soon as it goes on with the program, and are the probe's, not the program's.
+ */
+static __always_inline bool beside_probe(struct task_struct *task, const struct thread *thread,
+					 __u64 ip)
+{
+	__u64 page;
+
+	if (ip - thread->entry_ip < INSTRUCTION_BYTES || ip == thread->return_ip)
+		return true;
+	page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	return page && ip - page < MEMTOLL_PAGE_SIZE;
+}
+
+#if defined(__TARGET_ARCH_x86)
+/*
+ * Where the call before a return address goes to, as far as its instruction tells: call rel32,
+ * straight or by an entry of the linkage table, and call *disp32(%rip). 0: it does not.
+ */
+static __always_inline __u64 called_before(__u64 address)
+{
+	__u64 stub[2], target, slot;
+	__u8 code[6];
+	__s32 disp;
+
+	if (bpf_probe_read_user(code, sizeof(code), (void *)(address - sizeof(code))))
+		return 0;
+	__builtin_memcpy(&disp, &code[2], sizeof(disp));
+	target = address + disp;
+	if (code[0] == 0xff && code[1] == 0x15) {
+		slot = target;
+	} else if (code[1] == 0xe8) {
+		if (bpf_probe_read_user(stub, sizeof(stub), (void *)target))
+			return 0;
+		/* [endbr64] [bnd] jmp *disp32(%rip); a function begins otherwise. */
+		slot = target;
+		if ((__u32)stub[0] == 0xfa1e0ff3) {
+			stub[0] = stub[0] >> 32 | stub[1] << 32;
+			slot += 4;
+		}
+		if ((stub[0] & 0xff) == 0xf2) {
+			stub[0] >>= 8;
+			slot += 1;
+		}
+		if ((stub[0] & 0xffff) != 0x25ff)
+			return target;
+		slot += 6 + (__s32)(stub[0] >> 16);
+	} else {
+		return 0;
+	}
+	return bpf_probe_read_user(&target, sizeof(target), (void *)slot) ? 0 : target;
+}
+#else
+static __always_inline __u64 called_before(__u64 address)
+{
+	return 0;
+}
+#endif
+
+/*
+ * calloc goes on to memset by a jump (glibc 2.36): what memset returns to is calloc's caller. Where
+ * calloc is not watched at the time, only the call that was made there tells the two apart. sp: in
+ * memset, which keeps nothing on the stack.
+ */
+static __always_inline bool memset_is_callocs(const struct memtoll_target *process, __u64 sp)
+{
+	__u64 address, called;
+	int i;
+
+	if (!process || !process->calloc[0] ||
+	    bpf_probe_read_user(&address, sizeof(address), (void *)sp))
+		return false;
+	called = called_before(address);
+	for (i = 0; i < MEMTOLL_CALLOCS; i++)
+		if (called && process->calloc[i] == called)
+			return true;
+	return false;
+}
+
+/* Time in walks so far, on this CPU. */
+static __always_inline __u64 sample_begin(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	return rates ? rates->walk_ns : 0;
+}
+
+static __always_inline void sample_account(__u64 began_ns, __u64 walk_ns)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (!rates)
+		return;
+	rates->samples++;
+	rates->sample_ns += less(bpf_ktime_get_ns() - began_ns, rates->walk_ns - walk_ns);
+}
+
+SEC("?perf_event")
+int cpu_sample(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	struct memtoll_target *process;
+	struct memtoll_sample *sample;
+	__u64 ip, sp, bp;
+	/* User addresses have the top bit clear, on every architecture with 64 bits. */
+	bool user = !(PT_REGS_IP(&ctx->regs) >> 63), leaf;
+	long size;
+
+	if (!thread || !current_mm())
+		return 0;
+	sample = bpf_ringbuf_reserve(&events, sizeof(*sample), 0);
+	if (!sample) {
+		lose(LOST_RING_SAMPLE, 1);
+		return 0;
+	}
+	sample->kind = EVENT_SAMPLE;
+	sample->tgid = task->tgid;
+	sample->tid = task->pid;
+	sample->in_fn = thread->in_fn;
+	sample->map_fn = in_map(thread) ? thread->map.map_fn : MAP_FN_NONE;
+	sample->flags = user ? SAMPLE_USER : in_read(thread) ? SAMPLE_READ : 0;
+	sample->kernel_frames = 0;
+	sample->time_ns = bpf_ktime_get_ns();
+	windows_end(sample->time_ns);
+	thread->sample_walk_ns = sample_begin();
+	if (user) {
+		ip = PT_REGS_IP(&ctx->regs);
+		sp = PT_REGS_SP(&ctx->regs);
+		bp = PT_REGS_FP(&ctx->regs);
+	} else {
+		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+		ip = PT_REGS_IP(regs);
+		sp = PT_REGS_SP(regs);
+		bp = PT_REGS_FP(regs);
+		size = bpf_get_stack(ctx, sample->kernel, sizeof(sample->kernel), 0);
+		if (size > 0)
+			sample->kernel_frames = size / sizeof(__u64);
+	}
+	if (beside_probe(task, thread, ip))
+		sample->flags |= SAMPLE_PROBE;
+	process = process_get(task->tgid);
+	if (user && in_memset(process, ip)) {
+		sample->flags |= SAMPLE_MEMSET;
+		if (!sample->in_fn && memset_is_callocs(process, sp))
+			sample->in_fn = FN_CALLOC;
+	}
+	sample->ip = ip;
+	/*
+	 * clone3's wrapper has no call frame information behind its system call, where the new
+	 * thread begins, too: its caller is known by the word on top of the stack.
+	 */
+	leaf = (sample->flags & SAMPLE_MEMSET) || (!user && is_return_address(sp));
+	sample->stack_id = stack_at(thread, &thread->sample_stack, NULL, task->tgid, ip, sp, bp,
+				    leaf);
+	sample_account(sample->time_ns, thread->sample_walk_ns);
+	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
+	return 0;
+}

@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fault.bpf.c: page faults of the target: class, time, runs.
+ *
+ * A fault is known at its start (the exceptions tracepoints) and judged by the page-table entry
+ * found there. Its end is seen for major faults always, for minor ones in sampling windows (the
+ * perf software events). A fault whose end was not seen is settled, as minor and untimed, at the
+ * thread's next event.
+ */
+#include "state/memtoll.bpf.h"
+#include "memory/area.bpf.h"
+#include "stacks/memo.bpf.h"
+#include "probes/order.bpf.h"
+#include "probes/sweep.bpf.h"
+
+/* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
+#define SWAP_TYPE_SHIFT 59
+#define SWAP_TYPE_SPECIAL 23
+
+#define SERIES_MOST 0xffffffffULL	/* nanoseconds, or pages: it has 32 bits for them */
+
+/* Page-fault error code, Intel SDM vol. 3, 4.7. */
+#define ERROR_WRITE 0x2ULL
+#define ERROR_USER 0x4ULL
+
+static __always_inline __u8 class_of_empty(const struct area_cache *area, bool write)
+{
+	/* Cleared when taken from the pool, whether read or written. */
+	if (area->hugetlb)
+		return FAULT_ZERO_HUGE;
+	switch (area->area) {
+	case AREA_SHARED:
+		return FAULT_SHARED;
+	case AREA_FILE:
+		return write && !area->shared ? FAULT_COW : FAULT_FILE;
+	default:
+		return write ? FAULT_ZERO : FAULT_ZERO_READ;
+	}
+}
+
+static __always_inline __u8 classify(int end, const struct walked *walked,
+				     const struct area_cache *area, bool write)
+{
+	__u64 pfn = (walked->entry & PTE_PFN_MASK) >> 12;
+
+	if (end == WALK_FAILED) {
+		lose(LOST_WALK_FAILED, 1);
+		return FAULT_OTHER;
+	}
+	if (end == WALK_NONE || end == WALK_NO_TABLE)
+		return class_of_empty(area, write);
+	if (!(walked->entry & PTE_PRESENT)) {
+		if ((walked->entry & PTE_PROT_NONE) ||
+		    walked->entry >> SWAP_TYPE_SHIFT >= SWAP_TYPE_SPECIAL)
+			return FAULT_OTHER;
+		return FAULT_SWAP;
+	}
+	if (!write)
+		return FAULT_OTHER;
+	if (end == WALK_ENTRY && cfg_zero_pfn && pfn == cfg_zero_pfn)
+		return FAULT_ZERO_UPGRADE;
+	if (end == WALK_HUGE && cfg_huge_zero_pfn && (pfn & ~511ULL) == cfg_huge_zero_pfn)
+		return FAULT_ZERO_UPGRADE;
+	if (area->shared)
+		return area->area == AREA_SHARED ? FAULT_SHARED : FAULT_FILE;
+	return FAULT_COW;
+}
+
+/* Classes that only the end of the fault tells apart: together they make one sweep's start. */
+static __always_inline __u8 kin_of(__u8 fault_class)
+{
+	switch (fault_class) {
+	case FAULT_REUSE:
+		return FAULT_COW;
+	case FAULT_ZERO_HUGE:
+	case FAULT_ZERO_MTHP:
+		return FAULT_ZERO;
+	case FAULT_SWAP_ZSWAP:
+	case FAULT_SWAP_ZERO:
+		return FAULT_SWAP;
+	default:
+		return fault_class;
+	}
+}
+
+/* The slowest source decides: a fault waits for its device, whatever else came with it. */
+static __always_inline __u8 swap_source(const struct open_fault *fault)
+{
+	if (fault->in_device || (!fault->in_zswap && !fault->in_zero))
+		return FAULT_SWAP;
+	return fault->in_zswap ? FAULT_SWAP_ZSWAP : FAULT_SWAP_ZERO;
+}
+
+static __always_inline void series_emit(struct memtoll_series *series)
+{
+	/* The count is bounded where it grows, which the verifier cannot know. */
+	__u64 size = __builtin_offsetof(struct memtoll_series, runs) +
+		     (((series->count - 1) & (SERIES_RUNS - 1)) + 1) * sizeof(series->runs[0]);
+
+	if (!series->count)
+		return;
+	emit(series, size, LOST_RING_FAULTS, series->pages, false);
+	series->count = 0;
+}
+
+/* Whether nothing is lost of a run that is told as part of a series. */
+static __always_inline bool run_is_plain(const struct memtoll_run *run)
+{
+	return run->pages == run->faults && !run->timed_faults && !run->in_fn &&
+	       !(run->flags & RUN_MAJOR) && run->fault_class != FAULT_SWAP &&
+	       run->last_ns - run->first_ns <= SERIES_MOST && run->pages <= SERIES_MOST;
+}
+
+static __always_inline bool series_continues(const struct memtoll_series *series,
+					     const struct memtoll_run *run)
+{
+	return series->count && series->count < SERIES_RUNS &&
+	       run->address - series->address == series->pages * MEMTOLL_PAGE_SIZE &&
+	       run->fault_class == series->fault_class && run->area == series->area &&
+	       run->inode == series->inode && run->dev == series->dev &&
+	       run->last_ns - series->first_ns <= SERIES_MOST;
+}
+
+static __always_inline void series_begin(struct memtoll_series *series,
+					 const struct memtoll_run *run)
+{
+	series->kind = EVENT_SERIES;
+	series->tgid = run->tgid;
+	series->tid = run->tid;
+	series->fault_class = run->fault_class;
+	series->area = run->area;
+	series->address = run->address;
+	series->pages = 0;
+	series->first_ns = run->first_ns;
+	series->inode = run->inode;
+	series->dev = run->dev;
+}
+
+static __always_inline void series_add(struct memtoll_series *series,
+				       const struct memtoll_run *run)
+{
+	struct memtoll_plain_run *plain;
+	__u32 at;
+
+	if (!series_continues(series, run)) {
+		series_emit(series);
+		series_begin(series, run);
+	}
+	at = series->count;
+	barrier_var(at);
+	plain = &series->runs[at & (SERIES_RUNS - 1)];
+	plain->ip = run->ip;
+	plain->stack_id = run->stack_id;
+	plain->first_after_ns = run->first_ns - series->first_ns;
+	plain->last_after_ns = run->last_ns - series->first_ns;
+	plain->pages = run->pages;
+	plain->flags = run->flags;
+	series->pages += run->pages;
+	series->count = at + 1;
+}
+
+/* The open run is over: it joins the series, which is sent when full, or goes by itself. */
+int run_close(struct thread *thread)
+{
+	struct memtoll_run *run;
+
+	if (!thread)
+		return 0;
+	run = &thread->run;
+	if (!run->faults)
+		return 0;
+	if (run_is_plain(run)) {
+		series_add(&thread->series, run);
+	} else {
+		series_emit(&thread->series);
+		emit(run, sizeof(*run), LOST_RING_FAULTS, run->faults, false);
+	}
+	run->faults = 0;
+	return 0;
+}
+
+int run_emit(struct thread *thread)
+{
+	if (!thread)
+		return 0;
+	run_close(thread);
+	series_emit(&thread->series);
+	return 0;
+}
+
+static __always_inline bool run_continues(const struct thread *thread, __u64 address, __u64 ip,
+					  __u8 fault_class, __u8 in_fn)
+{
+	const struct memtoll_run *run = &thread->run;
+
+	return run->faults && run->ip == ip && kin_of(run->fault_class) == kin_of(fault_class) &&
+	       run->in_fn == in_fn &&
+	       address - run->address == run->pages * MEMTOLL_PAGE_SIZE;
+}
+
+/* Add the open fault to the thread's run, or emit that and begin another with it. */
+static __always_inline void run_add(struct task_struct *task, struct thread *thread, bool major,
+				    bool timed, __u64 cpu_ns, __u64 blocked_ns)
+{
+	struct open_fault *fault = &thread->fault;
+	struct memtoll_run *run = &thread->run;
+	__u64 pages = 1, us;
+
+	fault->active = 0;
+	order_end(thread);
+	if (fault->look_again)
+		pages = fault_result(fault, thread->area.start, thread->area.end);
+	if (fault->fault_class == FAULT_SWAP && major)
+		fault->fault_class = swap_source(fault);
+	if (!run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn) ||
+	    run->fault_class != fault->fault_class || run->swap_type != fault->swap_type ||
+	    (run->flags & RUN_MAJOR) != (major ? RUN_MAJOR : 0)) {
+		run_close(thread);
+		run->kind = EVENT_RUN;
+		run->tgid = task->tgid;
+		run->tid = task->pid;
+		run->fault_class = fault->fault_class;
+		run->area = fault->area;
+		run->in_fn = fault->in_fn;
+		run->flags = fault->flags | (major ? RUN_MAJOR : 0);
+		run->address = fault->address;
+		run->pages = 0;
+		run->faults = 0;
+		run->first_ns = fault->start.ns;
+		run->timed_faults = 0;
+		run->timed_cpu_ns = 0;
+		run->timed_cpu_us2 = 0;
+		run->blocked_ns = 0;
+		run->ip = fault->ip;
+		run->stack_id = fault->stack_id;
+		run->inode = fault->inode;
+		run->dev = fault->dev;
+		run->swap_type = fault->swap_type;
+	}
+	run->pages += pages;
+	thread->sweep.next = run->address + run->pages * MEMTOLL_PAGE_SIZE;
+	thread->sweep.faults++;
+	run->faults++;
+	run->last_ns = fault->start.ns;
+	if (timed) {
+		us = cpu_ns / 1000;
+		run->timed_faults++;
+		run->timed_cpu_ns += cpu_ns;
+		run->timed_cpu_us2 += us * us;
+		run->blocked_ns += blocked_ns;
+	}
+}
+
+/*
+ * A fault whose end was not seen is minor (majors are always seen) and over by now, and so are
+ * those that have followed it in order.
+ */
+__hidden int fault_settle(struct task_struct *task, struct thread *thread)
+{
+	struct memtoll_rates *rates;
+	__u64 followed = thread->order.followed;
+
+	if (!thread->fault.active)
+		return 0;
+	run_add(task, thread, false, false, 0, 0);
+	if (!followed)
+		return 0;
+	thread->run.pages += followed;
+	thread->run.faults += followed;
+	thread->sweep.next += followed * MEMTOLL_PAGE_SIZE;
+	thread->sweep.faults += followed;
+	rates = rates_here();
+	if (rates)
+		rates->faults += followed;
+	return 0;
+}
+
+/* The last that has followed in order is the open fault after all: its end is seen. */
+static __always_inline void order_unfold(struct task_struct *task, struct thread *thread)
+{
+	struct open_fault *fault = &thread->fault;
+	__u64 address = fault->address + thread->order.followed * MEMTOLL_PAGE_SIZE;
+	struct memtoll_rates *rates;
+
+	if (!thread->order.followed)
+		return;
+	thread->order.followed--;
+	fault_settle(task, thread);
+	rates = rates_here();
+	if (rates)
+		rates->faults++;
+	fault->address = address;
+	fault->stamped = 0;
+	fault->active = 1;
+}
+
+static __always_inline __u32 kind_of(__u8 fault_class)
+{
+	switch (kin_of(fault_class)) {
+	case FAULT_ZERO:
+	case FAULT_ZERO_UPGRADE:
+	case FAULT_ZERO_READ:
+		return FAULT_KIND_ZERO;
+	case FAULT_SWAP:
+		return FAULT_KIND_SWAP;
+	default:
+		return FAULT_KIND_OTHER;
+	}
+}
+
+/* In the allocator's call that met it; the kinds for its record, should it take long. */
+static __always_inline void note_inside(struct open_call *call, __u8 fault_class)
+{
+	struct call_inside *inside = &call->inside;
+	__u32 kind = kind_of(fault_class);
+
+	if (!call->faults) {
+		__builtin_memset(inside->faults, 0, sizeof(inside->faults));
+		__builtin_memset(inside->timed, 0, sizeof(inside->timed));
+		__builtin_memset(inside->fault_ns, 0, sizeof(inside->fault_ns));
+	}
+	call->faults++;
+	inside->faults[kind]++;
+}
+
+static __always_inline void note_timed(struct open_call *call, __u8 fault_class, __u64 wall_ns)
+{
+	__u32 kind = kind_of(fault_class);
+
+	/* A fault that began before the call is none of its own. */
+	if (!call->faults)
+		return;
+	call->inside.timed[kind]++;
+	call->inside.fault_ns[kind] += wall_ns;
+}
+
+/*
+ * What a fault costs depends on what it begins: one that goes on with a run is the cheapest, and
+ * what calibrates. So one in so many is timed, by multiples of the golden ratio: a part of all
+ * faults, spread evenly and never in step with faults that take turns, without a division.
+ */
+#define FAULT_TIMED 64
+#define GOLDEN_RATIO 0x9e3779b9U	/* its fraction, of 2^32 */
+
+/* Whether the program of this fault is timed. */
+static __always_inline bool fault_is_timed(struct thread *thread)
+{
+	return ++thread->order.faults * GOLDEN_RATIO <= ~0U / FAULT_TIMED;
+}
+
+/* One that does not follow in order. timed: what its stack costs is counted from here on. */
+static __always_inline void fault_count(struct open_fault *fault, bool timed)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (!rates)
+		return;
+	rates->faults++;
+	if (timed)
+		fault->timed_walk_ns = rates->walk_ns;
+}
+
+/* What its program took until now, stacks apart. fault: NULL, one in order, without any. */
+static __always_inline void fault_account(const struct open_fault *fault, __u64 began_ns,
+					  __u64 now)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates)
+		rates->fault_ns += FAULT_TIMED *
+				   less(now - began_ns,
+					fault ? rates->walk_ns - fault->timed_walk_ns : 0);
+}
+
+/*
+ * Whether the time of the last fault will do: nobody looks at the end of this one, which is minor,
+ * and whose memory it is cannot have changed meanwhile: no mapping has (or the area would have been
+ * asked for anew), nor a block.
+ */
+static __always_inline bool time_will_do(const struct thread *thread)
+{
+	const struct open_fault *fault = &thread->fault;
+
+	return thread->sweep.faults % STAMP_FAULTS && fault->fault_class == FAULT_ZERO &&
+	       !fault->in_fn && !ends_are_seen() && fault->blocks_told == blocks_told;
+}
+
+/*
+ * What kind of access it was, from the context each time: to the verifier one value, whose branches
+ * it follows together, would be as many programs as there are kinds.
+ */
+static __always_inline bool is_error(const struct bpf_raw_tracepoint_args *ctx, __u64 bit)
+{
+	__u64 error_code;
+
+	/* Not through a pointer that the compiler has made of it before, which the verifier refuses. */
+	asm volatile("%0 = *(u64 *)(%1 + %2)"
+		     : "=r"(error_code) : "r"(ctx), "i"(2 * sizeof(__u64)));
+	return error_code & bit;
+}
+
+/*
+ * One program at both tracepoints, user's and kernel's (attach.c): it is the longest, and is then
+ * verified once. What a fault in user mode interrupted is what its thread entered the kernel with.
+ */
+SEC("?raw_tp")
+int fault_begin(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u64 address = ctx->args[0];
+	const struct mm_struct *mm;
+	struct open_fault *fault;
+	struct memtoll_target *process;
+	int end;
+	struct sweep_place *place;
+	__u8 flags;
+
+	if (!thread)
+		return 0;
+	fault = &thread->fault;
+	mm = task->mm;
+	if (!mm)
+		return 0;
+	/* A helper that reads user memory without sleeping: no page will be mapped. */
+	if (!is_error(ctx, ERROR_USER) && (task->pagefault_disabled || address >> 56))
+		return 0;
+	fault->timed_ns = fault_is_timed(thread) ? bpf_ktime_get_ns() : 0;
+	fault->began_ns = 0;
+	if (is_error(ctx, ERROR_USER) && is_error(ctx, ERROR_WRITE) &&
+	    order_follows(thread, address, regs->ip)) {
+		if (fault->timed_ns)
+			fault_account(NULL, fault->timed_ns, bpf_ktime_get_ns());
+		return 0;
+	}
+	fault_count(fault, fault->timed_ns);
+	fault_settle(task, thread);
+	if (thread->drained != drain_epoch) {
+		thread->drained = drain_epoch;
+		run_emit(thread);
+		sweep_end(thread);
+	}
+	fault->reclaim_cpu_ns = 0;
+	fault->reclaim_blocked_ns = 0;
+	fault->in_device = 0;
+	fault->in_zswap = 0;
+	fault->in_zero = 0;
+	fault->interrupted = 0;
+	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
+	fault->ip = regs->ip;
+	fault->in_fn = thread->in_fn;
+	if (!area_is_known(thread, address)) {
+		fault->began_ns = bpf_ktime_get_ns();
+		fault->interrupted = area_ask(task, mm, thread, address, regs->sp);
+	}
+	/* Kept: another thread may have to look again, the one that drains. */
+	fault->root = table_root();
+	end = walk_tables(&fault->walked, fault->root, address);
+	fault->fault_class = classify(end, &fault->walked, &thread->area, is_error(ctx, ERROR_WRITE));
+	fault->swap_type =
+		fault->fault_class == FAULT_SWAP ? fault->walked.entry >> SWAP_TYPE_SHIFT : 0;
+	fault->pfn = 0;
+	look_around(fault, end, thread->area.start);
+	fault->area = thread->area.area;
+	fault->inode = thread->area.inode;
+	fault->dev = thread->area.dev;
+	if (thread->in_fn)
+		note_inside(&thread->call, fault->fault_class);
+	if (in_map(thread))
+		thread->map.minor++;
+	if (in_read(thread))
+		thread->read.faults++;
+	flags = (is_error(ctx, ERROR_USER) ? 0 : RUN_KERNEL_MODE) |
+		(is_error(ctx, ERROR_WRITE) ? RUN_WRITE : 0);
+	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
+		fault->stack_id = thread->run.stack_id;
+		fault->flags = thread->run.flags & ~(RUN_MAJOR | RUN_INTERRUPTED);
+	} else if ((place = sweep_find(thread, regs, flags))) {
+		fault->stack_id = place->stack_id;
+		fault->flags = place->flags;
+	} else {
+		bool memset_code, leaf;
+
+		if (!fault->began_ns)
+			fault->began_ns = bpf_ktime_get_ns();
+		process = process_get(task->tgid);
+		memset_code = is_error(ctx, ERROR_USER) && in_memset(process, fault->ip);
+		fault->flags = flags | (memset_code ? RUN_MEMSET : 0) |
+			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
+		leaf = memset_code ||
+		       (!is_error(ctx, ERROR_USER) && is_return_address(regs->sp));
+		thread->python.woken = 0;
+		if (thread->in_fn)
+			fault->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid,
+						   regs->ip, regs->sp, regs->bp, leaf);
+		else
+			fault->stack_id = memo_stack(task, thread, regs, leaf);
+		fault->interrupted |= thread->python.woken;
+		sweep_note(thread, regs);
+	}
+	/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
+	fault->stamped = fault->began_ns || !time_will_do(thread);
+	if (fault->stamped) {
+		fault->blocks_told = blocks_told;
+		stamp_take(task, &fault->start);
+	}
+	if (fault->began_ns && thread->in_fn)
+		thread->call.probe_ns += fault->start.ns - fault->began_ns;
+	fault->active = 1;
+	if (fault->fault_class == FAULT_ZERO && !fault->look_again && !fault->in_fn &&
+	    is_error(ctx, ERROR_USER))
+		order_begin(thread);
+	/* Its own time begins where the program's ends. */
+	if (fault->timed_ns)
+		fault_account(fault, fault->timed_ns,
+			      fault->stamped ? fault->start.ns : bpf_ktime_get_ns());
+	return 0;
+}
+
+static __always_inline int fault_end(bool major)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+	__u64 now, wall_ns, cpu_ns, blocked_ns;
+
+	if (!thread || !thread->fault.active || stopped)
+		return 0;
+	order_unfold(task, thread);
+	/* What comes while it is under way is most of a minor one's time. */
+	if (thread->fault.stamped && thread->fault.interrupted && !major) {
+		thread->fault.flags |= RUN_INTERRUPTED;
+		thread->fault.stamped = 0;
+	}
+	/* The window has opened since, or the fault was tried again, which makes it a major one. */
+	if (!thread->fault.stamped) {
+		if (major && in_map(thread))
+			thread->map.minor--;
+		if (major && in_read(thread))
+			thread->read.faults--;
+		run_add(task, thread, major, false, 0, 0);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	windows_end(now);
+	wall_ns = now - thread->fault.start.ns;
+	cpu_ns = stamp_cpu_ns(task, &thread->fault.start, now);
+	/* Without a voluntary switch another task had the CPU for the rest of the time. */
+	blocked_ns = task->nvcsw != thread->fault.start.voluntary ? wall_ns - cpu_ns : 0;
+	cpu_ns = less(cpu_ns, thread->fault.reclaim_cpu_ns);
+	blocked_ns = less(blocked_ns, thread->fault.reclaim_blocked_ns);
+	if (thread->in_fn) {
+		thread->call.faults_timed++;
+		thread->call.fault_cpu_ns += cpu_ns;
+		note_timed(&thread->call, thread->fault.fault_class, wall_ns);
+	}
+	if (major && in_map(thread))
+		thread->map.minor--;
+	if (major && in_read(thread)) {
+		thread->read.faults--;
+		thread->read.fault_cpu_ns += cpu_ns;
+		thread->read.fault_blocked_ns += blocked_ns;
+		thread->read.fault_switches += task->nvcsw - thread->fault.start.voluntary;
+	}
+	run_add(task, thread, major, true, cpu_ns, blocked_ns);
+	return 0;
+}
+
+SEC("?perf_event")
+int fault_end_minor(void *ctx)
+{
+	return ends_are_seen() ? fault_end(false) : 0;
+}
+
+SEC("?perf_event")
+int fault_end_major(void *ctx)
+{
+	return fault_end(true);
+}

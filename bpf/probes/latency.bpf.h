@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * latency.bpf.h: how long calls of the allocator take, in buckets, and the records of those that
+ * take far longer than the rest. Included by alloc.bpf.c alone.
+ *
+ * A call is an outlier where it takes outlier_floor_ns and OUTLIER_FACTOR times the running median
+ * of its thread's calls of that function. Userspace moves the floor by how many there are.
+ */
+#ifndef MEMTOLL_LATENCY_BPF_H
+#define MEMTOLL_LATENCY_BPF_H
+
+#include "state/memtoll.bpf.h"
+
+#define OUTLIER_FACTOR 64
+/* When no more are wanted, still those of so many times the floor, up to a second limit. */
+#define OUTLIER_LARGE 16
+#define OUTLIER_RESERVE 64
+
+/*
+ * The median moves towards each call by a fixed part of itself, and so rests where as many calls
+ * are above as below (Robbins and Monro, 1951). The first calls move it faster.
+ */
+#define PACE_YOUNG 32
+#define PACE_YOUNG_SHIFT 1
+#define PACE_SHIFT 4
+#define PACE_FIRST_NS 1024
+#define PACE_MAX_NS (1ULL << 30)
+
+/* 1 where value > least, else 0; both below 2^63. Without a branch, whatever the compiler thinks. */
+static __always_inline __u64 above(__u64 value, __u64 least)
+{
+	__u64 difference = least - value;
+
+	barrier_var(difference);
+	return difference >> 63;
+}
+
+/*
+ * Position of the highest bit that is set, by halves: there is no instruction for it. value > 0, of 32
+ * bits. Branches would be 32 ways for the verifier, each of which it follows to the program's end.
+ */
+static __always_inline __u32 log2_of(__u64 value)
+{
+	__u32 log = above(value, 0xffff) << 4, part;
+
+	value >>= log;
+	part = above(value, 0xff) << 3;
+	value >>= part;
+	log |= part;
+	part = above(value, 0xf) << 2;
+	value >>= part;
+	log |= part;
+	part = above(value, 0x3) << 1;
+	value >>= part;
+	return log | part | value >> 1;
+}
+
+static __always_inline __u32 latency_bucket(__u64 ns)
+{
+	__u32 log;
+
+	if (ns < 1ULL << LATENCY_FIRST_LOG)
+		return 0;
+	if (ns >> 32)
+		return LATENCY_BUCKETS - 1;
+	log = log2_of(ns);
+	return 1 + ((log - LATENCY_FIRST_LOG) << LATENCY_SUB_LOG) +
+	       (((__u32)ns >> (log - LATENCY_SUB_LOG)) & ((1U << LATENCY_SUB_LOG) - 1));
+}
+
+/* Wall time of a call without the probes' calibrated part. */
+static __always_inline __u64 latency_net(const struct open_call *call, __u32 fn, __u64 now)
+{
+	__u64 ns = now - call->start.ns, price = call->probe_ns;
+
+	if (fn < FN_COUNT)
+		price += price_inside_ns[fn];
+	price += (__u64)call->faults * price_fault_ns;
+	return less(ns, price);
+}
+
+static __always_inline bool is_outlier(struct thread *thread, __u32 fn, __u64 net_ns)
+{
+	__u32 ns = net_ns < PACE_MAX_NS ? net_ns : PACE_MAX_NS, step;
+	struct pace *pace;
+	bool outlier;
+
+	if (fn >= FN_COUNT)
+		return false;
+	pace = &thread->paces[fn];
+	outlier = net_ns >= outlier_floor_ns &&
+		  net_ns >= (__u64)pace->median_ns * OUTLIER_FACTOR;
+	if (pace->calls < PACE_YOUNG) {
+		if (!pace->calls++)
+			pace->median_ns = PACE_FIRST_NS;
+		step = (pace->median_ns >> PACE_YOUNG_SHIFT) + 1;
+	} else {
+		step = (pace->median_ns >> PACE_SHIFT) + 1;
+	}
+	if (ns > pace->median_ns)
+		pace->median_ns += step;
+	else
+		pace->median_ns -= step < pace->median_ns ? step : pace->median_ns;
+	return outlier;
+}
+
+static __always_inline void latency_add(struct memtoll_call *site, const struct open_call *call,
+					const struct call_end *end)
+{
+	__u32 bucket = latency_bucket(end->net_ns);
+
+	if (bucket < LATENCY_BUCKETS)
+		__sync_fetch_and_add(&site->latency[bucket], 1);
+	if (end->net_ns >= LATENCY_SLOW_NS || call->faults || call->map_calls) {
+		__sync_fetch_and_add(&site->sum.slow_calls, 1);
+		__sync_fetch_and_add(&site->sum.slow_cpu_ns, end->cpu_ns);
+	}
+	if (end->off_ns)
+		__sync_fetch_and_add(&site->sum.off_ns, end->off_ns);
+	if (call->lock_waits) {
+		__sync_fetch_and_add(&site->sum.lock_waits, call->lock_waits);
+		__sync_fetch_and_add(&site->sum.lock_ns, call->lock_ns);
+	} else if (end->slept && !call->faults && !call->map_calls) {
+		/* It slept for nothing else that there is; futex calls are not watched yet. */
+		__sync_fetch_and_add(&site->sum.lock_waits, 1);
+		__sync_fetch_and_add(&site->sum.lock_ns, end->off_ns);
+		if (!lock_suspected)
+			lock_suspected = 1;
+	}
+}
+
+/*
+ * Whether there is still room for one more in this slice. Calls that were merely preempted tell of
+ * the machine, not of the allocator, and on a busy one are many: they have room of their own.
+ */
+static __always_inline bool outlier_wanted(const struct call_end *end)
+{
+	__s64 limit = end->net_ns / OUTLIER_LARGE >= outlier_floor_ns ? -OUTLIER_RESERVE : 0;
+
+	if (!end->slept && less(end->net_ns, end->off_ns) < outlier_floor_ns) {
+		if (preempted_left > 0) {
+			__sync_fetch_and_add(&preempted_left, -1);
+			return true;
+		}
+		lose(LOST_OUTLIERS_PREEMPTED, 1);
+		return false;
+	}
+	if (outliers_left > limit) {
+		__sync_fetch_and_add(&outliers_left, -1);
+		return true;
+	}
+	lose(LOST_OUTLIERS, 1);
+	return false;
+}
+
+static __always_inline void outlier_inside(struct memtoll_outlier *event,
+					   const struct open_call *call)
+{
+	const struct call_inside *inside = &call->inside;
+	int i;
+
+	for (i = 0; i < FAULT_KINDS; i++) {
+		event->faults[i] = call->faults ? inside->faults[i] : 0;
+		event->timed[i] = call->faults ? inside->timed[i] : 0;
+		event->fault_ns[i] = call->faults ? inside->fault_ns[i] : 0;
+	}
+	for (i = 0; i < MAP_FN_COUNT; i++)
+		event->map_calls[i] = call->map_calls ? inside->map_calls[i] : 0;
+	event->map_ns = call->map_calls ? inside->map_ns : 0;
+}
+
+static __always_inline void outlier_emit(struct task_struct *task, struct thread *thread,
+					 __u32 fn, const struct call_end *end,
+					 __u64 stack_id)
+{
+	const struct open_call *call = &thread->call;
+	struct memtoll_outlier *event;
+
+	if (!outlier_wanted(end))
+		return;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		lose(LOST_RING_OUTLIER, 1);
+		return;
+	}
+	event->kind = EVENT_OUTLIER;
+	event->tgid = task->tgid;
+	event->tid = task->pid;
+	event->fn = fn;
+	event->flags = end->flags | (call->glibc ? BLOCK_GLIBC : 0);
+	event->size = call->size;
+	event->start_ns = call->start.ns;
+	event->wall_ns = end->net_ns;
+	event->cpu_ns = less(end->net_ns, end->off_ns);
+	event->median_ns = fn < FN_COUNT ? thread->paces[fn].median_ns : 0;
+	event->frees = thread->frees;
+	event->cleared_bytes = end->cleared;
+	event->lock_ns = call->lock_ns;
+	event->reclaim_ns = call->reclaim_ns;
+	event->stack_id = stack_id;
+	event->lock_waits = call->lock_waits;
+	event->voluntary = task->nvcsw - call->start.voluntary;
+	event->involuntary = task->nivcsw - call->start.involuntary;
+	event->unused = 0;
+	outlier_inside(event, call);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
+#endif /* MEMTOLL_LATENCY_BPF_H */

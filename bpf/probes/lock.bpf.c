@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lock.bpf.c: futex calls inside the allocator: a thread waits for an arena that another one holds.
+ *
+ * Attached only once some process has a second thread: those with one pay nothing. Of the futex
+ * system call alone, not raw sys_enter, which runs for every system call of the machine.
+ */
+#include "state/memtoll.bpf.h"
+
+/* include/uapi/linux/futex.h */
+#define FUTEX_WAIT_OP 0
+#define FUTEX_WAIT_BITSET_OP 9
+#define FUTEX_OP_MASK 0x7f
+
+SEC("?tp")
+int lock_enter(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+	struct pt_regs *regs;
+	__u32 op;
+
+	if (!thread || !thread->in_fn || stopped)
+		return 0;
+	/* From the registers: the four bytes after the number of the call are not initialised. */
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	op = PT_REGS_PARM2_SYSCALL(regs) & FUTEX_OP_MASK;
+	if (op == FUTEX_WAIT_OP || op == FUTEX_WAIT_BITSET_OP)
+		thread->futex_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("?tp")
+int lock_exit(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+
+	if (!thread || !thread->futex_ns)
+		return 0;
+	/* A call that was left meanwhile (a signal's longjmp) is not the one that waited. */
+	if (thread->in_fn && thread->futex_ns >= thread->call.start.ns) {
+		thread->call.lock_waits++;
+		thread->call.lock_ns += bpf_ktime_get_ns() - thread->futex_ns;
+	}
+	thread->futex_ns = 0;
+	return 0;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * mapping.bpf.c: mmap, munmap, mremap, brk and madvise of the target: time, and what they changed.
+ *
+ * The tracepoints of these system calls alone are used, not raw sys_enter: that would run for
+ * every system call of the machine.
+ */
+#include "stacks/memo.bpf.h"
+#include "state/memtoll.bpf.h"
+#include "state/row.bpf.h"
+#include "probes/syscall.bpf.h"
+
+#define PROT_EXEC 0x4
+#define MAP_FIXED_FLAGS (0x10 | 0x100000)	/* MAP_FIXED, MAP_FIXED_NOREPLACE */
+#define MAP_ANONYMOUS 0x20
+
+SUM_TABLE(map_calls, 32768, 1024, struct memtoll_map_key, struct memtoll_map_sum);
+
+static __always_inline __u16 mmap_flags(__u64 prot, __u64 flags)
+{
+	__u16 result = flags & MAP_FIXED_FLAGS ? MAPPING_FIXED : 0;
+
+	if (flags & MAP_ANONYMOUS)
+		return result | MAPPING_ANONYMOUS;
+	/* A file mapped executable: the program or the loader brings in code. */
+	return prot & PROT_EXEC ? result | MAPPING_EXEC_FILE : result;
+}
+
+SEC("?tp")
+int map_enter(struct sys_enter_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	struct open_map_call *map;
+	struct pt_regs *regs;
+
+	if (!thread || !calls_are_watched())
+		return 0;
+	/* From the registers: the record of a call of few arguments is too short. */
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (ctx->nr == NR_MPROTECT) {
+		note_mprotect(thread, PT_REGS_PARM1_SYSCALL(regs));
+		return 0;
+	}
+	rate_map();
+	/* The faults so far are on mappings as they were. */
+	fault_settle(task, thread);
+	map = &thread->map;
+	map->map_fn = map_fn_of(ctx->nr);
+	map->addr = PT_REGS_PARM1_SYSCALL(regs);
+	map->len = PT_REGS_PARM2_SYSCALL(regs);
+	map->arg = PT_REGS_PARM3_SYSCALL(regs);
+	if (map->map_fn == MAP_FN_BRK) {
+		map->len = map->addr;
+		map->addr = current_heap_top();
+	}
+	map->minor_before = task->min_flt;
+	map->minor = 0;
+	map->reclaim_cpu_ns = 0;
+	map->flags = map->map_fn == MAP_FN_MMAP ?
+		     mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) : 0;
+	stamp_take(task, &map->start);
+	return 0;
+}
+
+static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct thread *thread)
+{
+	struct pt_regs *regs;
+
+	if (thread->in_fn) {
+		__u64 id;
+
+		call_find_caller(thread);
+		id = stack_site(task->tgid, thread);
+		stack_keep(thread, id);
+		return id;
+	}
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	/* libc's wrappers of these calls keep nothing on the stack but the return address. */
+	return memo_stack(task, thread, regs, true);
+}
+
+static __always_inline void map_count(struct task_struct *task, struct thread *thread,
+				      const struct memtoll_mapping *event, __u64 bytes,
+				      bool failed)
+{
+	static const struct memtoll_map_sum zero;
+	struct memtoll_map_key key = {
+		.tgid = task->tgid,
+		.map_fn = event->map_fn,
+		.in_fn = event->in_fn,
+		.stack_id = event->stack_id,
+	};
+	struct memtoll_map_sum *sum = row_get(&map_calls, &map_calls_spare, &key, &zero);
+	__u64 populated;
+
+	if (!sum) {
+		lose(LOST_MAPS_FULL, 1);
+		return;
+	}
+	__sync_fetch_and_add(&sum->calls, 1);
+	__sync_fetch_and_add(&sum->cpu_ns, event->cpu_ns);
+	populated = less(task->min_flt - thread->map.minor_before, thread->map.minor);
+	if (populated)
+		__sync_fetch_and_add(&sum->populated, populated);
+	if (failed)
+		__sync_fetch_and_add(&sum->failed, 1);
+	else
+		__sync_fetch_and_add(&sum->bytes, bytes);
+}
+
+/* In the allocator's call that made it; the kinds for its record, should it take long. */
+static __always_inline void note_inside(struct open_call *call,
+					const struct memtoll_mapping *event, __u64 wall_ns)
+{
+	if (!call->map_calls) {
+		__builtin_memset(call->inside.map_calls, 0, sizeof(call->inside.map_calls));
+		call->inside.map_ns = 0;
+	}
+	call->map_calls++;
+	call->map_cpu_ns += event->cpu_ns;
+	call->inside.map_ns += wall_ns;
+	if (event->map_fn < MAP_FN_COUNT)
+		call->inside.map_calls[event->map_fn]++;
+}
+
+SEC("?tp")
+int map_exit(struct sys_exit_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+	struct memtoll_mapping *event;
+	struct open_map_call *map;
+	__u64 bytes, now;
+	bool failed;
+
+	/* Before the clock is read: most are others'. */
+	if (!thread || stopped || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
+		return 0;
+	now = bpf_ktime_get_ns();
+	map = &thread->map;
+	if (!in_map(thread)) {
+		map->map_fn = MAP_FN_NONE;
+		lose(LOST_MAPS_UNWATCHED, 1);
+		return 0;
+	}
+	event = &thread->mapping;
+	event->kind = EVENT_MAPPING;
+	event->cpu_ns = stamp_cpu_ns(task, &map->start, now);
+	event->cpu_ns = less(event->cpu_ns, map->reclaim_cpu_ns);
+	event->tgid = task->tgid;
+	event->tid = task->pid;
+	event->map_fn = map->map_fn;
+	event->in_fn = thread->in_fn;
+	event->in_size = thread->in_fn ? thread->call.size : 0;
+	event->addr = map->addr;
+	event->len = map->len;
+	event->arg = map->arg;
+	event->result = ctx->ret;
+	event->start_ns = map->start.ns;
+	event->flags = map->flags;
+	failed = ctx->ret < 0 && ctx->ret > -4096;
+	bytes = map->len;
+	if (map->map_fn == MAP_FN_BRK) {
+		/* brk returns the break; asked 0, or refused, it returns the present one. */
+		failed = map->len && (__u64)ctx->ret != map->len;
+		bytes = (__u64)ctx->ret > map->addr ? ctx->ret - map->addr : map->addr - ctx->ret;
+	}
+	event->stack_id = stack_of_map_call(task, thread);
+	if (thread->in_fn)
+		note_inside(&thread->call, event, now - map->start.ns);
+	map_count(task, thread, event, bytes, failed);
+	if (!failed) {
+		__sync_fetch_and_add(&area_generation, 1);
+		fault_settle(task, thread);
+		run_emit(thread);
+		emit(event, sizeof(*event), LOST_RING_MAPPING, 1,
+		     map->flags & MAPPING_EXEC_FILE);
+	}
+	map->map_fn = MAP_FN_NONE;
+	return 0;
+}

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * read.bpf.c: reads of regular files and block devices by the target: how many, how long, and which
+ * part of the file.
+ *
+ * The tracepoints of these system calls alone are used, not raw sys_enter: that would run for every
+ * system call of the machine. Reads of other things (sockets, pipes, /proc) are passed over as soon
+ * as the descriptor's file is known. Where a program hardly reads anything else by read(2), the
+ * budget takes that call's tracepoints away (governor.c), and where it reads no file at all, those
+ * of all calls go (quiet.c): away.bpf.c then tells whether it reads files meanwhile.
+ */
+#include "state/memtoll.bpf.h"
+#include "state/row.bpf.h"
+#include "probes/syscall.bpf.h"
+
+#if defined(__TARGET_ARCH_x86)
+#define O_DIRECT_FLAG 040000U
+#elif defined(__TARGET_ARCH_arm64)
+#define O_DIRECT_FLAG 0200000U
+#endif
+
+/* include/uapi/linux/stat.h */
+#define S_IFMT_MASK 0170000U
+#define S_IFREG_MODE 0100000U
+#define S_IFBLK_MODE 0060000U
+
+/* include/uapi/linux/io_uring.h, enum io_uring_op */
+enum { URING_READV = 1, URING_READ_FIXED = 4, URING_READ = 22, URING_READ_MULTISHOT = 49 };
+
+/* include/uapi/linux/aio_abi.h */
+enum { AIO_PREAD = 0, AIO_PREADV = 7 };
+
+#define AIO_REQUESTS 128	/* looked at of one io_submit */
+#define AIO_VECTORS 16		/* of one request */
+
+/* A row for each file and site: a program that reads a tree makes thousands at once. */
+SUM_TABLE(file_reads, 65536, 4096, struct memtoll_read_key, struct memtoll_read_sum);
+
+/* Files whose path userspace has been told. An inode's number is used again, its generation not. */
+struct path_key {
+	__u64 inode;
+	__u32 dev;
+	__u32 generation;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct path_key);
+	__type(value, __u8);
+} paths_told SEC(".maps");
+
+SUM_TABLE(passes, 8192, 512, struct memtoll_pass_key, struct memtoll_pass_sum);
+
+static __always_inline void pass_add(const struct memtoll_pass_key *key,
+				     const struct memtoll_pass_sum *more)
+{
+	static const struct memtoll_pass_sum zero;
+	struct memtoll_pass_sum *sum = row_get(&passes, &passes_spare, key, &zero);
+
+	if (!sum) {
+		lose(LOST_COSTS_FULL, more->passes + more->syscalls);
+		return;
+	}
+	__sync_fetch_and_add(&sum->passes, more->passes);
+	__sync_fetch_and_add(&sum->syscalls, more->syscalls);
+}
+
+__hidden int passes_tell(struct task_struct *task, struct thread *thread)
+{
+	struct memtoll_pass_key key = { .tgid = task->tgid };
+	struct memtoll_pass_sum more = {
+		.passes = thread->passes,
+		.syscalls = thread->syscalls,
+	};
+	struct memtoll_rates *rates = rates_here();
+
+	if (!more.passes && !more.syscalls)
+		return 0;
+	thread->passes = 0;
+	thread->syscalls = 0;
+	if (rates) {
+		rates->other_reads += more.passes;
+		rates->syscalls += more.syscalls;
+	}
+	pass_add(&key, &more);
+	return 0;
+}
+
+int reads_emit(struct thread *thread)
+{
+	if (thread && thread->reads.reads) {
+		emit(&thread->reads, sizeof(thread->reads), LOST_RING_READ, thread->reads.reads,
+		     false);
+		thread->reads.reads = 0;
+	}
+	return 0;
+}
+
+/* ---- which file ---- */
+
+/* What the kernel makes up when it is read is no file: nothing of it is ever cached. */
+static __always_inline bool is_made_up(__u64 magic)
+{
+	switch (magic) {
+	case 0x9fa0:		/* proc */
+	case 0x62656572:	/* sysfs */
+	case 0x64626720:	/* debugfs */
+	case 0x74726163:	/* tracefs */
+	case 0x27e0eb:		/* cgroup */
+	case 0x63677270:	/* cgroup2 */
+	case 0x73636673:	/* securityfs */
+	case 0xcafe4a11:	/* bpf */
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct path_walk {
+	__u64 dentry;
+	__u64 mount;
+	__u64 part;
+};
+
+/*
+ * One step towards the root: over the border of a mount, or adding one name. 0 when done. A global
+ * function: looked at once by the verifier, not at each turn of the loop; its pointers may be NULL
+ * as far as it knows.
+ */
+int path_step(struct path_walk *walk, struct memtoll_path *path)
+{
+	struct dentry *dentry, *parent;
+	struct mount *mount, *above;
+
+	if (!walk || !path)
+		return 0;
+	dentry = (struct dentry *)walk->dentry;
+	mount = (struct mount *)walk->mount;
+	parent = BPF_CORE_READ(dentry, d_parent);
+	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root) || dentry == parent) {
+		above = BPF_CORE_READ(mount, mnt_parent);
+		walk->dentry = (__u64)BPF_CORE_READ(mount, mnt_mountpoint);
+		walk->mount = (__u64)above;
+		return above != mount;
+	}
+	if (walk->part >= MEMTOLL_PATH_PARTS) {
+		path->flags |= PATH_CUT;
+		return 0;
+	}
+	bpf_probe_read_kernel_str(path->parts[walk->part], MEMTOLL_PATH_PART,
+				  BPF_CORE_READ(dentry, d_name.name));
+	walk->part++;
+	walk->dentry = (__u64)parent;
+	return 1;
+}
+
+/* The names on the way from the file to the root. Each mount on the way takes a step of its own. */
+static __always_inline void path_fill(struct memtoll_path *path, struct file *file)
+{
+	struct path_walk walk = {
+		.dentry = (__u64)BPF_CORE_READ(file, f_path.dentry),
+		.mount = (__u64)BPF_CORE_READ(file, f_path.mnt) -
+			 bpf_core_field_offset(struct mount, mnt),
+	};
+	int step;
+
+	for (step = 0; step < 2 * MEMTOLL_PATH_PARTS; step++)
+		if (!path_step(&walk, path))
+			break;
+	if (walk.part < MEMTOLL_PATH_PARTS)
+		path->parts[walk.part][0] = '\0';
+}
+
+/* A file's path goes to userspace once. */
+static __always_inline void tell_path(struct task_struct *task, struct file *file,
+				      struct inode *inode, const struct path_key *key, __u32 flags)
+{
+	struct memtoll_path *path;
+	__u8 told = 1;
+
+	if (bpf_map_lookup_elem(&paths_told, key))
+		return;
+	path = bpf_ringbuf_reserve(&events, sizeof(*path), 0);
+	if (!path) {
+		lose(LOST_RING_PROCESS, 1);
+		return;
+	}
+	path->kind = EVENT_PATH;
+	path->tgid = task->tgid;
+	path->inode = key->inode;
+	path->dev = key->dev;
+	path->flags = flags;
+	path->bytes = flags & READ_BLOCK_DEVICE ? 0 : BPF_CORE_READ(inode, i_size);
+	path_fill(path, file);
+	bpf_ringbuf_submit(path, BPF_RB_NO_WAKEUP);
+	bpf_map_update_elem(&paths_told, key, &told, BPF_ANY);
+}
+
+/* Fill in the file's identity. false: nothing that a cache could hold. */
+static __always_inline bool file_judge(struct task_struct *task, struct file *file, __u64 *number,
+				       __u32 *dev, __u32 *flags)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	__u32 type = BPF_CORE_READ(inode, i_mode) & S_IFMT_MASK;
+	struct path_key key = {};
+	struct super_block *sb;
+
+	if (type != S_IFREG_MODE && type != S_IFBLK_MODE)
+		return false;
+	sb = BPF_CORE_READ(inode, i_sb);
+	if (is_made_up(BPF_CORE_READ(sb, s_magic)))
+		return false;
+	*flags = (BPF_CORE_READ(file, f_flags) & O_DIRECT_FLAG ? READ_DIRECT : 0) |
+		 (type == S_IFBLK_MODE ? READ_BLOCK_DEVICE : 0);
+	key.inode = BPF_CORE_READ(inode, i_ino);
+	key.dev = BPF_CORE_READ(sb, s_dev);
+	key.generation = BPF_CORE_READ(inode, i_generation);
+	tell_path(task, file, inode, &key, *flags);
+	*number = key.inode;
+	*dev = key.dev;
+	return true;
+}
+
+/* ---- sums and runs ---- */
+
+/*
+ * The user stack of a system call. Walking it costs more than many a read: a thread that is at the
+ * same place as before, with the same words on top of its stack, has the same stack. Not so where
+ * an interpreter runs: its frames are elsewhere.
+ */
+static __always_inline __u64 stack_of_read(struct task_struct *task, struct thread *thread)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct read_site *site = &thread->read_site;
+	__u64 hash = STACK_HASH_SEED, ip = regs->ip, sp = regs->sp;
+	int i;
+
+	/* A worker that the kernel made for the process has no user stack. */
+	if (!ip)
+		return 0;
+	if (python_seen || bpf_probe_read_user(site->words, sizeof(site->words), (void *)sp)) {
+		hash = 0;
+	} else {
+		for (i = 0; i < READ_SITE_WORDS; i++)
+			hash = mix(hash, site->words[i]);
+		hash |= 1;
+	}
+	if (!hash || site->hash != hash || site->ip != ip || site->sp != sp) {
+		site->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid, ip, sp, regs->bp,
+					  is_return_address(sp));
+		site->hash = hash;
+		site->ip = ip;
+		site->sp = sp;
+	}
+	return site->stack_id;
+}
+
+static __always_inline struct memtoll_read_sum *sum_of(const struct memtoll_read_key *key)
+{
+	static const struct memtoll_read_sum zero;
+	struct memtoll_read_sum *sum = row_get(&file_reads, &file_reads_spare, key, &zero);
+
+	if (!sum)
+		lose(LOST_READS_FULL, 1);
+	return sum;
+}
+
+/* Add [start, end) to the thread's open run, or send that and begin another. */
+static __always_inline void run_of_reads(struct task_struct *task, struct thread *thread,
+					 const struct memtoll_read_key *key, __u64 start,
+					 __u64 bytes)
+{
+	struct memtoll_read *run = &thread->reads;
+
+	if (!run->reads || run->inode != key->inode || run->dev != key->dev || run->end != start) {
+		reads_emit(thread);
+		run->kind = EVENT_READ;
+		run->tgid = task->tgid;
+		run->dev = key->dev;
+		run->flags = key->flags;
+		run->inode = key->inode;
+		run->start = start;
+		run->end = start;
+	}
+	run->end += bytes;
+	run->reads++;
+}
+
+static __always_inline void key_fill(struct memtoll_read_key *key, struct task_struct *task,
+				     __u32 read_fn)
+{
+	__builtin_memset(key, 0, sizeof(*key));
+	key->tgid = task->tgid;
+	key->read_fn = read_fn;
+}
+
+/* ---- read, pread64, readv, preadv, preadv2 ---- */
+
+SEC("?tp")
+int read_enter(struct sys_enter_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	struct open_read *read;
+	struct pt_regs *regs;
+	struct file *file;
+	__u32 read_fn = read_fn_of(ctx->nr);
+
+	if (!thread || (read_fn != READ_FN_READ && !calls_are_watched()))
+		return 0;
+	read = &thread->read;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (read_fn == READ_FN_IO_SUBMIT) {
+		read->position = PT_REGS_PARM3_SYSCALL(regs);
+		read->inode = 0;
+	} else {
+		file = (struct file *)current_file(PT_REGS_PARM1_SYSCALL(regs));
+		if (!file || !file_judge(task, file, &read->inode, &read->dev, &read->flags)) {
+			read->read_fn = READ_FN_NONE;
+			if (read_fn == READ_FN_READ && ++thread->passes >= PASSES_AT_ONCE)
+				passes_tell(task, thread);
+			return 0;
+		}
+		read->position = read_fn == READ_FN_READ || read_fn == READ_FN_READV ?
+				 -1 : PT_REGS_PARM4_SYSCALL(regs);
+		/* preadv2 takes -1 for it, too */
+		if (read->position == (__u64)-1)
+			read->position = BPF_CORE_READ(file, f_pos);
+	}
+	fault_settle(task, thread);
+	if (thread->drained != drain_epoch) {
+		thread->drained = drain_epoch;
+		run_emit(thread);
+		reads_emit(thread);
+	}
+	read->faults = 0;
+	read->fault_cpu_ns = 0;
+	read->fault_blocked_ns = 0;
+	read->fault_switches = 0;
+	read->reclaim_cpu_ns = 0;
+	read->reclaim_blocked_ns = 0;
+	read->filled_pages = 0;
+	read->read_fn = read_fn;
+	rate_read(read_fn == READ_FN_READ);
+	stamp_take(task, &read->start);
+	return 0;
+}
+
+/* A request of io_submit that reads a file: its bytes; into key its file. 0: it is none. */
+static __always_inline __u64 aio_bytes(struct task_struct *task, const struct iocb *request,
+				       struct memtoll_read_key *key)
+{
+	struct file *file;
+	struct iovec vector;
+	__u64 bytes = 0;
+	__u32 i;
+
+	if (request->aio_lio_opcode != AIO_PREAD && request->aio_lio_opcode != AIO_PREADV)
+		return 0;
+	file = (struct file *)current_file(request->aio_fildes);
+	if (!file || !file_judge(task, file, &key->inode, &key->dev, &key->flags))
+		return 0;
+	if (request->aio_lio_opcode == AIO_PREAD)
+		return request->aio_nbytes;
+	for (i = 0; i < AIO_VECTORS; i++) {
+		if (i >= request->aio_nbytes)
+			return bytes;
+		if (bpf_probe_read_user(&vector, sizeof(vector),
+					(void *)(request->aio_buf + i * sizeof(vector))))
+			break;
+		bytes += vector.iov_len;
+	}
+	if (request->aio_nbytes > i)
+		lose(LOST_READ_ASYNC, 1);
+	return bytes;
+}
+
+/*
+ * Count one request of io_submit, whose pointer lies at `place`, as read in full. first: it gets
+ * the time of the whole call as well. A global function: looked at once by the verifier, not at
+ * each turn of the loop.
+ */
+int read_count_aio(__u64 place, __u64 stack_id, __u64 cpu_ns, __u64 blocked_ns)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+	struct memtoll_read_key key;
+	struct memtoll_read_sum *sum;
+	struct iocb request;
+	__u64 address, bytes;
+
+	if (!thread)
+		return 0;
+	if (bpf_probe_read_user(&address, sizeof(address), (void *)place) ||
+	    bpf_probe_read_user(&request, sizeof(request), (void *)address)) {
+		lose(LOST_READ_ASYNC, 1);
+		return 0;
+	}
+	key_fill(&key, task, READ_FN_IO_SUBMIT);
+	bytes = aio_bytes(task, &request, &key);
+	if (!bytes)
+		return 0;
+	key.stack_id = stack_id;
+	run_of_reads(task, thread, &key, request.aio_offset, bytes);
+	sum = sum_of(&key);
+	if (!sum)
+		return 0;
+	__sync_fetch_and_add(&sum->calls, 1);
+	__sync_fetch_and_add(&sum->bytes, bytes);
+	__sync_fetch_and_add(&sum->cpu_ns, cpu_ns);
+	__sync_fetch_and_add(&sum->blocked_ns, blocked_ns);
+	return 1;
+}
+
+static __always_inline void aio_submitted(struct task_struct *task, struct thread *thread,
+					  __s64 count, __u64 cpu_ns, __u64 blocked_ns)
+{
+	__u64 stack_id = count > 0 ? stack_of_read(task, thread) : 0;
+	int i;
+
+	for (i = 0; i < AIO_REQUESTS && i < count; i++) {
+		if (read_count_aio(thread->read.position + i * sizeof(__u64), stack_id, cpu_ns,
+				   blocked_ns)) {
+			cpu_ns = 0;
+			blocked_ns = 0;
+		}
+	}
+	if (count > AIO_REQUESTS)
+		lose(LOST_READ_ASYNC, count - AIO_REQUESTS);
+}
+
+SEC("?tp")
+int read_exit(struct sys_exit_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+	struct memtoll_read_key *key;
+	struct memtoll_read_sum *sum;
+	struct open_read *read;
+	__u64 now, cpu_ns, blocked_ns = 0;
+	bool waited;
+
+	if (!thread || stopped || !thread->read.read_fn)
+		return 0;
+	read = &thread->read;
+	if (!in_read(thread)) {
+		read->read_fn = READ_FN_NONE;
+		lose(LOST_READS_UNWATCHED, 1);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	cpu_ns = stamp_cpu_ns(task, &read->start, now);
+	waited = task->nvcsw != read->start.voluntary + read->fault_switches;
+	if (task->nvcsw != read->start.voluntary)
+		blocked_ns = now - read->start.ns - cpu_ns;
+	cpu_ns = less(cpu_ns, read->fault_cpu_ns + read->reclaim_cpu_ns);
+	blocked_ns = less(blocked_ns, read->fault_blocked_ns + read->reclaim_blocked_ns);
+	if (read->read_fn == READ_FN_IO_SUBMIT) {
+		aio_submitted(task, thread, ctx->ret, cpu_ns, blocked_ns);
+		read->read_fn = READ_FN_NONE;
+		return 0;
+	}
+	key = &thread->read_key;
+	key_fill(key, task, read->read_fn);
+	key->dev = read->dev;
+	key->inode = read->inode;
+	key->flags = read->flags;
+	key->stack_id = stack_of_read(task, thread);
+	read->read_fn = READ_FN_NONE;
+	if (ctx->ret > 0)
+		run_of_reads(task, thread, key, read->position, ctx->ret);
+	sum = sum_of(key);
+	if (!sum)
+		return 0;
+	__sync_fetch_and_add(&sum->calls, 1);
+	__sync_fetch_and_add(&sum->cpu_ns, cpu_ns);
+	__sync_fetch_and_add(&sum->blocked_ns, blocked_ns);
+	__sync_fetch_and_add(&sum->filled_pages, read->filled_pages);
+	__sync_fetch_and_add(&sum->faults, read->faults);
+	if (ctx->ret <= 0) {
+		__sync_fetch_and_add(&sum->failed, 1);
+		return 0;
+	}
+	__sync_fetch_and_add(&sum->bytes, ctx->ret);
+	if (!waited && !read->filled_pages && !(read->flags & READ_DIRECT)) {
+		__sync_fetch_and_add(&sum->cached_calls, 1);
+		__sync_fetch_and_add(&sum->cached_bytes, ctx->ret);
+	}
+	return 0;
+}
+
+/* ---- what the tracepoints of others tell ---- */
+
+struct folio___before_6_4 {
+	unsigned char _folio_order;
+};
+
+/* Pages of a folio, by its own account. */
+static __always_inline __u64 pages_of_folio(struct folio *folio)
+{
+	struct folio___before_6_4 *old = (void *)folio;
+	unsigned char order = 0;
+	__u64 flags = 0;
+
+	/* Of a single page the next one's fields would be read. */
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	if (!(flags & 1ULL << bpf_core_enum_value(enum pageflags, PG_head)))
+		return 1;
+	if (bpf_core_field_exists(old->_folio_order))
+		bpf_core_read(&order, sizeof(order), &old->_folio_order);
+	else if (bpf_core_field_exists(folio->_flags_1))
+		bpf_core_read(&order, sizeof(order), &folio->_flags_1);	/* its lowest byte */
+	return 1ULL << (order & 31);
+}
+
+/* The page cache takes in a page: the reader, or its read-ahead, did not find it there. */
+SEC("?raw_tp/mm_filemap_add_to_page_cache")
+int read_filled(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+
+	if (thread && in_read(thread))
+		thread->read.filled_pages += pages_of_folio((struct folio *)ctx->args[0]);
+	return 0;
+}
+
+/*
+ * A request of io_uring has ended, in the context of one of the process's threads. Only the first
+ * two of its arguments are the same in all versions (6.13 changed the third). There is no time:
+ * what a thread waits for in io_uring_enter is not told.
+ */
+SEC("?raw_tp/io_uring_complete")
+int read_uring(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	struct io_kiocb *request = (struct io_kiocb *)ctx->args[1];
+	struct memtoll_read_key key;
+	struct memtoll_read_sum *sum;
+	struct file *file;
+	__s32 bytes;
+	__u8 opcode;
+
+	if (!thread || !request)
+		return 0;
+	opcode = BPF_CORE_READ(request, opcode);
+	bytes = BPF_CORE_READ(request, cqe.res);
+	if (bytes <= 0 || (opcode != URING_READ && opcode != URING_READV &&
+			   opcode != URING_READ_FIXED && opcode != URING_READ_MULTISHOT))
+		return 0;
+	file = BPF_CORE_READ(request, file);
+	key_fill(&key, task, READ_FN_IO_URING);
+	if (!file || !file_judge(task, file, &key.inode, &key.dev, &key.flags))
+		return 0;
+	key.stack_id = stack_of_read(task, thread);
+	/* By now its position has moved on by what was read. */
+	run_of_reads(task, thread, &key,
+		     BPF_CORE_READ((struct io_rw *)request, kiocb.ki_pos) - bytes, bytes);
+	sum = sum_of(&key);
+	if (!sum)
+		return 0;
+	__sync_fetch_and_add(&sum->calls, 1);
+	__sync_fetch_and_add(&sum->bytes, bytes);
+	return 0;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * swap.bpf.c: the stall of reclaim, pages pushed out to swap, and pages that appear unasked.
+ */
+#include "state/memtoll.bpf.h"
+#include "state/row.bpf.h"
+
+/* include/linux/sched.h */
+#define PF_MEMALLOC_FLAG 0x00000800	/* reclaiming: memalloc_noreclaim_save() */
+#define PF_KSWAPD_FLAG 0x00020000
+
+SUM_TABLE(swaps, 16384, 512, struct memtoll_swap_key, struct memtoll_swap_sum);
+
+static __always_inline void swap_add(__u32 tgid, __u32 what, __u64 pages, __u64 cpu_ns,
+				     __u64 blocked_ns)
+{
+	static const struct memtoll_swap_sum zero;
+	struct memtoll_swap_key key = { .tgid = tgid, .what = what };
+	struct memtoll_swap_sum *sum = row_get(&swaps, &swaps_spare, &key, &zero);
+
+	if (!sum) {
+		lose(LOST_SWAPS_FULL, pages ? pages : 1);
+		return;
+	}
+	__sync_fetch_and_add(&sum->count, 1);
+	__sync_fetch_and_add(&sum->pages, pages);
+	__sync_fetch_and_add(&sum->cpu_ns, cpu_ns);
+	__sync_fetch_and_add(&sum->blocked_ns, blocked_ns);
+}
+
+static __always_inline int reclaim_begin(__u32 what)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+
+	if (!thread)
+		return 0;
+	thread->reclaiming = what;
+	stamp_take(task, &thread->reclaim);
+	return 0;
+}
+
+/* The stall is taken out of the fault, the allocator call and the mapping call it happened in. */
+static __always_inline int reclaim_end(__u64 pages)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+	__u64 now, cpu_ns, blocked_ns = 0;
+
+	if (!thread || !thread->reclaiming)
+		return 0;
+	now = bpf_ktime_get_ns();
+	cpu_ns = stamp_cpu_ns(task, &thread->reclaim, now);
+	if (task->nvcsw != thread->reclaim.voluntary)
+		blocked_ns = now - thread->reclaim.ns - cpu_ns;
+	if (!stopped)
+		swap_add(task->tgid, thread->reclaiming, pages, cpu_ns, blocked_ns);
+	thread->reclaiming = 0;
+	thread->fault.reclaim_cpu_ns += cpu_ns;
+	thread->fault.reclaim_blocked_ns += blocked_ns;
+	thread->call.reclaim_cpu_ns += cpu_ns;
+	thread->call.reclaim_ns += now - thread->reclaim.ns;
+	thread->map.reclaim_cpu_ns += cpu_ns;
+	thread->read.reclaim_cpu_ns += cpu_ns;
+	thread->read.reclaim_blocked_ns += blocked_ns;
+	return 0;
+}
+
+SEC("?raw_tp/mm_vmscan_direct_reclaim_begin")
+int direct_begin(void *ctx)
+{
+	return reclaim_begin(SWAP_RECLAIM_DIRECT);
+}
+
+SEC("?raw_tp/mm_vmscan_memcg_reclaim_begin")
+int memcg_begin(void *ctx)
+{
+	return reclaim_begin(SWAP_RECLAIM_MEMCG);
+}
+
+SEC("?raw_tp/mm_vmscan_direct_reclaim_end")
+int direct_end(struct bpf_raw_tracepoint_args *ctx)
+{
+	return reclaim_end(ctx->args[0]);
+}
+
+SEC("?raw_tp/mm_vmscan_memcg_reclaim_end")
+int memcg_end(struct bpf_raw_tracepoint_args *ctx)
+{
+	return reclaim_end(ctx->args[0]);
+}
+
+/*
+ * A change of the number of swapped pages of some process. The event has no sign. In the owner's
+ * own context it is a push only while the owner reclaims: else a page came in, or memory was
+ * unmapped. In anybody else's it is always a push: nobody brings pages in for others. What is
+ * pushed out of processes that are not traced is summed as one, to be checked against /proc/vmstat.
+ */
+static __always_inline void swapped_changed(struct task_struct *task, struct mm_struct *mm)
+{
+	__u32 tgid, what;
+
+	if (stopped)
+		return;
+	if (current_mm() == (__u64)mm) {
+		if (task->flags & PF_MEMALLOC_FLAG)
+			swap_add(process_get(task->tgid) ? task->tgid : 0, SWAP_OUT_SELF, 1, 0, 0);
+		return;
+	}
+	/* Without memory cgroups (CONFIG_MEMCG) nobody knows the owner. */
+	if (!bpf_core_field_exists(mm->owner))
+		return;
+	tgid = BPF_CORE_READ(mm, owner, tgid);
+	if (!tgid || !process_get(tgid))
+		tgid = 0;
+	what = task->flags & PF_KSWAPD_FLAG ? SWAP_OUT_KSWAPD : process_get(task->tgid) ?
+	       SWAP_OUT_TRACED : SWAP_OUT_OTHER;
+	swap_add(tgid, what, 1, 0, 0);
+}
+
+/*
+ * A change of a process's memory counters. It fires at every fault, so it is attached only where
+ * there is swap. Only the first two arguments are read; before 5.19 a third one followed.
+ */
+SEC("?raw_tp/rss_stat")
+int rss_changed(struct bpf_raw_tracepoint_args *ctx)
+{
+	if ((int)ctx->args[1] == MM_SWAPENTS)
+		swapped_changed(bpf_get_current_task_btf(), (struct mm_struct *)ctx->args[0]);
+	return 0;
+}
+
+/*
+ * Pages brought in from swap, by whoever faults, read-ahead included, and from where (6.14 and
+ * later). It fires for every event that memory cgroups count, so it is attached only where there is
+ * swap.
+ */
+SEC("?raw_tp/count_memcg_events")
+int memcg_counted(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 item = (__u32)ctx->args[1];
+	struct task_struct *task;
+	struct thread *thread;
+	__u32 pages = ctx->args[2], what;
+
+	if (bpf_core_enum_value_exists(enum vm_event_item, PSWPIN) &&
+	    item == bpf_core_enum_value(enum vm_event_item, PSWPIN))
+		what = SWAP_IN_DEVICE;
+	else if (bpf_core_enum_value_exists(enum vm_event_item, ZSWPIN) &&
+		 item == bpf_core_enum_value(enum vm_event_item, ZSWPIN))
+		what = SWAP_IN_ZSWAP;
+	else if (bpf_core_enum_value_exists(enum vm_event_item, SWPIN_ZERO) &&
+		 item == bpf_core_enum_value(enum vm_event_item, SWPIN_ZERO))
+		what = SWAP_IN_ZERO;
+	else
+		return 0;
+	if (stopped)
+		return 0;
+	task = bpf_get_current_task_btf();
+	thread = thread_get(task);
+	swap_add(thread ? task->tgid : 0, what, pages, 0, 0);
+	if (!thread || !thread->fault.active)
+		return 0;
+	if (what == SWAP_IN_DEVICE)
+		thread->fault.in_device += pages;
+	else if (what == SWAP_IN_ZSWAP)
+		thread->fault.in_zswap += pages;
+	else
+		thread->fault.in_zero += pages;
+	return 0;
+}

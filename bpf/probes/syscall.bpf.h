@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * syscall.bpf.h: the system calls that are watched, by their numbers, and the layout of
+ * syscalls/sys_enter_* and sys_exit_* (perf_call_bpf_enter and _exit in
+ * kernel/trace/trace_syscalls.c). The four bytes after nr are not initialised.
+ */
+#ifndef MEMTOLL_SYSCALL_BPF_H
+#define MEMTOLL_SYSCALL_BPF_H
+
+#include "state/memtoll.bpf.h"
+
+#if defined(__TARGET_ARCH_x86)
+enum { NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25,
+       NR_MADVISE = 28 };
+enum { NR_READ = 0, NR_PREAD64 = 17, NR_READV = 19, NR_IO_SUBMIT = 209, NR_PREADV = 295,
+       NR_PREADV2 = 327 };
+/* By which return probes come back to the kernel (6.11 and later, kernel commit 190fec72df4a). */
+enum { NR_URETPROBE = 335 };
+#elif defined(__TARGET_ARCH_arm64)
+enum { NR_MMAP = 222, NR_MPROTECT = 226, NR_MUNMAP = 215, NR_BRK = 214, NR_MREMAP = 216,
+       NR_MADVISE = 233 };
+enum { NR_READ = 63, NR_PREAD64 = 67, NR_READV = 65, NR_IO_SUBMIT = 2, NR_PREADV = 69,
+       NR_PREADV2 = 286 };
+enum { NR_URETPROBE = -1 };
+#endif
+
+struct sys_enter_args {
+	__u64 common;
+	__s32 nr;
+	__u32 unused;
+};
+
+struct sys_exit_args {
+	__u64 common;
+	__s32 nr;
+	__u32 unused;
+	__s64 ret;
+};
+
+/* The system call that a task is in: -1 where it came by an exception. */
+static __always_inline __s32 syscall_nr(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->orig_ax;
+#elif defined(__TARGET_ARCH_arm64)
+	return regs->syscallno;
+#endif
+}
+
+static __always_inline __u32 map_fn_of(__s32 nr)
+{
+	switch (nr) {
+	case NR_MMAP:
+		return MAP_FN_MMAP;
+	case NR_MUNMAP:
+		return MAP_FN_MUNMAP;
+	case NR_MREMAP:
+		return MAP_FN_MREMAP;
+	case NR_BRK:
+		return MAP_FN_BRK;
+	case NR_MADVISE:
+		return MAP_FN_MADVISE;
+	default:
+		return MAP_FN_NONE;
+	}
+}
+
+static __always_inline __u32 read_fn_of(__s32 nr)
+{
+	switch (nr) {
+	case NR_READ:
+		return READ_FN_READ;
+	case NR_PREAD64:
+		return READ_FN_PREAD;
+	case NR_READV:
+		return READ_FN_READV;
+	case NR_PREADV:
+		return READ_FN_PREADV;
+	case NR_PREADV2:
+		return READ_FN_PREADV2;
+	case NR_IO_SUBMIT:
+		return READ_FN_IO_SUBMIT;
+	default:
+		return READ_FN_NONE;
+	}
+}
+
+/* glibc extends an arena by mprotect: the part opened during a calloc is not cleared by it. */
+static __always_inline void note_mprotect(struct thread *thread, __u64 addr)
+{
+	if (thread->in_fn == FN_CALLOC && !thread->call.fresh_from)
+		thread->call.fresh_from = addr;
+}
+
+#endif /* MEMTOLL_SYSCALL_BPF_H */

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * memo.bpf.h: stacks that were walked before, found again without a walk.
+ *
+ * A walk by call frame information depends on the stack pointer that it begins with and on the
+ * words of the stack that it goes by: return addresses, and rbp where a frame is found by it.
+ * (Most code keeps data in rbp. What it has saved of that is passed over.) A memo keeps where those
+ * words stand, and their hash. From the same instruction and stack pointer, with the same words in
+ * the same places, the walk would come to the same stack: one copy of that piece of the stack and
+ * some hashing, 0.3 us, instead of some twenty look-ups, 4 us. It counts where pages are touched
+ * from several places by turns, which ends a run at nearly every fault, and where a loop maps and
+ * unmaps, or allocates and clears so much that the tables are out of the caches each time.
+ */
+#ifndef MEMTOLL_MEMO_BPF_H
+#define MEMTOLL_MEMO_BPF_H
+
+#include "state/memtoll.bpf.h"
+
+static __always_inline struct memos *memos_get(struct task_struct *task)
+{
+	return bpf_task_storage_get(&memos, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* The set where a key's memos are. Not by its rbp, which seldom counts. */
+static __always_inline __u64 memo_set(const struct memo_key *key)
+{
+	return mix(mix(mix(STACK_HASH_SEED, key->callee), key->ip), key->sp);
+}
+
+static __always_inline __u32 memo_index(__u64 set, __u64 way)
+{
+	__u64 at = set * MEMO_WAYS + way % MEMO_WAYS;
+
+	/* 6.1's verifier has to see the mask. */
+	barrier_var(at);
+	return at % MEMOS;
+}
+
+/*
+ * The id of the stack whose walk would begin at known->key, the interpreter's frames included, if a
+ * memo has it and it is stored already; or 0. The interpreter's frames are read anew: they are not
+ * on the stack.
+ */
+static __always_inline __u64 memo_find(struct memos *known, struct thread *thread, __u32 tgid)
+{
+	const struct memo_key *key = &known->key;
+	__u64 set = memo_set(key), id = 0;
+	const struct memo *memo;
+	__u32 way;
+
+	/* Of several with this key, from as many callers at the same depth, one may hold. */
+	for (way = 0; way < MEMO_WAYS; way++) {
+		memo = &known->memos[memo_index(set, way)];
+		if (memo->key.ip == key->ip && memo->key.sp == key->sp &&
+		    memo->key.callee == key->callee &&
+		    (!memo->needs_bp || memo->key.bp == key->bp) &&
+		    memo_holds(known, memo_index(set, way))) {
+			id = memo->id;
+			break;
+		}
+	}
+	if (!id)
+		return 0;
+	thread->stack.tgid = tgid;
+	id = stack_add_python(&thread->stack, &thread->python, id);
+	return bpf_map_lookup_elem(&stacks, &id) ? id : 0;
+}
+
+/* A memo to be filled by a walk that begins at known->key. memo_keep() makes it count. */
+static __always_inline struct memo *memo_new(struct memos *known)
+{
+	struct memo *memo = &known->memos[memo_index(memo_set(&known->key), known->turn++)];
+
+	memo->key = known->key;
+	memo->key.ip = 0;
+	return memo;
+}
+
+static __always_inline void memo_keep(struct memo *memo, __u64 ip, struct memtoll_stack *stack)
+{
+	if (!memo || !memo->steps)
+		return;
+	memo->id = stack_hash(stack);
+	memo->key.ip = ip;
+}
+
+/* The stack at these registers, which are the program's, outside of the allocator. */
+static __always_inline __u64 memo_stack(struct task_struct *task, struct thread *thread,
+					const struct pt_regs *regs, bool leaf)
+{
+	struct memos *known = memos_get(task);
+	struct memo *memo = NULL;
+	__u64 id;
+
+	if (known) {
+		known->key = (struct memo_key){ .ip = regs->ip, .sp = regs->sp, .bp = regs->bp };
+		id = memo_find(known, thread, task->tgid);
+		if (id)
+			return id;
+		memo = memo_new(known);
+	}
+	id = stack_at(thread, &thread->stack, memo, task->tgid, regs->ip, regs->sp, regs->bp, leaf);
+	memo_keep(memo, regs->ip, &thread->stack);
+	return id;
+}
+
+#endif /* MEMTOLL_MEMO_BPF_H */

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * python.bpf.c: the frames of a CPython interpreter, read from what it keeps for itself.
+ *
+ * The thread state is found by the thread's pthread_self(), which every version keeps. (The
+ * thread's number, kept since 3.11, is that of its own pid namespace, and some versions leave the
+ * parent's in a forked child.) Nothing is written; what does not fit is not followed.
+ */
+#include "state/memtoll.bpf.h"
+
+struct pythons_map pythons SEC(".maps");
+
+#define STATES 256		/* thread states looked at, at most */
+#define STATUS_ACTIVE (1ULL << 4)	/* _status.active, 3.12 and later */
+#define OWNER_INTERPRETER 3	/* FRAME_OWNED_BY_CSTACK of 3.12 and 3.13 is 3, too */
+
+/* A field of what was read last. The masks let the verifier see that it lies inside. */
+static __always_inline __u64 word(const struct python_walk *walk, __u16 offset)
+{
+	return *(__u64 *)&walk->chunk[offset & (MEMTOLL_PYTHON_CHUNK - 8)];
+}
+
+static __always_inline __u8 byte(const struct python_walk *walk, __u16 offset)
+{
+	return walk->chunk[offset & (MEMTOLL_PYTHON_CHUNK - 1)];
+}
+
+static __always_inline bool read_chunk(struct python_walk *walk, __u64 address, __u32 bytes)
+{
+	if (bytes > sizeof(walk->chunk))
+		return false;
+	return !bpf_probe_read_user(walk->chunk, bytes, (void *)address);
+}
+
+/* A pointer; 0 where it cannot be read. */
+static __always_inline __u64 pointer_at(__u64 address)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_user(&value, sizeof(value), (void *)address);
+	return value;
+}
+
+/* What pthread_self() gives: the thread's own control block. */
+static __always_inline __u64 thread_self(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+#if defined(__TARGET_ARCH_x86)
+	return task->thread.fsbase;
+#elif defined(__TARGET_ARCH_arm64)
+	return task->thread.uw.tp_value;
+#endif
+}
+
+/*
+ * Whether the state that was read is the one in use: with several interpreters a thread has
+ * several. A thread that has let go of the GIL uses none.
+ */
+static __always_inline bool is_active(const struct python_walk *walk,
+				      const struct memtoll_python_offsets *at, __u64 state)
+{
+	if (at->current)
+		return pointer_at(at->runtime + at->current) == state;
+	return word(walk, at->state_status) & STATUS_ACTIVE;
+}
+
+/* Whether a state is still in its interpreter's list: freed memory may look like one. */
+static __always_inline bool is_listed(const struct python_walk *walk,
+				      const struct memtoll_python_offsets *at, __u64 state)
+{
+	__u64 previous = word(walk, at->state_previous);
+
+	if (previous)
+		return pointer_at(previous + at->state_next) == state;
+	return pointer_at(word(walk, at->state_interpreter) + at->threads) == state;
+}
+
+/* The only interpreter there is. */
+static __always_inline bool is_alone(const struct memtoll_python_offsets *at, __u64 interpreter)
+{
+	return pointer_at(at->runtime + at->interpreters) == interpreter &&
+	       !pointer_at(interpreter + at->next_interpreter);
+}
+
+/*
+ * Read a thread state into the chunk. 0: unreadable; else STATE_*. Like python_frame() a global
+ * function, since it is called in a loop.
+ */
+enum { STATE_OTHER = 1, STATE_MINE, STATE_ACTIVE };
+
+int python_state(struct python_walk *walk, const struct memtoll_target *process, __u64 state)
+{
+	const struct memtoll_python_offsets *at;
+
+	if (!walk || !process)
+		return 0;
+	at = &process->python;
+	if (!read_chunk(walk, state, at->state_bytes))
+		return 0;
+	if (word(walk, at->state_id) != thread_self())
+		return STATE_OTHER;
+	return is_active(walk, at, state) ? STATE_ACTIVE : STATE_MINE;
+}
+
+/* Whether what was found last time is still this thread's state; then it is in the chunk. */
+int python_same_state(struct python_walk *walk, const struct memtoll_target *process)
+{
+	const struct memtoll_python_offsets *at;
+	int kind;
+
+	if (!walk || !process || !walk->state)
+		return 0;
+	at = &process->python;
+	kind = python_state(walk, process, walk->state);
+	return kind >= STATE_MINE && is_listed(walk, at, walk->state) &&
+	       (kind == STATE_ACTIVE || is_alone(at, word(walk, at->state_interpreter)));
+}
+
+/*
+ * One step of the search for this thread's state: through the states of an interpreter, then to
+ * the next one. 0: it is over. Where it stands is kept in memory: see depth_get().
+ */
+int python_search(struct python_walk *walk, const struct memtoll_target *process)
+{
+	const struct memtoll_python_offsets *at;
+	int kind;
+
+	if (!walk || !process)
+		return 0;
+	at = &process->python;
+	if (!walk->candidate) {
+		if (!walk->interpreter)
+			return 0;
+		walk->candidate = pointer_at(walk->interpreter + at->threads);
+		walk->interpreter = pointer_at(walk->interpreter + at->next_interpreter);
+		return 1;
+	}
+	kind = python_state(walk, process, walk->candidate);
+	if (!kind)
+		return 0;
+	if (kind >= STATE_MINE)
+		walk->state = walk->candidate;
+	if (kind == STATE_ACTIVE)
+		return 0;
+	walk->candidate = word(walk, at->state_next);
+	return 1;
+}
+
+/*
+ * Find this thread's state and read it into the chunk. False: it has none, as threads have none
+ * that never run Python code.
+ */
+static __always_inline bool find_state(struct python_walk *walk,
+				       const struct memtoll_target *process)
+{
+	const struct memtoll_python_offsets *at = &process->python;
+	int i;
+
+	if (python_same_state(walk, process))
+		return true;
+	walk->state = 0;
+	walk->candidate = 0;
+	walk->interpreter = pointer_at(at->runtime + at->interpreters);
+	for (i = 0; i < STATES; i++)
+		if (!python_search(walk, process))
+			break;
+	if (!walk->state)
+		return false;
+	return walk->candidate == walk->state || python_state(walk, process, walk->state);
+}
+
+/* The innermost frame of the state in the chunk, and where it stands. */
+static __always_inline void find_top(struct python_walk *walk,
+				     const struct memtoll_python_offsets *at)
+{
+	__u64 frame = word(walk, at->state_frame);
+
+	walk->top.frame_at = walk->state + at->state_frame;
+	if (at->indirect && frame) {
+		walk->top.frame_at = frame + at->indirect_offset;
+		frame = pointer_at(walk->top.frame_at);
+	}
+	walk->top.frame = frame;
+	walk->top.instruction_at = frame + at->frame_instruction;
+}
+
+/*
+ * How many frames there are is kept in memory and read anew for each: a number that the verifier
+ * knew would make it look at every frame of every possible depth.
+ */
+static __always_inline __u32 depth_get(const struct memtoll_python *python)
+{
+	return *(const volatile __u16 *)&python->depth;
+}
+
+/* Beyond the last place only the depth grows. */
+static __always_inline void append(struct memtoll_python *python, __u64 code, __u32 instruction,
+				   __u32 flags)
+{
+	__u32 depth = depth_get(python);
+
+	if (depth < MEMTOLL_PYTHON_DEPTH) {
+		python->frames[depth].code = code;
+		python->frames[depth].instruction = instruction;
+		python->frames[depth].flags = flags;
+	}
+	*(volatile __u16 *)&python->depth = depth + 1;
+}
+
+/* The end of a run of the eval loop: mark its outermost frame, or keep its place if it has none. */
+static __always_inline void end_run(struct memtoll_python *python)
+{
+	__u32 last = depth_get(python) - 1;
+
+	if (last < MEMTOLL_PYTHON_DEPTH && !(python->frames[last].flags & PYTHON_ENTRY))
+		python->frames[last].flags |= PYTHON_ENTRY;
+	else
+		append(python, 0, 0, PYTHON_ENTRY);
+}
+
+/* Add the frame in the chunk. */
+static __always_inline void add_frame(struct python_walk *walk,
+				      const struct memtoll_python_offsets *at)
+{
+	/* Low bits tag references that count nothing (3.14). */
+	__u64 code = word(walk, at->frame_code) & ~7ULL;
+	__u64 instruction = word(walk, at->frame_instruction);
+	__u8 owner = byte(walk, at->frame_owner);
+
+	if (at->kind == PYTHON_OBJECTS) {
+		instruction = (__u64)((__s64)(__s32)instruction * at->instruction_unit);
+		append(&walk->python, code, instruction, PYTHON_ENTRY);
+	} else if (at->kind == PYTHON_ENTRIES) {
+		append(&walk->python, code, instruction - code - at->code_start,
+		       owner ? PYTHON_ENTRY : 0);
+	} else if (owner < OWNER_INTERPRETER) {
+		append(&walk->python, code, instruction - code - at->code_start, 0);
+	} else if (owner == OWNER_INTERPRETER) {
+		end_run(&walk->python);
+	}
+}
+
+/* Add the frame and return the one below it; 0 at the end, and where it cannot be read. */
+__u64 python_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame)
+{
+	const struct memtoll_python_offsets *at;
+
+	if (!walk || !process)
+		return 0;
+	at = &process->python;
+	if (!read_chunk(walk, frame, at->frame_bytes)) {
+		walk->python.flags |= PYTHON_BROKEN;
+		lose(LOST_PYTHON_WALK, 1);
+		return 0;
+	}
+	if (frame == walk->top.frame)
+		walk->top.instruction = word(walk, at->frame_instruction);
+	add_frame(walk, at);
+	return word(walk, at->frame_previous);
+}
+
+/* Frames that are being read. */
+struct reading {
+	struct python_walk *walk;
+	const struct memtoll_target *process;
+	__u64 frame;	/* the next; 0: there is none */
+};
+
+/* One frame more; 1: that was the last. */
+static int read_on(__u32 i, struct reading *reading)
+{
+	if (!reading->frame || depth_get(&reading->walk->python) > MEMTOLL_PYTHON_DEPTH)
+		return 1;
+	reading->frame = python_frame(reading->walk, reading->process, reading->frame);
+	return 0;
+}
+
+/*
+ * Read the frames of the current thread. The id with code objects and instructions mixed in: the
+ * same native stack below another line is another stack.
+ */
+__u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id)
+{
+	struct reading reading = { .walk = walk, .process = process };
+	struct memtoll_python *python;
+	__u64 began_ns = bpf_ktime_get_ns();
+	__u32 i, depth;
+
+	if (!walk || !process)
+		return id;
+	python = &walk->python;
+	python->tgid = bpf_get_current_pid_tgid() >> 32;
+	python->depth = 0;
+	python->flags = 0;
+	/* Without a state there is an interpreter all the same, but no knowing where it is. */
+	walk->top.frame_at = process->python.runtime;
+	walk->top.frame = 0;
+	if (find_state(walk, process))
+		find_top(walk, &process->python);
+	reading.frame = walk->top.frame;
+	/* Twice as many: of 3.12 and later every other frame may be a shim. As in stack_walk(). */
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {
+		bpf_loop(2 * MEMTOLL_PYTHON_DEPTH, read_on, &reading, 0);
+	} else {
+		for (i = 0; i < 2 * MEMTOLL_PYTHON_DEPTH; i++)
+			if (read_on(i, &reading))
+				break;
+	}
+	if (reading.frame)
+		python->flags |= PYTHON_TRUNCATED;
+	/* One more was read, to know: it may have been the outermost. */
+	if (depth_get(python) > MEMTOLL_PYTHON_DEPTH) {
+		python->flags |= PYTHON_TRUNCATED;
+		python->depth = MEMTOLL_PYTHON_DEPTH;
+	}
+	depth = depth_get(python);
+	for (i = 0; i < MEMTOLL_PYTHON_DEPTH; i++) {
+		if (i >= depth)
+			break;
+		id = mix(mix(id, python->frames[i].code), python->frames[i].instruction);
+	}
+	/* A part of the stack's walk. */
+	walk_account(python->tgid, bpf_ktime_get_ns() - began_ns, 0);
+	return id ? id : 1;
+}
+
+/*
+ * Send the interpreter's frames of a new stack, those there are. Whether that woke who names them: an
+ * interrupt in the program, and where the reader runs on this CPU a switch to it and back, 8 us.
+ */
+int python_emit(__u64 id, struct memtoll_python *python)
+{
+	__u64 size;
+
+	if (!python)
+		return 0;
+	size = sizeof(*python) - sizeof(python->frames) +
+	       python->depth * sizeof(python->frames[0]);
+	python->stack_id = id;
+	if (size > sizeof(*python) ||
+	    bpf_ringbuf_output(&pythons, python, size, BPF_RB_FORCE_WAKEUP)) {
+		lose(LOST_PYTHONS_FULL, 1);
+		return 0;
+	}
+	return 1;
+}
+
+/* The interpreter's frames, where the process has one: stack_add_python(). */
+__u64 python_add(struct memtoll_stack *stack, struct python_walk *walk, __u64 id)
+{
+	struct memtoll_target *process;
+
+	if (!stack || !walk)
+		return id;
+	process = process_get(stack->tgid);
+	if (!process || !process->python.kind)
+		return id;
+	id = python_walk(walk, process, id);
+	stack->python_depth = walk->python.depth;
+	return id;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "budget/fault_window.h"
+
+#include <glib.h>
+
+#define MS 1000000ULL
+#define FIRST_CPU_NS (100 * MS)
+#define PERIOD_NS (250 * MS)
+#define LONGEST_NS (25 * MS)
+#define SHORTEST_NS MS
+/*
+ * Four windows of so many in a second: where single faults differ by their mean, that of a slice is
+ * sure to 6 %, and a class with one fault in twenty still has fifty.
+ */
+#define FAULTS_WANTED 250
+
+void fault_window_begin(struct fault_window *window, uint64_t now_ns, uint64_t faults)
+{
+	*window = (struct fault_window){
+		.open = true, .first = true, .opened_ns = now_ns, .length_ns = LONGEST_NS,
+		.slice_ns = now_ns, .slice_faults = faults,
+	};
+}
+
+void fault_window_slice(struct fault_window *window, uint64_t now_ns, uint64_t faults)
+{
+	uint64_t wanted_ns = LONGEST_NS;
+
+	if (faults > window->slice_faults)
+		wanted_ns = 1.0 * FAULTS_WANTED * (now_ns - window->slice_ns) /
+			    (faults - window->slice_faults);
+	window->length_ns = CLAMP(wanted_ns, SHORTEST_NS, LONGEST_NS);
+	window->slice_ns = now_ns;
+	window->slice_faults = faults;
+}
+
+/*
+ * Each opens a period after the one before, up to half of one sooner or later. The first, and one
+ * that the tracer closed late, says nothing of when the next is due.
+ */
+static void close_window(struct fault_window *window, uint64_t now_ns, double lot)
+{
+	bool due = window->first || now_ns > window->opened_ns + PERIOD_NS / 2;
+	uint64_t from_ns = due ? now_ns : window->opened_ns;
+
+	window->open = window->first = false;
+	window->edge_ns = from_ns + PERIOD_NS / 2 + (uint64_t)(lot * PERIOD_NS);
+}
+
+void fault_window_step(struct fault_window *window, uint64_t now_ns, uint64_t cpu_ns, double lot)
+{
+	if (window->first) {
+		if (cpu_ns >= FIRST_CPU_NS)
+			close_window(window, now_ns, lot);
+	} else if (window->open && now_ns >= window->edge_ns) {
+		close_window(window, now_ns, lot);
+	} else if (!window->open && now_ns >= window->edge_ns) {
+		window->open = true;
+		window->opened_ns = now_ns;
+		window->edge_ns = now_ns + window->length_ns;
+	}
+}

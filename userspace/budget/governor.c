@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "budget/governor.h"
+
+#include <glib.h>
+
+#define MS 1000000.0
+
+/*
+ * As long as everything can be watched within the limit, it is; a little below: prices have an
+ * error. Where windows must do, two fifths of it are paid for: of 5 % that is 2, and below the 3 %
+ * that the default may take of a program there is room for what no price tells, as caches that a hit
+ * leaves cold, and probes that come and go: with a half, 3.2 % were gone of a Python program.
+ */
+#define SETPOINT 0.9
+#define SETPOINT_WINDOWS 0.4
+/*
+ * What faults, mapping calls and samples cost beyond what their programs' clocks see: ways in and
+ * out, interrupts, colder caches. Of a Python program that took 1.95 points (the same program with
+ * them on and off by turns of 0.15 s, each kind for itself) the account had 1.4.
+ */
+#define BEYOND_CLOCKS 1.4
+/*
+ * What may be spent before the first CPU time is seen; of a command, whose start is part of the
+ * question.
+ */
+#define START_NS (10 * MS)
+#define START_COMMAND_NS (50 * MS)
+/*
+ * In so much of a command's CPU time it is not charged for what is never closed beyond what it pays
+ * in: an interpreter that starts faults and maps a lot, from many places, and no group is to go for
+ * that.
+ */
+#define START_COMMAND_CPU_NS (1000 * MS)
+/*
+ * A window shorter than this is not worth its attaching and detaching, some 10 ms in which hits cost
+ * half and tell nothing.
+ */
+#define WINDOW_NS (30 * MS)
+/*
+ * After a window hits are only counted for so long: at less than half the price, so that they tell
+ * better how far the target came meanwhile. Calls that were open get that long to return.
+ */
+#define COUNT_NS (8 * MS)
+/* The least and the longest time between two looks. */
+#define LOOK_LEAST_NS (2 * MS)
+#define LOOK_NS (20 * MS)
+/*
+ * Should the tracer be stopped, windows close by themselves as soon as the account does not pay for
+ * them any more and it is so late, as happens on a busy machine. Where hits cost next to nothing it
+ * may come so much later.
+ */
+#define LATE_NS (100 * MS)
+#define STOPPED_NS (2000 * MS)
+/* Probes stay away at least so long. */
+#define AWAY_NS (200 * MS)
+/* In debt for good they are looked at so often all the same: they may have become cheap. */
+#define PEEK_NS (5000 * MS)
+/* Over how long the cost of each group is judged. */
+#define JUDGE_NS (500 * MS)
+/* What may be saved up: the income of so long, or a window. */
+#define SAVED_NS (1000 * MS)
+/* A debt that shows that the groups still open cost too much by themselves. */
+#define DEBT_NS (10 * MS)
+/* One file among so many reads by read(2): its probes are not waste. */
+#define OTHER_READS_PER_FILE 1000
+/* So many files were read unwatched: the probes of read(2) come back, and stay so long. */
+#define UNWATCHED_READS 4
+#define READS_STAY_NS (10000 * MS)
+/*
+ * A group that takes less than this part of the limit, or of what is never closed, is next to
+ * nothing.
+ */
+#define LOAD_LEAST 0.1
+/* Of the target's own CPU time at least this part is believed to be there. */
+#define OWN_LEAST 0.1
+/* Hits that take less than this part of it leave enough to know it by. */
+#define SURE_PART 0.5
+
+enum state {
+	STATE_OPEN,		/* everything is attached and counted */
+	STATE_CLOSING,		/* chosen groups are no longer counted */
+	STATE_CLOSED,		/* nor attached */
+	STATE_OPENING,		/* attached, not yet counted */
+};
+
+/* What was spent over some time. */
+struct spending {
+	double cpu_ns;
+	double group_ns[PROBE_GROUPS];
+	double fixed_ns;	/* by what is never taken away */
+	double idle_ns;		/* hits that were passed over */
+	double wall_ns;
+	double plain_reads;	/* of files by read(2) */
+	double other_reads;
+};
+
+struct governor {
+	double limit;
+	double start_ns;	/* what is in the account at first */
+	double start_cpu_ns;	/* CPU time left of a command's start */
+	struct calibration_result prices;
+	enum state state;
+	unsigned int chosen;	/* groups that come and go */
+	unsigned int away;	/* those of them that are not attached now */
+	double account_ns;
+	struct governor_reading last;
+	bool started;
+	bool unjudged;		/* since the window was opened */
+	uint64_t state_ns;	/* when the state was entered */
+	struct spending judged;	/* since the last judgement */
+	double load[PROBE_GROUPS]; /* cost per nanosecond of the target's own time, when open */
+	double fixed_load;
+	double window_rate;	/* cost of an open window per nanosecond */
+	double passing_ns;	/* cost of opening and closing one */
+	double passing_now_ns;
+	double cpu_rate;	/* CPU time of the target per nanosecond */
+	bool may_leave_reads;
+	uint64_t unwatched_reads;	/* as of when read(2) was last watched */
+	uint64_t reads_stay_ns;		/* until then it stays watched */
+};
+
+struct governor *governor_new(double limit, bool command, const struct calibration_result *prices,
+			      bool may_leave_reads)
+{
+	struct governor *governor = g_new0(struct governor, 1);
+
+	governor->limit = limit;
+	governor->prices = *prices;
+	governor->may_leave_reads = may_leave_reads;
+	governor->start_ns = command ? START_COMMAND_NS : START_NS;
+	governor->start_cpu_ns = command ? START_COMMAND_CPU_NS : 0;
+	governor->account_ns = governor->start_ns;
+	governor->unjudged = true;
+	return governor;
+}
+
+void governor_free(struct governor *governor)
+{
+	g_free(governor);
+}
+
+static double call_price(const struct governor *governor, unsigned int fn)
+{
+	switch (fn) {
+	case FN_CALLOC:
+		return governor->prices.calloc.hit_ns;
+	case FN_FREE:
+		return governor->prices.free.hit_ns;
+	default:
+		return governor->prices.malloc.hit_ns;
+	}
+}
+
+static uint64_t passed_over(const struct memtoll_rates *rates)
+{
+	uint64_t hits = 0;
+	unsigned int fn;
+
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
+		hits += rates->idle[fn];
+	return hits;
+}
+
+static struct spending spent_since(const struct governor *governor,
+				   const struct governor_reading *reading)
+{
+	const struct memtoll_rates *now = &reading->rates, *before = &governor->last.rates;
+	/*
+	 * Programs that are timed stand for those that are not, so that their time comes in lumps:
+	 * of a fault only what is outside of its program is charged by the fault.
+	 */
+	double fault_outside_ns = MAX(0, governor->prices.fault.hit_ns -
+					 governor->prices.fault_begin_ns);
+	double event_ns = (now->faults - before->faults) * fault_outside_ns +
+			  (now->fault_ns - before->fault_ns) +
+			  (now->maps - before->maps) * governor->prices.map.hit_ns +
+			  (now->sample_ns - before->sample_ns);
+	struct spending spent = {
+		.cpu_ns = reading->cpu_ns - governor->last.cpu_ns,
+		.wall_ns = reading->now_ns - governor->last.now_ns,
+		.idle_ns = (passed_over(now) - passed_over(before)) * governor->prices.idle.hit_ns,
+		.fixed_ns = BEYOND_CLOCKS * event_ns +
+			    (now->reads - before->reads) * governor->prices.read.hit_ns +
+			    (reading->syscalls - governor->last.syscalls) *
+				    governor->prices.syscall.hit_ns +
+			    (now->walk_ns - before->walk_ns),
+		.plain_reads = now->plain_reads - before->plain_reads,
+		.other_reads = now->other_reads - before->other_reads,
+	};
+	unsigned int fn;
+
+	spent.group_ns[GROUP_READ] = spent.other_reads * governor->prices.read_other.hit_ns;
+	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
+		spent.group_ns[probe_group_of(fn)] +=
+			(now->calls[fn] - before->calls[fn]) * call_price(governor, fn);
+	return spent;
+}
+
+static double total(const struct spending *spent)
+{
+	double ns = spent->fixed_ns + spent->idle_ns;
+	int group;
+
+	for (group = 0; group < PROBE_GROUPS; group++)
+		ns += spent->group_ns[group];
+	return ns;
+}
+
+static void add(struct spending *sum, const struct spending *spent)
+{
+	int group;
+
+	for (group = 0; group < PROBE_GROUPS; group++)
+		sum->group_ns[group] += spent->group_ns[group];
+	sum->cpu_ns += spent->cpu_ns;
+	sum->fixed_ns += spent->fixed_ns;
+	sum->idle_ns += spent->idle_ns;
+	sum->wall_ns += spent->wall_ns;
+	sum->plain_reads += spent->plain_reads;
+	sum->other_reads += spent->other_reads;
+}
+
+/* Hardly any file is read by read(2): what its probes cost tells nothing. */
+static bool reads_are_waste(const struct governor *governor, const struct spending *spent)
+{
+	return governor->may_leave_reads && governor->last.now_ns >= governor->reads_stay_ns &&
+	       spent->plain_reads * OTHER_READS_PER_FILE < spent->other_reads;
+}
+
+static int dearest(const struct spending *spent)
+{
+	int group, most = 0;
+
+	for (group = 1; group < PROBE_GROUPS; group++)
+		if (spent->group_ns[group] > spent->group_ns[most])
+			most = group;
+	return most;
+}
+
+/*
+ * What these groups cost, which were open all the time since the last judgement; reads that are no
+ * waste are among what is never closed. Where hits that can be taken away were most of that time,
+ * the program's own is what their price's error makes of it: then only the dearest group is judged,
+ * the cause of it; the others and the rest are when that one is away.
+ */
+static void judge(struct governor *governor, unsigned int open)
+{
+	struct spending *judged = &governor->judged;
+	double own = MAX(judged->cpu_ns - total(judged), OWN_LEAST * judged->cpu_ns);
+	double hits_ns = 0;
+	unsigned int seen;
+	bool surely;
+	int group;
+
+	if (open & 1U << GROUP_READ && !reads_are_waste(governor, judged)) {
+		judged->fixed_ns += judged->group_ns[GROUP_READ];
+		judged->group_ns[GROUP_READ] = 0;
+	}
+	for (group = 0; group < PROBE_GROUPS; group++)
+		hits_ns += judged->group_ns[group];
+	surely = hits_ns < SURE_PART * judged->cpu_ns;
+	seen = surely ? open : open & 1U << dearest(judged);
+	if (own > 0) {
+		for (group = 0; group < PROBE_GROUPS; group++)
+			if (seen & 1U << group)
+				governor->load[group] = judged->group_ns[group] / own;
+		if (surely)
+			governor->fixed_load = judged->fixed_ns / own;
+	}
+	governor->unjudged = false;
+	*judged = (struct spending){};
+}
+
+/*
+ * The groups to take away so that what remains stays within the limit: waste first, then malloc
+ * and free, then calloc, then the rest. Groups that cost next to nothing stay, and so may all of
+ * them: where faults alone are over the limit, a few calls a second are neither the cause nor the
+ * cure.
+ */
+static unsigned int choose(const struct governor *governor)
+{
+	double allowed = SETPOINT * governor->limit / (1 - governor->limit);
+	double load = governor->fixed_load, least = LOAD_LEAST * MAX(allowed, load), most = least;
+	unsigned int chosen = 0, largest = 0;
+	int group;
+
+	for (group = 0; group < PROBE_GROUPS; group++) {
+		load += governor->load[group];
+		if (governor->load[group] >= most) {
+			most = governor->load[group];
+			largest = 1U << group;
+		}
+	}
+	for (group = 0; group < PROBE_GROUPS && load > allowed; group++) {
+		if (governor->load[group] < least)
+			continue;
+		chosen |= 1U << group;
+		load -= governor->load[group];
+	}
+	/* In debt for a burst: the dearest one pays it back. */
+	return chosen ? chosen : largest;
+}
+
+static void enter(struct governor *governor, enum state state, uint64_t now)
+{
+	governor->state = state;
+	governor->state_ns = now;
+}
+
+/* What a window of the least useful length would cost. */
+static double window_price(const struct governor *governor)
+{
+	return governor->passing_ns + governor->window_rate * WINDOW_NS;
+}
+
+static void pay(struct governor *governor, const struct spending *spent)
+{
+	double part = governor->state == STATE_OPEN ? SETPOINT : SETPOINT_WINDOWS;
+	double ns = total(spent), income = part * governor->limit, saved;
+
+	if (governor->start_cpu_ns > 0) {
+		ns -= MAX(0, spent->fixed_ns - income * spent->cpu_ns);
+		governor->start_cpu_ns -= spent->cpu_ns;
+	}
+	/*
+	 * The larger the part of the time that hits take, the more is charged, up to all of it: so
+	 * that the budget is kept even where a hit costs twice as much in this target as in the
+	 * calibration, which happens where caches and the neighbouring core are busy.
+	 */
+	if (spent->cpu_ns > 0)
+		ns = MAX(ns, MIN(spent->cpu_ns, ns * (1 + 2 * ns / spent->cpu_ns)));
+	governor->account_ns += income * spent->cpu_ns - ns;
+	if (spent->wall_ns > 0)
+		governor->cpu_rate += (spent->cpu_ns / spent->wall_ns - governor->cpu_rate) *
+				      MIN(1.0, spent->wall_ns / SAVED_NS);
+	saved = MAX(income * governor->cpu_rate * SAVED_NS, 1.2 * window_price(governor));
+	governor->account_ns = MIN(governor->account_ns, MAX(saved, governor->start_ns));
+	if (governor->state != STATE_OPEN)
+		governor->passing_now_ns += spent->idle_ns;
+	add(&governor->judged, spent);
+}
+
+/* When the account will be empty if spending goes on like this. */
+static double look_again(const struct governor *governor, const struct spending *spent)
+{
+	double rate = spent->wall_ns > 0 ? total(spent) / spent->wall_ns : 0;
+	double left = rate > 0 ? governor->account_ns / rate : LOOK_NS;
+
+	/* In debt, and nothing to be done about it. */
+	if (governor->account_ns < 0 && !governor->chosen)
+		return LOOK_NS;
+	return CLAMP(left, LOOK_LEAST_NS, LOOK_NS);
+}
+
+static bool in_young_window(const struct governor *governor)
+{
+	return governor->state == STATE_OPEN && governor->chosen &&
+	       governor->last.now_ns - governor->state_ns < 4 * WINDOW_NS;
+}
+
+/* When what is open closes, should nobody ask again. */
+static double until(const struct governor *governor, const struct spending *spent)
+{
+	double rate = spent->wall_ns > 0 ? total(spent) / spent->wall_ns : 0, left = STOPPED_NS;
+
+	/* Of its first moment nothing is to be learned. */
+	if (in_young_window(governor))
+		rate = MAX(rate, governor->window_rate);
+	/* Outside of windows, or in a debt that is none of theirs, what is open costs next to nothing. */
+	if (governor->state == STATE_OPEN && (governor->account_ns >= 0 || governor->chosen) && rate > 0)
+		left = MIN(left, MAX(governor->account_ns, 0) / rate);
+	return governor->last.now_ns + LATE_NS + left;
+}
+
+static void in_open(struct governor *governor, uint64_t now)
+{
+	struct spending *judged = &governor->judged;
+
+	if (governor->account_ns < 0) {
+		if (judged->wall_ns > 0)
+			governor->window_rate =
+				MIN(total(judged), judged->cpu_ns) / judged->wall_ns;
+		/* Of a moment after the last judgement nothing is to be learned. */
+		if (judged->wall_ns >= LOOK_NS || governor->unjudged)
+			judge(governor, GROUPS_ALL);
+		governor->chosen = choose(governor);
+		if (!governor->chosen)
+			return;
+		governor->passing_now_ns = 0;
+		enter(governor, STATE_CLOSING, now);
+	} else if (judged->wall_ns >= JUDGE_NS) {
+		judge(governor, GROUPS_ALL);
+	}
+}
+
+static void in_closed(struct governor *governor, uint64_t now)
+{
+	unsigned int chosen;
+
+	if (governor->judged.wall_ns >= (governor->account_ns < -DEBT_NS ? AWAY_NS / 2 : AWAY_NS))
+		judge(governor, GROUPS_ALL & ~governor->chosen);
+	if (now - governor->state_ns >=
+	    (governor->account_ns >= window_price(governor) ? AWAY_NS : PEEK_NS)) {
+		enter(governor, STATE_OPENING, now);
+		governor->away = 0;
+		return;
+	}
+	if (governor->account_ns >= -DEBT_NS || governor->chosen == GROUPS_ALL)
+		return;
+	chosen = governor->chosen | choose(governor);
+	if (chosen != governor->chosen) {
+		governor->chosen = chosen;
+		enter(governor, STATE_CLOSING, now);
+	}
+}
+
+/*
+ * Files are read by read(2) after all: seen while its group is away, or while no system call is
+ * watched at all, whatever the group is.
+ */
+static void bring_reads_back(struct governor *governor, uint64_t unwatched_reads)
+{
+	bool away = governor->chosen & 1U << GROUP_READ && governor->state == STATE_CLOSED;
+	bool back = unwatched_reads - governor->unwatched_reads >= UNWATCHED_READS;
+
+	if (back) {
+		governor->reads_stay_ns = governor->last.now_ns + (uint64_t)READS_STAY_NS;
+		governor->load[GROUP_READ] = 0;
+	}
+	if (back && away) {
+		governor->chosen &= ~(1U << GROUP_READ);
+		governor->away = governor->chosen;
+	}
+	if (back || !away)
+		governor->unwatched_reads = unwatched_reads;
+}
+
+struct governor_order governor_step(struct governor *governor,
+				    const struct governor_reading *reading)
+{
+	uint64_t now = reading->now_ns;
+	struct spending spent = {};
+	struct governor_order order;
+
+	if (governor->started) {
+		spent = spent_since(governor, reading);
+		pay(governor, &spent);
+	}
+	/* What was passed over is charged, and says nothing of what it costs when it is open. */
+	if (reading->shut) {
+		governor->judged = (struct spending){};
+		spent = (struct spending){};
+		governor->unjudged = true;
+	}
+	governor->started = true;
+	governor->last = *reading;
+	bring_reads_back(governor, reading->rates.unwatched_reads);
+	switch (governor->state) {
+	case STATE_OPEN:
+		in_open(governor, now);
+		break;
+	case STATE_CLOSING:
+		if (now - governor->state_ns >= COUNT_NS) {
+			enter(governor, STATE_CLOSED, now);
+			governor->away = governor->chosen;
+			governor->judged = (struct spending){};
+		}
+		break;
+	case STATE_CLOSED:
+		in_closed(governor, now);
+		break;
+	case STATE_OPENING:
+		governor->passing_ns = governor->passing_now_ns;
+		enter(governor, STATE_OPEN, now);
+		governor->unjudged = true;
+		governor->judged = (struct spending){};
+		break;
+	}
+	order.open = governor->state == STATE_OPEN ? GROUPS_ALL : GROUPS_ALL & ~governor->chosen;
+	order.attached = GROUPS_ALL & ~governor->away;
+	order.until_ns = until(governor, &spent);
+	if (governor->state == STATE_OPENING)
+		order.next_ns = now;
+	else if (governor->state == STATE_CLOSING)
+		order.next_ns = governor->state_ns + (uint64_t)COUNT_NS;
+	else if (governor->state == STATE_OPEN)
+		order.next_ns = now + (uint64_t)look_again(governor, &spent);
+	else
+		order.next_ns = now + (uint64_t)LOOK_NS;
+	return order;
+}
+
+bool governor_in_window(const struct governor *governor)
+{
+	return governor->state == STATE_CLOSING || governor->state == STATE_OPENING ||
+	       in_young_window(governor);
+}

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-2.0
+/* cli_record.c: `memtoll record` and `memtoll stat`, which differ in where the facts go. */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "base/options.h"
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "host/cgroup.h"
+#include "host/privileges.h"
+#include "host/proc.h"
+#include "recording/recording.h"
+#include "report/report.h"
+#include "session/session.h"
+#include "targets/launch.h"
+
+enum {
+	OPTION_PROBES = 256,
+	OPTION_MIN_SIZE,
+	OPTION_OVERHEAD,
+	OPTION_SAMPLE,
+	OPTION_FORCE,
+	OPTION_BUFFER,
+	OPTION_JSON,
+	OPTION_SITES,
+	OPTION_MAX_SIZE,
+};
+
+struct record_options {
+	bool is_stat;
+	const char *pids;
+	const char *name;
+	const char *cgroup;
+	char **command;
+	const char *output;
+	bool json;
+	unsigned int sites;
+	struct session_config session;
+};
+
+#define TARGET_OPTIONS                                                                             \
+	{ NULL, 0, NULL, 0, "Target (one of these, or -- COMMAND ARGS...):", 1 },                  \
+	{ "pid", 'p', "PID[,PID...]", 0, "running processes; their children are followed", 1 },    \
+	{ "name", 'n', "NAME", 0, "the one process with this name", 1 },                           \
+	{ "cgroup", 'c', "PATH", 0, "all processes of a cgroup, as they come and go", 1 }
+
+#define TRACING_OPTIONS                                                                            \
+	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
+	{ "duration", 'd', "TIME", 0, "end so long after attaching: 10s, 500ms, 2m", 2 },          \
+	{ "probes", OPTION_PROBES, "SET", 0,                                                       \
+	  "of alloc,faults,mappings,samples,reads; default: all", 2 },                                   \
+	{ "min-size", OPTION_MIN_SIZE, "SIZE", 0,                                                  \
+	  "follow blocks of at least this size one by one; default: 64K", 2 },                     \
+	{ "sample", OPTION_SAMPLE, "SIZE", 0,                                                      \
+	  "follow also smaller blocks, one in so many allocated bytes, as estimates", 2 },         \
+	{ "overhead-limit", OPTION_OVERHEAD, "LIMIT", 0,                                           \
+	  "CPU time of the target that probes may take: 5% (default), another part, none "         \
+	  "(trace everything), 0 (tracepoints only)", 2 },                                        \
+	{ "buffer", OPTION_BUFFER, "SIZE", 0, "of the ring buffer; default: 16M", 2 }
+
+static const struct argp_option tracing_argp_options[] = {
+	TRACING_OPTIONS,
+	{ 0 },
+};
+
+static const struct argp_option record_argp_options[] = {
+	TARGET_OPTIONS,
+	{ NULL, 0, NULL, 0, "Output:", 3 },
+	{ "output", 'o', "FILE", 0, "the recording; default: memtoll-DATE-TIME.memtoll", 3 },
+	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
+	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
+	  "end before FILE and its journal become larger: 100M, 2G; default: no limit", 3 },
+	{ 0 },
+};
+
+static const struct argp_option stat_argp_options[] = {
+	TARGET_OPTIONS,
+	{ NULL, 0, NULL, 0, "Output:", 3 },
+	{ "json", OPTION_JSON, NULL, 0, "one JSON object instead of text", 3 },
+	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
+	  "end before what is recorded, in memory, becomes larger: 100M; default: no limit", 3 },
+	{ "sites", OPTION_SITES, "N", 0, "how many sites to print; default: 10", 3 },
+	{ 0 },
+};
+
+static bool parse_probes(const char *text, struct session_config *config)
+{
+	g_auto(GStrv) words = g_strsplit(text, ",", -1);
+	size_t i;
+
+	config->uprobes = false;
+	config->faults = false;
+	config->mappings = false;
+	config->samples = false;
+	config->reads = false;
+	for (i = 0; words[i]; i++) {
+		if (!strcmp(words[i], "alloc"))
+			config->uprobes = true;
+		else if (!strcmp(words[i], "faults"))
+			config->faults = true;
+		else if (!strcmp(words[i], "mappings"))
+			config->mappings = true;
+		else if (!strcmp(words[i], "samples"))
+			config->samples = true;
+		else if (!strcmp(words[i], "reads"))
+			config->reads = true;
+		else
+			return false;
+	}
+	config->probes = text;
+	return config->uprobes || config->faults || config->mappings || config->samples ||
+	       config->reads;
+}
+
+static bool parse_buffer(const char *text, uint64_t *bytes)
+{
+	/* The kernel takes powers of two of whole pages (BPF_MAP_TYPE_RINGBUF). */
+	return parse_size(text, bytes) && *bytes >= 65536 && *bytes <= 1ULL << 30 &&
+	       !(*bytes & (*bytes - 1));
+}
+
+static void refuse(const char *format, const char *value)
+{
+	message(format, value);
+	exit(STATUS_USAGE);
+}
+
+static void parse_limit(const char *text, struct session_config *config)
+{
+	double percent;
+	char *end;
+
+	if (!strcmp(text, "none")) {
+		config->overhead_limit = 0;
+		config->overhead_limit_text = "none";
+		config->may_leave_calls = false;
+		return;
+	}
+	/* Not the locale's: 2.5 is 2.5 everywhere. */
+	percent = g_ascii_strtod(text, &end);
+	if (end == text || (*end && strcmp(end, "%")))
+		refuse("--overhead-limit '%s' is neither a percentage nor none; use 5%%, none or 0",
+		       text);
+	if (!(percent >= 0 && percent <= 50))
+		refuse("--overhead-limit %s is not from 0 to 50%%; use none to trace everything",
+		       text);
+	config->overhead_limit = percent / 100;
+	config->may_leave_calls = true;
+	config->overhead_limit_text = g_intern_string(g_ascii_dtostr((char[64]){ 0 }, 64, percent));
+}
+
+/* "1", "1,2": numbers of the range of pid_t, commas between them. */
+static bool is_pid_list(const char *text)
+{
+	g_auto(GStrv) words = g_strsplit(text, ",", -1);
+	guint64 pid;
+	size_t i;
+
+	for (i = 0; words[i]; i++)
+		if (!g_ascii_string_to_unsigned(words[i], 10, 1, G_MAXINT, &pid, NULL))
+			return false;
+	return i > 0;
+}
+
+static error_t parse_tracing(int key, char *value, struct argp_state *state)
+{
+	struct session_config *config = state->input;
+
+	switch (key) {
+	case 'd':
+		if (!parse_duration(value, &config->duration_ns))
+			refuse("-d '%s' is not a time; use 10s, 500ms or 2m", value);
+		break;
+	case OPTION_PROBES:
+		if (!parse_probes(value, config))
+			refuse("--probes '%s' is not of alloc,faults,mappings,samples,reads",
+			       value);
+		break;
+	case OPTION_MIN_SIZE:
+		if (!parse_size(value, &config->min_size))
+			refuse("--min-size '%s' is not a size; use 65536, 64K or 1M", value);
+		break;
+	case OPTION_BUFFER:
+		if (!parse_buffer(value, &config->buffer_bytes))
+			refuse("--buffer '%s' is not a power of two from 64K to 1G", value);
+		break;
+	case OPTION_SAMPLE:
+		if (!parse_size(value, &config->sample) || config->sample < 16 ||
+		    config->sample > SAMPLE_MAX)
+			refuse("--sample '%s' is not a size from 16 to 4G", value);
+		break;
+	case OPTION_OVERHEAD:
+		parse_limit(value, config);
+		break;
+	case ARGP_KEY_SUCCESS:
+		/* Whatever the order of the options. */
+		if (!strcmp(config->overhead_limit_text, "0"))
+			config->uprobes = false;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+const struct argp tracing_argp = { .options = tracing_argp_options, .parser = parse_tracing };
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct record_options *options = state->input;
+	char *end;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &options->session;
+		break;
+	case 'p':
+		if (!is_pid_list(value))
+			refuse("-p '%s' is not a list of process ids", value);
+		options->pids = value;
+		break;
+	case 'n':
+		if (!*value)
+			refuse("-n '%s' is not a name", value);
+		options->name = value;
+		break;
+	case 'c':
+		if (!*value)
+			refuse("-c '%s' is not a cgroup", value);
+		options->cgroup = value;
+		break;
+	case 'o':
+		options->output = value;
+		break;
+	case OPTION_FORCE:
+		options->session.force = true;
+		break;
+	case OPTION_MAX_SIZE:
+		if (!parse_size(value, &options->session.max_bytes) ||
+		    options->session.max_bytes < RECORDING_LIMIT_MIN)
+			refuse("--max-size '%s' is not a size of at least 1M; use 100M or 2G",
+			       value);
+		break;
+	case OPTION_JSON:
+		options->json = true;
+		break;
+	case OPTION_SITES:
+		options->sites = strtoul(value, &end, 10);
+		if (*end || end == value)
+			refuse("--sites '%s' is not a number", value);
+		break;
+	case ARGP_KEY_ARGS:
+		/* Everything from the first word that is no option of ours is the command. */
+		options->command = state->argv + state->next;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const char record_doc[] =
+	"Trace a process or a command and write what its memory costs into a recording."
+	"\vExamples:\n"
+	"  memtoll record -p 1234 -d 10s -o server.memtoll\n"
+	"  memtoll record -o run.memtoll -- ./program --its-option\n";
+
+static const char stat_doc[] =
+	"Trace a process or a command and print the verdict and the toll. The exit status of a "
+	"command is passed on."
+	"\vExamples:\n"
+	"  memtoll stat -p 1234 -d 10s\n"
+	"  memtoll stat -- ./program --its-option\n";
+
+static int parse(int argc, char **argv, struct record_options *options)
+{
+	const struct argp_child children[] = { { &tracing_argp, 0, NULL, 0 }, { 0 } };
+	const struct argp argp = {
+		.children = children,
+		.options = options->is_stat ? stat_argp_options : record_argp_options,
+		.parser = parse_option,
+		.args_doc = "[-- COMMAND ARGS...]",
+		.doc = options->is_stat ? stat_doc : record_doc,
+	};
+	int targets;
+
+	if (parse_arguments(&argp, argc, argv, options))
+		return STATUS_USAGE;
+	targets = !!options->pids + !!options->name + !!options->cgroup + !!options->command;
+	if (targets == 1)
+		return STATUS_DONE;
+	message(targets ? "more than one target; use one of -p, -n, -c and -- COMMAND" :
+			  "no target; use -p PID, -n NAME, -c CGROUP or -- COMMAND");
+	return STATUS_USAGE;
+}
+
+static int check_process(pid_t pid)
+{
+	g_autofree char *status = NULL, *path = g_strdup_printf("/proc/%d/status", pid);
+	const char *tgid;
+	struct proc_stat stat;
+
+	if (pid == getpid()) {
+		message("process %d is memtoll itself", pid);
+		return STATUS_FAILED;
+	}
+	if (proc_stat_read(pid, 0, &stat)) {
+		message("no process with pid %d", pid);
+		return STATUS_FAILED;
+	}
+	if (stat.flags & PROC_FLAG_KTHREAD) {
+		message("process %d (%s) is a kernel thread: it has no memory of its own", pid,
+			stat.comm);
+		return STATUS_FAILED;
+	}
+	if (stat.state == 'Z' || stat.state == 'X') {
+		message("process %d (%s) is a zombie: it has ended", pid, stat.comm);
+		return STATUS_FAILED;
+	}
+	if (g_file_get_contents(path, &status, NULL, NULL) && (tgid = strstr(status, "\nTgid:")) &&
+	    atoi(tgid + 6) != pid) {
+		message("%d is a thread of process %d; use -p %d", pid, atoi(tgid + 6),
+			atoi(tgid + 6));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
+}
+
+static int resolve_pids(const char *text, GArray *pids)
+{
+	g_auto(GStrv) words = g_strsplit(text, ",", -1);
+	size_t i;
+	guint k;
+
+	for (i = 0; words[i]; i++) {
+		pid_t pid = atoi(words[i]);
+		bool seen = false;
+		int status;
+
+		status = check_process(pid);
+		if (status)
+			return status;
+		for (k = 0; k < pids->len; k++)
+			seen |= g_array_index(pids, pid_t, k) == pid;
+		if (!seen)
+			g_array_append_val(pids, pid);
+	}
+	return STATUS_DONE;
+}
+
+static int resolve_name(const char *name, GArray *pids)
+{
+	g_autoptr(GString) list = g_string_new(NULL);
+	pid_t *found = NULL;
+	ssize_t count = proc_find_name(name, &found), i;
+	int status = STATUS_FAILED;
+
+	if (count < 0) {
+		message("cannot read /proc: %s", strerror(-count));
+	} else if (!count) {
+		message("no process is named '%s'", name);
+	} else if (count > 1) {
+		for (i = 0; i < count; i++)
+			g_string_append_printf(list, "%s%d", i ? "," : "", found[i]);
+		message("%zd processes are named '%s'; use -p %s, or one of them", count, name,
+			list->str);
+	} else {
+		g_array_append_val(pids, found[0]);
+		status = STATUS_DONE;
+	}
+	free(found);
+	return status;
+}
+
+static char *default_output(void)
+{
+	char text[64];
+	time_t now = time(NULL);
+	struct tm local;
+
+	localtime_r(&now, &local);
+	strftime(text, sizeof(text), "memtoll-%Y%m%d-%H%M%S.memtoll", &local);
+	return g_strdup(text);
+}
+
+/* What the user is told when the recording is done, and with which exit status. */
+static int conclude(const struct record_options *options, struct session *session)
+{
+	struct report_options report = { .sites = options->sites, .color = isatty(STDOUT_FILENO) };
+	sqlite3 *database = session_database(session);
+	g_autofree char *losses = NULL;
+	int wait_status = 0, err = 0;
+
+	privileges_keep(PRIVILEGES_NONE);
+	if (!options->is_stat)
+		message("wrote %s", options->session.output);
+	else if (options->json)
+		err = report_json(database, &report, stdout);
+	else
+		err = report_text(database, &report, stdout);
+	if (err || fflush(stdout)) {
+		message("cannot print the report: %s", strerror(err ? -err : errno));
+		return STATUS_FAILED;
+	}
+	if (options->is_stat && session_command_status(session, &wait_status) && wait_status)
+		return shell_exit_status(wait_status);
+	if (!report_losses_exceed(database, &losses))
+		return STATUS_DONE;
+	message("losses exceed 1 %% of what was counted: %s", losses ? losses : "unreadable");
+	return STATUS_LOSSES;
+}
+
+static int record(struct record_options *options)
+{
+	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
+	g_autofree char *output = NULL, *cgroup = NULL;
+	struct session *session;
+	int status;
+
+	status = check_privileges();
+	if (!status && options->pids)
+		status = resolve_pids(options->pids, pids);
+	if (!status && options->name)
+		status = resolve_name(options->name, pids);
+	if (!status && options->cgroup) {
+		cgroup = cgroup_find(options->cgroup);
+		if (!cgroup) {
+			message("no cgroup '%s'; name its directory below /sys/fs/cgroup",
+				options->cgroup);
+			status = STATUS_FAILED;
+		}
+	}
+	if (status)
+		return status;
+	options->session.cgroup = cgroup;
+	if (!options->is_stat) {
+		output = options->output ? g_strdup(options->output) : default_output();
+		options->session.output = output;
+	}
+	options->session.pids = (pid_t *)pids->data;
+	options->session.pid_count = pids->len;
+	options->session.command = options->command;
+	session = session_new(&options->session);
+	status = session_record(session);
+	session_close(session);
+	if (!status)
+		status = conclude(options, session);
+	session_free(session);
+	return status;
+}
+
+void tracing_defaults(struct session_config *config)
+{
+	config->min_size = MIN_SIZE_DEFAULT;
+	config->buffer_bytes = BUFFER_DEFAULT;
+	config->uprobes = true;
+	config->faults = true;
+	config->mappings = true;
+	config->samples = true;
+	config->reads = true;
+	config->overhead_limit = 0.05;
+	config->overhead_limit_text = "5";
+	config->may_leave_calls = true;
+	config->probes = "alloc,faults,mappings,samples,reads";
+}
+
+static int run(int argc, char **argv, bool is_stat)
+{
+	g_autofree char *line = g_strjoinv(" ", argv);
+	g_autofree char *command_line = g_strdup_printf("memtoll %s", line);
+	struct record_options options = { .is_stat = is_stat, .sites = 10 };
+	int status;
+
+	tracing_defaults(&options.session);
+	options.session.command_line = command_line;
+	status = parse(argc, argv, &options);
+	if (status)
+		return status;
+	return record(&options);
+}
+
+int cli_record(int argc, char **argv)
+{
+	return run(argc, argv, false);
+}
+
+int cli_stat(int argc, char **argv)
+{
+	return run(argc, argv, true);
+}

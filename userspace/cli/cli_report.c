@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/* cli_report.c: memtoll report FILE [--json] [--sites N] [--folded TOLL]. */
+#include <argp.h>
+#include <glib.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "cli/cli.h"
+#include "host/privileges.h"
+#include "recording/recording.h"
+#include "report/report.h"
+
+#define SITES_TEXT 10
+#define SEE_HELP "(see memtoll report --help)"
+
+struct arguments {
+	const char *file;
+	const char *folded;
+	struct report_options report;
+	bool sites_given;
+	bool json;
+	bool help;
+	bool explained;		/* what is wrong was said */
+	int failed_at;		/* index after the word that was not understood */
+};
+
+static const struct argp_option options[] = {
+	{ "json", 'j', NULL, 0, "print one JSON object", 0 },
+	{ "sites", 's', "N", 0, "print the N most expensive sites; 0: all (text: 10, JSON: all)",
+	  0 },
+	{ "folded", 'f', "TOLL", 0, "print a toll's allocation stacks, folded, in microseconds",
+	  0 },
+	{ "help", 'h', NULL, 0, "print this help", 0 },
+	{ 0 },
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+	guint64 number;
+
+	switch (key) {
+	case 'j':
+		arguments->json = true;
+		return 0;
+	case 's':
+		if (!g_ascii_string_to_unsigned(value, 10, 0, G_MAXUINT32, &number, NULL)) {
+			message("report: --sites %s: not a number of sites " SEE_HELP, value);
+			arguments->explained = true;
+			return EINVAL;
+		}
+		arguments->report.sites = (unsigned int)number;
+		arguments->sites_given = true;
+		return 0;
+	case 'f':
+		arguments->folded = value;
+		return 0;
+	case 'h':
+		arguments->help = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->file) {
+			message("report: %s: one file at a time " SEE_HELP, value);
+			arguments->explained = true;
+			return EINVAL;
+		}
+		arguments->file = value;
+		return 0;
+	case ARGP_KEY_ERROR:
+		arguments->failed_at = state->next;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_option,
+	.args_doc = "FILE",
+	.doc = "Print what a recording says: verdict, advice, tolls, sites, checks.\v"
+	       "EXAMPLES\n"
+	       "  memtoll report server.memtoll\n"
+	       "  memtoll report server.memtoll --json | jq .verdict\n"
+	       "  memtoll report server.memtoll --folded zero.kernel > zero.folded\n\n"
+	       "Exit status: 0 done, 1 the file cannot be read, 2 usage.\n",
+};
+
+/* STATUS_DONE, or STATUS_USAGE after one line. */
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+	/* argp's own errors are of several lines; here each is one. */
+	if (argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, NULL,
+		       arguments)) {
+		if (!arguments->explained)
+			message("report: %s: unknown option, or its value is missing " SEE_HELP,
+				arguments->failed_at > 0 && arguments->failed_at <= argc ?
+				argv[arguments->failed_at - 1] : argv[0]);
+		return STATUS_USAGE;
+	}
+	if (arguments->help)
+		return STATUS_DONE;
+	if (!arguments->file) {
+		message("report: name the recording " SEE_HELP);
+		return STATUS_USAGE;
+	}
+	if (arguments->folded && arguments->json) {
+		message("report: --json and --folded exclude each other " SEE_HELP);
+		return STATUS_USAGE;
+	}
+	return STATUS_DONE;
+}
+
+static bool is_toll(sqlite3 *database, const char *toll)
+{
+	sqlite3_stmt *statement = NULL;
+	bool found;
+
+	found = sqlite3_prepare_v2(database, "SELECT 1 FROM toll_kind WHERE toll = ?", -1,
+				   &statement, NULL) == SQLITE_OK &&
+		sqlite3_bind_text(statement, 1, toll, -1, SQLITE_STATIC) == SQLITE_OK &&
+		sqlite3_step(statement) == SQLITE_ROW;
+	sqlite3_finalize(statement);
+	return found;
+}
+
+static bool wants_color(void)
+{
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && g_strcmp0(term, "dumb");
+}
+
+int cli_report(int argc, char **argv)
+{
+	struct arguments arguments = { 0 };
+	char name[] = "memtoll report";
+	sqlite3 *database;
+	int status, err;
+
+	status = parse(argc, argv, &arguments);
+	if (status != STATUS_DONE)
+		return status;
+	if (arguments.help) {
+		argp_help(&argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC,
+			  name);
+		return STATUS_DONE;
+	}
+	/* Whose recording it is, and what is in it, root cannot know. */
+	privileges_keep(PRIVILEGES_READ);
+	database = recording_open(arguments.file);
+	privileges_keep(PRIVILEGES_NONE);
+	if (!database)
+		return STATUS_FAILED;
+	status = STATUS_FAILED;
+	if (arguments.folded && !is_toll(database, arguments.folded)) {
+		message("report: --folded %s: no such toll (zero.kernel, zero.libc, zero.app, "
+			"swap.in, cow, file.fault, alloc, map, compute)",
+			arguments.folded);
+		status = STATUS_USAGE;
+		goto out;
+	}
+	if (!arguments.sites_given && !arguments.json)
+		arguments.report.sites = SITES_TEXT;
+	arguments.report.color = wants_color();
+	if (arguments.folded)
+		err = report_folded(database, arguments.folded, stdout);
+	else if (arguments.json)
+		err = report_json(database, &arguments.report, stdout);
+	else
+		err = report_text(database, &arguments.report, stdout);
+	if (!err)
+		status = STATUS_DONE;
+out:
+	sqlite3_close(database);
+	return status;
+}

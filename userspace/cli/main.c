@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+/* main.c: which subcommand. */
+#include <bpf/libbpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "cli/cli.h"
+#include "version.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} commands[] = {
+	{ "record", cli_record, "trace a process or a command into a recording" },
+	{ "stat", cli_stat, "the same without a file: prints the verdict and the toll" },
+	{ "report", cli_report, "print a recording as text or JSON" },
+	{ "symbolize", cli_symbolize, "name a recording's frames again, from debug files" },
+	{ "compare", cli_compare, "what a change of environment does to a command's toll" },
+	{ "explain", cli_explain, "the long form of a piece of advice" },
+	{ "doctor", cli_doctor, "what this kernel and an allocator allow" },
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static void usage(FILE *out)
+{
+	size_t i;
+
+	fputs("Usage: memtoll COMMAND [OPTION...]\n"
+	      "Find where zeroing or swap traffic dominates a live process, and which code is "
+	      "behind it.\n\nCommands:\n", out);
+	for (i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+	fputs("\nExit status:\n"
+	      "  0 done, 1 failed, 2 usage, 3 this kernel or these privileges cannot do it,\n"
+	      "  4 finished but losses exceed the limit\n"
+	      "\nExamples:\n"
+	      "  memtoll stat -- ./program --its-option\n"
+	      "  memtoll record -p 1234 -d 10s -o server.memtoll\n"
+	      "  memtoll report server.memtoll\n"
+	      "  memtoll report --json server.memtoll\n"
+	      "\n'memtoll COMMAND --help' describes the options of a command.\n", out);
+}
+
+/* libbpf's own words are for those who debug memtoll. */
+static int on_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	(void)level;
+	return getenv("MEMTOLL_DEBUG") ? vfprintf(stderr, format, arguments) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	libbpf_set_print(on_libbpf);
+	if (argc < 2) {
+		message("no command given; try 'memtoll --help'");
+		return STATUS_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		usage(stdout);
+		return STATUS_DONE;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("memtoll %s\n", MEMTOLL_VERSION);
+		return STATUS_DONE;
+	}
+	for (i = 0; i < COMMANDS; i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	message("no command '%s'; try 'memtoll --help'", argv[1]);
+	return STATUS_USAGE;
+}

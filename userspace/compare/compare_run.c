@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "compare/compare_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "host/privileges.h"
+
+#define TERMINATE_MS 5000	/* how long a command gets to end after SIGTERM */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+bool compare_interrupted(void)
+{
+	return interrupted;
+}
+
+void compare_catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+const char *compare_side_name(enum compare_side side)
+{
+	return side == WITH ? "with" : "without";
+}
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+/* In the child: its environment, and nowhere to write to but stderr. */
+static void enter(const struct compare_plan *plan, enum compare_side side)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	guint i;
+
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		_exit(126);
+	for (i = 0; side == WITH && i < plan->changes->len; i++)
+		putenv(g_ptr_array_index(plan->changes, i));
+}
+
+/* Wait until the process has ended, for so long; -1: for ever. False: it goes on. */
+static bool wait_end(int pidfd, int timeout_ms)
+{
+	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&fd, 1, timeout_ms) == 1;
+}
+
+/* What there is to say of a command's end; STATUS_DONE where it is as it should be. */
+static int judge(const struct compare_plan *plan, enum compare_side side, int wait_status,
+		 bool we_ended_it)
+{
+	if (we_ended_it || (WIFEXITED(wait_status) && !WEXITSTATUS(wait_status)))
+		return STATUS_DONE;
+	if (WIFSIGNALED(wait_status))
+		message("compare: '%s' was ended by signal %d %s the change", plan->command[0],
+			WTERMSIG(wait_status), compare_side_name(side));
+	else
+		message("compare: '%s' failed %s the change (exit status %d)", plan->command[0],
+			compare_side_name(side), WEXITSTATUS(wait_status));
+	return STATUS_FAILED;
+}
+
+/* Let it run for the time given, if one is; true: it was ended by us. */
+static bool let_run(const struct compare_plan *plan, pid_t pid, int pidfd)
+{
+	double until = plan->tracing.duration_ns ?
+		now_s() + plan->tracing.duration_ns / 1e9 : INFINITY;
+
+	while (!interrupted) {
+		double left = until - now_s();
+
+		/* Not for ever: a signal may come just before the wait. */
+		if (left > 0 && wait_end(pidfd, MIN(left * 1e3 + 1, 500)))
+			return false;
+		if (left <= 0)
+			break;
+	}
+	kill(pid, SIGTERM);
+	if (!wait_end(pidfd, TERMINATE_MS))
+		kill(pid, SIGKILL);
+	return true;
+}
+
+int compare_run_plain(const struct compare_plan *plan, enum compare_side side,
+		      struct plain_run *run)
+{
+	int error[2] = { -1, -1 }, pidfd = -1, wait_status = 0, err = 0, status = STATUS_FAILED;
+	struct rusage usage;
+	bool ended = false;
+	double start;
+	pid_t pid;
+
+	if (pipe2(error, O_CLOEXEC)) {
+		message("cannot make a pipe: %s", strerror(errno));
+		return STATUS_FAILED;
+	}
+	start = now_s();
+	pid = fork();
+	if (!pid) {
+		enter(plan, side);
+		privileges_keep_from_command();
+		execvp(plan->command[0], plan->command);
+		err = errno;
+		_exit(write(error[1], &err, sizeof(err)) == sizeof(err) ? 127 : 126);
+	}
+	close(error[1]);
+	if (pid < 0) {
+		message("cannot fork: %s", strerror(errno));
+		goto out;
+	}
+	if (read(error[0], &err, sizeof(err)) == sizeof(err)) {
+		message("cannot run '%s': %s", plan->command[0], strerror(err));
+		waitpid(pid, NULL, 0);
+		goto out;
+	}
+	pidfd = syscall(SYS_pidfd_open, pid, 0);
+	ended = let_run(plan, pid, pidfd);
+	while (wait4(pid, &wait_status, 0, &usage) < 0 && errno == EINTR)
+		;
+	run->wall_s = now_s() - start;
+	run->cpu_s = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+		     (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+	run->max_rss_bytes = usage.ru_maxrss * 1024.0;
+	run->minor_faults = usage.ru_minflt;
+	run->major_faults = usage.ru_majflt;
+	status = judge(plan, side, wait_status, ended);
+out:
+	close(error[0]);
+	if (pidfd >= 0)
+		close(pidfd);
+	return status;
+}
+
+/* In the child: record, and tell by the exit status how it went. */
+static int trace(const struct compare_plan *plan, enum compare_side side, const char *path)
+{
+	struct session_config config = plan->tracing;
+	struct session *session;
+	int status, wait_status = 0;
+
+	enter(plan, side);
+	config.command = plan->command;
+	config.output = path;
+	session = session_new(&config);
+	status = session_record(session);
+	/* A command that is asked to end when its time is over has not failed. */
+	if (!status && !config.duration_ns && session_command_status(session, &wait_status))
+		status = judge(plan, side, wait_status, false);
+	session_close(session);
+	session_free(session);
+	return status;
+}
+
+int compare_run_traced(const struct compare_plan *plan, enum compare_side side, const char *path)
+{
+	int wait_status = 0;
+	pid_t pid = fork();
+
+	if (pid < 0) {
+		message("cannot fork: %s", strerror(errno));
+		return STATUS_FAILED;
+	}
+	if (!pid)
+		_exit(trace(plan, side, path));
+	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
+		if (interrupted)
+			kill(pid, SIGTERM);	/* it finishes its recording */
+	if (WIFEXITED(wait_status))
+		return WEXITSTATUS(wait_status);
+	message("compare: the tracer was ended by signal %d", WTERMSIG(wait_status));
+	return STATUS_FAILED;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "events/names.h"
+
+#define NAME(names, index) ((index) < sizeof(names) / sizeof(*(names)) ? (names)[index] : "")
+
+const char *fn_name(unsigned int fn)
+{
+	static const char *const names[FN_COUNT] = {
+		[FN_NONE] = "",
+		[FN_MALLOC] = "malloc",
+		[FN_CALLOC] = "calloc",
+		[FN_REALLOC] = "realloc",
+		[FN_REALLOCARRAY] = "reallocarray",
+		[FN_FREE] = "free",
+		[FN_POSIX_MEMALIGN] = "posix_memalign",
+		[FN_ALIGNED_ALLOC] = "aligned_alloc",
+		[FN_MEMALIGN] = "memalign",
+	};
+
+	return NAME(names, fn);
+}
+
+const char *map_fn_name(unsigned int map_fn)
+{
+	static const char *const names[MAP_FN_COUNT] = {
+		[MAP_FN_NONE] = "",
+		[MAP_FN_MMAP] = "mmap",
+		[MAP_FN_MUNMAP] = "munmap",
+		[MAP_FN_MREMAP] = "mremap",
+		[MAP_FN_BRK] = "brk",
+		[MAP_FN_MADVISE] = "madvise",
+	};
+
+	return NAME(names, map_fn);
+}
+
+const char *fault_class_name(unsigned int fault_class, bool major)
+{
+	static const char *const minor_names[FAULT_CLASSES] = {
+		[FAULT_ZERO] = "zero",
+		[FAULT_ZERO_HUGE] = "zero_huge",
+		[FAULT_ZERO_UPGRADE] = "zero_upgrade",
+		[FAULT_ZERO_READ] = "zero_read",
+		[FAULT_COW] = "cow",
+		[FAULT_SWAP] = "swap_minor",
+		[FAULT_FILE] = "file_minor",
+		[FAULT_SHARED] = "shared_minor",
+		[FAULT_OTHER] = "other",
+		[FAULT_REUSE] = "reuse",
+		[FAULT_ZERO_MTHP] = "zero_mthp",
+		[FAULT_SWAP_ZSWAP] = "swap_minor",
+		[FAULT_SWAP_ZERO] = "swap_minor",
+		[FAULT_SWAP_ZRAM] = "swap_minor",
+	};
+
+	if (!major)
+		return NAME(minor_names, fault_class);
+	switch (fault_class) {
+	case FAULT_SWAP:
+		return "swap_major";
+	case FAULT_SWAP_ZSWAP:
+		return "swap_zswap_major";
+	case FAULT_SWAP_ZERO:
+		return "swap_zero_major";
+	case FAULT_SWAP_ZRAM:
+		return "swap_zram_major";
+	case FAULT_SHARED:
+		return "shared_major";
+	case FAULT_COW:
+		return "cow_major";
+	default:
+		/* A major fault that found no swap entry read a file. */
+		return "file_major";
+	}
+}
+
+const char *area_name(unsigned int area)
+{
+	static const char *const names[AREA_COUNT] = {
+		[AREA_UNKNOWN] = "unknown",
+		[AREA_ANON] = "anon",
+		[AREA_HEAP] = "heap",
+		[AREA_STACK] = "stack",
+		[AREA_FILE] = "file",
+		[AREA_SHARED] = "shared",
+		[AREA_ARENA] = "arena",
+		[AREA_LIBRARY] = "library",
+	};
+
+	return NAME(names, area);
+}
+
+const char *swap_what_name(unsigned int what)
+{
+	static const char *const names[SWAP_WHATS] = {
+		[0] = "",
+		[SWAP_RECLAIM_DIRECT] = "reclaim_direct",
+		[SWAP_RECLAIM_MEMCG] = "reclaim_memcg",
+		[SWAP_OUT_SELF] = "out_self",
+		[SWAP_OUT_KSWAPD] = "out_kswapd",
+		[SWAP_OUT_OTHER] = "out_other",
+		[SWAP_OUT_TRACED] = "out_traced",
+		[SWAP_IN_DEVICE] = "in_device",
+		[SWAP_IN_ZSWAP] = "in_zswap",
+		[SWAP_IN_ZERO] = "in_zero",
+	};
+
+	return NAME(names, what);
+}
+
+const char *read_fn_name(unsigned int read_fn)
+{
+	static const char *const names[READ_FN_COUNT] = {
+		[READ_FN_NONE] = "",
+		[READ_FN_READ] = "read",
+		[READ_FN_PREAD] = "pread64",
+		[READ_FN_READV] = "readv",
+		[READ_FN_PREADV] = "preadv",
+		[READ_FN_PREADV2] = "preadv2",
+		[READ_FN_IO_SUBMIT] = "io_submit",
+		[READ_FN_IO_URING] = "io_uring",
+	};
+
+	return NAME(names, read_fn);
+}

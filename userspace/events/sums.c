@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "events/sums.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/packed.h"
+#include "bpf/wire/events.h"
+
+void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus)
+{
+	uint32_t *halves = (uint32_t *)(total + words);
+	size_t i;
+	int cpu;
+
+	memset(total, 0, (words + pairs) * sizeof(*total));
+	for (cpu = 0; cpu < cpus; cpu++, values += words + pairs) {
+		for (i = 0; i < words; i++)
+			total[i] += values[i];
+		for (i = 0; i < 2 * pairs; i++)
+			halves[i] += ((const uint32_t *)(values + words))[i];
+	}
+}
+
+#define KEY_WORDS 2
+#define CALL_WORDS (sizeof(struct memtoll_call_sum) / sizeof(uint64_t))
+#define CALL_PAIRS (sizeof(struct memtoll_call) / sizeof(uint64_t) - CALL_WORDS)
+
+/* now -= before, and before becomes what now was. Whether any counter changed. */
+static bool take_difference(uint64_t *now, uint64_t *before, size_t words, size_t pairs)
+{
+	uint32_t *halves = (uint32_t *)(now + words), *old = (uint32_t *)(before + words), half;
+	bool changed = false;
+	uint64_t word;
+	size_t i;
+
+	for (i = 0; i < words; i++) {
+		word = now[i];
+		now[i] -= before[i];
+		before[i] = word;
+		changed |= now[i] != 0;
+	}
+	for (i = 0; i < 2 * pairs; i++) {
+		half = halves[i];
+		halves[i] -= old[i];
+		old[i] = half;
+		changed |= halves[i] != 0;
+	}
+	return changed;
+}
+
+/* What a row has become, less what it was; false: it is the same. before has room for a row. */
+static bool take_news(GHashTable *last, const uint64_t *key, uint64_t *row, uint64_t *before,
+		      size_t words, size_t pairs)
+{
+	struct packed *packed = g_hash_table_lookup(last, key), *written;
+	gpointer kept = NULL;
+
+	packed_read(packed, before, words + pairs);
+	if (!take_difference(row, before, words, pairs))
+		return false;
+	written = packed_write(packed, before, words + pairs);
+	if (written != packed) {
+		/* The old one is gone: the table must not free it. */
+		if (!g_hash_table_steal_extended(last, key, &kept, NULL))
+			kept = g_memdup2(key, KEY_WORDS * sizeof(*key));
+		g_hash_table_insert(last, kept, written);
+	}
+	return true;
+}
+
+void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs,
+	       const struct sums_reader *reader)
+{
+	int fd = bpf_map__fd(map);
+	int cpus = bpf_map__type(map) == BPF_MAP_TYPE_HASH ? 1 : libbpf_num_possible_cpus();
+	g_autofree uint64_t *values = g_new0(uint64_t, (words + pairs) * cpus);
+	g_autofree uint64_t *total = g_new0(uint64_t, words + pairs);
+	g_autofree uint64_t *before = g_new0(uint64_t, words + pairs);
+	uint64_t key[KEY_WORDS], next[KEY_WORDS];
+	uint32_t tgid;
+	bool more;
+
+	/* The next is asked for first: from one that is gone the kernel begins anew. */
+	for (more = !bpf_map_get_next_key(fd, NULL, key); more; memcpy(key, next, sizeof(key))) {
+		more = !bpf_map_get_next_key(fd, key, next);
+		if (bpf_map_lookup_elem(fd, key, values))
+			continue;
+		sums_add_cpus(total, values, words, pairs, cpus);
+		memcpy(&tgid, key, sizeof(tgid));
+		if (take_news(last, key, total, before, words, pairs)) {
+			reader->each(reader->context, key, total);
+		} else if (reader->forgotten(reader->context, tgid)) {
+			bpf_map_delete_elem(fd, key);
+			g_hash_table_remove(last, key);
+		}
+	}
+}
+
+void sums_each_call(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader)
+{
+	sums_each(map, last, CALL_WORDS, CALL_PAIRS, reader);
+}
+
+void sums_each_place(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader)
+{
+	int cpus = libbpf_num_possible_cpus(), cpu;
+	g_autofree struct memtoll_call_place *places = g_new0(struct memtoll_call_place, cpus);
+	uint64_t before[CALL_WORDS + CALL_PAIRS];
+	uint32_t at;
+
+	for (at = 0; at < CALL_PLACES; at++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(map), &at, places))
+			continue;
+		for (cpu = 0; cpu < cpus; cpu++) {
+			const uint64_t row[KEY_WORDS] = { at, cpu };
+
+			if (places[cpu].state == PLACE_TAKEN &&
+			    take_news(last, row, (uint64_t *)&places[cpu].call, before,
+				      CALL_WORDS, CALL_PAIRS))
+				reader->each(reader->context, &places[cpu].key,
+					     (uint64_t *)&places[cpu].call);
+		}
+	}
+}
+
+void sums_free_places(struct bpf_map *map)
+{
+	size_t cpus = libbpf_num_possible_cpus();
+	g_autofree struct memtoll_call_place *blank = g_new0(struct memtoll_call_place, cpus);
+	uint32_t at;
+
+	for (at = 0; at < CALL_PLACES; at++)
+		bpf_map_update_elem(bpf_map__fd(map), &at, blank, BPF_ANY);
+}
+
+void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid)
+{
+	g_autofree char *zero = g_malloc0(sizeof(struct memtoll_call) * libbpf_num_possible_cpus());
+	struct memtoll_call_key key = { .tgid = tgid };
+
+	for (key.fn = FN_MALLOC; key.fn < FN_COUNT; key.fn++)
+		bpf_map_update_elem(bpf_map__fd(calls), &key, zero, BPF_NOEXIST);
+}
+
+/*
+ * As many as the kernel keeps ready of small rows before it asks for more: init_refill_work() in
+ * kernel/bpf/memalloc.c.
+ */
+#define READY_ROWS 32
+#define READY_TRIES 50	/* of a millisecond each, for all maps of a CPU */
+
+/* Rows of nobody, made and taken back: their memory stays with this CPU. */
+static void take_memory_here(struct bpf_map *map, int *tries)
+{
+	size_t cpus = libbpf_num_possible_cpus(), key_size = bpf_map__key_size(map);
+	g_autofree char *zero = g_malloc0(cpus * ((bpf_map__value_size(map) + 7) / 8 * 8));
+	g_autofree char *key = g_malloc(key_size);
+	int fd = bpf_map__fd(map), err;
+	uint32_t i, made;
+
+	memset(key, 0xff, key_size);
+	for (made = 0; made < READY_ROWS; made++) {
+		memcpy(key, &made, sizeof(made));
+		while ((err = bpf_map_update_elem(fd, key, zero, BPF_NOEXIST)) == -ENOMEM &&
+		       *tries > 0) {
+			(*tries)--;
+			g_usleep(1000);
+		}
+		if (err)
+			break;
+	}
+	for (i = 0; i < made; i++) {
+		memcpy(key, &i, sizeof(i));
+		bpf_map_delete_elem(fd, key);
+	}
+}
+
+void sums_take_memory(struct bpf_object *object)
+{
+	struct bpf_map *map;
+	cpu_set_t before, one;
+	int cpu, tries;
+
+	if (sched_getaffinity(0, sizeof(before), &before))
+		return;
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &before))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (sched_setaffinity(0, sizeof(one), &one))
+			continue;
+		tries = READY_TRIES;
+		bpf_object__for_each_map(map, object)
+			if (bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_HASH)
+				take_memory_here(map, &tries);
+	}
+	sched_setaffinity(0, sizeof(before), &before);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "host/bounded.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "host/privileges.h"
+#include "host/proc.h"
+
+/* A thread that has not got a CPU is waited for longer: the machine is busy, nobody holds it up. */
+#define PATIENCE_MS 2000
+
+struct worker {
+	GCond wake;
+	GCond done;
+	pid_t tid;		/* 0: not running yet */
+	int who;		/* may hold the call up */
+	void (*work)(void *job);
+	void *job;		/* NULL: idle */
+	GDestroyNotify release;
+	bool given_up;
+	bool ended;		/* nobody has it any more but its thread */
+};
+
+/* About whom a call was given up. */
+struct refused {
+	bool stuck;		/* it has not ended */
+	gint64 until_us;	/* g_get_monotonic_time() */
+};
+
+static __thread bool inside;	/* such a call */
+static GMutex lock;		/* of all below */
+static GQueue idle = G_QUEUE_INIT;	/* of struct worker */
+static GHashTable *refused;	/* who -> struct refused */
+static unsigned int stuck;
+static uint64_t given_up;
+static bool over;	/* no more are made */
+
+static void worker_free(struct worker *worker)
+{
+	g_cond_clear(&worker->wake);
+	g_cond_clear(&worker->done);
+	g_free(worker);
+}
+
+/* Called with the lock; nobody waits for it. */
+static void put_idle(struct worker *worker)
+{
+	if (!over) {
+		g_queue_push_head(&idle, worker);
+		return;
+	}
+	worker->ended = true;
+	g_cond_signal(&worker->wake);
+}
+
+/* What was given up has ended after all. Called with the lock, which is given back in between. */
+static void clear_up(struct worker *worker)
+{
+	struct refused *entry = g_hash_table_lookup(refused, GINT_TO_POINTER(worker->who));
+
+	if (entry)
+		entry->stuck = false;
+	worker->given_up = false;
+	/* To close a file may take its time, too. */
+	g_mutex_unlock(&lock);
+	worker->release(worker->job);
+	g_mutex_lock(&lock);
+	stuck--;
+}
+
+static gpointer run(gpointer given)
+{
+	struct worker *worker = given;
+
+	inside = true;
+	privileges_keep(PRIVILEGES_FOLLOW);
+	g_mutex_lock(&lock);
+	worker->tid = gettid();
+	for (;;) {
+		while (!worker->job && !worker->ended)
+			g_cond_wait(&worker->wake, &lock);
+		if (worker->ended)
+			break;
+		g_mutex_unlock(&lock);
+		worker->work(worker->job);
+		g_mutex_lock(&lock);
+		if (worker->given_up) {
+			clear_up(worker);
+			put_idle(worker);
+		}
+		worker->job = NULL;
+		g_cond_signal(&worker->done);
+	}
+	g_mutex_unlock(&lock);
+	worker_free(worker);
+	return NULL;
+}
+
+/* A child has none of its parent's threads. */
+static void forget_workers(void)
+{
+	g_mutex_init(&lock);
+	g_queue_init(&idle);
+	stuck = 0;
+	inside = false;
+}
+
+/* One that is idle. NULL: no thread can be made. Called with the lock. */
+static struct worker *worker_take(void)
+{
+	struct worker *worker = g_queue_pop_head(&idle);
+	GThread *thread;
+
+	if (worker)
+		return worker;
+	worker = g_new0(struct worker, 1);
+	g_cond_init(&worker->wake);
+	g_cond_init(&worker->done);
+	thread = g_thread_try_new("bounded", run, worker, NULL);
+	if (!thread) {
+		worker_free(worker);
+		return NULL;
+	}
+	g_thread_unref(thread);
+	return worker;
+}
+
+static bool is_refused(int who)
+{
+	const struct refused *entry;
+
+	if (!refused) {
+		refused = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+		pthread_atfork(NULL, NULL, forget_workers);
+	}
+	entry = g_hash_table_lookup(refused, GINT_TO_POINTER(who));
+	if (stuck >= BOUNDED_STUCK_MAX)
+		return true;
+	if (!entry)
+		return false;
+	if (entry->stuck || g_get_monotonic_time() < entry->until_us)
+		return true;
+	g_hash_table_remove(refused, GINT_TO_POINTER(who));
+	return false;
+}
+
+static void give_up(struct worker *worker)
+{
+	struct refused *entry = g_new0(struct refused, 1);
+
+	entry->stuck = true;
+	entry->until_us = g_get_monotonic_time() + BOUNDED_REST_MS * 1000;
+	g_hash_table_replace(refused, GINT_TO_POINTER(worker->who), entry);
+	worker->given_up = true;
+	stuck++;
+	given_up++;
+}
+
+/* It could go on, and has no CPU. */
+static bool is_runnable(const struct worker *worker)
+{
+	struct proc_stat stat;
+
+	return !worker->tid || (!proc_stat_read(getpid(), worker->tid, &stat) && stat.state == 'R');
+}
+
+/* True: the call has ended. Called with the lock. */
+static bool wait_done(struct worker *worker, unsigned int ms)
+{
+	gint64 begin = g_get_monotonic_time(), until = begin;
+
+	do {
+		until += ms * 1000;
+		while (worker->job)
+			if (!g_cond_wait_until(&worker->done, &lock, until))
+				break;
+	} while (worker->job && is_runnable(worker) && until - begin < PATIENCE_MS * 1000);
+	return !worker->job;
+}
+
+bool bounded_call(int who, unsigned int ms, void (*work)(void *job), void *job,
+		  GDestroyNotify release)
+{
+	bool here = inside, done = false, refuse = false;
+	struct worker *worker = NULL;
+
+	g_mutex_lock(&lock);
+	here |= over;
+	if (!here)
+		refuse = is_refused(who);
+	if (!here && !refuse) {
+		worker = worker_take();
+		here = !worker;
+	}
+	if (worker) {
+		worker->who = who;
+		worker->work = work;
+		worker->release = release;
+		worker->job = job;
+		g_cond_signal(&worker->wake);
+		done = wait_done(worker, ms);
+		/* Not by itself: until now its answer had not been seen. */
+		if (done)
+			put_idle(worker);
+		else
+			give_up(worker);
+	}
+	given_up += refuse;
+	g_mutex_unlock(&lock);
+	if (here)
+		work(job);
+	else if (refuse)
+		release(job);
+	return done || here;
+}
+
+void bounded_finish(void)
+{
+	struct worker *worker;
+
+	g_mutex_lock(&lock);
+	over = true;
+	while ((worker = g_queue_pop_head(&idle)))
+		put_idle(worker);
+	g_mutex_unlock(&lock);
+}
+
+uint64_t bounded_given_up(void)
+{
+	uint64_t count;
+
+	g_mutex_lock(&lock);
+	count = given_up;
+	given_up = 0;
+	g_mutex_unlock(&lock);
+	return count;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * cgroup.h: control groups, version 1 or 2 (cgroups(7)): their processes, and the limits and
+ * counters of the groups that memory is accounted to. Where the hierarchies are is asked of
+ * /proc/self/mountinfo; a container often sees a part of them only.
+ */
+#ifndef MEMTOLL_CGROUP_H
+#define MEMTOLL_CGROUP_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "recording/recording.h"
+
+/*
+ * The directory of a cgroup: a path that exists, or one below a mounted hierarchy
+ * ("/docker/1234", "system.slice/nginx.service"), of which that of the memory controller comes
+ * first. NULL where there is none. Freed by the caller with g_free().
+ */
+char *cgroup_find(const char *name);
+
+/* Append the processes of a cgroup and of all below it. 0, or -errno when it is gone. */
+int cgroup_processes(const char *directory, GArray *pids);
+
+/*
+ * The lowest memory limit of a cgroup and of all above it that can be seen, in bytes (memory.max,
+ * memory.high, memory.limit_in_bytes); 0 where there is none.
+ */
+uint64_t cgroup_memory_limit(const char *directory);
+
+/* The group that a process's memory is accounted to. Bytes are -1 where unknown. */
+struct memory_cgroup {
+	int version;
+	char *path;		/* within its hierarchy, as /proc/PID/cgroup has it */
+	char *directory;	/* where it is mounted; NULL: not to be seen from here */
+	int64_t limit_bytes;	/* lowest of it and of all above; -1: none */
+	char *limit_path;	/* the group that sets it; NULL: none, or one not to be seen */
+	int64_t swap_limit_bytes;	/* swap it may use; -1: no limit */
+	int64_t usage_bytes;
+	int64_t peak_bytes;
+};
+
+/* False when the process has ended or the kernel has no memory cgroups. */
+bool cgroup_of_process(pid_t pid, struct memory_cgroup *group);
+/* The same below a directory that stands for the root; for tests. */
+bool cgroup_of_process_below(const char *root, pid_t pid, struct memory_cgroup *group);
+void memory_cgroup_free(struct memory_cgroup *group);
+
+/* All memory cgroups that followed processes are or were in. */
+struct memory_cgroups;
+
+struct memory_cgroups *memory_cgroups_new(void);
+struct memory_cgroups *memory_cgroups_new_below(const char *root);	/* for tests */
+void memory_cgroups_free(struct memory_cgroups *groups);
+
+/*
+ * The path of the group that a process is in now; its counters count from the first time it is
+ * named here. Valid as long as groups. NULL as where cgroup_of_process() is false. last is what
+ * this said of the process before, or NULL: as long as nothing changes one file is read.
+ */
+const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid, const char *last);
+
+/*
+ * Write limits, usage and what was counted of all groups; of one that has been removed, what was
+ * known last stays. 0 or -errno.
+ */
+int memory_cgroups_record(struct memory_cgroups *groups, struct recording *recording);
+
+#endif /* MEMTOLL_CGROUP_H */

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "host/other_tracers.h"
+
+#include <bpf/bpf.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host/bounded.h"
+#include "host/proc.h"
+
+#define TRACER_COMM "memtoll"
+
+/* Whoever calls himself so, and however much he holds: the search ends. */
+#define SEARCH_US 300000
+/* By this number of no process it is known to bounded.h. */
+#define NOBODY 0
+
+struct search {
+	GArray *pids;
+	uint32_t own;
+	gint64 until_us;	/* g_get_monotonic_time() */
+	pid_t found;
+};
+
+static void search_free(gpointer data)
+{
+	struct search *search = data;
+
+	g_array_unref(search->pids);
+	g_free(search);
+}
+
+static bool is_over(const struct search *search)
+{
+	return search->found || g_get_monotonic_time() > search->until_us;
+}
+
+/*
+ * By its name and its key: whoever makes such a map, and calls himself memtoll, is told of as one.
+ */
+static bool holds_targets(int fd, struct bpf_map_info *info)
+{
+	uint32_t size = sizeof(*info);
+
+	memset(info, 0, size);
+	return !bpf_obj_get_info_by_fd(fd, info, &size) && info->type == BPF_MAP_TYPE_HASH &&
+	       info->key_size == sizeof(uint32_t) && !strcmp(info->name, "processes");
+}
+
+/* Whether a descriptor of another process is of a map, as that says itself (proc(5), fdinfo). */
+static bool is_map(pid_t pid, const char *number)
+{
+	char path[64], text[1024];
+	ssize_t got = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", pid, number);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* In its first lines; what others have to say may be long. */
+	if (fd >= 0)
+		got = read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	text[MAX(got, 0)] = '\0';
+	return strstr(text, "\nmap_id:");
+}
+
+static void search_map(struct search *search, int fd)
+{
+	struct bpf_map_info info;
+	g_autofree void *value = NULL;
+	guint i;
+
+	/* A command that has not yet called exec has its tracer's name, and all that it holds. */
+	if (!holds_targets(fd, &info) || info.id == search->own)
+		return;
+	value = g_malloc0(info.value_size);
+	for (i = 0; i < search->pids->len && !search->found; i++) {
+		uint32_t key = g_array_index(search->pids, pid_t, i);
+
+		if (!bpf_map_lookup_elem(fd, &key, value))
+			search->found = key;
+	}
+}
+
+static void search_process(struct search *search, pid_t pid)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%d/fdinfo", pid);
+	GDir *directory = g_dir_open(path, 0, NULL);
+	int process = syscall(SYS_pidfd_open, pid, 0);
+	const char *number;
+
+	while (directory && process >= 0 && !is_over(search) &&
+	       (number = g_dir_read_name(directory))) {
+		int fd = -1;
+
+		if (is_map(pid, number))
+			fd = syscall(SYS_pidfd_getfd, process, atoi(number), 0);
+		if (fd < 0)
+			continue;
+		search_map(search, fd);
+		close(fd);
+	}
+	if (process >= 0)
+		close(process);
+	if (directory)
+		g_dir_close(directory);
+}
+
+static gpointer search_all(gpointer given)
+{
+	struct search *search = given;
+	struct proc_stat stat;
+	const char *name;
+	GDir *processes;
+
+	/*
+	 * With descriptors of its own (close_range(2), Linux 5.9): what is taken from others is
+	 * never among those that they in turn find here, who would think that it is traced from
+	 * here.
+	 */
+	if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE))
+		return NULL;
+	processes = g_dir_open("/proc", 0, NULL);
+	while (processes && !is_over(search) && (name = g_dir_read_name(processes))) {
+		pid_t pid = atoi(name);
+
+		if (pid > 0 && pid != getpid() && !proc_stat_read(pid, 0, &stat) &&
+		    !strcmp(stat.comm, TRACER_COMM))
+			search_process(search, pid);
+	}
+	if (processes)
+		g_dir_close(processes);
+	return NULL;
+}
+
+static void search_aside(void *search)
+{
+	GThread *thread = g_thread_try_new("others", search_all, search, NULL);
+
+	if (thread)
+		g_thread_join(thread);
+}
+
+pid_t other_tracers_share(const GArray *pids, uint32_t own)
+{
+	struct search *search = g_new0(struct search, 1);
+	pid_t found;
+
+	search->pids = g_array_copy((GArray *)pids);
+	search->own = own;
+	search->until_us = g_get_monotonic_time() + SEARCH_US;
+	if (!bounded_call(NOBODY, BOUNDED_FILE_MS, search_aside, search, search_free))
+		return 0;
+	found = search->found;
+	search_free(search);
+	return found;
+}

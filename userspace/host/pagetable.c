@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "host/pagetable.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "check.skel.h"
+
+#define PAGE 4096UL
+#define HUGE (2UL << 20)
+#define GIB (1UL << 30)
+#define HOLES 64		/* GiB of addresses that are no memory, below what is */
+#define SECRET_WORDS 2
+
+/* __PAGE_OFFSET_BASE_L4 and _L5, without KASLR (arch/x86/include/asm/page_64_types.h). */
+#define DEFAULT_BASE_4 0xffff888000000000ULL
+#define DEFAULT_BASE_5 0xff11000000000000ULL
+/* Kernel text is mapped here and up; the direct map lies below. */
+#define KERNEL_TEXT 0xffffffff80000000ULL
+/* Where it begins that is not placed at random (CONFIG_PHYSICAL_START, arch/x86/Kconfig). */
+#define LINKED_TEXT 0xffffffff81000000ULL
+
+static int run_check(const struct bpf_program *program, uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t args[3] = { a, b, c };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
+
+	return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
+}
+
+/* Frame of a page of our own, if this is the base; 0: none, or this is not the base. */
+static uint64_t own_frame(struct check_bpf *check, const void *page, uint64_t base, uint32_t levels)
+{
+	if (!base || run_check(check->progs.check_walk, (uintptr_t)page, base, levels))
+		return 0;
+	return check->bss->walked_frame;
+}
+
+/*
+ * The page holds random words: where the kernel reads the same ones at the frame's place in the direct
+ * map, that is the page. (/proc/self/pagemap would tell the frame, but only to CAP_SYS_ADMIN.)
+ */
+static bool base_is_right(struct check_bpf *check, const uint64_t *page, uint64_t base,
+			  uint32_t levels)
+{
+	uint64_t frame = own_frame(check, page, base, levels);
+	size_t i;
+
+	for (i = 0; frame && i < SECRET_WORDS; i++)
+		if (run_check(check->progs.check_word, base + frame * PAGE + i * sizeof(*page), 0,
+			      0) ||
+		    check->bss->word_error || check->bss->word_read != page[i])
+			return false;
+	return frame != 0;
+}
+
+/*
+ * The table of symbols is megabytes. Where its first function lies where the kernel is linked to be
+ * nothing is placed at random (arch/x86/mm/kaslr.c), and the rest of the table is not read.
+ */
+static uint64_t base_from_symbol(struct check_bpf *check)
+{
+	static const char name[] = " page_offset_base\n";
+	uint64_t address = 0, first = 0, here;
+	char line[512];
+	FILE *file = fopen("/proc/kallsyms", "re");
+
+	if (!file)
+		return 0;
+	while (!address && first != LINKED_TEXT && fgets(line, sizeof(line), file)) {
+		here = strtoull(line, NULL, 16);
+		if (!first && here >= KERNEL_TEXT)
+			first = here;
+		if (strstr(line, name))
+			address = here;
+	}
+	fclose(file);
+	if (!address || run_check(check->progs.check_word, address, 0, 0))
+		return 0;
+	return check->bss->word_error ? 0 : check->bss->word_read;
+}
+
+static uint64_t base_from_kcore(void)
+{
+	uint64_t base = 0;
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+	int i, fd = open("/proc/kcore", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &header, sizeof(header), 0) == sizeof(header)) {
+		for (i = 0; i < header.e_phnum && !base; i++) {
+			if (pread(fd, &segment, sizeof(segment),
+				  header.e_phoff + i * sizeof(segment)) != sizeof(segment))
+				break;
+			if (segment.p_type == PT_LOAD && segment.p_vaddr < KERNEL_TEXT &&
+			    segment.p_paddr != (Elf64_Addr)-1)
+				base = segment.p_vaddr - segment.p_paddr;
+			if (base & ((1UL << 30) - 1))
+				base = 0;
+		}
+	}
+	close(fd);
+	return base;
+}
+
+/*
+ * The root of our page tables lies in the direct map, which begins at a multiple of 1 GiB (KASLR:
+ * arch/x86/mm/kaslr.c) at most as far below as there is memory; holes count, too.
+ */
+static uint64_t base_below_root(struct check_bpf *check, const uint64_t *page, uint32_t levels)
+{
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE, base, steps;
+
+	/* It is told whatever the base. */
+	own_frame(check, page, DEFAULT_BASE_4, levels);
+	base = check->bss->walked_root & ~(GIB - 1);
+	for (steps = 2 * memory / GIB + HOLES; base && steps; steps--, base -= GIB)
+		if (base_is_right(check, page, base, levels))
+			return base;
+	return 0;
+}
+
+static int find_base(struct check_bpf *check, const uint64_t *page, struct pagetable *pagetable)
+{
+	const struct {
+		uint64_t base;
+		const char *source;
+	} candidates[] = {
+		{ base_from_symbol(check), "kernel symbol page_offset_base" },
+		{ base_from_kcore(), "/proc/kcore" },
+		{ DEFAULT_BASE_4, "the kernel's default, proved on our own page" },
+		{ DEFAULT_BASE_5, "the kernel's default, proved on our own page" },
+	};
+	uint32_t levels;
+	size_t i;
+
+	for (i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+		for (levels = 4; levels <= 5; levels++) {
+			if (!base_is_right(check, page, candidates[i].base, levels))
+				continue;
+			pagetable->page_offset = candidates[i].base;
+			pagetable->levels = levels;
+			pagetable->source = candidates[i].source;
+			return 0;
+		}
+	}
+	for (levels = 4; levels <= 5; levels++) {
+		pagetable->page_offset = base_below_root(check, page, levels);
+		pagetable->levels = levels;
+		pagetable->source = "our own page tables, proved on our own page";
+		if (pagetable->page_offset)
+			return 0;
+	}
+	return -ENOTSUP;
+}
+
+/* Reading untouched anonymous memory maps the shared zero page, or the huge one. */
+static void find_zero_pages(struct check_bpf *check, char *page, struct pagetable *pagetable)
+{
+	volatile char *byte = page;
+	uintptr_t aligned;
+	char *huge;
+
+	(void)*byte;
+	pagetable->zero_pfn = own_frame(check, page, pagetable->page_offset, pagetable->levels);
+	huge = mmap(NULL, 2 * HUGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (huge == MAP_FAILED)
+		return;
+	aligned = ((uintptr_t)huge + HUGE - 1) & ~(HUGE - 1);
+	if (!madvise((void *)aligned, HUGE, MADV_HUGEPAGE)) {
+		byte = (char *)aligned;
+		(void)*byte;
+		pagetable->huge_zero_pfn = own_frame(check, (void *)aligned,
+						     pagetable->page_offset,
+						     pagetable->levels);
+	}
+	/* A huge zero page begins on a huge boundary; anything else is the small one. */
+	if (pagetable->huge_zero_pfn % (HUGE / PAGE) ||
+	    pagetable->huge_zero_pfn == pagetable->zero_pfn)
+		pagetable->huge_zero_pfn = 0;
+	pagetable->huge_mapping = huge;
+}
+
+/* The chosen word of a control such as "always [madvise] never". */
+static bool is_chosen(const char *path, const char *word)
+{
+	char text[128] = "", chosen[32];
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return false;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	snprintf(chosen, sizeof(chosen), "[%s]", word);
+	return strstr(text, chosen) != NULL;
+}
+
+/* Sizes below a huge page that are on (admin-guide/mm/transhuge.rst). */
+static uint32_t find_mthp_orders(void)
+{
+	static const char global[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+	bool inherited = is_chosen(global, "always") || is_chosen(global, "madvise");
+	uint32_t orders = 0, order;
+	char path[96];
+
+	for (order = 1; PAGE << order < HUGE; order++) {
+		snprintf(path, sizeof(path),
+			 "/sys/kernel/mm/transparent_hugepage/hugepages-%lukB/enabled",
+			 (PAGE << order) / 1024);
+		if (is_chosen(path, "always") || is_chosen(path, "madvise") ||
+		    (inherited && is_chosen(path, "inherit")))
+			orders |= 1U << order;
+	}
+	return orders;
+}
+
+int pagetable_find(struct pagetable *pagetable)
+{
+	struct check_bpf *check = NULL;
+	char *pages;
+	int err = -ENOMEM;
+
+	memset(pagetable, 0, sizeof(*pagetable));
+	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED)
+		return -ENOMEM;
+	/* One page written for the proof, one only read. No huge page: the entry must be small. */
+	madvise(pages, 2 * PAGE, MADV_NOHUGEPAGE);
+	if (getrandom(pages, SECRET_WORDS * sizeof(uint64_t), 0) < 0) {
+		err = -errno;
+		goto out;
+	}
+	check = check_bpf__open();
+	if (!check) {
+		err = -errno;
+		goto out;
+	}
+	bpf_program__set_autoload(check->progs.check_walk, true);
+	bpf_program__set_autoload(check->progs.check_word, true);
+	err = check_bpf__load(check);
+	if (err)
+		goto out;
+	err = find_base(check, (uint64_t *)pages, pagetable);
+	if (!err)
+		find_zero_pages(check, pages + PAGE, pagetable);
+	pagetable->mthp_orders = find_mthp_orders();
+out:
+	check_bpf__destroy(check);
+	munmap(pages, 2 * PAGE);
+	return err;
+}
+
+void pagetable_release(struct pagetable *pagetable)
+{
+	if (pagetable->huge_mapping)
+		munmap(pagetable->huge_mapping, 2 * HUGE);
+	pagetable->huge_mapping = NULL;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * swapdevice.h: the machine's swap areas (/proc/swaps), and which of them a number in a swap entry
+ * means.
+ */
+#ifndef MEMTOLL_SWAPDEVICE_H
+#define MEMTOLL_SWAPDEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "recording/recording.h"
+
+/* Numbers that a swap entry can hold: MAX_SWAPFILES_SHIFT is 5, include/linux/swap.h. */
+#define SWAP_TYPES 32
+
+struct swap_devices;
+
+/* Never NULL; empty where there is no swap or /proc/swaps cannot be read. */
+struct swap_devices *swap_devices_read(void);
+struct swap_devices *swap_devices_read_below(const char *root);	/* for tests */
+void swap_devices_free(struct swap_devices *devices);
+
+/* Read again. True when a device came or went: the numbers seen before may mean others now. */
+bool swap_devices_refresh(struct swap_devices *devices);
+
+size_t swap_devices_count(const struct swap_devices *devices);
+
+/*
+ * Is the device of this number zram? types_seen[t] is true for every number met since the devices
+ * last changed. The kernel lists devices in the order of their numbers, which have gaps where
+ * others were switched off; *known is false where that leaves devices of both kinds possible.
+ */
+bool swap_devices_is_zram(const struct swap_devices *devices, const bool *types_seen,
+			  unsigned int type, bool *known);
+
+/*
+ * Write all devices, with the numbers that follow from types_seen (NULL: none seen). Again where
+ * more numbers have been seen. 0 or -errno.
+ */
+int swap_devices_record(const struct swap_devices *devices, const bool *types_seen,
+			struct recording *recording);
+
+#endif /* MEMTOLL_SWAPDEVICE_H */

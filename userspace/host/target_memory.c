@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "host/target_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "host/bounded.h"
+
+/* What the thread works on is its own: whoever asked may not wait for it. */
+struct memory_job {
+	pid_t pid;
+	int err;
+	size_t count;
+	struct memory_range *ranges;	/* to: into bytes */
+	char *bytes;
+};
+
+static void memory_job_free(gpointer data)
+{
+	struct memory_job *job = data;
+
+	g_free(job->ranges);
+	g_free(job->bytes);
+	g_free(job);
+}
+
+/* IOV_MAX ranges at most, from the first on: how many of them are read, or -errno. */
+static ssize_t read_some(pid_t pid, const struct memory_range *ranges, size_t count)
+{
+	struct iovec local[IOV_MAX], remote[IOV_MAX];
+	size_t whole = 0, i;
+	ssize_t got;
+
+	for (i = 0; i < count; i++) {
+		local[i] = (struct iovec){ ranges[i].to, ranges[i].size };
+		remote[i] = (struct iovec){ (void *)(uintptr_t)ranges[i].address, ranges[i].size };
+	}
+	got = process_vm_readv(pid, local, count, remote, count, 0);
+	if (got < 0)
+		return -errno;
+	while (whole < count && (size_t)got >= ranges[whole].size)
+		got -= (ssize_t)ranges[whole++].size;
+	return (ssize_t)whole;
+}
+
+/* The call ends at the first address that cannot be read: go on behind it. */
+static void read_ranges(void *data)
+{
+	struct memory_job *job = data;
+	size_t next = 0, all = 0, wanted, i;
+	ssize_t got = 0;
+
+	job->err = -EFAULT;
+	while (next < job->count) {
+		wanted = MIN(job->count - next, IOV_MAX);
+		got = read_some(job->pid, job->ranges + next, wanted);
+		/* Not for want of an address: the process is gone, or not ours to read. */
+		if (got < 0 && got != -EFAULT)
+			break;
+		got = MAX(got, 0);
+		for (i = 0; i < (size_t)got; i++)
+			job->ranges[next + i].read = true;
+		all += (size_t)got;
+		next += (size_t)got + ((size_t)got < wanted);
+	}
+	if (all)
+		job->err = 0;
+	else if (got < 0)
+		job->err = (int)got;
+}
+
+int target_memory_read_all(pid_t pid, struct memory_range *ranges, size_t count)
+{
+	struct memory_job *job = g_new0(struct memory_job, 1);
+	size_t bytes = 0, i;
+	int err;
+
+	for (i = 0; i < count; i++)
+		bytes += ranges[i].size;
+	job->pid = pid;
+	job->count = count;
+	job->ranges = g_memdup2(ranges, count * sizeof(*ranges));
+	job->bytes = g_malloc(bytes);
+	for (i = 0, bytes = 0; i < count; i++) {
+		ranges[i].read = job->ranges[i].read = false;
+		job->ranges[i].to = job->bytes + bytes;
+		bytes += ranges[i].size;
+	}
+	if (!bounded_call(pid, BOUNDED_MEMORY_MS, read_ranges, job, memory_job_free))
+		return -ETIMEDOUT;
+	err = job->err;
+	for (i = 0; i < count; i++) {
+		ranges[i].read = job->ranges[i].read;
+		if (ranges[i].read)
+			memcpy(ranges[i].to, job->ranges[i].to, ranges[i].size);
+	}
+	memory_job_free(job);
+	return err;
+}
+
+int target_memory_read(pid_t pid, uint64_t address, void *to, size_t size)
+{
+	struct memory_range range = { .address = address, .to = to, .size = size };
+
+	return target_memory_read_all(pid, &range, 1);
+}
+
+struct file_job {
+	char path[64];
+	size_t limit;
+	int err;
+	GString *content;
+};
+
+static void file_job_free(gpointer data)
+{
+	struct file_job *job = data;
+
+	g_string_free(job->content, TRUE);
+	g_free(job);
+}
+
+static void read_file(void *data)
+{
+	struct file_job *job = data;
+	char buffer[4096];
+	ssize_t got = 1;
+	int fd = open(job->path, O_RDONLY | O_CLOEXEC);
+
+	job->err = fd < 0 ? -errno : 0;
+	while (!job->err && got && job->content->len < job->limit) {
+		got = read(fd, buffer, MIN(sizeof(buffer), job->limit - job->content->len));
+		if (got > 0)
+			g_string_append_len(job->content, buffer, got);
+		else if (got < 0 && errno != EINTR)
+			job->err = -errno;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+int target_memory_file(pid_t pid, const char *name, size_t limit, GString *content)
+{
+	struct file_job *job = g_new0(struct file_job, 1);
+	int err;
+
+	snprintf(job->path, sizeof(job->path), "/proc/%d/%s", pid, name);
+	job->limit = limit;
+	job->content = g_string_new(NULL);
+	if (!bounded_call(pid, BOUNDED_MEMORY_MS, read_file, job, file_job_free))
+		return -ETIMEDOUT;
+	g_string_append_len(content, job->content->str, (gssize)job->content->len);
+	err = job->err;
+	file_job_free(job);
+	return err;
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * giveback.c. Two ways to know memory again. In place (brk, madvise, fixed mappings): a gift is a
+ * range of addresses and who gave it; the bits of its pages tell which are still away. After
+ * munmap: a pool has the pages that mappings of one call and one class of sizes have given back and
+ * that new ones have not yet faulted in again.
+ *
+ * Runs of faults may arrive after the record of the call that gave the pages back, when another
+ * thread's sweep was still open: they count as having been in use before.
+ */
+#include "ledger/giveback_internal.h"
+
+#include <string.h>
+
+/* All processes together. A part of pagebits takes 200 bytes, the others about as much each. */
+#define PARTS_MAX (128 * 1024)		/* 256 GiB in use */
+#define RANGES_MAX (128 * 1024)		/* mappings and gifts */
+#define POOLS_MAX (32 * 1024)
+
+/* madvise(2). */
+#define ADVICE_DONTNEED 4
+#define ADVICE_FREE 8
+#define ADVICE_REMOVE 9
+#define ADVICE_DONTNEED_LOCKED 24
+
+const char *giveback_how_name(enum giveback_how how)
+{
+	static const char *const names[GIVEBACK_HOWS] = { "munmap", "brk", "dontneed", "free",
+							  "fixed" };
+
+	return how < GIVEBACK_HOWS ? names[how] : "";
+}
+
+/* ---- sums ---- */
+
+static guint sum_hash(gconstpointer key)
+{
+	const struct giveback_sum *sum = key;
+	uint64_t hash = sum->gave_stack ^ (sum->got_stack * 0xff51afd7ed558ccdULL) ^
+			(uint64_t)sum->pid << 32 ^
+			((uint32_t)sum->how << 24 | sum->gave_fn << 16 | sum->got_fn << 8 |
+			 sum->fault_class);
+
+	return hash ^ (hash >> 32);
+}
+
+static gboolean sum_equal(gconstpointer a, gconstpointer b)
+{
+	const struct giveback_sum *x = a, *y = b;
+
+	return x->pid == y->pid && x->gave_stack == y->gave_stack &&
+	       x->got_stack == y->got_stack && x->how == y->how && x->gave_fn == y->gave_fn &&
+	       x->got_fn == y->got_fn && x->fault_class == y->fault_class;
+}
+
+static struct giveback_sum *sum_get(struct giveback *giveback, const struct giveback_sum *key)
+{
+	struct giveback_sum *sum = g_hash_table_lookup(giveback->sums, key);
+
+	if (!sum) {
+		sum = g_memdup2(key, sizeof(*key));
+		g_hash_table_insert(giveback->sums, sum, sum);
+	}
+	return sum;
+}
+
+struct giveback_sum *giveback_given(struct giveback *giveback, pid_t pid, uint8_t how,
+				    const struct party *gave)
+{
+	return sum_get(giveback, &(struct giveback_sum){
+		.pid = pid, .how = how, .gave_stack = gave->stack, .gave_fn = gave->fn });
+}
+
+void giveback_again(struct giveback *giveback, const struct memtoll_run *run, uint8_t how,
+		    const struct party *gave, const struct party *got, uint64_t pages)
+{
+	struct giveback_sum *sum;
+
+	if (!pages)
+		return;
+	sum = sum_get(giveback, &(struct giveback_sum){
+		.pid = run->tgid, .how = how, .gave_stack = gave->stack, .gave_fn = gave->fn,
+		.got_stack = got->stack, .got_fn = got->fn, .fault_class = run->fault_class });
+	sum->again_pages += pages;
+	/* Of huge pages a fault brings many in. */
+	sum->again_faults += MAX(1, pages * run->faults / run->pages);
+	if (run->in_fn == FN_CALLOC && (run->flags & RUN_MEMSET) && (run->flags & RUN_FILL_ZERO))
+		sum->twice_pages += pages;
+}
+
+/* ---- processes ---- */
+
+static void pool_free(gpointer data)
+{
+	struct pool *pool = data;
+
+	g_array_free(pool->donations, TRUE);
+	g_free(pool);
+}
+
+static void process_free(gpointer data)
+{
+	struct process *process = data;
+
+	g_tree_destroy(process->extents);
+	g_tree_destroy(process->gifts);
+	g_hash_table_destroy(process->pools);
+	pagebits_free(process->bits);
+	g_free(process->ended);
+	g_free(process);
+}
+
+static guint pool_hash(gconstpointer key)
+{
+	const struct pool_key *pool = key;
+	uint64_t hash = (pool->stack ^ (uint64_t)pool->size_class << 16 ^ pool->fn) *
+			0xff51afd7ed558ccdULL;
+
+	return hash ^ (hash >> 32);
+}
+
+static gboolean pool_equal(gconstpointer a, gconstpointer b)
+{
+	return !memcmp(a, b, sizeof(struct pool_key));
+}
+
+static struct process *process_get(struct giveback *giveback, pid_t pid)
+{
+	struct process *process = g_hash_table_lookup(giveback->processes, GINT_TO_POINTER(pid));
+
+	if (!process) {
+		process = g_new0(struct process, 1);
+		process->pid = pid;
+		process->extents = ranges_new(g_free);
+		process->gifts = ranges_new(g_free);
+		process->pools = g_hash_table_new_full(pool_hash, pool_equal, NULL, pool_free);
+		process->bits = pagebits_new(&giveback->budget);
+		g_hash_table_insert(giveback->processes, GINT_TO_POINTER(pid), process);
+	}
+	return process;
+}
+
+struct giveback *giveback_new(void)
+{
+	struct giveback *giveback = g_new0(struct giveback, 1);
+
+	giveback->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
+	giveback->sums = g_hash_table_new_full(sum_hash, sum_equal, NULL, g_free);
+	giveback->budget.left = PARTS_MAX;
+	giveback->ranges_left = RANGES_MAX;
+	giveback->pools_left = POOLS_MAX;
+	return giveback;
+}
+
+void giveback_free(struct giveback *giveback)
+{
+	if (!giveback)
+		return;
+	g_hash_table_destroy(giveback->processes);
+	g_hash_table_destroy(giveback->sums);
+	g_free(giveback);
+}
+
+/* What its memory did in this slice belongs to what was given back in it. */
+static void note_spans(struct giveback *giveback, const struct process *process)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, giveback->sums);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct giveback_sum *sum = value;
+		const struct swing *swing = sum->how == GIVEBACK_BRK ? &process->heap :
+					    sum->how == GIVEBACK_MUNMAP ? &process->mapped : NULL;
+
+		if (sum->pid == process->pid && sum->calls && swing && swing->fell)
+			sum->span_bytes = MAX(sum->span_bytes, swing->high - swing->low);
+	}
+}
+
+void giveback_restart(struct giveback *giveback, pid_t pid)
+{
+	struct process *process = g_hash_table_lookup(giveback->processes, GINT_TO_POINTER(pid));
+
+	if (!process)
+		return;
+	note_spans(giveback, process);
+	giveback->ranges_left += g_tree_nnodes(process->extents) + g_tree_nnodes(process->gifts);
+	giveback->pools_left += g_hash_table_size(process->pools);
+	g_hash_table_remove(giveback->processes, GINT_TO_POINTER(pid));
+}
+
+void swing_to(struct swing *swing, uint64_t now)
+{
+	if (now < swing->now) {
+		swing->low = swing->fell ? MIN(swing->low, now) : now;
+		swing->high = swing->fell ? swing->high : swing->now;
+		swing->fell = true;
+	}
+	swing->high = MAX(swing->high, now);
+	swing->now = now;
+}
+
+void swing_by(struct swing *swing, uint64_t up, uint64_t down)
+{
+	swing_to(swing, swing->now + up > down ? swing->now + up - down : 0);
+}
+
+/* ---- ranges of both kinds ---- */
+
+bool giveback_range_put(struct giveback *giveback, GTree *ranges, struct range *range)
+{
+	if (!giveback->ranges_left) {
+		giveback->unfollowed += (range->end - range->start) / PAGE;
+		g_free(range);
+		return false;
+	}
+	giveback->ranges_left--;
+	ranges_add(ranges, range);
+	return true;
+}
+
+void giveback_range_drop(struct giveback *giveback, GTree *ranges, struct range *range)
+{
+	giveback->ranges_left++;
+	g_tree_remove(ranges, &range->start);
+}
+
+/* ---- records ---- */
+
+static void on_brk(struct giveback *giveback, struct process *process,
+		   const struct memtoll_mapping *mapping)
+{
+	uint64_t before = PAGE_CEIL(mapping->addr), after = PAGE_CEIL((uint64_t)mapping->result);
+
+	process->heap.now = before;
+	swing_to(&process->heap, after);
+	if (after < before)
+		gifts_give(giveback, process, mapping, GIVEBACK_BRK, after, before);
+	else
+		gifts_heap_grew(giveback, process, mapping, before, after);
+}
+
+static void on_madvise(struct giveback *giveback, struct process *process,
+		       const struct memtoll_mapping *mapping)
+{
+	uint64_t end = mapping->addr + PAGE_CEIL(mapping->len);
+
+	switch (mapping->arg) {
+	case ADVICE_DONTNEED:
+	case ADVICE_DONTNEED_LOCKED:
+	case ADVICE_REMOVE:
+		gifts_give(giveback, process, mapping, GIVEBACK_DONTNEED, mapping->addr, end);
+		break;
+	case ADVICE_FREE:
+		gifts_give(giveback, process, mapping, GIVEBACK_FREE, mapping->addr, end);
+		break;
+	}
+}
+
+/* Records come from the kernel, but addresses that it cannot have are not worked with. */
+static bool is_plausible(const struct memtoll_mapping *mapping)
+{
+	const uint64_t top = 1ULL << 57;
+
+	if (mapping->result < 0 || (uint64_t)mapping->result >= top || mapping->len >= top)
+		return false;
+	if (mapping->map_fn == MAP_FN_MMAP || mapping->map_fn == MAP_FN_MREMAP)
+		if (mapping->result % PAGE || !mapping->result)
+			return false;
+	if (mapping->map_fn == MAP_FN_MREMAP && mapping->arg >= top)
+		return false;
+	return mapping->map_fn == MAP_FN_MMAP || mapping->map_fn == MAP_FN_BRK ||
+	       (mapping->addr < top && !(mapping->addr % PAGE));
+}
+
+void giveback_mapping(struct giveback *giveback, const struct memtoll_mapping *mapping)
+{
+	struct process *process = process_get(giveback, mapping->tgid);
+
+	if (!is_plausible(mapping))
+		return;
+	switch (mapping->map_fn) {
+	case MAP_FN_MMAP:
+		extents_mmap(giveback, process, mapping);
+		break;
+	case MAP_FN_MUNMAP:
+		extents_munmap(giveback, process, mapping, mapping->addr,
+			       mapping->addr + PAGE_CEIL(mapping->len));
+		break;
+	case MAP_FN_MREMAP:
+		extents_mremap(giveback, process, mapping);
+		break;
+	case MAP_FN_BRK:
+		if (mapping->result)
+			on_brk(giveback, process, mapping);
+		break;
+	case MAP_FN_MADVISE:
+		on_madvise(giveback, process, mapping);
+		break;
+	}
+}
+
+/* Each page faults in this way once until it is given back. */
+static bool brings_in(uint8_t fault_class)
+{
+	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
+	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_READ;
+}
+
+void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint64_t owner_stack,
+		  uint8_t owner_fn)
+{
+	struct party owner = { .stack = owner_stack, .fn = owner_fn };
+	uint64_t at = PAGE_FLOOR(run->address), end = at + run->pages * PAGE;
+	struct process *process;
+
+	if (!brings_in(run->fault_class) || !run->pages || end <= at)
+		return;
+	process = process_get(giveback, run->tgid);
+	while (at < end) {
+		uint64_t limit = end;
+		uint64_t back = gifts_use(giveback, process, run, at, &limit, &owner);
+
+		extents_use(giveback, process, run, at, limit, back);
+		at = limit;
+	}
+}
+
+/* ---- facts ---- */
+
+static void swing_restart(struct swing *swing)
+{
+	swing->low = swing->now;
+	swing->high = swing->now;
+	swing->fell = false;
+}
+
+void giveback_drain(struct giveback *giveback, giveback_fn *on_sum, void *context)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	giveback->swept = false;
+	g_hash_table_iter_init(&iter, giveback->processes);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct process *process = value;
+
+		if (process->heap.fell || process->mapped.fell)
+			note_spans(giveback, process);
+		swing_restart(&process->heap);
+		swing_restart(&process->mapped);
+	}
+	g_hash_table_iter_init(&iter, giveback->sums);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		on_sum(context, value);
+		g_hash_table_iter_remove(&iter);
+	}
+}
+
+uint64_t giveback_unfollowed(const struct giveback *giveback)
+{
+	return giveback->unfollowed + giveback->budget.refused_pages;
+}

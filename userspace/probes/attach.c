@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/* attach.c: tracepoints and perf events. */
+#include "probes/attach.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <glib.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "memtoll.skel.h"
+#include "probes/syscalls.h"
+#include "probes/tracepoint.h"
+
+struct probes {
+	GPtrArray *links;	/* struct bpf_link */
+	struct syscalls *syscalls;
+	struct aside aside;
+	GArray *window_fds;	/* perf events of minor faults, one per CPU, in a window */
+	bool times_faults;
+	struct memtoll_bpf *bpf;
+	bool swap_followed;
+	bool swap_in_counted;
+};
+
+static int perf_open(struct perf_event_attr *attr, int cpu)
+{
+	attr->size = sizeof(*attr);
+	/* All processes on one CPU: events of single tasks would cost at every context switch. */
+	return syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int software_event(unsigned long config, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = config,
+		.sample_period = 1,
+		.disabled = 1,
+	};
+
+	if (config == PERF_COUNT_SW_CPU_CLOCK) {
+		attr.freq = 1;
+		attr.sample_freq = SAMPLE_FREQUENCY;
+	}
+	return perf_open(&attr, cpu);
+}
+
+static int attach_software_event(struct probes *probes, struct bpf_program *program,
+				 unsigned long config)
+{
+	int cpu, fd, cpus = libbpf_num_possible_cpus(), err;
+	struct bpf_link *link;
+
+	for (cpu = 0; cpu < cpus; cpu++) {
+		fd = software_event(config, cpu);
+		if (fd < 0 && errno == ENODEV)
+			continue;	/* a CPU that is not online */
+		if (fd < 0)
+			return -errno;
+		link = bpf_program__attach_perf_event(program, fd);
+		if (!link)
+			close(fd);
+		err = keep_link(probes->links, link);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/*
+ * Made for each window: while an event of this kind exists, though disabled, every fault on the
+ * machine looks for it (kernel/events/core.c, perf_swevent_enabled): 50 to 110 ns.
+ */
+static int open_window(struct probes *probes)
+{
+	int program = bpf_program__fd(probes->bpf->progs.fault_end_minor);
+	int cpu, fd, cpus = libbpf_num_possible_cpus();
+
+	for (cpu = 0; cpu < cpus; cpu++) {
+		fd = software_event(PERF_COUNT_SW_PAGE_FAULTS_MIN, cpu);
+		if (fd < 0 && errno == ENODEV)
+			continue;
+		if (fd < 0)
+			return -errno;
+		g_array_append_val(probes->window_fds, fd);
+		if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) ||
+		    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+			return -errno;
+	}
+	return 0;
+}
+
+static void close_window(struct probes *probes)
+{
+	guint i;
+
+	for (i = 0; i < probes->window_fds->len; i++)
+		close(g_array_index(probes->window_fds, int, i));
+	g_array_set_size(probes->window_fds, 0);
+}
+
+static int attach_program(struct probes *probes, struct bpf_program *program)
+{
+	int err = keep_link(probes->links, bpf_program__attach(program));
+
+	if (err)
+		message("cannot attach %s: %s", bpf_program__name(program), strerror(-err));
+	return err;
+}
+
+/*
+ * Reclaim is a refinement: a kernel without memory cgroups lacks two of the tracepoints. Ends
+ * first: a begin never waits for an end that is not watched.
+ */
+static void attach_reclaim(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	if (!keep_link(probes->links, bpf_program__attach(bpf->progs.direct_end)))
+		keep_link(probes->links, bpf_program__attach(bpf->progs.direct_begin));
+	if (!keep_link(probes->links, bpf_program__attach(bpf->progs.memcg_end)))
+		keep_link(probes->links, bpf_program__attach(bpf->progs.memcg_begin));
+}
+
+/* Whether any swap is on: /proc/swaps has a line below its heading. */
+static bool swap_is_on(void)
+{
+	char line[512];
+	FILE *file = fopen("/proc/swaps", "re");
+	bool on;
+
+	if (!file)
+		return false;
+	on = fgets(line, sizeof(line), file) && fgets(line, sizeof(line), file);
+	fclose(file);
+	return on;
+}
+
+bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	if (probes->swap_followed || !swap_is_on())
+		return probes->swap_in_counted;
+	probes->swap_followed = true;
+	if (bpf_program__autoload(bpf->progs.rss_changed))
+		attach_program(probes, bpf->progs.rss_changed);
+	if (bpf_program__autoload(bpf->progs.memcg_counted))
+		probes->swap_in_counted = !attach_program(probes, bpf->progs.memcg_counted);
+	return probes->swap_in_counted;
+}
+
+static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	int err;
+
+	err = attach_software_event(probes, bpf->progs.fault_end_major,
+				    PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	/* Whether it can be done is known before anything is traced. */
+	if (!err)
+		err = open_window(probes);
+	close_window(probes);
+	if (err) {
+		message("cannot open page-fault events: %s", strerror(-err));
+		return err;
+	}
+	attach_reclaim(probes, bpf);
+	probes_follow_swap(probes, bpf);
+	return 0;
+}
+
+int probes_begin_faults(struct probes *probes)
+{
+	static const char *const names[] = { "page_fault_user", "page_fault_kernel" };
+	struct bpf_program *program = probes->bpf->progs.fault_begin;
+	int err = 0;
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(names) && probes->times_faults && !err; i++) {
+		err = keep_link(probes->links, bpf_program__attach_raw_tracepoint(program, names[i]));
+		if (err)
+			message("cannot attach to %s: %s", names[i], strerror(-err));
+	}
+	return err;
+}
+
+struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *set)
+{
+	struct probes *probes = g_new0(struct probes, 1);
+	int err;
+
+	probes->bpf = bpf;
+	probes->links = g_ptr_array_new();
+	aside_init(&probes->aside);
+	probes->window_fds = g_array_new(FALSE, FALSE, sizeof(int));
+	err = attach_program(probes, bpf->progs.process_exit);
+	if (!err)
+		err = attach_program(probes, bpf->progs.process_exec);
+	if (!err)
+		err = attach_program(probes, bpf->progs.process_fork);
+	probes->times_faults = set->faults;
+	if (!err && set->faults)
+		err = attach_faults(probes, bpf);
+	if (!err) {
+		probes->syscalls = syscalls_attach(bpf, set->mappings, set->reads);
+		err = probes->syscalls ? 0 : -errno;
+	}
+	if (!err && set->samples) {
+		err = attach_software_event(probes, bpf->progs.cpu_sample, PERF_COUNT_SW_CPU_CLOCK);
+		if (err)
+			message("cannot sample the CPUs: %s", strerror(-err));
+	}
+	if (err) {
+		probes_detach(probes);
+		errno = -err;
+		return NULL;
+	}
+	return probes;
+}
+
+struct syscalls *probes_syscalls(const struct probes *probes)
+{
+	return probes->syscalls;
+}
+
+int probes_window(struct probes *probes, bool open)
+{
+	int err = 0;
+
+	/* First: a fault whose end is seen has to know its beginning. */
+	if (open)
+		probes->bpf->bss->ends_seen = 1;
+	if (open && probes->times_faults)
+		err = open_window(probes);
+	else
+		close_window(probes);
+	if (!open)
+		probes->bpf->bss->ends_seen = 0;
+	return err;
+}
+
+void probes_detach(struct probes *probes)
+{
+	if (!probes)
+		return;
+	detach_aside(&probes->aside, probes->links);
+	syscalls_detach(probes->syscalls);
+	aside_finish(&probes->aside);
+	close_window(probes);
+	g_array_free(probes->window_fds, TRUE);
+	g_free(probes);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "probes/process_rows.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "bpf/wire/events.h"
+#include "memtoll.skel.h"
+
+/* The BPF side, which makes rows for children, adds to it, too. */
+static void count(struct memtoll_bpf *bpf, pid_t pid, int more)
+{
+	__sync_fetch_and_add(&bpf->bss->near_processes[pid & (NEAR_PROCESSES - 1)], more);
+}
+
+int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_target *row)
+{
+	int fd = bpf_map__fd(bpf->maps.processes);
+	uint32_t key = pid;
+
+	/* First: who has a row is never passed over. */
+	count(bpf, pid, 1);
+	if (!bpf_map_update_elem(fd, &key, row, BPF_NOEXIST))
+		return 0;
+	count(bpf, pid, -1);
+	return bpf_map_update_elem(fd, &key, row, BPF_EXIST) ? -errno : 0;
+}
+
+bool process_row_lives(struct memtoll_bpf *bpf, pid_t pid, struct memtoll_target *row)
+{
+	uint32_t key = pid;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(bpf->maps.processes), &key, row)) {
+		memset(row, 0, sizeof(*row));
+		return false;
+	}
+	return !row->ended;
+}
+
+void process_row_remove(struct memtoll_bpf *bpf, pid_t pid)
+{
+	uint32_t key = pid;
+
+	if (!bpf_map_delete_elem(bpf_map__fd(bpf->maps.processes), &key))
+		count(bpf, pid, -1);
+}

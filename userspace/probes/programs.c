@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "probes/programs.h"
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <unistd.h>
+
+#include "ledger/sampled.h"
+#include "memtoll.skel.h"
+#include "unwind/unwind_load.h"
+
+bool has_find_vma(void)
+{
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_find_vma, NULL) == 1;
+}
+
+/* Names in the kernel's type information that tell what it can do. */
+enum kernel_name {
+	TASK, RSS_BATCH, MEMCG_EVENTS, PAGE_CACHE_LOOKUPS, MMAP_LOCK, BLOCK_QUEUE, CASTS, KERNEL_NAMES
+};
+
+struct kernel_names {
+	bool known;
+	bool has[KERNEL_NAMES];
+	bool lock_tells_path;
+};
+
+/* Whether mmap_lock's tracepoint has four arguments: the one that programs do not see is among these. */
+static bool lock_tells_path(const struct btf *btf)
+{
+	int id = btf__find_by_name_kind(btf, "btf_trace_mmap_lock_acquire_returned",
+					BTF_KIND_TYPEDEF);
+	const struct btf_type *type;
+
+	if (id <= 0)
+		return false;
+	type = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);
+	type = btf__type_by_id(btf, type->type);
+	return btf_is_func_proto(type) && btf_vlen(type) == 5;
+}
+
+/*
+ * That information is some megabytes, and takes as many milliseconds to read: once, for all
+ * questions, and only the answers are kept.
+ */
+static const struct kernel_names *kernel_names(void)
+{
+	static const struct {
+		const char *name;
+		uint32_t kind;
+	} names[KERNEL_NAMES] = {
+		[TASK] = { "task_struct", BTF_KIND_STRUCT },
+		/* The batching structure went with commit f1a7941243c1. */
+		[RSS_BATCH] = { "mm_rss_stat", BTF_KIND_STRUCT },
+		[MEMCG_EVENTS] = { "btf_trace_count_memcg_events", BTF_KIND_TYPEDEF },
+		[PAGE_CACHE_LOOKUPS] = { "btf_trace_mm_filemap_get_pages", BTF_KIND_TYPEDEF },
+		[MMAP_LOCK] = { "btf_trace_mmap_lock_acquire_returned", BTF_KIND_TYPEDEF },
+		[BLOCK_QUEUE] = { "btf_trace_block_bio_queue", BTF_KIND_TYPEDEF },
+		[CASTS] = { "bpf_rdonly_cast", BTF_KIND_FUNC },
+	};
+	static struct kernel_names found;
+	struct btf *btf;
+	int i;
+
+	if (found.known)
+		return &found;
+	found.known = true;
+	btf = btf__load_vmlinux_btf();
+	if (!btf)
+		return &found;
+	for (i = 0; i < KERNEL_NAMES; i++)
+		found.has[i] = btf__find_by_name_kind(btf, names[i].name, names[i].kind) > 0;
+	found.lock_tells_path = lock_tells_path(btf);
+	btf__free(btf);
+	return &found;
+}
+
+static bool kernel_has(enum kernel_name asked)
+{
+	return kernel_names()->has[asked];
+}
+
+bool has_exact_rss_stat(void)
+{
+	return kernel_has(TASK) && !kernel_has(RSS_BATCH);
+}
+
+bool has_memcg_events(void)
+{
+	return kernel_has(MEMCG_EVENTS);
+}
+
+bool has_page_cache_lookups(void)
+{
+	return kernel_has(PAGE_CACHE_LOOKUPS);
+}
+
+/*
+ * Before 6.4 every fault takes the lock of its process's mappings: what hangs on that would cost more
+ * than it saves. The page cache tells of reads from 6.12 on, which is late enough.
+ */
+bool has_tellers(void)
+{
+	return kernel_has(PAGE_CACHE_LOOKUPS) && kernel_has(MMAP_LOCK) && kernel_has(BLOCK_QUEUE);
+}
+
+static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
+{
+	bpf_program__set_autoload(bpf->progs.process_fork, true);
+	bpf_program__set_autoload(bpf->progs.process_exec, true);
+	bpf_program__set_autoload(bpf->progs.process_exit, true);
+	bpf_program__set_autoload(bpf->progs.drain_threads, true);
+	bpf_program__set_autoload(bpf->progs.fault_begin, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
+	bpf_program__set_autoload(bpf->progs.rss_changed,
+				  config->faults && has_exact_rss_stat());
+	bpf_program__set_autoload(bpf->progs.memcg_counted,
+				  config->faults && has_memcg_events());
+	bpf_program__set_autoload(bpf->progs.direct_begin, config->faults);
+	bpf_program__set_autoload(bpf->progs.direct_end, config->faults);
+	bpf_program__set_autoload(bpf->progs.memcg_begin, config->faults);
+	bpf_program__set_autoload(bpf->progs.memcg_end, config->faults);
+	bpf_program__set_autoload(bpf->progs.map_enter, config->mappings);
+	bpf_program__set_autoload(bpf->progs.map_exit, config->mappings);
+	bpf_program__set_autoload(bpf->progs.cpu_sample, config->samples);
+	bpf_program__set_autoload(bpf->progs.read_enter, config->reads);
+	bpf_program__set_autoload(bpf->progs.read_exit, config->reads);
+	bpf_program__set_autoload(bpf->progs.read_filled, config->reads);
+	bpf_program__set_autoload(bpf->progs.read_uring, config->reads);
+	bpf_program__set_autoload(bpf->progs.read_unwatched,
+				  config->reads && has_page_cache_lookups());
+	bpf_program__set_autoload(bpf->progs.read_submitted, config->reads && has_tellers());
+	bpf_program__set_autoload(bpf->progs.map_unwatched, config->mappings && has_tellers());
+	bpf_program__set_autoload(bpf->progs.map_changed, config->mappings && has_tellers());
+	bpf_program__set_autoload(bpf->progs.syscall_counted, config->mappings || config->reads);
+	bpf_program__set_autoload(bpf->progs.lock_enter, config->uprobes);
+	bpf_program__set_autoload(bpf->progs.lock_exit, config->uprobes);
+	if (config->uprobes)
+		uprobe_prepare(bpf, config->mechanism);
+	bpf->rodata->cfg_min_size = config->min_size;
+	bpf->rodata->cfg_sample = config->sample;
+	sampling_fill(bpf->rodata->cfg_sampling_log);
+	bpf->rodata->cfg_page_offset = config->pagetable->page_offset;
+	bpf->rodata->cfg_page_levels = config->pagetable->levels;
+	bpf->rodata->cfg_zero_pfn = config->pagetable->zero_pfn;
+	bpf->rodata->cfg_huge_zero_pfn = config->pagetable->huge_zero_pfn;
+	bpf->rodata->cfg_mthp_orders = config->pagetable->mthp_orders;
+	bpf->rodata->cfg_find_vma = has_find_vma();
+	bpf->rodata->cfg_casts = kernel_has(CASTS);
+	bpf->rodata->cfg_lock_path = config->mappings && has_tellers() &&
+				     kernel_names()->lock_tells_path;
+	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
+}
+
+static int load(struct memtoll_bpf *bpf)
+{
+	int fd = unwinder_prepare(bpf), err;
+
+	if (fd < 0)
+		return fd;
+	err = memtoll_bpf__load(bpf);
+	close(fd);
+	return err;
+}
+
+/* Load the chosen programs one at a time: the first that fails alone is the culprit. */
+static const char *find_refused(const struct programs_config *config)
+{
+	struct memtoll_bpf *bpf;
+	struct bpf_program *program;
+	const char *refused = NULL;
+	unsigned int index = 0, at;
+	bool more = true;
+
+	for (index = 0; more && !refused; index++) {
+		struct bpf_program *single = NULL;
+
+		bpf = memtoll_bpf__open();
+		if (!bpf)
+			return NULL;
+		choose(bpf, config);
+		at = 0;
+		bpf_object__for_each_program(program, bpf->obj) {
+			if (!bpf_program__autoload(program))
+				continue;
+			if (at++ == index)
+				single = program;
+			else
+				bpf_program__set_autoload(program, false);
+		}
+		more = single != NULL;
+		if (single && load(bpf))
+			refused = bpf_program__name(single);
+		/* The name lives in the object; the few bytes of this failing path are kept. */
+		if (!refused)
+			memtoll_bpf__destroy(bpf);
+	}
+	return refused;
+}
+
+struct memtoll_bpf *programs_load(const struct programs_config *config, const char **refused)
+{
+	struct memtoll_bpf *bpf = memtoll_bpf__open();
+	int err;
+
+	*refused = NULL;
+	if (!bpf)
+		return NULL;
+	choose(bpf, config);
+	err = load(bpf);
+	if (!err)
+		return bpf;
+	memtoll_bpf__destroy(bpf);
+	*refused = find_refused(config);
+	errno = -err;
+	return NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* programs.h: which BPF programs a run needs, and their knobs. */
+#ifndef MEMTOLL_PROGRAMS_H
+#define MEMTOLL_PROGRAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host/pagetable.h"
+#include "probes/attach.h"
+
+struct memtoll_bpf;
+
+struct programs_config {
+	const struct pagetable *pagetable;
+	enum uprobe_mechanism mechanism;
+	uint64_t min_size;
+	uint64_t sample;		/* mean bytes, 0: none */
+	uint64_t buffer_bytes;
+	bool uprobes;
+	bool faults;
+	bool mappings;
+	bool samples;
+	bool reads;
+};
+
+/* bpf_find_vma(): 5.17, kernel commit 7c7e3d31e785. */
+bool has_find_vma(void);
+
+/* rss_stat fires at every change: 6.2, kernel commit f1a7941243c1. */
+bool has_exact_rss_stat(void);
+
+/* Tracepoint count_memcg_events, which tells where each page came from: 6.14. */
+bool has_memcg_events(void);
+
+/* Whether reads that look into the page cache are told: 6.12 and later. */
+bool has_page_cache_lookups(void);
+/* Something tells of mapping calls, and of reads past the page cache too, while none is watched. */
+bool has_tellers(void);
+
+/*
+ * Open, choose and load. NULL with errno set; in *refused the name of a program that the kernel
+ * refuses by itself, or NULL.
+ */
+struct memtoll_bpf *programs_load(const struct programs_config *config, const char **refused);
+
+#endif /* MEMTOLL_PROGRAMS_H */

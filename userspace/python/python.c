@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "python/python.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "host/bounded.h"
+#include "host/proc.h"
+#include "python/python_code.h"
+
+/* Code objects remembered of a process; all are forgotten when they are so many. */
+#define CODES_MAX 65536U
+/* Stacks named and not yet written. */
+#define STACKS_MAX 65536U
+
+/* An interpreter in a process. */
+struct host {
+	struct python_layout layout;
+	uint64_t code_type;	/* 0: not met yet */
+	GHashTable *codes;	/* address -> struct python_code */
+};
+
+struct python {
+	/* Of the thread that shows processes alone: files are read without the lock. */
+	GHashTable *without;	/* "major:minor:inode" of files that hold no interpreter */
+	GHashTable *said;	/* versions that were refused aloud */
+	GMutex lock;		/* of everything below */
+	GHashTable *hosts;	/* pid -> struct host */
+	GHashTable *stacks;	/* stack id -> struct python_stack */
+	GHashTable *refused;	/* pids with one that is not known */
+	uint64_t unreadable;
+	uint64_t unsupported;
+};
+
+static void free_host(gpointer data)
+{
+	struct host *host = data;
+
+	g_hash_table_destroy(host->codes);
+	g_free(host);
+}
+
+static void free_code(gpointer data)
+{
+	python_code_unref(data);
+}
+
+static void free_stack(gpointer data)
+{
+	struct python_stack *stack = data;
+	size_t i;
+
+	for (i = 0; i < stack->count; i++)
+		python_code_unref(stack->frames[i].code);
+	g_free(stack);
+}
+
+struct python *python_new(void)
+{
+	struct python *python = g_new0(struct python, 1);
+
+	g_mutex_init(&python->lock);
+	python->hosts = g_hash_table_new_full(NULL, NULL, NULL, free_host);
+	python->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_stack);
+	python->without = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	python->refused = g_hash_table_new(NULL, NULL);
+	python->said = g_hash_table_new(NULL, NULL);
+	return python;
+}
+
+void python_free(struct python *python)
+{
+	if (!python)
+		return;
+	g_hash_table_destroy(python->hosts);
+	g_hash_table_destroy(python->stacks);
+	g_hash_table_destroy(python->without);
+	g_hash_table_destroy(python->refused);
+	g_hash_table_destroy(python->said);
+	g_mutex_clear(&python->lock);
+	g_free(python);
+}
+
+static struct host *host_get(const struct python *python, pid_t pid)
+{
+	return g_hash_table_lookup(python->hosts, GINT_TO_POINTER(pid));
+}
+
+static struct host *host_add(struct python *python, pid_t pid, const struct python_layout *layout)
+{
+	struct host *host = g_new0(struct host, 1);
+
+	host->layout = *layout;
+	host->codes = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_code);
+	g_hash_table_replace(python->hosts, GINT_TO_POINTER(pid), host);
+	return host;
+}
+
+static bool is_host(struct python *python, pid_t pid)
+{
+	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
+
+	(void)locker;
+	return host_get(python, pid);
+}
+
+/* A forked child's stack may come before the news of it has been read: it has its parent's code. */
+static struct host *host_or_parents(const struct python *python, pid_t pid)
+{
+	struct host *host = host_get(python, pid);
+	struct proc_stat stat;
+
+	if (host || proc_stat_read(pid, 0, &stat))
+		return host;
+	return host_get(python, stat.ppid);
+}
+
+static void refuse(struct python *python, pid_t pid, uint16_t version)
+{
+	bool first;
+
+	g_mutex_lock(&python->lock);
+	first = g_hash_table_add(python->refused, GINT_TO_POINTER(pid));
+	python->unsupported += first;
+	g_mutex_unlock(&python->lock);
+	if (!first)
+		return;
+	if (!g_hash_table_add(python->said, GUINT_TO_POINTER(version)))
+		return;
+	if (version)
+		message("process %d runs CPython %u.%u: its Python frames are not shown, only "
+			"those of 3.9 to 3.14 are", pid, version >> 8, version & 0xff);
+	else
+		message("process %d runs a Python interpreter of unknown version: its Python "
+			"frames are not shown", pid);
+}
+
+/* Programs that embed an interpreter hold it themselves or in a library named after it. */
+static bool may_hold_interpreter(const struct mapping *mapping, const char *executable)
+{
+	const char *name = strrchr(mapping->path, '/');
+
+	if (!mapping->exec || !mapping->inode || !name)
+		return false;
+	return strstr(name, "python") ||
+	       (executable && g_str_has_prefix(executable, mapping->path));
+}
+
+int python_show(struct python *python, pid_t pid, const struct maps *maps,
+		struct memtoll_python_offsets *offsets)
+{
+	g_autofree char *executable = NULL;
+	struct python_layout layout;
+	int found = 0, err;
+	size_t i;
+
+	if (is_host(python, pid))
+		return 0;
+	executable = proc_exe(pid);
+	for (i = 0; i < maps->count && !found; i++) {
+		const struct mapping *mapping = &maps->entries[i];
+		g_autofree char *key = NULL;
+
+		if (!may_hold_interpreter(mapping, executable))
+			continue;
+		key = g_strdup_printf("%u:%u:%lu", mapping->dev_major, mapping->dev_minor,
+				      (unsigned long)mapping->inode);
+		if (g_hash_table_contains(python->without, key))
+			continue;
+		err = python_offsets_find(pid, mapping, &layout);
+		/* Not one that could not be opened: another process of it may be there longer. */
+		if (err == -ENODATA || err == -ENOEXEC)
+			g_hash_table_add(python->without, g_steal_pointer(&key));
+		else if (err == -ENOTSUP)
+			refuse(python, pid, layout.version);
+		else if (!err)
+			found = 1;
+	}
+	if (found) {
+		g_mutex_lock(&python->lock);
+		host_add(python, pid, &layout);
+		g_mutex_unlock(&python->lock);
+		*offsets = layout.walk;
+	}
+	return found;
+}
+
+void python_fork(struct python *python, pid_t parent, pid_t child)
+{
+	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
+	const struct host *host = host_get(python, parent);
+
+	(void)locker;
+	if (host)
+		host_add(python, child, &host->layout)->code_type = host->code_type;
+}
+
+void python_exec(struct python *python, pid_t pid)
+{
+	g_mutex_lock(&python->lock);
+	g_hash_table_remove(python->hosts, GINT_TO_POINTER(pid));
+	g_hash_table_remove(python->refused, GINT_TO_POINTER(pid));
+	g_mutex_unlock(&python->lock);
+}
+
+void python_exited(struct python *python, pid_t pid)
+{
+	python_exec(python, pid);
+}
+
+/*
+ * What is read of a process for a stack: all in one call that may be given up, as each of them
+ * waits for another thread.
+ */
+struct naming {
+	pid_t pid;
+	struct python_layout layout;
+	uint64_t code_type;
+	size_t count;
+	uint64_t addresses[PYTHON_CODES_MAX];
+	struct python_code_key known[PYTHON_CODES_MAX];	/* what is remembered of an address */
+	struct python_code_key keys[PYTHON_CODES_MAX];	/* what is there now */
+	struct python_code *codes[PYTHON_CODES_MAX];	/* where that is something else */
+};
+
+static void naming_free(gpointer data)
+{
+	struct naming *naming = data;
+	size_t i;
+
+	for (i = 0; i < naming->count; i++)
+		if (naming->codes[i])
+			python_code_unref(naming->codes[i]);
+	g_free(naming);
+}
+
+/* A function that calls itself is one code object. */
+static bool comes_before(const struct naming *naming, size_t place)
+{
+	size_t i;
+
+	for (i = 0; i < place; i++)
+		if (naming->addresses[i] == naming->addresses[place])
+			return true;
+	return false;
+}
+
+static void read_codes(void *data)
+{
+	struct naming *naming = data;
+	size_t i;
+
+	python_code_peek(naming->pid, &naming->layout, &naming->code_type, naming->addresses,
+			 naming->count, naming->keys);
+	for (i = 0; i < naming->count; i++)
+		if (naming->keys[i].type && !comes_before(naming, i) &&
+		    memcmp(&naming->keys[i], &naming->known[i], sizeof(naming->keys[i])))
+			naming->codes[i] = python_code_read(naming->pid, &naming->layout,
+							    &naming->keys[i]);
+}
+
+static void remember(struct host *host, uint64_t address, struct python_code *code)
+{
+	if (g_hash_table_size(host->codes) >= CODES_MAX)
+		g_hash_table_remove_all(host->codes);
+	g_hash_table_replace(host->codes, g_memdup2(&address, sizeof(address)),
+			     python_code_ref(code));
+}
+
+/* The code objects of a stack, read now or remembered; NULL: nothing could be read. */
+static struct naming *naming_read(struct host *host, pid_t pid, const struct python_stack *stack)
+{
+	struct naming *naming = g_new0(struct naming, 1);
+	size_t i;
+
+	naming->pid = pid;
+	naming->layout = host->layout;
+	naming->code_type = host->code_type;
+	naming->count = MIN(stack->count, PYTHON_CODES_MAX);
+	for (i = 0; i < naming->count; i++) {
+		const struct python_code *code;
+
+		naming->addresses[i] = stack->frames[i].address;
+		code = g_hash_table_lookup(host->codes, &naming->addresses[i]);
+		if (code)
+			naming->known[i] = code->key;
+	}
+	if (!bounded_call(pid, BOUNDED_MEMORY_MS, read_codes, naming, naming_free))
+		return NULL;
+	host->code_type = naming->code_type;
+	for (i = 0; i < naming->count; i++)
+		if (naming->codes[i])
+			remember(host, naming->addresses[i], naming->codes[i]);
+	return naming;
+}
+
+/* The code object of a frame, if what is remembered of its address is there still. */
+static struct python_code *code_get(const struct host *host, const struct naming *naming, size_t i)
+{
+	struct python_code *code = naming->codes[i];
+
+	if (!code && naming->keys[i].type)
+		code = g_hash_table_lookup(host->codes, &naming->addresses[i]);
+	return code && !memcmp(&code->key, &naming->keys[i], sizeof(code->key)) ? code : NULL;
+}
+
+/* Name the frames of a stack as far as its process can be read. */
+static void name_frames(struct python *python, struct host *host, pid_t pid,
+			struct python_stack *stack)
+{
+	struct naming *naming = host ? naming_read(host, pid, stack) : NULL;
+	size_t i;
+
+	for (i = 0; i < stack->count; i++) {
+		struct python_frame *frame = &stack->frames[i];
+		struct python_code *code;
+
+		if (!frame->address)
+			continue;
+		code = naming ? code_get(host, naming, i) : NULL;
+		if (!code || !python_code_has(code, frame->instruction))
+			python->unreadable++;
+		else if (!python_code_is_internal(code))
+			frame->code = python_code_ref(code);
+	}
+	if (naming)
+		naming_free(naming);
+}
+
+void python_resolve(struct python *python, const struct memtoll_python *walked)
+{
+	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
+	size_t count = MIN(walked->depth, MEMTOLL_PYTHON_DEPTH), i;
+	struct python_stack *stack;
+
+	(void)locker;
+	if (g_hash_table_contains(python->stacks, &walked->stack_id) ||
+	    g_hash_table_size(python->stacks) >= STACKS_MAX)
+		return;
+	stack = g_malloc0(sizeof(*stack) + count * sizeof(stack->frames[0]));
+	stack->pid = (pid_t)walked->tgid;
+	stack->count = count;
+	stack->truncated = walked->flags & (PYTHON_TRUNCATED | PYTHON_BROKEN);
+	for (i = 0; i < count; i++) {
+		stack->frames[i].address = walked->frames[i].code;
+		stack->frames[i].instruction = (int32_t)walked->frames[i].instruction;
+		stack->frames[i].flags = walked->frames[i].flags;
+	}
+	name_frames(python, host_or_parents(python, walked->tgid), walked->tgid, stack);
+	g_hash_table_insert(python->stacks,
+			    g_memdup2(&walked->stack_id, sizeof(walked->stack_id)), stack);
+}
+
+const struct python_stack *python_stack(struct python *python, uint64_t stack_id)
+{
+	const struct python_stack *stack;
+
+	g_mutex_lock(&python->lock);
+	stack = g_hash_table_lookup(python->stacks, &stack_id);
+	g_mutex_unlock(&python->lock);
+	return stack;
+}
+
+void python_forget(struct python *python, uint64_t stack_id)
+{
+	g_mutex_lock(&python->lock);
+	g_hash_table_remove(python->stacks, &stack_id);
+	g_mutex_unlock(&python->lock);
+}
+
+static gboolean is_of(gpointer id, gpointer stack, gpointer pid)
+{
+	(void)id;
+	return ((struct python_stack *)stack)->pid == GPOINTER_TO_INT(pid);
+}
+
+void python_forget_process(struct python *python, pid_t pid)
+{
+	g_mutex_lock(&python->lock);
+	g_hash_table_foreach_remove(python->stacks, is_of, GINT_TO_POINTER(pid));
+	g_mutex_unlock(&python->lock);
+}
+
+uint64_t python_unreadable(struct python *python)
+{
+	uint64_t count;
+
+	g_mutex_lock(&python->lock);
+	count = python->unreadable;
+	python->unreadable = 0;
+	g_mutex_unlock(&python->lock);
+	return count;
+}
+
+uint64_t python_unsupported(struct python *python)
+{
+	uint64_t count;
+
+	g_mutex_lock(&python->lock);
+	count = python->unsupported;
+	python->unsupported = 0;
+	g_mutex_unlock(&python->lock);
+	return count;
+}

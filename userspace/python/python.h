@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * python.h: the Python frames of stacks. The BPF side hands over addresses of code objects; they
+ * are named as soon as they are met, while the code is still in memory, and woven into the native
+ * frames when the stack is written.
+ */
+#ifndef MEMTOLL_PYTHON_H
+#define MEMTOLL_PYTHON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/maps.h"
+#include "python/python_code.h"
+#include "python/python_offsets.h"
+
+struct python;
+
+struct python_frame {
+	uint64_t address;	/* of the code object; 0: an eval loop without a frame */
+	struct python_code *code;	/* NULL: to be left out */
+	int32_t instruction;	/* being executed, bytes into the code */
+	uint32_t flags;		/* PYTHON_ENTRY */
+};
+
+struct python_stack {
+	pid_t pid;
+	bool truncated;		/* frames are missing at the outer end */
+	size_t count;
+	struct python_frame frames[];	/* innermost first */
+};
+
+/* May be used by several threads, each stack by one; processes are shown by one thread. */
+struct python *python_new(void);
+void python_free(struct python *python);
+
+/*
+ * Look whether a process has an interpreter, and where. 1: for the first time, *offsets are for the
+ * BPF side. 0: none, or known already. An interpreter of an unknown version is said on stderr,
+ * once for each version, and counted.
+ */
+int python_show(struct python *python, pid_t pid, const struct maps *maps,
+		struct memtoll_python_offsets *offsets);
+
+/* A forked child has its parent's interpreter. A new image has none until it is shown. */
+void python_fork(struct python *python, pid_t parent, pid_t child);
+void python_exec(struct python *python, pid_t pid);
+void python_exited(struct python *python, pid_t pid);
+
+/* Name the frames of a new stack, by reading the process's memory. */
+void python_resolve(struct python *python, const struct memtoll_python *walked);
+
+/* The named frames of a stack, or NULL. They are there until they are forgotten. */
+const struct python_stack *python_stack(struct python *python, uint64_t stack_id);
+void python_forget(struct python *python, uint64_t stack_id);
+/* Those of a dead process that were never written: the kernel had no room for the native part. */
+void python_forget_process(struct python *python, pid_t pid);
+
+/* Since the last call: frames that could not be named; processes with an unknown interpreter. */
+uint64_t python_unreadable(struct python *python);
+uint64_t python_unsupported(struct python *python);
+
+/* ---- weaving ---- */
+
+enum python_part {
+	PYTHON_PART_INNER = 0,	/* a frame called by Python code */
+	PYTHON_PART_ENTRY = 1,	/* a frame called from C: the outermost of its eval loop */
+	PYTHON_PART_EMPTY = 2,	/* an eval loop without a frame */
+};
+
+struct python_weave {
+	const bool *is_loop;	/* native frames, leaf first: which of them run an eval loop */
+	size_t natives;
+	bool native_whole;	/* the native frames reach the thread's start */
+	const enum python_part *parts;	/* Python frames, innermost first */
+	size_t parts_count;
+	bool python_whole;
+};
+
+struct python_strand {
+	bool is_python;
+	unsigned int index;	/* into the native frames or the Python frames */
+};
+
+/*
+ * Order of both kinds of frames, leaf first: each native frame that runs an eval loop is replaced
+ * by the Python frames it runs. order has room for all. Returns the number written. *placed:
+ * false where loops and frames do not match, and all Python frames stand at the innermost loop.
+ */
+size_t python_weave(const struct python_weave *weave, struct python_strand *order, bool *placed);
+
+/* Whether a native function runs Python code. */
+bool python_is_loop(const char *function);
+
+#endif /* MEMTOLL_PYTHON_H */

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "python/python_code.h"
+
+#include <glib.h>
+#include <string.h>
+
+#include "host/target_memory.h"
+
+/* Longer names are cut, longer tables left out. */
+#define TEXT_MAX 4096
+#define LINES_MAX (1024 * 1024)
+
+/* str's state (cpython/unicodeobject.h): 2 bits of interning, then kind, compact, ascii. */
+#define TEXT_KIND(state) ((state) >> 2 & 7)
+#define TEXT_COMPACT (1U << 5)
+#define TEXT_ASCII (1U << 6)
+
+#define INSTRUCTION_BYTES 2	/* since 3.6 */
+
+static bool peek(pid_t pid, uint64_t address, void *buffer, size_t size)
+{
+	return !target_memory_read(pid, address, buffer, size);
+}
+
+static uint64_t word(const uint8_t *bytes, uint16_t offset)
+{
+	uint64_t value;
+
+	memcpy(&value, bytes + offset, sizeof(value));
+	return value;
+}
+
+static uint32_t half(const uint8_t *bytes, uint16_t offset)
+{
+	uint32_t value;
+
+	memcpy(&value, bytes + offset, sizeof(value));
+	return value;
+}
+
+/* The type's name in C is "code": checked once, then the address is enough. */
+static bool is_code_type(pid_t pid, const struct python_layout *layout, uint64_t type)
+{
+	uint64_t name;
+	char text[5];
+
+	return peek(pid, type + layout->type_name, &name, sizeof(name)) &&
+	       peek(pid, name, text, sizeof(text)) && !memcmp(text, "code", sizeof(text));
+}
+
+/*
+ * The number of references of a living object: not 0, and no pointer, which an allocator leaves in
+ * a freed one. Since 3.14 the highest 16 bits are flags. Without the GIL the count is in two parts.
+ */
+static bool is_alive(const struct python_layout *layout, uint64_t references)
+{
+	return layout->free_threaded ||
+	       ((uint32_t)references && !(references & 0x0000ffff00000000ULL));
+}
+
+/* The key of a code object of which the first bytes are at hand. */
+static void key_of(pid_t pid, const struct python_layout *layout, uint64_t *type,
+		   const uint8_t *bytes, struct python_code_key *key)
+{
+	uint64_t found = word(bytes, layout->object_type);
+
+	if (!is_alive(layout, word(bytes, 0)))
+		return;
+	if (!*type && is_code_type(pid, layout, found))
+		*type = found;
+	if (!*type || found != *type)
+		return;
+	key->type = found;
+	key->size = layout->code_size ? word(bytes, layout->code_size) : 0;
+	key->file = word(bytes, layout->code_file);
+	key->name = word(bytes, layout->code_name);
+	key->lines = word(bytes, layout->code_lines);
+	key->first_line = half(bytes, layout->code_first_line);
+}
+
+void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *type,
+		      const uint64_t *addresses, size_t count, struct python_code_key *keys)
+{
+	uint8_t bytes[PYTHON_CODES_MAX][PYTHON_CODE_BYTES + 8];
+	struct memory_range ranges[PYTHON_CODES_MAX];
+	size_t wanted = 0, from[PYTHON_CODES_MAX], i;
+
+	count = MIN(count, PYTHON_CODES_MAX);
+	memset(keys, 0, count * sizeof(*keys));
+	for (i = 0; i < count; i++) {
+		if (!addresses[i])
+			continue;
+		ranges[wanted] = (struct memory_range){
+			.address = addresses[i], .to = bytes[wanted], .size = layout->code_bytes,
+		};
+		from[wanted++] = i;
+	}
+	if (!wanted || target_memory_read_all(pid, ranges, wanted))
+		return;
+	for (i = 0; i < wanted; i++)
+		if (ranges[i].read)
+			key_of(pid, layout, type, bytes[i], &keys[from[i]]);
+}
+
+/* A character that may stand in a report. */
+static gunichar printable(gunichar character)
+{
+	if (character < 0x20 || character == 0x7f)
+		return '?';
+	return g_unichar_validate(character) ? character : 0xfffd;
+}
+
+/* A str of the process as UTF-8. NULL: it is none. */
+static char *read_text(pid_t pid, const struct python_layout *layout, uint64_t address)
+{
+	uint8_t head[PYTHON_CODE_BYTES + 8], text[TEXT_MAX * 4];
+	uint64_t length, i;
+	uint32_t state;
+	unsigned int kind;
+	GString *string;
+
+	if (!peek(pid, address, head, MAX(layout->text_state, layout->text_length) + 8))
+		return NULL;
+	length = word(head, layout->text_length);
+	state = half(head, layout->text_state) >> layout->text_state_shift;
+	kind = TEXT_KIND(state);
+	if (!(state & TEXT_COMPACT) || (kind != 1 && kind != 2 && kind != 4) ||
+	    length > G_MAXINT32)
+		return NULL;
+	length = MIN(length, TEXT_MAX);
+	address += state & TEXT_ASCII ? layout->text_ascii : layout->text_other;
+	if (length && !peek(pid, address, text, length * kind))
+		return NULL;
+	string = g_string_sized_new(length);
+	for (i = 0; i < length; i++) {
+		gunichar character = text[i];
+
+		if (kind == 2)
+			character = text[2 * i] | (gunichar)text[2 * i + 1] << 8;
+		else if (kind == 4)
+			character = half(text, 4 * i);
+		g_string_append_unichar(string, printable(character));
+	}
+	return g_string_free(string, FALSE);
+}
+
+/* A bytes object. NULL: it is none, or empty, or too long. */
+static uint8_t *read_bytes(pid_t pid, const struct python_layout *layout, uint64_t address,
+			   size_t *size)
+{
+	uint64_t length;
+	uint8_t *bytes;
+
+	*size = 0;
+	if (!peek(pid, address + layout->bytes_size, &length, sizeof(length)) || !length ||
+	    length > LINES_MAX)
+		return NULL;
+	bytes = g_malloc(length);
+	if (!peek(pid, address + layout->bytes_data, bytes, length)) {
+		g_free(bytes);
+		return NULL;
+	}
+	*size = length;
+	return bytes;
+}
+
+struct python_code *python_code_read(pid_t pid, const struct python_layout *layout,
+				     const struct python_code_key *key)
+{
+	struct python_code *code = g_new0(struct python_code, 1);
+
+	code->references = 1;
+	code->key = *key;
+	code->version = layout->version;
+	code->free_threaded = layout->free_threaded;
+	code->first_line = key->first_line;
+	code->function = read_text(pid, layout, key->name);
+	code->file = read_text(pid, layout, key->file);
+	if (!code->function || !code->file) {
+		python_code_unref(code);
+		return NULL;
+	}
+	code->lines = read_bytes(pid, layout, key->lines, &code->line_bytes);
+	return code;
+}
+
+struct python_code *python_code_ref(struct python_code *code)
+{
+	code->references++;
+	return code;
+}
+
+void python_code_unref(struct python_code *code)
+{
+	if (!code || --code->references)
+		return;
+	g_free(code->function);
+	g_free(code->file);
+	g_free(code->lines);
+	g_free(code);
+}
+
+bool python_code_is_internal(const struct python_code *code)
+{
+	return !code->first_line && code->key.file == code->key.name;
+}
+
+bool python_code_has(const struct python_code *code, int32_t instruction)
+{
+	/* Before 3.11 the object does not hold its code; without the GIL threads have copies. */
+	return !code->key.size || instruction < 0 || code->free_threaded ||
+	       (uint64_t)instruction < code->key.size * INSTRUCTION_BYTES;
+}
+
+/* 3.9: pairs of bytes: so many bytes of code further, so many lines (signed) further. */
+static int64_t line_of_pairs(const struct python_code *code, int32_t instruction)
+{
+	int64_t line = code->first_line, at = 0;
+	size_t i;
+
+	for (i = 0; i + 1 < code->line_bytes; i += 2) {
+		at += code->lines[i];
+		if (at > instruction)
+			break;
+		line += (int8_t)code->lines[i + 1];
+	}
+	return line;
+}
+
+/* 3.10: pairs of bytes: a piece of code so long, its line so far from the last; -128: none. */
+static int64_t line_of_pieces(const struct python_code *code, int32_t instruction)
+{
+	int64_t line = code->first_line, end = 0;
+	size_t i;
+
+	for (i = 0; i + 1 < code->line_bytes; i += 2) {
+		int8_t delta = (int8_t)code->lines[i + 1];
+
+		end += code->lines[i];
+		if (delta != -128)
+			line += delta;
+		if (end > instruction)
+			return delta == -128 ? -1 : line;
+	}
+	return -1;
+}
+
+/* Six bits a byte, the lowest first; bit 6: there are more. */
+static uint64_t read_varint(const struct python_code *code, size_t *at)
+{
+	unsigned int shift = 0;
+	uint64_t value = 0;
+	uint8_t byte;
+
+	do {
+		if (*at >= code->line_bytes)
+			return value;
+		byte = code->lines[(*at)++];
+		if (shift < 60)
+			value |= (uint64_t)(byte & 63) << shift;
+		shift += 6;
+	} while (byte & 64);
+	return value;
+}
+
+/* The sign is the lowest bit. */
+static int64_t read_signed(const struct python_code *code, size_t *at)
+{
+	uint64_t value = read_varint(code, at);
+
+	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
+}
+
+/*
+ * 3.11 and later: an entry begins with a byte whose highest bit is set: 4 bits of kind, 3 of the
+ * number of instructions less 1. Columns are passed over; no byte of theirs has the highest bit.
+ */
+static int64_t line_of_entries(const struct python_code *code, int32_t instruction)
+{
+	int64_t line = code->first_line, end = 0;
+	size_t at = 0;
+
+	while (at < code->line_bytes) {
+		uint8_t first = code->lines[at++];
+		unsigned int kind = first >> 3 & 15;
+
+		if (!(first & 128))
+			continue;
+		end += ((first & 7) + 1) * INSTRUCTION_BYTES;
+		if (kind >= 10 && kind <= 12)		/* one line, 0 to 2 further */
+			line += kind - 10;
+		else if (kind == 13 || kind == 14)	/* one line without columns; all in full */
+			line += read_signed(code, &at);
+		if (end > instruction)
+			return kind == 15 ? -1 : line;
+	}
+	return -1;
+}
+
+uint32_t python_code_line(const struct python_code *code, int32_t instruction)
+{
+	int64_t line;
+
+	if (instruction < 0)
+		return code->first_line;
+	if (code->version < 0x030a)
+		line = line_of_pairs(code, instruction);
+	else if (code->version < 0x030b)
+		line = line_of_pieces(code, instruction);
+	else
+		line = line_of_entries(code, instruction);
+	return line > 0 && line <= UINT32_MAX ? (uint32_t)line : code->first_line;
+}

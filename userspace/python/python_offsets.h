@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * python_offsets.h: which CPython a file holds, and where that version keeps what frames and code
+ * objects say. 3.9 to 3.12 by a table, 3.13 and 3.14 by what they say of themselves.
+ */
+#ifndef MEMTOLL_PYTHON_OFFSETS_H
+#define MEMTOLL_PYTHON_OFFSETS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/wire/events.h"
+#include "host/proc.h"
+
+/* Offsets in bytes, all below PYTHON_CODE_BYTES. */
+struct python_layout {
+	struct memtoll_python_offsets walk;	/* for the BPF side */
+	uint16_t version;		/* 0x030b: 3.11 */
+	bool free_threaded;
+	uint16_t object_type;		/* every object: its type */
+	uint16_t type_name;		/* type: pointer to its name in C */
+	uint16_t code_bytes;		/* of a code object, as far as it is needed */
+	uint16_t code_size;		/* number of instructions; 0: not there */
+	uint16_t code_file;
+	uint16_t code_name;		/* with its classes and functions, since 3.11 */
+	uint16_t code_lines;
+	uint16_t code_first_line;
+	uint16_t text_length;		/* str: number of characters */
+	uint16_t text_state;		/* bit field, as 3.9 to 3.13 have it ... */
+	uint16_t text_state_shift;	/* ... from this bit on */
+	uint16_t text_ascii;		/* where its characters begin, if all are ASCII */
+	uint16_t text_other;		/* and if not */
+	uint16_t bytes_size;
+	uint16_t bytes_data;
+};
+
+#define PYTHON_CODE_BYTES 256
+
+/*
+ * Look for an interpreter in the file that a process maps executable at mapping. 0 and *layout;
+ * -ENODATA: there is none; -ENOTSUP: one of a version that is not known (layout->version, 0 where
+ * not even that can be told); -ENOEXEC: no usable file; or -errno of reading the file or the
+ * process's memory.
+ */
+int python_offsets_find(pid_t pid, const struct mapping *mapping, struct python_layout *layout);
+
+/*
+ * The layout that a table of offsets describes, as it stands at the start of _PyRuntime from 3.13
+ * on (Include/internal/pycore_debug_offsets.h). Its runtime address stays 0. 0, or -ENOTSUP.
+ */
+#define PYTHON_DEBUG_WORDS 81
+int python_offsets_described(const uint64_t words[PYTHON_DEBUG_WORDS],
+			     struct python_layout *layout);
+
+#endif /* MEMTOLL_PYTHON_OFFSETS_H */

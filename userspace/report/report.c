@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * report.c: the views over a recording, worked out once and handed on as JSON or folded stacks. The
+ * text is report_text.c.
+ */
+#include "report/report.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "base/text.h"
+#include "recording/recording_schema.h"
+#include "report/report_views.h"
+
+void report_complain(sqlite3 *database, const char *what)
+{
+	const char *path = sqlite3_db_filename(database, "main");
+
+	/* recording_guard() */
+	if (sqlite3_errcode(database) == SQLITE_INTERRUPT)
+		what = "it asks for more work than a recording of its size can need";
+	message("%s cannot be read: %s", path && *path ? path : "the recording", what);
+}
+
+/*
+ * Views that stay views: stack_line is looked up by stack, which the tables below it can do by
+ * their keys; a table made of it could not.
+ */
+static bool stays_view(const char *name)
+{
+	return !strcmp(name, "stack_line");
+}
+
+static int run(sqlite3 *database, const char *sql)
+{
+	if (sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK)
+		return 0;
+	report_complain(database, sqlite3_errmsg(database));
+	return -EIO;
+}
+
+static int make_table(sqlite3 *database, const struct recording_view *view)
+{
+	char *drop, *create;
+	int err = -ENOMEM;
+	bool is_view;
+
+	/* What it is now: the view (recording_schema.h), or a table of an earlier call. */
+	is_view = sqlite3_table_column_metadata(database, "temp", view->name, NULL, NULL, NULL,
+						NULL, NULL, NULL) != SQLITE_OK;
+	drop = sqlite3_mprintf("DROP %s IF EXISTS temp.\"%w\"", is_view ? "VIEW" : "TABLE",
+			       view->name);
+	/* Unqualified names are looked up in temp first: a view sees the tables made before it. */
+	create = sqlite3_mprintf("CREATE TEMP TABLE \"%w\" AS %s", view->name, view->query);
+	if (drop && create)
+		err = run(database, drop);
+	if (!err)
+		err = run(database, create);
+	sqlite3_free(create);
+	sqlite3_free(drop);
+	return err;
+}
+
+static int trim_sites(sqlite3 *database, unsigned int sites)
+{
+	char *sql;
+	int err;
+
+	if (!sites)
+		return 0;
+	sql = sqlite3_mprintf("DELETE FROM temp.sites WHERE rank > %u", sites);
+	if (!sql)
+		return -ENOMEM;
+	err = run(database, sql);
+	sqlite3_free(sql);
+	return err;
+}
+
+int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
+{
+	const GPtrArray *views = recording_schema_views();
+	const struct recording_view *view;
+	int err = 0;
+	guint i = 0;
+
+	/* One snapshot for all of them, though the writer may go on. */
+	if (run(database, "SAVEPOINT report"))
+		return -EIO;
+	do {
+		view = g_ptr_array_index(views, i);
+		if (stays_view(view->name) ||
+		    (strcmp(last, "report_json") && g_str_has_suffix(view->name, "_json")))
+			continue;
+		/* Findings have read all sites by now. */
+		if (!strcmp(view->name, "site_json"))
+			err = trim_sites(database, sites);
+		if (!err)
+			err = make_table(database, view);
+	} while (!err && strcmp(view->name, last) && ++i < views->len);
+	/* What was ended for its work, or ran out of memory, has taken the savepoint with it. */
+	if (!sqlite3_get_autocommit(database) && run(database, "RELEASE report") && !err)
+		err = -EIO;
+	return err;
+}
+
+int report_flush(FILE *out)
+{
+	if (!fflush(out) && !ferror(out))
+		return 0;
+	message("the report cannot be written: %s", g_strerror(errno));
+	return -EIO;
+}
+
+int report_json(sqlite3 *database, const struct report_options *options, FILE *out)
+{
+	sqlite3_stmt *statement = NULL;
+	const char *json;
+	char *valid;
+	int err;
+
+	err = report_views_make(database, "report_json", options->sites);
+	if (err)
+		return err;
+	err = -EIO;
+	if (sqlite3_prepare_v2(database, "SELECT json FROM temp.report_json", -1, &statement,
+			       NULL) != SQLITE_OK ||
+	    sqlite3_step(statement) != SQLITE_ROW) {
+		report_complain(database, sqlite3_errmsg(database));
+		goto out;
+	}
+	json = (const char *)sqlite3_column_text(statement, 0);
+	if (!json) {
+		report_complain(database, "the report is empty");
+		goto out;
+	}
+	/* recording.c writes UTF-8 only; what a damaged file holds must not break a JSON reader. */
+	valid = text_json(json);
+	fprintf(out, "%s\n", valid);
+	g_free(valid);
+	err = report_flush(out);
+out:
+	sqlite3_finalize(statement);
+	return err;
+}
+
+int report_folded(sqlite3 *database, const char *toll, FILE *out)
+{
+	sqlite3_stmt *statement = NULL;
+	int err;
+
+	err = report_views_make(database, "folded", 0);
+	if (err)
+		return err;
+	err = -EIO;
+	if (sqlite3_prepare_v2(database, "SELECT stack, weight FROM temp.folded WHERE toll = ?"
+			       " ORDER BY weight DESC, stack", -1, &statement, NULL) != SQLITE_OK ||
+	    sqlite3_bind_text(statement, 1, toll, -1, SQLITE_STATIC) != SQLITE_OK) {
+		report_complain(database, sqlite3_errmsg(database));
+		goto out;
+	}
+	while (sqlite3_step(statement) == SQLITE_ROW) {
+		char *stack = text_printable((const char *)sqlite3_column_text(statement, 0));
+
+		fprintf(out, "%s %lld\n", stack, (long long)sqlite3_column_int64(statement, 1));
+		g_free(stack);
+	}
+	err = report_flush(out);
+out:
+	sqlite3_finalize(statement);
+	return err;
+}
+
+bool report_losses_exceed(sqlite3 *database, char **which)
+{
+	static const char query[] =
+		"SELECT group_concat(printf('%s %d (%s)', name, count, remedy), ', ')"
+		" FROM losses WHERE exceeds";
+	sqlite3_stmt *statement = NULL;
+	bool exceed = true;	/* what cannot be read cannot be trusted */
+
+	*which = NULL;
+	if (sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW) {
+		*which = g_strdup((const char *)sqlite3_column_text(statement, 0));
+		exceed = *which != NULL;
+	}
+	sqlite3_finalize(statement);
+	return exceed;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "report/report_page.h"
+
+#include <errno.h>
+#include <glib.h>
+
+#include "base/text.h"
+#include "report/report_views.h"
+
+const char *page_bold(const struct page *page)
+{
+	return page->color ? "\033[1m" : "";
+}
+
+const char *page_red(const struct page *page)
+{
+	return page->color ? "\033[1;31m" : "";
+}
+
+const char *page_plain(const struct page *page)
+{
+	return page->color ? "\033[0m" : "";
+}
+
+sqlite3_stmt *page_query(struct page *page, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+
+	if (page->err)
+		return NULL;
+	if (sqlite3_prepare_v2(page->database, sql, -1, &statement, NULL) == SQLITE_OK)
+		return statement;
+	report_complain(page->database, sqlite3_errmsg(page->database));
+	page->err = -EIO;
+	return NULL;
+}
+
+bool page_next(struct page *page, sqlite3_stmt *statement)
+{
+	int status = statement ? sqlite3_step(statement) : SQLITE_DONE;
+
+	if (status == SQLITE_ROW)
+		return true;
+	if (status != SQLITE_DONE) {
+		report_complain(page->database, sqlite3_errmsg(page->database));
+		page->err = -EIO;
+	}
+	sqlite3_finalize(statement);
+	return false;
+}
+
+char *page_column(sqlite3_stmt *statement, int column)
+{
+	return text_printable((const char *)sqlite3_column_text(statement, column));
+}
+
+void page_wrap(struct page *page, const char *prefix, int indent, const char *text)
+{
+	text_wrap(page->out, prefix, indent, text);
+}
+
+void page_heading(struct page *page, const char *title)
+{
+	fprintf(page->out, "\n%s%s%s\n", page_bold(page), title, page_plain(page));
+}

@@ -1,0 +1,790 @@
+// SPDX-License-Identifier: GPL-2.0
+/* report_text.c: a recording's views as text of at most 80 columns. */
+#include "report/report.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "base/text.h"
+#include "report/report_page.h"
+#include "report/report_views.h"
+
+#define FRAMES_SHOWN 6
+#define NAME_COLUMNS 38
+
+static void print_target(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT command, processes, duration_ns, observed_ns, complete,"
+			    " end_reason = 'size limit' FROM temp.target");
+	char duration[32], observed[32], *command, *line;
+
+	while (page_next(page, row)) {
+		command = page_column(row, 0);
+		text_cut(command, TEXT_WIDTH - 9);
+		format_time(duration, sizeof(duration), sqlite3_column_double(row, 2));
+		format_time(observed, sizeof(observed), sqlite3_column_double(row, 3));
+		fprintf(page->out, "%smemtoll:%s %s\n", page_bold(page), page_plain(page), command);
+		line = g_strdup_printf(
+			"%d process%s, recorded for %s; observed %s (on the CPU or asleep in"
+			" a fault).",
+			sqlite3_column_int(row, 1), sqlite3_column_int(row, 1) == 1 ? "" : "es",
+			duration, observed);
+		page_wrap(page, "         ", 9, line);
+		if (!sqlite3_column_int(row, 4))
+			fprintf(page->out, "%s!!! INCOMPLETE: the recording was not finished.%s\n",
+				page_red(page), page_plain(page));
+		if (sqlite3_column_int(row, 5))
+			page_wrap(page, "         ", 9, "It was ended by --max-size, its limit, and is"
+				  " whole up to there.");
+		g_free(line);
+		g_free(command);
+	}
+}
+
+static void print_notes(struct page *page)
+{
+	sqlite3_stmt *row = page_query(page, "SELECT text FROM temp.note ORDER BY position, text");
+	bool first = true;
+	char *text;
+
+	while (page_next(page, row)) {
+		if (first)
+			page_heading(page, "NOTES");
+		first = false;
+		text = page_column(row, 0);
+		page_wrap(page, "  - ", 4, text);
+		g_free(text);
+	}
+}
+
+static void print_verdict(struct page *page)
+{
+	sqlite3_stmt *row = page_query(page, "SELECT sentence FROM temp.verdict");
+	char *text, *title;
+
+	page_heading(page, "VERDICT");
+	while (page_next(page, row)) {
+		text = page_column(row, 0);
+		page_wrap(page, "  ", 2, text);
+		g_free(text);
+	}
+	row = page_query(page, "SELECT code, label, text FROM temp.finding_line"
+			       " ORDER BY position, number");
+	while (page_next(page, row)) {
+		char *label = page_column(row, 1);
+
+		text = page_column(row, 0);
+		title = g_strconcat("ADVICE ", text, NULL);
+		if (!*label)
+			page_heading(page, title);
+		g_free(title);
+		g_free(text);
+		text = page_column(row, 2);
+		title = g_strdup_printf("  %s%s", label, *label ? ": " : "");
+		page_wrap(page, title, 2, text);
+		g_free(title);
+		g_free(text);
+		g_free(label);
+	}
+}
+
+static void print_tolls(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page,
+			   "SELECT toll, not_captured, time_ns, share, low, high, count, bytes"
+			   " FROM temp.toll ORDER BY position");
+	char time[32], share[32], range[48], count[32], bytes[32], *name, *reason, *line;
+
+	fprintf(page->out, "\n%s%-12s%11s%9s%16s%15s%12s%s\n", page_bold(page), "TOLL", "time",
+		"share", "between", "count", "bytes", page_plain(page));
+	while (page_next(page, row)) {
+		name = page_column(row, 0);
+		if (sqlite3_column_type(row, 1) != SQLITE_NULL) {
+			reason = page_column(row, 1);
+			line = g_strdup_printf("%-12s   not captured: ", name);
+			page_wrap(page, line, 15, reason);
+			g_free(line);
+			g_free(reason);
+			g_free(name);
+			continue;
+		}
+		format_time(time, sizeof(time), sqlite3_column_double(row, 2));
+		format_share(share, sizeof(share), sqlite3_column_double(row, 3));
+		snprintf(range, sizeof(range), "%.1f-%.1f %%", 100 * sqlite3_column_double(row, 4),
+			 100 * sqlite3_column_double(row, 5));
+		format_count(count, sizeof(count), sqlite3_column_int64(row, 6));
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 7));
+		fprintf(page->out, "%-12s%11s%9s%16s", name, time, share, range);
+		if (strcmp(name, "compute"))	/* it has samples only */
+			fprintf(page->out, "%15s%12s", count, bytes);
+		fputc('\n', page->out);
+		g_free(name);
+	}
+}
+
+static void print_stack(struct page *page, const char *label, int64_t stack_id)
+{
+	sqlite3_stmt *row;
+	char *name, *place;
+	int shown = 0;
+
+	if (!stack_id)
+		return;
+	row = page_query(page,
+			 "SELECT name, place, COUNT(*) OVER () FROM stack_line WHERE stack_id = ?"
+			 " ORDER BY depth");
+	if (!row)
+		return;
+	sqlite3_bind_int64(row, 1, stack_id);
+	while (page_next(page, row)) {
+		if (shown == FRAMES_SHOWN && sqlite3_column_int(row, 2) > FRAMES_SHOWN)
+			fprintf(page->out, "%16s(%d more)\n", "",
+				sqlite3_column_int(row, 2) - shown);
+		if (shown++ >= FRAMES_SHOWN)
+			continue;
+		name = page_column(row, 0);
+		place = page_column(row, 1);
+		text_cut(name, NAME_COLUMNS);
+		text_cut(place, TEXT_WIDTH - 18 - NAME_COLUMNS);
+		fprintf(page->out, "  %-14s%s%*s  %s\n", shown == 1 ? label : "", name,
+			(int)(NAME_COLUMNS - g_utf8_strlen(name, -1)), "", place);
+		g_free(place);
+		g_free(name);
+	}
+}
+
+/* Where faults fell outside of allocations: "heap", "library /usr/lib/libc.so.6". */
+static void print_area(struct page *page, sqlite3_stmt *row, int column)
+{
+	char *area = page_column(row, column);
+
+	if (*area) {
+		text_cut(area, TEXT_WIDTH - 16);
+		fprintf(page->out, "  %-14s%s\n", "in", area);
+	}
+	g_free(area);
+}
+
+static void print_sites(struct page *page, unsigned int sites)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
+			    " touched_stack, known_clearing, COUNT(*) OVER (), area FROM"
+			    " temp.sites ORDER BY rank LIMIT ?");
+	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
+	bool first = true, proven;
+
+	if (!row)
+		return;
+	sqlite3_bind_int64(row, 1, sites ? (int64_t)sites : -1);
+	while (page_next(page, row)) {
+		if (first) {
+			title = g_strdup_printf("SITES (%d in all)", sqlite3_column_int(row, 9));
+			page_heading(page, title);
+			g_free(title);
+		}
+		first = false;
+		toll = page_column(row, 0);
+		call = page_column(row, 1);
+		format_time(time, sizeof(time), sqlite3_column_double(row, 2));
+		format_share(share, sizeof(share), sqlite3_column_double(row, 3));
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 4));
+		format_count(count, sizeof(count), sqlite3_column_int64(row, 5));
+		proven = sqlite3_column_type(row, 8) != SQLITE_NULL && !sqlite3_column_int(row, 8);
+		fprintf(page->out, "%s%8s%s %10s  %-12s%-16s%12s", page_bold(page), share,
+			page_plain(page), time, toll, call, proven ? "" : count);
+		if (proven)
+			fprintf(page->out, " at least %s\n", bytes);
+		else if (!strcmp(toll, "compute") || !strcmp(toll, "zero.app"))
+			fprintf(page->out, " %s\n",
+				sqlite3_column_int64(row, 5) == 1 ? "sample" : "samples");
+		else
+			fprintf(page->out, " x  %s\n", bytes);
+		print_area(page, row, 10);
+		print_stack(page, !strcmp(toll, "map") ? "called at" :
+			    !strcmp(call, "free") ? "freed at" : "allocated at",
+			    sqlite3_column_int64(row, 6));
+		print_stack(page, !strcmp(toll, "compute") ? "sampled at" :
+			    !strcmp(toll, "file.read") ? "read at" : "touched at",
+			    sqlite3_column_int64(row, 7));
+		g_free(call);
+		g_free(toll);
+	}
+}
+
+static void print_amount(struct page *page, const char *label, sqlite3_stmt *row, int column,
+			 const char *absent, const char *suffix)
+{
+	char bytes[32];
+
+	g_strlcpy(bytes, absent, sizeof(bytes));
+	if (sqlite3_column_type(row, column) != SQLITE_NULL)
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, column));
+	fprintf(page->out, "  %-24s%12s%s%s\n", label, bytes, *suffix ? "  " : "", suffix);
+}
+
+static void print_allocators(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT text FROM temp.allocator_text ORDER BY position"
+				 " LIMIT 8");
+	bool first = true;
+	char *text;
+
+	while (page_next(page, row)) {
+		if (first)
+			page_heading(page, "ALLOCATOR");
+		first = false;
+		text = page_column(row, 0);
+		page_wrap(page, "  ", 4, text);
+		g_free(text);
+	}
+}
+
+static void print_zeroing(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT bytes_kernel, bytes_libc, bytes_twice, bytes_never_used,"
+			    " libc_bytes_unknown, t.time_ns, t.clear_ns FROM temp.zeroing"
+			    " LEFT JOIN temp.toll t ON t.toll = 'zero.kernel'");
+	char time[32], clear[32], suffix[96];
+
+	while (page_next(page, row)) {
+		page_heading(page, "ZEROING");
+		format_time(time, sizeof(time), sqlite3_column_double(row, 5));
+		format_time(clear, sizeof(clear), sqlite3_column_double(row, 6));
+		snprintf(suffix, sizeof(suffix), "clearing is %s of %s", clear, time);
+		print_amount(page, "cleared by the kernel", row, 0, "not captured",
+			     sqlite3_column_double(row, 5) > 0 ? suffix : "");
+		print_amount(page, "cleared by libc's calloc", row, 1, "not captured",
+			     sqlite3_column_int(row, 4) ? "at least (an unknown allocator)" : "");
+		print_amount(page, "cleared twice", row, 2, "", "by the kernel, then by a memset");
+		print_amount(page, "never used", row, 3, "", "in freed blocks with own mappings");
+	}
+}
+
+static void print_access(struct page *page)
+{
+	sqlite3_stmt *row = page_query(
+		page,
+		"SELECT CASE WHEN call <> '' THEN call || COALESCE(' at ' || (SELECT l.said FROM"
+		" stack_line l WHERE l.stack_id = allocated_stack"
+		" AND (l.depth > 0 OR call = 'mmap') ORDER BY l.usable, l.depth LIMIT 1), '')"
+		" ELSE RTRIM(area || ' ' || area_name) END,"
+		" 4096 * first_pages, 4096 * in_pages, returns, pattern FROM temp.access_pattern"
+		" WHERE 100 * in_pages > (SELECT SUM(in_pages) FROM temp.access_pattern)"
+		" OR pattern LIKE 'one%' ORDER BY rank LIMIT 8");
+	char first[32], back[32], *where, *pattern;
+	bool any = false;
+
+	while (page_next(page, row)) {
+		if (!any)
+			fprintf(page->out, "  %-30s%11s%11s%8s  %s\n", "", "touched", "came back",
+				"times", "gone over");
+		any = true;
+		where = page_column(row, 0);
+		pattern = page_column(row, 4);
+		text_cut(where, 30);
+		format_bytes(first, sizeof(first), sqlite3_column_double(row, 1));
+		format_bytes(back, sizeof(back), sqlite3_column_double(row, 2));
+		fprintf(page->out, "  %s%*s%11s%11s%8.1f  %s\n", where,
+			(int)(30 - g_utf8_strlen(where, -1)), "", first, back,
+			sqlite3_column_double(row, 3), pattern);
+		g_free(pattern);
+		g_free(where);
+	}
+}
+
+static void print_swap(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT m.limit_bytes, m.rss_peak_bytes, m.swap_peak_bytes,"
+			    " m.came_back_bytes, m.fits_bytes, COALESCE(m.limit_path, ''),"
+			    " s.blocked_ns FROM temp.memory m JOIN temp.swap_source s"
+			    " WHERE m.came_back_bytes > 0 OR EXISTS (SELECT 1 FROM temp.toll"
+			    " WHERE toll = 'swap.out' AND count > 0)");
+	char asleep[32], suffix[96], *path;
+
+	while (page_next(page, row)) {
+		page_heading(page, "SWAP");
+		path = page_column(row, 5);
+		text_cut(path, 36);
+		format_time(asleep, sizeof(asleep), sqlite3_column_double(row, 6));
+		print_amount(page, "memory that may be used", row, 0, "unknown",
+			     *path ? path : "of the machine");
+		print_amount(page, "resident at most", row, 1, "unknown", "");
+		print_amount(page, "swapped at most", row, 2, "unknown", "");
+		snprintf(suffix, sizeof(suffix), "different pages; asleep for them %s", asleep);
+		print_amount(page, "came back", row, 3, "unknown", suffix);
+		if (sqlite3_column_type(row, 4) != SQLITE_NULL)
+			print_amount(page, "would be enough", row, 4, "unknown", "estimated");
+		g_free(path);
+		print_access(page);
+	}
+}
+
+static void print_read_files(struct page *page)
+{
+	sqlite3_stmt *row = page_query(
+		page,
+		"SELECT CASE WHEN LENGTH(f.path) > 36 THEN '...' || SUBSTR(f.path, -33) ELSE f.path END,"
+		" f.calls, f.bytes, f.time_ns, r.reread_factor, COALESCE(1.0 * f.cached_bytes /"
+		" NULLIF(f.bytes, 0), 0.0) FROM temp.files f LEFT JOIN temp.file_reuse r"
+		" ON r.file = f.file WHERE f.time_ns > 0.01 * (SELECT observed_ns FROM temp.observed)"
+		" ORDER BY f.rank LIMIT 8");
+	char calls[32], bytes[32], time[32], cached[32], *path;
+	bool any = false;
+
+	while (page_next(page, row)) {
+		if (!any) {
+			page_heading(page, "READS");
+			fprintf(page->out, "  %-36s%9s%10s%10s%6s%7s\n", "", "reads", "bytes",
+				"time", "times", "cached");
+		}
+		any = true;
+		path = page_column(row, 0);
+		format_count(calls, sizeof(calls), sqlite3_column_int64(row, 1));
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 2));
+		format_time(time, sizeof(time), sqlite3_column_double(row, 3));
+		snprintf(cached, sizeof(cached), "%.0f %%", 100 * sqlite3_column_double(row, 5));
+		fprintf(page->out, "  %s%*s%9s%10s%10s%6.1f%7s\n", path,
+			(int)(36 - g_utf8_strlen(path, -1)), "", calls, bytes, time,
+			sqlite3_column_double(row, 4), cached);
+		g_free(path);
+	}
+}
+
+/* What would be read again no more: where it is a fifth of the time, or it would be idle talk. */
+static void print_reads(struct page *page)
+{
+	sqlite3_stmt *row = page_query(
+		page,
+		"SELECT r.read_different_bytes, r.reread_half_bytes, r.reread_enough_bytes FROM"
+		" temp.read_measure r WHERE r.reread_share > 0.1"
+		" AND 5 * r.read_ns > (SELECT observed_ns FROM temp.observed)");
+
+	print_read_files(page);
+	while (page_next(page, row)) {
+		print_amount(page, "different blocks", row, 0, "unknown", "of all files");
+		print_amount(page, "half read again no more", row, 1, "unknown",
+			     "with so much more cache");
+		print_amount(page, "nothing read twice", row, 2, "unknown",
+			     "likewise; hits in its own cache are not seen");
+	}
+}
+
+/* Only what came again: memory that is given back and left alone costs nothing more. */
+static void print_giveback(struct page *page)
+{
+	sqlite3_stmt *row = page_query(
+		page,
+		"SELECT g.gave_bytes, g.again_bytes, g.again_bytes_per_s, g.twice_bytes, g.how,"
+		" CASE g.gave_call WHEN '' THEN 'the program' ELSE g.gave_call END || COALESCE("
+		" ' at ' || (SELECT l.said FROM stack_line l WHERE l.stack_id = g.gave_stack"
+		" AND (l.depth > 0 OR g.gave_call = '') ORDER BY l.usable, l.depth LIMIT 1), ''),"
+		" CASE g.got_call WHEN '' THEN 'touched' ELSE g.got_call END || COALESCE("
+		" ' at ' || (SELECT l.said FROM stack_line l WHERE l.stack_id = g.got_stack"
+		" AND (l.depth > 0 OR g.got_call IN ('', 'mmap')) ORDER BY l.usable, l.depth"
+		" LIMIT 1), ''), (SELECT COUNT(*) FROM temp.giveback_site WHERE again_bytes > 0)"
+		" FROM temp.giveback_site g WHERE g.again_bytes > 0 ORDER BY g.rank LIMIT 5");
+	char gave[32], again[32], rate[32], twice[32], *how, *giver, *getter;
+	int shown = 0, all = 0;
+
+	while (page_next(page, row)) {
+		if (!shown++)
+			fprintf(page->out, "\n%s%-11s%10s%11s  %-9s%s%s\n", page_bold(page),
+				"GIVEN BACK", "got again", "a second", "how", "by, and got by",
+				page_plain(page));
+		all = sqlite3_column_int(row, 7);
+		how = page_column(row, 4);
+		giver = page_column(row, 5);
+		getter = page_column(row, 6);
+		text_cut(giver, TEXT_WIDTH - 43);
+		text_cut(getter, TEXT_WIDTH - 43);
+		format_bytes(gave, sizeof(gave), sqlite3_column_double(row, 0));
+		format_bytes(again, sizeof(again), sqlite3_column_double(row, 1));
+		format_bytes(rate, sizeof(rate), sqlite3_column_double(row, 2));
+		format_bytes(twice, sizeof(twice), sqlite3_column_double(row, 3));
+		fprintf(page->out, "%-11s%10s%11s  %-9s%s\n%43s%s\n", gave, again, rate, how,
+			giver, "", getter);
+		if (sqlite3_column_int64(row, 3))
+			fprintf(page->out, "%43s%s cleared twice\n", "", twice);
+		g_free(getter);
+		g_free(giver);
+		g_free(how);
+	}
+	if (all > shown)
+		fprintf(page->out, "%43sand %d more\n", "", all - shown);
+}
+
+/* A quantile; below what the probes let us tell: that. */
+static void format_quantile(char *text, size_t size, double ns, double resolution_ns)
+{
+	char time[32];
+
+	format_time(time, sizeof(time), MAX(ns, resolution_ns));
+	snprintf(text, size, "%s%s", ns < resolution_ns ? "< " : "", time);
+}
+
+static void print_stalls(struct page *page)
+{
+	sqlite3_stmt *row = page_query(page, "SELECT text FROM temp.stall_text ORDER BY position");
+	char *text;
+
+	while (page_next(page, row)) {
+		text = page_column(row, 0);
+		page_wrap(page, "  - ", 4, text);
+		g_free(text);
+	}
+}
+
+static void print_latency(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT call, calls, p50_ns, p99_ns, max_ns, resolution_ns,"
+				 " mostly FROM temp.latency_text ORDER BY position");
+	char count[32], median[40], high[40], longest[32], *call, *mostly;
+	bool any = false;
+
+	while (page_next(page, row)) {
+		if (!any)
+			fprintf(page->out, "\n%s%-15s%13s%11s%11s%11s  %s%s\n", page_bold(page),
+				"LATENCY", "calls", "median", "99 % below", "longest",
+				"spent most", page_plain(page));
+		any = true;
+		call = page_column(row, 0);
+		mostly = page_column(row, 6);
+		format_count(count, sizeof(count), sqlite3_column_int64(row, 1));
+		format_quantile(median, sizeof(median), sqlite3_column_double(row, 2),
+				sqlite3_column_double(row, 5));
+		format_quantile(high, sizeof(high), sqlite3_column_double(row, 3),
+				sqlite3_column_double(row, 5));
+		format_time(longest, sizeof(longest), sqlite3_column_double(row, 4));
+		fprintf(page->out, "%-15s%13s%11s%11s%11s  %s\n", call, count, median, high,
+			longest, mostly);
+		g_free(mostly);
+		g_free(call);
+	}
+	if (any)
+		print_stalls(page);
+}
+
+/* Those that are not what glibc begins with. */
+static void print_thresholds(struct page *page)
+{
+	sqlite3_stmt *row = page_query(
+		page,
+		"SELECT t.name, CASE WHEN t.low_bytes = t.high_bytes THEN printf('%,d bytes', t.low_bytes)"
+		" WHEN t.high_bytes IS NULL THEN printf('at least %,d bytes', t.low_bytes)"
+		" ELSE printf('%,d to %,d bytes', t.low_bytes, t.high_bytes) END ||"
+		" CASE t.how WHEN 'tunable' THEN ', set in the environment'"
+		" WHEN 'inherited' THEN ', from its parent' ELSE '' END ||"
+		" CASE WHEN t.changes = 0 THEN '' ELSE CASE WHEN t.before_low_bytes ="
+		" t.before_high_bytes THEN printf(', %,d', t.before_low_bytes) ELSE ', else' END ||"
+		" printf(' until %.3f s after the start', (t.changed_ns - (SELECT MIN(start_ns) FROM"
+		" slice)) / 1e9) || CASE WHEN t.call <> '' THEN ': ' || t.call || COALESCE(' at ' ||"
+		" (SELECT l.said FROM stack_line l WHERE l.stack_id = t.stack_id AND l.depth > 0"
+		" ORDER BY l.usable, l.depth LIMIT 1), '') ELSE '' END || CASE WHEN t.changes > 1"
+		" THEN printf(' (%d changes)', t.changes) ELSE '' END END ||"
+		" CASE WHEN (SELECT COUNT(DISTINCT pid) FROM temp.threshold_state) > 1"
+		" THEN printf(' (process %d)', t.pid) ELSE '' END"
+		" FROM temp.threshold_state t WHERE t.how <> 'default' ORDER BY t.pid, t.name LIMIT 6");
+	bool first = true;
+	char *name, *text, *label;
+
+	while (page_next(page, row)) {
+		if (first)
+			page_heading(page, "GLIBC'S THRESHOLDS");
+		first = false;
+		name = page_column(row, 0);
+		text = page_column(row, 1);
+		label = g_strdup_printf("  %-16s", name);
+		text_wrap(page->out, label, 18, text);
+		g_free(label);
+		g_free(text);
+		g_free(name);
+	}
+}
+
+static void print_processes(struct page *page)
+{
+	sqlite3_stmt *row = page_query(
+		page,
+		"SELECT p.pid, p.comm, o.observed_ns, p.end_ns, p.exit_code,"
+		" (SELECT x.toll FROM temp.process_toll x WHERE x.pid = p.pid AND x.time_ns > 0"
+		"  ORDER BY x.time_ns DESC, x.toll LIMIT 1),"
+		" (SELECT MAX(x.time_ns) FROM temp.process_toll x WHERE x.pid = p.pid),"
+		" COUNT(*) OVER () FROM process p LEFT JOIN temp.process_observed o"
+		" ON o.pid = p.pid"
+		" ORDER BY o.observed_ns DESC, p.pid LIMIT 10");
+	char observed[32], time[32] = "", end[32], *comm, *toll;
+	int code, shown = 0, all = 0;
+
+	while (page_next(page, row)) {
+		all = sqlite3_column_int(row, 7);
+		if (all < 2)
+			continue;
+		if (!shown++)
+			fprintf(page->out, "\n%s%-9s%-17s%12s  %-12s%12s  %s%s\n", page_bold(page),
+				"PROCESS", "name", "observed", "largest toll", "", "end",
+				page_plain(page));
+		code = sqlite3_column_int(row, 4);
+		if (sqlite3_column_type(row, 3) == SQLITE_NULL)
+			snprintf(end, sizeof(end), "goes on");
+		else if (code & 0x7f)	/* wait(2) */
+			snprintf(end, sizeof(end), "signal %d", code & 0x7f);
+		else
+			snprintf(end, sizeof(end), "exit %d", code >> 8 & 0xff);
+		comm = page_column(row, 1);
+		toll = page_column(row, 5);
+		text_cut(comm, 16);
+		format_time(observed, sizeof(observed), sqlite3_column_double(row, 2));
+		format_time(time, sizeof(time), sqlite3_column_double(row, 6));
+		fprintf(page->out, "%-9d%-17s%12s  %-12s%12s  %s\n", sqlite3_column_int(row, 0),
+			comm, observed, toll, *toll ? time : "", end);
+		g_free(toll);
+		g_free(comm);
+	}
+	if (all > shown && shown)
+		fprintf(page->out, "         and %d more\n", all - shown);
+}
+
+static void print_checks(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT REPLACE(name, '_', ' '), ours, kernel, ok FROM temp.checks"
+			    " ORDER BY position");
+	char ours[32], kernel[32], *name;
+
+	page_heading(page, "CHECKS");
+	while (page_next(page, row)) {
+		name = page_column(row, 0);
+		format_count(ours, sizeof(ours), sqlite3_column_int64(row, 1));
+		format_count(kernel, sizeof(kernel), sqlite3_column_int64(row, 2));
+		fprintf(page->out, "  %-19s ours %13s  the kernel's %13s  %s\n", name, ours,
+			kernel, sqlite3_column_int(row, 3) ? "ok" : "DIFFER");
+		g_free(name);
+	}
+}
+
+static void print_stacks(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT COALESCE(SUM(CASE stopped WHEN '' THEN share END), 0.0),"
+			    " COALESCE(group_concat(CASE WHEN stopped <> '' AND share >= 0.001"
+			    " THEN printf('%s %.1f %%', stopped, 100 * share) END, ', '), ''),"
+			    " COUNT(*) FROM (SELECT * FROM temp.stack_quality"
+			    " ORDER BY share DESC)");
+	char share[32], *stopped, *line;
+
+	while (page_next(page, row)) {
+		if (!sqlite3_column_int(row, 2))
+			continue;
+		format_share(share, sizeof(share), sqlite3_column_double(row, 0));
+		stopped = page_column(row, 1);
+		line = g_strdup_printf("%s of the sites' time has whole stacks%s%s.", share,
+				       *stopped ? "; what ended the others: " : "", stopped);
+		fputc('\n', page->out);
+		page_wrap(page, "Stacks: ", 10, line);
+		g_free(line);
+		g_free(stopped);
+	}
+}
+
+/* "; malloc was watched 4.8 %, free 4.8 % of the time", or nothing. */
+static char *duty_cycle(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT CASE call WHEN 'read_other' THEN 'read() of sockets'"
+				 " WHEN 'syscall' THEN 'mapping calls and reads' ELSE call END, share"
+				 " FROM temp.duty_cycle WHERE share < 1 AND (call IN ('read_other',"
+				 " 'syscall') OR call IN (SELECT call FROM main.call))"
+				 " ORDER BY call");
+	GString *said = g_string_new(NULL);
+	char *call;
+
+	while (page_next(page, row)) {
+		call = page_column(row, 0);
+		g_string_append_printf(said, "%s%s %.1f %%", said->len ? ", " : "; watched: ", call,
+				       100 * sqlite3_column_double(row, 1));
+		g_free(call);
+	}
+	if (said->len)
+		g_string_append(said, " of the time");
+	return g_string_free(said, FALSE);
+}
+
+/* " (+- 0.3, by CPU samples)". */
+static char *overhead_error(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT printf(' (+- %.1f, by %s)', error_pct, CASE source"
+				 " WHEN 'samples' THEN 'CPU samples' ELSE 'calibrated prices' END)"
+				 " FROM temp.overhead_error");
+	char *said = NULL;
+
+	while (page_next(page, row))
+		said = page_column(row, 0);
+	return said ? said : g_strdup("");
+}
+
+/* " The price of ... cannot be told from zero here ...", a sentence for each such probe, or nothing. */
+static char *untold_prices(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT what, probe, hits, hit_ns, error_ns, most_ns FROM"
+				 " temp.price_untold ORDER BY most_ns DESC, probe");
+	char hits[32], most[32], *what, *probe;
+	GString *said = g_string_new(NULL);
+
+	while (page_next(page, row)) {
+		what = page_column(row, 0);
+		probe = page_column(row, 1);
+		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 2));
+		format_time(most, sizeof(most), sqlite3_column_double(row, 5));
+		g_string_append_printf(said, " The price of %s (%s) is too small to be told from zero"
+				       " here, %.0f +- %.0f ns a hit: %s hits took at most %s.",
+				       what, probe, sqlite3_column_double(row, 3),
+				       sqlite3_column_double(row, 4), hits, most);
+		g_free(probe);
+		g_free(what);
+	}
+	return g_string_free(said, FALSE);
+}
+
+/* What following a command takes beside the probes: its processes stand still, and use no CPU time. */
+static void add_held(GString *line, sqlite3_stmt *row, int column)
+{
+	char held[32];
+
+	if (sqlite3_column_type(row, column) == SQLITE_NULL)
+		return;
+	format_time(held, sizeof(held), sqlite3_column_double(row, column));
+	g_string_append_printf(line, " At their starts and ends the command's processes were held for"
+			       " at least %s in all, which is in no figure.", held);
+}
+
+static void print_overhead(struct page *page)
+{
+	sqlite3_stmt *row = page_query(page, "SELECT estimated_pct, hits, limit_pct, held_ns FROM"
+					     " temp.overhead");
+	char hits[32], limit[48] = "no limit", *duty, *error, *untold;
+	GString *line;
+
+	while (page_next(page, row)) {
+		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 1));
+		if (sqlite3_column_type(row, 2) != SQLITE_NULL)
+			snprintf(limit, sizeof(limit), "limit %g %%",
+				 sqlite3_column_double(row, 2));
+		duty = duty_cycle(page);
+		error = overhead_error(page);
+		untold = untold_prices(page);
+		line = g_string_new(NULL);
+		g_string_printf(
+			line, "%.1f %% of the target's time%s, %s probe hits (%s)%s; it is taken out of"
+			" the figures above.%s",
+			sqlite3_column_double(row, 0), error, hits, limit, duty, untold);
+		add_held(line, row, 3);
+		fputc('\n', page->out);
+		page_wrap(page, "Overhead: ", 10, line->str);
+		g_string_free(line, TRUE);
+		g_free(untold);
+		g_free(error);
+		g_free(duty);
+	}
+}
+
+static void print_losses(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT name, count, meaning, remedy, share, measure FROM"
+				 " temp.losses WHERE count > 0"
+				 /* what ended stacks is said where their quality is */
+				 " AND (name NOT LIKE 'unwind!_%' ESCAPE '!' OR"
+				 " name = 'unwind_full') ORDER BY share DESC, name");
+	char count[32], *name, *meaning, *remedy, *prefix, *line;
+
+	while (page_next(page, row)) {
+		name = page_column(row, 0);
+		meaning = page_column(row, 2);
+		remedy = page_column(row, 3);
+		format_count(count, sizeof(count), sqlite3_column_int64(row, 1));
+		prefix = g_strdup_printf("!!! %s: ", name);
+		line = sqlite3_column_type(row, 5) == SQLITE_NULL ?
+			g_strdup_printf("%s %s (%s)", count, meaning, remedy) :
+			g_strdup_printf("%s, %.2f %% of its kind: %s (%s)", count,
+					100 * sqlite3_column_double(row, 4), meaning, remedy);
+		fputs(page_red(page), page->out);
+		page_wrap(page, prefix, 4, line);
+		fputs(page_plain(page), page->out);
+		g_free(line);
+		g_free(prefix);
+		g_free(remedy);
+		g_free(meaning);
+		g_free(name);
+	}
+}
+
+static void print_sampled(struct page *page)
+{
+	sqlite3_stmt *row = page_query(page, "SELECT e.call, e.bytes, e.bytes_error, e.live_bytes,"
+				  " e.live_bytes_error, (SELECT said FROM stack_line l"
+				  " WHERE l.stack_id = e.stack_id AND l.depth > 0"
+				  " ORDER BY l.usable, l.depth LIMIT 1)"
+				  " FROM temp.sample_estimate e ORDER BY e.bytes DESC LIMIT 5");
+	char bytes[32], error[32], live[32], live_error[32], *call, *place, *line;
+	bool first = true;
+
+	while (page_next(page, row)) {
+		if (first)
+			page_heading(page, "SAMPLED (blocks below --min-size, estimates)");
+		first = false;
+		call = page_column(row, 0);
+		place = page_column(row, 5);
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 1));
+		format_bytes(error, sizeof(error), sqlite3_column_double(row, 2));
+		format_bytes(live, sizeof(live), sqlite3_column_double(row, 3));
+		format_bytes(live_error, sizeof(live_error), sqlite3_column_double(row, 4));
+		line = sqlite3_column_type(row, 3) == SQLITE_NULL ?
+			g_strdup_printf("%s +- %s by %s at %s", bytes, error, call, place) :
+			g_strdup_printf("%s +- %s by %s at %s, of which live %s +- %s", bytes,
+					error, call, place, live, live_error);
+		page_wrap(page, "  - ", 4, line);
+		g_free(line);
+		g_free(place);
+		g_free(call);
+	}
+}
+
+int report_text(sqlite3 *database, const struct report_options *options, FILE *out)
+{
+	struct page page = { .database = database, .out = out, .color = options->color };
+	int err;
+
+	err = report_views_make(database, "note", 0);
+	if (err)
+		return err;
+	print_target(&page);
+	print_verdict(&page);
+	print_tolls(&page);
+	print_sites(&page, options->sites);
+	print_allocators(&page);
+	print_sampled(&page);
+	print_zeroing(&page);
+	print_latency(&page);
+	print_swap(&page);
+	print_reads(&page);
+	print_giveback(&page);
+	print_thresholds(&page);
+	print_processes(&page);
+	print_checks(&page);
+	print_notes(&page);
+	print_stacks(&page);
+	print_overhead(&page);
+	print_losses(&page);
+	return page.err ? page.err : report_flush(out);
+}

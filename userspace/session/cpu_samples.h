@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* cpu_samples.h: CPU samples of a slice, counted by process, place, allocator function and stack. */
+#ifndef MEMTOLL_CPU_SAMPLES_H
+#define MEMTOLL_CPU_SAMPLES_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/wire/events.h"
+#include "recording/recording.h"
+#include "symbols/symbolize.h"
+
+struct cpu_samples;
+
+/* stacks_fd: the map of stacks. */
+struct cpu_samples *cpu_samples_new(int stacks_fd, struct symbolizer *symbolizer);
+void cpu_samples_free(struct cpu_samples *samples);
+
+/*
+ * missed: calls may have been missed, so that a thread can be in one although no probe saw it go
+ * there; then its stack tells.
+ */
+void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed);
+
+/* Into the recording's present slice, and begin anew. on_stack() gets each stack referred to. */
+int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
+		       void (*on_stack)(void *context, uint64_t id), void *context);
+
+/* There will be no samples with this stack any more. */
+void cpu_samples_forget_stack(struct cpu_samples *samples, uint64_t id);
+
+#endif /* MEMTOLL_CPU_SAMPLES_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* sample_place.h: what a CPU sample was doing. */
+#ifndef MEMTOLL_SAMPLE_PLACE_H
+#define MEMTOLL_SAMPLE_PLACE_H
+
+#include <linux/types.h>
+#include <stdint.h>
+
+#include "bpf/wire/events.h"
+#include "symbols/symbolize.h"
+
+enum place { PLACE_MEMSET, PLACE_CALLOC_MEMSET, PLACE_ALLOCATOR, PLACE_FAULT, PLACE_MAP,
+	     PLACE_READ, PLACE_PROBE, PLACE_KERNEL, PLACE_USER };
+
+/* Column place of table sample. */
+const char *sample_place_name(enum place place);
+
+/* A function of the kernel: [start, end), 0 where hidden. */
+struct kernel_code {
+	uint64_t start;
+	uint64_t end;
+};
+
+/* Code of the kernel that only runs in a fault, and in a uprobe. */
+struct sample_judge {
+	struct kernel_code fault[3];
+	struct kernel_code probe[8];
+};
+
+void sample_judge_prepare(struct sample_judge *judge, struct symbolizer *symbolizer);
+
+/* By all frames of a kernel stack: without NMIs leaves pile up where interrupts go on again. */
+enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample);
+
+/* The allocator's function by its name, as symbol tables have it; FN_NONE for others. */
+unsigned int sample_fn_of_symbol(const char *symbol);
+
+#endif /* MEMTOLL_SAMPLE_PLACE_H */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * object.h: one mapped file (program, library, vDSO) and the names inside it, by libdwfl.
+ *
+ * Addresses here are the file's own ("module addresses": what nm and addr2line use), so that one
+ * object serves every process that maps the file. The file and its debug information may be
+ * hostile: bounded work, nothing is opened over the network, and a file that is truncated while
+ * it is being read costs its names, not the program (SIGBUS is caught).
+ */
+#ifndef MEMTOLL_OBJECT_H
+#define MEMTOLL_OBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbols/scopes.h"
+
+#define OBJECT_FRAMES_MAX SCOPES_MAX
+
+struct object;
+
+struct object_frame {
+	char *function;		/* demangled, never NULL; "" where no symbol covers the address */
+	char *file;		/* never NULL */
+	uint32_t line;
+	uint64_t start;		/* first address of the function; 0: not known */
+};
+
+/*
+ * Look at the file behind fd (owned by the object from now on, also after an error). path: as the
+ * process sees it. root: descriptor of that process's root directory (root.h), where its debug
+ * files are looked for besides our own; borrowed, must outlive the object; -1: none. Program
+ * headers and build-id are read now, the rest on the first object_find(). Never NULL; a file that
+ * is no usable ELF program names nothing.
+ */
+struct object *object_new(int fd, const char *path, int root);
+void object_free(struct object *object);
+
+/* Give up the descriptor, as the process has too many: what is not read yet never will be. */
+void object_drop_fd(struct object *object);
+
+/* Whether it can still name something, and so holds descriptors. */
+bool object_is_open(const struct object *object);
+
+/* Lower-case hexadecimal, "" where the file has none. */
+const char *object_build_id(const struct object *object);
+
+/*
+ * Module address of what an executable mapping of the file shows at this offset of the file.
+ * False where no segment holds it.
+ */
+bool object_address(const struct object *object, uint64_t file_offset, uint64_t *address);
+
+/*
+ * What is at a module address, innermost inlined function first. Number of frames written to
+ * frames (OBJECT_FRAMES_MAX long), 0 if nothing is known. Freed by object_frames_free().
+ */
+size_t object_find(struct object *object, uint64_t address, struct object_frame *frames);
+void object_frames_free(struct object_frame *frames, size_t count);
+
+/*
+ * Catch SIGBUS in object_find() from now on; calls nest. Other SIGBUS go where they went before.
+ */
+void object_guard_install(void);
+void object_guard_remove(void);
+
+#endif /* MEMTOLL_OBJECT_H */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * symbolize.h: addresses become functions, files and lines (elfutils libdwfl).
+ *
+ * A symbolizer keeps, for every process it was shown, the mappings as they were, so that
+ * addresses of a process that has exited can still be named.
+ */
+#ifndef MEMTOLL_SYMBOLIZE_H
+#define MEMTOLL_SYMBOLIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/maps.h"
+
+enum frame_kind {
+	FRAME_NATIVE = 0,
+	FRAME_PYTHON = 1,
+	FRAME_KERNEL = 2,
+	FRAME_JIT = 3,
+};
+
+const char *frame_kind_name(enum frame_kind kind);
+
+/* Strings belong to the symbolizer and live as long as it does. Unknown: "" and 0. */
+struct frame {
+	const char *function;	/* demangled */
+	const char *module;	/* path as the process sees it, or "[kernel]", "[vdso]" */
+	const char *file;
+	uint32_t line;
+	enum frame_kind kind;
+	const char *build_id;	/* hex */
+	uint64_t module_offset;	/* address less the module's load bias: what addr2line wants */
+	uint64_t symbol_offset;	/* bytes from the function's start */
+};
+
+struct symbolizer;
+
+struct symbolizer *symbolizer__new(void);
+void symbolizer__free(struct symbolizer *symbolizer);
+
+/*
+ * Take note of the process's present mappings; call again when they changed (exec, dlopen).
+ * Earlier mappings of the same pid are kept for addresses the new ones do not cover, except
+ * after exec (replace == true). 0 or -errno.
+ */
+int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace);
+/* The same of mappings that have been read; none: -ESRCH. */
+int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct maps *maps,
+			 bool replace);
+
+/* A forked child has its parent's mappings until it is shown itself. */
+int symbolizer_fork(struct symbolizer *symbolizer, pid_t parent, pid_t child);
+
+/* A dead process all of whose addresses have been named. */
+void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid);
+
+/* Is this, or the call before it, an address of code that the process was seen to have? */
+bool symbolizer_has_code(const struct symbolizer *symbolizer, pid_t pid, uint64_t address);
+
+/*
+ * Name an address of a process. is_return_address: look up the call before it. Inlined functions
+ * give several frames, innermost first. Number of frames written, at least 1 (an unknown address
+ * gives one frame with empty names).
+ */
+size_t symbolizer_user(struct symbolizer *symbolizer, pid_t pid, uint64_t address,
+		       bool is_return_address, struct frame *frames, size_t capacity);
+
+/* Name a kernel address by /proc/kallsyms. One frame. */
+void symbolizer_kernel(struct symbolizer *symbolizer, uint64_t address, struct frame *frame);
+
+/* Start and end of a kernel function; false where kallsyms does not list it or hides addresses. */
+bool symbolizer_kernel_function(struct symbolizer *symbolizer, const char *name, uint64_t *start,
+				uint64_t *end);
+
+#endif /* MEMTOLL_SYMBOLIZE_H */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * starts.h: how programs start. A command's process has to be held between the mapping of its
+ * libraries and its first own instruction. The first time that a program starts it is held at each
+ * system call of its dynamic loader; whoever starts like that again runs on until the loader itself
+ * says that it has mapped all (start.bpf.c), with probes made beforehand in what was mapped then.
+ */
+#ifndef MEMTOLL_STARTS_H
+#define MEMTOLL_STARTS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/maps.h"
+#include "probes/attach.h"
+
+struct starts;
+struct starting;
+
+struct starts *starts_new(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism);
+void starts_free(struct starts *starts);
+
+/*
+ * A held process has called exec; base: where its dynamic loader is mapped. NULL where the loader
+ * cannot tell: it has no such function, or the kernel cannot link to it. Ended by starting_end().
+ */
+struct starting *starting_new(struct starts *starts, pid_t pid, const struct maps *maps,
+			      uint64_t base);
+
+/*
+ * What the same program, with the same loader and the same settings of it (LD_PRELOAD ...), had
+ * mapped when it was ready: struct allocator_module. NULL: it is the first such. Otherwise it will
+ * get SIGURG as its loader tells.
+ */
+const GPtrArray *starting_modules(const struct starting *starting);
+
+/* The loader has told that all is mapped. */
+bool starting_is_over(const struct starting *starting);
+
+/*
+ * It is ready, and these are its allocators (remembered, and freed, from now on); NULL: it never
+ * was. Frees.
+ */
+void starting_end(struct starting *starting, GPtrArray *modules);
+
+#endif /* MEMTOLL_STARTS_H */

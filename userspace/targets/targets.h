@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* targets.h: the processes being traced: probed, followed, and their kernel counters. */
+#ifndef MEMTOLL_TARGETS_H
+#define MEMTOLL_TARGETS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/cgroup.h"
+#include "ledger/thresholds.h"
+#include "probes/attach.h"
+#include "python/python.h"
+#include "recording/recording.h"
+#include "symbols/symbolize.h"
+
+/* What the kernel itself has counted for a process, and its size now. */
+struct counters {
+	uint64_t cpu_ns;
+	uint64_t minor_faults;
+	uint64_t major_faults;
+	int64_t rss_bytes;		/* -1: unknown; of a dead one, as seen last */
+	int64_t swap_bytes;
+};
+
+struct target {
+	pid_t pid;
+	pid_t parent_pid;
+	const char *role;		/* "target" or "child" */
+	uint64_t start_ns;
+	bool exited;
+	bool changed;			/* files were mapped since it was last looked at */
+	struct counters now;		/* last reading */
+	struct counters recorded;	/* as of the last slice */
+	uint64_t dead_minor_faults;	/* of threads dead before it was followed */
+	uint64_t dead_major_faults;
+	uint64_t cpu_base_ns;		/* CPU time when counting began; of a fork 0 */
+	uint64_t cpu_seen_ns;		/* and since then */
+	unsigned int slices_dead;	/* written since it has exited */
+};
+
+struct targets;
+struct memtoll_process;
+
+struct targets_config {
+	struct memtoll_bpf *bpf;
+	struct symbolizer *symbolizer;
+	struct python *python;
+	struct recording *recording;
+	struct memory_cgroups *memory_cgroups;
+	struct thresholds *thresholds;
+	enum uprobe_mechanism mechanism;
+	bool held;		/* processes stand still until they are probed */
+	bool uprobes;
+	bool maps_told;			/* targets_changed() is called for what they map */
+};
+
+struct targets *targets_new(const struct targets_config *config);
+
+/*
+ * After a slice: of processes that had ended before it all is written, and they are followed no
+ * more. Counts and times of all go on to include them.
+ */
+void targets_forget_dead(struct targets *targets, void (*forgotten)(void *context, pid_t pid),
+			 void *context);
+
+/* Detach everything and free. */
+void targets_free(struct targets *targets);
+
+/*
+ * Follow a running process from now on: probes first, then counting begins. 0 or -errno; -ESRCH
+ * when it is gone.
+ */
+int targets_add(struct targets *targets, pid_t pid);
+
+/* A command that is held before exec: counted from its exec on. */
+int targets_expect_exec(struct targets *targets, pid_t pid);
+
+/*
+ * What ptrace or the ring buffer tells of followed processes. Safe to be told twice. caller: the
+ * thread that called exec.
+ */
+void targets_exec(struct targets *targets, pid_t pid, pid_t caller);
+/* What code a process has mapped is to be looked at: any may have come unseen. */
+void targets_suspect_code(struct targets *targets);
+void targets_mapped(struct targets *targets, pid_t pid);
+/*
+ * Of a held process: true where it starts as one did before, and may run on until its dynamic
+ * loader, mapped there, tells by SIGURG that everything is mapped. targets_has_started(): that it has.
+ */
+bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_t loader,
+		       bool may_tell);
+bool targets_has_started(struct targets *targets, pid_t pid);
+void targets_ready(struct targets *targets, pid_t pid);
+void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);
+/* A thread is held at its end, the memory of its process not yet given back: read its size. */
+void targets_dying(struct targets *targets, pid_t tid);
+/* exit_code: as wait(2) has it. told: by the ring buffer; NULL: by ptrace. */
+void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
+		     const struct memtoll_process *told);
+
+/* A followed process mapped a file executable: look again soon. */
+void targets_changed(struct targets *targets, pid_t pid);
+void targets_refresh(struct targets *targets);
+
+struct target *targets_find(struct targets *targets, pid_t pid);
+bool targets_all_exited(const struct targets *targets);
+/* That have ended and not left yet: targets_forget_dead(). */
+unsigned int targets_dead(const struct targets *targets);
+unsigned int targets_count(const struct targets *targets);
+
+/* Attach exactly these groups of probes (bits of enum probe_group) in all processes. */
+void targets_watch(struct targets *targets, unsigned int groups);
+
+/* CPU time of all processes since they are followed, as of now; two system calls a process. */
+uint64_t targets_cpu_ns(struct targets *targets);
+
+/*
+ * Read the kernel's counters of all that live, their sizes, and where their memory is accounted.
+ * Who is found to have ended for longer than a slice, untold, ends here: the ring buffer was full.
+ */
+void targets_read_counters(struct targets *targets);
+/* The last time: counting has ended, and so do the targets' counters, however long they live on. */
+void targets_end_counting(struct targets *targets);
+
+/*
+ * The latter two only, so that a process that ends between two slices has been looked at shortly
+ * before. Nothing is read where many live: then it would cost too much.
+ */
+void targets_read_sizes(struct targets *targets);
+void targets_each(struct targets *targets, void (*each)(void *context, struct target *target),
+		  void *context);
+
+/* Detach all uprobes; the processes stay known. */
+void targets_detach(struct targets *targets);
+
+/* Processes followed of which no allocator function could be probed. */
+unsigned int targets_without_allocator(const struct targets *targets);
+
+/* What was found in userspace to be lost. */
+struct targets_losses {
+	uint64_t unwind_left_out;
+	uint64_t mappings_left_out;
+	uint64_t maps_postponed;
+	uint64_t late;
+	uint64_t attach_failures;
+};
+
+/* Since the last call. */
+struct targets_losses targets_take_losses(struct targets *targets);
+
+/* Read glibc's thresholds out of the processes, as far as it is known where they lie. */
+void targets_read_thresholds(struct targets *targets);
+
+/* Write what is known of the allocators. */
+int targets_record_allocators(struct targets *targets);
+
+#endif /* MEMTOLL_TARGETS_H */

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What happens to targets, as ptrace or the ring buffer tells it: exec, fork, exit, and what they
+ * map; the rest of the targets is in targets.c.
+ */
+#include "targets/targets_internal.h"
+
+#include <glib.h>
+#include <time.h>
+
+#include "bpf/wire/events.h"
+#include "host/proc.h"
+#include "probes/process_rows.h"
+#include "unwind/unwind_load.h"
+
+/* Looks at what a program has mapped after its start, each twice as long after the one before. */
+#define LOOK_FIRST_NS 5000000ULL
+#define LOOK_LAST_NS 2000000000ULL
+
+/* A look at what a process has mapped that takes longer is followed by so many times its time... */
+#define REFRESH_NS 200000000ULL
+#define REST_TIMES 4
+/* ... without one, at most. */
+#define REST_MAX_NS 5000000000ULL
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+/* After the end of counting, as a command that is ended then: what it did since is in no figure. */
+static bool is_late(const struct targets *targets, const struct memtoll_process *told)
+{
+	return targets->ended_ns && (told ? told->time_ns : now_ns()) > targets->ended_ns;
+}
+
+/* It has ended: told so, or found. exit_code: -1: not known. */
+void followed_end(struct targets *targets, struct followed *followed, int exit_code,
+			 const struct memtoll_process *told)
+{
+	struct target *target = &followed->target;
+	struct memtoll_target state;
+	bool is_another = process_row_lives(targets->config.bpf, target->pid, &state) && told;
+
+	/* Where it is reaped already, its threads have left their faults with the BPF side. */
+	if (!is_late(targets, told) && (is_another || !followed_read_counters(followed)) &&
+	    (told || state.ended)) {
+		target->now.minor_faults = target->dead_minor_faults +
+			(state.ended ? state.exited_minor_faults : told->minor_faults);
+		target->now.major_faults = target->dead_major_faults +
+			(state.ended ? state.exited_major_faults : told->major_faults);
+	}
+	target->exited = true;
+	targets->dead++;
+	python_exited(targets->config.python, target->pid);
+	recording_process_end(targets->config.recording, target->pid,
+			      told ? told->time_ns : now_ns(), exit_code);
+	starting_end(g_steal_pointer(&followed->start), NULL);
+	followed_detach(followed);
+	/* A row that is not marked is another's by now, made when that was forked. */
+	if (state.ended)
+		process_row_remove(targets->config.bpf, target->pid);
+	unwinder_exit(targets->unwinder, target->pid);
+}
+
+/* What was known of the image before is no more. */
+static void begin_image(struct targets *targets, struct followed *followed, pid_t caller)
+{
+	python_exec(targets->config.python, followed->target.pid);
+	/* The kernel ties probes to the process's first thread, and that has ended. */
+	if (caller != followed->target.pid)
+		followed_detach(followed);
+	starting_end(g_steal_pointer(&followed->start), NULL);
+	followed->malloc_par = 0;
+	followed->images++;
+	followed->rest_until_ns = 0;
+}
+
+void targets_exec(struct targets *targets, pid_t pid, pid_t caller)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	if (!followed)
+		return;
+	begin_image(targets, followed, caller);
+	followed->starting = false;
+	followed_record(targets, followed);
+	followed_begin_thresholds(targets, followed, true, 0);
+	followed->target.changed = true;
+	if (targets->config.maps_told)
+		return;
+	followed->look_step_ns = LOOK_FIRST_NS;
+	followed->look_ns = now_ns() + LOOK_FIRST_NS;
+}
+
+bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_t loader,
+		       bool may_tell)
+{
+	struct followed *followed = followed_get(targets, pid);
+	const GPtrArray *modules = NULL;
+	struct maps maps = {};
+	guint i;
+
+	if (!followed)
+		return false;
+	begin_image(targets, followed, caller);
+	/* The first exec of a command: everything before was the tracer's own image. */
+	if (!followed->target.now.cpu_ns)
+		followed_start_counting(followed);
+	followed->starting = true;
+	followed_read_maps(targets, followed, &maps);
+	targets_publish_code(targets, followed, &maps);
+	/* The program itself may hold the allocator (static linking). */
+	followed_attach_modules(targets, followed, &maps);
+	if (loader && may_tell && !targets->detached)
+		followed->start = starting_new(targets->starts, pid, &maps, loader);
+	if (followed->start)
+		modules = starting_modules(followed->start);
+	/* The kernel puts probes into what a process maps, if they are there before. */
+	for (i = 0; modules && i < modules->len; i++)
+		followed_attach_module(targets, followed, g_ptr_array_index(modules, i));
+	maps_free(&maps);
+	return modules;
+}
+
+void targets_mapped(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+	struct maps maps = {};
+
+	if (!followed)
+		return;
+	followed_read_maps(targets, followed, &maps);
+	followed_attach_modules(targets, followed, &maps);
+	maps_free(&maps);
+}
+
+bool targets_has_started(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	return !followed || !followed->start || starting_is_over(followed->start);
+}
+
+static void remember_start(struct followed *followed)
+{
+	GPtrArray *modules;
+	guint i;
+
+	if (!followed->start)
+		return;
+	modules = g_ptr_array_new();
+	for (i = 0; i < followed->attached->len; i++) {
+		const struct attached *attached = g_ptr_array_index(followed->attached, i);
+
+		/* Not what the images before it had, the parent's among them. */
+		if (attached->image == followed->images)
+			g_ptr_array_add(modules, (gpointer)attached->module);
+	}
+	starting_end(g_steal_pointer(&followed->start), modules);
+}
+
+void targets_ready(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+	struct maps maps = {};
+
+	if (!followed)
+		return;
+	followed->starting = false;
+	followed->target.changed = false;
+	followed_read_maps(targets, followed, &maps);
+	followed_attach_modules(targets, followed, &maps);
+	remember_start(followed);
+	symbolizer_show_maps(targets->config.symbolizer, pid, &maps, true);
+	followed_record(targets, followed);
+	followed_begin_thresholds(targets, followed, true, 0);
+	targets_publish_code(targets, followed, &maps);
+	maps_free(&maps);
+}
+
+void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
+{
+	struct followed *followed = followed_get(targets, child);
+	struct memtoll_target state;
+	struct proc_stat stat;
+	struct maps maps = {};
+	uint32_t table;
+
+	if (followed && !followed->target.exited) {
+		if (proc_stat_read(child, 0, &stat) || stat.start_ticks == followed->start_ticks)
+			return;
+		/* Its end went untold, and its number is another's by now. */
+		followed_end(targets, followed, -1, NULL);
+	}
+	if (!parent && !proc_stat_read(child, 0, &stat))
+		parent = stat.ppid;
+	if (!parent || !followed_get(targets, parent))
+		return;
+	followed = targets_follow(targets, child, "child");
+	followed->target.parent_pid = parent;
+	/* Its hits have counted since it was forked. */
+	followed->target.cpu_base_ns = 0;
+	symbolizer_fork(targets->config.symbolizer, parent, child);
+	table = unwinder_fork(targets->unwinder, parent, child);
+	targets_publish_table(targets, child, table);
+	/* Its parent has ended, and that one's with it. */
+	followed->target.changed = !table;
+	python_fork(targets->config.python, parent, child);
+	/* Its counters began at 0, and so did ours: nothing is subtracted. */
+	followed_read_counters(followed);
+	counters_read_size(child, &followed->target.now);
+	/* One that has ended by now is told of next: whoever has its number is not to be probed. */
+	if (held || process_row_lives(targets->config.bpf, child, &state)) {
+		followed_read_maps(targets, followed, &maps);
+		followed_attach_modules(targets, followed, &maps);
+		maps_free(&maps);
+	}
+	if (!held && targets->config.uprobes)
+		targets->losses.late++;
+	followed_record(targets, followed);
+	followed_begin_thresholds(targets, followed, true, parent);
+}
+
+void targets_dying(struct targets *targets, pid_t tid)
+{
+	struct followed *followed;
+	struct proc_status status;
+
+	if (proc_status_read(tid, &status) || status.rss_bytes < 0)
+		return;
+	followed = followed_get(targets, status.tgid);
+	if (!followed || followed->target.exited)
+		return;
+	followed->target.now.rss_bytes = status.rss_bytes;
+	followed->target.now.swap_bytes = status.swap_bytes;
+	followed_look_at_thresholds(followed);
+	/* Once a process: its threads are all in one group where memory is concerned. */
+	if (tid == status.tgid && followed->listed)
+		followed_note_cgroup(targets, followed);
+}
+
+void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
+		     const struct memtoll_process *told)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	if (followed && !followed->target.exited)
+		followed_end(targets, followed, exit_code, told);
+}
+
+void targets_changed(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	if (followed && !followed->starting)
+		followed->target.changed = true;
+}
+
+void targets_suspect_code(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		((struct followed *)value)->target.changed = true;
+}
+
+/*
+ * A process that maps code again and again, or in very many pieces, is not to keep the tracer from
+ * everything else: what took long is not done again for several times as long.
+ */
+static bool is_resting(struct targets *targets, struct followed *followed)
+{
+	if (now_ns() >= followed->rest_until_ns)
+		return false;
+	targets->losses.maps_postponed += !followed->postponed;
+	followed->postponed = true;
+	return true;
+}
+
+static void look_again(struct targets *targets, struct followed *followed)
+{
+	uint64_t begin_ns = now_ns(), took_ns;
+	struct maps maps = {};
+
+	followed_read_maps(targets, followed, &maps);
+	/* First what stacks need while the process runs on. */
+	targets_publish_code(targets, followed, &maps);
+	followed_attach_modules(targets, followed, &maps);
+	symbolizer_show_maps(targets->config.symbolizer, followed->target.pid, &maps, false);
+	maps_free(&maps);
+	took_ns = now_ns() - begin_ns;
+	if (took_ns > REFRESH_NS)
+		followed->rest_until_ns = begin_ns + took_ns +
+					  MIN(REST_TIMES * took_ns, REST_MAX_NS);
+}
+
+/* A new program maps its libraries as it starts; where nobody tells of that it is looked for. */
+static void look_if_due(struct followed *followed)
+{
+	uint64_t now;
+
+	if (!followed->look_ns)
+		return;
+	now = now_ns();
+	if (now < followed->look_ns)
+		return;
+	followed->target.changed = true;
+	followed->look_step_ns *= 2;
+	followed->look_ns = now + followed->look_step_ns;
+	if (followed->look_step_ns > LOOK_LAST_NS)
+		followed->look_ns = 0;
+}
+
+void targets_refresh(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct followed *followed = value;
+
+		look_if_due(followed);
+		if (!followed->target.changed || followed->target.exited ||
+		    is_resting(targets, followed))
+			continue;
+		followed->target.changed = false;
+		followed->postponed = false;
+		look_again(targets, followed);
+	}
+}

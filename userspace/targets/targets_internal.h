@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* targets_internal.h: between targets.c and targets_*.c. */
+#ifndef MEMTOLL_TARGETS_INTERNAL_H
+#define MEMTOLL_TARGETS_INTERNAL_H
+
+#include <glib.h>
+
+#include "host/maps.h"
+#include "host/proc.h"
+#include "targets/starts.h"
+#include "targets/targets.h"
+
+/* A module attached in one process. */
+struct attached {
+	const struct allocator_module *module;
+	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: taken away */
+	enum allocator_linkage linkage;
+	const char *unprobed;		/* why none of its functions is probed, or NULL */
+	unsigned int image;		/* of the process, the last one that it was mapped in */
+};
+
+/* Addresses of calloc in a process; those beyond the capacity are left out. */
+struct callocs {
+	uint64_t address[MEMTOLL_CALLOCS];
+	size_t count;
+};
+
+struct followed {
+	struct target target;
+	GPtrArray *attached;		/* struct attached */
+	struct callocs callocs;
+	char *tunables;
+	uint64_t malloc_par;		/* address; 0: not known */
+	uint64_t values[THRESHOLD_NAMES];	/* as it ended; values_ns 0: not read */
+	uint64_t values_ns;
+	uint64_t start_ticks;		/* tells it from others with its number; 0: not known */
+	bool missing;			/* the BPF side had it no more, a slice ago */
+	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
+	bool listed;			/* has a row in table process */
+	bool starting;			/* held by ptrace; libraries are being mapped */
+	struct starting *start;		/* its loader tells of that, or NULL */
+	bool too_many;			/* allocators */
+	bool postponed;			/* what it has mapped is to be looked at, later */
+	uint64_t rest_until_ns;		/* CLOCK_MONOTONIC */
+	uint64_t look_ns;		/* when to look again, without being told; 0: never */
+	uint64_t look_step_ns;
+	unsigned int images;		/* programs that it has run */
+	uint64_t left_out;		/* mappings of code, at most at a time */
+};
+
+struct scan {
+	struct allocator_module *modules;
+	size_t count;
+};
+
+struct targets {
+	struct targets_config config;
+	GHashTable *followed;		/* pid -> struct followed */
+	GHashTable *modules;		/* "major:minor:inode" -> struct allocator_module or NULL */
+	GPtrArray *scans;		/* struct scan: the arrays that `modules` points into */
+	struct unwinder *unwinder;
+	struct starts *starts;
+	unsigned int watched;		/* bits of enum probe_group: attached */
+	uint64_t ended_ns;		/* counting has ended then; 0: it has not */
+	bool detached;			/* for good: who starts from now on gets none */
+	size_t module_count;		/* in scans */
+	struct targets_losses losses;	/* but for the unwinder's */
+	unsigned int dead;		/* still followed */
+	unsigned int forgotten;		/* no longer followed */
+	unsigned int forgotten_without;	/* of these, that had no allocator we know */
+	uint64_t forgotten_cpu_ns;
+};
+
+/* ---- targets.c: who they are, and what the kernel has counted for them ---- */
+
+struct followed *followed_get(const struct targets *targets, pid_t pid);
+
+/* From now on; who had the number before is forgotten. Nothing of it is published yet. */
+struct followed *targets_follow(struct targets *targets, pid_t pid, const char *role);
+
+/* Whether the number is still its own. */
+bool followed_read_stat(const struct followed *followed, struct proc_stat *stat);
+bool followed_read_counters(struct followed *followed);
+void counters_read_size(pid_t tid, struct counters *counters);
+
+/* What it maps now; nothing, where it is gone. What is left out of it counts once. */
+void followed_read_maps(struct targets *targets, struct followed *followed, struct maps *maps);
+void followed_note_cgroup(struct targets *targets, struct followed *followed);
+void followed_record(struct targets *targets, struct followed *followed);
+void followed_start_counting(struct followed *followed);
+
+/* ---- targets_probes.c ---- */
+
+void attached_free(gpointer attached);
+void scan_free(gpointer scan);
+
+/* Probe one module, mapped or not. NULL: the process has too many. */
+struct attached *followed_attach_module(struct targets *targets, struct followed *followed,
+					const struct allocator_module *module);
+/* Probe every allocator module that the process maps and that is not probed in it yet. */
+void followed_attach_modules(struct targets *targets, struct followed *followed,
+			     const struct maps *maps);
+/* What was attached stays listed, for the record; its probes go. */
+void followed_detach(struct followed *followed);
+bool followed_has_allocator(const struct followed *followed);
+
+/* ---- targets_events.c ---- */
+
+/* It has ended: told so, or found. exit_code: -1: not known. */
+void followed_end(struct targets *targets, struct followed *followed, int exit_code,
+		  const struct memtoll_process *told);
+
+/* ---- targets_code.c ---- */
+
+/*
+ * Tell the BPF side of the process's code: how to unwind it, where memset and calloc are, and an
+ * interpreter's frames. Its row must exist.
+ */
+void targets_publish_code(struct targets *targets, const struct followed *followed,
+			  const struct maps *maps);
+
+/*
+ * Of these only calloc, as a sample in memset may be calloc's. Without a row: later, with the rest.
+ */
+void targets_publish_callocs(struct targets *targets, const struct followed *followed);
+
+/* The table that a child has from its parent may have been another when it was forked. */
+void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table);
+
+void callocs_note(struct callocs *callocs, const struct allocator_module *module,
+		  const struct mapping *mapping);
+
+/* Another allocator in front of it, and glibc's has nothing to do. */
+bool followed_uses_glibc(const struct followed *followed);
+
+/* Its thresholds begin, or are met: as thresholds_start() has it. */
+void followed_begin_thresholds(struct targets *targets, const struct followed *followed,
+			       bool from_start, pid_t parent);
+
+/* Read them; what is found counts when all records up to now have been worked off. */
+void followed_look_at_thresholds(struct followed *followed);
+
+#endif /* MEMTOLL_TARGETS_INTERNAL_H */
