@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <glib.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,4 +64,14 @@ bool parse_size(const char *text, uint64_t *bytes)
 	};
 
 	return parse(text, units, 0, bytes);
+}
+
+bool parse_count(const char *text, unsigned int *count)
+{
+	guint64 number;
+
+	if (!g_ascii_string_to_unsigned(text, 10, 0, UINT_MAX, &number, NULL))
+		return false;
+	*count = number;
+	return true;
 }

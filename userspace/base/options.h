@@ -12,4 +12,7 @@ bool parse_duration(const char *text, uint64_t *ns);
 /* "65536", "64K", "1M", "2G" (powers of 1024; "KiB" too): bytes. False where it is no size. */
 bool parse_size(const char *text, uint64_t *bytes);
 
+/* "0", "12": a number of things. False for signs, blanks, and beyond UINT_MAX. */
+bool parse_count(const char *text, unsigned int *count);
+
 #endif /* MEMTOLL_OPTIONS_H */

@@ -13,6 +13,7 @@
 
 #include "base/message.h"
 #include "base/options.h"
+#include "base/terminal.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "host/cgroup.h"
@@ -217,7 +218,6 @@ const struct argp tracing_argp = { .options = tracing_argp_options, .parser = pa
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct record_options *options = state->input;
-	char *end;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -254,9 +254,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		options->json = true;
 		break;
 	case OPTION_SITES:
-		options->sites = strtoul(value, &end, 10);
-		if (*end || end == value)
-			refuse("--sites '%s' is not a number", value);
+		if (!parse_count(value, &options->sites))
+			refuse("--sites '%s' is not a number of sites", value);
 		break;
 	case ARGP_KEY_ARGS:
 		/* Everything from the first word that is no option of ours is the command. */
@@ -395,7 +394,7 @@ static char *default_output(void)
 /* What the user is told when the recording is done, and with which exit status. */
 static int conclude(const struct record_options *options, struct session *session)
 {
-	struct report_options report = { .sites = options->sites, .color = isatty(STDOUT_FILENO) };
+	struct report_options report = { .sites = options->sites, .color = wants_color() };
 	sqlite3 *database = session_database(session);
 	g_autofree char *losses = NULL;
 	int wait_status = 0, err = 0;

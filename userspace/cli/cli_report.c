@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/message.h"
+#include "base/options.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "host/privileges.h"
 #include "recording/recording.h"
@@ -41,19 +42,17 @@ static const struct argp_option options[] = {
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
-	guint64 number;
 
 	switch (key) {
 	case 'j':
 		arguments->json = true;
 		return 0;
 	case 's':
-		if (!g_ascii_string_to_unsigned(value, 10, 0, G_MAXUINT32, &number, NULL)) {
+		if (!parse_count(value, &arguments->report.sites)) {
 			message("report: --sites %s: not a number of sites " SEE_HELP, value);
 			arguments->explained = true;
 			return EINVAL;
 		}
-		arguments->report.sites = (unsigned int)number;
 		arguments->sites_given = true;
 		return 0;
 	case 'f':
@@ -128,11 +127,17 @@ static bool is_toll(sqlite3 *database, const char *toll)
 	return found;
 }
 
-static bool wants_color(void)
+static void refuse_toll(sqlite3 *database, const char *toll)
 {
-	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	g_autoptr(GString) names = g_string_new(NULL);
+	sqlite3_stmt *statement = NULL;
 
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && g_strcmp0(term, "dumb");
+	sqlite3_prepare_v2(database, "SELECT toll FROM toll_kind ORDER BY position", -1, &statement, NULL);
+	while (statement && sqlite3_step(statement) == SQLITE_ROW)
+		g_string_append_printf(names, "%s%s", names->len ? ", " : "",
+				       (const char *)sqlite3_column_text(statement, 0));
+	sqlite3_finalize(statement);
+	message("report: --folded %s: no such toll (%s)", toll, names->str);
 }
 
 int cli_report(int argc, char **argv)
@@ -158,9 +163,7 @@ int cli_report(int argc, char **argv)
 		return STATUS_FAILED;
 	status = STATUS_FAILED;
 	if (arguments.folded && !is_toll(database, arguments.folded)) {
-		message("report: --folded %s: no such toll (zero.kernel, zero.libc, zero.app, "
-			"swap.in, cow, file.fault, alloc, map, compute)",
-			arguments.folded);
+		refuse_toll(database, arguments.folded);
 		status = STATUS_USAGE;
 		goto out;
 	}

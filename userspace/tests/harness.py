@@ -7,6 +7,7 @@ import ctypes
 import errno
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -114,6 +115,19 @@ def memtoll(
     *args: str | Path, env: Mapping[str, str] | None = None, seconds: float = 60, cwd: Path | None = None
 ) -> Result:
     return finish(spawn([MEMTOLL, *args], env, cwd=cwd), seconds)
+
+
+def memtoll_on_terminal(*args: str | Path, env: Mapping[str, str]) -> str:
+    """What it prints on standard output where that is a terminal."""
+    master, slave = pty.openpty()
+    with open(slave, "wb") as terminal:
+        process = spawn([MEMTOLL, *args], {"TERM": "xterm", **env}, stdout=terminal)
+    printed = b""
+    with open(master, "rb", buffering=0) as screen, suppress(OSError):  # EIO: nobody writes any more
+        while some := screen.read(65536):
+            printed += some
+    assert finish(process).status == 0
+    return printed.decode()
 
 
 def assert_refused(result: Result, status: int, *names: str | Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import facts
-from harness import MIB, ROOT, assert_refused, memtoll
+from harness import MIB, ROOT, assert_refused, memtoll, memtoll_on_terminal
 
 APPLICATION_ID = 0x6D746F6C
 
@@ -51,6 +51,24 @@ def database(path: Path, application_id: int, version: int, *statements: str) ->
         for statement in statements:
             connection.execute(statement)
         connection.commit()
+
+
+def test_unknown_toll_names_all_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "a.memtoll"
+    made = facts.naive_calloc(path)
+    tolls = [toll for (toll,) in made.database.execute("SELECT toll FROM toll_kind ORDER BY position")]
+    made.database.close()
+    assert len(tolls) == 12
+    assert_refused(memtoll("report", path, "--folded", "bogus"), 2, "bogus", ", ".join(tolls))
+
+
+@pytest.mark.parametrize(
+    ("env", "colored"), [({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": "", "TERM": "dumb"}, False)]
+)
+def test_colors_on_a_terminal(tmp_path: Path, env: dict[str, str], colored: bool) -> None:
+    path = tmp_path / "a.memtoll"
+    facts.naive_calloc(path).database.close()
+    assert ("\x1b[" in memtoll_on_terminal("report", path, env=env)) == colored
 
 
 def test_other_database(tmp_path: Path) -> None:

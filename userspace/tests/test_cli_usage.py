@@ -104,6 +104,7 @@ def test_report_wants_one_file(args: list[str]) -> None:
 @pytest.mark.parametrize("sites", ["-1", "x", ""])
 def test_bad_number_of_sites(sites: str) -> None:
     assert_refused(memtoll("report", "a.memtoll", "--sites", sites), 2, sites)
+    assert_refused(memtoll("stat", "--sites", sites, "--", "true"), 2, sites)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from harness import (
     finish,
     integrity,
     memtoll,
+    memtoll_on_terminal,
     report,
     spawn,
     start_record,
@@ -192,6 +193,11 @@ def test_stat_passes_the_status_on(status: int, tmp_path: Path) -> None:
     result = memtoll("stat", "--probes", "alloc", "--", "sh", "-c", f"exit {status}", cwd=tmp_path)
     assert result.status == status, result
     assert list(tmp_path.iterdir()) == [], "stat left a file"
+
+
+def test_stat_without_colors() -> None:
+    printed = memtoll_on_terminal("stat", "--", "true", env={"NO_COLOR": "1"})
+    assert "CHECKS" in printed and "\x1b" not in printed
 
 
 def test_stat_of_a_killed_command() -> None:

@@ -55,11 +55,28 @@ static void test_sizes(void **state)
 		assert_false(parse_size(bad[i], &bytes));
 }
 
+static void test_counts(void **state)
+{
+	static const char *const bad[] = { "", "-1", "+1", " 1", "1 ", "x", "0x1", "4294967296" };
+	unsigned int count = 7;
+	size_t i;
+
+	(void)state;
+	assert_true(parse_count("0", &count));
+	assert_int_equal(count, 0);
+	assert_true(parse_count("4294967295", &count));
+	assert_int_equal(count, 4294967295U);
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_false(parse_count(bad[i], &count));
+	assert_int_equal(count, 4294967295U);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -282,3 +282,9 @@ def test_gain_of_faults_is_theirs() -> None:
     assert state(made, "first-touch")["gain"] == pytest.approx(toll["time_ns"] / observed["observed_ns"])
     assert toll["time_ns"] == pytest.approx(73 * 33 * MIB // PAGE * FAULT_NS)
     assert state(made, "map-churn")["gain"] < 73 * MS / observed["observed_ns"] + 0.01
+
+
+def test_no_time_reads_as_in_the_tables() -> None:
+    made = facts.cpu_loop()
+    texts = {row["text"] for row in made.judged("figure", "SELECT text FROM figure")}
+    assert "0 ns" in texts and "0.00 ns" not in texts

@@ -358,7 +358,7 @@ SELECT name, CASE
 	WHEN kind = 'e' THEN PRINTF('%,d bytes', v)
 	WHEN kind = 's' THEN CASE WHEN v > 0 AND v < 0.00995 THEN PRINTF('%.1f %%', 100 * v)
 		ELSE PRINTF('%.0f %%', 100 * v) END
-	WHEN unit = 'bytes' OR x >= 99.95 THEN PRINTF('%.0f %s', x, unit)
+	WHEN unit = 'bytes' OR x >= 99.95 OR x = 0 THEN PRINTF('%.0f %s', x, unit)
 	WHEN x >= 9.995 THEN PRINTF('%.1f %s', x, unit)
 	ELSE PRINTF('%.2f %s', x, unit) END AS text
 FROM scaled;
