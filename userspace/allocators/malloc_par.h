@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "allocators/threshold_names.h"
 #include "host/proc.h"
-#include "ledger/thresholds.h"
 
 /*
  * The address of mp_ in the process, of the libc (or static program) behind an executable mapping.

@@ -69,16 +69,3 @@ int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
 		argv[0]);
 	return STATUS_USAGE;
 }
-
-char *shell_words(char *const *argv)
-{
-	g_autoptr(GString) line = g_string_new(NULL);
-
-	for (; *argv; argv++) {
-		g_autofree char *quoted = g_shell_quote(*argv);
-		bool plain = **argv && !strpbrk(*argv, " \t\n!\"#$&'()*;<>?[\\]^`{|}~");
-
-		g_string_append_printf(line, "%s%s", line->len ? " " : "", plain ? *argv : quoted);
-	}
-	return g_strdup(line->str);
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* arguments.h: glibc's argp with errors of one line; command lines as text. */
+/* arguments.h: glibc's argp with errors of one line. */
 #ifndef MEMTOLL_ARGUMENTS_H
 #define MEMTOLL_ARGUMENTS_H
 
@@ -11,8 +11,5 @@
  * said itself what is wrong exits with 2.
  */
 int parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
-
-/* A command and its arguments as a shell takes them. Freed by g_free(). */
-char *shell_words(char *const *argv);
 
 #endif /* MEMTOLL_ARGUMENTS_H */

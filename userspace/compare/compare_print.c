@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "base/text.h"
-#include "cli/arguments.h"
 
 /* A difference below this part of the larger side is none worth speaking of. */
 #define WORTH 0.02

@@ -606,33 +606,23 @@ const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid, const ch
 	return watched->group.path;
 }
 
-static int record_group(const struct watched *watched, struct recording *recording)
+static int visit(const struct watched *watched, const struct memory_cgroup_visitor *visitor)
 {
-	const struct memory_cgroup *group = &watched->group;
-	int err;
+	int err = visitor->group(visitor->context, &watched->group);
 	size_t i;
 
-	err = recording_memory_cgroup(recording, &(struct memory_cgroup_fact){
-		.path = group->path,
-		.version = group->version,
-		.limit_bytes = group->limit_bytes,
-		.limit_path = group->limit_path,
-		.swap_limit_bytes = group->swap_limit_bytes,
-		.usage_bytes = group->usage_bytes,
-		.peak_bytes = group->peak_bytes,
-	});
 	for (i = 0; i < COUNTERS && !err; i++) {
 		const struct counter *counter = &watched->counters[i];
 
 		if (counter->known)
-			err = recording_memory_cgroup_counter(recording, group->path,
-							      counter_names[i],
-							      counter->last - counter->base);
+			err = visitor->counter(visitor->context, watched->group.path,
+					       counter_names[i], counter->last - counter->base);
 	}
 	return err;
 }
 
-int memory_cgroups_record(struct memory_cgroups *groups, struct recording *recording)
+int memory_cgroups_visit(struct memory_cgroups *groups,
+			 const struct memory_cgroup_visitor *visitor)
 {
 	GHashTableIter iter;
 	gpointer value;
@@ -644,7 +634,7 @@ int memory_cgroups_record(struct memory_cgroups *groups, struct recording *recor
 
 		if (read_counters(watched))
 			read_group(watched->point, &watched->group);
-		err = record_group(watched, recording);
+		err = visit(watched, visitor);
 	}
 	return err;
 }

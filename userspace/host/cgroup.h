@@ -12,8 +12,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "recording/recording.h"
-
 /*
  * The directory of a cgroup: a path that exists, or one below a mounted hierarchy
  * ("/docker/1234", "system.slice/nginx.service"), of which that of the memory controller comes
@@ -62,10 +60,18 @@ void memory_cgroups_free(struct memory_cgroups *groups);
  */
 const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid, const char *last);
 
+/* Who is told of groups and of what was counted in them since they are watched. 0 or -errno. */
+struct memory_cgroup_visitor {
+	int (*group)(void *context, const struct memory_cgroup *group);
+	int (*counter)(void *context, const char *path, const char *name, int64_t count);
+	void *context;
+};
+
 /*
- * Write limits, usage and what was counted of all groups; of one that has been removed, what was
- * known last stays. 0 or -errno.
+ * Read limits, usage and counters of all groups, and tell them; of one that has been removed, what
+ * was known last. 0, or what the visitor ended it with.
  */
-int memory_cgroups_record(struct memory_cgroups *groups, struct recording *recording);
+int memory_cgroups_visit(struct memory_cgroups *groups,
+			 const struct memory_cgroup_visitor *visitor);
 
 #endif /* MEMTOLL_CGROUP_H */

@@ -206,8 +206,8 @@ static int type_of(const struct swap_devices *devices, const bool *types_seen, s
 	return -1;
 }
 
-int swap_devices_record(const struct swap_devices *devices, const bool *types_seen,
-			struct recording *recording)
+int swap_devices_each(const struct swap_devices *devices, const bool *types_seen,
+		      int (*each)(void *context, const struct swap_device *device), void *context)
 {
 	int err = 0;
 	size_t i;
@@ -215,7 +215,7 @@ int swap_devices_record(const struct swap_devices *devices, const bool *types_se
 	for (i = 0; i < devices->devices->len && !err; i++) {
 		const struct device *device = &g_array_index(devices->devices, struct device, i);
 
-		err = recording_swap_device(recording, &(struct swap_device_fact){
+		err = each(context, &(struct swap_device){
 			.path = device->path,
 			.kind = device->kind,
 			.size_bytes = device->size_bytes,

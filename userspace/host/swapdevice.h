@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "recording/recording.h"
-
 /* Numbers that a swap entry can hold: MAX_SWAPFILES_SHIFT is 5, include/linux/swap.h. */
 #define SWAP_TYPES 32
 
@@ -35,11 +33,19 @@ size_t swap_devices_count(const struct swap_devices *devices);
 bool swap_devices_is_zram(const struct swap_devices *devices, const bool *types_seen,
 			  unsigned int type, bool *known);
 
+struct swap_device {
+	const char *path;
+	const char *kind;	/* "disk", "file", "zram" */
+	uint64_t size_bytes;
+	int priority;
+	int type;		/* its number; -1: it does not follow from those seen */
+};
+
 /*
- * Write all devices, with the numbers that follow from types_seen (NULL: none seen). Again where
- * more numbers have been seen. 0 or -errno.
+ * Tell all devices, with the numbers that follow from types_seen (NULL: none seen). 0, or what each
+ * ended it with.
  */
-int swap_devices_record(const struct swap_devices *devices, const bool *types_seen,
-			struct recording *recording);
+int swap_devices_each(const struct swap_devices *devices, const bool *types_seen,
+		      int (*each)(void *context, const struct swap_device *device), void *context);
 
 #endif /* MEMTOLL_SWAPDEVICE_H */

@@ -3,6 +3,7 @@
 
 #include <glib.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +46,8 @@ struct system_counters *system_counters_read(void)
 	return counters;
 }
 
-int system_counters_record(const struct system_counters *since, struct recording *recording)
+int system_counters_each(const struct system_counters *since,
+			 int (*each)(void *context, const char *name, int64_t count), void *context)
 {
 	struct system_counters *now = system_counters_read();
 	GHashTableIter iter;
@@ -57,8 +59,7 @@ int system_counters_record(const struct system_counters *since, struct recording
 		const int64_t *before = g_hash_table_lookup(since->values, name);
 
 		if (before)
-			err = recording_system_counter(recording, name,
-						       *(int64_t *)value - *before);
+			err = each(context, name, *(int64_t *)value - *before);
 	}
 	system_counters_free(now);
 	return err;

@@ -3,13 +3,14 @@
 #ifndef MEMTOLL_SYSTEM_H
 #define MEMTOLL_SYSTEM_H
 
-#include "recording/recording.h"
+#include <stdint.h>
 
 struct system_counters;
 
 struct system_counters *system_counters_read(void);
-/* Write what has been counted since the reading. 0 or -errno. */
-int system_counters_record(const struct system_counters *since, struct recording *recording);
+/* Tell what has been counted since the reading. 0, or what each ended it with. */
+int system_counters_each(const struct system_counters *since,
+			 int (*each)(void *context, const char *name, int64_t count), void *context);
 void system_counters_free(struct system_counters *counters);
 
 #endif /* MEMTOLL_SYSTEM_H */

@@ -180,12 +180,3 @@ void sampled_drain(struct sampled *sampled,
 		g_hash_table_iter_remove(&iter);
 	}
 }
-
-void sampling_fill(uint32_t *log)
-{
-	int i;
-
-	for (i = 0; i <= SAMPLING_LOG_STEPS; i++)
-		log[i] = lround(log2(1 + (double)i / SAMPLING_LOG_STEPS) *
-				      (1 << SAMPLING_UNIT));
-}

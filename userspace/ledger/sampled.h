@@ -50,7 +50,4 @@ void sampled_forget(struct sampled *sampled, pid_t pid);
 void sampled_drain(struct sampled *sampled,
 		   void (*each)(void *context, const struct sampled_site *site), void *context);
 
-/* SAMPLING_LOG_ENTRIES: the table that sampling_gap() takes its logarithms from. */
-void sampling_fill(uint32_t *log);
-
 #endif /* MEMTOLL_SAMPLED_H */

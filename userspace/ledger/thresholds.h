@@ -17,16 +17,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "allocators/threshold_names.h"
 #include "bpf/wire/events.h"
 
 struct thresholds;
-
-enum threshold_name {
-	THRESHOLD_MMAP = 0,
-	THRESHOLD_TRIM = 1,
-	THRESHOLD_TOP_PAD = 2,
-	THRESHOLD_NAMES = 3,
-};
 
 /* What is known of a value: bytes, both ends included. */
 struct bounds {

@@ -20,9 +20,9 @@
 
 #include "base/message.h"
 #include "bpf/wire/events.h"
+#include "events/latency_buckets.h"
 #include "events/rates.h"
 #include "events/sums.h"
-#include "ledger/latency.h"
 #include "memtoll.skel.h"
 #include "probes/process_rows.h"
 #include "probes/syscalls.h"

@@ -7,7 +7,7 @@
 #include <linux/bpf.h>
 #include <unistd.h>
 
-#include "ledger/sampled.h"
+#include "events/sampling_table.h"
 #include "memtoll.skel.h"
 #include "unwind/unwind_load.h"
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/arguments.h"
+#include "base/shell.h"
 #include "probes/programs.h"
 #include "version.h"
 

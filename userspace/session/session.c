@@ -38,6 +38,7 @@
 #include "probes/syscalls.h"
 #include "python/python.h"
 #include "python/python_reader.h"
+#include "recording/machine_facts.h"
 #include "recording/recording.h"
 #include "session/run_facts.h"
 #include "session/slice.h"

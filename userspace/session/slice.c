@@ -8,18 +8,19 @@
 
 #include "base/key16.h"
 #include "bpf/wire/events.h"
+#include "events/latency_buckets.h"
 #include "events/names.h"
 #include "events/sums.h"
 #include "host/areas.h"
 #include "host/bounded.h"
 #include "ledger/giveback.h"
-#include "ledger/latency.h"
-#include "ledger/reads.h"
 #include "memtoll.skel.h"
 #include "recording/hits.h"
 #include "recording/stacks.h"
 #include "session/cpu_samples.h"
 #include "session/kernel_stacks.h"
+#include "session/latency.h"
+#include "session/reads.h"
 #include "targets/nameless.h"
 
 /*

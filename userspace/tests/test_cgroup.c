@@ -28,6 +28,8 @@
 #include <unistd.h>
 
 #include "host/cgroup.h"
+#include "recording/machine_facts.h"
+#include "recording/recording.h"
 
 #define PAGE 4096ul
 #define MIB (1ul << 20)

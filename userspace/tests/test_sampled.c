@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "events/sampling_table.h"
 #include "ledger/sampled.h"
 
 static uint32_t logs[SAMPLING_LOG_ENTRIES];

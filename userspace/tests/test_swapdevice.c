@@ -23,6 +23,8 @@
 #include <unistd.h>
 
 #include "host/swapdevice.h"
+#include "recording/machine_facts.h"
+#include "recording/recording.h"
 
 #define HEADER "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 

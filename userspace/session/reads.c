@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "ledger/reads.h"
+#include "session/reads.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -14,15 +14,6 @@ struct latency;
 struct latency *latency_new(void);
 void latency_free(struct latency *latency);
 
-/*
- * Lower bound in ns of a bucket of bpf/probes/latency.bpf.h, and with bucket + 1 its upper one. The last
- * bucket has none: UINT64_MAX.
- */
-uint64_t latency_bound(unsigned int bucket);
-
-/* How many calls are in the buckets: each that was timed is in one. */
-uint64_t latency_calls(const uint32_t *counts);
-
 /* Write the buckets of one call site: counts over the slice. 0 or -errno. */
 int latency_write(struct recording *recording, const struct memtoll_call_key *key,
 		  const uint32_t *counts);

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where things are, and which way they look: folders, lengths, the order of views. userspace/README tells why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from harness import ROOT
+
+USERSPACE: Final = ROOT / "userspace"
+BPF: Final = ROOT / "bpf"
+VIEWS: Final = USERSPACE / "views"
+
+# What the files of a folder may include besides their own folder's, and wire/ of bpf/.
+MAY_INCLUDE: Final = {
+    folder: set(others.split())
+    for folder, others in {
+        "base": "",
+        "host": "base",
+        "symbols": "base host",
+        "unwind": "base host symbols",
+        "python": "base host symbols",
+        "allocators": "base host symbols",
+        "events": "base",
+        "ledger": "base events",
+        "recording": "base host events symbols python allocators ledger",
+        "probes": "base host allocators unwind events",
+        "targets": "base host symbols unwind python allocators events ledger recording probes",
+        "budget": "base events recording probes targets",
+        "session": "base host events symbols python ledger recording probes targets budget",
+        "report": "base symbols recording",
+        "compare": "base host recording session report",
+        "doctor": "base host events symbols allocators probes session",
+        "cli": "base host symbols unwind python allocators events ledger recording probes targets budget session report "
+        "compare doctor",
+    }.items()
+}
+# One enum, in a header of its own: the order of glibc's thresholds.
+ALLOWED: Final = {("ledger/thresholds.h", "allocators/threshold_names.h")}
+
+LONGEST_FUNCTION, LONGEST_FILE = 80, 700
+# Still longer. None may be added: each is to be split.
+LONG_FUNCTIONS: Final = {"fault.bpf.c fault_begin"}
+LONG_FILES: Final = {
+    "calibrate.c", "events.h", "memtoll.bpf.h", "object.c", "report_text.c", "session.c", "slice.c", "symbolize.c",
+    "unwind.bpf.c",
+}  # fmt: skip
+
+
+def sources() -> list[Path]:
+    """The product's own, without the tests."""
+    return sorted(
+        path for folder in (USERSPACE, BPF) for path in folder.glob("*/*.[ch]") if path.parent.name != "tests"
+    )
+
+
+def included(path: Path) -> list[str]:
+    return re.findall(r'^#include "([^"]+/[^"]+)"', path.read_text(), re.MULTILINE)
+
+
+def test_every_source_is_in_a_folder() -> None:
+    assert not [path for folder in (USERSPACE, BPF) for path in folder.glob("*.[ch]")]
+    assert {path.parent.name for path in sources() if path.is_relative_to(USERSPACE)} == set(MAY_INCLUDE)
+
+
+def test_includes_look_one_way() -> None:
+    wrong = []
+    for path in sources():
+        folder = path.parent.name
+        for name in included(path) if path.is_relative_to(USERSPACE) else ():
+            other, _, file = name.partition("/")
+            if other == "bpf":
+                good = file.startswith("wire/")
+            else:
+                good = other == folder or other in MAY_INCLUDE[folder] or (f"{folder}/{path.name}", name) in ALLOWED
+            if not good:
+                wrong.append(f"{path.relative_to(ROOT)} includes {name}")
+    assert not wrong
+
+
+def test_folders_make_no_circle() -> None:
+    """Whoever may be included may not include, however far round."""
+    seen: dict[str, bool] = {}
+
+    def visit(folder: str) -> None:
+        assert seen.get(folder, True), f"{folder} is in a circle"
+        if folder not in seen:
+            seen[folder] = False
+            for other in MAY_INCLUDE[folder]:
+                visit(other)
+            seen[folder] = True
+
+    for folder in MAY_INCLUDE:
+        visit(folder)
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Names and lengths in lines, by the style: a brace of its own line opens a body, one closes it."""
+    head, opened = "", 0
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line == "{":
+            opened = number
+        elif line == "}" and opened:
+            yield head, number - opened + 1
+            opened = 0
+        elif not opened and (name := re.search(r"^[a-zA-Z].*?(\w+)\(", line)):
+            head = name[1]
+
+
+def test_functions_are_short() -> None:
+    long = {f"{path.name} {name}" for path in sources() for name, lines in functions(path) if lines > LONGEST_FUNCTION}
+    assert long == LONG_FUNCTIONS
+
+
+def test_files_are_short() -> None:
+    long = {path.name for path in sources() if len(path.read_text().splitlines()) > LONGEST_FILE}
+    assert long == LONG_FILES
+
+
+def scripts() -> list[str]:
+    """In their order; advice_source stands for text that is made of tables."""
+    return [name for name in (VIEWS / "order").read_text().split() if name != "advice_source"]
+
+
+def test_every_script_has_its_place() -> None:
+    assert sorted(scripts()) == sorted(path.name for path in VIEWS.glob("*.sql"))
+
+
+def test_views_use_earlier_ones() -> None:
+    text = "\n".join((VIEWS / name).read_text() for name in scripts())
+    text = re.sub(r"--.*", "", text)
+    views = re.findall(r"CREATE (?:TEMP )?VIEW (\w+)\b(.*?);", text, re.DOTALL)
+    order = {name: place for place, (name, _) in enumerate(views)}
+    later = [
+        f"{name} uses {other}"
+        for name, body in views
+        for other in re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", body)
+        if order.get(other, -1) > order[name]
+    ]
+    assert len(views) > 80 and not later
