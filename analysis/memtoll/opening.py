@@ -194,7 +194,7 @@ def guard(connection: sqlite3.Connection, unread: frozenset[str]) -> None:
 
 @contextmanager
 def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """What the file's facts make of a view ends: a statement at a time, as userspace/recording/recording_guard.h bounds them.
+    """What the file's facts make of a view ends: a statement at a time, bounded as in recording_guard.h.
 
     Errors: as of reading(); DamagedRecording where it asks for more.
     """

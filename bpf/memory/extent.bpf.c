@@ -22,7 +22,9 @@ static __always_inline const struct task_struct *current(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	return cfg_casts ? bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct)) : task;
+	if (!cfg_casts)
+		return task;
+	return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
 }
 
 __u64 current_mm(void)

@@ -393,7 +393,7 @@ static __always_inline bool is_error(const struct bpf_raw_tracepoint_args *ctx, 
 {
 	__u64 error_code;
 
-	/* Not through a pointer that the compiler has made of it before, which the verifier refuses. */
+	/* Through the context itself: the verifier refuses a pointer that was made of it. */
 	asm volatile("%0 = *(u64 *)(%1 + %2)"
 		     : "=r"(error_code) : "r"(ctx), "i"(2 * sizeof(__u64)));
 	return error_code & bit;

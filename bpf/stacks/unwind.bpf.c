@@ -586,7 +586,7 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 		memo->steps = 0;
 		memo->beyond = 0;
 	}
-	/* 5.17 and later. The verifier goes through what is a function once, through a loop's each round. */
+	/* 5.17 and later: the verifier goes through a function once, through a loop each round. */
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {
 		bpf_loop(MEMTOLL_STACK_DEPTH, walk_on, &walking, 0);
 	} else {

@@ -128,7 +128,7 @@ struct open_fault {
 	__u64 pfn;		/* write to a present page: what was mapped */
 	__u64 inode;
 	__u64 timed_walk_ns;	/* rates->walk_ns when its program began, if that is timed */
-	/* When its program began, and what is its own only; 0: not timed, nothing. Read anew each time. */
+	/* When its program began, and what is its own only; 0: not timed, nothing. Read anew. */
 	volatile __u64 timed_ns;
 	volatile __u64 began_ns;
 	__u32 dev;
@@ -490,7 +490,7 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 int python_emit(__u64 id, struct memtoll_python *python);
 __u64 python_add(struct memtoll_stack *stack, struct python_walk *walk, __u64 id);
 /* extent.bpf.c */
-/* Of the running task: its mm as a number, 0 where it has none; bounds of its heap; its first stack. */
+/* Of the running task: its mm as a number, 0: none; bounds of its heap; its first stack. */
 __u64 current_mm(void);
 __u64 current_heap(void);
 __u64 current_heap_top(void);
