@@ -42,12 +42,12 @@ say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(O)/%,%,$(2))'
 endif
 
 # What defines a map comes before what uses it: bpftool before 7.4 mixes them up otherwise.
-BPF_FIRST := state/target state/start stacks/unwind stacks/python memory/extent probes/read
+BPF_FIRST := state/target state/start stacks/unwind stacks/python memory/page_state probes/read
 BPF_SOURCES := $(filter-out bpf/checks/%,$(wildcard bpf/*/*.bpf.c))
 BPF_OBJECTS := $(patsubst bpf/%.c,$(O)/bpf/%.o,$(BPF_FIRST:%=bpf/%.bpf.c) \
 	       $(filter-out $(BPF_FIRST:%=bpf/%.bpf.c),$(BPF_SOURCES)))
-SKELETONS := $(O)/memtoll.skel.h $(O)/check.skel.h $(O)/values.skel.h
-# At advice_source a view is created whose text is in the tables of findings.sql.
+SKELETONS := $(O)/memtoll.skel.h $(O)/check_pagetable.skel.h $(O)/check_arguments.skel.h
+# At advice_source a view is created whose text is in the tables of advice.sql.
 SQL := $(addprefix userspace/views/,$(shell sed '/^advice_source$$/,$$d' userspace/views/order))
 VERDICT_SQL := $(addprefix userspace/views/,$(shell sed '1,/^advice_source$$/d' userspace/views/order))
 GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/timeline_sql.h $(O)/version.h
@@ -55,7 +55,9 @@ GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/timeline_sql.h $(O)/version.
 SOURCES := $(filter-out userspace/tests/%,$(wildcard userspace/*/*.c))
 OBJECTS := $(SOURCES:userspace/%.c=$(O)/userspace/%.o)
 LIBRARY := $(O)/libmemtoll.a
-UNIT_TESTS := $(patsubst userspace/tests/%.c,$(O)/tests/%,$(wildcard userspace/tests/test_*.c))
+UNIT_SOURCES := $(wildcard userspace/tests/*/test_*.c)
+UNIT_TESTS := $(patsubst %.c,$(O)/tests/%,$(notdir $(UNIT_SOURCES)))
+vpath test_%.c $(sort $(dir $(UNIT_SOURCES)))
 WORKLOADS := $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%,\
 	     $(filter-out userspace/tests/workloads/lib%,$(wildcard userspace/tests/workloads/*.c))) \
 	     $(patsubst userspace/tests/workloads/%.c,$(O)/workloads/%.so,\
@@ -126,9 +128,9 @@ fuzz: deps-test ## damaged recordings, ELF files and call frame information, unt
 .PHONY: san-fuzzers
 san-fuzzers: $(O)/memtoll $(FUZZERS)
 
-# T=ledger, T=test_cli_usage.py, T=userspace/tests/test_ledger.c: only that; whatever is built already is taken.
+# T=ledger, T=test_cli_usage.py, T=userspace/tests/ledger/test_ledger.c: only that; whatever is built already is taken.
 ifdef T
-ONE_UNIT := $(notdir $(basename $(firstword $(wildcard userspace/tests/test_$(T).c userspace/tests/$(T).c) \
+ONE_UNIT := $(notdir $(basename $(firstword $(wildcard userspace/tests/*/test_$(T).c userspace/tests/*/$(T).c) \
 	    $(filter %.c,$(wildcard $(T))))))
 check: $(if $(ONE_UNIT),$(O)/tests/$(ONE_UNIT),$(O)/memtoll $(WORKLOADS))
 	$(Q)$(if $(ONE_UNIT),$<,$(RUN) one '$(T)')
@@ -171,11 +173,11 @@ $(O)/bpf/memtoll.linked.o: $(BPF_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
-$(O)/bpf/check.linked.o: $(O)/bpf/checks/check.bpf.o
+$(O)/bpf/check_pagetable.linked.o: $(O)/bpf/checks/check_pagetable.bpf.o
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
-$(O)/bpf/values.linked.o: $(O)/bpf/checks/values.bpf.o
+$(O)/bpf/check_arguments.linked.o: $(O)/bpf/checks/check_arguments.bpf.o
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
@@ -226,10 +228,10 @@ $(O)/memtoll: $(O)/userspace/cli/main.o $(LIBRARY)
 
 # ---- tests ----
 
-$(O)/tests/%: userspace/tests/%.c $(LIBRARY) Makefile
+$(O)/tests/%: %.c $(LIBRARY) Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
+	$(Q)$(CC) -iquote userspace/tests $(ALL_CFLAGS) -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
 
 $(O)/fuzz/%: userspace/tests/fuzz/%.c userspace/tests/fuzz/driver.c $(wildcard userspace/tests/fuzz/*.h) $(LIBRARY) Makefile
 	$(call say,FUZZER,$@)

@@ -193,7 +193,7 @@ static __always_inline void area_missing(const struct mm_struct *mm, struct area
 
 /*
  * mm: the task's. Each load of that pointer by its type costs the verifier searches
- * (extent.bpf.c): it is loaded once. Returns whether an interrupt comes of it, which is taken as
+ * (page_state.bpf.c): it is loaded once. Returns whether an interrupt comes of it, which is taken as
  * soon as the fault lets interrupts in.
  */
 static __always_inline bool area_ask(struct task_struct *task, const struct mm_struct *mm,

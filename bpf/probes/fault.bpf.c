@@ -10,8 +10,8 @@
 #include "state/memtoll.bpf.h"
 #include "memory/area.bpf.h"
 #include "stacks/memo.bpf.h"
-#include "probes/order.bpf.h"
-#include "probes/sweep.bpf.h"
+#include "probes/fault_sequence.bpf.h"
+#include "probes/fault_streams.bpf.h"
 
 /* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
 #define SWAP_TYPE_SHIFT 59

@@ -7,7 +7,7 @@
  * system call of the machine. Reads of other things (sockets, pipes, /proc) are passed over as soon
  * as the descriptor's file is known. Where a program hardly reads anything else by read(2), the
  * budget takes that call's tracepoints away (governor.c), and where it reads no file at all, those
- * of all calls go (quiet.c): away.bpf.c then tells whether it reads files meanwhile.
+ * of all calls go (syscall_idle.c): unwatched.bpf.c then tells whether it reads files meanwhile.
  */
 #include "state/memtoll.bpf.h"
 #include "state/row.bpf.h"

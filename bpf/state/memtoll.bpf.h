@@ -204,10 +204,10 @@ struct unwind {
 	__u32 unused;
 };
 
-/* Where pages are touched in order: see sweep.bpf.h. */
+/* Where pages are touched in order: see fault_streams.bpf.h. */
 #define SWEEP_PLACES 4
 
-/* Where the kernel has a word of the thread's memory, as long as this maps it: see seen.bpf.h. */
+/* Where the kernel has a word of the thread's memory, as long as this maps it: see direct_map.bpf.h. */
 struct seen {
 	__u64 slot;		/* of the page-table entry; 0: not known */
 	__u64 entry;
@@ -232,7 +232,7 @@ struct sweep {
 	struct sweep_place places[SWEEP_PLACES];
 };
 
-/* Faults that follow upon the open one in order, and what must be as it was: order.bpf.h. */
+/* Faults that follow upon the open one in order, and what must be as it was: fault_sequence.bpf.h. */
 struct order {
 	__u64 next;		/* the page that follows */
 	__u64 ip;
@@ -489,7 +489,7 @@ __u64 python_frame(struct python_walk *walk, const struct memtoll_target *proces
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
 int python_emit(__u64 id, struct memtoll_python *python);
 __u64 python_add(struct memtoll_stack *stack, struct python_walk *walk, __u64 id);
-/* extent.bpf.c */
+/* page_state.bpf.c */
 /* Of the running task: its mm as a number, 0: none; bounds of its heap; its first stack. */
 __u64 current_mm(void);
 __u64 current_heap(void);

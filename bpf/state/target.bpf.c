@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* target.bpf.c: who is traced; fork, exec, exit. */
 #include "state/memtoll.bpf.h"
-#include "probes/sweep.bpf.h"
+#include "probes/fault_streams.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -3,7 +3,7 @@
 #ifndef MEMTOLL_ALLOCATOR_KIND_H
 #define MEMTOLL_ALLOCATOR_KIND_H
 
-#include "allocators/libc.h"
+#include "allocators/modules.h"
 #include "symbols/image.h"
 
 /* The allocator that alone defines this symbol; ALLOCATOR_UNKNOWN: any may. */

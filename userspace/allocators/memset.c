@@ -11,7 +11,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "allocators/libc.h"
+#include "allocators/modules.h"
 #include "host/target_memory.h"
 #include "symbols/image.h"
 

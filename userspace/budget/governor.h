@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * governor.h: the overhead budget. Decides which groups of uprobes are on, from what their hits
- * have cost the target; pure, watch.c carries it out.
+ * have cost the target; pure, budget_executor.c carries it out.
  *
  * The budget is an account: CPU time of the target pays in its part, hits of probes take out what
  * they cost by the calibrated price. In debt, groups are closed; they are opened again when the

@@ -12,13 +12,13 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "allocators/libc.h"
+#include "allocators/modules.h"
 #include "base/message.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "doctor/doctor_load.h"
 #include "doctor/features.h"
-#include "doctor/values.h"
+#include "doctor/argument_check.h"
 #include "events/names.h"
 #include "host/privileges.h"
 #include "host/proc.h"

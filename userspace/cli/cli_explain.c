@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * cli_explain.c: memtoll explain [CODE [FILE]]: the long form of the advice, from the same tables
- * that a report's advice is made from (findings.sql). Needs no recording and no privileges; with
+ * that a report's advice is made from (advice.sql). Needs no recording and no privileges; with
  * one, its figures are filled in.
  */
 #include <argp.h>

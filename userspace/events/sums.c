@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "base/packed.h"
+#include "base/sparse_row.h"
 #include "bpf/wire/events.h"
 
 void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus)

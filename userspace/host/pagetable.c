@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "check.skel.h"
+#include "check_pagetable.skel.h"
 
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
@@ -39,7 +39,7 @@ static int run_check(const struct bpf_program *program, uint64_t a, uint64_t b, 
 }
 
 /* Frame of a page of our own, if this is the base; 0: none, or this is not the base. */
-static uint64_t own_frame(struct check_bpf *check, const void *page, uint64_t base, uint32_t levels)
+static uint64_t own_frame(struct check_pagetable_bpf *check, const void *page, uint64_t base, uint32_t levels)
 {
 	if (!base || run_check(check->progs.check_walk, (uintptr_t)page, base, levels))
 		return 0;
@@ -50,7 +50,7 @@ static uint64_t own_frame(struct check_bpf *check, const void *page, uint64_t ba
  * The page holds random words: where the kernel reads the same ones at the frame's place in the direct
  * map, that is the page. (/proc/self/pagemap would tell the frame, but only to CAP_SYS_ADMIN.)
  */
-static bool base_is_right(struct check_bpf *check, const uint64_t *page, uint64_t base,
+static bool base_is_right(struct check_pagetable_bpf *check, const uint64_t *page, uint64_t base,
 			  uint32_t levels)
 {
 	uint64_t frame = own_frame(check, page, base, levels);
@@ -68,7 +68,7 @@ static bool base_is_right(struct check_bpf *check, const uint64_t *page, uint64_
  * The table of symbols is megabytes. Where its first function lies where the kernel is linked to be
  * nothing is placed at random (arch/x86/mm/kaslr.c), and the rest of the table is not read.
  */
-static uint64_t base_from_symbol(struct check_bpf *check)
+static uint64_t base_from_symbol(struct check_pagetable_bpf *check)
 {
 	static const char name[] = " page_offset_base\n";
 	uint64_t address = 0, first = 0, here;
@@ -119,7 +119,7 @@ static uint64_t base_from_kcore(void)
  * The root of our page tables lies in the direct map, which begins at a multiple of 1 GiB (KASLR:
  * arch/x86/mm/kaslr.c) at most as far below as there is memory; holes count, too.
  */
-static uint64_t base_below_root(struct check_bpf *check, const uint64_t *page, uint32_t levels)
+static uint64_t base_below_root(struct check_pagetable_bpf *check, const uint64_t *page, uint32_t levels)
 {
 	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE, base, steps;
 
@@ -132,7 +132,7 @@ static uint64_t base_below_root(struct check_bpf *check, const uint64_t *page, u
 	return 0;
 }
 
-static int find_base(struct check_bpf *check, const uint64_t *page, struct pagetable *pagetable)
+static int find_base(struct check_pagetable_bpf *check, const uint64_t *page, struct pagetable *pagetable)
 {
 	const struct {
 		uint64_t base;
@@ -167,7 +167,7 @@ static int find_base(struct check_bpf *check, const uint64_t *page, struct paget
 }
 
 /* Reading untouched anonymous memory maps the shared zero page, or the huge one. */
-static void find_zero_pages(struct check_bpf *check, char *page, struct pagetable *pagetable)
+static void find_zero_pages(struct check_pagetable_bpf *check, char *page, struct pagetable *pagetable)
 {
 	volatile char *byte = page;
 	uintptr_t aligned;
@@ -229,7 +229,7 @@ static uint32_t find_mthp_orders(void)
 
 int pagetable_find(struct pagetable *pagetable)
 {
-	struct check_bpf *check = NULL;
+	struct check_pagetable_bpf *check = NULL;
 	char *pages;
 	int err = -ENOMEM;
 
@@ -243,14 +243,14 @@ int pagetable_find(struct pagetable *pagetable)
 		err = -errno;
 		goto out;
 	}
-	check = check_bpf__open();
+	check = check_pagetable_bpf__open();
 	if (!check) {
 		err = -errno;
 		goto out;
 	}
 	bpf_program__set_autoload(check->progs.check_walk, true);
 	bpf_program__set_autoload(check->progs.check_word, true);
-	err = check_bpf__load(check);
+	err = check_pagetable_bpf__load(check);
 	if (err)
 		goto out;
 	err = find_base(check, (uint64_t *)pages, pagetable);
@@ -258,7 +258,7 @@ int pagetable_find(struct pagetable *pagetable)
 		find_zero_pages(check, pages + PAGE, pagetable);
 	pagetable->mthp_orders = find_mthp_orders();
 out:
-	check_bpf__destroy(check);
+	check_pagetable_bpf__destroy(check);
 	munmap(pages, 2 * PAGE);
 	return err;
 }

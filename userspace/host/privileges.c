@@ -44,7 +44,7 @@ static const struct {
  * CHOWN: the recording is given to the user behind sudo, and so is each journal of it, by SQLite.
  */
 #define WRITE (READ | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_CHOWN))
-/* SETUID, SETGID: option files are read with the rights of who names them (owncache.c). */
+/* SETUID, SETGID: option files are read with the rights of who names them (server_cache.c). */
 #define FOLLOW (WRITE | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | \
 		BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * giveback_internal.h: what the parts of giveback share: giveback.c has the processes and the sums,
- * gifts.c what is given back in place, extents.c mappings that go and come.
+ * released.c what is given back in place, remapped.c mappings that go and come.
  */
 #ifndef MEMTOLL_GIVEBACK_INTERNAL_H
 #define MEMTOLL_GIVEBACK_INTERNAL_H
@@ -111,7 +111,7 @@ void giveback_range_drop(struct giveback *giveback, GTree *ranges, struct range 
 void swing_to(struct swing *swing, uint64_t now);
 void swing_by(struct swing *swing, uint64_t up, uint64_t down);
 
-/* ---- gifts.c ---- */
+/* ---- released.c ---- */
 
 /* Pages of [start, end) that are in use are gone; the addresses stay those of the process. */
 void gifts_give(struct giveback *giveback, struct process *process,
@@ -133,7 +133,7 @@ uint64_t gifts_use(struct giveback *giveback, struct process *process,
 		   const struct memtoll_run *run, uint64_t start, uint64_t *end,
 		   const struct party *owner);
 
-/* ---- extents.c ---- */
+/* ---- remapped.c ---- */
 
 void extents_mmap(struct giveback *giveback, struct process *process,
 		  const struct memtoll_mapping *mapping);

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "bpf/wire/events.h"
-#include "ledger/access.h"
+#include "ledger/page_access.h"
 
 /* Beside enum memtoll_fn: allocated by the program's own mmap. */
 #define ALLOCATED_MMAP 0xff

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "allocators/libc.h"
+#include "allocators/modules.h"
 
 struct bpf_program;
 struct memtoll_bpf;

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "allocators/libc.h"
+#include "allocators/modules.h"
 #include "ledger/thresholds.h"
 #include "recording/recording.h"
 

@@ -3,7 +3,7 @@
 
 #include "host/cgroup.h"
 #include "host/swapdevice.h"
-#include "host/system.h"
+#include "host/vmstat.h"
 #include "recording/recording.h"
 
 static int record_group(void *recording, const struct memory_cgroup *group)

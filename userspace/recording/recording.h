@@ -304,7 +304,7 @@ struct file_read_fact {
 int recording_own_cache(struct recording *recording, pid_t pid, const char *program,
 			const char *setting, int64_t bytes, const char *source);
 
-/* How far apart the uses of the same block are, cumulative: reuse.h. */
+/* How far apart the uses of the same block are, cumulative: reuse_distance.h. */
 struct reuse_fact {
 	const char *subject;	/* "file", "files" or "swap" */
 	int64_t file;		/* 0: all */

@@ -19,7 +19,7 @@
 #define VIEW "CREATE VIEW "
 #define TABLE "CREATE TABLE "
 
-/* The views whose text is data (findings.sql), and those that rest on them. An SQLite status. */
+/* The views whose text is data (advice.sql), and those that rest on them. An SQLite status. */
 static int create_verdict(sqlite3 *database)
 {
 	sqlite3_stmt *statement = NULL;

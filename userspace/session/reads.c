@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "events/names.h"
-#include "ledger/reuse.h"
+#include "ledger/reuse_distance.h"
 
 /* Different blocks followed: exact up to 512 MiB of all files, and 128 MiB of each. */
 #define BLOCKS_OF_ALL (1U << 17)

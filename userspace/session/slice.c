@@ -6,17 +6,17 @@
 #include <glib.h>
 #include <string.h>
 
-#include "base/key16.h"
+#include "base/hash16.h"
 #include "bpf/wire/events.h"
 #include "events/latency_buckets.h"
 #include "events/names.h"
 #include "events/sums.h"
-#include "host/areas.h"
+#include "host/mapped_files.h"
 #include "host/bounded.h"
 #include "ledger/giveback.h"
 #include "memtoll.skel.h"
 #include "recording/hits.h"
-#include "recording/stacks.h"
+#include "recording/stack_writer.h"
 #include "session/cpu_samples.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"

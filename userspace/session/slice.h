@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "bpf/wire/losses.h"
-#include "budget/watch.h"
+#include "budget/budget_executor.h"
 #include "host/swapdevice.h"
 #include "ledger/ledger.h"
 #include "ledger/sampled.h"

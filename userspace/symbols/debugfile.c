@@ -19,7 +19,7 @@
 #include <glib.h>
 #include <zlib.h>
 
-#include "base/root.h"
+#include "base/root_open.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 /* More is not read to check a CRC: seconds of work for a file that most likely is not the one. */

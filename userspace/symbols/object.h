@@ -29,7 +29,7 @@ struct object_frame {
 
 /*
  * Look at the file behind fd (owned by the object from now on, also after an error). path: as the
- * process sees it. root: descriptor of that process's root directory (root.h), where its debug
+ * process sees it. root: descriptor of that process's root directory (root_open.h), where its debug
  * files are looked for besides our own; borrowed, must outlive the object; -1: none. Program
  * headers and build-id are read now, the rest on the first object_find(). Never NULL; a file that
  * is no usable ELF program names nothing.

@@ -12,7 +12,7 @@
 
 #include <glib.h>
 
-#include "base/root.h"
+#include "base/root_open.h"
 
 /* More than any run-time writes in practice; the file belongs to the target. */
 #define FILE_MAX (64 * 1024 * 1024LL)

@@ -25,7 +25,7 @@
 #include <glib.h>
 
 #include "base/keyed_hash.h"
-#include "base/root.h"
+#include "base/root_open.h"
 #include "host/kallsyms.h"
 #include "host/proc.h"
 #include "host/target_memory.h"

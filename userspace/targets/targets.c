@@ -8,7 +8,7 @@
 
 #include "bpf/wire/events.h"
 #include "events/sums.h"
-#include "host/owncache.h"
+#include "host/server_cache.h"
 #include "host/proc.h"
 #include "memtoll.skel.h"
 #include "probes/process_rows.h"

@@ -9,7 +9,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "allocators/malloc_par.h"
+#include "allocators/glibc_params.h"
 #include "base/message.h"
 #include "recording/allocator_record.h"
 

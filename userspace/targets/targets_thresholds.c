@@ -6,7 +6,7 @@
 
 #include <time.h>
 
-#include "allocators/malloc_par.h"
+#include "allocators/glibc_params.h"
 
 static uint64_t now_ns(void)
 {

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- allocators.sql: which allocator each process has, how much of it is seen, and who clears what its
--- calloc returns. Follows views.sql.
+-- calloc returns. Follows tolls.sql.
 
 -- How many calls of each allocator were seen: glibc's are told apart, others of one process are not.
 -- coverage is a sentence; complete: 1 where every function that was found is probed.

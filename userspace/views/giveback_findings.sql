@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- giveback_findings.sql: the advice on memory that is given back and got again: rows of the tables of
--- findings.sql, which it follows.
+-- advice.sql, which it follows.
 
 INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, cost, explain) VALUES (
 'trim-storm', 'glibc trims its heap and grows it again', 'glibc',

@@ -246,7 +246,7 @@ SELECT s.call AS consolidation_call, s.place AS consolidation_place, s.pid AS co
 FROM waited w LEFT JOIN stall s ON s.cause = 'consolidation'
 	AND s.rank = (SELECT rank FROM worst);
 
--- Their figures, for the templates of findings.sql and verdict.sql (view figure).
+-- Their figures, for the templates of advice.sql and verdict.sql (view figure).
 CREATE VIEW latency_figure AS
 WITH
 worded AS (	-- what took a millisecond and more, and was not the machine's doing; best explained

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- prices.sql: the tolls there are, and what one hit of a probe and one fault of a class cost. Follows
--- recording.sql; views.sql has the rules that all views keep.
+-- recording.sql; tolls.sql has the rules that all views keep.
 
 -- A toll without a source (0) is one that no table holds yet.
 CREATE VIEW toll_kind AS

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- recording.sql: the schema of a recording. Tables hold facts, written by recording_facts.c once
--- per slice; views (views.sql, verdict.sql) hold every judgement, so that report, notebook and sqlite3
+-- per slice; views (tolls.sql, verdict.sql) hold every judgement, so that report, notebook and sqlite3
 -- shell read the same numbers. The three files together make a recording (order).
 --
 -- A recording has the views with it for the SQLite shell. memtoll and the Python package read any recording
@@ -439,7 +439,7 @@ CREATE TABLE file_read (
 	PRIMARY KEY (slice, pid, file, call, stack_id, direct)
 ) WITHOUT ROWID;
 
--- How far apart uses of the same block are (reuse.h): of the reads of one file (subject 'file') and of
+-- How far apart uses of the same block are (reuse_distance.h): of the reads of one file (subject 'file') and of
 -- all files ('files'), and of the swap-ins of anonymous pages ('swap', where first touches are uses
 -- too, but not counted). Cumulative since the start and replaced at each slice.
 CREATE TABLE reuse (

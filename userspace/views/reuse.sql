@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- reuse.sql: what more cache or memory would save. Follows swap.sql, of whose view memory it makes use,
--- and read.sql.
+-- and reads.sql.
 
 -- "With so much more memory, so many fewer swap-ins." Pages that were touched and never came back are
 -- taken to be in use all the time, as far as they fit: they need room beside those that come back.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- sampling.sql: what --sample estimates of blocks below min_size_bytes. Follows duty.sql.
+-- sampling.sql: what --sample estimates of blocks below min_size_bytes. Follows scaling.sql.
 
 -- Bytes, and what of them lives at the end, by function and stack, with 95 % bounds: 1.96 standard errors
 -- and, for sites of which few were chosen, where a Poisson variable is lopsided, half of 1.96^2 mean

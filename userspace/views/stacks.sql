@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- stacks.sql: stacks line by line, and how whole they are. Follows views.sql.
+-- stacks.sql: stacks line by line, and how whole they are. Follows tolls.sql.
 
 -- One line per frame. usable: 0 is a source line outside the C library, then names outside of it,
 -- then any name. The first of the best is what a sentence calls the place (said).

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- swap.sql: why pages come back from swap: the memory that may be used against what is in use, and
--- how each allocation is gone over. Follows views.sql.
+-- how each allocation is gone over. Follows tolls.sql.
 
 -- Where the pages that came back were found. Faults; readahead_pages: brought in and not (yet) used,
 -- NULL where this kernel does not tell each page.

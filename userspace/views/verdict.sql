@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- verdict.sql: the verdict in words, the advice that is given, and the notes: templates whose {names}
--- are filled from figures.sql. Follows findings.sql, which has the advice as data.
+-- are filled from figures.sql. Follows advice.sql, which has the advice as data.
 
 -- The sentence of a verdict. Parts by the first family and its largest toll.
 CREATE VIEW verdict AS

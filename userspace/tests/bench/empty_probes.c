@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "allocators/libc.h"
+#include "allocators/modules.h"
 #include "host/proc.h"
 #include "probes/attach.h"
 

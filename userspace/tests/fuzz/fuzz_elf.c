@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "allocators/libc.h"
+#include "allocators/modules.h"
 #include "elf_regions.h"
 #include "symbols/object.h"
 #include "unwind/unwind_table.h"

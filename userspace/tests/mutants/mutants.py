@@ -76,7 +76,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "around-begins-elsewhere",
-        "bpf/memory/extent.bpf.c",
+        "bpf/memory/page_state.bpf.c",
         "fault->address += before * MEMTOLL_PAGE_SIZE;",
         "fault->address -= before * MEMTOLL_PAGE_SIZE;",
         "What a fault mapped around it is said to begin before the first of these pages, not at it.",
@@ -166,7 +166,7 @@ MUTANTS: Final = (
     # ---- SQL ----
     Mutant(
         "probes-added-to-mapping",
-        "userspace/views/views.sql",
+        "userspace/views/tolls.sql",
         "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns)",
         "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns) + SUM(m.calls) * c.map_inside_ns)",
         "What the probes cost inside mapping calls is put on top of their time instead of taken out.",
@@ -182,7 +182,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "cache-a-bucket-smaller",
-        "userspace/views/read.sql",
+        "userspace/views/reads.sql",
         "d.high * r.block_bytes",
         "d.low * r.block_bytes",
         "The miss-ratio curve promises the hits of a cache to one that is a bucket smaller.",
@@ -232,8 +232,8 @@ def located(test: str, root: Path = ROOT) -> Path:
     """Path in the tree, with ::test, of what a mutant names."""
     name, _, one = test.partition("::")
     for folder in (TESTS, ANALYSIS):
-        if (root / folder / name).is_file():
-            return folder / (f"{name}::{one}" if one else name)
+        for file in (root / folder).rglob(name):
+            return file.relative_to(root).with_name(f"{name}::{one}" if one else name)
     raise Broken(f"there is no test {test}")
 
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * check_pagetable.bpf.c: programs that userspace runs on itself before tracing, to prove what the tracing
+ * programs rely on. A skeleton of its own: its answers are knobs of the other one.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+/* Not needed here: a helper tells more when the address is wrong. */
+static const bool cfg_casts = false;
+
+#include "memory/pagetable.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+__u64 walked_frame = 0;		/* 0: there is no page */
+__u64 walked_root = 0;
+__u64 word_read = 0;
+int word_error = 0;
+
+/* args: user address, base of the direct map, levels. Run by BPF_PROG_TEST_RUN. */
+SEC("?raw_tp")
+int check_walk(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct walked walked = {};
+
+	enum walk_end end = WALK_FAILED;
+
+	walked_frame = 0;
+	if (!task->mm)
+		return 0;
+	walked_root = kernel_word((__u64)&task->mm->pgd);
+	end = walk(walked_root, ctx->args[0], ctx->args[1], ctx->args[2], &walked);
+	if ((end == WALK_ENTRY || end == WALK_HUGE) && (walked.entry & PTE_PRESENT))
+		walked_frame = walked_pfn(&walked, ctx->args[0]);
+	return 0;
+}
+
+/* args: kernel address of a 64-bit variable. */
+SEC("?raw_tp")
+int check_word(struct bpf_raw_tracepoint_args *ctx)
+{
+	word_error = bpf_probe_read_kernel(&word_read, sizeof(word_read), (void *)ctx->args[0]);
+	return 0;
+}

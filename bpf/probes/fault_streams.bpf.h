@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * fault_streams.bpf.h: pages touched in order from a few places by turns.
+ *
+ * A run of faults ends when the next page is touched by another instruction. Allocators that cut
+ * their memory in pieces do that all the time: of four pages that CPython takes in order one is
+ * touched where a pool is made and three where its objects are, each time from there and from
+ * there. As within a run, where a fault comes from is known when the same instruction, with the
+ * same stack pointer, touches the next page in order: then no stack is looked at. Of CPython, whose
+ * callers are not on the stack, the innermost frame has to be the same, too. Callers farther out
+ * may have changed meanwhile, so that a place is looked at again when SWEEP_FAULTS have gone by.
+ * An interpreter's that is the same then is believed twice as long, up to SWEEP_FAULTS_MOST: what
+ * may come from elsewhere unnoticed is no more than went by between two looks that agreed.
+ */
+#ifndef MEMTOLL_FAULT_STREAMS_BPF_H
+#define MEMTOLL_FAULT_STREAMS_BPF_H
+
+#include "state/memtoll.bpf.h"
+
+#define SWEEP_FAULTS 32
+#define SWEEP_FAULTS_MOST 128
+
+/* Bits of a place's flags that the fault itself tells. */
+#define SWEEP_FLAGS (RUN_KERNEL_MODE | RUN_WRITE)
+
+/* Nothing is in order any more: stacks were drained, or the process is another program. */
+static __always_inline void sweep_end(struct thread *thread)
+{
+	thread->sweep.next = 0;
+}
+
+/* The place of this fault, if the sweep knows it; or NULL. */
+static __always_inline struct sweep_place *sweep_find(struct thread *thread,
+						      const struct pt_regs *regs, __u8 flags)
+{
+	struct sweep *sweep = &thread->sweep;
+	struct sweep_place *place;
+	__u32 i;
+
+	if (thread->fault.address != sweep->next || thread->in_fn)
+		return NULL;
+	for (i = 0; i < SWEEP_PLACES; i++) {
+		place = &sweep->places[i];
+		if (place->until > sweep->faults && place->ip == regs->ip &&
+		    place->sp == regs->sp && (place->flags & SWEEP_FLAGS) == flags)
+			break;
+	}
+	/* And the interpreter is where it was when the place was noted. */
+	if (i == SWEEP_PLACES || (place->top.frame_at && !seen_same_top(place)))
+		return NULL;
+	return place;
+}
+
+/* That of these registers, or the one that has been of no use for longest. */
+static __always_inline struct sweep_place *sweep_slot(struct sweep *sweep,
+						      const struct pt_regs *regs)
+{
+	struct sweep_place *place, *oldest = &sweep->places[0];
+	__u32 i;
+
+	for (i = 0; i < SWEEP_PLACES; i++) {
+		place = &sweep->places[i];
+		if (place->ip == regs->ip && place->sp == regs->sp)
+			return place;
+		/* Where order has ended all are 0: then those that were believed least. */
+		if (place->until < oldest->until ||
+		    (place->until == oldest->until && place->believed < oldest->believed))
+			oldest = place;
+	}
+	return oldest;
+}
+
+/* The open fault's stack was looked at: it may be found again. */
+static __always_inline void sweep_note(struct thread *thread, const struct pt_regs *regs)
+{
+	struct open_fault *fault = &thread->fault;
+	struct sweep *sweep = &thread->sweep;
+	struct sweep_place *place;
+	__u32 i;
+
+	if (fault->address != sweep->next)
+		for (i = 0; i < SWEEP_PLACES; i++)
+			sweep->places[i].until = 0;
+	/* What a memset fills with may change from one to the next. */
+	if (thread->in_fn || fault->flags & RUN_MEMSET)
+		return;
+	place = sweep_slot(sweep, regs);
+	if (place->top.frame_at && place->stack_id == fault->stack_id)
+		place->believed = place->believed < SWEEP_FAULTS_MOST ? 2 * place->believed :
+									SWEEP_FAULTS_MOST;
+	else
+		place->believed = SWEEP_FAULTS;
+	place->ip = regs->ip;
+	place->sp = regs->sp;
+	place->stack_id = fault->stack_id;
+	place->flags = fault->flags;
+	place->top = thread->python.top;
+	if (place->top.frame_at) {
+		seen_find(&place->frame_seen, fault->root, place->top.frame_at);
+		seen_find(&place->instruction_seen, fault->root, place->top.instruction_at);
+	}
+	place->until =
+		!place->top.frame_at || place->top.frame ? sweep->faults + place->believed : 0;
+}
+
+#endif /* MEMTOLL_FAULT_STREAMS_BPF_H */

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * unwatched.bpf.c: what tells of system calls whose tracepoints have been taken away: that there are some
+ * again, and how many, not what they did. Attached only meanwhile; what they hang on is rare in others:
+ * changes of mappings, reads of files. And, while the tracepoints are there, what they cost the others.
+ */
+#include "state/memtoll.bpf.h"
+#include "probes/syscall.bpf.h"
+
+/* include/linux/blk_types.h */
+#define REQ_OP_MASK 0xffU
+#define REQ_OP_READ_CODE 0U
+
+static __always_inline struct pt_regs *user_regs(struct task_struct *task)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
+/*
+ * A thread has the lock of its mappings (5.11 and later): all mapping calls take it to write, but
+ * that madvise takes it to read, or, from 6.17 on, the lock of one area, which is not told.
+ */
+SEC("?raw_tp/mmap_lock_acquire_returned")
+int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	__u64 second = ctx->args[1], third = ctx->args[2], write;
+	struct memtoll_rates *rates;
+	struct pt_regs *regs;
+	__u32 map_fn;
+	__s32 nr;
+
+	/* Two words of the context, each at a place that the verifier knows. */
+	barrier_var(second);
+	barrier_var(third);
+	write = cfg_lock_path ? third : second;
+	if (!thread || ctx->args[0] != current_mm())
+		return 0;
+	regs = user_regs(task);
+	nr = syscall_nr(regs);
+	if (nr == NR_MPROTECT)
+		note_mprotect(thread, PT_REGS_PARM1_SYSCALL(regs));
+	map_fn = map_fn_of(nr);
+	if (!map_fn || (!(write & 1) && map_fn != MAP_FN_MADVISE))
+		return 0;
+	/* The faults so far are on mappings as they were. */
+	fault_settle(task, thread);
+	lose(LOST_MAPS_UNWATCHED, 1);
+	rates = rates_here();
+	if (rates)
+		rates->unwatched_maps++;
+	return 0;
+}
+
+/* It gives the lock back: what is known of areas is void. munmap has made a read lock of it by then. */
+SEC("?raw_tp/mmap_lock_released")
+int map_changed(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+
+	if (thread && map_fn_of(syscall_nr(user_regs(task))))
+		__sync_fetch_and_add(&area_generation, 1);
+	return 0;
+}
+
+/* A read that goes unwatched; one that looks several times counts more than once. */
+static __always_inline int count_read(struct task_struct *task)
+{
+	struct thread *thread = thread_get(task);
+	struct memtoll_rates *rates;
+
+	if (!thread || in_read(thread) || !read_fn_of(syscall_nr(user_regs(task))))
+		return 0;
+	lose(LOST_READS_UNWATCHED, 1);
+	rates = rates_here();
+	if (rates)
+		rates->unwatched_reads++;
+	return 0;
+}
+
+/* A read looks up pages in the page cache (6.12 and later). */
+SEC("?raw_tp/mm_filemap_get_pages")
+int read_unwatched(struct bpf_raw_tracepoint_args *ctx)
+{
+	return count_read(bpf_get_current_task_btf());
+}
+
+/* Or it goes past it, to a block device. */
+SEC("?raw_tp/block_bio_queue")
+int read_submitted(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct bio *bio = (struct bio *)ctx->args[0];
+
+	if (!is_near(task->tgid) ||
+	    (BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ_CODE)
+		return 0;
+	return count_read(task);
+}
+
+/*
+ * In windows: system calls that no program of ours looks at, and that are slower all the same. Those of
+ * return probes are in the price of these.
+ */
+SEC("?raw_tp/sys_enter")
+int syscall_counted(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	__u64 nr = ctx->args[1];
+
+	/* The context is read by whole words. */
+	barrier_var(nr);
+	if (!thread || map_fn_of(nr) || read_fn_of(nr) || nr == NR_URETPROBE ||
+	    !timed_window_is_open())
+		return 0;
+	if (++thread->syscalls >= PASSES_AT_ONCE)
+		passes_tell(task, thread);
+	return 0;
+}

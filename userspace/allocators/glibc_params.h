@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * glibc_params.h: glibc's allocator's parameters where they lie in a process's memory: struct
+ * malloc_par mp_ (malloc/malloc.c). It begins, in all versions, with trim_threshold, top_pad and
+ * mmap_threshold.
+ */
+#ifndef MEMTOLL_GLIBC_PARAMS_H
+#define MEMTOLL_GLIBC_PARAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "allocators/threshold_names.h"
+#include "host/proc.h"
+
+/*
+ * The address of mp_ in the process, of the libc (or static program) behind an executable mapping.
+ * By the symbol, where the file or its debug file has one; else by what the file holds there before
+ * any code ran: the three values of 128 KiB, arena_test 8, and n_mmaps_max 65536 a little further,
+ * which must be found in exactly one place. False: not known.
+ */
+bool malloc_par_find(pid_t pid, const struct mapping *mapping, uint64_t *address);
+
+/* The values, by enum threshold_name. False: not readable. */
+bool malloc_par_read(pid_t pid, uint64_t address, uint64_t values[THRESHOLD_NAMES]);
+
+#endif /* MEMTOLL_GLIBC_PARAMS_H */

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * remapped.c: mappings that are unmapped and made anew. A pool has the pages that mappings of one
+ * call and one class of sizes have given back and that new ones have not yet faulted in again.
+ */
+#include "ledger/giveback_internal.h"
+
+#include <string.h>
+
+/* Unmapped mappings that are remembered per process, for runs that arrive late. */
+#define ENDED_KEPT 64
+
+/* Calls whose donations a pool tells apart; beyond them what the first gave is not known again. */
+#define DONORS 64
+
+/* Four classes to each power of two. */
+static uint16_t size_class(uint64_t bytes)
+{
+	unsigned int log = 63 - __builtin_clzll(bytes | 4);
+
+	return log * 4 + (bytes >> (log - 2) & 3);
+}
+
+static struct pool *pool_of(struct giveback *giveback, struct process *process,
+			    const struct memtoll_mapping *mapping)
+{
+	struct pool_key key = {
+		.stack = mapping->stack_id,
+		.size_class = size_class(mapping->len),
+		.fn = mapping->in_fn,
+	};
+	struct pool *pool = g_hash_table_lookup(process->pools, &key);
+
+	if (!pool && giveback->pools_left) {
+		giveback->pools_left--;
+		pool = g_new0(struct pool, 1);
+		pool->key = key;
+		pool->donations = g_array_new(FALSE, TRUE, sizeof(struct donation));
+		g_hash_table_insert(process->pools, &pool->key, pool);
+	}
+	return pool;
+}
+
+static void pool_give(struct pool *pool, const struct party *gave, uint64_t pages)
+{
+	struct donation given = { .gave = *gave, .pages = pages };
+	guint i;
+
+	for (i = 0; i < pool->donations->len; i++) {
+		const struct donation *one = &g_array_index(pool->donations, struct donation, i);
+
+		if (one->gave.stack == gave->stack && one->gave.fn == gave->fn) {
+			given.pages += one->pages;
+			g_array_remove_index(pool->donations, i);
+			break;
+		}
+	}
+	if (pool->donations->len == DONORS)
+		g_array_remove_index(pool->donations, 0);
+	g_array_append_val(pool->donations, given);
+}
+
+/* Who gave last, and how much of that is not back, or NULL. */
+static struct donation *pool_last(const struct pool *pool)
+{
+	guint count = pool->donations->len;
+
+	return count ? &g_array_index(pool->donations, struct donation, count - 1) : NULL;
+}
+
+/* Pages that are back: of the last to give first, as allocators take the top of their lists. */
+static void pool_take(struct giveback *giveback, struct pool *pool, const struct memtoll_run *run,
+		      const struct party *got, uint64_t pages)
+{
+	guint i = pool->donations->len;
+
+	while (pages && i--) {
+		struct donation *one = &g_array_index(pool->donations, struct donation, i);
+		uint64_t again = MIN(pages, one->pages);
+
+		giveback_again(giveback, run, GIVEBACK_MUNMAP, &one->gave, got, again);
+		one->pages -= again;
+		pages -= again;
+	}
+}
+
+static void remember_extent(struct process *process, const struct extent *extent,
+			    uint64_t ended_ns)
+{
+	struct extent *kept;
+
+	if (!process->ended)
+		process->ended = g_new0(struct extent, ENDED_KEPT);
+	kept = &process->ended[process->ended_next++ % ENDED_KEPT];
+	*kept = *extent;
+	kept->range.ended_ns = ended_ns;
+}
+
+/* Let no mapping reach across an address; its pages in use are divided in proportion. */
+static void split_extent(struct giveback *giveback, struct process *process, uint64_t address)
+{
+	struct range *range = range_at(process->extents, address);
+	struct extent *extent = (struct extent *)range, *rest;
+	uint64_t bytes;
+
+	if (!range || range->start == address)
+		return;
+	bytes = range->end - range->start;
+	rest = g_memdup2(extent, sizeof(*extent));
+	rest->range.start = address;
+	rest->used_pages = (unsigned __int128)extent->used_pages * (range->end - address) / bytes;
+	extent->used_pages -= rest->used_pages;
+	range->end = address;
+	giveback_range_put(giveback, process->extents, &rest->range);
+}
+
+/* mapping: the call that unmapped; NULL: something else is there, so a record is missing. */
+static void unmap(struct giveback *giveback, struct process *process,
+		  const struct memtoll_mapping *mapping, uint64_t start, uint64_t end)
+{
+	struct party gave = { .stack = mapping ? mapping->stack_id : 0,
+			      .fn = mapping ? mapping->in_fn : 0 };
+	struct giveback_sum *sum = NULL;
+	struct range *range;
+
+	split_extent(giveback, process, start);
+	split_extent(giveback, process, end);
+	while (start < end && (range = range_overlapping(process->extents, start, end))) {
+		struct extent *extent = (struct extent *)range;
+		uint64_t bytes = range->end - range->start;
+
+		extent->used_pages = MIN(extent->used_pages, bytes / PAGE);
+		if (range->fn)
+			swing_by(&process->mapped, 0, bytes);
+		if (mapping && extent->pool) {
+			if (!sum) {
+				sum = giveback_given(giveback, process->pid, GIVEBACK_MUNMAP,
+						     &gave);
+				sum->calls++;
+			}
+			sum->largest_bytes = MAX(sum->largest_bytes, bytes);
+			sum->gave_pages += extent->used_pages;
+			pool_give(extent->pool, &gave, extent->used_pages);
+			remember_extent(process, extent, mapping->start_ns);
+		} else if (mapping) {
+			giveback->unfollowed += extent->used_pages;
+		}
+		start = range->end;
+		giveback_range_drop(giveback, process->extents, range);
+	}
+}
+
+void extents_munmap(struct giveback *giveback, struct process *process,
+		    const struct memtoll_mapping *mapping, uint64_t start, uint64_t end)
+{
+	unmap(giveback, process, mapping, start, end);
+	gifts_forget(giveback, process, start, end);
+}
+
+void extents_mmap(struct giveback *giveback, struct process *process,
+		    const struct memtoll_mapping *mapping)
+{
+	uint64_t start = mapping->result, end = start + PAGE_CEIL(mapping->len);
+	bool anonymous = mapping->flags & MAPPING_ANONYMOUS;
+	struct extent *extent;
+
+	/* What was mapped there stays mapped, all zeros. */
+	if (anonymous && (mapping->flags & MAPPING_FIXED) &&
+	    range_overlapping(process->extents, start, end)) {
+		gifts_give(giveback, process, mapping, GIVEBACK_FIXED, start, end);
+		return;
+	}
+	unmap(giveback, process, NULL, start, end);
+	gifts_forget(giveback, process, start, end);
+	if (!anonymous)
+		return;
+	extent = g_new0(struct extent, 1);
+	extent->range.start = start;
+	extent->range.end = end;
+	extent->range.made_ns = mapping->start_ns;
+	extent->range.stack_id = mapping->stack_id;
+	extent->range.fn = mapping->in_fn;
+	extent->pool = pool_of(giveback, process, mapping);
+	if (giveback_range_put(giveback, process->extents, &extent->range) && mapping->in_fn)
+		swing_by(&process->mapped, end - start, 0);
+}
+
+/*
+ * The mapping that began at `from` begins at `to`. Bits do not move with it: its pages are in use.
+ */
+static void move_extent(struct giveback *giveback, struct process *process,
+			const struct memtoll_mapping *mapping, uint64_t before, uint64_t after)
+{
+	uint64_t from = mapping->addr, to = mapping->result;
+	struct range *range;
+
+	split_extent(giveback, process, from);
+	split_extent(giveback, process, from + before);
+	range = range_at(process->extents, from);
+	if (!range || range->end != from + before)
+		return;
+	g_tree_steal(process->extents, &range->start);
+	giveback->ranges_left++;
+	unmap(giveback, process, NULL, to, to + after);
+	if (from != to)
+		gifts_forget(giveback, process, from, from + before);
+	range->start = to;
+	range->end = to + after;
+	if (range->fn)
+		swing_by(&process->mapped, after, before);
+	giveback_range_put(giveback, process->extents, range);
+}
+
+void extents_mremap(struct giveback *giveback, struct process *process,
+		      const struct memtoll_mapping *mapping)
+{
+	uint64_t before = PAGE_CEIL(mapping->len), after = PAGE_CEIL(mapping->arg);
+
+	if (!before || !after)
+		return;
+	if (after < before) {
+		extents_munmap(giveback, process, mapping, mapping->addr + after,
+			       mapping->addr + before);
+		before = after;
+	}
+	if (before != after || mapping->addr != (uint64_t)mapping->result)
+		move_extent(giveback, process, mapping, before, after);
+}
+
+/* The mapping that held the address and was unmapped while the run was on its way here, or NULL. */
+static struct extent *ended_extent(struct process *process, const struct memtoll_run *run,
+				   uint64_t address)
+{
+	unsigned int i, count = process->ended ? MIN(process->ended_next, ENDED_KEPT) : 0;
+
+	for (i = 1; i <= count; i++) {
+		struct extent *extent = &process->ended[(process->ended_next - i) % ENDED_KEPT];
+
+		if (address >= extent->range.start && address < extent->range.end &&
+		    run->last_ns >= extent->range.made_ns &&
+		    run->first_ns <= extent->range.ended_ns)
+			return extent;
+	}
+	return NULL;
+}
+
+/* Pages of [start, end) that are new in the mappings there; those back in place are not. */
+void extents_use(struct giveback *giveback, struct process *process,
+			const struct memtoll_run *run, uint64_t start, uint64_t end,
+			uint64_t back)
+{
+	while (start < end) {
+		struct range *range = range_overlapping(process->extents, start, end);
+		bool inside = range && range->start <= start && range->made_ns <= run->last_ns;
+		struct extent *extent = inside ? (struct extent *)range :
+					ended_extent(process, run, start);
+		uint64_t limit = extent ? extent->range.end : range && range->start > start ?
+				 range->start : range ? range->end : end;
+		uint64_t pages, old;
+		struct donation *last;
+		struct party got;
+
+		limit = MIN(limit, end);
+		pages = (limit - start) / PAGE;
+		old = MIN(back, pages);
+		back -= old;
+		start = limit;
+		if (!extent || !extent->pool) {
+			if (inside)
+				extent->used_pages += pages;
+			continue;
+		}
+		got.stack = extent->range.stack_id;
+		got.fn = extent->range.fn;
+		pool_take(giveback, extent->pool, run, &got, pages - old);
+		last = pool_last(extent->pool);
+		if (inside) {
+			extent->used_pages += pages;
+		} else if (last) {
+			last->pages += pages;
+			giveback_given(giveback, process->pid, GIVEBACK_MUNMAP, &last->gave)
+				->gave_pages += pages;
+		}
+	}
+}
+

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where a fault fell when it was in no large block: heap, arena, stack, library, file, shared memory, by name.
+
+Witness: the workload's own /proc/self/pagemap before and after the loop that faults.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults import Faults, stacks
+from harness import PAGE, WORKLOADS, Recording, record, wait_until, workload
+
+pytestmark = pytest.mark.root
+
+HUGE_PAGES = 512
+LARGE_POOL = Path("/proc/sys/vm/nr_hugepages")
+
+
+def run(out: Path, *command: object) -> tuple[Recording, Faults, dict[str, Any]]:
+    name, *words = map(str, command)
+    recording = record(out, command=[workload(name), *words])
+    return recording, Faults(recording), recording.witness[-1]
+
+
+def assert_checked(recording: Recording) -> None:
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+
+
+# Memory without a name.
+
+
+@pytest.mark.parametrize("area", ["heap", "arena"])
+def test_small_blocks(out: Path, area: str) -> None:
+    """4099 blocks of 1008 bytes, four to a page, by the first thread and by another."""
+    recording, faults, witness = run(out, "areas", area, 4099)
+    pages = witness["after"] - witness["before"]
+    assert pages == pytest.approx(4099 / 4, abs=3)
+    made = faults.touched("mapped_files.c", "caller", "fill")
+    cleared = made.of("zero")
+    assert cleared.pages == cleared.faults == pages, made
+    assert cleared.areas == {area}, cleared
+    assert {row.allocated_call for row in cleared.rows} == {""}
+    assert_checked(recording)
+
+
+@pytest.mark.parametrize("mode", ["stack", "thread-stack"])
+def test_stack(out: Path, mode: str) -> None:
+    """503 frames of a page."""
+    recording, faults, witness = run(out, "areas", mode, 503)
+    pages = witness["after"] - witness["before"]
+    assert pages == pytest.approx(503, abs=9)
+    deep = faults.touched("mapped_files.c", "frame", "recurse")
+    assert deep.of("zero").pages == pages == witness["faults"], deep
+    assert deep.areas == {"stack"}, deep
+    assert_checked(recording)
+
+
+@pytest.fixture
+def large_pages() -> Iterator[None]:
+    """Three more huge pages in the machine's pool."""
+    before = LARGE_POOL.read_text()
+    with ExitStack() as stack:
+        stack.callback(LARGE_POOL.write_text, before)
+        LARGE_POOL.write_text(str(int(before) + 3))
+        wait_until(lambda: int(LARGE_POOL.read_text()) >= int(before) + 3, "3 huge pages in the pool")
+        yield
+
+
+def test_pages_of_the_huge_pool(out: Path, large_pages: None) -> None:
+    recording, faults, witness = run(out, "areas", "hugetlb", 3)
+    assert (witness["faults"], witness["after"]) == (3, 3 * HUGE_PAGES)
+    written = faults.touched("mapped_files.c", "hugetlb")
+    assert (written.kinds, written.faults, written.pages) == ({"zero_huge"}, 3, 3 * HUGE_PAGES)
+    assert recording.toll("zero.kernel", "bytes") >= 3 * HUGE_PAGES * PAGE
+    assert_checked(recording)
+
+
+# Shared memory.
+
+
+def assert_shared(faults: Faults, witness: dict[str, Any], pages: int) -> tuple[Faults, Faults]:
+    """Written by one mapping, fault by fault, then read by another, several pages a fault."""
+    written, read = faults.touched("shared.c", "write"), faults.touched("shared.c", "read")
+    assert witness["write_pages"] == witness["read_pages"] == pages
+    assert written.kinds == read.kinds == {"shared_minor"}
+    assert written.areas == read.areas == {"shared"}
+    assert (written.faults, written.pages) == (witness["write_faults"], pages)
+    assert (read.faults, read.pages) == (witness["read_faults"], pages)
+    # The kernel clears these pages too; the toll is that of files, as the class says.
+    assert faults.of("zero").pages < 300
+    return written, read
+
+
+@pytest.mark.parametrize(
+    ("mode", "pages", "name"),
+    [("memfd", 4099, "/memfd:memtoll-ring"), ("sysv", 4099, "/SYSV00000000"), ("anonymous", 13, "/dev/zero")],
+)
+def test_shared_memory(out: Path, mode: str, pages: int, name: str) -> None:
+    next_segment = Path("/proc/sys/kernel/shm_next_id")
+    if mode == "sysv" and next_segment.exists():
+        # As the first one after boot, whose inode is 0.
+        next_segment.write_text("0")
+    recording, faults, witness = run(out, "shared", mode, pages)
+    written, read = assert_shared(faults, witness, pages)
+    assert {area.removesuffix(" (deleted)") for area in written.names | read.names} == {name}
+    assert_checked(recording)
+
+
+def test_large_shared_mapping_is_an_allocation(out: Path) -> None:
+    """MAP_SHARED|MAP_ANONYMOUS of 64 KiB and more: its owner is the mmap, in the child too."""
+    recording, faults, witness = run(out, "shared", "anonymous", 4099)
+    written, read = assert_shared(faults, witness, 4099)
+    assert {row.allocated_call for row in written.rows + read.rows} == {"mmap"}
+    assert written.allocated("shared.c", "anonymous").pages == read.allocated("shared.c", "anonymous").pages == 4099
+    assert_checked(recording)
+
+
+# Files.
+
+
+@pytest.fixture
+def file(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Pages on the file system of the build, since /tmp may be memory."""
+    path = WORKLOADS / f"pages.{os.getpid()}"
+    with path.open("wb") as written:
+        for page in range(request.param):
+            written.write(page.to_bytes(4, "little") * (PAGE // 4))
+        os.fsync(written.fileno())
+    yield path
+    path.unlink()
+
+
+@pytest.mark.parametrize(("file", "skip"), [(16411, 13), (1499, 0), (1499, 5)], indirect=["file"])
+def test_cached_file(out: Path, file: Path, skip: int) -> None:
+    """Some 64 MiB in the page cache, from a page on that is no boundary: fewer faults than pages, all pages."""
+    recording, faults, witness = run(out, "shared", "file", file, skip)
+    read = faults.touched("shared.c", "read")
+    assert witness["read_pages"] == file.stat().st_size // PAGE - skip
+    assert witness["read_faults"] < witness["read_pages"] / 4, "nothing was mapped around: the test shows nothing"
+    # Should the machine have dropped a page of the file meanwhile, it was read again first.
+    assert read.kinds <= {"file_minor", "file_major"}
+    assert faults.of("file_major").faults <= witness["majflt"] < 50
+    assert (read.faults, read.pages) == (witness["read_faults"], witness["read_pages"])
+    assert (read.areas, read.names) == ({"file"}, {str(file)})
+    # Every page once, at its address.
+    wanted = stacks(recording, "shared.c", "read")
+    at = witness["read_start"]
+    for stack, address, mapped in recording.query("SELECT touched_stack, address, pages FROM fault_run ORDER BY 2"):
+        if stack in wanted:
+            assert address == at
+            at += mapped * PAGE
+    assert_checked(recording)
+
+
+def test_library(out: Path) -> None:
+    """A library that came by dlopen: its constants, and the C library's pages."""
+    library = workload("libpages.so")
+    recording, faults, witness = run(out, "areas", "library", library)
+    read = faults.touched("mapped_files.c", "library")
+    assert (read.faults, read.pages) == (witness["faults"], witness["after"] - witness["before"]), read
+    assert (read.areas, read.names) == ({"library"}, {str(library)})
+    libc = [row for row in faults.rows if Path(row.area_name).name == "libc.so.6"]
+    assert {row.area for row in libc} == {"library"}
+    assert sum(row.faults for row in libc) > 5
+    assert_checked(recording)
