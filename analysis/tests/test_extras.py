@@ -44,19 +44,34 @@ def python(_time_limit: None) -> Path:
     return extras_environment.python()
 
 
+def environment(**extra: str) -> dict[str, str]:
+    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MEMTOLL": str(harness.MEMTOLL), "LC_ALL": "C.UTF-8"} | extra
+    env.pop("PYTHONPATH", None)
+    return env
+
+
+OPTIONS = ["-q", "-c", "pyproject.toml", "--rootdir", ".", "-o", "python_files=extra_*.py"]
+
+
+@pytest.mark.measure
+def test_ten_thousand_recordings(python: Path) -> None:
+    """The number that is promised; test_extras shows the same of a quarter of them."""
+    env = environment(MEMTOLL_FLEET_RECORDINGS="10000")
+    out = run([python, "-m", "pytest", *OPTIONS, TESTS / "extra_cluster.py"], env)
+    assert re.search(r"^3 passed in ", out, re.MULTILINE), out
+
+
 @pytest.mark.slow
 def test_extras(python: Path) -> None:
-    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MEMTOLL": str(harness.MEMTOLL), "LC_ALL": "C.UTF-8"}
-    env.pop("PYTHONPATH", None)
-    options = ["-q", "-c", "pyproject.toml", "--rootdir", ".", "-o", "python_files=extra_*.py"]
+    env = environment()
     jobs = ["-n", str(os.cpu_count()), "--dist", "loadfile"]
-    out = run([python, "-m", "pytest", *options, *jobs, TESTS], env)
+    out = run([python, "-m", "pytest", *OPTIONS, *jobs, TESTS], env)
     passed = re.search(r"^(\d+) passed.* in ", out, re.MULTILINE)
     assert passed, out
     assert not re.search(r"\d+ (skipped|xfailed|deselected)", out), out
     # One of each file at least: nothing was overlooked.
     files = sorted(TESTS.glob("extra_*.py"))
-    collected = run([python, "-m", "pytest", *options, "--collect-only", TESTS], env)
+    collected = run([python, "-m", "pytest", *OPTIONS, "--collect-only", TESTS], env)
     for file in files:
         assert f"extras/{file.name}::" in collected, collected
     print(out)

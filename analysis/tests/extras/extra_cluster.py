@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A fleet of 10,000 recordings, asked with pandas and on a cluster of processes."""
+"""A fleet asked with pandas and on a cluster of processes: of 2,503 recordings, in make test-measure of 10,000."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from memtoll.fleet import Dataset
 from memtoll.fleet.store import Store
 from memtoll.fleet.summary import Summary
 
-RECORDINGS, HOSTS, DAYS = 10_000, 97, 5
-BATCH = 2_503
+RECORDINGS, HOSTS, DAYS = int(os.environ.get("MEMTOLL_FLEET_RECORDINGS", "2503")), 97, 5
+BATCH = 1_201
 WORKERS = 2
 
 Fleet = tuple[Path, list[Summary], list[dict[str, Any]]]
@@ -28,7 +28,7 @@ Fleet = tuple[Path, list[Summary], list[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
-    """The dataset, the recordings it is made of, and what each of the 10,000 was made with."""
+    """The dataset, the recordings it is made of, and what each was made with."""
     directory = tmp_path_factory.mktemp("fleet")
     bases = summaries(directory)
     store = Store(directory / "dataset", create=True)
@@ -92,7 +92,7 @@ def check(table: pd.DataFrame, sums: dict[tuple[Any, ...], dict[str, Any]], keys
         assert row["share"] == pytest.approx(float(one["time"] / one["observed"]), rel=1e-9)
 
 
-def test_ten_thousand_recordings(made: Fleet, cluster: Client) -> None:
+def test_every_recording_counts_once(made: Fleet, cluster: Client) -> None:
     path, bases, known = made
     ds = Dataset(path)
     info = ds.info()
