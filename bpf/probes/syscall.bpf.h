@@ -37,6 +37,9 @@ struct sys_exit_args {
 	__s64 ret;
 };
 
+/* Calls that no program looks at further are added up in batches of so many, and at a thread's end. */
+#define PASSES_AT_ONCE 64
+
 /* The system call that a task is in: -1 where it came by an exception. */
 static __always_inline __s32 syscall_nr(const struct pt_regs *regs)
 {

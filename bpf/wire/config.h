@@ -31,7 +31,10 @@ extern const volatile bool cfg_casts;
 /* bpf_find_vma() is there (5.17 and later, kernel commit 7c7e3d31e785): features.c. */
 extern const volatile bool cfg_find_vma;
 
-/* mmap_lock's tracepoints tell a cgroup's path before the kind of lock (6.12; no more in 6.18): programs.c. */
+/*
+ * mmap_lock's tracepoints have a cgroup's path before the kind of lock (6.12; no more in 6.18):
+ * programs.c.
+ */
 extern const volatile bool cfg_lock_path;
 
 /* No knob: false, as the verifier knows and the compiler does not: keep_off_private_stack(). */

@@ -36,7 +36,7 @@ const char *map_fn_name(unsigned int map_fn)
 
 const char *fault_class_name(unsigned int fault_class, bool major)
 {
-	static const char *const minor_names[FAULT_CLASSES] = {
+	static const char *const minor_names[] = {
 		[FAULT_ZERO] = "zero",
 		[FAULT_ZERO_HUGE] = "zero_huge",
 		[FAULT_ZERO_UPGRADE] = "zero_upgrade",
@@ -76,7 +76,7 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 
 const char *area_name(unsigned int area)
 {
-	static const char *const names[AREA_COUNT] = {
+	static const char *const names[] = {
 		[AREA_UNKNOWN] = "unknown",
 		[AREA_ANON] = "anon",
 		[AREA_HEAP] = "heap",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* names.h: the words of recording.sql and the report for the enums of events.h. */
+/* names.h: the words of recording.sql and the report for the enums of bpf/wire/. */
 #ifndef MEMTOLL_NAMES_H
 #define MEMTOLL_NAMES_H
 
 #include <linux/types.h>
 #include <stdbool.h>
 
-#include "bpf/wire/events.h"
+#include "events/refined.h"
 
 /* "malloc" ..; "" for FN_NONE. */
 const char *fn_name(unsigned int fn);

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "events/refined.h"
+
 #define PAGE MEMTOLL_PAGE_SIZE
 #define TABLE_PAGES 512
 #define TABLE_SHIFT 21

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "events/refined.h"
 #include "ledger/page_access.h"
 #include "ledger/ledger.h"
 

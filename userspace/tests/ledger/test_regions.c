@@ -2,6 +2,8 @@
 /* Mappings as allocations: cut, moved, grown and replaced. Counts are prime. */
 #include "ledger_records.h"
 
+#include "events/refined.h"
+
 /* The program's own mapping is an allocation; faults of other kinds of areas are not its. */
 static void test_region(void **state)
 {

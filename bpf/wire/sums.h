@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * sums.h: keys and values of the maps in which the kernel side adds up. Keys have no padding, which
+ * would be part of them.
+ */
+#ifndef MEMTOLL_WIRE_SUMS_H
+#define MEMTOLL_WIRE_SUMS_H
+
+#include "functions.h"
+
+/* Key of the in-kernel sums: one allocator function called from one place. */
+struct memtoll_call_key {
+	__u32 tgid;
+	__u32 fn;
+	__u64 stack_id;
+};
+
+_Static_assert(sizeof(struct memtoll_call_key) == 16, "no padding in a map key");
+
+/* Each addition costs the target some 6 ns: what another counter tells is not counted. */
+struct memtoll_call_sum {
+	__u64 failed;
+	__u64 bytes;		/* bytes asked by the calls that succeeded */
+	__u64 cpu_ns;		/* on-CPU time between the two probes, everything inside included */
+	__u64 map_cpu_ns;	/* of it: inside mapping system calls */
+	__u64 map_calls;
+	__u64 faults;		/* faults of the thread inside the call, all classes */
+	__u64 fault_cpu_ns;	/* of those that were timed */
+	__u64 faults_timed;
+	__u64 cleared_calls;	/* glibc: calls that memset */
+	__u64 cleared_bytes;
+	__u64 cleared_cpu_ns;	/* cpu_ns of those calls */
+	__u64 cleared_faults;	/* faults inside those calls */
+	__u64 mmapped_calls;	/* glibc: blocks with a mapping of their own */
+	__u64 untimed_calls;	/* return not seen or not wanted: not in cpu_ns, nor in latency */
+	__u64 nested_calls;	/* made by another allocator function: in none of these */
+	__u64 foreign_calls;	/* timed ones of no glibc: its rule of clearing does not hold */
+	__u64 slow_calls; /* of LATENCY_SLOW_NS and more, or with a fault or mapping call inside */
+	__u64 slow_cpu_ns;	/* cpu_ns of those calls */
+	__u64 off_ns;		/* time off the CPU inside: asleep, or preempted */
+	__u64 lock_waits;	/* futex calls inside */
+	__u64 lock_ns;		/* wall time of those */
+};
+
+/*
+ * Latency of calls: wall time between the probes, less their calibrated part of it, in buckets.
+ * Log2-linear: bucket 0 holds what took less than 2^LATENCY_FIRST_LOG ns; from there on every power
+ * of two is divided into 2^LATENCY_SUB_LOG buckets of equal width; the last one has no upper end.
+ */
+#define LATENCY_FIRST_LOG 5
+#define LATENCY_SUB_LOG 2
+#define LATENCY_LOGS 28
+#define LATENCY_BUCKETS (1 + (LATENCY_LOGS << LATENCY_SUB_LOG))
+
+/* Calls from here on are told from short ones however much the price of the probes varies. */
+#define LATENCY_SLOW_NS 2048
+
+/*
+ * Value of map `calls`. The buckets may wrap: userspace takes differences once per slice. Every
+ * timed call is in one of them: their sum is how many there were.
+ */
+struct memtoll_call {
+	struct memtoll_call_sum sum;
+	__u32 latency[LATENCY_BUCKETS + 1];	/* the last one is unused */
+};
+
+_Static_assert(sizeof(struct memtoll_call) % 8 == 0, "no padding in a map value");
+
+/*
+ * Value of map `call_places`. Each CPU has so many, for the first sites that it meets: found by the
+ * key's hash, and looked up in line. A site that finds its place taken has its sums in `calls`.
+ */
+#define CALL_PLACES_LOG 7
+#define CALL_PLACES (1U << CALL_PLACES_LOG)
+
+#define PLACE_FREE 0
+#define PLACE_BEING_TAKEN 1
+#define PLACE_TAKEN 2
+
+struct memtoll_call_place {
+	__u64 state;		/* PLACE_* */
+	struct memtoll_call_key key;
+	struct memtoll_call call;
+};
+
+struct memtoll_map_key {
+	__u32 tgid;
+	__u16 map_fn;
+	__u16 in_fn;
+	__u64 stack_id;
+};
+
+_Static_assert(sizeof(struct memtoll_map_key) == 16, "no padding in a map key");
+
+struct memtoll_map_sum {
+	__u64 calls;
+	__u64 bytes;
+	__u64 cpu_ns;
+	__u64 failed;
+	__u64 populated;	/* minor faults inside that raise no event: MAP_POPULATE */
+};
+
+/* Reclaim that the target suffered, its pages pushed out to swap, by whom, and brought in. */
+enum memtoll_swap_what {
+	SWAP_RECLAIM_DIRECT = 1,	/* the machine is short of memory */
+	SWAP_RECLAIM_MEMCG = 2,		/* its memory cgroup is */
+	SWAP_OUT_SELF = 3,		/* while it reclaimed memory itself */
+	SWAP_OUT_KSWAPD = 4,
+	SWAP_OUT_OTHER = 5,		/* by the reclaim of a process that is not traced */
+	SWAP_IN_DEVICE = 6,		/* pages it brought in, with read-ahead, from a device */
+	SWAP_IN_ZSWAP = 7,
+	SWAP_IN_ZERO = 8,		/* all-zero pages, which are not kept anywhere */
+	SWAP_OUT_TRACED = 9,		/* by that of another process that is traced too */
+	SWAP_WHATS = 10,
+};
+
+struct memtoll_swap_key {
+	__u32 tgid;		/* 0: all processes that are not traced */
+	__u32 what;
+	__u64 unused;
+};
+
+_Static_assert(sizeof(struct memtoll_swap_key) == 16, "no padding in a map key");
+
+struct memtoll_swap_sum {
+	__u64 count;
+	__u64 pages;		/* reclaimed, or pushed out */
+	__u64 cpu_ns;
+	__u64 blocked_ns;
+};
+
+/* Key of the in-kernel sums: one file read from one place. */
+struct memtoll_read_key {
+	__u32 tgid;
+	__u32 dev;
+	__u64 inode;
+	__u64 stack_id;
+	__u32 read_fn;
+	__u32 flags;
+};
+
+_Static_assert(sizeof(struct memtoll_read_key) == 32, "no padding in a map key");
+
+struct memtoll_read_sum {
+	__u64 calls;
+	__u64 failed;		/* and those at the end of the file, which read nothing */
+	__u64 bytes;
+	__u64 cpu_ns; /* major faults and reclaim inside are taken out, minor faults not */
+	__u64 blocked_ns;	/* asleep; likewise */
+	__u64 cached_calls;	/* all was in the page cache: no page added, no wait */
+	__u64 cached_bytes;
+	__u64 filled_pages;	/* pages that came into the page cache, read-ahead included */
+	__u64 faults;		/* minor ones of the thread inside */
+};
+
+/* What walking stacks has cost a process: taken out of its time. */
+struct memtoll_walk_key {
+	__u32 tgid;
+	__u32 unused[3];
+};
+
+_Static_assert(sizeof(struct memtoll_walk_key) == 16, "no padding in a map key");
+
+struct memtoll_walk_sum {
+	__u64 walks;
+	__u64 ns;
+};
+
+/* Of a process: what passes by the tracepoints of system calls. */
+struct memtoll_pass_key {
+	__u32 tgid;
+	__u32 unused[3];
+};
+
+_Static_assert(sizeof(struct memtoll_pass_key) == 16, "no padding in a map key");
+
+struct memtoll_pass_sum {
+	__u64 passes;		/* reads of what is no file */
+	__u64 syscalls;		/* that no program looks at, counted in windows */
+};
+
+/* How many calls came by a function's entry, and at its probe had the same arguments or not. */
+struct memtoll_value_sum {
+	__u64 entered;
+	__u64 agreed;
+	__u64 differed;
+};
+
+#endif /* MEMTOLL_WIRE_SUMS_H */

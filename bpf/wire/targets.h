@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* targets.h: what each side knows of a traced process. */
+#ifndef MEMTOLL_WIRE_TARGETS_H
+#define MEMTOLL_WIRE_TARGETS_H
+
+#include "python_offsets.h"
+
+#define MEMTOLL_MEMSET_RANGES 8
+/* More allocators than that no program has. */
+#define MEMTOLL_CALLOCS 4
+
+/* A range of code, [start, end). */
+struct memtoll_range {
+	__u64 start;
+	__u64 end;
+};
+
+/*
+ * Value of map `processes`, keyed by tgid: a traced process. memset[] and calloc[] are filled by
+ * userspace.
+ */
+struct memtoll_target {
+	__u32 unwind_table;	/* of its mappings; 0: none yet */
+	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
+	__u32 memset_count;
+	__u32 ended;		/* its last thread has exited; its number may become another's */
+	struct memtoll_range memset[MEMTOLL_MEMSET_RANGES];
+	__u64 calloc[MEMTOLL_CALLOCS];	/* addresses of the functions; 0: no more */
+	__u64 exited_minor_faults;	/* of threads that have exited */
+	__u64 exited_major_faults;
+	struct memtoll_python_offsets python;
+};
+
+/* A program whose dynamic loader tells how far it is: see start.bpf.c. */
+struct memtoll_start {
+	__u64 state_at;	/* address of _r_debug.r_state */
+	__u32 adding;	/* libraries were about to be mapped */
+	__u32 mapped;	/* and all are */
+	__u32 awaited;	/* its tracer wants to hear of that */
+};
+
+/*
+ * Counts of traced processes by the lowest bits of their numbers (thread.bpf.h): a power of two. One
+ * in so many of the other processes has the bits of a traced one and costs a look-up more.
+ */
+#define NEAR_PROCESSES 4096
+
+#endif /* MEMTOLL_WIRE_TARGETS_H */
