@@ -3,8 +3,8 @@
 
 #include <glib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "budget/governor.h"
 #include "budget/syscall_idle.h"
 #include "events/names.h"
@@ -99,14 +99,6 @@ struct watch {
 	struct watched_slice slice;
 	struct watched_slice ended;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
 
 struct watch *watch_new(const struct watch_config *config, const struct calibration_result *prices)
 {

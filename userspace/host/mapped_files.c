@@ -3,8 +3,8 @@
 
 #include <glib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/keyed_hash.h"
 #include "host/maps.h"
 
@@ -35,14 +35,6 @@ struct areas {
 	GHashTable *resting;	/* pid -> until when, CLOCK_MONOTONIC ns */
 	size_t path_bytes;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
 
 static guint file_hash(gconstpointer key)
 {

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/message.h"
 #include "bpf/wire/events.h"
 #include "budget/fault_window.h"
@@ -110,14 +111,6 @@ struct session {
 	bool command_ended;
 	int command_status;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
 
 struct session *session_new(const struct session_config *config)
 {

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/message.h"
 #include "host/privileges.h"
 
@@ -25,14 +25,6 @@ struct watchdog {
 	unsigned int alive;
 	bool finishing;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
 
 static bool signal_waits(const struct watchdog *watchdog)
 {

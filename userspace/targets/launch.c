@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/message.h"
 #include "host/own_limits.h"
 #include "host/privileges.h"
@@ -63,14 +64,6 @@ struct launch {
 
 /* A loader that has not told all for so long never will. */
 #define TELLING_NS 200000000ULL
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
 
 static struct tracee *tracee_get(struct launch *launch, pid_t tid)
 {

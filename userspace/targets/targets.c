@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "bpf/wire/events.h"
 #include "events/sums.h"
 #include "host/server_cache.h"
@@ -20,14 +21,6 @@
 
 /* Rows are made beforehand for so many: a few for each, of the 32,768 that there can be. */
 #define PREPARED_PROCESSES 64
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
 
 static void followed_free(gpointer data)
 {

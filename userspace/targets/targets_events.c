@@ -6,8 +6,8 @@
 #include "targets/targets_internal.h"
 
 #include <glib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "bpf/wire/events.h"
 #include "host/proc.h"
 #include "probes/process_rows.h"
@@ -22,14 +22,6 @@
 #define REST_TIMES 4
 /* ... without one, at most. */
 #define REST_MAX_NS 5000000000ULL
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
 
 /* After the end of counting, as a command that is ended then: what it did since is in no figure. */
 static bool is_late(const struct targets *targets, const struct memtoll_process *told)

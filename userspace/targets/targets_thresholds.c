@@ -4,17 +4,8 @@
  */
 #include "targets/targets_internal.h"
 
-#include <time.h>
-
 #include "allocators/glibc_params.h"
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
+#include "base/clock.h"
 
 bool followed_uses_glibc(const struct followed *followed)
 {
