@@ -152,7 +152,10 @@
 	     "trace fewer processes")								\
 	LOSS(LOST_COSTS_FULL, "costs_full",							\
 	     "stack walks and passed-over system calls that the overhead lacks: too many processes", \
-	     "trace fewer processes")
+	     "trace fewer processes")								\
+	LOSS(LOST_RECORDS_UNREADABLE, "records_unreadable",					\
+	     "records of the ring buffer that were too short, or of no kind that is known",	\
+	     "none: the BPF programs and memtoll are not of one build")
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

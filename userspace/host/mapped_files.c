@@ -179,6 +179,23 @@ void areas_learn(struct areas *areas, const struct memtoll_file *told)
 	}
 }
 
+void areas_learn_code(struct areas *areas, const struct maps *maps)
+{
+	size_t i;
+
+	for (i = 0; i < maps->count; i++) {
+		const struct mapping *mapping = &maps->entries[i];
+		uint32_t dev = DEV(mapping->dev_major, mapping->dev_minor);
+		struct file *file;
+
+		if (!mapping->exec || !mapping->inode || find(areas, dev, mapping->inode))
+			continue;
+		file = add_file(areas, dev, mapping->inode);
+		file->library = true;
+		name_file(areas, file, mapping->path);
+	}
+}
+
 const char *areas_path(const struct areas *areas, uint32_t dev, uint64_t inode)
 {
 	const struct file *file = find(areas, dev, inode);

@@ -20,6 +20,11 @@ void areas_free(struct areas *areas);
  */
 void areas_learn(struct areas *areas, const struct memtoll_file *file);
 
+struct maps;
+
+/* What a process maps now, read for other reasons too: the files with code in it. */
+void areas_learn_code(struct areas *areas, const struct maps *maps);
+
 /* Path of the file, "" where it was never told. Valid as long as areas. */
 const char *areas_path(const struct areas *areas, uint32_t dev, uint64_t inode);
 

@@ -205,11 +205,6 @@ void python_exec(struct python *python, pid_t pid)
 	g_mutex_unlock(&python->lock);
 }
 
-void python_exited(struct python *python, pid_t pid)
-{
-	python_exec(python, pid);
-}
-
 /*
  * What is read of a process for a stack: all in one call that may be given up, as each of them
  * waits for another thread.

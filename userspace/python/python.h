@@ -44,10 +44,12 @@ void python_free(struct python *python);
 int python_show(struct python *python, pid_t pid, const struct maps *maps,
 		struct memtoll_python_offsets *offsets);
 
-/* A forked child has its parent's interpreter. A new image has none until it is shown. */
+/*
+ * A forked child has its parent's interpreter. A new image, or one that has ended, has none until
+ * it is shown.
+ */
 void python_fork(struct python *python, pid_t parent, pid_t child);
 void python_exec(struct python *python, pid_t pid);
-void python_exited(struct python *python, pid_t pid);
 
 /* Name the frames of a new stack, by reading the process's memory. */
 void python_resolve(struct python *python, const struct memtoll_python *walked);

@@ -36,16 +36,16 @@ void kernel_stacks_free(struct kernel_stacks *stacks)
 	g_free(stacks);
 }
 
-void kernel_stacks_told(struct kernel_stacks *stacks, const struct memtoll_new_stack *told)
+void kernel_stacks_add(struct kernel_stacks *stacks, const struct memtoll_new_stack *stack)
 {
-	gpointer pid = GUINT_TO_POINTER(told->tgid);
+	gpointer pid = GUINT_TO_POINTER(stack->tgid);
 	GArray *ids = g_hash_table_lookup(stacks->of, pid);
 
 	if (!ids) {
-		ids = g_array_new(FALSE, FALSE, sizeof(told->id));
+		ids = g_array_new(FALSE, FALSE, sizeof(stack->id));
 		g_hash_table_insert(stacks->of, pid, ids);
 	}
-	g_array_append_val(ids, told->id);
+	g_array_append_val(ids, stack->id);
 }
 
 static void search_all(int fd, pid_t pid, void (*each)(void *context, uint64_t id), void *context)

@@ -15,9 +15,9 @@ struct kernel_stacks *kernel_stacks_new(struct memtoll_bpf *bpf);
 void kernel_stacks_free(struct kernel_stacks *stacks);
 
 /* A record of the ring buffer: one more. */
-void kernel_stacks_told(struct kernel_stacks *stacks, const struct memtoll_new_stack *told);
+void kernel_stacks_add(struct kernel_stacks *stacks, const struct memtoll_new_stack *stack);
 
-/* Those of a process. Looks through the whole table where the kernel could not tell of each. */
+/* Those of a process. Looks through the whole table where records of some were lost. */
 void kernel_stacks_each(const struct kernel_stacks *stacks, pid_t pid,
 			void (*each)(void *context, uint64_t id), void *context);
 

@@ -12,7 +12,6 @@
 #include "probes/attach.h"
 #include "python/python.h"
 #include "recording/recording.h"
-#include "symbols/symbolize.h"
 
 /* What the kernel itself has counted for a process, and its size now. */
 struct counters {
@@ -40,11 +39,13 @@ struct target {
 };
 
 struct targets;
+struct memtoll_bpf;
 struct memtoll_process;
+struct observers;
 
 struct targets_config {
 	struct memtoll_bpf *bpf;
-	struct symbolizer *symbolizer;
+	struct observers *observers;
 	struct python *python;
 	struct recording *recording;
 	struct memory_cgroups *memory_cgroups;
@@ -52,17 +53,16 @@ struct targets_config {
 	enum uprobe_mechanism mechanism;
 	bool held;		/* processes stand still until they are probed */
 	bool uprobes;
-	bool maps_told;			/* targets_changed() is called for what they map */
+	bool maps_reported;		/* targets_changed() is called for what they map */
 };
 
 struct targets *targets_new(const struct targets_config *config);
 
 /*
- * After a slice: of processes that had ended before it all is written, and they are followed no
- * more. Counts and times of all go on to include them.
+ * After a slice: of processes that had ended before it all is written. They are followed no more,
+ * and observers forget them. Counts and times of all go on to include them.
  */
-void targets_forget_dead(struct targets *targets, void (*forgotten)(void *context, pid_t pid),
-			 void *context);
+void targets_forget_dead(struct targets *targets);
 
 /* Detach everything and free. */
 void targets_free(struct targets *targets);

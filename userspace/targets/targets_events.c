@@ -11,7 +11,7 @@
 #include "bpf/wire/events.h"
 #include "host/proc.h"
 #include "probes/process_rows.h"
-#include "unwind/unwind_load.h"
+#include "targets/observers.h"
 
 /* Looks at what a program has mapped after its start, each twice as long after the one before. */
 #define LOOK_FIRST_NS 5000000ULL
@@ -47,7 +47,6 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	}
 	target->exited = true;
 	targets->dead++;
-	python_exited(targets->config.python, target->pid);
 	recording_process_end(targets->config.recording, target->pid,
 			      told ? told->time_ns : now_ns(), exit_code);
 	starting_end(g_steal_pointer(&followed->start), NULL);
@@ -55,13 +54,13 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	/* A row that is not marked is another's by now, made when that was forked. */
 	if (state.ended)
 		process_row_remove(targets->config.bpf, target->pid);
-	unwinder_exit(targets->unwinder, target->pid);
+	observers_exited(targets->config.observers, AT_ONCE, target->pid);
 }
 
 /* What was known of the image before is no more. */
 static void begin_image(struct targets *targets, struct followed *followed, pid_t caller)
 {
-	python_exec(targets->config.python, followed->target.pid);
+	observers_executed(targets->config.observers, AT_ONCE, followed->target.pid);
 	/* The kernel ties probes to the process's first thread, and that has ended. */
 	if (caller != followed->target.pid)
 		followed_detach(followed);
@@ -82,7 +81,7 @@ void targets_exec(struct targets *targets, pid_t pid, pid_t caller)
 	followed_record(targets, followed);
 	followed_begin_thresholds(targets, followed, true, 0);
 	followed->target.changed = true;
-	if (targets->config.maps_told)
+	if (targets->config.maps_reported)
 		return;
 	followed->look_step_ns = LOOK_FIRST_NS;
 	followed->look_ns = now_ns() + LOOK_FIRST_NS;
@@ -167,7 +166,7 @@ void targets_ready(struct targets *targets, pid_t pid)
 	followed_read_maps(targets, followed, &maps);
 	followed_attach_modules(targets, followed, &maps);
 	remember_start(followed);
-	symbolizer_show_maps(targets->config.symbolizer, pid, &maps, true);
+	observers_mapped(targets->config.observers, pid, &maps, true);
 	followed_record(targets, followed);
 	followed_begin_thresholds(targets, followed, true, 0);
 	targets_publish_code(targets, followed, &maps);
@@ -180,7 +179,6 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	struct memtoll_target state;
 	struct proc_stat stat;
 	struct maps maps = {};
-	uint32_t table;
 
 	if (followed && !followed->target.exited) {
 		if (proc_stat_read(child, 0, &stat) || stat.start_ticks == followed->start_ticks)
@@ -196,12 +194,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	followed->target.parent_pid = parent;
 	/* Its hits have counted since it was forked. */
 	followed->target.cpu_base_ns = 0;
-	symbolizer_fork(targets->config.symbolizer, parent, child);
-	table = unwinder_fork(targets->unwinder, parent, child);
-	targets_publish_table(targets, child, table);
-	/* Its parent has ended, and that one's with it. */
-	followed->target.changed = !table;
-	python_fork(targets->config.python, parent, child);
+	observers_forked(targets->config.observers, AT_ONCE, parent, child);
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
 	followed_read_counters(followed);
 	counters_read_size(child, &followed->target.now);
@@ -284,7 +277,7 @@ static void look_again(struct targets *targets, struct followed *followed)
 	/* First what stacks need while the process runs on. */
 	targets_publish_code(targets, followed, &maps);
 	followed_attach_modules(targets, followed, &maps);
-	symbolizer_show_maps(targets->config.symbolizer, followed->target.pid, &maps, false);
+	observers_mapped(targets->config.observers, followed->target.pid, &maps, false);
 	maps_free(&maps);
 	took_ns = now_ns() - begin_ns;
 	if (took_ns > REFRESH_NS)

@@ -71,23 +71,28 @@ struct targets {
 	uint64_t forgotten_cpu_ns;
 };
 
-/* ---- targets.c: who they are, and what the kernel has counted for them ---- */
+/* ---- targets.c: who they are ---- */
 
 struct followed *followed_get(const struct targets *targets, pid_t pid);
 
 /* From now on; who had the number before is forgotten. Nothing of it is published yet. */
 struct followed *targets_follow(struct targets *targets, pid_t pid, const char *role);
 
-/* Whether the number is still its own. */
-bool followed_read_stat(const struct followed *followed, struct proc_stat *stat);
-bool followed_read_counters(struct followed *followed);
-void counters_read_size(pid_t tid, struct counters *counters);
-
 /* What it maps now; nothing, where it is gone. What is left out of it counts once. */
 void followed_read_maps(struct targets *targets, struct followed *followed, struct maps *maps);
 void followed_note_cgroup(struct targets *targets, struct followed *followed);
 void followed_record(struct targets *targets, struct followed *followed);
+
+/* ---- targets_counters.c: what the kernel has counted for them ---- */
+
+/* Whether the number is still its own. */
+bool followed_read_stat(const struct followed *followed, struct proc_stat *stat);
+bool followed_read_counters(struct followed *followed);
 void followed_start_counting(struct followed *followed);
+void counters_read_size(pid_t tid, struct counters *counters);
+
+/* CPU time of all its threads, the dead ones too, up to now; 0 when it is gone. */
+uint64_t process_cpu_ns(pid_t pid);
 
 /* ---- targets_probes.c ---- */
 

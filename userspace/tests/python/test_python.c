@@ -491,7 +491,7 @@ static void test_interpreter_is_found_once(void **state)
 	/* This program is none, and one that is gone is none either. */
 	assert_int_equal(show(python, getpid(), &offsets), 0);
 	stop(&interpreter);
-	python_exited(python, interpreter.pid);
+	python_exec(python, interpreter.pid);
 	assert_int_equal(show(python, interpreter.pid, &offsets), 0);
 	assert_int_equal(python_unsupported(python), 0);
 	python_free(python);

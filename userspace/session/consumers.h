@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * consumers.h: what the events of a recording are given to: by dispatch.c as they happen; by
+ * slice_writer.c what they come to is written, once per slice.
+ */
+#ifndef MEMTOLL_CONSUMERS_H
+#define MEMTOLL_CONSUMERS_H
+
+#include <stdint.h>
+
+#include "bpf/wire/losses.h"
+
+struct memtoll_bpf;
+struct observers;
+struct python;
+struct recording;
+struct symbolizer;
+
+struct consumers_config {
+	struct memtoll_bpf *bpf;
+	struct recording *recording;
+	struct symbolizer *symbolizer;
+	struct python *python;
+	struct observers *observers;
+	uint64_t min_size;
+	uint64_t sample;	/* as sampled_new() has it */
+};
+
+struct consumers {
+	struct ledger *ledger;
+	struct giveback *giveback;
+	struct thresholds *thresholds;
+	struct sampled *sampled;
+	struct reads *reads;
+	struct latency *latency;
+	struct cpu_samples *samples;
+	struct hit_counts *hits;
+	struct areas *areas;
+	struct kernel_stacks *kernel_stacks;
+	uint64_t lost[MEMTOLL_LOSS_COUNT];	/* in userspace, since the last slice */
+};
+
+/* Those with state of each process are told of what happens to it, by config->observers. */
+struct consumers *consumers_new(const struct consumers_config *config);
+void consumers_free(struct consumers *consumers);
+
+/* Userspace itself has lost something: written with the slice that is being gathered. */
+void consumers_lose(struct consumers *consumers, enum memtoll_loss loss, uint64_t count);
+
+#endif /* MEMTOLL_CONSUMERS_H */

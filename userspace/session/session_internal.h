@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* session_internal.h: between session.c and session_*.c. */
+#ifndef MEMTOLL_SESSION_INTERNAL_H
+#define MEMTOLL_SESSION_INTERNAL_H
+
+#include <signal.h>
+
+#include "base/clock.h"
+#include "budget/fault_window.h"
+#include "host/pagetable.h"
+#include "host/priority.h"
+#include "host/swapdevice.h"
+#include "probes/attach.h"
+#include "probes/calibrate.h"
+#include "session/dispatch.h"
+#include "session/session.h"
+#include "targets/launch.h"
+
+#define MS 1000000ULL
+
+struct session {
+	struct session_config config;
+	struct memtoll_bpf *bpf;
+	struct pagetable pagetable;
+	enum uprobe_mechanism mechanism;
+	struct calibration *calibration;
+	struct calibration_result prices;
+	struct symbolizer *symbolizer;
+	struct python *python;
+	struct python_reader *python_reader;
+	struct recording *recording;
+	struct targets *targets;
+	struct memory_cgroups *memory_cgroups;
+	struct swap_devices *swap_devices;
+	bool swap_types_seen[SWAP_TYPES];	/* in swap entries, since devices changed */
+	bool swap_in_counted;
+	bool locks_asked;			/* futex calls are to be watched */
+	struct observers *observers;
+	struct consumers *consumers;
+	struct watch *watch;
+	struct slice_writer *writer;
+	struct dispatch dispatch;
+	struct probes *probes;
+	struct ring_buffer *ring;
+	struct launch *launch;
+	struct system_counters *system;
+	int signal_fd;
+	struct watchdog *watchdog;
+	sigset_t old_signals;
+	bool signals_blocked;
+	uint64_t start_ns;
+	uint64_t end_due_ns;			/* 0: none */
+	uint64_t slice_start_ns;
+	uint64_t cgroup_read_ns;
+	uint64_t sizes_read_ns;
+	uint64_t kept_up_ns;
+	uint64_t windows_seen_ns;	/* windows were last opened or closed as due */
+	struct fault_window window;
+	struct priority priority;
+	bool more_waits;		/* of the command's processes than were handled */
+	bool draining;			/* threads were asked for their open runs */
+	bool others_reported;		/* another memtoll traces a target, too */
+	const char *end_reason;
+	bool command_ended;
+	int command_status;
+};
+
+/* ---- session.c ---- */
+
+/* What is not counted over a slice but stands as it is now; a killed recording has it, too. */
+void session_record_state(struct session *session);
+
+/* ---- session_loop.c: windows, signals, slices, until the end ---- */
+
+uint64_t session_step_watch(struct session *session);
+void session_switch_window(struct session *session, bool open);
+void session_move_window(struct session *session, uint64_t now);
+
+/* While a slice is written: context is the session. */
+void session_service_targets(void *context);
+
+/* Follow the cgroup's processes that are not followed yet; false: the cgroup is gone. */
+bool session_add_cgroup(struct session *session);
+
+/* Signals that came; true: the recording is over. */
+bool session_read_signals(struct session *session);
+
+/* ---- session_command.c: a command that was launched ---- */
+
+extern const struct launch_events session_launch_events;
+
+/* A command outlives its recording only if it ignores SIGTERM. */
+void session_end_command(struct session *session);
+
+#endif /* MEMTOLL_SESSION_INTERNAL_H */

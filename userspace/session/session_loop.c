@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * session_loop.c: from the first slice to the last: windows, signals, processes that come, slices
+ * that end; the rest of the session is in session.c.
+ */
+#include "session/session_internal.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <glib.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "budget/budget_executor.h"
+#include "events/rates.h"
+#include "host/cgroup.h"
+#include "memtoll.skel.h"
+#include "probes/syscalls.h"
+#include "session/consumers.h"
+#include "session/slice_writer.h"
+#include "session/watchdog.h"
+#include "targets/targets.h"
+
+#define SLICE_NS (1000 * MS)
+/*
+ * What the dead had takes room in the kernel's tables until slices have ended: of many, shorter
+ * ones.
+ */
+#define SHORT_SLICE_NS (250 * MS)
+#define DEAD_MANY 50
+#define POLL_NS (20 * MS)		/* how long records may wait in the ring buffer */
+#define CGROUP_NS (100 * MS)		/* how often a cgroup is asked for new processes */
+#define KEEP_UP_NS (5 * MS)		/* how often targets are serviced while a slice is written */
+#define SIZES_NS (100 * MS)		/* how often processes are asked for their sizes */
+#define WINDOW_LATE_NS (1000 * MS)	/* so late a window of timed faults closes by itself */
+#define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to close */
+
+uint64_t session_step_watch(struct session *session)
+{
+	uint64_t next_ns = watch_step(session->watch);
+
+	session->windows_seen_ns = now_ns();
+	return next_ns;
+}
+
+void session_switch_window(struct session *session, bool open)
+{
+	int err = probes_window(session->probes, open);
+
+	if (err)
+		consumers_lose(session->consumers, LOST_WINDOW_SHUT, 1);
+	/* Short of files, the one that is left is the recording's. */
+	watch_window(session->watch, open && !err);
+}
+
+void session_move_window(struct session *session, uint64_t now)
+{
+	struct fault_window *window = &session->window;
+	bool open = window->open;
+
+	watch_window_until(session->watch, now + WINDOW_LATE_NS);
+	fault_window_step(window, now, window->first ? targets_cpu_ns(session->targets) : 0,
+			  g_random_double());
+	if (window->open != open)
+		session_switch_window(session, window->open);
+}
+
+/*
+ * Code that targets map now wants its unwind table now: until then stacks through it are cut off.
+ */
+static void keep_up(struct session *session)
+{
+	ring_buffer__consume(session->ring);
+	targets_refresh(session->targets);
+}
+
+void session_service_targets(void *context)
+{
+	struct session *session = context;
+	uint64_t now = now_ns();
+
+	watchdog_alive(session->watchdog);
+	if (!session->probes || now - session->kept_up_ns < KEEP_UP_NS)
+		return;
+	keep_up(session);
+	session_step_watch(session);
+	session_move_window(session, now);
+	session->kept_up_ns = now_ns();
+}
+
+bool session_add_cgroup(struct session *session)
+{
+	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
+	guint i;
+
+	if (cgroup_processes(session->config.cgroup, pids))
+		return false;
+	for (i = 0; i < pids->len; i++) {
+		pid_t pid = g_array_index(pids, pid_t, i);
+		const struct target *known = targets_find(session->targets, pid);
+
+		if (pid != getpid() && (!known || known->exited))
+			targets_add(session->targets, pid);
+	}
+	return true;
+}
+
+static int commit_slice(struct session *session, uint64_t now)
+{
+	struct memtoll_rates rates;
+	int err;
+
+	rates_read(session->bpf, &rates);
+	fault_window_slice(&session->window, now, rates.faults);
+	keep_up(session);
+	targets_read_counters(session->targets);
+	session_record_state(session);
+	watch_end_slice(session->watch);
+	err = slice_commit(session->writer, session->slice_start_ns, now);
+	session->slice_start_ns = now;
+	priority_step(&session->priority);
+	return err;
+}
+
+/*
+ * At a slice's end threads are asked for their open runs, which come with their next fault; what is
+ * there by the next turn belongs to the slice. The first slice is the first window: its faults are
+ * all timed, those of later slices in part, and each slice's figures are weighed by themselves.
+ */
+static int move_slice(struct session *session, uint64_t now)
+{
+	uint64_t age = now - session->slice_start_ns;
+	bool first = session->slice_start_ns == session->start_ns && !session->window.first;
+	bool crowded = targets_dead(session->targets) > DEAD_MANY && age >= SHORT_SLICE_NS;
+
+	if (age < SLICE_NS && !first && !crowded)
+		return 0;
+	/* Writing takes long, and a window left open session_service_targets costs the target. */
+	if (watch_in_window(session->watch) && age < SLICE_NS + WINDOW_WAIT_NS)
+		return 0;
+	session->draining = !session->draining;
+	if (!session->draining)
+		return commit_slice(session, now);
+	session->bpf->bss->drain_epoch++;
+	return 0;
+}
+
+bool session_read_signals(struct session *session)
+{
+	struct signalfd_siginfo info;
+	bool over = false;
+
+	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		session->end_reason = "signal";
+		watchdog_due(session->watchdog, 0);
+		over = true;
+	}
+	session->more_waits = session->launch && launch_poll(session->launch);
+	return over;
+}
+
+static bool is_over(struct session *session, uint64_t now)
+{
+	if (session->launch) {
+		if (!launch_ended(session->launch, &session->command_status))
+			goto time;
+		session->command_ended = true;
+		session->end_reason = "target exited";
+		return true;
+	}
+	if (session->config.cgroup)
+		goto time;	/* processes may yet come */
+	if (targets_all_exited(session->targets)) {
+		session->end_reason = "target exited";
+		return true;
+	}
+time:
+	if (session->end_due_ns && now >= session->end_due_ns) {
+		session->end_reason = "duration";
+		return true;
+	}
+	return false;
+}
+
+/* Sleep until something is to be done: a signal, records, a window's edge, the end of the slice. */
+static void wait_for_work(struct session *session, uint64_t now, uint64_t watch_ns)
+{
+	struct pollfd fds[] = {
+		{ .fd = session->signal_fd, .events = POLLIN },
+		{ .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN },
+	};
+	uint64_t until = session->more_waits ? now : now + POLL_NS;
+	struct timespec timeout;
+
+	if (session->end_due_ns)
+		until = MIN(until, MAX(now, session->end_due_ns));
+	until = MIN(until, MAX(now, watch_ns));
+	if (!session->window.first)
+		until = MIN(until, MAX(now, session->window.edge_ns));
+	timeout.tv_sec = 0;
+	timeout.tv_nsec = MIN(until - now, 999 * MS);
+	ppoll(fds, G_N_ELEMENTS(fds), &timeout, NULL);
+}
+
+/* Processes that came into the cgroup otherwise than by fork; false: it was removed. */
+static bool follow_cgroup(struct session *session, uint64_t now)
+{
+	if (now - session->cgroup_read_ns < CGROUP_NS)
+		return true;
+	session->cgroup_read_ns = now;
+	if (session_add_cgroup(session))
+		return true;
+	session->end_reason = "cgroup removed";
+	return false;
+}
+
+int session_run(struct session *session)
+{
+	uint64_t now = now_ns();
+	int err = 0;
+
+	priority_begin(&session->priority);
+	while (!err && !session_read_signals(session) && !is_over(session, now)) {
+		watchdog_alive(session->watchdog);
+		wait_for_work(session, now, session_step_watch(session));
+		/* First of all: a window that is closed late costs the target. */
+		session_move_window(session, now_ns());
+		keep_up(session);
+		now = now_ns();
+		if (session->config.cgroup && !follow_cgroup(session, now))
+			break;
+		if (now - session->sizes_read_ns >= SIZES_NS) {
+			session->sizes_read_ns = now;
+			targets_read_sizes(session->targets);
+		}
+		/* Tried once: a kernel that refuses would do so again. */
+		if (session->bpf->bss->lock_suspected && !session->locks_asked) {
+			session->locks_asked = true;
+			syscalls_follow_locks(probes_syscalls(session->probes));
+		}
+		err = move_slice(session, now);
+	}
+	/* As asked for; session_finish() sees to it. */
+	if (recording_is_full(session->recording))
+		return STATUS_DONE;
+	if (err)
+		session->end_reason = "the recording could not be written";
+	return err ? STATUS_FAILED : STATUS_DONE;
+}

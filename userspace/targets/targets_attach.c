@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * targets_attach.c: the processes that are followed from the start of the recording on; the rest of
+ * the targets is in targets.c.
+ */
+#include "targets/targets_internal.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "bpf/wire/events.h"
+#include "host/proc.h"
+#include "probes/process_rows.h"
+#include "targets/observers.h"
+#include "unwind/unwind_load.h"
+
+/* maps: NULL before a command's exec. */
+static int publish_process(struct targets *targets, pid_t pid, const struct maps *maps)
+{
+	/*
+	 * Counting begins here: stacks want their table at once. A command's comes with its exec.
+	 */
+	struct memtoll_target state = {
+		.exec_pending = !maps,
+		.unwind_table = maps ? unwinder_show(targets->unwinder, pid, maps) : 0,
+	};
+
+	return process_row_put(targets->config.bpf, pid, &state);
+}
+
+int targets_add(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = targets_follow(targets, pid, "target");
+	struct proc_stat stat;
+	struct maps maps = {};
+	int err;
+
+	/*
+	 * What takes long before the probes: until the process is published they cost and count
+	 * nothing.
+	 */
+	followed_read_maps(targets, followed, &maps);
+	observers_mapped(targets->config.observers, pid, &maps, true);
+	unwinder_show(targets->unwinder, pid, &maps);
+	followed_record(targets, followed);
+	followed_attach_modules(targets, followed, &maps);
+	followed_begin_thresholds(targets, followed, false, 0);
+	followed_start_counting(followed);
+	/* It has run on since, and that took long: what it maps is read anew. */
+	maps_free(&maps);
+	followed_read_maps(targets, followed, &maps);
+	followed->target.start_ns = now_ns();
+	err = publish_process(targets, pid, &maps);
+	/* Hits count from here, and so does the time they are compared with. */
+	followed->target.cpu_base_ns = process_cpu_ns(pid);
+	targets_publish_code(targets, followed, &maps);
+	maps_free(&maps);
+	/* Ended before its exit could be seen: else it would be waited for in vain. */
+	if (!err && (!followed_read_stat(followed, &stat) || stat.state == 'Z' ||
+		     stat.state == 'X')) {
+		process_row_remove(targets->config.bpf, pid);
+		targets_exiting(targets, pid, -1, NULL);
+		err = -ESRCH;
+	}
+	return err;
+}
+
+int targets_expect_exec(struct targets *targets, pid_t pid)
+{
+	targets_follow(targets, pid, "target")->starting = true;
+	return publish_process(targets, pid, NULL);
+}

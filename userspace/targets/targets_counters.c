@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * targets_counters.c: what the kernel itself counts for the targets; the rest of the targets is in
+ * targets.c.
+ */
+#include "targets/targets_internal.h"
+
+#include <glib.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "bpf/wire/events.h"
+#include "host/proc.h"
+#include "probes/process_rows.h"
+
+/* Two files a process are read for sizes: 64 processes take 1 to 2 ms. */
+#define SIZES_PROCESSES 64
+
+/* Whether the number is still its own. */
+bool followed_read_stat(const struct followed *followed, struct proc_stat *stat)
+{
+	return !proc_stat_read(followed->target.pid, 0, stat) &&
+	       stat->start_ticks == followed->start_ticks;
+}
+
+/* The CPU clock of the whole process, its dead threads included (clock_getcpuclockid(3)). */
+bool followed_read_counters(struct followed *followed)
+{
+	struct counters *counters = &followed->target.now;
+	struct proc_stat stat;
+	struct timespec cpu;
+	clockid_t clock;
+
+	if (!followed_read_stat(followed, &stat) ||
+	    clock_getcpuclockid(followed->target.pid, &clock) || clock_gettime(clock, &cpu))
+		return false;
+	counters->cpu_ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
+	counters->minor_faults = stat.minor_faults;
+	counters->major_faults = stat.major_faults;
+	return true;
+}
+
+/* The size stays as it was where there is no memory any more: that was the last. */
+void counters_read_size(pid_t tid, struct counters *counters)
+{
+	struct proc_status status;
+
+	if (proc_status_read(tid, &status) || status.rss_bytes < 0)
+		return;
+	counters->rss_bytes = status.rss_bytes;
+	counters->swap_bytes = status.swap_bytes;
+}
+
+/* Its size and its group. */
+static void look_at(struct targets *targets, struct followed *followed)
+{
+	counters_read_size(followed->target.pid, &followed->target.now);
+	if (followed->listed)
+		followed_note_cgroup(targets, followed);
+}
+
+uint64_t process_cpu_ns(pid_t pid)
+{
+	struct timespec cpu;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &cpu))
+		return 0;
+	return cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
+}
+
+/* Faults that the living threads have had: the rest of the process's belong to dead ones. */
+static void read_dead_faults(struct followed *followed)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%d/task", followed->target.pid);
+	GDir *tasks = g_dir_open(path, 0, NULL);
+	uint64_t minor = 0, major = 0;
+	struct proc_stat stat;
+	const char *name;
+
+	if (!tasks)
+		return;
+	while ((name = g_dir_read_name(tasks))) {
+		if (!proc_stat_read(followed->target.pid, atoi(name), &stat)) {
+			minor += stat.minor_faults;
+			major += stat.major_faults;
+		}
+	}
+	g_dir_close(tasks);
+	if (followed->target.now.minor_faults > minor)
+		followed->target.dead_minor_faults = followed->target.now.minor_faults - minor;
+	if (followed->target.now.major_faults > major)
+		followed->target.dead_major_faults = followed->target.now.major_faults - major;
+}
+
+void followed_start_counting(struct followed *followed)
+{
+	struct counters unwritten = followed->target.recorded;
+
+	if (followed_read_counters(followed)) {
+		followed->target.recorded = followed->target.now;
+		followed->target.recorded.cpu_ns += unwritten.cpu_ns;
+		followed->target.recorded.minor_faults += unwritten.minor_faults;
+		followed->target.recorded.major_faults += unwritten.major_faults;
+	}
+	counters_read_size(followed->target.pid, &followed->target.now);
+	read_dead_faults(followed);
+}
+
+uint64_t targets_cpu_ns(struct targets *targets)
+{
+	uint64_t total = targets->forgotten_cpu_ns;
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct target *target = &((struct followed *)value)->target;
+		uint64_t cpu_ns = target->exited ? 0 : process_cpu_ns(target->pid);
+
+		if (cpu_ns > target->cpu_base_ns)
+			target->cpu_seen_ns =
+				MAX(target->cpu_seen_ns, cpu_ns - target->cpu_base_ns);
+		total += target->cpu_seen_ns;
+	}
+	return total;
+}
+
+void targets_read_counters(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct followed *followed = value;
+		struct memtoll_target state;
+
+		if (followed->target.exited)
+			continue;
+		if (followed_read_counters(followed))
+			look_at(targets, followed);
+		/* It may have ended a moment ago, and be told of next. */
+		if (process_row_lives(targets->config.bpf, followed->target.pid, &state))
+			followed->missing = false;
+		else if (!followed->missing)
+			followed->missing = true;
+		else
+			followed_end(targets, followed, -1, NULL);
+	}
+}
+
+void targets_end_counting(struct targets *targets)
+{
+	if (targets->ended_ns)
+		return;
+	targets_read_counters(targets);
+	targets->ended_ns = now_ns();
+}
+
+void targets_read_sizes(struct targets *targets)
+{
+	GHashTableIter iter;
+	unsigned int living = 0;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		living += !((struct followed *)value)->target.exited;
+	if (living > SIZES_PROCESSES)
+		return;
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		if (!((struct followed *)value)->target.exited)
+			look_at(targets, value);
+}
