@@ -10,12 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/message.h"
@@ -24,32 +19,16 @@
 #include "events/rates.h"
 #include "events/sums.h"
 #include "memtoll.skel.h"
+#include "probes/calibrate_internal.h"
 #include "probes/process_rows.h"
 #include "probes/syscalls.h"
 
-#define ROUNDS 7
 /* Storms of faults differ by more than a probe costs: three in turn that share a moment do not. */
 #define TRIPLES 41
-#define TRIPLE_PAGES 256
-#define BLOCKS 512
-#define PAGES 1024
-#define CALLS 512
-#define MIB (1UL << 20)
-#define HUGE (2 * MIB)
-
-/* One round of every loop, in nanoseconds of CPU time per step. */
-enum figure {
-	F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_READ_OTHER, F_SYSCALL, F_MEMSET,
-	F_CLEAR, F_HUGE, FIGURES
-};
-
-struct round {
-	double ns[FIGURES];
-};
 
 struct calibration {
 	pid_t pid;
-	int order_fd;		/* 'b': all loops; 'a': blocks; 's': system calls; 'f': faults, once */
+	int order_fd;		/* takes enum calibration_order */
 	int result_fd;
 	struct round bare[ROUNDS];
 };
@@ -71,199 +50,13 @@ struct fault_triples {
 	int untimed;			/* triples without such a time */
 };
 
-/* ---- the child ---- */
-
-static double cpu_now(void)
+static int ask(struct calibration *calibration, enum calibration_order order, struct round *rounds)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * 1e9 + now.tv_nsec;
-}
-
-/* Volatile: the compiler must neither drop nor merge the calls. */
-static void *(*volatile call_malloc)(size_t) = malloc;
-static void *(*volatile call_calloc)(size_t, size_t) = calloc;
-static void (*volatile call_free)(void *) = free;
-static void *(*volatile call_memset)(void *, int, size_t) = memset;
-
-static void time_blocks(struct round *round)
-{
-	static void *blocks[BLOCKS];
-	double start;
-	int i;
-
-	start = cpu_now();
-	for (i = 0; i < BLOCKS; i++)
-		blocks[i] = call_malloc(32);
-	round->ns[F_MALLOC] = (cpu_now() - start) / BLOCKS;
-	start = cpu_now();
-	for (i = 0; i < BLOCKS; i++)
-		call_free(blocks[i]);
-	round->ns[F_FREE] = (cpu_now() - start) / BLOCKS;
-	start = cpu_now();
-	for (i = 0; i < BLOCKS; i++)
-		blocks[i] = call_calloc(1, 32);
-	round->ns[F_CALLOC] = (cpu_now() - start) / BLOCKS;
-	for (i = 0; i < BLOCKS; i++)
-		call_free(blocks[i]);
-}
-
-static void time_faults(struct round *round, volatile char *pages, int count)
-{
-	double start;
-	int i;
-
-	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
-	start = cpu_now();
-	for (i = 0; i < count; i++)
-		pages[i * MEMTOLL_PAGE_SIZE] = 1;
-	round->ns[F_FAULT] = (cpu_now() - start) / count;
-	/* Ends the run of faults, so that it is sent. */
-	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
-}
-
-static void time_calls(struct round *round)
-{
-	double start = cpu_now();
-	int i;
-
-	/* brk(0) changes nothing and is as short as a mapping call can be. */
-	for (i = 0; i < CALLS; i++)
-		syscall(SYS_brk, 0);
-	round->ns[F_MAP] = (cpu_now() - start) / CALLS;
-}
-
-static void time_reads(struct round *round, int file)
-{
-	double start = cpu_now();
-	char byte;
-	int i;
-
-	for (i = 0; i < CALLS; i++)
-		if (pread(file, &byte, 1, 0) != 1)
-			_exit(1);
-	round->ns[F_READ] = (cpu_now() - start) / CALLS;
-}
-
-/* As a socket's: the descriptor's file is looked at, and left alone. */
-static void time_other_reads(struct round *round, int event)
-{
-	double start = cpu_now();
-	uint64_t value;
-	int i;
-
-	for (i = 0; i < CALLS; i++)
-		if (read(event, &value, sizeof(value)) >= 0)
-			_exit(1);
-	round->ns[F_READ_OTHER] = (cpu_now() - start) / CALLS;
-}
-
-/* That nobody looks at. */
-static void time_syscalls(struct round *round)
-{
-	double start = cpu_now();
-	int i;
-
-	for (i = 0; i < CALLS; i++)
-		syscall(SYS_getppid);
-	round->ns[F_SYSCALL] = (cpu_now() - start) / CALLS;
-}
-
-static void time_clearing(struct round *round, char *pages, char *huge)
-{
-	double start;
-	size_t i;
-
-	/* Once before it is timed: the pages were given back, their faults are another figure. */
-	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
-	start = cpu_now();
-	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
-	round->ns[F_MEMSET] = cpu_now() - start;
-	start = cpu_now();
-	for (i = 0; i < PAGES; i++) {
-		void *page = pages + i * MEMTOLL_PAGE_SIZE;
-		size_t bytes = MEMTOLL_PAGE_SIZE;
-
-#if defined(__x86_64__)
-		/* As clear_page_erms() does it (arch/x86/lib/clear_page_64.S). */
-		__asm__ volatile("rep stosb" : "+D"(page), "+c"(bytes) : "a"(0) : "memory");
-#else
-		call_memset(page, 0, bytes);
-#endif
-	}
-	round->ns[F_CLEAR] = cpu_now() - start;
-	round->ns[F_HUGE] = 0;
-	if (!huge)
-		return;
-	madvise(huge, HUGE, MADV_DONTNEED);
-	start = cpu_now();
-	*(volatile char *)huge = 1;
-	round->ns[F_HUGE] = cpu_now() - start;
-}
-
-static char *map_pages(size_t size, int advice)
-{
-	char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			    -1, 0);
-
-	if (memory == MAP_FAILED)
-		_exit(1);
-	memory = (char *)(((uintptr_t)memory + size - 1) & ~(size - 1));
-	return madvise(memory, size, advice) && advice == MADV_HUGEPAGE ? NULL : memory;
-}
-
-static void child_main(int order_fd, int result_fd)
-{
-	char *pages = map_pages(PAGES * MEMTOLL_PAGE_SIZE, MADV_NOHUGEPAGE);
-	char *huge = map_pages(HUGE, MADV_HUGEPAGE);
-	int file = memfd_create("memtoll", MFD_CLOEXEC);
-	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	struct round rounds[ROUNDS];
-	char order;
-	int i;
-
-	if (file < 0 || event < 0 || ftruncate(file, 1))
-		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (read(order_fd, &order, 1) == 1) {
-		size_t answer = sizeof(rounds);
-
-		if (order == 'f') {
-			time_faults(&rounds[0], pages, TRIPLE_PAGES);
-			answer = sizeof(rounds[0]);
-		}
-		/* One round more than counted: the first warms caches and fresh memory. */
-		for (i = -1; i < ROUNDS && order != 'f'; i++) {
-			struct round *round = &rounds[MAX(i, 0)];
-
-			if (order != 's')
-				time_blocks(round);
-			if (order == 's')
-				time_syscalls(round);
-			if (order == 'b') {
-				time_calls(round);
-				time_reads(round, file);
-				time_other_reads(round, event);
-				time_syscalls(round);
-				time_clearing(round, pages, huge);
-				time_faults(round, pages, PAGES);
-			}
-		}
-		if (write(result_fd, rounds, answer) != (ssize_t)answer)
-			break;
-	}
-	_exit(0);
-}
-
-/* ---- the tracer ---- */
-
-static int ask(struct calibration *calibration, char order, struct round *rounds)
-{
-	size_t done = 0, size = sizeof(struct round) * (order == 'f' ? 1 : ROUNDS);
+	size_t done = 0, size = sizeof(struct round) * (order == ORDER_FAULTS ? 1 : ROUNDS);
+	char byte = order;
 	ssize_t n;
 
-	if (write(calibration->order_fd, &order, 1) != 1)
+	if (write(calibration->order_fd, &byte, 1) != 1)
 		return -errno;
 	while (done < size) {
 		n = read(calibration->result_fd, (char *)rounds + done, size - done);
@@ -288,13 +81,13 @@ struct calibration *calibration_begin(void)
 	if (!calibration->pid) {
 		close(order[1]);
 		close(result[0]);
-		child_main(order[0], result[1]);
+		calibration_child(order[0], result[1]);
 	}
 	close(order[0]);
 	close(result[1]);
 	calibration->order_fd = order[1];
 	calibration->result_fd = result[0];
-	err = calibration->pid < 0 ? -errno : ask(calibration, 'b', calibration->bare);
+	err = calibration->pid < 0 ? -errno : ask(calibration, ORDER_ALL, calibration->bare);
 	if (err) {
 		message("cannot calibrate: %s", strerror(-err));
 		calibration_end(calibration);
@@ -447,7 +240,7 @@ static double measured_map_call(struct memtoll_bpf *bpf, pid_t pid)
 	return mean_of(&sum);
 }
 
-/* Likewise of its reads, whose sums have keys of another shape. */
+/* What they measured of its reads, whose sums have keys of another shape. */
 static double measured_read(struct memtoll_bpf *bpf, pid_t pid)
 {
 	int fd = bpf_map__fd(bpf->maps.file_reads), cpus = libbpf_num_possible_cpus(), cpu;
@@ -540,7 +333,7 @@ static void fill_faults(struct fault_triples *triples, const struct memtoll_rate
 }
 
 /* The kernel side takes the probes' part out of the latency it counts. */
-static void tell_prices(struct memtoll_bpf *bpf, const struct calibration_result *result)
+static void set_prices(struct memtoll_bpf *bpf, const struct calibration_result *result)
 {
 	uint32_t fn;
 
@@ -621,7 +414,7 @@ static int ask_faults(struct calibration *calibration, struct ring_buffer *ring,
 
 	ring_buffer__consume(ring);
 	seen->timed_faults = seen->timed_cpu_ns = 0;
-	err = ask(calibration, 'f', &round);
+	err = ask(calibration, ORDER_FAULTS, &round);
 	ring_buffer__consume(ring);
 	*ns = round.ns[F_FAULT];
 	return err;
@@ -704,23 +497,23 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	rates_read(bpf, &before);
-	err = ask(calibration, 'b', probed);
+	err = ask(calibration, ORDER_ALL, probed);
 	if (err)
 		goto out;
 	rates_read(bpf, &after);
 	bpf->bss->closed_fns = ~0U;
-	err = ask(calibration, 'a', idle);
+	err = ask(calibration, ORDER_BLOCKS, idle);
 	bpf->bss->closed_fns = 0;
 	if (err)
 		goto out;
 	syscalls_count(probes_syscalls(probes), true);
-	err = ask(calibration, 's', counted);
+	err = ask(calibration, ORDER_SYSCALLS, counted);
 	syscalls_count(probes_syscalls(probes), false);
 	if (err)
 		goto out;
 	fill_result(calibration, bpf, probed, idle, counted, result);
 	fill_faults(&triples, &before, &after, result);
-	tell_prices(bpf, result);
+	set_prices(bpf, result);
 out:
 	if (err)
 		message("cannot calibrate: %s", strerror(-err));

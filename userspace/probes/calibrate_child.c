@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/* calibrate_child.c: the loops of known work that probes are priced on; calibrate.c orders them. */
+#include "probes/calibrate_internal.h"
+
+#include <glib.h>
+#include <linux/types.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/wire/events.h"
+
+#define TRIPLE_PAGES 256
+#define BLOCKS 512
+#define CALLS 512
+
+static double cpu_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+/* Volatile: the compiler must neither drop nor merge the calls. */
+static void *(*volatile call_malloc)(size_t) = malloc;
+static void *(*volatile call_calloc)(size_t, size_t) = calloc;
+static void (*volatile call_free)(void *) = free;
+static void *(*volatile call_memset)(void *, int, size_t) = memset;
+
+static void time_blocks(struct round *round)
+{
+	static void *blocks[BLOCKS];
+	double start;
+	int i;
+
+	start = cpu_now();
+	for (i = 0; i < BLOCKS; i++)
+		blocks[i] = call_malloc(32);
+	round->ns[F_MALLOC] = (cpu_now() - start) / BLOCKS;
+	start = cpu_now();
+	for (i = 0; i < BLOCKS; i++)
+		call_free(blocks[i]);
+	round->ns[F_FREE] = (cpu_now() - start) / BLOCKS;
+	start = cpu_now();
+	for (i = 0; i < BLOCKS; i++)
+		blocks[i] = call_calloc(1, 32);
+	round->ns[F_CALLOC] = (cpu_now() - start) / BLOCKS;
+	for (i = 0; i < BLOCKS; i++)
+		call_free(blocks[i]);
+}
+
+static void time_faults(struct round *round, volatile char *pages, int count)
+{
+	double start;
+	int i;
+
+	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
+	start = cpu_now();
+	for (i = 0; i < count; i++)
+		pages[i * MEMTOLL_PAGE_SIZE] = 1;
+	round->ns[F_FAULT] = (cpu_now() - start) / count;
+	/* Ends the run of faults, so that it is sent. */
+	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
+}
+
+static void time_calls(struct round *round)
+{
+	double start = cpu_now();
+	int i;
+
+	/* brk(0) changes nothing and is as short as a mapping call can be. */
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_brk, 0);
+	round->ns[F_MAP] = (cpu_now() - start) / CALLS;
+}
+
+static void time_reads(struct round *round, int file)
+{
+	double start = cpu_now();
+	char byte;
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		if (pread(file, &byte, 1, 0) != 1)
+			_exit(1);
+	round->ns[F_READ] = (cpu_now() - start) / CALLS;
+}
+
+/* As a socket's: the descriptor's file is looked at, and left alone. */
+static void time_other_reads(struct round *round, int event)
+{
+	double start = cpu_now();
+	uint64_t value;
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		if (read(event, &value, sizeof(value)) >= 0)
+			_exit(1);
+	round->ns[F_READ_OTHER] = (cpu_now() - start) / CALLS;
+}
+
+/* That nobody looks at. */
+static void time_syscalls(struct round *round)
+{
+	double start = cpu_now();
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+	round->ns[F_SYSCALL] = (cpu_now() - start) / CALLS;
+}
+
+static void time_clearing(struct round *round, char *pages, char *huge)
+{
+	double start;
+	size_t i;
+
+	/* Once before it is timed: the pages were given back, their faults are another figure. */
+	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
+	start = cpu_now();
+	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
+	round->ns[F_MEMSET] = cpu_now() - start;
+	start = cpu_now();
+	for (i = 0; i < PAGES; i++) {
+		void *page = pages + i * MEMTOLL_PAGE_SIZE;
+		size_t bytes = MEMTOLL_PAGE_SIZE;
+
+#if defined(__x86_64__)
+		/* As clear_page_erms() does it (arch/x86/lib/clear_page_64.S). */
+		__asm__ volatile("rep stosb" : "+D"(page), "+c"(bytes) : "a"(0) : "memory");
+#else
+		call_memset(page, 0, bytes);
+#endif
+	}
+	round->ns[F_CLEAR] = cpu_now() - start;
+	round->ns[F_HUGE] = 0;
+	if (!huge)
+		return;
+	madvise(huge, HUGE, MADV_DONTNEED);
+	start = cpu_now();
+	*(volatile char *)huge = 1;
+	round->ns[F_HUGE] = cpu_now() - start;
+}
+
+static char *map_pages(size_t size, int advice)
+{
+	char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+
+	if (memory == MAP_FAILED)
+		_exit(1);
+	memory = (char *)(((uintptr_t)memory + size - 1) & ~(size - 1));
+	return madvise(memory, size, advice) && advice == MADV_HUGEPAGE ? NULL : memory;
+}
+
+void calibration_child(int order_fd, int result_fd)
+{
+	char *pages = map_pages(PAGES * MEMTOLL_PAGE_SIZE, MADV_NOHUGEPAGE);
+	char *huge = map_pages(HUGE, MADV_HUGEPAGE);
+	int file = memfd_create("memtoll", MFD_CLOEXEC);
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct round rounds[ROUNDS];
+	char order;
+	int i;
+
+	if (file < 0 || event < 0 || ftruncate(file, 1))
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(order_fd, &order, 1) == 1) {
+		size_t answer = sizeof(rounds);
+
+		if (order == ORDER_FAULTS) {
+			time_faults(&rounds[0], pages, TRIPLE_PAGES);
+			answer = sizeof(rounds[0]);
+		}
+		/* One round more than counted: the first warms caches and fresh memory. */
+		for (i = -1; i < ROUNDS && order != ORDER_FAULTS; i++) {
+			struct round *round = &rounds[MAX(i, 0)];
+
+			if (order != ORDER_SYSCALLS)
+				time_blocks(round);
+			if (order == ORDER_SYSCALLS)
+				time_syscalls(round);
+			if (order == ORDER_ALL) {
+				time_calls(round);
+				time_reads(round, file);
+				time_other_reads(round, event);
+				time_syscalls(round);
+				time_clearing(round, pages, huge);
+				time_faults(round, pages, PAGES);
+			}
+		}
+		if (write(result_fd, rounds, answer) != (ssize_t)answer)
+			break;
+	}
+	_exit(0);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* calibrate_internal.h: between calibrate.c and calibrate_child.c. */
+#ifndef MEMTOLL_CALIBRATE_INTERNAL_H
+#define MEMTOLL_CALIBRATE_INTERNAL_H
+
+#define ROUNDS 7
+#define PAGES 1024
+#define MIB (1UL << 20)
+#define HUGE (2 * MIB)
+
+/* One round of every loop, in nanoseconds of CPU time per step. */
+enum figure {
+	F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_READ_OTHER, F_SYSCALL, F_MEMSET,
+	F_CLEAR, F_HUGE, FIGURES
+};
+
+struct round {
+	double ns[FIGURES];
+};
+
+/* What the child is ordered to time, as a byte. It answers with ROUNDS rounds. */
+enum calibration_order {
+	ORDER_ALL = 'b',
+	ORDER_BLOCKS = 'a',
+	ORDER_SYSCALLS = 's',
+	ORDER_FAULTS = 'f',	/* once: one round */
+};
+
+/* The child: obeys orders until there are no more. Does not return. */
+void calibration_child(int order_fd, int result_fd) __attribute__((noreturn));
+
+#endif /* MEMTOLL_CALIBRATE_INTERNAL_H */
