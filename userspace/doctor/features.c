@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host/cgroup.h"
+#include "host/kallsyms.h"
 #include "host/pagetable.h"
 #include "host/priority.h"
 #include "memtoll.skel.h"
@@ -19,7 +20,6 @@
 #include "probes/programs.h"
 #include "probes/tracepoint.h"
 #include "session/session.h"
-#include "symbols/symbolize.h"
 
 static void find_types(struct feature *feature)
 {
@@ -232,14 +232,13 @@ static void find_memory_cgroups(struct feature *feature)
 
 static void find_kernel_symbols(struct feature *feature)
 {
-	struct symbolizer *symbolizer = symbolizer__new();
+	struct kallsyms *table = kallsyms_read(NULL);
 	uint64_t start, end;
 
-	feature->works = symbolizer && symbolizer_kernel_function(symbolizer, "handle_mm_fault",
-								  &start, &end);
+	feature->works = table && kallsyms_function(table, "handle_mm_fault", &start, &end);
 	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
 		 "functions are listed" : "hidden: samples in faults count as kernel");
-	symbolizer__free(symbolizer);
+	kallsyms_free(table);
 }
 
 static void find_priority(struct feature *feature)

@@ -486,11 +486,6 @@ sqlite3 *recording_database(struct recording *recording)
 	return recording->database;
 }
 
-const char *recording_path(const struct recording *recording)
-{
-	return recording->path;
-}
-
 void recording_close(struct recording *recording)
 {
 	size_t i;

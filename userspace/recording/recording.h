@@ -361,7 +361,6 @@ int recording_finish(struct recording *recording);
 
 /* The database, for report_*() on an in-memory recording. */
 sqlite3 *recording_database(struct recording *recording);
-const char *recording_path(const struct recording *recording);
 void recording_close(struct recording *recording);
 
 /*

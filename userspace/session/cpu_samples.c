@@ -43,7 +43,7 @@ struct cpu_samples *cpu_samples_new(int stacks_fd, struct symbolizer *symbolizer
 	samples->counts = g_hash_table_new_full(key16_hash, key16_equal, NULL, g_free);
 	samples->fns = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	samples->unnamed = g_array_new(false, false, sizeof(struct memtoll_sample));
-	sample_judge_prepare(&samples->judge, symbolizer);
+	sample_judge_prepare(&samples->judge);
 	return samples;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "events/names.h"
+#include "host/kallsyms.h"
 
 const char *sample_place_name(enum place place)
 {
@@ -14,16 +15,16 @@ const char *sample_place_name(enum place place)
 	return names[place];
 }
 
-static void code_find(struct symbolizer *symbolizer, const char *const *names, size_t count,
+static void code_find(const struct kallsyms *table, const char *const *names, size_t count,
 		      struct kernel_code *code)
 {
 	size_t i;
 
 	for (i = 0; i < count; i++)
-		symbolizer_kernel_function(symbolizer, names[i], &code[i].start, &code[i].end);
+		kallsyms_function(table, names[i], &code[i].start, &code[i].end);
 }
 
-void sample_judge_prepare(struct sample_judge *judge, struct symbolizer *symbolizer)
+void sample_judge_prepare(struct sample_judge *judge)
 {
 	static const char *const fault[] = { "handle_mm_fault", "exc_page_fault",
 					     "asm_exc_page_fault" };
@@ -32,11 +33,15 @@ void sample_judge_prepare(struct sample_judge *judge, struct symbolizer *symboli
 					     "exc_debug_user", "uprobe_notify_resume",
 					     "__x64_sys_uretprobe", "__x64_sys_uprobe",
 					     "__do_sys_uretprobe" };
+	struct kallsyms *table = kallsyms_read(NULL);
 
 	G_STATIC_ASSERT(G_N_ELEMENTS(fault) == G_N_ELEMENTS(judge->fault));
 	G_STATIC_ASSERT(G_N_ELEMENTS(probe) == G_N_ELEMENTS(judge->probe));
-	code_find(symbolizer, fault, G_N_ELEMENTS(fault), judge->fault);
-	code_find(symbolizer, probe, G_N_ELEMENTS(probe), judge->probe);
+	if (!table)
+		return;
+	code_find(table, fault, G_N_ELEMENTS(fault), judge->fault);
+	code_find(table, probe, G_N_ELEMENTS(probe), judge->probe);
+	kallsyms_free(table);
 }
 
 static bool in_code(const struct kernel_code *code, size_t count,

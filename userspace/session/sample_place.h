@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "bpf/wire/events.h"
-#include "symbols/symbolize.h"
 
 enum place { PLACE_MEMSET, PLACE_CALLOC_MEMSET, PLACE_ALLOCATOR, PLACE_FAULT, PLACE_MAP,
 	     PLACE_READ, PLACE_PROBE, PLACE_KERNEL, PLACE_USER };
@@ -27,7 +26,7 @@ struct sample_judge {
 	struct kernel_code probe[8];
 };
 
-void sample_judge_prepare(struct sample_judge *judge, struct symbolizer *symbolizer);
+void sample_judge_prepare(struct sample_judge *judge);
 
 /* By all frames of a kernel stack: without NMIs leaves pile up where interrupts go on again. */
 enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample);

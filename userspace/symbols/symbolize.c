@@ -26,7 +26,6 @@
 
 #include "base/keyed_hash.h"
 #include "base/root_open.h"
-#include "host/kallsyms.h"
 #include "host/proc.h"
 #include "host/target_memory.h"
 #include "symbols/object.h"
@@ -119,8 +118,6 @@ struct symbolizer {
 	GHashTable *names;	/* name_key -> struct names */
 	GArray *vdsos;
 	GArray *roots;
-	struct kallsyms *kernel;
-	bool kernel_read;
 	unsigned int descriptors;
 };
 
@@ -131,8 +128,6 @@ const char *frame_kind_name(enum frame_kind kind)
 		return "native";
 	case FRAME_PYTHON:
 		return "python";
-	case FRAME_KERNEL:
-		return "kernel";
 	case FRAME_JIT:
 		return "jit";
 	}
@@ -283,7 +278,6 @@ void symbolizer__free(struct symbolizer *symbolizer)
 	for (i = 0; i < symbolizer->roots->len; i++)
 		close(g_array_index(symbolizer->roots, struct root, i).fd);
 	g_array_free(symbolizer->roots, TRUE);
-	kallsyms_free(symbolizer->kernel);
 	g_hash_table_destroy(symbolizer->interned);
 	g_string_chunk_free(symbolizer->strings);
 	object_guard_remove();
@@ -782,41 +776,4 @@ size_t symbolizer_user(struct symbolizer *symbolizer, pid_t pid, uint64_t addres
 	if (region->inode == 0 && is_anonymous(region))
 		frames[0].kind = FRAME_JIT;
 	return 1;
-}
-
-static const struct kallsyms *kernel_table(struct symbolizer *symbolizer)
-{
-	if (!symbolizer->kernel_read) {
-		symbolizer->kernel_read = true;
-		symbolizer->kernel = kallsyms_read(NULL);
-	}
-	return symbolizer->kernel;
-}
-
-void symbolizer_kernel(struct symbolizer *symbolizer, uint64_t address, struct frame *frame)
-{
-	const struct kallsyms *table = kernel_table(symbolizer);
-	struct kernel_symbol symbol;
-
-	*frame = (struct frame){
-		.function = "", .module = "", .file = "", .build_id = "", .kind = FRAME_KERNEL,
-	};
-	if (!table || !kallsyms_find(table, address, &symbol))
-		return;
-	frame->function = symbol.name;
-	frame->module = symbol.module;
-	frame->symbol_offset = address - symbol.start;
-}
-
-bool symbolizer_kernel_function(struct symbolizer *symbolizer, const char *name, uint64_t *start,
-				uint64_t *end)
-{
-	const struct kallsyms *table = kernel_table(symbolizer);
-	struct kernel_symbol symbol;
-
-	if (!table || !kallsyms_named(table, name, &symbol))
-		return false;
-	*start = symbol.start;
-	*end = symbol.end;
-	return true;
 }

@@ -18,8 +18,7 @@
 enum frame_kind {
 	FRAME_NATIVE = 0,
 	FRAME_PYTHON = 1,
-	FRAME_KERNEL = 2,
-	FRAME_JIT = 3,
+	FRAME_JIT = 2,
 };
 
 const char *frame_kind_name(enum frame_kind kind);
@@ -27,7 +26,7 @@ const char *frame_kind_name(enum frame_kind kind);
 /* Strings belong to the symbolizer and live as long as it does. Unknown: "" and 0. */
 struct frame {
 	const char *function;	/* demangled */
-	const char *module;	/* path as the process sees it, or "[kernel]", "[vdso]" */
+	const char *module;	/* path as the process sees it, or "[vdso]" */
 	const char *file;
 	uint32_t line;
 	enum frame_kind kind;
@@ -67,12 +66,5 @@ bool symbolizer_has_code(const struct symbolizer *symbolizer, pid_t pid, uint64_
  */
 size_t symbolizer_user(struct symbolizer *symbolizer, pid_t pid, uint64_t address,
 		       bool is_return_address, struct frame *frames, size_t capacity);
-
-/* Name a kernel address by /proc/kallsyms. One frame. */
-void symbolizer_kernel(struct symbolizer *symbolizer, uint64_t address, struct frame *frame);
-
-/* Start and end of a kernel function; false where kallsyms does not list it or hides addresses. */
-bool symbolizer_kernel_function(struct symbolizer *symbolizer, const char *name, uint64_t *start,
-				uint64_t *end);
 
 #endif /* MEMTOLL_SYMBOLIZE_H */

@@ -583,8 +583,3 @@ uint64_t unwinder_left_out(struct unwinder *unwinder)
 	unwinder->left_out = 0;
 	return left_out;
 }
-
-size_t unwinder_bytes(const struct unwinder *unwinder)
-{
-	return unwinder->bytes;
-}

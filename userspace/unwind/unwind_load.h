@@ -45,7 +45,4 @@ void unwinder_exit(struct unwinder *unwinder, pid_t pid);
 /* Modules left out for want of memory since the last call. */
 uint64_t unwinder_left_out(struct unwinder *unwinder);
 
-/* Kernel memory in use, bytes. */
-size_t unwinder_bytes(const struct unwinder *unwinder);
-
 #endif /* MEMTOLL_UNWIND_LOAD_H */
