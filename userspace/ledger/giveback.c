@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 /* All processes together. A part of pagebits takes 200 bytes, the others about as much each. */
 #define PARTS_MAX (128 * 1024)		/* 256 GiB in use */
 #define RANGES_MAX (128 * 1024)		/* mappings and gifts */
@@ -36,7 +38,7 @@ const char *giveback_how_name(enum giveback_how how)
 static guint sum_hash(gconstpointer key)
 {
 	const struct giveback_sum *sum = key;
-	uint64_t hash = sum->gave_stack ^ (sum->got_stack * 0xff51afd7ed558ccdULL) ^
+	uint64_t hash = sum->gave_stack ^ (sum->got_stack * HASH_FACTOR) ^
 			(uint64_t)sum->pid << 32 ^
 			((uint32_t)sum->how << 24 | sum->gave_fn << 16 | sum->got_fn << 8 |
 			 sum->fault_class);
@@ -114,7 +116,7 @@ static guint pool_hash(gconstpointer key)
 {
 	const struct pool_key *pool = key;
 	uint64_t hash = (pool->stack ^ (uint64_t)pool->size_class << 16 ^ pool->fn) *
-			0xff51afd7ed558ccdULL;
+			HASH_FACTOR;
 
 	return hash ^ (hash >> 32);
 }

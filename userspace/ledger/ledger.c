@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 /* A thread and the allocator: runs taken inside a call belong to the block that it returns. */
 struct caller {
 	pid_t pid;
@@ -15,11 +17,11 @@ struct caller {
 
 static guint hash_words(const uint64_t *words, size_t count)
 {
-	uint64_t hash = 0x9e3779b97f4a7c15ULL;
+	uint64_t hash = HASH_GOLDEN;
 	size_t i;
 
 	for (i = 0; i < count; i++)
-		hash = (hash ^ words[i]) * 0xff51afd7ed558ccdULL + (hash >> 29);
+		hash = (hash ^ words[i]) * HASH_FACTOR + (hash >> 29);
 	return hash ^ (hash >> 32);
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "events/refined.h"
+#include "base/hash.h"
 
 #define PAGE MEMTOLL_PAGE_SIZE
 #define TABLE_PAGES 512
@@ -82,7 +83,7 @@ static guint site_hash(gconstpointer key)
 	uint64_t hash = access->allocated_stack ^ access->inode;
 
 	hash = (hash ^ (uint64_t)access->dev << 16 ^ access->area << 8 ^ access->allocated_fn) *
-	       0xff51afd7ed558ccdULL;
+	       HASH_FACTOR;
 	return hash ^ hash >> 32;
 }
 

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define SLOTS_FIRST 64			/* of the clock */
 #define BUCKETS (REUSE_STEPS * 62)
 
@@ -39,7 +41,7 @@ struct reuse {
 static uint64_t hash_of(uint64_t block)
 {
 	/* The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014). */
-	block += 0x9e3779b97f4a7c15ULL;
+	block += HASH_GOLDEN;
 	block = (block ^ block >> 30) * 0xbf58476d1ce4e5b9ULL;
 	block = (block ^ block >> 27) * 0x94d049bb133111ebULL;
 	return block ^ block >> 31;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 /* A chosen block that lives. */
 struct chosen {
 	uint64_t addr;
@@ -24,7 +26,7 @@ struct sampled {
 static guint chosen_hash(gconstpointer key)
 {
 	const struct chosen *chosen = key;
-	uint64_t hash = (chosen->addr ^ chosen->pid << 48) * 0x9e3779b97f4a7c15ULL;
+	uint64_t hash = (chosen->addr ^ chosen->pid << 48) * HASH_GOLDEN;
 
 	return hash >> 32;
 }
@@ -40,7 +42,7 @@ static guint site_hash(gconstpointer key)
 {
 	const struct sampled_site *site = key;
 	uint64_t hash = (site->stack_id ^ (uint64_t)site->pid << 8 ^ site->fn) *
-			0x9e3779b97f4a7c15ULL;
+			HASH_GOLDEN;
 
 	return hash >> 32;
 }

@@ -4,7 +4,7 @@
 #include <bpf/bpf.h>
 #include <glib.h>
 
-#include "base/hash16.h"
+#include "base/hash.h"
 #include "events/names.h"
 #include "session/sample_place.h"
 

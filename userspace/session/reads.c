@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "events/names.h"
 #include "ledger/reuse_distance.h"
 
@@ -82,10 +83,10 @@ static void file_free(gpointer data)
 static guint sum_hash(gconstpointer data)
 {
 	const struct memtoll_read_key *key = data;
-	uint64_t hash = (key->inode ^ key->stack_id) * 0x9e3779b97f4a7c15ULL;
+	uint64_t hash = (key->inode ^ key->stack_id) * HASH_GOLDEN;
 
 	hash = (hash ^ hash >> 29 ^ key->tgid ^ (uint64_t)key->dev << 20 ^ key->read_fn ^
-		key->flags << 4) * 0xff51afd7ed558ccdULL;
+		key->flags << 4) * HASH_FACTOR;
 	return hash >> 32;
 }
 

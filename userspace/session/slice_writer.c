@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "base/hash16.h"
+#include "base/hash.h"
 #include "bpf/wire/events.h"
 #include "budget/budget_executor.h"
 #include "events/latency_buckets.h"
