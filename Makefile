@@ -50,7 +50,7 @@ SKELETONS := $(O)/memtoll.skel.h $(O)/check_pagetable.skel.h $(O)/check_argument
 # At advice_source a view is created whose text is in the tables of advice.sql.
 SQL := $(addprefix userspace/views/,$(shell sed '/^advice_source$$/,$$d' userspace/views/order))
 VERDICT_SQL := $(addprefix userspace/views/,$(shell sed '1,/^advice_source$$/d' userspace/views/order))
-GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/timeline_sql.h $(O)/version.h
+GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/timeline_sql.h
 
 SOURCES := $(filter-out userspace/tests/%,$(wildcard userspace/*/*.c))
 OBJECTS := $(SOURCES:userspace/%.c=$(O)/userspace/%.o)
@@ -203,11 +203,16 @@ $(O)/timeline_sql.h: $(TIMELINE_SQL) Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q){ $(call as_array,timeline_sql,$(TIMELINE_SQL)); } > $@
 
-# Rewritten only when the version changed, so that nothing is rebuilt without need.
-$(O)/version.h: FORCE
+# Rewritten only when the version changed. Its object is memtoll's alone, and stands in its link before
+# the library, which has a version.o for all others: a commit rebuilds nothing else.
+$(O)/version.c: FORCE
 	$(Q)mkdir -p $(@D)
-	$(Q)printf '#define MEMTOLL_VERSION "%s"\n' '$(VERSION)' > $@.new
+	$(Q)printf '#include "base/version.h"\n\nconst char memtoll_version[] = "%s";\n' '$(VERSION)' > $@.new
 	$(Q)cmp -s $@.new $@ && rm -f $@.new || mv $@.new $@
+
+$(O)/version.o: $(O)/version.c userspace/base/version.h Makefile
+	$(call say,CC,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 .PHONY: FORCE
 FORCE:
@@ -222,7 +227,7 @@ $(LIBRARY): $(filter-out %/main.o,$(OBJECTS))
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(O)/memtoll: $(O)/userspace/cli/main.o $(LIBRARY)
+$(O)/memtoll: $(O)/userspace/cli/main.o $(O)/version.o $(LIBRARY)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) $^ $(ALL_LIBS) -o $@
 

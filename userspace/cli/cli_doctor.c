@@ -14,6 +14,7 @@
 
 #include "allocators/modules.h"
 #include "base/message.h"
+#include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "doctor/doctor_load.h"
@@ -22,7 +23,6 @@
 #include "events/names.h"
 #include "host/privileges.h"
 #include "host/proc.h"
-#include "version.h"
 
 #define FEATURES_MAX 24
 
@@ -212,7 +212,7 @@ static void print_text(const struct doctor_options *options, const struct findin
 	size_t i;
 
 	uname(&machine);
-	printf("memtoll %s on %s %s (%s)\n\n", MEMTOLL_VERSION, machine.sysname, machine.release,
+	printf("memtoll %s on %s %s (%s)\n\n", memtoll_version, machine.sysname, machine.release,
 	       machine.machine);
 	for (i = 0; i < findings->feature_count; i++) {
 		const struct feature *feature = &findings->features[i];
@@ -383,7 +383,7 @@ static int print_json(const struct doctor_options *options, const struct finding
 	    fill_loads(database, findings) == SQLITE_OK &&
 	    sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(statement, 1, findings->works);
-		sqlite3_bind_text(statement, 2, MEMTOLL_VERSION, -1, SQLITE_STATIC);
+		sqlite3_bind_text(statement, 2, memtoll_version, -1, SQLITE_STATIC);
 		sqlite3_bind_text(statement, 3, machine.release, -1, SQLITE_STATIC);
 		sqlite3_bind_int(statement, 4, options->pid);
 		sqlite3_bind_int(statement, 5, findings->load_count >= 0);

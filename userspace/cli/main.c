@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/version.h"
 #include "cli/cli.h"
-#include "version.h"
 
 static const struct command {
 	const char *name;
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 		return STATUS_DONE;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		printf("memtoll %s\n", MEMTOLL_VERSION);
+		printf("memtoll %s\n", memtoll_version);
 		return STATUS_DONE;
 	}
 	for (i = 0; i < COMMANDS; i++)

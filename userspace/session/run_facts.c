@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/shell.h"
+#include "base/version.h"
 #include "probes/programs.h"
-#include "version.h"
 
 void run_start_record(struct recording *recording, const struct session_config *config,
 		      enum uprobe_mechanism mechanism, uint64_t start_ns)
@@ -23,7 +23,7 @@ void run_start_record(struct recording *recording, const struct session_config *
 
 	uname(&machine);
 	clock_gettime(CLOCK_REALTIME, &realtime);
-	recording_meta(recording, "tool_version", MEMTOLL_VERSION);
+	recording_meta(recording, "tool_version", memtoll_version);
 	recording_meta(recording, "command_line", config->command_line);
 	if (command)
 		recording_meta(recording, "target_command", command);

@@ -71,6 +71,14 @@ def test_nothing_to_do() -> None:
     assert "gen skeleton" not in again
 
 
+def test_a_commit_rebuilds_one_object() -> None:
+    """A unit test stands for all that link the library. With -n, make takes it that the version has changed."""
+    targets = [f"{OUT}/memtoll", f"{OUT}/tests/test_options"]
+    make(*targets)
+    planned = make("-n", "V=1", *targets)
+    assert set(re.findall(r" -o (\S+)", planned)) == {f"{OUT}/version.o", f"{OUT}/memtoll"}
+
+
 def test_verbose_shows_commands() -> None:
     quiet = make("-W", "userspace/events/names.h", "-n", "--silent", f"{OUT}/memtoll")
     assert "-Werror" in quiet
