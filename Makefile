@@ -238,6 +238,20 @@ $(O)/tests/%: %.c $(LIBRARY) Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -iquote userspace/tests $(ALL_CFLAGS) -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
 
+# What of bpf/ is logic, compiled for this machine: the helpers are functions of kernel.c. Without the
+# library, and so in seconds.
+NATIVE_CFLAGS := -I userspace/tests/bpf/shim -I bpf -I vmlinux/$(ARCH) -D__TARGET_ARCH_$(ARCH) \
+		 -Wno-unused-parameter -Wno-unused-function -Wno-sign-compare
+
+$(O)/tests/test_bpf_%: test_bpf_%.c $(O)/tests/kernel.o Makefile
+	$(call say,TEST,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(NATIVE_CFLAGS) -MMD -MP $< $(O)/tests/kernel.o $(ALL_LIBS) -lcmocka -o $@
+
+$(O)/tests/kernel.o: userspace/tests/bpf/kernel.c Makefile
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
 $(O)/fuzz/%: userspace/tests/fuzz/%.c userspace/tests/fuzz/driver.c $(wildcard userspace/tests/fuzz/*.h) $(LIBRARY) Makefile
 	$(call say,FUZZER,$@)
 	$(Q)mkdir -p $(@D)

@@ -10,6 +10,7 @@
 #include "state/memtoll.bpf.h"
 #include "memory/area.bpf.h"
 #include "stacks/memo.bpf.h"
+#include "probes/context.bpf.h"
 #include "probes/fault_sequence.bpf.h"
 #include "probes/fault_streams.bpf.h"
 
@@ -391,12 +392,7 @@ static __always_inline bool time_will_do(const struct thread *thread)
  */
 static __always_inline bool is_error(const struct bpf_raw_tracepoint_args *ctx, __u64 bit)
 {
-	__u64 error_code;
-
-	/* Through the context itself: the verifier refuses a pointer that was made of it. */
-	asm volatile("%0 = *(u64 *)(%1 + %2)"
-		     : "=r"(error_code) : "r"(ctx), "i"(2 * sizeof(__u64)));
-	return error_code & bit;
+	return CONTEXT_WORD(ctx, 2 * sizeof(__u64)) & bit;
 }
 
 /*

@@ -3,14 +3,12 @@
 #ifndef MEMTOLL_REGISTERS_BPF_H
 #define MEMTOLL_REGISTERS_BPF_H
 
+#include "probes/context.bpf.h"
+
 #ifdef __TARGET_ARCH_x86
-/*
- * One load for each: offsets into the context must be constants, and the compiler would not have
- * it.
- */
+/* One load for each: the compiler would take one, of an offset that is no constant. */
 #define LOAD_REGISTER(field) \
-	asm volatile("%0 = *(u64 *)(%1 + %2)" \
-		     : "=r"(value) : "r"(ctx), "i"(__builtin_offsetof(struct pt_regs, field)))
+	(value = CONTEXT_WORD(ctx, __builtin_offsetof(struct pt_regs, field)))
 
 /* A register by its number in instructions. */
 static __noinline __u64 register_value(struct pt_regs *ctx, __u32 number)

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * native.h: the programs of bpf/ that are logic, compiled for this machine into the test that
+ * includes this, and one traced process with one thread for them to see.
+ *
+ * The helpers that they call are functions of kernel.c, and the structures of the kernel are the real
+ * ones: a test fills in what a program looks at, calls it, and reads what it has left in maps and ring
+ * buffers. All of a program is in reach, its static functions, too.
+ */
+#ifndef TESTS_BPF_NATIVE_H
+#define TESTS_BPF_NATIVE_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include <cmocka.h>
+
+#include "state/target.bpf.c"
+#include "stacks/unwind.bpf.c"
+#define read_chunk read_python_chunk
+#include "stacks/python.bpf.c"
+#undef read_chunk
+#include "memory/page_state.bpf.c"
+#include "probes/read.bpf.c"
+#include "probes/fault.bpf.c"
+#include "probes/alloc.bpf.c"
+
+#define TGID 7919
+#define START_STACK 0x7ffffffff000ULL
+#define HEAP 0x555555600000ULL
+#define HEAP_TOP 0x555555800000ULL
+
+/* The machine's one process. */
+static struct {
+	struct task_struct task;
+	struct mm_struct mm;
+	struct pt_regs regs;
+} host;
+
+#define KNOB(name, value) kernel_set(&(name), &(__u64){ value }, sizeof(name))
+
+#define ROWS(map) (sizeof(*(map).max_entries) / sizeof(int))
+#define ADD_MAP(map, kind)								\
+	kernel_map(&(map), kind, sizeof(*(map).key), sizeof(*(map).value), ROWS(map))
+
+static void maps_begin(void)
+{
+	ADD_MAP(processes, MAP_HASH);
+	ADD_MAP(thread_places, MAP_ARRAY);
+	ADD_MAP(losses, MAP_ARRAY);
+	ADD_MAP(rates, MAP_ARRAY);
+	ADD_MAP(stacks, MAP_HASH);
+	ADD_MAP(walks, MAP_HASH);
+	ADD_MAP(walks_spare, MAP_HASH);
+	ADD_MAP(files_told, MAP_LRU);
+	ADD_MAP(call_places, MAP_ARRAY);
+	ADD_MAP(calls, MAP_HASH);
+	ADD_MAP(calls_spare, MAP_HASH);
+	ADD_MAP(blocks, MAP_HASH);
+	/* By the address of the task. */
+	kernel_map(&threads, MAP_STORAGE, sizeof(void *), sizeof(*threads.value), 0);
+	kernel_map(&memos, MAP_STORAGE, sizeof(void *), sizeof(*memos.value), 0);
+	kernel_map(&unwind_tables, MAP_TABLES, sizeof(__u32), 0, UNWIND_TABLES);
+	kernel_map(&events, MAP_RING, 0, 0, 0);
+	kernel_map(&pythons, MAP_RING, 0, 0, 0);
+}
+
+/* What programs keep outside of maps: as it is when they are loaded. */
+static void globals_begin(void)
+{
+	drain_epoch = 0;
+	stopped = 0;
+	area_generation = 1;
+	blocks_told = 0;
+	ends_seen = 0;
+	python_seen = 0;
+	closed_fns = 0;
+	open_until_ns = ~0ULL;
+	shut_ns = 0;
+	timed_until_ns = ~0ULL;
+	timed_shut_ns = 0;
+	vmemmap_base = VMEMMAP_UNKNOWN;
+	memset(thread_owners, 0, sizeof(thread_owners));
+	memset(near_processes, 0, sizeof(near_processes));
+	memset(near_blocks, 0, sizeof(near_blocks));
+	memset(rules_known, 0, sizeof(rules_known));
+	memset((void *)detached_ns, 0, sizeof(detached_ns));
+	KNOB(cfg_min_size, 65536);
+	KNOB(cfg_sample, 0);
+	KNOB(cfg_casts, 0);
+	KNOB(cfg_mthp_orders, 0);
+	KNOB(cfg_zero_pfn, 0);
+	KNOB(cfg_huge_zero_pfn, 0);
+}
+
+/* A process that is traced, without any memory yet. */
+static void host_begin(void)
+{
+	struct memtoll_target target = {};
+	__u32 tgid = TGID;
+
+	kernel_reset();
+	maps_begin();
+	globals_begin();
+	memset(&host, 0, sizeof(host));
+	host.task.pid = TGID;
+	host.task.tgid = TGID;
+	host.task.start_time = 1299709;
+	host.task.mm = &host.mm;
+	host.mm.start_stack = START_STACK;
+	host.mm.start_brk = HEAP;
+	host.mm.brk = HEAP_TOP;
+	kernel.task = &host.task;
+	kernel.registers = &host.regs;
+	kernel_object(&host, sizeof(host));
+	count_near(TGID, 1);
+	kernel_map_update(&processes, &tgid, &target, 0);
+}
+
+/* The state that programs keep of the thread. */
+static inline struct thread *host_thread(void)
+{
+	return thread_of(&host.task);
+}
+
+static inline __u64 lost(__u32 what)
+{
+	return *(__u64 *)kernel_map_lookup(&losses, &what);
+}
+
+/* Nothing is lost but, perhaps, what the test expects. */
+static inline void assert_lost_only(__u32 what, __u64 count)
+{
+	__u32 i;
+
+	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++)
+		assert_int_equal(lost(i), i == what ? count : 0);
+}
+
+/* The next record of this kind; those of stacks that are new are passed over. */
+static inline const void *next_event(__u32 kind)
+{
+	const __u32 *record;
+
+	while ((record = kernel_ring_take(&events, NULL, NULL)))
+		if (*record != EVENT_STACK)
+			break;
+	if (!record)
+		fail_msg("there is no record of kind %u", kind);
+	assert_int_equal(*record, kind);
+	return record;
+}
+
+static inline void assert_no_event(void)
+{
+	const __u32 *record;
+
+	while ((record = kernel_ring_take(&events, NULL, NULL)))
+		assert_int_equal(*record, EVENT_STACK);
+}
+
+#endif /* TESTS_BPF_NATIVE_H */
