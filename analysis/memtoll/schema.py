@@ -46,10 +46,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Schema:
-    """views: name and query, in their order: each uses only those before it."""
+    """views: name and query, in their order: each uses only those before it. kept: never made tables of."""
 
     tables: tuple[Table, ...]
     views: dict[str, str]
+    kept: frozenset[str]
 
 
 def _files() -> list[str]:
@@ -75,13 +76,14 @@ def schema() -> Schema:
             if script == TOLD:
                 (script,) = database.execute(f"SELECT sql FROM {TOLD}").fetchone()
             database.executescript(script)
+        kept = frozenset(name for (name,) in database.execute("SELECT name FROM kept_view"))
         later = {name for (name,) in database.execute("SELECT name FROM later_table")}
         made = database.execute(
             "SELECT type, name, sql FROM sqlite_master WHERE type <> 'index' ORDER BY rowid"
         ).fetchall()
         tables = tuple(_table(database, name, sql, name in later) for kind, name, sql in made if kind == "table")
         matches = [BODY.match(sql) for kind, _, sql in made if kind == "view"]
-        return Schema(tables, {match[1]: match[2] for match in matches if match})
+        return Schema(tables, {match[1]: match[2] for match in matches if match}, kept)
 
 
 def _put_table_before(connection: sqlite3.Connection, path: Path, table: Table, plain: bool | None) -> None:

@@ -16,8 +16,6 @@ from typing import Any, Final
 from .opening import Progress, bounded, reading
 from .schema import columns_of, schema
 
-# Looked up by key in the tables below them, which a table made of them could not be.
-STAY_VIEWS: Final = ("stack_line",)
 # Views of this name are work of their own size, and needed for the report's JSON only.
 FOR_JSON: Final = "_json"
 
@@ -42,7 +40,7 @@ class Views:
             name
             for name in names
             if name not in self._made
-            and name not in STAY_VIEWS
+            and name not in schema().kept
             and (not name.endswith(FOR_JSON) or last.endswith(FOR_JSON))
         ]
         for done, name in enumerate(todo):

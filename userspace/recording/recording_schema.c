@@ -105,7 +105,8 @@ const GPtrArray *recording_schema_views(void)
 	static gsize done;
 
 	if (g_once_init_enter(&done)) {
-		sqlite3_stmt *row = prepare(empty_recording(), "SELECT name, sql FROM sqlite_master"
+		sqlite3_stmt *row = prepare(empty_recording(), "SELECT name, sql, name IN (SELECT"
+					    " name FROM kept_view) FROM sqlite_master"
 					    " WHERE type = 'view' ORDER BY rowid");
 
 		views = g_ptr_array_new();
@@ -114,6 +115,7 @@ const GPtrArray *recording_schema_views(void)
 
 			view->name = g_strdup(text(row, 0));
 			view->query = query_of(view->name, text(row, 1));
+			view->kept = sqlite3_column_int(row, 2);
 			g_ptr_array_add(views, view);
 		}
 		sqlite3_finalize(row);

@@ -5,6 +5,7 @@
 
 #include <glib.h>
 #include <sqlite3.h>
+#include <stdbool.h>
 
 /* Make all tables and views in an empty database. An SQLite status. */
 int recording_schema_create(sqlite3 *database);
@@ -23,6 +24,7 @@ int recording_schema_put_before(sqlite3 *database, const char *path);
 struct recording_view {
 	char *name;
 	char *query;	/* SELECT ... */
+	bool kept;	/* as a view: no table is made of it (stacks.sql) */
 };
 
 /* All views, in the order they are made in: each uses only those before it. Lives as long as memtoll. */

@@ -24,15 +24,6 @@ void report_complain(sqlite3 *database, const char *what)
 	message("%s cannot be read: %s", path && *path ? path : "the recording", what);
 }
 
-/*
- * Views that stay views: stack_line is looked up by stack, which the tables below it can do by
- * their keys; a table made of it could not.
- */
-static bool stays_view(const char *name)
-{
-	return !strcmp(name, "stack_line");
-}
-
 static int run(sqlite3 *database, const char *sql)
 {
 	if (sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK)
@@ -90,7 +81,7 @@ int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
 		return -EIO;
 	do {
 		view = g_ptr_array_index(views, i);
-		if (stays_view(view->name) ||
+		if (view->kept ||
 		    (strcmp(last, "report_json") && g_str_has_suffix(view->name, "_json")))
 			continue;
 		/* Findings have read all sites by now. */

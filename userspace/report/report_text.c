@@ -271,9 +271,9 @@ static void print_access(struct page *page)
 {
 	sqlite3_stmt *row = page_query(
 		page,
-		"SELECT CASE WHEN call <> '' THEN call || COALESCE(' at ' || (SELECT l.said FROM"
-		" stack_line l WHERE l.stack_id = allocated_stack"
-		" AND (l.depth > 0 OR call = 'mmap') ORDER BY l.usable, l.depth LIMIT 1), '')"
+		"SELECT CASE WHEN call <> '' THEN call || COALESCE(' at ' || (SELECT CASE call"
+		" WHEN 'mmap' THEN p.code ELSE p.caller END FROM stack_place p"
+		" WHERE p.stack_id = allocated_stack), '')"
 		" ELSE RTRIM(area || ' ' || area_name) END,"
 		" 4096 * first_pages, 4096 * in_pages, returns, pattern FROM temp.access_pattern"
 		" WHERE 100 * in_pages > (SELECT SUM(in_pages) FROM temp.access_pattern)"
@@ -384,12 +384,11 @@ static void print_giveback(struct page *page)
 		page,
 		"SELECT g.gave_bytes, g.again_bytes, g.again_bytes_per_s, g.twice_bytes, g.how,"
 		" CASE g.gave_call WHEN '' THEN 'the program' ELSE g.gave_call END || COALESCE("
-		" ' at ' || (SELECT l.said FROM stack_line l WHERE l.stack_id = g.gave_stack"
-		" AND (l.depth > 0 OR g.gave_call = '') ORDER BY l.usable, l.depth LIMIT 1), ''),"
+		" ' at ' || (SELECT CASE g.gave_call WHEN '' THEN p.code ELSE p.caller END"
+		" FROM stack_place p WHERE p.stack_id = g.gave_stack), ''),"
 		" CASE g.got_call WHEN '' THEN 'touched' ELSE g.got_call END || COALESCE("
-		" ' at ' || (SELECT l.said FROM stack_line l WHERE l.stack_id = g.got_stack"
-		" AND (l.depth > 0 OR g.got_call IN ('', 'mmap')) ORDER BY l.usable, l.depth"
-		" LIMIT 1), ''), (SELECT COUNT(*) FROM temp.giveback_site WHERE again_bytes > 0)"
+		" ' at ' || (SELECT CASE WHEN g.got_call IN ('', 'mmap') THEN p.code ELSE p.caller"
+		" END FROM stack_place p WHERE p.stack_id = g.got_stack), ''), (SELECT COUNT(*) FROM temp.giveback_site WHERE again_bytes > 0)"
 		" FROM temp.giveback_site g WHERE g.again_bytes > 0 ORDER BY g.rank LIMIT 5");
 	char gave[32], again[32], rate[32], twice[32], *how, *giver, *getter;
 	int shown = 0, all = 0;
@@ -487,8 +486,8 @@ static void print_thresholds(struct page *page)
 		" t.before_high_bytes THEN printf(', %,d', t.before_low_bytes) ELSE ', else' END ||"
 		" printf(' until %.3f s after the start', (t.changed_ns - (SELECT MIN(start_ns) FROM"
 		" slice)) / 1e9) || CASE WHEN t.call <> '' THEN ': ' || t.call || COALESCE(' at ' ||"
-		" (SELECT l.said FROM stack_line l WHERE l.stack_id = t.stack_id AND l.depth > 0"
-		" ORDER BY l.usable, l.depth LIMIT 1), '') ELSE '' END || CASE WHEN t.changes > 1"
+		" (SELECT p.caller FROM stack_place p WHERE p.stack_id = t.stack_id), '')"
+		" ELSE '' END || CASE WHEN t.changes > 1"
 		" THEN printf(' (%d changes)', t.changes) ELSE '' END END ||"
 		" CASE WHEN (SELECT COUNT(DISTINCT pid) FROM temp.threshold_state) > 1"
 		" THEN printf(' (process %d)', t.pid) ELSE '' END"
@@ -732,9 +731,8 @@ static void print_losses(struct page *page)
 static void print_sampled(struct page *page)
 {
 	sqlite3_stmt *row = page_query(page, "SELECT e.call, e.bytes, e.bytes_error, e.live_bytes,"
-				  " e.live_bytes_error, (SELECT said FROM stack_line l"
-				  " WHERE l.stack_id = e.stack_id AND l.depth > 0"
-				  " ORDER BY l.usable, l.depth LIMIT 1)"
+				  " e.live_bytes_error, (SELECT p.caller FROM stack_place p"
+				  " WHERE p.stack_id = e.stack_id)"
 				  " FROM temp.sample_estimate e ORDER BY e.bytes DESC LIMIT 5");
 	char bytes[32], error[32], live[32], live_error[32], *call, *place, *line;
 	bool first = true;

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 VIEWS: Final = Path(__file__).resolve().parent.parent / "views"
 SQL: Final = tuple((VIEWS / "order").read_text().split())
-# Looked up by keys of the tables below them.
-STAY_VIEWS: Final = ("stack_line",)
 APPLICATION_ID: Final = 0x6D746F6C
 FORMAT: Final = 1
 
@@ -70,7 +68,8 @@ class Facts:
     def _work_out(self, sql: str) -> None:
         """Make tables of the views, as report.c does: nested as views they take seconds to be planned."""
         views = self.database.execute(
-            "SELECT name, sql FROM main.sqlite_master WHERE type = 'view' ORDER BY rowid"
+            "SELECT name, sql FROM main.sqlite_master WHERE type = 'view'"
+            " AND name NOT IN (SELECT name FROM main.kept_view) ORDER BY rowid"
         ).fetchall()
         json = "_json" in sql
         if self.worked_out == (self.database.total_changes, json):
@@ -78,7 +77,7 @@ class Facts:
         for name, _ in views:
             self.database.execute(f'DROP TABLE IF EXISTS temp."{name}"')
         for name, text in views:
-            if name not in STAY_VIEWS and (json or not name.endswith("_json")):
+            if json or not name.endswith("_json"):
                 body = text.split(name, 1)[1].lstrip().removeprefix("AS")
                 self.database.execute(f'CREATE TEMP TABLE "{name}" AS {body}')
         self.worked_out = (self.database.total_changes, json)

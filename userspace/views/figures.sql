@@ -3,16 +3,14 @@
 -- figures.sql: every figure that the verdict and the advice speak of, gathered once (measure) and
 -- made text in human units (figure). Follows swap.sql.
 
--- The largest site of each toll, and what a sentence calls its two places. Depth 0 of an allocation
--- stack is the allocator's function: the place is the caller.
+-- The largest site of each toll, and what a sentence calls its two places. For a mapping call the program
+-- itself is the code, and for an allocation the caller.
 CREATE VIEW top_site AS
 SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.area, t.known_clearing, t.time_ns, t.share,
 	t.bytes, t.count,
-	(SELECT l.said FROM stack_line l WHERE l.stack_id = t.allocated_stack
-		AND (l.depth > 0 OR t.toll = 'map') ORDER BY l.usable, l.depth LIMIT 1)
-		AS allocated_place,
-	(SELECT l.said FROM stack_line l WHERE l.stack_id = t.touched_stack
-		ORDER BY l.usable, l.depth LIMIT 1) AS touched_place
+	(SELECT CASE t.toll WHEN 'map' THEN p.code ELSE p.caller END
+		FROM stack_place p WHERE p.stack_id = t.allocated_stack) AS allocated_place,
+	(SELECT p.code FROM stack_place p WHERE p.stack_id = t.touched_stack) AS touched_place
 FROM (
 	SELECT *, ROW_NUMBER() OVER (PARTITION BY toll ORDER BY rank) AS number FROM sites
 ) t WHERE t.number = 1;
@@ -97,9 +95,8 @@ libc AS MATERIALIZED (
 		SUM(SUM(cleared_bytes)) OVER () AS all_bytes
 	FROM (
 		SELECT c.pid, c.calls, c.cleared_calls, c.cleared_bytes, c.bytes, c.zero_libc_ns,
-			COALESCE((SELECT x.said FROM stack_line x
-				WHERE x.stack_id = c.stack_id AND x.depth > 0
-				ORDER BY x.usable, x.depth LIMIT 1), '') AS place
+			COALESCE((SELECT p.caller FROM stack_place p
+				WHERE p.stack_id = c.stack_id), '') AS place
 		FROM cc c WHERE c.known_clearing AND c.cleared_calls > 0)
 	GROUP BY place ORDER BY SUM(zero_libc_ns) DESC, place LIMIT 1
 ),
@@ -197,8 +194,7 @@ SELECT
 	CASE WHEN c.memset_bytes_per_s > 0
 		THEN 1e9 * p.bytes / p.calls / c.memset_bytes_per_s END AS mapper_memset_ns,
 	(p.bytes / p.calls + 4096 + 1048575) / 1048576 * 1048576 AS mapper_threshold,
-	(SELECT x.said FROM stack_line x WHERE x.stack_id = p.stack_id AND x.depth > 0
-		ORDER BY x.usable, x.depth LIMIT 1) AS mapper_place,
+	(SELECT x.caller FROM stack_place x WHERE x.stack_id = p.stack_id) AS mapper_place,
 	k.unused_bytes, k.freed_bytes, k.made_bytes,
 	t.alloc_ns / MAX(t.alloc_calls, 1) AS alloc_each_ns,
 	COALESCE((SELECT SUM(faults) FROM process_fault WHERE class = 'swap_major'), 0)

@@ -134,11 +134,10 @@ SELECT t.kind, t.pid, t.time_ns, t.again_ns, t.gave_ns, t.calls, t.gave_bytes, t
 	-- an arena that is not the main one has 64 MiB at most
 	CASE WHEN t.kind = 'map' THEN MAX(2 * t.map_value, t.span_value)
 		WHEN t.not_brk THEN MAX(67108864, t.span_value) ELSE t.span_value END AS trim_value,
-	(SELECT l.said FROM stack_line l WHERE l.stack_id = k.gave_stack AND (l.depth > 0 OR t.kind = 'own')
-		ORDER BY l.usable, l.depth LIMIT 1) AS gave_place,
-	(SELECT l.said FROM stack_line l WHERE l.stack_id = k.got_stack
-		AND (l.depth > 0 OR k.got_call IN ('', 'mmap')) ORDER BY l.usable, l.depth LIMIT 1)
-		AS got_place,
+	(SELECT CASE t.kind WHEN 'own' THEN p.code ELSE p.caller END
+		FROM stack_place p WHERE p.stack_id = k.gave_stack) AS gave_place,
+	(SELECT CASE WHEN k.got_call IN ('', 'mmap') THEN p.code ELSE p.caller END
+		FROM stack_place p WHERE p.stack_id = k.got_stack) AS got_place,
 	EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id = k.gave_stack
 		AND l.function IN ('malloc_trim', '__malloc_trim')) AS trim_call
 FROM mib t JOIN kinds k ON k.rank = t.rank JOIN calibrated c;

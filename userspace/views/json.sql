@@ -2,18 +2,23 @@
 --
 -- json.sql: the report as one JSON object, and folded stacks. Follows verdict.sql.
 
--- Sites and allocations with their frames, leaf first.
+-- The frames of a stack, leaf first.
+CREATE VIEW frames_json AS
+SELECT s.stack_id, (SELECT json_group_array(json(frame)) FROM (
+	SELECT json_object('function', f.function, 'module', f.module, 'file', f.file, 'line', f.line,
+		'kind', f.kind) AS frame
+	FROM stack_frame l JOIN frame f ON f.frame_id = l.frame_id WHERE l.stack_id = s.stack_id
+	ORDER BY l.depth)) AS json
+FROM stack s;
+
+-- Sites and allocations with their frames.
 CREATE VIEW site_json AS
 SELECT s.rank, json_object('toll', s.toll, 'time_s', ROUND(s.time_ns / 1e9, 9),
 	'share', ROUND(s.share, 6), 'bytes', s.bytes, 'count', s.count, 'call', s.call,
-	'area', s.area, 'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
-		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
-			'line', l.line, 'kind', l.kind) AS frame
-		FROM stack_line l WHERE l.stack_id = s.allocated_stack ORDER BY l.depth))),
-	'touched_at', json((SELECT json_group_array(json(frame)) FROM (
-		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
-			'line', l.line, 'kind', l.kind) AS frame
-		FROM stack_line l WHERE l.stack_id = s.touched_stack ORDER BY l.depth)))) AS json
+	'area', s.area, 'allocated_at', json(COALESCE(
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = s.allocated_stack), '[]')),
+	'touched_at', json(COALESCE(
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = s.touched_stack), '[]'))) AS json
 FROM sites s;
 
 CREATE VIEW allocation_json AS
@@ -21,10 +26,8 @@ SELECT a.call, a.stack_id, a.bytes, a.calls, json_object('call', a.call, 'calls'
 	'bytes', a.bytes, 'freed', a.freed, 'live_bytes', a.live_bytes,
 	'estimated', json(CASE WHEN a.estimated THEN 'true' ELSE 'false' END),
 	'calls_error', a.calls_error, 'bytes_error', a.bytes_error,
-	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
-		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
-			'line', l.line, 'kind', l.kind) AS frame
-		FROM stack_line l WHERE l.stack_id = a.stack_id ORDER BY l.depth)))) AS json
+	'allocated_at', json(COALESCE(
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = a.stack_id), '[]'))) AS json
 FROM allocation a;
 
 CREATE VIEW access_json AS
@@ -33,10 +36,8 @@ SELECT a.rank, json_object('call', a.call, 'area', a.area, 'area_name', a.area_n
 	'distinct_pages', a.distinct_pages, 'returns', ROUND(a.returns, 3),
 	'max_returns', a.max_returns, 'sequential_pages', a.in_sequential_pages,
 	'untracked_pages', a.untracked_pages,
-	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
-		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
-			'line', l.line, 'kind', l.kind) AS frame
-		FROM stack_line l WHERE l.stack_id = a.allocated_stack ORDER BY l.depth)))) AS json
+	'allocated_at', json(COALESCE(
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = a.allocated_stack), '[]'))) AS json
 FROM access_pattern a;
 
 CREATE VIEW giveback_json AS
@@ -47,14 +48,10 @@ SELECT g.rank, json_object('pid', g.pid, 'how', g.how, 'gave_call', g.gave_call,
 	'gave_bytes_per_s', ROUND(g.gave_bytes_per_s, 1),
 	'again_bytes_per_s', ROUND(g.again_bytes_per_s, 1),
 	'again_s', ROUND(g.again_ns / 1e9, 9), 'gave_s', ROUND(g.gave_ns / 1e9, 9),
-	'gave_at', json((SELECT json_group_array(json(frame)) FROM (
-		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
-			'line', l.line, 'kind', l.kind) AS frame
-		FROM stack_line l WHERE l.stack_id = g.gave_stack ORDER BY l.depth))),
-	'got_at', json((SELECT json_group_array(json(frame)) FROM (
-		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
-			'line', l.line, 'kind', l.kind) AS frame
-		FROM stack_line l WHERE l.stack_id = g.got_stack ORDER BY l.depth)))) AS json
+	'gave_at', json(COALESCE(
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = g.gave_stack), '[]')),
+	'got_at', json(COALESCE(
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = g.got_stack), '[]'))) AS json
 FROM giveback_site g;
 
 -- Points of the miss-ratio curve of a file, or of all (file 0).
@@ -91,10 +88,8 @@ SELECT o.rank, json_patch(json_object('call', o.call, 'cause', o.cause,
 		'first touch', ROUND(o.touch_part_ns, 1), 'other faults', ROUND(o.other_part_ns, 1),
 		'mapping calls', o.map_ns, 'lock', o.lock_ns, 'off', ROUND(o.off_part_ns, 1),
 		'cpu', ROUND(o.cpu_part_ns, 1)),
-	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
-		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
-			'line', l.line, 'kind', l.kind) AS frame
-		FROM stack_line l WHERE l.stack_id = o.stack_id ORDER BY l.depth))))) AS json
+	'allocated_at', json(COALESCE(
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = o.stack_id), '[]')))) AS json
 FROM outlier_cause o WHERE o.rank <= 100;
 
 CREATE VIEW threshold_json AS
@@ -102,10 +97,8 @@ SELECT t.pid, t.name, json_object('pid', t.pid, 'name', t.name, 'low_bytes', t.l
 	'high_bytes', t.high_bytes, 'how', t.how, 'changes', t.changes, 'changed_s',
 	ROUND(MAX(0, t.changed_ns - (SELECT MIN(start_ns) FROM slice)) / 1e9, 9),
 	'before_bytes', CASE WHEN t.before_low_bytes = t.before_high_bytes THEN t.before_low_bytes END,
-	'call', t.call, 'changed_at', json((SELECT json_group_array(json(frame)) FROM (
-		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
-			'line', l.line, 'kind', l.kind) AS frame
-		FROM stack_line l WHERE l.stack_id = t.stack_id ORDER BY l.depth)))) AS json
+	'call', t.call, 'changed_at', json(COALESCE(
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = t.stack_id), '[]'))) AS json
 FROM threshold_state t;
 
 CREATE VIEW sampled_json AS
@@ -113,10 +106,8 @@ SELECT e.call, e.stack_id, e.bytes, json_object('call', e.call, 'chosen', e.chos
 	'bytes', e.bytes,
 	'bytes_error', e.bytes_error, 'live_bytes', e.live_bytes,
 	'live_bytes_error', e.live_bytes_error,
-	'allocated_at', json((SELECT json_group_array(json(frame)) FROM (
-		SELECT json_object('function', l.function, 'module', l.module, 'file', l.file,
-			'line', l.line, 'kind', l.kind) AS frame
-		FROM stack_line l WHERE l.stack_id = e.stack_id ORDER BY l.depth)))) AS json
+	'allocated_at', json(COALESCE(
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = e.stack_id), '[]'))) AS json
 FROM sample_estimate e;
 
 -- The object of the contract: one row, one column.

@@ -147,8 +147,7 @@ FROM caused;
 CREATE VIEW stall AS
 WITH
 placed AS (
-	SELECT o.*, COALESCE((SELECT x.said FROM stack_line x WHERE x.stack_id = o.stack_id
-		AND x.depth > 0 ORDER BY x.usable, x.depth LIMIT 1), '') AS place
+	SELECT o.*, COALESCE((SELECT p.caller FROM stack_place p WHERE p.stack_id = o.stack_id), '') AS place
 	FROM outlier_cause o
 ),
 grouped AS (

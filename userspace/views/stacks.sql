@@ -1,6 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- stacks.sql: stacks line by line, and how whole they are. Follows tolls.sql.
+-- stacks.sql: stacks line by line, what they are called and shown as, and how whole they are. Follows
+-- tolls.sql.
+
+-- Views that are looked up by stack, which the tables below them can do by their keys: they stay views where
+-- the others are made tables (report.c, analysis/memtoll/views.py), which could not.
+CREATE VIEW kept_view AS
+SELECT column1 AS name
+FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('frames_json'));
 
 -- One line per frame. usable: 0 is a source line outside the C library, then names outside of it,
 -- then any name. The first of the best is what a sentence calls the place (said).
@@ -34,6 +41,23 @@ FROM (
 				OR f.module LIKE '%/ld-musl-%' OR f.module LIKE '%/libc.musl-%'
 					AS libc
 		FROM stack_frame s JOIN frame f ON f.frame_id = s.frame_id));
+
+-- What a sentence calls the place of a stack. caller: where depth 0 is the allocator's own function, which
+-- says nothing; NULL of a stack without callers.
+CREATE VIEW stack_place AS
+SELECT s.stack_id,
+	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id
+		ORDER BY l.usable, l.depth LIMIT 1) AS code,
+	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id AND l.depth > 0
+		ORDER BY l.usable, l.depth LIMIT 1) AS caller
+FROM stack s;
+
+-- The lines of a stack that a report in text has room for, cut to its columns.
+CREATE VIEW stack_shown AS
+SELECT stack_id, depth,
+	CASE WHEN LENGTH(name) > 38 THEN SUBSTR(name, 1, 35) || '...' ELSE name END AS name,
+	CASE WHEN LENGTH(place) > 24 THEN SUBSTR(place, 1, 21) || '...' ELSE place END AS place
+FROM stack_line WHERE depth < 6;
 
 -- Of the time of the sites that have a stack: how much has its stacks whole (stopped ''), and what ended
 -- the others. A site with two stacks is whole where both are.
