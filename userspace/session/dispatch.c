@@ -8,6 +8,7 @@
 
 #include "bpf/wire/events.h"
 #include "budget/budget_executor.h"
+#include "events/refined.h"
 #include "host/mapped_files.h"
 #include "host/swapdevice.h"
 #include "ledger/giveback.h"
