@@ -15,7 +15,7 @@
 
 struct part {
 	uint64_t used[PART_WORDS];
-	uint64_t given[PART_WORDS];
+	uint64_t released[PART_WORDS];
 };
 
 struct pagebits {
@@ -102,7 +102,7 @@ static void each_part_made(struct pagebits *bits, uint64_t start, uint64_t end, 
 }
 
 /* Bits of the mask are pages of the range. What is returned for each word adds up. */
-typedef uint64_t word_fn(uint64_t *used, uint64_t *given, uint64_t mask);
+typedef uint64_t word_fn(uint64_t *used, uint64_t *released, uint64_t mask);
 
 struct word_pass {
 	word_fn *on_word;
@@ -123,7 +123,7 @@ static void on_words(void *context, struct part *part, uint64_t page, uint64_t l
 		uint64_t count = MIN(last - page, WORD_PAGES - first);
 		unsigned int word = page / WORD_PAGES % PART_WORDS;
 
-		pass->sum += pass->on_word(&part->used[word], &part->given[word],
+		pass->sum += pass->on_word(&part->used[word], &part->released[word],
 					   mask_of(first, count));
 		page += count;
 	}
@@ -146,11 +146,11 @@ static uint64_t each_word_made(struct pagebits *bits, uint64_t start, uint64_t e
 	return pass.sum;
 }
 
-static uint64_t touch_word(uint64_t *used, uint64_t *given, uint64_t mask)
+static uint64_t touch_word(uint64_t *used, uint64_t *released, uint64_t mask)
 {
-	uint64_t back = *given & mask;
+	uint64_t back = *released & mask;
 
-	*given &= ~mask;
+	*released &= ~mask;
 	*used |= mask;
 	return __builtin_popcountll(back);
 }
@@ -160,21 +160,21 @@ uint64_t pagebits_touch(struct pagebits *bits, uint64_t start, uint64_t end)
 	return each_word_made(bits, start, end, touch_word);
 }
 
-static uint64_t give_word(uint64_t *used, uint64_t *given, uint64_t mask)
+static uint64_t release_word(uint64_t *used, uint64_t *released, uint64_t mask)
 {
 	uint64_t gone = *used & mask;
 
 	*used &= ~mask;
-	*given |= gone;
+	*released |= gone;
 	return __builtin_popcountll(gone);
 }
 
-static uint64_t touched_before_word(uint64_t *used, uint64_t *given, uint64_t mask)
+static uint64_t touched_before_word(uint64_t *used, uint64_t *released, uint64_t mask)
 {
-	uint64_t again = *given & mask;
+	uint64_t again = *released & mask;
 
 	*used &= ~mask;
-	*given |= mask;
+	*released |= mask;
 	return __builtin_popcountll(again);
 }
 
@@ -183,27 +183,27 @@ uint64_t pagebits_touched_before(struct pagebits *bits, uint64_t start, uint64_t
 	return each_word_made(bits, start, end, touched_before_word);
 }
 
-static uint64_t given_word(uint64_t *used, uint64_t *given, uint64_t mask)
+static uint64_t released_word(uint64_t *used, uint64_t *released, uint64_t mask)
 {
 	(void)used;
-	return __builtin_popcountll(*given & mask);
+	return __builtin_popcountll(*released & mask);
 }
 
-static uint64_t forget_word(uint64_t *used, uint64_t *given, uint64_t mask)
+static uint64_t forget_word(uint64_t *used, uint64_t *released, uint64_t mask)
 {
 	*used &= ~mask;
-	*given &= ~mask;
+	*released &= ~mask;
 	return 0;
 }
 
-uint64_t pagebits_give(struct pagebits *bits, uint64_t start, uint64_t end)
+uint64_t pagebits_release(struct pagebits *bits, uint64_t start, uint64_t end)
 {
-	return each_word(bits, start, end, give_word);
+	return each_word(bits, start, end, release_word);
 }
 
-uint64_t pagebits_given(struct pagebits *bits, uint64_t start, uint64_t end)
+uint64_t pagebits_released(struct pagebits *bits, uint64_t start, uint64_t end)
 {
-	return each_word(bits, start, end, given_word);
+	return each_word(bits, start, end, released_word);
 }
 
 struct range_pass {
@@ -211,31 +211,32 @@ struct range_pass {
 	void *context;
 };
 
-static void on_given(void *context, struct part *part, uint64_t page, uint64_t last)
+static void on_released(void *context, struct part *part, uint64_t page, uint64_t last)
 {
 	const struct range_pass *pass = context;
 	uint64_t from = 0;
 	bool inside = false;
 
 	for (; page < last; page++) {
-		bool given = part->given[page / WORD_PAGES % PART_WORDS] >> page % WORD_PAGES & 1;
+		bool released =
+			part->released[page / WORD_PAGES % PART_WORDS] >> page % WORD_PAGES & 1;
 
-		if (given && !inside)
+		if (released && !inside)
 			from = page;
-		else if (!given && inside)
+		else if (!released && inside)
 			pass->on_range(pass->context, from << PAGE_SHIFT, page << PAGE_SHIFT);
-		inside = given;
+		inside = released;
 	}
 	if (inside)
 		pass->on_range(pass->context, from << PAGE_SHIFT, last << PAGE_SHIFT);
 }
 
-void pagebits_each_given(struct pagebits *bits, uint64_t start, uint64_t end, pagebits_fn *on_range,
-			 void *context)
+void pagebits_each_released(struct pagebits *bits, uint64_t start, uint64_t end,
+			    pagebits_fn *on_range, void *context)
 {
 	struct range_pass pass = { .on_range = on_range, .context = context };
 
-	each_part(bits, start, end, on_given, &pass);
+	each_part(bits, start, end, on_released, &pass);
 }
 
 static gboolean part_is_empty(gpointer key, gpointer value, gpointer unused)
@@ -246,7 +247,7 @@ static gboolean part_is_empty(gpointer key, gpointer value, gpointer unused)
 	(void)key;
 	(void)unused;
 	for (i = 0; i < PART_WORDS; i++)
-		if (part->used[i] | part->given[i])
+		if (part->used[i] | part->released[i])
 			return FALSE;
 	return TRUE;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * giveback.c. Two ways to know memory again. In place (brk, madvise, fixed mappings): a gift is a
- * range of addresses and who gave it; the bits of its pages tell which are still away. After
- * munmap: a pool has the pages that mappings of one call and one class of sizes have given back and
- * that new ones have not yet faulted in again.
+ * giveback.c: memory that is used again after it was released is recognized in two ways. In place
+ * (brk, madvise, fixed mappings) by its address: released.c. After munmap by the call that maps and
+ * a class of sizes: remapped.c.
  *
  * Runs of faults may arrive after the record of the call that gave the pages back, when another
  * thread's sweep was still open: they count as having been in use before.
@@ -16,7 +15,7 @@
 
 /* All processes together. A part of pagebits takes 200 bytes, the others about as much each. */
 #define PARTS_MAX (128 * 1024)		/* 256 GiB in use */
-#define RANGES_MAX (128 * 1024)		/* mappings and gifts */
+#define RANGES_MAX (128 * 1024)		/* mappings and released ranges */
 #define POOLS_MAX (32 * 1024)
 
 /* madvise(2). */
@@ -66,22 +65,22 @@ static struct giveback_sum *sum_get(struct giveback *giveback, const struct give
 	return sum;
 }
 
-struct giveback_sum *giveback_given(struct giveback *giveback, pid_t pid, uint8_t how,
-				    const struct party *gave)
+struct giveback_sum *giveback_sum_of(struct giveback *giveback, pid_t pid, uint8_t how,
+				     const struct call_site *by)
 {
 	return sum_get(giveback, &(struct giveback_sum){
-		.pid = pid, .how = how, .gave_stack = gave->stack, .gave_fn = gave->fn });
+		.pid = pid, .how = how, .gave_stack = by->stack, .gave_fn = by->fn });
 }
 
-void giveback_again(struct giveback *giveback, const struct memtoll_run *run, uint8_t how,
-		    const struct party *gave, const struct party *got, uint64_t pages)
+void giveback_reused(struct giveback *giveback, const struct memtoll_run *run, uint8_t how,
+		     const struct call_site *by, const struct call_site *got, uint64_t pages)
 {
 	struct giveback_sum *sum;
 
 	if (!pages)
 		return;
 	sum = sum_get(giveback, &(struct giveback_sum){
-		.pid = run->tgid, .how = how, .gave_stack = gave->stack, .gave_fn = gave->fn,
+		.pid = run->tgid, .how = how, .gave_stack = by->stack, .gave_fn = by->fn,
 		.got_stack = got->stack, .got_fn = got->fn, .fault_class = run->fault_class });
 	sum->again_pages += pages;
 	/* Of huge pages a fault brings many in. */
@@ -96,7 +95,7 @@ static void pool_free(gpointer data)
 {
 	struct pool *pool = data;
 
-	g_array_free(pool->donations, TRUE);
+	g_array_free(pool->released, TRUE);
 	g_free(pool);
 }
 
@@ -105,7 +104,7 @@ static void process_free(gpointer data)
 	struct process *process = data;
 
 	g_tree_destroy(process->extents);
-	g_tree_destroy(process->gifts);
+	g_tree_destroy(process->released);
 	g_hash_table_destroy(process->pools);
 	pagebits_free(process->bits);
 	g_free(process->ended);
@@ -134,7 +133,7 @@ static struct process *process_get(struct giveback *giveback, pid_t pid)
 		process = g_new0(struct process, 1);
 		process->pid = pid;
 		process->extents = ranges_new(g_free);
-		process->gifts = ranges_new(g_free);
+		process->released = ranges_new(g_free);
 		process->pools = g_hash_table_new_full(pool_hash, pool_equal, NULL, pool_free);
 		process->bits = pagebits_new(&giveback->budget);
 		g_hash_table_insert(giveback->processes, GINT_TO_POINTER(pid), process);
@@ -164,7 +163,7 @@ void giveback_free(struct giveback *giveback)
 }
 
 /* What its memory did in this slice belongs to what was given back in it. */
-static void note_spans(struct giveback *giveback, const struct process *process)
+static void record_spans(struct giveback *giveback, const struct process *process)
 {
 	GHashTableIter iter;
 	gpointer value;
@@ -172,11 +171,12 @@ static void note_spans(struct giveback *giveback, const struct process *process)
 	g_hash_table_iter_init(&iter, giveback->sums);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct giveback_sum *sum = value;
-		const struct swing *swing = sum->how == GIVEBACK_BRK ? &process->heap :
-					    sum->how == GIVEBACK_MUNMAP ? &process->mapped : NULL;
+		const struct range_of_size *size =
+			sum->how == GIVEBACK_BRK ? &process->heap :
+			sum->how == GIVEBACK_MUNMAP ? &process->mapped : NULL;
 
-		if (sum->pid == process->pid && sum->calls && swing && swing->fell)
-			sum->span_bytes = MAX(sum->span_bytes, swing->high - swing->low);
+		if (sum->pid == process->pid && sum->calls && size && size->fell)
+			sum->span_bytes = MAX(sum->span_bytes, size->high - size->low);
 	}
 }
 
@@ -186,26 +186,26 @@ void giveback_restart(struct giveback *giveback, pid_t pid)
 
 	if (!process)
 		return;
-	note_spans(giveback, process);
-	giveback->ranges_left += g_tree_nnodes(process->extents) + g_tree_nnodes(process->gifts);
+	record_spans(giveback, process);
+	giveback->ranges_left += g_tree_nnodes(process->extents) + g_tree_nnodes(process->released);
 	giveback->pools_left += g_hash_table_size(process->pools);
 	g_hash_table_remove(giveback->processes, GINT_TO_POINTER(pid));
 }
 
-void swing_to(struct swing *swing, uint64_t now)
+void range_of_size_set(struct range_of_size *size, uint64_t now)
 {
-	if (now < swing->now) {
-		swing->low = swing->fell ? MIN(swing->low, now) : now;
-		swing->high = swing->fell ? swing->high : swing->now;
-		swing->fell = true;
+	if (now < size->now) {
+		size->low = size->fell ? MIN(size->low, now) : now;
+		size->high = size->fell ? size->high : size->now;
+		size->fell = true;
 	}
-	swing->high = MAX(swing->high, now);
-	swing->now = now;
+	size->high = MAX(size->high, now);
+	size->now = now;
 }
 
-void swing_by(struct swing *swing, uint64_t up, uint64_t down)
+void range_of_size_add(struct range_of_size *size, uint64_t up, uint64_t down)
 {
-	swing_to(swing, swing->now + up > down ? swing->now + up - down : 0);
+	range_of_size_set(size, size->now + up > down ? size->now + up - down : 0);
 }
 
 /* ---- ranges of both kinds ---- */
@@ -236,11 +236,11 @@ static void on_brk(struct giveback *giveback, struct process *process,
 	uint64_t before = PAGE_CEIL(mapping->addr), after = PAGE_CEIL((uint64_t)mapping->result);
 
 	process->heap.now = before;
-	swing_to(&process->heap, after);
+	range_of_size_set(&process->heap, after);
 	if (after < before)
-		gifts_give(giveback, process, mapping, GIVEBACK_BRK, after, before);
+		released_add(giveback, process, mapping, GIVEBACK_BRK, after, before);
 	else
-		gifts_heap_grew(giveback, process, mapping, before, after);
+		released_heap_grew(giveback, process, mapping, before, after);
 }
 
 static void on_madvise(struct giveback *giveback, struct process *process,
@@ -252,10 +252,10 @@ static void on_madvise(struct giveback *giveback, struct process *process,
 	case ADVICE_DONTNEED:
 	case ADVICE_DONTNEED_LOCKED:
 	case ADVICE_REMOVE:
-		gifts_give(giveback, process, mapping, GIVEBACK_DONTNEED, mapping->addr, end);
+		released_add(giveback, process, mapping, GIVEBACK_DONTNEED, mapping->addr, end);
 		break;
 	case ADVICE_FREE:
-		gifts_give(giveback, process, mapping, GIVEBACK_FREE, mapping->addr, end);
+		released_add(giveback, process, mapping, GIVEBACK_FREE, mapping->addr, end);
 		break;
 	}
 }
@@ -313,7 +313,7 @@ static bool brings_in(uint8_t fault_class)
 void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint64_t owner_stack,
 		  uint8_t owner_fn)
 {
-	struct party owner = { .stack = owner_stack, .fn = owner_fn };
+	struct call_site owner = { .stack = owner_stack, .fn = owner_fn };
 	uint64_t at = PAGE_FLOOR(run->address), end = at + run->pages * PAGE;
 	struct process *process;
 
@@ -322,7 +322,7 @@ void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint
 	process = process_get(giveback, run->tgid);
 	while (at < end) {
 		uint64_t limit = end;
-		uint64_t back = gifts_use(giveback, process, run, at, &limit, &owner);
+		uint64_t back = released_use(giveback, process, run, at, &limit, &owner);
 
 		extents_use(giveback, process, run, at, limit, back);
 		at = limit;
@@ -331,11 +331,11 @@ void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint
 
 /* ---- facts ---- */
 
-static void swing_restart(struct swing *swing)
+static void range_of_size_restart(struct range_of_size *size)
 {
-	swing->low = swing->now;
-	swing->high = swing->now;
-	swing->fell = false;
+	size->low = size->now;
+	size->high = size->now;
+	size->fell = false;
 }
 
 void giveback_drain(struct giveback *giveback, giveback_fn *on_sum, void *context)
@@ -349,9 +349,9 @@ void giveback_drain(struct giveback *giveback, giveback_fn *on_sum, void *contex
 		struct process *process = value;
 
 		if (process->heap.fell || process->mapped.fell)
-			note_spans(giveback, process);
-		swing_restart(&process->heap);
-		swing_restart(&process->mapped);
+			record_spans(giveback, process);
+		range_of_size_restart(&process->heap);
+		range_of_size_restart(&process->mapped);
 	}
 	g_hash_table_iter_init(&iter, giveback->sums);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {

@@ -12,8 +12,8 @@
 #include "base/ranges.h"
 #include "ledger/giveback.h"
 
-/* Who gave something back, or got it. */
-struct party {
+/* The call that released memory, or got it. */
+struct call_site {
 	uint64_t stack;
 	uint8_t fn;
 };
@@ -25,16 +25,16 @@ struct pool_key {
 	uint32_t unused;
 };
 
-/* Pages given back by one call, not got again. */
-struct donation {
-	struct party gave;
+/* Pages released by one call, not used since. */
+struct released_pages {
+	struct call_site by;
 	uint64_t pages;
 };
 
 /* Never freed before its process's memory is: mappings point to it. */
 struct pool {
 	struct pool_key key;
-	GArray *donations;	/* of struct donation, the last to give last */
+	GArray *released; /* of struct released_pages, the latest last */
 };
 
 /* A mapping. range.stack_id and range.fn: who made it. */
@@ -44,25 +44,25 @@ struct extent {
 	uint64_t used_pages;
 };
 
-/* A call that gave pages back, and the way it did. */
-struct giver {
-	struct party by;
+/* A call that released pages, and how. */
+struct release {
+	struct call_site by;
 	uint8_t how;
 };
 
 /*
- * Pages that are away stay those of the call that gave them, also when another gives the range they
- * lie in. Pages that turn out to have been in use in between are of the last.
+ * Pages belong to the call that released them until they are used, also when another call releases
+ * the range they lie in. Pages that turn out to have been used in between belong to the last.
  */
-struct gift {
-	struct range range;	/* made_ns: when the last gave it */
-	struct giver gave;
-	struct giver last;
-	struct party got;	/* the call that made the addresses valid again; 0: none needed */
+struct released_range {
+	struct range range; /* made_ns: of the last release */
+	struct release first;
+	struct release last;
+	struct call_site mapped_by; /* made the addresses valid again; 0: none needed to */
 };
 
-/* How far an amount goes up and down within a slice, from its first fall on. */
-struct swing {
+/* The least and the most that a size has been within a slice, from its first fall on. */
+struct range_of_size {
 	uint64_t now;
 	uint64_t low;
 	uint64_t high;
@@ -72,13 +72,13 @@ struct swing {
 struct process {
 	pid_t pid;
 	GTree *extents;
-	GTree *gifts;
+	GTree *released;
 	GHashTable *pools;	/* struct pool_key -> struct pool */
 	struct pagebits *bits;
 	struct extent *ended;	/* ENDED_KEPT, or NULL */
 	unsigned int ended_next;
-	struct swing heap;	/* the break */
-	struct swing mapped;	/* bytes that calls of the allocator have mapped */
+	struct range_of_size heap;   /* the break */
+	struct range_of_size mapped; /* bytes that calls of the allocator have mapped */
 };
 
 struct giveback {
@@ -86,20 +86,20 @@ struct giveback {
 	GHashTable *sums;	/* struct giveback_sum -> itself */
 	struct pagebits_budget budget;
 	size_t ranges_left;
-	bool swept;		/* since the last drain: gifts of which all is back are dropped */
+	bool swept; /* since the last drain: ranges that are all in use again are dropped */
 	size_t pools_left;
 	uint64_t unfollowed;
 };
 
 /* ---- giveback.c ---- */
 
-/* The sum of what was given back this way by this call. */
-struct giveback_sum *giveback_given(struct giveback *giveback, pid_t pid, uint8_t how,
-				    const struct party *gave);
+/* The sum of what this call has released in this way. */
+struct giveback_sum *giveback_sum_of(struct giveback *giveback, pid_t pid, uint8_t how,
+				     const struct call_site *by);
 
-/* Pages of a run are back. */
-void giveback_again(struct giveback *giveback, const struct memtoll_run *run, uint8_t how,
-		    const struct party *gave, const struct party *got, uint64_t pages);
+/* Pages of a run had been released, and are in use again. */
+void giveback_reused(struct giveback *giveback, const struct memtoll_run *run, uint8_t how,
+		     const struct call_site *by, const struct call_site *got, uint64_t pages);
 
 /*
  * Add a range to a tree, or free it: it is not followed once there are too many; its pages are
@@ -108,30 +108,30 @@ void giveback_again(struct giveback *giveback, const struct memtoll_run *run, ui
 bool giveback_range_put(struct giveback *giveback, GTree *ranges, struct range *range);
 void giveback_range_drop(struct giveback *giveback, GTree *ranges, struct range *range);
 
-void swing_to(struct swing *swing, uint64_t now);
-void swing_by(struct swing *swing, uint64_t up, uint64_t down);
+void range_of_size_set(struct range_of_size *size, uint64_t now);
+void range_of_size_add(struct range_of_size *size, uint64_t up, uint64_t down);
 
 /* ---- released.c ---- */
 
-/* Pages of [start, end) that are in use are gone; the addresses stay those of the process. */
-void gifts_give(struct giveback *giveback, struct process *process,
-		const struct memtoll_mapping *mapping, uint8_t how, uint64_t start, uint64_t end);
+/* A call releases [start, end): pages in use go, the addresses stay mapped. */
+void released_add(struct giveback *giveback, struct process *process,
+		  const struct memtoll_mapping *mapping, uint8_t how, uint64_t start, uint64_t end);
 
-/* The break has risen over [start, end): by whom. */
-void gifts_heap_grew(struct giveback *giveback, struct process *process,
-		     const struct memtoll_mapping *mapping, uint64_t start, uint64_t end);
+/* The break has risen over [start, end). */
+void released_heap_grew(struct giveback *giveback, struct process *process,
+			const struct memtoll_mapping *mapping, uint64_t start, uint64_t end);
 
 /* Something else is there from now on. */
-void gifts_forget(struct giveback *giveback, struct process *process, uint64_t start,
-		  uint64_t end);
+void released_forget(struct giveback *giveback, struct process *process, uint64_t start,
+		     uint64_t end);
 
 /*
- * Pages of a run from start on, as far as *end, which may come nearer: how many of them are back.
- * owner: who made the block they lie in, if that is known.
+ * Pages of a run from start on, as far as *end, which may come nearer: how many of them had been
+ * released. owner: who made the block they lie in, if that is known.
  */
-uint64_t gifts_use(struct giveback *giveback, struct process *process,
-		   const struct memtoll_run *run, uint64_t start, uint64_t *end,
-		   const struct party *owner);
+uint64_t released_use(struct giveback *giveback, struct process *process,
+		      const struct memtoll_run *run, uint64_t start, uint64_t *end,
+		      const struct call_site *owner);
 
 /* ---- remapped.c ---- */
 
@@ -142,7 +142,7 @@ void extents_munmap(struct giveback *giveback, struct process *process,
 void extents_mremap(struct giveback *giveback, struct process *process,
 		    const struct memtoll_mapping *mapping);
 
-/* Pages of a run that are new in the mappings there; `back` of them were given back in place. */
+/* Pages of a run that are new in the mappings there; `back` of them had been released in place. */
 void extents_use(struct giveback *giveback, struct process *process,
 		 const struct memtoll_run *run, uint64_t start, uint64_t end, uint64_t back);
 

@@ -1,152 +1,153 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * released.c: memory given back in place. A gift is a range of addresses and who gave them back; the
- * bits of its pages tell which are still away.
+ * released.c: memory given back in place. A released range has its addresses and the call that
+ * released them; the bits of its pages say which have not been used since.
  */
 #include "ledger/giveback_internal.h"
 
-/* Let no gift reach across an address. */
-static void split_gift(struct giveback *giveback, struct process *process, uint64_t address)
+/* Split the range that an address lies in the middle of. */
+static void split_released(struct giveback *giveback, struct process *process, uint64_t address)
 {
-	struct range *range = range_at(process->gifts, address);
-	struct gift *rest;
+	struct range *range = range_at(process->released, address);
+	struct released_range *rest;
 
 	if (!range || range->start == address)
 		return;
-	rest = g_memdup2(range, sizeof(struct gift));
+	rest = g_memdup2(range, sizeof(struct released_range));
 	rest->range.start = address;
 	range->end = address;
-	giveback_range_put(giveback, process->gifts, &rest->range);
+	giveback_range_put(giveback, process->released, &rest->range);
 }
 
-static void cut_gifts(struct giveback *giveback, struct process *process, uint64_t start,
-		      uint64_t end)
+static void cut_released(struct giveback *giveback, struct process *process, uint64_t start,
+			 uint64_t end)
 {
 	struct range *range;
 
-	split_gift(giveback, process, start);
-	split_gift(giveback, process, end);
-	while ((range = range_overlapping(process->gifts, start, end)))
-		giveback_range_drop(giveback, process->gifts, range);
+	split_released(giveback, process, start);
+	split_released(giveback, process, end);
+	while ((range = range_overlapping(process->released, start, end)))
+		giveback_range_drop(giveback, process->released, range);
 }
 
-static bool same_party(const struct party *a, const struct party *b)
+static bool same_call_site(const struct call_site *a, const struct call_site *b)
 {
 	return a->stack == b->stack && a->fn == b->fn;
 }
 
-static bool same_giver(const struct giver *a, const struct giver *b)
+static bool same_release(const struct release *a, const struct release *b)
 {
-	return a->how == b->how && same_party(&a->by, &b->by);
+	return a->how == b->how && same_call_site(&a->by, &b->by);
 }
 
-static bool same_gift(const struct gift *a, const struct gift *b)
+static bool same_released(const struct released_range *a, const struct released_range *b)
 {
-	return same_giver(&a->gave, &b->gave) && same_giver(&a->last, &b->last) &&
-	       same_party(&a->got, &b->got);
+	return same_release(&a->first, &b->first) && same_release(&a->last, &b->last) &&
+	       same_call_site(&a->mapped_by, &b->mapped_by);
 }
 
-/* Gifts of which everything is back tell nothing any more. */
-static void drop_empty_gifts(struct giveback *giveback, struct process *process)
+/* Ranges all of whose pages are in use again. */
+static void drop_reused(struct giveback *giveback, struct process *process)
 {
-	GTreeNode *node = g_tree_node_first(process->gifts);
+	GTreeNode *node = g_tree_node_first(process->released);
 
 	while (node) {
 		struct range *range = g_tree_node_value(node);
 
 		node = g_tree_node_next(node);
-		if (!pagebits_given(process->bits, range->start, range->end))
-			giveback_range_drop(giveback, process->gifts, range);
+		if (!pagebits_released(process->bits, range->start, range->end))
+			giveback_range_drop(giveback, process->released, range);
 	}
 }
 
-/* Replace what is there. Neighbours that tell the same become one. */
-static void put_gift(struct giveback *giveback, struct process *process, const struct gift *gift)
+/* Replace what is there. Neighbours that differ in nothing but their place become one. */
+static void put_released(struct giveback *giveback, struct process *process,
+			 const struct released_range *released)
 {
-	struct gift *put = g_memdup2(gift, sizeof(*gift));
+	struct released_range *put = g_memdup2(released, sizeof(*released));
 	struct range *near;
 
 	if (!giveback->ranges_left && !giveback->swept) {
-		drop_empty_gifts(giveback, process);
+		drop_reused(giveback, process);
 		giveback->swept = true;
 	}
-	cut_gifts(giveback, process, put->range.start, put->range.end);
-	near = put->range.start ? range_at(process->gifts, put->range.start - 1) : NULL;
-	if (near && same_gift((struct gift *)near, put)) {
+	cut_released(giveback, process, put->range.start, put->range.end);
+	near = put->range.start ? range_at(process->released, put->range.start - 1) : NULL;
+	if (near && same_released((struct released_range *)near, put)) {
 		put->range.start = near->start;
 		put->range.made_ns = MAX(put->range.made_ns, near->made_ns);
-		giveback_range_drop(giveback, process->gifts, near);
+		giveback_range_drop(giveback, process->released, near);
 	}
-	near = range_at(process->gifts, put->range.end);
-	if (near && same_gift((struct gift *)near, put)) {
+	near = range_at(process->released, put->range.end);
+	if (near && same_released((struct released_range *)near, put)) {
 		put->range.end = near->end;
 		put->range.made_ns = MAX(put->range.made_ns, near->made_ns);
-		giveback_range_drop(giveback, process->gifts, near);
+		giveback_range_drop(giveback, process->released, near);
 	}
-	giveback_range_put(giveback, process->gifts, &put->range);
+	giveback_range_put(giveback, process->released, &put->range);
 }
 
-/* Gifts that another gift passes over. */
-struct passed {
-	GArray *kept;		/* of struct gift: the pages that are away */
-	struct gift piece;	/* all of such a gift but where it lies */
+/* Ranges of other calls that a release covers. */
+struct covered {
+	GArray *kept;		     /* of struct released_range: their pages not used since */
+	struct released_range piece; /* all of one but its place */
 };
 
-static void keep_passed(void *context, uint64_t start, uint64_t end)
+static void keep_covered(void *context, uint64_t start, uint64_t end)
 {
-	struct passed *passed = context;
+	struct covered *covered = context;
 
-	passed->piece.range.start = start;
-	passed->piece.range.end = end;
-	g_array_append_val(passed->kept, passed->piece);
+	covered->piece.range.start = start;
+	covered->piece.range.end = end;
+	g_array_append_val(covered->kept, covered->piece);
 }
 
-/* What is away in the gifts of others there, before `by` takes their place. NULL: nothing. */
-static GArray *passed_over(struct process *process, const struct gift *by)
+/* What `by` covers of other calls' ranges, before it takes their place. NULL: nothing. */
+static GArray *covered_by(struct process *process, const struct released_range *by)
 {
-	struct passed passed = {};
+	struct covered covered = {};
 	uint64_t start = by->range.start, end = by->range.end;
 	struct range *range;
 
-	while (start < end && (range = range_overlapping(process->gifts, start, end))) {
-		const struct gift *gift = (struct gift *)range;
+	while (start < end && (range = range_overlapping(process->released, start, end))) {
+		const struct released_range *released = (struct released_range *)range;
 		uint64_t from = MAX(start, range->start);
 
 		start = range->end;
-		if (same_giver(&gift->gave, &by->gave))
+		if (same_release(&released->first, &by->first))
 			continue;
-		if (!passed.kept)
-			passed.kept = g_array_new(FALSE, FALSE, sizeof(struct gift));
-		passed.piece = *gift;
-		passed.piece.last = by->gave;
-		passed.piece.range.made_ns = by->range.made_ns;
-		pagebits_each_given(process->bits, from, MIN(start, end), keep_passed, &passed);
+		if (!covered.kept)
+			covered.kept = g_array_new(FALSE, FALSE, sizeof(struct released_range));
+		covered.piece = *released;
+		covered.piece.last = by->first;
+		covered.piece.range.made_ns = by->range.made_ns;
+		pagebits_each_released(process->bits, from, MIN(start, end), keep_covered,
+				       &covered);
 	}
-	return passed.kept;
+	return covered.kept;
 }
 
-/* The pages stay where they are, those in use are gone. */
-void gifts_give(struct giveback *giveback, struct process *process,
-		const struct memtoll_mapping *mapping, uint8_t how, uint64_t start, uint64_t end)
+void released_add(struct giveback *giveback, struct process *process,
+		  const struct memtoll_mapping *mapping, uint8_t how, uint64_t start, uint64_t end)
 {
-	struct giver giver = {
-		.by = { .stack = mapping->stack_id, .fn = mapping->in_fn },
+	struct release release = {
+		.by = {.stack = mapping->stack_id, .fn = mapping->in_fn},
 		.how = how,
 	};
-	struct gift gift = {
-		.range = { .start = start, .end = end, .made_ns = mapping->start_ns },
-		.gave = giver,
-		.last = giver,
+	struct released_range released = {
+		.range = {.start = start, .end = end, .made_ns = mapping->start_ns},
+		.first = release,
+		.last = release,
 	};
 	struct giveback_sum *sum;
 	uint64_t at = start;
-	GArray *passed;
+	GArray *covered;
 	guint i;
 
 	if (start >= end)
 		return;
-	passed = passed_over(process, &gift);
-	sum = giveback_given(giveback, process->pid, how, &giver.by);
+	covered = covered_by(process, &released);
+	sum = giveback_sum_of(giveback, process->pid, how, &release.by);
 	sum->calls++;
 	sum->largest_bytes = MAX(sum->largest_bytes, end - start);
 	while (at < end) {
@@ -154,7 +155,7 @@ void gifts_give(struct giveback *giveback, struct process *process,
 		uint64_t limit = range ? (range->start > at ? range->start : MIN(range->end, end)) :
 				 end, pages;
 
-		pages = pagebits_give(process->bits, at, limit);
+		pages = pagebits_release(process->bits, at, limit);
 		sum->gave_pages += pages;
 		if (range && range->start <= at) {
 			struct extent *extent = (struct extent *)range;
@@ -163,74 +164,76 @@ void gifts_give(struct giveback *giveback, struct process *process,
 		}
 		at = limit;
 	}
-	put_gift(giveback, process, &gift);
-	for (i = 0; passed && i < passed->len; i++)
-		put_gift(giveback, process, &g_array_index(passed, struct gift, i));
-	if (passed)
-		g_array_free(passed, TRUE);
+	put_released(giveback, process, &released);
+	for (i = 0; covered && i < covered->len; i++)
+		put_released(giveback, process, &g_array_index(covered, struct released_range, i));
+	if (covered)
+		g_array_free(covered, TRUE);
 }
 
-/* The addresses are valid again: by whom. */
-void gifts_heap_grew(struct giveback *giveback, struct process *process,
-		      const struct memtoll_mapping *mapping, uint64_t start, uint64_t end)
+void released_heap_grew(struct giveback *giveback, struct process *process,
+			const struct memtoll_mapping *mapping, uint64_t start, uint64_t end)
 {
 	struct range *range;
 
-	while (start < end && (range = range_overlapping(process->gifts, start, end))) {
-		struct gift piece = *(struct gift *)range;
+	while (start < end && (range = range_overlapping(process->released, start, end))) {
+		struct released_range piece = *(struct released_range *)range;
 
 		piece.range.start = MAX(piece.range.start, start);
 		piece.range.end = MIN(piece.range.end, end);
-		piece.got.stack = mapping->stack_id;
-		piece.got.fn = mapping->in_fn;
+		piece.mapped_by.stack = mapping->stack_id;
+		piece.mapped_by.fn = mapping->in_fn;
 		start = piece.range.end;
 		if (piece.last.how == GIVEBACK_BRK)
-			put_gift(giveback, process, &piece);
+			put_released(giveback, process, &piece);
 	}
 }
 
-void gifts_forget(struct giveback *giveback, struct process *process, uint64_t start,
-		   uint64_t end)
+void released_forget(struct giveback *giveback, struct process *process, uint64_t start,
+		     uint64_t end)
 {
-	cut_gifts(giveback, process, start, end);
+	cut_released(giveback, process, start, end);
 	pagebits_forget(process->bits, start, end);
 }
 
-static uint64_t use_gift(struct giveback *giveback, struct process *process,
-			 const struct memtoll_run *run, struct gift gift, uint64_t start,
-			 uint64_t end, const struct party *owner)
+static uint64_t use_released(struct giveback *giveback, struct process *process,
+			     const struct memtoll_run *run, struct released_range released,
+			     uint64_t start, uint64_t end, const struct call_site *owner)
 {
-	struct party toucher = { .stack = run->stack_id, .fn = run->in_fn };
-	const struct party *got = owner->stack ? owner : gift.got.stack ? &gift.got : &toucher;
-	bool late = run->last_ns < gift.range.made_ns;
+	struct call_site toucher = {.stack = run->stack_id, .fn = run->in_fn};
+	const struct call_site *got = owner->stack		 ? owner
+				      : released.mapped_by.stack ? &released.mapped_by
+								 : &toucher;
+	bool late = run->last_ns < released.range.made_ns;
 	uint64_t again;
 
 	if (late) {
 		again = pagebits_touched_before(process->bits, start, end);
-		giveback_given(giveback, process->pid, gift.last.how, &gift.last.by)->gave_pages +=
-			(end - start) / PAGE;
+		giveback_sum_of(giveback, process->pid, released.last.how, &released.last.by)
+			->gave_pages += (end - start) / PAGE;
 	} else {
 		again = pagebits_touch(process->bits, start, end);
 	}
-	giveback_again(giveback, run, gift.gave.how, &gift.gave.by, got, again);
-	if (late && !same_giver(&gift.gave, &gift.last)) {
-		gift.gave = gift.last;
-		gift.range.start = start;
-		gift.range.end = end;
-		put_gift(giveback, process, &gift);
+	giveback_reused(giveback, run, released.first.how, &released.first.by, got, again);
+	if (late && !same_release(&released.first, &released.last)) {
+		released.first = released.last;
+		released.range.start = start;
+		released.range.end = end;
+		put_released(giveback, process, &released);
 	}
 	return again;
 }
 
-uint64_t gifts_use(struct giveback *giveback, struct process *process,
-		   const struct memtoll_run *run, uint64_t start, uint64_t *end,
-		   const struct party *owner)
+uint64_t released_use(struct giveback *giveback, struct process *process,
+		      const struct memtoll_run *run, uint64_t start, uint64_t *end,
+		      const struct call_site *owner)
 {
-	struct range *range = range_overlapping(process->gifts, start, *end);
+	struct range *range = range_overlapping(process->released, start, *end);
 
 	if (range && range->start <= start) {
 		*end = MIN(*end, range->end);
-		return use_gift(giveback, process, run, *(struct gift *)range, start, *end, owner);
+		return use_released(giveback, process, run, *(struct released_range *)range, start,
+				    *end, owner);
 	}
 	if (range)
 		*end = range->start;

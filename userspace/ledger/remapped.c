@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * remapped.c: mappings that are unmapped and made anew. A pool has the pages that mappings of one
- * call and one class of sizes have given back and that new ones have not yet faulted in again.
+ * call and one class of sizes have released and that new ones have not yet faulted in again.
  */
 #include "ledger/giveback_internal.h"
 
@@ -10,8 +10,8 @@
 /* Unmapped mappings that are remembered per process, for runs that arrive late. */
 #define ENDED_KEPT 64
 
-/* Calls whose donations a pool tells apart; beyond them what the first gave is not known again. */
-#define DONORS 64
+/* Calls that a pool has released pages of, each for itself; of more the oldest is dropped. */
+#define RELEASERS_MAX 64
 
 /* Four classes to each power of two. */
 static uint16_t size_class(uint64_t bytes)
@@ -35,50 +35,52 @@ static struct pool *pool_of(struct giveback *giveback, struct process *process,
 		giveback->pools_left--;
 		pool = g_new0(struct pool, 1);
 		pool->key = key;
-		pool->donations = g_array_new(FALSE, TRUE, sizeof(struct donation));
+		pool->released = g_array_new(FALSE, TRUE, sizeof(struct released_pages));
 		g_hash_table_insert(process->pools, &pool->key, pool);
 	}
 	return pool;
 }
 
-static void pool_give(struct pool *pool, const struct party *gave, uint64_t pages)
+static void pool_add(struct pool *pool, const struct call_site *by, uint64_t pages)
 {
-	struct donation given = { .gave = *gave, .pages = pages };
+	struct released_pages added = {.by = *by, .pages = pages};
 	guint i;
 
-	for (i = 0; i < pool->donations->len; i++) {
-		const struct donation *one = &g_array_index(pool->donations, struct donation, i);
+	for (i = 0; i < pool->released->len; i++) {
+		const struct released_pages *one =
+			&g_array_index(pool->released, struct released_pages, i);
 
-		if (one->gave.stack == gave->stack && one->gave.fn == gave->fn) {
-			given.pages += one->pages;
-			g_array_remove_index(pool->donations, i);
+		if (one->by.stack == by->stack && one->by.fn == by->fn) {
+			added.pages += one->pages;
+			g_array_remove_index(pool->released, i);
 			break;
 		}
 	}
-	if (pool->donations->len == DONORS)
-		g_array_remove_index(pool->donations, 0);
-	g_array_append_val(pool->donations, given);
+	if (pool->released->len == RELEASERS_MAX)
+		g_array_remove_index(pool->released, 0);
+	g_array_append_val(pool->released, added);
 }
 
-/* Who gave last, and how much of that is not back, or NULL. */
-static struct donation *pool_last(const struct pool *pool)
+/* The last call that released, and how much of that is not used again; or NULL. */
+static struct released_pages *pool_last(const struct pool *pool)
 {
-	guint count = pool->donations->len;
+	guint count = pool->released->len;
 
-	return count ? &g_array_index(pool->donations, struct donation, count - 1) : NULL;
+	return count ? &g_array_index(pool->released, struct released_pages, count - 1) : NULL;
 }
 
-/* Pages that are back: of the last to give first, as allocators take the top of their lists. */
+/* Pages in use again: those released last first, as allocators take the top of their lists. */
 static void pool_take(struct giveback *giveback, struct pool *pool, const struct memtoll_run *run,
-		      const struct party *got, uint64_t pages)
+		      const struct call_site *got, uint64_t pages)
 {
-	guint i = pool->donations->len;
+	guint i = pool->released->len;
 
 	while (pages && i--) {
-		struct donation *one = &g_array_index(pool->donations, struct donation, i);
+		struct released_pages *one =
+			&g_array_index(pool->released, struct released_pages, i);
 		uint64_t again = MIN(pages, one->pages);
 
-		giveback_again(giveback, run, GIVEBACK_MUNMAP, &one->gave, got, again);
+		giveback_reused(giveback, run, GIVEBACK_MUNMAP, &one->by, got, again);
 		one->pages -= again;
 		pages -= again;
 	}
@@ -118,8 +120,8 @@ static void split_extent(struct giveback *giveback, struct process *process, uin
 static void unmap(struct giveback *giveback, struct process *process,
 		  const struct memtoll_mapping *mapping, uint64_t start, uint64_t end)
 {
-	struct party gave = { .stack = mapping ? mapping->stack_id : 0,
-			      .fn = mapping ? mapping->in_fn : 0 };
+	struct call_site by = {.stack = mapping ? mapping->stack_id : 0,
+			       .fn = mapping ? mapping->in_fn : 0};
 	struct giveback_sum *sum = NULL;
 	struct range *range;
 
@@ -131,16 +133,15 @@ static void unmap(struct giveback *giveback, struct process *process,
 
 		extent->used_pages = MIN(extent->used_pages, bytes / PAGE);
 		if (range->fn)
-			swing_by(&process->mapped, 0, bytes);
+			range_of_size_add(&process->mapped, 0, bytes);
 		if (mapping && extent->pool) {
 			if (!sum) {
-				sum = giveback_given(giveback, process->pid, GIVEBACK_MUNMAP,
-						     &gave);
+				sum = giveback_sum_of(giveback, process->pid, GIVEBACK_MUNMAP, &by);
 				sum->calls++;
 			}
 			sum->largest_bytes = MAX(sum->largest_bytes, bytes);
 			sum->gave_pages += extent->used_pages;
-			pool_give(extent->pool, &gave, extent->used_pages);
+			pool_add(extent->pool, &by, extent->used_pages);
 			remember_extent(process, extent, mapping->start_ns);
 		} else if (mapping) {
 			giveback->unfollowed += extent->used_pages;
@@ -154,7 +155,7 @@ void extents_munmap(struct giveback *giveback, struct process *process,
 		    const struct memtoll_mapping *mapping, uint64_t start, uint64_t end)
 {
 	unmap(giveback, process, mapping, start, end);
-	gifts_forget(giveback, process, start, end);
+	released_forget(giveback, process, start, end);
 }
 
 void extents_mmap(struct giveback *giveback, struct process *process,
@@ -167,11 +168,11 @@ void extents_mmap(struct giveback *giveback, struct process *process,
 	/* What was mapped there stays mapped, all zeros. */
 	if (anonymous && (mapping->flags & MAPPING_FIXED) &&
 	    range_overlapping(process->extents, start, end)) {
-		gifts_give(giveback, process, mapping, GIVEBACK_FIXED, start, end);
+		released_add(giveback, process, mapping, GIVEBACK_FIXED, start, end);
 		return;
 	}
 	unmap(giveback, process, NULL, start, end);
-	gifts_forget(giveback, process, start, end);
+	released_forget(giveback, process, start, end);
 	if (!anonymous)
 		return;
 	extent = g_new0(struct extent, 1);
@@ -182,7 +183,7 @@ void extents_mmap(struct giveback *giveback, struct process *process,
 	extent->range.fn = mapping->in_fn;
 	extent->pool = pool_of(giveback, process, mapping);
 	if (giveback_range_put(giveback, process->extents, &extent->range) && mapping->in_fn)
-		swing_by(&process->mapped, end - start, 0);
+		range_of_size_add(&process->mapped, end - start, 0);
 }
 
 /*
@@ -203,11 +204,11 @@ static void move_extent(struct giveback *giveback, struct process *process,
 	giveback->ranges_left++;
 	unmap(giveback, process, NULL, to, to + after);
 	if (from != to)
-		gifts_forget(giveback, process, from, from + before);
+		released_forget(giveback, process, from, from + before);
 	range->start = to;
 	range->end = to + after;
 	if (range->fn)
-		swing_by(&process->mapped, after, before);
+		range_of_size_add(&process->mapped, after, before);
 	giveback_range_put(giveback, process->extents, range);
 }
 
@@ -257,8 +258,8 @@ void extents_use(struct giveback *giveback, struct process *process,
 		uint64_t limit = extent ? extent->range.end : range && range->start > start ?
 				 range->start : range ? range->end : end;
 		uint64_t pages, old;
-		struct donation *last;
-		struct party got;
+		struct released_pages *last;
+		struct call_site got;
 
 		limit = MIN(limit, end);
 		pages = (limit - start) / PAGE;
@@ -278,7 +279,7 @@ void extents_use(struct giveback *giveback, struct process *process,
 			extent->used_pages += pages;
 		} else if (last) {
 			last->pages += pages;
-			giveback_given(giveback, process->pid, GIVEBACK_MUNMAP, &last->gave)
+			giveback_sum_of(giveback, process->pid, GIVEBACK_MUNMAP, &last->by)
 				->gave_pages += pages;
 		}
 	}

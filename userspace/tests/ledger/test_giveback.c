@@ -173,7 +173,7 @@ static void test_ping_pong(void **state)
 	assert_int_equal(sum.span_bytes, 161 * PAGE);
 }
 
-/* What was there before the first fall does not belong to the swing. */
+/* What was there before the first fall does not belong to the span. */
 static void test_span(void **state)
 {
 	struct giveback *giveback = *state;
@@ -228,7 +228,7 @@ static void test_munmap(void **state)
 }
 
 /* By the call that gave back: [1] of the other. */
-static void by_giver(struct giveback *giveback, uint64_t other, uint64_t gave[2], uint64_t again[2])
+static void by_releaser(struct giveback *giveback, uint64_t other, uint64_t gave[2], uint64_t again[2])
 {
 	GArray *sums = g_array_new(FALSE, FALSE, sizeof(struct giveback_sum));
 	guint i;
@@ -246,7 +246,7 @@ static void by_giver(struct giveback *giveback, uint64_t other, uint64_t gave[2]
 }
 
 /* One call maps, two give back: each is told what of its own came again, and no more. */
-static void test_two_givers(void **state)
+static void test_two_releasers(void **state)
 {
 	const uint64_t other = GAVE + 1;
 	struct giveback *giveback = *state;
@@ -260,7 +260,7 @@ static void test_two_givers(void **state)
 	call(giveback, MAP_FN_MUNMAP, FN_FREE, other, POOL + 4096 * PAGE, 1031 * PAGE, 0, 0, 6);
 	map(giveback, POOL + 8192 * PAGE, 1031, 7);
 	touch(giveback, POOL + 8192 * PAGE, 401, 8);
-	by_giver(giveback, other, gave, again);
+	by_releaser(giveback, other, gave, again);
 	assert_int_equal(gave[0], 503);
 	assert_int_equal(gave[1], 11);
 	/* The last to give comes first. */
@@ -283,28 +283,28 @@ static void test_two_places_trim(void **state)
 	touch(giveback, HEAP + 500 * PAGE, 416, 6);
 	call(giveback, MAP_FN_BRK, FN_FREE, other, HEAP + 1049 * PAGE, HEAP + 7 * PAGE, 0,
 	     HEAP + 7 * PAGE, 7);
-	by_giver(giveback, other, gave, again);
+	by_releaser(giveback, other, gave, again);
 	assert_int_equal(gave[0], 1042);
 	assert_int_equal(again[0], 817);
 	assert_int_equal(gave[1], 817);
 	assert_int_equal(again[1], 0);
 	set_break(giveback, HEAP + 7 * PAGE, HEAP + 1049 * PAGE, 8);
 	touch(giveback, HEAP + 7 * PAGE, 1042, 9);
-	by_giver(giveback, other, gave, again);
+	by_releaser(giveback, other, gave, again);
 	assert_int_equal(again[0], 1042 - 817);
 	assert_int_equal(again[1], 817);
 	/* All is of the first again. */
 	set_break(giveback, HEAP + 1049 * PAGE, HEAP + 7 * PAGE, 10);
 	set_break(giveback, HEAP + 7 * PAGE, HEAP + 1049 * PAGE, 11);
 	touch(giveback, HEAP + 7 * PAGE, 1042, 12);
-	by_giver(giveback, other, gave, again);
+	by_releaser(giveback, other, gave, again);
 	assert_int_equal(gave[0], 1042);
 	assert_int_equal(again[0], 1042);
 	assert_int_equal(again[1], 0);
 }
 
 /* News of pages used between two that gave: back from the first, given by the second. */
-static void test_two_givers_and_late_news(void **state)
+static void test_two_releasers_and_late_news(void **state)
 {
 	const uint64_t other = GAVE + 1;
 	struct giveback *giveback = *state;
@@ -315,13 +315,13 @@ static void test_two_givers_and_late_news(void **state)
 	advise(giveback, POOL, 211, 4, 30);
 	call(giveback, MAP_FN_MADVISE, FN_NONE, other, POOL, 211 * PAGE, 8, 0, 50);
 	touch(giveback, POOL + 90 * PAGE, 23, 40);
-	by_giver(giveback, other, gave, again);
+	by_releaser(giveback, other, gave, again);
 	assert_int_equal(gave[0], 101);
 	assert_int_equal(again[0], 11);
 	assert_int_equal(gave[1], 23);
 	assert_int_equal(again[1], 0);
 	touch(giveback, POOL, 211, 60);
-	by_giver(giveback, other, gave, again);
+	by_releaser(giveback, other, gave, again);
 	assert_int_equal(again[0], 90);
 	assert_int_equal(again[1], 23);
 }
@@ -473,7 +473,7 @@ static void test_hostile(void **state)
 	assert_int_equal(giveback_unfollowed(giveback), 0);
 }
 
-/* More gifts than are kept: the rest is counted, and none is reported as got again in vain. */
+/* More released ranges than are kept: the rest is counted, and none is reported as used again. */
 static void test_bounds(void **state)
 {
 	struct giveback *giveback = *state;
@@ -502,9 +502,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ping_pong, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_two_givers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_releasers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_places_trim, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_two_givers_and_late_news, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_releasers_and_late_news, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_madvise, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_runs, setup, teardown),

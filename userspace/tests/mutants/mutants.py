@@ -126,8 +126,8 @@ MUTANTS: Final = (
     Mutant(
         "heap-never-fell-far",
         "userspace/ledger/giveback.c",
-        "swing->fell ? MIN(swing->low, now) : now",
-        "swing->fell ? MAX(swing->low, now) : now",
+        "size->fell ? MIN(size->low, now) : now",
+        "size->fell ? MAX(size->low, now) : now",
         "How far the heap's end went down is that of its smallest step: the advised trim_threshold is too low.",
         ("test_giveback.c",),
     ),
