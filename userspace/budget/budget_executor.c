@@ -13,9 +13,9 @@
 #include "probes/attach.h"
 #include "probes/syscalls.h"
 
-/* How often it is looked whether there are system calls to be told of. */
+/* How often to check whether there are system calls worth watching. */
 #define LOOK_NS 20000000ULL
-/* Who comes so much too late comes on. */
+/* A tracer that comes so much too late is still at work. */
 #define LATE_NS 100000000ULL
 /*
  * In a window in which system calls are counted at least this part of the CPU time is the
@@ -24,8 +24,8 @@
 #define OWN_LEAST 0.1
 
 /*
- * What the target does besides, which tells how far it came in a window, whatever its probes cost:
- * calls of each function by their number, and these.
+ * What else the target does, a measure of how far it came in a window that does not depend on the
+ * cost of probes: calls of each function by their number, and these.
  */
 enum event {
 	EVENT_FAULTS = FN_COUNT,
@@ -43,18 +43,18 @@ struct events {
 struct watched {
 	uint64_t windows;
 	uint64_t ns;
-	uint64_t cpu_ns;	/* of the target meanwhile */
-	struct events events;	/* meanwhile */
+	uint64_t cpu_ns;	/* of the target in that time */
+	struct events events;	/* in that time */
 	bool missed;		/* not all of the slice */
 };
 
-/* What is told of a slice. */
+/* What is recorded of a slice. */
 struct watched_slice {
 	struct watched groups[PROBE_GROUPS];
 	struct watched calls;		/* mapping calls, and calls that read */
-	uint64_t passed[FN_COUNT];	/* calls counted after windows, and no more than that */
-	uint64_t passed_cpu_ns;		/* of the target meanwhile */
-	unsigned int passed_fns;
+	uint64_t idle_calls[FN_COUNT];	/* after windows, counted and no more */
+	uint64_t idle_cpu_ns;		/* of the target in that time */
+	unsigned int idle_fns;
 	struct events events;	/* in all of it */
 	struct memtoll_gaps gaps;
 	struct memtoll_gaps idle_gaps;
@@ -67,24 +67,24 @@ struct watched_slice {
 struct syscall_rate {
 	bool counting;
 	struct governor_reading opened;
-	uint64_t until_ns;			/* a window closes by itself then; UINT64_MAX: never */
+	uint64_t until_ns; /* a window ends by itself then; UINT64_MAX: never */
 	double calls, own_ns;			/* of about the last second */
-	double slice_own_ns;			/* likewise, of this slice */
+	double slice_own_ns;			/* of this slice */
 	double ended_scale;			/* of the slice that has ended: see budget_executor.h */
 	uint64_t cpu_ns;			/* the estimate is as of then */
 	double estimate;			/* of all since the start, while they were watched */
 };
 
-struct watch {
-	struct watch_config config;
+struct budget {
+	struct budget_config config;
 	struct governor *governor;
-	unsigned int open;
+	unsigned int counting;
 	unsigned int attached;
-	struct quiet quiet;
+	struct syscall_idle syscall_idle;
 	bool may_leave_calls;
 	bool calls;			/* system calls are watched */
 	bool plain_reads;		/* read(2) is, with them */
-	uint64_t unwatched_maps;	/* that targets were told of */
+	uint64_t unwatched_maps;	/* as of when targets were last suspected of new code */
 	struct syscall_rate syscalls;
 	double counting_price_ns;	/* of one more system call in a window */
 	bool missed;
@@ -93,46 +93,47 @@ struct watch {
 	struct memtoll_rates accounted_rates;
 	struct memtoll_rates first_rates;	/* when it began */
 	double fault_begin_ns;			/* as calibrated */
-	struct governor_reading closed;		/* when the last window was */
+	struct governor_reading idle_since;	/* when the last window ended */
 	struct governor_reading looked;		/* the last one */
-	uint64_t until_ns;	/* what is open closes by itself then; UINT64_MAX: never */
+	uint64_t until_ns; /* counting ends by itself then; UINT64_MAX: never */
 	struct watched_slice slice;
 	struct watched_slice ended;
 };
 
-struct watch *watch_new(const struct watch_config *config, const struct calibration_result *prices)
+struct budget *budget_new(const struct budget_config *config,
+			  const struct calibration_result *prices)
 {
 	const struct syscalls *calls = probes_syscalls(config->probes);
-	struct watch *watch = g_new0(struct watch, 1);
+	struct budget *budget = g_new0(struct budget, 1);
 	int group;
 
-	watch->config = *config;
-	watch->fault_begin_ns = prices->fault_begin_ns;
-	watch->counting_price_ns = prices->syscall_counted.hit_ns;
-	watch->open = watch->attached = GROUPS_ALL;
-	watch->calls = watch->plain_reads = true;
-	watch->until_ns = watch->syscalls.until_ns = UINT64_MAX;
-	watch->may_leave_calls = config->may_leave_calls && syscalls_may_leave(calls);
+	budget->config = *config;
+	budget->fault_begin_ns = prices->fault_begin_ns;
+	budget->counting_price_ns = prices->syscall_counted.hit_ns;
+	budget->counting = budget->attached = GROUPS_ALL;
+	budget->calls = budget->plain_reads = true;
+	budget->until_ns = budget->syscalls.until_ns = UINT64_MAX;
+	budget->may_leave_calls = config->may_leave_calls && syscalls_may_leave(calls);
 	if (config->limit > 0)
-		watch->governor = governor_new(config->limit, config->command, prices,
-					       syscalls_may_leave_plain_reads(calls));
+		budget->governor = governor_new(config->limit, config->command, prices,
+						syscalls_may_leave_plain_reads(calls));
 	for (group = 0; group < PROBE_GROUPS; group++)
-		watch->slice.groups[group].windows = 1;
-	watch->slice.calls.windows = 1;
-	return watch;
+		budget->slice.groups[group].windows = 1;
+	budget->slice.calls.windows = 1;
+	return budget;
 }
 
-void watch_free(struct watch *watch)
+void budget_free(struct budget *budget)
 {
-	if (!watch)
+	if (!budget)
 		return;
-	governor_free(watch->governor);
-	g_free(watch);
+	governor_free(budget->governor);
+	g_free(budget);
 }
 
-bool watch_has_missed(const struct watch *watch)
+bool budget_has_missed(const struct budget *budget)
 {
-	return watch->missed;
+	return budget->missed;
 }
 
 static struct events events_between(const struct memtoll_rates *before,
@@ -170,140 +171,141 @@ static void add_gaps(struct memtoll_gaps *sum, const struct memtoll_gaps *before
 }
 
 /* The time since the last change was one in which this was watched, or not. */
-static void account_one(const struct watch *watch, const struct governor_reading *reading,
-			const struct events *events, bool open, struct watched *watched)
+static void account_one(const struct budget *budget, const struct governor_reading *reading,
+			const struct events *events, bool counting, struct watched *watched)
 {
-	if (!open) {
+	if (!counting) {
 		watched->missed = true;
 		return;
 	}
-	watched->ns += reading->now_ns - watch->accounted_ns;
-	watched->cpu_ns += reading->cpu_ns - watch->accounted_cpu_ns;
+	watched->ns += reading->now_ns - budget->accounted_ns;
+	watched->cpu_ns += reading->cpu_ns - budget->accounted_cpu_ns;
 	add_events(&watched->events, events);
 }
 
-static void account(struct watch *watch, const struct governor_reading *reading)
+static void account(struct budget *budget, const struct governor_reading *reading)
 {
-	struct events events = events_between(&watch->accounted_rates, &reading->rates);
+	struct events events = events_between(&budget->accounted_rates, &reading->rates);
 	int group;
 
 	for (group = 0; group < PROBE_GROUPS; group++)
-		account_one(watch, reading, &events, watch->open & 1U << group,
-			    &watch->slice.groups[group]);
-	account_one(watch, reading, &events, watch->calls, &watch->slice.calls);
-	add_events(&watch->slice.events, &events);
-	add_gaps(&watch->slice.gaps, &watch->accounted_rates.gaps, &reading->rates.gaps);
-	watch->accounted_ns = reading->now_ns;
-	watch->accounted_cpu_ns = reading->cpu_ns;
-	watch->accounted_rates = reading->rates;
+		account_one(budget, reading, &events, budget->counting & 1U << group,
+			    &budget->slice.groups[group]);
+	account_one(budget, reading, &events, budget->calls, &budget->slice.calls);
+	add_events(&budget->slice.events, &events);
+	add_gaps(&budget->slice.gaps, &budget->accounted_rates.gaps, &reading->rates.gaps);
+	budget->accounted_ns = reading->now_ns;
+	budget->accounted_cpu_ns = reading->cpu_ns;
+	budget->accounted_rates = reading->rates;
 }
 
-static void take_reading(struct watch *watch, struct governor_reading *reading)
+static void take_reading(struct budget *budget, struct governor_reading *reading)
 {
 	reading->shut = false;
-	rates_read(watch->config.bpf, &reading->rates);
-	reading->cpu_ns = targets_cpu_ns(watch->config.targets);
+	rates_read(budget->config.bpf, &reading->rates);
+	reading->cpu_ns = targets_cpu_ns(budget->config.targets);
 	reading->now_ns = now_ns();
-	reading->syscalls = watch->syscalls.estimate;
+	reading->syscalls = budget->syscalls.estimate;
 }
 
 /* What they are slower by is charged as the program goes on. */
-static void estimate_syscalls(struct watch *watch, struct governor_reading *reading)
+static void estimate_syscalls(struct budget *budget, struct governor_reading *reading)
 {
-	struct syscall_rate *rate = &watch->syscalls;
+	struct syscall_rate *rate = &budget->syscalls;
 
-	if (watch->calls && rate->own_ns > 0)
+	if (budget->calls && rate->own_ns > 0)
 		rate->estimate += rate->calls / rate->own_ns * (reading->cpu_ns - rate->cpu_ns);
 	rate->cpu_ns = reading->cpu_ns;
 	reading->syscalls = rate->estimate;
 }
 
 /* A window has ended, or the slice in one. */
-static void add_window(struct watch *watch)
+static void add_window(struct budget *budget)
 {
-	struct syscall_rate *rate = &watch->syscalls;
-	uint64_t shut_ns = watch->config.bpf->bss->timed_shut_ns;
+	struct syscall_rate *rate = &budget->syscalls;
+	uint64_t shut_ns = budget->config.bpf->bss->timed_shut_ns;
 	struct governor_reading now;
 	double calls, own_ns;
 
-	take_reading(watch, &now);
+	take_reading(budget, &now);
 	calls = now.rates.syscalls - rate->opened.rates.syscalls;
 	own_ns = now.cpu_ns - rate->opened.cpu_ns;
 	/* Nobody moved its end on: they were counted until then. */
 	if (shut_ns > rate->until_ns)
 		own_ns *= 1.0 * (MAX(shut_ns, rate->opened.now_ns) - rate->opened.now_ns) /
 			  (now.now_ns - rate->opened.now_ns);
-	own_ns = MAX(own_ns - calls * watch->counting_price_ns, OWN_LEAST * own_ns);
+	own_ns = MAX(own_ns - calls * budget->counting_price_ns, OWN_LEAST * own_ns);
 	rate->calls += calls;
 	rate->own_ns += own_ns;
 	rate->slice_own_ns += own_ns;
 	rate->opened = now;
 }
 
-void watch_window(struct watch *watch, bool open)
+void budget_window(struct budget *budget, bool open)
 {
-	struct syscalls *syscalls = probes_syscalls(watch->config.probes);
+	struct syscalls *syscalls = probes_syscalls(budget->config.probes);
 
-	if (!open && watch->syscalls.counting)
-		add_window(watch);
-	watch->syscalls.counting = syscalls_count(syscalls, open);
-	if (watch->syscalls.counting)
-		take_reading(watch, &watch->syscalls.opened);
+	if (!open && budget->syscalls.counting)
+		add_window(budget);
+	budget->syscalls.counting = syscalls_count(syscalls, open);
+	if (budget->syscalls.counting)
+		take_reading(budget, &budget->syscalls.opened);
 }
 
-void watch_window_until(struct watch *watch, uint64_t until_ns)
+void budget_window_until(struct budget *budget, uint64_t until_ns)
 {
-	struct syscall_rate *rate = &watch->syscalls;
+	struct syscall_rate *rate = &budget->syscalls;
 
-	/* It had closed by itself, and opens again. */
-	if (rate->counting && watch->config.bpf->bss->timed_shut_ns > rate->until_ns)
-		add_window(watch);
-	watch->config.bpf->data->timed_until_ns = rate->until_ns = until_ns;
+	/* It had ended by itself, and begins again. */
+	if (rate->counting && budget->config.bpf->bss->timed_shut_ns > rate->until_ns)
+		add_window(budget);
+	budget->config.bpf->data->timed_until_ns = rate->until_ns = until_ns;
 }
 
-double watch_syscalls_scale(const struct watch *watch)
+double budget_syscalls_scale(const struct budget *budget)
 {
-	return watch->syscalls.ended_scale;
+	return budget->syscalls.ended_scale;
 }
 
-/* The slice has ended: what its windows saw is told of all of it. */
-static void end_syscalls_slice(struct watch *watch)
+/* The slice has ended: what its windows saw is scaled up to all of it. */
+static void end_syscalls_slice(struct budget *budget)
 {
-	struct syscall_rate *rate = &watch->syscalls;
+	struct syscall_rate *rate = &budget->syscalls;
 
 	if (rate->counting)
-		add_window(watch);
-	rate->ended_scale = rate->slice_own_ns > 0 ?
-			    MAX(1.0, watch->ended.calls.cpu_ns / rate->slice_own_ns) : 0;
+		add_window(budget);
+	rate->ended_scale = rate->slice_own_ns > 0
+				    ? MAX(1.0, budget->ended.calls.cpu_ns / rate->slice_own_ns)
+				    : 0;
 	rate->slice_own_ns = 0;
 	/* Of what was longer ago half is forgotten. */
 	rate->calls /= 2;
 	rate->own_ns /= 2;
 }
 
-void watch_begin(struct watch *watch)
+void budget_begin(struct budget *budget)
 {
-	watch->accounted_ns = now_ns();
-	rates_read(watch->config.bpf, &watch->accounted_rates);
-	watch->first_rates = watch->accounted_rates;
-	quiet_begin(&watch->quiet, watch->accounted_ns, &watch->accounted_rates);
-	watch->unwatched_maps = watch->accounted_rates.unwatched_maps;
-	watch->looked.rates = watch->accounted_rates;
-	watch->looked.now_ns = watch->accounted_ns;
-	watch_step(watch);
+	budget->accounted_ns = now_ns();
+	rates_read(budget->config.bpf, &budget->accounted_rates);
+	budget->first_rates = budget->accounted_rates;
+	syscall_idle_begin(&budget->syscall_idle, budget->accounted_ns, &budget->accounted_rates);
+	budget->unwatched_maps = budget->accounted_rates.unwatched_maps;
+	budget->looked.rates = budget->accounted_rates;
+	budget->looked.now_ns = budget->accounted_ns;
+	budget_step(budget);
 	/*
 	 * To find what is to be probed takes as long as it takes: from the next step on there are
 	 * ends.
 	 */
-	watch->config.bpf->data->open_until_ns = watch->until_ns = UINT64_MAX;
+	budget->config.bpf->data->open_until_ns = budget->until_ns = UINT64_MAX;
 }
 
-static void forget_passed(struct watched_slice *slice)
+static void forget_idle(struct watched_slice *slice)
 {
-	memset(slice->passed, 0, sizeof(slice->passed));
+	memset(slice->idle_calls, 0, sizeof(slice->idle_calls));
 	slice->idle_gaps = (struct memtoll_gaps){};
-	slice->passed_cpu_ns = 0;
-	slice->passed_fns = 0;
+	slice->idle_cpu_ns = 0;
+	slice->idle_fns = 0;
 }
 
 /* The functions of these groups as the BPF side has them: bit n is function n. */
@@ -318,69 +320,70 @@ static uint32_t functions_of(unsigned int groups)
 	return functions;
 }
 
-static void set_open(struct watch *watch, unsigned int open)
+static void set_counting(struct budget *budget, unsigned int counting)
 {
 	int group;
 
 	for (group = 0; group < PROBE_GROUPS; group++) {
-		if (open & ~watch->open & 1U << group)
-			watch->slice.groups[group].windows++;
-		watch->slice.groups[group].missed |= !(open & 1U << group);
+		if (counting & ~budget->counting & 1U << group)
+			budget->slice.groups[group].windows++;
+		budget->slice.groups[group].missed |= !(counting & 1U << group);
 	}
-	watch->open = open;
-	watch->missed |= (open | 1U << GROUP_READ) != GROUPS_ALL;
-	watch->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~open);
+	budget->counting = counting;
+	budget->missed |= (counting | 1U << GROUP_READ) != GROUPS_ALL;
+	budget->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~counting);
 }
 
-static void set_attached(struct watch *watch, unsigned int attached)
+static void set_attached(struct budget *budget, unsigned int attached)
 {
-	uint32_t gone = functions_of(watch->attached & ~attached);
+	uint32_t gone = functions_of(budget->attached & ~attached);
 	uint64_t now = now_ns();
 	unsigned int fn;
 
-	/* Calls still open are given up: their returns will not be seen. */
+	/* Calls in progress are dropped: their returns will not be seen. */
 	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
 		if (gone & 1U << fn)
-			watch->config.bpf->bss->detached_ns[fn] = now;
-	watch->attached = attached;
-	targets_watch(watch->config.targets, attached);
+			budget->config.bpf->bss->detached_ns[fn] = now;
+	budget->attached = attached;
+	targets_watch(budget->config.targets, attached);
 }
 
-/* Probes that are still there, and closed, are about to go: what they have counted since. */
-static void account_passed(struct watch *watch, const struct governor_reading *reading)
+/* Probes that are attached idle are about to be detached: what they have counted since. */
+static void account_idle(struct budget *budget, const struct governor_reading *reading)
 {
-	unsigned int fns = functions_of(watch->attached & ~watch->open), fn;
-	struct watched_slice *slice = &watch->slice;
+	unsigned int fns = functions_of(budget->attached & ~budget->counting), fn;
+	struct watched_slice *slice = &budget->slice;
 
 	/* More of them went than at first: of one slice only what all are in. */
-	if (slice->passed_fns & ~fns)
+	if (slice->idle_fns & ~fns)
 		return;
-	if (slice->passed_fns != fns)
-		forget_passed(slice);
-	slice->passed_fns = fns;
+	if (slice->idle_fns != fns)
+		forget_idle(slice);
+	slice->idle_fns = fns;
 	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
 		if (fns & 1U << fn)
-			slice->passed[fn] +=
-				reading->rates.idle[fn] - watch->closed.rates.idle[fn];
+			slice->idle_calls[fn] +=
+				reading->rates.idle[fn] - budget->idle_since.rates.idle[fn];
 	/* Not while probes come or go: then hits have others between them that are not seen. */
-	add_gaps(&slice->idle_gaps, &watch->closed.rates.idle_gaps, &reading->rates.idle_gaps);
-	slice->passed_cpu_ns += reading->cpu_ns - watch->closed.cpu_ns;
+	add_gaps(&slice->idle_gaps, &budget->idle_since.rates.idle_gaps, &reading->rates.idle_gaps);
+	slice->idle_cpu_ns += reading->cpu_ns - budget->idle_since.cpu_ns;
 }
 
 /*
- * Where windows that had ended by themselves open again, hits are passed over until the BPF side knows
+ * Where windows that had ended by themselves begin again, hits are idle until the BPF side knows
  * it: the reading that says how many is one taken after that.
  */
-static void change_open(struct watch *watch, unsigned int open, struct governor_reading *reading)
+static void change_counting(struct budget *budget, unsigned int counting,
+			    struct governor_reading *reading)
 {
-	if (reading->shut && open & ~watch->open) {
-		watch->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~open);
-		take_reading(watch, reading);
-		account_passed(watch, reading);
+	if (reading->shut && counting & ~budget->counting) {
+		budget->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~counting);
+		take_reading(budget, reading);
+		account_idle(budget, reading);
 	}
-	account(watch, reading);
-	set_open(watch, open);
-	watch->closed = *reading;
+	account(budget, reading);
+	set_counting(budget, counting);
+	budget->idle_since = *reading;
 }
 
 static uint64_t part_way(uint64_t from, uint64_t to, double part)
@@ -390,7 +393,7 @@ static uint64_t part_way(uint64_t from, uint64_t to, double part)
 
 /*
  * What a reading at that time between two others would have been: nobody took one. What goes on the
- * same is divided by the clock; the calls counted were all before, the hits passed over after.
+ * same is divided by the clock; the calls counted were all before, the idle hits after.
  */
 static struct governor_reading between(const struct governor_reading *before,
 				       const struct governor_reading *after, uint64_t at_ns)
@@ -411,56 +414,56 @@ static struct governor_reading between(const struct governor_reading *before,
 }
 
 /*
- * What is open stays so until then. Where nobody had moved its end on in time, and a hit has found
- * it past, hits were counted from then on, and no more than that. Without a hit nothing was missed.
+ * Counting goes on until then. Where nobody had moved its end on in time, and a hit has found it
+ * past, hits were idle from then on. Without a hit nothing was missed.
  */
-static void open_until(struct watch *watch, uint64_t until_ns, struct governor_reading *reading)
+static void count_until(struct budget *budget, uint64_t until_ns, struct governor_reading *reading)
 {
-	uint64_t ended_ns = watch->until_ns, shut_ns;
+	uint64_t ended_ns = budget->until_ns, shut_ns;
 	struct governor_reading ended;
 
-	watch->config.bpf->data->open_until_ns = watch->until_ns = until_ns;
-	shut_ns = watch->config.bpf->bss->shut_ns;
+	budget->config.bpf->data->open_until_ns = budget->until_ns = until_ns;
+	shut_ns = budget->config.bpf->bss->shut_ns;
 	if (shut_ns <= ended_ns)
 		return;
-	take_reading(watch, reading);
+	take_reading(budget, reading);
 	reading->shut = true;
-	ended = between(&watch->looked, reading,
-			CLAMP(shut_ns, watch->looked.now_ns, reading->now_ns));
-	account(watch, &ended);
-	set_open(watch, watch->open & 1U << GROUP_READ);
-	watch->closed = ended;
-	account(watch, reading);
-	account_passed(watch, reading);
-	watch->closed = *reading;
+	ended = between(&budget->looked, reading,
+			CLAMP(shut_ns, budget->looked.now_ns, reading->now_ns));
+	account(budget, &ended);
+	set_counting(budget, budget->counting & 1U << GROUP_READ);
+	budget->idle_since = ended;
+	account(budget, reading);
+	account_idle(budget, reading);
+	budget->idle_since = *reading;
 }
 
-static void look(struct watch *watch, struct governor_reading *reading)
+static void look(struct budget *budget, struct governor_reading *reading)
 {
-	take_reading(watch, reading);
-	if (reading->now_ns > watch->until_ns)
-		open_until(watch, reading->now_ns + LATE_NS, reading);
-	watch->looked = *reading;
+	take_reading(budget, reading);
+	if (reading->now_ns > budget->until_ns)
+		count_until(budget, reading->now_ns + LATE_NS, reading);
+	budget->looked = *reading;
 }
 
-void watch_end_slice(struct watch *watch)
+void budget_end_slice(struct budget *budget)
 {
 	struct governor_reading reading;
 	int group;
 
-	look(watch, &reading);
-	account(watch, &reading);
-	watch->ended = watch->slice;
-	watch->slice.events = (struct events){};
-	watch->slice.gaps = (struct memtoll_gaps){};
-	forget_passed(&watch->slice);
+	look(budget, &reading);
+	account(budget, &reading);
+	budget->ended = budget->slice;
+	budget->slice.events = (struct events){};
+	budget->slice.gaps = (struct memtoll_gaps){};
+	forget_idle(&budget->slice);
 	for (group = 0; group < PROBE_GROUPS; group++)
-		watch->slice.groups[group] = (struct watched){
-			.windows = watch->open >> group & 1,
-			.missed = !(watch->open & 1U << group),
+		budget->slice.groups[group] = (struct watched){
+			.windows = budget->counting >> group & 1,
+			.missed = !(budget->counting & 1U << group),
 		};
-	watch->slice.calls = (struct watched){ .windows = watch->calls, .missed = !watch->calls };
-	end_syscalls_slice(watch);
+	budget->slice.calls = (struct watched){.windows = budget->calls, .missed = !budget->calls};
+	end_syscalls_slice(budget);
 }
 
 /* Since when ends of calls are seen, or that they are not. */
@@ -471,84 +474,84 @@ static void set_watched_ns(volatile __u64 *since_ns, bool watched)
 
 /*
  * System calls are to be watched from now on, or not; read(2) with them, as far as the budget
- * allows it. A beginning counts before the probes are there, an end when something else tells of
- * calls.
+ * allows it. A beginning counts before the probes are there, an end when unwatched calls are
+ * counted by something else.
  */
-static void set_calls(struct watch *watch, bool calls, bool plain_reads)
+static void set_calls(struct budget *budget, bool calls, bool plain_reads)
 {
-	struct syscalls *syscalls = probes_syscalls(watch->config.probes);
-	struct watched *slice = &watch->slice.calls;
+	struct syscalls *syscalls = probes_syscalls(budget->config.probes);
+	struct watched *slice = &budget->slice.calls;
 
-	if (calls && !watch->calls)
-		set_watched_ns(&watch->config.bpf->bss->calls_watched_ns, true);
-	if (plain_reads && !watch->plain_reads)
-		set_watched_ns(&watch->config.bpf->bss->reads_watched_ns, true);
+	if (calls && !budget->calls)
+		set_watched_ns(&budget->config.bpf->bss->calls_watched_ns, true);
+	if (plain_reads && !budget->plain_reads)
+		set_watched_ns(&budget->config.bpf->bss->reads_watched_ns, true);
 	/* Each time: what is still being detached cannot be attached yet. */
 	syscalls_watch(syscalls, calls, plain_reads);
 	calls = syscalls_are_watched(syscalls);
 	plain_reads = syscalls_plain_reads_are_watched(syscalls);
-	/* Calls that nothing slows any more are not to be charged. */
-	if (!calls && watch->calls)
-		watch_window(watch, false);
-	if (!calls && watch->calls)
-		set_watched_ns(&watch->config.bpf->bss->calls_watched_ns, false);
-	if (!plain_reads && watch->plain_reads)
-		set_watched_ns(&watch->config.bpf->bss->reads_watched_ns, false);
-	slice->windows += calls && !watch->calls;
+	/* Calls that are no longer slowed down are not to be charged. */
+	if (!calls && budget->calls)
+		budget_window(budget, false);
+	if (!calls && budget->calls)
+		set_watched_ns(&budget->config.bpf->bss->calls_watched_ns, false);
+	if (!plain_reads && budget->plain_reads)
+		set_watched_ns(&budget->config.bpf->bss->reads_watched_ns, false);
+	slice->windows += calls && !budget->calls;
 	slice->missed |= !calls;
-	watch->calls = calls;
-	watch->plain_reads = plain_reads;
+	budget->calls = calls;
+	budget->plain_reads = plain_reads;
 }
 
-/* Whether system calls are to be watched, as far as they tell something. */
-static bool look_for_calls(struct watch *watch, const struct governor_reading *reading)
+/* Whether there are system calls worth watching. */
+static bool look_for_calls(struct budget *budget, const struct governor_reading *reading)
 {
-	if (!watch->may_leave_calls)
+	if (!budget->may_leave_calls)
 		return true;
 	/* Code may have been among what was mapped. */
-	if (reading->rates.unwatched_maps != watch->unwatched_maps)
-		targets_suspect_code(watch->config.targets);
-	watch->unwatched_maps = reading->rates.unwatched_maps;
-	return quiet_step(&watch->quiet, reading->now_ns, &reading->rates);
+	if (reading->rates.unwatched_maps != budget->unwatched_maps)
+		targets_suspect_code(budget->config.targets);
+	budget->unwatched_maps = reading->rates.unwatched_maps;
+	return syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates);
 }
 
-uint64_t watch_step(struct watch *watch)
+uint64_t budget_step(struct budget *budget)
 {
 	struct governor_reading reading;
-	struct governor_order order = { .attached = GROUPS_ALL, .open = GROUPS_ALL };
+	struct governor_order order = {.attached = GROUPS_ALL, .counting = GROUPS_ALL};
 	bool calls;
 
-	if (!watch->governor && !watch->may_leave_calls)
+	if (!budget->governor && !budget->may_leave_calls)
 		return UINT64_MAX;
 	do {
-		look(watch, &reading);
-		estimate_syscalls(watch, &reading);
-		if (watch->governor) {
-			order = governor_step(watch->governor, &reading);
-			open_until(watch, order.until_ns, &reading);
+		look(budget, &reading);
+		estimate_syscalls(budget, &reading);
+		if (budget->governor) {
+			order = governor_step(budget->governor, &reading);
+			count_until(budget, order.until_ns, &reading);
 		} else {
 			order.next_ns = reading.now_ns + LOOK_NS;
 		}
-		calls = look_for_calls(watch, &reading);
+		calls = look_for_calls(budget, &reading);
 		if (!calls)
-			order.open &= ~(1U << GROUP_READ);
-		if (calls != watch->calls && order.open == watch->open)
-			account(watch, &reading);
-		if (order.open != watch->open)
-			change_open(watch, order.open, &reading);
-		if (order.attached != watch->attached) {
-			if (watch->attached & ~order.attached)
-				account_passed(watch, &reading);
-			set_attached(watch, order.attached);
+			order.counting &= ~(1U << GROUP_READ);
+		if (calls != budget->calls && order.counting == budget->counting)
+			account(budget, &reading);
+		if (order.counting != budget->counting)
+			change_counting(budget, order.counting, &reading);
+		if (order.attached != budget->attached) {
+			if (budget->attached & ~order.attached)
+				account_idle(budget, &reading);
+			set_attached(budget, order.attached);
 		}
-		set_calls(watch, calls, calls && order.attached & 1U << GROUP_READ);
+		set_calls(budget, calls, calls && order.attached & 1U << GROUP_READ);
 	} while (order.next_ns <= reading.now_ns);
 	return order.next_ns;
 }
 
-bool watch_in_window(const struct watch *watch)
+bool budget_in_window(const struct budget *budget)
 {
-	return watch->governor && governor_in_window(watch->governor);
+	return budget->governor && governor_in_window(budget->governor);
 }
 
 static const char *event_name(unsigned int event)
@@ -568,26 +571,25 @@ static const char *event_name(unsigned int event)
 }
 
 /* Whether all of these were counted in the slice that has ended. */
-static bool event_is_whole(const struct watch *watch, unsigned int event)
+static bool event_is_whole(const struct budget *budget, unsigned int event)
 {
 	if (event < FN_COUNT)
-		return event >= FN_MALLOC && !watch->ended.groups[probe_group_of(event)].missed;
+		return event >= FN_MALLOC && !budget->ended.groups[probe_group_of(event)].missed;
 	if (event == EVENT_PLAIN_READS)
-		return !watch->ended.groups[GROUP_READ].missed;
-	return event == EVENT_FAULTS || !watch->ended.calls.missed;
+		return !budget->ended.groups[GROUP_READ].missed;
+	return event == EVENT_FAULTS || !budget->ended.calls.missed;
 }
 
-static int write_events(struct watch *watch, const char *call, const struct watched *watched)
+static int write_events(struct budget *budget, const char *call, const struct watched *watched)
 {
-	const struct events *all = &watch->ended.events;
+	const struct events *all = &budget->ended.events;
 	unsigned int event;
 	int err = 0;
 
 	for (event = 0; event < EVENTS && !err; event++)
-		if (all->count[event] && event_is_whole(watch, event))
-			err = recording_watch_event(watch->config.recording, call,
-						    event_name(event),
-						    watched->events.count[event],
+		if (all->count[event] && event_is_whole(budget, event))
+			err = recording_watch_event(budget->config.recording, call,
+						    event_name(event), watched->events.count[event],
 						    all->count[event]);
 	return err;
 }
@@ -597,57 +599,57 @@ static int write_events(struct watch *watch, const char *call, const struct watc
  * calibrated price, since ends of runs and places to find again are dearer than one more page; of
  * a sample, all that its program takes. Means so far, which the next slice replaces.
  */
-static int write_paid_prices(struct watch *watch)
+static int write_paid_prices(struct budget *budget)
 {
-	const struct memtoll_rates *now = &watch->accounted_rates, *first = &watch->first_rates;
+	const struct memtoll_rates *now = &budget->accounted_rates, *first = &budget->first_rates;
 	double faults = now->faults - first->faults, samples = now->samples - first->samples;
 	double more_ns, sample_ns;
 	int err = 0;
 
 	if (faults) {
-		more_ns = (now->fault_ns - first->fault_ns) / faults - watch->fault_begin_ns;
+		more_ns = (now->fault_ns - first->fault_ns) / faults - budget->fault_begin_ns;
 		more_ns = MAX(0, more_ns);
-		err = recording_price(watch->config.recording, "fault_more", more_ns, 0,
+		err = recording_price(budget->config.recording, "fault_more", more_ns, 0,
 				      0.1 * more_ns);
 	}
 	if (samples && !err) {
 		sample_ns = (now->sample_ns - first->sample_ns) / samples;
-		err = recording_price(watch->config.recording, "sample", sample_ns, 0,
+		err = recording_price(budget->config.recording, "sample", sample_ns, 0,
 				      0.1 * sample_ns);
 	}
 	return err;
 }
 
-int watch_write(struct watch *watch)
+int budget_write(struct budget *budget)
 {
 	const struct watched *watched;
 	unsigned int fn;
-	int err = write_paid_prices(watch);
+	int err = write_paid_prices(budget);
 
-	if (watch->ended.gaps.count && !err)
-		err = recording_hit_gap(watch->config.recording, "call", &watch->ended.gaps);
-	if (watch->ended.idle_gaps.count && !err)
-		err = recording_hit_gap(watch->config.recording, "idle", &watch->ended.idle_gaps);
+	if (budget->ended.gaps.count && !err)
+		err = recording_hit_gap(budget->config.recording, "call", &budget->ended.gaps);
+	if (budget->ended.idle_gaps.count && !err)
+		err = recording_hit_gap(budget->config.recording, "idle", &budget->ended.idle_gaps);
 	for (fn = FN_MALLOC; fn < FN_COUNT && !err; fn++) {
-		watched = &watch->ended.groups[probe_group_of(fn)];
+		watched = &budget->ended.groups[probe_group_of(fn)];
 		if (!watched->missed)
 			continue;
-		err = recording_watch(watch->config.recording, fn_name(fn), watched->windows,
+		err = recording_watch(budget->config.recording, fn_name(fn), watched->windows,
 				      watched->ns, watched->cpu_ns);
 		if (!err)
-			err = write_events(watch, fn_name(fn), watched);
-		if (!err && watch->ended.passed_fns & 1U << fn)
-			err = recording_watch_passed(watch->config.recording, fn_name(fn),
-						     watch->ended.passed[fn],
-						     watch->ended.passed_cpu_ns);
+			err = write_events(budget, fn_name(fn), watched);
+		if (!err && budget->ended.idle_fns & 1U << fn)
+			err = recording_watch_passed(budget->config.recording, fn_name(fn),
+						     budget->ended.idle_calls[fn],
+						     budget->ended.idle_cpu_ns);
 	}
-	watched = &watch->ended.groups[GROUP_READ];
+	watched = &budget->ended.groups[GROUP_READ];
 	if (watched->missed && !err)
-		err = recording_watch(watch->config.recording, "read_other", watched->windows,
+		err = recording_watch(budget->config.recording, "read_other", watched->windows,
 				      watched->ns, watched->cpu_ns);
-	watched = &watch->ended.calls;
+	watched = &budget->ended.calls;
 	if (watched->missed && !err)
-		err = recording_watch(watch->config.recording, "syscall", watched->windows,
+		err = recording_watch(budget->config.recording, "syscall", watched->windows,
 				      watched->ns, watched->cpu_ns);
 	return err;
 }

@@ -8,15 +8,15 @@
 /*
  * As long as everything can be watched within the limit, it is; a little below: prices have an
  * error. Where windows must do, two fifths of it are paid for: of 5 % that is 2, and below the 3 %
- * that the default may take of a program there is room for what no price tells, as caches that a hit
- * leaves cold, and probes that come and go: with a half, 3.2 % were gone of a Python program.
+ * that the default may take of a program there is room for what no price covers, as caches that a
+ * hit leaves cold, and probes that come and go: with a half, 3.2 % were gone of a Python program.
  */
 #define SETPOINT 0.9
 #define SETPOINT_WINDOWS 0.4
 /*
  * What faults, mapping calls and samples cost beyond what their programs' clocks see: ways in and
  * out, interrupts, colder caches. Of a Python program that took 1.95 points (the same program with
- * them on and off by turns of 0.15 s, each kind for itself) the account had 1.4.
+ * them on and off alternately for 0.15 s, each kind for itself) the account had 1.4.
  */
 #define BEYOND_CLOCKS 1.4
 /*
@@ -26,40 +26,40 @@
 #define START_NS (10 * MS)
 #define START_COMMAND_NS (50 * MS)
 /*
- * In so much of a command's CPU time it is not charged for what is never closed beyond what it pays
- * in: an interpreter that starts faults and maps a lot, from many places, and no group is to go for
- * that.
+ * In so much of a command's CPU time it is not charged for what is never detached beyond what it
+ * pays in: an interpreter that starts faults and maps a lot, from many places, and no group is to
+ * go for that.
  */
 #define START_COMMAND_CPU_NS (1000 * MS)
 /*
- * A window shorter than this is not worth its attaching and detaching, some 10 ms in which hits cost
- * half and tell nothing.
+ * A window shorter than this is not worth its attaching and detaching, some 10 ms in which hits
+ * cost half and give no data.
  */
 #define WINDOW_NS (30 * MS)
 /*
- * After a window hits are only counted for so long: at less than half the price, so that they tell
- * better how far the target came meanwhile. Calls that were open get that long to return.
+ * After a window hits are only counted for so long, at less than half the price: they show better
+ * how far the target came in that time. Calls in progress get that long to return.
  */
 #define COUNT_NS (8 * MS)
 /* The least and the longest time between two looks. */
 #define LOOK_LEAST_NS (2 * MS)
 #define LOOK_NS (20 * MS)
 /*
- * Should the tracer be stopped, windows close by themselves as soon as the account does not pay for
+ * Should the tracer be stopped, windows end by themselves as soon as the account does not pay for
  * them any more and it is so late, as happens on a busy machine. Where hits cost next to nothing it
  * may come so much later.
  */
 #define LATE_NS (100 * MS)
 #define STOPPED_NS (2000 * MS)
-/* Probes stay away at least so long. */
-#define AWAY_NS (200 * MS)
-/* In debt for good they are looked at so often all the same: they may have become cheap. */
+/* Probes stay detached at least so long. */
+#define DETACHED_NS (200 * MS)
+/* In lasting debt they are attached so often all the same: they may have become cheap. */
 #define PEEK_NS (5000 * MS)
 /* Over how long the cost of each group is judged. */
 #define JUDGE_NS (500 * MS)
 /* What may be saved up: the income of so long, or a window. */
 #define SAVED_NS (1000 * MS)
-/* A debt that shows that the groups still open cost too much by themselves. */
+/* A debt that shows that the groups still counting cost too much by themselves. */
 #define DEBT_NS (10 * MS)
 /* One file among so many reads by read(2): its probes are not waste. */
 #define OTHER_READS_PER_FILE 1000
@@ -67,7 +67,7 @@
 #define UNWATCHED_READS 4
 #define READS_STAY_NS (10000 * MS)
 /*
- * A group that takes less than this part of the limit, or of what is never closed, is next to
+ * A group that takes less than this part of the limit, or of what is never detached, is next to
  * nothing.
  */
 #define LOAD_LEAST 0.1
@@ -77,18 +77,18 @@
 #define SURE_PART 0.5
 
 enum state {
-	STATE_OPEN,		/* everything is attached and counted */
-	STATE_CLOSING,		/* chosen groups are no longer counted */
-	STATE_CLOSED,		/* nor attached */
-	STATE_OPENING,		/* attached, not yet counted */
+	STATE_COUNTING,	     /* everything is attached and counted */
+	STATE_ATTACHED_IDLE, /* what is to be detached no longer counts */
+	STATE_DETACHED,	     /* nor is it attached */
+	STATE_ATTACHING,     /* attached again, not yet counted */
 };
 
 /* What was spent over some time. */
 struct spending {
 	double cpu_ns;
 	double group_ns[PROBE_GROUPS];
-	double fixed_ns;	/* by what is never taken away */
-	double idle_ns;		/* hits that were passed over */
+	double fixed_ns; /* by what is never detached */
+	double idle_ns;	 /* hits of probes that were attached idle */
 	double wall_ns;
 	double plain_reads;	/* of files by read(2) */
 	double other_reads;
@@ -100,19 +100,19 @@ struct governor {
 	double start_cpu_ns;	/* CPU time left of a command's start */
 	struct calibration_result prices;
 	enum state state;
-	unsigned int chosen;	/* groups that come and go */
-	unsigned int away;	/* those of them that are not attached now */
+	unsigned int to_detach; /* groups whose hits are not counted outside of windows */
+	unsigned int detached;	/* those of them that are not attached now */
 	double account_ns;
 	struct governor_reading last;
 	bool started;
-	bool unjudged;		/* since the window was opened */
+	bool unjudged;		/* since the window began */
 	uint64_t state_ns;	/* when the state was entered */
 	struct spending judged;	/* since the last judgement */
-	double load[PROBE_GROUPS]; /* cost per nanosecond of the target's own time, when open */
+	double load[PROBE_GROUPS]; /* cost per nanosecond of the target's own time, when counting */
 	double fixed_load;
-	double window_rate;	/* cost of an open window per nanosecond */
-	double passing_ns;	/* cost of opening and closing one */
-	double passing_now_ns;
+	double window_rate; /* cost of a window per nanosecond */
+	double switch_ns;   /* cost of attaching and detaching for one */
+	double switch_now_ns;
 	double cpu_rate;	/* CPU time of the target per nanosecond */
 	bool may_leave_reads;
 	uint64_t unwatched_reads;	/* as of when read(2) was last watched */
@@ -151,7 +151,7 @@ static double call_price(const struct governor *governor, unsigned int fn)
 	}
 }
 
-static uint64_t passed_over(const struct memtoll_rates *rates)
+static uint64_t idle_hits(const struct memtoll_rates *rates)
 {
 	uint64_t hits = 0;
 	unsigned int fn;
@@ -178,7 +178,7 @@ static struct spending spent_since(const struct governor *governor,
 	struct spending spent = {
 		.cpu_ns = reading->cpu_ns - governor->last.cpu_ns,
 		.wall_ns = reading->now_ns - governor->last.now_ns,
-		.idle_ns = (passed_over(now) - passed_over(before)) * governor->prices.idle.hit_ns,
+		.idle_ns = (idle_hits(now) - idle_hits(before)) * governor->prices.idle.hit_ns,
 		.fixed_ns = BEYOND_CLOCKS * event_ns +
 			    (now->reads - before->reads) * governor->prices.read.hit_ns +
 			    (reading->syscalls - governor->last.syscalls) *
@@ -220,7 +220,7 @@ static void add(struct spending *sum, const struct spending *spent)
 	sum->other_reads += spent->other_reads;
 }
 
-/* Hardly any file is read by read(2): what its probes cost tells nothing. */
+/* Hardly any file is read by read(2): its probes cost and give no data. */
 static bool reads_are_waste(const struct governor *governor, const struct spending *spent)
 {
 	return governor->may_leave_reads && governor->last.now_ns >= governor->reads_stay_ns &&
@@ -238,12 +238,12 @@ static int dearest(const struct spending *spent)
 }
 
 /*
- * What these groups cost, which were open all the time since the last judgement; reads that are no
- * waste are among what is never closed. Where hits that can be taken away were most of that time,
- * the program's own is what their price's error makes of it: then only the dearest group is judged,
- * the cause of it; the others and the rest are when that one is away.
+ * What these groups cost, which were counting all the time since the last judgement; reads that are
+ * no waste are among what is never detached. Where hits of groups that can be detached were most of
+ * that time, the program's own is what their price's error makes of it: then only the dearest group
+ * is judged, the cause of it; the others and the rest are when that one is detached.
  */
-static void judge(struct governor *governor, unsigned int open)
+static void judge(struct governor *governor, unsigned int counting)
 {
 	struct spending *judged = &governor->judged;
 	double own = MAX(judged->cpu_ns - total(judged), OWN_LEAST * judged->cpu_ns);
@@ -252,14 +252,14 @@ static void judge(struct governor *governor, unsigned int open)
 	bool surely;
 	int group;
 
-	if (open & 1U << GROUP_READ && !reads_are_waste(governor, judged)) {
+	if (counting & 1U << GROUP_READ && !reads_are_waste(governor, judged)) {
 		judged->fixed_ns += judged->group_ns[GROUP_READ];
 		judged->group_ns[GROUP_READ] = 0;
 	}
 	for (group = 0; group < PROBE_GROUPS; group++)
 		hits_ns += judged->group_ns[group];
 	surely = hits_ns < SURE_PART * judged->cpu_ns;
-	seen = surely ? open : open & 1U << dearest(judged);
+	seen = surely ? counting : counting & 1U << dearest(judged);
 	if (own > 0) {
 		for (group = 0; group < PROBE_GROUPS; group++)
 			if (seen & 1U << group)
@@ -272,16 +272,16 @@ static void judge(struct governor *governor, unsigned int open)
 }
 
 /*
- * The groups to take away so that what remains stays within the limit: waste first, then malloc
+ * The groups to detach so that what remains stays within the limit: waste first, then malloc
  * and free, then calloc, then the rest. Groups that cost next to nothing stay, and so may all of
  * them: where faults alone are over the limit, a few calls a second are neither the cause nor the
  * cure.
  */
-static unsigned int choose(const struct governor *governor)
+static unsigned int groups_to_detach(const struct governor *governor)
 {
 	double allowed = SETPOINT * governor->limit / (1 - governor->limit);
 	double load = governor->fixed_load, least = LOAD_LEAST * MAX(allowed, load), most = least;
-	unsigned int chosen = 0, largest = 0;
+	unsigned int to_detach = 0, largest = 0;
 	int group;
 
 	for (group = 0; group < PROBE_GROUPS; group++) {
@@ -294,11 +294,11 @@ static unsigned int choose(const struct governor *governor)
 	for (group = 0; group < PROBE_GROUPS && load > allowed; group++) {
 		if (governor->load[group] < least)
 			continue;
-		chosen |= 1U << group;
+		to_detach |= 1U << group;
 		load -= governor->load[group];
 	}
 	/* In debt for a burst: the dearest one pays it back. */
-	return chosen ? chosen : largest;
+	return to_detach ? to_detach : largest;
 }
 
 static void enter(struct governor *governor, enum state state, uint64_t now)
@@ -310,12 +310,12 @@ static void enter(struct governor *governor, enum state state, uint64_t now)
 /* What a window of the least useful length would cost. */
 static double window_price(const struct governor *governor)
 {
-	return governor->passing_ns + governor->window_rate * WINDOW_NS;
+	return governor->switch_ns + governor->window_rate * WINDOW_NS;
 }
 
 static void pay(struct governor *governor, const struct spending *spent)
 {
-	double part = governor->state == STATE_OPEN ? SETPOINT : SETPOINT_WINDOWS;
+	double part = governor->state == STATE_COUNTING ? SETPOINT : SETPOINT_WINDOWS;
 	double ns = total(spent), income = part * governor->limit, saved;
 
 	if (governor->start_cpu_ns > 0) {
@@ -335,8 +335,8 @@ static void pay(struct governor *governor, const struct spending *spent)
 				      MIN(1.0, spent->wall_ns / SAVED_NS);
 	saved = MAX(income * governor->cpu_rate * SAVED_NS, 1.2 * window_price(governor));
 	governor->account_ns = MIN(governor->account_ns, MAX(saved, governor->start_ns));
-	if (governor->state != STATE_OPEN)
-		governor->passing_now_ns += spent->idle_ns;
+	if (governor->state != STATE_COUNTING)
+		governor->switch_now_ns += spent->idle_ns;
 	add(&governor->judged, spent);
 }
 
@@ -347,32 +347,34 @@ static double look_again(const struct governor *governor, const struct spending 
 	double left = rate > 0 ? governor->account_ns / rate : LOOK_NS;
 
 	/* In debt, and nothing to be done about it. */
-	if (governor->account_ns < 0 && !governor->chosen)
+	if (governor->account_ns < 0 && !governor->to_detach)
 		return LOOK_NS;
 	return CLAMP(left, LOOK_LEAST_NS, LOOK_NS);
 }
 
 static bool in_young_window(const struct governor *governor)
 {
-	return governor->state == STATE_OPEN && governor->chosen &&
+	return governor->state == STATE_COUNTING && governor->to_detach &&
 	       governor->last.now_ns - governor->state_ns < 4 * WINDOW_NS;
 }
 
-/* When what is open closes, should nobody ask again. */
+/* When counting ends, should nobody ask again. */
 static double until(const struct governor *governor, const struct spending *spent)
 {
 	double rate = spent->wall_ns > 0 ? total(spent) / spent->wall_ns : 0, left = STOPPED_NS;
 
-	/* Of its first moment nothing is to be learned. */
+	/* Its first moment is no measure. */
 	if (in_young_window(governor))
 		rate = MAX(rate, governor->window_rate);
-	/* Outside of windows, or in a debt that is none of theirs, what is open costs next to nothing. */
-	if (governor->state == STATE_OPEN && (governor->account_ns >= 0 || governor->chosen) && rate > 0)
+	/* Outside of windows, or in a debt that is none of theirs, what counts costs next to
+	 * nothing. */
+	if (governor->state == STATE_COUNTING &&
+	    (governor->account_ns >= 0 || governor->to_detach) && rate > 0)
 		left = MIN(left, MAX(governor->account_ns, 0) / rate);
 	return governor->last.now_ns + LATE_NS + left;
 }
 
-static void in_open(struct governor *governor, uint64_t now)
+static void in_counting(struct governor *governor, uint64_t now)
 {
 	struct spending *judged = &governor->judged;
 
@@ -380,58 +382,59 @@ static void in_open(struct governor *governor, uint64_t now)
 		if (judged->wall_ns > 0)
 			governor->window_rate =
 				MIN(total(judged), judged->cpu_ns) / judged->wall_ns;
-		/* Of a moment after the last judgement nothing is to be learned. */
+		/* A moment after the last judgement is no measure. */
 		if (judged->wall_ns >= LOOK_NS || governor->unjudged)
 			judge(governor, GROUPS_ALL);
-		governor->chosen = choose(governor);
-		if (!governor->chosen)
+		governor->to_detach = groups_to_detach(governor);
+		if (!governor->to_detach)
 			return;
-		governor->passing_now_ns = 0;
-		enter(governor, STATE_CLOSING, now);
+		governor->switch_now_ns = 0;
+		enter(governor, STATE_ATTACHED_IDLE, now);
 	} else if (judged->wall_ns >= JUDGE_NS) {
 		judge(governor, GROUPS_ALL);
 	}
 }
 
-static void in_closed(struct governor *governor, uint64_t now)
+static void in_detached(struct governor *governor, uint64_t now)
 {
-	unsigned int chosen;
+	unsigned int to_detach;
 
-	if (governor->judged.wall_ns >= (governor->account_ns < -DEBT_NS ? AWAY_NS / 2 : AWAY_NS))
-		judge(governor, GROUPS_ALL & ~governor->chosen);
+	if (governor->judged.wall_ns >=
+	    (governor->account_ns < -DEBT_NS ? DETACHED_NS / 2 : DETACHED_NS))
+		judge(governor, GROUPS_ALL & ~governor->to_detach);
 	if (now - governor->state_ns >=
-	    (governor->account_ns >= window_price(governor) ? AWAY_NS : PEEK_NS)) {
-		enter(governor, STATE_OPENING, now);
-		governor->away = 0;
+	    (governor->account_ns >= window_price(governor) ? DETACHED_NS : PEEK_NS)) {
+		enter(governor, STATE_ATTACHING, now);
+		governor->detached = 0;
 		return;
 	}
-	if (governor->account_ns >= -DEBT_NS || governor->chosen == GROUPS_ALL)
+	if (governor->account_ns >= -DEBT_NS || governor->to_detach == GROUPS_ALL)
 		return;
-	chosen = governor->chosen | choose(governor);
-	if (chosen != governor->chosen) {
-		governor->chosen = chosen;
-		enter(governor, STATE_CLOSING, now);
+	to_detach = governor->to_detach | groups_to_detach(governor);
+	if (to_detach != governor->to_detach) {
+		governor->to_detach = to_detach;
+		enter(governor, STATE_ATTACHED_IDLE, now);
 	}
 }
 
 /*
- * Files are read by read(2) after all: seen while its group is away, or while no system call is
- * watched at all, whatever the group is.
+ * Files are read by read(2) after all: seen while its group is detached, or while no system call is
+ * watched at all, in whichever state the group is.
  */
 static void bring_reads_back(struct governor *governor, uint64_t unwatched_reads)
 {
-	bool away = governor->chosen & 1U << GROUP_READ && governor->state == STATE_CLOSED;
+	bool detached = governor->to_detach & 1U << GROUP_READ && governor->state == STATE_DETACHED;
 	bool back = unwatched_reads - governor->unwatched_reads >= UNWATCHED_READS;
 
 	if (back) {
 		governor->reads_stay_ns = governor->last.now_ns + (uint64_t)READS_STAY_NS;
 		governor->load[GROUP_READ] = 0;
 	}
-	if (back && away) {
-		governor->chosen &= ~(1U << GROUP_READ);
-		governor->away = governor->chosen;
+	if (back && detached) {
+		governor->to_detach &= ~(1U << GROUP_READ);
+		governor->detached = governor->to_detach;
 	}
-	if (back || !away)
+	if (back || !detached)
 		governor->unwatched_reads = unwatched_reads;
 }
 
@@ -446,7 +449,7 @@ struct governor_order governor_step(struct governor *governor,
 		spent = spent_since(governor, reading);
 		pay(governor, &spent);
 	}
-	/* What was passed over is charged, and says nothing of what it costs when it is open. */
+	/* Idle hits are charged, and are no measure of what hits cost that count. */
 	if (reading->shut) {
 		governor->judged = (struct spending){};
 		spent = (struct spending){};
@@ -456,34 +459,35 @@ struct governor_order governor_step(struct governor *governor,
 	governor->last = *reading;
 	bring_reads_back(governor, reading->rates.unwatched_reads);
 	switch (governor->state) {
-	case STATE_OPEN:
-		in_open(governor, now);
+	case STATE_COUNTING:
+		in_counting(governor, now);
 		break;
-	case STATE_CLOSING:
+	case STATE_ATTACHED_IDLE:
 		if (now - governor->state_ns >= COUNT_NS) {
-			enter(governor, STATE_CLOSED, now);
-			governor->away = governor->chosen;
+			enter(governor, STATE_DETACHED, now);
+			governor->detached = governor->to_detach;
 			governor->judged = (struct spending){};
 		}
 		break;
-	case STATE_CLOSED:
-		in_closed(governor, now);
+	case STATE_DETACHED:
+		in_detached(governor, now);
 		break;
-	case STATE_OPENING:
-		governor->passing_ns = governor->passing_now_ns;
-		enter(governor, STATE_OPEN, now);
+	case STATE_ATTACHING:
+		governor->switch_ns = governor->switch_now_ns;
+		enter(governor, STATE_COUNTING, now);
 		governor->unjudged = true;
 		governor->judged = (struct spending){};
 		break;
 	}
-	order.open = governor->state == STATE_OPEN ? GROUPS_ALL : GROUPS_ALL & ~governor->chosen;
-	order.attached = GROUPS_ALL & ~governor->away;
+	order.counting =
+		governor->state == STATE_COUNTING ? GROUPS_ALL : GROUPS_ALL & ~governor->to_detach;
+	order.attached = GROUPS_ALL & ~governor->detached;
 	order.until_ns = until(governor, &spent);
-	if (governor->state == STATE_OPENING)
+	if (governor->state == STATE_ATTACHING)
 		order.next_ns = now;
-	else if (governor->state == STATE_CLOSING)
+	else if (governor->state == STATE_ATTACHED_IDLE)
 		order.next_ns = governor->state_ns + (uint64_t)COUNT_NS;
-	else if (governor->state == STATE_OPEN)
+	else if (governor->state == STATE_COUNTING)
 		order.next_ns = now + (uint64_t)look_again(governor, &spent);
 	else
 		order.next_ns = now + (uint64_t)LOOK_NS;
@@ -492,6 +496,6 @@ struct governor_order governor_step(struct governor *governor,
 
 bool governor_in_window(const struct governor *governor)
 {
-	return governor->state == STATE_CLOSING || governor->state == STATE_OPENING ||
+	return governor->state == STATE_ATTACHED_IDLE || governor->state == STATE_ATTACHING ||
 	       in_young_window(governor);
 }

@@ -4,11 +4,11 @@
  * have cost the target; pure, budget_executor.c carries it out.
  *
  * The budget is an account: CPU time of the target pays in its part, hits of probes take out what
- * they cost by the calibrated price. In debt, groups are closed; they are opened again when the
+ * they cost by the calibrated price. In debt, groups are detached; they are attached again when the
  * account covers a window of useful length. A target whose probes cost less than the limit is never
- * in debt. Where what is never closed (faults, mappings, reads of files) is over the limit by
- * itself, groups that cost next to nothing stay open, and the others for a moment every five
- * seconds.
+ * in debt. Where what is never detached (faults, mappings, reads of files) is over the limit by
+ * itself, groups that cost next to nothing stay, and the others are attached for a moment every
+ * five seconds.
  *
  * What goes first is waste: read(2), where nearly all that is read by it are sockets and the like.
  * Its probes come back with every window, and as soon as files are read by it.
@@ -34,15 +34,15 @@ struct governor_reading {
 	uint64_t cpu_ns;	/* CPU time of the target */
 	double syscalls;	/* that are slower because some are watched; estimated */
 	struct memtoll_rates rates;
-	bool shut;		/* windows have closed by themselves since: see until_ns */
+	bool shut; /* windows have ended by themselves since: see until_ns */
 };
 
 /* What is to be done now. Bits of enum probe_group. */
 struct governor_order {
 	unsigned int attached;	/* probes that are to be there */
-	unsigned int open;	/* those of them whose hits are counted */
+	unsigned int counting;	/* those of them whose hits count; the others are attached idle */
 	uint64_t next_ns;	/* ask again by then */
-	uint64_t until_ns;	/* who has not asked again by then is stopped: nothing stays open */
+	uint64_t until_ns;	/* who has not asked again by then is stopped: counting ends */
 };
 
 struct governor;
@@ -51,15 +51,15 @@ struct governor;
  * limit: share of the target's CPU time that the probes may take, above 0 and below 1. command: the
  * target is started for the recording. Its start is as interesting as the rest, and nobody waits
  * for it in production: it has 50 ms of probes to begin with, a running process 10 ms; and in its
- * first second of CPU time what is never closed brings no debt.
- * may_leave_reads: GROUP_READ may be closed; rates.unwatched_reads then tells what is missed.
+ * first second of CPU time what is never detached brings no debt.
+ * may_leave_reads: GROUP_READ may be detached; rates.unwatched_reads then counts what is missed.
  */
 struct governor *governor_new(double limit, bool command, const struct calibration_result *prices,
 			      bool may_leave_reads);
 void governor_free(struct governor *governor);
 
 /*
- * Readings ascend in time. Attaching takes a while: groups newly attached are opened by the
+ * Readings ascend in time. Attaching takes a while: groups newly attached begin to count with the
  * next call, which is to follow at once.
  */
 struct governor_order governor_step(struct governor *governor,

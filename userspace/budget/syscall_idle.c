@@ -2,13 +2,13 @@
 #include "budget/syscall_idle.h"
 
 #define MS 1000000ULL
-/* Nothing worth telling for so long: they go. */
-#define QUIET_NS (1000 * MS)
-/* So much in so long is worth telling: a call, or as many faults. */
+/* No news for so long: they are detached. */
+#define IDLE_NS (1000 * MS)
+/* So many calls in that time are news, or as many faults. */
 #define NEWS 4
 /*
- * Memory that is faulted in was mapped by somebody, or given back by a madvise that nothing tells of (6.17
- * and later). A thousand faults in a second are two thousandths of it.
+ * Memory that is faulted in was mapped by somebody, or released by a madvise that no tracepoint
+ * reports (6.17 and later). A thousand faults in a second are two thousandths of it.
  */
 #define FAULTS_OF_A_CALL 256
 /* Once back they stay at least so long: calls that come every few seconds are not to be missed. */
@@ -22,29 +22,31 @@ static uint64_t news(const struct memtoll_rates *before, const struct memtoll_ra
 	       (now->faults - before->faults) / FAULTS_OF_A_CALL;
 }
 
-static void look_from(struct quiet *quiet, uint64_t now_ns, const struct memtoll_rates *rates)
+static void look_from(struct syscall_idle *idle, uint64_t now_ns, const struct memtoll_rates *rates)
 {
-	quiet->since_ns = now_ns;
-	quiet->since = *rates;
+	idle->since_ns = now_ns;
+	idle->since = *rates;
 }
 
-void quiet_begin(struct quiet *quiet, uint64_t now_ns, const struct memtoll_rates *rates)
+void syscall_idle_begin(struct syscall_idle *idle, uint64_t now_ns,
+			const struct memtoll_rates *rates)
 {
-	quiet->watched = true;
-	quiet->stays_ns = 0;
-	look_from(quiet, now_ns, rates);
+	idle->watched = true;
+	idle->stays_ns = 0;
+	look_from(idle, now_ns, rates);
 }
 
-bool quiet_step(struct quiet *quiet, uint64_t now_ns, const struct memtoll_rates *rates)
+bool syscall_idle_step(struct syscall_idle *idle, uint64_t now_ns,
+		       const struct memtoll_rates *rates)
 {
-	bool is_news = news(&quiet->since, rates) >= NEWS;
-	bool is_over = now_ns - quiet->since_ns >= QUIET_NS;
+	bool is_news = news(&idle->since, rates) >= NEWS;
+	bool is_over = now_ns - idle->since_ns >= IDLE_NS;
 
 	if (!is_news && !is_over)
-		return quiet->watched;
-	if (is_news && !quiet->watched)
-		quiet->stays_ns = now_ns + STAY_NS;
-	quiet->watched = is_news || now_ns < quiet->stays_ns;
-	look_from(quiet, now_ns, rates);
-	return quiet->watched;
+		return idle->watched;
+	if (is_news && !idle->watched)
+		idle->stays_ns = now_ns + STAY_NS;
+	idle->watched = is_news || now_ns < idle->stays_ns;
+	look_from(idle, now_ns, rates);
+	return idle->watched;
 }

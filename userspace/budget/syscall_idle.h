@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * syscall_idle.h: whether the tracepoints of system calls are to be there; pure, budget_executor.c carries it out.
+ * syscall_idle.h: whether the tracepoints of system calls are to be attached; pure,
+ * budget_executor.c carries it out.
  *
- * They slow down every system call of the machine. A program that changes no mappings, reads no files and
- * hardly takes a fault for a second is left without them; as soon as it does, they come back,
- * and stay for a while. What tells of it meanwhile (unwatched.bpf.c) says how many calls went unwatched.
+ * They slow down every system call of the machine. For a program that changes no mappings, reads no
+ * files and hardly takes a fault for a second they are detached; as soon as it does, they are
+ * attached again, and stay for a while. Until then unwatched.bpf.c counts the calls that went
+ * unwatched.
  */
 #ifndef MEMTOLL_SYSCALL_IDLE_H
 #define MEMTOLL_SYSCALL_IDLE_H
@@ -16,17 +18,19 @@
 
 #include "bpf/wire/events.h"
 
-struct quiet {
+struct syscall_idle {
 	bool watched;
 	uint64_t since_ns;		/* what is looked at began then, ... */
 	struct memtoll_rates since;	/* ... with these counts */
 	uint64_t stays_ns;		/* they stay until then */
 };
 
-/* They are there. now_ns: of a clock that never goes back. rates: counted by then. */
-void quiet_begin(struct quiet *quiet, uint64_t now_ns, const struct memtoll_rates *rates);
+/* They are attached. now_ns: of a clock that never goes back. rates: counted by then. */
+void syscall_idle_begin(struct syscall_idle *idle, uint64_t now_ns,
+			const struct memtoll_rates *rates);
 
-/* Whether they are to be there from now on. */
-bool quiet_step(struct quiet *quiet, uint64_t now_ns, const struct memtoll_rates *rates);
+/* Whether they are to be attached from now on. */
+bool syscall_idle_step(struct syscall_idle *idle, uint64_t now_ns,
+		       const struct memtoll_rates *rates);
 
 #endif /* MEMTOLL_SYSCALL_IDLE_H */

@@ -191,7 +191,7 @@ static void find_left_reads(struct feature *feature)
 
 static void find_left_calls(struct feature *feature)
 {
-	tell(feature, has_tellers(),
+	tell(feature, has_unwatched_tracepoints(),
 	     "mmap_lock, mm_filemap_get_pages, block_bio_queue: system calls that tell nothing are "
 	     "left alone",
 	     "nothing tells of those that are not watched: all are, always");

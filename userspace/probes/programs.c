@@ -101,7 +101,7 @@ bool has_page_cache_lookups(void)
  * Before 6.4 every fault takes the lock of its process's mappings: what hangs on that would cost more
  * than it saves. The page cache tells of reads from 6.12 on, which is late enough.
  */
-bool has_tellers(void)
+bool has_unwatched_tracepoints(void)
 {
 	return kernel_has(PAGE_CACHE_LOOKUPS) && kernel_has(MMAP_LOCK) && kernel_has(BLOCK_QUEUE);
 }
@@ -132,9 +132,9 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.read_uring, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_unwatched,
 				  config->reads && has_page_cache_lookups());
-	bpf_program__set_autoload(bpf->progs.read_submitted, config->reads && has_tellers());
-	bpf_program__set_autoload(bpf->progs.map_unwatched, config->mappings && has_tellers());
-	bpf_program__set_autoload(bpf->progs.map_changed, config->mappings && has_tellers());
+	bpf_program__set_autoload(bpf->progs.read_submitted, config->reads && has_unwatched_tracepoints());
+	bpf_program__set_autoload(bpf->progs.map_unwatched, config->mappings && has_unwatched_tracepoints());
+	bpf_program__set_autoload(bpf->progs.map_changed, config->mappings && has_unwatched_tracepoints());
 	bpf_program__set_autoload(bpf->progs.syscall_counted, config->mappings || config->reads);
 	bpf_program__set_autoload(bpf->progs.lock_enter, config->uprobes);
 	bpf_program__set_autoload(bpf->progs.lock_exit, config->uprobes);
@@ -150,7 +150,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_mthp_orders = config->pagetable->mthp_orders;
 	bpf->rodata->cfg_find_vma = has_find_vma();
 	bpf->rodata->cfg_casts = kernel_has(CASTS);
-	bpf->rodata->cfg_lock_path = config->mappings && has_tellers() &&
+	bpf->rodata->cfg_lock_path = config->mappings && has_unwatched_tracepoints() &&
 				     kernel_names()->lock_tells_path;
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
 }

@@ -30,13 +30,13 @@ bool has_find_vma(void);
 /* rss_stat fires at every change: 6.2, kernel commit f1a7941243c1. */
 bool has_exact_rss_stat(void);
 
-/* Tracepoint count_memcg_events, which tells where each page came from: 6.14. */
+/* Tracepoint count_memcg_events, which says where each page came from: 6.14. */
 bool has_memcg_events(void);
 
-/* Whether reads that look into the page cache are told: 6.12 and later. */
+/* A tracepoint of reads that look into the page cache: 6.12 and later. */
 bool has_page_cache_lookups(void);
-/* Something tells of mapping calls, and of reads past the page cache too, while none is watched. */
-bool has_tellers(void);
+/* Tracepoints report mapping calls, and reads past the page cache too, while none is watched. */
+bool has_unwatched_tracepoints(void);
 
 /*
  * Open, choose and load. NULL with errno set; in *refused the name of a program that the kernel

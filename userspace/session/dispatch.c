@@ -39,7 +39,7 @@ static void on_sample(struct dispatch *dispatch, const void *record)
 {
 	const struct memtoll_sample *sample = record;
 
-	cpu_samples_add(dispatch->consumers->samples, sample, watch_has_missed(dispatch->watch));
+	cpu_samples_add(dispatch->consumers->samples, sample, budget_has_missed(dispatch->budget));
 	hits_of(dispatch->consumers->hits, sample->tgid)->samples++;
 }
 

@@ -163,7 +163,7 @@ static int open_consumers(struct session *session)
 		.uprobes = session->config.uprobes,
 		.maps_reported = session->config.mappings,
 	});
-	session->watch = watch_new(&(struct watch_config){
+	session->budget = budget_new(&(struct budget_config){
 		.bpf = session->bpf,
 		.probes = session->probes,
 		.targets = session->targets,
@@ -179,7 +179,7 @@ static int open_consumers(struct session *session)
 		.python = session->python,
 		.python_reader = session->python_reader,
 		.targets = session->targets,
-		.watch = session->watch,
+		.budget = session->budget,
 		.consumers = session->consumers,
 		.service = session_service_targets,
 		.service_context = session,
@@ -188,7 +188,7 @@ static int open_consumers(struct session *session)
 		.consumers = session->consumers,
 		.targets = session->targets,
 		.observers = session->observers,
-		.watch = session->watch,
+		.budget = session->budget,
 		.swap_devices = session->swap_devices,
 		.swap_types_seen = session->swap_types_seen,
 		.launched = session->launch != NULL,
@@ -319,7 +319,7 @@ int session_attach(struct session *session)
 	/* The calibration's faults were counted, too. */
 	rates_read(session->bpf, &rates);
 	fault_window_begin(&session->window, session->start_ns, rates.faults);
-	watch_begin(session->watch);
+	budget_begin(session->budget);
 	/* The time counts from then on: a large program takes its own, within bounds. */
 	if (config->duration_ns)
 		watchdog_attach_by(session->watchdog,
@@ -382,7 +382,7 @@ int session_finish(struct session *session)
 	uint64_t end = now_ns();
 	int err;
 
-	watch_end_slice(session->watch);
+	budget_end_slice(session->budget);
 	stop_counting(session);
 	detach(session);
 	report_other_tracers(session);
@@ -427,7 +427,7 @@ void session_close(struct session *session)
 	g_clear_pointer(&session->calibration, calibration_end);
 	g_clear_pointer(&session->ring, ring_buffer__free);
 	g_clear_pointer(&session->writer, slice_writer_free);
-	g_clear_pointer(&session->watch, watch_free);
+	g_clear_pointer(&session->budget, budget_free);
 	g_clear_pointer(&session->targets, targets_free);
 	g_clear_pointer(&session->consumers, consumers_free);
 	g_clear_pointer(&session->observers, observers_free);

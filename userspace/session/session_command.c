@@ -23,7 +23,7 @@ static void let_go_on(struct session *session)
 	/* At the end nothing is probed any more, and the command is still waited for. */
 	if (!session->probes || now_ns() - session->windows_seen_ns < HELD_NS)
 		return;
-	session_step_watch(session);
+	session_step_budget(session);
 	session_move_window(session, now_ns());
 }
 

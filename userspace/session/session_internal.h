@@ -37,7 +37,7 @@ struct session {
 	bool locks_asked;			/* futex calls are to be watched */
 	struct observers *observers;
 	struct consumers *consumers;
-	struct watch *watch;
+	struct budget *budget;
 	struct slice_writer *writer;
 	struct dispatch dispatch;
 	struct probes *probes;
@@ -72,7 +72,7 @@ void session_record_state(struct session *session);
 
 /* ---- session_loop.c: windows, signals, slices, until the end ---- */
 
-uint64_t session_step_watch(struct session *session);
+uint64_t session_step_budget(struct session *session);
 void session_switch_window(struct session *session, bool open);
 void session_move_window(struct session *session, uint64_t now);
 

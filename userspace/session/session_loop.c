@@ -38,9 +38,9 @@
 #define WINDOW_LATE_NS (1000 * MS)	/* so late a window of timed faults closes by itself */
 #define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to close */
 
-uint64_t session_step_watch(struct session *session)
+uint64_t session_step_budget(struct session *session)
 {
-	uint64_t next_ns = watch_step(session->watch);
+	uint64_t next_ns = budget_step(session->budget);
 
 	session->windows_seen_ns = now_ns();
 	return next_ns;
@@ -53,7 +53,7 @@ void session_switch_window(struct session *session, bool open)
 	if (err)
 		consumers_lose(session->consumers, LOST_WINDOW_SHUT, 1);
 	/* Short of files, the one that is left is the recording's. */
-	watch_window(session->watch, open && !err);
+	budget_window(session->budget, open && !err);
 }
 
 void session_move_window(struct session *session, uint64_t now)
@@ -61,7 +61,7 @@ void session_move_window(struct session *session, uint64_t now)
 	struct fault_window *window = &session->window;
 	bool open = window->open;
 
-	watch_window_until(session->watch, now + WINDOW_LATE_NS);
+	budget_window_until(session->budget, now + WINDOW_LATE_NS);
 	fault_window_step(window, now, window->first ? targets_cpu_ns(session->targets) : 0,
 			  g_random_double());
 	if (window->open != open)
@@ -86,7 +86,7 @@ void session_service_targets(void *context)
 	if (!session->probes || now - session->kept_up_ns < KEEP_UP_NS)
 		return;
 	keep_up(session);
-	session_step_watch(session);
+	session_step_budget(session);
 	session_move_window(session, now);
 	session->kept_up_ns = now_ns();
 }
@@ -118,7 +118,7 @@ static int commit_slice(struct session *session, uint64_t now)
 	keep_up(session);
 	targets_read_counters(session->targets);
 	session_record_state(session);
-	watch_end_slice(session->watch);
+	budget_end_slice(session->budget);
 	err = slice_commit(session->writer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
 	priority_step(&session->priority);
@@ -139,7 +139,7 @@ static int move_slice(struct session *session, uint64_t now)
 	if (age < SLICE_NS && !first && !crowded)
 		return 0;
 	/* Writing takes long, and a window left open session_service_targets costs the target. */
-	if (watch_in_window(session->watch) && age < SLICE_NS + WINDOW_WAIT_NS)
+	if (budget_in_window(session->budget) && age < SLICE_NS + WINDOW_WAIT_NS)
 		return 0;
 	session->draining = !session->draining;
 	if (!session->draining)
@@ -227,7 +227,7 @@ int session_run(struct session *session)
 	priority_begin(&session->priority);
 	while (!err && !session_read_signals(session) && !is_over(session, now)) {
 		watchdog_alive(session->watchdog);
-		wait_for_work(session, now, session_step_watch(session));
+		wait_for_work(session, now, session_step_budget(session));
 		/* First of all: a window that is closed late costs the target. */
 		session_move_window(session, now_ns());
 		keep_up(session);

@@ -643,8 +643,8 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 	keep_first_error(writer, cpu_samples_commit(consumers->samples, recording, want_stack,
 						    writer));
 	keep_first_error(writer, hit_counts_write(consumers->hits, recording,
-						  watch_syscalls_scale(writer->config.watch)));
-	keep_first_error(writer, watch_write(writer->config.watch));
+						  budget_syscalls_scale(writer->config.budget)));
+	keep_first_error(writer, budget_write(writer->config.budget));
 	keep_first_error(writer, latency_commit(consumers->latency, recording, writer->config.bpf,
 						want_stack, writer));
 	sampled_drain(consumers->sampled, on_sampled, writer);

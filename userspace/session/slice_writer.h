@@ -16,7 +16,7 @@ struct python_reader;
 struct recording;
 struct symbolizer;
 struct targets;
-struct watch;
+struct budget;
 
 struct slice_writer;
 
@@ -27,7 +27,7 @@ struct slice_writer_config {
 	struct python *python;
 	struct python_reader *python_reader;
 	struct targets *targets;
-	struct watch *watch;
+	struct budget *budget;
 	struct consumers *consumers;
 	void (*service)(void *context);	/* called again and again while a slice is written */
 	void *service_context;

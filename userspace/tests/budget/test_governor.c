@@ -66,7 +66,7 @@ static void run_on(struct program *program, double ns)
 	for (fn = FN_MALLOC; fn < FN_COUNT; fn++) {
 		unsigned int group = 1U << probe_group_of(fn);
 
-		if (program->order.open & group)
+		if (program->order.counting & group)
 			cost += program->calls[fn] * 1000 * program->dearer;
 		else if (program->order.attached & group)
 			cost += program->calls[fn] * 500 * program->dearer;
@@ -85,7 +85,7 @@ static void run_on(struct program *program, double ns)
 		unsigned int group = 1U << probe_group_of(fn);
 
 		part = own * program->calls[fn];
-		if (program->order.open & group)
+		if (program->order.counting & group)
 			program->rates[fn] += part;
 		else if (program->order.attached & group)
 			program->idle += part;
@@ -133,14 +133,14 @@ static void simulate(struct governor *governor, struct program *program, double 
 		struct governor_order order = governor_step(governor, &reading);
 		double ns = order.next_ns > reading.now_ns ? order.next_ns - reading.now_ns : 5 * MS;
 
-		if (order.open & ~program->order.open & 1U << GROUP_PAIR) {
+		if (order.counting & ~program->order.counting & 1U << GROUP_PAIR) {
 			program->windows++;
 			if (closed_ns && program->now_ns - closed_ns > program->longest_away_ns)
 				program->longest_away_ns = program->now_ns - closed_ns;
 		}
-		if (program->order.open & ~order.open & 1U << GROUP_PAIR)
+		if (program->order.counting & ~order.counting & 1U << GROUP_PAIR)
 			closed_ns = program->now_ns;
-		if (order.open & 1U << GROUP_PAIR) {
+		if (order.counting & 1U << GROUP_PAIR) {
 			double left = order.until_ns - program->now_ns;
 
 			if (left > program->longest_open_ns)
@@ -150,9 +150,9 @@ static void simulate(struct governor *governor, struct program *program, double 
 		}
 		program->order = order;
 		program->looks++;
-		assert_int_equal(order.open & ~order.attached, 0);
+		assert_int_equal(order.counting & ~order.attached, 0);
 		for (group = 0; group < PROBE_GROUPS; group++)
-			if (order.open & 1U << group)
+			if (order.counting & 1U << group)
 				program->watched_ns[group] += ns;
 		run_on(program, ns + 0.1 * MS);
 	}
@@ -173,7 +173,7 @@ static void test_cheap_is_always_watched(void **state)
 
 	(void)state;
 	simulate(governor, &program, 20);
-	assert_int_equal(program.order.open, GROUPS_ALL);
+	assert_int_equal(program.order.counting, GROUPS_ALL);
 	assert_int_equal(program.windows, 1);
 	governor_free(governor);
 }
@@ -212,15 +212,15 @@ static void test_goes_on_after_a_stop(void **state)
 	(void)state;
 	simulate(governor, &program, 5);
 	for (stops = 0; stops < 5; stops++) {
-		while (!(program.order.open & 1U << GROUP_PAIR))
+		while (!(program.order.counting & 1U << GROUP_PAIR))
 			simulate(governor, &program, 0.001);
-		program.order.open = 0;
+		program.order.counting = 0;
 		run_on(&program, 3 * SECOND);
 		reading = reading_of(&program);
 		reading.shut = true;
 		program.order = governor_step(governor, &reading);
 		/* Those are charged, and the window is over. */
-		assert_false(program.order.open & 1U << GROUP_PAIR);
+		assert_false(program.order.counting & 1U << GROUP_PAIR);
 		assert_true(program.order.attached & 1U << GROUP_PAIR);
 	}
 	open_ns = program.watched_ns[GROUP_PAIR];
@@ -264,7 +264,7 @@ static void test_faults_of_a_commands_start(void **state)
 	program.faults = 0;
 	simulate(governor, &program, 3);
 	assert_int_equal(program.windows, 1);
-	assert_int_equal(program.order.open, GROUPS_ALL);
+	assert_int_equal(program.order.counting, GROUPS_ALL);
 	/* Not for ever: after its start it is charged for all of it, and the dearest one goes. */
 	program.faults = 2.5e-3;
 	simulate(governor, &program, 3);
@@ -622,7 +622,7 @@ static void test_asleep(void **state)
 	(void)state;
 	for (i = 0; i < 1000; i++) {
 		order = governor_step(governor, &reading);
-		assert_int_equal(order.open, GROUPS_ALL);
+		assert_int_equal(order.counting, GROUPS_ALL);
 		assert_true(order.next_ns > reading.now_ns);
 		reading.now_ns = order.next_ns;
 	}

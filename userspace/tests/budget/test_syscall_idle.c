@@ -16,13 +16,13 @@
 struct program {
 	uint64_t now_ns;
 	struct memtoll_rates rates;
-	struct quiet quiet;
+	struct syscall_idle idle;
 };
 
 static void begin(struct program *program)
 {
 	*program = (struct program){ .now_ns = 7 * SECOND, .rates = { .maps = 1009, .faults = 9973 } };
-	quiet_begin(&program->quiet, program->now_ns, &program->rates);
+	syscall_idle_begin(&program->idle, program->now_ns, &program->rates);
 }
 
 /* Look so long every 20 ms; how long they were watched. */
@@ -32,7 +32,7 @@ static uint64_t pass(struct program *program, uint64_t ns)
 
 	while (program->now_ns < end_ns) {
 		program->now_ns += LOOK;
-		if (quiet_step(&program->quiet, program->now_ns, &program->rates))
+		if (syscall_idle_step(&program->idle, program->now_ns, &program->rates))
 			watched_ns += LOOK;
 	}
 	return watched_ns;
@@ -106,7 +106,7 @@ static void test_faults(void **state)
 		program.rates.faults += 22;
 		pass(&program, LOOK);
 	}
-	assert_true(program.quiet.watched);
+	assert_true(program.idle.watched);
 }
 
 static void test_stays_for_a_while(void **state)
