@@ -32,7 +32,7 @@ void text_wrap(FILE *out, const char *prefix, int indent, const char *text);
 void format_time(char *text, size_t size, double ns);
 void format_bytes(char *text, size_t size, double bytes);
 void format_share(char *text, size_t size, double share);
-/* With a comma before every three digits, whatever the locale. */
+/* With a comma before every three digits, in any locale. */
 void format_count(char *text, size_t size, int64_t number);
 
 #endif /* MEMTOLL_TEXT_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* refined.h: classes of faults and kinds of memory that only userspace tells apart. */
+/* refined.h: classes of faults and kinds of memory that only userspace distinguishes. */
 #ifndef MEMTOLL_REFINED_H
 #define MEMTOLL_REFINED_H
 

@@ -15,7 +15,7 @@
  */
 void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus);
 
-/* Who is told of sums. Keys begin with a process's number. */
+/* Receives sums. Keys begin with a process's number. */
 struct sums_reader {
 	/* What a row has become since the last time, where it has. */
 	void (*each)(void *context, const void *key, const uint64_t *delta);
@@ -34,7 +34,7 @@ void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs
 /* Those of calls: values are struct memtoll_call. */
 void sums_each_call(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader);
 
-/* Likewise the sums of calls that have places (struct memtoll_call_place), CPU by CPU. */
+/* The sums of calls that have places (struct memtoll_call_place), CPU by CPU. */
 void sums_each_place(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader);
 
 /* All places are free, and their sums 0. No program may be running. */

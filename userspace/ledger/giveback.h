@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * giveback.h: memory that a process gives back to the kernel and gets again.
+ * giveback.h: memory that a process releases to the kernel and uses again.
  *
  * Pure: records in, facts out. Given back is what was in use (a fault had brought it in) and is
  * taken out of the process by munmap, a falling break, madvise MADV_DONTNEED and its like, or a
@@ -45,7 +45,7 @@ void giveback_restart(struct giveback *giveback, pid_t pid);
 
 /*
  * Facts since the last drain, one call per distinct key. Given: calls, gave_pages, largest_bytes
- * and span_bytes, the rest 0. Got again: got_* and fault_class tell by whom and how, again_* how
+ * and span_bytes, the rest 0. Got again: got_* and fault_class say by whom and how, again_* how
  * much.
  */
 struct giveback_sum {
@@ -54,7 +54,7 @@ struct giveback_sum {
 	uint64_t got_stack;	/* 0 of what was given, and where it is not known */
 	uint8_t how;		/* enum giveback_how */
 	uint8_t gave_fn;	/* enum memtoll_fn that made the call; 0: the program itself */
-	uint8_t got_fn; /* likewise of the call that got the addresses, or was in the fault */
+	uint8_t got_fn;	/* enum memtoll_fn that got the addresses, or in which the fault was */
 	uint8_t fault_class;	/* enum memtoll_fault_class */
 	uint64_t calls;
 	uint64_t gave_pages;

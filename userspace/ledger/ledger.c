@@ -466,7 +466,7 @@ static struct range *make_block(struct ledger *ledger, struct process_ledger *pr
 /*
  * realloc that kept the pages: what they have seen goes on in the new block. Of a block that
  * shrank it is not known which pages were used: those cut off are called never used only as far as
- * all used ones may lie among them. (That mremap moved the pages has been told before.)
+ * all used ones may lie among them. (The record of mremap, which moved the pages, came before.)
  */
 static void remake_block(struct ledger *ledger, struct process_ledger *process,
 			 struct range *old, const struct memtoll_block *block)

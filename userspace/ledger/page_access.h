@@ -56,7 +56,7 @@ void accesses_move(struct accesses *accesses, pid_t pid, uint64_t from, uint64_t
 /* A new image, or a new process: no page of it has returned, no sweep goes on. */
 void accesses_restart(struct accesses *accesses, pid_t pid);
 
-/* The process has ended: its sites are told once more, then forgotten. */
+/* The process has ended: its sites are reported once more, then forgotten. */
 void accesses_exit(struct accesses *accesses, pid_t pid);
 
 /* Every site whose figures have changed since the last call. */

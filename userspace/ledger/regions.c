@@ -159,8 +159,8 @@ static bool end_blocks(struct ledger *ledger, struct process_ledger *process, ui
 }
 
 /*
- * What was in [start, end) is gone. Calls made inside the allocator leave blocks alone: of those
- * the block records tell.
+ * What was in [start, end) is gone. Calls made inside the allocator do not touch blocks: those
+ * have records of their own.
  */
 static void unmap(struct ledger *ledger, struct process_ledger *process,
 		  const struct memtoll_mapping *mapping, uint64_t start, uint64_t end,

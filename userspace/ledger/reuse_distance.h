@@ -36,7 +36,7 @@ void reuse_free(struct reuse *reuse);
 
 /*
  * A block is used. counted: else only its place among the others changes, as of a page that was
- * touched for the first time and not brought back. Any number will do that tells blocks apart.
+ * touched for the first time and not brought back. Any number will do that identifies the block.
  */
 void reuse_use(struct reuse *reuse, uint64_t block, bool counted);
 

@@ -18,13 +18,13 @@
 struct state {
 	pid_t pid;
 	bool glibc;
-	bool told;			/* something of it */
+	bool reported;			/* something of it */
 	bool pinned;			/* values do not move by themselves */
 	uint64_t start_ns;
 	struct bounds bounds[THRESHOLD_NAMES];
-	struct threshold_fact known[THRESHOLD_NAMES];	/* the latest, not yet told */
-	bool untold[THRESHOLD_NAMES];
-	enum threshold_how how[THRESHOLD_NAMES];	/* of the latest, told or not */
+	struct threshold_fact known[THRESHOLD_NAMES];	/* the latest, not yet reported */
+	bool pending[THRESHOLD_NAMES];
+	enum threshold_how how[THRESHOLD_NAMES];	/* of the latest, reported or not */
 	uint64_t read_ns;
 	uint64_t freed_addr;		/* block whose free is under way, and in which thread */
 	uint32_t freed_tid;
@@ -78,11 +78,11 @@ static struct state *state_of(const struct thresholds *thresholds, pid_t pid)
 
 static void flush(struct thresholds *thresholds, struct state *state, enum threshold_name name)
 {
-	if (state->untold[name]) {
+	if (state->pending[name]) {
 		g_array_append_val(thresholds->changes, state->known[name]);
-		state->told = true;
+		state->reported = true;
 	}
-	state->untold[name] = false;
+	state->pending[name] = false;
 }
 
 static void set(struct state *state, enum threshold_name name, struct bounds bounds,
@@ -93,7 +93,7 @@ static void set(struct state *state, enum threshold_name name, struct bounds bou
 	state->known[name] = (struct threshold_fact){
 		.time_ns = time_ns, .pid = state->pid, .name = name, .how = how,
 		.bounds = bounds, .stack_id = stack_id, .fn = fn };
-	state->untold[name] = true;
+	state->pending[name] = true;
 }
 
 /*
@@ -165,7 +165,7 @@ void thresholds_start(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,
 
 	state->pid = pid;
 	state->start_ns = now_ns;
-	for (i = 0; before && before->told && i < THRESHOLD_NAMES; i++) {
+	for (i = 0; before && before->reported && i < THRESHOLD_NAMES; i++) {
 		struct threshold_fact fact = { .time_ns = now_ns, .pid = pid, .name = i,
 					       .how = THRESHOLD_EXEC, .bounds = UNKNOWN };
 
@@ -234,8 +234,8 @@ static void on_unmapped(struct thresholds *thresholds, struct state *state,
 		if (state->how[THRESHOLD_MMAP] != THRESHOLD_READ || size != now->low ||
 		    now->high != now->low || mapping->start_ns > state->read_ns)
 			return;
-		state->untold[THRESHOLD_MMAP] = false;
-		state->untold[THRESHOLD_TRIM] = false;
+		state->pending[THRESHOLD_MMAP] = false;
+		state->pending[THRESHOLD_TRIM] = false;
 	}
 	moved = (struct bounds){ MAX(now->low, size),
 				 now->high == UINT64_MAX ? UINT64_MAX : MAX(now->high, size) };

@@ -56,7 +56,7 @@ void thresholds_free(struct thresholds *thresholds);
 void thresholds_start(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,
 		      const char *tunables, bool from_start, pid_t parent);
 
-/* Its malloc is glibc's: only then is anything told of it. */
+/* Its malloc is glibc's: only then is anything reported of it. */
 void thresholds_set_glibc(struct thresholds *thresholds, pid_t pid, bool glibc);
 
 /* Records of the ring buffer, in their order. */

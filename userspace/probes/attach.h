@@ -83,7 +83,7 @@ void uprobe_detach_finish(void);
  * Those of a process that has ended, and that cost nobody anything any more. The kernel takes some
  * 40 ms for each (it waits until no CPU can be in one), a few at a time: in a storm of processes
  * they become many, and nothing but the end of memtoll has to wait for them; beyond some thousands
- * the one that is next is waited for. Likewise of a living process what is hardly ever hit.
+ * the one that is next is waited for. Also for probes of a living process that are hardly ever hit.
  */
 void uprobe_detach_dead(struct uprobe_attachment *attachment);
 bool uprobe_dead_are_many(void);
@@ -112,7 +112,7 @@ int probes_begin_faults(struct probes *probes);
 int probes_window(struct probes *probes, bool open);
 /*
  * Once there is swap, follow what is pushed out to it and brought in from it: call it again, swap
- * may be switched on at any time. True: each page brought in is told (6.14 and later).
+ * may be switched on at any time. True: each page brought in is reported (6.14 and later).
  */
 bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf);
 

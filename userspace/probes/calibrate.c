@@ -303,8 +303,8 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 }
 
 /*
- * The way into a program and out of it is what it costs stopped, which nothing but a program that
- * comes and goes can tell: seconds later the machine is another one. What it took by its own clock
+ * The way into a program and out of it is what it costs stopped, which only a program that is
+ * attached and detached shows: seconds later the machine is another one. What it took by its own clock
  * is the least that the rest costs.
  */
 static void fill_faults(struct fault_triples *triples, const struct memtoll_rates *before,

@@ -16,7 +16,7 @@ bool has_find_vma(void)
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_find_vma, NULL) == 1;
 }
 
-/* Names in the kernel's type information that tell what it can do. */
+/* Names in the kernel's type information that show what it can do. */
 enum kernel_name {
 	TASK, RSS_BATCH, MEMCG_EVENTS, PAGE_CACHE_LOOKUPS, MMAP_LOCK, BLOCK_QUEUE, CASTS, KERNEL_NAMES
 };
@@ -99,7 +99,7 @@ bool has_page_cache_lookups(void)
 
 /*
  * Before 6.4 every fault takes the lock of its process's mappings: what hangs on that would cost more
- * than it saves. The page cache tells of reads from 6.12 on, which is late enough.
+ * than it saves. The page cache reports reads from 6.12 on, which is late enough.
  */
 bool has_unwatched_tracepoints(void)
 {

@@ -17,10 +17,10 @@ struct syscalls {
 	bool mappings;
 	bool reads;
 	bool locks;		/* futex calls are wanted, too */
-	GPtrArray *always;	/* struct bpf_link: what tells of reads besides system calls */
-	GPtrArray *calls;	/* likewise, of all but read(2); NULL: they are away */
+	GPtrArray *always;	/* struct bpf_link: what reports reads besides system calls */
+	GPtrArray *calls;	/* struct bpf_link, of all but read(2); NULL: detached */
 	GPtrArray *plain_reads;	/* of read(2) */
-	GPtrArray *missed;	/* tells of calls that are away; NULL: none is */
+	GPtrArray *missed;	/* counts calls that are detached; NULL: none is */
 	bool missed_maps;	/* of mapping calls, too */
 	struct bpf_link *counting;	/* NULL: calls are not counted */
 	struct aside aside;
@@ -92,7 +92,7 @@ static GPtrArray *attach_calls(struct syscalls *syscalls, int tracefs, const cha
 		*err = attach_mappings(syscalls, links, tracefs, failed);
 	if (syscalls->reads && !*err)
 		*err = attach_reads(syscalls, links, tracefs, failed);
-	/* A refinement: without it a wait is told by nothing else having happened. */
+	/* A refinement: without it a wait is inferred from nothing else having happened. */
 	if (syscalls->locks && !*err)
 		attach_locks(syscalls, links, tracefs);
 	if (!*err)
@@ -168,7 +168,7 @@ static void destroy_link(gpointer link)
 	bpf_link__destroy(link);
 }
 
-/* What tells of calls that are away, or, where that cannot be had, nothing: then they stay. */
+/* What counts calls that are detached; NULL where that cannot be had: then they stay. */
 static GPtrArray *attach_missed(const struct syscalls *syscalls, bool maps)
 {
 	struct bpf_program *const programs[] = {
@@ -195,7 +195,7 @@ static void leave(struct syscalls *syscalls, GPtrArray **links)
 	*links = NULL;
 }
 
-/* Attach what is wanted and away. Whether all of it is there. */
+/* Attach what is wanted and detached. Whether all of it is attached. */
 static bool bring_back(struct syscalls *syscalls, bool calls, bool plain_reads)
 {
 	bool wanted = (calls && !syscalls->calls) || (plain_reads && !syscalls->plain_reads);
@@ -227,7 +227,7 @@ void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
 		return;
 	if (calls == !!syscalls->calls && plain == !!syscalls->plain_reads)
 		return;
-	/* What tells comes first, and goes last. */
+	/* What counts the missed calls comes first, and goes last. */
 	if (!calls || !all) {
 		if (!syscalls->missed || syscalls->missed_maps != !calls) {
 			missed = attach_missed(syscalls, !calls);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * syscalls.h: the tracepoints of system calls (mapping calls, calls that read, futex), and what tells of
- * such calls while they are away.
+ * syscalls.h: the tracepoints of system calls (mapping calls, calls that read, futex), and what
+ * counts such calls while they are detached.
  *
  * While any of them is there, every system call of the machine goes the kernel's slower way
  * (syscall_regfunc() in kernel/tracepoint.c sets SYSCALL_WORK_SYSCALL_TRACEPOINT on all threads): 50 to
@@ -17,18 +17,18 @@ struct syscalls;
 
 /* The programs must be loaded. NULL with errno set, after one message. */
 struct syscalls *syscalls_attach(struct memtoll_bpf *bpf, bool mappings, bool reads);
-/* Whatever is still attached goes; waits until it is gone. NULL will do. */
+/* Detach what is still attached, and wait until it is. NULL will do. */
 void syscalls_detach(struct syscalls *syscalls);
 
 /*
- * Whether read(2) alone, or all of them, can be done without: something else then tells of
- * mapping calls, and of reads of files, that go unwatched (6.12 and later).
+ * Whether read(2) alone, or all of them, can be detached: other tracepoints then count mapping
+ * calls, and reads of files, that go unwatched (6.12 and later).
  */
 bool syscalls_may_leave_plain_reads(const struct syscalls *syscalls);
 bool syscalls_may_leave(const struct syscalls *syscalls);
 
 /*
- * Watch them from now on, or leave them be; plain_reads: read(2) with the others. Call it again: what
+ * Watch them from now on, or detach them; plain_reads: read(2) with the others. Call it again: what
  * is still being detached, which is done aside, cannot be attached yet.
  */
 void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads);

@@ -184,7 +184,7 @@ static void sort_places(const struct allocator_module *module, enum probe_group 
 }
 
 /* A mapping begins at a page of its file: an offset's place in its page is the address's. */
-static void note_cookies(struct memtoll_bpf *bpf, const struct places *places)
+static void set_entry_cookies(struct memtoll_bpf *bpf, const struct places *places)
 {
 	__u64 *cookie;
 	size_t i;
@@ -210,7 +210,7 @@ static int attach_multi(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism
 
 	if (!places->count)
 		return 0;
-	note_cookies(bpf, places);
+	set_entry_cookies(bpf, places);
 	/* The return side first: an entry is never seen without it. */
 	if (timed && mechanism == UPROBE_MULTI) {
 		fd = uprobe_link_multi(bpf_program__fd(bpf->progs.alloc_return),

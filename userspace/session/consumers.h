@@ -40,7 +40,7 @@ struct consumers {
 	uint64_t lost[MEMTOLL_LOSS_COUNT];	/* in userspace, since the last slice */
 };
 
-/* Those with state of each process are told of what happens to it, by config->observers. */
+/* Those with state of each process are added to config->observers. */
 struct consumers *consumers_new(const struct consumers_config *config);
 void consumers_free(struct consumers *consumers);
 

@@ -30,7 +30,7 @@ struct cpu_samples {
 	struct symbolizer *symbolizer;
 	struct sample_judge judge;
 	GHashTable *counts;	/* struct sample_count -> itself */
-	GArray *unnamed;	/* of struct memtoll_sample: their stacks tell the function */
+	GArray *unnamed;	/* of struct memtoll_sample: the function follows from their stacks */
 	GHashTable *fns;	/* stack id -> the allocator's function in it, plus 1 */
 };
 

@@ -19,7 +19,7 @@ void cpu_samples_free(struct cpu_samples *samples);
 
 /*
  * missed: calls may have been missed, so that a thread can be in one although no probe saw it go
- * there; then its stack tells.
+ * there; then its stack decides.
  */
 void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed);
 

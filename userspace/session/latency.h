@@ -22,7 +22,7 @@ int latency_write(struct recording *recording, const struct memtoll_call_key *ke
 void latency_outlier(struct latency *latency, const struct memtoll_outlier *outlier);
 
 /*
- * Write the outliers kept, telling each one's stack to want_stack(), allow as many again in the
+ * Write the outliers kept, giving each one's stack to want_stack(), allow as many again in the
  * next slice, and move the floor in the kernel: up while there are many, down again while there are
  * few. 0 or -errno.
  */

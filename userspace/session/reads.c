@@ -128,7 +128,7 @@ void reads_free(struct reads *reads)
 	g_free(reads);
 }
 
-/* The file of an inode; one whose path was not told (lost) has none. */
+/* The file of an inode; one whose record of its path was lost has none. */
 static struct file *file_get(struct reads *reads, uint32_t dev, uint64_t inode, uint32_t flags)
 {
 	struct file key = { .inode = inode, .dev = dev };
@@ -146,38 +146,38 @@ static struct file *file_get(struct reads *reads, uint32_t dev, uint64_t inode, 
 	return file;
 }
 
-static char *join_path(const struct memtoll_path *told)
+static char *join_path(const struct memtoll_path *record)
 {
-	GString *path = g_string_new(told->flags & PATH_CUT ? "..." : "");
+	GString *path = g_string_new(record->flags & PATH_CUT ? "..." : "");
 	int i, count = 0;
 
-	while (count < MEMTOLL_PATH_PARTS && told->parts[count][0])
+	while (count < MEMTOLL_PATH_PARTS && record->parts[count][0])
 		count++;
 	for (i = count - 1; i >= 0; i--) {
 		g_string_append_c(path, '/');
-		g_string_append_len(path, told->parts[i],
-				    strnlen(told->parts[i], MEMTOLL_PATH_PART));
+		g_string_append_len(path, record->parts[i],
+				    strnlen(record->parts[i], MEMTOLL_PATH_PART));
 	}
 	return g_string_free(path, FALSE);
 }
 
-void reads_path(struct reads *reads, const struct memtoll_path *told)
+void reads_path(struct reads *reads, const struct memtoll_path *record)
 {
-	struct file *file = file_get(reads, told->dev, told->inode, told->flags);
+	struct file *file = file_get(reads, record->dev, record->inode, record->flags);
 
-	/* Told again: the kernel had forgotten, or another file has got the number of this one. */
+	/* Once more: the kernel had forgotten it, or another file has the number of this one. */
 	if (*file->path) {
-		g_autofree char *path = join_path(told);
+		g_autofree char *path = join_path(record);
 
 		if (!strcmp(path, file->path))
 			return;
 		reads->followed -= file->reuse ? reuse_followed(file->reuse) : 0;
 		g_hash_table_remove(reads->files, file);
-		file = file_get(reads, told->dev, told->inode, told->flags);
+		file = file_get(reads, record->dev, record->inode, record->flags);
 	}
 	g_free(file->path);
-	file->path = join_path(told);
-	file->bytes = told->bytes;
+	file->path = join_path(record);
+	file->bytes = record->bytes;
 	file->written = false;
 }
 

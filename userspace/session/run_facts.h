@@ -22,7 +22,7 @@ int run_prices_record(struct recording *recording, const struct calibration_resu
 
 /*
  * Tolls that this run cannot see: they are null in the report, not 0. rss_stat_exact: the kernel
- * tells of every change of a memory counter (6.2, commit f1a7941243c1).
+ * has an event for every change of a memory counter (6.2, commit f1a7941243c1).
  */
 void run_not_captured_record(struct recording *recording, const struct session_config *config,
 			     bool rss_stat_exact);

@@ -32,7 +32,7 @@ struct session_config {
 	bool reads;			/* of files */
 	double overhead_limit;		/* share of the CPU time, 0: none is set */
 	const char *overhead_limit_text;	/* "none", or in percent: for the record */
-	bool may_leave_calls;		/* system calls that tell nothing may go unwatched */
+	bool may_leave_calls;		/* system calls of an idle program may go unwatched */
 	const char *probes;		/* as given, for the record */
 	const char *command_line;	/* how memtoll was called */
 };

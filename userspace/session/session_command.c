@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * session_command.c: what ptrace tells of a launched command, and its end; the rest of the session
- * is in session.c.
+ * session_command.c: what ptrace reports of a launched command, and its end; the rest of the
+ * session is in session.c.
  */
 #include "session/session_internal.h"
 
@@ -27,17 +27,17 @@ static void let_go_on(struct session *session)
 	session_move_window(session, now_ns());
 }
 
-static bool launched_exec(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_tell)
+static bool launched_exec(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_signal)
 {
 	struct session *session = context;
-	bool tells;
+	bool will_signal;
 
 	ring_buffer__consume(session->ring);
 	python_reader_catch_up(session->python_reader);
 	slice_name_stacks(session->writer, pid);
-	tells = targets_exec_held(session->targets, pid, caller, loader, may_tell);
+	will_signal = targets_exec_held(session->targets, pid, caller, loader, may_signal);
 	let_go_on(session);
-	return tells;
+	return will_signal;
 }
 
 static void launched_mapped(void *context, pid_t pid)

@@ -62,7 +62,7 @@ struct slice_writer {
 	struct slice_writer_config config;
 	struct consumers *consumers;
 	GHashTable *call_places;	/* by place and CPU: a sum as of the last slice */
-	GHashTable *last[SUMMED];	/* by key, likewise */
+	GHashTable *last[SUMMED];	/* by key: a sum as of the last slice */
 	struct memtoll_walk_sum walked;	/* of all targets, since the start */
 	GHashTable *stacks;		/* ids to write with this slice */
 	struct stack_writer stack_writer;
@@ -529,7 +529,7 @@ static void write_stack(struct slice_writer *writer, uint64_t id)
 }
 
 /*
- * Naming can take long, where files are met for the first time; what cannot wait is seen to in
+ * Naming can take long, where files are met for the first time; what cannot wait is done in
  * between, and may ask for more stacks: those come with the next slice. Of many, some are committed
  * at a time, so that not all are in memory at once: the slice is complete by then but for names.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * watchdog.h: whatever memtoll does, it ends when it is asked to.
+ * watchdog.h: memtoll ends when it is asked to, also when it hangs.
  *
  * What it reads belongs to others: a file system, or a target's memory, can hold it up for ever. A
  * thread watches whether it gets on. When its end is due, by a signal or by the time it was given, and

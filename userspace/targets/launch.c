@@ -34,9 +34,9 @@ struct tracee {
 	bool known;		/* its first stop has been handled */
 	bool starting;		/* between exec and the end of dynamic loading */
 	bool mapping;		/* in an mmap that makes a file executable */
-	bool telling;		/* until then its loader tells: it is not held at system calls */
+	bool will_signal;		/* its loader will, by SIGURG, at that end: not held at system calls */
 	pid_t tgid;		/* its process; 0: not known yet */
-	pid_t parent;		/* the process that made it; 0: not told yet */
+	pid_t parent;		/* the process that made it; 0: not known yet */
 	uint64_t exec_ns;
 	uint64_t loader_start;
 	uint64_t loader_end;
@@ -52,18 +52,18 @@ struct launch {
 	GHashTable *tracees;	/* tid -> struct tracee */
 	const struct launch_events *events;
 	void *context;
-	unsigned int telling;	/* of the tracees */
+	unsigned int will_signal;	/* that many tracees */
 	uint64_t held_ns;
 };
 
-/* So long at a time processes are seen to: windows, slices and signals wait. */
+/* Processes are handled for so long at a time: windows, slices and signals wait. */
 #define POLL_NS 10000000ULL
-/* So long those that go on are waited for: one that waits inside the kernel does not stop. */
+/* How long to wait for tracees to stop: one that waits inside the kernel does not. */
 #define LET_GO_NS 1000000000ULL
 #define LET_GO_STEP_NS 1000000
 
-/* A loader that has not told all for so long never will. */
-#define TELLING_NS 200000000ULL
+/* A loader that has not sent SIGURG for so long never will. */
+#define SIGNAL_NS 200000000ULL
 
 static struct tracee *tracee_get(struct launch *launch, pid_t tid)
 {
@@ -204,26 +204,26 @@ static bool is_blocked(pid_t tid, int signal)
 	return ptrace(PTRACE_GETSIGMASK, tid, (void *)8, &mask) || mask >> (signal - 1) & 1;
 }
 
-static void set_telling(struct launch *launch, struct tracee *tracee, bool telling)
+static void set_signalling(struct launch *launch, struct tracee *tracee, bool will_signal)
 {
-	launch->telling += telling - tracee->telling;
-	tracee->telling = telling;
+	launch->will_signal += will_signal - tracee->will_signal;
+	tracee->will_signal = will_signal;
 }
 
 static void on_ready(struct launch *launch, struct tracee *tracee)
 {
 	tracee->starting = false;
-	set_telling(launch, tracee, false);
+	set_signalling(launch, tracee, false);
 	launch->events->ready(launch->context, tracee->tid);
 }
 
 static void on_exec(struct launch *launch, struct tracee *tracee)
 {
 	pid_t caller = event_message(tracee->tid);
-	bool telling;
+	bool will_signal;
 
 	launch->executed = true;
-	set_telling(launch, tracee, false);
+	set_signalling(launch, tracee, false);
 	tracee->known = true;
 	tracee->tgid = tracee->tid;
 	tracee->mapping = false;
@@ -231,11 +231,11 @@ static void on_exec(struct launch *launch, struct tracee *tracee)
 	if (caller != tracee->tid)
 		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(caller));
 	find_loader(tracee);
-	telling = launch->events->exec(launch->context, tracee->tid, caller ? caller : tracee->tid,
+	will_signal = launch->events->exec(launch->context, tracee->tid, caller ? caller : tracee->tid,
 				       tracee->loader_start, !is_blocked(tracee->tid, SIGURG));
 	tracee->starting = tracee->loader_start != 0;
 	tracee->exec_ns = now_ns();
-	set_telling(launch, tracee, telling);
+	set_signalling(launch, tracee, will_signal);
 	if (!tracee->starting)
 		on_ready(launch, tracee);
 }
@@ -277,7 +277,7 @@ static pid_t process_of(pid_t tid)
 
 static void on_ended(struct launch *launch, pid_t tid, int status)
 {
-	set_telling(launch, tracee_get(launch, tid), false);
+	set_signalling(launch, tracee_get(launch, tid), false);
 	g_hash_table_remove(launch->tracees, GINT_TO_POINTER(tid));
 	if (tid == launch->pid) {
 		launch->ended = true;
@@ -292,8 +292,8 @@ static bool is_creation(int event)
 }
 
 /*
- * It is traced from its start, but has perhaps not yet told of itself; by then its parent may be
- * gone.
+ * It is traced from its start, but its first stop has perhaps not been seen; by then its parent may
+ * be gone.
  */
 static void on_creation(struct launch *launch, const struct tracee *tracee)
 {
@@ -318,7 +318,7 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 			/* A stop by SIGSTOP, SIGTSTP...: stay stopped, as without a tracer. */
 			ptrace(PTRACE_LISTEN, tid, NULL, NULL);
 			return;
-		} else if (tracee->telling) {
+		} else if (tracee->will_signal) {
 			on_ready(launch, tracee);
 		}
 	} else if (event == PTRACE_EVENT_EXEC) {
@@ -326,20 +326,20 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 	} else if (is_creation(event)) {
 		on_creation(launch, tracee);
 	} else if (event == PTRACE_EVENT_EXIT) {
-		if (tracee->telling)
+		if (tracee->will_signal)
 			on_ready(launch, tracee);
 		launch->events->dying(launch->context, tid);
 	} else if (!event && WSTOPSIG(status) == SYSCALL_STOP) {
 		if (tracee->starting)
 			on_syscall(launch, tracee);
-	} else if (!event && tracee->telling && WSTOPSIG(status) == SIGURG) {
+	} else if (!event && tracee->will_signal && WSTOPSIG(status) == SIGURG) {
 		/* It is nobody else's: a program that has not begun ignores it. */
 		if (launch->events->started(launch->context, tid))
 			on_ready(launch, tracee);
 	} else if (!event) {
 		deliver = WSTOPSIG(status);
 	}
-	ptrace(tracee->starting && !tracee->telling ? PTRACE_SYSCALL : PTRACE_CONT, tid, NULL,
+	ptrace(tracee->starting && !tracee->will_signal ? PTRACE_SYSCALL : PTRACE_CONT, tid, NULL,
 	       (void *)(intptr_t)deliver);
 }
 
@@ -396,7 +396,7 @@ pid_t launch_pid(const struct launch *launch)
 	return launch->pid;
 }
 
-/* Have those stop whose loaders have not told all, whatever the reason: the rest is found then. */
+/* Stop those whose loaders have not sent SIGURG for any reason: the rest is found then. */
 static void stop_late(struct launch *launch)
 {
 	uint64_t now = now_ns();
@@ -407,7 +407,7 @@ static void stop_late(struct launch *launch)
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct tracee *tracee = value;
 
-		if (tracee->telling && now - tracee->exec_ns > TELLING_NS) {
+		if (tracee->will_signal && now - tracee->exec_ns > SIGNAL_NS) {
 			tracee->exec_ns = now;
 			ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
 		}
@@ -418,7 +418,7 @@ bool launch_poll(struct launch *launch)
 {
 	uint64_t until = now_ns() + POLL_NS;
 
-	if (launch->telling)
+	if (launch->will_signal)
 		stop_late(launch);
 	while (poll_one(launch, WNOHANG))
 		if (now_ns() >= until)
@@ -446,7 +446,7 @@ void launch_terminate(struct launch *launch)
 
 /*
  * Stop a tracee; false where nothing will come of it: it is none any more, or a leader that has
- * ended while other threads of its process go on, and tells of its end only after theirs.
+ * ended while other threads of its process go on, and whose end is reported only after theirs.
  */
 static bool will_stop(pid_t tid)
 {
@@ -472,7 +472,7 @@ static void let_one_go(struct launch *launch, pid_t tid, int status)
 }
 
 /*
- * Only a stopped tracee can be let go. All are told to stop before the first is waited for: one
+ * Only a stopped tracee can be let go. All are interrupted before the first is waited for: one
  * that calls exec waits for its other threads to end, and those wait for us at their end. Who does
  * not stop in time is let go by our own end.
  */

@@ -21,10 +21,10 @@ struct launch_events {
 	/*
 	 * A new program image; nothing of it has run. caller: the thread that called exec, the
 	 * number it had before. loader: where its dynamic loader is mapped; 0: it has none.
-	 * may_tell: SIGURG would be seen here. True: it will tell by that when everything is
-	 * mapped, and the process runs freely until then; started() says whether it was that.
+	 * may_signal: SIGURG would be seen here. True: its loader will send that when everything
+	 * is mapped, and the process runs freely until then; started() says whether it has.
 	 */
-	bool (*exec)(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_tell);
+	bool (*exec)(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_signal);
 	bool (*started)(void *context, pid_t pid);
 	/* The dynamic loader has mapped a file executable: perhaps libc. */
 	void (*mapped)(void *context, pid_t pid);
@@ -33,8 +33,8 @@ struct launch_events {
 	/* parent: 0 where the child came to be seen first; it still has that parent then. */
 	void (*forked)(void *context, pid_t child, pid_t parent);
 	/*
-	 * A thread is about to end; what it has of its process's memory is still there. Told of
-	 * every thread, in any order when all end at once.
+	 * A thread is about to end; what it has of its process's memory is still there. Called
+	 * for every thread, in any order when all end at once.
 	 */
 	void (*dying)(void *context, pid_t tid);
 	/* Dead, not yet reaped: /proc/PID/stat and the CPU clock can still be read. */
@@ -57,14 +57,14 @@ uint64_t launch_held_ns(const struct launch *launch);
 
 /*
  * Handle what happened to the followed processes; call on SIGCHLD. True: it took long, and there is
- * more, of which no signal will tell.
+ * more, for which no signal will come.
  */
 bool launch_poll(struct launch *launch);
 
 /* The command itself has ended; *wait_status as wait(2) has it. */
 bool launch_ended(const struct launch *launch, int *wait_status);
 
-/* A wait(2) status as a shell tells it: the exit status, or 128 and the signal. */
+/* A wait(2) status as a shell has it: the exit status, or 128 and the signal. */
 int shell_exit_status(int wait_status);
 
 /* Ask the command to end (SIGTERM), as when the recording's time is over. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * observers.h: one table of whoever keeps state of processes. Each registers once, and is told of
- * what happens to a process: fork, exec, exit, new code, and that it is forgotten.
+ * observers.h: one table of the modules that keep state of processes. Each registers once, and is
+ * called for what happens to a process: fork, exec, exit, new code, and that it is forgotten.
  *
  * A process that ptrace holds is seen before the ring buffer has the records of what it did until
  * then. Who joins records by time is called in their order, with theirs; who reads the process is

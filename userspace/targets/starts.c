@@ -181,8 +181,8 @@ static struct loader *loader_at(struct starts *starts, pid_t pid, const struct m
 }
 
 /*
- * The program, its loader, and what that is told by the environment, which may be long: a hash of
- * them.
+ * The program, its loader, and the loader's settings in the environment, which may be long: a hash
+ * of them.
  */
 static char *start_key(pid_t pid, const struct loader *loader)
 {
@@ -262,7 +262,7 @@ bool starting_is_over(const struct starting *starting)
 }
 
 /*
- * One whose loader never told is held at each call the next time, too. Only that it was about to
+ * One whose loader never sent SIGURG is held at each call the next time, too. Only that it was about to
  * map: the rest may come after what the process was held for. What is known stays as it is: others
  * that start like this one hold it.
  */

@@ -24,7 +24,7 @@ void starts_free(struct starts *starts);
 
 /*
  * A held process has called exec; base: where its dynamic loader is mapped. NULL where the loader
- * cannot tell: it has no such function, or the kernel cannot link to it. Ended by starting_end().
+ * cannot be probed: it has no such function, or the kernel cannot link to it. Ended by starting_end().
  */
 struct starting *starting_new(struct starts *starts, pid_t pid, const struct maps *maps,
 			      uint64_t base);
@@ -32,11 +32,11 @@ struct starting *starting_new(struct starts *starts, pid_t pid, const struct map
 /*
  * What the same program, with the same loader and the same settings of it (LD_PRELOAD ...), had
  * mapped when it was ready: struct allocator_module. NULL: it is the first such. Otherwise it will
- * get SIGURG as its loader tells.
+ * get SIGURG at the end of loading.
  */
 const GPtrArray *starting_modules(const struct starting *starting);
 
-/* The loader has told that all is mapped. */
+/* The loader has mapped everything. */
 bool starting_is_over(const struct starting *starting);
 
 /*

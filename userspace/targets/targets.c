@@ -101,7 +101,7 @@ void followed_read_maps(struct targets *targets, struct followed *followed, stru
 }
 
 /* A process may be moved to another group at any time. */
-void followed_note_cgroup(struct targets *targets, struct followed *followed)
+void followed_record_cgroup(struct targets *targets, struct followed *followed)
 {
 	const char *path = memory_cgroups_of(targets->config.memory_cgroups, followed->target.pid,
 					     followed->memory_cgroup);
@@ -142,7 +142,7 @@ void followed_record(struct targets *targets, struct followed *followed)
 		.role = followed->target.role,
 	});
 	followed->listed = true;
-	followed_note_cgroup(targets, followed);
+	followed_record_cgroup(targets, followed);
 	record_own_cache(targets, pid);
 	g_free(followed->tunables);
 	followed->tunables = tunables_read(pid);

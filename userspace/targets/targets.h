@@ -77,27 +77,27 @@ int targets_add(struct targets *targets, pid_t pid);
 int targets_expect_exec(struct targets *targets, pid_t pid);
 
 /*
- * What ptrace or the ring buffer tells of followed processes. Safe to be told twice. caller: the
+ * What ptrace or the ring buffer reports of followed processes. Twice does no harm. caller: the
  * thread that called exec.
  */
 void targets_exec(struct targets *targets, pid_t pid, pid_t caller);
-/* What code a process has mapped is to be looked at: any may have come unseen. */
+/* Code may have been mapped without an event: look at all processes again. */
 void targets_suspect_code(struct targets *targets);
 void targets_mapped(struct targets *targets, pid_t pid);
 /*
  * Of a held process: true where it starts as one did before, and may run on until its dynamic
- * loader, mapped there, tells by SIGURG that everything is mapped. targets_has_started(): that it has.
+ * loader, mapped there, sends SIGURG when everything is mapped. targets_has_started(): that it is.
  */
 bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_t loader,
-		       bool may_tell);
+		       bool may_signal);
 bool targets_has_started(struct targets *targets, pid_t pid);
 void targets_ready(struct targets *targets, pid_t pid);
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);
 /* A thread is held at its end, the memory of its process not yet given back: read its size. */
 void targets_dying(struct targets *targets, pid_t tid);
-/* exit_code: as wait(2) has it. told: by the ring buffer; NULL: by ptrace. */
+/* exit_code: as wait(2) has it. record: of the ring buffer; NULL: ptrace has reported it. */
 void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
-		     const struct memtoll_process *told);
+		     const struct memtoll_process *record);
 
 /* A followed process mapped a file executable: look again soon. */
 void targets_changed(struct targets *targets, pid_t pid);
@@ -117,7 +117,7 @@ uint64_t targets_cpu_ns(struct targets *targets);
 
 /*
  * Read the kernel's counters of all that live, their sizes, and where their memory is accounted.
- * Who is found to have ended for longer than a slice, untold, ends here: the ring buffer was full.
+ * Who ended more than a slice ago without a record of it ends here: the ring buffer was full.
  */
 void targets_read_counters(struct targets *targets);
 /* The last time: counting has ended, and so do the targets' counters, however long they live on. */

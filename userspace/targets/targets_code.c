@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the BPF side is told of a process's code; the rest of the targets is in targets.c. */
+/* What the BPF side knows of a process's code; the rest of the targets is in targets.c. */
 #include "targets/targets_internal.h"
 
 #include <bpf/bpf.h>
@@ -12,8 +12,8 @@
 #include "unwind/unwind_load.h"
 
 /*
- * Where the allocator is not probed at all nothing else knows of calloc, and memset is memset: none
- * are told.
+ * Where the allocator is not probed at all nothing else knows of calloc, and memset is memset: then
+ * there are none.
  */
 static void fill_callocs(const struct targets *targets, const struct followed *followed,
 			 struct memtoll_target *state)
@@ -62,7 +62,7 @@ void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table)
 	struct memtoll_target state;
 	uint32_t key = pid;
 
-	/* One that has called exec meanwhile has none, and waits for its own. */
+	/* One that has called exec since has none, and waits for its own. */
 	if (bpf_map_lookup_elem(fd, &key, &state) || !state.unwind_table ||
 	    state.unwind_table == table)
 		return;
@@ -70,7 +70,7 @@ void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table)
 	bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
 }
 
-void callocs_note(struct callocs *callocs, const struct allocator_module *module,
+void callocs_add(struct callocs *callocs, const struct allocator_module *module,
 		  const struct mapping *mapping)
 {
 	size_t i;

@@ -57,7 +57,7 @@ static void look_at(struct targets *targets, struct followed *followed)
 {
 	counters_read_size(followed->target.pid, &followed->target.now);
 	if (followed->listed)
-		followed_note_cgroup(targets, followed);
+		followed_record_cgroup(targets, followed);
 }
 
 uint64_t process_cpu_ns(pid_t pid)
@@ -141,7 +141,7 @@ void targets_read_counters(struct targets *targets)
 			continue;
 		if (followed_read_counters(followed))
 			look_at(targets, followed);
-		/* It may have ended a moment ago, and be told of next. */
+		/* It may have ended a moment ago, and the record of that be next. */
 		if (process_row_lives(targets->config.bpf, followed->target.pid, &state))
 			followed->missing = false;
 		else if (!followed->missing)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What happens to targets, as ptrace or the ring buffer tells it: exec, fork, exit, and what they
+ * What happens to targets, as ptrace or the ring buffer reports it: exec, fork, exit, and what they
  * map; the rest of the targets is in targets.c.
  */
 #include "targets/targets_internal.h"
@@ -24,31 +24,30 @@
 #define REST_MAX_NS 5000000000ULL
 
 /* After the end of counting, as a command that is ended then: what it did since is in no figure. */
-static bool is_late(const struct targets *targets, const struct memtoll_process *told)
+static bool is_late(const struct targets *targets, const struct memtoll_process *record)
 {
-	return targets->ended_ns && (told ? told->time_ns : now_ns()) > targets->ended_ns;
+	return targets->ended_ns && (record ? record->time_ns : now_ns()) > targets->ended_ns;
 }
 
-/* It has ended: told so, or found. exit_code: -1: not known. */
 void followed_end(struct targets *targets, struct followed *followed, int exit_code,
-			 const struct memtoll_process *told)
+			 const struct memtoll_process *record)
 {
 	struct target *target = &followed->target;
 	struct memtoll_target state;
-	bool is_another = process_row_lives(targets->config.bpf, target->pid, &state) && told;
+	bool is_another = process_row_lives(targets->config.bpf, target->pid, &state) && record;
 
 	/* Where it is reaped already, its threads have left their faults with the BPF side. */
-	if (!is_late(targets, told) && (is_another || !followed_read_counters(followed)) &&
-	    (told || state.ended)) {
+	if (!is_late(targets, record) && (is_another || !followed_read_counters(followed)) &&
+	    (record || state.ended)) {
 		target->now.minor_faults = target->dead_minor_faults +
-			(state.ended ? state.exited_minor_faults : told->minor_faults);
+			(state.ended ? state.exited_minor_faults : record->minor_faults);
 		target->now.major_faults = target->dead_major_faults +
-			(state.ended ? state.exited_major_faults : told->major_faults);
+			(state.ended ? state.exited_major_faults : record->major_faults);
 	}
 	target->exited = true;
 	targets->dead++;
 	recording_process_end(targets->config.recording, target->pid,
-			      told ? told->time_ns : now_ns(), exit_code);
+			      record ? record->time_ns : now_ns(), exit_code);
 	starting_end(g_steal_pointer(&followed->start), NULL);
 	followed_detach(followed);
 	/* A row that is not marked is another's by now, made when that was forked. */
@@ -88,7 +87,7 @@ void targets_exec(struct targets *targets, pid_t pid, pid_t caller)
 }
 
 bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_t loader,
-		       bool may_tell)
+		       bool may_signal)
 {
 	struct followed *followed = followed_get(targets, pid);
 	const GPtrArray *modules = NULL;
@@ -106,7 +105,7 @@ bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_
 	targets_publish_code(targets, followed, &maps);
 	/* The program itself may hold the allocator (static linking). */
 	followed_attach_modules(targets, followed, &maps);
-	if (loader && may_tell && !targets->detached)
+	if (loader && may_signal && !targets->detached)
 		followed->start = starting_new(targets->starts, pid, &maps, loader);
 	if (followed->start)
 		modules = starting_modules(followed->start);
@@ -183,7 +182,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	if (followed && !followed->target.exited) {
 		if (proc_stat_read(child, 0, &stat) || stat.start_ticks == followed->start_ticks)
 			return;
-		/* Its end went untold, and its number is another's by now. */
+		/* The record of its end was lost, and its number is another's by now. */
 		followed_end(targets, followed, -1, NULL);
 	}
 	if (!parent && !proc_stat_read(child, 0, &stat))
@@ -198,7 +197,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
 	followed_read_counters(followed);
 	counters_read_size(child, &followed->target.now);
-	/* One that has ended by now is told of next: whoever has its number is not to be probed. */
+	/* The record of its end may be next: whoever has its number by then is not to be probed. */
 	if (held || process_row_lives(targets->config.bpf, child, &state)) {
 		followed_read_maps(targets, followed, &maps);
 		followed_attach_modules(targets, followed, &maps);
@@ -225,16 +224,16 @@ void targets_dying(struct targets *targets, pid_t tid)
 	followed_look_at_thresholds(followed);
 	/* Once a process: its threads are all in one group where memory is concerned. */
 	if (tid == status.tgid && followed->listed)
-		followed_note_cgroup(targets, followed);
+		followed_record_cgroup(targets, followed);
 }
 
 void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
-		     const struct memtoll_process *told)
+		     const struct memtoll_process *record)
 {
 	struct followed *followed = followed_get(targets, pid);
 
 	if (followed && !followed->target.exited)
-		followed_end(targets, followed, exit_code, told);
+		followed_end(targets, followed, exit_code, record);
 }
 
 void targets_changed(struct targets *targets, pid_t pid)
@@ -285,7 +284,7 @@ static void look_again(struct targets *targets, struct followed *followed)
 					  MIN(REST_TIMES * took_ns, REST_MAX_NS);
 }
 
-/* A new program maps its libraries as it starts; where nobody tells of that it is looked for. */
+/* A new program maps its libraries as it starts; without records of that they are polled for. */
 static void look_if_due(struct followed *followed)
 {
 	uint64_t now;

@@ -33,16 +33,16 @@ struct followed {
 	uint64_t malloc_par;		/* address; 0: not known */
 	uint64_t values[THRESHOLD_NAMES];	/* as it ended; values_ns 0: not read */
 	uint64_t values_ns;
-	uint64_t start_ticks;		/* tells it from others with its number; 0: not known */
+	uint64_t start_ticks;		/* distinguishes it from others of its number; 0: not known */
 	bool missing;			/* the BPF side had it no more, a slice ago */
 	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
 	bool listed;			/* has a row in table process */
 	bool starting;			/* held by ptrace; libraries are being mapped */
-	struct starting *start;		/* its loader tells of that, or NULL */
+	struct starting *start;		/* as its loader reports it, or NULL */
 	bool too_many;			/* allocators */
 	bool postponed;			/* what it has mapped is to be looked at, later */
 	uint64_t rest_until_ns;		/* CLOCK_MONOTONIC */
-	uint64_t look_ns;		/* when to look again, without being told; 0: never */
+	uint64_t look_ns;		/* when to look again, without a record; 0: never */
 	uint64_t look_step_ns;
 	unsigned int images;		/* programs that it has run */
 	uint64_t left_out;		/* mappings of code, at most at a time */
@@ -80,7 +80,7 @@ struct followed *targets_follow(struct targets *targets, pid_t pid, const char *
 
 /* What it maps now; nothing, where it is gone. What is left out of it counts once. */
 void followed_read_maps(struct targets *targets, struct followed *followed, struct maps *maps);
-void followed_note_cgroup(struct targets *targets, struct followed *followed);
+void followed_record_cgroup(struct targets *targets, struct followed *followed);
 void followed_record(struct targets *targets, struct followed *followed);
 
 /* ---- targets_counters.c: what the kernel has counted for them ---- */
@@ -111,14 +111,14 @@ bool followed_has_allocator(const struct followed *followed);
 
 /* ---- targets_events.c ---- */
 
-/* It has ended: told so, or found. exit_code: -1: not known. */
+/* It has ended. exit_code: -1: not known. record: of the ring buffer, or NULL. */
 void followed_end(struct targets *targets, struct followed *followed, int exit_code,
-		  const struct memtoll_process *told);
+		  const struct memtoll_process *record);
 
 /* ---- targets_code.c ---- */
 
 /*
- * Tell the BPF side of the process's code: how to unwind it, where memset and calloc are, and an
+ * Give the BPF side what it needs of the process's code: how to unwind it, where memset and calloc are, and an
  * interpreter's frames. Its row must exist.
  */
 void targets_publish_code(struct targets *targets, const struct followed *followed,
@@ -132,7 +132,7 @@ void targets_publish_callocs(struct targets *targets, const struct followed *fol
 /* The table that a child has from its parent may have been another when it was forked. */
 void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table);
 
-void callocs_note(struct callocs *callocs, const struct allocator_module *module,
+void callocs_add(struct callocs *callocs, const struct allocator_module *module,
 		  const struct mapping *mapping);
 
 /* Another allocator in front of it, and glibc's has nothing to do. */

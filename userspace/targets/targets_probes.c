@@ -251,12 +251,12 @@ void followed_attach_modules(struct targets *targets, struct followed *followed,
 		module = g_hash_table_lookup(targets->modules, key);
 		if (!module)
 			continue;
-		callocs_note(&followed->callocs, module, mapping);
+		callocs_add(&followed->callocs, module, mapping);
 		attached = followed_attach_module(targets, followed, module);
 		if (!attached || attached->image == followed->images)
 			continue;
 		attached->image = followed->images;
-		/* Of several mappings of its code the first tells, or none does. */
+		/* Of several mappings of its code the first has it, or none. */
 		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par)
 			malloc_par_find(pid, mapping, &followed->malloc_par);
 	}

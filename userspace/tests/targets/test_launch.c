@@ -99,33 +99,33 @@ static int act(const char *mode)
 	return 31;	/* "threads": all end with the process */
 }
 
-/* ---- what was told of it ---- */
+/* ---- what was seen of it ---- */
 
-struct told {
+struct seen {
 	unsigned int execs, by_others, forked, dying, exiting;
 	unsigned int ready, started;
-	bool ready_late;	/* a thread had been told of as dying */
-	bool tells;		/* its loader is expected to tell ... */
+	bool ready_late;	/* a thread had been seen dying */
+	bool will_signal;		/* its loader is expected to send SIGURG ... */
 	bool urgent;		/* and a signal comes as if it had */
 	int64_t least_rss;	/* at any thread's end; -1: unknown at one */
 	bool died_after_end;
 	int exit_status;
 };
 
-static bool on_exec(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_tell)
+static bool on_exec(void *context, pid_t pid, pid_t caller, uint64_t loader, bool may_signal)
 {
-	struct told *told = context;
+	struct seen *seen = context;
 	struct maps maps = {};
 
-	told->execs++;
-	told->by_others += caller != pid;
-	assert_true(may_tell);
+	seen->execs++;
+	seen->by_others += caller != pid;
+	assert_true(may_signal);
 	assert_int_equal(maps_read(pid, &maps), 0);
 	assert_non_null(maps_find(&maps, loader));
 	maps_free(&maps);
-	if (told->urgent)
+	if (seen->urgent)
 		assert_int_equal(kill(pid, SIGURG), 0);
-	return told->tells;
+	return seen->will_signal;
 }
 
 static void on_nothing(void *context, pid_t pid)
@@ -136,17 +136,17 @@ static void on_nothing(void *context, pid_t pid)
 
 static void on_ready(void *context, pid_t pid)
 {
-	struct told *told = context;
+	struct seen *seen = context;
 
 	(void)pid;
-	told->ready++;
-	told->ready_late |= told->dying > 0;
+	seen->ready++;
+	seen->ready_late |= seen->dying > 0;
 }
 
 static bool on_started(void *context, pid_t pid)
 {
 	(void)pid;
-	((struct told *)context)->started++;
+	((struct seen *)context)->started++;
 	return true;
 }
 
@@ -154,27 +154,27 @@ static void on_forked(void *context, pid_t child, pid_t parent)
 {
 	(void)child;
 	(void)parent;
-	((struct told *)context)->forked++;
+	((struct seen *)context)->forked++;
 }
 
 static void on_dying(void *context, pid_t tid)
 {
-	struct told *told = context;
+	struct seen *seen = context;
 	struct proc_status status;
 
 	assert_int_equal(proc_status_read(tid, &status), 0);
-	if (!told->dying++ || status.rss_bytes < told->least_rss)
-		told->least_rss = status.rss_bytes;
-	told->died_after_end |= told->exiting > 0;
+	if (!seen->dying++ || status.rss_bytes < seen->least_rss)
+		seen->least_rss = status.rss_bytes;
+	seen->died_after_end |= seen->exiting > 0;
 }
 
 static void on_exiting(void *context, pid_t pid, int wait_status)
 {
-	struct told *told = context;
+	struct seen *seen = context;
 
 	(void)pid;
-	told->exiting++;
-	told->exit_status = wait_status;
+	seen->exiting++;
+	seen->exit_status = wait_status;
 }
 
 static const struct launch_events events = {
@@ -187,7 +187,7 @@ static const struct launch_events events = {
 	.exiting = on_exiting,
 };
 
-static struct launch *start_as(const char *mode, struct told *told)
+static struct launch *start_as(const char *mode, struct seen *seen)
 {
 	char *argv[] = { "/proc/self/exe", (char *)mode, NULL };
 	struct launch *launch;
@@ -197,16 +197,16 @@ static struct launch *start_as(const char *mode, struct told *told)
 	assert_true(length > 0);
 	self[length] = '\0';
 	argv[0] = self;
-	launch = launch_new(argv, &events, told);
+	launch = launch_new(argv, &events, seen);
 	assert_non_null(launch);
 	assert_int_equal(launch_go(launch), 0);
 	return launch;
 }
 
-static struct launch *start(const char *mode, struct told *told)
+static struct launch *start(const char *mode, struct seen *seen)
 {
-	memset(told, 0, sizeof(*told));
-	return start_as(mode, told);
+	memset(seen, 0, sizeof(*seen));
+	return start_as(mode, seen);
 }
 
 /* One change of state of any child is awaited, then all that there are are handled. */
@@ -240,105 +240,105 @@ static unsigned int thread_count(pid_t pid)
 
 static void test_one_thread(void **state)
 {
-	struct told told;
-	int status = run_to_end(start("one", &told));
+	struct seen seen;
+	int status = run_to_end(start("one", &seen));
 
 	(void)state;
 	assert_int_equal(WEXITSTATUS(status), 23);
-	assert_int_equal(told.execs, 1);
-	assert_int_equal(told.ready, 1);
-	assert_int_equal(told.dying, 1);
-	assert_int_equal(told.exiting, 1);
-	assert_false(told.died_after_end);
-	assert_int_equal(told.exit_status, status);
-	assert_true(told.least_rss >= (int64_t)GROWN);
+	assert_int_equal(seen.execs, 1);
+	assert_int_equal(seen.ready, 1);
+	assert_int_equal(seen.dying, 1);
+	assert_int_equal(seen.exiting, 1);
+	assert_false(seen.died_after_end);
+	assert_int_equal(seen.exit_status, status);
+	assert_true(seen.least_rss >= (int64_t)GROWN);
 }
 
 /* Asked at the signal, which the process itself never sees: it would have to ignore it. */
-static void test_loader_tells(void **state)
+static void test_loader_signals(void **state)
 {
-	struct told told = { .tells = true, .urgent = true };
-	int status = run_to_end(start_as("one", &told));
+	struct seen seen = { .will_signal = true, .urgent = true };
+	int status = run_to_end(start_as("one", &seen));
 
 	(void)state;
 	assert_int_equal(WEXITSTATUS(status), 23);
-	assert_int_equal(told.started, 1);
-	assert_int_equal(told.ready, 1);
+	assert_int_equal(seen.started, 1);
+	assert_int_equal(seen.ready, 1);
 }
 
 /* One that never tells is ready at its end at the latest ... */
-static void test_loader_does_not_tell(void **state)
+static void test_loader_does_not_signal(void **state)
 {
-	struct told told = { .tells = true };
-	int status = run_to_end(start_as("one", &told));
+	struct seen seen = { .will_signal = true };
+	int status = run_to_end(start_as("one", &seen));
 
 	(void)state;
 	assert_int_equal(WEXITSTATUS(status), 23);
-	assert_int_equal(told.started, 0);
-	assert_int_equal(told.ready, 1);
-	assert_false(told.ready_late);
+	assert_int_equal(seen.started, 0);
+	assert_int_equal(seen.ready, 1);
+	assert_false(seen.ready_late);
 }
 
 /* ... and does not have to end for it. */
-static void test_loader_does_not_tell_in_time(void **state)
+static void test_loader_signals_late(void **state)
 {
-	struct told told = { .tells = true };
-	struct launch *launch = start_as("wait", &told);
+	struct seen seen = { .will_signal = true };
+	struct launch *launch = start_as("wait", &seen);
 	const struct timespec moment = { .tv_nsec = 1000000 };
 	unsigned int tries;
 
 	(void)state;
-	for (tries = 0; !told.ready && tries < 60000; tries++) {
+	for (tries = 0; !seen.ready && tries < 60000; tries++) {
 		nanosleep(&moment, NULL);
 		launch_poll(launch);
 	}
-	assert_int_equal(told.ready, 1);
+	assert_int_equal(seen.ready, 1);
 	assert_int_equal(kill(launch_pid(launch), SIGKILL), 0);
 	run_to_end(launch);
-	assert_int_equal(told.ready, 1);
+	assert_int_equal(seen.ready, 1);
 }
 
-/* Whichever of the threads is told of first or last, the memory is whole. */
+/* Whichever of the threads is seen first or last, the memory is whole. */
 static void test_threads_end_with_the_process(void **state)
 {
-	struct told told;
-	int status = run_to_end(start("threads", &told));
+	struct seen seen;
+	int status = run_to_end(start("threads", &seen));
 
 	(void)state;
 	assert_int_equal(WEXITSTATUS(status), 31);
-	assert_int_equal(told.dying, THREADS + 1);
-	assert_int_equal(told.exiting, 1);
-	assert_true(told.least_rss >= (int64_t)GROWN);
+	assert_int_equal(seen.dying, THREADS + 1);
+	assert_int_equal(seen.exiting, 1);
+	assert_true(seen.least_rss >= (int64_t)GROWN);
 }
 
 static void test_threads_come_and_go(void **state)
 {
-	struct told told;
-	int status = run_to_end(start("churn", &told));
+	struct seen seen;
+	int status = run_to_end(start("churn", &seen));
 
 	(void)state;
 	assert_int_equal(WEXITSTATUS(status), 29);
-	assert_int_equal(told.dying, 101 + 1);
-	assert_int_equal(told.forked, 0);
-	assert_true(told.least_rss >= (int64_t)GROWN);
+	assert_int_equal(seen.dying, 101 + 1);
+	assert_int_equal(seen.forked, 0);
+	assert_true(seen.least_rss >= (int64_t)GROWN);
 }
 
 static void test_abort(void **state)
 {
-	struct told told;
-	int status = run_to_end(start("abort", &told));
+	struct seen seen;
+	int status = run_to_end(start("abort", &seen));
 
 	(void)state;
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGABRT);
-	assert_int_equal(told.dying, THREADS + 1);
-	assert_true(told.least_rss >= (int64_t)GROWN);
+	assert_int_equal(seen.dying, THREADS + 1);
+	assert_true(seen.least_rss >= (int64_t)GROWN);
 }
 
 static void test_kill(void **state)
 {
-	struct told told;
-	struct launch *launch = start("wait", &told);
+	struct seen seen;
+	struct launch *launch = start("wait", &seen);
 	pid_t pid = launch_pid(launch);
 	int status;
 
@@ -349,21 +349,21 @@ static void test_kill(void **state)
 	status = run_to_end(launch);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGKILL);
-	assert_int_equal(told.exiting, 1);
+	assert_int_equal(seen.exiting, 1);
 }
 
 /* The kernel ends the other threads and waits for each: those must not wait for ever. */
 static void test_exec_by_a_thread(void **state)
 {
-	struct told told;
-	int status = run_to_end(start("exec", &told));
+	struct seen seen;
+	int status = run_to_end(start("exec", &seen));
 
 	(void)state;
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	assert_int_equal(told.execs, 2);
-	assert_int_equal(told.by_others, 1);
-	assert_int_equal(told.exiting, 1);
+	assert_int_equal(seen.execs, 2);
+	assert_int_equal(seen.by_others, 1);
+	assert_int_equal(seen.exiting, 1);
 }
 
 static unsigned int traced_threads(pid_t pid)
@@ -384,8 +384,8 @@ static unsigned int traced_threads(pid_t pid)
 /* Let go while it runs: nothing of it stays stopped, traced or waited for. */
 static void test_let_go(void **state)
 {
-	struct told told;
-	struct launch *launch = start("wait", &told);
+	struct seen seen;
+	struct launch *launch = start("wait", &seen);
 	pid_t pid = launch_pid(launch);
 	int status = -1;
 
@@ -405,19 +405,19 @@ static void test_let_go(void **state)
 /* The same where the leader has ended and cannot stop any more. */
 static void test_let_go_without_leader(void **state)
 {
-	struct told told;
-	struct launch *launch = start("leader", &told);
+	struct seen seen;
+	struct launch *launch = start("leader", &seen);
 	pid_t pid = launch_pid(launch);
 	struct proc_stat stat;
 	int status = -1;
 
 	(void)state;
-	while (!told.dying)
+	while (!seen.dying)
 		step(launch);
 	do
 		assert_int_equal(proc_stat_read(pid, 0, &stat), 0);
 	while (stat.state != 'Z');
-	assert_true(told.least_rss >= (int64_t)GROWN);
+	assert_true(seen.least_rss >= (int64_t)GROWN);
 	launch_free(launch);
 	assert_int_equal(kill(pid, SIGTERM), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -428,23 +428,23 @@ static void test_let_go_without_leader(void **state)
 static void test_not_found(void **state)
 {
 	char *argv[] = { "/no/such/program", NULL };
-	struct told told = {};
-	struct launch *launch = launch_new(argv, &events, &told);
+	struct seen seen = {};
+	struct launch *launch = launch_new(argv, &events, &seen);
 
 	(void)state;
 	assert_non_null(launch);
 	assert_int_equal(launch_go(launch), -ENOENT);
 	launch_free(launch);
-	assert_int_equal(told.execs, 0);
+	assert_int_equal(seen.execs, 0);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_thread),
-		cmocka_unit_test(test_loader_tells),
-		cmocka_unit_test(test_loader_does_not_tell),
-		cmocka_unit_test(test_loader_does_not_tell_in_time),
+		cmocka_unit_test(test_loader_signals),
+		cmocka_unit_test(test_loader_does_not_signal),
+		cmocka_unit_test(test_loader_signals_late),
 		cmocka_unit_test(test_threads_end_with_the_process),
 		cmocka_unit_test(test_threads_come_and_go),
 		cmocka_unit_test(test_abort),
