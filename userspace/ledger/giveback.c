@@ -192,7 +192,7 @@ void giveback_restart(struct giveback *giveback, pid_t pid)
 	g_hash_table_remove(giveback->processes, GINT_TO_POINTER(pid));
 }
 
-void range_of_size_set(struct range_of_size *size, uint64_t now)
+static void range_of_size_set(struct range_of_size *size, uint64_t now)
 {
 	if (now < size->now) {
 		size->low = size->fell ? MIN(size->low, now) : now;

@@ -108,7 +108,6 @@ void giveback_reused(struct giveback *giveback, const struct memtoll_run *run, u
 bool giveback_range_put(struct giveback *giveback, GTree *ranges, struct range *range);
 void giveback_range_drop(struct giveback *giveback, GTree *ranges, struct range *range);
 
-void range_of_size_set(struct range_of_size *size, uint64_t now);
 void range_of_size_add(struct range_of_size *size, uint64_t up, uint64_t down);
 
 /* ---- released.c ---- */

@@ -74,8 +74,7 @@ struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mec
 struct uprobe_attachment *uprobe_attach_at(const struct bpf_program *program, pid_t pid, int fd,
 					   __u64 offset);
 
-/* Detaching waits for the kernel's grace periods, 40 ms and more: here and now, or aside. */
-void uprobe_detach(struct uprobe_attachment *attachment);
+/* Detaching waits for the kernel's grace periods, 40 ms and more: it is done by other threads. */
 void uprobe_detach_aside(struct uprobe_attachment *attachment);
 /* Wait until everything detached aside is gone. */
 void uprobe_detach_finish(void);
@@ -89,7 +88,7 @@ void uprobe_detach_dead(struct uprobe_attachment *attachment);
 bool uprobe_dead_are_many(void);
 void uprobe_detach_finish_dead(void);
 
-/* The probes that are not tied to a process. They pass over everybody but the target. */
+/* The probes that are not tied to a process. They filter out every process but the targets. */
 struct probes;
 
 struct probe_set {

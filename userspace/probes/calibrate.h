@@ -21,12 +21,12 @@ struct calibration_result {
 	struct price malloc;
 	struct price calloc;
 	struct price free;
-	struct price idle;		/* a hit that is passed over */
+	struct price idle;		/* a hit of a probe that is attached idle */
 	struct price fault;		/* start of a fault; inside a call all of it */
 	struct price fault_end;		/* timing of its end, in windows; inside: see below */
 	struct price map;
 	struct price read;		/* of a file */
-	struct price read_other;	/* by read(2) of what is no file: passed over */
+	struct price read_other;	/* read(2) on sockets, pipes and the like: not recorded */
 	struct price syscall;		/* any other system call, while some are watched */
 	struct price syscall_counted;	/* and by how much more while they are counted */
 	double fault_begin_ns;		/* of a fault's price, what its own program saw go by */

@@ -92,7 +92,7 @@ static void time_reads(struct round *round, int file)
 	round->ns[F_READ] = (cpu_now() - start) / CALLS;
 }
 
-/* As a socket's: the descriptor's file is looked at, and left alone. */
+/* As on a socket: the program looks at the descriptor's file, and records nothing. */
 static void time_other_reads(struct round *round, int event)
 {
 	double start = cpu_now();
@@ -105,7 +105,7 @@ static void time_other_reads(struct round *round, int event)
 	round->ns[F_READ_OTHER] = (cpu_now() - start) / CALLS;
 }
 
-/* That nobody looks at. */
+/* One that no program looks at. */
 static void time_syscalls(struct round *round)
 {
 	double start = cpu_now();

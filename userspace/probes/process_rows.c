@@ -20,7 +20,7 @@ int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_tar
 	int fd = bpf_map__fd(bpf->maps.processes);
 	uint32_t key = pid;
 
-	/* First: who has a row is never passed over. */
+	/* First: a process that has a row is never filtered out. */
 	count(bpf, pid, 1);
 	if (!bpf_map_update_elem(fd, &key, row, BPF_NOEXIST))
 		return 0;

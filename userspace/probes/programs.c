@@ -166,7 +166,7 @@ static int load(struct memtoll_bpf *bpf)
 	return err;
 }
 
-/* Load the chosen programs one at a time: the first that fails alone is the culprit. */
+/* Load the selected programs one at a time: the first that fails alone is the culprit. */
 static const char *find_refused(const struct programs_config *config)
 {
 	struct memtoll_bpf *bpf;

@@ -227,7 +227,7 @@ void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
 		return;
 	if (calls == !!syscalls->calls && plain == !!syscalls->plain_reads)
 		return;
-	/* What counts the missed calls comes first, and goes last. */
+	/* What counts the missed calls is attached first, and detached last. */
 	if (!calls || !all) {
 		if (!syscalls->missed || syscalls->missed_maps != !calls) {
 			missed = attach_missed(syscalls, !calls);
@@ -284,7 +284,7 @@ bool syscalls_follow_locks(struct syscalls *syscalls)
 	if (!syscalls->locks && bpf_program__autoload(syscalls->bpf->progs.lock_enter)) {
 		syscalls->locks = true;
 		if (!syscalls->calls && syscalls_may_leave(syscalls))
-			return true;	/* with the others, when they come back */
+			return true;	/* with the others, when they are attached again */
 		tracefs = tracefs_open();
 		if (tracefs < 0)
 			return false;

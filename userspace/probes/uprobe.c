@@ -264,6 +264,25 @@ static struct uprobe_attachment *attachment_new(void)
 	return attachment;
 }
 
+/* Waits for the kernel's grace periods, 40 ms and more. */
+static void detach(struct uprobe_attachment *attachment)
+{
+	size_t i;
+
+	if (!attachment)
+		return;
+	/* Entry before return, so that no entry is left waiting for one. */
+	if (attachment->fds[0] >= 0)
+		close(attachment->fds[0]);
+	if (attachment->fds[1] >= 0)
+		close(attachment->fds[1]);
+	if (attachment->untimed_fd >= 0)
+		close(attachment->untimed_fd);
+	for (i = attachment->link_count; i > 0; i--)
+		bpf_link__destroy(attachment->links[i - 1]);
+	g_free(attachment);
+}
+
 struct uprobe_attachment *uprobe_attach_at(const struct bpf_program *program, pid_t pid, int fd,
 					   __u64 offset)
 {
@@ -275,7 +294,7 @@ struct uprobe_attachment *uprobe_attach_at(const struct bpf_program *program, pi
 	link = uprobe_link_multi(bpf_program__fd(program), ATTACH_UPROBE_MULTI, false, path, pid,
 				 &offset, NULL, 1);
 	if (link < 0) {
-		uprobe_detach(attachment);
+		detach(attachment);
 		errno = -link;
 		return NULL;
 	}
@@ -305,34 +324,16 @@ struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mec
 			err = attach_multi(bpf, mechanism, pid, path, &untimed, false, attachment);
 	}
 	if (err) {
-		uprobe_detach(attachment);
+		detach(attachment);
 		errno = -err;
 		return NULL;
 	}
 	return attachment;
 }
 
-void uprobe_detach(struct uprobe_attachment *attachment)
-{
-	size_t i;
-
-	if (!attachment)
-		return;
-	/* Entry before return, so that no entry is left waiting for one. */
-	if (attachment->fds[0] >= 0)
-		close(attachment->fds[0]);
-	if (attachment->fds[1] >= 0)
-		close(attachment->fds[1]);
-	if (attachment->untimed_fd >= 0)
-		close(attachment->untimed_fd);
-	for (i = attachment->link_count; i > 0; i--)
-		bpf_link__destroy(attachment->links[i - 1]);
-	g_free(attachment);
-}
-
 static void detach_job(void *attachment)
 {
-	uprobe_detach(attachment);
+	detach(attachment);
 }
 
 void uprobe_detach_aside(struct uprobe_attachment *attachment)
@@ -347,7 +348,7 @@ void uprobe_detach_dead(struct uprobe_attachment *attachment)
 		return;
 	/* Each holds descriptors: a storm that is faster than the kernel waits here. */
 	if (aside_left(&dead) >= DEAD_WAIT)
-		uprobe_detach(attachment);
+		detach(attachment);
 	else
 		aside_push(&dead, detach_job, attachment);
 }

@@ -11,6 +11,40 @@
 #include "base/version.h"
 #include "probes/programs.h"
 
+/*
+ * Tolls that this run cannot see: they are null in the report, not 0. rss_stat_exact: the kernel
+ * has an event for every change of a memory counter (6.2, commit f1a7941243c1).
+ */
+static void record_not_captured(struct recording *recording, const struct session_config *config,
+				bool rss_stat_exact)
+{
+	const struct {
+		const char *toll;
+		bool captured;
+		const char *reason;
+	} tolls[] = {
+		{ "zero.kernel", config->faults, "faults were not traced" },
+		{ "zero.libc", config->uprobes, "the allocator was not probed" },
+		{ "zero.app", config->samples, "the CPUs were not sampled" },
+		{ "swap.in", config->faults, "faults were not traced" },
+		{ "swap.out", config->faults && rss_stat_exact,
+		  config->faults ?
+		  "this kernel tells of memory counters only now and then" :
+		  "faults were not traced" },
+		{ "reclaim", config->faults, "faults were not traced" },
+		{ "cow", config->faults, "faults were not traced" },
+		{ "file.fault", config->faults, "faults were not traced" },
+		{ "file.read", config->reads, "reads were not traced" },
+		{ "alloc", config->uprobes, "the allocator was not probed" },
+		{ "map", config->mappings, "mapping calls were not traced" },
+	};
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(tolls); i++)
+		if (!tolls[i].captured)
+			recording_not_captured(recording, tolls[i].toll, tolls[i].reason);
+}
+
 void run_start_record(struct recording *recording, const struct session_config *config,
 		      enum uprobe_mechanism mechanism, uint64_t start_ns)
 {
@@ -42,7 +76,7 @@ void run_start_record(struct recording *recording, const struct session_config *
 	recording_meta_int(recording, "start_ns", start_ns);
 	recording_meta_int(recording, "start_realtime_ns",
 			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
-	run_not_captured_record(recording, config, has_exact_rss_stat());
+	record_not_captured(recording, config, has_exact_rss_stat());
 	recording_meta_int(recording, "memory_bytes",
 			   (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 }
@@ -83,34 +117,4 @@ int run_prices_record(struct recording *recording, const struct calibration_resu
 	for (i = 0; i < G_N_ELEMENTS(figures) && !err; i++)
 		err = recording_calibration(recording, figures[i].name, figures[i].value);
 	return err;
-}
-
-void run_not_captured_record(struct recording *recording, const struct session_config *config,
-			     bool rss_stat_exact)
-{
-	const struct {
-		const char *toll;
-		bool captured;
-		const char *reason;
-	} tolls[] = {
-		{ "zero.kernel", config->faults, "faults were not traced" },
-		{ "zero.libc", config->uprobes, "the allocator was not probed" },
-		{ "zero.app", config->samples, "the CPUs were not sampled" },
-		{ "swap.in", config->faults, "faults were not traced" },
-		{ "swap.out", config->faults && rss_stat_exact,
-		  config->faults ?
-		  "this kernel tells of memory counters only now and then" :
-		  "faults were not traced" },
-		{ "reclaim", config->faults, "faults were not traced" },
-		{ "cow", config->faults, "faults were not traced" },
-		{ "file.fault", config->faults, "faults were not traced" },
-		{ "file.read", config->reads, "reads were not traced" },
-		{ "alloc", config->uprobes, "the allocator was not probed" },
-		{ "map", config->mappings, "mapping calls were not traced" },
-	};
-	size_t i;
-
-	for (i = 0; i < G_N_ELEMENTS(tolls); i++)
-		if (!tolls[i].captured)
-			recording_not_captured(recording, tolls[i].toll, tolls[i].reason);
 }

@@ -20,11 +20,4 @@ void run_start_record(struct recording *recording, const struct session_config *
 /* Tables price (of each probe) and calibration. 0, or -errno of the recording. */
 int run_prices_record(struct recording *recording, const struct calibration_result *prices);
 
-/*
- * Tolls that this run cannot see: they are null in the report, not 0. rss_stat_exact: the kernel
- * has an event for every change of a memory counter (6.2, commit f1a7941243c1).
- */
-void run_not_captured_record(struct recording *recording, const struct session_config *config,
-			     bool rss_stat_exact);
-
 #endif /* MEMTOLL_RUN_FACTS_H */

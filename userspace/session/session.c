@@ -44,7 +44,12 @@ struct session *session_new(const struct session_config *config)
 	return session;
 }
 
-/* ---- steps ---- */
+/*
+ * ---- steps ----
+ *
+ * In the order of session_record(). Each returns an exit status, after one message where it is not
+ * 0; session_close() may follow any of them.
+ */
 
 static int open_signals(struct session *session)
 {
@@ -67,7 +72,8 @@ static int open_signals(struct session *session)
 	return 0;
 }
 
-int session_open(struct session *session)
+/* Targets exist; the recording is created. */
+static int step_open(struct session *session)
 {
 	int err;
 
@@ -83,7 +89,8 @@ int session_open(struct session *session)
 	return session->recording ? STATUS_DONE : STATUS_FAILED;
 }
 
-int session_prepare(struct session *session)
+/* What this kernel can do; calibration without probes. */
+static int step_prepare(struct session *session)
 {
 	int err = pagetable_find(&session->pagetable);
 
@@ -105,7 +112,8 @@ int session_prepare(struct session *session)
 	return STATUS_DONE;
 }
 
-int session_load(struct session *session)
+/* BPF programs. */
+static int step_load(struct session *session)
 {
 	const struct session_config *config = &session->config;
 	const char *refused;
@@ -284,7 +292,8 @@ static void report_other_tracers(struct session *session)
 	recording_meta_int(session->recording, "other_tracer_of", shared);
 }
 
-int session_attach(struct session *session)
+/* Probes; calibration with them; counting begins. */
+static int step_attach(struct session *session)
 {
 	const struct session_config *config = &session->config;
 	const struct probe_set set = {
@@ -375,7 +384,8 @@ static void detach(struct session *session)
 	uprobe_detach_finish();
 }
 
-int session_finish(struct session *session)
+/* The last slice; the recording is complete. */
+static int step_finish(struct session *session)
 {
 	struct recording *recording = session->recording;
 	const char *reason = session->end_reason;
@@ -394,7 +404,7 @@ int session_finish(struct session *session)
 	if (session->launch)
 		warn_without_allocator(session);
 	session_record_state(session);
-	/* What goes on of a command is not held by what is still to be written. */
+	/* Processes of the command that live on are not held while the rest is written. */
 	g_clear_pointer(&session->launch, launch_free);
 	err = slice_commit(session->writer, session->slice_start_ns, end);
 	/* The last thing that was read of a process; by its thread, too. */
@@ -459,21 +469,21 @@ void session_free(struct session *session)
 
 int session_record(struct session *session)
 {
-	int status = session_open(session), last;
+	int status = step_open(session), last;
 
 	if (!status)
-		status = session_prepare(session);
+		status = step_prepare(session);
 	watchdog_alive(session->watchdog);
 	if (!status)
-		status = session_load(session);
+		status = step_load(session);
 	watchdog_alive(session->watchdog);
 	if (!status)
-		status = session_attach(session);
+		status = step_attach(session);
 	if (status)
 		return status;
 	status = session_run(session);
 	/* After a failed write the rest is still put in order, but the failure is the answer. */
-	last = session_finish(session);
+	last = step_finish(session);
 	return status ? status : last;
 }
 

@@ -39,22 +39,14 @@ struct session_config {
 
 struct session;
 
-/*
- * Each step returns an exit status (message.h), after one message where it is not 0. In this
- * order; session_close() at any point, and again.
- */
 struct session *session_new(const struct session_config *config);
-int session_open(struct session *session);	/* targets exist; the recording is created */
-int session_prepare(struct session *session);	/* what this kernel can do; calibration, bare */
-int session_load(struct session *session);	/* BPF programs */
-int session_attach(struct session *session);	/* probes; calibration; counting begins */
-int session_run(struct session *session);	/* until the end; slices are written */
-int session_finish(struct session *session);	/* last slice; the recording is complete */
+
+/* From open to the end of the recording. Exit status (message.h), after one message if not 0. */
+int session_record(struct session *session);
+
+/* Give up all but the recording: at any point, and again. */
 void session_close(struct session *session);
 void session_free(struct session *session);
-
-/* All of it. */
-int session_record(struct session *session);
 
 sqlite3 *session_database(struct session *session);
 

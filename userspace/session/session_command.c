@@ -17,7 +17,7 @@
 #define HELD_NS (20 * MS)		/* so long windows may wait while a process is held */
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
 
-/* A process that was held for long goes on, and finds its windows as they should be. */
+/* Before a process that was held for long continues: bring windows to where they should be. */
 static void let_go_on(struct session *session)
 {
 	/* At the end nothing is probed any more, and the command is still waited for. */

@@ -54,7 +54,7 @@ struct session {
 	uint64_t cgroup_read_ns;
 	uint64_t sizes_read_ns;
 	uint64_t kept_up_ns;
-	uint64_t windows_seen_ns;	/* windows were last opened or closed as due */
+	uint64_t windows_seen_ns;	/* when windows were last begun or ended as due */
 	struct fault_window window;
 	struct priority priority;
 	bool more_waits;		/* of the command's processes than were handled */
@@ -70,7 +70,10 @@ struct session {
 /* What is not counted over a slice but stands as it is now; a killed recording has it, too. */
 void session_record_state(struct session *session);
 
-/* ---- session_loop.c: windows, signals, slices, until the end ---- */
+/* ---- session_loop.c: windows, signals, slices ---- */
+
+/* Until the recording is over. Exit status, after a message where it is not 0. */
+int session_run(struct session *session);
 
 uint64_t session_step_budget(struct session *session);
 void session_switch_window(struct session *session, bool open);

@@ -228,7 +228,7 @@ int session_run(struct session *session)
 	while (!err && !session_read_signals(session) && !is_over(session, now)) {
 		watchdog_alive(session->watchdog);
 		wait_for_work(session, now, session_step_budget(session));
-		/* First of all: a window that is closed late costs the target. */
+		/* First of all: a window that ends late costs the target. */
 		session_move_window(session, now_ns());
 		keep_up(session);
 		now = now_ns();
@@ -245,7 +245,7 @@ int session_run(struct session *session)
 		}
 		err = move_slice(session, now);
 	}
-	/* As asked for; session_finish() sees to it. */
+	/* As asked for; step_finish() ends the recording. */
 	if (recording_is_full(session->recording))
 		return STATUS_DONE;
 	if (err)

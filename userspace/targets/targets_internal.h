@@ -13,7 +13,7 @@
 /* A module attached in one process. */
 struct attached {
 	const struct allocator_module *module;
-	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: taken away */
+	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: detached */
 	enum allocator_linkage linkage;
 	const char *unprobed;		/* why none of its functions is probed, or NULL */
 	unsigned int image;		/* of the process, the last one that it was mapped in */

@@ -119,7 +119,7 @@ static struct attached *attached_get(const struct followed *followed,
 
 /*
  * Bring the probes of one module in one process to what is wanted. may_wait: not now, where the
- * kernel is behind with taking away those of the dead.
+ * kernel is behind with detaching those of the dead.
  */
 static void watch_module(struct targets *targets, struct followed *followed,
 			 struct attached *attached, bool may_wait)
