@@ -43,7 +43,7 @@ def test_small_blocks(out: Path, area: str) -> None:
     recording, faults, witness = run(out, "areas", area, 4099)
     pages = witness["after"] - witness["before"]
     assert pages == pytest.approx(4099 / 4, abs=3)
-    made = faults.touched("mapped_files.c", "caller", "fill")
+    made = faults.touched("areas.c", "caller", "fill")
     cleared = made.of("zero")
     assert cleared.pages == cleared.faults == pages, made
     assert cleared.areas == {area}, cleared
@@ -57,7 +57,7 @@ def test_stack(out: Path, mode: str) -> None:
     recording, faults, witness = run(out, "areas", mode, 503)
     pages = witness["after"] - witness["before"]
     assert pages == pytest.approx(503, abs=9)
-    deep = faults.touched("mapped_files.c", "frame", "recurse")
+    deep = faults.touched("areas.c", "frame", "recurse")
     assert deep.of("zero").pages == pages == witness["faults"], deep
     assert deep.areas == {"stack"}, deep
     assert_checked(recording)
@@ -77,7 +77,7 @@ def large_pages() -> Iterator[None]:
 def test_pages_of_the_huge_pool(out: Path, large_pages: None) -> None:
     recording, faults, witness = run(out, "areas", "hugetlb", 3)
     assert (witness["faults"], witness["after"]) == (3, 3 * HUGE_PAGES)
-    written = faults.touched("mapped_files.c", "hugetlb")
+    written = faults.touched("areas.c", "hugetlb")
     assert (written.kinds, written.faults, written.pages) == ({"zero_huge"}, 3, 3 * HUGE_PAGES)
     assert recording.toll("zero.kernel", "bytes") >= 3 * HUGE_PAGES * PAGE
     assert_checked(recording)
@@ -164,7 +164,7 @@ def test_library(out: Path) -> None:
     """A library that came by dlopen: its constants, and the C library's pages."""
     library = workload("libpages.so")
     recording, faults, witness = run(out, "areas", "library", library)
-    read = faults.touched("mapped_files.c", "library")
+    read = faults.touched("areas.c", "library")
     assert (read.faults, read.pages) == (witness["faults"], witness["after"] - witness["before"]), read
     assert (read.areas, read.names) == ({"library"}, {str(library)})
     libc = [row for row in faults.rows if Path(row.area_name).name == "libc.so.6"]
