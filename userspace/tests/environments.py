@@ -34,9 +34,10 @@ def python_with(name: str, packages: Sequence[str]) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (made / "complete").exists():
             shutil.rmtree(made, ignore_errors=True)
+            pip = str(made / "bin" / "pip")
             for words in (
-                [PYTHON, "-m", "venv", made],
-                [made / "bin" / "pip", "install", "-q", "--disable-pip-version-check", *packages],
+                [PYTHON, "-m", "venv", str(made)],
+                [pip, "install", "-q", "--disable-pip-version-check", *packages],
             ):
                 done = subprocess.run(
                     words, capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=SECONDS, check=False

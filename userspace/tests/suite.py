@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Final, NoReturn
 
 import pytest
+from _pytest.terminal import TerminalReporter
 
 import harness
 import leftovers
@@ -76,7 +77,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\nFAILED {report.nodeid}", flush=True)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     for report in terminalreporter.getreports("undecided"):
         terminalreporter.write_line(f"UNDECIDED {report.nodeid}: {report.longrepr[2].partition(UNDECIDED)[2]}")
 

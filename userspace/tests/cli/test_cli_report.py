@@ -63,7 +63,8 @@ def test_unknown_toll_names_all_there_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "colored"), [({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": "", "TERM": "dumb"}, False)]
+    ("env", "colored"),
+    [({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": "", "TERM": "dumb"}, False)],
 )
 def test_colors_on_a_terminal(tmp_path: Path, env: dict[str, str], colored: bool) -> None:
     path = tmp_path / "a.memtoll"

@@ -143,7 +143,7 @@ def test_privileges_are_named(tmp_path: Path) -> None:
 
 def test_an_old_kernel_is_named(tmp_path: Path) -> None:
     """As the kernel itself says it is: under the personality for programs of old. Real ones: test_e2e_kernels.py."""
-    old = [tool("setarch"), "--uname-2.6", MEMTOLL]
+    old: list[str | Path] = [tool("setarch"), "--uname-2.6", MEMTOLL]
     marker = tmp_path / "ran"
     assert_refused(finish(spawn([*old, "stat", "--", "touch", marker])), 3, "Linux 2.6.", "5.15")
     assert not marker.exists()

@@ -62,7 +62,7 @@ def test_return_to_where_a_probe_might_be(out: Path, tmp_path: Path, places: dic
 def test_two_entries_alike(out: Path, tmp_path: Path, places: dict[str, int], probed: str) -> None:
     """Their cookies differ: which one was hit is asked of the kernel."""
     front = build(tmp_path / "front.so", "front.c", places[probed], "-shared", "-fPIC")
-    command = [workload("churn"), str(COUNT)]
+    command: list[str | Path] = [workload("churn"), str(COUNT)]
     recording = record(out, "--probes", "alloc", command=command, env={"LD_PRELOAD": str(front)})
     modules = {row[0] for row in recording.query("SELECT module FROM allocator")}
     assert str(front) in modules, modules

@@ -202,8 +202,8 @@ def test_embedded_jemalloc(out: Path, tmp_path: Path) -> None:
     flags = [f"--redefine-sym={symbol}=je_{symbol}" for symbol in names]
     subprocess.run([tool("objcopy"), *flags, archive, renamed], check=True, timeout=60)
     # The program's calls of calloc and free go to the allocator that is built in.
-    defines = ["-Dcalloc=je_calloc", "-Dfree=je_free", "-include", SOURCES / "embedded.h"]
-    libraries_of_it = [renamed, "-lstdc++", "-lm", "-ldl", "-pthread"]
+    defines: list[str | Path] = ["-Dcalloc=je_calloc", "-Dfree=je_free", "-include", SOURCES / "embedded.h"]
+    libraries_of_it: list[str | Path] = [renamed, "-lstdc++", "-lm", "-ldl", "-pthread"]
     program = build(tmp_path / "calloc_loop", "calloc_loop.c", *defines, *libraries_of_it)
     env = {"JE_MALLOC_CONF": "narenas:3", "MALLOC_CONF": "narenas:2"}
     recording = record(out, command=[program, str(HUNDRED), str(calls)], env=env)

@@ -132,7 +132,7 @@ class Remedy:
     helps: bool
 
     def try_it(self, runs: int) -> Compared:
-        command = [workload("storms"), self.shape, *map(str, (self.rounds, self.count, self.size))]
+        command: list[str | Path] = [workload("storms"), self.shape, *map(str, (self.rounds, self.count, self.size))]
         return compare("--set", f"GLIBC_TUNABLES=glibc.malloc.{self.tunables}", command=command, runs=runs)
 
 

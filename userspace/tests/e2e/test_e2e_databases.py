@@ -282,7 +282,7 @@ def ask_swapped_pool(out: Path, table: Path) -> tuple[dict[str, int], int]:
         f"SELECT SUM(LENGTH(pad)) FROM t.seq_0_to_{PART // STEP - 1} s STRAIGHT_JOIN t.a ON a.id = 1 + {STEP} * s.seq;"
     )
     with memory_with_swap("zram", 400 * MIB) as cgroup:
-        tracer = [MEMTOLL, "record", "-o", out, "--overhead-limit", "none", "--"]
+        tracer: list[str | Path] = [MEMTOLL, "record", "-o", out, "--overhead-limit", "none", "--"]
         before = vmstat()
         with mariadb(table, 160 * MIB, cgroup, tracer) as server:
             server.ask(one_pass)

@@ -95,7 +95,7 @@ def test_made_by_one_touched_in_order_by_another(out: Path) -> None:
         "4K",
         "--overhead-limit",
         "none",
-        command=[workload("owners"), "order", rounds],
+        command=[workload("owners"), "order", str(rounds)],
         env={"LD_PRELOAD": str(workload("libbump.so"))},
     )
     witness, faults = recording.witness[-1], Faults(recording)
@@ -147,7 +147,7 @@ def test_other_sweeps_are_exact(out: Path, marker: str, pages: int) -> None:
 def test_calls_that_are_left(out: Path) -> None:
     """A front's malloc jumps to libc's, one call of two parts; every other is left by longjmp, at the same depth."""
     count = 1009
-    recording = record(out, command=[workload("leaver"), count], env={"LD_PRELOAD": str(workload("libfront.so"))})
+    recording = record(out, command=[workload("leaver"), str(count)], env={"LD_PRELOAD": str(workload("libfront.so"))})
     assert recording.witness[-1]["returned"] == count
     assert recording.report["losses"]["return_missed"] == count
     lines = {}

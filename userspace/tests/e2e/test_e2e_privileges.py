@@ -83,7 +83,7 @@ def test_four_do_for_a_command(home: Path) -> None:
     out = home / "a.memtoll"
     program = shutil.copy(workload("calloc_loop"), home / "calloc_loop")
     script = f"grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status; exec {program} {MIB} 211"
-    args = ["record", "-o", out, "--overhead-limit", "none", "--", "sh", "-c", script]
+    args: list[str | Path] = ["record", "-o", out, "--overhead-limit", "none", "--", "sh", "-c", script]
     result = finish(as_nobody(home, args, *FOUR))
     assert result.status == 0, result
     assert [int(line.split()[1], 16) for line in result.stdout.splitlines() if line.startswith("Cap")] == [0, 0, 0]
@@ -99,7 +99,7 @@ def test_four_do_for_a_command(home: Path) -> None:
 def test_four_do_for_a_process_of_root(home: Path) -> None:
     out = home / "a.memtoll"
     with Program(workload("forker"), "100000", "--wait") as program:
-        args = ["record", "-p", str(program.pid), "-o", out, "--overhead-limit", "none"]
+        args: list[str | Path] = ["record", "-p", str(program.pid), "-o", out, "--overhead-limit", "none"]
         tracer = as_nobody(home, args, *FOUR)
         wait_attached(tracer, program.pid)
         assert all(has | bits(*FOUR) == bits(*FOUR) for has in capabilities(tracer.pid))
@@ -121,7 +121,7 @@ def test_four_do_for_the_doctor(home: Path) -> None:
 @pytest.mark.parametrize("lacking", FOUR)
 def test_what_is_missing_is_named(home: Path, lacking: str) -> None:
     marker = home / "ran"
-    args = ["record", "-o", home / "a.memtoll", "--", "touch", marker]
+    args: list[str | Path] = ["record", "-o", home / "a.memtoll", "--", "touch", marker]
     result = finish(as_nobody(home, args, *(name for name in FOUR if name != lacking)))
     assert_refused(result, 3, f"cap_{lacking}", "root")
     assert not any(f"cap_{name}" in result.stderr for name in FOUR if name != lacking)

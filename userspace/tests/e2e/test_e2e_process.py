@@ -189,7 +189,8 @@ def record_past_exec(out: Path, command: Sequence[str | Path]) -> Recording:
 
 def test_exec_by_another_thread_of_an_attached_process(out: Path) -> None:
     """What was attached hung on the first thread, which is no more: it is attached anew."""
-    command = [workload("crowd"), "--wait", "3", "31", workload("churn"), "0", "--seconds", "100", "--rest", "1000"]
+    churn = [str(workload("churn")), "0", "--seconds", "100", "--rest", "1000"]
+    command = [str(workload("crowd")), "--wait", "3", "31", *churn]
     recording = record_past_exec(out, command)
     assert recording.site("crowd.c", "malloc", "malloc").calls == 3 * 31
     assert recording.site("churn.c", "malloc", "malloc").calls > 0, "its probes did not come back"

@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -351,7 +352,7 @@ def test_fork_and_exec(out: Path, tmp_path: Path) -> None:
         os.mkfifo(fifo)
     tracer = start_record(out, "--probes", "alloc", "--", DEBIAN, SOURCES / "python_forks.py", *fifos)
     for fifo in fifos:
-        writer = wait_until(lambda fifo=fifo: open_for_writing(fifo), f"{fifo.name} to be read", 120)
+        writer = wait_until(partial(open_for_writing, fifo), f"{fifo.name} to be read", 120)
         wait_slices(out, query(out, "SELECT count(*) FROM slice")[0][0] + 2)
         os.close(writer)
     recording = load(out, finish(tracer))

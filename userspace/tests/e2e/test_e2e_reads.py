@@ -143,7 +143,7 @@ def test_many_files_at_once(tmp_path: Path, out: Path) -> None:
 
 
 def test_without_the_probe(out: Path, data: Path) -> None:
-    command = [workload("reader"), data, "pread", str(BLOCK), "7", "1"]
+    command: list[str | Path] = [workload("reader"), data, "pread", str(BLOCK), "7", "1"]
     recording = record(out, "--probes", "faults", command=command)
     assert recording.report["not_captured"]["file.read"] == "reads were not traced"
     assert recording.report["files"] == []
@@ -199,7 +199,8 @@ def test_curve_against_three_caches(out: Path, data: Path) -> None:
     curve = [(point["cache_bytes"], point["miss_ratio"]) for point in row["miss_ratio_curve"]]
     for blocks in (251, 503, 757):
         ratio = min(ratio for size, ratio in curve if size <= blocks * BLOCK)
-        command = [workload("reader"), data, "pread", str(BLOCK), str(BLOCKS), "7", "--random", "--cache", str(blocks)]
+        sizes = [str(BLOCK), str(BLOCKS), "7"]
+        command: list[str | Path] = [workload("reader"), data, "pread", *sizes, "--random", "--cache", str(blocks)]
         (line,) = run_alone(command)
         assert ratio * row["count"] == pytest.approx(line["reads"], rel=0.1), blocks
     assert recording.report["losses"]["ring_read"] == 0

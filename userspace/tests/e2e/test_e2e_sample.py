@@ -57,7 +57,7 @@ def by_site(recording: Recording) -> dict[int, dict[str, int]]:
 
 def test_large_blocks_are_exact(out: Path) -> None:
     """What --min-size covers is followed one by one, as without."""
-    command = [workload("calloc_loop"), str(1 << 20), "211"]
+    command: list[str | Path] = [workload("calloc_loop"), str(1 << 20), "211"]
     recording = record(out, "--sample", "64K", "--probes", "alloc", command=command)
     site = recording.site("calloc_loop.c", "calloc", "calloc")
     assert (site.calls, site.freed) == (211, 211)

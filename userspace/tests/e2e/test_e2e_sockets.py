@@ -44,7 +44,7 @@ def test_each_is_charged(out: Path, file: Path) -> None:
 
 def test_sockets_are_left_alone_and_files_are_not(out: Path, file: Path) -> None:
     """Five seconds of sockets only, over any limit; then files, one among thousands of reads."""
-    command = [workload("sockets"), file, "0", "5", "2000", str(FILES)]
+    command: list[str | Path] = [workload("sockets"), file, "0", "5", "2000", str(FILES)]
     recording = record(out, command=command, exact=False)
     overhead, said = recording.report["overhead"], recording.witness[-1]
     watched, lost = overhead["duty_cycle"].get("read_other", 1), recording.report["losses"]["reads_unwatched"]

@@ -185,14 +185,15 @@ def test_one_place_from_six(out: Path, tmp_path: Path, what: str) -> None:
         stack = stacks.by_id[stack_id]
         names = [frame.function for frame in stack.frames if frame.function != leaf]
         if middle := {"wide", "moved"} & set(names):
-            names = names[names.index(*middle) - 1 :]
+            names = names[names.index(middle.pop()) - 1 :]
             assert names[3] == "main" and stack.complete, names
             name = f"{names[2]} {names[0]}"
             seen[name] = seen.get(name, 0) + count
     assert seen == {name: count for name, count in recording.witness[-1].items() if " " in name}
 
 
-# A place of a sweep is believed for so many faults: bpf/probes/fault_streams.bpf.h. As a run it may go on to the pool's end.
+# A place of a sweep is believed for so many faults (bpf/probes/fault_streams.bpf.h). As a run it may go on to the
+# pool's end.
 BELIEVED: Final = 32 + 3
 
 

@@ -193,7 +193,7 @@ JEMALLOC = "libjemalloc.so.2"
 def test_jemalloc(out: Path, size: int, conf: str, remedy: str) -> None:
     """Purged at each free, because it was told to or because the block is large."""
     rounds, pages = 17, size // PAGE
-    words = [workload("storms"), "blocks", str(rounds), "1", str(size)]
+    words: list[str | Path] = [workload("storms"), "blocks", str(rounds), "1", str(size)]
     env = {"LD_PRELOAD": JEMALLOC} | ({"MALLOC_CONF": conf} if conf else {})
     recording = record(out, command=words, env=env)
     top = recording.report["giveback"][0]

@@ -104,15 +104,16 @@ def pushed_by(recording: Recording) -> Counter[str]:
     )
 
 
-# The kernel adds what its processors count up when there is so much of it (mm/percpu_counter.c): /proc may be as far off.
+# The kernel adds what its processors count up when there is so much of it (mm/percpu_counter.c): /proc may be as far
+# off.
 COUNTED_AT_ONCE = max(32, 2 * (os.cpu_count() or 1)) * (os.cpu_count() or 1)
 
 
 def assert_pushed(recording: Recording) -> None:
     """What went out and did not come back is on swap as it ends, by the kernel's count, whatever the disk was at.
 
-    The process has looked itself a moment before. Meanwhile much may go: what waits for a slow disk is not free yet, and
-    its reclaim goes on until some is.
+    The process has looked itself a moment before. Meanwhile much may go: what waits for a slow disk is not free yet,
+    and its reclaim goes on until some is.
     """
     out, back = (recording.toll(name, "pages") for name in ("swap.out", "swap.in"))
     pid = recording.witness[-1]["pid"]
@@ -129,7 +130,7 @@ def pages_at(recording: Recording, toll: str, owner: str, marker: str) -> float:
     """Pages of a toll whose owner's stack goes through a marked line of pagez."""
     line = site_line("pagez.c", marker)
     return sum(
-        site["bytes"] / PAGE
+        int(site["bytes"]) / PAGE
         for site, frame in frames(recording, toll, owner)
         if Path(frame["file"]).name == "pagez.c" and frame["line"] == line
     )

@@ -65,8 +65,9 @@ def client(path: Path, port: int, python: Path, size: int, recvs: int) -> Client
 
 
 def in_recv(frame: dict[str, Any], witness: dict[str, Any]) -> bool:
-    same = frame["kind"] == "python" and os.path.realpath(frame["file"]) == os.path.realpath(witness["file"])
-    return same and frame["function"].split(".")[-1] == "recv" and witness["first"] <= frame["line"] <= witness["last"]
+    same: bool = frame["kind"] == "python" and os.path.realpath(frame["file"]) == os.path.realpath(witness["file"])
+    inside: bool = witness["first"] <= frame["line"] <= witness["last"]
+    return same and inside and frame["function"].split(".")[-1] == "recv"
 
 
 def test_every_recv_clears_its_whole_buffer(tmp_path: Path, port: int) -> None:

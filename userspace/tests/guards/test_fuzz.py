@@ -62,6 +62,7 @@ def test_a_few_tries(tmp_path: Path, name: str, tries: int) -> None:
 
 @pytest.mark.parametrize("kind", ["bytes", "values"])
 def test_a_few_tries_of_the_package(tmp_path: Path, kind: str) -> None:
-    words = [sys.executable, "-B", TESTS / "fuzz" / "package.py", kind, *SEED, "--tries", "3", "--keep", tmp_path]
+    package = str(TESTS / "fuzz" / "package.py")
+    words = [sys.executable, "-B", package, kind, *SEED, "--tries", "3", "--keep", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0 and done.stdout.startswith(f"package {kind}: 3 tries, "), done

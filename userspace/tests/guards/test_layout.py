@@ -34,8 +34,8 @@ MAY_INCLUDE: Final = {
         "report": "base symbols recording",
         "compare": "base host recording session report",
         "doctor": "base host events symbols allocators probes session",
-        "cli": "base host symbols unwind python allocators events ledger recording probes targets budget session report "
-        "compare doctor",
+        "cli": "base host symbols unwind python allocators events ledger recording probes targets budget session "
+        "report compare doctor",
     }.items()
 }
 # One enum, in a header of its own: the order of glibc's thresholds.

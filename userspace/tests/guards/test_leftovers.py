@@ -120,9 +120,12 @@ def own_notes() -> set[Path]:
 def test_what_a_test_fails_in_is_undone(tmp_path: Path) -> None:
     """By itself, and not by the next run: nothing is noted any more."""
     notes = own_notes()
-    with pytest.raises(AssertionError, match="the test's"), memory_with_swap("file", 16 * MIB, 4 * MIB) as cgroup:
-        with Program(*in_cgroup(cgroup, workload("sleeper"))):
-            raise AssertionError("the test's")
+    with (
+        pytest.raises(AssertionError, match="the test's"),
+        memory_with_swap("file", 16 * MIB, 4 * MIB) as cgroup,
+        Program(*in_cgroup(cgroup, workload("sleeper"))),
+    ):
+        raise AssertionError("the test's")
     assert not cgroup.exists()
     assert own_notes() == notes
 

@@ -270,7 +270,7 @@ def test_tracer_keeps_up_with_ten_thousand_new_sites(names: Names) -> None:
 
     def once() -> Mapping[str, float]:
         path = names.next()
-        command = [workload("sites"), "10007", "1", "--size", "65536"]
+        command: list[str | Path] = [workload("sites"), "10007", "1", "--size", "65536"]
         assert memtoll("record", "-o", path, "--overhead-limit", "none", "--", *command).status == 0
         # Without the report, which is 124 MB: a round of it took longer than the measurement.
         ((sites,),) = query(path, "SELECT COUNT(DISTINCT stack_id) FROM call WHERE call = 'malloc'")

@@ -19,7 +19,7 @@ PAIRS = 1_000_003
 @pytest.mark.parametrize("work", [10, 1000])
 def test_samples_tell_the_probes_part(tmp_path: Path, work: int) -> None:
     """A pair with next to nothing beside it, and one with a microsecond of arithmetic."""
-    command = [workload("pairs"), "--pairs", str(PAIRS), "--work", str(work)]
+    command: list[str | Path] = [workload("pairs"), "--pairs", str(PAIRS), "--work", str(work)]
 
     def bare() -> int:
         run = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)

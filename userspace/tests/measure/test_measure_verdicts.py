@@ -9,13 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_e2e_compare import CALLS, PINNED, REMEDIES, USED_CALLS, Remedy, compare, loop, stop_purging
+from test_e2e_tls import CLEARS, NEWEST, client, environment, port
+from test_e2e_zeroing import CACHED_CALLS, HUNDRED, MAPPED, calloc_loop, preload
 
-from harness import Recording, record, workload
+from harness import MIB, Recording, record, workload
 from measuring import Bound, settle
 from shape import family_shares
-from test_e2e_compare import CALLS, PINNED, REMEDIES, USED_CALLS, Remedy, compare, loop, stop_purging
-from test_e2e_tls import CLEARS, MIB, NEWEST, client, environment, port
-from test_e2e_zeroing import CACHED_CALLS, HUNDRED, MAPPED, calloc_loop, preload
 
 pytestmark = [pytest.mark.root, pytest.mark.measure]
 

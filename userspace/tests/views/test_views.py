@@ -51,7 +51,7 @@ def verdict(made: Facts) -> dict[str, Any]:
 
 def probed(made: Facts, probe: int, other: int) -> dict[str, Any]:
     """Mallocs whose calibrated price is half of the CPU time; so many samples lie in their probes and elsewhere."""
-    made.hits(malloc=S // 2 // HIT)
+    made.hits(malloc=int(S / 2 / HIT))
     made.samples("probe", probe)
     made.samples("user", other)
     return made.one("SELECT * FROM uprobe_profile")
