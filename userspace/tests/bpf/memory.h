@@ -34,6 +34,13 @@ static struct {
 	__u64 next;		/* frame of the next table */
 } tables;
 
+/* A series that is being read, run by run. */
+static struct {
+	const struct memtoll_series *series;
+	unsigned at;
+	__u64 address;
+} reading;
+
 /* A present entry of a page frame. */
 static inline __u64 page_entry(__u64 frame)
 {
@@ -48,6 +55,7 @@ static inline __u64 swap_entry(__u64 type, __u64 offset)
 
 static inline void tables_begin(unsigned levels)
 {
+	reading.series = NULL;
 	tables.levels = levels;
 	tables.direct = levels == 5 ? DIRECT_5 : DIRECT_4;
 	tables.next = FIRST_TABLE + 1;
@@ -145,6 +153,51 @@ static inline void drain(void)
 	struct bpf_iter__task context = { .task = &host.task };
 
 	drain_threads(&context);
+}
+
+/* The next run, which may be one of a series: what that does not say is as it must have been. */
+static inline struct memtoll_run next_run(void)
+{
+	const struct memtoll_series *series = reading.series;
+	const struct memtoll_plain_run *plain;
+	const __u32 *record;
+	struct memtoll_run run;
+
+	if (!series) {
+		while ((record = kernel_ring_take(&events, NULL, NULL)))
+			if (*record != EVENT_STACK && *record != EVENT_FILE)
+				break;
+		if (!record)
+			fail_msg("there are no more runs");
+		if (*record == EVENT_RUN)
+			return *(const struct memtoll_run *)record;
+		assert_int_equal(*record, EVENT_SERIES);
+		reading.series = series = (const struct memtoll_series *)record;
+		reading.at = 0;
+		reading.address = series->address;
+	}
+	plain = &series->runs[reading.at];
+	run = (struct memtoll_run){
+		.kind = EVENT_RUN,
+		.tgid = series->tgid,
+		.tid = series->tid,
+		.fault_class = series->fault_class,
+		.area = series->area,
+		.flags = plain->flags,
+		.address = reading.address,
+		.pages = plain->pages,
+		.faults = plain->pages,
+		.first_ns = series->first_ns + plain->first_after_ns,
+		.last_ns = series->first_ns + plain->last_after_ns,
+		.ip = plain->ip,
+		.stack_id = plain->stack_id,
+		.inode = series->inode,
+		.dev = series->dev,
+	};
+	reading.address += plain->pages * MEMTOLL_PAGE_SIZE;
+	if (++reading.at == series->count)
+		reading.series = NULL;
+	return run;
 }
 
 #endif /* TESTS_BPF_MEMORY_H */

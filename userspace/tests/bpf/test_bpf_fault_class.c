@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a fault was, from the page-table entry at its start and how it ended: the table of design.md,
+ * section 5. The whole way of the programs: a fault begins, ends, and its run is read.
+ */
+#include "tests/bpf/memory.h"
+
+#define AREA_START 0x7f1200000000ULL
+#define AREA_END 0x7f1200800000ULL
+#define PAGE (AREA_START + 0x123000)
+#define IP 0x401136ULL
+#define ZERO_FRAME 0x2a3fULL
+#define HUGE_ZERO_FRAME 0x12200ULL
+
+/* include/linux/mm.h */
+#define VM_SHARED 0x8
+#define VM_MAYSHARE 0x80
+#define VM_HUGETLB 0x00400000
+/* include/uapi/linux/magic.h */
+#define TMPFS_MAGIC 0x01021994
+#define EXT4_SUPER_MAGIC 0xef53
+
+enum where { ANONYMOUS, PRIVATE_FILE, SHARED_FILE, SHARED_MEMORY, HUGETLB };
+
+static struct vm_area_struct area;
+static struct mapped_file file;
+
+static void begin(enum where where)
+{
+	static const unsigned flags[] = {
+		[SHARED_FILE] = VM_SHARED | VM_MAYSHARE,
+		[SHARED_MEMORY] = VM_SHARED | VM_MAYSHARE,
+		[HUGETLB] = VM_HUGETLB,
+	};
+
+	host_begin();
+	tables_begin(4);
+	KNOB(cfg_zero_pfn, ZERO_FRAME);
+	KNOB(cfg_huge_zero_pfn, HUGE_ZERO_FRAME);
+	add_area(&area, AREA_START, AREA_END, where < sizeof(flags) / sizeof(flags[0]) ? flags[where] : 0);
+	if (where == PRIVATE_FILE || where == SHARED_FILE)
+		set_file(&area, &file, EXT4_SUPER_MAGIC);
+	else if (where == SHARED_MEMORY)
+		set_file(&area, &file, TMPFS_MAGIC);
+}
+
+/* The last table is there, as a rule. */
+static void set_page(__u64 entry)
+{
+	set_entry(PAGE, 1, entry);
+}
+
+enum end { MIN, MAJ };
+
+/* The run of the one fault that has begun, which ends so. */
+static struct memtoll_run end_fault(enum end end)
+{
+	ends_seen = 1;
+	if (end == MAJ)
+		fault_end_major(NULL);
+	else
+		fault_end_minor(NULL);
+	drain();
+	return next_run();
+}
+
+static int class_of(__u64 error, enum end end)
+{
+	struct memtoll_run run;
+	int class;
+
+	fault_at(PAGE + 0x7d1, IP, error);
+	run = end_fault(end);
+	class = run.fault_class;
+	assert_int_equal(run.address, PAGE);
+	assert_int_equal(run.pages, 1);
+	assert_int_equal(run.faults, 1);
+	assert_int_equal(run.flags & RUN_MAJOR, end == MAJ ? RUN_MAJOR : 0);
+	assert_int_equal(run.flags & RUN_WRITE, error & FAULT_BIT_WRITE ? RUN_WRITE : 0);
+	assert_int_equal(run.flags & RUN_KERNEL_MODE, error & FAULT_BIT_USER ? 0 : RUN_KERNEL_MODE);
+	assert_no_event();
+	return class;
+}
+
+struct row {
+	enum where where;
+	__u64 entry;
+	__u64 error;
+	enum end end;
+	int expected;
+};
+
+static void check(const struct row *rows, size_t count)
+{
+	const struct row *row;
+	int class;
+
+	for (row = rows; row < rows + count; row++) {
+		memset(&file, 0, sizeof(file));
+		begin(row->where);
+		set_page(row->entry);
+		class = class_of(row->error, row->end);
+		if (class != row->expected)
+			fail_msg("row %zd: class %d, not %d", row - rows, class, row->expected);
+		assert_lost_only(0, 0);
+	}
+}
+
+#define CHECK(rows) check(rows, sizeof(rows) / sizeof((rows)[0]))
+
+static void test_empty_entry(void **state)
+{
+	static const struct row rows[] = {
+		{ ANONYMOUS, 0, WRITES, MIN, FAULT_ZERO },
+		{ ANONYMOUS, 0, READS, MIN, FAULT_ZERO_READ },
+		{ ANONYMOUS, 0, FAULT_BIT_WRITE, MIN, FAULT_ZERO },
+		{ PRIVATE_FILE, 0, READS, MIN, FAULT_FILE },
+		{ PRIVATE_FILE, 0, READS, MAJ, FAULT_FILE },
+		{ PRIVATE_FILE, 0, WRITES, MIN, FAULT_COW },
+		{ SHARED_FILE, 0, READS, MIN, FAULT_FILE },
+		{ SHARED_FILE, 0, WRITES, MIN, FAULT_FILE },
+		{ SHARED_FILE, 0, WRITES, MAJ, FAULT_FILE },
+		{ SHARED_MEMORY, 0, READS, MIN, FAULT_SHARED },
+		{ SHARED_MEMORY, 0, WRITES, MIN, FAULT_SHARED },
+		/* Cleared when it is taken from the pool. */
+		{ HUGETLB, 0, WRITES, MIN, FAULT_ZERO_HUGE },
+		{ HUGETLB, 0, READS, MIN, FAULT_ZERO_HUGE },
+	};
+
+	CHECK(rows);
+}
+
+static void test_present_entry(void **state)
+{
+	const __u64 zero = page_entry(ZERO_FRAME) & ~RW, other = page_entry(0x77777) & ~RW;
+	const __u64 present = FAULT_BIT_P;
+	const struct row rows[] = {
+		{ ANONYMOUS, zero, WRITES | present, MIN, FAULT_ZERO_UPGRADE },
+		{ PRIVATE_FILE, other, WRITES | present, MIN, FAULT_REUSE },
+		{ SHARED_FILE, other, WRITES | present, MIN, FAULT_FILE },
+		{ SHARED_MEMORY, other, WRITES | present, MIN, FAULT_SHARED },
+		/* Another thread's fault was quicker. */
+		{ ANONYMOUS, other, READS, MIN, FAULT_OTHER },
+		{ ANONYMOUS, zero, READS, MIN, FAULT_OTHER },
+		/* A hint for NUMA: present, but for the MMU. */
+		{ ANONYMOUS, (page_entry(0x77777) & ~P) | PROT_NONE, READS, MIN, FAULT_OTHER },
+	};
+
+	CHECK(rows);
+}
+
+/* A frame of 0 means that it was not found: then page frame 0 is not the zero page. */
+static void test_zero_page_unknown(void **state)
+{
+	begin(ANONYMOUS);
+	KNOB(cfg_zero_pfn, 0);
+	set_page(page_entry(0) & ~RW);
+	assert_int_not_equal(class_of(WRITES | FAULT_BIT_P, MIN), FAULT_ZERO_UPGRADE);
+}
+
+/* Whether the frame is another afterwards tells a copy from a page that had become private. */
+static void test_copy_or_reuse(void **state)
+{
+	begin(ANONYMOUS);
+	set_page(page_entry(0x77777) & ~RW);
+	fault_at(PAGE, IP, WRITES | FAULT_BIT_P);
+	set_page(page_entry(0x77779));
+	assert_int_equal(end_fault(MIN).fault_class, FAULT_COW);
+
+	begin(ANONYMOUS);
+	set_page(page_entry(0x77777) & ~RW);
+	fault_at(PAGE, IP, WRITES | FAULT_BIT_P);
+	set_page(page_entry(0x77777));
+	assert_int_equal(end_fault(MIN).fault_class, FAULT_REUSE);
+}
+
+static void test_huge_entries(void **state)
+{
+	struct memtoll_run run;
+
+	/* The huge zero page, written to: it is split, or replaced by a huge page. */
+	begin(ANONYMOUS);
+	set_entry(PAGE, 2, (page_entry(HUGE_ZERO_FRAME) | PS) & ~RW);
+	fault_at(PAGE, IP, WRITES | FAULT_BIT_P);
+	set_entry(PAGE, 2, page_entry(0x14000) | PS);
+	run = end_fault(MIN);
+	assert_int_equal(run.fault_class, FAULT_ZERO_HUGE);
+	assert_int_equal(run.pages, 512);
+	assert_int_equal(run.address, PAGE & ~0x1fffffULL);
+
+	begin(ANONYMOUS);
+	set_entry(PAGE, 2, (page_entry(HUGE_ZERO_FRAME) | PS) & ~RW);
+	fault_at(PAGE, IP, WRITES | FAULT_BIT_P);
+	set_entry(PAGE, 2, 0);
+	set_page(page_entry(0x14007));
+	run = end_fault(MIN);
+	assert_int_equal(run.fault_class, FAULT_ZERO_UPGRADE);
+	assert_int_equal(run.pages, 1);
+
+	/* Another huge page, shared since a fork: copied as a whole, or page by page. */
+	begin(ANONYMOUS);
+	set_entry(PAGE, 2, (page_entry(0x14000) | PS) & ~RW);
+	fault_at(PAGE, IP, WRITES | FAULT_BIT_P);
+	set_entry(PAGE, 2, 0);
+	set_page(page_entry(0x99999));
+	run = end_fault(MIN);
+	assert_int_equal(run.fault_class, FAULT_COW);
+	assert_int_equal(run.pages, 1);
+
+	begin(ANONYMOUS);
+	set_entry(PAGE, 2, (page_entry(0x14000) | PS) & ~RW);
+	fault_at(PAGE, IP, WRITES | FAULT_BIT_P);
+	set_entry(PAGE, 2, page_entry(0x14000) | PS);
+	run = end_fault(MIN);
+	assert_int_equal(run.fault_class, FAULT_REUSE);
+}
+
+static void test_swap(void **state)
+{
+	const __u64 first = swap_entry(0, 0), some = swap_entry(22, 0xabcdef1);
+	const struct row rows[] = {
+		{ ANONYMOUS, first, READS, MIN, FAULT_SWAP },
+		{ ANONYMOUS, some, WRITES, MIN, FAULT_SWAP },
+		{ ANONYMOUS, some, WRITES, MAJ, FAULT_SWAP },
+		{ ANONYMOUS, first, FAULT_BIT_WRITE, MAJ, FAULT_SWAP },
+		/* A private page of a file's mapping may be on swap, too. */
+		{ PRIVATE_FILE, some, READS, MAJ, FAULT_SWAP },
+		/* include/linux/swap.h: MAX_SWAPFILES is 23 where all the special types are built in. */
+		{ ANONYMOUS, swap_entry(23, 0x1234), READS, MIN, FAULT_OTHER },
+		{ ANONYMOUS, swap_entry(31, 0x1234), READS, MIN, FAULT_OTHER },
+	};
+
+	CHECK(rows);
+}
+
+static void test_swap_device_is_kept(void **state)
+{
+	struct memtoll_run run;
+
+	begin(ANONYMOUS);
+	set_page(swap_entry(5, 0x1234));
+	fault_at(PAGE, IP, READS);
+	run = end_fault(MAJ);
+	assert_int_equal(run.fault_class, FAULT_SWAP);
+	assert_int_equal(run.swap_type, 5);
+}
+
+/* Where a major one's page came from; the slowest decides, and of a minor one it is not asked. */
+static void test_swap_source(void **state)
+{
+	static const struct {
+		__u32 device, zswap, zero;
+		enum end end;
+		int expected;
+	} rows[] = {
+		{ 0, 0, 0, MAJ, FAULT_SWAP },
+		{ 1, 0, 0, MAJ, FAULT_SWAP },
+		{ 0, 1, 0, MAJ, FAULT_SWAP_ZSWAP },
+		{ 0, 0, 1, MAJ, FAULT_SWAP_ZERO },
+		{ 1, 7, 3, MAJ, FAULT_SWAP },
+		{ 0, 1, 3, MAJ, FAULT_SWAP_ZSWAP },
+		{ 0, 1, 0, MIN, FAULT_SWAP },
+	};
+	struct open_fault *fault;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(ANONYMOUS);
+		set_page(swap_entry(0, 0x1234));
+		fault_at(PAGE, IP, READS);
+		fault = &host_thread()->fault;
+		fault->in_device = rows[i].device;
+		fault->in_zswap = rows[i].zswap;
+		fault->in_zero = rows[i].zero;
+		assert_int_equal(end_fault(rows[i].end).fault_class, rows[i].expected);
+	}
+}
+
+/* No tables: nothing is known of the fault, and that is said. */
+static void test_walk_fails(void **state)
+{
+	begin(ANONYMOUS);
+	host.mm.pgd = NULL;
+	fault_at(PAGE, IP, WRITES);
+	assert_int_equal(end_fault(MIN).fault_class, FAULT_OTHER);
+	assert_lost_only(LOST_WALK_FAILED, 1);
+}
+
+/* Where it lies. */
+static void test_areas(void **state)
+{
+	static const struct {
+		__u64 start, end, address;
+		int expected;
+	} rows[] = {
+		{ AREA_START, AREA_END, PAGE, AREA_ANON },
+		{ HEAP, HEAP_TOP, HEAP + 0x1000, AREA_HEAP },
+		{ START_STACK - 0x21000, START_STACK + 0x1000, START_STACK - 0x3000, AREA_STACK },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		host_begin();
+		tables_begin(4);
+		add_area(&area, rows[i].start, rows[i].end, 0);
+		fault_at(rows[i].address, IP, WRITES);
+		assert_int_equal(end_fault(MIN).area, rows[i].expected);
+		assert_lost_only(0, 0);
+	}
+	/* None holds the address: just below the stack it is about to grow, elsewhere it is lost. */
+	host_begin();
+	tables_begin(4);
+	fault_at(START_STACK - 0x100000, IP, WRITES);
+	assert_int_equal(end_fault(MIN).area, AREA_STACK);
+	assert_lost_only(0, 0);
+	host_begin();
+	tables_begin(4);
+	fault_at(PAGE, IP, WRITES);
+	assert_int_equal(end_fault(MIN).area, AREA_UNKNOWN);
+	assert_lost_only(LOST_AREA_UNKNOWN, 1);
+}
+
+static void test_file_is_named_once(void **state)
+{
+	const struct memtoll_file *named;
+
+	begin(PRIVATE_FILE);
+	set_page(0);
+	fault_at(PAGE, IP, READS);
+	area_generation++;
+	fault_at(PAGE + 0x5000, IP, READS);
+	drain();
+	named = next_event(EVENT_FILE);
+	assert_string_equal(named->name, "data");
+	assert_int_equal(named->inode, 104729);
+	assert_int_equal(named->tgid, TGID);
+	next_run();
+	next_run();
+	assert_no_event();
+}
+
+/* A helper of the kernel's that may not sleep, or an address with a tag: no page will be mapped. */
+static void test_no_fault_at_all(void **state)
+{
+	begin(ANONYMOUS);
+	set_page(0);
+	host.task.pagefault_disabled = 1;
+	fault_at(PAGE, IP, FAULT_BIT_WRITE);
+	host.task.pagefault_disabled = 0;
+	fault_at(PAGE | 1ULL << 62, IP, FAULT_BIT_WRITE);
+	drain();
+	assert_no_event();
+	/* In user mode it is one. */
+	host.task.pagefault_disabled = 1;
+	assert_int_equal(class_of(WRITES, MIN), FAULT_ZERO);
+}
+
+/* Of a process that is not traced nothing is seen. */
+static void test_stranger(void **state)
+{
+	begin(ANONYMOUS);
+	set_page(0);
+	host.task.tgid = host.task.pid = TGID + 1;
+	fault_at(PAGE, IP, WRITES);
+	drain();
+	/* Its number's lowest bits are a traced one's. */
+	host.task.tgid = host.task.pid = TGID + NEAR_PROCESSES;
+	fault_at(PAGE, IP, WRITES);
+	drain();
+	assert_no_event();
+	assert_lost_only(0, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_empty_entry),
+		cmocka_unit_test(test_present_entry),
+		cmocka_unit_test(test_zero_page_unknown),
+		cmocka_unit_test(test_copy_or_reuse),
+		cmocka_unit_test(test_huge_entries),
+		cmocka_unit_test(test_swap),
+		cmocka_unit_test(test_swap_device_is_kept),
+		cmocka_unit_test(test_swap_source),
+		cmocka_unit_test(test_walk_fails),
+		cmocka_unit_test(test_areas),
+		cmocka_unit_test(test_file_is_named_once),
+		cmocka_unit_test(test_no_fault_at_all),
+		cmocka_unit_test(test_stranger),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
