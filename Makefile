@@ -141,11 +141,11 @@ check: deps-test ## the tests that need no root, in a minute; T=NAME or T=PATH: 
 endif
 
 # Full: five interleaved rounds against what else is installed; BENCH='--rounds 9' and the like.
-bench: tests-build ## measure what tracing costs, renew the README's table; half an hour
+bench: tests-build ## measure what tracing costs, renew doc/overhead.md; half an hour
 	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) env MEMTOLL=$(abspath $(O)/memtoll) /usr/bin/python3 -B \
 		userspace/tests/bench/bench.py $(BENCH)
 
-bench-table: ## the README's table from the last results
+bench-table: ## the tables of doc/overhead.md from the last results
 	$(Q)/usr/bin/python3 -B userspace/tests/bench/table.py
 
 lint: deps-test ## types and style of the Python package (style: where ruff is installed)

@@ -3,7 +3,7 @@
 #ifndef MEMTOLL_MESSAGE_H
 #define MEMTOLL_MESSAGE_H
 
-/* Exit statuses (README). */
+/* Exit statuses (userspace/doc/commands.md). */
 enum {
 	STATUS_DONE = 0,
 	STATUS_FAILED = 1,

@@ -15,7 +15,7 @@ struct report_options {
 /* The verdict, toll table, sites, ledger, checks, losses and overhead as text. 0 or -errno. */
 int report_text(sqlite3 *database, const struct report_options *options, FILE *out);
 
-/* The object of design.md section 9, from view report_json. 0 or -errno. */
+/* The object of userspace/doc/recording.md, "JSON", from view report_json. 0 or -errno. */
 int report_json(sqlite3 *database, const struct report_options *options, FILE *out);
 
 /* Folded stacks of one toll ("zero.kernel"), allocation stack; weights are microseconds. */

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import tools
 from lines import AGAIN, LINES, Cost, Line, Target, price
-from table import machine_facts, results_file, write_readme
+from table import machine_facts, results_file, write_page
 
 import measuring
 from harness import MEMTOLL, SOURCES, Program, end, spawn, tool, wait_attached, workload
@@ -295,7 +295,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--lines", default="", help="only lines that this regular expression finds, or figures")
     parser.add_argument("--renew", action="store_true", help="the other lines' results stay, if this machine's")
-    parser.add_argument("--out", type=Path, default=None, help="results go there, and the README is left alone")
+    parser.add_argument("--out", type=Path, default=None, help="results go there, and doc/overhead.md is left alone")
     arguments = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="memtoll-bench-"))
     scratch.chmod(0o755)
@@ -308,7 +308,7 @@ def main() -> int:
             shutil.rmtree(scratch)
     save(results, arguments)
     if not arguments.out:
-        write_readme()
+        write_page()
     return 0
 
 

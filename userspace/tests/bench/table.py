@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The README's tables, from results/: run it to renew the ones by the others."""
+"""The tables of doc/overhead.md, from results/: run it to renew the ones by the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from measuring import FEWEST, median_bounds
 
 RESULTS: Final = Path(__file__).resolve().parent / "results"
-README: Final = Path(__file__).resolve().parents[3] / "README.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "doc" / "overhead.md"
 BEGIN: Final = "<!-- from bench/results: make bench-table -->\n"
 END: Final = "<!-- end -->\n"
 
@@ -191,9 +191,9 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(text) + "\n"
 
 
-def readme_with(machines: list[dict[str, Any]]) -> str:
+def page_with(machines: list[dict[str, Any]]) -> str:
     """The newest results in full, what is promised beside it for all."""
-    text = README.read_text()
+    text = PAGE.read_text()
     head, rest = text.split(BEGIN, 1)
     _, tail = rest.split(END, 1)
     kept = "\n".join(promises(machines))
@@ -201,9 +201,9 @@ def readme_with(machines: list[dict[str, Any]]) -> str:
     return f"{head}{BEGIN}{table(machines[0])}\n{said}\n\n{kept}\n{END}{tail}"
 
 
-def write_readme() -> None:
-    README.write_text(readme_with(all_results()))
+def write_page() -> None:
+    PAGE.write_text(page_with(all_results()))
 
 
 if __name__ == "__main__":
-    write_readme()
+    write_page()

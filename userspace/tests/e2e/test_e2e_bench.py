@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The benchmark runs, every line of it; the README's table is what its results give."""
+"""The benchmark runs, every line of it; the tables of doc/overhead.md are what its results give."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from lines import LINES, Cost, Line, Target  # noqa: E402
 import bench  # noqa: E402
 
 
-def test_readme_has_the_results() -> None:
+def test_page_has_the_results() -> None:
     """Each machine's under its own name, with every line; what is promised beside what each of them measured."""
     machines = table.all_results()
-    assert table.README.read_text() == table.readme_with(machines)
+    assert table.PAGE.read_text() == table.page_with(machines)
     for results in machines:
         assert json.loads(table.results_file(results["machine"]).read_text()) == results
         assert {line["name"] for line in results["lines"]} == {line.name for line in LINES}
