@@ -3,7 +3,7 @@
 #ifndef MEMTOLL_WIRE_FAULTS_H
 #define MEMTOLL_WIRE_FAULTS_H
 
-/* What a fault did, judged by the page-table entry at its start (design.md, section 5). */
+/* What a fault did, judged by the page-table entry at its start (userspace/doc/architecture.md). */
 enum memtoll_fault_class {
 	FAULT_ZERO = 0,		/* first write to an anonymous page: cleared by the kernel */
 	FAULT_ZERO_HUGE = 1,	/* the same, a huge page */
