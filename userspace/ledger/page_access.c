@@ -12,7 +12,6 @@
 
 #include "base/hash.h"
 #include "events/refined.h"
-#include "base/hash.h"
 
 #define PAGE MEMTOLL_PAGE_SIZE
 #define TABLE_PAGES 512

@@ -6,26 +6,21 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 #include <glib.h>
-#include <lzma.h>
 
 #include "symbols/debugfile.h"
 #include "symbols/demangle.h"
+#include "symbols/dwfl_checks.h"
 
 /* Linkers make four to ten segments. */
 #define SEGMENTS_MAX 256
 /* The x86-64 and arm64 ABIs' largest; mappings begin on pages, segments need not. */
 #define PAGE_MAX 65536ULL
-/* MiniDebugInfo of the largest distribution libraries unpacks to a few MiB. */
-#define DEBUGDATA_MAX (128ULL * 1024 * 1024)
-/* A file without sections that is not larger may be walked through, a word at a time. */
-#define HASH_WALK_MAX (64 * 1024)
 /* How many symbols inside a larger one are stepped over to find the larger one. */
 #define OVERLAPS_MAX 256
 
@@ -119,55 +114,6 @@ static bool guarded(void (*work)(void *), void *argument)
 	guard = &here;
 	work(argument);
 	guard = NULL;
-	return true;
-}
-
-/* Whether .gnu_debugdata, which libdwfl unpacks whole, stays small; it may be a bomb. */
-static bool unpacks_small(const void *data, size_t size)
-{
-	lzma_stream stream = LZMA_STREAM_INIT;
-	uint8_t *scratch;
-	lzma_ret result;
-	bool small;
-
-	if (lzma_stream_decoder(&stream, DEBUGDATA_MAX, 0) != LZMA_OK)
-		return false;
-	scratch = g_malloc(PAGE_MAX);
-	stream.next_in = data;
-	stream.avail_in = size;
-	do {
-		stream.next_out = scratch;
-		stream.avail_out = PAGE_MAX;
-		result = lzma_code(&stream, LZMA_FINISH);
-	} while (result == LZMA_OK && stream.total_out <= DEBUGDATA_MAX);
-	/* What does not unpack to its end does libdwfl no harm. */
-	small = result != LZMA_OK && result != LZMA_MEMLIMIT_ERROR;
-	lzma_end(&stream);
-	g_free(scratch);
-	return small;
-}
-
-static bool debugdata_is_sane(Elf *elf)
-{
-	Elf_Scn *section = NULL;
-	size_t names;
-
-	if (elf_getshdrstrndx(elf, &names))
-		return true;
-	while ((section = elf_nextscn(elf, section))) {
-		GElf_Shdr header;
-		const char *name;
-		Elf_Data *data;
-
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_PROGBITS)
-			continue;
-		name = elf_strptr(elf, names, header.sh_name);
-		if (!name || strcmp(name, ".gnu_debugdata"))
-			continue;
-		data = elf_rawdata(section, NULL);
-		if (data && data->d_buf && !unpacks_small(data->d_buf, data->d_size))
-			return false;
-	}
 	return true;
 }
 
@@ -509,51 +455,6 @@ static void read_symbols(struct object *object)
 	tidy_symbols(object, complete);
 }
 
-/*
- * libdw opens the file that .gnu_debugaltlink names when find_debuginfo() found none. It would
- * wait for ever on a FIFO.
- */
-static bool alternative_is_sane(const struct object *object, Dwarf *dwarf)
-{
-	const char *path;
-	const void *bits;
-	struct stat status;
-
-	if (object->alternative_found || dwelf_dwarf_gnu_debugaltlink(dwarf, &path, &bits) <= 0)
-		return true;
-	return path[0] == '/' && (stat(path, &status) || S_ISREG(status.st_mode));
-}
-
-/*
- * Where no section is a symbol table, libdwfl counts the dynamic symbols itself: along a chain of
- * .gnu.hash, through all of the file if that is made so, and each word of it takes longer than the one
- * before (find_dynsym() by elf_getdata_rawchunk(), elfutils 0.188): a file of 1 MiB takes minutes.
- */
-static bool symbols_are_bounded(Elf *elf, int fd)
-{
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-	GElf_Phdr segment;
-	struct stat status;
-	size_t count, i, names;
-
-	/* Without the sections' names libdwfl does not take the sections for any. */
-	while (!elf_getshdrstrndx(elf, &names) && elf_getscn(elf, names) &&
-	       (section = elf_nextscn(elf, section)))
-		if (gelf_getshdr(section, &header) && header.sh_entsize > 0 &&
-		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM) &&
-		    elf_getdata(section, NULL) && elf_strptr(elf, header.sh_link, 0))
-			return true;
-	if (!fstat(fd, &status) && status.st_size <= HASH_WALK_MAX)
-		return true;
-	if (elf_getphdrnum(elf, &count))
-		return false;
-	for (i = 0; i < count; i++)
-		if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_DYNAMIC)
-			return false;
-	return true;
-}
-
 static void read_object(struct object *object)
 {
 	static const Dwfl_Callbacks callbacks = {
@@ -562,7 +463,7 @@ static void read_object(struct object *object)
 		.section_address = dwfl_offline_section_address,
 	};
 	Elf *elf = elf_begin(object->fd, ELF_C_READ, NULL);
-	bool sane = elf && debugdata_is_sane(elf);
+	bool sane = elf && debugdata_is_small(elf);
 	bool bounded = sane && symbols_are_bounded(elf, object->fd);
 	Dwarf_Addr bias;
 	Dwarf *dwarf;
@@ -587,7 +488,7 @@ static void read_object(struct object *object)
 	dwfl_module_info(object->module, &user, NULL, NULL, NULL, NULL, NULL, NULL);
 	*user = object;
 	dwarf = dwfl_module_getdwarf(object->module, &bias);
-	if (dwarf && alternative_is_sane(object, dwarf))
+	if (dwarf && (object->alternative_found || alternative_is_regular(dwarf)))
 		object->scopes = scopes_new(dwarf, bias);
 	if (bounded)
 		read_symbols(object);

@@ -1,75 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * One object (object.h) stands for one file, whoever maps it: the debug information of a C
- * library is large, and every process maps it. A process is a list of executable regions, each
- * of which turns an address into an offset of its file, and that into the file's own address.
- *
- * Descriptors are opened when a process is shown and kept, since the file may be deleted and the
- * process gone when its addresses are looked up. When they approach the soft limit of open files,
- * that limit is raised, up to the hard one: only then, because commands started later inherit it.
- */
 #define _GNU_SOURCE 1
 
 #include "symbols/symbolize.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <glib.h>
 
+#include "base/hash.h"
 #include "base/keyed_hash.h"
-#include "base/root_open.h"
 #include "host/proc.h"
-#include "host/target_memory.h"
 #include "symbols/object.h"
+#include "symbols/object_cache.h"
 #include "symbols/perf_map.h"
 
-/* Files kept open; each may need a second descriptor for its debug file. */
-#define DESCRIPTORS_MAX 16384U
-/* Left to the rest of the program. */
-#define DESCRIPTORS_SPARE 256U
-/* Container roots kept open; processes of further ones find only the host's debug files. */
-#define ROOTS_MAX 256U
 /* The longest forgotten first: a build may start a hundred thousand compilers. */
 #define PROCESSES_MAX 65536U
 /* vm.max_map_count's default: what a process has now and what is remembered of before. */
 #define REGIONS_MAX 65530U
 /* Addresses whose names are remembered; all are forgotten when they are full. */
 #define NAMES_MAX (1024U * 1024)
-/* Two pages today, with a wide margin. */
-#define VDSO_MAX (256 * 1024ULL)
 /* How often an absent perf map is looked for, microseconds. */
 #define PERF_MAP_RETRY G_USEC_PER_SEC
-
-struct file_key {
-	dev_t device;
-	ino_t inode;
-	off_t size;
-	struct timespec modified;
-};
-
-struct file {
-	struct file_key key;
-	struct object *object;
-};
-
-struct vdso {
-	GBytes *bytes;
-	struct object *object;
-};
-
-struct root {
-	dev_t device;
-	ino_t inode;
-	int fd;
-};
 
 struct region {
 	uint64_t start;
@@ -91,6 +44,7 @@ struct process {
 	GList link;		/* in symbolizer->order */
 };
 
+/* 16 bytes, for key16_hash(). */
 struct name_key {
 	const struct object *object;
 	uint64_t address;
@@ -112,13 +66,10 @@ struct names {
 struct symbolizer {
 	GStringChunk *strings;
 	GHashTable *interned;	/* of these */
-	GHashTable *files;	/* file_key -> struct file */
+	struct object_cache *objects;
 	GHashTable *processes;	/* pid -> struct process */
 	GQueue order;		/* processes, the longest not shown first */
 	GHashTable *names;	/* name_key -> struct names */
-	GArray *vdsos;
-	GArray *roots;
-	unsigned int descriptors;
 };
 
 const char *frame_kind_name(enum frame_kind kind)
@@ -132,58 +83,6 @@ const char *frame_kind_name(enum frame_kind kind)
 		return "jit";
 	}
 	return "native";
-}
-
-static guint hash_bytes(const void *data, size_t len)
-{
-	const unsigned char *bytes = data;
-	guint hash = 2166136261U;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		hash = (hash ^ bytes[i]) * 16777619U;
-	return hash;
-}
-
-static guint hash_file(gconstpointer data)
-{
-	const struct file_key *key = data;
-
-	return hash_bytes(&key->inode, sizeof(key->inode));
-}
-
-static gboolean equal_file(gconstpointer left, gconstpointer right)
-{
-	const struct file_key *a = left;
-	const struct file_key *b = right;
-
-	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-	       a->modified.tv_sec == b->modified.tv_sec &&
-	       a->modified.tv_nsec == b->modified.tv_nsec;
-}
-
-static guint hash_name(gconstpointer data)
-{
-	const struct name_key *key = data;
-
-	return hash_bytes(&key->object, sizeof(key->object)) ^
-	       hash_bytes(&key->address, sizeof(key->address));
-}
-
-static gboolean equal_name(gconstpointer left, gconstpointer right)
-{
-	const struct name_key *a = left;
-	const struct name_key *b = right;
-
-	return a->object == b->object && a->address == b->address;
-}
-
-static void free_file(gpointer data)
-{
-	struct file *file = data;
-
-	object_free(file->object);
-	g_free(file);
 }
 
 static const char *intern(struct symbolizer *symbolizer, const char *text)
@@ -206,13 +105,10 @@ struct symbolizer *symbolizer__new(void)
 
 	symbolizer->strings = g_string_chunk_new(1 << 14);
 	symbolizer->interned = g_hash_table_new(keyed_hash_text, g_str_equal);
-	symbolizer->files = g_hash_table_new_full(hash_file, equal_file, NULL, free_file);
+	symbolizer->objects = object_cache_new();
 	symbolizer->processes = g_hash_table_new(g_direct_hash, g_direct_equal);
-	symbolizer->names = g_hash_table_new_full(hash_name, equal_name, NULL, g_free);
-	symbolizer->vdsos = g_array_new(FALSE, FALSE, sizeof(struct vdso));
-	symbolizer->roots = g_array_new(FALSE, FALSE, sizeof(struct root));
+	symbolizer->names = g_hash_table_new_full(key16_hash, key16_equal, NULL, g_free);
 	g_queue_init(&symbolizer->order);
-	object_guard_install();
 	return symbolizer;
 }
 
@@ -225,12 +121,12 @@ static void set_perf_map(struct symbolizer *symbolizer, struct process *process,
 			 struct perf_map *map)
 {
 	if (process->perf_map) {
-		symbolizer->descriptors--;
+		object_cache_count(symbolizer->objects, -1);
 		perf_map_unref(process->perf_map);
 	}
 	process->perf_map = map;
 	if (map)
-		symbolizer->descriptors++;
+		object_cache_count(symbolizer->objects, 1);
 }
 
 static void process_remove(struct symbolizer *symbolizer, struct process *process)
@@ -259,179 +155,16 @@ static struct process *process_add(struct symbolizer *symbolizer, pid_t pid)
 
 void symbolizer__free(struct symbolizer *symbolizer)
 {
-	guint i;
-
 	if (!symbolizer)
 		return;
 	while (symbolizer->order.length)
 		process_remove(symbolizer, symbolizer->order.head->data);
 	g_hash_table_destroy(symbolizer->processes);
 	g_hash_table_destroy(symbolizer->names);
-	g_hash_table_destroy(symbolizer->files);
-	for (i = 0; i < symbolizer->vdsos->len; i++) {
-		struct vdso *vdso = &g_array_index(symbolizer->vdsos, struct vdso, i);
-
-		g_bytes_unref(vdso->bytes);
-		object_free(vdso->object);
-	}
-	g_array_free(symbolizer->vdsos, TRUE);
-	for (i = 0; i < symbolizer->roots->len; i++)
-		close(g_array_index(symbolizer->roots, struct root, i).fd);
-	g_array_free(symbolizer->roots, TRUE);
+	object_cache_free(symbolizer->objects);
 	g_hash_table_destroy(symbolizer->interned);
 	g_string_chunk_free(symbolizer->strings);
-	object_guard_remove();
 	g_free(symbolizer);
-}
-
-/* Whether one more file may be kept open. */
-static bool descriptor_room(const struct symbolizer *symbolizer)
-{
-	rlim_t wanted = 2 * ((rlim_t)symbolizer->descriptors + 1) + DESCRIPTORS_SPARE;
-	struct rlimit limit;
-
-	if (symbolizer->descriptors >= DESCRIPTORS_MAX)
-		return false;
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return false;
-	if (wanted <= limit.rlim_cur)
-		return true;
-	/* Doubled, so that it is not raised for every file. */
-	limit.rlim_cur = MIN(limit.rlim_max, 2 * wanted);
-	return setrlimit(RLIMIT_NOFILE, &limit) == 0 && wanted <= limit.rlim_cur;
-}
-
-/* The process's root directory, if it is not our own: a descriptor that is kept, or -1. */
-static int root_of(struct symbolizer *symbolizer, pid_t pid)
-{
-	struct root root = { .fd = root_open(pid) };
-	struct stat status;
-	struct stat own;
-	guint i;
-
-	if (root.fd < 0)
-		return -1;
-	if (fstat(root.fd, &status) || stat("/", &own) ||
-	    (status.st_dev == own.st_dev && status.st_ino == own.st_ino))
-		goto unwanted;
-	for (i = 0; i < symbolizer->roots->len; i++) {
-		const struct root *known = &g_array_index(symbolizer->roots, struct root, i);
-
-		if (known->device == status.st_dev && known->inode == status.st_ino) {
-			close(root.fd);
-			return known->fd;
-		}
-	}
-	if (symbolizer->roots->len >= ROOTS_MAX || !descriptor_room(symbolizer))
-		goto unwanted;
-	root.device = status.st_dev;
-	root.inode = status.st_ino;
-	g_array_append_val(symbolizer->roots, root);
-	symbolizer->descriptors++;
-	return root.fd;
-unwanted:
-	close(root.fd);
-	return -1;
-}
-
-static struct object *file_object(struct symbolizer *symbolizer, pid_t pid,
-				  const struct mapping *mapping)
-{
-	struct stat status;
-	struct file *file;
-	bool room = descriptor_room(symbolizer);
-	int fd = mapping_open(pid, mapping);
-
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
-		close(fd);
-		return NULL;
-	}
-	/*
-	 * The kernel's own description of the file: what maps says of devices differs from it on
-	 * btrfs and overlayfs. A file that was rewritten in place is another one.
-	 */
-	file = g_new0(struct file, 1);
-	file->key.device = status.st_dev;
-	file->key.inode = status.st_ino;
-	file->key.size = status.st_size;
-	file->key.modified = status.st_mtim;
-	if (g_hash_table_contains(symbolizer->files, &file->key)) {
-		struct file *known = g_hash_table_lookup(symbolizer->files, &file->key);
-
-		close(fd);
-		g_free(file);
-		return known->object;
-	}
-	file->object = object_new(fd, mapping->path, root_of(symbolizer, pid));
-	if (!room)
-		object_drop_fd(file->object);
-	symbolizer->descriptors += object_is_open(file->object);
-	g_hash_table_insert(symbolizer->files, &file->key, file);
-	return file->object;
-}
-
-/* The vDSO is no file: its bytes, from the process or, where that is forbidden, our own ones. */
-static GBytes *vdso_bytes(pid_t pid, const struct mapping *mapping)
-{
-	size_t size = (size_t)(mapping->end - mapping->start);
-	const void *own = (const void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
-	struct maps maps = { 0 };
-	const struct mapping *mine;
-	GBytes *bytes = NULL;
-	char *copy;
-
-	if (size == 0 || size > VDSO_MAX)
-		return NULL;
-	copy = g_malloc(size);
-	if (!target_memory_read(pid, mapping->start, copy, size)) {
-		bytes = g_bytes_new_take(copy, size);
-		copy = NULL;
-	} else if (own && maps_read(getpid(), &maps) == 0) {
-		/* A 32-bit process has another one, which differs in size as a rule. */
-		mine = maps_find(&maps, (uint64_t)(uintptr_t)own);
-		if (mine && mine->end - mine->start == size)
-			bytes = g_bytes_new(own, size);
-	}
-	maps_free(&maps);
-	g_free(copy);
-	return bytes;
-}
-
-static struct object *vdso_object(struct symbolizer *symbolizer, pid_t pid,
-				  const struct mapping *mapping)
-{
-	struct vdso vdso = { .bytes = vdso_bytes(pid, mapping) };
-	size_t size;
-	const void *data;
-	guint i;
-	int fd;
-
-	if (!vdso.bytes)
-		return NULL;
-	for (i = 0; i < symbolizer->vdsos->len; i++) {
-		const struct vdso *known = &g_array_index(symbolizer->vdsos, struct vdso, i);
-
-		if (g_bytes_equal(known->bytes, vdso.bytes)) {
-			g_bytes_unref(vdso.bytes);
-			return known->object;
-		}
-	}
-	data = g_bytes_get_data(vdso.bytes, &size);
-	/* A process may write to its vDSO: only so many variants are kept. */
-	fd = symbolizer->vdsos->len < ROOTS_MAX && descriptor_room(symbolizer) ?
-	     memfd_create("vdso", MFD_CLOEXEC) : -1;
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
-		if (fd >= 0)
-			close(fd);
-		g_bytes_unref(vdso.bytes);
-		return NULL;
-	}
-	symbolizer->descriptors++;
-	vdso.object = object_new(fd, mapping->path, -1);
-	g_array_append_val(symbolizer->vdsos, vdso);
-	return vdso.object;
 }
 
 static const struct region *find_region(const GArray *regions, uint64_t address)
@@ -471,7 +204,7 @@ static struct object *mapping_object(struct symbolizer *symbolizer, pid_t pid,
 		if (known && known->object && known->start == mapping->start &&
 		    known->end == mapping->end && same_mapping(known, mapping))
 			return known->object;
-		return vdso_object(symbolizer, pid, mapping);
+		return object_cache_vdso(symbolizer->objects, pid, mapping);
 	}
 	if (mapping->path[0] != '/' || mapping->inode == 0)
 		return NULL;
@@ -481,7 +214,7 @@ static struct object *mapping_object(struct symbolizer *symbolizer, pid_t pid,
 		return known->object;
 	if (g_hash_table_lookup_extended(objects, mapping, NULL, &object))
 		return object;
-	object = file_object(symbolizer, pid, mapping);
+	object = object_cache_file(symbolizer->objects, pid, mapping);
 	g_hash_table_insert(objects, (gpointer)mapping, object);
 	return object;
 }
@@ -538,7 +271,7 @@ static bool seek_perf_map(struct symbolizer *symbolizer, struct process *process
 	struct perf_map *map = NULL;
 
 	process->perf_map_tried = g_get_monotonic_time();
-	if (descriptor_room(symbolizer))
+	if (object_cache_has_room(symbolizer->objects))
 		map = perf_map_open(process->pid);
 	if (map && !perf_map_same(map, process->perf_map))
 		set_perf_map(symbolizer, process, map);
@@ -564,7 +297,7 @@ int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct 
 	if (!maps->count)
 		return -ESRCH;
 	/* Raises the limit in time for the files of /proc that are read on the way. */
-	descriptor_room(symbolizer);
+	object_cache_has_room(symbolizer->objects);
 	objects = g_hash_table_new(mapping_file_hash, mapping_file_equal);
 	if (!process)
 		process = process_add(symbolizer, pid);
@@ -596,19 +329,6 @@ int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct 
 	/* Now, for it may have exited when its addresses are looked up. */
 	seek_perf_map(symbolizer, process);
 	return 0;
-}
-
-int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace)
-{
-	struct maps maps = { 0 };
-	int err;
-
-	err = maps_read(pid, &maps);
-	if (err)
-		maps.count = 0;
-	symbolizer_show_maps(symbolizer, pid, &maps, replace);
-	maps_free(&maps);
-	return err;
 }
 
 void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid)

@@ -41,12 +41,10 @@ struct symbolizer *symbolizer__new(void);
 void symbolizer__free(struct symbolizer *symbolizer);
 
 /*
- * Take note of the process's present mappings; call again when they changed (exec, dlopen).
- * Earlier mappings of the same pid are kept for addresses the new ones do not cover, except
+ * The process has these mappings now (none: -ESRCH); call again when they changed (exec, dlopen).
+ * Earlier mappings of the same pid are kept for addresses that the new ones do not cover, except
  * after exec (replace == true). 0 or -errno.
  */
-int symbolizer_show(struct symbolizer *symbolizer, pid_t pid, bool replace);
-/* The same of mappings that have been read; none: -ESRCH. */
 int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct maps *maps,
 			 bool replace);
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "symbols/symbolize.h"
+#include "symbolizing.h"
 
 #define FRAMES 7
 

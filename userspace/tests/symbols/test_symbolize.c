@@ -28,7 +28,7 @@
 
 #include "measured.h"
 #include "programs.h"
-#include "symbols/symbolize.h"
+#include "symbolizing.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 10

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "programs.h"
-#include "symbols/symbolize.h"
+#include "symbolizing.h"
 
 /* The mapped file is cut while libdw has it mapped: reading it raises SIGBUS. */
 static void test_truncated_later(void **state)

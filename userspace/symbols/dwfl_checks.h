@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * dwfl_checks.h: what libdwfl (elfutils 0.188) does without a bound for a file that was made to hurt
+ * it, found out before it is asked.
+ */
+#ifndef MEMTOLL_DWFL_CHECKS_H
+#define MEMTOLL_DWFL_CHECKS_H
+
+#include <stdbool.h>
+
+#include <elfutils/libdw.h>
+#include <libelf.h>
+
+/* Whether .gnu_debugdata, which libdwfl unpacks whole, stays small; it may be a bomb. */
+bool debugdata_is_small(Elf *elf);
+
+/*
+ * Where no section is a symbol table, libdwfl counts the dynamic symbols itself: along a chain of
+ * .gnu.hash, through all of the file if that is made so, and each word of it takes longer than the
+ * one before (find_dynsym() by elf_getdata_rawchunk()): a file of 1 MiB takes minutes.
+ */
+bool symbols_are_bounded(Elf *elf, int fd);
+
+/*
+ * libdw opens the file that .gnu_debugaltlink names when the caller found none. It would wait for
+ * ever on a FIFO.
+ */
+bool alternative_is_regular(Dwarf *dwarf);
+
+#endif /* MEMTOLL_DWFL_CHECKS_H */
