@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/keyed_hash.h"
-#include "host/bounded.h"
+#include "host/timed_call.h"
 
 /* A line of /proc/PID/maps that is longer is cut: it has a path of megabytes. */
 #define LINE_MAX_BYTES (64U << 10)
@@ -479,7 +479,7 @@ static int read_bounded(pid_t pid, bool may_ask, struct maps *maps)
 	*maps = (struct maps){};
 	job->pid = pid;
 	job->may_ask = may_ask;
-	if (!bounded_call(-pid, BOUNDED_FILE_MS, maps_work, job, maps_job_free))
+	if (!timed_call(-pid, TIMED_CALL_FILE_MS, maps_work, job, maps_job_free))
 		return -ETIMEDOUT;
 	*maps = job->maps;
 	err = job->err;
@@ -666,7 +666,7 @@ int mapping_open(pid_t pid, const struct mapping *mapping)
 	job->mapping = *mapping;
 	job->mapping.path = job->path = g_strdup(mapping->path);
 	job->fd = -1;
-	if (!bounded_call(file_system_number(mapping), BOUNDED_FILE_MS, open_work, job,
+	if (!timed_call(file_system_number(mapping), TIMED_CALL_FILE_MS, open_work, job,
 			  open_job_free))
 		return -ETIMEDOUT;
 	if (!job->served && mapping->dev_major)

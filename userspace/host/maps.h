@@ -64,7 +64,7 @@ gboolean mapping_file_equal(gconstpointer a, gconstpointer b);
  * Open the file behind a mapping as that process sees it: /proc/PID/map_files first (right even
  * when the file was replaced or deleted), then /proc/PID/root + path, then the path itself, the
  * last two only if device and inode are the mapping's. A descriptor, or -errno; -ETIMEDOUT: its file
- * system does not answer (bounded.h).
+ * system does not answer (timed_call.h).
  */
 int mapping_open(pid_t pid, const struct mapping *mapping);
 

@@ -11,14 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "host/bounded.h"
 #include "host/proc.h"
+#include "host/timed_call.h"
 
 #define TRACER_COMM "memtoll"
 
 /* Whoever calls himself so, and however much he holds: the search ends. */
 #define SEARCH_US 300000
-/* By this number of no process it is known to bounded.h. */
+/* Stands for no process in timed_call(). */
 #define NOBODY 0
 
 struct search {
@@ -140,7 +140,7 @@ static gpointer search_all(gpointer given)
 	return NULL;
 }
 
-static void search_aside(void *search)
+static void search_work(void *search)
 {
 	GThread *thread = g_thread_try_new("others", search_all, search, NULL);
 
@@ -156,7 +156,7 @@ pid_t other_tracers_share(const GArray *pids, uint32_t own)
 	search->pids = g_array_copy((GArray *)pids);
 	search->own = own;
 	search->until_us = g_get_monotonic_time() + SEARCH_US;
-	if (!bounded_call(NOBODY, BOUNDED_FILE_MS, search_aside, search, search_free))
+	if (!timed_call(NOBODY, TIMED_CALL_FILE_MS, search_work, search, search_free))
 		return 0;
 	found = search->found;
 	search_free(search);

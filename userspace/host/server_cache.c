@@ -17,9 +17,9 @@
 
 #include "base/options.h"
 #include "base/root_open.h"
-#include "host/bounded.h"
 #include "host/privileges.h"
 #include "host/proc.h"
+#include "host/timed_call.h"
 
 #define INCLUDES_MAX 8		/* deep: files may include one another */
 #define FILES_MAX 64		/* in all, those of directories among them */
@@ -467,7 +467,7 @@ bool own_cache_find(pid_t pid, struct own_cache *cache)
 	question = g_new0(struct question, 1);
 	question->pid = pid;
 	question->program = g_steal_pointer(&program);
-	if (!bounded_call(pid, BOUNDED_FILE_MS, ask, question, question_free))
+	if (!timed_call(pid, TIMED_CALL_FILE_MS, ask, question, question_free))
 		return false;
 	found = question->found;
 	if (found) {

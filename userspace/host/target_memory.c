@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "host/bounded.h"
+#include "host/timed_call.h"
 
 /* What the thread works on is its own: whoever asked may not wait for it. */
 struct memory_job {
@@ -91,7 +91,7 @@ int target_memory_read_all(pid_t pid, struct memory_range *ranges, size_t count)
 		job->ranges[i].to = job->bytes + bytes;
 		bytes += ranges[i].size;
 	}
-	if (!bounded_call(pid, BOUNDED_MEMORY_MS, read_ranges, job, memory_job_free))
+	if (!timed_call(pid, TIMED_CALL_MEMORY_MS, read_ranges, job, memory_job_free))
 		return -ETIMEDOUT;
 	err = job->err;
 	for (i = 0; i < count; i++) {
@@ -152,7 +152,7 @@ int target_memory_file(pid_t pid, const char *name, size_t limit, GString *conte
 	snprintf(job->path, sizeof(job->path), "/proc/%d/%s", pid, name);
 	job->limit = limit;
 	job->content = g_string_new(NULL);
-	if (!bounded_call(pid, BOUNDED_MEMORY_MS, read_file, job, file_job_free))
+	if (!timed_call(pid, TIMED_CALL_MEMORY_MS, read_file, job, file_job_free))
 		return -ETIMEDOUT;
 	g_string_append_len(content, job->content->str, (gssize)job->content->len);
 	err = job->err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * target_memory.h: what is read out of another process's memory. All such reads are here: that memory
- * may never answer (bounded.h), and then a read fails with -ETIMEDOUT.
+ * may never answer (timed_call.h), and then a read fails with -ETIMEDOUT.
  */
 #ifndef MEMTOLL_TARGET_MEMORY_H
 #define MEMTOLL_TARGET_MEMORY_H

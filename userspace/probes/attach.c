@@ -21,7 +21,7 @@
 struct probes {
 	GPtrArray *links;	/* struct bpf_link */
 	struct syscalls *syscalls;
-	struct aside aside;
+	struct workqueue detaching;
 	GArray *window_fds;	/* perf events of minor faults, one per CPU, in a window */
 	bool times_faults;
 	struct memtoll_bpf *bpf;
@@ -194,7 +194,7 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 
 	probes->bpf = bpf;
 	probes->links = g_ptr_array_new();
-	aside_init(&probes->aside);
+	workqueue_init(&probes->detaching);
 	probes->window_fds = g_array_new(FALSE, FALSE, sizeof(int));
 	err = attach_program(probes, bpf->progs.process_exit);
 	if (!err)
@@ -246,9 +246,9 @@ void probes_detach(struct probes *probes)
 {
 	if (!probes)
 		return;
-	detach_aside(&probes->aside, probes->links);
+	detach_links(&probes->detaching, probes->links);
 	syscalls_detach(probes->syscalls);
-	aside_finish(&probes->aside);
+	workqueue_wait(&probes->detaching);
 	close_window(probes);
 	g_array_free(probes->window_fds, TRUE);
 	g_free(probes);

@@ -74,9 +74,9 @@ struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mec
 struct uprobe_attachment *uprobe_attach_at(const struct bpf_program *program, pid_t pid, int fd,
 					   __u64 offset);
 
-/* Detaching waits for the kernel's grace periods, 40 ms and more: it is done by other threads. */
+/* Detaching waits for the kernel's grace periods, 40 ms and more: a workqueue does it. */
 void uprobe_detach_aside(struct uprobe_attachment *attachment);
-/* Wait until everything detached aside is gone. */
+/* Wait until all that a workqueue detaches is gone. */
 void uprobe_detach_finish(void);
 /*
  * Those of a process that has ended, and that cost nobody anything any more. The kernel takes some

@@ -23,7 +23,7 @@ struct syscalls {
 	GPtrArray *missed;	/* counts calls that are detached; NULL: none is */
 	bool missed_maps;	/* of mapping calls, too */
 	struct bpf_link *counting;	/* NULL: calls are not counted */
-	struct aside aside;
+	struct workqueue detaching;
 };
 
 /* Both sides of a call, the exit first: an entry never waits for an exit that is not watched. */
@@ -97,7 +97,7 @@ static GPtrArray *attach_calls(struct syscalls *syscalls, int tracefs, const cha
 		attach_locks(syscalls, links, tracefs);
 	if (!*err)
 		return links;
-	detach_aside(&syscalls->aside, links);
+	detach_links(&syscalls->detaching, links);
 	return NULL;
 }
 
@@ -111,7 +111,7 @@ static GPtrArray *attach_plain_reads(struct syscalls *syscalls, int tracefs, con
 			   tracefs, *failed);
 	if (!*err)
 		return links;
-	detach_aside(&syscalls->aside, links);
+	detach_links(&syscalls->detaching, links);
 	return NULL;
 }
 
@@ -125,7 +125,7 @@ struct syscalls *syscalls_attach(struct memtoll_bpf *bpf, bool mappings, bool re
 	syscalls->mappings = mappings;
 	syscalls->reads = reads;
 	syscalls->always = g_ptr_array_new();
-	aside_init(&syscalls->aside);
+	workqueue_init(&syscalls->detaching);
 	if ((mappings || reads) && !err)
 		syscalls->calls = attach_calls(syscalls, tracefs, &failed, &err);
 	if (reads && !err)
@@ -191,7 +191,7 @@ static GPtrArray *attach_missed(const struct syscalls *syscalls, bool maps)
 static void leave(struct syscalls *syscalls, GPtrArray **links)
 {
 	if (*links)
-		detach_aside(&syscalls->aside, *links);
+		detach_links(&syscalls->detaching, *links);
 	*links = NULL;
 }
 
@@ -204,7 +204,7 @@ static bool bring_back(struct syscalls *syscalls, bool calls, bool plain_reads)
 
 	if (!wanted)
 		return true;
-	tracefs = aside_is_busy(&syscalls->aside) ? -EBUSY : tracefs_open();
+	tracefs = workqueue_is_busy(&syscalls->detaching) ? -EBUSY : tracefs_open();
 	if (tracefs < 0)
 		return false;
 	if (calls && !syscalls->calls)
@@ -306,6 +306,6 @@ void syscalls_detach(struct syscalls *syscalls)
 	leave(syscalls, &syscalls->always);
 	if (syscalls->missed)
 		g_ptr_array_free(syscalls->missed, TRUE);
-	aside_finish(&syscalls->aside);
+	workqueue_wait(&syscalls->detaching);
 	g_free(syscalls);
 }

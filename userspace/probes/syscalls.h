@@ -29,7 +29,7 @@ bool syscalls_may_leave(const struct syscalls *syscalls);
 
 /*
  * Watch them from now on, or detach them; plain_reads: read(2) with the others. Call it again: what
- * is still being detached, which is done aside, cannot be attached yet.
+ * is still being detached, which a workqueue does, cannot be attached yet.
  */
 void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads);
 /* Whether all that are wanted are there: of all but read(2), and of read(2). */

@@ -72,11 +72,11 @@ static void destroy_link(void *link)
 	bpf_link__destroy(link);
 }
 
-void detach_aside(struct aside *aside, GPtrArray *links)
+void detach_links(struct workqueue *queue, GPtrArray *links)
 {
 	guint i;
 
 	for (i = 0; i < links->len; i++)
-		aside_push(aside, destroy_link, g_ptr_array_index(links, i));
+		workqueue_push(queue, destroy_link, g_ptr_array_index(links, i));
 	g_ptr_array_free(links, TRUE);
 }

@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "host/aside.h"
+#include "host/workqueue.h"
 
 struct bpf_link;
 struct bpf_program;
@@ -24,9 +24,9 @@ int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs
 		      const char *name);
 
 /*
- * Detach aside, 40 to 70 ms a tracepoint; frees the array. To attach while it is busy
+ * Detach in a workqueue, 40 to 70 ms a tracepoint; frees the array. To attach while it is busy
  * would block: the kernel has one lock for both.
  */
-void detach_aside(struct aside *aside, GPtrArray *links);
+void detach_links(struct workqueue *queue, GPtrArray *links);
 
 #endif /* MEMTOLL_TRACEPOINT_H */

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "host/aside.h"
+#include "host/workqueue.h"
 #include "memtoll.skel.h"
 #include "probes/attach.h"
 
@@ -46,11 +46,11 @@ struct uprobe_attachment {
 	size_t link_count;
 };
 
-/* Four rounds of aside's threads. */
+/* Four rounds of a workqueue's threads. */
 #define DEAD_MAX 64
 #define DEAD_WAIT 2048
 
-static struct aside aside, dead;
+static struct workqueue detaching, dead;
 
 const char *uprobe_mechanism_name(enum uprobe_mechanism mechanism)
 {
@@ -339,7 +339,7 @@ static void detach_job(void *attachment)
 void uprobe_detach_aside(struct uprobe_attachment *attachment)
 {
 	if (attachment)
-		aside_push(&aside, detach_job, attachment);
+		workqueue_push(&detaching, detach_job, attachment);
 }
 
 void uprobe_detach_dead(struct uprobe_attachment *attachment)
@@ -347,23 +347,23 @@ void uprobe_detach_dead(struct uprobe_attachment *attachment)
 	if (!attachment)
 		return;
 	/* Each holds descriptors: a storm that is faster than the kernel waits here. */
-	if (aside_left(&dead) >= DEAD_WAIT)
+	if (workqueue_pending(&dead) >= DEAD_WAIT)
 		detach(attachment);
 	else
-		aside_push(&dead, detach_job, attachment);
+		workqueue_push(&dead, detach_job, attachment);
 }
 
 bool uprobe_dead_are_many(void)
 {
-	return aside_left(&dead) > DEAD_MAX;
+	return workqueue_pending(&dead) > DEAD_MAX;
 }
 
 void uprobe_detach_finish(void)
 {
-	aside_finish(&aside);
+	workqueue_wait(&detaching);
 }
 
 void uprobe_detach_finish_dead(void)
 {
-	aside_finish(&dead);
+	workqueue_wait(&dead);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/message.h"
-#include "host/bounded.h"
 #include "host/proc.h"
+#include "host/timed_call.h"
 #include "python/python_code.h"
 
 /* Code objects remembered of a process; all are forgotten when they are so many. */
@@ -282,7 +282,7 @@ static struct naming *naming_read(struct host *host, pid_t pid, const struct pyt
 		if (code)
 			naming->known[i] = code->key;
 	}
-	if (!bounded_call(pid, BOUNDED_MEMORY_MS, read_codes, naming, naming_free))
+	if (!timed_call(pid, TIMED_CALL_MEMORY_MS, read_codes, naming, naming_free))
 		return NULL;
 	host->code_type = naming->code_type;
 	for (i = 0; i < naming->count; i++)

@@ -13,13 +13,14 @@
 #include "base/message.h"
 #include "bpf/wire/events.h"
 #include "budget/budget_executor.h"
+#include "budget/fault_window.h"
 #include "events/rates.h"
 #include "events/sums.h"
-#include "host/bounded.h"
 #include "host/cgroup.h"
 #include "host/other_tracers.h"
 #include "host/own_limits.h"
 #include "host/privileges.h"
+#include "host/timed_call.h"
 #include "host/vmstat.h"
 #include "memtoll.skel.h"
 #include "probes/programs.h"
@@ -409,7 +410,7 @@ static int step_finish(struct session *session)
 	err = slice_commit(session->writer, session->slice_start_ns, end);
 	/* The last thing that was read of a process; by its thread, too. */
 	g_clear_pointer(&session->python_reader, python_reader_stop);
-	bounded_finish();
+	timed_call_finish();
 	privileges_keep(PRIVILEGES_WRITE);
 	if (recording_is_full(recording)) {
 		end = recording_resume_full(recording);

@@ -12,7 +12,7 @@
 #include "events/latency_buckets.h"
 #include "events/names.h"
 #include "events/sums.h"
-#include "host/bounded.h"
+#include "host/timed_call.h"
 #include "host/mapped_files.h"
 #include "ledger/giveback.h"
 #include "ledger/ledger.h"
@@ -485,7 +485,7 @@ static void write_losses(struct slice_writer *writer)
 	counts[LOST_PYTHON_UNSUPPORTED] += python_unsupported(writer->config.python);
 	counts[LOST_PYTHON_UNWOVEN] += writer->stack_writer.unwoven;
 	writer->stack_writer.unwoven = 0;
-	counts[LOST_MEMORY_GIVEN_UP] += bounded_given_up();
+	counts[LOST_MEMORY_GIVEN_UP] += timed_calls_given_up();
 	counts[LOST_MAPPINGS_LEFT_OUT] += targets.mappings_left_out;
 	counts[LOST_MAPS_POSTPONED] += targets.maps_postponed;
 	counts[LOST_LATE_ATTACH] += targets.late;

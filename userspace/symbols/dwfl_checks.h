@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * dwfl_checks.h: what libdwfl (elfutils 0.188) does without a bound for a file that was made to hurt
- * it, found out before it is asked.
+ * dwfl_checks.h: checks of hostile files before libdwfl (elfutils 0.188) reads them, where it would
+ * use unbounded time or memory.
  */
 #ifndef MEMTOLL_DWFL_CHECKS_H
 #define MEMTOLL_DWFL_CHECKS_H

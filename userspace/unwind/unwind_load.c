@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "bpf/wire/events.h"
-#include "host/aside.h"
 #include "host/proc.h"
+#include "host/workqueue.h"
 #include "memtoll.skel.h"
 #include "symbols/debugfile.h"
 #include "symbols/image.h"
@@ -59,7 +59,7 @@ struct unwinder {
 	struct tables fresh;	/* not yet in the map of tables */
 	struct tables spare;	/* in it, and empty */
 	struct tables coming;	/* spares that a thread is about to put into it */
-	struct aside installer;
+	struct workqueue installer;
 	uint32_t next_table;
 	size_t bytes_of[UNWIND_TABLES];
 	size_t bytes;
@@ -175,7 +175,7 @@ static int fresh_install(struct unwinder *unwinder)
 	return unwinder->fresh.err;
 }
 
-/* Make more spares, aside. */
+/* Make more spares, in the workqueue. */
 static void spares_order(struct unwinder *unwinder)
 {
 	uint32_t number;
@@ -198,7 +198,7 @@ static void spares_order(struct unwinder *unwinder)
 		tables_add(&unwinder->coming, number, fd);
 	}
 	if (unwinder->coming.numbers->len)
-		aside_push(&unwinder->installer, install_job, &unwinder->coming);
+		workqueue_push(&unwinder->installer, install_job, &unwinder->coming);
 }
 
 struct unwinder *unwinder_new(struct memtoll_bpf *bpf)
@@ -214,7 +214,7 @@ struct unwinder *unwinder_new(struct memtoll_bpf *bpf)
 	tables_init(&unwinder->fresh, map);
 	tables_init(&unwinder->spare, map);
 	tables_init(&unwinder->coming, map);
-	aside_init(&unwinder->installer);
+	workqueue_init(&unwinder->installer);
 	spares_order(unwinder);
 	return unwinder;
 }
@@ -225,7 +225,7 @@ void unwinder_free(struct unwinder *unwinder)
 		return;
 	g_hash_table_destroy(unwinder->modules);
 	g_hash_table_destroy(unwinder->processes);
-	aside_finish(&unwinder->installer);
+	workqueue_wait(&unwinder->installer);
 	g_queue_clear(&unwinder->free_tables);
 	tables_free(&unwinder->fresh);
 	tables_free(&unwinder->spare);
@@ -261,14 +261,14 @@ static uint32_t spare_fill(struct unwinder *unwinder, const GArray *mappings)
 	int fd;
 
 	if (!spare->numbers->len)
-		aside_finish(&unwinder->installer);
-	if (!aside_is_busy(&unwinder->installer)) {
+		workqueue_wait(&unwinder->installer);
+	if (!workqueue_is_busy(&unwinder->installer)) {
 		spares_accept(unwinder);
 		if (spare->numbers->len <= SPARES / 2)
 			spares_order(unwinder);
 	}
 	if (!spare->numbers->len) {
-		aside_finish(&unwinder->installer);
+		workqueue_wait(&unwinder->installer);
 		spares_accept(unwinder);
 	}
 	if (!spare->numbers->len)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Everything is done, in threads or, where none can be made, by whoever asks for it. */
+/* All jobs are done: by threads or, where none can be created, by the caller. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#include "host/aside.h"
+#include "host/workqueue.h"
 
 #define JOBS 101
 
@@ -33,7 +33,7 @@ static void work(void *what)
 	g_atomic_int_add(&done, GPOINTER_TO_INT(what));
 }
 
-static void push_all(struct aside *aside)
+static void push_all(struct workqueue *queue)
 {
 	int i;
 
@@ -41,23 +41,23 @@ static void push_all(struct aside *aside)
 	done = 0;
 	elsewhere = 0;
 	for (i = 0; i < JOBS; i++)
-		aside_push(aside, work, GINT_TO_POINTER(1));
+		workqueue_push(queue, work, GINT_TO_POINTER(1));
 }
 
-static void test_aside(void **state)
+static void test_threads(void **state)
 {
-	static struct aside aside;
+	static struct workqueue queue;
 	int round;
 
 	(void)state;
 	for (round = 0; round < 3; round++) {
-		/* While none gets on nobody waits but who says so. */
+		/* While the jobs are blocked, pushing does not wait. */
 		g_mutex_lock(&gate);
-		push_all(&aside);
-		assert_true(aside_is_busy(&aside));
+		push_all(&queue);
+		assert_true(workqueue_is_busy(&queue));
 		g_mutex_unlock(&gate);
-		aside_finish(&aside);
-		assert_false(aside_is_busy(&aside));
+		workqueue_wait(&queue);
+		assert_false(workqueue_is_busy(&queue));
 		assert_int_equal(g_atomic_int_get(&done), JOBS);
 		assert_int_equal(g_atomic_int_get(&elsewhere), JOBS);
 	}
@@ -81,7 +81,7 @@ static bool forbid_threads(void)
 
 static void test_no_thread_can_be_made(void **state)
 {
-	static struct aside aside;
+	static struct workqueue queue;
 	int status = -1;
 	pid_t pid;
 
@@ -91,9 +91,9 @@ static void test_no_thread_can_be_made(void **state)
 		alarm(60);
 		if (!forbid_threads())
 			_exit(1);
-		push_all(&aside);
-		aside_finish(&aside);
-		_exit(done == JOBS && !elsewhere && !aside_is_busy(&aside) ? 0 : 2);
+		push_all(&queue);
+		workqueue_wait(&queue);
+		_exit(done == JOBS && !elsewhere && !workqueue_is_busy(&queue) ? 0 : 2);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
@@ -102,7 +102,7 @@ static void test_no_thread_can_be_made(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_aside),
+		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_no_thread_can_be_made),
 	};
 

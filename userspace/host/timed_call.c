@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "host/bounded.h"
+#include "host/timed_call.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -7,34 +7,34 @@
 #include "host/privileges.h"
 #include "host/proc.h"
 
-/* A thread that has not got a CPU is waited for longer: the machine is busy, nobody holds it up. */
+/* A runnable thread without a CPU gets longer: the machine is busy, no process blocks it. */
 #define PATIENCE_MS 2000
 
 struct worker {
 	GCond wake;
 	GCond done;
 	pid_t tid;		/* 0: not running yet */
-	int who;		/* may hold the call up */
+	int who;		/* may block the call */
 	void (*work)(void *job);
 	void *job;		/* NULL: idle */
 	GDestroyNotify release;
 	bool given_up;
-	bool ended;		/* nobody has it any more but its thread */
+	bool ended;		/* to be freed by its thread */
 };
 
-/* About whom a call was given up. */
+/* A process about which a call was given up. */
 struct refused {
-	bool stuck;		/* it has not ended */
+	bool stuck;		/* the call has not ended */
 	gint64 until_us;	/* g_get_monotonic_time() */
 };
 
-static __thread bool inside;	/* such a call */
+static __thread bool inside;	/* a worker thread */
 static GMutex lock;		/* of all below */
 static GQueue idle = G_QUEUE_INIT;	/* of struct worker */
 static GHashTable *refused;	/* who -> struct refused */
 static unsigned int stuck;
 static uint64_t given_up;
-static bool over;	/* no more are made */
+static bool over;	/* timed_call_finish() was called */
 
 static void worker_free(struct worker *worker)
 {
@@ -43,7 +43,7 @@ static void worker_free(struct worker *worker)
 	g_free(worker);
 }
 
-/* Called with the lock; nobody waits for it. */
+/* Called with the lock, when nobody waits for the worker. */
 static void put_idle(struct worker *worker)
 {
 	if (!over) {
@@ -54,15 +54,15 @@ static void put_idle(struct worker *worker)
 	g_cond_signal(&worker->wake);
 }
 
-/* What was given up has ended after all. Called with the lock, which is given back in between. */
-static void clear_up(struct worker *worker)
+/* A call that was given up has ended after all. Called with the lock, which it drops. */
+static void finish_late(struct worker *worker)
 {
 	struct refused *entry = g_hash_table_lookup(refused, GINT_TO_POINTER(worker->who));
 
 	if (entry)
 		entry->stuck = false;
 	worker->given_up = false;
-	/* To close a file may take its time, too. */
+	/* Closing a file may block, too. */
 	g_mutex_unlock(&lock);
 	worker->release(worker->job);
 	g_mutex_lock(&lock);
@@ -86,7 +86,7 @@ static gpointer run(gpointer given)
 		worker->work(worker->job);
 		g_mutex_lock(&lock);
 		if (worker->given_up) {
-			clear_up(worker);
+			finish_late(worker);
 			put_idle(worker);
 		}
 		worker->job = NULL;
@@ -97,7 +97,7 @@ static gpointer run(gpointer given)
 	return NULL;
 }
 
-/* A child has none of its parent's threads. */
+/* A forked child has none of its parent's threads. */
 static void forget_workers(void)
 {
 	g_mutex_init(&lock);
@@ -106,7 +106,7 @@ static void forget_workers(void)
 	inside = false;
 }
 
-/* One that is idle. NULL: no thread can be made. Called with the lock. */
+/* An idle worker. NULL: no thread can be created. Called with the lock. */
 static struct worker *worker_take(void)
 {
 	struct worker *worker = g_queue_pop_head(&idle);
@@ -117,7 +117,7 @@ static struct worker *worker_take(void)
 	worker = g_new0(struct worker, 1);
 	g_cond_init(&worker->wake);
 	g_cond_init(&worker->done);
-	thread = g_thread_try_new("bounded", run, worker, NULL);
+	thread = g_thread_try_new("timed-call", run, worker, NULL);
 	if (!thread) {
 		worker_free(worker);
 		return NULL;
@@ -135,7 +135,7 @@ static bool is_refused(int who)
 		pthread_atfork(NULL, NULL, forget_workers);
 	}
 	entry = g_hash_table_lookup(refused, GINT_TO_POINTER(who));
-	if (stuck >= BOUNDED_STUCK_MAX)
+	if (stuck >= TIMED_CALL_STUCK_MAX)
 		return true;
 	if (!entry)
 		return false;
@@ -150,14 +150,14 @@ static void give_up(struct worker *worker)
 	struct refused *entry = g_new0(struct refused, 1);
 
 	entry->stuck = true;
-	entry->until_us = g_get_monotonic_time() + BOUNDED_REST_MS * 1000;
+	entry->until_us = g_get_monotonic_time() + TIMED_CALL_REST_MS * 1000;
 	g_hash_table_replace(refused, GINT_TO_POINTER(worker->who), entry);
 	worker->given_up = true;
 	stuck++;
 	given_up++;
 }
 
-/* It could go on, and has no CPU. */
+/* The worker could go on but has no CPU. */
 static bool is_runnable(const struct worker *worker)
 {
 	struct proc_stat stat;
@@ -179,7 +179,7 @@ static bool wait_done(struct worker *worker, unsigned int ms)
 	return !worker->job;
 }
 
-bool bounded_call(int who, unsigned int ms, void (*work)(void *job), void *job,
+bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 		  GDestroyNotify release)
 {
 	bool here = inside, done = false, refuse = false;
@@ -200,7 +200,7 @@ bool bounded_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 		worker->job = job;
 		g_cond_signal(&worker->wake);
 		done = wait_done(worker, ms);
-		/* Not by itself: until now its answer had not been seen. */
+		/* Here, not in run(): until now the caller had not seen that it is done. */
 		if (done)
 			put_idle(worker);
 		else
@@ -215,7 +215,7 @@ bool bounded_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 	return done || here;
 }
 
-void bounded_finish(void)
+void timed_call_finish(void)
 {
 	struct worker *worker;
 
@@ -226,7 +226,7 @@ void bounded_finish(void)
 	g_mutex_unlock(&lock);
 }
 
-uint64_t bounded_given_up(void)
+uint64_t timed_calls_given_up(void)
 {
 	uint64_t count;
 

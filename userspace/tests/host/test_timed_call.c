@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What waits for ever is given up, and nothing else waits with it. */
+/* A call that blocks for ever is given up, and no other call waits for it. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <setjmp.h>
@@ -18,14 +18,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#include "host/bounded.h"
 #include "host/target_memory.h"
+#include "host/timed_call.h"
 
 #define PAGE 4096
 /* No processes: the number is only who a call is about. */
 #define SOMEBODY 100000001
 #define OTHERS 100000100
-#define WAIT_MS BOUNDED_MEMORY_MS
+#define WAIT_MS TIMED_CALL_MEMORY_MS
 
 struct job {
 	int pipes[2];
@@ -70,42 +70,42 @@ static void call_inside(void *data)
 {
 	struct job *job = data, *inner = job_new();
 
-	assert_true(bounded_call(SOMEBODY, WAIT_MS, note_thread, inner, job_free));
+	assert_true(timed_call(SOMEBODY, WAIT_MS, note_thread, inner, job_free));
 	job->nested = inner->by == g_thread_self();
 	job_free(inner);
 }
 
-static void test_what_ends_is_done(void **state)
+static void test_call_that_ends(void **state)
 {
 	struct job *job = job_new();
 
 	(void)state;
-	assert_true(bounded_call(SOMEBODY, WAIT_MS, note_thread, job, job_free));
+	assert_true(timed_call(SOMEBODY, WAIT_MS, note_thread, job, job_free));
 	assert_non_null(job->by);
 	assert_ptr_not_equal(job->by, g_thread_self());
-	assert_true(bounded_call(SOMEBODY, WAIT_MS, call_inside, job, job_free));
+	assert_true(timed_call(SOMEBODY, WAIT_MS, call_inside, job, job_free));
 	assert_true(job->nested);
-	assert_int_equal(bounded_given_up(), 0);
+	assert_int_equal(timed_calls_given_up(), 0);
 	job_free(job);
 }
 
-static void test_what_never_ends_is_given_up(void **state)
+static void test_blocked_call_is_given_up(void **state)
 {
 	struct job *stuck = job_new(), *other = job_new();
 	int begin, to = dup(stuck->pipes[1]);
 
 	(void)state;
 	begin = g_atomic_int_get(&released);
-	assert_false(bounded_call(SOMEBODY, WAIT_MS, wait_for_byte, stuck, job_free));
+	assert_false(timed_call(SOMEBODY, WAIT_MS, wait_for_byte, stuck, job_free));
 	/* It is still at work. */
 	assert_int_equal(g_atomic_int_get(&released), begin);
-	/* Of the same one nothing more is asked, of others it is. */
-	assert_false(bounded_call(SOMEBODY, WAIT_MS, note_thread, job_new(), job_free));
+	/* No further calls about the same process, but about others. */
+	assert_false(timed_call(SOMEBODY, WAIT_MS, note_thread, job_new(), job_free));
 	assert_int_equal(g_atomic_int_get(&released), begin + 1);
-	assert_true(bounded_call(OTHERS, WAIT_MS, note_thread, other, job_free));
+	assert_true(timed_call(OTHERS, WAIT_MS, note_thread, other, job_free));
 	job_free(other);
-	assert_int_equal(bounded_given_up(), 2);
-	assert_int_equal(bounded_given_up(), 0);
+	assert_int_equal(timed_calls_given_up(), 2);
+	assert_int_equal(timed_calls_given_up(), 0);
 	/* When it ends after all it cleans up after itself. */
 	assert_int_equal(write(to, "x", 1), 1);
 	while (g_atomic_int_get(&released) < begin + 3)
@@ -113,24 +113,24 @@ static void test_what_never_ends_is_given_up(void **state)
 	close(to);
 }
 
-static void test_only_so_many_are_left_behind(void **state)
+static void test_limit_of_stuck_calls(void **state)
 {
-	int to[BOUNDED_STUCK_MAX], begin = g_atomic_int_get(&released), i;
+	int to[TIMED_CALL_STUCK_MAX], begin = g_atomic_int_get(&released), i;
 
 	(void)state;
-	for (i = 0; i < BOUNDED_STUCK_MAX; i++) {
+	for (i = 0; i < TIMED_CALL_STUCK_MAX; i++) {
 		struct job *job = job_new();
 
 		to[i] = dup(job->pipes[1]);
-		assert_false(bounded_call(OTHERS + 1 + i, WAIT_MS, wait_for_byte, job, job_free));
+		assert_false(timed_call(OTHERS + 1 + i, WAIT_MS, wait_for_byte, job, job_free));
 	}
-	assert_false(bounded_call(OTHERS, WAIT_MS, note_thread, job_new(), job_free));
-	assert_int_equal(bounded_given_up(), BOUNDED_STUCK_MAX + 1);
-	for (i = 0; i < BOUNDED_STUCK_MAX; i++) {
+	assert_false(timed_call(OTHERS, WAIT_MS, note_thread, job_new(), job_free));
+	assert_int_equal(timed_calls_given_up(), TIMED_CALL_STUCK_MAX + 1);
+	for (i = 0; i < TIMED_CALL_STUCK_MAX; i++) {
 		assert_int_equal(write(to[i], "x", 1), 1);
 		close(to[i]);
 	}
-	while (g_atomic_int_get(&released) < begin + BOUNDED_STUCK_MAX + 1)
+	while (g_atomic_int_get(&released) < begin + TIMED_CALL_STUCK_MAX + 1)
 		g_usleep(1000);
 }
 
@@ -163,8 +163,8 @@ static void test_without_threads(void **state)
 		if (!pid) {
 			if (!allowed && !forbid_threads())
 				_exit(1);
-			_exit(bounded_call(SOMEBODY, WAIT_MS, note_thread, job, job_free) &&
-			      !bounded_given_up() &&
+			_exit(timed_call(SOMEBODY, WAIT_MS, note_thread, job, job_free) &&
+			      !timed_calls_given_up() &&
 			      (job->by == g_thread_self()) == !allowed ? 0 : 2);
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -185,7 +185,7 @@ static gpointer call_often(gpointer unused)
 	int done = 0, i;
 
 	for (i = 0; i < ROUNDS; i++)
-		bounded_call(SOMEBODY, WAIT_MS, add_one, &done, NULL);
+		timed_call(SOMEBODY, WAIT_MS, add_one, &done, NULL);
 	return GINT_TO_POINTER(done + (unused != NULL));
 }
 
@@ -200,7 +200,7 @@ static void test_many_callers(void **state)
 		callers[i] = g_thread_new("caller", call_often, NULL);
 	for (i = 0; i < CALLERS; i++)
 		assert_int_equal(GPOINTER_TO_INT(g_thread_join(callers[i])), ROUNDS);
-	assert_int_equal(bounded_given_up(), 0);
+	assert_int_equal(timed_calls_given_up(), 0);
 }
 
 /* Ranges with holes between: what is there is read, wherever it stands. */
@@ -237,12 +237,12 @@ static void test_ranges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_ends_is_done),
+		cmocka_unit_test(test_call_that_ends),
 		cmocka_unit_test(test_many_callers),
 		cmocka_unit_test(test_without_threads),
 		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_what_never_ends_is_given_up),
-		cmocka_unit_test(test_only_so_many_are_left_behind),
+		cmocka_unit_test(test_blocked_call_is_given_up),
+		cmocka_unit_test(test_limit_of_stuck_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

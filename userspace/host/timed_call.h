@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * timed_call.h: calls with a time limit, for what another process can block for ever: reads of its
+ * memory (userfaultfd(2), a page of a file system that does not answer), opening a file of a file
+ * system that it serves.
+ *
+ * A worker thread makes the call and the caller waits for it that long. After that the call is
+ * given up: its thread stays blocked, since a call inside the kernel cannot be cancelled, and
+ * further calls take another thread.
+ */
+#ifndef MEMTOLL_TIMED_CALL_H
+#define MEMTOLL_TIMED_CALL_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Limits for reads of memory, and for file systems, which may be on a network. */
+#define TIMED_CALL_MEMORY_MS 100
+#define TIMED_CALL_FILE_MS 500
+/* After a call was given up its process is left alone for so long, and while the call is stuck. */
+#define TIMED_CALL_REST_MS 5000
+/* Calls given up that have not ended: beyond that many, none are made. */
+#define TIMED_CALL_STUCK_MAX 16
+
+/*
+ * Have work(job) called. who: the process that may block it, or any other number that stands for
+ * one. True: it was; job still belongs to the caller. False: it was given up or never started;
+ * release(job) has been called, or will be. A call inside a call is part of it, without a limit of
+ * its own. Where no thread can be created (a limit of processes or memory) work is called here, and
+ * has no limit.
+ */
+bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
+		  GDestroyNotify release);
+
+/*
+ * At the end of a session: the threads exit, and with them the privileges they hold. Later calls
+ * are made by the caller itself, without a limit.
+ */
+void timed_call_finish(void);
+
+/* Calls given up or never started, since the last call of this. */
+uint64_t timed_calls_given_up(void);
+
+#endif /* MEMTOLL_TIMED_CALL_H */
