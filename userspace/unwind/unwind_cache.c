@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* unwind_cache.c: one file for each key, with a header and the rows as they are in memory. */
+/* One file for each key: a header, and the rows as they are in memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,18 +19,18 @@
 #include "host/maps.h"
 #include "unwind/unwind_cache.h"
 
-/* Raised whenever rows of the same file come out differently. */
+/* To be raised whenever the same file compiles to different rows. */
 #define FORMAT_VERSION 2
 #define SUFFIX ".rows"
 #define UNFINISHED ".new-"
 #define KEY_MIN 16		/* characters */
 #define KEY_MAX 128
 
-/* A file without its final name is of a program that has died, this many seconds later. */
+/* An unfinished file that is older was left behind by a program that died. */
 #define UNFINISHED_SECONDS 3600
-/* How old the time of a table in use may be: not every reading is to be a write too. */
+/* The time of last use is renewed only when it is older, so that not every read writes. */
 #define USED_SECONDS 3600
-/* Stores between two looks at the directory, in which other processes store too. */
+/* Stores between two listings of the directory, where other processes store as well. */
 #define STORES_UNSEEN 64
 
 struct cache_header {
@@ -88,7 +88,7 @@ static char *directory_path(void)
 	return NULL;
 }
 
-/* A descriptor, or -1. What is in a directory that only we can write to is our own. */
+/* A descriptor, or -1. Files are trusted, since nobody else can write to the directory. */
 static int directory_open(void)
 {
 	char *path = directory_path();
@@ -97,7 +97,7 @@ static int directory_open(void)
 
 	if (!path)
 		return -1;
-	/* It may exist, which open() sees, or not be possible, which open() says. */
+	/* If it cannot be created open() fails, too. */
 	if (g_mkdir_with_parents(path, 0700) == 0)
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	g_free(path);
@@ -122,7 +122,7 @@ static uint32_t checksum(const struct cache_header *header, const struct memtoll
 	return (uint32_t)crc32_z(sum, (const Bytef *)rows, header->count * sizeof(*rows));
 }
 
-/* BPF bisects. */
+/* BPF programs bisect the rows. */
 static bool is_ascending(const struct unwind_table *table)
 {
 	for (size_t i = 1; i < table->count; i++)
@@ -161,7 +161,7 @@ static bool cache_read(int directory, const char *name, struct unwind_table *tab
 	size_t count;
 	int fd;
 
-	/* Nobody puts a FIFO there, but waiting for one would be for ever. */
+	/* O_NONBLOCK: opening a FIFO would wait for ever. */
 	fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -200,7 +200,7 @@ static gint compare_use(gconstpointer first, gconstpointer second)
 	return strcmp(a->name, b->name);
 }
 
-/* Is this the name of a table? The directory may have been chosen by mistake. */
+/* Whether this names a table: $MEMTOLL_CACHE may be a directory with files of other programs. */
 static bool is_table_name(const char *name)
 {
 	char key[KEY_MAX + 1];
@@ -212,7 +212,7 @@ static bool is_table_name(const char *name)
 	return is_key(key);
 }
 
-/* The tables in the directory, and without the remains of programs that died while storing. */
+/* The tables in the directory; removes what programs left that died while storing. */
 static GArray *list_tables(int directory, uint64_t *bytes)
 {
 	GArray *tables = g_array_new(FALSE, TRUE, sizeof(struct cached));
@@ -248,7 +248,7 @@ static GArray *list_tables(int directory, uint64_t *bytes)
 	return tables;
 }
 
-/* Bytes that are left after the tables unused for longest are gone. */
+/* Remove the least recently used tables beyond the limit. Bytes of those that remain. */
 static uint64_t remove_oldest(int directory)
 {
 	uint64_t bytes;
@@ -265,7 +265,7 @@ static uint64_t remove_oldest(int directory)
 	return bytes;
 }
 
-/* A listing costs as much as a hundred files read, so what was stored since is added up. */
+/* A listing costs as much as reading a hundred tables, so stores are added up in between. */
 static void keep_limit(int directory, uint64_t stored)
 {
 	static GMutex mutex;
@@ -303,7 +303,7 @@ static bool write_table(int fd, const struct unwind_table *table)
 	return writev(fd, parts, 2) == (ssize_t)(sizeof(header) + parts[1].iov_len);
 }
 
-/* A reader sees the whole file or none. After a crash of the machine the checksum tells. */
+/* Readers see the whole file or none; after a crash of the machine the checksum is wrong. */
 static void cache_write(int directory, const char *name, const struct unwind_table *table)
 {
 	char unfinished[64];
@@ -311,7 +311,7 @@ static void cache_write(int directory, const char *name, const struct unwind_tab
 	bool is_written;
 	int fd;
 
-	/* Not our pid: the directory may be shared with containers. */
+	/* Not named by our pid: the directory may be shared between containers. */
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return;
 	snprintf(unfinished, sizeof(unfinished), UNFINISHED "%016" PRIx64, number);

@@ -28,25 +28,25 @@ struct module {
 struct process {
 	uint32_t table;
 	uint64_t left_out;	/* mappings without room in it */
-	unsigned int users;	/* it and the children that have not been shown themselves */
+	unsigned int users;	/* itself and forked children without a table of their own */
 };
 
 /*
- * Tables of one chunk, all that most processes need, are put into the map of tables before they are
- * wanted: to change that is to wait, to fill a table in it is not.
+ * Tables of one chunk, enough for most processes, are put into the map of tables in advance:
+ * updating a map of maps waits for a grace period, filling a table in it does not.
  */
 #define SPARES 64
-/* So many freed numbers wait: who was forked meanwhile may still go by one (targets_forked()). */
+/* Freed numbers rest before reuse: a child just forked may still use its parent's (targets_forked()). */
 #define NUMBERS_RESTING 128
 
-/* What a process's table holds, and how much of it one file may take where not all has room. */
+/* Mappings in a process's table, and how many of one file where there is no room for all. */
 #define MAPPINGS_MAX ((unsigned int)(UNWIND_MAPPING_CHUNKS * UNWIND_CHUNK_MAPPINGS))
 #define FILE_SHARE 8
 
-/* Tables that are made: numbers and descriptors, side by side. */
+/* Created tables: numbers and descriptors, in parallel arrays. */
 struct tables {
-	int map;		/* of tables, that they are put into */
-	int err;		/* of that */
+	int map;		/* the map of tables */
+	int err;		/* of putting them there */
 	GArray *numbers;
 	GArray *fds;
 };
@@ -55,10 +55,10 @@ struct unwinder {
 	struct memtoll_bpf *bpf;
 	GHashTable *modules;	/* unwind_file_key() -> struct module */
 	GHashTable *processes;	/* pid -> struct process */
-	GQueue free_tables;	/* numbers to be used again, that of longest ago first */
-	struct tables fresh;	/* not yet in the map of tables */
-	struct tables spare;	/* in it, and empty */
-	struct tables coming;	/* spares that a thread is about to put into it */
+	GQueue free_tables;	/* numbers to be used again, the longest free first */
+	struct tables fresh;	/* filled, not yet in the map of tables */
+	struct tables spare;	/* in it, empty */
+	struct tables coming;	/* spares that the installer is putting there */
 	struct workqueue installer;
 	uint32_t next_table;
 	size_t bytes_of[UNWIND_TABLES];
@@ -112,7 +112,7 @@ static void tables_add(struct tables *tables, uint32_t number, int fd)
 	g_array_append_val(tables->fds, fd);
 }
 
-/* Their descriptors; in the map of tables they stay. */
+/* Close the descriptors; the tables stay in the map. */
 static void tables_close(struct tables *tables)
 {
 	guint i;
@@ -144,8 +144,8 @@ static void number_give(struct unwinder *unwinder, uint32_t number)
 }
 
 /*
- * Put tables into the map, all at once: after a change of such a map the kernel waits until no
- * program can use the old value any more (maybe_wait_bpf_programs): 8 to 16 ms, once for a batch.
+ * All in one batch: after a change of a map of maps the kernel waits until no program uses the old
+ * value any more (maybe_wait_bpf_programs), 8 to 16 ms, once for a batch.
  */
 static void tables_install(struct tables *tables)
 {
@@ -154,7 +154,7 @@ static void tables_install(struct tables *tables)
 	uint32_t count = tables->numbers->len, done = count;
 	int err = 0;
 
-	/* Older kernels do not know batches of maps. */
+	/* Older kernels have no batches for maps of maps. */
 	if (count && bpf_map_update_batch(tables->map, numbers, fds, &done, NULL))
 		done = 0;
 	for (; done < count && !err; done++)
@@ -175,7 +175,7 @@ static int fresh_install(struct unwinder *unwinder)
 	return unwinder->fresh.err;
 }
 
-/* Make more spares, in the workqueue. */
+/* Create more spares and have the workqueue install them. */
 static void spares_order(struct unwinder *unwinder)
 {
 	uint32_t number;
@@ -233,7 +233,7 @@ void unwinder_free(struct unwinder *unwinder)
 	g_free(unwinder);
 }
 
-/* Those that have come are at hand. */
+/* Take over the spares that have been installed. */
 static void spares_accept(struct unwinder *unwinder)
 {
 	struct tables *coming = &unwinder->coming, *spare = &unwinder->spare;
@@ -252,7 +252,7 @@ static void spares_accept(struct unwinder *unwinder)
 	g_array_set_size(coming->fds, 0);
 }
 
-/* A table of one chunk, filled: its number, or 0. Waits only where spares went faster than they come. */
+/* Number of a spare table filled with these mappings, or 0. Waits only if no spare is installed. */
 static uint32_t spare_fill(struct unwinder *unwinder, const GArray *mappings)
 {
 	g_autofree char *chunk = g_malloc(UNWIND_CHUNK_BYTES);
@@ -288,9 +288,8 @@ static uint32_t spare_fill(struct unwinder *unwinder, const GArray *mappings)
 }
 
 /*
- * A table of `count` values of `size` bytes, padded with ones to whole chunks, after an index of
- * the chunks' first values where there is to be one. It takes its number's place with
- * fresh_install(). 0 or -errno.
+ * Create a table of `count` values of `size` bytes, padded with ones to whole chunks; if `index`,
+ * after an index of the chunks' first values. fresh_install() puts it under its number. 0 or -errno.
  */
 static int table_put(struct unwinder *unwinder, uint32_t number, const void *values, size_t count,
 		     size_t size, bool index)
@@ -362,7 +361,7 @@ static bool is_vdso(const struct mapping *mapping)
 	return !strcmp(mapping->path, "[vdso]");
 }
 
-/* All processes have the same vdso, at addresses of their own: ours is read. */
+/* All processes have the same vdso, at different addresses: compiled from our own. */
 static struct module *vdso_module(struct unwinder *unwinder, const struct mapping *mapping)
 {
 	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -379,11 +378,11 @@ static struct module *vdso_module(struct unwinder *unwinder, const struct mappin
 	return module;
 }
 
-/* A file of the process that is being shown: opened once, however often it is mapped. */
+/* A file mapped by the process being shown; opened once for all its mappings. */
 struct opened {
 	struct module *module;	/* NULL: no x86-64 ELF file, or it could not be opened */
-	struct image image;	/* of which only the segments are kept */
-	unsigned int mappings;	/* of its code, so far */
+	struct image image;	/* only the segments are kept */
+	unsigned int mappings;	/* executable ones, so far */
 };
 
 static void opened_free(gpointer data)
@@ -407,7 +406,7 @@ static struct module *module_of(struct unwinder *unwinder, const struct image *i
 	if (!key || module)
 		return module;
 	module = g_new0(struct module, 1);
-	/* Files of a read-only image may all have the same times: without a build id none is kept. */
+	/* Files of a read-only image may all have the same times: not cached without a build id. */
 	if (!unwind_cache_get(*build_id ? key : "", image->fd, &table))
 		module_load(unwinder, module, &table);
 	g_hash_table_insert(unwinder->modules, g_steal_pointer(&key), module);
@@ -432,7 +431,7 @@ static struct opened *open_file(struct unwinder *unwinder, pid_t pid,
 	return opened;
 }
 
-/* The kernel's return trampoline is none: the walk sees through it. */
+/* "[uprobes]" is the kernel's return trampoline, which the walk handles by itself. */
 static bool is_code(const struct mapping *mapping)
 {
 	return mapping->exec && strcmp(mapping->path, "[uprobes]");
@@ -499,7 +498,7 @@ static GArray *mappings_of(struct unwinder *unwinder, pid_t pid, const struct ma
 	return mappings;
 }
 
-/* A table of a process's mappings: its number, or 0. A large one takes its place by fresh_install(). */
+/* Number of a table with a process's mappings, or 0. Large ones still need fresh_install(). */
 static uint32_t mappings_put(struct unwinder *unwinder, const GArray *mappings)
 {
 	uint32_t number;
@@ -516,8 +515,8 @@ static uint32_t mappings_put(struct unwinder *unwinder, const GArray *mappings)
 }
 
 /*
- * Always a new table: what programs read is not changed under them. The one before stays as it is
- * until its number is used again.
+ * Always a new table, since BPF programs may be reading the old one; that stays unchanged until its
+ * number is used again.
  */
 uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid, const struct maps *maps)
 {
@@ -532,7 +531,7 @@ uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid, const struct maps *
 	if (process)
 		left_out_before = process->left_out;
 	mappings = mappings_of(unwinder, pid, maps, &left_out);
-	/* Each once, however often the process is shown. */
+	/* Counted once, however often the process is shown. */
 	if (left_out > left_out_before)
 		unwinder->left_out += left_out - left_out_before;
 	number = mappings_put(unwinder, mappings);
@@ -570,7 +569,7 @@ void unwinder_exit(struct unwinder *unwinder, pid_t pid)
 
 	if (!process)
 		return;
-	/* Children that were not shown themselves keep it. */
+	/* Forked children without a table of their own still use it. */
 	if (process->users == 1)
 		number_give(unwinder, process->table);
 	g_hash_table_remove(unwinder->processes, GINT_TO_POINTER(pid));

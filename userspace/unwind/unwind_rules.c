@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * unwind_rules.c: an interpreter of call frame instructions that keeps only what bpf/stacks/unwind.bpf.c
- * can use. libdw has one too, dwarf_cfi_addrframe(), but it runs a function's program from its
- * start for every address asked (minutes for a hostile function of 1 MiB) and keeps a copy of all
- * registers for each DW_CFA_remember_state; the tests use it as the witness.
+ * An interpreter of call frame instructions that keeps only what bpf/stacks/unwind.bpf.c can use.
+ * libdw's dwarf_cfi_addrframe() would run a function's program from its start for every address
+ * (minutes for a hostile function of 1 MiB) and keep a copy of all registers for each
+ * DW_CFA_remember_state; the tests compare with it.
  */
 #include <dwarf.h>
 #include <string.h>
@@ -101,7 +101,7 @@ bool unwind_pointer_read(struct unwind_program *program, uint8_t encoding, uint6
 	return (encoding & 0x70) == DW_EH_PE_pcrel || (encoding & 0x70) == DW_EH_PE_absptr;
 }
 
-/* An offset that the program has in units of the data alignment factor. */
+/* A factored offset: in units of the data alignment factor. */
 static bool scale(const struct unwind_start *start, int64_t factored, int64_t *offset)
 {
 	return !__builtin_mul_overflow(factored, start->data_factor, offset);
@@ -157,9 +157,9 @@ static void set_cfa_register(struct unwind_rules *rules, uint64_t number)
 }
 
 /*
- * What linkers say of a .plt: its entries of 16 bytes push 8 bytes, and the push is over from a
- * certain byte on: 11, or 9 or 10 in entries that begin with endbr64. In BPF's rule that byte
- * stands where other rules have an offset in units of 8.
+ * The expression that linkers write for a .plt: its entries of 16 bytes push 8 bytes, done from a
+ * certain byte on: 11, or 9 or 10 in entries that begin with endbr64. The rule has that byte where
+ * other rules have an offset in units of 8.
  */
 static bool is_plt(const struct unwind_program *rest, int64_t *offset)
 {
@@ -177,8 +177,8 @@ static bool is_plt(const struct unwind_program *rest, int64_t *offset)
 }
 
 /*
- * Cut the expression that is next out of the program, and read register + offset from its front.
- * True as long as the program is sound: register is 0 for expressions of another kind.
+ * Take the next expression off the program, and read register + offset from its front. False where
+ * the program is broken; register is 0 for expressions of another kind.
  */
 static bool take_expression(struct interpreter *state, struct unwind_program *expression,
 			    uint64_t *number, int64_t *offset)
@@ -207,7 +207,7 @@ static bool take_expression(struct interpreter *state, struct unwind_program *ex
 	return true;
 }
 
-/* What is there, plus a number: assembly that aligned the stack kept the old rsp at hand. */
+/* A dereferenced location plus a number: assembly that aligned the stack saved the old rsp. */
 static bool is_deref(const struct unwind_program *rest, uint64_t *addend)
 {
 	struct unwind_program program = *rest;
@@ -245,7 +245,7 @@ static bool run_cfa_expression(struct interpreter *state)
 	return true;
 }
 
-/* DW_CFA_expression: the register lies where the expression says. */
+/* DW_CFA_expression: the register is saved at the address the expression computes. */
 static bool run_register_expression(struct interpreter *state)
 {
 	struct unwind_program rest;
@@ -282,7 +282,7 @@ static bool run_cfa(struct interpreter *state, uint8_t operation)
 	}
 	if (operation == DW_CFA_def_cfa || operation == DW_CFA_def_cfa_sf)
 		rules->by_register = true;
-	/* Half of a rule is of use only where the other half is there. */
+	/* These change one half of register + offset, so there must be such a rule. */
 	if (!rules->by_register)
 		rules->cfa = CFA_STOP;
 	else if (sets_register)
@@ -290,7 +290,7 @@ static bool run_cfa(struct interpreter *state, uint8_t operation)
 	return true;
 }
 
-/* The instructions that set a register's rule: number first, then an offset where they have one. */
+/* Instructions that set a register's rule: its number, then an offset if they have one. */
 static bool run_register(struct interpreter *state, uint8_t operation)
 {
 	uint64_t number, length;
@@ -314,7 +314,7 @@ static bool run_register(struct interpreter *state, uint8_t operation)
 	case DW_CFA_val_offset_sf:
 		if (!take_factored(state, operation == DW_CFA_val_offset_sf, &offset))
 			return false;
-		/* That rsp is the CFA itself goes without saying. */
+		/* rsp is the CFA by default. */
 		set_rule(state, number, number == REGISTER_RSP && offset == 0 ?
 			 VALUE_SAME : VALUE_OTHER, 0);
 		return true;
@@ -359,7 +359,7 @@ static bool run_instruction(struct interpreter *state, uint8_t operation)
 	switch (operation) {
 	case DW_CFA_nop:
 		return true;
-	case DW_CFA_GNU_args_size:	/* matters to those who catch exceptions only */
+	case DW_CFA_GNU_args_size:	/* only matters for exception handlers */
 		return unwind_uleb_read(&state->program, &ignored);
 	case DW_CFA_remember_state:
 		if (state->remembered_count == REMEMBERED_MAX)
@@ -436,7 +436,7 @@ bool unwind_start_run(struct unwind_program program, struct unwind_start *start)
 	uint8_t operation;
 
 	memset(&start->rules, 0, sizeof(start->rules));
-	/* Nobody has said yet where the return address is. */
+	/* No instruction has set the return address yet. */
 	start->rules.ip.kind = VALUE_OTHER;
 	state.rules = start->rules;
 	while (take(&state.program, &operation, 1))

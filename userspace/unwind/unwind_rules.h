@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * unwind_rules.h: the programs of CIEs and FDEs (DWARF 5, 6.4.2) run into rules of bpf/wire/events.h.
- * Input is hostile: reads stay inside the program, work is linear in its length, memory constant.
+ * unwind_rules.h: runs the programs of CIEs and FDEs (DWARF 5, 6.4.2); results are the rules of
+ * unwind rows (bpf/wire). Input is hostile: reads stay inside the program, work is linear in its
+ * length, memory constant.
  */
 #ifndef MEMTOLL_UNWIND_RULES_H
 #define MEMTOLL_UNWIND_RULES_H
@@ -46,26 +47,26 @@ struct unwind_start {
 	struct unwind_rules rules;
 };
 
-/* A program: its bytes, and the address that the first of them would have in the process. */
+/* Call frame instructions: their bytes, and the address the first of them has in the process. */
 struct unwind_program {
 	const uint8_t *at;
 	const uint8_t *end;
 	uint64_t address;
 };
 
-/* A pointer of .eh_frame at *program (Linux Standard Base 5, 10.5.1). False: none of x86-64's. */
+/* An encoded pointer of .eh_frame (Linux Standard Base 5, 10.5.1). False: not used on x86-64. */
 bool unwind_pointer_read(struct unwind_program *program, uint8_t encoding, uint64_t *value);
 bool unwind_uleb_read(struct unwind_program *program, uint64_t *value);
 
-/* Run a CIE's program; start has the factors already. False where it is broken. */
+/* Run a CIE's program; the factors in start are set. False where the program is broken. */
 bool unwind_start_run(struct unwind_program program, struct unwind_start *start);
 
-/* The rule that holds from the function's start + offset on. False ends the run. */
+/* Rule that holds from the function's start + offset. Returning false ends the run. */
 typedef bool (*unwind_rule_fn)(void *argument, uint64_t offset, uint32_t rule);
 
 /*
- * Run an FDE's program for the function at [function, function + length), ending there if it goes
- * on. Offsets do not descend; of equal ones the last holds. False: broken, or callback said so.
+ * Run an FDE's program for the function at [function, function + length), no further. Offsets do
+ * not descend; of equal ones the last holds. False: broken, or ended by the callback.
  */
 bool unwind_program_run(struct unwind_program program, const struct unwind_start *start,
 			uint64_t function, uint64_t length, unwind_rule_fn callback,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * unwind_table.c: finds .eh_frame in an ELF file (libelf), splits it into its entries (libdw's
- * dwarf_next_cfi) and has their programs run (unwind_rules.c).
+ * Finds .eh_frame in an ELF file (libelf), splits it into entries (libdw's dwarf_next_cfi) and runs
+ * their programs (unwind_rules.c).
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -20,15 +20,15 @@
 #define FRAMES_MAX (64ull << 20)
 #define SEGMENTS_MAX 1024
 
-/* A Common Information Entry: what its FDEs have in common. */
+/* Common Information Entry, shared by FDEs. */
 struct cie {
 	uint64_t offset;	/* in .eh_frame */
 	bool is_usable;
-	bool has_data;		/* 'z': FDEs have augmentation data, with its length before */
+	bool has_data;		/* 'z': FDEs have augmentation data, after its length */
 	struct unwind_start start;
 };
 
-/* A function: Frame Description Entry. */
+/* Frame Description Entry: a function. */
 struct fde {
 	uint32_t start;		/* relative to the table's base */
 	uint32_t length;
@@ -44,7 +44,7 @@ struct compiler {
 	GElf_Phdr frame_header;	/* PT_GNU_EH_FRAME */
 	Elf_Data *frames;
 	uint64_t address;	/* of .eh_frame */
-	bool is_section;	/* and not all that follows in the segment */
+	bool is_section;	/* frames ends with the section, not with the segment */
 	struct cie *cies;	/* ascending by offset */
 	size_t cie_count;
 	size_t cie_room;
@@ -53,12 +53,12 @@ struct compiler {
 	size_t fde_room;
 	struct unwind_table *table;
 	size_t row_room;
-	const struct fde *fde;	/* whose program runs */
+	const struct fde *fde;	/* its program is running */
 	uint32_t fde_end;
 	int err;		/* of add_row() inside callbacks */
 };
 
-/* Room for one more element. Not GArray: it ends the program where there is no memory. */
+/* Room for one more element. Not a GArray: that aborts when memory is short. */
 static int make_room(void *array, size_t count, size_t *room, size_t size)
 {
 	size_t wanted = *room ? *room * 2 : 256;
@@ -147,7 +147,7 @@ static bool is_frames_section(const struct compiler *compiler, const GElf_Shdr *
 	static const char wanted[] = ".eh_frame";
 	const uint8_t *name;
 
-	/* Files of debug information have the section without its content. */
+	/* Debug files have the section without its contents. */
 	if ((header->sh_type != SHT_PROGBITS && header->sh_type != SHT_X86_64_UNWIND) ||
 	    !(header->sh_flags & SHF_ALLOC) || (header->sh_flags & SHF_COMPRESSED))
 		return false;
@@ -179,8 +179,8 @@ static bool find_section(struct compiler *compiler, uint64_t *offset, uint64_t *
 }
 
 /*
- * Files without section headers: .eh_frame_hdr has a pointer (Linux Standard Base 5, 10.6.2). The
- * end is not stated; it is the terminator, or that of the segment.
+ * Files without section headers: .eh_frame_hdr points to it (Linux Standard Base 5, 10.6.2), without
+ * its size; it ends at the terminator, or with the segment.
  */
 static bool find_by_header(struct compiler *compiler, uint64_t *offset, uint64_t *size)
 {
@@ -241,7 +241,7 @@ static struct unwind_program program_at(const struct compiler *compiler, const u
 	return program;
 }
 
-/* The augmentation of a CIE (Linux Standard Base 5, 10.6.1.1.1). False: has what nobody knows. */
+/* The augmentation of a CIE (Linux Standard Base 5, 10.6.1.1.1). False: an unknown one. */
 static bool read_augmentation(const struct compiler *compiler, const Dwarf_CIE *raw,
 			      struct cie *cie)
 {
@@ -263,7 +263,7 @@ static bool read_augmentation(const struct compiler *compiler, const Dwarf_CIE *
 			cie->start.is_signal = true;
 			continue;
 		}
-		if (*letter == 'B')	/* of another architecture, without data */
+		if (*letter == 'B')	/* pointer authentication (arm64), without data */
 			continue;
 		if ((*letter != 'R' && *letter != 'P' && *letter != 'L') || data.at >= data.end)
 			return false;
@@ -285,7 +285,7 @@ static int add_cie(struct compiler *compiler, uint64_t offset, const Dwarf_CIE *
 
 	cie.start.code_factor = raw->code_alignment_factor;
 	cie.start.data_factor = raw->data_alignment_factor;
-	/* The return address has column 16 wherever code runs on x86-64. */
+	/* The return address always has column 16 on x86-64. */
 	cie.is_usable = raw->return_address_register == 16 &&
 			read_augmentation(compiler, raw, &cie) &&
 			unwind_start_run(program_at(compiler, raw->initial_instructions,
@@ -298,8 +298,9 @@ static int add_cie(struct compiler *compiler, uint64_t offset, const Dwarf_CIE *
 }
 
 /*
- * The CIE at an offset, among those that the walk has met: it comes before its FDEs. Offsets into
- * the middle of entries would let each FDE have a CIE of its own, as long as the section.
+ * The CIE at an offset, among those already read: a CIE comes before its FDEs. Not read from the
+ * offset itself: by pointing into the middle of entries a hostile file could give each FDE a CIE as
+ * long as the section.
  */
 static const struct cie *find_cie(const struct compiler *compiler, uint64_t offset)
 {
@@ -319,7 +320,7 @@ static const struct cie *find_cie(const struct compiler *compiler, uint64_t offs
 	return &compiler->cies[low - 1];
 }
 
-/* Where the function is and its program. False: broken, or no code of this file. */
+/* Extent and program of the function. False: broken, or not in this file's code. */
 static bool read_fde(const struct compiler *compiler, const Dwarf_FDE *raw, const struct cie *cie,
 		     struct fde *fde)
 {
@@ -327,7 +328,7 @@ static bool read_fde(const struct compiler *compiler, const Dwarf_FDE *raw, cons
 	uint64_t base = compiler->table->base, start, length, data_size;
 	const GElf_Phdr *segment;
 
-	/* The length has the form of the address, but is neither relative nor signed. */
+	/* The length is encoded as the address is, but neither relative nor signed. */
 	if (!unwind_pointer_read(&program, cie->start.encoding, &start) ||
 	    !unwind_pointer_read(&program, cie->start.encoding & 0x07, &length))
 		return false;
@@ -340,7 +341,7 @@ static bool read_fde(const struct compiler *compiler, const Dwarf_FDE *raw, cons
 	segment = segment_of(compiler, start, PF_X);
 	if (!segment || length == 0 || length > segment->p_filesz - (start - segment->p_vaddr))
 		return false;
-	/* pc ~0 is that of padding in BPF's maps. */
+	/* pc ~0 is padding in the BPF maps. */
 	if (start < base || start - base >= UINT32_MAX || length >= UINT32_MAX - (start - base))
 		return false;
 	fde->start = (uint32_t)(start - base);
@@ -383,7 +384,7 @@ static int read_entries(struct compiler *compiler)
 		memcpy(&length, frames_start(compiler) + offset, sizeof(length));
 		if (length == 0 && !compiler->is_section)
 			break;
-		/* A terminator that the linker put before the end. */
+		/* A terminator that the linker left in the middle. */
 		next = offset + sizeof(length);
 		if (length == 0)
 			continue;
@@ -403,7 +404,7 @@ static int read_entries(struct compiler *compiler)
 
 /* ---- rows ---- */
 
-/* pc does not descend. */
+/* pc must not descend. */
 static int add_row(struct compiler *compiler, uint32_t pc, uint32_t rule)
 {
 	struct unwind_table *table = compiler->table;
@@ -428,7 +429,7 @@ static bool add_rule(void *argument, uint64_t offset, uint32_t rule)
 {
 	struct compiler *compiler = argument;
 
-	/* Another function begins here: offset is below 4 GiB, as the function's length is. */
+	/* Beyond fde_end another function begins. The cast is safe: functions are below 4 GiB. */
 	if (offset < compiler->fde_end - compiler->fde->start)
 		compiler->err = add_row(compiler, compiler->fde->start + (uint32_t)offset, rule);
 	return compiler->err == 0;
@@ -451,9 +452,7 @@ static int run_fde(struct compiler *compiler)
 		return 0;
 	if (compiler->err)
 		return compiler->err;
-	/*
-	 * Nothing of a broken program is to be trusted; its first row may have replaced the last.
-	 */
+	/* Trust no row of a broken program; its first one may have replaced the last of before. */
 	table->skipped++;
 	table->count = count;
 	if (count > 0)
@@ -461,7 +460,7 @@ static int run_fde(struct compiler *compiler)
 	return add_row(compiler, fde->start, CFA_STOP);
 }
 
-/* By start; of equal ones the entry that comes later in the file is last, and so wins. */
+/* By start; of equal starts the later entry in the file comes last, and wins. */
 static int compare_fdes(const void *first, const void *second)
 {
 	const struct fde *a = first, *b = second;
@@ -487,7 +486,7 @@ static int run_fdes(struct compiler *compiler)
 		if (compiler->fde_end == fde->start)
 			continue;
 		err = run_fde(compiler);
-		/* Code without information must not have the rule of the function before it. */
+		/* Code without CFI must not inherit the rule of the function before it. */
 		if (!err && (i + 1 == count || fde[1].start > compiler->fde_end))
 			err = add_row(compiler, compiler->fde_end, CFA_STOP);
 	}
@@ -566,7 +565,7 @@ int unwind_table_compile_memory(const void *image, size_t size, struct unwind_ta
 	if (!is_acceptable(image, size))
 		return -ENOEXEC;
 	elf_version(EV_CURRENT);
-	/* libelf only reads what it is not asked to change. */
+	/* libelf does not write to the image unless asked to. */
 	elf = elf_memory((char *)(uintptr_t)image, size);
 	err = compile(elf, table);
 	elf_end(elf);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * unwind_table.h: .eh_frame of one x86-64 ELF file as the rows that bpf/stacks/unwind.bpf.c walks stacks
- * with (struct memtoll_unwind_row in bpf/wire/events.h). Sources: System V ABI for x86-64, chapter 3.7
- * (CFI and its registers); Linux Standard Base, chapter "Exception Frames"; DWARF 5, chapter 6.4.
+ * unwind_table.h: compiles .eh_frame of an x86-64 ELF file to the rows that bpf/stacks/unwind.bpf.c
+ * walks stacks with (struct memtoll_unwind_row). Sources: System V ABI for x86-64, chapter 3.7 (CFI
+ * and its registers); Linux Standard Base, chapter "Exception Frames"; DWARF 5, chapter 6.4.
  *
  * The file belongs to the traced process, so it is hostile: every offset is checked, sizes are
- * bounded before memory is asked for, and nothing is mapped (a truncated file raises SIGBUS).
+ * bounded before memory is allocated, and nothing is mapped (a truncated file raises SIGBUS).
  */
 #ifndef MEMTOLL_UNWIND_TABLE_H
 #define MEMTOLL_UNWIND_TABLE_H
@@ -39,10 +39,10 @@ struct unwind_table {
  */
 int unwind_table_compile(int fd, struct unwind_table *table);
 
-/* The same of an ELF image in memory, laid out as in a file: the vdso. */
+/* The same for an ELF image in memory, laid out as in a file: the vdso. */
 int unwind_table_compile_memory(const void *image, size_t size, struct unwind_table *table);
 
-/* Allowed more than once, and on an empty table. */
+/* May be called more than once, and on an empty table. */
 void unwind_table_free(struct unwind_table *table);
 
 /* The row that holds at pc (relative to base), or NULL before the first. */
