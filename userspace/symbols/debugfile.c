@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libdwfl's dwfl_standard_find_debuginfo() is not used: it asks debuginfod servers where
- * DEBUGINFOD_URLS is set, which must not happen from a production host, and unsetting the
- * variable would change the environment of the commands that memtoll starts. It also opens what
- * the program names, be it a FIFO, and knows nothing of the root directories of containers.
+ * Not libdwfl's dwfl_standard_find_debuginfo(): it asks debuginfod servers where DEBUGINFOD_URLS is
+ * set, which must not happen on a production host, and unsetting the variable would change the
+ * environment of the commands that memtoll starts. It also opens whatever the program names, even a
+ * FIFO, and knows nothing of the root directories of containers.
  */
 #define _GNU_SOURCE 1
 
@@ -22,7 +22,7 @@
 #include "base/root_open.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
-/* More is not read to check a CRC: seconds of work for a file that most likely is not the one. */
+/* Larger files are not read to check a CRC: that takes seconds, and they hardly ever match. */
 #define CRC_BYTES_MAX (4LL * 1024 * 1024 * 1024)
 
 void build_id_text(const void *bits, size_t len, char *text)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* debugfile.h: where the separate debug file of a program lies. */
+/* debugfile.h: finds the separate debug file of a program. */
 #ifndef MEMTOLL_DEBUGFILE_H
 #define MEMTOLL_DEBUGFILE_H
 

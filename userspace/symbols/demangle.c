@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libiberty does the work: it knows Itanium C++ and both of Rust's schemes (libstdc++'s
- * __cxa_demangle lacks Rust v0), reports through a callback, so that a name that expands without
- * end can be stopped, and is a static library, so that the program needs no C++ runtime.
+ * By libiberty: it knows Itanium C++ and both Rust schemes (libstdc++'s __cxa_demangle lacks Rust
+ * v0), reports through a callback, so that names that expand without end can be cut, and is static,
+ * so that the program needs no C++ runtime.
  */
 #define _GNU_SOURCE 1
 
@@ -15,7 +15,7 @@
 
 #include <libiberty/demangle.h>
 
-/* Longer linker names are not worth the time; real ones seldom pass 10,000 bytes. */
+/* Longer names are not demangled; real ones seldom pass 10,000 bytes. */
 #define MANGLED_MAX 32768
 
 struct sink {
@@ -56,8 +56,8 @@ static bool expand(const char *mangled, char *text, size_t size)
 }
 
 /*
- * Where the clone suffixes of gcc and clang begin. Dots are legal in other languages' symbols
- * (Go: "runtime.mallocgc"), so only known suffixes go.
+ * Where the clone suffixes of gcc and clang begin. Dots are legal in symbols of other languages
+ * (Go: "runtime.mallocgc"), so only known suffixes are removed.
  */
 static size_t clone_start(const char *name, size_t len)
 {

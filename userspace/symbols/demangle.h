@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* demangle.h: linker names become the names people wrote (C++, Rust). */
+/* demangle.h: readable names of mangled C++ and Rust symbols. */
 #ifndef MEMTOLL_DEMANGLE_H
 #define MEMTOLL_DEMANGLE_H
 

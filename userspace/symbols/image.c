@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* image.c: what is wanted from a mapped ELF file. libelf reads it, libdw splits its .eh_frame. */
+/* libelf reads the file, libdw splits its .eh_frame. */
 #define _GNU_SOURCE 1	/* memmem */
 
 #include <dwarf.h>
@@ -14,11 +14,11 @@
 
 #include "symbols/image.h"
 
-/* Larger sections are not read: the largest C library has a tenth of a per cent of it. */
+/* Larger sections are not read; those of C libraries are a thousandth of this. */
 #define SECTION_MAX (256ull << 20)
 #define SEGMENTS_MAX 1024
 
-/* A function whose end nobody states: memset of musl has some 200 bytes. */
+/* Limit of a function without a size: memset of musl has some 200 bytes. */
 #define UNSIZED_FUNCTION_MAX 512
 
 static Elf_Data *section_data(Elf_Scn *section, GElf_Shdr *header)
@@ -29,7 +29,7 @@ static Elf_Data *section_data(Elf_Scn *section, GElf_Shdr *header)
 	return elf_getdata(section, NULL);
 }
 
-/* A string of a string section: elf_strptr() would read a section of any size. */
+/* A string of a string section. Not elf_strptr(): it would read a section of any size. */
 static const char *string_at(const struct image *image, size_t section, uint64_t offset)
 {
 	GElf_Shdr header;
@@ -61,8 +61,8 @@ static Elf_Scn *section_named(const struct image *image, const char *wanted, GEl
 }
 
 /*
- * Is this a file that libelf may be given? The number of sections comes first: libelf allocates
- * for every one, and in the extended form the number is 64 bits wide.
+ * Whether libelf may read this file. The number of sections is checked first: libelf allocates
+ * memory for each, and in the extended form the number has 64 bits.
  */
 static bool is_acceptable(int fd)
 {
@@ -256,7 +256,7 @@ bool symbol_table_get(const struct symbol_table *table, size_t index, struct sym
 	symbol->type = GELF_ST_TYPE(symbol->raw.st_info);
 	symbol->defined = symbol->raw.st_shndx != SHN_UNDEF && symbol->raw.st_value != 0;
 	symbol->local = binding == STB_LOCAL;
-	/* Bit 15 is what the dynamic loader calls hidden: name@VERSION, not name@@VERSION. */
+	/* Bit 15, "hidden" to the dynamic loader: name@VERSION, not name@@VERSION. */
 	symbol->old_version = table->versions &&
 			      gelf_getversym(table->versions, (int)index, &version) &&
 			      (version & 0x8000);
@@ -327,7 +327,7 @@ bool image_bias(const struct image *image, const struct mapping *mapping, uint64
 	return false;
 }
 
-/* Size in bytes of a pointer of .eh_frame, 0 for the encodings that x86-64 code has no use for. */
+/* Size in bytes of a pointer of .eh_frame, 0 for encodings not used on x86-64. */
 static size_t encoded_size(uint8_t encoding)
 {
 	switch (encoding & 0x0f) {
@@ -399,12 +399,12 @@ static bool fde_range(const Dwarf_FDE *fde, uint8_t encoding, const Elf_Data *da
 		*start += section_address + (uint64_t)(fde->start - (const uint8_t *)data->d_buf);
 	else if ((encoding & 0x70) != DW_EH_PE_absptr)
 		return false;
-	/* The length has the same size, and is neither relative nor signed. */
+	/* The length has the same size but is neither relative nor signed. */
 	*length = take_encoded(fde->start + size, encoding & 0x07);
 	return !(encoding & DW_EH_PE_indirect);
 }
 
-/* Walk every FDE: .eh_frame_hdr would be faster to search, but is optional and may be wrong. */
+/* Walks all FDEs: searching .eh_frame_hdr would be faster, but it is optional and may be wrong. */
 static bool function_from_frames(const struct image *image, uint64_t address, uint64_t *start,
 				 uint64_t *end)
 {

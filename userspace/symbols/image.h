@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * image.h: one mapped ELF file, read with libelf. The file belongs to the traced process, so it is
- * hostile: sizes are bounded before memory is asked for, and nothing is mapped, because a mapped
+ * hostile: sizes are bounded before memory is allocated, and nothing is mapped, because a mapped
  * file that its owner truncates raises SIGBUS.
  */
 #ifndef MEMTOLL_IMAGE_H
@@ -71,7 +71,7 @@ struct symbol {
 
 bool symbol_table_get(const struct symbol_table *table, size_t index, struct symbol *symbol);
 
-/* The symbol of a name that counts. Starts as zeros; value stays 0 where none does. */
+/* The best symbol of a name. Zeros to begin with; value stays 0 where there is none. */
 struct chosen_symbol {
 	uint64_t value;
 	uint64_t size;
@@ -80,9 +80,9 @@ struct chosen_symbol {
 };
 
 /*
- * Weigh one more defined symbol of the name: the default version before old ones, both before
- * local symbols, and those only where the name is unique: the linker makes the hidden functions
- * of a static PIE local, but a program may have a `static void free()` of its own.
+ * Consider one more defined symbol of the name: the default version wins over old ones, both over
+ * local symbols, and these count only where the name is unique: the linker makes the hidden
+ * functions of a static PIE local, but a program may have a `static void free()` of its own.
  */
 void symbol_choose(struct chosen_symbol *chosen, const struct symbol *symbol);
 

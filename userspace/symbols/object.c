@@ -17,11 +17,11 @@
 #include "symbols/demangle.h"
 #include "symbols/dwfl_checks.h"
 
-/* Linkers make four to ten segments. */
+/* Linkers create four to ten segments. */
 #define SEGMENTS_MAX 256
-/* The x86-64 and arm64 ABIs' largest; mappings begin on pages, segments need not. */
+/* The largest of the x86-64 and arm64 ABIs; mappings begin on pages, segments need not. */
 #define PAGE_MAX 65536ULL
-/* How many symbols inside a larger one are stepped over to find the larger one. */
+/* How many symbols before the address to try: a larger one may cover it. */
 #define OVERLAPS_MAX 256
 
 struct segment {
@@ -44,7 +44,7 @@ struct symbol {
 enum state {
 	STATE_UNREAD = 0,
 	STATE_READ = 1,
-	STATE_LOST = 2,		/* no ELF program, or broken: never touched again */
+	STATE_LOST = 2,		/* no ELF program, or broken: not used any more */
 };
 
 struct object {
@@ -53,8 +53,8 @@ struct object {
 	int root;
 	char *path;
 	char build_id[BUILD_ID_TEXT];
-	bool faulted;		/* libdwfl was left in the middle of something */
-	bool alternative_found;	/* the file dwz made */
+	bool faulted;		/* SIGBUS inside libdwfl: its state is undefined */
+	bool alternative_found;	/* the file made by dwz */
 	struct segment *segments;
 	size_t segment_count;
 	Dwfl *dwfl;
@@ -65,12 +65,12 @@ struct object {
 };
 
 /*
- * Objects libdwfl faulted in: its structures cannot be trusted to be taken apart, so they stay,
- * and stay reachable, which tells leak checkers that this is meant.
+ * Objects with a fault inside libdwfl: its structures may be inconsistent, so they are never freed;
+ * they stay reachable, for leak checkers.
  */
 static struct object *abandoned;
 
-/* SIGBUS: libdwfl maps files; reading past the end of one that was cut meanwhile raises it. */
+/* libdwfl maps files; reading beyond the end of one that was truncated raises SIGBUS. */
 
 static _Thread_local sigjmp_buf *guard;
 static struct sigaction guard_before;
@@ -80,7 +80,7 @@ static void on_sigbus(int number)
 {
 	if (guard)
 		siglongjmp(*guard, 1);
-	/* Not ours: as it was, and the instruction that is repeated now raises it again. */
+	/* Not ours: restore the old handler; the instruction is repeated and raises it again. */
 	sigaction(number, &guard_before, NULL);
 }
 
@@ -90,7 +90,7 @@ void object_guard_install(void)
 	struct sigaction now;
 
 	guard_installed++;
-	/* Also where somebody else has put a handler over ours meanwhile. */
+	/* Again if somebody else has replaced our handler. */
 	if (sigaction(SIGBUS, NULL, &now) == 0 && now.sa_handler != on_sigbus) {
 		guard_before = now;
 		sigaction(SIGBUS, &action, NULL);
@@ -160,7 +160,7 @@ struct object *object_new(int fd, const char *path, int root)
 	object->state = STATE_LOST;
 	if (!is_elf_file(fd))
 		goto out;
-	/* Not mapped: nothing can be truncated under this reader. */
+	/* Read, not mapped: truncation cannot raise SIGBUS here. */
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!elf || !read_segments(object, elf))
 		goto out;
@@ -235,7 +235,7 @@ bool object_address(const struct object *object, uint64_t file_offset, uint64_t 
 			return true;
 		}
 	}
-	/* The kernel maps whole pages: the bytes around a segment come along. */
+	/* The kernel maps whole pages, with the bytes around a segment. */
 	for (i = 0; i < object->segment_count; i++) {
 		const struct segment *segment = &object->segments[i];
 
@@ -327,9 +327,9 @@ static bool is_code(const struct object *object, uint64_t address)
 }
 
 /*
- * Which of two names of an address is reported. A function before a label; what other files can
- * see before what they cannot; then fewer underscores in front and the shorter name: malloc, not
- * __libc_malloc. Global and weak are equals, as glibc makes public names weak ones.
+ * Which of two names of an address is reported: functions before labels, exported before local
+ * names, then fewer leading underscores and the shorter name: malloc, not __libc_malloc. Global and
+ * weak are equal, as glibc makes public names weak.
  */
 static int compare_names(const struct symbol *a, const struct symbol *b)
 {
@@ -425,8 +425,8 @@ static void tidy_symbols(struct object *object, bool complete)
 		if (kept && !symbols[kept - 1].sized && symbols[kept - 1].end > symbols[i].start)
 			symbols[kept - 1].end = symbols[i].start;
 		/*
-		 * In a stripped file static functions follow that have no symbol: there a label
-		 * says nothing about what comes after it.
+		 * In a stripped file static functions without a symbol may follow a label, so that
+		 * it names only its own address.
 		 */
 		if (!symbols[i].sized && !complete)
 			symbols[i].end = symbols[i].start + 1;
@@ -551,7 +551,7 @@ static void search(void *argument)
 	size_t i;
 
 	if (object->state == STATE_UNREAD) {
-		/* So that a fault on the way leaves it lost. */
+		/* Stays so if reading faults. */
 		object->state = STATE_LOST;
 		read_object(object);
 	}
@@ -571,7 +571,7 @@ static void search(void *argument)
 
 		frame->line = scopes[i].line;
 		frame->start = symbol ? symbol->start : scopes[count - 1].start;
-		/* DWARF calls malloc __libc_malloc: the symbol knows the public name. */
+		/* By the symbol: in DWARF malloc is __libc_malloc. */
 		if (scopes[i].physical && symbol)
 			name = symbol->name;
 		frame->function = readable(name ? name : "");

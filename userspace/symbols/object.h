@@ -28,40 +28,37 @@ struct object_frame {
 };
 
 /*
- * Look at the file behind fd (owned by the object from now on, also after an error). path: as the
- * process sees it. root: descriptor of that process's root directory (root_open.h), where its debug
+ * Open the object behind fd (owned by the object from now on, also after an error). path: as the
+ * process sees it. root: descriptor of that process's root directory (root_open.h), where debug
  * files are looked for besides our own; borrowed, must outlive the object; -1: none. Program
- * headers and build-id are read now, the rest on the first object_find(). Never NULL; a file that
- * is no usable ELF program names nothing.
+ * headers and build-id are read now, the rest by the first object_find(). Never NULL; in a file that
+ * is not a usable ELF program nothing is found.
  */
 struct object *object_new(int fd, const char *path, int root);
 void object_free(struct object *object);
 
-/* Give up the descriptor, as the process has too many: what is not read yet never will be. */
+/* Close the descriptor, where too many are open: what has not been read yet never will be. */
 void object_drop_fd(struct object *object);
 
-/* Whether it can still name something, and so holds descriptors. */
+/* Whether names can still be found, so that descriptors are open. */
 bool object_is_open(const struct object *object);
 
 /* Lower-case hexadecimal, "" where the file has none. */
 const char *object_build_id(const struct object *object);
 
 /*
- * Module address of what an executable mapping of the file shows at this offset of the file.
- * False where no segment holds it.
+ * Module address of this file offset in an executable mapping. False where no segment holds it.
  */
 bool object_address(const struct object *object, uint64_t file_offset, uint64_t *address);
 
 /*
- * What is at a module address, innermost inlined function first. Number of frames written to
- * frames (OBJECT_FRAMES_MAX long), 0 if nothing is known. Freed by object_frames_free().
+ * Names of a module address, innermost inlined function first. Number of frames written to frames
+ * (OBJECT_FRAMES_MAX long), 0 if nothing is known. Freed by object_frames_free().
  */
 size_t object_find(struct object *object, uint64_t address, struct object_frame *frames);
 void object_frames_free(struct object_frame *frames, size_t count);
 
-/*
- * Catch SIGBUS in object_find() from now on; calls nest. Other SIGBUS go where they went before.
- */
+/* Catch SIGBUS in object_find() from now on; calls nest. Others go to the handler of before. */
 void object_guard_install(void);
 void object_guard_remove(void);
 

@@ -130,7 +130,7 @@ bool object_cache_has_room(const struct object_cache *cache)
 	return setrlimit(RLIMIT_NOFILE, &limit) == 0 && wanted <= limit.rlim_cur;
 }
 
-/* The process's root directory, if it is not our own: a descriptor that is kept, or -1. */
+/* Descriptor of the process's root directory, kept open; -1 where it is our own. */
 static int root_of(struct object_cache *cache, pid_t pid)
 {
 	struct root root = { .fd = root_open(pid) };
@@ -178,8 +178,8 @@ struct object *object_cache_file(struct object_cache *cache, pid_t pid,
 		return NULL;
 	}
 	/*
-	 * The kernel's own description of the file: what maps says of devices differs from it on
-	 * btrfs and overlayfs. A file that was rewritten in place is another one.
+	 * By fstat(), since /proc/PID/maps has other device numbers on btrfs and overlayfs; with size
+	 * and time, since a file that was rewritten in place is a different one.
 	 */
 	file = g_new0(struct file, 1);
 	file->key.device = status.st_dev;
@@ -201,7 +201,7 @@ struct object *object_cache_file(struct object_cache *cache, pid_t pid,
 	return file->object;
 }
 
-/* The vDSO is no file: its bytes, from the process or, where that is forbidden, our own ones. */
+/* The vDSO is not a file: copied from the process, or from ourselves where that is forbidden. */
 static GBytes *vdso_bytes(pid_t pid, const struct mapping *mapping)
 {
 	size_t size = (size_t)(mapping->end - mapping->start);
@@ -218,7 +218,7 @@ static GBytes *vdso_bytes(pid_t pid, const struct mapping *mapping)
 		bytes = g_bytes_new_take(copy, size);
 		copy = NULL;
 	} else if (own && maps_read(getpid(), &maps) == 0) {
-		/* A 32-bit process has another one, which differs in size as a rule. */
+		/* A 32-bit process has a different vDSO, usually of another size. */
 		mine = maps_find(&maps, (uint64_t)(uintptr_t)own);
 		if (mine && mine->end - mine->start == size)
 			bytes = g_bytes_new(own, size);

@@ -21,7 +21,7 @@
 #define NAME_MAX_BYTES 1024
 /* A single function is not larger; also keeps start + size from overflowing. */
 #define FUNCTION_MAX (1ULL << 32)
-/* How far to look behind the nearest entry for a longer one that covers it. */
+/* How many entries before the nearest one to try: a longer one may cover the address. */
 #define OVERLAPS_MAX 64
 
 struct entry {
@@ -196,7 +196,7 @@ static size_t parse(struct perf_map *map, char *text, size_t len)
 	return done;
 }
 
-/* Read what came since the last time; all of it when the file was cut and written anew. */
+/* Read what was appended since; everything if the file was truncated and written anew. */
 static void read_more(struct perf_map *map, off_t size)
 {
 	char *chunk;
@@ -214,7 +214,7 @@ static void read_more(struct perf_map *map, off_t size)
 		if (got <= 0)
 			break;
 		done = parse(map, chunk, (size_t)got);
-		/* A line as long as the chunk is no name: step over this much of it. */
+		/* A line as long as the chunk is no name: skip that part of it. */
 		if (done == 0 && got == CHUNK_BYTES)
 			done = CHUNK_BYTES;
 		if (done == 0)
@@ -267,8 +267,8 @@ bool perf_map_find(struct perf_map *map, uint64_t address, const char **name, ui
 	int64_t now = g_get_monotonic_time();
 
 	/*
-	 * Run-times append while they compile, and may reuse an address they gave up: look again at
-	 * once for what is missing, and now and then for what may be out of date.
+	 * Runtimes append while they compile, and may reuse addresses: read again at once if the
+	 * address is missing, and now and then since entries may be out of date.
 	 */
 	if ((!entry || now - map->read_at > G_USEC_PER_SEC) && changed(map)) {
 		read_more(map, map->size_seen);

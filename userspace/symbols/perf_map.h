@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * perf_map.h: names of code that a process made at run time, from /tmp/perf-PID.map.
+ * perf_map.h: names of code compiled at run time, from /tmp/perf-PID.map.
  *
  * Format (kernel tree, tools/perf/Documentation/jit-interface.txt): a line per function,
  * "START SIZE NAME", the numbers in hexadecimal.
@@ -15,10 +15,9 @@
 struct perf_map;
 
 /*
- * Open the map of a process, where the process sees it (its mount namespace, its own pid).
- * Nothing is read yet. NULL where there is none, where it is no regular file, or where it
- * belongs to somebody else than the process's user or root: whoever may write the file chooses
- * the names that are reported.
+ * Open the map of a process, as the process sees it (its mount namespace, its own pid); nothing is
+ * read yet. NULL where there is none, where it is not a regular file, or where its owner is neither
+ * the process's user nor root: the owner of the file chooses the names that are reported.
  */
 struct perf_map *perf_map_open(pid_t pid);
 struct perf_map *perf_map_ref(struct perf_map *map);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * dwarf_getscopes() would do, but it walks the whole unit for each address, recurses as deep as
- * the file says, and dwarf_addrdie() needs .debug_aranges, which clang does not write. So units
- * are indexed by their ranges, the functions of a unit when it is first asked for, and only one
- * function's tree is walked for an address.
+ * Not dwarf_getscopes(): it walks the whole unit for each address, recurses as deep as the file
+ * wants, and dwarf_addrdie() needs .debug_aranges, which clang does not write. Instead units are
+ * indexed by their ranges, the functions of a unit on first use, and only one function's tree is
+ * walked for an address.
  */
 #include "symbols/scopes.h"
 
@@ -17,7 +17,7 @@
 /* Entries visited in one unit, or for one address: several times the largest unit seen. */
 #define VISITS_MAX (8U * 1024 * 1024)
 #define RANGES_MAX (8U * 1024 * 1024)
-/* Functions nest (GNU C, Ada): how far to look behind the nearest start for one that covers. */
+/* Functions nest (GNU C, Ada): how many starts before the address to try. */
 #define OVERLAPS_MAX 64
 
 struct range {
@@ -103,7 +103,7 @@ struct scopes *scopes_new(Dwarf *dwarf, uint64_t bias)
 	scopes->bias = bias;
 	scopes->units = g_array_new(FALSE, FALSE, sizeof(struct unit));
 	scopes->ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
-	/* No subdie is asked for: that would open the .dwo file of a skeleton. */
+	/* Without the subdie argument: that would open the .dwo file of a skeleton. */
 	while (dwarf_get_units(dwarf, cu, &cu, NULL, &type, &unit.die, NULL) == 0) {
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue;

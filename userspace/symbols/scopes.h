@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * scopes.h: which functions, inlined ones too, and which source lines an address belongs to, by
- * DWARF (version 5: sections 2.17 addresses, 3.3 subroutines, 3.3.8 inlined ones).
+ * scopes.h: functions, inlined functions and source line of an address, from DWARF (version 5:
+ * sections 2.17 addresses, 3.3 subroutines, 3.3.8 inlined subroutines).
  */
 #ifndef MEMTOLL_SCOPES_H
 #define MEMTOLL_SCOPES_H

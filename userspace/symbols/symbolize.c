@@ -15,11 +15,11 @@
 #include "symbols/object_cache.h"
 #include "symbols/perf_map.h"
 
-/* The longest forgotten first: a build may start a hundred thousand compilers. */
+/* Beyond this the least recently shown is dropped: a build may start 100,000 compilers. */
 #define PROCESSES_MAX 65536U
-/* vm.max_map_count's default: what a process has now and what is remembered of before. */
+/* Regions of a process, present and earlier ones: the default of vm.max_map_count. */
 #define REGIONS_MAX 65530U
-/* Addresses whose names are remembered; all are forgotten when they are full. */
+/* Cached names of addresses; the cache is emptied when it is full. */
 #define NAMES_MAX (1024U * 1024)
 /* How often an absent perf map is looked for, microseconds. */
 #define PERF_MAP_RETRY G_USEC_PER_SEC
@@ -38,7 +38,7 @@ struct region {
 struct process {
 	pid_t pid;
 	uint64_t start_ticks;	/* 0: not known */
-	GArray *regions;	/* struct region, ascending, apart; shared after fork */
+	GArray *regions;	/* struct region, ascending, disjoint; shared after fork */
 	struct perf_map *perf_map;
 	int64_t perf_map_tried;	/* microseconds, monotonic */
 	GList link;		/* in symbolizer->order */
@@ -65,10 +65,10 @@ struct names {
 
 struct symbolizer {
 	GStringChunk *strings;
-	GHashTable *interned;	/* of these */
+	GHashTable *interned;	/* set of strings */
 	struct object_cache *objects;
 	GHashTable *processes;	/* pid -> struct process */
-	GQueue order;		/* processes, the longest not shown first */
+	GQueue order;		/* processes, least recently shown first */
 	GHashTable *names;	/* name_key -> struct names */
 };
 
@@ -186,7 +186,7 @@ static const struct region *find_region(const GArray *regions, uint64_t address)
 	return NULL;
 }
 
-/* What the process had there before. */
+/* Whether the region is of the same file as the mapping that is there now. */
 static bool same_mapping(const struct region *region, const struct mapping *mapping)
 {
 	return region->inode == mapping->inode && region->dev_major == mapping->dev_major &&
@@ -227,7 +227,7 @@ static int compare_regions(const void *left, const void *right)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* Add to now what of before it leaves uncovered. Both ascending. */
+/* Add to `now` those parts of `before` that it does not cover. Both ascending. */
 static void keep_uncovered(GArray *now, const GArray *before)
 {
 	guint count = now->len;
@@ -265,7 +265,7 @@ static void keep_uncovered(GArray *now, const GArray *before)
 	g_array_sort(now, compare_regions);
 }
 
-/* The process's perf map, looked for now. True if it is there. */
+/* Look for the process's perf map. True if there is one. */
 static bool seek_perf_map(struct symbolizer *symbolizer, struct process *process)
 {
 	struct perf_map *map = NULL;
@@ -289,14 +289,14 @@ int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct 
 	GArray *regions;
 	size_t i;
 
-	/* Even if the new ones cannot be read: the old program's names would be wrong. */
+	/* Even if the new mappings cannot be read: names of the old program would be wrong. */
 	if (process && replace) {
 		process_remove(symbolizer, process);
 		process = NULL;
 	}
 	if (!maps->count)
 		return -ESRCH;
-	/* Raises the limit in time for the files of /proc that are read on the way. */
+	/* Called for its side effect: raises the limit before files of /proc are opened. */
 	object_cache_has_room(symbolizer->objects);
 	objects = g_hash_table_new(mapping_file_hash, mapping_file_equal);
 	if (!process)
@@ -326,7 +326,7 @@ int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct 
 	g_queue_unlink(&symbolizer->order, &process->link);
 	g_queue_push_tail_link(&symbolizer->order, &process->link);
 	process->start_ticks = proc_stat_read(pid, 0, &status) ? 0 : status.start_ticks;
-	/* Now, for it may have exited when its addresses are looked up. */
+	/* Now, since the process may have exited when its addresses are looked up. */
 	seek_perf_map(symbolizer, process);
 	return 0;
 }
@@ -354,7 +354,7 @@ int symbolizer_fork(struct symbolizer *symbolizer, pid_t parent, pid_t child)
 
 	if (parent == child)
 		return -EINVAL;
-	/* Whatever had this pid before. */
+	/* An earlier process of this pid. */
 	to = process_of(symbolizer, child);
 	if (to)
 		process_remove(symbolizer, to);
@@ -431,7 +431,7 @@ static size_t native_frames(struct symbolizer *symbolizer, const struct region *
 	return MAX(i, 1);
 }
 
-/* Code that no file holds: is it in the perf map? */
+/* Name code that is in no file by the perf map. */
 static bool jit_frame(struct symbolizer *symbolizer, struct process *process, uint64_t address,
 		      uint64_t lookup, struct frame *frame)
 {
@@ -439,7 +439,7 @@ static bool jit_frame(struct symbolizer *symbolizer, struct process *process, ui
 	const char *name;
 	uint64_t start;
 
-	/* The run-time may have begun to write it since; the pid may be another process's now. */
+	/* The runtime may have created it since; but the pid may belong to another process now. */
 	if (!process->perf_map && process->start_ticks &&
 	    g_get_monotonic_time() - process->perf_map_tried > PERF_MAP_RETRY &&
 	    proc_stat_read(process->pid, 0, &status) == 0 &&
@@ -455,7 +455,7 @@ static bool jit_frame(struct symbolizer *symbolizer, struct process *process, ui
 	return true;
 }
 
-/* Memory without a name of the kernel's: "[vsyscall]" and "[uprobes]" are no generated code. */
+/* Anonymous memory may hold generated code; "[vsyscall]" and "[uprobes]" do not. */
 static bool is_anonymous(const struct region *region)
 {
 	return region->path[0] != '[' || g_str_has_prefix(region->path, "[anon") ||
@@ -484,7 +484,7 @@ size_t symbolizer_user(struct symbolizer *symbolizer, pid_t pid, uint64_t addres
 			   &file_address))
 		return native_frames(symbolizer, region, file_address, address != lookup, frames,
 				     capacity);
-	/* Run-times that never have pages writable and executable at once: no region either. */
+	/* Runtimes that make pages executable only after writing them: the region may not be known. */
 	if (!region) {
 		jit_frame(symbolizer, process, address, lookup, &frames[0]);
 		return 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * symbolize.h: addresses become functions, files and lines (elfutils libdwfl).
+ * symbolize.h: functions, files and lines of addresses (elfutils libdwfl).
  *
- * A symbolizer keeps, for every process it was shown, the mappings as they were, so that
- * addresses of a process that has exited can still be named.
+ * A symbolizer keeps the mappings of every process it was shown, so that addresses can still be
+ * named when the process has exited.
  */
 #ifndef MEMTOLL_SYMBOLIZE_H
 #define MEMTOLL_SYMBOLIZE_H
@@ -48,13 +48,13 @@ void symbolizer__free(struct symbolizer *symbolizer);
 int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct maps *maps,
 			 bool replace);
 
-/* A forked child has its parent's mappings until it is shown itself. */
+/* A forked child gets its parent's mappings, until it is shown itself. */
 int symbolizer_fork(struct symbolizer *symbolizer, pid_t parent, pid_t child);
 
-/* A dead process all of whose addresses have been named. */
+/* The process is dead and all its addresses have been named. */
 void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid);
 
-/* Is this, or the call before it, an address of code that the process was seen to have? */
+/* Whether this address, or the call before it, is in known code of the process. */
 bool symbolizer_has_code(const struct symbolizer *symbolizer, pid_t pid, uint64_t address);
 
 /*

@@ -4,10 +4,10 @@
  * libraries does not compile them again. Looked up by file, not by build id alone: anybody can give
  * a file the build id of another, and would replace the rows of that.
  *
- * The directory is $MEMTOLL_CACHE if set (empty: no cache), else /var/cache/memtoll/unwind for root,
- * $XDG_CACHE_HOME/memtoll/unwind (or ~/.cache/...) for others. A directory that somebody else owns or
- * may write to, or that is a symbolic link, is not used. Of more than UNWIND_CACHE_BYTES the least
- * recently used tables are removed.
+ * The directory is $MEMTOLL_CACHE if set (empty: no cache), else /var/cache/memtoll/unwind for
+ * root, $XDG_CACHE_HOME/memtoll/unwind (or ~/.cache/...) for others. A directory that somebody else
+ * owns or may write to, or that is a symbolic link, is not used. Of more than UNWIND_CACHE_BYTES
+ * the least recently used tables are removed.
  */
 #ifndef MEMTOLL_UNWIND_CACHE_H
 #define MEMTOLL_UNWIND_CACHE_H

@@ -36,7 +36,7 @@ struct process {
  * updating a map of maps waits for a grace period, filling a table in it does not.
  */
 #define SPARES 64
-/* Freed numbers rest before reuse: a child just forked may still use its parent's (targets_forked()). */
+/* Freed numbers rest: a child just forked may still use its parent's (targets_forked()). */
 #define NUMBERS_RESTING 128
 
 /* Mappings in a process's table, and how many of one file where there is no room for all. */
@@ -289,7 +289,8 @@ static uint32_t spare_fill(struct unwinder *unwinder, const GArray *mappings)
 
 /*
  * Create a table of `count` values of `size` bytes, padded with ones to whole chunks; if `index`,
- * after an index of the chunks' first values. fresh_install() puts it under its number. 0 or -errno.
+ * after an index of the chunks' first values. fresh_install() puts it under its number. 0 or
+ * -errno.
  */
 static int table_put(struct unwinder *unwinder, uint32_t number, const void *values, size_t count,
 		     size_t size, bool index)

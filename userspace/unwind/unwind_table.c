@@ -179,8 +179,8 @@ static bool find_section(struct compiler *compiler, uint64_t *offset, uint64_t *
 }
 
 /*
- * Files without section headers: .eh_frame_hdr points to it (Linux Standard Base 5, 10.6.2), without
- * its size; it ends at the terminator, or with the segment.
+ * Files without section headers: .eh_frame_hdr points to it (Linux Standard Base 5, 10.6.2),
+ * without its size; it ends at the terminator, or with the segment.
  */
 static bool find_by_header(struct compiler *compiler, uint64_t *offset, uint64_t *size)
 {
