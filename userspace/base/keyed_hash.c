@@ -3,7 +3,7 @@
 
 #include <sys/random.h>
 
-/* Odd, and of this process alone. */
+/* Random, odd, drawn once. */
 static uint64_t key(void)
 {
 	static uint64_t drawn;

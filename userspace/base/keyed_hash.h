@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * keyed_hash.h: hashes of what a target chooses: names, numbers of files. GLib's are known to
- * everybody, and 65,000 names with one hash make a table a list.
+ * keyed_hash.h: hashes of values that a target chooses (names, inodes), with a secret key. GLib's
+ * hashes have none: 65,000 names with the same hash would make a table a list.
  */
 #ifndef MEMTOLL_KEYED_HASH_H
 #define MEMTOLL_KEYED_HASH_H

@@ -16,8 +16,8 @@ void message(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	/* Paths and what a damaged file made SQLite say are anybody's. */
+	/* Paths, and SQLite's errors about a damaged file, may hold anything. */
 	line = text_printable(text);
-	/* One write: lines of a traced command do not come in between. */
+	/* In one write, so that output of a traced command cannot split the line. */
 	fprintf(stderr, "memtoll: %s\n", line);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* message.h: everything said to the user goes to stderr, a line each, with the tool's name. */
+/* message.h: messages to the user, on stderr, a line each, with the tool's name. */
 #ifndef MEMTOLL_MESSAGE_H
 #define MEMTOLL_MESSAGE_H
 

@@ -15,7 +15,7 @@ struct unit {
 	double factor;
 };
 
-/* The unit named by the rest of a number; NULL: none of them. */
+/* The unit that follows a number; NULL: unknown. */
 static const struct unit *find_unit(const struct unit *units, const char *suffix)
 {
 	for (; units->suffix; units++)
@@ -30,7 +30,7 @@ static bool parse(const char *text, const struct unit *units, double minimum, ui
 	double number;
 	char *end;
 
-	/* strtod would take signs, blanks, "inf", "nan" and hexadecimal. */
+	/* strtod() would accept signs, blanks, "inf", "nan" and hexadecimal. */
 	if (!isdigit((unsigned char)*text) || strpbrk(text, "xXpP"))
 		return false;
 	errno = 0;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * pagebits.c: parts of 2 MiB of addresses, made where a page was touched. The hash table is GLib's.
- */
+/* A hash table of bitmaps, each for 2 MiB of addresses, created where a page was touched. */
 #include "base/pagebits.h"
 
 #include <glib.h>
@@ -52,8 +50,8 @@ static void on_pages_in(struct part *part, uint64_t number, uint64_t page, uint6
 }
 
 /*
- * The parts there are. Ranges may be the terabytes that a program reserves, of which few pages were
- * ever touched: then all parts are gone over instead.
+ * Visit the existing parts of the range. Where that is longer than the table (programs reserve
+ * terabytes and touch few pages), all parts of the table are visited instead.
  */
 static void each_part(struct pagebits *bits, uint64_t start, uint64_t end, part_fn *on_part,
 		      void *context)
@@ -78,7 +76,7 @@ static void each_part(struct pagebits *bits, uint64_t start, uint64_t end, part_
 	}
 }
 
-/* All parts of the range: those that are missing are made, as long as the budget lasts. */
+/* Visit all parts of the range; missing ones are created, as long as the budget lasts. */
 static void each_part_made(struct pagebits *bits, uint64_t start, uint64_t end, part_fn *on_part,
 			   void *context)
 {
@@ -101,7 +99,7 @@ static void each_part_made(struct pagebits *bits, uint64_t start, uint64_t end, 
 	}
 }
 
-/* Bits of the mask are pages of the range. What is returned for each word adds up. */
+/* The mask has the pages of the range in this word. Results of all words are added up. */
 typedef uint64_t word_fn(uint64_t *used, uint64_t *released, uint64_t mask);
 
 struct word_pass {
@@ -255,7 +253,7 @@ static gboolean part_is_empty(gpointer key, gpointer value, gpointer unused)
 void pagebits_forget(struct pagebits *bits, uint64_t start, uint64_t end)
 {
 	each_word(bits, start, end, forget_word);
-	/* Empty parts are dropped when they are needed: most fill again at once. */
+	/* Empty parts are freed only when memory is short: most fill again at once. */
 	if (!bits->budget->left)
 		bits->budget->left +=
 			g_hash_table_foreach_remove(bits->parts, part_is_empty, NULL);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * ranges.c. GLib's balanced tree: nothing in it is special to us, and 2.68 has the search for the
- * nearest key that a range lookup needs.
- */
+/* On GTree, which since GLib 2.68 finds the nearest key, as a range lookup needs. */
 #include "base/ranges.h"
 
 static gint compare_addresses(gconstpointer a, gconstpointer b, gpointer unused)
@@ -18,13 +15,13 @@ GTree *ranges_new(GDestroyNotify destroy)
 	return g_tree_new_full(compare_addresses, NULL, NULL, destroy);
 }
 
-/* Replaces a range of the same start, with its key: the old key goes with the old range. */
+/* g_tree_replace(): replaces the key as well, since the old key is in the old range. */
 void ranges_add(GTree *ranges, struct range *range)
 {
 	g_tree_replace(ranges, &range->start, range);
 }
 
-/* Not g_tree_remove_all: before GLib 2.70 the way to empty a tree was to take one after another. */
+/* One by one: g_tree_remove_all() is of GLib 2.70. */
 void ranges_clear(GTree *ranges)
 {
 	GTreeNode *node;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * ranges.h: ranges of addresses that do not overlap, each with an owner, and the search in them.
- */
+/* ranges.h: disjoint address ranges, found by address. */
 #ifndef MEMTOLL_RANGES_H
 #define MEMTOLL_RANGES_H
 
@@ -16,11 +14,11 @@
 #define PAGE_FLOOR(x) ((x) & ~(PAGE - 1))
 #define PAGE_CEIL(x) PAGE_FLOOR((x) + PAGE - 1)
 
-/* One anonymous mmap of the program, in how many parts it may be by now. */
+/* An anonymous mmap of the program, which may have been split into several ranges. */
 struct mapped {
 	uint64_t bytes;		/* still mapped, of all parts */
 	bool counted;		/* an allocation: it reached the minimum size */
-	bool inherited;		/* came with a fork: its life is counted in the parent */
+	bool inherited;		/* from a fork: its lifetime is counted in the parent */
 };
 
 /* A block of the allocator, or a part of a mapping. */
@@ -38,7 +36,7 @@ struct range {
 	bool inherited;		/* blocks: as struct mapped has it */
 };
 
-/* Start -> struct range; the key lies in the range. */
+/* Start -> struct range; the key is a field of the range. */
 GTree *ranges_new(GDestroyNotify destroy);
 void ranges_add(GTree *ranges, struct range *range);
 void ranges_clear(GTree *ranges);

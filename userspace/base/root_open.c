@@ -35,7 +35,7 @@ int root_open_file(int root, const char *path, bool own_file)
 	int place;
 	int fd;
 
-	/* Found first and opened when it is known to be a file: opening a device may act on it. */
+	/* O_PATH first: opening a device may act on it, so it is opened only if a regular file. */
 	place = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 	if (place < 0)
 		return -errno;

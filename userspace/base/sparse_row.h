@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* sparse_row.h: rows of counters most of which are 0, kept in the room that the others need. */
+/* sparse_row.h: compact storage for rows of counters that are mostly 0. */
 #ifndef MEMTOLL_SPARSE_ROW_H
 #define MEMTOLL_SPARSE_ROW_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Words that a row may have at most. */
-#define PACKED_WORDS 128
+/* Maximum length of a row. */
+#define SPARSE_ROW_WORDS 128
 
 /* Freed by g_free(). NULL is a row of zeros. */
-struct packed;
+struct sparse_row;
 
-void packed_read(const struct packed *packed, uint64_t *words, size_t count);
+void sparse_row_read(const struct sparse_row *row, uint64_t *words, size_t count);
 
-/* The row that holds these words, in the place of `packed`, which is given up. */
-struct packed *packed_write(struct packed *packed, const uint64_t *words, size_t count);
+/* Replace `row`, which may be freed, by one that holds these words. */
+struct sparse_row *sparse_row_write(struct sparse_row *row, const uint64_t *words, size_t count);
 
 #endif /* MEMTOLL_SPARSE_ROW_H */

@@ -7,9 +7,8 @@
 #include <string.h>
 
 /*
- * Does a terminal, or whoever lays out a line, do something else than show it? C0 and C1 controls
- * (U+009B begins a sequence as ESC does), separators of lines, and what turns the direction of
- * writing round (Unicode TR 36, 3.; UAX 9).
+ * Whether a character controls the terminal or the layout: C0 and C1 controls (U+009B begins a
+ * sequence as ESC does), line separators, and changes of direction (Unicode TR 36, 3.; UAX 9).
  */
 static bool steers(gunichar c)
 {

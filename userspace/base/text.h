@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* text.h: figures and paragraphs for a terminal. */
+/* text.h: formatting of numbers and paragraphs for a terminal. */
 #ifndef MEMTOLL_TEXT_H
 #define MEMTOLL_TEXT_H
 
@@ -10,21 +10,21 @@
 #define TEXT_WIDTH 80
 
 /*
- * Names come from traced programs and from files of others: nothing in them may steer the terminal,
- * or pass for a line of ours. '?' stands for what would, and for what is no UTF-8. All text that
- * leaves the process goes through here, or through text_json(). Freed by g_free().
+ * Names come from traced programs and other people's files: they must not control the terminal, nor
+ * pass for a line of ours. Such characters, and bytes that are not UTF-8, become '?'. All output
+ * goes through here or through text_json(). Freed by g_free().
  */
 char *text_printable(const char *text);
 
-/* The same for JSON, where such characters are in strings only: escaped, and the value is the same. */
+/* The same for JSON, where they are in strings only: escaped, so that values are kept. */
 char *text_json(const char *json);
 
-/* At most columns characters, the end cut off and marked. In place. */
+/* Cut to at most `columns` characters, with a mark at the end. In place. */
 void text_cut(char *text, long columns);
 
 /*
- * Words in lines of at most TEXT_WIDTH columns, each after indent spaces, the first one after what
- * prefix says instead. A word that is longer stands by itself.
+ * Fill lines of at most TEXT_WIDTH columns with the words of text, indented by spaces, the first
+ * one by prefix instead. A longer word has a line of its own.
  */
 void text_wrap(FILE *out, const char *prefix, int indent, const char *text);
 

@@ -17,9 +17,9 @@
 #include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "doctor/argument_check.h"
 #include "doctor/doctor_load.h"
 #include "doctor/features.h"
-#include "doctor/argument_check.h"
 #include "events/names.h"
 #include "host/privileges.h"
 #include "host/proc.h"
@@ -33,7 +33,7 @@ struct doctor_options {
 
 /* What was seen of a module's functions on the live process. */
 struct module_check {
-	struct value_check points[FAMILY_MAX];
+	struct argument_check points[FAMILY_MAX];
 	bool done;
 };
 
@@ -124,7 +124,7 @@ static void name_arguments(const struct probe_point *point, char *text, size_t s
 		text[0] = '\0';
 }
 
-static void print_point(const struct probe_point *point, const struct value_check *check)
+static void print_point(const struct probe_point *point, const struct argument_check *check)
 {
 	char registers[32];
 
@@ -178,7 +178,7 @@ static void check_values(pid_t pid, struct findings *findings)
 
 	findings->checks = g_new0(struct module_check, findings->module_count);
 	for (size_t i = 0; i < findings->module_count; i++) {
-		int err = values_check(pid, mechanism, &findings->modules[i],
+		int err = arguments_check(pid, mechanism, &findings->modules[i],
 				       findings->checks[i].points);
 
 		findings->checks[i].done = !err;
@@ -233,7 +233,7 @@ static void print_text(const struct doctor_options *options, const struct findin
 }
 
 static void bind_check(sqlite3_stmt *statement, const struct probe_point *point,
-		       const struct value_check *check)
+		       const struct argument_check *check)
 {
 	char registers[32];
 

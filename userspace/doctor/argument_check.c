@@ -16,7 +16,7 @@
 
 #define POLL_US 5000
 
-/* Where to link: the points that have a place behind their entry, and these entries. */
+/* Offsets to attach to: places behind the entry, and the entries of these functions. */
 struct places {
 	__u64 entries[FAMILY_MAX];
 	__u64 offsets[FAMILY_MAX];
@@ -63,7 +63,7 @@ static int attach_perf(struct bpf_program *program, pid_t pid, const char *path,
 	return 0;
 }
 
-/* The places first: an entry is never seen without what follows it. */
+/* The places first, so that no call is seen at its entry only. */
 static int attach(struct check_arguments_bpf *bpf, enum uprobe_mechanism mechanism, pid_t pid,
 		  const char *path, const struct places *places, struct links *links)
 {
@@ -85,7 +85,7 @@ static int attach(struct check_arguments_bpf *bpf, enum uprobe_mechanism mechani
 	return err;
 }
 
-/* Entries first: what is under way may still come by its place. */
+/* Entries first: calls under way may still reach the place. */
 static void detach_entries(const struct places *places, struct links *links)
 {
 	if (links->fds[1] >= 0)
@@ -104,14 +104,14 @@ static void detach(struct links *links)
 		bpf_link__destroy(links->links[--links->count]);
 }
 
-/* True once each function was called often enough. */
+/* True when each function was called often enough. */
 static bool read_sums(struct check_arguments_bpf *bpf, const struct places *places,
-		      struct value_check *checks)
+		      struct argument_check *checks)
 {
 	bool enough = true;
 
 	for (uint32_t i = 0; i < places->count; i++) {
-		struct value_check *check = &checks[places->indexes[i]];
+		struct argument_check *check = &checks[places->indexes[i]];
 		struct memtoll_value_sum sum;
 
 		if (bpf_map_lookup_elem(bpf_map__fd(bpf->maps.sums), &i, &sum))
@@ -119,7 +119,7 @@ static bool read_sums(struct check_arguments_bpf *bpf, const struct places *plac
 		check->entered = sum.entered;
 		check->agreed = sum.agreed;
 		check->differed = sum.differed;
-		enough &= sum.agreed + sum.differed >= VALUES_CALLS;
+		enough &= sum.agreed + sum.differed >= ARGUMENT_CHECK_CALLS;
 	}
 	return enough;
 }
@@ -142,8 +142,8 @@ static struct check_arguments_bpf *load(enum uprobe_mechanism mechanism)
 	return NULL;
 }
 
-int values_check(pid_t pid, enum uprobe_mechanism mechanism, const struct allocator_module *module,
-		 struct value_check *checks)
+int arguments_check(pid_t pid, enum uprobe_mechanism mechanism,
+		    const struct allocator_module *module, struct argument_check *checks)
 {
 	struct links links = { .fds = { -1, -1 } };
 	struct places places = {};
@@ -160,7 +160,7 @@ int values_check(pid_t pid, enum uprobe_mechanism mechanism, const struct alloca
 		return -errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", module->fd);
 	err = attach(bpf, mechanism, pid, path, &places, &links);
-	for (int waited = 0; !err && waited < VALUES_MS * 1000; waited += POLL_US) {
+	for (int waited = 0; !err && waited < ARGUMENT_CHECK_MS * 1000; waited += POLL_US) {
 		usleep(POLL_US);
 		if (read_sums(bpf, &places, checks))
 			break;

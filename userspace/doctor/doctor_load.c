@@ -10,10 +10,7 @@
 #define MOMENT_NS 2000000000ULL
 #define MOMENT_LIMIT 0.01
 
-/*
- * A recording in memory with a small budget: the same probes, prices and estimates that a real one
- * would have.
- */
+/* By a recording in memory with a small budget: the same probes, prices and estimates. */
 ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity)
 {
 	const struct session_config config = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* doctor_load.h: what probing a running process would cost it, tried at a hundredth of its time. */
+/* doctor_load.h: measures what probes would cost a running process, by watching 1 % of its time. */
 #ifndef MEMTOLL_DOCTOR_LOAD_H
 #define MEMTOLL_DOCTOR_LOAD_H
 

@@ -146,7 +146,7 @@ static void find_areas(struct feature *feature)
 	     "no bpf_find_vma: faults on untouched pages all count as anonymous");
 }
 
-/* Which signals tell the class of a fault and where pages went, where newer ones are missing. */
+/* The fallbacks of older kernels: how faults are classified and swapped-out pages counted. */
 static void find_swap_out(struct feature *feature)
 {
 	tell(feature, has_exact_rss_stat(),

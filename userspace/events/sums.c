@@ -55,14 +55,14 @@ static bool take_difference(uint64_t *now, uint64_t *before, size_t words, size_
 static bool take_news(GHashTable *last, const uint64_t *key, uint64_t *row, uint64_t *before,
 		      size_t words, size_t pairs)
 {
-	struct packed *packed = g_hash_table_lookup(last, key), *written;
+	struct sparse_row *known = g_hash_table_lookup(last, key), *written;
 	gpointer kept = NULL;
 
-	packed_read(packed, before, words + pairs);
+	sparse_row_read(known, before, words + pairs);
 	if (!take_difference(row, before, words, pairs))
 		return false;
-	written = packed_write(packed, before, words + pairs);
-	if (written != packed) {
+	written = sparse_row_write(known, before, words + pairs);
+	if (written != known) {
 		/* The old one is gone: the table must not free it. */
 		if (!g_hash_table_steal_extended(last, key, &kept, NULL))
 			kept = g_memdup2(key, KEY_WORDS * sizeof(*key));

@@ -26,7 +26,7 @@ struct sums_reader {
 
 /*
  * Walk a hash, per-CPU or one for all, whose keys have 16 bytes. last keeps what was there the last
- * time: key -> struct packed, both freed by g_free.
+ * time: key -> struct sparse_row, both freed by g_free.
  */
 void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs,
 	       const struct sums_reader *reader);

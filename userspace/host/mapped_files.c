@@ -8,7 +8,7 @@
 #include "base/keyed_hash.h"
 #include "host/maps.h"
 
-/* Device numbers as the kernel keeps them (include/linux/kdev_t.h). */
+/* Device numbers in the kernel's own format (include/linux/kdev_t.h). */
 #define DEV(major, minor) ((uint32_t)(major) << 20 | (minor))
 
 struct file {
@@ -19,18 +19,18 @@ struct file {
 };
 
 /*
- * A map that is large, or cannot be read, and takes longer than this, is read for all its files at
- * once, and not again for so many times as long: files that are met meanwhile are called by the last
- * part of their path. By the time alone a small one would rest where others had the processor.
+ * A map that takes longer to read is read for all its files at once, and then not for so many times
+ * as long: files first seen meanwhile have only the last part of their path. Only large maps and
+ * those that cannot be read: a small one may be slow because the CPU was busy.
  */
 #define SLOW_NS 10000000ULL
 #define LARGE_MAPPINGS 1024U
 #define REST_TIMES 20
-/* Paths of all files together; those beyond are their last part, too. */
+/* Bytes of all paths together; beyond it only the last parts are kept. */
 #define PATHS_MAX (16U << 20)
 #define RESTING_MAX 1024U
 
-struct areas {
+struct mapped_files {
 	GHashTable *files;	/* struct file -> itself */
 	GHashTable *resting;	/* pid -> until when, CLOCK_MONOTONIC ns */
 	size_t path_bytes;
@@ -58,55 +58,56 @@ static void file_free(gpointer data)
 	g_free(file);
 }
 
-struct areas *areas_new(void)
+struct mapped_files *mapped_files_new(void)
 {
-	struct areas *areas = g_new0(struct areas, 1);
+	struct mapped_files *mapped = g_new0(struct mapped_files, 1);
 
-	areas->files = g_hash_table_new_full(file_hash, file_equal, NULL, file_free);
-	areas->resting = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-	return areas;
+	mapped->files = g_hash_table_new_full(file_hash, file_equal, NULL, file_free);
+	mapped->resting = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+	return mapped;
 }
 
-void areas_free(struct areas *areas)
+void mapped_files_free(struct mapped_files *mapped)
 {
-	if (!areas)
+	if (!mapped)
 		return;
-	g_hash_table_destroy(areas->files);
-	g_hash_table_destroy(areas->resting);
-	g_free(areas);
+	g_hash_table_destroy(mapped->files);
+	g_hash_table_destroy(mapped->resting);
+	g_free(mapped);
 }
 
-static const struct file *find(const struct areas *areas, uint32_t dev, uint64_t inode)
+static const struct file *find(const struct mapped_files *mapped, uint32_t dev, uint64_t inode)
 {
 	struct file key = { .inode = inode, .dev = dev };
 
-	return g_hash_table_lookup(areas->files, &key);
+	return g_hash_table_lookup(mapped->files, &key);
 }
 
-static struct file *add_file(struct areas *areas, uint32_t dev, uint64_t inode)
+static struct file *add_file(struct mapped_files *mapped, uint32_t dev, uint64_t inode)
 {
 	struct file *file = g_new0(struct file, 1);
 
 	file->inode = inode;
 	file->dev = dev;
-	g_hash_table_add(areas->files, file);
+	g_hash_table_add(mapped->files, file);
 	return file;
 }
 
-static void name_file(struct areas *areas, struct file *file, const char *path)
+static void name_file(struct mapped_files *mapped, struct file *file, const char *path)
 {
 	size_t bytes = strlen(path);
 
-	if (areas->path_bytes + bytes <= PATHS_MAX) {
-		areas->path_bytes += bytes;
+	if (mapped->path_bytes + bytes <= PATHS_MAX) {
+		mapped->path_bytes += bytes;
 		file->path = g_strdup(path);
 	} else {
 		file->path = g_path_get_basename(path);
 	}
 }
 
-/* The files of a map: the one that is asked for, or all that are not known yet. */
-static void take_files(struct areas *areas, const struct maps *maps, struct file *asked, bool all)
+/* Take the path of the file that was asked for, or of all files not known yet. */
+static void take_files(struct mapped_files *mapped, const struct maps *maps, struct file *asked,
+		       bool all)
 {
 	g_autoptr(GHashTable) fresh = g_hash_table_new(file_hash, file_equal);
 	size_t i;
@@ -118,68 +119,68 @@ static void take_files(struct areas *areas, const struct maps *maps, struct file
 		struct file key = { .inode = mapping->inode, .dev = dev };
 		struct file *file = g_hash_table_lookup(fresh, &key);
 
-		if (!file && all && mapping->inode && !find(areas, dev, mapping->inode)) {
-			file = add_file(areas, dev, mapping->inode);
+		if (!file && all && mapping->inode && !find(mapped, dev, mapping->inode)) {
+			file = add_file(mapped, dev, mapping->inode);
 			g_hash_table_add(fresh, file);
 		}
 		if (!file)
 			continue;
 		file->library |= mapping->exec;
 		if (!file->path)
-			name_file(areas, file, mapping->path);
+			name_file(mapped, file, mapping->path);
 	}
 }
 
-static bool is_resting(struct areas *areas, pid_t pid, uint64_t now)
+static bool is_resting(struct mapped_files *mapped, pid_t pid, uint64_t now)
 {
-	const uint64_t *until = g_hash_table_lookup(areas->resting, GINT_TO_POINTER(pid));
+	const uint64_t *until = g_hash_table_lookup(mapped->resting, GINT_TO_POINTER(pid));
 
 	if (until && now >= *until)
-		g_hash_table_remove(areas->resting, GINT_TO_POINTER(pid));
+		g_hash_table_remove(mapped->resting, GINT_TO_POINTER(pid));
 	return until && now < *until;
 }
 
-static void rest(struct areas *areas, pid_t pid, uint64_t until)
+static void rest(struct mapped_files *mapped, pid_t pid, uint64_t until)
 {
-	if (g_hash_table_size(areas->resting) >= RESTING_MAX)
-		g_hash_table_remove_all(areas->resting);
-	g_hash_table_insert(areas->resting, GINT_TO_POINTER(pid),
+	if (g_hash_table_size(mapped->resting) >= RESTING_MAX)
+		g_hash_table_remove_all(mapped->resting);
+	g_hash_table_insert(mapped->resting, GINT_TO_POINTER(pid),
 			    g_memdup2(&until, sizeof(until)));
 }
 
-static void read_files(struct areas *areas, pid_t pid, struct file *asked)
+static void read_files(struct mapped_files *mapped, pid_t pid, struct file *asked)
 {
 	uint64_t begin = now_ns(), took;
 	struct maps maps = {};
 	bool slow;
 	int err;
 
-	if (is_resting(areas, pid, begin))
+	if (is_resting(mapped, pid, begin))
 		return;
 	err = maps_read(pid, &maps);
 	took = now_ns() - begin;
 	slow = took > SLOW_NS && (err || maps.count > LARGE_MAPPINGS);
-	take_files(areas, &maps, asked, slow);
+	take_files(mapped, &maps, asked, slow);
 	maps_free(&maps);
 	if (slow)
-		rest(areas, pid, begin + REST_TIMES * took);
+		rest(mapped, pid, begin + REST_TIMES * took);
 }
 
-void areas_learn(struct areas *areas, const struct memtoll_file *told)
+void mapped_files_learn(struct mapped_files *mapped, const struct memtoll_file *seen)
 {
 	struct file *file;
 
-	if (find(areas, told->dev, told->inode))
+	if (find(mapped, seen->dev, seen->inode))
 		return;
-	file = add_file(areas, told->dev, told->inode);
-	read_files(areas, (pid_t)told->tgid, file);
+	file = add_file(mapped, seen->dev, seen->inode);
+	read_files(mapped, (pid_t)seen->tgid, file);
 	if (!file->path) {
-		file->path = g_strndup(told->name, sizeof(told->name));
+		file->path = g_strndup(seen->name, sizeof(seen->name));
 		file->library = strstr(file->path, ".so") != NULL;
 	}
 }
 
-void areas_learn_code(struct areas *areas, const struct maps *maps)
+void mapped_files_learn_code(struct mapped_files *mapped, const struct maps *maps)
 {
 	size_t i;
 
@@ -188,24 +189,24 @@ void areas_learn_code(struct areas *areas, const struct maps *maps)
 		uint32_t dev = DEV(mapping->dev_major, mapping->dev_minor);
 		struct file *file;
 
-		if (!mapping->exec || !mapping->inode || find(areas, dev, mapping->inode))
+		if (!mapping->exec || !mapping->inode || find(mapped, dev, mapping->inode))
 			continue;
-		file = add_file(areas, dev, mapping->inode);
+		file = add_file(mapped, dev, mapping->inode);
 		file->library = true;
-		name_file(areas, file, mapping->path);
+		name_file(mapped, file, mapping->path);
 	}
 }
 
-const char *areas_path(const struct areas *areas, uint32_t dev, uint64_t inode)
+const char *mapped_files_path(const struct mapped_files *mapped, uint32_t dev, uint64_t inode)
 {
-	const struct file *file = find(areas, dev, inode);
+	const struct file *file = find(mapped, dev, inode);
 
 	return file ? file->path : "";
 }
 
-bool areas_is_library(const struct areas *areas, uint32_t dev, uint64_t inode)
+bool mapped_files_is_library(const struct mapped_files *mapped, uint32_t dev, uint64_t inode)
 {
-	const struct file *file = find(areas, dev, inode);
+	const struct file *file = find(mapped, dev, inode);
 
 	return file && file->library;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* mapped_files.h: the files behind memory areas, by device and inode: what to call them. */
+/* mapped_files.h: paths of the files behind memory areas, by device and inode. */
 #ifndef MEMTOLL_MAPPED_FILES_H
 #define MEMTOLL_MAPPED_FILES_H
 
@@ -9,26 +9,26 @@
 
 #include "bpf/wire/events.h"
 
-struct areas;
+struct mapped_files;
 
-struct areas *areas_new(void);
-void areas_free(struct areas *areas);
+struct mapped_files *mapped_files_new(void);
+void mapped_files_free(struct mapped_files *mapped);
 
 /*
- * A process took a fault in an area of this file. Its path is read from /proc/PID/maps; where the
- * process is gone, the last part of the path, which the event brings, has to do.
+ * A process took a fault in an area of this file. Its path is read from /proc/PID/maps; if the
+ * process is gone, only the file's name is known, which is in the event.
  */
-void areas_learn(struct areas *areas, const struct memtoll_file *file);
+void mapped_files_learn(struct mapped_files *mapped, const struct memtoll_file *file);
 
 struct maps;
 
-/* What a process maps now, read for other reasons too: the files with code in it. */
-void areas_learn_code(struct areas *areas, const struct maps *maps);
+/* Learn the files with code among mappings that were read for another reason. */
+void mapped_files_learn_code(struct mapped_files *mapped, const struct maps *maps);
 
-/* Path of the file, "" where it was never told. Valid as long as areas. */
-const char *areas_path(const struct areas *areas, uint32_t dev, uint64_t inode);
+/* Path of the file, "" where it was never learnt. Valid as long as `mapped`. */
+const char *mapped_files_path(const struct mapped_files *mapped, uint32_t dev, uint64_t inode);
 
-/* The file is mapped executable too: a library, or the program itself. */
-bool areas_is_library(const struct areas *areas, uint32_t dev, uint64_t inode);
+/* Whether the file is mapped executable as well: a library, or the program itself. */
+bool mapped_files_is_library(const struct mapped_files *mapped, uint32_t dev, uint64_t inode);
 
 #endif /* MEMTOLL_MAPPED_FILES_H */

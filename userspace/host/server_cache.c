@@ -29,7 +29,7 @@
 struct option_files {
 	int root;
 	unsigned int opened;
-	struct own_cache *cache;
+	struct server_cache *cache;
 };
 
 /* The text of a file below the root; NULL: there is none, or none that a server would read. */
@@ -86,14 +86,14 @@ static int64_t size_of(const char *text, uint64_t unit)
 	return g_ascii_isdigit(copy[strlen(copy) - 1]) ? bytes * unit : bytes;
 }
 
-static void set(struct own_cache *cache, const char *value, uint64_t unit, const char *source)
+static void set(struct server_cache *cache, const char *value, uint64_t unit, const char *source)
 {
 	cache->bytes = size_of(value, unit);
 	g_free(cache->source);
 	cache->source = g_strdup(source);
 }
 
-void own_cache_clear(struct own_cache *cache)
+void server_cache_clear(struct server_cache *cache)
 {
 	g_clear_pointer(&cache->source, g_free);
 }
@@ -183,7 +183,7 @@ static void read_innodb_file(struct option_files *files, const char *path, int d
 static void find_innodb(char *const *arguments, struct option_files *files)
 {
 	static const char *const usual[] = { "/etc/my.cnf", "/etc/mysql/my.cnf" };
-	struct own_cache *cache = files->cache;
+	struct server_cache *cache = files->cache;
 	const char *defaults = NULL, *extra = NULL, *name;
 	bool none = false;
 	char *value;
@@ -280,7 +280,7 @@ static void find_postgresql(char *const *arguments, const char *directory,
 {
 	g_autofree char *file = g_build_filename(directory, "postgresql.conf", NULL);
 	g_autofree char *automatic = g_build_filename(directory, "postgresql.auto.conf", NULL);
-	struct own_cache *cache = files->cache;
+	struct server_cache *cache = files->cache;
 	const char *value;
 	size_t i;
 
@@ -316,8 +316,8 @@ static bool is_postgresql(const char *program)
 	return !strcmp(program, "postgres");
 }
 
-bool own_cache_of(const char *program, char *const *arguments, int root, const char *directory,
-		  struct own_cache *cache)
+bool server_cache_of(const char *program, char *const *arguments, int root, const char *directory,
+		  struct server_cache *cache)
 {
 	struct option_files files = { .root = root, .cache = cache };
 
@@ -379,7 +379,7 @@ static pid_t who_was_started(pid_t pid, const char *program)
 struct question {
 	pid_t pid;
 	char *program;
-	struct own_cache cache;
+	struct server_cache cache;
 	bool found;
 };
 
@@ -387,7 +387,7 @@ static void question_free(gpointer data)
 {
 	struct question *question = data;
 
-	own_cache_clear(&question->cache);
+	server_cache_clear(&question->cache);
 	g_free(question->program);
 	g_free(question);
 }
@@ -441,7 +441,7 @@ static gpointer answer(gpointer given)
 	int root = root_open(question->pid);
 
 	if (root >= 0 && take_rights_of(question->pid))
-		question->found = own_cache_of(question->program, arguments, root,
+		question->found = server_cache_of(question->program, arguments, root,
 					       directory ? directory : "/", &question->cache);
 	if (root >= 0)
 		close(root);
@@ -456,7 +456,7 @@ static void ask(void *question)
 		g_thread_join(thread);
 }
 
-bool own_cache_find(pid_t pid, struct own_cache *cache)
+bool server_cache_find(pid_t pid, struct server_cache *cache)
 {
 	g_autofree char *program = program_of(pid);
 	struct question *question;
@@ -472,7 +472,7 @@ bool own_cache_find(pid_t pid, struct own_cache *cache)
 	found = question->found;
 	if (found) {
 		*cache = question->cache;
-		question->cache = (struct own_cache){};
+		question->cache = (struct server_cache){};
 	}
 	question_free(question);
 	return found;

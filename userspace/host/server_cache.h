@@ -11,11 +11,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct own_cache {
+struct server_cache {
 	const char *program;	/* "InnoDB" or "PostgreSQL" */
 	const char *setting;	/* "innodb_buffer_pool_size", "shared_buffers" */
 	int64_t bytes;		/* -1: what is set cannot be read */
-	char *source; /* "command line", a path, or "default"; freed by own_cache_clear() */
+	char *source; /* "command line", a path, or "default"; freed by server_cache_clear() */
 };
 
 /*
@@ -23,11 +23,11 @@ struct own_cache {
  * second. Files are regular ones below the process's root, opened with its user's rights; how large
  * and how many they may be is bounded: a process names what it likes.
  */
-bool own_cache_find(pid_t pid, struct own_cache *cache);
-void own_cache_clear(struct own_cache *cache);
+bool server_cache_find(pid_t pid, struct server_cache *cache);
+void server_cache_clear(struct server_cache *cache);
 
 /* The parts, for tests. arguments end with NULL; paths are below root (root_open.h). */
-bool own_cache_of(const char *program, char *const *arguments, int root, const char *directory,
-		  struct own_cache *cache);
+bool server_cache_of(const char *program, char *const *arguments, int root, const char *directory,
+		  struct server_cache *cache);
 
 #endif /* MEMTOLL_SERVER_CACHE_H */

@@ -99,7 +99,7 @@ static void areas_mapped(void *state, pid_t pid, const struct maps *maps, bool n
 {
 	(void)pid;
 	(void)new_image;
-	areas_learn_code(state, maps);
+	mapped_files_learn_code(state, maps);
 }
 
 static void observe(const struct consumers *consumers, const struct consumers_config *config)
@@ -144,7 +144,7 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->latency = latency_new();
 	consumers->samples = cpu_samples_new(bpf_map__fd(bpf->maps.stacks), config->symbolizer);
 	consumers->hits = hit_counts_new();
-	consumers->areas = areas_new();
+	consumers->areas = mapped_files_new();
 	consumers->kernel_stacks = kernel_stacks_new(bpf);
 	observe(consumers, config);
 	return consumers;
@@ -162,7 +162,7 @@ void consumers_free(struct consumers *consumers)
 	latency_free(consumers->latency);
 	cpu_samples_free(consumers->samples);
 	hit_counts_free(consumers->hits);
-	areas_free(consumers->areas);
+	mapped_files_free(consumers->areas);
 	kernel_stacks_free(consumers->kernel_stacks);
 	g_free(consumers);
 }

@@ -35,7 +35,7 @@ struct consumers {
 	struct latency *latency;
 	struct cpu_samples *samples;
 	struct hit_counts *hits;
-	struct areas *areas;
+	struct mapped_files *areas;
 	struct kernel_stacks *kernel_stacks;
 	uint64_t lost[MEMTOLL_LOSS_COUNT];	/* in userspace, since the last slice */
 };

@@ -98,7 +98,7 @@ static void on_run(struct dispatch *dispatch, const void *record)
 	uint64_t owner_stack = 0;
 	uint8_t owner_fn = FN_NONE;
 
-	if (run.area == AREA_FILE && areas_is_library(consumers->areas, run.dev, run.inode))
+	if (run.area == AREA_FILE && mapped_files_is_library(consumers->areas, run.dev, run.inode))
 		run.area = AREA_LIBRARY;
 	if (is_from_zram(dispatch, &run))
 		run.fault_class = FAULT_SWAP_ZRAM;
@@ -142,7 +142,7 @@ static void on_series(struct dispatch *dispatch, const void *record)
 
 static void on_file(struct dispatch *dispatch, const void *record)
 {
-	areas_learn(dispatch->consumers->areas, record);
+	mapped_files_learn(dispatch->consumers->areas, record);
 }
 
 static void on_mapping(struct dispatch *dispatch, const void *record)

@@ -31,8 +31,8 @@ struct object_frame {
  * Open the object behind fd (owned by the object from now on, also after an error). path: as the
  * process sees it. root: descriptor of that process's root directory (root_open.h), where debug
  * files are looked for besides our own; borrowed, must outlive the object; -1: none. Program
- * headers and build-id are read now, the rest by the first object_find(). Never NULL; in a file that
- * is not a usable ELF program nothing is found.
+ * headers and build-id are read now, the rest by the first object_find(). Never NULL; in a file
+ * that is not a usable ELF program nothing is found.
  */
 struct object *object_new(int fd, const char *path, int root);
 void object_free(struct object *object);

@@ -178,8 +178,8 @@ struct object *object_cache_file(struct object_cache *cache, pid_t pid,
 		return NULL;
 	}
 	/*
-	 * By fstat(), since /proc/PID/maps has other device numbers on btrfs and overlayfs; with size
-	 * and time, since a file that was rewritten in place is a different one.
+	 * By fstat(), since /proc/PID/maps has other device numbers on btrfs and overlayfs; with
+	 * size and time, since a file that was rewritten in place is a different one.
 	 */
 	file = g_new0(struct file, 1);
 	file->key.device = status.st_dev;

@@ -484,7 +484,7 @@ size_t symbolizer_user(struct symbolizer *symbolizer, pid_t pid, uint64_t addres
 			   &file_address))
 		return native_frames(symbolizer, region, file_address, address != lookup, frames,
 				     capacity);
-	/* Runtimes that make pages executable only after writing them: the region may not be known. */
+	/* Runtimes that toggle between writable and executable: the region may not be known. */
 	if (!region) {
 		jit_frame(symbolizer, process, address, lookup, &frames[0]);
 		return 1;

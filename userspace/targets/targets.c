@@ -115,13 +115,13 @@ void followed_record_cgroup(struct targets *targets, struct followed *followed)
 
 static void record_own_cache(struct targets *targets, pid_t pid)
 {
-	struct own_cache cache;
+	struct server_cache cache;
 
-	if (!own_cache_find(pid, &cache))
+	if (!server_cache_find(pid, &cache))
 		return;
 	recording_own_cache(targets->config.recording, pid, cache.program, cache.setting,
 			    cache.bytes, cache.source);
-	own_cache_clear(&cache);
+	server_cache_clear(&cache);
 }
 
 void followed_record(struct targets *targets, struct followed *followed)

@@ -21,16 +21,16 @@ static void test_nothing_is_zeros(void **state)
 
 	(void)state;
 	memset(words, 0xff, sizeof(words));
-	packed_read(NULL, words, WORDS);
+	sparse_row_read(NULL, words, WORDS);
 	for (i = 0; i < WORDS; i++)
 		assert_int_equal(words[i], 0);
 }
 
-/* Each round sets some words and clears some, so that the row grows, shrinks, and stays as long as it is. */
+/* Each round sets and clears some words, so that rows grow, shrink, and keep their length. */
 static void test_rows_come_back(void **state)
 {
 	uint64_t words[WORDS] = {}, read[WORDS];
-	struct packed *packed = NULL;
+	struct sparse_row *row = NULL;
 	GRand *random = g_rand_new_with_seed(20011);
 	int round, i;
 
@@ -39,25 +39,25 @@ static void test_rows_come_back(void **state)
 		for (i = 0; i < round % 7; i++)
 			words[g_rand_int_range(random, 0, WORDS)] =
 				g_rand_int(random) & 1 ? 0 : (uint64_t)g_rand_int(random) << 20;
-		packed = packed_write(packed, words, WORDS);
+		row = sparse_row_write(row, words, WORDS);
 		memset(read, 0xff, sizeof(read));
-		packed_read(packed, read, WORDS);
+		sparse_row_read(row, read, WORDS);
 		assert_memory_equal(read, words, sizeof(words));
 	}
 	g_rand_free(random);
-	g_free(packed);
+	g_free(row);
 }
 
 static void test_first_and_last_word(void **state)
 {
-	uint64_t words[PACKED_WORDS] = { [0] = 1, [63] = 2, [64] = 3, [PACKED_WORDS - 1] = 4 };
-	uint64_t read[PACKED_WORDS];
-	struct packed *packed = packed_write(NULL, words, PACKED_WORDS);
+	uint64_t words[SPARSE_ROW_WORDS] = { [0] = 1, [63] = 2, [64] = 3, [SPARSE_ROW_WORDS - 1] = 4 };
+	uint64_t read[SPARSE_ROW_WORDS];
+	struct sparse_row *row = sparse_row_write(NULL, words, SPARSE_ROW_WORDS);
 
 	(void)state;
-	packed_read(packed, read, PACKED_WORDS);
+	sparse_row_read(row, read, SPARSE_ROW_WORDS);
 	assert_memory_equal(read, words, sizeof(words));
-	g_free(packed);
+	g_free(row);
 }
 
 int main(void)

@@ -68,14 +68,14 @@ static void put(const char *path, const char *text)
 static void check(const char *program, const char *command, int64_t bytes, const char *source)
 {
 	g_auto(GStrv) arguments = g_strsplit(command, " ", -1);
-	struct own_cache cache;
+	struct server_cache cache;
 	int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	assert_true(own_cache_of(program, arguments, fd, "/data", &cache));
+	assert_true(server_cache_of(program, arguments, fd, "/data", &cache));
 	close(fd);
 	assert_int_equal(cache.bytes, bytes);
 	assert_string_equal(cache.source, source);
-	own_cache_clear(&cache);
+	server_cache_clear(&cache);
 }
 
 static void innodb(void **state)
@@ -151,7 +151,7 @@ static void hostile(void **state)
 static void rights(void **state)
 {
 	g_autofree char *program = below("/postgres"), *conf = below("/postgresql.conf");
-	struct own_cache cache;
+	struct server_cache cache;
 	gchar *text = NULL;
 	gsize length = 0;
 	pid_t pid;
@@ -175,12 +175,12 @@ static void rights(void **state)
 	}
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(chmod(conf, i ? 0644 : 0600), 0);
-		while (!own_cache_find(pid, &cache))
+		while (!server_cache_find(pid, &cache))
 			assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
 		assert_int_equal(cache.bytes, i ? 5LL * MIB : 128LL * MIB);
 		if (!i)
 			assert_string_equal(cache.source, "default");
-		own_cache_clear(&cache);
+		server_cache_clear(&cache);
 	}
 	/* And this thread has all of its own. */
 	assert_int_equal(chmod(conf, 0000), 0);
@@ -214,11 +214,11 @@ static void postgresql(void **state)
 static void others_have_none(void **state)
 {
 	char *arguments[] = { "cat", NULL };
-	struct own_cache cache;
+	struct server_cache cache;
 
 	(void)state;
-	assert_false(own_cache_of("cat", arguments, -1, "/", &cache));
-	assert_false(own_cache_find(-1, &cache));
+	assert_false(server_cache_of("cat", arguments, -1, "/", &cache));
+	assert_false(server_cache_find(-1, &cache));
 }
 
 int main(void)

@@ -172,11 +172,11 @@ static void test_a_refresh_names_files(void **state)
 	library.tgid = pid;
 	library.dev = mapping->dev_major << 20 | mapping->dev_minor;
 	library.inode = mapping->inode;
-	areas_learn(parts->consumers->areas, &library);
+	mapped_files_learn(parts->consumers->areas, &library);
 	assert_int_equal(reads(), 0);
-	assert_string_equal(areas_path(parts->consumers->areas, library.dev, library.inode),
+	assert_string_equal(mapped_files_path(parts->consumers->areas, library.dev, library.inode),
 			    mapping->path);
-	assert_true(areas_is_library(parts->consumers->areas, library.dev, library.inode));
+	assert_true(mapped_files_is_library(parts->consumers->areas, library.dev, library.inode));
 	maps_free(&maps);
 }
 
