@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * function_names.c: manuals of glibc (3.2.3), jemalloc(3), gperftools, mimalloc; the operators as the
- * Itanium C++ ABI mangles them. Those with an alignment take the size first, as the others do.
+ * function_names.c: manuals of glibc (3.2.3), jemalloc(3), gperftools, mimalloc; the operators as
+ * the Itanium C++ ABI mangles them. Those with an alignment take the size first, as the others do.
  */
 #include "allocators/function_names.h"
 

@@ -10,7 +10,7 @@
 
 #include "host/proc.h"
 
-/* Version 1 says "no limit" by the greatest number of whole pages. */
+/* In version 1 "no limit" is the largest multiple of the page size. */
 #define NO_LIMIT (INT64_MAX / 2)
 
 /* A mounted hierarchy. */
@@ -98,7 +98,7 @@ static GPtrArray *read_mounts(const char *prefix)
 
 /*
  * The directory of a group, by its path in the hierarchy; NULL where the mount does not show it.
- * A path that leads upwards lies outside of our cgroup namespace.
+ * A path with ".." is outside of our cgroup namespace.
  */
 static char *directory_in(const struct mount *mount, const char *path)
 {
@@ -122,7 +122,7 @@ static char *directory_in(const struct mount *mount, const char *path)
 	return directory;
 }
 
-/* Which hierarchy a name is looked for in first. */
+/* The order in which hierarchies are searched for a name. */
 static int rank_of(const struct mount *mount)
 {
 	return mount->memory ? 1 : mount->version == 2 ? 2 : 3;
@@ -173,7 +173,7 @@ static int read_processes(const char *directory, GArray *pids)
 	for (i = 0; lines[i]; i++) {
 		pid_t pid = atoi(lines[i]);
 
-		/* 0: a process of a pid namespace that we do not see. */
+		/* 0: a process of a pid namespace that is not visible here. */
 		if (pid > 0)
 			g_array_append_val(pids, pid);
 	}
@@ -192,7 +192,7 @@ int cgroup_processes(const char *directory, GArray *pids)
 	while (entries && (name = g_dir_read_name(entries))) {
 		g_autofree char *below = g_build_filename(directory, name, NULL);
 
-		/* A group that is removed meanwhile has no processes. */
+		/* A group that is removed in the meantime has no processes. */
 		if (g_file_test(below, G_FILE_TEST_IS_DIR) &&
 		    !g_file_test(below, G_FILE_TEST_IS_SYMLINK))
 			cgroup_processes(below, pids);
@@ -225,7 +225,7 @@ static bool lower(int64_t *limit, int64_t other)
 	return true;
 }
 
-/* What one group itself sets. */
+/* The limit set by the group itself. */
 static int64_t own_limit(const char *directory)
 {
 	int64_t limit = read_bytes(directory, "memory.limit_in_bytes");
@@ -273,7 +273,7 @@ static void each_stat(const char *directory,
 	}
 }
 
-/* Version 1 tells the lowest limits also of groups above the mount. */
+/* hierarchical_*_limit of version 1: includes groups above the mount point. */
 struct hierarchical {
 	int64_t memory;
 	int64_t memory_and_swap;
@@ -291,7 +291,7 @@ static void on_hierarchical(void *context, const char *name, int64_t value)
 		found->memory_and_swap = value;
 }
 
-/* Cut the last part of a path off; false: there was none. */
+/* Remove the last part of a path; false: there was none. */
 static bool go_up(char *path)
 {
 	char *slash = strrchr(path, '/');
@@ -377,7 +377,7 @@ static char *read_process_path(const char *prefix, pid_t pid, int *version)
 	return process_path(text, version);
 }
 
-/* The mount that shows the group and most of what is above it. */
+/* The mount that shows the group and the most groups above it. */
 static const struct mount *find_mount(const GPtrArray *mounts, const struct memory_cgroup *group)
 {
 	const struct mount *best = NULL;
@@ -416,8 +416,8 @@ static void group_init(struct memory_cgroup *group, int version, char *path)
 }
 
 /*
- * At its end a process gives its memory back and then leaves its group for the root: what was read
- * before is right if it has memory still.
+ * An exiting process first frees its memory and then moves to the root group: the group that was
+ * read is right if the process has memory afterwards.
  */
 static bool has_memory(const char *prefix, pid_t pid)
 {
@@ -470,14 +470,14 @@ static const char *const counter_names[] = {
 
 struct counter {
 	bool known;
-	int64_t base;	/* value - base: counted since the group was first seen */
+	int64_t base;	/* value - base: since the group was first seen */
 	int64_t last;
 };
 
 struct watched {
 	struct memory_cgroup group;
 	char *point;
-	uint64_t inode;	/* of the directory: another one is a new group of that name */
+	uint64_t inode;	/* of the directory; another one: a new group of the same name */
 	struct counter counters[COUNTERS];
 };
 
@@ -526,7 +526,7 @@ static void on_counter(void *context, const char *name, int64_t value)
 	struct watched *watched = context;
 	size_t i;
 
-	/* Version 1: plain names are of the group alone, those with the prefix of all below. */
+	/* Version 1: plain names count the group alone, "total_" includes all below. */
 	if (watched->group.version == 1) {
 		if (!g_str_has_prefix(name, "total_"))
 			return;
@@ -552,7 +552,7 @@ static bool read_counters(struct watched *watched)
 
 	if (!watched->group.directory || stat(watched->group.directory, &status))
 		return false;
-	/* Removed and made again: the new one counts from 0, on top of what the old one had. */
+	/* Removed and created again: counts from 0; add what the old group had. */
 	if (watched->inode && status.st_ino != watched->inode) {
 		for (i = 0; i < COUNTERS; i++) {
 			watched->counters[i].base -= watched->counters[i].last;
@@ -571,7 +571,7 @@ static struct watched *watch(struct memory_cgroups *groups, int version, char *p
 	group_init(&watched->group, version, path);
 	place_group(groups->mounts, &watched->group, &watched->point);
 	if (!watched->group.directory) {
-		/* Perhaps it was mounted since. */
+		/* It may have been mounted since. */
 		g_ptr_array_free(groups->mounts, TRUE);
 		groups->mounts = read_mounts(groups->prefix);
 		place_group(groups->mounts, &watched->group, &watched->point);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * cgroup.h: control groups, version 1 or 2 (cgroups(7)): their processes, and the limits and
- * counters of the groups that memory is accounted to. Where the hierarchies are is asked of
- * /proc/self/mountinfo; a container often sees a part of them only.
+ * counters of memory cgroups. Hierarchies are found by /proc/self/mountinfo; in a container often
+ * only a part of them is visible.
  */
 #ifndef MEMTOLL_CGROUP_H
 #define MEMTOLL_CGROUP_H
@@ -13,9 +13,9 @@
 #include <sys/types.h>
 
 /*
- * The directory of a cgroup: a path that exists, or one below a mounted hierarchy
- * ("/docker/1234", "system.slice/nginx.service"), of which that of the memory controller comes
- * first. NULL where there is none. Freed by the caller with g_free().
+ * The directory of a cgroup: an existing path, or one below a mounted hierarchy ("/docker/1234",
+ * "system.slice/nginx.service"), that of the memory controller first. NULL where there is none.
+ * Freed by the caller with g_free().
  */
 char *cgroup_find(const char *name);
 
@@ -32,9 +32,9 @@ uint64_t cgroup_memory_limit(const char *directory);
 struct memory_cgroup {
 	int version;
 	char *path;		/* within its hierarchy, as /proc/PID/cgroup has it */
-	char *directory;	/* where it is mounted; NULL: not to be seen from here */
+	char *directory;	/* where it is mounted; NULL: not visible here */
 	int64_t limit_bytes;	/* lowest of it and of all above; -1: none */
-	char *limit_path;	/* the group that sets it; NULL: none, or one not to be seen */
+	char *limit_path;	/* the group that sets it; NULL: none, or not visible here */
 	int64_t swap_limit_bytes;	/* swap it may use; -1: no limit */
 	int64_t usage_bytes;
 	int64_t peak_bytes;
@@ -54,13 +54,14 @@ struct memory_cgroups *memory_cgroups_new_below(const char *root);	/* for tests 
 void memory_cgroups_free(struct memory_cgroups *groups);
 
 /*
- * The path of the group that a process is in now; its counters count from the first time it is
- * named here. Valid as long as groups. NULL as where cgroup_of_process() is false. last is what
- * this said of the process before, or NULL: as long as nothing changes one file is read.
+ * The path of the group that a process is in now. The group is watched from then on: its counters
+ * start with the first call that returns it. Valid as long as groups. NULL where
+ * cgroup_of_process() is false. last: the last result for this process, or NULL; while that is
+ * right only one file is read.
  */
 const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid, const char *last);
 
-/* Who is told of groups and of what was counted in them since they are watched. 0 or -errno. */
+/* Called for each group and each counter since the group is watched. 0 or -errno. */
 struct memory_cgroup_visitor {
 	int (*group)(void *context, const struct memory_cgroup *group);
 	int (*counter)(void *context, const char *path, const char *name, int64_t count);
@@ -68,8 +69,8 @@ struct memory_cgroup_visitor {
 };
 
 /*
- * Read limits, usage and counters of all groups, and tell them; of one that has been removed, what
- * was known last. 0, or what the visitor ended it with.
+ * Read limits, usage and counters of all groups and visit them; a removed group has its last known
+ * values. 0, or the visitor's error.
  */
 int memory_cgroups_visit(struct memory_cgroups *groups,
 			 const struct memory_cgroup_visitor *visitor);

@@ -16,7 +16,7 @@
 
 #define TRACER_COMM "memtoll"
 
-/* Whoever calls himself so, and however much he holds: the search ends. */
+/* Bound on the search, whatever processes call themselves memtoll. */
 #define SEARCH_US 300000
 /* Stands for no process in timed_call(). */
 #define NOBODY 0
@@ -41,9 +41,7 @@ static bool is_over(const struct search *search)
 	return search->found || g_get_monotonic_time() > search->until_us;
 }
 
-/*
- * By its name and its key: whoever makes such a map, and calls himself memtoll, is told of as one.
- */
+/* By name and key: a process called memtoll with such a map is taken for one. */
 static bool holds_targets(int fd, struct bpf_map_info *info)
 {
 	uint32_t size = sizeof(*info);
@@ -53,7 +51,7 @@ static bool holds_targets(int fd, struct bpf_map_info *info)
 	       info->key_size == sizeof(uint32_t) && !strcmp(info->name, "processes");
 }
 
-/* Whether a descriptor of another process is of a map, as that says itself (proc(5), fdinfo). */
+/* Whether a descriptor of another process is a BPF map, by its fdinfo (proc(5)). */
 static bool is_map(pid_t pid, const char *number)
 {
 	char path[64], text[1024];
@@ -62,7 +60,7 @@ static bool is_map(pid_t pid, const char *number)
 
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", pid, number);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	/* In its first lines; what others have to say may be long. */
+	/* In the first lines; fdinfo of other files may be long. */
 	if (fd >= 0)
 		got = read(fd, text, sizeof(text) - 1);
 	if (fd >= 0)
@@ -77,7 +75,7 @@ static void search_map(struct search *search, int fd)
 	g_autofree void *value = NULL;
 	guint i;
 
-	/* A command that has not yet called exec has its tracer's name, and all that it holds. */
+	/* A command before its exec still has the tracer's name and descriptors. */
 	if (!holds_targets(fd, &info) || info.id == search->own)
 		return;
 	value = g_malloc0(info.value_size);
@@ -121,9 +119,8 @@ static gpointer search_all(gpointer given)
 	GDir *processes;
 
 	/*
-	 * With descriptors of its own (close_range(2), Linux 5.9): what is taken from others is
-	 * never among those that they in turn find here, who would think that it is traced from
-	 * here.
+	 * A private descriptor table (close_range(2), Linux 5.9): otherwise the others would find
+	 * their own maps, duplicated here, and take them for ours.
 	 */
 	if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE))
 		return NULL;

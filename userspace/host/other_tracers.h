@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * other_tracers.h: other memtolls that trace the same process. Each keeps its overhead limit by
- * itself and takes what the others cost for the program's own; so it is said.
+ * other_tracers.h: finds other memtolls that trace the same process. Each keeps its own overhead
+ * limit and takes the cost of the others for the program's own, so the user is warned.
  */
 #ifndef MEMTOLL_OTHER_TRACERS_H
 #define MEMTOLL_OTHER_TRACERS_H
@@ -11,13 +11,13 @@
 #include <sys/types.h>
 
 /*
- * The first of these processes (of pid_t) that another memtoll that runs now traces, too; 0: none.
- * own: the id of the caller's own map of processes.
+ * The first of these processes (pid_t) that another running memtoll traces as well; 0: none. own:
+ * the id of the caller's map of processes.
  *
- * The others' maps of processes are taken from those themselves (pidfd_getfd(2), Linux 5.6,
- * CAP_SYS_PTRACE): the kernel gives its list of maps only to CAP_SYS_ADMIN. Where no thread can be
- * made nobody is looked for, and not for longer than half a second: a process may call itself so,
- * and hold whatever it likes.
+ * The maps of others are duplicated from their descriptors (pidfd_getfd(2), Linux 5.6,
+ * CAP_SYS_PTRACE), since only CAP_SYS_ADMIN may list the kernel's maps. Where no thread can be
+ * created there is no search, and it takes half a second at most: any process may call itself
+ * memtoll and have any descriptors.
  */
 pid_t other_tracers_share(const GArray *pids, uint32_t own);
 

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * own_limits.h: what the tracer lifts of the limits it was started with, and a command it runs is not to
- * notice.
- */
+/* own_limits.h: resource limits that the tracer raises for itself, and restores for its command. */
 #ifndef MEMTOLL_OWN_LIMITS_H
 #define MEMTOLL_OWN_LIMITS_H
 
 /*
- * As many descriptors as may be had, for probes are one each. A file that may not grow further is an
- * error of the write, not a deadly signal (SIGXFSZ).
+ * As many descriptors as allowed, since each probe needs one. A file that reaches its limit fails
+ * the write, instead of killing us by SIGXFSZ.
  */
 void own_limits_lift(void);
 
-/* In a child that is about to run something else: as they were. */
+/* In a child before its exec: restore them. */
 void own_limits_give_back(void);
 
 #endif /* MEMTOLL_OWN_LIMITS_H */

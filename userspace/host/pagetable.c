@@ -19,7 +19,7 @@
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
 #define GIB (1UL << 30)
-#define HOLES 64		/* GiB of addresses that are no memory, below what is */
+#define HOLES 64		/* GiB of physical addresses without memory */
 #define SECRET_WORDS 2
 
 /* __PAGE_OFFSET_BASE_L4 and _L5, without KASLR (arch/x86/include/asm/page_64_types.h). */
@@ -27,7 +27,7 @@
 #define DEFAULT_BASE_5 0xff11000000000000ULL
 /* Kernel text is mapped here and up; the direct map lies below. */
 #define KERNEL_TEXT 0xffffffff80000000ULL
-/* Where it begins that is not placed at random (CONFIG_PHYSICAL_START, arch/x86/Kconfig). */
+/* Start of kernel text without KASLR (CONFIG_PHYSICAL_START, arch/x86/Kconfig). */
 #define LINKED_TEXT 0xffffffff81000000ULL
 
 static int run_check(const struct bpf_program *program, uint64_t a, uint64_t b, uint64_t c)
@@ -38,7 +38,7 @@ static int run_check(const struct bpf_program *program, uint64_t a, uint64_t b, 
 	return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 }
 
-/* Frame of a page of our own, if this is the base; 0: none, or this is not the base. */
+/* Frame of our own page, walked with this base; 0: none, or the base is wrong. */
 static uint64_t own_frame(struct check_pagetable_bpf *check, const void *page, uint64_t base, uint32_t levels)
 {
 	if (!base || run_check(check->progs.check_walk, (uintptr_t)page, base, levels))
@@ -47,8 +47,8 @@ static uint64_t own_frame(struct check_pagetable_bpf *check, const void *page, u
 }
 
 /*
- * The page holds random words: where the kernel reads the same ones at the frame's place in the direct
- * map, that is the page. (/proc/self/pagemap would tell the frame, but only to CAP_SYS_ADMIN.)
+ * The page holds random words: if the kernel reads the same ones at the frame's place in the direct
+ * map, the base is right. (/proc/self/pagemap has the frame, but only for CAP_SYS_ADMIN.)
  */
 static bool base_is_right(struct check_pagetable_bpf *check, const uint64_t *page, uint64_t base,
 			  uint32_t levels)
@@ -65,8 +65,8 @@ static bool base_is_right(struct check_pagetable_bpf *check, const uint64_t *pag
 }
 
 /*
- * The table of symbols is megabytes. Where its first function lies where the kernel is linked to be
- * nothing is placed at random (arch/x86/mm/kaslr.c), and the rest of the table is not read.
+ * The symbol table has megabytes: if its first function is at the address it was linked for, there
+ * is no KASLR (arch/x86/mm/kaslr.c), and the rest is not read.
  */
 static uint64_t base_from_symbol(struct check_pagetable_bpf *check)
 {
@@ -116,14 +116,14 @@ static uint64_t base_from_kcore(void)
 }
 
 /*
- * The root of our page tables lies in the direct map, which begins at a multiple of 1 GiB (KASLR:
- * arch/x86/mm/kaslr.c) at most as far below as there is memory; holes count, too.
+ * The root of our page tables is in the direct map, which begins at a multiple of 1 GiB (KASLR:
+ * arch/x86/mm/kaslr.c), no further below the root than the size of memory and its holes.
  */
 static uint64_t base_below_root(struct check_pagetable_bpf *check, const uint64_t *page, uint32_t levels)
 {
 	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE, base, steps;
 
-	/* It is told whatever the base. */
+	/* The walk reports its root whatever the base. */
 	own_frame(check, page, DEFAULT_BASE_4, levels);
 	base = check->bss->walked_root & ~(GIB - 1);
 	for (steps = 2 * memory / GIB + HOLES; base && steps; steps--, base -= GIB)
@@ -193,7 +193,7 @@ static void find_zero_pages(struct check_pagetable_bpf *check, char *page, struc
 	pagetable->huge_mapping = huge;
 }
 
-/* The chosen word of a control such as "always [madvise] never". */
+/* Whether this word is selected in a control such as "always [madvise] never". */
 static bool is_chosen(const char *path, const char *word)
 {
 	char text[128] = "", chosen[32];
@@ -237,7 +237,7 @@ int pagetable_find(struct pagetable *pagetable)
 	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pages == MAP_FAILED)
 		return -ENOMEM;
-	/* One page written for the proof, one only read. No huge page: the entry must be small. */
+	/* One page to write, for the proof, one only to read; no huge page, whose entry differs. */
 	madvise(pages, 2 * PAGE, MADV_NOHUGEPAGE);
 	if (getrandom(pages, SECRET_WORDS * sizeof(uint64_t), 0) < 0) {
 		err = -errno;

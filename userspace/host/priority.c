@@ -14,7 +14,7 @@ static uint64_t read_clock(clockid_t clock)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-/* A nice value is a thread's own on Linux, and those it starts inherit it (sched(7)). */
+/* On Linux each thread has its own nice value, inherited by threads it creates (sched(7)). */
 static void set_all(int nice)
 {
 	GDir *tasks = g_dir_open("/proc/self/task", 0, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* priority.h: memtoll comes before others on the CPU only as long as it takes little of it. */
+/* priority.h: memtoll's nice value: raised priority as long as it uses little CPU. */
 #ifndef MEMTOLL_PRIORITY_H
 #define MEMTOLL_PRIORITY_H
 
@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 /*
- * A window of probes that is closed late, because memtoll waited for a CPU, costs the target; so its
- * threads have this nice value, where the kernel lets them. Not when memtoll itself takes more than
- * PRIORITY_SHARE of a core, slice after slice: then its work, not its waiting, is what others feel. (A
- * few it may, when it names a large program's code: that is over the sooner.) It comes back when it
- * takes less than half of that.
+ * If memtoll has to wait for a CPU it detaches probes late, which costs the target; so its threads
+ * have this nice value where the kernel allows it. Not when it uses more than PRIORITY_SHARE of a
+ * core for PRIORITY_PATIENCE slices, since then its own work slows others down; a few busy slices
+ * are allowed, as when the code of a large program is symbolized. Raised again when it uses less
+ * than half of that.
  */
 #define PRIORITY_NICE (-10)
 #define PRIORITY_SHARE 0.1
@@ -20,18 +20,18 @@
 struct priority {
 	int usual;		/* nice value that memtoll was started with */
 	bool raised;
-	unsigned int above;	/* slices, one after the other */
-	uint64_t cpu_ns;	/* of the whole process, and when it was looked at */
+	unsigned int above;	/* consecutive slices above PRIORITY_SHARE */
+	uint64_t cpu_ns;	/* of the whole process, at time at_ns */
 	uint64_t at_ns;
 };
 
 void priority_begin(struct priority *priority);
 /* To be called once a slice. */
 void priority_step(struct priority *priority);
-/* As it was before priority_begin(). May be called again, and without it. */
+/* Restore the nice value of before priority_begin(). May be called again, and without it. */
 void priority_end(struct priority *priority);
 
-/* Whether it is to be raised, after a slice more in which it has taken so much of so long. */
+/* Whether priority should be raised, after one more slice with this CPU and wall time. */
 bool priority_wanted(struct priority *priority, uint64_t cpu_ns, uint64_t wall_ns);
 
 #endif /* MEMTOLL_PRIORITY_H */

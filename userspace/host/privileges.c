@@ -21,13 +21,13 @@
 /* PROC_PID_INIT_INO: the inode of the first pid namespace (include/linux/proc_ns.h). */
 #define FIRST_PID_NAMESPACE 0xeffffffcUL
 
-/* Before, programs fail to load: no fetching atomics and no task storage (5.12, 5.11). */
+/* Older kernels have no fetching atomics (5.12) and no task storage (5.11). */
 #define OLDEST_MAJOR 5
 #define OLDEST_MINOR 15
 
 #define BIT(capability) (1ULL << (capability))
 
-/* Any of the other capabilities does, too: the kernel takes it for the first. */
+/* Alternatives: the kernel accepts any of the other capabilities instead of the first. */
 static const struct {
 	int capability;
 	int or_other;
@@ -40,16 +40,14 @@ static const struct {
 };
 
 #define READ BIT(CAP_DAC_READ_SEARCH)
-/*
- * CHOWN: the recording is given to the user behind sudo, and so is each journal of it, by SQLite.
- */
+/* CHOWN: the recording and its journals are owned by the user behind sudo. */
 #define WRITE (READ | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_CHOWN))
-/* SETUID, SETGID: option files are read with the rights of who names them (server_cache.c). */
+/* SETUID, SETGID: option files are read with the rights of the server's user (server_cache.c). */
 #define FOLLOW (WRITE | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | \
 		BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
 /*
- * SYS_RAWIO: /proc/kcore. SYS_ADMIN: where the kernel lacks a function that programs can do
- * without, libbpf before 1.2 looks for it in its modules, and fails if it may not.
+ * SYS_RAWIO: /proc/kcore. SYS_ADMIN: if the kernel lacks an optional function, libbpf before 1.2
+ * looks for it in modules, and fails without it.
  */
 #define TRACE (FOLLOW | BIT(CAP_SYSLOG) | BIT(CAP_SYS_RAWIO) | BIT(CAP_SYS_ADMIN))
 
@@ -75,7 +73,7 @@ static uint64_t effective_capabilities(void)
 	return (uint64_t)capabilities.data[1].effective << 32 | capabilities.data[0].effective;
 }
 
-/* Of a CPU, as windows of faults are: nothing is measured. */
+/* Tries a perf event of a CPU, as fault windows open them. */
 static bool may_open_events(void)
 {
 	struct perf_event_attr attr = {
@@ -91,9 +89,9 @@ static bool may_open_events(void)
 }
 
 /*
- * Debian's and Ubuntu's kernels may give perf events to CAP_SYS_ADMIN alone, where
- * kernel.perf_event_paranoid is above 2: is it so here? Asked without that capability, for this
- * thread and this moment.
+ * Whether perf events need CAP_SYS_ADMIN, as in Debian's and Ubuntu's kernels where
+ * kernel.perf_event_paranoid is above 2. Tried by this thread with that capability dropped for a
+ * moment.
  */
 static bool events_take_admin(void)
 {
@@ -109,7 +107,7 @@ static bool events_take_admin(void)
 	return answer;
 }
 
-/* Inheritable ones stay: without the others they are nothing. */
+/* Inheritable ones stay: they have no effect without the others. */
 static void keep(uint64_t mask)
 {
 	struct capabilities capabilities = read_capabilities();
@@ -134,7 +132,7 @@ void privileges_keep(enum privileges privileges)
 	uint64_t has = effective_capabilities(), mask = masks[privileges];
 	bool apart = has & BIT(CAP_BPF) && has & BIT(CAP_PERFMON);
 
-	/* Where tracing is allowed by the one that they were once part of (Linux 5.8). */
+	/* Before Linux 5.8 CAP_SYS_ADMIN stands for CAP_BPF and CAP_PERFMON. */
 	if (mask & BIT(CAP_BPF) && (!apart || events_take_admin()))
 		mask |= BIT(CAP_SYS_ADMIN);
 	if (mask & READ && !(has & READ))
@@ -147,7 +145,7 @@ void privileges_keep_from_command(void)
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-/* "cap_bpf, cap_perfmon": what is needed and not there; NULL: nothing. */
+/* "cap_bpf, cap_perfmon": the missing capabilities; NULL: none. */
 static char *missing(void)
 {
 	g_autoptr(GString) names = g_string_new(NULL);
@@ -200,7 +198,7 @@ int check_privileges(void)
 			"CONFIG_DEBUG_INFO_BTF is needed");
 		return STATUS_UNSUPPORTED;
 	}
-	/* The kernel names processes by their first namespace's ids; /proc here by another's. */
+	/* BPF programs see pids of the first namespace, /proc here has those of another. */
 	if (!stat("/proc/self/ns/pid", &namespace) && namespace.st_ino != FIRST_PID_NAMESPACE) {
 		message("memtoll runs in a container's pid namespace; run it on the host "
 			"(or with --pid=host)");

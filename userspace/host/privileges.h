@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * privileges.h: may this process trace, and with as few privileges as that takes (capabilities(7)).
+ * privileges.h: checks that this process may trace, and drops capabilities(7) it does not need.
  *
- * What is given up here is given up for good, by the calling thread and by those it starts then. Only the
- * present privileges: a command that root runs under memtoll gets root's by its exec, as ever.
+ * They are dropped for good, by the calling thread and those it creates later. A command that root
+ * runs under memtoll still gets root's capabilities by its exec.
  */
 #ifndef MEMTOLL_PRIVILEGES_H
 #define MEMTOLL_PRIVILEGES_H
@@ -11,13 +11,13 @@
 enum privileges {
 	/*
 	 * To trace: CAP_BPF and CAP_PERFMON, for programs and probes, CAP_SYS_PTRACE and
-	 * CAP_DAC_READ_SEARCH, for what is read of other users' processes and of tracefs. And of what
-	 * makes it better: CAP_SYS_NICE (priority.h), CAP_SYSLOG (addresses in /proc/kallsyms),
-	 * CAP_CHECKPOINT_RESTORE (files that were deleted while mapped), CAP_KILL (to end a command of
-	 * another user); of root's, to write a recording in any directory.
+	 * CAP_DAC_READ_SEARCH, for what is read of other users' processes and of tracefs. And of
+	 * what makes it better: CAP_SYS_NICE (priority.h), CAP_SYSLOG (addresses in
+	 * /proc/kallsyms), CAP_CHECKPOINT_RESTORE (files that were deleted while mapped), CAP_KILL
+	 * (to end a command of another user); of root's, to write a recording in any directory.
 	 */
 	PRIVILEGES_TRACE,
-	/* The same, when all that is there is attached; processes may still come. */
+	/* When all probes are attached; new processes may still be followed. */
 	PRIVILEGES_FOLLOW,
 	/* To write a file in any directory, and to read any. */
 	PRIVILEGES_WRITE,
@@ -27,15 +27,15 @@ enum privileges {
 };
 
 /*
- * An exit status (message.h): 0, with PRIVILEGES_TRACE from here on, or 3 after one message that says
- * what is missing.
+ * Keeps PRIVILEGES_TRACE. Exit status (message.h): 0, or 3 after a message that says what is
+ * missing.
  */
 int check_privileges(void);
 
-/* Keep no more than these, of those that there are. */
+/* Drop all others, of those the thread has. */
 void privileges_keep(enum privileges privileges);
 
-/* Of what a non-root user was given for memtoll, a command that it runs is to inherit nothing. */
+/* Keep a command from inheriting capabilities that a non-root user has for memtoll. */
 void privileges_keep_from_command(void);
 
 #endif /* MEMTOLL_PRIVILEGES_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * proc.c: readers of /proc. Whatever a process can choose itself (its name, the paths it maps) is
- * parsed as hostile; a process may vanish between any two reads.
+ * What a process can choose itself (its name, the paths it maps) is parsed as hostile; a process
+ * may vanish between any two reads.
  */
 #define _GNU_SOURCE 1	/* O_PATH, memrchr */
 
@@ -31,8 +31,8 @@
 static const char deleted_suffix[] = " (deleted)";
 
 /*
- * The content of a file of /proc, whose size is not known before, up to limit bytes. 0 or -errno;
- * content stays valid, and is what could be read, after an error.
+ * Read a file of /proc, whose size is not known before, up to limit bytes. 0 or -errno; after an
+ * error content has what could be read.
  */
 static int read_all(const char *path, GString *content, size_t limit)
 {
@@ -89,7 +89,7 @@ static int parse_stat(const char *text, size_t len, struct proc_stat *stat)
 		return -EBADMSG;
 	if (take_fields(close + 4, fields, FIELDS) <= START)
 		return -EBADMSG;
-	/* Unlike in status, the name stands here unescaped, with its newlines and parentheses. */
+	/* Unlike in status, the name is not escaped here: it may have newlines and parentheses. */
 	comm_len = MIN((size_t)(close - open - 1), sizeof(stat->comm) - 1);
 	memcpy(stat->comm, open + 1, comm_len);
 	stat->comm[comm_len] = '\0';
@@ -122,7 +122,7 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat)
 	return err;
 }
 
-/* A value of kibibytes of a line of status, in bytes; -1: there is no such line. */
+/* Value of a line of status with the unit kB, in bytes; -1: there is no such line. */
 static int64_t status_bytes(const char *text, const char *key)
 {
 	const char *line = strstr(text, key);
@@ -143,7 +143,7 @@ int proc_status_read(pid_t tid, struct proc_status *status)
 	err = read_all(path, content, 8192);
 	if (err)
 		goto out;
-	/* The name, in the first line, is escaped: every newline ends a line. */
+	/* The name, in the first line, is escaped: it has no newline. */
 	err = -EBADMSG;
 	tgid = strstr(content->str, "\nTgid:");
 	if (!tgid)
@@ -234,7 +234,7 @@ static bool has_name(pid_t pid, const char *name, const struct proc_stat *stat)
 	char *exe;
 	bool equal;
 
-	/* The kernel keeps 15 bytes of the name, so of a longer one only these can agree. */
+	/* The kernel keeps only 15 bytes of a name. */
 	if (strncmp(stat->comm, name, COMM_LEN) == 0 && strlen(stat->comm) <= COMM_LEN)
 		return true;
 	exe = proc_exe(pid);

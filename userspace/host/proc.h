@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* proc.h: what /proc says of a process. Source of every format: proc(5). */
+/* proc.h: reads a process's files in /proc; formats: proc(5). */
 #ifndef MEMTOLL_PROC_H
 #define MEMTOLL_PROC_H
 
@@ -21,7 +21,7 @@ struct proc_stat {
 	uint64_t minor_faults;	/* all threads, living and dead */
 	uint64_t major_faults;
 	uint64_t threads;
-	uint64_t start_ticks;	/* since boot, in clock ticks: tells a reused pid */
+	uint64_t start_ticks;	/* since boot, in clock ticks; differs if the pid was reused */
 	int exit_code;
 };
 
@@ -32,7 +32,7 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat);
 struct proc_status {
 	pid_t tgid;		/* the process that the thread belongs to */
 	int64_t rss_bytes;	/* VmRSS; -1: it has no memory (any more) */
-	int64_t swap_bytes;	/* VmSwap; -1 likewise */
+	int64_t swap_bytes;	/* VmSwap; -1: the same */
 };
 
 /* Read /proc/TID/status; TID may also be a thread that /proc does not list. 0 or -errno. */
@@ -50,7 +50,7 @@ char *proc_cmdline(pid_t pid);
 /* Path of the executable, as the process sees it. NULL if unreadable. Freed by the caller. */
 char *proc_exe(pid_t pid);
 
-/* More of an environment is not read: execve(2) allows some MiB, prctl(2) any address. */
+/* Limit for an environment: execve(2) allows some MiB, but prctl(2) any address range. */
 #define PROC_ENVIRONMENT_MAX (4U << 20)
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * server_cache.c: how MariaDB and MySQL find their options is told in "Configuring MariaDB with Option
- * Files" of its manual, how PostgreSQL does in "Server Configuration" of its own.
+ * Sources: "Configuring MariaDB with Option Files" of MariaDB's manual, "Server Configuration" of
+ * PostgreSQL's.
  */
 #include "host/server_cache.h"
 
@@ -21,18 +21,18 @@
 #include "host/proc.h"
 #include "host/timed_call.h"
 
-#define INCLUDES_MAX 8		/* deep: files may include one another */
-#define FILES_MAX 64		/* in all, those of directories among them */
+#define INCLUDES_MAX 8		/* nesting: files may include one another */
+#define FILES_MAX 64		/* in all, including those of directories */
 #define FILE_BYTES_MAX (1 << 20)
 
-/* The files of options of one process. */
+/* Option files of one process. */
 struct option_files {
 	int root;
 	unsigned int opened;
 	struct server_cache *cache;
 };
 
-/* The text of a file below the root; NULL: there is none, or none that a server would read. */
+/* Contents of a file below the root; NULL: none, or not one that a server would read. */
 static char *read_text(struct option_files *files, const char *path)
 {
 	g_autofree char *text = NULL;
@@ -70,7 +70,7 @@ static bool same_name(const char *text, size_t length, const char *name)
 	return i == length && !name[i];
 }
 
-/* Bytes of a size; a bare number counts in units of `unit` bytes. -1: it is none. */
+/* Bytes of a size; a bare number is in units of `unit` bytes. -1: not a size. */
 static int64_t size_of(const char *text, uint64_t unit)
 {
 	g_autofree char *copy = g_strstrip(g_strdup(text));
@@ -259,7 +259,7 @@ static void read_postgresql_file(struct option_files *files, const char *path, i
 	}
 }
 
-/* The value of "-c name=value", "-cname=value" or "--name=value"; NULL: this is none of them. */
+/* The value of "-c name=value", "-cname=value" or "--name=value"; NULL: another argument. */
 static const char *argument_of(char *const *arguments, size_t i, const char *name)
 {
 	const char *text = arguments[i];
@@ -359,7 +359,7 @@ static char **arguments_of(pid_t pid)
 	return (char **)g_ptr_array_free(words, FALSE);
 }
 
-/* A server process of PostgreSQL writes over its command line: its parent's counts. */
+/* Backends of PostgreSQL overwrite their command line: take the parent's. */
 static pid_t who_was_started(pid_t pid, const char *program)
 {
 	g_autofree char *above = NULL;
@@ -372,9 +372,8 @@ static pid_t who_was_started(pid_t pid, const char *program)
 }
 
 /*
- * A question that a thread of its own answers, as it takes other rights; and it is waited for within
- * bounds: a file may lie in a file system that never does (FUSE), and so may the memory that holds a
- * command line.
+ * Answered by a thread of its own, which changes its user, and with a time limit: option files may
+ * be in a FUSE file system that never answers, and so may the memory of the command line.
  */
 struct question {
 	pid_t pid;
@@ -392,7 +391,7 @@ static void question_free(gpointer data)
 	g_free(question);
 }
 
-/* The user and the group by which the kernel judges a process's access to files (proc(5)). */
+/* File system user and group of a process (proc(5)). */
 static bool file_owner(pid_t pid, unsigned int *user, unsigned int *group)
 {
 	g_autofree char *path = g_strdup_printf("/proc/%d/status", pid), *text = NULL;
@@ -407,9 +406,8 @@ static bool file_owner(pid_t pid, unsigned int *user, unsigned int *group)
 }
 
 /*
- * This thread's access to files becomes that of the process's user (setfsuid(2): of one thread).
- * Root's right to read everything goes with it. Who is not root becomes nobody else, and gives up
- * all else that he may.
+ * This thread accesses files as the process's user (setfsuid(2) is per thread), without root's
+ * right to read everything. If we are not root the user stays, and capabilities are dropped.
  */
 static bool take_rights_of(pid_t pid)
 {
@@ -421,12 +419,12 @@ static bool take_rights_of(pid_t pid)
 		privileges_keep(PRIVILEGES_NONE);
 		return true;
 	}
-	/* Of this thread alone, as the call itself does it. */
+	/* The system call is per thread; glibc's setgroups() changes all threads. */
 	if (syscall(SYS_setgroups, 0, NULL))
 		return false;
 	syscall(SYS_setfsgid, group);
 	syscall(SYS_setfsuid, user);
-	/* The kernel takes a process that changes its rights for one that keeps a secret. */
+	/* The kernel clears "dumpable" when a process changes its credentials. */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	return syscall(SYS_setfsuid, -1) == (long)user;
 }
@@ -435,7 +433,7 @@ static gpointer answer(gpointer given)
 {
 	struct question *question = given;
 	g_autofree char *link = g_strdup_printf("/proc/%d/cwd", question->pid);
-	/* PostgreSQL works in the directory of its data. */
+	/* The working directory of PostgreSQL is its data directory. */
 	g_autofree char *directory = g_file_read_link(link, NULL);
 	g_auto(GStrv) arguments = arguments_of(who_was_started(question->pid, question->program));
 	int root = root_open(question->pid);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * server_cache.h: the cache that a database server keeps for itself, as its command line or its files
- * of options say. The server is not asked: no credentials are needed, and a size that was changed
- * while it runs is not seen.
+ * server_cache.h: size of a database server's own cache, from its command line and option files.
+ * The server is not asked: no credentials are needed, but changes at run time are not seen.
  */
 #ifndef MEMTOLL_SERVER_CACHE_H
 #define MEMTOLL_SERVER_CACHE_H
@@ -19,9 +18,9 @@ struct server_cache {
 };
 
 /*
- * false: no program that is known to have one, or what it says of itself cannot be had in half a
- * second. Files are regular ones below the process's root, opened with its user's rights; how large
- * and how many they may be is bounded: a process names what it likes.
+ * False: not a known server, or its files cannot be read within half a second. Only regular files
+ * below the process's root are read, with its user's rights; their number and sizes are bounded,
+ * since a process can name any file.
  */
 bool server_cache_find(pid_t pid, struct server_cache *cache);
 void server_cache_clear(struct server_cache *cache);

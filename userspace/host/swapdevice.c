@@ -37,8 +37,8 @@ static GArray *devices_new(void)
 }
 
 /*
- * The kernel's name of a block device, by its number: what a node is called is udev's choice, and
- * a container may have none.
+ * By the kernel's name of the block device: udev chooses the names of device nodes, and a container
+ * may have none.
  */
 static bool is_zram(const char *prefix, const char *path)
 {
@@ -156,9 +156,9 @@ size_t swap_devices_count(const struct swap_devices *devices)
 }
 
 /*
- * The devices that a number can mean, first to last: numbers ascend with the list, so device i has
- * at least the number i, and each number seen below or above stands for one more device on that
- * side. False: none, the list is older or newer than the numbers.
+ * Range of devices that may have this number: numbers ascend with the list, so device i has at
+ * least the number i, and each number seen below or above belongs to one more device on that side.
+ * False: none, the list is older or newer than the numbers.
  */
 static bool candidates(const struct swap_devices *devices, const bool *types_seen,
 		       unsigned int type, size_t *first, size_t *last)
@@ -193,7 +193,7 @@ bool swap_devices_is_zram(const struct swap_devices *devices, const bool *types_
 	return *known && zram;
 }
 
-/* The number of a device; -1 where it does not follow from those seen. */
+/* Number of a device; -1 where the numbers seen leave several possible. */
 static int type_of(const struct swap_devices *devices, const bool *types_seen, size_t index)
 {
 	size_t first, last;

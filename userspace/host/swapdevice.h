@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * swapdevice.h: the machine's swap areas (/proc/swaps), and which of them a number in a swap entry
- * means.
- */
+/* swapdevice.h: swap areas (/proc/swaps), and which of them a swap entry's number refers to. */
 #ifndef MEMTOLL_SWAPDEVICE_H
 #define MEMTOLL_SWAPDEVICE_H
 
@@ -20,15 +17,15 @@ struct swap_devices *swap_devices_read(void);
 struct swap_devices *swap_devices_read_below(const char *root);	/* for tests */
 void swap_devices_free(struct swap_devices *devices);
 
-/* Read again. True when a device came or went: the numbers seen before may mean others now. */
+/* Read again. True if a device was added or removed: numbers may refer to others now. */
 bool swap_devices_refresh(struct swap_devices *devices);
 
 size_t swap_devices_count(const struct swap_devices *devices);
 
 /*
- * Is the device of this number zram? types_seen[t] is true for every number met since the devices
- * last changed. The kernel lists devices in the order of their numbers, which have gaps where
- * others were switched off; *known is false where that leaves devices of both kinds possible.
+ * Whether the device of this number is zram. types_seen[t] is true for every number seen since the
+ * devices last changed. The kernel lists devices in the order of their numbers, with gaps where
+ * others were switched off; *known is false where devices of both kinds are possible.
  */
 bool swap_devices_is_zram(const struct swap_devices *devices, const bool *types_seen,
 			  unsigned int type, bool *known);
@@ -38,12 +35,12 @@ struct swap_device {
 	const char *kind;	/* "disk", "file", "zram" */
 	uint64_t size_bytes;
 	int priority;
-	int type;		/* its number; -1: it does not follow from those seen */
+	int type;		/* its number; -1: not known from the numbers seen */
 };
 
 /*
- * Tell all devices, with the numbers that follow from types_seen (NULL: none seen). 0, or what each
- * ended it with.
+ * Call each() for all devices, with the numbers that follow from types_seen (NULL: none seen). 0,
+ * or the callback's error.
  */
 int swap_devices_each(const struct swap_devices *devices, const bool *types_seen,
 		      int (*each)(void *context, const struct swap_device *device), void *context);

@@ -11,7 +11,7 @@
 
 #include "host/timed_call.h"
 
-/* What the thread works on is its own: whoever asked may not wait for it. */
+/* Owned by the worker thread: the caller may give up waiting. */
 struct memory_job {
 	pid_t pid;
 	int err;
@@ -29,7 +29,7 @@ static void memory_job_free(gpointer data)
 	g_free(job);
 }
 
-/* IOV_MAX ranges at most, from the first on: how many of them are read, or -errno. */
+/* Read from the first range on, IOV_MAX at most: number of ranges read, or -errno. */
 static ssize_t read_some(pid_t pid, const struct memory_range *ranges, size_t count)
 {
 	struct iovec local[IOV_MAX], remote[IOV_MAX];
@@ -48,7 +48,7 @@ static ssize_t read_some(pid_t pid, const struct memory_range *ranges, size_t co
 	return (ssize_t)whole;
 }
 
-/* The call ends at the first address that cannot be read: go on behind it. */
+/* The call stops at the first address that cannot be read: continue after it. */
 static void read_ranges(void *data)
 {
 	struct memory_job *job = data;
@@ -59,7 +59,7 @@ static void read_ranges(void *data)
 	while (next < job->count) {
 		wanted = MIN(job->count - next, IOV_MAX);
 		got = read_some(job->pid, job->ranges + next, wanted);
-		/* Not for want of an address: the process is gone, or not ours to read. */
+		/* Not a bad address: the process is gone, or may not be read. */
 		if (got < 0 && got != -EFAULT)
 			break;
 		got = MAX(got, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * target_memory.h: what is read out of another process's memory. All such reads are here: that memory
- * may never answer (timed_call.h), and then a read fails with -ETIMEDOUT.
+ * target_memory.h: all reads of another process's memory. They have a time limit (timed_call.h) and
+ * then fail with -ETIMEDOUT.
  */
 #ifndef MEMTOLL_TARGET_MEMORY_H
 #define MEMTOLL_TARGET_MEMORY_H
@@ -16,12 +16,12 @@ struct memory_range {
 	uint64_t address;
 	void *to;
 	size_t size;
-	bool read;		/* afterwards: all of it is there */
+	bool read;		/* result: the whole range was read */
 };
 
 /*
- * Read several ranges, each wholly or not at all. A read for each that cannot be read, besides one,
- * process_vm_readv(2). 0, or -errno where none could be read.
+ * Read several ranges, each wholly or not at all: one process_vm_readv(2), and one more for each
+ * that cannot be read. 0, or -errno where none could be read.
  */
 int target_memory_read_all(pid_t pid, struct memory_range *ranges, size_t count);
 
@@ -29,8 +29,8 @@ int target_memory_read_all(pid_t pid, struct memory_range *ranges, size_t count)
 int target_memory_read(pid_t pid, uint64_t address, void *to, size_t size);
 
 /*
- * A file of /proc/PID that lies in the process's memory ("cmdline", "environ"; proc(5)), up to limit
- * bytes of it. 0 or -errno; the content is then what could be read.
+ * A file of /proc/PID whose contents are in the process's memory ("cmdline", "environ"; proc(5)),
+ * up to limit bytes. 0 or -errno; after an error content has what could be read.
  */
 int target_memory_file(pid_t pid, const char *name, size_t limit, GString *content);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* vmstat.h: the machine's own counters (/proc/vmstat), as a difference over a recording. */
+/* vmstat.h: counters of the whole machine (/proc/vmstat), as differences over a recording. */
 #ifndef MEMTOLL_VMSTAT_H
 #define MEMTOLL_VMSTAT_H
 
@@ -8,7 +8,7 @@
 struct system_counters;
 
 struct system_counters *system_counters_read(void);
-/* Tell what has been counted since the reading. 0, or what each ended it with. */
+/* Call each() with the differences from `since`. 0, or the callback's error. */
 int system_counters_each(const struct system_counters *since,
 			 int (*each)(void *context, const char *name, int64_t count), void *context);
 void system_counters_free(struct system_counters *counters);
