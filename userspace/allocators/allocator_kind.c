@@ -29,8 +29,8 @@ const char *allocator_linkage_name(enum allocator_linkage linkage)
 enum allocator_kind allocator_kind_of_symbol(const char *name)
 {
 	/*
-	 * The last two are local to glibc's malloc.c and to musl; they are seen in static
-	 * programs, which carry no other sign of their C library.
+	 * The last two are local to glibc's malloc.c and to musl; static programs have no other
+	 * sign of their C library.
 	 */
 	static const struct {
 		const char *name;
@@ -58,7 +58,7 @@ bool allocator_prefix(const char *name, char *prefix, size_t size, enum allocato
 {
 	static const struct {
 		const char *suffix;
-		const char *prefix;	/* NULL: whatever stands before */
+		const char *prefix;	/* NULL: any */
 		enum allocator_kind kind;
 	} signs[] = {
 		/* --with-jemalloc-prefix */
@@ -85,7 +85,7 @@ bool allocator_prefix(const char *name, char *prefix, size_t size, enum allocato
 	return false;
 }
 
-/* Names of the C library's file: the soname, or where musl has none, the file's own name. */
+/* By the soname; musl may have none, so by the file's name as well. */
 static bool is_named(const struct image *image, const char *path, const char *prefix)
 {
 	const char *slash = strrchr(path, '/');
@@ -101,11 +101,11 @@ bool allocator_is_musl(const struct image *image, const char *path)
 	return is_named(image, path, "libc.so") && image_has_text(image, "musl libc", NULL, 1);
 }
 
-/* What each allocator says when something is wrong, without the first letter: see below. */
+/* Texts of each allocator's error messages, without the first letter: see note_error_text(). */
 static const struct {
 	const char *rest;
 	enum allocator_kind kind;
-} sayings[] = {
+} error_texts[] = {
 	{ "jemalloc>: ", ALLOCATOR_JEMALLOC },
 	{ "cmalloc: ", ALLOCATOR_TCMALLOC },
 	{ "imalloc: ", ALLOCATOR_MIMALLOC },
@@ -113,25 +113,25 @@ static const struct {
 };
 
 /*
- * The first of sayings[] counts: a program may hold glibc's as well as another's. memtoll holds
- * them all, but none with its first letter.
+ * The first match in error_texts[] wins: a program may have glibc's messages as well as another's.
+ * memtoll itself has them all, so the table leaves out their first letters.
  */
-static bool note_saying(const char *string, void *argument)
+static bool note_error_text(const char *string, void *argument)
 {
 	size_t *best = argument;
 
 	for (size_t i = 0; i < *best; i++)
-		if (strchr("<tmf", string[0]) && g_str_has_prefix(string + 1, sayings[i].rest))
+		if (strchr("<tmf", string[0]) && g_str_has_prefix(string + 1, error_texts[i].rest))
 			*best = i;
 	return *best == 0;
 }
 
 static enum allocator_kind kind_of_strings(const struct image *image)
 {
-	size_t best = G_N_ELEMENTS(sayings);
+	size_t best = G_N_ELEMENTS(error_texts);
 
-	image_each_string(image, note_saying, &best);
-	return best < G_N_ELEMENTS(sayings) ? sayings[best].kind : ALLOCATOR_UNKNOWN;
+	image_each_string(image, note_error_text, &best);
+	return best < G_N_ELEMENTS(error_texts) ? error_texts[best].kind : ALLOCATOR_UNKNOWN;
 }
 
 /* "2.36" of "... stable release version 2.36.\n", the banner that glibc prints when run. */
@@ -148,7 +148,7 @@ static void read_glibc_version(const struct image *image, char *version, size_t 
 	snprintf(version, size, "%.*s", (int)length, tail);
 }
 
-/* Length of "5.3.0" at the start of text, 0 if there are not two dots in it. */
+/* Length of a version such as "5.3.0" at the start of text, 0 without two dots. */
 static size_t dotted_length(const char *text)
 {
 	size_t length = strspn(text, "0123456789.");
@@ -186,7 +186,7 @@ static bool note_version(const char *string, void *argument)
 }
 
 /*
- * mimalloc has its version in a function only: `mov $209, %eax; ret` stands for 2.0.9
+ * The version of mimalloc is only in the code of a function: `mov $209, %eax; ret` is 2.0.9
  * (MI_MALLOC_VERSION in mimalloc.h).
  */
 static void read_mimalloc_version(const struct image *image, char *version, size_t size)

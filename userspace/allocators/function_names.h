@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* function_names.h: the names under which allocators define the functions of the malloc family. */
+/* function_names.h: names of the malloc family's functions in the various allocators. */
 #ifndef MEMTOLL_FUNCTION_NAMES_H
 #define MEMTOLL_FUNCTION_NAMES_H
 
@@ -11,9 +11,8 @@
 #include "bpf/wire/events.h"
 
 /*
- * A function of the family. Several count as one: C++'s operators new as malloc, those named delete
- * as free. tcmalloc, jemalloc and mimalloc serve them by a path of their own that does not come by
- * malloc.
+ * A function of the family. Several names may have the same fn: C++'s operators new count as
+ * malloc, delete as free. In tcmalloc, jemalloc and mimalloc they do not call malloc and free.
  */
 struct family_function {
 	const char *name;
@@ -22,7 +21,7 @@ struct family_function {
 	bool is_operator;	/* of C++ */
 };
 
-/* In order of importance: of names that share an address the first one counts. */
+/* In order of importance: of several names of an address the first one is used. */
 extern const struct family_function family_functions[];
 extern const size_t family_count;
 

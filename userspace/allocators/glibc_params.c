@@ -9,16 +9,14 @@
 #include "symbols/debugfile.h"
 #include "symbols/image.h"
 
-/*
- * Words of the struct before code runs, and how far to look for n_mmaps_max: fields vary between.
- */
+/* Initial values of the struct's fields, and where to look for n_mmaps_max, which varies. */
 #define INITIAL (128ULL << 10)
 #define ARENA_TEST 8
 #define MMAPS_MAX 65536
 #define WORDS 16
 #define DATA_MAX (16U << 20)
 
-/* The struct's first fields: where which value lies. */
+/* The struct's first fields, in order. */
 static const enum threshold_name order[THRESHOLD_NAMES] = { THRESHOLD_TRIM, THRESHOLD_TOP_PAD,
 							    THRESHOLD_MMAP };
 
@@ -42,7 +40,7 @@ static bool in_own_symbols(const struct image *image, uint64_t *value)
 	return found == 1;
 }
 
-/* The same of a separate debug file. */
+/* The same by a separate debug file. */
 static bool in_symbols_of(Elf *elf, uint64_t *value)
 {
 	unsigned int found = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * glibc_params.h: glibc's allocator's parameters where they lie in a process's memory: struct
- * malloc_par mp_ (malloc/malloc.c). It begins, in all versions, with trim_threshold, top_pad and
+ * glibc_params.h: parameters of glibc's allocator, read from a process's memory: struct malloc_par
+ * mp_ (malloc/malloc.c). In all versions its first fields are trim_threshold, top_pad and
  * mmap_threshold.
  */
 #ifndef MEMTOLL_GLIBC_PARAMS_H
@@ -16,9 +16,9 @@
 
 /*
  * The address of mp_ in the process, of the libc (or static program) behind an executable mapping.
- * By the symbol, where the file or its debug file has one; else by what the file holds there before
- * any code ran: the three values of 128 KiB, arena_test 8, and n_mmaps_max 65536 a little further,
- * which must be found in exactly one place. False: not known.
+ * By the symbol, where the file or its debug file has one; else by its initial values in the file:
+ * three times 128 KiB, arena_test 8, and n_mmaps_max 65536 a little further, which must be in
+ * exactly one place. False: not found.
  */
 bool malloc_par_find(pid_t pid, const struct mapping *mapping, uint64_t *address);
 

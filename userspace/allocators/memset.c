@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * memset.c: the code that memset and bzero run in a process.
- *
- * Where they are IFUNCs, the resolver's choice is nowhere but in the process's memory: in the slot
- * of the defining file's R_X86_64_IRELATIVE relocation for that resolver (glibc calls its own
- * memset through one), or in slots of other files bound to the symbol.
+ * The code that memset and bzero run in a process. Where they are IFUNCs, the resolver's choice is
+ * only in the process's memory: in the slot of the defining file's R_X86_64_IRELATIVE relocation
+ * for that resolver (glibc calls its own memset through one), or in slots of other files bound to
+ * the symbol.
  */
 #include <elf.h>
 #include <errno.h>
@@ -20,8 +19,8 @@ static const char *const names[] = { "memset", "bzero", "explicit_bzero", "memse
 #define NAMES G_N_ELEMENTS(names)
 
 /*
- * Files that are looked into for the names, and places that one is loaded at: dlmopen(3) makes 16
- * at most (DL_NNS). A process may map a thousand copies of a C library, a thousand times each.
+ * Limits on files that define the names, and on places one is loaded at: dlmopen(3) allows 16
+ * (DL_NNS). A hostile process may map a thousand copies of a C library, a thousand times each.
  */
 #define DEFINERS_MAX 16
 #define PLACES_MAX 16
@@ -41,17 +40,15 @@ struct search {
 	GArray *ranges;		/* struct code_range */
 	int err;		/* first failure to open a file or to read memory */
 	bool unresolved;	/* some IFUNC has no slot in its own file */
-	unsigned int relas;	/* looked at */
-	unsigned int slots;	/* read: each is a hop to another thread and back */
+	unsigned int relas;	/* relocations looked at */
+	unsigned int slots;	/* slots read: each takes a round trip to another thread */
 };
 
-/*
- * A file may have any number of them, and the names as often: enough for the largest, and no more.
- */
+/* A hostile file may have any number of either: enough for the largest real ones. */
 #define RELAS_MAX (16U << 20)
 #define SLOTS_MAX 4096U
 
-/* False: it has had its share. */
+/* False: the limit has been reached. */
 static bool take_rela(struct search *search)
 {
 	return search->relas++ < RELAS_MAX && search->slots < SLOTS_MAX;
@@ -72,7 +69,7 @@ static void note_failure(struct search *search, int err)
 		search->err = err;
 }
 
-/* Fill in the names that the table defines; false if there are none. */
+/* Find those of the names that the table defines; false if there are none. */
 static bool find_symbols(struct definer *definer, uint32_t section_type)
 {
 	struct symbol_table table;
@@ -122,7 +119,7 @@ static void find_definers(struct search *search, const size_t *files, size_t cou
 	}
 }
 
-/* Call for each place where the file is loaded: dlmopen(3) makes several. */
+/* Call for each address the file is loaded at: with dlmopen(3) there are several. */
 static void each_bias(const struct search *search, const struct image *image,
 		      const struct mapping *file, void (*callback)(uint64_t bias, void *argument),
 		      void *argument)
@@ -180,7 +177,7 @@ static bool take_target(struct search *search, const struct definer *definer, ui
 	return true;
 }
 
-/* One name of one definer at one bias, while its relocations are walked. */
+/* Argument of the relocation walk: one name of one definer at one bias. */
 struct resolution {
 	struct search *search;
 	const struct definer *definer;
@@ -246,7 +243,7 @@ struct importer {
 	struct image image;
 };
 
-/* What take_target() needs beside the value: the definer, at each of its places. */
+/* Arguments of take_target(), for each_bias(). */
 struct target {
 	struct search *search;
 	const struct definer *definer;
@@ -318,7 +315,7 @@ ssize_t memset_ranges(pid_t pid, const struct maps *maps, struct code_range *ran
 	file_count = executable_files(maps, &files);
 	find_definers(&search, files, file_count);
 	resolve_in_definers(&search);
-	/* The resolver gives every caller the same answer: other files only where it is missing. */
+	/* Resolvers return the same to every caller: other files only where that is not known. */
 	if (search.unresolved)
 		resolve_in_importers(&search, files, file_count);
 	count = MIN(search.ranges->len, capacity);

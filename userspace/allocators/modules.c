@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* modules.c: which files of a process define the malloc family, whose they are, where to probe. */
+/* Finds the files of a process that define the malloc family, and where to probe them. */
 #define _GNU_SOURCE 1	/* memmem */
 
 #include <elf.h>
@@ -15,10 +15,10 @@
 #include "allocators/modules.h"
 #include "symbols/image.h"
 
-/* What one pass over a symbol table finds. */
+/* Results of one pass over a symbol table. */
 struct scan {
 	struct chosen_symbol found[FAMILY_MAX];
-	enum allocator_kind kind;	/* of symbols that only one allocator defines */
+	enum allocator_kind kind;	/* by symbols that only one allocator defines */
 };
 
 static void scan_table(const struct image *image, uint32_t section_type, const char *prefix,
@@ -46,7 +46,7 @@ static void scan_table(const struct image *image, uint32_t section_type, const c
 
 /*
  * The prefix of an allocator that was built into this file beside the C library's: "je_",
- * "_rjem_", "mi_". Told by a function that only it has, whatever stands before.
+ * "_rjem_", "mi_". Found by functions that only one allocator has.
  */
 static bool find_prefix(const struct image *image, uint32_t section_type, char *prefix, size_t size,
 			enum allocator_kind *kind)
@@ -85,15 +85,15 @@ static void place_point(const struct image *image, const struct family_function 
 		got = 0;
 	/*
 	 * A return probe replaces the word that the stack pointer points to, so the stack pointer
-	 * must not have moved. free returns nothing: there its entry alone will do.
+	 * must not have moved. free returns nothing and needs none.
 	 */
 	if (!placement_find(code, (size_t)got, arguments, true, &point->place))
 		return;
 	if (point->fn == FN_FREE)
 		placement_find(code, (size_t)got, arguments, false, &point->place);
 	/*
-	 * glibc multiplies reallocarray's numbers first (mul, which overwrites rdx) and tests for
-	 * overflow next: at that jo the product, the size asked, is in rax.
+	 * glibc's reallocarray first multiplies its arguments (mul, which overwrites rdx), then
+	 * tests for overflow: at that jo the product, the requested size, is in rax.
 	 */
 	if (point->fn == FN_REALLOCARRAY &&
 	    !placement_find(code, (size_t)got, PLACEMENT_RDI, true, &point->place)) {
@@ -107,7 +107,7 @@ static void place_point(const struct image *image, const struct family_function 
 	}
 }
 
-/* Does it only jump on, to a function that has a point or through the procedure linkage table? */
+/* Whether it only jumps to a function that has a point, or through the PLT. */
 static bool only_forwards(const struct image *image, const struct allocator_module *module,
 			  uint64_t address, const struct placement *place)
 {
@@ -126,8 +126,8 @@ static bool only_forwards(const struct image *image, const struct allocator_modu
 }
 
 /*
- * One point for each address: names that share one (in glibc) go to the first of them. Operators
- * that hand on to malloc and free are seen there.
+ * One point for each address: the first of several names (glibc has aliases) is used. Operators
+ * that only jump to malloc or free are left out, since they are seen there.
  */
 static void add_points(const struct image *image, const struct scan *scan, const char *prefix,
 		       bool operators, struct allocator_module *module)
@@ -158,7 +158,7 @@ static void add_points(const struct image *image, const struct scan *scan, const
 	}
 }
 
-/* Functions under their own names, then those of an allocator built in under a prefix. */
+/* Functions without a prefix, then those of an allocator built in under a prefix. */
 static void find_points(const struct image *image, struct allocator_module *module)
 {
 	uint32_t section = image_symbol_section(image);
@@ -189,8 +189,8 @@ static void find_points(const struct image *image, struct allocator_module *modu
 }
 
 /*
- * The mapping of the program interpreter, by the address that the kernel gave the program
- * (AT_BASE, getauxval(3)): PT_INTERP's path would have to be resolved in the process's root.
+ * The mapping of the program interpreter, by AT_BASE (getauxval(3)): PT_INTERP's path would have to
+ * be resolved in the process's root.
  */
 static const struct mapping *find_interpreter(pid_t pid, const struct maps *maps)
 {
@@ -210,7 +210,7 @@ static const struct mapping *find_interpreter(pid_t pid, const struct maps *maps
 	return found && found->inode ? found : NULL;
 }
 
-/* musl's interpreter is its C library; any other has a malloc for itself at most. */
+/* musl's interpreter is its C library; others have a malloc only for themselves, if any. */
 static bool is_mere_loader(const struct image *image, const struct mapping *mapping,
 			   const struct mapping *interpreter)
 {
@@ -223,7 +223,7 @@ static bool is_mere_loader(const struct image *image, const struct mapping *mapp
 	       !image_has_text(image, "musl libc", NULL, 1);
 }
 
-/* As the kernel knows it: no server is asked. */
+/* AT_STATX_DONT_SYNC: without asking the server of a network file system. */
 static bool read_state(int fd, uint64_t *size, struct timespec *modified)
 {
 	struct statx st;
@@ -246,7 +246,7 @@ bool allocator_module_is_rewritten(const struct allocator_module *module)
 	       modified.tv_nsec != module->modified.tv_nsec;
 }
 
-/* 1 and the module if the mapped file holds an allocator; 0 if not; or -errno. */
+/* 1 and the module if the mapped file has an allocator; 0 if not; or -errno. */
 static int examine(pid_t pid, const struct mapping *mapping, const struct mapping *interpreter,
 		   struct allocator_module *module)
 {
@@ -259,7 +259,7 @@ static int examine(pid_t pid, const struct mapping *mapping, const struct mappin
 	err = image_open(pid, mapping, &image);
 	if (err)
 		goto out;
-	/* Before it is looked into: what is written meanwhile is written since. */
+	/* First, so that writes from here on are noticed as changes. */
 	if (!read_state(image.fd, &module->size, &module->modified)) {
 		err = -EIO;
 		goto out;
@@ -310,7 +310,7 @@ int allocator_modules_find(pid_t pid, const struct maps *maps, struct allocator_
 	g_free(files);
 	*count = found->len;
 	*modules = (struct allocator_module *)(void *)g_array_free(found, FALSE);
-	/* A file that cannot be opened matters only where it may have been the allocator. */
+	/* A file that cannot be opened matters only if no allocator was found. */
 	return *count ? 0 : err;
 }
 
@@ -324,7 +324,7 @@ void allocator_modules_free(struct allocator_module *modules, size_t count)
 	g_free(modules);
 }
 
-/* Is it the word of LD_PRELOAD: its name, its soname, or another name of the same file? */
+/* Whether a word of LD_PRELOAD is this module: its path, its soname, or the same file. */
 static bool is_word(pid_t pid, const struct allocator_module *module, const char *word)
 {
 	g_autofree char *name = g_path_get_basename(word);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* modules.h: which allocator a process maps, and where its functions and its memset are. */
+/* modules.h: the allocators that a process maps, their functions, and its memset. */
 #ifndef MEMTOLL_MODULES_H
 #define MEMTOLL_MODULES_H
 
@@ -43,7 +43,7 @@ struct probe_point {
 	uint64_t symbol_offset;		/* file offset of the function */
 	struct placement place;		/* place.found == false: not probed, with the reason */
 	uint32_t arguments;		/* PLACEMENT_*: read at the place */
-	bool product;			/* at the place, rax holds the size asked (reallocarray) */
+	bool product;			/* at the place, rax has the requested size (reallocarray) */
 };
 
 /* One mapped file that defines functions of the malloc family, or holds an allocator's code. */
@@ -53,35 +53,35 @@ struct allocator_module {
 	uint32_t dev_major;
 	uint32_t dev_minor;
 	int fd;				/* open for reading; attached by /proc/self/fd/N */
-	uint64_t size;			/* of the file, and its time, as its places were found */
+	uint64_t size;			/* of the file, and its time, when places were chosen */
 	struct timespec modified;
 	enum allocator_kind kind;
 	enum allocator_linkage linkage;	/* a preloaded library is a dynamic one here */
 	char version[32];		/* "2.36", or "" */
 	char soname[64];		/* of a library, or "" */
 	struct probe_point points[FAMILY_MAX];	/* each address once: aliases share a point */
-	size_t point_count;		/* 0: no symbol tells where its functions are */
+	size_t point_count;		/* 0: no symbols, so its functions are not known */
 	size_t forwarded;		/* functions left out: they only jump to a probed one */
 };
 
 /*
  * Find every module of the process that defines malloc-family functions in its dynamic symbol
- * table, in .symtab where it is the statically linked main program, or, under an allocator's
- * prefix, in either. A main program that holds an allocator's strings (or is static and so holds
- * some) but no such symbol is listed without points. The dynamic loader's own minimal malloc does
- * not count. 0 and an array (count may be 0), or -errno. Freed by
+ * table, in .symtab if it is a statically linked main program, or, under an allocator's prefix, in
+ * either. A main program with an allocator's strings (or a static one, which must have an
+ * allocator) but without such symbols is listed without points. The dynamic loader's own minimal
+ * malloc does not count. 0 and an array (count may be 0), or -errno. Freed by
  * allocator_modules_free().
  */
 int allocator_modules_find(pid_t pid, const struct maps *maps, struct allocator_module **modules,
 			   size_t *count);
 /*
- * Its file was written over since: its places may lie inside of instructions now, and a breakpoint
- * there would break the program.
+ * Whether its file was overwritten since: places may now be in the middle of instructions, where a
+ * breakpoint would break the program.
  */
 bool allocator_module_is_rewritten(const struct allocator_module *module);
 void allocator_modules_free(struct allocator_module *modules, size_t count);
 
-/* How the module came into this process: LD_PRELOAD of its environment is looked at. */
+/* How the module came into this process, considering LD_PRELOAD in its environment. */
 enum allocator_linkage allocator_linkage(pid_t pid, const struct allocator_module *module);
 
 /* An address range of the process's code: [start, end). */

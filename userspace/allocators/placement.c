@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * placement.c: the walk from a function's first byte to an instruction that the kernel emulates.
+ * Walks from a function's first byte to an instruction that the kernel emulates.
  *
- * Zydis says how long an instruction is, what it writes and where it jumps. It does not say what
- * the kernel emulates: that is judged by bytes alone, because the kernel judges by bytes alone and
- * gets everything that is not legacy encoded wrong.
+ * Zydis decodes an instruction's length, what it writes and where it jumps. Whether the kernel
+ * emulates it is decided by its bytes, because the kernel looks at nothing else and mistakes
+ * instructions that are not legacy encoded.
  */
 #include <Zydis/Zydis.h>
 
@@ -15,7 +15,7 @@
 
 #include "allocators/placement.h"
 
-/* The probe's cookie holds the bytes pushed in 8 bits (COOKIE_SP_SHIFT in bpf/wire/events.h). */
+/* The probe's cookie has 8 bits for the bytes pushed (COOKIE_SP_SHIFT). */
 #define MAX_PUSHED 255
 
 struct walk {
@@ -23,11 +23,11 @@ struct walk {
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	const uint8_t *code;
-	size_t len;		/* bytes that may be looked at */
+	size_t len;		/* bytes of code */
 	size_t at;		/* offset of insn */
 	int64_t pushed;
-	uint16_t holders[PLACEMENT_ARGUMENTS];	/* registers that hold it, a bit for each */
-	bool worked;		/* an instruction has done more than to copy or load */
+	uint16_t holders[PLACEMENT_ARGUMENTS];	/* bit mask of registers with the argument */
+	bool worked;		/* some instruction was not a mere copy or load */
 };
 
 __attribute__((format(printf, 2, 3)))
@@ -79,7 +79,7 @@ static ZydisRegister whole_register(ZydisRegister reg)
 	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 }
 
-/* Does the instruction write the register, or a part of it, perhaps only on a condition? */
+/* Whether the instruction writes the register or a part of it, even if only conditionally. */
 static bool writes(const struct walk *walk, ZydisRegister reg)
 {
 	for (unsigned int i = 0; i < walk->insn.operand_count; i++) {
@@ -93,14 +93,14 @@ static bool writes(const struct walk *walk, ZydisRegister reg)
 	return false;
 }
 
-/* Number of a whole general register, -1 of any other. */
+/* Number of a 64-bit general register, -1 for others. */
 static int register_number(ZydisRegister reg)
 {
 	return reg >= ZYDIS_REGISTER_RAX && reg <= ZYDIS_REGISTER_R15 ?
 		       (int)(reg - ZYDIS_REGISTER_RAX) : -1;
 }
 
-/* From which general register to which the instruction copies all 64 bits; false if it does not. */
+/* Whether the instruction copies all 64 bits of a general register, and which to which. */
 static bool copies(const struct walk *walk, int *from, int *to)
 {
 	const ZydisDecodedOperand *operands = walk->operands;
@@ -114,7 +114,7 @@ static bool copies(const struct walk *walk, int *from, int *to)
 	return *to >= 0 && *from >= 0;
 }
 
-/* Follow the arguments over one instruction: false where one that is wanted is in no register. */
+/* Follow the arguments over one instruction: false if a wanted one is in no register any more. */
 static bool follow_arguments(struct walk *walk, uint32_t arguments)
 {
 	bool kept = true;
@@ -133,7 +133,7 @@ static bool follow_arguments(struct walk *walk, uint32_t arguments)
 	return kept;
 }
 
-/* Its own register where it is still there. */
+/* The argument's ABI register if it is still there. */
 static int8_t holder(const struct walk *walk, size_t argument)
 {
 	static const int8_t abi[PLACEMENT_ARGUMENTS] = { 7, 6, 2 };
@@ -144,7 +144,7 @@ static int8_t holder(const struct walk *walk, size_t argument)
 	return (int8_t)(held ? __builtin_ctz(held) : -1);
 }
 
-/* May execution not go on behind the instruction? */
+/* Whether execution may not continue after the instruction. */
 static bool is_control_flow(const struct walk *walk)
 {
 	switch (walk->insn.meta.category) {
@@ -172,7 +172,7 @@ static bool is_control_flow(const struct walk *walk)
 	       writes(walk, ZYDIS_REGISTER_RIP);
 }
 
-/* Where a jump with a fixed distance leads, as an offset from the symbol. */
+/* Target of a relative jump, as an offset from the symbol. */
 static bool jump_target(const struct walk *walk, int64_t *target)
 {
 	const ZydisDecodedOperand *operand = &walk->operands[0];
@@ -185,8 +185,8 @@ static bool jump_target(const struct walk *walk, int64_t *target)
 }
 
 /*
- * How many bytes an instruction that writes rsp moves it down; false where that is not plain.
- * gcc writes `add $-128` for `sub $128`, which has the shorter immediate.
+ * How many bytes an instruction that writes rsp moves it down; false if that is not constant. gcc
+ * uses `add $-128` for `sub $128`, since its immediate is shorter.
  */
 static bool stack_step(const struct walk *walk, int64_t *step)
 {
@@ -236,8 +236,8 @@ static int follow_stack(struct walk *walk, bool need_return, struct placement *p
 }
 
 /*
- * Does a jump that the window shows lead back to or before the chosen instruction? Then one call
- * would hit the probe several times. A jump to the very start counts as well.
+ * Whether a jump in the window leads back to or before the chosen instruction: then one call could
+ * hit the probe several times. A jump to the very start counts as well.
  */
 static bool is_in_loop(const struct walk *chosen)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * placement.h: at which instruction of a function a uprobe may sit.
+ * placement.h: chooses the instruction of a function to put a uprobe on.
  *
  * The kernel emulates push, nop, jmp, jcc and call and single-steps the rest, which costs the
  * target about 20 times as much (arch/x86/kernel/uprobes.c: push_setup_xol_ops,
@@ -30,13 +30,12 @@ struct placement {
 	bool found;
 	uint32_t offset;	/* bytes from the symbol to the chosen instruction */
 	uint32_t pushed;	/* bytes the stack pointer has moved down before it */
-	bool forwards;		/* it is a jmp, and nothing but copies and loads comes before it */
+	bool forwards;		/* it is a jmp, preceded only by copies and loads */
 	int64_t target;		/* of that jmp, in bytes from the symbol */
 	/*
-	 * The register that holds each argument there, in the numbering of instructions (rax 0, rcx
-	 * 1, rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 8 ...): code that copies an argument and
-	 * then overwrites its register has it elsewhere. Of arguments that were not asked for: -1
-	 * if gone.
+	 * The register that has each argument there, in the numbering of instructions (rax 0, rcx
+	 * 1, rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 8 ...): code may copy an argument and
+	 * then overwrite its register. -1: overwritten, only for arguments that were not requested.
 	 */
 	int8_t registers[PLACEMENT_ARGUMENTS];
 	char instruction[48];	/* as text, for doctor: "push %r12" */

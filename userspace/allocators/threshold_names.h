@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* threshold_names.h: which of glibc's thresholds; the order in which tables of them are. */
+/* threshold_names.h: glibc's thresholds, as indexes of tables. */
 #ifndef MEMTOLL_THRESHOLD_NAMES_H
 #define MEMTOLL_THRESHOLD_NAMES_H
 

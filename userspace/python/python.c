@@ -10,36 +10,36 @@
 #include "host/timed_call.h"
 #include "python/python_code.h"
 
-/* Code objects remembered of a process; all are forgotten when they are so many. */
+/* Cached code objects of a process; the cache is emptied when it is full. */
 #define CODES_MAX 65536U
 /* Stacks named and not yet written. */
 #define STACKS_MAX 65536U
 
 /* An interpreter in a process. */
-struct host {
+struct interpreter {
 	struct python_layout layout;
-	uint64_t code_type;	/* 0: not met yet */
+	uint64_t code_type;	/* address of the type `code`; 0: not known yet */
 	GHashTable *codes;	/* address -> struct python_code */
 };
 
 struct python {
-	/* Of the thread that shows processes alone: files are read without the lock. */
-	GHashTable *without;	/* "major:minor:inode" of files that hold no interpreter */
-	GHashTable *said;	/* versions that were refused aloud */
+	/* Used only by the thread that calls python_show(), which reads files without the lock. */
+	GHashTable *without;	/* "major:minor:inode" of files without an interpreter */
+	GHashTable *warned;	/* unknown versions that the user was warned of */
 	GMutex lock;		/* of everything below */
-	GHashTable *hosts;	/* pid -> struct host */
+	GHashTable *interpreters;	/* pid -> struct interpreter */
 	GHashTable *stacks;	/* stack id -> struct python_stack */
-	GHashTable *refused;	/* pids with one that is not known */
+	GHashTable *refused;	/* pids with an interpreter of an unknown version */
 	uint64_t unreadable;
 	uint64_t unsupported;
 };
 
-static void free_host(gpointer data)
+static void free_interpreter(gpointer data)
 {
-	struct host *host = data;
+	struct interpreter *interp = data;
 
-	g_hash_table_destroy(host->codes);
-	g_free(host);
+	g_hash_table_destroy(interp->codes);
+	g_free(interp);
 }
 
 static void free_code(gpointer data)
@@ -62,11 +62,11 @@ struct python *python_new(void)
 	struct python *python = g_new0(struct python, 1);
 
 	g_mutex_init(&python->lock);
-	python->hosts = g_hash_table_new_full(NULL, NULL, NULL, free_host);
+	python->interpreters = g_hash_table_new_full(NULL, NULL, NULL, free_interpreter);
 	python->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_stack);
 	python->without = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	python->refused = g_hash_table_new(NULL, NULL);
-	python->said = g_hash_table_new(NULL, NULL);
+	python->warned = g_hash_table_new(NULL, NULL);
 	return python;
 }
 
@@ -74,47 +74,48 @@ void python_free(struct python *python)
 {
 	if (!python)
 		return;
-	g_hash_table_destroy(python->hosts);
+	g_hash_table_destroy(python->interpreters);
 	g_hash_table_destroy(python->stacks);
 	g_hash_table_destroy(python->without);
 	g_hash_table_destroy(python->refused);
-	g_hash_table_destroy(python->said);
+	g_hash_table_destroy(python->warned);
 	g_mutex_clear(&python->lock);
 	g_free(python);
 }
 
-static struct host *host_get(const struct python *python, pid_t pid)
+static struct interpreter *interpreter_get(const struct python *python, pid_t pid)
 {
-	return g_hash_table_lookup(python->hosts, GINT_TO_POINTER(pid));
+	return g_hash_table_lookup(python->interpreters, GINT_TO_POINTER(pid));
 }
 
-static struct host *host_add(struct python *python, pid_t pid, const struct python_layout *layout)
+static struct interpreter *interpreter_add(struct python *python, pid_t pid,
+					  const struct python_layout *layout)
 {
-	struct host *host = g_new0(struct host, 1);
+	struct interpreter *interp = g_new0(struct interpreter, 1);
 
-	host->layout = *layout;
-	host->codes = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_code);
-	g_hash_table_replace(python->hosts, GINT_TO_POINTER(pid), host);
-	return host;
+	interp->layout = *layout;
+	interp->codes = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_code);
+	g_hash_table_replace(python->interpreters, GINT_TO_POINTER(pid), interp);
+	return interp;
 }
 
-static bool is_host(struct python *python, pid_t pid)
+static bool has_interpreter(struct python *python, pid_t pid)
 {
 	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
 
 	(void)locker;
-	return host_get(python, pid);
+	return interpreter_get(python, pid);
 }
 
-/* A forked child's stack may come before the news of it has been read: it has its parent's code. */
-static struct host *host_or_parents(const struct python *python, pid_t pid)
+/* A stack of a forked child may arrive before its fork event: the parent has the same code. */
+static struct interpreter *interpreter_or_parents(const struct python *python, pid_t pid)
 {
-	struct host *host = host_get(python, pid);
+	struct interpreter *interp = interpreter_get(python, pid);
 	struct proc_stat stat;
 
-	if (host || proc_stat_read(pid, 0, &stat))
-		return host;
-	return host_get(python, stat.ppid);
+	if (interp || proc_stat_read(pid, 0, &stat))
+		return interp;
+	return interpreter_get(python, stat.ppid);
 }
 
 static void refuse(struct python *python, pid_t pid, uint16_t version)
@@ -127,7 +128,7 @@ static void refuse(struct python *python, pid_t pid, uint16_t version)
 	g_mutex_unlock(&python->lock);
 	if (!first)
 		return;
-	if (!g_hash_table_add(python->said, GUINT_TO_POINTER(version)))
+	if (!g_hash_table_add(python->warned, GUINT_TO_POINTER(version)))
 		return;
 	if (version)
 		message("process %d runs CPython %u.%u: its Python frames are not shown, only "
@@ -137,7 +138,7 @@ static void refuse(struct python *python, pid_t pid, uint16_t version)
 			"frames are not shown", pid);
 }
 
-/* Programs that embed an interpreter hold it themselves or in a library named after it. */
+/* Programs that embed an interpreter have it linked in or use a library named after it. */
 static bool may_hold_interpreter(const struct mapping *mapping, const char *executable)
 {
 	const char *name = strrchr(mapping->path, '/');
@@ -156,7 +157,7 @@ int python_show(struct python *python, pid_t pid, const struct maps *maps,
 	int found = 0, err;
 	size_t i;
 
-	if (is_host(python, pid))
+	if (has_interpreter(python, pid))
 		return 0;
 	executable = proc_exe(pid);
 	for (i = 0; i < maps->count && !found; i++) {
@@ -170,7 +171,7 @@ int python_show(struct python *python, pid_t pid, const struct maps *maps,
 		if (g_hash_table_contains(python->without, key))
 			continue;
 		err = python_offsets_find(pid, mapping, &layout);
-		/* Not one that could not be opened: another process of it may be there longer. */
+		/* Not if it could not be opened: another process may live longer. */
 		if (err == -ENODATA || err == -ENOEXEC)
 			g_hash_table_add(python->without, g_steal_pointer(&key));
 		else if (err == -ENOTSUP)
@@ -180,7 +181,7 @@ int python_show(struct python *python, pid_t pid, const struct maps *maps,
 	}
 	if (found) {
 		g_mutex_lock(&python->lock);
-		host_add(python, pid, &layout);
+		interpreter_add(python, pid, &layout);
 		g_mutex_unlock(&python->lock);
 		*offsets = layout.walk;
 	}
@@ -190,34 +191,31 @@ int python_show(struct python *python, pid_t pid, const struct maps *maps,
 void python_fork(struct python *python, pid_t parent, pid_t child)
 {
 	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
-	const struct host *host = host_get(python, parent);
+	const struct interpreter *interp = interpreter_get(python, parent);
 
 	(void)locker;
-	if (host)
-		host_add(python, child, &host->layout)->code_type = host->code_type;
+	if (interp)
+		interpreter_add(python, child, &interp->layout)->code_type = interp->code_type;
 }
 
 void python_exec(struct python *python, pid_t pid)
 {
 	g_mutex_lock(&python->lock);
-	g_hash_table_remove(python->hosts, GINT_TO_POINTER(pid));
+	g_hash_table_remove(python->interpreters, GINT_TO_POINTER(pid));
 	g_hash_table_remove(python->refused, GINT_TO_POINTER(pid));
 	g_mutex_unlock(&python->lock);
 }
 
-/*
- * What is read of a process for a stack: all in one call that may be given up, as each of them
- * waits for another thread.
- */
+/* Everything read from a process for one stack, in one timed_call(): each costs two switches. */
 struct naming {
 	pid_t pid;
 	struct python_layout layout;
 	uint64_t code_type;
 	size_t count;
 	uint64_t addresses[PYTHON_CODES_MAX];
-	struct python_code_key known[PYTHON_CODES_MAX];	/* what is remembered of an address */
-	struct python_code_key keys[PYTHON_CODES_MAX];	/* what is there now */
-	struct python_code *codes[PYTHON_CODES_MAX];	/* where that is something else */
+	struct python_code_key known[PYTHON_CODES_MAX];	/* of the cached code objects */
+	struct python_code_key keys[PYTHON_CODES_MAX];	/* of those in memory now */
+	struct python_code *codes[PYTHON_CODES_MAX];	/* read where these differ */
 };
 
 static void naming_free(gpointer data)
@@ -231,7 +229,7 @@ static void naming_free(gpointer data)
 	g_free(naming);
 }
 
-/* A function that calls itself is one code object. */
+/* Whether an inner frame has the same code object, as in recursion. */
 static bool comes_before(const struct naming *naming, size_t place)
 {
 	size_t i;
@@ -256,56 +254,58 @@ static void read_codes(void *data)
 							    &naming->keys[i]);
 }
 
-static void remember(struct host *host, uint64_t address, struct python_code *code)
+static void remember(struct interpreter *interp, uint64_t address, struct python_code *code)
 {
-	if (g_hash_table_size(host->codes) >= CODES_MAX)
-		g_hash_table_remove_all(host->codes);
-	g_hash_table_replace(host->codes, g_memdup2(&address, sizeof(address)),
+	if (g_hash_table_size(interp->codes) >= CODES_MAX)
+		g_hash_table_remove_all(interp->codes);
+	g_hash_table_replace(interp->codes, g_memdup2(&address, sizeof(address)),
 			     python_code_ref(code));
 }
 
-/* The code objects of a stack, read now or remembered; NULL: nothing could be read. */
-static struct naming *naming_read(struct host *host, pid_t pid, const struct python_stack *stack)
+/* Read the code objects of a stack that are not cached; NULL: nothing could be read. */
+static struct naming *naming_read(struct interpreter *interp, pid_t pid,
+				  const struct python_stack *stack)
 {
 	struct naming *naming = g_new0(struct naming, 1);
 	size_t i;
 
 	naming->pid = pid;
-	naming->layout = host->layout;
-	naming->code_type = host->code_type;
+	naming->layout = interp->layout;
+	naming->code_type = interp->code_type;
 	naming->count = MIN(stack->count, PYTHON_CODES_MAX);
 	for (i = 0; i < naming->count; i++) {
 		const struct python_code *code;
 
 		naming->addresses[i] = stack->frames[i].address;
-		code = g_hash_table_lookup(host->codes, &naming->addresses[i]);
+		code = g_hash_table_lookup(interp->codes, &naming->addresses[i]);
 		if (code)
 			naming->known[i] = code->key;
 	}
 	if (!timed_call(pid, TIMED_CALL_MEMORY_MS, read_codes, naming, naming_free))
 		return NULL;
-	host->code_type = naming->code_type;
+	interp->code_type = naming->code_type;
 	for (i = 0; i < naming->count; i++)
 		if (naming->codes[i])
-			remember(host, naming->addresses[i], naming->codes[i]);
+			remember(interp, naming->addresses[i], naming->codes[i]);
 	return naming;
 }
 
-/* The code object of a frame, if what is remembered of its address is there still. */
-static struct python_code *code_get(const struct host *host, const struct naming *naming, size_t i)
+/* The cached code object of a frame, if memory still has the same one. */
+static struct python_code *code_get(const struct interpreter *interp, const struct naming *naming,
+				    size_t i)
 {
 	struct python_code *code = naming->codes[i];
 
 	if (!code && naming->keys[i].type)
-		code = g_hash_table_lookup(host->codes, &naming->addresses[i]);
+		code = g_hash_table_lookup(interp->codes, &naming->addresses[i]);
 	return code && !memcmp(&code->key, &naming->keys[i], sizeof(code->key)) ? code : NULL;
 }
 
 /* Name the frames of a stack as far as its process can be read. */
-static void name_frames(struct python *python, struct host *host, pid_t pid,
+static void name_frames(struct python *python, struct interpreter *interp, pid_t pid,
 			struct python_stack *stack)
 {
-	struct naming *naming = host ? naming_read(host, pid, stack) : NULL;
+	struct naming *naming = interp ? naming_read(interp, pid, stack) : NULL;
 	size_t i;
 
 	for (i = 0; i < stack->count; i++) {
@@ -314,7 +314,7 @@ static void name_frames(struct python *python, struct host *host, pid_t pid,
 
 		if (!frame->address)
 			continue;
-		code = naming ? code_get(host, naming, i) : NULL;
+		code = naming ? code_get(interp, naming, i) : NULL;
 		if (!code || !python_code_has(code, frame->instruction))
 			python->unreadable++;
 		else if (!python_code_is_internal(code))
@@ -343,7 +343,7 @@ void python_resolve(struct python *python, const struct memtoll_python *walked)
 		stack->frames[i].instruction = (int32_t)walked->frames[i].instruction;
 		stack->frames[i].flags = walked->frames[i].flags;
 	}
-	name_frames(python, host_or_parents(python, walked->tgid), walked->tgid, stack);
+	name_frames(python, interpreter_or_parents(python, walked->tgid), walked->tgid, stack);
 	g_hash_table_insert(python->stacks,
 			    g_memdup2(&walked->stack_id, sizeof(walked->stack_id)), stack);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * python.h: the Python frames of stacks. The BPF side hands over addresses of code objects; they
- * are named as soon as they are met, while the code is still in memory, and woven into the native
- * frames when the stack is written.
+ * python.h: the Python frames of stacks. BPF programs send addresses of code objects; these are
+ * named at once, while the code is still in memory, and woven into the native frames when the stack
+ * is written.
  */
 #ifndef MEMTOLL_PYTHON_H
 #define MEMTOLL_PYTHON_H
@@ -20,7 +20,7 @@ struct python;
 
 struct python_frame {
 	uint64_t address;	/* of the code object; 0: an eval loop without a frame */
-	struct python_code *code;	/* NULL: to be left out */
+	struct python_code *code;	/* NULL: the frame is left out */
 	int32_t instruction;	/* being executed, bytes into the code */
 	uint32_t flags;		/* PYTHON_ENTRY */
 };
@@ -32,21 +32,20 @@ struct python_stack {
 	struct python_frame frames[];	/* innermost first */
 };
 
-/* May be used by several threads, each stack by one; processes are shown by one thread. */
+/* May be used by several threads, each stack by one thread; python_show() by one thread only. */
 struct python *python_new(void);
 void python_free(struct python *python);
 
 /*
- * Look whether a process has an interpreter, and where. 1: for the first time, *offsets are for the
- * BPF side. 0: none, or known already. An interpreter of an unknown version is said on stderr,
- * once for each version, and counted.
+ * Look for an interpreter in a process. 1: found, *offsets are for BPF. 0: none, or known already.
+ * Interpreters of unknown versions are counted, with one message for each version.
  */
 int python_show(struct python *python, pid_t pid, const struct maps *maps,
 		struct memtoll_python_offsets *offsets);
 
 /*
- * A forked child has its parent's interpreter. A new image, or one that has ended, has none until
- * it is shown.
+ * A forked child has its parent's interpreter; after exec or exit there is none until
+ * python_show().
  */
 void python_fork(struct python *python, pid_t parent, pid_t child);
 void python_exec(struct python *python, pid_t pid);
@@ -54,10 +53,10 @@ void python_exec(struct python *python, pid_t pid);
 /* Name the frames of a new stack, by reading the process's memory. */
 void python_resolve(struct python *python, const struct memtoll_python *walked);
 
-/* The named frames of a stack, or NULL. They are there until they are forgotten. */
+/* The named frames of a stack, or NULL. Valid until the stack or its process is forgotten. */
 const struct python_stack *python_stack(struct python *python, uint64_t stack_id);
 void python_forget(struct python *python, uint64_t stack_id);
-/* Those of a dead process that were never written: the kernel had no room for the native part. */
+/* Forget stacks of a dead process that were never written, as their native part was lost. */
 void python_forget_process(struct python *python, pid_t pid);
 
 /* Since the last call: frames that could not be named; processes with an unknown interpreter. */

@@ -38,7 +38,7 @@ static uint32_t half(const uint8_t *bytes, uint16_t offset)
 	return value;
 }
 
-/* The type's name in C is "code": checked once, then the address is enough. */
+/* By the type's name in C, "code"; checked once, then by address. */
 static bool is_code_type(pid_t pid, const struct python_layout *layout, uint64_t type)
 {
 	uint64_t name;
@@ -49,8 +49,9 @@ static bool is_code_type(pid_t pid, const struct python_layout *layout, uint64_t
 }
 
 /*
- * The number of references of a living object: not 0, and no pointer, which an allocator leaves in
- * a freed one. Since 3.14 the highest 16 bits are flags. Without the GIL the count is in two parts.
+ * Whether this is the reference count of a living object: not 0, and not a pointer, as allocators
+ * leave in freed ones. Since 3.14 the highest 16 bits are flags. Without the GIL the count has two
+ * parts.
  */
 static bool is_alive(const struct python_layout *layout, uint64_t references)
 {
@@ -58,7 +59,7 @@ static bool is_alive(const struct python_layout *layout, uint64_t references)
 	       ((uint32_t)references && !(references & 0x0000ffff00000000ULL));
 }
 
-/* The key of a code object of which the first bytes are at hand. */
+/* The key of a code object, from its first bytes. */
 static void key_of(pid_t pid, const struct python_layout *layout, uint64_t *type,
 		   const uint8_t *bytes, struct python_code_key *key)
 {
@@ -102,7 +103,7 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 			key_of(pid, layout, type, bytes[i], &keys[from[i]]);
 }
 
-/* A character that may stand in a report. */
+/* Replaces characters that must not be in a report. */
 static gunichar printable(gunichar character)
 {
 	if (character < 0x20 || character == 0x7f)
@@ -110,7 +111,7 @@ static gunichar printable(gunichar character)
 	return g_unichar_validate(character) ? character : 0xfffd;
 }
 
-/* A str of the process as UTF-8. NULL: it is none. */
+/* A str of the process as UTF-8. NULL: not a str. */
 static char *read_text(pid_t pid, const struct python_layout *layout, uint64_t address)
 {
 	uint8_t head[PYTHON_CODE_BYTES + 8], text[TEXT_MAX * 4];
@@ -144,7 +145,7 @@ static char *read_text(pid_t pid, const struct python_layout *layout, uint64_t a
 	return g_string_free(string, FALSE);
 }
 
-/* A bytes object. NULL: it is none, or empty, or too long. */
+/* Contents of a bytes object. NULL: not one, or empty, or too long. */
 static uint8_t *read_bytes(pid_t pid, const struct python_layout *layout, uint64_t address,
 			   size_t *size)
 {
@@ -207,12 +208,12 @@ bool python_code_is_internal(const struct python_code *code)
 
 bool python_code_has(const struct python_code *code, int32_t instruction)
 {
-	/* Before 3.11 the object does not hold its code; without the GIL threads have copies. */
+	/* Before 3.11 the size of the code is not known; without the GIL threads have copies. */
 	return !code->key.size || instruction < 0 || code->free_threaded ||
 	       (uint64_t)instruction < code->key.size * INSTRUCTION_BYTES;
 }
 
-/* 3.9: pairs of bytes: so many bytes of code further, so many lines (signed) further. */
+/* 3.9: pairs of bytes: increments of the code offset and of the line (signed). */
 static int64_t line_of_pairs(const struct python_code *code, int32_t instruction)
 {
 	int64_t line = code->first_line, at = 0;
@@ -227,7 +228,7 @@ static int64_t line_of_pairs(const struct python_code *code, int32_t instruction
 	return line;
 }
 
-/* 3.10: pairs of bytes: a piece of code so long, its line so far from the last; -128: none. */
+/* 3.10: pairs of bytes: length of a piece of code, increment of its line; -128: no line. */
 static int64_t line_of_pieces(const struct python_code *code, int32_t instruction)
 {
 	int64_t line = code->first_line, end = 0;
@@ -245,7 +246,7 @@ static int64_t line_of_pieces(const struct python_code *code, int32_t instructio
 	return -1;
 }
 
-/* Six bits a byte, the lowest first; bit 6: there are more. */
+/* Six bits in a byte, the lowest first; bit 6: another byte follows. */
 static uint64_t read_varint(const struct python_code *code, size_t *at)
 {
 	unsigned int shift = 0;
@@ -272,8 +273,8 @@ static int64_t read_signed(const struct python_code *code, size_t *at)
 }
 
 /*
- * 3.11 and later: an entry begins with a byte whose highest bit is set: 4 bits of kind, 3 of the
- * number of instructions less 1. Columns are passed over; no byte of theirs has the highest bit.
+ * 3.11 and later: an entry begins with a byte whose highest bit is set, 4 bits of kind and 3 bits
+ * of length (instructions - 1). Columns are skipped; their bytes never have the highest bit.
  */
 static int64_t line_of_entries(const struct python_code *code, int32_t instruction)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * python_code.h: code objects of another process's interpreter: function, file, lines. What is read
- * may be changed or freed at any moment, and be anything: sizes are bounded, and what does not look
- * like a code object is none.
+ * python_code.h: code objects of another process's interpreter: function, file, lines. They may be
+ * changed or freed while they are read: sizes are bounded, and what does not look like a code
+ * object is rejected.
  */
 #ifndef MEMTOLL_PYTHON_CODE_H
 #define MEMTOLL_PYTHON_CODE_H
@@ -14,7 +14,7 @@
 
 #include "python/python_offsets.h"
 
-/* What tells one code object from another that came to lie at the same address. */
+/* Distinguishes code objects that successively had the same address. */
 struct python_code_key {
 	uint64_t type;
 	uint64_t size;		/* number of instructions; 0 before 3.11 */
@@ -26,7 +26,7 @@ struct python_code_key {
 
 struct python_code {
 	struct python_code_key key;
-	uint16_t version;	/* of the interpreter: says how lines are to be read */
+	uint16_t version;	/* of the interpreter: selects the format of lines */
 	bool free_threaded;
 	uint32_t first_line;
 	char *function;		/* UTF-8, control characters replaced */
@@ -37,17 +37,17 @@ struct python_code {
 };
 
 /*
- * Read what identifies the code objects at some addresses, all at once: a stack has dozens. *type:
- * address of the type `code`, found at the first one (0 until then). An address of 0 is passed
- * over. keys[i].type is 0: not a code object (any more), or unreadable.
+ * Read the keys of the code objects at some addresses, all at once: a stack has dozens. *type:
+ * address of the type `code`, found with the first one (0 until then). Addresses of 0 are skipped.
+ * keys[i].type is 0: not a code object (any more), or unreadable.
  */
 #define PYTHON_CODES_MAX MEMTOLL_PYTHON_DEPTH
 void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *type,
 		      const uint64_t *addresses, size_t count, struct python_code_key *keys);
 
 /*
- * Read the rest. NULL where it cannot be read. The caller has the first reference; the last one
- * given back frees. Counting is not for several threads at once.
+ * Read the rest. NULL where it cannot be read. The caller has the first reference; dropping the
+ * last one frees. The count is not atomic.
  */
 struct python_code *python_code_read(pid_t pid, const struct python_layout *layout,
 				     const struct python_code_key *key);
@@ -55,18 +55,18 @@ struct python_code *python_code_ref(struct python_code *code);
 void python_code_unref(struct python_code *code);
 
 /*
- * Code of the interpreter's own, that no source has: it runs after an inlined __init__ (3.13 and
- * later, _Py_InitCleanup).
+ * Code of the interpreter itself, without source: runs after an inlined __init__ (_Py_InitCleanup,
+ * 3.13).
  */
 bool python_code_is_internal(const struct python_code *code);
 
-/* Whether an instruction is one of this code: else the address has become another one's. */
+/* Whether an instruction is in this code; if not, another object has the address now. */
 bool python_code_has(const struct python_code *code, int32_t instruction);
 
 /*
- * The line of the instruction that is so many bytes into the code; the first line of the function
- * where the table has none. Sources: Objects/lnotab_notes.txt (3.9, 3.10), Objects/locations.md
- * (3.11 and later).
+ * The line of an instruction, given in bytes from the start of the code; the first line of the
+ * function where the table has none. Sources: Objects/lnotab_notes.txt (3.9, 3.10),
+ * Objects/locations.md (3.11 and later).
  */
 uint32_t python_code_line(const struct python_code *code, int32_t instruction);
 

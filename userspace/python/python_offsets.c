@@ -11,8 +11,8 @@
 #include "symbols/image.h"
 
 /*
- * 3.9 to 3.12 on 64-bit machines. Of each: the tag, and what the figures are taken from. They were
- * computed with offsetof() from the installed headers of the release named, and tried on it.
+ * 3.9 to 3.12 on 64-bit machines, with the release and the headers they are from: computed by
+ * offsetof() with the installed headers of that release, and tested with it.
  */
 static const struct python_layout layouts[] = {
 	{
@@ -97,10 +97,7 @@ static const struct python_layout layouts[] = {
 /* "xdebugpy" as a little-endian word: how 3.13 and later mark the table. */
 #define DEBUG_COOKIE 0x7970677562656478ULL
 
-/*
- * Where in the table the parts begin, in words. Inside a part the first fields have kept their
- * places.
- */
+/* Where the table's parts begin, in words. The first fields of each part have not moved. */
 struct debug_parts {
 	uint16_t version;
 	unsigned int runtime, interpreter, thread, frame, code, object, type, bytes, text;
@@ -113,7 +110,7 @@ static const struct debug_parts debug_parts[] = {
 	{ 0x030e, 3, 6, 22, 31, 39, 50, 52, 74, 77 },
 };
 
-/* The largest of some offsets with a field of that size behind it. */
+/* End of the field with the largest offset. */
 static uint16_t reach(const uint64_t *offsets, size_t count, size_t size)
 {
 	uint64_t most = 0;
@@ -124,7 +121,7 @@ static uint16_t reach(const uint64_t *offsets, size_t count, size_t size)
 	return most + size;
 }
 
-/* Do all offsets lie where the BPF side can read them? */
+/* Whether BPF programs can read all these offsets. */
 static bool is_readable(const uint64_t *offsets, size_t count)
 {
 	size_t i;
@@ -217,7 +214,7 @@ int python_offsets_described(const uint64_t words[PYTHON_DEBUG_WORDS],
 	return described_walk(at, words, &layout->walk);
 }
 
-/* What of an interpreter's symbols a file has; values are the file's own addresses. */
+/* The interpreter's symbols in a file; values are addresses of the file. */
 struct python_symbols {
 	uint64_t runtime;	/* _PyRuntime */
 	uint64_t version;	/* Py_Version, 3.11 and later */
@@ -250,7 +247,7 @@ static uint16_t version_of_text(const char *minor)
 	return end > minor && number < 100 ? 0x0300 | number : 0;
 }
 
-/* Before 3.11 nothing in memory tells: the file's name, else the directory of its library. */
+/* Before 3.11 memory has no version: by the file's name, or by its library's directory. */
 static uint16_t version_of_file(const struct image *image, const char *path)
 {
 	const char *name = strrchr(path, '/');

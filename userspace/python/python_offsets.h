@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * python_offsets.h: which CPython a file holds, and where that version keeps what frames and code
- * objects say. 3.9 to 3.12 by a table, 3.13 and 3.14 by what they say of themselves.
+ * python_offsets.h: which CPython a file contains, and the layout of that version's frames and code
+ * objects: by a table for 3.9 to 3.12, by the interpreter's own debug offsets for 3.13 and 3.14.
  */
 #ifndef MEMTOLL_PYTHON_OFFSETS_H
 #define MEMTOLL_PYTHON_OFFSETS_H
@@ -16,15 +16,15 @@
 
 /* Offsets in bytes, all below PYTHON_CODE_BYTES. */
 struct python_layout {
-	struct memtoll_python_offsets walk;	/* for the BPF side */
+	struct memtoll_python_offsets walk;	/* for BPF programs */
 	uint16_t version;		/* 0x030b: 3.11 */
 	bool free_threaded;
 	uint16_t object_type;		/* every object: its type */
 	uint16_t type_name;		/* type: pointer to its name in C */
-	uint16_t code_bytes;		/* of a code object, as far as it is needed */
+	uint16_t code_bytes;		/* of a code object, up to the last field needed */
 	uint16_t code_size;		/* number of instructions; 0: not there */
 	uint16_t code_file;
-	uint16_t code_name;		/* with its classes and functions, since 3.11 */
+	uint16_t code_name;		/* qualified name since 3.11 */
 	uint16_t code_lines;
 	uint16_t code_first_line;
 	uint16_t text_length;		/* str: number of characters */
@@ -39,16 +39,15 @@ struct python_layout {
 #define PYTHON_CODE_BYTES 256
 
 /*
- * Look for an interpreter in the file that a process maps executable at mapping. 0 and *layout;
- * -ENODATA: there is none; -ENOTSUP: one of a version that is not known (layout->version, 0 where
- * not even that can be told); -ENOEXEC: no usable file; or -errno of reading the file or the
- * process's memory.
+ * Look for an interpreter in the file behind an executable mapping. 0 and *layout; -ENODATA: there
+ * is none; -ENOTSUP: its version is not supported (layout->version, 0 where it cannot be
+ * determined); -ENOEXEC: no usable file; or -errno of reading the file or the process's memory.
  */
 int python_offsets_find(pid_t pid, const struct mapping *mapping, struct python_layout *layout);
 
 /*
- * The layout that a table of offsets describes, as it stands at the start of _PyRuntime from 3.13
- * on (Include/internal/pycore_debug_offsets.h). Its runtime address stays 0. 0, or -ENOTSUP.
+ * The layout described by the debug offsets at the start of _PyRuntime, since 3.13
+ * (Include/internal/pycore_debug_offsets.h). Its runtime address stays 0. 0, or -ENOTSUP.
  */
 #define PYTHON_DEBUG_WORDS 81
 int python_offsets_described(const uint64_t words[PYTHON_DEBUG_WORDS],

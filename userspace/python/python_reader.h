@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * python_reader.h: the thread that names Python frames. Code may be gone a millisecond after it was
- * met (a module's own code, once it is imported), and the main thread is busy for longer when it
+ * python_reader.h: the thread that names Python frames. Code may be freed a millisecond after it
+ * ran (as a module's own code, once it is imported), and the main thread is busy for longer when it
  * writes a slice.
  */
 #ifndef MEMTOLL_PYTHON_READER_H
@@ -12,12 +12,12 @@
 struct python_reader;
 
 /*
- * Begin to read the ring buffer with this descriptor, python_resolve() for each record. NULL and
+ * Start reading the ring buffer with this descriptor: python_resolve() for each record. NULL and
  * errno on failure.
  */
 struct python_reader *python_reader_start(int pythons_fd, struct python *python);
 
-/* Read what is there now: on return all stacks met so far are named. */
+/* Read what is in the ring buffer now: on return all stacks so far are named. */
 void python_reader_catch_up(struct python_reader *reader);
 
 /* Catch up and end the thread. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Weaving (python.h): which native frame stands for which Python frames. */
+/* Merges Python frames into the native ones (python.h). */
 #include "python/python.h"
 
 #include <string.h>
 
 /*
- * _PyEval_EvalFrameDefault, also what compilers split off it (.cold, .part.0, .constprop.0), and
- * the instruction that stands in its place where each is a function (3.14, built with clang).
+ * _PyEval_EvalFrameDefault, also parts that compilers split off (.cold, .part.0, .constprop.0), and
+ * the functions of single instructions that replace it (3.14, built with clang).
  */
 bool python_is_loop(const char *function)
 {
@@ -21,11 +21,11 @@ bool python_is_loop(const char *function)
 struct shape {
 	size_t first;		/* the innermost native frame that may be a loop */
 	size_t loops;
-	size_t runs;		/* of the eval loop, as the Python frames have it */
+	size_t runs;		/* of the eval loop, according to the Python frames */
 	size_t parts;		/* Python frames that count */
 };
 
-/* The number of runs from part `from` on. */
+/* Number of runs of the eval loop among the first parts. */
 static size_t count_runs(const struct python_weave *weave, size_t parts)
 {
 	size_t runs = 0, i;
@@ -53,8 +53,8 @@ static void measure(const struct python_weave *weave, struct shape *shape)
 		shape->runs--;
 	}
 	/*
-	 * Interrupted in its first instructions or its last, the innermost loop has not linked its
-	 * frame yet, or has none any more: it stands for itself.
+	 * Interrupted in its first or last instructions, the innermost loop has not linked its
+	 * frame yet, or not any more: it stays a native frame.
 	 */
 	if (weave->natives && weave->is_loop[0] && weave->python_whole &&
 	    shape->loops == shape->runs + 1) {
@@ -63,7 +63,7 @@ static void measure(const struct python_weave *weave, struct shape *shape)
 	}
 }
 
-/* Loops and runs are one and the same, as far as both are known. */
+/* Whether loops and runs agree, as far as both are known. */
 static bool matches(const struct python_weave *weave, const struct shape *shape)
 {
 	if (shape->loops == shape->runs || !shape->runs)
