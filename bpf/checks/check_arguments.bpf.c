@@ -8,12 +8,13 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "wire/events.h"
+#include "wire/cookies.h"
+#include "wire/sums.h"
 #include "probes/registers.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* cookie: bits 0..7 which place, 24..26 which arguments are read, the rest as in events.h. */
+/* cookie: bits 0..7 which place, 24..26 which arguments are read, the rest as in cookies.h. */
 #define COOKIE_INDEX_MASK 0xff
 #define COOKIE_WANTED_SHIFT 24
 

@@ -7,12 +7,12 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-/* Not needed here: a helper tells more when the address is wrong. */
-static const bool cfg_casts = false;
-
 #include "memory/pagetable.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
+
+/* Not needed here: a helper tells more when the address is wrong. */
+const volatile bool cfg_casts = false;
 
 __u64 walked_frame = 0;		/* 0: there is no page */
 __u64 walked_root = 0;

@@ -6,6 +6,20 @@
 #ifndef MEMTOLL_AREA_BPF_H
 #define MEMTOLL_AREA_BPF_H
 
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "wire/config.h"
+#include "wire/faults.h"
+#include "wire/pages.h"
+#include "wire/records.h"
+#include "state/emit.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/thread.bpf.h"
+#include "memory/page_state.bpf.h"
+
 /* VM_MAYSHARE: of a shared mapping of a file opened for reading only, VM_SHARED is taken away. */
 #define VM_SHARED_FLAG 0x80ULL
 #define VM_HUGETLB_FLAG 0x00400000ULL	/* include/linux/mm.h, VMA_HUGETLB */

@@ -12,7 +12,13 @@
 #ifndef MEMTOLL_DIRECT_MAP_BPF_H
 #define MEMTOLL_DIRECT_MAP_BPF_H
 
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "wire/config.h"
+#include "wire/pages.h"
+#include "state/fault_order.bpf.h"
+#include "memory/pagetable.bpf.h"
 
 /* What of an entry says where the page is. Accessed and dirty bits come and go meanwhile. */
 #define SEEN_MASK (PTE_PFN_MASK | PTE_PRESENT | PTE_HUGE)

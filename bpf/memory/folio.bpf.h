@@ -9,6 +9,13 @@
 #ifndef MEMTOLL_FOLIO_BPF_H
 #define MEMTOLL_FOLIO_BPF_H
 
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "memory/page_state.bpf.h"
+#include "memory/pagetable.bpf.h"
+
 #define VMEMMAP_ALIGN (1ULL << 30)	/* kernel_randomize_memory() moves it by such steps */
 #define VMEMMAP_UNKNOWN 1ULL
 #define FOLIO_ORDER_MAX 9

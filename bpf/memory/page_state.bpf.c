@@ -3,7 +3,17 @@
  * page_state.bpf.c: what a fault found in the page tables, and how many pages it has mapped: one, those
  * around it in the page cache, a folio of several pages, a huge page. And the area of an address.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "wire/config.h"
+#include "wire/faults.h"
+#include "wire/pages.h"
+#include "state/fault_order.bpf.h"
+#include "state/open_fault.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "memory/pagetable.bpf.h"
 #include "memory/folio.bpf.h"
 #include "memory/direct_map.bpf.h"
 #include "memory/vma.bpf.h"

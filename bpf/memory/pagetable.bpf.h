@@ -5,6 +5,13 @@
 #ifndef MEMTOLL_PAGETABLE_BPF_H
 #define MEMTOLL_PAGETABLE_BPF_H
 
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "wire/config.h"
+#include "state/open_fault.bpf.h"
+
 #define PTE_PRESENT 0x001ULL
 #define PTE_HUGE 0x080ULL
 #define PTE_PROT_NONE 0x100ULL		/* _PAGE_PROTNONE: present to the kernel, not to the MMU */
@@ -32,15 +39,6 @@ static __always_inline __u64 kernel_word(__u64 address)
 }
 
 enum walk_end { WALK_FAILED, WALK_NONE, WALK_NO_TABLE, WALK_ENTRY, WALK_HUGE };
-
-struct walked {
-	__u64 entry;
-	__u64 at;	/* where the entry is, in the direct map */
-	__u64 slot;	/* the same if it is one of the last level; else 0 */
-	__u64 table;	/* then: the entry that points to its table, and where that one is */
-	__u64 table_at;
-	__u64 pages;	/* that a present entry maps: 1, 512 or 262144 */
-};
 
 /*
  * Follow page tables from their root to the entry of `address`. page_offset: base of the direct
@@ -91,11 +89,6 @@ static __always_inline __u64 walked_pfn(const struct walked *walked, __u64 addre
 	return (pfn & ~(walked->pages - 1)) + ((address >> 12) & (walked->pages - 1));
 }
 
-/*
- * Entries that are looked at around a fault: the 16 within which the kernel maps what is there
- * already (fault_around_bytes, 64 KiB), and one on either side, which only a larger folio reaches.
- */
-#define WINDOW_PAGES 18
 #define TABLE_PAGES 512
 
 /* Slot of the first of them. The 16 begin on a boundary or with the area (do_fault_around()). */

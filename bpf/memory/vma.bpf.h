@@ -10,6 +10,12 @@
 #ifndef MEMTOLL_VMA_BPF_H
 #define MEMTOLL_VMA_BPF_H
 
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "wire/pages.h"
+
 /* A pointer to a node carries the node's type in bits 3 to 6; nodes begin on a boundary of 256. */
 #define MAPLE_TYPE(entry) ((entry) >> 3 & 15)
 #define MAPLE_NODE(entry) ((entry) & ~255ULL)

@@ -6,10 +6,29 @@
  * outermost call of a thread counts: what an allocator's function calls of its own kind (realloc
  * calling malloc, a preloaded calloc calling libc's malloc) is counted as nested.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/config.h"
+#include "wire/cookies.h"
+#include "wire/pages.h"
+#include "wire/records.h"
+#include "wire/sums.h"
+#include "state/emit.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/rates.bpf.h"
+#include "state/row.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/threads.bpf.h"
+#include "state/windows.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "stacks/call_stack.bpf.h"
+#include "stacks/return_probe.bpf.h"
+#include "probes/fault.bpf.h"
 #include "probes/latency.bpf.h"
 #include "probes/registers.bpf.h"
-#include "state/row.bpf.h"
 
 /* malloc_chunk of glibc: the word before the block holds size and these bits (malloc.c). */
 #define CHUNK_IS_MMAPPED 0x2ULL
@@ -34,6 +53,12 @@ struct {
 } call_places SEC(".maps");
 
 SUM_TABLE(calls, 32768, 1024, struct memtoll_call_key, struct memtoll_call);
+
+struct block_key {
+	__u32 tgid;
+	__u32 unused;
+	__u64 addr;
+};
 
 /* Live blocks of at least cfg_min_size bytes: so that their free can be told from all others. */
 struct {

@@ -4,7 +4,22 @@
  * NMIs samples pile up where interrupts are enabled again, so a sample is judged in userspace by
  * all that its stack holds.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/pages.h"
+#include "wire/records.h"
+#include "state/emit.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/processes.bpf.h"
+#include "state/rates.bpf.h"
+#include "state/threads.bpf.h"
+#include "state/windows.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "stacks/stack.bpf.h"
 
 #define INSTRUCTION_BYTES 16	/* of the longest one, and more */
 

@@ -7,10 +7,27 @@
  * perf software events). A fault whose end was not seen is settled, as minor and untimed, at the
  * thread's next event.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/config.h"
+#include "wire/faults.h"
+#include "wire/pages.h"
+#include "wire/records.h"
+#include "state/emit.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/rates.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/threads.bpf.h"
+#include "state/windows.bpf.h"
 #include "memory/area.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "memory/pagetable.bpf.h"
 #include "stacks/memo.bpf.h"
 #include "probes/context.bpf.h"
+#include "probes/fault.bpf.h"
 #include "probes/fault_sequence.bpf.h"
 #include "probes/fault_streams.bpf.h"
 

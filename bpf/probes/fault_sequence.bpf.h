@@ -11,7 +11,15 @@
 #ifndef MEMTOLL_FAULT_SEQUENCE_BPF_H
 #define MEMTOLL_FAULT_SEQUENCE_BPF_H
 
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "wire/pages.h"
+#include "state/settings.bpf.h"
+#include "state/thread.bpf.h"
+#include "state/windows.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "memory/pagetable.bpf.h"
 
 /*
  * To read the clock is a sixth of what a fault costs that goes on in order. Such a fault has the

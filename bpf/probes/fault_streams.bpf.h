@@ -15,7 +15,12 @@
 #ifndef MEMTOLL_FAULT_STREAMS_BPF_H
 #define MEMTOLL_FAULT_STREAMS_BPF_H
 
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "wire/records.h"
+#include "state/thread.bpf.h"
+#include "memory/page_state.bpf.h"
 
 #define SWEEP_FAULTS 32
 #define SWEEP_FAULTS_MOST 128

@@ -9,7 +9,16 @@
 #ifndef MEMTOLL_LATENCY_BPF_H
 #define MEMTOLL_LATENCY_BPF_H
 
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "wire/records.h"
+#include "wire/sums.h"
+#include "state/emit.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/thread.bpf.h"
 
 #define OUTLIER_FACTOR 64
 /* When no more are wanted, still those of so many times the floor, up to a second limit. */
@@ -25,6 +34,17 @@
 #define PACE_SHIFT 4
 #define PACE_FIRST_NS 1024
 #define PACE_MAX_NS (1ULL << 30)
+
+/* How a call ended. */
+struct call_end {
+	__u64 cpu_ns;
+	__u64 off_ns;		/* not on the CPU */
+	__u64 net_ns;		/* wall time without the probes' calibrated part */
+	__u64 cleared;		/* bytes calloc's memset wrote */
+	__u16 flags;		/* BLOCK_* */
+	__u8 failed;
+	__u8 slept;		/* it gave up the CPU */
+};
 
 /* 1 where value > least, else 0; both below 2^63. Without a branch, whatever the compiler thinks. */
 static __always_inline __u64 above(__u64 value, __u64 least)

@@ -5,7 +5,12 @@
  * Attached only once some process has a second thread: those with one pay nothing. Of the futex
  * system call alone, not raw sys_enter, which runs for every system call of the machine.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "state/settings.bpf.h"
+#include "state/threads.bpf.h"
 
 /* include/uapi/linux/futex.h */
 #define FUTEX_WAIT_OP 0

@@ -5,9 +5,24 @@
  * The tracepoints of these system calls alone are used, not raw sys_enter: that would run for
  * every system call of the machine.
  */
-#include "stacks/memo.bpf.h"
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/records.h"
+#include "wire/sums.h"
+#include "state/emit.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/rates.bpf.h"
 #include "state/row.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/threads.bpf.h"
+#include "state/windows.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "stacks/call_stack.bpf.h"
+#include "stacks/memo.bpf.h"
+#include "probes/fault.bpf.h"
 #include "probes/syscall.bpf.h"
 
 #define PROT_EXEC 0x4

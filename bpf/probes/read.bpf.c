@@ -9,8 +9,26 @@
  * budget takes that call's tracepoints away (governor.c), and where it reads no file at all, those
  * of all calls go (syscall_idle.c): unwatched.bpf.c then tells whether it reads files meanwhile.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/functions.h"
+#include "wire/records.h"
+#include "wire/sums.h"
+#include "state/emit.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/rates.bpf.h"
 #include "state/row.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/threads.bpf.h"
+#include "state/windows.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "stacks/stack.bpf.h"
+#include "probes/fault.bpf.h"
+#include "probes/read.bpf.h"
 #include "probes/syscall.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)

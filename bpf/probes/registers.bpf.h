@@ -3,6 +3,11 @@
 #ifndef MEMTOLL_REGISTERS_BPF_H
 #define MEMTOLL_REGISTERS_BPF_H
 
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/cookies.h"
 #include "probes/context.bpf.h"
 
 #ifdef __TARGET_ARCH_x86

@@ -2,8 +2,18 @@
 /*
  * swap.bpf.c: the stall of reclaim, pages pushed out to swap, and pages that appear unasked.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "wire/sums.h"
+#include "state/losses.bpf.h"
+#include "state/processes.bpf.h"
 #include "state/row.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/stamp.bpf.h"
+#include "state/threads.bpf.h"
+#include "memory/page_state.bpf.h"
 
 /* include/linux/sched.h */
 #define PF_MEMALLOC_FLAG 0x00000800	/* reclaiming: memalloc_noreclaim_save() */

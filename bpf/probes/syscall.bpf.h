@@ -7,7 +7,11 @@
 #ifndef MEMTOLL_SYSCALL_BPF_H
 #define MEMTOLL_SYSCALL_BPF_H
 
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "wire/functions.h"
+#include "state/thread.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
 enum { NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25,

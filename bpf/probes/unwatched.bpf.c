@@ -4,7 +4,21 @@
  * again, and how many, not what they did. Attached only meanwhile; what they hang on is rare in others:
  * changes of mappings, reads of files. And, while the tracepoints are there, what they cost the others.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/config.h"
+#include "state/losses.bpf.h"
+#include "state/processes.bpf.h"
+#include "state/rates.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/threads.bpf.h"
+#include "state/windows.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "probes/fault.bpf.h"
+#include "probes/read.bpf.h"
 #include "probes/syscall.bpf.h"
 
 /* include/linux/blk_types.h */

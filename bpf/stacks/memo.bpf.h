@@ -14,7 +14,56 @@
 #ifndef MEMTOLL_MEMO_BPF_H
 #define MEMTOLL_MEMO_BPF_H
 
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "state/numbers.bpf.h"
+#include "state/thread.bpf.h"
+#include "stacks/stack.bpf.h"
+
+#define MEMO_WAYS 4			/* of a set */
+#define MEMOS (8 * MEMO_WAYS)
+#define MEMO_STEPS 48
+#define MEMO_BYTES_LOG 12
+#define MEMO_BYTES (1ULL << MEMO_BYTES_LOG)
+#define MEMO_COPY_WORDS (MEMO_BYTES / 8)
+
+/* What a walk has read of the stack, from these registers on: see memo.bpf.h. */
+struct memo_key {
+	__u64 callee;		/* the frame before, of the allocator, which is not walked; 0: none */
+	__u64 ip;		/* 0: no memo */
+	__u64 sp;
+	__u64 bp;
+};
+
+struct memo {
+	struct memo_key key;
+	__u64 id;		/* of the stack, without the interpreter's frames */
+	__u64 hash;		/* of the words */
+	__u64 bytes;		/* from sp on they lie in so many */
+	__u64 beyond;		/* some do not */
+	__u32 steps;
+	__u32 needs_bp;		/* key.bp counts */
+	__u16 address_at[MEMO_STEPS];	/* bytes from sp */
+	__u16 used_at[MEMO_STEPS];
+};
+
+struct memos {
+	__u64 turn;
+	struct memo_key key;	/* what is looked for */
+	struct memo memos[MEMOS];
+	__u64 copy[MEMO_COPY_WORDS];	/* scratch */
+};
+
+struct memos_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct memos);
+};
+extern struct memos_map memos SEC(".maps");
+
+int memo_holds(struct memos *known, __u32 at);
 
 static __always_inline struct memos *memos_get(struct task_struct *task)
 {

@@ -6,7 +6,16 @@
  * thread's number, kept since 3.11, is that of its own pid namespace, and some versions leave the
  * parent's in a forked child.) Nothing is written; what does not fit is not followed.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "wire/losses.h"
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/processes.bpf.h"
+#include "stacks/python.bpf.h"
+#include "stacks/stack.bpf.h"
 
 struct pythons_map pythons SEC(".maps");
 

@@ -6,11 +6,44 @@
  * from frame to frame: find the mapping, bisect for the rule, read the caller's registers. Where
  * there is no rule the frame pointer has to do: code made at run time keeps it.
  */
-#include "stacks/memo.bpf.h"
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/pages.h"
+#include "wire/stacks.h"
+#include "wire/sums.h"
+#include "wire/unwind_rows.h"
+#include "state/emit.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/processes.bpf.h"
+#include "state/rates.bpf.h"
 #include "state/row.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "stacks/call_stack.bpf.h"
+#include "stacks/memo.bpf.h"
+#include "stacks/return_probe.bpf.h"
+#include "stacks/stack.bpf.h"
+#include "stacks/unwind.bpf.h"
 
 struct stacks_map stacks SEC(".maps");
+
+volatile __u32 stacks_untold = 0;
+
+/*
+ * Whose stacks are in the table, so that userspace finds a process's without looking through all. No
+ * figure is lost with it.
+ */
+int stack_tell(__u32 tgid, __u64 id)
+{
+	struct memtoll_new_stack event = { .kind = EVENT_STACK, .tgid = tgid, .id = id };
+
+	if (bpf_ringbuf_output(&events, &event, sizeof(event), BPF_RB_NO_WAKEUP))
+		stacks_untold = 1;
+	return 0;
+}
 
 struct unwind_tables_map unwind_tables SEC(".maps");
 
@@ -722,20 +755,5 @@ int stack_of_call(struct thread *thread)
 		memo = memo_new(known);
 	stack_walk(&thread->stack, &thread->walk, memo);
 	memo_keep(memo, thread->call.caller, &thread->stack);
-	return 0;
-}
-
-int in_memset(const struct memtoll_target *process, __u64 ip)
-{
-	__u32 i;
-
-	if (!process)
-		return 0;
-	for (i = 0; i < MEMTOLL_MEMSET_RANGES; i++) {
-		if (i >= process->memset_count)
-			break;
-		if (ip >= process->memset[i].start && ip < process->memset[i].end)
-			return 1;
-	}
 	return 0;
 }

@@ -12,6 +12,9 @@
 #ifndef MEMTOLL_ROW_BPF_H
 #define MEMTOLL_ROW_BPF_H
 
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
 #define SUM_TABLE(name, rows, spare_rows, key_type, value_type)					\
 	struct {										\
 		__uint(type, BPF_MAP_TYPE_PERCPU_HASH);						\

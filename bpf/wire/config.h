@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * config.h: every knob that userspace sets before loading. Each names the flag or the check that
- * decides it. Defined in target.bpf.c, extern everywhere else.
+ * decides it. Defined in settings.bpf.c, extern everywhere else.
  */
 #ifndef MEMTOLL_CONFIG_H
 #define MEMTOLL_CONFIG_H

@@ -40,7 +40,7 @@ struct memtoll_start {
 };
 
 /*
- * Counts of traced processes by the lowest bits of their numbers (thread.bpf.h): a power of two. One
+ * Counts of traced processes by the lowest bits of their numbers (processes.bpf.h): a power of two. One
  * in so many of the other processes has the bits of a traced one and costs a look-up more.
  */
 #define NEAR_PROCESSES 4096

@@ -17,7 +17,11 @@
 
 #include <cmocka.h>
 
-#include "state/target.bpf.c"
+#include "state/settings.bpf.c"
+#include "state/losses.bpf.c"
+#include "state/emit.bpf.c"
+#include "state/processes.bpf.c"
+#include "state/threads.bpf.c"
 #include "stacks/unwind.bpf.c"
 #define read_chunk read_python_chunk
 #include "stacks/python.bpf.c"
@@ -26,6 +30,7 @@
 #include "probes/read.bpf.c"
 #include "probes/fault.bpf.c"
 #include "probes/alloc.bpf.c"
+#include "probes/process.bpf.c"
 
 #define TGID 7919
 #define START_STACK 0x7ffffffff000ULL

@@ -5,7 +5,10 @@
  * which it is (elf/link.h of glibc). It is a probe here: to hold a command's processes at each
  * system call of their loaders instead costs a millisecond a process.
  */
-#include "state/memtoll.bpf.h"
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "wire/targets.h"
 
 #define SIGURG 23	/* include/uapi/asm-generic/signal.h */
 

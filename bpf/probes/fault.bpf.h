@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* fault.bpf.h: faults that are waiting to be sent. */
+#ifndef MEMTOLL_FAULT_BPF_H
+#define MEMTOLL_FAULT_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "state/thread.bpf.h"
+
+int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
+int run_emit(struct thread *thread);
+int run_close(struct thread *thread);
+
+#endif /* MEMTOLL_FAULT_BPF_H */

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+/* process.bpf.c: fork, exec and exit of the target, and the last drain. */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/records.h"
+#include "wire/targets.h"
+#include "state/emit.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/processes.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/threads.bpf.h"
+#include "probes/fault.bpf.h"
+#include "probes/fault_streams.bpf.h"
+#include "probes/read.bpf.h"
+
+static __always_inline void emit_process(struct task_struct *task, __u32 what, __u32 other,
+					 const struct memtoll_target *ended)
+{
+	struct memtoll_process event = {
+		.kind = EVENT_PROCESS,
+		.tgid = task->tgid,
+		.tid = task->pid,
+		.what = what,
+		.other = other,
+		.exit_code = task->exit_code,
+		.time_ns = bpf_ktime_get_ns(),
+	};
+
+	if (ended) {
+		event.minor_faults = ended->exited_minor_faults;
+		event.major_faults = ended->exited_major_faults;
+	}
+	bpf_probe_read_kernel(event.comm, sizeof(event.comm), task->comm);
+	emit(&event, sizeof(event), LOST_RING_PROCESS, 1, true);
+}
+
+/* Emit what a thread has open. */
+static __always_inline void thread_flush(struct task_struct *task, struct thread *thread)
+{
+	if (!thread)
+		return;
+	fault_settle(task, thread);
+	run_emit(thread);
+	sweep_end(thread);
+	reads_emit(thread);
+	passes_tell(task, thread);
+}
+
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct memtoll_target *process, copy;
+	__u32 tgid = child->tgid;
+
+	if (child->tgid == parent->tgid)
+		return 0;
+	/*
+	 * Where its number was a traced process's, that has ended, and this is another. An ended one
+	 * keeps its row until then, as its last thread still has memory to give back.
+	 */
+	if (process_get(tgid) && !bpf_map_delete_elem(&processes, &tgid))
+		count_near(tgid, -1);
+	process = process_get(parent->tgid);
+	if (!process || process->exec_pending)
+		return 0;
+	copy = *process;
+	copy.exited_minor_faults = 0;
+	copy.exited_major_faults = 0;
+	count_near(tgid, 1);
+	if (bpf_map_update_elem(&processes, &tgid, &copy, BPF_NOEXIST)) {
+		count_near(tgid, -1);
+		lose(LOST_PROCESSES_FULL, 1);
+		return 0;
+	}
+	emit_process(parent, PROCESS_FORK, tgid, NULL);
+	return 0;
+}
+
+static __always_inline void on_exec(struct task_struct *task, struct memtoll_target *process,
+				    struct thread *thread, __u32 old_pid)
+{
+	if (thread) {
+		thread->fault.root = 0;
+		thread->in_fn = FN_NONE;
+	}
+	thread_flush(task, thread);
+	process->exec_pending = 0;
+	process->memset_count = 0;
+	process->calloc[0] = 0;
+	process->unwind_table = 0;
+	process->python.kind = PYTHON_NONE;
+	__sync_fetch_and_add(&area_generation, 1);
+	emit_process(task, PROCESS_EXEC, old_pid, NULL);
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task, pid_t old_pid)
+{
+	struct memtoll_target *process = process_get(task->tgid);
+	__u32 place = old_pid & (THREAD_PLACES - 1);
+	bool left = left_place(task, old_pid);
+	struct thread *thread;
+
+	if (process) {
+		thread = left ? bpf_map_lookup_elem(&thread_places, &place) : thread_find(task);
+		on_exec(task, process, thread, old_pid);
+	}
+	/* The verifier does not know what has been a key to lie within bounds. */
+	barrier_var(old_pid);
+	if (left)
+		thread_owners[old_pid & (THREAD_PLACES - 1)] = PLACE_FREE;
+	return 0;
+}
+/*
+ * Before 6.16 (kernel commit 0fb482728ba1) the tracepoint has one argument, later two: only the
+ * first is used. signal->live has been lowered already, so the last thread sees 0.
+ */
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct *task)
+{
+	struct memtoll_target *process = process_get(task->tgid);
+	struct thread *thread;
+
+	if (process) {
+		thread = thread_find(task);
+		thread_flush(task, thread);
+		if (thread && thread->in_fn)
+			lose(LOST_RETURN_MISSED, 1);
+		__sync_fetch_and_add(&process->exited_minor_faults, task->min_flt);
+		__sync_fetch_and_add(&process->exited_major_faults, task->maj_flt);
+		if (task->signal->live.counter == 0) {
+			process->ended = 1;
+			emit_process(task, PROCESS_EXIT, 0, process);
+		}
+	}
+	give_place_back(task);
+	return 0;
+}
+
+/*
+ * The last drain: after the probes are off, every thread's open run is emitted here, when
+ * userspace reads the iterator.
+ */
+SEC("?iter/task")
+int drain_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task)
+		thread_flush(task, thread_find(task));
+	return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* call_stack.bpf.h: stacks of the open allocator call. */
+#ifndef MEMTOLL_CALL_STACK_BPF_H
+#define MEMTOLL_CALL_STACK_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "state/numbers.bpf.h"
+#include "state/thread.bpf.h"
+#include "stacks/stack.bpf.h"
+
+int call_find_caller(struct thread *thread);
+int stack_of_call(struct thread *thread);
+__u64 stack_of_call_known(struct thread *thread);
+
+/*
+ * The id of a call site where the stack is not walked at every call: function and direct caller,
+ * which must be known. stack_keep() stores under it the whole stack of the first call, as an
+ * example.
+ */
+static __always_inline __u64 stack_site(__u32 tgid, const struct thread *thread)
+{
+	__u64 id = mix(~STACK_HASH_SEED, tgid);
+
+	id = mix(mix(id, thread->call.ip), thread->call.caller);
+	return id ? id : 1;
+}
+
+static __always_inline __u64 stack_from_call(struct thread *thread)
+{
+	__u64 id = stack_of_call_known(thread);
+
+	if (id)
+		return id;
+	stack_of_call(thread);
+	return stack_store(&thread->stack, &thread->python);
+}
+
+/* Keep the stack of the open call as the example of its site. */
+static __always_inline void stack_keep(struct thread *thread, __u64 id)
+{
+	if (bpf_map_lookup_elem(&stacks, &id))
+		return;
+	stack_of_call(thread);
+	stack_add_python(&thread->stack, &thread->python, id);
+	stack_put(id, &thread->stack, &thread->python);
+}
+
+#endif /* MEMTOLL_CALL_STACK_BPF_H */

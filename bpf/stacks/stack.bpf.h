@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* stack.bpf.h: stacks, walked and kept under their ids. */
+#ifndef MEMTOLL_STACK_BPF_H
+#define MEMTOLL_STACK_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "stacks/python.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/thread.bpf.h"
+#include "wire/stacks.h"
+
+struct stacks_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct memtoll_stack);
+};
+extern struct stacks_map stacks SEC(".maps");
+
+/* Set where a stack is in the table that stack_tell() could not tell of. */
+extern volatile __u32 stacks_untold;
+
+struct memo;
+
+/*
+ * All but walk_account() global: with functions of other files the verifier looks at each once, which
+ * makes loading ten times as fast. Their pointers may be NULL as far as it knows.
+ */
+__u64 stack_hash(struct memtoll_stack *stack);
+int stack_tell(__u32 tgid, __u64 id);
+int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
+int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
+	      __u32 steps);
+__u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 sampling);
+int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
+
+/* Read the interpreter's frames, where there is one. The id with them mixed in. */
+static __always_inline __u64 stack_add_python(struct memtoll_stack *stack,
+					      struct python_walk *walk, __u64 id)
+{
+	stack->python_depth = 0;
+	walk->top.frame_at = 0;
+	return python_seen ? python_add(stack, walk, id) : id;
+}
+
+/* Not a global function: before 6.2 a map takes its values from maps and the stack only. */
+static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack,
+				      struct python_walk *walk)
+{
+	if (bpf_map_lookup_elem(&stacks, &id))
+		return;
+	if (stack->python_depth)
+		walk->woken = python_emit(id, &walk->python);
+	if (bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
+		lose(LOST_STACKS_FULL, 1);
+	else
+		stack_tell(stack->tgid, id);
+}
+
+static __always_inline __u64 stack_store(struct memtoll_stack *stack, struct python_walk *walk)
+{
+	__u64 id = stack_add_python(stack, walk, stack_hash(stack));
+
+	stack_put(id, stack, walk);
+	return id;
+}
+
+/*
+ * Whether the word on top of the stack is a return address: it follows a call instruction. Then
+ * nothing was pushed since, as in libc's wrappers of system calls.
+ */
+static __always_inline bool is_return_address(__u64 sp)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 address;
+	__u8 code[7];
+
+	if (bpf_probe_read_user(&address, sizeof(address), (void *)sp) ||
+	    bpf_probe_read_user(code, sizeof(code), (void *)(address - sizeof(code))))
+		return false;
+	/* call rel32; call *disp32(%rip); call *disp8(reg); call *reg */
+	return code[2] == 0xe8 || (code[1] == 0xff && code[2] == 0x15) ||
+	       (code[4] == 0xff && (code[5] & 0xf8) == 0x50) ||
+	       (code[5] == 0xff && (code[6] & 0xf8) == 0xd0);
+#else
+	return false;
+#endif
+}
+
+/* A stack of one frame, an instruction. */
+static __always_inline void stack_begin(struct memtoll_stack *stack, __u32 tgid, __u64 ip)
+{
+	stack->tgid = tgid;
+	stack->how = UNWIND_FP;
+	stack->flags = 0;
+	stack->exact[0] = 1;
+	stack->exact[1] = 0;
+	stack->stop = UNWIND_STOP_NONE;
+	stack->python_depth = 0;
+	stack->frames[0] = ip;
+	stack->depth = 1;
+}
+
+/* A stack that goes no further because the return address was not to be had. */
+static __always_inline void stack_ends_in_probe(struct memtoll_stack *stack)
+{
+	stack->how = UNWIND_CFI;
+	stack->stop = UNWIND_STOP_PROBE;
+}
+
+/*
+ * The stack of code that is not at a function's entry. `stack` is one of the thread's two scratch
+ * places. leaf: without call frame information the caller is where the stack pointer points.
+ */
+static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stack *stack,
+				      struct memo *memo, __u32 tgid, __u64 ip, __u64 sp,
+				      __u64 bp, bool leaf)
+{
+	bool sampling = stack == &thread->sample_stack;
+	struct unwind *walk = sampling ? &thread->sample_walk : &thread->walk;
+	__u64 id;
+
+	*walk = (struct unwind){ .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
+	stack_begin(stack, tgid, ip);
+	id = stack_of_registers(thread, memo, sampling);
+	stack_put(id, stack, sampling ? &thread->sample_python : &thread->python);
+	return id;
+}
+
+#endif /* MEMTOLL_STACK_BPF_H */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* fault_order.bpf.h: where a thread touches pages in order. */
+#ifndef MEMTOLL_FAULT_ORDER_BPF_H
+#define MEMTOLL_FAULT_ORDER_BPF_H
+
+#include "vmlinux.h"
+
+#include "state/walks.bpf.h"
+
+/* Where pages are touched in order: see fault_streams.bpf.h. */
+#define SWEEP_PLACES 4
+
+/* Where the kernel has a word of the thread's memory, as long as this maps it: see direct_map.bpf.h. */
+struct seen {
+	__u64 slot;		/* of the page-table entry; 0: not known */
+	__u64 entry;
+	__u64 word_at;		/* in the direct map */
+};
+
+struct sweep_place {
+	__u64 ip;
+	__u64 sp;
+	struct python_top top;
+	struct seen frame_seen;
+	struct seen instruction_seen;
+	__u64 stack_id;
+	__u64 until;		/* sweep.faults up to which faults are believed to be from there */
+	__u32 believed;		/* for so many faults, when it was looked at last */
+	__u32 flags;		/* RUN_* */
+};
+
+struct sweep {
+	__u64 next;		/* the page in order; 0: none */
+	__u64 faults;		/* of the thread */
+	struct sweep_place places[SWEEP_PLACES];
+};
+
+/* Faults that follow upon the open one in order, and what must be as it was: fault_sequence.bpf.h. */
+struct order {
+	__u64 next;		/* the page that follows */
+	__u64 ip;
+	__u64 table;		/* the entry that points to its page table, and where that is */
+	__u64 table_at;
+	__u32 area_generation;
+	__u32 blocks_told;
+	__u16 followed;		/* faults; the open fault stands for the first of all */
+	__u16 left;		/* that still may follow; 0: none */
+	__u32 faults;		/* of the thread, whether in order or not */
+};
+
+#endif /* MEMTOLL_FAULT_ORDER_BPF_H */

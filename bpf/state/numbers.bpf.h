@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* numbers.bpf.h: arithmetic that all parts use. */
+#ifndef MEMTOLL_NUMBERS_BPF_H
+#define MEMTOLL_NUMBERS_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+static __always_inline __u64 less(__u64 whole, __u64 part)
+{
+	return whole > part ? whole - part : 0;
+}
+
+#define STACK_HASH_SEED 0x9e3779b97f4a7c15ULL
+#define STACK_HASH_PRIME 0xff51afd7ed558ccdULL
+
+static __always_inline __u64 mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * STACK_HASH_PRIME;
+	return hash ^ (hash >> 32);
+}
+
+#endif /* MEMTOLL_NUMBERS_BPF_H */

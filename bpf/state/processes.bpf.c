@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+/* processes.bpf.c: which processes are traced. */
+#include "state/processes.bpf.h"
+
+struct processes_map processes SEC(".maps");
+
+__u32 near_processes[NEAR_PROCESSES];
+
+int in_memset(const struct memtoll_target *process, __u64 ip)
+{
+	__u32 i;
+
+	if (!process)
+		return 0;
+	for (i = 0; i < MEMTOLL_MEMSET_RANGES; i++) {
+		if (i >= process->memset_count)
+			break;
+		if (ip >= process->memset[i].start && ip < process->memset[i].end)
+			return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* processes.bpf.h: which processes are traced, and what userspace has found in them. */
+#ifndef MEMTOLL_PROCESSES_BPF_H
+#define MEMTOLL_PROCESSES_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "wire/targets.h"
+
+struct processes_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct memtoll_target);
+};
+extern struct processes_map processes SEC(".maps");
+
+/*
+ * How many rows map `processes` has of numbers with the same lowest bits. The tracepoints run for every
+ * process of the machine: nearly all others are passed over by this word, before a helper is called
+ * or a map looked up, which would be most of what they pay. Raised before a row is there and lowered
+ * after it has gone: never too low.
+ */
+extern __u32 near_processes[NEAR_PROCESSES];
+
+static __always_inline bool is_near(__u32 tgid)
+{
+	return near_processes[tgid & (NEAR_PROCESSES - 1)];
+}
+
+/* Userspace does the same, for those that it adds: process_rows.c. */
+static __always_inline void count_near(__u32 tgid, int more)
+{
+	__sync_fetch_and_add(&near_processes[tgid & (NEAR_PROCESSES - 1)], more);
+}
+
+/* Whether an instruction belongs to memset or bzero. */
+int in_memset(const struct memtoll_target *process, __u64 ip);
+
+static __always_inline struct memtoll_target *process_get(__u32 tgid)
+{
+	return is_near(tgid) ? bpf_map_lookup_elem(&processes, &tgid) : NULL;
+}
+
+#endif /* MEMTOLL_PROCESSES_BPF_H */

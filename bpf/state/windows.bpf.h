@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * windows.bpf.h: when hits are counted and ends are seen: the windows that the overhead budget opens.
+ */
+#ifndef MEMTOLL_WINDOWS_BPF_H
+#define MEMTOLL_WINDOWS_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "state/thread.bpf.h"
+
+#define FN_MASK 31	/* of the bits and the array below */
+
+/* Bit n: calls of function n are passed over, their window is closed: governor.c. */
+extern volatile __u32 closed_fns;
+/*
+ * Until when windows are open, as userspace has it; ~0: no end is set. It comes and moves it on:
+ * one that is stopped, or gets no CPU, leaves none open. And when a program found that it was past:
+ * until it is moved on from there, hits are passed over, and counted as such. Programs cannot take
+ * probes away: a hit still costs its trap.
+ */
+extern volatile __u64 open_until_ns;
+extern volatile __u64 shut_ns;
+/* Likewise of windows in which ends of minor faults are seen, and system calls counted. */
+extern volatile __u64 timed_until_ns;
+extern volatile __u64 timed_shut_ns;
+/* When the probe of function n was last taken away: returns of calls before that are not seen. */
+extern volatile __u64 detached_ns[FN_MASK + 1];
+/* Since when read(2) is watched, and its ends are seen; ~0: it is not. */
+extern volatile __u64 reads_watched_ns;
+/* Likewise mapping calls, and the other calls that read. */
+extern volatile __u64 calls_watched_ns;
+/* Set by userspace while a sampling window is open: the ends of minor faults are seen. */
+extern volatile __u32 ends_seen;
+
+/* Whoever has read the clock says whether windows are past their end: nobody reads it for that. */
+static __always_inline void windows_end(__u64 now)
+{
+	if (now > open_until_ns && shut_ns <= open_until_ns)
+		shut_ns = now;
+	if (now > timed_until_ns && timed_shut_ns <= timed_until_ns)
+		timed_shut_ns = now;
+}
+
+static __always_inline bool timed_window_is_open(void)
+{
+	return timed_shut_ns <= timed_until_ns;
+}
+
+/* Whether the ends of minor faults are seen. */
+static __always_inline bool ends_are_seen(void)
+{
+	return ends_seen && timed_window_is_open();
+}
+
+static __always_inline bool calls_are_watched(void)
+{
+	return calls_watched_ns != ~0ULL;
+}
+
+/* In a mapping call whose end will be seen. */
+static __always_inline bool in_map(const struct thread *thread)
+{
+	return thread->map.map_fn && thread->map.start.ns >= calls_watched_ns;
+}
+
+/* In a read of a file whose end will be seen. */
+static __always_inline bool in_read(const struct thread *thread)
+{
+	return thread->read.read_fn &&
+	       thread->read.start.ns >= (thread->read.read_fn == READ_FN_READ ? reads_watched_ns :
+										calls_watched_ns);
+}
+
+#endif /* MEMTOLL_WINDOWS_BPF_H */
