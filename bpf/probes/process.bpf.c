@@ -16,7 +16,7 @@
 #include "probes/read.bpf.h"
 
 static __always_inline void emit_process(struct task_struct *task, __u32 what, __u32 other,
-					 const struct memtoll_target *ended)
+					 const struct memtoll_target_state *ended)
 {
 	struct memtoll_process event = {
 		.kind = EVENT_PROCESS,
@@ -48,10 +48,35 @@ static __always_inline void thread_flush(struct task_struct *task, struct thread
 	passes_tell(task, thread);
 }
 
+static __always_inline void process_remove(__u32 tgid)
+{
+	if (!bpf_map_delete_elem(&processes, &tgid))
+		count_near(tgid, -1);
+	bpf_map_delete_elem(&process_states, &tgid);
+}
+
+/* The row of a new process. Counted first, so that it is never passed over. */
+static __always_inline long process_add(__u32 tgid, const struct memtoll_target *row)
+{
+	const struct memtoll_target_state state = {};
+	long err;
+
+	count_near(tgid, 1);
+	err = bpf_map_update_elem(&process_states, &tgid, &state, BPF_ANY);
+	if (!err)
+		err = bpf_map_update_elem(&processes, &tgid, row, BPF_NOEXIST);
+	if (err) {
+		bpf_map_delete_elem(&process_states, &tgid);
+		count_near(tgid, -1);
+	}
+	return err;
+}
+
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct memtoll_target *process, copy;
+	const struct memtoll_target_state *state;
+	const struct memtoll_target *process;
 	__u32 tgid = child->tgid;
 
 	if (child->tgid == parent->tgid)
@@ -60,17 +85,13 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	 * Where its number was a traced process's, that has ended, and this is another. An ended one
 	 * keeps its row until then, as its last thread still has memory to give back.
 	 */
-	if (process_get(tgid) && !bpf_map_delete_elem(&processes, &tgid))
-		count_near(tgid, -1);
+	if (process_get(tgid))
+		process_remove(tgid);
 	process = process_get(parent->tgid);
-	if (!process || process->exec_pending)
+	state = process_state_get(parent->tgid);
+	if (!process || !state || state->exec_pending)
 		return 0;
-	copy = *process;
-	copy.exited_minor_faults = 0;
-	copy.exited_major_faults = 0;
-	count_near(tgid, 1);
-	if (bpf_map_update_elem(&processes, &tgid, &copy, BPF_NOEXIST)) {
-		count_near(tgid, -1);
+	if (process_add(tgid, process)) {
 		lose(LOST_PROCESSES_FULL, 1);
 		return 0;
 	}
@@ -81,16 +102,20 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 static __always_inline void on_exec(struct task_struct *task, struct memtoll_target *process,
 				    struct thread *thread, __u32 old_pid)
 {
+	struct memtoll_target_state *state;
+
 	if (thread) {
 		thread->fault.root = 0;
 		thread->in_fn = FN_NONE;
 	}
 	thread_flush(task, thread);
-	process->exec_pending = 0;
 	process->memset_count = 0;
 	process->calloc[0] = 0;
 	process->unwind_table = 0;
 	process->python.kind = PYTHON_NONE;
+	state = process_state_get(task->tgid);
+	if (state)
+		state->exec_pending = 0;
 	__sync_fetch_and_add(&area_generation, 1);
 	emit_process(task, PROCESS_EXEC, old_pid, NULL);
 }
@@ -120,7 +145,7 @@ int BPF_PROG(process_exec, struct task_struct *task, pid_t old_pid)
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
-	struct memtoll_target *process = process_get(task->tgid);
+	struct memtoll_target_state *process = process_state_get(task->tgid);
 	struct thread *thread;
 
 	if (process) {

@@ -4,6 +4,8 @@
 
 struct processes_map processes SEC(".maps");
 
+struct process_states_map process_states SEC(".maps");
+
 __u32 near_processes[NEAR_PROCESSES];
 
 int in_memset(const struct memtoll_target *process, __u64 ip)

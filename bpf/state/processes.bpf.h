@@ -16,6 +16,14 @@ struct processes_map {
 };
 extern struct processes_map processes SEC(".maps");
 
+struct process_states_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct memtoll_target_state);
+};
+extern struct process_states_map process_states SEC(".maps");
+
 /*
  * How many rows map `processes` has of numbers with the same lowest bits. The tracepoints run for every
  * process of the machine: nearly all others are passed over by this word, before a helper is called
@@ -41,6 +49,12 @@ int in_memset(const struct memtoll_target *process, __u64 ip);
 static __always_inline struct memtoll_target *process_get(__u32 tgid)
 {
 	return is_near(tgid) ? bpf_map_lookup_elem(&processes, &tgid) : NULL;
+}
+
+/* NULL: it is not traced. */
+static __always_inline struct memtoll_target_state *process_state_get(__u32 tgid)
+{
+	return is_near(tgid) ? bpf_map_lookup_elem(&process_states, &tgid) : NULL;
 }
 
 #endif /* MEMTOLL_PROCESSES_BPF_H */

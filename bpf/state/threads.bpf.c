@@ -28,7 +28,7 @@ static __always_inline struct thread *take_place(struct task_struct *task)
 __hidden struct thread *thread_create(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
-	struct memtoll_target *process = process_get(tgid);
+	struct memtoll_target_state *process = process_state_get(tgid);
 	struct thread *thread;
 
 	if (!process || process->exec_pending)

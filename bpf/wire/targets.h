@@ -16,19 +16,26 @@ struct memtoll_range {
 };
 
 /*
- * Value of map `processes`, keyed by tgid: a traced process. memset[] and calloc[] are filled by
- * userspace.
+ * Value of map `processes`, keyed by tgid: what userspace has found in a traced process. Userspace
+ * replaces the whole value, so nothing that BPF counts is in it: that is in `process_states`.
  */
 struct memtoll_target {
 	__u32 unwind_table;	/* of its mappings; 0: none yet */
-	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
 	__u32 memset_count;
-	__u32 ended;		/* its last thread has exited; its number may become another's */
 	struct memtoll_range memset[MEMTOLL_MEMSET_RANGES];
 	__u64 calloc[MEMTOLL_CALLOCS];	/* addresses of the functions; 0: no more */
+	struct memtoll_python_offsets python;
+};
+
+/*
+ * Value of map `process_states`, keyed by tgid: how far a traced process has come. Made before its
+ * row in `processes`, and from then on written by BPF alone.
+ */
+struct memtoll_target_state {
+	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
+	__u32 ended;		/* its last thread has exited; its number may become another's */
 	__u64 exited_minor_faults;	/* of threads that have exited */
 	__u64 exited_major_faults;
-	struct memtoll_python_offsets python;
 };
 
 /* A program whose dynamic loader tells how far it is: see start.bpf.c. */

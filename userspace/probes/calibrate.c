@@ -479,7 +479,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	int err, group;
 
 	memset(result, 0, sizeof(*result));
-	err = process_row_put(bpf, pid, &row);
+	err = process_row_put(bpf, pid, &row, false);
 	if (err)
 		goto out;
 	ring = ring_buffer__new(bpf_map__fd(bpf->maps.events), on_event, &seen, NULL);

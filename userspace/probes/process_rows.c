@@ -15,11 +15,15 @@ static void count(struct memtoll_bpf *bpf, pid_t pid, int more)
 	__sync_fetch_and_add(&bpf->bss->near_processes[pid & (NEAR_PROCESSES - 1)], more);
 }
 
-int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_target *row)
+int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_target *row,
+		    bool exec_pending)
 {
+	const struct memtoll_target_state state = { .exec_pending = exec_pending };
 	int fd = bpf_map__fd(bpf->maps.processes);
 	uint32_t key = pid;
 
+	if (bpf_map_update_elem(bpf_map__fd(bpf->maps.process_states), &key, &state, BPF_ANY))
+		return -errno;
 	/* First: a process that has a row is never filtered out. */
 	count(bpf, pid, 1);
 	if (!bpf_map_update_elem(fd, &key, row, BPF_NOEXIST))
@@ -28,15 +32,15 @@ int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_tar
 	return bpf_map_update_elem(fd, &key, row, BPF_EXIST) ? -errno : 0;
 }
 
-bool process_row_lives(struct memtoll_bpf *bpf, pid_t pid, struct memtoll_target *row)
+bool process_row_lives(struct memtoll_bpf *bpf, pid_t pid, struct memtoll_target_state *state)
 {
 	uint32_t key = pid;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(bpf->maps.processes), &key, row)) {
-		memset(row, 0, sizeof(*row));
+	if (bpf_map_lookup_elem(bpf_map__fd(bpf->maps.process_states), &key, state)) {
+		memset(state, 0, sizeof(*state));
 		return false;
 	}
-	return !row->ended;
+	return !state->ended;
 }
 
 void process_row_remove(struct memtoll_bpf *bpf, pid_t pid)
@@ -45,4 +49,5 @@ void process_row_remove(struct memtoll_bpf *bpf, pid_t pid)
 
 	if (!bpf_map_delete_elem(bpf_map__fd(bpf->maps.processes), &key))
 		count(bpf, pid, -1);
+	bpf_map_delete_elem(bpf_map__fd(bpf->maps.process_states), &key);
 }

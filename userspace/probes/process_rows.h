@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * process_rows.h: rows of the BPF side's map `processes`: who is traced. Each is also counted in the
- * filter that all others fail cheaply (bpf/state/processes.bpf.h).
+ * process_rows.h: rows of the BPF side's maps `processes` and `process_states`: who is traced. Each is
+ * also counted in the filter that all others fail cheaply (bpf/state/processes.bpf.h).
  */
 #ifndef MEMTOLL_PROCESS_ROWS_H
 #define MEMTOLL_PROCESS_ROWS_H
@@ -11,15 +11,17 @@
 
 struct memtoll_bpf;
 struct memtoll_target;
+struct memtoll_target_state;
 
-/* Make a process's row, or renew it. 0, or -errno. */
-int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_target *row);
+/* Make a process's rows, or renew them. exec_pending: counting starts at its exec. 0, or -errno. */
+int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_target *row,
+		    bool exec_pending);
 
 /*
- * A process's row, zeros where it has none. False: the process has ended, and its number may be
+ * How far a process has come, zeros where it has no row. False: it has ended, and its number may be
  * another's by now.
  */
-bool process_row_lives(struct memtoll_bpf *bpf, pid_t pid, struct memtoll_target *row);
+bool process_row_lives(struct memtoll_bpf *bpf, pid_t pid, struct memtoll_target_state *state);
 
 /* It may have none. */
 void process_row_remove(struct memtoll_bpf *bpf, pid_t pid);

@@ -20,12 +20,11 @@ static int publish_process(struct targets *targets, pid_t pid, const struct maps
 	/*
 	 * Counting begins here: stacks want their table at once. A command's comes with its exec.
 	 */
-	struct memtoll_target state = {
-		.exec_pending = !maps,
+	struct memtoll_target row = {
 		.unwind_table = maps ? unwinder_show(targets->unwinder, pid, maps) : 0,
 	};
 
-	return process_row_put(targets->config.bpf, pid, &state);
+	return process_row_put(targets->config.bpf, pid, &row, !maps);
 }
 
 int targets_add(struct targets *targets, pid_t pid)

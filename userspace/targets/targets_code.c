@@ -37,9 +37,7 @@ void targets_publish_code(struct targets *targets, const struct followed *follow
 	ssize_t count = memset_ranges(pid, maps, ranges, MEMTOLL_MEMSET_RANGES), i;
 	bool has_python = python_show(targets->config.python, pid, maps, &python);
 
-	/*
-	 * Last: the BPF side changes the row when the process calls exec, and as its threads end.
-	 */
+	/* Last: the BPF side clears the row when the process calls exec. */
 	if (bpf_map_lookup_elem(fd, &key, &state))
 		return;
 	state.unwind_table = table;
@@ -93,7 +91,6 @@ void targets_publish_callocs(struct targets *targets, const struct followed *fol
 		return;
 	state = before;
 	fill_callocs(targets, followed, &state);
-	/* What the BPF side counts there meanwhile is overwritten: not without need. */
 	if (memcmp(state.calloc, before.calloc, sizeof(state.calloc)))
 		bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
 }

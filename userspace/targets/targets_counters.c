@@ -135,7 +135,7 @@ void targets_read_counters(struct targets *targets)
 	g_hash_table_iter_init(&iter, targets->followed);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
-		struct memtoll_target state;
+		struct memtoll_target_state state;
 
 		if (followed->target.exited)
 			continue;

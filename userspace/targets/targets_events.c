@@ -33,7 +33,7 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 			 const struct memtoll_process *record)
 {
 	struct target *target = &followed->target;
-	struct memtoll_target state;
+	struct memtoll_target_state state;
 	bool is_another = process_row_lives(targets->config.bpf, target->pid, &state) && record;
 
 	/* Where it is reaped already, its threads have left their faults with the BPF side. */
@@ -175,7 +175,7 @@ void targets_ready(struct targets *targets, pid_t pid)
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
 {
 	struct followed *followed = followed_get(targets, child);
-	struct memtoll_target state;
+	struct memtoll_target_state state;
 	struct proc_stat stat;
 	struct maps maps = {};
 

@@ -53,6 +53,7 @@ static struct {
 static void maps_begin(void)
 {
 	ADD_MAP(processes, MAP_HASH);
+	ADD_MAP(process_states, MAP_HASH);
 	ADD_MAP(thread_places, MAP_ARRAY);
 	ADD_MAP(losses, MAP_ARRAY);
 	ADD_MAP(rates, MAP_ARRAY);
@@ -103,6 +104,7 @@ static void globals_begin(void)
 /* A process that is traced, without any memory yet. */
 static void host_begin(void)
 {
+	struct memtoll_target_state state = {};
 	struct memtoll_target target = {};
 	__u32 tgid = TGID;
 
@@ -121,6 +123,7 @@ static void host_begin(void)
 	kernel.registers = &host.regs;
 	kernel_object(&host, sizeof(host));
 	count_near(TGID, 1);
+	kernel_map_update(&process_states, &tgid, &state, 0);
 	kernel_map_update(&processes, &tgid, &target, 0);
 }
 
