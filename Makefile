@@ -42,8 +42,8 @@ say = @printf '  %-8s %s\n' '$(1)' '$(patsubst $(O)/%,%,$(2))'
 endif
 
 # What defines a map comes before what uses it: bpftool before 7.4 mixes them up otherwise.
-BPF_FIRST := state/settings state/losses state/emit state/processes state/threads stacks/unwind \
-	     stacks/python memory/page_state probes/read
+BPF_FIRST := state/settings state/losses state/emit state/processes state/threads stacks/stack \
+	     stacks/unwind_tables stacks/memo stacks/python memory/page_state probes/read
 BPF_SOURCES := $(filter-out bpf/checks/%,$(wildcard bpf/*/*.bpf.c))
 BPF_OBJECTS := $(patsubst bpf/%.c,$(O)/bpf/%.o,$(BPF_FIRST:%=bpf/%.bpf.c) \
 	       $(filter-out $(BPF_FIRST:%=bpf/%.bpf.c),$(BPF_SOURCES)))

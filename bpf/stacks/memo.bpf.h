@@ -153,4 +153,23 @@ static __always_inline __u64 memo_stack(struct task_struct *task, struct thread 
 	return id;
 }
 
+/*
+ * What this step went by: the return address and, if it is not by the stack pointer alone, rbp. A
+ * saved rbp that no step goes by is the program's own value, different every time. Without a branch
+ * but for what the verifier knows.
+ */
+static __always_inline void memo_note(struct memo *memo, __u32 step, const struct unwind *walk)
+{
+	__u64 address = walk->sp - 8 - memo->key.sp, used = walk->used_at - memo->key.sp;
+
+	if (step >= MEMO_STEPS)
+		return;
+	memo->address_at[step] = address;
+	memo->used_at[step] = used;
+	memo->hash = mix(mix(memo->hash, walk->ip), walk->used_word);
+	memo->bytes = address + 8;
+	memo->beyond |= (address | used | (address - used)) >> MEMO_BYTES_LOG |
+			((address | used) & 7);
+}
+
 #endif /* MEMTOLL_MEMO_BPF_H */

@@ -11,6 +11,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "wire/losses.h"
+#include "state/loop.bpf.h"
 #include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/processes.bpf.h"
@@ -277,8 +278,10 @@ struct reading {
 };
 
 /* One frame more; 1: that was the last. */
-static int read_on(__u32 i, struct reading *reading)
+static int read_on(__u32 i, void *context)
 {
+	struct reading *reading = context;
+
 	if (!reading->frame || depth_get(&reading->walk->python) > MEMTOLL_PYTHON_DEPTH)
 		return 1;
 	reading->frame = python_frame(reading->walk, reading->process, reading->frame);
@@ -308,14 +311,8 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 	if (find_state(walk, process))
 		find_top(walk, &process->python);
 	reading.frame = walk->top.frame;
-	/* Twice as many: of 3.12 and later every other frame may be a shim. As in stack_walk(). */
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {
-		bpf_loop(2 * MEMTOLL_PYTHON_DEPTH, read_on, &reading, 0);
-	} else {
-		for (i = 0; i < 2 * MEMTOLL_PYTHON_DEPTH; i++)
-			if (read_on(i, &reading))
-				break;
-	}
+	/* Twice as many: of 3.12 and later every other frame may be a shim. */
+	repeat(2 * MEMTOLL_PYTHON_DEPTH, read_on, &reading);
 	if (reading.frame)
 		python->flags |= PYTHON_TRUNCATED;
 	/* One more was read, to know: it may have been the outermost. */

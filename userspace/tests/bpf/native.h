@@ -22,7 +22,12 @@
 #include "state/emit.bpf.c"
 #include "state/processes.bpf.c"
 #include "state/threads.bpf.c"
+#include "stacks/unwind_tables.bpf.c"
+#include "stacks/return_probe.bpf.c"
 #include "stacks/unwind.bpf.c"
+#include "stacks/memo.bpf.c"
+#include "stacks/stack.bpf.c"
+#include "stacks/call_stack.bpf.c"
 #define read_chunk read_python_chunk
 #include "stacks/python.bpf.c"
 #undef read_chunk

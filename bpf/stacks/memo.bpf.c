@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0
+/* memo.bpf.c: whether a stack is the one that a memo was made of. */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "state/numbers.bpf.h"
+#include "stacks/memo.bpf.h"
+
+struct memos_map memos SEC(".maps");
+
+/* Whether the stack still has the words that a memo was made of. Counts as a walk where it has. */
+int memo_holds(struct memos *known, __u32 at)
+{
+	__u64 hash = 0, began_ns = bpf_ktime_get_ns(), bytes;
+	struct memo *memo;
+	__u32 i;
+
+	if (!known)
+		return 0;
+	memo = &known->memos[at % MEMOS];
+	bytes = memo->bytes;
+	barrier_var(bytes);
+	if (bytes > MEMO_BYTES || bpf_probe_read_user(known->copy, bytes, (void *)memo->key.sp))
+		return 0;
+	for (i = 0; i < MEMO_STEPS; i++) {
+		if (i >= memo->steps)
+			break;
+		hash = mix(mix(hash, known->copy[memo->address_at[i] / 8 % MEMO_COPY_WORDS]),
+			   known->copy[memo->used_at[i] / 8 % MEMO_COPY_WORDS]);
+	}
+	if (hash != memo->hash)
+		return 0;
+	walk_account(bpf_get_current_pid_tgid() >> 32, bpf_ktime_get_ns() - began_ns, 1);
+	return 1;
+}

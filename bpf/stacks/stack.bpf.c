@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * stack.bpf.c: user stacks, walked frame by frame, become 64-bit ids. A memo may keep what the walk
+ * went by.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "wire/stacks.h"
+#include "wire/sums.h"
+#include "state/emit.bpf.h"
+#include "state/loop.bpf.h"
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/processes.bpf.h"
+#include "state/rates.bpf.h"
+#include "state/row.bpf.h"
+#include "stacks/call_stack.bpf.h"
+#include "stacks/memo.bpf.h"
+#include "stacks/stack.bpf.h"
+#include "stacks/unwind.bpf.h"
+
+struct stacks_map stacks SEC(".maps");
+
+volatile __u32 stacks_untold = 0;
+
+/*
+ * Whose stacks are in the table, so that userspace finds a process's without looking through all. No
+ * figure is lost with it.
+ */
+int stack_tell(__u32 tgid, __u64 id)
+{
+	struct memtoll_new_stack event = { .kind = EVENT_STACK, .tgid = tgid, .id = id };
+
+	if (bpf_ringbuf_output(&events, &event, sizeof(event), BPF_RB_NO_WAKEUP))
+		stacks_untold = 1;
+	return 0;
+}
+
+SUM_TABLE(walks, 8192, 512, struct memtoll_walk_key, struct memtoll_walk_sum);
+
+/* A walk takes microseconds, as many as the stack has frames: too different to be calibrated. */
+__hidden int walk_account(__u32 tgid, __u64 ns, __u32 count)
+{
+	struct memtoll_walk_key key = { .tgid = tgid };
+	static const struct memtoll_walk_sum zero;
+	struct memtoll_walk_sum *sum = row_get(&walks, &walks_spare, &key, &zero);
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates)
+		rates->walk_ns += ns;
+	if (!sum) {
+		lose(LOST_COSTS_FULL, count);
+		return 0;
+	}
+	if (count)
+		__sync_fetch_and_add(&sum->walks, count);
+	__sync_fetch_and_add(&sum->ns, ns);
+	return 0;
+}
+
+/* The id of a stack: a hash of its frames. 0 is never an id: it means "no stack". */
+__noinline __u64 stack_hash(struct memtoll_stack *stack)
+{
+	__u64 id;
+	int i;
+
+	if (!stack)
+		return 0;
+	id = mix(STACK_HASH_SEED, stack->tgid);
+	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
+		if (i >= stack->depth)
+			break;
+		id = mix(id, stack->frames[i]);
+	}
+	return id ? id : 1;
+}
+
+/* Put the walk's frame behind the `depth` that the stack has: how many it has then. */
+static __always_inline __u32 stack_append(struct memtoll_stack *stack, const struct unwind *walk,
+					  __u32 depth)
+{
+	__u32 word;
+
+	if (depth >= MEMTOLL_STACK_DEPTH) {
+		stack->flags |= STACK_TRUNCATED;
+		return depth;
+	}
+	/* Keeps the compiler from making of the index a pointer no verifier can bound. */
+	barrier_var(depth);
+	stack->frames[depth] = walk->ip;
+	word = depth >> 6;
+	stack->exact[word] &= ~(1ULL << (depth & 63));
+	stack->exact[word] |= (__u64)(walk->exact & 1) << (depth & 63);
+	return depth + 1;
+}
+
+/* What is known of the stack when its walk has ended, after so many steps. */
+__noinline int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
+			__u32 steps)
+{
+	if (!stack || !walk)
+		return 0;
+	stack->flags |= walk->flags;
+	stack->stop = walk->stop;
+	if (walk->stop && stack->how == UNWIND_CFI)
+		lose(LOST_UNWIND_MAPPING + walk->stop - UNWIND_STOP_NO_MAPPING, 1);
+	if (!memo)
+		return 0;
+	if (walk->stopped_by_bp)
+		memo_note(memo, steps++, walk);
+	if (steps <= MEMO_STEPS && !walk->irregular && !memo->beyond &&
+	    (stack->flags & (STACK_COMPLETE | STACK_TRUNCATED)) == STACK_COMPLETE)
+		memo->steps = steps;
+	memo->needs_bp = walk->needs_bp;
+	return 0;
+}
+
+/* A walk under way. */
+struct walking {
+	struct memtoll_stack *stack;
+	struct unwind *walk;
+	struct memo *memo;	/* NULL: none is made */
+	__u32 depth;
+	__u32 steps;
+};
+
+/* One caller more; 1: that was the last. */
+static int walk_on(__u32 i, void *context)
+{
+	struct walking *walking = context;
+	__u32 step = unwind_step(walking->walk);
+
+	walking->steps = i;
+	if (!step)
+		return 1;
+	if (walking->memo)
+		memo_note(walking->memo, i, walking->walk);
+	walking->depth = stack_append(walking->stack, walking->walk, walking->depth - (step >> 1));
+	walking->steps = i + 1;
+	return walking->stack->flags & STACK_TRUNCATED ? 1 : 0;
+}
+
+/*
+ * Append the callers of the last frame of a stack, whose registers the walk holds. Frames of which
+ * the first is exact already are in it. memo: NULL, or with sp set; its steps are 0 where the walk
+ * depended on more than it can hold.
+ */
+int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo)
+{
+	struct walking walking = { .stack = stack, .walk = walk, .memo = memo };
+	struct memtoll_target *process;
+	__u64 began_ns = bpf_ktime_get_ns();
+	__u32 tgid;
+
+	if (!stack || !walk)
+		return 0;
+	tgid = stack->tgid;
+	process = process_get(tgid);
+	walk->process_table = process ? process->unwind_table : 0;
+	stack->how = walk->process_table ? UNWIND_CFI : UNWIND_FP;
+	walking.depth = stack->depth;
+	if (memo) {
+		memo->hash = 0;
+		memo->steps = 0;
+		memo->beyond = 0;
+	}
+	repeat(MEMTOLL_STACK_DEPTH, walk_on, &walking);
+	stack->depth = walking.depth;
+	stack_end(stack, walk, memo, walking.steps);
+	walk_account(tgid, bpf_ktime_get_ns() - began_ns, 1);
+	return 0;
+}
+
+/*
+ * The stack that begins in the thread's place for such, at the registers of its walk: stack_at(). Its
+ * id.
+ */
+__u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 sampling)
+{
+	struct memtoll_stack *stack;
+	struct python_walk *python;
+	struct unwind *walk;
+
+	if (!thread)
+		return 0;
+	stack = sampling ? &thread->sample_stack : &thread->stack;
+	python = sampling ? &thread->sample_python : &thread->python;
+	walk = sampling ? &thread->sample_walk : &thread->walk;
+	if (thread->in_fn) {
+		/* Go on from the call that was seen: what the allocator does inside is its own. */
+		stack->frames[1] = thread->call.ip;
+		stack->exact[0] = 3;
+		stack->depth = 2;
+		if (!call_find_caller(thread)) {
+			stack_ends_in_probe(stack);
+			goto out;
+		}
+		stack->frames[2] = thread->call.caller;
+		stack->depth = 3;
+		walk->ip = thread->call.caller;
+		walk->sp = thread->call.sp + 8;
+		walk->bp = thread->call.bp;
+		walk->exact = 0;
+		walk->leaf = 0;
+	}
+	stack_walk(stack, walk, memo);
+out:
+	return stack_add_python(stack, python, stack_hash(stack));
+}
