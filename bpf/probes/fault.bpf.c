@@ -412,6 +412,104 @@ static __always_inline bool is_error(const struct bpf_raw_tracepoint_args *ctx, 
 	return CONTEXT_WORD(ctx, 2 * sizeof(__u64)) & bit;
 }
 
+/* What the fault does, by its area and its page-table entry. */
+static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ctx,
+					struct task_struct *task, const struct mm_struct *mm,
+					struct thread *thread, __u64 sp)
+{
+	struct open_fault *fault = &thread->fault;
+	__u64 address = ctx->args[0];
+	int end;
+
+	if (!area_is_known(thread, address)) {
+		fault->began_ns = bpf_ktime_get_ns();
+		fault->interrupted = area_ask(task, mm, thread, address, sp);
+	}
+	/* Kept: another thread may have to look again, the one that drains. */
+	fault->root = table_root();
+	end = walk_tables(&fault->walked, fault->root, address);
+	fault->fault_class = classify(end, &fault->walked, &thread->area, is_error(ctx, ERROR_WRITE));
+	fault->swap_type =
+		fault->fault_class == FAULT_SWAP ? fault->walked.entry >> SWAP_TYPE_SHIFT : 0;
+	fault->pfn = 0;
+	look_around(fault, end, thread->area.start);
+	fault->area = thread->area.area;
+	fault->inode = thread->area.inode;
+	fault->dev = thread->area.dev;
+}
+
+/* A stack that is not known from the faults before. */
+static __always_inline void fault_walk_stack(const struct bpf_raw_tracepoint_args *ctx,
+					     struct task_struct *task, struct thread *thread,
+					     const struct pt_regs *regs, __u8 flags)
+{
+	struct open_fault *fault = &thread->fault;
+	const struct memtoll_target *process;
+	bool memset_code, leaf;
+
+	if (!fault->began_ns)
+		fault->began_ns = bpf_ktime_get_ns();
+	process = process_get(task->tgid);
+	memset_code = is_error(ctx, ERROR_USER) && in_memset(process, fault->ip);
+	fault->flags = flags | (memset_code ? RUN_MEMSET : 0) |
+		       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
+	leaf = memset_code || (!is_error(ctx, ERROR_USER) && is_return_address(regs->sp));
+	thread->python.woken = 0;
+	if (thread->in_fn)
+		fault->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid, regs->ip,
+					   regs->sp, regs->bp, leaf);
+	else
+		fault->stack_id = memo_stack(task, thread, regs, leaf);
+	fault->interrupted |= thread->python.woken;
+	sweep_note(thread, regs);
+}
+
+/* Where the fault comes from: its stack, and what else only the instruction tells. */
+static __always_inline void fault_locate(const struct bpf_raw_tracepoint_args *ctx,
+					 struct task_struct *task, struct thread *thread,
+					 const struct pt_regs *regs)
+{
+	struct open_fault *fault = &thread->fault;
+	struct sweep_place *place;
+	__u8 flags = (is_error(ctx, ERROR_USER) ? 0 : RUN_KERNEL_MODE) |
+		     (is_error(ctx, ERROR_WRITE) ? RUN_WRITE : 0);
+
+	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
+		fault->stack_id = thread->run.stack_id;
+		fault->flags = thread->run.flags & ~(RUN_MAJOR | RUN_INTERRUPTED);
+	} else if ((place = sweep_find(thread, regs, flags))) {
+		fault->stack_id = place->stack_id;
+		fault->flags = place->flags;
+	} else {
+		fault_walk_stack(ctx, task, thread, regs, flags);
+	}
+}
+
+/* In the calls that the thread is in. */
+static __always_inline void fault_count_inside(struct thread *thread)
+{
+	if (thread->in_fn)
+		note_inside(&thread->call, thread->fault.fault_class);
+	if (in_map(thread))
+		thread->map.minor++;
+	if (in_read(thread))
+		thread->read.faults++;
+}
+
+/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
+static __always_inline void fault_stamp(struct task_struct *task, struct thread *thread)
+{
+	struct open_fault *fault = &thread->fault;
+
+	fault->stamped = fault->began_ns || !time_will_do(thread);
+	if (fault->stamped) {
+		fault->blocks_told = blocks_told;
+		stamp_take(task, &fault->start);
+	}
+	if (fault->began_ns && thread->in_fn)
+		thread->call.probe_ns += fault->start.ns - fault->began_ns;
+}
+
 /*
  * One program at both tracepoints, user's and kernel's (attach.c): it is the longest, and is then
  * verified once. What a fault in user mode interrupted is what its thread entered the kernel with.
@@ -425,10 +523,6 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	__u64 address = ctx->args[0];
 	const struct mm_struct *mm;
 	struct open_fault *fault;
-	struct memtoll_target *process;
-	int end;
-	struct sweep_place *place;
-	__u8 flags;
 
 	if (!thread)
 		return 0;
@@ -463,63 +557,10 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
-	if (!area_is_known(thread, address)) {
-		fault->began_ns = bpf_ktime_get_ns();
-		fault->interrupted = area_ask(task, mm, thread, address, regs->sp);
-	}
-	/* Kept: another thread may have to look again, the one that drains. */
-	fault->root = table_root();
-	end = walk_tables(&fault->walked, fault->root, address);
-	fault->fault_class = classify(end, &fault->walked, &thread->area, is_error(ctx, ERROR_WRITE));
-	fault->swap_type =
-		fault->fault_class == FAULT_SWAP ? fault->walked.entry >> SWAP_TYPE_SHIFT : 0;
-	fault->pfn = 0;
-	look_around(fault, end, thread->area.start);
-	fault->area = thread->area.area;
-	fault->inode = thread->area.inode;
-	fault->dev = thread->area.dev;
-	if (thread->in_fn)
-		note_inside(&thread->call, fault->fault_class);
-	if (in_map(thread))
-		thread->map.minor++;
-	if (in_read(thread))
-		thread->read.faults++;
-	flags = (is_error(ctx, ERROR_USER) ? 0 : RUN_KERNEL_MODE) |
-		(is_error(ctx, ERROR_WRITE) ? RUN_WRITE : 0);
-	if (run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn)) {
-		fault->stack_id = thread->run.stack_id;
-		fault->flags = thread->run.flags & ~(RUN_MAJOR | RUN_INTERRUPTED);
-	} else if ((place = sweep_find(thread, regs, flags))) {
-		fault->stack_id = place->stack_id;
-		fault->flags = place->flags;
-	} else {
-		bool memset_code, leaf;
-
-		if (!fault->began_ns)
-			fault->began_ns = bpf_ktime_get_ns();
-		process = process_get(task->tgid);
-		memset_code = is_error(ctx, ERROR_USER) && in_memset(process, fault->ip);
-		fault->flags = flags | (memset_code ? RUN_MEMSET : 0) |
-			       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
-		leaf = memset_code ||
-		       (!is_error(ctx, ERROR_USER) && is_return_address(regs->sp));
-		thread->python.woken = 0;
-		if (thread->in_fn)
-			fault->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid,
-						   regs->ip, regs->sp, regs->bp, leaf);
-		else
-			fault->stack_id = memo_stack(task, thread, regs, leaf);
-		fault->interrupted |= thread->python.woken;
-		sweep_note(thread, regs);
-	}
-	/* The fault's time begins after ours; what a new run has cost us is not the caller's. */
-	fault->stamped = fault->began_ns || !time_will_do(thread);
-	if (fault->stamped) {
-		fault->blocks_told = blocks_told;
-		stamp_take(task, &fault->start);
-	}
-	if (fault->began_ns && thread->in_fn)
-		thread->call.probe_ns += fault->start.ns - fault->began_ns;
+	fault_judge(ctx, task, mm, thread, regs->sp);
+	fault_count_inside(thread);
+	fault_locate(ctx, task, thread, regs);
+	fault_stamp(task, thread);
 	fault->active = 1;
 	if (fault->fault_class == FAULT_ZERO && !fault->look_again && !fault->in_fn &&
 	    is_error(ctx, ERROR_USER))
