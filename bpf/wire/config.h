@@ -6,7 +6,7 @@
 #ifndef MEMTOLL_CONFIG_H
 #define MEMTOLL_CONFIG_H
 
-#include "wire/sampling.h"
+#include "sampling.h"
 
 /* --min-size: blocks of at least so many bytes are followed one by one. */
 extern const volatile __u64 cfg_min_size;

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
 from harness import ROOT
 
 USERSPACE: Final = ROOT / "userspace"
@@ -38,6 +39,18 @@ MAY_INCLUDE: Final = {
         "report compare doctor",
     }.items()
 }
+# The same for the folders of bpf/, each of which may include wire/, too.
+BPF_MAY_INCLUDE: Final = {
+    folder: set(others.split())
+    for folder, others in {
+        "wire": "",
+        "state": "",
+        "memory": "state",
+        "stacks": "state memory",
+        "probes": "state memory stacks",
+        "checks": "memory probes",
+    }.items()
+}
 # One enum, in a header of its own: the order of glibc's thresholds.
 ALLOWED: Final = {("ledger/thresholds.h", "allocators/threshold_names.h")}
 
@@ -63,6 +76,7 @@ def included(path: Path) -> list[str]:
 def test_every_source_is_in_a_folder() -> None:
     assert not [path for folder in (USERSPACE, BPF) for path in folder.glob("*.[ch]")]
     assert {path.parent.name for path in sources() if path.is_relative_to(USERSPACE)} == set(MAY_INCLUDE)
+    assert {path.parent.name for path in sources() if path.is_relative_to(BPF)} == set(BPF_MAY_INCLUDE)
 
 
 def test_includes_look_one_way() -> None:
@@ -80,7 +94,19 @@ def test_includes_look_one_way() -> None:
     assert not wrong
 
 
-def test_folders_make_no_circle() -> None:
+def test_includes_of_bpf_look_one_way() -> None:
+    wrong = []
+    for path in sources():
+        folder = path.parent.name
+        for name in included(path) if path.is_relative_to(BPF) else ():
+            other = name.partition("/")[0]
+            if other not in {folder, "wire"} | BPF_MAY_INCLUDE[folder]:
+                wrong.append(f"{path.relative_to(ROOT)} includes {name}")
+    assert not wrong
+
+
+@pytest.mark.parametrize("may_include", [MAY_INCLUDE, BPF_MAY_INCLUDE], ids=["userspace", "bpf"])
+def test_folders_make_no_circle(may_include: dict[str, set[str]]) -> None:
     """Whoever may be included may not include, however far round."""
     seen: dict[str, bool] = {}
 
@@ -88,11 +114,11 @@ def test_folders_make_no_circle() -> None:
         assert seen.get(folder, True), f"{folder} is in a circle"
         if folder not in seen:
             seen[folder] = False
-            for other in MAY_INCLUDE[folder]:
+            for other in may_include[folder]:
                 visit(other)
             seen[folder] = True
 
-    for folder in MAY_INCLUDE:
+    for folder in may_include:
         visit(folder)
 
 
