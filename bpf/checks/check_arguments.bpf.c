@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * check_arguments.bpf.c: proves on a live process that a probe behind a function's entry sees every call,
- * with the arguments and the stack pointer that the function was entered with. For as short as
- * it takes, a second probe sits on the entry itself. A skeleton of its own, for `memtoll doctor`.
+ * check_arguments.bpf.c: proves on a live process that a probe behind a function's entry sees every
+ * call, with the arguments and the stack pointer that the function was entered with. For as short
+ * as it takes, a second probe sits on the entry itself. A skeleton of its own, for `memtoll
+ * doctor`.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * check_pagetable.bpf.c: programs that userspace runs on itself before tracing, to prove what the tracing
- * programs rely on. A skeleton of its own: its answers are knobs of the other one.
+ * check_pagetable.bpf.c: programs that userspace runs on itself before tracing, to prove what the
+ * tracing programs rely on. A skeleton of its own: its answers are knobs of the other one.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -11,7 +11,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Not needed here: a helper tells more when the address is wrong. */
+/* Not needed here: a helper reports an address that is wrong. */
 const volatile bool cfg_casts = false;
 
 __u64 walked_frame = 0;		/* 0: there is no page */

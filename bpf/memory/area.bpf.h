@@ -46,7 +46,7 @@ struct area_query {
 	__u64 name;	/* where the kernel has the last part of the file's path */
 };
 
-/* Files that userspace has been told of. */
+/* Files that were sent to userspace. */
 struct file_key {
 	__u64 inode;
 	__u32 dev;
@@ -58,12 +58,12 @@ struct {
 	__uint(max_entries, 4096);
 	__type(key, struct file_key);
 	__type(value, __u8);
-} files_told SEC(".maps");
+} files_sent SEC(".maps");
 
 /*
  * All that the kernel has of the area and its file, as numbers: read while the area is known to be
- * there, under the lock or before area_peek() looks again. What comes after is the same for both, and
- * the verifier goes through it once.
+ * there, under the lock or before area_peek() looks again. What comes after is the same for both,
+ * and the verifier goes through it once.
  */
 static __always_inline void area_take(struct vm_area_struct *vma, struct area_query *query)
 {
@@ -96,8 +96,8 @@ static long area_found(struct task_struct *task, struct vm_area_struct *vma,
 }
 
 /*
- * The same without the lock. 0: found. What was unmapped meanwhile may be another area by now, whose
- * bounds or process are others.
+ * The same without the lock. 0: found. What was unmapped meanwhile may be another area by now,
+ * whose bounds or process are others.
  */
 static __always_inline int area_peek(const struct mm_struct *mm, __u64 address,
 				     struct area_query *query)
@@ -152,19 +152,19 @@ static __always_inline bool is_thread_stack(struct task_struct *task,
 }
 
 /*
- * A file area's name goes to userspace once per process. Should it be gone, reading it fails. Whether
- * it was told now, which wakes.
+ * A file area's name goes to userspace once per process. Should it be gone, reading it fails.
+ * Whether it was sent now, which wakes.
  */
-static __always_inline bool tell_file(struct task_struct *task, struct thread *thread,
+static __always_inline bool file_send(struct task_struct *task, struct thread *thread,
 				      const struct area_query *query)
 {
 	struct file_key key = { .inode = query->inode, .dev = query->dev, .tgid = task->tgid };
 	struct memtoll_file *file = &thread->file;
-	__u8 told = 1;
+	__u8 sent = 1;
 
-	if (bpf_map_lookup_elem(&files_told, &key))
+	if (bpf_map_lookup_elem(&files_sent, &key))
 		return false;
-	bpf_map_update_elem(&files_told, &key, &told, BPF_ANY);
+	bpf_map_update_elem(&files_sent, &key, &sent, BPF_ANY);
 	file->kind = EVENT_FILE;
 	file->tgid = task->tgid;
 	file->inode = query->inode;
@@ -175,7 +175,7 @@ static __always_inline bool tell_file(struct task_struct *task, struct thread *t
 	return true;
 }
 
-/* Arena, thread stack or plain; false: it cannot be told yet, ask again. */
+/* Arena, thread stack or plain; false: not known yet, ask again. */
 static __always_inline bool refine_anonymous(struct task_struct *task, struct area_query *query,
 					     __u64 address, __u64 sp)
 {
@@ -207,8 +207,8 @@ static __always_inline void area_missing(const struct mm_struct *mm, struct area
 
 /*
  * mm: the task's. Each load of that pointer by its type costs the verifier searches
- * (page_state.bpf.c): it is loaded once. Returns whether an interrupt comes of it, which is taken as
- * soon as the fault lets interrupts in.
+ * (page_state.bpf.c): it is loaded once. Returns whether an interrupt comes of it, which is taken
+ * as soon as the fault lets interrupts in.
  */
 static __always_inline bool area_ask(struct task_struct *task, const struct mm_struct *mm,
 				     struct thread *thread, __u64 address, __u64 sp)
@@ -234,10 +234,10 @@ static __always_inline bool area_ask(struct task_struct *task, const struct mm_s
 	judge_area(mm, &query);
 	/* Not by its inode: that of System V shared memory is the segment's number, 0 at first. */
 	if (query.dev)
-		interrupts |= tell_file(task, thread, &query);
+		interrupts |= file_send(task, thread, &query);
 	else if (query.area == AREA_ANON)
 		lasting = refine_anonymous(task, &query, address, sp);
-	/* An arena is told heap by heap; several may make up one area. */
+	/* An arena is known heap by heap; several may make up one area. */
 	if (query.area == AREA_ARENA) {
 		__u64 heap = address & ~(HEAP_MAX - 1);
 

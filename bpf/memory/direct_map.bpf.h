@@ -4,7 +4,7 @@
  *
  * bpf_probe_read_user() costs some 40 ns, of which the word itself is the least. The kernel maps
  * all memory a second time (the direct map): as long as the page-table entry is the one by which
- * the word was found, two loads are enough. The entry tells when the page has moved, has gone to
+ * the word was found, two loads are enough. The entry changes when the page has moved, has gone to
  * swap or was given back: then the helper reads the word.
  *
  * Part of page_state.bpf.c: libbpf's linker takes the kernel's cast from one object only.

@@ -3,7 +3,7 @@
  * folio.bpf.h: the folio that a page frame belongs to.
  *
  * struct page of a frame lies at vmemmap + frame * sizeof(struct page). Where vmemmap begins is not
- * exported; a thread's own stack tells: the kernel keeps the struct page of each of its pages
+ * exported; a thread's own stack shows it: the kernel keeps the struct page of each of its pages
  * (CONFIG_VMAP_STACK), and the page tables have the frame.
  */
 #ifndef MEMTOLL_FOLIO_BPF_H
@@ -48,7 +48,7 @@ static __noinline int vmemmap_find(void)
 	return 0;
 }
 
-/* Pages of the folio of a frame, and the frame's place in it. 1 and 0 where it cannot be told. */
+/* Pages of the folio of a frame, and the frame's place in it. 1 and 0 where it is not known. */
 static __always_inline __u64 folio_pages(__u64 pfn, __u64 *place)
 {
 	__u64 size = bpf_core_type_size(struct page), page, link = 0, head, order = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * page_state.bpf.c: what a fault found in the page tables, and how many pages it has mapped: one, those
- * around it in the page cache, a folio of several pages, a huge page. And the area of an address.
+ * page_state.bpf.c: what a fault found in the page tables, and how many pages it has mapped: one,
+ * those around it in the page cache, a folio of several pages, a huge page. And the area of an
+ * address.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

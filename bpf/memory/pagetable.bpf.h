@@ -117,7 +117,9 @@ static __always_inline __u32 window_present(__u64 slot, __u32 first,
 		return 0;
 	for (i = 0; i < WINDOW_PAGES; i++) {
 		bit = entries[i] & PTE_PRESENT;
-		/* No branch: the verifier of 7.2 takes every combination of them for another state. */
+		/*
+		 * No branch: the verifier of 7.2 takes every combination of them for another state.
+		 */
 		barrier_var(bit);
 		present |= bit << i;
 	}

@@ -40,9 +40,12 @@
 /* errno-base.h */
 #define EEXIST 17
 
-#define IDLE_HITS_TOLD 64
+#define IDLE_HITS_BATCH 64
 
-/* The cookie of the probes at entries that lie so many bytes into a page. Set before they are attached. */
+/*
+ * The cookie of the probes at entries that lie so many bytes into a page. Set before they are
+ * attached.
+ */
 volatile __u64 entry_cookies[MEMTOLL_PAGE_SIZE] = {};
 
 struct {
@@ -60,7 +63,7 @@ struct block_key {
 	__u64 addr;
 };
 
-/* Live blocks of at least cfg_min_size bytes: so that their free can be told from all others. */
+/* Live blocks of at least cfg_min_size bytes, by which their frees are recognized. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 262144);
@@ -70,35 +73,36 @@ struct {
 } blocks SEC(".maps");
 
 /*
- * How many live blocks have an address of this hash: of nearly all that are freed none, which saves
- * the look-up. Raised before a block is in the table and lowered after it has left: never too low.
+ * Counting filter over live blocks: 0 proves that a block is not followed, as most are not that are
+ * freed, and saves the look-up. Raised before a block is in the table and lowered after it has
+ * left, so that it is never too low.
  */
-#define NEAR_LOG 14
-static __u32 near_blocks[1 << NEAR_LOG];
+#define BLOCK_FILTER_LOG 14
+static __u32 block_filter[1 << BLOCK_FILTER_LOG];
 
-static __always_inline __u32 *near_of(__u32 tgid, __u64 addr)
+static __always_inline __u32 *block_counter(__u32 tgid, __u64 addr)
 {
-	return &near_blocks[(addr + tgid) * STACK_HASH_SEED >> (64 - NEAR_LOG)];
+	return &block_filter[(addr + tgid) * STACK_HASH_SEED >> (64 - BLOCK_FILTER_LOG)];
 }
 
 static __always_inline bool is_followed(__u32 tgid, __u64 addr)
 {
 	struct block_key key = { .tgid = tgid, .addr = addr };
 
-	return addr && *near_of(tgid, addr) && bpf_map_lookup_elem(&blocks, &key);
+	return addr && *block_counter(tgid, addr) && bpf_map_lookup_elem(&blocks, &key);
 }
 
 static __always_inline void follow_block(__u32 tgid, __u64 addr, __u64 size)
 {
 	struct block_key key = { .tgid = tgid, .addr = addr };
-	__u32 *near = near_of(tgid, addr);
+	__u32 *counter = block_counter(tgid, addr);
 	long err;
 
-	__sync_fetch_and_add(near, 1);
+	__sync_fetch_and_add(counter, 1);
 	err = bpf_map_update_elem(&blocks, &key, &size, BPF_NOEXIST);
 	if (!err)
 		return;
-	__sync_fetch_and_add(near, -1);
+	__sync_fetch_and_add(counter, -1);
 	/* There already: its free was not seen. */
 	if (err != -EEXIST || bpf_map_update_elem(&blocks, &key, &size, BPF_ANY))
 		lose(LOST_BLOCKS_FULL, 1);
@@ -109,7 +113,7 @@ static __always_inline void forget_block(__u32 tgid, __u64 addr)
 	struct block_key key = { .tgid = tgid, .addr = addr };
 
 	if (!bpf_map_delete_elem(&blocks, &key))
-		__sync_fetch_and_add(near_of(tgid, addr), -1);
+		__sync_fetch_and_add(block_counter(tgid, addr), -1);
 }
 
 static __always_inline bool is_key(const struct memtoll_call_key *a,
@@ -119,8 +123,8 @@ static __always_inline bool is_key(const struct memtoll_call_key *a,
 }
 
 /*
- * The sum in the site's place on this CPU, or NULL: another has it. A thread may be preempted, or go
- * on on another CPU, anywhere in here: what is taken is never given to another site.
+ * The sum in the site's place on this CPU, or NULL: another has it. A thread may be preempted, or
+ * go on on another CPU, anywhere in here: what is taken is never given to another site.
  */
 static __always_inline struct memtoll_call *site_in_place(const struct memtoll_call_key *key,
 							  struct thread *thread)
@@ -178,10 +182,10 @@ static __always_inline void add(__u64 *counter, __u64 value)
 	__sync_fetch_and_add(counter, value);
 }
 
-/* From here on faults take the time anew: memory has changed hands. */
+/* From here on faults read the clock again: memory has another owner. */
 static __always_inline void block_emit(struct memtoll_block *event)
 {
-	__sync_fetch_and_add(&blocks_told, 1);
+	__sync_fetch_and_add(&block_generation, 1);
 	emit(event, sizeof(*event), LOST_RING_BLOCK, 1, false);
 }
 
@@ -226,11 +230,11 @@ static __always_inline void count_untimed(struct task_struct *task, struct threa
 }
 
 /*
- * Of the times between two hits of a thread the lowest tenth: two traps and whatever the program does
- * there, which then is next to nothing. A running quantile: where one gap in ten is below, nine steps
- * down and one up are even.
+ * Of the times between two hits of a thread the lowest tenth: two traps and what the program does
+ * between them, which then is next to nothing. A running quantile: where one gap in ten is below,
+ * nine steps down and one up are even.
  */
-static __always_inline void note_gap(struct memtoll_gaps *gaps, __u64 *low_ns, __u64 gap_ns)
+static __always_inline void gap_add(struct memtoll_gaps *gaps, __u64 *low_ns, __u64 gap_ns)
 {
 	__u64 low = *low_ns ? *low_ns : gap_ns, step = (low >> 7) + 1;
 
@@ -251,19 +255,19 @@ static __always_inline bool window_is_open(struct task_struct *task, struct thre
 
 	if (fn >= FN_COUNT)
 		return false;
-	if (!(closed_fns & (1U << fn)) && shut_ns <= open_until_ns) {
+	if (!(idle_fns & (1U << fn)) && shut_ns <= open_until_ns) {
 		rates->calls[fn]++;
 		return true;
 	}
 	rates->idle[fn]++;
 	now = bpf_ktime_get_ns();
-	note_gap(&rates->idle_gaps, &thread->idle_gap_ns, now - thread->passed_ns);
+	gap_add(&rates->idle_gaps, &thread->idle_gap_ns, now - thread->passed_ns);
 	thread->passed_ns = now;
-	/* Told now and then: a look-up each time would double the price. */
-	if (++thread->idle_hits % IDLE_HITS_TOLD == 0) {
+	/* In batches: a look-up each time would double the price. */
+	if (++thread->idle_hits % IDLE_HITS_BATCH == 0) {
 		site = site_get(&key, thread);
 		if (site)
-			add(&site->sum.untimed_calls, IDLE_HITS_TOLD);
+			add(&site->sum.untimed_calls, IDLE_HITS_BATCH);
 	}
 	return false;
 }
@@ -424,7 +428,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
 	}
 	thread->in_fn = fn;
 	stamp_take(task, &call->start);
-	note_gap(&rates->gaps, &thread->gap_ns, call->start.ns - thread->returned_ns);
+	gap_add(&rates->gaps, &thread->gap_ns, call->start.ns - thread->returned_ns);
 	return 0;
 }
 
@@ -634,9 +638,9 @@ static __always_inline void keep_off_private_stack(struct pt_regs *ctx)
 /*
  * What the kernel would answer, known without asking: a call into it costs as much as all that is
  * done here. cookie: of the probes at entries where the instruction pointer is in its page. At a
- * return that is the caller's, no longer the probe's: there is none, or, should one lie alike, a call
- * of the thread is open, or was given up whose return may yet come. (A call that is given up because
- * its probes went has no return: the kernel tells new probes of their own calls alone.)
+ * return that is the caller's, no longer the probe's: there is none, or, should one lie alike, a
+ * call of the thread is open, or was given up whose return may yet come. (A call that is given up
+ * because its probes went has no return: the kernel calls new probes for their own calls only.)
  */
 static __always_inline bool is_return(struct pt_regs *ctx, __u64 cookie,
 				      const struct thread *thread)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* context.bpf.h: a word of a program's context, which the compiler must not address in a way of its own. */
+/*
+ * context.bpf.h: a word of a program's context, which the compiler must not address in a way of its
+ * own.
+ */
 #ifndef MEMTOLL_CONTEXT_BPF_H
 #define MEMTOLL_CONTEXT_BPF_H
 

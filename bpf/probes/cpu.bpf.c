@@ -41,7 +41,7 @@ static __always_inline bool beside_probe(struct task_struct *task, const struct 
 
 #if defined(__TARGET_ARCH_x86)
 /*
- * Where the call before a return address goes to, as far as its instruction tells: call rel32,
+ * Where the call before a return address goes to, as far as its instruction shows: call rel32,
  * straight or by an entry of the linkage table, and call *disp32(%rip). 0: it does not.
  */
 static __always_inline __u64 called_before(__u64 address)
@@ -86,7 +86,7 @@ static __always_inline __u64 called_before(__u64 address)
 
 /*
  * calloc goes on to memset by a jump (glibc 2.36): what memset returns to is calloc's caller. Where
- * calloc is not watched at the time, only the call that was made there tells the two apart. sp: in
+ * calloc is not watched at the time, only the call instruction there distinguishes the two. sp: in
  * memset, which keeps nothing on the stack.
  */
 static __always_inline bool memset_is_callocs(const struct memtoll_target *process, __u64 sp)

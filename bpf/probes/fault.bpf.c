@@ -84,8 +84,8 @@ static __always_inline __u8 classify(int end, const struct walked *walked,
 	return FAULT_COW;
 }
 
-/* Classes that only the end of the fault tells apart: together they make one sweep's start. */
-static __always_inline __u8 kin_of(__u8 fault_class)
+/* Classes that only the end of a fault distinguishes: at its begin they continue the same run. */
+static __always_inline __u8 merge_class(__u8 fault_class)
 {
 	switch (fault_class) {
 	case FAULT_REUSE:
@@ -121,7 +121,7 @@ static __always_inline void series_emit(struct memtoll_series *series)
 	series->count = 0;
 }
 
-/* Whether nothing is lost of a run that is told as part of a series. */
+/* Whether a series holds all that there is to the run. */
 static __always_inline bool run_is_plain(const struct memtoll_run *run)
 {
 	return run->pages == run->faults && !run->timed_faults && !run->in_fn &&
@@ -211,8 +211,8 @@ static __always_inline bool run_continues(const struct thread *thread, __u64 add
 {
 	const struct memtoll_run *run = &thread->run;
 
-	return run->faults && run->ip == ip && kin_of(run->fault_class) == kin_of(fault_class) &&
-	       run->in_fn == in_fn &&
+	return run->faults && run->ip == ip && run->in_fn == in_fn &&
+	       merge_class(run->fault_class) == merge_class(fault_class) &&
 	       address - run->address == run->pages * MEMTOLL_PAGE_SIZE;
 }
 
@@ -314,7 +314,7 @@ static __always_inline void order_unfold(struct task_struct *task, struct thread
 
 static __always_inline __u32 kind_of(__u8 fault_class)
 {
-	switch (kin_of(fault_class)) {
+	switch (merge_class(fault_class)) {
 	case FAULT_ZERO:
 	case FAULT_ZERO_UPGRADE:
 	case FAULT_ZERO_READ:
@@ -327,7 +327,7 @@ static __always_inline __u32 kind_of(__u8 fault_class)
 }
 
 /* In the allocator's call that met it; the kinds for its record, should it take long. */
-static __always_inline void note_inside(struct open_call *call, __u8 fault_class)
+static __always_inline void call_add_fault(struct open_call *call, __u8 fault_class)
 {
 	struct call_inside *inside = &call->inside;
 	__u32 kind = kind_of(fault_class);
@@ -341,7 +341,8 @@ static __always_inline void note_inside(struct open_call *call, __u8 fault_class
 	inside->faults[kind]++;
 }
 
-static __always_inline void note_timed(struct open_call *call, __u8 fault_class, __u64 wall_ns)
+static __always_inline void call_add_timed_fault(struct open_call *call, __u8 fault_class,
+						 __u64 wall_ns)
 {
 	__u32 kind = kind_of(fault_class);
 
@@ -391,16 +392,16 @@ static __always_inline void fault_account(const struct open_fault *fault, __u64 
 }
 
 /*
- * Whether the time of the last fault will do: nobody looks at the end of this one, which is minor,
- * and whose memory it is cannot have changed meanwhile: no mapping has (or the area would have been
- * asked for anew), nor a block.
+ * Whether the timestamp of the last fault can be reused: nobody looks at the end of this one, which
+ * is minor, and whose memory it is cannot have changed meanwhile: no mapping has (or the area would
+ * have been asked for anew), nor a block.
  */
-static __always_inline bool time_will_do(const struct thread *thread)
+static __always_inline bool can_reuse_timestamp(const struct thread *thread)
 {
 	const struct open_fault *fault = &thread->fault;
 
 	return thread->sweep.faults % STAMP_FAULTS && fault->fault_class == FAULT_ZERO &&
-	       !fault->in_fn && !ends_are_seen() && fault->blocks_told == blocks_told;
+	       !fault->in_fn && !ends_are_seen() && fault->block_generation == block_generation;
 }
 
 /*
@@ -428,7 +429,8 @@ static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ct
 	/* Kept: another thread may have to look again, the one that drains. */
 	fault->root = table_root();
 	end = walk_tables(&fault->walked, fault->root, address);
-	fault->fault_class = classify(end, &fault->walked, &thread->area, is_error(ctx, ERROR_WRITE));
+	fault->fault_class =
+		classify(end, &fault->walked, &thread->area, is_error(ctx, ERROR_WRITE));
 	fault->swap_type =
 		fault->fault_class == FAULT_SWAP ? fault->walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;
@@ -461,7 +463,7 @@ static __always_inline void fault_walk_stack(const struct bpf_raw_tracepoint_arg
 	else
 		fault->stack_id = memo_stack(task, thread, regs, leaf);
 	fault->interrupted |= thread->python.woken;
-	sweep_note(thread, regs);
+	sweep_remember(thread, regs);
 }
 
 /* Where the fault comes from: its stack, and what else only the instruction tells. */
@@ -489,7 +491,7 @@ static __always_inline void fault_locate(const struct bpf_raw_tracepoint_args *c
 static __always_inline void fault_count_inside(struct thread *thread)
 {
 	if (thread->in_fn)
-		note_inside(&thread->call, thread->fault.fault_class);
+		call_add_fault(&thread->call, thread->fault.fault_class);
 	if (in_map(thread))
 		thread->map.minor++;
 	if (in_read(thread))
@@ -501,9 +503,9 @@ static __always_inline void fault_stamp(struct task_struct *task, struct thread 
 {
 	struct open_fault *fault = &thread->fault;
 
-	fault->stamped = fault->began_ns || !time_will_do(thread);
+	fault->stamped = fault->began_ns || !can_reuse_timestamp(thread);
 	if (fault->stamped) {
-		fault->blocks_told = blocks_told;
+		fault->block_generation = block_generation;
 		stamp_take(task, &fault->start);
 	}
 	if (fault->began_ns && thread->in_fn)
@@ -606,7 +608,7 @@ static __always_inline int fault_end(bool major)
 	if (thread->in_fn) {
 		thread->call.faults_timed++;
 		thread->call.fault_cpu_ns += cpu_ns;
-		note_timed(&thread->call, thread->fault.fault_class, wall_ns);
+		call_add_timed_fault(&thread->call, thread->fault.fault_class, wall_ns);
 	}
 	if (major && in_map(thread))
 		thread->map.minor--;

@@ -27,7 +27,7 @@
  */
 #define STAMP_FAULTS 16
 
-/* Nothing follows the open fault, which is over or whose end has something to tell. */
+/* Nothing follows the open fault, which is over or whose end is needed. */
 static __always_inline void order_end(struct thread *thread)
 {
 	thread->order.left = 0;
@@ -50,7 +50,7 @@ static __always_inline void order_begin(struct thread *thread)
 	order->table = fault->walked.table;
 	order->table_at = fault->walked.table_at;
 	order->area_generation = thread->area.generation;
-	order->blocks_told = fault->blocks_told;
+	order->block_generation = fault->block_generation;
 	order->followed = 0;
 	order->left = pages < stamps ? pages : stamps;
 }
@@ -65,9 +65,10 @@ static __always_inline bool order_follows(struct thread *thread, __u64 address, 
 	struct order *order = &thread->order;
 	__u64 page = address & ~(MEMTOLL_PAGE_SIZE - 1);
 
-	if (!order->left || page != order->next || ip != order->ip || thread->in_fn || ends_are_seen() ||
-	    thread->drained != drain_epoch || order->area_generation != area_generation ||
-	    order->blocks_told != blocks_told ||
+	if (!order->left || page != order->next || ip != order->ip || thread->in_fn ||
+	    ends_are_seen() || thread->drained != drain_epoch ||
+	    order->area_generation != area_generation ||
+	    order->block_generation != block_generation ||
 	    !slot_is_empty(order->table, order->table_at, address))
 		return false;
 	order->next = page + MEMTOLL_PAGE_SIZE;

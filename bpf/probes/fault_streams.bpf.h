@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * fault_streams.bpf.h: pages touched in order from a few places by turns.
+ * fault_streams.bpf.h: pages touched in order from a few places in turn.
  *
  * A run of faults ends when the next page is touched by another instruction. Allocators that cut
  * their memory in pieces do that all the time: of four pages that CPython takes in order one is
@@ -25,7 +25,7 @@
 #define SWEEP_FAULTS 32
 #define SWEEP_FAULTS_MOST 128
 
-/* Bits of a place's flags that the fault itself tells. */
+/* Bits of a place's flags that are known without its stack. */
 #define SWEEP_FLAGS (RUN_KERNEL_MODE | RUN_WRITE)
 
 /* Nothing is in order any more: stacks were drained, or the process is another program. */
@@ -76,7 +76,7 @@ static __always_inline struct sweep_place *sweep_slot(struct sweep *sweep,
 }
 
 /* The open fault's stack was looked at: it may be found again. */
-static __always_inline void sweep_note(struct thread *thread, const struct pt_regs *regs)
+static __always_inline void sweep_remember(struct thread *thread, const struct pt_regs *regs)
 {
 	struct open_fault *fault = &thread->fault;
 	struct sweep *sweep = &thread->sweep;

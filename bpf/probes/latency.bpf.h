@@ -46,7 +46,7 @@ struct call_end {
 	__u8 slept;		/* it gave up the CPU */
 };
 
-/* 1 where value > least, else 0; both below 2^63. Without a branch, whatever the compiler thinks. */
+/* 1 where value > least, else 0; both below 2^63. Kept free of branches. */
 static __always_inline __u64 above(__u64 value, __u64 least)
 {
 	__u64 difference = least - value;
@@ -56,8 +56,9 @@ static __always_inline __u64 above(__u64 value, __u64 least)
 }
 
 /*
- * Position of the highest bit that is set, by halves: there is no instruction for it. value > 0, of 32
- * bits. Branches would be 32 ways for the verifier, each of which it follows to the program's end.
+ * Position of the highest bit that is set, by halves: there is no instruction for it. value > 0, of
+ * 32 bits. Branches would be 32 ways for the verifier, each of which it follows to the program's
+ * end.
  */
 static __always_inline __u32 log2_of(__u64 value)
 {
@@ -150,8 +151,8 @@ static __always_inline void latency_add(struct memtoll_call *site, const struct 
 }
 
 /*
- * Whether there is still room for one more in this slice. Calls that were merely preempted tell of
- * the machine, not of the allocator, and on a busy one are many: they have room of their own.
+ * Whether there is still room for one more in this slice. Calls that were merely preempted are due
+ * to the machine, not to the allocator, and on a busy one are many: they have room of their own.
  */
 static __always_inline bool outlier_wanted(const struct call_end *end)
 {

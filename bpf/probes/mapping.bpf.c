@@ -54,7 +54,7 @@ int map_enter(struct sys_enter_args *ctx)
 	/* From the registers: the record of a call of few arguments is too short. */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (ctx->nr == NR_MPROTECT) {
-		note_mprotect(thread, PT_REGS_PARM1_SYSCALL(regs));
+		arena_extended(thread, PT_REGS_PARM1_SYSCALL(regs));
 		return 0;
 	}
 	rate_map();
@@ -125,7 +125,7 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 }
 
 /* In the allocator's call that made it; the kinds for its record, should it take long. */
-static __always_inline void note_inside(struct open_call *call,
+static __always_inline void call_add_mapping(struct open_call *call,
 					const struct memtoll_mapping *event, __u64 wall_ns)
 {
 	if (!call->map_calls) {
@@ -183,7 +183,7 @@ int map_exit(struct sys_exit_args *ctx)
 	}
 	event->stack_id = stack_of_map_call(task, thread);
 	if (thread->in_fn)
-		note_inside(&thread->call, event, now - map->start.ns);
+		call_add_mapping(&thread->call, event, now - map->start.ns);
 	map_count(task, thread, event, bytes, failed);
 	if (!failed) {
 		__sync_fetch_and_add(&area_generation, 1);

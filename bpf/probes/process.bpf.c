@@ -45,29 +45,29 @@ static __always_inline void thread_flush(struct task_struct *task, struct thread
 	run_emit(thread);
 	sweep_end(thread);
 	reads_emit(thread);
-	passes_tell(task, thread);
+	passes_flush(task, thread);
 }
 
 static __always_inline void process_remove(__u32 tgid)
 {
 	if (!bpf_map_delete_elem(&processes, &tgid))
-		count_near(tgid, -1);
+		process_filter_add(tgid, -1);
 	bpf_map_delete_elem(&process_states, &tgid);
 }
 
-/* The row of a new process. Counted first, so that it is never passed over. */
+/* The row of a new process. Counted in the filter first, so that it is never missed. */
 static __always_inline long process_add(__u32 tgid, const struct memtoll_target *row)
 {
 	const struct memtoll_target_state state = {};
 	long err;
 
-	count_near(tgid, 1);
+	process_filter_add(tgid, 1);
 	err = bpf_map_update_elem(&process_states, &tgid, &state, BPF_ANY);
 	if (!err)
 		err = bpf_map_update_elem(&processes, &tgid, row, BPF_NOEXIST);
 	if (err) {
 		bpf_map_delete_elem(&process_states, &tgid);
-		count_near(tgid, -1);
+		process_filter_add(tgid, -1);
 	}
 	return err;
 }
@@ -82,8 +82,8 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	if (child->tgid == parent->tgid)
 		return 0;
 	/*
-	 * Where its number was a traced process's, that has ended, and this is another. An ended one
-	 * keeps its row until then, as its last thread still has memory to give back.
+	 * Where its number was a traced process's, that has ended, and this is another. An ended
+	 * one keeps its row until then, as its last thread still has memory to give back.
 	 */
 	if (process_get(tgid))
 		process_remove(tgid);

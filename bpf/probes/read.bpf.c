@@ -4,10 +4,10 @@
  * part of the file.
  *
  * The tracepoints of these system calls alone are used, not raw sys_enter: that would run for every
- * system call of the machine. Reads of other things (sockets, pipes, /proc) are passed over as soon
+ * system call of the machine. Reads of other things (sockets, pipes, /proc) are ignored as soon
  * as the descriptor's file is known. Where a program hardly reads anything else by read(2), the
  * budget takes that call's tracepoints away (governor.c), and where it reads no file at all, those
- * of all calls go (syscall_idle.c): unwatched.bpf.c then tells whether it reads files meanwhile.
+ * of all calls go (syscall_idle.c): unwatched.bpf.c then watches for file reads.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -54,7 +54,7 @@ enum { AIO_PREAD = 0, AIO_PREADV = 7 };
 /* A row for each file and site: a program that reads a tree makes thousands at once. */
 SUM_TABLE(file_reads, 65536, 4096, struct memtoll_read_key, struct memtoll_read_sum);
 
-/* Files whose path userspace has been told. An inode's number is used again, its generation not. */
+/* Files whose path was sent to userspace. An inode's number is used again, its generation not. */
 struct path_key {
 	__u64 inode;
 	__u32 dev;
@@ -66,7 +66,7 @@ struct {
 	__uint(max_entries, 16384);
 	__type(key, struct path_key);
 	__type(value, __u8);
-} paths_told SEC(".maps");
+} paths_sent SEC(".maps");
 
 SUM_TABLE(passes, 8192, 512, struct memtoll_pass_key, struct memtoll_pass_sum);
 
@@ -84,7 +84,7 @@ static __always_inline void pass_add(const struct memtoll_pass_key *key,
 	__sync_fetch_and_add(&sum->syscalls, more->syscalls);
 }
 
-__hidden int passes_tell(struct task_struct *task, struct thread *thread)
+__hidden int passes_flush(struct task_struct *task, struct thread *thread)
 {
 	struct memtoll_pass_key key = { .tgid = task->tgid };
 	struct memtoll_pass_sum more = {
@@ -191,13 +191,13 @@ static __always_inline void path_fill(struct memtoll_path *path, struct file *fi
 }
 
 /* A file's path goes to userspace once. */
-static __always_inline void tell_path(struct task_struct *task, struct file *file,
+static __always_inline void path_send(struct task_struct *task, struct file *file,
 				      struct inode *inode, const struct path_key *key, __u32 flags)
 {
 	struct memtoll_path *path;
-	__u8 told = 1;
+	__u8 sent = 1;
 
-	if (bpf_map_lookup_elem(&paths_told, key))
+	if (bpf_map_lookup_elem(&paths_sent, key))
 		return;
 	path = bpf_ringbuf_reserve(&events, sizeof(*path), 0);
 	if (!path) {
@@ -212,7 +212,7 @@ static __always_inline void tell_path(struct task_struct *task, struct file *fil
 	path->bytes = flags & READ_BLOCK_DEVICE ? 0 : BPF_CORE_READ(inode, i_size);
 	path_fill(path, file);
 	bpf_ringbuf_submit(path, BPF_RB_NO_WAKEUP);
-	bpf_map_update_elem(&paths_told, key, &told, BPF_ANY);
+	bpf_map_update_elem(&paths_sent, key, &sent, BPF_ANY);
 }
 
 /* Fill in the file's identity. false: nothing that a cache could hold. */
@@ -234,7 +234,7 @@ static __always_inline bool file_judge(struct task_struct *task, struct file *fi
 	key.inode = BPF_CORE_READ(inode, i_ino);
 	key.dev = BPF_CORE_READ(sb, s_dev);
 	key.generation = BPF_CORE_READ(inode, i_generation);
-	tell_path(task, file, inode, &key, *flags);
+	path_send(task, file, inode, &key, *flags);
 	*number = key.inode;
 	*dev = key.dev;
 	return true;
@@ -265,8 +265,8 @@ static __always_inline __u64 stack_of_read(struct task_struct *task, struct thre
 		hash |= 1;
 	}
 	if (!hash || site->hash != hash || site->ip != ip || site->sp != sp) {
-		site->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid, ip, sp, regs->bp,
-					  is_return_address(sp));
+		site->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid, ip, sp,
+					  regs->bp, is_return_address(sp));
 		site->hash = hash;
 		site->ip = ip;
 		site->sp = sp;
@@ -337,7 +337,7 @@ int read_enter(struct sys_enter_args *ctx)
 		if (!file || !file_judge(task, file, &read->inode, &read->dev, &read->flags)) {
 			read->read_fn = READ_FN_NONE;
 			if (read_fn == READ_FN_READ && ++thread->passes >= PASSES_AT_ONCE)
-				passes_tell(task, thread);
+				passes_flush(task, thread);
 			return 0;
 		}
 		read->position = read_fn == READ_FN_READ || read_fn == READ_FN_READV ?
@@ -508,7 +508,7 @@ int read_exit(struct sys_exit_args *ctx)
 	return 0;
 }
 
-/* ---- what the tracepoints of others tell ---- */
+/* ---- the page cache and io_uring ---- */
 
 struct folio___before_6_4 {
 	unsigned char _folio_order;
@@ -547,7 +547,7 @@ int read_filled(struct bpf_raw_tracepoint_args *ctx)
 /*
  * A request of io_uring has ended, in the context of one of the process's threads. Only the first
  * two of its arguments are the same in all versions (6.13 changed the third). There is no time:
- * what a thread waits for in io_uring_enter is not told.
+ * how long a thread waits in io_uring_enter is not known.
  */
 SEC("?raw_tp/io_uring_complete")
 int read_uring(struct bpf_raw_tracepoint_args *ctx)

@@ -9,6 +9,6 @@
 #include "state/thread.bpf.h"
 
 int reads_emit(struct thread *thread);
-int passes_tell(struct task_struct *task, struct thread *thread) __hidden;
+int passes_flush(struct task_struct *task, struct thread *thread) __hidden;
 
 #endif /* MEMTOLL_READ_BPF_H */

@@ -28,7 +28,7 @@ struct {
  * tracer be gone by then, the process ignores it: a program that has not begun has no handler.
  */
 SEC("?uprobe")
-int loader_tells(struct pt_regs *ctx)
+int loader_mapped(struct pt_regs *ctx)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct memtoll_start *start = bpf_map_lookup_elem(&starts, &tgid);

@@ -41,7 +41,9 @@ struct sys_exit_args {
 	__s64 ret;
 };
 
-/* Calls that no program looks at further are added up in batches of so many, and at a thread's end. */
+/*
+ * Calls that no program looks at further are added up in batches of so many, and at a thread's end.
+ */
 #define PASSES_AT_ONCE 64
 
 /* The system call that a task is in: -1 where it came by an exception. */
@@ -93,7 +95,7 @@ static __always_inline __u32 read_fn_of(__s32 nr)
 }
 
 /* glibc extends an arena by mprotect: the part opened during a calloc is not cleared by it. */
-static __always_inline void note_mprotect(struct thread *thread, __u64 addr)
+static __always_inline void arena_extended(struct thread *thread, __u64 addr)
 {
 	if (thread->in_fn == FN_CALLOC && !thread->call.fresh_from)
 		thread->call.fresh_from = addr;

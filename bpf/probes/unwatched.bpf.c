@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * unwatched.bpf.c: what tells of system calls whose tracepoints have been taken away: that there are some
- * again, and how many, not what they did. Attached only meanwhile; what they hang on is rare in others:
- * changes of mappings, reads of files. And, while the tracepoints are there, what they cost the others.
+ * unwatched.bpf.c: counts mapping and read calls while their own tracepoints are detached, so that
+ * userspace knows when to attach them again: how many there are, not what they did. Attached only
+ * for that time, to tracepoints that other system calls seldom reach. And, while the tracepoints of
+ * all system calls are attached, counts the calls that only pay for them.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -32,7 +33,7 @@ static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 
 /*
  * A thread has the lock of its mappings (5.11 and later): all mapping calls take it to write, but
- * that madvise takes it to read, or, from 6.17 on, the lock of one area, which is not told.
+ * that madvise takes it to read, or, from 6.17 on, the lock of one area, which raises no event.
  */
 SEC("?raw_tp/mmap_lock_acquire_returned")
 int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
@@ -54,7 +55,7 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 	regs = user_regs(task);
 	nr = syscall_nr(regs);
 	if (nr == NR_MPROTECT)
-		note_mprotect(thread, PT_REGS_PARM1_SYSCALL(regs));
+		arena_extended(thread, PT_REGS_PARM1_SYSCALL(regs));
 	map_fn = map_fn_of(nr);
 	if (!map_fn || (!(write & 1) && map_fn != MAP_FN_MADVISE))
 		return 0;
@@ -67,7 +68,10 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* It gives the lock back: what is known of areas is void. munmap has made a read lock of it by then. */
+/*
+ * It gives the lock back: what is known of areas is void. munmap has made a read lock of it by
+ * then.
+ */
 SEC("?raw_tp/mmap_lock_released")
 int map_changed(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -108,15 +112,15 @@ int read_submitted(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct bio *bio = (struct bio *)ctx->args[0];
 
-	if (!is_near(task->tgid) ||
+	if (!may_be_traced(task->tgid) ||
 	    (BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ_CODE)
 		return 0;
 	return count_read(task);
 }
 
 /*
- * In windows: system calls that no program of ours looks at, and that are slower all the same. Those of
- * return probes are in the price of these.
+ * In windows: system calls that no program of ours looks at, and that are slower all the same.
+ * Those of return probes are in the price of these.
  */
 SEC("?raw_tp/sys_enter")
 int syscall_counted(struct bpf_raw_tracepoint_args *ctx)
@@ -131,6 +135,6 @@ int syscall_counted(struct bpf_raw_tracepoint_args *ctx)
 	    !timed_window_is_open())
 		return 0;
 	if (++thread->syscalls >= PASSES_AT_ONCE)
-		passes_tell(task, thread);
+		passes_flush(task, thread);
 	return 0;
 }

@@ -12,7 +12,7 @@
 #include "stacks/stack.bpf.h"
 
 /*
- * Where the allocator call returns to. Once it is open the kernel tells, because the return probe
+ * Where the allocator call returns to. Once it is open the kernel knows, because the return probe
  * has taken that place, and on the way back keeps registers there; before, the place itself; and
  * when the kernel has just forgotten, because it has been there, the program's registers. 0: not
  * found, which happens where a sample falls between the kernel's taking the address and its noting

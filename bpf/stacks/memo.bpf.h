@@ -4,11 +4,11 @@
  *
  * A walk by call frame information depends on the stack pointer that it begins with and on the
  * words of the stack that it goes by: return addresses, and rbp where a frame is found by it.
- * (Most code keeps data in rbp. What it has saved of that is passed over.) A memo keeps where those
+ * (Most code keeps data in rbp. What it has saved of that is ignored.) A memo keeps where those
  * words stand, and their hash. From the same instruction and stack pointer, with the same words in
  * the same places, the walk would come to the same stack: one copy of that piece of the stack and
  * some hashing, 0.3 us, instead of some twenty look-ups, 4 us. It counts where pages are touched
- * from several places by turns, which ends a run at nearly every fault, and where a loop maps and
+ * from several places in turn, which ends a run at nearly every fault, and where a loop maps and
  * unmaps, or allocates and clears so much that the tables are out of the caches each time.
  */
 #ifndef MEMTOLL_MEMO_BPF_H
@@ -30,7 +30,7 @@
 
 /* What a walk has read of the stack, from these registers on: see memo.bpf.h. */
 struct memo_key {
-	__u64 callee;		/* the frame before, of the allocator, which is not walked; 0: none */
+	__u64 callee;		/* the allocator function before it, not walked; 0: none */
 	__u64 ip;		/* 0: no memo */
 	__u64 sp;
 	__u64 bp;
@@ -158,7 +158,7 @@ static __always_inline __u64 memo_stack(struct task_struct *task, struct thread 
  * saved rbp that no step goes by is the program's own value, different every time. Without a branch
  * but for what the verifier knows.
  */
-static __always_inline void memo_note(struct memo *memo, __u32 step, const struct unwind *walk)
+static __always_inline void memo_add_step(struct memo *memo, __u32 step, const struct unwind *walk)
 {
 	__u64 address = walk->sp - 8 - memo->key.sp, used = walk->used_at - memo->key.sp;
 

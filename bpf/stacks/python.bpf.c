@@ -332,8 +332,8 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 }
 
 /*
- * Send the interpreter's frames of a new stack, those there are. Whether that woke who names them: an
- * interrupt in the program, and where the reader runs on this CPU a switch to it and back, 8 us.
+ * Send the interpreter's frames of a new stack, those there are. Whether that woke who names them:
+ * an interrupt in the program, and where the reader runs on this CPU a switch to it and back, 8 us.
  */
 int python_emit(__u64 id, struct memtoll_python *python)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * return_probe.bpf.c: stacks of programs that uprobes have changed: return addresses that a return probe
- * has replaced, and instructions that run in the kernel's page.
+ * return_probe.bpf.c: stacks of programs that uprobes have changed: return addresses that a return
+ * probe has replaced, and instructions that run in the kernel's page.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

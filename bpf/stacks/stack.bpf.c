@@ -23,18 +23,18 @@
 
 struct stacks_map stacks SEC(".maps");
 
-volatile __u32 stacks_untold = 0;
+volatile __u32 stacks_unannounced = 0;
 
 /*
- * Whose stacks are in the table, so that userspace finds a process's without looking through all. No
- * figure is lost with it.
+ * Whose stacks are in the table, so that userspace finds a process's without looking through all.
+ * No figure is lost with it.
  */
-int stack_tell(__u32 tgid, __u64 id)
+int stack_announce(__u32 tgid, __u64 id)
 {
 	struct memtoll_new_stack event = { .kind = EVENT_STACK, .tgid = tgid, .id = id };
 
 	if (bpf_ringbuf_output(&events, &event, sizeof(event), BPF_RB_NO_WAKEUP))
-		stacks_untold = 1;
+		stacks_unannounced = 1;
 	return 0;
 }
 
@@ -109,7 +109,7 @@ __noinline int stack_end(struct memtoll_stack *stack, const struct unwind *walk,
 	if (!memo)
 		return 0;
 	if (walk->stopped_by_bp)
-		memo_note(memo, steps++, walk);
+		memo_add_step(memo, steps++, walk);
 	if (steps <= MEMO_STEPS && !walk->irregular && !memo->beyond &&
 	    (stack->flags & (STACK_COMPLETE | STACK_TRUNCATED)) == STACK_COMPLETE)
 		memo->steps = steps;
@@ -136,7 +136,7 @@ static int walk_on(__u32 i, void *context)
 	if (!step)
 		return 1;
 	if (walking->memo)
-		memo_note(walking->memo, i, walking->walk);
+		memo_add_step(walking->memo, i, walking->walk);
 	walking->depth = stack_append(walking->stack, walking->walk, walking->depth - (step >> 1));
 	walking->steps = i + 1;
 	return walking->stack->flags & STACK_TRUNCATED ? 1 : 0;
@@ -174,8 +174,8 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 }
 
 /*
- * The stack that begins in the thread's place for such, at the registers of its walk: stack_at(). Its
- * id.
+ * The stack that begins in the thread's place for such, at the registers of its walk: stack_at().
+ * Its id.
  */
 __u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 sampling)
 {

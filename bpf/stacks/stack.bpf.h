@@ -21,17 +21,17 @@ struct stacks_map {
 };
 extern struct stacks_map stacks SEC(".maps");
 
-/* Set where a stack is in the table that stack_tell() could not tell of. */
-extern volatile __u32 stacks_untold;
+/* Set when stack_announce() found the ring buffer full. */
+extern volatile __u32 stacks_unannounced;
 
 struct memo;
 
 /*
- * All but walk_account() global: with functions of other files the verifier looks at each once, which
- * makes loading ten times as fast. Their pointers may be NULL as far as it knows.
+ * All but walk_account() global: with functions of other files the verifier looks at each once,
+ * which makes loading ten times as fast. Their pointers may be NULL as far as it knows.
  */
 __u64 stack_hash(struct memtoll_stack *stack);
-int stack_tell(__u32 tgid, __u64 id);
+int stack_announce(__u32 tgid, __u64 id);
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
 int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
 	      __u32 steps);
@@ -58,7 +58,7 @@ static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack,
 	if (bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
 		lose(LOST_STACKS_FULL, 1);
 	else
-		stack_tell(stack->tgid, id);
+		stack_announce(stack->tgid, id);
 }
 
 static __always_inline __u64 stack_store(struct memtoll_stack *stack, struct python_walk *walk)

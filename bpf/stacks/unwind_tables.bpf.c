@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * unwind_tables.bpf.c: which mapping an address is in, and which rule holds there. Userspace compiles
- * .eh_frame into tables (wire/unwind_rows.h) and lists each process's code.
+ * unwind_tables.bpf.c: which mapping an address is in, and which rule holds there. Userspace
+ * compiles .eh_frame into tables (wire/unwind_rows.h) and lists each process's code.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -38,7 +38,7 @@ struct unwind_tables_map unwind_tables SEC(".maps");
 /*
  * Rules that were looked up before: some hundred places call nearly all that walks come through,
  * and where a program has had the caches meanwhile, to bisect for one is eight misses. A word is pc
- * and rule; at which place it stands, and pc, tell the table: UNWIND_TABLES many places, each for
+ * and rule; its slot and pc determine the table: there are UNWIND_TABLES slots, each for
  * one table at a given pc. So a word is whole whoever writes it, and says what it is of. A module
  * keeps its table for good (unwind_load.c), and the rows in it never change.
  */

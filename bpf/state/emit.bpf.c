@@ -7,8 +7,8 @@ struct events_map events SEC(".maps");
 volatile __u64 woken_position = 0;
 
 /*
- * A wake-up costs the target 1 to 6 us: userspace polls, and is woken only by much data, once for so
- * much: who was woken is on the way.
+ * A wake-up costs the target 1 to 6 us: userspace polls, and is woken only by much data, once for
+ * so much: who was woken is on the way.
  */
 #define WAKEUP_BYTES (256 * 1024)
 

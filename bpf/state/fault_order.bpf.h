@@ -10,7 +10,10 @@
 /* Where pages are touched in order: see fault_streams.bpf.h. */
 #define SWEEP_PLACES 4
 
-/* Where the kernel has a word of the thread's memory, as long as this maps it: see direct_map.bpf.h. */
+/*
+ * Where the kernel has a word of the thread's memory, as long as this maps it: see
+ * direct_map.bpf.h.
+ */
 struct seen {
 	__u64 slot;		/* of the page-table entry; 0: not known */
 	__u64 entry;
@@ -35,14 +38,16 @@ struct sweep {
 	struct sweep_place places[SWEEP_PLACES];
 };
 
-/* Faults that follow upon the open one in order, and what must be as it was: fault_sequence.bpf.h. */
+/*
+ * Faults that follow upon the open one in order, and what must be as it was: fault_sequence.bpf.h.
+ */
 struct order {
 	__u64 next;		/* the page that follows */
 	__u64 ip;
 	__u64 table;		/* the entry that points to its page table, and where that is */
 	__u64 table_at;
 	__u32 area_generation;
-	__u32 blocks_told;
+	__u32 block_generation;
 	__u16 followed;		/* faults; the open fault stands for the first of all */
 	__u16 left;		/* that still may follow; 0: none */
 	__u32 faults;		/* of the thread, whether in order or not */

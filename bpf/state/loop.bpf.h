@@ -11,7 +11,8 @@
  * Until the function returns 1, `rounds` times at most. By bpf_loop() where the kernel has it (5.17
  * and later): the verifier then looks at one round, else at each.
  */
-static __always_inline void repeat(__u32 rounds, int (*round)(__u32 i, void *context), void *context)
+static __always_inline void repeat(__u32 rounds, int (*round)(__u32 i, void *context),
+				   void *context)
 {
 	__u32 i;
 

@@ -40,7 +40,7 @@ struct open_call {
 	__u64 chosen;		/* by --sample */
 	__u64 large_stack;	/* free, realloc of a followed block: its reported stack */
 	__u32 lock_waits;
-	__u32 followed;		/* its block is told of by itself */
+	__u32 followed;		/* its block has records of its own */
 	__u64 lock_ns;
 	__u64 reclaim_ns;	/* wall time; it may lie in a fault or mapping call */
 	struct call_inside inside;
@@ -81,7 +81,7 @@ struct open_read {
 	__u64 filled_pages;
 };
 
-#define READ_SITE_WORDS 32	/* of the stack's top: what tells one call site from another */
+#define READ_SITE_WORDS 32	/* of the stack's top: by which call sites are distinguished */
 
 /* The call site of the last read: a loop that reads has the same stack again and again. */
 struct read_site {

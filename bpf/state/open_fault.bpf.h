@@ -53,7 +53,7 @@ struct open_fault {
 	__u8 in_fn;
 	__u8 stamped;		/* start is its own */
 	__u8 interrupted;	/* by what its probe did: its time is not the fault's alone */
-	__u32 blocks_told;	/* when start was taken */
+	__u32 block_generation;	/* when start was taken */
 	struct walked walked;		/* the way to its entry: no room on the BPF stack */
 	__u64 entries[WINDOW_PAGES];	/* scratch */
 };

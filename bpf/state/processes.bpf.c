@@ -6,7 +6,7 @@ struct processes_map processes SEC(".maps");
 
 struct process_states_map process_states SEC(".maps");
 
-__u32 near_processes[NEAR_PROCESSES];
+__u32 process_filter[PROCESS_FILTER_SIZE];
 
 int in_memset(const struct memtoll_target *process, __u64 ip)
 {

@@ -25,22 +25,22 @@ struct process_states_map {
 extern struct process_states_map process_states SEC(".maps");
 
 /*
- * How many rows map `processes` has of numbers with the same lowest bits. The tracepoints run for every
- * process of the machine: nearly all others are passed over by this word, before a helper is called
- * or a map looked up, which would be most of what they pay. Raised before a row is there and lowered
- * after it has gone: never too low.
+ * Counting filter over the numbers of traced processes, by their lowest bits: 0 proves that one is
+ * not traced. Tracepoints run for every process of the machine, and nearly all others are done with
+ * this word, before a helper is called or a map looked up, which would be most of what they pay.
+ * Raised before a row is there and lowered after it has gone, so that it is never too low.
  */
-extern __u32 near_processes[NEAR_PROCESSES];
+extern __u32 process_filter[PROCESS_FILTER_SIZE];
 
-static __always_inline bool is_near(__u32 tgid)
+static __always_inline bool may_be_traced(__u32 tgid)
 {
-	return near_processes[tgid & (NEAR_PROCESSES - 1)];
+	return process_filter[tgid & (PROCESS_FILTER_SIZE - 1)];
 }
 
 /* Userspace does the same, for those that it adds: process_rows.c. */
-static __always_inline void count_near(__u32 tgid, int more)
+static __always_inline void process_filter_add(__u32 tgid, int more)
 {
-	__sync_fetch_and_add(&near_processes[tgid & (NEAR_PROCESSES - 1)], more);
+	__sync_fetch_and_add(&process_filter[tgid & (PROCESS_FILTER_SIZE - 1)], more);
 }
 
 /* Whether an instruction belongs to memset or bzero. */
@@ -48,13 +48,13 @@ int in_memset(const struct memtoll_target *process, __u64 ip);
 
 static __always_inline struct memtoll_target *process_get(__u32 tgid)
 {
-	return is_near(tgid) ? bpf_map_lookup_elem(&processes, &tgid) : NULL;
+	return may_be_traced(tgid) ? bpf_map_lookup_elem(&processes, &tgid) : NULL;
 }
 
 /* NULL: it is not traced. */
 static __always_inline struct memtoll_target_state *process_state_get(__u32 tgid)
 {
-	return is_near(tgid) ? bpf_map_lookup_elem(&process_states, &tgid) : NULL;
+	return may_be_traced(tgid) ? bpf_map_lookup_elem(&process_states, &tgid) : NULL;
 }
 
 #endif /* MEMTOLL_PROCESSES_BPF_H */

@@ -25,7 +25,7 @@ const volatile bool cfg_never = false;
 volatile __u32 drain_epoch = 0;
 volatile __u32 stopped = 0;
 volatile __u32 area_generation = 1;
-volatile __u32 blocks_told = 0;
+volatile __u32 block_generation = 0;
 volatile __u32 python_seen = 0;
 volatile __u32 price_inside_ns[FN_COUNT] = {};
 volatile __u32 price_fault_ns = 0;
@@ -34,7 +34,7 @@ volatile __s64 preempted_left = 32;
 volatile __u64 outlier_floor_ns = 50000;
 volatile __u32 lock_suspected = 0;
 
-volatile __u32 closed_fns = 0;
+volatile __u32 idle_fns = 0;
 volatile __u64 open_until_ns = ~0ULL;
 volatile __u64 shut_ns = 0;
 volatile __u64 timed_until_ns = ~0ULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * settings.bpf.h: what userspace sets while programs run, and what they tell it by single words.
+ * settings.bpf.h: single words through which userspace and programs talk while these run.
  */
 #ifndef MEMTOLL_SETTINGS_BPF_H
 #define MEMTOLL_SETTINGS_BPF_H
@@ -15,8 +15,10 @@ extern volatile __u32 drain_epoch;
 extern volatile __u32 stopped;
 /* Raised by every change of a traced process's mappings: voids the cached areas. */
 extern volatile __u32 area_generation;
-/* Raised by every block that userspace is told of, made or freed. */
-extern volatile __u32 blocks_told;
+/*
+ * Raised by every record of a block, made or freed: voids what is known of whose memory is whose.
+ */
+extern volatile __u32 block_generation;
 /* Set by userspace when it first meets an interpreter. */
 extern volatile __u32 python_seen;
 /* Calibrated: what of a call's duration is the probes' own, by function. */

@@ -23,15 +23,15 @@ struct thread {
 	__u32 drained;		/* drain_epoch this thread has last obeyed */
 	struct order order;
 	__u32 idle_hits;
-	__u32 passes;		/* reads of what is no file, not told of yet */
-	__u32 syscalls;		/* counted, likewise */
-	__u32 abandoned;	/* a call of its was given up without its return */
+	__u32 passes;		/* read(2) on sockets and pipes, not flushed yet */
+	__u32 syscalls;		/* system calls counted, not flushed yet */
+	__u32 abandoned;	/* one of its calls was given up without its return */
 	__u64 entry_ip;		/* its last uprobe at an entry; 0: none yet */
-	__u64 return_ip;	/* where it went on after its last one at a return */
+	__u64 return_ip;	/* where it continued after its last one at a return */
 	__u64 returned_ns;	/* from its last call; 0: none yet */
-	__u64 passed_ns;	/* its last hit that was passed over */
+	__u64 passed_ns;	/* its last hit that was not counted */
 	__u64 gap_ns;		/* a tenth of its gaps between calls are below, about */
-	__u64 idle_gap_ns;	/* likewise between hits that were passed over */
+	__u64 idle_gap_ns;	/* the same between hits that were not counted */
 	__s64 sample_left;	/* bytes to the next chosen place */
 	__u64 sampling;		/* the first place was drawn */
 	struct open_call call;
@@ -57,7 +57,7 @@ struct thread {
 	struct memtoll_stack sample_stack;	/* scratch of the sampling interrupt */
 	struct unwind sample_walk;
 	__u64 sample_walk_ns;			/* rates->walk_ns when it began */
-	struct python_walk python;		/* scratch, likewise two */
+	struct python_walk python;		/* scratch, two for the same reason */
 	struct python_walk sample_python;
 };
 

@@ -43,7 +43,7 @@ extern struct threads_map threads SEC(".maps");
 
 struct thread *thread_create(struct task_struct *task) __hidden;
 
-/* Tells a task from one that had its number before; no PLACE_*. */
+/* Differs between tasks that have had the same number; never a PLACE_*. */
 static __always_inline __u64 thread_owner(const struct task_struct *task)
 {
 	return (__u64)task->pid << OWNER_PID_SHIFT | (__u32)(task->start_time >> 10);
@@ -76,13 +76,13 @@ static __always_inline struct thread *thread_check(struct task_struct *task, str
 /* The one filter, passed first. */
 static __always_inline struct thread *thread_get(struct task_struct *task)
 {
-	return is_near(task->tgid) ? thread_check(task, thread_of(task)) : NULL;
+	return may_be_traced(task->tgid) ? thread_check(task, thread_of(task)) : NULL;
 }
 
 /* Of a thread that was met before; of none a state is made. */
 static __always_inline struct thread *thread_find(struct task_struct *task)
 {
-	return is_near(task->tgid) ? thread_of(task) : NULL;
+	return may_be_traced(task->tgid) ? thread_of(task) : NULL;
 }
 
 /* When a thread ends. */

@@ -7,7 +7,10 @@
 
 #include "wire/python_offsets.h"
 
-/* Where an interpreter is: the words that tell, and what they were when its frames were read. */
+/*
+ * Where an interpreter is: the words that change with it, and their values when its frames were
+ * read.
+ */
 struct python_top {
 	__u64 frame_at;		/* 0: no interpreter */
 	__u64 frame;		/* the innermost; 0: it was not to be had */

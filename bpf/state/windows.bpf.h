@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * windows.bpf.h: when hits are counted and ends are seen: the windows that the overhead budget opens.
+ * windows.bpf.h: when hits are counted and ends are seen: the windows that the overhead budget
+ * opens.
  */
 #ifndef MEMTOLL_WINDOWS_BPF_H
 #define MEMTOLL_WINDOWS_BPF_H
@@ -12,24 +13,24 @@
 
 #define FN_MASK 31	/* of the bits and the array below */
 
-/* Bit n: calls of function n are passed over, their window is closed: governor.c. */
-extern volatile __u32 closed_fns;
+/* Bit n: function n is attached idle, its calls are not counted: governor.c. */
+extern volatile __u32 idle_fns;
 /*
- * Until when windows are open, as userspace has it; ~0: no end is set. It comes and moves it on:
- * one that is stopped, or gets no CPU, leaves none open. And when a program found that it was past:
- * until it is moved on from there, hits are passed over, and counted as such. Programs cannot take
- * probes away: a hit still costs its trap.
+ * A lease: windows are open until this time (~0: without end), which userspace extends again and
+ * again. If it is stopped or gets no CPU, none stays open. The program that first finds the time to
+ * be over sets shut_ns; from then on hits are counted as idle, until the lease is extended.
+ * Programs cannot detach probes: a hit still costs its trap.
  */
 extern volatile __u64 open_until_ns;
 extern volatile __u64 shut_ns;
-/* Likewise of windows in which ends of minor faults are seen, and system calls counted. */
+/* The same for windows in which ends of minor faults are seen, and system calls counted. */
 extern volatile __u64 timed_until_ns;
 extern volatile __u64 timed_shut_ns;
-/* When the probe of function n was last taken away: returns of calls before that are not seen. */
+/* When the probe of function n was last detached: returns of calls before that are not seen. */
 extern volatile __u64 detached_ns[FN_MASK + 1];
 /* Since when read(2) is watched, and its ends are seen; ~0: it is not. */
 extern volatile __u64 reads_watched_ns;
-/* Likewise mapping calls, and the other calls that read. */
+/* The same for mapping calls, and the other calls that read. */
 extern volatile __u64 calls_watched_ns;
 /* Set by userspace while a sampling window is open: the ends of minor faults are seen. */
 extern volatile __u32 ends_seen;

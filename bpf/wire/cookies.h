@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* cookies.h: bits of the u64 cookie that says which probe was hit, and what is known of its place. */
+/*
+ * cookies.h: bits of the u64 cookie that says which probe was hit, and what is known of its place.
+ */
 #ifndef MEMTOLL_WIRE_COOKIES_H
 #define MEMTOLL_WIRE_COOKIES_H
 

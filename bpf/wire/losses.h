@@ -70,7 +70,7 @@
 	     "swapped pages whose coming back was not followed: too many",			\
 	     "trace fewer processes")								\
 	LOSS(LOST_UNWIND_FULL, "unwind_full",							\
-	     "modules or mappings whose call frame information was left out: too much",			\
+	     "modules or mappings whose call frame information was left out: too much",		\
 	     "trace fewer processes")								\
 	LOSS(LOST_UNWIND_MAPPING, "unwind_mapping",						\
 	     "stacks that ended at an address in no known code",				\
@@ -151,7 +151,8 @@
 	     "swapped pages and reclaims not counted: too many processes",			\
 	     "trace fewer processes")								\
 	LOSS(LOST_COSTS_FULL, "costs_full",							\
-	     "stack walks and passed-over system calls that the overhead lacks: too many processes", \
+	     "stack walks and passed-over system calls that the overhead lacks: "		\
+	     "too many processes",								\
 	     "trace fewer processes")								\
 	LOSS(LOST_RECORDS_UNREADABLE, "records_unreadable",					\
 	     "records of the ring buffer that were too short, or of no kind that is known",	\

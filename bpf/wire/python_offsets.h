@@ -3,7 +3,7 @@
 #ifndef MEMTOLL_WIRE_PYTHON_OFFSETS_H
 #define MEMTOLL_WIRE_PYTHON_OFFSETS_H
 
-/* How an interpreter tells which of its frames were called from C. */
+/* How an interpreter marks those of its frames that were called from C. */
 enum memtoll_python_kind {
 	PYTHON_NONE = 0, /* no interpreter whose frames can be read */
 	PYTHON_OBJECTS = 1, /* 3.9, 3.10: frame objects, each a run of the eval loop of its own */

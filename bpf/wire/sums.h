@@ -17,7 +17,7 @@ struct memtoll_call_key {
 
 _Static_assert(sizeof(struct memtoll_call_key) == 16, "no padding in a map key");
 
-/* Each addition costs the target some 6 ns: what another counter tells is not counted. */
+/* Each addition costs the target some 6 ns: what follows from other counters is not counted. */
 struct memtoll_call_sum {
 	__u64 failed;
 	__u64 bytes;		/* bytes asked by the calls that succeeded */
@@ -52,7 +52,7 @@ struct memtoll_call_sum {
 #define LATENCY_LOGS 28
 #define LATENCY_BUCKETS (1 + (LATENCY_LOGS << LATENCY_SUB_LOG))
 
-/* Calls from here on are told from short ones however much the price of the probes varies. */
+/* A call this long is a long one, however much the price of the probes varies. */
 #define LATENCY_SLOW_NS 2048
 
 /*
@@ -146,7 +146,7 @@ struct memtoll_read_sum {
 	__u64 failed;		/* and those at the end of the file, which read nothing */
 	__u64 bytes;
 	__u64 cpu_ns; /* major faults and reclaim inside are taken out, minor faults not */
-	__u64 blocked_ns;	/* asleep; likewise */
+	__u64 blocked_ns;	/* asleep; major faults and reclaim taken out, too */
 	__u64 cached_calls;	/* all was in the page cache: no page added, no wait */
 	__u64 cached_bytes;
 	__u64 filled_pages;	/* pages that came into the page cache, read-ahead included */

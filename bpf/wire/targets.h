@@ -38,7 +38,7 @@ struct memtoll_target_state {
 	__u64 exited_major_faults;
 };
 
-/* A program whose dynamic loader tells how far it is: see start.bpf.c. */
+/* A program whose dynamic loader is probed while it maps libraries: start.bpf.c. */
 struct memtoll_start {
 	__u64 state_at;	/* address of _r_debug.r_state */
 	__u32 adding;	/* libraries were about to be mapped */
@@ -47,9 +47,9 @@ struct memtoll_start {
 };
 
 /*
- * Counts of traced processes by the lowest bits of their numbers (processes.bpf.h): a power of two. One
- * in so many of the other processes has the bits of a traced one and costs a look-up more.
+ * Counts of traced processes by the lowest bits of their numbers (processes.bpf.h): a power of two.
+ * One in so many of the other processes has the bits of a traced one and costs a look-up more.
  */
-#define NEAR_PROCESSES 4096
+#define PROCESS_FILTER_SIZE 4096
 
 #endif /* MEMTOLL_WIRE_TARGETS_H */

@@ -331,7 +331,7 @@ static void set_counting(struct budget *budget, unsigned int counting)
 	}
 	budget->counting = counting;
 	budget->missed |= (counting | 1U << GROUP_READ) != GROUPS_ALL;
-	budget->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~counting);
+	budget->config.bpf->bss->idle_fns = functions_of(GROUPS_ALL & ~counting);
 }
 
 static void set_attached(struct budget *budget, unsigned int attached)
@@ -377,7 +377,7 @@ static void change_counting(struct budget *budget, unsigned int counting,
 			    struct governor_reading *reading)
 {
 	if (reading->shut && counting & ~budget->counting) {
-		budget->config.bpf->bss->closed_fns = functions_of(GROUPS_ALL & ~counting);
+		budget->config.bpf->bss->idle_fns = functions_of(GROUPS_ALL & ~counting);
 		take_reading(budget, reading);
 		account_idle(budget, reading);
 	}

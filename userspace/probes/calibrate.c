@@ -501,9 +501,9 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	rates_read(bpf, &after);
-	bpf->bss->closed_fns = ~0U;
+	bpf->bss->idle_fns = ~0U;
 	err = ask(calibration, ORDER_BLOCKS, idle);
-	bpf->bss->closed_fns = 0;
+	bpf->bss->idle_fns = 0;
 	if (err)
 		goto out;
 	syscalls_count(probes_syscalls(probes), true);

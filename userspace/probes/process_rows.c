@@ -12,7 +12,7 @@
 /* The BPF side, which makes rows for children, adds to it, too. */
 static void count(struct memtoll_bpf *bpf, pid_t pid, int more)
 {
-	__sync_fetch_and_add(&bpf->bss->near_processes[pid & (NEAR_PROCESSES - 1)], more);
+	__sync_fetch_and_add(&bpf->bss->process_filter[pid & (PROCESS_FILTER_SIZE - 1)], more);
 }
 
 int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_target *row,

@@ -114,13 +114,13 @@ void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism)
 	/* Functions without a return probe need the entry program in every case. */
 	bpf_program__set_autoload(bpf->progs.alloc_entry, true);
 	bpf_program__set_autoload(bpf->progs.alloc_return, mechanism != UPROBE_SESSION);
-	bpf_program__set_autoload(bpf->progs.loader_tells, mechanism != UPROBE_PERF);
+	bpf_program__set_autoload(bpf->progs.loader_mapped, mechanism != UPROBE_PERF);
 	bpf_program__set_expected_attach_type(bpf->progs.alloc_session, ATTACH_UPROBE_SESSION);
 	if (mechanism == UPROBE_PERF)
 		return;
 	bpf_program__set_expected_attach_type(bpf->progs.alloc_entry, ATTACH_UPROBE_MULTI);
 	bpf_program__set_expected_attach_type(bpf->progs.alloc_return, ATTACH_UPROBE_MULTI);
-	bpf_program__set_expected_attach_type(bpf->progs.loader_tells, ATTACH_UPROBE_MULTI);
+	bpf_program__set_expected_attach_type(bpf->progs.loader_mapped, ATTACH_UPROBE_MULTI);
 }
 
 enum probe_group probe_group_of(unsigned int fn)

@@ -68,7 +68,7 @@ void kernel_stacks_each(const struct kernel_stacks *stacks, pid_t pid,
 	const GArray *ids = g_hash_table_lookup(stacks->of, GINT_TO_POINTER(pid));
 	guint i;
 
-	if (stacks->bpf->bss->stacks_untold) {
+	if (stacks->bpf->bss->stacks_unannounced) {
 		search_all(bpf_map__fd(stacks->bpf->maps.stacks), pid, each, context);
 		return;
 	}

@@ -65,7 +65,7 @@ struct starts *starts_new(struct memtoll_bpf *bpf, enum uprobe_mechanism mechani
 	struct starts *starts = g_new0(struct starts, 1);
 
 	starts->bpf = bpf;
-	starts->able = bpf_program__fd(bpf->progs.loader_tells) >= 0 && mechanism != UPROBE_PERF;
+	starts->able = bpf_program__fd(bpf->progs.loader_mapped) >= 0 && mechanism != UPROBE_PERF;
 	starts->loaders = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, loader_free);
 	starts->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, modules_free);
 	return starts;
@@ -232,7 +232,7 @@ struct starting *starting_new(struct starts *starts, pid_t pid, const struct map
 	row.awaited = starting->modules != NULL;
 	if (bpf_map_update_elem(starts_fd(starts), &key, &row, BPF_ANY))
 		goto fail;
-	starting->link = uprobe_attach_at(starts->bpf->progs.loader_tells, pid, loader->fd,
+	starting->link = uprobe_attach_at(starts->bpf->progs.loader_mapped, pid, loader->fd,
 					  loader->offset);
 	if (!starting->link)
 		goto fail;

@@ -65,7 +65,7 @@ static void maps_begin(void)
 	ADD_MAP(stacks, MAP_HASH);
 	ADD_MAP(walks, MAP_HASH);
 	ADD_MAP(walks_spare, MAP_HASH);
-	ADD_MAP(files_told, MAP_LRU);
+	ADD_MAP(files_sent, MAP_LRU);
 	ADD_MAP(call_places, MAP_ARRAY);
 	ADD_MAP(calls, MAP_HASH);
 	ADD_MAP(calls_spare, MAP_HASH);
@@ -84,18 +84,18 @@ static void globals_begin(void)
 	drain_epoch = 0;
 	stopped = 0;
 	area_generation = 1;
-	blocks_told = 0;
+	block_generation = 0;
 	ends_seen = 0;
 	python_seen = 0;
-	closed_fns = 0;
+	idle_fns = 0;
 	open_until_ns = ~0ULL;
 	shut_ns = 0;
 	timed_until_ns = ~0ULL;
 	timed_shut_ns = 0;
 	vmemmap_base = VMEMMAP_UNKNOWN;
 	memset(thread_owners, 0, sizeof(thread_owners));
-	memset(near_processes, 0, sizeof(near_processes));
-	memset(near_blocks, 0, sizeof(near_blocks));
+	memset(process_filter, 0, sizeof(process_filter));
+	memset(block_filter, 0, sizeof(block_filter));
 	memset(rules_known, 0, sizeof(rules_known));
 	memset((void *)detached_ns, 0, sizeof(detached_ns));
 	KNOB(cfg_min_size, 65536);
@@ -127,7 +127,7 @@ static void host_begin(void)
 	kernel.task = &host.task;
 	kernel.registers = &host.regs;
 	kernel_object(&host, sizeof(host));
-	count_near(TGID, 1);
+	process_filter_add(TGID, 1);
 	kernel_map_update(&process_states, &tgid, &state, 0);
 	kernel_map_update(&processes, &tgid, &target, 0);
 }

@@ -143,7 +143,7 @@ static void test_free_not_seen(void **state)
 	assert_int_equal(kernel_map_count(&blocks), 1);
 	call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { BLOCK } }, 50, 0);
 	assert_int_equal(kernel_map_count(&blocks), 0);
-	assert_int_equal(*near_of(TGID, BLOCK), 0);
+	assert_int_equal(*block_counter(TGID, BLOCK), 0);
 	assert_lost_only(0, 0);
 }
 
@@ -154,8 +154,8 @@ static void test_blocks_full(void **state)
 	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100, BLOCK);
 	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100, OTHER_BLOCK);
 	assert_lost_only(LOST_BLOCKS_FULL, 1);
-	assert_int_equal(*near_of(TGID, OTHER_BLOCK), 0);
-	assert_int_equal(*near_of(TGID, BLOCK), 1);
+	assert_int_equal(*block_counter(TGID, OTHER_BLOCK), 0);
+	assert_int_equal(*block_counter(TGID, BLOCK), 1);
 }
 
 static void test_ring_full(void **state)
@@ -423,7 +423,7 @@ static void test_closed_window(void **state)
 	int i;
 
 	calls_begin();
-	closed_fns = 1U << FN_MALLOC;
+	idle_fns = 1U << FN_MALLOC;
 	for (i = 0; i < 3 * 64 + 17; i++)
 		call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100, BLOCK);
 	assert_no_event();
@@ -435,7 +435,7 @@ static void test_closed_window(void **state)
 	/* Others are not concerned. */
 	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1, LARGE } }, 100, BLOCK);
 	next_block(FN_CALLOC, BLOCK, 0, LARGE);
-	closed_fns = 0;
+	idle_fns = 0;
 	small_malloc(STACK_TOP, 100);
 	assert_int_equal(timed_calls(FN_MALLOC), 1);
 	assert_lost_only(0, 0);

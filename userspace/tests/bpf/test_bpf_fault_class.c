@@ -364,7 +364,7 @@ static void test_stranger(void **state)
 	fault_at(PAGE, IP, WRITES);
 	drain();
 	/* Its number's lowest bits are a traced one's. */
-	host.task.tgid = host.task.pid = TGID + NEAR_PROCESSES;
+	host.task.tgid = host.task.pid = TGID + PROCESS_FILTER_SIZE;
 	fault_at(PAGE, IP, WRITES);
 	drain();
 	assert_no_event();

@@ -344,7 +344,7 @@ static void test_block_told(void **state)
 
 	begin();
 	sweep(0, 3);
-	blocks_told++;
+	block_generation++;
 	told_ns = kernel.now_ns;
 	touch(3);
 	drain();
@@ -495,7 +495,7 @@ static void test_series_that_lasts(void **state)
 	/* A run of which each fault has a time, and that lasts too long itself. */
 	touch_by(9, IP);
 	kernel.now_ns += 5000000000ULL;
-	blocks_told++;
+	block_generation++;
 	touch_by(10, IP);
 	drain();
 	run = next_run();

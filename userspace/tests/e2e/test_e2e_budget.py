@@ -164,7 +164,7 @@ def test_a_stopped_tracer_leaves_no_window_open(out: Path) -> None:
         for _ in range(200):
             wait_until(lambda: changed_text(program.pid), "a window", 60)
             stop(tracer)
-            if changed_text(program.pid) and not windows.variable(".bss", "closed_fns"):
+            if changed_text(program.pid) and not windows.variable(".bss", "idle_fns"):
                 break
             tracer.send_signal(signal.SIGCONT)
         else:

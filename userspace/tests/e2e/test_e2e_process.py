@@ -256,7 +256,7 @@ def test_short_processes(out: Path, tmp_path: Path) -> None:
     maps = bpf_maps(tracer.pid)
     wait_until(lambda: len(map_dump(maps["processes"])) == len(living), "rows of the dead to leave the kernel")
     # By which all others are passed over: one too few, and a child is.
-    assert sum(bpf_variable(maps["memtoll_.bss"], "near_processes")) == len(living)
+    assert sum(bpf_variable(maps["memtoll_.bss"], "process_filter")) == len(living)
     tracer.stdin.write("\n")
     tracer.stdin.close()
     tracer.stdin = None
