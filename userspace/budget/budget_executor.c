@@ -230,7 +230,7 @@ static void add_window(struct budget *budget)
 	take_reading(budget, &now);
 	calls = now.rates.syscalls - rate->opened.rates.syscalls;
 	own_ns = now.cpu_ns - rate->opened.cpu_ns;
-	/* Nobody moved its end on: they were counted until then. */
+	/* Its end was not moved on: they were counted until then. */
 	if (shut_ns > rate->until_ns)
 		own_ns *= 1.0 * (MAX(shut_ns, rate->opened.now_ns) - rate->opened.now_ns) /
 			  (now.now_ns - rate->opened.now_ns);
@@ -294,8 +294,8 @@ void budget_begin(struct budget *budget)
 	budget->looked.now_ns = budget->accounted_ns;
 	budget_step(budget);
 	/*
-	 * To find what is to be probed takes as long as it takes: from the next step on there are
-	 * ends.
+	 * Finding what to probe may take any time: counting ends by itself only from the next step
+	 * on.
 	 */
 	budget->config.bpf->data->open_until_ns = budget->until_ns = UINT64_MAX;
 }
@@ -354,7 +354,7 @@ static void account_idle(struct budget *budget, const struct governor_reading *r
 	unsigned int fns = functions_of(budget->attached & ~budget->counting), fn;
 	struct watched_slice *slice = &budget->slice;
 
-	/* More of them went than at first: of one slice only what all are in. */
+	/* More were idle before: of one slice only the time in which all of these were. */
 	if (slice->idle_fns & ~fns)
 		return;
 	if (slice->idle_fns != fns)
@@ -392,8 +392,8 @@ static uint64_t part_way(uint64_t from, uint64_t to, double part)
 }
 
 /*
- * What a reading at that time between two others would have been: nobody took one. What goes on the
- * same is divided by the clock; the calls counted were all before, the idle hits after.
+ * An estimated reading at a time between two others. What goes on steadily is divided by the clock;
+ * the calls counted were all before, the idle hits after.
  */
 static struct governor_reading between(const struct governor_reading *before,
 				       const struct governor_reading *after, uint64_t at_ns)
@@ -466,7 +466,7 @@ void budget_end_slice(struct budget *budget)
 	end_syscalls_slice(budget);
 }
 
-/* Since when ends of calls are seen, or that they are not. */
+/* The time since when ends of calls are seen, or that they are not. */
 static void set_watched_ns(volatile __u64 *since_ns, bool watched)
 {
 	*since_ns = watched ? now_ns() : UINT64_MAX;
@@ -486,7 +486,7 @@ static void set_calls(struct budget *budget, bool calls, bool plain_reads)
 		set_watched_ns(&budget->config.bpf->bss->calls_watched_ns, true);
 	if (plain_reads && !budget->plain_reads)
 		set_watched_ns(&budget->config.bpf->bss->reads_watched_ns, true);
-	/* Each time: what is still being detached cannot be attached yet. */
+	/* At each step: what is still being detached cannot be attached yet. */
 	syscalls_watch(syscalls, calls, plain_reads);
 	calls = syscalls_are_watched(syscalls);
 	plain_reads = syscalls_plain_reads_are_watched(syscalls);
@@ -595,8 +595,8 @@ static int write_events(struct budget *budget, const char *call, const struct wa
 }
 
 /*
- * What hits cost as far as they were timed where they were paid: of a fault, what is beyond its
- * calibrated price, since ends of runs and places to find again are dearer than one more page; of
+ * What hits cost as far as their own programs were timed in the target: of a fault, what is beyond
+ * its calibrated price, since ending a run and looking up a place cost more than one more page; of
  * a sample, all that its program takes. Means so far, which the next slice replaces.
  */
 static int write_paid_prices(struct budget *budget)

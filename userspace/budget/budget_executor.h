@@ -40,7 +40,7 @@ void budget_begin(struct budget *budget);
  */
 uint64_t budget_step(struct budget *budget);
 
-/* In a short window: what takes long had better wait. */
+/* In a short window: postpone what takes long. */
 bool budget_in_window(const struct budget *budget);
 
 /* Whether calls of the allocator have been missed yet. */
@@ -56,7 +56,7 @@ void budget_window_until(struct budget *budget, uint64_t until_ns);
 /* How many calls of the slice that has ended each one that its windows saw stands for. */
 double budget_syscalls_scale(const struct budget *budget);
 
-/* Write of the slice that has ended the functions that were not watched all the time. */
+/* For the slice that has ended, write the functions that were not watched all of it. */
 int budget_write(struct budget *budget);
 
 #endif /* MEMTOLL_BUDGET_EXECUTOR_H */

@@ -42,7 +42,7 @@ struct governor_order {
 	unsigned int attached;	/* probes that are to be there */
 	unsigned int counting;	/* those of them whose hits count; the others are attached idle */
 	uint64_t next_ns;	/* ask again by then */
-	uint64_t until_ns;	/* who has not asked again by then is stopped: counting ends */
+	uint64_t until_ns;	/* a tracer that has not asked again by then has stopped: counting ends */
 };
 
 struct governor;
@@ -65,7 +65,7 @@ void governor_free(struct governor *governor);
 struct governor_order governor_step(struct governor *governor,
 				    const struct governor_reading *reading);
 
-/* In a window that ends soon: what takes long had better wait. */
+/* In a window that ends soon: postpone what takes long. */
 bool governor_in_window(const struct governor *governor);
 
 #endif /* MEMTOLL_GOVERNOR_H */

@@ -63,7 +63,7 @@ static bool take_news(GHashTable *last, const uint64_t *key, uint64_t *row, uint
 		return false;
 	written = sparse_row_write(known, before, words + pairs);
 	if (written != known) {
-		/* The old one is gone: the table must not free it. */
+		/* The old one is freed: the table must not free it again. */
 		if (!g_hash_table_steal_extended(last, key, &kept, NULL))
 			kept = g_memdup2(key, KEY_WORDS * sizeof(*key));
 		g_hash_table_insert(last, kept, written);
@@ -83,7 +83,9 @@ void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs
 	uint32_t tgid;
 	bool more;
 
-	/* The next is asked for first: from one that is gone the kernel begins anew. */
+	/*
+	 * Get the next key first: after one that is deleted the kernel starts from the beginning.
+	 */
 	for (more = !bpf_map_get_next_key(fd, NULL, key); more; memcpy(key, next, sizeof(key))) {
 		more = !bpf_map_get_next_key(fd, key, next);
 		if (bpf_map_lookup_elem(fd, key, values))
@@ -152,7 +154,7 @@ void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid)
 #define READY_ROWS 32
 #define READY_TRIES 50	/* of a millisecond each, for all maps of a CPU */
 
-/* Rows of nobody, made and taken back: their memory stays with this CPU. */
+/* Dummy rows, made and deleted: their memory stays with this CPU. */
 static void take_memory_here(struct bpf_map *map, int *tries)
 {
 	size_t cpus = libbpf_num_possible_cpus(), key_size = bpf_map__key_size(map);

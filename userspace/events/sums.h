@@ -19,7 +19,9 @@ void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t
 struct sums_reader {
 	/* What a row has become since the last time, where it has. */
 	void (*each)(void *context, const void *key, const uint64_t *delta);
-	/* Whether nobody asks for a process any more: a row of it that stays as it was goes. */
+	/*
+	 * Whether a process is no longer of interest: its rows that have not changed are deleted.
+	 */
 	bool (*forgotten)(void *context, uint32_t tgid);
 	void *context;
 };
@@ -41,7 +43,7 @@ void sums_each_place(struct bpf_map *map, GHashTable *last, const struct sums_re
 void sums_free_places(struct bpf_map *map);
 
 /*
- * Rows for the calls of a process whose place finds room in neither table: made beforehand, while
+ * Rows for the calls of a process whose place finds room in neither table: made in advance, while
  * there is some.
  */
 void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid);

@@ -83,7 +83,7 @@ void giveback_reused(struct giveback *giveback, const struct memtoll_run *run, u
 		.pid = run->tgid, .how = how, .gave_stack = by->stack, .gave_fn = by->fn,
 		.got_stack = got->stack, .got_fn = got->fn, .fault_class = run->fault_class });
 	sum->again_pages += pages;
-	/* Of huge pages a fault brings many in. */
+	/* With huge pages one fault maps many. */
 	sum->again_faults += MAX(1, pages * run->faults / run->pages);
 	if (run->in_fn == FN_CALLOC && (run->flags & RUN_MEMSET) && (run->flags & RUN_FILL_ZERO))
 		sum->twice_pages += pages;
@@ -162,7 +162,7 @@ void giveback_free(struct giveback *giveback)
 	g_free(giveback);
 }
 
-/* What its memory did in this slice belongs to what was given back in it. */
+/* How far the process's memory went up and down in this slice belongs to its releases. */
 static void record_spans(struct giveback *giveback, const struct process *process)
 {
 	GHashTableIter iter;
@@ -260,7 +260,7 @@ static void on_madvise(struct giveback *giveback, struct process *process,
 	}
 }
 
-/* Records come from the kernel, but addresses that it cannot have are not worked with. */
+/* Records come from the kernel; addresses that cannot be are ignored all the same. */
 static bool is_plausible(const struct memtoll_mapping *mapping)
 {
 	const uint64_t top = 1ULL << 57;

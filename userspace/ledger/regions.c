@@ -8,7 +8,7 @@
  */
 #include "ledger/ledger_internal.h"
 
-/* Ranges made later than a record began are not what it unmapped: another thread was faster. */
+/* Ranges made after a record began were not unmapped by it: another thread was faster. */
 #define WHATEVER_AGE UINT64_MAX
 
 static void part_free(gpointer data)
@@ -109,7 +109,7 @@ static void end_part(struct ledger *ledger, struct process_ledger *process, stru
 	g_tree_remove(process->regions, &part->start);
 }
 
-/* Let a part end at address, and another begin there. */
+/* Split the part that address lies in the middle of. */
 static void split_at(GTree *regions, uint64_t address)
 {
 	struct range *part = range_at(regions, address), *rest;
@@ -247,7 +247,7 @@ static void move_regions(struct process_ledger *process, uint64_t start, uint64_
 	put_back(process->regions, taken, distance, now_ns);
 }
 
-/* Whole blocks move. One that is torn has lost a part of its memory: it ends. */
+/* Whole blocks move. One that is cut has lost a part of its memory: it ends. */
 static void move_blocks(struct ledger *ledger, struct process_ledger *process, uint64_t start,
 			uint64_t end, uint64_t distance, uint64_t now_ns)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * sampled.h: what --sample chose: weights, and frees that pair with what was chosen. Pure, no I/O.
+ * sampled.h: blocks sampled by --sample: their weights, and frees that pair with them. Pure, no
+ * I/O.
  */
 #ifndef MEMTOLL_SAMPLED_H
 #define MEMTOLL_SAMPLED_H
@@ -38,8 +39,8 @@ struct sampled *sampled_new(uint64_t mean_bytes, uint64_t min_size);
 void sampled_free(struct sampled *sampled);
 
 /*
- * A record of the ring buffer; true: it was of chosen blocks only, the ledger has no part in it.
- * Else what the ledger is to have is left in it.
+ * A record of the ring buffer. True: it was of sampled blocks only, which the ledger does not
+ * follow. Otherwise what the ledger is to have is left in it.
  */
 bool sampled_block(struct sampled *sampled, struct memtoll_block *block);
 

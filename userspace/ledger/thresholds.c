@@ -230,7 +230,7 @@ static void on_unmapped(struct thresholds *thresholds, struct state *state,
 	if (state->pinned || size > DYNAMIC_MAX)
 		return;
 	if (size <= now->low) {
-		/* What was read a moment ago is this call's doing. */
+		/* What was read a moment ago was set by this call. */
 		if (state->how[THRESHOLD_MMAP] != THRESHOLD_READ || size != now->low ||
 		    now->high != now->low || mapping->start_ns > state->read_ns)
 			return;
@@ -313,7 +313,7 @@ void thresholds_block(struct thresholds *thresholds, const struct memtoll_block 
 			(struct bounds){ 0, chunk_size(block->size) }, THRESHOLD_MAPPED, &call);
 	else if (!(block->flags & BLOCK_ARENA) && state->grew.tid == block->tid &&
 		 state->grew.in_size == block->size && state->grew.start_ns >= block->start_ns)
-		/* Larger than the top was, but no reason for a mapping. */
+		/* Larger than the top was, but not mapped by itself. */
 		observe(thresholds, state, THRESHOLD_MMAP,
 			(struct bounds){ chunk_size(block->size) + 1, UINT64_MAX },
 			THRESHOLD_GREW, &call);
@@ -327,7 +327,7 @@ void thresholds_read(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,
 
 	if (!state || !state->glibc)
 		return;
-	/* Before its first call glibc has not looked at the environment. */
+	/* Before its first call glibc has not read the environment. */
 	for (i = 0; i < THRESHOLD_NAMES; i++)
 		untouched += values[i] == DEFAULT_VALUE;
 	if (untouched == THRESHOLD_NAMES && state->pinned)

@@ -46,11 +46,11 @@ __u64 uprobe_cookie_arguments(const struct placement *place);
 struct uprobe_attachment;
 
 /*
- * What is attached and detached together, in the order in which the governor gives it up: from
+ * What is attached and detached together, in the order in which the governor detaches it: from
  * GROUP_PAIR on the allocator's functions.
  */
 enum probe_group {
-	GROUP_READ,		/* read(2), where nearly all that is read by it is no file */
+	GROUP_READ,		/* read(2), where nearly all of it is on sockets and the like */
 	GROUP_PAIR,		/* malloc, free, and what C++ makes of them */
 	GROUP_CALLOC,
 	GROUP_OTHER,		/* realloc, the aligned ones */
@@ -79,10 +79,10 @@ void uprobe_detach_aside(struct uprobe_attachment *attachment);
 /* Wait until all that a workqueue detaches is gone. */
 void uprobe_detach_finish(void);
 /*
- * Those of a process that has ended, and that cost nobody anything any more. The kernel takes some
- * 40 ms for each (it waits until no CPU can be in one), a few at a time: in a storm of processes
- * they become many, and nothing but the end of memtoll has to wait for them; beyond some thousands
- * the one that is next is waited for. Also for probes of a living process that are hardly ever hit.
+ * Of a process that has ended: they cost nothing any more. The kernel takes some 40 ms for each (it
+ * waits until no CPU can be in one), a few at a time. In a storm of processes they become many, and
+ * only the end of memtoll has to wait for them; beyond some thousands each next one is waited for.
+ * Also for probes of a living process that are hardly ever hit.
  */
 void uprobe_detach_dead(struct uprobe_attachment *attachment);
 bool uprobe_dead_are_many(void);
@@ -103,8 +103,8 @@ struct probe_set {
 /* All but those at the beginning of a fault. NULL after one message. */
 struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *set);
 /*
- * Those, if faults are in the set: the calibration times faults just before and after. 0, or -errno
- * after a message.
+ * The probes at the beginning of a fault, if faults are in the set: the calibration times faults just
+ * before and after. 0, or -errno after a message.
  */
 int probes_begin_faults(struct probes *probes);
 /* Switch the timing of minor faults on or off. 0, or -errno: not on all CPUs. */

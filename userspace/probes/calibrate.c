@@ -23,7 +23,7 @@
 #include "probes/process_rows.h"
 #include "probes/syscalls.h"
 
-/* Storms of faults differ by more than a probe costs: three in turn that share a moment do not. */
+/* Times of fault bursts vary by more than a probe costs, those of three in a row much less. */
 #define TRIPLES 41
 
 struct calibration {
@@ -40,7 +40,7 @@ struct seen {
 	uint64_t timed_cpu_ns;
 };
 
-/* Differences between storms of faults of one triple, per fault. */
+/* Differences between the three fault bursts of a triple, per fault. */
 struct fault_triples {
 	double bare_ns[TRIPLES];	/* just before the start's program was attached */
 	double idle_ns[TRIPLES];	/* with it, stopped */
@@ -303,9 +303,9 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 }
 
 /*
- * The way into a program and out of it is what it costs stopped, which only a program that is
- * attached and detached shows: seconds later the machine is another one. What it took by its own clock
- * is the least that the rest costs.
+ * Entering and leaving a program costs what it does when it is stopped. That is measured around its
+ * attaching: seconds later the machine is in another state. What it took by its own clock is the
+ * least that the rest costs.
  */
 static void fill_faults(struct fault_triples *triples, const struct memtoll_rates *before,
 			const struct memtoll_rates *after, struct calibration_result *result)
@@ -420,7 +420,7 @@ static int ask_faults(struct calibration *calibration, struct ring_buffer *ring,
 	return err;
 }
 
-/* And attach to the beginning of faults. */
+/* Time faults without any probe, then attach to the beginning of faults. */
 static int time_bare(struct calibration *calibration, struct probes *probes,
 		     struct ring_buffer *ring, struct seen *seen, struct fault_triples *triples)
 {

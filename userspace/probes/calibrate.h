@@ -29,7 +29,7 @@ struct calibration_result {
 	struct price read_other;	/* read(2) on sockets, pipes and the like: not recorded */
 	struct price syscall;		/* any other system call, while some are watched */
 	struct price syscall_counted;	/* and by how much more while they are counted */
-	double fault_begin_ns;		/* of a fault's price, what its own program saw go by */
+	double fault_begin_ns;		/* of a fault's price, the part between the program's own clock reads */
 	double fault_ns;		/* a bare first touch of a 4 KiB page, entry to exit */
 	/*
 	 * What windows time of a fault less the fault: the probes' part between the two

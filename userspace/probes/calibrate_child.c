@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* calibrate_child.c: the loops of known work that probes are priced on; calibrate.c orders them. */
+/* calibrate_child.c: loops of known work that probes are measured on, by order of calibrate.c. */
 #include "probes/calibrate_internal.h"
 
 #include <glib.h>

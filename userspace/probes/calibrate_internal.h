@@ -18,7 +18,7 @@ struct round {
 	double ns[FIGURES];
 };
 
-/* What the child is ordered to time, as a byte. It answers with ROUNDS rounds. */
+/* What the child is to time, sent as a byte. It answers with ROUNDS rounds. */
 enum calibration_order {
 	ORDER_ALL = 'b',
 	ORDER_BLOCKS = 'a',
@@ -26,7 +26,7 @@ enum calibration_order {
 	ORDER_FAULTS = 'f',	/* once: one round */
 };
 
-/* The child: obeys orders until there are no more. Does not return. */
+/* The child: executes orders until the pipe is closed. Does not return. */
 void calibration_child(int order_fd, int result_fd) __attribute__((noreturn));
 
 #endif /* MEMTOLL_CALIBRATE_INTERNAL_H */

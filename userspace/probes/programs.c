@@ -98,8 +98,8 @@ bool has_page_cache_lookups(void)
 }
 
 /*
- * Before 6.4 every fault takes the lock of its process's mappings: what hangs on that would cost more
- * than it saves. The page cache reports reads from 6.12 on, which is late enough.
+ * Before 6.4 every fault takes the lock of its process's mappings: a program on that tracepoint would
+ * cost more than it saves. The page cache reports reads from 6.12 on, which is late enough.
  */
 bool has_unwatched_tracepoints(void)
 {

@@ -58,7 +58,7 @@ static int attach_mappings(const struct syscalls *syscalls, GPtrArray *links, in
 	return attach_call(links, entry, NULL, tracefs, *failed);
 }
 
-/* What a kernel was built without (AIO) is not read by. */
+/* A kernel may be built without some (AIO). */
 static int attach_reads(const struct syscalls *syscalls, GPtrArray *links, int tracefs,
 			const char **failed)
 {

@@ -19,7 +19,7 @@
 #include "symbols/symbolize.h"
 #include "targets/observers.h"
 
-/* ---- with the records: a process's faults and blocks before its end go to the old memory ---- */
+/* ---- with the records: those of before an exec or exit belong to the old memory ---- */
 
 static void ledger_forked(void *state, pid_t parent, pid_t child)
 {
@@ -57,13 +57,13 @@ static void sampled_ended(void *state, pid_t pid)
 	sampled_forget(state, pid);
 }
 
-/* How they begin is the allocator's affair: targets_thresholds.c. */
+/* Where they begin is in targets_thresholds.c: that takes the process's environment. */
 static void thresholds_forgotten(void *state, pid_t pid)
 {
 	thresholds_forget(state, pid);
 }
 
-/* ---- at once: addresses are looked up while the process is there ---- */
+/* ---- at once: the process is read while it is there ---- */
 
 static void symbolizer_forked(void *state, pid_t parent, pid_t child)
 {

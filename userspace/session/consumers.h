@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * consumers.h: what the events of a recording are given to: by dispatch.c as they happen; by
- * slice_writer.c what they come to is written, once per slice.
+ * consumers.h: the modules that events are given to: dispatch.c gives each to those that consume its
+ * kind; slice_writer.c writes what they have gathered, once per slice.
  */
 #ifndef MEMTOLL_CONSUMERS_H
 #define MEMTOLL_CONSUMERS_H
@@ -44,7 +44,7 @@ struct consumers {
 struct consumers *consumers_new(const struct consumers_config *config);
 void consumers_free(struct consumers *consumers);
 
-/* Userspace itself has lost something: written with the slice that is being gathered. */
+/* Something was lost in userspace: written with the present slice. */
 void consumers_lose(struct consumers *consumers, enum memtoll_loss loss, uint64_t count);
 
 #endif /* MEMTOLL_CONSUMERS_H */

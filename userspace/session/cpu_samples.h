@@ -23,7 +23,7 @@ void cpu_samples_free(struct cpu_samples *samples);
  */
 void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed);
 
-/* Into the recording's present slice, and begin anew. on_stack() gets each stack referred to. */
+/* Write to the present slice, and begin anew. on_stack() gets each stack referred to. */
 int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
 		       void (*on_stack)(void *context, uint64_t id), void *context);
 

@@ -77,7 +77,7 @@ static void on_process(struct dispatch *dispatch, const void *record)
 	}
 }
 
-/* Only a device's number comes with a fault; which that is follows from all that were met. */
+/* A fault has only the number of its swap device; which that is follows from all numbers seen. */
 static bool is_from_zram(struct dispatch *dispatch, const struct memtoll_run *run)
 {
 	bool known;
@@ -102,7 +102,7 @@ static void on_run(struct dispatch *dispatch, const void *record)
 		run.area = AREA_LIBRARY;
 	if (is_from_zram(dispatch, &run))
 		run.fault_class = FAULT_SWAP_ZRAM;
-	/* The ledger may keep a run until its block is known; what was given back cannot wait. */
+	/* The ledger may keep a run until its block is known; giveback needs it in order. */
 	ledger_block_of(consumers->ledger, &run, &owner_stack, &owner_fn);
 	giveback_run(consumers->giveback, &run, owner_stack, owner_fn);
 	if (swap_devices_count(dispatch->swap_devices))
@@ -171,7 +171,7 @@ static void on_path(struct dispatch *dispatch, const void *record)
 	reads_path(dispatch->consumers->reads, record);
 }
 
-/* By enum memtoll_kind. size: the least; of a series, of one without runs. */
+/* By enum memtoll_kind. size: the least; for a series that of its head. */
 static const struct {
 	size_t size;
 	void (*take)(struct dispatch *dispatch, const void *record);
@@ -189,7 +189,7 @@ static const struct {
 	[EVENT_STACK] = { sizeof(struct memtoll_new_stack), on_stack },
 };
 
-/* Of a kind that is known, and all of it there. */
+/* Of a known kind, and not cut short. */
 static bool is_whole(const void *record, size_t size)
 {
 	const struct head *head = record;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* kernel_stacks.h: which stacks of which process the kernel's table holds; those of the dead leave it. */
+/* kernel_stacks.h: the stacks in the kernel's table by process; those of dead ones are deleted. */
 #ifndef MEMTOLL_KERNEL_STACKS_H
 #define MEMTOLL_KERNEL_STACKS_H
 
@@ -14,14 +14,14 @@ struct targets;
 struct kernel_stacks *kernel_stacks_new(struct memtoll_bpf *bpf);
 void kernel_stacks_free(struct kernel_stacks *stacks);
 
-/* A record of the ring buffer: one more. */
+/* A record of the ring buffer: a stack was added. */
 void kernel_stacks_add(struct kernel_stacks *stacks, const struct memtoll_new_stack *stack);
 
 /* Those of a process. Looks through the whole table where records of some were lost. */
 void kernel_stacks_each(const struct kernel_stacks *stacks, pid_t pid,
 			void (*each)(void *context, uint64_t id), void *context);
 
-/* Out of the table with those of processes that are not followed, or no more. */
+/* Delete those of processes that are not followed, or no longer. */
 void kernel_stacks_drop(struct kernel_stacks *stacks, struct targets *targets,
 			void (*dropped)(void *context, uint64_t id), void *context);
 

@@ -7,7 +7,7 @@
 #include "events/names.h"
 #include "memtoll.skel.h"
 
-/* Records of one slice; the kernel adds a few that are far longer than the floor. */
+/* Records of one slice; the kernel sends a few more that are far longer than the floor. */
 #define OUTLIERS_PER_SLICE 256
 #define PREEMPTED_PER_SLICE 32
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* latency.h: how long allocator calls take: buckets, outliers, and the floor of what is one. */
+/* latency.h: how long allocator calls take: buckets, outliers, and the least length of an outlier. */
 #ifndef MEMTOLL_LATENCY_H
 #define MEMTOLL_LATENCY_H
 

@@ -13,7 +13,7 @@
 /* Different blocks followed: exact up to 512 MiB of all files, and 128 MiB of each. */
 #define BLOCKS_OF_ALL (1U << 17)
 #define BLOCKS_OF_FILE (1U << 15)
-/* Of all files together: then the largest gives up half of its own. 64 MiB. */
+/* Of all files together, 64 MiB; beyond, the file with most of them drops half. */
 #define BLOCKS_TOTAL (1U << 20)
 /* Anonymous pages, when there is swap: exact up to 1 GiB. */
 #define PAGES_FOLLOWED (1U << 18)
@@ -181,7 +181,7 @@ void reads_path(struct reads *reads, const struct memtoll_path *record)
 	file->written = false;
 }
 
-/* Memory is bounded: the file with most blocks followed gives up half of them. */
+/* Memory is bounded: the file with most blocks followed drops half of them. */
 static void shrink_largest(struct reads *reads)
 {
 	struct file *file, *largest = NULL;

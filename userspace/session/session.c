@@ -216,7 +216,7 @@ void session_record_state(struct session *session)
 		session->swap_in_counted = true;
 		recording_meta(session->recording, "swap_in_counted", "1");
 	}
-	/* Devices that came or went: the numbers seen before may mean others now. */
+	/* Devices were added or removed: numbers seen before may mean others now. */
 	if (swap_devices_refresh(session->swap_devices))
 		memset(session->swap_types_seen, 0, sizeof(session->swap_types_seen));
 	swap_devices_record(session->swap_devices, session->swap_types_seen, session->recording);
@@ -271,7 +271,7 @@ static void add_pid(void *pids, struct target *target)
 		g_array_append_val(pids, target->pid);
 }
 
-/* As it is now: at the start, and, as others may have come since, at the end. */
+/* At the start, and again at the end, as others may have been started since. */
 static void report_other_tracers(struct session *session)
 {
 	g_autoptr(GArray) pids = NULL;
@@ -330,7 +330,7 @@ static int step_attach(struct session *session)
 	rates_read(session->bpf, &rates);
 	fault_window_begin(&session->window, session->start_ns, rates.faults);
 	budget_begin(session->budget);
-	/* The time counts from then on: a large program takes its own, within bounds. */
+	/* -d counts from when all is attached: that takes long in a large program, within bounds. */
 	if (config->duration_ns)
 		watchdog_attach_by(session->watchdog,
 				   session->start_ns + MAX(config->duration_ns,
@@ -408,7 +408,7 @@ static int step_finish(struct session *session)
 	/* Processes of the command that live on are not held while the rest is written. */
 	g_clear_pointer(&session->launch, launch_free);
 	err = slice_commit(session->writer, session->slice_start_ns, end);
-	/* The last thing that was read of a process; by its thread, too. */
+	/* Nothing is read of any process after this, nor by this thread. */
 	g_clear_pointer(&session->python_reader, python_reader_stop);
 	timed_call_finish();
 	privileges_keep(PRIVILEGES_WRITE);
@@ -483,7 +483,7 @@ int session_record(struct session *session)
 	if (status)
 		return status;
 	status = session_run(session);
-	/* After a failed write the rest is still put in order, but the failure is the answer. */
+	/* After a failed write the recording is still finished, but the failure is the status. */
 	last = step_finish(session);
 	return status ? status : last;
 }

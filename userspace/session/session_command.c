@@ -14,13 +14,13 @@
 #include "session/watchdog.h"
 #include "targets/targets.h"
 
-#define HELD_NS (20 * MS)		/* so long windows may wait while a process is held */
+#define HELD_NS (20 * MS)		/* how long windows may wait while a process is held */
 #define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
 
 /* Before a process that was held for long continues: bring windows to where they should be. */
 static void let_go_on(struct session *session)
 {
-	/* At the end nothing is probed any more, and the command is still waited for. */
+	/* At the end probes are gone, while the command is still waited for. */
 	if (!session->probes || now_ns() - session->windows_seen_ns < HELD_NS)
 		return;
 	session_step_budget(session);
@@ -67,7 +67,7 @@ static void launched_dying(void *context, pid_t tid)
 {
 	struct session *session = context;
 
-	/* What was met last is named while it is still in memory. */
+	/* Name what the last records refer to while it is still in memory. */
 	ring_buffer__consume(session->ring);
 	python_reader_catch_up(session->python_reader);
 	targets_dying(session->targets, tid);

@@ -58,7 +58,7 @@ struct session {
 	struct fault_window window;
 	struct priority priority;
 	bool more_waits;		/* of the command's processes than were handled */
-	bool draining;			/* threads were asked for their open runs */
+	bool draining;			/* threads have been asked for their open runs */
 	bool others_reported;		/* another memtoll traces a target, too */
 	const char *end_reason;
 	bool command_ended;
@@ -67,7 +67,7 @@ struct session {
 
 /* ---- session.c ---- */
 
-/* What is not counted over a slice but stands as it is now; a killed recording has it, too. */
+/* State as of now, not counted over a slice: written with every slice, in case we are killed. */
 void session_record_state(struct session *session);
 
 /* ---- session_loop.c: windows, signals, slices ---- */

@@ -26,8 +26,8 @@
 
 #define SLICE_NS (1000 * MS)
 /*
- * What the dead had takes room in the kernel's tables until slices have ended: of many, shorter
- * ones.
+ * Rows of dead processes leave the kernel's tables with the end of slices: those are shorter where
+ * many die.
  */
 #define SHORT_SLICE_NS (250 * MS)
 #define DEAD_MANY 50
@@ -35,8 +35,8 @@
 #define CGROUP_NS (100 * MS)		/* how often a cgroup is asked for new processes */
 #define KEEP_UP_NS (5 * MS)		/* how often targets are serviced while a slice is written */
 #define SIZES_NS (100 * MS)		/* how often processes are asked for their sizes */
-#define WINDOW_LATE_NS (1000 * MS)	/* so late a window of timed faults closes by itself */
-#define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to close */
+#define WINDOW_LATE_NS (1000 * MS)	/* a window of timed faults ends by itself if we are so late */
+#define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to end */
 
 uint64_t session_step_budget(struct session *session)
 {
@@ -52,7 +52,7 @@ void session_switch_window(struct session *session, bool open)
 
 	if (err)
 		consumers_lose(session->consumers, LOST_WINDOW_SHUT, 1);
-	/* Short of files, the one that is left is the recording's. */
+	/* Out of descriptors: the last one is for the recording. */
 	budget_window(session->budget, open && !err);
 }
 
@@ -126,8 +126,8 @@ static int commit_slice(struct session *session, uint64_t now)
 }
 
 /*
- * At a slice's end threads are asked for their open runs, which come with their next fault; what is
- * there by the next turn belongs to the slice. The first slice is the first window: its faults are
+ * At a slice's end threads are asked for their open runs, which come with their next fault; what has
+ * come by the next round of the loop belongs to the slice. The first slice is the first window: its faults are
  * all timed, those of later slices in part, and each slice's figures are weighed by themselves.
  */
 static int move_slice(struct session *session, uint64_t now)
@@ -138,7 +138,7 @@ static int move_slice(struct session *session, uint64_t now)
 
 	if (age < SLICE_NS && !first && !crowded)
 		return 0;
-	/* Writing takes long, and a window left open session_service_targets costs the target. */
+	/* Writing takes long, and a window that stays open for it costs the target. */
 	if (budget_in_window(session->budget) && age < SLICE_NS + WINDOW_WAIT_NS)
 		return 0;
 	session->draining = !session->draining;
@@ -187,7 +187,7 @@ time:
 	return false;
 }
 
-/* Sleep until something is to be done: a signal, records, a window's edge, the end of the slice. */
+/* Sleep until there is work: a signal, records, the edge of a window, the end of the slice. */
 static void wait_for_work(struct session *session, uint64_t now, uint64_t watch_ns)
 {
 	struct pollfd fds[] = {
@@ -207,7 +207,7 @@ static void wait_for_work(struct session *session, uint64_t now, uint64_t watch_
 	ppoll(fds, G_N_ELEMENTS(fds), &timeout, NULL);
 }
 
-/* Processes that came into the cgroup otherwise than by fork; false: it was removed. */
+/* Processes that were moved into the cgroup; false: it was removed. */
 static bool follow_cgroup(struct session *session, uint64_t now)
 {
 	if (now - session->cgroup_read_ns < CGROUP_NS)

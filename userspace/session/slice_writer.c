@@ -31,8 +31,8 @@
 #include "targets/targets.h"
 
 /*
- * Sweeps kept one by one, for pictures; the rest is in the sums. Of a recording of hours as many as a
- * picture can show: some 60 MB, and then 600 MB a day at most.
+ * Sweeps kept one by one, for pictures; all are in the sums. In long recordings no more than a
+ * picture can show: some 60 MB, then at most 600 MB a day.
  */
 #define RUNS_PER_SLICE 20000
 #define RUNS_AT_FIRST 1000000
@@ -71,7 +71,7 @@ struct slice_writer {
 	uint64_t untracked_returns;
 	uint64_t unfollowed_pages;
 	GArray *runs;			/* struct stored_run, at most RUNS_PER_SLICE */
-	guint runs_seen;		/* in this slice; those that are kept are any of them */
+	guint runs_seen;		/* in this slice; the kept ones are a sample of them */
 	uint64_t runs_written;
 	struct nameless *nameless;
 	int err;
@@ -106,7 +106,7 @@ struct slice_writer *slice_writer_new(const struct slice_writer_config *config)
 
 	writer->config = *config;
 	writer->consumers = config->consumers;
-	/* Of the calibration: in no slice. */
+	/* Losses of the calibration belong to no slice. */
 	take_losses(writer, of_calibration);
 	writer->stack_writer.recording = config->recording;
 	writer->stack_writer.symbolizer = config->symbolizer;
@@ -137,7 +137,6 @@ void slice_writer_free(struct slice_writer *writer)
 	g_free(writer);
 }
 
-/* The first error stays; nothing is written after it. */
 static void keep_first_error(struct slice_writer *writer, int err)
 {
 	if (err && !writer->err)
@@ -165,7 +164,7 @@ static uint64_t want_toucher(struct slice_writer *writer, pid_t pid, uint64_t id
 
 /* ---- runs, kept until the slice is written ---- */
 
-/* Of more than fit each has the same chance: a picture shows no gap at the end of each slice. */
+/* A reservoir sample where there are too many: no gap in pictures at the end of each slice. */
 static void keep_run(struct slice_writer *writer, const struct stored_run *run)
 {
 	guint most = writer->runs_written < RUNS_AT_FIRST ? RUNS_PER_SLICE : RUNS_PER_LATER_SLICE;
@@ -407,7 +406,7 @@ static void on_swap_sum(void *context, const void *key_data, const uint64_t *del
 	const struct memtoll_swap_key *key = key_data;
 	struct memtoll_swap_sum sum;
 
-	/* 0: all who are not traced, for the check against the machine's own counters. */
+	/* 0: all processes not traced, for the check against the machine's own counters. */
 	if (key->tgid && !targets_find(writer->config.targets, key->tgid))
 		return;
 	memcpy(&sum, delta, sizeof(sum));
@@ -543,7 +542,7 @@ static void write_stacks(struct slice_writer *writer, uint64_t end_ns)
 	for (i = 0; i < count; i++) {
 		write_stack(writer, *(const uint64_t *)ids[i]);
 		g_free(ids[i]);
-		/* Of a slice that does not fit in the end nothing is to stay. */
+		/* With a size limit a slice is written whole or not at all. */
 		if (i % STACKS_AT_ONCE == STACKS_AT_ONCE - 1 &&
 		    !recording_is_limited(writer->config.recording))
 			keep_first_error(writer, recording_slice_commit(writer->config.recording,
@@ -569,7 +568,7 @@ void slice_name_stacks(struct slice_writer *writer, pid_t pid)
 	kernel_stacks_each(writer->consumers->kernel_stacks, pid, name_stack, writer);
 }
 
-/* Of a row that has not changed for a slice. 0: all who are not traced. */
+/* Of a row that has not changed for a slice. 0: all processes not traced. */
 static bool is_forgotten(void *context, uint32_t tgid)
 {
 	struct slice_writer *writer = context;

@@ -49,7 +49,7 @@ bool watchdog_tick(struct watchdog_patience *patience, const struct watchdog_sta
 	       patience->ticks >= WATCHDOG_FINISHING_MS / WATCHDOG_TICK_MS;
 }
 
-/* Not by stdio: who is stuck may hold its locks. */
+/* Not by stdio: the thread that hangs may hold its locks. */
 static void end_process(const struct watchdog_state *state)
 {
 	static const char attaching[] =

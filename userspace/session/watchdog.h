@@ -2,12 +2,12 @@
 /*
  * watchdog.h: memtoll ends when it is asked to, also when it hangs.
  *
- * What it reads belongs to others: a file system, or a target's memory, can hold it up for ever. A
- * thread watches whether it gets on. When its end is due, by a signal or by the time it was given, and
- * it has not got on for WATCHDOG_PATIENCE_MS, the process ends as it is: the kernel takes all probes
- * away with it, and the recording has what was written by then, as after kill -9.
+ * A read of a file system, or of a target's memory, can block for ever. A thread watches whether the
+ * main loop makes progress. When the end is due, by a signal or by -d, and there has been no progress
+ * for WATCHDOG_PATIENCE_MS, the process exits as it is: the kernel detaches all probes, and the
+ * recording has what was written by then, as after kill -9.
  *
- * Attaching has a limit of its own, where the recording has one: it ends then, however it gets on.
+ * Attaching has a limit of its own, where the recording has one: it ends then, progress or not.
  *
  * Signals are blocked and read elsewhere; here it is only seen that they wait. Patience is counted in
  * ticks of a thread of this process: a process that is stopped, or gets no CPU, has none either.

@@ -34,7 +34,7 @@ struct tracee {
 	bool known;		/* its first stop has been handled */
 	bool starting;		/* between exec and the end of dynamic loading */
 	bool mapping;		/* in an mmap that makes a file executable */
-	bool will_signal;		/* its loader will, by SIGURG, at that end: not held at system calls */
+	bool will_signal;		/* its loader will send SIGURG at that end: not held at system calls */
 	pid_t tgid;		/* its process; 0: not known yet */
 	pid_t parent;		/* the process that made it; 0: not known yet */
 	uint64_t exec_ns;
@@ -227,7 +227,7 @@ static void on_exec(struct launch *launch, struct tracee *tracee)
 	tracee->known = true;
 	tracee->tgid = tracee->tid;
 	tracee->mapping = false;
-	/* Its own number is no more: it has the process's. */
+	/* Its own number is gone: it has the process's. */
 	if (caller != tracee->tid)
 		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(caller));
 	find_loader(tracee);
@@ -333,7 +333,7 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 		if (tracee->starting)
 			on_syscall(launch, tracee);
 	} else if (!event && tracee->will_signal && WSTOPSIG(status) == SIGURG) {
-		/* It is nobody else's: a program that has not begun ignores it. */
+		/* Swallowed: a program that has not begun ignores it anyway. */
 		if (launch->events->started(launch->context, tid))
 			on_ready(launch, tracee);
 	} else if (!event) {
@@ -350,7 +350,7 @@ static bool poll_one(struct launch *launch, int flags)
 	uint64_t stopped_ns;
 	int status;
 
-	/* Look first, reap later: a dead process can be asked for its counters until reaped. */
+	/* Look first, reap later: a dead process has its counters until it is reaped. */
 	if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags) || !info.si_pid)
 		return false;
 	stopped_ns = now_ns();
@@ -445,8 +445,8 @@ void launch_terminate(struct launch *launch)
 }
 
 /*
- * Stop a tracee; false where nothing will come of it: it is none any more, or a leader that has
- * ended while other threads of its process go on, and whose end is reported only after theirs.
+ * Stop a tracee; false where it will not stop: it is no tracee any more, or it is a leader that has
+ * ended before other threads of its process, and whose end is reported only after theirs.
  */
 static bool will_stop(pid_t tid)
 {
@@ -456,7 +456,7 @@ static bool will_stop(pid_t tid)
 	       stat.state != 'Z' && stat.state != 'X';
 }
 
-/* A tracee that has stopped goes on by itself, and so will what it has just made. */
+/* A tracee that has stopped is detached, and so is what it has just made. */
 static void let_one_go(struct launch *launch, pid_t tid, int status)
 {
 	int event = status >> 16;
@@ -472,9 +472,9 @@ static void let_one_go(struct launch *launch, pid_t tid, int status)
 }
 
 /*
- * Only a stopped tracee can be let go. All are interrupted before the first is waited for: one
- * that calls exec waits for its other threads to end, and those wait for us at their end. Who does
- * not stop in time is let go by our own end.
+ * Only a stopped tracee can be detached. All are interrupted before the first is waited for: one
+ * that calls exec waits for its other threads to end, and those wait for us at their end. The
+ * kernel detaches those that do not stop in time when we exit.
  */
 static void let_go(struct launch *launch)
 {

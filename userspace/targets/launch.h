@@ -30,7 +30,7 @@ struct launch_events {
 	void (*mapped)(void *context, pid_t pid);
 	/* All libraries are mapped and relocated; no code outside the loader has run. */
 	void (*ready)(void *context, pid_t pid);
-	/* parent: 0 where the child came to be seen first; it still has that parent then. */
+	/* parent: 0 where the child was seen first; it still has that parent then. */
 	void (*forked)(void *context, pid_t child, pid_t parent);
 	/*
 	 * A thread is about to end; what it has of its process's memory is still there. Called
@@ -70,7 +70,7 @@ int shell_exit_status(int wait_status);
 /* Ask the command to end (SIGTERM), as when the recording's time is over. */
 void launch_terminate(struct launch *launch);
 
-/* Let every followed process go and free. */
+/* Detach from every followed process, and free. */
 void launch_free(struct launch *launch);
 
 #endif /* MEMTOLL_LAUNCH_H */

@@ -82,7 +82,7 @@ static uint64_t look_at(struct nameless *nameless, pid_t pid, uint64_t id)
 	struct memtoll_stack stack;
 	const uint64_t *known;
 
-	/* Of who lives the kernel may yet keep it, and code may yet be read. */
+	/* Of a living process the stack may still come, and its code can be read. */
 	if (!id || !target || !target->exited)
 		return id;
 	if (!bpf_map_lookup_elem(nameless->stacks_fd, &id, &stack)) {

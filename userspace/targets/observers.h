@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * observers.h: one table of the modules that keep state of processes. Each registers once, and is
- * called for what happens to a process: fork, exec, exit, new code, and that it is forgotten.
- *
- * A process that ptrace holds is seen before the ring buffer has the records of what it did until
- * then. Who joins records by time is called in their order, with theirs; who reads the process is
+ * called when a process forks, calls exec, exits, maps code, and is forgotten. A process that
+ * ptrace holds is seen before the ring buffer has the records of what it did until then. Modules
+ * that join records are called in the order of the records; modules that read the process are
  * called at once, as it may be gone by then.
  */
 #ifndef MEMTOLL_OBSERVERS_H
@@ -25,7 +24,7 @@ struct observer {
 	void (*forked)(void *state, pid_t parent, pid_t child);
 	void (*executed)(void *state, pid_t pid);
 	void (*exited)(void *state, pid_t pid);
-	/* AT_ONCE: what it maps now, read once for all; new_image: all before is gone. */
+	/* Of either moment: what it maps now. new_image: all before is gone. */
 	void (*mapped)(void *state, pid_t pid, const struct maps *maps, bool new_image);
 	/* All that was ever seen of it is written. Of either moment. */
 	void (*forgotten)(void *state, pid_t pid);

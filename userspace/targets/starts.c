@@ -20,11 +20,11 @@
 #define LOADER_VARIABLE "_r_debug"
 /* Its r_state, after a version and two addresses (struct r_debug, elf/link.h of glibc). */
 #define STATE_OFFSET 24
-/* Remembered; what comes beyond is held at each call. A loader is a descriptor. */
+/* At most so many are remembered; further ones are held at each call. A loader is a descriptor. */
 #define KNOWN_MAX 4096
 #define LOADERS_MAX 64
 
-/* A dynamic loader: the place of its function in its file, and what is said where. */
+/* A dynamic loader: where its function is in its file, and its state in memory. */
 struct loader {
 	int fd;			/* -1: it has none that can be probed */
 	uint64_t offset;
@@ -81,8 +81,7 @@ void starts_free(struct starts *starts)
 }
 
 /*
- * Which file, and in which state, as the kernel knows it: no server is asked. NULL: it is not to be
- * had.
+ * Which file, and in which state, as the kernel knows it: no FUSE server is asked. NULL: unknown.
  */
 static char *file_key(int at, const char *path)
 {
@@ -287,7 +286,7 @@ void starting_end(struct starting *starting, GPtrArray *modules)
 		learn(starting, modules);
 	key = starting->pid;
 	bpf_map_delete_elem(starts_fd(starting->starts), &key);
-	/* Hit only when a library is loaded later: those that cost something go first. */
+	/* Hit only when a library is loaded later: more costly ones are detached first. */
 	uprobe_detach_dead(starting->link);
 	g_free(starting->key);
 	g_free(starting);

@@ -2,8 +2,9 @@
 /*
  * starts.h: how programs start. A command's process has to be held between the mapping of its
  * libraries and its first own instruction. The first time that a program starts it is held at each
- * system call of its dynamic loader; whoever starts like that again runs on until the loader itself
- * says that it has mapped all (start.bpf.c), with probes made beforehand in what was mapped then.
+ * system call of its dynamic loader; later starts of the same run until the loader itself reports
+ * that it has mapped all (start.bpf.c), with probes attached beforehand to what was mapped the
+ * first time.
  */
 #ifndef MEMTOLL_STARTS_H
 #define MEMTOLL_STARTS_H
@@ -31,8 +32,8 @@ struct starting *starting_new(struct starts *starts, pid_t pid, const struct map
 
 /*
  * What the same program, with the same loader and the same settings of it (LD_PRELOAD ...), had
- * mapped when it was ready: struct allocator_module. NULL: it is the first such. Otherwise it will
- * get SIGURG at the end of loading.
+ * mapped when it was ready: struct allocator_module. NULL: this is the first. Otherwise it will get
+ * SIGURG at the end of loading.
  */
 const GPtrArray *starting_modules(const struct starting *starting);
 

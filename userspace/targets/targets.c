@@ -14,7 +14,7 @@
 #include "targets/observers.h"
 #include "unwind/unwind_load.h"
 
-/* Rows are made beforehand for so many: a few for each, of the 32,768 that there can be. */
+/* Rows are made in advance for so many processes: a few for each, of at most 32,768. */
 #define PREPARED_PROCESSES 64
 
 static void followed_free(gpointer data)
@@ -148,7 +148,7 @@ void followed_record(struct targets *targets, struct followed *followed)
 	followed->tunables = tunables_read(pid);
 }
 
-/* It is followed no more, and counts and times of all go on to include it. */
+/* It is no longer followed; counts and times of all still include it. */
 static void count_forgotten(struct targets *targets, const struct followed *followed)
 {
 	targets->dead -= followed->target.exited;
@@ -157,7 +157,7 @@ static void count_forgotten(struct targets *targets, const struct followed *foll
 	targets->forgotten_cpu_ns += followed->target.cpu_seen_ns;
 }
 
-/* What is not written yet of who had the number before is written with what this one does. */
+/* What is not yet written of the process that had this number before is written with this one's. */
 static void inherit(struct targets *targets, const struct followed *before, struct target *target)
 {
 	count_forgotten(targets, before);
@@ -226,7 +226,7 @@ void targets_forget_dead(struct targets *targets)
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
 
-		/* Once more than needed: its last events may have been waiting. */
+		/* One slice more than needed: its last records may have been waiting. */
 		if (!followed->target.exited || ++followed->target.slices_dead <= 2)
 			continue;
 		/* The mark may have been overwritten by what we had to say of it at that moment. */

@@ -93,7 +93,7 @@ bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_
 bool targets_has_started(struct targets *targets, pid_t pid);
 void targets_ready(struct targets *targets, pid_t pid);
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);
-/* A thread is held at its end, the memory of its process not yet given back: read its size. */
+/* A thread is held at its end, the memory of its process not yet freed: read its size. */
 void targets_dying(struct targets *targets, pid_t tid);
 /* exit_code: as wait(2) has it. record: of the ring buffer; NULL: ptrace has reported it. */
 void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
@@ -105,7 +105,7 @@ void targets_refresh(struct targets *targets);
 
 struct target *targets_find(struct targets *targets, pid_t pid);
 bool targets_all_exited(const struct targets *targets);
-/* That have ended and not left yet: targets_forget_dead(). */
+/* That have ended and are not yet forgotten: targets_forget_dead(). */
 unsigned int targets_dead(const struct targets *targets);
 unsigned int targets_count(const struct targets *targets);
 
@@ -124,8 +124,8 @@ void targets_read_counters(struct targets *targets);
 void targets_end_counting(struct targets *targets);
 
 /*
- * The latter two only, so that a process that ends between two slices has been looked at shortly
- * before. Nothing is read where many live: then it would cost too much.
+ * The latter two only, so that a process that ends between two slices has been read shortly before.
+ * Nothing is read where many live: that would cost too much.
  */
 void targets_read_sizes(struct targets *targets);
 void targets_each(struct targets *targets, void (*each)(void *context, struct target *target),
@@ -137,7 +137,7 @@ void targets_detach(struct targets *targets);
 /* Processes followed of which no allocator function could be probed. */
 unsigned int targets_without_allocator(const struct targets *targets);
 
-/* What was found in userspace to be lost. */
+/* Losses found in userspace. */
 struct targets_losses {
 	uint64_t unwind_left_out;
 	uint64_t mappings_left_out;

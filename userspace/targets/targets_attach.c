@@ -34,10 +34,7 @@ int targets_add(struct targets *targets, pid_t pid)
 	struct maps maps = {};
 	int err;
 
-	/*
-	 * What takes long before the probes: until the process is published they cost and count
-	 * nothing.
-	 */
+	/* First what takes long. Probes cost and count nothing until the process is published. */
 	followed_read_maps(targets, followed, &maps);
 	observers_mapped(targets->config.observers, pid, &maps, true);
 	unwinder_show(targets->unwinder, pid, &maps);
@@ -45,7 +42,7 @@ int targets_add(struct targets *targets, pid_t pid)
 	followed_attach_modules(targets, followed, &maps);
 	followed_begin_thresholds(targets, followed, false, 0);
 	followed_start_counting(followed);
-	/* It has run on since, and that took long: what it maps is read anew. */
+	/* That took long, and the process ran on: read again what it maps. */
 	maps_free(&maps);
 	followed_read_maps(targets, followed, &maps);
 	followed->target.start_ns = now_ns();
@@ -54,7 +51,7 @@ int targets_add(struct targets *targets, pid_t pid)
 	followed->target.cpu_base_ns = process_cpu_ns(pid);
 	targets_publish_code(targets, followed, &maps);
 	maps_free(&maps);
-	/* Ended before its exit could be seen: else it would be waited for in vain. */
+	/* Ended before its exit could be seen: otherwise we would wait for it for ever. */
 	if (!err && (!followed_read_stat(followed, &stat) || stat.state == 'Z' ||
 		     stat.state == 'X')) {
 		process_row_remove(targets->config.bpf, pid);

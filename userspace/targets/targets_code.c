@@ -11,10 +11,7 @@
 #include "memtoll.skel.h"
 #include "unwind/unwind_load.h"
 
-/*
- * Where the allocator is not probed at all nothing else knows of calloc, and memset is memset: then
- * there are none.
- */
+/* None where the allocator is not probed at all: then memset counts as memset also in calloc. */
 static void fill_callocs(const struct targets *targets, const struct followed *followed,
 			 struct memtoll_target *state)
 {

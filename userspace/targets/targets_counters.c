@@ -41,7 +41,7 @@ bool followed_read_counters(struct followed *followed)
 	return true;
 }
 
-/* The size stays as it was where there is no memory any more: that was the last. */
+/* Of a process without memory any more the last size stays. */
 void counters_read_size(pid_t tid, struct counters *counters)
 {
 	struct proc_status status;
@@ -70,7 +70,7 @@ uint64_t process_cpu_ns(pid_t pid)
 	return cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
 }
 
-/* Faults that the living threads have had: the rest of the process's belong to dead ones. */
+/* Faults of the living threads: the rest of the process's belong to dead ones. */
 static void read_dead_faults(struct followed *followed)
 {
 	g_autofree char *path = g_strdup_printf("/proc/%d/task", followed->target.pid);

@@ -13,17 +13,17 @@
 #include "probes/process_rows.h"
 #include "targets/observers.h"
 
-/* Looks at what a program has mapped after its start, each twice as long after the one before. */
+/* Polls of what a program has mapped after its start, at intervals that double. */
 #define LOOK_FIRST_NS 5000000ULL
 #define LOOK_LAST_NS 2000000000ULL
 
-/* A look at what a process has mapped that takes longer is followed by so many times its time... */
+/* A refresh that takes longer is followed by a rest of so many times its length, ... */
 #define REFRESH_NS 200000000ULL
 #define REST_TIMES 4
-/* ... without one, at most. */
+/* ... and at most of this. */
 #define REST_MAX_NS 5000000000ULL
 
-/* After the end of counting, as a command that is ended then: what it did since is in no figure. */
+/* After counting has ended, as a command that is terminated then: later counters are not used. */
 static bool is_late(const struct targets *targets, const struct memtoll_process *record)
 {
 	return targets->ended_ns && (record ? record->time_ns : now_ns()) > targets->ended_ns;
@@ -36,7 +36,7 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	struct memtoll_target_state state;
 	bool is_another = process_row_lives(targets->config.bpf, target->pid, &state) && record;
 
-	/* Where it is reaped already, its threads have left their faults with the BPF side. */
+	/* If it is reaped already, the BPF side has the faults of its threads. */
 	if (!is_late(targets, record) && (is_another || !followed_read_counters(followed)) &&
 	    (record || state.ended)) {
 		target->now.minor_faults = target->dead_minor_faults +
@@ -50,13 +50,13 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 			      record ? record->time_ns : now_ns(), exit_code);
 	starting_end(g_steal_pointer(&followed->start), NULL);
 	followed_detach(followed);
-	/* A row that is not marked is another's by now, made when that was forked. */
+	/* A row without the mark belongs to another process by now, made when that was forked. */
 	if (state.ended)
 		process_row_remove(targets->config.bpf, target->pid);
 	observers_exited(targets->config.observers, AT_ONCE, target->pid);
 }
 
-/* What was known of the image before is no more. */
+/* What was known of the old image is obsolete. */
 static void begin_image(struct targets *targets, struct followed *followed, pid_t caller)
 {
 	observers_executed(targets->config.observers, AT_ONCE, followed->target.pid);
@@ -222,7 +222,7 @@ void targets_dying(struct targets *targets, pid_t tid)
 	followed->target.now.rss_bytes = status.rss_bytes;
 	followed->target.now.swap_bytes = status.swap_bytes;
 	followed_look_at_thresholds(followed);
-	/* Once a process: its threads are all in one group where memory is concerned. */
+	/* Once for each process: all its threads are in one memory cgroup. */
 	if (tid == status.tgid && followed->listed)
 		followed_record_cgroup(targets, followed);
 }
@@ -255,8 +255,8 @@ void targets_suspect_code(struct targets *targets)
 }
 
 /*
- * A process that maps code again and again, or in very many pieces, is not to keep the tracer from
- * everything else: what took long is not done again for several times as long.
+ * A process that maps code again and again, or in very many pieces, must not take all of the
+ * tracer's time: after a refresh that took long there is none for several times as long.
  */
 static bool is_resting(struct targets *targets, struct followed *followed)
 {

@@ -34,7 +34,7 @@ struct followed {
 	uint64_t values[THRESHOLD_NAMES];	/* as it ended; values_ns 0: not read */
 	uint64_t values_ns;
 	uint64_t start_ticks;		/* distinguishes it from others of its number; 0: not known */
-	bool missing;			/* the BPF side had it no more, a slice ago */
+	bool missing;			/* the BPF side no longer had it a slice ago */
 	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
 	bool listed;			/* has a row in table process */
 	bool starting;			/* held by ptrace; libraries are being mapped */
@@ -62,7 +62,7 @@ struct targets {
 	struct starts *starts;
 	unsigned int watched;		/* bits of enum probe_group: attached */
 	uint64_t ended_ns;		/* counting has ended then; 0: it has not */
-	bool detached;			/* for good: who starts from now on gets none */
+	bool detached;			/* for good: processes that start from now on get no probes */
 	size_t module_count;		/* in scans */
 	struct targets_losses losses;	/* but for the unwinder's */
 	unsigned int dead;		/* still followed */
@@ -75,10 +75,10 @@ struct targets {
 
 struct followed *followed_get(const struct targets *targets, pid_t pid);
 
-/* From now on; who had the number before is forgotten. Nothing of it is published yet. */
+/* Follow it from now on; what had the number before is forgotten. Nothing is published yet. */
 struct followed *targets_follow(struct targets *targets, pid_t pid, const char *role);
 
-/* What it maps now; nothing, where it is gone. What is left out of it counts once. */
+/* What it maps now; empty if it is gone. Mappings left out are counted as lost once. */
 void followed_read_maps(struct targets *targets, struct followed *followed, struct maps *maps);
 void followed_record_cgroup(struct targets *targets, struct followed *followed);
 void followed_record(struct targets *targets, struct followed *followed);
@@ -105,7 +105,7 @@ struct attached *followed_attach_module(struct targets *targets, struct followed
 /* Probe every allocator module that the process maps and that is not probed in it yet. */
 void followed_attach_modules(struct targets *targets, struct followed *followed,
 			     const struct maps *maps);
-/* What was attached stays listed, for the record; its probes go. */
+/* Detach its probes; what was attached stays listed, for the recording. */
 void followed_detach(struct followed *followed);
 bool followed_has_allocator(const struct followed *followed);
 
@@ -135,14 +135,14 @@ void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table);
 void callocs_add(struct callocs *callocs, const struct allocator_module *module,
 		  const struct mapping *mapping);
 
-/* Another allocator in front of it, and glibc's has nothing to do. */
+/* False where another allocator is in front of glibc's. */
 bool followed_uses_glibc(const struct followed *followed);
 
-/* Its thresholds begin, or are met: as thresholds_start() has it. */
+/* Its thresholds begin, or are seen for the first time: as thresholds_start() has it. */
 void followed_begin_thresholds(struct targets *targets, const struct followed *followed,
 			       bool from_start, pid_t parent);
 
-/* Read them; what is found counts when all records up to now have been worked off. */
+/* Read them; the values count when all records up to now have been processed. */
 void followed_look_at_thresholds(struct followed *followed);
 
 #endif /* MEMTOLL_TARGETS_INTERNAL_H */

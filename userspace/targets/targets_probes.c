@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Which allocators targets have mapped, and their probes; the rest of the targets is in targets.c.
- * In the order of a process's life: files are looked into, probed, watched or not, and let go.
+ * In the order of a process's life: files are scanned, probed, and detached.
  */
 #include "targets/targets_internal.h"
 
@@ -42,7 +42,7 @@ static char *module_key(const struct mapping *mapping)
 			       (unsigned long)mapping->inode);
 }
 
-/* Looked into, and since then not written over. */
+/* Scanned, and not written over since. */
 static bool is_known(const struct targets *targets, const char *key)
 {
 	gpointer module;
@@ -51,7 +51,10 @@ static bool is_known(const struct targets *targets, const char *key)
 	       (!module || !allocator_module_is_rewritten(module));
 }
 
-/* Each is a descriptor, as long as the recording: who maps ever new ones does not take them all. */
+/*
+ * Each is a descriptor for the length of the recording: a process that maps ever new ones does not
+ * get them all.
+ */
 static void forget_too_many(struct targets *targets, struct scan *scan)
 {
 	if (targets->module_count + scan->count > MODULES_ALL_MAX) {
@@ -63,7 +66,7 @@ static void forget_too_many(struct targets *targets, struct scan *scan)
 	targets->module_count += scan->count;
 }
 
-/* Look into files never seen before; what each holds is remembered for all processes. */
+/* Scan files never seen before; the result is kept for all processes. */
 static void scan_modules(struct targets *targets, pid_t pid, const struct maps *maps)
 {
 	struct maps fresh = { .entries = g_new0(struct mapping, maps->count) };
@@ -83,7 +86,7 @@ static void scan_modules(struct targets *targets, pid_t pid, const struct maps *
 	g_ptr_array_add(targets->scans, scan);
 	if (!allocator_modules_find(pid, &fresh, &scan->modules, &scan->count)) {
 		for (i = 0; i < fresh.count; i++) {
-			/* Executable and without an allocator: not looked into again. */
+			/* Executable and without an allocator: not scanned again. */
 			if (fresh.entries[i].exec)
 				g_hash_table_insert(targets->modules,
 						    module_key(&fresh.entries[i]), NULL);
@@ -118,8 +121,8 @@ static struct attached *attached_get(const struct followed *followed,
 }
 
 /*
- * Bring the probes of one module in one process to what is wanted. may_wait: not now, where the
- * kernel is behind with detaching those of the dead.
+ * Attach or detach the probes of one module in one process as wanted. may_wait: later, if the
+ * kernel is behind with detaching those of dead processes.
  */
 static void watch_module(struct targets *targets, struct followed *followed,
 			 struct attached *attached, bool may_wait)
@@ -134,7 +137,7 @@ static void watch_module(struct targets *targets, struct followed *followed,
 			uprobe_detach_aside(*attachment);
 			*attachment = NULL;
 		} else if (!*attachment && may_wait && uprobe_dead_are_many()) {
-			/* Most of a storm are dead by now. Who is not is tried again soon. */
+			/* Most of a storm are dead by now. The others are tried again soon. */
 			followed->target.changed = true;
 		} else if (!*attachment && allocator_module_is_rewritten(attached->module)) {
 			targets->losses.attach_failures++;
@@ -193,9 +196,7 @@ static struct attached *attached_add(struct targets *targets, struct followed *f
 	return attached;
 }
 
-/*
- * Written over while it runs here: its probes stay as they are, and no other are put beside them.
- */
+/* The file was written over while it runs here: its probes stay, and no others are added. */
 static bool has_older(const struct followed *followed, const struct allocator_module *module)
 {
 	guint i;
@@ -277,7 +278,7 @@ bool followed_has_allocator(const struct followed *followed)
 	return false;
 }
 
-/* What was attached stays listed, for the record; its probes go. */
+/* Detach its probes; what was attached stays listed, for the recording. */
 void followed_detach(struct followed *followed)
 {
 	guint i;
