@@ -383,6 +383,30 @@ static void test_after_longjmp(void **state)
 	assert_lost_only(LOST_RETURN_MISSED, 1);
 }
 
+/*
+ * A thread that changes its stack: the open call is given up, and returns all the same, to an
+ * instruction that lies in its page where a probed function begins in its own.
+ */
+static void test_return_of_a_call_given_up(void **state)
+{
+	struct call given_up = {
+		.fn = FN_CALLOC, .sp = STACK_TOP - 0x100000, .args = { 1, 100 },
+		.caller = 0x401000 + FUNCTION(FN_MALLOC) % MEMTOLL_PAGE_SIZE,
+	};
+
+	calls_begin();
+	enter(&given_up);
+	uprobe_task.return_instances = NULL;
+	small_malloc(STACK_TOP, 100);
+	leave(&given_up, BLOCK);
+	assert_int_equal(entries_counted(FN_MALLOC), 1);
+	assert_int_equal(host_thread()->in_fn, FN_NONE);
+	assert_int_equal(timed_calls(FN_CALLOC), 0);
+	small_malloc(STACK_TOP, 100);
+	assert_int_equal(timed_calls(FN_MALLOC), 2);
+	assert_lost_only(LOST_RETURN_MISSED, 1);
+}
+
 /* The probe was taken away while a call was open: that is told apart from a call that was left. */
 static void test_probe_taken_away(void **state)
 {
@@ -488,6 +512,7 @@ int main(void)
 		cmocka_unit_test(test_longjmp),
 		cmocka_unit_test(test_longjmp_to_the_same_depth),
 		cmocka_unit_test(test_after_longjmp),
+		cmocka_unit_test(test_return_of_a_call_given_up),
 		cmocka_unit_test(test_probe_taken_away),
 		cmocka_unit_test(test_exit_inside),
 		cmocka_unit_test(test_closed_window),
