@@ -101,7 +101,7 @@ def test_text_has_the_loaders_numbers(cli: Cli, scenario: Path) -> None:
         assert len(line) <= 80 or " " not in line.strip(), line  # a setting is not cut
 
 
-def test_names_do_not_steer_the_terminal(cli: Cli, heap_blocks: Path) -> None:
+def test_names_do_not_control_the_terminal(cli: Cli, heap_blocks: Path) -> None:
     with closing(sqlite3.connect(heap_blocks)) as database:
         database.execute("UPDATE frame SET function = 'a' || char(27) || '[31m' || char(10) || 'b'")
         database.execute("UPDATE meta SET value = char(27) || ']0;x' WHERE key = 'target_command'")

@@ -142,7 +142,7 @@ def test_tables_are_read_as_tables(busy: Path, change: str) -> None:
     ],
     ids=["a computed column", "a table called as a view", "an endless view", "a write-ahead log"],
 )
-def test_what_no_recording_has(busy: Path, statements: tuple[str, ...]) -> None:
+def test_foreign_schemas_are_refused(busy: Path, statements: tuple[str, ...]) -> None:
     """Nothing of it is computed, and nothing comes to be beside it."""
     altered(busy, *statements)
     before = state(busy)

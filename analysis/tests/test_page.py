@@ -143,7 +143,7 @@ def test_figures_of_toll_table(heap_blocks: Path) -> None:
 
 
 @pytest.mark.slow
-def test_losses_checks_and_overhead_are_told(busy: Path) -> None:
+def test_losses_checks_and_overhead_are_reported(busy: Path) -> None:
     text = read(busy).text
     with memtoll.open(busy) as rec:
         lost = rec.losses[rec.losses["count"] > 0]
@@ -173,7 +173,7 @@ def test_hostile_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["</script>", "<!--<script>", "a & b", "\u2028", "\u05d0", "\udcff"])
-def test_words(text: str) -> None:
+def test_embedded_text_is_escaped(text: str) -> None:
     assert not set("<>&\u2028\udcff") & set(embedded([text]))
     assert json.loads(embedded([text])) == [text]
     assert not re.search(r"[<>\"'\u2028\udcff]", shown(text))

@@ -15,7 +15,7 @@ import memtoll
 LINE = "lost: 69 ring_fault ("
 
 
-def test_shown(busy: Path) -> None:
+def test_tables_show_losses(busy: Path) -> None:
     with memtoll.open(busy) as rec:
         for name in memtoll.recording.NAMES:
             table = getattr(rec, name)
@@ -53,7 +53,7 @@ def test_not_shown_without_losses(heap_blocks: Path) -> None:
         lambda t: pickle.loads(pickle.dumps(t)),
     ],
 )
-def test_parts_keep_them(busy: Path, part: Callable[[memtoll.Table], pd.DataFrame]) -> None:
+def test_parts_of_tables_show_losses(busy: Path, part: Callable[[memtoll.Table], pd.DataFrame]) -> None:
     with memtoll.open(busy) as rec:
         table = part(rec.sites)
         assert isinstance(table, memtoll.Table)

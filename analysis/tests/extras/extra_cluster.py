@@ -129,7 +129,7 @@ def test_every_recording_counts_once(made: Fleet, cluster: Client) -> None:
     pd.testing.assert_frame_equal(places["pandas"], places["dask"], rtol=1e-12)
 
 
-def test_the_size_chooses(made: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_is_chosen_by_size(made: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     path, _, _ = made
     assert Dataset(path).engine_for("toll") == "pandas"
     monkeypatch.setattr("memtoll.fleet.questions.LARGE_ROWS", 12 * RECORDINGS)

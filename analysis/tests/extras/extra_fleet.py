@@ -79,7 +79,7 @@ def test_figures_are_the_recordings(tmp_path: Path) -> None:
             assert (checks["recording"] == made.recording).sum() == len(rec.checks)
 
 
-def test_twice_is_once(tmp_path: Path) -> None:
+def test_adding_twice(tmp_path: Path) -> None:
     paths = some(tmp_path / "in")
     first = add(tmp_path / "ds", paths)
     assert [(each.new, each.failed) for each in first] == [(True, None)] * len(paths)
@@ -167,7 +167,7 @@ def test_service(tmp_path: Path, cgroup: str, service: str) -> None:
         assert summary.summarize(rec).tables["meta"]["service"] == [service]
 
 
-def test_losses_ride_along(tmp_path: Path) -> None:
+def test_losses_are_exported(tmp_path: Path) -> None:
     paths = [
         recording(tmp_path / "lossy.memtoll", number=1, losses=1_000_003),
         recording(tmp_path / "little.memtoll", number=2, losses=1),
@@ -236,7 +236,7 @@ def test_writers_at_once(tmp_path: Path) -> None:
     assert not list((tmp_path / "ds").rglob("*.part"))
 
 
-def test_one_that_lost_the_race_brings_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_that_waited_adds_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between a writer's look and its lock another one adds a part of the same."""
     (base, *_) = summaries(tmp_path)
     made = [varied(base, host=f"h{n}", day=0, number=n, build="b", factor=1) for n in range(4)]
@@ -477,7 +477,7 @@ def test_tolls_that_were_not_captured_are_no_zeros(tmp_path: Path) -> None:
         ({"what": "swap", "engine": "spark"}, "dask"),
     ],
 )
-def test_questions_that_make_no_sense(tmp_path: Path, question: dict[str, Any], says: str) -> None:
+def test_invalid_questions(tmp_path: Path, question: dict[str, Any], says: str) -> None:
     ds = dataset(tmp_path / "ds", add=some(tmp_path / "in", 1))
     with pytest.raises(BadQuestion, match=says):
         ds.top(**question)
@@ -492,7 +492,7 @@ def test_an_empty_dataset_answers(tmp_path: Path, engine: str) -> None:
     assert ds.info()["first_day"] is None
 
 
-def test_what_others_add_is_seen(tmp_path: Path) -> None:
+def test_additions_by_others_are_seen(tmp_path: Path) -> None:
     first, second = some(tmp_path / "in", 2)
     ds = dataset(tmp_path / "ds", add=first)
     assert ds.top("zeroing")["recordings"].sum() == 1

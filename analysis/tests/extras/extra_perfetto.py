@@ -114,7 +114,7 @@ def test_counters(trace: tuple[memtoll.Recording, Path], tmp_path: Path) -> None
     assert "stalled in reclaim" in {row["name"] for row in processes}
 
 
-def test_verdict_and_losses_ride_along(trace: tuple[memtoll.Recording, Path], tmp_path: Path) -> None:
+def test_verdict_and_losses_are_exported(trace: tuple[memtoll.Recording, Path], tmp_path: Path) -> None:
     rec, path = trace
     (rows,) = ask(
         path,

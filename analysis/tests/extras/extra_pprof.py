@@ -103,7 +103,7 @@ def test_owner(heap_blocks: Path, tmp_path: Path) -> None:
     assert "__memset_avx2_unaligned" in pprof(tmp_path / "touched.pb.gz", "-top")
 
 
-def test_losses_ride_along(busy: Path, tmp_path: Path) -> None:
+def test_losses_are_exported(busy: Path, tmp_path: Path) -> None:
     path = tmp_path / "busy.pprof"
     with memtoll.open(busy) as rec:
         export(rec, path)
@@ -112,7 +112,7 @@ def test_losses_ride_along(busy: Path, tmp_path: Path) -> None:
     assert "69 ring_fault" in pprof(path, "-top")
 
 
-def test_the_same_twice(busy: Path, tmp_path: Path) -> None:
+def test_export_is_reproducible(busy: Path, tmp_path: Path) -> None:
     for name in ("one.pb.gz", "two.pb.gz"):
         with memtoll.open(busy) as rec:
             export(rec, tmp_path / name)

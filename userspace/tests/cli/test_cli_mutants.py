@@ -20,7 +20,7 @@ def test_a_mutant_applies(mutant: Mutant) -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
-def test_its_tests_are_there(mutant: Mutant) -> None:
+def test_named_tests_exist(mutant: Mutant) -> None:
     for test in mutant.tests:
         path, _, one = str(located(test)).partition("::")
         assert f"def {one}(" in (ROOT / path).read_text() or not one

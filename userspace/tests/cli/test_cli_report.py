@@ -220,7 +220,7 @@ def test_tables_are_read_as_tables(tmp_path: Path, change: str) -> None:
     ],
     ids=["a computed column", "a table called as a view"],
 )
-def test_what_no_recording_has(tmp_path: Path, statements: tuple[str, ...]) -> None:
+def test_foreign_schemas_are_refused(tmp_path: Path, statements: tuple[str, ...]) -> None:
     path = tmp_path / "a.memtoll"
     facts.heap_blocks(path).database.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

@@ -59,7 +59,7 @@ def test_return_to_where_a_probe_might_be(out: Path, tmp_path: Path, places: dic
 
 
 @pytest.mark.parametrize("probed", ["malloc", "free"])
-def test_two_entries_alike(out: Path, tmp_path: Path, places: dict[str, int], probed: str) -> None:
+def test_two_functions_with_the_same_entry(out: Path, tmp_path: Path, places: dict[str, int], probed: str) -> None:
     """Their cookies differ: which one was hit is asked of the kernel."""
     front = build(tmp_path / "front.so", "front.c", places[probed], "-shared", "-fPIC")
     command: list[str | Path] = [workload("churn"), str(COUNT)]

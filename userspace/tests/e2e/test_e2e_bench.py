@@ -86,7 +86,7 @@ def test_drift_cancels_between_two_bare_runs(tmp_path: Path, monkeypatch: pytest
         assert table.ratios(costs[tools.DEFAULT], costs[tools.BARE], what)[2:] == pytest.approx([1.1] * 6)
 
 
-def test_what_is_added_has_its_interval() -> None:
+def test_overhead_has_an_interval() -> None:
     runs = [
         {"name": "bare", "rounds": [0, 1, 2], "cpu_ns": [10.0] * 3},
         {"name": "memtoll", "rounds": [0, 1, 2], "cpu_ns": [10.1, 10.3, 10.2]},

@@ -100,7 +100,7 @@ def test_hot_program_is_watched_in_windows(out: Path) -> None:
     assert any("malloc: watched" in note for note in recording.report["notes"])
 
 
-def test_what_costs_little_is_watched_all_the_time(out: Path) -> None:
+def test_cheap_probes_stay_attached(out: Path) -> None:
     """By default, and so its counts are exact: 10 MiB are 100 us and more, of which a hit is less than a hundredth."""
     recording = record(out, command=[workload("calloc_loop"), str(10 << 20), "211"], exact=False)
     assert recording.report["overhead"]["limit_pct"] == LIMIT
@@ -180,7 +180,7 @@ def test_a_stopped_tracer_leaves_no_window_open(out: Path) -> None:
         assert finish(tracer).status == 0
 
 
-def test_what_a_stopped_tracer_missed_is_told(out: Path) -> None:
+def test_calls_missed_by_a_stopped_tracer_are_counted(out: Path) -> None:
     """All is watched, were it not for the stop: each call was seen, or counted as passed over, which says for how many
     those stand that were seen; and the time that it was watched ends with the window.
     """

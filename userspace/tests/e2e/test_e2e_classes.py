@@ -55,7 +55,7 @@ def assert_checked(recording: Recording) -> None:
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
 
 
-def test_what_another_thread_changes_in_an_order(out: Path) -> None:
+def test_sequential_faults_beside_another_thread(out: Path) -> None:
     """Pages written in order are told by the one before, but for what was touched, dropped or read in between."""
     pages = 20_011
     # Where folios of several pages are possible no page is told by the one before.

@@ -269,7 +269,7 @@ def test_failures_are_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir()), "recordings of a comparison that was none"
 
 
-def test_unknown_tunable_is_told() -> None:
+def test_unknown_tunable_is_reported() -> None:
     result = memtoll("compare", "--set", "GLIBC_TUNABLES=glibc.malloc.mmap_treshold=1", "--runs", "1", "--", "true")
     assert result.status == 0
     assert "glibc.malloc.mmap_treshold" in result.stderr and "ignored" in result.stderr

@@ -184,7 +184,7 @@ def test_calloc(kernel: Boot) -> None:
     assert_checked(recording)
 
 
-def test_system_calls_that_tell_nothing(kernel: Boot) -> None:
+def test_system_calls_that_need_no_probe(kernel: Boot) -> None:
     """They are left alone where something tells of those that do; what is missed then is counted."""
     recording = kernel.recording("quiet")
     unwatched = recording.report["losses"]["maps_unwatched"]

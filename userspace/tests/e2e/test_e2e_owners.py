@@ -32,7 +32,7 @@ def cleared_in(faults: Faults, marker: str) -> int:
     return faults.allocated("owners.c", marker).of(*CLEARED).pages
 
 
-def test_one_address_by_turns(out: Path) -> None:
+def test_two_calls_share_an_address(out: Path) -> None:
     """Two calls, the same address 2 x 211 times: each has its own pages."""
     _, faults, witness = run(out, "owners", "alternate", 211)
     assert witness["same"] == 2 * 211 - 1, "the address was not reused: the test shows nothing"

@@ -487,7 +487,7 @@ def test_an_end_that_goes_untold(out: Path) -> None:
     assert losses["ring_faults"] <= program.lines[-1]["minflt"]
 
 
-def test_what_a_command_does_until_it_is_ended_is_in_no_figure(out: Path) -> None:
+def test_command_is_not_counted_after_the_recording(out: Path) -> None:
     """It runs on while its probes are taken away: for longer than it was recorded, here."""
     recording = record(out, "-d", "300ms", command=[workload("calloc_loop"), str(10 * MIB), "1000003"])
     assert recording.dominant == "zeroing"

@@ -173,7 +173,7 @@ def test_without_limit_everything_is_watched(out: Path, file: Path) -> None:
     assert "syscall" not in recording.report["overhead"].get("duty_cycle", {})
 
 
-def test_what_other_calls_pay_is_in_the_account(out: Path, file: Path) -> None:
+def test_cost_to_unwatched_calls_is_charged(out: Path, file: Path) -> None:
     """Calls that nobody looks at are slower while some are watched: they are counted, in windows, and charged.
 
     By how much is what the calibration found, which may be too little to be told from nothing: then that is said.

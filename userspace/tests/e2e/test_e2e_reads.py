@@ -114,7 +114,7 @@ def test_page_cache_and_past_it(out: Path, data: Path) -> None:
     assert (site["call"], site["area"]) == ("pread64", f"file {data}")
 
 
-def test_what_is_no_file_is_not_counted(out: Path) -> None:
+def test_reads_of_other_than_files_are_not_counted(out: Path) -> None:
     """Pipes, devices and what the kernel makes up."""
     script = (
         "for i in $(seq 7); do cat /proc/self/stat /sys/kernel/mm/transparent_hugepage/enabled; done | cat; "

@@ -443,7 +443,7 @@ def test_disk_fills_up(small_disk: tuple[int, Path, Path], tmp_path: Path) -> No
     assert data["verdict"]["dominant"] == "zeroing"
 
 
-def test_losses_are_told(out: Path) -> None:
+def test_losses_are_reported(out: Path) -> None:
     """A tracer that is held up loses records: they are counted, shown, and the exit status says so."""
     with Program(workload("churn"), "0", "--seconds", "600", "--size", "70000") as program:
         tracer = start_record(out, "-p", str(program.pid), "--buffer", "1M", "--probes", "alloc")
@@ -475,7 +475,7 @@ def leave_one_file(pid: int) -> None:
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(soft, free[1]), hard))
 
 
-def test_windows_that_could_not_be_opened_are_told(out: Path) -> None:
+def test_windows_that_could_not_be_opened_are_counted(out: Path) -> None:
     """An event for each CPU sees faults end: where there is no file left for one it is said."""
     with running_loop() as program:
         tracer = start_record(out, "-p", str(program.pid))

@@ -64,7 +64,7 @@ def test_large_blocks_are_exact(out: Path) -> None:
     assert recording.query("SELECT value FROM meta WHERE key = 'sample_bytes'") == [("65536",)]
 
 
-def test_nothing_is_sampled_unasked(out: Path) -> None:
+def test_no_samples_without_the_option(out: Path) -> None:
     assert record(out, "--probes", "alloc", command=[workload("churn"), "1009"]).report["sampled"] == []
 
 

@@ -175,7 +175,7 @@ FROM_SIX: Final = {
 
 
 @pytest.mark.parametrize("what", FROM_SIX)
-def test_one_place_from_six(out: Path, tmp_path: Path, what: str) -> None:
+def test_one_place_reached_six_ways(out: Path, tmp_path: Path, what: str) -> None:
     """The same registers at each: a stack that was walked before is known again only where it is the same."""
     leaf, rows = FROM_SIX[what]
     recording = record(out, "--overhead-limit", "none", command=[built(tmp_path, "paths"), what])

@@ -68,7 +68,7 @@ def storm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return shape, record(path, command=command(shape))
 
 
-def test_pages_that_come_again(storm: tuple[str, Recording]) -> None:
+def test_pages_faulted_again(storm: tuple[str, Recording]) -> None:
     """All faults of the rounds but those that bring a page in for the first time."""
     shape, recording = storm
     _, (count, size), how, each = SHAPES[shape]
@@ -127,7 +127,7 @@ def test_advice(storm: tuple[str, Recording]) -> None:
     assert ("cleared twice" in advice["text"]) == (shape == "calloc")
 
 
-def test_what_is_advised_stops_it(storm: tuple[str, Recording]) -> None:
+def test_advice_stops_the_storm(storm: tuple[str, Recording]) -> None:
     """Without the tracer: the faults of one round are left. Of a pair, either alone does nothing."""
     shape, recording = storm
     values = settings(next(iter(advised(recording).values())))
@@ -142,7 +142,7 @@ def test_what_is_advised_stops_it(storm: tuple[str, Recording]) -> None:
             assert alone == pytest.approx(before, rel=0.02), name
 
 
-def test_once_is_no_storm(out: Path) -> None:
+def test_single_release_is_no_storm(out: Path) -> None:
     """The look-alike: as much is given back, once, and not used again."""
     recording = record(out, command=[workload("storms"), "once", "11"])
     rows = recording.report["giveback"]

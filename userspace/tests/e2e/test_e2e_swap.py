@@ -215,7 +215,7 @@ def test_estimate_is_enough_memory(out: Path, small_memory: Path) -> None:
 
 
 @machine
-def test_random_order_is_told_from_a_sweep(out: Path, small_memory: Path) -> None:
+def test_random_order_is_no_sweep(out: Path, small_memory: Path) -> None:
     """160 MiB in no order, twice, in 80 MiB."""
     recording, counted = pagez(out, small_memory, 20, 2, "--random")
     access = malloc_access(recording)
@@ -343,7 +343,7 @@ def test_reads_into_what_was_pushed_out(out: Path, small_memory: Path) -> None:
 
 
 @machine
-def test_what_fits_does_not_swap(out: Path, small_memory: Path) -> None:
+def test_working_set_that_fits(out: Path, small_memory: Path) -> None:
     """C: 16 MiB, fifty times, in 80 MiB."""
     recording, counted = pagez(out, small_memory, 2, 50)
     assert malloc_access(recording)["pattern"] == "fits"

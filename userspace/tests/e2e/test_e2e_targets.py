@@ -108,7 +108,7 @@ def test_name_of_several(out: Path, public_dir: Path) -> None:
         assert changed_text(one.pid) == changed_text(two.pid) == []
 
 
-def test_itself_is_no_target(out: Path) -> None:
+def test_tracer_does_not_match_itself(out: Path) -> None:
     """A name that only the tracer has matches nothing."""
     path = shutil.copy(MEMTOLL, out.parent / "mtl-itself")
     refused(finish(spawn([path, "record", "-o", out, "-n", "mtl-itself"])), out, "mtl-itself")

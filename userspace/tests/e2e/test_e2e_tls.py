@@ -105,7 +105,7 @@ def test_a_buffer_of_100_mib_costs_no_zeroing(tmp_path: Path, port: int) -> None
     assert any(in_recv(frame, done.witness) for frame in row["allocated_at"])
 
 
-def test_the_newest_does_not_clear(tmp_path: Path, port: int) -> None:
+def test_newest_version_does_not_clear(tmp_path: Path, port: int) -> None:
     size, recvs = 10 * MIB, 401
     done = client(tmp_path / "a.memtoll", port, environment("newest", NEWEST), size, recvs)
     assert int(done.witness["version"].split(".")[0]) >= 25

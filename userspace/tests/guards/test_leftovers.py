@@ -104,7 +104,7 @@ def test_killed_half_way(place: Path) -> None:
     assert SETTING.read_text() == before
 
 
-def test_what_the_kernel_killed_is_told() -> None:
+def test_out_of_memory_is_reported() -> None:
     """A test that fails by it says so: it may try again."""
     words = [sys.executable, "-c", f"b'x' * {64 * MIB}"]
     with pytest.raises(OutOfMemory), memory_with_swap("file", 16 * MIB, 4 * MIB) as cgroup:
@@ -117,7 +117,7 @@ def own_notes() -> set[Path]:
     return set(leftovers.NOTES.glob(f"*.{os.getpid()}.*"))
 
 
-def test_what_a_test_fails_in_is_undone(tmp_path: Path) -> None:
+def test_failed_test_is_cleaned_up(tmp_path: Path) -> None:
     """By itself, and not by the next run: nothing is noted any more."""
     notes = own_notes()
     with (
@@ -130,7 +130,7 @@ def test_what_a_test_fails_in_is_undone(tmp_path: Path) -> None:
     assert own_notes() == notes
 
 
-def test_what_cannot_be_undone_stays_noted(tmp_path: Path) -> None:
+def test_failed_cleanup_stays_noted(tmp_path: Path) -> None:
     """A mount that somebody is in: the note waits until it can be obeyed."""
     place = tmp_path / "mounted"
     place.mkdir()

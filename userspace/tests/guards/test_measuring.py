@@ -70,7 +70,7 @@ def outcomes(noise: float, adds: float, drift: float = 0.0, others: float = 0.0)
     return {answer: answers.count(answer) for answer in Answer}
 
 
-def test_quiet_machine_tells() -> None:
+def test_quiet_machine_decides() -> None:
     """What holds holds and what does not fails, but for the few that the control stops: it is one of 95 %."""
     assert outcomes(0.005, 0.03)[Answer.HOLDS] >= 198
     assert outcomes(0.005, 0.09)[Answer.FAILS] >= 190
@@ -96,7 +96,7 @@ def test_drift_cancels() -> None:
     assert outcomes(0.005, 0.09, drift=1 / 150)[Answer.FAILS] >= 185
 
 
-def test_nothing_fails_where_others_are_at_work() -> None:
+def test_busy_machine_does_not_fail() -> None:
     assert outcomes(0.005, 0.09, others=1.0) == {Answer.HOLDS: 0, Answer.FAILS: 0, Answer.UNDECIDED: 200}
     assert outcomes(0.005, 0.03, others=1.0)[Answer.HOLDS] >= 198
 
@@ -108,7 +108,7 @@ def test_a_control_that_is_off_stops_a_failure() -> None:
     assert decide_all(BOUNDS, {"adds": [0.01] * 20, "bare against bare": [1.05] * 20}) is Answer.UNDECIDED
 
 
-def test_too_few_rounds_tell_nothing() -> None:
+def test_too_few_rounds_are_undecided() -> None:
     assert decide(Bound(most=1), [0.0] * 5) is Answer.UNDECIDED
     assert decide(Bound(most=1), [0.0] * 6) is Answer.HOLDS
     assert decide(Bound(most=1), [2.0] * 7) is Answer.UNDECIDED

@@ -299,7 +299,7 @@ def test_tracer_costs_little(names: Names) -> None:
         settle(once, {"part of a core": Bound(most=0.05)}, 30)
 
 
-def test_speed_afterwards_is_speed_before(names: Names) -> None:
+def test_speed_is_restored(names: Names) -> None:
     """The hottest target there is: one left breakpoint would make it fifty times slower, for good.
 
     A fresh program each time, as what is left would be there before the next recording, too.

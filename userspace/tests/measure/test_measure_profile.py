@@ -17,7 +17,7 @@ PAIRS = 1_000_003
 
 
 @pytest.mark.parametrize("work", [10, 1000])
-def test_samples_tell_the_probes_part(tmp_path: Path, work: int) -> None:
+def test_probes_part_by_samples(tmp_path: Path, work: int) -> None:
     """A pair with next to nothing beside it, and one with a microsecond of arithmetic."""
     command: list[str | Path] = [workload("pairs"), "--pairs", str(PAIRS), "--work", str(work)]
 

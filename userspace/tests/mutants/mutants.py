@@ -72,7 +72,7 @@ MUTANTS: Final = (
         "thread->run.pages += followed;",
         "thread->run.pages += followed - 1;",
         "Of the pages that were touched in order after the first one is not counted.",
-        ("test_e2e_classes.py::test_what_another_thread_changes_in_an_order",),
+        ("test_e2e_classes.py::test_sequential_faults_beside_another_thread",),
     ),
     Mutant(
         "around-begins-elsewhere",
@@ -88,7 +88,7 @@ MUTANTS: Final = (
         "return sp < thread->call.sp;",
         "return sp > thread->call.sp;",
         "A call that the allocator makes of itself is taken for a new one, and the open one for left.",
-        ("test_e2e_alike.py::test_two_entries_alike",),
+        ("test_e2e_alike.py::test_two_functions_with_the_same_entry",),
     ),
     Mutant(
         "unwind-after-the-call",

@@ -627,7 +627,7 @@ static void test_loops_by_name(void **state)
 }
 
 /* A storm of processes leaves nothing behind: there is room for so many stacks and no more. */
-static void test_stacks_of_the_dead(void **state)
+static void test_stacks_of_exited_processes(void **state)
 {
 	const pid_t dead = 4194301, living = 4194302;	/* need not exist */
 	struct python *python = python_new();
@@ -649,7 +649,7 @@ static void test_stacks_of_the_dead(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stacks_of_the_dead),
+		cmocka_unit_test(test_stacks_of_exited_processes),
 		cmocka_unit_test(test_lines_of_all_formats),
 		cmocka_unit_test(test_lines_of_the_library),
 		cmocka_unit_test(test_hostile_line_tables),

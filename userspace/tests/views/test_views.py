@@ -57,7 +57,7 @@ def probed(made: Facts, probe: int, other: int) -> dict[str, Any]:
     return made.one("SELECT * FROM uprobe_profile")
 
 
-def test_samples_that_agree_with_the_prices_are_not_asked(plain: Facts) -> None:
+def test_samples_that_agree_with_the_prices_are_not_used(plain: Facts) -> None:
     """Few samples: their error is the larger one."""
     row = probed(plain, probe=9, other=9)
     assert not row["sampled"] and row["scale"] == 1 and row["error"] is None
@@ -94,7 +94,7 @@ def test_overhead_is_taken_out_and_sleep_in_faults_added(plain: Facts) -> None:
     assert row["observed_ns"] == pytest.approx(S - 101_012 * HIT + 97 * 2 * MS)
 
 
-def test_price_below_its_error_is_not_told_from_zero(plain: Facts) -> None:
+def test_price_below_its_error(plain: Facts) -> None:
     """It is charged as it was measured, and named with the most that it can have been; who was not hit is not."""
     plain.row("price", probe="syscall", hit_ns=0.0, inside_ns=0.0, error_ns=15.0)
     plain.row("price", probe="read_other", hit_ns=12.0, inside_ns=0.0, error_ns=12.0)
@@ -109,7 +109,7 @@ def test_price_below_its_error_is_not_told_from_zero(plain: Facts) -> None:
     assert (charged["overhead_ns"], charged["error_ns"]) == (0, 15 * 200_003)
 
 
-def test_report_says_that_a_price_is_not_told_from_zero(tmp_path: Path) -> None:
+def test_report_names_a_price_below_its_error(tmp_path: Path) -> None:
     path = tmp_path / "a.memtoll"
     made = facts.heap_blocks(path)
     made.row("price", probe="syscall", hit_ns=0.0, inside_ns=0.0, error_ns=15.0)
@@ -596,7 +596,7 @@ def test_naive_calloc_clears_twice() -> None:
 
 
 @pytest.mark.parametrize("make", [facts.cpu_loop, facts.small_churn])
-def test_neither(make: Any) -> None:
+def test_casebook_8_is_compute(make: Any) -> None:
     """Casebook 8."""
     made = make()
     assert verdict(made)["dominant"] == "compute"
@@ -793,7 +793,7 @@ STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STEERING)
-def test_names_steer_nothing(tmp_path: Path, name: str) -> None:
+def test_names_do_not_control_the_output(tmp_path: Path, name: str) -> None:
     """Not the terminal, and not who reads: in text, stacks and JSON, whose value stays."""
     path = tmp_path / "a.memtoll"
     made = facts.heap_blocks(path)

@@ -284,7 +284,7 @@ def test_gain_of_faults_is_theirs() -> None:
     assert state(made, "map-churn")["gain"] < 73 * MS / observed["observed_ns"] + 0.01
 
 
-def test_no_time_reads_as_in_the_tables() -> None:
+def test_zero_time_is_printed_as_in_the_tables() -> None:
     made = facts.cpu_loop()
     texts = {row["text"] for row in made.judged("figure", "SELECT text FROM figure")}
     assert "0 ns" in texts and "0.00 ns" not in texts

@@ -61,7 +61,7 @@ def test_calls_are_told_apart(made: Facts) -> None:
     assert coverage(made, "jemalloc")["calls"] is None
 
 
-def test_what_is_not_seen_is_named(made: Facts) -> None:
+def test_coverage_names_unprobed_functions(made: Facts) -> None:
     made.allocator("jemalloc")
     made.database.execute(
         "UPDATE allocator_probe SET offset = NULL, timed = 0, refusal = 'a loop' WHERE symbol = 'free'"
@@ -93,7 +93,7 @@ def test_no_symbols(made: Facts, kind: str, words: str) -> None:
     assert [row for row in made.rows("SELECT text FROM note") if words in row["text"]]
 
 
-def test_not_asked_for(made: Facts) -> None:
+def test_coverage_without_probes(made: Facts) -> None:
     made.allocator()
     made.database.execute("UPDATE allocator_probe SET offset = NULL, refusal = 'left out'")
     assert coverage(made, "glibc")["coverage"] == "not probed: faults and mappings only (left out)"
@@ -152,7 +152,7 @@ def test_fresh_mappings_need_no_clock(
     assert f"{mappings} mmap inside calloc, of {mapped * CALLS * 10:.1f} MiB" in row["evidence"]
 
 
-def test_small_callocs_prove_nothing(made: Facts) -> None:
+def test_small_callocs_do_not_show_who_clears(made: Facts) -> None:
     made.allocator("jemalloc")
     stack = made.stack(("calloc", "", 0))
     made.call("calloc", stack, 10007, bytes=10007 * 64, cpu_ns=MS, known_clearing=0)

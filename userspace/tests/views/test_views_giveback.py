@@ -30,7 +30,7 @@ def storm() -> Facts:
     return facts
 
 
-def test_what_came_again_goes_first(storm: Facts) -> None:
+def test_most_expensive_is_first(storm: Facts) -> None:
     first, second = storm.rows("SELECT * FROM giveback_site ORDER BY rank")
     assert (first["how"], second["how"]) == ("brk", "munmap")
     assert first["again_bytes"] == (FAULTS + 11) * PAGE
@@ -49,7 +49,7 @@ def test_rates_and_prices(storm: Facts) -> None:
     assert first["again_bytes_per_s"] == (FAULTS + 11) * PAGE / 2
 
 
-def test_who(storm: Facts) -> None:
+def test_places_of_release_and_reuse(storm: Facts) -> None:
     first = storm.one("SELECT * FROM giveback_site WHERE rank = 1")
     line = storm.one("SELECT said FROM stack_line WHERE stack_id = ? AND depth = 1", first["got_stack"])
     assert line["said"] == "calloc_loop.c:42 (round_once)"

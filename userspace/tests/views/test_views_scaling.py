@@ -40,7 +40,7 @@ def scale(made: Facts) -> dict[str, Any]:
     return made.one("SELECT * FROM call_scale WHERE call = 'malloc'")
 
 
-def test_windows_stand_for_the_program_s_own_time() -> None:
+def test_windows_are_scaled_by_own_time() -> None:
     made = watched()
     window, whole = WINDOW - CALLS * HIT, S - CALLS * HIT
     row = scale(made)
@@ -85,7 +85,7 @@ def test_a_site_that_no_window_saw_is_not_exact() -> None:
     assert sites[13]["estimated"] == 0 and sites[13]["calls_error"] == sites[13]["bytes_error"] == 0
 
 
-def test_where_no_window_was_the_rate_before_is_the_bound() -> None:
+def test_slices_without_a_window_are_bounded_by_the_rate_before() -> None:
     made = watched()
     made.database.execute("UPDATE watch SET windows = 0, watched_ns = 0, watched_cpu_ns = 0")
     made.database.execute("DELETE FROM call")
@@ -123,7 +123,7 @@ def test_windows_that_differ_have_an_error() -> None:
     assert scale(made)["error"] == pytest.approx(3.18 * variance**0.5 + part / (1 - part), rel=1e-3)
 
 
-def test_one_window_says_nothing() -> None:
+def test_one_window_gives_no_estimate() -> None:
     made = watched()
     made.database.execute("UPDATE watch SET watched_ns = 0, watched_cpu_ns = 0 WHERE slice > 1")
     made.database.execute("DELETE FROM call WHERE slice > 1")
@@ -194,7 +194,7 @@ def test_a_hit_costs_what_its_slice_shows() -> None:
     assert cost_view["hit_ns"] == pytest.approx(cost / 4, rel=1e-4)
 
 
-def test_long_gaps_are_the_program_s() -> None:
+def test_long_gaps_are_own_time() -> None:
     made = watched()
     for number in range(1, SLICES + 1):
         made.row("hit_gap", slice=number, hit="call", gaps=CALLS, low_ns=round(CALLS * 3.1 * HIT))
@@ -251,7 +251,7 @@ def test_an_event_s_slices_stand_for_the_others_by_cpu_time() -> None:
         ("by the wall clock", [(100, 1_000)] * SLICES),
     ],
 )
-def test_what_is_no_clock(why: str, rows: list[tuple[int, int]]) -> None:
+def test_events_that_do_not_measure_progress(why: str, rows: list[tuple[int, int]]) -> None:
     """A tenth of the time is watched, in which the program came a sixteenth of its way and a timer a tenth."""
     made = watched(window_ns=WINDOW)
     paced(made, HIT, tightest=0)
@@ -274,7 +274,7 @@ def test_a_start_s_faults_are_no_clock() -> None:
     assert row["clock"] == "cpu" and row["factor"] > 20
 
 
-def test_samples_tell_the_allocator_s_time() -> None:
+def test_allocator_time_by_samples() -> None:
     """They were taken all the time, and need no price. The sites share it as the windows saw them."""
     made = watched(1.25)
     other = 7
@@ -294,7 +294,7 @@ def test_samples_tell_the_allocator_s_time() -> None:
     assert sites[SITE] == pytest.approx(sites[other], rel=0.01)
 
 
-def test_what_was_always_watched_keeps_its_own_time() -> None:
+def test_functions_always_watched_keep_their_time() -> None:
     """Small callocs that were all seen take 20 ms: the samples' 120 ms are of malloc but for those."""
     made = watched()
     made.call("calloc", 9, 1_009, cpu_ns=round(1_009 * (INSIDE + 20 * MS / 1_009)))

@@ -144,13 +144,13 @@ def test_random_order(boxed: Facts) -> None:
     assert "keep on one page" in advice(boxed)["swap-in"]
 
 
-def test_what_fits_is_said_to(boxed: Facts) -> None:
+def test_pattern_fits(boxed: Facts) -> None:
     boxed.access("calloc", malloc_stack(boxed), 4_099)
     assert pattern(boxed, "calloc")["pattern"] == "fits"
     assert memory(boxed)["fits_bytes"] is None
 
 
-def test_others_push_it_out(boxed: Facts) -> None:
+def test_pages_swapped_out_by_others(boxed: Facts) -> None:
     cyclic(boxed)
     boxed.database.execute("UPDATE swap SET what = 'out_other' WHERE what = 'out_self'")
     assert "does not push them out itself" in verdict(boxed)["sentence"]
@@ -185,7 +185,7 @@ def test_peaks_are_of_all_processes_at_one_time(boxed: Facts) -> None:
     assert row["swap_peak_bytes"] == max(82 + 7, 86 + 5) * MIB
 
 
-def test_pages_that_were_not_followed_are_told(boxed: Facts) -> None:
+def test_pages_that_were_not_followed_are_reported(boxed: Facts) -> None:
     blocks = cyclic(boxed)
     boxed.database.execute("UPDATE access SET untracked_pages = 20000 WHERE allocated_stack = ?", (blocks,))
     assert pattern(boxed)["returns"] == pytest.approx((122_880 - 20_000) / 40_960)
