@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from .recording import Recording
 
 WIDTH: Final = 80
-FRAMES_SHOWN: Final = 6
-NAME_COLUMNS: Final = 38
+NAME_COLUMNS: Final = 38  # of view stack_shown
 
 
 def format_time(value_s: float) -> str:
@@ -119,14 +118,15 @@ def toll_lines(rec: Recording) -> list[str]:
 
 
 def site_lines(rec: Recording, sites: int | None) -> list[str]:
-    """The most expensive sites with their stacks; None: all of them."""
-    table = rec.sites if sites is None else rec.sites.head(sites)
-    lines = ["", f"SITES ({len(rec.sites)} in all)"] if len(table) else []
-    for row in _rows(table):
+    """The most expensive sites with their stacks; None: all of them. What looks alike is one row."""
+    rec.views.make("site_page")
+    table = rec.query("SELECT *, time_ns / 1e9 AS time_s FROM temp.site_page ORDER BY rank")
+    lines = ["", f"SITES ({len(table)} in all)"] if len(table) else []
+    for row in _rows(table if sites is None else table.head(sites)):
         toll, call = row["toll"], printable(row["call"])
-        count = "" if row["bytes_at_least"] else f"{row['count']:,}"
+        count = "" if row["at_least"] else f"{row['count']:,}"
         line = f"{format_share(row['share']):>8} {format_time(row['time_s']):>10}  {toll:<12}{call:<16}{count:>12}"
-        if row["bytes_at_least"]:
+        if row["at_least"]:
             line += f" at least {format_bytes(row['bytes'])}"
         elif toll in ("compute", "zero.app"):
             line += " sample" if row["count"] == 1 else " samples"
@@ -134,7 +134,7 @@ def site_lines(rec: Recording, sites: int | None) -> list[str]:
             line += f" x  {format_bytes(row['bytes'])}"
         lines.append(line)
         if row["area"]:
-            lines.append(f"  {'in':<14}{cut(printable(row['area']), WIDTH - 16)}")
+            lines.append(f"  {'in':<14}{printable(row['area'])}")
         label = "called at" if toll == "map" else "freed at" if call == "free" else "allocated at"
         lines += _stack_lines(rec, label, row["allocated_stack"])
         lines += _stack_lines(rec, "sampled at" if toll == "compute" else "touched at", row["touched_stack"])
@@ -142,14 +142,18 @@ def site_lines(rec: Recording, sites: int | None) -> list[str]:
 
 
 def _stack_lines(rec: Recording, label: str, stack_id: int) -> list[str]:
-    frames = rec.stack(stack_id) if stack_id else []
+    if not stack_id:
+        return []
+    rows = rec.views.rows(
+        "SELECT name, place, (SELECT COUNT(*) FROM stack_frame f WHERE f.stack_id = s.stack_id)"
+        " FROM stack_shown s WHERE stack_id = ? ORDER BY depth",
+        stack_id,
+    )
     lines = []
-    for number, frame in enumerate(frames[:FRAMES_SHOWN]):
-        name = cut(printable(frame.function or "?"), NAME_COLUMNS)
-        place = cut(printable(frame.place), WIDTH - 18 - NAME_COLUMNS)
-        lines.append(f"  {'' if number else label:<14}{name:<{NAME_COLUMNS}}  {place}")
-    if len(frames) > FRAMES_SHOWN:
-        lines.append(f"{'':16}({len(frames) - FRAMES_SHOWN} more)")
+    for number, (name, place, _) in enumerate(rows):
+        lines.append(f"  {'' if number else label:<14}{printable(name):<{NAME_COLUMNS}}  {printable(place)}")
+    if rows and rows[0][2] > len(rows):
+        lines.append(f"{'':16}({rows[0][2] - len(rows)} more)")
     return lines
 
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 from .opening import Progress, bounded, reading
 from .schema import columns_of, schema
 
-# Views of this name are work of their own size, and needed for the report's JSON only.
-FOR_JSON: Final = "_json"
+# What only the report's text, or only its JSON, is made of is named after it: work for each site.
+ENDINGS: Final = ("_page", "_json")
 
 
 class Views:
@@ -41,7 +41,7 @@ class Views:
             for name in names
             if name not in self._made
             and name not in schema().kept
-            and (not name.endswith(FOR_JSON) or last.endswith(FOR_JSON))
+            and not any(name.endswith(ending) and not last.endswith(ending) for ending in ENDINGS)
         ]
         for done, name in enumerate(todo):
             if self.progress:

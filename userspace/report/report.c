@@ -24,6 +24,18 @@ void report_complain(sqlite3 *database, const char *what)
 	message("%s cannot be read: %s", path && *path ? path : "the recording", what);
 }
 
+/* What only the text, or only the JSON, is made of is named after it: work for each site. */
+static bool is_wanted(const char *name, const char *last)
+{
+	static const char *const suffixes[] = { "_page", "_json" };
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(suffixes); i++)
+		if (g_str_has_suffix(name, suffixes[i]) && !g_str_has_suffix(last, suffixes[i]))
+			return false;
+	return true;
+}
+
 static int run(sqlite3 *database, const char *sql)
 {
 	if (sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK)
@@ -61,7 +73,7 @@ static int trim_sites(sqlite3 *database, unsigned int sites)
 
 	if (!sites)
 		return 0;
-	sql = sqlite3_mprintf("DELETE FROM temp.sites WHERE rank > %u", sites);
+	sql = sqlite3_mprintf("DELETE FROM temp.site_row_json WHERE rank > %u", sites);
 	if (!sql)
 		return -ENOMEM;
 	err = run(database, sql);
@@ -81,10 +93,9 @@ int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
 		return -EIO;
 	do {
 		view = g_ptr_array_index(views, i);
-		if (view->kept ||
-		    (strcmp(last, "report_json") && g_str_has_suffix(view->name, "_json")))
+		if (view->kept || !is_wanted(view->name, last))
 			continue;
-		/* Findings have read all sites by now. */
+		/* Of those that are not printed no JSON is made. */
 		if (!strcmp(view->name, "site_json"))
 			err = trim_sites(database, sites);
 		if (!err)

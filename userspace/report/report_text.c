@@ -11,8 +11,7 @@
 #include "report/report_page.h"
 #include "report/report_views.h"
 
-#define FRAMES_SHOWN 6
-#define NAME_COLUMNS 38
+#define NAME_COLUMNS 38		/* stack_shown */
 
 static void print_target(struct page *page)
 {
@@ -130,31 +129,27 @@ static void print_stack(struct page *page, const char *label, int64_t stack_id)
 {
 	sqlite3_stmt *row;
 	char *name, *place;
-	int shown = 0;
+	int shown = 0, more = 0;
 
 	if (!stack_id)
 		return;
 	row = page_query(page,
-			 "SELECT name, place, COUNT(*) OVER () FROM stack_line WHERE stack_id = ?"
-			 " ORDER BY depth");
+			 "SELECT name, place, (SELECT COUNT(*) FROM stack_frame f WHERE f.stack_id ="
+			 " s.stack_id) FROM stack_shown s WHERE stack_id = ? ORDER BY depth");
 	if (!row)
 		return;
 	sqlite3_bind_int64(row, 1, stack_id);
 	while (page_next(page, row)) {
-		if (shown == FRAMES_SHOWN && sqlite3_column_int(row, 2) > FRAMES_SHOWN)
-			fprintf(page->out, "%16s(%d more)\n", "",
-				sqlite3_column_int(row, 2) - shown);
-		if (shown++ >= FRAMES_SHOWN)
-			continue;
 		name = page_column(row, 0);
 		place = page_column(row, 1);
-		text_cut(name, NAME_COLUMNS);
-		text_cut(place, TEXT_WIDTH - 18 - NAME_COLUMNS);
+		more = sqlite3_column_int(row, 2) - ++shown;
 		fprintf(page->out, "  %-14s%s%*s  %s\n", shown == 1 ? label : "", name,
-			(int)(NAME_COLUMNS - g_utf8_strlen(name, -1)), "", place);
+			(int)MAX(0, NAME_COLUMNS - g_utf8_strlen(name, -1)), "", place);
 		g_free(place);
 		g_free(name);
 	}
+	if (more > 0)
+		fprintf(page->out, "%16s(%d more)\n", "", more);
 }
 
 /* Where faults fell outside of allocations: "heap", "library /usr/lib/libc.so.6". */
@@ -162,10 +157,8 @@ static void print_area(struct page *page, sqlite3_stmt *row, int column)
 {
 	char *area = page_column(row, column);
 
-	if (*area) {
-		text_cut(area, TEXT_WIDTH - 16);
+	if (*area)
 		fprintf(page->out, "  %-14s%s\n", "in", area);
-	}
 	g_free(area);
 }
 
@@ -173,10 +166,10 @@ static void print_sites(struct page *page, unsigned int sites)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
-			    " touched_stack, known_clearing, COUNT(*) OVER (), area FROM"
-			    " temp.sites ORDER BY rank LIMIT ?");
+			    " touched_stack, at_least, COUNT(*) OVER (), area FROM"
+			    " temp.site_page ORDER BY rank LIMIT ?");
 	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
-	bool first = true, proven;
+	bool first = true, at_least;
 
 	if (!row)
 		return;
@@ -194,10 +187,10 @@ static void print_sites(struct page *page, unsigned int sites)
 		format_share(share, sizeof(share), sqlite3_column_double(row, 3));
 		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 4));
 		format_count(count, sizeof(count), sqlite3_column_int64(row, 5));
-		proven = sqlite3_column_type(row, 8) != SQLITE_NULL && !sqlite3_column_int(row, 8);
+		at_least = sqlite3_column_int(row, 8);
 		fprintf(page->out, "%s%8s%s %10s  %-12s%-16s%12s", page_bold(page), share,
-			page_plain(page), time, toll, call, proven ? "" : count);
-		if (proven)
+			page_plain(page), time, toll, call, at_least ? "" : count);
+		if (at_least)
 			fprintf(page->out, " at least %s\n", bytes);
 		else if (!strcmp(toll, "compute") || !strcmp(toll, "zero.app"))
 			fprintf(page->out, " %s\n",
@@ -763,7 +756,7 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	struct page page = { .database = database, .out = out, .color = options->color };
 	int err;
 
-	err = report_views_make(database, "note", 0);
+	err = report_views_make(database, "site_page", 0);
 	if (err)
 		return err;
 	print_target(&page);

@@ -8,8 +8,8 @@
 
 /*
  * Work the views (recording_schema.h) out, in their order up to the one named last, each once, into
- * temporary tables of the same names. With sites, all but the first so many are dropped once
- * advice is made. 0, or -errno after a line on stderr.
+ * temporary tables of the same names. With sites, JSON is made of the first so many only. 0, or
+ * -errno after a line on stderr.
  */
 int report_views_make(sqlite3 *database, const char *last, unsigned int sites);
 

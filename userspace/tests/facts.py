@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -71,16 +72,16 @@ class Facts:
             "SELECT name, sql FROM main.sqlite_master WHERE type = 'view'"
             " AND name NOT IN (SELECT name FROM main.kept_view) ORDER BY rowid"
         ).fetchall()
-        json = "_json" in sql
-        if self.worked_out == (self.database.total_changes, json):
+        whole = bool(re.search("_(json|page)\\b", sql))
+        if self.worked_out == (self.database.total_changes, whole):
             return
         for name, _ in views:
             self.database.execute(f'DROP TABLE IF EXISTS temp."{name}"')
         for name, text in views:
-            if json or not name.endswith("_json"):
+            if whole or not name.endswith(("_json", "_page")):
                 body = text.split(name, 1)[1].lstrip().removeprefix("AS")
                 self.database.execute(f'CREATE TEMP TABLE "{name}" AS {body}')
-        self.worked_out = (self.database.total_changes, json)
+        self.worked_out = (self.database.total_changes, whole)
 
     def rows(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         self._work_out(sql)

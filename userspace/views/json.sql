@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- json.sql: the report as one JSON object, and folded stacks. Follows verdict.sql.
+-- json.sql: the report as one JSON object, and folded stacks. Follows page.sql.
 
 -- The frames of a stack, leaf first.
 CREATE VIEW frames_json AS
@@ -11,6 +11,35 @@ SELECT s.stack_id, (SELECT json_group_array(json(frame)) FROM (
 	ORDER BY l.depth)) AS json
 FROM stack s;
 
+-- Sites whose rows would have the same toll, call, area and frames are one row, their figures added up: each
+-- process has stacks of its own, and a line may make several calls. alike: one number for all stacks that
+-- have the same frames.
+CREATE VIEW alike_json AS
+WITH
+kind AS MATERIALIZED (
+	SELECT frame_id, DENSE_RANK() OVER (ORDER BY function, module, file, line, kind) AS kind
+	FROM frame
+)
+SELECT stack_id, DENSE_RANK() OVER (ORDER BY kinds) AS alike
+FROM (
+	SELECT stack_id, group_concat(kind, ' ') AS kinds FROM (
+		SELECT s.stack_id, k.kind FROM stack_frame s JOIN kind k ON k.frame_id = s.frame_id
+		WHERE s.stack_id IN (SELECT allocated_stack FROM sites
+			UNION SELECT touched_stack FROM sites)
+		ORDER BY s.stack_id, s.depth)
+	GROUP BY stack_id);
+
+CREATE VIEW site_row_json AS
+SELECT ROW_NUMBER() OVER (ORDER BY w.time_ns DESC, w.bytes DESC, w.first) AS rank, w.*,
+	CASE WHEN o.observed_ns > 0 THEN MIN(1.0, w.time_ns / o.observed_ns) ELSE 0.0 END AS share
+FROM (
+	SELECT s.toll, s.call, s.area, s.allocated_stack, s.touched_stack, MIN(s.rank) AS first,
+		SUM(s.time_ns) AS time_ns, SUM(s.bytes) AS bytes, SUM(s.count) AS count
+	FROM sites s LEFT JOIN alike_json a ON a.stack_id = s.allocated_stack
+	LEFT JOIN alike_json t ON t.stack_id = s.touched_stack
+	GROUP BY s.toll, s.call, s.area, a.alike, t.alike
+) w JOIN observed o;
+
 -- Sites and allocations with their frames.
 CREATE VIEW site_json AS
 SELECT s.rank, json_object('toll', s.toll, 'time_s', ROUND(s.time_ns / 1e9, 9),
@@ -19,7 +48,7 @@ SELECT s.rank, json_object('toll', s.toll, 'time_s', ROUND(s.time_ns / 1e9, 9),
 		(SELECT f.json FROM frames_json f WHERE f.stack_id = s.allocated_stack), '[]')),
 	'touched_at', json(COALESCE(
 		(SELECT f.json FROM frames_json f WHERE f.stack_id = s.touched_stack), '[]'))) AS json
-FROM sites s;
+FROM site_row_json s;
 
 CREATE VIEW allocation_json AS
 SELECT a.call, a.stack_id, a.bytes, a.calls, json_object('call', a.call, 'calls', a.calls,
