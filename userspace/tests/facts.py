@@ -42,8 +42,8 @@ def blank() -> sqlite3.Connection:
     """A recording without rows, to copy from: reading the views takes three times as long."""
     database = sqlite3.connect(":memory:")
     for name in SQL:
-        if name == "advice_source":  # a view whose text is in the tables
-            database.execute(*database.execute("SELECT sql FROM advice_source").fetchone())
+        if name == "advice_source":  # views whose text is in the tables
+            database.executescript(*database.execute("SELECT sql FROM advice_source").fetchone())
         else:
             database.executescript((VIEWS / name).read_text())
     database.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -9,8 +9,8 @@
 -- * Expressions (condition, gain, process) are SQL over the one row of view `weighed` (below: all
 --   columns of views measure and giveback_weight, and a few more); they may also ask any view that comes before this file:
 --   (SELECT ... FROM my_view). NULL is false. A quote is doubled, as everywhere in SQL.
--- * Templates (text, evidence, cost, try) have {names} of view figure in them. A figure from a view
---   of your own: UNION ALL it into CTE `value` of view figure (name, kind, value).
+-- * Templates (text, evidence, cost, try) have {names} of table advice_figure in them (figures.sql). A new
+--   one is a row more in it, beside the finding: a name, a kind and such an expression.
 --   Line breaks and tabs in a template are blanks; in explain, empty lines part paragraphs.
 -- * Versions are major * 1000 + minor: glibc 2.26 is 2026. 0: no limit. before: the first that is out.
 --   An allocator or version that is not known is never valid where one is demanded.
@@ -97,15 +97,24 @@ FROM (
 	UNION ALL SELECT code, 0, 0, 'process', process FROM advice
 	UNION ALL SELECT code, part, choice, 'text', condition FROM advice_text);
 
--- The text of view advice_test (rule, value), which evaluates them: made from the rules and created
--- between this file and verdict.sql, as SQL cannot evaluate text.
+-- The text of views advice_test (rule, value) and figure_value (name, kind, value), which evaluate them: made
+-- from the tables and created between this file and verdict.sql, as SQL cannot evaluate text.
 CREATE VIEW advice_source AS
 SELECT 'CREATE VIEW advice_test AS
 SELECT r.rule, CASE r.rule
-' || group_concat(PRINTF('WHEN %d THEN (%s)', rule, expression), char(10)) || '
+' || (SELECT group_concat(PRINTF('WHEN %d THEN (%s)', rule, expression), char(10))
+	FROM (SELECT rule, expression FROM advice_rule ORDER BY rule)) || '
 END AS value
-FROM weighed CROSS JOIN (SELECT rule FROM advice_rule) r' AS sql
-FROM (SELECT rule, expression FROM advice_rule ORDER BY rule);
+FROM weighed CROSS JOIN (SELECT rule FROM advice_rule) r;
+CREATE VIEW figure_value AS
+' || (SELECT group_concat(PRINTF('SELECT %s AS name, f.kind, CASE f.name
+%s
+END AS value FROM %s s CROSS JOIN (SELECT name, kind FROM advice_figure WHERE source = %Q) f',
+		CASE WHEN kinds THEN 'REPLACE(f.name, ''*'', s.kind)' ELSE 'f.name' END, cases, source, source),
+		char(10) || 'UNION ALL ')
+	FROM (SELECT source, MAX(INSTR(name, '*') > 0) AS kinds, group_concat(PRINTF('WHEN %Q THEN (%s)',
+			name, expression), char(10)) AS cases
+		FROM advice_figure GROUP BY source ORDER BY source)) AS sql;
 
 -- ---------------------------------------------------------------- zeroing
 

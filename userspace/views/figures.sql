@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- figures.sql: every figure that the verdict and the advice speak of, gathered once (measure) and
--- made text in human units (figure). Follows swap.sql.
+-- named (advice_figure). Follows latency.sql.
 
 -- The largest site of each toll, and what a sentence calls its two places. For a mapping call the program
 -- itself is the code, and for an allocation the caller.
@@ -210,152 +210,132 @@ FROM observed o JOIN calibrated c JOIN t JOIN s JOIN f JOIN twice w JOIN foreign
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
 JOIN blocks k JOIN life b LEFT JOIN libc l LEFT JOIN threshold h LEFT JOIN mapper p;
 
--- The figures as text. Kinds: b bytes (binary units), e the exact number of bytes, t nanoseconds,
--- c a count, s a share, x text. Three digits; a share below 1 % keeps one decimal.
-CREATE VIEW figure AS
-WITH
-wide(object) AS (		-- in parts: a function takes 127 arguments
-	SELECT json_patch(json_object(
-		'observed', json_array('t', m.observed_ns),
-		'first', json_array('s', m.first_share),
-		'first_range', json_array('x',
-			PRINTF('%.0f-%.0f %%', 100 * m.first_low, 100 * m.first_high)),
-		'second_range', json_array('x',
-			PRINTF('%.0f-%.0f %%', 100 * m.second_low, 100 * m.second_high)),
-		'zeroing', json_array('s', m.zeroing_share), 'swap', json_array('s', m.swap_share),
-		'libc_calls', json_array('c', m.libc_calls),
-		'libc_cleared', json_array('c', m.libc_cleared),
-		'libc_bytes', json_array('b', m.libc_bytes), 'libc_time', json_array('t',
-			m.libc_ns),
-		'libc_block', json_array('b', m.libc_block),
-		'libc_asked', json_array('b', m.libc_asked),
-		'libc_each', json_array('t', m.libc_each_ns),
-		'libc_place', json_array('x', m.libc_place),
-		'libc_all_bytes', json_array('b', m.libc_all_bytes),
-		'libc_pages', json_array('c', m.libc_pages), 'fault', json_array('t', m.fault_ns),
-		'libc_touch', json_array('t', m.libc_touch_ns),
-		'break_even', json_array('s', MIN(1.0, m.libc_each_ns / m.libc_touch_ns)),
-		'threshold_low', json_array('e', m.threshold_low),
-		'threshold_high', json_array('e', m.threshold_high),
-		'all_libc_bytes', json_array('b', m.all_libc_bytes),
-		'all_libc_time', json_array('t', m.all_libc_ns),
-		'all_libc_place', json_array('x', m.all_libc_place)),
-	json_patch(json_object(
-		'twice_calloc_bytes', json_array('b', m.twice_calloc_bytes),
-		'twice_calloc_time', json_array('t', m.twice_calloc_ns),
-		'twice_app_bytes', json_array('b', m.twice_app_bytes),
-		'twice_app_time', json_array('t', m.twice_app_ns),
-		'app_time', json_array('t', m.app_ns), 'app_samples', json_array('c',
-			m.app_samples),
-		'app_place', json_array('x', m.app_place),
-		'reclaim_count', json_array('c', m.reclaim_count),
-		'reclaim_time', json_array('t', m.reclaim_ns),
-		'reclaim_of', json_array('x', CASE WHEN m.reclaim_cgroup
-			THEN 'its memory cgroup' ELSE 'the machine' END),
-		'out_bytes', json_array('b', m.pushed_bytes),
-		'out_self', json_array('s', 1.0 * m.out_self / MAX(m.out_pages, 1)),
-		'out_by', json_array('x', CASE WHEN m.out_pages > 0 THEN PRINTF(
-			', %.0f %% of it by the target itself', 100.0 * m.out_self / m.out_pages)
-			ELSE ' at a time, at most' END),
-		'out_other', json_array('s', 1.0 * m.out_other / MAX(m.out_pages, 1)),
-		'back_bytes', json_array('b', m.back_bytes),
-		'back_returns', json_array('x', PRINTF('%.1f', m.back_returns)),
-		'back_first', json_array('b', m.back_first_bytes),
-		'memory_limit', json_array('b', m.limit_bytes),
-		'memory_of', json_array('x', CASE WHEN m.limit_path IS NOT NULL
-			THEN 'its memory cgroup, ' || m.limit_path ELSE 'the machine' END),
-		'rss_peak', json_array('b', m.rss_peak_bytes),
-		'swap_peak', json_array('b', m.swap_peak_bytes),
-		'came_back', json_array('b', m.came_back_bytes),
-		'fits', json_array('b', m.fits_bytes), 'swap_from', json_array('x', m.swap_from),
-		'kernel_time', json_array('t', m.kernel_ns),
-		'kernel_clear', json_array('t', m.kernel_clear_ns),
-		'kernel_work', json_array('t', m.kernel_work_ns),
-		'kernel_bytes', json_array('b', m.kernel_bytes),
-		'kernel_faults', json_array('c', m.kernel_faults),
-		'kernel_call', json_array('x', NULLIF(m.kernel_call, '')),
-		'kernel_place', json_array('x', m.kernel_place),
-		'kernel_touched', json_array('x', m.kernel_touched),
-		'kernel_site_faults', json_array('c', m.kernel_site_faults),
-		'kernel_site_bytes', json_array('b', m.kernel_site_bytes),
-		'kernel_made', json_array('c', m.kernel_made),
-		'kernel_freed', json_array('c', m.kernel_freed),
-		'kernel_block', json_array('b', m.kernel_block),
-		'kernel_each', json_array('t', m.kernel_each_ns),
-		'kernel_memset', json_array('t', m.kernel_memset_ns),
-		'churn_threshold', json_array('x', CAST(m.churn_threshold AS TEXT)),
-		'churn_trim', json_array('x', CAST(2 * m.churn_threshold AS TEXT))),
-	json_object(
-		'map_time', json_array('t', m.map_ns), 'map_calls', json_array('c', m.map_calls),
-		'map_each', json_array('t', m.map_each_ns), 'map_call', json_array('x', m.map_call),
-		'map_place', json_array('x', m.map_place),
-		'mapper_call', json_array('x', m.mapper_call),
-		'mapper_calls', json_array('c', m.mapper_calls),
-		'mapper_block', json_array('b', m.mapper_block),
-		'mapper_each', json_array('t', m.mapper_each_ns),
-		'mapper_memset', json_array('t', m.mapper_memset_ns),
-		'mapper_place', json_array('x', m.mapper_place),
-		'mapper_threshold', json_array('x', CAST(m.mapper_threshold AS TEXT)),
-		'mapper_trim', json_array('x', CAST(2 * m.mapper_threshold AS TEXT)),
-		'unused_bytes', json_array('b', m.unused_bytes),
-		'freed_bytes', json_array('b', m.freed_bytes),
-		'unused_part', json_array('s', 1.0 * m.unused_bytes / MAX(m.freed_bytes, 1)),
-		'alloc_time', json_array('t', m.alloc_ns), 'alloc_calls', json_array('c',
-			m.alloc_calls),
-		'alloc_each', json_array('t', m.alloc_each_ns), 'malloc', json_array('t',
-			m.malloc_ns),
-		'alloc_call', json_array('x', m.alloc_call),
-		'alloc_place', json_array('x', m.alloc_place),
-		'swap_time', json_array('t', m.swap_ns), 'swap_faults', json_array('c',
-			m.swap_faults),
-		'swap_bytes', json_array('b', m.swap_bytes),
-		'swap_major', json_array('c', m.swap_major),
-		'swap_place', json_array('x', m.swap_place),
-		'swap_call', json_array('x', NULLIF(m.swap_call, '')),
-		'swap_made', json_array('x', m.swap_made),
-		'cow_time', json_array('t', m.cow_ns), 'cow_faults', json_array('c', m.cow_faults),
-		'cow_bytes', json_array('b', m.cow_bytes), 'cow_place', json_array('x',
-			m.cow_place),
-		'file_time', json_array('t', m.file_ns), 'file_faults', json_array('c',
-			m.file_faults),
-		'file_major', json_array('c', m.file_major),
-		'file_place', json_array('x', m.file_place),
-		'read_place', json_array('x', m.read_place),
-		'compute_place', json_array('x', m.compute_place),
-		'command', json_array('x', COALESCE((SELECT value FROM meta
-			WHERE key = 'target_words'), 'COMMAND'))))) FROM measure m
-),
-value(name, kind, v) AS (
-	SELECT j.key, json_extract(j.value, '$[0]'), json_extract(j.value, '$[1]')
-	FROM wide, json_each(wide.object) j
-	UNION ALL SELECT name, kind, v FROM giveback_figure
-	UNION ALL SELECT name, kind, v FROM latency_figure
-	UNION ALL SELECT name, kind, value FROM read_figure
-),
-scaled(name, kind, v, x, unit) AS (
-	SELECT name, kind, v,
-		CASE kind WHEN 't' THEN CASE WHEN v >= 1e9 THEN v / 1e9 WHEN v >= 1e6 THEN v / 1e6
-				WHEN v >= 1e3 THEN v / 1e3 ELSE v * 1.0 END
-			  WHEN 'b' THEN CASE WHEN v >= 1073741824 THEN v / 1073741824.0
-				WHEN v >= 1048576 THEN v / 1048576.0
-				WHEN v >= 1024 THEN v / 1024.0 ELSE v * 1.0 END END,
-		CASE kind WHEN 't' THEN CASE WHEN v >= 1e9 THEN 's' WHEN v >= 1e6 THEN 'ms'
-				WHEN v >= 1e3 THEN 'us' ELSE 'ns' END
-			  WHEN 'b' THEN CASE WHEN v >= 1073741824 THEN 'GiB'
-				WHEN v >= 1048576 THEN 'MiB'
-				WHEN v >= 1024 THEN 'KiB' ELSE 'bytes' END END
-	FROM value
-)
-SELECT name, CASE
-	WHEN v IS NULL THEN CASE WHEN name LIKE '%place' OR name LIKE '%touched' OR name = 'swap_made'
-		THEN 'an unknown place' WHEN name LIKE '%call' THEN 'the program' ELSE 'unknown' END
-	WHEN kind = 'x' THEN v
-	WHEN kind = 'c' THEN PRINTF('%,d', v)
-	WHEN kind = 'e' THEN PRINTF('%,d bytes', v)
-	WHEN kind = 's' THEN CASE WHEN v > 0 AND v < 0.00995 THEN PRINTF('%.1f %%', 100 * v)
-		ELSE PRINTF('%.0f %%', 100 * v) END
-	WHEN unit = 'bytes' OR x >= 99.95 OR x = 0 THEN PRINTF('%.0f %s', x, unit)
-	WHEN x >= 9.995 THEN PRINTF('%.1f %s', x, unit)
-	ELSE PRINTF('%.2f %s', x, unit) END AS text
-FROM scaled;
+-- Figures of the verdict and the advice, by the names that templates have for them. expression is SQL over a
+-- row of view source, as conditions are (advice.sql), which advice_source makes view figure_value of. Where
+-- source has a row for each kind of something, a * in the name stands for the kind.
+CREATE TABLE advice_figure (
+	name       TEXT PRIMARY KEY,
+	kind       TEXT NOT NULL,	-- as view figure words it: b, e, t, c, s or x
+	expression TEXT NOT NULL,
+	source     TEXT NOT NULL DEFAULT 'weighed'
+) WITHOUT ROWID;
 
+INSERT INTO advice_figure (name, kind, expression) VALUES
+('observed', 't', 'observed_ns'), ('first', 's', 'first_share'),
+('first_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * first_low, 100 * first_high)'),
+('second_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * second_low, 100 * second_high)'),
+('zeroing', 's', 'zeroing_share'), ('swap', 's', 'swap_share'), ('libc_calls', 'c', 'libc_calls'),
+('libc_cleared', 'c', 'libc_cleared'), ('libc_bytes', 'b', 'libc_bytes'),
+('libc_time', 't', 'libc_ns'), ('libc_block', 'b', 'libc_block'),
+('libc_asked', 'b', 'libc_asked'), ('libc_each', 't', 'libc_each_ns'),
+('libc_place', 'x', 'libc_place'), ('libc_all_bytes', 'b', 'libc_all_bytes'),
+('libc_pages', 'c', 'libc_pages'), ('fault', 't', 'fault_ns'),
+('libc_touch', 't', 'libc_touch_ns'),
+('break_even', 's', 'MIN(1.0, libc_each_ns / libc_touch_ns)'),
+('threshold_low', 'e', 'threshold_low'), ('threshold_high', 'e', 'threshold_high'),
+('all_libc_bytes', 'b', 'all_libc_bytes'), ('all_libc_time', 't', 'all_libc_ns'),
+('all_libc_place', 'x', 'all_libc_place'), ('twice_calloc_bytes', 'b', 'twice_calloc_bytes'),
+('twice_calloc_time', 't', 'twice_calloc_ns'), ('twice_app_bytes', 'b', 'twice_app_bytes'),
+('twice_app_time', 't', 'twice_app_ns'), ('app_time', 't', 'app_ns'),
+('app_samples', 'c', 'app_samples'), ('app_place', 'x', 'app_place'),
+('reclaim_count', 'c', 'reclaim_count'), ('reclaim_time', 't', 'reclaim_ns'),
+('reclaim_of', 'x', 'CASE WHEN reclaim_cgroup THEN ''its memory cgroup'' ELSE ''the machine'' END'),
+('out_bytes', 'b', 'pushed_bytes'), ('out_self', 's', '1.0 * out_self / MAX(out_pages, 1)'),
+('out_by', 'x', 'CASE WHEN out_pages > 0 THEN PRINTF( '', %.0f %% of it by the target itself'', 100.0 * out_self / out_pages) ELSE '' at a time, at most'' END'),
+('out_other', 's', '1.0 * out_other / MAX(out_pages, 1)'), ('back_bytes', 'b', 'back_bytes'),
+('back_returns', 'x', 'PRINTF(''%.1f'', back_returns)'), ('back_first', 'b', 'back_first_bytes'),
+('memory_limit', 'b', 'limit_bytes'),
+('memory_of', 'x', 'CASE WHEN limit_path IS NOT NULL THEN ''its memory cgroup, '' || limit_path ELSE ''the machine'' END'),
+('rss_peak', 'b', 'rss_peak_bytes'), ('swap_peak', 'b', 'swap_peak_bytes'),
+('came_back', 'b', 'came_back_bytes'), ('fits', 'b', 'fits_bytes'),
+('swap_from', 'x', 'swap_from'), ('kernel_time', 't', 'kernel_ns'),
+('kernel_clear', 't', 'kernel_clear_ns'), ('kernel_work', 't', 'kernel_work_ns'),
+('kernel_bytes', 'b', 'kernel_bytes'), ('kernel_faults', 'c', 'kernel_faults'),
+('kernel_call', 'x', 'NULLIF(kernel_call, '''')'), ('kernel_place', 'x', 'kernel_place'),
+('kernel_touched', 'x', 'kernel_touched'), ('kernel_site_faults', 'c', 'kernel_site_faults'),
+('kernel_site_bytes', 'b', 'kernel_site_bytes'), ('kernel_made', 'c', 'kernel_made'),
+('kernel_freed', 'c', 'kernel_freed'), ('kernel_block', 'b', 'kernel_block'),
+('kernel_each', 't', 'kernel_each_ns'), ('kernel_memset', 't', 'kernel_memset_ns'),
+('churn_threshold', 'x', 'CAST(churn_threshold AS TEXT)'),
+('churn_trim', 'x', 'CAST(2 * churn_threshold AS TEXT)'), ('map_time', 't', 'map_ns'),
+('map_calls', 'c', 'map_calls'), ('map_each', 't', 'map_each_ns'), ('map_call', 'x', 'map_call'),
+('map_place', 'x', 'map_place'), ('mapper_call', 'x', 'mapper_call'),
+('mapper_calls', 'c', 'mapper_calls'), ('mapper_block', 'b', 'mapper_block'),
+('mapper_each', 't', 'mapper_each_ns'), ('mapper_memset', 't', 'mapper_memset_ns'),
+('mapper_place', 'x', 'mapper_place'),
+('mapper_threshold', 'x', 'CAST(mapper_threshold AS TEXT)'),
+('mapper_trim', 'x', 'CAST(2 * mapper_threshold AS TEXT)'), ('unused_bytes', 'b', 'unused_bytes'),
+('freed_bytes', 'b', 'freed_bytes'),
+('unused_part', 's', '1.0 * unused_bytes / MAX(freed_bytes, 1)'), ('alloc_time', 't', 'alloc_ns'),
+('alloc_calls', 'c', 'alloc_calls'), ('alloc_each', 't', 'alloc_each_ns'),
+('malloc', 't', 'malloc_ns'), ('alloc_call', 'x', 'alloc_call'),
+('alloc_place', 'x', 'alloc_place'), ('swap_time', 't', 'swap_ns'),
+('swap_faults', 'c', 'swap_faults'), ('swap_bytes', 'b', 'swap_bytes'),
+('swap_major', 'c', 'swap_major'), ('swap_place', 'x', 'swap_place'),
+('swap_call', 'x', 'NULLIF(swap_call, '''')'), ('swap_made', 'x', 'swap_made'),
+('cow_time', 't', 'cow_ns'), ('cow_faults', 'c', 'cow_faults'), ('cow_bytes', 'b', 'cow_bytes'),
+('cow_place', 'x', 'cow_place'), ('file_time', 't', 'file_ns'),
+('file_faults', 'c', 'file_faults'), ('file_major', 'c', 'file_major'),
+('file_place', 'x', 'file_place'), ('read_place', 'x', 'read_place'),
+('compute_place', 'x', 'compute_place'),
+('command', 'x', 'COALESCE((SELECT value FROM meta WHERE key = ''target_words''), ''COMMAND'')');
+
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('*_storm_gave', 'b', 'gave_bytes', 'giveback_kind'),
+('*_storm_again', 'b', 'again_bytes', 'giveback_kind'),
+('*_storm_per_s', 'b', 'again_bytes_per_s', 'giveback_kind'),
+('*_storm_twice', 'b', 'twice_bytes', 'giveback_kind'),
+('*_storm_faults', 'c', 'again_faults', 'giveback_kind'),
+('*_storm_calls', 'c', 'calls', 'giveback_kind'),
+('*_storm_time', 't', 'time_ns', 'giveback_kind'),
+('*_storm_again_time', 't', 'again_ns', 'giveback_kind'),
+('*_storm_gave_time', 't', 'gave_ns', 'giveback_kind'),
+('*_storm_memset', 't', 'memset_ns', 'giveback_kind'),
+('*_storm_largest', 'b', 'largest_bytes', 'giveback_kind'),
+('*_storm_span', 'b', 'span_bytes', 'giveback_kind'),
+('*_storm_gave_call', 'x', 'COALESCE(NULLIF(gave_call, ''''), ''the program'')', 'giveback_kind'),
+('*_storm_gave_place', 'x', 'gave_place', 'giveback_kind'),
+('*_storm_got_call', 'x', 'COALESCE(NULLIF(got_call, ''''), ''the code'')', 'giveback_kind'),
+('*_storm_got_place', 'x', 'got_place', 'giveback_kind'),
+('*_storm_allocator', 'x', 'allocator', 'giveback_kind'),
+('*_storm_how', 'x', 'CASE how WHEN ''dontneed'' THEN ''madvise'' WHEN ''free'' THEN ''madvise'' WHEN ''fixed'' THEN ''mmap'' ELSE how END', 'giveback_kind'),
+('*_storm_threshold', 'e', 'threshold', 'giveback_kind'),
+('*_storm_mmap_value', 'x', 'CAST(mmap_value AS TEXT)', 'giveback_kind'),
+('*_storm_trim_value', 'x', 'CAST(trim_value AS TEXT)', 'giveback_kind');
+
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('consolidation_call', 'x', 'consolidation_call', 'latency_measure'),
+('consolidation_place', 'x', 'NULLIF(consolidation_place, '''')', 'latency_measure'),
+('consolidation_time', 't', 'consolidation_ns', 'latency_measure'),
+('consolidation_all', 't', 'consolidation_all_ns', 'latency_measure'),
+('consolidation_median', 't', 'consolidation_median_ns', 'latency_measure'),
+('consolidation_frees', 'c', 'consolidation_frees', 'latency_measure'),
+('lock_time', 't', 'lock_ns', 'latency_measure'),
+('lock_waits', 'c', 'lock_waits', 'latency_measure'),
+('lock_share', 's', 'lock_share', 'latency_measure'),
+('lock_call', 'x', 'lock_call', 'latency_measure'),
+('lock_call_share', 's', 'lock_call_share', 'latency_measure'),
+('stall', 'x', 'stall', 'latency_measure'),
+('probes_part', 's', 'MIN(1.0, overhead_ns / MAX(cpu_ns, 1.0))', 'observed'),
+('probes_error', 't', 'overhead_error_ns', 'observed');
+
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('read_calls', 'c', 'read_calls', 'read_measure'),
+('read_bytes', 'b', 'read_bytes', 'read_measure'), ('read_time', 't', 'read_ns', 'read_measure'),
+('read_asleep', 't', 'read_blocked_ns', 'read_measure'),
+('read_cached', 's', '1.0 * read_cached_bytes / MAX(read_bytes, 1)', 'read_measure'),
+('read_path', 'x', 'COALESCE(NULLIF(read_path, ''''), ''a file without a name'')', 'read_measure'),
+('read_path_share', 's', 'read_path_share', 'read_measure'),
+('read_different', 'b', 'read_different_bytes', 'read_measure'),
+('reread', 'x', 'PRINTF(''%.1f'', reread_factor) || CASE WHEN reread_high - reread_low > 0.1 THEN PRINTF('' (%.1f-%.1f)'', reread_low, reread_high) ELSE '''' END', 'read_measure'),
+('reread_enough', 'b', 'reread_enough_bytes', 'read_measure'),
+('reread_half', 'b', 'reread_half_bytes', 'read_measure'),
+('pool', 'b', 'pool_bytes', 'read_measure'),
+('pool_setting', 'x', 'CASE own_program WHEN ''PostgreSQL'' THEN own_setting || '' = '' || (pool_bytes / 1048576) || ''MB'' ELSE own_setting || ''='' || (pool_bytes / 1048576) || ''M'' END', 'read_measure'),
+('own_program', 'x', 'own_program', 'read_measure'),
+('own_setting', 'x', 'own_setting', 'read_measure'),
+('own_cache', 'b', 'own_bytes', 'read_measure'),
+('own_source', 'x', 'own_source', 'read_measure'),
+('swap_half', 'b', 'swap_half_bytes', 'read_measure'),
+('swap_most', 'b', 'swap_most_bytes', 'read_measure'),
+('swap_most_saved', 's', 'swap_most_saved', 'read_measure');

@@ -142,35 +142,16 @@ SELECT t.kind, t.pid, t.time_ns, t.again_ns, t.gave_ns, t.calls, t.gave_bytes, t
 		AND l.function IN ('malloc_trim', '__malloc_trim')) AS trim_call
 FROM mib t JOIN kinds k ON k.rank = t.rank JOIN calibrated c;
 
--- Its figures for the templates of the advice: names with the kind before them, trim_gave and so on.
-CREATE VIEW giveback_figure AS
-WITH
-storm(kind, object) AS (
-	SELECT n.kind, json_object('gave', json_array('b', s.gave_bytes),
-		'again', json_array('b', s.again_bytes),
-		'per_s', json_array('b', s.again_bytes_per_s), 'twice', json_array('b', s.twice_bytes),
-		'faults', json_array('c', s.again_faults), 'calls', json_array('c', s.calls),
-		'time', json_array('t', s.time_ns), 'again_time', json_array('t', s.again_ns),
-		'gave_time', json_array('t', s.gave_ns), 'memset', json_array('t', s.memset_ns),
-		'largest', json_array('b', s.largest_bytes), 'span', json_array('b', s.span_bytes),
-		'gave_call', json_array('x', COALESCE(NULLIF(s.gave_call, ''), 'the program')),
-		'gave_place', json_array('x', s.gave_place),
-		'got_call', json_array('x', COALESCE(NULLIF(s.got_call, ''), 'the code')),
-		'got_place', json_array('x', s.got_place), 'allocator', json_array('x', s.allocator),
-		'how', json_array('x', CASE s.how WHEN 'dontneed' THEN 'madvise' WHEN 'free'
-			THEN 'madvise' WHEN 'fixed' THEN 'mmap' ELSE s.how END),
-		'threshold', json_array('e', s.threshold),
-		'mmap_value', json_array('x', CAST(s.mmap_value AS TEXT)),
-		'trim_value', json_array('x', CAST(s.trim_value AS TEXT)))
-	FROM (SELECT 'trim' AS kind UNION ALL SELECT 'map' UNION ALL SELECT 'purge'
-		UNION ALL SELECT 'other' UNION ALL SELECT 'own') n
-	LEFT JOIN giveback_storm s ON s.kind = n.kind
-)
-SELECT s.kind || '_storm_' || j.key AS name, json_extract(j.value, '$[0]') AS kind,
-	json_extract(j.value, '$[1]') AS v
-FROM storm s, json_each(s.object) j;
+-- Every kind, for the figures of the advice: NULL but for its name where there is none of it.
+CREATE VIEW giveback_kind AS
+SELECT k.column1 AS kind, s.time_ns, s.again_ns, s.gave_ns, s.calls, s.gave_bytes, s.again_bytes,
+	s.again_bytes_per_s, s.twice_bytes, s.again_faults, s.largest_bytes, s.span_bytes, s.threshold,
+	s.allocator, s.gave_call, s.got_call, s.how, s.memset_ns, s.mmap_value, s.trim_value, s.gave_place,
+	s.got_place
+FROM (VALUES ('trim'), ('map'), ('purge'), ('other'), ('own')) k
+LEFT JOIN giveback_storm s ON s.kind = k.column1;
 
--- The same as one row, for the conditions of the advice. *_storm: it happens again and again.
+-- All as one row, for the conditions of the advice. *_storm: it happens again and again.
 CREATE VIEW giveback_weight AS
 SELECT
 	MAX(CASE kind WHEN 'trim' THEN pid END) AS trim_pid,

@@ -223,9 +223,15 @@ SELECT rank AS position,
 FROM worded ORDER BY rank LIMIT 6;
 
 -- What advice about latency goes by, one row. The worst stall by consolidation, and the waits for locks of
--- all functions together. NULL where there is none.
+-- all functions together. stall: the worst that took a millisecond and more and was not the machine's doing, the
+-- best explained first, in words. NULL where there is none.
 CREATE VIEW latency_measure AS
 WITH
+worded AS (
+	SELECT t.text FROM stall_text t JOIN stall s ON s.rank = t.position
+	WHERE s.cause <> 'preempted' AND s.longest_ns >= 1000000
+	ORDER BY s.cause = 'allocator', t.position LIMIT 1
+),
 worst AS (SELECT MIN(rank) AS rank FROM stall WHERE cause = 'consolidation'),
 waited AS (
 	SELECT SUM(lock_ns) AS lock_ns, SUM(lock_waits) AS lock_waits,
@@ -238,33 +244,9 @@ SELECT s.call AS consolidation_call, s.place AS consolidation_place, s.pid AS co
 	s.longest_ns AS consolidation_ns, s.caused_ns AS consolidation_all_ns,
 	s.median_ns AS consolidation_median_ns, s.factor AS consolidation_factor,
 	s.frees AS consolidation_frees, w.lock_ns, w.lock_waits, w.lock_share, w.lock_call,
-	w.lock_call_share,
+	w.lock_call_share, (SELECT text FROM worded) AS stall,
 	(SELECT pid FROM call GROUP BY pid ORDER BY SUM(lock_ns) DESC, pid LIMIT 1) AS lock_pid,
 	EXISTS (SELECT 1 FROM allocator WHERE tunables LIKE '%ARENA\_MAX%' ESCAPE '\'
 		OR tunables LIKE '%arena\_max%' ESCAPE '\') AS arenas_limited
 FROM waited w LEFT JOIN stall s ON s.cause = 'consolidation'
 	AND s.rank = (SELECT rank FROM worst);
-
--- Their figures, for the templates of advice.sql and verdict.sql (view figure).
-CREATE VIEW latency_figure AS
-WITH
-worded AS (	-- what took a millisecond and more, and was not the machine's doing; best explained
-	SELECT t.text FROM stall_text t JOIN stall s ON s.rank = t.position
-	WHERE s.cause <> 'preempted' AND s.longest_ns >= 1000000
-	ORDER BY s.cause = 'allocator', t.position LIMIT 1
-)
-SELECT j.key AS name, json_extract(j.value, '$[0]') AS kind, json_extract(j.value, '$[1]') AS v
-FROM (SELECT json_object(
-	'stall', json_array('x', (SELECT text FROM worded)),
-	'consolidation_call', json_array('x', m.consolidation_call),
-	'consolidation_place', json_array('x', NULLIF(m.consolidation_place, '')),
-	'consolidation_time', json_array('t', m.consolidation_ns),
-	'consolidation_all', json_array('t', m.consolidation_all_ns),
-	'consolidation_median', json_array('t', m.consolidation_median_ns),
-	'consolidation_frees', json_array('c', m.consolidation_frees),
-	'lock_time', json_array('t', m.lock_ns), 'lock_waits', json_array('c', m.lock_waits),
-	'lock_share', json_array('s', m.lock_share), 'lock_call', json_array('x', m.lock_call),
-	'lock_call_share', json_array('s', m.lock_call_share),
-	'probes_part', json_array('s', MIN(1.0, o.overhead_ns / MAX(o.cpu_ns, 1.0))),
-	'probes_error', json_array('t', o.overhead_error_ns)) AS object
-	FROM latency_measure m JOIN observed o) f, json_each(f.object) j;

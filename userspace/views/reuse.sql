@@ -59,31 +59,3 @@ SELECT t.calls AS read_calls, t.bytes AS read_bytes, t.time_ns AS read_ns,
 	(SELECT 0.99 * MAX(saved) FROM swap_saved) AS swap_most_saved
 FROM total t LEFT JOIN top p LEFT JOIN file_reuse f ON f.file = p.file LEFT JOIN whole w
 LEFT JOIN needed n LEFT JOIN half h LEFT JOIN own o;
-
--- The same as figure wants it.
-CREATE VIEW read_figure AS
-SELECT 'read_calls' AS name, 'c' AS kind, read_calls AS value FROM read_measure
-UNION ALL SELECT 'read_bytes', 'b', read_bytes FROM read_measure
-UNION ALL SELECT 'read_time', 't', read_ns FROM read_measure
-UNION ALL SELECT 'read_asleep', 't', read_blocked_ns FROM read_measure
-UNION ALL SELECT 'read_cached', 's', 1.0 * read_cached_bytes / MAX(read_bytes, 1) FROM read_measure
-UNION ALL SELECT 'read_path', 'x', COALESCE(NULLIF(read_path, ''), 'a file without a name')
-	FROM read_measure
-UNION ALL SELECT 'read_path_share', 's', read_path_share FROM read_measure
-UNION ALL SELECT 'read_different', 'b', read_different_bytes FROM read_measure
-UNION ALL SELECT 'reread', 'x', PRINTF('%.1f', reread_factor)
-	|| CASE WHEN reread_high - reread_low > 0.1
-		THEN PRINTF(' (%.1f-%.1f)', reread_low, reread_high) ELSE '' END FROM read_measure
-UNION ALL SELECT 'reread_enough', 'b', reread_enough_bytes FROM read_measure
-UNION ALL SELECT 'reread_half', 'b', reread_half_bytes FROM read_measure
-UNION ALL SELECT 'pool', 'b', pool_bytes FROM read_measure
-UNION ALL SELECT 'pool_setting', 'x', CASE own_program
-	WHEN 'PostgreSQL' THEN own_setting || ' = ' || (pool_bytes / 1048576) || 'MB'
-	ELSE own_setting || '=' || (pool_bytes / 1048576) || 'M' END FROM read_measure
-UNION ALL SELECT 'own_program', 'x', own_program FROM read_measure
-UNION ALL SELECT 'own_setting', 'x', own_setting FROM read_measure
-UNION ALL SELECT 'own_cache', 'b', own_bytes FROM read_measure
-UNION ALL SELECT 'own_source', 'x', own_source FROM read_measure
-UNION ALL SELECT 'swap_half', 'b', swap_half_bytes FROM read_measure
-UNION ALL SELECT 'swap_most', 'b', swap_most_bytes FROM read_measure
-UNION ALL SELECT 'swap_most_saved', 's', swap_most_saved FROM read_measure;

@@ -1,7 +1,38 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- verdict.sql: the verdict in words, the advice that is given, and the notes: templates whose {names}
--- are filled from figures.sql. Follows advice.sql, which has the advice as data.
+-- are filled with the figures of figures.sql. Follows advice.sql, which has the advice as data.
+
+-- The figures as text. Kinds: b bytes (binary units), e the exact number of bytes, t nanoseconds,
+-- c a count, s a share, x text. Three digits; a share below 1 % keeps one decimal.
+CREATE VIEW figure AS
+WITH
+scaled(name, kind, v, x, unit) AS (
+	SELECT name, kind, value AS v,
+		CASE kind WHEN 't' THEN CASE WHEN value >= 1e9 THEN value / 1e9 WHEN value >= 1e6 THEN value / 1e6
+				WHEN value >= 1e3 THEN value / 1e3 ELSE value * 1.0 END
+			  WHEN 'b' THEN CASE WHEN value >= 1073741824 THEN value / 1073741824.0
+				WHEN value >= 1048576 THEN value / 1048576.0
+				WHEN value >= 1024 THEN value / 1024.0 ELSE value * 1.0 END END,
+		CASE kind WHEN 't' THEN CASE WHEN value >= 1e9 THEN 's' WHEN value >= 1e6 THEN 'ms'
+				WHEN value >= 1e3 THEN 'us' ELSE 'ns' END
+			  WHEN 'b' THEN CASE WHEN value >= 1073741824 THEN 'GiB'
+				WHEN value >= 1048576 THEN 'MiB'
+				WHEN value >= 1024 THEN 'KiB' ELSE 'bytes' END END
+	FROM figure_value
+)
+SELECT name, CASE
+	WHEN v IS NULL THEN CASE WHEN name LIKE '%place' OR name LIKE '%touched' OR name = 'swap_made'
+		THEN 'an unknown place' WHEN name LIKE '%call' THEN 'the program' ELSE 'unknown' END
+	WHEN kind = 'x' THEN v
+	WHEN kind = 'c' THEN PRINTF('%,d', v)
+	WHEN kind = 'e' THEN PRINTF('%,d bytes', v)
+	WHEN kind = 's' THEN CASE WHEN v > 0 AND v < 0.00995 THEN PRINTF('%.1f %%', 100 * v)
+		ELSE PRINTF('%.0f %%', 100 * v) END
+	WHEN unit = 'bytes' OR x >= 99.95 OR x = 0 THEN PRINTF('%.0f %s', x, unit)
+	WHEN x >= 9.995 THEN PRINTF('%.1f %s', x, unit)
+	ELSE PRINTF('%.2f %s', x, unit) END AS text
+FROM scaled;
 
 -- The sentence of a verdict. Parts by the first family and its largest toll.
 CREATE VIEW verdict AS
@@ -94,7 +125,7 @@ template AS (
 		ELSE '' END
 		|| CASE WHEN m.dominant = 'allocator' AND l.stall IS NOT NULL
 			THEN ' Its longest stall: {stall}' ELSE '' END
-		|| CASE WHEN 2 * l.lock_share >= 1
+		|| CASE WHEN 2 * l.lock_call_share >= 1
 			THEN ' Waiting for the lock of an arena is {lock_call_share} of what calls of '
 				|| '{lock_call} take; {lock_time} in all, asleep and so in no toll.'
 			ELSE '' END
@@ -104,9 +135,7 @@ template AS (
 			|| ' ({second_range}) overlaps it.' ELSE '' END
 	|| CASE WHEN m.doubtful THEN ' Low confidence: the probes took {probes_part} of the CPU time.'
 		ELSE '' END AS text
-	FROM measure m JOIN (SELECT MAX(CASE name WHEN 'stall' THEN v END) AS stall,
-		(SELECT lock_call_share FROM latency_measure) AS lock_share FROM latency_figure) l
-	JOIN read_measure r
+	FROM measure m JOIN latency_measure l JOIN read_measure r
 ),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template
