@@ -96,8 +96,8 @@ static long area_found(struct task_struct *task, struct vm_area_struct *vma,
 }
 
 /*
- * The same without the lock. 0: found. What was unmapped meanwhile may be another area by now,
- * whose bounds or process are others.
+ * The same without the lock. 0: found. If it was unmapped since, the structure may describe another
+ * area by now, with other bounds or of another process.
  */
 static __always_inline int area_peek(const struct mm_struct *mm, __u64 address,
 				     struct area_query *query)
@@ -244,7 +244,10 @@ static __always_inline bool area_ask(struct task_struct *task, const struct mm_s
 		query.start = heap > query.start ? heap : query.start;
 		query.end = heap + HEAP_MAX < query.end ? heap + HEAP_MAX : query.end;
 	}
-	/* One that does not last is of a generation gone by: the fault's pages lie in it. */
+	/*
+	 * An answer that does not last gets the generation before: the fault's own pages still lie
+	 * in it.
+	 */
 	cache->generation = lasting ? area_generation : area_generation - 1;
 	cache->start = query.start;
 	cache->end = query.end;

@@ -20,19 +20,19 @@
 #include "state/fault_order.bpf.h"
 #include "memory/pagetable.bpf.h"
 
-/* What of an entry says where the page is. Accessed and dirty bits come and go meanwhile. */
-#define SEEN_MASK (PTE_PFN_MASK | PTE_PRESENT | PTE_HUGE)
+/* The bits of an entry that say where the page is, without the accessed and dirty bits. */
+#define DIRECT_ENTRY_MASK (PTE_PFN_MASK | PTE_PRESENT | PTE_HUGE)
 
 /* Find where the kernel has the word at `address`. Nowhere: the slot is 0. */
-int seen_find(struct seen *seen, __u64 root, __u64 address)
+int direct_word_find(struct direct_word *word, __u64 root, __u64 address)
 {
 	struct walked walked = {};
 	__u64 inside;
 	int end;
 
-	if (!seen)
+	if (!word)
 		return 0;
-	seen->slot = 0;
+	word->slot = 0;
 	/* Without casts reading it so would be two helpers. */
 	if (!cfg_casts || !root)
 		return 0;
@@ -40,31 +40,32 @@ int seen_find(struct seen *seen, __u64 root, __u64 address)
 	if ((end != WALK_ENTRY && end != WALK_HUGE) || !(walked.entry & PTE_PRESENT))
 		return 0;
 	inside = address & (MEMTOLL_PAGE_SIZE - 1);
-	seen->entry = walked.entry & SEEN_MASK;
-	seen->word_at = cfg_page_offset + walked_pfn(&walked, address) * MEMTOLL_PAGE_SIZE + inside;
-	seen->slot = walked.at;
+	word->entry = walked.entry & DIRECT_ENTRY_MASK;
+	word->word_at = cfg_page_offset + walked_pfn(&walked, address) * MEMTOLL_PAGE_SIZE + inside;
+	word->slot = walked.at;
 	return 0;
 }
 
-static __always_inline bool seen_is(const struct seen *seen, __u64 address, __u64 value)
+static __always_inline bool direct_word_is(const struct direct_word *word, __u64 address,
+					   __u64 value)
 {
-	__u64 word;
+	__u64 found;
 
-	if (cfg_casts && seen->slot && (kernel_word(seen->slot) & SEEN_MASK) == seen->entry)
-		return kernel_word(seen->word_at) == value;
-	return !bpf_probe_read_user(&word, sizeof(word), (void *)address) && word == value;
+	if (cfg_casts && word->slot && (kernel_word(word->slot) & DIRECT_ENTRY_MASK) == word->entry)
+		return kernel_word(word->word_at) == value;
+	return !bpf_probe_read_user(&found, sizeof(found), (void *)address) && found == value;
 }
 
 /* Whether the interpreter is where it was when the place was noted. */
-int seen_same_top(const struct sweep_place *place)
+int python_top_is_same(const struct sweep_place *place)
 {
 	const struct python_top *top;
 
 	if (!place)
 		return 0;
 	top = &place->top;
-	return seen_is(&place->frame_seen, top->frame_at, top->frame) &&
-	       seen_is(&place->instruction_seen, top->instruction_at, top->instruction);
+	return direct_word_is(&place->frame_word, top->frame_at, top->frame) &&
+	       direct_word_is(&place->instruction_word, top->instruction_at, top->instruction);
 }
 
 #endif /* MEMTOLL_DIRECT_MAP_BPF_H */

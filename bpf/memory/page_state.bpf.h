@@ -22,7 +22,7 @@ int walk_tables(struct walked *walked, __u64 root, __u64 address);
 int look_around(struct open_fault *fault, int end, __u64 area_start);
 __u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end);
 __u64 vma_find(__u64 address);
-int seen_find(struct seen *seen, __u64 root, __u64 address);
-int seen_same_top(const struct sweep_place *place);
+int direct_word_find(struct direct_word *word, __u64 root, __u64 address);
+int python_top_is_same(const struct sweep_place *place);
 
 #endif /* MEMTOLL_PAGE_STATE_BPF_H */

@@ -42,10 +42,7 @@
 
 #define IDLE_HITS_BATCH 64
 
-/*
- * The cookie of the probes at entries that lie so many bytes into a page. Set before they are
- * attached.
- */
+/* Cookies of the probes at entries, by offset within a page. Set before they are attached. */
 volatile __u64 entry_cookies[MEMTOLL_PAGE_SIZE] = {};
 
 struct {
@@ -123,8 +120,8 @@ static __always_inline bool is_key(const struct memtoll_call_key *a,
 }
 
 /*
- * The sum in the site's place on this CPU, or NULL: another has it. A thread may be preempted, or
- * go on on another CPU, anywhere in here: what is taken is never given to another site.
+ * The sum in the site's place on this CPU, or NULL: another site has it. A thread may be preempted
+ * or migrate anywhere in here, so what is taken is never given to another site.
  */
 static __always_inline struct memtoll_call *site_in_place(const struct memtoll_call_key *key,
 							  struct thread *thread)
@@ -240,7 +237,7 @@ static __always_inline void gap_add(struct memtoll_gaps *gaps, __u64 *low_ns, __
 
 	if (gap_ns >= GAP_MOST_NS)
 		return;
-	*low_ns = gap_ns < low ? less(low, 9 * step) : low + step;
+	*low_ns = gap_ns < low ? sub_sat(low, 9 * step) : low + step;
 	gaps->count++;
 	gaps->low_ns += *low_ns;
 }
@@ -536,8 +533,8 @@ int call_add(struct memtoll_call *site, const struct open_call *call, const stru
 }
 
 /*
- * Of the call that is open, read anew each time: with a value that it knows the verifier would take
- * every function's way apart.
+ * Reads the open call from memory each time: with a value that it knows, the verifier would follow
+ * the path of each function separately.
  */
 static __always_inline bool is_open(const struct thread *thread, __u32 fn)
 {
@@ -572,7 +569,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	call->caller = thread->return_ip;
 	end.cpu_ns = stamp_cpu_ns(task, &call->start, now);
 	end.off_ns = now - call->start.ns - end.cpu_ns;
-	end.cpu_ns = less(end.cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
+	end.cpu_ns = sub_sat(end.cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
 	end.slept = task->nvcsw != call->start.voluntary;
 	fn = thread->in_fn;
 	/*
@@ -636,11 +633,12 @@ static __always_inline void keep_off_private_stack(struct pt_regs *ctx)
 }
 
 /*
- * What the kernel would answer, known without asking: a call into it costs as much as all that is
- * done here. cookie: of the probes at entries where the instruction pointer is in its page. At a
- * return that is the caller's, no longer the probe's: there is none, or, should one lie alike, a
- * call of the thread is open, or was given up whose return may yet come. (A call that is given up
- * because its probes went has no return: the kernel calls new probes for their own calls only.)
+ * Whether this hit is a return, decided without a call into the kernel, which would cost as much as
+ * all that is done here. cookie: that of the probes at entries at this offset within a page. At a
+ * return the instruction pointer is the caller's: mostly there is no such probe; should there be
+ * one at the same offset, a call of the thread is open, or was given up and its return may still
+ * come. (A call that is given up because its probes were detached has no return: the kernel calls
+ * new probes for their own calls only.)
  */
 static __always_inline bool is_return(struct pt_regs *ctx, __u64 cookie,
 				      const struct thread *thread)

@@ -119,7 +119,7 @@ static __always_inline void sample_account(__u64 began_ns, __u64 walk_ns)
 	if (!rates)
 		return;
 	rates->samples++;
-	rates->sample_ns += less(bpf_ktime_get_ns() - began_ns, rates->walk_ns - walk_ns);
+	rates->sample_ns += sub_sat(bpf_ktime_get_ns() - began_ns, rates->walk_ns - walk_ns);
 }
 
 SEC("?perf_event")

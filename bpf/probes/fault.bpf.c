@@ -354,9 +354,9 @@ static __always_inline void call_add_timed_fault(struct open_call *call, __u8 fa
 }
 
 /*
- * What a fault costs depends on what it begins: one that goes on with a run is the cheapest, and
- * what calibrates. So one in so many is timed, by multiples of the golden ratio: a part of all
- * faults, spread evenly and never in step with faults that take turns, without a division.
+ * What a fault costs depends on what it begins: one that continues a run is the cheapest, and the
+ * one that is calibrated. So one in FAULT_TIMED is timed, chosen by multiples of the golden ratio:
+ * spread evenly, and never in step with a pattern of faults, without a division.
  */
 #define FAULT_TIMED 64
 #define GOLDEN_RATIO 0x9e3779b9U	/* its fraction, of 2^32 */
@@ -387,14 +387,14 @@ static __always_inline void fault_account(const struct open_fault *fault, __u64 
 
 	if (rates)
 		rates->fault_ns += FAULT_TIMED *
-				   less(now - began_ns,
+				   sub_sat(now - began_ns,
 					fault ? rates->walk_ns - fault->timed_walk_ns : 0);
 }
 
 /*
- * Whether the timestamp of the last fault can be reused: nobody looks at the end of this one, which
- * is minor, and whose memory it is cannot have changed meanwhile: no mapping has (or the area would
- * have been asked for anew), nor a block.
+ * Whether the timestamp of the last fault can be reused: the end of this one, which is minor, is
+ * not observed, and it has the same owner, as no mapping (or the area would have been looked up
+ * again) and no block has changed since.
  */
 static __always_inline bool can_reuse_timestamp(const struct thread *thread)
 {
@@ -603,8 +603,8 @@ static __always_inline int fault_end(bool major)
 	cpu_ns = stamp_cpu_ns(task, &thread->fault.start, now);
 	/* Without a voluntary switch another task had the CPU for the rest of the time. */
 	blocked_ns = task->nvcsw != thread->fault.start.voluntary ? wall_ns - cpu_ns : 0;
-	cpu_ns = less(cpu_ns, thread->fault.reclaim_cpu_ns);
-	blocked_ns = less(blocked_ns, thread->fault.reclaim_blocked_ns);
+	cpu_ns = sub_sat(cpu_ns, thread->fault.reclaim_cpu_ns);
+	blocked_ns = sub_sat(blocked_ns, thread->fault.reclaim_blocked_ns);
 	if (thread->in_fn) {
 		thread->call.faults_timed++;
 		thread->call.fault_cpu_ns += cpu_ns;

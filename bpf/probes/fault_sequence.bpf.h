@@ -5,8 +5,8 @@
  * Most faults of a program that fills its memory differ from the one before by the page alone: the
  * same instruction writes to the next one, which is as empty, in the same area, and the thread has
  * done nothing else that memtoll sees. Such a fault is known by the few words of struct order and
- * its page-table entry; it is counted there, and nothing else is looked at or written. Whoever
- * settles the open fault adds those that have followed it to its run.
+ * its page-table entry; it is counted there, and nothing else is looked at or written. When
+ * the open fault is settled, those that have followed it are added to its run.
  */
 #ifndef MEMTOLL_FAULT_SEQUENCE_BPF_H
 #define MEMTOLL_FAULT_SEQUENCE_BPF_H
@@ -22,8 +22,8 @@
 #include "memory/pagetable.bpf.h"
 
 /*
- * To read the clock is a sixth of what a fault costs that goes on in order. Such a fault has the
- * time of the one before, up to so many times: some tens of microseconds.
+ * Reading the clock is a sixth of what a fault costs that continues in order. Such a fault reuses
+ * the timestamp of the one before, up to this many times: some tens of microseconds.
  */
 #define STAMP_FAULTS 16
 
@@ -56,9 +56,9 @@ static __always_inline void order_begin(struct thread *thread)
 }
 
 /*
- * Count a fault by a write in user mode, if it follows in order. Whose memory it is and which time
- * it has are the last one's: no mapping has changed meanwhile, nor a block, and nobody looks at its
- * end, which is minor.
+ * Count a fault by a write in user mode, if it follows in order. It has the owner and the timestamp
+ * of the last one: no mapping and no block has changed since, and the end of this one, which is
+ * minor, is not observed.
  */
 static __always_inline bool order_follows(struct thread *thread, __u64 address, __u64 ip)
 {

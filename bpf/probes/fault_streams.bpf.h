@@ -4,13 +4,13 @@
  *
  * A run of faults ends when the next page is touched by another instruction. Allocators that cut
  * their memory in pieces do that all the time: of four pages that CPython takes in order one is
- * touched where a pool is made and three where its objects are, each time from there and from
- * there. As within a run, where a fault comes from is known when the same instruction, with the
- * same stack pointer, touches the next page in order: then no stack is looked at. Of CPython, whose
- * callers are not on the stack, the innermost frame has to be the same, too. Callers farther out
- * may have changed meanwhile, so that a place is looked at again when SWEEP_FAULTS have gone by.
- * An interpreter's that is the same then is believed twice as long, up to SWEEP_FAULTS_MOST: what
- * may come from elsewhere unnoticed is no more than went by between two looks that agreed.
+ * touched where a pool is made and three where its objects are, from the same two places each time.
+ * As within a run, the origin of a fault is known when the same instruction, with the same stack
+ * pointer, touches the next page in order: then no stack is walked. With CPython, whose callers are
+ * not on the stack, the innermost frame must be the same, too. Callers farther out may have
+ * changed, so a place is looked at again after SWEEP_FAULTS faults. If an interpreter's is the same
+ * then, it is trusted for twice as many, up to SWEEP_FAULTS_MOST: so no more faults can be
+ * attributed to a wrong caller than passed between two looks that agreed.
  */
 #ifndef MEMTOLL_FAULT_STREAMS_BPF_H
 #define MEMTOLL_FAULT_STREAMS_BPF_H
@@ -51,12 +51,12 @@ static __always_inline struct sweep_place *sweep_find(struct thread *thread,
 			break;
 	}
 	/* And the interpreter is where it was when the place was noted. */
-	if (i == SWEEP_PLACES || (place->top.frame_at && !seen_same_top(place)))
+	if (i == SWEEP_PLACES || (place->top.frame_at && !python_top_is_same(place)))
 		return NULL;
 	return place;
 }
 
-/* That of these registers, or the one that has been of no use for longest. */
+/* The place of these registers, or the least recently useful one. */
 static __always_inline struct sweep_place *sweep_slot(struct sweep *sweep,
 						      const struct pt_regs *regs)
 {
@@ -67,9 +67,9 @@ static __always_inline struct sweep_place *sweep_slot(struct sweep *sweep,
 		place = &sweep->places[i];
 		if (place->ip == regs->ip && place->sp == regs->sp)
 			return place;
-		/* Where order has ended all are 0: then those that were believed least. */
+		/* Where order has ended all are 0: then the least trusted. */
 		if (place->until < oldest->until ||
-		    (place->until == oldest->until && place->believed < oldest->believed))
+		    (place->until == oldest->until && place->trusted < oldest->trusted))
 			oldest = place;
 	}
 	return oldest;
@@ -91,21 +91,21 @@ static __always_inline void sweep_remember(struct thread *thread, const struct p
 		return;
 	place = sweep_slot(sweep, regs);
 	if (place->top.frame_at && place->stack_id == fault->stack_id)
-		place->believed = place->believed < SWEEP_FAULTS_MOST ? 2 * place->believed :
+		place->trusted = place->trusted < SWEEP_FAULTS_MOST ? 2 * place->trusted :
 									SWEEP_FAULTS_MOST;
 	else
-		place->believed = SWEEP_FAULTS;
+		place->trusted = SWEEP_FAULTS;
 	place->ip = regs->ip;
 	place->sp = regs->sp;
 	place->stack_id = fault->stack_id;
 	place->flags = fault->flags;
 	place->top = thread->python.top;
 	if (place->top.frame_at) {
-		seen_find(&place->frame_seen, fault->root, place->top.frame_at);
-		seen_find(&place->instruction_seen, fault->root, place->top.instruction_at);
+		direct_word_find(&place->frame_word, fault->root, place->top.frame_at);
+		direct_word_find(&place->instruction_word, fault->root, place->top.instruction_at);
 	}
 	place->until =
-		!place->top.frame_at || place->top.frame ? sweep->faults + place->believed : 0;
+		!place->top.frame_at || place->top.frame ? sweep->faults + place->trusted : 0;
 }
 
 #endif /* MEMTOLL_FAULT_STREAMS_BPF_H */

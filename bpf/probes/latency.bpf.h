@@ -21,7 +21,7 @@
 #include "state/thread.bpf.h"
 
 #define OUTLIER_FACTOR 64
-/* When no more are wanted, still those of so many times the floor, up to a second limit. */
+/* When there is no more room, still calls of this many times the floor, up to a second limit. */
 #define OUTLIER_LARGE 16
 #define OUTLIER_RESERVE 64
 
@@ -97,7 +97,7 @@ static __always_inline __u64 latency_net(const struct open_call *call, __u32 fn,
 	if (fn < FN_COUNT)
 		price += price_inside_ns[fn];
 	price += (__u64)call->faults * price_fault_ns;
-	return less(ns, price);
+	return sub_sat(ns, price);
 }
 
 static __always_inline bool is_outlier(struct thread *thread, __u32 fn, __u64 net_ns)
@@ -158,7 +158,7 @@ static __always_inline bool outlier_wanted(const struct call_end *end)
 {
 	__s64 limit = end->net_ns / OUTLIER_LARGE >= outlier_floor_ns ? -OUTLIER_RESERVE : 0;
 
-	if (!end->slept && less(end->net_ns, end->off_ns) < outlier_floor_ns) {
+	if (!end->slept && sub_sat(end->net_ns, end->off_ns) < outlier_floor_ns) {
 		if (preempted_left > 0) {
 			__sync_fetch_and_add(&preempted_left, -1);
 			return true;
@@ -212,7 +212,7 @@ static __always_inline void outlier_emit(struct task_struct *task, struct thread
 	event->size = call->size;
 	event->start_ns = call->start.ns;
 	event->wall_ns = end->net_ns;
-	event->cpu_ns = less(end->net_ns, end->off_ns);
+	event->cpu_ns = sub_sat(end->net_ns, end->off_ns);
 	event->median_ns = fn < FN_COUNT ? thread->paces[fn].median_ns : 0;
 	event->frees = thread->frees;
 	event->cleared_bytes = end->cleared;

@@ -43,7 +43,7 @@ int lock_exit(void *ctx)
 
 	if (!thread || !thread->futex_ns)
 		return 0;
-	/* A call that was left meanwhile (a signal's longjmp) is not the one that waited. */
+	/* A call that was left since (a signal's longjmp) is not the one that waited. */
 	if (thread->in_fn && thread->futex_ns >= thread->call.start.ns) {
 		thread->call.lock_waits++;
 		thread->call.lock_ns += bpf_ktime_get_ns() - thread->futex_ns;

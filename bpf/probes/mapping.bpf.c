@@ -115,7 +115,7 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 	}
 	__sync_fetch_and_add(&sum->calls, 1);
 	__sync_fetch_and_add(&sum->cpu_ns, event->cpu_ns);
-	populated = less(task->min_flt - thread->map.minor_before, thread->map.minor);
+	populated = sub_sat(task->min_flt - thread->map.minor_before, thread->map.minor);
 	if (populated)
 		__sync_fetch_and_add(&sum->populated, populated);
 	if (failed)
@@ -162,7 +162,7 @@ int map_exit(struct sys_exit_args *ctx)
 	event = &thread->mapping;
 	event->kind = EVENT_MAPPING;
 	event->cpu_ns = stamp_cpu_ns(task, &map->start, now);
-	event->cpu_ns = less(event->cpu_ns, map->reclaim_cpu_ns);
+	event->cpu_ns = sub_sat(event->cpu_ns, map->reclaim_cpu_ns);
 	event->tgid = task->tgid;
 	event->tid = task->pid;
 	event->map_fn = map->map_fn;

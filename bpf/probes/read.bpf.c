@@ -117,8 +117,8 @@ int reads_emit(struct thread *thread)
 
 /* ---- which file ---- */
 
-/* What the kernel makes up when it is read is no file: nothing of it is ever cached. */
-static __always_inline bool is_made_up(__u64 magic)
+/* File systems whose contents the kernel generates on reading: nothing of them is ever cached. */
+static __always_inline bool is_generated(__u64 magic)
 {
 	switch (magic) {
 	case 0x9fa0:		/* proc */
@@ -227,7 +227,7 @@ static __always_inline bool file_judge(struct task_struct *task, struct file *fi
 	if (type != S_IFREG_MODE && type != S_IFBLK_MODE)
 		return false;
 	sb = BPF_CORE_READ(inode, i_sb);
-	if (is_made_up(BPF_CORE_READ(sb, s_magic)))
+	if (is_generated(BPF_CORE_READ(sb, s_magic)))
 		return false;
 	*flags = (BPF_CORE_READ(file, f_flags) & O_DIRECT_FLAG ? READ_DIRECT : 0) |
 		 (type == S_IFBLK_MODE ? READ_BLOCK_DEVICE : 0);
@@ -472,8 +472,8 @@ int read_exit(struct sys_exit_args *ctx)
 	waited = task->nvcsw != read->start.voluntary + read->fault_switches;
 	if (task->nvcsw != read->start.voluntary)
 		blocked_ns = now - read->start.ns - cpu_ns;
-	cpu_ns = less(cpu_ns, read->fault_cpu_ns + read->reclaim_cpu_ns);
-	blocked_ns = less(blocked_ns, read->fault_blocked_ns + read->reclaim_blocked_ns);
+	cpu_ns = sub_sat(cpu_ns, read->fault_cpu_ns + read->reclaim_cpu_ns);
+	blocked_ns = sub_sat(blocked_ns, read->fault_blocked_ns + read->reclaim_blocked_ns);
 	if (read->read_fn == READ_FN_IO_SUBMIT) {
 		aio_submitted(task, thread, ctx->ret, cpu_ns, blocked_ns);
 		read->read_fn = READ_FN_NONE;

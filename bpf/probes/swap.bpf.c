@@ -117,7 +117,7 @@ static __always_inline void swapped_changed(struct task_struct *task, struct mm_
 			swap_add(process_get(task->tgid) ? task->tgid : 0, SWAP_OUT_SELF, 1, 0, 0);
 		return;
 	}
-	/* Without memory cgroups (CONFIG_MEMCG) nobody knows the owner. */
+	/* Without memory cgroups (CONFIG_MEMCG) the owner is unknown. */
 	if (!bpf_core_field_exists(mm->owner))
 		return;
 	tgid = BPF_CORE_READ(mm, owner, tgid);

@@ -41,9 +41,7 @@ struct sys_exit_args {
 	__s64 ret;
 };
 
-/*
- * Calls that no program looks at further are added up in batches of so many, and at a thread's end.
- */
+/* Calls that are only counted are flushed in batches of this size, and when their thread ends. */
 #define PASSES_AT_ONCE 64
 
 /* The system call that a task is in: -1 where it came by an exception. */

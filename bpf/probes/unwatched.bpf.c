@@ -68,10 +68,7 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/*
- * It gives the lock back: what is known of areas is void. munmap has made a read lock of it by
- * then.
- */
+/* The lock is released: cached areas are stale. By then munmap has downgraded it to a read lock. */
 SEC("?raw_tp/mmap_lock_released")
 int map_changed(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -105,7 +105,7 @@ static __always_inline void stack_begin(struct memtoll_stack *stack, __u32 tgid,
 	stack->depth = 1;
 }
 
-/* A stack that goes no further because the return address was not to be had. */
+/* A stack that ends because its return address could not be found. */
 static __always_inline void stack_ends_in_probe(struct memtoll_stack *stack)
 {
 	stack->how = UNWIND_CFI;

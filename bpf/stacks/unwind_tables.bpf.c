@@ -36,11 +36,11 @@ struct unwind_tables_map unwind_tables SEC(".maps");
 	} while (0)
 
 /*
- * Rules that were looked up before: some hundred places call nearly all that walks come through,
- * and where a program has had the caches meanwhile, to bisect for one is eight misses. A word is pc
- * and rule; its slot and pc determine the table: there are UNWIND_TABLES slots, each for
- * one table at a given pc. So a word is whole whoever writes it, and says what it is of. A module
- * keeps its table for good (unwind_load.c), and the rows in it never change.
+ * A cache of rules. Some hundred call sites are behind nearly all walks, and where the program has
+ * evicted the tables from the CPU caches, bisecting for a rule is eight misses. An entry is one
+ * word, pc and rule, and so is consistent whoever writes it; its slot together with pc determines
+ * the table, as each of the UNWIND_TABLES slots is for one table at a given pc. A module keeps its
+ * table for good (unwind_load.c), and the rows in it never change.
  */
 static __u64 rules_known[UNWIND_TABLES];
 

@@ -11,10 +11,10 @@
 #define SWEEP_PLACES 4
 
 /*
- * Where the kernel has a word of the thread's memory, as long as this maps it: see
- * direct_map.bpf.h.
+ * A word of the thread's memory in the kernel's direct map, valid as long as its page-table entry
+ * does not change: direct_map.bpf.h.
  */
-struct seen {
+struct direct_word {
 	__u64 slot;		/* of the page-table entry; 0: not known */
 	__u64 entry;
 	__u64 word_at;		/* in the direct map */
@@ -24,11 +24,11 @@ struct sweep_place {
 	__u64 ip;
 	__u64 sp;
 	struct python_top top;
-	struct seen frame_seen;
-	struct seen instruction_seen;
+	struct direct_word frame_word;
+	struct direct_word instruction_word;
 	__u64 stack_id;
-	__u64 until;		/* sweep.faults up to which faults are believed to be from there */
-	__u32 believed;		/* for so many faults, when it was looked at last */
+	__u64 until;		/* sweep.faults up to which the place is trusted */
+	__u32 trusted;		/* number of faults, as of the last look at its stack */
 	__u32 flags;		/* RUN_* */
 };
 
@@ -39,7 +39,7 @@ struct sweep {
 };
 
 /*
- * Faults that follow upon the open one in order, and what must be as it was: fault_sequence.bpf.h.
+ * Faults that follow the open one in order, and the conditions for one more: fault_sequence.bpf.h.
  */
 struct order {
 	__u64 next;		/* the page that follows */

@@ -6,7 +6,8 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
-static __always_inline __u64 less(__u64 whole, __u64 part)
+/* whole - part, but never below 0. */
+static __always_inline __u64 sub_sat(__u64 whole, __u64 part)
 {
 	return whole > part ? whole - part : 0;
 }

@@ -27,7 +27,7 @@ struct open_call {
 	__u64 size;
 	__u64 pointer;		/* realloc, free: the block; posix_memalign: where to */
 	__u64 heap_top;		/* calloc: the break before the call */
-	__u64 fresh_from;	/* calloc in an arena: start of what mprotect opened meanwhile */
+	__u64 fresh_from;	/* calloc in an arena: start of what mprotect opened during it */
 	struct stamp start;
 	__u64 map_cpu_ns;
 	__u64 fault_cpu_ns;

@@ -35,12 +35,15 @@ struct open_fault {
 	__u64 pfn;		/* write to a present page: what was mapped */
 	__u64 inode;
 	__u64 timed_walk_ns;	/* rates->walk_ns when its program began, if that is timed */
-	/* When its program began, and what is its own only; 0: not timed, nothing. Read anew. */
+	/*
+	 * When its program began, and when it began to do what only this fault needs; 0: not timed,
+	 * nothing. volatile: the verifier is not to follow their values.
+	 */
 	volatile __u64 timed_ns;
 	volatile __u64 began_ns;
 	__u32 dev;
 	__u32 swap_type;
-	__u32 in_device;	/* pages brought in meanwhile, from a swap device */
+	__u32 in_device;	/* pages brought in during it, from a swap device */
 	__u32 in_zswap;
 	__u32 in_zero;
 	__u32 active;

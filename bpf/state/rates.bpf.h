@@ -17,8 +17,8 @@ struct rates_map {
 extern struct rates_map rates SEC(".maps");
 
 /*
- * Of this CPU: nobody else writes there, save who interrupts or preempts; a governor may err by
- * one.
+ * Of this CPU. Only an interrupt or a preempting thread can write there at the same time: a count
+ * may be off by one.
  */
 static __always_inline struct memtoll_rates *rates_here(void)
 {

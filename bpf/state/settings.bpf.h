@@ -13,11 +13,9 @@
 extern volatile __u32 drain_epoch;
 /* Set when the recording is over: nothing is counted any more, whatever is still attached. */
 extern volatile __u32 stopped;
-/* Raised by every change of a traced process's mappings: voids the cached areas. */
+/* Raised by every change of a traced process's mappings: makes the cached areas stale. */
 extern volatile __u32 area_generation;
-/*
- * Raised by every record of a block, made or freed: voids what is known of whose memory is whose.
- */
+/* Raised by every record of a block, made or freed: the owner of memory may be another now. */
 extern volatile __u32 block_generation;
 /* Set by userspace when it first meets an interpreter. */
 extern volatile __u32 python_seen;

@@ -10,7 +10,7 @@ __u64 thread_owners[THREAD_PLACES];
 
 struct thread_places_map thread_places SEC(".maps");
 
-/* NULL: it is another's, or nobody would give it back: of this thread no exit is to come. */
+/* NULL: the place is taken, or would never be given back, as the exit of this thread has passed. */
 static __always_inline struct thread *take_place(struct task_struct *task)
 {
 	__u32 place = task->pid & (THREAD_PLACES - 1);

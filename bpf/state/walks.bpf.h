@@ -13,7 +13,7 @@
  */
 struct python_top {
 	__u64 frame_at;		/* 0: no interpreter */
-	__u64 frame;		/* the innermost; 0: it was not to be had */
+	__u64 frame;		/* the innermost; 0: it could not be found */
 	__u64 instruction_at;
 	__u64 instruction;
 };

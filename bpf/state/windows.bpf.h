@@ -35,7 +35,10 @@ extern volatile __u64 calls_watched_ns;
 /* Set by userspace while a sampling window is open: the ends of minor faults are seen. */
 extern volatile __u32 ends_seen;
 
-/* Whoever has read the clock says whether windows are past their end: nobody reads it for that. */
+/*
+ * Called where the clock was read anyway: whether windows are over is not worth a reading of its
+ * own.
+ */
 static __always_inline void windows_end(__u64 now)
 {
 	if (now > open_until_ns && shut_ns <= open_until_ns)

@@ -2,7 +2,7 @@
 /*
  * events.h: the wire contract between the BPF programs and userspace, all of it.
  *
- * Headers of wire/ are included by both sides and include nothing but one another: whoever includes
+ * Headers of wire/ are included by both sides and include nothing but one another: who includes
  * them has __u8..__u64 already (vmlinux.h or <linux/types.h>). Enum values are explicit and
  * append-only. Times are nanoseconds of CLOCK_MONOTONIC (_ns) or of the thread's CPU clock
  * (_cpu_ns); sizes are bytes.

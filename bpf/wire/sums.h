@@ -67,8 +67,8 @@ struct memtoll_call {
 _Static_assert(sizeof(struct memtoll_call) % 8 == 0, "no padding in a map value");
 
 /*
- * Value of map `call_places`. Each CPU has so many, for the first sites that it meets: found by the
- * key's hash, and looked up in line. A site that finds its place taken has its sums in `calls`.
+ * Value of map `call_places`. Each CPU has this many, for the first sites that it meets: found by
+ * the key's hash, and looked up in line. A site that finds its place taken has its sums in `calls`.
  */
 #define CALL_PLACES_LOG 7
 #define CALL_PLACES (1U << CALL_PLACES_LOG)
@@ -175,7 +175,7 @@ struct memtoll_pass_key {
 _Static_assert(sizeof(struct memtoll_pass_key) == 16, "no padding in a map key");
 
 struct memtoll_pass_sum {
-	__u64 passes;		/* reads of what is no file */
+	__u64 passes;		/* read(2) on sockets and pipes */
 	__u64 syscalls;		/* that no program looks at, counted in windows */
 };
 

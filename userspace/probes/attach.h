@@ -40,7 +40,7 @@ void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism);
 int uprobe_link_multi(int program, int type, bool is_return, const char *path, pid_t pid,
 		      const __u64 *offsets, const __u64 *cookies, size_t count);
 
-/* The bits of a cookie that say where arguments are (events.h). */
+/* The bits of a cookie that say where arguments are (bpf/wire/cookies.h). */
 __u64 uprobe_cookie_arguments(const struct placement *place);
 
 struct uprobe_attachment;
