@@ -50,6 +50,10 @@ struct uprobe_attachment {
 #define DEAD_MAX 64
 #define DEAD_WAIT 2048
 
+/*
+ * Two: probes of a living process cost it something until they are detached, and must not wait
+ * behind thousands of those of dead ones.
+ */
 static struct workqueue detaching, dead;
 
 const char *uprobe_mechanism_name(enum uprobe_mechanism mechanism)

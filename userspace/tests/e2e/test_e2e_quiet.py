@@ -36,7 +36,7 @@ PAUSE_US: Final = 4000
 TOUCHED: Final = 4001
 
 
-def has_tellers() -> bool:
+def has_unwatched_tracepoints() -> bool:
     btf = Path("/sys/kernel/btf/vmlinux").read_bytes()
     names = ("mm_filemap_get_pages", "mmap_lock_acquire_returned", "block_bio_queue")
     return all(f"btf_trace_{name}\0".encode() in btf for name in names)
@@ -98,7 +98,7 @@ def out(tmp_path: Path) -> Path:
 
 
 needs_tellers = pytest.mark.skipif(
-    not has_tellers(), reason="this kernel has nothing that would tell of calls: they are watched always"
+    not has_unwatched_tracepoints(), reason="this kernel has no tracepoints for unwatched calls: they are watched always"
 )
 
 MAPPED: Final = "SELECT COALESCE(SUM(calls), 0) FROM map_call WHERE call IN ('mmap', 'munmap')"
