@@ -113,11 +113,16 @@ static __always_inline __u64 frame_address(struct unwind *walk, __u32 rule)
 static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
 {
 	__u64 cfa = frame_address(walk, rule), pair[2];
+	bool both;
 
 	if (!cfa)
 		return stop(walk, UNWIND_STOP_MEMORY);
-	/* rbp mostly lies just below the return address: one read for both. */
-	if (bpf_probe_read_user(pair, sizeof(pair), (void *)(cfa - 16)))
+	/*
+	 * rbp mostly lies just below the return address: one read for both. At a function's entry the
+	 * return address may be the last word there is: the push that comes next takes the page below.
+	 */
+	both = !bpf_probe_read_user(pair, sizeof(pair), (void *)(cfa - 16));
+	if (!both && bpf_probe_read_user(&pair[1], sizeof(pair[1]), (void *)(cfa - 8)))
 		return stop(walk, UNWIND_STOP_MEMORY);
 	walk->ip = pair[1];
 	walk->used_at = cfa - 8;
@@ -127,7 +132,7 @@ static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
 	switch (UNWIND_SAVED_RBP(rule)) {
 	case RBP_AT_CFA:
 		walk->bp_from = cfa + UNWIND_RBP_OFFSET(rule);
-		if (UNWIND_RBP_OFFSET(rule) == -16)
+		if (both && UNWIND_RBP_OFFSET(rule) == -16)
 			walk->bp = pair[0];
 		else if (bpf_probe_read_user(&walk->bp, sizeof(walk->bp), (void *)walk->bp_from))
 			return stop(walk, UNWIND_STOP_MEMORY);
