@@ -15,9 +15,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final
 
+import extras_environment
 import pytest
 
-import extras_environment
 import facts
 from harness import MEMTOLL, ROOT, Program, memtoll, tool, workload
 from swapping import in_cgroup, make_cgroup
@@ -259,4 +259,3 @@ def test_plain_words() -> None:
             found = re.findall(r"\b(?:told|by turns|likewise|kin|swings?|gifts?)\b", plain(page.read_text()), re.I)
             assert not found, (page, found)
     assert len(README.splitlines()) <= 160
-
