@@ -2,6 +2,7 @@
 #include "cli/arguments.h"
 
 #include <glib.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,4 +69,16 @@ int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
 		both.failed_at > 0 && both.failed_at <= argc ? argv[both.failed_at - 1] : "?",
 		argv[0]);
 	return STATUS_USAGE;
+}
+
+void refuse(const char *format, ...)
+{
+	g_autofree char *text = NULL;
+	va_list values;
+
+	va_start(values, format);
+	text = g_strdup_vprintf(format, values);
+	va_end(values);
+	message("%s", text);
+	exit(STATUS_USAGE);
 }

@@ -7,9 +7,12 @@
 
 /*
  * Parse; --help is printed and ends the program. Everything from the first word that is no option
- * on is left to ARGP_KEY_ARG(S). An exit status: 0, or 2 after one message; a parser that has
- * said itself what is wrong exits with 2.
+ * on is left to ARGP_KEY_ARG(S). An exit status: 0, or 2 after one message; a parser that
+ * knows better what is wrong refuses.
  */
 int parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
+
+/* For parsers: one message, and exit status 2. */
+void refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 #endif /* MEMTOLL_ARGUMENTS_H */

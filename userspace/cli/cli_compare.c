@@ -81,10 +81,8 @@ static void parse_set(const char *text, struct arguments *arguments)
 
 	for (i = 0; i < name; i++)
 		valid &= text[i] == '_' || isalnum((unsigned char)text[i]);
-	if (!valid) {
-		message("compare: --set '%s' is not VAR=VALUE", text);
-		exit(STATUS_USAGE);
-	}
+	if (!valid)
+		refuse("compare: --set '%s' is not VAR=VALUE", text);
 	if (g_str_has_prefix(text, "GLIBC_TUNABLES="))
 		warn_of_tunables(text + name + 1);
 	g_ptr_array_add(arguments->plan.changes, g_strdup(text));
@@ -117,13 +115,11 @@ static void parse_preload(const char *text, struct arguments *arguments)
 		if (!g_file_test(path, G_FILE_TEST_EXISTS))
 			g_clear_pointer(&path, g_free);
 	}
-	if (!path || strpbrk(path, ": ") || !is_library(path)) {
-		message("compare: --preload %s: %s", text,
+	if (!path || strpbrk(path, ": ") || !is_library(path))
+		refuse("compare: --preload %s: %s", text,
 			!path || access(path, F_OK) ? "no such library" :
 			strpbrk(path, ": ") ? "the loader takes no path with a blank or a colon" :
 					      "not a shared library");
-		exit(STATUS_USAGE);
-	}
 	g_ptr_array_add(arguments->preload, g_steal_pointer(&path));
 }
 
@@ -143,18 +139,14 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		parse_preload(value, arguments);
 		break;
 	case OPTION_RUNS:
-		if (!g_ascii_string_to_unsigned(value, 10, 1, RUNS_MOST, &number, NULL)) {
-			message("compare: --runs '%s' is not a number from 1 to %d", value,
+		if (!g_ascii_string_to_unsigned(value, 10, 1, RUNS_MOST, &number, NULL))
+			refuse("compare: --runs '%s' is not a number from 1 to %d", value,
 				RUNS_MOST);
-			exit(STATUS_USAGE);
-		}
 		arguments->plan.runs = number;
 		break;
 	case 'o':
-		if (!*value) {
-			message("compare: -o '' is not the beginning of a name");
-			exit(STATUS_USAGE);
-		}
+		if (!*value)
+			refuse("compare: -o '' is not the beginning of a name");
 		arguments->plan.prefix = value;
 		break;
 	case OPTION_FORCE:

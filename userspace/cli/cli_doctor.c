@@ -66,10 +66,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	switch (key) {
 	case 'p':
 		pid = strtol(value, &end, 10);
-		if (*end || end == value || pid <= 0 || pid > G_MAXINT) {
-			message("-p '%s' is not a process id", value);
-			exit(STATUS_USAGE);
-		}
+		if (*end || end == value || pid <= 0 || pid > G_MAXINT)
+			refuse("-p '%s' is not a process id", value);
 		options->pid = pid;
 		return 0;
 	case 'j':

@@ -40,10 +40,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	(void)value;
 	if (key != ARGP_KEY_ARGS)
 		return ARGP_ERR_UNKNOWN;
-	if (state->argc - state->next > 2) {
-		message("explain: %s: a code and one file at most", state->argv[state->next + 2]);
-		exit(STATUS_USAGE);
-	}
+	if (state->argc - state->next > 2)
+		refuse("explain: %s: a code and one file at most", state->argv[state->next + 2]);
 	arguments->code = state->argv[state->next];
 	if (state->argc - state->next == 2)
 		arguments->file = state->argv[state->next + 1];

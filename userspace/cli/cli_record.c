@@ -129,12 +129,6 @@ static bool parse_buffer(const char *text, uint64_t *bytes)
 	       !(*bytes & (*bytes - 1));
 }
 
-static void refuse(const char *format, const char *value)
-{
-	message(format, value);
-	exit(STATUS_USAGE);
-}
-
 static void parse_limit(const char *text, struct session_config *config)
 {
 	double percent;

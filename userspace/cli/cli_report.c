@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "base/options.h"
 #include "base/terminal.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "host/privileges.h"
 #include "recording/recording.h"
@@ -24,9 +25,6 @@ struct arguments {
 	struct report_options report;
 	bool sites_given;
 	bool json;
-	bool help;
-	bool explained;		/* what is wrong was said */
-	int failed_at;		/* index after the word that was not understood */
 };
 
 static const struct argp_option options[] = {
@@ -35,7 +33,6 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "folded", 'f', "TOLL", 0, "print a toll's allocation stacks, folded, in microseconds",
 	  0 },
-	{ "help", 'h', NULL, 0, "print this help", 0 },
 	{ 0 },
 };
 
@@ -48,29 +45,23 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		arguments->json = true;
 		return 0;
 	case 's':
-		if (!parse_count(value, &arguments->report.sites)) {
-			message("report: --sites %s: not a number of sites " SEE_HELP, value);
-			arguments->explained = true;
-			return EINVAL;
-		}
+		if (!parse_count(value, &arguments->report.sites))
+			refuse("report: --sites %s: not a number of sites " SEE_HELP, value);
 		arguments->sites_given = true;
 		return 0;
 	case 'f':
 		arguments->folded = value;
 		return 0;
-	case 'h':
-		arguments->help = true;
-		return 0;
 	case ARGP_KEY_ARG:
-		if (arguments->file) {
-			message("report: %s: one file at a time " SEE_HELP, value);
-			arguments->explained = true;
-			return EINVAL;
-		}
+		if (arguments->file)
+			refuse("report: %s: one file at a time " SEE_HELP, value);
 		arguments->file = value;
 		return 0;
-	case ARGP_KEY_ERROR:
-		arguments->failed_at = state->next;
+	case ARGP_KEY_END:
+		if (!arguments->file)
+			refuse("report: name the recording " SEE_HELP);
+		if (arguments->folded && arguments->json)
+			refuse("report: --json and --folded exclude each other " SEE_HELP);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -88,31 +79,6 @@ static const struct argp argp = {
 	       "  memtoll report server.memtoll --folded zero.kernel > zero.folded\n\n"
 	       "Exit status: 0 done, 1 the file cannot be read, 2 usage.\n",
 };
-
-/* STATUS_DONE, or STATUS_USAGE after one line. */
-static int parse(int argc, char **argv, struct arguments *arguments)
-{
-	/* argp's own errors are of several lines; here each is one. */
-	if (argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, NULL,
-		       arguments)) {
-		if (!arguments->explained)
-			message("report: %s: unknown option, or its value is missing " SEE_HELP,
-				arguments->failed_at > 0 && arguments->failed_at <= argc ?
-				argv[arguments->failed_at - 1] : argv[0]);
-		return STATUS_USAGE;
-	}
-	if (arguments->help)
-		return STATUS_DONE;
-	if (!arguments->file) {
-		message("report: name the recording " SEE_HELP);
-		return STATUS_USAGE;
-	}
-	if (arguments->folded && arguments->json) {
-		message("report: --json and --folded exclude each other " SEE_HELP);
-		return STATUS_USAGE;
-	}
-	return STATUS_DONE;
-}
 
 static bool is_toll(sqlite3 *database, const char *toll)
 {
@@ -143,18 +109,12 @@ static void refuse_toll(sqlite3 *database, const char *toll)
 int cli_report(int argc, char **argv)
 {
 	struct arguments arguments = { 0 };
-	char name[] = "memtoll report";
 	sqlite3 *database;
 	int status, err;
 
-	status = parse(argc, argv, &arguments);
-	if (status != STATUS_DONE)
+	status = parse_arguments(&argp, argc, argv, &arguments);
+	if (status)
 		return status;
-	if (arguments.help) {
-		argp_help(&argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC,
-			  name);
-		return STATUS_DONE;
-	}
 	/* Whose recording it is, and what is in it, root cannot know. */
 	privileges_keep(PRIVILEGES_READ);
 	database = recording_open(arguments.file);

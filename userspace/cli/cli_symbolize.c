@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "host/privileges.h"
 #include "recording/recording.h"
@@ -20,14 +21,10 @@
 struct arguments {
 	const char *file;
 	GPtrArray *directories;
-	bool help;
-	bool explained;		/* what is wrong was said */
-	int failed_at;		/* index after the word that was not understood */
 };
 
 static const struct argp_option options[] = {
 	{ "debug", 'd', "DIR", 0, "look for files there first; may be given more than once", 0 },
-	{ "help", 'h', NULL, 0, "print this help", 0 },
 	{ 0 },
 };
 
@@ -37,26 +34,18 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 	switch (key) {
 	case 'd':
-		if (!g_file_test(value, G_FILE_TEST_IS_DIR)) {
-			message("symbolize: --debug %s: no such directory", value);
-			arguments->explained = true;
-			return EINVAL;
-		}
+		if (!g_file_test(value, G_FILE_TEST_IS_DIR))
+			refuse("symbolize: --debug %s: no such directory", value);
 		g_ptr_array_add(arguments->directories, value);
 		return 0;
-	case 'h':
-		arguments->help = true;
-		return 0;
 	case ARGP_KEY_ARG:
-		if (arguments->file) {
-			message("symbolize: %s: one file at a time " SEE_HELP, value);
-			arguments->explained = true;
-			return EINVAL;
-		}
+		if (arguments->file)
+			refuse("symbolize: %s: one file at a time " SEE_HELP, value);
 		arguments->file = value;
 		return 0;
-	case ARGP_KEY_ERROR:
-		arguments->failed_at = state->next;
+	case ARGP_KEY_END:
+		if (!arguments->file)
+			refuse("symbolize: name the recording " SEE_HELP);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -77,23 +66,6 @@ static const struct argp argp = {
 	       "  memtoll symbolize server.memtoll --debug ./build --debug ./symbols\n\n"
 	       "Exit status: 0 done, 1 the file cannot be read or written, 2 usage.\n",
 };
-
-/* STATUS_DONE, or STATUS_USAGE after one line. */
-static int parse(int argc, char **argv, struct arguments *arguments)
-{
-	if (argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, NULL,
-		       arguments)) {
-		if (!arguments->explained)
-			message("symbolize: %s: unknown option, or its value is missing " SEE_HELP,
-				arguments->failed_at > 0 && arguments->failed_at <= argc ?
-				argv[arguments->failed_at - 1] : argv[0]);
-		return STATUS_USAGE;
-	}
-	if (arguments->help || arguments->file)
-		return STATUS_DONE;
-	message("symbolize: name the recording " SEE_HELP);
-	return STATUS_USAGE;
-}
 
 static bool is_complete(sqlite3 *database)
 {
@@ -176,14 +148,10 @@ static int run(const struct arguments *arguments)
 int cli_symbolize(int argc, char **argv)
 {
 	struct arguments arguments = { .directories = g_ptr_array_new() };
-	char name[] = "memtoll symbolize";
-	int status = parse(argc, argv, &arguments);
+	int status = parse_arguments(&argp, argc, argv, &arguments);
 
 	g_ptr_array_add(arguments.directories, NULL);
-	if (status == STATUS_DONE && arguments.help)
-		argp_help(&argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC,
-			  name);
-	else if (status == STATUS_DONE)
+	if (!status)
 		status = run(&arguments);
 	g_ptr_array_free(arguments.directories, TRUE);
 	return status;
