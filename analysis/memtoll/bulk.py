@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Millions of rows of a table into arrays: from the file's pages (pages.py), else by SQLite's cursor.
+"""Reads millions of rows of a table into arrays: from the file's pages (pages.py), else through SQLite.
 
-Memory is bounded by the result either way: what was read goes into arrays of the final types by chunks.
+Memory is bounded by the result either way: rows are converted to arrays of the final types by chunks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""From a path to a connection that can only read, or one line that says what is wrong.
+"""Opens a recording read-only, or fails with one line that says what is wrong.
 
-The file is never changed and never locked for long: a finished recording is read in place, one
-that is not finished is copied within one read transaction first, so that its tracer goes on
-writing and all figures here are of one moment.
+The file is never changed and never locked for long: a finished recording is read in place, an
+unfinished one is first copied in one read transaction, so that its tracer can go on writing and
+all figures are of the same moment.
 """
 
 from __future__ import annotations

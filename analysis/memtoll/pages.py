@@ -6,7 +6,7 @@ processor time on the development machine (2 cores, busy): 64 s with Python's cu
 DataFrame is there, 26 s with ADBC's SQLite driver by way of Arrow, of it 13 s in the driver;
 connectorx, 12 s in the driver, keeps everything twice and at 64 bits a value. Here the columns of
 some hundred pages are gathered at once by numpy: 10 s, on as many threads as there are processors,
-with nothing that Debian has not.
+with packages that Debian has.
 
 What is read is laid down at https://www.sqlite.org/fileformat2.html (sections 1.6, 2.1), and has
 not changed since 2004. Only the plain case is taken: a rowid table, UTF-8, no write-ahead log, rows

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The schema of a recording, and the views that one is read with: this package's own.
+"""The schema of a recording, and this package's own views over it.
 
-A recording has its views with it, so that any SQLite shell can ask it. Here they are not used: they are
-statements of whoever made the file, which could state its own verdict by them. What is put before them are
-temporary views of the same names, and so are the tables that hold judgements. The same is done in C by
-userspace/recording/recording_schema.c.
+A recording contains its views, so that any SQLite shell can query it. They are not used here: whoever made
+the file could have put any verdict into them. Temporary views of the same names take precedence, and
+temporary tables instead of those that hold judgements. userspace/recording/recording_schema.c does the same.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any, Final
 from .errors import DamagedRecording
 
 # A view whose text the view named here tells (userspace/views/order).
-TOLD: Final = "advice_source"
+ADVICE_SOURCE: Final = "advice_source"
 BODY: Final = re.compile(r"CREATE VIEW (\w+) AS\s+(.*)", re.DOTALL)
 
 
@@ -56,7 +55,7 @@ class Schema:
 def _files() -> list[str]:
     folder = resources.files(__package__) / "sql"
     names = (folder / "order").read_text(encoding="utf-8").split()
-    return [name if name == TOLD else (folder / name).read_text(encoding="utf-8") for name in names]
+    return [name if name == ADVICE_SOURCE else (folder / name).read_text(encoding="utf-8") for name in names]
 
 
 def _table(database: sqlite3.Connection, name: str, sql: str, later: bool) -> Table:
@@ -73,8 +72,8 @@ def schema() -> Schema:
     """What an empty recording of this version has."""
     with closing(sqlite3.connect(":memory:")) as database:
         for script in _files():
-            if script == TOLD:
-                (script,) = database.execute(f"SELECT sql FROM {TOLD}").fetchone()
+            if script == ADVICE_SOURCE:
+                (script,) = database.execute(f"SELECT sql FROM {ADVICE_SOURCE}").fetchone()
             database.executescript(script)
         kept = frozenset(name for (name,) in database.execute("SELECT name FROM kept_view"))
         later = {name for (name,) in database.execute("SELECT name FROM later_table")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The DataFrame of this package: what was lost rides along, and shows."""
+"""A DataFrame that carries the recording's losses and shows them when it is printed."""
 
 from __future__ import annotations
 

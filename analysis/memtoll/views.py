@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The SQL views over a recording (schema.py), each worked out once.
+"""The SQL views over a recording (schema.py), each evaluated once.
 
-Views refer to views heavily, and SQLite works a view out anew at each mention. So they become
-temporary tables of the same names, in the order they were made in, exactly as `memtoll report`
-does: a view uses only those before it, and unqualified names are looked up among the temporary
-tables first. The recording itself is not touched.
+Views use other views a lot, and SQLite evaluates a view again at each mention. So they become
+temporary tables of the same names, in their order, exactly as `memtoll report` does: a view uses
+only earlier ones, and unqualified names are looked up among the temporary tables first. The
+recording itself is not touched.
 """
 
 from __future__ import annotations

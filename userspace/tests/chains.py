@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Stacks of a recording as chains of names, told by nm from the program's file and not by memtoll."""
+"""Stacks of a recording as chains of names, found by nm in the program's file and not by memtoll."""
 
 from __future__ import annotations
 

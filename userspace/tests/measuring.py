@@ -23,15 +23,15 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 U = TypeVar("U")
 
-# That the median lies outside of an interval, on one side: of what is told, and of what a test fails by. That one is
-# asked again after each round, and what it says is that the product is broken.
-TOLD: Final = 0.025
+# Probability that the median lies outside of an interval, on one side: of reported intervals, and of those by which a
+# test fails. The latter is smaller, as it is tested again after each round and a failure blames the product.
+REPORTED: Final = 0.025
 SURE: Final = 0.005
-# Of fewer values the least and the greatest are no interval of their median.
-FEWEST: Final = math.ceil(-math.log2(TOLD))
+# With fewer values even the smallest and the greatest are no such interval of their median.
+FEWEST: Final = math.ceil(-math.log2(REPORTED))
 FEWEST_TO_FAIL: Final = math.ceil(-math.log2(SURE))
-# Processors that others may keep busy, kernel threads among them, where a test fails: what they take away is not only
-# time, but caches, memory and, where two processors are one core, speed.
+# A test fails only if other work, kernel threads included, keeps at most this many processors busy: it takes not only
+# time, but caches, memory bandwidth and, where two processors share a core, speed.
 OTHERS: Final = 0.2
 
 
@@ -46,7 +46,7 @@ class Interval:
         return f"{self.middle:.4g} ({self.low:.4g} to {self.high:.4g}; {self.count} rounds)"
 
 
-def median_bounds(values: Sequence[float], outside: float = TOLD) -> tuple[float, float]:
+def median_bounds(values: Sequence[float], outside: float = REPORTED) -> tuple[float, float]:
     """The median's interval by order statistics; the least and the greatest where there are too few for one."""
     ordered, count = sorted(values), len(values)
     below, rank = 0.0, 0
@@ -56,7 +56,7 @@ def median_bounds(values: Sequence[float], outside: float = TOLD) -> tuple[float
     return ordered[max(rank - 1, 0)], ordered[-max(rank, 1)]
 
 
-def interval(values: Sequence[float], outside: float = TOLD) -> Interval:
+def interval(values: Sequence[float], outside: float = REPORTED) -> Interval:
     low, high = median_bounds(values, outside)
     return Interval(low, statistics.median(values), high, len(values))
 

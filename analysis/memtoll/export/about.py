@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What every exported file says of the recording it was made from, losses above all."""
+"""Metadata that every exported file has of its recording, losses above all."""
 
 from __future__ import annotations
 

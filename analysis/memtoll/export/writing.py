@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files that are there whole or not at all.
+"""Writes files atomically.
 
-What is written goes beside its destination under another name and gets its own when it is complete
-and on the disk. Without force nothing that exists is replaced, also not when it came in between.
+A file is written beside its destination under another name and renamed when it is complete and
+synced. Without force an existing file is never replaced, even if it was created meanwhile.
 """
 
 from __future__ import annotations

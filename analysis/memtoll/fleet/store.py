@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """The files of a dataset, and how they get there.
 
-    DIR/toll/host=web1/day=2026-11-21/ID.parquet    and the other tables likewise
+    DIR/toll/host=web1/day=2026-11-21/ID.parquet    the other tables in the same way
     DIR/_memtoll/dataset.json                       version of the schema
     DIR/_memtoll/commits/TIME-ID.json               one for each addition: its recordings, its files
     DIR/_memtoll/pending/ID.json                    an addition under way, locked by its writer
     DIR/_memtoll/lock                               held while one is made visible
 
-An addition counts when its commit is there, which a rename puts there whole. A writer that dies
-before leaves files behind that no reader looks at under their names of then (a leading dot) and
-the next writer takes away: it knows the dead one by its lock on the pending file, which is gone.
-Which recordings are there already is looked at again under the lock: of two writers that bring the
-same recording one finds it done. The locks are flock(2), which works on local file systems and NFS.
+An addition is visible when its commit file exists, which is renamed into place. If a writer dies
+before that, its files still have a leading dot, which readers ignore, and the next writer removes
+them: it finds the pending file without a lock. The set of existing recordings is read again under
+the lock, so that of two writers with the same recording only one adds it. The locks are flock(2),
+which works on local file systems and NFS.
 """
 
 from __future__ import annotations

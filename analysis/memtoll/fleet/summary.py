@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a dataset keeps of a recording: its rows of each table, and what it is known by."""
+"""What a dataset keeps of a recording: its rows of each table, and its identity."""
 
 from __future__ import annotations
 

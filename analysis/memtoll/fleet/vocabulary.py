@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What questions may name."""
+"""The names that questions may use."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Words of traced programs on a page: harmless, and visible where they were meant not to be."""
+"""Escapes text of traced programs for a page, and makes invisible characters visible."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rows of counters come back as they were written, whatever was there before. */
+/* Rows of counters are read as they were written, whatever was stored before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -69,7 +69,7 @@ static void test_threshold(void **state)
 		assert_int_equal(block->end_ns, began_ns + 777);
 		assert_int_not_equal(block->stack_id, 0);
 		assert_int_equal(block->flags, 0);
-		/* Of the two, only the followed one's free is told. */
+		/* Of the two, only the followed one's free is recorded. */
 		call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { BLOCK } }, 50, 0);
 		assert_no_event();
 		call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { OTHER_BLOCK } }, 50, 0);
@@ -81,7 +81,7 @@ static void test_threshold(void **state)
 	}
 }
 
-/* Its free is told before the allocator can hand it out again: at the entry. */
+/* Its free is recorded before the allocator can hand it out again: at the entry. */
 static void test_free_is_told_at_once(void **state)
 {
 	struct call call = { .fn = FN_FREE, .sp = STACK_TOP, .args = { BLOCK } };
@@ -110,7 +110,7 @@ static void test_realloc_of_a_followed_block(void **state)
 	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { OTHER_BLOCK, 1ULL << 60 } },
 		  100, 0);
 	assert_int_equal(next_block(FN_REALLOC, 0, OTHER_BLOCK, 1ULL << 60)->flags, BLOCK_FAILED);
-	/* It becomes small: told, and not followed any more. */
+	/* It becomes small: recorded, and not followed any more. */
 	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { OTHER_BLOCK, 100 } }, 100,
 		  OTHER_BLOCK);
 	next_block(FN_REALLOC, OTHER_BLOCK, OTHER_BLOCK, 100);
@@ -407,7 +407,7 @@ static void test_return_of_a_call_given_up(void **state)
 	assert_lost_only(LOST_RETURN_MISSED, 1);
 }
 
-/* The probe was taken away while a call was open: that is told apart from a call that was left. */
+/* The probe was detached while a call was open: distinguished from a call left by longjmp. */
 static void test_probe_taken_away(void **state)
 {
 	struct call cut = { .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1, LARGE } };
@@ -440,7 +440,7 @@ static void test_exit_inside(void **state)
 
 /* ---- budget ---- */
 
-/* While its window is closed a call is only counted; told now and then. */
+/* While its window is closed a call is only counted; the count is sent now and then. */
 static void test_closed_window(void **state)
 {
 	__u32 zero = 0;

@@ -180,7 +180,7 @@ static void test_touched_again(void **state)
 	assert_no_more();
 }
 
-/* In a call of the allocator, and after it: for whom is told apart. */
+/* In a call of the allocator, and after it: separate runs, as they are charged differently. */
 static void test_inside_the_allocator(void **state)
 {
 	struct thread *thread;
@@ -408,7 +408,7 @@ static void test_end_of_the_table(void **state)
 
 /* ---- series ---- */
 
-/* Two instructions by turns: 37 runs of a page or two, sixteen to a record. */
+/* Two instructions alternately: 37 runs of a page or two, sixteen to a record. */
 static void test_series(void **state)
 {
 	static const unsigned counts[] = { 16, 16, 5 };

@@ -22,7 +22,7 @@ struct program {
 	double fault_ns;		/* what each costs; 0: what it calibrated */
 	double fault_lump;		/* one of so many is timed for all; 0: of 64 */
 	double other_reads;		/* of sockets, by read(2) */
-	double plain_reads;		/* of files, likewise */
+	double plain_reads;		/* of files, also per second */
 	bool unwatched;			/* no system call is watched (syscall_idle.c) */
 	double syscalls;		/* that are slower because some are */
 	double dearer;			/* a hit costs so many times what was calibrated */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* When system calls are watched: as long as there is something to be told of, and a while longer. */
+/* System calls are watched while they do something to be recorded, and for a while after. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

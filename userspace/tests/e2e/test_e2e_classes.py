@@ -56,9 +56,9 @@ def assert_checked(recording: Recording) -> None:
 
 
 def test_sequential_faults_beside_another_thread(out: Path) -> None:
-    """Pages written in order are told by the one before, but for what was touched, dropped or read in between."""
+    """Pages written in order are classified by the one before, but for those touched, dropped or read in between."""
     pages = 20_011
-    # Where folios of several pages are possible no page is told by the one before.
+    # Where folios of several pages are possible no page is classified by the one before.
     with ExitStack() as stack:
         for control in THP.glob("hugepages-*kB/enabled"):
             restore(stack, control)

@@ -86,7 +86,7 @@ def test_advice_is_proved_where_blocks_are_not_used(untouched: tuple[Compared, P
     assert (libc["count_before"], libc["count_after"]) == (CALLS - 1, 0)
     assert libc["bytes_before"] == pytest.approx((CALLS - 1) * BLOCK, rel=0.01)
     assert kernel["count_after"] < kernel["count_before"] / 2
-    # Runs that are not traced, told by the kernel: the block is resident once, or never.
+    # Runs that are not traced, by the kernel's counts: the block is resident once, or never.
     assert found.plain("most resident")["difference"] == pytest.approx(-BLOCK, rel=0.1)
     assert found.plain("minor faults")["difference"] < -(BLOCK // PAGE) * 0.8
     words = {"less": "saves", "none": "No difference"}[found.observed]
@@ -169,7 +169,7 @@ PURGE_ROUNDS, PURGE_SIZE = 41, 4 * MIB
 
 
 def stop_purging(runs: int) -> Compared:
-    """jemalloc told to give memory back at once: each round gets its 4 MiB from the kernel anew."""
+    """jemalloc set to release memory at once: each round gets its 4 MiB from the kernel anew."""
     shape = ["blocks", str(PURGE_ROUNDS), "1", str(PURGE_SIZE)]
     return compare(
         "--set",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Databases that read the same pages again and again (casebook 5), and one that need not be told.
+"""Databases that read the same pages again and again (casebook 5), and one that needs no advice.
 
 Witnesses: InnoDB's own counters of the reads it makes, and runs with the pool sizes that the curve is about.
 The orders read a table as large as the casebook's, 289 MB; what only needs more pages than a pool has, its first part.

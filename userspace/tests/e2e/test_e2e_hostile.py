@@ -38,8 +38,8 @@ def peak_bytes(pid: int) -> int:
     return int(peak[1]) * 1024
 
 
-def told(program: Program) -> None:
-    """Its calls are made, between two moments at which it is traced."""
+def make_calls(program: Program) -> None:
+    """Let the program make its calls, all while it is traced."""
     program.go()
     wait_until(lambda: program.calls() == CALLS, "the program's calls")
 
@@ -56,7 +56,7 @@ def test_as_many_mappings_as_there_may_be(out: Path, tmp_path: Path) -> None:
     with Program(workload("mappings"), tmp_path, "61", str(CALLS)) as program:
         tracer = start_record(out, "-p", str(program.pid))
         wait_slices(out, 1)
-        told(program)
+        make_calls(program)
         [mapped] = [line["mapped"] for line in program.lines if "mapped" in line]
         peak = peak_bytes(tracer.pid)
         recording = ended(out, tracer)
@@ -71,7 +71,7 @@ def test_memory_that_never_answers(out: Path) -> None:
     with Program("/usr/bin/python3", "-B", SOURCES / "python_withheld.py", str(CALLS)) as program:
         tracer = start_record(out, "-p", str(program.pid))
         wait_slices(out, 1)
-        told(program)
+        make_calls(program)
         # The slice that needs the name is written while the program holds it back.
         wait_slices(out, 1 + query(out, "SELECT count(*) FROM slice")[0][0])
         recording = ended(out, tracer)
@@ -85,7 +85,7 @@ def test_file_system_that_never_answers(out: Path, tmp_path: Path) -> None:
     with Program("/usr/bin/python3", "-B", SOURCES / "python_stalled.py", tmp_path, str(CALLS)) as program:
         tracer = start_record(out, "-p", str(program.pid))
         wait_slices(out, 1)
-        told(program)
+        make_calls(program)
         recording = ended(out, tracer)
     calls = recording.query(f"SELECT SUM(calls) FROM call WHERE call = 'calloc' AND bytes = calls * {MIB}")
     assert calls == [(CALLS,)]

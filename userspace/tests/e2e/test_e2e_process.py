@@ -209,7 +209,7 @@ def test_fork(out: Path) -> None:
 
 
 def test_children_of_a_process_that_has_ended(out: Path) -> None:
-    """On one processor the parent has often ended, and is told of, before its child runs at all."""
+    """On one processor the parent has often exited, and its exit event come, before its child runs at all."""
     recording = record(out, command=[tool("taskset"), "-c", "0", workload("orphans"), "53"])
     assert recording.witness[-1]["reaped"] == 2 * 53
     assert recording.site("orphans.c", "calloc", "calloc").calls == 53

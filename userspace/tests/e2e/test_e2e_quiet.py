@@ -72,7 +72,7 @@ def ask(program: Program, kind: str, number: int, pause_us: int = 0) -> None:
 
 
 def finished(out: Path, program: Program, tracer: subprocess.Popen[str]) -> Recording:
-    """The program is told to end, and the recording with it."""
+    """End the program, and the recording with it."""
     assert program.process.stdin
     program.process.stdin.close()
     program.last()
@@ -135,7 +135,7 @@ def test_comes_back_with_the_first_calls(out: Path, file: Path, kind: str, calls
 
 @needs_tellers
 def test_comes_back_with_faults(out: Path, file: Path) -> None:
-    """Memory that is faulted in without any call that could be told of."""
+    """Memory that is faulted in without any system call."""
     with traced(out, file, "--overhead-limit", "5%") as (program, tracer):
         wait_gone(tracer)
         ask(program, "touch", TOUCHED)
@@ -176,7 +176,7 @@ def test_without_limit_everything_is_watched(out: Path, file: Path) -> None:
 def test_cost_to_unwatched_calls_is_charged(out: Path, file: Path) -> None:
     """Calls that nobody looks at are slower while some are watched: they are counted, in windows, and charged.
 
-    By how much is what the calibration found, which may be too little to be told from nothing: then that is said.
+    By how much is calibrated; where that is less than its error the report says so.
     """
     with Program(workload("quiet"), file, workload("liblate.so")) as program:
         tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "none")

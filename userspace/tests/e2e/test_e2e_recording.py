@@ -149,7 +149,7 @@ def test_signal_ends_normally(out: Path, number: signal.Signals) -> None:
 
 
 # Its first thread stands still, as in a read that never ends; its others go on. A process of its own, for whoever
-# traces is told of an end before a parent is. include/uapi/linux/ptrace.h: SEIZE, INTERRUPT; __WALL.
+# traces gets the exit before a parent does. include/uapi/linux/ptrace.h: SEIZE, INTERRUPT; __WALL.
 HOLD = """
 import ctypes, os, sys
 pid = int(sys.argv[1])

@@ -35,7 +35,7 @@ def test_each_is_charged(out: Path, file: Path) -> None:
     recording = record(out, command=[workload("sockets"), file, str(SOCKETS)])
     assert recording.witness[-1]["sockets"] == SOCKETS
     assert hits(out, "read_other") == SOCKETS
-    # How much that is has been calibrated; it may be too little to be told from nothing.
+    # How much that is has been calibrated; it may be less than its error.
     assert query(out, "SELECT hit_ns >= 0 FROM price WHERE probe = 'read_other'") == [(1,)]
     assert recording.report["overhead"]["hits"] >= SOCKETS
     assert "read_other" not in recording.report["overhead"].get("duty_cycle", {})

@@ -232,7 +232,7 @@ def test_by_turns_in_order(out: Path, tmp_path: Path) -> None:
 
 # Debian's own programs.
 
-# Begins when it is told to: code is unknown for a while after it was mapped, and importing is mapping.
+# Begins on request: code is unknown for a while after it was mapped, and importing is mapping.
 PYTHON_LOAD: Final = """
 import json, re, sys, time
 print("{}", flush=True)

@@ -191,7 +191,7 @@ JEMALLOC = "libjemalloc.so.2"
     ids=["decay-0", "large"],
 )
 def test_jemalloc(out: Path, size: int, conf: str, remedy: str) -> None:
-    """Purged at each free, because it was told to or because the block is large."""
+    """Purged at each free, by a setting or because the block is large."""
     rounds, pages = 17, size // PAGE
     words: list[str | Path] = [workload("storms"), "blocks", str(rounds), "1", str(size)]
     env = {"LD_PRELOAD": JEMALLOC} | ({"MALLOC_CONF": conf} if conf else {})

@@ -223,7 +223,7 @@ def test_random_order_is_no_sweep(out: Path, small_memory: Path) -> None:
     assert access["pattern"] == "random"
     assert access["sequential_pages"] < 0.1 * access["swap_in_pages"]
     assert recording.report["checks"]["swapped_in"]["ok"]
-    # What was read ahead and not used is told: the kernel read more than was wanted.
+    # Pages read ahead and not used are reported: the kernel read more than was wanted.
     ahead = recording.report["memory"]["readahead_pages"]
     assert recording.toll("swap.in", "pages") + ahead == pytest.approx(counted, rel=0.01)
     assert "in no order" in recording.report["verdict"]["sentence"]

@@ -5,7 +5,7 @@
  *     NAME [--seed N] [--first N] [--tries N] [--seconds N] [--keep DIRECTORY] FILE...
  *     NAME --input FILE	try a file as it is, one that was kept
  *
- * A child makes the tries, so that one that dies is told by its number, and its input made again and kept.
+ * A child makes the tries; if it dies, the number of the try says which input to make again and keep.
  * Exit status: 0 nothing found, 1 something, 2 usage. The sanitizers are what notices.
  */
 #define _GNU_SOURCE 1
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define TRY_SECONDS 60		/* on a busy machine, under the sanitizers */
-#define TRIES_AT_ONCE 500	/* of one child: what leaks is told as it ends */
+#define TRIES_AT_ONCE 500	/* of one child: leaks are reported when it exits */
 #define CHANGES_MAX 23
 
 struct input {

@@ -525,7 +525,7 @@ static long faults_so_far(void)
 	return usage.ru_minflt;
 }
 
-/* A child in the inner group; it touches 1009 pages there when told, and says how many faults. */
+/* A child in the inner group; on request it touches 1009 pages and reports its faults. */
 static int start_child(void)
 {
 	int go[2], done[2];

@@ -245,7 +245,7 @@ static void by_releaser(struct giveback *giveback, uint64_t other, uint64_t gave
 	g_array_free(sums, TRUE);
 }
 
-/* One call maps, two give back: each is told what of its own came again, and no more. */
+/* One call maps, two release: each is charged what came again of its own pages, and no more. */
 static void test_two_releasers(void **state)
 {
 	const uint64_t other = GAVE + 1;
@@ -389,7 +389,7 @@ static void test_owner(void **state)
 	assert_int_equal(sum.got_fn, FN_CALLOC);
 }
 
-/* Another thread's sweep is told of after the memory was given back, each round. */
+/* In each round another thread's sweep is reported after the memory was released. */
 static void test_late_runs(void **state)
 {
 	struct giveback *giveback = *state;

@@ -312,7 +312,7 @@ static void test_threads_free_for_each_other(void **state)
 	forget(&facts);
 }
 
-/* Areas outside of allocations are told apart by their file; inside it does not matter. */
+/* Areas outside of allocations are distinguished by their file; inside it does not matter. */
 static void test_charges_by_file(void **state)
 {
 	struct ledger *ledger = *state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How pages are used: sweeps told from random order, and how often a page came back. */
+/* How pages are used: sweeps and random order, and how often a page was swapped in again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,34 +19,34 @@
 #define SITE 71ULL
 #define BASE 0x7f0000000000ULL
 
-/* What one call of ledger_each_access told. */
-struct told {
+/* What one call of ledger_each_access() reported. */
+struct sites {
 	struct access site[64];
 	unsigned int count;
 };
 
 static void on_access(void *context, const struct access *access)
 {
-	struct told *told = context;
+	struct sites *sites = context;
 
-	assert_true(told->count < 64);
-	told->site[told->count++] = *access;
+	assert_true(sites->count < 64);
+	sites->site[sites->count++] = *access;
 }
 
-static struct told tell(struct ledger *ledger)
+static struct sites collect(struct ledger *ledger)
 {
-	struct told told = {};
+	struct sites sites = {};
 
-	ledger_each_access(ledger, on_access, &told);
-	return told;
+	ledger_each_access(ledger, on_access, &sites);
+	return sites;
 }
 
 static struct access only_site(struct ledger *ledger)
 {
-	struct told told = tell(ledger);
+	struct sites sites = collect(ledger);
 
-	assert_int_equal(told.count, 1);
-	return told.site[0];
+	assert_int_equal(sites.count, 1);
+	return sites.site[0];
 }
 
 static int setup(void **state)
@@ -178,8 +178,8 @@ static void test_one_pass(void **state)
 	assert_int_equal(site.in_pages, 0);
 	assert_int_equal(site.distinct_pages, 0);
 	assert_int_equal(site.max_returns, 0);
-	/* Told once; again only when something is new. */
-	assert_int_equal(tell(ledger).count, 0);
+	/* Reported once; again only if something has changed. */
+	assert_int_equal(collect(ledger).count, 0);
 	fault(ledger, BASE, 1, FAULT_SWAP);
 	assert_int_equal(only_site(ledger).in_pages, 1);
 }
@@ -194,7 +194,7 @@ static void test_first_touch_classes(void **state)
 	fault(ledger, BASE, 3, FAULT_ZERO_READ);
 	fault(ledger, BASE, 7, FAULT_COW);
 	fault(ledger, BASE, 7, FAULT_FILE);
-	assert_int_equal(tell(ledger).count, 0);
+	assert_int_equal(collect(ledger).count, 0);
 	fault(ledger, BASE, 3, FAULT_ZERO_UPGRADE);
 	fault(ledger, BASE + 1024 * PAGE, 16, FAULT_ZERO_MTHP);
 	fault(ledger, BASE + 2048 * PAGE, 512, FAULT_ZERO_HUGE);
@@ -409,7 +409,7 @@ static void test_reused_address(void **state)
 	assert_int_equal(site.in_pages, 5 * (1021 + 13));
 	assert_int_equal(site.distinct_pages, 5 * 1021);
 	assert_int_equal(site.max_returns, 2);
-	/* The free was not seen: the next block tells of it. */
+	/* The free was not seen: the next block shows it. */
 	for (i = 0; i < 3; i++) {
 		make(ledger, BASE + 64 * PAGE, 31);
 		fault(ledger, BASE + 64 * PAGE, 31, FAULT_SWAP);
@@ -423,20 +423,20 @@ static void test_reused_address(void **state)
 static void test_made_over_area(void **state)
 {
 	struct ledger *ledger = *state;
-	struct told told;
+	struct sites sites;
 
 	fault(ledger, BASE, 37, FAULT_SWAP);
 	fault(ledger, BASE, 37, FAULT_SWAP);
 	make(ledger, BASE, 37);
 	fault(ledger, BASE, 37, FAULT_SWAP);
-	told = tell(ledger);
-	assert_int_equal(told.count, 2);
-	assert_int_equal(told.site[0].area, AREA_ANON);
-	assert_int_equal(told.site[0].allocated_fn, FN_NONE);
-	assert_int_equal(told.site[0].max_returns, 2);
-	assert_int_equal(told.site[1].allocated_fn, FN_MALLOC);
-	assert_int_equal(told.site[1].max_returns, 1);
-	assert_int_equal(told.site[1].distinct_pages, 37);
+	sites = collect(ledger);
+	assert_int_equal(sites.count, 2);
+	assert_int_equal(sites.site[0].area, AREA_ANON);
+	assert_int_equal(sites.site[0].allocated_fn, FN_NONE);
+	assert_int_equal(sites.site[0].max_returns, 2);
+	assert_int_equal(sites.site[1].allocated_fn, FN_MALLOC);
+	assert_int_equal(sites.site[1].max_returns, 1);
+	assert_int_equal(sites.site[1].distinct_pages, 37);
 }
 
 /* munmap of the middle, and a smaller heap: those pages begin anew, the others do not. */
@@ -495,7 +495,7 @@ static void test_wandering_page(void **state)
 	}
 	fault(ledger, at, 1, FAULT_SWAP);
 	fault(ledger, BASE, 1, FAULT_SWAP);
-	site = tell(ledger).site[0];
+	site = collect(ledger).site[0];
 	assert_int_equal(site.distinct_pages, 1);
 	assert_int_equal(site.max_returns, 2);
 	assert_int_equal(ledger_untracked_returns(ledger), 0);
@@ -540,7 +540,7 @@ static void test_reallocated_pages(void **state)
 static void test_fork_and_exec(void **state)
 {
 	struct ledger *ledger = *state;
-	struct told told;
+	struct sites sites;
 
 	make(ledger, BASE, 211);
 	fault(ledger, BASE, 211, FAULT_SWAP);
@@ -548,22 +548,22 @@ static void test_fork_and_exec(void **state)
 	ledger_fork(ledger, PID, PID + 1);
 	fault_in(ledger, PID + 1, BASE, 199, FAULT_SWAP, true);
 	fault(ledger, BASE, 211, FAULT_SWAP);
-	told = tell(ledger);
-	assert_int_equal(told.count, 2);
-	assert_int_equal(told.site[0].pid, PID);
-	assert_int_equal(told.site[0].max_returns, 3);
-	assert_int_equal(told.site[0].distinct_pages, 211);
-	assert_int_equal(told.site[1].pid, PID + 1);
-	assert_int_equal(told.site[1].max_returns, 1);
-	assert_int_equal(told.site[1].distinct_pages, 199);
-	assert_int_equal(told.site[1].allocated_stack, SITE);
+	sites = collect(ledger);
+	assert_int_equal(sites.count, 2);
+	assert_int_equal(sites.site[0].pid, PID);
+	assert_int_equal(sites.site[0].max_returns, 3);
+	assert_int_equal(sites.site[0].distinct_pages, 211);
+	assert_int_equal(sites.site[1].pid, PID + 1);
+	assert_int_equal(sites.site[1].max_returns, 1);
+	assert_int_equal(sites.site[1].distinct_pages, 199);
+	assert_int_equal(sites.site[1].allocated_stack, SITE);
 	ledger_exec(ledger, PID);
 	make(ledger, BASE, 211);
 	fault(ledger, BASE, 211, FAULT_SWAP);
 	assert_int_equal(only_site(ledger).distinct_pages, 2 * 211);
 }
 
-/* A process that has ended is told once more, and gives its tables back. */
+/* A process that has exited is reported once more, and its tables are freed. */
 static void test_exit(void **state)
 {
 	struct ledger *ledger = *state;
@@ -647,7 +647,7 @@ static void test_areas(void **state)
 		.kind = EVENT_RUN, .tgid = PID, .tid = PID, .fault_class = FAULT_SWAP,
 		.area = AREA_HEAP, .address = BASE, .pages = 3, .faults = 3,
 	};
-	struct told told;
+	struct sites sites;
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -660,14 +660,14 @@ static void test_areas(void **state)
 	ledger_run(ledger, &run);
 	run.inode = 1013;
 	ledger_run(ledger, &run);
-	told = tell(ledger);
-	assert_int_equal(told.count, 3);
-	assert_int_equal(told.site[0].area, AREA_HEAP);
-	assert_int_equal(told.site[0].in_pages, 6);
-	assert_int_equal(told.site[1].area, AREA_FILE);
-	assert_int_equal(told.site[1].inode, 1009);
-	assert_int_equal(told.site[1].dev, 17);
-	assert_int_equal(told.site[2].inode, 1013);
+	sites = collect(ledger);
+	assert_int_equal(sites.count, 3);
+	assert_int_equal(sites.site[0].area, AREA_HEAP);
+	assert_int_equal(sites.site[0].in_pages, 6);
+	assert_int_equal(sites.site[1].area, AREA_FILE);
+	assert_int_equal(sites.site[1].inode, 1009);
+	assert_int_equal(sites.site[1].dev, 17);
+	assert_int_equal(sites.site[2].inode, 1013);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

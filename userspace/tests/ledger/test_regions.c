@@ -344,7 +344,7 @@ static void test_remap_moves_blocks(void **state)
 	forget(&facts);
 }
 
-/* What the allocator does to its mappings is told by its blocks. */
+/* Mapping calls of the allocator are not counted: its blocks are. */
 static void test_calls_in_allocator(void **state)
 {
 	static const uint8_t calls[] = { MAP_FN_MUNMAP, MAP_FN_MREMAP, MAP_FN_MADVISE };

@@ -14,7 +14,7 @@
 
 #define NEVER UINT64_MAX
 
-/* Mattson's stack as it is told: a list, the block used last on top. */
+/* Mattson's stack in its textbook form: a list, the most recently used block on top. */
 struct stack {
 	GArray *blocks;
 };

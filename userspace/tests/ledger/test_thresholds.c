@@ -95,11 +95,11 @@ static void test_defaults(void **state)
 	assert_int_equal(FACT(facts, 0).time_ns, 100);
 	g_array_free(facts, TRUE);
 	assert_bounds(*state, THRESHOLD_MMAP, 128 * KIB, 128 * KIB);
-	/* Told once. */
+	/* Reported once. */
 	facts = drain(*state);
 	assert_int_equal(facts->len, 0);
 	g_array_free(facts, TRUE);
-	/* Of another allocator nothing is told, and of a process looked at late nothing known. */
+	/* Nothing is reported of other allocators, nor known of a process that was attached late. */
 	thresholds_set_glibc(*state, PID, false);
 	assert_false(thresholds_get(*state, PID, THRESHOLD_MMAP, &(struct bounds){}));
 	thresholds_start(*state, PID, 100, "", false, 0);

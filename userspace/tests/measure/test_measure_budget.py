@@ -120,7 +120,7 @@ def test_two_million_pairs_stay_within_the_budget(names: Names) -> None:
 
 
 def percents(recording: Recording, figure: str) -> dict[str, float]:
-    """What malloc and free take and what the program computes is told apart by the price of a hit alone."""
+    """The time of malloc and free and that of the program itself are separated by the price of a hit alone."""
     shown: dict[str, float] = {name: 100 * (toll[figure] or 0) for name, toll in recording.report["toll"].items()}
     shown["alloc and compute"] = min(100, shown.pop("alloc") + shown.pop("compute"))
     return shown

@@ -225,7 +225,7 @@ MUTANTS: Final = (
 
 
 class Broken(Exception):
-    """The mutant, or the copy, is not what it should be: nothing is told of the tests."""
+    """The mutant does not apply or the copy fails: no statement about the tests."""
 
 
 def located(test: str, root: Path = ROOT) -> Path:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* test_recording_facts.c: what is told to a recording is what its tables hold. */
+/* Facts written to a recording are in its tables. */
 #define _GNU_SOURCE 1
 #include <setjmp.h>
 #include <stdarg.h>

@@ -119,7 +119,7 @@ def test_threshold_state() -> None:
     threshold(made, 13, 4096, 8192, "grew", name="top_pad")
     row = made.one("SELECT * FROM threshold_state WHERE name = 'top_pad'")
     assert (row["low_bytes"], row["high_bytes"], row["changes"], row["how"]) == (4096, 8192, 0, "mapped")
-    # Another program: of the one before nothing is told.
+    # Another program: nothing is reported of the one before.
     threshold(made, 17, 0, None, "exec")
     assert [row["name"] for row in made.rows("SELECT name FROM threshold_state")] == ["top_pad"]
     threshold(made, 19, 65536, 65536, "tunable")

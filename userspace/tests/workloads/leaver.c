@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * leaver: mallocs that do not return and mallocs that do, by turns, at the same depth of the stack,
+ * leaver: mallocs that do not return and mallocs that do, alternately, at the same depth of the stack,
  * from two places. Needs libfront.so.
  *
  * usage: leaver COUNT

@@ -3,7 +3,7 @@
  * mappings: a process with as many mappings of files as it may have, under paths as long as they come.
  *
  * usage: mappings DIRECTORY FILES CALLS
- * Makes FILES copies of its own file, deep below DIRECTORY, and maps a page of them by turns, as
+ * Makes FILES copies of its own file, deep below DIRECTORY, and maps a page of each in turn, as
  * code, 65,400 times or until the kernel allows no more. When a line comes CALLS callocs and frees of 1 MiB follow,
  * and it waits again.
  */

@@ -2,7 +2,7 @@
 /*
  * owners: blocks that change place, size or hands; each call's pages are known.
  *
- * usage: owners alternate ROUNDS     two calls get the same address by turns
+ * usage: owners alternate ROUNDS     two calls get the same address alternately
  *        owners grow                 realloc in place, by a mapping that moves, and by a copy
  *        owners remap                mmap, mremap in place and elsewhere, without an allocator
  *        owners exec                 touches a block, becomes itself, touches another

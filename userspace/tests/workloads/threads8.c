@@ -3,7 +3,7 @@
  * threads8: eight threads that allocate at once, each another prime number of times.
  *
  * usage: threads8 [SCALE] [--wait]
- * Every thread makes count[i] * SCALE calls of malloc and calloc by turns, of sizes from 24 bytes
+ * Every thread makes count[i] * SCALE calls of malloc and calloc alternately, of sizes from 24 bytes
  * to 200 KiB (so some are above and most below memtoll's --min-size), and frees each block.
  */
 #include <pthread.h>
