@@ -106,6 +106,38 @@ MUTANTS: Final = (
         "Pages that a process brings in from swap, or unmaps there, count as pushed out by it.",
         ("test_e2e_swap.py::test_cyclic_sweep_thrashes",),
     ),
+    Mutant(
+        "swap-types-all-devices",
+        "bpf/probes/fault.bpf.c",
+        ">= SWAP_TYPE_SPECIAL",
+        "> SWAP_TYPE_SPECIAL",
+        "Pages that are being moved, of the kernel's special swap types, count as swapped in.",
+        ("test_bpf_fault_class.c",),
+    ),
+    Mutant(
+        "series-with-gaps",
+        "bpf/probes/fault.bpf.c",
+        "\t       run->address - series->address == series->pages * MEMTOLL_PAGE_SIZE &&\n",
+        "",
+        "Runs that do not lie side by side are told as one series: the later ones are said to be elsewhere.",
+        ("test_bpf_runs.c",),
+    ),
+    Mutant(
+        "failed-realloc-frees",
+        "bpf/probes/alloc.bpf.c",
+        "if (event.old_addr && (addr || !call->size))",
+        "if (event.old_addr)",
+        "A block whose realloc failed is no longer followed: its free is not seen.",
+        ("test_bpf_alloc.c",),
+    ),
+    Mutant(
+        "saved-rbp-from-its-own",
+        "bpf/stacks/unwind.bpf.c",
+        "walk->bp_from = walk->bp + UNWIND_RBP_OFFSET(rule);",
+        "walk->bp_from = cfa + UNWIND_RBP_OFFSET(rule);",
+        "In a function that realigns its stack the caller's rbp is read from the wrong place.",
+        ("test_bpf_unwind.c",),
+    ),
     # ---- userspace ----
     Mutant(
         "split-run-counts-twice",
