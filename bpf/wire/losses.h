@@ -8,6 +8,7 @@
 #ifndef MEMTOLL_LOSSES_H
 #define MEMTOLL_LOSSES_H
 
+/* clang-format off */
 #define MEMTOLL_LOSSES(LOSS)									\
 	LOSS(LOST_RING_BLOCK, "ring_block",							\
 	     "large blocks not recorded: the ring buffer was full",				\
@@ -157,6 +158,7 @@
 	LOSS(LOST_RECORDS_UNREADABLE, "records_unreadable",					\
 	     "records of the ring buffer that were too short, or of no kind that is known",	\
 	     "none: the BPF programs and memtoll are not of one build")
+/* clang-format on */
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,
 enum memtoll_loss { MEMTOLL_LOSSES(MEMTOLL_LOSS_ID) MEMTOLL_LOSS_COUNT };

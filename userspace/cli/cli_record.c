@@ -48,6 +48,7 @@ struct record_options {
 	struct session_config session;
 };
 
+/* clang-format off */
 #define TARGET_OPTIONS                                                                             \
 	{ NULL, 0, NULL, 0, "Target (one of these, or -- COMMAND ARGS...):", 1 },                  \
 	{ "pid", 'p', "PID[,PID...]", 0, "running processes; their children are followed", 1 },    \
@@ -67,6 +68,7 @@ struct record_options {
 	  "CPU time of the target that probes may take: 5% (default), another part, none "         \
 	  "(trace everything), 0 (tracepoints only)", 2 },                                        \
 	{ "buffer", OPTION_BUFFER, "SIZE", 0, "of the ring buffer; default: 16M", 2 }
+/* clang-format on */
 
 static const struct argp_option tracing_argp_options[] = {
 	TRACING_OPTIONS,

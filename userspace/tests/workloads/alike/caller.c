@@ -13,6 +13,7 @@ void *call_malloc(size_t size);
 void call_free(void *block);
 
 /* A frame of 8 bytes, then a call of 5, behind which it goes on. */
+/* clang-format off */
 #define CALLER(name, function)                                                                     \
 	".balign 4096\n"                                                                           \
 	".skip (" TEXT(AT) " + 4096 - 9) % 4096, 0x90\n"                                           \
@@ -24,6 +25,7 @@ void call_free(void *block);
 	"add $8, %rsp\n"                                                                           \
 	"ret\n"                                                                                    \
 	".size " name ", .-" name "\n"
+/* clang-format on */
 
 __asm__(".pushsection .text.alike, \"ax\", @progbits\n" CALLER("call_malloc", "malloc")
 	CALLER("call_free", "free") ".popsection\n");
