@@ -254,6 +254,8 @@ static int fill_allocators(sqlite3 *database, const struct findings *findings)
 
 		rc = sqlite3_prepare_v2(database, "INSERT INTO allocator VALUES (?, ?, ?, ?, ?)",
 					-1, &statement, NULL);
+		if (rc != SQLITE_OK)
+			break;
 		sqlite3_bind_text(statement, 1, module->path, -1, SQLITE_STATIC);
 		sqlite3_bind_text(statement, 2, allocator_kind_name(module->kind), -1,
 				  SQLITE_STATIC);
@@ -286,6 +288,8 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 
 		rc = sqlite3_prepare_v2(database, "INSERT INTO feature VALUES (?, ?, ?, ?, ?)", -1,
 					&statement, NULL);
+		if (rc != SQLITE_OK)
+			break;
 		sqlite3_bind_text(statement, 1, feature->name, -1, SQLITE_STATIC);
 		sqlite3_bind_int(statement, 2, feature->required);
 		sqlite3_bind_int(statement, 3, feature->works);
@@ -305,6 +309,8 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 						"INSERT INTO point VALUES "
 						"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 						-1, &statement, NULL);
+			if (rc != SQLITE_OK)
+				break;
 			sqlite3_bind_text(statement, 1, module->path, -1, SQLITE_STATIC);
 			sqlite3_bind_text(statement, 2, allocator_kind_name(module->kind), -1,
 					  SQLITE_STATIC);
@@ -340,6 +346,8 @@ static int fill_loads(sqlite3 *database, const struct findings *findings)
 
 		rc = sqlite3_prepare_v2(database, "INSERT INTO load VALUES (?, ?, ?, ?)", -1,
 					&statement, NULL);
+		if (rc != SQLITE_OK)
+			break;
 		sqlite3_bind_text(statement, 1, load->probes, -1, SQLITE_STATIC);
 		sqlite3_bind_double(statement, 2, load->hits_per_s);
 		sqlite3_bind_double(statement, 3, load->hit_ns);

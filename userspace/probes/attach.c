@@ -130,13 +130,13 @@ static void attach_reclaim(struct probes *probes, struct memtoll_bpf *bpf)
 /* Whether any swap is on: /proc/swaps has a line below its heading. */
 static bool swap_is_on(void)
 {
-	char line[512];
+	char heading[512], line[512];
 	FILE *file = fopen("/proc/swaps", "re");
 	bool on;
 
 	if (!file)
 		return false;
-	on = fgets(line, sizeof(line), file) && fgets(line, sizeof(line), file);
+	on = fgets(heading, sizeof(heading), file) && fgets(line, sizeof(line), file);
 	fclose(file);
 	return on;
 }

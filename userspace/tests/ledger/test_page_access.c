@@ -149,11 +149,11 @@ static void shuffle(uint64_t *pages, uint64_t count, uint64_t seed)
 
 	for (i = 0; i < count; i++)
 		pages[i] = i;
-	for (i = count - 1; i; i--) {
+	for (i = count; i > 1; i--) {
 		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-		other = (seed >> 33) % (i + 1);
-		kept = pages[i];
-		pages[i] = pages[other];
+		other = (seed >> 33) % i;
+		kept = pages[i - 1];
+		pages[i - 1] = pages[other];
 		pages[other] = kept;
 	}
 }

@@ -458,7 +458,7 @@ static void test_absurd_mappings(void **state)
 	struct ledger *ledger = *state;
 	struct facts facts;
 	size_t a, b, c;
-	uint8_t call;
+	int call;
 
 	map_pool(ledger, POOL, 101, 1);
 	make(ledger, POOL + PAGE, 31 * PAGE, 2, 0);

@@ -758,8 +758,8 @@ static void test_views_of_the_file(void **state)
 		"sql || '; ATTACH ''stolen'' AS a'",
 		"'CREATE VIEW ' || name || ' AS SELECT * FROM pragma_journal_mode'",
 		"'CREATE VIEW ' || name || ' AS SELECT load_extension(1) AS toll'",
-		"'CREATE VIEW ' || name || ' AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
-		" SELECT i + 1 FROM n) SELECT i AS toll FROM n WHERE i < 0'",
+		("'CREATE VIEW ' || name || ' AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
+		 " SELECT i + 1 FROM n) SELECT i AS toll FROM n WHERE i < 0'"),
 		"'CREATE VIEW ' || name || ' AS SELECT ''mine'' AS sentence, 1 AS position'",
 	};
 	char *path = finished("of the file"), *before = report_of(path);

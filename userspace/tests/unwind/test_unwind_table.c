@@ -165,7 +165,7 @@ static void compare_with_readelf(const char *path, uint64_t code_bytes)
 			known = reallocarray(known, ++known_count, sizeof(*known));
 			assert_non_null(known);
 			known[known_count - 1] = next;
-		} else if (buffer[0] == '\n' && !is_common && start < end) {
+		} else if (buffer[0] == '\n' && !is_common && start < end && known) {
 			/* A function without instructions of its own. */
 			for (common = known; common->pc != offset;)
 				assert_true(++common < known + known_count);
