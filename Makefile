@@ -14,6 +14,8 @@ DESTDIR ?=
 CLANG ?= clang
 BPFTOOL ?= $(firstword $(wildcard $(shell command -v bpftool 2>/dev/null) /usr/sbin/bpftool))
 PKG_CONFIG ?= pkg-config
+CLANG_FORMAT ?= clang-format
+CLANG_TIDY ?= clang-tidy
 
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 VERSION := 0.1.0$(shell git rev-parse --short=12 HEAD 2>/dev/null | sed 's/^/+/')
@@ -67,8 +69,8 @@ FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-test demo test test-measure test-kernels test-mutants bench bench-table \
-	fuzz check tests-build lint install uninstall clean
+.PHONY: all help deps deps-lint deps-test demo test test-measure test-kernels test-mutants bench bench-table \
+	fuzz check tests-build lint lint-format lint-tidy format install uninstall clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
@@ -80,6 +82,9 @@ help: ## this list
 
 deps:
 	$(Q).ci/deps
+
+deps-lint:
+	$(Q).ci/deps lint
 
 deps-test:
 	$(Q).ci/deps test
@@ -149,10 +154,33 @@ bench: tests-build ## measure what tracing costs, renew doc/overhead.md; half an
 bench-table: ## the tables of doc/overhead.md from the last results
 	$(Q)/usr/bin/python3 -B userspace/tests/bench/table.py
 
-lint: deps-test ## types and style of the Python package (style: where ruff is installed)
-	$(Q)cd analysis && mypy --no-incremental --cache-dir=/dev/null
-	$(Q)if command -v ruff >/dev/null; then ruff check --no-cache analysis && \
-		ruff format --no-cache --check analysis; else echo 'no ruff here: style was not checked'; fi
+lint: deps-lint ## what can be said without running it: format, common bugs, types, shell
+	$(Q)$(RUN) lint
+
+C_FILES = $(shell git ls-files '*.c' '*.h' | grep -v ^vmlinux/)
+
+lint-format:
+	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
+
+format: deps-lint ## write the C sources as .clang-format has it
+	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
+
+# The workloads do on purpose what is a mistake elsewhere; what stands in for the kernel is compiled otherwise.
+TIDY_SOURCES := $(SOURCES) $(filter-out userspace/tests/workloads/% userspace/tests/bpf/%,\
+		$(wildcard userspace/tests/*/*.c))
+TIDY_STAMPS := $(TIDY_SOURCES:userspace/%.c=$(O)/tidy/%.stamp)
+# A third of the time that paths through all called functions take, and found as much.
+TIDY_FLAGS := $(foreach flag,-Xclang -analyzer-config -Xclang mode=shallow,--extra-arg=$(flag))
+
+lint-tidy: $(TIDY_STAMPS)
+
+$(O)/tidy/%.stamp: userspace/%.c .clang-tidy | $(GENERATED)
+	$(call say,TIDY,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -iquote userspace/tests $(ALL_CFLAGS) -MM -MP -MT $@ -MF $(@:.stamp=.d) $<
+	$(Q)said=$$($(CLANG_TIDY) --quiet $(TIDY_FLAGS) $< -- -iquote userspace/tests $(ALL_CFLAGS) 2>/dev/null) || \
+		{ printf '%s\n' "$$said"; exit 1; }
+	$(Q)touch $@
 
 install: all ## install to $(DESTDIR)$(PREFIX)/bin
 	$(Q)install -D -m 755 $(O)/memtoll $(DESTDIR)$(PREFIX)/bin/memtoll
@@ -276,4 +304,5 @@ $(O)/workloads/%: userspace/tests/workloads/%.c Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(WORKLOAD_CFLAGS) -MMD -MP $< -o $@ -pthread -ldl
 
--include $(wildcard $(O)/bpf/*/*.d $(O)/userspace/*/*.d $(O)/tests/*.d $(O)/bench/*.d $(O)/workloads/*.d)
+-include $(wildcard $(O)/bpf/*/*.d $(O)/userspace/*/*.d $(O)/tests/*.d $(O)/bench/*.d $(O)/workloads/*.d \
+	$(O)/tidy/*/*.d $(O)/tidy/tests/*/*.d)

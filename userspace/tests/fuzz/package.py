@@ -26,11 +26,10 @@ from typing import Any, Final
 TESTS: Final = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS.parent.parent / "analysis"), str(TESTS)]
 
+import facts  # noqa: E402
 import memtoll  # noqa: E402
 from memtoll import pictures  # noqa: E402
 from memtoll.page import page  # noqa: E402
-
-import facts  # noqa: E402
 
 VALUES: Final = (
     None, "", "text", "\x1b[31m\u202e\n", "9" * 400, "-1", "0x7f", b"\xff\xfe\x00", b"", 0, 1, -1, 2**31, 2**63 - 1,
