@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a fault was, from the page-table entry at its start and how it ended: the table of design.md,
- * section 5. The whole way of the programs: a fault begins, ends, and its run is read.
+ * What a fault was, from the page-table entry at its start and how it ended: the table of
+ * doc/architecture.md. The whole way of the programs: a fault begins, ends, and its run is read.
  */
 #include "tests/bpf/memory.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Faults become runs, and runs become series: one run for what one instruction touches page after
- * page, exact in pages, faults and bounds, however it was counted on the way (design.md, section 5).
+ * page, exact in pages, faults and bounds, however it was counted on the way (doc/architecture.md).
  */
 #include "tests/bpf/memory.h"
 
