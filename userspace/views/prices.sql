@@ -26,6 +26,17 @@ SELECT k.position, k.toll, k.family,
 	     WHEN k.source = 0 THEN 'this version has no probe for it' END AS not_captured
 FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
 
+-- The square root, which SQLite has only where it was built with its mathematical functions: ask for
+-- root WHERE v = what it is wanted of. (json_each takes v as an argument.) Newton's x' = (x + v / x) / 2 from
+-- above falls towards the root until doubles have no room between them, and so never understates it.
+CREATE VIEW square_root AS
+SELECT json AS v, (
+	WITH RECURSIVE step(x, above) AS (
+		SELECT value + 1.0, value + 2.0
+		UNION ALL SELECT (x + value / x) / 2, x FROM step WHERE x < above AND value > 0)
+	SELECT CASE WHEN value > 0 THEN MIN(x) ELSE 0.0 END FROM step) AS root
+FROM json_each;
+
 -- ---------------------------------------------------------------- prices
 
 -- An allocator function that was not calibrated costs what malloc costs: same probe. A fault costs what it
@@ -144,7 +155,7 @@ FROM (
 -- calls not among it; call: of that, what is not clearing; clear: what is. error: from the share to the farther
 -- bound.
 CREATE VIEW sample_share AS
-WITH RECURSIVE
+WITH
 place(what, name) AS (VALUES ('probe', 'probe'), ('allocator', 'allocator'),
 	('allocator', 'calloc_memset'), ('call', 'allocator'), ('clear', 'calloc_memset')),
 whole AS MATERIALIZED (
@@ -154,14 +165,11 @@ counted AS MATERIALIZED (
 	SELECT p.what, COALESCE(SUM(s.samples), 0) AS k, w.n
 	FROM place p JOIN whole w LEFT JOIN sample s ON s.place = p.name GROUP BY p.what
 ),
-root(what, v, x, step) AS (
-	SELECT what, (k + 2.0) / (n + 4.0) * (n - k + 2.0) / (n + 4.0) / (n + 4.0), 1.0, 0 FROM counted
-	UNION ALL SELECT what, v, (x + v / x) / 2, step + 1 FROM root WHERE step < 40
-),
 bounded AS (
-	SELECT c.what, c.k, c.n, 1.0 * c.k / MAX(c.n, 1) AS share, (c.k + 2.0) / (c.n + 4.0) AS p,
-		1.96 * MIN(r.x) AS half
-	FROM counted c JOIN root r ON r.what = c.what GROUP BY c.what
+	SELECT what, k, n, 1.0 * k / MAX(n, 1) AS share, (k + 2.0) / (n + 4.0) AS p,
+		1.96 * (SELECT root FROM square_root WHERE v = (k + 2.0) / (n + 4.0)
+			* (n - k + 2.0) / (n + 4.0) / (n + 4.0)) AS half
+	FROM counted
 )
 SELECT what, k, n, share, MIN(1.0, p + half) AS high, ABS(p - share) + half AS error FROM bounded;
 
@@ -252,7 +260,7 @@ GROUP BY pid, class, in_call, in_memset;
 -- calibrated first-touch fault (a huge one: plus 2 MiB at the calibrated rate), or the mean over this
 -- recording's minor classes; the error is then half of it.
 CREATE VIEW fault_price AS
-WITH RECURSIVE
+WITH
 stratum AS (
 	SELECT class, SUM(faults) AS faults, SUM(timed_faults) AS n,
 		1.0 * SUM(timed_cpu_ns) AS cpu_ns, 1e6 * SUM(timed_cpu_us2) AS ns2,
@@ -281,17 +289,10 @@ seen AS MATERIALIZED (
 				* MAX(0.0, cpu_ns / n - 500))) / (n - 1)) / faults / faults END AS v
 	FROM pooled WHERE faults > 0
 ),
-root(class, v, x, step) AS (
-	SELECT class, v, v + 1.0, 0 FROM seen WHERE v IS NOT NULL
-	UNION ALL
-	SELECT class, v, (x + v / x) / 2, step + 1 FROM root WHERE step < 60 AND v > 0
-),
-deviation AS MATERIALIZED (
-	SELECT class, CASE WHEN v > 0 THEN MIN(x) ELSE 0.0 END AS se_ns FROM root GROUP BY class
-),
 priced AS (
 	SELECT k.class, k.toll, k.writes_page, COALESCE(s.faults, 0) AS faults,
-		COALESCE(s.n, 0) AS n, s.cpu_ns, s.raw_mean_ns, s.blocked_ns, d.se_ns,
+		COALESCE(s.n, 0) AS n, s.cpu_ns, s.raw_mean_ns, s.blocked_ns,
+		(SELECT r.root FROM square_root r WHERE r.v = s.v) AS se_ns,
 		c.fault_timed_inside_ns, c.fault_timed_error_ns,
 		k.class IN ('zero', 'zero_huge', 'zero_upgrade', 'zero_read', 'shared_minor',
 			    'file_minor') AS calibrated,
@@ -302,7 +303,7 @@ priced AS (
 			/ SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!' THEN 0 ELSE s.n END)
 				OVER () - c.fault_timed_inside_ns) AS minor_mean_ns
 	FROM fault_class k JOIN calibrated c
-	LEFT JOIN seen s ON s.class = k.class LEFT JOIN deviation d ON d.class = k.class
+	LEFT JOIN seen s ON s.class = k.class
 )
 SELECT class, toll, writes_page, faults, n AS timed_faults,
 	CASE WHEN n > 0 THEN MAX(0.0, raw_mean_ns - fault_timed_inside_ns)

@@ -135,11 +135,7 @@ bounded AS (
 			WHEN d.floored OR d.dearer_ns >= 0.9 * d.x THEN 9.0
 			ELSE MAX(d.dearer_ns / (d.x - d.dearer_ns), d.cheaper_ns / (d.x + d.cheaper_ns)) END
 		AS error
-	FROM (SELECT *, (	-- the root of v, by Newton's steps
-			WITH RECURSIVE root(x, step) AS (SELECT v + 1.0, 0
-				UNION ALL SELECT (x + v / x) / 2, step + 1 FROM root WHERE step < 60 AND v > 0)
-			SELECT CASE WHEN v > 0 THEN MIN(root.x) ELSE 0.0 END FROM root) AS deviation
-		FROM varied) d
+	FROM (SELECT *, (SELECT r.root FROM square_root r WHERE r.v = varied.v) AS deviation FROM varied) d
 	LEFT JOIN student t ON t.n = d.n
 ),
 compared AS (

@@ -3,11 +3,12 @@
 -- stacks.sql: stacks line by line, what they are called and shown as, and how whole they are. Follows
 -- tolls.sql.
 
--- Views that are looked up by stack, which the tables below them can do by their keys: they stay views where
--- the others are made tables (report.c, analysis/memtoll/views.py), which could not.
+-- Views that stay views where the others are made tables (report.c, analysis/memtoll/views.py): they are
+-- looked up by stack, which the tables below them can do by their keys, or take an argument.
 CREATE VIEW kept_view AS
 SELECT column1 AS name
-FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('frames_json'));
+FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('frames_json'),
+	('square_root'));
 
 -- One line per frame. usable: 0 is a source line outside the C library, then names outside of it,
 -- then any name. The first of the best is what a sentence calls the place (said).

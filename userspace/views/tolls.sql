@@ -10,8 +10,7 @@
 -- would be plainer.
 --
 -- Errors are 95 % bounds. Where several add up they are added as they are, not as a root of
--- squares: too wide rather than too narrow. Square roots are Newton's x' = (x + v/x) / 2 from
--- above, which falls towards the root and so never understates it.
+-- squares: too wide rather than too narrow.
 
 -- ---------------------------------------------------------------- calls
 
@@ -38,7 +37,7 @@
 -- watched took, are given to the sites in the proportion that the windows saw; those in calloc's memset by
 -- the bytes that were cleared.
 CREATE VIEW call_cost AS
-WITH RECURSIVE
+WITH
 total AS MATERIALIZED (
 	SELECT pid, call, stack_id, known_clearing, SUM(calls) AS calls, SUM(failed) AS failed,
 		SUM(seen_calls) AS seen_calls,
@@ -72,12 +71,9 @@ pooled AS MATERIALIZED (
 		(k + 2.0) / (n + 4.0) * (1 - (k + 2.0) / (n + 4.0)) / (n + 4.0) AS v
 	FROM (SELECT COALESCE(SUM(k), 0) AS k, COALESCE(SUM(n), 0) AS n FROM sampled)
 ),
-root(v, x, step) AS (
-	SELECT v, 1.0, 0 FROM pooled
-	UNION ALL SELECT v, (x + v / x) / 2, step + 1 FROM root WHERE step < 40
-),
 binomial AS MATERIALIZED (
-	SELECT ABS(p - raw) + 1.96 * (SELECT MIN(x) FROM root) AS error FROM pooled
+	SELECT ABS(p - raw) + 1.96 * (SELECT r.root FROM square_root r WHERE r.v = pooled.v) AS error
+	FROM pooled
 ),
 priced AS MATERIALIZED (
 	SELECT t.*,
@@ -453,7 +449,7 @@ FROM toll_kind k JOIN lost l JOIN disagreement d;
 -- leave. When the others add up to more than was observed nothing is scaled: each one's lower
 -- bound is lowered by its part of the excess.
 CREATE VIEW toll AS
-WITH RECURSIVE
+WITH
 summed AS (
 	SELECT toll, SUM(time_ns) AS time_ns, SUM(error_ns) AS error_ns, SUM(count) AS count,
 		SUM(bytes) AS bytes, SUM(pages) AS pages, SUM(clear_ns) AS clear_ns,
@@ -474,17 +470,12 @@ app AS MATERIALIZED (
 			AS computing
 		FROM sample)
 ),
-root(v, x, v_user, x_user, step) AS (
-	SELECT v, 1.0, v_user, 1.0, 0 FROM app
-	UNION ALL
-	SELECT v, (x + v / x) / 2, v_user, (x_user + v_user / x_user) / 2, step + 1
-	FROM root WHERE step < 40
-),
 app_range AS MATERIALIZED (
-	SELECT MAX(0.0, (k + 2.0) / (n + 4.0) - 1.96 * r.x) AS low,
-		MIN(1.0, (k + 2.0) / (n + 4.0) + 1.96 * r.x) AS high,
-		MIN(1.0, (k + 2.0) / (user + 4.0) + 1.96 * r.x_user) AS high_user, computing
-	FROM app JOIN (SELECT MIN(x) AS x, MIN(x_user) AS x_user FROM root) r
+	SELECT MAX(0.0, (k + 2.0) / (n + 4.0) - 1.96 * x) AS low,
+		MIN(1.0, (k + 2.0) / (n + 4.0) + 1.96 * x) AS high,
+		MIN(1.0, (k + 2.0) / (user + 4.0) + 1.96 * x_user) AS high_user, computing
+	FROM (SELECT *, (SELECT r.root FROM square_root r WHERE r.v = app.v) AS x,
+		(SELECT r.root FROM square_root r WHERE r.v = app.v_user) AS x_user FROM app)
 ),
 present AS (
 	SELECT k.position, k.toll, k.family, k.not_captured, w.share AS wider,
