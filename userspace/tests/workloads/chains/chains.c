@@ -56,10 +56,12 @@ static NOINLINE void link_1(const struct job *job)
 		back++;							\
 	}
 
+/* clang-format off */
 LINK(2, 1) LINK(3, 2) LINK(4, 3) LINK(5, 4) LINK(6, 5) LINK(7, 6) LINK(8, 7) LINK(9, 8)
 LINK(10, 9) LINK(11, 10) LINK(12, 11) LINK(13, 12) LINK(14, 13) LINK(15, 14) LINK(16, 15)
 LINK(17, 16) LINK(18, 17) LINK(19, 18) LINK(20, 19) LINK(21, 20) LINK(22, 21) LINK(23, 22)
 LINK(24, 23) LINK(25, 24) LINK(26, 25) LINK(27, 26) LINK(28, 27) LINK(29, 28) LINK(30, 29)
+/* clang-format on */
 
 static NOINLINE void recurse_below(const struct job *job, int depth)
 {
