@@ -15,9 +15,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final
 
-import extras_environment
 import pytest
 
+import extras_environment
 import facts
 from harness import MEMTOLL, ROOT, Program, memtoll, tool, workload
 from swapping import in_cgroup, make_cgroup

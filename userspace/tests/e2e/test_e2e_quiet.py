@@ -98,7 +98,8 @@ def out(tmp_path: Path) -> Path:
 
 
 needs_tellers = pytest.mark.skipif(
-    not has_unwatched_tracepoints(), reason="this kernel has no tracepoints for unwatched calls: they are watched always"
+    not has_unwatched_tracepoints(),
+    reason="this kernel has no tracepoints for unwatched calls: they are watched always",
 )
 
 MAPPED: Final = "SELECT COALESCE(SUM(calls), 0) FROM map_call WHERE call IN ('mmap', 'munmap')"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+
 from harness import ROOT
 
 USERSPACE: Final = ROOT / "userspace"

@@ -83,7 +83,8 @@ def test_json_lists_equal_frames_once(alike: Path) -> None:
     assert first["bytes"] == 1_290 * PAGE
     assert first["time_s"] == pytest.approx(1_290 * 1e-6)
     assert first["share"] == pytest.approx(first["time_s"] / report["target"]["observed_s"], abs=1e-6)
-    assert sums(report) == {name: (report["toll"][name]["count"], report["toll"][name]["bytes"]) for name in sums(report)}
+    toll = report["toll"]
+    assert sums(report) == {name: (toll[name]["count"], toll[name]["bytes"]) for name in sums(report)}
 
 
 def test_number_of_sites_is_that_of_printed_ones(alike: Path) -> None:
