@@ -141,9 +141,13 @@ static void test_what_ends_belief(void **state)
 	drain_epoch++;
 	touch(103, 1, WRITES);
 	assert_int_equal(walks_done(), walked + 3);
-	/* The same instruction reads: another kind of access. */
-	touch(104, 0, READS);
+	touch(104, 0, WRITES);
 	assert_int_equal(walks_done(), walked + 4);
+	touch(105, 1, WRITES);
+	assert_int_equal(walks_done(), walked + 4);
+	/* The same instruction reads: another kind of access. */
+	touch(106, 0, READS);
+	assert_int_equal(walks_done(), walked + 5);
 }
 
 /* What a memset fills with may differ each time: it is looked at. */
