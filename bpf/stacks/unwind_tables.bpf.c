@@ -28,7 +28,7 @@ struct unwind_tables_map unwind_tables SEC(".maps");
 			/* The compiler knows that it is in bounds, 6.1's verifier not. */ \
 			barrier_var(probe_);						\
 			probe_ &= (entries) - 1;					\
-			above_ = (__s64)(value_of(probe_)) - (__s64)(wanted) - 1;	\
+			above_ = (__s64)((__u64)value_of(probe_) - (wanted) - 1);	\
 			at += step_ & (__u32)(above_ >> 63);				\
 		}									\
 		barrier_var(at);							\
