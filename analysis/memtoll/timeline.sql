@@ -18,14 +18,16 @@ inside AS MATERIALIZED (	-- the mean fault inside each allocator function
 	WHERE f.in_call <> '' AND f.faults > 0 GROUP BY f.pid, f.in_call
 ),
 net AS MATERIALIZED (
-	SELECT c.slice, c.pid, c.call, c.stack_id, c.known_clearing, c.calls, c.bytes, c.cleared_calls,
+	SELECT c.slice, c.pid, c.call, c.stack_id, c.known_clearing, c.calls, c.bytes,
+		c.cleared_calls,
 		c.cleared_bytes,
 		MAX(0.0, c.cpu_ns - c.timed_calls * COALESCE(p.inside_ns, 0.0) - c.map_cpu_ns
 			- c.map_calls * k.map_outside_ns
 			- c.faults * (COALESCE(i.mean_ns, z.mean_ns) + k.fault_hit_ns)) AS net_ns,
 		MAX(0.0, c.cleared_cpu_ns
 			- c.cleared_calls * (COALESCE(p.inside_ns, 0.0) + k.malloc_ns)
-			- c.cleared_faults * (COALESCE(i.mean_ns, z.mean_ns) + k.fault_hit_ns)) AS cleared_ns,
+			- c.cleared_faults * (COALESCE(i.mean_ns, z.mean_ns)
+				+ k.fault_hit_ns)) AS cleared_ns,
 		MAX(0, c.calls - c.timed_calls) * k.malloc_ns AS untimed_ns
 	FROM main.call c JOIN temp.calibrated k JOIN fp z ON z.class = 'zero'
 	LEFT JOIN temp.probe_price p ON p.probe = c.call
@@ -33,15 +35,20 @@ net AS MATERIALIZED (
 ),
 weighed AS MATERIALIZED (	-- calls, with what the view says of the whole
 	SELECT n.slice, n.call, n.stack_id, n.calls, n.bytes, n.cleared_calls,
-		CASE WHEN n.known_clearing THEN n.cleared_bytes WHEN n.call = 'calloc' THEN n.bytes ELSE 0 END
+		CASE WHEN n.known_clearing THEN n.cleared_bytes WHEN n.call = 'calloc' THEN n.bytes
+			ELSE 0 END
 			AS cleared_bytes,
 		t.zero_libc_ns, t.alloc_ns,
-		CASE WHEN n.known_clearing THEN MIN(n.net_ns, n.cleared_ns) ELSE n.net_ns END AS libc_weight,
-		SUM(CASE WHEN n.known_clearing THEN MIN(n.net_ns, n.cleared_ns) ELSE n.net_ns END) OVER w
+		CASE WHEN n.known_clearing THEN MIN(n.net_ns, n.cleared_ns)
+			ELSE n.net_ns END AS libc_weight,
+		SUM(CASE WHEN n.known_clearing THEN MIN(n.net_ns, n.cleared_ns)
+			ELSE n.net_ns END) OVER w
 			AS libc_weights,
-		n.net_ns + n.untimed_ns AS alloc_weight, SUM(n.net_ns + n.untimed_ns) OVER w AS alloc_weights,
+		n.net_ns + n.untimed_ns AS alloc_weight,
+			SUM(n.net_ns + n.untimed_ns) OVER w AS alloc_weights,
 		SUM(n.calls) OVER w AS call_weights, SUM(n.cleared_calls) OVER w AS cleared_weights
-	FROM net n JOIN temp.call_cost t ON t.pid = n.pid AND t.call = n.call AND t.stack_id = n.stack_id
+	FROM net n JOIN temp.call_cost t ON t.pid = n.pid AND t.call = n.call
+		AND t.stack_id = n.stack_id
 		AND t.known_clearing = n.known_clearing
 	WINDOW w AS (PARTITION BY n.pid, n.call, n.stack_id, n.known_clearing)
 ),
@@ -54,7 +61,8 @@ SELECT f.slice, 1 AS owner, fp.toll, f.allocated_call AS call, f.allocated_stack
 		AS weight_ns,
 	SUM(f.faults) AS count,
 	SUM(CASE WHEN fp.toll <> 'zero.kernel' OR fp.writes_page THEN f.pages ELSE 0 END) AS pages,
-	SUM(CASE WHEN fp.toll <> 'zero.kernel' OR fp.writes_page THEN f.pages ELSE 0 END) * 4096 AS bytes
+	SUM(CASE WHEN fp.toll <> 'zero.kernel' OR fp.writes_page THEN f.pages ELSE 0 END)
+		* 4096 AS bytes
 FROM main.fault f JOIN fp ON fp.class = f.class WHERE fp.toll <> 'compute'
 GROUP BY f.slice, fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack
 UNION ALL
@@ -111,7 +119,8 @@ WITH spent AS (
 	UNION ALL SELECT slice, 1.0 * blocked_ns FROM temp.memtoll_read
 	UNION ALL
 	SELECT p.slice, -p.weight_ns FROM temp.memtoll_part p
-	JOIN temp.toll_kind k ON k.toll = p.toll AND k.not_captured IS NULL WHERE p.toll <> 'compute'
+	JOIN temp.toll_kind k ON k.toll = p.toll AND k.not_captured IS NULL
+		WHERE p.toll <> 'compute'
 )
 SELECT slice, MAX(0.0, SUM(ns)) AS ns FROM spent GROUP BY slice;
 
@@ -127,9 +136,12 @@ part AS MATERIALIZED (
 cell AS MATERIALIZED (
 	SELECT s.slice, s.start_ns, s.end_ns, t.position, t.toll,
 		1.0 * MAX(s.end_ns - s.start_ns, 1) AS even,
-		CASE t.toll WHEN 'compute' THEN COALESCE(r.ns, 0.0) ELSE COALESCE(p.ns, 0.0) END AS ns,
-		COALESCE(p.count, 0) AS count, COALESCE(p.bytes, 0) AS bytes, COALESCE(p.pages, 0) AS pages,
-		t.time_ns AS all_ns, t.count AS all_count, t.bytes AS all_bytes, t.pages AS all_pages
+		CASE t.toll WHEN 'compute' THEN COALESCE(r.ns, 0.0)
+			ELSE COALESCE(p.ns, 0.0) END AS ns,
+		COALESCE(p.count, 0) AS count, COALESCE(p.bytes, 0) AS bytes,
+			COALESCE(p.pages, 0) AS pages,
+		t.time_ns AS all_ns, t.count AS all_count, t.bytes AS all_bytes,
+			t.pages AS all_pages
 	FROM main.slice s JOIN temp.toll t
 	LEFT JOIN part p ON p.slice = s.slice AND p.toll = t.toll
 	LEFT JOIN temp.memtoll_rest r ON r.slice = s.slice
@@ -142,8 +154,10 @@ summed AS MATERIALIZED (
 ),
 -- running parts of the totals, 0 to 1
 run AS MATERIALIZED (
-	SELECT c.slice, c.start_ns, c.end_ns, c.position, c.toll, c.all_count, c.all_bytes, c.all_pages,
-		c.all_ns * CASE WHEN s.ns > 0 THEN 1.0 * c.ns / s.ns ELSE c.even / s.even END AS time_ns,
+	SELECT c.slice, c.start_ns, c.end_ns, c.position, c.toll, c.all_count, c.all_bytes,
+		c.all_pages,
+		c.all_ns * CASE WHEN s.ns > 0 THEN 1.0 * c.ns / s.ns ELSE c.even
+			/ s.even END AS time_ns,
 		CASE WHEN s.count > 0 THEN 1.0 * SUM(c.count) OVER w / s.count
 			ELSE SUM(c.even) OVER w / s.even END AS count_run,
 		CASE WHEN s.bytes > 0 THEN 1.0 * SUM(c.bytes) OVER w / s.bytes

@@ -3,23 +3,27 @@
 -- allocators.sql: which allocator each process has, how much of it is seen, and who clears what its
 -- calloc returns. Follows tolls.sql.
 
--- How many calls of each allocator were seen: glibc's are told apart, others of one process are not.
--- coverage is a sentence; complete: 1 where every function that was found is probed.
+-- How many calls of each allocator were seen: glibc's are told apart, others of one process are
+-- not. coverage is a sentence; complete: 1 where every function that was found is probed.
 CREATE VIEW allocator_coverage AS
 WITH RECURSIVE
-word(pid, module, word, rest) AS (	-- recordings without allocator_probe have 'malloc+0 free+3' only
+word(pid, module, word, rest) AS (	-- recordings without allocator_probe have 'malloc+0 free+3'
+					-- only
 	SELECT pid, module, '', SUBSTR(functions, 1, 1000) || ' ' FROM allocator WHERE linkage = ''
 	UNION ALL SELECT pid, module, SUBSTR(rest, 1, INSTR(rest, ' ') - 1),
 		SUBSTR(rest, INSTR(rest, ' ') + 1) FROM word WHERE rest <> ''
 ),
 probes AS MATERIALIZED (
 	SELECT pid, module, symbol, call, offset, timed, refusal FROM allocator_probe
-	UNION ALL SELECT pid, module, SUBSTR(word, 1, INSTR(word, '+') - 1), SUBSTR(word, 1, INSTR(word, '+') - 1),
-		CAST(SUBSTR(word, INSTR(word, '+') + 1) AS INTEGER), 1, '' FROM word WHERE word LIKE '_%+%'
+	UNION ALL SELECT pid, module, SUBSTR(word, 1, INSTR(word, '+') - 1),
+		SUBSTR(word, 1, INSTR(word, '+') - 1),
+		CAST(SUBSTR(word, INSTR(word, '+') + 1) AS INTEGER), 1, '' FROM word
+			WHERE word LIKE '_%+%'
 ),
 probe AS MATERIALIZED (
 	SELECT pid, module, COUNT(*) AS functions, COUNT(offset) AS probed,
-		group_concat(CASE WHEN offset IS NULL THEN symbol || ' (' || refusal || ')' END, ', ')
+		group_concat(CASE WHEN offset IS NULL THEN symbol || ' (' || refusal || ')' END,
+			', ')
 			AS unseen,
 		group_concat(CASE WHEN offset IS NOT NULL AND NOT timed THEN symbol END, ', ')
 			AS untimed
@@ -51,9 +55,11 @@ others AS MATERIALIZED (	-- allocators besides glibc's that may have made calls
 SELECT a.pid, a.module, a.kind, a.version, a.linkage, a.tunables,
 	COALESCE(p.functions, 0) AS functions, COALESCE(p.probed, 0) AS probed,
 	COALESCE(p.functions = p.probed, 0) AS complete,
-	CASE WHEN COALESCE(p.probed, 0) = 0 THEN 0 WHEN a.kind = 'glibc' THEN COALESCE(c.glibc_calls, 0)
+	CASE WHEN COALESCE(p.probed, 0) = 0 THEN 0 WHEN a.kind = 'glibc'
+		THEN COALESCE(c.glibc_calls, 0)
 		WHEN o.allocators = 1 THEN COALESCE(c.other_calls, 0) END AS calls,
-	CASE WHEN p.functions IS NULL AND a.kind = 'go' THEN 'Go''s own allocator takes its memory by '
+	CASE WHEN p.functions IS NULL AND a.kind = 'go'
+		THEN 'Go''s own allocator takes its memory by '
 			|| 'mmap: its objects are not seen, only faults and mapping calls'
 		WHEN p.functions IS NULL THEN 'no malloc symbol: faults and mappings only'
 		WHEN p.probed = 0 THEN 'not probed: faults and mappings only ('
@@ -61,7 +67,8 @@ SELECT a.pid, a.module, a.kind, a.version, a.linkage, a.tunables,
 				WHERE x.pid = a.pid AND x.module = a.module) || ')'
 		ELSE COALESCE(s.calls || ' seen: 100 %', '')
 			|| CASE WHEN s.calls <> '' AND s.at_times <> '' THEN '; ' ELSE '' END
-			|| COALESCE(s.at_times || ' seen: ' || PRINTF('%.3g %% of the time, and scaled',
+			|| COALESCE(s.at_times || ' seen: '
+				|| PRINTF('%.3g %% of the time, and scaled',
 				100 * s.share), '')
 			|| COALESCE('; ' || p.untimed || ' counted, not timed', '')
 			|| COALESCE('; not seen: ' || p.unseen, '') END AS coverage
@@ -114,7 +121,8 @@ mapped AS MATERIALIZED (
 	FROM map_call WHERE in_call = 'calloc' GROUP BY pid
 ),
 evident AS MATERIALIZED (
-	SELECT a.pid, a.module, a.kind, a.probed, l.calls, l.bytes, l.cleared_calls, l.cleared_bytes,
+	SELECT a.pid, a.module, a.kind, a.probed, l.calls, l.bytes, l.cleared_calls,
+		l.cleared_bytes,
 		l.net_ns, CASE WHEN c.memset_bytes_per_s > 0
 			THEN 1e9 * l.bytes / c.memset_bytes_per_s END AS memset_ns,
 		COALESCE(s.n, 0) AS n, COALESCE(s.k, 0) AS k, COALESCE(f.bytes, 0) AS faulted_bytes,
@@ -125,7 +133,8 @@ evident AS MATERIALIZED (
 			AND x.known_clearing <> (a.kind = 'glibc')) AS mixed
 	FROM allocator_coverage a JOIN calibrated c
 	LEFT JOIN large l ON l.pid = a.pid AND l.known_clearing = (a.kind = 'glibc')
-	LEFT JOIN every e ON e.pid = a.pid AND e.known_clearing = (a.kind = 'glibc') AND e.net_ns > 0
+	LEFT JOIN every e ON e.pid = a.pid AND e.known_clearing = (a.kind = 'glibc')
+		AND e.net_ns > 0
 	LEFT JOIN sampled s ON s.pid = a.pid
 	LEFT JOIN faulted f ON f.pid = a.pid
 	LEFT JOIN mapped m ON m.pid = a.pid
@@ -140,8 +149,8 @@ judged AS MATERIALIZED (
 		WHEN 2 * faulted_bytes >= bytes THEN 'both'
 		WHEN 10 * mappings >= 9 * calls AND 10 * mapped_bytes >= 9 * bytes
 			AND 10 * faulted_bytes <= bytes AND k < 2 THEN 'kernel'
-		-- Samples come every 10 ms. What they saw goes before times, which are what is left of
-		-- a call when the faults in it, timed in part, are taken out.
+		-- Samples come every 10 ms. What they saw goes before times, which are what is left
+		-- of a call when the faults in it, timed in part, are taken out.
 		WHEN n >= 4 AND 2 * k >= n AND 10 * k * 10.1e6 >= memset_ns THEN 'memset'
 		WHEN 10 * net_ns <= memset_ns AND k < 2 THEN 'kernel'
 		WHEN n < 4 AND 2 * net_ns >= memset_ns THEN 'memset'
@@ -156,20 +165,26 @@ SELECT pid, module, rule, cleared_by, COALESCE(calls, 0) AS calls, COALESCE(byte
 		AS agrees,
 	CASE WHEN rule = 'none' THEN 'its calls are not seen'
 	WHEN calls IS NULL THEN 'no large calloc was seen'
-	WHEN rule = 'chunk header' THEN PRINTF('the chunks'' headers say so: of %,d large callocs %,d '
-		|| 'were cleared, %.1f of %.1f MiB', calls, cleared_calls, cleared_bytes / 1048576.0,
+	WHEN rule = 'chunk header'
+		THEN PRINTF('the chunks'' headers say so: of %,d large callocs %,d '
+		|| 'were cleared, %.1f of %.1f MiB', calls, cleared_calls, cleared_bytes
+			/ 1048576.0,
 		bytes / 1048576.0)
 		|| CASE WHEN n > 0 AND rule_share IS NOT NULL AND NOT mixed
-			THEN PRINTF('; CPU samples inside calloc: %d of %d in memset, where the headers '
+			THEN PRINTF('; CPU samples inside calloc: %d of %d in memset, where the '
+				|| 'headers '
 			|| 'make it %.0f %% of the time', k, n, 100 * rule_share) ELSE '' END
-	ELSE PRINTF('%,d large callocs of %.1f MiB in all took %.1f ms, faults and mapping calls taken '
+	ELSE PRINTF('%,d large callocs of %.1f MiB in all took %.1f ms, faults and mapping calls '
+		|| 'taken '
 		|| 'out; to write as much takes %.1f ms', calls, bytes / 1048576.0, net_ns / 1e6,
 		memset_ns / 1e6)
-		|| PRINTF('; their memset was the first to touch %.1f MiB', faulted_bytes / 1048576.0)
+		|| PRINTF('; their memset was the first to touch %.1f MiB', faulted_bytes
+			/ 1048576.0)
 		|| PRINTF('; %,d madvise and %,d mmap inside calloc', purges, mappings)
 		|| CASE WHEN mappings > 0 THEN PRINTF(', of %.1f MiB', mapped_bytes / 1048576.0)
 			ELSE '' END
-		|| CASE WHEN n > 0 THEN PRINTF('; CPU samples: %d of %d in memset', k, n) ELSE '' END
+		|| CASE WHEN n > 0 THEN PRINTF('; CPU samples: %d of %d in memset', k, n)
+			ELSE '' END
 	END AS evidence
 FROM judged;
 
@@ -183,7 +198,8 @@ used AS MATERIALIZED (
 ),
 named AS MATERIALIZED (
 	SELECT u.kind || RTRIM(' ' || u.version) || ' (' || u.linkage || '), ' || u.module AS name,
-		u.coverage, u.tunables, l.rule, l.cleared_by, l.evidence, l.calls AS callocs, u.calls, u.kind,
+		u.coverage, u.tunables, l.rule, l.cleared_by, l.evidence, l.calls AS callocs,
+			u.calls, u.kind,
 		ROW_NUMBER() OVER (PARTITION BY u.kind, u.version, u.linkage,
 			u.module, u.coverage, u.tunables ORDER BY l.bytes DESC, u.pid) AS number,
 		COUNT(*) OVER (PARTITION BY u.kind, u.version, u.linkage, u.module, u.coverage,
@@ -191,7 +207,8 @@ named AS MATERIALIZED (
 	FROM used u JOIN allocator_clearing l ON l.pid = u.pid AND l.module = u.module
 	WHERE u.most = 0 OR u.calls IS NULL OR u.calls > 0 OR u.probed = 0
 )
-SELECT ROW_NUMBER() OVER (ORDER BY callocs DESC, COALESCE(calls, 0) DESC, name, tunables) AS position,
+SELECT ROW_NUMBER() OVER (ORDER BY callocs DESC, COALESCE(calls, 0) DESC, name,
+	tunables) AS position,
 	name || CASE WHEN same > 1 THEN ', in ' || same || ' processes' ELSE '' END
 	|| ': ' || coverage || '.'
 	|| CASE WHEN tunables <> '' THEN ' Settings: ' || tunables || '.' ELSE '' END
@@ -213,10 +230,12 @@ SELECT a.pid, a.module, json_object('pid', a.pid, 'kind', a.kind, 'version', a.v
 			'instruction', p.instruction,
 			'timed', json(CASE WHEN p.timed THEN 'true' ELSE 'false' END),
 			'refusal', p.refusal) AS probe
-		FROM allocator_probe p WHERE p.pid = a.pid AND p.module = a.module ORDER BY p.symbol))),
+		FROM allocator_probe p WHERE p.pid = a.pid AND p.module = a.module
+			ORDER BY p.symbol))),
 	'clearing', CASE WHEN c.pid IS NOT NULL THEN json_object('rule', c.rule,
 		'cleared_by', c.cleared_by, 'calls', c.calls,
 		'bytes', c.bytes, 'samples', c.samples, 'memset_samples', c.memset_samples,
-		'agrees', json(CASE c.agrees WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
+		'agrees', json(CASE c.agrees WHEN 1 THEN 'true' WHEN 0 THEN 'false'
+			ELSE 'null' END),
 		'evidence', c.evidence) END) AS json
 FROM allocator_coverage a LEFT JOIN allocator_clearing c ON c.pid = a.pid AND c.module = a.module;

@@ -3,10 +3,11 @@
 -- figures.sql: every figure that the verdict and the advice speak of, gathered once (measure) and
 -- named (advice_figure). Follows latency.sql.
 
--- The largest site of each toll, and what a sentence calls its two places. For a mapping call the program
--- itself is the code, and for an allocation the caller.
+-- The largest site of each toll, and what a sentence calls its two places. For a mapping call the
+-- program itself is the code, and for an allocation the caller.
 CREATE VIEW top_site AS
-SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.area, t.known_clearing, t.time_ns, t.share,
+SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.area, t.known_clearing, t.time_ns,
+	t.share,
 	t.bytes, t.count,
 	(SELECT CASE t.toll WHEN 'map' THEN p.code ELSE p.caller END
 		FROM stack_place p WHERE p.stack_id = t.allocated_stack) AS allocated_place,
@@ -87,11 +88,12 @@ f AS MATERIALIZED (
 	FROM family
 ),
 cc AS MATERIALIZED (SELECT * FROM call_cost),
--- The place whose callocs libc clears most for, where the rule of clearing is known. By place, not by
--- stack: each process has stacks of its own.
+-- The place whose callocs libc clears most for, where the rule of clearing is known. By place, not
+-- by stack: each process has stacks of its own.
 libc AS MATERIALIZED (
 	SELECT place, MIN(pid) AS pid, SUM(calls) AS calls, SUM(cleared_calls) AS cleared_calls,
-		SUM(cleared_bytes) AS cleared_bytes, SUM(bytes) AS bytes, SUM(zero_libc_ns) AS time_ns,
+		SUM(cleared_bytes) AS cleared_bytes, SUM(bytes) AS bytes,
+			SUM(zero_libc_ns) AS time_ns,
 		SUM(SUM(cleared_bytes)) OVER () AS all_bytes
 	FROM (
 		SELECT c.pid, c.calls, c.cleared_calls, c.cleared_bytes, c.bytes, c.zero_libc_ns,
@@ -129,7 +131,8 @@ pushed AS MATERIALIZED (	-- reclaim, and what was pushed out to swap
 	FROM swap WHERE pid > 0
 ),
 a AS MATERIALIZED (		-- what came back most; where nothing did, what was touched most
-	SELECT pattern AS back_pattern, 4096 * distinct_pages AS back_bytes, returns AS back_returns,
+	SELECT pattern AS back_pattern, 4096 * distinct_pages AS back_bytes,
+		returns AS back_returns,
 		4096 * first_pages AS back_first_bytes
 	FROM access_pattern WHERE rank = 1
 ),
@@ -166,7 +169,8 @@ SELECT
 	CASE WHEN o.observed_ns > 0 AND 3 * f.first_share >= 1 THEN f.first_family ELSE 'none' END
 		AS dominant,
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
-	l.pid AS libc_pid, l.time_ns AS libc_ns, 1.0 * l.cleared_bytes / l.cleared_calls AS libc_block,
+	l.pid AS libc_pid, l.time_ns AS libc_ns, 1.0 * l.cleared_bytes
+		/ l.cleared_calls AS libc_block,
 	1.0 * l.bytes / l.calls AS libc_asked,
 	-- Of blocks cut from a top that grew in the call only the old part is cleared.
 	l.cleared_bytes * 1.0 / l.cleared_calls >= 0.5 * l.bytes / l.calls AS libc_whole,
@@ -189,7 +193,8 @@ SELECT
 	-- thresholds in whole MiB above the block and its header
 	(b.made_bytes / b.made + 4096 + 1048575) / 1048576 * 1048576 AS churn_threshold,
 	t.map_ns / MAX(t.map_calls, 1) AS map_each_ns,
-	p.stack_id AS mapper_stack, p.call AS mapper_call, p.calls AS mapper_calls, 1.0 * p.bytes / p.calls AS mapper_block,
+	p.stack_id AS mapper_stack, p.call AS mapper_call, p.calls AS mapper_calls, 1.0 * p.bytes
+		/ p.calls AS mapper_block,
 	t.map_ns / p.calls AS mapper_each_ns,
 	CASE WHEN c.memset_bytes_per_s > 0
 		THEN 1e9 * p.bytes / p.calls / c.memset_bytes_per_s END AS mapper_memset_ns,
@@ -201,7 +206,8 @@ SELECT
 		AS swap_major,
 	w2.reclaim_count, w2.reclaim_ns, w2.reclaim_cgroup, w2.out_pages, w2.out_self, w2.out_other,
 	-- where swap.out is not captured: what was on swap at most
-	CASE WHEN w2.out_pages > 0 THEN w2.out_pages * 4096 ELSE x.swap_peak_bytes END AS pushed_bytes,
+	CASE WHEN w2.out_pages > 0 THEN w2.out_pages * 4096
+		ELSE x.swap_peak_bytes END AS pushed_bytes,
 	a.*, x.limit_bytes, x.limit_path, x.rss_peak_bytes, x.swap_peak_bytes, x.came_back_bytes,
 	x.fits_bytes, fw.swap_from,
 	COALESCE((SELECT SUM(faults) FROM process_fault
@@ -210,9 +216,10 @@ FROM observed o JOIN calibrated c JOIN t JOIN s JOIN f JOIN twice w JOIN foreign
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
 JOIN blocks k JOIN life b LEFT JOIN libc l LEFT JOIN threshold h LEFT JOIN mapper p;
 
--- Figures of the verdict and the advice, by the names that templates have for them. expression is SQL over a
--- row of view source, as conditions are (advice.sql), which advice_source makes view figure_value of. Where
--- source has a row for each kind of something, a * in the name stands for the kind.
+-- Figures of the verdict and the advice, by the names that templates have for them. expression is
+-- SQL over a row of view source, as conditions are (advice.sql), which advice_source makes view
+-- figure_value of. Where source has a row for each kind of something, a * in the name stands for
+-- the kind.
 CREATE TABLE advice_figure (
 	name       TEXT PRIMARY KEY,
 	kind       TEXT NOT NULL,	-- as view figure words it: b, e, t, c, s or x
@@ -241,11 +248,14 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('reclaim_count', 'c', 'reclaim_count'), ('reclaim_time', 't', 'reclaim_ns'),
 ('reclaim_of', 'x', 'CASE WHEN reclaim_cgroup THEN ''its memory cgroup'' ELSE ''the machine'' END'),
 ('out_bytes', 'b', 'pushed_bytes'), ('out_self', 's', '1.0 * out_self / MAX(out_pages, 1)'),
-('out_by', 'x', 'CASE WHEN out_pages > 0 THEN PRINTF( '', %.0f %% of it by the target itself'', 100.0 * out_self / out_pages) ELSE '' at a time, at most'' END'),
+('out_by', 'x', 'CASE WHEN out_pages > 0 THEN PRINTF('', %.0f %% of it by the target itself'',
+	100.0 * out_self / out_pages) ELSE '' at a time, at most'' END'),
 ('out_other', 's', '1.0 * out_other / MAX(out_pages, 1)'), ('back_bytes', 'b', 'back_bytes'),
 ('back_returns', 'x', 'PRINTF(''%.1f'', back_returns)'), ('back_first', 'b', 'back_first_bytes'),
 ('memory_limit', 'b', 'limit_bytes'),
-('memory_of', 'x', 'CASE WHEN limit_path IS NOT NULL THEN ''its memory cgroup, '' || limit_path ELSE ''the machine'' END'),
+('memory_of', 'x',
+	'CASE WHEN limit_path IS NOT NULL THEN ''its memory cgroup, '' || limit_path
+	ELSE ''the machine'' END'),
 ('rss_peak', 'b', 'rss_peak_bytes'), ('swap_peak', 'b', 'swap_peak_bytes'),
 ('came_back', 'b', 'came_back_bytes'), ('fits', 'b', 'fits_bytes'),
 ('swap_from', 'x', 'swap_from'), ('kernel_time', 't', 'kernel_ns'),
@@ -298,7 +308,9 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('*_storm_got_call', 'x', 'COALESCE(NULLIF(got_call, ''''), ''the code'')', 'giveback_kind'),
 ('*_storm_got_place', 'x', 'got_place', 'giveback_kind'),
 ('*_storm_allocator', 'x', 'allocator', 'giveback_kind'),
-('*_storm_how', 'x', 'CASE how WHEN ''dontneed'' THEN ''madvise'' WHEN ''free'' THEN ''madvise'' WHEN ''fixed'' THEN ''mmap'' ELSE how END', 'giveback_kind'),
+('*_storm_how', 'x',
+	'CASE how WHEN ''dontneed'' THEN ''madvise'' WHEN ''free'' THEN ''madvise''
+	WHEN ''fixed'' THEN ''mmap'' ELSE how END', 'giveback_kind'),
 ('*_storm_threshold', 'e', 'threshold', 'giveback_kind'),
 ('*_storm_mmap_value', 'x', 'CAST(mmap_value AS TEXT)', 'giveback_kind'),
 ('*_storm_trim_value', 'x', 'CAST(trim_value AS TEXT)', 'giveback_kind');
@@ -327,11 +339,15 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('read_path', 'x', 'COALESCE(NULLIF(read_path, ''''), ''a file without a name'')', 'read_measure'),
 ('read_path_share', 's', 'read_path_share', 'read_measure'),
 ('read_different', 'b', 'read_different_bytes', 'read_measure'),
-('reread', 'x', 'PRINTF(''%.1f'', reread_factor) || CASE WHEN reread_high - reread_low > 0.1 THEN PRINTF('' (%.1f-%.1f)'', reread_low, reread_high) ELSE '''' END', 'read_measure'),
+('reread', 'x', 'PRINTF(''%.1f'', reread_factor) || CASE WHEN reread_high - reread_low > 0.1
+	THEN PRINTF('' (%.1f-%.1f)'', reread_low, reread_high) ELSE '''' END', 'read_measure'),
 ('reread_enough', 'b', 'reread_enough_bytes', 'read_measure'),
 ('reread_half', 'b', 'reread_half_bytes', 'read_measure'),
 ('pool', 'b', 'pool_bytes', 'read_measure'),
-('pool_setting', 'x', 'CASE own_program WHEN ''PostgreSQL'' THEN own_setting || '' = '' || (pool_bytes / 1048576) || ''MB'' ELSE own_setting || ''='' || (pool_bytes / 1048576) || ''M'' END', 'read_measure'),
+('pool_setting', 'x',
+	'CASE own_program WHEN ''PostgreSQL''
+	THEN own_setting || '' = '' || (pool_bytes / 1048576) || ''MB''
+	ELSE own_setting || ''='' || (pool_bytes / 1048576) || ''M'' END', 'read_measure'),
 ('own_program', 'x', 'own_program', 'read_measure'),
 ('own_setting', 'x', 'own_setting', 'read_measure'),
 ('own_cache', 'b', 'own_bytes', 'read_measure'),

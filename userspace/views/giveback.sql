@@ -2,10 +2,10 @@
 --
 -- giveback.sql: memory given back to the kernel and got again. Follows stacks.sql.
 
--- By process and by the call that gave back, most expensive first. again_ns: the faults that brought
--- pages back, at the price of their class; gave_ns: the mapping calls made there (of this kind, all of
--- them); time_ns both. got_call, got_stack: who got most of it again. allocator: kind of the one that
--- gave it back, '' of the program itself. *_per_s: over the time of the recording.
+-- By process and by the call that gave back, most expensive first. again_ns: the faults that
+-- brought pages back, at the price of their class; gave_ns: the mapping calls made there (of this
+-- kind, all of them); time_ns both. got_call, got_stack: who got most of it again. allocator: kind
+-- of the one that gave it back, '' of the program itself. *_per_s: over the time of the recording.
 CREATE VIEW giveback_site AS
 WITH
 fp AS MATERIALIZED (SELECT class, mean_ns, blocked_mean_ns FROM fault_price),
@@ -48,7 +48,8 @@ mapping AS MATERIALIZED (
 	FROM map_call m JOIN calibrated c GROUP BY m.pid, m.call, m.in_call, m.stack_id
 ),
 timed AS MATERIALIZED (
-	-- the allocator whose module the function is in; where that was not read, the only one there is
+	-- the allocator whose module the function is in; where that was not read, the only one
+	-- there is
 	SELECT g.*, COALESCE(m.time_ns, 0.0) AS gave_ns,
 		CASE g.gave_call WHEN '' THEN '' ELSE COALESCE(
 			(SELECT MIN(a.kind) FROM allocator a
@@ -78,14 +79,15 @@ FROM timed t JOIN observed o LEFT JOIN got w ON w.number = 1 AND w.pid = t.pid A
 	AND w.gave_call = t.gave_call AND w.gave_stack = t.gave_stack
 WHERE t.gave_bytes > 0 OR t.again_bytes > 0;
 
--- What can be done about it: of each kind the process that it costs most, all its sites together, named
--- by the most expensive one. kind: trim (glibc's heap: brk, madvise in arenas), map (glibc's blocks with
--- a mapping of their own), purge (jemalloc), other (other allocators), own (the program itself, with
--- trim_call where it calls malloc_trim). memset_ns: what calloc would memset, were the memory kept.
+-- What can be done about it: of each kind the process that it costs most, all its sites together,
+-- named by the most expensive one. kind: trim (glibc's heap: brk, madvise in arenas), map (glibc's
+-- blocks with a mapping of their own), purge (jemalloc), other (other allocators), own (the program
+-- itself, with trim_call where it calls malloc_trim). memset_ns: what calloc would memset, were the
+-- memory kept.
 --
--- threshold: glibc's mmap_threshold at the end of the recording. mmap_value and trim_value: what stops
--- it, in whole MiB above what went up and down; mmap_value of kind trim: NULL where the threshold may
--- stay at the 128 KiB that setting trim_threshold leaves it at.
+-- threshold: glibc's mmap_threshold at the end of the recording. mmap_value and trim_value: what
+-- stops it, in whole MiB above what went up and down; mmap_value of kind trim: NULL where the
+-- threshold may stay at the 128 KiB that setting trim_threshold leaves it at.
 CREATE VIEW giveback_storm AS
 WITH
 kinds AS MATERIALIZED (
@@ -95,10 +97,12 @@ kinds AS MATERIALIZED (
 		WHEN g.allocator = 'jemalloc' THEN 'purge' ELSE 'other' END AS kind
 	FROM giveback_site g
 ),
-heap AS MATERIALIZED (SELECT pid, MAX(span_bytes) AS span FROM kinds WHERE how = 'brk' GROUP BY pid),
+heap AS MATERIALIZED (SELECT pid, MAX(span_bytes) AS span FROM kinds WHERE how = 'brk'
+	GROUP BY pid),
 known AS MATERIALIZED (
 	SELECT pid, MAX(CASE kind WHEN 'glibc' THEN COALESCE(mmap_threshold_high,
-		mmap_threshold_low) END) AS threshold, MAX(CASE WHEN kind <> 'glibc' THEN tunables END)
+		mmap_threshold_low) END) AS threshold,
+			MAX(CASE WHEN kind <> 'glibc' THEN tunables END)
 		AS tunables
 	FROM allocator GROUP BY pid
 ),
@@ -112,12 +116,14 @@ total AS MATERIALIZED (
 		SUM(CASE k.got_call WHEN 'calloc' THEN CASE k.how WHEN 'munmap'
 			THEN k.calls * k.largest_bytes - k.twice_bytes
 			ELSE k.again_bytes - k.twice_bytes END ELSE 0 END) AS memset_bytes,
-		ROW_NUMBER() OVER (PARTITION BY k.kind ORDER BY SUM(k.time_ns) DESC, k.pid) AS number
+		ROW_NUMBER() OVER (PARTITION BY k.kind ORDER BY SUM(k.time_ns) DESC,
+			k.pid) AS number
 	FROM kinds k WHERE k.again_bytes > 0 GROUP BY k.kind, k.pid
 ),
 mib AS MATERIALIZED (
 	SELECT t.*, n.threshold, n.tunables,
-		MAX((t.largest_bytes + 4096 + 1048575) / 1048576 * 1048576, COALESCE(n.threshold, 0))
+		MAX((t.largest_bytes + 4096 + 1048575) / 1048576 * 1048576,
+			COALESCE(n.threshold, 0))
 			AS map_value,
 		(t.span_bytes + CASE t.kind WHEN 'map' THEN COALESCE(h.span, 0) ELSE 0 END
 			+ 2 * 1048576 - 1) / 1048576 * 1048576 AS span_value
@@ -125,7 +131,8 @@ mib AS MATERIALIZED (
 	WHERE t.number = 1
 )
 SELECT t.kind, t.pid, t.time_ns, t.again_ns, t.gave_ns, t.calls, t.gave_bytes, t.again_bytes,
-	t.again_bytes_per_s, t.twice_bytes, t.again_faults, t.largest_bytes, t.span_bytes, t.threshold,
+	t.again_bytes_per_s, t.twice_bytes, t.again_faults, t.largest_bytes, t.span_bytes,
+		t.threshold,
 	t.tunables, k.allocator, k.gave_call, k.got_call, k.how,
 	CASE WHEN c.memset_bytes_per_s > 0
 		THEN MAX(0, t.memset_bytes) * 1e9 / c.memset_bytes_per_s ELSE 0.0 END AS memset_ns,
@@ -145,8 +152,10 @@ FROM mib t JOIN kinds k ON k.rank = t.rank JOIN calibrated c;
 -- Every kind, for the figures of the advice: NULL but for its name where there is none of it.
 CREATE VIEW giveback_kind AS
 SELECT k.column1 AS kind, s.time_ns, s.again_ns, s.gave_ns, s.calls, s.gave_bytes, s.again_bytes,
-	s.again_bytes_per_s, s.twice_bytes, s.again_faults, s.largest_bytes, s.span_bytes, s.threshold,
-	s.allocator, s.gave_call, s.got_call, s.how, s.memset_ns, s.mmap_value, s.trim_value, s.gave_place,
+	s.again_bytes_per_s, s.twice_bytes, s.again_faults, s.largest_bytes, s.span_bytes,
+		s.threshold,
+	s.allocator, s.gave_call, s.got_call, s.how, s.memset_ns, s.mmap_value, s.trim_value,
+		s.gave_place,
 	s.got_place
 FROM (VALUES ('trim'), ('map'), ('purge'), ('other'), ('own')) k
 LEFT JOIN giveback_storm s ON s.kind = k.column1;
@@ -169,12 +178,16 @@ SELECT
 	COALESCE(MAX(CASE kind WHEN 'other' THEN time_ns END), 0.0) AS other_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'own' THEN time_ns END), 0.0) AS own_storm_ns,
 	COALESCE(SUM(CASE WHEN storm THEN again_ns END), 0.0) AS storm_again_ns,
-	COALESCE(SUM(CASE WHEN storm AND kind IN ('trim', 'map') THEN gave_ns END), 0.0) AS storm_gave_ns,
-	COALESCE(MAX(CASE WHEN kind = 'trim' AND storm THEN twice_bytes END), 0) AS trim_storm_twice,
-	MAX(CASE kind WHEN 'trim' THEN 10 * twice_bytes >= again_bytes END) AS trim_storm_clears_twice,
+	COALESCE(SUM(CASE WHEN storm AND kind IN ('trim', 'map') THEN gave_ns END),
+		0.0) AS storm_gave_ns,
+	COALESCE(MAX(CASE WHEN kind = 'trim' AND storm THEN twice_bytes END),
+		0) AS trim_storm_twice,
+	MAX(CASE kind WHEN 'trim' THEN 10
+		* twice_bytes >= again_bytes END) AS trim_storm_clears_twice,
 	MAX(CASE kind WHEN 'trim' THEN mmap_value IS NOT NULL END) AS trim_storm_needs_both,
 	MAX(CASE kind WHEN 'map' THEN mmap_value END) AS map_storm_threshold,
-	MAX(CASE kind WHEN 'purge' THEN largest_bytes < 8388608 AND tunables LIKE '%dirty_decay_ms:%'
+	MAX(CASE kind WHEN 'purge' THEN largest_bytes < 8388608
+		AND tunables LIKE '%dirty_decay_ms:%'
 		AND NOT tunables LIKE '%dirty_decay_ms:_____%' END) AS purge_storm_is_set,
 	MAX(CASE kind WHEN 'own' THEN trim_call END) AS own_storm_trims,
 	MAX(CASE kind WHEN 'own' THEN how = 'dontneed' AND NOT trim_call END) AS own_storm_dontneed

@@ -1,36 +1,38 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- giveback_findings.sql: the advice on memory that is given back and got again: rows of the tables of
--- advice.sql, which it follows.
+-- giveback_findings.sql: the advice on memory that is given back and got again: rows of the tables
+-- of advice.sql, which it follows.
 
-INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, cost, explain) VALUES (
+INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, cost,
+	explain) VALUES (
 'trim-storm', 'glibc trims its heap and grows it again', 'glibc',
 'trim_pid',
 'trim_storm',
 'trim_storm_ns / base_ns',
 '{trim_storm_calls} calls gave {trim_storm_gave} back and {trim_storm_again} of it came again
 	({trim_storm_per_s} a second), in {trim_storm_faults} faults: {trim_storm_again_time}, and
-	{trim_storm_gave_time} in the calls. In one second the heap rose and fell by {trim_storm_span} at most.',
-'The heap keeps up to the threshold at its top, in each arena: memory that counts as resident. And the
-	mmap_threshold no longer follows the program''s blocks.',
-'When free leaves more than trim_threshold at the top of the heap, glibc gives it back to the kernel: by brk,
-	in arenas other than the main one by madvise. A program that then allocates again gets pages that
-	the kernel has to clear once more, a fault for each. Where calloc gets them it clears a part of
-	them a second time, not knowing that they are fresh.
+	{trim_storm_gave_time} in the calls. In one second the heap rose and fell by
+	{trim_storm_span} at most.',
+'The heap keeps up to the threshold at its top, in each arena: memory that counts as resident. And
+	the mmap_threshold no longer follows the program''s blocks.',
+'When free leaves more than trim_threshold at the top of the heap, glibc gives it back to the
+	kernel: by brk, in arenas other than the main one by madvise. A program that then allocates
+	again gets pages that the kernel has to clear once more, a fault for each. Where calloc gets
+	them it clears a part of them a second time, not knowing that they are fresh.
 
-	The threshold is 128 KiB at the start, which a few dozen blocks exceed. trim_threshold above what
-	the program lets go of at a time keeps the memory; so does top_pad, which leaves that much at
-	each trim and gets as much more at each growth.
+	The threshold is 128 KiB at the start, which a few dozen blocks exceed. trim_threshold above
+	what the program lets go of at a time keeps the memory; so does top_pad, which leaves that
+	much at each trim and gets as much more at each growth.
 
 	Setting any of the two (or mmap_threshold, or mmap_max) stops glibc from adapting the
-	mmap_threshold, which stays at 128 KiB then. If it had been raised, blocks that came from the heap
-	would get mappings of their own, and fault each time: then both have to be set, and either alone
-	changes nothing.');
+	mmap_threshold, which stays at 128 KiB then. If it had been raised, blocks that came from
+	the heap would get mappings of their own, and fault each time: then both have to be set, and
+	either alone changes nothing.');
 INSERT INTO advice_text (code, part, choice, condition, since, text, change, try) VALUES
 ('trim-storm', 1, 1, '1', 0,
 'free at {trim_storm_gave_place} lets glibc give the top of the heap back to the kernel, and
-	{trim_storm_got_call} at {trim_storm_got_place} gets it again: {trim_storm_again} were cleared again for
-	it, {trim_storm_per_s} a second.', '', ''),
+	{trim_storm_got_call} at {trim_storm_got_place} gets it again: {trim_storm_again} were
+	cleared again for it, {trim_storm_per_s} a second.', '', ''),
 ('trim-storm', 2, 1, 'trim_storm_clears_twice', 0,
 '{trim_storm_twice} of that is cleared twice: by the kernel, and by calloc''s memset.', '', ''),
 ('trim-storm', 3, 1, 'NOT trim_storm_needs_both', 2026,
@@ -43,66 +45,72 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 '--set MALLOC_TRIM_THRESHOLD_={trim_storm_trim_value}'),
 ('trim-storm', 3, 3, '1', 2026,
 'GLIBC_TUNABLES=glibc.malloc.mmap_threshold={trim_storm_mmap_value}:glibc.malloc.trim_threshold={trim_storm_trim_value}
-	keeps it. Both are needed: with trim_threshold alone the mmap_threshold, now {trim_storm_threshold},
-	would be 131,072 bytes again, and larger blocks would be mapped and unmapped each time; with
-	mmap_threshold alone the heap is still trimmed.', 'up mmap_threshold,up trim_threshold',
+	keeps it. Both are needed: with trim_threshold alone the mmap_threshold, now
+	{trim_storm_threshold}, would be 131,072 bytes again, and larger blocks would be mapped and
+	unmapped each time; with mmap_threshold alone the heap is still trimmed.',
+'up mmap_threshold,up trim_threshold',
 '--set GLIBC_TUNABLES=glibc.malloc.mmap_threshold={trim_storm_mmap_value}:glibc.malloc.trim_threshold={trim_storm_trim_value}'),
 ('trim-storm', 3, 4, '1', 0,
-'MALLOC_MMAP_THRESHOLD_={trim_storm_mmap_value} and MALLOC_TRIM_THRESHOLD_={trim_storm_trim_value} in its
-	environment keep it. Both are needed: with the second alone the mmap_threshold, now
-	{trim_storm_threshold}, would be 131,072 bytes again, and larger blocks would be mapped and unmapped
-	each time; with the first alone the heap is still trimmed.', 'up mmap_threshold,up trim_threshold',
+'MALLOC_MMAP_THRESHOLD_={trim_storm_mmap_value} and MALLOC_TRIM_THRESHOLD_={trim_storm_trim_value}
+	in its environment keep it. Both are needed: with the second alone the mmap_threshold, now
+	{trim_storm_threshold}, would be 131,072 bytes again, and larger blocks would be mapped and
+	unmapped each time; with the first alone the heap is still trimmed.',
+'up mmap_threshold,up trim_threshold',
 '--set MALLOC_MMAP_THRESHOLD_={trim_storm_mmap_value} --set MALLOC_TRIM_THRESHOLD_={trim_storm_trim_value}');
 
-INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, cost, explain) VALUES (
+INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, cost,
+	explain) VALUES (
 'map-storm', 'glibc unmaps large blocks and maps them again', 'glibc',
 'map_pid',
 'map_storm',
 'map_storm_ns / base_ns',
-'{map_storm_calls} blocks of at most {map_storm_largest} were unmapped, {map_storm_gave} of them in use, and
-	{map_storm_again} came again ({map_storm_per_s} a second) in {map_storm_faults} faults:
-	{map_storm_again_time}, and {map_storm_gave_time} in munmap. At most {map_storm_span} came and went.',
-'The heap keeps up to trim_threshold at its top, in each arena: memory that counts as resident; blocks of
-	calloc are then cleared by memset; and large blocks may keep smaller ones below them from being
-	given back.',
-'A block of at least mmap_threshold has a mapping of its own, which free unmaps at once. The next block is a
-	new mapping, whose pages fault in and are cleared one by one. glibc avoids that by itself for blocks up
-	to 32 MiB: the first free raises mmap_threshold to the block''s size and trim_threshold to twice
-	that, unless one of the tunables is set.
+'{map_storm_calls} blocks of at most {map_storm_largest} were unmapped, {map_storm_gave} of them in
+	use, and {map_storm_again} came again ({map_storm_per_s} a second) in {map_storm_faults}
+	faults: {map_storm_again_time}, and {map_storm_gave_time} in munmap. At most
+	{map_storm_span} came and went.',
+'The heap keeps up to trim_threshold at its top, in each arena: memory that counts as resident;
+	blocks of calloc are then cleared by memset; and large blocks may keep smaller ones below
+	them from being given back.',
+'A block of at least mmap_threshold has a mapping of its own, which free unmaps at once. The next
+	block is a new mapping, whose pages fault in and are cleared one by one. glibc avoids that
+	by itself for blocks up to 32 MiB: the first free raises mmap_threshold to the block''s size
+	and trim_threshold to twice that, unless one of the tunables is set.
 
-	Above 32 MiB, or with a tunable set, both have to be raised by hand: mmap_threshold, so that the block
-	comes from the heap, and trim_threshold, so that the heap keeps it when it is freed. With the first
-	alone free trims the heap instead of unmapping; with the second alone the block is still mapped.
-	Before glibc 2.36 do not count on an mmap_threshold above 32 MiB being accepted: mmap_max=0, which
-	forbids such mappings altogether, does the same there.
+	Above 32 MiB, or with a tunable set, both have to be raised by hand: mmap_threshold, so that
+	the block comes from the heap, and trim_threshold, so that the heap keeps it when it is
+	freed. With the first alone free trims the heap instead of unmapping; with the second alone
+	the block is still mapped. Before glibc 2.36 do not count on an mmap_threshold above 32 MiB
+	being accepted: mmap_max=0, which forbids such mappings altogether, does the same there.
 
 	Reusing one buffer in the program does it without any setting.');
 INSERT INTO advice_text (code, part, choice, condition, since, text, change, try) VALUES
 ('map-storm', 1, 1, '1', 0,
-'free at {map_storm_gave_place} unmaps blocks that {map_storm_got_call} at {map_storm_got_place} maps again:
-	{map_storm_again} were cleared again for it, {map_storm_per_s} a second.', '', ''),
+'free at {map_storm_gave_place} unmaps blocks that {map_storm_got_call} at {map_storm_got_place}
+	maps again: {map_storm_again} were cleared again for it, {map_storm_per_s} a second.',
+'', ''),
 ('map-storm', 2, 1, '1', 2036,
 'GLIBC_TUNABLES=glibc.malloc.mmap_threshold={map_storm_mmap_value}:glibc.malloc.trim_threshold={map_storm_trim_value}
-	keeps them in the heap. Both are needed: with the first alone the heap is trimmed at each free, with
-	the second alone the blocks are still mapped. Or reuse one buffer.',
+	keeps them in the heap. Both are needed: with the first alone the heap is trimmed at each
+	free, with the second alone the blocks are still mapped. Or reuse one buffer.',
 'up mmap_threshold,up trim_threshold',
 '--set GLIBC_TUNABLES=glibc.malloc.mmap_threshold={map_storm_mmap_value}:glibc.malloc.trim_threshold={map_storm_trim_value}'),
 ('map-storm', 2, 2, 'map_storm_threshold > 33554432', 2026,
-'GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={map_storm_trim_value} keeps them in the
-	heap (this version may refuse an mmap_threshold above 32 MiB). Both are needed: with the first alone
-	the heap is trimmed at each free, with the second alone the blocks are still mapped. Or reuse one
-	buffer.', 'up mmap_threshold,up trim_threshold',
+'GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={map_storm_trim_value} keeps
+	them in the heap (this version may refuse an mmap_threshold above 32 MiB). Both are needed:
+	with the first alone the heap is trimmed at each free, with the second alone the blocks are
+	still mapped. Or reuse one buffer.', 'up mmap_threshold,up trim_threshold',
 '--set GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={map_storm_trim_value}'),
 ('map-storm', 2, 3, '1', 2026,
 'GLIBC_TUNABLES=glibc.malloc.mmap_threshold={map_storm_mmap_value}:glibc.malloc.trim_threshold={map_storm_trim_value}
-	keeps them in the heap. Both are needed: with the first alone the heap is trimmed at each free, with
-	the second alone the blocks are still mapped. Or reuse one buffer.',
+	keeps them in the heap. Both are needed: with the first alone the heap is trimmed at each
+	free, with the second alone the blocks are still mapped. Or reuse one buffer.',
 'up mmap_threshold,up trim_threshold',
 '--set GLIBC_TUNABLES=glibc.malloc.mmap_threshold={map_storm_mmap_value}:glibc.malloc.trim_threshold={map_storm_trim_value}'),
 ('map-storm', 2, 4, '1', 0,
-'MALLOC_MMAP_MAX_=0 and MALLOC_TRIM_THRESHOLD_={map_storm_trim_value} in its environment keep them in the
-	heap. Both are needed: with the first alone the heap is trimmed at each free, with the second alone
-	the blocks are still mapped. Or reuse one buffer.', 'up mmap_threshold,up trim_threshold',
+'MALLOC_MMAP_MAX_=0 and MALLOC_TRIM_THRESHOLD_={map_storm_trim_value} in its environment keep them
+	in the heap. Both are needed: with the first alone the heap is trimmed at each free, with
+	the second alone the blocks are still mapped. Or reuse one buffer.',
+'up mmap_threshold,up trim_threshold',
 '--set MALLOC_MMAP_MAX_=0 --set MALLOC_TRIM_THRESHOLD_={map_storm_trim_value}');
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
@@ -111,28 +119,29 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 'purge_storm',
 'purge_storm_ns / base_ns',
 '{purge_storm_calls} calls gave {purge_storm_gave} back and {purge_storm_again} of it came again
-	({purge_storm_per_s} a second), in {purge_storm_faults} faults: {purge_storm_again_time}, and
-	{purge_storm_gave_time} in the calls.',
+	({purge_storm_per_s} a second), in {purge_storm_faults} faults: {purge_storm_again_time},
+	and {purge_storm_gave_time} in the calls.',
 'Freed memory stays resident for as long as the decay time says.',
-'jemalloc keeps freed pages for a while (dirty_decay_ms, 10 seconds by default) and then purges them: madvise
-	gives them back to the kernel. With a decay time of 0 it does so at each free, and when the memory is used
-	again every page faults in and is cleared. Large blocks, from some 8 MiB on, are purged at once or
-	nearly so even with the default.
+'jemalloc keeps freed pages for a while (dirty_decay_ms, 10 seconds by default) and then purges
+	them: madvise gives them back to the kernel. With a decay time of 0 it does so at each free,
+	and when the memory is used again every page faults in and is cleared. Large blocks, from
+	some 8 MiB on, are purged at once or nearly so even with the default.
 
-	A decay time longer than the program''s own rounds keeps the pages; -1 keeps them for good. Before version
-	5 decay went by another option, and programs with a jemalloc of their own may read another variable
-	than MALLOC_CONF, or have the setting built in.');
+	A decay time longer than the program''s own rounds keeps the pages; -1 keeps them for good.
+	Before version 5 decay went by another option, and programs with a jemalloc of their own may
+	read another variable than MALLOC_CONF, or have the setting built in.');
 INSERT INTO advice_text (code, part, choice, condition, text, try) VALUES
 ('purge-storm', 1, 1, '1',
-'{purge_storm_gave_call} at {purge_storm_gave_place} lets {purge_storm_allocator} give pages back to the
-	kernel ({purge_storm_how}), and {purge_storm_got_call} at {purge_storm_got_place} gets them again:
-	{purge_storm_again} were cleared again for it, {purge_storm_per_s} a second.', ''),
+'{purge_storm_gave_call} at {purge_storm_gave_place} lets {purge_storm_allocator} give pages back to
+	the kernel ({purge_storm_how}), and {purge_storm_got_call} at {purge_storm_got_place} gets
+	them again: {purge_storm_again} were cleared again for it, {purge_storm_per_s} a second.',
+''),
 ('purge-storm', 2, 1, 'purge_storm_is_set',
-'Its decay time is set short: MALLOC_CONF=dirty_decay_ms:10000, the default, keeps freed pages for 10
-	seconds.', '--set MALLOC_CONF=dirty_decay_ms:10000'),
+'Its decay time is set short: MALLOC_CONF=dirty_decay_ms:10000, the default, keeps freed pages for
+	10 seconds.', '--set MALLOC_CONF=dirty_decay_ms:10000'),
 ('purge-storm', 2, 2, '1',
-'MALLOC_CONF=dirty_decay_ms:-1 keeps them (blocks of 8 MiB and more are purged at once with any other
-	setting), or a decay time longer than the program''s rounds where they are smaller.',
+'MALLOC_CONF=dirty_decay_ms:-1 keeps them (blocks of 8 MiB and more are purged at once with any
+	other setting), or a decay time longer than the program''s rounds where they are smaller.',
 '--set MALLOC_CONF=dirty_decay_ms:-1');
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
@@ -141,23 +150,25 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 'other_storm',
 'other_storm_ns / base_ns',
 '{other_storm_calls} calls gave {other_storm_gave} back and {other_storm_again} of it came again
-	({other_storm_per_s} a second), in {other_storm_faults} faults: {other_storm_again_time}, and
-	{other_storm_gave_time} in the calls.',
+	({other_storm_per_s} a second), in {other_storm_faults} faults: {other_storm_again_time},
+	and {other_storm_gave_time} in the calls.',
 'Memory that is kept counts as resident.',
-'The allocator gives freed memory back to the kernel, by munmap or madvise, and gets it again soon after: each
-	page then faults in and is cleared anew. Allocators differ in when they do that and in what they
-	let be set; some do it always for blocks above a size.
+'The allocator gives freed memory back to the kernel, by munmap or madvise, and gets it again soon
+	after: each page then faults in and is cleared anew. Allocators differ in when they do that
+	and in what they let be set; some do it always for blocks above a size.
 
 	Reusing one buffer in the program helps with all of them.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
 ('allocator-storm', 1, 1, '1', '',
-'{other_storm_gave_call} at {other_storm_gave_place} lets the allocator give memory back to the kernel
-	({other_storm_how}), and {other_storm_got_call} at {other_storm_got_place} gets it again:
-	{other_storm_again} were cleared again for it, {other_storm_per_s} a second. Reuse one buffer.'),
+'{other_storm_gave_call} at {other_storm_gave_place} lets the allocator give memory back to the
+	kernel ({other_storm_how}), and {other_storm_got_call} at {other_storm_got_place} gets it
+	again: {other_storm_again} were cleared again for it, {other_storm_per_s} a second. Reuse
+	one buffer.'),
 ('allocator-storm', 2, 1, '1', 'tcmalloc',
 'Or lower the rate at which it gives memory back (TCMALLOC_RELEASE_RATE=0 in the environment).'),
 ('allocator-storm', 2, 2, '1', 'mimalloc',
-'Or let it wait before it gives memory back (MIMALLOC_PURGE_DELAY in milliseconds, from version 2.1 on).'),
+'Or let it wait before it gives memory back (MIMALLOC_PURGE_DELAY in milliseconds, from version 2.1
+	on).'),
 ('allocator-storm', 2, 3, '1', 'musl',
 'musl has no setting for it: another allocator may keep such blocks.');
 
@@ -165,23 +176,25 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'own-storm', 'the program gives memory back itself and uses it again',
 'own_storm',
 'own_storm_ns / base_ns',
-'{own_storm_calls} calls gave {own_storm_gave} back and {own_storm_again} of it came again ({own_storm_per_s}
-	a second), in {own_storm_faults} faults: {own_storm_again_time}, and {own_storm_gave_time} in the calls.',
+'{own_storm_calls} calls gave {own_storm_gave} back and {own_storm_again} of it came again
+	({own_storm_per_s} a second), in {own_storm_faults} faults: {own_storm_again_time}, and
+	{own_storm_gave_time} in the calls.',
 'Memory that is kept counts as resident.',
-'The program, or a library outside the allocator, calls munmap, madvise or malloc_trim, and uses as much memory
-	again soon after: each page then faults in and is cleared anew. No setting of the allocator changes
-	that: it is in the code at the named place.
+'The program, or a library outside the allocator, calls munmap, madvise or malloc_trim, and uses as
+	much memory again soon after: each page then faults in and is cleared anew. No setting of
+	the allocator changes that: it is in the code at the named place.
 
-	Keep the mapping for the next round, or give memory back only after it has not been used for a
-	while. MADV_FREE instead of MADV_DONTNEED leaves the pages as they are until memory is short, so
-	that using them again costs nothing; until then they count as resident.');
+	Keep the mapping for the next round, or give memory back only after it has not been used for
+	a while. MADV_FREE instead of MADV_DONTNEED leaves the pages as they are until memory is
+	short, so that using them again costs nothing; until then they count as resident.');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('own-storm', 1, 1, 'own_storm_trims',
 'malloc_trim, called at {own_storm_gave_place}, gives memory back to the kernel that is used again:
-	{own_storm_again} were cleared again for it, {own_storm_per_s} a second. Call it less often, or not.'),
+	{own_storm_again} were cleared again for it, {own_storm_per_s} a second. Call it less often,
+	or not.'),
 ('own-storm', 1, 2, '1',
-'{own_storm_how} at {own_storm_gave_place} gives memory back to the kernel that {own_storm_got_call} at
-	{own_storm_got_place} uses again: {own_storm_again} were cleared again for it, {own_storm_per_s} a
-	second. Keep it for the next round.'),
+'{own_storm_how} at {own_storm_gave_place} gives memory back to the kernel that {own_storm_got_call}
+	at {own_storm_got_place} uses again: {own_storm_again} were cleared again for it,
+	{own_storm_per_s} a second. Keep it for the next round.'),
 ('own-storm', 2, 1, 'own_storm_dontneed',
 'Or use MADV_FREE, which lets the kernel take the pages only when memory is short.');

@@ -5,15 +5,16 @@
 -- The frames of a stack, leaf first.
 CREATE VIEW frames_json AS
 SELECT s.stack_id, (SELECT json_group_array(json(frame)) FROM (
-	SELECT json_object('function', f.function, 'module', f.module, 'file', f.file, 'line', f.line,
+	SELECT json_object('function', f.function, 'module', f.module, 'file', f.file, 'line',
+		f.line,
 		'kind', f.kind) AS frame
 	FROM stack_frame l JOIN frame f ON f.frame_id = l.frame_id WHERE l.stack_id = s.stack_id
 	ORDER BY l.depth)) AS json
 FROM stack s;
 
--- Sites whose rows would have the same toll, call, area and frames are one row, their figures added up: each
--- process has stacks of its own, and a line may make several calls. alike: one number for all stacks that
--- have the same frames.
+-- Sites whose rows would have the same toll, call, area and frames are one row, their figures added
+-- up: each process has stacks of its own, and a line may make several calls. alike: one number for
+-- all stacks that have the same frames.
 CREATE VIEW alike_json AS
 WITH
 kind AS MATERIALIZED (
@@ -47,7 +48,8 @@ SELECT s.rank, json_object('toll', s.toll, 'time_s', ROUND(s.time_ns / 1e9, 9),
 	'area', s.area, 'allocated_at', json(COALESCE(
 		(SELECT f.json FROM frames_json f WHERE f.stack_id = s.allocated_stack), '[]')),
 	'touched_at', json(COALESCE(
-		(SELECT f.json FROM frames_json f WHERE f.stack_id = s.touched_stack), '[]'))) AS json
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = s.touched_stack),
+			'[]'))) AS json
 FROM site_row_json s;
 
 CREATE VIEW allocation_json AS
@@ -66,7 +68,8 @@ SELECT a.rank, json_object('call', a.call, 'area', a.area, 'area_name', a.area_n
 	'max_returns', a.max_returns, 'sequential_pages', a.in_sequential_pages,
 	'untracked_pages', a.untracked_pages,
 	'allocated_at', json(COALESCE(
-		(SELECT f.json FROM frames_json f WHERE f.stack_id = a.allocated_stack), '[]'))) AS json
+		(SELECT f.json FROM frames_json f WHERE f.stack_id = a.allocated_stack),
+			'[]'))) AS json
 FROM access_pattern a;
 
 CREATE VIEW giveback_json AS
@@ -125,7 +128,8 @@ CREATE VIEW threshold_json AS
 SELECT t.pid, t.name, json_object('pid', t.pid, 'name', t.name, 'low_bytes', t.low_bytes,
 	'high_bytes', t.high_bytes, 'how', t.how, 'changes', t.changes, 'changed_s',
 	ROUND(MAX(0, t.changed_ns - (SELECT MIN(start_ns) FROM slice)) / 1e9, 9),
-	'before_bytes', CASE WHEN t.before_low_bytes = t.before_high_bytes THEN t.before_low_bytes END,
+	'before_bytes', CASE WHEN t.before_low_bytes = t.before_high_bytes
+		THEN t.before_low_bytes END,
 	'call', t.call, 'changed_at', json(COALESCE(
 		(SELECT f.json FROM frames_json f WHERE f.stack_id = t.stack_id), '[]'))) AS json
 FROM threshold_state t;
@@ -161,7 +165,8 @@ SELECT json_object(
 			-- time_s again, as it is, where the toll has no figure of its own
 			CASE toll WHEN 'zero.kernel' THEN '$.clear_s' WHEN 'file.read'
 				THEN '$.reread_factor' ELSE '$.time_s' END,
-			CASE toll WHEN 'zero.kernel' THEN ROUND(clear_ns / 1e9, 9) WHEN 'file.read' THEN
+			CASE toll WHEN 'zero.kernel' THEN ROUND(clear_ns / 1e9, 9) WHEN 'file.read'
+				THEN
 				ROUND(reread_factor, 4) END) AS figures
 		FROM toll ORDER BY position))),
 	'zeroing', (SELECT json_object('bytes_kernel', bytes_kernel, 'bytes_libc', bytes_libc,
@@ -178,7 +183,8 @@ SELECT json_object(
 			'observed_s', ROUND(COALESCE(o.observed_ns, 0.0) / 1e9, 9),
 			'toll_s', json(COALESCE(x.tolls, '{}'))) AS process
 		FROM process p LEFT JOIN process_observed o ON o.pid = p.pid
-		-- joined, not looked for: of twenty thousand processes each would read the tolls of all
+		-- joined, not looked for: of twenty thousand processes each would read the tolls of
+		-- all
 		LEFT JOIN (SELECT pid, json_group_object(toll, ROUND(time_ns / 1e9, 9)) AS tolls
 			FROM process_toll GROUP BY pid) x ON x.pid = p.pid
 		ORDER BY p.pid))),
@@ -208,14 +214,16 @@ SELECT json_object(
 	'outliers', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM outlier_json ORDER BY rank))),
 	'miss_ratio_curve', json_object(
-		'files', json(COALESCE((SELECT json FROM curve_json WHERE subject = 'files'), '[]')),
+		'files', json(COALESCE((SELECT json FROM curve_json WHERE subject = 'files'),
+			'[]')),
 		'swap', json((SELECT json_group_array(json_object('more_bytes',
 			CAST(more_bytes AS INTEGER), 'saved', ROUND(saved, 6)))
 			FROM (SELECT * FROM swap_saved ORDER BY more_bytes)))),
 	'own_cache', json((SELECT json_group_array(json_object('pid', pid, 'program', program,
 		'setting', setting, 'bytes', bytes, 'source', source))
 		FROM (SELECT * FROM own_cache ORDER BY pid))),
-	'stacks', (SELECT json_object('whole_share', ROUND(COALESCE(SUM(CASE stopped WHEN '' THEN share
+	'stacks', (SELECT json_object('whole_share',
+		ROUND(COALESCE(SUM(CASE stopped WHEN '' THEN share
 		END), 0.0), 6), 'stopped', json(COALESCE(json_group_object(stopped, ROUND(share, 6))
 		FILTER (WHERE stopped <> ''), '{}'))) FROM stack_quality),
 	'allocators', json((SELECT json_group_array(json(json)) FROM (

@@ -3,8 +3,8 @@
 -- latency.sql: how long single calls of the allocator take, and why some take far longer than the
 -- rest. Follows swap.sql.
 
--- Whether the glibc of a process consolidates its fast bins: up to 2.42 (removed by its commits e3062b06c5 and bb5a4f5295 for 2.43), unless mxfast=0
--- leaves them empty. NULL: not known.
+-- Whether the glibc of a process consolidates its fast bins: up to 2.42 (removed by its commits
+-- e3062b06c5 and bb5a4f5295 for 2.43), unless mxfast=0 leaves them empty. NULL: not known.
 CREATE VIEW consolidating AS
 SELECT pid, MAX(CASE WHEN tunables LIKE '%glibc.malloc.mxfast=0%' THEN 0
 	WHEN version NOT GLOB '2.[0-9]*' THEN NULL
@@ -21,11 +21,12 @@ FROM (SELECT call, low_ns, MAX(high_ns) AS high_ns, SUM(calls) AS calls FROM lat
 	GROUP BY call, low_ns);
 
 -- One row per function: quantiles of its latency, and what its calls spend their time in, all of
--- them together. Quantiles lie in the middle of their bucket's share (linear between its bounds). What is
--- below resolution_ns is not told from 0: the probes' price varies by as much. wall_ns is own_ns (on the CPU
--- in the allocator itself, its clearing included) + fault_ns + map_ns + lock_ns + off_ns (off the CPU
--- otherwise: preempted, or asleep in faults). Of the time that a call waits for a lock some may be on the CPU,
--- on its way to sleep and back: more than there is off the CPU. It is the lock's, not the allocator's own.
+-- them together. Quantiles lie in the middle of their bucket's share (linear between its bounds).
+-- What is below resolution_ns is not told from 0: the probes' price varies by as much. wall_ns is
+-- own_ns (on the CPU in the allocator itself, its clearing included) + fault_ns + map_ns + lock_ns
+-- + off_ns (off the CPU otherwise: preempted, or asleep in faults). Of the time that a call waits
+-- for a lock some may be on the CPU, on its way to sleep and back: more than there is off the CPU.
+-- It is the lock's, not the allocator's own.
 CREATE VIEW latency_call AS
 WITH
 quantile(q, name) AS (VALUES (0.5, 'p50'), (0.9, 'p90'), (0.99, 'p99'), (0.999, 'p999')),
@@ -72,17 +73,18 @@ FROM counted c JOIN quantiles q ON q.call = c.call JOIN spent s ON s.call = c.ca
 LEFT JOIN own o ON o.call = c.call LEFT JOIN faulted f ON f.call = c.call
 LEFT JOIN longest l ON l.call = c.call LEFT JOIN probe_price p ON p.probe = c.call;
 
--- Each outlier with its time divided, and its cause: the largest part. Faults whose end was not seen
--- have their class's mean. Being preempted is the cause only where little else
--- happened: whatever takes long is preempted, too, on a busy machine, and what was preempted finds its caches
--- cold: each time may add a quarter of a millisecond. swap: pages read back; first touch; other faults (files, copies); mapping
--- calls; lock; preempted; asleep (it was no watched call that slept: a lock, if anything, by inference);
--- and on the CPU in the allocator itself: clearing (calloc's memset, by the chunk header), copying
--- (realloc), consolidation, or allocator (searches, and all that cannot be told). consolidation is an
--- inference: nothing else happened inside, the allocator consolidates, the call is one that makes it
--- do so (a request of 1001 bytes and more; a free does so, too, where it leaves a large piece, but that
--- cannot be seen: it counts only where CPU samples say so), and there were frees enough before it: a
--- microsecond each would do. samples: CPU samples that saw such calls in malloc_consolidate by name.
+-- Each outlier with its time divided, and its cause: the largest part. Faults whose end was not
+-- seen have their class's mean. Being preempted is the cause only where little else happened:
+-- whatever takes long is preempted, too, on a busy machine, and what was preempted finds its caches
+-- cold: each time may add a quarter of a millisecond. swap: pages read back; first touch; other
+-- faults (files, copies); mapping calls; lock; preempted; asleep (it was no watched call that
+-- slept: a lock, if anything, by inference); and on the CPU in the allocator itself: clearing
+-- (calloc's memset, by the chunk header), copying (realloc), consolidation, or allocator (searches,
+-- and all that cannot be told). consolidation is an inference: nothing else happened inside, the
+-- allocator consolidates, the call is one that makes it do so (a request of 1001 bytes and more; a
+-- free does so, too, where it leaves a large piece, but that cannot be seen: it counts only where
+-- CPU samples say so), and there were frees enough before it: a microsecond each would do. samples:
+-- CPU samples that saw such calls in malloc_consolidate by name.
 CREATE VIEW outlier_cause AS
 WITH
 mean AS MATERIALIZED (
@@ -141,13 +143,14 @@ SELECT ROW_NUMBER() OVER (ORDER BY cause = 'preempted', wall_ns DESC, start_ns) 
 FROM caused;
 
 -- Stalls: outliers of one function, place and cause together; those that were only preempted, the
--- machine's doing, come last. caused_ns: without what was merely preempted meanwhile. factor: the longest against the
--- median call of the function, for which the calibrated plain malloc stands where it is below what
--- the probes resolve.
+-- machine's doing, come last. caused_ns: without what was merely preempted meanwhile. factor: the
+-- longest against the median call of the function, for which the calibrated plain malloc stands
+-- where it is below what the probes resolve.
 CREATE VIEW stall AS
 WITH
 placed AS (
-	SELECT o.*, COALESCE((SELECT p.caller FROM stack_place p WHERE p.stack_id = o.stack_id), '') AS place
+	SELECT o.*, COALESCE((SELECT p.caller FROM stack_place p WHERE p.stack_id = o.stack_id),
+		'') AS place
 	FROM outlier_cause o
 ),
 grouped AS (
@@ -158,7 +161,8 @@ grouped AS (
 	FROM placed GROUP BY call, place, cause
 )
 SELECT ROW_NUMBER() OVER (ORDER BY g.cause = 'preempted', g.caused_ns DESC, g.longest_rank) AS rank,
-	g.call, g.place, g.cause, g.count, g.wall_ns, g.caused_ns, g.longest_ns, MAX(l.p50_ns, c.malloc_ns) AS median_ns,
+	g.call, g.place, g.cause, g.count, g.wall_ns, g.caused_ns, g.longest_ns,
+		MAX(l.p50_ns, c.malloc_ns) AS median_ns,
 	g.longest_ns / MAX(l.p50_ns, c.malloc_ns, 1.0) AS factor, o.size_bytes, o.frees,
 	o.cpu_ns, o.off_part_ns, o.cpu_part_ns, o.pid, o.stack_id, g.inferred, o.samples,
 	 o.glibc_version, o.map_ns, o.brk_calls, o.munmap_calls,
@@ -173,7 +177,8 @@ CREATE VIEW latency_text AS
 SELECT ROW_NUMBER() OVER (ORDER BY wall_ns DESC, call) AS position, call, calls, p50_ns, p99_ns,
 	max_ns, resolution_ns, CASE WHEN wall_ns <= 0 THEN '' ELSE CASE most
 		WHEN lock_ns THEN 'lock' WHEN fault_ns THEN 'faults' WHEN map_ns THEN 'mapping'
-		WHEN off_ns THEN 'off CPU' ELSE 'itself' END || PRINTF(' %.0f %%', 100.0 * most / wall_ns)
+		WHEN off_ns THEN 'off CPU' ELSE 'itself' END
+			|| PRINTF(' %.0f %%', 100.0 * most / wall_ns)
 		END AS mostly
 FROM (SELECT *, MAX(own_ns, fault_ns, map_ns, lock_ns, off_ns) AS most FROM latency_call);
 
@@ -206,7 +211,8 @@ worded AS (
 			ELSE 'mapping system calls' END
 		WHEN 'lock' THEN PRINTF('waiting for the lock of an arena (%,d futex wait%s)',
 			lock_waits, CASE lock_waits WHEN 1 THEN '' ELSE 's' END)
-		WHEN 'swap' THEN PRINTF('%,d faults on pages that had been swapped out', swap_faults)
+		WHEN 'swap' THEN PRINTF('%,d faults on pages that had been swapped out',
+			swap_faults)
 		WHEN 'first touch' THEN PRINTF('%,d first-touch faults', zero_faults)
 		WHEN 'other faults' THEN 'faults on file pages or copies'
 		WHEN 'preempted' THEN 'preempted: others had the CPU'
@@ -222,9 +228,9 @@ SELECT rank AS position,
 	|| PRINTF(', %,d times the median: ', factor) || said || '.' AS text
 FROM worded ORDER BY rank LIMIT 6;
 
--- What advice about latency goes by, one row. The worst stall by consolidation, and the waits for locks of
--- all functions together. stall: the worst that took a millisecond and more and was not the machine's doing, the
--- best explained first, in words. NULL where there is none.
+-- What advice about latency goes by, one row. The worst stall by consolidation, and the waits for
+-- locks of all functions together. stall: the worst that took a millisecond and more and was not
+-- the machine's doing, the best explained first, in words. NULL where there is none.
 CREATE VIEW latency_measure AS
 WITH
 worded AS (

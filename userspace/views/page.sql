@@ -2,19 +2,21 @@
 --
 -- page.sql: sites as the report in text lists them. Follows verdict.sql.
 
--- Stacks of the sites as a page of 80 columns shows them. alike: one number for those of which the same lines
--- are shown, and as many are not. A line is made once for each frame, and for each address where no file is
--- known, as an address is all that it says then.
+-- Stacks of the sites as a page of 80 columns shows them. alike: one number for those of which the
+-- same lines are shown, and as many are not. A line is made once for each frame, and for each
+-- address where no file is known, as an address is all that it says then.
 CREATE VIEW alike_page AS
 WITH
 part AS (
-	SELECT s.stack_id, s.depth, s.frame_id, CASE f.module WHEN '' THEN s.address ELSE 0 END AS address
+	SELECT s.stack_id, s.depth, s.frame_id, CASE f.module WHEN '' THEN s.address
+		ELSE 0 END AS address
 	FROM (SELECT allocated_stack AS stack_id FROM sites UNION SELECT touched_stack FROM sites) w
 	JOIN stack_frame s ON s.stack_id = w.stack_id JOIN frame f ON f.frame_id = s.frame_id
 	WHERE s.depth < 6
 ),
 made AS (
-	SELECT stack_id, depth, frame_id, address, CASE ROW_NUMBER() OVER (PARTITION BY frame_id, address)
+	SELECT stack_id, depth, frame_id, address,
+		CASE ROW_NUMBER() OVER (PARTITION BY frame_id, address)
 		WHEN 1 THEN (SELECT l.name || char(9) || l.place FROM stack_shown l
 			WHERE l.stack_id = part.stack_id AND l.depth = part.depth) END AS line
 	FROM part
@@ -24,12 +26,13 @@ every AS (
 )
 SELECT stack_id, DENSE_RANK() OVER (ORDER BY lines, depth) AS alike
 FROM (
-	SELECT stack_id, group_concat(line, char(10)) AS lines, (SELECT MAX(f.depth) FROM stack_frame f
+	SELECT stack_id, group_concat(line, char(10)) AS lines,
+		(SELECT MAX(f.depth) FROM stack_frame f
 		WHERE f.stack_id = l.stack_id) AS depth
 	FROM (SELECT stack_id, line FROM every ORDER BY stack_id, depth) l GROUP BY stack_id);
 
--- Sites as that page shows them: those that it would show the same way are one row, their figures added up.
--- at_least: more was cleared than bytes says.
+-- Sites as that page shows them: those that it would show the same way are one row, their figures
+-- added up. at_least: more was cleared than bytes says.
 CREATE VIEW site_page AS
 WITH
 site AS (

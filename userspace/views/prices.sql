@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- prices.sql: the tolls there are, and what one hit of a probe and one fault of a class cost. Follows
--- recording.sql; tolls.sql has the rules that all views keep.
+-- prices.sql: the tolls there are, and what one hit of a probe and one fault of a class cost.
+-- Follows recording.sql; tolls.sql has the rules that all views keep.
 
 -- A toll without a source (0) is one that no table holds yet.
 CREATE VIEW toll_kind AS
@@ -26,9 +26,10 @@ SELECT k.position, k.toll, k.family,
 	     WHEN k.source = 0 THEN 'this version has no probe for it' END AS not_captured
 FROM kind k LEFT JOIN not_captured n ON n.toll = k.toll;
 
--- The square root, which SQLite has only where it was built with its mathematical functions: ask for
--- root WHERE v = what it is wanted of. (json_each takes v as an argument.) Newton's x' = (x + v / x) / 2 from
--- above falls towards the root until doubles have no room between them, and so never understates it.
+-- The square root, which SQLite has only where it was built with its mathematical functions: ask
+-- for root WHERE v = what it is wanted of. (json_each takes v as an argument.) Newton's x' = (x + v
+-- / x) / 2 from above falls towards the root until doubles have no room between them, and so never
+-- understates it.
 CREATE VIEW square_root AS
 SELECT json AS v, (
 	WITH RECURSIVE step(x, above) AS (
@@ -39,24 +40,28 @@ FROM json_each;
 
 -- ---------------------------------------------------------------- prices
 
--- An allocator function that was not calibrated costs what malloc costs: same probe. A fault costs what it
--- does in the calibration, and as much more as it was seen to (fault_more). Table price is named once
--- here, and not four times, because what is built on this view names it thousands of times, and SQLite
--- takes 65,535. Of two rows of a probe MIN() picks its own (SQLite's bare columns).
+-- An allocator function that was not calibrated costs what malloc costs: same probe. A fault costs
+-- what it does in the calibration, and as much more as it was seen to (fault_more). Table price is
+-- named once here, and not four times, because what is built on this view names it thousands of
+-- times, and SQLite takes 65,535. Of two rows of a probe MIN() picks its own (SQLite's bare
+-- columns).
 CREATE VIEW probe_price AS
 WITH
 each AS (
 	SELECT COALESCE(f.probe, p.probe) AS probe, p.hit_ns, p.inside_ns, p.error_ns,
 		MIN(COALESCE(f.probe <> p.probe, 0))
-	FROM price p LEFT JOIN (SELECT column1 AS probe FROM (VALUES ('malloc'), ('calloc'), ('realloc'),
+	FROM price p LEFT JOIN (SELECT column1 AS probe
+		FROM (VALUES ('malloc'), ('calloc'), ('realloc'),
 		('reallocarray'), ('free'), ('posix_memalign'), ('aligned_alloc'), ('memalign'))) f
 		ON p.probe = 'malloc'
 	GROUP BY COALESCE(f.probe, p.probe)
 ),
 beside AS (
-	SELECT *, CASE probe WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more' THEN hit_ns END) OVER () END
+	SELECT *, CASE probe WHEN 'fault'
+		THEN MAX(CASE probe WHEN 'fault_more' THEN hit_ns END) OVER () END
 			AS more_ns,
-		CASE probe WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more' THEN error_ns END) OVER () END
+		CASE probe WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more'
+			THEN error_ns END) OVER () END
 			AS more_error_ns
 	FROM each
 )
@@ -93,49 +98,53 @@ FROM (
 	SELECT name, value, NULL AS inside_ns, NULL AS error_ns FROM calibration
 	UNION ALL SELECT 'price of ' || probe, hit_ns, inside_ns, error_ns FROM price);
 
--- How dear probes are where and when they are hit, against the calibration, which knows its own moment only.
--- Of the two timestamps of a short call without faults or mapping calls, all that lies between is the probes'
--- but the call itself, which takes what malloc takes: inside_ns, of the calls of a slice. hit_ns: what
--- they cost by the calibration, in its best round; outside_ns: outside of the timestamps, in a middle one,
--- as inside is measured in all of them; along_ns: were all of a hit to go along with what is inside.
+-- How dear probes are where and when they are hit, against the calibration, which knows its own
+-- moment only. Of the two timestamps of a short call without faults or mapping calls, all that lies
+-- between is the probes' but the call itself, which takes what malloc takes: inside_ns, of the
+-- calls of a slice. hit_ns: what they cost by the calibration, in its best round; outside_ns:
+-- outside of the timestamps, in a middle one, as inside is measured in all of them; along_ns: were
+-- all of a hit to go along with what is inside.
 CREATE VIEW short_call AS
 SELECT c.slice, SUM(c.calls) AS calls, SUM(MAX(0.0, c.cpu_ns - c.calls * k.malloc_ns)) AS inside_ns,
 	SUM(MAX(0.0, c.cpu_ns - c.calls * k.malloc_ns) * p.hit_ns / p.inside_ns) AS along_ns,
 	SUM(c.calls * p.hit_ns) AS hit_ns,
 	SUM(c.calls * MAX(0.4 * p.hit_ns, p.hit_ns + p.error_ns - p.inside_ns)) AS outside_ns
 FROM (
-	SELECT slice, call, SUM(timed_calls - slow_calls) AS calls, SUM(cpu_ns - slow_cpu_ns) AS cpu_ns
+	SELECT slice, call, SUM(timed_calls - slow_calls) AS calls,
+		SUM(cpu_ns - slow_cpu_ns) AS cpu_ns
 	FROM call GROUP BY slice, call
 ) c
 JOIN probe_price p ON p.probe = c.call
 JOIN calibrated k
 WHERE c.calls > 0 AND p.inside_ns > 0 GROUP BY c.slice;
 
--- From one call's second timestamp to the next call's first is the rest of a hit, and what the program does
--- there, which is next to nothing in the tightest tenth (hit_gap). With what is inside that is what hits took
--- in the slice: paid_ns; a twelfth more, by which the mean is above that tenth. Against programs' own count
--- and clock 0.95 to 1.05 then, whatever the machine was at. Gaps of three times what the calibration found
--- outside of the timestamps are the program's: no row.
+-- From one call's second timestamp to the next call's first is the rest of a hit, and what the
+-- program does there, which is next to nothing in the tightest tenth (hit_gap). With what is inside
+-- that is what hits took in the slice: paid_ns; a twelfth more, by which the mean is above that
+-- tenth. Against programs' own count and clock 0.95 to 1.05 then, whatever the machine was at. Gaps
+-- of three times what the calibration found outside of the timestamps are the program's: no row.
 CREATE VIEW call_moment AS
 SELECT c.slice, c.calls, c.hit_ns, 1.08 * (c.inside_ns + c.calls * g.low_ns / g.gaps) AS paid_ns
 FROM short_call c JOIN hit_gap g ON g.slice = c.slice AND g.hit = 'call'
 WHERE g.gaps >= 300 AND c.calls * g.low_ns <= 3.0 * c.outside_ns * g.gaps;
 
--- Both, of the whole recording. here: a thousand calls say what hits took. Else what lies outside goes along with
--- inside, and a tenth for the caches left cold; calls that take somewhat longer by themselves look the same,
--- so that only what is below the calibration is believed. scale: NULL below a thousand calls.
+-- Both, of the whole recording. here: a thousand calls say what hits took. Else what lies outside
+-- goes along with inside, and a tenth for the caches left cold; calls that take somewhat longer by
+-- themselves look the same, so that only what is below the calibration is believed. scale: NULL
+-- below a thousand calls.
 CREATE VIEW probe_pace AS
 SELECT m.calls >= 1000 AS here, CASE WHEN m.calls >= 1000 THEN m.paid_ns / m.hit_ns
 	WHEN c.calls >= 1000 THEN 1.10 * c.along_ns / c.hit_ns END AS scale
-FROM (SELECT SUM(calls) AS calls, SUM(along_ns) AS along_ns, SUM(hit_ns) AS hit_ns FROM short_call) c
+FROM (SELECT SUM(calls) AS calls, SUM(along_ns) AS along_ns, SUM(hit_ns) AS hit_ns
+	FROM short_call) c
 JOIN (SELECT COALESCE(SUM(calls), 0) AS calls, SUM(paid_ns) AS paid_ns, SUM(hit_ns) AS hit_ns
 	FROM call_moment) m;
 
 -- The price of a hit, as far as its moment is known. event: the probe of something that
--- happens in the kernel, which has no such measure; uprobe: those that have, and what the same traps do
--- else. Walks were timed as they were made. error_ns: of the calibration, or, where the price is known as it
--- was paid (here), a tenth, and by how much the calibration was below, since some of that may be the
--- program's. pace: probe_pace's scale.
+-- happens in the kernel, which has no such measure; uprobe: those that have, and what the same
+-- traps do else. Walks were timed as they were made. error_ns: of the calibration, or, where the
+-- price is known as it was paid (here), a tenth, and by how much the calibration was below, since
+-- some of that may be the program's. pace: probe_pace's scale.
 CREATE VIEW probe_moment AS
 SELECT p.probe, p.event, p.uprobe, p.uprobe AND s.here AS here, p.hit_ns AS calibrated_ns,
 	CASE WHEN p.uprobe THEN s.scale END AS pace,
@@ -146,14 +155,15 @@ SELECT p.probe, p.event, p.uprobe, p.uprobe AND s.here AS here, p.hit_ns AS cali
 		ELSE p.error_ns END AS error_ns
 FROM (
 	SELECT *, NOT event AND probe <> 'walk' AS uprobe
-	FROM (SELECT *, probe IN ('fault', 'fault_end', 'map', 'read', 'read_other', 'syscall', 'sample') AS event
+	FROM (SELECT *, probe IN ('fault', 'fault_end', 'map', 'read', 'read_other', 'syscall',
+		'sample') AS event
 		FROM probe_price)
 ) p JOIN probe_pace s;
 
 -- Parts of the CPU samples, with 95 % bounds after Agresti and Coull: with p = (k + 2) / (n + 4),
--- p +- 1.96 sqrt(p (1 - p) / (n + 4)). what: probe; allocator: in its functions, probes, faults and mapping
--- calls not among it; call: of that, what is not clearing; clear: what is. error: from the share to the farther
--- bound.
+-- p +- 1.96 sqrt(p (1 - p) / (n + 4)). what: probe; allocator: in its functions, probes, faults and
+-- mapping calls not among it; call: of that, what is not clearing; clear: what is. error: from the
+-- share to the farther bound.
 CREATE VIEW sample_share AS
 WITH
 place(what, name) AS (VALUES ('probe', 'probe'), ('allocator', 'allocator'),
@@ -174,12 +184,12 @@ bounded AS (
 SELECT what, k, n, share, MIN(1.0, p + half) AS high, ABS(p - share) + half AS error FROM bounded;
 
 -- What the uprobes took of all the targets' CPU time, twice: priced_ns, hits by their price,
--- which other code, with other things in the caches, on a machine that is busier or less than in the moment
--- of the calibration, pays only within a tenth; and sampled_ns, the part of the CPU samples that lie in
--- them, and a fiftieth more error, by which what comes after a probe finds the caches colder. sampled: the
--- second holds, where its error is the smaller one or where the two contradict each other. scale: what a
--- price is to be multiplied by. Stacks walked in faults are priced with the uprobes: their price counts as
--- error of the samples.
+-- which other code, with other things in the caches, on a machine that is busier or less than in
+-- the moment of the calibration, pays only within a tenth; and sampled_ns, the part of the CPU
+-- samples that lie in them, and a fiftieth more error, by which what comes after a probe finds the
+-- caches colder. sampled: the second holds, where its error is the smaller one or where the two
+-- contradict each other. scale: what a price is to be multiplied by. Stacks walked in faults are
+-- priced with the uprobes: their price counts as error of the samples.
 CREATE VIEW uprobe_profile AS
 WITH
 spent AS (
@@ -208,10 +218,11 @@ SELECT k, n, priced_ns, priced_error_ns, sampled_ns, sampled_error_ns, sampled,
 	CASE WHEN sampled THEN sampled_error_ns / priced_ns END AS error
 FROM chosen;
 
--- What CPU samples say of the allocator's time, where they say more than prices. most_ns: the most that its
--- functions can have taken, clearing among it; where the probes are known by samples, too. call_ns,
--- call_error_ns: what they took without clearing; clear_ns, clear_error_ns: what calloc's memset took. These
--- only where calls were watched in windows, and there are enough samples to tell.
+-- What CPU samples say of the allocator's time, where they say more than prices. most_ns: the most
+-- that its functions can have taken, clearing among it; where the probes are known by samples, too.
+-- call_ns, call_error_ns: what they took without clearing; clear_ns, clear_error_ns: what calloc's
+-- memset took. These only where calls were watched in windows, and there are enough samples to
+-- tell.
 CREATE VIEW allocator_profile AS
 SELECT CASE WHEN u.sampled THEN a.high * s.cpu_ns END AS most_ns,
 	CASE WHEN o.n >= 30 AND w.windows THEN o.share * s.cpu_ns END AS call_ns,
@@ -223,8 +234,8 @@ JOIN sample_share c ON c.what = 'clear'
 JOIN (SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns FROM process_slice) s
 JOIN (SELECT EXISTS (SELECT 1 FROM watch) AS windows) w;
 
--- What a hit of each probe cost in this recording. sampled: scaled to what CPU samples say of all; calibrated_ns:
--- the calibration's price, scaled alike.
+-- What a hit of each probe cost in this recording. sampled: scaled to what CPU samples say of all;
+-- calibrated_ns: the calibration's price, scaled alike.
 CREATE VIEW probe_cost AS
 SELECT p.probe, p.uprobe, p.here, p.pace, u.sampled AND NOT p.event AS sampled,
 	p.calibrated_ns * u.scale AS calibrated_ns,
@@ -250,15 +261,15 @@ FROM fault
 GROUP BY pid, class, in_call, in_memset;
 
 -- What one fault of a class costs on the CPU (mean_ns) and asleep (blocked_mean_ns), the probes'
--- own part taken out. Faults are timed in windows: all of the first slice, a part of each later one,
--- so that each slice is a stratum (Cochran, Sampling Techniques, 5.3): its mean counts by its faults,
--- and the squared error of the whole is the sum of N^2 s^2 / n (1 - n/N) over the strata, over N^2.
--- Slices with less than two timed faults get the mean and the error of all that were timed.
--- error_ns: 1.96 standard errors plus the price's error. The squares are of times cut to whole
--- microseconds, half a microsecond too short on average: the mean is moved as much before it is
--- squared, and 1 us^2 added for what the cut hides. Without at least two timed faults: the
--- calibrated first-touch fault (a huge one: plus 2 MiB at the calibrated rate), or the mean over this
--- recording's minor classes; the error is then half of it.
+-- own part taken out. Faults are timed in windows: all of the first slice, a part of each later
+-- one, so that each slice is a stratum (Cochran, Sampling Techniques, 5.3): its mean counts by its
+-- faults, and the squared error of the whole is the sum of N^2 s^2 / n (1 - n/N) over the strata,
+-- over N^2. Slices with less than two timed faults get the mean and the error of all that were
+-- timed. error_ns: 1.96 standard errors plus the price's error. The squares are of times cut to
+-- whole microseconds, half a microsecond too short on average: the mean is moved as much before it
+-- is squared, and 1 us^2 added for what the cut hides. Without at least two timed faults: the
+-- calibrated first-touch fault (a huge one: plus 2 MiB at the calibrated rate), or the mean over
+-- this recording's minor classes; the error is then half of it.
 CREATE VIEW fault_price AS
 WITH
 stratum AS (
@@ -269,7 +280,8 @@ stratum AS (
 ),
 moment AS MATERIALIZED (
 	SELECT *, CASE WHEN n >= 2 THEN (1e6 + MAX(0.0, ns2 / n - MAX(0.0, cpu_ns / n - 500)
-			* MAX(0.0, cpu_ns / n - 500))) / (n - 1) * MAX(0.0, 1.0 - 1.0 * n / MAX(faults, n))
+			* MAX(0.0, cpu_ns / n - 500))) / (n - 1)
+				* MAX(0.0, 1.0 - 1.0 * n / MAX(faults, n))
 		END AS v
 	FROM stratum
 ),

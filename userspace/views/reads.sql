@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- reads.sql: reads of files: their cost, and how often the same part is read again. Follows prices.sql;
--- tolls.sql has the rules that all views keep.
+-- reads.sql: reads of files: their cost, and how often the same part is read again. Follows
+-- prices.sql; tolls.sql has the rules that all views keep.
 
--- Reads by process, file, call and place. cpu_ns: less the probes' own part and the minor faults that
--- were taken inside, which have their own tolls. pages: whole ones, of the bytes.
+-- Reads by process, file, call and place. cpu_ns: less the probes' own part and the minor faults
+-- that were taken inside, which have their own tolls. pages: whole ones, of the bytes.
 CREATE VIEW read_cost AS
 WITH
 total AS MATERIALIZED (
@@ -20,7 +20,8 @@ SELECT t.pid, t.file, t.call, t.stack_id, t.direct, t.calls, t.failed, t.bytes, 
 	MAX(0.0, t.cpu_ns - t.calls * c.read_inside_ns - t.faults * (f.mean_ns + c.fault_hit_ns))
 		AS cpu_ns,
 	-- what the probes add inside is uncertain, but not by more than itself
-	t.calls * MIN(c.read_error_ns, MAX(c.read_inside_ns, 0.1 * c.read_hit_ns)) + t.faults * (f.error_ns + c.fault_hit_error_ns) AS error_ns
+	t.calls * MIN(c.read_error_ns, MAX(c.read_inside_ns, 0.1 * c.read_hit_ns)) + t.faults
+		* (f.error_ns + c.fault_hit_error_ns) AS error_ns
 FROM total t JOIN calibrated c JOIN fault f;
 
 -- The place for tolls with tables of their own (swap.out, reclaim, file.read): one row per pid,
@@ -41,8 +42,8 @@ SELECT r.pid, 'file.read', r.stack_id, r.call,
 FROM read_cost r LEFT JOIN file f ON f.file = r.file
 GROUP BY r.pid, r.stack_id, r.call, r.file;
 
--- Of each file, and of all (file 0): how often each different block was read, on average. low and high
--- bound it where blocks were sampled; equal where all were followed.
+-- Of each file, and of all (file 0): how often each different block was read, on average. low and
+-- high bound it where blocks were sampled; equal where all were followed.
 CREATE VIEW file_reuse AS
 SELECT file, uses, different, different * block_bytes AS different_bytes,
 	MAX(0.0, uses - first) / uses AS again_share, rate,
@@ -52,11 +53,12 @@ SELECT file, uses, different, different * block_bytes AS different_bytes,
 	CASE WHEN uses > first THEN (max_distance + 1) * block_bytes END AS enough_bytes
 FROM reuse WHERE subject IN ('file', 'files') AND uses > 0 AND different > 0;
 
--- The miss-ratio curve: the share of the reads (subject 'file', 'files') or swap-ins ('swap') seen that a
--- cache of so many bytes, which throws out what was used longest ago, would still miss; of pages swapped
--- in, memory for all that faults. Hits in a cache that the program keeps itself are not visible: what it
--- holds all the time takes room, too, so the cache that is needed lies between cache_bytes and
--- cache_bytes plus the size of that one. error: 95 %, of sampling; 0: every block was followed.
+-- The miss-ratio curve: the share of the reads (subject 'file', 'files') or swap-ins ('swap') seen
+-- that a cache of so many bytes, which throws out what was used longest ago, would still miss; of
+-- pages swapped in, memory for all that faults. Hits in a cache that the program keeps itself are
+-- not visible: what it holds all the time takes room, too, so the cache that is needed lies between
+-- cache_bytes and cache_bytes plus the size of that one. error: 95 %, of sampling; 0: every block
+-- was followed.
 CREATE VIEW miss_ratio AS
 SELECT subject, file, 0 AS cache_bytes, 1.0 AS miss_ratio, error FROM reuse WHERE uses > 0
 UNION ALL
@@ -68,7 +70,8 @@ FROM reuse_distance d JOIN reuse r ON r.subject = d.subject AND r.file = d.file 
 CREATE VIEW files AS
 SELECT ROW_NUMBER() OVER (ORDER BY time_ns DESC, bytes DESC, file) AS rank, *
 FROM (
-	SELECT r.file, COALESCE(f.path, '') AS path, f.dev, f.inode, COALESCE(f.kind, 'file') AS kind,
+	SELECT r.file, COALESCE(f.path, '') AS path, f.dev, f.inode,
+		COALESCE(f.kind, 'file') AS kind,
 		f.bytes AS file_bytes, SUM(r.calls) AS calls, SUM(r.bytes) AS bytes,
 		SUM(r.cpu_ns + r.blocked_ns) AS time_ns, SUM(r.blocked_ns) AS blocked_ns,
 		SUM(CASE WHEN r.direct THEN r.bytes ELSE 0 END) AS direct_bytes,

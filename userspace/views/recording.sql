@@ -1,29 +1,28 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- recording.sql: the schema of a recording. Tables hold facts, written by recording_facts.c once
--- per slice; views (tolls.sql, verdict.sql) hold every judgement, so that report, notebook and sqlite3
--- shell read the same numbers. The three files together make a recording (order).
+-- per slice; views (tolls.sql, verdict.sql) hold every judgement, so that report, notebook and
+-- sqlite3 shell read the same numbers. The three files together make a recording (order).
 --
--- A recording has the views with it for the SQLite shell. memtoll and the Python package read any recording
--- with their own (recording_schema.h), so what comes later must do for recordings without: a column has a
--- default or may be NULL, a table is one of later_table. Where that says something else than was, where what
--- a column holds changes, and where a fault class or a place comes that a reader would not count,
--- RECORDING_FORMAT is raised.
+-- A recording has the views with it for the SQLite shell. memtoll and the Python package read any
+-- recording with their own (recording_schema.h), so what comes later must do for recordings
+-- without: a column has a default or may be NULL, a table is one of later_table. Where that says
+-- something else than was, where what a column holds changes, and where a fault class or a place
+-- comes that a reader would not count, RECORDING_FORMAT is raised.
 --
 -- Units: *_ns nanoseconds, *_bytes bytes, addresses and counts plain integers. CPU time is time on
 -- the CPU of the target's threads; blocked time is time asleep inside a fault.
 
 -- One row per fact about the recording itself. Keys: tool_version, format, command_line,
--- target_command (or the cgroup; neither: absent), target_words (a traced command, quoted as a shell
--- takes it), kernel, machine,
--- start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns, min_size_bytes, overhead_limit ("none", or a
--- number: % of the CPU time), probes, exit_status of a traced command (as a shell tells it), end_reason
--- ("target exited", "duration", "signal", "cgroup removed", "size limit": another slice did not fit into
--- --max-size, "error: ..."), memory_bytes (of the machine), cgroup and
--- cgroup_memory_limit_bytes (where a cgroup was named), held_ns (how long at least processes of a command
--- were held while they were followed), swap_in_counted ("1" where the kernel tells each page brought in:
--- table swap has the rows in_*), other_tracer_of (a process that another memtoll was met to trace, too),
--- and, last of all, complete ("1").
+-- target_command (or the cgroup; neither: absent), target_words (a traced command, quoted as a
+-- shell takes it), kernel, machine, start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns,
+-- min_size_bytes, overhead_limit ("none", or a number: % of the CPU time), probes, exit_status of a
+-- traced command (as a shell tells it), end_reason ("target exited", "duration", "signal", "cgroup
+-- removed", "size limit": another slice did not fit into --max-size, "error: ..."), memory_bytes
+-- (of the machine), cgroup and cgroup_memory_limit_bytes (where a cgroup was named), held_ns (how
+-- long at least processes of a command were held while they were followed), swap_in_counted ("1"
+-- where the kernel tells each page brought in: table swap has the rows in_*), other_tracer_of (a
+-- process that another memtoll was met to trace, too), and, last of all, complete ("1").
 CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,
 	value TEXT
@@ -44,7 +43,8 @@ CREATE TABLE process (
 	executable  TEXT,
 	start_ns    INTEGER NOT NULL,	-- when tracing of it began
 	end_ns      INTEGER,		-- when it exited, or NULL: it goes on
-	exit_code   INTEGER,		-- as wait(2) has it; NULL: it goes on, or its end went untold
+	exit_code   INTEGER,		-- as wait(2) has it; NULL: it goes on, or its end went
+					-- untold
 	role        TEXT NOT NULL,	-- 'target' (named by the user) or 'child' (followed)
 	-- where it was seen last, as /proc/PID/cgroup has it: memory_cgroup.path
 	memory_cgroup TEXT
@@ -54,13 +54,15 @@ CREATE TABLE process (
 CREATE TABLE allocator (
 	pid                 INTEGER NOT NULL,
 	module              TEXT NOT NULL,	-- path of the library or program
-	kind                TEXT NOT NULL,	-- glibc, musl, jemalloc, tcmalloc, mimalloc, go, unknown
+	kind                TEXT NOT NULL,	-- glibc, musl, jemalloc, tcmalloc, mimalloc, go,
+						-- unknown
 	version             TEXT NOT NULL,
 	functions           TEXT NOT NULL,	-- "malloc+0 calloc+0 free+3": probed, and where
 	refused             TEXT NOT NULL,	-- functions found but not probed, with the reason
 	mmap_threshold_low  INTEGER,	-- bytes: glibc's present threshold is at least this,
 	mmap_threshold_high INTEGER,	-- and at most this; NULL where nothing was seen
-	dynamic             INTEGER,	-- 1: the threshold moves; 0: a tunable pins it; NULL: unknown
+	dynamic             INTEGER,	-- 1: the threshold moves; 0: a tunable pins it; NULL:
+					-- unknown
 	-- of its environment: GLIBC_TUNABLES and MALLOC_*, MALLOC_CONF, TCMALLOC_*, MIMALLOC_*
 	tunables            TEXT NOT NULL,
 	-- 'dynamic': a shared library; 'preloaded': one that LD_PRELOAD names; 'static': part of a
@@ -82,8 +84,8 @@ CREATE TABLE allocator_probe (
 	PRIMARY KEY (pid, module, symbol)
 ) WITHOUT ROWID;
 
--- Kernel's own figures of a process, over one slice; the last two are gauges at the slice's end (for
--- a process that exited, the last that were seen), NULL where unknown.
+-- Kernel's own figures of a process, over one slice; the last two are gauges at the slice's end
+-- (for a process that exited, the last that were seen), NULL where unknown.
 CREATE TABLE process_slice (
 	slice        INTEGER NOT NULL,
 	pid          INTEGER NOT NULL,
@@ -95,19 +97,20 @@ CREATE TABLE process_slice (
 	PRIMARY KEY (slice, pid)
 ) WITHOUT ROWID;
 
--- A stack, leaf first. Of processes that were gone before their code could be looked at, fault.touched_stack
--- and fault_run.touched_stack have the same one for all that are as deep. Depth 0 of an allocation stack is the allocator's function itself.
+-- A stack, leaf first. Of processes that were gone before their code could be looked at,
+-- fault.touched_stack and fault_run.touched_stack have the same one for all that are as deep. Depth
+-- 0 of an allocation stack is the allocator's function itself.
 CREATE TABLE stack (
 	stack_id INTEGER PRIMARY KEY,	-- 64-bit hash made in the kernel, as a signed integer
 	pid      INTEGER NOT NULL,	-- process it was first seen in
-	-- 'cfi': call frame information; 'cfi+fp': some frame by its frame pointer; 'fp': all of them, but
-	-- the first caller from the stack pointer
+	-- 'cfi': call frame information; 'cfi+fp': some frame by its frame pointer; 'fp': all of
+	-- them, but the first caller from the stack pointer
 	how      TEXT NOT NULL,
 	complete INTEGER NOT NULL,	-- 1: reached the thread's start
-	-- why it did not: 'depth' (more frames than are kept), 'mapping' (an address in no known code),
-	-- 'row' (a module without call frame information), 'rule' (no rule tells the caller of this
-	-- place), 'memory' (the stack could not be read), 'probe' (a return probe was just taking the return
-	-- address), 'frame pointers' (their chain ended); ''
+	-- why it did not: 'depth' (more frames than are kept), 'mapping' (an address in no known
+	-- code), 'row' (a module without call frame information), 'rule' (no rule tells the caller
+	-- of this place), 'memory' (the stack could not be read), 'probe' (a return probe was just
+	-- taking the return address), 'frame pointers' (their chain ended); ''
 	stopped  TEXT NOT NULL DEFAULT ''
 );
 
@@ -136,27 +139,34 @@ CREATE TABLE frame (
 CREATE TABLE call (
 	slice          INTEGER NOT NULL,
 	pid            INTEGER NOT NULL,
-	call           TEXT NOT NULL,	-- malloc, calloc, realloc, reallocarray, free, posix_memalign ...
+	call           TEXT NOT NULL,	-- malloc, calloc, realloc, reallocarray, free,
+					-- posix_memalign ...
 	stack_id       INTEGER NOT NULL,	-- allocated at (free: freed at)
 	calls          INTEGER NOT NULL,
 	failed         INTEGER NOT NULL,
 	bytes          INTEGER NOT NULL,	-- asked
-	cpu_ns         INTEGER NOT NULL,	-- between the probes, all inside included, probes too
+	cpu_ns         INTEGER NOT NULL,	-- between the probes, all inside included, probes
+						-- too
 	timed_calls    INTEGER NOT NULL,	-- calls that cpu_ns covers
 	map_cpu_ns     INTEGER NOT NULL,	-- of cpu_ns: inside mapping system calls
 	map_calls      INTEGER NOT NULL,
 	faults         INTEGER NOT NULL,	-- faults inside, all classes
-	cleared_calls  INTEGER NOT NULL,	-- glibc's calloc: calls that memset (chunk header says)
+	cleared_calls  INTEGER NOT NULL,	-- glibc's calloc: calls that memset (chunk header
+						-- says)
 	cleared_bytes  INTEGER NOT NULL,
 	cleared_cpu_ns INTEGER NOT NULL,	-- cpu_ns of those calls
 	cleared_faults INTEGER NOT NULL,
 	mmapped_calls  INTEGER NOT NULL,	-- blocks with a mapping of their own
 	known_clearing INTEGER NOT NULL,	-- 1: the rule of clearing is known (glibc)
-	nested_calls   INTEGER NOT NULL,	-- made inside another allocator function; not in calls
-	slow_calls     INTEGER NOT NULL DEFAULT 0,	-- of 2048 ns and more, or with a fault or mapping call
+	nested_calls   INTEGER NOT NULL,	-- made inside another allocator function; not in
+						-- calls
+	slow_calls     INTEGER NOT NULL DEFAULT 0,	-- of 2048 ns and more, or with a fault or
+							-- mapping call
 	slow_cpu_ns    INTEGER NOT NULL DEFAULT 0,	-- cpu_ns of those calls
-	off_ns         INTEGER NOT NULL DEFAULT 0,	-- off the CPU inside: asleep or preempted; not in cpu_ns
-	lock_waits     INTEGER NOT NULL DEFAULT 0,	-- futex waits inside, for a lock of the allocator
+	off_ns         INTEGER NOT NULL DEFAULT 0,	-- off the CPU inside: asleep or preempted;
+							-- not in cpu_ns
+	lock_waits     INTEGER NOT NULL DEFAULT 0,	-- futex waits inside, for a lock of the
+							-- allocator
 	lock_ns        INTEGER NOT NULL DEFAULT 0,	-- wall time of those
 	-- (before futex calls are watched: calls that slept inside for nothing else that there is)
 	PRIMARY KEY (slice, pid, call, stack_id, known_clearing)
@@ -188,13 +198,16 @@ CREATE TABLE outlier (
 	size_bytes     INTEGER NOT NULL,	-- asked; 0 of free
 	wall_ns        INTEGER NOT NULL,
 	cpu_ns         INTEGER NOT NULL,	-- of it on the CPU
-	median_ns      INTEGER NOT NULL,	-- running median of its thread's calls of the function
-	frees          INTEGER NOT NULL,	-- by its thread since that last asked for 1001 bytes or more
+	median_ns      INTEGER NOT NULL,	-- running median of its thread's calls of the
+						-- function
+	frees          INTEGER NOT NULL,	-- by its thread since that last asked for 1001
+						-- bytes or more
 	cleared_bytes  INTEGER NOT NULL,	-- glibc's calloc: bytes of its memset
 	glibc          INTEGER NOT NULL,	-- 1: a function of glibc's own
 	mmapped        INTEGER NOT NULL,	-- 1: the block has a mapping of its own
 	zero_faults    INTEGER NOT NULL,	-- faults inside: first touches
-	zero_timed     INTEGER NOT NULL,	-- of them, those whose end was seen (as fault.timed_faults)
+	zero_timed     INTEGER NOT NULL,	-- of them, those whose end was seen (as
+						-- fault.timed_faults)
 	zero_ns        INTEGER NOT NULL,	-- wall time of the timed ones
 	swap_faults    INTEGER NOT NULL,	-- on swapped pages
 	swap_timed     INTEGER NOT NULL,
@@ -225,7 +238,8 @@ CREATE TABLE block (
 	made_bytes       INTEGER NOT NULL,
 	freed            INTEGER NOT NULL,
 	freed_bytes      INTEGER NOT NULL,
-	never_used_bytes INTEGER NOT NULL,	-- pages of freed mmapped blocks that no fault ever touched
+	never_used_bytes INTEGER NOT NULL,	-- pages of freed mmapped blocks that no fault ever
+						-- touched
 	PRIMARY KEY (slice, pid, call, stack_id)
 ) WITHOUT ROWID;
 
@@ -243,11 +257,14 @@ INSERT INTO fault_class VALUES
 	('zero_mthp',    'zero.kernel', 1),	-- first write that mapped a folio of several pages
 	('cow',          'cow',         1),
 	('cow_major',    'cow',         1),	-- the same, after reading the page from its file
-	('reuse',        'cow',         0),	-- write to a page that had become private: nothing is copied
-	('swap_minor',   'swap.in',     0),	-- found in the swap cache: read ahead, or not yet freed
+	('reuse',        'cow',         0),	-- write to a page that had become private: nothing
+						-- is copied
+	('swap_minor',   'swap.in',     0),	-- found in the swap cache: read ahead, or not yet
+						-- freed
 	('swap_major',   'swap.in',     0),	-- read from a device
 	('swap_zram_major',  'swap.in', 0),	-- decompressed from zram, a device in memory
-	('swap_zswap_major', 'swap.in', 0),	-- decompressed from zswap, before it reached a device
+	('swap_zswap_major', 'swap.in', 0),	-- decompressed from zswap, before it reached a
+						-- device
 	('swap_zero_major',  'swap.in', 0),	-- was all zeros: never stored, cleared again
 	('file_minor',   'file.fault',  0),
 	('file_major',   'file.fault',  0),
@@ -263,23 +280,28 @@ CREATE TABLE fault (
 	allocated_stack INTEGER NOT NULL,	-- 0: in no block that was seen
 	allocated_call  TEXT NOT NULL,		-- '' where allocated_stack is 0
 	touched_stack   INTEGER NOT NULL,
-	area            TEXT NOT NULL,		-- anon, heap, stack, arena, library, file, shared, unknown
-	area_name       TEXT NOT NULL DEFAULT '',	-- path of the file or shared area; '' elsewhere
+	area            TEXT NOT NULL,		-- anon, heap, stack, arena, library, file, shared,
+						-- unknown
+	area_name       TEXT NOT NULL DEFAULT '',	-- path of the file or shared area; ''
+							-- elsewhere
 	in_call         TEXT NOT NULL,		-- allocator function the thread was in, or ''
-	in_memset       INTEGER NOT NULL,	-- 1: the instruction belongs to memset or bzero, byte 0
+	in_memset       INTEGER NOT NULL,	-- 1: the instruction belongs to memset or bzero,
+						-- byte 0
 	faults          INTEGER NOT NULL,
 	pages           INTEGER NOT NULL,
-	timed_faults    INTEGER NOT NULL,	-- end seen (windows; major: all), no interrupt by a probe
+	timed_faults    INTEGER NOT NULL,	-- end seen (windows; major: all), no interrupt by a
+						-- probe
 	timed_cpu_ns    INTEGER NOT NULL,
 	timed_cpu_us2   INTEGER NOT NULL,	-- sum of squares, us^2
 	blocked_ns      INTEGER NOT NULL,	-- of the timed ones
-	PRIMARY KEY (slice, pid, class, allocated_stack, allocated_call, touched_stack, area, area_name,
+	PRIMARY KEY (slice, pid, class, allocated_stack, allocated_call, touched_stack, area,
+		area_name,
 		     in_call, in_memset)
 ) WITHOUT ROWID;
 
--- Single sweeps of faults, for pictures: address by time. Bounded per slice, to far fewer once there are a
--- million, and those kept are any of the slice's; loss runs_unstored
--- counts what was left out here (it is in table fault all the same).
+-- Single sweeps of faults, for pictures: address by time. Bounded per slice, to far fewer once
+-- there are a million, and those kept are any of the slice's; loss runs_unstored counts what was
+-- left out here (it is in table fault all the same).
 CREATE TABLE fault_run (
 	slice           INTEGER NOT NULL,
 	pid             INTEGER NOT NULL,
@@ -288,7 +310,8 @@ CREATE TABLE fault_run (
 	address         INTEGER NOT NULL,
 	pages           INTEGER NOT NULL,
 	faults          INTEGER NOT NULL,
-	first_ns        INTEGER NOT NULL,	-- to within 16 faults, as last_ns: the clock is not read at each
+	first_ns        INTEGER NOT NULL,	-- to within 16 faults, as last_ns: the clock is not
+						-- read at each
 	last_ns         INTEGER NOT NULL,
 	allocated_stack INTEGER NOT NULL,
 	allocated_call  TEXT NOT NULL DEFAULT '',
@@ -297,10 +320,12 @@ CREATE TABLE fault_run (
 );
 
 -- How the pages of one allocation site were used or, outside of allocations, those of one area.
--- Cumulative since the start and replaced at each slice. A sweep goes over adjacent pages, up or down.
+-- Cumulative since the start and replaced at each slice. A sweep goes over adjacent pages, up or
+-- down.
 CREATE TABLE access (
 	pid                    INTEGER NOT NULL,
-	call                   TEXT NOT NULL,		-- as fault.allocated_call; '' outside of allocations
+	call                   TEXT NOT NULL,		-- as fault.allocated_call; '' outside of
+							-- allocations
 	allocated_stack        INTEGER NOT NULL,	-- 0 outside of allocations
 	area                   TEXT NOT NULL,		-- as fault.area; '' of an allocation site
 	area_name              TEXT NOT NULL,
@@ -308,9 +333,12 @@ CREATE TABLE access (
 	first_sequential_pages INTEGER NOT NULL,	-- of them, in a sweep
 	in_pages               INTEGER NOT NULL,	-- faults on swapped pages, major and minor
 	in_sequential_pages    INTEGER NOT NULL,	-- of them, in a sweep
-	distinct_pages         INTEGER NOT NULL,	-- different pages that came back at least once
-	max_returns            INTEGER NOT NULL,	-- how often the page came back that did so most
-	untracked_pages        INTEGER NOT NULL,	-- of in_pages: page not followed, for want of memory
+	distinct_pages         INTEGER NOT NULL,	-- different pages that came back at least
+							-- once
+	max_returns            INTEGER NOT NULL,	-- how often the page came back that did so
+							-- most
+	untracked_pages        INTEGER NOT NULL,	-- of in_pages: page not followed, for want
+							-- of memory
 	PRIMARY KEY (pid, call, allocated_stack, area, area_name)
 ) WITHOUT ROWID;
 
@@ -325,19 +353,20 @@ CREATE TABLE map_call (
 	failed   INTEGER NOT NULL,
 	bytes    INTEGER NOT NULL,
 	cpu_ns   INTEGER NOT NULL,
-	-- minor faults that the kernel took for the program inside (MAP_POPULATE): they raise no event
+	-- minor faults that the kernel took for the program inside (MAP_POPULATE): they raise no
+	-- event
 	populated INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (slice, pid, call, in_call, stack_id)
 ) WITHOUT ROWID;
 
--- glibc's mmap_threshold, trim_threshold and top_pad: a row where one changed, or more became known of
--- it. The value lies between low_bytes and high_bytes, both included. how: default (glibc's, at the
--- start), tunable (set in the environment), inherited (from the process that forked this one), freed (a
--- block with a mapping of its own was freed: glibc raises mmap_threshold to its size, trim_threshold to
--- twice that), mapped (a block got its own mapping: not above its size), grew (the heap grew for a
--- block), trimmed (free gave back the top), read (from libc's data), exec (another program in the same
--- process: nothing is known). Bounds that do not overlap with
--- those before: the value changed between the two, by a call that was not seen (mallopt).
+-- glibc's mmap_threshold, trim_threshold and top_pad: a row where one changed, or more became known
+-- of it. The value lies between low_bytes and high_bytes, both included. how: default (glibc's, at
+-- the start), tunable (set in the environment), inherited (from the process that forked this one),
+-- freed (a block with a mapping of its own was freed: glibc raises mmap_threshold to its size,
+-- trim_threshold to twice that), mapped (a block got its own mapping: not above its size), grew
+-- (the heap grew for a block), trimmed (free gave back the top), read (from libc's data), exec
+-- (another program in the same process: nothing is known). Bounds that do not overlap with those
+-- before: the value changed between the two, by a call that was not seen (mallopt).
 CREATE TABLE threshold (
 	time_ns    INTEGER NOT NULL,	-- CLOCK_MONOTONIC
 	pid        INTEGER NOT NULL,
@@ -349,27 +378,28 @@ CREATE TABLE threshold (
 	stack_id   INTEGER NOT NULL	-- its stack; 0: none
 );
 
--- Memory given back to the kernel, and got again. Given back is what a fault had brought in and then
--- munmap, a falling break (brk), madvise (dontneed; free: MADV_FREE) or a fixed mapping over it (fixed)
--- took away; got again, when a first-touch fault brings the page back: at the same address; after
--- munmap, in a new mapping of about the same size by the same call. Rows with calls tell what was
--- given back; those with a class, what was got again of it.
+-- Memory given back to the kernel, and got again. Given back is what a fault had brought in and
+-- then munmap, a falling break (brk), madvise (dontneed; free: MADV_FREE) or a fixed mapping over
+-- it (fixed) took away; got again, when a first-touch fault brings the page back: at the same
+-- address; after munmap, in a new mapping of about the same size by the same call. Rows with calls
+-- tell what was given back; those with a class, what was got again of it.
 CREATE TABLE giveback (
 	slice         INTEGER NOT NULL,
 	pid           INTEGER NOT NULL,
 	how           TEXT NOT NULL,	-- munmap, brk, dontneed, free, fixed
-	gave_call     TEXT NOT NULL,	-- allocator function that gave it back; '': the program itself
+	gave_call     TEXT NOT NULL,	-- allocator function that gave it back; '': the program
+					-- itself
 	gave_stack    INTEGER NOT NULL,
-	-- who made the block, or the mapping, that the page came back in; where neither is known, the
-	-- function that the fault was in, and the code that touched
+	-- who made the block, or the mapping, that the page came back in; where neither is known,
+	-- the function that the fault was in, and the code that touched
 	got_call      TEXT NOT NULL,
 	got_stack     INTEGER NOT NULL,
 	class         TEXT NOT NULL,	-- fault_class.class of the faults, or ''
 	calls         INTEGER NOT NULL,	-- that gave back
 	gave_bytes    INTEGER NOT NULL,	-- pages that had been in use
 	largest_bytes INTEGER NOT NULL,	-- the longest range that one call gave back, used or not
-	-- how far the break (brk), or what calls of the allocator had mapped (munmap), rose above its lowest
-	-- within one slice
+	-- how far the break (brk), or what calls of the allocator had mapped (munmap), rose above
+	-- its lowest within one slice
 	span_bytes    INTEGER NOT NULL,
 	again_faults  INTEGER NOT NULL,
 	again_bytes   INTEGER NOT NULL,
@@ -378,8 +408,8 @@ CREATE TABLE giveback (
 ) WITHOUT ROWID;
 
 -- CPU samples. place: memset (user code of memset, outside the allocator), calloc_memset (memset
--- inside a calloc), allocator, fault, map, read (of a file), probe (in a uprobe, or where the program
--- goes on after one), kernel (other), user (other).
+-- inside a calloc), allocator, fault, map, read (of a file), probe (in a uprobe, or where the
+-- program goes on after one), kernel (other), user (other).
 CREATE TABLE sample (
 	slice    INTEGER NOT NULL,
 	pid      INTEGER NOT NULL,
@@ -390,12 +420,12 @@ CREATE TABLE sample (
 	PRIMARY KEY (slice, pid, place, in_call, stack_id)
 ) WITHOUT ROWID;
 
--- Reclaim, swap-out and swap-in. what: reclaim_direct, reclaim_memcg (the target stalled, reclaiming
--- for the machine or for its memory cgroup; pages: reclaimed); out_self, out_traced, out_kswapd,
--- out_other (its pages pushed out to swap: by itself, by another traced process, by kswapd, by a
--- process that is not traced); in_device, in_zswap, in_zero (pages it brought in by its faults,
--- read-ahead included: from a device, from zswap, all-zero pages that are stored nowhere). pid 0
--- stands for all processes that are not traced.
+-- Reclaim, swap-out and swap-in. what: reclaim_direct, reclaim_memcg (the target stalled,
+-- reclaiming for the machine or for its memory cgroup; pages: reclaimed); out_self, out_traced,
+-- out_kswapd, out_other (its pages pushed out to swap: by itself, by another traced process, by
+-- kswapd, by a process that is not traced); in_device, in_zswap, in_zero (pages it brought in by
+-- its faults, read-ahead included: from a device, from zswap, all-zero pages that are stored
+-- nowhere). pid 0 stands for all processes that are not traced.
 CREATE TABLE swap (
 	slice      INTEGER NOT NULL,
 	pid        INTEGER NOT NULL,
@@ -412,19 +442,21 @@ CREATE TABLE file (
 	file  INTEGER PRIMARY KEY,
 	dev   INTEGER NOT NULL,		-- of the file system: major << 20 | minor
 	inode INTEGER NOT NULL,
-	path  TEXT NOT NULL,		-- from the root of the mounts; '...' before it where it is cut
+	path  TEXT NOT NULL,		-- from the root of the mounts; '...' before it where it is
+					-- cut
 	kind  TEXT NOT NULL,		-- 'file', 'block device'
 	bytes INTEGER			-- its size when it was first read; NULL where unknown
 );
 
--- Reads of files, by file, call and place. Time of a call: page faults (major ones) and reclaim inside
--- are taken out, they are tolls of their own. io_submit: the requests, counted as read in full, and the
--- time of the call; io_uring: the requests that ended, no time.
+-- Reads of files, by file, call and place. Time of a call: page faults (major ones) and reclaim
+-- inside are taken out, they are tolls of their own. io_submit: the requests, counted as read in
+-- full, and the time of the call; io_uring: the requests that ended, no time.
 CREATE TABLE file_read (
 	slice        INTEGER NOT NULL,
 	pid          INTEGER NOT NULL,
 	file         INTEGER NOT NULL,
-	call         TEXT NOT NULL,	-- read, pread64, readv, preadv, preadv2, io_submit, io_uring
+	call         TEXT NOT NULL,	-- read, pread64, readv, preadv, preadv2, io_submit,
+					-- io_uring
 	stack_id     INTEGER NOT NULL,
 	direct       INTEGER NOT NULL,	-- 1: O_DIRECT, past the page cache
 	calls        INTEGER NOT NULL,
@@ -439,9 +471,9 @@ CREATE TABLE file_read (
 	PRIMARY KEY (slice, pid, file, call, stack_id, direct)
 ) WITHOUT ROWID;
 
--- How far apart uses of the same block are (reuse_distance.h): of the reads of one file (subject 'file') and of
--- all files ('files'), and of the swap-ins of anonymous pages ('swap', where first touches are uses
--- too, but not counted). Cumulative since the start and replaced at each slice.
+-- How far apart uses of the same block are (reuse_distance.h): of the reads of one file (subject
+-- 'file') and of all files ('files'), and of the swap-ins of anonymous pages ('swap', where first
+-- touches are uses too, but not counted). Cumulative since the start and replaced at each slice.
 CREATE TABLE reuse (
 	subject      TEXT NOT NULL,
 	file         INTEGER NOT NULL,	-- 0: all
@@ -476,10 +508,10 @@ CREATE TABLE own_cache (
 	source  TEXT NOT NULL		-- 'command line', the file's path, or 'default'
 );
 
--- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, read, sample; walk: a
--- stack was walked; idle: an allocator function outside of its window, passed over; read_other: read(2) of
--- what is no file (a socket, a pipe), passed over; syscall: any other system call, which is slower while
--- some are watched: estimated, from windows in which they were counted.
+-- How often each probe was hit. probe: malloc .. memalign, fault, fault_end, map, read, sample;
+-- walk: a stack was walked; idle: an allocator function outside of its window, passed over;
+-- read_other: read(2) of what is no file (a socket, a pipe), passed over; syscall: any other system
+-- call, which is slower while some are watched: estimated, from windows in which they were counted.
 CREATE TABLE hit (
 	slice INTEGER NOT NULL,
 	pid   INTEGER NOT NULL,
@@ -488,23 +520,26 @@ CREATE TABLE hit (
 	PRIMARY KEY (slice, pid, probe)
 ) WITHOUT ROWID;
 
--- Allocator functions in slices in which the overhead budget let them be watched only in windows, or
--- not at all. What such a slice has of them in tables call and block is what its windows saw. A
--- function without a row was watched throughout the slice. call read_other: read(2), where nearly all
--- that it reads is no file; loss reads_unwatched has what files it read meanwhile, at most. call syscall:
--- mapping calls and calls that read, while the program made next to none; loss maps_unwatched has those
--- that it made meanwhile.
+-- Allocator functions in slices in which the overhead budget let them be watched only in windows,
+-- or not at all. What such a slice has of them in tables call and block is what its windows saw. A
+-- function without a row was watched throughout the slice. call read_other: read(2), where nearly
+-- all that it reads is no file; loss reads_unwatched has what files it read meanwhile, at most.
+-- call syscall: mapping calls and calls that read, while the program made next to none; loss
+-- maps_unwatched has those that it made meanwhile.
 CREATE TABLE watch (
 	slice          INTEGER NOT NULL,
 	call           TEXT NOT NULL,
-	windows        INTEGER NOT NULL,	-- in this slice; one that went on from the last counts
+	windows        INTEGER NOT NULL,	-- in this slice; one that went on from the last
+						-- counts
 	watched_ns     INTEGER NOT NULL,	-- their length
-	watched_cpu_ns INTEGER NOT NULL,	-- CPU time of all processes in them, probes included
+	watched_cpu_ns INTEGER NOT NULL,	-- CPU time of all processes in them, probes
+						-- included
 	PRIMARY KEY (slice, call)
 ) WITHOUT ROWID;
 
--- After a window the probes stay for a moment in which calls are counted and no more: these calls are in no
--- other table. A hit costs less than half then, so that more of the time is the program's own.
+-- After a window the probes stay for a moment in which calls are counted and no more: these calls
+-- are in no other table. A hit costs less than half then, so that more of the time is the program's
+-- own.
 CREATE TABLE watch_passed (
 	slice  INTEGER NOT NULL,
 	call   TEXT NOT NULL,
@@ -513,10 +548,10 @@ CREATE TABLE watch_passed (
 	PRIMARY KEY (slice, call)
 ) WITHOUT ROWID;
 
--- What else the program did in those slices, counted throughout: by how much of it fell into a function's
--- windows these tell how far the program came in them, whatever its probes cost. event: another
--- function, fault, map, read (of a file, by other than read(2)), plain_read (by read(2)); what did not
--- happen, or was itself watched in windows, has no row.
+-- What else the program did in those slices, counted throughout: by how much of it fell into a
+-- function's windows these tell how far the program came in them, whatever its probes cost. event:
+-- another function, fault, map, read (of a file, by other than read(2)), plain_read (by read(2));
+-- what did not happen, or was itself watched in windows, has no row.
 CREATE TABLE watch_event (
 	slice        INTEGER NOT NULL,
 	call         TEXT NOT NULL,
@@ -526,20 +561,22 @@ CREATE TABLE watch_event (
 	PRIMARY KEY (slice, call, event)
 ) WITHOUT ROWID;
 
--- Times between two hits of a thread's probes: call, from the return of an allocator call to the next one,
--- between their timestamps; idle, from one call of watch_passed to the next. The tightest tenth of them
--- is what the traps take: the program does next to nothing there. Those of 16 us and more are left out.
+-- Times between two hits of a thread's probes: call, from the return of an allocator call to the
+-- next one, between their timestamps; idle, from one call of watch_passed to the next. The tightest
+-- tenth of them is what the traps take: the program does next to nothing there. Those of 16 us and
+-- more are left out.
 CREATE TABLE hit_gap (
 	slice  INTEGER NOT NULL,
 	hit    TEXT NOT NULL,
 	gaps   INTEGER NOT NULL,
-	low_ns INTEGER NOT NULL,	-- sum, over the gaps, of what a tenth of their thread's are below
+	low_ns INTEGER NOT NULL,	-- sum, over the gaps, of what a tenth of their thread's are
+					-- below
 	PRIMARY KEY (slice, hit)
 ) WITHOUT ROWID;
 
--- Blocks below min_size_bytes that --sample chose, by site. One of s bytes is chosen with probability
--- p = 1 - exp(-s / sample_bytes) and stands for 1 / p calls and s / p bytes; the variance that it
--- brings to a sum is (1 - p) / p^2 times what it is of, squared.
+-- Blocks below min_size_bytes that --sample chose, by site. One of s bytes is chosen with
+-- probability p = 1 - exp(-s / sample_bytes) and stands for 1 / p calls and s / p bytes; the
+-- variance that it brings to a sum is (1 - p) / p^2 times what it is of, squared.
 CREATE TABLE sampled (
 	slice                INTEGER NOT NULL,
 	pid                  INTEGER NOT NULL,
@@ -557,22 +594,23 @@ CREATE TABLE sampled (
 	PRIMARY KEY (slice, pid, call, stack_id)
 ) WITHOUT ROWID;
 
--- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample and fault_more, which
--- are means as measured in the targets. hit_ns: added to the target. inside_ns: the part of it that
--- falls between the two probes and so into the measured time. fault_more: what a fault's program takes
--- in the targets beyond what it takes in the calibration; nothing hits it.
+-- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample and
+-- fault_more, which are means as measured in the targets. hit_ns: added to the target. inside_ns:
+-- the part of it that falls between the two probes and so into the measured time. fault_more: what
+-- a fault's program takes in the targets beyond what it takes in the calibration; nothing hits it.
 CREATE TABLE price (
 	probe     TEXT PRIMARY KEY,
 	hit_ns    REAL NOT NULL,
 	inside_ns REAL NOT NULL,
-	error_ns  REAL NOT NULL		-- half the spread between the calibration's rounds; of a mean, a tenth
+	error_ns  REAL NOT NULL		-- half the spread between the calibration's rounds; of a
+					-- mean, a tenth
 ) WITHOUT ROWID;
 
 -- Other figures calibrated at start: clear_4k_bytes_per_s, clear_2m_bytes_per_s,
 -- memset_bytes_per_s, fault_ns (a bare first-touch fault), malloc_ns (a bare small malloc),
--- fault_timed_inside_ns, fault_timed_error_ns: by how much the time between a fault's two timestamps exceeds
--- the fault: the probes' part in it less the exception's entry and exit, which are outside of them, so
--- that it may be negative.
+-- fault_timed_inside_ns, fault_timed_error_ns: by how much the time between a fault's two
+-- timestamps exceeds the fault: the probes' part in it less the exception's entry and exit, which
+-- are outside of them, so that it may be negative.
 CREATE TABLE calibration (
 	name  TEXT PRIMARY KEY,
 	value REAL NOT NULL
@@ -592,7 +630,8 @@ CREATE TABLE memory_cgroup (
 					-- memory.limit_in_bytes) of it and of all above; NULL: none
 	limit_path       TEXT,		-- the group that sets it
 	swap_limit_bytes INTEGER,	-- swap it may use: lowest memory.swap.max (version 1:
-					-- memory.memsw.limit_in_bytes less limit_bytes); NULL: no limit
+					-- memory.memsw.limit_in_bytes less limit_bytes); NULL: no
+					-- limit
 	usage_bytes      INTEGER,	-- memory.current, memory.usage_in_bytes; NULL: unknown
 	peak_bytes       INTEGER	-- memory.peak (Linux 5.19), memory.max_usage_in_bytes
 ) WITHOUT ROWID;
@@ -613,7 +652,8 @@ CREATE TABLE swap_device (
 	kind       TEXT NOT NULL,	-- 'disk', 'file' or 'zram'
 	size_bytes INTEGER NOT NULL,
 	priority   INTEGER NOT NULL,	-- the highest is filled first
-	type       INTEGER		-- the kernel's number, as in swap entries; NULL where it cannot be known
+	type       INTEGER		-- the kernel's number, as in swap entries; NULL where it
+					-- cannot be known
 ) WITHOUT ROWID;
 
 -- Everything that was not seen or not stored, by name (losses.h), over one slice.
@@ -643,5 +683,6 @@ CREATE TABLE later_table (
 ) WITHOUT ROWID;
 INSERT INTO later_table VALUES
 	('allocator_probe'), ('latency'), ('outlier'), ('threshold'),
-	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'), ('watch'),
+	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'),
+		('watch'),
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled');

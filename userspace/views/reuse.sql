@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- reuse.sql: what more cache or memory would save. Follows swap.sql, of whose view memory it makes use,
--- and reads.sql.
+-- reuse.sql: what more cache or memory would save. Follows swap.sql, of whose view memory it makes
+-- use, and reads.sql.
 
--- "With so much more memory, so many fewer swap-ins." Pages that were touched and never came back are
--- taken to be in use all the time, as far as they fit: they need room beside those that come back.
+-- "With so much more memory, so many fewer swap-ins." Pages that were touched and never came back
+-- are taken to be in use all the time, as far as they fit: they need room beside those that come
+-- back.
 CREATE VIEW swap_saved AS
 SELECT more_bytes, MAX(saved) AS saved
 FROM (
@@ -15,8 +16,9 @@ FROM (
 	WHERE c.subject = 'swap' AND c.cache_bytes > 0 AND m.limit_bytes IS NOT NULL)
 GROUP BY more_bytes;
 
--- Every figure of reads that the sentences use, one row. The pool that is advised: what the furthest
--- re-read needs beside the cache that is there, a sixteenth more for its own bookkeeping, rounded up.
+-- Every figure of reads that the sentences use, one row. The pool that is advised: what the
+-- furthest re-read needs beside the cache that is there, a sixteenth more for its own bookkeeping,
+-- rounded up.
 CREATE VIEW read_measure AS
 WITH
 total AS MATERIALIZED (
@@ -43,16 +45,21 @@ half AS MATERIALIZED (	-- where half of what is read again would be gone
 SELECT t.calls AS read_calls, t.bytes AS read_bytes, t.time_ns AS read_ns,
 	t.blocked_ns AS read_blocked_ns, t.cached_bytes AS read_cached_bytes,
 	-- time that went to bytes that were not in the page cache
-	CASE WHEN t.bytes > 0 THEN MAX(t.blocked_ns, t.time_ns * (1.0 - 1.0 * t.cached_bytes / t.bytes))
+	CASE WHEN t.bytes > 0 THEN MAX(t.blocked_ns, t.time_ns
+		* (1.0 - 1.0 * t.cached_bytes / t.bytes))
 		ELSE 0.0 END AS read_uncached_ns,
-	p.path AS read_path, p.bytes AS read_path_bytes, p.time_ns / MAX(t.time_ns, 1.0) AS read_path_share,
+	p.path AS read_path, p.bytes AS read_path_bytes, p.time_ns
+		/ MAX(t.time_ns, 1.0) AS read_path_share,
 	f.reread_factor AS read_path_factor,
 	w.reread_factor, w.low AS reread_low, w.high AS reread_high, w.again_share AS reread_share,
-	w.different_bytes AS read_different_bytes, n.bytes AS reread_enough_bytes, h.bytes AS reread_half_bytes,
+	w.different_bytes AS read_different_bytes, n.bytes AS reread_enough_bytes,
+		h.bytes AS reread_half_bytes,
 	CAST((CASE WHEN n.pool_bytes >= 1073741824
 		THEN (CAST(n.pool_bytes AS INTEGER) / 134217728 + 1) * 134217728
-		ELSE (CAST(n.pool_bytes AS INTEGER) / 16777216 + 1) * 16777216 END) AS INTEGER) AS pool_bytes,
-	o.program AS own_program, o.setting AS own_setting, o.bytes AS own_bytes, o.source AS own_source,
+		ELSE (CAST(n.pool_bytes AS INTEGER) / 16777216 + 1)
+			* 16777216 END) AS INTEGER) AS pool_bytes,
+	o.program AS own_program, o.setting AS own_setting, o.bytes AS own_bytes,
+		o.source AS own_source,
 	(SELECT MIN(more_bytes) FROM swap_saved WHERE saved >= 0.5) AS swap_half_bytes,
 	(SELECT MIN(more_bytes) FROM swap_saved
 		WHERE saved >= (SELECT 0.99 * MAX(saved) FROM swap_saved)) AS swap_most_bytes,

@@ -4,39 +4,43 @@
 -- (table watch): what was seen, scaled to the whole. Follows prices.sql.
 
 -- The factor for each function that was not always watched. Slices in which it was watched
--- throughout count as they are. Of the others together, the windows saw calls y while the program came as far
--- as x, and it came as far as X in all of them: X / x calls for each. How far it came, clocks tell:
--- cpu: its own CPU time, which is all of it less what the probes took; in a window, the hits of all functions
--- that come and go; besides, the rest in proportion. At least a fiftieth is taken to be own: what is
--- left of less is the prices' error.
--- passed: the same, and the calls, in the moments after windows (watch_passed), where a hit costs less.
--- An event that was counted throughout (watch_event), whatever the probes cost; in slices in which it was
--- not, the calls go by CPU time, which is sure where windows are few; it goes on in half of the slices at
--- least, ten fell into windows, and its error is less than itself: the faults of a program's start are
--- nearly all seen, and say nothing of later. Believed is what can be true together with what cpu tells: something
--- that happens by the wall clock (a timer) tells too few calls.
--- The clock with the smaller error counts.
+-- throughout count as they are. Of the others together, the windows saw calls y while the program
+-- came as far as x, and it came as far as X in all of them: X / x calls for each. How far it came,
+-- clocks tell: cpu: its own CPU time, which is all of it less what the probes took; in a window,
+-- the hits of all functions that come and go; besides, the rest in proportion. At least a fiftieth
+-- is taken to be own: what is left of less is the prices' error. passed: the same, and the calls,
+-- in the moments after windows (watch_passed), where a hit costs less. An event that was counted
+-- throughout (watch_event), whatever the probes cost; in slices in which it was not, the calls go
+-- by CPU time, which is sure where windows are few; it goes on in half of the slices at least, ten
+-- fell into windows, and its error is less than itself: the faults of a program's start are nearly
+-- all seen, and say nothing of later. Believed is what can be true together with what cpu tells:
+-- something that happens by the wall clock (a timer) tells too few calls. The clock with the
+-- smaller error counts.
 --
 -- error: relative, a 95 % bound. That of a ratio estimate whose units are slices (Cochran, Sampling
--- Techniques, 6.4): v = n / (n - 1) * sum of (y - R x)^2 over (R sum of x)^2, less the part seen, and
--- Student's t for n - 1; a single slice says next to nothing: ten times as much in what was not seen. Of k
--- events no less than a Poisson variable's, 1 / k, and a tenth for what they have to do with the calls. Of cpu
--- that of the prices is added: were the probes dearer by their error, x would be smaller by as much, and X / x larger by more: e / (1 - e), where e is
--- the error's part of x, and never more than ten times; were they cheaper, e / (1 + e) less. seen_share: x / X.
+-- Techniques, 6.4): v = n / (n - 1) * sum of (y - R x)^2 over (R sum of x)^2, less the part seen,
+-- and Student's t for n - 1; a single slice says next to nothing: ten times as much in what was not
+-- seen. Of k events no less than a Poisson variable's, 1 / k, and a tenth for what they have to do
+-- with the calls. Of cpu that of the prices is added: were the probes dearer by their error, x
+-- would be smaller by as much, and X / x larger by more: e / (1 - e), where e is the error's part
+-- of x, and never more than ten times; were they cheaper, e / (1 + e) less. seen_share: x / X.
 CREATE VIEW call_scale AS
 WITH
 spent AS (
 	SELECT slice, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY slice
 ),
--- In windows hits are most of the time, and what one costs there decides: as it was in that very slice. A
--- program that has had the caches between its calls (memset of 4 MiB) pays 4 to 15 % more than the tightest
--- hits tell, and of those that are passed over 5 to 30 %, by its own count.
+-- In windows hits are most of the time, and what one costs there decides: as it was in that very
+-- slice. A program that has had the caches between its calls (memset of 4 MiB) pays 4 to 15 % more
+-- than the tightest hits tell, and of those that are passed over 5 to 30 %, by its own count.
 priced AS MATERIALIZED (
 	SELECT probe, calibrated_ns AS scaled_ns, here,
-		hit_ns * CASE WHEN unsure THEN MAX(1.0, MIN(1.5, COALESCE(pace, 1.0))) ELSE 1.0 END AS hit_ns,
-		CASE WHEN unsure THEN 0.35 WHEN uprobe AND NOT sampled THEN 0.15 ELSE error END AS dearer,
+		hit_ns * CASE WHEN unsure THEN MAX(1.0, MIN(1.5, COALESCE(pace, 1.0)))
+			ELSE 1.0 END AS hit_ns,
+		CASE WHEN unsure THEN 0.35 WHEN uprobe AND NOT sampled THEN 0.15
+			ELSE error END AS dearer,
 		CASE WHEN unsure THEN 0.35 ELSE error END AS cheaper
-	FROM (SELECT *, uprobe AND NOT here AND NOT sampled AS unsure, error_ns / MAX(hit_ns, 1.0) AS error
+	FROM (SELECT *, uprobe AND NOT here AND NOT sampled AS unsure, error_ns
+		/ MAX(hit_ns, 1.0) AS error
 		FROM probe_cost)
 ),
 paid AS MATERIALIZED (
@@ -45,7 +49,8 @@ paid AS MATERIALIZED (
 	FROM (
 		SELECT h.slice, w.call IS NOT NULL AS windowed, COALESCE(p.dearer, 0.0) AS dearer,
 			COALESCE(p.cheaper, 0.0) AS cheaper,
-			h.hits * COALESCE(CASE WHEN p.here THEN p.scaled_ns * m.paid_ns / m.hit_ns END,
+			h.hits * COALESCE(CASE WHEN p.here THEN p.scaled_ns * m.paid_ns
+				/ m.hit_ns END,
 				p.hit_ns, 0.0) AS ns
 		FROM hit h LEFT JOIN priced p ON p.probe = h.probe
 		LEFT JOIN call_moment m ON m.slice = h.slice
@@ -83,22 +88,28 @@ clock AS (
 	SELECT call, event AS clock FROM watch_event UNION SELECT call, 'cpu' FROM watch
 	UNION SELECT call, 'passed' FROM watch_passed
 ),
-unit AS (	-- an event of which a slice has no row did not happen there, or was not counted throughout
+unit AS (	-- an event of which a slice has no row did not happen there, or was not counted
+		-- throughout
 	SELECT o.call, k.clock, o.own_ns,
 		CASE k.clock WHEN 'passed' THEN COALESCE(p.calls, 0) ELSE o.y END AS y,
-		CASE k.clock WHEN 'passed' THEN COALESCE(p.cpu_ns, 0) > 0 ELSE o.watched_cpu_ns > 0 END AS seen,
-		CASE WHEN k.clock IN ('cpu', 'passed') THEN o.own_ns ELSE 1.0 * COALESCE(e.happened, 0) END
+		CASE k.clock WHEN 'passed' THEN COALESCE(p.cpu_ns, 0) > 0
+			ELSE o.watched_cpu_ns > 0 END AS seen,
+		CASE WHEN k.clock IN ('cpu', 'passed') THEN o.own_ns ELSE 1.0
+			* COALESCE(e.happened, 0) END
 			AS whole,
 		CASE k.clock WHEN 'cpu' THEN o.window_own_ns / (1.0 + o.rest_ns / o.own_ns)
 			WHEN 'passed' THEN COALESCE(MAX(p.cpu_ns - c.ns, 0.02 * p.cpu_ns)
 				/ (1.0 + o.rest_ns / o.own_ns), 0.0)
 			ELSE 1.0 * COALESCE(e.watched, 0) END AS x,
-		CASE k.clock WHEN 'cpu' THEN o.dearer_ns WHEN 'passed' THEN COALESCE(c.dearer_ns, 0.0)
+		CASE k.clock WHEN 'cpu' THEN o.dearer_ns WHEN 'passed'
+			THEN COALESCE(c.dearer_ns, 0.0)
 			ELSE 0.0 END AS dearer_ns,
-		CASE k.clock WHEN 'cpu' THEN o.cheaper_ns WHEN 'passed' THEN COALESCE(c.cheaper_ns, 0.0)
+		CASE k.clock WHEN 'cpu' THEN o.cheaper_ns WHEN 'passed'
+			THEN COALESCE(c.cheaper_ns, 0.0)
 			ELSE 0.0 END AS cheaper_ns,
 		CASE k.clock WHEN 'cpu' THEN o.window_own_ns <= 0.02 * o.watched_cpu_ns
-			WHEN 'passed' THEN COALESCE(p.cpu_ns - c.ns <= 0.02 * p.cpu_ns, 0) ELSE 0 END
+			WHEN 'passed' THEN COALESCE(p.cpu_ns - c.ns <= 0.02 * p.cpu_ns, 0)
+				ELSE 0 END
 			AS floored
 	FROM own o JOIN clock k ON k.call = o.call
 	LEFT JOIN watch_passed p ON p.slice = o.slice AND p.call = o.call
@@ -120,22 +131,27 @@ drawn AS (
 ),
 varied AS (
 	SELECT *, MAX(CASE WHEN n < 2 OR r <= 0 THEN 0.0
-			ELSE 1.0 * n / (n - 1) * squares / (r * x) / (r * x) * CASE WHEN clock IN ('cpu', 'passed')
+			ELSE 1.0 * n / (n - 1) * squares / (r * x) / (r * x) * CASE
+				WHEN clock IN ('cpu', 'passed')
 				THEN MAX(0.0, 1.0 - x / MAX(whole, 1.0)) ELSE 1.0 END END,
 		CASE WHEN clock IN ('cpu', 'passed') THEN 0.0 ELSE 1.0 / MAX(x, 1.0) END) AS v
 	FROM drawn
 ),
-student(n, t) AS (	-- 97.5 %, one degree of freedom less than slices; from ten on within a hundredth
-	VALUES (2, 12.71), (3, 4.30), (4, 3.18), (5, 2.78), (6, 2.57), (7, 2.45), (8, 2.36), (9, 2.31)
+student(n, t) AS (	-- 97.5 %, one degree of freedom less than slices; from ten on within a
+			-- hundredth
+	VALUES (2, 12.71), (3, 4.30), (4, 3.18), (5, 2.78), (6, 2.57), (7, 2.45), (8, 2.36),
+		(9, 2.31)
 ),
 bounded AS (
 	SELECT d.*, CASE WHEN d.n < 2 THEN 9.0 * MAX(0.0, 1.0 - d.x / MAX(d.whole, 1.0))
 			ELSE COALESCE(t.t, 1.96 + 2.7 / (d.n - 1)) * d.deviation END
 		+ CASE WHEN d.clock NOT IN ('cpu', 'passed') THEN 0.1 WHEN d.x <= 0 THEN 0.0
 			WHEN d.floored OR d.dearer_ns >= 0.9 * d.x THEN 9.0
-			ELSE MAX(d.dearer_ns / (d.x - d.dearer_ns), d.cheaper_ns / (d.x + d.cheaper_ns)) END
+			ELSE MAX(d.dearer_ns / (d.x - d.dearer_ns), d.cheaper_ns
+				/ (d.x + d.cheaper_ns)) END
 		AS error
-	FROM (SELECT *, (SELECT r.root FROM square_root r WHERE r.v = varied.v) AS deviation FROM varied) d
+	FROM (SELECT *, (SELECT r.root FROM square_root r WHERE r.v = varied.v) AS deviation
+		FROM varied) d
 	LEFT JOIN student t ON t.n = d.n
 ),
 compared AS (
@@ -154,7 +170,8 @@ compared AS (
 		FROM bounded WINDOW call AS (PARTITION BY call))
 ),
 believed AS (
-	SELECT call, clock, MAX(1.0, factor) AS factor, error, CASE WHEN clock <> 'cpu' THEN 1.0 / MAX(1.0, factor)
+	SELECT call, clock, MAX(1.0, factor) AS factor, error, CASE WHEN clock <> 'cpu' THEN 1.0
+		/ MAX(1.0, factor)
 			WHEN whole > 0 THEN MIN(1.0, x / whole) ELSE 0.0 END AS seen_share,
 		ROW_NUMBER() OVER (PARTITION BY call ORDER BY error, clock) AS place
 	FROM compared
@@ -165,12 +182,14 @@ believed AS (
 )
 SELECT call, clock, factor, error, seen_share FROM believed WHERE place = 1;
 
--- A site that no window saw may still have been called in between. By function and process that ran in
--- slices not always watched: most_calls, which such a site had there at most (95 %: of a Poisson variable
--- of which nothing was seen, the expectation is below 3.0); NULL where no window tells, then part, the CPU time of
--- those slices over that of the others, says what the site's own rate would come to.
+-- A site that no window saw may still have been called in between. By function and process that ran
+-- in slices not always watched: most_calls, which such a site had there at most (95 %: of a Poisson
+-- variable of which nothing was seen, the expectation is below 3.0); NULL where no window tells,
+-- then part, the CPU time of those slices over that of the others, says what the site's own rate
+-- would come to.
 CREATE VIEW call_unseen AS
-SELECT r.call, r.pid, CASE WHEN s.seen_share > 0 THEN 3.0 * s.factor * (1.0 + s.error) END AS most_calls,
+SELECT r.call, r.pid, CASE WHEN s.seen_share > 0 THEN 3.0 * s.factor
+	* (1.0 + s.error) END AS most_calls,
 	r.ns / MAX(w.ns - r.ns, 1.0) AS part
 FROM (SELECT w.call, p.pid, 1.0 * SUM(p.cpu_ns) AS ns FROM watch w
 	JOIN process_slice p ON p.slice = w.slice WHERE p.cpu_ns > 0 GROUP BY w.call, p.pid) r
@@ -180,8 +199,9 @@ JOIN call_scale s ON s.call = r.call;
 -- Table call, added up over the slices and scaled where calls were missed (estimated 1); what was
 -- always watched stays the exact integer. calls_error, bytes_error: 95 % bounds of those two: the
 -- function's relative error, and that of k seen calls, 1.96 sqrt(k), for which else no site had a
--- bound of its own. Its root is one Newton step from a power of two above, never too small. Of what only
--- slices watched throughout saw, it is call_unseen's. error: the relative one of the function's time.
+-- bound of its own. Its root is one Newton step from a power of two above, never too small. Of what
+-- only slices watched throughout saw, it is call_unseen's. error: the relative one of the
+-- function's time.
 CREATE VIEW call_estimate AS
 WITH
 part AS (
@@ -242,19 +262,21 @@ unseen AS (
 		COALESCE(u.most_calls, MAX(3.0, s.calls * u.part)) AS site_calls
 	FROM summed s LEFT JOIN call_unseen u ON u.call = s.call AND u.pid = s.pid
 )
-SELECT pid, call, stack_id, known_clearing, scaled OR unseen AS estimated, seen_calls, calls, failed,
+SELECT pid, call, stack_id, known_clearing, scaled OR unseen AS estimated, seen_calls, calls,
+	failed,
 	bytes, cpu_ns, timed_calls, map_cpu_ns, map_calls, faults, cleared_calls, cleared_bytes,
 	cleared_cpu_ns, cleared_faults, mmapped_calls, nested_calls, slow_calls, slow_cpu_ns,
 	-- where windows saw no call of the function at all, as many as they may have missed
 	CASE WHEN unseen AND NOT any_scaled THEN COALESCE(most_calls / MAX(all_calls, 1), part)
 		ELSE error END AS error,
-	CAST(ROUND(CASE WHEN unseen THEN site_calls ELSE calls_error END) AS INTEGER) AS calls_error,
+	CAST(ROUND(CASE WHEN unseen THEN site_calls
+		ELSE calls_error END) AS INTEGER) AS calls_error,
 	CAST(ROUND(CASE WHEN unseen THEN site_calls * bytes / MAX(calls, 1) ELSE bytes_error END)
 		AS INTEGER) AS bytes_error
 FROM unseen;
 
--- How much of the recording's time each allocator function, and read_other, was watched: 1 where no row
--- of table watch says otherwise.
+-- How much of the recording's time each allocator function, and read_other, was watched: 1 where no
+-- row of table watch says otherwise.
 CREATE VIEW duty_cycle AS
 SELECT c.call, CASE WHEN w.call IS NULL OR d.ns <= 0 THEN 1.0
 	ELSE MAX(0.0, MIN(1.0, 1.0 - 1.0 * (w.slices_ns - w.watched_ns) / d.ns)) END AS share,
@@ -267,8 +289,8 @@ LEFT JOIN (
 LEFT JOIN call_scale s ON s.call = c.call;
 
 -- What each set of probes takes from the target when it is watched all the time: hits per second of
--- the program's own CPU time, and the cost as a part of the CPU time that would then be used. hit_ns: the
--- mean. What `memtoll doctor -p` predicts.
+-- the program's own CPU time, and the cost as a part of the CPU time that would then be used.
+-- hit_ns: the mean. What `memtoll doctor -p` predicts.
 CREATE VIEW probe_load AS
 WITH
 own AS MATERIALIZED (
@@ -281,16 +303,19 @@ counted(position, probes, probe, hits) AS (
 		CASE WHEN call IN ('malloc', 'free') THEN 'malloc, free' WHEN call = 'calloc'
 			THEN 'calloc' ELSE 'realloc, aligned' END, call, SUM(calls + nested_calls)
 	FROM call_estimate GROUP BY call
-	UNION ALL SELECT CASE probe WHEN 'walk' THEN 8 WHEN 'syscall' THEN 7 WHEN 'map' THEN 5 WHEN 'read' THEN 6
+	UNION ALL SELECT CASE probe WHEN 'walk' THEN 8 WHEN 'syscall' THEN 7 WHEN 'map' THEN 5
+		WHEN 'read' THEN 6
 			WHEN 'read_other' THEN 6 ELSE 4 END,
 		CASE probe WHEN 'walk' THEN 'stacks' WHEN 'syscall' THEN 'other syscalls'
 			WHEN 'map' THEN 'mappings' WHEN 'read' THEN 'reads'
 			WHEN 'read_other' THEN 'reads' ELSE 'faults' END, probe, SUM(hits)
-	FROM hit WHERE probe IN ('walk', 'map', 'read', 'read_other', 'syscall', 'fault', 'fault_end')
+	FROM hit WHERE probe IN ('walk', 'map', 'read', 'read_other', 'syscall', 'fault',
+		'fault_end')
 	GROUP BY probe
 ),
 cost AS (
-	SELECT c.position, c.probes, SUM(CASE c.probe WHEN 'fault_end' THEN 0 ELSE c.hits END) AS hits,
+	SELECT c.position, c.probes,
+		SUM(CASE c.probe WHEN 'fault_end' THEN 0 ELSE c.hits END) AS hits,
 		SUM(c.hits * COALESCE(p.hit_ns, 0.0)) AS ns
 	FROM counted c LEFT JOIN probe_cost p ON p.probe = c.probe GROUP BY c.position, c.probes
 )

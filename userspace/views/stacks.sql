@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- stacks.sql: stacks line by line, what they are called and shown as, and how whole they are. Follows
--- tolls.sql.
+-- stacks.sql: stacks line by line, what they are called and shown as, and how whole they are.
+-- Follows tolls.sql.
 
--- Views that stay views where the others are made tables (report.c, analysis/memtoll/views.py): they are
--- looked up by stack, which the tables below them can do by their keys, or take an argument.
+-- Views that stay views where the others are made tables (report.c, analysis/memtoll/views.py):
+-- they are looked up by stack, which the tables below them can do by their keys, or take an
+-- argument.
 CREATE VIEW kept_view AS
 SELECT column1 AS name
 FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('frames_json'),
@@ -24,7 +25,8 @@ SELECT stack_id, depth, function, module, file, line, kind, name, place,
 FROM (
 	SELECT *, CASE WHEN function <> '' THEN function ELSE '?' END AS name,
 		CASE WHEN line > 0 AND file <> ''
-			THEN SUBSTR(file_end, 1 + LENGTH(RTRIM(file_end, REPLACE(file_end, '/', ''))))
+			THEN SUBSTR(file_end, 1 + LENGTH(RTRIM(file_end,
+				REPLACE(file_end, '/', ''))))
 				|| ':' || line
 		     WHEN base <> '' AND module_offset > 0
 			THEN base || PRINTF('+0x%x', module_offset)
@@ -33,7 +35,8 @@ FROM (
 	FROM (
 		SELECT s.stack_id, s.depth, s.address, f.function, f.module, f.file, f.line, f.kind,
 			f.module_offset,
-			-- what lies last in a path has 255 bytes at most, and a text of the file's any number
+			-- what lies last in a path has 255 bytes at most, and a text of the file's
+			-- any number
 			SUBSTR(f.file, -256) AS file_end,
 			-- RTRIM takes off all that is no slash: the directory stays
 			SUBSTR(SUBSTR(f.module, -256), 1 + LENGTH(RTRIM(SUBSTR(f.module, -256),
@@ -43,8 +46,8 @@ FROM (
 					AS libc
 		FROM stack_frame s JOIN frame f ON f.frame_id = s.frame_id));
 
--- What a sentence calls the place of a stack. caller: where depth 0 is the allocator's own function, which
--- says nothing; NULL of a stack without callers.
+-- What a sentence calls the place of a stack. caller: where depth 0 is the allocator's own
+-- function, which says nothing; NULL of a stack without callers.
 CREATE VIEW stack_place AS
 SELECT s.stack_id,
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id
@@ -60,8 +63,8 @@ SELECT stack_id, depth,
 	CASE WHEN LENGTH(place) > 24 THEN SUBSTR(place, 1, 21) || '...' ELSE place END AS place
 FROM stack_line WHERE depth < 6;
 
--- Of the time of the sites that have a stack: how much has its stacks whole (stopped ''), and what ended
--- the others. A site with two stacks is whole where both are.
+-- Of the time of the sites that have a stack: how much has its stacks whole (stopped ''), and what
+-- ended the others. A site with two stacks is whole where both are.
 CREATE VIEW stack_quality AS
 SELECT stopped, time_ns, CASE WHEN SUM(time_ns) OVER () > 0
 	THEN time_ns / SUM(time_ns) OVER () ELSE 0.0 END AS share

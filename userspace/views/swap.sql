@@ -3,8 +3,8 @@
 -- swap.sql: why pages come back from swap: the memory that may be used against what is in use, and
 -- how each allocation is gone over. Follows tolls.sql.
 
--- Where the pages that came back were found. Faults; readahead_pages: brought in and not (yet) used,
--- NULL where this kernel does not tell each page.
+-- Where the pages that came back were found. Faults; readahead_pages: brought in and not (yet)
+-- used, NULL where this kernel does not tell each page.
 CREATE VIEW swap_source AS
 SELECT
 	COALESCE(SUM(CASE class WHEN 'swap_minor' THEN pages END), 0) AS cache_pages,
@@ -13,21 +13,24 @@ SELECT
 	COALESCE(SUM(CASE class WHEN 'swap_zswap_major' THEN pages END), 0) AS zswap_pages,
 	COALESCE(SUM(CASE class WHEN 'swap_zero_major' THEN pages END), 0) AS zero_pages,
 	CASE WHEN (SELECT value FROM meta WHERE key = 'swap_in_counted') = '1'
-		THEN MAX(0, (SELECT COALESCE(SUM(pages), 0) FROM swap WHERE pid > 0 AND what LIKE 'in!_%' ESCAPE '!')
-			- COALESCE(SUM(CASE WHEN class LIKE 'swap!_%' ESCAPE '!' THEN pages END), 0))
+		THEN MAX(0, (SELECT COALESCE(SUM(pages), 0) FROM swap WHERE pid > 0
+			AND what LIKE 'in!_%' ESCAPE '!')
+			- COALESCE(SUM(CASE WHEN class LIKE 'swap!_%' ESCAPE '!' THEN pages END),
+				0))
 	END AS readahead_pages,
-	COALESCE(SUM(CASE WHEN class LIKE 'swap!_%' ESCAPE '!' THEN blocked_ns END), 0) AS blocked_ns
+	COALESCE(SUM(CASE WHEN class LIKE 'swap!_%' ESCAPE '!' THEN blocked_ns END),
+		0) AS blocked_ns
 FROM process_fault;
 
--- One row: the memory that the target may use, had at most, and would need. rss and swap: peaks of the
--- sums over all processes at the ends of slices (memory that processes share counts in each).
+-- One row: the memory that the target may use, had at most, and would need. rss and swap: peaks of
+-- the sums over all processes at the ends of slices (memory that processes share counts in each).
 --
 -- fits_bytes, the limit at which swap-ins would stop. What has to be resident at once is what was,
--- and what was out although it was wanted again. Each page that came back was wanted; of them no more
--- were out at one time than came back at all, than were ever out, and than what was held in all
--- exceeds what was resident: limit + min(came_back, swap_peak, held_peak - rss_peak). Too high, rather
--- than too low, where much was resident that was not wanted, or where phases of the program use
--- different memory.
+-- and what was out although it was wanted again. Each page that came back was wanted; of them no
+-- more were out at one time than came back at all, than were ever out, and than what was held in
+-- all exceeds what was resident: limit + min(came_back, swap_peak, held_peak - rss_peak). Too high,
+-- rather than too low, where much was resident that was not wanted, or where phases of the program
+-- use different memory.
 CREATE VIEW memory AS
 WITH
 change(slice, rss, swapped) AS (
@@ -36,7 +39,8 @@ change(slice, rss, swapped) AS (
 	FROM process_slice WHERE rss_bytes IS NOT NULL
 	WINDOW life AS (PARTITION BY pid ORDER BY slice)
 	UNION ALL	-- a process that has ended holds nothing any more
-	SELECT (SELECT MIN(s.slice) FROM slice s WHERE s.start_ns >= p.end_ns AND s.slice > l.slice),
+	SELECT (SELECT MIN(s.slice) FROM slice s WHERE s.start_ns >= p.end_ns
+		AND s.slice > l.slice),
 		-l.rss_bytes, -COALESCE(l.swap_bytes, 0)
 	FROM process p JOIN (
 		SELECT pid, rss_bytes, swap_bytes, MAX(slice) AS slice FROM process_slice
@@ -64,7 +68,8 @@ back AS MATERIALIZED (
 		COALESCE(SUM(in_pages), 0) AS in_pages
 	FROM access
 ),
-net AS MATERIALIZED (	-- out and not back, where no gauge was read: memory freed while out is in it
+net AS MATERIALIZED (	-- out and not back, where no gauge was read: memory freed while out is in
+			-- it
 	SELECT MAX(0, COALESCE(SUM(CASE WHEN what LIKE 'out%' THEN pages END), 0)
 		- (SELECT in_pages FROM back)) * 4096 AS bytes
 	FROM swap WHERE pid > 0
@@ -91,18 +96,21 @@ CREATE VIEW access_pattern AS
 SELECT ROW_NUMBER() OVER (ORDER BY in_pages DESC, first_pages DESC, call, allocated_stack, area,
 		area_name) AS rank, *,
 	CASE WHEN 20 * in_pages >= MAX(first_pages, distinct_pages, 1) THEN
-		CASE WHEN 10 * in_sequential_pages >= 7 * in_pages THEN 'cyclic sweep' ELSE 'random' END
+		CASE WHEN 10 * in_sequential_pages >= 7 * in_pages THEN 'cyclic sweep'
+			ELSE 'random' END
 	WHEN limit_bytes IS NULL OR first_pages * 4096 <= limit_bytes THEN 'fits'
 	WHEN 10 * first_sequential_pages >= 7 * first_pages THEN 'one-pass sweep'
 	ELSE 'one pass' END AS pattern
 FROM (
 	SELECT a.call, a.allocated_stack, a.area, a.area_name, SUM(a.first_pages) AS first_pages,
-		SUM(a.first_sequential_pages) AS first_sequential_pages, SUM(a.in_pages) AS in_pages,
+		SUM(a.first_sequential_pages) AS first_sequential_pages,
+			SUM(a.in_pages) AS in_pages,
 		SUM(a.in_sequential_pages) AS in_sequential_pages,
 		SUM(a.distinct_pages) AS distinct_pages, MAX(a.max_returns) AS max_returns,
 		SUM(a.untracked_pages) AS untracked_pages,
 		CASE WHEN SUM(a.distinct_pages) > 0
-			THEN 1.0 * (SUM(a.in_pages) - SUM(a.untracked_pages)) / SUM(a.distinct_pages)
+			THEN 1.0 * (SUM(a.in_pages) - SUM(a.untracked_pages))
+				/ SUM(a.distinct_pages)
 			ELSE 0.0 END AS returns,
 		m.limit_bytes
 	FROM access a JOIN memory m

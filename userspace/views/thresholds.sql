@@ -3,20 +3,23 @@
 -- thresholds.sql: glibc's thresholds as they were at the end. Follows giveback.sql.
 
 -- By process and name: the last that is known. how, call, stack_id: of the last change of the value
--- that was seen, or where none was, of the first that was known. changes: how often the value moved;
--- changed_ns: when it last did. before_*: what it was until then.
+-- that was seen, or where none was, of the first that was known. changes: how often the value
+-- moved; changed_ns: when it last did. before_*: what it was until then.
 CREATE VIEW threshold_state AS
 WITH
 numbered AS MATERIALIZED (
-	SELECT t.*, LAG(low_bytes) OVER life AS before_low, LAG(high_bytes) OVER life AS before_high,
+	SELECT t.*, LAG(low_bytes) OVER life AS before_low,
+		LAG(high_bytes) OVER life AS before_high,
 		ROW_NUMBER() OVER life AS number,
 		ROW_NUMBER() OVER (PARTITION BY pid, name ORDER BY time_ns DESC, rowid DESC) AS back
 	FROM (	-- of the last program that ran in the process
 		SELECT rowid, * FROM (SELECT rowid, *, MAX(CASE how WHEN 'exec' THEN rowid END)
 			OVER (PARTITION BY pid, name) AS begun FROM threshold)
-		WHERE begun IS NULL OR rowid > begun) t WINDOW life AS (PARTITION BY pid, name ORDER BY time_ns, rowid)
+		WHERE begun IS NULL OR rowid > begun) t WINDOW life AS (PARTITION BY pid, name
+			ORDER BY time_ns, rowid)
 ),
-moved AS MATERIALIZED (	-- the bounds do not overlap: it is another value; or a free is known to have moved it
+moved AS MATERIALIZED (	-- the bounds do not overlap: it is another value; or a free is known to
+			-- have moved it
 	SELECT *, number > 1 AND (how = 'freed' OR low_bytes > COALESCE(before_high, low_bytes)
 		OR COALESCE(high_bytes, before_low) < before_low) AS change FROM numbered
 ),

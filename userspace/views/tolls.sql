@@ -19,23 +19,24 @@
 -- part, mapping calls (toll map) and faults with what their probes add (tolls of the faults).
 --
 -- Short calls (those that table call does not count as slow) take less than their price varies by:
--- where what is left of them is less than the error of that price, or less than a tenth of it (other
--- code, with other things in the caches, pays another price than the calibration), it says nothing,
--- and they count as small mallocs, as calibrated without probes, all of it error (unresolved_ns).
--- Slow calls are measured. All short calls together take no more than the CPU samples have room for
--- (allocator_profile), where those know better. drift_ns: by how much the price of such calls was seen to be off.
+-- where what is left of them is less than the error of that price, or less than a tenth of it
+-- (other code, with other things in the caches, pays another price than the calibration), it says
+-- nothing, and they count as small mallocs, as calibrated without probes, all of it error
+-- (unresolved_ns). Slow calls are measured. All short calls together take no more than the CPU
+-- samples have room for (allocator_profile), where those know better. drift_ns: by how much the
+-- price of such calls was seen to be off.
 --
 -- Clearing, where the rule is known: the time of the calls that memset, less what a plain small
 -- malloc takes. Half of that allowance counts as error. Elsewhere (known_clearing 0): the part of
 -- calloc's net time that CPU samples saw in memset, over all samples in calloc except those in
--- faults, mapping calls and probes, which are no part of the net time. Its error is the binomial one of
--- all processes' samples together, Agresti and Coull: with p = (k + 2) / (n + 4), p +- 1.96
+-- faults, mapping calls and probes, which are no part of the net time. Its error is the binomial
+-- one of all processes' samples together, Agresti and Coull: with p = (k + 2) / (n + 4), p +- 1.96
 -- sqrt(p (1 - p) / (n + 4)); no samples: anything is possible. Calls that were not timed are
--- counted as small mallocs each, all of it error. Where calls were watched in windows only, everything
--- is scaled (call_estimate), with the error of that; but their time is that of the CPU samples: samples were
--- taken all the time, and need no price. Those in the allocator, less what functions that were always
--- watched took, are given to the sites in the proportion that the windows saw; those in calloc's memset by
--- the bytes that were cleared.
+-- counted as small mallocs each, all of it error. Where calls were watched in windows only,
+-- everything is scaled (call_estimate), with the error of that; but their time is that of the CPU
+-- samples: samples were taken all the time, and need no price. Those in the allocator, less what
+-- functions that were always watched took, are given to the sites in the proportion that the
+-- windows saw; those in calloc's memset by the bytes that were cleared.
 CREATE VIEW call_cost AS
 WITH
 total AS MATERIALIZED (
@@ -72,7 +73,8 @@ pooled AS MATERIALIZED (
 	FROM (SELECT COALESCE(SUM(k), 0) AS k, COALESCE(SUM(n), 0) AS n FROM sampled)
 ),
 binomial AS MATERIALIZED (
-	SELECT ABS(p - raw) + 1.96 * (SELECT r.root FROM square_root r WHERE r.v = pooled.v) AS error
+	SELECT ABS(p - raw) + 1.96
+		* (SELECT r.root FROM square_root r WHERE r.v = pooled.v) AS error
 	FROM pooled
 ),
 priced AS MATERIALIZED (
@@ -98,16 +100,19 @@ priced AS MATERIALIZED (
 	LEFT JOIN inside i ON i.pid = t.pid AND i.call = t.call
 ),
 seeming AS MATERIALIZED (	-- calls of no resolved length are small mallocs
-	SELECT p.*, resolved, slow_ns + CASE WHEN resolved THEN fast_ns ELSE fast_calls * malloc_ns END
+	SELECT p.*, resolved, slow_ns + CASE WHEN resolved THEN fast_ns ELSE fast_calls
+		* malloc_ns END
 			AS seeming_ns,
 		CASE WHEN resolved THEN 0.0 ELSE fast_calls * malloc_ns END AS small_ns
 	FROM (SELECT *, fast_ns >= fast_calls * resolution_ns AS resolved FROM priced) p
 ),
 profiled AS MATERIALIZED (
 	SELECT *, SUM(MAX(0.0, fast_ns)) OVER () AS seem_ns,
-		weight_ns / MAX(1.0, SUM(CASE WHEN sampled THEN weight_ns ELSE 0.0 END) OVER ()) AS part,
+		weight_ns / MAX(1.0, SUM(CASE WHEN sampled THEN weight_ns
+			ELSE 0.0 END) OVER ()) AS part,
 		clear_weight / MAX(1.0, SUM(clear_weight) OVER ()) AS clear_part,
-		MAX(0.0, call_ns - SUM(CASE WHEN sampled THEN 0.0 ELSE seeming_ns - slow_ns END) OVER ())
+		MAX(0.0, call_ns - SUM(CASE WHEN sampled THEN 0.0 ELSE seeming_ns
+			- slow_ns END) OVER ())
 			AS sampled_ns
 	FROM (SELECT s.*, a.most_ns, a.call_ns, a.call_error_ns, a.clear_ns, a.clear_error_ns,
 		estimated AND a.call_ns IS NOT NULL AS sampled,
@@ -119,17 +124,21 @@ profiled AS MATERIALIZED (
 ),
 net AS MATERIALIZED (
 	SELECT *, CASE WHEN sampled THEN part * sampled_ns + clear_part * clear_ns
-			WHEN resolved THEN slow_ns + fast_ns * MIN(1.0, COALESCE(most_ns / seem_ns, 1.0))
+			WHEN resolved THEN slow_ns + fast_ns
+				* MIN(1.0, COALESCE(most_ns / seem_ns, 1.0))
 			ELSE seeming_ns END AS net_ns,
 		CASE WHEN sampled THEN 0.0 ELSE small_ns END AS unresolved_ns,
-		-- by how much the price of these hits may be too low: calls that seem to take somewhat more than
-		-- small mallocs do, or probes that do. One that was too high has been seen to (probe_pace).
+		-- by how much the price of these hits may be too low: calls that seem to take
+		-- somewhat more than small mallocs do, or probes that do. One that was too high has
+		-- been seen to (probe_pace).
 		CASE WHEN inside_ns <= 0 OR fast_ns > 0.5 * fast_calls * inside_ns THEN 0.0 ELSE
 			MAX(0.0, fast_ns - fast_calls * malloc_ns) * hit_ns / inside_ns
 				* seen_calls / MAX(calls, 1) END AS drift_ns,
-		CASE WHEN cleared_left_ns >= cleared_calls * price_error_ns OR memset_bytes_per_s <= 0
+		CASE WHEN cleared_left_ns >= cleared_calls * price_error_ns
+			OR memset_bytes_per_s <= 0
 			THEN MAX(0.0, cleared_left_ns)
-			ELSE MIN(1e9 * cleared_bytes / memset_bytes_per_s, cleared_calls * malloc_ns) END
+			ELSE MIN(1e9 * cleared_bytes / memset_bytes_per_s, cleared_calls
+				* malloc_ns) END
 			AS cleared_net_ns
 	FROM profiled
 ),
@@ -180,7 +189,8 @@ WITH
 fault_toll AS (
 	SELECT pid, toll, SUM(cpu_ns + blocked_ns) AS time_ns, SUM(error_ns) AS error_ns,
 		SUM(faults) AS count, SUM(blocked_ns) AS blocked_ns,
-		SUM(CASE WHEN toll NOT IN ('zero.kernel', 'cow') OR writes_page THEN pages ELSE 0 END)
+		SUM(CASE WHEN toll NOT IN ('zero.kernel', 'cow') OR writes_page THEN pages
+			ELSE 0 END)
 			AS pages,
 		SUM(CASE WHEN class = 'zero_huge' THEN pages ELSE 0 END) AS huge_pages
 	FROM process_fault_time WHERE toll <> 'compute' GROUP BY pid, toll
@@ -241,18 +251,20 @@ FROM extra_toll GROUP BY pid, toll;
 -- What was spent, per process. observed_ns: on-CPU time less what the probes added, plus the time
 -- blocked in faults. Where the probes took nearly all of the CPU time, their calibrated price may
 -- come out above it; what the tolls measured directly was there in any case, so that is the least.
--- doubtful: what the probes left is known to no better than its half, and what of it is in no toll that
--- was measured is less than its error. It may be compute, or nothing: it is left out, and stands in
--- the bounds.
+-- doubtful: what the probes left is known to no better than its half, and what of it is in no toll
+-- that was measured is less than its error. It may be compute, or nothing: it is left out, and
+-- stands in the bounds.
 CREATE VIEW process_observed AS
 WITH spent AS (
 	SELECT pid, SUM(cpu_ns) AS cpu_ns, SUM(hits) AS hits, SUM(overhead_ns) AS overhead_ns,
 		SUM(error_ns) AS overhead_error_ns, SUM(blocked_ns) AS blocked_ns
 	FROM (
-		SELECT pid, cpu_ns, 0 AS hits, 0.0 AS overhead_ns, 0.0 AS error_ns, 0.0 AS blocked_ns
+		SELECT pid, cpu_ns, 0 AS hits, 0.0 AS overhead_ns, 0.0 AS error_ns,
+			0.0 AS blocked_ns
 		FROM process_slice
 		-- a system call that is slower for others' sake is no hit
-		UNION ALL SELECT pid, 0, CASE probe WHEN 'syscall' THEN 0 ELSE hits END, overhead_ns,
+		UNION ALL SELECT pid, 0, CASE probe WHEN 'syscall' THEN 0 ELSE hits END,
+			overhead_ns,
 			error_ns, 0.0 FROM probe_overhead
 		UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM process_fault_time
 		UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM extra_toll
@@ -267,7 +279,8 @@ measured AS MATERIALIZED (
 left_over AS (
 	SELECT s.pid, s.cpu_ns, s.hits, s.overhead_ns, s.blocked_ns,
 		-- the price cannot have been more than all there was
-		MAX(s.overhead_error_ns + CASE WHEN u.sampled THEN 0.0 ELSE COALESCE(m.drift_ns, 0.0) END,
+		MAX(s.overhead_error_ns + CASE WHEN u.sampled THEN 0.0
+			ELSE COALESCE(m.drift_ns, 0.0) END,
 			MIN(s.overhead_ns, s.overhead_ns + COALESCE(m.time_ns, 0.0) - s.blocked_ns
 				- s.cpu_ns)) AS overhead_error_ns,
 		COALESCE(m.time_ns, 0.0) AS measured_ns,
@@ -275,7 +288,8 @@ left_over AS (
 	FROM spent s JOIN uprobe_profile u LEFT JOIN measured m ON m.pid = s.pid
 )
 SELECT pid, cpu_ns, hits, overhead_ns, overhead_error_ns, blocked_ns,
-	CASE WHEN doubtful THEN measured_ns ELSE MAX(left_ns, measured_ns) END AS observed_ns, doubtful
+	CASE WHEN doubtful THEN measured_ns ELSE MAX(left_ns, measured_ns) END AS observed_ns,
+		doubtful
 FROM (SELECT *, measured_ns > 0 AND 2 * overhead_error_ns > MAX(left_ns, measured_ns)
 	AND left_ns - measured_ns < overhead_error_ns AS doubtful FROM left_over);
 
@@ -337,9 +351,11 @@ cgroup AS MATERIALIZED (
 counted(position, name, ours, kernel, slack, above, toll) AS (
 	SELECT 1, 'minor_faults', o.minor + p.minor, k.minor, 3, 0, 'zero.kernel'
 	FROM ours o, populated p, kernel k
-	UNION ALL SELECT 2, 'major_faults', o.major, k.major, 3, 0, 'zero.kernel' FROM ours o, kernel k
+	UNION ALL SELECT 2, 'major_faults', o.major, k.major, 3, 0, 'zero.kernel' FROM ours o,
+		kernel k
 	UNION ALL SELECT 3, 'swapped_in', CASE WHEN EXISTS (SELECT 1 FROM meta
-			WHERE key = 'swap_in_counted' AND value = '1') THEN e.came ELSE o.swap_pages END,
+			WHERE key = 'swap_in_counted' AND value = '1') THEN e.came
+				ELSE o.swap_pages END,
 		v.came, 64, 0, 'swap.in'
 	FROM ours o, everybody e, vmstat v WHERE v.came IS NOT NULL
 	UNION ALL SELECT 4, 'swapped_out', e.went, v.went, 64, v.came, 'swap.out'
@@ -406,7 +422,8 @@ everything AS (
 SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
 	CASE WHEN m.count > 0 THEN 1.0 * m.count / (m.count + COALESCE(e.count, 0)) ELSE 0.0 END
 		AS share,
-	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async', 'swaps_full', 'thread_state') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
+	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async', 'swaps_full',
+		'thread_state') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
 		AND 1.0 * m.count / (m.count + COALESCE(e.count, 0)) > 0.01 AS exceeds
 FROM measured m LEFT JOIN everything e ON e.measure = m.measure;
 
@@ -574,7 +591,8 @@ of_call(toll) AS (VALUES ('zero.libc'), ('alloc')),
 sampled AS MATERIALIZED (
 	SELECT s.pid, s.n, p.cpu_ns
 	FROM (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) s
-	LEFT JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p ON p.pid = s.pid
+	LEFT JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p
+		ON p.pid = s.pid
 ),
 computing AS MATERIALIZED (
 	SELECT time_ns, count AS n FROM toll WHERE toll = 'compute' AND time_ns IS NOT NULL
@@ -595,7 +613,8 @@ touched AS (	-- numbers first, and no text made: of hours there are millions of 
 ),
 part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, count, bytes) AS (
 	SELECT fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack,
-		CASE WHEN f.allocated_call <> '' THEN '' ELSE RTRIM(f.area || ' ' || f.area_name) END
+		CASE WHEN f.allocated_call <> '' THEN ''
+			ELSE RTRIM(f.area || ' ' || f.area_name) END
 			AS area, NULL,
 		SUM(f.faults * fp.mean_ns + f.blocked_ns
 			+ (f.faults - f.timed_faults) * fp.blocked_mean_ns),
@@ -653,7 +672,8 @@ made AS MATERIALIZED (
 		MAX(estimated) AS estimated, SUM(calls_error) AS calls_error,
 		SUM(bytes_error) AS bytes_error
 	FROM call_estimate GROUP BY call, stack_id
-	UNION ALL	-- the program's own anonymous mappings; smaller ones and files are not followed
+	UNION ALL	-- the program's own anonymous mappings; smaller ones and files are not
+			-- followed
 	SELECT 'mmap', b.stack_id, SUM(b.made), 0, SUM(b.made_bytes), 0, 0,
 		0, 0, 0
 	FROM block b WHERE b.call = 'mmap' GROUP BY b.stack_id HAVING SUM(b.made) > 0
@@ -671,7 +691,8 @@ SELECT m.call, m.stack_id, m.calls, m.failed, m.bytes, m.mmapped_calls, m.nested
 		WHEN m.calls - m.failed = l.made THEN MAX(0, l.live_bytes) END AS live_bytes,
 	COALESCE(l.made, 0) AS followed, COALESCE(l.never_used_bytes, 0) AS never_used_bytes,
 	m.estimated, m.calls_error, m.bytes_error
-FROM made m JOIN (SELECT EXISTS (SELECT 1 FROM watch WHERE call = 'free') AS missed) f LEFT JOIN life l ON l.call = m.call AND l.stack_id = m.stack_id
+FROM made m JOIN (SELECT EXISTS (SELECT 1 FROM watch WHERE call = 'free') AS missed) f LEFT
+	JOIN life l ON l.call = m.call AND l.stack_id = m.stack_id
 WHERE m.calls > 0;
 
 -- The zeroing ledger, one row. bytes_twice: pages the kernel had just cleared when a memset to zero
@@ -709,8 +730,8 @@ SELECT CASE WHEN o.observed_ns + o.overhead_ns > 0
 	CASE WHEN u.sampled THEN 'samples' ELSE 'prices' END AS source
 FROM observed o JOIN uprobe_profile u;
 
--- Probes that were hit and whose price is no more than its own error: it may as well be nothing. most_ns: what
--- the hits took at most. what: the probe in words.
+-- Probes that were hit and whose price is no more than its own error: it may as well be nothing.
+-- most_ns: what the hits took at most. what: the probe in words.
 CREATE VIEW price_untold AS
 SELECT o.probe, CASE o.probe WHEN 'syscall' THEN 'other system calls, while some are watched'
 		WHEN 'read_other' THEN 'reads of what is no file' WHEN 'fault' THEN 'faults'

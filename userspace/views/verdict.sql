@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- verdict.sql: the verdict in words, the advice that is given, and the notes: templates whose {names}
--- are filled with the figures of figures.sql. Follows advice.sql, which has the advice as data.
+-- verdict.sql: the verdict in words, the advice that is given, and the notes: templates whose
+-- {names} are filled with the figures of figures.sql. Follows advice.sql, which has the advice as
+-- data.
 
 -- The figures as text. Kinds: b bytes (binary units), e the exact number of bytes, t nanoseconds,
 -- c a count, s a share, x text. Three digits; a share below 1 % keeps one decimal.
@@ -9,7 +10,8 @@ CREATE VIEW figure AS
 WITH
 scaled(name, kind, v, x, unit) AS (
 	SELECT name, kind, value AS v,
-		CASE kind WHEN 't' THEN CASE WHEN value >= 1e9 THEN value / 1e9 WHEN value >= 1e6 THEN value / 1e6
+		CASE kind WHEN 't' THEN CASE WHEN value >= 1e9 THEN value / 1e9 WHEN value >= 1e6
+			THEN value / 1e6
 				WHEN value >= 1e3 THEN value / 1e3 ELSE value * 1.0 END
 			  WHEN 'b' THEN CASE WHEN value >= 1073741824 THEN value / 1073741824.0
 				WHEN value >= 1048576 THEN value / 1048576.0
@@ -22,7 +24,8 @@ scaled(name, kind, v, x, unit) AS (
 	FROM figure_value
 )
 SELECT name, CASE
-	WHEN v IS NULL THEN CASE WHEN name LIKE '%place' OR name LIKE '%touched' OR name = 'swap_made'
+	WHEN v IS NULL THEN CASE WHEN name LIKE '%place' OR name LIKE '%touched'
+		OR name = 'swap_made'
 		THEN 'an unknown place' WHEN name LIKE '%call' THEN 'the program' ELSE 'unknown' END
 	WHEN kind = 'x' THEN v
 	WHEN kind = 'c' THEN PRINTF('%,d', v)
@@ -55,31 +58,37 @@ template AS (
 		|| CASE m.first_toll
 		WHEN 'zero.libc' THEN CASE WHEN m.libc_ns >= m.foreign_ns
 			THEN 'libc''s calloc clears {libc_all_bytes} of reused memory'
-				|| CASE WHEN m.libc_bytes < m.libc_all_bytes THEN ', most' ELSE '' END
+				|| CASE WHEN m.libc_bytes < m.libc_all_bytes THEN ', most'
+					ELSE '' END
 				|| ' at {libc_place}.'
 			ELSE 'calloc memsets every block at {all_libc_place}'
 				|| CASE WHEN m.all_libc_bytes > 0
 				THEN ', at least {all_libc_bytes}; the whole is unknown.'
 				ELSE '; how many bytes is unknown.' END END
 		WHEN 'zero.kernel' THEN
-			'the kernel clears {kernel_bytes} in {kernel_faults} first-touch faults, most '
+			'the kernel clears {kernel_bytes} in {kernel_faults} first-touch faults, '
+				|| 'most '
 			|| CASE WHEN m.kernel_call <> '' THEN 'for {kernel_call} at {kernel_place}'
 				ELSE 'outside the followed blocks, touched at {kernel_touched}' END
 			|| CASE WHEN 2 * m.twice_calloc_bytes >= m.kernel_bytes
 				AND m.kernel_bytes > 0
-				THEN ', and calloc''s memset clears {twice_calloc_bytes} of it again.'
+				THEN ', and calloc''s memset clears {twice_calloc_bytes} of it '
+					|| 'again.'
 			WHEN 2 * m.twice_app_bytes >= m.kernel_bytes AND m.kernel_bytes > 0
 				THEN ', and a memset clears {twice_app_bytes} of it again.'
 			ELSE '.' END
-		WHEN 'zero.app' THEN CASE WHEN EXISTS (SELECT 1 FROM not_captured WHERE toll = 'zero.libc')
+		WHEN 'zero.app' THEN CASE WHEN EXISTS (SELECT 1 FROM not_captured
+			WHERE toll = 'zero.libc')
 				THEN 'memset (calloc''s own too: the allocator was not probed)'
 				ELSE 'memset outside the allocator' END
 			|| ', most at {app_place}.'
 		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
 			|| '({swap_from}), most at {swap_place}'
-			|| CASE WHEN m.swap_call <> '' THEN ', in memory of {swap_call} at {swap_made}.'
+			|| CASE WHEN m.swap_call <> ''
+				THEN ', in memory of {swap_call} at {swap_made}.'
 				ELSE '.' END
-		WHEN 'reclaim' THEN 'it had to reclaim memory itself {reclaim_count} times, because '
+		WHEN 'reclaim' THEN 'it had to reclaim memory itself {reclaim_count} times, '
+			|| 'because '
 			|| '{reclaim_of} is full, and {out_bytes} of it were pushed out to swap'
 			|| CASE WHEN 20 * m.swap_bytes < m.pushed_bytes
 				THEN '; hardly any of that came back.'
@@ -92,48 +101,63 @@ template AS (
 			|| CASE WHEN 2 * r.read_cached_bytes >= r.read_bytes
 				THEN ', {read_cached} of them in the page cache' ELSE '' END
 			|| ', most of {read_path}, at {read_place}'
-			|| CASE WHEN r.reread_share > 0.1 THEN '. Each part that was read was read {reread} '
+			|| CASE WHEN r.reread_share > 0.1
+				THEN '. Each part that was read was read {reread} '
 				|| 'times on average: {read_different} are different.'
-			WHEN r.reread_factor IS NOT NULL THEN '. Hardly any of it was read more than once.'
+			WHEN r.reread_factor IS NOT NULL
+				THEN '. Hardly any of it was read more than once.'
 			ELSE '.' END
 		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
 			|| 'at {alloc_place}.'
 		WHEN 'map' THEN '{map_calls} calls, {map_each} each, most in {map_call} at '
 			|| '{map_place}.'
-		WHEN 'compute' THEN 'memory is not what it waits for (zeroing {zeroing}, swap {swap}).'
+		WHEN 'compute' THEN 'memory is not what it waits for (zeroing {zeroing}, swap '
+			|| '{swap}).'
 		ELSE m.first_toll || '.' END
 		-- Why: the way it goes over its memory, against what it may keep.
 		|| CASE WHEN m.dominant <> 'swap' THEN ''
-		WHEN 2 * m.out_other > m.out_pages THEN ' It does not push them out itself: {out_other} '
-			|| 'of its pages that went out did so while other processes reclaimed memory.'
+		WHEN 2 * m.out_other > m.out_pages
+			THEN ' It does not push them out itself: {out_other} '
+			|| 'of its pages that went out did so while other processes reclaimed '
+				|| 'memory.'
 		WHEN m.limit_bytes IS NULL THEN ''
-		WHEN m.back_pattern = 'cyclic sweep' THEN ' It goes over {back_bytes} in order, more '
-			|| 'than once, but may keep only {memory_limit} ({memory_of}): each page is '
-			|| 'pushed out before its next turn and came back {back_returns} times, where a '
+		WHEN m.back_pattern = 'cyclic sweep'
+			THEN ' It goes over {back_bytes} in order, more '
+			|| 'than once, but may keep only {memory_limit} ({memory_of}): each page '
+				|| 'is '
+			|| 'pushed out before its next turn and came back {back_returns} times, '
+				|| 'where a '
 			|| 'single pass, even over more memory, would only push pages out.'
-		WHEN m.back_pattern = 'random' THEN ' It goes over {back_bytes} in no order, but may '
-			|| 'keep only {memory_limit} ({memory_of}): what is out is soon wanted again, '
+		WHEN m.back_pattern = 'random'
+			THEN ' It goes over {back_bytes} in no order, but may '
+			|| 'keep only {memory_limit} ({memory_of}): what is out is soon wanted '
+				|| 'again, '
 			|| 'each page {back_returns} times.'
 		WHEN m.back_pattern LIKE 'one%' THEN ' It goes once over {back_first}, and only '
-			|| '{memory_limit} fit ({memory_of}): pages go out to make room, and hardly '
+			|| '{memory_limit} fit ({memory_of}): pages go out to make room, and '
+				|| 'hardly '
 			|| 'come back.'
 		ELSE '' END
 		|| CASE WHEN m.dominant = 'swap' AND 10 * r.own_bytes >= 9 * m.limit_bytes
-			THEN ' {own_program} keeps a cache of {own_cache} in its memory ({own_setting}), '
-			|| 'more than fits beside the rest: what the server counts as found there may be on '
+			THEN ' {own_program} keeps a cache of {own_cache} in its memory '
+				|| '({own_setting}), '
+			|| 'more than fits beside the rest: what the server counts as found there '
+				|| 'may be on '
 			|| 'swap, so the server''s own counters cannot show this.'
 		ELSE '' END
 		|| CASE WHEN m.dominant = 'allocator' AND l.stall IS NOT NULL
 			THEN ' Its longest stall: {stall}' ELSE '' END
 		|| CASE WHEN 2 * l.lock_call_share >= 1
-			THEN ' Waiting for the lock of an arena is {lock_call_share} of what calls of '
+			THEN ' Waiting for the lock of an arena is {lock_call_share} of what calls '
+				|| 'of '
 				|| '{lock_call} take; {lock_time} in all, asleep and so in no toll.'
 			ELSE '' END
 	END
 	|| CASE WHEN m.observed_ns > 0 AND m.second_share > 0 AND m.second_high >= m.first_low
 		THEN ' The order is not certain: ' || m.second_family
 			|| ' ({second_range}) overlaps it.' ELSE '' END
-	|| CASE WHEN m.doubtful THEN ' Low confidence: the probes took {probes_part} of the CPU time.'
+	|| CASE WHEN m.doubtful
+		THEN ' Low confidence: the probes took {probes_part} of the CPU time.'
 		ELSE '' END AS text
 	FROM measure m JOIN latency_measure l JOIN read_measure r
 ),
@@ -149,11 +173,11 @@ SELECT dominant, COALESCE(share, 0.0) AS share,
 	MAX(COALESCE(high, 0.0), COALESCE(share, 0.0)) AS high, text AS sentence
 FROM filled ORDER BY number DESC LIMIT 1;
 
--- What became of each code: given, or why not. applies: its condition holds. valid: for the allocator
--- of its process (kind; version: major * 1000 + minor, 0 unknown). gain: the share of the observed
--- time that it can save at most. opposed_by: a finding with a larger gain turns a setting the other
--- way; opposite situations never get the same advice. text: of each part the first choice that holds
--- and is valid.
+-- What became of each code: given, or why not. applies: its condition holds. valid: for the
+-- allocator of its process (kind; version: major * 1000 + minor, 0 unknown). gain: the share of the
+-- observed time that it can save at most. opposed_by: a finding with a larger gain turns a setting
+-- the other way; opposite situations never get the same advice. text: of each part the first choice
+-- that holds and is valid.
 CREATE VIEW advice_state AS
 WITH
 same AS (	-- processes of one kind all: the oldest version
@@ -162,17 +186,20 @@ same AS (	-- processes of one kind all: the oldest version
 ),
 tested AS (
 	SELECT r.code, r.what, r.part, r.choice, t.value,
-		COALESCE(MAX(CASE r.what WHEN 'condition' THEN t.value END) OVER code, 0) <> 0 AS applies,
+		COALESCE(MAX(CASE r.what WHEN 'condition' THEN t.value END) OVER code,
+			0) <> 0 AS applies,
 		COALESCE(MAX(CASE r.what WHEN 'gain' THEN t.value END) OVER code, 0.0) AS gain,
 		MAX(CASE r.what WHEN 'process' THEN t.value END) OVER code AS pid
-	FROM advice_rule r JOIN advice_test t ON t.rule = r.rule WINDOW code AS (PARTITION BY r.code)
+	FROM advice_rule r JOIN advice_test t
+		ON t.rule = r.rule WINDOW code AS (PARTITION BY r.code)
 ),
 owned AS (
 	SELECT t.*, COALESCE(u.kind, s.kind, '') AS kind, COALESCE(u.number, s.number, 0) AS number
 	FROM tested t LEFT JOIN allocator_used u ON u.pid = t.pid LEFT JOIN same s ON t.pid IS NULL
 ),
 judged AS (
-	SELECT o.code, a.position, o.what, o.part, o.choice, o.applies, o.gain, o.kind, o.number AS version,
+	SELECT o.code, a.position, o.what, o.part, o.choice, o.applies, o.gain, o.kind,
+		o.number AS version,
 		a.bound,
 		(a.allocator = '' OR a.allocator = o.kind) AND o.number >= a.since
 			AND (a.before = 0 OR o.number BETWEEN 1 AND a.before - 1) AS valid,
@@ -236,7 +263,8 @@ said(position, code, title, gain, bound, text, evidence, cost, try) AS (
 	WHERE NOT EXISTS (SELECT 1 FROM due)
 ),
 filled(position, code, title, gain, bound, text, evidence, cost, try, number, last) AS (
-	SELECT position, code, title, gain, bound, TRIM(REPLACE(REPLACE(text, char(9), ''), char(10), ' ')),
+	SELECT position, code, title, gain, bound,
+		TRIM(REPLACE(REPLACE(text, char(9), ''), char(10), ' ')),
 		TRIM(REPLACE(REPLACE(evidence, char(9), ''), char(10), ' ')),
 		TRIM(REPLACE(REPLACE(cost, char(9), ''), char(10), ' ')), try, 0, NULL FROM said
 	UNION ALL
@@ -252,13 +280,15 @@ WHERE number = last;
 
 -- A finding as labelled lines, for whoever prints it.
 CREATE VIEW finding_line AS
-SELECT f.position, f.code, l.number, l.label, CASE l.number WHEN 1 THEN f.text WHEN 2 THEN f.evidence
+SELECT f.position, f.code, l.number, l.label, CASE l.number WHEN 1 THEN f.text WHEN 2
+	THEN f.evidence
 	WHEN 3 THEN PRINTF('at most %.0f %% of the observed time (not advised below %.0f %%)',
 		100 * f.gain, 100 * f.bound)
 	WHEN 4 THEN f.cost ELSE f.try END AS text
 FROM finding f JOIN (SELECT 1 AS number, '' AS label UNION ALL SELECT 2, 'Evidence'
 	UNION ALL SELECT 3, 'Saves' UNION ALL SELECT 4, 'If wrong' UNION ALL SELECT 5, 'Try') l
-WHERE CASE l.number WHEN 3 THEN f.gain > 0 WHEN 4 THEN f.cost <> '' WHEN 5 THEN f.try <> '' ELSE 1 END;
+WHERE CASE l.number WHEN 3 THEN f.gain > 0 WHEN 4 THEN f.cost <> '' WHEN 5 THEN f.try <> ''
+	ELSE 1 END;
 
 CREATE VIEW advice_json AS
 SELECT position, json_object('code', code, 'title', title, 'text', text, 'evidence', evidence,
@@ -272,7 +302,8 @@ SELECT 1 AS position, 'incomplete: the recording was not finished'
 		ELSE '; it is valid up to slice ' || last_slice END AS text
 FROM target WHERE NOT complete
 UNION ALL
-SELECT 1, 'another memtoll traced process ' || value || ', too: the overhead limit held for each by itself, and '
+SELECT 1, 'another memtoll traced process ' || value
+	|| ', too: the overhead limit held for each by itself, and '
 	|| 'what the other''s probes took stands here as the program''s own time'
 FROM meta WHERE key = 'other_tracer_of'
 UNION ALL
@@ -286,12 +317,14 @@ FROM process p LEFT JOIN allocator a ON a.pid = p.pid
 WHERE a.module IS NULL OR (a.kind = 'unknown' AND EXISTS (SELECT 1 FROM call c
 	WHERE c.pid = p.pid AND c.call = 'calloc' AND c.known_clearing = 0))
 UNION ALL
-SELECT 2, 'process ' || c.pid || COALESCE(' (' || p.comm || ')', '') || ', ' || c.kind || ' (' || c.linkage
+SELECT 2, 'process ' || c.pid || COALESCE(' (' || p.comm || ')', '') || ', ' || c.kind || ' ('
+	|| c.linkage
 	|| '): ' || c.coverage
 FROM allocator_coverage c LEFT JOIN process p ON p.pid = c.pid
 WHERE NOT c.complete AND COALESCE(c.calls, 1) + (c.probed = 0) > 0
 UNION ALL
-SELECT 2, 'process ' || l.pid || ': CPU samples inside calloc and the chunks'' headers do not agree on '
+SELECT 2, 'process ' || l.pid
+	|| ': CPU samples inside calloc and the chunks'' headers do not agree on '
 	|| 'how much of its time is clearing; ' || l.evidence
 FROM allocator_clearing l WHERE l.agrees = 0
 UNION ALL
@@ -299,10 +332,12 @@ SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the 
 	|| PRINTF('%,d', kernel) || CASE
 		WHEN name LIKE 'cgroup%' AND kernel > ours THEN ' (of all processes in the cgroup: '
 			|| 'those that came and went before they were found are not in ours)'
-		WHEN name LIKE '%faults' AND kernel > ours THEN ' (faults the kernel takes for itself, as '
+		WHEN name LIKE '%faults' AND kernel > ours
+			THEN ' (faults the kernel takes for itself, as '
 			|| 'for MAP_POPULATE, mlock or O_DIRECT, raise no event)'
 		WHEN name = 'swapped_in' AND NOT EXISTS (SELECT 1 FROM meta
-			WHERE key = 'swap_in_counted' AND value = '1') THEN ' (of the whole machine: this '
+			WHERE key = 'swap_in_counted' AND value = '1')
+				THEN ' (of the whole machine: this '
 			|| 'kernel does not tell whose they were)'
 		ELSE '' END
 FROM checks WHERE NOT ok
@@ -317,31 +352,38 @@ SELECT 4, 'pushed out to swap: ' || PRINTF('%,d', out_pages) || ' pages, ' || CA
 FROM (SELECT SUM(CASE WHEN what LIKE 'out%' THEN pages END) AS out_pages,
 	COALESCE(SUM(CASE WHEN what IN ('out_self', 'out_traced') THEN pages END), 0) AS out_self,
 	COALESCE(SUM(CASE what WHEN 'out_kswapd' THEN pages END), 0) AS kswapd,
-	COALESCE(SUM(CASE what WHEN 'out_other' THEN pages END), 0) AS other FROM swap WHERE pid > 0)
+	COALESCE(SUM(CASE what WHEN 'out_other' THEN pages END), 0) AS other FROM swap
+		WHERE pid > 0)
 WHERE out_pages > 0
 UNION ALL
 SELECT 5, 'read ahead from swap and not used: ' || PRINTF('%,d', readahead_pages) || ' pages'
-FROM swap_source WHERE readahead_pages > 0.05 * (cache_pages + device_pages) AND readahead_pages > 64
+FROM swap_source WHERE readahead_pages > 0.05 * (cache_pages + device_pages)
+	AND readahead_pages > 64
 UNION ALL
 SELECT 6, 'swapped pages that came back and were not followed: ' || PRINTF('%,d', untracked_pages)
 	|| ': how often pages came back, and the memory that would do, are lower bounds'
 FROM memory WHERE untracked_pages > 0
 UNION ALL
 SELECT 8, group_concat(call, ', ') || PRINTF(': watched %.1f %% of the time, to keep within '
-		|| 'the overhead limit; ', 100.0 * MIN(share)) || 'their counts, bytes and times are '
+		|| 'the overhead limit; ', 100.0 * MIN(share))
+			|| 'their counts, bytes and times are '
 	|| 'estimates'
 	|| CASE WHEN MAX(error) < 1 THEN PRINTF(', +- %.0f %%', 100.0 * MAX(error))
 		ELSE PRINTF(', and may be up to %.1f times as much', 1.0 + MAX(error)) END
 FROM (SELECT call, share, error FROM duty_cycle WHERE share < 1
 	AND call IN (SELECT call FROM call) ORDER BY call) HAVING COUNT(*) > 0
 UNION ALL
-SELECT 2, PRINTF('low confidence: the probes took %.0f %% of the CPU time, and their price is known to '
-	|| '%.3g s only: of the observed %.3g s shares are bounds, not measurements', 100.0 * overhead_ns
+SELECT 2, PRINTF('low confidence: the probes took %.0f %% of the CPU time, and their price is '
+	|| 'known to '
+	|| '%.3g s only: of the observed %.3g s shares are bounds, not measurements', 100.0
+		* overhead_ns
 	/ MAX(cpu_ns, overhead_ns, 1), overhead_error_ns / 1e9, observed_ns / 1e9)
 FROM observed WHERE doubtful
 UNION ALL
-SELECT 2, PRINTF('%,d short allocator calls take less than the price of their probes varies by: their time is '
-	|| 'that of as many small mallocs, as calibrated, %.3g s +- 100 %%', calls, unresolved_ns / 1e9)
+SELECT 2, PRINTF('%,d short allocator calls take less than the price of their probes varies by: '
+	|| 'their time is '
+	|| 'that of as many small mallocs, as calibrated, %.3g s +- 100 %%', calls, unresolved_ns
+		/ 1e9)
 FROM (SELECT SUM(CASE WHEN unresolved_ns > 0 THEN calls END) AS calls,
 	SUM(unresolved_ns) AS unresolved_ns, SUM(alloc_ns) AS alloc_ns FROM call_cost)
 WHERE unresolved_ns > 0.1 * alloc_ns AND alloc_ns > 0.05 * (SELECT observed_ns FROM observed)

@@ -55,7 +55,7 @@ BPF_MAY_INCLUDE: Final = {
 # One enum, in a header of its own: the order of glibc's thresholds.
 ALLOWED: Final = {("ledger/thresholds.h", "allocators/threshold_names.h")}
 
-LONGEST_FUNCTION, LONGEST_FILE = 80, 700
+LONGEST_FUNCTION, LONGEST_FILE, COLUMNS = 80, 700, 100
 
 
 def sources() -> list[Path]:
@@ -162,3 +162,15 @@ def test_views_use_earlier_ones() -> None:
         if order.get(other, -1) > order[name]
     ]
     assert len(views) > 80 and not later
+
+
+def test_sql_is_within_its_columns() -> None:
+    """A setting that is one word cannot be broken, nor an option of a command line."""
+    wide = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for folder in (VIEWS, ROOT / "analysis" / "memtoll")
+        for path in sorted(folder.glob("*.sql"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line.expandtabs(8)) > COLUMNS and " " in line.strip() and not line.startswith("'--set ")
+    ]
+    assert not wide
