@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * cli_compare.c: memtoll compare [--set VAR=VALUE]... [--preload LIB]... -- COMMAND: run a command
- * without and with a change of its environment, by turns, and say what that did to its toll.
+ * alternately without and with a change of its environment, and say what that did to its toll.
  */
 #include <argp.h>
 #include <ctype.h>

@@ -387,7 +387,7 @@ static char *default_output(void)
 	return g_strdup(text);
 }
 
-/* What the user is told when the recording is done, and with which exit status. */
+/* The last lines when the recording is done, and the exit status. */
 static int conclude(const struct record_options *options, struct session *session)
 {
 	struct report_options report = { .sites = options->sites, .color = wants_color() };

@@ -330,7 +330,7 @@ out:
 }
 
 /*
- * The name for SQLite, which is told to follow no link and takes that for all of the path: that of
+ * The name for SQLite, which is to follow no link and applies that to all of the path: that of
  * the directory itself, then. "file:..." and ":memory:" mean something else to it: from the root.
  */
 static char *name_without_links(const char *path)

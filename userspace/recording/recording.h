@@ -82,7 +82,7 @@ struct allocator_fact {
 
 int recording_allocator(struct recording *recording, const struct allocator_fact *allocator);
 
-/* Replaced when told again. */
+/* A later call for the same key replaces the row. */
 struct allocator_probe_fact {
 	pid_t pid;
 	const char *module;
@@ -113,7 +113,7 @@ struct memory_cgroup_fact {
 	int64_t peak_bytes;
 };
 
-/* Replaced when told again; so for the next three. */
+/* A later call for the same key replaces the row; so for the next three. */
 int recording_memory_cgroup(struct recording *recording, const struct memory_cgroup_fact *group);
 int recording_memory_cgroup_counter(struct recording *recording, const char *path,
 				    const char *name, int64_t value);
@@ -134,7 +134,7 @@ struct access_fact {
 	const char *call;	/* NULL means "": outside of allocations */
 	uint64_t allocated_stack;
 	const char *area;	/* NULL means "": in an allocation */
-	const char *area_name;	/* likewise */
+	const char *area_name;	/* NULL means "" */
 	uint64_t first_pages;
 	uint64_t first_sequential_pages;
 	uint64_t in_pages;
@@ -317,7 +317,7 @@ struct reuse_fact {
 	double max_distance;
 };
 
-/* Replaces what was told of it before, its distances too. */
+/* Replaces the earlier rows of this subject, its distances too. */
 int recording_reuse(struct recording *recording, const struct reuse_fact *fact);
 int recording_reuse_distance(struct recording *recording, const char *subject, int64_t file,
 			     uint64_t low, uint64_t high, double uses);
@@ -350,7 +350,7 @@ int recording_stack(struct recording *recording, uint64_t stack_id, pid_t pid, c
 int recording_stack_frame(struct recording *recording, uint64_t stack_id, unsigned int depth,
 			  uint64_t address, const struct frame *frame, bool inlined);
 bool recording_has_stack(struct recording *recording, uint64_t stack_id);
-/* It is not going to be told again; should it be all the same, it stays as it is. */
+/* No more calls for it are expected; should one come, what is stored stays. */
 void recording_forget_stack(struct recording *recording, uint64_t stack_id);
 
 /* Commit the slice. 0 or -errno (-ENOSPC when the disk is full, after one clear line on stderr). */

@@ -65,7 +65,7 @@ static int judge(void *unused, int action, const char *first, const char *second
 /* As often as this is asked: a thousandth of a second. */
 #define STEPS_AT_ONCE 100000
 
-/* Of the statement that is running: one at a time, whatever it is connected to. */
+/* Of the statement that is running: one at a time, on any connection. */
 static int64_t steps_left, steps_allowed;
 
 static int begin_statement(unsigned int what, void *unused, void *statement, void *text)

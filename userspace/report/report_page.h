@@ -19,7 +19,7 @@ const char *page_bold(const struct page *page);
 const char *page_red(const struct page *page);
 const char *page_plain(const struct page *page);
 
-/* NULL when it failed, which is told, or when an earlier one had. */
+/* NULL when it failed, after a message, or when an earlier one had. */
 sqlite3_stmt *page_query(struct page *page, const char *sql);
 
 /* The next row; false at the end, where the statement is done with. */

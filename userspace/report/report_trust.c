@@ -100,7 +100,7 @@ static char *overhead_error(struct page *page)
 	return said ? said : g_strdup("");
 }
 
-/* " The price of ... cannot be told from zero here ...", a sentence for each such probe, or nothing. */
+/* A sentence for each probe whose price does not differ from zero by more than its error, or "". */
 static char *untold_prices(struct page *page)
 {
 	sqlite3_stmt *row =

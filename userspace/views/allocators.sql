@@ -3,8 +3,9 @@
 -- allocators.sql: which allocator each process has, how much of it is seen, and who clears what its
 -- calloc returns. Follows tolls.sql.
 
--- How many calls of each allocator were seen: glibc's are told apart, others of one process are
--- not. coverage is a sentence; complete: 1 where every function that was found is probed.
+-- How many calls of each allocator were seen: glibc's are counted by themselves, others of one
+-- process are not. coverage is a sentence; complete: 1 where every function that was found is
+-- probed.
 CREATE VIEW allocator_coverage AS
 WITH RECURSIVE
 word(pid, module, word, rest) AS (	-- recordings without allocator_probe have 'malloc+0 free+3'

@@ -22,11 +22,11 @@ FROM (SELECT call, low_ns, MAX(high_ns) AS high_ns, SUM(calls) AS calls FROM lat
 
 -- One row per function: quantiles of its latency, and what its calls spend their time in, all of
 -- them together. Quantiles lie in the middle of their bucket's share (linear between its bounds).
--- What is below resolution_ns is not told from 0: the probes' price varies by as much. wall_ns is
--- own_ns (on the CPU in the allocator itself, its clearing included) + fault_ns + map_ns + lock_ns
--- + off_ns (off the CPU otherwise: preempted, or asleep in faults). Of the time that a call waits
--- for a lock some may be on the CPU, on its way to sleep and back: more than there is off the CPU.
--- It is the lock's, not the allocator's own.
+-- What is below resolution_ns cannot be distinguished from 0: the probes' price varies by as much.
+-- wall_ns is own_ns (on the CPU in the allocator itself, its clearing included) + fault_ns + map_ns
+-- + lock_ns + off_ns (off the CPU otherwise: preempted, or asleep in faults). Of the time that a
+-- call waits for a lock some may be on the CPU, on its way to sleep and back: more than there is
+-- off the CPU. It is the lock's, not the allocator's own.
 CREATE VIEW latency_call AS
 WITH
 quantile(q, name) AS (VALUES (0.5, 'p50'), (0.9, 'p90'), (0.99, 'p99'), (0.999, 'p999')),
@@ -80,7 +80,7 @@ LEFT JOIN longest l ON l.call = c.call LEFT JOIN probe_price p ON p.probe = c.ca
 -- faults (files, copies); mapping calls; lock; preempted; asleep (it was no watched call that
 -- slept: a lock, if anything, by inference); and on the CPU in the allocator itself: clearing
 -- (calloc's memset, by the chunk header), copying (realloc), consolidation, or allocator (searches,
--- and all that cannot be told). consolidation is an inference: nothing else happened inside, the
+-- and all that has no other sign). consolidation is an inference: nothing else happened inside, the
 -- allocator consolidates, the call is one that makes it do so (a request of 1001 bytes and more; a
 -- free does so, too, where it leaves a large piece, but that cannot be seen: it counts only where
 -- CPU samples say so), and there were frees enough before it: a microsecond each would do. samples:

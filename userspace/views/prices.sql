@@ -102,11 +102,11 @@ FROM (
 -- moment only. Of the two timestamps of a short call without faults or mapping calls, all that lies
 -- between is the probes' but the call itself, which takes what malloc takes: inside_ns, of the
 -- calls of a slice. hit_ns: what they cost by the calibration, in its best round; outside_ns:
--- outside of the timestamps, in a middle one, as inside is measured in all of them; along_ns: were
--- all of a hit to go along with what is inside.
+-- outside of the timestamps, in a middle one, as inside is measured in all of them;
+-- proportional_ns: cost if the whole hit scales with its measured part.
 CREATE VIEW short_call AS
 SELECT c.slice, SUM(c.calls) AS calls, SUM(MAX(0.0, c.cpu_ns - c.calls * k.malloc_ns)) AS inside_ns,
-	SUM(MAX(0.0, c.cpu_ns - c.calls * k.malloc_ns) * p.hit_ns / p.inside_ns) AS along_ns,
+	SUM(MAX(0.0, c.cpu_ns - c.calls * k.malloc_ns) * p.hit_ns / p.inside_ns) AS proportional_ns,
 	SUM(c.calls * p.hit_ns) AS hit_ns,
 	SUM(c.calls * MAX(0.4 * p.hit_ns, p.hit_ns + p.error_ns - p.inside_ns)) AS outside_ns
 FROM (
@@ -134,8 +134,8 @@ WHERE g.gaps >= 300 AND c.calls * g.low_ns <= 3.0 * c.outside_ns * g.gaps;
 -- below a thousand calls.
 CREATE VIEW probe_pace AS
 SELECT m.calls >= 1000 AS here, CASE WHEN m.calls >= 1000 THEN m.paid_ns / m.hit_ns
-	WHEN c.calls >= 1000 THEN 1.10 * c.along_ns / c.hit_ns END AS scale
-FROM (SELECT SUM(calls) AS calls, SUM(along_ns) AS along_ns, SUM(hit_ns) AS hit_ns
+	WHEN c.calls >= 1000 THEN 1.10 * c.proportional_ns / c.hit_ns END AS scale
+FROM (SELECT SUM(calls) AS calls, SUM(proportional_ns) AS proportional_ns, SUM(hit_ns) AS hit_ns
 	FROM short_call) c
 JOIN (SELECT COALESCE(SUM(calls), 0) AS calls, SUM(paid_ns) AS paid_ns, SUM(hit_ns) AS hit_ns
 	FROM call_moment) m;

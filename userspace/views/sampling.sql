@@ -6,7 +6,7 @@
 -- errors and, for sites of which few were chosen, where a Poisson variable is lopsided, half of
 -- 1.96^2 mean weights. Where calls were watched in windows only, scaled as call_estimate is, and
 -- what no window saw is bounded as there (call_unseen: most_calls are chosen ones here).
--- live_bytes: NULL where frees were missed. Numbers of calls are not told: those of blocks too
+-- live_bytes: NULL where frees were missed. Numbers of calls are not estimated: those of blocks too
 -- small to be chosen even once would be missing, and no bound could say how many they are.
 CREATE VIEW sample_estimate AS
 WITH

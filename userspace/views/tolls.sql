@@ -48,7 +48,7 @@ total AS MATERIALIZED (
 		SUM(cleared_cpu_ns) AS cleared_cpu_ns, SUM(cleared_faults) AS cleared_faults,
 		SUM(mmapped_calls) AS mmapped_calls, SUM(nested_calls) AS nested_calls,
 		MAX(error) AS error, MAX(estimated) AS estimated,
-		-- all faults and mapping calls are in slow ones, where those were told apart
+		-- all faults and mapping calls are in slow ones, where those were counted
 		CASE WHEN SUM(slow_calls) = 0 AND SUM(faults) + SUM(map_calls) > 0 THEN 0
 			ELSE MAX(0, SUM(timed_calls) - SUM(slow_calls)) END AS fast_calls,
 		CASE WHEN SUM(slow_calls) = 0 AND SUM(faults) + SUM(map_calls) > 0 THEN 0
