@@ -3,6 +3,8 @@
 #ifndef MEMTOLL_WIRE_PYTHON_OFFSETS_H
 #define MEMTOLL_WIRE_PYTHON_OFFSETS_H
 
+#include "types.h"
+
 /* How an interpreter marks those of its frames that were called from C. */
 enum memtoll_python_kind {
 	PYTHON_NONE = 0, /* no interpreter whose frames can be read */

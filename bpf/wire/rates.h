@@ -4,6 +4,7 @@
 #define MEMTOLL_WIRE_RATES_H
 
 #include "functions.h"
+#include "types.h"
 
 /* Times between two hits, of which those of GAP_MOST_NS and more say nothing of the probes. */
 #define GAP_MOST_NS 16384

@@ -5,6 +5,7 @@
 
 #include "faults.h"
 #include "functions.h"
+#include "types.h"
 
 enum memtoll_kind {
 	EVENT_BLOCK = 1,

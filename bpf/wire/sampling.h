@@ -10,6 +10,8 @@
 #ifndef MEMTOLL_SAMPLING_H
 #define MEMTOLL_SAMPLING_H
 
+#include "types.h"
+
 #define SAMPLING_LOG_BITS 7
 #define SAMPLING_LOG_STEPS (1 << SAMPLING_LOG_BITS)
 #define SAMPLING_UNIT 24	/* fixed point: bits behind the point */

@@ -3,6 +3,8 @@
 #ifndef MEMTOLL_WIRE_STACKS_H
 #define MEMTOLL_WIRE_STACKS_H
 
+#include "types.h"
+
 #define MEMTOLL_STACK_DEPTH 127
 
 /* How a stack was made. */

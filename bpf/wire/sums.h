@@ -7,6 +7,7 @@
 #define MEMTOLL_WIRE_SUMS_H
 
 #include "functions.h"
+#include "types.h"
 
 /* Key of the in-kernel sums: one allocator function called from one place. */
 struct memtoll_call_key {

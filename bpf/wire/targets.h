@@ -4,6 +4,7 @@
 #define MEMTOLL_WIRE_TARGETS_H
 
 #include "python_offsets.h"
+#include "types.h"
 
 #define MEMTOLL_MEMSET_RANGES 8
 /* More allocators than that no program has. */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/functions.h"
 
 /*
  * A function of the family. Several names may have the same fn: C++'s operators new count as

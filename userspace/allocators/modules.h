@@ -12,7 +12,7 @@
 
 #include "allocators/function_names.h"
 #include "allocators/placement.h"
-#include "bpf/wire/events.h"
+#include "bpf/wire/functions.h"
 #include "host/proc.h"
 
 enum allocator_kind {

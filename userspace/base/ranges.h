@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/pages.h"
 
 #define PAGE MEMTOLL_PAGE_SIZE
 #define PAGE_FLOOR(x) ((x) & ~(PAGE - 1))

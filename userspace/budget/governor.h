@@ -21,7 +21,7 @@
 
 #include <linux/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/rates.h"
 #include "probes/attach.h"
 #include "probes/calibrate.h"
 

@@ -16,7 +16,7 @@
 
 #include <linux/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/rates.h"
 
 struct syscall_idle {
 	bool watched;

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/wire/cookies.h"
+#include "bpf/wire/sums.h"
 #include "check_arguments.skel.h"
 
 /* As in check_arguments.bpf.c. */

@@ -3,7 +3,7 @@
 
 #include <linux/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/sums.h"
 
 uint64_t latency_bound(unsigned int bucket)
 {

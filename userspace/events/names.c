@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "events/names.h"
+#include "bpf/wire/functions.h"
+#include "bpf/wire/sums.h"
 
 #define NAME(names, index) ((index) < sizeof(names) / sizeof(*(names)) ? (names)[index] : "")
 

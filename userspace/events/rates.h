@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/rates.h"
 
 struct memtoll_bpf;
 

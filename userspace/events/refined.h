@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/faults.h"
 
 /* A major swap fault from compressed memory, by its device. */
 #define FAULT_SWAP_ZRAM FAULT_CLASSES

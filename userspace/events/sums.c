@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/sparse_row.h"
-#include "bpf/wire/events.h"
+#include "bpf/wire/functions.h"
+#include "bpf/wire/sums.h"
 
 void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus)
 {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 
 struct mapped_files;
 

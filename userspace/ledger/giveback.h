@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 
 struct giveback;
 

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 #include "ledger/page_access.h"
 
 /* Beside enum memtoll_fn: allocated by the program's own mmap. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "bpf/wire/pages.h"
 #include "events/refined.h"
 
 #define PAGE MEMTOLL_PAGE_SIZE

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 
 /* Returns are counted in tables of 2 MiB of addresses, 1 KiB each: 128 GiB followed in 64 MiB. */
 #define RETURN_TABLES_MAX 65536

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 #include "bpf/wire/sampling.h"
 
 /* One site in one slice: columns of table sampled. */

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "allocators/threshold_names.h"
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 
 struct thresholds;
 

@@ -14,7 +14,13 @@
 #include <unistd.h>
 
 #include "base/message.h"
-#include "bpf/wire/events.h"
+#include "bpf/wire/faults.h"
+#include "bpf/wire/functions.h"
+#include "bpf/wire/pages.h"
+#include "bpf/wire/rates.h"
+#include "bpf/wire/records.h"
+#include "bpf/wire/sums.h"
+#include "bpf/wire/targets.h"
 #include "events/latency_buckets.h"
 #include "events/rates.h"
 #include "events/sums.h"

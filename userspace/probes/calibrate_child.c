@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/pages.h"
 
 #define TRIPLE_PAGES 256
 #define BLOCKS 512

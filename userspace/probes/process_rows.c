@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/targets.h"
 #include "memtoll.skel.h"
 
 /* The BPF side, which makes rows for children, adds to it, too. */

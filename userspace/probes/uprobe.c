@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bpf/wire/cookies.h"
+#include "bpf/wire/pages.h"
 #include "host/workqueue.h"
 #include "memtoll.skel.h"
 #include "probes/attach.h"

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/python_offsets.h"
 #include "host/proc.h"
 
 /* Offsets in bytes, all below PYTHON_CODE_BYTES. */

@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/python_offsets.h"
 #include "host/privileges.h"
 
 struct python_reader {

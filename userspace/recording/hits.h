@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/functions.h"
 #include "recording/recording.h"
 
 /* Hits of one slice and process that no sum in the kernel holds. */

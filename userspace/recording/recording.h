@@ -16,7 +16,9 @@
 #include <sqlite3.h>
 #include <sys/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/rates.h"
+#include "bpf/wire/records.h"
+#include "bpf/wire/sums.h"
 #include "symbols/symbolize.h"
 
 /* "mtol": written to the database header as application_id. */

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 #include <stdint.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/stacks.h"
 #include "python/python.h"
 #include "recording/recording.h"
 #include "symbols/symbolize.h"

@@ -5,6 +5,7 @@
 #include <glib.h>
 
 #include "base/hash.h"
+#include "bpf/wire/stacks.h"
 #include "events/names.h"
 #include "session/sample_place.h"
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 #include "recording/recording.h"
 #include "symbols/symbolize.h"
 

@@ -6,7 +6,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/faults.h"
+#include "bpf/wire/functions.h"
+#include "bpf/wire/pages.h"
+#include "bpf/wire/records.h"
 #include "budget/budget_executor.h"
 #include "events/refined.h"
 #include "host/mapped_files.h"

@@ -5,7 +5,8 @@
 #include <bpf/libbpf.h>
 #include <glib.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
+#include "bpf/wire/stacks.h"
 #include "memtoll.skel.h"
 #include "targets/targets.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "bpf/wire/pages.h"
 #include "events/names.h"
 #include "ledger/reuse_distance.h"
 

@@ -6,7 +6,7 @@
 #include <bpf/libbpf.h>
 #include <linux/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 #include "recording/recording.h"
 
 struct reads;

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 #include <stdint.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 
 enum place { PLACE_MEMSET, PLACE_CALLOC_MEMSET, PLACE_ALLOCATOR, PLACE_FAULT, PLACE_MAP,
 	     PLACE_READ, PLACE_PROBE, PLACE_KERNEL, PLACE_USER };

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
-#include "bpf/wire/events.h"
+#include "bpf/wire/rates.h"
 #include "budget/budget_executor.h"
 #include "budget/fault_window.h"
 #include "events/rates.h"

@@ -7,7 +7,11 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "bpf/wire/events.h"
+#include "bpf/wire/functions.h"
+#include "bpf/wire/pages.h"
+#include "bpf/wire/records.h"
+#include "bpf/wire/stacks.h"
+#include "bpf/wire/sums.h"
 #include "budget/budget_executor.h"
 #include "events/latency_buckets.h"
 #include "events/names.h"

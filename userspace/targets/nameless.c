@@ -5,7 +5,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/stacks.h"
 #include "symbols/symbolize.h"
 #include "targets/targets.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/targets.h"
 #include "host/proc.h"
 #include "host/target_memory.h"
 #include "memtoll.skel.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "bpf/wire/events.h"
+#include "bpf/wire/targets.h"
 #include "host/proc.h"
 #include "probes/process_rows.h"
 #include "targets/observers.h"

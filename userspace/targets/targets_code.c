@@ -6,7 +6,9 @@
 #include <bpf/libbpf.h>
 #include <string.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/functions.h"
+#include "bpf/wire/python_offsets.h"
+#include "bpf/wire/targets.h"
 #include "host/proc.h"
 #include "memtoll.skel.h"
 #include "unwind/unwind_load.h"

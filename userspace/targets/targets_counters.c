@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "bpf/wire/events.h"
+#include "bpf/wire/targets.h"
 #include "host/proc.h"
 #include "probes/process_rows.h"
 

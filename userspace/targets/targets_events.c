@@ -8,7 +8,8 @@
 #include <glib.h>
 
 #include "base/clock.h"
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
+#include "bpf/wire/targets.h"
 #include "host/proc.h"
 #include "probes/process_rows.h"
 #include "targets/observers.h"

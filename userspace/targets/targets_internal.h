@@ -5,6 +5,7 @@
 
 #include <glib.h>
 
+#include "bpf/wire/targets.h"
 #include "host/maps.h"
 #include "host/proc.h"
 #include "targets/starts.h"

@@ -10,7 +10,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/unwind_rows.h"
 #include "host/proc.h"
 #include "host/workqueue.h"
 #include "memtoll.skel.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/unwind_rows.h"
 
 /* Where a register of the caller is. */
 struct saved_value {

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bpf/wire/pages.h"
 #include "unwind/unwind_rules.h"
 #include "unwind/unwind_table.h"
 

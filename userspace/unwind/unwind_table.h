@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/unwind_rows.h"
 
 /* Most rows of one module, 64 MiB of them; libLLVM-14 has 950,000 for 50 MB of code. */
 #define UNWIND_ROWS_MAX (8U << 20)

@@ -11,7 +11,7 @@
 #include <glib.h>
 #include <linux/types.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 #include "memtoll.skel.h"
 #include "session/consumers.h"
 #include "session/dispatch.h"

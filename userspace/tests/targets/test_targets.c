@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "bpf/wire/events.h"
+#include "bpf/wire/records.h"
 #include "host/cgroup.h"
 #include "host/mapped_files.h"
 #include "host/maps.h"
