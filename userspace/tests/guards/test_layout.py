@@ -10,11 +10,11 @@ from typing import Final
 
 import pytest
 
+from facts import SQL, VIEWS
 from harness import ROOT
 
 USERSPACE: Final = ROOT / "userspace"
 BPF: Final = ROOT / "bpf"
-VIEWS: Final = USERSPACE / "views"
 
 # What the files of a folder may include besides their own folder's, and wire/ of bpf/.
 MAY_INCLUDE: Final = {
@@ -143,7 +143,7 @@ def test_files_are_short() -> None:
 
 def scripts() -> list[str]:
     """In their order; advice_source stands for text that is made of tables."""
-    return [name for name in (VIEWS / "order").read_text().split() if name != "advice_source"]
+    return [name for name in SQL if name != "advice_source"]
 
 
 def test_every_script_has_its_place() -> None:
