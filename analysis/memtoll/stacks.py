@@ -33,28 +33,16 @@ class Frame:
 
 
 # Root first, functions joined by ';', '?' where unknown: as `memtoll report --folded` writes them.
-# The two places are what a sentence calls the stack: of an allocation, the allocator's own function
-# (depth 0) excepted; else any frame. Best is the first with a source line outside of libc.
+# The two places are what a sentence calls the stack: of an allocation, its caller (view stack_place).
 MAKE_TEXTS: Final = """
 CREATE TEMP TABLE memtoll_stack (stack_id INTEGER PRIMARY KEY, text TEXT NOT NULL, allocated_place TEXT,
 	touched_place TEXT);
 INSERT INTO memtoll_stack
-WITH line AS MATERIALIZED (SELECT stack_id, depth, REPLACE(name, ';', ':') AS name, said, usable FROM stack_line),
-ranked AS (
-	SELECT stack_id, said, depth,
-		ROW_NUMBER() OVER (PARTITION BY stack_id ORDER BY usable, depth) AS any_rank,
-		ROW_NUMBER() OVER (PARTITION BY stack_id ORDER BY depth = 0, usable, depth) AS caller_rank
-	FROM line
-),
-place AS (
-	SELECT stack_id, MAX(CASE WHEN caller_rank = 1 AND depth > 0 THEN said END) AS allocated_place,
-		MAX(CASE any_rank WHEN 1 THEN said END) AS touched_place
-	FROM ranked GROUP BY stack_id
-)
-SELECT t.stack_id, t.text, p.allocated_place, p.touched_place
+SELECT t.stack_id, t.text, p.caller, p.code
 FROM (SELECT stack_id, group_concat(name, ';') AS text
-	FROM (SELECT stack_id, name FROM line ORDER BY stack_id, depth DESC) GROUP BY stack_id) t
-LEFT JOIN place p ON p.stack_id = t.stack_id;
+	FROM (SELECT stack_id, REPLACE(name, ';', ':') AS name FROM stack_line ORDER BY stack_id, depth DESC)
+	GROUP BY stack_id) t
+LEFT JOIN stack_place p ON p.stack_id = t.stack_id;
 """
 
 
