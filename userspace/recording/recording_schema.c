@@ -50,6 +50,7 @@ static sqlite3 *empty_recording(void)
 
 	if (g_once_init_enter(&done)) {
 		if (sqlite3_open(":memory:", &made) != SQLITE_OK ||
+		    sqlite3_db_config(made, SQLITE_DBCONFIG_LOOKASIDE, NULL, 512, 2000) != SQLITE_OK ||
 		    recording_schema_create(made) != SQLITE_OK)
 			g_error("the compiled-in schema: %s", sqlite3_errmsg(made));
 		g_once_init_leave(&done, 1);
