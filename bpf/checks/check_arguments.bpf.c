@@ -27,7 +27,7 @@ struct entered {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
-	__type(key, __u64);		/* thread and place */
+	__type(key, __u64); /* thread and place */
 	__type(value, struct entered);
 } open_calls SEC(".maps");
 

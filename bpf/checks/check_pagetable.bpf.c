@@ -14,7 +14,7 @@ char LICENSE[] SEC("license") = "GPL";
 /* Not needed here: a helper reports an address that is wrong. */
 const volatile bool cfg_casts = false;
 
-__u64 walked_frame = 0;		/* 0: there is no page */
+__u64 walked_frame = 0; /* 0: there is no page */
 __u64 walked_root = 0;
 __u64 word_read = 0;
 int word_error = 0;

@@ -22,12 +22,12 @@
 
 /* VM_MAYSHARE: of a shared mapping of a file opened for reading only, VM_SHARED is taken away. */
 #define VM_SHARED_FLAG 0x80ULL
-#define VM_HUGETLB_FLAG 0x00400000ULL	/* include/linux/mm.h, VMA_HUGETLB */
+#define VM_HUGETLB_FLAG 0x00400000ULL /* include/linux/mm.h, VMA_HUGETLB */
 #define TMPFS_SUPER_MAGIC 0x01021994UL
 
 /* glibc (malloc/arena.c): heaps of other arenas lie on such a boundary and begin with a pointer. */
 #define HEAP_MAX (64ULL << 20)
-#define ARENA_OFFSET_MAX 256		/* bytes of heap_info before the arena of a first heap */
+#define ARENA_OFFSET_MAX 256 /* bytes of heap_info before the arena of a first heap */
 
 /* A thread's stack with its thread control block on top is not larger than this. */
 #define THREAD_STACK_MAX (256ULL << 20)
@@ -35,15 +35,15 @@
 struct area_query {
 	__u64 start;
 	__u64 end;
-	__u64 flags;	/* VM_* */
+	__u64 flags; /* VM_* */
 	__u64 inode;
 	__u32 dev;
 	__u8 area;
 	__u8 shared;
 	__u8 hugetlb;
 	bool file;
-	bool tmpfs;	/* the file is one of it */
-	__u64 name;	/* where the kernel has the last part of the file's path */
+	bool tmpfs; /* the file is one of it */
+	__u64 name; /* where the kernel has the last part of the file's path */
 };
 
 /* Files that were sent to userspace. */
@@ -109,8 +109,8 @@ static __always_inline int area_peek(const struct mm_struct *mm, __u64 address,
 	area_take(vma, query);
 	if (address < query->start || address >= query->end)
 		return -1;
-	return BPF_CORE_READ(vma, vm_mm) == mm && BPF_CORE_READ(vma, vm_start) == query->start ?
-		       0 : -1;
+	return BPF_CORE_READ(vma, vm_mm) == mm && BPF_CORE_READ(vma, vm_start) == query->start ? 0 :
+												 -1;
 }
 
 static __always_inline void judge_area(const struct mm_struct *mm, struct area_query *query)
@@ -143,9 +143,8 @@ static __always_inline bool is_thread_stack(struct task_struct *task,
 #if defined(__TARGET_ARCH_x86)
 	__u64 control_block = task->thread.fsbase;
 
-	return query->end - query->start <= THREAD_STACK_MAX &&
-	       sp >= query->start && sp < query->end &&
-	       control_block >= query->start && control_block < query->end;
+	return query->end - query->start <= THREAD_STACK_MAX && sp >= query->start &&
+	       sp < query->end && control_block >= query->start && control_block < query->end;
 #else
 	return false;
 #endif

@@ -16,7 +16,7 @@
 #include "memory/page_state.bpf.h"
 #include "memory/pagetable.bpf.h"
 
-#define VMEMMAP_ALIGN (1ULL << 30)	/* kernel_randomize_memory() moves it by such steps */
+#define VMEMMAP_ALIGN (1ULL << 30) /* kernel_randomize_memory() moves it by such steps */
 #define VMEMMAP_UNKNOWN 1ULL
 #define FOLIO_ORDER_MAX 9
 

@@ -106,10 +106,12 @@ int look_around(struct open_fault *fault, int end, __u64 area_start)
 		return 0;
 	walked = &fault->walked;
 	file = fault->fault_class == FAULT_FILE || fault->fault_class == FAULT_SHARED;
-	folio = cfg_mthp_orders && (fault->fault_class == FAULT_ZERO ||
-				    fault->fault_class == FAULT_SWAP);
-	fault->look_again = end == WALK_NO_TABLE || end == WALK_HUGE ||
-			    fault->fault_class == FAULT_COW ? LOOK_ENTRY : LOOK_NOT;
+	folio = cfg_mthp_orders &&
+		(fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_SWAP);
+	fault->look_again =
+		end == WALK_NO_TABLE || end == WALK_HUGE || fault->fault_class == FAULT_COW ?
+			LOOK_ENTRY :
+			LOOK_NOT;
 	if (fault->fault_class == FAULT_COW)
 		fault->pfn = walked_pfn(walked, fault->address);
 	if ((!file && !folio) || (!walked->slot && end != WALK_NO_TABLE))
@@ -117,7 +119,8 @@ int look_around(struct open_fault *fault, int end, __u64 area_start)
 	fault->look_again = LOOK_AROUND;
 	fault->window_first = window_first(fault->address, area_start);
 	fault->window = walked->slot ?
-			window_present(walked->slot, fault->window_first, fault->entries) : 0;
+				window_present(walked->slot, fault->window_first, fault->entries) :
+				0;
 	return 0;
 }
 

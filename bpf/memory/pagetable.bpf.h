@@ -14,7 +14,7 @@
 
 #define PTE_PRESENT 0x001ULL
 #define PTE_HUGE 0x080ULL
-#define PTE_PROT_NONE 0x100ULL		/* _PAGE_PROTNONE: present to the kernel, not to the MMU */
+#define PTE_PROT_NONE 0x100ULL /* _PAGE_PROTNONE: present to the kernel, not to the MMU */
 #define PTE_PFN_MASK 0x000ffffffffff000ULL
 
 /* Only where cfg_casts says that the kernel has it. */
@@ -26,7 +26,7 @@ extern void *bpf_rdonly_cast(const void *object, __u32 type_id) __ksym __weak;
  */
 static __always_inline __u64 kernel_word(__u64 address)
 {
-	const struct timespec64 *number;	/* any structure that begins with 64 bits */
+	const struct timespec64 *number; /* any structure that begins with 64 bits */
 	__u64 value = 0;
 
 	if (cfg_casts) {
@@ -105,8 +105,7 @@ static __always_inline __u32 window_first(__u64 address, __u64 area_start)
 }
 
 /* Bit i: the page of slot first + i is present. entries: scratch, too large for the BPF stack. */
-static __always_inline __u32 window_present(__u64 slot, __u32 first,
-					    __u64 entries[WINDOW_PAGES])
+static __always_inline __u32 window_present(__u64 slot, __u32 first, __u64 entries[WINDOW_PAGES])
 {
 	__u32 present = 0, i;
 	__u64 bit;

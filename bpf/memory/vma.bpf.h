@@ -21,7 +21,7 @@
 #define MAPLE_NODE(entry) ((entry) & ~255ULL)
 #define MAPLE_LEAF 1
 #define MAPLE_INNER 2
-#define MAPLE_INNER_GAPS 3	/* an inner node that knows the gaps below it */
+#define MAPLE_INNER_GAPS 3 /* an inner node that knows the gaps below it */
 #define MAPLE_PIVOTS 15
 #define MAPLE_PIVOTS_GAPS 9
 #define MAPLE_DEPTH_MAX 8
@@ -49,9 +49,9 @@ __u64 vma_find(__u64 address)
 		for (i = 0; i < MAPLE_PIVOTS; i++)
 			if (i >= count || pivots[i] >= address || (i && !pivots[i]))
 				break;
-		if (bpf_probe_read_kernel(&entry, sizeof(entry),
-					  (void *)(MAPLE_NODE(entry) +
-						   (1 + count + i) * sizeof(__u64))))
+		if (bpf_probe_read_kernel(
+			    &entry, sizeof(entry),
+			    (void *)(MAPLE_NODE(entry) + (1 + count + i) * sizeof(__u64))))
 			return 0;
 		if (type == MAPLE_LEAF)
 			return entry;

@@ -126,8 +126,8 @@ static __always_inline bool is_key(const struct memtoll_call_key *a,
 static __always_inline struct memtoll_call *site_in_place(const struct memtoll_call_key *key,
 							  struct thread *thread)
 {
-	__u32 at = (key->stack_id + key->fn + key->tgid) * STACK_HASH_SEED >>
-		   (64 - CALL_PLACES_LOG);
+	__u32 at =
+		(key->stack_id + key->fn + key->tgid) * STACK_HASH_SEED >> (64 - CALL_PLACES_LOG);
 	struct memtoll_call_place *place = bpf_map_lookup_elem(&call_places, &at);
 
 	if (!place)
@@ -187,8 +187,8 @@ static __always_inline void block_emit(struct memtoll_block *event)
 }
 
 /* free, or the old block of a realloc: reported before the allocator can hand it out again. */
-static __always_inline void block_ended(struct task_struct *task, struct thread *thread,
-					__u32 fn, __u64 addr)
+static __always_inline void block_ended(struct task_struct *task, struct thread *thread, __u32 fn,
+					__u64 addr)
 {
 	struct memtoll_block event = {
 		.kind = EVENT_BLOCK,
@@ -211,8 +211,7 @@ static __always_inline void block_ended(struct task_struct *task, struct thread 
 }
 
 /* A function where no return probe can be set: counted at its entry. */
-static __always_inline void count_untimed(struct task_struct *task, struct thread *thread,
-					  __u32 fn)
+static __always_inline void count_untimed(struct task_struct *task, struct thread *thread, __u32 fn)
 {
 	struct memtoll_call_key key = { task->tgid, fn, thread->call.large_stack };
 	struct memtoll_call *site;
@@ -274,8 +273,8 @@ static __always_inline bool sample_chooses(struct thread *thread, __u64 size)
 {
 	if (!thread->sampling) {
 		thread->sampling = 1;
-		thread->sample_left = sampling_gap(cfg_sampling_log, cfg_sample,
-						   bpf_get_prandom_u32());
+		thread->sample_left =
+			sampling_gap(cfg_sampling_log, cfg_sample, bpf_get_prandom_u32());
 	}
 	thread->sample_left -= size;
 	if (thread->sample_left > 0)
@@ -474,8 +473,8 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 		.tgid = task->tgid,
 		.tid = task->pid,
 		.fn = fn,
-		.flags = end->flags | (addr ? 0 : BLOCK_FAILED) |
-			 (call->chosen ? BLOCK_SAMPLED : 0),
+		.flags =
+			end->flags | (addr ? 0 : BLOCK_FAILED) | (call->chosen ? BLOCK_SAMPLED : 0),
 		.addr = addr,
 		.old_addr = fn == FN_REALLOC || fn == FN_REALLOCARRAY ? call->pointer : 0,
 		.size = call->size,

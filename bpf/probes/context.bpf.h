@@ -11,13 +11,12 @@
  * it. Elsewhere (userspace/tests/bpf) whoever compiles this has a load of its own.
  */
 #ifndef CONTEXT_WORD
-#define CONTEXT_WORD(context, offset)							\
-	({										\
-		__u64 word_;								\
-											\
-		asm volatile("%0 = *(u64 *)(%1 + %2)"					\
-			     : "=r"(word_) : "r"(context), "i"(offset));		\
-		word_;									\
+#define CONTEXT_WORD(context, offset)                                                             \
+	({                                                                                        \
+		__u64 word_;                                                                      \
+                                                                                                  \
+		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(word_) : "r"(context), "i"(offset)); \
+		word_;                                                                            \
 	})
 #endif
 

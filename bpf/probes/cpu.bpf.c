@@ -21,7 +21,7 @@
 #include "memory/page_state.bpf.h"
 #include "stacks/stack.bpf.h"
 
-#define INSTRUCTION_BYTES 16	/* of the longest one, and more */
+#define INSTRUCTION_BYTES 16 /* of the longest one, and more */
 
 /*
  * Whether a program at this instruction is in a probe's code, which the kernel keeps in a page of
@@ -179,8 +179,8 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	 * thread begins, too: its caller is known by the word on top of the stack.
 	 */
 	leaf = (sample->flags & SAMPLE_MEMSET) || (!user && is_return_address(sp));
-	sample->stack_id = stack_at(thread, &thread->sample_stack, NULL, task->tgid, ip, sp, bp,
-				    leaf);
+	sample->stack_id =
+		stack_at(thread, &thread->sample_stack, NULL, task->tgid, ip, sp, bp, leaf);
 	sample_account(sample->time_ns, thread->sample_walk_ns);
 	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;

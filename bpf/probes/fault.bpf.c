@@ -35,7 +35,7 @@
 #define SWAP_TYPE_SHIFT 59
 #define SWAP_TYPE_SPECIAL 23
 
-#define SERIES_MOST 0xffffffffULL	/* nanoseconds, or pages: it has 32 bits for them */
+#define SERIES_MOST 0xffffffffULL /* nanoseconds, or pages: it has 32 bits for them */
 
 /* Page-fault error code, Intel SDM vol. 3, 4.7. */
 #define ERROR_WRITE 0x2ULL
@@ -154,8 +154,7 @@ static __always_inline void series_begin(struct memtoll_series *series,
 	series->dev = run->dev;
 }
 
-static __always_inline void series_add(struct memtoll_series *series,
-				       const struct memtoll_run *run)
+static __always_inline void series_add(struct memtoll_series *series, const struct memtoll_run *run)
 {
 	struct memtoll_plain_run *plain;
 	__u32 at;
@@ -359,7 +358,7 @@ static __always_inline void call_add_timed_fault(struct open_call *call, __u8 fa
  * spread evenly, and never in step with a pattern of faults, without a division.
  */
 #define FAULT_TIMED 64
-#define GOLDEN_RATIO 0x9e3779b9U	/* its fraction, of 2^32 */
+#define GOLDEN_RATIO 0x9e3779b9U /* its fraction, of 2^32 */
 
 /* Whether the program of this fault is timed. */
 static __always_inline bool fault_is_timed(struct thread *thread)
@@ -380,15 +379,14 @@ static __always_inline void fault_count(struct open_fault *fault, bool timed)
 }
 
 /* What its program took until now, stacks apart. fault: NULL, one in order, without any. */
-static __always_inline void fault_account(const struct open_fault *fault, __u64 began_ns,
-					  __u64 now)
+static __always_inline void fault_account(const struct open_fault *fault, __u64 began_ns, __u64 now)
 {
 	struct memtoll_rates *rates = rates_here();
 
 	if (rates)
-		rates->fault_ns += FAULT_TIMED *
-				   sub_sat(now - began_ns,
-					fault ? rates->walk_ns - fault->timed_walk_ns : 0);
+		rates->fault_ns +=
+			FAULT_TIMED *
+			sub_sat(now - began_ns, fault ? rates->walk_ns - fault->timed_walk_ns : 0);
 }
 
 /*

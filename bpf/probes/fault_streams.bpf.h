@@ -91,8 +91,8 @@ static __always_inline void sweep_remember(struct thread *thread, const struct p
 		return;
 	place = sweep_slot(sweep, regs);
 	if (place->top.frame_at && place->stack_id == fault->stack_id)
-		place->trusted = place->trusted < SWEEP_FAULTS_MOST ? 2 * place->trusted :
-									SWEEP_FAULTS_MOST;
+		place->trusted =
+			place->trusted < SWEEP_FAULTS_MOST ? 2 * place->trusted : SWEEP_FAULTS_MOST;
 	else
 		place->trusted = SWEEP_FAULTS;
 	place->ip = regs->ip;

@@ -38,12 +38,12 @@
 /* How a call ended. */
 struct call_end {
 	__u64 cpu_ns;
-	__u64 off_ns;		/* not on the CPU */
-	__u64 net_ns;		/* wall time without the probes' calibrated part */
-	__u64 cleared;		/* bytes calloc's memset wrote */
-	__u16 flags;		/* BLOCK_* */
+	__u64 off_ns;  /* not on the CPU */
+	__u64 net_ns;  /* wall time without the probes' calibrated part */
+	__u64 cleared; /* bytes calloc's memset wrote */
+	__u16 flags;   /* BLOCK_* */
 	__u8 failed;
-	__u8 slept;		/* it gave up the CPU */
+	__u8 slept; /* it gave up the CPU */
 };
 
 /* 1 where value > least, else 0; both below 2^63. Kept free of branches. */
@@ -109,8 +109,7 @@ static __always_inline bool is_outlier(struct thread *thread, __u32 fn, __u64 ne
 	if (fn >= FN_COUNT)
 		return false;
 	pace = &thread->paces[fn];
-	outlier = net_ns >= outlier_floor_ns &&
-		  net_ns >= (__u64)pace->median_ns * OUTLIER_FACTOR;
+	outlier = net_ns >= outlier_floor_ns && net_ns >= (__u64)pace->median_ns * OUTLIER_FACTOR;
 	if (pace->calls < PACE_YOUNG) {
 		if (!pace->calls++)
 			pace->median_ns = PACE_FIRST_NS;
@@ -190,9 +189,8 @@ static __always_inline void outlier_inside(struct memtoll_outlier *event,
 	event->map_ns = call->map_calls ? inside->map_ns : 0;
 }
 
-static __always_inline void outlier_emit(struct task_struct *task, struct thread *thread,
-					 __u32 fn, const struct call_end *end,
-					 __u64 stack_id)
+static __always_inline void outlier_emit(struct task_struct *task, struct thread *thread, __u32 fn,
+					 const struct call_end *end, __u64 stack_id)
 {
 	const struct open_call *call = &thread->call;
 	struct memtoll_outlier *event;

@@ -26,7 +26,7 @@
 #include "probes/syscall.bpf.h"
 
 #define PROT_EXEC 0x4
-#define MAP_FIXED_FLAGS (0x10 | 0x100000)	/* MAP_FIXED, MAP_FIXED_NOREPLACE */
+#define MAP_FIXED_FLAGS (0x10 | 0x100000) /* MAP_FIXED, MAP_FIXED_NOREPLACE */
 #define MAP_ANONYMOUS 0x20
 
 SUM_TABLE(map_calls, 32768, 1024, struct memtoll_map_key, struct memtoll_map_sum);
@@ -72,8 +72,8 @@ int map_enter(struct sys_enter_args *ctx)
 	map->minor_before = task->min_flt;
 	map->minor = 0;
 	map->reclaim_cpu_ns = 0;
-	map->flags = map->map_fn == MAP_FN_MMAP ?
-		     mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) : 0;
+	map->flags =
+		map->map_fn == MAP_FN_MMAP ? mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) : 0;
 	stamp_take(task, &map->start);
 	return 0;
 }
@@ -96,8 +96,7 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 }
 
 static __always_inline void map_count(struct task_struct *task, struct thread *thread,
-				      const struct memtoll_mapping *event, __u64 bytes,
-				      bool failed)
+				      const struct memtoll_mapping *event, __u64 bytes, bool failed)
 {
 	static const struct memtoll_map_sum zero;
 	struct memtoll_map_key key = {
@@ -126,7 +125,7 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 
 /* In the allocator's call that made it; the kinds for its record, should it take long. */
 static __always_inline void call_add_mapping(struct open_call *call,
-					const struct memtoll_mapping *event, __u64 wall_ns)
+					     const struct memtoll_mapping *event, __u64 wall_ns)
 {
 	if (!call->map_calls) {
 		__builtin_memset(call->inside.map_calls, 0, sizeof(call->inside.map_calls));
@@ -189,8 +188,7 @@ int map_exit(struct sys_exit_args *ctx)
 		__sync_fetch_and_add(&area_generation, 1);
 		fault_settle(task, thread);
 		run_emit(thread);
-		emit(event, sizeof(*event), LOST_RING_MAPPING, 1,
-		     map->flags & MAPPING_EXEC_FILE);
+		emit(event, sizeof(*event), LOST_RING_MAPPING, 1, map->flags & MAPPING_EXEC_FILE);
 	}
 	map->map_fn = MAP_FN_NONE;
 	return 0;

@@ -48,8 +48,8 @@ enum { URING_READV = 1, URING_READ_FIXED = 4, URING_READ = 22, URING_READ_MULTIS
 /* include/uapi/linux/aio_abi.h */
 enum { AIO_PREAD = 0, AIO_PREADV = 7 };
 
-#define AIO_REQUESTS 128	/* looked at of one io_submit */
-#define AIO_VECTORS 16		/* of one request */
+#define AIO_REQUESTS 128 /* looked at of one io_submit */
+#define AIO_VECTORS 16	 /* of one request */
 
 /* A row for each file and site: a program that reads a tree makes thousands at once. */
 SUM_TABLE(file_reads, 65536, 4096, struct memtoll_read_key, struct memtoll_read_sum);
@@ -121,14 +121,14 @@ int reads_emit(struct thread *thread)
 static __always_inline bool is_generated(__u64 magic)
 {
 	switch (magic) {
-	case 0x9fa0:		/* proc */
-	case 0x62656572:	/* sysfs */
-	case 0x64626720:	/* debugfs */
-	case 0x74726163:	/* tracefs */
-	case 0x27e0eb:		/* cgroup */
-	case 0x63677270:	/* cgroup2 */
-	case 0x73636673:	/* securityfs */
-	case 0xcafe4a11:	/* bpf */
+	case 0x9fa0:	 /* proc */
+	case 0x62656572: /* sysfs */
+	case 0x64626720: /* debugfs */
+	case 0x74726163: /* tracefs */
+	case 0x27e0eb:	 /* cgroup */
+	case 0x63677270: /* cgroup2 */
+	case 0x73636673: /* securityfs */
+	case 0xcafe4a11: /* bpf */
 		return true;
 	default:
 		return false;
@@ -341,7 +341,8 @@ int read_enter(struct sys_enter_args *ctx)
 			return 0;
 		}
 		read->position = read_fn == READ_FN_READ || read_fn == READ_FN_READV ?
-				 -1 : PT_REGS_PARM4_SYSCALL(regs);
+					 -1 :
+					 PT_REGS_PARM4_SYSCALL(regs);
 		/* preadv2 takes -1 for it, too */
 		if (read->position == (__u64)-1)
 			read->position = BPF_CORE_READ(file, f_pos);
@@ -528,7 +529,7 @@ static __always_inline __u64 pages_of_folio(struct folio *folio)
 	if (bpf_core_field_exists(old->_folio_order))
 		bpf_core_read(&order, sizeof(order), &old->_folio_order);
 	else if (bpf_core_field_exists(folio->_flags_1))
-		bpf_core_read(&order, sizeof(order), &folio->_flags_1);	/* its lowest byte */
+		bpf_core_read(&order, sizeof(order), &folio->_flags_1); /* its lowest byte */
 	return 1ULL << (order & 31);
 }
 

@@ -12,8 +12,7 @@
 
 #ifdef __TARGET_ARCH_x86
 /* One load for each: the compiler would take one, of an offset that is no constant. */
-#define LOAD_REGISTER(field) \
-	(value = CONTEXT_WORD(ctx, __builtin_offsetof(struct pt_regs, field)))
+#define LOAD_REGISTER(field) (value = CONTEXT_WORD(ctx, __builtin_offsetof(struct pt_regs, field)))
 
 /* A register by its number in instructions. */
 static __noinline __u64 register_value(struct pt_regs *ctx, __u32 number)

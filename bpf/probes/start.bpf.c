@@ -10,7 +10,7 @@
 
 #include "wire/targets.h"
 
-#define SIGURG 23	/* include/uapi/asm-generic/signal.h */
+#define SIGURG 23 /* include/uapi/asm-generic/signal.h */
 
 /* enum of r_state */
 #define RT_CONSISTENT 0

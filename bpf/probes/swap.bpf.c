@@ -16,7 +16,7 @@
 #include "memory/page_state.bpf.h"
 
 /* include/linux/sched.h */
-#define PF_MEMALLOC_FLAG 0x00000800	/* reclaiming: memalloc_noreclaim_save() */
+#define PF_MEMALLOC_FLAG 0x00000800 /* reclaiming: memalloc_noreclaim_save() */
 #define PF_KSWAPD_FLAG 0x00020000
 
 SUM_TABLE(swaps, 16384, 512, struct memtoll_swap_key, struct memtoll_swap_sum);
@@ -123,8 +123,9 @@ static __always_inline void swapped_changed(struct task_struct *task, struct mm_
 	tgid = BPF_CORE_READ(mm, owner, tgid);
 	if (!tgid || !process_get(tgid))
 		tgid = 0;
-	what = task->flags & PF_KSWAPD_FLAG ? SWAP_OUT_KSWAPD : process_get(task->tgid) ?
-	       SWAP_OUT_TRACED : SWAP_OUT_OTHER;
+	what = task->flags & PF_KSWAPD_FLAG ? SWAP_OUT_KSWAPD :
+	       process_get(task->tgid)	    ? SWAP_OUT_TRACED :
+					      SWAP_OUT_OTHER;
 	swap_add(tgid, what, 1, 0, 0);
 }
 

@@ -14,17 +14,41 @@
 #include "state/thread.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
-enum { NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25,
-       NR_MADVISE = 28 };
-enum { NR_READ = 0, NR_PREAD64 = 17, NR_READV = 19, NR_IO_SUBMIT = 209, NR_PREADV = 295,
-       NR_PREADV2 = 327 };
+enum {
+	NR_MMAP = 9,
+	NR_MPROTECT = 10,
+	NR_MUNMAP = 11,
+	NR_BRK = 12,
+	NR_MREMAP = 25,
+	NR_MADVISE = 28
+};
+enum {
+	NR_READ = 0,
+	NR_PREAD64 = 17,
+	NR_READV = 19,
+	NR_IO_SUBMIT = 209,
+	NR_PREADV = 295,
+	NR_PREADV2 = 327
+};
 /* By which return probes come back to the kernel (6.11 and later, kernel commit 190fec72df4a). */
 enum { NR_URETPROBE = 335 };
 #elif defined(__TARGET_ARCH_arm64)
-enum { NR_MMAP = 222, NR_MPROTECT = 226, NR_MUNMAP = 215, NR_BRK = 214, NR_MREMAP = 216,
-       NR_MADVISE = 233 };
-enum { NR_READ = 63, NR_PREAD64 = 67, NR_READV = 65, NR_IO_SUBMIT = 2, NR_PREADV = 69,
-       NR_PREADV2 = 286 };
+enum {
+	NR_MMAP = 222,
+	NR_MPROTECT = 226,
+	NR_MUNMAP = 215,
+	NR_BRK = 214,
+	NR_MREMAP = 216,
+	NR_MADVISE = 233
+};
+enum {
+	NR_READ = 63,
+	NR_PREAD64 = 67,
+	NR_READV = 65,
+	NR_IO_SUBMIT = 2,
+	NR_PREADV = 69,
+	NR_PREADV2 = 286
+};
 enum { NR_URETPROBE = -1 };
 #endif
 

@@ -21,7 +21,7 @@
 #include "state/thread.bpf.h"
 #include "stacks/stack.bpf.h"
 
-#define MEMO_WAYS 4			/* of a set */
+#define MEMO_WAYS 4 /* of a set */
 #define MEMOS (8 * MEMO_WAYS)
 #define MEMO_STEPS 48
 #define MEMO_BYTES_LOG 12
@@ -30,29 +30,29 @@
 
 /* What a walk has read of the stack, from these registers on: see memo.bpf.h. */
 struct memo_key {
-	__u64 callee;		/* the allocator function before it, not walked; 0: none */
-	__u64 ip;		/* 0: no memo */
+	__u64 callee; /* the allocator function before it, not walked; 0: none */
+	__u64 ip;     /* 0: no memo */
 	__u64 sp;
 	__u64 bp;
 };
 
 struct memo {
 	struct memo_key key;
-	__u64 id;		/* of the stack, without the interpreter's frames */
-	__u64 hash;		/* of the words */
-	__u64 bytes;		/* from sp on they lie in so many */
-	__u64 beyond;		/* some do not */
+	__u64 id;     /* of the stack, without the interpreter's frames */
+	__u64 hash;   /* of the words */
+	__u64 bytes;  /* from sp on they lie in so many */
+	__u64 beyond; /* some do not */
 	__u32 steps;
-	__u32 needs_bp;		/* key.bp counts */
-	__u16 address_at[MEMO_STEPS];	/* bytes from sp */
+	__u32 needs_bp;		      /* key.bp counts */
+	__u16 address_at[MEMO_STEPS]; /* bytes from sp */
 	__u16 used_at[MEMO_STEPS];
 };
 
 struct memos {
 	__u64 turn;
-	struct memo_key key;	/* what is looked for */
+	struct memo_key key; /* what is looked for */
 	struct memo memos[MEMOS];
-	__u64 copy[MEMO_COPY_WORDS];	/* scratch */
+	__u64 copy[MEMO_COPY_WORDS]; /* scratch */
 };
 
 struct memos_map {
@@ -168,8 +168,8 @@ static __always_inline void memo_add_step(struct memo *memo, __u32 step, const s
 	memo->used_at[step] = used;
 	memo->hash = mix(mix(memo->hash, walk->ip), walk->used_word);
 	memo->bytes = address + 8;
-	memo->beyond |= (address | used | (address - used)) >> MEMO_BYTES_LOG |
-			((address | used) & 7);
+	memo->beyond |=
+		(address | used | (address - used)) >> MEMO_BYTES_LOG | ((address | used) & 7);
 }
 
 #endif /* MEMTOLL_MEMO_BPF_H */

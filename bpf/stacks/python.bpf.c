@@ -20,9 +20,9 @@
 
 struct pythons_map pythons SEC(".maps");
 
-#define STATES 256		/* thread states looked at, at most */
-#define STATUS_ACTIVE (1ULL << 4)	/* _status.active, 3.12 and later */
-#define OWNER_INTERPRETER 3	/* FRAME_OWNED_BY_CSTACK of 3.12 and 3.13 is 3, too */
+#define STATES 256		  /* thread states looked at, at most */
+#define STATUS_ACTIVE (1ULL << 4) /* _status.active, 3.12 and later */
+#define OWNER_INTERPRETER 3	  /* FRAME_OWNED_BY_CSTACK of 3.12 and 3.13 is 3, too */
 
 /* A field of what was read last. The masks let the verifier see that it lies inside. */
 static __always_inline __u64 word(const struct python_walk *walk, __u16 offset)
@@ -274,7 +274,7 @@ __u64 python_frame(struct python_walk *walk, const struct memtoll_target *proces
 struct reading {
 	struct python_walk *walk;
 	const struct memtoll_target *process;
-	__u64 frame;	/* the next; 0: there is none */
+	__u64 frame; /* the next; 0: there is none */
 };
 
 /* One frame more; 1: that was the last. */
@@ -341,8 +341,7 @@ int python_emit(__u64 id, struct memtoll_python *python)
 
 	if (!python)
 		return 0;
-	size = sizeof(*python) - sizeof(python->frames) +
-	       python->depth * sizeof(python->frames[0]);
+	size = sizeof(*python) - sizeof(python->frames) + python->depth * sizeof(python->frames[0]);
 	python->stack_id = id;
 	if (size > sizeof(*python) ||
 	    bpf_ringbuf_output(&pythons, python, size, BPF_RB_FORCE_WAKEUP)) {

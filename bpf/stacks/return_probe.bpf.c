@@ -16,7 +16,7 @@
  * function returns to that a return probe waits for; in the others probed instructions are
  * executed.
  */
-#define PROBE_SLOT_BYTES 128		/* UPROBE_XOL_SLOT_BYTES */
+#define PROBE_SLOT_BYTES 128 /* UPROBE_XOL_SLOT_BYTES */
 #define BREAKPOINT 0xcc
 
 /*
@@ -24,7 +24,7 @@
  * stack at an instruction of it: push %rax; push %rcx; push %r11; mov $..., %rax; syscall; pop
  * %r11; pop %rcx; ret, to what the kernel put in the place of rax. Before 6.11 it is a breakpoint.
  */
-#define RETURN_AFTER_SYSCALL 13		/* offset of what follows the system call */
+#define RETURN_AFTER_SYSCALL 13 /* offset of what follows the system call */
 
 static __always_inline __u64 pushed_for_return(__u64 code, __u64 offset)
 {

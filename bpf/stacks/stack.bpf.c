@@ -98,7 +98,7 @@ static __always_inline __u32 stack_append(struct memtoll_stack *stack, const str
 
 /* What is known of the stack when its walk has ended, after so many steps. */
 __noinline int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
-			__u32 steps)
+			 __u32 steps)
 {
 	if (!stack || !walk)
 		return 0;
@@ -121,7 +121,7 @@ __noinline int stack_end(struct memtoll_stack *stack, const struct unwind *walk,
 struct walking {
 	struct memtoll_stack *stack;
 	struct unwind *walk;
-	struct memo *memo;	/* NULL: none is made */
+	struct memo *memo; /* NULL: none is made */
 	__u32 depth;
 	__u32 steps;
 };

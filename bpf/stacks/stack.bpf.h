@@ -39,8 +39,8 @@ __u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 samplin
 int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
 
 /* Read the interpreter's frames, where there is one. The id with them mixed in. */
-static __always_inline __u64 stack_add_python(struct memtoll_stack *stack,
-					      struct python_walk *walk, __u64 id)
+static __always_inline __u64 stack_add_python(struct memtoll_stack *stack, struct python_walk *walk,
+					      __u64 id)
 {
 	stack->python_depth = 0;
 	walk->top.frame_at = 0;
@@ -117,8 +117,8 @@ static __always_inline void stack_ends_in_probe(struct memtoll_stack *stack)
  * places. leaf: without call frame information the caller is where the stack pointer points.
  */
 static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stack *stack,
-				      struct memo *memo, __u32 tgid, __u64 ip, __u64 sp,
-				      __u64 bp, bool leaf)
+				      struct memo *memo, __u32 tgid, __u64 ip, __u64 sp, __u64 bp,
+				      bool leaf)
 {
 	bool sampling = stack == &thread->sample_stack;
 	struct unwind *walk = sampling ? &thread->sample_walk : &thread->walk;

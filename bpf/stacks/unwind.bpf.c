@@ -71,7 +71,7 @@ static __always_inline int step_by_pointer(struct unwind *walk, __u32 why)
 
 static __always_inline int step_over_signal(struct unwind *walk)
 {
-	__u64 saved[2], bp;	/* rsp and rip lie side by side */
+	__u64 saved[2], bp; /* rsp and rip lie side by side */
 
 	if (bpf_probe_read_user(&bp, sizeof(bp), (void *)(walk->sp + UC_RBP)) ||
 	    bpf_probe_read_user(saved, sizeof(saved), (void *)(walk->sp + UC_RSP)))
@@ -183,7 +183,7 @@ static __always_inline int step(struct unwind *walk)
  * Loaders and runtimes start without call frame information; a frame at which the stack holds no
  * more than what the kernel put on it for exec is a process's first all the same.
  */
-#define START_SLACK 64		/* bytes a start may have aligned the stack pointer by */
+#define START_SLACK 64 /* bytes a start may have aligned the stack pointer by */
 
 __noinline int unwind_stopped(struct unwind *walk)
 {

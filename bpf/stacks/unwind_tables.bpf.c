@@ -16,23 +16,23 @@ struct unwind_tables_map unwind_tables SEC(".maps");
  * index. Without a branch, or the verifier would follow both ways at every step. stride: bytes from
  * one to the next, the value first.
  */
-#define BISECT(at, entries, wanted, value_of)						\
-	do {										\
-		__u32 step_;								\
-											\
-		at = 0;									\
-		for (step_ = (entries) / 2; step_; step_ /= 2) {			\
-			__u64 probe_ = at + step_;					\
-			__s64 above_;							\
-											\
+#define BISECT(at, entries, wanted, value_of)                                              \
+	do {                                                                               \
+		__u32 step_;                                                               \
+                                                                                           \
+		at = 0;                                                                    \
+		for (step_ = (entries) / 2; step_; step_ /= 2) {                           \
+			__u64 probe_ = at + step_;                                         \
+			__s64 above_;                                                      \
+                                                                                           \
 			/* The compiler knows that it is in bounds, 6.1's verifier not. */ \
-			barrier_var(probe_);						\
-			probe_ &= (entries) - 1;					\
-			above_ = (__s64)((__u64)value_of(probe_) - (wanted) - 1);	\
-			at += step_ & (__u32)(above_ >> 63);				\
-		}									\
-		barrier_var(at);							\
-		at &= (entries) - 1;							\
+			barrier_var(probe_);                                               \
+			probe_ &= (entries)-1;                                             \
+			above_ = (__s64)((__u64)value_of(probe_) - (wanted)-1);            \
+			at += step_ & (__u32)(above_ >> 63);                               \
+		}                                                                          \
+		barrier_var(at);                                                           \
+		at &= (entries)-1;                                                         \
 	} while (0)
 
 /*

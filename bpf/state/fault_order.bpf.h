@@ -15,9 +15,9 @@
  * does not change: direct_map.bpf.h.
  */
 struct direct_word {
-	__u64 slot;		/* of the page-table entry; 0: not known */
+	__u64 slot; /* of the page-table entry; 0: not known */
 	__u64 entry;
-	__u64 word_at;		/* in the direct map */
+	__u64 word_at; /* in the direct map */
 };
 
 struct sweep_place {
@@ -27,14 +27,14 @@ struct sweep_place {
 	struct direct_word frame_word;
 	struct direct_word instruction_word;
 	__u64 stack_id;
-	__u64 until;		/* sweep.faults up to which the place is trusted */
-	__u32 trusted;		/* number of faults, as of the last look at its stack */
-	__u32 flags;		/* RUN_* */
+	__u64 until;   /* sweep.faults up to which the place is trusted */
+	__u32 trusted; /* number of faults, as of the last look at its stack */
+	__u32 flags;   /* RUN_* */
 };
 
 struct sweep {
-	__u64 next;		/* the page in order; 0: none */
-	__u64 faults;		/* of the thread */
+	__u64 next;   /* the page in order; 0: none */
+	__u64 faults; /* of the thread */
 	struct sweep_place places[SWEEP_PLACES];
 };
 
@@ -42,15 +42,15 @@ struct sweep {
  * Faults that follow the open one in order, and the conditions for one more: fault_sequence.bpf.h.
  */
 struct order {
-	__u64 next;		/* the page that follows */
+	__u64 next; /* the page that follows */
 	__u64 ip;
-	__u64 table;		/* the entry that points to its page table, and where that is */
+	__u64 table; /* the entry that points to its page table, and where that is */
 	__u64 table_at;
 	__u32 area_generation;
 	__u32 block_generation;
-	__u16 followed;		/* faults; the open fault stands for the first of all */
-	__u16 left;		/* that still may follow; 0: none */
-	__u32 faults;		/* of the thread, whether in order or not */
+	__u16 followed; /* faults; the open fault stands for the first of all */
+	__u16 left;	/* that still may follow; 0: none */
+	__u32 faults;	/* of the thread, whether in order or not */
 };
 
 #endif /* MEMTOLL_FAULT_ORDER_BPF_H */

@@ -11,45 +11,45 @@
 
 /* What happened inside a call, by kind, for its record should it take long. */
 struct call_inside {
-	__u32 faults[FAULT_KINDS];	/* void while open_call.faults is 0 */
+	__u32 faults[FAULT_KINDS]; /* void while open_call.faults is 0 */
 	__u32 timed[FAULT_KINDS];
 	__u64 fault_ns[FAULT_KINDS];
-	__u32 map_calls[MAP_FN_COUNT];	/* void while open_call.map_calls is 0 */
+	__u32 map_calls[MAP_FN_COUNT]; /* void while open_call.map_calls is 0 */
 	__u64 map_ns;
 };
 
 /* The outermost allocator call that a thread is in. */
 struct open_call {
-	__u64 sp;		/* stack pointer at the function's entry: identifies the call */
+	__u64 sp; /* stack pointer at the function's entry: identifies the call */
 	__u64 bp;
-	__u64 ip;		/* the function */
-	__u64 caller;		/* where it returns to; 0: not known yet (call_find_caller) */
+	__u64 ip;     /* the function */
+	__u64 caller; /* where it returns to; 0: not known yet (call_find_caller) */
 	__u64 size;
-	__u64 pointer;		/* realloc, free: the block; posix_memalign: where to */
-	__u64 heap_top;		/* calloc: the break before the call */
-	__u64 fresh_from;	/* calloc in an arena: start of what mprotect opened during it */
+	__u64 pointer;	  /* realloc, free: the block; posix_memalign: where to */
+	__u64 heap_top;	  /* calloc: the break before the call */
+	__u64 fresh_from; /* calloc in an arena: start of what mprotect opened during it */
 	struct stamp start;
 	__u64 map_cpu_ns;
 	__u64 fault_cpu_ns;
 	__u64 reclaim_cpu_ns;
-	__u64 probe_ns;		/* spent by our own programs at the start of runs of faults */
+	__u64 probe_ns; /* spent by our own programs at the start of runs of faults */
 	__u32 map_calls;
 	__u32 faults;
 	__u32 faults_timed;
 	__u32 glibc;
-	__u64 chosen;		/* by --sample */
-	__u64 large_stack;	/* free, realloc of a followed block: its reported stack */
+	__u64 chosen;	   /* by --sample */
+	__u64 large_stack; /* free, realloc of a followed block: its reported stack */
 	__u32 lock_waits;
-	__u32 followed;		/* its block has records of its own */
+	__u32 followed; /* its block has records of its own */
 	__u64 lock_ns;
-	__u64 reclaim_ns;	/* wall time; it may lie in a fault or mapping call */
+	__u64 reclaim_ns; /* wall time; it may lie in a fault or mapping call */
 	struct call_inside inside;
 };
 
 /* The running median of a thread's calls of one function. */
 struct pace {
 	__u32 median_ns;
-	__u32 calls;		/* so far, up to PACE_YOUNG */
+	__u32 calls; /* so far, up to PACE_YOUNG */
 };
 
 struct open_map_call {
@@ -58,38 +58,38 @@ struct open_map_call {
 	__u64 len;
 	__u64 arg;
 	__u64 reclaim_cpu_ns;
-	__u64 minor_before;	/* the thread's minor faults, by the kernel's count */
-	__u32 minor;		/* those inside that we have seen */
+	__u64 minor_before; /* the thread's minor faults, by the kernel's count */
+	__u32 minor;	    /* those inside that we have seen */
 	__u32 map_fn;
-	__u16 flags;		/* MAPPING_* */
+	__u16 flags; /* MAPPING_* */
 };
 
 /* A read of a file that a thread is in. */
 struct open_read {
 	struct stamp start;
 	__u64 inode;
-	__u64 position;		/* bytes into the file; of AIO: the array of its requests */
+	__u64 position; /* bytes into the file; of AIO: the array of its requests */
 	__u32 dev;
 	__u32 read_fn;
-	__u32 flags;		/* READ_* */
-	__u32 faults;		/* minor ones inside */
-	__u64 fault_cpu_ns;	/* major faults inside: they have their own toll */
+	__u32 flags;	    /* READ_* */
+	__u32 faults;	    /* minor ones inside */
+	__u64 fault_cpu_ns; /* major faults inside: they have their own toll */
 	__u64 fault_blocked_ns;
-	__u64 fault_switches;	/* voluntary ones */
+	__u64 fault_switches; /* voluntary ones */
 	__u64 reclaim_cpu_ns;
 	__u64 reclaim_blocked_ns;
 	__u64 filled_pages;
 };
 
-#define READ_SITE_WORDS 32	/* of the stack's top: by which call sites are distinguished */
+#define READ_SITE_WORDS 32 /* of the stack's top: by which call sites are distinguished */
 
 /* The call site of the last read: a loop that reads has the same stack again and again. */
 struct read_site {
 	__u64 ip;
 	__u64 sp;
-	__u64 hash;		/* of the top of the stack */
+	__u64 hash; /* of the top of the stack */
 	__u64 stack_id;
-	__u64 words[READ_SITE_WORDS];	/* scratch: the top of the stack */
+	__u64 words[READ_SITE_WORDS]; /* scratch: the top of the stack */
 };
 
 #endif /* MEMTOLL_OPEN_CALLS_BPF_H */

@@ -10,11 +10,11 @@
 /* The way through the page tables to the entry of an address: memory/pagetable.bpf.h. */
 struct walked {
 	__u64 entry;
-	__u64 at;	/* where the entry is, in the direct map */
-	__u64 slot;	/* the same if it is one of the last level; else 0 */
-	__u64 table;	/* then: the entry that points to its table, and where that one is */
+	__u64 at;    /* where the entry is, in the direct map */
+	__u64 slot;  /* the same if it is one of the last level; else 0 */
+	__u64 table; /* then: the entry that points to its table, and where that one is */
 	__u64 table_at;
-	__u64 pages;	/* that a present entry maps: 1, 512 or 262144 */
+	__u64 pages; /* that a present entry maps: 1, 512 or 262144 */
 };
 
 /*
@@ -28,13 +28,13 @@ struct open_fault {
 	__u64 address;
 	__u64 ip;
 	struct stamp start;
-	__u64 reclaim_cpu_ns;	/* taken out of its time: toll reclaim */
+	__u64 reclaim_cpu_ns; /* taken out of its time: toll reclaim */
 	__u64 reclaim_blocked_ns;
 	__u64 stack_id;
-	__u64 root;		/* of its page tables; 0: they are gone */
-	__u64 pfn;		/* write to a present page: what was mapped */
+	__u64 root; /* of its page tables; 0: they are gone */
+	__u64 pfn;  /* write to a present page: what was mapped */
 	__u64 inode;
-	__u64 timed_walk_ns;	/* rates->walk_ns when its program began, if that is timed */
+	__u64 timed_walk_ns; /* rates->walk_ns when its program began, if that is timed */
 	/*
 	 * When its program began, and when it began to do what only this fault needs; 0: not timed,
 	 * nothing. volatile: the verifier is not to follow their values.
@@ -43,22 +43,22 @@ struct open_fault {
 	volatile __u64 began_ns;
 	__u32 dev;
 	__u32 swap_type;
-	__u32 in_device;	/* pages brought in during it, from a swap device */
+	__u32 in_device; /* pages brought in during it, from a swap device */
 	__u32 in_zswap;
 	__u32 in_zero;
 	__u32 active;
-	__u32 window;		/* pages present around it at the start */
-	__u16 window_first;	/* slot of the first of them in its page table */
-	__u8 look_again;	/* what to look at when it has ended */
+	__u32 window;	    /* pages present around it at the start */
+	__u16 window_first; /* slot of the first of them in its page table */
+	__u8 look_again;    /* what to look at when it has ended */
 	__u8 fault_class;
 	__u8 area;
 	__u8 flags;
 	__u8 in_fn;
-	__u8 stamped;		/* start is its own */
-	__u8 interrupted;	/* by what its probe did: its time is not the fault's alone */
-	__u32 block_generation;	/* when start was taken */
-	struct walked walked;		/* the way to its entry: no room on the BPF stack */
-	__u64 entries[WINDOW_PAGES];	/* scratch */
+	__u8 stamped;		     /* start is its own */
+	__u8 interrupted;	     /* by what its probe did: its time is not the fault's alone */
+	__u32 block_generation;	     /* when start was taken */
+	struct walked walked;	     /* the way to its entry: no room on the BPF stack */
+	__u64 entries[WINDOW_PAGES]; /* scratch */
 };
 
 struct area_cache {

@@ -15,19 +15,19 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
-#define SUM_TABLE(name, rows, spare_rows, key_type, value_type)					\
-	struct {										\
-		__uint(type, BPF_MAP_TYPE_PERCPU_HASH);						\
-		__uint(max_entries, rows);							\
-		__uint(map_flags, BPF_F_NO_PREALLOC);						\
-		__type(key, key_type);								\
-		__type(value, value_type);							\
-	} name SEC(".maps");									\
-	struct {										\
-		__uint(type, BPF_MAP_TYPE_HASH);						\
-		__uint(max_entries, spare_rows);						\
-		__type(key, key_type);								\
-		__type(value, value_type);							\
+#define SUM_TABLE(name, rows, spare_rows, key_type, value_type) \
+	struct {                                                \
+		__uint(type, BPF_MAP_TYPE_PERCPU_HASH);         \
+		__uint(max_entries, rows);                      \
+		__uint(map_flags, BPF_F_NO_PREALLOC);           \
+		__type(key, key_type);                          \
+		__type(value, value_type);                      \
+	} name SEC(".maps");                                    \
+	struct {                                                \
+		__uint(type, BPF_MAP_TYPE_HASH);                \
+		__uint(max_entries, spare_rows);                \
+		__type(key, key_type);                          \
+		__type(value, value_type);                      \
 	} name##_spare SEC(".maps")
 
 static __always_inline void *row_find(void *table, void *spare, const void *key)

@@ -9,9 +9,9 @@
 /* A moment in a thread's life, to measure from. */
 struct stamp {
 	__u64 ns;
-	__u64 accounted_ns;	/* CPU time in the scheduler's books */
-	__u64 runtime_ns;	/* the same, plus what passed since */
-	__u64 voluntary;	/* context switches */
+	__u64 accounted_ns; /* CPU time in the scheduler's books */
+	__u64 runtime_ns;   /* the same, plus what passed since */
+	__u64 voluntary;    /* context switches */
 	__u64 involuntary;
 };
 
@@ -30,8 +30,8 @@ static __always_inline void stamp_take(const struct task_struct *task, struct st
  * thread moved and the difference comes out impossible, its books alone count, which lag by up to a
  * tick at both ends and so are right on average.
  */
-static __always_inline __u64 stamp_cpu_ns(const struct task_struct *task,
-					  const struct stamp *stamp, __u64 now)
+static __always_inline __u64 stamp_cpu_ns(const struct task_struct *task, const struct stamp *stamp,
+					  __u64 now)
 {
 	__u64 wall_ns = now - stamp->ns;
 	__s64 cpu_ns;

@@ -20,44 +20,44 @@
  */
 struct thread {
 	__u32 in_fn;
-	__u32 drained;		/* drain_epoch this thread has last obeyed */
+	__u32 drained; /* drain_epoch this thread has last obeyed */
 	struct order order;
 	__u32 idle_hits;
-	__u32 passes;		/* read(2) on sockets and pipes, not flushed yet */
-	__u32 syscalls;		/* system calls counted, not flushed yet */
-	__u32 abandoned;	/* one of its calls was given up without its return */
-	__u64 entry_ip;		/* its last uprobe at an entry; 0: none yet */
-	__u64 return_ip;	/* where it continued after its last one at a return */
-	__u64 returned_ns;	/* from its last call; 0: none yet */
-	__u64 passed_ns;	/* its last hit that was not counted */
-	__u64 gap_ns;		/* a tenth of its gaps between calls are below, about */
-	__u64 idle_gap_ns;	/* the same between hits that were not counted */
-	__s64 sample_left;	/* bytes to the next chosen place */
-	__u64 sampling;		/* the first place was drawn */
+	__u32 passes;	   /* read(2) on sockets and pipes, not flushed yet */
+	__u32 syscalls;	   /* system calls counted, not flushed yet */
+	__u32 abandoned;   /* one of its calls was given up without its return */
+	__u64 entry_ip;	   /* its last uprobe at an entry; 0: none yet */
+	__u64 return_ip;   /* where it continued after its last one at a return */
+	__u64 returned_ns; /* from its last call; 0: none yet */
+	__u64 passed_ns;   /* its last hit that was not counted */
+	__u64 gap_ns;	   /* a tenth of its gaps between calls are below, about */
+	__u64 idle_gap_ns; /* the same between hits that were not counted */
+	__s64 sample_left; /* bytes to the next chosen place */
+	__u64 sampling;	   /* the first place was drawn */
 	struct open_call call;
 	struct open_map_call map;
-	struct memtoll_mapping mapping;	/* on its way: too large for the BPF stack */
+	struct memtoll_mapping mapping; /* on its way: too large for the BPF stack */
 	struct open_fault fault;
 	struct stamp reclaim;
-	__u32 reclaiming;	/* SWAP_RECLAIM_*, or 0 */
-	__u64 frees;		/* since its last large request */
-	__u64 futex_ns; /* since when it is in a futex call inside the allocator; 0: it is not */
+	__u32 reclaiming; /* SWAP_RECLAIM_*, or 0 */
+	__u64 frees;	  /* since its last large request */
+	__u64 futex_ns;	  /* since when it is in a futex call inside the allocator; 0: it is not */
 	struct pace paces[FN_COUNT];
-	struct memtoll_run run;	/* run.faults == 0: none open */
-	struct memtoll_series series;	/* the runs before it; series.count == 0: none */
+	struct memtoll_run run;	      /* run.faults == 0: none open */
+	struct memtoll_series series; /* the runs before it; series.count == 0: none */
 	struct sweep sweep;
 	struct area_cache area;
 	struct open_read read;
-	struct memtoll_read_key read_key;	/* scratch: too large for the BPF stack */
-	struct memtoll_read reads;	/* reads.reads == 0: none open */
+	struct memtoll_read_key read_key; /* scratch: too large for the BPF stack */
+	struct memtoll_read reads;	  /* reads.reads == 0: none open */
 	struct read_site read_site;
-	struct memtoll_file file;		/* scratch */
-	struct memtoll_stack stack;		/* scratch */
-	struct unwind walk;			/* scratch */
-	struct memtoll_stack sample_stack;	/* scratch of the sampling interrupt */
+	struct memtoll_file file;	   /* scratch */
+	struct memtoll_stack stack;	   /* scratch */
+	struct unwind walk;		   /* scratch */
+	struct memtoll_stack sample_stack; /* scratch of the sampling interrupt */
 	struct unwind sample_walk;
-	__u64 sample_walk_ns;			/* rates->walk_ns when it began */
-	struct python_walk python;		/* scratch, two for the same reason */
+	__u64 sample_walk_ns;	   /* rates->walk_ns when it began */
+	struct python_walk python; /* scratch, two for the same reason */
 	struct python_walk sample_python;
 };
 

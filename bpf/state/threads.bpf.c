@@ -2,7 +2,7 @@
 /* threads.bpf.c: states of threads are made and given back. */
 #include "state/threads.bpf.h"
 
-#define PF_EXITING 0x4		/* include/linux/sched.h */
+#define PF_EXITING 0x4 /* include/linux/sched.h */
 
 struct threads_map threads SEC(".maps");
 

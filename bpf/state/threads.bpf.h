@@ -21,9 +21,9 @@
  * in line, task-local storage by calls into the kernel, which cost 40 ns on some machines. Of two
  * threads with one place the later one's state is in task-local storage.
  */
-#define THREAD_PLACES 512	/* a power of two */
+#define THREAD_PLACES 512 /* a power of two */
 #define OWNER_PID_SHIFT 32
-extern __u64 thread_owners[THREAD_PLACES];	/* thread_owner(), or PLACE_* */
+extern __u64 thread_owners[THREAD_PLACES]; /* thread_owner(), or PLACE_* */
 
 struct thread_places_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -12,8 +12,8 @@
  * read.
  */
 struct python_top {
-	__u64 frame_at;		/* 0: no interpreter */
-	__u64 frame;		/* the innermost; 0: it could not be found */
+	__u64 frame_at; /* 0: no interpreter */
+	__u64 frame;	/* the innermost; 0: it could not be found */
 	__u64 instruction_at;
 	__u64 instruction;
 };
@@ -21,12 +21,12 @@ struct python_top {
 /* To read an interpreter's frames. */
 struct python_walk {
 	struct python_top top;
-	__u64 state;		/* the thread state found last */
-	__u64 candidate;	/* while it is searched for: the state to be looked at ... */
-	__u64 interpreter;	/* ... and where to go on after the last of this interpreter's */
+	__u64 state;	   /* the thread state found last */
+	__u64 candidate;   /* while it is searched for: the state to be looked at ... */
+	__u64 interpreter; /* ... and where to go on after the last of this interpreter's */
 	__u8 chunk[MEMTOLL_PYTHON_CHUNK];
 	struct memtoll_python python;
-	__u8 woken;		/* who names the frames was woken for the last stack */
+	__u8 woken; /* who names the frames was woken for the last stack */
 };
 
 /* A walk over a stack: the registers of one frame, and the mapping that its code is in. */
@@ -39,16 +39,16 @@ struct unwind {
 	__u64 bias;
 	__u32 table;
 	__u32 process_table;
-	__u32 exact;		/* ip is an instruction, not a return address */
-	__u32 leaf;		/* nothing but the return address is on its stack yet */
-	__u32 flags;		/* STACK_* */
+	__u32 exact; /* ip is an instruction, not a return address */
+	__u32 leaf;  /* nothing but the return address is on its stack yet */
+	__u32 flags; /* STACK_* */
 	__u32 stop;
-	__u64 bp_from;		/* where rbp was read; 0: it is the first frame's */
-	__u64 used_at;		/* where the rbp was read that the last step went by, or its ip */
-	__u64 used_word;	/* what was there */
-	__u32 needs_bp;		/* a step went by the first frame's rbp */
-	__u32 stopped_by_bp;	/* the walk ended because of what rbp is */
-	__u32 irregular;	/* a step did not go by a rule, or read more than those two */
+	__u64 bp_from;	     /* where rbp was read; 0: it is the first frame's */
+	__u64 used_at;	     /* where the rbp was read that the last step went by, or its ip */
+	__u64 used_word;     /* what was there */
+	__u32 needs_bp;	     /* a step went by the first frame's rbp */
+	__u32 stopped_by_bp; /* the walk ended because of what rbp is */
+	__u32 irregular;     /* a step did not go by a rule, or read more than those two */
 	__u32 unused;
 };
 

@@ -11,7 +11,7 @@
 
 #include "state/thread.bpf.h"
 
-#define FN_MASK 31	/* of the bits and the array below */
+#define FN_MASK 31 /* of the bits and the array below */
 
 /* Bit n: function n is attached idle, its calls are not counted: governor.c. */
 extern volatile __u32 idle_fns;
@@ -73,8 +73,8 @@ static __always_inline bool in_map(const struct thread *thread)
 static __always_inline bool in_read(const struct thread *thread)
 {
 	return thread->read.read_fn &&
-	       thread->read.start.ns >= (thread->read.read_fn == READ_FN_READ ? reads_watched_ns :
-										calls_watched_ns);
+	       thread->read.start.ns >=
+		       (thread->read.read_fn == READ_FN_READ ? reads_watched_ns : calls_watched_ns);
 }
 
 #endif /* MEMTOLL_WINDOWS_BPF_H */

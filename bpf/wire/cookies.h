@@ -6,12 +6,12 @@
 #define MEMTOLL_WIRE_COOKIES_H
 
 #define COOKIE_NONE 0ULL
-#define COOKIE_DIFFERS (~0ULL)	/* from probe to probe: of entry_cookies alone */
+#define COOKIE_DIFFERS (~0ULL) /* from probe to probe: of entry_cookies alone */
 #define COOKIE_FN_MASK 0xffULL
-#define COOKIE_GLIBC (1ULL << 8)	/* chunk headers may be read */
-#define COOKIE_ENTRY_ONLY (1ULL << 9)	/* no return probe here */
-#define COOKIE_PRODUCT (1ULL << 10)	/* reallocarray: the size asked is in the result register */
-#define COOKIE_SP_SHIFT 16		/* bytes pushed between the symbol and the probe, 8 bits */
+#define COOKIE_GLIBC (1ULL << 8)      /* chunk headers may be read */
+#define COOKIE_ENTRY_ONLY (1ULL << 9) /* no return probe here */
+#define COOKIE_PRODUCT (1ULL << 10)   /* reallocarray: the size asked is in the result register */
+#define COOKIE_SP_SHIFT 16	      /* bytes pushed between the symbol and the probe, 8 bits */
 /*
  * Where the first three arguments are at the probe, 5 bits each: 0, where the ABI puts them; else
  * 1 + the number of a register as instructions have it (rax 0, rcx 1, rdx 2 ... r15 15).

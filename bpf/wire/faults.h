@@ -7,7 +7,7 @@
 enum memtoll_fault_class {
 	FAULT_ZERO = 0,		/* first write to an anonymous page: cleared by the kernel */
 	FAULT_ZERO_HUGE = 1,	/* the same, a huge page */
-	FAULT_ZERO_UPGRADE = 2,	/* first write where the shared zero page was mapped */
+	FAULT_ZERO_UPGRADE = 2, /* first write where the shared zero page was mapped */
 	FAULT_ZERO_READ = 3,	/* first read: the shared zero page is mapped, nothing is cleared */
 	FAULT_COW = 4,		/* write to a shared page: copied */
 	FAULT_SWAP = 5,		/* the page is on swap or in the swap cache */
@@ -23,19 +23,19 @@ enum memtoll_fault_class {
 
 /* The kind of memory area a fault fell in. */
 enum memtoll_area {
-	AREA_UNKNOWN = 0,	/* bpf_find_vma missing or refused */
+	AREA_UNKNOWN = 0, /* bpf_find_vma missing or refused */
 	AREA_ANON = 1,
-	AREA_HEAP = 2,		/* the brk heap */
+	AREA_HEAP = 2, /* the brk heap */
 	AREA_STACK = 3,
 	AREA_FILE = 4,
 	AREA_SHARED = 5,
-	AREA_ARENA = 6,		/* an arena of glibc's that is not the main one */
-	AREA_COUNT = 7,		/* userspace knows one more: events/refined.h */
+	AREA_ARENA = 6, /* an arena of glibc's that is not the main one */
+	AREA_COUNT = 7, /* userspace knows one more: events/refined.h */
 };
 
 /* Kinds of faults, as an outlier counts them. */
 enum memtoll_fault_kind {
-	FAULT_KIND_ZERO = 0,	/* the kernel cleared a page, or mapped its shared zero page */
+	FAULT_KIND_ZERO = 0, /* the kernel cleared a page, or mapped its shared zero page */
 	FAULT_KIND_SWAP = 1,
 	FAULT_KIND_OTHER = 2,
 	FAULT_KINDS = 3,

@@ -36,8 +36,8 @@ enum memtoll_read_fn {
 	READ_FN_READV = 3,
 	READ_FN_PREADV = 4,
 	READ_FN_PREADV2 = 5,
-	READ_FN_IO_SUBMIT = 6,	/* Linux AIO: what was asked for, when it was submitted */
-	READ_FN_IO_URING = 7,	/* what came, when it was complete */
+	READ_FN_IO_SUBMIT = 6, /* Linux AIO: what was asked for, when it was submitted */
+	READ_FN_IO_URING = 7,  /* what came, when it was complete */
 	READ_FN_COUNT = 8,
 };
 

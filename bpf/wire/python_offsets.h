@@ -7,10 +7,10 @@
 
 /* How an interpreter marks those of its frames that were called from C. */
 enum memtoll_python_kind {
-	PYTHON_NONE = 0, /* no interpreter whose frames can be read */
+	PYTHON_NONE = 0,    /* no interpreter whose frames can be read */
 	PYTHON_OBJECTS = 1, /* 3.9, 3.10: frame objects, each a run of the eval loop of its own */
 	PYTHON_ENTRIES = 2, /* 3.11: the frame says so itself */
-	PYTHON_SHIMS = 3, /* 3.12 and later: a frame without code lies below */
+	PYTHON_SHIMS = 3,   /* 3.12 and later: a frame without code lies below */
 };
 
 /* Bytes that are read at once of a thread state or of a frame, at most. */
@@ -25,22 +25,22 @@ struct memtoll_python_offsets {
 	__u32 kind;		/* enum memtoll_python_kind */
 	__u32 interpreters;	/* _PyRuntime: the first interpreter */
 	__u32 current;		/* _PyRuntime: the thread state that holds the GIL; 0: not there */
-	__u32 next_interpreter;	/* interpreter: the next one */
+	__u32 next_interpreter; /* interpreter: the next one */
 	__u32 threads;		/* interpreter: its first thread state */
 	__u16 state_bytes;	/* of a thread state, as far as it is needed */
 	__u16 state_previous;
 	__u16 state_next;
 	__u16 state_interpreter;
-	__u16 state_id;		/* pthread_self() of its thread */
-	__u16 state_status;	/* bit 4: in use; 0: not there */
-	__u16 state_frame;	/* the innermost frame, or what points to it */
+	__u16 state_id;	    /* pthread_self() of its thread */
+	__u16 state_status; /* bit 4: in use; 0: not there */
+	__u16 state_frame;  /* the innermost frame, or what points to it */
 	__u16 frame_bytes;
 	__u16 frame_previous;
 	__u16 frame_code;
 	__u16 frame_instruction;
 	__u16 frame_owner;	/* or, of PYTHON_ENTRIES, whether it was called from C */
 	__u16 code_start;	/* code object: its first instruction */
-	__u16 instruction_unit;	/* PYTHON_OBJECTS: bytes that an instruction's number counts */
+	__u16 instruction_unit; /* PYTHON_OBJECTS: bytes that an instruction's number counts */
 	__u8 indirect;		/* state_frame points to a place that points to the frame ... */
 	__u8 indirect_offset;	/* ... at this offset */
 	__u16 unused[3];
@@ -49,11 +49,11 @@ struct memtoll_python_offsets {
 _Static_assert(sizeof(struct memtoll_python_offsets) == 64, "no hole in a map value");
 
 /* frames[].flags */
-#define PYTHON_ENTRY (1U << 0)		/* called from C: those below ran in another eval loop */
+#define PYTHON_ENTRY (1U << 0) /* called from C: those below ran in another eval loop */
 
 /* memtoll_python.flags */
-#define PYTHON_TRUNCATED (1U << 0)	/* deeper than MEMTOLL_PYTHON_DEPTH */
-#define PYTHON_BROKEN (1U << 1)		/* a frame could not be read: the rest is missing */
+#define PYTHON_TRUNCATED (1U << 0) /* deeper than MEMTOLL_PYTHON_DEPTH */
+#define PYTHON_BROKEN (1U << 1)	   /* a frame could not be read: the rest is missing */
 
 #define MEMTOLL_PYTHON_DEPTH 48
 
@@ -68,8 +68,8 @@ struct memtoll_python {
 	__u16 depth;
 	__u16 flags;
 	struct {
-		__u64 code;		/* code object; 0: an eval loop without a frame */
-		__u32 instruction;	/* bytes into its code; negative: not begun */
+		__u64 code;	   /* code object; 0: an eval loop without a frame */
+		__u32 instruction; /* bytes into its code; negative: not begun */
 		__u32 flags;
 	} frames[MEMTOLL_PYTHON_DEPTH];
 };

@@ -11,7 +11,7 @@
 
 struct memtoll_gaps {
 	__u64 count;
-	__u64 low_ns;		/* sum over them of the thread's running lowest tenth */
+	__u64 low_ns; /* sum over them of the thread's running lowest tenth */
 };
 
 /*
@@ -19,22 +19,22 @@ struct memtoll_gaps {
  * a second. Value of map `rates`.
  */
 struct memtoll_rates {
-	__u64 calls[FN_COUNT];	/* counted entries, nested ones with them */
-	__u64 idle[FN_COUNT];	/* hits that were not counted: no window was open */
+	__u64 calls[FN_COUNT]; /* counted entries, nested ones with them */
+	__u64 idle[FN_COUNT];  /* hits that were not counted: no window was open */
 	__u64 faults;
-	__u64 fault_ns;		/* in their programs, stacks apart: one in FAULT_TIMED, times it */
+	__u64 fault_ns; /* in their programs, stacks apart: one in FAULT_TIMED, times it */
 	__u64 samples;
-	__u64 sample_ns;	/* in their programs, stacks apart */
+	__u64 sample_ns; /* in their programs, stacks apart */
 	__u64 maps;
 	__u64 reads;
-	__u64 plain_reads;	/* of these by read(2), which sockets are read by, too */
-	__u64 other_reads;	/* read(2) on sockets and pipes, flushed in batches */
-	__u64 unwatched_reads;	/* of files while read(2), or any call, was not watched */
-	__u64 unwatched_maps;	/* mapping calls while none was watched */
-	__u64 syscalls;		/* that no program looks at, counted in windows */
-	__u64 walk_ns;		/* stacks looked at, in whatever program */
-	struct memtoll_gaps gaps;	/* from a call's return to the thread's next call */
-	struct memtoll_gaps idle_gaps;	/* from one hit that was not counted to the next */
+	__u64 plain_reads;	       /* of these by read(2), which sockets are read by, too */
+	__u64 other_reads;	       /* read(2) on sockets and pipes, flushed in batches */
+	__u64 unwatched_reads;	       /* of files while read(2), or any call, was not watched */
+	__u64 unwatched_maps;	       /* mapping calls while none was watched */
+	__u64 syscalls;		       /* that no program looks at, counted in windows */
+	__u64 walk_ns;		       /* stacks looked at, in whatever program */
+	struct memtoll_gaps gaps;      /* from a call's return to the thread's next call */
+	struct memtoll_gaps idle_gaps; /* from one hit that was not counted to the next */
 };
 
 #endif /* MEMTOLL_WIRE_RATES_H */

@@ -22,11 +22,11 @@ enum memtoll_kind {
 };
 
 /* block.flags */
-#define BLOCK_GLIBC (1U << 0)		/* the chunk header was read: what it says is known */
-#define BLOCK_MMAPPED (1U << 1)		/* chunk has its own mapping */
-#define BLOCK_FAILED (1U << 2)		/* the call returned NULL for a size that is not 0 */
-#define BLOCK_SAMPLED (1U << 4)		/* chosen by --sample; below cfg_min_size */
-#define BLOCK_ARENA (1U << 3)		/* chunk lies in an arena that is not the main one */
+#define BLOCK_GLIBC (1U << 0)	/* the chunk header was read: what it says is known */
+#define BLOCK_MMAPPED (1U << 1) /* chunk has its own mapping */
+#define BLOCK_FAILED (1U << 2)	/* the call returned NULL for a size that is not 0 */
+#define BLOCK_SAMPLED (1U << 4) /* chosen by --sample; below cfg_min_size */
+#define BLOCK_ARENA (1U << 3)	/* chunk lies in an arena that is not the main one */
 
 /*
  * A call of the allocator that made, moved or ended a block of at least cfg_min_size bytes.
@@ -40,8 +40,8 @@ struct memtoll_block {
 	__u16 flags;
 	__u64 addr;
 	__u64 old_addr;
-	__u64 size;		/* bytes asked */
-	__u64 cleared_bytes;	/* bytes the allocator cleared, where BLOCK_GLIBC */
+	__u64 size;	     /* bytes asked */
+	__u64 cleared_bytes; /* bytes the allocator cleared, where BLOCK_GLIBC */
 	__u64 start_ns;
 	__u64 end_ns;
 	__u64 stack_id;
@@ -51,11 +51,11 @@ _Static_assert(sizeof(struct memtoll_block) == 72, "wire size of struct memtoll_
 
 /* run.flags */
 #define RUN_MAJOR (1U << 0)
-#define RUN_KERNEL_MODE (1U << 1)	/* taken inside a system call: copy_to_user and the like */
-#define RUN_FILL_ZERO (1U << 2)		/* low byte of %rsi was 0: a memset here would clear */
+#define RUN_KERNEL_MODE (1U << 1) /* taken inside a system call: copy_to_user and the like */
+#define RUN_FILL_ZERO (1U << 2)	  /* low byte of %rsi was 0: a memset here would clear */
 #define RUN_WRITE (1U << 3)
-#define RUN_MEMSET (1U << 4)		/* the instruction belongs to memset or bzero */
-#define RUN_INTERRUPTED (1U << 5)	/* its first fault, by its probe: ended, not timed */
+#define RUN_MEMSET (1U << 4)	  /* the instruction belongs to memset or bzero */
+#define RUN_INTERRUPTED (1U << 5) /* its first fault, by its probe: ended, not timed */
 
 /* A sweep of faults by one thread: same class, same instruction, next page. */
 struct memtoll_run {
@@ -64,22 +64,22 @@ struct memtoll_run {
 	__u32 tid;
 	__u8 fault_class;
 	__u8 area;
-	__u8 in_fn;		/* enum memtoll_fn the thread was in */
+	__u8 in_fn; /* enum memtoll_fn the thread was in */
 	__u8 flags;
-	__u64 address;		/* first byte of the first page */
+	__u64 address; /* first byte of the first page */
 	__u64 pages;
 	__u64 faults;
 	__u64 first_ns;
 	__u64 last_ns;
-	__u64 timed_faults;	/* faults whose end was seen */
-	__u64 timed_cpu_ns;	/* their time on the CPU */
-	__u64 timed_cpu_us2;	/* sum of squares, in us^2: 64 bits hold 10^6 faults of 4 s */
-	__u64 blocked_ns;	/* their time asleep */
+	__u64 timed_faults;  /* faults whose end was seen */
+	__u64 timed_cpu_ns;  /* their time on the CPU */
+	__u64 timed_cpu_us2; /* sum of squares, in us^2: 64 bits hold 10^6 faults of 4 s */
+	__u64 blocked_ns;    /* their time asleep */
 	__u64 ip;
 	__u64 stack_id;
-	__u64 inode;		/* of the area's file, or 0: see struct memtoll_file */
+	__u64 inode; /* of the area's file, or 0: see struct memtoll_file */
 	__u32 dev;
-	__u32 swap_type;	/* FAULT_SWAP*: the kernel's number of the swap device */
+	__u32 swap_type; /* FAULT_SWAP*: the kernel's number of the swap device */
 };
 
 _Static_assert(sizeof(struct memtoll_run) == 120, "wire size of struct memtoll_run");
@@ -88,7 +88,7 @@ _Static_assert(sizeof(struct memtoll_run) == 120, "wire size of struct memtoll_r
 struct memtoll_plain_run {
 	__u64 ip;
 	__u64 stack_id;
-	__u32 first_after_ns;	/* from the series' first_ns on */
+	__u32 first_after_ns; /* from the series' first_ns on */
 	__u32 last_after_ns;
 	__u32 pages;
 	__u32 flags;
@@ -96,7 +96,7 @@ struct memtoll_plain_run {
 
 _Static_assert(sizeof(struct memtoll_plain_run) == 32, "wire size of struct memtoll_plain_run");
 
-#define SERIES_RUNS 16			/* a power of 2 */
+#define SERIES_RUNS 16 /* a power of 2 */
 
 /*
  * Plain runs by one thread in one area, each of which begins at the page where the one before has
@@ -109,12 +109,12 @@ struct memtoll_series {
 	__u8 fault_class;
 	__u8 area;
 	__u8 unused[2];
-	__u64 address;		/* first byte of the first page */
+	__u64 address; /* first byte of the first page */
 	__u64 pages;
 	__u64 first_ns;
 	__u64 inode;
 	__u32 dev;
-	__u32 count;		/* of runs: only those are sent */
+	__u32 count; /* of runs: only those are sent */
 	struct memtoll_plain_run runs[SERIES_RUNS];
 };
 
@@ -126,9 +126,9 @@ struct memtoll_file {
 	__u32 kind;
 	__u32 tgid;
 	__u64 inode;
-	__u32 dev;		/* as stat(2) splits it: major << 20 | minor */
+	__u32 dev; /* as stat(2) splits it: major << 20 | minor */
 	__u32 unused;
-	char name[64];		/* the last part of its path */
+	char name[64]; /* the last part of its path */
 };
 
 _Static_assert(sizeof(struct memtoll_file) == 88, "wire size of struct memtoll_file");
@@ -143,9 +143,9 @@ struct memtoll_new_stack {
 _Static_assert(sizeof(struct memtoll_new_stack) == 16, "wire size of struct memtoll_new_stack");
 
 /* mapping.flags */
-#define MAPPING_EXEC_FILE (1U << 0)	/* a file was mapped executable: a library came */
-#define MAPPING_ANONYMOUS (1U << 1)	/* mmap of MAP_ANONYMOUS */
-#define MAPPING_FIXED (1U << 2)		/* mmap of MAP_FIXED */
+#define MAPPING_EXEC_FILE (1U << 0) /* a file was mapped executable: a library came */
+#define MAPPING_ANONYMOUS (1U << 1) /* mmap of MAP_ANONYMOUS */
+#define MAPPING_FIXED (1U << 2)	    /* mmap of MAP_FIXED */
 
 struct memtoll_mapping {
 	__u32 kind;
@@ -154,22 +154,22 @@ struct memtoll_mapping {
 	__u8 map_fn;
 	__u8 in_fn;
 	__u16 flags;
-	__u64 addr;		/* as asked; for brk the break before */
+	__u64 addr; /* as asked; for brk the break before */
 	__u64 len;
-	__u64 arg;		/* mmap: prot; madvise: advice; mremap: new length */
-	__u64 in_size;		/* bytes asked of the allocator function it was made in */
+	__u64 arg;     /* mmap: prot; madvise: advice; mremap: new length */
+	__u64 in_size; /* bytes asked of the allocator function it was made in */
 	__s64 result;
 	__u64 start_ns;
-	__u64 cpu_ns;		/* faults inside are not taken out: see faults */
+	__u64 cpu_ns; /* faults inside are not taken out: see faults */
 	__u64 stack_id;
 };
 
 _Static_assert(sizeof(struct memtoll_mapping) == 80, "wire size of struct memtoll_mapping");
 
 enum memtoll_process_what {
-	PROCESS_FORK = 1,	/* tgid is the parent, other the child */
-	PROCESS_EXEC = 2,	/* other is what the thread that called exec had for a number */
-	PROCESS_EXIT = 3,	/* the last thread of tgid */
+	PROCESS_FORK = 1, /* tgid is the parent, other the child */
+	PROCESS_EXEC = 2, /* other is what the thread that called exec had for a number */
+	PROCESS_EXIT = 3, /* the last thread of tgid */
 };
 
 struct memtoll_process {
@@ -178,9 +178,9 @@ struct memtoll_process {
 	__u32 tid;
 	__u32 what;
 	__u32 other;
-	__u32 exit_code;	/* as wait(2) has it */
+	__u32 exit_code; /* as wait(2) has it */
 	__u64 time_ns;
-	__u64 minor_faults;	/* PROCESS_EXIT: of its threads */
+	__u64 minor_faults; /* PROCESS_EXIT: of its threads */
 	__u64 major_faults;
 	char comm[16];
 };
@@ -188,10 +188,10 @@ struct memtoll_process {
 _Static_assert(sizeof(struct memtoll_process) == 64, "wire size of struct memtoll_process");
 
 /* sample.flags */
-#define SAMPLE_USER (1U << 0)		/* interrupted in user mode */
-#define SAMPLE_MEMSET (1U << 1)		/* at an instruction of memset or bzero */
-#define SAMPLE_READ (1U << 2)		/* inside a read of a file */
-#define SAMPLE_PROBE (1U << 3)		/* in a uprobe, or where the program goes on after one */
+#define SAMPLE_USER (1U << 0)	/* interrupted in user mode */
+#define SAMPLE_MEMSET (1U << 1) /* at an instruction of memset or bzero */
+#define SAMPLE_READ (1U << 2)	/* inside a read of a file */
+#define SAMPLE_PROBE (1U << 3)	/* in a uprobe, or where the program goes on after one */
 
 #define MEMTOLL_KERNEL_DEPTH 24
 
@@ -204,8 +204,8 @@ struct memtoll_sample {
 	__u8 flags;
 	__u8 kernel_frames;
 	__u64 time_ns;
-	__u64 ip;		/* user instruction pointer */
-	__u64 stack_id;		/* user stack; for samples inside the allocator, its caller's */
+	__u64 ip;	/* user instruction pointer */
+	__u64 stack_id; /* user stack; for samples inside the allocator, its caller's */
 	__u64 kernel[MEMTOLL_KERNEL_DEPTH];
 };
 
@@ -221,26 +221,26 @@ struct memtoll_outlier {
 	__u32 tgid;
 	__u32 tid;
 	__u16 fn;
-	__u16 flags;		/* BLOCK_*; BLOCK_GLIBC: it is glibc's own function */
+	__u16 flags; /* BLOCK_*; BLOCK_GLIBC: it is glibc's own function */
 	__u64 size;
 	__u64 start_ns;
-	__u64 wall_ns;		/* the probes' part taken out */
-	__u64 cpu_ns;		/* of it on the CPU */
+	__u64 wall_ns;	 /* the probes' part taken out */
+	__u64 cpu_ns;	 /* of it on the CPU */
 	__u64 median_ns; /* running median of the function's calls by this thread; 0: none yet */
-	__u64 frees;		/* by this thread since its last request of LARGE_REQUEST or more */
+	__u64 frees;	 /* by this thread since its last request of LARGE_REQUEST or more */
 	__u64 cleared_bytes;
-	__u64 map_ns;		/* in mapping system calls */
-	__u64 lock_ns;		/* in futex calls */
-	__u64 reclaim_ns;	/* in reclaim, which may lie in a fault or mapping call */
+	__u64 map_ns;	  /* in mapping system calls */
+	__u64 lock_ns;	  /* in futex calls */
+	__u64 reclaim_ns; /* in reclaim, which may lie in a fault or mapping call */
 	__u64 stack_id;
 	__u32 lock_waits;
-	__u32 voluntary;	/* context switches */
+	__u32 voluntary; /* context switches */
 	__u32 involuntary;
 	__u32 faults[FAULT_KINDS];
-	__u32 timed[FAULT_KINDS];	/* faults whose end was seen */
+	__u32 timed[FAULT_KINDS]; /* faults whose end was seen */
 	__u32 map_calls[MAP_FN_COUNT];
 	__u32 unused;
-	__u64 fault_ns[FAULT_KINDS];	/* of the timed ones */
+	__u64 fault_ns[FAULT_KINDS]; /* of the timed ones */
 };
 
 _Static_assert(sizeof(struct memtoll_outlier) == 192, "wire size of struct memtoll_outlier");
@@ -251,18 +251,18 @@ _Static_assert(sizeof(struct memtoll_outlier) == 192, "wire size of struct memto
 #define LARGE_REQUEST 1001
 
 /* read.flags, read_key.flags, path.flags */
-#define READ_DIRECT (1U << 0)		/* O_DIRECT: past the page cache */
+#define READ_DIRECT (1U << 0) /* O_DIRECT: past the page cache */
 #define READ_BLOCK_DEVICE (1U << 1)
-#define PATH_CUT (1U << 2)		/* deeper than MEMTOLL_PATH_PARTS */
+#define PATH_CUT (1U << 2) /* deeper than MEMTOLL_PATH_PARTS */
 
 /* Reads of one file by one thread, each of which began where the one before ended: [start, end). */
 struct memtoll_read {
 	__u32 kind;
 	__u32 tgid;
-	__u32 dev;		/* as stat(2) splits it: major << 20 | minor */
+	__u32 dev; /* as stat(2) splits it: major << 20 | minor */
 	__u32 flags;
 	__u64 inode;
-	__u64 start;		/* bytes into the file */
+	__u64 start; /* bytes into the file */
 	__u64 end;
 	__u64 reads;
 };
@@ -279,7 +279,7 @@ struct memtoll_path {
 	__u64 inode;
 	__u32 dev;
 	__u32 flags;
-	__u64 bytes;		/* size of the file */
+	__u64 bytes; /* size of the file */
 	char parts[MEMTOLL_PATH_PARTS][MEMTOLL_PATH_PART];
 };
 

@@ -14,8 +14,8 @@
 
 #define SAMPLING_LOG_BITS 7
 #define SAMPLING_LOG_STEPS (1 << SAMPLING_LOG_BITS)
-#define SAMPLING_UNIT 24	/* fixed point: bits behind the point */
-#define SAMPLING_LN2 11629080ULL	/* of 2^24 */
+#define SAMPLING_UNIT 24	 /* fixed point: bits behind the point */
+#define SAMPLING_LN2 11629080ULL /* of 2^24 */
 /* mean times 32 in 24 bits must fit 64. */
 #define SAMPLING_MEAN_MAX (1ULL << 32)
 
@@ -26,8 +26,8 @@
  * A distance to the next point: -ln(u) * mean, for u = random / 2^32, uniform. Linear between the
  * steps of the table, which is right to 10^-5.
  */
-static inline __attribute__((always_inline)) __u64
-sampling_gap(const volatile __u32 *log, __u64 mean, __u32 random)
+static inline __attribute__((always_inline)) __u64 sampling_gap(const volatile __u32 *log,
+								__u64 mean, __u32 random)
 {
 	__u64 bits = random ? random : 1, high = 31, fraction, negative, low;
 	__u32 step;

@@ -21,26 +21,26 @@ _Static_assert(sizeof(struct memtoll_call_key) == 16, "no padding in a map key")
 /* Each addition costs the target some 6 ns: what follows from other counters is not counted. */
 struct memtoll_call_sum {
 	__u64 failed;
-	__u64 bytes;		/* bytes asked by the calls that succeeded */
-	__u64 cpu_ns;		/* on-CPU time between the two probes, everything inside included */
-	__u64 map_cpu_ns;	/* of it: inside mapping system calls */
+	__u64 bytes;	  /* bytes asked by the calls that succeeded */
+	__u64 cpu_ns;	  /* on-CPU time between the two probes, everything inside included */
+	__u64 map_cpu_ns; /* of it: inside mapping system calls */
 	__u64 map_calls;
-	__u64 faults;		/* faults of the thread inside the call, all classes */
-	__u64 fault_cpu_ns;	/* of those that were timed */
+	__u64 faults;	    /* faults of the thread inside the call, all classes */
+	__u64 fault_cpu_ns; /* of those that were timed */
 	__u64 faults_timed;
-	__u64 cleared_calls;	/* glibc: calls that memset */
+	__u64 cleared_calls; /* glibc: calls that memset */
 	__u64 cleared_bytes;
-	__u64 cleared_cpu_ns;	/* cpu_ns of those calls */
-	__u64 cleared_faults;	/* faults inside those calls */
-	__u64 mmapped_calls;	/* glibc: blocks with a mapping of their own */
-	__u64 untimed_calls;	/* return not seen or not wanted: not in cpu_ns, nor in latency */
-	__u64 nested_calls;	/* made by another allocator function: in none of these */
-	__u64 foreign_calls;	/* timed ones of no glibc: its rule of clearing does not hold */
-	__u64 slow_calls; /* of LATENCY_SLOW_NS and more, or with a fault or mapping call inside */
-	__u64 slow_cpu_ns;	/* cpu_ns of those calls */
-	__u64 off_ns;		/* time off the CPU inside: asleep, or preempted */
-	__u64 lock_waits;	/* futex calls inside */
-	__u64 lock_ns;		/* wall time of those */
+	__u64 cleared_cpu_ns; /* cpu_ns of those calls */
+	__u64 cleared_faults; /* faults inside those calls */
+	__u64 mmapped_calls;  /* glibc: blocks with a mapping of their own */
+	__u64 untimed_calls;  /* return not seen or not wanted: not in cpu_ns, nor in latency */
+	__u64 nested_calls;   /* made by another allocator function: in none of these */
+	__u64 foreign_calls;  /* timed ones of no glibc: its rule of clearing does not hold */
+	__u64 slow_calls;  /* of LATENCY_SLOW_NS and more, or with a fault or mapping call inside */
+	__u64 slow_cpu_ns; /* cpu_ns of those calls */
+	__u64 off_ns;	   /* time off the CPU inside: asleep, or preempted */
+	__u64 lock_waits;  /* futex calls inside */
+	__u64 lock_ns;	   /* wall time of those */
 };
 
 /*
@@ -62,7 +62,7 @@ struct memtoll_call_sum {
  */
 struct memtoll_call {
 	struct memtoll_call_sum sum;
-	__u32 latency[LATENCY_BUCKETS + 1];	/* the last one is unused */
+	__u32 latency[LATENCY_BUCKETS + 1]; /* the last one is unused */
 };
 
 _Static_assert(sizeof(struct memtoll_call) % 8 == 0, "no padding in a map value");
@@ -79,7 +79,7 @@ _Static_assert(sizeof(struct memtoll_call) % 8 == 0, "no padding in a map value"
 #define PLACE_TAKEN 2
 
 struct memtoll_call_place {
-	__u64 state;		/* PLACE_* */
+	__u64 state; /* PLACE_* */
 	struct memtoll_call_key key;
 	struct memtoll_call call;
 };
@@ -98,25 +98,25 @@ struct memtoll_map_sum {
 	__u64 bytes;
 	__u64 cpu_ns;
 	__u64 failed;
-	__u64 populated;	/* minor faults inside that raise no event: MAP_POPULATE */
+	__u64 populated; /* minor faults inside that raise no event: MAP_POPULATE */
 };
 
 /* Reclaim that the target suffered, its pages pushed out to swap, by whom, and brought in. */
 enum memtoll_swap_what {
-	SWAP_RECLAIM_DIRECT = 1,	/* the machine is short of memory */
-	SWAP_RECLAIM_MEMCG = 2,		/* its memory cgroup is */
-	SWAP_OUT_SELF = 3,		/* while it reclaimed memory itself */
+	SWAP_RECLAIM_DIRECT = 1, /* the machine is short of memory */
+	SWAP_RECLAIM_MEMCG = 2,	 /* its memory cgroup is */
+	SWAP_OUT_SELF = 3,	 /* while it reclaimed memory itself */
 	SWAP_OUT_KSWAPD = 4,
-	SWAP_OUT_OTHER = 5,		/* by the reclaim of a process that is not traced */
-	SWAP_IN_DEVICE = 6,		/* pages it brought in, with read-ahead, from a device */
+	SWAP_OUT_OTHER = 5, /* by the reclaim of a process that is not traced */
+	SWAP_IN_DEVICE = 6, /* pages it brought in, with read-ahead, from a device */
 	SWAP_IN_ZSWAP = 7,
-	SWAP_IN_ZERO = 8,		/* all-zero pages, which are not kept anywhere */
-	SWAP_OUT_TRACED = 9,		/* by that of another process that is traced too */
+	SWAP_IN_ZERO = 8,    /* all-zero pages, which are not kept anywhere */
+	SWAP_OUT_TRACED = 9, /* by that of another process that is traced too */
 	SWAP_WHATS = 10,
 };
 
 struct memtoll_swap_key {
-	__u32 tgid;		/* 0: all processes that are not traced */
+	__u32 tgid; /* 0: all processes that are not traced */
 	__u32 what;
 	__u64 unused;
 };
@@ -125,7 +125,7 @@ _Static_assert(sizeof(struct memtoll_swap_key) == 16, "no padding in a map key")
 
 struct memtoll_swap_sum {
 	__u64 count;
-	__u64 pages;		/* reclaimed, or pushed out */
+	__u64 pages; /* reclaimed, or pushed out */
 	__u64 cpu_ns;
 	__u64 blocked_ns;
 };
@@ -144,14 +144,14 @@ _Static_assert(sizeof(struct memtoll_read_key) == 32, "no padding in a map key")
 
 struct memtoll_read_sum {
 	__u64 calls;
-	__u64 failed;		/* and those at the end of the file, which read nothing */
+	__u64 failed; /* and those at the end of the file, which read nothing */
 	__u64 bytes;
-	__u64 cpu_ns; /* major faults and reclaim inside are taken out, minor faults not */
-	__u64 blocked_ns;	/* asleep; major faults and reclaim taken out, too */
-	__u64 cached_calls;	/* all was in the page cache: no page added, no wait */
+	__u64 cpu_ns;	    /* major faults and reclaim inside are taken out, minor faults not */
+	__u64 blocked_ns;   /* asleep; major faults and reclaim taken out, too */
+	__u64 cached_calls; /* all was in the page cache: no page added, no wait */
 	__u64 cached_bytes;
-	__u64 filled_pages;	/* pages that came into the page cache, read-ahead included */
-	__u64 faults;		/* minor ones of the thread inside */
+	__u64 filled_pages; /* pages that came into the page cache, read-ahead included */
+	__u64 faults;	    /* minor ones of the thread inside */
 };
 
 /* What walking stacks has cost a process: taken out of its time. */
@@ -176,8 +176,8 @@ struct memtoll_pass_key {
 _Static_assert(sizeof(struct memtoll_pass_key) == 16, "no padding in a map key");
 
 struct memtoll_pass_sum {
-	__u64 passes;		/* read(2) on sockets and pipes */
-	__u64 syscalls;		/* that no program looks at, counted in windows */
+	__u64 passes;	/* read(2) on sockets and pipes */
+	__u64 syscalls; /* that no program looks at, counted in windows */
 };
 
 /* How many calls came by a function's entry, and at its probe had the same arguments or not. */

@@ -21,10 +21,10 @@ struct memtoll_range {
  * replaces the whole value, so nothing that BPF counts is in it: that is in `process_states`.
  */
 struct memtoll_target {
-	__u32 unwind_table;	/* of its mappings; 0: none yet */
+	__u32 unwind_table; /* of its mappings; 0: none yet */
 	__u32 memset_count;
 	struct memtoll_range memset[MEMTOLL_MEMSET_RANGES];
-	__u64 calloc[MEMTOLL_CALLOCS];	/* addresses of the functions; 0: no more */
+	__u64 calloc[MEMTOLL_CALLOCS]; /* addresses of the functions; 0: no more */
 	struct memtoll_python_offsets python;
 };
 
@@ -33,15 +33,15 @@ struct memtoll_target {
  * row in `processes`, and from then on written by BPF alone.
  */
 struct memtoll_target_state {
-	__u32 exec_pending;	/* counting starts at the next exec: a command not yet started */
-	__u32 ended;		/* its last thread has exited; its number may become another's */
-	__u64 exited_minor_faults;	/* of threads that have exited */
+	__u32 exec_pending;	   /* counting starts at the next exec: a command not yet started */
+	__u32 ended;		   /* its last thread has exited; its number may become another's */
+	__u64 exited_minor_faults; /* of threads that have exited */
 	__u64 exited_major_faults;
 };
 
 /* A program whose dynamic loader is probed while it maps libraries: start.bpf.c. */
 struct memtoll_start {
-	__u64 state_at;	/* address of _r_debug.r_state */
+	__u64 state_at; /* address of _r_debug.r_state */
 	__u32 adding;	/* libraries were about to be mapped */
 	__u32 mapped;	/* and all are */
 	__u32 awaited;	/* its tracer wants to hear of that */

@@ -10,9 +10,12 @@
 const char *allocator_kind_name(enum allocator_kind kind)
 {
 	static const char *const names[] = {
-		[ALLOCATOR_UNKNOWN] = "unknown",   [ALLOCATOR_GLIBC] = "glibc",
-		[ALLOCATOR_MUSL] = "musl",	   [ALLOCATOR_JEMALLOC] = "jemalloc",
-		[ALLOCATOR_TCMALLOC] = "tcmalloc", [ALLOCATOR_MIMALLOC] = "mimalloc",
+		[ALLOCATOR_UNKNOWN] = "unknown",
+		[ALLOCATOR_GLIBC] = "glibc",
+		[ALLOCATOR_MUSL] = "musl",
+		[ALLOCATOR_JEMALLOC] = "jemalloc",
+		[ALLOCATOR_TCMALLOC] = "tcmalloc",
+		[ALLOCATOR_MIMALLOC] = "mimalloc",
 		[ALLOCATOR_GO] = "go",
 	};
 
@@ -58,7 +61,7 @@ bool allocator_prefix(const char *name, char *prefix, size_t size, enum allocato
 {
 	static const struct {
 		const char *suffix;
-		const char *prefix;	/* NULL: any */
+		const char *prefix; /* NULL: any */
 		enum allocator_kind kind;
 	} signs[] = {
 		/* --with-jemalloc-prefix */

@@ -17,8 +17,8 @@
 struct family_function {
 	const char *name;
 	enum memtoll_fn fn;
-	uint32_t arguments;	/* PLACEMENT_* that the probe reads */
-	bool is_operator;	/* of C++ */
+	uint32_t arguments; /* PLACEMENT_* that the probe reads */
+	bool is_operator;   /* of C++ */
 };
 
 /* In order of importance: of several names of an address the first one is used. */

@@ -121,8 +121,8 @@ static bool in_data(const struct image *image, uint64_t *value)
 		g_autofree uint64_t *words = NULL;
 		uint64_t size = segment->p_filesz & ~7ULL;
 
-		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_W) ||
-		    size < WORDS * 8 || size > DATA_MAX || segment->p_vaddr % 8)
+		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_W) || size < WORDS * 8 ||
+		    size > DATA_MAX || segment->p_vaddr % 8)
 			continue;
 		words = g_malloc(size);
 		if (pread(image->fd, words, size, segment->p_offset) != (ssize_t)size)

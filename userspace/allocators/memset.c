@@ -30,18 +30,18 @@ static const char *const names[] = { "memset", "bzero", "explicit_bzero", "memse
 struct definer {
 	struct image image;
 	const struct mapping *mapping;
-	struct chosen_symbol symbols[NAMES];	/* of an IFUNC, value is the resolver */
+	struct chosen_symbol symbols[NAMES]; /* of an IFUNC, value is the resolver */
 };
 
 struct search {
 	pid_t pid;
 	const struct maps *maps;
 	GPtrArray *definers;
-	GArray *ranges;		/* struct code_range */
-	int err;		/* first failure to open a file or to read memory */
-	bool unresolved;	/* some IFUNC has no slot in its own file */
-	unsigned int relas;	/* relocations looked at */
-	unsigned int slots;	/* slots read: each takes a round trip to another thread */
+	GArray *ranges;	    /* struct code_range */
+	int err;	    /* first failure to open a file or to read memory */
+	bool unresolved;    /* some IFUNC has no slot in its own file */
+	unsigned int relas; /* relocations looked at */
+	unsigned int slots; /* slots read: each takes a round trip to another thread */
 };
 
 /* A hostile file may have any number of either: enough for the largest real ones. */

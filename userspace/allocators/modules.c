@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Finds the files of a process that define the malloc family, and where to probe them. */
-#define _GNU_SOURCE 1	/* memmem */
+#define _GNU_SOURCE 1 /* memmem */
 
 #include <elf.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 /* Results of one pass over a symbol table. */
 struct scan {
 	struct chosen_symbol found[FAMILY_MAX];
-	enum allocator_kind kind;	/* by symbols that only one allocator defines */
+	enum allocator_kind kind; /* by symbols that only one allocator defines */
 };
 
 static void scan_table(const struct image *image, uint32_t section_type, const char *prefix,
@@ -58,8 +58,7 @@ static bool find_prefix(const struct image *image, uint32_t section_type, char *
 		return false;
 	for (size_t i = 0; i < table.count; i++)
 		if (symbol_table_get(&table, i, &symbol) && symbol.defined &&
-		    symbol.type == STT_FUNC &&
-		    allocator_prefix(symbol.name, prefix, size, kind))
+		    symbol.type == STT_FUNC && allocator_prefix(symbol.name, prefix, size, kind))
 			return true;
 	return false;
 }
@@ -347,7 +346,7 @@ enum allocator_linkage allocator_linkage(pid_t pid, const struct allocator_modul
 
 	if (!preload || linkage != LINKAGE_DYNAMIC)
 		return linkage;
-	words = g_strsplit_set(preload, " :", -1);	/* ld.so(8) */
+	words = g_strsplit_set(preload, " :", -1); /* ld.so(8) */
 	for (size_t i = 0; words[i]; i++)
 		if (*words[i] && is_word(pid, module, words[i]))
 			linkage = LINKAGE_PRELOADED;

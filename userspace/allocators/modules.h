@@ -16,52 +16,52 @@
 #include "host/proc.h"
 
 enum allocator_kind {
-	ALLOCATOR_UNKNOWN = 0,	/* exports malloc or calloc, recognised as none of the others */
+	ALLOCATOR_UNKNOWN = 0, /* exports malloc or calloc, recognised as none of the others */
 	ALLOCATOR_GLIBC = 1,
 	ALLOCATOR_MUSL = 2,
 	ALLOCATOR_JEMALLOC = 3,
 	ALLOCATOR_TCMALLOC = 4,
 	ALLOCATOR_MIMALLOC = 5,
-	ALLOCATOR_GO = 6,	/* Go's runtime, which takes its memory by mmap */
+	ALLOCATOR_GO = 6, /* Go's runtime, which takes its memory by mmap */
 };
 
 const char *allocator_kind_name(enum allocator_kind kind);
 
 /* How an allocator came into a process. */
 enum allocator_linkage {
-	LINKAGE_DYNAMIC = 0,	/* a shared library */
-	LINKAGE_STATIC = 1,	/* part of a statically linked program */
-	LINKAGE_EMBEDDED = 2,	/* part of a program, or of a library, beside the C library's own */
-	LINKAGE_PRELOADED = 3,	/* a library named in LD_PRELOAD */
+	LINKAGE_DYNAMIC = 0,   /* a shared library */
+	LINKAGE_STATIC = 1,    /* part of a statically linked program */
+	LINKAGE_EMBEDDED = 2,  /* part of a program, or of a library, beside the C library's own */
+	LINKAGE_PRELOADED = 3, /* a library named in LD_PRELOAD */
 };
 
 const char *allocator_linkage_name(enum allocator_linkage linkage);
 
 struct probe_point {
 	enum memtoll_fn fn;
-	char symbol[48];		/* its name: "malloc", "je_malloc", "_Znwm" */
-	uint64_t symbol_offset;		/* file offset of the function */
-	struct placement place;		/* place.found == false: not probed, with the reason */
-	uint32_t arguments;		/* PLACEMENT_*: read at the place */
-	bool product;			/* at the place, rax has the requested size (reallocarray) */
+	char symbol[48];	/* its name: "malloc", "je_malloc", "_Znwm" */
+	uint64_t symbol_offset; /* file offset of the function */
+	struct placement place; /* place.found == false: not probed, with the reason */
+	uint32_t arguments;	/* PLACEMENT_*: read at the place */
+	bool product;		/* at the place, rax has the requested size (reallocarray) */
 };
 
 /* One mapped file that defines functions of the malloc family, or holds an allocator's code. */
 struct allocator_module {
-	char *path;			/* as in the process's maps */
+	char *path; /* as in the process's maps */
 	uint64_t inode;
 	uint32_t dev_major;
 	uint32_t dev_minor;
-	int fd;				/* open for reading; attached by /proc/self/fd/N */
-	uint64_t size;			/* of the file, and its time, when places were chosen */
+	int fd;	       /* open for reading; attached by /proc/self/fd/N */
+	uint64_t size; /* of the file, and its time, when places were chosen */
 	struct timespec modified;
 	enum allocator_kind kind;
-	enum allocator_linkage linkage;	/* a preloaded library is a dynamic one here */
-	char version[32];		/* "2.36", or "" */
-	char soname[64];		/* of a library, or "" */
-	struct probe_point points[FAMILY_MAX];	/* each address once: aliases share a point */
-	size_t point_count;		/* 0: no symbols, so its functions are not known */
-	size_t forwarded;		/* functions left out: they only jump to a probed one */
+	enum allocator_linkage linkage;	       /* a preloaded library is a dynamic one here */
+	char version[32];		       /* "2.36", or "" */
+	char soname[64];		       /* of a library, or "" */
+	struct probe_point points[FAMILY_MAX]; /* each address once: aliases share a point */
+	size_t point_count;		       /* 0: no symbols, so its functions are not known */
+	size_t forwarded; /* functions left out: they only jump to a probed one */
 };
 
 /*

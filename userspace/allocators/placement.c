@@ -23,15 +23,15 @@ struct walk {
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	const uint8_t *code;
-	size_t len;		/* bytes of code */
-	size_t at;		/* offset of insn */
+	size_t len; /* bytes of code */
+	size_t at;  /* offset of insn */
 	int64_t pushed;
-	uint16_t holders[PLACEMENT_ARGUMENTS];	/* bit mask of registers with the argument */
-	bool worked;		/* some instruction was not a mere copy or load */
+	uint16_t holders[PLACEMENT_ARGUMENTS]; /* bit mask of registers with the argument */
+	bool worked;			       /* some instruction was not a mere copy or load */
 };
 
-__attribute__((format(printf, 2, 3)))
-static int refuse(struct placement *place, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int refuse(struct placement *place, const char *format,
+							...)
 {
 	va_list args;
 
@@ -97,7 +97,8 @@ static bool writes(const struct walk *walk, ZydisRegister reg)
 static int register_number(ZydisRegister reg)
 {
 	return reg >= ZYDIS_REGISTER_RAX && reg <= ZYDIS_REGISTER_R15 ?
-		       (int)(reg - ZYDIS_REGISTER_RAX) : -1;
+		       (int)(reg - ZYDIS_REGISTER_RAX) :
+		       -1;
 }
 
 /* Whether the instruction copies all 64 bits of a general register, and which to which. */
@@ -225,12 +226,9 @@ static int follow_stack(struct walk *walk, bool need_return, struct placement *p
 	if (!writes(walk, ZYDIS_REGISTER_RSP))
 		return 0;
 	if (need_return)
-		return refuse(place, "the stack pointer moves at +%zu, before any place",
-			      walk->at);
-	if (!stack_step(walk, &step) || walk->pushed + step < 0 ||
-	    walk->pushed + step > MAX_PUSHED)
-		return refuse(place, "the stack pointer moves at +%zu, not followed",
-			      walk->at);
+		return refuse(place, "the stack pointer moves at +%zu, before any place", walk->at);
+	if (!stack_step(walk, &step) || walk->pushed + step < 0 || walk->pushed + step > MAX_PUSHED)
+		return refuse(place, "the stack pointer moves at +%zu, not followed", walk->at);
 	walk->pushed += step;
 	return 0;
 }
@@ -265,10 +263,9 @@ static void describe(const struct walk *walk, struct placement *place)
 				  ZYDIS_PADDING_DISABLED);
 	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_FORCE_RELATIVE_BRANCHES,
 				  ZYAN_TRUE);
-	if (!ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &walk->insn, walk->operands,
-							  walk->insn.operand_count_visible,
-							  place->instruction,
-							  sizeof(place->instruction), 0, NULL)))
+	if (!ZYAN_SUCCESS(ZydisFormatterFormatInstruction(
+		    &formatter, &walk->insn, walk->operands, walk->insn.operand_count_visible,
+		    place->instruction, sizeof(place->instruction), 0, NULL)))
 		place->instruction[0] = '\0';
 }
 

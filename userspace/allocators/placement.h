@@ -28,18 +28,18 @@
 
 struct placement {
 	bool found;
-	uint32_t offset;	/* bytes from the symbol to the chosen instruction */
-	uint32_t pushed;	/* bytes the stack pointer has moved down before it */
-	bool forwards;		/* it is a jmp, preceded only by copies and loads */
-	int64_t target;		/* of that jmp, in bytes from the symbol */
+	uint32_t offset; /* bytes from the symbol to the chosen instruction */
+	uint32_t pushed; /* bytes the stack pointer has moved down before it */
+	bool forwards;	 /* it is a jmp, preceded only by copies and loads */
+	int64_t target;	 /* of that jmp, in bytes from the symbol */
 	/*
 	 * The register that has each argument there, in the numbering of instructions (rax 0, rcx
 	 * 1, rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 8 ...): code may copy an argument and
 	 * then overwrite its register. -1: overwritten, only for arguments that were not requested.
 	 */
 	int8_t registers[PLACEMENT_ARGUMENTS];
-	char instruction[48];	/* as text, for doctor: "push %r12" */
-	char refusal[96];	/* why nothing was found: "no emulated instruction in 64 bytes" */
+	char instruction[48]; /* as text, for doctor: "push %r12" */
+	char refusal[96];     /* why nothing was found: "no emulated instruction in 64 bytes" */
 };
 
 /*

@@ -8,7 +8,7 @@ enum {
 	STATUS_DONE = 0,
 	STATUS_FAILED = 1,
 	STATUS_USAGE = 2,
-	STATUS_UNSUPPORTED = 3,	/* this kernel or these privileges cannot do it */
+	STATUS_UNSUPPORTED = 3, /* this kernel or these privileges cannot do it */
 	STATUS_LOSSES = 4,	/* finished, but losses exceed the limit */
 };
 

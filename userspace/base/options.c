@@ -48,7 +48,7 @@ static bool parse(const char *text, const struct unit *units, double minimum, ui
 bool parse_duration(const char *text, uint64_t *ns)
 {
 	static const struct unit units[] = {
-		{ "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "m", 60e9 },
+		{ "", 1e9 },	 { "s", 1e9 },	  { "ms", 1e6 },    { "us", 1e3 }, { "m", 60e9 },
 		{ "min", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 }, { NULL, 0 },
 	};
 
@@ -58,9 +58,18 @@ bool parse_duration(const char *text, uint64_t *ns)
 bool parse_size(const char *text, uint64_t *bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 }, { "B", 1 }, { "K", 1024 }, { "KB", 1024 }, { "KiB", 1024 },
-		{ "M", 1048576 }, { "MB", 1048576 }, { "MiB", 1048576 }, { "G", 1073741824 },
-		{ "GB", 1073741824 }, { "GiB", 1073741824 }, { NULL, 0 },
+		{ "", 1 },
+		{ "B", 1 },
+		{ "K", 1024 },
+		{ "KB", 1024 },
+		{ "KiB", 1024 },
+		{ "M", 1048576 },
+		{ "MB", 1048576 },
+		{ "MiB", 1048576 },
+		{ "G", 1073741824 },
+		{ "GB", 1073741824 },
+		{ "GiB", 1073741824 },
+		{ NULL, 0 },
 	};
 
 	return parse(text, units, 0, bytes);

@@ -17,7 +17,7 @@ struct part {
 };
 
 struct pagebits {
-	GHashTable *parts;	/* address >> PART_SHIFT -> struct part */
+	GHashTable *parts; /* address >> PART_SHIFT -> struct part */
 	struct pagebits_budget *budget;
 };
 
@@ -255,6 +255,5 @@ void pagebits_forget(struct pagebits *bits, uint64_t start, uint64_t end)
 	each_word(bits, start, end, forget_word);
 	/* Empty parts are freed only when memory is short: most fill again at once. */
 	if (!bits->budget->left)
-		bits->budget->left +=
-			g_hash_table_foreach_remove(bits->parts, part_is_empty, NULL);
+		bits->budget->left += g_hash_table_foreach_remove(bits->parts, part_is_empty, NULL);
 }

@@ -12,7 +12,7 @@
 /* Limit shared by all processes, in bitmaps for 2 MiB of addresses. */
 struct pagebits_budget {
 	size_t left;
-	uint64_t refused_pages;	/* touched, but not kept: the limit was reached */
+	uint64_t refused_pages; /* touched, but not kept: the limit was reached */
 };
 
 struct pagebits;

@@ -16,9 +16,9 @@
 
 /* An anonymous mmap of the program, which may have been split into several ranges. */
 struct mapped {
-	uint64_t bytes;		/* still mapped, of all parts */
-	bool counted;		/* an allocation: it reached the minimum size */
-	bool inherited;		/* from a fork: its lifetime is counted in the parent */
+	uint64_t bytes; /* still mapped, of all parts */
+	bool counted;	/* an allocation: it reached the minimum size */
+	bool inherited; /* from a fork: its lifetime is counted in the parent */
 };
 
 /* A block of the allocator, or a part of a mapping. */
@@ -26,14 +26,14 @@ struct range {
 	uint64_t start;
 	uint64_t end;
 	uint64_t made_ns;
-	uint64_t ready_ns;	/* its call returned; regions: 0 */
+	uint64_t ready_ns; /* its call returned; regions: 0 */
 	uint64_t ended_ns;
 	uint64_t stack_id;
-	uint64_t zero_pages;	/* blocks: pages the kernel cleared in it */
-	struct mapped *mapped;	/* parts of a mapping; NULL: of a file */
-	uint16_t flags;		/* BLOCK_* */
-	uint8_t fn;		/* enum memtoll_fn, or ALLOCATED_MMAP */
-	bool inherited;		/* blocks: as struct mapped has it */
+	uint64_t zero_pages;   /* blocks: pages the kernel cleared in it */
+	struct mapped *mapped; /* parts of a mapping; NULL: of a file */
+	uint16_t flags;	       /* BLOCK_* */
+	uint8_t fn;	       /* enum memtoll_fn, or ALLOCATED_MMAP */
+	bool inherited;	       /* blocks: as struct mapped has it */
 };
 
 /* Start -> struct range; the key is a field of the range. */

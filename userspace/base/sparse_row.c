@@ -4,8 +4,8 @@
 #include <glib.h>
 
 struct sparse_row {
-	uint64_t present[SPARSE_ROW_WORDS / 64];	/* bit n: word n is not 0 */
-	uint64_t words[];			/* those, in order */
+	uint64_t present[SPARSE_ROW_WORDS / 64]; /* bit n: word n is not 0 */
+	uint64_t words[];			 /* those, in order */
 };
 
 static size_t words_present(const struct sparse_row *row)
@@ -22,9 +22,7 @@ void sparse_row_read(const struct sparse_row *row, uint64_t *words, size_t count
 	size_t next = 0, i;
 
 	for (i = 0; i < count; i++)
-		words[i] = row && row->present[i / 64] >> i % 64 & 1 ?
-				   row->words[next++] :
-				   0;
+		words[i] = row && row->present[i / 64] >> i % 64 & 1 ? row->words[next++] : 0;
 }
 
 struct sparse_row *sparse_row_write(struct sparse_row *row, const uint64_t *words, size_t count)

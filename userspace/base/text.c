@@ -93,8 +93,14 @@ static int decimals(double value)
 
 void format_time(char *text, size_t size, double ns)
 {
-	static const struct { double ns; const char *unit; } units[] = {
-		{ 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" },
+	static const struct {
+		double ns;
+		const char *unit;
+	} units[] = {
+		{ 1e9, "s" },
+		{ 1e6, "ms" },
+		{ 1e3, "us" },
+		{ 1, "ns" },
 	};
 	size_t i = 0;
 	double value;
@@ -107,8 +113,14 @@ void format_time(char *text, size_t size, double ns)
 
 void format_bytes(char *text, size_t size, double bytes)
 {
-	static const struct { double bytes; const char *unit; } units[] = {
-		{ 1073741824, "GiB" }, { 1048576, "MiB" }, { 1024, "KiB" }, { 1, "B" },
+	static const struct {
+		double bytes;
+		const char *unit;
+	} units[] = {
+		{ 1073741824, "GiB" },
+		{ 1048576, "MiB" },
+		{ 1024, "KiB" },
+		{ 1, "B" },
 	};
 	size_t i = 0;
 	double value;

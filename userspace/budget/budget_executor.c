@@ -30,8 +30,8 @@
 enum event {
 	EVENT_FAULTS = FN_COUNT,
 	EVENT_MAPS,
-	EVENT_READS,		/* of files, by other than read(2) */
-	EVENT_PLAIN_READS,	/* of files by read(2) */
+	EVENT_READS,	   /* of files, by other than read(2) */
+	EVENT_PLAIN_READS, /* of files by read(2) */
 	EVENTS,
 };
 
@@ -43,19 +43,19 @@ struct events {
 struct watched {
 	uint64_t windows;
 	uint64_t ns;
-	uint64_t cpu_ns;	/* of the target in that time */
-	struct events events;	/* in that time */
-	bool missed;		/* not all of the slice */
+	uint64_t cpu_ns;      /* of the target in that time */
+	struct events events; /* in that time */
+	bool missed;	      /* not all of the slice */
 };
 
 /* What is recorded of a slice. */
 struct watched_slice {
 	struct watched groups[PROBE_GROUPS];
-	struct watched calls;		/* mapping calls, and calls that read */
-	uint64_t idle_calls[FN_COUNT];	/* after windows, counted and no more */
-	uint64_t idle_cpu_ns;		/* of the target in that time */
+	struct watched calls;	       /* mapping calls, and calls that read */
+	uint64_t idle_calls[FN_COUNT]; /* after windows, counted and no more */
+	uint64_t idle_cpu_ns;	       /* of the target in that time */
 	unsigned int idle_fns;
-	struct events events;	/* in all of it */
+	struct events events; /* in all of it */
 	struct memtoll_gaps gaps;
 	struct memtoll_gaps idle_gaps;
 };
@@ -67,12 +67,12 @@ struct watched_slice {
 struct syscall_rate {
 	bool counting;
 	struct governor_reading opened;
-	uint64_t until_ns; /* a window ends by itself then; UINT64_MAX: never */
-	double calls, own_ns;			/* of about the last second */
-	double slice_own_ns;			/* of this slice */
-	double ended_scale;			/* of the slice that has ended: see budget_executor.h */
-	uint64_t cpu_ns;			/* the estimate is as of then */
-	double estimate;			/* of all since the start, while they were watched */
+	uint64_t until_ns;    /* a window ends by itself then; UINT64_MAX: never */
+	double calls, own_ns; /* of about the last second */
+	double slice_own_ns;  /* of this slice */
+	double ended_scale;   /* of the slice that has ended: see budget_executor.h */
+	uint64_t cpu_ns;      /* the estimate is as of then */
+	double estimate;      /* of all since the start, while they were watched */
 };
 
 struct budget {
@@ -82,20 +82,20 @@ struct budget {
 	unsigned int attached;
 	struct syscall_idle syscall_idle;
 	bool may_leave_calls;
-	bool calls;			/* system calls are watched */
-	bool plain_reads;		/* read(2) is, with them */
-	uint64_t unwatched_maps;	/* as of when targets were last suspected of new code */
+	bool calls;		 /* system calls are watched */
+	bool plain_reads;	 /* read(2) is, with them */
+	uint64_t unwatched_maps; /* as of when targets were last suspected of new code */
 	struct syscall_rate syscalls;
-	double counting_price_ns;	/* of one more system call in a window */
+	double counting_price_ns; /* of one more system call in a window */
 	bool missed;
-	uint64_t accounted_ns;		/* of the last change */
+	uint64_t accounted_ns; /* of the last change */
 	uint64_t accounted_cpu_ns;
 	struct memtoll_rates accounted_rates;
-	struct memtoll_rates first_rates;	/* when it began */
-	double fault_begin_ns;			/* as calibrated */
-	struct governor_reading idle_since;	/* when the last window ended */
-	struct governor_reading looked;		/* the last one */
-	uint64_t until_ns; /* counting ends by itself then; UINT64_MAX: never */
+	struct memtoll_rates first_rates;   /* when it began */
+	double fault_begin_ns;		    /* as calibrated */
+	struct governor_reading idle_since; /* when the last window ended */
+	struct governor_reading looked;	    /* the last one */
+	uint64_t until_ns;		    /* counting ends by itself then; UINT64_MAX: never */
 	struct watched_slice slice;
 	struct watched_slice ended;
 };
@@ -274,9 +274,9 @@ static void end_syscalls_slice(struct budget *budget)
 
 	if (rate->counting)
 		add_window(budget);
-	rate->ended_scale = rate->slice_own_ns > 0
-				    ? MAX(1.0, budget->ended.calls.cpu_ns / rate->slice_own_ns)
-				    : 0;
+	rate->ended_scale = rate->slice_own_ns > 0 ?
+				    MAX(1.0, budget->ended.calls.cpu_ns / rate->slice_own_ns) :
+				    0;
 	rate->slice_own_ns = 0;
 	/* Of what was longer ago half is forgotten. */
 	rate->calls /= 2;
@@ -462,7 +462,8 @@ void budget_end_slice(struct budget *budget)
 			.windows = budget->counting >> group & 1,
 			.missed = !(budget->counting & 1U << group),
 		};
-	budget->slice.calls = (struct watched){.windows = budget->calls, .missed = !budget->calls};
+	budget->slice.calls =
+		(struct watched){ .windows = budget->calls, .missed = !budget->calls };
 	end_syscalls_slice(budget);
 }
 
@@ -518,7 +519,7 @@ static bool look_for_calls(struct budget *budget, const struct governor_reading 
 uint64_t budget_step(struct budget *budget)
 {
 	struct governor_reading reading;
-	struct governor_order order = {.attached = GROUPS_ALL, .counting = GROUPS_ALL};
+	struct governor_order order = { .attached = GROUPS_ALL, .counting = GROUPS_ALL };
 	bool calls;
 
 	if (!budget->governor && !budget->may_leave_calls)

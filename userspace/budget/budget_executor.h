@@ -22,9 +22,9 @@ struct budget_config {
 	struct targets *targets;
 	struct recording *recording;
 	struct probes *probes;
-	double limit;		/* as governor_new() has it; 0: no budget, all is watched always */
-	bool command;		/* as governor_new() has it, too */
-	bool may_leave_calls;	/* system calls of an idle program may go unwatched */
+	double limit;	      /* as governor_new() has it; 0: no budget, all is watched always */
+	bool command;	      /* as governor_new() has it, too */
+	bool may_leave_calls; /* system calls of an idle program may go unwatched */
 };
 
 struct budget *budget_new(const struct budget_config *config,

@@ -17,8 +17,12 @@
 void fault_window_begin(struct fault_window *window, uint64_t now_ns, uint64_t faults)
 {
 	*window = (struct fault_window){
-		.open = true, .first = true, .opened_ns = now_ns, .length_ns = LONGEST_NS,
-		.slice_ns = now_ns, .slice_faults = faults,
+		.open = true,
+		.first = true,
+		.opened_ns = now_ns,
+		.length_ns = LONGEST_NS,
+		.slice_ns = now_ns,
+		.slice_faults = faults,
 	};
 }
 

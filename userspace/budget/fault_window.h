@@ -18,10 +18,10 @@
 struct fault_window {
 	bool open;
 	bool first;
-	uint64_t edge_ns;	/* when it opens or, if open, closes; the first closes by CPU time */
+	uint64_t edge_ns; /* when it opens or, if open, closes; the first closes by CPU time */
 	uint64_t opened_ns;
 	uint64_t length_ns;
-	uint64_t slice_ns;	/* when the slice began, and the targets' faults by then */
+	uint64_t slice_ns; /* when the slice began, and the targets' faults by then */
 	uint64_t slice_faults;
 };
 

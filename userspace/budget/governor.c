@@ -90,14 +90,14 @@ struct spending {
 	double fixed_ns; /* by what is never detached */
 	double idle_ns;	 /* hits of probes that were attached idle */
 	double wall_ns;
-	double plain_reads;	/* of files by read(2) */
+	double plain_reads; /* of files by read(2) */
 	double other_reads;
 };
 
 struct governor {
 	double limit;
-	double start_ns;	/* what is in the account at first */
-	double start_cpu_ns;	/* CPU time left of a command's start */
+	double start_ns;     /* what is in the account at first */
+	double start_cpu_ns; /* CPU time left of a command's start */
 	struct calibration_result prices;
 	enum state state;
 	unsigned int to_detach; /* groups whose hits are not counted outside of windows */
@@ -105,18 +105,18 @@ struct governor {
 	double account_ns;
 	struct governor_reading last;
 	bool started;
-	bool unjudged;		/* since the window began */
-	uint64_t state_ns;	/* when the state was entered */
-	struct spending judged;	/* since the last judgement */
+	bool unjudged;		   /* since the window began */
+	uint64_t state_ns;	   /* when the state was entered */
+	struct spending judged;	   /* since the last judgement */
 	double load[PROBE_GROUPS]; /* cost per nanosecond of the target's own time, when counting */
 	double fixed_load;
 	double window_rate; /* cost of a window per nanosecond */
 	double switch_ns;   /* cost of attaching and detaching for one */
 	double switch_now_ns;
-	double cpu_rate;	/* CPU time of the target per nanosecond */
+	double cpu_rate; /* CPU time of the target per nanosecond */
 	bool may_leave_reads;
-	uint64_t unwatched_reads;	/* as of when read(2) was last watched */
-	uint64_t reads_stay_ns;		/* until then it stays watched */
+	uint64_t unwatched_reads; /* as of when read(2) was last watched */
+	uint64_t reads_stay_ns;	  /* until then it stays watched */
 };
 
 struct governor *governor_new(double limit, bool command, const struct calibration_result *prices,
@@ -169,8 +169,8 @@ static struct spending spent_since(const struct governor *governor,
 	 * Programs that are timed stand for those that are not, so that their time comes in lumps:
 	 * of a fault only what is outside of its program is charged by the fault.
 	 */
-	double fault_outside_ns = MAX(0, governor->prices.fault.hit_ns -
-					 governor->prices.fault_begin_ns);
+	double fault_outside_ns =
+		MAX(0, governor->prices.fault.hit_ns - governor->prices.fault_begin_ns);
 	double event_ns = (now->faults - before->faults) * fault_outside_ns +
 			  (now->fault_ns - before->fault_ns) +
 			  (now->maps - before->maps) * governor->prices.map.hit_ns +

@@ -30,19 +30,20 @@
 
 /* What was counted since the start, all processes together. */
 struct governor_reading {
-	uint64_t now_ns;	/* CLOCK_MONOTONIC */
-	uint64_t cpu_ns;	/* CPU time of the target */
-	double syscalls;	/* that are slower because some are watched; estimated */
+	uint64_t now_ns; /* CLOCK_MONOTONIC */
+	uint64_t cpu_ns; /* CPU time of the target */
+	double syscalls; /* that are slower because some are watched; estimated */
 	struct memtoll_rates rates;
 	bool shut; /* windows have ended by themselves since: see until_ns */
 };
 
 /* What is to be done now. Bits of enum probe_group. */
 struct governor_order {
-	unsigned int attached;	/* probes that are to be there */
-	unsigned int counting;	/* those of them whose hits count; the others are attached idle */
-	uint64_t next_ns;	/* ask again by then */
-	uint64_t until_ns;	/* a tracer that has not asked again by then has stopped: counting ends */
+	unsigned int attached; /* probes that are to be there */
+	unsigned int counting; /* those of them whose hits count; the others are attached idle */
+	uint64_t next_ns;      /* ask again by then */
+	uint64_t
+		until_ns; /* a tracer that has not asked again by then has stopped: counting ends */
 };
 
 struct governor;

@@ -20,9 +20,9 @@
 
 struct syscall_idle {
 	bool watched;
-	uint64_t since_ns;		/* what is looked at began then, ... */
-	struct memtoll_rates since;	/* ... with these counts */
-	uint64_t stays_ns;		/* they stay until then */
+	uint64_t since_ns;	    /* what is looked at began then, ... */
+	struct memtoll_rates since; /* ... with these counts */
+	uint64_t stays_ns;	    /* they stay until then */
 };
 
 /* They are attached. now_ns: of a clock that never goes back. rates: counted by then. */

@@ -13,7 +13,7 @@
 struct input {
 	const char *name;
 	void *input;
-	int failed_at;		/* where parsing stopped: the word after the one in error */
+	int failed_at; /* where parsing stopped: the word after the one in error */
 };
 
 static const struct argp_option help_options[] = {
@@ -35,8 +35,9 @@ static error_t parse_help(int key, char *value, struct argp_state *state)
 		input->failed_at = state->next;
 		return 0;
 	case 'h':
-		argp_help(state->root_argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG |
-			  ARGP_HELP_DOC, (char *)input->name);
+		argp_help(state->root_argp, stdout,
+			  ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC,
+			  (char *)input->name);
 		exit(fflush(stdout) ? STATUS_FAILED : STATUS_DONE);
 	default:
 		return ARGP_ERR_UNKNOWN;

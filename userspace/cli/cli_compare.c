@@ -53,9 +53,20 @@ static const struct argp_option options[] = {
 
 /* Names that glibc's malloc reads (its manual, Memory Allocation Tunables): others it ignores. */
 static const char *const malloc_tunables[] = {
-	"check", "top_pad", "perturb", "mmap_max", "mmap_threshold", "trim_threshold", "arena_max",
-	"arena_test", "tcache_max", "tcache_count", "tcache_unsorted_limit", "mxfast",
-	"hugetlb", NULL,
+	"check",
+	"top_pad",
+	"perturb",
+	"mmap_max",
+	"mmap_threshold",
+	"trim_threshold",
+	"arena_max",
+	"arena_test",
+	"tcache_max",
+	"tcache_count",
+	"tcache_unsorted_limit",
+	"mxfast",
+	"hugetlb",
+	NULL,
 };
 
 static void warn_of_tunables(const char *value)
@@ -90,7 +101,7 @@ static void parse_set(const char *text, struct arguments *arguments)
 
 static bool is_library(const char *path)
 {
-	unsigned char ident[EI_NIDENT + 2];	/* and the type */
+	unsigned char ident[EI_NIDENT + 2]; /* and the type */
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bool is = fd >= 0 && read(fd, ident, sizeof(ident)) == sizeof(ident) &&
 		  !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_NIDENT] == ET_DYN;
@@ -104,8 +115,12 @@ static bool is_library(const char *path)
 static void parse_preload(const char *text, struct arguments *arguments)
 {
 	static const char *const directories[] = {
-		"/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu",
-		"/usr/lib64", "/usr/lib", "/lib",
+		"/usr/local/lib",
+		"/usr/lib/x86_64-linux-gnu",
+		"/lib/x86_64-linux-gnu",
+		"/usr/lib64",
+		"/usr/lib",
+		"/lib",
 	};
 	g_autofree char *path = strchr(text, '/') ? g_canonicalize_filename(text, NULL) : NULL;
 	size_t i;
@@ -117,9 +132,9 @@ static void parse_preload(const char *text, struct arguments *arguments)
 	}
 	if (!path || strpbrk(path, ": ") || !is_library(path))
 		refuse("compare: --preload %s: %s", text,
-			!path || access(path, F_OK) ? "no such library" :
-			strpbrk(path, ": ") ? "the loader takes no path with a blank or a colon" :
-					      "not a shared library");
+		       !path || access(path, F_OK) ? "no such library" :
+		       strpbrk(path, ": ") ? "the loader takes no path with a blank or a colon" :
+					     "not a shared library");
 	g_ptr_array_add(arguments->preload, g_steal_pointer(&path));
 }
 
@@ -141,7 +156,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case OPTION_RUNS:
 		if (!g_ascii_string_to_unsigned(value, 10, 1, RUNS_MOST, &number, NULL))
 			refuse("compare: --runs '%s' is not a number from 1 to %d", value,
-				RUNS_MOST);
+			       RUNS_MOST);
 		arguments->plan.runs = number;
 		break;
 	case 'o':

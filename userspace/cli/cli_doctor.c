@@ -43,11 +43,11 @@ struct findings {
 	struct maps maps;
 	struct allocator_module *modules;
 	size_t module_count;
-	struct module_check *checks;	/* of each module; NULL: not checked */
+	struct module_check *checks; /* of each module; NULL: not checked */
 	struct code_range memsets[8];
 	ssize_t memset_count;
 	struct probe_load loads[DOCTOR_LOADS_MAX];
-	ssize_t load_count;		/* -1: not measured */
+	ssize_t load_count; /* -1: not measured */
 	bool works;
 };
 
@@ -149,8 +149,7 @@ static void print_point(const struct probe_point *point, const struct argument_c
 		puts("  not called while it was watched");
 }
 
-static void print_module(const struct allocator_module *module,
-			 const struct module_check *checked)
+static void print_module(const struct allocator_module *module, const struct module_check *checked)
 {
 	size_t i;
 
@@ -164,9 +163,10 @@ static void print_module(const struct allocator_module *module,
 		printf("    %zu operators only jump on to these and are seen there\n",
 		       module->forwarded);
 	if (!module->point_count)
-		printf("    %s\n", module->kind == ALLOCATOR_GO ?
-		       "Go's own allocator takes its memory by mmap: faults and mappings only" :
-		       "no malloc symbol: faults and mappings only");
+		printf("    %s\n",
+		       module->kind == ALLOCATOR_GO ?
+			       "Go's own allocator takes its memory by mmap: faults and mappings only" :
+			       "no malloc symbol: faults and mappings only");
 }
 
 /* Only where the user names a process: to watch it costs it a little. */
@@ -177,7 +177,7 @@ static void check_values(pid_t pid, struct findings *findings)
 	findings->checks = g_new0(struct module_check, findings->module_count);
 	for (size_t i = 0; i < findings->module_count; i++) {
 		int err = arguments_check(pid, mechanism, &findings->modules[i],
-				       findings->checks[i].points);
+					  findings->checks[i].points);
 
 		findings->checks[i].done = !err;
 		if (err)
@@ -216,13 +216,14 @@ static void print_text(const struct doctor_options *options, const struct findin
 		const struct feature *feature = &findings->features[i];
 
 		printf("%-15s %-4s %s\n%21ssince: %s\n", feature->name,
-		       feature->works ? "ok" : feature->required ? "NO" : "no", feature->detail, "",
-		       feature->source);
+		       feature->works	 ? "ok" :
+		       feature->required ? "NO" :
+					   "no",
+		       feature->detail, "", feature->source);
 	}
 	printf("\nAllocators of process %d, and where their functions are probed:\n", options->pid);
 	for (i = 0; i < findings->module_count; i++)
-		print_module(&findings->modules[i],
-			     findings->checks ? &findings->checks[i] : NULL);
+		print_module(&findings->modules[i], findings->checks ? &findings->checks[i] : NULL);
 	if (!findings->module_count)
 		puts("  none found: only faults and mappings can be traced");
 	printf("  memset: %zd address ranges known\n", MAX(findings->memset_count, 0));
@@ -260,8 +261,7 @@ static int fill_allocators(sqlite3 *database, const struct findings *findings)
 		sqlite3_bind_text(statement, 2, allocator_kind_name(module->kind), -1,
 				  SQLITE_STATIC);
 		sqlite3_bind_text(statement, 3, module->version, -1, SQLITE_STATIC);
-		sqlite3_bind_text(statement, 4,
-				  allocator_linkage_name(module->linkage), -1,
+		sqlite3_bind_text(statement, 4, allocator_linkage_name(module->linkage), -1,
 				  SQLITE_STATIC);
 		sqlite3_bind_int64(statement, 5, (sqlite3_int64)module->point_count);
 		sqlite3_step(statement);
@@ -325,8 +325,10 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 			}
 			sqlite3_bind_int(statement, 7, place->found && !place->pushed);
 			sqlite3_bind_text(statement, 9, point->symbol, -1, SQLITE_STATIC);
-			bind_check(statement, point, findings->checks && findings->checks[i].done ?
-				   &findings->checks[i].points[k] : NULL);
+			bind_check(statement, point,
+				   findings->checks && findings->checks[i].done ?
+					   &findings->checks[i].points[k] :
+					   NULL);
 			sqlite3_step(statement);
 			rc = sqlite3_finalize(statement);
 		}
@@ -432,8 +434,8 @@ int cli_doctor(int argc, char **argv)
 	if (options.pid != getpid() && findings.works)
 		check_values(options.pid, &findings);
 	if (options.pid != getpid() && findings.works)
-		findings.load_count = probe_loads_measure(options.pid, findings.loads,
-							  DOCTOR_LOADS_MAX);
+		findings.load_count =
+			probe_loads_measure(options.pid, findings.loads, DOCTOR_LOADS_MAX);
 	if (options.json)
 		status = print_json(&options, &findings);
 	else

@@ -28,9 +28,9 @@ struct arguments {
 };
 
 struct explain {
-	sqlite3 *advice;	/* of this version */
-	sqlite3 *recording;	/* or NULL */
-	GHashTable *figures;	/* name -> text, of the recording */
+	sqlite3 *advice;     /* of this version */
+	sqlite3 *recording;  /* or NULL */
+	GHashTable *figures; /* name -> text, of the recording */
 };
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
@@ -95,8 +95,8 @@ static char *fill(const struct explain *explain, const char *text)
 
 	while ((open = strchr(text, '{')) && (close = strchr(open, '}'))) {
 		g_autofree char *name = g_strndup(open + 1, close - open - 1);
-		const char *figure = explain->figures ?
-			g_hash_table_lookup(explain->figures, name) : NULL;
+		const char *figure =
+			explain->figures ? g_hash_table_lookup(explain->figures, name) : NULL;
 
 		g_string_append_len(filled, text, open - text);
 		if (figure)
@@ -149,13 +149,13 @@ static int print_says(const struct explain *explain, const char *code)
 	puts("\nWHAT IT SAYS");
 	while (sqlite3_step(row) == SQLITE_ROW) {
 		g_autofree char *text = column_words(row, 0), *condition = column_words(row, 1);
-		g_autofree char *valid = valid_for((const char *)sqlite3_column_text(row, 2),
-						   sqlite3_column_int(row, 3),
-						   sqlite3_column_int(row, 4));
+		g_autofree char *valid =
+			valid_for((const char *)sqlite3_column_text(row, 2),
+				  sqlite3_column_int(row, 3), sqlite3_column_int(row, 4));
 		g_autofree char *try = column_words(row, 6);
 		bool always = !strcmp(condition, "1");
-		g_autofree char *when = g_strdup_printf("%s%s%s%s%s",
-			sqlite3_column_int(row, 5) ? "otherwise" : "",
+		g_autofree char *when = g_strdup_printf(
+			"%s%s%s%s%s", sqlite3_column_int(row, 5) ? "otherwise" : "",
 			sqlite3_column_int(row, 5) && (!always || *valid) ? ", " : "", valid,
 			*valid && !always ? ", " : "", always ? "" : "if ");
 
@@ -178,11 +178,13 @@ static int print_says(const struct explain *explain, const char *code)
 /* Whether the recording gets this advice, and if not, why. */
 static int print_state(const struct explain *explain, const char *code, const char *file)
 {
-	sqlite3_stmt *row = query(explain->recording,
+	sqlite3_stmt *row = query(
+		explain->recording,
 		"SELECT given, applies, valid, CASE WHEN kind = '' THEN 'an unknown allocator'"
 		" WHEN version THEN PRINTF('%s %d.%d', kind, version / 1000, version % 1000)"
 		" ELSE kind || ' of an unknown version' END, gain, bound, opposed_by"
-		" FROM temp.advice_state WHERE code = ?", code);
+		" FROM temp.advice_state WHERE code = ?",
+		code);
 	g_autofree char *shown = text_printable(file), *line = NULL;
 	bool found;
 
@@ -198,14 +200,14 @@ static int print_state(const struct explain *explain, const char *code, const ch
 	else if (!sqlite3_column_int(row, 1))
 		line = g_strdup("Not given: its condition does not hold.");
 	else if (!sqlite3_column_int(row, 2))
-		line = g_strdup_printf("Not given: not valid for %s.",
-				       sqlite3_column_text(row, 3));
+		line = g_strdup_printf("Not given: not valid for %s.", sqlite3_column_text(row, 3));
 	else if (sqlite3_column_type(row, 6) != SQLITE_NULL)
 		line = g_strdup_printf("Not given: it would undo %s, which can save more.",
 				       sqlite3_column_text(row, 6));
 	else
 		line = g_strdup_printf("Not given: it could save at most %.1f %% of the observed"
-				       " time.", 100 * sqlite3_column_double(row, 4));
+				       " time.",
+				       100 * sqlite3_column_double(row, 4));
 	text_wrap(stdout, "  ", 2, line);
 	sqlite3_finalize(row);
 	return STATUS_DONE;
@@ -260,9 +262,11 @@ static int print_row(const struct explain *explain, const struct arguments *argu
 
 static int print_code(const struct explain *explain, const struct arguments *arguments)
 {
-	sqlite3_stmt *row = query(explain->advice,
+	sqlite3_stmt *row = query(
+		explain->advice,
 		"SELECT title, explain, condition, gain, bound, allocator, since, before, evidence,"
-		" cost FROM advice WHERE code = ?", arguments->code);
+		" cost FROM advice WHERE code = ?",
+		arguments->code);
 	int status = STATUS_FAILED;
 
 	if (row && sqlite3_step(row) == SQLITE_ROW)
@@ -298,8 +302,8 @@ static size_t distance(const char *a, const char *b)
 		for (k = 1; k < columns; k++) {
 			size_t above = line[k];
 
-			line[k] = MIN(MIN(above, line[k - 1]) + 1,
-				      diagonal + (a[i - 1] != b[k - 1]));
+			line[k] =
+				MIN(MIN(above, line[k - 1]) + 1, diagonal + (a[i - 1] != b[k - 1]));
 			diagonal = above;
 		}
 	}

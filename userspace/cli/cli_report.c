@@ -98,7 +98,8 @@ static void refuse_toll(sqlite3 *database, const char *toll)
 	g_autoptr(GString) names = g_string_new(NULL);
 	sqlite3_stmt *statement = NULL;
 
-	sqlite3_prepare_v2(database, "SELECT toll FROM toll_kind ORDER BY position", -1, &statement, NULL);
+	sqlite3_prepare_v2(database, "SELECT toll FROM toll_kind ORDER BY position", -1, &statement,
+			   NULL);
 	while (statement && sqlite3_step(statement) == SQLITE_ROW)
 		g_string_append_printf(names, "%s%s", names->len ? ", " : "",
 				       (const char *)sqlite3_column_text(statement, 0));

@@ -95,7 +95,8 @@ static sqlite3 *open_writable(const char *path)
 	/* Its tracer holds the numbers of frames in memory and goes on counting from there. */
 	if (!is_complete(database)) {
 		message("symbolize: %s is still being written, or was cut short: only complete "
-			"recordings are changed", path);
+			"recordings are changed",
+			path);
 		sqlite3_close(database);
 		return NULL;
 	}
@@ -107,11 +108,12 @@ static sqlite3 *open_writable(const char *path)
 	 */
 	if (!lstat(journal, &status)) {
 		message("symbolize: %s is there: somebody writes to the recording, or was cut off; it is "
-			"left as it was", journal);
+			"left as it was",
+			journal);
 		return NULL;
 	}
-	if (sqlite3_open_v2(name, &database, SQLITE_OPEN_READWRITE, recording_vfs(RECORDING_WRITTEN)) ==
-		    SQLITE_OK &&
+	if (sqlite3_open_v2(name, &database, SQLITE_OPEN_READWRITE,
+			    recording_vfs(RECORDING_WRITTEN)) == SQLITE_OK &&
 	    !sqlite3_db_readonly(database, "main")) {
 		sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 		sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);

@@ -31,7 +31,8 @@ static void usage(FILE *out)
 
 	fputs("Usage: memtoll COMMAND [OPTION...]\n"
 	      "Find where zeroing or swap traffic dominates a live process, and which code is "
-	      "behind it.\n\nCommands:\n", out);
+	      "behind it.\n\nCommands:\n",
+	      out);
 	for (i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
 	fputs("\nExit status:\n"
@@ -42,7 +43,8 @@ static void usage(FILE *out)
 	      "  memtoll record -p 1234 -d 10s -o server.memtoll\n"
 	      "  memtoll report server.memtoll\n"
 	      "  memtoll report --json server.memtoll\n"
-	      "\n'memtoll COMMAND --help' describes the options of a command.\n", out);
+	      "\n'memtoll COMMAND --help' describes the options of a command.\n",
+	      out);
 }
 
 /* libbpf's own words are for those who debug memtoll. */

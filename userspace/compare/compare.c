@@ -11,11 +11,11 @@
 static const struct {
 	double freedom, t95, t99;
 } students[] = {
-	{ 1, 12.7062, 63.6567 }, { 2, 4.3027, 9.9248 }, { 3, 3.1824, 5.8409 },
-	{ 4, 2.7764, 4.6041 }, { 5, 2.5706, 4.0321 }, { 6, 2.4469, 3.7074 },
-	{ 7, 2.3646, 3.4995 }, { 8, 2.3060, 3.3554 }, { 9, 2.2622, 3.2498 },
-	{ 10, 2.2281, 3.1693 }, { 12, 2.1788, 3.0545 }, { 15, 2.1314, 2.9467 },
-	{ 20, 2.0860, 2.8453 }, { 30, 2.0423, 2.7500 }, { 60, 2.0003, 2.6603 },
+	{ 1, 12.7062, 63.6567 },      { 2, 4.3027, 9.9248 },  { 3, 3.1824, 5.8409 },
+	{ 4, 2.7764, 4.6041 },	      { 5, 2.5706, 4.0321 },  { 6, 2.4469, 3.7074 },
+	{ 7, 2.3646, 3.4995 },	      { 8, 2.3060, 3.3554 },  { 9, 2.2622, 3.2498 },
+	{ 10, 2.2281, 3.1693 },	      { 12, 2.1788, 3.0545 }, { 15, 2.1314, 2.9467 },
+	{ 20, 2.0860, 2.8453 },	      { 30, 2.0423, 2.7500 }, { 60, 2.0003, 2.6603 },
 	{ INFINITY, 1.9600, 2.5758 },
 };
 
@@ -151,7 +151,7 @@ static struct estimate of_blocks(double value, const GArray *blocks, const GArra
 		squares += rest * rest;
 		whole += at(blocks, i) * at(blocks, i);
 	}
-	if (squares <= 1e-12 * whole)	/* what rounding leaves of equal numbers is no variance */
+	if (squares <= 1e-12 * whole) /* what rounding leaves of equal numbers is no variance */
 		squares = 0;
 	estimate.variance = squares * n / (n - 1) / all_s / all_s * scale * scale;
 	estimate.freedom = n - 1;
@@ -165,8 +165,8 @@ static double welch(const struct estimate *a, const struct estimate *b, bool sur
 
 	if (!(a->freedom > 0 && b->freedom > 0))
 		return NAN;
-	freedom = both * both / (a->variance * a->variance / a->freedom +
-				 b->variance * b->variance / b->freedom);
+	freedom = both * both /
+		  (a->variance * a->variance / a->freedom + b->variance * b->variance / b->freedom);
 	return student(isfinite(freedom) ? freedom : INFINITY, sure) * sqrt(both);
 }
 
@@ -182,8 +182,9 @@ static struct estimate logarithm(const struct estimate *estimate, const GArray *
 	if (!(estimate->mean > 0))
 		return result;
 	if (values->len < 2)
-		return (struct estimate){ log(estimate->mean), estimate->variance /
-					  (estimate->mean * estimate->mean), estimate->freedom };
+		return (struct estimate){ log(estimate->mean),
+					  estimate->variance / (estimate->mean * estimate->mean),
+					  estimate->freedom };
 	for (i = 0; i < values->len; i++) {
 		double value = log(at(values, i));
 

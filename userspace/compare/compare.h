@@ -13,8 +13,8 @@
 enum compare_side { WITHOUT, WITH, SIDES };
 
 enum compare_kind {
-	COMPARE_TOTAL,		/* all captured tolls together: the observed time */
-	COMPARE_RUN,		/* of the runs that were not traced */
+	COMPARE_TOTAL, /* all captured tolls together: the observed time */
+	COMPARE_RUN,   /* of the runs that were not traced */
 	COMPARE_TOLL,
 	COMPARE_FAMILY,
 };
@@ -23,32 +23,32 @@ enum compare_unit { COMPARE_SECONDS, COMPARE_COUNT, COMPARE_BYTES };
 
 /* What is known of a figure's mean. */
 struct estimate {
-	double mean;		/* NAN: not captured */
-	double variance;	/* of the mean; NAN: not known */
-	double freedom;		/* degrees of freedom; 0: not known */
+	double mean;	 /* NAN: not captured */
+	double variance; /* of the mean; NAN: not known */
+	double freedom;	 /* degrees of freedom; 0: not known */
 };
 
 struct difference {
-	double value;		/* with - without; of a ratio: with / without */
-	double low, high;	/* bounds; NAN: not known */
+	double value;	  /* with - without; of a ratio: with / without */
+	double low, high; /* bounds; NAN: not known */
 };
 
 struct figure {
 	enum compare_kind kind;
 	enum compare_unit unit;
 	char *name;
-	char *family;			/* of a toll; else NULL */
-	GArray *values[SIDES];		/* double, one for each run */
-	GArray *blocks[SIDES];		/* double, of a single run: one for each block of slices */
-	double count[SIDES], bytes[SIDES];	/* of a toll: means over the runs */
+	char *family;	       /* of a toll; else NULL */
+	GArray *values[SIDES]; /* double, one for each run */
+	GArray *blocks[SIDES]; /* double, of a single run: one for each block of slices */
+	double count[SIDES], bytes[SIDES]; /* of a toll: means over the runs */
 	struct estimate estimate[SIDES];
-	struct difference difference;	/* 95 % */
-	struct difference ratio;	/* with / without; 99 % */
+	struct difference difference; /* 95 % */
+	struct difference ratio;      /* with / without; 99 % */
 };
 
 struct comparison {
-	GPtrArray *figures;		/* struct figure, in the order they were first named */
-	GArray *block_s[SIDES];		/* double: seconds of each block, where there is one run */
+	GPtrArray *figures;	/* struct figure, in the order they were first named */
+	GArray *block_s[SIDES]; /* double: seconds of each block, where there is one run */
 };
 
 struct comparison *comparison_new(void);

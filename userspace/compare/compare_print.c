@@ -101,10 +101,10 @@ char *compare_conclusion(const struct compare_plan *plan, const struct compariso
 	if (!ratio_proved(ratio) || fabs(with - without) < WORTH * MAX(without, with)) {
 		*verdict = "none";
 		return g_strdup_printf("No difference: the observed time of %s is %s without and %s"
-				       " with the change; %s is %s.", per, before, after,
-				       difference, ratio_proved(ratio) ?
-				       "too little to matter (below 2 %)" :
-				       "within the error (99 % bounds)");
+				       " with the change; %s is %s.",
+				       per, before, after, difference,
+				       ratio_proved(ratio) ? "too little to matter (below 2 %)" :
+							     "within the error (99 % bounds)");
 	}
 	if (with < without) {
 		*verdict = "less";
@@ -141,7 +141,8 @@ static void print_row(const struct figure *figure, const char *indent)
 	printf("%-16s%14s%14s%14s%12s  %s\n", name, before, after, value,
 	       isnan(half(&figure->difference)) ? "?" : error,
 	       isnan(half(&figure->difference)) ? "" :
-	       is_worth(figure) ? "differs" : "same");
+	       is_worth(figure)			? "differs" :
+						  "same");
 }
 
 /* Families by themselves say nothing where they have one toll. */
@@ -242,9 +243,15 @@ static int insert_figure(sqlite3_stmt *insert, const struct figure *figure)
 	const struct estimate *before = &figure->estimate[WITHOUT],
 			      *after = &figure->estimate[WITH];
 	const double values[] = {
-		before->mean, after->mean, figure->difference.value, figure->difference.low,
-		figure->difference.high, before->mean != 0 ? after->mean / before->mean : NAN,
-		figure->count[WITHOUT], figure->count[WITH], figure->bytes[WITHOUT],
+		before->mean,
+		after->mean,
+		figure->difference.value,
+		figure->difference.low,
+		figure->difference.high,
+		before->mean != 0 ? after->mean / before->mean : NAN,
+		figure->count[WITHOUT],
+		figure->count[WITH],
+		figure->bytes[WITHOUT],
 		figure->bytes[WITH],
 	};
 	size_t i;
@@ -320,9 +327,10 @@ int compare_print_json(const struct compare_plan *plan, const struct comparison 
 	sentence = compare_conclusion(plan, comparison, &verdict);
 	if (sqlite3_open(":memory:", &database) != SQLITE_OK ||
 	    sqlite3_exec(database, schema, NULL, NULL, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(database, "INSERT INTO figure VALUES"
-			       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1, &insert, NULL) !=
-		    SQLITE_OK ||
+	    sqlite3_prepare_v2(database,
+			       "INSERT INTO figure VALUES"
+			       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			       -1, &insert, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(database, "INSERT INTO change VALUES (?)", -1, &change, NULL) !=
 		    SQLITE_OK)
 		goto out;

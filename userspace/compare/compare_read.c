@@ -38,17 +38,18 @@ static void add(GArray *array, double value)
 static int read_tolls(sqlite3 *database, struct comparison *comparison, enum compare_side side,
 		      double divisor)
 {
-	sqlite3_stmt *row = query(database,
-		"SELECT toll, family, time_ns, count, bytes FROM temp.toll"
-		" WHERE time_ns IS NOT NULL ORDER BY position");
+	sqlite3_stmt *row =
+		query(database, "SELECT toll, family, time_ns, count, bytes FROM temp.toll"
+				" WHERE time_ns IS NOT NULL ORDER BY position");
 	double total = 0;
 
 	if (!row)
 		return -EIO;
 	while (sqlite3_step(row) == SQLITE_ROW) {
 		struct figure *figure = comparison_figure(comparison, COMPARE_TOLL,
-			(const char *)sqlite3_column_text(row, 0),
-			(const char *)sqlite3_column_text(row, 1), COMPARE_SECONDS);
+							  (const char *)sqlite3_column_text(row, 0),
+							  (const char *)sqlite3_column_text(row, 1),
+							  COMPARE_SECONDS);
 
 		total += sqlite3_column_double(row, 2) / 1e9;
 		add(figure->values[side], sqlite3_column_double(row, 2) / 1e9 / divisor);
@@ -56,14 +57,16 @@ static int read_tolls(sqlite3 *database, struct comparison *comparison, enum com
 		figure->bytes[side] += sqlite3_column_double(row, 4) / divisor;
 	}
 	sqlite3_finalize(row);
-	add(comparison_figure(comparison, COMPARE_TOTAL, "observed", NULL,
-			      COMPARE_SECONDS)->values[side], total / divisor);
+	add(comparison_figure(comparison, COMPARE_TOTAL, "observed", NULL, COMPARE_SECONDS)
+		    ->values[side],
+	    total / divisor);
 	row = query(database, "SELECT family, SUM(time_ns) FROM temp.toll WHERE time_ns IS NOT NULL"
 			      " GROUP BY family ORDER BY MIN(position)");
 	while (row && sqlite3_step(row) == SQLITE_ROW)
 		add(comparison_figure(comparison, COMPARE_FAMILY,
 				      (const char *)sqlite3_column_text(row, 0), NULL,
-				      COMPARE_SECONDS)->values[side],
+				      COMPARE_SECONDS)
+			    ->values[side],
 		    sqlite3_column_double(row, 1) / 1e9 / divisor);
 	sqlite3_finalize(row);
 	return row ? 0 : -EIO;

@@ -17,7 +17,7 @@
 #include "base/message.h"
 #include "host/privileges.h"
 
-#define TERMINATE_MS 5000	/* how long a command gets to end after SIGTERM */
+#define TERMINATE_MS 5000 /* how long a command gets to end after SIGTERM */
 
 static volatile sig_atomic_t interrupted;
 
@@ -95,8 +95,8 @@ static int judge(const struct compare_plan *plan, enum compare_side side, int wa
 /* Let it run for the time given, if one is; true: it was ended by us. */
 static bool let_run(const struct compare_plan *plan, pid_t pid, int pidfd)
 {
-	double until = plan->tracing.duration_ns ?
-		now_s() + plan->tracing.duration_ns / 1e9 : INFINITY;
+	double until =
+		plan->tracing.duration_ns ? now_s() + plan->tracing.duration_ns / 1e9 : INFINITY;
 
 	while (!interrupted) {
 		double left = until - now_s();
@@ -196,7 +196,7 @@ int compare_run_traced(const struct compare_plan *plan, enum compare_side side, 
 		_exit(trace(plan, side, path));
 	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
 		if (interrupted)
-			kill(pid, SIGTERM);	/* it finishes its recording */
+			kill(pid, SIGTERM); /* it finishes its recording */
 	if (WIFEXITED(wait_status))
 		return WEXITSTATUS(wait_status);
 	message("compare: the tracer was ended by signal %d", WTERMSIG(wait_status));

@@ -10,11 +10,11 @@
 #include "session/session.h"
 
 struct compare_plan {
-	struct session_config tracing;	/* without output and command */
+	struct session_config tracing; /* without output and command */
 	char **command;
-	GPtrArray *changes;		/* "VARIABLE=VALUE" */
-	unsigned int runs;		/* of each side */
-	const char *prefix;		/* of the recordings to keep; NULL: temporary ones */
+	GPtrArray *changes; /* "VARIABLE=VALUE" */
+	unsigned int runs;  /* of each side */
+	const char *prefix; /* of the recordings to keep; NULL: temporary ones */
 };
 
 /* A run that was not traced, as wait4(2) has it (the command and the children it waited for). */

@@ -55,8 +55,8 @@ static int attach_perf(struct bpf_program *program, pid_t pid, const char *path,
 {
 	for (size_t i = 0; i < places->count; i++) {
 		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = places->cookies[i]);
-		struct bpf_link *link = bpf_program__attach_uprobe_opts(program, pid, path,
-									offsets[i], &opts);
+		struct bpf_link *link =
+			bpf_program__attach_uprobe_opts(program, pid, path, offsets[i], &opts);
 
 		if (!link)
 			return -errno;
@@ -78,9 +78,9 @@ static int attach(struct check_arguments_bpf *bpf, enum uprobe_mechanism mechani
 			err = attach_perf(programs[i], pid, path, offsets[i], places, links);
 			continue;
 		}
-		links->fds[i] = uprobe_link_multi(bpf_program__fd(programs[i]),
-						  ATTACH_UPROBE_MULTI, false, path, pid, offsets[i],
-						  places->cookies, places->count);
+		links->fds[i] =
+			uprobe_link_multi(bpf_program__fd(programs[i]), ATTACH_UPROBE_MULTI, false,
+					  path, pid, offsets[i], places->cookies, places->count);
 		if (links->fds[i] < 0)
 			err = links->fds[i];
 	}

@@ -11,11 +11,11 @@
 /* Calls of one probe point. If entered stays above the sum of the others, calls were missed. */
 struct argument_check {
 	uint64_t entered;
-	uint64_t agreed;	/* reached the probed place with the same arguments and stack */
+	uint64_t agreed; /* reached the probed place with the same arguments and stack */
 	uint64_t differed;
 };
 
-#define ARGUMENT_CHECK_CALLS 61	/* enough calls of each function */
+#define ARGUMENT_CHECK_CALLS 61 /* enough calls of each function */
 #define ARGUMENT_CHECK_MS 250
 
 /*

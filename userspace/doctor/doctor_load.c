@@ -36,8 +36,10 @@ ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity
 	if (session_record(session))
 		goto out;
 	session_close(session);
-	if (sqlite3_prepare_v2(session_database(session), "SELECT probes, hits_per_s, hit_ns,"
-			       " cost_pct FROM probe_load ORDER BY position", -1, &row, NULL)) {
+	if (sqlite3_prepare_v2(session_database(session),
+			       "SELECT probes, hits_per_s, hit_ns,"
+			       " cost_pct FROM probe_load ORDER BY position",
+			       -1, &row, NULL)) {
 		message("cannot judge the rates: %s", sqlite3_errmsg(session_database(session)));
 		goto out;
 	}

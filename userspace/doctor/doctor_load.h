@@ -10,10 +10,10 @@
 #define DOCTOR_LOADS_MAX 8
 
 struct probe_load {
-	char probes[32];	/* "malloc, free" */
-	double hits_per_s;	/* of the program's own CPU time */
+	char probes[32];   /* "malloc, free" */
+	double hits_per_s; /* of the program's own CPU time */
 	double hit_ns;
-	double cost_pct;	/* of the CPU time, if always watched */
+	double cost_pct; /* of the CPU time, if always watched */
 };
 
 /* Takes two seconds. Rows written, 0 for a process that does nothing, or -1 after a message. */

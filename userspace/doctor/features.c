@@ -24,8 +24,9 @@
 static void find_types(struct feature *feature)
 {
 	feature->works = !access("/sys/kernel/btf/vmlinux", R_OK);
-	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
-		 "/sys/kernel/btf/vmlinux" : "no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)");
+	snprintf(feature->detail, sizeof(feature->detail), "%s",
+		 feature->works ? "/sys/kernel/btf/vmlinux" :
+				  "no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)");
 }
 
 static void find_page_tables(struct feature *feature)
@@ -35,9 +36,11 @@ static void find_page_tables(struct feature *feature)
 
 	feature->works = !err;
 	if (err)
-		snprintf(feature->detail, sizeof(feature->detail), "%s", err == -EPERM ?
-			 "BPF programs may not be loaded: CAP_BPF and CAP_PERFMON are needed" :
-			 strerror(-err));
+		snprintf(
+			feature->detail, sizeof(feature->detail), "%s",
+			err == -EPERM ?
+				"BPF programs may not be loaded: CAP_BPF and CAP_PERFMON are needed" :
+				strerror(-err));
 	else
 		snprintf(feature->detail, sizeof(feature->detail),
 			 "direct map at %#lx, %u levels, from %s; zero page %s, huge zero page %s",
@@ -53,17 +56,19 @@ static void find_programs(struct feature *feature)
 	struct pagetable pagetable = { .levels = 4 };
 	const char *refused;
 
-	bpf = programs_load(&(struct programs_config){
-		.pagetable = &pagetable,
-		.mechanism = uprobe_mechanism_find(),
-		.min_size = MIN_SIZE_DEFAULT,
-		.buffer_bytes = 65536,
-		.uprobes = true,
-		.faults = true,
-		.mappings = true,
-		.samples = true,
-		.reads = true,
-	}, &refused);
+	bpf = programs_load(
+		&(struct programs_config){
+			.pagetable = &pagetable,
+			.mechanism = uprobe_mechanism_find(),
+			.min_size = MIN_SIZE_DEFAULT,
+			.buffer_bytes = 65536,
+			.uprobes = true,
+			.faults = true,
+			.mappings = true,
+			.samples = true,
+			.reads = true,
+		},
+		&refused);
 	feature->works = bpf != NULL;
 	if (bpf)
 		snprintf(feature->detail, sizeof(feature->detail), "all load");
@@ -121,7 +126,8 @@ static void find_fault_events(struct feature *feature)
 {
 	feature->works = event_opens(PERF_COUNT_SW_PAGE_FAULTS_MIN) &&
 			 event_opens(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
-	snprintf(feature->detail, sizeof(feature->detail), "page_fault_user and page_fault_kernel "
+	snprintf(feature->detail, sizeof(feature->detail),
+		 "page_fault_user and page_fault_kernel "
 		 "at the start, page-faults-minor and -major at the end: %s",
 		 feature->works ? "open" : strerror(errno));
 }
@@ -141,16 +147,14 @@ static void tell(struct feature *feature, bool works, const char *yes, const cha
 
 static void find_areas(struct feature *feature)
 {
-	tell(feature, has_find_vma(),
-	     "bpf_find_vma",
+	tell(feature, has_find_vma(), "bpf_find_vma",
 	     "no bpf_find_vma: faults on untouched pages all count as anonymous");
 }
 
 /* The fallbacks of older kernels: how faults are classified and swapped-out pages counted. */
 static void find_swap_out(struct feature *feature)
 {
-	tell(feature, has_exact_rss_stat(),
-	     "rss_stat at every change: pages pushed out, by whom",
+	tell(feature, has_exact_rss_stat(), "rss_stat at every change: pages pushed out, by whom",
 	     "rss_stat only once in 64 changes: swap.out is not captured; faults are told by their "
 	     "page-table entries alone");
 }
@@ -224,9 +228,8 @@ static void find_memory_cgroups(struct feature *feature)
 			 "none: limits are the machine's");
 		return;
 	}
-	snprintf(feature->detail, sizeof(feature->detail), "version %d, limits %s",
-		 group.version, group.directory ? "can be read" :
-		 "are not to be seen from here");
+	snprintf(feature->detail, sizeof(feature->detail), "version %d, limits %s", group.version,
+		 group.directory ? "can be read" : "are not to be seen from here");
 	memory_cgroup_free(&group);
 }
 
@@ -236,8 +239,9 @@ static void find_kernel_symbols(struct feature *feature)
 	uint64_t start, end;
 
 	feature->works = table && kallsyms_function(table, "handle_mm_fault", &start, &end);
-	snprintf(feature->detail, sizeof(feature->detail), "%s", feature->works ?
-		 "functions are listed" : "hidden: samples in faults count as kernel");
+	snprintf(feature->detail, sizeof(feature->detail), "%s",
+		 feature->works ? "functions are listed" :
+				  "hidden: samples in faults count as kernel");
 	kallsyms_free(table);
 }
 

@@ -8,10 +8,10 @@
 
 struct feature {
 	const char *name;
-	bool required;		/* without it nothing works */
+	bool required; /* without it nothing works */
 	bool works;
-	char detail[160];	/* what was found, or why not */
-	const char *source;	/* kernel version or commit that introduced it */
+	char detail[160];   /* what was found, or why not */
+	const char *source; /* kernel version or commit that introduced it */
 };
 
 /* Try all features. Number written (at most capacity). */

@@ -25,12 +25,8 @@ const char *fn_name(unsigned int fn)
 const char *map_fn_name(unsigned int map_fn)
 {
 	static const char *const names[MAP_FN_COUNT] = {
-		[MAP_FN_NONE] = "",
-		[MAP_FN_MMAP] = "mmap",
-		[MAP_FN_MUNMAP] = "munmap",
-		[MAP_FN_MREMAP] = "mremap",
-		[MAP_FN_BRK] = "brk",
-		[MAP_FN_MADVISE] = "madvise",
+		[MAP_FN_NONE] = "",	    [MAP_FN_MMAP] = "mmap", [MAP_FN_MUNMAP] = "munmap",
+		[MAP_FN_MREMAP] = "mremap", [MAP_FN_BRK] = "brk",   [MAP_FN_MADVISE] = "madvise",
 	};
 
 	return NAME(names, map_fn);
@@ -79,14 +75,9 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 const char *area_name(unsigned int area)
 {
 	static const char *const names[] = {
-		[AREA_UNKNOWN] = "unknown",
-		[AREA_ANON] = "anon",
-		[AREA_HEAP] = "heap",
-		[AREA_STACK] = "stack",
-		[AREA_FILE] = "file",
-		[AREA_SHARED] = "shared",
-		[AREA_ARENA] = "arena",
-		[AREA_LIBRARY] = "library",
+		[AREA_UNKNOWN] = "unknown", [AREA_ANON] = "anon",	[AREA_HEAP] = "heap",
+		[AREA_STACK] = "stack",	    [AREA_FILE] = "file",	[AREA_SHARED] = "shared",
+		[AREA_ARENA] = "arena",	    [AREA_LIBRARY] = "library",
 	};
 
 	return NAME(names, area);

@@ -11,6 +11,5 @@ void sampling_fill(uint32_t *log)
 	int i;
 
 	for (i = 0; i <= SAMPLING_LOG_STEPS; i++)
-		log[i] = lround(log2(1 + (double)i / SAMPLING_LOG_STEPS) *
-				      (1 << SAMPLING_UNIT));
+		log[i] = lround(log2(1 + (double)i / SAMPLING_LOG_STEPS) * (1 << SAMPLING_UNIT));
 }

@@ -121,8 +121,8 @@ void sums_each_place(struct bpf_map *map, GHashTable *last, const struct sums_re
 			const uint64_t row[KEY_WORDS] = { at, cpu };
 
 			if (places[cpu].state == PLACE_TAKEN &&
-			    take_news(last, row, (uint64_t *)&places[cpu].call, before,
-				      CALL_WORDS, CALL_PAIRS))
+			    take_news(last, row, (uint64_t *)&places[cpu].call, before, CALL_WORDS,
+				      CALL_PAIRS))
 				reader->each(reader->context, &places[cpu].key,
 					     (uint64_t *)&places[cpu].call);
 		}
@@ -153,7 +153,7 @@ void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid)
  * kernel/bpf/memalloc.c.
  */
 #define READY_ROWS 32
-#define READY_TRIES 50	/* of a millisecond each, for all maps of a CPU */
+#define READY_TRIES 50 /* of a millisecond each, for all maps of a CPU */
 
 /* Dummy rows, made and deleted: their memory stays with this CPU. */
 static void take_memory_here(struct bpf_map *map, int *tries)
@@ -197,7 +197,7 @@ void sums_take_memory(struct bpf_object *object)
 		if (sched_setaffinity(0, sizeof(one), &one))
 			continue;
 		tries = READY_TRIES;
-		bpf_object__for_each_map(map, object)
+		bpf_object__for_each_map (map, object)
 			if (bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_HASH)
 				take_memory_here(map, &tries);
 	}

@@ -16,8 +16,8 @@
 /* A mounted hierarchy. */
 struct mount {
 	int version;
-	bool memory;	/* version 1: with the memory controller */
-	char *root;	/* the group that is shown at the mount point */
+	bool memory; /* version 1: with the memory controller */
+	char *root;  /* the group that is shown at the mount point */
 	char *point;
 };
 
@@ -334,10 +334,11 @@ static void read_limits(const char *point, struct memory_cgroup *group)
 static void read_group(const char *point, struct memory_cgroup *group)
 {
 	read_limits(point, group);
-	group->usage_bytes = read_bytes(group->directory, group->version == 2 ?
-					"memory.current" : "memory.usage_in_bytes");
-	group->peak_bytes = read_bytes(group->directory, group->version == 2 ?
-				       "memory.peak" : "memory.max_usage_in_bytes");
+	group->usage_bytes = read_bytes(
+		group->directory, group->version == 2 ? "memory.current" : "memory.usage_in_bytes");
+	group->peak_bytes =
+		read_bytes(group->directory,
+			   group->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes");
 }
 
 /* ---- the group of a process ---- */
@@ -462,29 +463,30 @@ void memory_cgroup_free(struct memory_cgroup *group)
 
 /* Events of memory.stat; gauges have no meaning as a difference. */
 static const char *const counter_names[] = {
-	"pgfault", "pgmajfault", "pswpin", "pswpout", "zswpin", "zswpout", "swpin_zero",
-	"swpout_zero", "workingset_refault_anon",
+	"pgfault",    "pgmajfault",  "pswpin",
+	"pswpout",    "zswpin",	     "zswpout",
+	"swpin_zero", "swpout_zero", "workingset_refault_anon",
 };
 
 #define COUNTERS G_N_ELEMENTS(counter_names)
 
 struct counter {
 	bool known;
-	int64_t base;	/* value - base: since the group was first seen */
+	int64_t base; /* value - base: since the group was first seen */
 	int64_t last;
 };
 
 struct watched {
 	struct memory_cgroup group;
 	char *point;
-	uint64_t inode;	/* of the directory; another one: a new group of the same name */
+	uint64_t inode; /* of the directory; another one: a new group of the same name */
 	struct counter counters[COUNTERS];
 };
 
 struct memory_cgroups {
 	char *prefix;
-	GPtrArray *mounts;	/* struct mount */
-	GHashTable *watched;	/* path -> struct watched */
+	GPtrArray *mounts;   /* struct mount */
+	GHashTable *watched; /* path -> struct watched */
 };
 
 static void watched_free(gpointer data)
@@ -621,8 +623,7 @@ static int visit(const struct watched *watched, const struct memory_cgroup_visit
 	return err;
 }
 
-int memory_cgroups_visit(struct memory_cgroups *groups,
-			 const struct memory_cgroup_visitor *visitor)
+int memory_cgroups_visit(struct memory_cgroups *groups, const struct memory_cgroup_visitor *visitor)
 {
 	GHashTableIter iter;
 	gpointer value;

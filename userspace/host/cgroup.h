@@ -31,11 +31,11 @@ uint64_t cgroup_memory_limit(const char *directory);
 /* The group that a process's memory is accounted to. Bytes are -1 where unknown. */
 struct memory_cgroup {
 	int version;
-	char *path;		/* within its hierarchy, as /proc/PID/cgroup has it */
-	char *directory;	/* where it is mounted; NULL: not visible here */
-	int64_t limit_bytes;	/* lowest of it and of all above; -1: none */
-	char *limit_path;	/* the group that sets it; NULL: none, or not visible here */
-	int64_t swap_limit_bytes;	/* swap it may use; -1: no limit */
+	char *path;		  /* within its hierarchy, as /proc/PID/cgroup has it */
+	char *directory;	  /* where it is mounted; NULL: not visible here */
+	int64_t limit_bytes;	  /* lowest of it and of all above; -1: none */
+	char *limit_path;	  /* the group that sets it; NULL: none, or not visible here */
+	int64_t swap_limit_bytes; /* swap it may use; -1: no limit */
 	int64_t usage_bytes;
 	int64_t peak_bytes;
 };
@@ -50,7 +50,7 @@ void memory_cgroup_free(struct memory_cgroup *group);
 struct memory_cgroups;
 
 struct memory_cgroups *memory_cgroups_new(void);
-struct memory_cgroups *memory_cgroups_new_below(const char *root);	/* for tests */
+struct memory_cgroups *memory_cgroups_new_below(const char *root); /* for tests */
 void memory_cgroups_free(struct memory_cgroups *groups);
 
 /*

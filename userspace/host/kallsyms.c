@@ -17,13 +17,13 @@
 /* Some hundred thousand: small, and not indexed by name, since few names are looked up. */
 struct entry {
 	uint64_t address;
-	uint32_t name;		/* offset into names; 0 ("") for data, which only ends functions */
+	uint32_t name; /* offset into names; 0 ("") for data, which only ends functions */
 	bool in_module;
 };
 
 struct kallsyms {
-	char *names;		/* NUL-terminated, one after the other; "" first */
-	struct entry *entries;	/* ascending by address */
+	char *names;	       /* NUL-terminated, one after the other; "" first */
+	struct entry *entries; /* ascending by address */
 	gsize count;
 };
 

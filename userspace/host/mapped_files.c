@@ -31,8 +31,8 @@ struct file {
 #define RESTING_MAX 1024U
 
 struct mapped_files {
-	GHashTable *files;	/* struct file -> itself */
-	GHashTable *resting;	/* pid -> until when, CLOCK_MONOTONIC ns */
+	GHashTable *files;   /* struct file -> itself */
+	GHashTable *resting; /* pid -> until when, CLOCK_MONOTONIC ns */
 	size_t path_bytes;
 };
 

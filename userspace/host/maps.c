@@ -65,7 +65,7 @@ struct known_file {
 
 struct reading {
 	GArray *entries;
-	GHashTable *files;	/* of struct known_file */
+	GHashTable *files; /* of struct known_file */
 	GStringChunk *paths;
 	size_t path_bytes;
 	size_t files_with_code;
@@ -76,8 +76,7 @@ struct reading {
 
 bool is_same_file(const struct mapping *a, const struct mapping *b)
 {
-	return a->inode == b->inode && a->dev_major == b->dev_major &&
-	       a->dev_minor == b->dev_minor;
+	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
 }
 
 guint mapping_file_hash(gconstpointer key)
@@ -145,7 +144,8 @@ static struct known_file *find_file(const struct reading *reading, struct mappin
 }
 
 /* True: there is room for one more, of this file. */
-static bool has_room(struct reading *reading, struct known_file *file, const struct mapping *mapping)
+static bool has_room(struct reading *reading, struct known_file *file,
+		     const struct mapping *mapping)
 {
 	if (!mapping->exec)
 		return reading->data++ < MAPS_DATA_MAX;
@@ -175,8 +175,9 @@ static void append(struct reading *reading, struct known_file *file, struct mapp
 		g_hash_table_add(reading->files, file);
 	}
 	if (reading->entries->len > 0)
-		last_end = g_array_index(reading->entries, struct mapping,
-					 reading->entries->len - 1).end;
+		last_end =
+			g_array_index(reading->entries, struct mapping, reading->entries->len - 1)
+				.end;
 	if (mapping->end <= last_end)
 		return;
 	if (!has_room(reading, file, mapping)) {
@@ -317,8 +318,7 @@ static const char *parse_numbers(const char *line, struct mapping *mapping)
 	memset(mapping, 0, sizeof(*mapping));
 	mapping->path = "";
 	if (!take_number(&cursor, 16, '-', &mapping->start) ||
-	    !take_number(&cursor, 16, ' ', &mapping->end) ||
-	    mapping->start >= mapping->end)
+	    !take_number(&cursor, 16, ' ', &mapping->end) || mapping->start >= mapping->end)
 		return NULL;
 	if (strnlen(cursor, 5) < 5 || cursor[4] != ' ')
 		return NULL;
@@ -328,8 +328,8 @@ static const char *parse_numbers(const char *line, struct mapping *mapping)
 	mapping->shared = cursor[3] == 's';
 	cursor += 5;
 	if (!take_number(&cursor, 16, ' ', &mapping->offset) ||
-	    !take_number(&cursor, 16, ':', &major) ||
-	    !take_number(&cursor, 16, ' ', &minor) || major > UINT32_MAX || minor > UINT32_MAX)
+	    !take_number(&cursor, 16, ':', &major) || !take_number(&cursor, 16, ' ', &minor) ||
+	    major > UINT32_MAX || minor > UINT32_MAX)
 		return NULL;
 	mapping->dev_major = (uint32_t)major;
 	mapping->dev_minor = (uint32_t)minor;
@@ -414,8 +414,9 @@ static bool has_vsyscall(void)
 
 static void append_vsyscall(struct reading *reading)
 {
-	struct mapping page = { .start = ADDRESS_END - 4096, .end = ADDRESS_END, .exec = true,
-				.path = "[vsyscall]" };
+	struct mapping page = {
+		.start = ADDRESS_END - 4096, .end = ADDRESS_END, .exec = true, .path = "[vsyscall]"
+	};
 
 	if (has_vsyscall())
 		append(reading, NULL, &page);
@@ -563,8 +564,8 @@ static int open_mapped(pid_t pid, const struct mapping *mapping, bool same)
 {
 	char link[96];
 
-	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid,
-		 mapping->start, mapping->end);
+	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
+		 mapping->end);
 	return open_regular(link, same ? mapping : NULL);
 }
 
@@ -635,8 +636,8 @@ static bool does_answer(const struct mapping *mapping)
 	bool does;
 
 	g_mutex_lock(&answering_lock);
-	does = answering && g_hash_table_contains(answering,
-						  GINT_TO_POINTER(file_system_number(mapping)));
+	does = answering &&
+	       g_hash_table_contains(answering, GINT_TO_POINTER(file_system_number(mapping)));
 	g_mutex_unlock(&answering_lock);
 	return does;
 }
@@ -667,7 +668,7 @@ int mapping_open(pid_t pid, const struct mapping *mapping)
 	job->mapping.path = job->path = g_strdup(mapping->path);
 	job->fd = -1;
 	if (!timed_call(file_system_number(mapping), TIMED_CALL_FILE_MS, open_work, job,
-			  open_job_free))
+			open_job_free))
 		return -ETIMEDOUT;
 	if (!job->served && mapping->dev_major)
 		note_answering(mapping);
@@ -676,4 +677,3 @@ int mapping_open(pid_t pid, const struct mapping *mapping)
 	open_job_free(job);
 	return fd;
 }
-

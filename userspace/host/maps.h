@@ -23,7 +23,7 @@
 struct mapping {
 	uint64_t start;
 	uint64_t end;
-	uint64_t offset;	/* bytes into the file */
+	uint64_t offset; /* bytes into the file */
 	uint64_t inode;
 	uint32_t dev_major;
 	uint32_t dev_minor;
@@ -31,15 +31,15 @@ struct mapping {
 	bool write;
 	bool exec;
 	bool shared;
-	bool deleted;		/* the kernel's " (deleted)" suffix, taken off the path */
-	const char *path;	/* "" for anonymous memory; "[heap]", "[vdso]" as they are */
+	bool deleted;	  /* the kernel's " (deleted)" suffix, taken off the path */
+	const char *path; /* "" for anonymous memory; "[heap]", "[vdso]" as they are */
 };
 
 struct maps {
-	struct mapping *entries;	/* ascending by start */
+	struct mapping *entries; /* ascending by start */
 	size_t count;
-	GStringChunk *paths;		/* each once */
-	uint64_t left_out;		/* mappings of code beyond the bounds */
+	GStringChunk *paths; /* each once */
+	uint64_t left_out;   /* mappings of code beyond the bounds */
 };
 
 /*

@@ -24,7 +24,7 @@
 struct search {
 	GArray *pids;
 	uint32_t own;
-	gint64 until_us;	/* g_get_monotonic_time() */
+	gint64 until_us; /* g_get_monotonic_time() */
 	pid_t found;
 };
 

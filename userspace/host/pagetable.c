@@ -19,7 +19,7 @@
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
 #define GIB (1UL << 30)
-#define HOLES 64		/* GiB of physical addresses without memory */
+#define HOLES 64 /* GiB of physical addresses without memory */
 #define SECRET_WORDS 2
 
 /* __PAGE_OFFSET_BASE_L4 and _L5, without KASLR (arch/x86/include/asm/page_64_types.h). */
@@ -39,7 +39,8 @@ static int run_check(const struct bpf_program *program, uint64_t a, uint64_t b, 
 }
 
 /* Frame of our own page, walked with this base; 0: none, or the base is wrong. */
-static uint64_t own_frame(struct check_pagetable_bpf *check, const void *page, uint64_t base, uint32_t levels)
+static uint64_t own_frame(struct check_pagetable_bpf *check, const void *page, uint64_t base,
+			  uint32_t levels)
 {
 	if (!base || run_check(check->progs.check_walk, (uintptr_t)page, base, levels))
 		return 0;
@@ -119,7 +120,8 @@ static uint64_t base_from_kcore(void)
  * The root of our page tables is in the direct map, which begins at a multiple of 1 GiB (KASLR:
  * arch/x86/mm/kaslr.c), no further below the root than the size of memory and its holes.
  */
-static uint64_t base_below_root(struct check_pagetable_bpf *check, const uint64_t *page, uint32_t levels)
+static uint64_t base_below_root(struct check_pagetable_bpf *check, const uint64_t *page,
+				uint32_t levels)
 {
 	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE, base, steps;
 
@@ -132,7 +134,8 @@ static uint64_t base_below_root(struct check_pagetable_bpf *check, const uint64_
 	return 0;
 }
 
-static int find_base(struct check_pagetable_bpf *check, const uint64_t *page, struct pagetable *pagetable)
+static int find_base(struct check_pagetable_bpf *check, const uint64_t *page,
+		     struct pagetable *pagetable)
 {
 	const struct {
 		uint64_t base;
@@ -167,7 +170,8 @@ static int find_base(struct check_pagetable_bpf *check, const uint64_t *page, st
 }
 
 /* Reading untouched anonymous memory maps the shared zero page, or the huge one. */
-static void find_zero_pages(struct check_pagetable_bpf *check, char *page, struct pagetable *pagetable)
+static void find_zero_pages(struct check_pagetable_bpf *check, char *page,
+			    struct pagetable *pagetable)
 {
 	volatile char *byte = page;
 	uintptr_t aligned;
@@ -182,8 +186,7 @@ static void find_zero_pages(struct check_pagetable_bpf *check, char *page, struc
 	if (!madvise((void *)aligned, HUGE, MADV_HUGEPAGE)) {
 		byte = (char *)aligned;
 		(void)*byte;
-		pagetable->huge_zero_pfn = own_frame(check, (void *)aligned,
-						     pagetable->page_offset,
+		pagetable->huge_zero_pfn = own_frame(check, (void *)aligned, pagetable->page_offset,
 						     pagetable->levels);
 	}
 	/* A huge zero page begins on a huge boundary; anything else is the small one. */

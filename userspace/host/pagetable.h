@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 struct pagetable {
-	uint64_t page_offset;		/* base of the direct map */
-	uint32_t levels;		/* 4 or 5 */
-	uint64_t zero_pfn;		/* the shared zero page; 0: not found */
-	uint64_t huge_zero_pfn;		/* the huge one; 0: huge pages are off */
-	uint32_t mthp_orders;		/* bit n: anonymous folios of 2^n pages are enabled */
-	const char *source;		/* where page_offset came from, for doctor */
-	void *huge_mapping;		/* keeps the huge zero page allocated */
+	uint64_t page_offset;	/* base of the direct map */
+	uint32_t levels;	/* 4 or 5 */
+	uint64_t zero_pfn;	/* the shared zero page; 0: not found */
+	uint64_t huge_zero_pfn; /* the huge one; 0: huge pages are off */
+	uint32_t mthp_orders;	/* bit n: anonymous folios of 2^n pages are enabled */
+	const char *source;	/* where page_offset came from, for doctor */
+	void *huge_mapping;	/* keeps the huge zero page allocated */
 };
 
 /*

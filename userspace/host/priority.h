@@ -15,13 +15,13 @@
  */
 #define PRIORITY_NICE (-10)
 #define PRIORITY_SHARE 0.1
-#define PRIORITY_PATIENCE 5	/* slices */
+#define PRIORITY_PATIENCE 5 /* slices */
 
 struct priority {
-	int usual;		/* nice value that memtoll was started with */
+	int usual; /* nice value that memtoll was started with */
 	bool raised;
-	unsigned int above;	/* consecutive slices above PRIORITY_SHARE */
-	uint64_t cpu_ns;	/* of the whole process, at time at_ns */
+	unsigned int above; /* consecutive slices above PRIORITY_SHARE */
+	uint64_t cpu_ns;    /* of the whole process, at time at_ns */
 	uint64_t at_ns;
 };
 

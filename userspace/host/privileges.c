@@ -43,8 +43,9 @@ static const struct {
 /* CHOWN: the recording and its journals are owned by the user behind sudo. */
 #define WRITE (READ | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_CHOWN))
 /* SETUID, SETGID: option files are read with the rights of the server's user (server_cache.c). */
-#define FOLLOW (WRITE | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | \
-		BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
+#define FOLLOW                                                                               \
+	(WRITE | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | \
+	 BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
 /*
  * SYS_RAWIO: /proc/kcore. SYS_ADMIN: if the kernel lacks an optional function, libbpf before 1.2
  * looks for it in modules, and fails without it.
@@ -123,10 +124,8 @@ static void keep(uint64_t mask)
 void privileges_keep(enum privileges privileges)
 {
 	static const uint64_t masks[] = {
-		[PRIVILEGES_TRACE] = TRACE,
-		[PRIVILEGES_FOLLOW] = FOLLOW,
-		[PRIVILEGES_WRITE] = WRITE,
-		[PRIVILEGES_READ] = READ,
+		[PRIVILEGES_TRACE] = TRACE, [PRIVILEGES_FOLLOW] = FOLLOW,
+		[PRIVILEGES_WRITE] = WRITE, [PRIVILEGES_READ] = READ,
 		[PRIVILEGES_NONE] = 0,
 	};
 	uint64_t has = effective_capabilities(), mask = masks[privileges];
@@ -182,10 +181,12 @@ int check_privileges(void)
 	if (lacks) {
 		if (geteuid())
 			message("tracing needs root (run it with sudo) or these capabilities, which are "
-				"missing: %s", lacks);
+				"missing: %s",
+				lacks);
 		else
 			message("this root may not trace: it lacks %s, as in a container that was not "
-				"given them", lacks);
+				"given them",
+				lacks);
 		return STATUS_UNSUPPORTED;
 	}
 	if (!may_open_events()) {

@@ -3,7 +3,7 @@
  * What a process can choose itself (its name, the paths it maps) is parsed as hostile; a process
  * may vanish between any two reads.
  */
-#define _GNU_SOURCE 1	/* O_PATH, memrchr */
+#define _GNU_SOURCE 1 /* O_PATH, memrchr */
 
 #include <ctype.h>
 #include <dirent.h>
@@ -76,9 +76,17 @@ static size_t take_fields(const char *text, int64_t *fields, size_t capacity)
 
 static int parse_stat(const char *text, size_t len, struct proc_stat *stat)
 {
-	enum { FIRST = 4, PPID = 4 - FIRST, FLAGS = 9 - FIRST, MINOR = 10 - FIRST,
-	       MAJOR = 12 - FIRST, THREADS = 20 - FIRST, START = 22 - FIRST,
-	       EXIT_CODE = 52 - FIRST, FIELDS };
+	enum {
+		FIRST = 4,
+		PPID = 4 - FIRST,
+		FLAGS = 9 - FIRST,
+		MINOR = 10 - FIRST,
+		MAJOR = 12 - FIRST,
+		THREADS = 20 - FIRST,
+		START = 22 - FIRST,
+		EXIT_CODE = 52 - FIRST,
+		FIELDS
+	};
 	int64_t fields[FIELDS] = { 0 };
 	const char *open = memchr(text, '(', len);
 	const char *close = memrchr(text, ')', len);
@@ -169,8 +177,8 @@ char *proc_unescape(const char *text)
 	for (; *text && !strchr(" \t\n", *text); text++) {
 		if (text[0] == '\\' && is_octal(text[1]) && is_octal(text[2]) &&
 		    is_octal(text[3])) {
-			g_string_append_c(word, (char)((text[1] - '0') << 6 |
-						       (text[2] - '0') << 3 | (text[3] - '0')));
+			g_string_append_c(word, (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 |
+						       (text[3] - '0')));
 			text += 3;
 		} else {
 			g_string_append_c(word, *text);

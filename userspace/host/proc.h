@@ -15,13 +15,13 @@
 
 struct proc_stat {
 	char comm[64];
-	char state;		/* 'R', 'S', 'Z' ... */
+	char state; /* 'R', 'S', 'Z' ... */
 	pid_t ppid;
-	uint32_t flags;		/* PF_*: PROC_FLAG_KTHREAD */
-	uint64_t minor_faults;	/* all threads, living and dead */
+	uint32_t flags;	       /* PF_*: PROC_FLAG_KTHREAD */
+	uint64_t minor_faults; /* all threads, living and dead */
 	uint64_t major_faults;
 	uint64_t threads;
-	uint64_t start_ticks;	/* since boot, in clock ticks; differs if the pid was reused */
+	uint64_t start_ticks; /* since boot, in clock ticks; differs if the pid was reused */
 	int exit_code;
 };
 
@@ -30,9 +30,9 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat);
 
 /* Of /proc/PID/status, whose values have units and whose name is escaped. */
 struct proc_status {
-	pid_t tgid;		/* the process that the thread belongs to */
-	int64_t rss_bytes;	/* VmRSS; -1: it has no memory (any more) */
-	int64_t swap_bytes;	/* VmSwap; -1: the same */
+	pid_t tgid;	    /* the process that the thread belongs to */
+	int64_t rss_bytes;  /* VmRSS; -1: it has no memory (any more) */
+	int64_t swap_bytes; /* VmSwap; -1: the same */
 };
 
 /* Read /proc/TID/status; TID may also be a thread that /proc does not list. 0 or -errno. */

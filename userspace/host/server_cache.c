@@ -21,8 +21,8 @@
 #include "host/proc.h"
 #include "host/timed_call.h"
 
-#define INCLUDES_MAX 8		/* nesting: files may include one another */
-#define FILES_MAX 64		/* in all, including those of directories */
+#define INCLUDES_MAX 8 /* nesting: files may include one another */
+#define FILES_MAX 64   /* in all, including those of directories */
 #define FILE_BYTES_MAX (1 << 20)
 
 /* Option files of one process. */
@@ -225,7 +225,7 @@ static void find_innodb(char *const *arguments, struct option_files *files)
 
 /* ---- PostgreSQL ---- */
 
-#define POSTGRESQL_BLOCK 8192	/* what shared_buffers counts in: BLCKSZ */
+#define POSTGRESQL_BLOCK 8192 /* what shared_buffers counts in: BLCKSZ */
 
 static const char postgresql_name[] = "shared_buffers";
 
@@ -317,7 +317,7 @@ static bool is_postgresql(const char *program)
 }
 
 bool server_cache_of(const char *program, char *const *arguments, int root, const char *directory,
-		  struct server_cache *cache)
+		     struct server_cache *cache)
 {
 	struct option_files files = { .root = root, .cache = cache };
 
@@ -440,7 +440,7 @@ static gpointer answer(gpointer given)
 
 	if (root >= 0 && take_rights_of(question->pid))
 		question->found = server_cache_of(question->program, arguments, root,
-					       directory ? directory : "/", &question->cache);
+						  directory ? directory : "/", &question->cache);
 	if (root >= 0)
 		close(root);
 	return NULL;

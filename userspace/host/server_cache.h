@@ -11,9 +11,9 @@
 #include <sys/types.h>
 
 struct server_cache {
-	const char *program;	/* "InnoDB" or "PostgreSQL" */
-	const char *setting;	/* "innodb_buffer_pool_size", "shared_buffers" */
-	int64_t bytes;		/* -1: what is set cannot be read */
+	const char *program; /* "InnoDB" or "PostgreSQL" */
+	const char *setting; /* "innodb_buffer_pool_size", "shared_buffers" */
+	int64_t bytes;	     /* -1: what is set cannot be read */
 	char *source; /* "command line", a path, or "default"; freed by server_cache_clear() */
 };
 
@@ -27,6 +27,6 @@ void server_cache_clear(struct server_cache *cache);
 
 /* The parts, for tests. arguments end with NULL; paths are below root (root_open.h). */
 bool server_cache_of(const char *program, char *const *arguments, int root, const char *directory,
-		  struct server_cache *cache);
+		     struct server_cache *cache);
 
 #endif /* MEMTOLL_SERVER_CACHE_H */

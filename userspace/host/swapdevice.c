@@ -11,14 +11,14 @@
 
 struct device {
 	char *path;
-	const char *kind;	/* "disk", "file", "zram" */
+	const char *kind; /* "disk", "file", "zram" */
 	uint64_t size_bytes;
 	int priority;
 };
 
 struct swap_devices {
 	char *prefix;
-	GArray *devices;	/* struct device, in the kernel's order */
+	GArray *devices; /* struct device, in the kernel's order */
 };
 
 static void device_clear(gpointer data)
@@ -216,12 +216,12 @@ int swap_devices_each(const struct swap_devices *devices, const bool *types_seen
 		const struct device *device = &g_array_index(devices->devices, struct device, i);
 
 		err = each(context, &(struct swap_device){
-			.path = device->path,
-			.kind = device->kind,
-			.size_bytes = device->size_bytes,
-			.priority = device->priority,
-			.type = type_of(devices, types_seen, i),
-		});
+					    .path = device->path,
+					    .kind = device->kind,
+					    .size_bytes = device->size_bytes,
+					    .priority = device->priority,
+					    .type = type_of(devices, types_seen, i),
+				    });
 	}
 	return err;
 }

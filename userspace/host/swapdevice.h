@@ -14,7 +14,7 @@ struct swap_devices;
 
 /* Never NULL; empty where there is no swap or /proc/swaps cannot be read. */
 struct swap_devices *swap_devices_read(void);
-struct swap_devices *swap_devices_read_below(const char *root);	/* for tests */
+struct swap_devices *swap_devices_read_below(const char *root); /* for tests */
 void swap_devices_free(struct swap_devices *devices);
 
 /* Read again. True if a device was added or removed: numbers may refer to others now. */
@@ -32,10 +32,10 @@ bool swap_devices_is_zram(const struct swap_devices *devices, const bool *types_
 
 struct swap_device {
 	const char *path;
-	const char *kind;	/* "disk", "file", "zram" */
+	const char *kind; /* "disk", "file", "zram" */
 	uint64_t size_bytes;
 	int priority;
-	int type;		/* its number; -1: not known from the numbers seen */
+	int type; /* its number; -1: not known from the numbers seen */
 };
 
 /*

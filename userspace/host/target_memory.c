@@ -16,7 +16,7 @@ struct memory_job {
 	pid_t pid;
 	int err;
 	size_t count;
-	struct memory_range *ranges;	/* to: into bytes */
+	struct memory_range *ranges; /* to: into bytes */
 	char *bytes;
 };
 

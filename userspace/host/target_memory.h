@@ -16,7 +16,7 @@ struct memory_range {
 	uint64_t address;
 	void *to;
 	size_t size;
-	bool read;		/* result: the whole range was read */
+	bool read; /* result: the whole range was read */
 };
 
 /*

@@ -13,28 +13,28 @@
 struct worker {
 	GCond wake;
 	GCond done;
-	pid_t tid;		/* 0: not running yet */
-	int who;		/* may block the call */
+	pid_t tid; /* 0: not running yet */
+	int who;   /* may block the call */
 	void (*work)(void *job);
-	void *job;		/* NULL: idle */
+	void *job; /* NULL: idle */
 	GDestroyNotify release;
 	bool given_up;
-	bool ended;		/* to be freed by its thread */
+	bool ended; /* to be freed by its thread */
 };
 
 /* A process about which a call was given up. */
 struct refused {
-	bool stuck;		/* the call has not ended */
-	gint64 until_us;	/* g_get_monotonic_time() */
+	bool stuck;	 /* the call has not ended */
+	gint64 until_us; /* g_get_monotonic_time() */
 };
 
-static __thread bool inside;	/* a worker thread */
-static GMutex lock;		/* of all below */
-static GQueue idle = G_QUEUE_INIT;	/* of struct worker */
-static GHashTable *refused;	/* who -> struct refused */
+static __thread bool inside;	   /* a worker thread */
+static GMutex lock;		   /* of all below */
+static GQueue idle = G_QUEUE_INIT; /* of struct worker */
+static GHashTable *refused;	   /* who -> struct refused */
 static unsigned int stuck;
 static uint64_t given_up;
-static bool over;	/* timed_call_finish() was called */
+static bool over; /* timed_call_finish() was called */
 
 static void worker_free(struct worker *worker)
 {
@@ -180,7 +180,7 @@ static bool wait_done(struct worker *worker, unsigned int ms)
 }
 
 bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
-		  GDestroyNotify release)
+		GDestroyNotify release)
 {
 	bool here = inside, done = false, refuse = false;
 	struct worker *worker = NULL;

@@ -32,7 +32,7 @@
  * has no limit.
  */
 bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
-		  GDestroyNotify release);
+		GDestroyNotify release);
 
 /*
  * At the end of a session: the threads exit, and with them the privileges they hold. Later calls

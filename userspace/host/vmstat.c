@@ -8,15 +8,29 @@
 #include <string.h>
 
 struct system_counters {
-	GHashTable *values;	/* name -> int64_t */
+	GHashTable *values; /* name -> int64_t */
 };
 
 /* Counters of events; gauges such as nr_free_pages have no meaning as a difference. */
 static const char *const names[] = {
-	"pgfault", "pgmajfault", "pswpin", "pswpout", "swap_ra", "swap_ra_hit", "zswpin", "zswpout",
-	"swpin_zero", "swpout_zero", "thp_fault_alloc", "thp_fault_fallback", "allocstall_normal",
-	"allocstall_movable", "workingset_refault_anon", "workingset_refault_file",
-	"numa_hint_faults", "oom_kill",
+	"pgfault",
+	"pgmajfault",
+	"pswpin",
+	"pswpout",
+	"swap_ra",
+	"swap_ra_hit",
+	"zswpin",
+	"zswpout",
+	"swpin_zero",
+	"swpout_zero",
+	"thp_fault_alloc",
+	"thp_fault_fallback",
+	"allocstall_normal",
+	"allocstall_movable",
+	"workingset_refault_anon",
+	"workingset_refault_file",
+	"numa_hint_faults",
+	"oom_kill",
 };
 
 static bool is_wanted(const char *name)

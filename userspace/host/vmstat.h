@@ -10,7 +10,8 @@ struct system_counters;
 struct system_counters *system_counters_read(void);
 /* Call each() with the differences from `since`. 0, or the callback's error. */
 int system_counters_each(const struct system_counters *since,
-			 int (*each)(void *context, const char *name, int64_t count), void *context);
+			 int (*each)(void *context, const char *name, int64_t count),
+			 void *context);
 void system_counters_free(struct system_counters *counters);
 
 #endif /* MEMTOLL_VMSTAT_H */

@@ -12,9 +12,9 @@
 struct workqueue {
 	GMutex lock;
 	GCond changed;
-	GQueue waiting;		/* of struct job */
-	unsigned int threads;	/* running */
-	unsigned int left;	/* jobs not done yet */
+	GQueue waiting;	      /* of struct job */
+	unsigned int threads; /* running */
+	unsigned int left;    /* jobs not done yet */
 };
 
 /* Not needed for a static workqueue. There is nothing to destroy. */

@@ -14,8 +14,8 @@
 #include "base/hash.h"
 
 /* All processes together. A part of pagebits takes 200 bytes, the others about as much each. */
-#define PARTS_MAX (128 * 1024)		/* 256 GiB in use */
-#define RANGES_MAX (128 * 1024)		/* mappings and released ranges */
+#define PARTS_MAX (128 * 1024)	/* 256 GiB in use */
+#define RANGES_MAX (128 * 1024) /* mappings and released ranges */
 #define POOLS_MAX (32 * 1024)
 
 /* madvise(2). */
@@ -49,9 +49,9 @@ static gboolean sum_equal(gconstpointer a, gconstpointer b)
 {
 	const struct giveback_sum *x = a, *y = b;
 
-	return x->pid == y->pid && x->gave_stack == y->gave_stack &&
-	       x->got_stack == y->got_stack && x->how == y->how && x->gave_fn == y->gave_fn &&
-	       x->got_fn == y->got_fn && x->fault_class == y->fault_class;
+	return x->pid == y->pid && x->gave_stack == y->gave_stack && x->got_stack == y->got_stack &&
+	       x->how == y->how && x->gave_fn == y->gave_fn && x->got_fn == y->got_fn &&
+	       x->fault_class == y->fault_class;
 }
 
 static struct giveback_sum *sum_get(struct giveback *giveback, const struct giveback_sum *key)
@@ -68,8 +68,10 @@ static struct giveback_sum *sum_get(struct giveback *giveback, const struct give
 struct giveback_sum *giveback_sum_of(struct giveback *giveback, pid_t pid, uint8_t how,
 				     const struct call_site *by)
 {
-	return sum_get(giveback, &(struct giveback_sum){
-		.pid = pid, .how = how, .gave_stack = by->stack, .gave_fn = by->fn });
+	return sum_get(giveback, &(struct giveback_sum){ .pid = pid,
+							 .how = how,
+							 .gave_stack = by->stack,
+							 .gave_fn = by->fn });
 }
 
 void giveback_reused(struct giveback *giveback, const struct memtoll_run *run, uint8_t how,
@@ -79,9 +81,13 @@ void giveback_reused(struct giveback *giveback, const struct memtoll_run *run, u
 
 	if (!pages)
 		return;
-	sum = sum_get(giveback, &(struct giveback_sum){
-		.pid = run->tgid, .how = how, .gave_stack = by->stack, .gave_fn = by->fn,
-		.got_stack = got->stack, .got_fn = got->fn, .fault_class = run->fault_class });
+	sum = sum_get(giveback, &(struct giveback_sum){ .pid = run->tgid,
+							.how = how,
+							.gave_stack = by->stack,
+							.gave_fn = by->fn,
+							.got_stack = got->stack,
+							.got_fn = got->fn,
+							.fault_class = run->fault_class });
 	sum->again_pages += pages;
 	/* With huge pages one fault maps many. */
 	sum->again_faults += MAX(1, pages * run->faults / run->pages);
@@ -114,8 +120,7 @@ static void process_free(gpointer data)
 static guint pool_hash(gconstpointer key)
 {
 	const struct pool_key *pool = key;
-	uint64_t hash = (pool->stack ^ (uint64_t)pool->size_class << 16 ^ pool->fn) *
-			HASH_FACTOR;
+	uint64_t hash = (pool->stack ^ (uint64_t)pool->size_class << 16 ^ pool->fn) * HASH_FACTOR;
 
 	return hash ^ (hash >> 32);
 }
@@ -171,9 +176,9 @@ static void record_spans(struct giveback *giveback, const struct process *proces
 	g_hash_table_iter_init(&iter, giveback->sums);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct giveback_sum *sum = value;
-		const struct range_of_size *size =
-			sum->how == GIVEBACK_BRK ? &process->heap :
-			sum->how == GIVEBACK_MUNMAP ? &process->mapped : NULL;
+		const struct range_of_size *size = sum->how == GIVEBACK_BRK    ? &process->heap :
+						   sum->how == GIVEBACK_MUNMAP ? &process->mapped :
+										 NULL;
 
 		if (sum->pid == process->pid && sum->calls && size && size->fell)
 			sum->span_bytes = MAX(sum->span_bytes, size->high - size->low);

@@ -22,9 +22,9 @@ struct giveback;
 enum giveback_how {
 	GIVEBACK_MUNMAP = 0,
 	GIVEBACK_BRK = 1,
-	GIVEBACK_DONTNEED = 2,	/* MADV_DONTNEED, MADV_REMOVE: gone at once */
-	GIVEBACK_FREE = 3,	/* MADV_FREE: gone when memory is short */
-	GIVEBACK_FIXED = 4,	/* mmap of MAP_FIXED over memory in use */
+	GIVEBACK_DONTNEED = 2, /* MADV_DONTNEED, MADV_REMOVE: gone at once */
+	GIVEBACK_FREE = 3,     /* MADV_FREE: gone when memory is short */
+	GIVEBACK_FIXED = 4,    /* mmap of MAP_FIXED over memory in use */
 	GIVEBACK_HOWS = 5,
 };
 
@@ -51,14 +51,14 @@ void giveback_restart(struct giveback *giveback, pid_t pid);
 struct giveback_sum {
 	pid_t pid;
 	uint64_t gave_stack;
-	uint64_t got_stack;	/* 0 of what was given, and where it is not known */
-	uint8_t how;		/* enum giveback_how */
-	uint8_t gave_fn;	/* enum memtoll_fn that made the call; 0: the program itself */
-	uint8_t got_fn;	/* enum memtoll_fn that got the addresses, or in which the fault was */
-	uint8_t fault_class;	/* enum memtoll_fault_class */
+	uint64_t got_stack;  /* 0 of what was given, and where it is not known */
+	uint8_t how;	     /* enum giveback_how */
+	uint8_t gave_fn;     /* enum memtoll_fn that made the call; 0: the program itself */
+	uint8_t got_fn;	     /* enum memtoll_fn that got the addresses, or in which the fault was */
+	uint8_t fault_class; /* enum memtoll_fault_class */
 	uint64_t calls;
 	uint64_t gave_pages;
-	uint64_t largest_bytes;	/* the most that one call gave back, used or not */
+	uint64_t largest_bytes; /* the most that one call gave back, used or not */
 	uint64_t span_bytes;	/* how far the process's memory of this kind went up and down */
 	uint64_t again_faults;
 	uint64_t again_pages;

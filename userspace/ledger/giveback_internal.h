@@ -19,7 +19,7 @@ struct call_site {
 };
 
 struct pool_key {
-	uint64_t stack;		/* of the call that maps */
+	uint64_t stack; /* of the call that maps */
 	uint16_t size_class;
 	uint16_t fn;
 	uint32_t unused;
@@ -40,7 +40,7 @@ struct pool {
 /* A mapping. range.stack_id and range.fn: who made it. */
 struct extent {
 	struct range range;
-	struct pool *pool;	/* NULL: not followed */
+	struct pool *pool; /* NULL: not followed */
 	uint64_t used_pages;
 };
 
@@ -73,17 +73,17 @@ struct process {
 	pid_t pid;
 	GTree *extents;
 	GTree *released;
-	GHashTable *pools;	/* struct pool_key -> struct pool */
+	GHashTable *pools; /* struct pool_key -> struct pool */
 	struct pagebits *bits;
-	struct extent *ended;	/* ENDED_KEPT, or NULL */
+	struct extent *ended; /* ENDED_KEPT, or NULL */
 	unsigned int ended_next;
 	struct range_of_size heap;   /* the break */
 	struct range_of_size mapped; /* bytes that calls of the allocator have mapped */
 };
 
 struct giveback {
-	GHashTable *processes;	/* pid -> struct process */
-	GHashTable *sums;	/* struct giveback_sum -> itself */
+	GHashTable *processes; /* pid -> struct process */
+	GHashTable *sums;      /* struct giveback_sum -> itself */
 	struct pagebits_budget budget;
 	size_t ranges_left;
 	bool swept; /* since the last drain: ranges that are all in use again are dropped */
@@ -142,7 +142,7 @@ void extents_mremap(struct giveback *giveback, struct process *process,
 		    const struct memtoll_mapping *mapping);
 
 /* Pages of a run that are new in the mappings there; `back` of them had been released in place. */
-void extents_use(struct giveback *giveback, struct process *process,
-		 const struct memtoll_run *run, uint64_t start, uint64_t end, uint64_t back);
+void extents_use(struct giveback *giveback, struct process *process, const struct memtoll_run *run,
+		 uint64_t start, uint64_t end, uint64_t back);
 
 #endif /* MEMTOLL_GIVEBACK_INTERNAL_H */

@@ -11,8 +11,8 @@
 /* A thread and the allocator: runs taken inside a call belong to the block that it returns. */
 struct caller {
 	pid_t pid;
-	uint64_t returned_ns;		/* when the last call known of returned */
-	GArray *runs;			/* of a call whose block is not known yet */
+	uint64_t returned_ns; /* when the last call known of returned */
+	GArray *runs;	      /* of a call whose block is not known yet */
 };
 
 static guint hash_words(const uint64_t *words, size_t count)
@@ -31,7 +31,7 @@ static guint charge_hash(gconstpointer key)
 	uint64_t words[5] = { c->allocated_stack, c->touched_stack, c->inode,
 			      (uint64_t)c->pid << 32 | c->dev,
 			      (uint64_t)c->allocated_fn << 32 | (uint32_t)c->fault_class << 24 |
-			      c->area << 16 | c->in_fn << 8 | c->major << 1 | c->memset };
+				      c->area << 16 | c->in_fn << 8 | c->major << 1 | c->memset };
 
 	return hash_words(words, G_N_ELEMENTS(words));
 }
@@ -258,9 +258,9 @@ static struct memtoll_run split_run(struct memtoll_run *run, uint64_t pages)
 {
 	struct memtoll_run part = *run;
 	__u64 *whole[] = { &run->faults, &run->timed_faults, &run->timed_cpu_ns,
-			      &run->timed_cpu_us2, &run->blocked_ns };
+			   &run->timed_cpu_us2, &run->blocked_ns };
 	__u64 *share[] = { &part.faults, &part.timed_faults, &part.timed_cpu_ns,
-			      &part.timed_cpu_us2, &part.blocked_ns };
+			   &part.timed_cpu_us2, &part.blocked_ns };
 	size_t i;
 
 	if (pages >= run->pages) {
@@ -423,8 +423,7 @@ static void charge_callers(struct ledger *ledger, pid_t pid)
  */
 static bool keeps_pages(const struct range *old, const struct memtoll_block *block)
 {
-	return block->addr == block->old_addr ||
-	       (old->flags & block->flags & BLOCK_MMAPPED);
+	return block->addr == block->old_addr || (old->flags & block->flags & BLOCK_MMAPPED);
 }
 
 /* The block at old_addr ends, unless a younger one is there: that implied the end. */
@@ -468,16 +467,16 @@ static struct range *make_block(struct ledger *ledger, struct process_ledger *pr
  * shrank it is not known which pages were used: those cut off are called never used only as far as
  * all used ones may lie among them. (The record of mremap, which moved the pages, came before.)
  */
-static void remake_block(struct ledger *ledger, struct process_ledger *process,
-			 struct range *old, const struct memtoll_block *block)
+static void remake_block(struct ledger *ledger, struct process_ledger *process, struct range *old,
+			 const struct memtoll_block *block)
 {
 	uint64_t old_pages = pages_of(old), zero_pages = old->zero_pages, pages;
 	uint64_t old_start = PAGE_FLOOR(old->start), old_end = PAGE_CEIL(old->end), kept_end;
 	struct range *range;
 
 	pages = (PAGE_CEIL(block->addr + block->size) - PAGE_FLOOR(block->addr)) / PAGE;
-	end_block(ledger, process, old,
-		  never_used(old, old_pages > pages ? old_pages - pages : 0), block->end_ns);
+	end_block(ledger, process, old, never_used(old, old_pages > pages ? old_pages - pages : 0),
+		  block->end_ns);
 	range = make_block(ledger, process, block);
 	range->zero_pages = MIN(zero_pages, pages);
 	if (block->addr != block->old_addr)
@@ -606,8 +605,8 @@ uint64_t ledger_unmatched_frees(const struct ledger *ledger)
 	return ledger->unmatched_frees;
 }
 
-bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run,
-		     uint64_t *stack_id, uint8_t *fn)
+bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run, uint64_t *stack_id,
+		     uint8_t *fn)
 {
 	uint64_t start = PAGE_FLOOR(run->address);
 	const struct process_ledger *process;

@@ -62,7 +62,7 @@ struct charge {
 	uint8_t area;
 	uint8_t in_fn;
 	bool major;
-	bool memset;	/* the instruction is memset's, and clears */
+	bool memset; /* the instruction is memset's, and clears */
 	uint32_t dev;
 	uint64_t inode;
 	uint64_t faults;
@@ -114,7 +114,7 @@ uint64_t ledger_unmatched_frees(const struct ledger *ledger);
  * The first live block that a run touched: who made it. False: none that is known, or that was
  * made before the run ended.
  */
-bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run,
-		     uint64_t *stack_id, uint8_t *fn);
+bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run, uint64_t *stack_id,
+		     uint8_t *fn);
 
 #endif /* MEMTOLL_LEDGER_H */

@@ -14,18 +14,18 @@
 
 struct process_ledger {
 	pid_t pid;
-	GTree *blocks;			/* live blocks of the allocator */
-	GTree *regions;			/* live mappings of the program, whole pages */
-	struct range *ended;		/* ENDED_KEPT of them, or NULL: nothing has ended */
+	GTree *blocks;	     /* live blocks of the allocator */
+	GTree *regions;	     /* live mappings of the program, whole pages */
+	struct range *ended; /* ENDED_KEPT of them, or NULL: nothing has ended */
 	unsigned int ended_next;
-	uint64_t last_ended_ns;		/* the latest end in ended[] */
+	uint64_t last_ended_ns; /* the latest end in ended[] */
 };
 
 struct ledger {
-	GHashTable *processes;		/* pid -> struct process_ledger */
-	GHashTable *charges;		/* struct charge -> itself */
-	GHashTable *lives;		/* struct life -> itself */
-	GHashTable *callers;		/* tid -> struct caller */
+	GHashTable *processes; /* pid -> struct process_ledger */
+	GHashTable *charges;   /* struct charge -> itself */
+	GHashTable *lives;     /* struct life -> itself */
+	GHashTable *callers;   /* tid -> struct caller */
 	struct accesses *accesses;
 	uint64_t min_size;
 	uint64_t unmatched_frees;

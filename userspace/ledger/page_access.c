@@ -38,17 +38,17 @@
 
 struct return_table {
 	uint16_t returns[TABLE_PAGES];
-	unsigned int used;		/* pages whose count is not 0 */
+	unsigned int used; /* pages whose count is not 0 */
 };
 
 enum direction { DIRECTION_UNKNOWN, DIRECTION_UP, DIRECTION_DOWN };
 
 struct stream {
-	uint64_t low;			/* the newest piece of the sweep: [low, high) */
+	uint64_t low; /* the newest piece of the sweep: [low, high) */
 	uint64_t high;
-	uint64_t used;			/* site->clock when it was last continued */
-	uint64_t pages;			/* swept so far */
-	uint64_t first_pages;		/* waiting until the stream is believed */
+	uint64_t used;	      /* site->clock when it was last continued */
+	uint64_t pages;	      /* swept so far */
+	uint64_t first_pages; /* waiting until the stream is believed */
 	uint64_t in_pages;
 	unsigned int weight;
 	enum direction direction;
@@ -57,7 +57,7 @@ struct stream {
 struct site {
 	struct access access;
 	bool changed;
-	uint64_t low;			/* addresses used so far: [low, high) */
+	uint64_t low; /* addresses used so far: [low, high) */
 	uint64_t high;
 	uint64_t clock;
 	unsigned int stream_count;
@@ -65,15 +65,15 @@ struct site {
 };
 
 struct process_access {
-	GHashTable *tables;		/* address >> TABLE_SHIFT -> struct return_table */
-	GHashTable *sites;		/* struct site, by its access -> itself */
+	GHashTable *tables; /* address >> TABLE_SHIFT -> struct return_table */
+	GHashTable *sites;  /* struct site, by its access -> itself */
 	bool exited;
 };
 
 struct accesses {
-	GHashTable *processes;		/* pid -> struct process_access */
-	GPtrArray *changed;		/* struct site */
-	GArray *exited;			/* pid_t */
+	GHashTable *processes; /* pid -> struct process_access */
+	GPtrArray *changed;    /* struct site */
+	GArray *exited;	       /* pid_t */
 	size_t table_count;
 	uint64_t untracked_pages;
 };
@@ -316,8 +316,7 @@ static bool move_table(struct process_access *process, uint64_t unit, uint64_t b
 	return true;
 }
 
-void accesses_move(struct accesses *accesses, pid_t pid, uint64_t from, uint64_t to,
-		   uint64_t bytes)
+void accesses_move(struct accesses *accesses, pid_t pid, uint64_t from, uint64_t to, uint64_t bytes)
 {
 	struct process_access *process = process_find(accesses, pid);
 	uint64_t end = from + bytes;
@@ -337,8 +336,7 @@ void accesses_move(struct accesses *accesses, pid_t pid, uint64_t from, uint64_t
 		if (move_table(process, unit, base, from, to, end))
 			continue;
 		for (; index < last; index++)
-			move_page(accesses, process, table, index,
-				  base + index * PAGE - from + to);
+			move_page(accesses, process, table, index, base + index * PAGE - from + to);
 		if (!table->used)
 			table_remove(accesses, process, unit);
 	}
@@ -372,8 +370,8 @@ static struct stream *stream_find(struct site *site, uint64_t low, uint64_t high
 		bool upward;
 		uint64_t bytes = gap_of(stream, low, high, &upward);
 
-		if (bytes > most * PAGE || (found && (bytes > *gap || (bytes == *gap &&
-								stream->used < found->used))))
+		if (bytes > most * PAGE ||
+		    (found && (bytes > *gap || (bytes == *gap && stream->used < found->used))))
 			continue;
 		found = stream;
 		*gap = bytes;
@@ -408,8 +406,8 @@ static void follow_sweep(struct site *site, const struct memtoll_run *part, bool
 {
 	uint64_t low = part->address, high = low + part->pages * PAGE, gap = 0;
 	uint64_t faults = CLAMP(part->faults, 1, part->pages), once = part->pages / faults;
-	uint64_t *sequential = swapped ? &site->access.in_sequential_pages :
-					 &site->access.first_sequential_pages;
+	uint64_t *sequential =
+		swapped ? &site->access.in_sequential_pages : &site->access.first_sequential_pages;
 	struct stream *stream;
 	bool up = true;
 

@@ -337,7 +337,7 @@ static void on_mremap(struct ledger *ledger, struct process_ledger *process,
 /* Addresses that a record cannot hold: it is not the kernel's. */
 static bool is_plausible(const struct memtoll_mapping *mapping)
 {
-	const uint64_t top = 1ULL << 57;	/* five-level paging: 56 bits are the user's */
+	const uint64_t top = 1ULL << 57; /* five-level paging: 56 bits are the user's */
 
 	return mapping->result >= 0 && mapping->addr < top && mapping->len < top &&
 	       (mapping->map_fn != MAP_FN_MREMAP || mapping->arg < top) &&
@@ -375,7 +375,7 @@ void regions_change(struct ledger *ledger, struct process_ledger *process,
 
 struct inheritance {
 	GTree *to;
-	GHashTable *mapped;	/* the parent's struct mapped -> the child's */
+	GHashTable *mapped; /* the parent's struct mapped -> the child's */
 };
 
 static gboolean inherit_part(gpointer key, gpointer value, gpointer data)

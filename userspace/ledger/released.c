@@ -131,11 +131,11 @@ void released_add(struct giveback *giveback, struct process *process,
 		  const struct memtoll_mapping *mapping, uint8_t how, uint64_t start, uint64_t end)
 {
 	struct release release = {
-		.by = {.stack = mapping->stack_id, .fn = mapping->in_fn},
+		.by = { .stack = mapping->stack_id, .fn = mapping->in_fn },
 		.how = how,
 	};
 	struct released_range released = {
-		.range = {.start = start, .end = end, .made_ns = mapping->start_ns},
+		.range = { .start = start, .end = end, .made_ns = mapping->start_ns },
 		.first = release,
 		.last = release,
 	};
@@ -153,7 +153,8 @@ void released_add(struct giveback *giveback, struct process *process,
 	while (at < end) {
 		struct range *range = range_overlapping(process->extents, at, end);
 		uint64_t limit = range ? (range->start > at ? range->start : MIN(range->end, end)) :
-				 end, pages;
+					 end,
+			 pages;
 
 		pages = pagebits_release(process->bits, at, limit);
 		sum->gave_pages += pages;
@@ -200,10 +201,10 @@ static uint64_t use_released(struct giveback *giveback, struct process *process,
 			     const struct memtoll_run *run, struct released_range released,
 			     uint64_t start, uint64_t end, const struct call_site *owner)
 {
-	struct call_site toucher = {.stack = run->stack_id, .fn = run->in_fn};
-	const struct call_site *got = owner->stack		 ? owner
-				      : released.mapped_by.stack ? &released.mapped_by
-								 : &toucher;
+	struct call_site toucher = { .stack = run->stack_id, .fn = run->in_fn };
+	const struct call_site *got = owner->stack	       ? owner :
+				      released.mapped_by.stack ? &released.mapped_by :
+								 &toucher;
 	bool late = run->last_ns < released.range.made_ns;
 	uint64_t again;
 

@@ -43,7 +43,7 @@ static struct pool *pool_of(struct giveback *giveback, struct process *process,
 
 static void pool_add(struct pool *pool, const struct call_site *by, uint64_t pages)
 {
-	struct released_pages added = {.by = *by, .pages = pages};
+	struct released_pages added = { .by = *by, .pages = pages };
 	guint i;
 
 	for (i = 0; i < pool->released->len; i++) {
@@ -86,8 +86,7 @@ static void pool_take(struct giveback *giveback, struct pool *pool, const struct
 	}
 }
 
-static void remember_extent(struct process *process, const struct extent *extent,
-			    uint64_t ended_ns)
+static void remember_extent(struct process *process, const struct extent *extent, uint64_t ended_ns)
 {
 	struct extent *kept;
 
@@ -120,8 +119,8 @@ static void split_extent(struct giveback *giveback, struct process *process, uin
 static void unmap(struct giveback *giveback, struct process *process,
 		  const struct memtoll_mapping *mapping, uint64_t start, uint64_t end)
 {
-	struct call_site by = {.stack = mapping ? mapping->stack_id : 0,
-			       .fn = mapping ? mapping->in_fn : 0};
+	struct call_site by = { .stack = mapping ? mapping->stack_id : 0,
+				.fn = mapping ? mapping->in_fn : 0 };
 	struct giveback_sum *sum = NULL;
 	struct range *range;
 
@@ -159,7 +158,7 @@ void extents_munmap(struct giveback *giveback, struct process *process,
 }
 
 void extents_mmap(struct giveback *giveback, struct process *process,
-		    const struct memtoll_mapping *mapping)
+		  const struct memtoll_mapping *mapping)
 {
 	uint64_t start = mapping->result, end = start + PAGE_CEIL(mapping->len);
 	bool anonymous = mapping->flags & MAPPING_ANONYMOUS;
@@ -213,7 +212,7 @@ static void move_extent(struct giveback *giveback, struct process *process,
 }
 
 void extents_mremap(struct giveback *giveback, struct process *process,
-		      const struct memtoll_mapping *mapping)
+		    const struct memtoll_mapping *mapping)
 {
 	uint64_t before = PAGE_CEIL(mapping->len), after = PAGE_CEIL(mapping->arg);
 
@@ -246,17 +245,18 @@ static struct extent *ended_extent(struct process *process, const struct memtoll
 }
 
 /* Pages of [start, end) that are new in the mappings there; those back in place are not. */
-void extents_use(struct giveback *giveback, struct process *process,
-			const struct memtoll_run *run, uint64_t start, uint64_t end,
-			uint64_t back)
+void extents_use(struct giveback *giveback, struct process *process, const struct memtoll_run *run,
+		 uint64_t start, uint64_t end, uint64_t back)
 {
 	while (start < end) {
 		struct range *range = range_overlapping(process->extents, start, end);
 		bool inside = range && range->start <= start && range->made_ns <= run->last_ns;
-		struct extent *extent = inside ? (struct extent *)range :
-					ended_extent(process, run, start);
-		uint64_t limit = extent ? extent->range.end : range && range->start > start ?
-				 range->start : range ? range->end : end;
+		struct extent *extent =
+			inside ? (struct extent *)range : ended_extent(process, run, start);
+		uint64_t limit = extent			       ? extent->range.end :
+				 range && range->start > start ? range->start :
+				 range			       ? range->end :
+								 end;
 		uint64_t pages, old;
 		struct released_pages *last;
 		struct call_site got;
@@ -284,4 +284,3 @@ void extents_use(struct giveback *giveback, struct process *process,
 		}
 	}
 }
-

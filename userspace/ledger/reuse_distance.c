@@ -7,17 +7,17 @@
 
 #include "base/hash.h"
 
-#define SLOTS_FIRST 64			/* of the clock */
+#define SLOTS_FIRST 64 /* of the clock */
 #define BUCKETS (REUSE_STEPS * 62)
 
 struct entry {
 	uint64_t block;
-	uint32_t slot;		/* when it was used last; 0: the entry is free */
+	uint32_t slot; /* when it was used last; 0: the entry is free */
 };
 
 struct reuse {
 	uint32_t max_blocks;
-	uint64_t limit;		/* hashes below are followed */
+	uint64_t limit; /* hashes below are followed */
 	double rate;
 	/* Blocks by hash, linear probing; a power of two, at most half full. */
 	struct entry *entries;
@@ -28,14 +28,14 @@ struct reuse {
 	 * is kept as a Fenwick tree (Fenwick, A New Data Structure for Cumulative Frequency Tables,
 	 * 1994): how many are later than a given one is a sum of it.
 	 */
-	uint32_t *tree;		/* [1, slots] */
+	uint32_t *tree; /* [1, slots] */
 	uint32_t slots;
-	uint32_t now;		/* last tick */
+	uint32_t now; /* last tick */
 	uint64_t uses;
-	bool uncounted;		/* there were uses that were not counted */
+	bool uncounted; /* there were uses that were not counted */
 	double first;
 	double max_distance;
-	double *buckets;	/* NULL: no use again yet */
+	double *buckets; /* NULL: no use again yet */
 };
 
 static uint64_t hash_of(uint64_t block)

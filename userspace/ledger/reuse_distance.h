@@ -47,11 +47,11 @@ void reuse_shrink(struct reuse *reuse);
 uint32_t reuse_followed(const struct reuse *reuse);
 
 struct reuse_summary {
-	uint64_t uses;		/* counted ones; exact */
-	double different;	/* blocks, used at least once in any way */
-	double first; /* counted uses of a block not seen before: no cache would have it */
-	double rate;		/* 1: all is exact */
-	double error;		/* of different, relative: 1.96 standard deviations; 0 if exact */
+	uint64_t uses;	  /* counted ones; exact */
+	double different; /* blocks, used at least once in any way */
+	double first;	  /* counted uses of a block not seen before: no cache would have it */
+	double rate;	  /* 1: all is exact */
+	double error;	  /* of different, relative: 1.96 standard deviations; 0 if exact */
 	double max_distance;
 };
 

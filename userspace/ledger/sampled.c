@@ -19,8 +19,8 @@ struct chosen {
 struct sampled {
 	double mean;
 	uint64_t min_size;
-	GHashTable *live;	/* struct chosen -> itself */
-	GHashTable *sites;	/* struct sampled_site -> itself */
+	GHashTable *live;  /* struct chosen -> itself */
+	GHashTable *sites; /* struct sampled_site -> itself */
 };
 
 static guint chosen_hash(gconstpointer key)
@@ -41,8 +41,7 @@ static gboolean chosen_equal(gconstpointer a, gconstpointer b)
 static guint site_hash(gconstpointer key)
 {
 	const struct sampled_site *site = key;
-	uint64_t hash = (site->stack_id ^ (uint64_t)site->pid << 8 ^ site->fn) *
-			HASH_GOLDEN;
+	uint64_t hash = (site->stack_id ^ (uint64_t)site->pid << 8 ^ site->fn) * HASH_GOLDEN;
 
 	return hash >> 32;
 }
@@ -77,7 +76,9 @@ void sampled_free(struct sampled *sampled)
 static struct sampled_site *site_of(struct sampled *sampled, const struct chosen *chosen)
 {
 	struct sampled_site key = {
-		.pid = chosen->pid, .fn = chosen->fn, .stack_id = chosen->stack_id,
+		.pid = chosen->pid,
+		.fn = chosen->fn,
+		.stack_id = chosen->stack_id,
 	};
 	struct sampled_site *site = g_hash_table_lookup(sampled->sites, &key);
 

@@ -9,7 +9,7 @@
 
 /* malloc.c, 64 bits: a chunk has a header of one word that counts, and is a multiple of 16. */
 #define HEADER 8
-#define CHUNK_BEFORE 16		/* the block begins so far into its chunk */
+#define CHUNK_BEFORE 16 /* the block begins so far into its chunk */
 #define CHUNK_MIN 32
 #define DEFAULT_VALUE (128ULL << 10)
 #define DYNAMIC_MAX (32ULL << 20)
@@ -18,22 +18,22 @@
 struct state {
 	pid_t pid;
 	bool glibc;
-	bool reported;			/* something of it */
-	bool pinned;			/* values do not move by themselves */
+	bool reported; /* something of it */
+	bool pinned;   /* values do not move by themselves */
 	uint64_t start_ns;
 	struct bounds bounds[THRESHOLD_NAMES];
-	struct threshold_fact known[THRESHOLD_NAMES];	/* the latest, not yet reported */
+	struct threshold_fact known[THRESHOLD_NAMES]; /* the latest, not yet reported */
 	bool pending[THRESHOLD_NAMES];
-	enum threshold_how how[THRESHOLD_NAMES];	/* of the latest, reported or not */
+	enum threshold_how how[THRESHOLD_NAMES]; /* of the latest, reported or not */
 	uint64_t read_ns;
-	uint64_t freed_addr;		/* block whose free is under way, and in which thread */
+	uint64_t freed_addr; /* block whose free is under way, and in which thread */
 	uint32_t freed_tid;
-	struct memtoll_mapping grew;	/* the heap grew, in a call that has not returned */
+	struct memtoll_mapping grew; /* the heap grew, in a call that has not returned */
 };
 
 struct thresholds {
-	GHashTable *states;		/* pid -> struct state */
-	GArray *changes;		/* struct threshold_fact */
+	GHashTable *states; /* pid -> struct state */
+	GArray *changes;    /* struct threshold_fact */
 };
 
 const char *threshold_name(enum threshold_name name)
@@ -46,7 +46,7 @@ const char *threshold_name(enum threshold_name name)
 const char *threshold_how_name(enum threshold_how how)
 {
 	static const char *const names[] = { "default", "tunable", "inherited", "freed", "mapped",
-					     "grew", "trimmed", "read", "exec" };
+					     "grew",	"trimmed", "read",	"exec" };
 
 	return how < THRESHOLD_HOWS ? names[how] : "";
 }
@@ -90,9 +90,13 @@ static void set(struct state *state, enum threshold_name name, struct bounds bou
 {
 	state->bounds[name] = bounds;
 	state->how[name] = how;
-	state->known[name] = (struct threshold_fact){
-		.time_ns = time_ns, .pid = state->pid, .name = name, .how = how,
-		.bounds = bounds, .stack_id = stack_id, .fn = fn };
+	state->known[name] = (struct threshold_fact){ .time_ns = time_ns,
+						      .pid = state->pid,
+						      .name = name,
+						      .how = how,
+						      .bounds = bounds,
+						      .stack_id = stack_id,
+						      .fn = fn };
 	state->pending[name] = true;
 }
 
@@ -166,8 +170,11 @@ void thresholds_start(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,
 	state->pid = pid;
 	state->start_ns = now_ns;
 	for (i = 0; before && before->reported && i < THRESHOLD_NAMES; i++) {
-		struct threshold_fact fact = { .time_ns = now_ns, .pid = pid, .name = i,
-					       .how = THRESHOLD_EXEC, .bounds = UNKNOWN };
+		struct threshold_fact fact = { .time_ns = now_ns,
+					       .pid = pid,
+					       .name = i,
+					       .how = THRESHOLD_EXEC,
+					       .bounds = UNKNOWN };
 
 		g_array_append_val(thresholds->changes, fact);
 	}
@@ -176,8 +183,8 @@ void thresholds_start(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,
 		if (from && (from->bounds[i].low || from->bounds[i].high != UINT64_MAX))
 			set(state, i, from->bounds[i], THRESHOLD_INHERITED, now_ns, 0, FN_NONE);
 		else if (!parent && tunable(tunables, settings[i][0], settings[i][1], &value))
-			set(state, i, (struct bounds){ value, value }, THRESHOLD_TUNABLE, now_ns,
-			    0, FN_NONE);
+			set(state, i, (struct bounds){ value, value }, THRESHOLD_TUNABLE, now_ns, 0,
+			    FN_NONE);
 		else if (!parent && from_start)
 			set(state, i, (struct bounds){ DEFAULT_VALUE, DEFAULT_VALUE },
 			    THRESHOLD_DEFAULT, now_ns, 0, FN_NONE);
@@ -245,8 +252,9 @@ static void on_unmapped(struct thresholds *thresholds, struct state *state,
 	    mapping->in_fn);
 	if (moved.low != moved.high)
 		moved = UNKNOWN;
-	set(state, THRESHOLD_TRIM, (struct bounds){ 2 * moved.low, moved.high == UINT64_MAX ?
-						    UINT64_MAX : 2 * moved.high },
+	set(state, THRESHOLD_TRIM,
+	    (struct bounds){ 2 * moved.low,
+			     moved.high == UINT64_MAX ? UINT64_MAX : 2 * moved.high },
 	    THRESHOLD_FREED, mapping->start_ns, mapping->stack_id, mapping->in_fn);
 }
 
@@ -296,8 +304,9 @@ void thresholds_mapping(struct thresholds *thresholds, const struct memtoll_mapp
 void thresholds_block(struct thresholds *thresholds, const struct memtoll_block *block)
 {
 	struct state *state = state_of(thresholds, block->tgid);
-	const struct memtoll_mapping call = {
-		.start_ns = block->start_ns, .stack_id = block->stack_id, .in_fn = block->fn };
+	const struct memtoll_mapping call = { .start_ns = block->start_ns,
+					      .stack_id = block->stack_id,
+					      .in_fn = block->fn };
 
 	if (!state || block->start_ns < state->start_ns)
 		return;
@@ -315,8 +324,8 @@ void thresholds_block(struct thresholds *thresholds, const struct memtoll_block 
 		 state->grew.in_size == block->size && state->grew.start_ns >= block->start_ns)
 		/* Larger than the top was, but not mapped by itself. */
 		observe(thresholds, state, THRESHOLD_MMAP,
-			(struct bounds){ chunk_size(block->size) + 1, UINT64_MAX },
-			THRESHOLD_GREW, &call);
+			(struct bounds){ chunk_size(block->size) + 1, UINT64_MAX }, THRESHOLD_GREW,
+			&call);
 }
 
 void thresholds_read(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,

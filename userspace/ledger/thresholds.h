@@ -25,20 +25,20 @@ struct thresholds;
 /* What is known of a value: bytes, both ends included. */
 struct bounds {
 	uint64_t low;
-	uint64_t high;	/* UINT64_MAX: no upper bound is known */
+	uint64_t high; /* UINT64_MAX: no upper bound is known */
 };
 
 /* How it came to be known. */
 enum threshold_how {
-	THRESHOLD_DEFAULT = 0,	/* glibc's, at the start of the process */
-	THRESHOLD_TUNABLE = 1,	/* set in the environment */
-	THRESHOLD_INHERITED = 2,	/* of the process that forked this one */
-	THRESHOLD_FREED = 3,	/* changed: a block with its own mapping was freed */
-	THRESHOLD_MAPPED = 4,	/* a block got its own mapping: not above its size */
-	THRESHOLD_GREW = 5,	/* the heap grew for a block */
-	THRESHOLD_TRIMMED = 6,	/* free trimmed the heap */
-	THRESHOLD_READ = 7,	/* read from libc's data */
-	THRESHOLD_EXEC = 8,	/* another program, of whose malloc nothing is known yet */
+	THRESHOLD_DEFAULT = 0,	 /* glibc's, at the start of the process */
+	THRESHOLD_TUNABLE = 1,	 /* set in the environment */
+	THRESHOLD_INHERITED = 2, /* of the process that forked this one */
+	THRESHOLD_FREED = 3,	 /* changed: a block with its own mapping was freed */
+	THRESHOLD_MAPPED = 4,	 /* a block got its own mapping: not above its size */
+	THRESHOLD_GREW = 5,	 /* the heap grew for a block */
+	THRESHOLD_TRIMMED = 6,	 /* free trimmed the heap */
+	THRESHOLD_READ = 7,	 /* read from libc's data */
+	THRESHOLD_EXEC = 8,	 /* another program, of whose malloc nothing is known yet */
 	THRESHOLD_HOWS = 9,
 };
 
@@ -80,8 +80,8 @@ struct threshold_fact {
 	enum threshold_name name;
 	enum threshold_how how;
 	struct bounds bounds;
-	uint64_t stack_id;	/* of the call that showed it; 0: none */
-	uint8_t fn;		/* enum memtoll_fn of that call */
+	uint64_t stack_id; /* of the call that showed it; 0: none */
+	uint8_t fn;	   /* enum memtoll_fn of that call */
 };
 
 typedef void threshold_fn(void *context, const struct threshold_fact *fact);

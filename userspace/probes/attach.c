@@ -19,10 +19,10 @@
 #include "probes/tracepoint.h"
 
 struct probes {
-	GPtrArray *links;	/* struct bpf_link */
+	GPtrArray *links; /* struct bpf_link */
 	struct syscalls *syscalls;
 	struct workqueue detaching;
-	GArray *window_fds;	/* perf events of minor faults, one per CPU, in a window */
+	GArray *window_fds; /* perf events of minor faults, one per CPU, in a window */
 	bool times_faults;
 	struct memtoll_bpf *bpf;
 	bool swap_followed;
@@ -61,7 +61,7 @@ static int attach_software_event(struct probes *probes, struct bpf_program *prog
 	for (cpu = 0; cpu < cpus; cpu++) {
 		fd = software_event(config, cpu);
 		if (fd < 0 && errno == ENODEV)
-			continue;	/* a CPU that is not online */
+			continue; /* a CPU that is not online */
 		if (fd < 0)
 			return -errno;
 		link = bpf_program__attach_perf_event(program, fd);
@@ -180,7 +180,8 @@ int probes_begin_faults(struct probes *probes)
 	size_t i;
 
 	for (i = 0; i < G_N_ELEMENTS(names) && probes->times_faults && !err; i++) {
-		err = keep_link(probes->links, bpf_program__attach_raw_tracepoint(program, names[i]));
+		err = keep_link(probes->links,
+				bpf_program__attach_raw_tracepoint(program, names[i]));
 		if (err)
 			message("cannot attach to %s: %s", names[i], strerror(-err));
 	}

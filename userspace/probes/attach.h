@@ -17,9 +17,9 @@ struct syscalls;
 
 /* How uprobes are attached, best first. */
 enum uprobe_mechanism {
-	UPROBE_SESSION = 0,	/* one link, entry and return: 6.13, kernel commit 535a3692ba72 */
-	UPROBE_MULTI = 1,	/* one link for each side: 6.6, kernel commit 89ae89f53d20 */
-	UPROBE_PERF = 2,	/* a perf event per function and side, 5.15 (cookies) */
+	UPROBE_SESSION = 0, /* one link, entry and return: 6.13, kernel commit 535a3692ba72 */
+	UPROBE_MULTI = 1,   /* one link for each side: 6.6, kernel commit 89ae89f53d20 */
+	UPROBE_PERF = 2,    /* a perf event per function and side, 5.15 (cookies) */
 };
 
 const char *uprobe_mechanism_name(enum uprobe_mechanism mechanism);
@@ -50,14 +50,14 @@ struct uprobe_attachment;
  * GROUP_PAIR on the allocator's functions.
  */
 enum probe_group {
-	GROUP_READ,		/* read(2), where nearly all of it is on sockets and the like */
-	GROUP_PAIR,		/* malloc, free, and what C++ makes of them */
+	GROUP_READ, /* read(2), where nearly all of it is on sockets and the like */
+	GROUP_PAIR, /* malloc, free, and what C++ makes of them */
 	GROUP_CALLOC,
-	GROUP_OTHER,		/* realloc, the aligned ones */
+	GROUP_OTHER, /* realloc, the aligned ones */
 	PROBE_GROUPS,
 };
 
-enum probe_group probe_group_of(unsigned int fn);	/* enum memtoll_fn */
+enum probe_group probe_group_of(unsigned int fn); /* enum memtoll_fn */
 
 /*
  * Attach to the probe points of one group of one module in one process (never to all processes).
@@ -98,7 +98,7 @@ struct probe_set {
 	bool reads;
 };
 
-#define SAMPLE_FREQUENCY 99	/* Hz; not 100: does not beat with timers */
+#define SAMPLE_FREQUENCY 99 /* Hz; not 100: does not beat with timers */
 
 /* All but those at the beginning of a fault. NULL after one message. */
 struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *set);

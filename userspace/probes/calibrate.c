@@ -34,7 +34,7 @@
 
 struct calibration {
 	pid_t pid;
-	int order_fd;		/* takes enum calibration_order */
+	int order_fd; /* takes enum calibration_order */
 	int result_fd;
 	struct round bare[ROUNDS];
 };
@@ -48,12 +48,12 @@ struct seen {
 
 /* Differences between the three fault bursts of a triple, per fault. */
 struct fault_triples {
-	double bare_ns[TRIPLES];	/* just before the start's program was attached */
-	double idle_ns[TRIPLES];	/* with it, stopped */
-	double begin_ns[TRIPLES];	/* with the start's program, less with it stopped */
-	double end_ns[TRIPLES];		/* in a window, less outside of one */
-	double inside_ns[TRIPLES];	/* as timed by the probes, less with it stopped */
-	int untimed;			/* triples without such a time */
+	double bare_ns[TRIPLES];   /* just before the start's program was attached */
+	double idle_ns[TRIPLES];   /* with it, stopped */
+	double begin_ns[TRIPLES];  /* with the start's program, less with it stopped */
+	double end_ns[TRIPLES];	   /* in a window, less outside of one */
+	double inside_ns[TRIPLES]; /* as timed by the probes, less with it stopped */
+	int untimed;		   /* triples without such a time */
 };
 
 static int ask(struct calibration *calibration, enum calibration_order order, struct round *rounds)
@@ -167,7 +167,7 @@ static int on_event(void *context, void *data, size_t size)
 /* The sums of calls and of map_calls have keys of one shape, process and function first. */
 struct sum_key {
 	uint32_t pid;
-	uint32_t fn;		/* of map_calls: made outside the allocator */
+	uint32_t fn; /* of map_calls: made outside the allocator */
 	uint64_t stack_id;
 };
 
@@ -302,8 +302,7 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	result->clear_4k_bytes_per_s = bytes / best(bare, F_CLEAR) * 1e9;
 	/* A huge fault less the work of a small one is its clearing. */
 	if (best(bare, F_HUGE) > result->fault_ns)
-		result->clear_2m_bytes_per_s =
-			HUGE / (best(bare, F_HUGE) - result->fault_ns) * 1e9;
+		result->clear_2m_bytes_per_s = HUGE / (best(bare, F_HUGE) - result->fault_ns) * 1e9;
 	else
 		result->clear_2m_bytes_per_s = result->clear_4k_bytes_per_s;
 }
@@ -325,8 +324,8 @@ static void fill_faults(struct fault_triples *triples, const struct memtoll_rate
 	if (after->faults > before->faults)
 		result->fault_begin_ns = 1.0 * (after->fault_ns - before->fault_ns) /
 					 (after->faults - before->faults);
-	begin->hit_ns = MAX(middle(triples->begin_ns, &begin->error_ns), result->fault_begin_ns) +
-			way_ns;
+	begin->hit_ns =
+		MAX(middle(triples->begin_ns, &begin->error_ns), result->fault_begin_ns) + way_ns;
 	begin->error_ns = hypot(begin->error_ns, way_error);
 	/* A fault inside a call adds its whole start probe to the call's duration. */
 	begin->inside_ns = begin->hit_ns;
@@ -345,8 +344,8 @@ static void set_prices(struct memtoll_bpf *bpf, const struct calibration_result 
 
 	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
 		bpf->bss->price_inside_ns[fn] = fn == FN_CALLOC ? result->calloc.inside_ns :
-						fn == FN_FREE ? result->free.inside_ns :
-						result->malloc.inside_ns;
+						fn == FN_FREE	? result->free.inside_ns :
+								  result->malloc.inside_ns;
 	bpf->bss->price_fault_ns = result->fault.inside_ns;
 }
 
@@ -402,8 +401,8 @@ static bool attach_child(struct calibration *calibration, struct memtoll_bpf *bp
 	    !allocator_modules_find(calibration->pid, &maps, &modules, &count) && count) {
 		attached = true;
 		for (group = GROUP_PAIR; attached && group < PROBE_GROUPS; group++) {
-			attachments[group] = uprobe_attach(bpf, mechanism, calibration->pid,
-							   &modules[0], group);
+			attachments[group] =
+				uprobe_attach(bpf, mechanism, calibration->pid, &modules[0], group);
 			attached = attachments[group] != NULL;
 		}
 	}

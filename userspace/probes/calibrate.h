@@ -12,25 +12,25 @@
 #include "probes/attach.h"
 
 struct price {
-	double hit_ns;		/* added to the target by one hit */
-	double inside_ns;	/* of it: falls into the measured duration */
-	double error_ns;	/* distance of the median round from the best */
+	double hit_ns;	  /* added to the target by one hit */
+	double inside_ns; /* of it: falls into the measured duration */
+	double error_ns;  /* distance of the median round from the best */
 };
 
 struct calibration_result {
 	struct price malloc;
 	struct price calloc;
 	struct price free;
-	struct price idle;		/* a hit of a probe that is attached idle */
-	struct price fault;		/* start of a fault; inside a call all of it */
-	struct price fault_end;		/* timing of its end, in windows; inside: see below */
+	struct price idle;	/* a hit of a probe that is attached idle */
+	struct price fault;	/* start of a fault; inside a call all of it */
+	struct price fault_end; /* timing of its end, in windows; inside: see below */
 	struct price map;
-	struct price read;		/* of a file */
-	struct price read_other;	/* read(2) on sockets, pipes and the like: not recorded */
-	struct price syscall;		/* any other system call, while some are watched */
-	struct price syscall_counted;	/* and by how much more while they are counted */
-	double fault_begin_ns;		/* of a fault's price, the part between the program's own clock reads */
-	double fault_ns;		/* a bare first touch of a 4 KiB page, entry to exit */
+	struct price read;	      /* of a file */
+	struct price read_other;      /* read(2) on sockets, pipes and the like: not recorded */
+	struct price syscall;	      /* any other system call, while some are watched */
+	struct price syscall_counted; /* and by how much more while they are counted */
+	double fault_begin_ns; /* of a fault's price, the part between the program's own clock reads */
+	double fault_ns;       /* a bare first touch of a 4 KiB page, entry to exit */
 	/*
 	 * What windows time of a fault less the fault: the probes' part between the two
 	 * timestamps less the exception's entry and exit, which are outside of them. Either may
@@ -38,9 +38,9 @@ struct calibration_result {
 	 */
 	double fault_timed_inside_ns;
 	double fault_timed_error_ns;
-	double malloc_ns;		/* a bare malloc(32) */
-	double memset_bytes_per_s;	/* 4 MiB at a time */
-	double clear_4k_bytes_per_s;	/* clearing proper, pages cold */
+	double malloc_ns;	     /* a bare malloc(32) */
+	double memset_bytes_per_s;   /* 4 MiB at a time */
+	double clear_4k_bytes_per_s; /* clearing proper, pages cold */
 	double clear_2m_bytes_per_s;
 };
 

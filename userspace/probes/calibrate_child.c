@@ -150,8 +150,8 @@ static void time_clearing(struct round *round, char *pages, char *huge)
 
 static char *map_pages(size_t size, int advice)
 {
-	char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			    -1, 0);
+	char *memory =
+		mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		_exit(1);

@@ -10,8 +10,18 @@
 
 /* One round of every loop, in nanoseconds of CPU time per step. */
 enum figure {
-	F_MALLOC, F_CALLOC, F_FREE, F_FAULT, F_MAP, F_READ, F_READ_OTHER, F_SYSCALL, F_MEMSET,
-	F_CLEAR, F_HUGE, FIGURES
+	F_MALLOC,
+	F_CALLOC,
+	F_FREE,
+	F_FAULT,
+	F_MAP,
+	F_READ,
+	F_READ_OTHER,
+	F_SYSCALL,
+	F_MEMSET,
+	F_CLEAR,
+	F_HUGE,
+	FIGURES
 };
 
 struct round {
@@ -23,7 +33,7 @@ enum calibration_order {
 	ORDER_ALL = 'b',
 	ORDER_BLOCKS = 'a',
 	ORDER_SYSCALLS = 's',
-	ORDER_FAULTS = 'f',	/* once: one round */
+	ORDER_FAULTS = 'f', /* once: one round */
 };
 
 /* The child: executes orders until the pipe is closed. Does not return. */

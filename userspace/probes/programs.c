@@ -18,7 +18,14 @@ bool has_find_vma(void)
 
 /* Names in the kernel's type information that show what it can do. */
 enum kernel_name {
-	TASK, RSS_BATCH, MEMCG_EVENTS, PAGE_CACHE_LOOKUPS, MMAP_LOCK, BLOCK_QUEUE, CASTS, KERNEL_NAMES
+	TASK,
+	RSS_BATCH,
+	MEMCG_EVENTS,
+	PAGE_CACHE_LOOKUPS,
+	MMAP_LOCK,
+	BLOCK_QUEUE,
+	CASTS,
+	KERNEL_NAMES
 };
 
 struct kernel_names {
@@ -115,10 +122,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.fault_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
-	bpf_program__set_autoload(bpf->progs.rss_changed,
-				  config->faults && has_exact_rss_stat());
-	bpf_program__set_autoload(bpf->progs.memcg_counted,
-				  config->faults && has_memcg_events());
+	bpf_program__set_autoload(bpf->progs.rss_changed, config->faults && has_exact_rss_stat());
+	bpf_program__set_autoload(bpf->progs.memcg_counted, config->faults && has_memcg_events());
 	bpf_program__set_autoload(bpf->progs.direct_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.direct_end, config->faults);
 	bpf_program__set_autoload(bpf->progs.memcg_begin, config->faults);
@@ -132,9 +137,12 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.read_uring, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_unwatched,
 				  config->reads && has_page_cache_lookups());
-	bpf_program__set_autoload(bpf->progs.read_submitted, config->reads && has_unwatched_tracepoints());
-	bpf_program__set_autoload(bpf->progs.map_unwatched, config->mappings && has_unwatched_tracepoints());
-	bpf_program__set_autoload(bpf->progs.map_changed, config->mappings && has_unwatched_tracepoints());
+	bpf_program__set_autoload(bpf->progs.read_submitted,
+				  config->reads && has_unwatched_tracepoints());
+	bpf_program__set_autoload(bpf->progs.map_unwatched,
+				  config->mappings && has_unwatched_tracepoints());
+	bpf_program__set_autoload(bpf->progs.map_changed,
+				  config->mappings && has_unwatched_tracepoints());
 	bpf_program__set_autoload(bpf->progs.syscall_counted, config->mappings || config->reads);
 	bpf_program__set_autoload(bpf->progs.lock_enter, config->uprobes);
 	bpf_program__set_autoload(bpf->progs.lock_exit, config->uprobes);
@@ -150,8 +158,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_mthp_orders = config->pagetable->mthp_orders;
 	bpf->rodata->cfg_find_vma = has_find_vma();
 	bpf->rodata->cfg_casts = kernel_has(CASTS);
-	bpf->rodata->cfg_lock_path = config->mappings && has_unwatched_tracepoints() &&
-				     kernel_names()->lock_tells_path;
+	bpf->rodata->cfg_lock_path =
+		config->mappings && has_unwatched_tracepoints() && kernel_names()->lock_tells_path;
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
 }
 
@@ -183,7 +191,7 @@ static const char *find_refused(const struct programs_config *config)
 			return NULL;
 		choose(bpf, config);
 		at = 0;
-		bpf_object__for_each_program(program, bpf->obj) {
+		bpf_object__for_each_program (program, bpf->obj) {
 			if (!bpf_program__autoload(program))
 				continue;
 			if (at++ == index)

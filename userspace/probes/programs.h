@@ -15,7 +15,7 @@ struct programs_config {
 	const struct pagetable *pagetable;
 	enum uprobe_mechanism mechanism;
 	uint64_t min_size;
-	uint64_t sample;		/* mean bytes, 0: none */
+	uint64_t sample; /* mean bytes, 0: none */
 	uint64_t buffer_bytes;
 	bool uprobes;
 	bool faults;

@@ -16,13 +16,13 @@ struct syscalls {
 	struct memtoll_bpf *bpf;
 	bool mappings;
 	bool reads;
-	bool locks;		/* futex calls are wanted, too */
-	GPtrArray *always;	/* struct bpf_link: what reports reads besides system calls */
-	GPtrArray *calls;	/* struct bpf_link, of all but read(2); NULL: detached */
-	GPtrArray *plain_reads;	/* of read(2) */
-	GPtrArray *missed;	/* counts calls that are detached; NULL: none is */
-	bool missed_maps;	/* of mapping calls, too */
-	struct bpf_link *counting;	/* NULL: calls are not counted */
+	bool locks;		   /* futex calls are wanted, too */
+	GPtrArray *always;	   /* struct bpf_link: what reports reads besides system calls */
+	GPtrArray *calls;	   /* struct bpf_link, of all but read(2); NULL: detached */
+	GPtrArray *plain_reads;	   /* of read(2) */
+	GPtrArray *missed;	   /* counts calls that are detached; NULL: none is */
+	bool missed_maps;	   /* of mapping calls, too */
+	struct bpf_link *counting; /* NULL: calls are not counted */
 	struct workqueue detaching;
 };
 
@@ -83,7 +83,8 @@ static int attach_locks(const struct syscalls *syscalls, GPtrArray *links, int t
 }
 
 /* All but read(2). NULL: see err. */
-static GPtrArray *attach_calls(struct syscalls *syscalls, int tracefs, const char **failed, int *err)
+static GPtrArray *attach_calls(struct syscalls *syscalls, int tracefs, const char **failed,
+			       int *err)
 {
 	GPtrArray *links = g_ptr_array_new();
 
@@ -218,8 +219,8 @@ static bool bring_back(struct syscalls *syscalls, bool calls, bool plain_reads)
 void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
 {
 	bool calls = watched || !syscalls_may_leave(syscalls);
-	bool plain = syscalls->reads && (!syscalls_may_leave_plain_reads(syscalls) ||
-					 (calls && plain_reads));
+	bool plain = syscalls->reads &&
+		     (!syscalls_may_leave_plain_reads(syscalls) || (calls && plain_reads));
 	bool all = plain || !syscalls->reads;
 	GPtrArray *missed = NULL;
 
@@ -284,7 +285,7 @@ bool syscalls_follow_locks(struct syscalls *syscalls)
 	if (!syscalls->locks && bpf_program__autoload(syscalls->bpf->progs.lock_enter)) {
 		syscalls->locks = true;
 		if (!syscalls->calls && syscalls_may_leave(syscalls))
-			return true;	/* with the others, when they are attached again */
+			return true; /* with the others, when they are attached again */
 		tracefs = tracefs_open();
 		if (tracefs < 0)
 			return false;

@@ -39,8 +39,7 @@ int tracefs_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs,
-		      const char *name)
+int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs, const char *name)
 {
 	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr) };
 	struct bpf_link *link;

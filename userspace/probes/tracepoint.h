@@ -20,8 +20,7 @@ int tracefs_open(void);
 int keep_link(GPtrArray *links, struct bpf_link *link);
 
 /* Attach and keep. name: "system/event". 0, or -errno; -ENOENT: this kernel has none of that name. */
-int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs,
-		      const char *name);
+int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs, const char *name);
 
 /*
  * Detach in a workqueue, 40 to 70 ms a tracepoint; frees the array. To attach while it is busy

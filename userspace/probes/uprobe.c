@@ -42,8 +42,8 @@ struct link_create_uprobe_multi {
 };
 
 struct uprobe_attachment {
-	int fds[2];		/* session, or multi: entry and return */
-	int untimed_fd;		/* functions without a return probe */
+	int fds[2];	/* session, or multi: entry and return */
+	int untimed_fd; /* functions without a return probe */
 	struct bpf_link *links[2 * FAMILY_MAX];
 	size_t link_count;
 };
@@ -208,10 +208,11 @@ static int attach_multi(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism
 			const char *path, const struct places *places, bool timed,
 			struct uprobe_attachment *attachment)
 {
-	int entry = bpf_program__fd(timed && mechanism == UPROBE_SESSION ?
-				    bpf->progs.alloc_session : bpf->progs.alloc_entry);
-	int type = timed && mechanism == UPROBE_SESSION ? ATTACH_UPROBE_SESSION :
-							  ATTACH_UPROBE_MULTI;
+	int entry =
+		bpf_program__fd(timed && mechanism == UPROBE_SESSION ? bpf->progs.alloc_session :
+								       bpf->progs.alloc_entry);
+	int type =
+		timed && mechanism == UPROBE_SESSION ? ATTACH_UPROBE_SESSION : ATTACH_UPROBE_MULTI;
 	int fd;
 
 	if (!places->count)
@@ -227,7 +228,7 @@ static int attach_multi(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism
 		attachment->fds[1] = fd;
 	}
 	fd = uprobe_link_multi(entry, type, false, path, pid, places->offsets, places->cookies,
-			places->count);
+			       places->count);
 	if (fd < 0)
 		return fd;
 	if (timed)

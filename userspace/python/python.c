@@ -18,18 +18,18 @@
 /* An interpreter in a process. */
 struct interpreter {
 	struct python_layout layout;
-	uint64_t code_type;	/* address of the type `code`; 0: not known yet */
-	GHashTable *codes;	/* address -> struct python_code */
+	uint64_t code_type; /* address of the type `code`; 0: not known yet */
+	GHashTable *codes;  /* address -> struct python_code */
 };
 
 struct python {
 	/* Used only by the thread that calls python_show(), which reads files without the lock. */
-	GHashTable *without;	/* "major:minor:inode" of files without an interpreter */
-	GHashTable *warned;	/* unknown versions that the user was warned of */
-	GMutex lock;		/* of everything below */
-	GHashTable *interpreters;	/* pid -> struct interpreter */
-	GHashTable *stacks;	/* stack id -> struct python_stack */
-	GHashTable *refused;	/* pids with an interpreter of an unknown version */
+	GHashTable *without;	  /* "major:minor:inode" of files without an interpreter */
+	GHashTable *warned;	  /* unknown versions that the user was warned of */
+	GMutex lock;		  /* of everything below */
+	GHashTable *interpreters; /* pid -> struct interpreter */
+	GHashTable *stacks;	  /* stack id -> struct python_stack */
+	GHashTable *refused;	  /* pids with an interpreter of an unknown version */
 	uint64_t unreadable;
 	uint64_t unsupported;
 };
@@ -89,7 +89,7 @@ static struct interpreter *interpreter_get(const struct python *python, pid_t pi
 }
 
 static struct interpreter *interpreter_add(struct python *python, pid_t pid,
-					  const struct python_layout *layout)
+					   const struct python_layout *layout)
 {
 	struct interpreter *interp = g_new0(struct interpreter, 1);
 
@@ -132,10 +132,12 @@ static void refuse(struct python *python, pid_t pid, uint16_t version)
 		return;
 	if (version)
 		message("process %d runs CPython %u.%u: its Python frames are not shown, only "
-			"those of 3.9 to 3.14 are", pid, version >> 8, version & 0xff);
+			"those of 3.9 to 3.14 are",
+			pid, version >> 8, version & 0xff);
 	else
 		message("process %d runs a Python interpreter of unknown version: its Python "
-			"frames are not shown", pid);
+			"frames are not shown",
+			pid);
 }
 
 /* Programs that embed an interpreter have it linked in or use a library named after it. */
@@ -213,7 +215,7 @@ struct naming {
 	uint64_t code_type;
 	size_t count;
 	uint64_t addresses[PYTHON_CODES_MAX];
-	struct python_code_key known[PYTHON_CODES_MAX];	/* of the cached code objects */
+	struct python_code_key known[PYTHON_CODES_MAX]; /* of the cached code objects */
 	struct python_code_key keys[PYTHON_CODES_MAX];	/* of those in memory now */
 	struct python_code *codes[PYTHON_CODES_MAX];	/* read where these differ */
 };
@@ -250,8 +252,8 @@ static void read_codes(void *data)
 	for (i = 0; i < naming->count; i++)
 		if (naming->keys[i].type && !comes_before(naming, i) &&
 		    memcmp(&naming->keys[i], &naming->known[i], sizeof(naming->keys[i])))
-			naming->codes[i] = python_code_read(naming->pid, &naming->layout,
-							    &naming->keys[i]);
+			naming->codes[i] =
+				python_code_read(naming->pid, &naming->layout, &naming->keys[i]);
 }
 
 static void remember(struct interpreter *interp, uint64_t address, struct python_code *code)
@@ -344,8 +346,8 @@ void python_resolve(struct python *python, const struct memtoll_python *walked)
 		stack->frames[i].flags = walked->frames[i].flags;
 	}
 	name_frames(python, interpreter_or_parents(python, walked->tgid), walked->tgid, stack);
-	g_hash_table_insert(python->stacks,
-			    g_memdup2(&walked->stack_id, sizeof(walked->stack_id)), stack);
+	g_hash_table_insert(python->stacks, g_memdup2(&walked->stack_id, sizeof(walked->stack_id)),
+			    stack);
 }
 
 const struct python_stack *python_stack(struct python *python, uint64_t stack_id)

@@ -19,17 +19,17 @@
 struct python;
 
 struct python_frame {
-	uint64_t address;	/* of the code object; 0: an eval loop without a frame */
-	struct python_code *code;	/* NULL: the frame is left out */
-	int32_t instruction;	/* being executed, bytes into the code */
-	uint32_t flags;		/* PYTHON_ENTRY */
+	uint64_t address;	  /* of the code object; 0: an eval loop without a frame */
+	struct python_code *code; /* NULL: the frame is left out */
+	int32_t instruction;	  /* being executed, bytes into the code */
+	uint32_t flags;		  /* PYTHON_ENTRY */
 };
 
 struct python_stack {
 	pid_t pid;
-	bool truncated;		/* frames are missing at the outer end */
+	bool truncated; /* frames are missing at the outer end */
 	size_t count;
-	struct python_frame frames[];	/* innermost first */
+	struct python_frame frames[]; /* innermost first */
 };
 
 /* May be used by several threads, each stack by one thread; python_show() by one thread only. */
@@ -66,23 +66,23 @@ uint64_t python_unsupported(struct python *python);
 /* ---- weaving ---- */
 
 enum python_part {
-	PYTHON_PART_INNER = 0,	/* a frame called by Python code */
-	PYTHON_PART_ENTRY = 1,	/* a frame called from C: the outermost of its eval loop */
-	PYTHON_PART_EMPTY = 2,	/* an eval loop without a frame */
+	PYTHON_PART_INNER = 0, /* a frame called by Python code */
+	PYTHON_PART_ENTRY = 1, /* a frame called from C: the outermost of its eval loop */
+	PYTHON_PART_EMPTY = 2, /* an eval loop without a frame */
 };
 
 struct python_weave {
-	const bool *is_loop;	/* native frames, leaf first: which of them run an eval loop */
+	const bool *is_loop; /* native frames, leaf first: which of them run an eval loop */
 	size_t natives;
-	bool native_whole;	/* the native frames reach the thread's start */
-	const enum python_part *parts;	/* Python frames, innermost first */
+	bool native_whole;	       /* the native frames reach the thread's start */
+	const enum python_part *parts; /* Python frames, innermost first */
 	size_t parts_count;
 	bool python_whole;
 };
 
 struct python_strand {
 	bool is_python;
-	unsigned int index;	/* into the native frames or the Python frames */
+	unsigned int index; /* into the native frames or the Python frames */
 };
 
 /*

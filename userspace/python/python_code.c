@@ -15,7 +15,7 @@
 #define TEXT_COMPACT (1U << 5)
 #define TEXT_ASCII (1U << 6)
 
-#define INSTRUCTION_BYTES 2	/* since 3.6 */
+#define INSTRUCTION_BYTES 2 /* since 3.6 */
 
 static bool peek(pid_t pid, uint64_t address, void *buffer, size_t size)
 {
@@ -92,7 +92,9 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 		if (!addresses[i])
 			continue;
 		ranges[wanted] = (struct memory_range){
-			.address = addresses[i], .to = bytes[wanted], .size = layout->code_bytes,
+			.address = addresses[i],
+			.to = bytes[wanted],
+			.size = layout->code_bytes,
 		};
 		from[wanted++] = i;
 	}
@@ -125,8 +127,7 @@ static char *read_text(pid_t pid, const struct python_layout *layout, uint64_t a
 	length = word(head, layout->text_length);
 	state = half(head, layout->text_state) >> layout->text_state_shift;
 	kind = TEXT_KIND(state);
-	if (!(state & TEXT_COMPACT) || (kind != 1 && kind != 2 && kind != 4) ||
-	    length > G_MAXINT32)
+	if (!(state & TEXT_COMPACT) || (kind != 1 && kind != 2 && kind != 4) || length > G_MAXINT32)
 		return NULL;
 	length = MIN(length, TEXT_MAX);
 	address += state & TEXT_ASCII ? layout->text_ascii : layout->text_other;
@@ -288,9 +289,9 @@ static int64_t line_of_entries(const struct python_code *code, int32_t instructi
 		if (!(first & 128))
 			continue;
 		end += ((first & 7) + 1) * INSTRUCTION_BYTES;
-		if (kind >= 10 && kind <= 12)		/* one line, 0 to 2 further */
+		if (kind >= 10 && kind <= 12) /* one line, 0 to 2 further */
 			line += kind - 10;
-		else if (kind == 13 || kind == 14)	/* one line without columns; all in full */
+		else if (kind == 13 || kind == 14) /* one line without columns; all in full */
 			line += read_signed(code, &at);
 		if (end > instruction)
 			return kind == 15 ? -1 : line;

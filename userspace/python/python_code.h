@@ -17,8 +17,8 @@
 /* Distinguishes code objects that successively had the same address. */
 struct python_code_key {
 	uint64_t type;
-	uint64_t size;		/* number of instructions; 0 before 3.11 */
-	uint64_t file;		/* addresses of the objects */
+	uint64_t size; /* number of instructions; 0 before 3.11 */
+	uint64_t file; /* addresses of the objects */
 	uint64_t name;
 	uint64_t lines;
 	uint64_t first_line;
@@ -26,12 +26,12 @@ struct python_code_key {
 
 struct python_code {
 	struct python_code_key key;
-	uint16_t version;	/* of the interpreter: selects the format of lines */
+	uint16_t version; /* of the interpreter: selects the format of lines */
 	bool free_threaded;
 	uint32_t first_line;
-	char *function;		/* UTF-8, control characters replaced */
+	char *function; /* UTF-8, control characters replaced */
 	char *file;
-	uint8_t *lines;		/* the line table as it is */
+	uint8_t *lines; /* the line table as it is */
 	size_t line_bytes;
 	unsigned int references;
 };

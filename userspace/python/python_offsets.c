@@ -137,15 +137,15 @@ static int described_walk(const struct debug_parts *at, const uint64_t *words,
 {
 	const uint64_t *interpreter = words + at->interpreter, *thread = words + at->thread;
 	const uint64_t *frame = words + at->frame;
-	const uint64_t state[] = { thread[1], thread[2], thread[3], thread[4], thread[5],
-				   thread[8] };
+	const uint64_t state[] = {
+		thread[1], thread[2], thread[3], thread[4], thread[5], thread[8]
+	};
 	const uint64_t frames[] = { frame[1], frame[2], frame[3] };
 
 	if (!is_readable(state, G_N_ELEMENTS(state)) ||
-	    !is_readable(frames, G_N_ELEMENTS(frames)) ||
-	    frame[5] >= MEMTOLL_PYTHON_CHUNK || interpreter[2] > UINT32_MAX ||
-	    interpreter[3] > UINT32_MAX || words[at->runtime + 2] > UINT32_MAX ||
-	    words[at->code + 9] > UINT16_MAX)
+	    !is_readable(frames, G_N_ELEMENTS(frames)) || frame[5] >= MEMTOLL_PYTHON_CHUNK ||
+	    interpreter[2] > UINT32_MAX || interpreter[3] > UINT32_MAX ||
+	    words[at->runtime + 2] > UINT32_MAX || words[at->code + 9] > UINT16_MAX)
 		return -ENOTSUP;
 	walk->kind = PYTHON_SHIMS;
 	walk->interpreters = words[at->runtime + 2];
@@ -167,8 +167,7 @@ static int described_walk(const struct debug_parts *at, const uint64_t *words,
 	return 0;
 }
 
-int python_offsets_described(const uint64_t words[PYTHON_DEBUG_WORDS],
-			     struct python_layout *layout)
+int python_offsets_described(const uint64_t words[PYTHON_DEBUG_WORDS], struct python_layout *layout)
 {
 	const struct debug_parts *at = NULL;
 	const uint64_t *code, *text, *bytes;
@@ -216,8 +215,8 @@ int python_offsets_described(const uint64_t words[PYTHON_DEBUG_WORDS],
 
 /* The interpreter's symbols in a file; values are addresses of the file. */
 struct python_symbols {
-	uint64_t runtime;	/* _PyRuntime */
-	uint64_t version;	/* Py_Version, 3.11 and later */
+	uint64_t runtime; /* _PyRuntime */
+	uint64_t version; /* Py_Version, 3.11 and later */
 };
 
 static void find_symbols(const struct image *image, uint32_t section, struct python_symbols *found)

@@ -16,22 +16,22 @@
 
 /* Offsets in bytes, all below PYTHON_CODE_BYTES. */
 struct python_layout {
-	struct memtoll_python_offsets walk;	/* for BPF programs */
-	uint16_t version;		/* 0x030b: 3.11 */
+	struct memtoll_python_offsets walk; /* for BPF programs */
+	uint16_t version;		    /* 0x030b: 3.11 */
 	bool free_threaded;
-	uint16_t object_type;		/* every object: its type */
-	uint16_t type_name;		/* type: pointer to its name in C */
-	uint16_t code_bytes;		/* of a code object, up to the last field needed */
-	uint16_t code_size;		/* number of instructions; 0: not there */
+	uint16_t object_type; /* every object: its type */
+	uint16_t type_name;   /* type: pointer to its name in C */
+	uint16_t code_bytes;  /* of a code object, up to the last field needed */
+	uint16_t code_size;   /* number of instructions; 0: not there */
 	uint16_t code_file;
-	uint16_t code_name;		/* qualified name since 3.11 */
+	uint16_t code_name; /* qualified name since 3.11 */
 	uint16_t code_lines;
 	uint16_t code_first_line;
-	uint16_t text_length;		/* str: number of characters */
-	uint16_t text_state;		/* bit field, as 3.9 to 3.13 have it ... */
-	uint16_t text_state_shift;	/* ... from this bit on */
-	uint16_t text_ascii;		/* where its characters begin, if all are ASCII */
-	uint16_t text_other;		/* and if not */
+	uint16_t text_length;	   /* str: number of characters */
+	uint16_t text_state;	   /* bit field, as 3.9 to 3.13 have it ... */
+	uint16_t text_state_shift; /* ... from this bit on */
+	uint16_t text_ascii;	   /* where its characters begin, if all are ASCII */
+	uint16_t text_other;	   /* and if not */
 	uint16_t bytes_size;
 	uint16_t bytes_data;
 };

@@ -14,9 +14,9 @@
 struct python_reader {
 	struct python *python;
 	struct ring_buffer *ring;
-	GMutex consuming;	/* a ring buffer has one consumer at a time */
+	GMutex consuming; /* a ring buffer has one consumer at a time */
 	GThread *thread;
-	int stop_fd;		/* readable: the thread is to end */
+	int stop_fd; /* readable: the thread is to end */
 };
 
 static int on_record(void *context, void *data, size_t size)

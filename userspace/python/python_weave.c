@@ -19,10 +19,10 @@ bool python_is_loop(const char *function)
 }
 
 struct shape {
-	size_t first;		/* the innermost native frame that may be a loop */
+	size_t first; /* the innermost native frame that may be a loop */
 	size_t loops;
-	size_t runs;		/* of the eval loop, according to the Python frames */
-	size_t parts;		/* Python frames that count */
+	size_t runs;  /* of the eval loop, according to the Python frames */
+	size_t parts; /* Python frames that count */
 };
 
 /* Number of runs of the eval loop among the first parts. */

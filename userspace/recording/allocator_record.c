@@ -13,11 +13,9 @@ static const struct {
 	const char *prefix;
 	enum allocator_kind kind;
 } variables[] = {
-	{ "GLIBC_TUNABLES=", ALLOCATOR_GLIBC },
-	{ "MALLOC_CONF=", ALLOCATOR_JEMALLOC },
-	{ "MALLOC_", ALLOCATOR_GLIBC },		/* mallopt(3) */
-	{ "TCMALLOC_", ALLOCATOR_TCMALLOC },
-	{ "MIMALLOC_", ALLOCATOR_MIMALLOC },
+	{ "GLIBC_TUNABLES=", ALLOCATOR_GLIBC }, { "MALLOC_CONF=", ALLOCATOR_JEMALLOC },
+	{ "MALLOC_", ALLOCATOR_GLIBC }, /* mallopt(3) */
+	{ "TCMALLOC_", ALLOCATOR_TCMALLOC },	{ "MIMALLOC_", ALLOCATOR_MIMALLOC },
 };
 
 /* Index of the variable's prefix, or the number of prefixes. */
@@ -98,9 +96,9 @@ static void describe_points(const struct allocator_module *module, GString *prob
 static bool pins_threshold(const char *tunables)
 {
 	static const char *const names[] = {
-		"malloc.mmap_threshold", "malloc.trim_threshold", "malloc.top_pad",
-		"malloc.mmap_max", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_",
-		"MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_",
+		"malloc.mmap_threshold", "malloc.trim_threshold",  "malloc.top_pad",
+		"malloc.mmap_max",	 "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_",
+		"MALLOC_TOP_PAD_",	 "MALLOC_MMAP_MAX_",
 	};
 	size_t i;
 
@@ -122,34 +120,38 @@ int allocator_record(struct recording *recording, pid_t pid, const struct alloca
 
 	if (!unprobed)
 		describe_points(module, probed, refused);
-	err = recording_allocator(recording, &(struct allocator_fact){
-		.pid = pid,
-		.module = module->path,
-		.kind = allocator_kind_name(module->kind),
-		.version = module->version,
-		.functions = probed->str,
-		.refused = refused->str,
-		.mmap_threshold_low = glibc && threshold->low ? (int64_t)threshold->low : -1,
-		.mmap_threshold_high = glibc && threshold->high != UINT64_MAX ?
-				       (int64_t)threshold->high : -1,
-		.dynamic = glibc ? !pins_threshold(own) : -1,
-		.tunables = own,
-		.linkage = allocator_linkage_name(linkage),
-	});
+	err = recording_allocator(
+		recording, &(struct allocator_fact){
+				   .pid = pid,
+				   .module = module->path,
+				   .kind = allocator_kind_name(module->kind),
+				   .version = module->version,
+				   .functions = probed->str,
+				   .refused = refused->str,
+				   .mmap_threshold_low =
+					   glibc && threshold->low ? (int64_t)threshold->low : -1,
+				   .mmap_threshold_high = glibc && threshold->high != UINT64_MAX ?
+								  (int64_t)threshold->high :
+								  -1,
+				   .dynamic = glibc ? !pins_threshold(own) : -1,
+				   .tunables = own,
+				   .linkage = allocator_linkage_name(linkage),
+			   });
 	for (i = 0; i < module->point_count && !err; i++) {
 		const struct probe_point *point = &module->points[i];
 		bool probed_here = point->place.found && !unprobed;
 
-		err = recording_allocator_probe(recording, &(struct allocator_probe_fact){
-			.pid = pid,
-			.module = module->path,
-			.symbol = point->symbol,
-			.call = fn_name(point->fn),
-			.offset = probed_here ? (int)point->place.offset : -1,
-			.instruction = point->place.instruction,
-			.timed = probed_here && !point->place.pushed,
-			.refusal = unprobed ? unprobed : point->place.refusal,
-		});
+		err = recording_allocator_probe(
+			recording, &(struct allocator_probe_fact){
+					   .pid = pid,
+					   .module = module->path,
+					   .symbol = point->symbol,
+					   .call = fn_name(point->fn),
+					   .offset = probed_here ? (int)point->place.offset : -1,
+					   .instruction = point->place.instruction,
+					   .timed = probed_here && !point->place.pushed,
+					   .refusal = unprobed ? unprobed : point->place.refusal,
+				   });
 	}
 	g_string_free(probed, TRUE);
 	g_string_free(refused, TRUE);

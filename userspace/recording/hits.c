@@ -6,7 +6,7 @@
 #include "events/names.h"
 
 struct hit_counts {
-	GHashTable *of;		/* pid -> struct hits */
+	GHashTable *of; /* pid -> struct hits */
 };
 
 struct hit_counts *hit_counts_new(void)

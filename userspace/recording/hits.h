@@ -20,7 +20,7 @@ struct hits {
 	uint64_t samples;
 	uint64_t walks;
 	uint64_t idle;
-	uint64_t syscalls;	/* in windows */
+	uint64_t syscalls; /* in windows */
 	uint64_t calls[FN_COUNT];
 };
 
@@ -36,7 +36,6 @@ struct hits *hits_of(struct hit_counts *counts, pid_t pid);
  * Table hit; all begin at 0 again. syscalls_scale: all the process's system calls by those that were
  * counted. 0, or -errno of the recording.
  */
-int hit_counts_write(struct hit_counts *counts, struct recording *recording,
-		     double syscalls_scale);
+int hit_counts_write(struct hit_counts *counts, struct recording *recording, double syscalls_scale);
 
 #endif /* MEMTOLL_HITS_H */

@@ -8,15 +8,16 @@
 
 static int record_group(void *recording, const struct memory_cgroup *group)
 {
-	return recording_memory_cgroup(recording, &(struct memory_cgroup_fact){
-		.path = group->path,
-		.version = group->version,
-		.limit_bytes = group->limit_bytes,
-		.limit_path = group->limit_path,
-		.swap_limit_bytes = group->swap_limit_bytes,
-		.usage_bytes = group->usage_bytes,
-		.peak_bytes = group->peak_bytes,
-	});
+	return recording_memory_cgroup(recording,
+				       &(struct memory_cgroup_fact){
+					       .path = group->path,
+					       .version = group->version,
+					       .limit_bytes = group->limit_bytes,
+					       .limit_path = group->limit_path,
+					       .swap_limit_bytes = group->swap_limit_bytes,
+					       .usage_bytes = group->usage_bytes,
+					       .peak_bytes = group->peak_bytes,
+				       });
 }
 
 static int record_counter(void *recording, const char *path, const char *name, int64_t count)
@@ -27,21 +28,21 @@ static int record_counter(void *recording, const char *path, const char *name, i
 int memory_cgroups_record(struct memory_cgroups *groups, struct recording *recording)
 {
 	return memory_cgroups_visit(groups, &(struct memory_cgroup_visitor){
-		.group = record_group,
-		.counter = record_counter,
-		.context = recording,
-	});
+						    .group = record_group,
+						    .counter = record_counter,
+						    .context = recording,
+					    });
 }
 
 static int record_device(void *recording, const struct swap_device *device)
 {
 	return recording_swap_device(recording, &(struct swap_device_fact){
-		.path = device->path,
-		.kind = device->kind,
-		.size_bytes = device->size_bytes,
-		.priority = device->priority,
-		.type = device->type,
-	});
+							.path = device->path,
+							.kind = device->kind,
+							.size_bytes = device->size_bytes,
+							.priority = device->priority,
+							.type = device->type,
+						});
 }
 
 int swap_devices_record(const struct swap_devices *devices, const bool *types_seen,

@@ -81,7 +81,7 @@ static int fail(struct recording *recording, int status)
 		detail = g_strerror(-recording->error);
 		break;
 	}
-	reason = g_strdup(detail);	/* the rollback changes the message */
+	reason = g_strdup(detail); /* the rollback changes the message */
 	if (recording->open_transaction)
 		sqlite3_exec(recording->database, "ROLLBACK", NULL, NULL, NULL);
 	recording->open_transaction = false;
@@ -227,7 +227,7 @@ static int check_path(const char *path, bool force)
 
 	if (lstat(path, &status)) {
 		if (errno == ENOENT)
-			return 0;	/* the directory is judged when the file is made */
+			return 0; /* the directory is judged when the file is made */
 		message("%s: %s", path, g_strerror(errno));
 		return -errno;
 	}
@@ -365,7 +365,7 @@ struct recording *recording_create(const char *path, bool force)
 			recording->written = g_strdup(path);
 		err = create_file(recording->written, path);
 		if (err) {
-			g_clear_pointer(&recording->written, g_free);	/* not ours to remove */
+			g_clear_pointer(&recording->written, g_free); /* not ours to remove */
 			goto out;
 		}
 		recording->path = g_strdup(path);
@@ -475,7 +475,7 @@ int recording_finish(struct recording *recording)
 	err = commit(recording);
 	if (err)
 		return err;
-	recording->finished = true;	/* whole, wherever it lies: nothing to say at close */
+	recording->finished = true; /* whole, wherever it lies: nothing to say at close */
 	if (recording->path)
 		recording->error = settle_file(recording);
 	return recording->error;
@@ -494,7 +494,7 @@ void recording_close(struct recording *recording)
 		return;
 	for (i = 0; i < STMT_COUNT; i++)
 		sqlite3_finalize(recording->prepared[i]);
-	sqlite3_close(recording->database);	/* rolls an open transaction back */
+	sqlite3_close(recording->database); /* rolls an open transaction back */
 	give_up_spare(recording);
 	if (recording->written && !recording->finished) {
 		if (!recording->committed)

@@ -59,7 +59,7 @@ struct process_fact {
 	const char *command;
 	const char *executable;
 	uint64_t start_ns;
-	const char *role;	/* "target" or "child" */
+	const char *role; /* "target" or "child" */
 };
 
 /* Insert, or after exec replace, a process. */
@@ -75,7 +75,7 @@ struct allocator_fact {
 	const char *version;
 	const char *functions;
 	const char *refused;
-	int64_t mmap_threshold_low;	/* -1: NULL; so for the next two */
+	int64_t mmap_threshold_low; /* -1: NULL; so for the next two */
 	int64_t mmap_threshold_high;
 	int dynamic;
 	const char *tunables;
@@ -90,7 +90,7 @@ struct allocator_probe_fact {
 	const char *module;
 	const char *symbol;
 	const char *call;
-	int offset;		/* -1: not probed */
+	int offset; /* -1: not probed */
 	const char *instruction;
 	bool timed;
 	const char *refusal;
@@ -98,8 +98,8 @@ struct allocator_probe_fact {
 
 int recording_allocator_probe(struct recording *recording,
 			      const struct allocator_probe_fact *probe);
-int recording_price(struct recording *recording, const char *probe, double hit_ns,
-		    double inside_ns, double error_ns);
+int recording_price(struct recording *recording, const char *probe, double hit_ns, double inside_ns,
+		    double error_ns);
 int recording_calibration(struct recording *recording, const char *name, double value);
 int recording_system_counter(struct recording *recording, const char *name, int64_t value);
 int recording_not_captured(struct recording *recording, const char *toll, const char *reason);
@@ -109,7 +109,7 @@ struct memory_cgroup_fact {
 	const char *path;
 	int version;
 	int64_t limit_bytes;
-	const char *limit_path;		/* NULL: no limit */
+	const char *limit_path; /* NULL: no limit */
 	int64_t swap_limit_bytes;
 	int64_t usage_bytes;
 	int64_t peak_bytes;
@@ -117,15 +117,15 @@ struct memory_cgroup_fact {
 
 /* A later call for the same key replaces the row; so for the next three. */
 int recording_memory_cgroup(struct recording *recording, const struct memory_cgroup_fact *group);
-int recording_memory_cgroup_counter(struct recording *recording, const char *path,
-				    const char *name, int64_t value);
+int recording_memory_cgroup_counter(struct recording *recording, const char *path, const char *name,
+				    int64_t value);
 
 struct swap_device_fact {
 	const char *path;
-	const char *kind;	/* "disk", "file" or "zram" */
+	const char *kind; /* "disk", "file" or "zram" */
 	uint64_t size_bytes;
 	int priority;
-	int type;		/* the kernel's number; -1: unknown */
+	int type; /* the kernel's number; -1: unknown */
 };
 
 int recording_swap_device(struct recording *recording, const struct swap_device_fact *device);
@@ -133,10 +133,10 @@ int recording_swap_device(struct recording *recording, const struct swap_device_
 /* Cumulative since the start. call and stack of an allocation site, or area and its name. */
 struct access_fact {
 	pid_t pid;
-	const char *call;	/* NULL means "": outside of allocations */
+	const char *call; /* NULL means "": outside of allocations */
 	uint64_t allocated_stack;
-	const char *area;	/* NULL means "": in an allocation */
-	const char *area_name;	/* NULL means "" */
+	const char *area;      /* NULL means "": in an allocation */
+	const char *area_name; /* NULL means "" */
 	uint64_t first_pages;
 	uint64_t first_sequential_pages;
 	uint64_t in_pages;
@@ -152,10 +152,10 @@ int recording_slice_begin(struct recording *recording, uint64_t start_ns);
 
 struct process_slice_fact {
 	pid_t pid;
-	uint64_t cpu_ns;	/* differences over the slice */
+	uint64_t cpu_ns; /* differences over the slice */
 	uint64_t minor_faults;
 	uint64_t major_faults;
-	int64_t rss_bytes;	/* at its end; -1: unknown */
+	int64_t rss_bytes; /* at its end; -1: unknown */
 	int64_t swap_bytes;
 };
 
@@ -166,8 +166,8 @@ struct call_fact {
 	const char *call;
 	uint64_t stack_id;
 	bool known_clearing;
-	uint64_t timed_calls;		/* the others are sum.untimed_calls */
-	struct memtoll_call_sum sum;	/* differences over the slice */
+	uint64_t timed_calls;	     /* the others are sum.untimed_calls */
+	struct memtoll_call_sum sum; /* differences over the slice */
 };
 
 int recording_call(struct recording *recording, const struct call_fact *call);
@@ -201,12 +201,12 @@ int recording_block(struct recording *recording, const struct block_fact *block)
 
 struct fault_fact {
 	pid_t pid;
-	const char *fault_class;	/* of table fault_class */
+	const char *fault_class; /* of table fault_class */
 	uint64_t allocated_stack;
 	const char *allocated_call;
 	uint64_t touched_stack;
 	const char *area;
-	const char *area_name;		/* NULL means "" */
+	const char *area_name; /* NULL means "" */
 	const char *in_call;
 	bool in_memset;
 	uint64_t faults;
@@ -229,7 +229,7 @@ struct fault_run_fact {
 	uint64_t first_ns;
 	uint64_t last_ns;
 	uint64_t allocated_stack;
-	const char *allocated_call;	/* NULL means ""; so for the next */
+	const char *allocated_call; /* NULL means ""; so for the next */
 	uint64_t touched_stack;
 	const char *area;
 };
@@ -251,7 +251,7 @@ struct threshold_row {
 	pid_t pid;
 	const char *name;
 	uint64_t low_bytes;
-	int64_t high_bytes;	/* -1: NULL */
+	int64_t high_bytes; /* -1: NULL */
 	const char *how;
 	const char *call;
 	uint64_t stack_id;
@@ -278,18 +278,18 @@ struct giveback_fact {
 };
 
 int recording_giveback(struct recording *recording, const struct giveback_fact *giveback);
-int recording_sample(struct recording *recording, pid_t pid, const char *place,
-		     const char *in_call, uint64_t stack_id, uint64_t samples);
+int recording_sample(struct recording *recording, pid_t pid, const char *place, const char *in_call,
+		     uint64_t stack_id, uint64_t samples);
 int recording_swap(struct recording *recording, pid_t pid, const char *what,
 		   const struct memtoll_swap_sum *sum);
 
 struct file_fact {
-	int64_t file;		/* its number in this recording */
+	int64_t file; /* its number in this recording */
 	uint32_t dev;
 	uint64_t inode;
 	const char *path;
-	const char *kind;	/* "file" or "block device" */
-	uint64_t bytes;		/* its size when first read; 0: unknown */
+	const char *kind; /* "file" or "block device" */
+	uint64_t bytes;	  /* its size when first read; 0: unknown */
 };
 
 int recording_file(struct recording *recording, const struct file_fact *file);
@@ -300,7 +300,7 @@ struct file_read_fact {
 	const char *call;
 	uint64_t stack_id;
 	bool direct;
-	struct memtoll_read_sum sum;	/* differences over the slice */
+	struct memtoll_read_sum sum; /* differences over the slice */
 };
 
 int recording_own_cache(struct recording *recording, pid_t pid, const char *program,
@@ -308,8 +308,8 @@ int recording_own_cache(struct recording *recording, pid_t pid, const char *prog
 
 /* How far apart the uses of the same block are, cumulative: reuse_distance.h. */
 struct reuse_fact {
-	const char *subject;	/* "file", "files" or "swap" */
-	int64_t file;		/* 0: all */
+	const char *subject; /* "file", "files" or "swap" */
+	int64_t file;	     /* 0: all */
 	uint64_t block_bytes;
 	uint64_t uses;
 	double different;

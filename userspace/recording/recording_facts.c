@@ -159,8 +159,7 @@ int recording_process(struct recording *recording, const struct process_fact *pr
 
 int recording_process_end(struct recording *recording, pid_t pid, uint64_t end_ns, int exit_code)
 {
-	return STORE(recording, STMT_PROCESS_END, signed_int(pid), count(end_ns),
-		     known(exit_code));
+	return STORE(recording, STMT_PROCESS_END, signed_int(pid), count(end_ns), known(exit_code));
 }
 
 int recording_process_cgroup(struct recording *recording, pid_t pid, const char *path)
@@ -170,24 +169,22 @@ int recording_process_cgroup(struct recording *recording, pid_t pid, const char 
 
 int recording_allocator(struct recording *recording, const struct allocator_fact *allocator)
 {
-	return STORE(recording, STMT_ALLOCATOR, signed_int(allocator->pid),
-		     text(allocator->module), text(allocator->kind), text(allocator->version),
-		     text(allocator->functions), text(allocator->refused),
-		     known(allocator->mmap_threshold_low), known(allocator->mmap_threshold_high),
-		     known(allocator->dynamic), text(allocator->tunables),
-		     text(allocator->linkage));
+	return STORE(recording, STMT_ALLOCATOR, signed_int(allocator->pid), text(allocator->module),
+		     text(allocator->kind), text(allocator->version), text(allocator->functions),
+		     text(allocator->refused), known(allocator->mmap_threshold_low),
+		     known(allocator->mmap_threshold_high), known(allocator->dynamic),
+		     text(allocator->tunables), text(allocator->linkage));
 }
 
-int recording_allocator_probe(struct recording *recording,
-			      const struct allocator_probe_fact *probe)
+int recording_allocator_probe(struct recording *recording, const struct allocator_probe_fact *probe)
 {
 	return STORE(recording, STMT_ALLOCATOR_PROBE, signed_int(probe->pid), text(probe->module),
 		     text(probe->symbol), text(probe->call), known(probe->offset),
 		     text(probe->instruction), signed_int(probe->timed), text(probe->refusal));
 }
 
-int recording_price(struct recording *recording, const char *probe, double hit_ns,
-		    double inside_ns, double error_ns)
+int recording_price(struct recording *recording, const char *probe, double hit_ns, double inside_ns,
+		    double error_ns)
 {
 	return STORE(recording, STMT_PRICE, text(probe), real(hit_ns), real(inside_ns),
 		     real(error_ns));
@@ -216,8 +213,8 @@ int recording_memory_cgroup(struct recording *recording, const struct memory_cgr
 		     known(group->peak_bytes));
 }
 
-int recording_memory_cgroup_counter(struct recording *recording, const char *path,
-				    const char *name, int64_t value)
+int recording_memory_cgroup_counter(struct recording *recording, const char *path, const char *name,
+				    int64_t value)
 {
 	return STORE(recording, STMT_MEMORY_CGROUP_COUNTER, text(path), text(name),
 		     signed_int(value));
@@ -290,9 +287,8 @@ int recording_outlier(struct recording *recording, const char *call,
 		     count(faults[FAULT_KIND_OTHER]), count(timed[FAULT_KIND_OTHER]),
 		     count(fault_ns[FAULT_KIND_OTHER]), count(map[MAP_FN_MMAP]),
 		     count(map[MAP_FN_MUNMAP]), count(map[MAP_FN_MREMAP]), count(map[MAP_FN_BRK]),
-		     count(map[MAP_FN_MADVISE]), count(outlier->map_ns),
-		     count(outlier->lock_waits), count(outlier->lock_ns),
-		     count(outlier->reclaim_ns), count(outlier->voluntary),
+		     count(map[MAP_FN_MADVISE]), count(outlier->map_ns), count(outlier->lock_waits),
+		     count(outlier->lock_ns), count(outlier->reclaim_ns), count(outlier->voluntary),
 		     count(outlier->involuntary));
 }
 
@@ -336,8 +332,8 @@ int recording_map_call(struct recording *recording, const struct map_call_fact *
 int recording_threshold(struct recording *recording, const struct threshold_row *row)
 {
 	return STORE(recording, STMT_THRESHOLD, count(row->time_ns), signed_int(row->pid),
-		     text(row->name), count(row->low_bytes), known(row->high_bytes),
-		     text(row->how), text(row->call), bits(row->stack_id));
+		     text(row->name), count(row->low_bytes), known(row->high_bytes), text(row->how),
+		     text(row->call), bits(row->stack_id));
 }
 
 int recording_giveback(struct recording *recording, const struct giveback_fact *giveback)
@@ -345,15 +341,14 @@ int recording_giveback(struct recording *recording, const struct giveback_fact *
 	return STORE(recording, STMT_GIVEBACK, signed_int(recording->slice),
 		     signed_int(giveback->pid), text(giveback->how), text(giveback->gave_call),
 		     bits(giveback->gave_stack), text(giveback->got_call),
-		     bits(giveback->got_stack), text(giveback->fault_class),
-		     count(giveback->calls), count(giveback->gave_bytes),
-		     count(giveback->largest_bytes), count(giveback->span_bytes),
-		     count(giveback->again_faults), count(giveback->again_bytes),
-		     count(giveback->twice_bytes));
+		     bits(giveback->got_stack), text(giveback->fault_class), count(giveback->calls),
+		     count(giveback->gave_bytes), count(giveback->largest_bytes),
+		     count(giveback->span_bytes), count(giveback->again_faults),
+		     count(giveback->again_bytes), count(giveback->twice_bytes));
 }
 
-int recording_sample(struct recording *recording, pid_t pid, const char *place,
-		     const char *in_call, uint64_t stack_id, uint64_t samples)
+int recording_sample(struct recording *recording, pid_t pid, const char *place, const char *in_call,
+		     uint64_t stack_id, uint64_t samples)
 {
 	return STORE(recording, STMT_SAMPLE, signed_int(recording->slice), signed_int(pid),
 		     text(place), text(in_call), bits(stack_id), count(samples));
@@ -404,12 +399,12 @@ int recording_file_read(struct recording *recording, const struct file_read_fact
 {
 	const struct memtoll_read_sum *sum = &fact->sum;
 
-	return STORE(recording, STMT_FILE_READ, signed_int(recording->slice),
-		     signed_int(fact->pid), signed_int(fact->file), text(fact->call),
-		     bits(fact->stack_id), signed_int(fact->direct), count(sum->calls),
-		     count(sum->failed), count(sum->bytes), count(sum->cpu_ns),
-		     count(sum->blocked_ns), count(sum->cached_calls), count(sum->cached_bytes),
-		     count(sum->filled_pages), count(sum->faults));
+	return STORE(recording, STMT_FILE_READ, signed_int(recording->slice), signed_int(fact->pid),
+		     signed_int(fact->file), text(fact->call), bits(fact->stack_id),
+		     signed_int(fact->direct), count(sum->calls), count(sum->failed),
+		     count(sum->bytes), count(sum->cpu_ns), count(sum->blocked_ns),
+		     count(sum->cached_calls), count(sum->cached_bytes), count(sum->filled_pages),
+		     count(sum->faults));
 }
 
 int recording_hit(struct recording *recording, pid_t pid, const char *probe, uint64_t hits)

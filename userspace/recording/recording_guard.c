@@ -15,8 +15,8 @@
 
 /* Pragmas that tell something of the file, and the one that is set. */
 static const char *const pragmas[] = {
-	"application_id", "data_version", "page_count", "page_size", "quick_check",
-	"table_info", "table_xinfo", "temp_store", "user_version", NULL,
+	"application_id", "data_version", "page_count", "page_size",	"quick_check",
+	"table_info",	  "table_xinfo",  "temp_store", "user_version", NULL,
 };
 
 /* Functions that reach beyond the database, where a build of SQLite has them. */
@@ -90,8 +90,10 @@ static int64_t file_bytes(sqlite3 *database)
 	sqlite3_stmt *statement = NULL;
 	int64_t bytes = 0;
 
-	if (sqlite3_prepare_v2(database, "SELECT page_count * page_size FROM pragma_page_count(),"
-			       " pragma_page_size()", -1, &statement, NULL) == SQLITE_OK &&
+	if (sqlite3_prepare_v2(database,
+			       "SELECT page_count * page_size FROM pragma_page_count(),"
+			       " pragma_page_size()",
+			       -1, &statement, NULL) == SQLITE_OK &&
 	    sqlite3_step(statement) == SQLITE_ROW)
 		bytes = sqlite3_column_int64(statement, 0);
 	sqlite3_finalize(statement);
@@ -101,8 +103,8 @@ static int64_t file_bytes(sqlite3 *database)
 /* Facts that make a view of ours never end, or take all memory, are of whoever made the file. */
 static void limit_work(sqlite3 *database)
 {
-	steps_allowed = MAX(steps_allowed,
-			    GUARD_STEPS + GUARD_STEPS_PER_BYTE * file_bytes(database));
+	steps_allowed =
+		MAX(steps_allowed, GUARD_STEPS + GUARD_STEPS_PER_BYTE * file_bytes(database));
 	steps_left = steps_allowed;
 	sqlite3_trace_v2(database, SQLITE_TRACE_STMT, begin_statement, NULL);
 	sqlite3_progress_handler(database, STEPS_AT_ONCE, take_steps, NULL);

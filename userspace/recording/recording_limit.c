@@ -10,7 +10,7 @@
 
 #include "recording/recording_store.h"
 
-#define PAGE_BYTES 4096U	/* write_schema() */
+#define PAGE_BYTES 4096U /* write_schema() */
 
 /* For the end: rows of one table, and what a commit itself writes. */
 #define RESERVE_BYTES (128ULL << 10)

@@ -25,7 +25,7 @@
 
 struct header {
 	uint64_t file_bytes;
-	uint64_t expected_bytes;	/* pages x page size, as the header has it */
+	uint64_t expected_bytes; /* pages x page size, as the header has it */
 };
 
 /* 0, or -errno after the line that says why this cannot be a recording. */
@@ -69,7 +69,7 @@ static int check_file(const char *path, struct header *header)
 	header->expected_bytes = HEADER_BYTES;
 	if ((size_t)got == sizeof(bytes)) {
 		page_size = (uint32_t)bytes[PAGE_SIZE_OFFSET] << 8 | bytes[PAGE_SIZE_OFFSET + 1];
-		if (page_size == 1)	/* 65,536 does not fit in 16 bits */
+		if (page_size == 1) /* 65,536 does not fit in 16 bits */
 			page_size = 65536;
 		header->expected_bytes =
 			(uint64_t)page_size * ((uint64_t)bytes[PAGE_COUNT_OFFSET] << 24 |
@@ -119,10 +119,14 @@ static bool is_plain(sqlite3 *database)
 {
 	int64_t virtual = -1, computed = -1;
 
-	query_int(database, "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND"
-		  " (rootpage = 0 OR sql NOT LIKE 'CREATE TABLE %')", &virtual);
-	query_int(database, "SELECT COUNT(*) FROM sqlite_master m, pragma_table_xinfo(m.name, 'main') x"
-		  " WHERE m.type = 'table' AND x.hidden > 1", &computed);
+	query_int(database,
+		  "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND"
+		  " (rootpage = 0 OR sql NOT LIKE 'CREATE TABLE %')",
+		  &virtual);
+	query_int(database,
+		  "SELECT COUNT(*) FROM sqlite_master m, pragma_table_xinfo(m.name, 'main') x"
+		  " WHERE m.type = 'table' AND x.hidden > 1",
+		  &computed);
 	return !virtual && !computed;
 }
 

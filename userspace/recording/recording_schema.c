@@ -23,8 +23,8 @@
 static int create_verdict(sqlite3 *database)
 {
 	sqlite3_stmt *statement = NULL;
-	int status = sqlite3_prepare_v2(database, "SELECT sql FROM advice_source", -1, &statement,
-					NULL);
+	int status =
+		sqlite3_prepare_v2(database, "SELECT sql FROM advice_source", -1, &statement, NULL);
 
 	if (status == SQLITE_OK)
 		status = sqlite3_step(statement);
@@ -50,7 +50,8 @@ static sqlite3 *empty_recording(void)
 
 	if (g_once_init_enter(&done)) {
 		if (sqlite3_open(":memory:", &made) != SQLITE_OK ||
-		    sqlite3_db_config(made, SQLITE_DBCONFIG_LOOKASIDE, NULL, 512, 2000) != SQLITE_OK ||
+		    sqlite3_db_config(made, SQLITE_DBCONFIG_LOOKASIDE, NULL, 512, 2000) !=
+			    SQLITE_OK ||
 		    recording_schema_create(made) != SQLITE_OK)
 			g_error("the compiled-in schema: %s", sqlite3_errmsg(made));
 		g_once_init_leave(&done, 1);
@@ -63,7 +64,7 @@ static sqlite3_stmt *prepare(sqlite3 *database, const char *sql)
 	sqlite3_stmt *statement = NULL;
 
 	sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
-	return statement;	/* NULL is what SQLite takes for one without rows */
+	return statement; /* NULL is what SQLite takes for one without rows */
 }
 
 /* A statement with names quoted (%w), prepared. */
@@ -106,9 +107,10 @@ const GPtrArray *recording_schema_views(void)
 	static gsize done;
 
 	if (g_once_init_enter(&done)) {
-		sqlite3_stmt *row = prepare(empty_recording(), "SELECT name, sql, name IN (SELECT"
-					    " name FROM kept_view) FROM sqlite_master"
-					    " WHERE type = 'view' ORDER BY rowid");
+		sqlite3_stmt *row =
+			prepare(empty_recording(), "SELECT name, sql, name IN (SELECT"
+						   " name FROM kept_view) FROM sqlite_master"
+						   " WHERE type = 'view' ORDER BY rowid");
 
 		views = g_ptr_array_new();
 		while (sqlite3_step(row) == SQLITE_ROW) {
@@ -136,20 +138,26 @@ static bool has_row(sqlite3_stmt *statement)
 /* No view. That none is virtual was looked at before (recording_open.c). */
 static bool is_table(sqlite3 *database, const char *name)
 {
-	return has_row(prepare_of(database, "SELECT 1 FROM main.sqlite_master WHERE name = '%q'"
-				  " COLLATE NOCASE AND type = 'table'", name));
+	return has_row(prepare_of(database,
+				  "SELECT 1 FROM main.sqlite_master WHERE name = '%q'"
+				  " COLLATE NOCASE AND type = 'table'",
+				  name));
 }
 
 static bool is_there(sqlite3 *database, const char *name)
 {
-	return has_row(prepare_of(database, "SELECT 1 FROM main.sqlite_master WHERE name = '%q'"
-				  " COLLATE NOCASE", name));
+	return has_row(prepare_of(database,
+				  "SELECT 1 FROM main.sqlite_master WHERE name = '%q'"
+				  " COLLATE NOCASE",
+				  name));
 }
 
 static bool has_column(sqlite3 *database, const char *table, const char *column)
 {
-	return has_row(prepare_of(database, "SELECT 1 FROM pragma_table_info('%q', 'main')"
-				  " WHERE name = '%q' COLLATE NOCASE", table, column));
+	return has_row(prepare_of(database,
+				  "SELECT 1 FROM pragma_table_info('%q', 'main')"
+				  " WHERE name = '%q' COLLATE NOCASE",
+				  table, column));
 }
 
 static int run(sqlite3 *database, const char *path, const char *sql)
@@ -198,9 +206,11 @@ static int fill_table(sqlite3 *database, const char *path, const char *name, sql
  */
 static int add_columns(sqlite3 *database, const char *path, const char *name)
 {
-	sqlite3_stmt *row = prepare_of(empty_recording(), "SELECT name, COALESCE(dflt_value, 'NULL'),"
+	sqlite3_stmt *row = prepare_of(empty_recording(),
+				       "SELECT name, COALESCE(dflt_value, 'NULL'),"
 				       " dflt_value IS NULL AND (pk OR \"notnull\")"
-				       " FROM pragma_table_info('%q')", name);
+				       " FROM pragma_table_info('%q')",
+				       name);
 	g_autoptr(GString) columns = g_string_new("");
 	bool lacks = false;
 	int err = 0;
@@ -257,8 +267,10 @@ static int put_table_before(sqlite3 *database, const char *path, const char *nam
 
 int recording_schema_put_before(sqlite3 *database, const char *path)
 {
-	sqlite3_stmt *row = prepare(empty_recording(), "SELECT name, sql, name IN (SELECT name FROM"
-				    " later_table) FROM sqlite_master WHERE type = 'table' ORDER BY rowid");
+	sqlite3_stmt *row =
+		prepare(empty_recording(),
+			"SELECT name, sql, name IN (SELECT name FROM"
+			" later_table) FROM sqlite_master WHERE type = 'table' ORDER BY rowid");
 	const GPtrArray *views = recording_schema_views();
 	/* Now: all that is temporary goes where this changes. */
 	int err = run(database, path, "PRAGMA temp_store = MEMORY");
@@ -270,8 +282,8 @@ int recording_schema_put_before(sqlite3 *database, const char *path)
 	sqlite3_finalize(row);
 	for (i = 0; i < views->len && !err; i++) {
 		const struct recording_view *view = g_ptr_array_index(views, i);
-		g_autofree char *sql = g_strconcat("CREATE TEMP VIEW ", view->name, " AS ",
-						   view->query, NULL);
+		g_autofree char *sql =
+			g_strconcat("CREATE TEMP VIEW ", view->name, " AS ", view->query, NULL);
 
 		/* It would be read by whatever goes without ours. */
 		if (is_table(database, view->name)) {

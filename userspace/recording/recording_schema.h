@@ -23,8 +23,8 @@ int recording_schema_put_before(sqlite3 *database, const char *path);
 
 struct recording_view {
 	char *name;
-	char *query;	/* SELECT ... */
-	bool kept;	/* as a view: no table is made of it (stacks.sql) */
+	char *query; /* SELECT ... */
+	bool kept;   /* as a view: no table is made of it (stacks.sql) */
 };
 
 /* All views, in the order they are made in: each uses only those before it. Lives as long as memtoll. */

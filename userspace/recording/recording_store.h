@@ -67,21 +67,21 @@ extern const char *const recording_statements[STMT_COUNT];
 
 struct recording {
 	sqlite3 *database;
-	char *path;		/* as named by the user; NULL: in memory */
-	char *written;		/* the file that is written: path, or the new one beside it */
+	char *path;    /* as named by the user; NULL: in memory */
+	char *written; /* the file that is written: path, or the new one beside it */
 	sqlite3_stmt *prepared[STMT_COUNT];
-	GHashTable *stacks;	/* ids, as gint64 keys */
-	GHashTable *frames;	/* all fields joined -> frame_id */
+	GHashTable *stacks; /* ids, as gint64 keys */
+	GHashTable *frames; /* all fields joined -> frame_id */
 	int64_t frame_count;
-	int64_t slice;		/* begun; 0: none yet */
-	int64_t committed;	/* last slice that is in the file */
-	uint64_t committed_ns;	/* its end */
+	int64_t slice;	       /* begun; 0: none yet */
+	int64_t committed;     /* last slice that is in the file */
+	uint64_t committed_ns; /* its end */
 	uint64_t slice_start_ns;
 	bool open_transaction;
-	int spare_fd;		/* between transactions: whoever else takes the last, one is left */
-	uint64_t limit_bytes;	/* 0: none */
-	unsigned int unchecked_rows;	/* that fit for certain */
-	bool full;		/* ended by its limit: all is well up to the last slice */
+	int spare_fd;	      /* between transactions: whoever else takes the last, one is left */
+	uint64_t limit_bytes; /* 0: none */
+	unsigned int unchecked_rows; /* that fit for certain */
+	bool full;		     /* ended by its limit: all is well up to the last slice */
 	bool finished;
 	int error;
 };
@@ -144,8 +144,8 @@ int recording_store(struct recording *recording, enum statement which, const str
 /* recording_limit.c: is there room for a row with texts of so many bytes? */
 bool recording_has_room(struct recording *recording, uint64_t text_bytes);
 
-#define STORE(recording, which, ...)								\
-	recording_store(recording, which, (const struct value[]){ __VA_ARGS__ },		\
+#define STORE(recording, which, ...)                                             \
+	recording_store(recording, which, (const struct value[]){ __VA_ARGS__ }, \
 			sizeof((const struct value[]){ __VA_ARGS__ }) / sizeof(struct value))
 
 #endif /* MEMTOLL_RECORDING_STORE_H */

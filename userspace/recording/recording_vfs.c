@@ -40,7 +40,7 @@ static int open_journal(const char *name, sqlite3_file *file, int flags, int *gi
 
 	for (i = 0; i < TRIES && status == SQLITE_CANTOPEN; i++) {
 		if (unlink(name) && errno != ENOENT)
-			break;	/* a directory, or a right that is missing: the open says which */
+			break; /* a directory, or a right that is missing: the open says which */
 		status = base()->xOpen(base(), name, file, flags | SQLITE_OPEN_EXCLUSIVE, given);
 	}
 	return status;

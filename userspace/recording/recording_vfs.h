@@ -10,9 +10,9 @@
 #define MEMTOLL_RECORDING_VFS_H
 
 enum recording_files {
-	RECORDING_WRITTEN,	/* no journal is there but the one this process made */
-	RECORDING_READ,		/* a journal is not looked at */
-	RECORDING_RECOVERED,	/* a private copy: its journal is played back */
+	RECORDING_WRITTEN,   /* no journal is there but the one this process made */
+	RECORDING_READ,	     /* a journal is not looked at */
+	RECORDING_RECOVERED, /* a private copy: its journal is played back */
 };
 
 /*

@@ -16,18 +16,18 @@ struct native {
 
 /* What is known of a stack before it is written. */
 struct draft {
-	GArray *names;		/* struct frame */
-	GArray *natives;	/* struct native */
-	GArray *is_loop;	/* bool, of each native */
+	GArray *names;	 /* struct frame */
+	GArray *natives; /* struct native */
+	GArray *is_loop; /* bool, of each native */
 	bool whole;
 };
 
 /* Where a thread starts; the loader's own start has no call frame information. */
 static bool is_thread_start(const char *function)
 {
-	static const char *const starts[] = { "_start", "_dl_start_user", "__libc_start_main",
-					      "start_thread", "clone", "clone3", "__clone3",
-					      "__clone" };
+	static const char *const starts[] = { "_start",	      "_dl_start_user", "__libc_start_main",
+					      "start_thread", "clone",		"clone3",
+					      "__clone3",     "__clone" };
 	size_t i;
 
 	for (i = 0; i < G_N_ELEMENTS(starts); i++)
@@ -47,12 +47,9 @@ static const char *how_walked(const struct memtoll_stack *stack)
 static const char *why_stopped(const struct memtoll_stack *stack)
 {
 	static const char *const reasons[] = {
-		[UNWIND_STOP_NONE] = "frame pointers",
-		[UNWIND_STOP_NO_MAPPING] = "mapping",
-		[UNWIND_STOP_NO_ROW] = "row",
-		[UNWIND_STOP_RULE] = "rule",
-		[UNWIND_STOP_MEMORY] = "memory",
-		[UNWIND_STOP_PROBE] = "probe",
+		[UNWIND_STOP_NONE] = "frame pointers", [UNWIND_STOP_NO_MAPPING] = "mapping",
+		[UNWIND_STOP_NO_ROW] = "row",	       [UNWIND_STOP_RULE] = "rule",
+		[UNWIND_STOP_MEMORY] = "memory",       [UNWIND_STOP_PROBE] = "probe",
 	};
 
 	if (stack->flags & STACK_TRUNCATED)
@@ -70,10 +67,10 @@ static bool is_begun_loop(const struct draft *draft, const char *function)
 	if (!draft->natives->len || strcmp(function, "_PyEval_EvalFrameDefault"))
 		return false;
 	last = &g_array_index(draft->natives, struct native, draft->natives->len - 1);
-	return last->count &&
-	       g_str_has_prefix(g_array_index(draft->names, struct frame,
-					      last->first + last->count - 1).function,
-				"_TAIL_CALL_");
+	return last->count && g_str_has_prefix(g_array_index(draft->names, struct frame,
+							     last->first + last->count - 1)
+						       .function,
+					       "_TAIL_CALL_");
 }
 
 static void name_natives(struct stack_writer *writer, const struct memtoll_stack *stack,
@@ -114,8 +111,8 @@ static int write_native(struct stack_writer *writer, uint64_t id, const struct d
 	return err;
 }
 
-static int write_python(struct stack_writer *writer, uint64_t id,
-			const struct python_frame *python, unsigned int *depth)
+static int write_python(struct stack_writer *writer, uint64_t id, const struct python_frame *python,
+			unsigned int *depth)
 {
 	struct frame frame = { .module = "", .kind = FRAME_PYTHON, .build_id = "" };
 
@@ -148,19 +145,21 @@ static int write_frames(struct stack_writer *writer, uint64_t id, const struct d
 
 	for (i = 0; i < parts_count; i++)
 		parts[i] = part_of(&python->frames[i]);
-	count = python_weave(&(struct python_weave){
-		.is_loop = (const bool *)draft->is_loop->data,
-		.natives = draft->natives->len,
-		.native_whole = draft->whole,
-		.parts = parts,
-		.parts_count = parts_count,
-		.python_whole = python && !python->truncated,
-	}, order, &placed);
+	count = python_weave(
+		&(struct python_weave){
+			.is_loop = (const bool *)draft->is_loop->data,
+			.natives = draft->natives->len,
+			.native_whole = draft->whole,
+			.parts = parts,
+			.parts_count = parts_count,
+			.python_whole = python && !python->truncated,
+		},
+		order, &placed);
 	writer->unwoven += parts_count && !placed;
 	for (i = 0; i < count && !err; i++)
 		err = order[i].is_python ?
-		      write_python(writer, id, &python->frames[order[i].index], &depth) :
-		      write_native(writer, id, draft, order[i].index, &depth);
+			      write_python(writer, id, &python->frames[order[i].index], &depth) :
+			      write_native(writer, id, draft, order[i].index, &depth);
 	return err;
 }
 

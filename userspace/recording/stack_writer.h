@@ -15,7 +15,7 @@ struct stack_writer {
 	struct recording *recording;
 	struct symbolizer *symbolizer;
 	struct python *python;
-	uint64_t unwoven;	/* stacks whose Python frames could not be put in their places */
+	uint64_t unwoven; /* stacks whose Python frames could not be put in their places */
 };
 
 /* Name all frames of a stack and store it. 0, or -errno of the recording. */

@@ -156,8 +156,10 @@ int report_folded(sqlite3 *database, const char *toll, FILE *out)
 	if (err)
 		return err;
 	err = -EIO;
-	if (sqlite3_prepare_v2(database, "SELECT stack, weight FROM temp.folded WHERE toll = ?"
-			       " ORDER BY weight DESC, stack", -1, &statement, NULL) != SQLITE_OK ||
+	if (sqlite3_prepare_v2(database,
+			       "SELECT stack, weight FROM temp.folded WHERE toll = ?"
+			       " ORDER BY weight DESC, stack",
+			       -1, &statement, NULL) != SQLITE_OK ||
 	    sqlite3_bind_text(statement, 1, toll, -1, SQLITE_STATIC) != SQLITE_OK) {
 		report_complain(database, sqlite3_errmsg(database));
 		goto out;
@@ -180,7 +182,7 @@ bool report_losses_exceed(sqlite3 *database, char **which)
 		"SELECT group_concat(printf('%s %d (%s)', name, count, remedy), ', ')"
 		" FROM losses WHERE exceeds";
 	sqlite3_stmt *statement = NULL;
-	bool exceed = true;	/* what cannot be read cannot be trusted */
+	bool exceed = true; /* what cannot be read cannot be trusted */
 
 	*which = NULL;
 	if (sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK &&

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 struct report_options {
-	unsigned int sites;	/* how many sites to print; 0: all */
+	unsigned int sites; /* how many sites to print; 0: all */
 	bool color;
 };
 

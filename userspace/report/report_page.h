@@ -11,7 +11,7 @@ struct page {
 	sqlite3 *database;
 	FILE *out;
 	bool color;
-	int err;	/* of the first query that failed */
+	int err; /* of the first query that failed */
 };
 
 /* What switches emphasis on and off; empty where the page has no colours. */
@@ -24,7 +24,6 @@ sqlite3_stmt *page_query(struct page *page, const char *sql);
 
 /* The next row; false at the end, where the statement is done with. */
 bool page_next(struct page *page, sqlite3_stmt *statement);
-
 
 /* Without what a terminal would obey; g_free() it. */
 char *page_column(sqlite3_stmt *statement, int column);

@@ -12,13 +12,13 @@
 #include "report/report_trust.h"
 #include "report/report_views.h"
 
-#define NAME_COLUMNS 38		/* stack_shown */
+#define NAME_COLUMNS 38 /* stack_shown */
 
 static void print_target(struct page *page)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT command, processes, duration_ns, observed_ns, complete,"
-			    " end_reason = 'size limit' FROM temp.target");
+				 " end_reason = 'size limit' FROM temp.target");
 	char duration[32], observed[32], *command, *line;
 
 	while (page_next(page, row)) {
@@ -37,7 +37,8 @@ static void print_target(struct page *page)
 			fprintf(page->out, "%s!!! INCOMPLETE: the recording was not finished.%s\n",
 				page_red(page), page_plain(page));
 		if (sqlite3_column_int(row, 5))
-			page_wrap(page, "         ", 9, "It was ended by --max-size, its limit, and is"
+			page_wrap(page, "         ", 9,
+				  "It was ended by --max-size, its limit, and is"
 				  " whole up to there.");
 		g_free(line);
 		g_free(command);
@@ -103,7 +104,7 @@ static void print_tolls(struct page *page)
 		format_count(count, sizeof(count), sqlite3_column_int64(row, 6));
 		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 7));
 		fprintf(page->out, "%-12s%11s%9s%16s", name, time, share, range);
-		if (strcmp(name, "compute"))	/* it has samples only */
+		if (strcmp(name, "compute")) /* it has samples only */
 			fprintf(page->out, "%15s%12s", count, bytes);
 		fputc('\n', page->out);
 		g_free(name);
@@ -118,9 +119,9 @@ static void print_stack(struct page *page, const char *label, int64_t stack_id)
 
 	if (!stack_id)
 		return;
-	row = page_query(page,
-			 "SELECT name, place, (SELECT COUNT(*) FROM stack_frame f WHERE f.stack_id ="
-			 " s.stack_id) FROM stack_shown s WHERE stack_id = ? ORDER BY depth");
+	row = page_query(
+		page, "SELECT name, place, (SELECT COUNT(*) FROM stack_frame f WHERE f.stack_id ="
+		      " s.stack_id) FROM stack_shown s WHERE stack_id = ? ORDER BY depth");
 	if (!row)
 		return;
 	sqlite3_bind_int64(row, 1, stack_id);
@@ -151,8 +152,8 @@ static void print_sites(struct page *page, unsigned int sites)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
-			    " touched_stack, at_least, COUNT(*) OVER (), area FROM"
-			    " temp.site_page ORDER BY rank LIMIT ?");
+				 " touched_stack, at_least, COUNT(*) OVER (), area FROM"
+				 " temp.site_page ORDER BY rank LIMIT ?");
 	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
 	bool first = true, at_least;
 
@@ -183,11 +184,15 @@ static void print_sites(struct page *page, unsigned int sites)
 		else
 			fprintf(page->out, " x  %s\n", bytes);
 		print_area(page, row, 10);
-		print_stack(page, !strcmp(toll, "map") ? "called at" :
-			    !strcmp(call, "free") ? "freed at" : "allocated at",
+		print_stack(page,
+			    !strcmp(toll, "map")  ? "called at" :
+			    !strcmp(call, "free") ? "freed at" :
+						    "allocated at",
 			    sqlite3_column_int64(row, 6));
-		print_stack(page, !strcmp(toll, "compute") ? "sampled at" :
-			    !strcmp(toll, "file.read") ? "read at" : "touched at",
+		print_stack(page,
+			    !strcmp(toll, "compute")   ? "sampled at" :
+			    !strcmp(toll, "file.read") ? "read at" :
+							 "touched at",
 			    sqlite3_column_int64(row, 7));
 		g_free(call);
 		g_free(toll);
@@ -227,8 +232,8 @@ static void print_zeroing(struct page *page)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT bytes_kernel, bytes_libc, bytes_twice, bytes_never_used,"
-			    " libc_bytes_unknown, t.time_ns, t.clear_ns FROM temp.zeroing"
-			    " LEFT JOIN temp.toll t ON t.toll = 'zero.kernel'");
+				 " libc_bytes_unknown, t.time_ns, t.clear_ns FROM temp.zeroing"
+				 " LEFT JOIN temp.toll t ON t.toll = 'zero.kernel'");
 	char time[32], clear[32], suffix[96];
 
 	while (page_next(page, row)) {
@@ -281,10 +286,10 @@ static void print_swap(struct page *page)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT m.limit_bytes, m.rss_peak_bytes, m.swap_peak_bytes,"
-			    " m.came_back_bytes, m.fits_bytes, COALESCE(m.limit_path, ''),"
-			    " s.blocked_ns FROM temp.memory m JOIN temp.swap_source s"
-			    " WHERE m.came_back_bytes > 0 OR EXISTS (SELECT 1 FROM temp.toll"
-			    " WHERE toll = 'swap.out' AND count > 0)");
+				 " m.came_back_bytes, m.fits_bytes, COALESCE(m.limit_path, ''),"
+				 " s.blocked_ns FROM temp.memory m JOIN temp.swap_source s"
+				 " WHERE m.came_back_bytes > 0 OR EXISTS (SELECT 1 FROM temp.toll"
+				 " WHERE toll = 'swap.out' AND count > 0)");
 	char asleep[32], suffix[96], *path;
 
 	while (page_next(page, row)) {
@@ -386,8 +391,8 @@ static void print_giveback(struct page *page)
 		format_bytes(again, sizeof(again), sqlite3_column_double(row, 1));
 		format_bytes(rate, sizeof(rate), sqlite3_column_double(row, 2));
 		format_bytes(twice, sizeof(twice), sqlite3_column_double(row, 3));
-		fprintf(page->out, "%-11s%10s%11s  %-9s%s\n%43s%s\n", gave, again, rate, how,
-			giver, "", getter);
+		fprintf(page->out, "%-11s%10s%11s  %-9s%s\n%43s%s\n", gave, again, rate, how, giver,
+			"", getter);
 		if (sqlite3_column_int64(row, 3))
 			fprintf(page->out, "%43s%s cleared twice\n", "", twice);
 		g_free(getter);
@@ -430,8 +435,8 @@ static void print_latency(struct page *page)
 	while (page_next(page, row)) {
 		if (!any)
 			fprintf(page->out, "\n%s%-15s%13s%11s%11s%11s  %s%s\n", page_bold(page),
-				"LATENCY", "calls", "median", "99 % below", "longest",
-				"spent most", page_plain(page));
+				"LATENCY", "calls", "median", "99 % below", "longest", "spent most",
+				page_plain(page));
 		any = true;
 		call = page_column(row, 0);
 		mostly = page_column(row, 6);
@@ -512,7 +517,7 @@ static void print_processes(struct page *page)
 		code = sqlite3_column_int(row, 4);
 		if (sqlite3_column_type(row, 3) == SQLITE_NULL)
 			snprintf(end, sizeof(end), "goes on");
-		else if (code & 0x7f)	/* wait(2) */
+		else if (code & 0x7f) /* wait(2) */
 			snprintf(end, sizeof(end), "signal %d", code & 0x7f);
 		else
 			snprintf(end, sizeof(end), "exit %d", code >> 8 & 0xff);
@@ -532,10 +537,11 @@ static void print_processes(struct page *page)
 
 static void print_sampled(struct page *page)
 {
-	sqlite3_stmt *row = page_query(page, "SELECT e.call, e.bytes, e.bytes_error, e.live_bytes,"
-				  " e.live_bytes_error, (SELECT p.caller FROM stack_place p"
-				  " WHERE p.stack_id = e.stack_id)"
-				  " FROM temp.sample_estimate e ORDER BY e.bytes DESC LIMIT 5");
+	sqlite3_stmt *row =
+		page_query(page, "SELECT e.call, e.bytes, e.bytes_error, e.live_bytes,"
+				 " e.live_bytes_error, (SELECT p.caller FROM stack_place p"
+				 " WHERE p.stack_id = e.stack_id)"
+				 " FROM temp.sample_estimate e ORDER BY e.bytes DESC LIMIT 5");
 	char bytes[32], error[32], live[32], live_error[32], *call, *place, *line;
 	bool first = true;
 
@@ -550,9 +556,9 @@ static void print_sampled(struct page *page)
 		format_bytes(live, sizeof(live), sqlite3_column_double(row, 3));
 		format_bytes(live_error, sizeof(live_error), sqlite3_column_double(row, 4));
 		line = sqlite3_column_type(row, 3) == SQLITE_NULL ?
-			g_strdup_printf("%s +- %s by %s at %s", bytes, error, call, place) :
-			g_strdup_printf("%s +- %s by %s at %s, of which live %s +- %s", bytes,
-					error, call, place, live, live_error);
+			       g_strdup_printf("%s +- %s by %s at %s", bytes, error, call, place) :
+			       g_strdup_printf("%s +- %s by %s at %s, of which live %s +- %s",
+					       bytes, error, call, place, live, live_error);
 		page_wrap(page, "  - ", 4, line);
 		g_free(line);
 		g_free(place);

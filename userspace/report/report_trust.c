@@ -9,7 +9,7 @@ static void print_checks(struct page *page)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT REPLACE(name, '_', ' '), ours, kernel, ok FROM temp.checks"
-			    " ORDER BY position");
+				 " ORDER BY position");
 	char ours[32], kernel[32], *name;
 
 	page_heading(page, "CHECKS");
@@ -17,8 +17,8 @@ static void print_checks(struct page *page)
 		name = page_column(row, 0);
 		format_count(ours, sizeof(ours), sqlite3_column_int64(row, 1));
 		format_count(kernel, sizeof(kernel), sqlite3_column_int64(row, 2));
-		fprintf(page->out, "  %-19s ours %13s  the kernel's %13s  %s\n", name, ours,
-			kernel, sqlite3_column_int(row, 3) ? "ok" : "DIFFER");
+		fprintf(page->out, "  %-19s ours %13s  the kernel's %13s  %s\n", name, ours, kernel,
+			sqlite3_column_int(row, 3) ? "ok" : "DIFFER");
 		g_free(name);
 	}
 }
@@ -43,10 +43,10 @@ static void print_stacks(struct page *page)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT COALESCE(SUM(CASE stopped WHEN '' THEN share END), 0.0),"
-			    " COALESCE(group_concat(CASE WHEN stopped <> '' AND share >= 0.001"
-			    " THEN printf('%s %.1f %%', stopped, 100 * share) END, ', '), ''),"
-			    " COUNT(*) FROM (SELECT * FROM temp.stack_quality"
-			    " ORDER BY share DESC)");
+				 " COALESCE(group_concat(CASE WHEN stopped <> '' AND share >= 0.001"
+				 " THEN printf('%s %.1f %%', stopped, 100 * share) END, ', '), ''),"
+				 " COUNT(*) FROM (SELECT * FROM temp.stack_quality"
+				 " ORDER BY share DESC)");
 	char share[32], *stopped, *line;
 
 	while (page_next(page, row)) {
@@ -67,11 +67,12 @@ static void print_stacks(struct page *page)
 static char *duty_cycle(struct page *page)
 {
 	sqlite3_stmt *row =
-		page_query(page, "SELECT CASE call WHEN 'read_other' THEN 'read() of sockets'"
-				 " WHEN 'syscall' THEN 'mapping calls and reads' ELSE call END, share"
-				 " FROM temp.duty_cycle WHERE share < 1 AND (call IN ('read_other',"
-				 " 'syscall') OR call IN (SELECT call FROM main.call))"
-				 " ORDER BY call");
+		page_query(page,
+			   "SELECT CASE call WHEN 'read_other' THEN 'read() of sockets'"
+			   " WHEN 'syscall' THEN 'mapping calls and reads' ELSE call END, share"
+			   " FROM temp.duty_cycle WHERE share < 1 AND (call IN ('read_other',"
+			   " 'syscall') OR call IN (SELECT call FROM main.call))"
+			   " ORDER BY call");
 	GString *said = g_string_new(NULL);
 	char *call;
 
@@ -114,7 +115,8 @@ static char *untold_prices(struct page *page)
 		probe = page_column(row, 1);
 		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 2));
 		format_time(most, sizeof(most), sqlite3_column_double(row, 5));
-		g_string_append_printf(said, " The price of %s (%s) is too small to be told from zero"
+		g_string_append_printf(said,
+				       " The price of %s (%s) is too small to be told from zero"
 				       " here, %.0f +- %.0f ns a hit: %s hits took at most %s.",
 				       what, probe, sqlite3_column_double(row, 3),
 				       sqlite3_column_double(row, 4), hits, most);
@@ -132,8 +134,10 @@ static void add_held(GString *line, sqlite3_stmt *row, int column)
 	if (sqlite3_column_type(row, column) == SQLITE_NULL)
 		return;
 	format_time(held, sizeof(held), sqlite3_column_double(row, column));
-	g_string_append_printf(line, " At their starts and ends the command's processes were held for"
-			       " at least %s in all, which is in no figure.", held);
+	g_string_append_printf(line,
+			       " At their starts and ends the command's processes were held for"
+			       " at least %s in all, which is in no figure.",
+			       held);
 }
 
 static void print_overhead(struct page *page)
@@ -153,7 +157,8 @@ static void print_overhead(struct page *page)
 		untold = untold_prices(page);
 		line = g_string_new(NULL);
 		g_string_printf(
-			line, "%.1f %% of the target's time%s, %s probe hits (%s)%s; it is taken out of"
+			line,
+			"%.1f %% of the target's time%s, %s probe hits (%s)%s; it is taken out of"
 			" the figures above.%s",
 			sqlite3_column_double(row, 0), error, hits, limit, duty, untold);
 		add_held(line, row, 3);
@@ -183,9 +188,10 @@ static void print_losses(struct page *page)
 		format_count(count, sizeof(count), sqlite3_column_int64(row, 1));
 		prefix = g_strdup_printf("!!! %s: ", name);
 		line = sqlite3_column_type(row, 5) == SQLITE_NULL ?
-			g_strdup_printf("%s %s (%s)", count, meaning, remedy) :
-			g_strdup_printf("%s, %.2f %% of its kind: %s (%s)", count,
-					100 * sqlite3_column_double(row, 4), meaning, remedy);
+			       g_strdup_printf("%s %s (%s)", count, meaning, remedy) :
+			       g_strdup_printf("%s, %.2f %% of its kind: %s (%s)", count,
+					       100 * sqlite3_column_double(row, 4), meaning,
+					       remedy);
 		fputs(page_red(page), page->out);
 		page_wrap(page, prefix, 4, line);
 		fputs(page_plain(page), page->out);

@@ -30,9 +30,9 @@ struct row {
 struct resymbolizer {
 	sqlite3 *database;
 	char *const *directories;
-	GHashTable *objects;	/* build-id -> struct object or NULL */
-	GHashTable *frames;	/* text of all columns of a frame -> its id */
-	GHashTable *places;	/* build-id:offset, seen already */
+	GHashTable *objects; /* build-id -> struct object or NULL */
+	GHashTable *frames;  /* text of all columns of a frame -> its id */
+	GHashTable *places;  /* build-id:offset, seen already */
 	sqlite3_stmt *read_stack;
 	sqlite3_stmt *clear_stack;
 	sqlite3_stmt *add_stack_frame;
@@ -94,9 +94,9 @@ static struct object *object_of(struct resymbolizer *names, const struct row *ro
 static int64_t frame_find(struct resymbolizer *names, const struct row *row,
 			  const struct object_frame *frame)
 {
-	g_autofree char *key = g_strdup_printf("%s\n%s\n%s\n%u\n%s\n%" PRId64, frame->function,
-					       row->module, frame->file, frame->line,
-					       row->build_id, row->module_offset);
+	g_autofree char *key =
+		g_strdup_printf("%s\n%s\n%s\n%u\n%s\n%" PRId64, frame->function, row->module,
+				frame->file, frame->line, row->build_id, row->module_offset);
 	sqlite3_stmt *add = names->add_frame;
 	int64_t *known = g_hash_table_lookup(names->frames, key);
 
@@ -181,8 +181,9 @@ static int write_place(struct resymbolizer *names, int64_t stack, GArray *rows, 
 	}
 	for (i = 0; i < count && !err; i++) {
 		frame = frame_find(names, row, &frames[i]);
-		err = frame < 0 ? (int)frame :
-		      add_stack_frame(names, stack, (*depth)++, row, frame, i + 1 < count);
+		err = frame < 0 ?
+			      (int)frame :
+			      add_stack_frame(names, stack, (*depth)++, row, frame, i + 1 < count);
 	}
 	object_frames_free(frames, found);
 	return err;
@@ -210,8 +211,9 @@ static int read_rows(struct resymbolizer *names, int64_t stack, GArray *rows)
 		g_array_append_val(rows, row);
 	}
 	sqlite3_reset(read);
-	return status == SQLITE_DONE ? 0 : status == SQLITE_ROW ? -E2BIG :
-					   sqlite_errno(names->database);
+	return status == SQLITE_DONE ? 0 :
+	       status == SQLITE_ROW  ? -E2BIG :
+				       sqlite_errno(names->database);
 }
 
 static int write_stack(struct resymbolizer *names, int64_t stack)
@@ -283,8 +285,8 @@ static int stack_ids(sqlite3 *database, GArray *ids)
 
 static int execute(sqlite3 *database, const char *sql)
 {
-	return sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK ?
-	       0 : sqlite_errno(database);
+	return sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 :
+									    sqlite_errno(database);
 }
 
 int resymbolize(sqlite3 *database, char *const *directories, struct resymbolize_result *result)

@@ -14,11 +14,11 @@
 #include <stdint.h>
 
 struct resymbolize_result {
-	uint64_t modules;	/* files with a build-id in the recording */
-	uint64_t found;		/* of them, files with that build-id were found */
-	uint64_t addresses;	/* distinct places in all of them */
-	uint64_t functions;	/* of them, with a function's name afterwards */
-	uint64_t lines;		/* of them, with a line afterwards */
+	uint64_t modules;   /* files with a build-id in the recording */
+	uint64_t found;	    /* of them, files with that build-id were found */
+	uint64_t addresses; /* distinct places in all of them */
+	uint64_t functions; /* of them, with a function's name afterwards */
+	uint64_t lines;	    /* of them, with a line afterwards */
 };
 
 /*

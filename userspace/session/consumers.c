@@ -105,22 +105,36 @@ static void areas_mapped(void *state, pid_t pid, const struct maps *maps, bool n
 static void observe(const struct consumers *consumers, const struct consumers_config *config)
 {
 	const struct observer table[] = {
-		{ .moment = WITH_RECORDS, .state = consumers->ledger,
-		  .forked = ledger_forked, .executed = ledger_executed, .exited = ledger_exited,
+		{ .moment = WITH_RECORDS,
+		  .state = consumers->ledger,
+		  .forked = ledger_forked,
+		  .executed = ledger_executed,
+		  .exited = ledger_exited,
 		  .forgotten = ledger_forgotten },
-		{ .moment = WITH_RECORDS, .state = consumers->sampled,
-		  .executed = sampled_ended, .exited = sampled_ended },
-		{ .moment = WITH_RECORDS, .state = consumers->giveback,
-		  .forked = giveback_forked, .executed = giveback_ended, .exited = giveback_ended,
+		{ .moment = WITH_RECORDS,
+		  .state = consumers->sampled,
+		  .executed = sampled_ended,
+		  .exited = sampled_ended },
+		{ .moment = WITH_RECORDS,
+		  .state = consumers->giveback,
+		  .forked = giveback_forked,
+		  .executed = giveback_ended,
+		  .exited = giveback_ended,
 		  .forgotten = giveback_ended },
-		{ .moment = WITH_RECORDS, .state = consumers->thresholds,
+		{ .moment = WITH_RECORDS,
+		  .state = consumers->thresholds,
 		  .forgotten = thresholds_forgotten },
 		{ .moment = AT_ONCE, .state = consumers->areas, .mapped = areas_mapped },
-		{ .moment = AT_ONCE, .state = config->symbolizer,
-		  .forked = symbolizer_forked, .mapped = symbolizer_mapped,
+		{ .moment = AT_ONCE,
+		  .state = config->symbolizer,
+		  .forked = symbolizer_forked,
+		  .mapped = symbolizer_mapped,
 		  .forgotten = symbolizer_forgotten },
-		{ .moment = AT_ONCE, .state = config->python,
-		  .forked = python_forked, .executed = python_ended, .exited = python_ended,
+		{ .moment = AT_ONCE,
+		  .state = config->python,
+		  .forked = python_forked,
+		  .executed = python_ended,
+		  .exited = python_ended,
 		  .forgotten = python_forgotten },
 	};
 	size_t i;
@@ -139,8 +153,8 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->giveback = giveback_new();
 	consumers->thresholds = thresholds_new();
 	consumers->sampled = sampled_new(config->sample, config->min_size);
-	consumers->reads = reads_new(config->recording, bpf->maps.file_reads,
-				     bpf->maps.file_reads_spare);
+	consumers->reads =
+		reads_new(config->recording, bpf->maps.file_reads, bpf->maps.file_reads_spare);
 	consumers->latency = latency_new();
 	consumers->samples = cpu_samples_new(bpf_map__fd(bpf->maps.stacks), config->symbolizer);
 	consumers->hits = hit_counts_new();

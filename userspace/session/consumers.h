@@ -23,7 +23,7 @@ struct consumers_config {
 	struct python *python;
 	struct observers *observers;
 	uint64_t min_size;
-	uint64_t sample;	/* as sampled_new() has it */
+	uint64_t sample; /* as sampled_new() has it */
 };
 
 struct consumers {
@@ -37,7 +37,7 @@ struct consumers {
 	struct hit_counts *hits;
 	struct mapped_files *areas;
 	struct kernel_stacks *kernel_stacks;
-	uint64_t lost[MEMTOLL_LOSS_COUNT];	/* in userspace, since the last slice */
+	uint64_t lost[MEMTOLL_LOSS_COUNT]; /* in userspace, since the last slice */
 };
 
 /* Those with state of each process are added to config->observers. */

@@ -30,9 +30,9 @@ struct cpu_samples {
 	int stacks_fd;
 	struct symbolizer *symbolizer;
 	struct sample_judge judge;
-	GHashTable *counts;	/* struct sample_count -> itself */
-	GArray *unnamed;	/* of struct memtoll_sample: the function follows from their stacks */
-	GHashTable *fns;	/* stack id -> the allocator's function in it, plus 1 */
+	GHashTable *counts; /* struct sample_count -> itself */
+	GArray *unnamed;    /* of struct memtoll_sample: the function follows from their stacks */
+	GHashTable *fns;    /* stack id -> the allocator's function in it, plus 1 */
 };
 
 struct cpu_samples *cpu_samples_new(int stacks_fd, struct symbolizer *symbolizer)

@@ -90,7 +90,8 @@ static bool is_from_zram(struct dispatch *dispatch, const struct memtoll_run *ru
 	dispatch->swap_types_seen[run->swap_type] = true;
 	return (run->flags & RUN_MAJOR) &&
 	       swap_devices_is_zram(dispatch->swap_devices, dispatch->swap_types_seen,
-				    run->swap_type, &known) && known;
+				    run->swap_type, &known) &&
+	       known;
 }
 
 /* What the kernel side cannot know: whether a file is a library, a swap device zram. */
@@ -123,22 +124,22 @@ static void on_series(struct dispatch *dispatch, const void *record)
 		const struct memtoll_plain_run *plain = &series->runs[i];
 
 		on_run(dispatch, &(struct memtoll_run){
-			.kind = EVENT_RUN,
-			.tgid = series->tgid,
-			.tid = series->tid,
-			.fault_class = series->fault_class,
-			.area = series->area,
-			.flags = plain->flags,
-			.address = address,
-			.pages = plain->pages,
-			.faults = plain->pages,
-			.first_ns = series->first_ns + plain->first_after_ns,
-			.last_ns = series->first_ns + plain->last_after_ns,
-			.ip = plain->ip,
-			.stack_id = plain->stack_id,
-			.inode = series->inode,
-			.dev = series->dev,
-		});
+					 .kind = EVENT_RUN,
+					 .tgid = series->tgid,
+					 .tid = series->tid,
+					 .fault_class = series->fault_class,
+					 .area = series->area,
+					 .flags = plain->flags,
+					 .address = address,
+					 .pages = plain->pages,
+					 .faults = plain->pages,
+					 .first_ns = series->first_ns + plain->first_after_ns,
+					 .last_ns = series->first_ns + plain->last_after_ns,
+					 .ip = plain->ip,
+					 .stack_id = plain->stack_id,
+					 .inode = series->inode,
+					 .dev = series->dev,
+				 });
 		address += plain->pages * MEMTOLL_PAGE_SIZE;
 	}
 }

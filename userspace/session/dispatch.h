@@ -18,8 +18,8 @@ struct dispatch {
 	struct observers *observers;
 	struct budget *budget;
 	const struct swap_devices *swap_devices;
-	bool *swap_types_seen;	/* SWAP_TYPES of them: set here, cleared where the devices change */
-	bool launched;		/* ptrace holds the processes at fork and exec */
+	bool *swap_types_seen; /* SWAP_TYPES of them: set here, cleared where the devices change */
+	bool launched;	       /* ptrace holds the processes at fork and exec */
 };
 
 /*

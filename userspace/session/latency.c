@@ -19,7 +19,7 @@
 #define FLOOR_MAX_NS 1000000000ULL
 
 struct latency {
-	GArray *outliers;	/* struct memtoll_outlier */
+	GArray *outliers; /* struct memtoll_outlier */
 };
 
 struct latency *latency_new(void)
@@ -46,14 +46,15 @@ int latency_write(struct recording *recording, const struct memtoll_call_key *ke
 
 	for (bucket = 0; bucket < LATENCY_BUCKETS && !err; bucket++)
 		if (counts[bucket])
-			err = recording_latency(recording, &(struct latency_fact){
-				.pid = key->tgid,
-				.call = fn_name(key->fn),
-				.stack_id = key->stack_id,
-				.low_ns = latency_bound(bucket),
-				.high_ns = latency_bound(bucket + 1),
-				.calls = counts[bucket],
-			});
+			err = recording_latency(recording,
+						&(struct latency_fact){
+							.pid = key->tgid,
+							.call = fn_name(key->fn),
+							.stack_id = key->stack_id,
+							.low_ns = latency_bound(bucket),
+							.high_ns = latency_bound(bucket + 1),
+							.calls = counts[bucket],
+						});
 	return err;
 }
 

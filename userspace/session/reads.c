@@ -22,15 +22,15 @@
 struct file {
 	uint64_t inode;
 	uint32_t dev;
-	uint32_t flags;		/* READ_BLOCK_DEVICE */
+	uint32_t flags; /* READ_BLOCK_DEVICE */
 	int64_t number;
 	uint64_t bytes;
 	char *path;
-	bool wanted;		/* rows refer to it */
-	bool written;		/* as it is known */
-	struct reuse *reuse;	/* of its blocks of MEMTOLL_PAGE_SIZE; NULL: none read yet */
-	uint64_t last_end;	/* of its last run */
-	bool used;		/* since its reuse was written */
+	bool wanted;	     /* rows refer to it */
+	bool written;	     /* as it is known */
+	struct reuse *reuse; /* of its blocks of MEMTOLL_PAGE_SIZE; NULL: none read yet */
+	uint64_t last_end;   /* of its last run */
+	bool used;	     /* since its reuse was written */
 };
 
 /* What the kernel's sum of a key was, and whether it has changed in the last slice. */
@@ -42,19 +42,19 @@ struct last_sum {
 /* One of the kernel's maps. */
 struct kernel_sums {
 	int fd;
-	int cpus;		/* values of a row */
-	GHashTable *last;	/* struct last_sum -> itself; by key */
+	int cpus;	  /* values of a row */
+	GHashTable *last; /* struct last_sum -> itself; by key */
 };
 
 struct reads {
 	struct recording *recording;
 	struct kernel_sums sums[2];
-	GHashTable *files;	/* struct file -> itself; by inode and dev */
+	GHashTable *files; /* struct file -> itself; by inode and dev */
 	int64_t file_count;
-	struct reuse *all;	/* blocks of all files */
-	uint64_t followed;	/* blocks of the single files */
-	struct reuse *pages;	/* anonymous ones; NULL: no swap so far */
-	bool used;		/* since it was written */
+	struct reuse *all;   /* blocks of all files */
+	uint64_t followed;   /* blocks of the single files */
+	struct reuse *pages; /* anonymous ones; NULL: no swap so far */
+	bool used;	     /* since it was written */
 	bool pages_used;
 };
 
@@ -87,7 +87,8 @@ static guint sum_hash(gconstpointer data)
 	uint64_t hash = (key->inode ^ key->stack_id) * HASH_GOLDEN;
 
 	hash = (hash ^ hash >> 29 ^ key->tgid ^ (uint64_t)key->dev << 20 ^ key->read_fn ^
-		key->flags << 4) * HASH_FACTOR;
+		key->flags << 4) *
+	       HASH_FACTOR;
 	return hash >> 32;
 }
 
@@ -107,7 +108,8 @@ struct reads *reads_new(struct recording *recording, struct bpf_map *sums, struc
 		reads->sums[i] = (struct kernel_sums){
 			.fd = bpf_map__fd(maps[i]),
 			.cpus = bpf_map__type(maps[i]) == BPF_MAP_TYPE_HASH ?
-				1 : libbpf_num_possible_cpus(),
+					1 :
+					libbpf_num_possible_cpus(),
 			.last = g_hash_table_new_full(sum_hash, sum_equal, NULL, g_free),
 		};
 	reads->all = reuse_new(BLOCKS_OF_ALL);
@@ -190,8 +192,8 @@ static void shrink_largest(struct reads *reads)
 
 	g_hash_table_iter_init(&iter, reads->files);
 	while (g_hash_table_iter_next(&iter, (gpointer *)&file, NULL))
-		if (file->reuse && (!largest || reuse_followed(file->reuse) >
-						reuse_followed(largest->reuse)))
+		if (file->reuse &&
+		    (!largest || reuse_followed(file->reuse) > reuse_followed(largest->reuse)))
 			largest = file;
 	if (!largest)
 		return;
@@ -276,16 +278,16 @@ static int write_reuse(struct reads *reads, const char *subject, int64_t file,
 
 	reuse_sum_up(reuse, &summary);
 	writer.err = recording_reuse(reads->recording, &(struct reuse_fact){
-		.subject = subject,
-		.file = file,
-		.block_bytes = MEMTOLL_PAGE_SIZE,
-		.uses = summary.uses,
-		.different = summary.different,
-		.first = summary.first,
-		.rate = summary.rate,
-		.error = summary.error,
-		.max_distance = summary.max_distance,
-	});
+							       .subject = subject,
+							       .file = file,
+							       .block_bytes = MEMTOLL_PAGE_SIZE,
+							       .uses = summary.uses,
+							       .different = summary.different,
+							       .first = summary.first,
+							       .rate = summary.rate,
+							       .error = summary.error,
+							       .max_distance = summary.max_distance,
+						       });
 	reuse_each(reuse, write_distance, &writer);
 	return writer.err;
 }
@@ -317,14 +319,16 @@ static int write_file(struct reads *reads, struct file *file)
 	if (!file->wanted || file->written)
 		return 0;
 	file->written = true;
-	return recording_file(reads->recording, &(struct file_fact){
-		.file = file->number,
-		.dev = file->dev,
-		.inode = file->inode,
-		.path = file->path,
-		.kind = file->flags & READ_BLOCK_DEVICE ? "block device" : "file",
-		.bytes = file->bytes,
-	});
+	return recording_file(reads->recording,
+			      &(struct file_fact){
+				      .file = file->number,
+				      .dev = file->dev,
+				      .inode = file->inode,
+				      .path = file->path,
+				      .kind = file->flags & READ_BLOCK_DEVICE ? "block device" :
+										"file",
+				      .bytes = file->bytes,
+			      });
 }
 
 #define SUM_WORDS (sizeof(struct memtoll_read_sum) / sizeof(uint64_t))
@@ -355,13 +359,13 @@ static void give_out(struct reads *reads, const struct last_sum *last,
 	struct file *file = file_get(reads, key->dev, key->inode, key->flags);
 
 	on_read(context, &(struct file_read_fact){
-		.pid = key->tgid,
-		.file = file->number,
-		.call = read_fn_name(key->read_fn),
-		.stack_id = key->stack_id,
-		.direct = key->flags & READ_DIRECT,
-		.sum = *delta,
-	});
+				 .pid = key->tgid,
+				 .file = file->number,
+				 .call = read_fn_name(key->read_fn),
+				 .stack_id = key->stack_id,
+				 .direct = key->flags & READ_DIRECT,
+				 .sum = *delta,
+			 });
 	file->wanted = true;
 }
 

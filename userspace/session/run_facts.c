@@ -28,9 +28,8 @@ static void record_not_captured(struct recording *recording, const struct sessio
 		{ "zero.app", config->samples, "the CPUs were not sampled" },
 		{ "swap.in", config->faults, "faults were not traced" },
 		{ "swap.out", config->faults && rss_stat_exact,
-		  config->faults ?
-		  "this kernel tells of memory counters only now and then" :
-		  "faults were not traced" },
+		  config->faults ? "this kernel tells of memory counters only now and then" :
+				   "faults were not traced" },
 		{ "reclaim", config->faults, "faults were not traced" },
 		{ "cow", config->faults, "faults were not traced" },
 		{ "file.fault", config->faults, "faults were not traced" },
@@ -48,9 +47,9 @@ static void record_not_captured(struct recording *recording, const struct sessio
 void run_start_record(struct recording *recording, const struct session_config *config,
 		      enum uprobe_mechanism mechanism, uint64_t start_ns)
 {
-	g_autofree char *command = config->command ?
-		g_strjoinv(" ", (char **)config->command) : config->cgroup ?
-		g_strdup_printf("cgroup %s", config->cgroup) : NULL;
+	g_autofree char *command = config->command ? g_strjoinv(" ", (char **)config->command) :
+				   config->cgroup  ? g_strdup_printf("cgroup %s", config->cgroup) :
+						     NULL;
 	g_autofree char *words = config->command ? shell_words(config->command) : NULL;
 	struct utsname machine;
 	struct timespec realtime;
@@ -87,13 +86,20 @@ int run_prices_record(struct recording *recording, const struct calibration_resu
 		const char *probe;
 		const struct price *price;
 	} rows[] = {
-		{ "malloc", &prices->malloc }, { "calloc", &prices->calloc },
-		{ "free", &prices->free }, { "realloc", &prices->malloc },
-		{ "reallocarray", &prices->malloc }, { "posix_memalign", &prices->malloc },
-		{ "aligned_alloc", &prices->malloc }, { "memalign", &prices->malloc },
-		{ "fault", &prices->fault }, { "fault_end", &prices->fault_end },
-		{ "map", &prices->map }, { "read", &prices->read },
-		{ "read_other", &prices->read_other }, { "idle", &prices->idle },
+		{ "malloc", &prices->malloc },
+		{ "calloc", &prices->calloc },
+		{ "free", &prices->free },
+		{ "realloc", &prices->malloc },
+		{ "reallocarray", &prices->malloc },
+		{ "posix_memalign", &prices->malloc },
+		{ "aligned_alloc", &prices->malloc },
+		{ "memalign", &prices->malloc },
+		{ "fault", &prices->fault },
+		{ "fault_end", &prices->fault_end },
+		{ "map", &prices->map },
+		{ "read", &prices->read },
+		{ "read_other", &prices->read_other },
+		{ "idle", &prices->idle },
 		{ "syscall", &prices->syscall },
 	};
 	const struct {

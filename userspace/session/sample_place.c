@@ -9,8 +9,8 @@
 
 const char *sample_place_name(enum place place)
 {
-	static const char *const names[] = { "memset", "calloc_memset", "allocator", "fault",
-					      "map", "read", "probe", "kernel", "user" };
+	static const char *const names[] = { "memset", "calloc_memset", "allocator", "fault", "map",
+					     "read",   "probe",		"kernel",    "user" };
 
 	return names[place];
 }
@@ -29,10 +29,10 @@ void sample_judge_prepare(struct sample_judge *judge)
 	static const char *const fault[] = { "handle_mm_fault", "exc_page_fault",
 					     "asm_exc_page_fault" };
 	/* The breakpoint, the step over the instruction it replaced, and the way back. */
-	static const char *const probe[] = { "asm_exc_int3", "exc_int3", "asm_exc_debug",
-					     "exc_debug_user", "uprobe_notify_resume",
-					     "__x64_sys_uretprobe", "__x64_sys_uprobe",
-					     "__do_sys_uretprobe" };
+	static const char *const probe[] = { "asm_exc_int3",	     "exc_int3",
+					     "asm_exc_debug",	     "exc_debug_user",
+					     "uprobe_notify_resume", "__x64_sys_uretprobe",
+					     "__x64_sys_uprobe",     "__do_sys_uretprobe" };
 	struct kallsyms *table = kallsyms_read(NULL);
 
 	G_STATIC_ASSERT(G_N_ELEMENTS(fault) == G_N_ELEMENTS(judge->fault));

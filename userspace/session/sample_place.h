@@ -8,8 +8,17 @@
 
 #include "bpf/wire/records.h"
 
-enum place { PLACE_MEMSET, PLACE_CALLOC_MEMSET, PLACE_ALLOCATOR, PLACE_FAULT, PLACE_MAP,
-	     PLACE_READ, PLACE_PROBE, PLACE_KERNEL, PLACE_USER };
+enum place {
+	PLACE_MEMSET,
+	PLACE_CALLOC_MEMSET,
+	PLACE_ALLOCATOR,
+	PLACE_FAULT,
+	PLACE_MAP,
+	PLACE_READ,
+	PLACE_PROBE,
+	PLACE_KERNEL,
+	PLACE_USER
+};
 
 /* Column place of table sample. */
 const char *sample_place_name(enum place place);

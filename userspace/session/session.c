@@ -96,8 +96,8 @@ static int step_prepare(struct session *session)
 	int err = pagetable_find(&session->pagetable);
 
 	if (err) {
-		message("cannot read page tables here: %s", err == -EPERM ?
-			"no privilege (CAP_BPF, CAP_PERFMON)" : strerror(-err));
+		message("cannot read page tables here: %s",
+			err == -EPERM ? "no privilege (CAP_BPF, CAP_PERFMON)" : strerror(-err));
 		return STATUS_UNSUPPORTED;
 	}
 	session->mechanism = uprobe_mechanism_find();
@@ -119,18 +119,20 @@ static int step_load(struct session *session)
 	const struct session_config *config = &session->config;
 	const char *refused;
 
-	session->bpf = programs_load(&(struct programs_config){
-		.pagetable = &session->pagetable,
-		.mechanism = session->mechanism,
-		.min_size = config->min_size,
-		.sample = config->sample,
-		.buffer_bytes = config->buffer_bytes,
-		.uprobes = config->uprobes,
-		.faults = config->faults,
-		.mappings = config->mappings,
-		.samples = config->samples,
-		.reads = config->reads,
-	}, &refused);
+	session->bpf = programs_load(
+		&(struct programs_config){
+			.pagetable = &session->pagetable,
+			.mechanism = session->mechanism,
+			.min_size = config->min_size,
+			.sample = config->sample,
+			.buffer_bytes = config->buffer_bytes,
+			.uprobes = config->uprobes,
+			.faults = config->faults,
+			.mappings = config->mappings,
+			.samples = config->samples,
+			.reads = config->reads,
+		},
+		&refused);
 	if (session->bpf) {
 		sums_take_memory(session->bpf->obj);
 		return STATUS_DONE;
@@ -144,8 +146,8 @@ static int open_consumers(struct session *session)
 {
 	session->symbolizer = symbolizer__new();
 	session->python = python_new();
-	session->python_reader = python_reader_start(bpf_map__fd(session->bpf->maps.pythons),
-						     session->python);
+	session->python_reader =
+		python_reader_start(bpf_map__fd(session->bpf->maps.pythons), session->python);
 	if (!session->python_reader)
 		return -errno;
 	session->observers = observers_new();
@@ -172,15 +174,17 @@ static int open_consumers(struct session *session)
 		.uprobes = session->config.uprobes,
 		.maps_reported = session->config.mappings,
 	});
-	session->budget = budget_new(&(struct budget_config){
-		.bpf = session->bpf,
-		.probes = session->probes,
-		.targets = session->targets,
-		.recording = session->recording,
-		.limit = session->config.uprobes ? session->config.overhead_limit : 0,
-		.command = session->launch != NULL,
-		.may_leave_calls = session->config.may_leave_calls,
-	}, &session->prices);
+	session->budget = budget_new(
+		&(struct budget_config){
+			.bpf = session->bpf,
+			.probes = session->probes,
+			.targets = session->targets,
+			.recording = session->recording,
+			.limit = session->config.uprobes ? session->config.overhead_limit : 0,
+			.command = session->launch != NULL,
+			.may_leave_calls = session->config.may_leave_calls,
+		},
+		&session->prices);
 	session->writer = slice_writer_new(&(struct slice_writer_config){
 		.bpf = session->bpf,
 		.recording = session->recording,
@@ -221,8 +225,7 @@ void session_record_state(struct session *session)
 		memset(session->swap_types_seen, 0, sizeof(session->swap_types_seen));
 	swap_devices_record(session->swap_devices, session->swap_types_seen, session->recording);
 	if (session->launch)
-		recording_meta_int(session->recording, "held_ns",
-				   launch_held_ns(session->launch));
+		recording_meta_int(session->recording, "held_ns", launch_held_ns(session->launch));
 }
 
 static int add_targets(struct session *session)
@@ -262,7 +265,8 @@ static void warn_without_allocator(struct session *session)
 
 	if (session->config.uprobes && without)
 		message("no allocator that memtoll knows was found in %u of %u processes: faults "
-			"and mappings only", without, targets_count(session->targets));
+			"and mappings only",
+			without, targets_count(session->targets));
 }
 
 static void add_pid(void *pids, struct target *target)
@@ -309,8 +313,8 @@ static int step_attach(struct session *session)
 	session->probes = probes_attach(session->bpf, &set);
 	if (!session->probes)
 		return STATUS_UNSUPPORTED;
-	if (calibration_run(session->calibration, session->bpf, session->mechanism,
-			    session->probes, config->uprobes, &session->prices))
+	if (calibration_run(session->calibration, session->bpf, session->mechanism, session->probes,
+			    config->uprobes, &session->prices))
 		return STATUS_UNSUPPORTED;
 	calibration_end(session->calibration);
 	session->calibration = NULL;
@@ -333,8 +337,8 @@ static int step_attach(struct session *session)
 	/* -d counts from when all is attached: that takes long in a large program, within bounds. */
 	if (config->duration_ns)
 		watchdog_attach_by(session->watchdog,
-				   session->start_ns + MAX(config->duration_ns,
-							   WATCHDOG_ATTACH_MS * MS));
+				   session->start_ns +
+					   MAX(config->duration_ns, WATCHDOG_ATTACH_MS * MS));
 	status = add_targets(session);
 	if (!status)
 		report_other_tracers(session);

@@ -14,27 +14,27 @@
 #define BUFFER_DEFAULT (16ULL << 20)
 
 struct session_config {
-	const pid_t *pids;		/* running processes, or */
+	const pid_t *pids; /* running processes, or */
 	size_t pid_count;
-	char *const *command;		/* a command to run; NULL-terminated */
-	const char *cgroup;		/* directory of a cgroup, whose processes come and go */
-	const char *output;		/* NULL: in memory */
+	char *const *command; /* a command to run; NULL-terminated */
+	const char *cgroup;   /* directory of a cgroup, whose processes come and go */
+	const char *output;   /* NULL: in memory */
 	bool force;
-	uint64_t max_bytes;		/* of the recording, its journal with it; 0: no limit */
-	uint64_t duration_ns;		/* 0: until the target ends or a signal comes */
+	uint64_t max_bytes;   /* of the recording, its journal with it; 0: no limit */
+	uint64_t duration_ns; /* 0: until the target ends or a signal comes */
 	uint64_t min_size;
-	uint64_t sample;		/* mean bytes between chosen allocations, 0: none */
-	uint64_t buffer_bytes;		/* of the ring buffer: a power of two, whole pages */
-	bool uprobes;			/* the allocator's functions */
+	uint64_t sample;       /* mean bytes between chosen allocations, 0: none */
+	uint64_t buffer_bytes; /* of the ring buffer: a power of two, whole pages */
+	bool uprobes;	       /* the allocator's functions */
 	bool faults;
 	bool mappings;
 	bool samples;
-	bool reads;			/* of files */
-	double overhead_limit;		/* share of the CPU time, 0: none is set */
-	const char *overhead_limit_text;	/* "none", or in percent: for the record */
-	bool may_leave_calls;		/* system calls of an idle program may go unwatched */
-	const char *probes;		/* as given, for the record */
-	const char *command_line;	/* how memtoll was called */
+	bool reads;			 /* of files */
+	double overhead_limit;		 /* share of the CPU time, 0: none is set */
+	const char *overhead_limit_text; /* "none", or in percent: for the record */
+	bool may_leave_calls;		 /* system calls of an idle program may go unwatched */
+	const char *probes;		 /* as given, for the record */
+	const char *command_line;	 /* how memtoll was called */
 };
 
 struct session;

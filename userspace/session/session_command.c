@@ -14,8 +14,8 @@
 #include "session/watchdog.h"
 #include "targets/targets.h"
 
-#define HELD_NS (20 * MS)		/* how long windows may wait while a process is held */
-#define TERMINATE_NS (5000 * MS)	/* how long a command gets to end after SIGTERM */
+#define HELD_NS (20 * MS)	 /* how long windows may wait while a process is held */
+#define TERMINATE_NS (5000 * MS) /* how long a command gets to end after SIGTERM */
 
 /* Before a process that was held for long continues: bring windows to where they should be. */
 static void let_go_on(struct session *session)

@@ -32,9 +32,9 @@ struct session {
 	struct targets *targets;
 	struct memory_cgroups *memory_cgroups;
 	struct swap_devices *swap_devices;
-	bool swap_types_seen[SWAP_TYPES];	/* in swap entries, since devices changed */
+	bool swap_types_seen[SWAP_TYPES]; /* in swap entries, since devices changed */
 	bool swap_in_counted;
-	bool locks_asked;			/* futex calls are to be watched */
+	bool locks_asked; /* futex calls are to be watched */
 	struct observers *observers;
 	struct consumers *consumers;
 	struct budget *budget;
@@ -49,17 +49,17 @@ struct session {
 	sigset_t old_signals;
 	bool signals_blocked;
 	uint64_t start_ns;
-	uint64_t end_due_ns;			/* 0: none */
+	uint64_t end_due_ns; /* 0: none */
 	uint64_t slice_start_ns;
 	uint64_t cgroup_read_ns;
 	uint64_t sizes_read_ns;
 	uint64_t kept_up_ns;
-	uint64_t windows_seen_ns;	/* when windows were last begun or ended as due */
+	uint64_t windows_seen_ns; /* when windows were last begun or ended as due */
 	struct fault_window window;
 	struct priority priority;
-	bool more_waits;		/* of the command's processes than were handled */
-	bool draining;			/* threads have been asked for their open runs */
-	bool others_reported;		/* another memtoll traces a target, too */
+	bool more_waits;      /* of the command's processes than were handled */
+	bool draining;	      /* threads have been asked for their open runs */
+	bool others_reported; /* another memtoll traces a target, too */
 	const char *end_reason;
 	bool command_ended;
 	int command_status;

@@ -31,12 +31,12 @@
  */
 #define SHORT_SLICE_NS (250 * MS)
 #define DEAD_MANY 50
-#define POLL_NS (20 * MS)		/* how long records may wait in the ring buffer */
-#define CGROUP_NS (100 * MS)		/* how often a cgroup is asked for new processes */
-#define KEEP_UP_NS (5 * MS)		/* how often targets are serviced while a slice is written */
-#define SIZES_NS (100 * MS)		/* how often processes are asked for their sizes */
-#define WINDOW_LATE_NS (1000 * MS)	/* a window of timed faults ends by itself if we are so late */
-#define WINDOW_WAIT_NS (500 * MS)	/* how long a slice may wait for a window to end */
+#define POLL_NS (20 * MS)	   /* how long records may wait in the ring buffer */
+#define CGROUP_NS (100 * MS)	   /* how often a cgroup is asked for new processes */
+#define KEEP_UP_NS (5 * MS)	   /* how often targets are serviced while a slice is written */
+#define SIZES_NS (100 * MS)	   /* how often processes are asked for their sizes */
+#define WINDOW_LATE_NS (1000 * MS) /* a window of timed faults ends by itself if we are so late */
+#define WINDOW_WAIT_NS (500 * MS)  /* how long a slice may wait for a window to end */
 
 uint64_t session_step_budget(struct session *session)
 {
@@ -174,7 +174,7 @@ static bool is_over(struct session *session, uint64_t now)
 		return true;
 	}
 	if (session->config.cgroup)
-		goto time;	/* processes may yet come */
+		goto time; /* processes may yet come */
 	if (targets_all_exited(session->targets)) {
 		session->end_reason = "target exited";
 		return true;

@@ -67,15 +67,15 @@ struct slice_writer {
 	struct consumers *consumers;
 	GHashTable *call_places;	/* by place and CPU: a sum as of the last slice */
 	GHashTable *last[SUMMED];	/* by key: a sum as of the last slice */
-	struct memtoll_walk_sum walked;	/* of all targets, since the start */
+	struct memtoll_walk_sum walked; /* of all targets, since the start */
 	GHashTable *stacks;		/* ids to write with this slice */
 	struct stack_writer stack_writer;
-	uint64_t lost[MEMTOLL_LOSS_COUNT];	/* in the kernel, as of the last slice */
+	uint64_t lost[MEMTOLL_LOSS_COUNT]; /* in the kernel, as of the last slice */
 	uint64_t unmatched_frees;
 	uint64_t untracked_returns;
 	uint64_t unfollowed_pages;
-	GArray *runs;			/* struct stored_run, at most RUNS_PER_SLICE */
-	guint runs_seen;		/* in this slice; the kept ones are a sample of them */
+	GArray *runs;	 /* struct stored_run, at most RUNS_PER_SLICE */
+	guint runs_seen; /* in this slice; the kept ones are a sample of them */
 	uint64_t runs_written;
 	struct nameless *nameless;
 	int err;
@@ -248,7 +248,8 @@ static void on_charge(void *context, const struct charge *charge)
 		.allocated_call = allocated_name(charge->allocated_fn),
 		.touched_stack = want_toucher(writer, charge->pid, charge->touched_stack),
 		.area = area_name(charge->area),
-		.area_name = mapped_files_path(writer->consumers->areas, charge->dev, charge->inode),
+		.area_name =
+			mapped_files_path(writer->consumers->areas, charge->dev, charge->inode),
 		.in_call = fn_name(charge->in_fn),
 		.in_memset = charge->memset,
 		.faults = charge->faults,
@@ -333,7 +334,8 @@ static void on_access(void *context, const struct access *access)
 		.call = allocated_name(access->allocated_fn),
 		.allocated_stack = access->allocated_stack,
 		.area = outside ? area_name(access->area) : "",
-		.area_name = mapped_files_path(writer->consumers->areas, access->dev, access->inode),
+		.area_name =
+			mapped_files_path(writer->consumers->areas, access->dev, access->inode),
 		.first_pages = access->first_pages,
 		.first_sequential_pages = access->first_sequential_pages,
 		.in_pages = access->in_pages,
@@ -352,8 +354,8 @@ static void on_sampled(void *context, const struct sampled_site *site)
 	struct slice_writer *writer = context;
 
 	want_stack(writer, site->stack_id);
-	keep_first_error(writer, recording_sampled(writer->config.recording, fn_name(site->fn),
-						   site));
+	keep_first_error(writer,
+			 recording_sampled(writer->config.recording, fn_name(site->fn), site));
 }
 
 static void on_call_sum(void *context, const void *key_data, const uint64_t *delta)
@@ -549,8 +551,8 @@ static void write_stacks(struct slice_writer *writer, uint64_t end_ns)
 		/* With a size limit a slice is written whole or not at all. */
 		if (i % STACKS_AT_ONCE == STACKS_AT_ONCE - 1 &&
 		    !recording_is_limited(writer->config.recording))
-			keep_first_error(writer, recording_slice_commit(writer->config.recording,
-									end_ns));
+			keep_first_error(writer,
+					 recording_slice_commit(writer->config.recording, end_ns));
 		writer->config.service(writer->config.service_context);
 	}
 }
@@ -643,8 +645,8 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 	keep_first_error(writer, reads_commit(consumers->reads, on_read_sum, writer));
 	write_walk_price(writer);
 	targets_each(writer->config.targets, write_target, writer);
-	keep_first_error(writer, cpu_samples_commit(consumers->samples, recording, want_stack,
-						    writer));
+	keep_first_error(writer,
+			 cpu_samples_commit(consumers->samples, recording, want_stack, writer));
 	keep_first_error(writer, hit_counts_write(consumers->hits, recording,
 						  budget_syscalls_scale(writer->config.budget)));
 	keep_first_error(writer, budget_write(writer->config.budget));

@@ -29,7 +29,7 @@ struct slice_writer_config {
 	struct targets *targets;
 	struct budget *budget;
 	struct consumers *consumers;
-	void (*service)(void *context);	/* called repeatedly while a slice is written */
+	void (*service)(void *context); /* called repeatedly while a slice is written */
 	void *service_context;
 };
 

@@ -30,18 +30,18 @@
 
 /* What a tick finds. */
 struct watchdog_state {
-	unsigned int alive;	/* signs of life so far */
-	bool signal_waits;	/* and has not been read */
-	bool due;		/* or is over time, or a signal was read */
+	unsigned int alive; /* signs of life so far */
+	bool signal_waits;  /* and has not been read */
+	bool due;	    /* or is over time, or a signal was read */
 	bool finishing;
-	bool late;		/* attaching took too long */
+	bool late; /* attaching took too long */
 };
 
 /* All 0 at first. */
 struct watchdog_patience {
-	unsigned int alive;	/* as of the last tick */
-	unsigned int ticks;	/* without a sign of life */
-	unsigned int waiting;	/* that a signal waits for */
+	unsigned int alive;   /* as of the last tick */
+	unsigned int ticks;   /* without a sign of life */
+	unsigned int waiting; /* that a signal waits for */
 };
 
 /* One tick. True: patience is at its end. */

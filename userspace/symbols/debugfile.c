@@ -111,8 +111,9 @@ static int try_root(int root, const struct debugfile_query *query, char **found)
 	int fd = -1;
 
 	if (strlen(query->build_id) > 2)
-		fd = try_path(root, g_strdup_printf(DEBUG_DIR "/.build-id/%.2s/%s.debug",
-						    query->build_id, query->build_id + 2),
+		fd = try_path(root,
+			      g_strdup_printf(DEBUG_DIR "/.build-id/%.2s/%s.debug", query->build_id,
+					      query->build_id + 2),
 			      query, false, found);
 	if (fd >= 0 || !query->link || !*query->link)
 		return fd;
@@ -121,8 +122,8 @@ static int try_root(int root, const struct debugfile_query *query, char **found)
 	directory = g_path_get_dirname(query->path);
 	fd = try_path(root, g_build_filename(directory, query->link, NULL), query, true, found);
 	if (fd < 0)
-		fd = try_path(root, g_build_filename(directory, ".debug", query->link, NULL),
-			      query, true, found);
+		fd = try_path(root, g_build_filename(directory, ".debug", query->link, NULL), query,
+			      true, found);
 	if (fd < 0)
 		fd = try_path(root, g_build_filename(DEBUG_DIR, directory, query->link, NULL),
 			      query, true, found);
@@ -154,8 +155,8 @@ static void paths_in(const struct debugfile_query *query, char *paths[])
 	if (strlen(query->build_id) > 2) {
 		paths[count++] = g_strdup_printf("/.build-id/%.2s/%s.debug", query->build_id,
 						 query->build_id + 2);
-		paths[count++] = g_strdup_printf("/.build-id/%.2s/%s", query->build_id,
-						 query->build_id + 2);
+		paths[count++] =
+			g_strdup_printf("/.build-id/%.2s/%s", query->build_id, query->build_id + 2);
 	}
 	paths[count++] = g_strdup_printf("%s.debug", query->path);
 	paths[count++] = g_strdup(query->path);
@@ -185,8 +186,7 @@ static int find_in(const char *directory, const struct debugfile_query *query, c
 	return fd;
 }
 
-int debugfile_find(const char *build_id, const char *module, char *const *directories,
-		   char **found)
+int debugfile_find(const char *build_id, const char *module, char *const *directories, char **found)
 {
 	const struct debugfile_query query = { .path = module, .build_id = build_id, .root = -1 };
 	int fd = -1, root;

@@ -75,8 +75,8 @@ static size_t clone_start(const char *name, size_t len)
 			continue;
 		end = (size_t)(at - name) + strlen(suffixes[i]);
 		if (suffixes[i][strlen(suffixes[i]) - 1] == '.' ?
-		    end < len && isxdigit((unsigned char)name[end]) :
-		    end == len || name[end] == '.')
+			    end < len && isxdigit((unsigned char)name[end]) :
+			    end == len || name[end] == '.')
 			start = (size_t)(at - name) < start ? (size_t)(at - name) : start;
 	}
 	return start;

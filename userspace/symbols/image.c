@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* libelf reads the file, libdw splits its .eh_frame. */
-#define _GNU_SOURCE 1	/* memmem */
+#define _GNU_SOURCE 1 /* memmem */
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -83,8 +83,8 @@ static int read_segments(struct image *image)
 {
 	size_t count;
 
-	if (!gelf_getehdr(image->elf, &image->header) ||
-	    elf_getphdrnum(image->elf, &count) != 0 || count > SEGMENTS_MAX)
+	if (!gelf_getehdr(image->elf, &image->header) || elf_getphdrnum(image->elf, &count) != 0 ||
+	    count > SEGMENTS_MAX)
 		return -ENOEXEC;
 	image->segments = g_new0(GElf_Phdr, count);
 	for (size_t i = 0; i < count; i++) {
@@ -284,8 +284,7 @@ static const GElf_Phdr *code_segment(const struct image *image, uint64_t address
 		const GElf_Phdr *segment = &image->segments[i];
 
 		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) &&
-		    address >= segment->p_vaddr &&
-		    address - segment->p_vaddr < segment->p_filesz)
+		    address >= segment->p_vaddr && address - segment->p_vaddr < segment->p_filesz)
 			return segment;
 	}
 	return NULL;
@@ -362,8 +361,7 @@ static uint8_t fde_encoding(const Dwarf_CIE *cie)
 			return DW_EH_PE_omit;
 		if (*letter == 'R')
 			return data[0];
-		if (*letter == 'P' && (data[0] & 0x70) != DW_EH_PE_aligned &&
-		    encoded_size(data[0]))
+		if (*letter == 'P' && (data[0] & 0x70) != DW_EH_PE_aligned && encoded_size(data[0]))
 			used += encoded_size(data[0]);
 		else if (*letter == 'P' || !strchr("LSB", *letter))
 			return DW_EH_PE_omit;
@@ -580,7 +578,7 @@ bool image_in_section(const struct image *image, const char *prefix, uint64_t ad
 
 void image_each_rela(const struct image *image, image_rela_fn callback, void *argument)
 {
-	uint64_t budget = SECTION_MAX;	/* sections of a broken file may overlap */
+	uint64_t budget = SECTION_MAX; /* sections of a broken file may overlap */
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
 

@@ -22,8 +22,8 @@ struct image {
 	GElf_Phdr *segments;
 	size_t segment_count;
 	bool has_interp;
-	bool is_main;		/* the process's executable */
-	char *soname;		/* "" where there is none */
+	bool is_main; /* the process's executable */
+	char *soname; /* "" where there is none */
 };
 
 /*
@@ -44,11 +44,11 @@ size_t executable_files(const struct maps *maps, size_t **indexes);
 
 struct symbol_table {
 	Elf_Data *symbols;
-	Elf_Data *versions;	/* NULL: not versioned */
+	Elf_Data *versions; /* NULL: not versioned */
 	const char *names;
-	size_t names_size;	/* the last byte is 0 */
+	size_t names_size; /* the last byte is 0 */
 	size_t count;
-	size_t section;		/* index of the table's section */
+	size_t section; /* index of the table's section */
 };
 
 /* The table of a section type, SHT_DYNSYM or SHT_SYMTAB. False where there is no usable one. */
@@ -63,10 +63,10 @@ uint32_t image_symbol_section(const struct image *image);
 struct symbol {
 	GElf_Sym raw;
 	const char *name;
-	unsigned char type;	/* STT_* */
+	unsigned char type; /* STT_* */
 	bool defined;
 	bool local;
-	bool old_version;	/* kept for old programs; new ones get the default version */
+	bool old_version; /* kept for old programs; new ones get the default version */
 };
 
 bool symbol_table_get(const struct symbol_table *table, size_t index, struct symbol *symbol);

@@ -25,7 +25,7 @@
 #define OVERLAPS_MAX 256
 
 struct segment {
-	uint64_t offset;	/* in the file */
+	uint64_t offset; /* in the file */
 	uint64_t file_size;
 	uint64_t address;
 	uint64_t memory_size;
@@ -35,7 +35,7 @@ struct segment {
 struct symbol {
 	uint64_t start;
 	uint64_t end;
-	const char *name;	/* in the file's string table */
+	const char *name; /* in the file's string table */
 	uint8_t type;
 	uint8_t binding;
 	bool sized;
@@ -44,24 +44,24 @@ struct symbol {
 enum state {
 	STATE_UNREAD = 0,
 	STATE_READ = 1,
-	STATE_LOST = 2,		/* no ELF program, or broken: not used any more */
+	STATE_LOST = 2, /* no ELF program, or broken: not used any more */
 };
 
 struct object {
 	enum state state;
-	int fd;			/* -1 as soon as libdwfl owns it */
+	int fd; /* -1 as soon as libdwfl owns it */
 	int root;
 	char *path;
 	char build_id[BUILD_ID_TEXT];
 	bool faulted;		/* SIGBUS inside libdwfl: its state is undefined */
-	bool alternative_found;	/* the file made by dwz */
+	bool alternative_found; /* the file made by dwz */
 	struct segment *segments;
 	size_t segment_count;
 	Dwfl *dwfl;
 	Dwfl_Module *module;
-	GArray *symbols;	/* struct symbol, ascending by start, one for each start */
-	struct scopes *scopes;	/* NULL: no DWARF */
-	struct object *next;	/* in abandoned */
+	GArray *symbols;       /* struct symbol, ascending by start, one for each start */
+	struct scopes *scopes; /* NULL: no DWARF */
+	struct object *next;   /* in abandoned */
 };
 
 /*
@@ -391,21 +391,22 @@ static void take_symbol(struct object *object, int index)
 	GElf_Sym raw;
 	Elf *elf;
 
-	symbol.name = dwfl_module_getsym_info(object->module, index, &raw, &address, &section,
-					      &elf, &bias);
+	symbol.name = dwfl_module_getsym_info(object->module, index, &raw, &address, &section, &elf,
+					      &bias);
 	if (!symbol.name || !*symbol.name || *symbol.name == '$' || section == SHN_UNDEF ||
 	    section == SHN_ABS)
 		return;
 	symbol.type = GELF_ST_TYPE(raw.st_info);
 	symbol.binding = GELF_ST_BIND(raw.st_info);
 	if ((symbol.type != STT_FUNC && symbol.type != STT_GNU_IFUNC &&
-	     symbol.type != STT_NOTYPE) || !is_code(object, address))
+	     symbol.type != STT_NOTYPE) ||
+	    !is_code(object, address))
 		return;
 	symbol.start = address;
 	symbol.sized = raw.st_size > 0;
 	if (symbol.sized)
-		symbol.end = raw.st_size > UINT64_MAX - address ? UINT64_MAX :
-			     address + raw.st_size;
+		symbol.end =
+			raw.st_size > UINT64_MAX - address ? UINT64_MAX : address + raw.st_size;
 	else
 		symbol.end = section_end(elf, section, bias, address);
 	if (symbol.end > symbol.start)
@@ -478,8 +479,8 @@ static void read_object(struct object *object)
 		return;
 	dwfl_report_begin(object->dwfl);
 	/* At base 0, so that libdwfl's addresses are the file's. It takes the descriptor. */
-	object->module = dwfl_report_elf(object->dwfl, object->path, object->path, object->fd, 0,
-					 true);
+	object->module =
+		dwfl_report_elf(object->dwfl, object->path, object->path, object->fd, 0, true);
 	if (object->module)
 		object->fd = -1;
 	dwfl_report_end(object->dwfl, NULL, NULL);

@@ -21,10 +21,10 @@
 struct object;
 
 struct object_frame {
-	char *function;		/* demangled, never NULL; "" where no symbol covers the address */
-	char *file;		/* never NULL */
+	char *function; /* demangled, never NULL; "" where no symbol covers the address */
+	char *file;	/* never NULL */
 	uint32_t line;
-	uint64_t start;		/* first address of the function; 0: not known */
+	uint64_t start; /* first address of the function; 0: not known */
 };
 
 /*

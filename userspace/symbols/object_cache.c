@@ -48,7 +48,7 @@ struct root {
 };
 
 struct object_cache {
-	GHashTable *files;	/* file_key -> struct file */
+	GHashTable *files; /* file_key -> struct file */
 	GArray *vdsos;
 	GArray *roots;
 	unsigned int descriptors;
@@ -249,7 +249,8 @@ struct object *object_cache_vdso(struct object_cache *cache, pid_t pid,
 	}
 	data = g_bytes_get_data(vdso.bytes, &size);
 	fd = cache->vdsos->len < VDSOS_MAX && object_cache_has_room(cache) ?
-	     memfd_create("vdso", MFD_CLOEXEC) : -1;
+		     memfd_create("vdso", MFD_CLOEXEC) :
+		     -1;
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
 		if (fd >= 0)
 			close(fd);

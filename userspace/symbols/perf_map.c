@@ -27,8 +27,8 @@
 struct entry {
 	uint64_t start;
 	uint64_t end;
-	size_t name;		/* into names */
-	uint32_t order;		/* of writing */
+	size_t name;	/* into names */
+	uint32_t order; /* of writing */
 };
 
 struct perf_map {
@@ -37,11 +37,11 @@ struct perf_map {
 	dev_t device;
 	ino_t inode;
 	off_t size_seen;
-	off_t parsed;		/* bytes of whole lines */
-	int64_t read_at;	/* microseconds, monotonic */
+	off_t parsed;	 /* bytes of whole lines */
+	int64_t read_at; /* microseconds, monotonic */
 	uint32_t next_order;
 	GString *names;
-	GArray *entries;	/* struct entry, ascending by start, then by order */
+	GArray *entries; /* struct entry, ascending by start, then by order */
 };
 
 /* The fields of /proc/PID/status that matter here: proc(5). */

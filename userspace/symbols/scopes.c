@@ -23,20 +23,20 @@
 struct range {
 	uint64_t low;
 	uint64_t high;
-	guint owner;		/* index of a unit or of a function */
+	guint owner; /* index of a unit or of a function */
 };
 
 struct unit {
 	Dwarf_Die die;
 	bool indexed;
-	GArray *ranges;		/* struct range, ascending by low */
-	GArray *functions;	/* Dwarf_Die */
+	GArray *ranges;	   /* struct range, ascending by low */
+	GArray *functions; /* Dwarf_Die */
 };
 
 struct scopes {
 	uint64_t bias;
-	GArray *units;		/* struct unit */
-	GArray *ranges;		/* struct range, ascending by low */
+	GArray *units;	/* struct unit */
+	GArray *ranges; /* struct range, ascending by low */
 };
 
 static int compare(const void *left, const void *right)
@@ -289,7 +289,7 @@ size_t scopes_find(struct scopes *scopes, uint64_t address, struct scope *found)
 {
 	struct unit *unit;
 	const struct range *range;
-	Dwarf_Die chain[SCOPES_MAX];	/* the function, then what is inlined, outermost first */
+	Dwarf_Die chain[SCOPES_MAX]; /* the function, then what is inlined, outermost first */
 	size_t inlined = 0;
 	unsigned int visits = 0;
 	Dwarf_Addr start;

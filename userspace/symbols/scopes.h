@@ -16,12 +16,12 @@
 #define SCOPES_MAX 32
 
 struct scope {
-	const char *name;	/* linker name where there is one; NULL: not known */
-	const char *file;	/* NULL: not known */
-	const char *directory;	/* what file is relative to; NULL: not known */
+	const char *name;      /* linker name where there is one; NULL: not known */
+	const char *file;      /* NULL: not known */
+	const char *directory; /* what file is relative to; NULL: not known */
 	uint32_t line;
-	bool physical;		/* the function itself, not one inlined into it */
-	uint64_t start;		/* of the physical function; 0: not known */
+	bool physical;	/* the function itself, not one inlined into it */
+	uint64_t start; /* of the physical function; 0: not known */
 };
 
 struct scopes;

@@ -32,15 +32,15 @@ struct region {
 	uint32_t dev_major;
 	uint32_t dev_minor;
 	const char *path;
-	struct object *object;	/* NULL: no file, or it could not be opened */
+	struct object *object; /* NULL: no file, or it could not be opened */
 };
 
 struct process {
 	pid_t pid;
-	uint64_t start_ticks;	/* 0: not known */
-	GArray *regions;	/* struct region, ascending, disjoint; shared after fork */
+	uint64_t start_ticks; /* 0: not known */
+	GArray *regions;      /* struct region, ascending, disjoint; shared after fork */
 	struct perf_map *perf_map;
-	int64_t perf_map_tried;	/* microseconds, monotonic */
+	int64_t perf_map_tried; /* microseconds, monotonic */
 	GList link;		/* in symbolizer->order */
 };
 
@@ -65,11 +65,11 @@ struct names {
 
 struct symbolizer {
 	GStringChunk *strings;
-	GHashTable *interned;	/* set of strings */
+	GHashTable *interned; /* set of strings */
 	struct object_cache *objects;
-	GHashTable *processes;	/* pid -> struct process */
-	GQueue order;		/* processes, least recently shown first */
-	GHashTable *names;	/* name_key -> struct names */
+	GHashTable *processes; /* pid -> struct process */
+	GQueue order;	       /* processes, least recently shown first */
+	GHashTable *names;     /* name_key -> struct names */
 };
 
 const char *frame_kind_name(enum frame_kind kind)
@@ -238,8 +238,7 @@ static void keep_uncovered(GArray *now, const GArray *before)
 		struct region rest = g_array_index(before, struct region, i);
 		guint at;
 
-		while (cover < count &&
-		       g_array_index(now, struct region, cover).end <= rest.start)
+		while (cover < count && g_array_index(now, struct region, cover).end <= rest.start)
 			cover++;
 		for (at = cover; at < count && rest.start < rest.end; at++) {
 			uint64_t start = g_array_index(now, struct region, at).start;
@@ -315,8 +314,7 @@ int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct 
 
 		if (!mapping->exec)
 			continue;
-		region.object = mapping_object(symbolizer, pid, mapping, objects,
-					       process->regions);
+		region.object = mapping_object(symbolizer, pid, mapping, objects, process->regions);
 		region.path = intern(symbolizer, mapping->path);
 		g_array_append_val(regions, region);
 	}
@@ -459,8 +457,7 @@ static bool jit_frame(struct symbolizer *symbolizer, struct process *process, ui
 static bool is_anonymous(const struct region *region)
 {
 	return region->path[0] != '[' || g_str_has_prefix(region->path, "[anon") ||
-	       g_str_has_prefix(region->path, "[heap]") ||
-	       g_str_has_prefix(region->path, "[stack");
+	       g_str_has_prefix(region->path, "[heap]") || g_str_has_prefix(region->path, "[stack");
 }
 
 size_t symbolizer_user(struct symbolizer *symbolizer, pid_t pid, uint64_t address,
@@ -474,14 +471,17 @@ size_t symbolizer_user(struct symbolizer *symbolizer, pid_t pid, uint64_t addres
 	if (capacity == 0)
 		return 0;
 	frames[0] = (struct frame){
-		.function = "", .module = "", .file = "", .build_id = "", .kind = FRAME_NATIVE,
+		.function = "",
+		.module = "",
+		.file = "",
+		.build_id = "",
+		.kind = FRAME_NATIVE,
 	};
 	if (!process)
 		return 1;
 	region = find_region(process->regions, lookup);
 	if (region && region->object &&
-	    object_address(region->object, lookup - region->start + region->offset,
-			   &file_address))
+	    object_address(region->object, lookup - region->start + region->offset, &file_address))
 		return native_frames(symbolizer, region, file_address, address != lookup, frames,
 				     capacity);
 	/* Runtimes that toggle between writable and executable: the region may not be known. */
@@ -489,8 +489,7 @@ size_t symbolizer_user(struct symbolizer *symbolizer, pid_t pid, uint64_t addres
 		jit_frame(symbolizer, process, address, lookup, &frames[0]);
 		return 1;
 	}
-	if (is_anonymous(region) &&
-	    jit_frame(symbolizer, process, address, lookup, &frames[0]))
+	if (is_anonymous(region) && jit_frame(symbolizer, process, address, lookup, &frames[0]))
 		return 1;
 	frames[0].module = region->path;
 	if (region->inode == 0 && is_anonymous(region))

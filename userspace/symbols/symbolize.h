@@ -25,14 +25,14 @@ const char *frame_kind_name(enum frame_kind kind);
 
 /* Strings belong to the symbolizer and live as long as it does. Unknown: "" and 0. */
 struct frame {
-	const char *function;	/* demangled */
-	const char *module;	/* path as the process sees it, or "[vdso]" */
+	const char *function; /* demangled */
+	const char *module;   /* path as the process sees it, or "[vdso]" */
 	const char *file;
 	uint32_t line;
 	enum frame_kind kind;
 	const char *build_id;	/* hex */
-	uint64_t module_offset;	/* address less the module's load bias: what addr2line wants */
-	uint64_t symbol_offset;	/* bytes from the function's start */
+	uint64_t module_offset; /* address less the module's load bias: what addr2line wants */
+	uint64_t symbol_offset; /* bytes from the function's start */
 };
 
 struct symbolizer;

@@ -24,19 +24,20 @@
 #include "host/privileges.h"
 #include "host/proc.h"
 
-#define FOLLOW (PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | \
-		PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)
+#define FOLLOW                                                                                 \
+	(PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
+	 PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
 /* A followed thread. */
 struct tracee {
 	pid_t tid;
-	bool known;		/* its first stop has been handled */
-	bool starting;		/* between exec and the end of dynamic loading */
-	bool mapping;		/* in an mmap that makes a file executable */
-	bool will_signal;		/* its loader will send SIGURG at that end: not held at system calls */
-	pid_t tgid;		/* its process; 0: not known yet */
-	pid_t parent;		/* the process that made it; 0: not known yet */
+	bool known;	  /* its first stop has been handled */
+	bool starting;	  /* between exec and the end of dynamic loading */
+	bool mapping;	  /* in an mmap that makes a file executable */
+	bool will_signal; /* its loader will send SIGURG at that end: not held at system calls */
+	pid_t tgid;	  /* its process; 0: not known yet */
+	pid_t parent;	  /* the process that made it; 0: not known yet */
 	uint64_t exec_ns;
 	uint64_t loader_start;
 	uint64_t loader_end;
@@ -44,15 +45,15 @@ struct tracee {
 
 struct launch {
 	pid_t pid;
-	int go_fd;		/* written to let the child exec */
-	int error_fd;		/* the child writes errno here when exec fails */
+	int go_fd;    /* written to let the child exec */
+	int error_fd; /* the child writes errno here when exec fails */
 	bool executed;
 	bool ended;
 	int wait_status;
-	GHashTable *tracees;	/* tid -> struct tracee */
+	GHashTable *tracees; /* tid -> struct tracee */
 	const struct launch_events *events;
 	void *context;
-	unsigned int will_signal;	/* that many tracees */
+	unsigned int will_signal; /* that many tracees */
 	uint64_t held_ns;
 };
 
@@ -231,8 +232,9 @@ static void on_exec(struct launch *launch, struct tracee *tracee)
 	if (caller != tracee->tid)
 		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(caller));
 	find_loader(tracee);
-	will_signal = launch->events->exec(launch->context, tracee->tid, caller ? caller : tracee->tid,
-				       tracee->loader_start, !is_blocked(tracee->tid, SIGURG));
+	will_signal =
+		launch->events->exec(launch->context, tracee->tid, caller ? caller : tracee->tid,
+				     tracee->loader_start, !is_blocked(tracee->tid, SIGURG));
 	tracee->starting = tracee->loader_start != 0;
 	tracee->exec_ns = now_ns();
 	set_signalling(launch, tracee, will_signal);

@@ -15,13 +15,13 @@ struct nameless {
 	int stacks_fd;
 	struct symbolizer *symbolizer;
 	struct targets *targets;
-	GHashTable *of_shape;	/* struct shape -> id */
-	GHashTable *in_slice;	/* id -> id */
+	GHashTable *of_shape; /* struct shape -> id */
+	GHashTable *in_slice; /* id -> id */
 };
 
 /* All that is known of such a stack. */
 struct shape {
-	uint16_t depth;		/* NOT_KEPT: nothing */
+	uint16_t depth; /* NOT_KEPT: nothing */
 	uint8_t how;
 	uint8_t flags;
 	uint8_t stop;

@@ -4,7 +4,7 @@
 #include <glib.h>
 
 struct observers {
-	GArray *table;		/* struct observer */
+	GArray *table; /* struct observer */
 };
 
 struct observers *observers_new(void)

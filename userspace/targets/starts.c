@@ -26,23 +26,23 @@
 
 /* A dynamic loader: where its function is in its file, and its state in memory. */
 struct loader {
-	int fd;			/* -1: it has none that can be probed */
+	int fd; /* -1: it has none that can be probed */
 	uint64_t offset;
-	uint64_t state;		/* address of r_state, as in the file */
+	uint64_t state; /* address of r_state, as in the file */
 };
 
 struct starts {
 	struct memtoll_bpf *bpf;
 	bool able;
-	GHashTable *loaders;	/* file_key() -> struct loader */
-	GHashTable *known;	/* start_key() -> GPtrArray of struct allocator_module */
+	GHashTable *loaders; /* file_key() -> struct loader */
+	GHashTable *known;   /* start_key() -> GPtrArray of struct allocator_module */
 };
 
 struct starting {
 	struct starts *starts;
 	pid_t pid;
 	char *key;
-	const GPtrArray *modules;	/* as known before, or NULL */
+	const GPtrArray *modules; /* as known before, or NULL */
 	struct uprobe_attachment *link;
 };
 
@@ -192,8 +192,7 @@ static char *start_key(pid_t pid, const struct loader *loader)
 	char *key;
 	gsize at;
 
-	if (!program ||
-	    target_memory_file(pid, "environ", PROC_ENVIRONMENT_MAX, environment))
+	if (!program || target_memory_file(pid, "environ", PROC_ENVIRONMENT_MAX, environment))
 		return NULL;
 	text = g_string_new(program);
 	g_string_append_printf(text, " %d %" PRIu64, loader->fd, loader->offset);
@@ -231,8 +230,8 @@ struct starting *starting_new(struct starts *starts, pid_t pid, const struct map
 	row.awaited = starting->modules != NULL;
 	if (bpf_map_update_elem(starts_fd(starts), &key, &row, BPF_ANY))
 		goto fail;
-	starting->link = uprobe_attach_at(starts->bpf->progs.loader_mapped, pid, loader->fd,
-					  loader->offset);
+	starting->link =
+		uprobe_attach_at(starts->bpf->progs.loader_mapped, pid, loader->fd, loader->offset);
 	if (!starting->link)
 		goto fail;
 	return starting;

@@ -53,11 +53,11 @@ struct targets *targets_new(const struct targets_config *config)
 	targets->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	targets->scans = g_ptr_array_new_with_free_func(scan_free);
 	observers_add(config->observers, &(struct observer){
-		.moment = AT_ONCE,
-		.state = targets,
-		.forked = unwinder_forked,
-		.exited = unwinder_exited,
-	});
+						 .moment = AT_ONCE,
+						 .state = targets,
+						 .forked = unwinder_forked,
+						 .exited = unwinder_exited,
+					 });
 	return targets;
 }
 
@@ -131,15 +131,16 @@ void followed_record(struct targets *targets, struct followed *followed)
 	struct proc_stat stat = {};
 
 	proc_stat_read(pid, 0, &stat);
-	recording_process(targets->config.recording, &(struct process_fact){
-		.pid = pid,
-		.parent_pid = followed->target.parent_pid,
-		.comm = stat.comm,
-		.command = command ? command : "",
-		.executable = executable ? executable : "",
-		.start_ns = followed->target.start_ns,
-		.role = followed->target.role,
-	});
+	recording_process(targets->config.recording,
+			  &(struct process_fact){
+				  .pid = pid,
+				  .parent_pid = followed->target.parent_pid,
+				  .comm = stat.comm,
+				  .command = command ? command : "",
+				  .executable = executable ? executable : "",
+				  .start_ns = followed->target.start_ns,
+				  .role = followed->target.role,
+			  });
 	followed->listed = true;
 	followed_record_cgroup(targets, followed);
 	record_own_cache(targets, pid);

@@ -18,24 +18,24 @@ struct counters {
 	uint64_t cpu_ns;
 	uint64_t minor_faults;
 	uint64_t major_faults;
-	int64_t rss_bytes;		/* -1: unknown; of a dead one, as seen last */
+	int64_t rss_bytes; /* -1: unknown; of a dead one, as seen last */
 	int64_t swap_bytes;
 };
 
 struct target {
 	pid_t pid;
 	pid_t parent_pid;
-	const char *role;		/* "target" or "child" */
+	const char *role; /* "target" or "child" */
 	uint64_t start_ns;
 	bool exited;
-	bool changed;			/* files were mapped since it was last looked at */
-	struct counters now;		/* last reading */
-	struct counters recorded;	/* as of the last slice */
-	uint64_t dead_minor_faults;	/* of threads dead before it was followed */
+	bool changed;		    /* files were mapped since it was last looked at */
+	struct counters now;	    /* last reading */
+	struct counters recorded;   /* as of the last slice */
+	uint64_t dead_minor_faults; /* of threads dead before it was followed */
 	uint64_t dead_major_faults;
-	uint64_t cpu_base_ns;		/* CPU time when counting began; of a fork 0 */
-	uint64_t cpu_seen_ns;		/* and since then */
-	unsigned int slices_dead;	/* written since it has exited */
+	uint64_t cpu_base_ns;	  /* CPU time when counting began; of a fork 0 */
+	uint64_t cpu_seen_ns;	  /* and since then */
+	unsigned int slices_dead; /* written since it has exited */
 };
 
 struct targets;
@@ -51,9 +51,9 @@ struct targets_config {
 	struct memory_cgroups *memory_cgroups;
 	struct thresholds *thresholds;
 	enum uprobe_mechanism mechanism;
-	bool held;		/* processes stand still until they are probed */
+	bool held; /* processes stand still until they are probed */
 	bool uprobes;
-	bool maps_reported;		/* targets_changed() is called for what they map */
+	bool maps_reported; /* targets_changed() is called for what they map */
 };
 
 struct targets *targets_new(const struct targets_config *config);

@@ -52,8 +52,8 @@ int targets_add(struct targets *targets, pid_t pid)
 	targets_publish_code(targets, followed, &maps);
 	maps_free(&maps);
 	/* Ended before its exit could be seen: otherwise we would wait for it for ever. */
-	if (!err && (!followed_read_stat(followed, &stat) || stat.state == 'Z' ||
-		     stat.state == 'X')) {
+	if (!err &&
+	    (!followed_read_stat(followed, &stat) || stat.state == 'Z' || stat.state == 'X')) {
 		process_row_remove(targets->config.bpf, pid);
 		targets_exiting(targets, pid, -1, NULL);
 		err = -ESRCH;

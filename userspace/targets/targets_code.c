@@ -21,7 +21,8 @@ static void fill_callocs(const struct targets *targets, const struct followed *f
 
 	for (i = 0; i < MEMTOLL_CALLOCS; i++)
 		state->calloc[i] = targets->config.uprobes && i < followed->callocs.count ?
-				   followed->callocs.address[i] : 0;
+					   followed->callocs.address[i] :
+					   0;
 }
 
 void targets_publish_code(struct targets *targets, const struct followed *followed,
@@ -68,7 +69,7 @@ void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table)
 }
 
 void callocs_add(struct callocs *callocs, const struct allocator_module *module,
-		  const struct mapping *mapping)
+		 const struct mapping *mapping)
 {
 	size_t i;
 

@@ -31,7 +31,7 @@ static bool is_late(const struct targets *targets, const struct memtoll_process 
 }
 
 void followed_end(struct targets *targets, struct followed *followed, int exit_code,
-			 const struct memtoll_process *record)
+		  const struct memtoll_process *record)
 {
 	struct target *target = &followed->target;
 	struct memtoll_target_state state;
@@ -40,9 +40,11 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	/* If it is reaped already, the BPF side has the faults of its threads. */
 	if (!is_late(targets, record) && (is_another || !followed_read_counters(followed)) &&
 	    (record || state.ended)) {
-		target->now.minor_faults = target->dead_minor_faults +
+		target->now.minor_faults =
+			target->dead_minor_faults +
 			(state.ended ? state.exited_minor_faults : record->minor_faults);
-		target->now.major_faults = target->dead_major_faults +
+		target->now.major_faults =
+			target->dead_major_faults +
 			(state.ended ? state.exited_major_faults : record->major_faults);
 	}
 	target->exited = true;
@@ -281,8 +283,8 @@ static void look_again(struct targets *targets, struct followed *followed)
 	maps_free(&maps);
 	took_ns = now_ns() - begin_ns;
 	if (took_ns > REFRESH_NS)
-		followed->rest_until_ns = begin_ns + took_ns +
-					  MIN(REST_TIMES * took_ns, REST_MAX_NS);
+		followed->rest_until_ns =
+			begin_ns + took_ns + MIN(REST_TIMES * took_ns, REST_MAX_NS);
 }
 
 /* A new program maps its libraries as it starts; without records of that they are polled for. */

@@ -14,10 +14,10 @@
 /* A module attached in one process. */
 struct attached {
 	const struct allocator_module *module;
-	struct uprobe_attachment *groups[PROBE_GROUPS];	/* NULL: detached */
+	struct uprobe_attachment *groups[PROBE_GROUPS]; /* NULL: detached */
 	enum allocator_linkage linkage;
-	const char *unprobed;		/* why none of its functions is probed, or NULL */
-	unsigned int image;		/* of the process, the last one that it was mapped in */
+	const char *unprobed; /* why none of its functions is probed, or NULL */
+	unsigned int image;   /* of the process, the last one that it was mapped in */
 };
 
 /* Addresses of calloc in a process; those beyond the capacity are left out. */
@@ -28,25 +28,25 @@ struct callocs {
 
 struct followed {
 	struct target target;
-	GPtrArray *attached;		/* struct attached */
+	GPtrArray *attached; /* struct attached */
 	struct callocs callocs;
 	char *tunables;
-	uint64_t malloc_par;		/* address; 0: not known */
-	uint64_t values[THRESHOLD_NAMES];	/* as it ended; values_ns 0: not read */
+	uint64_t malloc_par;		  /* address; 0: not known */
+	uint64_t values[THRESHOLD_NAMES]; /* as it ended; values_ns 0: not read */
 	uint64_t values_ns;
-	uint64_t start_ticks;		/* distinguishes it from others of its number; 0: not known */
-	bool missing;			/* the BPF side no longer had it a slice ago */
-	const char *memory_cgroup;	/* as recorded last; NULL: not yet */
-	bool listed;			/* has a row in table process */
-	bool starting;			/* held by ptrace; libraries are being mapped */
-	struct starting *start;		/* as its loader reports it, or NULL */
-	bool too_many;			/* allocators */
-	bool postponed;			/* what it has mapped is to be looked at, later */
-	uint64_t rest_until_ns;		/* CLOCK_MONOTONIC */
-	uint64_t look_ns;		/* when to look again, without a record; 0: never */
+	uint64_t start_ticks;	   /* distinguishes it from others of its number; 0: not known */
+	bool missing;		   /* the BPF side no longer had it a slice ago */
+	const char *memory_cgroup; /* as recorded last; NULL: not yet */
+	bool listed;		   /* has a row in table process */
+	bool starting;		   /* held by ptrace; libraries are being mapped */
+	struct starting *start;	   /* as its loader reports it, or NULL */
+	bool too_many;		   /* allocators */
+	bool postponed;		   /* what it has mapped is to be looked at, later */
+	uint64_t rest_until_ns;	   /* CLOCK_MONOTONIC */
+	uint64_t look_ns;	   /* when to look again, without a record; 0: never */
 	uint64_t look_step_ns;
-	unsigned int images;		/* programs that it has run */
-	uint64_t left_out;		/* mappings of code, at most at a time */
+	unsigned int images; /* programs that it has run */
+	uint64_t left_out;   /* mappings of code, at most at a time */
 };
 
 struct scan {
@@ -56,19 +56,19 @@ struct scan {
 
 struct targets {
 	struct targets_config config;
-	GHashTable *followed;		/* pid -> struct followed */
-	GHashTable *modules;		/* "major:minor:inode" -> struct allocator_module or NULL */
-	GPtrArray *scans;		/* struct scan: the arrays that `modules` points into */
+	GHashTable *followed; /* pid -> struct followed */
+	GHashTable *modules;  /* "major:minor:inode" -> struct allocator_module or NULL */
+	GPtrArray *scans;     /* struct scan: the arrays that `modules` points into */
 	struct unwinder *unwinder;
 	struct starts *starts;
-	unsigned int watched;		/* bits of enum probe_group: attached */
-	uint64_t ended_ns;		/* counting has ended then; 0: it has not */
-	bool detached;			/* for good: processes that start from now on get no probes */
-	size_t module_count;		/* in scans */
-	struct targets_losses losses;	/* but for the unwinder's */
-	unsigned int dead;		/* still followed */
-	unsigned int forgotten;		/* no longer followed */
-	unsigned int forgotten_without;	/* of these, that had no allocator we know */
+	unsigned int watched;	      /* bits of enum probe_group: attached */
+	uint64_t ended_ns;	      /* counting has ended then; 0: it has not */
+	bool detached;		      /* for good: processes that start from now on get no probes */
+	size_t module_count;	      /* in scans */
+	struct targets_losses losses; /* but for the unwinder's */
+	unsigned int dead;	      /* still followed */
+	unsigned int forgotten;	      /* no longer followed */
+	unsigned int forgotten_without; /* of these, that had no allocator we know */
 	uint64_t forgotten_cpu_ns;
 };
 
@@ -134,7 +134,7 @@ void targets_publish_callocs(struct targets *targets, const struct followed *fol
 void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table);
 
 void callocs_add(struct callocs *callocs, const struct allocator_module *module,
-		  const struct mapping *mapping);
+		 const struct mapping *mapping);
 
 /* False where another allocator is in front of glibc's. */
 bool followed_uses_glibc(const struct followed *followed);

@@ -88,8 +88,8 @@ static void scan_modules(struct targets *targets, pid_t pid, const struct maps *
 		for (i = 0; i < fresh.count; i++) {
 			/* Executable and without an allocator: not scanned again. */
 			if (fresh.entries[i].exec)
-				g_hash_table_insert(targets->modules,
-						    module_key(&fresh.entries[i]), NULL);
+				g_hash_table_insert(targets->modules, module_key(&fresh.entries[i]),
+						    NULL);
 		}
 		forget_too_many(targets, scan);
 		for (i = 0; i < scan->count; i++) {
@@ -215,7 +215,7 @@ static bool has_older(const struct followed *followed, const struct allocator_mo
 
 /* NULL: the process has too many, or had its file before that was written over. */
 struct attached *followed_attach_module(struct targets *targets, struct followed *followed,
-				      const struct allocator_module *module)
+					const struct allocator_module *module)
 {
 	struct attached *attached = attached_get(followed, module);
 
@@ -231,7 +231,7 @@ struct attached *followed_attach_module(struct targets *targets, struct followed
 
 /* Probe every allocator module that the process maps and that is not probed in it yet. */
 void followed_attach_modules(struct targets *targets, struct followed *followed,
-			   const struct maps *maps)
+			     const struct maps *maps)
 {
 	pid_t pid = followed->target.pid;
 	size_t i;

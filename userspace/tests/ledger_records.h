@@ -20,8 +20,8 @@
 #define TOUCH_STACK 99ULL
 
 struct facts {
-	GArray *charges;	/* struct charge */
-	GArray *lives;		/* struct life */
+	GArray *charges; /* struct charge */
+	GArray *lives;	 /* struct life */
 };
 
 static inline void on_charge(void *context, const struct charge *charge)
@@ -64,29 +64,49 @@ static inline void forget(struct facts *facts)
 }
 
 static inline void make(struct ledger *ledger, uint64_t addr, uint64_t size, uint64_t at_ns,
-		 unsigned int flags)
+			unsigned int flags)
 {
 	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_CALLOC,
-		.flags = flags, .addr = addr, .size = size, .start_ns = at_ns,
-		.end_ns = at_ns + 1, .stack_id = BLOCK_STACK,
-	});
+				     .kind = EVENT_BLOCK,
+				     .tgid = PID,
+				     .tid = PID,
+				     .fn = FN_CALLOC,
+				     .flags = flags,
+				     .addr = addr,
+				     .size = size,
+				     .start_ns = at_ns,
+				     .end_ns = at_ns + 1,
+				     .stack_id = BLOCK_STACK,
+			     });
 }
 
 static inline void end(struct ledger *ledger, uint64_t addr, uint64_t at_ns)
 {
 	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_FREE, .old_addr = addr,
-		.start_ns = at_ns, .end_ns = at_ns,
-	});
+				     .kind = EVENT_BLOCK,
+				     .tgid = PID,
+				     .tid = PID,
+				     .fn = FN_FREE,
+				     .old_addr = addr,
+				     .start_ns = at_ns,
+				     .end_ns = at_ns,
+			     });
 }
 
 static inline struct memtoll_run sweep(uint64_t addr, uint64_t pages, uint64_t at_ns)
 {
 	return (struct memtoll_run){
-		.kind = EVENT_RUN, .tgid = PID, .tid = PID, .fault_class = FAULT_ZERO,
-		.area = AREA_ANON, .address = addr, .pages = pages, .faults = pages,
-		.first_ns = at_ns, .last_ns = at_ns + 1, .stack_id = TOUCH_STACK,
+		.kind = EVENT_RUN,
+		.tgid = PID,
+		.tid = PID,
+		.fault_class = FAULT_ZERO,
+		.area = AREA_ANON,
+		.address = addr,
+		.pages = pages,
+		.faults = pages,
+		.first_ns = at_ns,
+		.last_ns = at_ns + 1,
+		.stack_id = TOUCH_STACK,
 	};
 }
 
@@ -132,26 +152,36 @@ static inline void map_as(struct ledger *ledger, const struct memtoll_mapping *m
 static inline void map_pool(struct ledger *ledger, uint64_t addr, uint64_t pages, uint64_t at_ns)
 {
 	map_as(ledger, &(struct memtoll_mapping){
-		.map_fn = MAP_FN_MMAP, .flags = MAPPING_ANONYMOUS, .len = pages * PAGE,
-		.result = addr, .start_ns = at_ns,
-	});
+			       .map_fn = MAP_FN_MMAP,
+			       .flags = MAPPING_ANONYMOUS,
+			       .len = pages * PAGE,
+			       .result = addr,
+			       .start_ns = at_ns,
+		       });
 }
 
 static inline void unmap(struct ledger *ledger, uint64_t addr, uint64_t pages, uint64_t at_ns)
 {
 	map_as(ledger, &(struct memtoll_mapping){
-		.map_fn = MAP_FN_MUNMAP, .addr = addr, .len = pages * PAGE, .start_ns = at_ns,
-	});
+			       .map_fn = MAP_FN_MUNMAP,
+			       .addr = addr,
+			       .len = pages * PAGE,
+			       .start_ns = at_ns,
+		       });
 }
 
 static inline void remap(struct ledger *ledger, uint64_t from, uint64_t pages, uint64_t new_pages,
-		  uint64_t to, uint64_t at_ns)
+			 uint64_t to, uint64_t at_ns)
 {
 	map_as(ledger, &(struct memtoll_mapping){
-		.map_fn = MAP_FN_MREMAP, .addr = from, .len = pages * PAGE,
-		.arg = new_pages * PAGE, .result = to, .start_ns = at_ns,
-		.stack_id = REMAP_STACK,
-	});
+			       .map_fn = MAP_FN_MREMAP,
+			       .addr = from,
+			       .len = pages * PAGE,
+			       .arg = new_pages * PAGE,
+			       .result = to,
+			       .start_ns = at_ns,
+			       .stack_id = REMAP_STACK,
+		       });
 }
 
 static inline void touch(struct ledger *ledger, uint64_t addr, uint64_t pages, uint64_t at_ns)

@@ -156,7 +156,7 @@ static inline uint64_t nm_value(const char *path, const char *symbol)
 }
 
 static inline size_t look_up(struct symbolizer *symbolizer, pid_t pid, uint64_t address,
-		      struct frame *frames)
+			     struct frame *frames)
 {
 	return symbolizer_user(symbolizer, pid, address, false, frames, FRAMES);
 }

@@ -77,20 +77,23 @@ static inline sqlite3_int64 number(const char *path, const char *sql)
 
 static inline void add_process(struct recording *recording, pid_t pid, const char *comm)
 {
-	const struct process_fact fact = {.pid = pid,
-					  .comm = comm,
-					  .command = comm,
-					  .executable = "/bin/x",
-					  .start_ns = 7,
-					  .role = "target"};
+	const struct process_fact fact = { .pid = pid,
+					   .comm = comm,
+					   .command = comm,
+					   .executable = "/bin/x",
+					   .start_ns = 7,
+					   .role = "target" };
 
 	assert_int_equal(recording_process(recording, &fact), 0);
 }
 
 static inline void add_call(struct recording *recording, uint64_t stack_id, uint64_t calls)
 {
-	struct call_fact fact = { .pid = 42, .call = "calloc", .stack_id = stack_id,
-				  .known_clearing = true, .timed_calls = calls };
+	struct call_fact fact = { .pid = 42,
+				  .call = "calloc",
+				  .stack_id = stack_id,
+				  .known_clearing = true,
+				  .timed_calls = calls };
 
 	fact.sum.bytes = calls * 4099;
 	fact.sum.nested_calls = 3;
@@ -100,9 +103,13 @@ static inline void add_call(struct recording *recording, uint64_t stack_id, uint
 static inline int add_counters(struct recording *recording, uint64_t cpu_ns, uint64_t minor,
 			       uint64_t major)
 {
-	return recording_process_slice(recording, &(struct process_slice_fact){
-		.pid = 42, .cpu_ns = cpu_ns, .minor_faults = minor, .major_faults = major,
-		.rss_bytes = -1, .swap_bytes = -1 });
+	return recording_process_slice(recording,
+				       &(struct process_slice_fact){ .pid = 42,
+								     .cpu_ns = cpu_ns,
+								     .minor_faults = minor,
+								     .major_faults = major,
+								     .rss_bytes = -1,
+								     .swap_bytes = -1 });
 }
 
 #endif /* MEMTOLL_TEST_RECORDINGS_H */

@@ -25,9 +25,9 @@ struct machine {
 
 struct caller {
 	bool is_known;
-	bool is_end;		/* there is none */
+	bool is_end; /* there is none */
 	uint64_t cfa;
-	uint64_t ip_at;		/* where the return address lies */
+	uint64_t ip_at; /* where the return address lies */
 	bool knows_rbp;
 	uint64_t rbp;
 };
@@ -51,7 +51,7 @@ static inline struct caller caller_by_rule(uint32_t rule, const struct machine *
 	case CFA_END:
 		caller.is_end = true;
 		return caller;
-	case CFA_SIGNAL:	/* struct ucontext: uapi/asm/sigcontext.h of the kernel */
+	case CFA_SIGNAL: /* struct ucontext: uapi/asm/sigcontext.h of the kernel */
 		caller.cfa = memory_at(machine->rsp + 160);
 		caller.ip_at = machine->rsp + 168;
 		caller.rbp = memory_at(machine->rsp + 120);
@@ -135,9 +135,9 @@ static inline bool evaluate(const Dwarf_Op *ops, size_t count, const struct mach
 			depth--;
 			top = &stack[depth - 1];
 			*top = atom == DW_OP_plus ? *top + stack[depth] :
-			       atom == DW_OP_and ? *top & stack[depth] :
-			       atom == DW_OP_ge ? (int64_t)*top >= (int64_t)stack[depth] :
-			       *top << stack[depth];
+			       atom == DW_OP_and  ? *top & stack[depth] :
+			       atom == DW_OP_ge	  ? (int64_t)*top >= (int64_t)stack[depth] :
+						    *top << stack[depth];
 		} else {
 			return false;
 		}
@@ -160,16 +160,19 @@ static inline bool witness_open(Dwarf_CFI *cfi, uint64_t pc, struct witness *wit
 
 	if (dwarf_cfi_addrframe(cfi, pc, &witness->frame) != 0)
 		return false;
-	assert_int_equal(dwarf_frame_info(witness->frame, &witness->start, &witness->end,
-					  &is_signal), 16);
+	assert_int_equal(
+		dwarf_frame_info(witness->frame, &witness->start, &witness->end, &is_signal), 16);
 	if (dwarf_frame_cfa(witness->frame, &witness->cfa, &witness->cfa_count) != 0)
 		witness->cfa_count = 0;
 	assert_int_equal(dwarf_frame_register(witness->frame, 16, witness->ip_memory, &witness->ip,
-					      &witness->ip_count), 0);
-	assert_int_equal(dwarf_frame_register(witness->frame, 6, witness->rbp_memory,
-					      &witness->rbp, &witness->rbp_count), 0);
-	assert_int_equal(dwarf_frame_register(witness->frame, 7, witness->rsp_memory,
-					      &witness->rsp, &witness->rsp_count), 0);
+					      &witness->ip_count),
+			 0);
+	assert_int_equal(dwarf_frame_register(witness->frame, 6, witness->rbp_memory, &witness->rbp,
+					      &witness->rbp_count),
+			 0);
+	assert_int_equal(dwarf_frame_register(witness->frame, 7, witness->rsp_memory, &witness->rsp,
+					      &witness->rsp_count),
+			 0);
 	return true;
 }
 
@@ -180,11 +183,12 @@ static inline struct caller caller_by_witness(const struct witness *witness,
 	bool is_value;
 
 	caller.is_end = witness->ip == witness->ip_memory && witness->ip_count == 0;
-	caller.is_known = caller.is_end ||
-			  (evaluate(witness->cfa, witness->cfa_count, machine, 0, &caller.cfa,
-				    &is_value) &&
-			   evaluate(witness->ip, witness->ip_count, machine, caller.cfa,
-				    &caller.ip_at, &is_value) && !is_value);
+	caller.is_known =
+		caller.is_end ||
+		(evaluate(witness->cfa, witness->cfa_count, machine, 0, &caller.cfa, &is_value) &&
+		 evaluate(witness->ip, witness->ip_count, machine, caller.cfa, &caller.ip_at,
+			  &is_value) &&
+		 !is_value);
 	if (!witness->rbp) {
 		caller.knows_rbp = true;
 		caller.rbp = machine->rbp;
@@ -228,8 +232,8 @@ static inline bool must_be_known(const struct witness *witness)
 }
 
 struct tally {
-	uint64_t code_bytes;	/* with call frame information */
-	uint64_t stop_bytes;	/* of them inexpressible */
+	uint64_t code_bytes; /* with call frame information */
+	uint64_t stop_bytes; /* of them inexpressible */
 	uint64_t rules;
 };
 
@@ -238,7 +242,9 @@ static inline void compare_rule(const char *name, uint64_t pc, uint32_t rule,
 {
 	for (unsigned int i = 0; i < 16; i++) {
 		struct machine machine = {
-			.rip = pc + i, .rsp = memory_at(pc) & ~7ull, .rbp = memory_at(pc + 1) & ~7ull,
+			.rip = pc + i,
+			.rsp = memory_at(pc) & ~7ull,
+			.rbp = memory_at(pc + 1) & ~7ull,
 		};
 		struct caller ours = caller_by_rule(rule, &machine);
 		struct caller theirs = caller_by_witness(witness, &machine);
@@ -251,8 +257,8 @@ static inline void compare_rule(const char *name, uint64_t pc, uint32_t rule,
 		if (ours.cfa != theirs.cfa || ours.ip_at != theirs.ip_at ||
 		    (ours.knows_rbp && (!theirs.knows_rbp || ours.rbp != theirs.rbp)))
 			fail_msg("%s %#" PRIx64 ": rule %#x finds another caller", name, pc, rule);
-		if (!ours.knows_rbp && (!witness->rbp || is_offset(witness->rbp, witness->rbp_count,
-								   -4096, 4088)))
+		if (!ours.knows_rbp &&
+		    (!witness->rbp || is_offset(witness->rbp, witness->rbp_count, -4096, 4088)))
 			fail_msg("%s %#" PRIx64 ": rule %#x does not know rbp", name, pc, rule);
 	}
 	tally->rules++;
@@ -302,7 +308,7 @@ static inline struct tally compare_with_libdw(const char *name, Elf *elf,
 				continue;
 			}
 			if (!row || unwind_table_find(table, (uint32_t)(witness.end - 1 -
-			    table->base)) != row)
+									table->base)) != row)
 				fail_msg("%s %#" PRIx64 ": not one row", name, pc);
 			compare_rule(name, pc, row->rule, &witness, &tally);
 			pc = witness.end;
@@ -311,10 +317,9 @@ static inline struct tally compare_with_libdw(const char *name, Elf *elf,
 	}
 	dwarf_cfi_end(cfi);
 	print_message("%s: %zu rows; %" PRIu64 " rules of libdw's, %" PRIu64 " bytes, %" PRIu64
-		      " inexpressible (%.3f %%), %u FDEs skipped\n", name, table->count,
-		      tally.rules, tally.code_bytes, tally.stop_bytes,
-		      100.0 * (double)tally.stop_bytes / (double)tally.code_bytes,
-		      table->skipped);
+		      " inexpressible (%.3f %%), %u FDEs skipped\n",
+		      name, table->count, tally.rules, tally.code_bytes, tally.stop_bytes,
+		      100.0 * (double)tally.stop_bytes / (double)tally.code_bytes, table->skipped);
 	return tally;
 }
 

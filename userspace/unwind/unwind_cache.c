@@ -23,7 +23,7 @@
 #define FORMAT_VERSION 2
 #define SUFFIX ".rows"
 #define UNFINISHED ".new-"
-#define KEY_MIN 16		/* characters */
+#define KEY_MIN 16 /* characters */
 #define KEY_MAX 128
 
 /* An unfinished file that is older was left behind by a program that died. */
@@ -39,7 +39,7 @@ struct cache_header {
 	uint32_t skipped;
 	uint64_t base;
 	uint32_t count;
-	uint32_t checksum;	/* CRC-32 of the header, with 0 here, and of the rows */
+	uint32_t checksum; /* CRC-32 of the header, with 0 here, and of the rows */
 };
 
 _Static_assert(sizeof(struct cache_header) == 32, "no padding in a file");
@@ -49,8 +49,7 @@ static bool is_key(const char *text)
 {
 	size_t length = strspn(text, "0123456789abcdef");
 
-	return text[length] == '\0' && length % 2 == 0 && length >= KEY_MIN &&
-	       length <= KEY_MAX;
+	return text[length] == '\0' && length % 2 == 0 && length >= KEY_MIN && length <= KEY_MAX;
 }
 
 char *unwind_file_key(const char *build_id_hex, int fd)
@@ -290,7 +289,9 @@ static void keep_limit(int directory, uint64_t stored)
 static bool write_table(int fd, const struct unwind_table *table)
 {
 	struct cache_header header = {
-		.version = FORMAT_VERSION, .skipped = table->skipped, .base = table->base,
+		.version = FORMAT_VERSION,
+		.skipped = table->skipped,
+		.base = table->base,
 		.count = (uint32_t)table->count,
 	};
 	struct iovec parts[2] = {

@@ -21,14 +21,14 @@
 
 /* One file, or the vdso. */
 struct module {
-	uint32_t table;		/* 0: it has no rows, or there was no room */
-	uint64_t base;		/* of unwind_table */
+	uint32_t table; /* 0: it has no rows, or there was no room */
+	uint64_t base;	/* of unwind_table */
 };
 
 struct process {
 	uint32_t table;
-	uint64_t left_out;	/* mappings without room in it */
-	unsigned int users;	/* itself and forked children without a table of their own */
+	uint64_t left_out;  /* mappings without room in it */
+	unsigned int users; /* itself and forked children without a table of their own */
 };
 
 /*
@@ -45,20 +45,20 @@ struct process {
 
 /* Created tables: numbers and descriptors, in parallel arrays. */
 struct tables {
-	int map;		/* the map of tables */
-	int err;		/* of putting them there */
+	int map; /* the map of tables */
+	int err; /* of putting them there */
 	GArray *numbers;
 	GArray *fds;
 };
 
 struct unwinder {
 	struct memtoll_bpf *bpf;
-	GHashTable *modules;	/* unwind_file_key() -> struct module */
-	GHashTable *processes;	/* pid -> struct process */
-	GQueue free_tables;	/* numbers to be used again, the longest free first */
-	struct tables fresh;	/* filled, not yet in the map of tables */
-	struct tables spare;	/* in it, empty */
-	struct tables coming;	/* spares that the installer is putting there */
+	GHashTable *modules;   /* unwind_file_key() -> struct module */
+	GHashTable *processes; /* pid -> struct process */
+	GQueue free_tables;    /* numbers to be used again, the longest free first */
+	struct tables fresh;   /* filled, not yet in the map of tables */
+	struct tables spare;   /* in it, empty */
+	struct tables coming;  /* spares that the installer is putting there */
 	struct workqueue installer;
 	uint32_t next_table;
 	size_t bytes_of[UNWIND_TABLES];
@@ -159,7 +159,8 @@ static void tables_install(struct tables *tables)
 		done = 0;
 	for (; done < count && !err; done++)
 		err = bpf_map_update_elem(tables->map, &numbers[done], &fds[done], BPF_ANY) ?
-		      -errno : 0;
+			      -errno :
+			      0;
 	tables->err = err;
 }
 
@@ -347,8 +348,8 @@ static void module_load(struct unwinder *unwinder, struct module *module,
 	uint32_t number = number_take(unwinder);
 
 	module->base = table->base;
-	if (number && !table_put(unwinder, number, table->rows, table->count,
-				 sizeof(*table->rows), true)) {
+	if (number &&
+	    !table_put(unwinder, number, table->rows, table->count, sizeof(*table->rows), true)) {
 		module->table = number;
 		return;
 	}
@@ -381,9 +382,9 @@ static struct module *vdso_module(struct unwinder *unwinder, const struct mappin
 
 /* A file mapped by the process being shown; opened once for all its mappings. */
 struct opened {
-	struct module *module;	/* NULL: no x86-64 ELF file, or it could not be opened */
-	struct image image;	/* only the segments are kept */
-	unsigned int mappings;	/* executable ones, so far */
+	struct module *module; /* NULL: no x86-64 ELF file, or it could not be opened */
+	struct image image;    /* only the segments are kept */
+	unsigned int mappings; /* executable ones, so far */
 };
 
 static void opened_free(gpointer data)
@@ -415,8 +416,8 @@ static struct module *module_of(struct unwinder *unwinder, const struct image *i
 	return module;
 }
 
-static struct opened *open_file(struct unwinder *unwinder, pid_t pid,
-				const struct mapping *mapping, GHashTable *files)
+static struct opened *open_file(struct unwinder *unwinder, pid_t pid, const struct mapping *mapping,
+				GHashTable *files)
 {
 	struct opened *opened = g_hash_table_lookup(files, mapping);
 	struct image *image;
@@ -473,8 +474,8 @@ static bool have_room(const struct maps *maps)
 static GArray *mappings_of(struct unwinder *unwinder, pid_t pid, const struct maps *maps,
 			   uint64_t *left_out)
 {
-	g_autoptr(GHashTable) files = g_hash_table_new_full(mapping_file_hash, mapping_file_equal,
-							    NULL, opened_free);
+	g_autoptr(GHashTable) files =
+		g_hash_table_new_full(mapping_file_hash, mapping_file_equal, NULL, opened_free);
 	GArray *mappings = g_array_new(FALSE, TRUE, sizeof(struct memtoll_unwind_mapping));
 	bool all = have_room(maps);
 	unsigned int anonymous = 0;
@@ -554,8 +555,7 @@ out:
 
 uint32_t unwinder_fork(struct unwinder *unwinder, pid_t parent, pid_t child)
 {
-	struct process *process = g_hash_table_lookup(unwinder->processes,
-						      GINT_TO_POINTER(parent));
+	struct process *process = g_hash_table_lookup(unwinder->processes, GINT_TO_POINTER(parent));
 
 	if (!process)
 		return 0;

@@ -30,7 +30,7 @@ struct interpreter {
 	struct unwind_rules remembered[REMEMBERED_MAX];
 	unsigned int remembered_count;
 	uint64_t function;
-	uint64_t offset;		/* from the function's start */
+	uint64_t offset; /* from the function's start */
 };
 
 static size_t left(const struct unwind_program *program)
@@ -265,8 +265,8 @@ static bool run_register_expression(struct interpreter *state)
 /* The instructions that set the CFA. */
 static bool run_cfa(struct interpreter *state, uint8_t operation)
 {
-	bool sets_register = operation != DW_CFA_def_cfa_offset &&
-			     operation != DW_CFA_def_cfa_offset_sf;
+	bool sets_register =
+		operation != DW_CFA_def_cfa_offset && operation != DW_CFA_def_cfa_offset_sf;
 	struct unwind_rules *rules = &state->rules;
 	uint64_t number = 0, offset;
 
@@ -315,8 +315,8 @@ static bool run_register(struct interpreter *state, uint8_t operation)
 		if (!take_factored(state, operation == DW_CFA_val_offset_sf, &offset))
 			return false;
 		/* rsp is the CFA by default. */
-		set_rule(state, number, number == REGISTER_RSP && offset == 0 ?
-			 VALUE_SAME : VALUE_OTHER, 0);
+		set_rule(state, number,
+			 number == REGISTER_RSP && offset == 0 ? VALUE_SAME : VALUE_OTHER, 0);
 		return true;
 	case DW_CFA_register:
 		set_rule(state, number, VALUE_OTHER, 0);
@@ -359,7 +359,7 @@ static bool run_instruction(struct interpreter *state, uint8_t operation)
 	switch (operation) {
 	case DW_CFA_nop:
 		return true;
-	case DW_CFA_GNU_args_size:	/* only matters for exception handlers */
+	case DW_CFA_GNU_args_size: /* only matters for exception handlers */
 		return unwind_uleb_read(&state->program, &ignored);
 	case DW_CFA_remember_state:
 		if (state->remembered_count == REMEMBERED_MAX)
@@ -400,8 +400,10 @@ static bool run_instruction(struct interpreter *state, uint8_t operation)
 /* Bytes of the operand of DW_CFA_advance_loc1, 2 and 4; 0 for any other instruction. */
 static size_t advance_size(uint8_t operation)
 {
-	return operation == DW_CFA_advance_loc1 ? 1 : operation == DW_CFA_advance_loc2 ? 2 :
-	       operation == DW_CFA_advance_loc4 ? 4 : 0;
+	return operation == DW_CFA_advance_loc1 ? 1 :
+	       operation == DW_CFA_advance_loc2 ? 2 :
+	       operation == DW_CFA_advance_loc4 ? 4 :
+						  0;
 }
 
 static bool is_advance(uint8_t operation)
@@ -495,8 +497,7 @@ static uint32_t encode(const struct unwind_rules *rules, bool is_signal)
 	if (rules->ip.kind == VALUE_UNDEFINED)
 		return CFA_END;
 	if (is_signal && rules->cfa == CFA_RSP_DEREF && rules->offset == UCONTEXT_RSP &&
-	    rules->addend == 0 &&
-	    is_at(&rules->ip, VALUE_AT_RSP, UCONTEXT_IP) &&
+	    rules->addend == 0 && is_at(&rules->ip, VALUE_AT_RSP, UCONTEXT_IP) &&
 	    is_at(&rules->rbp, VALUE_AT_RSP, UCONTEXT_RBP))
 		return CFA_SIGNAL;
 	if (rules->cfa == CFA_STOP || !is_at(&rules->ip, VALUE_AT_CFA, -8) ||
@@ -510,11 +511,13 @@ static uint32_t encode(const struct unwind_rules *rules, bool is_signal)
 }
 
 bool unwind_program_run(struct unwind_program program, const struct unwind_start *start,
-			uint64_t function, uint64_t length, unwind_rule_fn callback,
-			void *argument)
+			uint64_t function, uint64_t length, unwind_rule_fn callback, void *argument)
 {
 	struct interpreter state = {
-		.program = program, .start = start, .rules = start->rules, .function = function,
+		.program = program,
+		.start = start,
+		.rules = start->rules,
+		.function = function,
 	};
 	uint8_t operation;
 

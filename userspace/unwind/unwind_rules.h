@@ -17,33 +17,33 @@
 /* Where a register of the caller is. */
 struct saved_value {
 	enum {
-		VALUE_SAME,		/* in the register itself; of rsp: the CFA, as always */
+		VALUE_SAME, /* in the register itself; of rsp: the CFA, as always */
 		VALUE_UNDEFINED,
-		VALUE_AT_CFA,		/* in memory at CFA + offset */
-		VALUE_AT_RBP,		/* in memory at rbp + offset */
-		VALUE_AT_RSP,		/* in memory at rsp + offset */
-		VALUE_OTHER,		/* anything else */
+		VALUE_AT_CFA, /* in memory at CFA + offset */
+		VALUE_AT_RBP, /* in memory at rbp + offset */
+		VALUE_AT_RSP, /* in memory at rsp + offset */
+		VALUE_OTHER,  /* anything else */
 	} kind;
 	int64_t offset;
 };
 
 /* One row of the table that a program describes, as far as it matters here. */
 struct unwind_rules {
-	bool by_register;		/* the CFA is a register + offset, not an expression */
-	enum memtoll_cfa cfa;		/* CFA_STOP where it cannot be expressed */
+	bool by_register;     /* the CFA is a register + offset, not an expression */
+	enum memtoll_cfa cfa; /* CFA_STOP where it cannot be expressed */
 	int64_t offset;
-	uint64_t addend;		/* of the _DEREF rules */
+	uint64_t addend; /* of the _DEREF rules */
 	struct saved_value rbp;
 	struct saved_value rsp;
-	struct saved_value ip;		/* the return address */
+	struct saved_value ip; /* the return address */
 };
 
 /* What the programs of a CIE's FDEs start from. */
 struct unwind_start {
 	uint64_t code_factor;
 	int64_t data_factor;
-	uint8_t encoding;		/* DW_EH_PE_*, of the addresses */
-	bool is_signal;			/* augmentation 'S' */
+	uint8_t encoding; /* DW_EH_PE_*, of the addresses */
+	bool is_signal;	  /* augmentation 'S' */
 	struct unwind_rules rules;
 };
 

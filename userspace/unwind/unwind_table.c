@@ -23,30 +23,30 @@
 
 /* Common Information Entry, shared by FDEs. */
 struct cie {
-	uint64_t offset;	/* in .eh_frame */
+	uint64_t offset; /* in .eh_frame */
 	bool is_usable;
-	bool has_data;		/* 'z': FDEs have augmentation data, after its length */
+	bool has_data; /* 'z': FDEs have augmentation data, after its length */
 	struct unwind_start start;
 };
 
 /* Frame Description Entry: a function. */
 struct fde {
-	uint32_t start;		/* relative to the table's base */
+	uint32_t start; /* relative to the table's base */
 	uint32_t length;
-	uint32_t program;	/* offsets in .eh_frame */
+	uint32_t program; /* offsets in .eh_frame */
 	uint32_t program_end;
 	uint32_t cie;
 };
 
 struct compiler {
 	Elf *elf;
-	GElf_Phdr *segments;	/* PT_LOAD */
+	GElf_Phdr *segments; /* PT_LOAD */
 	size_t segment_count;
-	GElf_Phdr frame_header;	/* PT_GNU_EH_FRAME */
+	GElf_Phdr frame_header; /* PT_GNU_EH_FRAME */
 	Elf_Data *frames;
-	uint64_t address;	/* of .eh_frame */
-	bool is_section;	/* frames ends with the section, not with the segment */
-	struct cie *cies;	/* ascending by offset */
+	uint64_t address; /* of .eh_frame */
+	bool is_section;  /* frames ends with the section, not with the segment */
+	struct cie *cies; /* ascending by offset */
 	size_t cie_count;
 	size_t cie_room;
 	struct fde *fdes;
@@ -54,9 +54,9 @@ struct compiler {
 	size_t fde_room;
 	struct unwind_table *table;
 	size_t row_room;
-	const struct fde *fde;	/* its program is running */
+	const struct fde *fde; /* its program is running */
 	uint32_t fde_end;
-	int err;		/* of add_row() inside callbacks */
+	int err; /* of add_row() inside callbacks */
 };
 
 /* Room for one more element. Not a GArray: that aborts when memory is short. */
@@ -163,8 +163,7 @@ static bool find_section(struct compiler *compiler, uint64_t *offset, uint64_t *
 	size_t index;
 
 	if (elf_getshdrstrndx(compiler->elf, &index) != 0 ||
-	    !gelf_getshdr(elf_getscn(compiler->elf, index), &names) ||
-	    names.sh_offset > INT64_MAX)
+	    !gelf_getshdr(elf_getscn(compiler->elf, index), &names) || names.sh_offset > INT64_MAX)
 		return false;
 	while ((section = elf_nextscn(compiler->elf, section))) {
 		if (!gelf_getshdr(section, &header) ||
@@ -264,7 +263,7 @@ static bool read_augmentation(const struct compiler *compiler, const Dwarf_CIE *
 			cie->start.is_signal = true;
 			continue;
 		}
-		if (*letter == 'B')	/* pointer authentication (arm64), without data */
+		if (*letter == 'B') /* pointer authentication (arm64), without data */
 			continue;
 		if ((*letter != 'R' && *letter != 'P' && *letter != 'L') || data.at >= data.end)
 			return false;
@@ -290,7 +289,8 @@ static int add_cie(struct compiler *compiler, uint64_t offset, const Dwarf_CIE *
 	cie.is_usable = raw->return_address_register == 16 &&
 			read_augmentation(compiler, raw, &cie) &&
 			unwind_start_run(program_at(compiler, raw->initial_instructions,
-						    raw->initial_instructions_end), &cie.start);
+						    raw->initial_instructions_end),
+					 &cie.start);
 	err = make_room(&compiler->cies, compiler->cie_count, &compiler->cie_room, sizeof(cie));
 	if (err)
 		return err;
@@ -441,8 +441,8 @@ static int run_fde(struct compiler *compiler)
 	struct unwind_table *table = compiler->table;
 	const struct fde *fde = compiler->fde;
 	const uint8_t *frames = frames_start(compiler);
-	struct unwind_program program = program_at(compiler, frames + fde->program,
-						   frames + fde->program_end);
+	struct unwind_program program =
+		program_at(compiler, frames + fde->program, frames + fde->program_end);
 	size_t count = table->count;
 	struct memtoll_unwind_row last = { 0 };
 

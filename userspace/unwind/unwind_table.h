@@ -25,9 +25,9 @@
  */
 struct unwind_table {
 	struct memtoll_unwind_row *rows;
-	size_t count;		/* rows */
-	uint64_t base;		/* lowest address in the file; row pcs are relative to it */
-	uint32_t skipped;	/* FDEs left out: broken or inexpressible */
+	size_t count;	  /* rows */
+	uint64_t base;	  /* lowest address in the file; row pcs are relative to it */
+	uint32_t skipped; /* FDEs left out: broken or inexpressible */
 };
 
 /*

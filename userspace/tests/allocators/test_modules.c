@@ -92,8 +92,7 @@ static void run(const char *format, ...)
 		fail_msg("failed: %s", command);
 }
 
-static void compile(const char *compiler, const char *options, const char *source,
-		    const char *name)
+static void compile(const char *compiler, const char *options, const char *source, const char *name)
 {
 	char path[256];
 	FILE *file;
@@ -112,7 +111,7 @@ struct child {
 	FILE *to;
 	FILE *from;
 	struct maps maps;
-	uint64_t memset;	/* what the child says */
+	uint64_t memset; /* what the child says */
 	struct allocator_module *modules;
 	size_t count;
 	struct code_range ranges[RANGES];
@@ -157,7 +156,8 @@ static void start(struct child *child, const char *name, const char *preload)
 	assert_int_equal(fscanf(child->from, "%lx", &child->memset), 1);
 	assert_int_equal(maps_read(child->pid, &child->maps), 0);
 	assert_int_equal(allocator_modules_find(child->pid, &child->maps, &child->modules,
-						&child->count), 0);
+						&child->count),
+			 0);
 	count = memset_ranges(child->pid, &child->maps, child->ranges, RANGES);
 	assert_true(count >= 0);
 	child->range_count = (size_t)count;
@@ -206,8 +206,8 @@ static uint64_t offset_by_readelf(const char *path, uint64_t address)
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
 	while (fgets(line, sizeof(line), pipe))
-		if (sscanf(line, " LOAD %lx %lx %lx %lx", &offset, &virtual, &physical,
-			   &size) == 4 &&
+		if (sscanf(line, " LOAD %lx %lx %lx %lx", &offset, &virtual, &physical, &size) ==
+			    4 &&
 		    address >= virtual && address < virtual + size)
 			result = address - virtual + offset;
 	pclose(pipe);
@@ -218,8 +218,8 @@ static uint64_t offset_by_readelf(const char *path, uint64_t address)
 static bool confirmed_by_objdump(const char *path, uint64_t address, uint32_t offset)
 {
 	static const char *const patterns[] = {
-		"5? ", "41 5? ", "7? ?? ", "0f 8? ?? ?? ?? ?? ", "eb ?? ", "e9 ?? ?? ?? ?? ", "90 ",
-		"66 90 ",
+		"5? ",	  "41 5? ",	     "7? ?? ", "0f 8? ?? ?? ?? ?? ",
+		"eb ?? ", "e9 ?? ?? ?? ?? ", "90 ",    "66 90 ",
 	};
 	char command[1024], line[256], bytes[64];
 	bool confirmed = false;
@@ -249,8 +249,7 @@ static bool confirmed_by_objdump(const char *path, uint64_t address, uint32_t of
 	return confirmed;
 }
 
-static const struct probe_point *point_of(const struct allocator_module *module,
-					  enum memtoll_fn fn)
+static const struct probe_point *point_of(const struct allocator_module *module, enum memtoll_fn fn)
 {
 	for (size_t i = 0; i < module->point_count; i++)
 		if (module->points[i].fn == fn)
@@ -309,8 +308,8 @@ static void test_glibc(void **state)
 		enum memtoll_fn fn;
 		uint32_t offset;
 	} debian_12[] = {
-		{ FN_MALLOC, 0 }, { FN_CALLOC, 0 }, { FN_REALLOC, 0 }, { FN_FREE, 3 },
-		{ FN_POSIX_MEMALIGN, 7 }, { FN_ALIGNED_ALLOC, 7 },
+		{ FN_MALLOC, 0 }, { FN_CALLOC, 0 },	    { FN_REALLOC, 0 },
+		{ FN_FREE, 3 },	  { FN_POSIX_MEMALIGN, 7 }, { FN_ALIGNED_ALLOC, 7 },
 	};
 	struct child child;
 	struct stat st;
@@ -562,7 +561,7 @@ static void test_moved_program(void **state)
 
 	(void)state;
 	if (geteuid())
-		skip();	/* what was deleted is opened by /proc/PID/map_files: CAP_SYS_ADMIN */
+		skip(); /* what was deleted is opened by /proc/PID/map_files: CAP_SYS_ADMIN */
 	compile("gcc", "-static", program, "deleted");
 	start(&child, "deleted", NULL);
 	stop(&child);
@@ -572,8 +571,8 @@ static void test_moved_program(void **state)
 	allocator_modules_free(child.modules, child.count);
 	maps_free(&child.maps);
 	assert_int_equal(maps_read(child.pid, &child.maps), 0);
-	assert_int_equal(allocator_modules_find(child.pid, &child.maps, &child.modules,
-						&child.count), 0);
+	assert_int_equal(
+		allocator_modules_find(child.pid, &child.maps, &child.modules, &child.count), 0);
 	assert_int_equal(child.count, 1);
 	assert_true(child.maps.entries[0].deleted);
 	stop(&child);
@@ -680,10 +679,10 @@ static void test_stepped_memset(void **state)
 	assert_true(in_ranges(&self, (uint64_t)set));
 	assert_true(in_ranges(&self, (uint64_t)clear));
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		size_t set_steps = step_through(start_traced(false, sizes[i]), (uint64_t)set,
-						&self);
-		size_t clear_steps = step_through(start_traced(true, sizes[i]), (uint64_t)clear,
-						  &self);
+		size_t set_steps =
+			step_through(start_traced(false, sizes[i]), (uint64_t)set, &self);
+		size_t clear_steps =
+			step_through(start_traced(true, sizes[i]), (uint64_t)clear, &self);
 
 		print_message("%zu bytes: %zu steps of memset, %zu of bzero in the ranges\n",
 			      sizes[i], set_steps, clear_steps);
@@ -715,20 +714,13 @@ static int clean(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_glibc),
-		cmocka_unit_test(test_jemalloc),
-		cmocka_unit_test(test_tcmalloc),
-		cmocka_unit_test(test_tcmalloc_minimal),
-		cmocka_unit_test(test_mimalloc),
-		cmocka_unit_test(test_unknown_calloc),
-		cmocka_unit_test(test_loader),
-		cmocka_unit_test(test_musl),
-		cmocka_unit_test(test_musl_static),
-		cmocka_unit_test(test_glibc_static),
-		cmocka_unit_test(test_static_stripped),
-		cmocka_unit_test(test_indirect_memset),
-		cmocka_unit_test(test_moved_program),
-		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_glibc),		cmocka_unit_test(test_jemalloc),
+		cmocka_unit_test(test_tcmalloc),	cmocka_unit_test(test_tcmalloc_minimal),
+		cmocka_unit_test(test_mimalloc),	cmocka_unit_test(test_unknown_calloc),
+		cmocka_unit_test(test_loader),		cmocka_unit_test(test_musl),
+		cmocka_unit_test(test_musl_static),	cmocka_unit_test(test_glibc_static),
+		cmocka_unit_test(test_static_stripped), cmocka_unit_test(test_indirect_memset),
+		cmocka_unit_test(test_moved_program),	cmocka_unit_test(test_gone),
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(test_stepped_memset),
 #endif

@@ -54,8 +54,9 @@ static pid_t start_mapper(const char *path)
 		int fd = open(path, O_RDONLY);
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (fd < 0 || mmap(NULL, 1 << 20, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) ==
-		    MAP_FAILED || write(ready[1], "x", 1) != 1)
+		if (fd < 0 ||
+		    mmap(NULL, 1 << 20, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED ||
+		    write(ready[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -83,15 +84,16 @@ static void damage(uint8_t *bytes, size_t size, const Elf64_Shdr *sections, size
 		size_t at;
 
 		switch (round % 4) {
-		case 0:	/* file and program headers */
+		case 0: /* file and program headers */
 			at = next_random() % (sizeof(Elf64_Ehdr) + 14 * sizeof(Elf64_Phdr));
 			break;
-		case 1:	/* section headers */
+		case 1: /* section headers */
 			at = size - 1 - next_random() % (count * sizeof(Elf64_Shdr));
 			break;
-		default:	/* the content of any section */
-			at = section->sh_type == SHT_NOBITS || !section->sh_size ? 0 :
-			     section->sh_offset + next_random() % section->sh_size;
+		default: /* the content of any section */
+			at = section->sh_type == SHT_NOBITS || !section->sh_size ?
+				     0 :
+				     section->sh_offset + next_random() % section->sh_size;
 			break;
 		}
 		if (at < size)
@@ -167,8 +169,9 @@ static void test_broken_files(void **state)
 		if (round % 7 == 6)
 			size = next_random() % size;
 		else
-			damage(copy, size, (const Elf64_Shdr *)(const void *)(original +
-			       header->e_shoff), header->e_shnum, round);
+			damage(copy, size,
+			       (const Elf64_Shdr *)(const void *)(original + header->e_shoff),
+			       header->e_shnum, round);
 		file = fopen(path, "w");
 		assert_non_null(file);
 		assert_int_equal(fwrite(copy, 1, size, file), size);

@@ -29,9 +29,9 @@ struct sample {
 	size_t len;
 	uint32_t arguments;
 	bool need_return;
-	uint32_t offset;	/* REFUSED: must not be placed */
+	uint32_t offset; /* REFUSED: must not be placed */
 	uint32_t pushed;
-	const char *text;	/* the chosen instruction starts so, or the refusal contains it */
+	const char *text; /* the chosen instruction starts so, or the refusal contains it */
 };
 
 /* The whitelist a second time and in another form, so that it is a witness. */
@@ -50,9 +50,8 @@ static const struct sample samples[] = {
 	  "push %r12" },
 	{ "2.36 free", CODE(0x48, 0x85, 0xff, 0x0f, 0x84, 0xbf, 0, 0, 0, 0x55), RDI, true, 3, 0,
 	  "jz" },
-	{ "2.36 posix_memalign",
-	  CODE(0x80, 0x3d, 1, 2, 0x14, 0, 0, 0x41, 0x54, 0x49, 0x89, 0xd4), RDI | RSI | RDX, true,
-	  7, 0, "push %r12" },
+	{ "2.36 posix_memalign", CODE(0x80, 0x3d, 1, 2, 0x14, 0, 0, 0x41, 0x54, 0x49, 0x89, 0xd4),
+	  RDI | RSI | RDX, true, 7, 0, "push %r12" },
 	{ "2.36 aligned_alloc",
 	  CODE(0x80, 0x3d, 0x71, 0x0e, 0x14, 0, 0, 0x74, 0x07, 0xe9, 0x32, 0xf6, 0xff, 0xff),
 	  RDI | RSI, true, 7, 0, "jz" },
@@ -65,31 +64,34 @@ static const struct sample samples[] = {
 	  RDI, true, 7, 0, "push %r12" },
 	{ "2.31 free, rsp kept",
 	  CODE(0x48, 0x83, 0xec, 0x18, 0x48, 0x8b, 0x05, 1, 2, 3, 0, 0x48, 0x8b, 0x00, 0x48, 0x85,
-	       0xc0, 0x0f, 0x85, 0x98, 0, 0, 0), RDI, true, REFUSED, 0, "stack pointer" },
+	       0xc0, 0x0f, 0x85, 0x98, 0, 0, 0),
+	  RDI, true, REFUSED, 0, "stack pointer" },
 	{ "2.31 free, rsp free",
 	  CODE(0x48, 0x83, 0xec, 0x18, 0x48, 0x8b, 0x05, 1, 2, 3, 0, 0x48, 0x8b, 0x00, 0x48, 0x85,
-	       0xc0, 0x0f, 0x85, 0x98, 0, 0, 0), RDI, false, 17, 24, "jnz" },
+	       0xc0, 0x0f, 0x85, 0x98, 0, 0, 0),
+	  RDI, false, 17, 24, "jnz" },
 	{ "2.31 aligned_alloc", CODE(0x48, 0x8b, 0x14, 0x24, 0xe9, 0x67, 0xfe, 0xff, 0xff),
 	  RDI | RSI, true, 4, 0, "jmp" },
 	/* Ubuntu 22.04, glibc 2.35, built for control-flow enforcement */
-	{ "2.35 malloc",
-	  CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x54, 0x55, 0x48, 0x89, 0xfd, 0x53), RDI, true, 4, 0,
-	  "push %r12" },
-	{ "2.35 free", CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x85, 0xff, 0x0f, 0x84, 0xbb, 0, 0, 0), RDI,
-	  true, 7, 0, "jz" },
+	{ "2.35 malloc", CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x54, 0x55, 0x48, 0x89, 0xfd, 0x53),
+	  RDI, true, 4, 0, "push %r12" },
+	{ "2.35 free", CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x85, 0xff, 0x0f, 0x84, 0xbb, 0, 0, 0),
+	  RDI, true, 7, 0, "jz" },
 	{ "2.35 posix_memalign",
 	  CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x80, 0x3d, 0x7d, 0x93, 0x17, 0, 0, 0x41, 0x56, 0x41, 0x55),
 	  RDI | RSI | RDX, true, 11, 0, "push %r14" },
 	{ "2.35 aligned_alloc",
-	  CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x55, 0x49, 0x89, 0xf5, 0x41, 0x54), RDI | RSI, true, 4,
-	  0, "push %r13" },
+	  CODE(0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x55, 0x49, 0x89, 0xf5, 0x41, 0x54), RDI | RSI, true,
+	  4, 0, "push %r13" },
 	/* mimalloc 2.0.9: the argument is moved on, then its register is overwritten */
 	{ "mimalloc malloc",
 	  CODE(0x48, 0x8b, 0x05, 0x49, 0xb4, 0, 0, 0x48, 0x89, 0xfe, 0x64, 0x48, 0x8b, 0x38, 0x48,
-	       0x81, 0xfe, 0, 4, 0, 0, 0x77, 0x29), RDI, true, 21, 0, "jnbe" },
+	       0x81, 0xfe, 0, 4, 0, 0, 0x77, 0x29),
+	  RDI, true, 21, 0, "jnbe" },
 	{ "mimalloc calloc",
 	  CODE(0x48, 0x8b, 0x15, 0xc9, 0xad, 0, 0, 0x48, 0x89, 0xf8, 0x64, 0x48, 0x8b, 0x3a, 0x48,
-	       0x83, 0xf8, 1, 0x74, 8), RDI | RSI, true, 18, 0, "jz" },
+	       0x83, 0xf8, 1, 0x74, 8),
+	  RDI | RSI, true, 18, 0, "jz" },
 	/* Debian 13, glibc 2.41: aligned_alloc begins with push rbx */
 	{ "2.41 aligned_alloc", CODE(0x53, 0x48, 0x83, 0xec, 0x10), RDI | RSI, true, 0, 0,
 	  "push %rbx" },
@@ -225,7 +227,9 @@ static void test_registers(void **state)
 		{ CODE(0x49, 0x89, 0xfc, 0x90), RDI | RSI, { 7, 6, 2 } },
 		/* mov rax,rsi; mov rdx,rax; mov rax,1; xor esi,esi; nop: a copy of a copy */
 		{ CODE(0x48, 0x89, 0xf0, 0x48, 0x89, 0xc2, 0x48, 0xc7, 0xc0, 1, 0, 0, 0, 0x31, 0xf6,
-		       0x90), RDI | RSI, { 7, 2, -1 } },
+		       0x90),
+		  RDI | RSI,
+		  { 7, 2, -1 } },
 		/* mov rdi,rsi; nop: another value came to it */
 		{ CODE(0x48, 0x89, 0xf7, 0x90), RSI, { -1, 6, 2 } },
 		/* mov rax,rdi; mov eax,eax; nop: half of it is gone, the original is not */
@@ -238,7 +242,8 @@ static void test_registers(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		assert_int_equal(placement_find(codes[i].code, codes[i].len, codes[i].arguments,
-						true, &place), 0);
+						true, &place),
+				 0);
 		for (size_t k = 0; k < PLACEMENT_ARGUMENTS; k++)
 			assert_int_equal(place.registers[k], codes[i].registers[k]);
 	}
@@ -282,8 +287,8 @@ static void test_empty(void **state)
 /* Every prefix of a good prologue: the place, or a refusal, and nothing read past the end. */
 static void test_truncated(void **state)
 {
-	static const uint8_t code[] = { 0x80, 0x3d, 0x71, 0x0e, 0x14, 0x00, 0x00, 0x0f, 0x84,
-					0x07, 0x00, 0x00, 0x00 };
+	static const uint8_t code[] = { 0x80, 0x3d, 0x71, 0x0e, 0x14, 0x00, 0x00,
+					0x0f, 0x84, 0x07, 0x00, 0x00, 0x00 };
 	struct placement place;
 
 	(void)state;
@@ -308,7 +313,7 @@ static void test_window(void **state)
 
 	(void)state;
 	for (size_t last = PLACEMENT_WINDOW - 6; last <= PLACEMENT_WINDOW + 4; last++) {
-		memset(code, 0xf8, sizeof(code));	/* clc */
+		memset(code, 0xf8, sizeof(code)); /* clc */
 		memcpy(code + last, (uint8_t[]){ 0x0f, 0x84, 1, 0, 0, 0 }, 6);
 		assert_int_equal(placement_find(code, sizeof(code), RDI, true, &place),
 				 last + 6 <= PLACEMENT_WINDOW ? 0 : -ENOENT);
@@ -333,8 +338,7 @@ static void test_random(void **state)
 				   &place))
 			continue;
 		found++;
-		assert_true(place.offset < round % sizeof(code) &&
-			    place.offset < PLACEMENT_WINDOW);
+		assert_true(place.offset < round % sizeof(code) && place.offset < PLACEMENT_WINDOW);
 		assert_true(place.pushed <= 255);
 		assert_true(is_whitelisted(code + place.offset));
 	}
@@ -373,14 +377,10 @@ static void test_own_libc(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_samples),
-		cmocka_unit_test(test_registers),
-		cmocka_unit_test(test_forwards),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_own_libc),
+		cmocka_unit_test(test_samples),	  cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_forwards),  cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_truncated), cmocka_unit_test(test_window),
+		cmocka_unit_test(test_random),	  cmocka_unit_test(test_own_libc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,9 @@ static void test_rows_come_back(void **state)
 
 static void test_first_and_last_word(void **state)
 {
-	uint64_t words[SPARSE_ROW_WORDS] = { [0] = 1, [63] = 2, [64] = 3, [SPARSE_ROW_WORDS - 1] = 4 };
+	uint64_t words[SPARSE_ROW_WORDS] = {
+		[0] = 1, [63] = 2, [64] = 3, [SPARSE_ROW_WORDS - 1] = 4
+	};
 	uint64_t read[SPARSE_ROW_WORDS];
 	struct sparse_row *row = sparse_row_write(NULL, words, SPARSE_ROW_WORDS);
 

@@ -13,7 +13,7 @@ static const struct {
 	const char *kind;
 	double value;
 	const char *table;
-	const char *sentence;	/* view figure */
+	const char *sentence; /* view figure */
 } rows[] = {
 #include "units.h"
 };

@@ -83,8 +83,8 @@ static int attach_module(const struct allocator_module *module, pid_t pid, bool 
 
 	for (size_t i = 0; i < module->point_count; i++)
 		if (module->points[i].place.found && !module->points[i].place.pushed)
-			offsets[count++] = module->points[i].symbol_offset +
-					   module->points[i].place.offset;
+			offsets[count++] =
+				module->points[i].symbol_offset + module->points[i].place.offset;
 	if (!count)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", module->fd);

@@ -9,18 +9,18 @@
 
 #include "tests/bpf/native.h"
 
-#define PROBE_PAGE 0x7fffffffe000ULL	/* where return probes send functions */
-#define FUNCTION(fn) (0x7f5500001100ULL + (fn) * 0x140)
+#define PROBE_PAGE 0x7fffffffe000ULL /* where return probes send functions */
+#define FUNCTION(fn) (0x7f5500001100ULL + (fn)*0x140)
 #define STACK_TOP 0x7fffffffd000ULL
 #define CALLER 0x401836ULL
 
 struct call {
 	__u32 fn;
-	__u64 sp;		/* at the function's entry, where the return address is */
+	__u64 sp; /* at the function's entry, where the return address is */
 	__u64 args[3];
-	__u64 caller;		/* 0: CALLER */
-	__u64 cookie;		/* more than the function: COOKIE_* */
-	int wanted;		/* the return, by the program */
+	__u64 caller; /* 0: CALLER */
+	__u64 cookie; /* more than the function: COOKIE_* */
+	int wanted;   /* the return, by the program */
 	struct return_instance instance;
 };
 
@@ -51,7 +51,9 @@ static void enter(struct call *call)
 	*regs = (struct pt_regs){
 		.ip = FUNCTION(call->fn),
 		.sp = call->sp - (cookie >> COOKIE_SP_SHIFT & 0xff),
-		.di = call->args[0], .si = call->args[1], .dx = call->args[2],
+		.di = call->args[0],
+		.si = call->args[1],
+		.dx = call->args[2],
 	};
 	/* A tail call finds what is there already. */
 	if (!uprobe_task.return_instances || uprobe_task.return_instances->stack != call->sp)

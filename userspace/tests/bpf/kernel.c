@@ -17,9 +17,9 @@ struct map {
 	unsigned key_bytes;
 	unsigned value_bytes;
 	unsigned rows;
-	GHashTable *values;	/* GBytes -> value; not of arrays */
+	GHashTable *values; /* GBytes -> value; not of arrays */
 	char *array;
-	GQueue records;		/* struct record, not read yet */
+	GQueue records; /* struct record, not read yet */
 	unsigned long long written;
 };
 
@@ -38,11 +38,11 @@ struct span {
 
 struct kernel kernel;
 
-static GHashTable *maps;		/* address of the map -> struct map */
-static GHashTable *pages[2];		/* number -> KERNEL_PAGE bytes */
-static GHashTable *lacking;		/* names */
-static GArray *objects, *areas;		/* struct span */
-static GPtrArray *garbage;		/* records, until the reset */
+static GHashTable *maps;	/* address of the map -> struct map */
+static GHashTable *pages[2];	/* number -> KERNEL_PAGE bytes */
+static GHashTable *lacking;	/* names */
+static GArray *objects, *areas; /* struct span */
+static GPtrArray *garbage;	/* records, until the reset */
 
 static void map_free(void *pointer)
 {
@@ -274,12 +274,15 @@ void kernel_map(const void *address, enum kernel_map_kind kind, unsigned key_byt
 {
 	struct map *map = g_new0(struct map, 1);
 
-	*map = (struct map){ .kind = kind, .key_bytes = key_bytes, .value_bytes = value_bytes, .rows = rows };
+	*map = (struct map){
+		.kind = kind, .key_bytes = key_bytes, .value_bytes = value_bytes, .rows = rows
+	};
 	g_queue_init(&map->records);
 	if (kind == MAP_ARRAY)
 		map->array = g_malloc0_n(rows, value_bytes);
 	else if (kind != MAP_RING)
-		map->values = g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
+		map->values = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+						    (GDestroyNotify)g_bytes_unref,
 						    kind == MAP_TABLES ? NULL : g_free);
 	g_hash_table_insert(maps, (void *)address, map);
 }
@@ -350,7 +353,8 @@ long kernel_map_update(const void *address, const void *key, const void *value,
 	}
 	if (map->kind == MAP_HASH && g_hash_table_size(map->values) >= map->rows)
 		return -E2BIG;
-	g_hash_table_insert(map->values, g_bytes_new(key, map->key_bytes), g_memdup2(value, map->value_bytes));
+	g_hash_table_insert(map->values, g_bytes_new(key, map->key_bytes),
+			    g_memdup2(value, map->value_bytes));
 	return 0;
 }
 

@@ -14,16 +14,16 @@
 /* What the test sets, and may read. */
 struct kernel {
 	unsigned long long now_ns;
-	unsigned long long tick_ns;	/* that the clock moves on each time it was read */
+	unsigned long long tick_ns; /* that the clock moves on each time it was read */
 	unsigned long long clock_reads;
-	void *task;			/* struct task_struct that is running */
-	void *registers;		/* struct pt_regs it entered the kernel with */
-	unsigned long long cookie;	/* of the probe that was hit */
-	unsigned long long function;	/* bpf_get_func_ip() */
-	unsigned long long ring_bytes;	/* room for records that are not read yet */
-	long find_area_fails;		/* what bpf_find_vma() returns instead, if not 0 */
+	void *task;		       /* struct task_struct that is running */
+	void *registers;	       /* struct pt_regs it entered the kernel with */
+	unsigned long long cookie;     /* of the probe that was hit */
+	unsigned long long function;   /* bpf_get_func_ip() */
+	unsigned long long ring_bytes; /* room for records that are not read yet */
+	long find_area_fails;	       /* what bpf_find_vma() returns instead, if not 0 */
 	int storage_fails;
-	unsigned int random;		/* the next random number; 0: any */
+	unsigned int random; /* the next random number; 0: any */
 	unsigned long long user_reads;
 };
 
@@ -74,7 +74,8 @@ void *kernel_table(const void *tables, unsigned index, unsigned value_bytes, uns
 /* ---- ring buffers ---- */
 
 /* Take the oldest record that is not read yet, or NULL; it is there until the reset. */
-const void *kernel_ring_take(const void *ring, unsigned long long *bytes, unsigned long long *flags);
+const void *kernel_ring_take(const void *ring, unsigned long long *bytes,
+			     unsigned long long *flags);
 unsigned kernel_ring_count(const void *ring);
 
 /* ---- helpers ---- */

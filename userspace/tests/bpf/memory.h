@@ -26,12 +26,12 @@
 #define DIRECT_4 0xffff888000000000ULL
 #define DIRECT_5 0xff11000000000000ULL
 
-#define FIRST_TABLE 0x1000ULL		/* frames of page tables, one after another */
+#define FIRST_TABLE 0x1000ULL /* frames of page tables, one after another */
 
 static struct {
 	unsigned levels;
 	__u64 direct;
-	__u64 next;		/* frame of the next table */
+	__u64 next; /* frame of the next table */
 } tables;
 
 /* A series that is being read, run by run. */

@@ -52,7 +52,7 @@ static struct {
 #define KNOB(name, value) kernel_set(&(name), &(__u64){ value }, sizeof(name))
 
 #define ROWS(map) (sizeof(*(map).max_entries) / sizeof(int))
-#define ADD_MAP(map, kind)								\
+#define ADD_MAP(map, kind) \
 	kernel_map(&(map), kind, sizeof(*(map).key), sizeof(*(map).value), ROWS(map))
 
 static void maps_begin(void)

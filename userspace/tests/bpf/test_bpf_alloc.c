@@ -5,7 +5,7 @@
  */
 #include "tests/bpf/calls.h"
 
-#define LARGE 65536ULL			/* cfg_min_size, as it comes */
+#define LARGE 65536ULL /* cfg_min_size, as it comes */
 #define BLOCK 0x7f5600000010ULL
 #define OTHER_BLOCK 0x7f5700000010ULL
 
@@ -62,7 +62,9 @@ static void test_threshold(void **state)
 		small_malloc(STACK_TOP, thresholds[i] - 1);
 		assert_no_event();
 		began_ns = kernel.now_ns;
-		call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { thresholds[i] } },
+		call_once((struct call){ .fn = FN_MALLOC,
+					 .sp = STACK_TOP,
+					 .args = { thresholds[i] } },
 			  777, OTHER_BLOCK);
 		block = next_block(FN_MALLOC, OTHER_BLOCK, 0, thresholds[i]);
 		assert_int_equal(block->start_ns, began_ns);
@@ -70,11 +72,14 @@ static void test_threshold(void **state)
 		assert_int_not_equal(block->stack_id, 0);
 		assert_int_equal(block->flags, 0);
 		/* Of the two, only the followed one's free is recorded. */
-		call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { BLOCK } }, 50, 0);
+		call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { BLOCK } }, 50,
+			  0);
 		assert_no_event();
-		call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { OTHER_BLOCK } }, 50, 0);
+		call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { OTHER_BLOCK } },
+			  50, 0);
 		next_block(FN_FREE, 0, OTHER_BLOCK, 0);
-		call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { OTHER_BLOCK } }, 50, 0);
+		call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { OTHER_BLOCK } },
+			  50, 0);
 		assert_no_event();
 		assert_int_equal(timed_calls(FN_FREE), 3);
 		assert_lost_only(0, 0);
@@ -101,18 +106,20 @@ static void test_realloc_of_a_followed_block(void **state)
 	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100, BLOCK);
 	next_block(FN_MALLOC, BLOCK, 0, LARGE);
 	/* It moves. */
-	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { BLOCK, 3 * LARGE } }, 100,
-		  OTHER_BLOCK);
+	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { BLOCK, 3 * LARGE } },
+		  100, OTHER_BLOCK);
 	next_block(FN_REALLOC, OTHER_BLOCK, BLOCK, 3 * LARGE);
 	call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { BLOCK } }, 50, 0);
 	assert_no_event();
 	/* It fails: the old block is still there. */
-	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { OTHER_BLOCK, 1ULL << 60 } },
+	call_once((struct call){ .fn = FN_REALLOC,
+				 .sp = STACK_TOP,
+				 .args = { OTHER_BLOCK, 1ULL << 60 } },
 		  100, 0);
 	assert_int_equal(next_block(FN_REALLOC, 0, OTHER_BLOCK, 1ULL << 60)->flags, BLOCK_FAILED);
 	/* It becomes small: recorded, and not followed any more. */
-	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { OTHER_BLOCK, 100 } }, 100,
-		  OTHER_BLOCK);
+	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { OTHER_BLOCK, 100 } },
+		  100, OTHER_BLOCK);
 	next_block(FN_REALLOC, OTHER_BLOCK, OTHER_BLOCK, 100);
 	call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { OTHER_BLOCK } }, 50, 0);
 	assert_no_event();
@@ -152,7 +159,8 @@ static void test_blocks_full(void **state)
 	calls_begin();
 	kernel_map_rows(&blocks, 1);
 	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100, BLOCK);
-	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100, OTHER_BLOCK);
+	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100,
+		  OTHER_BLOCK);
 	assert_lost_only(LOST_BLOCKS_FULL, 1);
 	assert_int_equal(*block_counter(TGID, OTHER_BLOCK), 0);
 	assert_int_equal(*block_counter(TGID, BLOCK), 1);
@@ -175,7 +183,8 @@ static void test_failures(void **state)
 	assert_int_equal(sums_of(FN_MALLOC).sum.failed, 1);
 	assert_int_equal(sums_of(FN_MALLOC).sum.bytes, 0);
 	assert_no_event();
-	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1 << 20, 1 << 20 } }, 100, 0);
+	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1 << 20, 1 << 20 } },
+		  100, 0);
 	assert_int_equal(next_block(FN_CALLOC, 0, 0, 1ULL << 40)->flags, BLOCK_FAILED);
 	assert_int_equal(kernel_map_count(&blocks), 0);
 }
@@ -188,23 +197,29 @@ static void test_arguments(void **state)
 	const struct memtoll_block *block;
 
 	calls_begin();
-	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1009, 997 } }, 9, BLOCK);
+	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1009, 997 } }, 9,
+		  BLOCK);
 	next_block(FN_CALLOC, BLOCK, 0, 1009 * 997);
-	call_once((struct call){ .fn = FN_REALLOCARRAY, .sp = STACK_TOP, .args = { 0, 1013, 991 } }, 9,
-		  OTHER_BLOCK);
+	call_once((struct call){ .fn = FN_REALLOCARRAY, .sp = STACK_TOP, .args = { 0, 1013, 991 } },
+		  9, OTHER_BLOCK);
 	next_block(FN_REALLOCARRAY, OTHER_BLOCK, 0, 1013 * 991);
-	call_once((struct call){ .fn = FN_ALIGNED_ALLOC, .sp = STACK_TOP, .args = { 64, 3 * LARGE } }, 9,
-		  0x7f5800000040);
+	call_once(
+		(struct call){ .fn = FN_ALIGNED_ALLOC, .sp = STACK_TOP, .args = { 64, 3 * LARGE } },
+		9, 0x7f5800000040);
 	next_block(FN_ALIGNED_ALLOC, 0x7f5800000040, 0, 3 * LARGE);
 	call_once((struct call){ .fn = FN_MEMALIGN, .sp = STACK_TOP, .args = { 64, 5 * LARGE } }, 9,
 		  0x7f5900000040);
 	next_block(FN_MEMALIGN, 0x7f5900000040, 0, 5 * LARGE);
 	/* The result is where the first argument says; that of the function is an error number. */
 	kernel_poke_word(USER, where, 0x7f5a00000040);
-	call_once((struct call){ .fn = FN_POSIX_MEMALIGN, .sp = STACK_TOP, .args = { where, 64, 7 * LARGE } },
+	call_once((struct call){ .fn = FN_POSIX_MEMALIGN,
+				 .sp = STACK_TOP,
+				 .args = { where, 64, 7 * LARGE } },
 		  9, 0);
 	next_block(FN_POSIX_MEMALIGN, 0x7f5a00000040, 0, 7 * LARGE);
-	call_once((struct call){ .fn = FN_POSIX_MEMALIGN, .sp = STACK_TOP, .args = { where, 64, 7 * LARGE } },
+	call_once((struct call){ .fn = FN_POSIX_MEMALIGN,
+				 .sp = STACK_TOP,
+				 .args = { where, 64, 7 * LARGE } },
 		  9, 12);
 	block = next_block(FN_POSIX_MEMALIGN, 0, 0, 7 * LARGE);
 	assert_int_equal(block->flags, BLOCK_FAILED);
@@ -215,12 +230,15 @@ static void test_arguments(void **state)
 static void test_probe_behind_the_entry(void **state)
 {
 	struct call call = {
-		.fn = FN_CALLOC, .sp = STACK_TOP,
+		.fn = FN_CALLOC,
+		.sp = STACK_TOP,
 		/* The first is in r12, the second in rbx; 24 bytes were pushed. */
 		.cookie = 24ULL << COOKIE_SP_SHIFT | 13ULL << COOKIE_ARGUMENT_SHIFT |
 			  4ULL << (COOKIE_ARGUMENT_SHIFT + COOKIE_ARGUMENT_BITS),
 	};
-	struct pt_regs regs = { .ip = FUNCTION(FN_CALLOC), .sp = STACK_TOP - 24, .r12 = 1009, .bx = 997 };
+	struct pt_regs regs = {
+		.ip = FUNCTION(FN_CALLOC), .sp = STACK_TOP - 24, .r12 = 1009, .bx = 997
+	};
 
 	calls_begin();
 	kernel_poke_word(USER, STACK_TOP, CALLER);
@@ -237,7 +255,10 @@ static void test_probe_behind_the_entry(void **state)
 static void test_entry_only(void **state)
 {
 	calls_begin();
-	call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { BLOCK }, .cookie = COOKIE_ENTRY_ONLY },
+	call_once((struct call){ .fn = FN_FREE,
+				 .sp = STACK_TOP,
+				 .args = { BLOCK },
+				 .cookie = COOKIE_ENTRY_ONLY },
 		  9, 0);
 	small_malloc(STACK_TOP, 100);
 	assert_int_equal(sums_of(FN_FREE).sum.untimed_calls, 1);
@@ -257,8 +278,11 @@ static void test_nested(void **state)
 	calls_begin();
 	enter(&outer);
 	kernel.now_ns += 300;
-	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP - 72, .args = { LARGE },
-				 .caller = FUNCTION(FN_CALLOC) + 0x31 }, 500, BLOCK);
+	call_once((struct call){ .fn = FN_MALLOC,
+				 .sp = STACK_TOP - 72,
+				 .args = { LARGE },
+				 .caller = FUNCTION(FN_CALLOC) + 0x31 },
+		  500, BLOCK);
 	kernel.now_ns += 200;
 	assert_no_event();
 	leave(&outer, BLOCK);
@@ -300,7 +324,8 @@ static void test_callbacks(void **state)
 
 	calls_begin();
 	for (i = 0; i < 5; i++) {
-		calls[i] = (struct call){ .fn = FN_MALLOC, .sp = STACK_TOP - 208 * i, .args = { 31 } };
+		calls[i] =
+			(struct call){ .fn = FN_MALLOC, .sp = STACK_TOP - 208 * i, .args = { 31 } };
 		enter(&calls[i]);
 	}
 	for (i = 4; i >= 0; i--)
@@ -345,7 +370,8 @@ static void test_longjmp(void **state)
 	/* Out of a signal's handler, say. The kernel drops what lies below when the next probe is hit. */
 	uprobe_task.return_instances = NULL;
 	kernel_poke_word(USER, left.sp, 0x401999);
-	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP - 64, .args = { LARGE } }, 100, BLOCK);
+	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP - 64, .args = { LARGE } }, 100,
+		  BLOCK);
 	next_block(FN_MALLOC, BLOCK, 0, LARGE);
 	assert_no_event();
 	assert_int_equal(timed_calls(FN_CALLOC), 0);
@@ -390,7 +416,9 @@ static void test_after_longjmp(void **state)
 static void test_return_of_a_call_given_up(void **state)
 {
 	struct call given_up = {
-		.fn = FN_CALLOC, .sp = STACK_TOP - 0x100000, .args = { 1, 100 },
+		.fn = FN_CALLOC,
+		.sp = STACK_TOP - 0x100000,
+		.args = { 1, 100 },
 		.caller = 0x401000 + FUNCTION(FN_MALLOC) % MEMTOLL_PAGE_SIZE,
 	};
 
@@ -449,15 +477,18 @@ static void test_closed_window(void **state)
 	calls_begin();
 	idle_fns = 1U << FN_MALLOC;
 	for (i = 0; i < 3 * 64 + 17; i++)
-		call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100, BLOCK);
+		call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100,
+			  BLOCK);
 	assert_no_event();
 	assert_int_equal(timed_calls(FN_MALLOC), 0);
 	assert_int_equal(sums_of(FN_NONE).sum.untimed_calls, 3 * 64);
 	assert_int_equal(entries_counted(FN_MALLOC), 0);
-	assert_int_equal(((struct memtoll_rates *)kernel_map_lookup(&rates, &zero))->idle[FN_MALLOC],
-			 3 * 64 + 17);
+	assert_int_equal(
+		((struct memtoll_rates *)kernel_map_lookup(&rates, &zero))->idle[FN_MALLOC],
+		3 * 64 + 17);
 	/* Others are not concerned. */
-	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1, LARGE } }, 100, BLOCK);
+	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1, LARGE } }, 100,
+		  BLOCK);
 	next_block(FN_CALLOC, BLOCK, 0, LARGE);
 	idle_fns = 0;
 	small_malloc(STACK_TOP, 100);
@@ -519,6 +550,7 @@ int main(void)
 		cmocka_unit_test(test_window_past_its_end),
 	};
 
-	return cmocka_run_group_tests_name("programs of each side", tests, programs_of_each_side, NULL) +
+	return cmocka_run_group_tests_name("programs of each side", tests, programs_of_each_side,
+					   NULL) +
 	       cmocka_run_group_tests_name("session", tests, sessions, NULL);
 }

@@ -5,7 +5,7 @@
 /* Not where a heap of glibc's may begin: its first fault would be asked about twice. */
 #define AREA_START 0x7f1201000000ULL
 #define AREA_PAGES 8192
-#define AT(page) (AREA_START + (page) * MEMTOLL_PAGE_SIZE)
+#define AT(page) (AREA_START + (page)*MEMTOLL_PAGE_SIZE)
 #define IP 0x401136ULL
 #define FRAMES 0x50000ULL
 #define EXT4_SUPER_MAGIC 0xef53
@@ -197,7 +197,8 @@ static void add_folio(__u64 frame, unsigned order)
 	kernel_poke_word(KERNEL, head + offsetof(struct page, compound_head), 0);
 	for (i = 1; i < 1U << order; i++)
 		kernel_poke_word(KERNEL,
-				 head + i * sizeof(struct page) + offsetof(struct page, compound_head),
+				 head + i * sizeof(struct page) +
+					 offsetof(struct page, compound_head),
 				 head | 1);
 	kernel_poke_word(KERNEL, head + offsetof(struct folio, _flags_1), 0xab00 | order);
 }
@@ -235,7 +236,7 @@ static void test_neighbour(void **state)
 	assert_extent(48, 4, FAULT_ZERO_MTHP);
 	begin_folios();
 	fault_at(AT(50), IP, WRITES);
-	map_pages(48, 52);		/* four pages of their own */
+	map_pages(48, 52); /* four pages of their own */
 	assert_extent(50, 1, FAULT_ZERO);
 }
 

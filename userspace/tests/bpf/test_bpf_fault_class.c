@@ -37,7 +37,8 @@ static void begin(enum where where)
 	tables_begin(4);
 	KNOB(cfg_zero_pfn, ZERO_FRAME);
 	KNOB(cfg_huge_zero_pfn, HUGE_ZERO_FRAME);
-	add_area(&area, AREA_START, AREA_END, where < sizeof(flags) / sizeof(flags[0]) ? flags[where] : 0);
+	add_area(&area, AREA_START, AREA_END,
+		 where < sizeof(flags) / sizeof(flags[0]) ? flags[where] : 0);
 	if (where == PRIVATE_FILE || where == SHARED_FILE)
 		set_file(&area, &file, EXT4_SUPER_MAGIC);
 	else if (where == SHARED_MEMORY)
@@ -253,12 +254,9 @@ static void test_swap_source(void **state)
 		enum end end;
 		int expected;
 	} rows[] = {
-		{ 0, 0, 0, MAJ, FAULT_SWAP },
-		{ 1, 0, 0, MAJ, FAULT_SWAP },
-		{ 0, 1, 0, MAJ, FAULT_SWAP_ZSWAP },
-		{ 0, 0, 1, MAJ, FAULT_SWAP_ZERO },
-		{ 1, 7, 3, MAJ, FAULT_SWAP },
-		{ 0, 1, 3, MAJ, FAULT_SWAP_ZSWAP },
+		{ 0, 0, 0, MAJ, FAULT_SWAP },	    { 1, 0, 0, MAJ, FAULT_SWAP },
+		{ 0, 1, 0, MAJ, FAULT_SWAP_ZSWAP }, { 0, 0, 1, MAJ, FAULT_SWAP_ZERO },
+		{ 1, 7, 3, MAJ, FAULT_SWAP },	    { 0, 1, 3, MAJ, FAULT_SWAP_ZSWAP },
 		{ 0, 1, 0, MIN, FAULT_SWAP },
 	};
 	struct open_fault *fault;

@@ -36,7 +36,8 @@ static void test_page(void **state)
 	const struct way *way;
 	struct walked walked;
 
-	FOR_EACH_WAY(way) {
+	FOR_EACH_WAY(way)
+	{
 		begin(way);
 		set_entry(ADDRESS, 1, page_entry(FRAME));
 		assert_int_equal(walk_to(ADDRESS, &walked), WALK_ENTRY);
@@ -58,7 +59,8 @@ static void test_each_index_counts(void **state)
 	unsigned level;
 	__u64 other;
 
-	FOR_EACH_WAY(way) {
+	FOR_EACH_WAY(way)
+	{
 		begin(way);
 		set_entry(ADDRESS, 1, page_entry(FRAME));
 		for (level = 1; level <= way->levels; level++) {
@@ -93,7 +95,8 @@ static void test_empty(void **state)
 	struct walked walked;
 	unsigned level;
 
-	FOR_EACH_WAY(way) {
+	FOR_EACH_WAY(way)
+	{
 		for (level = 1; level <= way->levels; level++) {
 			begin(way);
 			set_entry(ADDRESS, level, 0);
@@ -112,7 +115,8 @@ static void test_huge(void **state)
 	const struct way *way;
 	struct walked walked;
 
-	FOR_EACH_WAY(way) {
+	FOR_EACH_WAY(way)
+	{
 		begin(way);
 		set_entry(ADDRESS, 2, page_entry(0x12400) | PS | pat);
 		assert_int_equal(walk_to(ADDRESS, &walked), WALK_HUGE);
@@ -134,7 +138,8 @@ static void test_not_present(void **state)
 	const struct way *way;
 	struct walked walked;
 
-	FOR_EACH_WAY(way) {
+	FOR_EACH_WAY(way)
+	{
 		begin(way);
 		set_entry(ADDRESS, 1, swap_entry(3, 0x1234567));
 		assert_int_equal(walk_to(ADDRESS, &walked), WALK_ENTRY);
@@ -165,7 +170,8 @@ static void test_slot_is_empty(void **state)
 	struct walked walked;
 	__u64 next = ADDRESS + MEMTOLL_PAGE_SIZE;
 
-	FOR_EACH_WAY(way) {
+	FOR_EACH_WAY(way)
+	{
 		begin(way);
 		set_entry(ADDRESS, 1, page_entry(FRAME));
 		walk_to(ADDRESS, &walked);
@@ -188,7 +194,7 @@ static void test_window(void **state)
 {
 	const __u64 table = 0x7f1200000000ULL, far = table - 512 * MEMTOLL_PAGE_SIZE;
 
-#define PAGE_OF(n) (table + (n) * MEMTOLL_PAGE_SIZE)
+#define PAGE_OF(n) (table + (n)*MEMTOLL_PAGE_SIZE)
 	assert_int_equal(window_first(PAGE_OF(0), far), 0);
 	assert_int_equal(window_first(PAGE_OF(15), far), 0);
 	assert_int_equal(window_first(PAGE_OF(16), far), 15);

@@ -28,11 +28,24 @@ static void begin(void)
 	host_begin();
 	memset(&target, 0, sizeof(target));
 	target.python = (struct memtoll_python_offsets){
-		.runtime = RUNTIME, .kind = PYTHON_SHIMS, .interpreters = 40, .next_interpreter = 48,
-		.threads = 56, .state_bytes = 128, .state_previous = 0, .state_next = 8,
-		.state_interpreter = 16, .state_id = 24, .state_status = 32, .state_frame = 40,
-		.frame_bytes = 80, .frame_previous = 8, .frame_code = 0, .frame_instruction = 24,
-		.frame_owner = 72, .code_start = CODE_START,
+		.runtime = RUNTIME,
+		.kind = PYTHON_SHIMS,
+		.interpreters = 40,
+		.next_interpreter = 48,
+		.threads = 56,
+		.state_bytes = 128,
+		.state_previous = 0,
+		.state_next = 8,
+		.state_interpreter = 16,
+		.state_id = 24,
+		.state_status = 32,
+		.state_frame = 40,
+		.frame_bytes = 80,
+		.frame_previous = 8,
+		.frame_code = 0,
+		.frame_instruction = 24,
+		.frame_owner = 72,
+		.code_start = CODE_START,
 	};
 	host.task.thread.fsbase = SELF;
 	poke(RUNTIME + 40, INTERPRETER);
@@ -69,7 +82,8 @@ static const struct memtoll_python *walk_frames(__u64 *id)
 	return &thread->python.python;
 }
 
-static void assert_python(const struct memtoll_python *python, unsigned at, unsigned frame, __u32 flags)
+static void assert_python(const struct memtoll_python *python, unsigned at, unsigned frame,
+			  __u32 flags)
 {
 	assert_int_equal(python->frames[at].code, CODE(frame));
 	assert_int_equal(python->frames[at].instruction, 2 * frame);
@@ -135,8 +149,10 @@ static void test_deep(void **state)
 		for (i = 0; i < depth; i++)
 			add_frame_at(i, OWNED_BY_THREAD, i == depth - 1);
 		python = walk_frames(&id);
-		assert_int_equal(python->depth, depth < MEMTOLL_PYTHON_DEPTH ? depth : MEMTOLL_PYTHON_DEPTH);
-		assert_int_equal(python->flags, depth > MEMTOLL_PYTHON_DEPTH ? PYTHON_TRUNCATED : 0);
+		assert_int_equal(python->depth,
+				 depth < MEMTOLL_PYTHON_DEPTH ? depth : MEMTOLL_PYTHON_DEPTH);
+		assert_int_equal(python->flags,
+				 depth > MEMTOLL_PYTHON_DEPTH ? PYTHON_TRUNCATED : 0);
 	}
 }
 

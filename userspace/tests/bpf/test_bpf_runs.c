@@ -7,7 +7,7 @@
 
 #define AREA_START 0x7f1200000000ULL
 #define AREA_PAGES 4096
-#define AT(page) (AREA_START + (page) * MEMTOLL_PAGE_SIZE)
+#define AT(page) (AREA_START + (page)*MEMTOLL_PAGE_SIZE)
 #define IP 0x401136ULL
 #define OTHER_IP 0x401777ULL
 #define ZERO_FRAME 0x2a3fULL
@@ -85,7 +85,7 @@ static void test_one_sweep_is_one_run(void **state)
 	began_ns = kernel.now_ns;
 	sweep(3, 3 + 1009);
 	drain();
-	assert_int_equal(kernel_ring_count(&events), 2);	/* with its stack's */
+	assert_int_equal(kernel_ring_count(&events), 2); /* with its stack's */
 	run = next_run();
 	assert_run(&run, 3, 1009);
 	assert_int_equal(run.fault_class, FAULT_ZERO);
@@ -131,8 +131,8 @@ static void test_what_ends_a_run(void **state)
 {
 	begin();
 	sweep(0, 7);
-	sweep(8, 19);			/* a page is left out */
-	touch(18);			/* the same once more, present by now: another class */
+	sweep(8, 19); /* a page is left out */
+	touch(18);    /* the same once more, present by now: another class */
 	touch_by(19, OTHER_IP);
 	sweep(20, 23);
 	set_entry(AT(23), 1, page_entry(ZERO_FRAME) & ~RW);
@@ -222,7 +222,7 @@ static void test_timed(void **state)
 	__u64 page;
 
 	begin();
-	touch(3);		/* asks for the area, whose time is not a fault's */
+	touch(3); /* asks for the area, whose time is not a fault's */
 	ends_seen = 1;
 	for (page = 4; page < 11; page++) {
 		fault_at(AT(page), IP, WRITES);
@@ -455,7 +455,7 @@ static void test_series_record_ends_with_its_last_run(void **state)
 		record = kernel_ring_take(&events, &bytes, NULL);
 	while (*record != EVENT_SERIES);
 	assert_int_equal(bytes, offsetof(struct memtoll_series, runs) +
-				3 * sizeof(struct memtoll_plain_run));
+					3 * sizeof(struct memtoll_plain_run));
 }
 
 /* What a series cannot tell goes by itself, in its place among the others. */

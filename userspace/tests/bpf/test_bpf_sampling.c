@@ -29,9 +29,10 @@ static unsigned chosen_of(__u32 fn, unsigned calls, __u64 size)
 	unsigned i, chosen = 0;
 
 	for (i = 0; i < calls; i++) {
-		call_once((struct call){ .fn = fn, .sp = STACK_TOP,
-					 .args = { fn == FN_CALLOC ? 1 : size, size } }, 50,
-			  BLOCK + i * 0x100000);
+		call_once((struct call){ .fn = fn,
+					 .sp = STACK_TOP,
+					 .args = { fn == FN_CALLOC ? 1 : size, size } },
+			  50, BLOCK + i * 0x100000);
 		while ((block = kernel_ring_take(&events, NULL, NULL))) {
 			if (block->kind != EVENT_BLOCK)
 				continue;
@@ -57,8 +58,10 @@ static void test_probability(void **state)
 		expected = 1 - __builtin_exp(-(double)sizes[i] / MEAN);
 		deviation = __builtin_sqrt(calls * expected * (1 - expected));
 		chosen = chosen_of(FN_MALLOC, calls, sizes[i]);
-		if (chosen < calls * expected - 5 * deviation || chosen > calls * expected + 5 * deviation)
-			fail_msg("of size %llu: %u chosen, not %f", sizes[i], chosen, calls * expected);
+		if (chosen < calls * expected - 5 * deviation ||
+		    chosen > calls * expected + 5 * deviation)
+			fail_msg("of size %llu: %u chosen, not %f", sizes[i], chosen,
+				 calls * expected);
 		/* The others are counted all the same, with their bytes. */
 		assert_int_equal(timed_calls(FN_MALLOC), chosen);
 		assert_int_equal(sums_of(FN_MALLOC).sum.untimed_calls, calls - chosen);
@@ -101,7 +104,9 @@ static void test_frees(void **state)
 	begin();
 	chosen = chosen_of(FN_MALLOC, 1009, 1024);
 	for (i = 0; i < 1009; i++)
-		call_once((struct call){ .fn = FN_FREE, .sp = STACK_TOP, .args = { BLOCK + i * 0x100000 } },
+		call_once((struct call){ .fn = FN_FREE,
+					 .sp = STACK_TOP,
+					 .args = { BLOCK + i * 0x100000 } },
 			  50, 0);
 	while ((record = kernel_ring_take(&events, NULL, NULL)))
 		told += *record == EVENT_BLOCK;
@@ -121,7 +126,10 @@ static void test_frees(void **state)
 static __u64 cleared(__u64 addr, __u64 chunk_size, __u64 bits, __u64 fresh_from)
 {
 	struct call call = {
-		.fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1, chunk_size - 8 }, .cookie = COOKIE_GLIBC,
+		.fn = FN_CALLOC,
+		.sp = STACK_TOP,
+		.args = { 1, chunk_size - 8 },
+		.cookie = COOKIE_GLIBC,
 	};
 	__u64 before = sums_of(FN_CALLOC).sum.cleared_bytes;
 
@@ -148,7 +156,8 @@ static void test_cleared(void **state)
 	assert_int_equal(cleared(HEAP_TOP + 0x10, 0x9010, PREV_INUSE, 0), 0);
 	/* In another arena the new part begins where mprotect() opened it. */
 	assert_int_equal(cleared(arena + 0x10010, 0x8010, NON_MAIN_ARENA | PREV_INUSE, 0), 0x8008);
-	assert_int_equal(cleared(arena + 0x10010, 0x8010, NON_MAIN_ARENA, arena + 0x13000), 0x3000 - 8);
+	assert_int_equal(cleared(arena + 0x10010, 0x8010, NON_MAIN_ARENA, arena + 0x13000),
+			 0x3000 - 8);
 	assert_int_equal(cleared(arena + 0x10010, 0x8010, NON_MAIN_ARENA, arena + 0x90000), 0x8008);
 	assert_lost_only(0, 0);
 }
@@ -158,15 +167,22 @@ static void test_not_cleared(void **state)
 {
 	calls_begin();
 	kernel_poke_word(USER, BLOCK - 8, LARGE + 0x10);
-	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE }, .cookie = COOKIE_GLIBC },
+	call_once((struct call){ .fn = FN_MALLOC,
+				 .sp = STACK_TOP,
+				 .args = { LARGE },
+				 .cookie = COOKIE_GLIBC },
 		  50, BLOCK);
 	assert_int_equal(sums_of(FN_MALLOC).sum.cleared_bytes, 0);
 	assert_int_equal(sums_of(FN_MALLOC).sum.foreign_calls, 0);
-	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1, LARGE } }, 50, BLOCK);
+	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1, LARGE } }, 50,
+		  BLOCK);
 	assert_int_equal(sums_of(FN_CALLOC).sum.cleared_bytes, 0);
 	assert_int_equal(sums_of(FN_CALLOC).sum.foreign_calls, 1);
 	/* A header that is not readable. */
-	call_once((struct call){ .fn = FN_CALLOC, .sp = STACK_TOP, .args = { 1, 100 }, .cookie = COOKIE_GLIBC },
+	call_once((struct call){ .fn = FN_CALLOC,
+				 .sp = STACK_TOP,
+				 .args = { 1, 100 },
+				 .cookie = COOKIE_GLIBC },
 		  50, 0x7f0000000010);
 	assert_lost_only(LOST_HEADER_UNREADABLE, 1);
 }
@@ -207,8 +223,11 @@ static void test_more_sites_than_rows(void **state)
 	kernel_map_rows(&calls, 1);
 	kernel_map_rows(&calls_spare, 0);
 	for (i = 0; i < 1009; i++)
-		call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { 100 },
-					 .caller = CALLER + i * 0x40 }, 50, BLOCK);
+		call_once((struct call){ .fn = FN_MALLOC,
+					 .sp = STACK_TOP,
+					 .args = { 100 },
+					 .caller = CALLER + i * 0x40 },
+			  50, BLOCK);
 	rest = kernel_map_lookup(&calls, &anywhere);
 	assert_in_range(timed_calls(FN_MALLOC), 1, CALL_PLACES);
 	assert_int_equal(lost(LOST_CALL_SITES), 1009 - timed_calls(FN_MALLOC));
@@ -226,9 +245,11 @@ static void test_no_room_at_all(void **state)
 	kernel_map_rows(&calls, 0);
 	kernel_map_rows(&calls_spare, 0);
 	for (i = 0; i < CALL_PLACES; i++)
-		((struct memtoll_call_place *)kernel_map_lookup(&call_places, &i))->state = PLACE_BEING_TAKEN;
+		((struct memtoll_call_place *)kernel_map_lookup(&call_places, &i))->state =
+			PLACE_BEING_TAKEN;
 	for (i = 0; i < 101; i++)
-		call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { 100 } }, 50, BLOCK);
+		call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { 100 } }, 50,
+			  BLOCK);
 	assert_int_equal(lost(LOST_CALLS_FULL), 101);
 }
 

@@ -6,7 +6,7 @@
 #include "tests/bpf/memory.h"
 
 #define AREA_START 0x7f1201000000ULL
-#define AT(page) (AREA_START + (page) * MEMTOLL_PAGE_SIZE)
+#define AT(page) (AREA_START + (page)*MEMTOLL_PAGE_SIZE)
 #define IP(place) (0x401136ULL + 0x40 * (place))
 #define STACK 0x7ffffffde000ULL
 #define OUTER(place) (0x402000ULL + 0x40 * (place))
@@ -171,8 +171,9 @@ static void test_memset(void **state)
 	drain();
 	for (i = 0; i < 12; i++) {
 		run = next_run();
-		assert_int_equal(run.flags, i % 2 ? RUN_WRITE : i % 4 ? RUN_WRITE | RUN_MEMSET | RUN_FILL_ZERO :
-										 RUN_WRITE | RUN_MEMSET);
+		assert_int_equal(run.flags, i % 2 ? RUN_WRITE :
+					    i % 4 ? RUN_WRITE | RUN_MEMSET | RUN_FILL_ZERO :
+						    RUN_WRITE | RUN_MEMSET);
 	}
 }
 

@@ -12,7 +12,7 @@
 #define CODE_END (BIAS + 0x100000)
 #define STACK 0x7ffffffde500ULL
 #define PROBE_PAGE 0x7fffffffe000ULL
-#define RETURN 0x412345ULL		/* in the module */
+#define RETURN 0x412345ULL /* in the module */
 #define SAVED_BP 0x7ffffffdf000ULL
 
 static struct memtoll_unwind_mapping *mappings;
@@ -38,7 +38,8 @@ static void begin(void)
 	__u32 tgid = TGID;
 
 	host_begin();
-	mappings = kernel_table(&unwind_tables, PROCESS_TABLE, UNWIND_CHUNK_BYTES, UNWIND_MAPPING_CHUNKS);
+	mappings = kernel_table(&unwind_tables, PROCESS_TABLE, UNWIND_CHUNK_BYTES,
+				UNWIND_MAPPING_CHUNKS);
 	memset(mappings, 0xff, UNWIND_CHUNK_BYTES * UNWIND_MAPPING_CHUNKS);
 	module = kernel_table(&unwind_tables, MODULE_TABLE, UNWIND_CHUNK_BYTES, 3);
 	memset(module, 0xff, 3 * UNWIND_CHUNK_BYTES);
@@ -62,7 +63,11 @@ static void add_row(__u32 pc, __u32 row_rule)
 static struct unwind at_instruction(__u64 ip)
 {
 	return (struct unwind){
-		.ip = ip, .sp = STACK, .bp = SAVED_BP, .exact = 1, .process_table = PROCESS_TABLE,
+		.ip = ip,
+		.sp = STACK,
+		.bp = SAVED_BP,
+		.exact = 1,
+		.process_table = PROCESS_TABLE,
 	};
 }
 
@@ -131,7 +136,8 @@ static void test_rules(void **state)
 		{ rule(CFA_RBP, -0x20, RBP_AT_CFA, -0x18), bp - 0x20, 0xb0b0 },
 		/* main() with its stack realigned: the frame's address is kept in it. */
 		{ rule_deref(CFA_RBP_DEREF, -8, 0, RBP_AT_RBP, 0), STACK + 0x208, 0xb0b0 },
-		{ rule_deref(CFA_RBP_DEREF, -0x110, 0x10, RBP_AT_RBP, 0x18), STACK + 0x208, 0xb0b0 },
+		{ rule_deref(CFA_RBP_DEREF, -0x110, 0x10, RBP_AT_RBP, 0x18), STACK + 0x208,
+		  0xb0b0 },
 		{ rule_deref(CFA_RSP_DEREF, 0x28, 8, RBP_SAME, 0), STACK + 0x208, bp },
 		{ rule_deref(CFA_RSP_DEREF, 8 * 2047, 0xf8, RBP_SAME, 0), STACK + 0x208, bp },
 	};
@@ -190,7 +196,8 @@ static void test_plt(void **state)
 }
 
 /* arch/x86/include/uapi/asm: struct ucontext with a struct sigcontext in it. */
-#define CONTEXT(field) (offsetof(struct ucontext, uc_mcontext) + offsetof(struct sigcontext_64, field))
+#define CONTEXT(field) \
+	(offsetof(struct ucontext, uc_mcontext) + offsetof(struct sigcontext_64, field))
 
 static void test_signal(void **state)
 {
@@ -267,7 +274,7 @@ static void test_frame_pointer(void **state)
 	struct unwind walk;
 
 	begin();
-	walk = at_instruction(0x7f0000001000);		/* code made at run time */
+	walk = at_instruction(0x7f0000001000); /* code made at run time */
 	walk.bp = STACK + 0x40;
 	poke(STACK + 0x40, SAVED_BP);
 	poke(STACK + 0x48, RETURN);
@@ -349,7 +356,8 @@ static void test_loader(void **state)
 		walk.sp = START_STACK - rows[i].below;
 		walk.bp = 0;
 		assert_int_equal(unwind_step(&walk), 0);
-		assert_int_equal(walk.flags & STACK_COMPLETE, rows[i].complete ? STACK_COMPLETE : 0);
+		assert_int_equal(walk.flags & STACK_COMPLETE,
+				 rows[i].complete ? STACK_COMPLETE : 0);
 		assert_int_equal(walk.stop, rows[i].complete ? 0 : UNWIND_STOP_NO_MAPPING);
 	}
 }
@@ -390,9 +398,9 @@ static void test_many_mappings(void **state)
 
 	begin();
 	for (i = 0; i < count; i++)
-		mappings[i] = (struct memtoll_unwind_mapping){
-			0x500000 + i * 0x3000ULL, 0x502000 + i * 0x3000ULL, i, i + 1, 0
-		};
+		mappings[i] =
+			(struct memtoll_unwind_mapping){ 0x500000 + i * 0x3000ULL,
+							 0x502000 + i * 0x3000ULL, i, i + 1, 0 };
 	for (i = 0; i < count; i++) {
 		walk = (struct unwind){ .process_table = PROCESS_TABLE };
 		assert_true(unwind_mapping(&walk, 0x500000 + i * 0x3000ULL));
@@ -507,10 +515,13 @@ static void test_return_probe_on_the_way(void **state)
 
 	begin_chain(7);
 	inner = (struct return_instance){
-		.stack = STACK + 32 * 2 - 8, .orig_ret_vaddr = BIAS + 0x2002, .next = &outer,
+		.stack = STACK + 32 * 2 - 8,
+		.orig_ret_vaddr = BIAS + 0x2002,
+		.next = &outer,
 	};
 	outer = (struct return_instance){
-		.stack = STACK + 32 * 4 - 8, .orig_ret_vaddr = BIAS + 0x2004,
+		.stack = STACK + 32 * 4 - 8,
+		.orig_ret_vaddr = BIAS + 0x2004,
 	};
 	kernel_object(&inner, sizeof(inner));
 	kernel_object(&outer, sizeof(outer));

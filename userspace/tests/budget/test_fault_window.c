@@ -48,7 +48,7 @@ static void run_second(struct fault_window *window, uint64_t *now, struct second
 	}
 }
 
-#define CALIBRATED 70001	/* faults that were none of the targets' */
+#define CALIBRATED 70001 /* faults that were none of the targets' */
 
 /* A window that has had its first and a slice with so many faults in a second. */
 static uint64_t after_first(struct fault_window *window, uint64_t faults)

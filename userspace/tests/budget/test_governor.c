@@ -17,15 +17,15 @@
 /* A program that is always on the CPU, and what became of it. */
 struct program {
 	double threads;
-	double calls[FN_COUNT];		/* per nanosecond of its own time */
+	double calls[FN_COUNT]; /* per nanosecond of its own time */
 	double faults;
-	double fault_ns;		/* what each costs; 0: what it calibrated */
-	double fault_lump;		/* one of so many is timed for all; 0: of 64 */
-	double other_reads;		/* of sockets, by read(2) */
-	double plain_reads;		/* of files, also per second */
-	bool unwatched;			/* no system call is watched (syscall_idle.c) */
-	double syscalls;		/* that are slower because some are */
-	double dearer;			/* a hit costs so many times what was calibrated */
+	double fault_ns;    /* what each costs; 0: what it calibrated */
+	double fault_lump;  /* one of so many is timed for all; 0: of 64 */
+	double other_reads; /* of sockets, by read(2) */
+	double plain_reads; /* of files, also per second */
+	bool unwatched;	    /* no system call is watched (syscall_idle.c) */
+	double syscalls;    /* that are slower because some are */
+	double dearer;	    /* a hit costs so many times what was calibrated */
 	double own_ns;
 	double cpu_ns;
 	double spent_ns;
@@ -35,10 +35,10 @@ struct program {
 	double fault_count;
 	double other_count, plain_count, unwatched_count, syscall_count;
 	double watched_ns[PROBE_GROUPS];
-	unsigned int windows;		/* of the pair */
+	unsigned int windows; /* of the pair */
 	unsigned int looks;
 	double longest_away_ns;
-	double longest_open_ns;		/* that the pair would have stayed open without us */
+	double longest_open_ns; /* that the pair would have stayed open without us */
 	double shortest_open_ns;
 	struct governor_order order;
 };
@@ -48,9 +48,15 @@ struct program {
 #define FAULT_OUTSIDE_NS 50.0
 
 static const struct calibration_result prices = {
-	.malloc = { .hit_ns = 1000 }, .calloc = { .hit_ns = 1000 }, .free = { .hit_ns = 1000 },
-	.idle = { .hit_ns = 500 }, .fault = { .hit_ns = FAULT_NS }, .map = { .hit_ns = 300 },
-	.read = { .hit_ns = 700 }, .read_other = { .hit_ns = 200 }, .syscall = { .hit_ns = 50 },
+	.malloc = { .hit_ns = 1000 },
+	.calloc = { .hit_ns = 1000 },
+	.free = { .hit_ns = 1000 },
+	.idle = { .hit_ns = 500 },
+	.fault = { .hit_ns = FAULT_NS },
+	.map = { .hit_ns = 300 },
+	.read = { .hit_ns = 700 },
+	.read_other = { .hit_ns = 200 },
+	.syscall = { .hit_ns = 50 },
 	.fault_begin_ns = FAULT_NS - FAULT_OUTSIDE_NS,
 };
 
@@ -131,7 +137,8 @@ static void simulate(struct governor *governor, struct program *program, double 
 	while (program->now_ns < end) {
 		struct governor_reading reading = reading_of(program);
 		struct governor_order order = governor_step(governor, &reading);
-		double ns = order.next_ns > reading.now_ns ? order.next_ns - reading.now_ns : 5 * MS;
+		double ns =
+			order.next_ns > reading.now_ns ? order.next_ns - reading.now_ns : 5 * MS;
 
 		if (order.counting & ~program->order.counting & 1U << GROUP_PAIR) {
 			program->windows++;
@@ -318,7 +325,9 @@ static void test_dearer_than_calibrated(void **state)
 static void test_malloc_and_free_go_first(void **state)
 {
 	struct program program = {
-		.calls = { [FN_MALLOC] = 1e-3, [FN_FREE] = 1e-3, [FN_CALLOC] = 10e-6,
+		.calls = { [FN_MALLOC] = 1e-3,
+			   [FN_FREE] = 1e-3,
+			   [FN_CALLOC] = 10e-6,
 			   [FN_REALLOC] = 5e-6 },
 	};
 	struct governor *governor = governor_new(0.05, false, &prices, false);
@@ -337,7 +346,9 @@ static void test_malloc_and_free_go_first(void **state)
 static void test_then_calloc(void **state)
 {
 	struct program program = {
-		.calls = { [FN_MALLOC] = 1e-3, [FN_FREE] = 2e-3, [FN_CALLOC] = 1e-3,
+		.calls = { [FN_MALLOC] = 1e-3,
+			   [FN_FREE] = 2e-3,
+			   [FN_CALLOC] = 1e-3,
 			   [FN_REALLOC] = 5e-6 },
 	};
 	struct governor *governor = governor_new(0.05, false, &prices, false);
@@ -435,7 +446,7 @@ static void test_other_calls_are_charged(void **state)
 	simulate(governor, &without, 20);
 	governor_free(governor);
 	governor = governor_new(0.05, false, &prices, false);
-	with.syscalls = 0.2e-3;	/* 1 % */
+	with.syscalls = 0.2e-3; /* 1 % */
 	simulate(governor, &with, 20);
 	governor_free(governor);
 	assert_true(share_spent(&with) <= 0.0525);
@@ -483,7 +494,7 @@ static void test_reads_come_back(void **state)
 	(void)state;
 	simulate(governor, &program, 10);
 	assert_true(program.watched_ns[GROUP_READ] < 0.4 * program.now_ns);
-	program.plain_reads = 0.2e-6;	/* 200 a second: one in two thousand */
+	program.plain_reads = 0.2e-6; /* 200 a second: one in two thousand */
 	watched_ns = program.watched_ns[GROUP_READ];
 	simulate(governor, &program, 9);
 	assert_true(program.watched_ns[GROUP_READ] - watched_ns > 0.95 * 9 * SECOND);
@@ -551,7 +562,8 @@ static void test_faults_are_charged_as_timed(void **state)
 		.faults = 60e-6,
 	}, dear = cheap;
 	struct governor *governors[] = {
-		governor_new(0.1, false, &prices, false), governor_new(0.1, false, &prices, false),
+		governor_new(0.1, false, &prices, false),
+		governor_new(0.1, false, &prices, false),
 	};
 
 	(void)state;

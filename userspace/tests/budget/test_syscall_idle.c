@@ -21,7 +21,8 @@ struct program {
 
 static void begin(struct program *program)
 {
-	*program = (struct program){ .now_ns = 7 * SECOND, .rates = { .maps = 1009, .faults = 9973 } };
+	*program =
+		(struct program){ .now_ns = 7 * SECOND, .rates = { .maps = 1009, .faults = 9973 } };
 	syscall_idle_begin(&program->idle, program->now_ns, &program->rates);
 }
 
@@ -56,8 +57,10 @@ static void test_each_kind_is_news(void **state)
 	(void)state;
 	for (i = 0; i < 4; i++) {
 		__u64 *const counts[] = {
-			&program.rates.unwatched_maps, &program.rates.unwatched_reads,
-			&program.rates.maps, &program.rates.reads,
+			&program.rates.unwatched_maps,
+			&program.rates.unwatched_reads,
+			&program.rates.maps,
+			&program.rates.reads,
 		};
 
 		begin(&program);
@@ -138,12 +141,9 @@ static void test_busy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silence),
-		cmocka_unit_test(test_each_kind_is_news),
-		cmocka_unit_test(test_few_and_many),
-		cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_stays_for_a_while),
-		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_silence),		  cmocka_unit_test(test_each_kind_is_news),
+		cmocka_unit_test(test_few_and_many),	  cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_stays_for_a_while), cmocka_unit_test(test_busy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,8 +25,8 @@ static void spread_of_runs(void **state)
 	static const double without[] = { 10.1, 9.8, 10.4, 10.0 }, with[] = { 8.9, 9.3, 9.0 };
 	const double divisor[SIDES] = { 1, 1 };
 	struct comparison *comparison = comparison_new();
-	struct figure *figure = comparison_figure(comparison, COMPARE_TOTAL, "observed", NULL,
-						  COMPARE_SECONDS);
+	struct figure *figure =
+		comparison_figure(comparison, COMPARE_TOTAL, "observed", NULL, COMPARE_SECONDS);
 
 	(void)state;
 	add(figure->values[WITHOUT], without, 4);
@@ -46,8 +46,8 @@ static void equal_runs_differ_by_any_amount(void **state)
 	static const double without[] = { 5, 5 }, with[] = { 5.001, 5.001 };
 	const double divisor[SIDES] = { 1, 1 };
 	struct comparison *comparison = comparison_new();
-	struct figure *figure = comparison_figure(comparison, COMPARE_RUN, "faults", NULL,
-						  COMPARE_COUNT);
+	struct figure *figure =
+		comparison_figure(comparison, COMPARE_RUN, "faults", NULL, COMPARE_COUNT);
 
 	(void)state;
 	add(figure->values[WITHOUT], without, 2);
@@ -64,8 +64,8 @@ static void ratios_are_of_logarithms(void **state)
 	static const double without[] = { 160, 200, 250 }, with[] = { 16, 20, 25 };
 	const double divisor[SIDES] = { 1, 1 };
 	struct comparison *comparison = comparison_new();
-	struct figure *figure = comparison_figure(comparison, COMPARE_TOTAL, "observed", NULL,
-						  COMPARE_SECONDS);
+	struct figure *figure =
+		comparison_figure(comparison, COMPARE_TOTAL, "observed", NULL, COMPARE_SECONDS);
 	/* The logarithms are 0.2231 apart: their variance is its square, of the mean a third. */
 	double half = 4.6041 * sqrt(2 * 0.223144 * 0.223144 / 3);
 
@@ -85,8 +85,8 @@ static void ratio_of_nothing_has_no_bounds(void **state)
 	static const double without[] = { 1, 2 }, with[] = { 0, 0 };
 	const double divisor[SIDES] = { 1, 1 };
 	struct comparison *comparison = comparison_new();
-	struct figure *figure = comparison_figure(comparison, COMPARE_TOLL, "map", "mapping",
-						  COMPARE_SECONDS);
+	struct figure *figure =
+		comparison_figure(comparison, COMPARE_TOLL, "map", "mapping", COMPARE_SECONDS);
 
 	(void)state;
 	add(figure->values[WITHOUT], without, 2);
@@ -104,8 +104,8 @@ static void blocks_of_one_run(void **state)
 	static const double uneven[] = { 0.9, 0.8, 0.3, 2 };
 	const double divisor[SIDES] = { 1, 8 }, whole = 4, rate = 0.5;
 	struct comparison *comparison = comparison_new();
-	struct figure *figure = comparison_figure(comparison, COMPARE_TOLL, "map", "mapping",
-						  COMPARE_SECONDS);
+	struct figure *figure =
+		comparison_figure(comparison, COMPARE_TOLL, "map", "mapping", COMPARE_SECONDS);
 	double squares = 0.4 * 0.4 + 0.2 * 0.2 + 0.2 * 0.2;
 
 	(void)state;
@@ -120,8 +120,8 @@ static void blocks_of_one_run(void **state)
 	close_to(figure->estimate[WITH].variance, 0, 0);
 	close_to(figure->estimate[WITHOUT].freedom, 3, 0);
 	close_to(figure->difference.value, -3.5, 1e-9);
-	close_to(figure->difference.high - figure->difference.value,
-		 3.1824 * sqrt(squares * 4 / 3), 1e-6);
+	close_to(figure->difference.high - figure->difference.value, 3.1824 * sqrt(squares * 4 / 3),
+		 1e-6);
 	comparison_free(comparison);
 }
 
@@ -130,10 +130,10 @@ static void without_enough_there_are_no_bounds(void **state)
 	static const double one = 1, two = 2;
 	const double divisor[SIDES] = { 1, 1 };
 	struct comparison *comparison = comparison_new();
-	struct figure *figure = comparison_figure(comparison, COMPARE_TOTAL, "observed", NULL,
-						  COMPARE_SECONDS);
-	struct figure *half = comparison_figure(comparison, COMPARE_TOLL, "cow", "cow",
-						COMPARE_SECONDS);
+	struct figure *figure =
+		comparison_figure(comparison, COMPARE_TOTAL, "observed", NULL, COMPARE_SECONDS);
+	struct figure *half =
+		comparison_figure(comparison, COMPARE_TOLL, "cow", "cow", COMPARE_SECONDS);
 
 	(void)state;
 	add(figure->values[WITHOUT], &one, 1);

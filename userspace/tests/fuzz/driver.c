@@ -27,8 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRY_SECONDS 60		/* on a busy machine, under the sanitizers */
-#define TRIES_AT_ONCE 500	/* of one child: leaks are reported when it exits */
+#define TRY_SECONDS 60	  /* on a busy machine, under the sanitizers */
+#define TRIES_AT_ONCE 500 /* of one child: leaks are reported when it exits */
 #define CHANGES_MAX 23
 
 struct input {
@@ -51,7 +51,7 @@ const char *__asan_default_options(void)
 }
 
 __attribute__((weak)) size_t fuzz_regions(const uint8_t *data, size_t size,
-					   struct fuzz_region *regions)
+					  struct fuzz_region *regions)
 {
 	(void)data;
 	(void)size;
@@ -68,8 +68,7 @@ const char *fuzz_file(const void *bytes, size_t size)
 		snprintf(file_path, sizeof(file_path), "%s/memtoll-fuzz-%d",
 			 directory ? directory : "/tmp", (int)getpid());
 	fd = open(file_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || pwrite(fd, bytes, size, 0) != (ssize_t)size ||
-	    ftruncate(fd, (off_t)size)) {
+	if (fd < 0 || pwrite(fd, bytes, size, 0) != (ssize_t)size || ftruncate(fd, (off_t)size)) {
 		perror(file_path);
 		_exit(2);
 	}
@@ -96,8 +95,9 @@ static size_t below(size_t limit)
 static uint64_t odd_number(size_t size)
 {
 	const uint64_t odd[] = {
-		0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, INT32_MAX, UINT32_MAX, 1U << 31,
-		INT64_MAX, UINT64_MAX, 1ULL << 63, size, size - 1, size + 1, next_random(),
+		0,	    1,		2,	   0x7f,       0x80,	 0xff,
+		0x7fff,	    0xffff,	INT32_MAX, UINT32_MAX, 1U << 31, INT64_MAX,
+		UINT64_MAX, 1ULL << 63, size,	   size - 1,   size + 1, next_random(),
 	};
 
 	return odd[below(sizeof(odd) / sizeof(*odd))];
@@ -110,7 +110,7 @@ static void change(uint8_t *bytes, size_t size, const struct input *input)
 	uint64_t value;
 
 	at = input->region_count && next_random() % 4 ? region->offset + below(region->size) :
-							 below(size);
+							below(size);
 	if (at >= size)
 		return;
 	if (width > size - at)
@@ -126,7 +126,7 @@ static void change(uint8_t *bytes, size_t size, const struct input *input)
 		value = odd_number(size);
 		memcpy(bytes + at, &value, width);
 		break;
-	default:	/* what belongs somewhere else */
+	default: /* what belongs somewhere else */
 		width = 1 + below(size - at < 64 ? size - at : 64);
 		memmove(bytes + at, bytes + below(size - width + 1), width);
 		break;
@@ -222,17 +222,22 @@ static bool is_found(const char *name, int status, uint64_t first, uint64_t numb
 		fprintf(stderr, "%s: try %" PRIu64 " ran for more than %d s\n", name, number,
 			TRY_SECONDS);
 	else
-		fprintf(stderr, "%s: found by try %" PRIu64 ", or, if it is a leak, by one from %"
-			PRIu64 " on\n", name, number, first);
+		fprintf(stderr,
+			"%s: found by try %" PRIu64 ", or, if it is a leak, by one from %" PRIu64
+			" on\n",
+			name, number, first);
 	return true;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "seed", required_argument, NULL, 's' }, { "first", required_argument, NULL, 'f' },
-		{ "tries", required_argument, NULL, 't' }, { "seconds", required_argument, NULL, 'd' },
-		{ "keep", required_argument, NULL, 'k' }, { "input", required_argument, NULL, 'i' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "first", required_argument, NULL, 'f' },
+		{ "tries", required_argument, NULL, 't' },
+		{ "seconds", required_argument, NULL, 'd' },
+		{ "keep", required_argument, NULL, 'k' },
+		{ "input", required_argument, NULL, 'i' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t first = 0, tries = UINT64_MAX / 2, *number;
@@ -245,17 +250,28 @@ int main(int argc, char **argv)
 	seed = (uint64_t)time(NULL) % 1000000;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 's': seed = strtoull(optarg, NULL, 10); break;
-		case 'f': first = strtoull(optarg, NULL, 10); break;
-		case 't': tries = strtoull(optarg, NULL, 10); break;
-		case 'd': until = now() + strtod(optarg, NULL); break;
-		case 'k': keep = optarg; break;
+		case 's':
+			seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'f':
+			first = strtoull(optarg, NULL, 10);
+			break;
+		case 't':
+			tries = strtoull(optarg, NULL, 10);
+			break;
+		case 'd':
+			until = now() + strtod(optarg, NULL);
+			break;
+		case 'k':
+			keep = optarg;
+			break;
 		case 'i':
 			read_input(optarg);
 			LLVMFuzzerTestOneInput(inputs[0].bytes, inputs[0].size);
 			unlink(file_path);
 			return 0;
-		default: return 2;
+		default:
+			return 2;
 		}
 	}
 	if (optind == argc) {
@@ -265,13 +281,14 @@ int main(int argc, char **argv)
 	for (option = optind; option < argc; option++)
 		read_input(argv[option]);
 	for (i = 0; i < input_count; i++)
-		inputs[i].region_count = fuzz_regions(inputs[i].bytes, inputs[i].size,
-						      inputs[i].regions);
-	number = mmap(NULL, sizeof(*number), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		inputs[i].region_count =
+			fuzz_regions(inputs[i].bytes, inputs[i].size, inputs[i].regions);
+	number = mmap(NULL, sizeof(*number), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (number == MAP_FAILED)
 		return 2;
 	*number = first;
-	fuzz_file("", 0);	/* its name is the parent's, who removes it */
+	fuzz_file("", 0); /* its name is the parent's, who removes it */
 	while (!found && *number < first + tries && now() < until) {
 		uint64_t begin = *number, end = first + tries;
 		int status;

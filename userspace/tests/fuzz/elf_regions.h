@@ -19,10 +19,10 @@ static inline size_t elf_regions(const uint8_t *data, size_t size, const char *p
 	unsigned int i;
 
 	regions[count++] = (struct fuzz_region){ 0, sizeof(*header) };
-	regions[count++] = (struct fuzz_region){ header->e_phoff,
-						 header->e_phnum * sizeof(Elf64_Phdr) };
-	regions[count++] = (struct fuzz_region){ header->e_shoff,
-						 header->e_shnum * sizeof(Elf64_Shdr) };
+	regions[count++] =
+		(struct fuzz_region){ header->e_phoff, header->e_phnum * sizeof(Elf64_Phdr) };
+	regions[count++] =
+		(struct fuzz_region){ header->e_shoff, header->e_shnum * sizeof(Elf64_Shdr) };
 	for (i = 0; i < header->e_shnum && count < FUZZ_REGIONS; i++) {
 		const Elf64_Shdr *section = &sections[i];
 		const char *prefix = prefixes;

@@ -85,5 +85,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 size_t fuzz_regions(const uint8_t *data, size_t size, struct fuzz_region *regions)
 {
-	return elf_regions(data, size, ".debug .symtab .strtab .dyn .rela .note .gnu .eh_frame", regions);
+	return elf_regions(data, size, ".debug .symtab .strtab .dyn .rela .note .gnu .eh_frame",
+			   regions);
 }

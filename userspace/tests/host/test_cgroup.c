@@ -35,7 +35,7 @@
 #define MIB (1ul << 20)
 #define PID 4242
 
-static char *fake;	/* stands for the root directory */
+static char *fake; /* stands for the root directory */
 
 static void write_file(const char *directory, const char *name, const char *text)
 {
@@ -121,10 +121,11 @@ static void test_unified(void **state)
 	make_process("0::/system.slice/db.service/pool\n", unified);
 	make_group("/sys/fs/cgroup", "");
 	make_group("/sys/fs/cgroup/system.slice", "memory.max=1000000007 memory.high=max"
-		   " memory.swap.max=70000003");
+						  " memory.swap.max=70000003");
 	make_group("/sys/fs/cgroup/system.slice/db.service", "memory.max=max memory.high=700000001"
-		   " memory.swap.max=max");
-	make_group("/sys/fs/cgroup/system.slice/db.service/pool", "memory.max=900000011"
+							     " memory.swap.max=max");
+	make_group("/sys/fs/cgroup/system.slice/db.service/pool",
+		   "memory.max=900000011"
 		   " memory.high=max memory.swap.max=90000049 memory.current=123457"
 		   " memory.peak=234571");
 	assert_true(cgroup_of_process_below(fake, PID, &group));
@@ -159,7 +160,7 @@ static void test_unlimited(void **state)
 
 	make_process("0::/a\n", unified);
 	make_group("/sys/fs/cgroup/a", "memory.max=max memory.high=max memory.swap.max=max"
-		   " memory.current=7");
+				       " memory.current=7");
 	assert_true(cgroup_of_process_below(fake, PID, &group));
 	assert_int_equal(group.limit_bytes, -1);
 	assert_int_equal(group.swap_limit_bytes, -1);
@@ -197,9 +198,11 @@ static void test_legacy(void **state)
 	(void)state;
 	make_process("9:name=systemd:/init\n0::/elsewhere\n4:hugetlb,memory:/box:1/in\n1:cpu:/\n",
 		     legacy);
-	make_group("/sys/fs/cgroup/memory and more", "memory.limit_in_bytes=9223372036854771712"
+	make_group("/sys/fs/cgroup/memory and more",
+		   "memory.limit_in_bytes=9223372036854771712"
 		   " memory.memsw.limit_in_bytes=9223372036854771712");
-	make_group("/sys/fs/cgroup/memory and more/box:1", "memory.limit_in_bytes=83886080"
+	make_group("/sys/fs/cgroup/memory and more/box:1",
+		   "memory.limit_in_bytes=83886080"
 		   " memory.memsw.limit_in_bytes=104857600");
 	make_group("/sys/fs/cgroup/memory and more/box:1/in",
 		   "memory.limit_in_bytes=9223372036854771712"
@@ -230,7 +233,7 @@ static void test_container(void **state)
 		     "40 30 0:32 /docker/c0ffee /sys/fs/cgroup/memory ro - cgroup cgroup"
 		     " rw,memory\n");
 	make_group("/sys/fs/cgroup/memory", "memory.limit_in_bytes=700000001"
-		   " memory.memsw.limit_in_bytes=800000011");
+					    " memory.memsw.limit_in_bytes=800000011");
 	make_group("/sys/fs/cgroup/memory/worker", "memory.limit_in_bytes=9223372036854771712");
 	assert_true(cgroup_of_process_below(fake, PID, &group));
 	assert_string_equal(group.path, "/docker/c0ffee/worker");
@@ -254,8 +257,9 @@ static void test_container(void **state)
 static void test_out_of_sight(void **state)
 {
 	static const char *const paths[] = {
-		"4:memory:/docker/c0ffee2\n", "4:memory:/\n", "4:memory:/../other\n",
-		"4:memory:/docker/c0ffee/../beef\n", "4:memory:/docker/c0ffee/gone\n",
+		"4:memory:/docker/c0ffee2\n",	  "4:memory:/\n",
+		"4:memory:/../other\n",		  "4:memory:/docker/c0ffee/../beef\n",
+		"4:memory:/docker/c0ffee/gone\n",
 	};
 	struct memory_cgroup group;
 	size_t i;
@@ -265,7 +269,7 @@ static void test_out_of_sight(void **state)
 	make_group("/sys/fs/cgroup/beef", "memory.limit_in_bytes=5");
 	for (i = 0; i < G_N_ELEMENTS(paths); i++) {
 		make_process(paths[i], "40 30 0:32 /docker/c0ffee /sys/fs/cgroup/memory ro - cgroup"
-			     " cgroup rw,memory\n");
+				       " cgroup rw,memory\n");
 		assert_true(cgroup_of_process_below(fake, PID, &group));
 		assert_int_equal(group.version, 1);
 		assert_null(group.directory);
@@ -282,8 +286,8 @@ static void test_two_mounts(void **state)
 
 	(void)state;
 	make_process("0::/a/b\n", "40 30 0:32 /a /mnt/part rw - cgroup2 none rw\n"
-		     "41 30 0:32 / /mnt/whole rw - cgroup2 none rw\n"
-		     "42 30 0:32 /a/b /mnt/leaf rw - cgroup2 none rw\n");
+				  "41 30 0:32 / /mnt/whole rw - cgroup2 none rw\n"
+				  "42 30 0:32 /a/b /mnt/leaf rw - cgroup2 none rw\n");
 	make_group("/mnt/part/b", "");
 	make_group("/mnt/leaf", "");
 	make_group("/mnt/whole", "");
@@ -298,9 +302,14 @@ static void test_two_mounts(void **state)
 
 static void test_odd_files(void **state)
 {
-	static const char *const cgroups[] = { "", "\n", ":", "::", "4:memory", "4:memory:", "0::",
-					       "0:cpu:/\n", "x\0y", "7:memory:relative\n" };
-	static const char *const mounts[] = { "", " - ", "- cgroup2 ", "1 2 3 4 5 6 - cgroup2\n",
+	static const char *const cgroups[] = {
+		"",	     "\n",  ":",	 "::",	 "4:memory",
+		"4:memory:", "0::", "0:cpu:/\n", "x\0y", "7:memory:relative\n"
+	};
+	static const char *const mounts[] = { "",
+					      " - ",
+					      "- cgroup2 ",
+					      "1 2 3 4 5 6 - cgroup2\n",
 					      "1 2 3 - cgroup2 none rw\n",
 					      "1 2 3:4 \\ \\04 rw - cgroup2 \n" };
 	struct memory_cgroup group;
@@ -357,10 +366,11 @@ static void test_dead(void **state)
 static int64_t query(struct recording *recording, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;
-	int64_t value = INT64_MIN;	/* no row, or NULL */
+	int64_t value = INT64_MIN; /* no row, or NULL */
 
 	assert_int_equal(sqlite3_prepare_v2(recording_database(recording), sql, -1, &statement,
-					    NULL), SQLITE_OK);
+					    NULL),
+			 SQLITE_OK);
 	if (sqlite3_step(statement) == SQLITE_ROW &&
 	    sqlite3_column_type(statement, 0) != SQLITE_NULL)
 		value = sqlite3_column_int64(statement, 0);
@@ -371,7 +381,8 @@ static int64_t query(struct recording *recording, const char *sql)
 static int64_t counter(struct recording *recording, const char *name)
 {
 	g_autofree char *sql = g_strdup_printf("SELECT value FROM memory_cgroup_counter"
-					       " WHERE path = '/a' AND name = '%s'", name);
+					       " WHERE path = '/a' AND name = '%s'",
+					       name);
 
 	return query(recording, sql);
 }
@@ -453,8 +464,8 @@ static void test_legacy_counters(void **state)
 
 struct real {
 	bool legacy;
-	char *outer, *inner;	/* directories, one in the other */
-	char *path;		/* of the inner one in its hierarchy */
+	char *outer, *inner; /* directories, one in the other */
+	char *path;	     /* of the inner one in its hierarchy */
 	pid_t child;
 	int ready;
 };
@@ -481,10 +492,10 @@ static int make_real(void **state)
 	(void)state;
 	memset(&real, 0, sizeof(real));
 	real.ready = -1;
-	real.legacy = g_file_test("/sys/fs/cgroup/memory/memory.limit_in_bytes",
-				  G_FILE_TEST_EXISTS);
-	if (geteuid() || (!real.legacy && !g_file_test("/sys/fs/cgroup/cgroup.controllers",
-						       G_FILE_TEST_EXISTS)))
+	real.legacy =
+		g_file_test("/sys/fs/cgroup/memory/memory.limit_in_bytes", G_FILE_TEST_EXISTS);
+	if (geteuid() ||
+	    (!real.legacy && !g_file_test("/sys/fs/cgroup/cgroup.controllers", G_FILE_TEST_EXISTS)))
 		return 0;
 	if (!real.legacy)
 		set("/sys/fs/cgroup", "cgroup.subtree_control", "+memory");
@@ -574,7 +585,7 @@ static void test_real(void **state)
 
 	(void)state;
 	if (!real.path)
-		skip();	/* no right to make groups, or no memory controller */
+		skip(); /* no right to make groups, or no memory controller */
 	outer_path = g_path_get_dirname(real.path);
 	assert_true(set(real.outer, limit_file, "83886080"));
 	go = start_child();
@@ -609,7 +620,8 @@ static void test_real(void **state)
 		assert_in_range(query(recording, "SELECT peak_bytes FROM memory_cgroup"),
 				1009 * PAGE, 80 * MIB);
 	sql = g_strdup_printf("SELECT value FROM memory_cgroup_counter WHERE path = '%s' AND"
-			      " name = 'pgfault'", real.path);
+			      " name = 'pgfault'",
+			      real.path);
 	assert_in_range(query(recording, sql), faults - MIN(faults, late), faults + late);
 	memory_cgroups_free(groups);
 	recording_close(recording);
@@ -652,21 +664,13 @@ static void test_find(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKED(test_unified),
-		FAKED(test_unlimited),
-		FAKED(test_no_swap_allowed),
-		FAKED(test_legacy),
-		FAKED(test_container),
-		FAKED(test_out_of_sight),
-		FAKED(test_two_mounts),
-		FAKED(test_odd_files),
-		FAKED(test_dead),
-		FAKED(test_counters),
-		FAKED(test_legacy_counters),
-		REAL(test_real),
+		FAKED(test_unified),	FAKED(test_unlimited),	     FAKED(test_no_swap_allowed),
+		FAKED(test_legacy),	FAKED(test_container),	     FAKED(test_out_of_sight),
+		FAKED(test_two_mounts), FAKED(test_odd_files),	     FAKED(test_dead),
+		FAKED(test_counters),	FAKED(test_legacy_counters), REAL(test_real),
 		REAL(test_find),
 	};
 
-	alarm(100);	/* a hang is a failure */
+	alarm(100); /* a hang is a failure */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

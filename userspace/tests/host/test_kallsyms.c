@@ -60,16 +60,15 @@ static void test_own_kernel(void **state)
 static void test_table(void **state)
 {
 	static const char hidden[] = "0000000000000000 T _text\n0000000000000000 t handle_it\n";
-	static const char table[] =
-		"ffffffff81000000 T _text\n"
-		"ffffffffc0000100 t same\t[module]\n"
-		"ffffffffc0000200 t only\t[module]\n"
-		"ffffffff81002000 t same\n"
-		"ffffffff81001000 t alias\n"
-		"ffffffff81001000 T open_it\n"
-		"ffffffff81003000 D data\n"
-		"ffffffff81002800 t same\n"
-		"what is this\nffffffff81004000\nffffffff81005000 t\n";
+	static const char table[] = "ffffffff81000000 T _text\n"
+				    "ffffffffc0000100 t same\t[module]\n"
+				    "ffffffffc0000200 t only\t[module]\n"
+				    "ffffffff81002000 t same\n"
+				    "ffffffff81001000 t alias\n"
+				    "ffffffff81001000 T open_it\n"
+				    "ffffffff81003000 D data\n"
+				    "ffffffff81002800 t same\n"
+				    "what is this\nffffffff81004000\nffffffff81005000 t\n";
 	char path[] = "/tmp/kallsyms-test-XXXXXX";
 	struct kallsyms *read;
 	uint64_t start;

@@ -35,7 +35,7 @@ static char directory[] = "/tmp/test_proc.XXXXXX";
 
 struct child {
 	pid_t pid;
-	int ready;	/* a byte comes when the child has set itself up */
+	int ready; /* a byte comes when the child has set itself up */
 };
 
 /* A child that runs setup(), says so and waits to be killed. */
@@ -77,8 +77,20 @@ static void set_name(const void *name)
 static void test_comm(void **state)
 {
 	static const char *const names[] = {
-		"plain", "a) b", ")", ") R 1 1 1", "(((", "new\nline", "back\\slash", "\\n",
-		"\\\\", "tab\there", " lead", "trail ", "\xc3\xa4\xff", "exactly15chars_",
+		"plain",
+		"a) b",
+		")",
+		") R 1 1 1",
+		"(((",
+		"new\nline",
+		"back\\slash",
+		"\\n",
+		"\\\\",
+		"tab\there",
+		" lead",
+		"trail ",
+		"\xc3\xa4\xff",
+		"exactly15chars_",
 	};
 
 	(void)state;
@@ -102,8 +114,8 @@ static void test_faults(void **state)
 	const size_t pages = 1009;
 	struct proc_stat before, after;
 	struct rusage usage_before, usage_after;
-	char *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
 
 	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
@@ -133,8 +145,8 @@ static void *wait_at(void *barrier)
 static void grow(const void *argument)
 {
 	size_t bytes = *(const size_t *)argument;
-	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
+	char *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		_exit(1);
@@ -190,7 +202,10 @@ static void test_unescape(void **state)
 		{ "a\\040b\\011c\\012d\\134e\tfile", "a b\tc\nd\\e" },
 		{ "\\377", "\377" },
 		/* No escapes of the kernel's: left as they are, none read past the end. */
-		{ "\\", "\\" }, { "\\0", "\\0" }, { "\\04", "\\04" }, { "\\089", "\\089" },
+		{ "\\", "\\" },
+		{ "\\0", "\\0" },
+		{ "\\04", "\\04" },
+		{ "\\089", "\\089" },
 		{ "\\n", "\\n" },
 	};
 	size_t i;
@@ -271,7 +286,7 @@ static int check_loaded(struct dl_phdr_info *info, size_t size, void *argument)
 		/* The vDSO has no file, and its program headers count from its own start. */
 		if (mapping->inode)
 			assert_int_equal(mapping->offset +
-					 (info->dlpi_addr + phdr->p_vaddr - mapping->start),
+						 (info->dlpi_addr + phdr->p_vaddr - mapping->start),
 					 phdr->p_offset);
 	}
 	return 0;
@@ -459,7 +474,7 @@ static void check_file(const char *name, bool delete)
 	assert_int_equal(mapping->dev_minor, minor(original.st_dev));
 	assert_true(mapping->read && mapping->write && !mapping->exec && mapping->shared);
 	fd = mapping_open(getpid(), mapping);
-	if (delete && fd < 0 && geteuid()) {
+	if (delete &&fd < 0 && geteuid()) {
 		/* What no name leads to is opened by /proc/PID/map_files alone: CAP_SYS_ADMIN. */
 		assert_int_equal(fd, -EPERM);
 	} else {
@@ -478,8 +493,9 @@ static void check_file(const char *name, bool delete)
 static void test_file_names(void **state)
 {
 	static const char *const names[] = {
-		"plain", "with space", "two\nlines\n", "back\\slash", "\\101", "end ", "(paren)",
-		"7f00-8f00 r-xp 0 0:0 1 x", "\xff\xfe", "\\01", "x (deleted) y",
+		"plain",    "with space", "two\nlines\n",  "back\\slash",
+		"\\101",    "end ",	  "(paren)",	   "7f00-8f00 r-xp 0 0:0 1 x",
+		"\xff\xfe", "\\01",	  "x (deleted) y",
 	};
 
 	(void)state;
@@ -587,7 +603,7 @@ static void test_find_name(void **state)
 	free(text);
 	expect_found("a very long) name", pid, true);
 	expect_found("a very long) na", pid, true);
-	expect_found("a very long) nax", pid, true);	/* only 15 bytes can be compared */
+	expect_found("a very long) nax", pid, true); /* only 15 bytes can be compared */
 	expect_found("a very long) n", pid, false);
 	expect_found("a very long) n?", pid, false);
 	expect_found("cat", pid, false);

@@ -83,7 +83,8 @@ static void innodb(void **state)
 	(void)state;
 	check("mariadbd", "mariadbd", 128LL * MIB, "default");
 	check("mysqld", "mysqld --innodb-buffer-pool-size=16M", 16LL * MIB, "command line");
-	check("mariadbd", "mariadbd --innodb_buffer_pool_size 2G --x", 2048LL * MIB, "command line");
+	check("mariadbd", "mariadbd --innodb_buffer_pool_size 2G --x", 2048LL * MIB,
+	      "command line");
 	check("mariadbd", "mariadbd --loose-innodb-buffer-pool-size=8388608", 8LL * MIB,
 	      "command line");
 	check("mariadbd", "mariadbd --innodb-buffer-pool-size=1M --innodb-buffer-pool-size=5M",

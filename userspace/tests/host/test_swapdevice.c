@@ -84,10 +84,14 @@ static void assert_rows(const struct swap_devices *devices, const bool *seen, co
 
 	assert_non_null(recording);
 	assert_int_equal(swap_devices_record(devices, seen, recording), 0);
-	assert_int_equal(sqlite3_prepare_v2(recording_database(recording),
-		"SELECT COALESCE(group_concat(path || '|' || kind || '|' || size_bytes || '|' ||"
-		" priority || '|' || COALESCE(type, '?'), ' '), '') FROM"
-		" (SELECT * FROM swap_device ORDER BY path)", -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_prepare_v2(
+			recording_database(recording),
+			"SELECT COALESCE(group_concat(path || '|' || kind || '|' || size_bytes || '|' ||"
+			" priority || '|' || COALESCE(type, '?'), ' '), '') FROM"
+			" (SELECT * FROM swap_device ORDER BY path)",
+			-1, &statement, NULL),
+		SQLITE_OK);
 	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
 	assert_string_equal((const char *)sqlite3_column_text(statement, 0), expected);
 	sqlite3_finalize(statement);
@@ -96,15 +100,16 @@ static void assert_rows(const struct swap_devices *devices, const bool *seen, co
 
 static void test_kinds(void **state)
 {
-	struct swap_devices *devices = devices_of(
-		"/dev/vdb1                               partition\t1048573\t\t0\t\t-2\n"
-		"/swap\\040file\\134\\011x\t\t\tfile\t\t4093\t0\t-3\n"
-		"/gone\\040(deleted)                     file\t\t1021\t\t0\t\t7\n"
-		"/dev/zram0                              partition\t2039\t\t0\t\t100\n");
+	struct swap_devices *devices =
+		devices_of("/dev/vdb1                               partition\t1048573\t\t0\t\t-2\n"
+			   "/swap\\040file\\134\\011x\t\t\tfile\t\t4093\t0\t-3\n"
+			   "/gone\\040(deleted)                     file\t\t1021\t\t0\t\t7\n"
+			   "/dev/zram0                              partition\t2039\t\t0\t\t100\n");
 
 	(void)state;
 	assert_int_equal(swap_devices_count(devices), 4);
-	assert_rows(devices, NULL, "/dev/vdb1|disk|1073738752|-2|? /dev/zram0|zram|2087936|100|?"
+	assert_rows(devices, NULL,
+		    "/dev/vdb1|disk|1073738752|-2|? /dev/zram0|zram|2087936|100|?"
 		    " /gone|file|1045504|7|? /swap file\\\tx|file|4191232|-3|?");
 	swap_devices_free(devices);
 }
@@ -126,7 +131,7 @@ static void test_number_tells(void **state)
 	/* The nodes are never opened. */
 	if (mknod(one, S_IFBLK | 0600, makedev(252, 7)) ||
 	    mknod(two, S_IFBLK | 0600, makedev(254, 3)))
-		skip();	/* no right to make device nodes */
+		skip(); /* no right to make device nodes */
 	assert_int_equal(symlink("../../devices/virtual/block/zram7", link_one), 0);
 	assert_int_equal(symlink("../../devices/pci0000:00/block/vdc", link_two), 0);
 	devices = devices_of("/dev/fast partition 101 0 5\n/dev/zram-backup partition 103 0 4\n");
@@ -141,7 +146,7 @@ static void test_odd_lines(void **state)
 	int i;
 
 	(void)state;
-	assert_int_equal(swap_devices_count(devices), 0);	/* no such file */
+	assert_int_equal(swap_devices_count(devices), 0); /* no such file */
 	assert_false(swap_devices_refresh(devices));
 	swap_devices_free(devices);
 	devices = devices_of("\n/a\n/a file\n/a file 1\n/a file 1 2\nrelative file 1 2 3\n"
@@ -163,7 +168,7 @@ static void test_refresh(void **state)
 
 	(void)state;
 	assert_false(swap_devices_refresh(devices));
-	write_swaps("/a file 1009 503 -2\n");	/* used: no change */
+	write_swaps("/a file 1009 503 -2\n"); /* used: no change */
 	assert_false(swap_devices_refresh(devices));
 	write_swaps("/a file 1009 503 -2\n/dev/zram1 partition 2003 0 100\n");
 	assert_true(swap_devices_refresh(devices));
@@ -218,8 +223,8 @@ static void test_numbers(void **state)
 	swap_devices_free(devices);
 
 	devices = devices_of(disk_zram);
-	assert_int_equal(kind_of(devices, "0", 0), 'd');	/* 0 is the first, always */
-	assert_int_equal(kind_of(devices, "1", 1), '?');	/* there may be a gap at 0 */
+	assert_int_equal(kind_of(devices, "0", 0), 'd'); /* 0 is the first, always */
+	assert_int_equal(kind_of(devices, "1", 1), '?'); /* there may be a gap at 0 */
 	assert_int_equal(kind_of(devices, "01", 1), 'z');
 	assert_int_equal(kind_of(devices, "25", 2), 'd');
 	assert_int_equal(kind_of(devices, "25", 5), 'z');
@@ -231,8 +236,8 @@ static void test_numbers(void **state)
 	swap_devices_free(devices);
 
 	devices = devices_of(three);
-	assert_int_equal(kind_of(devices, "1", 1), '?');	/* first or second */
-	assert_int_equal(kind_of(devices, "03", 3), '?');	/* second or third */
+	assert_int_equal(kind_of(devices, "1", 1), '?');  /* first or second */
+	assert_int_equal(kind_of(devices, "03", 3), '?'); /* second or third */
 	assert_int_equal(kind_of(devices, "13", 1), '?');
 	assert_int_equal(kind_of(devices, "136", 3), 'z');
 	assert_int_equal(kind_of(devices, "136", 6), 'd');
@@ -285,7 +290,8 @@ static void test_real(void **state)
 		if (recording && !swap_devices_record(devices, NULL, recording) &&
 		    sqlite3_prepare_v2(recording_database(recording),
 				       "SELECT size_bytes FROM swap_device WHERE path = ? AND"
-				       " kind = 'file'", -1, &statement, NULL) == SQLITE_OK) {
+				       " kind = 'file'",
+				       -1, &statement, NULL) == SQLITE_OK) {
 			sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC);
 			found = sqlite3_step(statement) == SQLITE_ROW &&
 				sqlite3_column_int64(statement, 0) == (int64_t)(bytes - page);
@@ -301,7 +307,7 @@ static void test_real(void **state)
 	g_rmdir(folder);
 	swap_devices_free(devices);
 	if (!on)
-		skip();	/* no right to, or no file system for swap files */
+		skip(); /* no right to, or no file system for swap files */
 	assert_true(came);
 	assert_true(found);
 	assert_true(went);
@@ -312,12 +318,8 @@ static void test_real(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKED(test_kinds),
-		FAKED(test_number_tells),
-		FAKED(test_odd_lines),
-		FAKED(test_refresh),
-		FAKED(test_numbers),
-		FAKED(test_numbers_recorded),
+		FAKED(test_kinds),	     FAKED(test_number_tells), FAKED(test_odd_lines),
+		FAKED(test_refresh),	     FAKED(test_numbers),      FAKED(test_numbers_recorded),
 		cmocka_unit_test(test_real),
 	};
 

@@ -164,8 +164,10 @@ static void test_without_threads(void **state)
 			if (!allowed && !forbid_threads())
 				_exit(1);
 			_exit(timed_call(SOMEBODY, WAIT_MS, note_thread, job, job_free) &&
-			      !timed_calls_given_up() &&
-			      (job->by == g_thread_self()) == !allowed ? 0 : 2);
+					      !timed_calls_given_up() &&
+					      (job->by == g_thread_self()) == !allowed ?
+				      0 :
+				      2);
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(status, 0);
@@ -210,7 +212,8 @@ static void test_ranges(void **state)
 	static struct memory_range ranges[RANGES];
 	static uint64_t values[RANGES];
 	uint64_t *memory = mmap(NULL, RANGES * PAGE, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), value;
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		 value;
 	size_t i;
 
 	(void)state;
@@ -220,7 +223,9 @@ static void test_ranges(void **state)
 
 		*page = i * i;
 		ranges[i] = (struct memory_range){
-			.address = (uintptr_t)page, .to = &values[i], .size = sizeof(values[i]),
+			.address = (uintptr_t)page,
+			.to = &values[i],
+			.size = sizeof(values[i]),
 		};
 		if (i % 7 == 3)
 			assert_int_equal(munmap(page, PAGE), 0);

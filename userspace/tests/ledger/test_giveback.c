@@ -71,10 +71,19 @@ static void call(struct giveback *giveback, uint8_t map_fn, uint8_t in_fn, uint6
 		 uint64_t addr, uint64_t len, uint64_t arg, uint64_t result, uint64_t at_ns)
 {
 	giveback_mapping(giveback, &(struct memtoll_mapping){
-		.kind = EVENT_MAPPING, .tgid = PID, .tid = PID, .map_fn = map_fn, .in_fn = in_fn,
-		.flags = map_fn == MAP_FN_MMAP ? MAPPING_ANONYMOUS : 0, .addr = addr, .len = len,
-		.arg = arg, .result = (int64_t)result, .start_ns = at_ns, .stack_id = stack,
-	});
+					   .kind = EVENT_MAPPING,
+					   .tgid = PID,
+					   .tid = PID,
+					   .map_fn = map_fn,
+					   .in_fn = in_fn,
+					   .flags = map_fn == MAP_FN_MMAP ? MAPPING_ANONYMOUS : 0,
+					   .addr = addr,
+					   .len = len,
+					   .arg = arg,
+					   .result = (int64_t)result,
+					   .start_ns = at_ns,
+					   .stack_id = stack,
+				   });
 }
 
 static void set_break(struct giveback *giveback, uint64_t from, uint64_t to, uint64_t at_ns)
@@ -102,10 +111,20 @@ static void advise(struct giveback *giveback, uint64_t addr, uint64_t pages, uin
 static void fault(struct giveback *giveback, uint8_t class, uint64_t addr, uint64_t pages,
 		  uint64_t at_ns)
 {
-	giveback_run(giveback, &(struct memtoll_run){
-		.kind = EVENT_RUN, .tgid = PID, .tid = PID, .fault_class = class,
-		.area = AREA_ANON, .flags = RUN_WRITE, .address = addr, .pages = pages,
-		.faults = pages, .first_ns = at_ns, .last_ns = at_ns, .stack_id = TOUCH }, 0, 0);
+	giveback_run(giveback,
+		     &(struct memtoll_run){ .kind = EVENT_RUN,
+					    .tgid = PID,
+					    .tid = PID,
+					    .fault_class = class,
+					    .area = AREA_ANON,
+					    .flags = RUN_WRITE,
+					    .address = addr,
+					    .pages = pages,
+					    .faults = pages,
+					    .first_ns = at_ns,
+					    .last_ns = at_ns,
+					    .stack_id = TOUCH },
+		     0, 0);
 }
 
 static void touch(struct giveback *giveback, uint64_t addr, uint64_t pages, uint64_t at_ns)
@@ -228,7 +247,8 @@ static void test_munmap(void **state)
 }
 
 /* By the call that gave back: [1] of the other. */
-static void by_releaser(struct giveback *giveback, uint64_t other, uint64_t gave[2], uint64_t again[2])
+static void by_releaser(struct giveback *giveback, uint64_t other, uint64_t gave[2],
+			uint64_t again[2])
 {
 	GArray *sums = g_array_new(FALSE, FALSE, sizeof(struct giveback_sum));
 	guint i;
@@ -360,9 +380,18 @@ static void test_owner(void **state)
 {
 	struct giveback *giveback = *state;
 	struct memtoll_run run = {
-		.kind = EVENT_RUN, .tgid = PID, .tid = PID, .fault_class = FAULT_ZERO,
-		.area = AREA_ANON, .address = POOL, .pages = 29, .faults = 29, .first_ns = 4,
-		.last_ns = 5, .stack_id = TOUCH, .in_fn = FN_CALLOC,
+		.kind = EVENT_RUN,
+		.tgid = PID,
+		.tid = PID,
+		.fault_class = FAULT_ZERO,
+		.area = AREA_ANON,
+		.address = POOL,
+		.pages = 29,
+		.faults = 29,
+		.first_ns = 4,
+		.last_ns = 5,
+		.stack_id = TOUCH,
+		.in_fn = FN_CALLOC,
 		.flags = RUN_WRITE | RUN_MEMSET | RUN_FILL_ZERO,
 	};
 	struct giveback_sum sum;
@@ -460,7 +489,8 @@ static void test_hostile(void **state)
 	map(giveback, POOL, 1ULL << 30, 1);
 	touch(giveback, POOL + 12345 * PAGE, 11, 2);
 	for (i = 0; i < 1009; i++)
-		call(giveback, MAP_FN_MADVISE, FN_NONE, GAVE + i % 2, POOL, 1ULL << 42, 4, 0, 3 + i);
+		call(giveback, MAP_FN_MADVISE, FN_NONE, GAVE + i % 2, POOL, 1ULL << 42, 4, 0,
+		     3 + i);
 	touch(giveback, POOL + 12345 * PAGE, 11, 5000);
 	assert_int_equal(total_of(giveback, GIVEBACK_DONTNEED).again_pages, 11);
 	call(giveback, MAP_FN_MUNMAP, 0, 1, 5, 3, 0, 0, 6);

@@ -155,10 +155,18 @@ static void realloc_block(struct ledger *ledger, uint64_t from, uint64_t to, uin
 			  uint64_t at_ns)
 {
 	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_REALLOC, .addr = to,
-		.old_addr = from, .size = size, .start_ns = at_ns, .end_ns = at_ns + 1,
-		.flags = to ? 0 : BLOCK_FAILED, .stack_id = BLOCK_STACK + 1,
-	});
+				     .kind = EVENT_BLOCK,
+				     .tgid = PID,
+				     .tid = PID,
+				     .fn = FN_REALLOC,
+				     .addr = to,
+				     .old_addr = from,
+				     .size = size,
+				     .start_ns = at_ns,
+				     .end_ns = at_ns + 1,
+				     .flags = to ? 0 : BLOCK_FAILED,
+				     .stack_id = BLOCK_STACK + 1,
+			     });
 }
 
 /* realloc ends one block and makes another; where it fails, the old one lives on. */
@@ -199,9 +207,14 @@ static void test_fork(void **state)
 	run.tgid = PID + 1;
 	ledger_run(ledger, &run);
 	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID + 1, .tid = PID + 1, .fn = FN_FREE,
-		.old_addr = 0x800000, .start_ns = 30, .end_ns = 30,
-	});
+				     .kind = EVENT_BLOCK,
+				     .tgid = PID + 1,
+				     .tid = PID + 1,
+				     .fn = FN_FREE,
+				     .old_addr = 0x800000,
+				     .start_ns = 30,
+				     .end_ns = 30,
+			     });
 	facts = drain(ledger);
 	assert_int_equal(charge_of(&facts, BLOCK_STACK)->pid, PID + 1);
 	assert_int_equal(charge_of(&facts, BLOCK_STACK)->pages, 5);
@@ -235,9 +248,14 @@ static void test_munmap(void **state)
 
 	make(ledger, 0xa00010, 7 * PAGE, 1, 0);
 	ledger_mapping(ledger, &(struct memtoll_mapping){
-		.kind = EVENT_MAPPING, .tgid = PID, .tid = PID, .map_fn = MAP_FN_MUNMAP,
-		.addr = 0xa00000, .len = 16 * PAGE, .start_ns = 2,
-	});
+				       .kind = EVENT_MAPPING,
+				       .tgid = PID,
+				       .tid = PID,
+				       .map_fn = MAP_FN_MUNMAP,
+				       .addr = 0xa00000,
+				       .len = 16 * PAGE,
+				       .start_ns = 2,
+			       });
 	facts = drain(ledger);
 	assert_int_equal(only_life(&facts)->freed, 1);
 	forget(&facts);
@@ -264,7 +282,10 @@ static void test_threads_free_for_each_other(void **state)
 {
 	struct ledger *ledger = *state;
 	struct memtoll_block block = {
-		.kind = EVENT_BLOCK, .tgid = PID, .fn = FN_CALLOC, .size = 31 * PAGE,
+		.kind = EVENT_BLOCK,
+		.tgid = PID,
+		.fn = FN_CALLOC,
+		.size = 31 * PAGE,
 	};
 	struct facts facts;
 	unsigned int thread;
@@ -273,8 +294,8 @@ static void test_threads_free_for_each_other(void **state)
 	for (i = 0; i < 17; i++) {
 		/* Both are inside calloc at once; faults and returns arrive in turn. */
 		for (thread = 0; thread < 2; thread++) {
-			struct memtoll_run run = sweep(POOL + thread * 64 * PAGE, 5 + 2 * thread,
-						       i * 100 + 2);
+			struct memtoll_run run =
+				sweep(POOL + thread * 64 * PAGE, 5 + 2 * thread, i * 100 + 2);
 
 			run.tid = PID + thread;
 			run.in_fn = FN_CALLOC;
@@ -391,11 +412,18 @@ static void resize_mmapped(struct ledger *ledger, uint64_t from, uint64_t to, ui
 			   uint64_t at_ns)
 {
 	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_REALLOC, .addr = to + 16,
-		.old_addr = from + 16, .size = pages * PAGE - 16, .start_ns = at_ns,
-		.end_ns = at_ns + 1, .flags = BLOCK_GLIBC | BLOCK_MMAPPED,
-		.stack_id = BLOCK_STACK,
-	});
+				     .kind = EVENT_BLOCK,
+				     .tgid = PID,
+				     .tid = PID,
+				     .fn = FN_REALLOC,
+				     .addr = to + 16,
+				     .old_addr = from + 16,
+				     .size = pages * PAGE - 16,
+				     .start_ns = at_ns,
+				     .end_ns = at_ns + 1,
+				     .flags = BLOCK_GLIBC | BLOCK_MMAPPED,
+				     .stack_id = BLOCK_STACK,
+			     });
 }
 
 /* realloc moves pages that were touched: they have been used, and are not counted twice. */

@@ -74,9 +74,16 @@ static void make(struct ledger *ledger, uint64_t addr, uint64_t pages)
 	uint64_t at_ns = now();
 
 	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_MALLOC, .addr = addr,
-		.size = pages * PAGE, .start_ns = at_ns, .end_ns = at_ns, .stack_id = SITE,
-	});
+				     .kind = EVENT_BLOCK,
+				     .tgid = PID,
+				     .tid = PID,
+				     .fn = FN_MALLOC,
+				     .addr = addr,
+				     .size = pages * PAGE,
+				     .start_ns = at_ns,
+				     .end_ns = at_ns,
+				     .stack_id = SITE,
+			     });
 }
 
 static void end(struct ledger *ledger, uint64_t addr)
@@ -84,9 +91,14 @@ static void end(struct ledger *ledger, uint64_t addr)
 	uint64_t at_ns = now();
 
 	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_FREE, .old_addr = addr,
-		.start_ns = at_ns, .end_ns = at_ns,
-	});
+				     .kind = EVENT_BLOCK,
+				     .tgid = PID,
+				     .tid = PID,
+				     .fn = FN_FREE,
+				     .old_addr = addr,
+				     .start_ns = at_ns,
+				     .end_ns = at_ns,
+			     });
 }
 
 static void reallocate(struct ledger *ledger, uint64_t from, uint64_t to, uint64_t pages,
@@ -95,21 +107,37 @@ static void reallocate(struct ledger *ledger, uint64_t from, uint64_t to, uint64
 	uint64_t at_ns = now();
 
 	ledger_block(ledger, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_REALLOC, .addr = to,
-		.old_addr = from, .size = pages * PAGE, .start_ns = at_ns, .end_ns = at_ns,
-		.stack_id = SITE, .flags = flags,
-	});
+				     .kind = EVENT_BLOCK,
+				     .tgid = PID,
+				     .tid = PID,
+				     .fn = FN_REALLOC,
+				     .addr = to,
+				     .old_addr = from,
+				     .size = pages * PAGE,
+				     .start_ns = at_ns,
+				     .end_ns = at_ns,
+				     .stack_id = SITE,
+				     .flags = flags,
+			     });
 }
 
 static void map_call(struct ledger *ledger, uint8_t map_fn, uint8_t in_fn, uint64_t addr,
 		     uint64_t pages, uint64_t new_pages, uint64_t result)
 {
 	ledger_mapping(ledger, &(struct memtoll_mapping){
-		.kind = EVENT_MAPPING, .tgid = PID, .tid = PID, .map_fn = map_fn, .in_fn = in_fn,
-		.flags = map_fn == MAP_FN_MMAP ? MAPPING_ANONYMOUS : 0, .addr = addr,
-		.len = pages * PAGE, .arg = new_pages * PAGE, .result = result,
-		.start_ns = now(), .stack_id = SITE,
-	});
+				       .kind = EVENT_MAPPING,
+				       .tgid = PID,
+				       .tid = PID,
+				       .map_fn = map_fn,
+				       .in_fn = in_fn,
+				       .flags = map_fn == MAP_FN_MMAP ? MAPPING_ANONYMOUS : 0,
+				       .addr = addr,
+				       .len = pages * PAGE,
+				       .arg = new_pages * PAGE,
+				       .result = result,
+				       .start_ns = now(),
+				       .stack_id = SITE,
+			       });
 }
 
 static void fault_in(struct ledger *ledger, pid_t pid, uint64_t addr, uint64_t pages,
@@ -118,10 +146,18 @@ static void fault_in(struct ledger *ledger, pid_t pid, uint64_t addr, uint64_t p
 	uint64_t at_ns = now();
 
 	ledger_run(ledger, &(struct memtoll_run){
-		.kind = EVENT_RUN, .tgid = pid, .tid = pid, .fault_class = fault_class,
-		.area = AREA_ANON, .flags = major ? RUN_MAJOR : 0, .address = addr,
-		.pages = pages, .faults = pages, .first_ns = at_ns, .last_ns = at_ns,
-	});
+				   .kind = EVENT_RUN,
+				   .tgid = pid,
+				   .tid = pid,
+				   .fault_class = fault_class,
+				   .area = AREA_ANON,
+				   .flags = major ? RUN_MAJOR : 0,
+				   .address = addr,
+				   .pages = pages,
+				   .faults = pages,
+				   .first_ns = at_ns,
+				   .last_ns = at_ns,
+			   });
 }
 
 static void fault(struct ledger *ledger, uint64_t addr, uint64_t pages, uint8_t fault_class)
@@ -209,8 +245,14 @@ static void test_huge_faults(void **state)
 {
 	struct ledger *ledger = *state;
 	struct memtoll_run run = {
-		.kind = EVENT_RUN, .tgid = PID, .tid = PID, .fault_class = FAULT_ZERO_HUGE,
-		.area = AREA_ANON, .pages = 512, .faults = 1, .address = BASE + (96ULL << 21),
+		.kind = EVENT_RUN,
+		.tgid = PID,
+		.tid = PID,
+		.fault_class = FAULT_ZERO_HUGE,
+		.area = AREA_ANON,
+		.pages = 512,
+		.faults = 1,
+		.address = BASE + (96ULL << 21),
 	};
 	struct access site;
 
@@ -644,8 +686,14 @@ static void test_areas(void **state)
 {
 	struct ledger *ledger = *state;
 	struct memtoll_run run = {
-		.kind = EVENT_RUN, .tgid = PID, .tid = PID, .fault_class = FAULT_SWAP,
-		.area = AREA_HEAP, .address = BASE, .pages = 3, .faults = 3,
+		.kind = EVENT_RUN,
+		.tgid = PID,
+		.tid = PID,
+		.fault_class = FAULT_SWAP,
+		.area = AREA_HEAP,
+		.address = BASE,
+		.pages = 3,
+		.faults = 3,
 	};
 	struct sites sites;
 	int i;
@@ -675,26 +723,16 @@ static void test_areas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_one_pass),
-		TEST(test_first_touch_classes),
-		TEST(test_huge_faults),
-		TEST(test_cyclic_sweep),
-		TEST(test_swap_classes),
-		TEST(test_opposite_threads),
-		TEST(test_seven_threads),
-		TEST(test_gaps),
-		TEST(test_stride),
-		TEST(test_random_order),
-		TEST(test_reused_address),
-		TEST(test_made_over_area),
-		TEST(test_unmapped_pages),
-		TEST(test_moved_pages),
-		TEST(test_wandering_page),
-		TEST(test_reallocated_pages),
-		TEST(test_fork_and_exec),
-		TEST(test_exit),
-		TEST(test_memory_bound),
-		TEST(test_many_returns),
+		TEST(test_one_pass),	   TEST(test_first_touch_classes),
+		TEST(test_huge_faults),	   TEST(test_cyclic_sweep),
+		TEST(test_swap_classes),   TEST(test_opposite_threads),
+		TEST(test_seven_threads),  TEST(test_gaps),
+		TEST(test_stride),	   TEST(test_random_order),
+		TEST(test_reused_address), TEST(test_made_over_area),
+		TEST(test_unmapped_pages), TEST(test_moved_pages),
+		TEST(test_wandering_page), TEST(test_reallocated_pages),
+		TEST(test_fork_and_exec),  TEST(test_exit),
+		TEST(test_memory_bound),   TEST(test_many_returns),
 		TEST(test_areas),
 	};
 

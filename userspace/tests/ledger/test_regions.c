@@ -47,13 +47,19 @@ static void test_no_region(void **state)
 	struct facts facts;
 
 	map_as(ledger, &(struct memtoll_mapping){
-		.map_fn = MAP_FN_MMAP, .in_fn = FN_MALLOC, .flags = MAPPING_ANONYMOUS,
-		.len = 101 * PAGE, .result = POOL, .start_ns = 1,
-	});
+			       .map_fn = MAP_FN_MMAP,
+			       .in_fn = FN_MALLOC,
+			       .flags = MAPPING_ANONYMOUS,
+			       .len = 101 * PAGE,
+			       .result = POOL,
+			       .start_ns = 1,
+		       });
 	map_as(ledger, &(struct memtoll_mapping){
-		.map_fn = MAP_FN_MMAP, .len = 101 * PAGE, .result = POOL + 200 * PAGE,
-		.start_ns = 2,
-	});
+			       .map_fn = MAP_FN_MMAP,
+			       .len = 101 * PAGE,
+			       .result = POOL + 200 * PAGE,
+			       .start_ns = 2,
+		       });
 	map_pool(ledger, POOL + 400 * PAGE, 15, 3);
 	touch(ledger, POOL, 601, 10);
 	facts = drain(ledger);
@@ -143,10 +149,14 @@ static void test_fixed_over(void **state)
 	map_pool(ledger, POOL, 307, 1);
 	make(ledger, POOL + 103 * PAGE, 17 * PAGE, 2, 0);
 	map_as(ledger, &(struct memtoll_mapping){
-		.map_fn = MAP_FN_MMAP, .flags = MAPPING_ANONYMOUS | MAPPING_FIXED,
-		.addr = POOL + 101 * PAGE, .len = 53 * PAGE, .result = POOL + 101 * PAGE,
-		.start_ns = 10, .stack_id = POOL_STACK + 1,
-	});
+			       .map_fn = MAP_FN_MMAP,
+			       .flags = MAPPING_ANONYMOUS | MAPPING_FIXED,
+			       .addr = POOL + 101 * PAGE,
+			       .len = 53 * PAGE,
+			       .result = POOL + 101 * PAGE,
+			       .start_ns = 10,
+			       .stack_id = POOL_STACK + 1,
+		       });
 	touch(ledger, POOL, 307, 20);
 	facts = drain(ledger);
 	assert_int_equal(pages_charged(&facts, PID, ALLOCATED_MMAP, POOL_STACK), 307 - 53);
@@ -157,9 +167,13 @@ static void test_fixed_over(void **state)
 	forget(&facts);
 	/* A file over it ends that part, for nobody. */
 	map_as(ledger, &(struct memtoll_mapping){
-		.map_fn = MAP_FN_MMAP, .flags = MAPPING_FIXED, .addr = POOL,
-		.len = 11 * PAGE, .result = POOL, .start_ns = 30,
-	});
+			       .map_fn = MAP_FN_MMAP,
+			       .flags = MAPPING_FIXED,
+			       .addr = POOL,
+			       .len = 11 * PAGE,
+			       .result = POOL,
+			       .start_ns = 30,
+		       });
 	touch(ledger, POOL, 307, 40);
 	facts = drain(ledger);
 	assert_int_equal(pages_charged(&facts, PID, ALLOCATED_MMAP, POOL_STACK), 307 - 53 - 11);
@@ -172,11 +186,17 @@ static void test_library_bss(void **state)
 {
 	struct ledger *ledger = *state;
 	struct memtoll_mapping file = {
-		.map_fn = MAP_FN_MMAP, .len = 401 * PAGE, .result = POOL, .start_ns = 1,
+		.map_fn = MAP_FN_MMAP,
+		.len = 401 * PAGE,
+		.result = POOL,
+		.start_ns = 1,
 	};
 	struct memtoll_mapping bss = {
-		.map_fn = MAP_FN_MMAP, .flags = MAPPING_ANONYMOUS | MAPPING_FIXED,
-		.addr = POOL + 211 * PAGE, .len = 190 * PAGE, .result = POOL + 211 * PAGE,
+		.map_fn = MAP_FN_MMAP,
+		.flags = MAPPING_ANONYMOUS | MAPPING_FIXED,
+		.addr = POOL + 211 * PAGE,
+		.len = 190 * PAGE,
+		.result = POOL + 211 * PAGE,
 		.start_ns = 4,
 	};
 	struct facts facts;
@@ -200,9 +220,11 @@ static void test_library_bss(void **state)
 	assert_int_equal(pool_life(ledger).made_bytes, 190 * PAGE);
 	/* So is one that reaches beyond the file. */
 	map_as(ledger, &(struct memtoll_mapping){
-		.map_fn = MAP_FN_MMAP, .len = 29 * PAGE, .result = POOL + 900 * PAGE,
-		.start_ns = 30,
-	});
+			       .map_fn = MAP_FN_MMAP,
+			       .len = 29 * PAGE,
+			       .result = POOL + 900 * PAGE,
+			       .start_ns = 30,
+		       });
 	bss.addr = bss.result = POOL + 910 * PAGE;
 	bss.len = 20 * PAGE;
 	bss.start_ns = 31;
@@ -355,10 +377,14 @@ static void test_calls_in_allocator(void **state)
 	make(ledger, POOL + 16, 101 * PAGE, 1, BLOCK_GLIBC | BLOCK_MMAPPED);
 	for (i = 0; i < G_N_ELEMENTS(calls); i++)
 		map_as(ledger, &(struct memtoll_mapping){
-			.map_fn = calls[i], .in_fn = FN_REALLOC, .addr = POOL,
-			.len = 102 * PAGE, .arg = 150 * PAGE, .result = POOL + 500 * PAGE,
-			.start_ns = 10 + i,
-		});
+				       .map_fn = calls[i],
+				       .in_fn = FN_REALLOC,
+				       .addr = POOL,
+				       .len = 102 * PAGE,
+				       .arg = 150 * PAGE,
+				       .result = POOL + 500 * PAGE,
+				       .start_ns = 10 + i,
+			       });
 	touch(ledger, POOL, 101, 20);
 	facts = drain(ledger);
 	assert_int_equal(pages_charged(&facts, PID, FN_CALLOC, BLOCK_STACK), 101);
@@ -367,9 +393,12 @@ static void test_calls_in_allocator(void **state)
 	/* madvise of the program's own changes nothing either. */
 	map_pool(ledger, POOL + 500 * PAGE, 29, 30);
 	map_as(ledger, &(struct memtoll_mapping){
-		.map_fn = MAP_FN_MADVISE, .addr = POOL, .len = 600 * PAGE, .arg = 4,
-		.start_ns = 31,
-	});
+			       .map_fn = MAP_FN_MADVISE,
+			       .addr = POOL,
+			       .len = 600 * PAGE,
+			       .arg = 4,
+			       .start_ns = 31,
+		       });
 	touch(ledger, POOL, 600, 40);
 	facts = drain(ledger);
 	assert_int_equal(pages_charged(&facts, PID, FN_CALLOC, BLOCK_STACK), 102);
@@ -401,9 +430,13 @@ static void test_fork_regions(void **state)
 	unmap(ledger, POOL + 100 * PAGE, 11, 2);
 	/* The id was another process's before. */
 	map_as(ledger, &(struct memtoll_mapping){
-		.tgid = PID + 1, .map_fn = MAP_FN_MMAP, .flags = MAPPING_ANONYMOUS,
-		.len = 401 * PAGE, .result = POOL + 211 * PAGE, .start_ns = 1,
-	});
+			       .tgid = PID + 1,
+			       .map_fn = MAP_FN_MMAP,
+			       .flags = MAPPING_ANONYMOUS,
+			       .len = 401 * PAGE,
+			       .result = POOL + 211 * PAGE,
+			       .start_ns = 1,
+		       });
 	ledger_fork(ledger, PID, PID + 1);
 	facts = drain(ledger);
 	forget(&facts);
@@ -411,9 +444,12 @@ static void test_fork_regions(void **state)
 	run.tgid = PID + 1;
 	ledger_run(ledger, &run);
 	map_as(ledger, &(struct memtoll_mapping){
-		.tgid = PID + 1, .map_fn = MAP_FN_MUNMAP, .addr = POOL, .len = 211 * PAGE,
-		.start_ns = 30,
-	});
+			       .tgid = PID + 1,
+			       .map_fn = MAP_FN_MUNMAP,
+			       .addr = POOL,
+			       .len = 211 * PAGE,
+			       .start_ns = 30,
+		       });
 	touch(ledger, POOL, 37, 40);
 	facts = drain(ledger);
 	assert_int_equal(pages_charged(&facts, PID, ALLOCATED_MMAP, POOL_STACK), 31 + 37);
@@ -453,8 +489,9 @@ static void test_exec_and_exit_regions(void **state)
 /* Records that no kernel writes change nothing much, and end. */
 static void test_absurd_mappings(void **state)
 {
-	static const uint64_t odd[] = { 0, 1, 4095, POOL, 1ULL << 47, 1ULL << 57, 1ULL << 63,
-					UINT64_MAX - 4095, UINT64_MAX };
+	static const uint64_t odd[] = { 0,	    1,		4095,	    POOL,
+					1ULL << 47, 1ULL << 57, 1ULL << 63, UINT64_MAX - 4095,
+					UINT64_MAX };
 	struct ledger *ledger = *state;
 	struct facts facts;
 	size_t a, b, c;
@@ -467,15 +504,20 @@ static void test_absurd_mappings(void **state)
 			for (b = 0; b < G_N_ELEMENTS(odd); b++)
 				for (c = 0; c < G_N_ELEMENTS(odd); c++)
 					map_as(ledger, &(struct memtoll_mapping){
-						.map_fn = call, .addr = odd[a], .len = odd[b],
-						.arg = odd[c], .result = odd[(a + c) % 9],
-						.flags = (a + b + c) & 7, .start_ns = 10,
-					});
+							       .map_fn = call,
+							       .addr = odd[a],
+							       .len = odd[b],
+							       .arg = odd[c],
+							       .result = odd[(a + c) % 9],
+							       .flags = (a + b + c) & 7,
+							       .start_ns = 10,
+						       });
 	touch(ledger, POOL, 211, 20);
 	facts = drain(ledger);
 	assert_int_equal(pages_charged(&facts, PID, ALLOCATED_MMAP, POOL_STACK) +
-			 pages_charged(&facts, PID, FN_CALLOC, BLOCK_STACK) +
-			 pages_charged(&facts, PID, FN_NONE, 0), 211);
+				 pages_charged(&facts, PID, FN_CALLOC, BLOCK_STACK) +
+				 pages_charged(&facts, PID, FN_NONE, 0),
+			 211);
 	forget(&facts);
 }
 

@@ -168,7 +168,8 @@ static void check_sampled(enum order order, uint64_t blocks, uint64_t uses, uint
 	assert_true(reuse_followed(sample) > max_blocks / 3);
 	/* Twice the bound: one run in 10,000 may be further off. */
 	assert_true(summary.error > 0 && summary.error < 0.1);
-	assert_true(fabs(summary.different - truth.different) <= 2 * summary.error * truth.different);
+	assert_true(fabs(summary.different - truth.different) <=
+		    2 * summary.error * truth.different);
 	for (i = blocks / 10; i < blocks; i += blocks / 10)
 		assert_true(fabs(miss_ratio(sample, i) - miss_ratio(whole, i)) < 0.05);
 	reuse_free(whole);

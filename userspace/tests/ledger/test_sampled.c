@@ -28,7 +28,8 @@ static uint32_t draw(void)
 
 static void test_gaps_are_logarithms(void **state)
 {
-	static const uint32_t numbers[] = { 0, 1, 2, 3, 5, 255, 65537, 1u << 31, 0xfffffffeu, 0xffffffffu };
+	static const uint32_t numbers[] = { 0,	 1,	2,	  3,	       5,
+					    255, 65537, 1u << 31, 0xfffffffeu, 0xffffffffu };
 	size_t i;
 
 	(void)state;
@@ -73,8 +74,12 @@ static void run(uint64_t mean, int calls, const uint64_t *sizes, int size_count,
 	for (i = 0; i < calls; i++) {
 		uint64_t size = sizes[i % size_count];
 		struct memtoll_block block = {
-			.tgid = 1, .fn = FN_MALLOC, .flags = BLOCK_SAMPLED, .addr = 4096ULL * (i + 1),
-			.size = size, .stack_id = 7,
+			.tgid = 1,
+			.fn = FN_MALLOC,
+			.flags = BLOCK_SAMPLED,
+			.addr = 4096ULL * (i + 1),
+			.size = size,
+			.stack_id = 7,
 		};
 
 		bytes += size;
@@ -86,7 +91,9 @@ static void run(uint64_t mean, int calls, const uint64_t *sizes, int size_count,
 		assert_true(sampled_block(sampled, &block));
 		if (i % 3) {
 			struct memtoll_block end = {
-				.tgid = 1, .fn = FN_FREE, .old_addr = block.addr,
+				.tgid = 1,
+				.fn = FN_FREE,
+				.old_addr = block.addr,
 			};
 
 			assert_true(sampled_block(sampled, &end));
@@ -99,8 +106,8 @@ static void run(uint64_t mean, int calls, const uint64_t *sizes, int size_count,
 	held[0] += holds(sums.site.bytes, sums.site.bytes_variance, sums.site.bytes,
 			 sums.site.chosen, bytes);
 	held[1] += holds(sums.site.bytes - sums.site.freed_bytes,
-			 sums.site.bytes_variance - sums.site.freed_bytes_variance,
-			 sums.site.bytes, sums.site.chosen, live);
+			 sums.site.bytes_variance - sums.site.freed_bytes_variance, sums.site.bytes,
+			 sums.site.chosen, live);
 	sampled_free(sampled);
 }
 
@@ -114,7 +121,9 @@ static void test_intervals_hold(void **state)
 		const uint64_t *sizes;
 		int count;
 	} programs[] = {
-		{ 65536, 20011, same, 1 }, { 65536, 2003, mixed, 6 }, { 4096, 997, mixed, 6 },
+		{ 65536, 20011, same, 1 },
+		{ 65536, 2003, mixed, 6 },
+		{ 4096, 997, mixed, 6 },
 		{ 524288, 10007, mixed, 6 },
 	};
 	size_t i;
@@ -127,8 +136,8 @@ static void test_intervals_hold(void **state)
 		for (k = 0; k < 1000; k++)
 			run(programs[i].mean, programs[i].calls, programs[i].sizes,
 			    programs[i].count, held);
-		print_message("mean %lu: %d %d of 1000\n", (unsigned long)programs[i].mean,
-			      held[0], held[1]);
+		print_message("mean %lu: %d %d of 1000\n", (unsigned long)programs[i].mean, held[0],
+			      held[1]);
 		for (k = 0; k < 2; k++)
 			assert_true(held[k] >= 930);
 	}
@@ -137,12 +146,21 @@ static void test_intervals_hold(void **state)
 static void test_realloc_and_exit(void **state)
 {
 	struct sampled *sampled = sampled_new(4096, 65536);
-	struct memtoll_block made = { .tgid = 1, .fn = FN_MALLOC, .flags = BLOCK_SAMPLED,
-				      .addr = 4096, .size = 100, .stack_id = 1 };
-	struct memtoll_block grown = { .tgid = 1, .fn = FN_REALLOC, .old_addr = 4096,
-				       .addr = 1 << 20, .size = 100000, .stack_id = 2 };
-	struct memtoll_block failed = { .tgid = 1, .fn = FN_REALLOC, .old_addr = 4096,
-					.size = 100000, .flags = BLOCK_FAILED };
+	struct memtoll_block made = { .tgid = 1,
+				      .fn = FN_MALLOC,
+				      .flags = BLOCK_SAMPLED,
+				      .addr = 4096,
+				      .size = 100,
+				      .stack_id = 1 };
+	struct memtoll_block grown = { .tgid = 1,
+				       .fn = FN_REALLOC,
+				       .old_addr = 4096,
+				       .addr = 1 << 20,
+				       .size = 100000,
+				       .stack_id = 2 };
+	struct memtoll_block failed = {
+		.tgid = 1, .fn = FN_REALLOC, .old_addr = 4096, .size = 100000, .flags = BLOCK_FAILED
+	};
 	struct memtoll_block freed = { .tgid = 1, .fn = FN_FREE, .old_addr = 4096 };
 	struct memtoll_block again;
 

@@ -35,19 +35,32 @@ static int teardown(void **state)
 static void map_call(struct thresholds *thresholds, uint8_t map_fn, uint8_t fn, uint64_t asked,
 		     uint64_t addr, uint64_t len, uint64_t result, uint64_t at_ns)
 {
-	thresholds_mapping(thresholds, &(struct memtoll_mapping){
-		.kind = EVENT_MAPPING, .tgid = PID, .tid = PID, .map_fn = map_fn, .in_fn = fn,
-		.in_size = asked, .addr = addr, .len = len, .result = (int64_t)result,
-		.start_ns = at_ns, .stack_id = SITE });
+	thresholds_mapping(thresholds, &(struct memtoll_mapping){ .kind = EVENT_MAPPING,
+								  .tgid = PID,
+								  .tid = PID,
+								  .map_fn = map_fn,
+								  .in_fn = fn,
+								  .in_size = asked,
+								  .addr = addr,
+								  .len = len,
+								  .result = (int64_t)result,
+								  .start_ns = at_ns,
+								  .stack_id = SITE });
 }
 
 static void block(struct thresholds *thresholds, uint64_t addr, uint64_t size, uint16_t flags,
 		  uint64_t at_ns)
 {
-	thresholds_block(thresholds, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_MALLOC, .addr = addr,
-		.size = size, .flags = BLOCK_GLIBC | flags, .start_ns = at_ns,
-		.end_ns = at_ns + 5, .stack_id = SITE });
+	thresholds_block(thresholds, &(struct memtoll_block){ .kind = EVENT_BLOCK,
+							      .tgid = PID,
+							      .tid = PID,
+							      .fn = FN_MALLOC,
+							      .addr = addr,
+							      .size = size,
+							      .flags = BLOCK_GLIBC | flags,
+							      .start_ns = at_ns,
+							      .end_ns = at_ns + 5,
+							      .stack_id = SITE });
 }
 
 /* A block with a mapping of its own, as glibc makes it, is freed. */
@@ -55,9 +68,13 @@ static void free_mapped(struct thresholds *thresholds, uint64_t size, uint64_t a
 {
 	uint64_t bytes = (size + 16 + PAGE - 1) & ~(PAGE - 1);
 
-	thresholds_block(thresholds, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_FREE,
-		.old_addr = POOL + 16, .start_ns = at_ns, .end_ns = at_ns });
+	thresholds_block(thresholds, &(struct memtoll_block){ .kind = EVENT_BLOCK,
+							      .tgid = PID,
+							      .tid = PID,
+							      .fn = FN_FREE,
+							      .old_addr = POOL + 16,
+							      .start_ns = at_ns,
+							      .end_ns = at_ns });
 	map_call(thresholds, MAP_FN_MUNMAP, FN_FREE, 0, POOL, bytes, 0, at_ns + 1);
 }
 
@@ -142,9 +159,13 @@ static void test_dynamic(void **state)
 /* The chunk begins after what alignment left before it: its size counts. */
 static void test_aligned(void **state)
 {
-	thresholds_block(*state, &(struct memtoll_block){
-		.kind = EVENT_BLOCK, .tgid = PID, .tid = PID, .fn = FN_FREE,
-		.old_addr = POOL + MIB, .start_ns = 300, .end_ns = 300 });
+	thresholds_block(*state, &(struct memtoll_block){ .kind = EVENT_BLOCK,
+							  .tgid = PID,
+							  .tid = PID,
+							  .fn = FN_FREE,
+							  .old_addr = POOL + MIB,
+							  .start_ns = 300,
+							  .end_ns = 300 });
 	map_call(*state, MAP_FN_MUNMAP, FN_FREE, 0, POOL, 3 * MIB, 0, 301);
 	assert_bounds(*state, THRESHOLD_MMAP, 2 * MIB + 16, 2 * MIB + 16);
 }
@@ -156,8 +177,8 @@ static void test_tunables(void **state)
 		uint64_t mmap, trim, pad;
 	} cases[] = {
 		{ "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=262144", 262144, 131072, 131072 },
-		{ "GLIBC_TUNABLES=glibc.malloc.check=1:glibc.malloc.trim_threshold=0x10000",
-		  131072, 65536, 131072 },
+		{ "GLIBC_TUNABLES=glibc.malloc.check=1:glibc.malloc.trim_threshold=0x10000", 131072,
+		  65536, 131072 },
 		{ "MALLOC_TOP_PAD_=4096 MALLOC_MMAP_THRESHOLD_=8192", 8192, 131072, 4096 },
 		{ "MALLOC_MMAP_THRESHOLD_=8192 GLIBC_TUNABLES=glibc.malloc.mmap_threshold=16384",
 		  16384, 131072, 131072 },

@@ -233,11 +233,11 @@ static void test_table_of_313_and_314(void **state)
 {
 	/* The parts of both tables that are used, by the number of the word; as 3.13.0 has them. */
 	static const uint16_t words_313[][2] = {
-		{ 5, 632 }, { 8, 7264 }, { 9, 7344 }, { 20, 0 }, { 21, 8 }, { 22, 16 }, { 23, 72 },
-		{ 24, 152 }, { 27, 32 }, { 29, 8 }, { 30, 0 }, { 31, 56 }, { 33, 70 }, { 35, 112 },
-		{ 36, 120 }, { 37, 128 }, { 38, 136 }, { 39, 68 }, { 43, 200 }, { 44, 16 },
-		{ 45, 8 }, { 47, 24 }, { 65, 16 }, { 66, 32 }, { 67, 64 }, { 68, 32 }, { 69, 16 },
-		{ 70, 40 },
+		{ 5, 632 },  { 8, 7264 }, { 9, 7344 }, { 20, 0 },   { 21, 8 },	 { 22, 16 },
+		{ 23, 72 },  { 24, 152 }, { 27, 32 },  { 29, 8 },   { 30, 0 },	 { 31, 56 },
+		{ 33, 70 },  { 35, 112 }, { 36, 120 }, { 37, 128 }, { 38, 136 }, { 39, 68 },
+		{ 43, 200 }, { 44, 16 },  { 45, 8 },   { 47, 24 },  { 65, 16 },	 { 66, 32 },
+		{ 67, 64 },  { 68, 32 },  { 69, 16 },  { 70, 40 },
 	};
 	uint64_t words[PYTHON_DEBUG_WORDS] = { 0x7970677562656478ULL, 0x030d00f0 };
 	struct python_layout layout;
@@ -401,7 +401,7 @@ static void test_code_objects(void **state)
 		assert_false(python_code_is_internal(code));
 		if (i < 4)
 			assert_string_equal(code->file, file);
-		else	/* neither an escape nor half a character */
+		else /* neither an escape nor half a character */
 			assert_string_equal(code->file, "a??[31mb\xef\xbf\xbd");
 		python_code_unref(code);
 	}
@@ -561,8 +561,9 @@ static void check_weave(const char *natives, const char *parts, const char *want
 		is_loop[weave.natives] = natives[weave.natives] == 'L';
 	weave.native_whole = natives[weave.natives] == '.';
 	for (i = 0; parts[i] && parts[i] != '.'; i++)
-		kinds[i] = parts[i] == 'i' ? PYTHON_PART_INNER : parts[i] == 'e' ?
-			   PYTHON_PART_ENTRY : PYTHON_PART_EMPTY;
+		kinds[i] = parts[i] == 'i' ? PYTHON_PART_INNER :
+			   parts[i] == 'e' ? PYTHON_PART_ENTRY :
+					     PYTHON_PART_EMPTY;
 	weave.parts_count = i;
 	weave.python_whole = parts[i] == '.';
 	count = python_weave(&weave, order, &placed);
@@ -629,7 +630,7 @@ static void test_loops_by_name(void **state)
 /* A storm of processes leaves nothing behind: there is room for so many stacks and no more. */
 static void test_stacks_of_exited_processes(void **state)
 {
-	const pid_t dead = 4194301, living = 4194302;	/* need not exist */
+	const pid_t dead = 4194301, living = 4194302; /* need not exist */
 	struct python *python = python_new();
 	struct memtoll_python walked = { .depth = 1 };
 

@@ -127,7 +127,8 @@ static void test_file(void **state)
 	assert_int_equal(number(path, "SELECT start_ns = 100 AND end_ns = 200 FROM slice"), 1);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM loss_kind"), MEMTOLL_LOSS_COUNT);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM loss_kind WHERE name = 'ring_block'"
-				" AND meaning <> '' AND remedy <> ''"), 1);
+				      " AND meaning <> '' AND remedy <> ''"),
+			 1);
 	g_free(path);
 }
 
@@ -363,7 +364,9 @@ static void test_limit(void **state)
 {
 	const uint64_t limit = 3 << 20;
 	char *path = in_directory("limit"), *journal = g_strconcat(path, "-journal", NULL);
-	struct fault_run_fact run = { .pid = 42, .fault_class = "zero", .allocated_call = "calloc" };
+	struct fault_run_fact run = { .pid = 42,
+				      .fault_class = "zero",
+				      .allocated_call = "calloc" };
 	struct recording *recording = recording_create(path, false);
 	uint64_t most = 0, with_journal = 0, salt = 1, size;
 	int err = 0, slices = 0, i;
@@ -521,7 +524,7 @@ static void test_full_disk(void **state)
 	g_free(path);
 	g_free(disk);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		skip();	/* no namespaces for this user; the limit above does the same */
+		skip(); /* no namespaces for this user; the limit above does the same */
 	assert_int_equal(status, 0);
 }
 
@@ -770,8 +773,10 @@ static void test_views_of_the_file(void **state)
 		char *forged = g_strdup_printf("%s %zu", path, i), *after, *sql;
 
 		copy_file(path, forged);
-		sql = g_strdup_printf("PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = %s"
-				      " WHERE type = 'view'", changes[i]);
+		sql = g_strdup_printf(
+			"PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = %s"
+			" WHERE type = 'view'",
+			changes[i]);
 		execute(forged, sql);
 		after = report_of(forged);
 		assert_string_equal(after, before);
@@ -800,7 +805,8 @@ static void test_guard(void **state)
 		/* 7^16 rows. */
 		{ "WITH n(i) AS (VALUES (0), (1), (2), (3), (4), (5), (6)),"
 		  " m(i) AS (SELECT a.i FROM n a, n b, n c, n d)"
-		  " SELECT SUM(a.i) FROM m a, m b, m c, m d", SQLITE_INTERRUPT },
+		  " SELECT SUM(a.i) FROM m a, m b, m c, m d",
+		  SQLITE_INTERRUPT },
 	};
 	char *path = finished("guarded");
 	sqlite3 *database = recording_open(path);
@@ -814,8 +820,7 @@ static void test_guard(void **state)
 		assert_int_equal(status, refused[i].status);
 	}
 	assert_int_equal(sqlite3_hard_heap_limit64(-1), GUARD_HEAP_BYTES);
-	assert_int_equal(sqlite3_exec(database, "SELECT * FROM toll", NULL, NULL, NULL),
-			 SQLITE_OK);
+	assert_int_equal(sqlite3_exec(database, "SELECT * FROM toll", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(database);
 	assert_int_not_equal(access("stolen", F_OK), 0);
 	g_free(path);
@@ -825,7 +830,8 @@ static void test_guard(void **state)
 static void test_linked_directory(void **state)
 {
 	char *directory = in_directory("real"), *link = in_directory("link to it");
-	char *path = g_build_filename(link, "a", NULL), *real = g_build_filename(directory, "a", NULL);
+	char *path = g_build_filename(link, "a", NULL),
+	     *real = g_build_filename(directory, "a", NULL);
 	struct recording *recording;
 
 	(void)state;
@@ -868,7 +874,9 @@ static void test_planted_while_read(void **state)
 		database = recording_open(path);
 		assert_one_line(captured_stderr(), journal, "left alone",
 				i == 0 ? "names another file" :
-				i == 1 ? "is no regular file" : "another user", NULL);
+				i == 1 ? "is no regular file" :
+					 "another user",
+				NULL);
 		assert_non_null(database);
 		assert_int_equal(number_of(database, "SELECT SUM(calls) FROM call"), 23);
 		sqlite3_close(database);
@@ -890,10 +898,15 @@ static void test_hot_journal(void **state)
 
 	(void)state;
 	assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(database, "PRAGMA cache_size = 1; BEGIN;"
-		"WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
-		"INSERT INTO fault_run SELECT 1, 1, 1, 'zero', i, 1, 1, 1, 1, 1, '', 1, '' FROM n;"
-		"UPDATE call SET calls = 666", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(
+			database,
+			"PRAGMA cache_size = 1; BEGIN;"
+			"WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
+			"INSERT INTO fault_run SELECT 1, 1, 1, 'zero', i, 1, 1, 1, 1, 1, '', 1, '' FROM n;"
+			"UPDATE call SET calls = 666",
+			NULL, NULL, NULL),
+		SQLITE_OK);
 	sqlite3_db_cacheflush(database);
 	copy_file(path, dead);
 	copy_file(journal, dead_journal);

@@ -14,19 +14,32 @@
 
 static void test_same_key_sums(void **state)
 {
-	const struct fault_fact fault = { .pid = 42, .fault_class = "zero", .allocated_call = "",
-		.area = "heap", .in_call = "", .faults = 7, .pages = 11, .timed_faults = 3,
-		.timed_cpu_ns = 13, .timed_cpu_us2 = 17, .blocked_ns = 19 };
-	const struct block_fact block = {.pid = 42,
-					 .call = "malloc",
-					 .stack_id = 5,
-					 .made = 3,
-					 .made_bytes = 3 * 4099,
-					 .freed = 2,
-					 .freed_bytes = 2 * 4099,
-					 .never_used_bytes = 4096};
-	const struct map_call_fact map = { .pid = 42, .call = "mmap", .in_call = "", .stack_id = 5,
-		.sum = { .calls = 5, .bytes = 7, .cpu_ns = 11, .failed = 1 } };
+	const struct fault_fact fault = { .pid = 42,
+					  .fault_class = "zero",
+					  .allocated_call = "",
+					  .area = "heap",
+					  .in_call = "",
+					  .faults = 7,
+					  .pages = 11,
+					  .timed_faults = 3,
+					  .timed_cpu_ns = 13,
+					  .timed_cpu_us2 = 17,
+					  .blocked_ns = 19 };
+	const struct block_fact block = { .pid = 42,
+					  .call = "malloc",
+					  .stack_id = 5,
+					  .made = 3,
+					  .made_bytes = 3 * 4099,
+					  .freed = 2,
+					  .freed_bytes = 2 * 4099,
+					  .never_used_bytes = 4096 };
+	const struct map_call_fact map = {
+		.pid = 42,
+		.call = "mmap",
+		.in_call = "",
+		.stack_id = 5,
+		.sum = { .calls = 5, .bytes = 7, .cpu_ns = 11, .failed = 1 }
+	};
 	struct recording *recording;
 	char *path = in_directory("sums");
 	int round, slice;
@@ -60,8 +73,9 @@ static void test_same_key_sums(void **state)
 				" blocked_ns = 38"),
 			 2);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM block WHERE made = 6 AND freed = 4 AND"
-				" made_bytes = 24594 AND freed_bytes = 16396 AND"
-				" never_used_bytes = 8192"), 2);
+				      " made_bytes = 24594 AND freed_bytes = 16396 AND"
+				      " never_used_bytes = 8192"),
+			 2);
 	assert_int_equal(number(path,
 				"SELECT COUNT(*) FROM map_call WHERE calls = 10 AND failed = 2 AND"
 				" bytes = 14 AND cpu_ns = 22"),
@@ -70,15 +84,23 @@ static void test_same_key_sums(void **state)
 	assert_int_equal(number(path, "SELECT SUM(hits) FROM hit"), 4 * 31);
 	assert_int_equal(number(path, "SELECT SUM(count) FROM loss"), 4 * 37);
 	assert_int_equal(number(path, "SELECT SUM(cpu_ns) * 1000000 + SUM(minor_faults) * 1000 +"
-				" SUM(major_faults) FROM process_slice"), 4 * 41043047);
+				      " SUM(major_faults) FROM process_slice"),
+			 4 * 41043047);
 	g_free(path);
 }
 
 static void test_processes_and_allocators(void **state)
 {
-	struct allocator_fact allocator = { .pid = 42, .module = "/libc", .kind = "glibc",
-		.version = "2.36", .functions = "", .refused = "", .mmap_threshold_low = -1,
-		.mmap_threshold_high = -1, .dynamic = -1, .tunables = "" };
+	struct allocator_fact allocator = { .pid = 42,
+					    .module = "/libc",
+					    .kind = "glibc",
+					    .version = "2.36",
+					    .functions = "",
+					    .refused = "",
+					    .mmap_threshold_low = -1,
+					    .mmap_threshold_high = -1,
+					    .dynamic = -1,
+					    .tunables = "" };
 	char *path = in_directory("processes");
 	struct recording *recording = recording_create(path, false);
 
@@ -124,8 +146,12 @@ static void test_processes_and_allocators(void **state)
 /* Faults of one site in two files are two rows; what is not named is ''. */
 static void test_areas(void **state)
 {
-	struct fault_fact fault = { .pid = 42, .fault_class = "file_minor", .allocated_call = "",
-		.area = "file", .in_call = "", .faults = 7 };
+	struct fault_fact fault = { .pid = 42,
+				    .fault_class = "file_minor",
+				    .allocated_call = "",
+				    .area = "file",
+				    .in_call = "",
+				    .faults = 7 };
 	struct fault_run_fact run = { .pid = 42, .fault_class = "zero", .pages = 3 };
 	char *path = in_directory("areas");
 	struct recording *recording = recording_create(path, false);
@@ -150,13 +176,17 @@ static void test_areas(void **state)
 	assert_int_equal(number(path, "SELECT faults FROM fault WHERE area_name = '/srv/a'"), 7);
 	assert_int_equal(number(path, "SELECT faults FROM fault WHERE area_name = '/srv/b'"), 14);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM fault_run WHERE allocated_call = '' AND"
-				" area = ''"), 1);
+				      " area = ''"),
+			 1);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM fault_run WHERE allocated_call ="
-				" 'malloc' AND area = 'arena'"), 1);
+				      " 'malloc' AND area = 'arena'"),
+			 1);
 	/* Every class belongs to a toll, and only those that clear or copy write a page. */
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM fault_class WHERE toll = 'swap.in' AND"
-				" NOT writes_page"), 5);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM fault_class WHERE class IN"
+				      " NOT writes_page"),
+			 5);
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM fault_class WHERE class IN"
 				" ('zero_mthp', 'reuse') AND writes_page = (class = 'zero_mthp')"),
 			 2);
 	g_free(path);
@@ -164,8 +194,9 @@ static void test_areas(void **state)
 
 static void test_sizes(void **state)
 {
-	struct process_slice_fact fact = { .pid = 42, .cpu_ns = 3, .rss_bytes = 1009 * 4096,
-		.swap_bytes = 0 };
+	struct process_slice_fact fact = {
+		.pid = 42, .cpu_ns = 3, .rss_bytes = 1009 * 4096, .swap_bytes = 0
+	};
 	char *path = in_directory("sizes");
 	struct recording *recording = recording_create(path, false);
 
@@ -184,25 +215,40 @@ static void test_sizes(void **state)
 	assert_int_equal(recording_finish(recording), 0);
 	recording_close(recording);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM process_slice WHERE slice = 1 AND"
-				" cpu_ns = 6 AND rss_bytes = 4132864 AND swap_bytes = 4096"), 1);
+				      " cpu_ns = 6 AND rss_bytes = 4132864 AND swap_bytes = 4096"),
+			 1);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM process_slice WHERE slice = 2 AND"
-				" cpu_ns = 5 AND rss_bytes IS NULL AND swap_bytes IS NULL"), 1);
+				      " cpu_ns = 5 AND rss_bytes IS NULL AND swap_bytes IS NULL"),
+			 1);
 	g_free(path);
 }
 
 /* Rows that describe a state: the last word counts. */
 static void test_states(void **state)
 {
-	struct memory_cgroup_fact group = { .path = "/box", .version = 2, .limit_bytes = 83886080,
-		.limit_path = "/", .swap_limit_bytes = 0, .usage_bytes = 7, .peak_bytes = 11 };
-	struct swap_device_fact device = { .path = "/swap", .kind = "file", .size_bytes = 1009,
-		.priority = -2, .type = -1 };
-	struct access_fact site = { .pid = 42, .call = "mmap", .allocated_stack = UINT64_MAX,
-		.first_pages = 3, .first_sequential_pages = 2, .in_pages = 13,
-		.in_sequential_pages = 11, .distinct_pages = 5, .max_returns = 7,
-		.untracked_pages = 1 };
-	const struct access_fact area = { .pid = 42, .area = "file", .area_name = "/srv/a",
-		.first_pages = 17 };
+	struct memory_cgroup_fact group = { .path = "/box",
+					    .version = 2,
+					    .limit_bytes = 83886080,
+					    .limit_path = "/",
+					    .swap_limit_bytes = 0,
+					    .usage_bytes = 7,
+					    .peak_bytes = 11 };
+	struct swap_device_fact device = {
+		.path = "/swap", .kind = "file", .size_bytes = 1009, .priority = -2, .type = -1
+	};
+	struct access_fact site = { .pid = 42,
+				    .call = "mmap",
+				    .allocated_stack = UINT64_MAX,
+				    .first_pages = 3,
+				    .first_sequential_pages = 2,
+				    .in_pages = 13,
+				    .in_sequential_pages = 11,
+				    .distinct_pages = 5,
+				    .max_returns = 7,
+				    .untracked_pages = 1 };
+	const struct access_fact area = {
+		.pid = 42, .area = "file", .area_name = "/srv/a", .first_pages = 17
+	};
 	char *path = in_directory("states");
 	struct recording *recording = recording_create(path, false);
 
@@ -232,33 +278,47 @@ static void test_states(void **state)
 	assert_int_equal(recording_finish(recording), 0);
 	recording_close(recording);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM process WHERE memory_cgroup = '/box'"
-				" AND comm = 'after exec'"), 1);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM memory_cgroup WHERE path = '/box' AND"
+				      " AND comm = 'after exec'"),
+			 1);
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM memory_cgroup WHERE path = '/box' AND"
 				" version = 2 AND limit_bytes = 83886080 AND limit_path = '/' AND"
 				" swap_limit_bytes = 0 AND usage_bytes = 7 AND peak_bytes = 11"),
 			 1);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM memory_cgroup WHERE path = '/free' AND"
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM memory_cgroup WHERE path = '/free' AND"
 				" COALESCE(limit_bytes, limit_path, swap_limit_bytes, usage_bytes,"
-				" peak_bytes) IS NULL"), 1);
+				" peak_bytes) IS NULL"),
+			 1);
 	assert_int_equal(number(path, "SELECT value FROM memory_cgroup_counter"), 103);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM swap_device WHERE kind = 'file' AND"
-				" size_bytes = 1009 AND priority = -2 AND type = 0"), 1);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM access WHERE pid = 42 AND call = 'mmap'"
+				      " size_bytes = 1009 AND priority = -2 AND type = 0"),
+			 1);
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM access WHERE pid = 42 AND call = 'mmap'"
 				" AND allocated_stack = -1 AND area = '' AND area_name = '' AND"
 				" first_pages = 3 AND first_sequential_pages = 2 AND in_pages = 19"
 				" AND in_sequential_pages = 11 AND distinct_pages = 5 AND"
-				" max_returns = 7 AND untracked_pages = 1"), 1);
-	assert_int_equal(number(path, "SELECT COUNT(*) FROM access WHERE call = '' AND"
+				" max_returns = 7 AND untracked_pages = 1"),
+			 1);
+	assert_int_equal(number(path,
+				"SELECT COUNT(*) FROM access WHERE call = '' AND"
 				" allocated_stack = 0 AND area = 'file' AND area_name = '/srv/a'"
-				" AND first_pages = 17"), 1);
+				" AND first_pages = 17"),
+			 1);
 	assert_int_equal(number(path, "SELECT COUNT(*) FROM access"), 2);
 	g_free(path);
 }
 
 static void test_stacks_once(void **state)
 {
-	struct frame frame = { .function = "f", .module = "/m", .file = "f.c", .line = 3,
-			       .kind = FRAME_NATIVE, .build_id = "00", .module_offset = 16 };
+	struct frame frame = { .function = "f",
+			       .module = "/m",
+			       .file = "f.c",
+			       .line = 3,
+			       .kind = FRAME_NATIVE,
+			       .build_id = "00",
+			       .module_offset = 16 };
 	const uint64_t id = 0xffffffff00000001;
 	char *path = in_directory("stacks");
 	struct recording *recording = recording_create(path, false);

@@ -43,7 +43,8 @@ static void test_a_signal_is_not_read(void **state)
 
 	(void)state;
 	assert_int_equal(ticks(&patience, &(struct watchdog_state){ .signal_waits = true },
-			       4 * USUAL), USUAL);
+			       4 * USUAL),
+			 USUAL);
 }
 
 static void test_over_time(void **state)
@@ -121,8 +122,7 @@ static void test_what_is_held_up_attaching_ends(void **state)
 		dup2(pipes[1], STDERR_FILENO);
 		sigemptyset(&none);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		watchdog_attach_by(watchdog_start(&none),
-				   now.tv_sec * 1000000000ULL + now.tv_nsec);
+		watchdog_attach_by(watchdog_start(&none), now.tv_sec * 1000000000ULL + now.tv_nsec);
 		for (;;)
 			pause();
 	}

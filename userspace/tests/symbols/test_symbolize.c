@@ -40,11 +40,11 @@
 
 struct target {
 	pid_t pid;
-	int input;		/* closed: the target ends */
+	int input; /* closed: the target ends */
 	uint64_t main;
 	uint64_t visible;
 	uint64_t hidden;
-	uint64_t call;		/* a return address inside main */
+	uint64_t call; /* a return address inside main */
 };
 
 /* A program that prints four addresses and waits for the end of its input. */
@@ -70,8 +70,9 @@ static struct target start_command(char *const arguments[])
 	target.input = in[1];
 	file = fdopen(out[0], "r");
 	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
-				&target.main, &target.visible, &target.hidden, &target.call), 4);
+	assert_int_equal(fscanf(file, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &target.main,
+				&target.visible, &target.hidden, &target.call),
+			 4);
 	fclose(file);
 	return target;
 }
@@ -99,8 +100,8 @@ static void print_frames(const struct frame *frames, size_t count, char *line, s
 
 	line[0] = '\0';
 	for (i = 0; i < count; i++) {
-		used += (size_t)snprintf(line + used, size - used, "%s\n%s:",
-					 *frames[i].function ? frames[i].function : "??",
+		used += (size_t)snprintf(line + used, size - used,
+					 "%s\n%s:", *frames[i].function ? frames[i].function : "??",
 					 *frames[i].file ? frames[i].file : "??");
 		if (frames[i].line)
 			used += (size_t)snprintf(line + used, size - used, "%u\n", frames[i].line);
@@ -216,8 +217,8 @@ static void test_return_address(void **state)
 
 	(void)state;
 	assert_int_equal(symbolizer_show(symbolizer, target.pid, false), 0);
-	assert_int_equal(symbolizer_user(symbolizer, target.pid, target.call, true, frames,
-					 FRAMES), 1);
+	assert_int_equal(symbolizer_user(symbolizer, target.pid, target.call, true, frames, FRAMES),
+			 1);
 	witness = output_of(text("addr2line -f -i -C -e %s 0x%" PRIx64, path,
 				 target.call - 1 - bias));
 	print_frames(frames, 1, ours, sizeof(ours));
@@ -226,8 +227,8 @@ static void test_return_address(void **state)
 	assert_int_equal(frames[0].symbol_offset, target.call - target.main);
 	free(witness);
 	/* The first byte of a function as a return address: the call ended what lies before. */
-	assert_int_equal(symbolizer_user(symbolizer, target.pid, target.main, true, frames,
-					 FRAMES), 1);
+	assert_int_equal(symbolizer_user(symbolizer, target.pid, target.main, true, frames, FRAMES),
+			 1);
 	assert_string_not_equal(frames[0].function, "main");
 	stop(&target);
 	symbolizer__free(symbolizer);
@@ -302,8 +303,8 @@ static void test_debuglink(void **state)
 		char *debug = text("%s/.debug/%s.debug", directory, build_ids[i]);
 
 		run(text("mkdir -p %s/.debug && objcopy --only-keep-debug %s %s && strip %s && "
-			 "objcopy --add-gnu-debuglink=%s %s", directory, path, debug, path, debug,
-			 path));
+			 "objcopy --add-gnu-debuglink=%s %s",
+			 directory, path, debug, path, debug, path));
 		expect_hidden(path, "hidden", 20);
 		/* A debug file of another build must not be believed. */
 		free(build("other", "gcc", "-g -O1 -Wl,--build-id=md5"));
@@ -332,7 +333,8 @@ static void test_container(void **state)
 	run(text("mkdir -p %s/usr/lib %s/symbols/.build-id/00 && "
 		 "ln -s /symbols %s/usr/lib/debug && "
 		 "objcopy --only-keep-debug %s %s/symbols/.build-id/00/ff17a5.debug && "
-		 "strip -o %s/contained %s", root, root, root, path, root, root, path));
+		 "strip -o %s/contained %s",
+		 root, root, root, path, root, root, path));
 	target = start_command(command);
 	assert_int_equal(symbolizer_show(symbolizer, target.pid, false), 0);
 	stop(&target);
@@ -401,7 +403,7 @@ static void test_exited(void **state)
 
 static void test_forked(void **state)
 {
-	const pid_t child = 4194301;	/* need not exist */
+	const pid_t child = 4194301; /* need not exist */
 	char *path = build("forked", "gcc", "-g -O0");
 	struct symbolizer *symbolizer = symbolizer__new();
 	struct target target = start(path);
@@ -429,7 +431,7 @@ static void test_forked(void **state)
 static void test_unmapped(void **state)
 {
 	char *path = build("unmapped", "gcc", "-g -O0");
-	uint64_t offset = nm_value(path, "visible");	/* file offset too: .text of a PIE */
+	uint64_t offset = nm_value(path, "visible"); /* file offset too: .text of a PIE */
 	struct symbolizer *symbolizer = symbolizer__new();
 	struct frame frames[FRAMES];
 	uint64_t address;
@@ -581,8 +583,10 @@ static void test_no_network(void **state)
 static void test_speed(void **state)
 {
 	char *const python[] = {
-		"/usr/bin/python3", "-c",
-		"import sys; print('1 2 3 4', flush=True); sys.stdin.read()", NULL,
+		"/usr/bin/python3",
+		"-c",
+		"import sys; print('1 2 3 4', flush=True); sys.stdin.read()",
+		NULL,
 	};
 	struct symbolizer *symbolizer = symbolizer__new();
 	struct frame frames[FRAMES];
@@ -625,8 +629,7 @@ static void test_speed(void **state)
 		fclose(maps);
 	}
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-	seconds = (double)(end.tv_sec - begin.tv_sec) +
-		  (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+	seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 	print_message("%u addresses, %u named, %.3f s\n", done, named, seconds);
 	/* Most of Python's functions have no symbol, and libc6-dbg may not be installed. */
 	assert_true(named > wanted / 13);
@@ -658,24 +661,15 @@ static int begin_with_listener(char **arguments)
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_inlined),
-		cmocka_unit_test(test_cpp),
-		cmocka_unit_test(test_return_address),
-		cmocka_unit_test(test_build_id),
-		cmocka_unit_test(test_stripped),
-		cmocka_unit_test(test_debuglink),
-		cmocka_unit_test(test_container),
-		cmocka_unit_test(test_deleted),
-		cmocka_unit_test(test_exited),
-		cmocka_unit_test(test_forked),
-		cmocka_unit_test(test_unmapped),
-		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_vdso),
-		cmocka_unit_test(test_libc),
-		cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_no_network),
-		cmocka_unit_test(test_speed),
+		cmocka_unit_test(test_lines),	   cmocka_unit_test(test_inlined),
+		cmocka_unit_test(test_cpp),	   cmocka_unit_test(test_return_address),
+		cmocka_unit_test(test_build_id),   cmocka_unit_test(test_stripped),
+		cmocka_unit_test(test_debuglink),  cmocka_unit_test(test_container),
+		cmocka_unit_test(test_deleted),	   cmocka_unit_test(test_exited),
+		cmocka_unit_test(test_forked),	   cmocka_unit_test(test_unmapped),
+		cmocka_unit_test(test_unknown),	   cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_libc),	   cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_no_network), cmocka_unit_test(test_speed),
 	};
 
 	(void)count;

@@ -82,8 +82,8 @@ static void test_hostile(void **state)
 		code = map_code(broken, &mapped);
 		assert_int_equal(symbolizer_show(symbolizer, getpid(), false), 0);
 		for (at = 0; at < mapped; at += 61)
-			assert_true(look_up(symbolizer, getpid(),
-					    (uint64_t)(uintptr_t)code + at, frames) >= 1);
+			assert_true(look_up(symbolizer, getpid(), (uint64_t)(uintptr_t)code + at,
+					    frames) >= 1);
 		munmap(code, mapped);
 		symbolizer__free(symbolizer);
 		assert_int_equal(unlink(broken), 0);
@@ -136,7 +136,8 @@ static void test_fifos(void **state)
 	memcpy(content, "fifo", 4);
 	write_file(section, content, 12);
 	run(text("strip %s && objcopy --remove-section .gnu_debugaltlink "
-		 "--add-section .gnu_debuglink=%s %s", path, section, path));
+		 "--add-section .gnu_debuglink=%s %s",
+		 path, section, path));
 	assert_int_equal(line_of_visible(path, offset), 0);
 	free(section);
 	free(fifo);
@@ -207,8 +208,8 @@ static void test_bomb(void **state)
 	if (system("command -v xz >/dev/null"))
 		skip();
 	run(text("head -c 268435456 /dev/zero | xz -0 > %s/bomb.xz && strip %s && "
-		 "objcopy --add-section .gnu_debugdata=%s/bomb.xz %s", directory, path, directory,
-		 path));
+		 "objcopy --add-section .gnu_debugdata=%s/bomb.xz %s",
+		 directory, path, directory, path));
 	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
 	line_of_visible(path, offset);
 	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);

@@ -70,8 +70,8 @@ static void start_threads(unsigned int count, void *(*last)(void *))
 static int act(const char *mode)
 {
 	const struct rlimit no_core = { 0, 0 };
-	char *memory = mmap(NULL, GROWN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
+	char *memory =
+		mmap(NULL, GROWN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_t thread;
 	int i;
 
@@ -96,7 +96,7 @@ static int act(const char *mode)
 	if (!strcmp(mode, "exec") || !strcmp(mode, "wait"))
 		for (;;)
 			pause();
-	return 31;	/* "threads": all end with the process */
+	return 31; /* "threads": all end with the process */
 }
 
 /* ---- what was seen of it ---- */
@@ -104,10 +104,10 @@ static int act(const char *mode)
 struct seen {
 	unsigned int execs, by_others, forked, dying, exiting;
 	unsigned int ready, started;
-	bool ready_late;	/* a thread had been seen dying */
-	bool will_signal;		/* its loader is expected to send SIGURG ... */
-	bool urgent;		/* and a signal comes as if it had */
-	int64_t least_rss;	/* at any thread's end; -1: unknown at one */
+	bool ready_late;   /* a thread had been seen dying */
+	bool will_signal;  /* its loader is expected to send SIGURG ... */
+	bool urgent;	   /* and a signal comes as if it had */
+	int64_t least_rss; /* at any thread's end; -1: unknown at one */
 	bool died_after_end;
 	int exit_status;
 };
@@ -456,7 +456,7 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 1)
-		_exit(act(argv[1]));	/* no look for leaks: that needs ptrace itself */
-	alarm(100);	/* a hang is a failure */
+		_exit(act(argv[1])); /* no look for leaks: that needs ptrace itself */
+	alarm(100);		     /* a hang is a failure */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

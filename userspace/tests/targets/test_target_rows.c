@@ -38,8 +38,8 @@ static pid_t thread_id;
 
 static void *touch(void *unused)
 {
-	char *memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
 	size_t i;
 
 	for (i = 0; i < PAGES; i++)
@@ -69,9 +69,9 @@ static void act(int in, int out)
 /* ---- the tracer ---- */
 
 static struct {
-	int to, from;		/* pipes of the process */
-	int fd;			/* the map whose updates are to find a thread gone; 0: none */
-	unsigned int ended;	/* threads so far */
+	int to, from;	    /* pipes of the process */
+	int fd;		    /* the map whose updates are to find a thread gone; 0: none */
+	unsigned int ended; /* threads so far */
 } process;
 
 static void end_a_thread(void)
@@ -101,7 +101,7 @@ static struct memtoll_bpf *load(void)
 	int fd;
 
 	assert_non_null(bpf);
-	bpf_object__for_each_program(program, bpf->obj)
+	bpf_object__for_each_program (program, bpf->obj)
 		bpf_program__set_autoload(program, program == bpf->progs.process_exit);
 	fd = unwinder_prepare(bpf);
 	assert_true(fd >= 0);

@@ -148,7 +148,8 @@ static void test_a_refresh_reads_once(void **state)
 	targets_changed(parts->targets, pid);
 	targets_refresh(parts->targets);
 	assert_int_equal(reads(), 1);
-	assert_true(symbolizer_has_code(parts->symbolizer, pid, (uintptr_t)test_a_refresh_reads_once));
+	assert_true(symbolizer_has_code(parts->symbolizer, pid,
+					(uintptr_t)test_a_refresh_reads_once));
 	targets_mapped(parts->targets, pid);
 	assert_int_equal(reads(), 1);
 	targets_ready(parts->targets, pid);
@@ -236,8 +237,9 @@ static void test_observers_are_called_at_their_moment(void **state)
 	observer.state = &at_once;
 	observer.mapped = on_mapped;
 	observers_add(observers, &observer);
-	observers_add(observers, &(struct observer){
-		.moment = AT_ONCE, .state = &sparse, .exited = on_exit_of });
+	observers_add(observers, &(struct observer){ .moment = AT_ONCE,
+						     .state = &sparse,
+						     .exited = on_exit_of });
 	observers_forked(observers, AT_ONCE, 1, 2);
 	observers_mapped(observers, 2, NULL, true);
 	observers_executed(observers, AT_ONCE, 2);
@@ -247,8 +249,7 @@ static void test_observers_are_called_at_their_moment(void **state)
 	observers_exited(observers, AT_ONCE, 2);
 	observers_forgotten(observers, 2);
 	assert_string_equal(with_records.text, "fork 1 2;exec 2 0;exit 2 0;forgotten 2 0;");
-	assert_string_equal(at_once.text,
-			    "fork 1 2;mapped 2 1;exec 2 0;exit 2 0;forgotten 2 0;");
+	assert_string_equal(at_once.text, "fork 1 2;mapped 2 1;exec 2 0;exit 2 0;forgotten 2 0;");
 	assert_string_equal(sparse.text, "exit 2 0;");
 	observers_free(observers);
 }

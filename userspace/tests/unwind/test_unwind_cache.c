@@ -29,8 +29,8 @@
 #define LIBRARIES 199
 
 static struct unwind_table expected;
-static int library = -1;	/* libc.so.6 */
-static int other = -1;		/* a program without .eh_frame: whoever compiles it gets an error */
+static int library = -1; /* libc.so.6 */
+static int other = -1;	 /* a program without .eh_frame: whoever compiles it gets an error */
 
 static char *cache_path(const char *name)
 {
@@ -173,8 +173,16 @@ static void test_round_trip(void **state)
 static void test_keys(void **state)
 {
 	static const char *const odd[] = {
-		"", "..", "../../etc/passwd", "0011223344556677/../x", "00112233445566778", "0011",
-		"00112233445566XY", "00112233445566AA", "0011223344556677\n", "/0112233445566aa",
+		"",
+		"..",
+		"../../etc/passwd",
+		"0011223344556677/../x",
+		"00112233445566778",
+		"0011",
+		"00112233445566XY",
+		"00112233445566AA",
+		"0011223344556677\n",
+		"/0112233445566aa",
 	};
 	char *path = cache_path(""), *long_id = text("%0130d", 7);
 
@@ -424,8 +432,7 @@ static void test_speed(void **state)
 			char *key = text("cccccccccccccc%02x", i);
 			struct unwind_table table;
 
-			assert_int_equal(unwind_cache_get(key, pass ? other : library,
-							  &table), 0);
+			assert_int_equal(unwind_cache_get(key, pass ? other : library, &table), 0);
 			assert_int_equal(table.count, expected.count);
 			unwind_table_free(&table);
 			free(key);

@@ -24,8 +24,8 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 10
-#define LIBRARY_ROUNDS 503	/* two minutes is the limit of a test */
-#define KEPT (32L << 10)	/* KiB of freed memory that is not used again */
+#define LIBRARY_ROUNDS 503 /* two minutes is the limit of a test */
+#define KEPT (32L << 10)   /* KiB of freed memory that is not used again */
 #else
 #define SLOWDOWN 1
 #define LIBRARY_ROUNDS 2003
@@ -45,7 +45,7 @@ static uint32_t next_random(void)
 struct outcomes {
 	unsigned int tables;
 	unsigned int errors;
-	double slowest;		/* seconds */
+	double slowest; /* seconds */
 };
 
 /* Where the error or table is one that the header allows. */
@@ -120,8 +120,8 @@ static size_t find_regions(const char *bytes, struct region *regions)
 	regions[count++] = (struct region){ header->e_shoff, header->e_shnum * sizeof(Elf64_Shdr) };
 	for (unsigned int i = 0; i < header->e_shnum; i++)
 		if (strncmp(names + sections[i].sh_name, ".eh_frame", 9) == 0)
-			regions[count++] = (struct region){ sections[i].sh_offset,
-							    sections[i].sh_size };
+			regions[count++] =
+				(struct region){ sections[i].sh_offset, sections[i].sh_size };
 	assert_int_equal(count, 5);
 	return count;
 }
@@ -156,8 +156,9 @@ static void mutate(const char *path, unsigned int rounds, unsigned int every_fil
 			size_t reach = next_random() % 3 ? region->size : 1 + region->size / 97;
 
 			places[i] = region->offset + next_random() % reach;
-			copy[places[i]] = (char)(round % 5 == 0 ? 0xff : round % 5 == 1 ? 0 :
-						 next_random());
+			copy[places[i]] = (char)(round % 5 == 0 ? 0xff :
+						 round % 5 == 1 ? 0 :
+								  next_random());
 		}
 		try_image(copy, size, round % every_file == 0 ? fd : -1, &outcomes);
 		for (unsigned int i = 0; i < changes; i++)
@@ -197,20 +198,19 @@ static void cut(const char *path, size_t step)
 	free(bytes);
 }
 
-static const char source[] =
-	"#include <stdio.h>\n"
-	"volatile int sink;\n"
-	"__attribute__((noinline)) int work(int n)\n"
-	"{\n"
-	"	volatile char space[97];\n"
-	"	space[n] = 1;\n"
-	"	return n > 2 ? work(n - 1) * work(n - 2) : sink + space[0];\n"
-	"}\n"
-	"int main(int argc, char **argv)\n"
-	"{\n"
-	"	printf(\"%d %s\\n\", work(argc), argv[0]);\n"
-	"	return 0;\n"
-	"}\n";
+static const char source[] = "#include <stdio.h>\n"
+			     "volatile int sink;\n"
+			     "__attribute__((noinline)) int work(int n)\n"
+			     "{\n"
+			     "	volatile char space[97];\n"
+			     "	space[n] = 1;\n"
+			     "	return n > 2 ? work(n - 1) * work(n - 2) : sink + space[0];\n"
+			     "}\n"
+			     "int main(int argc, char **argv)\n"
+			     "{\n"
+			     "	printf(\"%d %s\\n\", work(argc), argv[0]);\n"
+			     "	return 0;\n"
+			     "}\n";
 
 static char *build_text(const char *suffix, const char *content, const char *options)
 {
@@ -299,7 +299,8 @@ static long forget_peak(void)
 static void try_frames(const char *what, const char *frames)
 {
 	char *assembly = text(".globl f\n.hidden f\nf: .skip 524287, 0x90\n"
-			      ".section .eh_frame, \"a\", @unwind\n%s", frames);
+			      ".section .eh_frame, \"a\", @unwind\n%s",
+			      frames);
 	char *path = build_text("s", assembly, "-shared -nostdlib -Wl,--no-eh-frame-hdr"), *bytes;
 	struct outcomes outcomes = { 0 };
 	long before, grown;
@@ -318,10 +319,10 @@ static void try_frames(const char *what, const char *frames)
 	free(assembly);
 }
 
-#define CIE \
+#define CIE                                                                                  \
 	"cie: .long 2f - 1f\n1: .long 0\n.byte 1\n.string \"zR\"\n.uleb128 1\n.sleb128 -8\n" \
 	".byte 16\n.uleb128 1\n.byte 0x1b, 0x0c, 7, 8, 0x90, 1\n.balign 4\n2:\n"
-#define FDE(start, length, program) \
+#define FDE(start, length, program)                                                    \
 	".long 2f - 1f\n1: .long . - cie\n.long f + " start " - .\n.long " length "\n" \
 	".uleb128 0\n" program "\n.balign 4\n2:\n"
 
@@ -329,12 +330,13 @@ static void test_slow_files(void **state)
 {
 	(void)state;
 	/* A row of every byte of a function: libdw runs its program from the start for each. */
-	try_frames("long function", CIE FDE("0", "524287",
-		   ".rept 262139\n.byte 0x41, 0x0e, 16, 0x41, 0x0e, 8\n.endr") ".long 0\n");
-	try_frames("many states", CIE FDE("0", "524287",
-		   ".rept 1048573\n.byte 0x0a\n.endr") ".long 0\n");
-	try_frames("no way forward", CIE FDE("0", "524287",
-		   ".rept 349525\n.byte 0x40, 0x0e, 16\n.endr") ".long 0\n");
+	try_frames("long function",
+		   CIE FDE("0", "524287",
+			   ".rept 262139\n.byte 0x41, 0x0e, 16, 0x41, 0x0e, 8\n.endr") ".long 0\n");
+	try_frames("many states",
+		   CIE FDE("0", "524287", ".rept 1048573\n.byte 0x0a\n.endr") ".long 0\n");
+	try_frames("no way forward",
+		   CIE FDE("0", "524287", ".rept 349525\n.byte 0x40, 0x0e, 16\n.endr") ".long 0\n");
 	/* Each function runs the program of its CIE: once for all of them. */
 	try_frames("long CIE",
 		   "cie: .long 2f - 1f\n1: .long 0\n.byte 1\n.string \"zR\"\n.uleb128 1\n"
@@ -342,8 +344,8 @@ static void test_slow_files(void **state)
 		   ".rept 262139\n.byte 0x0e, 8\n.endr\n.balign 4\n2:\n"
 		   ".rept 24989\n" FDE("7", "1", "") ".endr\n.long 0\n");
 	/* Functions all in one place, from the last to the first. */
-	try_frames("overlapping", CIE ".set i, 49999\n.rept 49999\n" FDE("i", "524287 - i", "")
-		   ".set i, i - 1\n.endr\n.long 0\n");
+	try_frames("overlapping", CIE ".set i, 49999\n.rept 49999\n" FDE(
+					  "i", "524287 - i", "") ".set i, i - 1\n.endr\n.long 0\n");
 	/* Zeros end it, or stand between entries. */
 	try_frames("terminators", CIE ".skip 1048573 - 1\n" FDE("0", "16", "") ".long 0\n");
 }
@@ -357,8 +359,7 @@ static void test_cyclic(void **state)
 		   ".balign 4\n2:\n"
 		   ".long 2f - 1f\n1: .long -64\n.long f - .\n.long 16\n.uleb128 0\n.balign 4\n2:\n"
 		   ".long 2f - 1f\n1: .long . - 3b + 4\n.long f - .\n.long 16\n.uleb128 0\n"
-		   ".balign 4\n2:\n"
-		   FDE("16", "16", "") ".long 0\n");
+		   ".balign 4\n2:\n" FDE("16", "16", "") ".long 0\n");
 }
 
 /* A sparse file of 1 TiB whose .eh_frame claims a quarter of it, and then as much as is read. */

@@ -15,12 +15,13 @@
 #include "own_libc.h"
 #include "unwind_witness.h"
 
-#define RULE(cfa, offset, rbp, rbp_offset) \
-	((uint32_t)(cfa) | (uint32_t)(rbp) << 3 | \
+#define RULE(cfa, offset, rbp, rbp_offset)                          \
+	((uint32_t)(cfa) | (uint32_t)(rbp) << 3 |                   \
 	 ((uint32_t)((offset) / 8) & 0x1ffff) << UNWIND_CFA_SHIFT | \
 	 (uint32_t)((rbp_offset) / 8) << UNWIND_RBP_SHIFT)
-#define DEREF(cfa, offset, addend) \
-	((uint32_t)(cfa) | (uint32_t)RBP_SAME << 3 | ((uint32_t)(addend) / 8) << UNWIND_CFA_SHIFT | \
+#define DEREF(cfa, offset, addend)                      \
+	((uint32_t)(cfa) | (uint32_t)RBP_SAME << 3 |    \
+	 ((uint32_t)(addend) / 8) << UNWIND_CFA_SHIFT | \
 	 ((uint32_t)((offset) / 8) & 0xfff) << (UNWIND_CFA_SHIFT + UNWIND_ADDEND_BITS))
 #define RSP_8 RULE(CFA_RSP, 8, RBP_SAME, 0)
 
@@ -92,7 +93,8 @@ static bool has_rule(const struct unwind_table *table, uint64_t start, uint64_t 
 static uint64_t section_field(const char *path, const char *section, int field)
 {
 	char *line = output_of(text("readelf -SW %s | grep -F ' %s ' | sed 's/.*\\] *//' | "
-				    "awk '{ print $%d }'", path, section, field));
+				    "awk '{ print $%d }'",
+				    path, section, field));
 	uint64_t value;
 
 	assert_true(line[0] != '\0');
@@ -104,8 +106,12 @@ static uint64_t section_field(const char *path, const char *section, int field)
 static void test_compilers(void **state)
 {
 	static const char *const options[] = {
-		"-O2 -fomit-frame-pointer", "-O0", "-O2 -no-pie", "-Os -static",
-		"-O2 -fno-omit-frame-pointer -fcf-protection=full", "-O1 -fno-plt",
+		"-O2 -fomit-frame-pointer",
+		"-O0",
+		"-O2 -no-pie",
+		"-Os -static",
+		"-O2 -fno-omit-frame-pointer -fcf-protection=full",
+		"-O1 -fno-plt",
 		"-O2 -fno-asynchronous-unwind-tables -fexceptions",
 	};
 
@@ -279,7 +285,7 @@ static void test_no_frames(void **state)
 
 struct step {
 	const char *directives;
-	uint32_t rule;		/* from there on */
+	uint32_t rule; /* from there on */
 };
 
 static const struct step steps[] = {
@@ -410,7 +416,10 @@ static const char overlapping[] =
 
 static void test_functions(void **state)
 {
-	static const struct { uint64_t start, end; uint32_t rule; } expected[] = {
+	static const struct {
+		uint64_t start, end;
+		uint32_t rule;
+	} expected[] = {
 		{ 0, 64, RULE(CFA_RSP, 16, RBP_SAME, 0) },
 		{ 64, 80, RULE(CFA_RSP, 32, RBP_SAME, 0) },
 		{ 80, 160, RULE(CFA_RSP, 48, RBP_SAME, 0) },
@@ -444,9 +453,9 @@ static void test_functions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compilers),	cmocka_unit_test(test_plt),
+		cmocka_unit_test(test_compilers),	 cmocka_unit_test(test_plt),
 		cmocka_unit_test(test_without_sections), cmocka_unit_test(test_no_frames),
-		cmocka_unit_test(test_instructions),	cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_instructions),	 cmocka_unit_test(test_functions),
 	};
 
 	elf_version(EV_CURRENT);

@@ -103,7 +103,8 @@ static void read_line(char *text, char names[][8], size_t columns, struct interp
 	for (size_t i = 0; i < columns && (word = strtok_r(NULL, " \n", &rest));) {
 		char *field = strcmp(names[i], "CFA") == 0 ? line->cfa :
 			      strcmp(names[i], "rbp") == 0 ? line->rbp :
-			      strcmp(names[i], "ra") == 0 ? line->ip : NULL;
+			      strcmp(names[i], "ra") == 0  ? line->ip :
+							     NULL;
 
 		/* Registers are named twice: r10 (r10). */
 		if (word[0] == '(')
@@ -134,7 +135,7 @@ static void compare_with_readelf(const char *path, uint64_t code_bytes)
 		if ((is_entry || buffer[0] == '\n') && is_open) {
 			compared += compare_line(path, &table, &line, end);
 			is_open = false;
-			end = start;	/* done */
+			end = start; /* done */
 		}
 		if (is_entry) {
 			is_common = strstr(buffer, " CIE ") != NULL;
@@ -188,8 +189,10 @@ static void compare_with_readelf(const char *path, uint64_t code_bytes)
 
 /* Where it is not installed, the others must do. */
 static const char *const optional[] = {
-	"/lib/x86_64-linux-gnu/libpython3.11.so.1.0", "/lib/x86_64-linux-gnu/libcrypto.so.3",
-	"/lib/x86_64-linux-gnu/libstdc++.so.6", "/lib/x86_64-linux-gnu/libm.so.6",
+	"/lib/x86_64-linux-gnu/libpython3.11.so.1.0",
+	"/lib/x86_64-linux-gnu/libcrypto.so.3",
+	"/lib/x86_64-linux-gnu/libstdc++.so.6",
+	"/lib/x86_64-linux-gnu/libm.so.6",
 	"/lib/ld-musl-x86_64.so.1",
 };
 
@@ -288,7 +291,9 @@ static void test_vdso(void **state)
 static void test_speed(void **state)
 {
 	static const char *const large[] = {
-		"/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1", "/usr/sbin/mariadbd", "/usr/bin/node",
+		"/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
+		"/usr/sbin/mariadbd",
+		"/usr/bin/node",
 	};
 	struct timespec begun, done;
 	struct unwind_table table;
@@ -307,8 +312,7 @@ static void test_speed(void **state)
 		seconds = (double)(done.tv_sec - begun.tv_sec) +
 			  (double)(done.tv_nsec - begun.tv_nsec) * 1e-9;
 		print_message("%s: %zu rows, %.3f s\n", path, table.count, seconds);
-		assert_true(!times_count() ||
-			    seconds < (i == 0 ? 0.05 : 1.5) * SLOWDOWN);
+		assert_true(!times_count() || seconds < (i == 0 ? 0.05 : 1.5) * SLOWDOWN);
 		unwind_table_free(&table);
 	}
 }

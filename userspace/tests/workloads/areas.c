@@ -16,12 +16,12 @@
 #include "witness.h"
 
 #define BLOCK_BYTES 1008
-#define HEAP_MAX (64UL << 20)	/* glibc, malloc/arena.c: an arena lies on such a boundary */
+#define HEAP_MAX (64UL << 20) /* glibc, malloc/arena.c: an arena lies on such a boundary */
 #define HUGE (2UL << 20)
 
 struct counts {
-	uint64_t number;	/* of blocks or frames */
-	uint64_t before;	/* pages present in the area */
+	uint64_t number; /* of blocks or frames */
+	uint64_t before; /* pages present in the area */
 	uint64_t after;
 	uint64_t faults;
 	int failed;
@@ -45,7 +45,7 @@ static NOINLINE uint64_t recurse(uint64_t depth)
 {
 	volatile char frame[PAGE];
 
-	frame[0] = (char)depth; /* SITE frame */
+	frame[0] = (char)depth;					    /* SITE frame */
 	return depth ? recurse(depth - 1) + (uint64_t)frame[0] : 0; /* SITE recurse */
 }
 

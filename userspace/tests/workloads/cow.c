@@ -93,7 +93,8 @@ static int run_fork(uint64_t pages, uint64_t children)
 	before = witness_faults();
 	parent_writes(block, len);
 	workload_report("\"child_faults\": %llu, \"parent_faults\": %llu, \"last_child\": %d",
-			(unsigned long long)*counted, (unsigned long long)(witness_faults() - before), pid);
+			(unsigned long long)*counted,
+			(unsigned long long)(witness_faults() - before), pid);
 	return 0;
 }
 

@@ -36,8 +36,8 @@ static NOINLINE void touch(volatile char *pages)
 
 static char *map_pages(void)
 {
-	char *pages = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *pages = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
 
 	if (pages == MAP_FAILED || madvise(pages, PAGES * PAGE, MADV_NOHUGEPAGE))
 		_exit(1);
@@ -80,13 +80,12 @@ int main(int argc, char **argv)
 	if (!started || pthread_barrier_init(&barrier, NULL, threads) ||
 	    pthread_attr_init(&attributes) || pthread_attr_setstacksize(&attributes, STACK))
 		return 1;
-	workload_report("\"malloc\": %llu, \"pages\": %llu",
-			(unsigned long long)(threads * blocks),
+	workload_report("\"malloc\": %llu, \"pages\": %llu", (unsigned long long)(threads * blocks),
 			(unsigned long long)((threads + !!*command) * PAGES));
 	for (uint64_t i = 0; i < threads; i++)
 		if (pthread_create(&started[i], &attributes, work, NULL))
 			return 1;
 	for (uint64_t i = 0; i < threads; i++)
 		pthread_join(started[i], NULL);
-	return *command != NULL;	/* exec failed */
+	return *command != NULL; /* exec failed */
 }

@@ -89,7 +89,8 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	pages = workload_number(argv[0], argv[1]);
-	block = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	block = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
 	if (block == MAP_FAILED || madvise((void *)block, pages * PAGE, MADV_NOHUGEPAGE) ||
 	    pthread_create(&thread, NULL, meddle, NULL))
 		return 1;
@@ -132,7 +133,8 @@ int main(int argc, char **argv)
 	}
 	grown = witness_faults() - grown;
 	workload_report("\"written\": %llu, \"meddled\": %llu, \"seen\": %llu, \"rewritten\": %llu,"
-			" \"grown\": %llu", (unsigned long long)written, (unsigned long long)meddled,
+			" \"grown\": %llu",
+			(unsigned long long)written, (unsigned long long)meddled,
 			(unsigned long long)seen, (unsigned long long)rewritten,
 			(unsigned long long)grown);
 	return 0;

@@ -11,7 +11,7 @@
 
 #define PAGE 4096UL
 #define REGION (512UL << 20)
-#define SMALL_REGION (1UL << 20)	/* what is less than a page */
+#define SMALL_REGION (1UL << 20) /* what is less than a page */
 
 static char small[SMALL_REGION] __attribute__((aligned(16)));
 static atomic_size_t small_used, used;

@@ -10,8 +10,9 @@ void *__libc_malloc(size_t size);
 
 __attribute__((visibility("default"))) jmp_buf *volatile front_exit;
 
-__attribute__((visibility("default"), optimize("omit-frame-pointer", "optimize-sibling-calls")))
-void *malloc(size_t size)
+__attribute__((visibility("default"),
+	       optimize("omit-frame-pointer", "optimize-sibling-calls"))) void *
+malloc(size_t size)
 {
 	if (__builtin_expect(front_exit != NULL, 0))
 		longjmp(*front_exit, 1);

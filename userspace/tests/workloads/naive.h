@@ -41,8 +41,7 @@ __attribute__((destructor)) static void naive_report(void)
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	len = snprintf(text, sizeof(text),
-		       "{\"calls\": %llu, \"bytes\": %llu, \"reused\": %llu}\n",
+	len = snprintf(text, sizeof(text), "{\"calls\": %llu, \"bytes\": %llu, \"reused\": %llu}\n",
 		       atomic_load(&naive_calls), atomic_load(&naive_bytes),
 		       atomic_load(&naive_reused));
 	if (write(fd, text, (size_t)len) != len)

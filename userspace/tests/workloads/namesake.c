@@ -20,8 +20,8 @@ static int to_child[2], from_child[2];
 
 static NOINLINE void touch(uint64_t pages)
 {
-	char *memory = mmap(NULL, pages * 4096, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = mmap(NULL, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
 
 	if (memory == MAP_FAILED || madvise(memory, pages * 4096, MADV_NOHUGEPAGE))
 		_exit(1);

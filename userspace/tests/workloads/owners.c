@@ -22,7 +22,7 @@
 #include "witness.h"
 
 /* Bytes of a chunk of its own mapping that fills so many pages, header and all. */
-#define FILLS(pages) ((pages) * PAGE - 64)
+#define FILLS(pages) ((pages)*PAGE - 64)
 
 static NOINLINE void touch_pages(volatile char *block, uint64_t from, uint64_t to)
 {
@@ -152,7 +152,8 @@ static NOINLINE char *move_region(char *region, char *to)
 {
 	const int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
 
-	return mremap(region, LARGE_PAGES * PAGE, 2 * LARGE_PAGES * PAGE, flags, to); /* SITE move */
+	return mremap(region, LARGE_PAGES * PAGE, 2 * LARGE_PAGES * PAGE, flags,
+		      to); /* SITE move */
 }
 
 static int run_remap(void)
@@ -227,9 +228,9 @@ struct place {
 };
 
 struct worker {
-	uint64_t pages;		/* a block's */
+	uint64_t pages; /* a block's */
 	uint64_t made;
-	uint64_t faults;	/* of this thread, while it touched blocks */
+	uint64_t faults; /* of this thread, while it touched blocks */
 	char *(*make)(uint64_t size);
 };
 
@@ -346,7 +347,7 @@ static int run_hand(uint64_t rounds)
 
 #define THREE 3
 #define FIVE 5
-#define LAP 8191	/* rounds until all memory is given back */
+#define LAP 8191 /* rounds until all memory is given back */
 
 static _Atomic(char *) handed;
 

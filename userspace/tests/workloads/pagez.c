@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "--hold"))
 		workload_wait();
 	swapped = witness_smaps(NULL, UINT64_MAX, "Swap") * 1024 / PAGE;
-	workload_report("\"chunks\": %lu, \"passes\": %lu, \"pages\": %lu, \"swapped\": %llu", count,
-			passes, count * (CHUNK / PAGE), (unsigned long long)swapped);
+	workload_report("\"chunks\": %lu, \"passes\": %lu, \"pages\": %lu, \"swapped\": %llu",
+			count, passes, count * (CHUNK / PAGE), (unsigned long long)swapped);
 	return 0;
 }

@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 		uint64_t *value;
 	} options[] = {
 		{ "--seconds", &seconds }, { "--pairs", &pairs_wanted }, { "--work", &work },
-		{ "--every", &every }, { "--size", &size }, { "--threads", &threads },
+		{ "--every", &every },	   { "--size", &size },		 { "--threads", &threads },
 		{ "--calm", &calm },
 	};
 	pthread_t others[THREADS_MAX];

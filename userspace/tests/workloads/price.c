@@ -30,7 +30,7 @@
 
 struct worker {
 	pthread_t thread;
-	uint64_t (*batch)(struct worker *worker);	/* operations done */
+	uint64_t (*batch)(struct worker *worker); /* operations done */
 	uint64_t until_ns;
 	uint64_t ops;
 	uint64_t cpu_ns;
@@ -107,7 +107,8 @@ static uint64_t batch_maps(struct worker *worker)
 {
 	begin(worker);
 	for (int i = 0; i < MAPS; i++) {
-		void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				  -1, 0);
 
 		if (page == MAP_FAILED || munmap(page, PAGE))
 			_exit(1);

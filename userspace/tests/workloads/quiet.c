@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 		if (sscanf(line, "%15s %lu %lu", kind, &number, &pause_us) != 3)
 			return 2;
 		work(kind, number, pause_us, argv[2]);
-		workload_report("\"done\": \"%s\", \"number\": %lu, \"idle_calls\": %lu", kind, number,
-				idle_calls);
+		workload_report("\"done\": \"%s\", \"number\": %lu, \"idle_calls\": %lu", kind,
+				number, idle_calls);
 	}
 }

@@ -47,15 +47,14 @@ static int open_ring(struct reader *reader)
 	reader->sq = mmap(NULL, params->sq_off.array + params->sq_entries * sizeof(unsigned int),
 			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, reader->ring,
 			  IORING_OFF_SQ_RING);
-	reader->cq = mmap(NULL, params->cq_off.cqes +
-			  params->cq_entries * sizeof(struct io_uring_cqe),
-			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, reader->ring,
-			  IORING_OFF_CQ_RING);
-	reader->sqes = mmap(NULL, params->sq_entries * sizeof(struct io_uring_sqe),
-			    PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, reader->ring,
-			    IORING_OFF_SQES);
-	return reader->sq == MAP_FAILED || reader->cq == MAP_FAILED ||
-	       reader->sqes == MAP_FAILED;
+	reader->cq =
+		mmap(NULL, params->cq_off.cqes + params->cq_entries * sizeof(struct io_uring_cqe),
+		     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, reader->ring,
+		     IORING_OFF_CQ_RING);
+	reader->sqes =
+		mmap(NULL, params->sq_entries * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_POPULATE, reader->ring, IORING_OFF_SQES);
+	return reader->sq == MAP_FAILED || reader->cq == MAP_FAILED || reader->sqes == MAP_FAILED;
 }
 
 static NOINLINE long read_by_ring(struct reader *reader, uint64_t at)
@@ -196,8 +195,8 @@ static struct clocks clocks_now(void)
 
 	getrusage(RUSAGE_THREAD, &usage);
 	return (struct clocks){
-		.off_cpu_ns = workload_clock(CLOCK_MONOTONIC) -
-			      workload_clock(CLOCK_THREAD_CPUTIME_ID),
+		.off_cpu_ns =
+			workload_clock(CLOCK_MONOTONIC) - workload_clock(CLOCK_THREAD_CPUTIME_ID),
 		.sleeps = usage.ru_nvcsw,
 	};
 }

@@ -62,8 +62,8 @@ static int tell(const struct counts *wrote, const struct counts *read, uint64_t 
 	workload_report("\"write_faults\": %llu, \"write_pages\": %llu, \"read_faults\": %llu, "
 			"\"read_pages\": %llu, \"read_start\": %llu, \"inode\": %llu",
 			(unsigned long long)wrote->faults, (unsigned long long)wrote->present,
-			(unsigned long long)read->faults, (unsigned long long)read->present, (unsigned long long)read->start,
-			(unsigned long long)inode);
+			(unsigned long long)read->faults, (unsigned long long)read->present,
+			(unsigned long long)read->start, (unsigned long long)inode);
 	return 0;
 }
 

@@ -155,12 +155,13 @@ int main(int argc, char **argv)
 	start_ns = workload_clock(CLOCK_PROCESS_CPUTIME_ID);
 	for (uint64_t round = 0; round < rounds; round++)
 		one_round(argv[1], round, count, size);
-	workload_report("\"rounds\": %llu, \"faults\": %llu, \"rises\": %llu, \"falls\": %llu, "
-			"\"fallen_bytes\": %llu, \"rounds_cpu_ns\": %llu, \"use_cpu_ns\": %llu, \"work\": %llu",
-			(unsigned long long)rounds,
-			(unsigned long long)(witness_faults() - before), (unsigned long long)rises,
-			(unsigned long long)falls, (unsigned long long)fallen_bytes,
-			(unsigned long long)(workload_clock(CLOCK_PROCESS_CPUTIME_ID) - start_ns),
-			(unsigned long long)use_cpu_ns, (unsigned long long)work);
+	workload_report(
+		"\"rounds\": %llu, \"faults\": %llu, \"rises\": %llu, \"falls\": %llu, "
+		"\"fallen_bytes\": %llu, \"rounds_cpu_ns\": %llu, \"use_cpu_ns\": %llu, \"work\": %llu",
+		(unsigned long long)rounds, (unsigned long long)(witness_faults() - before),
+		(unsigned long long)rises, (unsigned long long)falls,
+		(unsigned long long)fallen_bytes,
+		(unsigned long long)(workload_clock(CLOCK_PROCESS_CPUTIME_ID) - start_ns),
+		(unsigned long long)use_cpu_ns, (unsigned long long)work);
 	return 0;
 }

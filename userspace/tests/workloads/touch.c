@@ -51,9 +51,9 @@ int main(int argc, char **argv)
 		return 2;
 	block = make_block(argc > 4 ? workload_number(argv[0], argv[4]) : HUGE, len);
 	/* Fails where the kernel has no huge pages: then there is nothing to switch off. */
-	if (!block || (madvise(block, len, strcmp(argv[2], "huge") ? MADV_NOHUGEPAGE
-								   : MADV_HUGEPAGE) &&
-		       !strcmp(argv[2], "huge")))
+	if (!block ||
+	    (madvise(block, len, strcmp(argv[2], "huge") ? MADV_NOHUGEPAGE : MADV_HUGEPAGE) &&
+	     !strcmp(argv[2], "huge")))
 		return 1;
 	for (i = 0; i < phases; i++) {
 		uint64_t before = witness_faults();

@@ -28,7 +28,7 @@ void call_free(void *block);
 /* clang-format on */
 
 __asm__(".pushsection .text.alike, \"ax\", @progbits\n" CALLER("call_malloc", "malloc")
-	CALLER("call_free", "free") ".popsection\n");
+		CALLER("call_free", "free") ".popsection\n");
 
 int main(int argc, char **argv)
 {

@@ -56,7 +56,8 @@ static NOINLINE void in_kernel(int fd)
 {
 	static char block[16384];
 
-	result += (unsigned int)read(fd, block, sizeof(block)) + (unsigned char)block[sizeof(block) / 2];
+	result += (unsigned int)read(fd, block, sizeof(block)) +
+		  (unsigned char)block[sizeof(block) / 2];
 }
 
 static NOINLINE void at_depth(int fd, int depth)

@@ -49,11 +49,11 @@ static NOINLINE void link_1(const struct job *job)
 	back++;
 }
 
-#define LINK(n, below)							\
-	static NOINLINE void link_##n(const struct job *job)		\
-	{								\
-		link_##below(job);					\
-		back++;							\
+#define LINK(n, below)                                       \
+	static NOINLINE void link_##n(const struct job *job) \
+	{                                                    \
+		link_##below(job);                           \
+		back++;                                      \
 	}
 
 /* clang-format off */
@@ -61,9 +61,9 @@ LINK(2, 1) LINK(3, 2) LINK(4, 3) LINK(5, 4) LINK(6, 5) LINK(7, 6) LINK(8, 7) LIN
 LINK(10, 9) LINK(11, 10) LINK(12, 11) LINK(13, 12) LINK(14, 13) LINK(15, 14) LINK(16, 15)
 LINK(17, 16) LINK(18, 17) LINK(19, 18) LINK(20, 19) LINK(21, 20) LINK(22, 21) LINK(23, 22)
 LINK(24, 23) LINK(25, 24) LINK(26, 25) LINK(27, 26) LINK(28, 27) LINK(29, 28) LINK(30, 29)
-/* clang-format on */
+	/* clang-format on */
 
-static NOINLINE void recurse_below(const struct job *job, int depth)
+	static NOINLINE void recurse_below(const struct job *job, int depth)
 {
 	if (depth > 1)
 		recurse_below(job, depth - 1);
@@ -82,7 +82,7 @@ static NOINLINE void recurse(const struct job *job)
 static NOINLINE void tail_last(const struct job *job)
 {
 	link_1(job);
-	back += 2;	/* or it were link_2, the compiler finds */
+	back += 2; /* or it were link_2, the compiler finds */
 }
 
 static NOINLINE void tail_first(const struct job *job)
@@ -404,7 +404,8 @@ int main(int argc __attribute__((unused)), char **argv __attribute__((unused)))
 			scenario->run(&job);
 			back++;
 		}
-		say(scenario->name, job.size, scenario->run == interrupted ? ticks : scenario->rounds);
+		say(scenario->name, job.size,
+		    scenario->run == interrupted ? ticks : scenario->rounds);
 	}
 	workload_report("\"done\": true");
 #ifndef WITHOUT_LIBRARY

@@ -49,7 +49,8 @@ int main(int argc, char **argv)
 		return 2;
 	count = workload_number(argv[0], argv[1]);
 	change = workload_number(argv[0], argv[2]);
-	memory = mmap(NULL, count * POOL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(NULL, count * POOL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		      0);
 	if (memory == MAP_FAILED || madvise(memory, count * POOL, MADV_NOHUGEPAGE))
 		return 1;
 	for (pool = 0; pool < count; pool++) {
