@@ -118,8 +118,9 @@ static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
 	if (!cfa)
 		return stop(walk, UNWIND_STOP_MEMORY);
 	/*
-	 * rbp mostly lies just below the return address: one read for both. At a function's entry the
-	 * return address may be the last word there is: the push that comes next takes the page below.
+	 * rbp mostly lies just below the return address: one read for both. At a function's entry
+	 * the return address may be the last word there is: the push that comes next takes the page
+	 * below.
 	 */
 	both = !bpf_probe_read_user(pair, sizeof(pair), (void *)(cfa - 16));
 	if (!both && bpf_probe_read_user(&pair[1], sizeof(pair[1]), (void *)(cfa - 8)))

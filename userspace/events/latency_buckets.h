@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* latency_buckets.h: the histogram of a call site's times, as bpf/probes/latency.bpf.h counts them. */
+/*
+ * latency_buckets.h: the histogram of a call site's times, as bpf/probes/latency.bpf.h counts them.
+ */
 #ifndef MEMTOLL_LATENCY_BUCKETS_H
 #define MEMTOLL_LATENCY_BUCKETS_H
 

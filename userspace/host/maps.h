@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Of each process, as it is at one time: code, and the rest. vm.max_map_count is 65,530 by default. */
+/*
+ * Of each process, as it is at one time: code, and the rest. vm.max_map_count is 65,530 by default.
+ */
 #define MAPS_CODE_MAX 65536U
 #define MAPS_DATA_MAX 65536U
 /* Files that a process has code of. Large programs have hundreds. */
@@ -63,8 +65,8 @@ gboolean mapping_file_equal(gconstpointer a, gconstpointer b);
 /*
  * Open the file behind a mapping as that process sees it: /proc/PID/map_files first (right even
  * when the file was replaced or deleted), then /proc/PID/root + path, then the path itself, the
- * last two only if device and inode are the mapping's. A descriptor, or -errno; -ETIMEDOUT: its file
- * system does not answer (timed_call.h).
+ * last two only if device and inode are the mapping's. A descriptor, or -errno; -ETIMEDOUT: its
+ * file system does not answer (timed_call.h).
  */
 int mapping_open(pid_t pid, const struct mapping *mapping);
 

@@ -41,8 +41,8 @@ void ledger_fork(struct ledger *ledger, pid_t parent, pid_t child);
 void ledger_exec(struct ledger *ledger, pid_t pid);
 
 /*
- * The last thread of pid has ended: its memory is gone, not freed. Facts not yet drained come with the
- * next drain and the next ledger_each_access.
+ * The last thread of pid has ended: its memory is gone, not freed. Facts not yet drained come with
+ * the next drain and the next ledger_each_access.
  */
 void ledger_exit(struct ledger *ledger, pid_t pid);
 /* No records of it will come any more; what is not drained yet stays. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * page_access.c. Hash tables are GLib's. Returns are counted per page in tables of 2 MiB of addresses
- * that exist only where a page has come back; sweeps are followed per site by where they would go
- * on, because runs of several threads, and major and minor runs of one, arrive mixed.
+ * page_access.c. Hash tables are GLib's. Returns are counted per page in tables of 2 MiB of
+ * addresses that exist only where a page has come back; sweeps are followed per site by where they
+ * would go on, because runs of several threads, and major and minor runs of one, arrive mixed.
  */
 #include "ledger/page_access.h"
 

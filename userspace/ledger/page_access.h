@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * page_access.h: how the pages of an allocation are used: touched once or again and again, in a sweep or
- * in no order.
+ * page_access.h: how the pages of an allocation are used: touched once or again and again, in a
+ * sweep or in no order.
  *
  * Pure: parts of runs in, sums out. A site is an allocation call (pid, allocated_fn,
  * allocated_stack) or, for faults outside of allocations, an area (pid, area, dev, inode).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * reuse_distance.h: how far apart the uses of the same block are, and so what caches of each size would
- * miss.
+ * reuse_distance.h: how far apart the uses of the same block are, and so what caches of each size
+ * would miss.
  *
  * The distance of a use is the number of different blocks used since the same block was used last
  * (Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal 9(2), 1970):

@@ -103,8 +103,8 @@ struct probe_set {
 /* All but those at the beginning of a fault. NULL after one message. */
 struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *set);
 /*
- * The probes at the beginning of a fault, if faults are in the set: the calibration times faults just
- * before and after. 0, or -errno after a message.
+ * The probes at the beginning of a fault, if faults are in the set: the calibration times faults
+ * just before and after. 0, or -errno after a message.
  */
 int probes_begin_faults(struct probes *probes);
 /* Switch the timing of minor faults on or off. 0, or -errno: not on all CPUs. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * process_rows.h: rows of the BPF side's maps `processes` and `process_states`: who is traced. Each is
- * also counted in the filter that all others fail cheaply (bpf/state/processes.bpf.h).
+ * process_rows.h: rows of the BPF side's maps `processes` and `process_states`: who is traced. Each
+ * is also counted in the filter that all others fail cheaply (bpf/state/processes.bpf.h).
  */
 #ifndef MEMTOLL_PROCESS_ROWS_H
 #define MEMTOLL_PROCESS_ROWS_H

@@ -34,7 +34,10 @@ struct kernel_names {
 	bool lock_tells_path;
 };
 
-/* Whether mmap_lock's tracepoint has four arguments: the one that programs do not see is among these. */
+/*
+ * Whether mmap_lock's tracepoint has four arguments: the one that programs do not see is among
+ * these.
+ */
 static bool lock_tells_path(const struct btf *btf)
 {
 	int id = btf__find_by_name_kind(btf, "btf_trace_mmap_lock_acquire_returned",
@@ -105,8 +108,8 @@ bool has_page_cache_lookups(void)
 }
 
 /*
- * Before 6.4 every fault takes the lock of its process's mappings: a program on that tracepoint would
- * cost more than it saves. The page cache reports reads from 6.12 on, which is late enough.
+ * Before 6.4 every fault takes the lock of its process's mappings: a program on that tracepoint
+ * would cost more than it saves. The page cache reports reads from 6.12 on, which is late enough.
  */
 bool has_unwatched_tracepoints(void)
 {

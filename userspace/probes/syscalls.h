@@ -4,8 +4,8 @@
  * counts such calls while they are detached.
  *
  * While any of them is there, every system call of the machine goes the kernel's slower way
- * (syscall_regfunc() in kernel/tracepoint.c sets SYSCALL_WORK_SYSCALL_TRACEPOINT on all threads): 50 to
- * 100 ns each.
+ * (syscall_regfunc() in kernel/tracepoint.c sets SYSCALL_WORK_SYSCALL_TRACEPOINT on all threads):
+ * 50 to 100 ns each.
  */
 #ifndef MEMTOLL_SYSCALLS_H
 #define MEMTOLL_SYSCALLS_H
@@ -37,8 +37,9 @@ bool syscalls_are_watched(const struct syscalls *syscalls);
 bool syscalls_plain_reads_are_watched(const struct syscalls *syscalls);
 
 /*
- * Count the targets' system calls from now on, or no longer, in windows: what all of them pay is known by
- * how many there are (rates.syscalls, passes). Only while some are watched. Whether they are counted.
+ * Count the targets' system calls from now on, or no longer, in windows: what all of them pay is
+ * known by how many there are (rates.syscalls, passes). Only while some are watched. Whether they
+ * are counted.
  */
 bool syscalls_count(struct syscalls *syscalls, bool counting);
 

@@ -19,7 +19,9 @@ int tracefs_open(void);
 /* Keep a link that was just made; NULL: -errno. */
 int keep_link(GPtrArray *links, struct bpf_link *link);
 
-/* Attach and keep. name: "system/event". 0, or -errno; -ENOENT: this kernel has none of that name. */
+/*
+ * Attach and keep. name: "system/event". 0, or -errno; -ENOENT: this kernel has none of that name.
+ */
 int attach_tracepoint(GPtrArray *links, struct bpf_program *program, int tracefs, const char *name);
 
 /*

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* hits.h: how often each probe of a process was hit in a slice, which is what the tracer cost it. */
+/*
+ * hits.h: how often each probe of a process was hit in a slice, which is what the tracer cost it.
+ */
 #ifndef MEMTOLL_HITS_H
 #define MEMTOLL_HITS_H
 
@@ -33,8 +35,8 @@ void hit_counts_free(struct hit_counts *counts);
 struct hits *hits_of(struct hit_counts *counts, pid_t pid);
 
 /*
- * Table hit; all begin at 0 again. syscalls_scale: all the process's system calls by those that were
- * counted. 0, or -errno of the recording.
+ * Table hit; all begin at 0 again. syscalls_scale: all the process's system calls by those that
+ * were counted. 0, or -errno of the recording.
  */
 int hit_counts_write(struct hit_counts *counts, struct recording *recording, double syscalls_scale);
 

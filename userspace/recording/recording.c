@@ -96,7 +96,9 @@ static int fail(struct recording *recording, int status)
 	return recording->error;
 }
 
-/* The slice that is under way did not fit: what was committed is whole, and is all there will be. */
+/*
+ * The slice that is under way did not fit: what was committed is whole, and is all there will be.
+ */
 static int end_full(struct recording *recording)
 {
 	recording->full = true;

@@ -328,7 +328,9 @@ int recording_hit(struct recording *recording, pid_t pid, const char *probe, uin
 /* An allocator function that was not watched throughout the slice. */
 int recording_watch(struct recording *recording, const char *call, uint64_t windows,
 		    uint64_t watched_ns, uint64_t watched_cpu_ns);
-/* Its calls that were counted after windows and not looked at, and the target's CPU time meanwhile. */
+/*
+ * Its calls that were counted after windows and not looked at, and the target's CPU time meanwhile.
+ */
 int recording_watch_passed(struct recording *recording, const char *call, uint64_t calls,
 			   uint64_t cpu_ns);
 /*

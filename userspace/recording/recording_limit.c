@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * recording_limit.c: a recording that is not to become larger than so many bytes, its journal with it.
+ * recording_limit.c: a recording that is not to become larger than so many bytes, its journal with
+ * it.
  *
  * SQLite can keep the file below a number of pages, but not the journal, which has the old content
  * of each page that a transaction changes (pager.c). So the room that is left is looked at before a

@@ -182,7 +182,9 @@ static int connect_to(sqlite3 **database, const char *name, int flags, enum reco
 	status = sqlite3_open_v2(name, database, flags, recording_vfs(files));
 	if (status != SQLITE_OK)
 		return status;
-	/* Views are parsed and planned in small pieces of memory: one in twenty of a report's time. */
+	/*
+	 * Views are parsed and planned in small pieces of memory: one in twenty of a report's time.
+	 */
 	sqlite3_db_config(*database, SQLITE_DBCONFIG_LOOKASIDE, NULL, 512, 2000);
 	sqlite3_busy_timeout(*database, BUSY_MS);
 	sqlite3_extended_result_codes(*database, 1);

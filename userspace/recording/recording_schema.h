@@ -11,13 +11,13 @@
 int recording_schema_create(sqlite3 *database);
 
 /*
- * Put this memtoll's own views before those that the file has, which are statements of whoever made it
- * and are never read. They are temporary views of the same names, and so are the tables that hold
- * judgements (advice, the tolls of fault classes). Tables and columns that came after the file was made
- * are there, too: empty, or with the defaults of recording.sql.
+ * Put this memtoll's own views before those that the file has, which are statements of whoever made
+ * it and are never read. They are temporary views of the same names, and so are the tables that
+ * hold judgements (advice, the tolls of fault classes). Tables and columns that came after the file
+ * was made are there, too: empty, or with the defaults of recording.sql.
  *
- * 0, or -errno after one line on stderr: the file lacks a table or a column that all recordings of its
- * format have, or has something else of that name.
+ * 0, or -errno after one line on stderr: the file lacks a table or a column that all recordings of
+ * its format have, or has something else of that name.
  */
 int recording_schema_put_before(sqlite3 *database, const char *path);
 
@@ -27,7 +27,10 @@ struct recording_view {
 	bool kept;   /* as a view: no table is made of it (stacks.sql) */
 };
 
-/* All views, in the order they are made in: each uses only those before it. Lives as long as memtoll. */
+/*
+ * All views, in the order they are made in: each uses only those before it. Lives as long as
+ * memtoll.
+ */
 const GPtrArray *recording_schema_views(void);
 
 #endif /* MEMTOLL_RECORDING_SCHEMA_H */

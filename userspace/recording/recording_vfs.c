@@ -33,7 +33,10 @@ static sqlite3_vfs *base(void)
 	return sqlite3_vfs_find(NULL);
 }
 
-/* A journal is made by whoever writes, or not at all: what lies there is not followed, and not used. */
+/*
+ * A journal is made by whoever writes, or not at all: what lies there is not followed, and not
+ * used.
+ */
 static int open_journal(const char *name, sqlite3_file *file, int flags, int *given)
 {
 	int i, status = SQLITE_CANTOPEN;

@@ -126,7 +126,9 @@ static char *untold_prices(struct page *page)
 	return g_string_free(said, FALSE);
 }
 
-/* What following a command takes beside the probes: its processes stand still, and use no CPU time. */
+/*
+ * What following a command takes beside the probes: its processes stand still, and use no CPU time.
+ */
 static void add_held(GString *line, sqlite3_stmt *row, int column)
 {
 	char held[32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * report_trust.h: how far the figures of a report can be trusted: the kernel's own counts beside ours,
- * remarks, how whole the stacks are, what the probes cost, and what was lost.
+ * report_trust.h: how far the figures of a report can be trusted: the kernel's own counts beside
+ * ours, remarks, how whole the stacks are, what the probes cost, and what was lost.
  */
 #ifndef MEMTOLL_REPORT_TRUST_H
 #define MEMTOLL_REPORT_TRUST_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * consumers.h: the modules that events are given to: dispatch.c gives each to those that consume its
- * kind; slice_writer.c writes what they have gathered, once per slice.
+ * consumers.h: the modules that events are given to: dispatch.c gives each to those that consume
+ * its kind; slice_writer.c writes what they have gathered, once per slice.
  */
 #ifndef MEMTOLL_CONSUMERS_H
 #define MEMTOLL_CONSUMERS_H

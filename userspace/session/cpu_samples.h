@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* cpu_samples.h: CPU samples of a slice, counted by process, place, allocator function and stack. */
+/*
+ * cpu_samples.h: CPU samples of a slice, counted by process, place, allocator function and stack.
+ */
 #ifndef MEMTOLL_CPU_SAMPLES_H
 #define MEMTOLL_CPU_SAMPLES_H
 

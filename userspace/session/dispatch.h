@@ -23,8 +23,8 @@ struct dispatch {
 };
 
 /*
- * Callback of the ring buffer; context is a struct dispatch. A record that is shorter than its kind,
- * or of no kind that is known, is dropped and counted. Always 0.
+ * Callback of the ring buffer; context is a struct dispatch. A record that is shorter than its
+ * kind, or of no kind that is known, is dropped and counted. Always 0.
  */
 int dispatch_event(void *context, void *data, size_t size);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* latency.h: how long allocator calls take: buckets, outliers, and the least length of an outlier. */
+/*
+ * latency.h: how long allocator calls take: buckets, outliers, and the least length of an outlier.
+ */
 #ifndef MEMTOLL_LATENCY_H
 #define MEMTOLL_LATENCY_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * run_facts.h: what a recording says of its run as a whole: how it was started and on what, prices of
- * the probes, tolls not seen.
+ * run_facts.h: what a recording says of its run as a whole: how it was started and on what, prices
+ * of the probes, tolls not seen.
  */
 #ifndef MEMTOLL_RUN_FACTS_H
 #define MEMTOLL_RUN_FACTS_H

@@ -37,7 +37,9 @@ struct sample_judge {
 
 void sample_judge_prepare(struct sample_judge *judge);
 
-/* By all frames of a kernel stack: without NMIs leaves pile up where interrupts are enabled again. */
+/*
+ * By all frames of a kernel stack: without NMIs leaves pile up where interrupts are enabled again.
+ */
 enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample);
 
 /* The allocator's function by its name, as symbol tables have it; FN_NONE for others. */

@@ -334,7 +334,9 @@ static int step_attach(struct session *session)
 	rates_read(session->bpf, &rates);
 	fault_window_begin(&session->window, session->start_ns, rates.faults);
 	budget_begin(session->budget);
-	/* -d counts from when all is attached: that takes long in a large program, within bounds. */
+	/*
+	 * -d counts from when all is attached: that takes long in a large program, within bounds.
+	 */
 	if (config->duration_ns)
 		watchdog_attach_by(session->watchdog,
 				   session->start_ns +

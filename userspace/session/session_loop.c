@@ -126,9 +126,10 @@ static int commit_slice(struct session *session, uint64_t now)
 }
 
 /*
- * At a slice's end threads are asked for their open runs, which come with their next fault; what has
- * come by the next round of the loop belongs to the slice. The first slice is the first window: its faults are
- * all timed, those of later slices in part, and each slice's figures are weighed by themselves.
+ * At a slice's end threads are asked for their open runs, which come with their next fault; what
+ * has come by the next round of the loop belongs to the slice. The first slice is the first window:
+ * its faults are all timed, those of later slices in part, and each slice's figures are weighed by
+ * themselves.
  */
 static int move_slice(struct session *session, uint64_t now)
 {

@@ -2,15 +2,15 @@
 /*
  * watchdog.h: memtoll ends when it is asked to, also when it hangs.
  *
- * A read of a file system, or of a target's memory, can block for ever. A thread watches whether the
- * main loop makes progress. When the end is due, by a signal or by -d, and there has been no progress
- * for WATCHDOG_PATIENCE_MS, the process exits as it is: the kernel detaches all probes, and the
- * recording has what was written by then, as after kill -9.
+ * A read of a file system, or of a target's memory, can block for ever. A thread watches whether
+ * the main loop makes progress. When the end is due, by a signal or by -d, and there has been no
+ * progress for WATCHDOG_PATIENCE_MS, the process exits as it is: the kernel detaches all probes,
+ * and the recording has what was written by then, as after kill -9.
  *
  * Attaching has a limit of its own, where the recording has one: it ends then, progress or not.
  *
- * Signals are blocked and read elsewhere; here it is only seen that they wait. Patience is counted in
- * ticks of a thread of this process: a process that is stopped, or gets no CPU, has none either.
+ * Signals are blocked and read elsewhere; here it is only seen that they wait. Patience is counted
+ * in ticks of a thread of this process: a process that is stopped, or gets no CPU, has none either.
  */
 #ifndef MEMTOLL_WATCHDOG_H
 #define MEMTOLL_WATCHDOG_H
@@ -50,8 +50,8 @@ bool watchdog_tick(struct watchdog_patience *patience, const struct watchdog_sta
 struct watchdog;
 
 /*
- * signals: those that ask for the end, which must be blocked. NULL where no thread can be made: then
- * nobody watches, and the others take NULL.
+ * signals: those that ask for the end, which must be blocked. NULL where no thread can be made:
+ * then nobody watches, and the others take NULL.
  */
 struct watchdog *watchdog_start(const sigset_t *signals);
 void watchdog_stop(struct watchdog *watchdog);

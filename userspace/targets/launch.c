@@ -269,7 +269,9 @@ static void on_syscall(struct launch *launch, struct tracee *tracee)
 	}
 }
 
-/* /proc/TID/status exists for every thread; only a group leader is its own process. 0: it is gone. */
+/*
+ * /proc/TID/status exists for every thread; only a group leader is its own process. 0: it is gone.
+ */
 static pid_t process_of(pid_t tid)
 {
 	struct proc_status status;

@@ -260,9 +260,9 @@ bool starting_is_over(const struct starting *starting)
 }
 
 /*
- * One whose loader never sent SIGURG is held at each call the next time, too. Only that it was about to
- * map: the rest may come after what the process was held for. What is known stays as it is: others
- * that start like this one hold it.
+ * One whose loader never sent SIGURG is held at each call the next time, too. Only that it was
+ * about to map: the rest may come after what the process was held for. What is known stays as it
+ * is: others that start like this one hold it.
  */
 static void learn(struct starting *starting, GPtrArray *modules)
 {

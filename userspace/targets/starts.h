@@ -25,7 +25,8 @@ void starts_free(struct starts *starts);
 
 /*
  * A held process has called exec; base: where its dynamic loader is mapped. NULL where the loader
- * cannot be probed: it has no such function, or the kernel cannot link to it. Ended by starting_end().
+ * cannot be probed: it has no such function, or the kernel cannot link to it. Ended by
+ * starting_end().
  */
 struct starting *starting_new(struct starts *starts, pid_t pid, const struct maps *maps,
 			      uint64_t base);

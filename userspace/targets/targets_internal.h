@@ -119,8 +119,8 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 /* ---- targets_code.c ---- */
 
 /*
- * Give the BPF side what it needs of the process's code: how to unwind it, where memset and calloc are, and an
- * interpreter's frames. Its row must exist.
+ * Give the BPF side what it needs of the process's code: how to unwind it, where memset and calloc
+ * are, and an interpreter's frames. Its row must exist.
  */
 void targets_publish_code(struct targets *targets, const struct followed *followed,
 			  const struct maps *maps);

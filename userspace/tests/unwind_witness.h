@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * unwind_witness.h: rows against libdw's interpreter, an independent reader of the same files. What
- * libdw says is evaluated on an imagined machine, and so is what wire/unwind_rows.h says that a rule
- * means: both must find the same caller.
+ * libdw says is evaluated on an imagined machine, and so is what wire/unwind_rows.h says that a
+ * rule means: both must find the same caller.
  */
 #ifndef MEMTOLL_TESTS_UNWIND_WITNESS_H
 #define MEMTOLL_TESTS_UNWIND_WITNESS_H

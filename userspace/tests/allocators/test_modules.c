@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * test_modules.c: allocators and memset of real processes: this machine's C library, the preloadable
- * allocators, musl, static programs and files made up here. Broken files: test_modules_hostile.c.
- * Witnesses: nm, readelf and objdump (binutils), and a memset that is single-stepped.
+ * test_modules.c: allocators and memset of real processes: this machine's C library, the
+ * preloadable allocators, musl, static programs and files made up here. Broken files:
+ * test_modules_hostile.c. Witnesses: nm, readelf and objdump (binutils), and a memset that is
+ * single-stepped.
  */
 #define _GNU_SOURCE 1
 

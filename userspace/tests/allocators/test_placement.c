@@ -222,7 +222,9 @@ static void test_registers(void **state)
 		{ CODE(0x90), RDI | RSI | RDX, { 7, 6, 2 } },
 		/* mov rsi,rdi; mov rdi,[rax]; nop */
 		{ CODE(0x48, 0x89, 0xfe, 0x48, 0x8b, 0x38, 0x90), RDI, { 6, -1, 2 } },
-		/* mov r12,rdi; xor edi,edi; nop: and rdi's own register is preferred if it is there */
+		/*
+		 * mov r12,rdi; xor edi,edi; nop: and rdi's own register is preferred if it is there
+		 */
 		{ CODE(0x49, 0x89, 0xfc, 0x31, 0xff, 0x90), RDI | RSI, { 12, 6, 2 } },
 		{ CODE(0x49, 0x89, 0xfc, 0x90), RDI | RSI, { 7, 6, 2 } },
 		/* mov rax,rsi; mov rdx,rax; mov rax,1; xor esi,esi; nop: a copy of a copy */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * units.h: how figures read: kind, value (ns, bytes, a share, a number), in a table of a report, and in a
- * sentence. base/text.c (test_text.c), view figure (test_views_units.py) and analysis/memtoll/text.py
- * (test_text.py) all follow it.
+ * units.h: how figures read: kind, value (ns, bytes, a share, a number), in a table of a report,
+ * and in a sentence. base/text.c (test_text.c), view figure (test_views_units.py) and
+ * analysis/memtoll/text.py (test_text.py) all follow it.
  */
 /* clang-format off */
 { "t", 0, "0 ns", "0 ns" },

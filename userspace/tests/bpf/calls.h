@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * calls.h: calls of the allocator in the test's thread, as its probes see them: entered, and, where the
- * program wants it, returned from. Until then the return address is the kernel's (struct
+ * calls.h: calls of the allocator in the test's thread, as its probes see them: entered, and, where
+ * the program wants it, returned from. Until then the return address is the kernel's (struct
  * return_instance), as with every return probe.
  */
 #ifndef TESTS_BPF_CALLS_H

@@ -2,9 +2,9 @@
 /*
  * memory.h: areas and page tables of the test's process, and faults in them.
  *
- * Page tables as the Intel SDM has them, vol. 3A, 4.5: 512 entries of 8 bytes, the index of the lowest
- * level in bits 12 to 20 of the address, of each higher one in the nine bits above. Levels here are
- * the kernel's: 1 pte, 2 pmd, 3 pud, 4 p4d (the root where there are four), 5 pgd.
+ * Page tables as the Intel SDM has them, vol. 3A, 4.5: 512 entries of 8 bytes, the index of the
+ * lowest level in bits 12 to 20 of the address, of each higher one in the nine bits above. Levels
+ * here are the kernel's: 1 pte, 2 pmd, 3 pud, 4 p4d (the root where there are four), 5 pgd.
  */
 #ifndef TESTS_BPF_MEMORY_H
 #define TESTS_BPF_MEMORY_H
@@ -22,7 +22,10 @@
 #define XD (1ULL << 63)
 #define PAGE_BITS (P | RW | US | ACCESSED | DIRTY | XD)
 
-/* Where the direct map begins, by default, and with five levels (Documentation/arch/x86/x86_64/mm.rst). */
+/*
+ * Where the direct map begins, by default, and with five levels
+ * (Documentation/arch/x86/x86_64/mm.rst).
+ */
 #define DIRECT_4 0xffff888000000000ULL
 #define DIRECT_5 0xff11000000000000ULL
 
@@ -47,7 +50,9 @@ static inline __u64 page_entry(__u64 frame)
 	return frame << 12 | PAGE_BITS;
 }
 
-/* __swp_entry() and __swp_entry_to_pte() of arch/x86/include/asm/pgtable_64.h: the offset inverted. */
+/*
+ * __swp_entry() and __swp_entry_to_pte() of arch/x86/include/asm/pgtable_64.h: the offset inverted.
+ */
 static inline __u64 swap_entry(__u64 type, __u64 offset)
 {
 	return ~offset << 14 >> 5 | type << 59;

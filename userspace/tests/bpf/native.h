@@ -3,9 +3,9 @@
  * native.h: the programs of bpf/ that are logic, compiled for this machine into the test that
  * includes this, and one traced process with one thread for them to see.
  *
- * The helpers that they call are functions of kernel.c, and the structures of the kernel are the real
- * ones: a test fills in what a program looks at, calls it, and reads what it has left in maps and ring
- * buffers. All of a program is in reach, its static functions, too.
+ * The helpers that they call are functions of kernel.c, and the structures of the kernel are the
+ * real ones: a test fills in what a program looks at, calls it, and reads what it has left in maps
+ * and ring buffers. All of a program is in reach, its static functions, too.
  */
 #ifndef TESTS_BPF_NATIVE_H
 #define TESTS_BPF_NATIVE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls of the allocator: which of them count, as what, and which blocks are followed. Each test runs
- * with either kind of link.
+ * Calls of the allocator: which of them count, as what, and which blocks are followed. Each test
+ * runs with either kind of link.
  */
 #include "tests/bpf/calls.h"
 
@@ -338,7 +338,9 @@ static void test_callbacks(void **state)
 	assert_lost_only(0, 0);
 }
 
-/* aligned_alloc that jumps to memalign: same place on the stack, the return address is the probe's. */
+/*
+ * aligned_alloc that jumps to memalign: same place on the stack, the return address is the probe's.
+ */
 static void test_tail_call(void **state)
 {
 	struct call outer = { .fn = FN_ALIGNED_ALLOC, .sp = STACK_TOP, .args = { 64, LARGE } };
@@ -367,7 +369,10 @@ static void test_longjmp(void **state)
 
 	calls_begin();
 	enter(&left);
-	/* Out of a signal's handler, say. The kernel drops what lies below when the next probe is hit. */
+	/*
+	 * Out of a signal's handler, say. The kernel drops what lies below when the next probe is
+	 * hit.
+	 */
 	uprobe_task.return_instances = NULL;
 	kernel_poke_word(USER, left.sp, 0x401999);
 	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP - 64, .args = { LARGE } }, 100,

@@ -226,7 +226,10 @@ static void test_swap(void **state)
 		{ ANONYMOUS, first, FAULT_BIT_WRITE, MAJ, FAULT_SWAP },
 		/* A private page of a file's mapping may be on swap, too. */
 		{ PRIVATE_FILE, some, READS, MAJ, FAULT_SWAP },
-		/* include/linux/swap.h: MAX_SWAPFILES is 23 where all the special types are built in. */
+		/*
+		 * include/linux/swap.h: MAX_SWAPFILES is 23 where all the special types are built
+		 * in.
+		 */
 		{ ANONYMOUS, swap_entry(23, 0x1234), READS, MIN, FAULT_OTHER },
 		{ ANONYMOUS, swap_entry(31, 0x1234), READS, MIN, FAULT_OTHER },
 	};
@@ -305,7 +308,9 @@ static void test_areas(void **state)
 		assert_int_equal(end_fault(MIN).area, rows[i].expected);
 		assert_lost_only(0, 0);
 	}
-	/* None holds the address: just below the stack it is about to grow, elsewhere it is lost. */
+	/*
+	 * None holds the address: just below the stack it is about to grow, elsewhere it is lost.
+	 */
 	host_begin();
 	tables_begin(4);
 	fault_at(START_STACK - 0x100000, IP, WRITES);

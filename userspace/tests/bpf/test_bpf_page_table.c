@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The walk over page tables: entries made by hand after the Intel SDM, vol. 3A, 4.5, for four levels and
- * for five, with every way by which the kernel's words are read.
+ * The walk over page tables: entries made by hand after the Intel SDM, vol. 3A, 4.5, for four
+ * levels and for five, with every way by which the kernel's words are read.
  */
 #include "tests/bpf/memory.h"
 
@@ -88,7 +88,9 @@ static void test_first_level_of_four(void **state)
 	assert_int_equal(walk_to(ADDRESS | 1ULL << 48, &walked), WALK_NO_TABLE);
 }
 
-/* Empty: in the last table a page is missing; above, there is no table, and room for a huge page. */
+/*
+ * Empty: in the last table a page is missing; above, there is no table, and room for a huge page.
+ */
 static void test_empty(void **state)
 {
 	const struct way *way;
@@ -108,7 +110,10 @@ static void test_empty(void **state)
 	}
 }
 
-/* PS in a pmd: 2 MiB; in a pud: 1 GiB. Bit 12 of such an entry is PAT, not the frame's (4-17, 4-18). */
+/*
+ * PS in a pmd: 2 MiB; in a pud: 1 GiB. Bit 12 of such an entry is PAT, not the frame's (4-17,
+ * 4-18).
+ */
 static void test_huge(void **state)
 {
 	const __u64 pat = 1ULL << 12;
@@ -187,8 +192,8 @@ static void test_slot_is_empty(void **state)
 }
 
 /*
- * do_fault_around() maps within 16 pages that begin on a boundary of 16, but not before the area nor
- * beyond the table. The window is these, and one on either side.
+ * do_fault_around() maps within 16 pages that begin on a boundary of 16, but not before the area
+ * nor beyond the table. The window is these, and one on either side.
  */
 static void test_window(void **state)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Frames of a CPython interpreter, from structures laid out by the test as userspace's offsets say. */
+/*
+ * Frames of a CPython interpreter, from structures laid out by the test as userspace's offsets say.
+ */
 #include "tests/bpf/native.h"
 
 #define RUNTIME 0x7f0000100000ULL

@@ -251,7 +251,10 @@ static void test_slept(void **state)
 	set_entry(AT(5), 1, swap_entry(1, 99));
 	fault_at(AT(5), IP, WRITES);
 	kernel.now_ns += 2000000;
-	/* Until it slept it ran for 7000 ns since exec_start, 6900 of them in the fault; then for 3000. */
+	/*
+	 * Until it slept it ran for 7000 ns since exec_start, 6900 of them in the fault; then for
+	 * 3000.
+	 */
 	host.task.se.sum_exec_runtime += 7000;
 	host.task.se.exec_start = kernel.now_ns;
 	host.task.nvcsw++;
@@ -265,7 +268,9 @@ static void test_slept(void **state)
 	assert_int_equal(run.blocked_ns, 2003000 - 9900);
 }
 
-/* Preempted, not asleep: the other task's time is nobody's here. And reclaim has a toll of its own. */
+/*
+ * Preempted, not asleep: the other task's time is nobody's here. And reclaim has a toll of its own.
+ */
 static void test_preempted_and_reclaiming(void **state)
 {
 	struct memtoll_run run;
@@ -336,7 +341,9 @@ static void test_mappings_changed(void **state)
 	assert_next(7, 1, FAULT_ZERO_HUGE, IP);
 }
 
-/* From a block that is made or freed on, faults have a time of their own: who owns them goes by it. */
+/*
+ * From a block that is made or freed on, faults have a time of their own: who owns them goes by it.
+ */
 static void test_block_told(void **state)
 {
 	struct memtoll_run run;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --sample: which blocks are chosen, and what of the others is counted; what calloc has cleared; and
- * latencies in buckets.
+ * --sample: which blocks are chosen, and what of the others is counted; what calloc has cleared;
+ * and latencies in buckets.
  */
 #include "tests/bpf/calls.h"
 
@@ -122,7 +122,9 @@ static void test_frees(void **state)
 #define NON_MAIN_ARENA 4
 #define PREV_INUSE 1
 
-/* A calloc that gives this chunk; `top`, the break before the call. What its site says was cleared. */
+/*
+ * A calloc that gives this chunk; `top`, the break before the call. What its site says was cleared.
+ */
 static __u64 cleared(__u64 addr, __u64 chunk_size, __u64 bits, __u64 fresh_from)
 {
 	struct call call = {

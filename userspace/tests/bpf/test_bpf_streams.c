@@ -78,7 +78,10 @@ static void check_turns(unsigned places, unsigned pages, __u64 least, __u64 most
 
 static void test_turns(void **state)
 {
-	/* Believed for 32 faults: 331 / 33 looks at each, and one more where it does not come out even. */
+	/*
+	 * Believed for 32 faults: 331 / 33 looks at each, and one more where it does not come out
+	 * even.
+	 */
 	check_turns(2, 331, 2 * (331 / 34), 2 * (331 / 32 + 1));
 	check_turns(4, 331, 4 * (331 / 36), 4 * (331 / 32 + 1));
 }

@@ -177,7 +177,9 @@ static void test_rules(void **state)
 	}
 }
 
-/* A lazy entry of the PLT: from its eleventh byte on it has pushed a word (binutils, elf_x86_64). */
+/*
+ * A lazy entry of the PLT: from its eleventh byte on it has pushed a word (binutils, elf_x86_64).
+ */
 static void test_plt(void **state)
 {
 	struct unwind walk;
@@ -295,7 +297,10 @@ static void test_stops(void **state)
 		__u64 ip, bp, word;
 		int why;
 	} rows[] = {
-		/* No frame pointer: below the stack pointer, not aligned, not the program's, unreadable. */
+		/*
+		 * No frame pointer: below the stack pointer, not aligned, not the program's,
+		 * unreadable.
+		 */
 		{ 0x7f0000001000, STACK - 8, RETURN, UNWIND_STOP_NO_MAPPING },
 		{ 0x7f0000001000, STACK + 0x44, RETURN, UNWIND_STOP_NO_MAPPING },
 		{ 0x7f0000001000, 0xffff888000001000, RETURN, UNWIND_STOP_NO_MAPPING },

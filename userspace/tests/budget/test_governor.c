@@ -185,7 +185,10 @@ static void test_cheap_is_always_watched(void **state)
 	governor_free(governor);
 }
 
-/* What costs next to nothing may stay open for long, should nobody come; a window hardly longer than it is paid for. */
+/*
+ * What costs next to nothing may stay open for long, should nobody come; a window hardly longer
+ * than it is paid for.
+ */
 static void test_windows_end_by_themselves(void **state)
 {
 	struct program cheap = { .calls = { [FN_MALLOC] = 1e-6, [FN_FREE] = 1e-6 } };
@@ -207,7 +210,10 @@ static void test_windows_end_by_themselves(void **state)
 	governor_free(governor);
 }
 
-/* A tracer that was stopped: of hits that were passed over it does not learn what probes cost when they are open. */
+/*
+ * A tracer that was stopped: of hits that were passed over it does not learn what probes cost when
+ * they are open.
+ */
 static void test_goes_on_after_a_stop(void **state)
 {
 	struct program program = { .calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 } };
@@ -257,7 +263,9 @@ static void test_command_is_watched_from_its_start(void **state)
 	governor_free(governor);
 }
 
-/* An interpreter that starts: a third of the time goes for what is never closed. Then it computes. */
+/*
+ * An interpreter that starts: a third of the time goes for what is never closed. Then it computes.
+ */
 static void test_faults_of_a_commands_start(void **state)
 {
 	struct program program = {
@@ -435,7 +443,9 @@ static void test_reads_of_sockets_go_first(void **state)
 	governor_free(governor);
 }
 
-/* What every system call pays while some are watched is in the account: less is left for the pair. */
+/*
+ * What every system call pays while some are watched is in the account: less is left for the pair.
+ */
 static void test_other_calls_are_charged(void **state)
 {
 	struct program without = { .calls = { [FN_MALLOC] = 2e-3, [FN_FREE] = 2e-3 } };
@@ -503,8 +513,8 @@ static void test_reads_come_back(void **state)
 }
 
 /*
- * They begin while no system call is watched: that is over at once, and however the group stood then, they
- * stay watched, though they are one in two thousand.
+ * They begin while no system call is watched: that is over at once, and however the group stood
+ * then, they stay watched, though they are one in two thousand.
  */
 static void test_reads_come_back_with_all_calls(void **state)
 {

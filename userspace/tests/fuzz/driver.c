@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * driver.c: runs a fuzzer (fuzz.h) on files that it damages, each try as its number and the seed say:
+ * driver.c: runs a fuzzer (fuzz.h) on files that it damages, each try as its number and the seed
+ * say:
  *
  *     NAME [--seed N] [--first N] [--tries N] [--seconds N] [--keep DIRECTORY] FILE...
  *     NAME --input FILE	try a file as it is, one that was kept
  *
- * A child makes the tries; if it dies, the number of the try says which input to make again and keep.
- * Exit status: 0 nothing found, 1 something, 2 usage. The sanitizers are what notices.
+ * A child makes the tries; if it dies, the number of the try says which input to make again and
+ * keep. Exit status: 0 nothing found, 1 something, 2 usage. The sanitizers are what notices.
  */
 #define _GNU_SOURCE 1
 
@@ -178,7 +179,10 @@ static double now(void)
 	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* In the child: tries from *number on. An input has its own size in memory, so that reads beyond show. */
+/*
+ * In the child: tries from *number on. An input has its own size in memory, so that reads beyond
+ * show.
+ */
 static void make_tries(uint64_t *number, uint64_t end, double until)
 {
 	uint8_t *bytes = malloc(largest);

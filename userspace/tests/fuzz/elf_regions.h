@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* elf_regions.h: what is parsed of a good ELF file: its headers, and sections by how their names begin. */
+/*
+ * elf_regions.h: what is parsed of a good ELF file: its headers, and sections by how their names
+ * begin.
+ */
 #ifndef MEMTOLL_ELF_REGIONS_H
 #define MEMTOLL_ELF_REGIONS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * fuzz.h: what a fuzzer gives driver.c. The first function is libFuzzer's, so that a coverage-guided
- * engine can be linked in driver.c's place.
+ * fuzz.h: what a fuzzer gives driver.c. The first function is libFuzzer's, so that a
+ * coverage-guided engine can be linked in driver.c's place.
  */
 #ifndef MEMTOLL_FUZZ_H
 #define MEMTOLL_FUZZ_H
@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Look at an input. It is wrong to crash, to run for long, to take much memory, or to leak any. 0. */
+/*
+ * Look at an input. It is wrong to crash, to run for long, to take much memory, or to leak any. 0.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /*

@@ -17,7 +17,10 @@
 #include "symbols/object.h"
 #include "unwind/unwind_table.h"
 
-/* Names are looked up at so many places of the whole file, and as many of where small programs have their code. */
+/*
+ * Names are looked up at so many places of the whole file, and as many of where small programs have
+ * their code.
+ */
 #define PLACES 61
 #define CODE 0x1000
 #define CODE_STEP 67

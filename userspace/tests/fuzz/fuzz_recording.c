@@ -10,7 +10,10 @@
 #include "recording/recording.h"
 #include "report/report.h"
 
-/* What is said of a damaged file goes nowhere: the sanitizers write to the descriptor, not to the stream. */
+/*
+ * What is said of a damaged file goes nowhere: the sanitizers write to the descriptor, not to the
+ * stream.
+ */
 static void report_all(const char *path)
 {
 	const struct report_options options = { .sites = 10, .color = false };

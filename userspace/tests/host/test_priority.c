@@ -20,7 +20,9 @@ static void test_wanted(void **state)
 	(void)state;
 	for (i = 0; i < 211; i++)
 		assert_true(priority_wanted(&priority, SECOND / 11, SECOND));
-	/* A moment's work is none, however often; several threads may take more than there is time. */
+	/*
+	 * A moment's work is none, however often; several threads may take more than there is time.
+	 */
 	for (i = 0; i < 211; i++)
 		assert_true(priority_wanted(&priority, i % PRIORITY_PATIENCE ? 3 * SECOND : 0,
 					    SECOND));

@@ -114,7 +114,9 @@ static char *below(const char *path)
 	return g_strconcat(root, path, NULL);
 }
 
-/* A process names what it likes. Nothing of it is waited for, and none of it leads out of its root. */
+/*
+ * A process names what it likes. Nothing of it is waited for, and none of it leads out of its root.
+ */
 static void hostile(void **state)
 {
 	g_autofree char *pipe = below("/pipe"), *zero = below("/zero"), *link = below("/link");

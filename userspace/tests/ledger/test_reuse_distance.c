@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Distances between uses of a block against a plain stack of them, and samples against the whole. */
+/*
+ * Distances between uses of a block against a plain stack of them, and samples against the whole.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

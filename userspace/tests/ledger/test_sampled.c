@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sampling by bytes, as the kernel side draws: the distances, and how often the interval holds the truth. */
+/*
+ * Sampling by bytes, as the kernel side draws: the distances, and how often the interval holds the
+ * truth.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -116,7 +116,9 @@ static void test_defaults(void **state)
 	facts = drain(*state);
 	assert_int_equal(facts->len, 0);
 	g_array_free(facts, TRUE);
-	/* Nothing is reported of other allocators, nor known of a process that was attached late. */
+	/*
+	 * Nothing is reported of other allocators, nor known of a process that was attached late.
+	 */
 	thresholds_set_glibc(*state, PID, false);
 	assert_false(thresholds_get(*state, PID, THRESHOLD_MMAP, &(struct bounds){}));
 	thresholds_start(*state, PID, 100, "", false, 0);
@@ -124,7 +126,9 @@ static void test_defaults(void **state)
 	assert_false(thresholds_get(*state, PID, THRESHOLD_MMAP, &(struct bounds){}));
 }
 
-/* The first free raises both, to the size of the mapping and twice that; up to 32 MiB, never down. */
+/*
+ * The first free raises both, to the size of the mapping and twice that; up to 32 MiB, never down.
+ */
 static void test_dynamic(void **state)
 {
 	struct thresholds *thresholds = *state;

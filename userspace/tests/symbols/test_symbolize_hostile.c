@@ -145,8 +145,8 @@ static void test_fifos(void **state)
 }
 
 /*
- * A library whose .gnu.hash has a chain of a million words, and no sections, or none whose names can be
- * found: libdwfl would follow it.
+ * A library whose .gnu.hash has a chain of a million words, and no sections, or none whose names
+ * can be found: libdwfl would follow it.
  */
 static void test_endless_hash(void **state)
 {

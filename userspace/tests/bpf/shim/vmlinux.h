@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * vmlinux.h: the kernel's types beside those of the C library: the real ones, so that structures are
- * what they are in the kernel. Names that both have, for different types, are the C library's.
+ * vmlinux.h: the kernel's types beside those of the C library: the real ones, so that structures
+ * are what they are in the kernel. Names that both have, for different types, are the C library's.
  */
 #ifndef SHIM_VMLINUX_H
 #define SHIM_VMLINUX_H
