@@ -268,10 +268,11 @@ $(O)/tests/%: %.c $(LIBRARY) Makefile
 	$(Q)$(CC) -iquote userspace/tests $(ALL_CFLAGS) -MMD -MP $< $(LIBRARY) $(ALL_LIBS) -lcmocka -ldl -o $@
 
 # What of bpf/ is logic, compiled for this machine: the helpers are functions of kernel.c. Without the
-# library, and so in seconds. To BPF the address of a field at NULL is one that cannot be read, no more.
+# library, and so in seconds: of the sanitizers' checks all that is inlined made 19 s, not optimized 4.
+# To BPF the address of a field at NULL is one that cannot be read, no more.
 NATIVE_CFLAGS := -I userspace/tests/bpf/shim -I bpf -I vmlinux/$(ARCH) -D__TARGET_ARCH_$(ARCH) \
 		 -Wno-unused-parameter -Wno-unused-function -Wno-sign-compare \
-		 $(if $(SANITIZE),-fno-sanitize=null)
+		 $(if $(SANITIZE),-fno-sanitize=null -O0)
 
 $(O)/tests/test_bpf_%: test_bpf_%.c $(O)/tests/kernel.o Makefile
 	$(call say,TEST,$@)
