@@ -74,12 +74,13 @@ int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
 
 void refuse(const char *format, ...)
 {
-	g_autofree char *text = NULL;
 	va_list values;
+	char *text;
 
 	va_start(values, format);
 	text = g_strdup_vprintf(format, values);
 	va_end(values);
 	message("%s", text);
+	g_free(text); /* what is freed at the end of its scope is not freed by exit() */
 	exit(STATUS_USAGE);
 }
