@@ -119,7 +119,7 @@ SUITES ?= bullseye bookworm trixie sid
 test-kernels: tests-build ## end-to-end tests in Debian's kernels under emulation; some minutes
 	$(Q)MEMTOLL_KERNELS='$(SUITES)' $(RUN) kernels
 
-test-mutants: deps-test ## break memtoll on purpose, in twenty places: do the tests notice? half an hour
+test-mutants: deps-test ## break memtoll on purpose, in two dozen places: do the tests notice? half an hour
 	$(Q)/usr/bin/python3 -B userspace/tests/mutants/mutants.py
 
 # FUZZ_SECONDS for each of them; FUZZ_SEED makes the tries of an earlier run again.

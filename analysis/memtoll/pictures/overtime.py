@@ -42,6 +42,9 @@ def timeline(
 def _stack(paper: Sheet, rec: Recording) -> None:
     frame = rec.timeline
     total = float(frame["time_s"].sum())
+    # Infinite times leave none: their area would be missing from the picture.
+    if not np.isfinite(frame["time_s"].to_numpy()).all():
+        raise ValueError("a time that is no number")
     if total <= 0:
         paper.empty("Nothing was observed: the target used no processor time.")
         return

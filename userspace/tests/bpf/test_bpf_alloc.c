@@ -555,7 +555,7 @@ int main(void)
 		cmocka_unit_test(test_window_past_its_end),
 	};
 
-	return cmocka_run_group_tests_name("programs of each side", tests, programs_of_each_side,
+	return cmocka_run_group_tests_name("programs_of_each_side", tests, programs_of_each_side,
 					   NULL) +
 	       cmocka_run_group_tests_name("session", tests, sessions, NULL);
 }
