@@ -84,3 +84,17 @@ void refuse(const char *format, ...)
 	g_free(text); /* what is freed at the end of its scope is not freed by exit() */
 	exit(STATUS_USAGE);
 }
+
+void take_recording(const char **file, const char *command, const char *value)
+{
+	if (*file)
+		refuse("%s: %s: one file at a time (see memtoll %s --help)", command, value,
+		       command);
+	*file = value;
+}
+
+void want_recording(const char *file, const char *command)
+{
+	if (!file)
+		refuse("%s: name the recording (see memtoll %s --help)", command, command);
+}

@@ -15,4 +15,9 @@ int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
 /* For parsers: one message, and exit status 2. */
 void refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+/* The one recording that a command works on: *file is set, or was already and this refuses. */
+void take_recording(const char **file, const char *command, const char *value);
+/* At the end: it must have been named. */
+void want_recording(const char *file, const char *command);
+
 #endif /* MEMTOLL_ARGUMENTS_H */

@@ -53,13 +53,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		arguments->folded = value;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (arguments->file)
-			refuse("report: %s: one file at a time " SEE_HELP, value);
-		arguments->file = value;
+		take_recording(&arguments->file, "report", value);
 		return 0;
 	case ARGP_KEY_END:
-		if (!arguments->file)
-			refuse("report: name the recording " SEE_HELP);
+		want_recording(arguments->file, "report");
 		if (arguments->folded && arguments->json)
 			refuse("report: --json and --folded exclude each other " SEE_HELP);
 		return 0;

@@ -16,8 +16,6 @@
 #include "recording/recording_vfs.h"
 #include "report/resymbolize.h"
 
-#define SEE_HELP "(see memtoll symbolize --help)"
-
 struct arguments {
 	const char *file;
 	GPtrArray *directories;
@@ -39,13 +37,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		g_ptr_array_add(arguments->directories, value);
 		return 0;
 	case ARGP_KEY_ARG:
-		if (arguments->file)
-			refuse("symbolize: %s: one file at a time " SEE_HELP, value);
-		arguments->file = value;
+		take_recording(&arguments->file, "symbolize", value);
 		return 0;
 	case ARGP_KEY_END:
-		if (!arguments->file)
-			refuse("symbolize: name the recording " SEE_HELP);
+		want_recording(arguments->file, "symbolize");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -57,7 +52,7 @@ static const struct argp argp = {
 	.parser = parse_option,
 	.args_doc = "FILE",
 	.doc = "Name the native frames of a recording again, from debug files that were installed "
-	       "since or that another machine has. Files are told by their build-ids.\v"
+	       "since or that another machine has. Files are identified by their build-ids.\v"
 	       "Directories are laid out as /usr/lib/debug, as a root directory, or just hold the "
 	       "files. After them the modules' own paths and /usr/lib/debug are looked at. What is "
 	       "not found keeps its names.\n\n"

@@ -63,3 +63,19 @@ void page_heading(struct page *page, const char *title)
 {
 	fprintf(page->out, "\n%s%s%s\n", page_bold(page), title, page_plain(page));
 }
+
+void page_list(struct page *page, const char *title, const char *prefix, const char *sql)
+{
+	sqlite3_stmt *row = page_query(page, sql);
+	bool first = true;
+	char *text;
+
+	while (page_next(page, row)) {
+		if (first)
+			page_heading(page, title);
+		first = false;
+		text = page_column(row, 0);
+		page_wrap(page, prefix, 4, text);
+		g_free(text);
+	}
+}

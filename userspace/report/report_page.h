@@ -33,4 +33,7 @@ void page_wrap(struct page *page, const char *prefix, int indent, const char *te
 
 void page_heading(struct page *page, const char *title);
 
+/* The texts that sql selects, each after the prefix, below a heading; nothing where there are none. */
+void page_list(struct page *page, const char *title, const char *prefix, const char *sql);
+
 #endif /* MEMTOLL_REPORT_PAGE_H */

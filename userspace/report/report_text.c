@@ -212,20 +212,8 @@ static void print_amount(struct page *page, const char *label, sqlite3_stmt *row
 
 static void print_allocators(struct page *page)
 {
-	sqlite3_stmt *row =
-		page_query(page, "SELECT text FROM temp.allocator_text ORDER BY position"
-				 " LIMIT 8");
-	bool first = true;
-	char *text;
-
-	while (page_next(page, row)) {
-		if (first)
-			page_heading(page, "ALLOCATOR");
-		first = false;
-		text = page_column(row, 0);
-		page_wrap(page, "  ", 4, text);
-		g_free(text);
-	}
+	page_list(page, "ALLOCATOR", "  ",
+		  "SELECT text FROM temp.allocator_text ORDER BY position LIMIT 8");
 }
 
 static void print_zeroing(struct page *page)

@@ -25,18 +25,7 @@ static void print_checks(struct page *page)
 
 static void print_notes(struct page *page)
 {
-	sqlite3_stmt *row = page_query(page, "SELECT text FROM temp.note ORDER BY position, text");
-	bool first = true;
-	char *text;
-
-	while (page_next(page, row)) {
-		if (first)
-			page_heading(page, "NOTES");
-		first = false;
-		text = page_column(row, 0);
-		page_wrap(page, "  - ", 4, text);
-		g_free(text);
-	}
+	page_list(page, "NOTES", "  - ", "SELECT text FROM temp.note ORDER BY position, text");
 }
 
 static void print_stacks(struct page *page)

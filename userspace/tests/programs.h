@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "symbols/symbolize.h"
+#include "trees.h"
 
 #define FRAMES 32
 
@@ -186,8 +187,7 @@ static inline int make_directory(void **state)
 static inline int remove_directory(void **state)
 {
 	(void)state;
-	run(text("rm -r %s", directory));
-	return 0;
+	return remove_tree(directory);
 }
 
 #endif /* MEMTOLL_TESTS_PROGRAMS_H */

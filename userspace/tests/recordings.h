@@ -9,13 +9,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <ftw.h>
 #include <glib.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "recording/recording.h"
+#include "trees.h"
 
 static char *directory;
 
@@ -31,19 +30,10 @@ static inline int make_directory(void **state)
 	return directory ? 0 : -1;
 }
 
-static inline int remove_entry(const char *path, const struct stat *state, int kind,
-			       struct FTW *place)
-{
-	(void)state;
-	(void)kind;
-	(void)place;
-	return remove(path);
-}
-
 /* With all that is below it: some tests make directories of their own in there. */
 static inline int remove_directory(void **state)
 {
-	int err = nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	int err = remove_tree(directory);
 
 	(void)state;
 	g_free(directory);

@@ -30,6 +30,7 @@
 #include "host/cgroup.h"
 #include "recording/machine_facts.h"
 #include "recording/recording.h"
+#include "trees.h"
 
 #define PAGE 4096ul
 #define MIB (1ul << 20)
@@ -77,21 +78,6 @@ static int make_fake(void **state)
 	(void)state;
 	fake = g_dir_make_tmp("memtoll-cgroup-XXXXXX", NULL);
 	return fake ? 0 : -1;
-}
-
-static void remove_tree(const char *path)
-{
-	GDir *entries = g_dir_open(path, 0, NULL);
-	const char *name;
-
-	while (entries && (name = g_dir_read_name(entries))) {
-		g_autofree char *below = g_build_filename(path, name, NULL);
-
-		remove_tree(below);
-	}
-	if (entries)
-		g_dir_close(entries);
-	g_remove(path);
 }
 
 static int remove_fake(void **state)
