@@ -26,21 +26,6 @@ static void followed_free(gpointer data)
 	g_free(followed);
 }
 
-static void unwinder_forked(void *state, pid_t parent, pid_t child)
-{
-	struct targets *targets = state;
-	uint32_t table = unwinder_fork(targets->unwinder, parent, child);
-
-	targets_publish_table(targets, child, table);
-	/* No table: its parent has ended, and that one's with it. */
-	followed_get(targets, child)->target.changed = !table;
-}
-
-static void unwinder_exited(void *state, pid_t pid)
-{
-	unwinder_exit(((struct targets *)state)->unwinder, pid);
-}
-
 struct targets *targets_new(const struct targets_config *config)
 {
 	struct targets *targets = g_new0(struct targets, 1);
@@ -52,12 +37,6 @@ struct targets *targets_new(const struct targets_config *config)
 	targets->followed = g_hash_table_new_full(NULL, NULL, NULL, followed_free);
 	targets->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	targets->scans = g_ptr_array_new_with_free_func(scan_free);
-	observers_add(config->observers, &(struct observer){
-						 .moment = AT_ONCE,
-						 .state = targets,
-						 .forked = unwinder_forked,
-						 .exited = unwinder_exited,
-					 });
 	return targets;
 }
 
@@ -229,7 +208,7 @@ void targets_forget_dead(struct targets *targets)
 		/* One slice more than needed: its last records may have been waiting. */
 		if (!followed->target.exited || ++followed->target.slices_dead <= 2)
 			continue;
-		/* The mark may have been overwritten by what we had to say of it at that moment. */
+		/* targets_add() makes the state anew of one that BPF added at its fork: no mark then. */
 		if (proc_stat_read(followed->target.pid, 0, &stat))
 			process_row_remove(targets->config.bpf, followed->target.pid);
 		count_forgotten(targets, followed);

@@ -13,6 +13,7 @@
 #include "host/proc.h"
 #include "probes/process_rows.h"
 #include "targets/observers.h"
+#include "unwind/unwind_load.h"
 
 /* Polls of what a program has mapped after its start, at intervals that double. */
 #define LOOK_FIRST_NS 5000000ULL
@@ -56,6 +57,7 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	/* A row without the mark belongs to another process by now, made when that was forked. */
 	if (state.ended)
 		process_row_remove(targets->config.bpf, target->pid);
+	unwinder_exit(targets->unwinder, target->pid);
 	observers_exited(targets->config.observers, AT_ONCE, target->pid);
 }
 
@@ -181,6 +183,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	struct memtoll_target_state state;
 	struct proc_stat stat;
 	struct maps maps = {};
+	uint32_t table;
 
 	if (followed && !followed->target.exited) {
 		if (proc_stat_read(child, 0, &stat) || stat.start_ticks == followed->start_ticks)
@@ -196,6 +199,11 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	followed->target.parent_pid = parent;
 	/* Its hits have counted since it was forked. */
 	followed->target.cpu_base_ns = 0;
+	/* Before the observers, of which one may wait: until then its stacks end at once. */
+	table = unwinder_fork(targets->unwinder, parent, child);
+	targets_publish_table(targets, child, table);
+	/* No table: its parent has ended, and that one's with it. */
+	followed->target.changed = !table;
 	observers_forked(targets->config.observers, AT_ONCE, parent, child);
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
 	followed_read_counters(followed);
