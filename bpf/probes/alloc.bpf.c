@@ -37,9 +37,6 @@
 #define CHUNK_HEADER 16ULL
 #define CHUNK_SIZE_WORD 8ULL
 
-/* errno-base.h */
-#define EEXIST 17
-
 #define IDLE_HITS_BATCH 64
 
 /* Cookies of the probes at entries, by offset within a page. Set before they are attached. */

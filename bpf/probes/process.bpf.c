@@ -8,6 +8,7 @@
 #include "wire/targets.h"
 #include "state/emit.bpf.h"
 #include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
 #include "state/processes.bpf.h"
 #include "state/settings.bpf.h"
 #include "state/threads.bpf.h"
@@ -65,10 +66,12 @@ static __always_inline long process_add(__u32 tgid, const struct memtoll_target 
 	err = bpf_map_update_elem(&process_states, &tgid, &state, BPF_ANY);
 	if (!err)
 		err = bpf_map_update_elem(&processes, &tgid, row, BPF_NOEXIST);
-	if (err) {
+	if (!err)
+		return 0;
+	/* Userspace may have found it in its group, and made its row: the state is that row's. */
+	if (err != -EEXIST)
 		bpf_map_delete_elem(&process_states, &tgid);
-		process_filter_add(tgid, -1);
-	}
+	process_filter_add(tgid, -1);
 	return err;
 }
 

@@ -6,6 +6,9 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
+/* include/uapi/asm-generic/errno-base.h: the map has such a key already. */
+#define EEXIST 17
+
 /* whole - part, but never below 0. */
 static __always_inline __u64 sub_sat(__u64 whole, __u64 part)
 {

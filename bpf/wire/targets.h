@@ -30,7 +30,8 @@ struct memtoll_target {
 
 /*
  * Value of map `process_states`, keyed by tgid: how far a traced process has come. Made before its
- * row in `processes`, and from then on written by BPF alone.
+ * row in `processes`, and from then on written by BPF alone,
+ * unless userspace adds one that BPF has added at its fork: then it begins anew.
  */
 struct memtoll_target_state {
 	__u32 exec_pending;	   /* counting starts at the next exec: a command not yet started */

@@ -21,6 +21,7 @@ int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_tar
 	const struct memtoll_target_state state = { .exec_pending = exec_pending };
 	int fd = bpf_map__fd(bpf->maps.processes);
 	uint32_t key = pid;
+	int err;
 
 	if (bpf_map_update_elem(bpf_map__fd(bpf->maps.process_states), &key, &state, BPF_ANY))
 		return -errno;
@@ -29,7 +30,11 @@ int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_tar
 	if (!bpf_map_update_elem(fd, &key, row, BPF_NOEXIST))
 		return 0;
 	count(bpf, pid, -1);
-	return bpf_map_update_elem(fd, &key, row, BPF_EXIST) ? -errno : 0;
+	if (!bpf_map_update_elem(fd, &key, row, BPF_EXIST))
+		return 0;
+	err = -errno;
+	bpf_map_delete_elem(bpf_map__fd(bpf->maps.process_states), &key);
+	return err;
 }
 
 bool process_row_lives(struct memtoll_bpf *bpf, pid_t pid, struct memtoll_target_state *state)
