@@ -25,7 +25,7 @@ WARNINGS := -Wall -Wextra -Wtype-limits -Werror
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -iquote . -iquote userspace -I$(O) $(CFLAGS) $(SANITIZE) \
 	     $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
-ALL_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null) -lZydis -liberty -lpthread -lm -lm
+ALL_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null) -lZydis -liberty -lpthread -lm
 BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Ibpf \
 	      -Wall -Wextra -Wno-unused-parameter -Werror
 

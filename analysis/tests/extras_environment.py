@@ -7,7 +7,6 @@ requirements, once. make tests-build asks for it, so that no test waits for a do
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
 import tomllib
@@ -32,7 +31,7 @@ def requirements() -> list[str]:
 
 def python() -> Path:
     wanted = requirements()
-    return python_with(hashlib.sha256("\n".join([sys.version, *wanted]).encode()).hexdigest()[:16], wanted)
+    return python_with(wanted)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -27,8 +28,9 @@ def place() -> Path:
     return environments
 
 
-def python_with(name: str, packages: Sequence[str]) -> Path:
+def python_with(packages: Sequence[str]) -> Path:
     """Python of an environment with these packages; made when there is none. What pip says is in the error."""
+    name = hashlib.sha256("\n".join([sys.version, *packages]).encode()).hexdigest()[:16]
     made = place() / name
     with (place() / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -77,7 +77,7 @@ def make(variable: str, name: str, target: str) -> list[str]:
 
 def package(name: str) -> str:
     try:
-        return str(python_with("lint", PACKAGES).parent / name)
+        return str(python_with(PACKAGES).parent / name)
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         raise Undecided(f"no {' '.join(PACKAGES)} to be had: {str(error).splitlines()[-1]}") from error
 
@@ -86,8 +86,9 @@ def ruff(*words: str) -> list[str]:
     return [package("ruff"), *words, "--no-cache", "analysis", TESTS, *scripts("python3", "")]
 
 
-def mypy(*words: str) -> list[str]:
-    return [package("mypy"), f"--python-executable={PYTHON}", f"--cache-dir={MEMTOLL.parent / 'mypy'}", *words]
+def mypy(of: str, *words: str) -> list[str]:
+    cache = MEMTOLL.parent / "mypy" / of
+    return [package("mypy"), f"--python-executable={PYTHON}", f"--cache-dir={cache}", *words]
 
 
 CHECKS: Final = (
@@ -96,10 +97,12 @@ CHECKS: Final = (
     Check("shellcheck", lambda: ["shellcheck", *scripts(SHELL)]),
     Check("ruff check", lambda: ruff("check", "--quiet")),
     Check("ruff format", lambda: ruff("format", "--check", "--quiet")),
-    Check("mypy analysis", mypy, ROOT / "analysis"),
+    Check("mypy analysis", lambda: mypy("analysis"), ROOT / "analysis"),
     Check(
         "mypy tests",
-        lambda: mypy(f"--config-file={TESTS}/pyproject.toml", "--scripts-are-modules", TESTS, *scripts("python3", "")),
+        lambda: mypy(
+            "tests", f"--config-file={TESTS}/pyproject.toml", "--scripts-are-modules", TESTS, *scripts("python3", "")
+        ),
     ),
 )
 
@@ -124,6 +127,8 @@ def carried_out(check: Check) -> Result:
         if done.returncode:
             result.found = done.stdout or f"status {done.returncode}"
     except Undecided as error:
+        result.undecided = str(error)
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         result.undecided = str(error)
     except (OSError, subprocess.SubprocessError) as error:
         result.found = str(error)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +24,6 @@ pytestmark = pytest.mark.root
 
 CLEARS = ("pyOpenSSL==16.2.0", "cryptography==3.4.8", "cffi>=2")
 NEWEST = ("pyOpenSSL",)
-
-
-def environment(name: str, packages: tuple[str, ...]) -> Path:
-    version = ".".join(map(str, sys.version_info[:2]))
-    return python_with(f"tls-{name}-{version}", packages)
 
 
 @pytest.fixture
@@ -73,7 +67,7 @@ def in_recv(frame: dict[str, Any], witness: dict[str, Any]) -> bool:
 def test_every_recv_clears_its_whole_buffer(tmp_path: Path, port: int) -> None:
     # No cache holds it, and the heap still serves it: up to 32 MiB.
     size, recvs = 30 * MIB, 997
-    done = client(tmp_path / "a.memtoll", port, environment("clears", CLEARS), size, recvs)
+    done = client(tmp_path / "a.memtoll", port, python_with(CLEARS), size, recvs)
     report, witness = done.recording.report, done.witness
     assert witness["version"] == "16.2.0"
     # 30 GB are cleared for 16 MB that are decrypted.
@@ -94,7 +88,7 @@ def test_every_recv_clears_its_whole_buffer(tmp_path: Path, port: int) -> None:
 
 def test_a_buffer_of_100_mib_costs_no_zeroing(tmp_path: Path, port: int) -> None:
     size, recvs = 100 * MIB, 401
-    done = client(tmp_path / "a.memtoll", port, environment("clears", CLEARS), size, recvs)
+    done = client(tmp_path / "a.memtoll", port, python_with(CLEARS), size, recvs)
     assert done.recording.toll("zero.libc", "bytes") < size
     # Of each buffer's 25,600 pages those are touched that hold what came, a record of TLS at most.
     assert done.recording.toll("zero.kernel", "bytes") < 0.01 * recvs * size
@@ -107,7 +101,7 @@ def test_a_buffer_of_100_mib_costs_no_zeroing(tmp_path: Path, port: int) -> None
 
 def test_newest_version_does_not_clear(tmp_path: Path, port: int) -> None:
     size, recvs = 10 * MIB, 401
-    done = client(tmp_path / "a.memtoll", port, environment("newest", NEWEST), size, recvs)
+    done = client(tmp_path / "a.memtoll", port, python_with(NEWEST), size, recvs)
     assert int(done.witness["version"].split(".")[0]) >= 25
     assert done.recording.toll("zero.libc", "bytes") < 10 * size
     assert "calloc-reuse-memset" not in {each["code"] for each in done.recording.report["verdict"]["advice"]}

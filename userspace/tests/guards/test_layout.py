@@ -158,7 +158,8 @@ def test_views_use_earlier_ones() -> None:
     later = [
         f"{name} uses {other}"
         for name, body in views
-        for other in re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", body)
+        for tables in re.findall(r"\b(?:FROM|JOIN)\s+(\w+(?:\s+\w+)?(?:\s*,\s*\w+(?:\s+\w+)?)*)", body)
+        for other in re.findall(r"(?:^|,)\s*(\w+)", tables)
         if order.get(other, -1) > order[name]
     ]
     assert len(views) > 80 and not later

@@ -21,7 +21,7 @@ def test_what_is_found_is_told() -> None:
 
 
 def test_a_tool_that_is_not_to_be_had_leaves_it_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_network(_name: str, _packages: object) -> NoReturn:
+    def no_network(_packages: object) -> NoReturn:
         raise RuntimeError("pip: status 1\nno route to host")
 
     monkeypatch.setattr(linting, "python_with", no_network)

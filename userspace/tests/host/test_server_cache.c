@@ -26,7 +26,7 @@ static char *root;
 static int make_root(void **state)
 {
 	(void)state;
-	root = g_dir_make_tmp("memtoll-owncache-XXXXXX", NULL);
+	root = g_dir_make_tmp("memtoll-server-cache-XXXXXX", NULL);
 	return !root;
 }
 

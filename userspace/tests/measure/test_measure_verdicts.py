@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from test_e2e_compare import CALLS, PINNED, REMEDIES, USED_CALLS, Remedy, compare, loop, stop_purging
-from test_e2e_tls import CLEARS, NEWEST, client, environment, port
+from test_e2e_tls import CLEARS, NEWEST, client, port
 from test_e2e_zeroing import CACHED_CALLS, HUNDRED, MAPPED, calloc_loop, preload
 
+from environments import python_with
 from harness import MIB, Recording, record, workload
 from measuring import Bound, settle
 from shape import family_shares
@@ -106,12 +107,10 @@ def test_small_blocks_are_neither(out: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "packages", "size"),
-    [("clears", CLEARS, 100 * MIB), ("newest", NEWEST, 10 * MIB)],
+    ("packages", "size"),
+    [(CLEARS, 100 * MIB), (NEWEST, 10 * MIB)],
     ids=["100 MiB", "newest"],
 )
-def test_buffers_that_are_not_cleared(
-    tmp_path: Path, port: int, name: str, packages: tuple[str, ...], size: int
-) -> None:
-    done = client(tmp_path / "a.memtoll", port, environment(name, packages), size, 401)
+def test_buffers_that_are_not_cleared(tmp_path: Path, port: int, packages: tuple[str, ...], size: int) -> None:
+    done = client(tmp_path / "a.memtoll", port, python_with(packages), size, 401)
     assert done.recording.dominant != "zeroing", done.recording.report["verdict"]
