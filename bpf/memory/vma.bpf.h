@@ -20,7 +20,6 @@
 #define MAPLE_TYPE(entry) ((entry) >> 3 & 15)
 #define MAPLE_NODE(entry) ((entry) & ~255ULL)
 #define MAPLE_LEAF 1
-#define MAPLE_INNER 2
 #define MAPLE_INNER_GAPS 3 /* an inner node that knows the gaps below it */
 #define MAPLE_PIVOTS 15
 #define MAPLE_PIVOTS_GAPS 9

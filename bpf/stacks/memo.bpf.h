@@ -28,7 +28,7 @@
 #define MEMO_BYTES (1ULL << MEMO_BYTES_LOG)
 #define MEMO_COPY_WORDS (MEMO_BYTES / 8)
 
-/* What a walk has read of the stack, from these registers on: see memo.bpf.h. */
+/* What a walk has read of the stack, from these registers on. */
 struct memo_key {
 	__u64 callee; /* the allocator function before it, not walked; 0: none */
 	__u64 ip;     /* 0: no memo */

@@ -67,7 +67,6 @@ static __always_inline int step_by_pointer(struct unwind *walk, __u32 why)
 /* Offsets in what the kernel pushes for a signal: struct ucontext of x86-64, from its start. */
 #define UC_RBP 120
 #define UC_RSP 160
-#define UC_RIP 168
 
 static __always_inline int step_over_signal(struct unwind *walk)
 {

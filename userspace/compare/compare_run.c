@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/message.h"
 #include "host/privileges.h"
 
@@ -48,10 +49,7 @@ const char *compare_side_name(enum compare_side side)
 
 static double now_s(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
+	return now_ns() / 1e9;
 }
 
 /* In the child: its environment, and nowhere to write to but stderr. */

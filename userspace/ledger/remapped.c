@@ -5,8 +5,6 @@
  */
 #include "ledger/giveback_internal.h"
 
-#include <string.h>
-
 /* Unmapped mappings that are remembered per process, for runs that arrive late. */
 #define ENDED_KEPT 64
 

@@ -11,7 +11,6 @@
 #include <glib.h>
 #include <linux/bpf.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

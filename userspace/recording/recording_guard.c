@@ -11,7 +11,6 @@
 #include "recording/recording_guard.h"
 
 #include <glib.h>
-#include <string.h>
 
 /* Pragmas that tell something of the file, and the one that is set. */
 static const char *const pragmas[] = {

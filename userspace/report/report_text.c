@@ -2,11 +2,9 @@
 /* report_text.c: a recording's views as text of at most 80 columns. */
 #include "report/report.h"
 
-#include <errno.h>
 #include <glib.h>
 #include <string.h>
 
-#include "base/message.h"
 #include "base/text.h"
 #include "report/report_page.h"
 #include "report/report_trust.h"

@@ -4,7 +4,6 @@
 #include <glib.h>
 #include <linux/types.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "bpf/wire/faults.h"
 #include "bpf/wire/functions.h"

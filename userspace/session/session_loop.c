@@ -6,10 +6,8 @@
 #include "session/session_internal.h"
 
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <glib.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 

@@ -24,18 +24,26 @@ bool followed_read_stat(const struct followed *followed, struct proc_stat *stat)
 	       stat->start_ticks == followed->start_ticks;
 }
 
-/* The CPU clock of the whole process, its dead threads included (clock_getcpuclockid(3)). */
+/* Of the whole process, its dead threads included (clock_getcpuclockid(3)). */
+static bool read_cpu_clock(pid_t pid, uint64_t *ns)
+{
+	struct timespec cpu;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &cpu))
+		return false;
+	*ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
+	return true;
+}
+
 bool followed_read_counters(struct followed *followed)
 {
 	struct counters *counters = &followed->target.now;
 	struct proc_stat stat;
-	struct timespec cpu;
-	clockid_t clock;
 
 	if (!followed_read_stat(followed, &stat) ||
-	    clock_getcpuclockid(followed->target.pid, &clock) || clock_gettime(clock, &cpu))
+	    !read_cpu_clock(followed->target.pid, &counters->cpu_ns))
 		return false;
-	counters->cpu_ns = cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
 	counters->minor_faults = stat.minor_faults;
 	counters->major_faults = stat.major_faults;
 	return true;
@@ -62,12 +70,9 @@ static void look_at(struct targets *targets, struct followed *followed)
 
 uint64_t process_cpu_ns(pid_t pid)
 {
-	struct timespec cpu;
-	clockid_t clock;
+	uint64_t ns;
 
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &cpu))
-		return 0;
-	return cpu.tv_sec * 1000000000ULL + cpu.tv_nsec;
+	return read_cpu_clock(pid, &ns) ? ns : 0;
 }
 
 /* Faults of the living threads: the rest of the process's belong to dead ones. */
