@@ -82,14 +82,9 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 {
 	struct pt_regs *regs;
 
-	if (thread->in_fn) {
-		__u64 id;
-
-		call_find_caller(thread);
-		id = stack_site(task->tgid, thread);
-		stack_keep(thread, id);
-		return id;
-	}
+	/* The whole of it: the direct caller may be a wrapper that everybody calls. */
+	if (thread->in_fn)
+		return stack_from_call(thread);
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	/* libc's wrappers of these calls keep nothing on the stack but the return address. */
 	return memo_stack(task, thread, regs, true);
