@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "compare/compare_print.h"
 #include "compare/compare_run.h"
+#include "compare/setting.h"
 #include "host/privileges.h"
 #include "report/report_views.h"
 
@@ -41,7 +43,8 @@ struct arguments {
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The change (at least one):", 1 },
-	{ "set", OPTION_SET, "VAR=VALUE", 0, "a variable of the command's environment", 1 },
+	{ "set", OPTION_SET, "VAR=VALUE", 0,
+	  "a variable of the command's environment; other settings of a list stay", 1 },
 	{ "preload", OPTION_PRELOAD, "LIB", 0, "a library to load first: another allocator", 1 },
 	{ NULL, 0, NULL, 0, "Output and runs:", 3 },
 	{ "runs", OPTION_RUNS, "N", 0, "traced runs of each side; default: 3", 3 },
@@ -201,6 +204,7 @@ static const struct argp argp = {
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	int status = parse_arguments(&argp, argc, argv, arguments);
+	const char *outside;
 
 	if (status)
 		return status;
@@ -209,20 +213,26 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return STATUS_USAGE;
 	}
 	if (arguments->preload->len) {
-		const char *before = getenv("LD_PRELOAD");
 		g_autofree char *libraries = NULL;
 
-		if (before && *before)
-			g_ptr_array_add(arguments->preload, g_strdup(before));
 		g_ptr_array_add(arguments->preload, NULL);
 		libraries = g_strjoinv(":", (char **)arguments->preload->pdata);
 		g_ptr_array_add(arguments->plan.changes,
 				g_strdup_printf("LD_PRELOAD=%s", libraries));
 	}
-	if (arguments->plan.changes->len)
-		return STATUS_DONE;
-	message("compare: no change to try; use --set VAR=VALUE or --preload LIB");
-	return STATUS_USAGE;
+	if (!arguments->plan.changes->len) {
+		message("compare: no change to try; use --set VAR=VALUE or --preload LIB");
+		return STATUS_USAGE;
+	}
+	outside = setting_out_of_reach(arguments->plan.command, arguments->plan.changes);
+	if (outside) {
+		g_autofree char *word = text_printable(outside);
+
+		message("compare: the command sets the variable itself, in '%s': the change may not "
+			"reach what is run there",
+			word);
+	}
+	return STATUS_DONE;
 }
 
 /* Of a side and a run, from 1. Freed by g_free(). */

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "compare/setting.h"
 #include "host/privileges.h"
 
 #define TERMINATE_MS 5000 /* how long a command gets to end after SIGTERM */
@@ -52,19 +53,25 @@ static double now_s(void)
 	return now_ns() / 1e9;
 }
 
-/* In the child: its environment, and nowhere to write to but stderr. */
-static void enter(const struct compare_plan *plan, enum compare_side side)
+/*
+ * In the child: its environment, and nowhere to write to but stderr. The command to run, never
+ * freed.
+ */
+static char **enter(const struct compare_plan *plan, enum compare_side side)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	guint i;
+	char **command;
 
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		_exit(126);
-	for (i = 0; side == WITH && i < plan->changes->len; i++)
-		putenv(g_ptr_array_index(plan->changes, i));
+	if (side != WITH)
+		return plan->command;
+	command = setting_command(plan->command, plan->changes, environ);
+	setting_enter(plan->changes);
+	return command;
 }
 
 /* Wait until the process has ended, for so long; -1: for ever. False: it goes on. */
@@ -127,9 +134,10 @@ int compare_run_plain(const struct compare_plan *plan, enum compare_side side,
 	start = now_s();
 	pid = fork();
 	if (!pid) {
-		enter(plan, side);
+		char **command = enter(plan, side);
+
 		privileges_keep_from_command();
-		execvp(plan->command[0], plan->command);
+		execvp(command[0], command);
 		err = errno;
 		_exit(write(error[1], &err, sizeof(err)) == sizeof(err) ? 127 : 126);
 	}
@@ -168,8 +176,7 @@ static int trace(const struct compare_plan *plan, enum compare_side side, const 
 	struct session *session;
 	int status, wait_status = 0;
 
-	enter(plan, side);
-	config.command = plan->command;
+	config.command = enter(plan, side);
 	config.output = path;
 	session = session_new(&config);
 	status = session_record(session);

@@ -273,3 +273,34 @@ def test_unknown_tunable_is_reported() -> None:
     result = memtoll("compare", "--set", "GLIBC_TUNABLES=glibc.malloc.mmap_treshold=1", "--runs", "1", "--", "true")
     assert result.status == 0
     assert "glibc.malloc.mmap_treshold" in result.stderr and "ignored" in result.stderr
+
+
+def test_settings_that_are_there_stay_and_env_takes_none_back(tmp_path: Path) -> None:
+    """From the caller's environment, and from `env` in the command; both sides say what reached the program."""
+    seen = tmp_path / "seen"
+    script = f'echo "$GLIBC_TUNABLES $MALLOC_CONF" >> {shlex.quote(str(seen))}'
+    env = {"GLIBC_TUNABLES": "glibc.malloc.arena_max=3", "MALLOC_CONF": "narenas:1,dirty_decay_ms:0"}
+    result = memtoll(
+        "compare", "--runs", "1", "--set", "GLIBC_TUNABLES=glibc.malloc.mxfast=0", "--set",
+        "MALLOC_CONF=dirty_decay_ms:-1", "--",
+        "env", "GLIBC_TUNABLES=glibc.malloc.mxfast=64:glibc.malloc.tcache_count=5", "sh", "-c", script,
+        env=env, seconds=60,
+    )  # fmt: skip
+    assert (result.status, result.stderr) == (0, "")
+    as_it_was = "glibc.malloc.mxfast=64:glibc.malloc.tcache_count=5 narenas:1,dirty_decay_ms:0"
+    changed = "glibc.malloc.tcache_count=5:glibc.malloc.mxfast=0 narenas:1,dirty_decay_ms:-1"
+    # One run to warm up, one plain and one traced, of each side.
+    assert sorted(seen.read_text().splitlines()) == sorted(3 * [as_it_was] + 3 * [changed])
+    seen.unlink()
+    result = memtoll(
+        "compare", "--runs", "1", "--set", "GLIBC_TUNABLES=glibc.malloc.mxfast=0", "--", "sh", "-c", script,
+        env=env, seconds=60,
+    )  # fmt: skip
+    assert result.status == 0
+    assert seen.read_text().count("glibc.malloc.arena_max=3:glibc.malloc.mxfast=0 narenas") == 3
+
+
+def test_setting_out_of_reach_is_reported() -> None:
+    result = memtoll("compare", "--set", "FOO=1", "--runs", "1", "--", "sh", "-c", "FOO=2 true")
+    assert result.status == 0
+    assert "sets the variable itself" in result.stderr and "FOO=2 true" in result.stderr
