@@ -93,7 +93,7 @@ struct calibration *calibration_begin(void)
 	close(result[1]);
 	calibration->order_fd = order[1];
 	calibration->result_fd = result[0];
-	err = calibration->pid < 0 ? -errno : ask(calibration, ORDER_ALL, calibration->bare);
+	err = calibration->pid < 0 ? -errno : ask(calibration, ORDER_BARE, calibration->bare);
 	if (err) {
 		message("cannot calibrate: %s", strerror(-err));
 		calibration_end(calibration);
@@ -502,7 +502,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	rates_read(bpf, &before);
-	err = ask(calibration, ORDER_ALL, probed);
+	err = ask(calibration, ORDER_PROBED, probed);
 	if (err)
 		goto out;
 	rates_read(bpf, &after);

@@ -15,7 +15,7 @@
 
 #include "bpf/wire/pages.h"
 
-#define TRIPLE_PAGES 256
+#define SOME_PAGES 128
 #define BLOCKS 512
 #define CALLS 512
 
@@ -60,13 +60,16 @@ static void time_faults(struct round *round, volatile char *pages, int count)
 	double start;
 	int i;
 
-	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
 	start = cpu_now();
 	for (i = 0; i < count; i++)
 		pages[i * MEMTOLL_PAGE_SIZE] = 1;
 	round->ns[F_FAULT] = (cpu_now() - start) / count;
-	/* Ends the run of faults, so that it is sent. */
-	madvise((void *)pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
+}
+
+/* Ends the run of faults, so that it is sent. */
+static void give_back(char *pages)
+{
+	madvise(pages, PAGES * MEMTOLL_PAGE_SIZE, MADV_DONTNEED);
 }
 
 static void time_calls(struct round *round)
@@ -116,13 +119,12 @@ static void time_syscalls(struct round *round)
 	round->ns[F_SYSCALL] = (cpu_now() - start) / CALLS;
 }
 
+/* pages: faulted in already, which is another figure. */
 static void time_clearing(struct round *round, char *pages, char *huge)
 {
 	double start;
 	size_t i;
 
-	/* Once before it is timed: the pages were given back, their faults are another figure. */
-	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
 	start = cpu_now();
 	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
 	round->ns[F_MEMSET] = cpu_now() - start;
@@ -146,6 +148,25 @@ static void time_clearing(struct round *round, char *pages, char *huge)
 	start = cpu_now();
 	*(volatile char *)huge = 1;
 	round->ns[F_HUGE] = cpu_now() - start;
+}
+
+/* The loops of a round, as many of them as the order wants. */
+static void time_round(enum calibration_order order, struct round *round, char *pages, char *huge,
+		       int file, int event)
+{
+	if (order != ORDER_SYSCALLS)
+		time_blocks(round);
+	if (order != ORDER_BLOCKS)
+		time_syscalls(round);
+	if (order != ORDER_BARE && order != ORDER_PROBED)
+		return;
+	time_calls(round);
+	time_reads(round, file);
+	time_other_reads(round, event);
+	time_faults(round, pages, order == ORDER_BARE ? PAGES : SOME_PAGES);
+	if (order == ORDER_BARE)
+		time_clearing(round, pages, huge);
+	give_back(pages);
 }
 
 static char *map_pages(size_t size, int advice)
@@ -176,26 +197,13 @@ void calibration_child(int order_fd, int result_fd)
 		size_t answer = sizeof(rounds);
 
 		if (order == ORDER_FAULTS) {
-			time_faults(&rounds[0], pages, TRIPLE_PAGES);
+			time_faults(&rounds[0], pages, SOME_PAGES);
+			give_back(pages);
 			answer = sizeof(rounds[0]);
 		}
 		/* One round more than counted: the first warms caches and fresh memory. */
-		for (i = -1; i < ROUNDS && order != ORDER_FAULTS; i++) {
-			struct round *round = &rounds[MAX(i, 0)];
-
-			if (order != ORDER_SYSCALLS)
-				time_blocks(round);
-			if (order == ORDER_SYSCALLS)
-				time_syscalls(round);
-			if (order == ORDER_ALL) {
-				time_calls(round);
-				time_reads(round, file);
-				time_other_reads(round, event);
-				time_syscalls(round);
-				time_clearing(round, pages, huge);
-				time_faults(round, pages, PAGES);
-			}
-		}
+		for (i = -1; i < ROUNDS && order != ORDER_FAULTS; i++)
+			time_round(order, &rounds[MAX(i, 0)], pages, huge, file, event);
 		if (write(result_fd, rounds, answer) != (ssize_t)answer)
 			break;
 	}

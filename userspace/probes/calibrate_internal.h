@@ -30,7 +30,8 @@ struct round {
 
 /* What the child is to time, sent as a byte. It answers with ROUNDS rounds. */
 enum calibration_order {
-	ORDER_ALL = 'b',
+	ORDER_BARE = 'b',   /* every loop */
+	ORDER_PROBED = 'p', /* those in which probes are hit */
 	ORDER_BLOCKS = 'a',
 	ORDER_SYSCALLS = 's',
 	ORDER_FAULTS = 'f', /* once: one round */
