@@ -37,6 +37,8 @@ struct area_query {
 	__u64 end;
 	__u64 flags; /* VM_* */
 	__u64 inode;
+	__u64 mapping; /* struct address_space */
+	__u64 offset;  /* of the area in the file, in pages */
 	__u32 dev;
 	__u8 area;
 	__u8 shared;
@@ -85,6 +87,8 @@ static __always_inline void area_take(struct vm_area_struct *vma, struct area_qu
 	query->tmpfs = BPF_CORE_READ(sb, s_magic) == TMPFS_SUPER_MAGIC;
 	query->inode = BPF_CORE_READ(file, f_inode, i_ino);
 	query->dev = BPF_CORE_READ(sb, s_dev);
+	query->mapping = (__u64)BPF_CORE_READ(file, f_mapping);
+	query->offset = BPF_CORE_READ(vma, vm_pgoff);
 	query->name = (__u64)BPF_CORE_READ(file, f_path.dentry, d_name.name);
 }
 
@@ -253,6 +257,9 @@ static __always_inline bool area_ask(struct task_struct *task, const struct mm_s
 	cache->area = query.area;
 	cache->shared = query.shared;
 	cache->hugetlb = query.hugetlb;
+	cache->tmpfs = query.tmpfs;
+	cache->mapping = query.mapping;
+	cache->offset = query.offset - query.start / MEMTOLL_PAGE_SIZE;
 	cache->inode = query.inode;
 	cache->dev = query.dev;
 	return interrupts;

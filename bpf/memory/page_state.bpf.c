@@ -17,6 +17,7 @@
 #include "memory/pagetable.bpf.h"
 #include "memory/folio.bpf.h"
 #include "memory/direct_map.bpf.h"
+#include "memory/page_cache.bpf.h"
 #include "memory/vma.bpf.h"
 
 /* What to do at the end of a fault: look at its entry, and at the entries around it. */
@@ -105,7 +106,8 @@ int look_around(struct open_fault *fault, int end, __u64 area_start)
 	if (!fault)
 		return 0;
 	walked = &fault->walked;
-	file = fault->fault_class == FAULT_FILE || fault->fault_class == FAULT_SHARED;
+	file = fault->fault_class == FAULT_FILE || fault->fault_class == FAULT_SHARED ||
+	       fault->fault_class == FAULT_SHARED_ZERO;
 	folio = cfg_mthp_orders &&
 		(fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_SWAP);
 	fault->look_again =
@@ -175,7 +177,8 @@ static __always_inline __u64 pages_around(struct open_fault *fault, __u64 table,
 
 	fresh = window_present(table, first, fault->entries) & ~fault->window;
 	fresh |= 1U << ((own - first) & 31);
-	if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_SWAP)
+	if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_SWAP ||
+	    fault->fault_class == FAULT_SHARED_ZERO)
 		fresh &= folio_in_window(table_entry(table, own), (own - first) & 31);
 	/* Counted without a branch, or the verifier would look at every window there can be. */
 	pages = __builtin_popcount(fresh);

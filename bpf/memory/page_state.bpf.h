@@ -17,6 +17,9 @@ __u64 current_stack(void);
 __u64 current_file(__u32 fd);
 /* Whether the last table of a walk is still where it was, and its entry for the address empty. */
 int slot_is_empty(__u64 table, __u64 table_at, __u64 address);
+/* What a file's page cache has of a page. */
+enum cached { CACHED_UNKNOWN, CACHED_NOTHING, CACHED_FOLIO, CACHED_VALUE };
+int page_cache_find(__u64 mapping, __u64 index, __u64 *found);
 __u64 table_root(void);
 int walk_tables(struct walked *walked, __u64 root, __u64 address);
 int look_around(struct open_fault *fault, int end, __u64 area_start);

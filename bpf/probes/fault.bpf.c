@@ -41,11 +41,29 @@
 #define ERROR_WRITE 0x2ULL
 #define ERROR_USER 0x4ULL
 
-static __always_inline __u8 class_of_empty(const struct area_cache *area, bool write)
+/*
+ * The page-table entry says nothing. Of shared memory its file's page cache does: there is the page
+ * itself, its place on swap, of the same form as in a page-table entry but for the offset, or none.
+ */
+static __always_inline __u8 class_of_empty(const struct area_cache *area, struct open_fault *fault,
+					   bool write)
 {
+	__u64 entry;
+	int cached;
+
 	/* Cleared when taken from the pool, whether read or written. */
 	if (area->hugetlb)
 		return FAULT_ZERO_HUGE;
+	if (area->tmpfs) {
+		cached = page_cache_find(area->mapping,
+					 fault->address / MEMTOLL_PAGE_SIZE + area->offset, &entry);
+		if (cached == CACHED_VALUE) {
+			fault->walked.entry = entry;
+			return FAULT_SWAP;
+		}
+		if (cached == CACHED_NOTHING && (area->shared || !write))
+			return FAULT_SHARED_ZERO;
+	}
 	switch (area->area) {
 	case AREA_SHARED:
 		return FAULT_SHARED;
@@ -56,9 +74,10 @@ static __always_inline __u8 class_of_empty(const struct area_cache *area, bool w
 	}
 }
 
-static __always_inline __u8 classify(int end, const struct walked *walked,
+static __always_inline __u8 classify(int end, struct open_fault *fault,
 				     const struct area_cache *area, bool write)
 {
+	const struct walked *walked = &fault->walked;
 	__u64 pfn = (walked->entry & PTE_PFN_MASK) >> 12;
 
 	if (end == WALK_FAILED) {
@@ -66,7 +85,7 @@ static __always_inline __u8 classify(int end, const struct walked *walked,
 		return FAULT_OTHER;
 	}
 	if (end == WALK_NONE || end == WALK_NO_TABLE)
-		return class_of_empty(area, write);
+		return class_of_empty(area, fault, write);
 	if (!(walked->entry & PTE_PRESENT)) {
 		if ((walked->entry & PTE_PROT_NONE) ||
 		    walked->entry >> SWAP_TYPE_SHIFT >= SWAP_TYPE_SPECIAL)
@@ -227,6 +246,10 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 	order_end(thread);
 	if (fault->look_again)
 		pages = fault_result(fault, thread->area.start, thread->area.end);
+	/* It went to swap between its begin and its look-up: else shared memory waits for nothing. */
+	if (major &&
+	    (fault->fault_class == FAULT_SHARED || fault->fault_class == FAULT_SHARED_ZERO))
+		fault->fault_class = FAULT_SWAP;
 	if (fault->fault_class == FAULT_SWAP && major)
 		fault->fault_class = swap_source(fault);
 	if (!run_continues(thread, fault->address, fault->ip, fault->fault_class, fault->in_fn) ||
@@ -317,6 +340,7 @@ static __always_inline __u32 kind_of(__u8 fault_class)
 	case FAULT_ZERO:
 	case FAULT_ZERO_UPGRADE:
 	case FAULT_ZERO_READ:
+	case FAULT_SHARED_ZERO:
 		return FAULT_KIND_ZERO;
 	case FAULT_SWAP:
 		return FAULT_KIND_SWAP;
@@ -427,8 +451,7 @@ static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ct
 	/* Kept: another thread may have to look again, the one that drains. */
 	fault->root = table_root();
 	end = walk_tables(&fault->walked, fault->root, address);
-	fault->fault_class =
-		classify(end, &fault->walked, &thread->area, is_error(ctx, ERROR_WRITE));
+	fault->fault_class = classify(end, fault, &thread->area, is_error(ctx, ERROR_WRITE));
 	fault->swap_type =
 		fault->fault_class == FAULT_SWAP ? fault->walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;

@@ -65,11 +65,14 @@ struct area_cache {
 	__u64 start;
 	__u64 end;
 	__u64 inode;
+	__u64 mapping; /* the file's struct address_space, or 0 */
+	__u64 offset;  /* page number of an address + offset: page number in the file */
 	__u32 dev;
 	__u32 generation;
 	__u8 area;
 	__u8 shared;
 	__u8 hugetlb;
+	__u8 tmpfs;
 };
 
 #endif /* MEMTOLL_OPEN_FAULT_BPF_H */

@@ -157,7 +157,10 @@
 	     "trace fewer processes")								\
 	LOSS(LOST_RECORDS_UNREADABLE, "records_unreadable",					\
 	     "records of the ring buffer that were too short, or of no kind that is known",	\
-	     "none: the BPF programs and memtoll are not of one build")
+	     "none: the BPF programs and memtoll are not of one build")				\
+	LOSS(LOST_PAGE_CACHE, "page_cache",							\
+	     "faults in files and shared memory whose page was not found in the page cache's tree", \
+	     "none: the tree changed at that moment")
 /* clang-format on */
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,

@@ -48,6 +48,9 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 		[FAULT_ZERO_MTHP] = "zero_mthp",
 		[FAULT_SWAP_ZSWAP] = "swap_minor",
 		[FAULT_SWAP_ZERO] = "swap_minor",
+		[FAULT_USER] = "user",
+		[FAULT_SHARED_ZERO] = "shared_zero",
+		[FAULT_FILE_AGAIN] = "file_again",
 		[FAULT_SWAP_ZRAM] = "swap_minor",
 	};
 

@@ -312,7 +312,8 @@ void giveback_mapping(struct giveback *giveback, const struct memtoll_mapping *m
 static bool brings_in(uint8_t fault_class)
 {
 	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
-	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_READ;
+	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_READ ||
+	       fault_class == FAULT_SHARED_ZERO;
 }
 
 void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint64_t owner_stack,

@@ -445,7 +445,8 @@ static void follow_sweep(struct site *site, const struct memtoll_run *part, bool
 static bool is_first_touch(uint8_t fault_class)
 {
 	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
-	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_UPGRADE;
+	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_UPGRADE ||
+	       fault_class == FAULT_SHARED_ZERO;
 }
 
 static bool is_swap_in(uint8_t fault_class)

@@ -255,6 +255,7 @@ INSERT INTO fault_class VALUES
 	('zero_upgrade', 'zero.kernel', 1),	-- first write where the shared zero page was mapped
 	('zero_read',    'zero.kernel', 0),	-- first read: the shared zero page is mapped
 	('zero_mthp',    'zero.kernel', 1),	-- first write that mapped a folio of several pages
+	('shared_zero',  'zero.kernel', 1),	-- first access to a page of shared memory
 	('cow',          'cow',         1),
 	('cow_major',    'cow',         1),	-- the same, after reading the page from its file
 	('reuse',        'cow',         0),	-- write to a page that had become private: nothing

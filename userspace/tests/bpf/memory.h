@@ -10,6 +10,7 @@
 #define TESTS_BPF_MEMORY_H
 
 #include "tests/bpf/native.h"
+#include "tests/bpf/page_cache.h"
 
 /* Bits of an entry: SDM tables 4-15 to 4-20; PROT_NONE: _PAGE_BIT_PROTNONE in pgtable_types.h. */
 #define P (1ULL << 0)
@@ -109,9 +110,10 @@ static inline void add_area(struct vm_area_struct *area, __u64 start, __u64 end,
 	kernel_area(area, start, end);
 }
 
-/* A file, mapped by an area. */
+/* A file, mapped by an area: from its first page on, or as vm_pgoff says. */
 struct mapped_file {
 	struct file file;
+	struct page_cache cache;
 	struct inode inode;
 	struct super_block super_block;
 	struct dentry dentry;
@@ -132,6 +134,7 @@ static inline void set_file(struct vm_area_struct *area, struct mapped_file *map
 	mapped->super_block.s_dev = 8 << 20 | 1;
 	memcpy((void *)&mapped->dentry.d_name.name, &(void *){ mapped->name }, sizeof(void *));
 	kernel_object(mapped, sizeof(*mapped));
+	mapped->file.f_mapping = &mapped->cache.mapping;
 	area->vm_file = &mapped->file;
 	area->vm_ops = &operations;
 }

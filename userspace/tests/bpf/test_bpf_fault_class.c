@@ -20,7 +20,10 @@
 #define TMPFS_MAGIC 0x01021994
 #define EXT4_SUPER_MAGIC 0xef53
 
-enum where { ANONYMOUS, PRIVATE_FILE, SHARED_FILE, SHARED_MEMORY, HUGETLB };
+enum where { ANONYMOUS, PRIVATE_FILE, SHARED_FILE, SHARED_MEMORY, PRIVATE_MEMORY, HUGETLB };
+
+/* Of the area in its file, in pages. */
+#define OFFSET 104729
 
 static struct vm_area_struct area;
 static struct mapped_file file;
@@ -41,8 +44,9 @@ static void begin(enum where where)
 		 where < sizeof(flags) / sizeof(flags[0]) ? flags[where] : 0);
 	if (where == PRIVATE_FILE || where == SHARED_FILE)
 		set_file(&area, &file, EXT4_SUPER_MAGIC);
-	else if (where == SHARED_MEMORY)
+	else if (where == SHARED_MEMORY || where == PRIVATE_MEMORY)
 		set_file(&area, &file, TMPFS_MAGIC);
+	area.vm_pgoff = OFFSET;
 }
 
 /* The last table is there, as a rule. */
@@ -121,14 +125,76 @@ static void test_empty_entry(void **state)
 		{ SHARED_FILE, 0, READS, MIN, FAULT_FILE },
 		{ SHARED_FILE, 0, WRITES, MIN, FAULT_FILE },
 		{ SHARED_FILE, 0, WRITES, MAJ, FAULT_FILE },
-		{ SHARED_MEMORY, 0, READS, MIN, FAULT_SHARED },
-		{ SHARED_MEMORY, 0, WRITES, MIN, FAULT_SHARED },
 		/* Cleared when it is taken from the pool. */
 		{ HUGETLB, 0, WRITES, MIN, FAULT_ZERO_HUGE },
 		{ HUGETLB, 0, READS, MIN, FAULT_ZERO_HUGE },
 	};
 
 	CHECK(rows);
+}
+
+/* The same in shared memory: its file knows whether there is a page, and where. */
+static void test_empty_entry_of_shared_memory(void **state)
+{
+	const __u64 swapped = CACHE_VALUE(5ULL << 58 | 4099);
+	const struct {
+		enum where where;
+		__u64 cached;
+		__u64 error;
+		enum end end;
+		int expected;
+		__u32 device;
+	} rows[] = {
+		{ SHARED_MEMORY, 0, READS, MIN, FAULT_SHARED_ZERO, 0 },
+		{ SHARED_MEMORY, 0, WRITES, MIN, FAULT_SHARED_ZERO, 0 },
+		{ SHARED_MEMORY, 0, FAULT_BIT_WRITE, MIN, FAULT_SHARED_ZERO, 0 },
+		{ SHARED_MEMORY, CACHE_FOLIO, READS, MIN, FAULT_SHARED, 0 },
+		{ SHARED_MEMORY, CACHE_FOLIO, WRITES, MIN, FAULT_SHARED, 0 },
+		{ SHARED_MEMORY, swapped, READS, MAJ, FAULT_SWAP, 5 },
+		{ SHARED_MEMORY, swapped, WRITES, MAJ, FAULT_SWAP, 5 },
+		/* It is in the swap cache. */
+		{ SHARED_MEMORY, swapped, WRITES, MIN, FAULT_SWAP, 5 },
+		/* It went there after its slot was looked at. */
+		{ SHARED_MEMORY, CACHE_FOLIO, READS, MAJ, FAULT_SWAP, 0 },
+		{ SHARED_MEMORY, 0, WRITES, MAJ, FAULT_SWAP, 0 },
+		/* A copy of one's own of the page, which must be there first. */
+		{ PRIVATE_MEMORY, 0, WRITES, MIN, FAULT_COW, 0 },
+		{ PRIVATE_MEMORY, CACHE_FOLIO, WRITES, MIN, FAULT_COW, 0 },
+		{ PRIVATE_MEMORY, swapped, WRITES, MAJ, FAULT_SWAP, 5 },
+		{ PRIVATE_MEMORY, 0, READS, MIN, FAULT_SHARED_ZERO, 0 },
+		{ PRIVATE_MEMORY, CACHE_FOLIO, READS, MIN, FAULT_FILE, 0 },
+		{ PRIVATE_MEMORY, swapped, READS, MAJ, FAULT_SWAP, 5 },
+	};
+	struct memtoll_run run;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(rows[i].where);
+		set_page(0);
+		/* A neighbour, so that there is a tree. */
+		cache_put(&file.cache, 0, 0, CACHE_FOLIO);
+		cache_put(&file.cache, (PAGE - AREA_START) / MEMTOLL_PAGE_SIZE + OFFSET, 0,
+			  rows[i].cached);
+		fault_at(PAGE, IP, rows[i].error);
+		run = end_fault(rows[i].end);
+		if (run.fault_class != rows[i].expected)
+			fail_msg("row %zd: class %d, not %d", i, run.fault_class, rows[i].expected);
+		assert_int_equal(run.swap_type, rows[i].device);
+		assert_lost_only(0, 0);
+	}
+}
+
+/* What is in the page cache's tree was not found: the end of the fault alone tells. */
+static void test_page_cache_is_unknown(void **state)
+{
+	begin(SHARED_MEMORY);
+	file.file.f_mapping = NULL;
+	set_page(0);
+	fault_at(PAGE, IP, READS);
+	assert_int_equal(end_fault(MIN).fault_class, FAULT_SHARED);
+	assert_lost_only(LOST_PAGE_CACHE, 1);
+	fault_at(PAGE, IP, READS);
+	assert_int_equal(end_fault(MAJ).fault_class, FAULT_SWAP);
 }
 
 static void test_present_entry(void **state)
@@ -378,6 +444,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_empty_entry),
+		cmocka_unit_test(test_empty_entry_of_shared_memory),
+		cmocka_unit_test(test_page_cache_is_unknown),
 		cmocka_unit_test(test_present_entry),
 		cmocka_unit_test(test_zero_page_unknown),
 		cmocka_unit_test(test_copy_or_reuse),
