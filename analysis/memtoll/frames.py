@@ -16,9 +16,11 @@ from typing import Final
 # The vocabulary, in the order of the report. A recording's own list (toll_kind) goes first.
 TOLLS: Final = (
     "zero.kernel", "zero.libc", "zero.app", "swap.in", "swap.out", "reclaim", "cow", "file.fault",
-    "file.read", "alloc", "map", "compute",
+    "file.read", "fault.user", "fault.other", "alloc", "map", "compute",
 )  # fmt: skip
-FAMILIES: Final = ("zeroing", "swap", "cow", "file", "allocator", "mapping", "compute")
+FAMILIES: Final = (
+    "zeroing", "swap", "cow", "file", "userfault", "other", "allocator", "mapping", "compute",
+)  # fmt: skip
 CALLS: Final = (
     "", "malloc", "calloc", "realloc", "reallocarray", "free", "posix_memalign", "aligned_alloc", "memalign",
     "mmap", "munmap", "mremap", "brk", "madvise",
@@ -89,7 +91,7 @@ STACK_JOINS: Final = (
 FRAMES: Final = (
     Frame(
         "toll",
-        "The toll table: one row for each of the twelve tolls, in the report's order.",
+        "The toll table: one row for each of the fourteen tolls, in the report's order.",
         "temp.toll ORDER BY position",
         (
             category("toll", "index: what is paid for"),

@@ -13,14 +13,14 @@ enum memtoll_fault_class {
 	FAULT_SWAP = 5,		/* the page is on swap or in the swap cache */
 	FAULT_FILE = 6,		/* file page mapped in */
 	FAULT_SHARED = 7,	/* page of shared memory (tmpfs, memfd, SysV) that is there already */
-	FAULT_OTHER = 8,	/* none of these: NUMA hints, spurious faults, walk failed */
+	FAULT_OTHER = 8,	/* none of these: NUMA hints, devices, spurious faults, walk failed */
 	FAULT_REUSE = 9,	/* write to a page that had become private: not copied */
 	FAULT_ZERO_MTHP = 10,	/* first write that mapped a folio of several pages */
 	FAULT_SWAP_ZSWAP = 11,	/* major: decompressed from zswap, no I/O */
 	FAULT_SWAP_ZERO = 12,	/* major: the page was all zeros and never on the device */
-	FAULT_USER = 13,	/* userfaultfd: a handler in user space provides the page */
+	FAULT_USER = 13,	/* userfaultfd: a handler in user mode brings the page, or allows it */
 	FAULT_SHARED_ZERO = 14, /* a new page of shared memory: cleared by the kernel */
-	FAULT_FILE_AGAIN = 15,	/* a file's page that was in the page cache and was pushed out */
+	FAULT_FILE_AGAIN = 15,	/* file page that was in the page cache before, and was pushed out */
 	FAULT_CLASSES = 16,	/* userspace knows one more: events/refined.h */
 };
 

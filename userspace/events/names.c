@@ -57,6 +57,8 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 	if (!major)
 		return NAME(minor_names, fault_class);
 	switch (fault_class) {
+	case FAULT_USER: /* tried again after its wait, which kernels may count as major */
+		return "user";
 	case FAULT_SWAP:
 		return "swap_major";
 	case FAULT_SWAP_ZSWAP:

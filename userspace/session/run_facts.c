@@ -33,6 +33,8 @@ static void record_not_captured(struct recording *recording, const struct sessio
 		{ "reclaim", config->faults, "faults were not traced" },
 		{ "cow", config->faults, "faults were not traced" },
 		{ "file.fault", config->faults, "faults were not traced" },
+		{ "fault.user", config->faults, "faults were not traced" },
+		{ "fault.other", config->faults, "faults were not traced" },
 		{ "file.read", config->reads, "reads were not traced" },
 		{ "alloc", config->uprobes, "the allocator was not probed" },
 		{ "map", config->mappings, "mapping calls were not traced" },

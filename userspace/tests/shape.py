@@ -16,6 +16,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "swap": ("swap.in", "swap.out", "reclaim"),
     "cow": ("cow",),
     "file": ("file.fault", "file.read"),
+    "userfault": ("fault.user",),
+    "other": ("fault.other",),
     "allocator": ("alloc",),
     "mapping": ("map",),
     "compute": ("compute",),

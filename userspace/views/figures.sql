@@ -40,7 +40,11 @@ t AS MATERIALIZED (		-- one row each, so that each view is mentioned once
 		MAX(CASE toll WHEN 'cow' THEN count END) AS cow_faults,
 		MAX(CASE toll WHEN 'cow' THEN bytes END) AS cow_bytes,
 		MAX(CASE toll WHEN 'file.fault' THEN time_ns END) AS file_ns,
-		MAX(CASE toll WHEN 'file.fault' THEN count END) AS file_faults
+		MAX(CASE toll WHEN 'file.fault' THEN count END) AS file_faults,
+		MAX(CASE toll WHEN 'fault.user' THEN time_ns END) AS user_ns,
+		MAX(CASE toll WHEN 'fault.user' THEN count END) AS user_faults,
+		MAX(CASE toll WHEN 'fault.other' THEN time_ns END) AS other_ns,
+		MAX(CASE toll WHEN 'fault.other' THEN count END) AS other_faults
 	FROM toll
 ),
 s AS MATERIALIZED (
@@ -65,6 +69,8 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'cow' THEN touched_place END) AS cow_place,
 		MAX(CASE toll WHEN 'file.fault' THEN touched_place END) AS file_place,
 		MAX(CASE toll WHEN 'file.read' THEN touched_place END) AS read_place,
+		MAX(CASE toll WHEN 'fault.user' THEN touched_place END) AS user_place,
+		MAX(CASE toll WHEN 'fault.other' THEN touched_place END) AS other_place,
 		MAX(CASE toll WHEN 'compute' THEN touched_place END) AS compute_place
 	FROM top_site
 ),
@@ -84,7 +90,8 @@ f AS MATERIALIZED (
 		COALESCE(MAX(CASE family WHEN 'cow' THEN share END), 0.0) AS cow_share,
 		COALESCE(MAX(CASE family WHEN 'file' THEN share END), 0.0) AS file_share,
 		COALESCE(MAX(CASE family WHEN 'allocator' THEN share END), 0.0) AS allocator_share,
-		COALESCE(MAX(CASE family WHEN 'mapping' THEN share END), 0.0) AS mapping_share
+		COALESCE(MAX(CASE family WHEN 'mapping' THEN share END), 0.0) AS mapping_share,
+		COALESCE(MAX(CASE family WHEN 'userfault' THEN share END), 0.0) AS userfault_share
 	FROM family
 ),
 cc AS MATERIALIZED (SELECT * FROM call_cost),
@@ -287,6 +294,10 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('cow_place', 'x', 'cow_place'), ('file_time', 't', 'file_ns'),
 ('file_faults', 'c', 'file_faults'), ('file_major', 'c', 'file_major'),
 ('file_place', 'x', 'file_place'), ('read_place', 'x', 'read_place'),
+('user_time', 't', 'user_ns'), ('user_faults', 'c', 'user_faults'),
+('user_each', 't', 'user_ns / MAX(user_faults, 1)'), ('user_place', 'x', 'user_place'),
+('other_faults', 'c', 'other_faults'), ('other_each', 't', 'other_ns / MAX(other_faults, 1)'),
+('other_place', 'x', 'other_place'),
 ('compute_place', 'x', 'compute_place'),
 ('command', 'x', 'COALESCE((SELECT value FROM meta WHERE key = ''target_words''), ''COMMAND'')');
 

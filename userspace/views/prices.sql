@@ -15,9 +15,11 @@ WITH kind(position, toll, family, source) AS (VALUES
 	(7,  'cow',         'cow',       1),
 	(8,  'file.fault',  'file',      1),
 	(9,  'file.read',   'file',      1),
-	(10, 'alloc',       'allocator', 1),
-	(11, 'map',         'mapping',   1),
-	(12, 'compute',     'compute',   1))
+	(10, 'fault.user',  'userfault', 1),
+	(11, 'fault.other', 'other',     1),
+	(12, 'alloc',       'allocator', 1),
+	(13, 'map',         'mapping',   1),
+	(14, 'compute',     'compute',   1))
 SELECT k.position, k.toll, k.family,
 	CASE WHEN n.toll IS NOT NULL THEN n.reason
 	     WHEN k.toll IN ('alloc', 'zero.libc') AND EXISTS (SELECT 1 FROM allocator)

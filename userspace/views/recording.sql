@@ -271,7 +271,11 @@ INSERT INTO fault_class VALUES
 	('file_major',   'file.fault',  0),
 	('shared_minor', 'file.fault',  0),
 	('shared_major', 'file.fault',  0),
-	('other',        'compute',     0);	-- NUMA hints, spurious: too little to name
+	('user',         'fault.user',  0),	-- userfaultfd: a handler in user mode brings the
+						-- page, or allows the write
+	-- NUMA hints, device memory, pages that are moved, spurious faults: nothing is known to be
+	-- cleared, copied or read
+	('other',        'fault.other', 0);
 
 -- Faults by class and both owners.
 CREATE TABLE fault (

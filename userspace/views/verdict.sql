@@ -53,7 +53,9 @@ template AS (
 		WHEN 'zeroing' THEN 'Zeroing takes' WHEN 'swap' THEN 'Swap traffic takes'
 		WHEN 'cow' THEN 'Copying pages on write takes' WHEN 'file' THEN 'File access takes'
 		WHEN 'allocator' THEN 'The allocator itself takes'
-		WHEN 'mapping' THEN 'Mapping calls take' ELSE 'Computing takes' END
+		WHEN 'mapping' THEN 'Mapping calls take'
+		WHEN 'userfault' THEN 'Waiting for a userfaultfd handler takes'
+		WHEN 'other' THEN 'Other page faults take' ELSE 'Computing takes' END
 		|| ' {first} ({first_range}) of the observed {observed}: '
 		|| CASE m.first_toll
 		WHEN 'zero.libc' THEN CASE WHEN m.libc_ns >= m.foreign_ns
@@ -107,6 +109,11 @@ template AS (
 			WHEN r.reread_factor IS NOT NULL
 				THEN '. Hardly any of it was read more than once.'
 			ELSE '.' END
+		WHEN 'fault.user' THEN '{user_faults} faults wait for a handler in user mode to '
+			|| 'bring the page, {user_each} each, most at {user_place}; the kernel '
+			|| 'clears nothing for them.'
+		WHEN 'fault.other' THEN '{other_faults} faults, {other_each} each, that clear, '
+			|| 'copy and read nothing, as far as is known, most at {other_place}.'
 		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
 			|| 'at {alloc_place}.'
 		WHEN 'map' THEN '{map_calls} calls, {map_each} each, most in {map_call} at '

@@ -21,6 +21,8 @@ FAMILY_OF: Final = dict(
             *("swap",) * 3,
             "cow",
             *("file",) * 2,
+            "userfault",
+            "other",
             "allocator",
             "mapping",
             "compute",

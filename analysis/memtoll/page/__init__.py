@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..recording import Recording
 
 # Tolls of faults, which the address map shows.
-FAULT_TOLLS: Final = ("zero.kernel", "swap.in", "reclaim", "cow", "file.fault")
+FAULT_TOLLS: Final = ("zero.kernel", "swap.in", "reclaim", "cow", "file.fault", "fault.user", "fault.other")
 # Parts of the page that have a link at its top.
 LINKS: Final = {
     "verdict": "Verdict",

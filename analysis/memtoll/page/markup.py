@@ -26,7 +26,7 @@ LEAST: Final = 0.0005
 # The colour of a family is that of its first toll.
 FAMILY_TOLLS: Final = {
     "zeroing": "zero.kernel", "swap": "swap.in", "cow": "cow", "file": "file.fault", "allocator": "alloc",
-    "mapping": "map", "compute": "compute",
+    "mapping": "map", "userfault": "fault.user", "other": "fault.other", "compute": "compute",
 }  # fmt: skip
 
 PATTERNS: Final = {
@@ -55,6 +55,8 @@ TOLL_MEANING: Final = {
     "cow": "pages copied when written",
     "file.fault": "faults on files and shared memory",
     "file.read": "reads of regular files",
+    "fault.user": "faults that wait for a userfaultfd handler",
+    "fault.other": "faults of no other kind",
     "alloc": "the allocator's own work",
     "map": "mmap, munmap, mremap, brk, madvise",
     "compute": "everything else on the processor",

@@ -47,6 +47,7 @@ GROUPS: Final = (
     ("swap-in from the device", "#d6336c", ("swap_major",)),
     ("copy on write", "#0f8fa3", ("cow", "reuse")),
     ("file or shared memory", "#2f9e44", ("file_minor", "file_major", "shared_minor", "shared_major")),
+    ("userfaultfd", "#b97f14", ("user",)),
 )
 REST: Final = ("other", "#7d8590")
 

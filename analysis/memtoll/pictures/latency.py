@@ -45,6 +45,7 @@ CLASS_COLOURS: Final = {
     "cow": "#c2408f",
     "file_minor": "#2f9e44",
     "file_major": "#6d9c1e",
+    "user": "#e64980",
 }
 
 # Sums as they were stored: by slice, owner and class. The probe's own part of the time is taken out

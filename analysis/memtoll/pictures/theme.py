@@ -32,6 +32,8 @@ TOLL_COLOURS: Final = {
     "cow": "#c2408f",
     "file.fault": "#2f9e44",
     "file.read": "#6d9c1e",
+    "fault.user": "#d6336c",
+    "fault.other": "#8a8f3c",
     "alloc": "#a06a3c",
     "map": "#b04a5a",
     "compute": "#7d8590",

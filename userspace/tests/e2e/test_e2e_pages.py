@@ -20,6 +20,7 @@ import pytest
 import extras_environment
 import facts
 from harness import MEMTOLL, ROOT, Program, memtoll, tool, workload
+from shape import TOLLS
 from swapping import in_cgroup, make_cgroup
 
 PAGES: Final = [
@@ -219,7 +220,7 @@ def test_lists_are_the_codes() -> None:
     """Tolls, advice, losses and tables."""
     prices = (ROOT / "userspace" / "views" / "prices.sql").read_text()
     tolls = re.findall(r"^\t\(\d+, +'([a-z.]+)', +'[a-z]+', +\d\)", prices, re.M)
-    assert len(tolls) == 12
+    assert sorted(tolls) == sorted(TOLLS)
     for text in (README, DOC["report.md"]):
         assert all(f"| `{toll}` | " in text for toll in tolls)
     advice = dict(line.split(maxsplit=1) for line in memtoll("explain").stdout.splitlines())
