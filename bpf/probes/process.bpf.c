@@ -14,6 +14,7 @@
 #include "state/threads.bpf.h"
 #include "probes/fault.bpf.h"
 #include "probes/fault_streams.bpf.h"
+#include "probes/page_cache.bpf.h"
 #include "probes/read.bpf.h"
 
 static __always_inline void emit_process(struct task_struct *task, __u32 what, __u32 other,
@@ -46,6 +47,7 @@ static __always_inline void thread_flush(struct task_struct *task, struct thread
 	run_emit(thread);
 	sweep_end(thread);
 	reads_emit(thread);
+	fills_emit(thread);
 	passes_flush(task, thread);
 }
 

@@ -509,41 +509,7 @@ int read_exit(struct sys_exit_args *ctx)
 	return 0;
 }
 
-/* ---- the page cache and io_uring ---- */
-
-struct folio___before_6_4 {
-	unsigned char _folio_order;
-};
-
-/* Pages of a folio, by its own account. */
-static __always_inline __u64 pages_of_folio(struct folio *folio)
-{
-	struct folio___before_6_4 *old = (void *)folio;
-	unsigned char order = 0;
-	__u64 flags = 0;
-
-	/* Of a single page the next one's fields would be read. */
-	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
-	if (!(flags & 1ULL << bpf_core_enum_value(enum pageflags, PG_head)))
-		return 1;
-	if (bpf_core_field_exists(old->_folio_order))
-		bpf_core_read(&order, sizeof(order), &old->_folio_order);
-	else if (bpf_core_field_exists(folio->_flags_1))
-		bpf_core_read(&order, sizeof(order), &folio->_flags_1); /* its lowest byte */
-	return 1ULL << (order & 31);
-}
-
-/* The page cache takes in a page: the reader, or its read-ahead, did not find it there. */
-SEC("?raw_tp/mm_filemap_add_to_page_cache")
-int read_filled(struct bpf_raw_tracepoint_args *ctx)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_find(task);
-
-	if (thread && in_read(thread))
-		thread->read.filled_pages += pages_of_folio((struct folio *)ctx->args[0]);
-	return 0;
-}
+/* ---- io_uring ---- */
 
 /*
  * A request of io_uring has ended, in the context of one of the process's threads. Only the first

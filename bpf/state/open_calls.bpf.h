@@ -81,6 +81,12 @@ struct open_read {
 	__u64 filled_pages;
 };
 
+/* Where and for what the last page came into the page cache: what follows may belong to it. */
+struct fill_place {
+	__u64 mapping; /* the file's struct address_space */
+	__u64 request; /* start of the call, or the fault's address */
+};
+
 #define READ_SITE_WORDS 32 /* of the stack's top: by which call sites are distinguished */
 
 /* The call site of the last read: a loop that reads has the same stack again and again. */

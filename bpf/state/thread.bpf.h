@@ -51,6 +51,8 @@ struct thread {
 	struct memtoll_read_key read_key; /* scratch: too large for the BPF stack */
 	struct memtoll_read reads;	  /* reads.reads == 0: none open */
 	struct read_site read_site;
+	struct memtoll_fill fill; /* fill.pages == 0: none open */
+	struct fill_place fill_place;
 	struct memtoll_file file;	   /* scratch */
 	struct memtoll_stack stack;	   /* scratch */
 	struct unwind walk;		   /* scratch */

@@ -19,6 +19,7 @@ enum memtoll_kind {
 	EVENT_OUTLIER = 9,
 	EVENT_SERIES = 10,
 	EVENT_STACK = 11,
+	EVENT_FILL = 12,
 };
 
 /* block.flags */
@@ -268,6 +269,32 @@ struct memtoll_read {
 };
 
 _Static_assert(sizeof(struct memtoll_read) == 48, "wire size of struct memtoll_read");
+
+/* fill.flags: what brought the pages in; FILL_AGAIN beside it */
+#define FILL_FAULT (1U << 0)
+#define FILL_READ (1U << 1)
+#define FILL_MAP (1U << 2) /* inside a mapping call: MADV_WILLNEED, MAP_POPULATE */
+#define FILL_AGAIN (1U << 3) /* the page cache had these pages before, and they were pushed out */
+
+/*
+ * Adjacent pages of a file that came into the page cache because a thread of the target did not
+ * find them there, or read ahead.
+ */
+struct memtoll_fill {
+	__u32 kind;
+	__u32 tgid;
+	__u32 dev; /* as stat(2) splits it: major << 20 | minor */
+	__u32 flags;
+	__u64 inode;
+	__u64 start; /* first page, counted from the file's start */
+	__u64 pages;
+	__u64 requests; /* faults or calls that began to bring pages in here; 0: one did before */
+	__u64 first_wanted; /* page that the first of them asked for, and the last one */
+	__u64 last_wanted;
+	__u64 bytes; /* size of the file */
+};
+
+_Static_assert(sizeof(struct memtoll_fill) == 72, "wire size of struct memtoll_fill");
 
 #define MEMTOLL_PATH_PARTS 16
 #define MEMTOLL_PATH_PART 64

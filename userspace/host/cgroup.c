@@ -466,6 +466,7 @@ static const char *const counter_names[] = {
 	"pgfault",    "pgmajfault",  "pswpin",
 	"pswpout",    "zswpin",	     "zswpout",
 	"swpin_zero", "swpout_zero", "workingset_refault_anon",
+	"workingset_refault_file",
 };
 
 #define COUNTERS G_N_ELEMENTS(counter_names)

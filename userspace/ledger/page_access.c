@@ -60,6 +60,7 @@ struct site {
 	uint64_t low; /* addresses used so far: [low, high) */
 	uint64_t high;
 	uint64_t clock;
+	struct stream *latest; /* the one that was continued last; NULL: none yet */
 	unsigned int stream_count;
 	struct stream streams[STREAMS];
 };
@@ -396,25 +397,36 @@ static struct stream *stream_new(struct site *site)
 	return stream;
 }
 
+/* What waited until its stream was believed is of a sweep. */
+static void settle_waiting(struct site *site, struct stream *stream)
+{
+	if (stream->weight < WEIGHT_BELIEVED)
+		return;
+	site->access.first_sequential_pages += stream->first_pages;
+	site->access.in_sequential_pages += stream->in_pages;
+	stream->first_pages = 0;
+	stream->in_pages = 0;
+}
+
 /*
  * How many pages of the part are known to be of a sweep, the stream's waiting pages included:
  * what is added to *first or *in. Pages after the part's first fault are; those of the first fault
  * are when the part continues a stream that is believed. One fault may map a huge page: its pages
  * did not come in a sweep.
  */
-static void follow_sweep(struct site *site, const struct memtoll_run *part, bool swapped)
+static void follow_sweep(struct site *site, const struct memtoll_run *part, bool back)
 {
 	uint64_t low = part->address, high = low + part->pages * PAGE, gap = 0;
 	uint64_t faults = CLAMP(part->faults, 1, part->pages), once = part->pages / faults;
 	uint64_t *sequential =
-		swapped ? &site->access.in_sequential_pages : &site->access.first_sequential_pages;
+		back ? &site->access.in_sequential_pages : &site->access.first_sequential_pages;
 	struct stream *stream;
 	bool up = true;
 
 	stream = stream_find(site, low, high, &gap, &up);
 	*sequential += part->pages - once;
 	if (stream) {
-		if (swapped)
+		if (back)
 			stream->in_pages += once;
 		else
 			stream->first_pages += once;
@@ -428,18 +440,51 @@ static void follow_sweep(struct site *site, const struct memtoll_run *part, bool
 	/* Enough is enough: the weight must not overflow. */
 	stream->weight = MIN(stream->weight + WEIGHT_ADJACENT * MIN(faults - 1, WEIGHT_BELIEVED),
 			     WEIGHT_BELIEVED);
-	if (stream->weight >= WEIGHT_BELIEVED) {
-		site->access.first_sequential_pages += stream->first_pages;
-		site->access.in_sequential_pages += stream->in_pages;
-		stream->first_pages = 0;
-		stream->in_pages = 0;
-	}
+	settle_waiting(site, stream);
 	stream->pages += part->pages;
 	stream->low = low;
 	stream->high = high;
 	stream->used = ++site->clock;
 	site->low = MIN(site->low, low);
 	site->high = MAX(site->high, high);
+}
+
+/*
+ * The same for pages that are brought into a file's cache. There read-ahead runs before what is
+ * wanted, and what it brought may be gone again when its turn comes: the order is that of the pages
+ * that were wanted, and a sweep goes on where the next one lies between the last one and the end of
+ * what has been brought. One request may bring several ranges, where pages between are there.
+ */
+static void follow_requests(struct site *site, const struct memtoll_fill *fill, uint64_t first,
+			    uint64_t back)
+{
+	uint64_t wanted = fill->first_wanted * PAGE, end = (fill->start + fill->pages) * PAGE;
+	struct stream *stream = NULL;
+	unsigned int i;
+
+	for (i = 0; i < site->stream_count && fill->requests; i++) {
+		struct stream *other = &site->streams[i];
+
+		if (wanted > other->low && wanted <= other->high + GAP_PAGES * PAGE &&
+		    (!stream || other->used > stream->used))
+			stream = other;
+	}
+	if (!fill->requests)
+		stream = site->latest;
+	else if (stream)
+		stream->weight += WEIGHT_ADJACENT;
+	if (!stream)
+		stream = stream_new(site);
+	stream->first_pages += first;
+	stream->in_pages += back;
+	if (fill->last_wanted > fill->first_wanted)
+		stream->weight += WEIGHT_ADJACENT * MIN(fill->requests, WEIGHT_BELIEVED);
+	stream->weight = MIN(stream->weight, WEIGHT_BELIEVED);
+	settle_waiting(site, stream);
+	stream->low = fill->requests ? fill->last_wanted * PAGE : stream->low;
+	stream->high = MAX(stream->high, end);
+	stream->used = ++site->clock;
+	site->latest = stream;
 }
 
 static bool is_first_touch(uint8_t fault_class)
@@ -453,6 +498,14 @@ static bool is_swap_in(uint8_t fault_class)
 {
 	return fault_class == FAULT_SWAP || fault_class == FAULT_SWAP_ZSWAP ||
 	       fault_class == FAULT_SWAP_ZERO || fault_class == FAULT_SWAP_ZRAM;
+}
+
+static void site_changed(struct accesses *accesses, struct site *site)
+{
+	if (site->changed)
+		return;
+	site->changed = true;
+	g_ptr_array_add(accesses->changed, site);
 }
 
 void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
@@ -473,10 +526,54 @@ void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 		site->access.first_pages += part->pages;
 	}
 	follow_sweep(site, part, swapped);
-	if (!site->changed) {
-		site->changed = true;
-		g_ptr_array_add(accesses->changed, site);
+	site_changed(accesses, site);
+}
+
+/* How often a page has come in, before this time; it is counted. known: it has come before. */
+static uint16_t count_filled(struct return_table *table, uint64_t at, bool known)
+{
+	uint16_t before = table->returns[at];
+
+	if (!before) {
+		table->used++;
+		before = known;
 	}
+	table->returns[at] = MIN(before, UINT16_MAX - 1) + 1;
+	return before;
+}
+
+void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill)
+{
+	const struct memtoll_run part = {
+		.tgid = file,
+		.area = fill->flags & ~FILL_AGAIN,
+		.inode = fill->inode,
+		.dev = fill->dev,
+	};
+	struct process_access *process = process_get(accesses, file);
+	struct site *site = site_get(process, &part, FN_NONE, 0);
+	struct access *access = &site->access;
+	uint64_t page = fill->start, first = 0;
+
+	for (; page < fill->start + fill->pages; page++) {
+		struct return_table *table = table_get(accesses, process, page / TABLE_PAGES);
+		uint16_t before = fill->flags & FILL_AGAIN ? 1 : 0;
+
+		if (table) {
+			before = count_filled(table, page % TABLE_PAGES, before);
+			access->distinct_pages += before == 1;
+			access->max_returns = MAX(access->max_returns, before);
+		} else {
+			access->untracked_pages++;
+			accesses->untracked_pages++;
+		}
+		first += !before;
+	}
+	access->first_pages += first;
+	access->in_pages += fill->pages - first;
+	access->requests += fill->requests;
+	follow_requests(site, fill, first, fill->pages - first);
+	site_changed(accesses, site);
 }
 
 /* ---- processes ---- */
@@ -496,6 +593,7 @@ void accesses_restart(struct accesses *accesses, pid_t pid)
 		struct site *site = value;
 
 		site->stream_count = 0;
+		site->latest = NULL;
 		site->low = UINT64_MAX;
 		site->high = 0;
 	}

@@ -33,6 +33,7 @@ struct access {
 	uint64_t distinct_pages;  /* different pages that came back at least once */
 	uint64_t max_returns;	  /* of one page; ends at 65,535 */
 	uint64_t untracked_pages; /* swap-ins whose page could not be followed */
+	uint64_t requests;	  /* accesses_fill(): what brought the pages in */
 };
 
 typedef void access_fn(void *context, const struct access *access);
@@ -45,6 +46,13 @@ void accesses_free(struct accesses *accesses);
 /* A run, or a part of one, that is charged whole to one site. allocated_fn 0: to its area. */
 void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 		     uint8_t allocated_fn, uint64_t allocated_stack);
+
+/*
+ * Pages of a file that came into the page cache: first ones have not come before. The file, by a
+ * number of its own, has the place of the process, what brought the pages that of the area. An
+ * object that is used so is used for nothing else.
+ */
+void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill);
 
 /* The pages of [start, end) are gone: what comes to these addresses has not returned yet. */
 void accesses_forget(struct accesses *accesses, pid_t pid, uint64_t start, uint64_t end);

@@ -142,10 +142,8 @@ struct syscalls *syscalls_attach(struct memtoll_bpf *bpf, bool mappings, bool re
 		errno = -err;
 		return NULL;
 	}
-	if (reads) {
-		keep_link(syscalls->always, bpf_program__attach(bpf->progs.read_filled));
+	if (reads)
 		keep_link(syscalls->always, bpf_program__attach(bpf->progs.read_uring));
-	}
 	return syscalls;
 }
 

@@ -25,6 +25,7 @@
 #define RECORDING_APPLICATION_ID 0x6d746f6c
 #define RECORDING_FORMAT 1
 
+struct access;
 struct recording;
 
 /*
@@ -147,6 +148,19 @@ struct access_fact {
 };
 
 int recording_access(struct recording *recording, const struct access_fact *access);
+
+/* Cumulative since the start: pages of a file that one kind of cause brought in. */
+struct fill_fact {
+	uint32_t dev;
+	uint64_t inode;
+	const char *cause;     /* "fault", "read" or "map" */
+	const char *area_name; /* "": it was not mapped */
+	bool library;	       /* it is mapped executable as well */
+	uint64_t bytes;	       /* its size */
+	const struct access *access;
+};
+
+int recording_fill(struct recording *recording, const struct fill_fact *fill);
 
 int recording_slice_begin(struct recording *recording, uint64_t start_ns);
 
@@ -308,7 +322,7 @@ int recording_own_cache(struct recording *recording, pid_t pid, const char *prog
 
 /* How far apart the uses of the same block are, cumulative: reuse_distance.h. */
 struct reuse_fact {
-	const char *subject; /* "file", "files" or "swap" */
+	const char *subject; /* "file", "files", "cache" or "swap" */
 	int64_t file;	     /* 0: all */
 	uint64_t block_bytes;
 	uint64_t uses;

@@ -9,6 +9,7 @@
 #include <glib.h>
 #include <stdio.h>
 
+#include "ledger/page_access.h"
 #include "ledger/sampled.h"
 #include "recording/recording_store.h"
 
@@ -127,6 +128,8 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_WATCH] = "INSERT INTO watch VALUES (?, ?, ?, ?, ?)",
 	[STMT_WATCH_PASSED] = "INSERT INTO watch_passed VALUES (?, ?, ?, ?)",
 	[STMT_WATCH_EVENT] = "INSERT INTO watch_event VALUES (?, ?, ?, ?, ?)",
+	[STMT_PAGE_FILL] = "INSERT OR REPLACE INTO page_fill VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+			   " ?, ?)",
 	[STMT_HIT_GAP] = "INSERT INTO hit_gap VALUES (?, ?, ?, ?)",
 	[STMT_SAMPLED] = "INSERT INTO sampled VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -367,6 +370,18 @@ int recording_file(struct recording *recording, const struct file_fact *file)
 	return STORE(recording, STMT_FILE, signed_int(file->file), count(file->dev),
 		     bits(file->inode), text_or_empty(file->path), text(file->kind),
 		     file->bytes ? count(file->bytes) : text(NULL));
+}
+
+int recording_fill(struct recording *recording, const struct fill_fact *fill)
+{
+	const struct access *access = fill->access;
+
+	return STORE(recording, STMT_PAGE_FILL, count(fill->dev), bits(fill->inode),
+		     text(fill->cause), text(fill->area_name), count(fill->library),
+		     count(fill->bytes), count(access->requests), count(access->first_pages),
+		     count(access->first_sequential_pages), count(access->in_pages),
+		     count(access->in_sequential_pages), count(access->distinct_pages),
+		     count(access->max_returns), count(access->untracked_pages));
 }
 
 int recording_own_cache(struct recording *recording, pid_t pid, const char *program,

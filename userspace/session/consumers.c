@@ -13,6 +13,7 @@
 #include "python/python.h"
 #include "recording/hits.h"
 #include "session/cpu_samples.h"
+#include "session/fills.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
 #include "session/reads.h"
@@ -155,6 +156,7 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->sampled = sampled_new(config->sample, config->min_size);
 	consumers->reads =
 		reads_new(config->recording, bpf->maps.file_reads, bpf->maps.file_reads_spare);
+	consumers->fills = fills_new();
 	consumers->latency = latency_new();
 	consumers->samples = cpu_samples_new(bpf_map__fd(bpf->maps.stacks), config->symbolizer);
 	consumers->hits = hit_counts_new();
@@ -173,6 +175,7 @@ void consumers_free(struct consumers *consumers)
 	thresholds_free(consumers->thresholds);
 	sampled_free(consumers->sampled);
 	reads_free(consumers->reads);
+	fills_free(consumers->fills);
 	latency_free(consumers->latency);
 	cpu_samples_free(consumers->samples);
 	hit_counts_free(consumers->hits);

@@ -32,6 +32,7 @@ struct consumers {
 	struct thresholds *thresholds;
 	struct sampled *sampled;
 	struct reads *reads;
+	struct fills *fills;
 	struct latency *latency;
 	struct cpu_samples *samples;
 	struct hit_counts *hits;

@@ -20,6 +20,7 @@
 #include "recording/hits.h"
 #include "session/consumers.h"
 #include "session/cpu_samples.h"
+#include "session/fills.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
 #include "session/reads.h"
@@ -174,6 +175,11 @@ static void on_path(struct dispatch *dispatch, const void *record)
 	reads_path(dispatch->consumers->reads, record);
 }
 
+static void on_fill(struct dispatch *dispatch, const void *record)
+{
+	fills_add(dispatch->consumers->fills, record);
+}
+
 /* By enum memtoll_kind. size: the least; for a series that of its head. */
 static const struct {
 	size_t size;
@@ -190,6 +196,7 @@ static const struct {
 	[EVENT_OUTLIER] = { sizeof(struct memtoll_outlier), on_outlier },
 	[EVENT_SERIES] = { offsetof(struct memtoll_series, runs), on_series },
 	[EVENT_STACK] = { sizeof(struct memtoll_new_stack), on_stack },
+	[EVENT_FILL] = { sizeof(struct memtoll_fill), on_fill },
 };
 
 /* Of a known kind, and not cut short. */

@@ -10,6 +10,7 @@
 #include "bpf/wire/pages.h"
 #include "events/names.h"
 #include "ledger/reuse_distance.h"
+#include "session/reuse_writer.h"
 
 /* Different blocks followed: exact up to 512 MiB of all files, and 128 MiB of each. */
 #define BLOCKS_OF_ALL (1U << 17)
@@ -250,49 +251,6 @@ void reads_fault(struct reads *reads, const struct memtoll_run *run)
 	reads->pages_used = true;
 }
 
-struct reuse_writer {
-	struct recording *recording;
-	const char *subject;
-	int64_t file;
-	int err;
-};
-
-static void write_distance(void *context, uint64_t low, uint64_t high, double uses)
-{
-	struct reuse_writer *writer = context;
-
-	if (!writer->err)
-		writer->err = recording_reuse_distance(writer->recording, writer->subject,
-						       writer->file, low, high, uses);
-}
-
-/* Cumulative since the start, in place of what was written before. */
-static int write_reuse(struct reads *reads, const char *subject, int64_t file,
-		       const struct reuse *reuse)
-{
-	struct reuse_writer writer = {
-		.recording = reads->recording,
-		.subject = subject,
-		.file = file,
-	};
-	struct reuse_summary summary;
-
-	reuse_sum_up(reuse, &summary);
-	writer.err = recording_reuse(reads->recording, &(struct reuse_fact){
-							       .subject = subject,
-							       .file = file,
-							       .block_bytes = MEMTOLL_PAGE_SIZE,
-							       .uses = summary.uses,
-							       .different = summary.different,
-							       .first = summary.first,
-							       .rate = summary.rate,
-							       .error = summary.error,
-							       .max_distance = summary.max_distance,
-						       });
-	reuse_each(reuse, write_distance, &writer);
-	return writer.err;
-}
-
 static int write_reuses(struct reads *reads)
 {
 	struct file *file;
@@ -304,12 +262,12 @@ static int write_reuses(struct reads *reads)
 		if (!file->used)
 			continue;
 		file->used = false;
-		err = write_reuse(reads, "file", file->number, file->reuse);
+		err = reuse_write(reads->recording, "file", file->number, file->reuse);
 	}
 	if (!err && reads->used)
-		err = write_reuse(reads, "files", 0, reads->all);
+		err = reuse_write(reads->recording, "files", 0, reads->all);
 	if (!err && reads->pages_used)
-		err = write_reuse(reads, "swap", 0, reads->pages);
+		err = reuse_write(reads->recording, "swap", 0, reads->pages);
 	reads->used = false;
 	reads->pages_used = false;
 	return err;

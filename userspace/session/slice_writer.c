@@ -28,6 +28,7 @@
 #include "recording/stack_writer.h"
 #include "session/consumers.h"
 #include "session/cpu_samples.h"
+#include "session/fills.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
 #include "session/reads.h"
@@ -643,6 +644,7 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 	write_runs(writer);
 	read_sums(writer);
 	keep_first_error(writer, reads_commit(consumers->reads, on_read_sum, writer));
+	keep_first_error(writer, fills_commit(consumers->fills, recording, consumers->areas));
 	write_walk_price(writer);
 	targets_each(writer->config.targets, write_target, writer);
 	keep_first_error(writer,

@@ -477,8 +477,8 @@ CREATE TABLE file_read (
 ) WITHOUT ROWID;
 
 -- How far apart uses of the same block are (reuse_distance.h): of the reads of one file (subject
--- 'file') and of all files ('files'), and of the swap-ins of anonymous pages ('swap', where first
--- touches are uses too, but not counted). Cumulative since the start and replaced at each slice.
+-- 'file') and of all files ('files'), of pages that came into the page cache ('cache'), and of the
+-- swap-ins of anonymous pages ('swap', where first touches are uses too, but not counted). Cumulative since the start and replaced at each slice.
 CREATE TABLE reuse (
 	subject      TEXT NOT NULL,
 	file         INTEGER NOT NULL,	-- 0: all
@@ -501,6 +501,29 @@ CREATE TABLE reuse_distance (
 	high    INTEGER NOT NULL,
 	uses    REAL NOT NULL,
 	PRIMARY KEY (subject, file, low)
+) WITHOUT ROWID;
+
+-- Pages of files that came into the page cache for the target, read-ahead included, by file and what
+-- brought them: a page that comes again was thrown out meanwhile. Cumulative since the start and
+-- replaced at each slice. As table access, of places in a file instead of addresses.
+CREATE TABLE page_fill (
+	dev                    INTEGER NOT NULL,
+	inode                  INTEGER NOT NULL,
+	cause                  TEXT NOT NULL,	-- 'fault'; 'read', by a system call; 'map', a
+						-- mapping call (MADV_WILLNEED, MAP_POPULATE)
+	area_name              TEXT NOT NULL,	-- path, as fault.area_name; '': it was not mapped
+	library                INTEGER NOT NULL,	-- 1: mapped executable, too
+	bytes                  INTEGER NOT NULL,	-- size of the file
+	requests               INTEGER NOT NULL,	-- faults or calls that brought pages in
+	first_pages            INTEGER NOT NULL,	-- for the first time in this recording
+	first_sequential_pages INTEGER NOT NULL,	-- of them, in a sweep
+	in_pages               INTEGER NOT NULL,	-- again
+	in_sequential_pages    INTEGER NOT NULL,
+	distinct_pages         INTEGER NOT NULL,	-- different pages that came again
+	max_returns            INTEGER NOT NULL,	-- how often the page came again that did so
+							-- most
+	untracked_pages        INTEGER NOT NULL,	-- not followed, for want of memory
+	PRIMARY KEY (dev, inode, cause)
 ) WITHOUT ROWID;
 
 -- The cache of its own that a process is known to have, as its command line or its files of options
@@ -690,4 +713,4 @@ INSERT INTO later_table VALUES
 	('allocator_probe'), ('latency'), ('outlier'), ('threshold'),
 	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'),
 		('watch'),
-	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled');
+	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill');

@@ -35,6 +35,7 @@
 #include "probes/read.bpf.c"
 #include "probes/fault.bpf.c"
 #include "probes/alloc.bpf.c"
+#include "probes/page_cache.bpf.c"
 #include "probes/process.bpf.c"
 
 #define TGID 7919
