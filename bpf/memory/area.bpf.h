@@ -23,6 +23,7 @@
 /* VM_MAYSHARE: of a shared mapping of a file opened for reading only, VM_SHARED is taken away. */
 #define VM_SHARED_FLAG 0x80ULL
 #define VM_HUGETLB_FLAG 0x00400000ULL /* include/linux/mm.h, VMA_HUGETLB */
+#define S_DAX_FLAG (1U << 13) /* include/linux/fs.h */
 #define TMPFS_SUPER_MAGIC 0x01021994UL
 
 /* glibc (malloc/arena.c): heaps of other arenas lie on such a boundary and begin with a pointer. */
@@ -87,7 +88,9 @@ static __always_inline void area_take(struct vm_area_struct *vma, struct area_qu
 	query->tmpfs = BPF_CORE_READ(sb, s_magic) == TMPFS_SUPER_MAGIC;
 	query->inode = BPF_CORE_READ(file, f_inode, i_ino);
 	query->dev = BPF_CORE_READ(sb, s_dev);
-	query->mapping = (__u64)BPF_CORE_READ(file, f_mapping);
+	/* Of a file in DAX the page cache has no pages, but values that stand for the device's. */
+	if (!(BPF_CORE_READ(file, f_inode, i_flags) & S_DAX_FLAG))
+		query->mapping = (__u64)BPF_CORE_READ(file, f_mapping);
 	query->offset = BPF_CORE_READ(vma, vm_pgoff);
 	query->name = (__u64)BPF_CORE_READ(file, f_path.dentry, d_name.name);
 }

@@ -106,8 +106,8 @@ int look_around(struct open_fault *fault, int end, __u64 area_start)
 	if (!fault)
 		return 0;
 	walked = &fault->walked;
-	file = fault->fault_class == FAULT_FILE || fault->fault_class == FAULT_SHARED ||
-	       fault->fault_class == FAULT_SHARED_ZERO;
+	file = fault->fault_class == FAULT_FILE || fault->fault_class == FAULT_FILE_AGAIN ||
+	       fault->fault_class == FAULT_SHARED || fault->fault_class == FAULT_SHARED_ZERO;
 	folio = cfg_mthp_orders &&
 		(fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_SWAP);
 	fault->look_again =

@@ -42,33 +42,38 @@
 #define ERROR_USER 0x4ULL
 
 /*
- * The page-table entry says nothing. Of shared memory its file's page cache does: there is the page
- * itself, its place on swap, of the same form as in a page-table entry but for the offset, or none.
+ * The page-table entry says nothing. The page cache of the file behind the area does: there is the
+ * page itself, or none. Of shared memory it may have the page's place on swap, of the same form as
+ * in a page-table entry but for the offset; of other files what is remembered of a page that was
+ * pushed out.
  */
 static __always_inline __u8 class_of_empty(const struct area_cache *area, struct open_fault *fault,
 					   bool write)
 {
+	bool copies = write && !area->shared;
 	__u64 entry;
 	int cached;
 
 	/* Cleared when taken from the pool, whether read or written. */
 	if (area->hugetlb)
 		return FAULT_ZERO_HUGE;
-	if (area->tmpfs) {
+	if (area->mapping && (area->tmpfs || !copies)) {
 		cached = page_cache_find(area->mapping,
 					 fault->address / MEMTOLL_PAGE_SIZE + area->offset, &entry);
+		if (cached == CACHED_VALUE && !area->tmpfs)
+			return FAULT_FILE_AGAIN;
 		if (cached == CACHED_VALUE) {
 			fault->walked.entry = entry;
 			return FAULT_SWAP;
 		}
-		if (cached == CACHED_NOTHING && (area->shared || !write))
+		if (cached == CACHED_NOTHING && area->tmpfs && !copies)
 			return FAULT_SHARED_ZERO;
 	}
 	switch (area->area) {
 	case AREA_SHARED:
 		return FAULT_SHARED;
 	case AREA_FILE:
-		return write && !area->shared ? FAULT_COW : FAULT_FILE;
+		return copies ? FAULT_COW : FAULT_FILE;
 	default:
 		return write ? FAULT_ZERO : FAULT_ZERO_READ;
 	}
@@ -109,6 +114,8 @@ static __always_inline __u8 merge_class(__u8 fault_class)
 	switch (fault_class) {
 	case FAULT_REUSE:
 		return FAULT_COW;
+	case FAULT_FILE_AGAIN:
+		return FAULT_FILE;
 	case FAULT_ZERO_HUGE:
 	case FAULT_ZERO_MTHP:
 		return FAULT_ZERO;
@@ -170,6 +177,7 @@ static __always_inline void series_begin(struct memtoll_series *series,
 	series->pages = 0;
 	series->first_ns = run->first_ns;
 	series->inode = run->inode;
+	series->file_page = run->file_page;
 	series->dev = run->dev;
 }
 
@@ -274,6 +282,8 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 		run->ip = fault->ip;
 		run->stack_id = fault->stack_id;
 		run->inode = fault->inode;
+		run->file_page =
+			fault->address / MEMTOLL_PAGE_SIZE + thread->area.offset;
 		run->dev = fault->dev;
 		run->swap_type = fault->swap_type;
 	}

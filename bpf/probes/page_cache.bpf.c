@@ -19,7 +19,9 @@
 #include "state/settings.bpf.h"
 #include "state/threads.bpf.h"
 #include "state/windows.bpf.h"
+#include "probes/fault.bpf.h"
 #include "probes/page_cache.bpf.h"
+#include "probes/read.bpf.h"
 #include "probes/syscall.bpf.h"
 
 int fills_emit(struct thread *thread)
@@ -67,7 +69,9 @@ static __always_inline __u32 cause_of(struct task_struct *task, const struct thr
 		return FILL_READ;
 	if (in_map(thread))
 		return FILL_MAP;
-	if (!fault->active || (fault->fault_class != FAULT_FILE && fault->fault_class != FAULT_COW))
+	if (!fault->active ||
+	    (fault->fault_class != FAULT_FILE && fault->fault_class != FAULT_FILE_AGAIN &&
+	     fault->fault_class != FAULT_COW))
 		return 0;
 	in_call = syscall_nr((struct pt_regs *)bpf_task_pt_regs(task)) >= 0;
 	return in_call == !!(fault->flags & RUN_KERNEL_MODE) ? FILL_FAULT : 0;
@@ -80,7 +84,7 @@ static __always_inline __u64 wanted_page(const struct thread *thread, __u32 caus
 	case FILL_READ:
 		return thread->read.position / MEMTOLL_PAGE_SIZE;
 	case FILL_FAULT:
-		return (thread->fault.address - thread->area.start) / MEMTOLL_PAGE_SIZE;
+		return thread->fault.address / MEMTOLL_PAGE_SIZE + thread->area.offset;
 	default:
 		return index;
 	}
@@ -115,6 +119,9 @@ static __always_inline void fill_add(struct task_struct *task, struct thread *th
 
 	if (!fill->pages || !same_file || fill->start + fill->pages != index) {
 		fills_emit(thread);
+		/* Uses of those pages, after them: which come again unused is to be known. */
+		run_emit(thread);
+		reads_emit(thread);
 		fill_begin(task, fill, mapping, index, cause);
 	}
 	if (!same_file || place->request != request) {

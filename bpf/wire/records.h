@@ -81,9 +81,10 @@ struct memtoll_run {
 	__u64 inode; /* of the area's file, or 0: see struct memtoll_file */
 	__u32 dev;
 	__u32 swap_type; /* FAULT_SWAP*: the kernel's number of the swap device */
+	__u64 file_page; /* of a file's area: where in the file address is, in pages */
 };
 
-_Static_assert(sizeof(struct memtoll_run) == 120, "wire size of struct memtoll_run");
+_Static_assert(sizeof(struct memtoll_run) == 128, "wire size of struct memtoll_run");
 
 /* A run whose faults took a page each, all minor and untimed, in no call of the allocator. */
 struct memtoll_plain_run {
@@ -114,12 +115,13 @@ struct memtoll_series {
 	__u64 pages;
 	__u64 first_ns;
 	__u64 inode;
+	__u64 file_page; /* of address, as in a run */
 	__u32 dev;
 	__u32 count; /* of runs: only those are sent */
 	struct memtoll_plain_run runs[SERIES_RUNS];
 };
 
-_Static_assert(sizeof(struct memtoll_series) == 56 + 32 * SERIES_RUNS,
+_Static_assert(sizeof(struct memtoll_series) == 64 + 32 * SERIES_RUNS,
 	       "wire size of struct memtoll_series");
 
 /* The file of an area in which a fault fell, before the first run that names it. */
@@ -270,11 +272,10 @@ struct memtoll_read {
 
 _Static_assert(sizeof(struct memtoll_read) == 48, "wire size of struct memtoll_read");
 
-/* fill.flags: what brought the pages in; FILL_AGAIN beside it */
+/* fill.flags: what brought the pages in */
 #define FILL_FAULT (1U << 0)
 #define FILL_READ (1U << 1)
 #define FILL_MAP (1U << 2) /* inside a mapping call: MADV_WILLNEED, MAP_POPULATE */
-#define FILL_AGAIN (1U << 3) /* the page cache had these pages before, and they were pushed out */
 
 /*
  * Adjacent pages of a file that came into the page cache because a thread of the target did not

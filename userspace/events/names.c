@@ -71,6 +71,8 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 		return "shared_major";
 	case FAULT_COW:
 		return "cow_major";
+	case FAULT_FILE_AGAIN:
+		return "file_again_major";
 	default:
 		/* A major fault that found no swap entry read a file. */
 		return "file_major";

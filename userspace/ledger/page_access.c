@@ -529,51 +529,74 @@ void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 	site_changed(accesses, site);
 }
 
-/* How often a page has come in, before this time; it is counted. known: it has come before. */
-static uint16_t count_filled(struct return_table *table, uint64_t at, bool known)
-{
-	uint16_t before = table->returns[at];
+/* Of a file's page: used since it came in. What is below counts how often it did so, and is one. */
+#define USED 0x8000
 
-	if (!before) {
-		table->used++;
-		before = known;
+/* A page comes in. Whether it has done so before, and was used. */
+static bool page_comes(struct access *access, struct return_table *table, uint64_t at)
+{
+	uint16_t *state = &table->returns[at], times = *state & ~USED;
+	bool again = *state & USED;
+
+	table->used += !*state;
+	if (again) {
+		access->distinct_pages += times == 1;
+		access->max_returns = MAX(access->max_returns, times);
 	}
-	table->returns[at] = MIN(before, UINT16_MAX - 1) + 1;
-	return before;
+	/* One that came back in vain has not returned. */
+	*state = !times || again ? MIN(times, USED - 2) + 1 : times;
+	return again;
 }
 
 void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill)
 {
 	const struct memtoll_run part = {
 		.tgid = file,
-		.area = fill->flags & ~FILL_AGAIN,
+		.area = fill->flags,
 		.inode = fill->inode,
 		.dev = fill->dev,
 	};
 	struct process_access *process = process_get(accesses, file);
 	struct site *site = site_get(process, &part, FN_NONE, 0);
 	struct access *access = &site->access;
-	uint64_t page = fill->start, first = 0;
+	uint64_t page = fill->start, first = 0, again = 0;
 
 	for (; page < fill->start + fill->pages; page++) {
 		struct return_table *table = table_get(accesses, process, page / TABLE_PAGES);
-		uint16_t before = fill->flags & FILL_AGAIN ? 1 : 0;
 
-		if (table) {
-			before = count_filled(table, page % TABLE_PAGES, before);
-			access->distinct_pages += before == 1;
-			access->max_returns = MAX(access->max_returns, before);
-		} else {
+		if (!table) {
 			access->untracked_pages++;
 			accesses->untracked_pages++;
+			continue;
 		}
-		first += !before;
+		first += !table->returns[page % TABLE_PAGES];
+		again += page_comes(access, table, page % TABLE_PAGES);
 	}
 	access->first_pages += first;
-	access->in_pages += fill->pages - first;
+	access->in_pages += again;
+	access->vain_pages += fill->pages - first - again;
 	access->requests += fill->requests;
-	follow_requests(site, fill, first, fill->pages - first);
+	follow_requests(site, fill, first, again);
+	if (fill->requests) {
+		accesses_use(accesses, file, fill->first_wanted, 1);
+		accesses_use(accesses, file, fill->last_wanted, 1);
+	}
 	site_changed(accesses, site);
+}
+
+void accesses_use(struct accesses *accesses, pid_t file, uint64_t page, uint64_t pages)
+{
+	const struct process_access *process = process_find(accesses, file);
+	uint64_t end = page + pages;
+
+	for (; process && page < end; page++) {
+		struct return_table *table = table_find(process, page / TABLE_PAGES);
+
+		if (!table)
+			page |= TABLE_PAGES - 1;
+		else if (table->returns[page % TABLE_PAGES])
+			table->returns[page % TABLE_PAGES] |= USED;
+	}
 }
 
 /* ---- processes ---- */

@@ -33,7 +33,9 @@ struct access {
 	uint64_t distinct_pages;  /* different pages that came back at least once */
 	uint64_t max_returns;	  /* of one page; ends at 65,535 */
 	uint64_t untracked_pages; /* swap-ins whose page could not be followed */
-	uint64_t requests;	  /* accesses_fill(): what brought the pages in */
+	/* accesses_fill(): */
+	uint64_t requests;   /* what brought the pages in */
+	uint64_t vain_pages; /* came again without use since: not in in_pages */
 };
 
 typedef void access_fn(void *context, const struct access *access);
@@ -53,6 +55,9 @@ void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
  * object that is used so is used for nothing else.
  */
 void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill);
+
+/* Pages of a file are used: should they come in again, it is because they were thrown out. */
+void accesses_use(struct accesses *accesses, pid_t file, uint64_t page, uint64_t pages);
 
 /* The pages of [start, end) are gone: what comes to these addresses has not returned yet. */
 void accesses_forget(struct accesses *accesses, pid_t pid, uint64_t start, uint64_t end);

@@ -129,7 +129,7 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_WATCH_PASSED] = "INSERT INTO watch_passed VALUES (?, ?, ?, ?)",
 	[STMT_WATCH_EVENT] = "INSERT INTO watch_event VALUES (?, ?, ?, ?, ?)",
 	[STMT_PAGE_FILL] = "INSERT OR REPLACE INTO page_fill VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-			   " ?, ?)",
+			   " ?, ?, ?)",
 	[STMT_HIT_GAP] = "INSERT INTO hit_gap VALUES (?, ?, ?, ?)",
 	[STMT_SAMPLED] = "INSERT INTO sampled VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -381,7 +381,8 @@ int recording_fill(struct recording *recording, const struct fill_fact *fill)
 		     count(fill->bytes), count(access->requests), count(access->first_pages),
 		     count(access->first_sequential_pages), count(access->in_pages),
 		     count(access->in_sequential_pages), count(access->distinct_pages),
-		     count(access->max_returns), count(access->untracked_pages));
+		     count(access->max_returns), count(access->untracked_pages),
+		     count(access->vain_pages));
 }
 
 int recording_own_cache(struct recording *recording, pid_t pid, const char *program,

@@ -111,6 +111,7 @@ static void on_run(struct dispatch *dispatch, const void *record)
 	giveback_run(consumers->giveback, &run, owner_stack, owner_fn);
 	if (swap_devices_count(dispatch->swap_devices))
 		reads_fault(consumers->reads, &run);
+	fills_fault(consumers->fills, &run);
 	ledger_run(consumers->ledger, &run);
 }
 
@@ -139,6 +140,9 @@ static void on_series(struct dispatch *dispatch, const void *record)
 					 .stack_id = plain->stack_id,
 					 .inode = series->inode,
 					 .dev = series->dev,
+					 .file_page = series->file_page +
+						      (address - series->address) /
+							      MEMTOLL_PAGE_SIZE,
 				 });
 		address += plain->pages * MEMTOLL_PAGE_SIZE;
 	}
@@ -168,6 +172,7 @@ static void on_outlier(struct dispatch *dispatch, const void *record)
 static void on_read(struct dispatch *dispatch, const void *record)
 {
 	reads_run(dispatch->consumers->reads, record);
+	fills_read(dispatch->consumers->fills, record);
 }
 
 static void on_path(struct dispatch *dispatch, const void *record)

@@ -19,6 +19,10 @@ void fills_free(struct fills *fills);
 
 void fills_add(struct fills *fills, const struct memtoll_fill *fill);
 
+/* What uses pages: a run of faults, and of reads. */
+void fills_fault(struct fills *fills, const struct memtoll_run *run);
+void fills_read(struct fills *fills, const struct memtoll_read *run);
+
 /* Write what has changed. paths: of files that were mapped. 0, or -errno of the recording. */
 int fills_commit(struct fills *fills, struct recording *recording,
 		 const struct mapped_files *paths);

@@ -269,6 +269,10 @@ INSERT INTO fault_class VALUES
 	('swap_zero_major',  'swap.in', 0),	-- was all zeros: never stored, cleared again
 	('file_minor',   'file.fault',  0),
 	('file_major',   'file.fault',  0),
+	('file_again',   'file.fault',  0),	-- was in the page cache at some time, and was
+						-- pushed out; read ahead of another fault's
+						-- end
+	('file_again_major', 'file.fault', 0),	-- the same, and read from its device
 	('shared_minor', 'file.fault',  0),
 	('shared_major', 'file.fault',  0),
 	('user',         'fault.user',  0),	-- userfaultfd: a handler in user mode brings the
@@ -517,12 +521,15 @@ CREATE TABLE page_fill (
 	requests               INTEGER NOT NULL,	-- faults or calls that brought pages in
 	first_pages            INTEGER NOT NULL,	-- for the first time in this recording
 	first_sequential_pages INTEGER NOT NULL,	-- of them, in a sweep
-	in_pages               INTEGER NOT NULL,	-- again
-	in_sequential_pages    INTEGER NOT NULL,
-	distinct_pages         INTEGER NOT NULL,	-- different pages that came again
+	in_pages               INTEGER NOT NULL,	-- again, used since the last time
+	in_sequential_pages    INTEGER NOT NULL,	-- of them, in a sweep
+	distinct_pages         INTEGER NOT NULL,	-- different pages that came again so
 	max_returns            INTEGER NOT NULL,	-- how often the page came again that did so
 							-- most
 	untracked_pages        INTEGER NOT NULL,	-- not followed, for want of memory
+	-- again, without use since the last time: read ahead, and thrown out before their turn.
+	-- Used is what a fault maps, with what it maps around, and what a system call reads
+	vain_pages             INTEGER NOT NULL,
 	PRIMARY KEY (dev, inode, cause)
 ) WITHOUT ROWID;
 
