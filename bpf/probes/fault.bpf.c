@@ -605,6 +605,28 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+int area_learn(struct thread *thread, __u64 address)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct mm_struct *mm = task->mm;
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (thread && mm && !area_is_known(thread, address))
+		area_ask(task, mm, thread, address, regs->sp);
+	return 0;
+}
+
+/* It was counted as a minor one where it began. */
+static __always_inline void major_inside(struct thread *thread)
+{
+	if (in_map(thread)) {
+		thread->map.minor--;
+		thread->map.major++;
+	}
+	if (in_read(thread))
+		thread->read.faults--;
+}
+
 static __always_inline int fault_end(bool major)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -621,10 +643,8 @@ static __always_inline int fault_end(bool major)
 	}
 	/* The window has opened since, or the fault was tried again, which makes it a major one. */
 	if (!thread->fault.stamped) {
-		if (major && in_map(thread))
-			thread->map.minor--;
-		if (major && in_read(thread))
-			thread->read.faults--;
+		if (major)
+			major_inside(thread);
 		run_add(task, thread, major, false, 0, 0);
 		return 0;
 	}
@@ -641,10 +661,9 @@ static __always_inline int fault_end(bool major)
 		thread->call.fault_cpu_ns += cpu_ns;
 		call_add_timed_fault(&thread->call, thread->fault.fault_class, wall_ns);
 	}
-	if (major && in_map(thread))
-		thread->map.minor--;
+	if (major)
+		major_inside(thread);
 	if (major && in_read(thread)) {
-		thread->read.faults--;
 		thread->read.fault_cpu_ns += cpu_ns;
 		thread->read.fault_blocked_ns += blocked_ns;
 		thread->read.fault_switches += task->nvcsw - thread->fault.start.voluntary;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * mapping.bpf.c: mmap, munmap, mremap, brk and madvise of the target: time, and what they changed.
+ * mlock and its kin, too, and mprotect of locked memory: they fault pages in.
  *
  * The tracepoints of these system calls alone are used, not raw sys_enter: that would run for
  * every system call of the machine.
@@ -23,22 +24,37 @@
 #include "stacks/call_stack.bpf.h"
 #include "stacks/memo.bpf.h"
 #include "probes/fault.bpf.h"
+#include "probes/populate.bpf.h"
 #include "probes/syscall.bpf.h"
 
 #define PROT_EXEC 0x4
 #define MAP_FIXED_FLAGS (0x10 | 0x100000) /* MAP_FIXED, MAP_FIXED_NOREPLACE */
 #define MAP_ANONYMOUS 0x20
+#define MAP_POPULATE_FLAGS (0x8000 | 0x2000) /* MAP_POPULATE, MAP_LOCKED */
+#define MADV_POPULATE_READ_CODE 22
+
+/* What a call takes that faults nothing in, about, its probes with it: the rest is the faults'. */
+#define BARE_CALL_NS 2000
 
 SUM_TABLE(map_calls, 32768, 1024, struct memtoll_map_key, struct memtoll_map_sum);
 
 static __always_inline __u16 mmap_flags(__u64 prot, __u64 flags)
 {
-	__u16 result = flags & MAP_FIXED_FLAGS ? MAPPING_FIXED : 0;
+	__u16 result = (flags & MAP_FIXED_FLAGS ? MAPPING_FIXED : 0) |
+		       (flags & MAP_POPULATE_FLAGS ? MAPPING_POPULATE : 0);
 
 	if (flags & MAP_ANONYMOUS)
 		return result | MAPPING_ANONYMOUS;
 	/* A file mapped executable: the program or the loader brings in code. */
 	return prot & PROT_EXEC ? result | MAPPING_EXEC_FILE : result;
+}
+
+/* The struct file that mmap is given, 0: none. */
+static __always_inline __u64 map_file(const struct open_map_call *map, __u64 fd)
+{
+	if (map->map_fn != MAP_FN_MMAP || (map->flags & MAPPING_ANONYMOUS))
+		return 0;
+	return current_file(fd);
 }
 
 SEC("?tp")
@@ -53,14 +69,13 @@ int map_enter(struct sys_enter_args *ctx)
 		return 0;
 	/* From the registers: the record of a call of few arguments is too short. */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (ctx->nr == NR_MPROTECT) {
+	map = &thread->map;
+	if (ctx->nr == NR_MPROTECT)
 		arena_extended(thread, PT_REGS_PARM1_SYSCALL(regs));
-		return 0;
-	}
-	rate_map();
+	else
+		rate_map();
 	/* The faults so far are on mappings as they were. */
 	fault_settle(task, thread);
-	map = &thread->map;
 	map->map_fn = map_fn_of(ctx->nr);
 	map->addr = PT_REGS_PARM1_SYSCALL(regs);
 	map->len = PT_REGS_PARM2_SYSCALL(regs);
@@ -68,12 +83,18 @@ int map_enter(struct sys_enter_args *ctx)
 	if (map->map_fn == MAP_FN_BRK) {
 		map->len = map->addr;
 		map->addr = current_heap_top();
+	} else if (map->map_fn == MAP_FN_MLOCKALL) {
+		map->addr = 0;
+		map->len = 0;
 	}
 	map->minor_before = task->min_flt;
+	map->major_before = task->maj_flt;
 	map->minor = 0;
+	map->major = 0;
 	map->reclaim_cpu_ns = 0;
 	map->flags =
 		map->map_fn == MAP_FN_MMAP ? mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) : 0;
+	populate_begin(thread, map_file(map, PT_REGS_PARM5_SYSCALL(regs)));
 	stamp_take(task, &map->start);
 	return 0;
 }
@@ -101,7 +122,6 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 		.stack_id = event->stack_id,
 	};
 	struct memtoll_map_sum *sum = row_get(&map_calls, &map_calls_spare, &key, &zero);
-	__u64 populated;
 
 	if (!sum) {
 		lose(LOST_MAPS_FULL, 1);
@@ -109,9 +129,10 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 	}
 	__sync_fetch_and_add(&sum->calls, 1);
 	__sync_fetch_and_add(&sum->cpu_ns, event->cpu_ns);
-	populated = sub_sat(task->min_flt - thread->map.minor_before, thread->map.minor);
-	if (populated)
-		__sync_fetch_and_add(&sum->populated, populated);
+	if (thread->populated.faults) {
+		__sync_fetch_and_add(&sum->populated, thread->populated.faults);
+		__sync_fetch_and_add(&sum->populated_ns, thread->populated.cpu_ns);
+	}
 	if (failed)
 		__sync_fetch_and_add(&sum->failed, 1);
 	else
@@ -129,8 +150,46 @@ static __always_inline void call_add_mapping(struct open_call *call,
 	call->map_calls++;
 	call->map_cpu_ns += event->cpu_ns;
 	call->inside.map_ns += wall_ns;
-	if (event->map_fn < MAP_FN_COUNT)
+	if (event->map_fn < MAP_FN_IN_CALLS)
 		call->inside.map_calls[event->map_fn]++;
+}
+
+/* What the kernel has faulted in inside the call for the thread, which raised no event. */
+static __always_inline void find_populated(struct task_struct *task, struct thread *thread)
+{
+	const struct open_map_call *map = &thread->map;
+	struct populated *populated = &thread->populated;
+
+	populated->majors = sub_sat(task->maj_flt - map->major_before, map->major);
+	populated->faults = sub_sat(task->min_flt - map->minor_before, map->minor) +
+			    populated->majors;
+}
+
+static __always_inline void describe_populated(struct thread *thread,
+					       const struct memtoll_mapping *event, __u64 now)
+{
+	struct open_map_call *map = &thread->map;
+	struct populated *populated = &thread->populated;
+	__u64 bare_ns = event->cpu_ns / 2;
+
+	/* Of what grows the new part; of mremap its end. */
+	populated->address = event->addr;
+	populated->len = event->len;
+	if (map->map_fn == MAP_FN_MMAP)
+		populated->address = event->result;
+	else if (map->map_fn == MAP_FN_BRK)
+		populated->len = sub_sat(event->result, event->addr);
+	else if (map->map_fn == MAP_FN_MREMAP && event->arg > event->len) {
+		populated->address = event->result + event->len;
+		populated->len = event->arg - event->len;
+	}
+	populated->cpu_ns =
+		event->cpu_ns - (bare_ns < BARE_CALL_NS ? bare_ns : BARE_CALL_NS);
+	populated->blocked_ns = sub_sat(now - map->start.ns, event->cpu_ns);
+	populated->now = now;
+	populated->stack_id = event->stack_id;
+	populated->reads =
+		map->map_fn == MAP_FN_MADVISE && event->arg == MADV_POPULATE_READ_CODE;
 }
 
 SEC("?tp")
@@ -144,10 +203,15 @@ int map_exit(struct sys_exit_args *ctx)
 	bool failed;
 
 	/* Before the clock is read: most are others'. */
-	if (!thread || stopped || !thread->map.map_fn || ctx->nr == NR_MPROTECT)
+	if (!thread || stopped || !thread->map.map_fn)
 		return 0;
-	now = bpf_ktime_get_ns();
+	find_populated(task, thread);
 	map = &thread->map;
+	if (map->map_fn == MAP_FN_MPROTECT && !thread->populated.faults) {
+		map->map_fn = MAP_FN_NONE;
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
 	if (!in_map(thread)) {
 		map->map_fn = MAP_FN_NONE;
 		lose(LOST_MAPS_UNWATCHED, 1);
@@ -176,15 +240,20 @@ int map_exit(struct sys_exit_args *ctx)
 		bytes = (__u64)ctx->ret > map->addr ? ctx->ret - map->addr : map->addr - ctx->ret;
 	}
 	event->stack_id = stack_of_map_call(task, thread);
+	if (thread->populated.faults)
+		describe_populated(thread, event, now);
 	if (thread->in_fn)
 		call_add_mapping(&thread->call, event, now - map->start.ns);
 	map_count(task, thread, event, bytes, failed);
-	if (!failed) {
+	if (!failed && map->map_fn <= MAP_FN_MADVISE) {
 		__sync_fetch_and_add(&area_generation, 1);
 		fault_settle(task, thread);
 		run_emit(thread);
 		emit(event, sizeof(*event), LOST_RING_MAPPING, 1, map->flags & MAPPING_EXEC_FILE);
 	}
+	/* It lies in the mapping that the record before it has made. */
+	if (thread->populated.faults)
+		populate_end(thread);
 	map->map_fn = MAP_FN_NONE;
 	return 0;
 }

@@ -20,7 +20,10 @@ enum {
 	NR_MUNMAP = 11,
 	NR_BRK = 12,
 	NR_MREMAP = 25,
-	NR_MADVISE = 28
+	NR_MADVISE = 28,
+	NR_SYS_MLOCK = 149,
+	NR_SYS_MLOCKALL = 151,
+	NR_SYS_MLOCK2 = 325
 };
 enum {
 	NR_READ = 0,
@@ -39,7 +42,10 @@ enum {
 	NR_MUNMAP = 215,
 	NR_BRK = 214,
 	NR_MREMAP = 216,
-	NR_MADVISE = 233
+	NR_MADVISE = 233,
+	NR_SYS_MLOCK = 228,
+	NR_SYS_MLOCKALL = 230,
+	NR_SYS_MLOCK2 = 284
 };
 enum {
 	NR_READ = 63,
@@ -91,6 +97,14 @@ static __always_inline __u32 map_fn_of(__s32 nr)
 		return MAP_FN_BRK;
 	case NR_MADVISE:
 		return MAP_FN_MADVISE;
+	case NR_MPROTECT:
+		return MAP_FN_MPROTECT;
+	case NR_SYS_MLOCK:
+		return MAP_FN_MLOCK;
+	case NR_SYS_MLOCK2:
+		return MAP_FN_MLOCK2;
+	case NR_SYS_MLOCKALL:
+		return MAP_FN_MLOCKALL;
 	default:
 		return MAP_FN_NONE;
 	}

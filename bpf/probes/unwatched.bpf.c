@@ -57,7 +57,7 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 	if (nr == NR_MPROTECT)
 		arena_extended(thread, PT_REGS_PARM1_SYSCALL(regs));
 	map_fn = map_fn_of(nr);
-	if (!map_fn || (!(write & 1) && map_fn != MAP_FN_MADVISE))
+	if (!map_fn || map_fn == MAP_FN_MPROTECT || (!(write & 1) && map_fn != MAP_FN_MADVISE))
 		return 0;
 	/* The faults so far are on mappings as they were. */
 	fault_settle(task, thread);

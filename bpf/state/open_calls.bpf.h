@@ -14,7 +14,7 @@ struct call_inside {
 	__u32 faults[FAULT_KINDS]; /* void while open_call.faults is 0 */
 	__u32 timed[FAULT_KINDS];
 	__u64 fault_ns[FAULT_KINDS];
-	__u32 map_calls[MAP_FN_COUNT]; /* void while open_call.map_calls is 0 */
+	__u32 map_calls[MAP_FN_IN_CALLS]; /* void while open_call.map_calls is 0 */
 	__u64 map_ns;
 };
 
@@ -52,16 +52,37 @@ struct pace {
 	__u32 calls; /* so far, up to PACE_YOUNG */
 };
 
+#define RSS_COUNTERS 4 /* MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES */
+
 struct open_map_call {
 	struct stamp start;
 	__u64 addr;
 	__u64 len;
 	__u64 arg;
 	__u64 reclaim_cpu_ns;
-	__u64 minor_before; /* the thread's minor faults, by the kernel's count */
-	__u32 minor;	    /* those inside that we have seen */
+	__u64 minor_before; /* the thread's faults, by the kernel's count */
+	__u64 major_before;
+	__u64 rss_before[RSS_COUNTERS]; /* where it may fault pages in: of its process */
+	__u64 cached_before;		/* pages of the file, where that is known */
+	__u32 minor;			/* faults inside that we have seen */
+	__u32 major;
 	__u32 map_fn;
-	__u16 flags; /* MAPPING_* */
+	__u16 flags;	    /* MAPPING_* */
+	__u16 may_populate; /* it may fault pages in */
+};
+
+/* What the kernel has faulted in inside a call: scratch of populate.bpf.c. */
+struct populated {
+	__u64 address;
+	__u64 len; /* of the range it lies in; 0: unknown */
+	__u64 faults;
+	__u64 majors; /* of them */
+	__u64 pages;
+	__u64 cpu_ns; /* that they took; 0: unknown */
+	__u64 blocked_ns;
+	__u64 now;
+	__u64 stack_id;
+	__u64 reads; /* the pages are read, not written */
 };
 
 /* A read of a file that a thread is in. */

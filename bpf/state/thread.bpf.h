@@ -36,6 +36,7 @@ struct thread {
 	__u64 sampling;	   /* the first place was drawn */
 	struct open_call call;
 	struct open_map_call map;
+	struct populated populated; /* scratch */
 	struct memtoll_mapping mapping; /* on its way: too large for the BPF stack */
 	struct open_fault fault;
 	struct stamp reclaim;

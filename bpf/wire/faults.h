@@ -21,7 +21,12 @@ enum memtoll_fault_class {
 	FAULT_USER = 13,	/* userfaultfd: a handler in user mode brings the page, or allows it */
 	FAULT_SHARED_ZERO = 14, /* a new page of shared memory: cleared by the kernel */
 	FAULT_FILE_AGAIN = 15,	/* file page that was in the page cache before, and was pushed out */
-	FAULT_CLASSES = 16,	/* userspace knows one more: events/refined.h */
+	/* Taken by the kernel inside a system call, for the program: mlock, MAP_POPULATE ... */
+	FAULT_ZERO_POPULATED = 16,   /* a new page, cleared */
+	FAULT_FILE_POPULATED = 17,   /* a file's page, mapped in */
+	FAULT_COW_POPULATED = 18,    /* a copy of a file's page */
+	FAULT_SHARED_POPULATED = 19, /* a page of shared memory that was there */
+	FAULT_CLASSES = 20,	     /* userspace knows one more: events/refined.h */
 };
 
 /* The kind of memory area a fault fell in. */

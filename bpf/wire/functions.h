@@ -25,7 +25,13 @@ enum memtoll_map_fn {
 	MAP_FN_MREMAP = 3,
 	MAP_FN_BRK = 4,
 	MAP_FN_MADVISE = 5,
-	MAP_FN_COUNT = 6,
+	MAP_FN_IN_CALLS = 6, /* below: those that an outlier counts */
+	/* These change no mapping. mprotect: recorded only where it faults pages in. */
+	MAP_FN_MPROTECT = 6,
+	MAP_FN_MLOCK = 7,
+	MAP_FN_MLOCK2 = 8,
+	MAP_FN_MLOCKALL = 9,
+	MAP_FN_COUNT = 10,
 };
 
 /* The ways of reading a file that are watched. 0 means "in none of them". */

@@ -149,6 +149,7 @@ _Static_assert(sizeof(struct memtoll_new_stack) == 16, "wire size of struct memt
 #define MAPPING_EXEC_FILE (1U << 0) /* a file was mapped executable: a library came */
 #define MAPPING_ANONYMOUS (1U << 1) /* mmap of MAP_ANONYMOUS */
 #define MAPPING_FIXED (1U << 2)	    /* mmap of MAP_FIXED */
+#define MAPPING_POPULATE (1U << 3)  /* mmap of MAP_POPULATE or MAP_LOCKED */
 
 struct memtoll_mapping {
 	__u32 kind;
@@ -241,7 +242,7 @@ struct memtoll_outlier {
 	__u32 involuntary;
 	__u32 faults[FAULT_KINDS];
 	__u32 timed[FAULT_KINDS]; /* faults whose end was seen */
-	__u32 map_calls[MAP_FN_COUNT];
+	__u32 map_calls[MAP_FN_IN_CALLS];
 	__u32 unused;
 	__u64 fault_ns[FAULT_KINDS]; /* of the timed ones */
 };

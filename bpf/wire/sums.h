@@ -98,7 +98,8 @@ struct memtoll_map_sum {
 	__u64 bytes;
 	__u64 cpu_ns;
 	__u64 failed;
-	__u64 populated; /* minor faults inside that raise no event: MAP_POPULATE */
+	__u64 populated;    /* faults inside that raise no event: MAP_POPULATE, mlock */
+	__u64 populated_ns; /* of cpu_ns: what those took, which is their runs' */
 };
 
 /* Reclaim that the target suffered, its pages pushed out to swap, by whom, and brought in. */

@@ -27,6 +27,8 @@ const char *map_fn_name(unsigned int map_fn)
 	static const char *const names[MAP_FN_COUNT] = {
 		[MAP_FN_NONE] = "",	    [MAP_FN_MMAP] = "mmap", [MAP_FN_MUNMAP] = "munmap",
 		[MAP_FN_MREMAP] = "mremap", [MAP_FN_BRK] = "brk",   [MAP_FN_MADVISE] = "madvise",
+		[MAP_FN_MPROTECT] = "mprotect", [MAP_FN_MLOCK] = "mlock",
+		[MAP_FN_MLOCK2] = "mlock2", [MAP_FN_MLOCKALL] = "mlockall",
 	};
 
 	return NAME(names, map_fn);
@@ -46,6 +48,10 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 		[FAULT_OTHER] = "other",
 		[FAULT_REUSE] = "reuse",
 		[FAULT_ZERO_MTHP] = "zero_mthp",
+		[FAULT_ZERO_POPULATED] = "zero_populated",
+		[FAULT_FILE_POPULATED] = "file_populated",
+		[FAULT_COW_POPULATED] = "cow_populated",
+		[FAULT_SHARED_POPULATED] = "shared_populated",
 		[FAULT_SWAP_ZSWAP] = "swap_minor",
 		[FAULT_SWAP_ZERO] = "swap_minor",
 		[FAULT_USER] = "user",

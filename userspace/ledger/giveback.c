@@ -313,7 +313,8 @@ static bool brings_in(uint8_t fault_class)
 {
 	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
 	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_READ ||
-	       fault_class == FAULT_SHARED_ZERO;
+	       fault_class == FAULT_SHARED_ZERO ||
+	       fault_class == FAULT_ZERO_POPULATED;
 }
 
 void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint64_t owner_stack,

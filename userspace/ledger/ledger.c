@@ -230,7 +230,8 @@ static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run
 static bool clears_page(uint8_t fault_class)
 {
 	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
-	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_UPGRADE;
+	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_UPGRADE ||
+	       fault_class == FAULT_ZERO_POPULATED;
 }
 
 /* Charge a run, or a part of one, to a range or, with NULL, to no allocation. */

@@ -34,7 +34,7 @@ static int attach_call(GPtrArray *links, struct bpf_program *entry, struct bpf_p
 	int err;
 
 	snprintf(name, sizeof(name), "syscalls/sys_exit_%s", call);
-	err = exit ? attach_tracepoint(links, exit, tracefs, name) : 0;
+	err = attach_tracepoint(links, exit, tracefs, name);
 	snprintf(name, sizeof(name), "syscalls/sys_enter_%s", call);
 	return err ? err : attach_tracepoint(links, entry, tracefs, name);
 }
@@ -43,7 +43,8 @@ static int attach_call(GPtrArray *links, struct bpf_program *entry, struct bpf_p
 static int attach_mappings(const struct syscalls *syscalls, GPtrArray *links, int tracefs,
 			   const char **failed)
 {
-	static const char *const calls[] = { "mmap", "munmap", "mremap", "brk", "madvise" };
+	static const char *const calls[] = { "mmap",    "munmap",	"mremap", "brk",     "madvise",
+					     "mprotect", "mlock", "mlock2", "mlockall" };
 	struct bpf_program *entry = syscalls->bpf->progs.map_enter;
 	int err = 0;
 	size_t i;
@@ -52,10 +53,7 @@ static int attach_mappings(const struct syscalls *syscalls, GPtrArray *links, in
 		*failed = calls[i];
 		err = attach_call(links, entry, syscalls->bpf->progs.map_exit, tracefs, calls[i]);
 	}
-	if (err)
-		return err;
-	*failed = "mprotect";
-	return attach_call(links, entry, NULL, tracefs, *failed);
+	return err;
 }
 
 /* A kernel may be built without some (AIO). */

@@ -87,11 +87,12 @@ const char *const recording_statements[STMT_COUNT] = {
 		       " timed_cpu_us2 = timed_cpu_us2 + excluded.timed_cpu_us2,"
 		       " blocked_ns = blocked_ns + excluded.blocked_ns",
 	[STMT_FAULT_RUN] = "INSERT INTO fault_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[STMT_MAP_CALL] = "INSERT INTO map_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	[STMT_MAP_CALL] = "INSERT INTO map_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 			  " ON CONFLICT DO UPDATE SET"
 			  " calls = calls + excluded.calls, failed = failed + excluded.failed,"
 			  " bytes = bytes + excluded.bytes, cpu_ns = cpu_ns + excluded.cpu_ns,"
-			  " populated = populated + excluded.populated",
+			  " populated = populated + excluded.populated,"
+			  " populated_ns = populated_ns + excluded.populated_ns",
 	[STMT_THRESHOLD] = "INSERT INTO threshold VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_GIVEBACK] =
 		"INSERT INTO giveback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -329,7 +330,8 @@ int recording_map_call(struct recording *recording, const struct map_call_fact *
 	return STORE(recording, STMT_MAP_CALL, signed_int(recording->slice), signed_int(call->pid),
 		     text(call->call), text(call->in_call), bits(call->stack_id),
 		     count(call->sum.calls), count(call->sum.failed), count(call->sum.bytes),
-		     count(call->sum.cpu_ns), count(call->sum.populated));
+		     count(call->sum.cpu_ns), count(call->sum.populated),
+		     count(call->sum.populated_ns));
 }
 
 int recording_threshold(struct recording *recording, const struct threshold_row *row)

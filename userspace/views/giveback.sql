@@ -44,7 +44,7 @@ got AS MATERIALIZED (
 ),
 mapping AS MATERIALIZED (
 	SELECT m.pid, m.call, m.in_call, m.stack_id,
-		MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns) AS time_ns
+		MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns) AS time_ns
 	FROM map_call m JOIN calibrated c GROUP BY m.pid, m.call, m.in_call, m.stack_id
 ),
 timed AS MATERIALIZED (

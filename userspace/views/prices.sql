@@ -307,14 +307,21 @@ priced AS (
 	SELECT k.class, k.toll, k.writes_page, COALESCE(s.faults, 0) AS faults,
 		COALESCE(s.n, 0) AS n, s.cpu_ns, s.raw_mean_ns, s.blocked_ns,
 		(SELECT r.root FROM square_root r WHERE r.v = s.v) AS se_ns,
-		c.fault_timed_inside_ns, c.fault_timed_error_ns,
+		-- those that the kernel takes for itself meet no probe
+		CASE WHEN k.class LIKE '%!_populated' ESCAPE '!' THEN 0.0
+			ELSE c.fault_timed_inside_ns END AS fault_timed_inside_ns,
+		CASE WHEN k.class LIKE '%!_populated' ESCAPE '!' THEN 0.1 * s.raw_mean_ns
+			ELSE c.fault_timed_error_ns END AS fault_timed_error_ns,
 		k.class IN ('zero', 'zero_huge', 'zero_upgrade', 'zero_read', 'shared_minor',
-			    'file_minor') AS calibrated,
+			    'file_minor', 'zero_populated', 'shared_populated', 'file_populated')
+			AS calibrated,
 		c.fault_ns + CASE WHEN k.class = 'zero_huge' AND c.clear_2m_bytes_per_s > 0
 			THEN 2097152e9 / c.clear_2m_bytes_per_s ELSE 0.0 END AS calibrated_ns,
-		MAX(0.0, SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!' THEN 0 ELSE s.cpu_ns END)
+		MAX(0.0, SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!'
+				OR k.class LIKE '%!_populated' ESCAPE '!' THEN 0 ELSE s.cpu_ns END)
 				OVER ()
-			/ SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!' THEN 0 ELSE s.n END)
+			/ SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!'
+				OR k.class LIKE '%!_populated' ESCAPE '!' THEN 0 ELSE s.n END)
 				OVER () - c.fault_timed_inside_ns) AS minor_mean_ns
 	FROM fault_class k JOIN calibrated c
 	LEFT JOIN seen s ON s.class = k.class

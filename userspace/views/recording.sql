@@ -275,6 +275,12 @@ INSERT INTO fault_class VALUES
 	('file_again_major', 'file.fault', 0),	-- the same, and read from its device
 	('shared_minor', 'file.fault',  0),
 	('shared_major', 'file.fault',  0),
+	-- taken by the kernel inside a system call, for the program (mlock, MAP_POPULATE): its price
+	-- is the time of the call
+	('zero_populated',   'zero.kernel', 1),
+	('file_populated',   'file.fault',  0),
+	('cow_populated',    'cow',         1),
+	('shared_populated', 'file.fault',  0),	-- shared memory that was there already
 	('user',         'fault.user',  0),	-- userfaultfd: a handler in user mode brings the
 						-- page, or allows the write
 	-- NUMA hints, device memory, pages that are moved, spurious faults: nothing is known to be
@@ -355,16 +361,19 @@ CREATE TABLE access (
 CREATE TABLE map_call (
 	slice    INTEGER NOT NULL,
 	pid      INTEGER NOT NULL,
-	call     TEXT NOT NULL,		-- mmap, munmap, mremap, brk, madvise
+	call     TEXT NOT NULL,		-- mmap, munmap, mremap, brk, madvise, mlock, mlock2,
+					-- mlockall; mprotect, where it faulted pages in
 	in_call  TEXT NOT NULL,
 	stack_id INTEGER NOT NULL,
 	calls    INTEGER NOT NULL,
 	failed   INTEGER NOT NULL,
 	bytes    INTEGER NOT NULL,
 	cpu_ns   INTEGER NOT NULL,
-	-- minor faults that the kernel took for the program inside (MAP_POPULATE): they raise no
+	-- faults that the kernel took for the program inside (MAP_POPULATE, mlock): they raise no
 	-- event
 	populated INTEGER NOT NULL DEFAULT 0,
+	-- of cpu_ns: those faults, which are in table fault, too (0: they are not)
+	populated_ns INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (slice, pid, call, in_call, stack_id)
 ) WITHOUT ROWID;
 

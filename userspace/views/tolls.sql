@@ -60,7 +60,8 @@ inside AS MATERIALIZED (	-- the mean fault inside each function
 	SELECT f.pid, f.in_call AS call, SUM(f.faults * fp.mean_ns) / SUM(f.faults) AS mean_ns,
 		SUM(f.faults * fp.error_ns) / SUM(f.faults) AS error_ns
 	FROM process_fault f JOIN fp ON fp.class = f.class
-	WHERE f.in_call <> '' AND f.faults > 0 GROUP BY f.pid, f.in_call
+	WHERE f.in_call <> '' AND f.faults > 0 AND f.class NOT LIKE '%!_populated' ESCAPE '!'
+	GROUP BY f.pid, f.in_call
 ),
 sampled AS MATERIALIZED (
 	SELECT pid, SUM(CASE place WHEN 'calloc_memset' THEN samples ELSE 0 END) AS k,
@@ -192,7 +193,8 @@ fault_toll AS (
 		SUM(CASE WHEN toll NOT IN ('zero.kernel', 'cow') OR writes_page THEN pages
 			ELSE 0 END)
 			AS pages,
-		SUM(CASE WHEN class = 'zero_huge' THEN pages ELSE 0 END) AS huge_pages
+		SUM(CASE WHEN class = 'zero_huge' OR (class = 'zero_populated'
+			AND pages > 64 * faults) THEN pages ELSE 0 END) AS huge_pages
 	FROM process_fault_time WHERE toll <> 'compute' GROUP BY pid, toll
 ),
 sampled AS (
@@ -240,7 +242,7 @@ JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) o ON o.
 LEFT JOIN app_bytes b ON b.pid = s.pid
 WHERE s.n > 0
 UNION ALL
-SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns),
+SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns),
 	SUM(m.calls) * c.map_error_ns, SUM(m.calls), SUM(m.bytes), 0, 0.0, 0.0, 0.0
 FROM map_call m JOIN calibrated c GROUP BY m.pid
 UNION ALL
@@ -308,8 +310,8 @@ FROM process_observed;
 -- cgroup that is the target against its memory.stat, swap of all processes against /proc/vmstat.
 -- slack: what is too small to matter. above: how much more than the kernel we may count. Pages that
 -- the kernel faults in for itself are in its count and raise no event; inside mapping calls
--- (MAP_POPULATE, MADV_POPULATE) they are seen by their effect, elsewhere (mlock, O_DIRECT,
--- process_vm_writev) not, so its count may be higher. Pushed out, the kernel counts the pages it
+-- (MAP_POPULATE, mlock) they are seen by their effect, elsewhere (ioctl, process_vm_writev) not, so
+-- its count may be higher. Pushed out, the kernel counts the pages it
 -- writes: a page that came back and was not changed goes out again without, at most each that came.
 CREATE VIEW checks AS
 WITH
@@ -323,7 +325,8 @@ ours AS MATERIALIZED (
 	FROM process_fault
 ),
 populated AS MATERIALIZED (	-- taken by the kernel inside mapping calls, by its count
-	SELECT COALESCE(SUM(populated), 0) AS minor FROM map_call
+	-- and in no other table (recordings of earlier versions)
+	SELECT COALESCE(SUM(populated), 0) AS minor FROM map_call WHERE populated_ns = 0
 ),
 kernel AS MATERIALIZED (
 	SELECT COALESCE(SUM(minor_faults), 0) AS minor, COALESCE(SUM(major_faults), 0) AS major
@@ -634,7 +637,8 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 	WHERE CASE k.toll WHEN 'alloc' THEN c.calls ELSE c.zero_libc_ns + c.cleared_calls END > 0
 	UNION ALL
 	SELECT 'map', m.call, m.stack_id, 0, '', NULL,
-		MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns), SUM(m.calls), SUM(m.bytes)
+		MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns),
+		SUM(m.calls), SUM(m.bytes)
 	FROM map_call m, calibrated c GROUP BY m.call, m.stack_id
 	UNION ALL
 	SELECT 'zero.app', '', 0, s.stack_id, '', NULL, SUM(s.samples * 1.0 * n.cpu_ns / n.n),
