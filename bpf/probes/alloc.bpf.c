@@ -26,6 +26,7 @@
 #include "memory/page_state.bpf.h"
 #include "stacks/call_stack.bpf.h"
 #include "stacks/return_probe.bpf.h"
+#include "stacks/site.bpf.h"
 #include "probes/fault.bpf.h"
 #include "probes/latency.bpf.h"
 #include "probes/registers.bpf.h"
@@ -143,7 +144,8 @@ static __always_inline struct memtoll_call *site_in_place(const struct memtoll_c
 
 /*
  * The sum of this function and call site. The site of a followed block is its whole stack, of
- * others the function and its direct caller: one hash instead of a stack walk per call.
+ * others the function and its nearest callers (site.bpf.h): some hashing instead of a stack walk
+ * per call.
  */
 static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *key,
 						     struct thread *thread)
@@ -215,7 +217,7 @@ static __always_inline void count_untimed(struct task_struct *task, struct threa
 
 	if (!key.stack_id) {
 		call_find_caller(thread);
-		key.stack_id = stack_site(task->tgid, thread);
+		key.stack_id = site_of_call(thread, task->tgid);
 	}
 	site = site_get(&key, thread);
 	if (site)
@@ -594,7 +596,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	else if (is_followed_call(call))
 		key.stack_id = stack_from_call(thread);
 	else
-		key.stack_id = stack_site(task->tgid, thread);
+		key.stack_id = site_of_call(thread, task->tgid);
 	end.net_ns = latency_net(call, fn, now);
 	site = site_get(&key, thread);
 	if (site)

@@ -16,8 +16,8 @@ __u64 stack_of_call_known(struct thread *thread);
 
 /*
  * The id of a call site where the stack is not walked at every call: function and direct caller,
- * which must be known. stack_keep() stores under it the whole stack of the first call, as an
- * example.
+ * which must be known; site.bpf.h adds callers to it. stack_keep() stores under it the whole stack
+ * of the first call, as an example.
  */
 static __always_inline __u64 stack_site(__u32 tgid, const struct thread *thread)
 {

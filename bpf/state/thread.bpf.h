@@ -23,17 +23,18 @@ struct thread {
 	__u32 drained; /* drain_epoch this thread has last obeyed */
 	struct order order;
 	__u32 idle_hits;
-	__u32 passes;	   /* read(2) on sockets and pipes, not flushed yet */
-	__u32 syscalls;	   /* system calls counted, not flushed yet */
-	__u32 abandoned;   /* one of its calls was given up without its return */
-	__u64 entry_ip;	   /* its last uprobe at an entry; 0: none yet */
-	__u64 return_ip;   /* where it continued after its last one at a return */
-	__u64 returned_ns; /* from its last call; 0: none yet */
-	__u64 passed_ns;   /* its last hit that was not counted */
-	__u64 gap_ns;	   /* a tenth of its gaps between calls are below, about */
-	__u64 idle_gap_ns; /* the same between hits that were not counted */
-	__s64 sample_left; /* bytes to the next chosen place */
-	__u64 sampling;	   /* the first place was drawn */
+	__u32 passes;	    /* read(2) on sockets and pipes, not flushed yet */
+	__u32 syscalls;	    /* system calls counted, not flushed yet */
+	__u32 abandoned;    /* one of its calls was given up without its return */
+	__u64 entry_ip;	    /* its last uprobe at an entry; 0: none yet */
+	__u64 return_ip;    /* where it continued after its last one at a return */
+	__u64 returned_ns;  /* from its last call; 0: none yet */
+	__u64 passed_ns;    /* its last hit that was not counted */
+	__u64 gap_ns;	    /* a tenth of its gaps between calls are below, about */
+	__u64 idle_gap_ns;  /* the same between hits that were not counted */
+	__s64 sample_left;  /* bytes to the next chosen place */
+	__u64 sampling;	    /* the first place was drawn */
+	__u64 site_unknown; /* site_by_notes(): not all of the open call's callers have a note */
 	struct open_call call;
 	struct open_map_call map;
 	struct populated populated; /* scratch */

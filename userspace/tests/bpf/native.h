@@ -28,6 +28,7 @@
 #include "stacks/memo.bpf.c"
 #include "stacks/stack.bpf.c"
 #include "stacks/call_stack.bpf.c"
+#include "stacks/site.bpf.c"
 #define read_chunk read_python_chunk
 #include "stacks/python.bpf.c"
 #undef read_chunk

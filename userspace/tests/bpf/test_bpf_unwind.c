@@ -568,6 +568,104 @@ static void test_memo(void **state)
 	assert_int_not_equal(memo_stack(&host.task, host_thread(), &host.regs, false), first);
 }
 
+/* ---- sites ---- */
+
+/* The site of a call by frame 1 of the chain, whose callers these are. 0: as the chain has it. */
+static __u64 site_with(__u64 second, __u64 third, __u64 ns)
+{
+	struct thread *thread = host_thread();
+
+	poke(STACK + 32 * 2 - 8, BIAS + 0x2000 + (second ? second : 2));
+	poke(STACK + 32 * 3 - 8, BIAS + 0x2000 + (third ? third : 3));
+	thread->call.ip = BIAS + 0x9000;
+	thread->call.caller = BIAS + 0x2001;
+	thread->call.sp = STACK + 32 - 8;
+	thread->call.bp = SAVED_BP;
+	thread->call.start.ns = ns;
+	return site_of_call(thread, TGID);
+}
+
+static void site_begin(void)
+{
+	begin_chain(11);
+	memset(site_notes, 0, sizeof(site_notes));
+}
+
+/* Once a function is called by others as well, they are part of the site; and theirs as well. */
+static void test_site(void **state)
+{
+	__u64 one, other, beyond;
+
+	site_begin();
+	one = site_with(0, 0, 0);
+	assert_int_equal(site_with(0, 0, 0), one);
+	other = site_with(0x777, 0, 0);
+	assert_int_not_equal(other, one);
+	assert_int_equal(site_with(0x777, 0, 1), other);
+	/* The first caller's calls are told apart as well now. */
+	assert_int_not_equal(site_with(0, 0, 1), one);
+	beyond = site_with(0x777, 0x779, 0);
+	assert_int_not_equal(beyond, other);
+	assert_int_equal(site_with(0x777, 0x779, 1), beyond);
+}
+
+/* Of a function with one caller seven calls in eight are not looked at. */
+static void test_site_of_one_caller(void **state)
+{
+	__u64 one, reads;
+
+	site_begin();
+	one = site_with(0, 0, 0);
+	reads = kernel.user_reads;
+	assert_int_equal(site_with(0x777, 0, 1), one);
+	assert_int_equal(kernel.user_reads, reads);
+}
+
+static void test_site_of_recursion(void **state)
+{
+	__u64 one;
+
+	site_begin();
+	one = site_with(0, 0, 0);
+	assert_int_equal(site_with(1, 0, 0), one);
+}
+
+/* A frame whose size differs from call to call: what lies at the old place is no caller. */
+static void test_site_of_frame_that_varies(void **state)
+{
+	struct thread *thread;
+	__u64 one;
+
+	site_begin();
+	add_row(0x9000, rule(CFA_RBP, 16, RBP_SAME, 0));
+	site_with(0, 0, 0);
+	thread = host_thread();
+	thread->call.caller = BIAS + 0x9001;
+	thread->call.bp = STACK + 32 * 2 - 16;
+	one = site_of_call(thread, TGID);
+	/* The frame is larger this time: where the caller was lies something else. */
+	thread->call.bp = STACK + 32 * 3 - 16;
+	poke(STACK + 32 * 2 - 8, 0xdadadb);
+	assert_int_equal(site_of_call(thread, TGID), one);
+}
+
+/* Notes of a process that is gone make room. */
+static void test_site_takes_the_place_of_a_dead_process(void **state)
+{
+	__u64 one;
+	__u32 i;
+
+	site_begin();
+	for (i = 0; i < 1 << SITE_NOTES_LOG; i++)
+		site_notes[i] = (struct site_note){ .id = 7, .tgid = TGID };
+	one = site_with(0, 0, 0);
+	assert_int_equal(site_with(0x777, 0, 0), one);
+	for (i = 0; i < 1 << SITE_NOTES_LOG; i++)
+		site_notes[i].tgid = TGID + 1;
+	assert_int_equal(site_with(0, 0, 0), one);
+	assert_int_not_equal(site_with(0x777, 0, 0), one);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -589,6 +687,11 @@ int main(void)
 		cmocka_unit_test(test_loss_says_why),
 		cmocka_unit_test(test_return_probe_on_the_way),
 		cmocka_unit_test(test_memo),
+		cmocka_unit_test(test_site),
+		cmocka_unit_test(test_site_of_one_caller),
+		cmocka_unit_test(test_site_of_recursion),
+		cmocka_unit_test(test_site_of_frame_that_varies),
+		cmocka_unit_test(test_site_takes_the_place_of_a_dead_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
