@@ -44,7 +44,8 @@ static void sink_append(const char *piece, size_t len, void *data)
 
 static bool expand(const char *mangled, char *text, size_t size)
 {
-	const int options = DMGL_PARAMS | DMGL_ANSI;
+	/* A template's type would stand before its name: whose it is could not be told. */
+	const int options = DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP;
 	struct sink sink = { .text = text, .size = size };
 
 	if (setjmp(sink.full))

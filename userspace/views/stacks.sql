@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- stacks.sql: stacks line by line, what they are called and shown as, and how whole they are.
--- Follows tolls.sql.
+-- Follows library_code.sql.
 
 -- Views that stay views where the others are made tables (report.c, analysis/memtoll/views.py):
 -- they are looked up by stack, which the tables below them can do by their keys, or take an
@@ -11,13 +11,15 @@ SELECT column1 AS name
 FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('frames_json'),
 	('square_root'));
 
--- One line per frame. usable: 0 is a source line outside the C library, then names outside of it,
--- then any name. The first of the best is what a sentence calls the place (said).
+-- One line per frame. usable: 0 is a source line of the program's own code, 1 a name of it, 2 a
+-- place in it without a name; then names of the language's library (library_code), then of the C
+-- library. The first of the best is what a sentence calls the place (said).
 CREATE VIEW stack_line AS
 SELECT stack_id, depth, function, module, file, line, kind, name, place,
-	CASE WHEN line > 0 AND file <> '' AND NOT libc THEN 0
-	     WHEN function <> '' AND NOT libc THEN 1
-	     WHEN function <> '' THEN 2 ELSE 3 END AS usable,
+	CASE WHEN NOT library AND line > 0 AND file <> '' THEN 0
+	     WHEN NOT library AND function <> '' THEN 1
+	     WHEN NOT library AND base <> '' THEN 2
+	     WHEN function = '' THEN 5 WHEN libc THEN 4 ELSE 3 END AS usable,
 	CASE WHEN function = '' THEN place
 	     WHEN line > 0 AND file <> '' THEN place || ' (' || function || ')'
 	     WHEN base <> '' THEN function || ' (' || base || ')'
@@ -41,9 +43,8 @@ FROM (
 			-- RTRIM takes off all that is no slash: the directory stays
 			SUBSTR(SUBSTR(f.module, -256), 1 + LENGTH(RTRIM(SUBSTR(f.module, -256),
 				REPLACE(SUBSTR(f.module, -256), '/', '')))) AS base,
-			f.module LIKE '%/libc.so%' OR f.module LIKE '%/libc-2.%'
-				OR f.module LIKE '%/ld-musl-%' OR f.module LIKE '%/libc.musl-%'
-					AS libc
+			f.frame_id IN (SELECT frame_id FROM library_frame) AS library,
+			f.frame_id IN (SELECT frame_id FROM library_frame WHERE libc) AS libc
 		FROM stack_frame s JOIN frame f ON f.frame_id = s.frame_id));
 
 -- What a sentence calls the place of a stack. caller: where depth 0 is the allocator's own

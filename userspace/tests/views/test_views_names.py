@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a sentence calls a place: the first frame of the program's own code. The stack keeps them all."""
+
+from __future__ import annotations
+
+import pytest
+
+from facts import Facts
+
+OWN = ("worker", "/home/me/worker.c", 42)
+LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+
+# Frames between the allocator and the program's own, that no sentence names.
+LIBRARY: dict[str, tuple[str, str, int, str]] = {
+    "operator": ("operator new(unsigned long)", "", 0, "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30"),
+    "own operator": ("operator new(unsigned long)", "/home/me/new.cc", 7, "/srv/program"),
+    "header": ("allocate", "/usr/include/c++/12/bits/new_allocator.h", 137, "/srv/program"),
+    "libc++": ("allocate", "/usr/lib/llvm-14/include/c++/v1/memory", 99, "/srv/program"),
+    "template": ("std::vector<int>::push_back(int&&)", "", 0, "/srv/program"),
+    "rust": ("alloc::alloc::alloc_zeroed", "/rustc/59807616/library/alloc/src/alloc.rs", 178, "/srv/program"),
+    "rust names": ("<alloc::vec::Vec<T,A> as core::ops::Drop>::drop", "", 0, "/srv/program"),
+    "rust drop": ("core::ptr::drop_in_place", "", 0, "/srv/program"),
+    "rust shim": ("__rust_alloc", "", 0, "/srv/program"),
+    "frozen": ("_call_with_frames_removed", "<frozen importlib._bootstrap>", 241, ""),
+    "python": ("decode", "/usr/lib/python3.11/json/decoder.py", 337, ""),
+    "go": ("runtime.mallocgc", "/usr/lib/go-1.19/src/runtime/malloc.go", 1100, "/srv/program"),
+    "glibc": ("_int_malloc", "/build/malloc.c", 4000, LIBC),
+    "static": ("_int_malloc", "/build/malloc.c", 4000, "/srv/program"),
+    "mimalloc": ("mi_heap_malloc", "", 0, "/opt/lib/libmimalloc.so.2.0"),
+    "xmalloc": ("xmalloc", "/home/me/xmalloc.c", 11, "/srv/program"),
+}
+
+# Frames that look alike and are the program's.
+NOT_LIBRARY: dict[str, tuple[str, str, int, str]] = {
+    "namespace core": ("core::Engine::run(int)", "", 0, "/srv/program"),
+    "site packages": ("solve", "/usr/lib/python3/dist-packages/solver/main.py", 7, ""),
+    "argument": ("take(std::vector<int>)", "", 0, "/srv/program"),
+    "operator of its own": ("Pool::operator new(unsigned long)", "", 0, "/srv/program"),
+    "trait for a type of its own": ("<worker::Job as core::fmt::Display>::fmt", "", 0, "/srv/program"),
+}
+
+
+def named(facts: Facts, *frames: tuple[str, str, int, str]) -> str:
+    stack = facts.stack(*(frame[:3] for frame in frames))
+    for depth, frame in enumerate(frames):
+        facts.database.execute(
+            "UPDATE frame SET module = ? WHERE frame_id = (SELECT frame_id FROM stack_frame"
+            " WHERE stack_id = ? AND depth = ?)",
+            (frame[3], stack, depth),
+        )
+    place = facts.one("SELECT code, caller FROM stack_place WHERE stack_id = ?", stack)
+    lines = facts.rows("SELECT name FROM stack_line WHERE stack_id = ? ORDER BY depth", stack)
+    assert [line["name"] for line in lines] == [frame[0] or "?" for frame in frames]
+    return str(place["caller"])
+
+
+@pytest.mark.parametrize("what", LIBRARY)
+def test_library_code_is_not_named(what: str) -> None:
+    malloc = ("malloc", "", 0, LIBC)
+    assert named(Facts(), malloc, LIBRARY[what], (*OWN, "/srv/program")) == "worker.c:42 (worker)"
+
+
+@pytest.mark.parametrize("what", NOT_LIBRARY)
+def test_own_code_is_named(what: str) -> None:
+    frame = NOT_LIBRARY[what]
+    # Its caller has no line: else that would be preferred.
+    assert frame[0] in named(Facts(), ("malloc", "", 0, LIBC), frame, ("main", "", 0, "/srv/program"))
+
+
+def test_allocator_that_a_process_maps_is_not_named() -> None:
+    facts = Facts()
+    facts.process()
+    facts.allocator("ours")
+    own = (*OWN, "/srv/program")
+    assert named(facts, ("malloc", "", 0, LIBC), ("refill", "", 0, "/opt/libours.so"), own) == "worker.c:42 (worker)"
+
+
+def test_own_code_without_a_name_comes_before_a_library() -> None:
+    start = ("_start", "", 0, "/srv/program")
+    assert named(Facts(), ("malloc", "", 0, LIBC), ("", "", 0, "/srv/program"), start).startswith("program+0x")
+
+
+def test_a_library_alone_is_named() -> None:
+    assert named(Facts(), ("malloc", "", 0, LIBC), LIBRARY["python"]) == "decoder.py:337 (decode)"

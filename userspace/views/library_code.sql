@@ -1,0 +1,120 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- library_code.sql: which frames are the language's library, the allocator or the C library, and
+-- not the program's own code. A sentence names the first frame that is; stacks show them all.
+-- Precedes stacks.sql.
+
+-- A frame is library code where its function, file or module is like a pattern (GLOB) and not like
+-- `besides`.
+CREATE TABLE library_code (
+	what    TEXT NOT NULL,		-- function, file or module
+	pattern TEXT NOT NULL,
+	besides TEXT NOT NULL DEFAULT '',
+	reason  TEXT NOT NULL,
+	PRIMARY KEY (what, pattern)
+) WITHOUT ROWID;
+
+INSERT INTO library_code (what, pattern, besides, reason) VALUES
+('file', '*/include/c++/*', '', 'C++: headers of libstdc++ and libc++'),
+('file', '*/libstdc++-v3/*', '', 'C++: libstdc++, with debug information'),
+('module', '*/libstdc++.so*', '', 'C++: libstdc++'),
+('module', '*/libc++.so*', '', 'C++: libc++'),
+('module', '*/libc++abi.so*', '', 'C++: libc++'),
+('module', '*/libgcc_s.so*', '', 'the compiler''s own library'),
+('function', 'std::*', '', 'C++ and Rust: the standard library'),
+('function', 'void std::*', '', 'C++: a template of it, with its type'),
+('function', '__gnu_cxx::*', '', 'C++: libstdc++'),
+('function', 'operator new*', '', 'C++: calls malloc'),
+('function', 'operator delete*', '', 'C++: calls free'),
+('function', '__cxa_*', '', 'C++: the runtime'),
+('file', '/rustc/*', '', 'Rust: the standard library as it is shipped'),
+('file', '/rust/deps/*', '', 'Rust: what the standard library is made of (hashbrown)'),
+('file', '*/rustlib/src/rust/*', '', 'Rust: the standard library from its sources'),
+('file', '/usr/src/rustc-*', '', 'Rust: the standard library of distributions'),
+-- C++ has namespaces of such names, and parameters behind its functions.
+('function', 'core::*', '*(*', 'Rust: the library without an allocator'),
+('function', 'alloc::*', '*(*', 'Rust: the library that allocates'),
+('function', '<core::*', '*(*', 'Rust: a trait of it'),
+('function', '<alloc::*', '*(*', 'Rust: a trait of it'),
+('function', '<std::*', '', 'Rust: a trait of it'),
+('function', '<? as core::*', '*(*', 'Rust: a trait of it, for any type'),
+('function', '<? as alloc::*', '*(*', 'Rust: a trait of it, for any type'),
+('function', '__rust_*', '', 'Rust: shims that call the allocator'),
+('function', '__rustc::*', '', 'Rust: shims that call the allocator, since 1.87'),
+('function', '__rdl_*', '', 'Rust: the default allocator'),
+('function', '__rg_*', '', 'Rust: an allocator that the program has chosen'),
+('file', '<frozen *', '', 'Python: what brings in modules and programs'),
+('file', '*/lib/python[23]*', '*-packages/*', 'Python: the standard library'),
+('file', '*/lib64/python[23]*', '*-packages/*', 'Python: the standard library'),
+('function', 'PyMem_*', '', 'Python: calls malloc'),
+('function', '_PyMem_*', '', 'Python: calls malloc'),
+('function', 'PyObject_[MCRF]*alloc', '', 'Python: calls malloc'),
+('function', '_PyObject_[MCRF]*alloc', '', 'Python: calls malloc'),
+('function', 'runtime.*', '', 'Go: the runtime'),
+('function', 'runtime/*', '', 'Go: the runtime'),
+('function', 'internal/runtime/*', '', 'Go: the runtime'),
+('file', '/usr/local/go/src/*', '', 'Go: the standard library'),
+('file', '/usr/lib/go*/src/*', '', 'Go: the standard library'),
+('file', '/usr/share/go*/src/*', '', 'Go: the standard library'),
+('module', '*/libmimalloc*.so*', '', 'an allocator'),
+('module', '*/libjemalloc*.so*', '', 'an allocator'),
+('module', '*/libtcmalloc*.so*', '', 'an allocator'),
+('module', '*/libc.so*', '', 'C: glibc'),
+('module', '*/libc-2.*', '', 'C: glibc before 2.34'),
+('module', '*/libpthread*.so*', '', 'C: threads of glibc before 2.34'),
+('module', '*/ld-linux*', '', 'C: glibc''s loader'),
+('module', '*/ld-musl-*', '', 'C: musl'),
+('module', '*/libc.musl-*', '', 'C: musl'),
+-- As parts of a program that is linked statically.
+('function', '_start', '', 'C: calls main'),
+('function', '__libc_*', '', 'C: glibc'),
+('function', 'start_thread', '', 'C: the first function of a thread'),
+('function', 'clone', '', 'C: makes a thread'),
+('function', 'clone3', '', 'C: makes a thread'),
+('function', '__clone*', '', 'C: makes a thread'),
+('function', '_int_malloc', '', 'C: glibc''s allocator'),
+('function', '_int_realloc', '', 'C: glibc''s allocator'),
+('function', '_int_free', '', 'C: glibc''s allocator'),
+('function', 'sysmalloc*', '', 'C: glibc''s allocator'),
+('function', 'systrim*', '', 'C: glibc''s allocator'),
+('function', 'malloc', '', 'C: the allocator'),
+('function', 'calloc', '', 'C: the allocator'),
+('function', 'realloc', '', 'C: the allocator'),
+('function', 'free', '', 'C: the allocator'),
+('function', 'memset', '', 'C: fills'),
+('function', '__memset_*', '', 'C: fills, as this processor does it best'),
+('function', 'memcpy', '', 'C: copies'),
+('function', 'memmove', '', 'C: copies'),
+('function', '__memcpy_*', '', 'C: copies, as this processor does it best'),
+('function', '__memmove_*', '', 'C: copies, as this processor does it best'),
+('function', 'mmap*', '', 'C: a system call'),
+('function', '__mmap*', '', 'C: a system call'),
+('function', 'munmap', '', 'C: a system call'),
+('function', '__munmap', '', 'C: a system call'),
+('function', 'madvise', '', 'C: a system call'),
+('function', '__madvise', '', 'C: a system call'),
+-- By custom.
+('function', 'xmalloc', '', 'calls malloc, and ends the program where that fails'),
+('function', 'xcalloc', '', 'the same'),
+('function', 'xrealloc', '', 'the same'),
+('function', 'xzalloc', '', 'the same'),
+('function', 'g_malloc*', '', 'GLib: the same'),
+('function', 'g_try_malloc*', '', 'GLib: calls malloc'),
+('function', 'g_realloc*', '', 'GLib: calls realloc');
+
+-- The frames that are, by their numbers. libc: of the C library, which says least of all.
+CREATE VIEW library_frame AS
+SELECT frame_id, libc FROM (
+	SELECT f.frame_id, f.module LIKE '%/libc.so%' OR f.module LIKE '%/libc-2.%'
+		OR f.module LIKE '%/ld-musl-%' OR f.module LIKE '%/libc.musl-%' AS libc,
+		-- a program may have its allocator in it
+		EXISTS (SELECT 1 FROM allocator a WHERE a.module = f.module
+			AND a.linkage IN ('dynamic', 'preloaded'))
+		OR EXISTS (SELECT 1 FROM library_code c WHERE CASE c.what
+				WHEN 'function' THEN f.function WHEN 'file' THEN f.file
+				ELSE f.module END GLOB c.pattern
+			AND NOT CASE c.what WHEN 'function' THEN f.function
+				WHEN 'file' THEN f.file ELSE f.module END GLOB c.besides)
+			AS library
+	FROM frame f)
+WHERE library OR libc;
