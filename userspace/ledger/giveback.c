@@ -26,8 +26,8 @@
 
 const char *giveback_how_name(enum giveback_how how)
 {
-	static const char *const names[GIVEBACK_HOWS] = { "munmap", "brk", "dontneed", "free",
-							  "fixed" };
+	static const char *const names[GIVEBACK_HOWS] = { "munmap", "brk",   "dontneed",
+							  "free",   "fixed", "heap" };
 
 	return how < GIVEBACK_HOWS ? names[how] : "";
 }
@@ -72,6 +72,17 @@ struct giveback_sum *giveback_sum_of(struct giveback *giveback, pid_t pid, uint8
 							 .how = how,
 							 .gave_stack = by->stack,
 							 .gave_fn = by->fn });
+}
+
+struct giveback_sum *giveback_called(struct giveback *giveback,
+				     const struct memtoll_mapping *mapping, uint8_t how)
+{
+	struct call_site by = { .stack = mapping->stack_id, .fn = mapping->in_fn };
+	struct giveback_sum *sum = giveback_sum_of(giveback, mapping->tgid, how, &by);
+
+	sum->calls++;
+	sum->thread_calls += mapping->tid != mapping->tgid;
+	return sum;
 }
 
 void giveback_reused(struct giveback *giveback, const struct memtoll_run *run, uint8_t how,

@@ -25,7 +25,8 @@ enum giveback_how {
 	GIVEBACK_DONTNEED = 2, /* MADV_DONTNEED, MADV_REMOVE: gone at once */
 	GIVEBACK_FREE = 3,     /* MADV_FREE: gone when memory is short */
 	GIVEBACK_FIXED = 4,    /* mmap of MAP_FIXED over memory in use */
-	GIVEBACK_HOWS = 5,
+	GIVEBACK_HEAP = 5,     /* munmap of a whole heap of one of glibc's arenas */
+	GIVEBACK_HOWS = 6,
 };
 
 const char *giveback_how_name(enum giveback_how how);
@@ -57,6 +58,7 @@ struct giveback_sum {
 	uint8_t got_fn;	     /* enum memtoll_fn that got the addresses, or in which the fault was */
 	uint8_t fault_class; /* enum memtoll_fault_class */
 	uint64_t calls;
+	uint64_t thread_calls; /* of them, by other threads than the first */
 	uint64_t gave_pages;
 	uint64_t largest_bytes; /* the most that one call gave back, used or not */
 	uint64_t span_bytes;	/* how far the process's memory of this kind went up and down */

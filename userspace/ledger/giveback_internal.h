@@ -28,6 +28,7 @@ struct pool_key {
 /* Pages released by one call, not used since. */
 struct released_pages {
 	struct call_site by;
+	uint8_t how;
 	uint64_t pages;
 };
 
@@ -42,6 +43,7 @@ struct extent {
 	struct range range;
 	struct pool *pool; /* NULL: not followed */
 	uint64_t used_pages;
+	bool arena; /* an arena's heap may be made of it */
 };
 
 /* A call that released pages, and how. */
@@ -92,6 +94,10 @@ struct giveback {
 };
 
 /* ---- giveback.c ---- */
+
+/* The sum of what this call has released in this way, and one call more in it. */
+struct giveback_sum *giveback_called(struct giveback *giveback,
+				     const struct memtoll_mapping *mapping, uint8_t how);
 
 /* The sum of what this call has released in this way. */
 struct giveback_sum *giveback_sum_of(struct giveback *giveback, pid_t pid, uint8_t how,

@@ -147,8 +147,7 @@ void released_add(struct giveback *giveback, struct process *process,
 	if (start >= end)
 		return;
 	covered = covered_by(process, &released);
-	sum = giveback_sum_of(giveback, process->pid, how, &release.by);
-	sum->calls++;
+	sum = giveback_called(giveback, mapping, how);
 	sum->largest_bytes = MAX(sum->largest_bytes, end - start);
 	while (at < end) {
 		struct range *range = range_overlapping(process->extents, at, end);

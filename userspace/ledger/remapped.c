@@ -11,6 +11,23 @@
 /* Calls that a pool has released pages of, each for itself; of more the oldest is dropped. */
 #define RELEASERS_MAX 64
 
+/*
+ * Heaps of glibc's arenas other than the main one: HEAP_MAX_SIZE (malloc/arena.c), and aligned to
+ * it. It maps as much, or twice as much to cut an aligned piece from, without access.
+ */
+#define ARENA_HEAP (64ULL << 20)
+
+static bool may_be_arena(const struct memtoll_mapping *mapping)
+{
+	return !mapping->arg && (mapping->len == ARENA_HEAP || mapping->len == 2 * ARENA_HEAP);
+}
+
+static bool is_arena_heap(const struct extent *extent)
+{
+	return extent->arena && !(extent->range.start % ARENA_HEAP) &&
+	       extent->range.end - extent->range.start == ARENA_HEAP;
+}
+
 /* Four classes to each power of two. */
 static uint16_t size_class(uint64_t bytes)
 {
@@ -39,16 +56,16 @@ static struct pool *pool_of(struct giveback *giveback, struct process *process,
 	return pool;
 }
 
-static void pool_add(struct pool *pool, const struct call_site *by, uint64_t pages)
+static void pool_add(struct pool *pool, const struct call_site *by, uint8_t how, uint64_t pages)
 {
-	struct released_pages added = { .by = *by, .pages = pages };
+	struct released_pages added = { .by = *by, .how = how, .pages = pages };
 	guint i;
 
 	for (i = 0; i < pool->released->len; i++) {
 		const struct released_pages *one =
 			&g_array_index(pool->released, struct released_pages, i);
 
-		if (one->by.stack == by->stack && one->by.fn == by->fn) {
+		if (one->by.stack == by->stack && one->by.fn == by->fn && one->how == how) {
 			added.pages += one->pages;
 			g_array_remove_index(pool->released, i);
 			break;
@@ -78,7 +95,7 @@ static void pool_take(struct giveback *giveback, struct pool *pool, const struct
 			&g_array_index(pool->released, struct released_pages, i);
 		uint64_t again = MIN(pages, one->pages);
 
-		giveback_reused(giveback, run, GIVEBACK_MUNMAP, &one->by, got, again);
+		giveback_reused(giveback, run, one->how, &one->by, got, again);
 		one->pages -= again;
 		pages -= again;
 	}
@@ -121,6 +138,7 @@ static void unmap(struct giveback *giveback, struct process *process,
 				.fn = mapping ? mapping->in_fn : 0 };
 	struct giveback_sum *sum = NULL;
 	struct range *range;
+	uint8_t how;
 
 	split_extent(giveback, process, start);
 	split_extent(giveback, process, end);
@@ -129,16 +147,15 @@ static void unmap(struct giveback *giveback, struct process *process,
 		uint64_t bytes = range->end - range->start;
 
 		extent->used_pages = MIN(extent->used_pages, bytes / PAGE);
-		if (range->fn)
+		how = is_arena_heap(extent) ? GIVEBACK_HEAP : GIVEBACK_MUNMAP;
+		if (range->fn && !extent->arena)
 			range_of_size_add(&process->mapped, 0, bytes);
 		if (mapping && extent->pool) {
-			if (!sum) {
-				sum = giveback_sum_of(giveback, process->pid, GIVEBACK_MUNMAP, &by);
-				sum->calls++;
-			}
+			if (!sum || sum->how != how)
+				sum = giveback_called(giveback, mapping, how);
 			sum->largest_bytes = MAX(sum->largest_bytes, bytes);
 			sum->gave_pages += extent->used_pages;
-			pool_add(extent->pool, &by, extent->used_pages);
+			pool_add(extent->pool, &by, how, extent->used_pages);
 			remember_extent(process, extent, mapping->start_ns);
 		} else if (mapping) {
 			giveback->unfollowed += extent->used_pages;
@@ -179,7 +196,9 @@ void extents_mmap(struct giveback *giveback, struct process *process,
 	extent->range.stack_id = mapping->stack_id;
 	extent->range.fn = mapping->in_fn;
 	extent->pool = pool_of(giveback, process, mapping);
-	if (giveback_range_put(giveback, process->extents, &extent->range) && mapping->in_fn)
+	extent->arena = may_be_arena(mapping);
+	if (giveback_range_put(giveback, process->extents, &extent->range) && mapping->in_fn &&
+	    !extent->arena)
 		range_of_size_add(&process->mapped, end - start, 0);
 }
 
@@ -204,7 +223,7 @@ static void move_extent(struct giveback *giveback, struct process *process,
 		released_forget(giveback, process, from, from + before);
 	range->start = to;
 	range->end = to + after;
-	if (range->fn)
+	if (range->fn && !((struct extent *)range)->arena)
 		range_of_size_add(&process->mapped, after, before);
 	giveback_range_put(giveback, process->extents, range);
 }
@@ -277,8 +296,8 @@ void extents_use(struct giveback *giveback, struct process *process, const struc
 			extent->used_pages += pages;
 		} else if (last) {
 			last->pages += pages;
-			giveback_sum_of(giveback, process->pid, GIVEBACK_MUNMAP, &last->by)
-				->gave_pages += pages;
+			giveback_sum_of(giveback, process->pid, last->how, &last->by)->gave_pages +=
+				pages;
 		}
 	}
 }

@@ -289,6 +289,7 @@ struct giveback_fact {
 	uint64_t again_faults;
 	uint64_t again_bytes;
 	uint64_t twice_bytes;
+	uint64_t thread_calls;
 };
 
 int recording_giveback(struct recording *recording, const struct giveback_fact *giveback);

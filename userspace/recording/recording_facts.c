@@ -95,14 +95,15 @@ const char *const recording_statements[STMT_COUNT] = {
 			  " populated_ns = populated_ns + excluded.populated_ns",
 	[STMT_THRESHOLD] = "INSERT INTO threshold VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_GIVEBACK] =
-		"INSERT INTO giveback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		"INSERT INTO giveback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 		" ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
 		" gave_bytes = gave_bytes + excluded.gave_bytes,"
 		" largest_bytes = MAX(largest_bytes, excluded.largest_bytes),"
 		" span_bytes = MAX(span_bytes, excluded.span_bytes),"
 		" again_faults = again_faults + excluded.again_faults,"
 		" again_bytes = again_bytes + excluded.again_bytes,"
-		" twice_bytes = twice_bytes + excluded.twice_bytes",
+		" twice_bytes = twice_bytes + excluded.twice_bytes,"
+		" thread_calls = thread_calls + excluded.thread_calls",
 	[STMT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 			" samples = samples + excluded.samples",
 	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -349,7 +350,8 @@ int recording_giveback(struct recording *recording, const struct giveback_fact *
 		     bits(giveback->got_stack), text(giveback->fault_class), count(giveback->calls),
 		     count(giveback->gave_bytes), count(giveback->largest_bytes),
 		     count(giveback->span_bytes), count(giveback->again_faults),
-		     count(giveback->again_bytes), count(giveback->twice_bytes));
+		     count(giveback->again_bytes), count(giveback->twice_bytes),
+		     count(giveback->thread_calls));
 }
 
 int recording_sample(struct recording *recording, pid_t pid, const char *place, const char *in_call,

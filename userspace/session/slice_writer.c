@@ -313,6 +313,7 @@ static void on_giveback(void *context, const struct giveback_sum *sum)
 		.got_stack = sum->got_stack,
 		.fault_class = sum->again_pages ? fault_class_name(sum->fault_class, false) : "",
 		.calls = sum->calls,
+		.thread_calls = sum->thread_calls,
 		.gave_bytes = sum->gave_pages * MEMTOLL_PAGE_SIZE,
 		.largest_bytes = sum->largest_bytes,
 		.span_bytes = sum->span_bytes,

@@ -321,10 +321,14 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('*_storm_allocator', 'x', 'allocator', 'giveback_kind'),
 ('*_storm_how', 'x',
 	'CASE how WHEN ''dontneed'' THEN ''madvise'' WHEN ''free'' THEN ''madvise''
-	WHEN ''fixed'' THEN ''mmap'' ELSE how END', 'giveback_kind'),
+	WHEN ''fixed'' THEN ''mmap'' WHEN ''heap'' THEN ''munmap'' ELSE how END',
+	'giveback_kind'),
 ('*_storm_threshold', 'e', 'threshold', 'giveback_kind'),
-('*_storm_mmap_value', 'x', 'CAST(mmap_value AS TEXT)', 'giveback_kind'),
-('*_storm_trim_value', 'x', 'CAST(trim_value AS TEXT)', 'giveback_kind');
+('*_storm_tunables', 'x', 'new_tunables', 'giveback_kind'),
+('*_storm_old_tunables', 'x', 'old_tunables', 'giveback_kind'),
+('*_storm_variables', 'x', 'REPLACE(variables, '' '', '' and '')', 'giveback_kind'),
+('*_storm_sets', 'x', 'REPLACE(variables, '' '', '' --set '')', 'giveback_kind'),
+('*_storm_trim_int', 'x', 'CAST(trim_int AS TEXT)', 'giveback_kind');
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('consolidation_call', 'x', 'consolidation_call', 'latency_measure'),

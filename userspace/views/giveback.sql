@@ -2,10 +2,18 @@
 --
 -- giveback.sql: memory given back to the kernel and got again. Follows stacks.sql.
 
+-- The sizes that settings are rounded up to.
+CREATE VIEW power_of_two AS
+WITH RECURSIVE power(bytes) AS (SELECT 131072 UNION ALL
+	SELECT 2 * bytes FROM power WHERE bytes < 1 << 50)
+SELECT bytes FROM power;
+
 -- By process and by the call that gave back, most expensive first. again_ns: the faults that
 -- brought pages back, at the price of their class; gave_ns: the mapping calls made there (of this
 -- kind, all of them); time_ns both. got_call, got_stack: who got most of it again. allocator: kind
--- of the one that gave it back, '' of the program itself. *_per_s: over the time of the recording.
+-- of the one that gave it back, '' of the program itself; with gave_call '' it did so by itself, in
+-- no call of the program's (a thread of jemalloc's that purges). *_per_s: over the time of the
+-- recording.
 CREATE VIEW giveback_site AS
 WITH
 fp AS MATERIALIZED (SELECT class, mean_ns, blocked_mean_ns FROM fault_price),
@@ -21,13 +29,34 @@ inside AS MATERIALIZED (
 		ORDER BY l.depth DESC LIMIT 1) AS call
 	FROM giveback g WHERE g.gave_call = ''
 ),
+-- No call of the program's is in the stack, but the code that calls the kernel is an allocator's:
+-- by its module, or of one that is part of the program, by the names of its functions.
+by_itself AS MATERIALIZED (
+	SELECT i.pid, i.gave_stack, (
+		SELECT CASE WHEN l.function LIKE '%pages_purge%' OR l.function LIKE '%arena_decay%'
+			OR l.function LIKE '%extents_%' OR l.function LIKE '%pages_unmap%'
+			OR l.function LIKE '%os_pages_%' THEN 'jemalloc'
+			WHEN l.function LIKE '\_mi\_%' ESCAPE '\' THEN 'mimalloc'
+			WHEN l.function LIKE 'TCMalloc\_System%' ESCAPE '\' THEN 'tcmalloc'
+			WHEN l.function LIKE 'runtime.sys%' THEN 'go'
+			ELSE (SELECT MIN(a.kind) FROM allocator a WHERE a.pid = i.pid
+				AND a.module = l.module AND a.kind NOT IN ('glibc', 'musl')
+				AND a.linkage IN ('preloaded', 'dynamic')) END
+		FROM stack_line l WHERE l.stack_id = i.gave_stack AND (l.usable < 2 OR
+			l.module IN (SELECT module FROM allocator WHERE kind NOT IN ('glibc',
+				'musl')))
+		ORDER BY l.depth LIMIT 1) AS kind
+	FROM inside i WHERE i.call IS NULL
+),
 given AS MATERIALIZED (
-	SELECT g.*, COALESCE(NULLIF(g.gave_call, ''), i.call, '') AS by_call
+	SELECT g.*, COALESCE(NULLIF(g.gave_call, ''), i.call, '') AS by_call, b.kind AS by_kind
 	FROM giveback g LEFT JOIN inside i ON g.gave_call = '' AND i.pid = g.pid
 		AND i.gave_stack = g.gave_stack
+	LEFT JOIN by_itself b ON b.pid = i.pid AND b.gave_stack = i.gave_stack
 ),
 gave AS MATERIALIZED (
 	SELECT g.pid, g.how, g.by_call AS gave_call, g.gave_stack, SUM(g.calls) AS calls,
+		SUM(g.thread_calls) AS thread_calls, MAX(g.by_kind) AS by_kind,
 		SUM(g.gave_bytes) AS gave_bytes, MAX(g.largest_bytes) AS largest_bytes,
 		MAX(g.span_bytes) AS span_bytes, SUM(g.again_faults) AS again_faults,
 		SUM(g.again_bytes) AS again_bytes, SUM(g.twice_bytes) AS twice_bytes,
@@ -51,7 +80,7 @@ timed AS MATERIALIZED (
 	-- the allocator whose module the function is in; where that was not read, the only one
 	-- there is
 	SELECT g.*, COALESCE(m.time_ns, 0.0) AS gave_ns,
-		CASE g.gave_call WHEN '' THEN '' ELSE COALESCE(
+		CASE g.gave_call WHEN '' THEN COALESCE(g.by_kind, '') ELSE COALESCE(
 			(SELECT MIN(a.kind) FROM allocator a
 				WHERE a.pid = g.pid AND a.module = f.module),
 			(SELECT MIN(a.kind) FROM allocator a WHERE a.pid = g.pid
@@ -62,13 +91,15 @@ timed AS MATERIALIZED (
 	LEFT JOIN frame f ON f.frame_id = s.frame_id
 	LEFT JOIN mapping m ON m.pid = g.pid AND m.in_call IN (g.gave_call, '')
 		AND m.stack_id = g.gave_stack AND m.call = CASE g.how WHEN 'munmap' THEN 'munmap'
-			WHEN 'brk' THEN 'brk' WHEN 'fixed' THEN 'mmap' ELSE 'madvise' END
+			WHEN 'heap' THEN 'munmap' WHEN 'brk' THEN 'brk' WHEN 'fixed' THEN 'mmap'
+			ELSE 'madvise' END
 )
 SELECT ROW_NUMBER() OVER (ORDER BY t.again_bytes > 0 DESC, t.again_ns + t.gave_ns DESC,
 		t.gave_bytes DESC, t.pid, t.how, t.gave_call, t.gave_stack) AS rank,
 	t.pid, t.how, t.gave_call, t.gave_stack, COALESCE(w.got_call, '') AS got_call,
-	COALESCE(w.got_stack, 0) AS got_stack, t.calls, t.gave_bytes, t.largest_bytes,
-	t.span_bytes, t.again_faults, t.again_bytes, t.twice_bytes, t.again_ns, t.gave_ns,
+	COALESCE(w.got_stack, 0) AS got_stack, t.calls, t.thread_calls, t.gave_bytes,
+	t.largest_bytes, t.span_bytes, t.again_faults, t.again_bytes, t.twice_bytes,
+	t.again_ns, t.gave_ns,
 	t.again_ns + t.gave_ns AS time_ns,
 	CASE WHEN o.duration_ns > 0 THEN t.gave_bytes * 1e9 / o.duration_ns ELSE 0.0 END
 		AS gave_bytes_per_s,
@@ -80,19 +111,24 @@ FROM timed t JOIN observed o LEFT JOIN got w ON w.number = 1 AND w.pid = t.pid A
 WHERE t.gave_bytes > 0 OR t.again_bytes > 0;
 
 -- What can be done about it: of each kind the process that it costs most, all its sites together,
--- named by the most expensive one. kind: trim (glibc's heap: brk, madvise in arenas), map (glibc's
--- blocks with a mapping of their own), purge (jemalloc), other (other allocators), own (the program
--- itself, with trim_call where it calls malloc_trim). memset_ns: what calloc would memset, were the
--- memory kept.
+-- named by the most expensive one. kind: trim (glibc's heap: brk, madvise in arenas), heap (of an
+-- arena of glibc: a second one, that goes whole), map (glibc's blocks with a mapping of their own),
+-- purge (jemalloc), other (other allocators), own (the program itself, with trim_call where it
+-- calls malloc_trim). memset_ns: what calloc would memset, were the memory kept. threads: most of
+-- it by other threads than the first, which have arenas of their own.
 --
--- threshold: glibc's mmap_threshold at the end of the recording. mmap_value and trim_value: what
--- stops it, in whole MiB above what went up and down; mmap_value of kind trim: NULL where the
--- threshold may stay at the 128 KiB that setting trim_threshold leaves it at.
+-- threshold: glibc's mmap_threshold at the end of the recording. *_value: what stops it, or NULL
+-- where a setting may stay as it is. They are powers of two well above what was seen: what comes at
+-- once differs from run to run, and a trim_threshold a hair below it does nothing. An arena that is
+-- not the main one has heaps of 64 MiB: no larger block fits, and top_pad=67108864 keeps each of
+-- them. mmap_threshold needs to be set where it has been raised, as the others take it back to 128
+-- KiB.
 CREATE VIEW giveback_storm AS
 WITH
 kinds AS MATERIALIZED (
-	SELECT g.*, CASE WHEN g.gave_call = '' THEN 'own'
+	SELECT g.*, CASE WHEN g.allocator = '' THEN 'own'
 		WHEN g.allocator = 'glibc' AND g.how = 'munmap' THEN 'map'
+		WHEN g.allocator = 'glibc' AND g.how = 'heap' THEN 'heap'
 		WHEN g.allocator = 'glibc' THEN 'trim'
 		WHEN g.allocator = 'jemalloc' THEN 'purge' ELSE 'other' END AS kind
 	FROM giveback_site g
@@ -113,6 +149,7 @@ total AS MATERIALIZED (
 		SUM(k.twice_bytes) AS twice_bytes, SUM(k.again_faults) AS again_faults,
 		MAX(k.largest_bytes) AS largest_bytes, MAX(k.span_bytes) AS span_bytes,
 		MAX(k.how <> 'brk') AS not_brk, MIN(k.rank) AS rank,
+		2 * SUM(k.thread_calls) > SUM(k.calls) AS threads,
 		SUM(CASE k.got_call WHEN 'calloc' THEN CASE k.how WHEN 'munmap'
 			THEN k.calls * k.largest_bytes - k.twice_bytes
 			ELSE k.again_bytes - k.twice_bytes END ELSE 0 END) AS memset_bytes,
@@ -120,75 +157,108 @@ total AS MATERIALIZED (
 			k.pid) AS number
 	FROM kinds k WHERE k.again_bytes > 0 GROUP BY k.kind, k.pid
 ),
-mib AS MATERIALIZED (
+needed AS MATERIALIZED (	-- room for what goes and comes
 	SELECT t.*, n.threshold, n.tunables,
-		MAX((t.largest_bytes + 4096 + 1048575) / 1048576 * 1048576,
-			COALESCE(n.threshold, 0))
-			AS map_value,
-		(t.span_bytes + CASE t.kind WHEN 'map' THEN COALESCE(h.span, 0) ELSE 0 END
-			+ 2 * 1048576 - 1) / 1048576 * 1048576 AS span_value
+		MAX(1.25 * t.largest_bytes, COALESCE(n.threshold, 0)) AS block_bytes,
+		2 * MAX(t.span_bytes + CASE t.kind WHEN 'map' THEN COALESCE(h.span, 0) ELSE 0 END,
+			CASE WHEN t.kind = 'map' THEN t.largest_bytes
+				WHEN t.not_brk THEN 33554432 - 1 ELSE 0 END) AS top_bytes
 	FROM total t LEFT JOIN heap h ON h.pid = t.pid LEFT JOIN known n ON n.pid = t.pid
 	WHERE t.number = 1
 )
 SELECT t.kind, t.pid, t.time_ns, t.again_ns, t.gave_ns, t.calls, t.gave_bytes, t.again_bytes,
 	t.again_bytes_per_s, t.twice_bytes, t.again_faults, t.largest_bytes, t.span_bytes,
-		t.threshold,
-	t.tunables, k.allocator, k.gave_call, k.got_call, k.how,
+	t.threshold, t.tunables, k.allocator, k.gave_call, k.got_call, k.how, t.threads,
 	CASE WHEN c.memset_bytes_per_s > 0
 		THEN MAX(0, t.memset_bytes) * 1e9 / c.memset_bytes_per_s ELSE 0.0 END AS memset_ns,
-	CASE WHEN t.kind = 'map' THEN t.map_value WHEN t.threshold > 131072 THEN t.threshold END
-		AS mmap_value,
-	-- an arena that is not the main one has 64 MiB at most
-	CASE WHEN t.kind = 'map' THEN MAX(2 * t.map_value, t.span_value)
-		WHEN t.not_brk THEN MAX(67108864, t.span_value) ELSE t.span_value END AS trim_value,
-	(SELECT CASE t.kind WHEN 'own' THEN p.code ELSE p.caller END
+	CASE WHEN t.kind = 'map'
+		THEN (SELECT MIN(p.bytes) FROM power_of_two p WHERE p.bytes > t.block_bytes)
+		WHEN t.kind IN ('trim', 'heap') AND COALESCE(t.threshold, 131073) > 131072
+		THEN MAX(33554432, (SELECT MIN(p.bytes) FROM power_of_two p
+			WHERE p.bytes >= COALESCE(t.threshold, 0))) END AS mmap_value,
+	CASE WHEN t.kind IN ('trim', 'map')
+		THEN (SELECT MIN(p.bytes) FROM power_of_two p WHERE p.bytes > t.top_bytes) END
+		AS trim_value,
+	t.kind = 'map' AND t.threads AND t.largest_bytes > 60 * 1048576 AS one_arena,
+	CASE WHEN t.kind = 'heap' OR (t.kind = 'map' AND t.threads
+		AND t.largest_bytes <= 60 * 1048576) THEN 67108864 END AS pad_value,
+	(SELECT CASE WHEN k.gave_call = '' THEN p.code ELSE p.caller END
 		FROM stack_place p WHERE p.stack_id = k.gave_stack) AS gave_place,
 	(SELECT CASE WHEN k.got_call IN ('', 'mmap') THEN p.code ELSE p.caller END
 		FROM stack_place p WHERE p.stack_id = k.got_stack) AS got_place,
 	EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id = k.gave_stack
 		AND l.function IN ('malloc_trim', '__malloc_trim')) AS trim_call
-FROM mib t JOIN kinds k ON k.rank = t.rank JOIN calibrated c;
+FROM needed t JOIN kinds k ON k.rank = t.rank JOIN calibrated c;
 
--- Every kind, for the figures of the advice: NULL but for its name where there is none of it.
+-- Every kind, for the figures of the advice: NULL but for its name where there is none of it. The
+-- settings as text: tunables of glibc, the same for versions that may refuse an mmap_threshold
+-- above 32 MiB, and the variables of versions without tunables, whose values are an int (-1: never
+-- trim).
 CREATE VIEW giveback_kind AS
+WITH
+storm AS MATERIALIZED (
+	SELECT *, CASE WHEN trim_value > 2147483647 THEN -1 ELSE trim_value END AS trim_int,
+		COALESCE(':glibc.malloc.trim_threshold=' || trim_value, '')
+			|| COALESCE(':glibc.malloc.top_pad=' || pad_value, '') AS rest
+	FROM giveback_storm
+)
 SELECT k.column1 AS kind, s.time_ns, s.again_ns, s.gave_ns, s.calls, s.gave_bytes, s.again_bytes,
 	s.again_bytes_per_s, s.twice_bytes, s.again_faults, s.largest_bytes, s.span_bytes,
-		s.threshold,
-	s.allocator, s.gave_call, s.got_call, s.how, s.memset_ns, s.mmap_value, s.trim_value,
-		s.gave_place,
-	s.got_place
-FROM (VALUES ('trim'), ('map'), ('purge'), ('other'), ('own')) k
-LEFT JOIN giveback_storm s ON s.kind = k.column1;
+	s.threshold, s.allocator, s.gave_call, s.got_call, s.how, s.memset_ns, s.gave_place,
+	s.got_place, s.trim_int,
+	SUBSTR(CASE WHEN s.one_arena THEN ':glibc.malloc.arena_max=1' ELSE '' END
+		|| COALESCE(':glibc.malloc.mmap_threshold=' || s.mmap_value, '') || s.rest, 2)
+		AS new_tunables,
+	SUBSTR(CASE WHEN s.one_arena THEN ':glibc.malloc.arena_max=1' ELSE '' END
+		|| CASE WHEN s.mmap_value > 33554432 THEN ':glibc.malloc.mmap_max=0'
+			ELSE COALESCE(':glibc.malloc.mmap_threshold=' || s.mmap_value, '') END
+		|| s.rest, 2) AS old_tunables,
+	SUBSTR(CASE WHEN s.one_arena THEN ' MALLOC_ARENA_MAX=1' ELSE '' END
+		|| CASE WHEN s.mmap_value > 33554432 THEN ' MALLOC_MMAP_MAX_=0'
+			ELSE COALESCE(' MALLOC_MMAP_THRESHOLD_=' || s.mmap_value, '') END
+		|| COALESCE(' MALLOC_TRIM_THRESHOLD_=' || s.trim_int, '')
+		|| COALESCE(' MALLOC_TOP_PAD_=' || s.pad_value, ''), 2) AS variables
+FROM (VALUES ('trim'), ('heap'), ('map'), ('purge'), ('other'), ('own')) k
+LEFT JOIN storm s ON s.kind = k.column1;
 
 -- All as one row, for the conditions of the advice. *_storm: it happens again and again.
 CREATE VIEW giveback_weight AS
 SELECT
 	MAX(CASE kind WHEN 'trim' THEN pid END) AS trim_pid,
+	MAX(CASE kind WHEN 'heap' THEN pid END) AS heap_pid,
 	MAX(CASE kind WHEN 'map' THEN pid END) AS map_pid,
 	MAX(CASE kind WHEN 'purge' THEN pid END) AS purge_pid,
 	MAX(CASE kind WHEN 'other' THEN pid END) AS other_pid,
 	MAX(CASE kind WHEN 'trim' THEN storm END) AS trim_storm,
+	MAX(CASE kind WHEN 'heap' THEN storm END) AS heap_storm,
 	MAX(CASE kind WHEN 'map' THEN storm END) AS map_storm,
 	MAX(CASE kind WHEN 'purge' THEN storm END) AS purge_storm,
 	MAX(CASE kind WHEN 'other' THEN storm END) AS other_storm,
 	MAX(CASE kind WHEN 'own' THEN storm END) AS own_storm,
 	COALESCE(MAX(CASE kind WHEN 'trim' THEN time_ns - memset_ns END), 0.0) AS trim_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'heap' THEN time_ns - memset_ns END), 0.0) AS heap_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'map' THEN time_ns - memset_ns END), 0.0) AS map_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'purge' THEN time_ns END), 0.0) AS purge_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'other' THEN time_ns END), 0.0) AS other_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'own' THEN time_ns END), 0.0) AS own_storm_ns,
 	COALESCE(SUM(CASE WHEN storm THEN again_ns END), 0.0) AS storm_again_ns,
-	COALESCE(SUM(CASE WHEN storm AND kind IN ('trim', 'map') THEN gave_ns END),
+	COALESCE(SUM(CASE WHEN storm AND kind IN ('trim', 'heap', 'map') THEN gave_ns END),
 		0.0) AS storm_gave_ns,
 	COALESCE(MAX(CASE WHEN kind = 'trim' AND storm THEN twice_bytes END),
 		0) AS trim_storm_twice,
 	MAX(CASE kind WHEN 'trim' THEN 10
 		* twice_bytes >= again_bytes END) AS trim_storm_clears_twice,
 	MAX(CASE kind WHEN 'trim' THEN mmap_value IS NOT NULL END) AS trim_storm_needs_both,
+	MAX(CASE kind WHEN 'heap' THEN mmap_value IS NOT NULL END) AS heap_storm_needs_both,
 	MAX(CASE kind WHEN 'map' THEN mmap_value END) AS map_storm_threshold,
+	MAX(CASE kind WHEN 'map' THEN one_arena END) AS map_storm_one_arena,
+	MAX(CASE kind WHEN 'map' THEN pad_value IS NOT NULL END) AS map_storm_pad,
+	COALESCE(MAX(CASE WHEN kind IN ('trim', 'heap', 'map') THEN storm END), 0) AS glibc_storm,
 	MAX(CASE kind WHEN 'purge' THEN largest_bytes < 8388608
 		AND tunables LIKE '%dirty_decay_ms:%'
 		AND NOT tunables LIKE '%dirty_decay_ms:_____%' END) AS purge_storm_is_set,
+	MAX(CASE kind WHEN 'purge' THEN gave_call = '' END) AS purge_storm_itself,
+	MAX(CASE kind WHEN 'other' THEN gave_call = '' END) AS other_storm_itself,
 	MAX(CASE kind WHEN 'own' THEN trim_call END) AS own_storm_trims,
 	MAX(CASE kind WHEN 'own' THEN how = 'dontneed' AND NOT trim_call END) AS own_storm_dontneed
 FROM (SELECT *, 2 * again_bytes >= gave_bytes AND calls >= 2 AS storm FROM giveback_storm);

@@ -36,27 +36,62 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 ('trim-storm', 2, 1, 'trim_storm_clears_twice', 0,
 '{trim_storm_twice} of that is cleared twice: by the kernel, and by calloc''s memset.', '', ''),
 ('trim-storm', 3, 1, 'NOT trim_storm_needs_both', 2026,
-'GLIBC_TUNABLES=glibc.malloc.trim_threshold={trim_storm_trim_value}, or mallopt(M_TRIM_THRESHOLD,
-	{trim_storm_trim_value}), keeps it (top_pad as large does, too).', 'up trim_threshold',
-'--set GLIBC_TUNABLES=glibc.malloc.trim_threshold={trim_storm_trim_value}'),
+'GLIBC_TUNABLES={trim_storm_tunables}, or mallopt(M_TRIM_THRESHOLD, {trim_storm_trim_int}), keeps it
+	(top_pad as large does, too).', 'up trim_threshold',
+'--set GLIBC_TUNABLES={trim_storm_tunables}'),
 ('trim-storm', 3, 2, 'NOT trim_storm_needs_both', 0,
-'MALLOC_TRIM_THRESHOLD_={trim_storm_trim_value} in its environment, or mallopt(M_TRIM_THRESHOLD,
-	{trim_storm_trim_value}), keeps it (top_pad as large does, too).', 'up trim_threshold',
-'--set MALLOC_TRIM_THRESHOLD_={trim_storm_trim_value}'),
+'{trim_storm_variables} in its environment, or mallopt(M_TRIM_THRESHOLD, {trim_storm_trim_int}),
+	keeps it (top_pad as large does, too).', 'up trim_threshold', '--set {trim_storm_sets}'),
 ('trim-storm', 3, 3, '1', 2026,
-'GLIBC_TUNABLES=glibc.malloc.mmap_threshold={trim_storm_mmap_value}:glibc.malloc.trim_threshold={trim_storm_trim_value}
-	keeps it. Both are needed: with trim_threshold alone the mmap_threshold, now
-	{trim_storm_threshold}, would be 131,072 bytes again, and larger blocks would be mapped and
-	unmapped each time; with mmap_threshold alone the heap is still trimmed.',
+'GLIBC_TUNABLES={trim_storm_tunables} keeps it. Both are needed: with trim_threshold alone the
+	mmap_threshold, now {trim_storm_threshold}, would be 131,072 bytes again, and larger blocks
+	would be mapped and unmapped each time; with mmap_threshold alone the heap is still
+	trimmed.',
 'up mmap_threshold,up trim_threshold',
-'--set GLIBC_TUNABLES=glibc.malloc.mmap_threshold={trim_storm_mmap_value}:glibc.malloc.trim_threshold={trim_storm_trim_value}'),
+'--set GLIBC_TUNABLES={trim_storm_tunables}'),
 ('trim-storm', 3, 4, '1', 0,
-'MALLOC_MMAP_THRESHOLD_={trim_storm_mmap_value} and MALLOC_TRIM_THRESHOLD_={trim_storm_trim_value}
-	in its environment keep it. Both are needed: with the second alone the mmap_threshold, now
-	{trim_storm_threshold}, would be 131,072 bytes again, and larger blocks would be mapped and
-	unmapped each time; with the first alone the heap is still trimmed.',
+'{trim_storm_variables} in its environment keep it. Both are needed: with the second alone the
+	mmap_threshold, now {trim_storm_threshold}, would be 131,072 bytes again, and larger blocks
+	would be mapped and unmapped each time; with the first alone the heap is still trimmed.',
 'up mmap_threshold,up trim_threshold',
-'--set MALLOC_MMAP_THRESHOLD_={trim_storm_mmap_value} --set MALLOC_TRIM_THRESHOLD_={trim_storm_trim_value}');
+'--set {trim_storm_sets}');
+
+INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, cost,
+	explain) VALUES (
+'heap-storm', 'a heap of a thread''s arena comes and goes', 'glibc',
+'heap_pid',
+'heap_storm',
+'heap_storm_ns / base_ns',
+'{heap_storm_calls} times a heap of 64 MiB was unmapped, {heap_storm_gave} of it in use in all, and
+	{heap_storm_again} came again ({heap_storm_per_s} a second) in {heap_storm_faults} faults:
+	{heap_storm_again_time}, and {heap_storm_gave_time} in munmap.',
+'Each arena keeps the heaps that it ever needed, 64 MiB at a time, of which what was used counts as
+	resident. And the mmap_threshold no longer follows the program''s blocks.',
+'Threads other than the first take memory from arenas, which are made of heaps of 64 MiB each. When
+	one heap is nearly full of what lives long, a block that does not fit gets a new heap; and
+	when that block is freed the heap is empty, and free unmaps it whole. The next block maps it
+	anew, and each of its pages faults in and is cleared.
+
+	trim_threshold does not hold for that: a heap stays only where top_pad is larger than what
+	is free at the end of the heap before it. With top_pad=67108864, the size of a heap, all of
+	them stay. As any setting of these stops glibc from adapting mmap_threshold, that has to be
+	set as well, where it had been raised: else larger blocks would be mapped and unmapped each
+	time. With arena_max=1 all threads use the main arena, which has no such heaps, and wait for
+	each other''s lock instead.');
+INSERT INTO advice_text (code, part, choice, condition, since, text, change, try) VALUES
+('heap-storm', 1, 1, '1', 0,
+'free at {heap_storm_gave_place} empties the last heap of its thread''s arena, which is unmapped
+	whole, and {heap_storm_got_call} at {heap_storm_got_place} maps it again: what lives long
+	fills the heap before it. {heap_storm_again} were cleared again for it, {heap_storm_per_s} a
+	second.', '', ''),
+('heap-storm', 2, 1, '1', 2026,
+'GLIBC_TUNABLES={heap_storm_tunables} keeps it (so does glibc.malloc.arena_max=1, where few threads
+	allocate at once). Or reuse one buffer.', 'up top_pad,up mmap_threshold',
+'--set GLIBC_TUNABLES={heap_storm_tunables}'),
+('heap-storm', 2, 2, '1', 0,
+'{heap_storm_variables} in its environment keeps it (so does MALLOC_ARENA_MAX=1, where few threads
+	allocate at once). Or reuse one buffer.', 'up top_pad,up mmap_threshold',
+'--set {heap_storm_sets}');
 
 INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, cost,
 	explain) VALUES (
@@ -82,6 +117,11 @@ INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, 
 	the block is still mapped. Before glibc 2.36 do not count on an mmap_threshold above 32 MiB
 	being accepted: mmap_max=0, which forbids such mappings altogether, does the same there.
 
+	Threads other than the first have arenas of their own, whose heaps hold 64 MiB: a larger
+	block cannot come from them, whatever the threshold. There arena_max=1, with which all
+	threads use the main arena, is needed as well. For smaller blocks it is top_pad, without
+	which a heap that has become empty is unmapped.
+
 	Reusing one buffer in the program does it without any setting.');
 INSERT INTO advice_text (code, part, choice, condition, since, text, change, try) VALUES
 ('map-storm', 1, 1, '1', 0,
@@ -89,29 +129,24 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 	maps again: {map_storm_again} were cleared again for it, {map_storm_per_s} a second.',
 '', ''),
 ('map-storm', 2, 1, '1', 2036,
-'GLIBC_TUNABLES=glibc.malloc.mmap_threshold={map_storm_mmap_value}:glibc.malloc.trim_threshold={map_storm_trim_value}
-	keeps them in the heap. Both are needed: with the first alone the heap is trimmed at each
-	free, with the second alone the blocks are still mapped. Or reuse one buffer.',
-'up mmap_threshold,up trim_threshold',
-'--set GLIBC_TUNABLES=glibc.malloc.mmap_threshold={map_storm_mmap_value}:glibc.malloc.trim_threshold={map_storm_trim_value}'),
-('map-storm', 2, 2, 'map_storm_threshold > 33554432', 2026,
-'GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={map_storm_trim_value} keeps
-	them in the heap (this version may refuse an mmap_threshold above 32 MiB). Both are needed:
-	with the first alone the heap is trimmed at each free, with the second alone the blocks are
-	still mapped. Or reuse one buffer.', 'up mmap_threshold,up trim_threshold',
-'--set GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={map_storm_trim_value}'),
-('map-storm', 2, 3, '1', 2026,
-'GLIBC_TUNABLES=glibc.malloc.mmap_threshold={map_storm_mmap_value}:glibc.malloc.trim_threshold={map_storm_trim_value}
-	keeps them in the heap. Both are needed: with the first alone the heap is trimmed at each
-	free, with the second alone the blocks are still mapped. Or reuse one buffer.',
-'up mmap_threshold,up trim_threshold',
-'--set GLIBC_TUNABLES=glibc.malloc.mmap_threshold={map_storm_mmap_value}:glibc.malloc.trim_threshold={map_storm_trim_value}'),
-('map-storm', 2, 4, '1', 0,
-'MALLOC_MMAP_MAX_=0 and MALLOC_TRIM_THRESHOLD_={map_storm_trim_value} in its environment keep them
-	in the heap. Both are needed: with the first alone the heap is trimmed at each free, with
-	the second alone the blocks are still mapped. Or reuse one buffer.',
-'up mmap_threshold,up trim_threshold',
-'--set MALLOC_MMAP_MAX_=0 --set MALLOC_TRIM_THRESHOLD_={map_storm_trim_value}');
+'GLIBC_TUNABLES={map_storm_tunables} keeps them in the heap.',
+'up mmap_threshold,up trim_threshold', '--set GLIBC_TUNABLES={map_storm_tunables}'),
+('map-storm', 2, 2, '1', 2026,
+'GLIBC_TUNABLES={map_storm_old_tunables} keeps them in the heap.',
+'up mmap_threshold,up trim_threshold', '--set GLIBC_TUNABLES={map_storm_old_tunables}'),
+('map-storm', 2, 3, '1', 0, '{map_storm_variables} in its environment keep them in the heap.',
+'up mmap_threshold,up trim_threshold', '--set {map_storm_sets}'),
+('map-storm', 3, 1, 'map_storm_one_arena', 0,
+'All are needed: no arena but the main one can hold such a block, so with the thresholds alone the
+	blocks of other threads are still mapped; and all threads then share one lock. Or reuse one
+	buffer.', '', ''),
+('map-storm', 3, 2, 'map_storm_pad', 0,
+'All are needed: with mmap_threshold alone the heap is trimmed at each free, with trim_threshold
+	alone the blocks are still mapped, and top_pad keeps whole heaps of a thread''s arena. Or
+	reuse one buffer.', '', ''),
+('map-storm', 3, 3, '1', 0,
+'Both are needed: with the first alone the heap is trimmed at each free, with the second alone the
+	blocks are still mapped. Or reuse one buffer.', '', '');
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'purge-storm', 'jemalloc purges pages and uses them again',
@@ -131,7 +166,11 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	Before version 5 decay went by another option, and programs with a jemalloc of their own may
 	read another variable than MALLOC_CONF, or have the setting built in.');
 INSERT INTO advice_text (code, part, choice, condition, text, try) VALUES
-('purge-storm', 1, 1, '1',
+('purge-storm', 1, 1, 'purge_storm_itself',
+'{purge_storm_allocator} gives pages back to the kernel by itself ({purge_storm_how}), and
+	{purge_storm_got_call} at {purge_storm_got_place} gets them again: {purge_storm_again} were
+	cleared again for it, {purge_storm_per_s} a second.', ''),
+('purge-storm', 1, 2, '1',
 '{purge_storm_gave_call} at {purge_storm_gave_place} lets {purge_storm_allocator} give pages back to
 	the kernel ({purge_storm_how}), and {purge_storm_got_call} at {purge_storm_got_place} gets
 	them again: {purge_storm_again} were cleared again for it, {purge_storm_per_s} a second.',
@@ -159,7 +198,11 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 
 	Reusing one buffer in the program helps with all of them.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
-('allocator-storm', 1, 1, '1', '',
+('allocator-storm', 1, 1, 'other_storm_itself', '',
+'The allocator gives memory back to the kernel by itself ({other_storm_how}), and
+	{other_storm_got_call} at {other_storm_got_place} gets it again: {other_storm_again} were
+	cleared again for it, {other_storm_per_s} a second. Reuse one buffer.'),
+('allocator-storm', 1, 2, '1', '',
 '{other_storm_gave_call} at {other_storm_gave_place} lets the allocator give memory back to the
 	kernel ({other_storm_how}), and {other_storm_got_call} at {other_storm_got_place} gets it
 	again: {other_storm_again} were cleared again for it, {other_storm_per_s} a second. Reuse

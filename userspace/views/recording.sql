@@ -404,7 +404,8 @@ CREATE TABLE threshold (
 CREATE TABLE giveback (
 	slice         INTEGER NOT NULL,
 	pid           INTEGER NOT NULL,
-	how           TEXT NOT NULL,	-- munmap, brk, dontneed, free, fixed
+	-- munmap, brk, dontneed, free, fixed, heap (munmap of a whole heap of an arena of glibc)
+	how           TEXT NOT NULL,
 	gave_call     TEXT NOT NULL,	-- allocator function that gave it back; '': the program
 					-- itself
 	gave_stack    INTEGER NOT NULL,
@@ -422,6 +423,7 @@ CREATE TABLE giveback (
 	again_faults  INTEGER NOT NULL,
 	again_bytes   INTEGER NOT NULL,
 	twice_bytes   INTEGER NOT NULL,	-- of them, by the memset in calloc: cleared twice
+	thread_calls  INTEGER NOT NULL DEFAULT 0,	-- of calls, by other threads than the first
 	PRIMARY KEY (slice, pid, how, gave_call, gave_stack, got_call, got_stack, class)
 ) WITHOUT ROWID;
 

@@ -50,6 +50,7 @@ static struct giveback_sum total_of(struct giveback *giveback, uint8_t how)
 		if (sum->how != how)
 			continue;
 		total.calls += sum->calls;
+		total.thread_calls += sum->thread_calls;
 		total.gave_pages += sum->gave_pages;
 		total.largest_bytes = MAX(total.largest_bytes, sum->largest_bytes);
 		total.span_bytes = MAX(total.span_bytes, sum->span_bytes);
@@ -244,6 +245,50 @@ static void test_munmap(void **state)
 	map(giveback, POOL + 100 * 4096 * PAGE, 1031, 2000);
 	touch(giveback, POOL + 100 * 4096 * PAGE, 1031, 2001);
 	assert_int_equal(total_of(giveback, GIVEBACK_MUNMAP).again_pages, 503);
+}
+
+/*
+ * glibc cuts the first heap from twice as much, and gets the next ones where that was. A block as
+ * large is none, nor is one that is not aligned.
+ */
+static void test_heap_of_an_arena(void **state)
+{
+	const uint64_t heap = 16384, at = 0x7f0004000000ULL; /* 64 MiB in pages; aligned to it */
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+	uint64_t round;
+
+	call(giveback, MAP_FN_MMAP, FN_MALLOC, GOT, 0, 2 * heap * PAGE, 0, at - 4096 * PAGE, 1);
+	call(giveback, MAP_FN_MUNMAP, FN_MALLOC, GOT, at - 4096 * PAGE, 4096 * PAGE, 0, 0, 2);
+	call(giveback, MAP_FN_MUNMAP, FN_MALLOC, GOT, at + heap * PAGE, (heap - 4096) * PAGE, 0, 0,
+	     3);
+	touch(giveback, at, 103, 4);
+	for (round = 1; round < 13; round++) {
+		unmap(giveback, at, heap, 10 * round);
+		call(giveback, MAP_FN_MMAP, FN_MALLOC, GOT, 0, heap * PAGE, 0, at, 10 * round + 1);
+		touch(giveback, at, 733, 10 * round + 2);
+	}
+	sum = total_of(giveback, GIVEBACK_HEAP);
+	assert_int_equal(sum.calls, 12);
+	assert_int_equal(sum.thread_calls, 0);
+	assert_int_equal(sum.gave_pages, 103 + 11 * 733);
+	assert_int_equal(sum.again_pages, 11 * 733); /* the first is of another class of sizes */
+	assert_int_equal(sum.largest_bytes, heap * PAGE);
+	/* By another thread; with access from the start; and cut in the middle. */
+	giveback_mapping(giveback, &(struct memtoll_mapping){ .kind = EVENT_MAPPING,
+							      .tgid = PID,
+							      .tid = PID + 1,
+							      .map_fn = MAP_FN_MUNMAP,
+							      .addr = at,
+							      .len = heap * PAGE,
+							      .start_ns = 900 });
+	map(giveback, at, heap, 1000);
+	unmap(giveback, at, heap, 1001);
+	call(giveback, MAP_FN_MMAP, FN_MALLOC, GOT, 0, heap * PAGE, 0, at + PAGE, 1002);
+	unmap(giveback, at + PAGE, heap, 1003);
+	sum = total_of(giveback, GIVEBACK_HEAP);
+	assert_int_equal(sum.calls, 1);
+	assert_int_equal(sum.thread_calls, 1);
 }
 
 /* By the call that gave back: [1] of the other. */
@@ -532,6 +577,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ping_pong, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_heap_of_an_arena, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_releasers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_places_trim, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_releasers_and_late_news, setup, teardown),
