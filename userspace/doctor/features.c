@@ -235,14 +235,13 @@ static void find_memory_cgroups(struct feature *feature)
 
 static void find_kernel_symbols(struct feature *feature)
 {
-	struct kallsyms *table = kallsyms_read(NULL);
-	uint64_t start, end;
+	struct kernel_function fault = { .name = "handle_mm_fault" };
 
-	feature->works = table && kallsyms_function(table, "handle_mm_fault", &start, &end);
+	kallsyms_find(NULL, &fault, 1);
+	feature->works = fault.start != 0;
 	snprintf(feature->detail, sizeof(feature->detail), "%s",
 		 feature->works ? "functions are listed" :
 				  "hidden: samples in faults count as kernel");
-	kallsyms_free(table);
 }
 
 static void find_priority(struct feature *feature)

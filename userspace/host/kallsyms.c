@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "host/kallsyms.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <glib.h>
 
 /* No kernel function is longer: after the last one of a module a gap follows, not its code. */
 #define FUNCTION_MAX (256 * 1024ULL)
 
-/* KSYM_NAME_LEN is 512 since Linux 6.1; address, type and module come on top. */
-#define LINE_MAX_BYTES 1024
+#define CHUNK_BYTES (64 * 1024)
 
-/* Some hundred thousand: small, and not indexed by name, since few names are looked up. */
-struct entry {
-	uint64_t address;
-	uint32_t name; /* offset into names; 0 ("") for data, which only ends functions */
-	bool in_module;
-};
-
-struct kallsyms {
-	char *names;	       /* NUL-terminated, one after the other; "" first */
-	struct entry *entries; /* ascending by address */
-	gsize count;
+/*
+ * The table has more than a hundred thousand lines, and a few of them are wanted, at each start:
+ * what is kept of the others is where they would end a function.
+ */
+struct search {
+	struct kernel_function *functions;
+	bool *in_module; /* of what was found so far */
+	size_t count;
+	GArray *addresses;
 };
 
 static bool is_text(char type)
@@ -32,106 +29,115 @@ static bool is_text(char type)
 	return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
-/* The sort is stable: entries of the same address stay in the file's order. */
-static int compare(const void *left, const void *right)
+/* 0 where the line does not begin with one. */
+static uint64_t take_address(const char **at)
 {
-	const struct entry *a = left;
-	const struct entry *b = right;
+	uint64_t address = 0;
+	int digit;
 
-	return a->address < b->address ? -1 : a->address > b->address;
+	while ((digit = g_ascii_xdigit_value(**at)) >= 0) {
+		address = address << 4 | (uint64_t)digit;
+		(*at)++;
+	}
+	return address;
 }
 
-static void parse_line(GArray *entries, GByteArray *names, char *line)
+static void take_function(struct search *search, uint64_t address, const char *name, bool in_module)
 {
-	struct entry entry = {};
-	char *end;
-	char *name;
+	size_t i;
+
+	for (i = 0; i < search->count; i++) {
+		struct kernel_function *function = &search->functions[i];
+		bool better = !function->start || in_module < search->in_module[i] ||
+			      (in_module == search->in_module[i] && address < function->start);
+
+		if (name[0] != function->name[0] || strcmp(name, function->name) || !better)
+			continue;
+		function->start = address;
+		search->in_module[i] = in_module;
+	}
+}
+
+static void take_line(struct search *search, char *line)
+{
+	const char *at = line;
+	uint64_t address = take_address(&at);
 	char *module;
 
-	errno = 0;
-	entry.address = strtoull(line, &end, 16);
-	if (errno || end == line || end[0] != ' ' || !end[1] || end[2] != ' ')
+	if (at[0] != ' ' || !at[1] || at[2] != ' ' || !at[3])
 		return;
 	/* kptr_restrict prints zeros; per-CPU offsets near zero are no addresses either. */
-	if (entry.address == 0)
+	if (!address)
 		return;
-	name = end + 3;
-	name[strcspn(name, "\n")] = '\0';
-	module = strchr(name, '\t');
+	g_array_append_val(search->addresses, address);
+	if (!is_text(at[1]))
+		return;
+	module = strchr(at + 3, '\t');
 	if (module)
-		*module++ = '\0';
-	if (!*name)
-		return;
-	if (is_text(end[1])) {
-		entry.name = names->len;
-		g_byte_array_append(names, (const guint8 *)name, strlen(name) + 1);
+		*module = '\0';
+	take_function(search, address, at + 3, module && module[1]);
+}
+
+static void take_lines(struct search *search, int fd)
+{
+	g_autofree char *chunk = g_malloc(CHUNK_BYTES);
+	size_t kept = 0;
+	ssize_t got;
+
+	while (kept < CHUNK_BYTES - 1 &&
+	       (got = read(fd, chunk + kept, CHUNK_BYTES - 1 - kept)) > 0) {
+		char *line = chunk, *end = chunk + kept + got, *newline;
+
+		while ((newline = memchr(line, '\n', end - line))) {
+			*newline = '\0';
+			take_line(search, line);
+			line = newline + 1;
+		}
+		kept = end - line;
+		memmove(chunk, line, kept);
 	}
-	entry.in_module = module && *module;
-	g_array_append_val(entries, entry);
+	chunk[kept] = '\0';
+	take_line(search, chunk);
 }
 
-struct kallsyms *kallsyms_read(const char *path)
+/* A function ends at the next symbol of another address. */
+static void find_ends(const struct search *search)
 {
-	struct kallsyms *table;
-	GByteArray *names;
-	GArray *entries;
-	char line[LINE_MAX_BYTES];
-	FILE *file;
+	const uint64_t *addresses = (const uint64_t *)(void *)search->addresses->data;
+	guint line;
+	size_t i;
 
-	file = fopen(path ? path : "/proc/kallsyms", "re");
-	if (!file)
-		return NULL;
-	names = g_byte_array_new();
-	g_byte_array_append(names, (const guint8 *)"", 1);
-	entries = g_array_new(FALSE, FALSE, sizeof(struct entry));
-	while (fgets(line, sizeof(line), file))
-		parse_line(entries, names, line);
-	fclose(file);
-	g_array_sort(entries, compare);
-	table = g_new0(struct kallsyms, 1);
-	table->count = entries->len;
-	table->entries = (struct entry *)(void *)g_array_free(entries, FALSE);
-	table->names = (char *)g_byte_array_free(names, FALSE);
-	return table;
-}
+	for (i = 0; i < search->count; i++) {
+		struct kernel_function *function = &search->functions[i];
+		uint64_t start = function->start;
+		uint64_t end =
+			start > UINT64_MAX - FUNCTION_MAX ? UINT64_MAX : start + FUNCTION_MAX;
 
-void kallsyms_free(struct kallsyms *table)
-{
-	if (!table)
-		return;
-	g_free(table->entries);
-	g_free(table->names);
-	g_free(table);
-}
-
-/* Where the function at entry ends: at the next symbol of another address. */
-static uint64_t end_of(const struct kallsyms *table, const struct entry *entry)
-{
-	const struct entry *end = table->entries + table->count;
-	uint64_t start = entry->address;
-	uint64_t limit = start > UINT64_MAX - FUNCTION_MAX ? UINT64_MAX : start + FUNCTION_MAX;
-
-	while (entry < end && entry->address == start)
-		entry++;
-	return entry < end && entry->address < limit ? entry->address : limit;
-}
-
-bool kallsyms_function(const struct kallsyms *table, const char *name, uint64_t *start,
-		       uint64_t *end)
-{
-	const struct entry *best = NULL;
-	gsize i;
-
-	for (i = 0; i < table->count && (!best || best->in_module); i++) {
-		const struct entry *entry = &table->entries[i];
-
-		if (entry->name && !strcmp(&table->names[entry->name], name) &&
-		    (!best || !entry->in_module))
-			best = entry;
+		for (line = 0; start && line < search->addresses->len; line++)
+			if (addresses[line] > start && addresses[line] < end)
+				end = addresses[line];
+		function->end = start ? end : 0;
 	}
-	if (!best)
-		return false;
-	*start = best->address;
-	*end = end_of(table, best);
-	return true;
+}
+
+void kallsyms_find(const char *path, struct kernel_function *functions, size_t count)
+{
+	g_autofree bool *in_module = g_new0(bool, count);
+	g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+	struct search search = {
+		.functions = functions,
+		.in_module = in_module,
+		.count = count,
+		.addresses = addresses,
+	};
+	int fd = open(path ? path : "/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		functions[i].start = functions[i].end = 0;
+	if (fd < 0)
+		return;
+	take_lines(&search, fd);
+	close(fd);
+	find_ends(&search);
 }

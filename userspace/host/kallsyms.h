@@ -3,23 +3,20 @@
 #ifndef MEMTOLL_KALLSYMS_H
 #define MEMTOLL_KALLSYMS_H
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-struct kallsyms;
+struct kernel_function {
+	const char *name;
+	uint64_t start; /* 0 where the table has none of this name, or hides it */
+	uint64_t end;
+};
 
 /*
- * Read a table in the format of /proc/kallsyms; path NULL means that file. NULL when it cannot be
- * opened. A table whose addresses are hidden (kernel.kptr_restrict) is empty.
+ * Look functions up in a table in the format of /proc/kallsyms; path NULL means that file. The
+ * kernel's own goes before a module's, the first where several static functions share a name.
+ * None is found where the file cannot be opened, or hides addresses (kernel.kptr_restrict).
  */
-struct kallsyms *kallsyms_read(const char *path);
-void kallsyms_free(struct kallsyms *table);
-
-/*
- * Start and end of the function called name; the kernel's own before a module's, the first where
- * several static functions share it. False where the table has none.
- */
-bool kallsyms_function(const struct kallsyms *table, const char *name, uint64_t *start,
-		       uint64_t *end);
+void kallsyms_find(const char *path, struct kernel_function *functions, size_t count);
 
 #endif /* MEMTOLL_KALLSYMS_H */

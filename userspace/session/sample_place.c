@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "events/names.h"
-#include "host/kallsyms.h"
 
 const char *sample_place_name(enum place place)
 {
@@ -15,36 +14,27 @@ const char *sample_place_name(enum place place)
 	return names[place];
 }
 
-static void code_find(const struct kallsyms *table, const char *const *names, size_t count,
-		      struct kernel_code *code)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		kallsyms_function(table, names[i], &code[i].start, &code[i].end);
-}
+/* As many as sample_judge.code holds. The ones of a fault are its first. */
+#define FAULT_CODE 3
 
 void sample_judge_prepare(struct sample_judge *judge)
 {
-	static const char *const fault[] = { "handle_mm_fault", "exc_page_fault",
-					     "asm_exc_page_fault" };
-	/* The breakpoint, the step over the instruction it replaced, and the way back. */
-	static const char *const probe[] = { "asm_exc_int3",	     "exc_int3",
-					     "asm_exc_debug",	     "exc_debug_user",
-					     "uprobe_notify_resume", "__x64_sys_uretprobe",
-					     "__x64_sys_uprobe",     "__do_sys_uretprobe" };
-	struct kallsyms *table = kallsyms_read(NULL);
+	static const char *const names[] = {
+		"handle_mm_fault", "exc_page_fault", "asm_exc_page_fault",
+		/* The breakpoint, the step over the instruction it replaced, the way back. */
+		"asm_exc_int3", "exc_int3", "asm_exc_debug", "exc_debug_user",
+		"uprobe_notify_resume", "__x64_sys_uretprobe", "__x64_sys_uprobe",
+		"__do_sys_uretprobe"
+	};
+	size_t i;
 
-	G_STATIC_ASSERT(G_N_ELEMENTS(fault) == G_N_ELEMENTS(judge->fault));
-	G_STATIC_ASSERT(G_N_ELEMENTS(probe) == G_N_ELEMENTS(judge->probe));
-	if (!table)
-		return;
-	code_find(table, fault, G_N_ELEMENTS(fault), judge->fault);
-	code_find(table, probe, G_N_ELEMENTS(probe), judge->probe);
-	kallsyms_free(table);
+	G_STATIC_ASSERT(G_N_ELEMENTS(names) == G_N_ELEMENTS(judge->code));
+	for (i = 0; i < G_N_ELEMENTS(names); i++)
+		judge->code[i].name = names[i];
+	kallsyms_find(NULL, judge->code, G_N_ELEMENTS(names));
 }
 
-static bool in_code(const struct kernel_code *code, size_t count,
+static bool in_code(const struct kernel_function *code, size_t count,
 		    const struct memtoll_sample *sample)
 {
 	size_t i, k;
@@ -59,10 +49,11 @@ static bool in_code(const struct kernel_code *code, size_t count,
 enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample)
 {
 	if (!(sample->flags & SAMPLE_USER)) {
-		if (in_code(judge->fault, G_N_ELEMENTS(judge->fault), sample))
+		if (in_code(judge->code, FAULT_CODE, sample))
 			return PLACE_FAULT;
 		if (sample->flags & SAMPLE_PROBE ||
-		    in_code(judge->probe, G_N_ELEMENTS(judge->probe), sample))
+		    in_code(judge->code + FAULT_CODE, G_N_ELEMENTS(judge->code) - FAULT_CODE,
+			    sample))
 			return PLACE_PROBE;
 		if (sample->map_fn)
 			return PLACE_MAP;

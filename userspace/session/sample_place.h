@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "bpf/wire/records.h"
+#include "host/kallsyms.h"
 
 enum place {
 	PLACE_MEMSET,
@@ -23,16 +24,9 @@ enum place {
 /* Column place of table sample. */
 const char *sample_place_name(enum place place);
 
-/* A function of the kernel: [start, end), 0 where hidden. */
-struct kernel_code {
-	uint64_t start;
-	uint64_t end;
-};
-
-/* Code of the kernel that only runs in a fault, and in a uprobe. */
+/* Code of the kernel that only runs in a fault, and in a uprobe: one after the other. */
 struct sample_judge {
-	struct kernel_code fault[3];
-	struct kernel_code probe[8];
+	struct kernel_function code[11];
 };
 
 void sample_judge_prepare(struct sample_judge *judge);

@@ -39,22 +39,27 @@ static uint64_t address_by_grep(const char *name)
 	return strtoull(line, NULL, 16);
 }
 
+static struct kernel_function found(const char *path, const char *name)
+{
+	struct kernel_function function = { .name = name, .start = 1, .end = 1 };
+
+	kallsyms_find(path, &function, 1);
+	return function;
+}
+
 static void test_own_kernel(void **state)
 {
-	struct kallsyms *table = kallsyms_read(NULL);
+	struct kernel_function both[] = { { .name = "no such function" },
+					  { .name = "handle_mm_fault" } };
 	uint64_t wanted = address_by_grep("handle_mm_fault");
-	uint64_t start = 0;
-	uint64_t end = 0;
 
 	(void)state;
-	assert_non_null(table);
-	assert_int_equal(kallsyms_function(table, "handle_mm_fault", &start, &end), wanted != 0);
-	if (wanted) {
-		assert_int_equal(start, wanted);
-		assert_true(end > start && end - start < 65536);
-	}
-	assert_false(kallsyms_function(table, "no such function", &start, &end));
-	kallsyms_free(table);
+	kallsyms_find(NULL, both, 2);
+	assert_int_equal(both[0].start, 0);
+	assert_int_equal(both[0].end, 0);
+	assert_int_equal(both[1].start, wanted);
+	if (wanted)
+		assert_true(both[1].end > wanted && both[1].end - wanted < 65536);
 }
 
 static void test_table(void **state)
@@ -68,40 +73,53 @@ static void test_table(void **state)
 				    "ffffffff81001000 T open_it\n"
 				    "ffffffff81003000 D data\n"
 				    "ffffffff81002800 t same\n"
-				    "what is this\nffffffff81004000\nffffffff81005000 t\n";
+				    "what is this\nffffffff81004000\nffffffff81005000 t\n"
+				    "ffffffff81006000 t last";
 	char path[] = "/tmp/kallsyms-test-XXXXXX";
-	struct kallsyms *read;
-	uint64_t start;
-	uint64_t end;
 
 	(void)state;
 	close(mkstemp(path));
 	write_file(path, table);
-	read = kallsyms_read(path);
-	assert_non_null(read);
-	assert_true(kallsyms_function(read, "alias", &start, &end));
-	assert_int_equal(start, 0xffffffff81001000);
-	assert_int_equal(end, 0xffffffff81002000);
-	assert_true(kallsyms_function(read, "open_it", &start, &end));
-	assert_int_equal(start, 0xffffffff81001000);
-	assert_int_equal(end, 0xffffffff81002000);
+	assert_int_equal(found(path, "alias").start, 0xffffffff81001000);
+	assert_int_equal(found(path, "alias").end, 0xffffffff81002000);
+	assert_int_equal(found(path, "open_it").start, 0xffffffff81001000);
+	assert_int_equal(found(path, "open_it").end, 0xffffffff81002000);
 	/* The kernel's own, the first of two. */
-	assert_true(kallsyms_function(read, "same", &start, &end));
-	assert_int_equal(start, 0xffffffff81002000);
-	assert_int_equal(end, 0xffffffff81002800);
+	assert_int_equal(found(path, "same").start, 0xffffffff81002000);
+	assert_int_equal(found(path, "same").end, 0xffffffff81002800);
 	/* Data is no function; the last function of all is cut at the limit. */
-	assert_false(kallsyms_function(read, "data", &start, &end));
-	assert_true(kallsyms_function(read, "only", &start, &end));
-	assert_int_equal(start, 0xffffffffc0000200);
-	assert_int_equal(end, 0xffffffffc0000200 + 256 * 1024);
-	kallsyms_free(read);
+	assert_int_equal(found(path, "data").start, 0);
+	assert_int_equal(found(path, "only").start, 0xffffffffc0000200);
+	assert_int_equal(found(path, "only").end, 0xffffffffc0000200 + 256 * 1024);
+	assert_int_equal(found(path, "last").start, 0xffffffff81006000);
 
 	write_file(path, hidden);
-	read = kallsyms_read(path);
-	assert_non_null(read);
-	assert_false(kallsyms_function(read, "handle_it", &start, &end));
-	kallsyms_free(read);
-	assert_null(kallsyms_read("/no/such/table"));
+	assert_int_equal(found(path, "handle_it").start, 0);
+	unlink(path);
+	assert_int_equal(found("/no/such/table", "_text").start, 0);
+}
+
+/* What ends in the middle of a line is read on: the table is longer than what is read at once. */
+static void test_long_table(void **state)
+{
+	char path[] = "/tmp/kallsyms-test-XXXXXX";
+	FILE *file;
+	int i;
+
+	(void)state;
+	close(mkstemp(path));
+	file = fopen(path, "we");
+	assert_non_null(file);
+	for (i = 0; i < 20000; i++)
+		fprintf(file, "%016llx t function_%d\n", 0xffffffff81000000ULL + 16 * i, i);
+	fclose(file);
+	for (i = 0; i < 20000; i += 1999) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "function_%d", i);
+		assert_int_equal(found(path, name).start, 0xffffffff81000000ULL + 16 * i);
+		assert_int_equal(found(path, name).end, 0xffffffff81000000ULL + 16 * (i + 1));
+	}
 	unlink(path);
 }
 
@@ -110,6 +128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_kernel),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_long_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
