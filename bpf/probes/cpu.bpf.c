@@ -20,6 +20,7 @@
 #include "state/windows.bpf.h"
 #include "memory/page_state.bpf.h"
 #include "stacks/stack.bpf.h"
+#include "probes/stores.bpf.h"
 
 #define INSTRUCTION_BYTES 16 /* of the longest one, and more */
 
@@ -104,6 +105,32 @@ static __always_inline bool memset_is_callocs(const struct memtoll_target *proce
 	return false;
 }
 
+/*
+ * glibc's memset keeps its second argument, a byte that was widened either way. In its bzero the
+ * register has a length: what is no byte says nothing.
+ */
+static __always_inline bool is_fill(__u32 second)
+{
+	return (second & 0xff) && (second <= 0xff || second >= 0xffffff80);
+}
+
+/* The code that a sample in user mode is in. */
+static __always_inline void sample_code(struct bpf_perf_event_data *ctx,
+					const struct memtoll_target *process,
+					struct memtoll_sample *sample)
+{
+	if (in_memset(process, sample->ip)) {
+		sample->flags |= SAMPLE_MEMSET |
+				 (is_fill(PT_REGS_PARM2(&ctx->regs)) ? SAMPLE_FILL : 0);
+		if (!sample->in_fn && memset_is_callocs(process, PT_REGS_SP(&ctx->regs)))
+			sample->in_fn = FN_CALLOC;
+	} else if (in_memcpy(process, sample->ip)) {
+		sample->flags |= SAMPLE_MEMCPY;
+	}
+	if (!(sample->flags & SAMPLE_PROBE))
+		sample_stores((struct pt_regs *)ctx, sample);
+}
+
 /* Time in walks so far, on this CPU. */
 static __always_inline __u64 sample_begin(void)
 {
@@ -127,7 +154,6 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
-	struct memtoll_target *process;
 	struct memtoll_sample *sample;
 	__u64 ip, sp, bp;
 	/* User addresses have the top bit clear, on every architecture with 64 bits. */
@@ -167,13 +193,11 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	}
 	if (beside_probe(task, thread, ip))
 		sample->flags |= SAMPLE_PROBE;
-	process = process_get(task->tgid);
-	if (user && in_memset(process, ip)) {
-		sample->flags |= SAMPLE_MEMSET;
-		if (!sample->in_fn && memset_is_callocs(process, sp))
-			sample->in_fn = FN_CALLOC;
-	}
 	sample->ip = ip;
+	sample->store = 0;
+	sample->stores = 0;
+	if (user)
+		sample_code(ctx, process_get(task->tgid), sample);
 	/*
 	 * clone3's wrapper has no call frame information behind its system call, where the new
 	 * thread begins, too: its caller is known by the word on top of the stack.

@@ -115,6 +115,7 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 	}
 	thread_flush(task, thread);
 	process->memset_count = 0;
+	process->memcpy_count = 0;
 	process->calloc[0] = 0;
 	process->unwind_table = 0;
 	process->python.kind = PYTHON_NONE;

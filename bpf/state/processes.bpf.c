@@ -22,3 +22,18 @@ int in_memset(const struct memtoll_target *process, __u64 ip)
 	}
 	return 0;
 }
+
+int in_memcpy(const struct memtoll_target *process, __u64 ip)
+{
+	__u32 i;
+
+	if (!process)
+		return 0;
+	for (i = 0; i < MEMTOLL_MEMSET_RANGES; i++) {
+		if (i >= process->memcpy_count)
+			break;
+		if (ip >= process->memcpy[i].start && ip < process->memcpy[i].end)
+			return 1;
+	}
+	return 0;
+}

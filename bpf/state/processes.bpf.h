@@ -45,6 +45,8 @@ static __always_inline void process_filter_add(__u32 tgid, int more)
 
 /* Whether an instruction belongs to memset or bzero. */
 int in_memset(const struct memtoll_target *process, __u64 ip);
+/* ... to memcpy or memmove. */
+int in_memcpy(const struct memtoll_target *process, __u64 ip);
 
 static __always_inline struct memtoll_target *process_get(__u32 tgid)
 {

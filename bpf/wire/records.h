@@ -196,6 +196,15 @@ _Static_assert(sizeof(struct memtoll_process) == 64, "wire size of struct memtol
 #define SAMPLE_MEMSET (1U << 1) /* at an instruction of memset or bzero */
 #define SAMPLE_READ (1U << 2)	/* inside a read of a file */
 #define SAMPLE_PROBE (1U << 3)	/* in a uprobe, or where the program goes on after one */
+#define SAMPLE_MEMCPY (1U << 4) /* at an instruction of memcpy or memmove */
+#define SAMPLE_FILL (1U << 5)	/* SAMPLE_MEMSET: its byte, if it is still in %rsi, is not 0 */
+
+/* sample.stores: what the code at ip stores; none where it is not known to store */
+#define STORES_UNKNOWN_CODE (1U << 0) /* that code was not decoded yet */
+#define STORES_REGISTER_ZERO (1U << 1)
+#define STORES_REGISTER_OTHER (1U << 2)
+#define STORES_MEMORY_ZERO (1U << 3) /* what it has just stored, read from there */
+#define STORES_MEMORY_OTHER (1U << 4)
 
 #define MEMTOLL_KERNEL_DEPTH 24
 
@@ -211,9 +220,12 @@ struct memtoll_sample {
 	__u64 ip;	/* user instruction pointer */
 	__u64 stack_id; /* user stack; for samples inside the allocator, its caller's */
 	__u64 kernel[MEMTOLL_KERNEL_DEPTH];
+	__u64 store; /* where the code at ip stores next; 0: not known */
+	__u32 stores;
+	__u32 unused;
 };
 
-_Static_assert(sizeof(struct memtoll_sample) == 40 + 8 * MEMTOLL_KERNEL_DEPTH,
+_Static_assert(sizeof(struct memtoll_sample) == 56 + 8 * MEMTOLL_KERNEL_DEPTH,
 	       "wire size of struct memtoll_sample");
 
 /*

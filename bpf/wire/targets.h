@@ -26,6 +26,9 @@ struct memtoll_target {
 	struct memtoll_range memset[MEMTOLL_MEMSET_RANGES];
 	__u64 calloc[MEMTOLL_CALLOCS]; /* addresses of the functions; 0: no more */
 	struct memtoll_python_offsets python;
+	__u32 memcpy_count;
+	__u32 unused;
+	struct memtoll_range memcpy[MEMTOLL_MEMSET_RANGES];
 };
 
 /*

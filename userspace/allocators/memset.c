@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The code that memset and bzero run in a process. Where they are IFUNCs, the resolver's choice is
+ * The code that memset and memcpy run in a process, and their like. Where they are IFUNCs, the resolver's choice is
  * only in the process's memory: in the slot of the defining file's R_X86_64_IRELATIVE relocation
  * for that resolver (glibc calls its own memset through one), or in slots of other files bound to
  * the symbol.
@@ -15,8 +15,11 @@
 #include "symbols/image.h"
 
 /* In order of importance, should the caller's array be short. */
-static const char *const names[] = { "memset", "bzero", "explicit_bzero", "memset_explicit" };
+static const char *const names[] = { "memset",		"bzero",  "explicit_bzero",
+				     "memset_explicit", "memcpy", "memmove",
+				     "mempcpy" };
 #define NAMES G_N_ELEMENTS(names)
+#define COPIES 4 /* the names from here on copy */
 
 /*
  * Limits on files that define the names, and on places one is loaded at: dlmopen(3) allows 16
@@ -149,9 +152,9 @@ static bool read_slot(struct search *search, uint64_t address, uint64_t *value)
 	return !err;
 }
 
-static void add_range(struct search *search, uint64_t start, uint64_t end)
+static void add_range(struct search *search, size_t name, uint64_t start, uint64_t end)
 {
-	struct code_range range = { start, end };
+	struct code_range range = { start, end, name >= COPIES };
 
 	for (size_t i = 0; i < search->ranges->len; i++) {
 		const struct code_range *known =
@@ -164,8 +167,8 @@ static void add_range(struct search *search, uint64_t start, uint64_t end)
 }
 
 /* Take a slot's value if it points into the text of the definer loaded at bias. */
-static bool take_target(struct search *search, const struct definer *definer, uint64_t bias,
-			uint64_t value)
+static bool take_target(struct search *search, const struct definer *definer, size_t name,
+			uint64_t bias, uint64_t value)
 {
 	const struct mapping *mapping = maps_find(search->maps, value);
 	uint64_t start, end;
@@ -173,7 +176,7 @@ static bool take_target(struct search *search, const struct definer *definer, ui
 	if (!mapping || !mapping->exec || !is_same_file(mapping, definer->mapping) ||
 	    !image_function(&definer->image, value - bias, &start, &end))
 		return false;
-	add_range(search, start + bias, end + bias);
+	add_range(search, name, start + bias, end + bias);
 	return true;
 }
 
@@ -197,7 +200,8 @@ static bool on_irelative(const GElf_Rela *rela, size_t symbol_section, void *arg
 	if (GELF_R_TYPE(rela->r_info) == R_X86_64_IRELATIVE &&
 	    (uint64_t)rela->r_addend == resolution->definer->symbols[resolution->name].value &&
 	    read_slot(resolution->search, resolution->bias + rela->r_offset, &value) &&
-	    take_target(resolution->search, resolution->definer, resolution->bias, value))
+	    take_target(resolution->search, resolution->definer, resolution->name, resolution->bias,
+			value))
 		resolution->resolved = true;
 	return !resolution->resolved;
 }
@@ -214,10 +218,12 @@ static void resolve_at(uint64_t bias, void *argument)
 	if (definer->symbols[resolution->name].type == STT_GNU_IFUNC) {
 		resolution->resolved = false;
 		image_each_rela(&definer->image, on_irelative, resolution);
-		resolution->search->unresolved |= !resolution->resolved;
+		/* Copying that is not found is not worth looking through all files for. */
+		resolution->search->unresolved |=
+			!resolution->resolved && resolution->name < COPIES;
 	} else if ((size && image_is_code(&definer->image, start, end)) ||
 		   image_function(&definer->image, value, &start, &end)) {
-		add_range(resolution->search, start + bias, end + bias);
+		add_range(resolution->search, resolution->name, start + bias, end + bias);
 	}
 }
 
@@ -247,6 +253,7 @@ struct importer {
 struct target {
 	struct search *search;
 	const struct definer *definer;
+	size_t name;
 	uint64_t value;
 };
 
@@ -255,7 +262,7 @@ static void take_at(uint64_t bias, void *argument)
 	const struct target *target = argument;
 
 	if (image_is_code(&target->definer->image, target->value - bias, target->value - bias + 1))
-		take_target(target->search, target->definer, bias, target->value);
+		take_target(target->search, target->definer, target->name, bias, target->value);
 }
 
 static bool on_bound_slot(const GElf_Rela *rela, size_t symbol_section, void *argument)
@@ -271,7 +278,7 @@ static bool on_bound_slot(const GElf_Rela *rela, size_t symbol_section, void *ar
 	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
 	    symbol_section != importer->table.section ||
 	    !symbol_table_get(&importer->table, GELF_R_SYM(rela->r_info), &symbol) ||
-	    name_index(symbol.name) == NAMES ||
+	    (target.name = name_index(symbol.name)) >= COPIES ||
 	    !read_slot(search, importer->bias + rela->r_offset, &target.value))
 		return true;
 	for (size_t i = 0; i < search->definers->len; i++) {
@@ -304,8 +311,8 @@ static void resolve_in_importers(struct search *search, const size_t *files, siz
 	}
 }
 
-ssize_t memset_ranges(pid_t pid, const struct maps *maps, struct code_range *ranges,
-		      size_t capacity)
+ssize_t memory_code(pid_t pid, const struct maps *maps, struct code_range *ranges,
+		    size_t capacity)
 {
 	struct search search = { .pid = pid, .maps = maps };
 	size_t *files, file_count, count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* modules.h: the allocators that a process maps, their functions, and its memset. */
+/* modules.h: the allocators that a process maps, their functions, its memset and memcpy. */
 #ifndef MEMTOLL_MODULES_H
 #define MEMTOLL_MODULES_H
 
@@ -88,15 +88,17 @@ enum allocator_linkage allocator_linkage(pid_t pid, const struct allocator_modul
 struct code_range {
 	uint64_t start;
 	uint64_t end;
+	bool copies; /* memcpy's or memmove's */
 };
 
 /*
- * The code that memset and bzero really run in this process, as addresses. In glibc memset is an
- * IFUNC: the implementation is read from the process's own relocated slots (R_X86_64_IRELATIVE,
- * R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT), its extent from .eh_frame. Needs no debug symbols.
+ * The code that memset and bzero, memcpy and memmove really run in this process, as addresses. In
+ * glibc they are IFUNCs: the implementation is read from the process's own relocated slots
+ * (R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT), its extent from .eh_frame. Needs no
+ * debug symbols. Those of memset come first.
  * Number of ranges written to ranges (at most capacity), or -errno.
  */
-ssize_t memset_ranges(pid_t pid, const struct maps *maps, struct code_range *ranges,
-		      size_t capacity);
+ssize_t memory_code(pid_t pid, const struct maps *maps, struct code_range *ranges,
+		    size_t capacity);
 
 #endif /* MEMTOLL_MODULES_H */

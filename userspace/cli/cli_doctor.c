@@ -44,8 +44,8 @@ struct findings {
 	struct allocator_module *modules;
 	size_t module_count;
 	struct module_check *checks; /* of each module; NULL: not checked */
-	struct code_range memsets[8];
-	ssize_t memset_count;
+	struct code_range memory[16];
+	ssize_t memory_count;
 	struct probe_load loads[DOCTOR_LOADS_MAX];
 	ssize_t load_count; /* -1: not measured */
 	bool works;
@@ -93,8 +93,8 @@ static int find_allocators(pid_t pid, struct findings *findings)
 	/* Now: after the measurement it may not be asked any more. */
 	for (size_t i = 0; i < findings->module_count; i++)
 		findings->modules[i].linkage = allocator_linkage(pid, &findings->modules[i]);
-	findings->memset_count = memset_ranges(pid, &findings->maps, findings->memsets,
-					       G_N_ELEMENTS(findings->memsets));
+	findings->memory_count = memory_code(pid, &findings->maps, findings->memory,
+					       G_N_ELEMENTS(findings->memory));
 	return STATUS_DONE;
 }
 
@@ -226,7 +226,7 @@ static void print_text(const struct doctor_options *options, const struct findin
 		print_module(&findings->modules[i], findings->checks ? &findings->checks[i] : NULL);
 	if (!findings->module_count)
 		puts("  none found: only faults and mappings can be traced");
-	printf("  memset: %zd address ranges known\n", MAX(findings->memset_count, 0));
+	printf("  memset, memcpy: %zd address ranges known\n", MAX(findings->memory_count, 0));
 	print_loads(findings);
 	printf("\n%s\n", findings->works ? "memtoll works here." : "memtoll does not work here.");
 }

@@ -622,3 +622,22 @@ bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run,
 	*fn = range->fn;
 	return true;
 }
+
+bool ledger_owner(const struct ledger *ledger, pid_t pid, uint64_t address, uint64_t *stack_id,
+		  uint8_t *fn)
+{
+	const struct process_ledger *process =
+		g_hash_table_lookup(ledger->processes, GINT_TO_POINTER(pid));
+	const struct range *range = process ? range_at(process->blocks, address) : NULL;
+
+	if (!range && process) {
+		range = range_at(process->regions, address);
+		if (range && !region_owns(range, AREA_ANON))
+			range = NULL;
+	}
+	if (!range)
+		return false;
+	*stack_id = range->stack_id;
+	*fn = range->fn;
+	return true;
+}

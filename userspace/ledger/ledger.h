@@ -117,4 +117,8 @@ uint64_t ledger_unmatched_frees(const struct ledger *ledger);
 bool ledger_block_of(const struct ledger *ledger, const struct memtoll_run *run, uint64_t *stack_id,
 		     uint8_t *fn);
 
+/* The live block at an address, or else the region: who made it. False: none that is known. */
+bool ledger_owner(const struct ledger *ledger, pid_t pid, uint64_t address, uint64_t *stack_id,
+		  uint8_t *fn);
+
 #endif /* MEMTOLL_LEDGER_H */

@@ -293,8 +293,19 @@ struct giveback_fact {
 };
 
 int recording_giveback(struct recording *recording, const struct giveback_fact *giveback);
-int recording_sample(struct recording *recording, pid_t pid, const char *place, const char *in_call,
-		     uint64_t stack_id, uint64_t samples);
+
+struct sample_fact {
+	pid_t pid;
+	const char *place;
+	const char *in_call;
+	uint64_t stack_id;
+	uint64_t allocated_stack; /* 0: in no block that is known */
+	const char *allocated_call;
+	uint32_t bytes_per_16_cycles;
+	uint64_t samples;
+};
+
+int recording_sample(struct recording *recording, const struct sample_fact *sample);
 int recording_swap(struct recording *recording, pid_t pid, const char *what,
 		   const struct memtoll_swap_sum *sum);
 

@@ -104,7 +104,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		" again_bytes = again_bytes + excluded.again_bytes,"
 		" twice_bytes = twice_bytes + excluded.twice_bytes,"
 		" thread_calls = thread_calls + excluded.thread_calls",
-	[STMT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+	[STMT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 			" samples = samples + excluded.samples",
 	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		      " count = count + excluded.count, pages = pages + excluded.pages,"
@@ -354,11 +354,12 @@ int recording_giveback(struct recording *recording, const struct giveback_fact *
 		     count(giveback->thread_calls));
 }
 
-int recording_sample(struct recording *recording, pid_t pid, const char *place, const char *in_call,
-		     uint64_t stack_id, uint64_t samples)
+int recording_sample(struct recording *recording, const struct sample_fact *sample)
 {
-	return STORE(recording, STMT_SAMPLE, signed_int(recording->slice), signed_int(pid),
-		     text(place), text(in_call), bits(stack_id), count(samples));
+	return STORE(recording, STMT_SAMPLE, signed_int(recording->slice), signed_int(sample->pid),
+		     text(sample->place), text(sample->in_call), bits(sample->stack_id),
+		     count(sample->samples), bits(sample->allocated_stack),
+		     text(sample->allocated_call), count(sample->bytes_per_16_cycles));
 }
 
 int recording_swap(struct recording *recording, pid_t pid, const char *what,

@@ -158,7 +158,9 @@ struct consumers *consumers_new(const struct consumers_config *config)
 		reads_new(config->recording, bpf->maps.file_reads, bpf->maps.file_reads_spare);
 	consumers->fills = fills_new();
 	consumers->latency = latency_new();
-	consumers->samples = cpu_samples_new(bpf_map__fd(bpf->maps.stacks), config->symbolizer);
+	consumers->samples = cpu_samples_new(bpf_map__fd(bpf->maps.stacks),
+					     bpf_map__fd(bpf->maps.store_loops), config->symbolizer,
+					     consumers->ledger);
 	consumers->hits = hit_counts_new();
 	consumers->areas = mapped_files_new();
 	consumers->kernel_stacks = kernel_stacks_new(bpf);
@@ -170,7 +172,6 @@ void consumers_free(struct consumers *consumers)
 {
 	if (!consumers)
 		return;
-	ledger_free(consumers->ledger);
 	giveback_free(consumers->giveback);
 	thresholds_free(consumers->thresholds);
 	sampled_free(consumers->sampled);
@@ -178,6 +179,7 @@ void consumers_free(struct consumers *consumers)
 	fills_free(consumers->fills);
 	latency_free(consumers->latency);
 	cpu_samples_free(consumers->samples);
+	ledger_free(consumers->ledger);
 	hit_counts_free(consumers->hits);
 	mapped_files_free(consumers->areas);
 	kernel_stacks_free(consumers->kernel_stacks);

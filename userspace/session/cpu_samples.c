@@ -3,47 +3,102 @@
 
 #include <bpf/bpf.h>
 #include <glib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "bpf/wire/stacks.h"
 #include "events/names.h"
+#include "ledger/ledger.h"
 #include "session/sample_place.h"
+#include "session/store_code.h"
 
 /* How many frames an allocator's function may lie below the instruction that was sampled. */
 #define ALLOCATOR_DEPTH 6
 
+/* Blocks that a loop was seen to write to, per stack: for the samples that do not tell. */
+#define OWNERS_MAX 65536
+
+/* No holes: it is hashed and compared as bytes. */
 struct sample_key {
 	uint32_t pid;
 	uint16_t place;
 	uint16_t in_fn;
 	uint64_t stack_id;
+	uint64_t allocated_stack;
+	uint32_t allocated_fn;
+	uint32_t bytes_per_16_cycles;
 };
 
-G_STATIC_ASSERT(sizeof(struct sample_key) == 16);
+G_STATIC_ASSERT(sizeof(struct sample_key) == 32);
 
 struct sample_count {
 	struct sample_key key;
 	uint64_t samples;
 };
 
+struct owner {
+	uint64_t stack_id;
+	uint8_t fn; /* FN_NONE: none */
+};
+
+/* A sample that is not judged at once. */
+struct held {
+	struct memtoll_sample sample;
+	struct stored_by by;
+	struct owner owner;
+	bool unnamed; /* the function follows from its stack */
+};
+
+/* A loop, or a row of stores, and what its samples have said. */
+struct loop {
+	struct memtoll_store_key head;
+	uint64_t zero;
+	uint64_t other;
+};
+
 struct cpu_samples {
 	int stacks_fd;
 	struct symbolizer *symbolizer;
+	const struct ledger *ledger;
+	struct store_code *code;
 	struct sample_judge judge;
-	GHashTable *counts; /* struct sample_count -> itself */
-	GArray *unnamed;    /* of struct memtoll_sample: the function follows from their stacks */
-	GHashTable *fns;    /* stack id -> the allocator's function in it, plus 1 */
+	GHashTable *counts;  /* struct sample_count -> itself */
+	GArray *held;	     /* of struct held, until the slice is written */
+	GHashTable *loops;   /* struct loop -> itself */
+	GHashTable *owners;  /* stack id -> struct owner: of what it wrote to last */
+	GHashTable *fns;     /* stack id -> the allocator's function in it, plus 1 */
+	GHashTable *callers; /* struct memtoll_store_key: what calloc returns to */
+	GHashTable *callocs; /* stack ids that callers has */
 };
 
-struct cpu_samples *cpu_samples_new(int stacks_fd, struct symbolizer *symbolizer)
+static guint sample_hash(gconstpointer data)
+{
+	const struct sample_key *key = data;
+
+	return key16_hash(key) ^ 31 * key16_hash(&key->allocated_stack);
+}
+
+static gboolean sample_equal(gconstpointer a, gconstpointer b)
+{
+	return !memcmp(a, b, sizeof(struct sample_key));
+}
+
+struct cpu_samples *cpu_samples_new(int stacks_fd, int loops_fd, struct symbolizer *symbolizer,
+				    const struct ledger *ledger)
 {
 	struct cpu_samples *samples = g_new0(struct cpu_samples, 1);
 
 	samples->stacks_fd = stacks_fd;
 	samples->symbolizer = symbolizer;
-	samples->counts = g_hash_table_new_full(key16_hash, key16_equal, NULL, g_free);
+	samples->ledger = ledger;
+	samples->code = store_code_new(loops_fd);
+	samples->counts = g_hash_table_new_full(sample_hash, sample_equal, NULL, g_free);
+	samples->held = g_array_new(false, false, sizeof(struct held));
+	samples->loops = g_hash_table_new_full(key16_hash, key16_equal, NULL, g_free);
+	samples->owners = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	samples->fns = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	samples->unnamed = g_array_new(false, false, sizeof(struct memtoll_sample));
+	samples->callers = g_hash_table_new_full(key16_hash, key16_equal, g_free, NULL);
+	samples->callocs = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	sample_judge_prepare(&samples->judge);
 	return samples;
 }
@@ -52,10 +107,39 @@ void cpu_samples_free(struct cpu_samples *samples)
 {
 	if (!samples)
 		return;
+	store_code_free(samples->code);
 	g_hash_table_destroy(samples->counts);
+	g_array_unref(samples->held);
+	g_hash_table_destroy(samples->loops);
+	g_hash_table_destroy(samples->owners);
 	g_hash_table_destroy(samples->fns);
-	g_array_unref(samples->unnamed);
+	g_hash_table_destroy(samples->callers);
+	g_hash_table_destroy(samples->callocs);
 	g_free(samples);
+}
+
+/* ---- which function of the allocator ---- */
+
+/* What the first frame returns to. False: not known. */
+static bool caller_of(struct cpu_samples *samples, uint64_t stack_id, struct memtoll_store_key *key)
+{
+	struct memtoll_stack stack;
+
+	if (bpf_map_lookup_elem(samples->stacks_fd, &stack_id, &stack) || stack.depth < 2)
+		return false;
+	*key = (struct memtoll_store_key){ .ip = stack.frames[1], .tgid = stack.tgid };
+	return true;
+}
+
+void cpu_samples_calloc(struct cpu_samples *samples, uint64_t stack_id)
+{
+	struct memtoll_store_key key;
+
+	if (!stack_id || g_hash_table_contains(samples->callocs, &stack_id) ||
+	    !caller_of(samples, stack_id, &key))
+		return;
+	g_hash_table_add(samples->callocs, g_memdup2(&stack_id, sizeof(stack_id)));
+	g_hash_table_add(samples->callers, g_memdup2(&key, sizeof(key)));
 }
 
 /* Worked out once for each stack. */
@@ -82,18 +166,118 @@ static unsigned int fn_of_stack(struct cpu_samples *samples, uint64_t id)
 void cpu_samples_forget_stack(struct cpu_samples *samples, uint64_t id)
 {
 	g_hash_table_remove(samples->fns, &id);
+	g_hash_table_remove(samples->owners, &id);
+	g_hash_table_remove(samples->callocs, &id);
 }
 
-static void add_named(struct cpu_samples *samples, const struct memtoll_sample *sample)
+static unsigned int fn_of_sample(struct cpu_samples *samples, const struct held *held)
+{
+	unsigned int fn = fn_of_stack(samples, held->sample.stack_id);
+	struct memtoll_store_key key;
+
+	if (!fn && held->sample.flags & SAMPLE_MEMSET &&
+	    caller_of(samples, held->sample.stack_id, &key) &&
+	    g_hash_table_contains(samples->callers, &key))
+		fn = FN_CALLOC;
+	return fn;
+}
+
+/* ---- what is stored ---- */
+
+static struct loop *loop_of(struct cpu_samples *samples, const struct held *held)
+{
+	struct memtoll_store_key head = { .ip = held->by.head, .tgid = held->sample.tgid };
+	struct loop *loop = g_hash_table_lookup(samples->loops, &head);
+
+	if (!loop) {
+		loop = g_new0(struct loop, 1);
+		loop->head = head;
+		g_hash_table_insert(samples->loops, &loop->head, loop);
+	}
+	return loop;
+}
+
+/*
+ * By a register's value, or by what lies in memory behind the store. memset's own byte is older
+ * evidence: behind the first stores of a block may be anything.
+ */
+static enum stored stored_sampled(const struct memtoll_sample *sample)
+{
+	if (sample->stores & STORES_REGISTER_ZERO)
+		return STORED_ZERO;
+	if (sample->stores & STORES_REGISTER_OTHER)
+		return STORED_OTHER;
+	if (sample->stores & STORES_MEMORY_ZERO)
+		return STORED_ZERO;
+	if (sample->flags & SAMPLE_MEMSET)
+		return sample->flags & SAMPLE_FILL ? STORED_OTHER : STORED_ZERO;
+	return sample->stores & STORES_MEMORY_OTHER ? STORED_OTHER : STORED_NOTHING;
+}
+
+/* STORED_NOTHING of code that fills: this sample does not tell with what. */
+static enum stored stored_at(const struct held *held)
+{
+	const struct memtoll_sample *sample = &held->sample;
+
+	if (!(sample->flags & SAMPLE_USER) || sample->flags & SAMPLE_PROBE)
+		return STORED_NOTHING;
+	if (held->by.kind == STORE_COPY)
+		return STORED_COPY;
+	if (held->by.kind == STORE_FILL && held->by.value != VALUE_SAMPLED)
+		return held->by.value == VALUE_ZERO ? STORED_ZERO : STORED_OTHER;
+	if (held->by.kind == STORE_FILL || sample->flags & SAMPLE_MEMSET)
+		return stored_sampled(sample);
+	return sample->flags & SAMPLE_MEMCPY ? STORED_COPY : STORED_NOTHING;
+}
+
+/* What other samples of the same loop say. */
+static enum stored stored_elsewhere(struct cpu_samples *samples, const struct held *held)
+{
+	const struct loop *loop = loop_of(samples, held);
+
+	if (loop->zero + loop->other == 0)
+		return STORED_NOTHING;
+	return loop->zero > loop->other ? STORED_ZERO : STORED_OTHER;
+}
+
+static void find_owner(struct cpu_samples *samples, struct held *held)
+{
+	const struct memtoll_sample *sample = &held->sample;
+	uint64_t store = sample->store;
+
+	held->owner = (struct owner){ 0, FN_NONE };
+	/* What was stored last, before what is stored next: that may be the end of the block. */
+	if (!store ||
+	    (!ledger_owner(samples->ledger, (pid_t)sample->tgid, store - 1, &held->owner.stack_id,
+			   &held->owner.fn) &&
+	     !ledger_owner(samples->ledger, (pid_t)sample->tgid, store, &held->owner.stack_id,
+			   &held->owner.fn)))
+		return;
+	if (g_hash_table_size(samples->owners) >= OWNERS_MAX)
+		g_hash_table_remove_all(samples->owners);
+	g_hash_table_insert(samples->owners,
+			    g_memdup2(&sample->stack_id, sizeof(sample->stack_id)),
+			    g_memdup2(&held->owner, sizeof(held->owner)));
+}
+
+/* ---- counting ---- */
+
+static void add_judged(struct cpu_samples *samples, const struct held *held, enum stored stored)
 {
 	struct sample_key key = {
-		.pid = sample->tgid,
-		.place = sample_place(&samples->judge, sample),
-		.in_fn = sample->in_fn,
-		.stack_id = sample->stack_id,
+		.pid = held->sample.tgid,
+		.place = sample_place(&samples->judge, &held->sample, stored),
+		.in_fn = held->sample.in_fn,
+		.stack_id = held->sample.stack_id,
 	};
-	struct sample_count *count = g_hash_table_lookup(samples->counts, &key);
+	struct sample_count *count;
 
+	if (key.place == PLACE_MEMSET || key.place == PLACE_COPY) {
+		key.allocated_stack = held->owner.stack_id;
+		key.allocated_fn = held->owner.fn;
+		key.bytes_per_16_cycles = held->by.bytes_per_16_cycles;
+	}
+	count = g_hash_table_lookup(samples->counts, &key);
 	if (!count) {
 		count = g_new0(struct sample_count, 1);
 		count->key = key;
@@ -104,24 +288,50 @@ static void add_named(struct cpu_samples *samples, const struct memtoll_sample *
 
 void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed)
 {
+	struct held held = { .sample = *sample, .unnamed = !sample->in_fn && missed };
+	enum stored stored;
+
+	if (sample->flags & SAMPLE_USER && !(sample->flags & SAMPLE_PROBE))
+		held.by = store_code_at(samples->code, sample);
+	stored = stored_at(&held);
+	if (held.by.kind == STORE_FILL && stored == STORED_ZERO)
+		loop_of(samples, &held)->zero++;
+	else if (held.by.kind == STORE_FILL && stored == STORED_OTHER)
+		loop_of(samples, &held)->other++;
+	if (stored == STORED_ZERO || stored == STORED_COPY)
+		find_owner(samples, &held);
 	/* A library's names take a tenth of a second to read: not while a window may be open. */
-	if (!sample->in_fn && missed)
-		g_array_append_vals(samples->unnamed, sample, 1);
+	if (held.unnamed || (held.by.kind == STORE_FILL && stored == STORED_NOTHING) ||
+	    ((stored == STORED_ZERO || stored == STORED_COPY) && !sample->store))
+		g_array_append_val(samples->held, held);
 	else
-		add_named(samples, sample);
+		add_judged(samples, &held, stored);
 }
 
-static void name_samples(struct cpu_samples *samples)
+static void judge_held(struct cpu_samples *samples)
 {
-	struct memtoll_sample *sample;
+	const struct owner *owner;
+	enum stored stored;
 	guint i;
 
-	for (i = 0; i < samples->unnamed->len; i++) {
-		sample = &g_array_index(samples->unnamed, struct memtoll_sample, i);
-		sample->in_fn = fn_of_stack(samples, sample->stack_id);
-		add_named(samples, sample);
+	for (i = 0; i < samples->held->len; i++) {
+		struct held *held = &g_array_index(samples->held, struct held, i);
+
+		if (held->unnamed)
+			held->sample.in_fn = fn_of_sample(samples, held);
+		stored = stored_at(held);
+		if (held->by.kind == STORE_FILL && stored == STORED_NOTHING)
+			stored = stored_elsewhere(samples, held);
+		owner = held->sample.store ? NULL :
+					     g_hash_table_lookup(samples->owners,
+								 &held->sample.stack_id);
+		if (owner)
+			held->owner = *owner;
+		add_judged(samples, held, stored);
 	}
-	g_array_set_size(samples->unnamed, 0);
+	g_array_set_size(samples->held, 0);
+	if (g_hash_table_size(samples->loops) >= OWNERS_MAX)
+		g_hash_table_remove_all(samples->loops);
 }
 
 int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
@@ -131,16 +341,26 @@ int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
 	gpointer value;
 	int err = 0;
 
-	name_samples(samples);
+	judge_held(samples);
 	g_hash_table_iter_init(&iter, samples->counts);
 	while (g_hash_table_iter_next(&iter, NULL, &value) && !err) {
-		const struct sample_count *count = value;
+		const struct sample_key *key = value;
+		struct sample_fact fact = {
+			.pid = (pid_t)key->pid,
+			.place = sample_place_name(key->place),
+			.in_call = fn_name(key->in_fn),
+			.stack_id = key->stack_id,
+			.allocated_stack = key->allocated_stack,
+			.allocated_call = key->allocated_fn == ALLOCATED_MMAP ?
+						  map_fn_name(MAP_FN_MMAP) :
+						  fn_name(key->allocated_fn),
+			.bytes_per_16_cycles = key->bytes_per_16_cycles,
+			.samples = ((const struct sample_count *)value)->samples,
+		};
 
-		on_stack(context, count->key.stack_id);
-		err = recording_sample(recording, count->key.pid,
-				       sample_place_name(count->key.place),
-				       fn_name(count->key.in_fn), count->key.stack_id,
-				       count->samples);
+		on_stack(context, key->stack_id);
+		on_stack(context, key->allocated_stack);
+		err = recording_sample(recording, &fact);
 		g_hash_table_iter_remove(&iter);
 	}
 	return err;

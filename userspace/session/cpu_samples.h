@@ -14,9 +14,14 @@
 #include "symbols/symbolize.h"
 
 struct cpu_samples;
+struct ledger;
 
-/* stacks_fd: the map of stacks. */
-struct cpu_samples *cpu_samples_new(int stacks_fd, struct symbolizer *symbolizer);
+/*
+ * stacks_fd: the map of stacks. loops_fd: of decoded code. ledger: knows the blocks that are
+ * cleared and copied to.
+ */
+struct cpu_samples *cpu_samples_new(int stacks_fd, int loops_fd, struct symbolizer *symbolizer,
+				    const struct ledger *ledger);
 void cpu_samples_free(struct cpu_samples *samples);
 
 /*
@@ -24,6 +29,12 @@ void cpu_samples_free(struct cpu_samples *samples);
  * there; then its stack decides.
  */
 void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed);
+
+/*
+ * A stack of calloc, before the samples of its slice are written. calloc may go on to memset by a
+ * jump, and be reached by one: then the two have their caller's caller in common, and that alone.
+ */
+void cpu_samples_calloc(struct cpu_samples *samples, uint64_t stack_id);
 
 /* Write to the present slice, and begin anew. on_stack() gets each stack referred to. */
 int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,

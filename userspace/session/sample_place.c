@@ -9,7 +9,7 @@
 const char *sample_place_name(enum place place)
 {
 	static const char *const names[] = { "memset", "calloc_memset", "allocator", "fault", "map",
-					     "read",   "probe",		"kernel",    "user" };
+					     "read",   "probe",		"kernel",    "user",  "copy" };
 
 	return names[place];
 }
@@ -46,7 +46,8 @@ static bool in_code(const struct kernel_function *code, size_t count,
 	return false;
 }
 
-enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample)
+enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample,
+			enum stored stored)
 {
 	if (!(sample->flags & SAMPLE_USER)) {
 		if (in_code(judge->code, FAULT_CODE, sample))
@@ -63,13 +64,11 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 	}
 	if (sample->flags & SAMPLE_PROBE)
 		return PLACE_PROBE;
-	if (sample->flags & SAMPLE_MEMSET) {
-		if (sample->in_fn == FN_CALLOC)
-			return PLACE_CALLOC_MEMSET;
-		if (!sample->in_fn)
-			return PLACE_MEMSET;
-	}
-	return sample->in_fn ? PLACE_ALLOCATOR : PLACE_USER;
+	if (sample->in_fn == FN_CALLOC && (sample->flags & SAMPLE_MEMSET || stored == STORED_ZERO))
+		return PLACE_CALLOC_MEMSET;
+	if (sample->in_fn)
+		return PLACE_ALLOCATOR;
+	return stored == STORED_ZERO ? PLACE_MEMSET : stored == STORED_COPY ? PLACE_COPY : PLACE_USER;
 }
 
 unsigned int sample_fn_of_symbol(const char *symbol)

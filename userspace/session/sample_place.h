@@ -18,8 +18,12 @@ enum place {
 	PLACE_READ,
 	PLACE_PROBE,
 	PLACE_KERNEL,
-	PLACE_USER
+	PLACE_USER,
+	PLACE_COPY
 };
+
+/* What the code at a sample in user mode stores. */
+enum stored { STORED_NOTHING, STORED_ZERO, STORED_OTHER, STORED_COPY };
 
 /* Column place of table sample. */
 const char *sample_place_name(enum place place);
@@ -34,7 +38,8 @@ void sample_judge_prepare(struct sample_judge *judge);
 /*
  * By all frames of a kernel stack: without NMIs leaves pile up where interrupts are enabled again.
  */
-enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample);
+enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample,
+			enum stored stored);
 
 /* The allocator's function by its name, as symbol tables have it; FN_NONE for others. */
 unsigned int sample_fn_of_symbol(const char *symbol);

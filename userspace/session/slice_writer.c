@@ -385,6 +385,8 @@ static void on_call_sum(void *context, const void *key_data, const uint64_t *del
 	hits_of(writer->consumers->hits, key->tgid)->calls[key->fn] +=
 		fact.timed_calls + fact.sum.untimed_calls + fact.sum.nested_calls;
 	want_stack(writer, key->stack_id);
+	if (key->fn == FN_CALLOC)
+		cpu_samples_calloc(writer->consumers->samples, key->stack_id);
 	keep_first_error(writer, recording_call(writer->config.recording, &fact));
 	keep_first_error(writer, latency_write(writer->config.recording, key, latency));
 }

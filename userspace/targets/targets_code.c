@@ -25,27 +25,41 @@ static void fill_callocs(const struct targets *targets, const struct followed *f
 					   0;
 }
 
+static void fill_memory_code(pid_t pid, const struct maps *maps, struct memtoll_target *state)
+{
+	struct code_range ranges[2 * MEMTOLL_MEMSET_RANGES];
+	ssize_t count = memory_code(pid, maps, ranges, G_N_ELEMENTS(ranges)), i;
+
+	state->memset_count = 0;
+	state->memcpy_count = 0;
+	for (i = 0; i < count; i++) {
+		struct memtoll_range *to = ranges[i].copies ? state->memcpy : state->memset;
+		uint32_t *known = ranges[i].copies ? &state->memcpy_count : &state->memset_count;
+
+		if (*known < MEMTOLL_MEMSET_RANGES)
+			to[(*known)++] = (struct memtoll_range){ ranges[i].start, ranges[i].end };
+	}
+}
+
 void targets_publish_code(struct targets *targets, const struct followed *followed,
 			  const struct maps *maps)
 {
 	pid_t pid = followed->target.pid;
 	int fd = bpf_map__fd(targets->config.bpf->maps.processes);
-	struct code_range ranges[MEMTOLL_MEMSET_RANGES];
 	struct memtoll_python_offsets python;
-	struct memtoll_target state;
+	struct memtoll_target state, code;
 	uint32_t key = pid, table = unwinder_show(targets->unwinder, pid, maps);
-	ssize_t count = memset_ranges(pid, maps, ranges, MEMTOLL_MEMSET_RANGES), i;
 	bool has_python = python_show(targets->config.python, pid, maps, &python);
 
+	fill_memory_code(pid, maps, &code);
 	/* Last: the BPF side clears the row when the process calls exec. */
 	if (bpf_map_lookup_elem(fd, &key, &state))
 		return;
 	state.unwind_table = table;
-	for (i = 0; i < count; i++) {
-		state.memset[i].start = ranges[i].start;
-		state.memset[i].end = ranges[i].end;
-	}
-	state.memset_count = MAX(count, 0);
+	state.memset_count = code.memset_count;
+	memcpy(state.memset, code.memset, sizeof(state.memset));
+	state.memcpy_count = code.memcpy_count;
+	memcpy(state.memcpy, code.memcpy, sizeof(state.memcpy));
 	if (has_python) {
 		state.python = python;
 		targets->config.bpf->bss->python_seen = 1;

@@ -427,9 +427,10 @@ CREATE TABLE giveback (
 	PRIMARY KEY (slice, pid, how, gave_call, gave_stack, got_call, got_stack, class)
 ) WITHOUT ROWID;
 
--- CPU samples. place: memset (user code of memset, outside the allocator), calloc_memset (memset
--- inside a calloc), allocator, fault, map, read (of a file), probe (in a uprobe, or where the
--- program goes on after one), kernel (other), user (other).
+-- CPU samples. place: memset (user code that stores zeros over a range, memset's or other, outside
+-- the allocator), calloc_memset (the same inside a calloc), copy (user code that copies, memcpy's
+-- or other, outside the allocator), allocator, fault, map, read (of a file), probe (in a uprobe, or
+-- where the program goes on after one), kernel (other), user (other).
 CREATE TABLE sample (
 	slice    INTEGER NOT NULL,
 	pid      INTEGER NOT NULL,
@@ -437,7 +438,13 @@ CREATE TABLE sample (
 	in_call  TEXT NOT NULL,
 	stack_id INTEGER NOT NULL,
 	samples  INTEGER NOT NULL,
-	PRIMARY KEY (slice, pid, place, in_call, stack_id)
+	-- memset, copy: who made the block that is written to; 0 and '' where that is not known
+	allocated_stack     INTEGER NOT NULL DEFAULT 0,
+	allocated_call      TEXT NOT NULL DEFAULT '',
+	bytes_per_16_cycles INTEGER NOT NULL DEFAULT 0,	-- what its loop can write at most; 0: as
+							-- much as memset does
+	PRIMARY KEY (slice, pid, place, in_call, stack_id, allocated_stack, allocated_call,
+		     bytes_per_16_cycles)
 ) WITHOUT ROWID;
 
 -- Reclaim, swap-out and swap-in. what: reclaim_direct, reclaim_memcg (the target stalled,

@@ -159,7 +159,7 @@ static void start(struct child *child, const char *name, const char *preload)
 	assert_int_equal(allocator_modules_find(child->pid, &child->maps, &child->modules,
 						&child->count),
 			 0);
-	count = memset_ranges(child->pid, &child->maps, child->ranges, RANGES);
+	count = memory_code(child->pid, &child->maps, child->ranges, RANGES);
 	assert_true(count >= 0);
 	child->range_count = (size_t)count;
 	for (size_t i = 0; i < child->range_count; i++)
@@ -477,11 +477,11 @@ static void test_musl_static(void **state)
 	stop(&child);
 }
 
-/* Is each range a function of the static program whose name contains "memset" or "bzero"? */
+/* Is each range a function of the static program that clears or copies, by its name? */
 static void check_names(const struct child *child, const char *path, uint64_t bias)
 {
 	for (size_t i = 0; i < child->range_count; i++)
-		run("nm '%s' | grep -i '^0*%lx ' | grep -E 'memset|bzero' >/dev/null", path,
+		run("nm '%s' | grep -i '^0*%lx ' | grep -E 'mem(set|cpy|move)|mempcpy|bzero' >/dev/null", path,
 		    child->ranges[i].start - bias);
 }
 
@@ -602,7 +602,7 @@ static void test_gone(void **state)
 	assert_true(allocator_modules_find(pid, &maps, &modules, &count) < 0);
 	assert_int_equal(count, 0);
 	allocator_modules_free(modules, count);
-	assert_true(memset_ranges(pid, &maps, ranges, RANGES) < 0);
+	assert_true(memory_code(pid, &maps, ranges, RANGES) < 0);
 	maps_free(&maps);
 }
 
@@ -671,7 +671,7 @@ static void test_stepped_memset(void **state)
 
 	(void)state;
 	assert_int_equal(maps_read(getpid(), &self.maps), 0);
-	count = memset_ranges(getpid(), &self.maps, self.ranges, RANGES);
+	count = memory_code(getpid(), &self.maps, self.ranges, RANGES);
 	assert_true(count >= 1 && count <= 8);
 	self.range_count = (size_t)count;
 	for (size_t i = 0; i < self.range_count; i++)

@@ -118,7 +118,7 @@ static void analyse(const char *path)
 		assert_true(memchr(modules[i].version, '\0', sizeof(modules[i].version)) != NULL);
 	}
 	allocator_modules_free(modules, count);
-	found = memset_ranges(pid, &maps, ranges, RANGES);
+	found = memory_code(pid, &maps, ranges, RANGES);
 	assert_true(found >= 1 && found <= RANGES);
 	for (ssize_t i = 0; i < found; i++)
 		assert_true(ranges[i].start < ranges[i].end);

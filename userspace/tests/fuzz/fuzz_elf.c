@@ -64,7 +64,7 @@ static void find_allocator(const char *path, int fd, size_t size)
 	mapping.path = (char *)path;
 	if (!allocator_modules_find(getpid(), &maps, &modules, &count))
 		allocator_modules_free(modules, count);
-	memset_ranges(getpid(), &maps, ranges, 16);
+	memory_code(getpid(), &maps, ranges, 16);
 	munmap(code, size);
 }
 
