@@ -19,7 +19,20 @@
 #define PF_MEMALLOC_FLAG 0x00000800 /* reclaiming: memalloc_noreclaim_save() */
 #define PF_KSWAPD_FLAG 0x00020000
 
+#define FOLIO_ORDER_MOST 9
+
 SUM_TABLE(swaps, 16384, 512, struct memtoll_swap_key, struct memtoll_swap_sum);
+
+/*
+ * Of a thread that reclaims: out of which process's page tables it has last taken a page of shared
+ * memory. It writes the page to swap next, and then the page is nobody's any more.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} unmapped_from SEC(".maps");
 
 static __always_inline void swap_add(__u32 tgid, __u32 what, __u64 pages, __u64 cpu_ns,
 				     __u64 blocked_ns)
@@ -100,6 +113,27 @@ int memcg_end(struct bpf_raw_tracepoint_args *ctx)
 	return reclaim_end(ctx->args[0]);
 }
 
+static __always_inline __u32 owner_of(struct mm_struct *mm)
+{
+	__u32 tgid;
+
+	/* Without memory cgroups (CONFIG_MEMCG) the owner is unknown. */
+	if (!bpf_core_field_exists(mm->owner))
+		return 0;
+	tgid = BPF_CORE_READ(mm, owner, tgid);
+	return tgid && process_get(tgid) ? tgid : 0;
+}
+
+/* By whom pages of process `tgid` are pushed out (0: of one that is not traced). */
+static __always_inline __u32 pushed_by(struct task_struct *task, __u32 tgid)
+{
+	if (tgid && (__u32)task->tgid == tgid)
+		return SWAP_OUT_SELF;
+	if (task->flags & PF_KSWAPD_FLAG)
+		return SWAP_OUT_KSWAPD;
+	return process_get(task->tgid) ? SWAP_OUT_TRACED : SWAP_OUT_OTHER;
+}
+
 /*
  * A change of the number of swapped pages of some process. The event has no sign. In the owner's
  * own context it is a push only while the owner reclaims: else a page came in, or memory was
@@ -108,25 +142,29 @@ int memcg_end(struct bpf_raw_tracepoint_args *ctx)
  */
 static __always_inline void swapped_changed(struct task_struct *task, struct mm_struct *mm)
 {
-	__u32 tgid, what;
+	__u32 tgid;
 
-	if (stopped)
-		return;
 	if (current_mm() == (__u64)mm) {
 		if (task->flags & PF_MEMALLOC_FLAG)
 			swap_add(process_get(task->tgid) ? task->tgid : 0, SWAP_OUT_SELF, 1, 0, 0);
 		return;
 	}
-	/* Without memory cgroups (CONFIG_MEMCG) the owner is unknown. */
 	if (!bpf_core_field_exists(mm->owner))
 		return;
-	tgid = BPF_CORE_READ(mm, owner, tgid);
-	if (!tgid || !process_get(tgid))
-		tgid = 0;
-	what = task->flags & PF_KSWAPD_FLAG ? SWAP_OUT_KSWAPD :
-	       process_get(task->tgid)	    ? SWAP_OUT_TRACED :
-					      SWAP_OUT_OTHER;
-	swap_add(tgid, what, 1, 0, 0);
+	tgid = owner_of(mm);
+	swap_add(tgid, pushed_by(task, tgid), 1, 0, 0);
+}
+
+/* A page of shared memory was mapped into a process, or taken out of its page tables. */
+static __always_inline void shared_changed(struct task_struct *task, struct mm_struct *mm)
+{
+	__u32 thread = task->pid, tgid;
+
+	if (!(task->flags & PF_MEMALLOC_FLAG))
+		return;
+	tgid = owner_of(mm);
+	if (tgid)
+		bpf_map_update_elem(&unmapped_from, &thread, &tgid, BPF_ANY);
 }
 
 /*
@@ -136,8 +174,52 @@ static __always_inline void swapped_changed(struct task_struct *task, struct mm_
 SEC("?raw_tp/rss_stat")
 int rss_changed(struct bpf_raw_tracepoint_args *ctx)
 {
-	if ((int)ctx->args[1] == MM_SWAPENTS)
+	int member = ctx->args[1];
+
+	if (stopped)
+		return 0;
+	if (member == MM_SWAPENTS)
 		swapped_changed(bpf_get_current_task_btf(), (struct mm_struct *)ctx->args[0]);
+	else if (member == MM_SHMEMPAGES)
+		shared_changed(bpf_get_current_task_btf(), (struct mm_struct *)ctx->args[0]);
+	return 0;
+}
+
+static __always_inline __u64 pages_of(const struct folio *folio)
+{
+	__u64 flags = 0, order;
+
+	/* Its flags come first, a number up to 6.17 and a structure since (memdesc_flags_t). */
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	if (!(flags & 1ULL << bpf_core_enum_value(enum pageflags, PG_head)) ||
+	    !bpf_core_field_exists(struct folio, _flags_1))
+		return 1;
+	order = BPF_CORE_READ(folio, _flags_1) & 0xff;
+	return order <= FOLIO_ORDER_MOST ? 1ULL << order : 1;
+}
+
+/*
+ * Reclaim has written a page. Anonymous ones are counted where they leave their process. One of
+ * shared memory has left its file for swap (shmem_writeout() in mm/shmem.c) and lies in no mapping
+ * now; no process's count of swapped pages has it.
+ */
+SEC("?raw_tp/mm_vmscan_write_folio")
+int folio_written(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct folio *folio = (const struct folio *)ctx->args[0];
+	__u32 thread = task->pid, tgid = 0, *from;
+	__u64 pages;
+
+	if (stopped || BPF_CORE_READ(folio, mapping))
+		return 0;
+	from = bpf_map_lookup_elem(&unmapped_from, &thread);
+	if (from)
+		tgid = *from;
+	bpf_map_delete_elem(&unmapped_from, &thread);
+	pages = pages_of(folio);
+	swap_add(tgid, pushed_by(task, tgid), pages, 0, 0);
+	swap_add(tgid, SWAP_OUT_SHARED, pages, 0, 0);
 	return 0;
 }
 

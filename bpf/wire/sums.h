@@ -113,7 +113,8 @@ enum memtoll_swap_what {
 	SWAP_IN_ZSWAP = 7,
 	SWAP_IN_ZERO = 8,    /* all-zero pages, which are not kept anywhere */
 	SWAP_OUT_TRACED = 9, /* by that of another process that is traced too */
-	SWAP_WHATS = 10,
+	SWAP_OUT_SHARED = 10, /* of those that went out: pages of shared memory */
+	SWAP_WHATS = 11,
 };
 
 struct memtoll_swap_key {

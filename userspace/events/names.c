@@ -106,6 +106,7 @@ const char *swap_what_name(unsigned int what)
 		[SWAP_OUT_KSWAPD] = "out_kswapd",
 		[SWAP_OUT_OTHER] = "out_other",
 		[SWAP_OUT_TRACED] = "out_traced",
+		[SWAP_OUT_SHARED] = "shared_out",
 		[SWAP_IN_DEVICE] = "in_device",
 		[SWAP_IN_ZSWAP] = "in_zswap",
 		[SWAP_IN_ZERO] = "in_zero",

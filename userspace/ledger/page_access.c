@@ -66,13 +66,22 @@ struct site {
 };
 
 struct process_access {
-	GHashTable *tables; /* address >> TABLE_SHIFT -> struct return_table */
-	GHashTable *sites;  /* struct site, by its access -> itself */
+	GHashTable *tables;   /* address >> TABLE_SHIFT -> struct return_table */
+	GHashTable *sites;    /* struct site, by its access -> itself */
+	GHashTable *segments; /* struct segment that pages have returned to -> itself; or NULL */
 	bool exited;
+};
+
+/* Pages of shared memory: whoever's fault brings one back, it is the same page. */
+struct segment {
+	struct process_access pages; /* its tables alone */
+	uint64_t key;
+	unsigned int users;
 };
 
 struct accesses {
 	GHashTable *processes; /* pid -> struct process_access */
+	GHashTable *segments;  /* struct segment, by its key */
 	GPtrArray *changed;    /* struct site */
 	GArray *exited;	       /* pid_t */
 	size_t table_count;
@@ -103,7 +112,17 @@ static void process_free(gpointer data)
 
 	g_hash_table_destroy(process->tables);
 	g_hash_table_destroy(process->sites);
+	if (process->segments)
+		g_hash_table_destroy(process->segments);
 	g_free(process);
+}
+
+static void segment_free(gpointer data)
+{
+	struct segment *segment = data;
+
+	g_hash_table_destroy(segment->pages.tables);
+	g_free(segment);
 }
 
 struct accesses *accesses_new(void)
@@ -111,6 +130,7 @@ struct accesses *accesses_new(void)
 	struct accesses *accesses = g_new0(struct accesses, 1);
 
 	accesses->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
+	accesses->segments = g_hash_table_new_full(NULL, NULL, NULL, segment_free);
 	accesses->changed = g_ptr_array_new();
 	accesses->exited = g_array_new(FALSE, FALSE, sizeof(pid_t));
 	return accesses;
@@ -121,6 +141,7 @@ void accesses_free(struct accesses *accesses)
 	if (!accesses)
 		return;
 	g_hash_table_destroy(accesses->processes);
+	g_hash_table_destroy(accesses->segments);
 	g_ptr_array_free(accesses->changed, TRUE);
 	g_array_free(accesses->exited, TRUE);
 	g_free(accesses);
@@ -201,6 +222,48 @@ static void tables_clear(struct accesses *accesses, struct process_access *proce
 	g_hash_table_remove_all(process->tables);
 }
 
+/* Whose tables have the pages of the part: the process's, or those of the shared memory it is in. */
+static struct process_access *pages_of(struct accesses *accesses, struct process_access *process,
+				       const struct memtoll_run *part)
+{
+	uint64_t key = part->inode ^ (uint64_t)part->dev << 40;
+	struct segment *segment;
+
+	if (part->area != AREA_SHARED || !part->inode)
+		return process;
+	segment = g_hash_table_lookup(accesses->segments, GSIZE_TO_POINTER(key));
+	if (!segment) {
+		segment = g_new0(struct segment, 1);
+		segment->key = key;
+		segment->pages.tables = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+		g_hash_table_insert(accesses->segments, GSIZE_TO_POINTER(key), segment);
+	}
+	if (!process->segments)
+		process->segments = g_hash_table_new(NULL, NULL);
+	segment->users += g_hash_table_add(process->segments, segment);
+	return &segment->pages;
+}
+
+/* The process uses no shared memory any more: what nobody uses is forgotten. */
+static void leave_segments(struct accesses *accesses, struct process_access *process)
+{
+	GHashTableIter iter;
+	gpointer key;
+
+	if (!process->segments)
+		return;
+	g_hash_table_iter_init(&iter, process->segments);
+	while (g_hash_table_iter_next(&iter, &key, NULL)) {
+		struct segment *segment = key;
+
+		if (--segment->users)
+			continue;
+		tables_clear(accesses, &segment->pages);
+		g_hash_table_remove(accesses->segments, GSIZE_TO_POINTER(segment->key));
+	}
+	g_hash_table_remove_all(process->segments);
+}
+
 /* The units of [start, end) that have a table. Free with g_array_free. */
 static GArray *units_of(const struct process_access *process, uint64_t start, uint64_t end)
 {
@@ -261,13 +324,13 @@ static void forget_in_table(struct return_table *table, uint64_t from, uint64_t 
 	}
 }
 
-void accesses_forget(struct accesses *accesses, pid_t pid, uint64_t start, uint64_t end)
+static void forget_pages(struct accesses *accesses, struct process_access *process, uint64_t start,
+			 uint64_t end)
 {
-	struct process_access *process = process_find(accesses, pid);
 	GArray *units;
 	guint i;
 
-	if (!process || !g_hash_table_size(process->tables) || start >= end)
+	if (!g_hash_table_size(process->tables))
 		return;
 	units = units_of(process, start, end);
 	for (i = 0; i < units->len; i++) {
@@ -281,6 +344,24 @@ void accesses_forget(struct accesses *accesses, pid_t pid, uint64_t start, uint6
 			table_remove(accesses, process, unit);
 	}
 	g_array_free(units, TRUE);
+}
+
+void accesses_forget(struct accesses *accesses, pid_t pid, uint64_t start, uint64_t end)
+{
+	struct process_access *process = process_find(accesses, pid);
+	GHashTableIter iter;
+	gpointer key;
+
+	if (!process || start >= end)
+		return;
+	forget_pages(accesses, process, start, end);
+	if (!process->segments)
+		return;
+	/* What others have mapped, too, is still there. */
+	g_hash_table_iter_init(&iter, process->segments);
+	while (g_hash_table_iter_next(&iter, &key, NULL))
+		if (((struct segment *)key)->users == 1)
+			forget_pages(accesses, &((struct segment *)key)->pages, start, end);
 }
 
 /* Where the new place cannot be followed a page's count is lost: it begins anew. */
@@ -522,7 +603,7 @@ void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 	site = site_get(process, part, allocated_fn, allocated_stack);
 	if (swapped) {
 		site->access.in_pages += part->pages;
-		count_returns(accesses, process, &site->access, part);
+		count_returns(accesses, pages_of(accesses, process, part), &site->access, part);
 	} else {
 		site->access.first_pages += part->pages;
 	}
@@ -612,6 +693,7 @@ void accesses_restart(struct accesses *accesses, pid_t pid)
 		return;
 	process->exited = false;
 	tables_clear(accesses, process);
+	leave_segments(accesses, process);
 	g_hash_table_iter_init(&iter, process->sites);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct site *site = value;
@@ -630,6 +712,7 @@ void accesses_exit(struct accesses *accesses, pid_t pid)
 	if (!process || process->exited)
 		return;
 	tables_clear(accesses, process);
+	leave_segments(accesses, process);
 	process->exited = true;
 	g_array_append_val(accesses->exited, pid);
 }
@@ -652,6 +735,7 @@ void accesses_each(struct accesses *accesses, access_fn *on_access, void *contex
 		/* A new process may have got the same id. */
 		if (process && process->exited) {
 			tables_clear(accesses, process);
+			leave_segments(accesses, process);
 			g_hash_table_remove(accesses->processes, GINT_TO_POINTER(pid));
 		}
 	}

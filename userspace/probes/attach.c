@@ -148,6 +148,8 @@ bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf)
 	probes->swap_followed = true;
 	if (bpf_program__autoload(bpf->progs.rss_changed))
 		attach_program(probes, bpf->progs.rss_changed);
+	if (bpf_program__autoload(bpf->progs.folio_written))
+		attach_program(probes, bpf->progs.folio_written);
 	if (bpf_program__autoload(bpf->progs.memcg_counted))
 		probes->swap_in_counted = !attach_program(probes, bpf->progs.memcg_counted);
 	return probes->swap_in_counted;

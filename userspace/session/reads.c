@@ -240,6 +240,8 @@ void reads_fault(struct reads *reads, const struct memtoll_run *run)
 		     run->fault_class == FAULT_ZERO_MTHP || run->fault_class == FAULT_ZERO_POPULATED ||
 		     run->fault_class == FAULT_COW ||
 		     run->fault_class == FAULT_SHARED_ZERO;
+	/* A page of shared memory is the same one in each process that has it at this address. */
+	uint64_t owner = run->area == AREA_SHARED && run->inode ? run->inode : run->tgid;
 	uint64_t page = run->address / MEMTOLL_PAGE_SIZE, i;
 
 	if (!back && !first)
@@ -248,7 +250,7 @@ void reads_fault(struct reads *reads, const struct memtoll_run *run)
 		reads->pages = reuse_new(PAGES_FOLLOWED);
 	/* Addresses have 47 bits, so their pages 35, or 44 with five levels of page tables. */
 	for (i = 0; i < run->pages; i++)
-		reuse_use(reads->pages, (uint64_t)run->tgid << 40 ^ (page + i), back);
+		reuse_use(reads->pages, owner << 40 ^ (page + i), back);
 	reads->pages_used = true;
 }
 

@@ -523,7 +523,15 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('swap-in', 3, 2, 'back_pattern = ''random''',
 'Or make what is in use smaller, and keep on one page what is used together.'),
 ('swap-in', 3, 3, '1', 'Or make its working set smaller.'),
-('swap-in', 4, 1, '1', 'This is no matter of the allocator''s settings.'),
+('swap-in', 4, 1, 'swap_segment LIKE ''/%'' AND swap_segment NOT LIKE ''/memfd:%''
+	AND swap_segment NOT LIKE ''/SYSV%''',
+'What is kept on tmpfs ({swap_segment}) is memory: delete there what is not needed any more, or put
+	it on a disk.'),
+('swap-in', 4, 2, 'swap_segment IS NOT NULL',
+'It is shared memory: a smaller segment (a pool, buffers) that fits beside the rest saves all of it.
+	Locked (mlock, SHM_LOCK) or in huge pages of hugetlbfs (MFD_HUGETLB, SHM_HUGETLB) it is
+	never pushed out, but something else is instead.'),
+('swap-in', 4, 3, '1', 'This is no matter of the allocator''s settings.'),
 ('swap-in', 5, 1, '(SELECT swap_half_bytes < swap_most_bytes FROM read_measure)',
 'Less helps in part: {swap_half} more would save half of the swap-ins, {swap_most} more
 	{swap_most_saved}.'),

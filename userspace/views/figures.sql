@@ -66,6 +66,9 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'swap.in' THEN touched_place END) AS swap_place,
 		MAX(CASE toll WHEN 'swap.in' THEN call END) AS swap_call,
 		MAX(CASE toll WHEN 'swap.in' THEN allocated_place END) AS swap_made,
+		-- '': it has no name
+		MAX(CASE WHEN toll = 'swap.in' AND area LIKE 'shared%'
+			THEN LTRIM(SUBSTR(area, 7)) END) AS swap_segment,
 		MAX(CASE toll WHEN 'cow' THEN touched_place END) AS cow_place,
 		MAX(CASE toll WHEN 'file.fault' THEN touched_place END) AS file_place,
 		MAX(CASE toll WHEN 'file.read' THEN touched_place END) AS read_place,
@@ -290,7 +293,8 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('swap_faults', 'c', 'swap_faults'), ('swap_bytes', 'b', 'swap_bytes'),
 ('swap_major', 'c', 'swap_major'), ('swap_place', 'x', 'swap_place'),
 ('swap_call', 'x', 'NULLIF(swap_call, '''')'), ('swap_made', 'x', 'swap_made'),
-('cow_time', 't', 'cow_ns'), ('cow_faults', 'c', 'cow_faults'), ('cow_bytes', 'b', 'cow_bytes'),
+('swap_segment', 'x', 'swap_segment'), ('cow_time', 't', 'cow_ns'),
+('cow_faults', 'c', 'cow_faults'), ('cow_bytes', 'b', 'cow_bytes'),
 ('cow_place', 'x', 'cow_place'), ('file_time', 't', 'file_ns'),
 ('file_faults', 'c', 'file_faults'), ('file_major', 'c', 'file_major'),
 ('file_place', 'x', 'file_place'), ('read_place', 'x', 'read_place'),

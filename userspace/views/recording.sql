@@ -452,7 +452,8 @@ CREATE TABLE sample (
 -- out_kswapd, out_other (its pages pushed out to swap: by itself, by another traced process, by
 -- kswapd, by a process that is not traced); in_device, in_zswap, in_zero (pages it brought in by
 -- its faults, read-ahead included: from a device, from zswap, all-zero pages that are stored
--- nowhere). pid 0 stands for all processes that are not traced.
+-- nowhere); shared_out (of those out_*, pages of shared memory: each counts once, for one of the
+-- processes that had it mapped). pid 0 stands for all processes that are not traced.
 CREATE TABLE swap (
 	slice      INTEGER NOT NULL,
 	pid        INTEGER NOT NULL,

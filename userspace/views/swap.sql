@@ -24,6 +24,8 @@ FROM process_fault;
 
 -- One row: the memory that the target may use, had at most, and would need. rss and swap: peaks of
 -- the sums over all processes at the ends of slices (memory that processes share counts in each).
+-- Shared memory that is swapped is in no process's swap_bytes: it is what of it went out and did
+-- not come back, freed or not.
 --
 -- fits_bytes, the limit at which swap-ins would stop. What has to be resident at once is what was,
 -- and what was out although it was wanted again. Each page that came back was wanted; of them no
@@ -33,6 +35,14 @@ FROM process_fault;
 -- use different memory.
 CREATE VIEW memory AS
 WITH
+shared AS MATERIALIZED (
+	SELECT slice, SUM(SUM(pages)) OVER (ORDER BY slice) * 4096 AS bytes FROM (
+		SELECT slice, pages FROM swap WHERE what = 'shared_out' AND pid > 0
+		UNION ALL SELECT slice, -pages FROM fault
+			WHERE EXISTS (SELECT 1 FROM swap WHERE what = 'shared_out')
+			AND area = 'shared' AND class LIKE 'swap!_%' ESCAPE '!')
+	GROUP BY slice
+),
 change(slice, rss, swapped) AS (
 	SELECT slice, rss_bytes - COALESCE(LAG(rss_bytes) OVER life, 0),
 		COALESCE(swap_bytes, 0) - COALESCE(LAG(swap_bytes) OVER life, 0)
@@ -46,6 +56,9 @@ change(slice, rss, swapped) AS (
 		SELECT pid, rss_bytes, swap_bytes, MAX(slice) AS slice FROM process_slice
 		WHERE rss_bytes IS NOT NULL GROUP BY pid) l ON l.pid = p.pid
 	WHERE p.end_ns IS NOT NULL
+	UNION ALL	-- what came back and had not gone out before was out at the start
+	SELECT slice, NULL, bytes - LAG(bytes, 1, (SELECT MIN(0, MIN(bytes)) FROM shared))
+		OVER (ORDER BY slice) FROM shared
 ),
 held AS (
 	SELECT slice, SUM(SUM(rss)) OVER (ORDER BY slice) AS rss,

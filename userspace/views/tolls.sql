@@ -616,7 +616,8 @@ touched AS (	-- numbers first, and no text made: of hours there are millions of 
 ),
 part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, count, bytes) AS (
 	SELECT fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack,
-		CASE WHEN f.allocated_call <> '' THEN ''
+		-- a mapping that processes share has its own, and is somebody's
+		CASE WHEN f.allocated_call <> '' AND f.area <> 'shared' THEN ''
 			ELSE RTRIM(f.area || ' ' || f.area_name) END
 			AS area, NULL,
 		SUM(f.faults * fp.mean_ns + f.blocked_ns

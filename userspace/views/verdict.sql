@@ -87,7 +87,11 @@ template AS (
 		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
 			|| '({swap_from}), most at {swap_place}'
 			|| CASE WHEN m.swap_call <> ''
-				THEN ', in memory of {swap_call} at {swap_made}.'
+				THEN CASE WHEN m.swap_segment IS NULL THEN ', in '
+					ELSE ', in shared ' END
+					|| 'memory of {swap_call} at {swap_made}.'
+				WHEN m.swap_segment <> ''
+				THEN ', in shared memory ({swap_segment}).'
 				ELSE '.' END
 		WHEN 'reclaim' THEN 'it had to reclaim memory itself {reclaim_count} times, '
 			|| 'because '

@@ -605,6 +605,55 @@ static void test_fork_and_exec(void **state)
 	assert_int_equal(only_site(ledger).distinct_pages, 2 * 211);
 }
 
+static void fault_shared(struct ledger *ledger, pid_t pid, uint64_t address, uint64_t pages)
+{
+	struct memtoll_run run = {
+		.tgid = pid,
+		.fault_class = FAULT_SWAP,
+		.area = AREA_SHARED,
+		.inode = 7919,
+		.dev = 1,
+		.address = address,
+		.pages = pages,
+		.faults = pages,
+	};
+
+	run.first_ns = run.last_ns = now();
+	ledger_run(ledger, &run);
+}
+
+/* A page of shared memory is one page, whichever process brings it back. */
+static void test_shared_memory(void **state)
+{
+	struct ledger *ledger = *state;
+	struct sites sites;
+
+	fault_shared(ledger, PID, BASE, 211);
+	fault_shared(ledger, PID + 1, BASE, 211);
+	fault_shared(ledger, PID, BASE, 307);
+	sites = collect(ledger);
+	assert_int_equal(sites.count, 2);
+	assert_int_equal(sites.site[0].in_pages, 211 + 307);
+	assert_int_equal(sites.site[0].distinct_pages, 307);
+	assert_int_equal(sites.site[0].max_returns, 3);
+	assert_int_equal(sites.site[1].in_pages, 211);
+	assert_int_equal(sites.site[1].distinct_pages, 0);
+	assert_int_equal(sites.site[1].max_returns, 2);
+	/* One of them unmaps it, or ends: the pages are there still. */
+	map_call(ledger, MAP_FN_MUNMAP, 0, BASE, 307, 0, 0);
+	fault_shared(ledger, PID + 1, BASE, 1);
+	assert_int_equal(only_site(ledger).max_returns, 4);
+	ledger_exit(ledger, PID);
+	collect(ledger);
+	fault_shared(ledger, PID + 1, BASE, 1);
+	assert_int_equal(only_site(ledger).max_returns, 5);
+	/* The last one: then they are others. */
+	ledger_exit(ledger, PID + 1);
+	collect(ledger);
+	fault_shared(ledger, PID + 2, BASE, 1);
+	assert_int_equal(only_site(ledger).max_returns, 1);
+}
+
 /* A process that has exited is reported once more, and its tables are freed. */
 static void test_exit(void **state)
 {
@@ -733,7 +782,7 @@ int main(void)
 		TEST(test_wandering_page), TEST(test_reallocated_pages),
 		TEST(test_fork_and_exec),  TEST(test_exit),
 		TEST(test_memory_bound),   TEST(test_many_returns),
-		TEST(test_areas),
+		TEST(test_areas),	   TEST(test_shared_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,6 +89,80 @@ def test_cyclic_sweep(boxed: Facts) -> None:
     assert "all passes over a part that fits" in advice(boxed)["swap-in"]
 
 
+def shared(made: Facts, segment: str, **owners: Any) -> None:
+    """A segment of 160 MiB, four passes: twice as much as may be kept, so that half of it is out at a time."""
+    pages = 20 * CHUNK_PAGES
+    where = {"area": "shared", "area_name": segment, "touched_stack": touch_stack(made), **owners}
+    made.fault("shared_zero", pages, 2 * US, **where)
+    made.fault("swap_major", 3 * pages // 8, 20 * US, **where, blocked_ns=3 * pages // 8 * 10 * US)
+    made.fault("swap_minor", 3 * pages - 3 * pages // 8, 8 * US, slice=2, **where)
+    made.access(
+        owners.get("allocated_call", ""),
+        owners.get("allocated_stack", 0),
+        pages,
+        3 * pages,
+        **({} if owners else {"area": "shared", "area_name": segment}),
+    )
+    made.swap("reclaim_memcg", 144_000, count=2_900, cpu_ns=500 * MS)
+    for number, out in ((1, 3 * pages // 8 + 20_011), (2, 3 * pages - 3 * pages // 8)):
+        made.swap("out_self", out, slice=number)
+        made.swap("shared_out", out, slice=number)
+
+
+def no_gauge_of_swap(made: Facts) -> None:
+    made.database.execute("UPDATE process_slice SET swap_bytes = 0")
+
+
+def test_shared_memory(boxed: Facts) -> None:
+    no_gauge_of_swap(boxed)
+    shared(boxed, "/memfd:pool")
+    assert boxed.toll("swap.in")["pages"] == 3 * 20 * CHUNK_PAGES
+    assert boxed.toll("swap.out")["pages"] == 3 * 20 * CHUNK_PAGES + 20_011
+    assert boxed.toll("file.fault")["count"] == 0
+    row = memory(boxed)
+    # No process's own count of swapped pages has them.
+    assert row["swap_peak_bytes"] == 20_011 * PAGE
+    # Resident peaked in the first slice, and what was held in all as well.
+    assert row["fits_bytes"] == 80 * MIB + 20_011 * PAGE
+    said = verdict(boxed)
+    assert said["dominant"] == "swap"
+    assert "in shared memory (/memfd:pool)." in said["sentence"]
+    assert "came back 3.0 times" in said["sentence"]
+    told = advice(boxed)["swap-in"]
+    assert "a smaller segment" in told
+    assert "the allocator" not in told
+    assert "file-fault" not in advice(boxed)
+
+
+def test_shared_memory_that_was_out_before(boxed: Facts) -> None:
+    """Attached to: 10,007 pages come back that went before; what was out at that time was as much at least."""
+    no_gauge_of_swap(boxed)
+    boxed.fault("swap_major", 10_007, 20 * US, area="shared", area_name="/SYSV00001234")
+    boxed.access("", 0, 0, 10_007, area="shared", area_name="/SYSV00001234", distinct_pages=10_007)
+    boxed.swap("shared_out", 7, slice=1)
+    boxed.swap("out_self", 7, slice=1)
+    boxed.swap("shared_out", 3_001, slice=2)
+    boxed.swap("out_self", 3_001, slice=2)
+    row = memory(boxed)
+    assert row["swap_peak_bytes"] == 3_001 * PAGE
+    assert row["came_back_bytes"] == 10_007 * PAGE
+
+
+def test_shared_memory_of_a_mapping(boxed: Facts) -> None:
+    made = boxed.stack(("mmap", "", 0), ("make_pool", "/src/pool.c", 17))
+    shared(boxed, "", allocated_stack=made, allocated_call="mmap")
+    assert "in shared memory of mmap at pool.c:17 (make_pool)." in verdict(boxed)["sentence"]
+    assert "a smaller segment" in advice(boxed)["swap-in"]
+    assert {(row["call"], row["area"]) for row in boxed.rows("SELECT call, area FROM sites WHERE toll = 'swap.in'")} == {
+        ("mmap", "shared")
+    }
+
+
+def test_files_on_tmpfs_are_memory(boxed: Facts) -> None:
+    shared(boxed, "/dev/shm/cache.bin")
+    assert "What is kept on tmpfs (/dev/shm/cache.bin) is memory" in advice(boxed)["swap-in"]
+
+
 def test_one_nanosecond_belongs_to_one_toll(boxed: Facts) -> None:
     cyclic(boxed)
     tolls = boxed.rows("SELECT toll, time_ns, blocked_ns FROM toll WHERE time_ns > 0")
