@@ -21,6 +21,7 @@
 #include "memory/page_state.bpf.h"
 #include "stacks/stack.bpf.h"
 #include "probes/stores.bpf.h"
+#include "probes/syscall.bpf.h"
 
 #define INSTRUCTION_BYTES 16 /* of the longest one, and more */
 
@@ -174,6 +175,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	sample->map_fn = in_map(thread) ? thread->map.map_fn : MAP_FN_NONE;
 	sample->flags = user ? SAMPLE_USER : in_read(thread) ? SAMPLE_READ : 0;
 	sample->kernel_frames = 0;
+	sample->syscall = -1;
 	sample->time_ns = bpf_ktime_get_ns();
 	windows_end(sample->time_ns);
 	thread->sample_walk_ns = sample_begin();
@@ -184,6 +186,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	} else {
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
+		sample->syscall = syscall_nr(regs);
 		ip = PT_REGS_IP(regs);
 		sp = PT_REGS_SP(regs);
 		bp = PT_REGS_FP(regs);

@@ -28,6 +28,7 @@
 #include "memory/page_state.bpf.h"
 #include "stacks/stack.bpf.h"
 #include "probes/fault.bpf.h"
+#include "probes/populate.bpf.h"
 #include "probes/read.bpf.h"
 #include "probes/syscall.bpf.h"
 
@@ -354,6 +355,7 @@ int read_enter(struct sys_enter_args *ctx)
 		reads_emit(thread);
 	}
 	read->faults = 0;
+	read->minor_before = task->min_flt;
 	read->fault_cpu_ns = 0;
 	read->fault_blocked_ns = 0;
 	read->fault_switches = 0;
@@ -449,6 +451,38 @@ static __always_inline void aio_submitted(struct task_struct *task, struct threa
 		lose(LOST_READ_ASYNC, count - AIO_REQUESTS);
 }
 
+/*
+ * Past the page cache the device writes to the program's own pages: those that are not there yet
+ * the kernel faults in itself. How many.
+ */
+static __always_inline __u64 read_populated(struct task_struct *task, struct thread *thread,
+					    __u64 now, __u64 stack_id)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct populated *populated = &thread->populated;
+	const struct open_read *read = &thread->read;
+	__u64 address = PT_REGS_PARM2_SYSCALL(regs);
+
+	if (!(read->flags & READ_DIRECT))
+		return 0;
+	populated->faults = sub_sat(task->min_flt - read->minor_before, read->faults);
+	if (!populated->faults)
+		return 0;
+	if (read->read_fn != READ_FN_READ && read->read_fn != READ_FN_PREAD &&
+	    bpf_probe_read_user(&address, sizeof(address), (void *)address))
+		return 0;
+	thread->map.may_populate = 0;
+	populated->address = address;
+	populated->len = 0;
+	populated->majors = 0;
+	populated->cpu_ns = 0;
+	populated->now = now;
+	populated->stack_id = stack_id;
+	populated->reads = 0;
+	populate_end(thread);
+	return populated->faults;
+}
+
 SEC("?tp")
 int read_exit(struct sys_exit_args *ctx)
 {
@@ -486,6 +520,7 @@ int read_exit(struct sys_exit_args *ctx)
 	key->inode = read->inode;
 	key->flags = read->flags;
 	key->stack_id = stack_of_read(task, thread);
+	read->faults += read_populated(task, thread, now, key->stack_id);
 	read->read_fn = READ_FN_NONE;
 	if (ctx->ret > 0)
 		run_of_reads(task, thread, key, read->position, ctx->ret);

@@ -94,6 +94,7 @@ struct open_read {
 	__u32 read_fn;
 	__u32 flags;	    /* READ_* */
 	__u32 faults;	    /* minor ones inside */
+	__u64 minor_before; /* the thread's, by the kernel's count */
 	__u64 fault_cpu_ns; /* major faults inside: they have their own toll */
 	__u64 fault_blocked_ns;
 	__u64 fault_switches; /* voluntary ones */

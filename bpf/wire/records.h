@@ -222,7 +222,7 @@ struct memtoll_sample {
 	__u64 kernel[MEMTOLL_KERNEL_DEPTH];
 	__u64 store; /* where the code at ip stores next; 0: not known */
 	__u32 stores;
-	__u32 unused;
+	__s32 syscall; /* that it is in, or comes from; -1: none */
 };
 
 _Static_assert(sizeof(struct memtoll_sample) == 56 + 8 * MEMTOLL_KERNEL_DEPTH,

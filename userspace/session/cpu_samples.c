@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "bpf/wire/stacks.h"
 #include "events/names.h"
+#include "events/syscall_names.h"
 #include "ledger/ledger.h"
 #include "session/sample_place.h"
 #include "session/store_code.h"
@@ -22,7 +23,7 @@
 struct sample_key {
 	uint32_t pid;
 	uint16_t place;
-	uint16_t in_fn;
+	uint16_t in_fn; /* of PLACE_POPULATE and PLACE_PAGES: number of the system call */
 	uint64_t stack_id;
 	uint64_t allocated_stack;
 	uint32_t allocated_fn;
@@ -262,6 +263,11 @@ static void find_owner(struct cpu_samples *samples, struct held *held)
 
 /* ---- counting ---- */
 
+static bool names_syscall(enum place place)
+{
+	return place == PLACE_POPULATE || place == PLACE_PAGES;
+}
+
 static void add_judged(struct cpu_samples *samples, const struct held *held, enum stored stored)
 {
 	struct sample_key key = {
@@ -277,6 +283,8 @@ static void add_judged(struct cpu_samples *samples, const struct held *held, enu
 		key.allocated_fn = held->owner.fn;
 		key.bytes_per_16_cycles = held->by.bytes_per_16_cycles;
 	}
+	if (names_syscall(key.place))
+		key.in_fn = held->sample.syscall;
 	count = g_hash_table_lookup(samples->counts, &key);
 	if (!count) {
 		count = g_new0(struct sample_count, 1);
@@ -348,7 +356,8 @@ int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
 		struct sample_fact fact = {
 			.pid = (pid_t)key->pid,
 			.place = sample_place_name(key->place),
-			.in_call = fn_name(key->in_fn),
+			.in_call = names_syscall(key->place) ? syscall_name((int16_t)key->in_fn) :
+							       fn_name(key->in_fn),
 			.stack_id = key->stack_id,
 			.allocated_stack = key->allocated_stack,
 			.allocated_call = key->allocated_fn == ALLOCATED_MMAP ?

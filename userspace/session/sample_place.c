@@ -8,58 +8,92 @@
 
 const char *sample_place_name(enum place place)
 {
-	static const char *const names[] = { "memset", "calloc_memset", "allocator", "fault", "map",
-					     "read",   "probe",		"kernel",    "user",  "copy" };
+	static const char *const names[] = { "memset", "calloc_memset", "allocator", "fault",
+					     "map",    "read",		"probe",     "kernel",
+					     "user",   "copy",		"populate",  "pages" };
 
 	return names[place];
 }
 
-/* As many as sample_judge.code holds. The ones of a fault are its first. */
-#define FAULT_CODE 3
+/* Code of the kernel by what it does; in_code() takes a range of them. */
+static const char *const kernel_names[] = {
+	[CODE_FAULT] = "handle_mm_fault",
+	/* Of a fault that the program takes itself. */
+	[CODE_ENTRY] = "exc_page_fault",
+	"asm_exc_page_fault",
+	/* The breakpoint, the step over the instruction it replaced, the way back. */
+	[CODE_PROBE] = "asm_exc_int3",
+	"exc_int3",
+	"asm_exc_debug",
+	"exc_debug_user",
+	"uprobe_notify_resume",
+	"__x64_sys_uretprobe",
+	"__x64_sys_uprobe",
+	"__do_sys_uretprobe",
+	/* Where a fault clears no page. */
+	[CODE_NO_CLEAR] = "filemap_fault",
+	"filemap_map_pages",
+	"do_swap_page",
+	"do_wp_page",
+	/* What frees the pages of a file or of a process, and what makes those of shared memory. */
+	[CODE_PAGES] = "exit_mmap",
+	"unmap_vmas",
+	"tlb_finish_mmu",
+	"truncate_inode_pages_range",
+	"shmem_undo_range",
+	"shmem_fallocate",
+};
 
 void sample_judge_prepare(struct sample_judge *judge)
 {
-	static const char *const names[] = {
-		"handle_mm_fault", "exc_page_fault", "asm_exc_page_fault",
-		/* The breakpoint, the step over the instruction it replaced, the way back. */
-		"asm_exc_int3", "exc_int3", "asm_exc_debug", "exc_debug_user",
-		"uprobe_notify_resume", "__x64_sys_uretprobe", "__x64_sys_uprobe",
-		"__do_sys_uretprobe"
-	};
 	size_t i;
 
-	G_STATIC_ASSERT(G_N_ELEMENTS(names) == G_N_ELEMENTS(judge->code));
-	for (i = 0; i < G_N_ELEMENTS(names); i++)
-		judge->code[i].name = names[i];
-	kallsyms_find(NULL, judge->code, G_N_ELEMENTS(names));
+	G_STATIC_ASSERT(G_N_ELEMENTS(kernel_names) == CODE_COUNT);
+	for (i = 0; i < CODE_COUNT; i++)
+		judge->code[i].name = kernel_names[i];
+	kallsyms_find(NULL, judge->code, CODE_COUNT);
 }
 
-static bool in_code(const struct kernel_function *code, size_t count,
+/* Whether a frame of the kernel's stack lies in the functions from `first` to the one before `end`. */
+static bool in_code(const struct sample_judge *judge, enum kernel_code first, enum kernel_code end,
 		    const struct memtoll_sample *sample)
 {
+	const struct kernel_function *code = judge->code;
 	size_t i, k;
 
 	for (i = 0; i < sample->kernel_frames && i < MEMTOLL_KERNEL_DEPTH; i++)
-		for (k = 0; k < count; k++)
+		for (k = first; k < end; k++)
 			if (sample->kernel[i] >= code[k].start && sample->kernel[i] < code[k].end)
 				return true;
 	return false;
+}
+
+/*
+ * A fault that the kernel takes for the program: get_user_pages(), for ioctl, process_vm_writev,
+ * io_uring_register. In a mapping call or a read that is watched it is part of that one's record.
+ */
+static bool is_populating(const struct sample_judge *judge, const struct memtoll_sample *sample)
+{
+	return !sample->map_fn && !(sample->flags & SAMPLE_READ) && judge->code[CODE_ENTRY].end &&
+	       !in_code(judge, CODE_ENTRY, CODE_PROBE, sample) &&
+	       !in_code(judge, CODE_NO_CLEAR, CODE_PAGES, sample);
 }
 
 enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample,
 			enum stored stored)
 {
 	if (!(sample->flags & SAMPLE_USER)) {
-		if (in_code(judge->code, FAULT_CODE, sample))
-			return PLACE_FAULT;
+		if (in_code(judge, CODE_FAULT, CODE_PROBE, sample))
+			return is_populating(judge, sample) ? PLACE_POPULATE : PLACE_FAULT;
 		if (sample->flags & SAMPLE_PROBE ||
-		    in_code(judge->code + FAULT_CODE, G_N_ELEMENTS(judge->code) - FAULT_CODE,
-			    sample))
+		    in_code(judge, CODE_PROBE, CODE_NO_CLEAR, sample))
 			return PLACE_PROBE;
 		if (sample->map_fn)
 			return PLACE_MAP;
 		if (sample->flags & SAMPLE_READ)
 			return PLACE_READ;
+		if (in_code(judge, CODE_PAGES, CODE_COUNT, sample))
+			return PLACE_PAGES;
 		return sample->in_fn ? PLACE_ALLOCATOR : PLACE_KERNEL;
 	}
 	if (sample->flags & SAMPLE_PROBE)
@@ -68,7 +102,9 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 		return PLACE_CALLOC_MEMSET;
 	if (sample->in_fn)
 		return PLACE_ALLOCATOR;
-	return stored == STORED_ZERO ? PLACE_MEMSET : stored == STORED_COPY ? PLACE_COPY : PLACE_USER;
+	return stored == STORED_ZERO ? PLACE_MEMSET :
+	       stored == STORED_COPY ? PLACE_COPY :
+				       PLACE_USER;
 }
 
 unsigned int sample_fn_of_symbol(const char *symbol)

@@ -19,7 +19,10 @@ enum place {
 	PLACE_PROBE,
 	PLACE_KERNEL,
 	PLACE_USER,
-	PLACE_COPY
+	PLACE_COPY,
+	/* In system calls that are not watched: faults taken for the program, and pages freed. */
+	PLACE_POPULATE,
+	PLACE_PAGES
 };
 
 /* What the code at a sample in user mode stores. */
@@ -28,9 +31,18 @@ enum stored { STORED_NOTHING, STORED_ZERO, STORED_OTHER, STORED_COPY };
 /* Column place of table sample. */
 const char *sample_place_name(enum place place);
 
-/* Code of the kernel that only runs in a fault, and in a uprobe: one after the other. */
+/* Functions of the kernel that say what a sample in it does, by kind. */
+enum kernel_code {
+	CODE_FAULT = 0,
+	CODE_ENTRY = 1,
+	CODE_PROBE = 3,
+	CODE_NO_CLEAR = 11,
+	CODE_PAGES = 15,
+	CODE_COUNT = 21
+};
+
 struct sample_judge {
-	struct kernel_function code[11];
+	struct kernel_function code[CODE_COUNT];
 };
 
 void sample_judge_prepare(struct sample_judge *judge);
