@@ -30,6 +30,7 @@
 #include "probes/fault.bpf.h"
 #include "probes/fault_sequence.bpf.h"
 #include "probes/fault_streams.bpf.h"
+#include "probes/page_cache.bpf.h"
 
 /* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
 #define SWAP_TYPE_SHIFT 59
@@ -213,6 +214,9 @@ int run_close(struct thread *thread)
 	run = &thread->run;
 	if (!run->faults)
 		return 0;
+	/* Pages that it used came in before. */
+	if (thread->fill.pages)
+		fills_emit(thread);
 	if (run_is_plain(run)) {
 		series_add(&thread->series, run);
 	} else {

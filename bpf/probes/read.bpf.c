@@ -28,6 +28,7 @@
 #include "memory/page_state.bpf.h"
 #include "stacks/stack.bpf.h"
 #include "probes/fault.bpf.h"
+#include "probes/page_cache.bpf.h"
 #include "probes/populate.bpf.h"
 #include "probes/read.bpf.h"
 #include "probes/syscall.bpf.h"
@@ -109,6 +110,9 @@ __hidden int passes_flush(struct task_struct *task, struct thread *thread)
 int reads_emit(struct thread *thread)
 {
 	if (thread && thread->reads.reads) {
+		/* What was read came in before. */
+		if (thread->fill.pages)
+			fills_emit(thread);
 		emit(&thread->reads, sizeof(thread->reads), LOST_RING_READ, thread->reads.reads,
 		     false);
 		thread->reads.reads = 0;

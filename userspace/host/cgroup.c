@@ -413,7 +413,7 @@ static void group_init(struct memory_cgroup *group, int version, char *path)
 	group->version = version;
 	group->path = path;
 	group->limit_bytes = group->swap_limit_bytes = -1;
-	group->usage_bytes = group->peak_bytes = -1;
+	group->usage_bytes = group->peak_bytes = group->file_bytes = -1;
 }
 
 /*
@@ -535,6 +535,8 @@ static void on_counter(void *context, const char *name, int64_t value)
 			return;
 		name += strlen("total_");
 	}
+	if (!strcmp(name, "active_file") || !strcmp(name, "inactive_file"))
+		watched->group.file_bytes += value;
 	for (i = 0; i < COUNTERS; i++) {
 		struct counter *counter = &watched->counters[i];
 
@@ -563,6 +565,7 @@ static bool read_counters(struct watched *watched)
 		}
 	}
 	watched->inode = status.st_ino;
+	watched->group.file_bytes = 0;
 	each_stat(watched->group.directory, on_counter, watched);
 	return true;
 }

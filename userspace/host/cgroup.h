@@ -38,6 +38,7 @@ struct memory_cgroup {
 	int64_t swap_limit_bytes; /* swap it may use; -1: no limit */
 	int64_t usage_bytes;
 	int64_t peak_bytes;
+	int64_t file_bytes; /* page cache of files, where the group is watched */
 };
 
 /* False when the process has ended or the kernel has no memory cgroups. */

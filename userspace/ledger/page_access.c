@@ -630,19 +630,44 @@ static bool page_comes(struct access *access, struct return_table *table, uint64
 	return again;
 }
 
-void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill)
+/* Of what brought pages in, of the file that is in the place of a process. */
+static struct site *fill_site(struct process_access *process, const struct memtoll_fill *fill)
 {
 	const struct memtoll_run part = {
-		.tgid = file,
 		.area = fill->flags,
 		.inode = fill->inode,
 		.dev = fill->dev,
 	};
+
+	return site_get(process, &part, FN_NONE, 0);
+}
+
+static void use_pages(struct process_access *process, struct site *site, uint64_t page,
+		      uint64_t pages)
+{
+	uint64_t end = page + pages;
+
+	for (; page < end; page++) {
+		struct return_table *table = table_find(process, page / TABLE_PAGES);
+		uint16_t *state = table ? &table->returns[page % TABLE_PAGES] : NULL;
+
+		if (!table) {
+			page |= TABLE_PAGES - 1;
+		} else if (*state && !(*state & USED)) {
+			*state |= USED;
+			site->access.used_pages++;
+		}
+	}
+}
+
+void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill)
+{
 	struct process_access *process = process_get(accesses, file);
-	struct site *site = site_get(process, &part, FN_NONE, 0);
+	struct site *site = fill_site(process, fill);
 	struct access *access = &site->access;
 	uint64_t page = fill->start, first = 0, again = 0;
 
+	access->pid = file;
 	for (; page < fill->start + fill->pages; page++) {
 		struct return_table *table = table_get(accesses, process, page / TABLE_PAGES);
 
@@ -660,25 +685,24 @@ void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_f
 	access->requests += fill->requests;
 	follow_requests(site, fill, first, again);
 	if (fill->requests) {
-		accesses_use(accesses, file, fill->first_wanted, 1);
-		accesses_use(accesses, file, fill->last_wanted, 1);
+		use_pages(process, site, fill->first_wanted, 1);
+		use_pages(process, site, fill->last_wanted, 1);
 	}
 	site_changed(accesses, site);
 }
 
-void accesses_use(struct accesses *accesses, pid_t file, uint64_t page, uint64_t pages)
+void accesses_use(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill,
+		  uint64_t page, uint64_t pages)
 {
-	const struct process_access *process = process_find(accesses, file);
-	uint64_t end = page + pages;
+	struct process_access *process = process_find(accesses, file);
+	struct site *site;
 
-	for (; process && page < end; page++) {
-		struct return_table *table = table_find(process, page / TABLE_PAGES);
-
-		if (!table)
-			page |= TABLE_PAGES - 1;
-		else if (table->returns[page % TABLE_PAGES])
-			table->returns[page % TABLE_PAGES] |= USED;
-	}
+	if (!process)
+		return;
+	site = fill_site(process, fill);
+	site->access.pid = file;
+	use_pages(process, site, page, pages);
+	site_changed(accesses, site);
 }
 
 /* ---- processes ---- */

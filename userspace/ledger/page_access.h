@@ -36,6 +36,7 @@ struct access {
 	/* accesses_fill(): */
 	uint64_t requests;   /* what brought the pages in */
 	uint64_t vain_pages; /* came again without use since: not in in_pages */
+	uint64_t used_pages; /* times that a page was used after it had come in */
 };
 
 typedef void access_fn(void *context, const struct access *access);
@@ -56,8 +57,9 @@ void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
  */
 void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill);
 
-/* Pages of a file are used: should they come in again, it is because they were thrown out. */
-void accesses_use(struct accesses *accesses, pid_t file, uint64_t page, uint64_t pages);
+/* Pages of a file, which has had some come in, are used. fill: of its site; its pages are others. */
+void accesses_use(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill,
+		  uint64_t page, uint64_t pages);
 
 /* The pages of [start, end) are gone: what comes to these addresses has not returned yet. */
 void accesses_forget(struct accesses *accesses, pid_t pid, uint64_t start, uint64_t end);

@@ -17,6 +17,7 @@ static int record_group(void *recording, const struct memory_cgroup *group)
 					       .swap_limit_bytes = group->swap_limit_bytes,
 					       .usage_bytes = group->usage_bytes,
 					       .peak_bytes = group->peak_bytes,
+					       .file_bytes = group->file_bytes,
 				       });
 }
 

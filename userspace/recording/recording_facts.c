@@ -35,7 +35,8 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_CALIBRATION] = "INSERT OR REPLACE INTO calibration VALUES (?, ?)",
 	[STMT_SYSTEM_COUNTER] = "INSERT OR REPLACE INTO system_counter VALUES (?, ?)",
 	[STMT_NOT_CAPTURED] = "INSERT OR REPLACE INTO not_captured VALUES (?, ?)",
-	[STMT_MEMORY_CGROUP] = "INSERT OR REPLACE INTO memory_cgroup VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[STMT_MEMORY_CGROUP] =
+		"INSERT OR REPLACE INTO memory_cgroup VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_MEMORY_CGROUP_COUNTER] =
 		"INSERT OR REPLACE INTO memory_cgroup_counter VALUES (?, ?, ?)",
 	[STMT_SWAP_DEVICE] = "INSERT OR REPLACE INTO swap_device VALUES (?, ?, ?, ?, ?)",
@@ -130,8 +131,9 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_WATCH] = "INSERT INTO watch VALUES (?, ?, ?, ?, ?)",
 	[STMT_WATCH_PASSED] = "INSERT INTO watch_passed VALUES (?, ?, ?, ?)",
 	[STMT_WATCH_EVENT] = "INSERT INTO watch_event VALUES (?, ?, ?, ?, ?)",
-	[STMT_PAGE_FILL] = "INSERT OR REPLACE INTO page_fill VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-			   " ?, ?, ?)",
+	[STMT_PAGE_FILL] =
+		"INSERT OR REPLACE INTO page_fill VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		" ?, ?, ?, ?)",
 	[STMT_HIT_GAP] = "INSERT INTO hit_gap VALUES (?, ?, ?, ?)",
 	[STMT_SAMPLED] = "INSERT INTO sampled VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -215,7 +217,7 @@ int recording_memory_cgroup(struct recording *recording, const struct memory_cgr
 	return STORE(recording, STMT_MEMORY_CGROUP, text(group->path), signed_int(group->version),
 		     known(group->limit_bytes), text(group->limit_path),
 		     known(group->swap_limit_bytes), known(group->usage_bytes),
-		     known(group->peak_bytes));
+		     known(group->peak_bytes), known(group->file_bytes));
 }
 
 int recording_memory_cgroup_counter(struct recording *recording, const char *path, const char *name,
@@ -387,7 +389,7 @@ int recording_fill(struct recording *recording, const struct fill_fact *fill)
 		     count(access->first_sequential_pages), count(access->in_pages),
 		     count(access->in_sequential_pages), count(access->distinct_pages),
 		     count(access->max_returns), count(access->untracked_pages),
-		     count(access->vain_pages));
+		     count(access->vain_pages), count(access->used_pages));
 }
 
 int recording_own_cache(struct recording *recording, pid_t pid, const char *program,

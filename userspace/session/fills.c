@@ -94,29 +94,40 @@ void fills_add(struct fills *fills, const struct memtoll_fill *fill)
 	fills->used = true;
 }
 
-static void use(struct fills *fills, uint32_t dev, uint64_t inode, uint64_t page, uint64_t pages)
+static void use(struct fills *fills, const struct memtoll_fill *site, uint64_t page, uint64_t pages)
 {
-	const struct file key = { .inode = inode, .dev = dev };
+	const struct file key = { .inode = site->inode, .dev = site->dev };
 	const struct file *file = g_hash_table_lookup(fills->files, &key);
 
 	if (file)
-		accesses_use(fills->accesses, file->number, page, pages);
+		accesses_use(fills->accesses, file->number, site, page, pages);
 }
 
 void fills_fault(struct fills *fills, const struct memtoll_run *run)
 {
+	const struct memtoll_fill site = {
+		.flags = FILL_FAULT,
+		.inode = run->inode,
+		.dev = run->dev,
+	};
+
 	if (run->fault_class == FAULT_FILE || run->fault_class == FAULT_FILE_AGAIN ||
 	    (run->fault_class == FAULT_COW && run->inode))
-		use(fills, run->dev, run->inode, run->file_page, run->pages);
+		use(fills, &site, run->file_page, run->pages);
 }
 
 void fills_read(struct fills *fills, const struct memtoll_read *run)
 {
+	const struct memtoll_fill site = {
+		.flags = FILL_READ,
+		.inode = run->inode,
+		.dev = run->dev,
+	};
 	uint64_t page = run->start / MEMTOLL_PAGE_SIZE;
 	uint64_t end = (run->end + MEMTOLL_PAGE_SIZE - 1) / MEMTOLL_PAGE_SIZE;
 
 	if (!(run->flags & READ_DIRECT))
-		use(fills, run->dev, run->inode, page, end - page);
+		use(fills, &site, page, end - page);
 }
 
 struct fills_writer {

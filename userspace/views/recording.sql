@@ -547,8 +547,10 @@ CREATE TABLE page_fill (
 							-- most
 	untracked_pages        INTEGER NOT NULL,	-- not followed, for want of memory
 	-- again, without use since the last time: read ahead, and thrown out before their turn.
-	-- Used is what a fault maps, with what it maps around, and what a system call reads
 	vain_pages             INTEGER NOT NULL,
+	-- times that a page was used after it had come in, by what the row says. Used is what a
+	-- fault maps, with what it maps around, and what a system call reads
+	used_pages             INTEGER NOT NULL,
 	PRIMARY KEY (dev, inode, cause)
 ) WITHOUT ROWID;
 
@@ -687,12 +689,13 @@ CREATE TABLE memory_cgroup (
 					-- memory.memsw.limit_in_bytes less limit_bytes); NULL: no
 					-- limit
 	usage_bytes      INTEGER,	-- memory.current, memory.usage_in_bytes; NULL: unknown
-	peak_bytes       INTEGER	-- memory.peak (Linux 5.19), memory.max_usage_in_bytes
+	peak_bytes       INTEGER,	-- memory.peak (Linux 5.19), memory.max_usage_in_bytes
+	file_bytes       INTEGER	-- of usage_bytes: the page cache of files (memory.stat)
 ) WITHOUT ROWID;
 
 -- Counters of memory.stat of a memory cgroup and all below it, differences since it was first seen:
 -- pgfault, pgmajfault, pswpin, pswpout, zswpin, zswpout, swpin_zero, swpout_zero,
--- workingset_refault_anon, as far as this kernel has them.
+-- workingset_refault_anon, workingset_refault_file, as far as this kernel has them.
 CREATE TABLE memory_cgroup_counter (
 	path  TEXT NOT NULL,
 	name  TEXT NOT NULL,

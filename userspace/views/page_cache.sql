@@ -1,0 +1,114 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- page_cache.sql: why pages of files come in again: the memory that may be used against what is in
+-- use, and how files are gone over. Follows reuse.sql.
+
+-- Files by the pages that came in again after use. pattern, of those pages, or where hardly any did,
+-- of all: 'cyclic sweep' or 'random'; 'one-pass sweep', 'one pass'.
+CREATE VIEW page_cache_file AS
+SELECT ROW_NUMBER() OVER (ORDER BY again_pages DESC, fill_pages DESC, dev, inode) AS rank, *,
+	CASE WHEN 10 * again_pages >= first_pages + again_pages AND again_pages > 0
+		THEN CASE WHEN 10 * again_sequential >= 7 * again_pages THEN 'cyclic sweep'
+			ELSE 'random' END
+	WHEN 10 * first_sequential >= 7 * first_pages THEN 'one-pass sweep'
+	ELSE 'one pass' END AS pattern
+FROM (
+	SELECT p.dev, p.inode, COALESCE(NULLIF(MAX(p.area_name), ''), MAX(f.path), '') AS path,
+		MAX(p.library) AS library, MAX(p.bytes) AS file_bytes, SUM(p.requests) AS requests,
+		SUM(p.first_pages) AS first_pages,
+		SUM(p.first_sequential_pages) AS first_sequential,
+		SUM(p.in_pages) AS again_pages, SUM(p.in_sequential_pages) AS again_sequential,
+		SUM(p.distinct_pages) AS distinct_pages, MAX(p.max_returns) AS max_returns,
+		SUM(p.vain_pages) AS vain_pages, SUM(p.used_pages) AS used_pages,
+		SUM(p.untracked_pages) AS untracked_pages,
+		SUM(p.first_pages + p.in_pages + p.vain_pages + p.untracked_pages) AS fill_pages
+	FROM page_fill p LEFT JOIN file f ON f.dev = p.dev AND f.inode = p.inode
+	GROUP BY p.dev, p.inode);
+
+-- One row. thrash: pages that were used came in again, as a tenth or more of those that were used at
+-- all. again_share: of the pages that came in for use, by faults or reads (untold: none did).
+--
+-- working_bytes: page cache that would keep what is used again, thrown out in the order of use: as
+-- many different pages as came in between two times of the same one (all but a hundredth), and no
+-- less than all that came again. fits_bytes: the limit with which the cache may be so large, beside
+-- what else is in the group. Too high, rather than too low, where pages that are hardly ever used
+-- again come in between.
+--
+-- wasteful: pages that are not asked for in order bring others in, of which most are never used.
+-- used counts all that a fault maps, the pages around its own too: so at most so many were.
+-- single: asked for in order, and each brought in by a request of its own: no read-ahead.
+CREATE VIEW page_cache AS
+WITH
+cause AS MATERIALIZED (	-- code is read around its faults whatever a program does
+	SELECT cause, SUM(first_pages) AS first_pages, SUM(in_pages) AS again_pages,
+		SUM(vain_pages) AS vain_pages, SUM(used_pages) AS used_pages,
+		SUM(first_pages + in_pages + vain_pages) AS fill_pages,
+		SUM(requests) AS requests,
+		SUM(first_sequential_pages + in_sequential_pages) AS sequential_pages,
+		SUM(CASE WHEN library THEN in_pages ELSE 0 END) AS code_pages,
+		SUM(CASE WHEN library THEN 0 ELSE first_pages + in_pages + vain_pages END)
+			AS data_pages
+	FROM page_fill GROUP BY cause
+),
+total AS MATERIALIZED (
+	SELECT COALESCE(SUM(first_pages), 0) AS first_pages,
+		COALESCE(SUM(again_pages), 0) AS again_pages,
+		COALESCE(SUM(vain_pages), 0) AS vain_pages,
+		COALESCE(SUM(fill_pages), 0) AS fill_pages,
+		COALESCE(SUM(code_pages), 0) AS code_pages,
+		SUM(CASE cause WHEN 'read' THEN 0 ELSE again_pages END) * 1.0
+			/ NULLIF(SUM(CASE cause WHEN 'read' THEN 0
+				ELSE first_pages + again_pages END), 0) AS fault_again_share,
+		SUM(CASE cause WHEN 'read' THEN again_pages END) * 1.0
+			/ NULLIF(SUM(CASE cause WHEN 'read' THEN first_pages + again_pages END), 0)
+			AS read_again_share
+	FROM cause
+),
+wide AS MATERIALIZED (	-- what read-ahead does, by faults or by reads: of the one that brings more
+	SELECT cause, used_pages, fill_pages, 1.0 * fill_pages / requests AS each_pages,
+		10 * sequential_pages < 7 * (first_pages + again_pages)
+			AND fill_pages >= 8 * requests AND 10 * used_pages <= 6 * fill_pages
+			AS wasteful,
+		10 * sequential_pages >= 7 * (first_pages + again_pages)
+			AND 2 * requests >= fill_pages AS single
+	FROM cause WHERE cause <> 'map' AND requests > 0 AND fill_pages >= 1024
+		AND 2 * data_pages >= fill_pages
+	ORDER BY fill_pages DESC, cause LIMIT 1
+),
+top AS MATERIALIZED (SELECT * FROM page_cache_file WHERE rank = 1),
+back AS MATERIALIZED (
+	SELECT COALESCE(SUM(distinct_pages), 0) AS pages FROM page_fill
+),
+far AS MATERIALIZED (	-- a cache that would have had nearly all that came before
+	SELECT MIN(c.cache_bytes) AS bytes FROM miss_ratio c JOIN reuse r ON r.subject = c.subject
+	WHERE c.subject = 'cache' AND r.uses > r.first
+		AND 1 - c.miss_ratio >= 0.99 * (1 - r.first / r.uses)
+),
+most AS MATERIALIZED (SELECT different * block_bytes AS bytes FROM reuse WHERE subject = 'cache'),
+needed AS MATERIALIZED (
+	SELECT MAX(4096 * b.pages, MIN(COALESCE(f.bytes, 0), COALESCE(m.bytes, 0))) AS bytes
+	FROM back b LEFT JOIN far f LEFT JOIN most m
+),
+box AS MATERIALIZED (
+	SELECT limit_bytes, limit_path, file_bytes, usage_bytes FROM memory_cgroup
+	WHERE limit_bytes IS NOT NULL AND path IN (SELECT memory_cgroup FROM process)
+	ORDER BY limit_bytes, path LIMIT 1
+)
+SELECT t.*, 10 * t.again_pages >= t.first_pages + t.again_pages AND t.again_pages >= 256 AS thrash,
+	t.first_pages + t.again_pages AS wanted_pages,
+	p.path, p.pattern, 1.0 * p.again_pages / MAX(1, p.distinct_pages) AS returns, p.max_returns,
+	4096 * p.distinct_pages AS back_bytes,
+	2 * t.code_pages > t.again_pages AS code, n.bytes AS working_bytes,
+	CASE WHEN b.file_bytes IS NOT NULL THEN n.bytes + CASE
+		WHEN b.usage_bytes - b.file_bytes + n.bytes > b.limit_bytes
+			THEN b.usage_bytes - b.file_bytes
+		ELSE MAX(0, b.limit_bytes - b.file_bytes) END END AS fits_bytes,
+	b.limit_bytes AS box_bytes, b.limit_path AS box_path,
+	MAX(0, b.usage_bytes - b.file_bytes) AS beside_bytes,
+	(SELECT MAX(value) FROM memory_cgroup_counter WHERE name = 'workingset_refault_file'
+		AND path IN (SELECT memory_cgroup FROM process)) AS group_refaults,
+	(SELECT value FROM system_counter WHERE name = 'workingset_refault_file') AS all_refaults,
+	w.cause AS wide_cause, w.used_pages AS wide_used, w.fill_pages AS wide_fill,
+	w.each_pages AS wide_each, COALESCE(w.wasteful, 0) AS wasteful,
+	COALESCE(w.single, 0) AS single
+FROM total t JOIN needed n LEFT JOIN top p LEFT JOIN wide w LEFT JOIN box b;
