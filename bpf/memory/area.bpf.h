@@ -24,7 +24,6 @@
 #define VM_SHARED_FLAG 0x80ULL
 #define VM_HUGETLB_FLAG 0x00400000ULL /* include/linux/mm.h, VMA_HUGETLB */
 #define S_DAX_FLAG (1U << 13) /* include/linux/fs.h */
-#define TMPFS_SUPER_MAGIC 0x01021994UL
 
 /* glibc (malloc/arena.c): heaps of other arenas lie on such a boundary and begin with a pointer. */
 #define HEAP_MAX (64ULL << 20)

@@ -8,6 +8,10 @@
 #include "state/fault_order.bpf.h"
 #include "state/open_fault.bpf.h"
 
+/* include/uapi/linux/magic.h: file systems of memory. */
+#define TMPFS_SUPER_MAGIC 0x01021994UL
+#define HUGETLBFS_SUPER_MAGIC 0x958458f6UL
+
 /* Of the running task: its mm as a number, 0: none; bounds of its heap; its first stack. */
 __u64 current_mm(void);
 __u64 current_heap(void);

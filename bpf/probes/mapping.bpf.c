@@ -8,6 +8,7 @@
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
 #include "wire/records.h"
@@ -30,6 +31,7 @@
 #define PROT_EXEC 0x4
 #define MAP_FIXED_FLAGS (0x10 | 0x100000) /* MAP_FIXED, MAP_FIXED_NOREPLACE */
 #define MAP_ANONYMOUS 0x20
+#define MAP_SHARED 0x1 /* and of MAP_SHARED_VALIDATE */
 #define MAP_POPULATE_FLAGS (0x8000 | 0x2000) /* MAP_POPULATE, MAP_LOCKED */
 #define MADV_POPULATE_READ_CODE 22
 
@@ -57,6 +59,20 @@ static __always_inline __u64 map_file(const struct open_map_call *map, __u64 fd)
 	return current_file(fd);
 }
 
+/*
+ * Whether the mapping is one of shared memory, a memfd or a file of tmpfs: then it is the program's
+ * own as an anonymous one is. Not where it replaces another, which that one would leave cleared.
+ */
+static __always_inline bool maps_shared_memory(__u64 prot, __u64 flags, __u64 file)
+{
+	__u64 magic;
+
+	if (!file || !(flags & MAP_SHARED) || (flags & MAP_FIXED_FLAGS) || (prot & PROT_EXEC))
+		return false;
+	magic = BPF_CORE_READ((struct file *)file, f_inode, i_sb, s_magic);
+	return magic == TMPFS_SUPER_MAGIC || magic == HUGETLBFS_SUPER_MAGIC;
+}
+
 SEC("?tp")
 int map_enter(struct sys_enter_args *ctx)
 {
@@ -64,6 +80,7 @@ int map_enter(struct sys_enter_args *ctx)
 	struct thread *thread = thread_get(task);
 	struct open_map_call *map;
 	struct pt_regs *regs;
+	__u64 file;
 
 	if (!thread || !calls_are_watched())
 		return 0;
@@ -94,7 +111,10 @@ int map_enter(struct sys_enter_args *ctx)
 	map->reclaim_cpu_ns = 0;
 	map->flags =
 		map->map_fn == MAP_FN_MMAP ? mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) : 0;
-	populate_begin(thread, map_file(map, PT_REGS_PARM5_SYSCALL(regs)));
+	file = map_file(map, PT_REGS_PARM5_SYSCALL(regs));
+	populate_begin(thread, file);
+	if (maps_shared_memory(map->arg, PT_REGS_PARM4_SYSCALL(regs), file))
+		map->flags |= MAPPING_ANONYMOUS;
 	stamp_take(task, &map->start);
 	return 0;
 }

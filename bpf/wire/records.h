@@ -147,7 +147,7 @@ _Static_assert(sizeof(struct memtoll_new_stack) == 16, "wire size of struct memt
 
 /* mapping.flags */
 #define MAPPING_EXEC_FILE (1U << 0) /* a file was mapped executable: a library came */
-#define MAPPING_ANONYMOUS (1U << 1) /* mmap of MAP_ANONYMOUS */
+#define MAPPING_ANONYMOUS (1U << 1) /* mmap of MAP_ANONYMOUS, or of shared memory */
 #define MAPPING_FIXED (1U << 2)	    /* mmap of MAP_FIXED */
 #define MAPPING_POPULATE (1U << 3)  /* mmap of MAP_POPULATE or MAP_LOCKED */
 

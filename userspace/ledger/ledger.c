@@ -205,6 +205,8 @@ void ledger_end_block(struct ledger *ledger, struct process_ledger *process, str
 static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run *run,
 				 const struct range *range)
 {
+	/* A segment of shared memory has a name beside its owner. */
+	bool named = !range || run->area == AREA_SHARED;
 	struct charge *charge, key = {
 		.pid = run->tgid,
 		.allocated_stack = range ? range->stack_id : 0,
@@ -215,8 +217,8 @@ static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run
 		.in_fn = run->in_fn,
 		.major = run->flags & RUN_MAJOR,
 		.memset = (run->flags & RUN_MEMSET) && (run->flags & RUN_FILL_ZERO),
-		.inode = range ? 0 : run->inode,
-		.dev = range ? 0 : run->dev,
+		.inode = named ? run->inode : 0,
+		.dev = named ? run->dev : 0,
 	};
 
 	charge = g_hash_table_lookup(ledger->charges, &key);
@@ -227,11 +229,13 @@ static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run
 	return charge;
 }
 
-static bool clears_page(uint8_t fault_class)
+/* Each page of a block is used so once, or more often where it is shared and was pushed out. */
+static bool uses_page(uint8_t fault_class)
 {
 	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
 	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_UPGRADE ||
-	       fault_class == FAULT_ZERO_POPULATED;
+	       fault_class == FAULT_ZERO_POPULATED || fault_class == FAULT_SHARED_ZERO ||
+	       fault_class == FAULT_SHARED;
 }
 
 /* Charge a run, or a part of one, to a range or, with NULL, to no allocation. */
@@ -247,7 +251,7 @@ static void charge_part(struct ledger *ledger, const struct memtoll_run *run, st
 	charge->timed_cpu_ns += run->timed_cpu_ns;
 	charge->timed_cpu_us2 += run->timed_cpu_us2;
 	charge->blocked_ns += run->blocked_ns;
-	if (range && clears_page(run->fault_class))
+	if (range && uses_page(run->fault_class))
 		range->zero_pages += run->pages;
 	accesses_charge(ledger->accesses, run, fn, stack_id);
 	if (ledger->on_run)

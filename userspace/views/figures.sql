@@ -9,6 +9,8 @@ CREATE VIEW top_site AS
 SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.area, t.known_clearing, t.time_ns,
 	t.share,
 	t.bytes, t.count,
+	CASE WHEN t.area LIKE 'shared /%' AND t.area NOT LIKE 'shared /dev/zero%'
+		THEN REPLACE(SUBSTR(t.area, 8), ' (deleted)', '') ELSE '' END AS segment,
 	(SELECT CASE t.toll WHEN 'map' THEN p.code ELSE p.caller END
 		FROM stack_place p WHERE p.stack_id = t.allocated_stack) AS allocated_place,
 	(SELECT p.code FROM stack_place p WHERE p.stack_id = t.touched_stack) AS touched_place
@@ -67,8 +69,12 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'swap.in' THEN call END) AS swap_call,
 		MAX(CASE toll WHEN 'swap.in' THEN allocated_place END) AS swap_made,
 		-- '': it has no name
-		MAX(CASE WHEN toll = 'swap.in' AND area LIKE 'shared%'
-			THEN LTRIM(SUBSTR(area, 7)) END) AS swap_segment,
+		MAX(CASE WHEN toll = 'swap.in' AND area LIKE 'shared%' THEN segment END)
+			AS swap_segment,
+		MAX(CASE WHEN toll = 'zero.kernel' AND area LIKE 'shared%' THEN segment END)
+			AS kernel_segment,
+		MAX(CASE WHEN toll = 'file.fault' AND area LIKE 'shared%' THEN segment END)
+			AS file_segment,
 		MAX(CASE toll WHEN 'cow' THEN touched_place END) AS cow_place,
 		MAX(CASE toll WHEN 'file.fault' THEN touched_place END) AS file_place,
 		MAX(CASE toll WHEN 'file.read' THEN touched_place END) AS read_place,

@@ -89,7 +89,9 @@ template AS (
 			|| CASE WHEN m.swap_call <> ''
 				THEN CASE WHEN m.swap_segment IS NULL THEN ', in '
 					ELSE ', in shared ' END
-					|| 'memory of {swap_call} at {swap_made}.'
+					|| 'memory of {swap_call} at {swap_made}'
+					|| CASE WHEN m.swap_segment <> ''
+						THEN ' ({swap_segment}).' ELSE '.' END
 				WHEN m.swap_segment <> ''
 				THEN ', in shared memory ({swap_segment}).'
 				ELSE '.' END

@@ -90,11 +90,10 @@ def assert_shared(faults: Faults, witness: dict[str, Any], pages: int) -> tuple[
     """Written by one mapping, fault by fault, then read by another, several pages a fault."""
     written, read = faults.touched("shared.c", "write"), faults.touched("shared.c", "read")
     assert witness["write_pages"] == witness["read_pages"] == pages
-    assert written.kinds == read.kinds == {"shared_minor"}
+    assert (written.kinds, read.kinds) == ({"shared_zero"}, {"shared_minor"})
     assert written.areas == read.areas == {"shared"}
     assert (written.faults, written.pages) == (witness["write_faults"], pages)
     assert (read.faults, read.pages) == (witness["read_faults"], pages)
-    # The kernel clears these pages too; the toll is that of files, as the class says.
     assert faults.of("zero").pages < 300
     return written, read
 
@@ -111,15 +110,18 @@ def test_shared_memory(out: Path, mode: str, pages: int, name: str) -> None:
     recording, faults, witness = run(out, "shared", mode, pages)
     written, read = assert_shared(faults, witness, pages)
     assert {area.removesuffix(" (deleted)") for area in written.names | read.names} == {name}
+    assert pages <= recording.toll("zero.kernel", "pages") < pages + 300
     assert_checked(recording)
 
 
-def test_large_shared_mapping_is_an_allocation(out: Path) -> None:
-    """MAP_SHARED|MAP_ANONYMOUS of 64 KiB and more: its owner is the mmap, in the child too."""
-    recording, faults, witness = run(out, "shared", "anonymous", 4099)
+@pytest.mark.parametrize("mode", ["anonymous", "memfd"])
+def test_large_shared_mapping_is_an_allocation(out: Path, mode: str) -> None:
+    """MAP_SHARED of 64 KiB and more, of no file or of one in memory: its owner is the mmap, in the child too."""
+    recording, faults, witness = run(out, "shared", mode, 4099)
     written, read = assert_shared(faults, witness, 4099)
     assert {row.allocated_call for row in written.rows + read.rows} == {"mmap"}
-    assert written.allocated("shared.c", "anonymous").pages == read.allocated("shared.c", "anonymous").pages == 4099
+    if mode == "anonymous":
+        assert written.allocated("shared.c", mode).pages == read.allocated("shared.c", mode).pages == 4099
     assert_checked(recording)
 
 

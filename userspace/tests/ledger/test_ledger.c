@@ -333,14 +333,17 @@ static void test_threads_free_for_each_other(void **state)
 	forget(&facts);
 }
 
-/* Areas outside of allocations are distinguished by their file; inside it does not matter. */
+/*
+ * Areas outside of allocations are distinguished by their file; inside it does not matter, but for
+ * shared memory, which has a name beside its owner.
+ */
 static void test_charges_by_file(void **state)
 {
 	struct ledger *ledger = *state;
 	struct memtoll_run run = sweep(POOL, 3, 10);
 	const struct charge *charge;
 	struct facts facts;
-	uint64_t pages[2] = {};
+	uint64_t pages[2] = {}, shared[2] = {};
 	guint i;
 
 	map_pool(ledger, POOL + 100 * PAGE, 23, 1);
@@ -353,22 +356,32 @@ static void test_charges_by_file(void **state)
 		run.area = AREA_SHARED;
 		run.address = POOL + 100 * PAGE;
 		ledger_run(ledger, &run);
+		run.area = AREA_ANON;
+		ledger_run(ledger, &run);
 	}
 	facts = drain(ledger);
-	assert_int_equal(facts.charges->len, 3);
-	charge = charge_of(&facts, POOL_STACK);
-	assert_int_equal(charge->pages, 5 * 3);
-	assert_int_equal(charge->inode, 0);
-	assert_int_equal(charge->dev, 0);
+	assert_int_equal(facts.charges->len, 5);
 	for (i = 0; i < facts.charges->len; i++) {
 		charge = &g_array_index(facts.charges, struct charge, i);
-		if (charge->allocated_fn)
+		if (charge->area == AREA_ANON) {
+			assert_int_equal(charge->allocated_stack, POOL_STACK);
+			assert_int_equal(charge->pages, 5 * 3);
+			assert_int_equal(charge->inode, 0);
+			assert_int_equal(charge->dev, 0);
 			continue;
+		}
 		assert_int_equal(charge->dev, 8 << 20 | 1);
-		pages[charge->inode == 1009] += charge->pages;
+		if (charge->area == AREA_SHARED) {
+			assert_int_equal(charge->allocated_stack, POOL_STACK);
+			shared[charge->inode == 1009] += charge->pages;
+		} else {
+			pages[charge->inode == 1009] += charge->pages;
+		}
 	}
 	assert_int_equal(pages[0], 3 * 3);
 	assert_int_equal(pages[1], 2 * 3);
+	assert_int_equal(shared[0], 3 * 3);
+	assert_int_equal(shared[1], 2 * 3);
 	forget(&facts);
 }
 
