@@ -291,8 +291,9 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'first-touch', 'the kernel clears pages at their first touch', 'kernel_pid',
 'zeroing_matters',
--- what was given back and came again has advice of its own
-'(kernel_ns - twice_calloc_ns - twice_app_ns - storm_again_ns) / base_ns',
+-- what was given back and came again, or is cleared inside a system call, has advice of its own
+'(kernel_ns - twice_calloc_ns - twice_app_ns - MAX(storm_again_ns,
+	(SELECT populated_ns FROM populate_measure))) / base_ns',
 '{kernel_faults} first-touch faults cleared {kernel_bytes}; the largest site has
 	{kernel_site_faults} of them, {kernel_site_bytes}.',
 'Memory that is kept counts as resident until the program ends, and calloc has to clear what is
@@ -328,20 +329,22 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 	'', 0,
 'Letting the allocator keep them would not help: calloc would then memset all of each block,
 	{kernel_memset} instead of {kernel_each} of faults.', '', ''),
-('first-touch', 2, 2, 'kernel_churns AND kernel_followed AND kernel_block >= 131072', 'glibc', 2026,
+('first-touch', 2, 2, 'kernel_churns AND kernel_followed AND kernel_call <> ''mmap''
+	AND kernel_block >= 131072', 'glibc', 2026,
 'Or let glibc keep it: both glibc.malloc.mmap_threshold={churn_threshold} and
 	glibc.malloc.trim_threshold={churn_trim} in GLIBC_TUNABLES, joined by a colon (with the
 	first alone the heap is trimmed at each free). Resident memory then stays at its peak, and
 	calloc of these blocks would memset them.', 'up mmap_threshold,up trim_threshold',
 '--set GLIBC_TUNABLES=glibc.malloc.mmap_threshold={churn_threshold}:glibc.malloc.trim_threshold={churn_trim}'),
-('first-touch', 2, 3, 'kernel_churns AND kernel_followed AND kernel_block >= 131072', 'glibc', 0,
+('first-touch', 2, 3, 'kernel_churns AND kernel_followed AND kernel_call <> ''mmap''
+	AND kernel_block >= 131072', 'glibc', 0,
 'Or let glibc keep it: both MALLOC_MMAP_THRESHOLD_={churn_threshold} and
 	MALLOC_TRIM_THRESHOLD_={churn_trim} in its environment (with the first alone the heap is
 	trimmed at each free). Resident memory then stays at its peak, and calloc of these blocks
 	would memset them.',
 'up mmap_threshold,up trim_threshold',
 '--set MALLOC_MMAP_THRESHOLD_={churn_threshold} --set MALLOC_TRIM_THRESHOLD_={churn_trim}'),
-('first-touch', 2, 4, 'kernel_churns AND kernel_followed', '', 0,
+('first-touch', 2, 4, 'kernel_churns AND kernel_followed AND kernel_call <> ''mmap''', '', 0,
 'An allocator that gives memory back at once can often be told to wait (decay or trim threshold).
 	Resident memory then stays at its peak.', '', ''),
 ('first-touch', 3, 1, '1', '', 0,
@@ -384,10 +387,18 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	which costs more than the calls as soon as the block is not tiny. Reusing a buffer is right
 	for both.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
-('map-churn', 1, 1, 'mapper_call IS NULL', '', 0,
+('map-churn', 1, 1, 'mapper_call IS NULL AND (SELECT 2 * freed_ns FROM populate_measure) > map_ns',
+	'', 0,
+'Unmapping memory and freeing its pages takes {freed_time}, most in {map_call} at {map_place}. Keep
+	memory and use it again instead of giving it back.', '', ''),
+('map-churn', 1, 2, 'mapper_call IS NULL AND (SELECT 2 * map_sampled_ns FROM populate_measure)
+	> map_ns', '', 0,
+'Making pages takes {map_time}, most in {map_call} at {map_place}. Make only what is used, and keep
+	it.', '', ''),
+('map-churn', 1, 3, 'mapper_call IS NULL', '', 0,
 '{map_calls} mapping calls, {map_each} each, most {map_call} at {map_place}. Map larger pieces, less
 	often, and keep them.', '', ''),
-('map-churn', 1, 2, '1', '', 0,
+('map-churn', 1, 4, '1', '', 0,
 '{mapper_call} at {mapper_place} makes blocks of {mapper_block} with a mapping of their own:
 	{mapper_each} of mapping calls a block.', '', ''),
 ('map-churn', 2, 1, 'mapper_call <> ''calloc''', 'glibc', 2026,

@@ -182,8 +182,14 @@ mapper AS MATERIALIZED (	-- the call site with most mapped blocks
 )
 SELECT
 	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*,
-	CASE WHEN o.observed_ns > 0 AND 3 * f.first_share >= 1 THEN f.first_family ELSE 'none' END
-		AS dominant,
+	CASE WHEN o.observed_ns <= 0 OR 3 * f.first_share < 1 THEN 'none'
+		-- compute is what the others leave: not where they may be far more
+		WHEN f.first_family = 'compute' AND 3 * f.first_low < 1
+			AND 10 * d.doubt_ns > o.observed_ns THEN 'none'
+		ELSE f.first_family END AS dominant,
+	d.missed, 10 * d.doubt_ns > o.observed_ns AS unseen,
+	MIN(1.0, d.doubt_ns / MAX(o.observed_ns, 1.0)) AS doubt,
+	EXISTS (SELECT 1 FROM checks WHERE NOT ok) AS checks_fail,
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
 	l.pid AS libc_pid, l.time_ns AS libc_ns, 1.0 * l.cleared_bytes
 		/ l.cleared_calls AS libc_block,
@@ -228,7 +234,7 @@ SELECT
 	x.fits_bytes, fw.swap_from,
 	COALESCE((SELECT SUM(faults) FROM process_fault
 		WHERE class IN ('file_major', 'shared_major')), 0) AS file_major
-FROM observed o JOIN calibrated c JOIN t JOIN s JOIN f JOIN twice w JOIN foreign_libc fl
+FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN twice w JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
 JOIN blocks k JOIN life b LEFT JOIN libc l LEFT JOIN threshold h LEFT JOIN mapper p;
 
@@ -244,7 +250,7 @@ CREATE TABLE advice_figure (
 ) WITHOUT ROWID;
 
 INSERT INTO advice_figure (name, kind, expression) VALUES
-('observed', 't', 'observed_ns'), ('first', 's', 'first_share'),
+('observed', 't', 'observed_ns'), ('missed', 'c', 'missed'), ('doubt', 's', 'doubt'), ('first', 's', 'first_share'),
 ('first_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * first_low, 100 * first_high)'),
 ('second_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * second_low, 100 * second_high)'),
 ('zeroing', 's', 'zeroing_share'), ('swap', 's', 'swap_share'), ('libc_calls', 'c', 'libc_calls'),

@@ -186,7 +186,8 @@ SELECT json_object(
 		-- joined, not looked for: of twenty thousand processes each would read the tolls of
 		-- all
 		LEFT JOIN (SELECT pid, json_group_object(toll, ROUND(time_ns / 1e9, 9)) AS tolls
-			FROM process_toll GROUP BY pid) x ON x.pid = p.pid
+			FROM (SELECT pid, toll, SUM(time_ns) AS time_ns FROM process_toll
+				GROUP BY pid, toll) GROUP BY pid) x ON x.pid = p.pid
 		ORDER BY p.pid))),
 	'memory', (SELECT json_object('limit_bytes', m.limit_bytes, 'limit_path', m.limit_path,
 		'cgroup_version', m.cgroup_version, 'swap_limit_bytes', m.swap_limit_bytes,

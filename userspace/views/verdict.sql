@@ -44,8 +44,16 @@ known(name, number, text) AS MATERIALIZED (
 	SELECT name, ROW_NUMBER() OVER (ORDER BY name), text FROM figure
 ),
 template AS (
-	SELECT m.dominant, m.first_share AS share, m.first_low AS low, m.first_high AS high, CASE
+	SELECT m.dominant, m.first_share AS share, m.first_low AS low, m.first_high AS high,
+	CASE WHEN m.unseen
+		THEN 'Not all was seen: the kernel counts {missed} page faults more than '
+			|| 'memtoll, which may take up to {doubt} of the observed time. '
+		ELSE '' END
+	|| CASE
 	WHEN m.observed_ns <= 0 THEN 'Nothing was observed: the target used no CPU time.'
+	WHEN m.dominant = 'none' AND 3 * m.first_share >= 1 THEN 'What dominates is not known: '
+		|| m.first_family || ' takes {first} of the observed {observed} at most '
+		|| '({first_range}).'
 	WHEN m.dominant = 'none' THEN 'No family dominates: the largest, ' || m.first_family
 		|| ', takes {first} ({first_range}) of the observed {observed}, less than a '
 		|| 'third.'
@@ -69,8 +77,14 @@ template AS (
 				ELSE '; how many bytes is unknown.' END END
 		WHEN 'zero.kernel' THEN
 			'the kernel clears {kernel_bytes} in {kernel_faults} first-touch faults, '
-				|| 'most '
-			|| CASE WHEN m.kernel_call <> '' THEN 'for {kernel_call} at {kernel_place}'
+			|| CASE WHEN 2 * u.populated_ns > m.kernel_ns
+				THEN 'most of them inside {populated_call} at {populated_place}'
+				ELSE 'most ' END
+			|| CASE WHEN 2 * u.populated_ns > m.kernel_ns
+				THEN CASE WHEN m.kernel_call <> ''
+					THEN ', in memory of {kernel_call} at {kernel_place}'
+					ELSE '' END
+				WHEN m.kernel_call <> '' THEN 'for {kernel_call} at {kernel_place}'
 				ELSE 'outside the followed blocks, touched at {kernel_touched}' END
 			|| CASE WHEN 2 * m.twice_calloc_bytes >= m.kernel_bytes
 				AND m.kernel_bytes > 0
@@ -122,10 +136,16 @@ template AS (
 			|| 'copy and read nothing, as far as is known, most at {other_place}.'
 		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
 			|| 'at {alloc_place}.'
-		WHEN 'map' THEN '{map_calls} calls, {map_each} each, most in {map_call} at '
-			|| '{map_place}.'
-		WHEN 'compute' THEN 'memory is not what it waits for (zeroing {zeroing}, swap '
-			|| '{swap}).'
+		WHEN 'map' THEN CASE WHEN 2 * u.map_sampled_ns > m.map_ns THEN 'most in '
+			ELSE '{map_calls} calls, {map_each} each, most in ' END
+			|| '{map_call} at {map_place}.'
+			|| CASE WHEN 2 * u.freed_ns > m.map_ns
+				THEN ' Most of it, {freed_time}, unmaps memory and frees its pages.'
+				ELSE '' END
+		WHEN 'compute' THEN CASE WHEN m.checks_fail
+			THEN 'what was seen of memory takes less (zeroing {zeroing}, swap {swap}), '
+				|| 'but memtoll''s counts and the kernel''s do not agree.'
+			ELSE 'memory is not what it waits for (zeroing {zeroing}, swap {swap}).' END
 		ELSE m.first_toll || '.' END
 		-- Why: the way it goes over its memory, against what it may keep.
 		|| CASE WHEN m.dominant <> 'swap' THEN ''
@@ -172,7 +192,7 @@ template AS (
 	|| CASE WHEN m.doubtful
 		THEN ' Low confidence: the probes took {probes_part} of the CPU time.'
 		ELSE '' END AS text
-	FROM measure m JOIN latency_measure l JOIN read_measure r
+	FROM measure m JOIN latency_measure l JOIN read_measure r JOIN populate_measure u
 ),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template
@@ -270,7 +290,11 @@ said(position, code, title, gain, bound, text, evidence, cost, try) AS (
 	SELECT position, code, title, gain, bound, text, evidence, cost, try FROM due
 	UNION ALL
 	SELECT 1, 'none', 'Nothing to change', 0.0, (SELECT MIN(bound) FROM advice),
-		'There is no change of memory handling to advise.',
+		CASE WHEN (SELECT unseen FROM measure)
+			THEN 'Nothing can be advised before it is known what those page faults are: '
+				|| 'memory that the kernel faults in for a system call (a driver''s '
+				|| 'ioctl that pins it, a direct read) raises no event.'
+			ELSE 'There is no change of memory handling to advise.' END,
 		'No toll with a known remedy takes 10 % of the observed {observed}: zeroing '
 		|| '{zeroing}, swap {swap}.', '', NULL
 	WHERE NOT EXISTS (SELECT 1 FROM due)

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- kernel_work.sql: what the kernel does with a program's pages in system calls that are not
+-- watched, as CPU samples and the kernel's counts tell it. Follows reads.sql; tolls.sql has the
+-- rules that all views keep.
+
+-- Minor faults of each process by the kernel's count and by ours.
+CREATE VIEW fault_missed AS
+SELECT k.pid, k.minor AS kernel, COALESCE(o.minor, 0) + COALESCE(m.minor, 0) AS ours,
+	MAX(0, k.minor - COALESCE(o.minor, 0) - COALESCE(m.minor, 0)) AS missed
+FROM (SELECT pid, SUM(minor_faults) AS minor FROM process_slice GROUP BY pid) k
+LEFT JOIN (SELECT pid, SUM(faults) AS minor FROM process_fault
+	WHERE class NOT LIKE '%!_major' ESCAPE '!' GROUP BY pid) o ON o.pid = k.pid
+-- seen by the kernel's count in calls, and in no other table (recordings of earlier versions)
+LEFT JOIN (SELECT pid, SUM(populated) AS minor FROM map_call WHERE populated_ns = 0
+	GROUP BY pid) m ON m.pid = k.pid;
+
+-- By process, system call and stack: samples in faults that the kernel takes for the program
+-- (zero.kernel: nearly always on new memory) and in freeing pages, or making those of shared memory
+-- (map). count: the faults that nothing else has seen, in proportion to the samples. error_ns: of
+-- the process's samples of a toll, k of n, the binomial one (Agresti and Coull, as in call_cost), in
+-- the same proportion.
+CREATE VIEW sampled_work AS
+SELECT pid, toll, call, stack_id, samples, 1.0 * samples * cpu_ns / n AS time_ns,
+	1.0 * samples / k * cpu_ns * (ABS((k + 2.0) / (n + 4.0) - 1.0 * k / n)
+		+ 1.96 * (SELECT root FROM square_root WHERE v = (k + 2.0) / (n + 4.0)
+			* (n - k + 2.0) / (n + 4.0) / (n + 4.0))) AS error_ns,
+	CAST(ROUND(1.0 * missed * samples / k) AS INTEGER) AS count
+FROM (
+	SELECT s.pid, s.toll, s.call, s.stack_id, s.samples, p.cpu_ns, n.n,
+		CASE s.toll WHEN 'zero.kernel' THEN m.missed ELSE 0 END AS missed,
+		SUM(s.samples) OVER (PARTITION BY s.pid, s.toll) AS k
+	FROM (
+		SELECT pid, CASE place WHEN 'pages' THEN 'map' ELSE 'zero.kernel' END AS toll,
+			in_call AS call, stack_id, SUM(samples) AS samples
+		FROM sample WHERE place IN ('populate', 'pages')
+		GROUP BY pid, place, in_call, stack_id
+	) s
+	JOIN (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) n ON n.pid = s.pid
+	JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p
+		ON p.pid = s.pid
+	JOIN fault_missed m ON m.pid = s.pid);

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- populate.sql: pages that the kernel faults in and clears inside a system call. Follows
+-- latency.sql.
+
+-- One row. populated_ns: all of it; populated_*: of the call and place that has most. thread: it is
+-- a new thread's stack. freed_ns: of the mapping toll, unmapping memory and freeing pages;
+-- map_sampled_ns: of it, in calls that are not watched.
+CREATE VIEW populate_measure AS
+WITH
+fault_time AS MATERIALIZED (
+	SELECT mean_ns FROM fault_price WHERE class = 'zero_populated'
+),
+work AS MATERIALIZED (
+	SELECT toll, call, stack_id, SUM(time_ns) AS time_ns, SUM(count) AS count
+	FROM sampled_work GROUP BY toll, call, stack_id
+),
+-- the call of a fault's stack: faults have none of their own
+caller AS MATERIALIZED (
+	SELECT stack_id, MIN(call) AS call, SUM(calls) AS calls FROM map_call
+	WHERE populated_ns > 0 GROUP BY stack_id
+	UNION ALL SELECT stack_id, MIN(call), SUM(calls) FROM file_read WHERE direct
+	GROUP BY stack_id
+),
+part AS MATERIALIZED (
+	SELECT COALESCE(c.call, '') AS call, f.touched_stack AS stack_id,
+		SUM(f.faults) * t.mean_ns AS time_ns,
+		SUM(f.faults) AS faults, SUM(f.pages) * 4096 AS bytes, c.calls
+	FROM fault f JOIN fault_time t LEFT JOIN caller c ON c.stack_id = f.touched_stack
+	WHERE f.class = 'zero_populated' GROUP BY f.touched_stack
+	UNION ALL SELECT call, stack_id, time_ns, count, count * 4096, NULL FROM work
+	WHERE toll = 'zero.kernel'
+),
+top AS MATERIALIZED (
+	SELECT * FROM part ORDER BY time_ns DESC, stack_id LIMIT 1
+),
+freed AS MATERIALIZED (
+	SELECT COALESCE(SUM(time_ns), 0.0) AS time_ns FROM (
+		SELECT MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns)
+			AS time_ns
+		FROM map_call m JOIN calibrated c WHERE m.call IN ('munmap', 'madvise')
+		UNION ALL SELECT time_ns FROM work WHERE toll = 'map' AND call <> 'fallocate')
+)
+SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
+	COALESCE((SELECT SUM(bytes) FROM part), 0) AS populated_bytes,
+	t.call AS populated_call, t.time_ns AS populated_site_ns,
+	t.bytes AS populated_site_bytes, t.calls AS populated_calls,
+	1.0 * t.bytes / t.calls AS populated_each,
+	(SELECT p.code FROM stack_place p WHERE p.stack_id = t.stack_id) AS populated_place,
+	(SELECT pid FROM stack s WHERE s.stack_id = t.stack_id) AS populated_pid,
+	COALESCE(EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id = t.stack_id
+		AND (l.function LIKE 'pthread!_create%' ESCAPE '!'
+			OR l.function LIKE '!_!_pthread!_create%' ESCAPE '!')), 0) AS populated_thread,
+	f.time_ns AS freed_ns,
+	COALESCE((SELECT SUM(time_ns) FROM work WHERE toll = 'map'), 0.0) AS map_sampled_ns
+FROM freed f LEFT JOIN top t;

@@ -1,0 +1,67 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- populate_findings.sql: advice on pages that the kernel clears inside a system call. Follows
+-- advice.sql.
+
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('populated_time', 't', 'populated_ns', 'populate_measure'),
+('populated_bytes', 'b', 'populated_bytes', 'populate_measure'),
+('populated_call', 'x', 'NULLIF(populated_call, '''')', 'populate_measure'),
+('populated_place', 'x', 'populated_place', 'populate_measure'),
+('populated_each', 'b', 'populated_each', 'populate_measure'),
+('populated_calls', 'c', 'populated_calls', 'populate_measure'),
+('freed_time', 't', 'freed_ns', 'populate_measure');
+
+INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
+'populated', 'a system call faults memory in, used or not',
+'(SELECT populated_pid FROM populate_measure)',
+'zeroing_matters AND (SELECT populated_ns > 0 FROM populate_measure)',
+'(SELECT populated_ns FROM populate_measure) / base_ns',
+'The kernel cleared {populated_bytes} inside system calls, most in {populated_call} at
+	{populated_place}: {populated_time}. Such faults raise no event; they are counted by the
+	kernel''s own account.',
+'Pages that are not there yet cost a fault each when they are used, and where none may wait (real
+	time) that is what locking was for.',
+'mlock, MAP_POPULATE, MADV_POPULATE_WRITE, and every mapping after mlockall(MCL_FUTURE) fault all
+	pages of their range in at once: each is cleared, whether the program will use it or not.
+	Direct reads, io_uring''s registered buffers and devices that pin memory do the same with
+	a buffer that was not touched before.
+
+	Where most of the range is used that only moves the faults, and makes them cheaper. Where
+	little of it is used, or where a range is made, faulted in and given back again and again,
+	it is the cost. mlock2(MLOCK_ONFAULT) and mlockall(MCL_ONFAULT) lock each page as it is
+	first used. A buffer that is kept is cleared once.
+
+	Under MCL_FUTURE the stack of each new thread is faulted in whole, 8 MiB by default. glibc
+	keeps stacks of ended threads for reuse, up to 40 MiB in all (tunable
+	glibc.pthread.stack_cache_size, from 2.34 on).');
+INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
+('populated', 1, 1, '(SELECT populated_thread FROM populate_measure)', '', 0,
+'Each new thread''s stack is faulted in whole, {populated_each} a call, because the program locks all
+	memory that it maps (mlockall(MCL_FUTURE)): started at {populated_place}. Give threads
+	smaller stacks (pthread_attr_setstacksize), keep threads for reuse, or lock pages as they
+	are used (MCL_ONFAULT).', '', ''),
+('populated', 1, 2, '(SELECT populated_call IN (''mlock'', ''mlock2'') FROM populate_measure)', '', 0,
+'{populated_call} at {populated_place} faults in every page that it locks, {populated_each} a call,
+	and the kernel clears each, used or not. mlock2 with MLOCK_ONFAULT locks pages as they are
+	used; or keep one locked buffer and use it again.', '', ''),
+('populated', 1, 3, '(SELECT populated_call = ''madvise'' FROM populate_measure)', '', 0,
+'madvise (MADV_POPULATE) at {populated_place} faults in {populated_each} a call, and the kernel clears
+	each page, used or not. Populate only what is used, or keep the memory and use it again.',
+'', ''),
+('populated', 1, 4, '(SELECT populated_call IN (''mmap'', ''mremap'', ''brk'', ''mprotect'', ''mlockall'')
+	FROM populate_measure)', '', 0,
+'{populated_call} at {populated_place} faults in {populated_each} a call (MAP_POPULATE, or
+	mlockall(MCL_FUTURE), which MCL_ONFAULT makes lock pages as they are used), and the kernel
+	clears each page, used or not. Populate only what is used, or keep the mapping and use it
+	again.', '', ''),
+('populated', 1, 5, '(SELECT populated_call <> '''' FROM populate_measure)', '', 0,
+'{populated_call} at {populated_place} is given memory that was never touched: the kernel faults it
+	in, and clears each page. Keep one buffer and use it again.', '', ''),
+('populated', 1, 6, '1', '', 0,
+'A system call at {populated_place} is given memory that was never touched: the kernel faults it in,
+	and clears each page. Keep one buffer and use it again.', '', ''),
+('populated', 2, 1, '(SELECT populated_thread FROM populate_measure)', 'glibc', 2034,
+'Or let glibc keep more stacks of threads that have ended:
+	GLIBC_TUNABLES=glibc.pthread.stack_cache_size=134217728 (41943040 by default).',
+'up stack_cache_size', '--set GLIBC_TUNABLES=glibc.pthread.stack_cache_size=134217728');
