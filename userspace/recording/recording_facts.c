@@ -360,8 +360,8 @@ int recording_sample(struct recording *recording, const struct sample_fact *samp
 {
 	return STORE(recording, STMT_SAMPLE, signed_int(recording->slice), signed_int(sample->pid),
 		     text(sample->place), text(sample->in_call), bits(sample->stack_id),
-		     count(sample->samples), bits(sample->allocated_stack),
-		     text(sample->allocated_call), count(sample->bytes_per_16_cycles));
+		     bits(sample->allocated_stack), text(sample->allocated_call),
+		     count(sample->bytes_per_16_cycles), count(sample->samples));
 }
 
 int recording_swap(struct recording *recording, pid_t pid, const char *what,

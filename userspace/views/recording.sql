@@ -437,12 +437,13 @@ CREATE TABLE sample (
 	place    TEXT NOT NULL,
 	in_call  TEXT NOT NULL,
 	stack_id INTEGER NOT NULL,
-	samples  INTEGER NOT NULL,
 	-- memset, copy: who made the block that is written to; 0 and '' where that is not known
 	allocated_stack     INTEGER NOT NULL DEFAULT 0,
 	allocated_call      TEXT NOT NULL DEFAULT '',
 	bytes_per_16_cycles INTEGER NOT NULL DEFAULT 0,	-- what its loop can write at most; 0: as
 							-- much as memset does
+	-- behind the key: else SQLite 3.40's quick_check takes it for NULL
+	samples  INTEGER NOT NULL,
 	PRIMARY KEY (slice, pid, place, in_call, stack_id, allocated_stack, allocated_call,
 		     bytes_per_16_cycles)
 ) WITHOUT ROWID;
