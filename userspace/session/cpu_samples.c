@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "session/cpu_samples.h"
 
-#include <bpf/bpf.h>
 #include <glib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "bpf/wire/stacks.h"
 #include "events/names.h"
 #include "events/syscall_names.h"
 #include "ledger/ledger.h"
+#include "session/allocator_stacks.h"
 #include "session/sample_place.h"
 #include "session/store_code.h"
-
-/* How many frames an allocator's function may lie below the instruction that was sampled. */
-#define ALLOCATOR_DEPTH 6
 
 /* Blocks that a loop was seen to write to, per stack: for the samples that do not tell. */
 #define OWNERS_MAX 65536
@@ -48,6 +44,7 @@ struct held {
 	struct stored_by by;
 	struct owner owner;
 	bool unnamed; /* the function follows from its stack */
+	bool in_allocator;
 };
 
 /* A loop, or a row of stores, and what its samples have said. */
@@ -58,18 +55,14 @@ struct loop {
 };
 
 struct cpu_samples {
-	int stacks_fd;
-	struct symbolizer *symbolizer;
 	const struct ledger *ledger;
 	struct store_code *code;
 	struct sample_judge judge;
-	GHashTable *counts;  /* struct sample_count -> itself */
-	GArray *held;	     /* of struct held, until the slice is written */
-	GHashTable *loops;   /* struct loop -> itself */
-	GHashTable *owners;  /* stack id -> struct owner: of what it wrote to last */
-	GHashTable *fns;     /* stack id -> the allocator's function in it, plus 1 */
-	GHashTable *callers; /* struct memtoll_store_key: what calloc returns to */
-	GHashTable *callocs; /* stack ids that callers has */
+	GHashTable *counts; /* struct sample_count -> itself */
+	GArray *held;	    /* of struct held, until the slice is written */
+	GHashTable *loops;  /* struct loop -> itself */
+	GHashTable *owners; /* stack id -> struct owner: of what it wrote to last */
+	struct allocator_stacks *stacks;
 };
 
 static guint sample_hash(gconstpointer data)
@@ -89,17 +82,13 @@ struct cpu_samples *cpu_samples_new(int stacks_fd, int loops_fd, struct symboliz
 {
 	struct cpu_samples *samples = g_new0(struct cpu_samples, 1);
 
-	samples->stacks_fd = stacks_fd;
-	samples->symbolizer = symbolizer;
+	samples->stacks = allocator_stacks_new(stacks_fd, symbolizer);
 	samples->ledger = ledger;
 	samples->code = store_code_new(loops_fd);
 	samples->counts = g_hash_table_new_full(sample_hash, sample_equal, NULL, g_free);
 	samples->held = g_array_new(false, false, sizeof(struct held));
 	samples->loops = g_hash_table_new_full(key16_hash, key16_equal, NULL, g_free);
 	samples->owners = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
-	samples->fns = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	samples->callers = g_hash_table_new_full(key16_hash, key16_equal, g_free, NULL);
-	samples->callocs = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	sample_judge_prepare(&samples->judge);
 	return samples;
 }
@@ -113,74 +102,19 @@ void cpu_samples_free(struct cpu_samples *samples)
 	g_array_unref(samples->held);
 	g_hash_table_destroy(samples->loops);
 	g_hash_table_destroy(samples->owners);
-	g_hash_table_destroy(samples->fns);
-	g_hash_table_destroy(samples->callers);
-	g_hash_table_destroy(samples->callocs);
+	allocator_stacks_free(samples->stacks);
 	g_free(samples);
 }
 
-/* ---- which function of the allocator ---- */
-
-/* What the first frame returns to. False: not known. */
-static bool caller_of(struct cpu_samples *samples, uint64_t stack_id, struct memtoll_store_key *key)
+void cpu_samples_called(struct cpu_samples *samples, unsigned int fn, uint64_t stack_id)
 {
-	struct memtoll_stack stack;
-
-	if (bpf_map_lookup_elem(samples->stacks_fd, &stack_id, &stack) || stack.depth < 2)
-		return false;
-	*key = (struct memtoll_store_key){ .ip = stack.frames[1], .tgid = stack.tgid };
-	return true;
-}
-
-void cpu_samples_calloc(struct cpu_samples *samples, uint64_t stack_id)
-{
-	struct memtoll_store_key key;
-
-	if (!stack_id || g_hash_table_contains(samples->callocs, &stack_id) ||
-	    !caller_of(samples, stack_id, &key))
-		return;
-	g_hash_table_add(samples->callocs, g_memdup2(&stack_id, sizeof(stack_id)));
-	g_hash_table_add(samples->callers, g_memdup2(&key, sizeof(key)));
-}
-
-/* Worked out once for each stack. */
-static unsigned int fn_of_stack(struct cpu_samples *samples, uint64_t id)
-{
-	gpointer known = g_hash_table_lookup(samples->fns, &id);
-	unsigned int fn = FN_NONE, i;
-	struct memtoll_stack stack;
-	struct frame frame;
-
-	if (known)
-		return GPOINTER_TO_UINT(known) - 1;
-	if (bpf_map_lookup_elem(samples->stacks_fd, &id, &stack))
-		return FN_NONE;
-	/* Its own helpers lie above it: _int_malloc, sysmalloc, memset. */
-	for (i = 0; i < stack.depth && i < ALLOCATOR_DEPTH && !fn; i++)
-		if (symbolizer_user(samples->symbolizer, stack.tgid, stack.frames[i],
-				    !(stack.exact[0] >> i & 1), &frame, 1))
-			fn = sample_fn_of_symbol(frame.function);
-	g_hash_table_insert(samples->fns, g_memdup2(&id, sizeof(id)), GUINT_TO_POINTER(fn + 1));
-	return fn;
+	allocator_stacks_learn(samples->stacks, fn, stack_id);
 }
 
 void cpu_samples_forget_stack(struct cpu_samples *samples, uint64_t id)
 {
-	g_hash_table_remove(samples->fns, &id);
+	allocator_stacks_forget(samples->stacks, id);
 	g_hash_table_remove(samples->owners, &id);
-	g_hash_table_remove(samples->callocs, &id);
-}
-
-static unsigned int fn_of_sample(struct cpu_samples *samples, const struct held *held)
-{
-	unsigned int fn = fn_of_stack(samples, held->sample.stack_id);
-	struct memtoll_store_key key;
-
-	if (!fn && held->sample.flags & SAMPLE_MEMSET &&
-	    caller_of(samples, held->sample.stack_id, &key) &&
-	    g_hash_table_contains(samples->callers, &key))
-		fn = FN_CALLOC;
-	return fn;
 }
 
 /* ---- what is stored ---- */
@@ -248,16 +182,14 @@ static void find_owner(struct cpu_samples *samples, struct held *held)
 
 	held->owner = (struct owner){ 0, FN_NONE };
 	/* What was stored last, before what is stored next: that may be the end of the block. */
-	if (!store ||
-	    (!ledger_owner(samples->ledger, (pid_t)sample->tgid, store - 1, &held->owner.stack_id,
-			   &held->owner.fn) &&
-	     !ledger_owner(samples->ledger, (pid_t)sample->tgid, store, &held->owner.stack_id,
-			   &held->owner.fn)))
+	if (!store || (!ledger_owner(samples->ledger, (pid_t)sample->tgid, store - 1,
+				     &held->owner.stack_id, &held->owner.fn) &&
+		       !ledger_owner(samples->ledger, (pid_t)sample->tgid, store,
+				     &held->owner.stack_id, &held->owner.fn)))
 		return;
 	if (g_hash_table_size(samples->owners) >= OWNERS_MAX)
 		g_hash_table_remove_all(samples->owners);
-	g_hash_table_insert(samples->owners,
-			    g_memdup2(&sample->stack_id, sizeof(sample->stack_id)),
+	g_hash_table_insert(samples->owners, g_memdup2(&sample->stack_id, sizeof(sample->stack_id)),
 			    g_memdup2(&held->owner, sizeof(held->owner)));
 }
 
@@ -272,7 +204,7 @@ static void add_judged(struct cpu_samples *samples, const struct held *held, enu
 {
 	struct sample_key key = {
 		.pid = held->sample.tgid,
-		.place = sample_place(&samples->judge, &held->sample, stored),
+		.place = sample_place(&samples->judge, &held->sample, stored, held->in_allocator),
 		.in_fn = held->sample.in_fn,
 		.stack_id = held->sample.stack_id,
 	};
@@ -296,7 +228,9 @@ static void add_judged(struct cpu_samples *samples, const struct held *held, enu
 
 void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed)
 {
-	struct held held = { .sample = *sample, .unnamed = !sample->in_fn && missed };
+	struct held held = { .sample = *sample,
+			     .unnamed = !sample->in_fn && missed,
+			     .in_allocator = sample->in_fn != FN_NONE };
 	enum stored stored;
 
 	if (sample->flags & SAMPLE_USER && !(sample->flags & SAMPLE_PROBE))
@@ -316,8 +250,9 @@ void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *s
 		add_judged(samples, &held, stored);
 }
 
-static void judge_held(struct cpu_samples *samples)
+static void judge_held(struct cpu_samples *samples, const struct targets *targets)
 {
+	struct allocator_code code;
 	const struct owner *owner;
 	enum stored stored;
 	guint i;
@@ -325,14 +260,19 @@ static void judge_held(struct cpu_samples *samples)
 	for (i = 0; i < samples->held->len; i++) {
 		struct held *held = &g_array_index(samples->held, struct held, i);
 
-		if (held->unnamed)
-			held->sample.in_fn = fn_of_sample(samples, held);
+		if (held->unnamed) {
+			code = allocator_stacks_judge(samples->stacks, targets,
+						      held->sample.stack_id,
+						      held->sample.flags & SAMPLE_MEMSET);
+			held->sample.in_fn = code.fn;
+			held->in_allocator = code.in_allocator;
+		}
 		stored = stored_at(held);
 		if (held->by.kind == STORE_FILL && stored == STORED_NOTHING)
 			stored = stored_elsewhere(samples, held);
-		owner = held->sample.store ? NULL :
-					     g_hash_table_lookup(samples->owners,
-								 &held->sample.stack_id);
+		owner = held->sample.store ?
+				NULL :
+				g_hash_table_lookup(samples->owners, &held->sample.stack_id);
 		if (owner)
 			held->owner = *owner;
 		add_judged(samples, held, stored);
@@ -342,14 +282,15 @@ static void judge_held(struct cpu_samples *samples)
 		g_hash_table_remove_all(samples->loops);
 }
 
-int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
-		       void (*on_stack)(void *context, uint64_t id), void *context)
+int cpu_samples_commit(struct cpu_samples *samples, const struct targets *targets,
+		       struct recording *recording, void (*on_stack)(void *context, uint64_t id),
+		       void *context)
 {
 	GHashTableIter iter;
 	gpointer value;
 	int err = 0;
 
-	judge_held(samples);
+	judge_held(samples, targets);
 	g_hash_table_iter_init(&iter, samples->counts);
 	while (g_hash_table_iter_next(&iter, NULL, &value) && !err) {
 		const struct sample_key *key = value;

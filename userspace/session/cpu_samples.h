@@ -15,6 +15,7 @@
 
 struct cpu_samples;
 struct ledger;
+struct targets;
 
 /*
  * stacks_fd: the map of stacks. loops_fd: of decoded code. ledger: knows the blocks that are
@@ -30,15 +31,13 @@ void cpu_samples_free(struct cpu_samples *samples);
  */
 void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed);
 
-/*
- * A stack of calloc, before the samples of its slice are written. calloc may go on to memset by a
- * jump, and be reached by one: then the two have their caller's caller in common, and that alone.
- */
-void cpu_samples_calloc(struct cpu_samples *samples, uint64_t stack_id);
+/* The stack of a call that was seen, before the samples of its slice are written. */
+void cpu_samples_called(struct cpu_samples *samples, unsigned int fn, uint64_t stack_id);
 
 /* Write to the present slice, and begin anew. on_stack() gets each stack referred to. */
-int cpu_samples_commit(struct cpu_samples *samples, struct recording *recording,
-		       void (*on_stack)(void *context, uint64_t id), void *context);
+int cpu_samples_commit(struct cpu_samples *samples, const struct targets *targets,
+		       struct recording *recording, void (*on_stack)(void *context, uint64_t id),
+		       void *context);
 
 /* There will be no samples with this stack any more. */
 void cpu_samples_forget_stack(struct cpu_samples *samples, uint64_t id);

@@ -80,7 +80,7 @@ static bool is_populating(const struct sample_judge *judge, const struct memtoll
 }
 
 enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample,
-			enum stored stored)
+			enum stored stored, bool in_allocator)
 {
 	if (!(sample->flags & SAMPLE_USER)) {
 		if (in_code(judge, CODE_FAULT, CODE_PROBE, sample))
@@ -94,13 +94,13 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 			return PLACE_READ;
 		if (in_code(judge, CODE_PAGES, CODE_COUNT, sample))
 			return PLACE_PAGES;
-		return sample->in_fn ? PLACE_ALLOCATOR : PLACE_KERNEL;
+		return in_allocator ? PLACE_ALLOCATOR : PLACE_KERNEL;
 	}
 	if (sample->flags & SAMPLE_PROBE)
 		return PLACE_PROBE;
 	if (sample->in_fn == FN_CALLOC && (sample->flags & SAMPLE_MEMSET || stored == STORED_ZERO))
 		return PLACE_CALLOC_MEMSET;
-	if (sample->in_fn)
+	if (in_allocator)
 		return PLACE_ALLOCATOR;
 	return stored == STORED_ZERO ? PLACE_MEMSET :
 	       stored == STORED_COPY ? PLACE_COPY :

@@ -4,6 +4,7 @@
 #define MEMTOLL_SAMPLE_PLACE_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/wire/records.h"
@@ -51,7 +52,7 @@ void sample_judge_prepare(struct sample_judge *judge);
  * By all frames of a kernel stack: without NMIs leaves pile up where interrupts are enabled again.
  */
 enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample,
-			enum stored stored);
+			enum stored stored, bool in_allocator);
 
 /* The allocator's function by its name, as symbol tables have it; FN_NONE for others. */
 unsigned int sample_fn_of_symbol(const char *symbol);

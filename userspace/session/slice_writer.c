@@ -385,8 +385,7 @@ static void on_call_sum(void *context, const void *key_data, const uint64_t *del
 	hits_of(writer->consumers->hits, key->tgid)->calls[key->fn] +=
 		fact.timed_calls + fact.sum.untimed_calls + fact.sum.nested_calls;
 	want_stack(writer, key->stack_id);
-	if (key->fn == FN_CALLOC)
-		cpu_samples_calloc(writer->consumers->samples, key->stack_id);
+	cpu_samples_called(writer->consumers->samples, key->fn, key->stack_id);
 	keep_first_error(writer, recording_call(writer->config.recording, &fact));
 	keep_first_error(writer, latency_write(writer->config.recording, key, latency));
 }
@@ -650,8 +649,8 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 	keep_first_error(writer, fills_commit(consumers->fills, recording, consumers->areas));
 	write_walk_price(writer);
 	targets_each(writer->config.targets, write_target, writer);
-	keep_first_error(writer,
-			 cpu_samples_commit(consumers->samples, recording, want_stack, writer));
+	keep_first_error(writer, cpu_samples_commit(consumers->samples, writer->config.targets,
+						    recording, want_stack, writer));
 	keep_first_error(writer, hit_counts_write(consumers->hits, recording,
 						  budget_syscalls_scale(writer->config.budget)));
 	keep_first_error(writer, budget_write(writer->config.budget));

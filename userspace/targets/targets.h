@@ -137,6 +137,12 @@ void targets_detach(struct targets *targets);
 /* Processes followed of which no allocator function could be probed. */
 unsigned int targets_without_allocator(const struct targets *targets);
 
+/*
+ * Whether a file that the process maps is an allocator and nothing else: a library of one, not the
+ * C library and no program that has one in it.
+ */
+bool targets_is_allocator(const struct targets *targets, pid_t pid, const char *path);
+
 /* Losses found in userspace. */
 struct targets_losses {
 	uint64_t unwind_left_out;

@@ -346,3 +346,22 @@ int targets_record_allocators(struct targets *targets)
 	}
 	return err;
 }
+
+bool targets_is_allocator(const struct targets *targets, pid_t pid, const char *path)
+{
+	const struct followed *followed = followed_get(targets, pid);
+	guint i;
+
+	for (i = 0; followed && *path && i < followed->attached->len; i++) {
+		const struct attached *attached = g_ptr_array_index(followed->attached, i);
+		const struct allocator_module *module = attached->module;
+		bool known = module->kind == ALLOCATOR_JEMALLOC ||
+			     module->kind == ALLOCATOR_TCMALLOC ||
+			     module->kind == ALLOCATOR_MIMALLOC;
+
+		if (!strcmp(module->path, path))
+			return attached->linkage == LINKAGE_PRELOADED ||
+			       (known && attached->linkage == LINKAGE_DYNAMIC);
+	}
+	return false;
+}
