@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "host/privileges.h"
 #include "recording/recording.h"
+#include "recording/recording_schema.h"
 #include "report/report.h"
 
 #define SITES_TEXT 10
@@ -78,11 +79,12 @@ static const struct argp argp = {
 
 static bool is_toll(sqlite3 *database, const char *toll)
 {
+	g_autofree char *query = g_strdup_printf("SELECT 1 FROM (%s) WHERE toll = ?",
+						 recording_schema_query("toll_kind"));
 	sqlite3_stmt *statement = NULL;
 	bool found;
 
-	found = sqlite3_prepare_v2(database, "SELECT 1 FROM toll_kind WHERE toll = ?", -1,
-				   &statement, NULL) == SQLITE_OK &&
+	found = sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK &&
 		sqlite3_bind_text(statement, 1, toll, -1, SQLITE_STATIC) == SQLITE_OK &&
 		sqlite3_step(statement) == SQLITE_ROW;
 	sqlite3_finalize(statement);
@@ -91,11 +93,12 @@ static bool is_toll(sqlite3 *database, const char *toll)
 
 static void refuse_toll(sqlite3 *database, const char *toll)
 {
+	g_autofree char *query = g_strdup_printf("SELECT toll FROM (%s) ORDER BY position",
+						 recording_schema_query("toll_kind"));
 	g_autoptr(GString) names = g_string_new(NULL);
 	sqlite3_stmt *statement = NULL;
 
-	sqlite3_prepare_v2(database, "SELECT toll FROM toll_kind ORDER BY position", -1, &statement,
-			   NULL);
+	sqlite3_prepare_v2(database, query, -1, &statement, NULL);
 	while (statement && sqlite3_step(statement) == SQLITE_ROW)
 		g_string_append_printf(names, "%s%s", names->len ? ", " : "",
 				       (const char *)sqlite3_column_text(statement, 0));

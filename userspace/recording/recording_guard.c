@@ -12,10 +12,10 @@
 
 #include <glib.h>
 
-/* Pragmas that tell something of the file, and the one that is set. */
+/* Pragmas that tell something of the file. */
 static const char *const pragmas[] = {
-	"application_id", "data_version", "page_count", "page_size",	"quick_check",
-	"table_info",	  "table_xinfo",  "temp_store", "user_version", NULL,
+	"application_id", "data_version", "page_count",	  "page_size", "quick_check",
+	"table_info",	  "table_xinfo",  "user_version", NULL,
 };
 
 /* Functions that reach beyond the database, where a build of SQLite has them. */

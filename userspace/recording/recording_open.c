@@ -188,6 +188,8 @@ static int connect_to(sqlite3 **database, const char *name, int flags, enum reco
 	sqlite3_db_config(*database, SQLITE_DBCONFIG_LOOKASIDE, NULL, 512, 2000);
 	sqlite3_busy_timeout(*database, BUSY_MS);
 	sqlite3_extended_result_codes(*database, 1);
+	/* First of all: a change of it makes SQLite read the schema again. */
+	sqlite3_exec(*database, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL);
 	recording_guard(*database);
 	status = query_int(*database, "SELECT COUNT(*) FROM sqlite_master", &tables);
 	return status == SQLITE_ROW ? SQLITE_OK : status;

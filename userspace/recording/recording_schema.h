@@ -11,10 +11,10 @@
 int recording_schema_create(sqlite3 *database);
 
 /*
- * Put this memtoll's own views before those that the file has, which are statements of whoever made
- * it and are never read. They are temporary views of the same names, and so are the tables that
- * hold judgements (advice, the tolls of fault classes). Tables and columns that came after the file
- * was made are there, too: empty, or with the defaults of recording.sql.
+ * Make a file's tables those that the views of this memtoll rest on. The ones that hold judgements
+ * (advice, the tolls of fault classes) are temporary tables of the same names: what the file has in
+ * them is of whoever made it, as its views are, and never read. Tables and columns that came after
+ * the file was made are there, too: empty, or with the defaults of recording.sql.
  *
  * 0, or -errno after one line on stderr: the file lacks a table or a column that all recordings of
  * its format have, or has something else of that name.
@@ -32,5 +32,8 @@ struct recording_view {
  * memtoll.
  */
 const GPtrArray *recording_schema_views(void);
+
+/* Of a view that rests on tables alone: it can be asked where no view was made. */
+const char *recording_schema_query(const char *view);
 
 #endif /* MEMTOLL_RECORDING_SCHEMA_H */

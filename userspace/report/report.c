@@ -44,19 +44,20 @@ static int run(sqlite3 *database, const char *sql)
 	return -EIO;
 }
 
-static int make_table(sqlite3 *database, const struct recording_view *view)
+/*
+ * Unqualified names are looked up in temp first: each view sees what was made before it, never what
+ * the file has of that name.
+ */
+static int make_view(sqlite3 *database, const struct recording_view *view, bool as_table)
 {
 	char *drop, *create;
 	int err = -ENOMEM;
-	bool is_view;
 
-	/* What it is now: the view (recording_schema.h), or a table of an earlier call. */
-	is_view = sqlite3_table_column_metadata(database, "temp", view->name, NULL, NULL, NULL,
-						NULL, NULL, NULL) != SQLITE_OK;
-	drop = sqlite3_mprintf("DROP %s IF EXISTS temp.\"%w\"", is_view ? "VIEW" : "TABLE",
+	/* Of an earlier call. */
+	drop = sqlite3_mprintf("DROP %s IF EXISTS temp.\"%w\"", as_table ? "TABLE" : "VIEW",
 			       view->name);
-	/* Unqualified names are looked up in temp first: a view sees the tables made before it. */
-	create = sqlite3_mprintf("CREATE TEMP TABLE \"%w\" AS %s", view->name, view->query);
+	create = sqlite3_mprintf("CREATE TEMP %s \"%w\" AS %s", as_table ? "TABLE" : "VIEW",
+				 view->name, view->query);
 	if (drop && create)
 		err = run(database, drop);
 	if (!err)
@@ -93,13 +94,13 @@ int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
 		return -EIO;
 	do {
 		view = g_ptr_array_index(views, i);
-		if (view->kept || !is_wanted(view->name, last))
+		if (!is_wanted(view->name, last))
 			continue;
 		/* Of those that are not printed no JSON is made. */
 		if (!strcmp(view->name, "site_json"))
 			err = trim_sites(database, sites);
 		if (!err)
-			err = make_table(database, view);
+			err = make_view(database, view, !view->kept);
 	} while (!err && strcmp(view->name, last) && ++i < views->len);
 	/* What was ended for its work, or ran out of memory, has taken the savepoint with it. */
 	if (!sqlite3_get_autocommit(database) && run(database, "RELEASE report") && !err)
@@ -178,9 +179,10 @@ out:
 
 bool report_losses_exceed(sqlite3 *database, char **which)
 {
-	static const char query[] =
-		"SELECT group_concat(printf('%s %d (%s)', name, count, remedy), ', ')"
-		" FROM losses WHERE exceeds";
+	g_autofree char *query =
+		g_strconcat("SELECT group_concat(printf('%s %d (%s)', name, count, remedy), ', ')"
+			    " FROM (",
+			    recording_schema_query("losses"), ") WHERE exceeds", NULL);
 	sqlite3_stmt *statement = NULL;
 	bool exceed = true; /* what cannot be read cannot be trusted */
 

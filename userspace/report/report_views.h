@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * Work the views (recording_schema.h) out, in their order up to the one named last, each once, into
- * temporary tables of the same names. With sites, JSON is made of the first so many only. 0, or
+ * Work this memtoll's own views (recording_schema.h) out, in their order up to the one named last,
+ * each once, into temporary tables of the same names; a few stay views (kept_view). With sites, JSON is made of the first so many only. 0, or
  * -errno after a line on stderr.
  */
 int report_views_make(sqlite3 *database, const char *last, unsigned int sites);

@@ -404,7 +404,8 @@ FROM (
 
 -- Every loss this version knows or this recording has, with its total and, where the loss has a
 -- kind of event to be measured against, its part of that kind (ring_faults counts faults, not
--- sweeps). exceeds: counts that cannot be repaired, more than 1 % of their kind (exit status 4).
+-- sweeps). exceeds: counts that cannot be repaired, more than 1 % of their kind (exit status 4). Rests
+-- on tables alone: it is asked where no other view is made (recording_schema.h).
 CREATE VIEW losses AS
 WITH
 total AS MATERIALIZED (
@@ -435,7 +436,7 @@ kept(measure, count) AS MATERIALIZED (
 	UNION ALL SELECT 'map', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
 	UNION ALL SELECT 'read', (SELECT COALESCE(SUM(calls), 0) FROM file_read)
 	UNION ALL SELECT 'mapping', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
-	UNION ALL SELECT 'fault', (SELECT COALESCE(SUM(faults), 0) FROM process_fault)
+	UNION ALL SELECT 'fault', (SELECT COALESCE(SUM(faults), 0) FROM fault)
 	UNION ALL SELECT 'block', (SELECT COALESCE(SUM(made + freed), 0) FROM block)
 	UNION ALL SELECT 'sample', (SELECT COALESCE(SUM(samples), 0) FROM sample)
 	UNION ALL SELECT 'process', (SELECT COUNT(*) FROM process)
