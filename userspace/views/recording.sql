@@ -431,8 +431,6 @@ CREATE TABLE giveback (
 -- the allocator), calloc_memset (the same inside a calloc), copy (user code that copies, memcpy's
 -- or other, outside the allocator), allocator, fault, map, read (of a file), probe (in a uprobe, or
 -- where the program goes on after one), kernel (other), user (other).
--- With a rowid: where a table without has a column between those of its key, SQLite 3.40 calls it
--- damaged.
 CREATE TABLE sample (
 	slice    INTEGER NOT NULL,
 	pid      INTEGER NOT NULL,
@@ -448,7 +446,7 @@ CREATE TABLE sample (
 	samples  INTEGER NOT NULL,
 	PRIMARY KEY (slice, pid, place, in_call, stack_id, allocated_stack, allocated_call,
 		     bytes_per_16_cycles)
-);
+) WITHOUT ROWID;
 
 -- Reclaim, swap-out and swap-in. what: reclaim_direct, reclaim_memcg (the target stalled,
 -- reclaiming for the machine or for its memory cgroup; pages: reclaimed); out_self, out_traced,
