@@ -184,7 +184,7 @@ static __always_inline void outlier_inside(struct memtoll_outlier *event,
 		event->timed[i] = call->faults ? inside->timed[i] : 0;
 		event->fault_ns[i] = call->faults ? inside->fault_ns[i] : 0;
 	}
-	for (i = 0; i < MAP_FN_COUNT; i++)
+	for (i = 0; i < MAP_FN_IN_CALLS; i++)
 		event->map_calls[i] = call->map_calls ? inside->map_calls[i] : 0;
 	event->map_ns = call->map_calls ? inside->map_ns : 0;
 }
