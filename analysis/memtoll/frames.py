@@ -25,7 +25,7 @@ CALLS: Final = (
     "", "malloc", "calloc", "realloc", "reallocarray", "free", "posix_memalign", "aligned_alloc", "memalign",
     "mmap", "munmap", "mremap", "brk", "madvise",
 )  # fmt: skip
-AREAS: Final = ("", "anon", "heap", "stack", "arena", "library", "file", "shared", "unknown")
+AREAS: Final = ("", "anon", "heap", "stack", "arena", "library", "file", "shared", "device", "unknown")
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,17 @@
 #define VM_SHARED_FLAG 0x80ULL
 #define VM_HUGETLB_FLAG 0x00400000ULL /* include/linux/mm.h, VMA_HUGETLB */
 #define S_DAX_FLAG (1U << 13) /* include/linux/fs.h */
+#define VM_ACCESS_FLAGS 0x7ULL	      /* VM_READ, VM_WRITE, VM_EXEC */
+#define VM_WRITE_FLAG 0x2ULL
+#define VM_UFFD_MISSING_FLAG 0x200ULL
+#define VM_UFFD_WP_FLAG 0x1000ULL
+/* Bit 37, from 6.6 on 38, from 6.16 on 41: in shared memory none of these means anything else. */
+#define VM_UFFD_MINOR_FLAGS (1ULL << 37 | 1ULL << 38 | 1ULL << 41)
+/* Frames without a struct page, or of a driver: VM_PFNMAP, VM_IO; VM_MIXEDMAP. */
+#define VM_DEVICE_FLAGS 0x4400ULL
+#define VM_MIXEDMAP_FLAG 0x10000000ULL
+#define INODE_TYPE 0170000 /* include/uapi/linux/stat.h */
+#define INODE_REGULAR 0100000
 
 /* glibc (malloc/arena.c): heaps of other arenas lie on such a boundary and begin with a pointer. */
 #define HEAP_MAX (64ULL << 20)
@@ -36,6 +47,7 @@ struct area_query {
 	__u64 start;
 	__u64 end;
 	__u64 flags; /* VM_* */
+	__u64 flags_at;
 	__u64 inode;
 	__u64 mapping; /* struct address_space */
 	__u64 offset;  /* of the area in the file, in pages */
@@ -45,6 +57,8 @@ struct area_query {
 	__u8 hugetlb;
 	bool file;
 	bool tmpfs; /* the file is one of it */
+	bool userfault;
+	bool regular;
 	__u64 name; /* where the kernel has the last part of the file's path */
 };
 
@@ -76,7 +90,10 @@ static __always_inline void area_take(struct vm_area_struct *vma, struct area_qu
 		.start = BPF_CORE_READ(vma, vm_start),
 		.end = BPF_CORE_READ(vma, vm_end),
 		.flags = BPF_CORE_READ(vma, vm_flags),
+		.flags_at = (__u64)&vma->vm_flags,
 	};
+	if (bpf_core_field_exists(vma->vm_userfaultfd_ctx.ctx))
+		query->userfault = BPF_CORE_READ(vma, vm_userfaultfd_ctx.ctx);
 	/* A private mapping of /dev/zero has a file, but no operations: it is anonymous. */
 	if (BPF_CORE_READ(vma, vm_ops))
 		file = BPF_CORE_READ(vma, vm_file);
@@ -84,6 +101,7 @@ static __always_inline void area_take(struct vm_area_struct *vma, struct area_qu
 		return;
 	sb = BPF_CORE_READ(file, f_inode, i_sb);
 	query->file = true;
+	query->regular = (BPF_CORE_READ(file, f_inode, i_mode) & INODE_TYPE) == INODE_REGULAR;
 	query->tmpfs = BPF_CORE_READ(sb, s_magic) == TMPFS_SUPER_MAGIC;
 	query->inode = BPF_CORE_READ(file, f_inode, i_ino);
 	query->dev = BPF_CORE_READ(sb, s_dev);
@@ -123,7 +141,11 @@ static __always_inline void judge_area(const struct mm_struct *mm, struct area_q
 {
 	query->shared = (query->flags & VM_SHARED_FLAG) != 0;
 	query->hugetlb = (query->flags & VM_HUGETLB_FLAG) != 0;
-	if (query->file) {
+	/* Not the files of a file system that lies in memory (DAX). */
+	if (query->flags & VM_DEVICE_FLAGS ||
+	    (query->flags & VM_MIXEDMAP_FLAG && !query->regular)) {
+		query->area = AREA_DEVICE;
+	} else if (query->file) {
 		query->area = query->shared && query->tmpfs ? AREA_SHARED : AREA_FILE;
 	} else if (query->start <= mm->brk && query->end >= mm->start_brk) {
 		query->area = AREA_HEAP;
@@ -134,12 +156,38 @@ static __always_inline void judge_area(const struct mm_struct *mm, struct area_q
 	}
 }
 
-static __always_inline bool area_is_known(const struct thread *thread, __u64 address)
+/*
+ * Whether the area is as it was when the kernel was asked. userfaultfd and mprotect change it
+ * without a call that is watched; who waits for a handler has slept, and looks again.
+ */
+static __always_inline bool area_is_same(const struct task_struct *task, struct area_cache *cache)
 {
-	const struct area_cache *cache = &thread->area;
+	__u32 voluntary = task->nvcsw;
+
+	if (voluntary == cache->voluntary)
+		return true;
+	cache->voluntary = voluntary;
+	return !cache->flags_at || word_at(cache->flags_at) == cache->flags;
+}
+
+static __always_inline bool area_is_known(const struct task_struct *task, struct thread *thread,
+					  __u64 address)
+{
+	struct area_cache *cache = &thread->area;
 
 	return address >= cache->start && address < cache->end &&
-	       cache->generation == area_generation;
+	       cache->generation == area_generation && area_is_same(task, cache);
+}
+
+/* What a write to a present page is forbidden by, as of now: 0 where the area is another one. */
+static __always_inline bool area_forbids_writing(const struct area_cache *cache)
+{
+	__u64 flags;
+
+	if (!cache->flags_at)
+		return false;
+	flags = word_at(cache->flags_at);
+	return flags & VM_ACCESS_FLAGS && !(flags & VM_WRITE_FLAG);
 }
 
 /* The stack of a thread that is not the first: its stack pointer and control block are there. */
@@ -262,6 +310,10 @@ static __always_inline bool area_ask(struct task_struct *task, const struct mm_s
 	cache->tmpfs = query.tmpfs;
 	cache->mapping = query.mapping;
 	cache->offset = query.offset - query.start / MEMTOLL_PAGE_SIZE;
+	cache->flags = query.flags;
+	cache->flags_at = query.flags_at;
+	cache->voluntary = task->nvcsw;
+	cache->userfault = query.userfault;
 	cache->inode = query.inode;
 	cache->dev = query.dev;
 	return interrupts;

@@ -15,6 +15,7 @@
 #define PTE_PRESENT 0x001ULL
 #define PTE_HUGE 0x080ULL
 #define PTE_PROT_NONE 0x100ULL /* _PAGE_PROTNONE: present to the kernel, not to the MMU */
+#define PTE_USERFAULT 0x400ULL /* _PAGE_UFFD_WP: write-protected by userfaultfd */
 #define PTE_PFN_MASK 0x000ffffffffff000ULL
 
 /* Only where cfg_casts says that the kernel has it. */

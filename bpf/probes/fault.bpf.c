@@ -28,113 +28,16 @@
 #include "stacks/memo.bpf.h"
 #include "probes/context.bpf.h"
 #include "probes/fault.bpf.h"
+#include "probes/fault_class.bpf.h"
 #include "probes/fault_sequence.bpf.h"
 #include "probes/fault_streams.bpf.h"
 #include "probes/page_cache.bpf.h"
-
-/* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
-#define SWAP_TYPE_SHIFT 59
-#define SWAP_TYPE_SPECIAL 23
 
 #define SERIES_MOST 0xffffffffULL /* nanoseconds, or pages: it has 32 bits for them */
 
 /* Page-fault error code, Intel SDM vol. 3, 4.7. */
 #define ERROR_WRITE 0x2ULL
 #define ERROR_USER 0x4ULL
-
-/*
- * The page-table entry says nothing. The page cache of the file behind the area does: there is the
- * page itself, or none. Of shared memory it may have the page's place on swap, of the same form as
- * in a page-table entry but for the offset; of other files what is remembered of a page that was
- * pushed out.
- */
-static __always_inline __u8 class_of_empty(const struct area_cache *area, struct open_fault *fault,
-					   bool write)
-{
-	bool copies = write && !area->shared;
-	__u64 entry;
-	int cached;
-
-	/* Cleared when taken from the pool, whether read or written. */
-	if (area->hugetlb)
-		return FAULT_ZERO_HUGE;
-	if (area->mapping && (area->tmpfs || !copies)) {
-		cached = page_cache_find(area->mapping,
-					 fault->address / MEMTOLL_PAGE_SIZE + area->offset, &entry);
-		if (cached == CACHED_VALUE && !area->tmpfs)
-			return FAULT_FILE_AGAIN;
-		if (cached == CACHED_VALUE) {
-			fault->walked.entry = entry;
-			return FAULT_SWAP;
-		}
-		if (cached == CACHED_NOTHING && area->tmpfs && !copies)
-			return FAULT_SHARED_ZERO;
-	}
-	switch (area->area) {
-	case AREA_SHARED:
-		return FAULT_SHARED;
-	case AREA_FILE:
-		return copies ? FAULT_COW : FAULT_FILE;
-	default:
-		return write ? FAULT_ZERO : FAULT_ZERO_READ;
-	}
-}
-
-static __always_inline __u8 classify(int end, struct open_fault *fault,
-				     const struct area_cache *area, bool write)
-{
-	const struct walked *walked = &fault->walked;
-	__u64 pfn = (walked->entry & PTE_PFN_MASK) >> 12;
-
-	if (end == WALK_FAILED) {
-		lose(LOST_WALK_FAILED, 1);
-		return FAULT_OTHER;
-	}
-	if (end == WALK_NONE || end == WALK_NO_TABLE)
-		return class_of_empty(area, fault, write);
-	if (!(walked->entry & PTE_PRESENT)) {
-		if ((walked->entry & PTE_PROT_NONE) ||
-		    walked->entry >> SWAP_TYPE_SHIFT >= SWAP_TYPE_SPECIAL)
-			return FAULT_OTHER;
-		return FAULT_SWAP;
-	}
-	if (!write)
-		return FAULT_OTHER;
-	if (end == WALK_ENTRY && cfg_zero_pfn && pfn == cfg_zero_pfn)
-		return FAULT_ZERO_UPGRADE;
-	if (end == WALK_HUGE && cfg_huge_zero_pfn && (pfn & ~511ULL) == cfg_huge_zero_pfn)
-		return FAULT_ZERO_UPGRADE;
-	if (area->shared)
-		return area->area == AREA_SHARED ? FAULT_SHARED : FAULT_FILE;
-	return FAULT_COW;
-}
-
-/* Classes that only the end of a fault distinguishes: at its begin they continue the same run. */
-static __always_inline __u8 merge_class(__u8 fault_class)
-{
-	switch (fault_class) {
-	case FAULT_REUSE:
-		return FAULT_COW;
-	case FAULT_FILE_AGAIN:
-		return FAULT_FILE;
-	case FAULT_ZERO_HUGE:
-	case FAULT_ZERO_MTHP:
-		return FAULT_ZERO;
-	case FAULT_SWAP_ZSWAP:
-	case FAULT_SWAP_ZERO:
-		return FAULT_SWAP;
-	default:
-		return fault_class;
-	}
-}
-
-/* The slowest source decides: a fault waits for its device, whatever else came with it. */
-static __always_inline __u8 swap_source(const struct open_fault *fault)
-{
-	if (fault->in_device || (!fault->in_zswap && !fault->in_zero))
-		return FAULT_SWAP;
-	return fault->in_zswap ? FAULT_SWAP_ZSWAP : FAULT_SWAP_ZERO;
-}
 
 static __always_inline void series_emit(struct memtoll_series *series)
 {
@@ -458,7 +361,7 @@ static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ct
 	__u64 address = ctx->args[0];
 	int end;
 
-	if (!area_is_known(thread, address)) {
+	if (!area_is_known(task, thread, address)) {
 		fault->began_ns = bpf_ktime_get_ns();
 		fault->interrupted = area_ask(task, mm, thread, address, sp);
 	}
@@ -615,7 +518,7 @@ int area_learn(struct thread *thread, __u64 address)
 	const struct mm_struct *mm = task->mm;
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
-	if (thread && mm && !area_is_known(thread, address))
+	if (thread && mm && !area_is_known(task, thread, address))
 		area_ask(task, mm, thread, address, regs->sp);
 	return 0;
 }

@@ -38,7 +38,8 @@ enum memtoll_area {
 	AREA_FILE = 4,
 	AREA_SHARED = 5,
 	AREA_ARENA = 6, /* an arena of glibc's that is not the main one */
-	AREA_COUNT = 7, /* userspace knows one more: events/refined.h */
+	AREA_DEVICE = 7, /* frames of a driver's, or of no page: VFIO, GPU, the kernel's own data */
+	AREA_COUNT = 8, /* userspace knows one more: events/refined.h */
 };
 
 /* Kinds of faults, as an outlier counts them. */

@@ -91,6 +91,7 @@ const char *area_name(unsigned int area)
 		[AREA_UNKNOWN] = "unknown", [AREA_ANON] = "anon",	[AREA_HEAP] = "heap",
 		[AREA_STACK] = "stack",	    [AREA_FILE] = "file",	[AREA_SHARED] = "shared",
 		[AREA_ARENA] = "arena",	    [AREA_LIBRARY] = "library",
+		[AREA_DEVICE] = "device",
 	};
 
 	return NAME(names, area);

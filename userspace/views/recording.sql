@@ -296,7 +296,7 @@ CREATE TABLE fault (
 	allocated_call  TEXT NOT NULL,		-- '' where allocated_stack is 0
 	touched_stack   INTEGER NOT NULL,
 	area            TEXT NOT NULL,		-- anon, heap, stack, arena, library, file, shared,
-						-- unknown
+						-- device, unknown
 	area_name       TEXT NOT NULL DEFAULT '',	-- path of the file or shared area; ''
 							-- elsewhere
 	in_call         TEXT NOT NULL,		-- allocator function the thread was in, or ''

@@ -20,6 +20,7 @@
 #define DIRTY (1ULL << 6)
 #define PS (1ULL << 7)
 #define PROT_NONE (1ULL << 8)
+#define USERFAULT (1ULL << 10)
 #define XD (1ULL << 63)
 #define PAGE_BITS (P | RW | US | ACCESSED | DIRTY | XD)
 
@@ -97,9 +98,10 @@ static inline void set_entry(__u64 address, unsigned level, __u64 entry)
 	kernel_poke_word(KERNEL, entry_place(address, level), entry);
 }
 
-/* The area [start, end); flags: VM_*. It stays the caller's. */
+/* The area [start, end); flags: VM_*, besides reading and writing. It stays the caller's. */
 static inline void add_area(struct vm_area_struct *area, __u64 start, __u64 end, __u64 flags)
 {
+	flags |= 3; /* VM_READ, VM_WRITE */
 	memset(area, 0, sizeof(*area));
 	area->vm_start = start;
 	area->vm_end = end;

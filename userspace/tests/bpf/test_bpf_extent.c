@@ -166,7 +166,7 @@ static void test_gigantic(void **state)
 	struct memtoll_run run;
 
 	begin_area(start, start + bytes);
-	memcpy((void *)&area.vm_flags, &(__u64){ VM_HUGETLB_FLAG }, 8);
+	memcpy((void *)&area.vm_flags, &(__u64){ VM_HUGETLB_FLAG | 3 }, 8);
 	fault_at(start + 0x2345678, IP, WRITES);
 	set_entry(start, 3, page_entry(0x140000) | PS);
 	drain();

@@ -16,6 +16,11 @@
 #define VM_SHARED 0x8
 #define VM_MAYSHARE 0x80
 #define VM_HUGETLB 0x00400000
+#define VM_UFFD_MISSING 0x200
+#define VM_PFNMAP 0x400
+#define VM_UFFD_WP 0x1000
+#define VM_IO 0x4000
+#define VM_MIXEDMAP 0x10000000
 /* include/uapi/linux/magic.h */
 #define TMPFS_MAGIC 0x01021994
 #define EXT4_SUPER_MAGIC 0xef53
@@ -47,6 +52,14 @@ static void begin(enum where where)
 	else if (where == SHARED_MEMORY || where == PRIVATE_MEMORY)
 		set_file(&area, &file, TMPFS_MAGIC);
 	area.vm_pgoff = OFFSET;
+}
+
+/* Constant for all but the kernel's own functions. */
+static void change_area(__u64 add, __u64 remove)
+{
+	__u64 flags = (area.vm_flags | add) & ~remove;
+
+	memcpy((void *)&area.vm_flags, &flags, sizeof(flags));
 }
 
 /* The last table is there, as a rule. */
@@ -214,6 +227,85 @@ static void test_present_entry(void **state)
 	};
 
 	CHECK(rows);
+}
+
+/* What a userfaultfd's handler is asked for, by how the area is registered. */
+static void test_userfaultfd(void **state)
+{
+	const __u64 protected = (page_entry(0x77777) & ~RW) | USERFAULT, present = FAULT_BIT_P;
+	const struct {
+		enum where where;
+		unsigned flags;
+		__u64 entry, error;
+		int expected;
+	} rows[] = {
+		{ ANONYMOUS, VM_UFFD_MISSING, 0, READS, FAULT_USER },
+		{ ANONYMOUS, VM_UFFD_MISSING, 0, WRITES, FAULT_USER },
+		{ ANONYMOUS, VM_UFFD_MISSING | VM_UFFD_WP, 0, WRITES, FAULT_USER },
+		{ HUGETLB, VM_UFFD_MISSING, 0, WRITES, FAULT_USER },
+		/* Of write protection alone it is not asked for what is not there. */
+		{ ANONYMOUS, VM_UFFD_WP, 0, WRITES, FAULT_ZERO },
+		{ ANONYMOUS, VM_UFFD_WP, protected, WRITES | present, FAULT_USER },
+		{ ANONYMOUS, VM_UFFD_WP, protected & ~USERFAULT, WRITES | present, FAULT_REUSE },
+		{ ANONYMOUS, VM_UFFD_WP, swap_entry(31, 4), WRITES, FAULT_USER },
+		{ ANONYMOUS, VM_UFFD_WP, swap_entry(31, 4), READS, FAULT_OTHER },
+		{ ANONYMOUS, VM_UFFD_MISSING, swap_entry(3, 4), WRITES, FAULT_SWAP },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(rows[i].where);
+		change_area(rows[i].flags, 0);
+		area.vm_userfaultfd_ctx.ctx = (void *)KERNEL;
+		set_page(rows[i].entry);
+		assert_int_equal(class_of(rows[i].error, i % 2 ? MAJ : MIN), rows[i].expected);
+	}
+}
+
+/* It is registered after a thread has been there: who has slept looks again. */
+static void test_userfaultfd_later(void **state)
+{
+	begin(ANONYMOUS);
+	fault_at(PAGE, IP, WRITES);
+	assert_int_equal(end_fault(MIN).fault_class, FAULT_ZERO);
+	change_area(VM_UFFD_MISSING, 0);
+	area.vm_userfaultfd_ctx.ctx = (void *)KERNEL;
+	host.task.nvcsw++;
+	fault_at(PAGE + 0x5000, IP, WRITES);
+	assert_int_equal(end_fault(MIN).fault_class, FAULT_USER);
+}
+
+/* Nothing is cleared where there are no pages, or where the answer is a signal. */
+static void test_no_page_of_the_kernels(void **state)
+{
+	const __u64 present = page_entry(0x77777) & ~RW;
+	const struct {
+		enum where where;
+		unsigned flags, without;
+		__u64 entry, error;
+		int expected;
+	} rows[] = {
+		{ ANONYMOUS, VM_PFNMAP, 0, 0, READS, FAULT_OTHER },
+		{ PRIVATE_FILE, VM_IO, 0, 0, WRITES, FAULT_OTHER },
+		{ ANONYMOUS, VM_MIXEDMAP, 0, 0, READS, FAULT_OTHER },
+		{ SHARED_FILE, VM_PFNMAP, 0, present, WRITES | FAULT_BIT_P, FAULT_OTHER },
+		{ ANONYMOUS, 0, 2, 0, WRITES, FAULT_OTHER },
+		{ ANONYMOUS, 0, 2, 0, READS, FAULT_ZERO_READ },
+		{ ANONYMOUS, 0, 3, 0, READS, FAULT_OTHER },
+		{ ANONYMOUS, 0, 2, present, WRITES | FAULT_BIT_P, FAULT_OTHER },
+	};
+	struct memtoll_run run;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(rows[i].where);
+		change_area(rows[i].flags, rows[i].without);
+		set_page(rows[i].entry);
+		fault_at(PAGE, IP, rows[i].error);
+		run = end_fault(MIN);
+		assert_int_equal(run.fault_class, rows[i].expected);
+		assert_int_equal(run.area == AREA_DEVICE, rows[i].flags != 0);
+	}
 }
 
 /* A frame of 0 means that it was not found: then page frame 0 is not the zero page. */
@@ -447,6 +539,9 @@ int main(void)
 		cmocka_unit_test(test_empty_entry_of_shared_memory),
 		cmocka_unit_test(test_page_cache_is_unknown),
 		cmocka_unit_test(test_present_entry),
+		cmocka_unit_test(test_userfaultfd),
+		cmocka_unit_test(test_userfaultfd_later),
+		cmocka_unit_test(test_no_page_of_the_kernels),
 		cmocka_unit_test(test_zero_page_unknown),
 		cmocka_unit_test(test_copy_or_reuse),
 		cmocka_unit_test(test_huge_entries),

@@ -333,7 +333,7 @@ static void test_mappings_changed(void **state)
 	area.vm_mm = &host.mm;
 	area.vm_start = AREA_START;
 	area.vm_end = AT(AREA_PAGES);
-	memcpy((void *)&area.vm_flags, &(__u64){ VM_HUGETLB_FLAG }, 8);
+	memcpy((void *)&area.vm_flags, &(__u64){ VM_HUGETLB_FLAG | 3 }, 8);
 	area_generation++;
 	touch(7);
 	drain();
