@@ -196,8 +196,9 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 	struct slice_writer *writer = context;
 	struct hits *hits = hits_of(writer->consumers->hits, run->tgid);
 
-	hits->faults += run->faults;
-	if (!(run->flags & RUN_MAJOR))
+	if (!(run->flags & RUN_POPULATED))
+		hits->faults += run->faults;
+	if (!(run->flags & (RUN_MAJOR | RUN_POPULATED)))
 		hits->timed += run->timed_faults + !!(run->flags & RUN_INTERRUPTED);
 	keep_run(writer, &stored);
 }
