@@ -153,7 +153,7 @@ THRESHOLD = {
 
 GIVEBACK = {
     "pid": int,
-    "how": OneOf(("munmap", "brk", "dontneed", "free", "fixed")),
+    "how": OneOf(("munmap", "brk", "dontneed", "free", "fixed", "heap")),
     "gave_call": OneOf(("", *CALLS)),
     "got_call": OneOf(("", *CALLS, "mmap")),
     "allocator": OneOf(("", "glibc", "musl", "jemalloc", "tcmalloc", "mimalloc", "go", "unknown")),

@@ -18,7 +18,8 @@
 -- * Versions are major * 1000 + minor: glibc 2.26 is 2026. 0: no limit. before: the first that is
 --   out. An allocator or version that is not known is never valid where one is demanded.
 -- * Opposite situations: name what a part turns in `change` ('up mmap_threshold'): of two findings
---   that turn the same setting opposite ways only the one with the larger gain is given.
+--   that turn the same setting opposite ways only the one with the larger gain is given. What is
+--   only said aside (aside) is left out itself, and never keeps another finding from being given.
 --
 -- test_views_advice.py evaluates every expression and fills every template.
 
@@ -37,6 +38,7 @@ CREATE TABLE advice (
 	bound     REAL NOT NULL DEFAULT 0.1,	-- given only where gain is above
 	evidence  TEXT NOT NULL,	-- template: the counts behind it
 	cost      TEXT NOT NULL,	-- template: what it costs if it is wrong
+	saves     TEXT NOT NULL DEFAULT '',	-- template: what it saves, where that is not gain
 	explain   TEXT NOT NULL		-- the long form, without figures; paragraphs
 );
 
@@ -54,6 +56,7 @@ CREATE TABLE advice_text (
 	change    TEXT NOT NULL DEFAULT '',	-- 'up mmap_threshold,up trim_threshold'
 	try       TEXT NOT NULL DEFAULT '',	-- template: options of `memtoll compare` that prove
 						-- it
+	aside     INTEGER NOT NULL DEFAULT 0,	-- 1: said aside; opposed, it is left out alone
 	PRIMARY KEY (code, part, choice)
 ) WITHOUT ROWID;
 
@@ -135,8 +138,8 @@ END AS value FROM %s s CROSS JOIN (SELECT name, kind FROM advice_figure WHERE so
 INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, cost,
 	explain) VALUES (
 'calloc-reuse-memset', 'calloc clears blocks that glibc reuses from its heap', 'glibc', 'libc_pid',
-'zeroing_matters AND libc_whole AND libc_block >= 131072 AND COALESCE(threshold_dynamic, 1) = 1',
-'libc_ns / base_ns',
+'zeroing_matters AND libc_whole AND libc_pin_ns > 0.1 * base_ns',
+'libc_pin_ns / base_ns',
 '{libc_cleared} of {libc_calls} calls came from the heap (chunk header) and cleared {libc_bytes} in
 	{libc_time}.',
 'Every page that the program then uses costs a fault again, {libc_touch} a call when the whole block
@@ -155,8 +158,9 @@ INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, 
 	the environment before; mallopt(M_MMAP_THRESHOLD) in the program) pins it. That helps where
 	little of each block is used. Where all of it is used it makes things far worse, as every
 	page then costs a fault: compare the two prices in the text. What the program does with
-	reused blocks raises no fault and is not seen: so the gain is an upper bound, and memtoll
-	compare tells the truth.
+	reused blocks raises no fault and is not seen. How much of a block it uses is known from
+	those that came fresh from the kernel, and taken out of the gain; where none was seen the
+	gain is an upper bound, and memtoll compare tells the truth.
 
 	The remedy that is right in both cases is in the program: keep one buffer, clear only what
 	was used, or call malloc where everything is overwritten anyway.');
@@ -185,19 +189,22 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 ('calloc-reuse-memset', 4, 1, '1', 0,
 'The price: every page the program then uses costs a fault, {libc_pages} faults x {fault} =
 	{libc_touch} a call when the whole block is used, against {libc_each} now.', '', ''),
-('calloc-reuse-memset', 5, 1, 'libc_touch_ns > 0 AND libc_each_ns >= libc_touch_ns', 0,
+('calloc-reuse-memset', 5, 1, 'libc_used IS NOT NULL', 0,
+'Of blocks that came fresh from the kernel the program used {libc_used}: that is taken out of what
+	it saves.', '', ''),
+('calloc-reuse-memset', 5, 2, 'libc_touch_ns > 0 AND libc_each_ns >= libc_touch_ns', 0,
 'Here that is cheaper however much of the block is used.', '', ''),
-('calloc-reuse-memset', 5, 2, 'libc_touch_ns > 0', 0,
-'Use it only when less than about {break_even} of each block is used; otherwise reuse one buffer, or
-	call malloc where everything is overwritten anyway.', '', ''),
-('calloc-reuse-memset', 5, 3, '1', 0,
+('calloc-reuse-memset', 5, 3, 'libc_touch_ns > 0', 0,
+'How much is used was not seen. Use it only when less than about {break_even} of each block is used;
+	otherwise reuse one buffer, or call malloc where everything is overwritten anyway.',
+'', ''),
+('calloc-reuse-memset', 5, 4, '1', 0,
 'Use it only when little of each block is used; otherwise reuse one buffer, or call malloc where
 	everything is overwritten anyway.', '', '');
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'calloc-memset', 'calloc clears reused memory', 'libc_pid',
-'zeroing_matters AND libc_whole AND NOT (libc_block >= 131072 AND COALESCE(threshold_dynamic, 1) =
-	1)',
+'zeroing_matters AND libc_whole AND NOT COALESCE(libc_pin_ns > 0.1 * base_ns, 0)',
 'libc_ns / base_ns',
 '{libc_cleared} of {libc_calls} calls cleared {libc_bytes} in {libc_time} (chunk header).',
 'A buffer that is reused without clearing shows what it held before: where the program relies on
@@ -207,13 +214,19 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	setting of the allocator takes this away without making page faults of it.
 
 	Keep a buffer and clear only the part that was used; or call malloc, where the program
-	overwrites the block before it reads it.');
+	overwrites the block before it reads it.
+
+	Of larger blocks, whose mmap_threshold could be lowered, most is used: to map them would
+	cost a fault for every page, and those cost more than the memset.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
 ('calloc-memset', 1, 1, '1', '',
 'calloc at {libc_place} clears {libc_block} of reused memory a call, {libc_each} each. Reuse one
 	buffer and clear only what was used, or call malloc where everything is overwritten
 	anyway.'),
-('calloc-memset', 2, 1, 'threshold_dynamic = 0 AND libc_block >= 131072', 'glibc',
+('calloc-memset', 2, 1, 'libc_pin_ns IS NOT NULL', 'glibc',
+'A lower mmap_threshold would not help: of blocks that came fresh from the kernel {libc_used} was
+	used, and a fault for each page costs more than the memset.'),
+('calloc-memset', 2, 2, 'threshold_dynamic = 0 AND libc_block >= 131072', 'glibc',
 'The mmap_threshold is pinned by a tunable at a size above these blocks; a lower one would map fresh
 	zero pages, at {fault} for every page that is used.');
 
@@ -240,15 +253,14 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 'The allocator should return fresh mappings (mmap, MADV_DONTNEED) without a memset: calloc''s zeroes
 	are already there, and pages the program never uses would not be faulted in at all. Use
 	another allocator or a newer one, or allocate such blocks by mmap.', '', ''),
-('calloc-double-clear', 2, 2, '1', 'glibc', 2026,
-'glibc gave the top of the heap back and got it again: raise
-	GLIBC_TUNABLES=glibc.malloc.trim_threshold=67108864, so that it is kept; resident memory
-	then stays at its peak.', 'up trim_threshold',
-'--set GLIBC_TUNABLES=glibc.malloc.trim_threshold=67108864'),
-('calloc-double-clear', 2, 3, '1', 'glibc', 0,
-'glibc gave the top of the heap back and got it again: raise MALLOC_TRIM_THRESHOLD_=67108864 in its
-	environment, so that it is kept; resident memory then stays at its peak.',
-'up trim_threshold', '--set MALLOC_TRIM_THRESHOLD_=67108864');
+('calloc-double-clear', 2, 2, 'trim_pid IS NOT NULL', 'glibc', 2026,
+'glibc gave the top of the heap back and got it again: GLIBC_TUNABLES={trim_storm_tunables} keeps
+	it; resident memory then stays at its peak.', 'up trim_threshold',
+'--set GLIBC_TUNABLES={trim_storm_tunables}'),
+('calloc-double-clear', 2, 3, 'trim_pid IS NOT NULL', 'glibc', 0,
+'glibc gave the top of the heap back and got it again: {trim_storm_variables} in its environment
+	keeps it; resident memory then stays at its peak.',
+'up trim_threshold', '--set {trim_storm_sets}');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'app-double-clear', 'the program clears pages that the kernel had just cleared',
@@ -329,33 +341,37 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 	'', 0,
 'Letting the allocator keep them would not help: calloc would then memset all of each block,
 	{kernel_memset} instead of {kernel_each} of faults.', '', ''),
-('first-touch', 2, 2, 'kernel_churns AND kernel_followed AND kernel_call <> ''mmap''
-	AND kernel_block >= 131072', 'glibc', 2026,
-'Or let glibc keep it: both glibc.malloc.mmap_threshold={churn_threshold} and
-	glibc.malloc.trim_threshold={churn_trim} in GLIBC_TUNABLES, joined by a colon (with the
-	first alone the heap is trimmed at each free). Resident memory then stays at its peak, and
-	calloc of these blocks would memset them.', 'up mmap_threshold,up trim_threshold',
-'--set GLIBC_TUNABLES=glibc.malloc.mmap_threshold={churn_threshold}:glibc.malloc.trim_threshold={churn_trim}'),
-('first-touch', 2, 3, 'kernel_churns AND kernel_followed AND kernel_call <> ''mmap''
-	AND kernel_block >= 131072', 'glibc', 0,
-'Or let glibc keep it: both MALLOC_MMAP_THRESHOLD_={churn_threshold} and
-	MALLOC_TRIM_THRESHOLD_={churn_trim} in its environment (with the first alone the heap is
+('first-touch', 2, 2, 'kernel_churns AND churn_mapped >= 0.5 AND NOT glibc_storm', 'glibc', 2036,
+'Or let glibc keep it: GLIBC_TUNABLES={churn_tunables} (all of it: with the mmap_threshold alone the
+	heap is trimmed at each free). Resident memory then stays at its peak, and calloc of these
+	blocks would memset them.', 'up mmap_threshold,up trim_threshold',
+'--set GLIBC_TUNABLES={churn_tunables}'),
+('first-touch', 2, 3, 'kernel_churns AND churn_mapped >= 0.5 AND NOT glibc_storm', 'glibc', 2026,
+'Or let glibc keep it: GLIBC_TUNABLES={churn_old_tunables} (all of it: with the mmap_threshold alone
+	the heap is trimmed at each free). Resident memory then stays at its peak, and calloc of
+	these blocks would memset them.', 'up mmap_threshold,up trim_threshold',
+'--set GLIBC_TUNABLES={churn_old_tunables}'),
+('first-touch', 2, 4, 'kernel_churns AND churn_mapped >= 0.5 AND NOT glibc_storm', 'glibc', 0,
+'Or let glibc keep it: {churn_variables} in its environment (with the first alone the heap is
 	trimmed at each free). Resident memory then stays at its peak, and calloc of these blocks
-	would memset them.',
-'up mmap_threshold,up trim_threshold',
-'--set MALLOC_MMAP_THRESHOLD_={churn_threshold} --set MALLOC_TRIM_THRESHOLD_={churn_trim}'),
-('first-touch', 2, 4, 'kernel_churns AND kernel_followed AND kernel_call <> ''mmap''', '', 0,
+	would memset them.', 'up mmap_threshold,up trim_threshold', '--set {churn_sets}'),
+('first-touch', 2, 5, 'kernel_churns AND churn_known = 0', '', 0,
 'An allocator that gives memory back at once can often be told to wait (decay or trim threshold).
 	Resident memory then stays at its peak.', '', ''),
-('first-touch', 3, 1, '1', '', 0,
+('first-touch', 3, 1, 'NOT kernel_huge AND kernel_small', '', 0,
 'Of the {kernel_time}, {kernel_clear} is the clearing itself and {kernel_work} the work of the
-	faults: huge pages (madvise MADV_HUGEPAGE) can save most of the latter, never the former.',
-'', '');
+	faults.', '', '');
+INSERT INTO advice_text (code, part, choice, condition, text, change, aside) VALUES
+('first-touch', 3, 2, 'NOT kernel_huge',
+'Of the {kernel_time}, {kernel_clear} is the clearing itself and {kernel_work} the work of the
+	faults: where most of each block is used, huge pages (madvise MADV_HUGEPAGE) can save most
+	of the latter, never the former.', 'up huge_pages', 1);
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'never-used', 'most of what is allocated is never used',
-'(mapping_matters OR zeroing_matters) AND 2 * unused_bytes >= freed_bytes AND unused_bytes > 0',
-'mapping_share + CASE WHEN zeroing_matters THEN zeroing_share ELSE 0 END',
+'mapping_matters AND 2 * unused_bytes >= freed_bytes AND unused_bytes > 0',
+-- Pages that are never used are not cleared: what they cost are mapping calls.
+'mapping_share * unused_bytes / MAX(made_bytes, freed_bytes)',
 'No fault ever touched {unused_bytes} of {freed_bytes} freed, in blocks with a mapping of their
 	own.',
 'A smaller buffer needs more rounds where a block is now and then used whole.',
@@ -382,37 +398,35 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 'Each block from mmap_threshold on costs an mmap and a munmap, and munmap has to give every used
 	page back. Where such blocks come and go all the time, the calls themselves are the cost.
 
-	Blocks of malloc can be kept in the heap, by mmap_threshold and trim_threshold together (see
-	first-touch). Blocks of calloc should not be: from the heap each would be memset whole,
+	Blocks of malloc can be kept in glibc''s heap, by mmap_threshold and trim_threshold together
+	(see map-storm). Blocks of calloc should not be: from the heap each would be memset whole,
 	which costs more than the calls as soon as the block is not tiny. Reusing a buffer is right
 	for both.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
-('map-churn', 1, 1, 'mapper_call IS NULL AND (SELECT 2 * freed_ns FROM populate_measure) > map_ns',
-	'', 0,
+('map-churn', 1, 1, '(mapper_call IS NULL OR mapper_share < 0.5)
+	AND (SELECT 2 * freed_ns FROM populate_measure) > map_ns', '', 0,
 'Unmapping memory and freeing its pages takes {freed_time}, most in {map_call} at {map_place}. Keep
 	memory and use it again instead of giving it back.', '', ''),
-('map-churn', 1, 2, 'mapper_call IS NULL AND (SELECT 2 * map_sampled_ns FROM populate_measure)
-	> map_ns', '', 0,
+('map-churn', 1, 2, '(mapper_call IS NULL OR mapper_share < 0.5)
+	AND (SELECT 2 * map_sampled_ns FROM populate_measure) > map_ns', '', 0,
 'Making pages takes {map_time}, most in {map_call} at {map_place}. Make only what is used, and keep
 	it.', '', ''),
-('map-churn', 1, 3, 'mapper_call IS NULL', '', 0,
+('map-churn', 1, 3, 'mapper_call IS NULL OR mapper_share < 0.5', '', 0,
 '{map_calls} mapping calls, {map_each} each, most {map_call} at {map_place}. Map larger pieces, less
 	often, and keep them.', '', ''),
 ('map-churn', 1, 4, '1', '', 0,
 '{mapper_call} at {mapper_place} makes blocks of {mapper_block} with a mapping of their own:
 	{mapper_each} of mapping calls a block.', '', ''),
-('map-churn', 2, 1, 'mapper_call <> ''calloc''', 'glibc', 2026,
-'glibc.malloc.mmap_threshold={mapper_threshold} and glibc.malloc.trim_threshold={mapper_trim} in
-	GLIBC_TUNABLES, joined by a colon, let glibc keep them in the heap; resident memory then
-	stays at its peak. Or reuse one buffer.', 'up mmap_threshold,up trim_threshold',
-'--set GLIBC_TUNABLES=glibc.malloc.mmap_threshold={mapper_threshold}:glibc.malloc.trim_threshold={mapper_trim}'),
-('map-churn', 2, 2, 'mapper_call = ''calloc'' AND mapper_memset_ns >= mapper_each_ns', 'glibc', 0,
+('map-churn', 2, 1,
+'mapper_call = ''calloc'' AND mapper_share >= 0.5 AND mapper_memset_ns >= mapper_each_ns',
+'glibc', 0,
 'Do not raise the mmap_threshold: from the heap calloc would memset each block, {mapper_memset}
 	instead of {mapper_each}. Reuse one buffer, or ask for less.', '', ''),
-('map-churn', 2, 3, 'mapper_call = ''calloc''', 'glibc', 0,
+('map-churn', 2, 2, 'mapper_call = ''calloc'' AND mapper_share >= 0.5', 'glibc', 0,
 'Reuse one buffer. A higher mmap_threshold would serve them from the heap and memset each block,
 	{mapper_memset} instead of {mapper_each}.', '', ''),
-('map-churn', 2, 4, 'mapper_call IS NOT NULL', '', 0, 'Reuse one buffer, or ask for less.', '', '');
+('map-churn', 2, 3, 'mapper_share >= 0.5 AND mapper_call <> ''''', '', 0,
+'Reuse one buffer, or ask for less.', '', '');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'alloc-cpu', 'the allocator''s own work',
@@ -437,7 +451,7 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 -- What it saves is no throughput but a stall, of a millisecond and a thousand times the median at
 -- least: hence next to no bound.
 INSERT INTO advice (code, title, allocator, before, process, condition, gain, bound, evidence, cost,
-	explain)
+	saves, explain)
 VALUES (
 'consolidation', 'one call pays for the frees before it', 'glibc', 2043,
 '(SELECT consolidation_pid FROM latency_measure)',
@@ -450,6 +464,7 @@ VALUES (
 'With mxfast=0 each free of a small block that the thread cache does not take joins it with its
 	neighbours at once: the same work, spread over the frees. None of it is saved, and programs
 	that free and allocate small blocks by turns do more of it.',
+'no time in all; a stall of {consolidation_time} becomes part of {consolidation_frees} frees',
 'glibc up to 2.42 puts freed blocks of up to 128 bytes that its thread cache does not take into fast
 	bins and leaves them there. A later request of 1001 bytes and more, or a free that leaves 64
 	KiB in one piece, joins them all with their neighbours (malloc_consolidate): one call then

@@ -104,18 +104,31 @@ f AS MATERIALIZED (
 	FROM family
 ),
 cc AS MATERIALIZED (SELECT * FROM call_cost),
+used_there AS MATERIALIZED (
+	SELECT f.pid, f.allocated_stack AS stack_id, SUM(f.pages) * 4096 AS bytes
+	FROM fault f JOIN fault_class k ON k.class = f.class
+	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.allocated_call = 'calloc'
+		AND f.in_call = '' GROUP BY f.pid, f.allocated_stack
+),
 -- The place whose callocs libc clears most for, where the rule of clearing is known. By place, not
 -- by stack: each process has stacks of its own.
 libc AS MATERIALIZED (
 	SELECT place, MIN(pid) AS pid, SUM(calls) AS calls, SUM(cleared_calls) AS cleared_calls,
 		SUM(cleared_bytes) AS cleared_bytes, SUM(bytes) AS bytes,
 			SUM(zero_libc_ns) AS time_ns,
-		SUM(SUM(cleared_bytes)) OVER () AS all_bytes
+		SUM(SUM(cleared_bytes)) OVER () AS all_bytes,
+		-- Of what came fresh from the kernel faults tell how much the program used, where
+		-- that was a whole block at least.
+		CASE WHEN SUM(bytes) - SUM(cleared_bytes) >= SUM(bytes) / SUM(calls)
+			THEN MIN(1.0, 1.0 * SUM(used_bytes) / (SUM(bytes) - SUM(cleared_bytes)))
+			END AS used
 	FROM (
 		SELECT c.pid, c.calls, c.cleared_calls, c.cleared_bytes, c.bytes, c.zero_libc_ns,
+			COALESCE(ut.bytes, 0) AS used_bytes,
 			COALESCE((SELECT p.caller FROM stack_place p
 				WHERE p.stack_id = c.stack_id), '') AS place
-		FROM cc c WHERE c.known_clearing AND c.cleared_calls > 0)
+		FROM cc c LEFT JOIN used_there ut ON ut.stack_id = c.stack_id AND ut.pid = c.pid
+		WHERE c.known_clearing AND c.cleared_calls > 0)
 	GROUP BY place ORDER BY SUM(zero_libc_ns) DESC, place LIMIT 1
 ),
 threshold AS MATERIALIZED (
@@ -132,6 +145,11 @@ twice AS MATERIALIZED (
 		COALESCE(SUM(CASE in_call WHEN '' THEN cpu_ns + blocked_ns END), 0.0)
 			AS twice_app_ns
 	FROM process_fault_time WHERE toll = 'zero.kernel' AND writes_page AND in_memset
+),
+huge AS MATERIALIZED (	-- whether huge pages are what was cleared already
+	SELECT COALESCE(2 * SUM(CASE WHEN class LIKE 'zero_huge%' THEN pages END) > SUM(pages), 0)
+		AS kernel_huge
+	FROM process_fault_time WHERE toll = 'zero.kernel'
 ),
 pushed AS MATERIALIZED (	-- reclaim, and what was pushed out to swap
 	SELECT COALESCE(SUM(CASE WHEN what LIKE 'reclaim%' THEN count END), 0) AS reclaim_count,
@@ -179,6 +197,37 @@ mapper AS MATERIALIZED (	-- the call site with most mapped blocks
 	SELECT c.call, c.stack_id, SUM(c.calls) AS calls, SUM(c.bytes) AS bytes
 	FROM cc c WHERE c.mmapped_calls > 0 GROUP BY c.call, c.stack_id
 	ORDER BY SUM(c.mmapped_calls) DESC, c.stack_id LIMIT 1
+),
+inside AS MATERIALIZED (	-- mapping calls of the allocator, and of the program itself
+	SELECT SUM(CASE WHEN m.in_call <> '' THEN m.cpu_ns ELSE 0 END) * 1.0
+		/ MAX(SUM(m.cpu_ns), 1) AS share, SUM(CASE m.populated_ns WHEN 0 THEN m.populated
+			ELSE 0 END) * 4096 AS populated_bytes
+	FROM map_call m
+),
+-- Of the process whose blocks the kernel clears: how large the blocks are, whether glibc mapped
+-- most of them, what went at once, and whether threads other than the first freed them.
+kept AS MATERIALIZED (
+	SELECT x.mapped, x.known, MAX(1.25 * MAX(g.largest_bytes), MAX(x.block_bytes))
+		AS block_bytes, 2 * MAX(g.span_bytes) AS span_bytes,
+		COALESCE(2 * SUM(g.thread_calls) > SUM(g.calls), 0) AS threads, x.mean_bytes
+	FROM (
+		SELECT c.pid,
+			1.0 * SUM(c.mmapped_calls * c.known_clearing) / SUM(c.calls) AS mapped,
+			MAX(c.known_clearing) AS known,
+			1.25 * SUM(c.bytes) / SUM(c.calls) AS block_bytes,
+			1.0 * SUM(c.bytes) / SUM(c.calls) AS mean_bytes
+		FROM cc c JOIN s ON s.kernel_stack = c.stack_id AND s.kernel_call = c.call
+		HAVING SUM(c.calls) > 0) x
+	LEFT JOIN giveback g ON g.pid = x.pid AND g.how = 'munmap' AND g.gave_call <> ''
+	HAVING x.mapped IS NOT NULL
+),
+room AS MATERIALIZED (
+	SELECT k.*, (SELECT MIN(p.bytes) FROM power_of_two p
+			WHERE p.bytes > COALESCE(k.block_bytes, 2 * k.mean_bytes)) AS threshold,
+		(SELECT MIN(p.bytes) FROM power_of_two p WHERE p.bytes > MAX(2 * k.mean_bytes,
+			COALESCE(k.span_bytes, 0), COALESCE(k.block_bytes, 0),
+			2 * COALESCE((SELECT rss_peak_bytes FROM memory), 0))) AS trim
+	FROM kept k
 )
 SELECT
 	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*,
@@ -197,7 +246,12 @@ SELECT
 	-- Of blocks cut from a top that grew in the call only the old part is cleared.
 	l.cleared_bytes * 1.0 / l.cleared_calls >= 0.5 * l.bytes / l.calls AS libc_whole,
 	l.time_ns / l.cleared_calls AS libc_each_ns,
-	NULLIF(l.place, '') AS libc_place, l.all_bytes AS libc_all_bytes,
+	NULLIF(l.place, '') AS libc_place, l.all_bytes AS libc_all_bytes, l.used AS libc_used,
+	-- What a mapping for each block saves: it costs two mapping calls and a fault for its
+	-- header, each of them about a fault's price, and a fault for each page that is used.
+	CASE WHEN l.cleared_bytes / l.cleared_calls >= 131072 AND COALESCE(h.dynamic, 1) = 1
+		THEN l.time_ns - l.cleared_calls * c.fault_ns * (3 + COALESCE(l.used, 0)
+			* ((l.cleared_bytes / l.cleared_calls + 4095) / 4096)) END AS libc_pin_ns,
 	h.low AS threshold_low, h.high AS threshold_high, h.dynamic AS threshold_dynamic,
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 AS libc_pages, c.fault_ns, c.malloc_ns,
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 * c.fault_ns AS libc_touch_ns,
@@ -206,23 +260,28 @@ SELECT
 	(SELECT kind FROM allocator WHERE kind <> 'glibc' ORDER BY pid, module LIMIT 1)
 		AS foreign_kind,
 	EXISTS (SELECT 1 FROM allocator WHERE kind = 'glibc') AS has_glibc,
-	MAX(0.0, t.kernel_ns - t.kernel_clear_ns) AS kernel_work_ns,
+	MAX(0.0, t.kernel_ns - t.kernel_clear_ns) AS kernel_work_ns, hu.kernel_huge,
+	-- a mapping of its own that holds no huge page
+	COALESCE(r.mapped >= 0.5 AND r.mean_bytes < 4194304, 0) AS kernel_small,
 	b.made AS kernel_made, b.freed AS kernel_freed, 1.0 * b.made_bytes / b.made AS kernel_block,
 	s.kernel_site_ns / b.made AS kernel_each_ns,
 	CASE WHEN s.kernel_call = 'calloc' AND c.memset_bytes_per_s > 0
 		THEN 1e9 * b.made_bytes / b.made / c.memset_bytes_per_s ELSE 0.0 END
 		AS kernel_memset_ns,
-	-- thresholds in whole MiB above the block and its header
-	(b.made_bytes / b.made + 4096 + 1048575) / 1048576 * 1048576 AS churn_threshold,
+	r.mapped AS churn_mapped, r.known AS churn_known, r.threshold AS churn_threshold,
+	r.trim AS churn_trim,
+	r.threads AS churn_threads, r.block_bytes AS churn_block,
 	t.map_ns / MAX(t.map_calls, 1) AS map_each_ns,
 	p.stack_id AS mapper_stack, p.call AS mapper_call, p.calls AS mapper_calls, 1.0 * p.bytes
 		/ p.calls AS mapper_block,
 	t.map_ns / p.calls AS mapper_each_ns,
 	CASE WHEN c.memset_bytes_per_s > 0
 		THEN 1e9 * p.bytes / p.calls / c.memset_bytes_per_s END AS mapper_memset_ns,
-	(p.bytes / p.calls + 4096 + 1048575) / 1048576 * 1048576 AS mapper_threshold,
+	i.share AS mapper_share,
 	(SELECT x.caller FROM stack_place x WHERE x.stack_id = p.stack_id) AS mapper_place,
-	k.unused_bytes, k.freed_bytes, k.made_bytes,
+	-- pages that a call faulted in were cleared, though no fault is seen
+	MAX(0, k.unused_bytes - COALESCE(i.populated_bytes, 0)) AS unused_bytes, k.freed_bytes,
+	k.made_bytes,
 	t.alloc_ns / MAX(t.alloc_calls, 1) AS alloc_each_ns,
 	COALESCE((SELECT SUM(faults) FROM process_fault WHERE class = 'swap_major'), 0)
 		AS swap_major,
@@ -236,7 +295,44 @@ SELECT
 		WHERE class IN ('file_major', 'shared_major')), 0) AS file_major
 FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN twice w JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
-JOIN blocks k JOIN life b LEFT JOIN libc l LEFT JOIN threshold h LEFT JOIN mapper p;
+JOIN blocks k JOIN life b JOIN inside i JOIN huge hu LEFT JOIN libc l LEFT JOIN threshold h
+LEFT JOIN mapper p
+LEFT JOIN room r;
+
+-- What keeps memory in glibc's heap, as text: of each kind of storm, and of the blocks that the
+-- kernel clears (churn). tunables; old_tunables: the same for
+-- versions that may refuse an mmap_threshold above 32 MiB; variables: for versions without
+-- tunables, whose values are an int (-1: never trim).
+CREATE VIEW glibc_setting AS
+WITH
+wanted AS (
+	SELECT kind || '_storm' AS kind, one_arena, mmap_value, trim_value, pad_value
+	FROM giveback_storm WHERE kind IN ('trim', 'heap', 'map')
+	UNION ALL SELECT 'churn', churn_threads AND churn_block > 60 * 1048576, churn_threshold,
+		churn_trim, CASE WHEN churn_threads AND churn_block <= 60 * 1048576
+			THEN 67108864 END FROM measure
+),
+worded AS (
+	SELECT *, CASE WHEN trim_value > 2147483647 THEN -1 ELSE trim_value END AS trim_int,
+		COALESCE(':glibc.malloc.trim_threshold=' || trim_value, '')
+			|| COALESCE(':glibc.malloc.top_pad=' || pad_value, '') AS rest
+	FROM wanted
+)
+SELECT k.column1 AS kind, w.trim_int,
+	SUBSTR(CASE WHEN one_arena THEN ':glibc.malloc.arena_max=1' ELSE '' END
+		|| COALESCE(':glibc.malloc.mmap_threshold=' || mmap_value, '') || rest, 2)
+		AS tunables,
+	SUBSTR(CASE WHEN one_arena THEN ':glibc.malloc.arena_max=1' ELSE '' END
+		|| CASE WHEN mmap_value > 33554432 THEN ':glibc.malloc.mmap_max=0'
+			ELSE COALESCE(':glibc.malloc.mmap_threshold=' || mmap_value, '') END
+		|| rest, 2) AS old_tunables,
+	SUBSTR(CASE WHEN one_arena THEN ' MALLOC_ARENA_MAX=1' ELSE '' END
+		|| CASE WHEN mmap_value > 33554432 THEN ' MALLOC_MMAP_MAX_=0'
+			ELSE COALESCE(' MALLOC_MMAP_THRESHOLD_=' || mmap_value, '') END
+		|| COALESCE(' MALLOC_TRIM_THRESHOLD_=' || trim_int, '')
+		|| COALESCE(' MALLOC_TOP_PAD_=' || pad_value, ''), 2) AS variables
+FROM (VALUES ('trim_storm'), ('heap_storm'), ('map_storm'), ('churn')) k
+LEFT JOIN worded w ON w.kind = k.column1;
 
 -- Figures of the verdict and the advice, by the names that templates have for them. expression is
 -- SQL over a row of view source, as conditions are (advice.sql), which advice_source makes view
@@ -288,15 +384,13 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('kernel_site_bytes', 'b', 'kernel_site_bytes'), ('kernel_made', 'c', 'kernel_made'),
 ('kernel_freed', 'c', 'kernel_freed'), ('kernel_block', 'b', 'kernel_block'),
 ('kernel_each', 't', 'kernel_each_ns'), ('kernel_memset', 't', 'kernel_memset_ns'),
-('churn_threshold', 'x', 'CAST(churn_threshold AS TEXT)'),
-('churn_trim', 'x', 'CAST(2 * churn_threshold AS TEXT)'), ('map_time', 't', 'map_ns'),
+('map_time', 't', 'map_ns'),
 ('map_calls', 'c', 'map_calls'), ('map_each', 't', 'map_each_ns'), ('map_call', 'x', 'map_call'),
 ('map_place', 'x', 'map_place'), ('mapper_call', 'x', 'mapper_call'),
 ('mapper_calls', 'c', 'mapper_calls'), ('mapper_block', 'b', 'mapper_block'),
 ('mapper_each', 't', 'mapper_each_ns'), ('mapper_memset', 't', 'mapper_memset_ns'),
 ('mapper_place', 'x', 'mapper_place'),
-('mapper_threshold', 'x', 'CAST(mapper_threshold AS TEXT)'),
-('mapper_trim', 'x', 'CAST(2 * mapper_threshold AS TEXT)'), ('unused_bytes', 'b', 'unused_bytes'),
+('libc_used', 's', 'libc_used'), ('unused_bytes', 'b', 'unused_bytes'),
 ('freed_bytes', 'b', 'freed_bytes'),
 ('unused_part', 's', '1.0 * unused_bytes / MAX(freed_bytes, 1)'), ('alloc_time', 't', 'alloc_ns'),
 ('alloc_calls', 'c', 'alloc_calls'), ('alloc_each', 't', 'alloc_each_ns'),
@@ -316,6 +410,13 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('other_place', 'x', 'other_place'),
 ('compute_place', 'x', 'compute_place'),
 ('command', 'x', 'COALESCE((SELECT value FROM meta WHERE key = ''target_words''), ''COMMAND'')');
+
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('*_tunables', 'x', 'tunables', 'glibc_setting'),
+('*_old_tunables', 'x', 'old_tunables', 'glibc_setting'),
+('*_variables', 'x', 'REPLACE(variables, '' '', '' and '')', 'glibc_setting'),
+('*_sets', 'x', 'REPLACE(variables, '' '', '' --set '')', 'glibc_setting'),
+('*_trim_int', 'x', 'CAST(trim_int AS TEXT)', 'glibc_setting');
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('*_storm_gave', 'b', 'gave_bytes', 'giveback_kind'),
@@ -339,12 +440,8 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 	'CASE how WHEN ''dontneed'' THEN ''madvise'' WHEN ''free'' THEN ''madvise''
 	WHEN ''fixed'' THEN ''mmap'' WHEN ''heap'' THEN ''munmap'' ELSE how END',
 	'giveback_kind'),
-('*_storm_threshold', 'e', 'threshold', 'giveback_kind'),
-('*_storm_tunables', 'x', 'new_tunables', 'giveback_kind'),
-('*_storm_old_tunables', 'x', 'old_tunables', 'giveback_kind'),
-('*_storm_variables', 'x', 'REPLACE(variables, '' '', '' and '')', 'giveback_kind'),
-('*_storm_sets', 'x', 'REPLACE(variables, '' '', '' --set '')', 'giveback_kind'),
-('*_storm_trim_int', 'x', 'CAST(trim_int AS TEXT)', 'giveback_kind');
+('*_storm_threshold', 'e', 'threshold', 'giveback_kind');
+
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('consolidation_call', 'x', 'consolidation_call', 'latency_measure'),

@@ -190,36 +190,14 @@ SELECT t.kind, t.pid, t.time_ns, t.again_ns, t.gave_ns, t.calls, t.gave_bytes, t
 		AND l.function IN ('malloc_trim', '__malloc_trim')) AS trim_call
 FROM needed t JOIN kinds k ON k.rank = t.rank JOIN calibrated c;
 
--- Every kind, for the figures of the advice: NULL but for its name where there is none of it. The
--- settings as text: tunables of glibc, the same for versions that may refuse an mmap_threshold
--- above 32 MiB, and the variables of versions without tunables, whose values are an int (-1: never
--- trim).
+-- Every kind, for the figures of the advice: NULL but for its name where there is none of it.
 CREATE VIEW giveback_kind AS
-WITH
-storm AS MATERIALIZED (
-	SELECT *, CASE WHEN trim_value > 2147483647 THEN -1 ELSE trim_value END AS trim_int,
-		COALESCE(':glibc.malloc.trim_threshold=' || trim_value, '')
-			|| COALESCE(':glibc.malloc.top_pad=' || pad_value, '') AS rest
-	FROM giveback_storm
-)
 SELECT k.column1 AS kind, s.time_ns, s.again_ns, s.gave_ns, s.calls, s.gave_bytes, s.again_bytes,
 	s.again_bytes_per_s, s.twice_bytes, s.again_faults, s.largest_bytes, s.span_bytes,
 	s.threshold, s.allocator, s.gave_call, s.got_call, s.how, s.memset_ns, s.gave_place,
-	s.got_place, s.trim_int,
-	SUBSTR(CASE WHEN s.one_arena THEN ':glibc.malloc.arena_max=1' ELSE '' END
-		|| COALESCE(':glibc.malloc.mmap_threshold=' || s.mmap_value, '') || s.rest, 2)
-		AS new_tunables,
-	SUBSTR(CASE WHEN s.one_arena THEN ':glibc.malloc.arena_max=1' ELSE '' END
-		|| CASE WHEN s.mmap_value > 33554432 THEN ':glibc.malloc.mmap_max=0'
-			ELSE COALESCE(':glibc.malloc.mmap_threshold=' || s.mmap_value, '') END
-		|| s.rest, 2) AS old_tunables,
-	SUBSTR(CASE WHEN s.one_arena THEN ' MALLOC_ARENA_MAX=1' ELSE '' END
-		|| CASE WHEN s.mmap_value > 33554432 THEN ' MALLOC_MMAP_MAX_=0'
-			ELSE COALESCE(' MALLOC_MMAP_THRESHOLD_=' || s.mmap_value, '') END
-		|| COALESCE(' MALLOC_TRIM_THRESHOLD_=' || s.trim_int, '')
-		|| COALESCE(' MALLOC_TOP_PAD_=' || s.pad_value, ''), 2) AS variables
+	s.got_place
 FROM (VALUES ('trim'), ('heap'), ('map'), ('purge'), ('other'), ('own')) k
-LEFT JOIN storm s ON s.kind = k.column1;
+LEFT JOIN giveback_storm s ON s.kind = k.column1;
 
 -- All as one row, for the conditions of the advice. *_storm: it happens again and again.
 CREATE VIEW giveback_weight AS

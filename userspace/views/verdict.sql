@@ -209,8 +209,8 @@ FROM filled ORDER BY number DESC LIMIT 1;
 -- What became of each code: given, or why not. applies: its condition holds. valid: for the
 -- allocator of its process (kind; version: major * 1000 + minor, 0 unknown). gain: the share of the
 -- observed time that it can save at most. opposed_by: a finding with a larger gain turns a setting
--- the other way; opposite situations never get the same advice. text: of each part the first choice
--- that holds and is valid.
+-- the other way; opposite situations never get the same advice. What a finding says aside it only
+-- leaves out then. text: of each part the first choice that holds and is valid.
 CREATE VIEW advice_state AS
 WITH
 same AS (	-- processes of one kind all: the oldest version
@@ -236,7 +236,8 @@ judged AS (
 		a.bound,
 		(a.allocator = '' OR a.allocator = o.kind) AND o.number >= a.since
 			AND (a.before = 0 OR o.number BETWEEN 1 AND a.before - 1) AS valid,
-		p.text, p.change, p.try, o.what = 'text' AND COALESCE(o.value, 0) <> 0
+		p.text, p.change, p.try, COALESCE(p.aside, 0) AS aside,
+		o.what = 'text' AND COALESCE(o.value, 0) <> 0
 			AND (p.allocator = '' OR p.allocator = o.kind) AND o.number >= p.since
 			AND (p.before = 0 OR o.number BETWEEN 1 AND p.before - 1) AS holds
 	FROM owned o JOIN advice a ON a.code = o.code LEFT JOIN advice_text p ON p.code = o.code
@@ -248,9 +249,7 @@ numbered AS (
 	FROM judged
 ),
 chosen AS (
-	SELECT *, group_concat(text, ' ') OVER (PARTITION BY code ORDER BY part
-		ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS whole
-	FROM numbered WHERE what = 'gain' OR (holds AND number = 1)
+	SELECT * FROM numbered WHERE what = 'gain' OR (holds AND number = 1)
 ),
 setting AS (	-- 'up mmap_threshold' -> mmap_threshold, up
 	SELECT c.*, SUBSTR(TRIM(j.value), INSTR(TRIM(j.value), ' ') + 1) AS name,
@@ -260,13 +259,25 @@ setting AS (	-- 'up mmap_threshold' -> mmap_threshold, up
 ranked AS (
 	SELECT *, FIRST_VALUE(code) OVER first AS first_code,
 		FIRST_VALUE(direction) OVER first AS first_direction
-	FROM setting WINDOW first AS (PARTITION BY due, name ORDER BY gain DESC, position)
+	FROM setting
+	WINDOW first AS (PARTITION BY due, name ORDER BY aside, gain DESC, position)
+),
+parted AS (	-- one row for each part again
+	SELECT *, MIN(CASE WHEN due AND name <> '' AND direction <> first_direction
+		THEN first_code END) AS loses_to
+	FROM ranked GROUP BY code, part
+),
+joined AS (
+	SELECT *, group_concat(CASE WHEN aside AND loses_to IS NOT NULL THEN NULL ELSE text END,
+		' ') OVER (PARTITION BY code ORDER BY part
+		ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS whole
+	FROM parted
 ),
 opposed AS (
 	SELECT code, position, applies, valid, kind, version, gain, bound, due, MAX(whole) AS text,
-		MAX(NULLIF(try, '')) AS try, MIN(CASE WHEN due AND name <> ''
-			AND direction <> first_direction THEN first_code END) AS opposed_by
-	FROM ranked GROUP BY code
+		MAX(NULLIF(try, '')) AS try,
+		MIN(CASE WHEN NOT aside THEN loses_to END) AS opposed_by
+	FROM joined GROUP BY code
 )
 SELECT code, position, applies, valid, kind, version, gain, bound, opposed_by,
 	due AND opposed_by IS NULL AS given, text, try
@@ -282,12 +293,12 @@ known(name, number, last, text) AS MATERIALIZED (
 ),
 due AS MATERIALIZED (
 	SELECT ROW_NUMBER() OVER (ORDER BY s.gain DESC, s.position) AS position, s.code, a.title,
-		s.gain, s.bound, s.text, a.evidence, a.cost,
+		s.gain, s.bound, s.text, a.evidence, a.cost, a.saves,
 		'memtoll compare ' || s.try || ' -- {command}' AS try
 	FROM advice_state s JOIN advice a ON a.code = s.code WHERE s.given
 ),
-said(position, code, title, gain, bound, text, evidence, cost, try) AS (
-	SELECT position, code, title, gain, bound, text, evidence, cost, try FROM due
+said(position, code, title, gain, bound, text, evidence, cost, saves, try) AS (
+	SELECT position, code, title, gain, bound, text, evidence, cost, saves, try FROM due
 	UNION ALL
 	SELECT 1, 'none', 'Nothing to change', 0.0, (SELECT MIN(bound) FROM advice),
 		CASE WHEN (SELECT unseen FROM measure)
@@ -296,32 +307,34 @@ said(position, code, title, gain, bound, text, evidence, cost, try) AS (
 				|| 'ioctl that pins it, a direct read) raises no event.'
 			ELSE 'There is no change of memory handling to advise.' END,
 		'No toll with a known remedy takes 10 % of the observed {observed}: zeroing '
-		|| '{zeroing}, swap {swap}.', '', NULL
+		|| '{zeroing}, swap {swap}.', '', '', NULL
 	WHERE NOT EXISTS (SELECT 1 FROM due)
 ),
-filled(position, code, title, gain, bound, text, evidence, cost, try, number, last) AS (
+filled(position, code, title, gain, bound, text, evidence, cost, saves, try, number, last) AS (
 	SELECT position, code, title, gain, bound,
 		TRIM(REPLACE(REPLACE(text, char(9), ''), char(10), ' ')),
 		TRIM(REPLACE(REPLACE(evidence, char(9), ''), char(10), ' ')),
-		TRIM(REPLACE(REPLACE(cost, char(9), ''), char(10), ' ')), try, 0, NULL FROM said
+		TRIM(REPLACE(REPLACE(cost, char(9), ''), char(10), ' ')),
+		TRIM(REPLACE(REPLACE(saves, char(9), ''), char(10), ' ')), try, 0, NULL FROM said
 	UNION ALL
 	SELECT f.position, f.code, f.title, f.gain, f.bound,
 		REPLACE(f.text, '{' || k.name || '}', k.text),
 		REPLACE(f.evidence, '{' || k.name || '}', k.text),
 		REPLACE(f.cost, '{' || k.name || '}', k.text),
+		REPLACE(f.saves, '{' || k.name || '}', k.text),
 		REPLACE(f.try, '{' || k.name || '}', k.text), k.number, k.last
 	FROM filled f JOIN known k ON k.number = f.number + 1
 )
-SELECT position, code, gain, text, evidence, title, bound, cost, try FROM filled
-WHERE number = last;
+SELECT position, code, gain, text, evidence, title, bound, cost, try, COALESCE(NULLIF(saves, ''),
+	PRINTF('at most %.0f %% of the observed time (not advised below %.0f %%)', 100 * gain,
+		100 * bound)) AS saves
+FROM filled WHERE number = last;
 
 -- A finding as labelled lines, for whoever prints it.
 CREATE VIEW finding_line AS
 SELECT f.position, f.code, l.number, l.label, CASE l.number WHEN 1 THEN f.text WHEN 2
 	THEN f.evidence
-	WHEN 3 THEN PRINTF('at most %.0f %% of the observed time (not advised below %.0f %%)',
-		100 * f.gain, 100 * f.bound)
-	WHEN 4 THEN f.cost ELSE f.try END AS text
+	WHEN 3 THEN f.saves WHEN 4 THEN f.cost ELSE f.try END AS text
 FROM finding f JOIN (SELECT 1 AS number, '' AS label UNION ALL SELECT 2, 'Evidence'
 	UNION ALL SELECT 3, 'Saves' UNION ALL SELECT 4, 'If wrong' UNION ALL SELECT 5, 'Try') l
 WHERE CASE l.number WHEN 3 THEN f.gain > 0 WHEN 4 THEN f.cost <> '' WHEN 5 THEN f.try <> ''

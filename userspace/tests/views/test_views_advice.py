@@ -105,7 +105,8 @@ def test_advice_that_is_given_is_filled_and_above_its_bound(name: str) -> None:
 def test_bound_decides() -> None:
     made = facts.heap_blocks()
     gain = given(made)["calloc-reuse-memset"]["gain"]
-    assert gain == pytest.approx(0.98, abs=0.01)
+    # Of the memset, less what a mapping for each block costs.
+    assert gain == pytest.approx(0.96, abs=0.01)
     made.database.execute("UPDATE advice SET bound = ? WHERE code = 'calloc-reuse-memset'", (gain + 0.001,))
     assert list(given(made)) == ["none"]
     assert state(made, "calloc-reuse-memset")["applies"]
@@ -246,13 +247,18 @@ def trimmed_heap() -> Facts:
     made.database.execute("UPDATE call SET known_clearing = 1, cleared_calls = calls, cleared_bytes = bytes")
     made.database.execute("UPDATE call SET cleared_cpu_ns = cpu_ns, cleared_faults = faults, mmapped_calls = 0")
     made.database.execute("UPDATE call SET cleared_calls = 0, cleared_bytes = 0 WHERE call = 'free'")
+    made.database.execute("UPDATE allocator SET mmap_threshold_low = 131072, mmap_threshold_high = 131072")
+    # Once, so that it is no storm.
+    freed, made_by = facts.loop_stack(made, "free", 43), facts.loop_stack(made, "calloc", 42)
+    made.gave("brk", freed, 1, 90 * MIB, span_bytes=90 * MIB)
+    made.again("brk", freed, made_by, 23_039, twice_bytes=23_039 * PAGE)
     return made
 
 
 def test_clearing_twice_after_a_trim_keeps_the_top() -> None:
     made = trimmed_heap()
     row = given(made)["calloc-double-clear"]
-    assert row["try"] == "memtoll compare --set GLIBC_TUNABLES=glibc.malloc.trim_threshold=67108864 -- COMMAND"
+    assert row["try"] == "memtoll compare --set GLIBC_TUNABLES=glibc.malloc.trim_threshold=268435456 -- COMMAND"
     assert "up trim_threshold" in settings(made)
 
 
@@ -288,3 +294,70 @@ def test_zero_time_is_printed_as_in_the_tables() -> None:
     made = facts.cpu_loop()
     texts = {row["text"] for row in made.judged("figure", "SELECT text FROM figure")}
     assert "0 ns" in texts and "0.00 ns" not in texts
+
+
+# What is claimed.
+
+
+def test_use_of_fresh_blocks_decides_whether_calloc_is_pinned() -> None:
+    """Faults of the program itself in blocks that came fresh from the kernel: all of it, or hardly any."""
+    made = facts.heap_blocks()
+    (site,) = (row["stack_id"] for row in made.rows("SELECT stack_id FROM call WHERE call = 'calloc'"))
+    assert "the program used 0 %" in given(made)["calloc-reuse-memset"]["text"]
+    made.fault("zero", 2 * 10 * MIB // PAGE, FAULT_NS, allocated_stack=site, allocated_call="calloc")
+    made.database.execute("UPDATE process_slice SET cpu_ns = cpu_ns + ?", (round(5120 * FAULT_NS),))
+    found = given(made)
+    assert "calloc-reuse-memset" not in found
+    assert "would not help" in found["calloc-memset"]["text"] and "100 % was used" in found["calloc-memset"]["text"]
+    assert not any(row["try"] for row in found.values())
+    # Not known: an upper bound, and the text says when it holds.
+    made = facts.heap_blocks()
+    made.database.execute("UPDATE call SET bytes = cleared_bytes, calls = cleared_calls WHERE call = 'calloc'")
+    text = given(made)["calloc-reuse-memset"]["text"]
+    assert "How much is used was not seen" in text
+
+
+def test_never_used_is_no_more_than_its_mapping_calls() -> None:
+    made = facts.mapped_blocks()
+    row = given(made)["never-used"]
+    share = made.one("SELECT share FROM family WHERE family = 'mapping'")["share"]
+    assert row["gain"] == pytest.approx(share, rel=0.01)
+    made.database.execute("UPDATE block SET never_used_bytes = made_bytes * 6 / 10")
+    assert given(made)["never-used"]["gain"] == pytest.approx(0.6 * share, rel=0.01)
+    # Pages that a call faulted in raise no fault, and were cleared.
+    made.database.execute("UPDATE map_call SET populated = 3001 * 25600 WHERE call = 'mmap'")
+    assert "never-used" not in given(made)
+    # Where pages that were used are the cost nothing is promised for others.
+    made = facts.touched_churn()
+    made.database.execute("UPDATE block SET never_used_bytes = made_bytes * 6 / 10")
+    assert "never-used" not in given(made)
+
+
+def test_mappings_of_the_program_get_no_setting_of_the_allocator() -> None:
+    """The kernel clears its own mappings; and its own mapping calls are the cost, not the allocator's."""
+    made = facts.touched_churn()
+    made.database.execute("UPDATE fault SET allocated_call = 'mmap'")
+    made.database.execute("UPDATE block SET call = 'mmap'")
+    row = given(made)["first-touch"]
+    assert row["try"] is None and not re.search("glibc|allocator", row["text"]), row
+    made = facts.mapped_blocks()
+    assert "calloc at" in given(made)["map-churn"]["text"]
+    made.database.execute("UPDATE map_call SET in_call = ''")
+    text = given(made)["map-churn"]["text"]
+    assert "Map larger pieces" in text and "threshold" not in text
+
+
+def test_what_is_said_aside_gives_way_and_drives_nothing_out() -> None:
+    made = facts.touched_churn()
+    assert "MADV_HUGEPAGE" in given(made)["first-touch"]["text"]
+    # Whatever its gain: another part turns the same setting the other way, and is not said aside.
+    made.database.execute("UPDATE advice_text SET change = 'down trim_threshold' WHERE aside")
+    found = given(made)
+    assert "MADV_HUGEPAGE" not in found["first-touch"]["text"]
+    assert "Keep the buffer" in found["first-touch"]["text"] and found["first-touch"]["try"]
+
+
+def test_huge_pages_are_not_advised_where_they_are() -> None:
+    made = facts.touched_churn()
+    made.database.execute("UPDATE fault SET class = 'zero_huge'")
+    assert "MADV_HUGEPAGE" not in given(made)["first-touch"]["text"]

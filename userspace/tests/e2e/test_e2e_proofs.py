@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Each finding with a trial saves what it claims: proved by counts, on runs without the tracer.
+
+A program is traced, the finding's `Try:` is taken word for word, and the program runs alone without and with
+what it sets. Its own counts (getrusage, mallinfo2) are the witness: of the faults that the toll consists of, at
+least half of what is claimed must be gone. test_measure_proofs.py has the times.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from facts import Facts
+from harness import MIB, PAGE, Recording, environment, record, workload
+
+pytestmark = pytest.mark.root
+
+TUNABLES = "GLIBC_TUNABLES"
+
+
+@dataclass(frozen=True)
+class Proof:
+    code: str
+    words: tuple[str | int, ...]  # workload, shape, rounds, and the rest
+    env: dict[str, str] = field(default_factory=dict)
+    counts: str = "faults"  # of the witness: what the finding says is too many
+
+    @property
+    def command(self) -> list[str | Path]:
+        name, *rest = self.words
+        return [workload(str(name)), *map(str, rest)]
+
+
+PROOFS = {
+    "heap of a trimmed top": Proof("trim-storm", ("storms", "blocks", 61, 64, 100_003)),
+    "heap, both needed": Proof("trim-storm", ("storms", "blocks", 61, 64, 200_003)),
+    "growth with blocks beside": Proof("trim-storm", ("kept", "grow", 3, 16_411, 9_000_011)),
+    "a thread's heap, trimmed": Proof("trim-storm", ("kept", "blocks", 61, 7_000_003, 7_000_003, "thread"),
+                                      {TUNABLES: "glibc.malloc.mmap_threshold=33554432"}),
+    "a thread's second heap": Proof("heap-storm", ("kept", "edge", 61, 62 * MIB, 3_000_017)),
+    "blocks above 32 MiB": Proof("map-storm", ("storms", "blocks", 17, 1, 33 * MIB + 1)),
+    "several at once": Proof("map-storm", ("storms", "blocks", 7, 3, 40 * MIB + 1)),
+    "blocks above 32 MiB, in a thread": Proof("map-storm", ("kept", "blocks", 17, 41 * MIB, 41 * MIB, "thread")),
+    "blocks that no arena can hold": Proof("map-storm", ("kept", "blocks", 7, 101 * MIB, 101 * MIB, "thread")),
+    "pinned low by a tunable": Proof("map-storm", ("storms", "blocks", 61, 1, 3 * MIB),
+                                     {TUNABLES: "glibc.malloc.mmap_threshold=131072"}),
+    "blocks that are not used": Proof("map-storm", ("kept", "blocks", 20011, 33 * MIB, 1), counts="mapped"),
+    "such blocks in a thread": Proof("map-storm", ("kept", "blocks", 20011, 101 * MIB, 1, "thread"), counts="mapped"),
+    "blocks of many sizes": Proof("first-touch", ("kept", "varied", 3, 33 * MIB)),
+    "jemalloc, a setting": Proof("purge-storm", ("storms", "blocks", 41, 1, 4 * MIB),
+                                 {"LD_PRELOAD": "libjemalloc.so.2", "MALLOC_CONF": "narenas:1,dirty_decay_ms:0"}),
+    "jemalloc, large blocks": Proof("purge-storm", ("storms", "blocks", 41, 1, 8 * MIB),
+                                    {"LD_PRELOAD": "libjemalloc.so.2"}),
+}  # fmt: skip
+
+# Proved by counts of another kind, elsewhere.
+ELSEWHERE = {
+    "calloc-reuse-memset": "test_e2e_compare.py: the bytes that calloc clears",
+    "calloc-double-clear": "the settings of trim-storm",
+    "consolidation": "test_e2e_latency.py: the stall; it saves no time, and claims none",
+}
+
+
+def alone(proof: Proof, env: dict[str, str]) -> int:
+    """The witness of a run that nobody traces."""
+    done = subprocess.run(
+        [str(word) for word in proof.command],
+        env=environment(proof.env | env), capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return int(json.loads(done.stdout.splitlines()[-1])[proof.counts])
+
+
+def merged(before: str, value: str) -> str:
+    """As compare does it, for lists of both kinds."""
+    sign = "," if "," in before or ":" in before and "=" not in before else ":"
+    assign = ":" if sign == "," else "="
+    names = {one.split(assign)[0] for one in value.split(sign)}
+    return sign.join([*(one for one in before.split(sign) if one.split(assign)[0] not in names), value])
+
+
+def settings(advice: dict[str, Any], proof: Proof) -> dict[str, str]:
+    words = shlex.split(advice["try"])
+    options = words[: words.index("--")]
+    found: dict[str, str] = {}
+    for option, value in zip(options[2::2], options[3::2], strict=True):
+        assert option == "--set"
+        name, text = value.split("=", 1)
+        before = proof.env.get(name)
+        found[name] = merged(before, text) if before else text
+    assert found
+    return found
+
+
+def claimed(recording: Recording, proof: Proof, advice: dict[str, Any]) -> float:
+    """Which part of what is counted the gain is of: of the toll's time that is made of it."""
+    toll = "map" if proof.counts == "mapped" else "zero.kernel"
+    return min(1.0, float(advice["gain"]) / float(recording.report["toll"][toll]["share"]))
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_trial_saves_half_of_what_is_claimed_at_least(out: Path, name: str) -> None:
+    proof = PROOFS[name]
+    recording = record(out, command=proof.command, env=proof.env)
+    findings = {advice["code"]: advice for advice in recording.report["verdict"]["advice"]}
+    assert proof.code in findings, findings
+    trials = [advice for advice in findings.values() if advice["try"]]
+    assert [advice["code"] for advice in trials] == [proof.code], "one trial, and no other that says something else"
+    env = settings(trials[0], proof)
+    before, after = alone(proof, {}), alone(proof, env)
+    claim = claimed(recording, proof, trials[0])
+    assert before > 0 and (before - after) / before >= 0.5 * claim, (before, after, claim, env)
+    assert claim > (0.1 if proof.counts == "mapped" else 0.5), "it applies to what the workload does"
+
+
+def test_every_trial_is_proved() -> None:
+    made = Facts()
+    codes = {str(row["code"]) for row in made.rows("SELECT DISTINCT code FROM advice_text WHERE try <> ''")}
+    assert codes == {proof.code for proof in PROOFS.values()} | ELSEWHERE.keys()
+
+
+# Where a trial would do harm, there is none.
+
+
+def test_used_blocks_of_calloc_are_not_pinned(out: Path) -> None:
+    """Casebook 1 with all of it used: mapping each block costs faults for all its pages."""
+    recording = record(out, command=[workload("calloc_loop"), str(10 * MIB), "61", "--touch"])
+    advice = {advice["code"]: advice for advice in recording.report["verdict"]["advice"]}
+    assert "calloc-reuse-memset" not in advice
+    assert not any(one["try"] for one in advice.values())
+    assert recording.toll("zero.libc", "bytes") > 50 * 10 * MIB
+    if "calloc-memset" in advice:  # where clearing is above its bound
+        assert "would not help" in advice["calloc-memset"]["text"]
+
+
+def test_blocks_of_the_program_itself_get_no_setting_of_glibc(out: Path) -> None:
+    """Its own mappings: glibc is there, and has no part in it."""
+    recording = record(out, command=[workload("storms"), "mapping", "61"])
+    for advice in recording.report["verdict"]["advice"]:
+        assert advice["try"] is None and "GLIBC" not in advice["text"], advice
+    assert recording.witness[-1]["faults"] >= 61 * 64 * 100_000 // PAGE

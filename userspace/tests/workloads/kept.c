@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kept: memory that comes and goes, and that a setting of the allocator would keep.
+ *
+ * usage: kept SHAPE ROUNDS ...
+ *   edge LIVE SIZE        a second thread makes LIVE bytes of small blocks that stay, then in each round a
+ *                         block of SIZE bytes, which it writes to and frees
+ *   blocks SIZE USED [thread]   each round a block of SIZE bytes, of which the first USED are written;
+ *                         in a second thread
+ *   varied SIZE           blocks of SIZE to 2 SIZE bytes, each of another size
+ *   grow STEP MOST        each round a block grows by STEP bytes to MOST, by realloc, while small blocks
+ *                         are made beside it; a larger one was freed before
+ * Prints the faults of the rounds, and in how many of them a block had a mapping of its own
+ * (mallinfo2).
+ */
+#include <malloc.h>
+#include <pthread.h>
+
+#include "witness.h"
+
+#define BESIDE_MAX 4096
+
+struct job {
+	const char *shape;
+	uint64_t rounds, a, b;
+	uint64_t faults, mapped;
+};
+
+static NOINLINE char *make_block(uint64_t size)
+{
+	return malloc(size); /* SITE malloc */
+}
+
+static NOINLINE char *grow_block(char *block, uint64_t size)
+{
+	return realloc(block, size); /* SITE realloc */
+}
+
+static NOINLINE void drop_block(char *block)
+{
+	free(block); /* SITE free */
+}
+
+static NOINLINE void use(volatile char *block, uint64_t from, uint64_t to)
+{
+	for (uint64_t at = from; at < to; at += PAGE)
+		block[at] = 1; /* SITE use */
+}
+
+static void one_block(struct job *job, uint64_t size, uint64_t used)
+{
+	char *block = make_block(size);
+
+	if (!block)
+		_exit(1);
+	use(block, 0, used < size ? used : size);
+	job->mapped += mallinfo2().hblks > 0;
+	drop_block(block);
+}
+
+static void grow(uint64_t step, uint64_t most)
+{
+	static char *beside[BESIDE_MAX];
+	char *block = NULL;
+	uint64_t size, count = 0;
+
+	for (size = 0; size < most; size += step) {
+		block = grow_block(block, size + step);
+		if (!block)
+			_exit(1);
+		use(block, size, size + step);
+		if (count < BESIDE_MAX)
+			beside[count++] = malloc(40000);
+	}
+	drop_block(block);
+	while (count)
+		free(beside[--count]);
+}
+
+static void *run(void *context)
+{
+	struct job *job = context;
+	uint64_t before, size;
+
+	if (!strcmp(job->shape, "edge"))
+		for (size = 0; size < job->a; size += 65000) {
+			char *kept = malloc(64987);
+
+			if (!kept)
+				_exit(1);
+			use(kept, 0, 64987);
+		}
+	before = witness_faults();
+	for (uint64_t round = 0; round < job->rounds; round++) {
+		if (!strcmp(job->shape, "edge"))
+			one_block(job, job->b, job->b);
+		else if (!strcmp(job->shape, "blocks"))
+			one_block(job, job->a, job->b);
+		else if (!strcmp(job->shape, "varied"))
+			one_block(job, job->a + job->a * round / job->rounds, ~0UL);
+		else
+			grow(job->a, job->b);
+	}
+	job->faults = witness_faults() - before;
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct job job = { 0 };
+	pthread_t thread;
+
+	alarm(WORKLOAD_LIFE_S);
+	if (argc < 4)
+		return 2;
+	job.shape = argv[1];
+	job.rounds = workload_number(argv[0], argv[2]);
+	job.a = workload_number(argv[0], argv[3]);
+	job.b = argc > 4 ? workload_number(argv[0], argv[4]) : 0;
+	if (!strcmp(job.shape, "edge"))
+		free(malloc(4 * job.b)); /* raises mmap_threshold */
+	else if (!strcmp(job.shape, "grow"))
+		free(malloc(job.b + 1000003));
+	if (!strcmp(job.shape, "edge") || argc > 5) {
+		if (pthread_create(&thread, NULL, run, &job) || pthread_join(thread, NULL))
+			return 1;
+	} else {
+		run(&job);
+	}
+	workload_report("\"rounds\": %llu, \"faults\": %llu, \"mapped\": %llu",
+			(unsigned long long)job.rounds, (unsigned long long)job.faults,
+			(unsigned long long)job.mapped);
+	return 0;
+}
