@@ -171,10 +171,12 @@ static __always_inline __u8 judge(struct thread *thread)
 			populated->pages = count_pages(populated, grown[RSS_FILE]);
 			return FAULT_FILE_POPULATED;
 		}
+		break;
 	default:
-		populated->pages = count_pages(populated, grown[RSS_ANON]);
-		return anonymous_class(thread, grown);
+		break;
 	}
+	populated->pages = count_pages(populated, grown[RSS_ANON]);
+	return anonymous_class(thread, grown);
 }
 
 int populate_end(struct thread *thread)

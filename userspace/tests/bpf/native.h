@@ -37,6 +37,7 @@
 #include "probes/fault.bpf.c"
 #include "probes/alloc.bpf.c"
 #include "probes/page_cache.bpf.c"
+#include "probes/populate.bpf.c"
 #include "probes/process.bpf.c"
 
 #define TGID 7919
