@@ -386,7 +386,8 @@ WHERE k.not_captured IS NULL;
 -- and Coull, as in call_cost). unseen_share: those faults, as a part of all.
 CREATE VIEW fault_doubt AS
 SELECT missed, kernel, missed_ns, doubt_ns, CASE WHEN missed_ns > 0
-	THEN 1.0 * missed / kernel * doubt_ns / missed_ns ELSE 0.0 END AS unseen_share
+	THEN 1.0 * missed / kernel * doubt_ns / missed_ns
+	ELSE 1.0 * missed / MAX(kernel, 1) END AS unseen_share
 FROM (SELECT d.*, MAX(0.0, MIN(d.missed_ns - d.explained_ns, s.room_ns)) AS doubt_ns
 FROM (
 	SELECT CASE WHEN n > 0 THEN cpu_ns * MIN(1.0, (k + 2.0) / (n + 4.0) + 1.96 *

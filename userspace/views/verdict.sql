@@ -140,7 +140,10 @@ template AS (
 			ELSE '{map_calls} calls, {map_each} each, most in ' END
 			|| '{map_call} at {map_place}.'
 			|| CASE WHEN 2 * u.freed_ns > m.map_ns
-				THEN ' Most of it, {freed_time}, unmaps memory and frees its pages.'
+				THEN ' Most of it, {freed_time}, is unmapping memory'
+					|| CASE WHEN m.unused_bytes > 0
+						AND 2 * m.unused_bytes >= m.freed_bytes THEN '.'
+					ELSE ' and freeing its pages.' END
 				ELSE '' END
 		WHEN 'compute' THEN CASE WHEN m.checks_fail
 			THEN 'what was seen of memory takes less (zeroing {zeroing}, swap {swap}), '

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Pages that the kernel faults in inside system calls, pages that are freed, and what the checks miss."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from facts import FAULT_NS, MAP_INSIDE, MS, PAGE, US, Facts, S
+
+PAGES = 500_009
+EACH_NS = 1_200.0
+POPULATED_NS = PAGES * EACH_NS
+
+
+def made_with(minor: int, cpu_ns: float = S) -> Facts:
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.allocator()
+    made.cpu(cpu_ns, minor=minor)
+    return made
+
+
+def verdict(made: Facts) -> dict[str, Any]:
+    return made.one("SELECT * FROM verdict")
+
+
+def findings(made: Facts) -> dict[str, dict[str, Any]]:
+    return {row["code"]: row for row in made.rows("SELECT * FROM finding ORDER BY position")}
+
+
+def locked(call: str, *frames: tuple[str, str, int]) -> Facts:
+    """101 calls that fault in all pages, each of its time but a bare call's the faults'."""
+    made = made_with(PAGES)
+    stack = made.stack(*frames)
+    made.fault("zero_populated", PAGES, EACH_NS, touched_stack=stack)
+    made.map_call(
+        call,
+        stack,
+        101,
+        PAGES * PAGE,
+        POPULATED_NS + 101 * (2 * US + MAP_INSIDE),
+        populated=PAGES,
+        populated_ns=round(POPULATED_NS),
+    )
+    return made
+
+
+def test_pages_of_a_call_are_zeroing_at_the_price_of_the_call() -> None:
+    made = locked("mlock", ("mlock", "", 0), ("lock_buffer", "/src/box.c", 7))
+    assert made.one("SELECT * FROM checks WHERE name = 'minor_faults'")["ok"] == 1
+    kernel = made.toll("zero.kernel")
+    assert (kernel["count"], kernel["bytes"]) == (PAGES, PAGES * PAGE)
+    # No probe is in it, nothing is taken out.
+    assert kernel["time_ns"] == pytest.approx(POPULATED_NS)
+    assert made.toll("map")["time_ns"] == pytest.approx(101 * 2 * US)
+    said = verdict(made)
+    assert said["dominant"] == "zeroing"
+    assert "inside mlock at box.c:7 (lock_buffer)" in said["sentence"]
+    assert "MLOCK_ONFAULT" in findings(made)["populated"]["text"]
+    assert "map-churn" not in findings(made)
+
+
+@pytest.mark.parametrize("call, word", [("madvise", "MADV_POPULATE"), ("mmap", "MAP_POPULATE"), ("brk", "MCL_FUTURE")])
+def test_advice_goes_by_the_call(call: str, word: str) -> None:
+    assert word in findings(locked(call, ("make", "/src/box.c", 9)))["populated"]["text"]
+
+
+def test_stacks_of_threads_have_advice_of_their_own() -> None:
+    frames = (("mprotect", "", 0), ("pthread_create", "", 0), ("scan", "/src/scan.c", 8))
+    said = findings(locked("mprotect", *frames))["populated"]
+    assert "thread's stack" in said["text"]
+    assert "--set GLIBC_TUNABLES=glibc.pthread.stack_cache_size=134217728" in said["try"]
+
+
+def test_recordings_of_before_count_them_in_calls_only() -> None:
+    made = made_with(PAGES)
+    made.map_call("mmap", 5, 101, PAGES * PAGE, POPULATED_NS, populated=PAGES)
+    assert made.one("SELECT * FROM checks WHERE name = 'minor_faults'")["ours"] == PAGES
+    assert made.toll("map")["time_ns"] == pytest.approx(POPULATED_NS - 101 * MAP_INSIDE)
+
+
+def sampled(populate: int, kernel: int, user: int, missed: int = PAGES) -> Facts:
+    made = made_with(missed)
+    stack = made.stack(("syscall", "", 0), ("pin", "/src/ring.c", 24))
+    if populate:
+        made.samples("populate", populate, stack, in_call="io_uring_register")
+    if kernel:
+        made.samples("kernel", kernel, stack)
+    made.samples("user", user, stack)
+    return made
+
+
+def test_calls_that_are_not_watched_are_told_by_samples() -> None:
+    made = sampled(populate=70, kernel=0, user=30)
+    kernel = made.toll("zero.kernel")
+    assert (kernel["count"], kernel["bytes"]) == (PAGES, PAGES * PAGE)
+    assert kernel["time_ns"] == pytest.approx(0.7 * S)
+    assert 0.58 < kernel["low"] < 0.62 and 0.77 < kernel["high"] < 0.85
+    site = made.one("SELECT * FROM sites WHERE toll = 'zero.kernel'")
+    assert (site["area"], site["count"]) == ("system call io_uring_register", PAGES)
+    said = verdict(made)
+    assert said["dominant"] == "zeroing" and said["sentence"].startswith("Zeroing takes 70 %")
+    assert findings(made)["populated"]["text"].startswith("io_uring_register at ring.c:24 (pin)")
+    process = json.loads(made.one("SELECT json FROM report_json")["json"])["processes"][0]
+    assert process["toll_s"]["zero.kernel"] == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("kernel, dominant", [(60, "compute"), (97, "none")])
+def test_unseen_faults_are_the_first_sentence_and_bound_the_rest(kernel: int, dominant: str) -> None:
+    """What the checks miss may be much of the time, in code of the kernel that is not known."""
+    faults = PAGES if dominant == "compute" else 2 * PAGES
+    made = sampled(populate=0, kernel=kernel, user=100 - kernel, missed=faults)
+    assert made.one("SELECT * FROM checks WHERE name = 'minor_faults'")["ok"] == 0
+    said = verdict(made)
+    assert said["sentence"].startswith(f"Not all was seen: the kernel counts {faults:,} page faults more")
+    assert "memory is not what it waits for" not in said["sentence"]
+    assert said["dominant"] == dominant
+    missed = faults * FAULT_NS / S
+    assert made.toll("zero.kernel")["high"] == pytest.approx(missed, rel=0.01)
+    assert 1 - missed - 0.06 < made.toll("compute")["low"] < 1 - missed  # zero.app may be a little
+    assert said["low"] == made.toll("compute")["low"]
+    assert made.toll("compute")["high"] == pytest.approx(1, rel=0.01)
+    assert "Nothing can be advised" in findings(made)["none"]["text"]
+
+
+def test_unseen_faults_have_no_more_room_than_samples_leave() -> None:
+    made = sampled(populate=0, kernel=0, user=1_000)
+    assert made.toll("zero.kernel")["high"] < 0.01
+    said = verdict(made)
+    assert said["dominant"] == "compute" and said["sentence"].startswith("Computing takes 100 %")
+    # The check fails all the same: that is no ground to deny memory.
+    assert "memory is not what it waits for" not in said["sentence"]
+
+
+@pytest.mark.parametrize("missed, denied", [(3, True), (PAGES // 20, False)])
+def test_memory_is_denied_only_where_the_checks_agree(missed: int, denied: bool) -> None:
+    made = sampled(populate=0, kernel=60, user=40, missed=missed)
+    said = verdict(made)
+    assert said["dominant"] == "compute" and said["sentence"].startswith("Computing takes")
+    assert ("memory is not what it waits for" in said["sentence"]) == denied
+
+
+def test_freeing_pages_is_the_mapping_toll() -> None:
+    made = made_with(0)
+    stack = made.stack(("close", "", 0), ("drop", "/src/store.c", 31))
+    made.samples("pages", 50, stack, in_call="close")
+    made.samples("user", 50, stack)
+    assert made.toll("map")["time_ns"] == pytest.approx(0.5 * S)
+    assert made.toll("compute")["time_ns"] == pytest.approx(0.5 * S)
+    made.map_call("munmap", stack, 1_009, 1_009 * PAGE, 300 * MS + 1_009 * MAP_INSIDE)
+    assert made.toll("map")["time_ns"] == pytest.approx(0.8 * S)
+    said = verdict(made)
+    assert said["dominant"] == "mapping"
+    assert "most in close at store.c:31 (drop)" in said["sentence"]
+    assert "Most of it, 800 ms, is unmapping memory and freeing its pages." in said["sentence"]
+    advice = findings(made)["map-churn"]["text"]
+    assert "use it again" in advice and "larger" not in advice
+
+
+def test_populated_faults_leave_the_price_of_others_alone() -> None:
+    made = locked("mlock", ("lock", "/src/box.c", 7))
+    made.fault("zero", 1_009, FAULT_NS + 100)
+    price = {row["class"]: row["mean_ns"] for row in made.rows("SELECT * FROM fault_price")}
+    assert price["zero"] == pytest.approx(FAULT_NS)
+    assert price["zero_populated"] == pytest.approx(EACH_NS)
+    # Of no class that was timed: what other classes cost, not what calls do.
+    assert price["other"] == pytest.approx(FAULT_NS)
