@@ -189,8 +189,7 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 		run->ip = fault->ip;
 		run->stack_id = fault->stack_id;
 		run->inode = fault->inode;
-		run->file_page =
-			fault->address / MEMTOLL_PAGE_SIZE + thread->area.offset;
+		run->file_page = fault->address / MEMTOLL_PAGE_SIZE + thread->area.offset;
 		run->dev = fault->dev;
 		run->swap_type = fault->swap_type;
 	}

@@ -270,6 +270,36 @@ class Facts:
         used = {"call": call, "allocated_stack": stack_id, "first_pages": first_pages, "in_pages": in_pages}
         self.row("access", **(used | values | columns))
 
+    def page_fill(self, first_pages: int, in_pages: int = 0, **columns: Any) -> None:
+        """Pages of a file that came into the page cache, in one sweep after the other; a request for each 32."""
+        values: dict[str, Any] = {
+            "dev": 1,
+            "inode": 7,
+            "cause": "fault",
+            "area_name": "/srv/data",
+            "library": 0,
+            "bytes": first_pages * PAGE,
+            "requests": -(-(first_pages + in_pages) // 32),
+            "first_sequential_pages": first_pages,
+            "in_sequential_pages": in_pages,
+            "distinct_pages": min(first_pages, in_pages),
+            "max_returns": -(-in_pages // first_pages) if first_pages else 0,
+            "untracked_pages": 0,
+            "vain_pages": 0,
+            "used_pages": first_pages + in_pages,
+        }
+        self.row("page_fill", **({"first_pages": first_pages, "in_pages": in_pages} | values | columns))
+
+    def reuse(self, subject: str, uses: int, different: int, distances: dict[int, int]) -> None:
+        """distances: how many uses with so many different blocks since the last one of the same."""
+        again = sum(distances.values())
+        values = {"file": 0, "block_bytes": PAGE, "rate": 1.0, "error": 0.0, "max_distance": max(distances, default=0)}
+        counts = {"uses": uses, "different": different, "first": uses - again}
+        self.row("reuse", **({"subject": subject} | values | counts))
+        for distance, count in distances.items():
+            row = {"subject": subject, "file": 0, "low": distance, "high": distance + 1, "uses": count}
+            self.row("reuse_distance", **row)
+
     def swap(self, what: str, pages: int, **columns: Any) -> None:
         values: dict[str, Any] = {"slice": 1, "pid": 42, "count": pages, "cpu_ns": 0, "blocked_ns": 0}
         self.row("swap", **({"what": what, "pages": pages} | values | columns))
@@ -283,6 +313,7 @@ class Facts:
             "swap_limit_bytes": None,
             "usage_bytes": None,
             "peak_bytes": None,
+            "file_bytes": None,
         }
         self.row("memory_cgroup", **({"path": path, "limit_bytes": limit_bytes} | values | columns))
         self.database.execute("UPDATE process SET memory_cgroup = ? WHERE pid = ?", (path, pid))

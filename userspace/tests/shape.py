@@ -340,6 +340,21 @@ REPORT: dict[str, Any] = {
     # was gone over, totals by function, processes, remarks, and what this run could not see (its
     # figures are null above).
     "memory": MEMORY,
+    # pages of files that came into the page cache: again after use, or before it (read ahead in vain)
+    "page_cache": {
+        "filled_pages": int,
+        "again_pages": int,
+        "vain_pages": int,
+        "thrash": bool,
+        "path": str,
+        "pattern": Null(OneOf(("cyclic sweep", "random", "one-pass sweep", "one pass"))),
+        "returns": Null(float),
+        "code": bool,
+        "working_bytes": int,
+        "fits_bytes": Null(int),
+        "limit_bytes": Null(int),
+        "refaults": Null(int),
+    },
     "access": [ACCESS],
     # Memory given back to the kernel, and got again, by who gave it.
     "giveback": [GIVEBACK],
@@ -414,7 +429,12 @@ def check_shape(value: Any, shape: Any, path: str = "report") -> None:
 
 def family_shares(report: dict[str, Any]) -> dict[str, float]:
     toll = report["toll"]
-    return {name: sum(toll[member]["share"] or 0.0 for member in tolls) for name, tolls in FAMILIES.items()}
+    shares = {name: sum(toll[member]["share"] or 0.0 for member in tolls) for name, tolls in FAMILIES.items()}
+    # Without any swap reclaim is of pages of files, and of their family where these come again.
+    if report["page_cache"]["again_pages"] >= 256 and not (toll["swap.in"]["count"] or toll["swap.out"]["count"]):
+        shares["swap"] -= toll["reclaim"]["share"] or 0.0
+        shares["file"] += toll["reclaim"]["share"] or 0.0
+    return shares
 
 
 def check_laws(report: dict[str, Any]) -> None:

@@ -292,7 +292,7 @@ SELECT
 	a.*, x.limit_bytes, x.limit_path, x.rss_peak_bytes, x.swap_peak_bytes, x.came_back_bytes,
 	x.fits_bytes, fw.swap_from,
 	COALESCE((SELECT SUM(faults) FROM process_fault
-		WHERE class IN ('file_major', 'shared_major')), 0) AS file_major
+		WHERE class IN ('file_major', 'file_again_major', 'shared_major')), 0) AS file_major
 FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN twice w JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
 JOIN blocks k JOIN life b JOIN inside i JOIN huge hu LEFT JOIN libc l LEFT JOIN threshold h
@@ -483,3 +483,23 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('swap_half', 'b', 'swap_half_bytes', 'read_measure'),
 ('swap_most', 'b', 'swap_most_bytes', 'read_measure'),
 ('swap_most_saved', 's', 'swap_most_saved', 'read_measure');
+
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('cache_path', 'x', 'COALESCE(NULLIF(path, ''''), ''a file'')', 'page_cache'),
+('cache_again', 'b', '4096 * again_pages', 'page_cache'),
+('cache_filled', 'b', '4096 * fill_pages', 'page_cache'),
+('cache_wanted', 'b', '4096 * wanted_pages', 'page_cache'),
+('cache_vain', 'b', '4096 * vain_pages', 'page_cache'),
+('cache_back', 'b', 'back_bytes', 'page_cache'),
+('cache_returns', 'x', 'PRINTF(''%.1f'', returns)', 'page_cache'),
+('cache_working', 'b', 'working_bytes', 'page_cache'),
+('cache_fits', 'b', 'fits_bytes', 'page_cache'), ('cache_box', 'b', 'box_bytes', 'page_cache'),
+('cache_box_path', 'x', 'box_path', 'page_cache'),
+('cache_beside', 'b', 'beside_bytes', 'page_cache'),
+('cache_refaults', 'x', 'PRINTF(''%,d'', COALESCE(group_refaults, all_refaults))
+	|| CASE WHEN group_refaults IS NULL THEN '' on the machine'' ELSE '' in its group'' END',
+	'page_cache'),
+('wide_used', 'b', '4096 * wide_used', 'page_cache'),
+('wide_filled', 'b', '4096 * wide_fill', 'page_cache'),
+('wide_each', 'x', 'CASE WHEN wide_each >= 10 THEN PRINTF(''%.0f'', wide_each)
+	ELSE PRINTF(''%.1f'', wide_each) END', 'page_cache');

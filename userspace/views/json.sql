@@ -196,6 +196,13 @@ SELECT json_object(
 		'swap_in_pages', json_object('cache', s.cache_pages, 'device', s.device_pages,
 			'zram', s.zram_pages, 'zswap', s.zswap_pages, 'zero', s.zero_pages),
 		'readahead_pages', s.readahead_pages) FROM memory m JOIN swap_source s),
+	'page_cache', (SELECT json_object('filled_pages', fill_pages, 'again_pages', again_pages,
+		'vain_pages', vain_pages, 'thrash', json(CASE WHEN thrash THEN 'true'
+			ELSE 'false' END), 'path', COALESCE(path, ''), 'pattern', pattern,
+		'returns', ROUND(returns, 3), 'code', json(CASE WHEN code THEN 'true'
+			ELSE 'false' END), 'working_bytes', working_bytes, 'fits_bytes', fits_bytes,
+		'limit_bytes', box_bytes, 'refaults', COALESCE(group_refaults, all_refaults))
+		FROM page_cache),
 	'access', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM access_json ORDER BY rank))),
 	'thresholds', json((SELECT json_group_array(json(json)) FROM (

@@ -56,6 +56,7 @@ total AS MATERIALIZED (
 		COALESCE(SUM(vain_pages), 0) AS vain_pages,
 		COALESCE(SUM(fill_pages), 0) AS fill_pages,
 		COALESCE(SUM(code_pages), 0) AS code_pages,
+		COALESCE(SUM(CASE cause WHEN 'read' THEN fill_pages END), 0) AS read_fill,
 		SUM(CASE cause WHEN 'read' THEN 0 ELSE again_pages END) * 1.0
 			/ NULLIF(SUM(CASE cause WHEN 'read' THEN 0
 				ELSE first_pages + again_pages END), 0) AS fault_again_share,

@@ -20,7 +20,11 @@ WITH kind(position, toll, family, source) AS (VALUES
 	(12, 'alloc',       'allocator', 1),
 	(13, 'map',         'mapping',   1),
 	(14, 'compute',     'compute',   1))
-SELECT k.position, k.toll, k.family,
+SELECT k.position, k.toll,
+	-- without any swap, what is reclaimed for pages of files is pages of files
+	CASE WHEN k.toll = 'reclaim' AND EXISTS (SELECT 1 FROM page_fill WHERE in_pages >= 256)
+		AND NOT EXISTS (SELECT 1 FROM swap WHERE pid > 0 AND what NOT LIKE 'reclaim%')
+		THEN 'file' ELSE k.family END AS family,
 	CASE WHEN n.toll IS NOT NULL THEN n.reason
 	     WHEN k.toll IN ('alloc', 'zero.libc') AND EXISTS (SELECT 1 FROM allocator)
 		AND NOT EXISTS (SELECT 1 FROM allocator_probe) AND NOT EXISTS (SELECT 1 FROM call)

@@ -111,8 +111,11 @@ template AS (
 				ELSE '.' END
 		WHEN 'reclaim' THEN 'it had to reclaim memory itself {reclaim_count} times, '
 			|| 'because '
-			|| '{reclaim_of} is full, and {out_bytes} of it were pushed out to swap'
-			|| CASE WHEN 20 * m.swap_bytes < m.pushed_bytes
+			|| '{reclaim_of} is full, and ' || CASE WHEN m.dominant = 'file'
+				THEN 'pushed out pages of files.'
+				ELSE '{out_bytes} of it were pushed out to swap' END
+			|| CASE WHEN m.dominant = 'file' THEN ''
+			WHEN 20 * m.swap_bytes < m.pushed_bytes
 				THEN '; hardly any of that came back.'
 				ELSE '; {swap_bytes} came back, most at {swap_place}.' END
 		WHEN 'cow' THEN '{cow_faults} writes copy shared pages, {cow_bytes}, most at '
@@ -181,6 +184,29 @@ template AS (
 				|| 'may be on '
 			|| 'swap, so the server''s own counters cannot show this.'
 		ELSE '' END
+		|| CASE WHEN m.dominant <> 'file' OR NOT pc.thrash THEN ''
+		ELSE ' The page cache thrashes: {cache_again} of '
+			|| CASE WHEN pc.code THEN 'the program''s own code'
+				ELSE 'what it reads from files' END
+			|| ' had been in memory, was used there, and was pushed out before it was '
+			|| 'used again. '
+			|| CASE WHEN pc.pattern = 'cyclic sweep'
+				THEN 'It goes over {cache_back} of {cache_path} in order, more '
+					|| 'than once'
+				ELSE 'It goes over {cache_back} of {cache_path} in no order' END
+			|| CASE WHEN pc.box_bytes IS NULL THEN ', and the machine''s memory does '
+				|| 'not hold it'
+			ELSE ', but may keep only {cache_box} (its memory cgroup, '
+				|| '{cache_box_path})' END
+			|| CASE WHEN pc.pattern = 'cyclic sweep'
+				THEN ': each page is pushed out before its next turn, and came '
+					|| 'back {cache_returns} times.'
+				ELSE ': what is out is soon wanted again, each page '
+					|| '{cache_returns} times.' END END
+		|| CASE WHEN m.dominant = 'file' AND pc.wasteful
+			THEN ' Of {wide_filled} that were brought in, {wide_each} pages at a '
+				|| 'time, at most {wide_used} were used.'
+			ELSE '' END
 		|| CASE WHEN m.dominant = 'allocator' AND l.stall IS NOT NULL
 			THEN ' Its longest stall: {stall}' ELSE '' END
 		|| CASE WHEN 2 * l.lock_call_share >= 1
@@ -196,6 +222,7 @@ template AS (
 		THEN ' Low confidence: the probes took {probes_part} of the CPU time.'
 		ELSE '' END AS text
 	FROM measure m JOIN latency_measure l JOIN read_measure r JOIN populate_measure u
+	JOIN page_cache pc
 ),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template

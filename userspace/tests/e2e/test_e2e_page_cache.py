@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Pages of files that are pushed out and read again, in a memory cgroup and without swap.
+
+Witnesses: the program's own count of the pages it used, and the kernel's count of pages that came back to the group.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from harness import MIB, PAGE, WORKLOADS, Program, Recording, finish, load, record, start_record, wait_attached, workload
+from swapping import in_cgroup, make_cgroup
+
+pytestmark = pytest.mark.root
+
+PAGES: Final = 10_007
+LIMIT: Final = 24 * MIB
+
+
+@pytest.fixture(scope="module")
+def data() -> Iterator[Path]:
+    """A file of 39 MiB, each page of which begins with a function that returns; none of it in memory."""
+    path = WORKLOADS / f"filewalk.{os.getpid()}.data"
+    try:
+        with path.open("wb") as file:
+            for page in range(PAGES):
+                file.write(b"\xc3" + bytes([page & 0xFF]) * (PAGE - 1))
+            file.flush()
+            os.fsync(file.fileno())
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def box(data: Path) -> Iterator[Path]:
+    """A cgroup of 24 MiB."""
+    with data.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    with ExitStack() as stack:
+        yield make_cgroup(stack, LIMIT)
+
+
+def refaults(cgroup: Path) -> int:
+    rows = dict(line.split() for line in (cgroup / "memory.stat").read_text().splitlines())
+    return int(rows["workingset_refault_file"])
+
+
+def walk(out: Path, box: Path, data: Path, *words: str) -> tuple[Recording, dict[str, Any]]:
+    recording = record(out, command=in_cgroup(box, workload("filewalk"), data, *words))
+    return recording, recording.report["page_cache"]
+
+
+def advice(recording: Recording) -> set[str]:
+    return {advice["code"] for advice in recording.report["verdict"]["advice"]}
+
+
+def assert_sweep(recording: Recording, data: Path, passes: int) -> None:
+    """All passes over all pages; those after the first bring back what was thrown out."""
+    cache, said = recording.report["page_cache"], recording.report["verdict"]["sentence"]
+    assert (cache["thrash"], cache["pattern"], cache["path"]) == (True, "cyclic sweep", str(data))
+    assert cache["again_pages"] == pytest.approx((passes - 1) * PAGES, rel=0.02)
+    assert cache["returns"] == pytest.approx(passes - 1, rel=0.02)
+    assert cache["limit_bytes"] == LIMIT
+    # All of the file, and next to nothing else is there.
+    assert PAGES * PAGE <= cache["fits_bytes"] <= PAGES * PAGE + 2 * MIB
+    assert "page cache thrashes" in said
+    assert "24.0 MiB" in said
+    assert "file-thrash" in advice(recording)
+    assert not advice(recording) & {"file-fault", "file-reread", "file-read"}
+
+
+def test_cyclic_sweep(out: Path, box: Path, data: Path) -> None:
+    """Pages come in by read-ahead in minor faults, many at once: no count of faults shows it."""
+    recording, cache = walk(out, box, data, "4")
+    assert recording.dominant == "file"
+    assert recording.witness[-1]["used"] == 4 * PAGES
+    assert recording.witness[-1]["majflt"] < PAGES // 10
+    assert_sweep(recording, data, 4)
+    # A folio of several pages is one return to the kernel.
+    assert PAGES // 8 < refaults(box) <= cache["again_pages"] + cache["vain_pages"]
+
+
+def test_attached(out: Path, box: Path, data: Path) -> None:
+    with Program(*in_cgroup(box, workload("filewalk"), data, "4", "--wait")) as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        program.go()
+        witness = program.last()
+        result = finish(tracer)
+    assert witness["used"] == 4 * PAGES
+    assert result.status == 0, result
+    assert_sweep(load(out, result), data, 4)
+
+
+def test_one_pass_is_no_thrash(out: Path, box: Path, data: Path) -> None:
+    """What read-ahead brought may be gone when its turn comes, and come again: it is used once."""
+    recording, cache = walk(out, box, data, "1")
+    assert cache["filled_pages"] >= PAGES
+    assert cache["again_pages"] < PAGES // 20
+    assert (cache["thrash"], cache["pattern"]) == (False, "one-pass sweep")
+    assert "thrash" not in recording.report["verdict"]["sentence"]
+    assert "file-thrash" not in advice(recording)
+
+
+def test_random_order(out: Path, box: Path, data: Path) -> None:
+    """With MADV_RANDOM each page comes by itself: the kernel's count is ours."""
+    recording, cache = walk(out, box, data, "2", "--random", "--rare")
+    assert recording.witness[-1]["used"] == 2 * PAGES
+    assert cache["filled_pages"] == pytest.approx(recording.witness[-1]["majflt"], abs=16)
+    assert cache["again_pages"] == pytest.approx(refaults(box), abs=16)
+    assert cache["vain_pages"] < 16
+    assert (cache["thrash"], cache["pattern"]) == (True, "random")
+    assert "in no order" in recording.report["verdict"]["sentence"]
+    assert advice(recording) == {"file-thrash"}
+    # Those that came again were remembered in the page cache, and are a class of their own.
+    ((again,),) = recording.query("SELECT SUM(pages) FROM fault WHERE class = 'file_again_major'")
+    assert again == pytest.approx(cache["again_pages"], abs=16)
+
+
+def test_pread(out: Path, box: Path, data: Path) -> None:
+    recording, cache = walk(out, box, data, "3", "--pread")
+    assert recording.witness[-1]["used"] == 3 * PAGES
+    assert_sweep(recording, data, 3)
+    assert cache["again_pages"] + cache["vain_pages"] == pytest.approx(refaults(box), rel=0.02)
+
+
+def test_code_pages(out: Path, box: Path, data: Path) -> None:
+    recording, cache = walk(out, box, data, "3", "--text")
+    assert (cache["thrash"], cache["code"], cache["path"]) == (True, True, str(data))
+    assert cache["again_pages"] == pytest.approx(2 * PAGES, rel=0.02)
+    assert "the program's own code" in recording.report["verdict"]["sentence"]
+    (text,) = (a["text"] for a in recording.report["verdict"]["advice"] if a["code"] == "file-thrash")
+    assert "own code (text)" in text

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The judgements on pages of files that come again: facts and figures by hand. No root, no tracer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from facts import MIB, MS, PAGE, US, Facts, S
+
+PAGES = 163 * MIB // PAGE
+
+
+@pytest.fixture
+def boxed() -> Facts:
+    """One process in a group of 82 MiB, all but 2 of it page cache, and no swap."""
+    made = Facts()
+    made.prices()
+    made.meta(memory_bytes=str(16_384 * MIB))
+    made.slice()
+    made.process(comm="reader")
+    refaults = {"workingset_refault_file": 80_051}
+    made.memory_cgroup(82 * MIB, usage_bytes=82 * MIB, file_bytes=80 * MIB, counters=refaults)
+    made.cpu(S, rss_bytes=79 * MIB)
+    return made
+
+
+def mapped(made: Facts, passes: int, **columns: Any) -> None:
+    """163 MiB of a mapped file, so many times over: a fault maps 16 pages, one in 1,000 waits for the device."""
+    place = {"area": "file", "area_name": "/srv/data", "touched_stack": loop_stack(made)}
+    faults = passes * PAGES // 16
+    made.fault("file_minor", faults, 80 * US, pages=passes * PAGES, **place)
+    made.fault("file_again_major", faults // 1_000, 90 * US, blocked_ns=100 * MS, **place)
+    made.page_fill(PAGES, (passes - 1) * PAGES, **columns)
+    made.reuse("cache", passes * PAGES, PAGES, {PAGES - 1: (passes - 1) * PAGES} if passes > 1 else {})
+    made.swap("reclaim_memcg", (passes - 1) * PAGES, count=500, cpu_ns=50 * MS)
+
+
+def loop_stack(made: Facts) -> int:
+    return made.stack(("use_page", "/src/walk.c", 23), ("main", "/src/walk.c", 43))
+
+
+def verdict(made: Facts) -> dict[str, Any]:
+    return made.one("SELECT * FROM verdict")
+
+
+def advice(made: Facts) -> dict[str, str]:
+    return {row["code"]: row["text"] for row in made.rows("SELECT code, text FROM finding")}
+
+
+def cache(made: Facts) -> dict[str, Any]:
+    return made.one("SELECT * FROM page_cache")
+
+
+def test_no_file_at_all(boxed: Facts) -> None:
+    row = cache(boxed)
+    assert (row["thrash"], row["wasteful"], row["single"], row["fill_pages"]) == (0, 0, 0, 0)
+
+
+def test_cyclic_sweep(boxed: Facts) -> None:
+    mapped(boxed, 4)
+    row = cache(boxed)
+    assert (row["thrash"], row["pattern"], row["returns"]) == (1, "cyclic sweep", 3.0)
+    assert row["working_bytes"] == 163 * MIB
+    assert row["fits_bytes"] == (2 + 163) * MIB
+    said = verdict(boxed)
+    # Reclaim is of pages of files: one change lowers both.
+    assert said["dominant"] == "file"
+    assert boxed.toll("reclaim")["family"] == "file"
+    assert "The page cache thrashes: 489 MiB of what it reads from files" in said["sentence"]
+    assert "163 MiB of /srv/data in order, more than once, but may keep only 82.0 MiB" in said["sentence"]
+    assert "came back 3.0 times" in said["sentence"]
+    given = advice(boxed)
+    assert set(given) == {"file-thrash"}
+    assert "about 165 MiB instead of 82.0 MiB (its memory cgroup, /box)" in given["file-thrash"]
+    assert "all passes over a part that fits" in given["file-thrash"]
+    (evidence,) = boxed.rows("SELECT evidence FROM finding")
+    assert "80,051 in its group" in evidence["evidence"]
+
+
+def test_one_pass_is_no_thrash(boxed: Facts) -> None:
+    """What read-ahead brings may be thrown out before its turn, and come again: the program uses it once."""
+    mapped(boxed, 1, vain_pages=PAGES)
+    assert cache(boxed)["thrash"] == 0
+    assert "thrash" not in verdict(boxed)["sentence"]
+    given = advice(boxed)
+    assert set(given) == {"file-fault"}
+    assert "Read ahead" in given["file-fault"]
+
+
+def test_random_order(boxed: Facts) -> None:
+    """No order, and each fault brings 32 pages of which the most are never used."""
+    mapped(
+        boxed,
+        2,
+        first_sequential_pages=0,
+        in_sequential_pages=0,
+        vain_pages=20 * PAGES,
+        requests=22 * PAGES // 32,
+        used_pages=2 * PAGES,
+    )
+    row = cache(boxed)
+    assert (row["thrash"], row["pattern"], row["wasteful"]) == (1, "random", 1)
+    said = verdict(boxed)["sentence"]
+    assert "in no order" in said
+    assert "at most 326 MiB were used" in said
+    given = advice(boxed)
+    assert set(given) == {"file-thrash", "read-around"}
+    assert "MADV_RANDOM" in given["read-around"]
+    assert "keep on one page" in given["file-thrash"]
+
+
+def test_read_ahead_that_is_off(boxed: Facts) -> None:
+    mapped(boxed, 4, requests=4 * PAGES)
+    assert set(advice(boxed)) == {"file-thrash", "read-ahead-off"}
+
+
+def test_code_pages(boxed: Facts) -> None:
+    mapped(boxed, 4, library=1, area_name="/srv/program", first_sequential_pages=0, in_sequential_pages=0)
+    assert "489 MiB of the program's own code" in verdict(boxed)["sentence"]
+    given = advice(boxed)["file-thrash"]
+    assert "own code (text)" in given
+    assert "mlock" in given
+
+
+def test_own_memory_starves_the_cache(boxed: Facts) -> None:
+    boxed.database.execute("UPDATE memory_cgroup SET file_bytes = ?", (30 * MIB,))
+    mapped(boxed, 4)
+    assert cache(boxed)["fits_bytes"] == (52 + 163) * MIB
+    assert "Other memory of the group takes 52.0 MiB" in advice(boxed)["file-thrash"]
+
+
+def test_without_a_limit(boxed: Facts) -> None:
+    boxed.database.execute("UPDATE memory_cgroup SET limit_bytes = NULL, limit_path = NULL")
+    mapped(boxed, 4)
+    assert cache(boxed)["fits_bytes"] is None
+    assert "the machine's memory does not hold it" in verdict(boxed)["sentence"]
+    assert "With 163 MiB for the page cache" in advice(boxed)["file-thrash"]
+
+
+def test_reads(boxed: Facts) -> None:
+    """The same by pread: no advice to read ahead, nor of the program's own cache."""
+    boxed.row("file", file=1, dev=1, inode=7, path="/srv/data", kind="file", bytes=163 * MIB)
+    reads = 3 * PAGES
+    boxed.row(
+        "file_read",
+        slice=1,
+        pid=42,
+        file=1,
+        call="pread64",
+        stack_id=loop_stack(boxed),
+        direct=0,
+        calls=reads,
+        failed=0,
+        bytes=reads * PAGE,
+        cpu_ns=700 * MS,
+        blocked_ns=100 * MS,
+        cached_calls=reads - 97,
+        cached_bytes=(reads - 97) * PAGE,
+        filled_pages=reads,
+        faults=0,
+    )
+    boxed.page_fill(PAGES, 2 * PAGES, cause="read", area_name="")
+    for subject in ("cache", "files"):
+        boxed.reuse(subject, reads, PAGES, {PAGES - 1: 2 * PAGES})
+    said = verdict(boxed)
+    assert said["dominant"] == "file"
+    assert "163 MiB of /srv/data in order" in said["sentence"]
+    (given,) = boxed.rows("SELECT code, gain, text FROM finding")
+    assert given["code"] == "file-thrash"
+    # Two thirds of what it reads need not come from the device.
+    assert given["gain"] == pytest.approx(2 / 3 * 0.8 / 1.1, rel=0.05)
