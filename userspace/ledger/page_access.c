@@ -174,6 +174,8 @@ static struct site *site_get(struct process_access *process, const struct memtol
 	if (allocated_fn) {
 		key.allocated_fn = allocated_fn;
 		key.allocated_stack = allocated_stack;
+		if (part->area == AREA_SHARED)
+			key.area = AREA_SHARED;
 	} else {
 		key.area = part->area;
 		key.inode = part->inode;

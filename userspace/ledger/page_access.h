@@ -18,7 +18,10 @@
 /* Returns are counted in tables of 2 MiB of addresses, 1 KiB each: 128 GiB followed in 64 MiB. */
 #define RETURN_TABLES_MAX 65536
 
-/* Cumulative since the start. For allocations area, inode and dev are 0. */
+/*
+ * Cumulative since the start. For allocations inode and dev are 0, and area is but for shared
+ * memory.
+ */
 struct access {
 	pid_t pid;
 	uint8_t allocated_fn;

@@ -331,7 +331,7 @@ static void on_giveback(void *context, const struct giveback_sum *sum)
 static void on_access(void *context, const struct access *access)
 {
 	struct slice_writer *writer = context;
-	bool outside = !access->allocated_fn;
+	bool outside = !access->allocated_fn || access->area == AREA_SHARED;
 	const struct access_fact fact = {
 		.pid = access->pid,
 		.call = allocated_name(access->allocated_fn),

@@ -65,7 +65,8 @@ CREATE VIEW weighed AS
 SELECT m.*,
 	MAX(m.observed_ns, 1.0) AS base_ns,
 	m.zeroing_share > 0.2 AS zeroing_matters, m.swap_share > 0.2 AS swap_matters,
-	m.cow_share > 0.2 AS cow_matters, m.file_share > 0.2 AS file_matters,
+	m.cow_share > 0.2 AS cow_matters, m.file_share - m.shared_share > 0.2 AS file_matters,
+	m.shared_share > 0.2 AS shared_matters,
 	m.allocator_share > 0.2 AS allocator_matters, m.mapping_share > 0.2 AS mapping_matters,
 	m.userfault_share > 0.2 AS userfault_matters,
 	20 * m.swap_bytes < m.pushed_bytes AS hardly_back,
@@ -334,7 +335,11 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 ('first-touch', 1, 2, 'kernel_followed', '', 0,
 'Blocks of {kernel_call} at {kernel_place} are used for the first time: one fault and one clearing
 	for each page.', '', ''),
-('first-touch', 1, 3, '1', '', 0,
+('first-touch', 1, 3, 'kernel_segment IS NOT NULL', '', 0,
+'New pages of shared memory{kernel_segment}, touched at {kernel_touched}, are cleared at their first
+	use: one fault and one clearing for each page. A segment that is kept and used again has
+	them.', '', ''),
+('first-touch', 1, 4, '1', '', 0,
 'Memory outside the followed blocks, touched at {kernel_touched}, is used for the first time: one
 	fault and one clearing for each page.', '', ''),
 ('first-touch', 2, 1, 'kernel_churns AND kernel_followed AND kernel_memset_ns >= kernel_each_ns',
@@ -358,11 +363,16 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 ('first-touch', 2, 5, 'kernel_churns AND churn_known = 0', '', 0,
 'An allocator that gives memory back at once can often be told to wait (decay or trim threshold).
 	Resident memory then stays at its peak.', '', ''),
-('first-touch', 3, 1, 'NOT kernel_huge AND kernel_small', '', 0,
+('first-touch', 3, 1, 'NOT kernel_huge AND kernel_segment IS NOT NULL', '', 0,
+'Of the {kernel_time}, {kernel_clear} is the clearing itself and {kernel_work} the work of the
+	faults. Huge pages can save most of the latter, never the former: of hugetlbfs (SHM_HUGETLB,
+	MFD_HUGETLB), or madvise(MADV_HUGEPAGE) where
+	/sys/kernel/mm/transparent_hugepage/shmem_enabled allows it.', '', ''),
+('first-touch', 3, 2, 'NOT kernel_huge AND kernel_small', '', 0,
 'Of the {kernel_time}, {kernel_clear} is the clearing itself and {kernel_work} the work of the
 	faults.', '', '');
 INSERT INTO advice_text (code, part, choice, condition, text, change, aside) VALUES
-('first-touch', 3, 2, 'NOT kernel_huge',
+('first-touch', 3, 3, 'NOT kernel_huge',
 'Of the {kernel_time}, {kernel_clear} is the clearing itself and {kernel_work} the work of the
 	faults: where most of each block is used, huge pages (madvise MADV_HUGEPAGE) can save most
 	of the latter, never the former.', 'up huge_pages', 1);
@@ -549,8 +559,7 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('swap-in', 3, 2, 'back_pattern = ''random''',
 'Or make what is in use smaller, and keep on one page what is used together.'),
 ('swap-in', 3, 3, '1', 'Or make its working set smaller.'),
-('swap-in', 4, 1, 'swap_segment LIKE ''/%'' AND swap_segment NOT LIKE ''/memfd:%''
-	AND swap_segment NOT LIKE ''/SYSV%''',
+('swap-in', 4, 1, 'swap_segment LIKE ''/%'' AND swap_segment NOT LIKE ''/memfd:%''',
 'What is kept on tmpfs ({swap_segment}) is memory: delete there what is not needed any more, or put
 	it on a disk.'),
 ('swap-in', 4, 2, 'swap_segment IS NOT NULL',
@@ -707,6 +716,38 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 ('read-ahead-off', 1, 1,
 'Pages of {cache_path} are used in order, and each is waited for by itself: leave read-ahead on
 	(no MADV_RANDOM, or MADV_SEQUENTIAL for this pass; read_ahead_kb of the device).');
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'shared-map', 'shared memory is mapped in page by page',
+'shared_matters',
+'shared_ns / base_ns',
+'{shared_faults} faults mapped {shared_bytes} of shared memory into {shared_processes} in
+	{shared_time}.',
+'Huge pages of hugetlbfs are set aside for it, and stay so when it needs less.',
+'Each process that uses shared memory has page tables of its own for it: a page that another one has
+	made, or that lies there from before, still costs each of them a fault, in which nothing is
+	read, cleared or copied. What is only read comes in up to 16 pages at a time, what is
+	written page by page.
+
+	A huge page is one entry instead of 512, and takes as much less room in page tables, which a
+	large segment fills in each of its processes. Locking or populating a mapping brings the
+	pages in at once, and each process pays for it all the same.');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('shared-map', 1, 1, '1',
+'Shared memory that is there already{shared_segment} is mapped in page by page, most at
+	{file_place}: nothing is read or cleared for it.'),
+('shared-map', 2, 1, 'file_segment LIKE ''/%'' AND file_segment NOT LIKE ''/memfd:%''',
+'Huge pages make one entry of 512: mount the tmpfs with huge=within_size, or put it on hugetlbfs.'),
+('shared-map', 2, 2, '1',
+'Huge pages make one entry of 512: those of hugetlbfs (SHM_HUGETLB, MFD_HUGETLB; huge_pages of
+	PostgreSQL), or madvise(MADV_HUGEPAGE) where
+	/sys/kernel/mm/transparent_hugepage/shmem_enabled allows it.'),
+('shared-map', 3, 1, 'shared_processes > 2',
+'Each of {shared_processes} pays for what it uses: fewer ones that stay (a pool of
+	connections), or threads, pay less.'),
+('shared-map', 3, 2, '1',
+'A mapping that is kept pays once; a new one, or one after MADV_DONTNEED, begins without any
+	page.');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'file-fault', 'mapped file pages are faulted in',

@@ -9,7 +9,9 @@ CREATE VIEW top_site AS
 SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.area, t.known_clearing, t.time_ns,
 	t.share,
 	t.bytes, t.count,
-	CASE WHEN t.area LIKE 'shared /%' AND t.area NOT LIKE 'shared /dev/zero%'
+	CASE WHEN t.area LIKE 'shared /SYSV%'
+		THEN 'System V, key 0x' || SUBSTR(t.area, 13, 8)
+	WHEN t.area LIKE 'shared /%' AND t.area NOT LIKE 'shared /dev/zero%'
 		THEN REPLACE(SUBSTR(t.area, 8), ' (deleted)', '') ELSE '' END AS segment,
 	(SELECT CASE t.toll WHEN 'map' THEN p.code ELSE p.caller END
 		FROM stack_place p WHERE p.stack_id = t.allocated_stack) AS allocated_place,
@@ -21,6 +23,14 @@ FROM (
 -- Every figure the sentences use, one row. each: per call.
 CREATE VIEW measure AS
 WITH
+-- Of toll file.fault what is of no file: pages of shared memory that were there already.
+joined AS MATERIALIZED (
+	SELECT COALESCE(SUM(cpu_ns + blocked_ns), 0.0) AS shared_ns,
+		COALESCE(SUM(faults), 0) AS shared_faults,
+		COALESCE(SUM(pages), 0) * 4096 AS shared_bytes,
+		COUNT(DISTINCT pid) AS shared_processes
+	FROM process_fault_time WHERE class = 'shared_minor'
+),
 t AS MATERIALIZED (		-- one row each, so that each view is mentioned once
 	SELECT
 		MAX(CASE toll WHEN 'zero.kernel' THEN time_ns END) AS kernel_ns,
@@ -41,8 +51,10 @@ t AS MATERIALIZED (		-- one row each, so that each view is mentioned once
 		MAX(CASE toll WHEN 'cow' THEN time_ns END) AS cow_ns,
 		MAX(CASE toll WHEN 'cow' THEN count END) AS cow_faults,
 		MAX(CASE toll WHEN 'cow' THEN bytes END) AS cow_bytes,
-		MAX(CASE toll WHEN 'file.fault' THEN time_ns END) AS file_ns,
-		MAX(CASE toll WHEN 'file.fault' THEN count END) AS file_faults,
+		MAX(CASE toll WHEN 'file.fault' THEN time_ns END)
+			- (SELECT shared_ns FROM joined) AS file_ns,
+		MAX(CASE toll WHEN 'file.fault' THEN count END)
+			- (SELECT shared_faults FROM joined) AS file_faults,
 		MAX(CASE toll WHEN 'fault.user' THEN time_ns END) AS user_ns,
 		MAX(CASE toll WHEN 'fault.user' THEN count END) AS user_faults,
 		MAX(CASE toll WHEN 'fault.other' THEN time_ns END) AS other_ns,
@@ -230,7 +242,8 @@ room AS MATERIALIZED (
 	FROM kept k
 )
 SELECT
-	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*,
+	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*, j.*,
+	j.shared_ns / MAX(o.observed_ns, 1.0) AS shared_share,
 	CASE WHEN o.observed_ns <= 0 OR 3 * f.first_share < 1 THEN 'none'
 		-- compute is what the others leave: not where they may be far more
 		WHEN f.first_family = 'compute' AND 3 * f.first_low < 1
@@ -293,7 +306,8 @@ SELECT
 	x.fits_bytes, fw.swap_from,
 	COALESCE((SELECT SUM(faults) FROM process_fault
 		WHERE class IN ('file_major', 'file_again_major', 'shared_major')), 0) AS file_major
-FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN twice w JOIN foreign_libc fl
+FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN joined j
+JOIN twice w JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
 JOIN blocks k JOIN life b JOIN inside i JOIN huge hu LEFT JOIN libc l LEFT JOIN threshold h
 LEFT JOIN mapper p
@@ -399,6 +413,14 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('swap_faults', 'c', 'swap_faults'), ('swap_bytes', 'b', 'swap_bytes'),
 ('swap_major', 'c', 'swap_major'), ('swap_place', 'x', 'swap_place'),
 ('swap_call', 'x', 'NULLIF(swap_call, '''')'), ('swap_made', 'x', 'swap_made'),
+('shared_time', 't', 'shared_ns'), ('shared_faults', 'c', 'shared_faults'),
+('shared_bytes', 'b', 'shared_bytes'), ('shared_processes', 'x',
+	'CASE shared_processes WHEN 1 THEN ''one process''
+	ELSE shared_processes || '' processes'' END'),
+('shared_segment', 'x', 'CASE WHEN file_segment <> '''' THEN '' ('' || file_segment || '')''
+	ELSE '''' END'),
+('kernel_segment', 'x', 'CASE WHEN kernel_segment <> '''' THEN '' ('' || kernel_segment || '')''
+	ELSE '''' END'),
 ('swap_segment', 'x', 'swap_segment'), ('cow_time', 't', 'cow_ns'),
 ('cow_faults', 'c', 'cow_faults'), ('cow_bytes', 'b', 'cow_bytes'),
 ('cow_place', 'x', 'cow_place'), ('file_time', 't', 'file_ns'),

@@ -35,13 +35,21 @@ FROM process_fault;
 -- use different memory.
 CREATE VIEW memory AS
 WITH
-shared AS MATERIALIZED (
-	SELECT slice, SUM(SUM(pages)) OVER (ORDER BY slice) * 4096 AS bytes FROM (
-		SELECT slice, pages FROM swap WHERE what = 'shared_out' AND pid > 0
-		UNION ALL SELECT slice, -pages FROM fault
+shared AS MATERIALIZED (	-- several processes may wait for a page that comes once
+	SELECT slice, (went - MIN(came, COALESCE(brought, came))) * 4096 AS bytes FROM (
+		SELECT slice, SUM(SUM(went)) OVER so_far AS went,
+			SUM(SUM(came)) OVER so_far AS came,
+			SUM(SUM(brought)) OVER so_far AS brought
+		FROM (
+			SELECT slice, CASE what WHEN 'shared_out' THEN pages ELSE 0 END AS went,
+				0 AS came, CASE WHEN what LIKE 'in!_%' ESCAPE '!' THEN pages END
+					AS brought
+			FROM swap WHERE pid > 0
+				AND EXISTS (SELECT 1 FROM swap WHERE what = 'shared_out')
+			UNION ALL SELECT slice, 0, pages, NULL FROM fault
 			WHERE EXISTS (SELECT 1 FROM swap WHERE what = 'shared_out')
-			AND area = 'shared' AND class LIKE 'swap!_%' ESCAPE '!')
-	GROUP BY slice
+				AND area = 'shared' AND class LIKE 'swap!_%' ESCAPE '!')
+		GROUP BY slice WINDOW so_far AS (ORDER BY slice))
 ),
 change(slice, rss, swapped) AS (
 	SELECT slice, rss_bytes - COALESCE(LAG(rss_bytes) OVER life, 0),
@@ -65,21 +73,31 @@ held AS (
 		SUM(SUM(swapped)) OVER (ORDER BY slice) AS swapped
 	FROM change WHERE slice IS NOT NULL GROUP BY slice
 ),
-peak AS MATERIALIZED (
-	SELECT MAX(rss) AS rss_bytes, MAX(swapped) AS swap_bytes, MAX(rss + swapped) AS held_bytes
-	FROM held
-),
 bound AS MATERIALIZED (
 	SELECT limit_bytes, limit_path, version, swap_limit_bytes FROM memory_cgroup
 	WHERE limit_bytes IS NOT NULL AND path IN (SELECT memory_cgroup FROM process)
 	ORDER BY limit_bytes, path LIMIT 1
 ),
 back AS MATERIALIZED (
-	SELECT COALESCE(SUM(distinct_pages), 0) * 4096 AS bytes,
+	-- shared memory from before, which may have been out from the start: all that came back of
+	-- it is there at one time
+	SELECT CASE WHEN SUM(CASE area WHEN 'shared' THEN distinct_pages - first_pages END) > 0
+			THEN SUM(CASE area WHEN 'shared' THEN distinct_pages END) * 4096
+			ELSE 0 END AS shared_bytes,
+		COALESCE(SUM(distinct_pages), 0) * 4096 AS bytes,
 		COALESCE(SUM(untracked_pages), 0) AS untracked_pages,
 		COALESCE(SUM(first_pages), 0) * 4096 AS first_bytes,
 		COALESCE(SUM(in_pages), 0) AS in_pages
 	FROM access
+),
+peak AS MATERIALIZED (
+	SELECT rss_bytes, MAX(swap_bytes, extra) AS swap_bytes,
+		MAX(held_bytes, rss_bytes + extra) AS held_bytes
+	FROM (
+		SELECT h.*, b.shared_bytes - MIN(h.rss_bytes, COALESCE(
+			(SELECT limit_bytes FROM bound), h.rss_bytes)) AS extra
+		FROM (SELECT MAX(rss) AS rss_bytes, MAX(swapped) AS swap_bytes,
+			MAX(rss + swapped) AS held_bytes FROM held) h JOIN back b)
 ),
 net AS MATERIALIZED (	-- out and not back, where no gauge was read: memory freed while out is in
 			-- it

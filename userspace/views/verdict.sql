@@ -59,7 +59,9 @@ template AS (
 		|| 'third.'
 	ELSE CASE m.dominant
 		WHEN 'zeroing' THEN 'Zeroing takes' WHEN 'swap' THEN 'Swap traffic takes'
-		WHEN 'cow' THEN 'Copying pages on write takes' WHEN 'file' THEN 'File access takes'
+		WHEN 'cow' THEN 'Copying pages on write takes' WHEN 'file'
+			THEN CASE WHEN m.shared_ns > m.file_ns AND m.first_toll = 'file.fault'
+				THEN 'Mapping shared memory in takes' ELSE 'File access takes' END
 		WHEN 'allocator' THEN 'The allocator itself takes'
 		WHEN 'mapping' THEN 'Mapping calls take'
 		WHEN 'userfault' THEN 'Waiting for a userfaultfd handler takes'
@@ -101,11 +103,11 @@ template AS (
 		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
 			|| '({swap_from}), most at {swap_place}'
 			|| CASE WHEN m.swap_call <> ''
-				THEN CASE WHEN m.swap_segment IS NULL THEN ', in '
-					ELSE ', in shared ' END
-					|| 'memory of {swap_call} at {swap_made}'
-					|| CASE WHEN m.swap_segment <> ''
-						THEN ' ({swap_segment}).' ELSE '.' END
+				THEN CASE WHEN m.swap_segment <> ''
+						THEN ', in shared memory ({swap_segment})'
+					WHEN m.swap_segment = '' THEN ', in shared memory'
+					ELSE ', in memory' END
+					|| ' of {swap_call} at {swap_made}.'
 				WHEN m.swap_segment <> ''
 				THEN ', in shared memory ({swap_segment}).'
 				ELSE '.' END
@@ -120,8 +122,12 @@ template AS (
 				ELSE '; {swap_bytes} came back, most at {swap_place}.' END
 		WHEN 'cow' THEN '{cow_faults} writes copy shared pages, {cow_bytes}, most at '
 			|| '{cow_place}.'
-		WHEN 'file.fault' THEN '{file_faults} faults map file pages in ({file_major} of '
-			|| 'them read), most at {file_place}.'
+		WHEN 'file.fault' THEN CASE WHEN m.shared_ns > m.file_ns
+			THEN '{shared_faults} faults map {shared_bytes} that are there already'
+				|| '{shared_segment} into {shared_processes}, most at '
+				|| '{file_place}; nothing is read or cleared for them.'
+			ELSE '{file_faults} faults map file pages in ({file_major} of '
+			|| 'them read), most at {file_place}.' END
 		WHEN 'file.read' THEN '{read_calls} reads of {read_bytes}'
 			|| CASE WHEN 2 * r.read_cached_bytes >= r.read_bytes
 				THEN ', {read_cached} of them in the page cache' ELSE '' END

@@ -135,17 +135,33 @@ def test_shared_memory(boxed: Facts) -> None:
 
 
 def test_shared_memory_that_was_out_before(boxed: Facts) -> None:
-    """Attached to: 10,007 pages come back that went before; what was out at that time was as much at least."""
+    """Attached to: as much goes as comes, and half of it was out before that began."""
     no_gauge_of_swap(boxed)
-    boxed.fault("swap_major", 10_007, 20 * US, area="shared", area_name="/SYSV00001234")
-    boxed.access("", 0, 0, 10_007, area="shared", area_name="/SYSV00001234", distinct_pages=10_007)
-    boxed.swap("shared_out", 7, slice=1)
-    boxed.swap("out_self", 7, slice=1)
-    boxed.swap("shared_out", 3_001, slice=2)
-    boxed.swap("out_self", 3_001, slice=2)
+    pages = 20 * CHUNK_PAGES
+    boxed.fault("swap_major", 3 * pages, 20 * US, area="shared", area_name="/SYSV00001234")
+    boxed.access("", 0, 0, 3 * pages, area="shared", area_name="/SYSV00001234", distinct_pages=pages)
+    boxed.swap("out_self", 3 * pages)
+    boxed.swap("shared_out", 3 * pages)
     row = memory(boxed)
-    assert row["swap_peak_bytes"] == 3_001 * PAGE
-    assert row["came_back_bytes"] == 10_007 * PAGE
+    # All 160 MiB came back, and 79 of them were resident at most.
+    assert row["swap_peak_bytes"] == (160 - 79) * MIB
+    assert row["fits_bytes"] == (80 + 160 - 79) * MIB
+    # Several processes have it resident, and no more than the limit of it is.
+    boxed.process(43)
+    boxed.cpu(S, 43, number=1, rss_bytes=79 * MIB, swap_bytes=0)
+    assert memory(boxed)["fits_bytes"] == 160 * MIB
+
+
+def test_several_processes_wait_for_one_page(boxed: Facts) -> None:
+    """Each of them has a fault, but it comes back once: what is out is not as much less."""
+    no_gauge_of_swap(boxed)
+    boxed.fault("swap_major", 5_003, 20 * US, area="shared", area_name="/memfd:pool")
+    boxed.fault("swap_minor", 9_001, 20 * US, area="shared", area_name="/memfd:pool")
+    boxed.access("", 0, 20_011, 14_004, area="shared", area_name="/memfd:pool", distinct_pages=5_003)
+    boxed.swap("in_device", 5_003)
+    boxed.swap("out_self", 15_013)
+    boxed.swap("shared_out", 15_013)
+    assert memory(boxed)["swap_peak_bytes"] == (15_013 - 5_003) * PAGE
 
 
 def test_shared_memory_of_a_mapping(boxed: Facts) -> None:
