@@ -303,7 +303,7 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'first-touch', 'the kernel clears pages at their first touch', 'kernel_pid',
-'zeroing_matters',
+'zeroing_matters AND NOT kernel_strange',
 -- what was given back and came again, or is cleared inside a system call, has advice of its own
 '(kernel_ns - twice_calloc_ns - twice_app_ns - MAX(storm_again_ns,
 	(SELECT populated_ns FROM populate_measure))) / base_ns',
@@ -372,6 +372,9 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 'Of the {kernel_time}, {kernel_clear} is the clearing itself and {kernel_work} the work of the
 	faults.', '', '');
 INSERT INTO advice_text (code, part, choice, condition, text, change, aside) VALUES
+('first-touch', 3, 4, '(SELECT 2 * huge_bytes > kernel_bytes FROM huge_measure)',
+'These are huge pages: {huge_each} is cleared by one fault, {kernel_clear} of the {kernel_time}.',
+'', 0),
 ('first-touch', 3, 3, 'NOT kernel_huge',
 'Of the {kernel_time}, {kernel_clear} is the clearing itself and {kernel_work} the work of the
 	faults: where most of each block is used, huge pages (madvise MADV_HUGEPAGE) can save most

@@ -245,10 +245,17 @@ SELECT
 	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*, j.*,
 	j.shared_ns / MAX(o.observed_ns, 1.0) AS shared_share,
 	CASE WHEN o.observed_ns <= 0 OR 3 * f.first_share < 1 THEN 'none'
+		WHEN f.first_toll = 'zero.kernel' AND 3 * f.first_low < 1
+			AND t.kernel_ns > 16 * (t.kernel_faults * c.fault_ns + t.kernel_clear_ns)
+			THEN 'none'
 		-- compute is what the others leave: not where they may be far more
 		WHEN f.first_family = 'compute' AND 3 * f.first_low < 1
 			AND 10 * d.doubt_ns > o.observed_ns THEN 'none'
 		ELSE f.first_family END AS dominant,
+	-- as in view toll
+	f.first_toll = 'zero.kernel' AND c.fault_ns > 0
+		AND t.kernel_ns > 16 * (t.kernel_faults * c.fault_ns + t.kernel_clear_ns)
+		AS kernel_strange,
 	d.missed, 10 * d.doubt_ns > o.observed_ns AS unseen,
 	MIN(1.0, d.doubt_ns / MAX(o.observed_ns, 1.0)) AS doubt,
 	EXISTS (SELECT 1 FROM checks WHERE NOT ok) AS checks_fail,
@@ -392,7 +399,10 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('came_back', 'b', 'came_back_bytes'), ('fits', 'b', 'fits_bytes'),
 ('swap_from', 'x', 'swap_from'), ('kernel_time', 't', 'kernel_ns'),
 ('kernel_clear', 't', 'kernel_clear_ns'), ('kernel_work', 't', 'kernel_work_ns'),
-('kernel_bytes', 'b', 'kernel_bytes'), ('kernel_faults', 'c', 'kernel_faults'),
+('kernel_bytes', 'b', 'kernel_bytes'),
+('kernel_fault_each', 't', 'kernel_ns / MAX(kernel_faults, 1)'),
+('kernel_fault_can', 't', 'fault_ns + kernel_clear_ns / MAX(kernel_faults, 1)'),
+('kernel_faults', 'c', 'kernel_faults'),
 ('kernel_call', 'x', 'NULLIF(kernel_call, '''')'), ('kernel_place', 'x', 'kernel_place'),
 ('kernel_touched', 'x', 'kernel_touched'), ('kernel_site_faults', 'c', 'kernel_site_faults'),
 ('kernel_site_bytes', 'b', 'kernel_site_bytes'), ('kernel_made', 'c', 'kernel_made'),

@@ -694,6 +694,16 @@ CREATE TABLE memory_cgroup (
 	file_bytes       INTEGER	-- of usage_bytes: the page cache of files (memory.stat)
 ) WITHOUT ROWID;
 
+-- Huge pages that were looked at some time after the fault that cleared them, by process: how many,
+-- and how many of their pages of 4 KiB were not all zeros when they were last looked at. Replaced
+-- at each slice.
+CREATE TABLE huge_look (
+	pid        INTEGER PRIMARY KEY,
+	looked     INTEGER NOT NULL,
+	used_pages INTEGER NOT NULL,
+	gone       INTEGER NOT NULL	-- were unmapped before they could be looked at
+);
+
 -- Counters of memory.stat of a memory cgroup and all below it, differences since it was first seen:
 -- pgfault, pgmajfault, pswpin, pswpout, zswpin, zswpout, swpin_zero, swpout_zero,
 -- workingset_refault_anon, workingset_refault_file, as far as this kernel has them.
@@ -743,4 +753,4 @@ INSERT INTO later_table VALUES
 	('allocator_probe'), ('latency'), ('outlier'), ('threshold'),
 	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'),
 		('watch'),
-	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill');
+	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look');

@@ -497,9 +497,14 @@ FROM toll_kind k JOIN lost l JOIN disagreement d;
 -- The toll table: one row per toll, in the order of the report; every number is NULL where the
 -- toll was not captured. low and high bound the share: the toll's own error, its widening, the
 -- error of the overhead that was taken out of the observed time, and faults that nothing has seen
--- (fault_doubt), which may have cleared pages. compute is what the others
--- leave. When the others add up to more than was observed nothing is scaled: each one's lower
--- bound is lowered by its part of the excess.
+-- (fault_doubt), which may have cleared pages. compute is what the others leave. When the others
+-- add up to more than was observed nothing is scaled: each one's lower bound is lowered by its part
+-- of the excess.
+--
+-- Where the faults of zero.kernel take more than 16 times what clearing their pages and the
+-- calibrated work of a fault do, it is not known what else they did: cold caches, nested paging and
+-- the locks of a busy machine make it a few times as much. The toll's lower bound is then what
+-- clearing can have taken.
 CREATE VIEW toll AS
 WITH
 summed AS (
@@ -537,12 +542,13 @@ present AS (
 		COALESCE(s.bytes, 0) AS bytes, COALESCE(s.pages, 0) AS pages,
 		COALESCE(s.clear_ns, 0.0) AS clear_ns, COALESCE(s.blocked_ns, 0.0) AS blocked_ns,
 		CASE k.toll WHEN 'zero.kernel' THEN d.doubt_ns ELSE 0.0 END AS doubt_ns,
+		c.fault_ns,
 		r.low * o.cpu_ns AS app_low_ns, r.high * o.cpu_ns AS app_high_ns, r.high_user,
 		-- Of nothing that happened the sum is none.
 		COALESCE(SUM(CASE WHEN k.not_captured IS NULL THEN s.time_ns END) OVER (), 0.0)
 			AS whole_ns
 	FROM toll_kind k JOIN widening w ON w.toll = k.toll JOIN observed o JOIN app_range r
-	JOIN fault_doubt d
+	JOIN fault_doubt d JOIN calibrated c
 	LEFT JOIN summed s ON s.toll = k.toll
 ),
 bounded AS (
@@ -550,11 +556,17 @@ bounded AS (
 		MAX(0.0, (CASE toll WHEN 'zero.app' THEN MIN(time_ns, app_low_ns)
 			ELSE time_ns - error_ns END) * (1 - wider)
 			- MAX(0.0, whole_ns - observed_ns) * time_ns / MAX(whole_ns, 1.0))
-				AS low_ns,
+				AS sure_ns,
 		(CASE toll WHEN 'zero.app' THEN MAX(time_ns, MIN(app_high_ns, high_user
 				* (time_ns + MAX(0.0, observed_ns - whole_ns))))
 			ELSE time_ns + error_ns END) * (1 + wider) + doubt_ns AS high_ns
 	FROM present
+),
+consistent AS (
+	SELECT *, CASE WHEN toll = 'zero.kernel' AND fault_ns > 0
+			AND time_ns > 16 * (count * fault_ns + clear_ns)
+		THEN MIN(sure_ns, count * fault_ns + clear_ns) ELSE sure_ns END AS low_ns
+	FROM bounded
 ),
 rest AS (
 	SELECT *,
@@ -566,7 +578,7 @@ rest AS (
 			AND toll <> 'compute' THEN high_ns END) OVER (), 0.0)) END AS rest_low_ns,
 		MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
 			AND toll <> 'compute' THEN low_ns END) OVER (), 0.0)) AS rest_high_ns
-	FROM bounded
+	FROM consistent
 ),
 every AS (
 	SELECT position, toll, family, not_captured, observed_ns, overhead_error_ns, count, bytes,

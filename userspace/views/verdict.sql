@@ -49,6 +49,11 @@ template AS (
 		THEN 'Not all was seen: the kernel counts {missed} page faults more than '
 			|| 'memtoll, which may take up to {doubt} of the observed time. '
 		ELSE '' END
+	|| CASE WHEN m.kernel_strange AND 10 * m.zeroing_share > 1
+		THEN 'Whether this is zeroing is doubtful: {kernel_faults} first-touch faults '
+			|| 'take {kernel_fault_each} each, where clearing what they cleared takes '
+			|| '{kernel_fault_can}; what else they waited for is not known. '
+		ELSE '' END
 	|| CASE
 	WHEN m.observed_ns <= 0 THEN 'Nothing was observed: the target used no CPU time.'
 	WHEN m.dominant = 'none' AND 3 * m.first_share >= 1 THEN 'What dominates is not known: '
@@ -79,6 +84,13 @@ template AS (
 				ELSE '; how many bytes is unknown.' END END
 		WHEN 'zero.kernel' THEN
 			'the kernel clears {kernel_bytes} in {kernel_faults} first-touch faults, '
+			|| CASE WHEN 2 * h.huge_bytes > m.kernel_bytes
+				THEN '{huge_faults} of them of huge pages, which clear {huge_each} '
+					|| 'each'
+					|| CASE WHEN h.huge_sparse AND h.huge_used IS NOT NULL
+						THEN ' where {huge_used} is used' ELSE '' END
+					|| ', '
+				ELSE '' END
 			|| CASE WHEN 2 * u.populated_ns > m.kernel_ns
 				THEN 'most of them inside {populated_call} at {populated_place}'
 				ELSE 'most ' END
@@ -228,7 +240,7 @@ template AS (
 		THEN ' Low confidence: the probes took {probes_part} of the CPU time.'
 		ELSE '' END AS text
 	FROM measure m JOIN latency_measure l JOIN read_measure r JOIN populate_measure u
-	JOIN page_cache pc
+	JOIN page_cache pc JOIN huge_measure h
 ),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template

@@ -406,8 +406,8 @@ def test_more_than_was_observed_lowers_the_lower_bounds(plain: Facts) -> None:
     row = plain.toll("map")
     assert row["share"] == 1
     assert row["low"] == pytest.approx(1.0, abs=1e-6)
-    plain.fault("zero", 1_000, 750_100)
-    plain.cpu(0, minor=1_000, number=2)
+    plain.fault("zero", 100_000, 7_600)
+    plain.cpu(0, minor=100_000, number=2)
     assert plain.toll("map")["time_ns"] == pytest.approx(1.25 * S)
     # 2.0 s of which 1.0 s can be: each may be half as long.
     assert plain.toll("map")["low"] == pytest.approx(0.625, abs=0.001)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Faults that are no zeroing, times that cannot be, and huge pages: what is said of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import facts
+from facts import MS, PAGE, US, Facts
+
+HUGE = 512
+
+
+def recorded(cpu_ns: float = 100 * MS, minor: int = 0) -> Facts:
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.allocator()
+    made.cpu(cpu_ns, minor=minor)
+    return made
+
+
+def sentence(made: Facts) -> tuple[str, str]:
+    row = made.one("SELECT dominant, sentence FROM verdict")
+    return row["dominant"], row["sentence"]
+
+
+def advice(made: Facts) -> dict[str, str]:
+    return {row["code"]: row["text"] for row in made.rows("SELECT code, text FROM finding")}
+
+
+def test_a_handler_is_waited_for() -> None:
+    made = recorded()
+    place = made.stack(("main", "/src/lazy.c", 22))
+    made.fault("user", 4_099, 3 * US, blocked_ns=4_099 * 300 * US, touched_stack=place)
+    dominant, text = sentence(made)
+    assert dominant == "userfault"
+    assert text.startswith("Waiting for a userfaultfd handler takes")
+    assert "4,099 faults" in text and "lazy.c:22 (main)" in text
+    toll = made.toll("fault.user")
+    assert (toll["count"], toll["bytes"]) == (4_099, 4_099 * PAGE)
+    assert toll["blocked_ns"] == 4_099 * 300 * US
+    assert made.toll("zero.kernel")["count"] == 0
+    given = advice(made)
+    assert "UFFDIO_COPY" in given["userfault"]
+    assert "first-touch" not in given and "huge" not in given["userfault"]
+
+
+def test_what_is_not_known_is_other() -> None:
+    made = recorded(1 * MS)
+    made.fault("other", 1_009, 2 * US, area="device")
+    assert sentence(made)[0] == "other"
+    assert made.toll("fault.other")["count"] == 1_009
+    assert made.toll("zero.kernel")["count"] == 0
+
+
+@pytest.mark.parametrize(("times", "doubtful"), [(4, False), (40, True)])
+def test_faults_too_slow_for_clearing_are_doubted(times: int, doubtful: bool) -> None:
+    """First touches that sleep: what they waited for is not known, and no advice rests on it."""
+    made = recorded(10 * MS, 1_009)
+    work = facts.FAULT_NS * times
+    made.fault("zero", 1_009, 1 * US, blocked_ns=round(1_009 * work))
+    dominant, text = sentence(made)
+    toll = made.toll("zero.kernel")
+    assert text.startswith("Whether this is zeroing is doubtful: 1,009 first-touch faults") == doubtful
+    can_ns = 1_009 * facts.FAULT_NS + toll["clear_ns"]
+    assert (toll["low_ns"] <= can_ns) == doubtful
+    assert ("first-touch" in advice(made)) == (not doubtful)
+    assert dominant == ("none" if doubtful else "compute")
+
+
+@pytest.mark.parametrize(
+    ("looked", "used", "sparse"),
+    [((0, 0, 61), None, True), ((61, 61, 3), "4.00 KiB", True), ((61, 61 * 500, 0), None, False)],
+    ids=["gone", "sparse", "dense"],
+)
+def test_huge_pages_are_named(looked: tuple[int, int, int], used: str | None, sparse: bool) -> None:
+    made = recorded(minor=997)
+    made.database.execute("INSERT INTO huge_look VALUES (42, ?, ?, ?)", looked)
+    made.fault("zero_huge", 997, 95 * US, pages=997 * HUGE)
+    dominant, text = sentence(made)
+    assert dominant == "zeroing"
+    assert "997 of them of huge pages, which clear 2.00 MiB each" in text
+    assert (f"where {used} is used" in text) == (used is not None)
+    given = advice(made)
+    assert ("huge-sparse" in given) == sparse
+    if sparse:
+        assert (f"of which {used} is used" in given["huge-sparse"]) == (used is not None)
+        assert ("could not be looked at" in given["huge-sparse"]) == (used is None)
+        gain = made.one("SELECT gain FROM finding WHERE code = 'huge-sparse'")["gain"]
+        assert gain == pytest.approx(0.94, abs=0.03)
+    assert "can save" not in given.get("first-touch", "")
