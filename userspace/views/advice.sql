@@ -417,7 +417,8 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	for both.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
 ('map-churn', 1, 1, '(mapper_call IS NULL OR mapper_share < 0.5)
-	AND (SELECT 2 * freed_ns FROM populate_measure) > map_ns', '', 0,
+	AND (SELECT 2 * freed_ns FROM populate_measure) > map_ns
+	AND NOT (unused_bytes > 0 AND 2 * unused_bytes >= freed_bytes)', '', 0,
 'Unmapping memory and freeing its pages takes {freed_time}, most in {map_call} at {map_place}. Keep
 	memory and use it again instead of giving it back.', '', ''),
 ('map-churn', 1, 2, '(mapper_call IS NULL OR mapper_share < 0.5)

@@ -367,7 +367,8 @@ CREATE TABLE advice_figure (
 ) WITHOUT ROWID;
 
 INSERT INTO advice_figure (name, kind, expression) VALUES
-('observed', 't', 'observed_ns'), ('missed', 'c', 'missed'), ('doubt', 's', 'doubt'), ('first', 's', 'first_share'),
+('observed', 't', 'observed_ns'), ('missed', 'c', 'missed'), ('doubt', 's', 'doubt'),
+('first', 's', 'first_share'),
 ('first_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * first_low, 100 * first_high)'),
 ('second_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * second_low, 100 * second_high)'),
 ('zeroing', 's', 'zeroing_share'), ('swap', 's', 'swap_share'), ('libc_calls', 'c', 'libc_calls'),

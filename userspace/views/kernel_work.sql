@@ -18,8 +18,8 @@ LEFT JOIN (SELECT pid, SUM(populated) AS minor FROM map_call WHERE populated_ns 
 -- By process, system call and stack: samples in faults that the kernel takes for the program
 -- (zero.kernel: nearly always on new memory) and in freeing pages, or making those of shared memory
 -- (map). count: the faults that nothing else has seen, in proportion to the samples. error_ns: of
--- the process's samples of a toll, k of n, the binomial one (Agresti and Coull, as in call_cost), in
--- the same proportion.
+-- the process's samples of a toll, k of n, the binomial one (Agresti and Coull, as in call_cost),
+-- in the same proportion.
 CREATE VIEW sampled_work AS
 SELECT pid, toll, call, stack_id, samples, 1.0 * samples * cpu_ns / n AS time_ns,
 	1.0 * samples / k * cpu_ns * (ABS((k + 2.0) / (n + 4.0) - 1.0 * k / n)

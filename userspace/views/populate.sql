@@ -50,7 +50,8 @@ SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
 	(SELECT pid FROM stack s WHERE s.stack_id = t.stack_id) AS populated_pid,
 	COALESCE(EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id = t.stack_id
 		AND (l.function LIKE 'pthread!_create%' ESCAPE '!'
-			OR l.function LIKE '!_!_pthread!_create%' ESCAPE '!')), 0) AS populated_thread,
+			OR l.function LIKE '!_!_pthread!_create%' ESCAPE '!')), 0)
+		AS populated_thread,
 	f.time_ns AS freed_ns,
 	COALESCE((SELECT SUM(time_ns) FROM work WHERE toll = 'map'), 0.0) AS map_sampled_ns
 FROM freed f LEFT JOIN top t;

@@ -37,20 +37,21 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	glibc.pthread.stack_cache_size, from 2.34 on).');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
 ('populated', 1, 1, '(SELECT populated_thread FROM populate_measure)', '', 0,
-'Each new thread''s stack is faulted in whole, {populated_each} a call, because the program locks all
-	memory that it maps (mlockall(MCL_FUTURE)): started at {populated_place}. Give threads
+'Each new thread''s stack is faulted in whole, {populated_each} a call, because the program locks
+	all memory that it maps (mlockall(MCL_FUTURE)): started at {populated_place}. Give threads
 	smaller stacks (pthread_attr_setstacksize), keep threads for reuse, or lock pages as they
 	are used (MCL_ONFAULT).', '', ''),
-('populated', 1, 2, '(SELECT populated_call IN (''mlock'', ''mlock2'') FROM populate_measure)', '', 0,
+('populated', 1, 2, '(SELECT populated_call IN (''mlock'', ''mlock2'') FROM populate_measure)', '',
+	0,
 '{populated_call} at {populated_place} faults in every page that it locks, {populated_each} a call,
 	and the kernel clears each, used or not. mlock2 with MLOCK_ONFAULT locks pages as they are
 	used; or keep one locked buffer and use it again.', '', ''),
 ('populated', 1, 3, '(SELECT populated_call = ''madvise'' FROM populate_measure)', '', 0,
-'madvise (MADV_POPULATE) at {populated_place} faults in {populated_each} a call, and the kernel clears
-	each page, used or not. Populate only what is used, or keep the memory and use it again.',
-'', ''),
-('populated', 1, 4, '(SELECT populated_call IN (''mmap'', ''mremap'', ''brk'', ''mprotect'', ''mlockall'')
-	FROM populate_measure)', '', 0,
+'madvise (MADV_POPULATE) at {populated_place} faults in {populated_each} a call, and the kernel
+	clears each page, used or not. Populate only what is used, or keep the memory and use it
+	again.', '', ''),
+('populated', 1, 4, '(SELECT populated_call IN (''mmap'', ''mremap'', ''brk'', ''mprotect'',
+	''mlockall'') FROM populate_measure)', '', 0,
 '{populated_call} at {populated_place} faults in {populated_each} a call (MAP_POPULATE, or
 	mlockall(MCL_FUTURE), which MCL_ONFAULT makes lock pages as they are used), and the kernel
 	clears each page, used or not. Populate only what is used, or keep the mapping and use it

@@ -275,8 +275,8 @@ INSERT INTO fault_class VALUES
 	('file_again_major', 'file.fault', 0),	-- the same, and read from its device
 	('shared_minor', 'file.fault',  0),
 	('shared_major', 'file.fault',  0),
-	-- taken by the kernel inside a system call, for the program (mlock, MAP_POPULATE): its price
-	-- is the time of the call
+	-- taken by the kernel inside a system call, for the program (mlock, MAP_POPULATE): its
+	-- price is the time of the call
 	('zero_populated',   'zero.kernel', 1),
 	('file_populated',   'file.fault',  0),
 	('cow_populated',    'cow',         1),

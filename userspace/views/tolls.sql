@@ -248,7 +248,8 @@ FROM map_call m JOIN calibrated c GROUP BY m.pid
 UNION ALL
 SELECT w.pid, w.toll, SUM(w.time_ns), SUM(w.error_ns), SUM(w.count), SUM(w.count) * 4096,
 	SUM(w.count), CASE WHEN w.toll = 'zero.kernel' AND c.clear_4k_bytes_per_s > 0
-		THEN MIN(SUM(w.time_ns), SUM(w.count) * 4096e9 / c.clear_4k_bytes_per_s) ELSE 0.0 END,
+		THEN MIN(SUM(w.time_ns), SUM(w.count) * 4096e9 / c.clear_4k_bytes_per_s)
+		ELSE 0.0 END,
 	0.0, 0.0
 FROM sampled_work w JOIN calibrated c GROUP BY w.pid, w.toll
 UNION ALL

@@ -350,9 +350,9 @@ said(position, code, title, gain, bound, text, evidence, cost, saves, try) AS (
 	UNION ALL
 	SELECT 1, 'none', 'Nothing to change', 0.0, (SELECT MIN(bound) FROM advice),
 		CASE WHEN (SELECT unseen FROM measure)
-			THEN 'Nothing can be advised before it is known what those page faults are: '
-				|| 'memory that the kernel faults in for a system call (a driver''s '
-				|| 'ioctl that pins it, a direct read) raises no event.'
+			THEN 'Nothing can be advised before it is known what those page faults '
+				|| 'are: memory that the kernel faults in for a system call (a '
+				|| 'driver''s ioctl that pins it) raises no event.'
 			ELSE 'There is no change of memory handling to advise.' END,
 		'No toll with a known remedy takes 10 % of the observed {observed}: zeroing '
 		|| '{zeroing}, swap {swap}.', '', '', NULL
