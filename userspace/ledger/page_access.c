@@ -60,7 +60,6 @@ struct site {
 	uint64_t low; /* addresses used so far: [low, high) */
 	uint64_t high;
 	uint64_t clock;
-	struct stream *latest; /* the one that was continued last; NULL: none yet */
 	unsigned int stream_count;
 	struct stream streams[STREAMS];
 };
@@ -480,17 +479,6 @@ static struct stream *stream_new(struct site *site)
 	return stream;
 }
 
-/* What waited until its stream was believed is of a sweep. */
-static void settle_waiting(struct site *site, struct stream *stream)
-{
-	if (stream->weight < WEIGHT_BELIEVED)
-		return;
-	site->access.first_sequential_pages += stream->first_pages;
-	site->access.in_sequential_pages += stream->in_pages;
-	stream->first_pages = 0;
-	stream->in_pages = 0;
-}
-
 /*
  * How many pages of the part are known to be of a sweep, the stream's waiting pages included:
  * what is added to *first or *in. Pages after the part's first fault are; those of the first fault
@@ -523,51 +511,18 @@ static void follow_sweep(struct site *site, const struct memtoll_run *part, bool
 	/* Enough is enough: the weight must not overflow. */
 	stream->weight = MIN(stream->weight + WEIGHT_ADJACENT * MIN(faults - 1, WEIGHT_BELIEVED),
 			     WEIGHT_BELIEVED);
-	settle_waiting(site, stream);
+	if (stream->weight >= WEIGHT_BELIEVED) {
+		site->access.first_sequential_pages += stream->first_pages;
+		site->access.in_sequential_pages += stream->in_pages;
+		stream->first_pages = 0;
+		stream->in_pages = 0;
+	}
 	stream->pages += part->pages;
 	stream->low = low;
 	stream->high = high;
 	stream->used = ++site->clock;
 	site->low = MIN(site->low, low);
 	site->high = MAX(site->high, high);
-}
-
-/*
- * The same for pages that are brought into a file's cache. There read-ahead runs before what is
- * wanted, and what it brought may be gone again when its turn comes: the order is that of the pages
- * that were wanted, and a sweep goes on where the next one lies between the last one and the end of
- * what has been brought. One request may bring several ranges, where pages between are there.
- */
-static void follow_requests(struct site *site, const struct memtoll_fill *fill, uint64_t first,
-			    uint64_t back)
-{
-	uint64_t wanted = fill->first_wanted * PAGE, end = (fill->start + fill->pages) * PAGE;
-	struct stream *stream = NULL;
-	unsigned int i;
-
-	for (i = 0; i < site->stream_count && fill->requests; i++) {
-		struct stream *other = &site->streams[i];
-
-		if (wanted > other->low && wanted <= other->high + GAP_PAGES * PAGE &&
-		    (!stream || other->used > stream->used))
-			stream = other;
-	}
-	if (!fill->requests)
-		stream = site->latest;
-	else if (stream)
-		stream->weight += WEIGHT_ADJACENT;
-	if (!stream)
-		stream = stream_new(site);
-	stream->first_pages += first;
-	stream->in_pages += back;
-	if (fill->last_wanted > fill->first_wanted)
-		stream->weight += WEIGHT_ADJACENT * MIN(fill->requests, WEIGHT_BELIEVED);
-	stream->weight = MIN(stream->weight, WEIGHT_BELIEVED);
-	settle_waiting(site, stream);
-	stream->low = fill->requests ? fill->last_wanted * PAGE : stream->low;
-	stream->high = MAX(stream->high, end);
-	stream->used = ++site->clock;
-	site->latest = stream;
 }
 
 static bool is_first_touch(uint8_t fault_class)
@@ -613,100 +568,6 @@ void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 	site_changed(accesses, site);
 }
 
-/* Of a file's page: used since it came in. What is below counts how often it did so, and is one. */
-#define USED 0x8000
-
-/* A page comes in. Whether it has done so before, and was used. */
-static bool page_comes(struct access *access, struct return_table *table, uint64_t at)
-{
-	uint16_t *state = &table->returns[at], times = *state & ~USED;
-	bool again = *state & USED;
-
-	table->used += !*state;
-	if (again) {
-		access->distinct_pages += times == 1;
-		access->max_returns = MAX(access->max_returns, times);
-	}
-	/* One that came back in vain has not returned. */
-	*state = !times || again ? MIN(times, USED - 2) + 1 : times;
-	return again;
-}
-
-/* Of what brought pages in, of the file that is in the place of a process. */
-static struct site *fill_site(struct process_access *process, const struct memtoll_fill *fill)
-{
-	const struct memtoll_run part = {
-		.area = fill->flags,
-		.inode = fill->inode,
-		.dev = fill->dev,
-	};
-
-	return site_get(process, &part, FN_NONE, 0);
-}
-
-static void use_pages(struct process_access *process, struct site *site, uint64_t page,
-		      uint64_t pages)
-{
-	uint64_t end = page + pages;
-
-	for (; page < end; page++) {
-		struct return_table *table = table_find(process, page / TABLE_PAGES);
-		uint16_t *state = table ? &table->returns[page % TABLE_PAGES] : NULL;
-
-		if (!table) {
-			page |= TABLE_PAGES - 1;
-		} else if (*state && !(*state & USED)) {
-			*state |= USED;
-			site->access.used_pages++;
-		}
-	}
-}
-
-void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill)
-{
-	struct process_access *process = process_get(accesses, file);
-	struct site *site = fill_site(process, fill);
-	struct access *access = &site->access;
-	uint64_t page = fill->start, first = 0, again = 0;
-
-	access->pid = file;
-	for (; page < fill->start + fill->pages; page++) {
-		struct return_table *table = table_get(accesses, process, page / TABLE_PAGES);
-
-		if (!table) {
-			access->untracked_pages++;
-			accesses->untracked_pages++;
-			continue;
-		}
-		first += !table->returns[page % TABLE_PAGES];
-		again += page_comes(access, table, page % TABLE_PAGES);
-	}
-	access->first_pages += first;
-	access->in_pages += again;
-	access->vain_pages += fill->pages - first - again;
-	access->requests += fill->requests;
-	follow_requests(site, fill, first, again);
-	if (fill->requests) {
-		use_pages(process, site, fill->first_wanted, 1);
-		use_pages(process, site, fill->last_wanted, 1);
-	}
-	site_changed(accesses, site);
-}
-
-void accesses_use(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill,
-		  uint64_t page, uint64_t pages)
-{
-	struct process_access *process = process_find(accesses, file);
-	struct site *site;
-
-	if (!process)
-		return;
-	site = fill_site(process, fill);
-	site->access.pid = file;
-	use_pages(process, site, page, pages);
-	site_changed(accesses, site);
-}
-
 /* ---- processes ---- */
 
 void accesses_restart(struct accesses *accesses, pid_t pid)
@@ -725,7 +586,6 @@ void accesses_restart(struct accesses *accesses, pid_t pid)
 		struct site *site = value;
 
 		site->stream_count = 0;
-		site->latest = NULL;
 		site->low = UINT64_MAX;
 		site->high = 0;
 	}

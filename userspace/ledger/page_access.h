@@ -36,10 +36,6 @@ struct access {
 	uint64_t distinct_pages;  /* different pages that came back at least once */
 	uint64_t max_returns;	  /* of one page; ends at 65,535 */
 	uint64_t untracked_pages; /* swap-ins whose page could not be followed */
-	/* accesses_fill(): */
-	uint64_t requests;   /* what brought the pages in */
-	uint64_t vain_pages; /* came again without use since: not in in_pages */
-	uint64_t used_pages; /* times that a page was used after it had come in */
 };
 
 typedef void access_fn(void *context, const struct access *access);
@@ -52,17 +48,6 @@ void accesses_free(struct accesses *accesses);
 /* A run, or a part of one, that is charged whole to one site. allocated_fn 0: to its area. */
 void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 		     uint8_t allocated_fn, uint64_t allocated_stack);
-
-/*
- * Pages of a file that came into the page cache: first ones have not come before. The file, by a
- * number of its own, has the place of the process, what brought the pages that of the area. An
- * object that is used so is used for nothing else.
- */
-void accesses_fill(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill);
-
-/* Pages of a file, which has had some come in, are used. fill: of its site; its pages are others. */
-void accesses_use(struct accesses *accesses, pid_t file, const struct memtoll_fill *fill,
-		  uint64_t page, uint64_t pages);
 
 /* The pages of [start, end) are gone: what comes to these addresses has not returned yet. */
 void accesses_forget(struct accesses *accesses, pid_t pid, uint64_t start, uint64_t end);

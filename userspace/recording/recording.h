@@ -25,7 +25,7 @@
 #define RECORDING_APPLICATION_ID 0x6d746f6c
 #define RECORDING_FORMAT 1
 
-struct access;
+struct file_site;
 struct recording;
 
 /*
@@ -152,13 +152,10 @@ int recording_access(struct recording *recording, const struct access_fact *acce
 
 /* Cumulative since the start: pages of a file that one kind of cause brought in. */
 struct fill_fact {
-	uint32_t dev;
-	uint64_t inode;
+	const struct file_site *site;
 	const char *cause;     /* "fault", "read" or "map" */
 	const char *area_name; /* "": it was not mapped */
 	bool library;	       /* it is mapped executable as well */
-	uint64_t bytes;	       /* its size */
-	const struct access *access;
 };
 
 int recording_fill(struct recording *recording, const struct fill_fact *fill);

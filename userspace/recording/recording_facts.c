@@ -9,7 +9,7 @@
 #include <glib.h>
 #include <stdio.h>
 
-#include "ledger/page_access.h"
+#include "ledger/file_pages.h"
 #include "ledger/sampled.h"
 #include "recording/recording_store.h"
 
@@ -381,15 +381,15 @@ int recording_file(struct recording *recording, const struct file_fact *file)
 
 int recording_fill(struct recording *recording, const struct fill_fact *fill)
 {
-	const struct access *access = fill->access;
+	const struct file_site *site = fill->site;
 
-	return STORE(recording, STMT_PAGE_FILL, count(fill->dev), bits(fill->inode),
+	return STORE(recording, STMT_PAGE_FILL, count(site->dev), bits(site->inode),
 		     text(fill->cause), text(fill->area_name), count(fill->library),
-		     count(fill->bytes), count(access->requests), count(access->first_pages),
-		     count(access->first_sequential_pages), count(access->in_pages),
-		     count(access->in_sequential_pages), count(access->distinct_pages),
-		     count(access->max_returns), count(access->untracked_pages),
-		     count(access->vain_pages), count(access->used_pages));
+		     count(site->bytes), count(site->requests), count(site->first_pages),
+		     count(site->first_sequential_pages), count(site->again_pages),
+		     count(site->again_sequential_pages), count(site->distinct_pages),
+		     count(site->max_returns), count(site->untracked_pages),
+		     count(site->vain_pages), count(site->used_pages));
 }
 
 int recording_own_cache(struct recording *recording, pid_t pid, const char *program,

@@ -629,8 +629,9 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	* COALESCE((SELECT MAX(read_uncached_ns, read_ns * MIN(1.0, 4096.0 * read_fill
 		/ MAX(read_bytes, 1))) FROM read_measure), 0.0)
 	+ reclaim_ns * again_pages / wanted_pages FROM page_cache) / base_ns',
-'{cache_filled} came into the page cache, {cache_again} of it again after it had been used, {cache_vain}
-	before; the kernel counts {cache_refaults} pages that came again (workingset_refault_file).',
+'{cache_filled} came into the page cache, {cache_again} of it again after it had been used,
+	{cache_vain} before; the kernel counts {cache_refaults} pages that came again
+	(workingset_refault_file).',
 'Memory given to this program is taken from others; the size that would do is an estimate, rather
 	too high.',
 'What a program reads from files, and its own code, is kept in memory as long as there is room: the
@@ -653,13 +654,14 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	them, and in this a single pass shows some, too.');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-thrash', 1, 1, '(SELECT code FROM page_cache)',
-'Pages of the program''s own code (text) are pushed out and read again, most of {cache_path}: memory is
-	so short that not even what runs stays.'),
+'Pages of the program''s own code (text) are pushed out and read again, most of {cache_path}:
+	memory is so short that not even what runs stays.'),
 ('file-thrash', 1, 2, '1',
 'Pages of {cache_path} that are used again and again are pushed out in between.'),
 ('file-thrash', 2, 1, '(SELECT fits_bytes > box_bytes AND box_path IS NOT NULL FROM page_cache)',
-'With a limit of about {cache_fits} instead of {cache_box} (its memory cgroup, {cache_box_path}) they
-	would stay in memory: {cache_working} of files, beside {cache_beside} of other memory.'),
+'With a limit of about {cache_fits} instead of {cache_box} (its memory cgroup, {cache_box_path})
+	they would stay in memory: {cache_working} of files, beside {cache_beside} of other
+	memory.'),
 ('file-thrash', 2, 2, '(SELECT box_bytes IS NULL FROM page_cache)',
 'With {cache_working} for the page cache they would stay in memory: give the machine more, or let
 	others use as much less.'),
@@ -669,8 +671,8 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 '{own_program} keeps a cache of its own ({own_setting}, {own_cache}) beside: what is in both is kept
 	twice; a smaller one leaves more to the page cache.'),
 ('file-thrash', 3, 2, '(SELECT 3 * beside_bytes > box_bytes FROM page_cache)',
-'Other memory of the group takes {cache_beside} of the limit: where that is a cache of the same data it
-	keeps it twice, and a smaller one leaves more to the page cache.'),
+'Other memory of the group takes {cache_beside} of the limit: where that is a cache of the same
+	data it keeps it twice, and a smaller one leaves more to the page cache.'),
 ('file-thrash', 4, 1, '(SELECT code FROM page_cache)',
 'Or lock what must not wait (mlock), or use less other memory in the group.'),
 ('file-thrash', 4, 2, '(SELECT pattern = ''cyclic sweep'' FROM page_cache)',
@@ -693,16 +695,16 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	went on. Where pages are wanted in no order most of that is read in vain: it takes the
 	device''s time, and throws out of the page cache what would have been used again.
 
-	madvise(MADV_RANDOM) on the mapping, posix_fadvise(POSIX_FADV_RANDOM) on the descriptor, turn
-	it off. How much was used is an upper bound: a fault maps what is in memory around it, up to
+	madvise(MADV_RANDOM) on the mapping, or posix_fadvise(POSIX_FADV_RANDOM), turns it
+	off. How much was used is an upper bound: a fault maps what is in memory around it, up to
 	64 KiB, and all of that counts as used.');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('read-around', 1, 1, '(SELECT wide_cause = ''read'' FROM page_cache)',
 'Each read that has to wait brings in {wide_each} pages, in no order, and most are never used. Turn
 	read-ahead off: posix_fadvise(POSIX_FADV_RANDOM).'),
 ('read-around', 1, 2, '1',
-'Each fault that has to read brings in {wide_each} pages around, in no order, and most are never used.
-	Turn read-ahead off: madvise(MADV_RANDOM) on the mapping.');
+'Each fault that has to read brings in {wide_each} pages around, in no order, and most are never
+	used. Turn read-ahead off: madvise(MADV_RANDOM) on the mapping.');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'read-ahead-off', 'pages are used in order, and each is read by itself',
@@ -712,9 +714,9 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	FROM page_cache) / base_ns',
 '{wide_filled} came in, {wide_each} pages for each request, in order.',
 'Reading ahead fills memory with what may not be wanted, and pushes out what is.',
-'Read-ahead would bring in the next pages before they are wanted, many with one request. Here each was
-	waited for by itself, though they are used in order: MADV_RANDOM (or POSIX_FADV_RANDOM) was
-	set, the device''s read_ahead_kb is 0, or the file system does not read ahead. It does not
+'Read-ahead would bring in the next pages before they are wanted, many with one request. Here each
+	was waited for by itself, though they are used in order: MADV_RANDOM (or
+	POSIX_FADV_RANDOM) was set, the device''s read_ahead_kb is 0, or the file system does not read ahead. It does not
 	make pages stay: where they are pushed out and read again they are read again sooner.');
 INSERT INTO advice_text (code, part, choice, text) VALUES
 ('read-ahead-off', 1, 1,
