@@ -16,7 +16,8 @@ from typing import Final
 # The vocabulary, in the order of the report. A recording's own list (toll_kind) goes first.
 TOLLS: Final = (
     "zero.kernel", "zero.libc", "zero.app", "swap.in", "swap.out", "reclaim", "cow", "file.fault",
-    "file.read", "fault.user", "fault.other", "alloc", "map", "compute",
+    "file.read", "fault.user", "fault.other", "alloc", "map",
+    "copy.app", "compute",
 )  # fmt: skip
 FAMILIES: Final = (
     "zeroing", "swap", "cow", "file", "userfault", "other", "allocator", "mapping", "compute",

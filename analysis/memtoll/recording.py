@@ -150,9 +150,9 @@ class Recording:
 
     @cached_property
     def zeroing(self) -> dict[str, int | None]:
-        """The zeroing ledger: bytes_kernel, bytes_libc, bytes_twice, bytes_never_used; None: not captured."""
+        """The zeroing ledger: bytes_kernel, bytes_libc, bytes_app, bytes_twice, bytes_never_used; None: not captured."""
         self.views.make("zeroing")
-        names = ("bytes_kernel", "bytes_libc", "bytes_twice", "bytes_never_used")
+        names = ("bytes_kernel", "bytes_libc", "bytes_app", "bytes_twice", "bytes_never_used")
         (row,) = self._rows(f"SELECT {', '.join(names)} FROM temp.zeroing")
         return dict(zip(names, row, strict=True))
 

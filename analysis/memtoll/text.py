@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 80
 NAME_COLUMNS: Final = 38  # of view stack_shown
+ESTIMATED: Final = ("zero.app", "copy.app")  # bytes by their time
 
 
 def format_time(value_s: float) -> str:
@@ -112,7 +113,8 @@ def toll_lines(rec: Recording) -> list[str]:
         between = f"{100 * row['share_low']:.1f}-{100 * row['share_high']:.1f} %"
         line = f"{toll:<12}{format_time(row['time_s']):>11}{format_share(row['share']):>9}{between:>16}"
         if toll != "compute":  # it has samples only
-            line += f"{row['count']:>15,}{format_bytes(row['bytes']):>12}"
+            amount = ("~" if toll in ESTIMATED and row["bytes"] else "") + format_bytes(row["bytes"])
+            line += f"{row['count']:>15,}{amount:>12}"
         lines.append(line)
     return lines
 
@@ -128,8 +130,9 @@ def site_lines(rec: Recording, sites: int | None) -> list[str]:
         line = f"{format_share(row['share']):>8} {format_time(row['time_s']):>10}  {toll:<12}{call:<16}{count:>12}"
         if row["at_least"]:
             line += f" at least {format_bytes(row['bytes'])}"
-        elif toll in ("compute", "zero.app"):
+        elif toll == "compute" or toll in ESTIMATED:
             line += " sample" if row["count"] == 1 else " samples"
+            line += f"  ~{format_bytes(row['bytes'])}" if toll in ESTIMATED else ""
         else:
             line += f" x  {format_bytes(row['bytes'])}"
         lines.append(line)
@@ -162,6 +165,7 @@ def zeroing_lines(rec: Recording) -> list[str]:
     labels = {
         "bytes_kernel": ("cleared by the kernel", ""),
         "bytes_libc": ("cleared by libc's calloc", ""),
+        "bytes_app": ("cleared by other code", "estimated" if rec.zeroing["bytes_app"] else ""),
         "bytes_twice": ("cleared twice", "by the kernel, then by a memset"),
         "bytes_never_used": ("never used", "in freed blocks with own mappings"),
     }

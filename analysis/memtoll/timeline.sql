@@ -83,10 +83,12 @@ SELECT m.slice, 1, 'map', m.call, m.stack_id, 0,
 	MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * k.map_inside_ns), SUM(m.calls), 0, SUM(m.bytes)
 FROM main.map_call m JOIN temp.calibrated k GROUP BY m.slice, m.call, m.stack_id
 UNION ALL
-SELECT s.slice, 1, CASE s.place WHEN 'memset' THEN 'zero.app' ELSE 'compute' END, '', 0, s.stack_id,
+SELECT s.slice, 1, CASE s.place WHEN 'memset' THEN 'zero.app' WHEN 'copy' THEN 'copy.app'
+		ELSE 'compute' END, '', 0, s.stack_id,
 	SUM(s.samples * n.sample_ns), SUM(s.samples), 0, 0
-FROM main.sample s JOIN sampled n ON n.pid = s.pid WHERE s.place IN ('memset', 'user', 'kernel')
-GROUP BY s.slice, s.place = 'memset', s.stack_id
+FROM main.sample s JOIN sampled n ON n.pid = s.pid
+WHERE s.place IN ('memset', 'copy', 'user', 'kernel')
+GROUP BY s.slice, 3, s.stack_id
 UNION ALL
 SELECT f.slice, 0, 'zero.app', '', 0, 0, 0.0, 0, SUM(f.pages), SUM(f.pages) * 4096
 FROM main.fault f JOIN fp ON fp.class = f.class

@@ -121,8 +121,8 @@ static __always_inline void sample_code(struct bpf_perf_event_data *ctx,
 					struct memtoll_sample *sample)
 {
 	if (in_memset(process, sample->ip)) {
-		sample->flags |= SAMPLE_MEMSET |
-				 (is_fill(PT_REGS_PARM2(&ctx->regs)) ? SAMPLE_FILL : 0);
+		sample->flags |=
+			SAMPLE_MEMSET | (is_fill(PT_REGS_PARM2(&ctx->regs)) ? SAMPLE_FILL : 0);
 		if (!sample->in_fn && memset_is_callocs(process, PT_REGS_SP(&ctx->regs)))
 			sample->in_fn = FN_CALLOC;
 	} else if (in_memcpy(process, sample->ip)) {

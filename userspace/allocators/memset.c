@@ -15,9 +15,8 @@
 #include "symbols/image.h"
 
 /* In order of importance, should the caller's array be short. */
-static const char *const names[] = { "memset",		"bzero",  "explicit_bzero",
-				     "memset_explicit", "memcpy", "memmove",
-				     "mempcpy" };
+static const char *const names[] = { "memset", "bzero",	  "explicit_bzero", "memset_explicit",
+				     "memcpy", "memmove", "mempcpy" };
 #define NAMES G_N_ELEMENTS(names)
 #define COPIES 4 /* the names from here on copy */
 
@@ -311,8 +310,7 @@ static void resolve_in_importers(struct search *search, const size_t *files, siz
 	}
 }
 
-ssize_t memory_code(pid_t pid, const struct maps *maps, struct code_range *ranges,
-		    size_t capacity)
+ssize_t memory_code(pid_t pid, const struct maps *maps, struct code_range *ranges, size_t capacity)
 {
 	struct search search = { .pid = pid, .maps = maps };
 	size_t *files, file_count, count;

@@ -98,7 +98,6 @@ struct code_range {
  * debug symbols. Those of memset come first.
  * Number of ranges written to ranges (at most capacity), or -errno.
  */
-ssize_t memory_code(pid_t pid, const struct maps *maps, struct code_range *ranges,
-		    size_t capacity);
+ssize_t memory_code(pid_t pid, const struct maps *maps, struct code_range *ranges, size_t capacity);
 
 #endif /* MEMTOLL_MODULES_H */

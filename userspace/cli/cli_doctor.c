@@ -93,8 +93,8 @@ static int find_allocators(pid_t pid, struct findings *findings)
 	/* Now: after the measurement it may not be asked any more. */
 	for (size_t i = 0; i < findings->module_count; i++)
 		findings->modules[i].linkage = allocator_linkage(pid, &findings->modules[i]);
-	findings->memory_count = memory_code(pid, &findings->maps, findings->memory,
-					       G_N_ELEMENTS(findings->memory));
+	findings->memory_count =
+		memory_code(pid, &findings->maps, findings->memory, G_N_ELEMENTS(findings->memory));
 	return STATUS_DONE;
 }
 

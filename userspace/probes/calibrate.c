@@ -299,6 +299,8 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	set_inside(&result->map, measured_map_call(bpf, calibration->pid), best(bare, F_MAP));
 	set_inside(&result->read, measured_read(bpf, calibration->pid), best(bare, F_READ));
 	result->memset_bytes_per_s = bytes / best(bare, F_MEMSET) * 1e9;
+	result->memcpy_bytes_per_s = 0.5 * bytes / best(bare, F_COPY) * 1e9;
+	result->loops_per_s = 1e9 / best(bare, F_LOOP);
 	result->clear_4k_bytes_per_s = bytes / best(bare, F_CLEAR) * 1e9;
 	/* A huge fault less the work of a small one is its clearing. */
 	if (best(bare, F_HUGE) > result->fault_ns)

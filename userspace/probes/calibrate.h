@@ -40,6 +40,8 @@ struct calibration_result {
 	double fault_timed_error_ns;
 	double malloc_ns;	     /* a bare malloc(32) */
 	double memset_bytes_per_s;   /* 4 MiB at a time */
+	double memcpy_bytes_per_s;   /* 2 MiB at a time */
+	double loops_per_s;	     /* of the shortest loop there is: one turn takes a cycle */
 	double clear_4k_bytes_per_s; /* clearing proper, pages cold */
 	double clear_2m_bytes_per_s;
 };

@@ -32,6 +32,7 @@ static void *(*volatile call_malloc)(size_t) = malloc;
 static void *(*volatile call_calloc)(size_t, size_t) = calloc;
 static void (*volatile call_free)(void *) = free;
 static void *(*volatile call_memset)(void *, int, size_t) = memset;
+static void *(*volatile call_memcpy)(void *, const void *, size_t) = memcpy;
 
 static void time_blocks(struct round *round)
 {
@@ -150,6 +151,26 @@ static void time_clearing(struct round *round, char *pages, char *huge)
 	round->ns[F_HUGE] = cpu_now() - start;
 }
 
+static void time_copying(struct round *round, char *pages)
+{
+	size_t half = PAGES * MEMTOLL_PAGE_SIZE / 2;
+	double start = cpu_now();
+
+	call_memcpy(pages, pages + half, half);
+	round->ns[F_COPY] = cpu_now() - start;
+}
+
+/* Turns of a loop that has to wait for the turn before, and for nothing else: a cycle each. */
+static void time_loop(struct round *round)
+{
+	double start = cpu_now();
+	int i;
+
+	for (i = 0; i < LOOPS; i++)
+		__asm__ volatile("" : "+r"(i));
+	round->ns[F_LOOP] = (cpu_now() - start) / LOOPS;
+}
+
 /* The loops of a round, as many of them as the order wants. */
 static void time_round(enum calibration_order order, struct round *round, char *pages, char *huge,
 		       int file, int event)
@@ -164,8 +185,11 @@ static void time_round(enum calibration_order order, struct round *round, char *
 	time_reads(round, file);
 	time_other_reads(round, event);
 	time_faults(round, pages, order == ORDER_BARE ? PAGES : SOME_PAGES);
-	if (order == ORDER_BARE)
+	if (order == ORDER_BARE) {
 		time_clearing(round, pages, huge);
+		time_copying(round, pages);
+		time_loop(round);
+	}
 	give_back(pages);
 }
 

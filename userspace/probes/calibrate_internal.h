@@ -7,6 +7,7 @@
 #define PAGES 1024
 #define MIB (1UL << 20)
 #define HUGE (2 * MIB)
+#define LOOPS 65536
 
 /* One round of every loop, in nanoseconds of CPU time per step. */
 enum figure {
@@ -21,6 +22,8 @@ enum figure {
 	F_MEMSET,
 	F_CLEAR,
 	F_HUGE,
+	F_COPY,
+	F_LOOP,
 	FIGURES
 };
 

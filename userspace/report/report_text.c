@@ -74,12 +74,24 @@ static void print_verdict(struct page *page)
 	}
 }
 
+static void estimate_bytes(char *text, size_t size, double bytes, bool estimated)
+{
+	*text = '~';
+	format_bytes(text + estimated, size - estimated, bytes);
+}
+
+/* Of CPU samples. */
+static bool is_stored(const char *toll)
+{
+	return !strcmp(toll, "zero.app") || !strcmp(toll, "copy.app");
+}
+
 static void print_tolls(struct page *page)
 {
 	sqlite3_stmt *row =
 		page_query(page,
-			   "SELECT toll, not_captured, time_ns, share, low, high, count, bytes"
-			   " FROM temp.toll ORDER BY position");
+			   "SELECT toll, not_captured, time_ns, share, low, high, count, bytes,"
+			   " bytes_estimated FROM temp.toll ORDER BY position");
 	char time[32], share[32], range[48], count[32], bytes[32], *name, *reason, *line;
 
 	fprintf(page->out, "\n%s%-12s%11s%9s%16s%15s%12s%s\n", page_bold(page), "TOLL", "time",
@@ -100,7 +112,8 @@ static void print_tolls(struct page *page)
 		snprintf(range, sizeof(range), "%.1f-%.1f %%", 100 * sqlite3_column_double(row, 4),
 			 100 * sqlite3_column_double(row, 5));
 		format_count(count, sizeof(count), sqlite3_column_int64(row, 6));
-		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 7));
+		estimate_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 7),
+			       sqlite3_column_int(row, 8));
 		fprintf(page->out, "%-12s%11s%9s%16s", name, time, share, range);
 		if (strcmp(name, "compute")) /* it has samples only */
 			fprintf(page->out, "%15s%12s", count, bytes);
@@ -176,9 +189,10 @@ static void print_sites(struct page *page, unsigned int sites)
 			page_plain(page), time, toll, call, at_least ? "" : count);
 		if (at_least)
 			fprintf(page->out, " at least %s\n", bytes);
-		else if (!strcmp(toll, "compute") || !strcmp(toll, "zero.app"))
-			fprintf(page->out, " %s\n",
-				sqlite3_column_int64(row, 5) == 1 ? "sample" : "samples");
+		else if (!strcmp(toll, "compute") || is_stored(toll))
+			fprintf(page->out, " sample%s%s%s\n",
+				sqlite3_column_int64(row, 5) == 1 ? "" : "s",
+				is_stored(toll) ? "  ~" : "", is_stored(toll) ? bytes : "");
 		else
 			fprintf(page->out, " x  %s\n", bytes);
 		print_area(page, row, 10);
@@ -218,7 +232,8 @@ static void print_zeroing(struct page *page)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT bytes_kernel, bytes_libc, bytes_twice, bytes_never_used,"
-				 " libc_bytes_unknown, t.time_ns, t.clear_ns FROM temp.zeroing"
+				 " libc_bytes_unknown, t.time_ns, t.clear_ns, bytes_app"
+				 " FROM temp.zeroing"
 				 " LEFT JOIN temp.toll t ON t.toll = 'zero.kernel'");
 	char time[32], clear[32], suffix[96];
 
@@ -231,6 +246,8 @@ static void print_zeroing(struct page *page)
 			     sqlite3_column_double(row, 5) > 0 ? suffix : "");
 		print_amount(page, "cleared by libc's calloc", row, 1, "not captured",
 			     sqlite3_column_int(row, 4) ? "at least (an unknown allocator)" : "");
+		print_amount(page, "cleared by other code", row, 7, "not captured",
+			     sqlite3_column_double(row, 7) > 0 ? "estimated" : "");
 		print_amount(page, "cleared twice", row, 2, "", "by the kernel, then by a memset");
 		print_amount(page, "never used", row, 3, "", "in freed blocks with own mappings");
 	}

@@ -158,9 +158,9 @@ struct consumers *consumers_new(const struct consumers_config *config)
 		reads_new(config->recording, bpf->maps.file_reads, bpf->maps.file_reads_spare);
 	consumers->fills = fills_new();
 	consumers->latency = latency_new();
-	consumers->samples = cpu_samples_new(bpf_map__fd(bpf->maps.stacks),
-					     bpf_map__fd(bpf->maps.store_loops), config->symbolizer,
-					     consumers->ledger);
+	consumers->samples =
+		cpu_samples_new(bpf_map__fd(bpf->maps.stacks), bpf_map__fd(bpf->maps.store_loops),
+				config->symbolizer, consumers->ledger);
 	consumers->hits = hit_counts_new();
 	consumers->areas = mapped_files_new();
 	consumers->kernel_stacks = kernel_stacks_new(bpf);

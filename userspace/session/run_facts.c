@@ -26,6 +26,7 @@ static void record_not_captured(struct recording *recording, const struct sessio
 		{ "zero.kernel", config->faults, "faults were not traced" },
 		{ "zero.libc", config->uprobes, "the allocator was not probed" },
 		{ "zero.app", config->samples, "the CPUs were not sampled" },
+		{ "copy.app", config->samples, "the CPUs were not sampled" },
 		{ "swap.in", config->faults, "faults were not traced" },
 		{ "swap.out", config->faults && rss_stat_exact,
 		  config->faults ? "this kernel tells of memory counters only now and then" :
@@ -113,6 +114,8 @@ int run_prices_record(struct recording *recording, const struct calibration_resu
 		{ "fault_timed_error_ns", prices->fault_timed_error_ns },
 		{ "malloc_ns", prices->malloc_ns },
 		{ "memset_bytes_per_s", prices->memset_bytes_per_s },
+		{ "memcpy_bytes_per_s", prices->memcpy_bytes_per_s },
+		{ "loops_per_s", prices->loops_per_s },
 		{ "clear_4k_bytes_per_s", prices->clear_4k_bytes_per_s },
 		{ "clear_2m_bytes_per_s", prices->clear_2m_bytes_per_s },
 	};

@@ -5,11 +5,11 @@
  */
 #include "session/store_loop.h"
 
-#include <Zydis/Zydis.h>
-
 #include <glib.h>
 #include <stdbool.h>
 #include <string.h>
+
+#include "session/store_instruction.h"
 
 #define INSTRUCTIONS_MAX 64 /* of a loop, or a row of stores */
 #define LONGEST 15	    /* bytes of an instruction */
@@ -19,203 +19,15 @@
 #define RAX 0
 #define RDI 7
 
-struct instruction {
-	size_t at;
-	ZydisDecodedInstruction insn;
-	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-};
-
 /* What one instruction does, as far as it matters here. */
 enum deed {
-	DEED_OTHER,  /* anything that is no part of a plain loop */
-	DEED_COUNT,  /* moves a pointer or counter, compares, jumps */
-	DEED_STORE,  /* a plain move to memory */
-	DEED_LOAD,   /* a plain move from memory */
-	DEED_CLEAR,  /* sets a register to 0, whatever it was */
-	DEED_SPILL,  /* a variable of unoptimised code, on the stack, is read or written */
+	DEED_OTHER, /* anything that is no part of a plain loop */
+	DEED_COUNT, /* moves a pointer or counter, compares, jumps */
+	DEED_STORE, /* a plain move to memory */
+	DEED_LOAD,  /* a plain move from memory */
+	DEED_CLEAR, /* sets a register to 0, whatever it was */
+	DEED_SPILL, /* a variable in memory is read or written */
 };
-
-struct code {
-	ZydisDecoder decoder;
-	const uint8_t *bytes;
-	size_t len;
-};
-
-static bool decode(const struct code *code, size_t at, struct instruction *into)
-{
-	into->at = at;
-	return at < code->len &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(&code->decoder, code->bytes + at, code->len - at,
-						   &into->insn, into->operands));
-}
-
-static ZydisRegister whole(ZydisRegister reg)
-{
-	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-
-	return wide == ZYDIS_REGISTER_NONE ? reg : wide;
-}
-
-static bool is_general(ZydisRegister reg)
-{
-	return reg >= ZYDIS_REGISTER_RAX && reg <= ZYDIS_REGISTER_R15;
-}
-
-static bool is_vector(ZydisRegister reg)
-{
-	return reg >= ZYDIS_REGISTER_ZMM0 && reg <= ZYDIS_REGISTER_ZMM31;
-}
-
-static bool writes(const struct instruction *one, ZydisRegister reg)
-{
-	unsigned int i;
-
-	for (i = 0; i < one->insn.operand_count; i++)
-		if (one->operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    (one->operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
-		    whole(one->operands[i].reg.value) == reg)
-			return true;
-	return false;
-}
-
-static bool is_move(ZydisMnemonic mnemonic)
-{
-	switch (mnemonic) {
-	case ZYDIS_MNEMONIC_MOV:
-	case ZYDIS_MNEMONIC_MOVNTI:
-	case ZYDIS_MNEMONIC_MOVZX:
-	case ZYDIS_MNEMONIC_MOVD:
-	case ZYDIS_MNEMONIC_MOVQ:
-	case ZYDIS_MNEMONIC_MOVSS:
-	case ZYDIS_MNEMONIC_MOVSD:
-	case ZYDIS_MNEMONIC_MOVAPS:
-	case ZYDIS_MNEMONIC_MOVAPD:
-	case ZYDIS_MNEMONIC_MOVUPS:
-	case ZYDIS_MNEMONIC_MOVUPD:
-	case ZYDIS_MNEMONIC_MOVDQA:
-	case ZYDIS_MNEMONIC_MOVDQU:
-	case ZYDIS_MNEMONIC_LDDQU:
-	case ZYDIS_MNEMONIC_MOVHPS:
-	case ZYDIS_MNEMONIC_MOVLPS:
-	case ZYDIS_MNEMONIC_MOVNTDQ:
-	case ZYDIS_MNEMONIC_MOVNTDQA:
-	case ZYDIS_MNEMONIC_MOVNTPS:
-	case ZYDIS_MNEMONIC_MOVNTPD:
-	case ZYDIS_MNEMONIC_VMOVD:
-	case ZYDIS_MNEMONIC_VMOVQ:
-	case ZYDIS_MNEMONIC_VMOVSS:
-	case ZYDIS_MNEMONIC_VMOVSD:
-	case ZYDIS_MNEMONIC_VMOVAPS:
-	case ZYDIS_MNEMONIC_VMOVAPD:
-	case ZYDIS_MNEMONIC_VMOVUPS:
-	case ZYDIS_MNEMONIC_VMOVUPD:
-	case ZYDIS_MNEMONIC_VMOVDQA:
-	case ZYDIS_MNEMONIC_VMOVDQA32:
-	case ZYDIS_MNEMONIC_VMOVDQA64:
-	case ZYDIS_MNEMONIC_VMOVDQU:
-	case ZYDIS_MNEMONIC_VMOVDQU8:
-	case ZYDIS_MNEMONIC_VMOVDQU16:
-	case ZYDIS_MNEMONIC_VMOVDQU32:
-	case ZYDIS_MNEMONIC_VMOVDQU64:
-	case ZYDIS_MNEMONIC_VLDDQU:
-	case ZYDIS_MNEMONIC_VMOVNTDQ:
-	case ZYDIS_MNEMONIC_VMOVNTDQA:
-	case ZYDIS_MNEMONIC_VMOVNTPS:
-	case ZYDIS_MNEMONIC_VMOVNTPD:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool is_count(ZydisMnemonic mnemonic)
-{
-	switch (mnemonic) {
-	case ZYDIS_MNEMONIC_MOV:
-	case ZYDIS_MNEMONIC_MOVZX:
-	case ZYDIS_MNEMONIC_MOVSXD:
-	case ZYDIS_MNEMONIC_CDQE:
-	case ZYDIS_MNEMONIC_ADD:
-	case ZYDIS_MNEMONIC_SUB:
-	case ZYDIS_MNEMONIC_INC:
-	case ZYDIS_MNEMONIC_DEC:
-	case ZYDIS_MNEMONIC_LEA:
-	case ZYDIS_MNEMONIC_CMP:
-	case ZYDIS_MNEMONIC_TEST:
-	case ZYDIS_MNEMONIC_NOP:
-	case ZYDIS_MNEMONIC_ENDBR64:
-	case ZYDIS_MNEMONIC_PREFETCHNTA:
-	case ZYDIS_MNEMONIC_PREFETCHT0:
-	case ZYDIS_MNEMONIC_PREFETCHT1:
-	case ZYDIS_MNEMONIC_PREFETCHT2:
-	case ZYDIS_MNEMONIC_PREFETCHW:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* xor, sub or pxor of a register with itself; and with 0. */
-static bool is_clear(const struct instruction *one)
-{
-	const ZydisDecodedOperand *operands = one->operands;
-	unsigned int first = 0;
-
-	if (one->insn.operand_count_visible < 2 || operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER)
-		return false;
-	switch (one->insn.mnemonic) {
-	case ZYDIS_MNEMONIC_MOV:
-		return operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !operands[1].imm.value.u;
-	case ZYDIS_MNEMONIC_XOR:
-	case ZYDIS_MNEMONIC_SUB:
-		if (operands[0].size < 32)
-			return false;
-		break;
-	case ZYDIS_MNEMONIC_PXOR:
-	case ZYDIS_MNEMONIC_XORPS:
-	case ZYDIS_MNEMONIC_XORPD:
-		break;
-	case ZYDIS_MNEMONIC_VPXOR:
-	case ZYDIS_MNEMONIC_VPXORD:
-	case ZYDIS_MNEMONIC_VPXORQ:
-	case ZYDIS_MNEMONIC_VXORPS:
-	case ZYDIS_MNEMONIC_VXORPD:
-		/* Behind the destination AVX-512 has a mask. */
-		first = one->insn.operand_count_visible - 2;
-		break;
-	default:
-		return false;
-	}
-	return operands[first].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       operands[first + 1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       operands[first].reg.value == operands[first + 1].reg.value;
-}
-
-/* The operand in memory, if the instruction reads or writes one. */
-static const ZydisDecodedOperand *memory_of(const struct instruction *one)
-{
-	unsigned int i;
-
-	for (i = 0; i < one->insn.operand_count; i++)
-		if (one->operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-		    one->operands[i].mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
-		    one->insn.mnemonic != ZYDIS_MNEMONIC_NOP)
-			return &one->operands[i];
-	return NULL;
-}
-
-/* The register that a move to memory stores or one from memory fills; ZYDIS_REGISTER_NONE: none. */
-static ZydisRegister moved_register(const struct instruction *one)
-{
-	unsigned int i;
-
-	for (i = 0; i < one->insn.operand_count_visible; i++)
-		if (one->operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    !(one->operands[i].reg.value >= ZYDIS_REGISTER_K0 &&
-		      one->operands[i].reg.value <= ZYDIS_REGISTER_K7))
-			return whole(one->operands[i].reg.value);
-	return ZYDIS_REGISTER_NONE;
-}
 
 /* Instructions in a row: a loop's turn. */
 struct body {
@@ -230,35 +42,40 @@ static bool body_writes(const struct body *body, ZydisRegister reg)
 	size_t i;
 
 	for (i = 0; i < body->count; i++)
-		if (writes(&body->insns[i], reg))
+		if (instruction_writes(&body->insns[i], reg))
 			return true;
 	return false;
 }
 
-/* Where unoptimised code keeps its variables: at a fixed place of the stack. */
+/*
+ * A variable in memory: at the same address in each turn. Unoptimised code keeps all of them on the
+ * stack, other code what a store may have changed for all that the compiler knows.
+ */
 static bool is_variable(const struct body *body, const ZydisDecodedOperand *memory)
 {
-	ZydisRegister base = memory->mem.base;
+	ZydisRegister base = memory->mem.base, index = memory->mem.index;
 
-	return memory->mem.index == ZYDIS_REGISTER_NONE &&
-	       (base == ZYDIS_REGISTER_RSP || base == ZYDIS_REGISTER_RBP) &&
-	       !body_writes(body, base);
+	/* Each jump writes rip. */
+	return (base == ZYDIS_REGISTER_NONE || base == ZYDIS_REGISTER_RIP ||
+		!body_writes(body, base)) &&
+	       (index == ZYDIS_REGISTER_NONE || !body_writes(body, index));
 }
 
 static enum deed deed_of(const struct body *body, const struct instruction *one)
 {
-	const ZydisDecodedOperand *memory = memory_of(one);
+	const ZydisDecodedOperand *memory = instruction_memory(one);
 	ZydisInstructionCategory category = one->insn.meta.category;
 
 	if (category == ZYDIS_CATEGORY_COND_BR || category == ZYDIS_CATEGORY_UNCOND_BR)
 		return memory ? DEED_OTHER : DEED_COUNT;
 	if (!memory)
-		return is_clear(one)			? DEED_CLEAR :
-		       is_count(one->insn.mnemonic)	? DEED_COUNT :
-							  DEED_OTHER;
+		return instruction_clears(one)	       ? DEED_CLEAR :
+		       is_counting(one->insn.mnemonic) ? DEED_COUNT :
+							 DEED_OTHER;
 	if (is_variable(body, memory))
-		return is_move(one->insn.mnemonic) || is_count(one->insn.mnemonic) ? DEED_SPILL :
-										     DEED_OTHER;
+		return is_plain_move(one->insn.mnemonic) || is_counting(one->insn.mnemonic) ?
+			       DEED_SPILL :
+			       DEED_OTHER;
 	if (one->insn.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
 				    ZYDIS_ATTRIB_HAS_REPNE | ZYDIS_ATTRIB_HAS_LOCK) ||
 	    memory->mem.segment == ZYDIS_REGISTER_FS || memory->mem.segment == ZYDIS_REGISTER_GS)
@@ -266,23 +83,9 @@ static enum deed deed_of(const struct body *body, const struct instruction *one)
 	if (one->insn.mnemonic >= ZYDIS_MNEMONIC_PREFETCH &&
 	    one->insn.mnemonic <= ZYDIS_MNEMONIC_PREFETCHWT1)
 		return DEED_COUNT;
-	if (!is_move(one->insn.mnemonic))
+	if (!is_plain_move(one->insn.mnemonic))
 		return DEED_OTHER;
 	return memory->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? DEED_STORE : DEED_LOAD;
-}
-
-static bool jump_target(const struct instruction *one, size_t *target)
-{
-	const ZydisDecodedOperand *operand = &one->operands[0];
-	ZydisInstructionCategory category = one->insn.meta.category;
-	int64_t to;
-
-	if ((category != ZYDIS_CATEGORY_COND_BR && category != ZYDIS_CATEGORY_UNCOND_BR) ||
-	    operand->type != ZYDIS_OPERAND_TYPE_IMMEDIATE || !operand->imm.is_relative)
-		return false;
-	to = (int64_t)one->at + one->insn.length + operand->imm.value.s;
-	*target = to < 0 ? SIZE_MAX : (size_t)to;
-	return to >= 0;
 }
 
 /* The turn of the innermost loop around a place: up to the first jump back over it. */
@@ -291,9 +94,9 @@ static bool find_turn(const struct code *code, size_t at, struct body *body)
 	struct instruction one;
 	size_t target, next = at, turns;
 
-	for (turns = 0; turns < INSTRUCTIONS_MAX && decode(code, next, &one); turns++) {
+	for (turns = 0; turns < INSTRUCTIONS_MAX && code_decode(code, next, &one); turns++) {
 		next += one.insn.length;
-		if (jump_target(&one, &target) && target <= at)
+		if (instruction_jumps(&one, &target) && target <= at)
 			break;
 		if (one.insn.meta.category == ZYDIS_CATEGORY_RET ||
 		    one.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
@@ -301,12 +104,12 @@ static bool find_turn(const struct code *code, size_t at, struct body *body)
 			return false;
 		target = SIZE_MAX;
 	}
-	if (turns == INSTRUCTIONS_MAX || target > at || !decode(code, target, &one))
+	if (turns == INSTRUCTIONS_MAX || target > at || !code_decode(code, target, &one))
 		return false;
 	body->count = 0;
 	body->end = next;
 	for (next = target; next < body->end && body->count < INSTRUCTIONS_MAX; body->count++) {
-		if (!decode(code, next, &body->insns[body->count]))
+		if (!code_decode(code, next, &body->insns[body->count]))
 			return false;
 		next += body->insns[body->count].insn.length;
 	}
@@ -326,12 +129,12 @@ static bool cleared_before(const struct code *code, size_t place, ZydisRegister 
 
 	for (start = 0; start < LONGEST && start < place; start++) {
 		clear = false;
-		for (at = start; at < place && decode(code, at, &one); at += one.insn.length) {
+		for (at = start; at < place && code_decode(code, at, &one); at += one.insn.length) {
 			if (one.insn.meta.category == ZYDIS_CATEGORY_RET ||
 			    one.insn.meta.category == ZYDIS_CATEGORY_CALL)
 				clear = false;
-			else if (writes(&one, reg))
-				clear = is_clear(&one);
+			else if (instruction_writes(&one, reg))
+				clear = instruction_clears(&one);
 		}
 		if (at == place)
 			return clear;
@@ -339,95 +142,121 @@ static bool cleared_before(const struct code *code, size_t place, ZydisRegister 
 	return false;
 }
 
-/* By how much a loop's turn moves a register; false: by something else than a number. */
+/* By how much a loop's turn moves a register. */
 static bool step_of(const struct body *body, ZydisRegister reg, int64_t *step)
 {
+	int64_t by;
 	size_t i;
 
 	*step = 0;
 	for (i = 0; i < body->count; i++) {
 		const struct instruction *one = &body->insns[i];
-		const ZydisDecodedOperand *from = &one->operands[1];
 
-		if (!writes(one, reg))
+		if (!instruction_writes(one, reg))
 			continue;
-		if (one->insn.mnemonic == ZYDIS_MNEMONIC_INC)
-			*step += 1;
-		else if (one->insn.mnemonic == ZYDIS_MNEMONIC_DEC)
-			*step -= 1;
-		else if (one->insn.mnemonic == ZYDIS_MNEMONIC_LEA &&
-			 whole(from->mem.base) == reg &&
-			 from->mem.index == ZYDIS_REGISTER_NONE)
-			*step += from->mem.disp.value;
-		else if ((one->insn.mnemonic == ZYDIS_MNEMONIC_ADD ||
-			  one->insn.mnemonic == ZYDIS_MNEMONIC_SUB) &&
-			 from->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-			*step += one->insn.mnemonic == ZYDIS_MNEMONIC_ADD ? from->imm.value.s :
-									   -from->imm.value.s;
-		else
+		if (!instruction_steps(one, &by) ||
+		    (one->insn.mnemonic == ZYDIS_MNEMONIC_LEA &&
+		     register_whole(one->operands[1].mem.base) != reg))
 			return false;
+		*step += by;
 	}
 	return true;
 }
 
-/* Copied from another register within the turn, or read from a variable: the address follows it. */
-static bool follows(const struct body *body, ZydisRegister reg, ZydisRegister *leader,
-		    bool *variable)
+/* Whether a turn stores to that variable, too. */
+static bool variable_changes(const struct body *body, const ZydisDecodedOperand *variable)
 {
-	size_t i, found = body->count;
+	const ZydisDecodedOperand *memory;
+	size_t i;
 
 	for (i = 0; i < body->count; i++) {
-		if (!writes(&body->insns[i], reg))
-			continue;
-		if (found < body->count)
-			return *variable;
-		found = i;
-		*variable = body->deeds[i] == DEED_SPILL;
+		memory = body->deeds[i] == DEED_SPILL ? instruction_memory(&body->insns[i]) : NULL;
+		if (memory && memory->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+		    memory->mem.base == variable->mem.base &&
+		    memory->mem.index == variable->mem.index &&
+		    memory->mem.disp.value == variable->mem.disp.value)
+			return true;
 	}
-	if (found == body->count)
+	return false;
+}
+
+/*
+ * The same for a register that is set anew in each turn: from another one, or from a variable that
+ * stays as it is.
+ */
+static bool step_of_copy(const struct body *body, ZydisRegister reg, int64_t *step)
+{
+	const struct instruction *set = NULL;
+	const ZydisDecodedOperand *from;
+	size_t i;
+
+	for (i = 0; i < body->count; i++) {
+		if (!instruction_writes(&body->insns[i], reg))
+			continue;
+		if (body->insns[i].insn.mnemonic != ZYDIS_MNEMONIC_MOV ||
+		    (set && body->deeds[i] != DEED_SPILL))
+			return false;
+		set = &body->insns[i];
+	}
+	if (!set)
 		return false;
-	if (*variable)
-		return true;
-	if (body->insns[found].insn.mnemonic != ZYDIS_MNEMONIC_MOV ||
-	    body->insns[found].operands[1].type != ZYDIS_OPERAND_TYPE_REGISTER)
-		return false;
-	*leader = whole(body->insns[found].operands[1].reg.value);
-	return true;
+	from = &set->operands[1];
+	*step = 0;
+	if (from->type == ZYDIS_OPERAND_TYPE_MEMORY)
+		return is_variable(body, from) && !variable_changes(body, from);
+	return from->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       step_of(body, register_whole(from->reg.value), step);
+}
+
+/* Whether an address is made of what the turn loads from where it goes: a list, an index. */
+static bool is_loaded(const struct body *body, ZydisRegister reg)
+{
+	size_t i;
+
+	for (i = 0; i < body->count; i++)
+		if (body->deeds[i] == DEED_LOAD && instruction_writes(&body->insns[i], reg))
+			return true;
+	return false;
+}
+
+/* Whether something in a turn moves on by no more than so much: of addresses that are computed. */
+static bool has_small_step(const struct body *body, int64_t most)
+{
+	int64_t step;
+	size_t i;
+
+	for (i = 0; i < body->count; i++)
+		if ((body->deeds[i] == DEED_COUNT || body->deeds[i] == DEED_SPILL) &&
+		    instruction_steps(&body->insns[i], &step) && step && ABS(step) <= most)
+			return true;
+	return false;
 }
 
 /*
  * Whether an address moves on by about what is stored at it in a turn: a program that writes one
- * word of each page touches memory, but does not fill it. In unoptimised code that is not asked.
+ * word of each page touches memory, but does not fill it.
  */
 static bool moves_on(const struct body *body, const ZydisDecodedOperand *memory, int64_t bytes,
 		     int64_t *step)
 {
-	ZydisRegister base = memory->mem.base, index = memory->mem.index, leader = base;
+	ZydisRegister base = memory->mem.base, index = memory->mem.index;
 	int64_t by_base = 0, by_index = 0;
-	bool variable = false;
+	bool known;
 
-	*step = 0;
-	if (memory->mem.disp.has_displacement && base == ZYDIS_REGISTER_RIP)
-		return false;
-	if (base != ZYDIS_REGISTER_NONE && !step_of(body, base, &by_base)) {
-		if (!follows(body, base, &leader, &variable))
-			return false;
-		if (!variable && !step_of(body, leader, &by_base))
-			return false;
-	}
-	if (index != ZYDIS_REGISTER_NONE && !step_of(body, index, &by_index)) {
-		if (!follows(body, index, &leader, &variable) || !variable)
-			return false;
-	}
-	if (variable)
-		return true;
+	known = (base == ZYDIS_REGISTER_NONE || step_of(body, base, &by_base) ||
+		 step_of_copy(body, base, &by_base)) &&
+		(index == ZYDIS_REGISTER_NONE || step_of(body, index, &by_index) ||
+		 step_of_copy(body, index, &by_index));
 	*step = by_base + by_index * (int64_t)(memory->mem.scale ? memory->mem.scale : 1);
-	return *step && ABS(*step) <= 4 * bytes;
+	if (known)
+		return *step && ABS(*step) <= 4 * bytes;
+	*step = bytes;
+	return !is_loaded(body, base) && !is_loaded(body, index) && has_small_step(body, 4 * bytes);
 }
 
 static int number_of(ZydisRegister reg)
 {
-	return is_general(reg) ? (int)(reg - ZYDIS_REGISTER_RAX) : -1;
+	return register_is_general(reg) ? (int)(reg - ZYDIS_REGISTER_RAX) : -1;
 }
 
 /* Where a store goes, for the BPF side; after: how many bytes on. */
@@ -462,7 +291,7 @@ static bool value_of(const struct code *code, const struct body *body,
 		     const struct instruction *store, struct store_loop *loop)
 {
 	const ZydisDecodedOperand *from = &store->operands[store->insn.operand_count_visible - 1];
-	ZydisRegister reg = moved_register(store);
+	ZydisRegister reg = instruction_moves(store);
 	bool cleared = false;
 	size_t i;
 
@@ -471,10 +300,10 @@ static bool value_of(const struct code *code, const struct body *body,
 		loop->value = from->imm.value.u ? VALUE_OTHER : VALUE_ZERO;
 		return true;
 	}
-	if (!is_general(reg) && !is_vector(reg))
+	if (!register_is_general(reg) && !register_is_vector(reg))
 		return false;
 	for (i = 0; i < body->count; i++) {
-		if (!writes(&body->insns[i], reg))
+		if (!instruction_writes(&body->insns[i], reg))
 			continue;
 		if (body->deeds[i] != DEED_CLEAR)
 			return false;
@@ -482,7 +311,7 @@ static bool value_of(const struct code *code, const struct body *body,
 	}
 	if (cleared)
 		loop->value = VALUE_ZERO;
-	else if (is_general(reg))
+	else if (register_is_general(reg))
 		tell_register(loop, reg, store->operands[0].size);
 	else if (cleared_before(code, body->insns[0].at, reg))
 		loop->value = VALUE_ZERO;
@@ -503,7 +332,7 @@ static bool is_one_value(const struct body *body, const struct instruction *firs
 		if (same->type != value->type ||
 		    (value->type == ZYDIS_OPERAND_TYPE_IMMEDIATE ?
 			     !same->imm.value.u != !value->imm.value.u :
-			     whole(same->reg.value) != whole(value->reg.value)))
+			     register_whole(same->reg.value) != register_whole(value->reg.value)))
 			return false;
 	}
 	return true;
@@ -519,12 +348,13 @@ static bool is_copy(const struct body *body, int64_t bytes)
 		bool loaded = false;
 
 		if (body->deeds[i] == DEED_LOAD &&
-		    !moves_on(body, memory_of(&body->insns[i]), bytes, &step))
+		    !moves_on(body, instruction_memory(&body->insns[i]), bytes, &step))
 			return false;
 		if (body->deeds[i] != DEED_STORE)
 			continue;
 		for (k = 0; k < body->count; k++)
-			if (writes(&body->insns[k], moved_register(&body->insns[i]))) {
+			if (instruction_writes(&body->insns[k],
+					       instruction_moves(&body->insns[i]))) {
 				loaded = body->deeds[k] == DEED_LOAD;
 				if (!loaded)
 					return false;
@@ -539,14 +369,14 @@ static bool is_copy(const struct body *body, int64_t bytes)
 static const struct instruction *outermost(const struct body *body, const struct instruction *first,
 					   bool highest)
 {
-	const ZydisDecodedOperand *memory, *best = memory_of(first);
+	const ZydisDecodedOperand *memory, *best = instruction_memory(first);
 	const struct instruction *found = first;
 	size_t i;
 
 	for (i = 0; i < body->count; i++) {
 		if (body->deeds[i] != DEED_STORE)
 			continue;
-		memory = memory_of(&body->insns[i]);
+		memory = instruction_memory(&body->insns[i]);
 		if (memory->mem.base != best->mem.base || memory->mem.index != best->mem.index ||
 		    (memory->mem.disp.value > best->mem.disp.value) != highest)
 			continue;
@@ -577,7 +407,7 @@ static void judge_loop(const struct code *code, size_t at, struct store_loop *lo
 		bytes += last->operands[0].size / 8;
 		stores++;
 	}
-	if (!first || !moves_on(&body, memory_of(first), bytes, &step))
+	if (!first || !moves_on(&body, instruction_memory(first), bytes, &step))
 		return;
 	loop->head = body.insns[0].at;
 	cycles = MAX(MAX(1, stores), (body.count - 1) / INSTRUCTIONS_PER_CYCLE);
@@ -587,7 +417,7 @@ static void judge_loop(const struct code *code, size_t at, struct store_loop *lo
 		loop->wire.flags |= STORE_DOWN;
 	/* What lies below the lowest address of a turn was stored in the one before. */
 	outer = outermost(&body, first, step < 0);
-	tell_address(&loop->wire, memory_of(outer),
+	tell_address(&loop->wire, instruction_memory(outer),
 		     step < 0 ? (int64_t)outer->operands[0].size / 8 : 0);
 	if (loads ? is_copy(&body, bytes) : is_one_value(&body, first))
 		loop->kind = loads ? STORE_COPY : STORE_FILL;
@@ -614,8 +444,8 @@ static bool judge_string(const struct code *code, size_t at, struct store_loop *
 			if (at < (behind ? len : 0) || from + len > code->len ||
 			    memcmp(code->bytes + from, forms[i].bytes, len))
 				continue;
-			loop->kind = (forms[i].bytes[len - 1] & 0xe) == 0xa ? STORE_FILL :
-									       STORE_COPY;
+			loop->kind =
+				(forms[i].bytes[len - 1] & 0xe) == 0xa ? STORE_FILL : STORE_COPY;
 			loop->head = from;
 			loop->wire = (struct memtoll_store_loop){
 				.flags = STORE_ADDRESS,
@@ -637,14 +467,15 @@ static bool judge_string(const struct code *code, size_t at, struct store_loop *
 /* Part of a row: a store, or what moves its address on in between. */
 static bool is_row(const struct body *body, const struct instruction *one)
 {
-	const ZydisDecodedOperand *memory = memory_of(one);
+	const ZydisDecodedOperand *memory = instruction_memory(one);
 
 	if (!memory)
 		return one->insn.mnemonic == ZYDIS_MNEMONIC_LEA ||
 		       ((one->insn.mnemonic == ZYDIS_MNEMONIC_ADD ||
 			 one->insn.mnemonic == ZYDIS_MNEMONIC_SUB) &&
 			one->operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE);
-	return is_move(one->insn.mnemonic) && (memory->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
+	return is_plain_move(one->insn.mnemonic) &&
+	       (memory->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
 	       memory->mem.segment != ZYDIS_REGISTER_FS && body;
 }
 
@@ -654,7 +485,8 @@ static bool same_base(const struct body *body, const struct instruction *one)
 
 	for (i = 0; i < body->count; i++)
 		if (body->deeds[i] == DEED_STORE)
-			return memory_of(&body->insns[i])->mem.base == memory_of(one)->mem.base;
+			return instruction_memory(&body->insns[i])->mem.base ==
+			       instruction_memory(one)->mem.base;
 	return true;
 }
 
@@ -666,14 +498,14 @@ static bool find_row(const struct code *code, size_t start, size_t at, struct bo
 	size_t next;
 
 	body->count = 0;
-	for (next = start; next <= at + LONGEST * INSTRUCTIONS_MAX && decode(code, next, &one);
+	for (next = start; next <= at + LONGEST * INSTRUCTIONS_MAX && code_decode(code, next, &one);
 	     next += one.insn.length) {
 		bool row = is_row(body, &one) && body->count < INSTRUCTIONS_MAX;
 
 		met |= next == at;
 		if (next > at && !met)
 			return false;
-		if (row && memory_of(&one) && !same_base(body, &one))
+		if (row && instruction_memory(&one) && !same_base(body, &one))
 			row = false;
 		if (!row && met)
 			break;
@@ -683,7 +515,7 @@ static bool find_row(const struct code *code, size_t start, size_t at, struct bo
 			if (!is_row(body, &one))
 				continue;
 		}
-		body->deeds[body->count] = memory_of(&one) ? DEED_STORE : DEED_COUNT;
+		body->deeds[body->count] = instruction_memory(&one) ? DEED_STORE : DEED_COUNT;
 		body->insns[body->count++] = one;
 	}
 	return met && body->count;
@@ -702,7 +534,7 @@ static void tell_row_address(const struct body *body, size_t at, struct store_lo
 		if (body->deeds[i] == DEED_STORE) {
 			store = one;
 			moved = 0;
-		} else if (store && writes(one, memory_of(store)->mem.base)) {
+		} else if (store && instruction_writes(one, instruction_memory(store)->mem.base)) {
 			moved += one->insn.mnemonic == ZYDIS_MNEMONIC_LEA ?
 					 one->operands[1].mem.disp.value :
 				 one->insn.mnemonic == ZYDIS_MNEMONIC_ADD ?
@@ -710,10 +542,10 @@ static void tell_row_address(const struct body *body, size_t at, struct store_lo
 					 -one->operands[1].imm.value.s;
 		}
 	}
-	if (!store || memory_of(store)->mem.index != ZYDIS_REGISTER_NONE)
+	if (!store || instruction_memory(store)->mem.index != ZYDIS_REGISTER_NONE)
 		return;
 	loop->wire.words = (uint8_t)CLAMP(store->operands[0].size / 64, 1, STORE_WORDS);
-	tell_address(&loop->wire, memory_of(store), store->operands[0].size / 8 - moved);
+	tell_address(&loop->wire, instruction_memory(store), store->operands[0].size / 8 - moved);
 }
 
 static void judge_row(const struct code *code, size_t at, struct store_loop *loop)

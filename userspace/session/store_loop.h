@@ -24,7 +24,7 @@ struct store_loop {
 	 * its stores, for five of its instructions. 0: as much as memset does.
 	 */
 	uint32_t bytes_per_16_cycles;
-	size_t head;		       /* offset of its first instruction, the same wherever at */
+	size_t head;			/* offset of its first instruction, the same wherever at */
 	struct memtoll_store_loop wire; /* `code` is left to whoever sends it */
 };
 

@@ -123,6 +123,8 @@ class Facts:
             ("clear_4k_bytes_per_s", CLEAR_4K),
             ("clear_2m_bytes_per_s", 20e9),
             ("memset_bytes_per_s", 120e9),
+            ("memcpy_bytes_per_s", 60e9),
+            ("loops_per_s", 3e9),
         ):
             self.row("calibration", name=name, value=value)
 

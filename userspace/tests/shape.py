@@ -20,7 +20,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "other": ("fault.other",),
     "allocator": ("alloc",),
     "mapping": ("map",),
-    "compute": ("compute",),
+    "compute": ("copy.app", "compute"),
 }
 TOLLS: tuple[str, ...] = tuple(toll for family in FAMILIES.values() for toll in family)
 CALLS: tuple[str, ...] = (
@@ -84,6 +84,8 @@ def toll_shape(toll: str) -> dict[str, Any]:
         extra = {"clear_s": Null(float)}
     elif toll == "file.read":
         extra = {"reread_factor": Null(float)}
+    elif toll in ("zero.app", "copy.app"):
+        extra = {"bytes_estimated": bool}
     return FIGURES | extra
 
 
@@ -296,7 +298,7 @@ REPORT: dict[str, Any] = {
         "advice": [ADVICE],
     },
     "toll": {toll: toll_shape(toll) for toll in TOLLS},
-    "zeroing": {"bytes_kernel": Null(int), "bytes_libc": Null(int), "bytes_twice": int, "bytes_never_used": int},
+    "zeroing": {"bytes_kernel": Null(int), "bytes_libc": Null(int), "bytes_app": Null(int), "bytes_twice": int, "bytes_never_used": int},
     "sites": [
         {
             "toll": OneOf(TOLLS),

@@ -286,19 +286,20 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'memset-app', 'the program clears memory itself',
 'zeroing_matters AND twice_app_ns <= 0.1 * base_ns',
 'app_ns / base_ns',
-'{app_samples} CPU samples lie in memset, called from {app_place}.',
+'{app_samples} CPU samples lie in code that stores zeros, at {app_place}: about {app_bytes}.',
 'What is not cleared keeps its old content: the program must not read it.',
-'CPU samples lie in memset or bzero, called by the program or a library outside the allocator, on
-	pages that were there already. No setting changes that: it is in the code at the named
-	place.
+'CPU samples lie in code that stores nothing but zeros, memset or other, of the program or a
+	library outside the allocator, on pages that were there already. No setting changes that: it
+	is in the code at the named place.
 
 	Clear only the part that was used since the last time, or once instead of every round; do
 	not clear what the next step overwrites.');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('memset-app', 1, 1, 'alloc_unprobed',
-'memset (calloc''s own too: the allocator was not probed) takes {app_time}, most at {app_place}.'),
+'Clearing (calloc''s own too: the allocator was not probed) takes {app_time}, most at
+	{app_place}.'),
 ('memset-app', 1, 2, '1',
-'memset outside the allocator takes {app_time}, most at {app_place}.'),
+'Clearing outside the allocator takes {app_time}, most at {app_place}{app_memory}.'),
 ('memset-app', 2, 1, '1', 'Clear only the part that was used, or once instead of every round.');
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (

@@ -167,9 +167,13 @@ SELECT json_object(
 				THEN '$.reread_factor' ELSE '$.time_s' END,
 			CASE toll WHEN 'zero.kernel' THEN ROUND(clear_ns / 1e9, 9) WHEN 'file.read'
 				THEN
-				ROUND(reread_factor, 4) END) AS figures
+				ROUND(reread_factor, 4) END,
+			CASE WHEN toll IN ('zero.app', 'copy.app') THEN '$.bytes_estimated'
+				ELSE '$.time_s' END,
+			json(CASE WHEN bytes_estimated THEN 'true' ELSE 'false' END)) AS figures
 		FROM toll ORDER BY position))),
 	'zeroing', (SELECT json_object('bytes_kernel', bytes_kernel, 'bytes_libc', bytes_libc,
+		'bytes_app', bytes_app,
 		'bytes_twice', bytes_twice, 'bytes_never_used', bytes_never_used) FROM zeroing),
 	'sites', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM site_json ORDER BY rank))),

@@ -19,7 +19,8 @@ WITH kind(position, toll, family, source) AS (VALUES
 	(11, 'fault.other', 'other',     1),
 	(12, 'alloc',       'allocator', 1),
 	(13, 'map',         'mapping',   1),
-	(14, 'compute',     'compute',   1))
+	(14, 'copy.app',    'compute',   1),
+	(15, 'compute',     'compute',   1))
 SELECT k.position, k.toll,
 	-- without any swap, what is reclaimed for pages of files is pages of files
 	CASE WHEN k.toll = 'reclaim' AND EXISTS (SELECT 1 FROM page_fill WHERE in_pages >= 256)
@@ -87,6 +88,9 @@ SELECT
 		AS clear_2m_bytes_per_s,
 	COALESCE(MAX(CASE name WHEN 'memset_bytes_per_s' THEN value END), 0.0)
 		AS memset_bytes_per_s,
+	COALESCE(MAX(CASE name WHEN 'memcpy_bytes_per_s' THEN value END), 0.0)
+		AS memcpy_bytes_per_s,
+	COALESCE(MAX(CASE name WHEN 'loops_per_s' THEN value END), 0.0) AS loops_per_s,
 	COALESCE(MAX(CASE name WHEN 'price of fault' THEN value END), 0.0) AS fault_hit_ns,
 	COALESCE(MAX(CASE name WHEN 'price of fault' THEN error_ns END), 0.0) AS fault_hit_error_ns,
 	COALESCE(MAX(CASE name WHEN 'fault_timed_inside_ns' THEN value END), 0.0)

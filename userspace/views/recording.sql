@@ -664,7 +664,8 @@ CREATE TABLE price (
 ) WITHOUT ROWID;
 
 -- Other figures calibrated at start: clear_4k_bytes_per_s, clear_2m_bytes_per_s,
--- memset_bytes_per_s, fault_ns (a bare first-touch fault), malloc_ns (a bare small malloc),
+-- memset_bytes_per_s, memcpy_bytes_per_s, loops_per_s (of the shortest loop there is: a turn takes
+-- a cycle), fault_ns (a bare first-touch fault), malloc_ns (a bare small malloc),
 -- fault_timed_inside_ns, fault_timed_error_ns: by how much the time between a fault's two
 -- timestamps exceeds the fault: the probes' part in it less the exception's entry and exit, which
 -- are outside of them, so that it may be negative.

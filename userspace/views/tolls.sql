@@ -183,8 +183,30 @@ GROUP BY f.pid;
 
 -- ---------------------------------------------------------------- tolls
 
--- Tolls of each process, compute excepted. zero.app: the part of the CPU samples that lie in a
--- memset outside the allocator, times the CPU time (probes included: they are sampled too).
+-- CPU samples in code that clears or copies, outside of the allocator, with their part of the CPU
+-- time (probes included: they are sampled too). bytes is an estimate: what memset, or memcpy, does
+-- in that time by the calibration, or else what the code's own loop can do at most.
+CREATE VIEW storing AS
+SELECT s.toll, s.pid, s.stack_id, s.allocated_stack, s.allocated_call, s.samples, s.time_ns,
+	s.time_ns / 1e9 * CASE WHEN s.bytes_per_16_cycles = 0 OR s.loops_per_s <= 0 THEN s.rate
+		ELSE MIN(s.rate, s.bytes_per_16_cycles / 16.0 * s.loops_per_s) END AS bytes
+FROM (
+	SELECT CASE s.place WHEN 'memset' THEN 'zero.app' ELSE 'copy.app' END AS toll, s.pid,
+		s.stack_id, s.allocated_stack, s.allocated_call, s.bytes_per_16_cycles,
+		s.samples, s.samples * 1.0 * COALESCE(p.cpu_ns, 0) / n.n AS time_ns,
+		CASE s.place WHEN 'memset' THEN c.memset_bytes_per_s
+			ELSE c.memcpy_bytes_per_s END AS rate, c.loops_per_s
+	FROM (SELECT place, pid, stack_id, allocated_stack, allocated_call,
+		bytes_per_16_cycles, SUM(samples) AS samples
+		FROM sample WHERE place IN ('memset', 'copy') GROUP BY 1, 2, 3, 4, 5, 6) s
+	JOIN calibrated c
+	JOIN (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) n ON n.pid = s.pid
+	LEFT JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p
+		ON p.pid = s.pid
+) s;
+
+-- Tolls of each process, compute excepted. zero.app's bytes: those it was the first to touch, or
+-- the estimate, where that is more.
 CREATE VIEW process_toll AS
 WITH
 fault_toll AS (
@@ -198,9 +220,14 @@ fault_toll AS (
 	FROM process_fault_time WHERE toll <> 'compute' GROUP BY pid, toll
 ),
 sampled AS (
-	SELECT pid, SUM(CASE place WHEN 'memset' THEN samples ELSE 0 END) AS k, SUM(samples) AS n
-	FROM sample GROUP BY pid
+	SELECT DISTINCT pid FROM sample
 ),
+stored AS MATERIALIZED (
+	SELECT toll, pid, SUM(samples) AS samples, SUM(time_ns) AS time_ns,
+		CAST(SUM(bytes) AS INTEGER) AS bytes
+	FROM storing GROUP BY toll, pid
+),
+of_store(toll) AS (VALUES ('zero.app'), ('copy.app')),
 app_bytes AS MATERIALIZED (
 	SELECT f.pid, SUM(f.pages) * 4096 AS bytes
 	FROM process_fault f JOIN fault_class k ON k.class = f.class
@@ -235,12 +262,13 @@ SELECT t.pid, k.toll,
 	CASE k.toll WHEN 'alloc' THEN t.drift_ns ELSE 0.0 END
 FROM cost t JOIN of_call k LEFT JOIN proven p ON p.pid = t.pid
 UNION ALL
-SELECT s.pid, 'zero.app', o.cpu_ns * 1.0 * s.k / s.n, 0.0, s.k, COALESCE(b.bytes, 0),
-	COALESCE(b.bytes, 0) / 4096, o.cpu_ns * 1.0 * s.k / s.n, 0.0, 0.0
-FROM sampled s
-JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) o ON o.pid = s.pid
-LEFT JOIN app_bytes b ON b.pid = s.pid
-WHERE s.n > 0
+SELECT s.pid, k.toll, COALESCE(t.time_ns, 0.0), 0.0, COALESCE(t.samples, 0),
+	MAX(COALESCE(t.bytes, 0), COALESCE(b.bytes, 0)),
+	MAX(COALESCE(t.bytes, 0), COALESCE(b.bytes, 0)) / 4096,
+	CASE k.toll WHEN 'zero.app' THEN COALESCE(t.time_ns, 0.0) ELSE 0.0 END, 0.0, 0.0
+FROM sampled s JOIN of_store k
+LEFT JOIN stored t ON t.pid = s.pid AND t.toll = k.toll
+LEFT JOIN app_bytes b ON b.pid = s.pid AND k.toll = 'zero.app'
 UNION ALL
 SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns),
 	SUM(m.calls) * c.map_error_ns, SUM(m.calls), SUM(m.bytes), 0, 0.0, 0.0, 0.0
@@ -488,7 +516,7 @@ disagreement AS (
 SELECT k.toll, MIN(1.0, l.event_share + CASE
 	WHEN k.toll IN ('zero.libc', 'alloc') THEN l.call_share
 	WHEN k.toll = 'map' THEN l.map_share
-	WHEN k.toll = 'zero.app' THEN l.sample_share
+	WHEN k.toll IN ('zero.app', 'copy.app') THEN l.sample_share
 	WHEN k.toll = 'file.read' THEN l.read_share
 	WHEN k.toll = 'compute' THEN 0.0
 	WHEN k.family = 'swap' THEN MAX(l.fault_share, l.swap_share, d.share, d.swap_share)
@@ -514,24 +542,29 @@ summed AS (
 		SUM(blocked_ns) AS blocked_ns
 	FROM process_toll GROUP BY toll
 ),
--- zero.app's bounds, Agresti and Coull as in call_cost: k of all samples, as a part of the CPU
--- time; and k of those in user code outside the allocator, as a part of the time no other toll
--- measured. The narrower upper one holds: where the probes take most of the CPU time, the second.
+-- The bounds of zero.app and copy.app, Agresti and Coull as in call_cost: k of all samples, as a
+-- part of the CPU time; and k of those in user code outside the allocator, as a part of the time no
+-- other toll measured. The narrower upper one holds: where the probes take most of the CPU time,
+-- the second.
 app AS MATERIALIZED (
-	SELECT k, n, user, computing,
+	SELECT toll, k, n, user,
 		(k + 2.0) / (n + 4.0) * (n - k + 2.0) / (n + 4.0) / (n + 4.0) AS v,
 		(k + 2.0) / (user + 4.0) * (user - k + 2.0) / (user + 4.0) / (user + 4.0) AS v_user
-	FROM (SELECT COALESCE(SUM(CASE place WHEN 'memset' THEN samples END), 0) AS k,
-		COALESCE(SUM(CASE WHEN place IN ('memset', 'user') THEN samples END), 0) AS user,
-		COALESCE(SUM(samples), 0) AS n,
-		COALESCE(SUM(CASE WHEN place IN ('user', 'kernel') THEN samples END), 0)
-			AS computing
-		FROM sample)
+	FROM (SELECT t.column1 AS toll,
+		COALESCE(SUM(CASE place WHEN t.column2 THEN samples END), 0) AS k,
+		COALESCE(SUM(CASE WHEN place IN ('memset', 'copy', 'user') THEN samples END), 0)
+			AS user,
+		COALESCE(SUM(samples), 0) AS n
+		FROM (VALUES ('zero.app', 'memset'), ('copy.app', 'copy')) t LEFT JOIN sample
+		GROUP BY t.column1)
+),
+computing AS MATERIALIZED (
+	SELECT COALESCE(SUM(samples), 0) AS samples FROM sample WHERE place IN ('user', 'kernel')
 ),
 app_range AS MATERIALIZED (
-	SELECT MAX(0.0, (k + 2.0) / (n + 4.0) - 1.96 * x) AS low,
+	SELECT toll, MAX(0.0, (k + 2.0) / (n + 4.0) - 1.96 * x) AS low,
 		MIN(1.0, (k + 2.0) / (n + 4.0) + 1.96 * x) AS high,
-		MIN(1.0, (k + 2.0) / (user + 4.0) + 1.96 * x_user) AS high_user, computing
+		MIN(1.0, (k + 2.0) / (user + 4.0) + 1.96 * x_user) AS high_user
 	FROM (SELECT *, (SELECT r.root FROM square_root r WHERE r.v = app.v) AS x,
 		(SELECT r.root FROM square_root r WHERE r.v = app.v_user) AS x_user FROM app)
 ),
@@ -539,7 +572,7 @@ present AS (
 	SELECT k.position, k.toll, k.family, k.not_captured, w.share AS wider,
 		o.observed_ns, o.overhead_error_ns,
 		COALESCE(s.time_ns, 0.0) AS time_ns, COALESCE(s.error_ns, 0.0) AS error_ns,
-		CASE k.toll WHEN 'compute' THEN r.computing ELSE COALESCE(s.count, 0) END AS count,
+		CASE k.toll WHEN 'compute' THEN n.samples ELSE COALESCE(s.count, 0) END AS count,
 		COALESCE(s.bytes, 0) AS bytes, COALESCE(s.pages, 0) AS pages,
 		COALESCE(s.clear_ns, 0.0) AS clear_ns, COALESCE(s.blocked_ns, 0.0) AS blocked_ns,
 		CASE k.toll WHEN 'zero.kernel' THEN d.doubt_ns ELSE 0.0 END AS doubt_ns,
@@ -548,17 +581,17 @@ present AS (
 		-- Of nothing that happened the sum is none.
 		COALESCE(SUM(CASE WHEN k.not_captured IS NULL THEN s.time_ns END) OVER (), 0.0)
 			AS whole_ns
-	FROM toll_kind k JOIN widening w ON w.toll = k.toll JOIN observed o JOIN app_range r
-	JOIN fault_doubt d JOIN calibrated c
+	FROM toll_kind k JOIN widening w ON w.toll = k.toll JOIN observed o JOIN computing n
+	JOIN fault_doubt d JOIN calibrated c LEFT JOIN app_range r ON r.toll = k.toll
 	LEFT JOIN summed s ON s.toll = k.toll
 ),
 bounded AS (
 	SELECT *,
-		MAX(0.0, (CASE toll WHEN 'zero.app' THEN MIN(time_ns, app_low_ns)
+		MAX(0.0, (CASE WHEN app_low_ns IS NOT NULL THEN MIN(time_ns, app_low_ns)
 			ELSE time_ns - error_ns END) * (1 - wider)
 			- MAX(0.0, whole_ns - observed_ns) * time_ns / MAX(whole_ns, 1.0))
 				AS sure_ns,
-		(CASE toll WHEN 'zero.app' THEN MAX(time_ns, MIN(app_high_ns, high_user
+		(CASE WHEN app_high_ns IS NOT NULL THEN MAX(time_ns, MIN(app_high_ns, high_user
 				* (time_ns + MAX(0.0, observed_ns - whole_ns))))
 			ELSE time_ns + error_ns END) * (1 + wider) + doubt_ns AS high_ns
 	FROM present
@@ -575,8 +608,10 @@ rest AS (
 		-- A toll whose probes were left out may be all of the rest.
 		CASE WHEN MAX(not_captured IS NOT NULL AND toll IN ('zero.kernel', 'zero.libc',
 			'zero.app', 'alloc', 'map')) OVER () THEN 0.0
+		-- What no sample saw copying is computing, as far as their family goes.
 		ELSE MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
-			AND toll <> 'compute' THEN high_ns END) OVER (), 0.0)) END AS rest_low_ns,
+			AND toll <> 'compute' AND NOT (toll = 'copy.app' AND count = 0)
+			THEN high_ns END) OVER (), 0.0)) END AS rest_low_ns,
 		MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
 			AND toll <> 'compute' THEN low_ns END) OVER (), 0.0)) AS rest_high_ns
 	FROM consistent
@@ -606,7 +641,9 @@ SELECT position, toll, family, not_captured,
 	CASE WHEN not_captured IS NULL THEN clear_ns END AS clear_ns,
 	CASE WHEN not_captured IS NULL THEN blocked_ns END AS blocked_ns,
 	CASE WHEN not_captured IS NULL AND toll = 'file.read'
-		THEN (SELECT reread_factor FROM file_reuse WHERE file = 0) END AS reread_factor
+		THEN (SELECT reread_factor FROM file_reuse WHERE file = 0) END AS reread_factor,
+	CASE WHEN not_captured IS NULL THEN toll IN ('zero.app', 'copy.app') AND bytes > 0 END
+		AS bytes_estimated
 FROM every;
 
 -- Families by share. NULL where nothing of a family was captured.
@@ -638,12 +675,6 @@ cc AS (
 	FROM call_cost GROUP BY call, stack_id, known_clearing
 ),
 of_call(toll) AS (VALUES ('zero.libc'), ('alloc')),
-sampled AS MATERIALIZED (
-	SELECT s.pid, s.n, p.cpu_ns
-	FROM (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) s
-	LEFT JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p
-		ON p.pid = s.pid
-),
 computing AS MATERIALIZED (
 	SELECT time_ns, count AS n FROM toll WHERE toll = 'compute' AND time_ns IS NOT NULL
 ),
@@ -689,9 +720,9 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 		SUM(m.calls), SUM(m.bytes)
 	FROM map_call m, calibrated c GROUP BY m.call, m.stack_id
 	UNION ALL
-	SELECT 'zero.app', '', 0, s.stack_id, '', NULL, SUM(s.samples * 1.0 * n.cpu_ns / n.n),
-		SUM(s.samples), 0
-	FROM sample s JOIN sampled n ON n.pid = s.pid WHERE s.place = 'memset' GROUP BY s.stack_id
+	SELECT toll, allocated_call, allocated_stack, stack_id, '', NULL, SUM(time_ns),
+		SUM(samples), CAST(SUM(bytes) AS INTEGER)
+	FROM storing GROUP BY toll, allocated_call, allocated_stack, stack_id
 	UNION ALL
 	SELECT 'compute', '', 0, s.stack_id, '', NULL, SUM(s.samples) * c.time_ns / c.n,
 		SUM(s.samples), 0
@@ -760,6 +791,7 @@ CREATE VIEW zeroing AS
 SELECT
 	MAX(CASE toll WHEN 'zero.kernel' THEN bytes END) AS bytes_kernel,
 	MAX(CASE toll WHEN 'zero.libc' THEN bytes END) AS bytes_libc,
+	MAX(CASE toll WHEN 'zero.app' THEN bytes END) AS bytes_app,
 	COALESCE((SELECT SUM(f.pages) * 4096 FROM process_fault f
 		JOIN fault_class k ON k.class = f.class
 		WHERE k.toll = 'zero.kernel' AND k.writes_page = 1 AND f.in_memset = 1), 0)

@@ -109,9 +109,9 @@ template AS (
 			ELSE '.' END
 		WHEN 'zero.app' THEN CASE WHEN EXISTS (SELECT 1 FROM not_captured
 			WHERE toll = 'zero.libc')
-				THEN 'memset (calloc''s own too: the allocator was not probed)'
-				ELSE 'memset outside the allocator' END
-			|| ', most at {app_place}.'
+				THEN 'its own code (calloc''s, too: the allocator was not probed)'
+				ELSE 'its own code, outside the allocator,' END
+			|| ' clears about {app_bytes}, most at {app_place}{app_memory}.'
 		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
 			|| '({swap_from}), most at {swap_place}'
 			|| CASE WHEN m.swap_call <> ''
@@ -169,7 +169,12 @@ template AS (
 		WHEN 'compute' THEN CASE WHEN m.checks_fail
 			THEN 'what was seen of memory takes less (zeroing {zeroing}, swap {swap}), '
 				|| 'but memtoll''s counts and the kernel''s do not agree.'
-			ELSE 'memory is not what it waits for (zeroing {zeroing}, swap {swap}).' END
+			ELSE 'memory is not what it waits for (zeroing {zeroing}, swap {swap})'
+			|| CASE WHEN m.copy_share >= 0.1
+				THEN '; {copy} of the time it copies memory, most at {copy_place}.'
+				ELSE '.' END END
+		WHEN 'copy.app' THEN 'most of it, {copy} of the time, copies memory, about '
+			|| '{copy_bytes}, most at {copy_place}.'
 		ELSE m.first_toll || '.' END
 		-- Why: the way it goes over its memory, against what it may keep.
 		|| CASE WHEN m.dominant <> 'swap' THEN ''

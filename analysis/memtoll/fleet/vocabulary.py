@@ -25,7 +25,7 @@ FAMILY_OF: Final = dict(
             "other",
             "allocator",
             "mapping",
-            "compute",
+            *("compute",) * 2,
         ),
         strict=True,
     )

@@ -48,7 +48,7 @@ SWAP_SOURCES: Final = {
 TOLL_MEANING: Final = {
     "zero.kernel": "the kernel clears a page at its first touch",
     "zero.libc": "memset inside of calloc, on reused memory",
-    "zero.app": "memset by the program or a library",
+    "zero.app": "zeros stored by the program or a library",
     "swap.in": "faults on pages that were on swap",
     "swap.out": "pages pushed out to swap, by whomever",
     "reclaim": "stalls to make room for pages",
@@ -59,6 +59,7 @@ TOLL_MEANING: Final = {
     "fault.other": "faults of no other kind",
     "alloc": "the allocator's own work",
     "map": "mmap, munmap, mremap, brk, madvise",
+    "copy.app": "memory copied by the program or a library",
     "compute": "everything else on the processor",
 }
 
@@ -313,6 +314,7 @@ def zeroing(rec: Recording) -> str:
     names = {
         "bytes_kernel": ("cleared by the kernel", ""),
         "bytes_libc": ("cleared by libc's calloc", ""),
+        "bytes_app": ("cleared by other code", "estimated" if rec.zeroing["bytes_app"] else ""),
         "bytes_twice": ("cleared twice", "by the kernel, then by a memset"),
         "bytes_never_used": ("never used", "in freed blocks with mappings of their own"),
     }

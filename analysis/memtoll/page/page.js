@@ -131,8 +131,9 @@
 		const toll = tolls[sites.toll[at]];
 		if (sites.least[at])
 			return ["", `at least ${formatBytes(sites.bytes[at])}`];
-		if (toll === "compute" || toll === "zero.app")
-			return [`${formatCount(sites.count[at])} sample${sites.count[at] === 1 ? "" : "s"}`, ""];
+		const stored = toll === "zero.app" || toll === "copy.app";
+		if (toll === "compute" || stored)
+			return [`${formatCount(sites.count[at])} sample${sites.count[at] === 1 ? "" : "s"}`, stored ? `~${formatBytes(sites.bytes[at])}` : ""];
 		return [`${formatCount(sites.count[at])} x`, formatBytes(sites.bytes[at])];
 	}
 

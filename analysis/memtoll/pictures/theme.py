@@ -36,6 +36,7 @@ TOLL_COLOURS: Final = {
     "fault.other": "#8a8f3c",
     "alloc": "#a06a3c",
     "map": "#b04a5a",
+    "copy.app": "#5a7d7c",
     "compute": "#7d8590",
 }
 OTHER_COLOUR: Final = "#7d8590"

@@ -481,8 +481,8 @@ static void test_musl_static(void **state)
 static void check_names(const struct child *child, const char *path, uint64_t bias)
 {
 	for (size_t i = 0; i < child->range_count; i++)
-		run("nm '%s' | grep -i '^0*%lx ' | grep -E 'mem(set|cpy|move)|mempcpy|bzero' >/dev/null", path,
-		    child->ranges[i].start - bias);
+		run("nm '%s' | grep -i '^0*%lx ' | grep -E 'mem(set|cpy|move)|mempcpy|bzero' >/dev/null",
+		    path, child->ranges[i].start - bias);
 }
 
 static void check_static(const char *options, const char *name)

@@ -372,10 +372,42 @@ def test_memset_of_the_program_by_samples(plain: Facts) -> None:
     plain.fault("zero", 311, FAULT_NS + 100, in_memset=1, in_call="calloc")
     app = plain.toll("zero.app")
     assert app["time_ns"] == pytest.approx(0.6 * S)
-    assert (app["count"], app["bytes"]) == (60, 307 * PAGE)
+    assert (app["count"], app["bytes"], app["bytes_estimated"]) == (60, 72_000_000_000, 1)
     p = 62 / 104
     assert app["low_ns"] == pytest.approx((p - 1.96 * (p * (1 - p) / 104) ** 0.5) * S)
     assert plain.one("SELECT * FROM sites WHERE toll = 'zero.app'")["time_ns"] == pytest.approx(0.6 * S)
+
+
+def test_bytes_of_loops_are_no_more_than_they_can_store(plain: Facts) -> None:
+    buffer = plain.stack(("malloc", "", 0), ("make", "/src/a.c", 3))
+    wipe = plain.stack(("wipe", "/src/a.c", 9))
+    plain.samples("memset", 50, wipe, bytes_per_16_cycles=16, allocated_stack=buffer, allocated_call="malloc")
+    plain.samples("memset", 20, wipe, bytes_per_16_cycles=16 * 64)
+    plain.samples("user", 30)
+    # A byte a cycle; and more than memset does.
+    assert plain.toll("zero.app")["bytes"] == round(0.5 * 3e9 + 0.2 * 120e9)
+    site = plain.one("SELECT * FROM sites WHERE toll = 'zero.app' AND allocated_stack <> 0")
+    assert (site["call"], site["allocated_stack"], site["touched_stack"]) == ("malloc", buffer, wipe)
+    assert (site["count"], site["bytes"]) == (50, round(0.5 * 3e9))
+    verdict = plain.one("SELECT dominant, sentence FROM verdict")
+    assert verdict["dominant"] == "zeroing"
+    assert "its own code, outside the allocator, clears about 23.7 GiB" in verdict["sentence"]
+    assert "most at a.c:9 (wipe), in memory of malloc at a.c:3 (make)." in verdict["sentence"]
+
+
+@pytest.mark.parametrize("copied, text", [(70, "most of it, 70 %"), (20, "20 % of the time it copies"), (3, "")])
+def test_copying_is_computing_and_said_so(plain: Facts, copied: int, text: str) -> None:
+    plain.samples("copy", copied, plain.stack(("__memmove_avx", "", 0), ("move", "/src/a.c", 7)))
+    plain.samples("user", 100 - copied)
+    copy = plain.toll("copy.app")
+    assert (copy["family"], copy["time_ns"]) == ("compute", pytest.approx(copied / 100 * S))
+    assert copy["bytes"] == pytest.approx(copied / 100 * 60e9)
+    assert plain.toll("compute")["time_ns"] == pytest.approx((100 - copied) / 100 * S)
+    family = plain.one("SELECT * FROM family WHERE family = 'compute'")
+    assert family["share"] == pytest.approx(1)
+    sentence = plain.one("SELECT sentence FROM verdict")["sentence"]
+    assert text in sentence
+    assert ("a.c:7 (move)" in sentence) == (copied >= 10)
 
 
 def test_mapping_less_probes(plain: Facts) -> None:

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Clearing and copying by whatever code does it, filling with other values, and what only looks like these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import Program, Recording, finish, load, record, site_line, start_record, wait_attached, workload
+
+pytestmark = pytest.mark.root
+
+# The kinds of workloads/stores.c by the first part of their names.
+PLACES = {"wipe": "memset", "fill": "user", "copy": "copy", "plain": "user"}
+# Places that say that something else was going on.
+ELSEWHERE = {"kernel", "fault", "probe", "map", "read"}
+
+IN_FUNCTION = """
+    SELECT f.function, s.place, s.allocated_call, SUM(s.samples) FROM sample s
+    JOIN stack_frame sf ON sf.stack_id = s.stack_id JOIN frame f ON f.frame_id = sf.frame_id
+    WHERE f.function GLOB '[wfcp]*_*' GROUP BY 1, 2, 3"""
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "stores.memtoll"
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    path = tmp_path_factory.mktemp("stores") / "stores.memtoll"
+    return record(path, command=[workload("stores"), "200"], exact=False)
+
+
+def kinds(recording: Recording) -> list[str]:
+    return [str(line["kind"]) for line in recording.witness]
+
+
+def test_each_kind_is_known_by_its_code(stores: Recording) -> None:
+    """Some 20 samples of each; the first of a loop, before it was decoded, is judged by the later ones."""
+    wrong = []
+    rows = stores.query(IN_FUNCTION)
+    assert len(kinds(stores)) == 15
+    for kind in kinds(stores):
+        seen = {
+            place: sum(row[3] for row in rows if row[:2] == (kind, place))
+            for place in {row[1] for row in rows if row[0] == kind} - ELSEWHERE
+        }
+        right = seen.get(PLACES[kind.split("_")[0]], 0)
+        if sum(seen.values()) < 5 or right < 0.8 * sum(seen.values()):
+            wrong.append(f"{kind}: {seen}")
+    assert not wrong
+
+
+def test_shares_are_those_of_the_kinds(stores: Recording) -> None:
+    """Against the workload's own clock: six kinds of fifteen clear, three copy."""
+    spent = {str(line["kind"]): int(line["kind_ns"]) for line in stores.witness}
+    observed = stores.report["target"]["observed_s"]
+    for toll, name in (("zero.app", "wipe"), ("copy.app", "copy")):
+        figures = stores.report["toll"][toll]
+        truth = sum(ns for kind, ns in spent.items() if kind.startswith(name)) / 1e9 / observed
+        # Of 95 % bounds the half beside them: one in ten thousand.
+        margin = (figures["high"] - figures["low"]) / 2
+        assert figures["low"] - margin <= truth <= figures["high"] + margin, (toll, truth, figures)
+
+
+def test_bytes_are_an_estimate_of_the_right_size(stores: Recording) -> None:
+    for toll, name in (("zero.app", "wipe"), ("copy.app", "copy")):
+        figures = stores.report["toll"][toll]
+        written = sum(int(line["bytes"]) for line in stores.witness if str(line["kind"]).startswith(name))
+        assert figures["bytes_estimated"]
+        assert written / 6 <= figures["bytes"] <= 6 * written, (toll, written, figures)
+    assert stores.report["zeroing"]["bytes_app"] == stores.toll("zero.app", "bytes")
+
+
+def test_block_that_is_written_to_is_named(stores: Recording) -> None:
+    for toll in ("zero.app", "copy.app"):
+        sites = [site for site in stores.report["sites"] if site["toll"] == toll]
+        owned = [site for site in sites if site["call"] == "malloc"]
+        assert sum(site["count"] for site in owned) >= 0.7 * sum(site["count"] for site in sites)
+        lines = {(Path(frame["file"]).name, frame["line"]) for site in owned for frame in site["allocated_at"]}
+        assert ("stores.c", site_line("stores.c", "block")) in lines
+    assert "in memory of malloc" in stores.report["verdict"]["sentence"] or stores.dominant != "zeroing"
+
+
+@pytest.mark.parametrize("limit", ["0.3%", "none"])
+def test_calloc_reached_by_a_jump_clears_for_libc(out: Path, limit: str) -> None:
+    """It goes on to memset by a jump, too: what memset returns to is known from the calls that were watched."""
+    command = [workload("clears"), "2", str(1 << 20), "100", "jump"]
+    recording = record(out, "--overhead-limit", limit, command=command, exact=False)
+    ((outside, inside),) = recording.query(
+        "SELECT SUM(CASE place WHEN 'memset' THEN samples ELSE 0 END),"
+        " SUM(CASE place WHEN 'calloc_memset' THEN samples ELSE 0 END) FROM sample"
+    )
+    assert inside >= 5
+    assert outside <= 0.05 * inside
+
+
+def test_clearing_is_seen_from_outside_as_well(out: Path) -> None:
+    with Program(workload("stores"), "60", "wait") as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        program.go()
+        result = finish(tracer)
+    assert result.status == 0, result
+    rows = load(out, result).query(IN_FUNCTION)
+    places = {row[1] for row in rows if row[0].startswith("wipe")} - ELSEWHERE
+    assert "memset" in places
