@@ -28,6 +28,7 @@
 #include "stacks/return_probe.bpf.h"
 #include "stacks/site.bpf.h"
 #include "probes/fault.bpf.h"
+#include "probes/growth.bpf.h"
 #include "probes/latency.bpf.h"
 #include "probes/registers.bpf.h"
 
@@ -80,11 +81,12 @@ static __always_inline __u32 *block_counter(__u32 tgid, __u64 addr)
 	return &block_filter[(addr + tgid) * STACK_HASH_SEED >> (64 - BLOCK_FILTER_LOG)];
 }
 
-static __always_inline bool is_followed(__u32 tgid, __u64 addr)
+/* Its size; NULL: it is not followed. */
+static __always_inline __u64 *followed_size(__u32 tgid, __u64 addr)
 {
 	struct block_key key = { .tgid = tgid, .addr = addr };
 
-	return addr && *block_counter(tgid, addr) && bpf_map_lookup_elem(&blocks, &key);
+	return addr && *block_counter(tgid, addr) ? bpf_map_lookup_elem(&blocks, &key) : NULL;
 }
 
 static __always_inline void follow_block(__u32 tgid, __u64 addr, __u64 size)
@@ -405,15 +407,21 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
 	call->faults = 0;
 	call->faults_timed = 0;
 	call->fresh_from = 0;
+	call->old_size = 0;
+	call->remapped = 0;
 	request_read(ctx, cookie, call, fn);
 	if (fn == FN_CALLOC)
 		call->heap_top = current_heap_top();
 	if (fn == FN_FREE && call->pointer)
 		thread->frees++;
-	if ((fn == FN_FREE || fn == FN_REALLOC || fn == FN_REALLOCARRAY) &&
-	    is_followed(task->tgid, call->pointer)) {
-		call->start.ns = bpf_ktime_get_ns();
-		block_ended(task, thread, fn, call->pointer);
+	if (fn == FN_FREE || fn == FN_REALLOC || fn == FN_REALLOCARRAY) {
+		__u64 *size = followed_size(task->tgid, call->pointer);
+
+		if (size) {
+			call->old_size = *size;
+			call->start.ns = bpf_ktime_get_ns();
+			block_ended(task, thread, fn, call->pointer);
+		}
 	}
 	if (passes_by(task, thread, fn))
 		return 1;
@@ -526,6 +534,7 @@ int call_add(struct memtoll_call *site, const struct open_call *call, const stru
 		add(&sum->cleared_cpu_ns, end->cpu_ns);
 		add(&sum->cleared_faults, call->faults);
 	}
+	growth_add(sum, call, end);
 	latency_add(site, call, end);
 	return 0;
 }
@@ -584,6 +593,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	} else if (is_open(thread, FN_FREE)) {
 		addr = 0;
 	}
+	end.addr = addr;
 	end.failed = !addr && call->size && !is_open(thread, FN_FREE);
 	call->followed = !is_open(thread, FN_FREE) &&
 			 (call->size >= cfg_min_size || call->large_stack || call->chosen);

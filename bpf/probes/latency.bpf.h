@@ -41,6 +41,7 @@ struct call_end {
 	__u64 off_ns;  /* not on the CPU */
 	__u64 net_ns;  /* wall time without the probes' calibrated part */
 	__u64 cleared; /* bytes calloc's memset wrote */
+	__u64 addr;    /* the block */
 	__u16 flags;   /* BLOCK_* */
 	__u8 failed;
 	__u8 slept; /* it gave up the CPU */

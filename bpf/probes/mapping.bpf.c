@@ -172,6 +172,8 @@ static __always_inline void call_add_mapping(struct open_call *call,
 	call->inside.map_ns += wall_ns;
 	if (event->map_fn < MAP_FN_IN_CALLS)
 		call->inside.map_calls[event->map_fn]++;
+	if (event->map_fn == MAP_FN_MREMAP && (event->result > 0 || event->result < -4095))
+		call->remapped = 1;
 }
 
 /* What the kernel has faulted in inside the call for the thread, which raised no event. */

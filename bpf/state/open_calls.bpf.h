@@ -41,6 +41,8 @@ struct open_call {
 	__u64 large_stack; /* free, realloc of a followed block: its reported stack */
 	__u32 lock_waits;
 	__u32 followed; /* its block has records of its own */
+	__u64 old_size; /* realloc of a followed block; 0: not known */
+	__u64 remapped; /* mremap has moved something inside */
 	__u64 lock_ns;
 	__u64 reclaim_ns; /* wall time; it may lie in a fault or mapping call */
 	struct call_inside inside;

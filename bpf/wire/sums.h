@@ -41,6 +41,12 @@ struct memtoll_call_sum {
 	__u64 off_ns;	   /* time off the CPU inside: asleep, or preempted */
 	__u64 lock_waits;  /* futex calls inside */
 	__u64 lock_ns;	   /* wall time of those */
+	/* realloc of blocks whose size was known: that grew, and by how much ... */
+	__u64 grown_calls;
+	__u64 grown_bytes;
+	/* ... that came to another place, what was in them copied; not those that mremap moved */
+	__u64 copied_calls;
+	__u64 copied_bytes;
 };
 
 /*

@@ -53,7 +53,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		" swap_bytes = COALESCE(excluded.swap_bytes, swap_bytes)",
 	[STMT_CALL] =
 		"INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		" ?, ?, ?, ?)"
+		" ?, ?, ?, ?, ?, ?, ?, ?)"
 		" ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
 		" failed = failed + excluded.failed, bytes = bytes + excluded.bytes,"
 		" cpu_ns = cpu_ns + excluded.cpu_ns,"
@@ -69,7 +69,11 @@ const char *const recording_statements[STMT_COUNT] = {
 		" slow_calls = slow_calls + excluded.slow_calls,"
 		" slow_cpu_ns = slow_cpu_ns + excluded.slow_cpu_ns,"
 		" off_ns = off_ns + excluded.off_ns, lock_waits = lock_waits + excluded.lock_waits,"
-		" lock_ns = lock_ns + excluded.lock_ns",
+		" lock_ns = lock_ns + excluded.lock_ns,"
+		" grown_calls = grown_calls + excluded.grown_calls,"
+		" grown_bytes = grown_bytes + excluded.grown_bytes,"
+		" copied_calls = copied_calls + excluded.copied_calls,"
+		" copied_bytes = copied_bytes + excluded.copied_bytes",
 	[STMT_LATENCY] = "INSERT INTO latency VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 			 " calls = calls + excluded.calls",
 	[STMT_OUTLIER] =
@@ -263,7 +267,9 @@ int recording_call(struct recording *recording, const struct call_fact *call)
 		     count(sum->cleared_cpu_ns), count(sum->cleared_faults),
 		     count(sum->mmapped_calls), signed_int(call->known_clearing),
 		     count(sum->nested_calls), count(sum->slow_calls), count(sum->slow_cpu_ns),
-		     count(sum->off_ns), count(sum->lock_waits), count(sum->lock_ns));
+		     count(sum->off_ns), count(sum->lock_waits), count(sum->lock_ns),
+		     count(sum->grown_calls), count(sum->grown_bytes), count(sum->copied_calls),
+		     count(sum->copied_bytes));
 }
 
 int recording_latency(struct recording *recording, const struct latency_fact *latency)

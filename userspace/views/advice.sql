@@ -305,9 +305,11 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'first-touch', 'the kernel clears pages at their first touch', 'kernel_pid',
 'zeroing_matters AND NOT kernel_strange',
--- what was given back and came again, or is cleared inside a system call, has advice of its own
+-- what was given back and came again, is cleared inside a system call, or in blocks that grow, has
+-- advice of its own
 '(kernel_ns - twice_calloc_ns - twice_app_ns - MAX(storm_again_ns,
-	(SELECT populated_ns FROM populate_measure))) / base_ns',
+	(SELECT populated_ns FROM populate_measure),
+	(SELECT growth_inside_ns FROM growth_measure))) / base_ns',
 '{kernel_faults} first-touch faults cleared {kernel_bytes}; the largest site has
 	{kernel_site_faults} of them, {kernel_site_bytes}.',
 'Memory that is kept counts as resident until the program ends, and calloc has to clear what is
@@ -446,8 +448,9 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'alloc-cpu', 'the allocator''s own work',
 'allocator_matters',
--- what short calls are only taken to cost is no ground for advice
-'MAX(0.0, alloc_ns - (SELECT SUM(unresolved_ns) FROM call_cost)) / base_ns',
+-- what short calls are only taken to cost is no ground for advice; growth has advice of its own
+'MAX(0.0, alloc_ns - (SELECT SUM(unresolved_ns) FROM call_cost)
+	- (SELECT growth_alloc_ns FROM growth_measure)) / base_ns',
 '{alloc_time} in allocator functions, faults, mapping calls and clearing taken out.',
 'Objects kept for reuse stay resident, and keep what they held.',
 'What is left of the time inside malloc, calloc, realloc and free when faults, mapping calls,

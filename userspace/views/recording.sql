@@ -169,6 +169,11 @@ CREATE TABLE call (
 							-- allocator
 	lock_ns        INTEGER NOT NULL DEFAULT 0,	-- wall time of those
 	-- (before futex calls are watched: calls that slept inside for nothing else that there is)
+	-- realloc of blocks whose size was known, those of min_size_bytes and more:
+	grown_calls    INTEGER NOT NULL DEFAULT 0,	-- that asked for more than there was,
+	grown_bytes    INTEGER NOT NULL DEFAULT 0,	-- by so much
+	copied_calls   INTEGER NOT NULL DEFAULT 0,	-- that came to another place,
+	copied_bytes   INTEGER NOT NULL DEFAULT 0,	-- and so much with them; not by mremap
 	PRIMARY KEY (slice, pid, call, stack_id, known_clearing)
 ) WITHOUT ROWID;
 

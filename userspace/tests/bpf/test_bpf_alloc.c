@@ -297,6 +297,42 @@ static void test_nested(void **state)
 	assert_lost_only(0, 0);
 }
 
+/* What realloc copies: at another place, if mremap has not moved it there; never more than there was. */
+static void test_growth(void **state)
+{
+	struct call moved = { .fn = FN_REALLOC, .sp = STACK_TOP, .args = { BLOCK, 3 * LARGE } };
+	struct memtoll_call_sum sum;
+
+	calls_begin();
+	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { LARGE } }, 100, BLOCK);
+	/* In place. */
+	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { BLOCK, LARGE + 7 } },
+		  100, BLOCK);
+	/* By mremap. */
+	enter(&moved);
+	host_thread()->call.remapped = 1;
+	leave(&moved, OTHER_BLOCK);
+	sum = sums_of(FN_REALLOC).sum;
+	assert_int_equal(sum.grown_calls, 2);
+	assert_int_equal(sum.grown_bytes, 2 * LARGE);
+	assert_int_equal(sum.copied_calls, 0);
+	/* Smaller, by a copy. */
+	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { OTHER_BLOCK, 101 } },
+		  100, BLOCK);
+	/* A block whose size is not known. */
+	call_once((struct call){ .fn = FN_REALLOC, .sp = STACK_TOP, .args = { BLOCK, LARGE } }, 100,
+		  OTHER_BLOCK);
+	/* One that cannot be had. */
+	call_once((struct call){ .fn = FN_REALLOC,
+				 .sp = STACK_TOP,
+				 .args = { OTHER_BLOCK, 1ULL << 60 } },
+		  100, 0);
+	sum = sums_of(FN_REALLOC).sum;
+	assert_int_equal(sum.grown_calls, 2);
+	assert_int_equal(sum.copied_calls, 1);
+	assert_int_equal(sum.copied_bytes, 101);
+}
+
 /* realloc as malloc, copy, free: the block's end is realloc's to tell, and the inner free's not. */
 static void test_realloc_by_parts(void **state)
 {
@@ -542,6 +578,7 @@ int main(void)
 		cmocka_unit_test(test_probe_behind_the_entry),
 		cmocka_unit_test(test_entry_only),
 		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_realloc_by_parts),
 		cmocka_unit_test(test_callbacks),
 		cmocka_unit_test(test_tail_call),
