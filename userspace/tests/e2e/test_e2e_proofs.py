@@ -85,11 +85,16 @@ def merged(before: str, value: str) -> str:
     return sign.join([*(one for one in before.split(sign) if one.split(assign)[0] not in names), value])
 
 
-def settings(advice: dict[str, Any], proof: Proof) -> dict[str, str]:
+def options_of(advice: dict[str, Any]) -> list[str]:
     words = shlex.split(advice["try"])
-    options = words[: words.index("--")]
+    assert words[:2] == ["memtoll", "compare"]
+    return words[2 : words.index("--")]
+
+
+def settings(advice: dict[str, Any], proof: Proof) -> dict[str, str]:
+    options = options_of(advice)
     found: dict[str, str] = {}
-    for option, value in zip(options[2::2], options[3::2], strict=True):
+    for option, value in zip(options[::2], options[1::2], strict=True):
         assert option == "--set"
         name, text = value.split("=", 1)
         before = proof.env.get(name)
