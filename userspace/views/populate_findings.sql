@@ -12,6 +12,11 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('populated_calls', 'c', 'populated_calls', 'populate_measure'),
 ('freed_time', 't', 'freed_ns', 'populate_measure');
 
+-- room for all stacks that were there at once
+INSERT INTO advice_figure (name, kind, expression) VALUES
+('stack_cache', 'x', 'CAST((SELECT MIN(p.bytes) FROM power_of_two p
+	WHERE p.bytes > MAX(134217727, 2 * COALESCE(rss_peak_bytes, 0))) AS TEXT)');
+
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'populated', 'a system call faults memory in, used or not',
 '(SELECT populated_pid FROM populate_measure)',
@@ -64,5 +69,5 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 	and clears each page. Keep one buffer and use it again.', '', ''),
 ('populated', 2, 1, '(SELECT populated_thread FROM populate_measure)', 'glibc', 2034,
 'Or let glibc keep more stacks of threads that have ended:
-	GLIBC_TUNABLES=glibc.pthread.stack_cache_size=134217728 (41943040 by default).',
-'up stack_cache_size', '--set GLIBC_TUNABLES=glibc.pthread.stack_cache_size=134217728');
+	GLIBC_TUNABLES=glibc.pthread.stack_cache_size={stack_cache} (41943040 by default).',
+'up stack_cache_size', '--set GLIBC_TUNABLES=glibc.pthread.stack_cache_size={stack_cache}');

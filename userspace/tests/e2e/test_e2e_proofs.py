@@ -58,6 +58,8 @@ PROOFS = {
                                  {"LD_PRELOAD": "libjemalloc.so.2", "MALLOC_CONF": "narenas:1,dirty_decay_ms:0"}),
     "jemalloc, large blocks": Proof("purge-storm", ("storms", "blocks", 41, 1, 8 * MIB),
                                     {"LD_PRELOAD": "libjemalloc.so.2"}),
+    "locked stacks of threads": Proof("populated", ("kept", "threads", 5, 7)),
+    "more of them than 128 MiB": Proof("populated", ("kept", "threads", 5, 19)),
 }  # fmt: skip
 
 # Proved by counts of another kind, elsewhere.

@@ -10,15 +10,18 @@
  *   varied SIZE           blocks of SIZE to 2 SIZE bytes, each of another size
  *   grow STEP MOST        each round a block grows by STEP bytes to MOST, by realloc, while small blocks
  *                         are made beside it; a larger one was freed before
+ *   threads COUNT         all memory is locked, and each round starts COUNT threads and waits for them
  * Prints the faults of the rounds, and in how many of them a block had a mapping of its own
  * (mallinfo2).
  */
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "witness.h"
 
 #define BESIDE_MAX 4096
+#define THREADS_MAX 64
 
 struct job {
 	const char *shape;
@@ -77,6 +80,27 @@ static void grow(uint64_t step, uint64_t most)
 		free(beside[--count]);
 }
 
+static void *wait_for_all(void *barrier)
+{
+	pthread_barrier_wait(barrier);
+	return NULL;
+}
+
+static void start_threads(uint64_t count)
+{
+	static pthread_t threads[THREADS_MAX];
+	pthread_barrier_t barrier;
+	uint64_t i;
+
+	pthread_barrier_init(&barrier, NULL, (unsigned int)count);
+	for (i = 0; i < count; i++)
+		if (pthread_create(&threads[i], NULL, wait_for_all, &barrier)) /* SITE thread */
+			_exit(1);
+	for (i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&barrier);
+}
+
 static void *run(void *context)
 {
 	struct job *job = context;
@@ -98,6 +122,8 @@ static void *run(void *context)
 			one_block(job, job->a, job->b);
 		else if (!strcmp(job->shape, "varied"))
 			one_block(job, job->a + job->a * round / job->rounds, ~0UL);
+		else if (!strcmp(job->shape, "threads"))
+			start_threads(job->a);
 		else
 			grow(job->a, job->b);
 	}
@@ -121,6 +147,9 @@ int main(int argc, char **argv)
 		free(malloc(4 * job.b)); /* raises mmap_threshold */
 	else if (!strcmp(job.shape, "grow"))
 		free(malloc(job.b + 1000003));
+	else if (!strcmp(job.shape, "threads") &&
+		 (job.a > THREADS_MAX || mlockall(MCL_CURRENT | MCL_FUTURE)))
+		return 1;
 	if (!strcmp(job.shape, "edge") || argc > 5) {
 		if (pthread_create(&thread, NULL, run, &job) || pthread_join(thread, NULL))
 			return 1;
