@@ -237,7 +237,7 @@ class Recording:
 
     @cached_property
     def access_patterns(self) -> Table:
-        """The same over all processes with a word for the pattern, index rank; empty likewise."""
+        """The same over all processes with a word for the pattern, index rank; empty where not recorded."""
         return self._frame("access_patterns")
 
     @cached_property
@@ -262,7 +262,7 @@ class Recording:
 
     @cached_property
     def miss_ratio(self) -> Table:
-        """Points of the miss-ratio curves of files and of swap-ins; empty likewise."""
+        """Points of the miss-ratio curves of files and of swap-ins; empty where not recorded."""
         return self._frame("miss_ratio")
 
     @cached_property
@@ -272,12 +272,12 @@ class Recording:
 
     @cached_property
     def latencies(self) -> Table:
-        """Quantiles by function, index call; empty likewise."""
+        """Quantiles by function, index call; empty where not recorded."""
         return self._frame("latencies")
 
     @cached_property
     def outliers(self) -> Table:
-        """Single calls that took far longer than the rest, with their cause, index rank; empty likewise."""
+        """Single calls that took far longer than the rest, with their cause, index rank; empty where not recorded."""
         return self._frame("outliers")
 
     @cached_property
@@ -331,6 +331,7 @@ class Recording:
         The views that the file has are for other programs, and are not asked: main.NAME is a table of it.
         """
         self._check_open()
+        self.views.put_all()
         cursor = self.views.execute(sql, *values)
         names = [column[0] for column in cursor.description or ()]
         with reading(self.path):

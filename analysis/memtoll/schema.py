@@ -2,8 +2,8 @@
 """The schema of a recording, and this package's own views over it.
 
 A recording contains its views, so that any SQLite shell can query it. They are not used here: whoever made
-the file could have put any verdict into them. Temporary views of the same names take precedence, and
-temporary tables instead of those that hold judgements. userspace/recording/recording_schema.c does the same.
+the file could have put any verdict into them. Temporary tables of the same names take precedence, here those that
+hold judgements, in views.py what the views come to. userspace/recording/recording_schema.c does the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .errors import DamagedRecording
 
 # A view whose text the view named here tells (userspace/views/order).
 ADVICE_SOURCE: Final = "advice_source"
-BODY: Final = re.compile(r"CREATE VIEW (\w+) AS\s+(.*)", re.DOTALL)
+VIEW: Final = re.compile(r"(?:\s|--[^\n]*\n)*CREATE VIEW (\w+)\s+AS\s+(.*?)\s*;\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -67,22 +67,36 @@ def _table(database: sqlite3.Connection, name: str, sql: str, later: bool) -> Ta
     return Table(name, sql, tuple(columns), tuple(rows), later)
 
 
+def split(script: str) -> list[str]:
+    """The statements of a script, one after the other."""
+    statements, text = [], ""
+    for part in script.split(";"):
+        text += part + ";"
+        if sqlite3.complete_statement(text):
+            statements.append(text)
+            text = ""
+    return statements
+
+
 @cache
 def schema() -> Schema:
-    """What an empty recording of this version has."""
-    with closing(sqlite3.connect(":memory:")) as database:
+    """What an empty recording of this version has. SQLite takes long to make the views: only their text is read."""
+    views: dict[str, str] = {}
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
         for script in _files():
             if script == ADVICE_SOURCE:
-                (script,) = database.execute(f"SELECT sql FROM {ADVICE_SOURCE}").fetchone()
-            database.executescript(script)
-        kept = frozenset(name for (name,) in database.execute("SELECT name FROM kept_view"))
+                rests_on = f"WITH advice_rule AS ({views['advice_rule']})"
+                (script,) = database.execute(f"{rests_on} {views[ADVICE_SOURCE]}").fetchone()
+            for statement in split(script):
+                if view := VIEW.fullmatch(statement):
+                    views[view[1]] = view[2]
+                else:
+                    database.execute(statement)
+        kept = frozenset(name for (name,) in database.execute(views["kept_view"]))
         later = {name for (name,) in database.execute("SELECT name FROM later_table")}
-        made = database.execute(
-            "SELECT type, name, sql FROM sqlite_master WHERE type <> 'index' ORDER BY rowid"
-        ).fetchall()
-        tables = tuple(_table(database, name, sql, name in later) for kind, name, sql in made if kind == "table")
-        matches = [BODY.match(sql) for kind, _, sql in made if kind == "view"]
-        return Schema(tables, {match[1]: match[2] for match in matches if match}, kept)
+        made = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid").fetchall()
+        tables = tuple(_table(database, name, sql, name in later) for name, sql in made)
+        return Schema(tables, views, kept)
 
 
 def _put_table_before(connection: sqlite3.Connection, path: Path, table: Table, plain: bool | None) -> None:
@@ -116,7 +130,8 @@ def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
 
 
 def put_before(connection: sqlite3.Connection, path: Path) -> frozenset[str]:
-    """From here on an unqualified name is a view of this package's, or a table of the file's with all its columns.
+    """From here on an unqualified name is a table of the file's with all its columns, or one of this package's, or one
+    of its views that stay views. The others are made where they are wanted (views.py): of most recordings few are.
 
     Returns the names in the file that are no plain tables, which nobody is to read: its views. Errors: those of
     SQLite; DamagedRecording where it lacks what all recordings of its format have.
@@ -129,9 +144,10 @@ def put_before(connection: sqlite3.Connection, path: Path) -> frozenset[str]:
     own = schema()
     for table in own.tables:
         _put_table_before(connection, path, table, plain.get(table.name))
-    for name, query in own.views.items():
+    for name in own.views:
         # It would be read by whatever goes without ours.
         if plain.get(name):
             raise DamagedRecording(f"{path} is damaged: its {name} is no view")
-        connection.execute(f'CREATE TEMP VIEW "{name}" AS {query}')
+    for name in own.kept:  # all of them rest on tables and each other
+        connection.execute(f'CREATE TEMP VIEW "{name}" AS {own.views[name]}')
     return frozenset(name for name, is_plain in plain.items() if not is_plain)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .opening import Progress, bounded, reading
-from .schema import columns_of, schema
+from .schema import columns_of, schema, split
 
 # What only the report's text, or only its JSON, is made of is named after it: work for each site.
 ENDINGS: Final = ("_page", "_json")
@@ -53,6 +53,13 @@ class Views:
         if self.progress:
             self.progress("working out the tolls", len(todo), len(todo))
 
+    def put_all(self) -> None:
+        """The others as what they are, for a query that may name any of them."""
+        for name, query in schema().views.items():
+            if name not in self._made and name not in schema().kept:
+                with reading(self.path):
+                    self.connection.execute(f'CREATE TEMP VIEW IF NOT EXISTS "{name}" AS {query}')
+
     def run(self, name: str, script: str) -> None:
         """Once: statements that make temporary tables of a name of ours."""
         if name in self._made:
@@ -76,14 +83,3 @@ class Views:
         """Names of the columns that the file's own table has."""
         with reading(self.path):
             return columns_of(self.connection, table)
-
-
-def split(script: str) -> list[str]:
-    """The statements of a script, one after the other."""
-    statements, text = [], ""
-    for part in script.split(";"):
-        text += part + ";"
-        if sqlite3.complete_statement(text):
-            statements.append(text)
-            text = ""
-    return statements
