@@ -248,7 +248,7 @@ FRAMES: Final = (
             number("mmapped_calls", "calls", "of them: got a mapping of their own", "x.mmapped_calls"),
             number("nested_calls", "calls", "made by the allocator itself; not in calls", "x.nested_calls"),
             number("freed", "blocks", "blocks freed; NA where not all were followed", "x.freed", "Int64"),
-            number("live_bytes", "bytes", "not freed at the end; NA likewise", "x.live_bytes", "Int64"),
+            number("live_bytes", "bytes", "not freed at the end; NA if not all were followed", "x.live_bytes", "Int64"),
             number("followed", "blocks", "blocks of at least min_size_bytes", "x.followed"),
             number("never_used_bytes", "bytes", "freed without a fault ever in them", "x.never_used_bytes"),
             Column(
@@ -577,7 +577,7 @@ FRAMES: Final = (
     Frame(
         "latencies",
         "The same by function: quantiles, the longest call, and what all calls together spent their time in."
-        " Empty likewise.",
+        " Empty where not recorded.",
         "temp.latency_call ORDER BY wall_ns DESC, call",
         (
             category("call", "index: function of the allocator"),
@@ -591,7 +591,7 @@ FRAMES: Final = (
                 "resolution_ns",
                 "float64",
                 "ns",
-                "less than this is not told from 0",
+                "less than this does not differ from 0",
                 "ROUND(resolution_ns, 1)",
                 printed=True,
             ),
@@ -610,7 +610,7 @@ FRAMES: Final = (
     Frame(
         "outliers",
         "Single calls of the allocator that took far longer than their thread's calls of that function do, the"
-        " longest first, those that were only preempted last. Empty likewise.",
+        " longest first, those that were only preempted last. Empty where not recorded.",
         "temp.outlier_cause o LEFT JOIN temp.memtoll_stack a ON a.stack_id = o.stack_id ORDER BY o.rank",
         (
             number("rank", "1", "index", "o.rank"),

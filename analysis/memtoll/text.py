@@ -275,8 +275,8 @@ def untold_prices(rec: Recording) -> str:
     table = rec.overhead
     untold = table[(table["hits"] > 0) & (table["error_s"] > 0) & (table["error_s"] >= table["time_s"])]
     return "".join(
-        f" The price of a hit of {printable(str(probe))} is too small to be told from zero here: {row['hits']:,} hits "
-        f"took at most {format_time(row['time_s'] + row['error_s'])}."
+        f" The price of a hit of {printable(str(probe))} does not differ measurably from zero here: {row['hits']:,} "
+        f"hits took at most {format_time(row['time_s'] + row['error_s'])}."
         for probe, row in zip(untold.index, _rows(untold))
     )
 

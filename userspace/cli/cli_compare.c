@@ -189,8 +189,8 @@ static const struct argp argp = {
 	.parser = parse_option,
 	.children = children,
 	.args_doc = "-- COMMAND ARGS...",
-	.doc = "Run a command without and with a change of its environment, by turns, and print both "
-	       "tolls with the difference and its error. Each side is run once to warm up, then N "
+	.doc = "Run a command without and with a change of its environment, alternating, and print "
+	       "both tolls with the difference and its error. Each side is run once to warm up, then N "
 	       "times as it is (wall and CPU time, memory, faults) and N times traced. The command "
 	       "reads nothing, and what it writes to stdout is thrown away. With -d each run is ended "
 	       "after that time, and figures are per second.\v"

@@ -213,7 +213,7 @@ void compare_print_text(const struct compare_plan *plan, const struct comparison
 
 		text_wrap(stdout, i ? "            and: " : "         change: ", 17, change);
 	}
-	printf("         %u run%s of each under the tracer, %u without, by turns after a warm-up\n",
+	printf("         %u run%s of each under the tracer, %u without, alternating after a warm-up\n",
 	       plan->runs, plan->runs == 1 ? "" : "s", plan->runs);
 	sentence = compare_conclusion(plan, comparison, &verdict);
 	puts("\nCONCLUSION");

@@ -155,8 +155,8 @@ static void find_areas(struct feature *feature)
 static void find_swap_out(struct feature *feature)
 {
 	tell(feature, has_exact_rss_stat(), "rss_stat at every change: pages pushed out, by whom",
-	     "rss_stat only once in 64 changes: swap.out is not captured; faults are told by their "
-	     "page-table entries alone");
+	     "rss_stat only once in 64 changes: swap.out is not captured; faults are classified "
+	     "by their page-table entries alone");
 }
 
 static void find_swap_in(struct feature *feature)
@@ -178,7 +178,7 @@ static void find_reads(struct feature *feature)
 	ring = fd >= 0 && !faccessat(fd, "io_uring/io_uring_complete/id", R_OK, 0);
 	feature->works = calls;
 	snprintf(feature->detail, sizeof(feature->detail),
-		 "system calls: %s; AIO: %s; io_uring, counts only: %s; page cache told apart: %s",
+		 "system calls: %s; AIO: %s; io_uring, counts only: %s; page cache seen: %s",
 		 calls ? "found" : "not found", aio ? "yes" : "no", ring ? "yes" : "no",
 		 filled ? "yes" : "no");
 	if (fd >= 0)

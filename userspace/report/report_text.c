@@ -359,7 +359,7 @@ static void print_reads(struct page *page)
 		print_amount(page, "half read again no more", row, 1, "unknown",
 			     "with so much more cache");
 		print_amount(page, "nothing read twice", row, 2, "unknown",
-			     "likewise; hits in its own cache are not seen");
+			     "with so much; hits in its own cache are not seen");
 	}
 }
 

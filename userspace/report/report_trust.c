@@ -104,11 +104,12 @@ static char *untold_prices(struct page *page)
 		probe = page_column(row, 1);
 		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 2));
 		format_time(most, sizeof(most), sqlite3_column_double(row, 5));
-		g_string_append_printf(said,
-				       " The price of %s (%s) is too small to be told from zero"
-				       " here, %.0f +- %.0f ns a hit: %s hits took at most %s.",
-				       what, probe, sqlite3_column_double(row, 3),
-				       sqlite3_column_double(row, 4), hits, most);
+		g_string_append_printf(
+			said,
+			" The price of %s (%s) does not differ measurably from"
+			" zero here, %.0f +- %.0f ns a hit: %s hits took at most %s.",
+			what, probe, sqlite3_column_double(row, 3), sqlite3_column_double(row, 4),
+			hits, most);
 		g_free(probe);
 		g_free(what);
 	}

@@ -4,8 +4,8 @@
  * found since, or on a machine that has them.
  *
  * A frame is kept with the build-id of its file and its address in that file, so that the names can
- * come from any file with the same build-id, wherever it lies. Frames of the kernel, of
- * interpreters and of generated code stay as they are.
+ * come from any file with the same build-id, wherever it lies. Frames of interpreters and of
+ * generated code stay as they are.
  */
 #ifndef MEMTOLL_RESYMBOLIZE_H
 #define MEMTOLL_RESYMBOLIZE_H

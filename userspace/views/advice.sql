@@ -328,7 +328,7 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	Reusing one buffer in the program does the same without any setting. For calloc the choice
 	is between faults for what is used and a memset of everything: the cheaper one is named.
 
-	The work of a fault and the clearing proper are told apart: huge pages save most of the
+	The work of a fault and the clearing proper are kept apart: huge pages save most of the
 	first (512 faults become one) and nothing of the second.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
 ('first-touch', 1, 1, 'kernel_churns AND kernel_followed', '', 0,
@@ -392,7 +392,7 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	own.',
 'A smaller buffer needs more rounds where a block is now and then used whole.',
 'A block with a mapping of its own that is freed without a fault in it was never used: no page of it
-	was read or written. Of blocks in the heap this cannot be told.
+	was read or written. Of blocks in the heap this is not known.
 
 	Usually a buffer was sized for the worst case. Ask for what is needed, or grow it when it
 	is.');
@@ -481,7 +481,7 @@ VALUES (
 	it.',
 'With mxfast=0 each free of a small block that the thread cache does not take joins it with its
 	neighbours at once: the same work, spread over the frees. None of it is saved, and programs
-	that free and allocate small blocks by turns do more of it.',
+	that alternately free and allocate small blocks do more of it.',
 'no time in all; a stall of {consolidation_time} becomes part of {consolidation_frees} frees',
 'glibc up to 2.42 puts freed blocks of up to 128 bytes that its thread cache does not take into fast
 	bins and leaves them there. A later request of 1001 bytes and more, or a free that leaves 64

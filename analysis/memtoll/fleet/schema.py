@@ -92,8 +92,8 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         _number("recordings", "0, 1", "1: captured"),
         _number("lossy", "0, 1", "1: captured, and a loss exceeded the limit"),
         _real("family_observed_s", "s", "observed_s on the first captured toll of a family, else 0"),
-        _number("family_recordings", "0, 1", "recordings, likewise"),
-        _number("family_lossy", "0, 1", "lossy, likewise"),
+        _number("family_recordings", "0, 1", "recordings on that toll, else 0"),
+        _number("family_lossy", "0, 1", "lossy on that toll, else 0"),
     ),
     "sites": (
         *KEYS,

@@ -114,12 +114,12 @@ def test_report_names_a_price_below_its_error(tmp_path: Path) -> None:
     made = facts.heap_blocks(path)
     made.row("price", probe="syscall", hit_ns=0.0, inside_ns=0.0, error_ns=15.0)
     made.save()
-    assert "told from zero" not in memtoll("report", path).stdout, "nothing hit it"
+    assert "measurably from zero" not in memtoll("report", path).stdout, "nothing hit it"
     made.hits(syscall=200_003)
     made.save()
     text = " ".join(memtoll("report", path).stdout.split())
     assert (
-        "The price of other system calls, while some are watched (syscall) is too small to be told from zero here, "
+        "The price of other system calls, while some are watched (syscall) does not differ measurably from zero here, "
         "0 +- 15 ns a hit: 200,003 hits took at most 3.00 ms." in text
     ), text
     overhead = json.loads(memtoll("report", path, "--json").stdout)["overhead"]
