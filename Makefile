@@ -138,7 +138,8 @@ san-fuzzers: $(O)/memtoll $(FUZZERS)
 ifdef T
 ONE_UNIT := $(notdir $(basename $(firstword $(wildcard userspace/tests/*/test_$(T).c userspace/tests/*/$(T).c) \
 	    $(filter %.c,$(wildcard $(T))))))
-check: $(if $(ONE_UNIT),$(O)/tests/$(ONE_UNIT),$(O)/memtoll $(WORKLOADS))
+# The fuzzers are built with sanitizers only.
+check: $(if $(ONE_UNIT),$(O)/tests/$(ONE_UNIT),$(O)/memtoll $(WORKLOADS)) $(if $(findstring fuzz,$(T)),tests-build)
 	$(Q)$(if $(ONE_UNIT),$<,$(RUN) one '$(T)')
 else
 check: deps-test ## the tests that need no root, in a minute; T=NAME or T=PATH: one of all the tests
