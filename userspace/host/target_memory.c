@@ -110,6 +110,93 @@ int target_memory_read(pid_t pid, uint64_t address, void *to, size_t size)
 	return target_memory_read_all(pid, &range, 1);
 }
 
+#define PAGEMAP_PRESENT (1ULL << 63) /* Documentation/admin-guide/mm/pagemap.rst */
+#define PAGE_BYTES 4096
+
+struct used_job {
+	pid_t pid;
+	uint64_t address;
+	size_t pages;
+	uint64_t *entries;
+	char *bytes;
+	uint64_t used;
+	int err;
+};
+
+static void used_job_free(gpointer data)
+{
+	struct used_job *job = data;
+
+	g_free(job->entries);
+	g_free(job->bytes);
+	g_free(job);
+}
+
+/* Reading what is not there would map the shared zero page, which the process then has. */
+static int check_present(const struct used_job *job)
+{
+	size_t size = job->pages * sizeof(*job->entries), i;
+	char path[64];
+	int fd, err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", job->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (pread(fd, job->entries, size, (off_t)(job->address / PAGE_BYTES * sizeof(uint64_t))) !=
+	    (ssize_t)size)
+		err = -ENOENT;
+	for (i = 0; i < job->pages && !err; i++)
+		if (!(job->entries[i] & PAGEMAP_PRESENT))
+			err = -ENOENT;
+	close(fd);
+	return err;
+}
+
+static bool is_zero(const uint64_t *words)
+{
+	size_t i;
+
+	for (i = 0; i < PAGE_BYTES / sizeof(*words); i++)
+		if (words[i])
+			return false;
+	return true;
+}
+
+static void count_used(void *data)
+{
+	struct used_job *job = data;
+	struct memory_range range = { job->address, job->bytes, job->pages * PAGE_BYTES, false };
+	ssize_t got;
+	size_t i;
+
+	job->err = check_present(job);
+	if (job->err)
+		return;
+	got = read_some(job->pid, &range, 1);
+	job->err = got == 1 ? 0 : got < 0 ? (int)got : -ENOENT;
+	for (i = 0; i < job->pages && !job->err; i++)
+		job->used += !is_zero((const uint64_t *)(job->bytes + i * PAGE_BYTES));
+}
+
+int target_memory_used(pid_t pid, uint64_t address, size_t size, uint64_t *used)
+{
+	struct used_job *job = g_new0(struct used_job, 1);
+	int err;
+
+	job->pid = pid;
+	job->address = address;
+	job->pages = size / PAGE_BYTES;
+	job->entries = g_new(uint64_t, job->pages);
+	job->bytes = g_malloc(job->pages * PAGE_BYTES);
+	if (!timed_call(pid, TIMED_CALL_MEMORY_MS, count_used, job, used_job_free))
+		return -ETIMEDOUT;
+	err = job->err;
+	*used = job->used;
+	used_job_free(job);
+	return err;
+}
+
 struct file_job {
 	char path[64];
 	size_t limit;

@@ -29,6 +29,12 @@ int target_memory_read_all(pid_t pid, struct memory_range *ranges, size_t count)
 int target_memory_read(pid_t pid, uint64_t address, void *to, size_t size);
 
 /*
+ * How many pages of [address, +size) are not all zeros. 0 or -errno: -ENOENT where one of them is
+ * not there. None is faulted in, unless it goes away in that moment.
+ */
+int target_memory_used(pid_t pid, uint64_t address, size_t size, uint64_t *used);
+
+/*
  * A file of /proc/PID whose contents are in the process's memory ("cmdline", "environ"; proc(5)),
  * up to limit bytes. 0 or -errno; after an error content has what could be read.
  */

@@ -39,6 +39,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		"INSERT OR REPLACE INTO memory_cgroup VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_MEMORY_CGROUP_COUNTER] =
 		"INSERT OR REPLACE INTO memory_cgroup_counter VALUES (?, ?, ?)",
+	[STMT_HUGE_LOOK] = "INSERT OR REPLACE INTO huge_look VALUES (?, ?, ?, ?)",
 	[STMT_SWAP_DEVICE] = "INSERT OR REPLACE INTO swap_device VALUES (?, ?, ?, ?, ?)",
 	[STMT_ACCESS] = "INSERT OR REPLACE INTO access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_LOSS_KIND] = "INSERT OR REPLACE INTO loss_kind VALUES (?, ?, ?)",
@@ -229,6 +230,13 @@ int recording_memory_cgroup_counter(struct recording *recording, const char *pat
 {
 	return STORE(recording, STMT_MEMORY_CGROUP_COUNTER, text(path), text(name),
 		     signed_int(value));
+}
+
+int recording_huge_look(struct recording *recording, pid_t pid, uint64_t looked, uint64_t used_pages,
+			uint64_t gone)
+{
+	return STORE(recording, STMT_HUGE_LOOK, signed_int(pid), count(looked), count(used_pages),
+		     count(gone));
 }
 
 int recording_swap_device(struct recording *recording, const struct swap_device_fact *device)

@@ -14,6 +14,7 @@
 #include "recording/hits.h"
 #include "session/cpu_samples.h"
 #include "session/fills.h"
+#include "session/huge_looks.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
 #include "session/reads.h"
@@ -56,6 +57,11 @@ static void giveback_ended(void *state, pid_t pid)
 static void sampled_ended(void *state, pid_t pid)
 {
 	sampled_forget(state, pid);
+}
+
+static void huge_looks_ended(void *state, pid_t pid)
+{
+	huge_looks_end(state, pid);
 }
 
 /* Where they begin is in targets_thresholds.c: that takes the process's environment. */
@@ -117,6 +123,10 @@ static void observe(const struct consumers *consumers, const struct consumers_co
 		  .executed = sampled_ended,
 		  .exited = sampled_ended },
 		{ .moment = WITH_RECORDS,
+		  .state = consumers->huge_looks,
+		  .executed = huge_looks_ended,
+		  .exited = huge_looks_ended },
+		{ .moment = WITH_RECORDS,
 		  .state = consumers->giveback,
 		  .forked = giveback_forked,
 		  .executed = giveback_ended,
@@ -157,6 +167,7 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->reads =
 		reads_new(config->recording, bpf->maps.file_reads, bpf->maps.file_reads_spare);
 	consumers->fills = fills_new();
+	consumers->huge_looks = huge_looks_new();
 	consumers->latency = latency_new();
 	consumers->samples =
 		cpu_samples_new(bpf_map__fd(bpf->maps.stacks), bpf_map__fd(bpf->maps.store_loops),
@@ -177,6 +188,7 @@ void consumers_free(struct consumers *consumers)
 	sampled_free(consumers->sampled);
 	reads_free(consumers->reads);
 	fills_free(consumers->fills);
+	huge_looks_free(consumers->huge_looks);
 	latency_free(consumers->latency);
 	cpu_samples_free(consumers->samples);
 	ledger_free(consumers->ledger);

@@ -33,6 +33,7 @@ struct consumers {
 	struct sampled *sampled;
 	struct reads *reads;
 	struct fills *fills;
+	struct huge_looks *huge_looks;
 	struct latency *latency;
 	struct cpu_samples *samples;
 	struct hit_counts *hits;

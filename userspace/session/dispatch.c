@@ -21,6 +21,7 @@
 #include "session/consumers.h"
 #include "session/cpu_samples.h"
 #include "session/fills.h"
+#include "session/huge_looks.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
 #include "session/reads.h"
@@ -112,6 +113,7 @@ static void on_run(struct dispatch *dispatch, const void *record)
 	if (swap_devices_count(dispatch->swap_devices))
 		reads_fault(consumers->reads, &run);
 	fills_fault(consumers->fills, &run);
+	huge_looks_fault(consumers->huge_looks, &run);
 	ledger_run(consumers->ledger, &run);
 }
 

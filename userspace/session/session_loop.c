@@ -18,6 +18,7 @@
 #include "memtoll.skel.h"
 #include "probes/syscalls.h"
 #include "session/consumers.h"
+#include "session/huge_looks.h"
 #include "session/slice_writer.h"
 #include "session/watchdog.h"
 #include "targets/targets.h"
@@ -231,6 +232,7 @@ int session_run(struct session *session)
 		session_move_window(session, now_ns());
 		keep_up(session);
 		now = now_ns();
+		huge_looks_look(session->consumers->huge_looks, now);
 		if (session->config.cgroup && !follow_cgroup(session, now))
 			break;
 		if (now - session->sizes_read_ns >= SIZES_NS) {

@@ -29,6 +29,7 @@
 #include "session/consumers.h"
 #include "session/cpu_samples.h"
 #include "session/fills.h"
+#include "session/huge_looks.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
 #include "session/reads.h"
@@ -647,6 +648,7 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 	write_runs(writer);
 	read_sums(writer);
 	keep_first_error(writer, reads_commit(consumers->reads, on_read_sum, writer));
+	keep_first_error(writer, huge_looks_write(consumers->huge_looks, recording));
 	keep_first_error(writer, fills_commit(consumers->fills, recording, consumers->areas));
 	write_walk_price(writer);
 	targets_each(writer->config.targets, write_target, writer);
