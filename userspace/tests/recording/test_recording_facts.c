@@ -40,6 +40,14 @@ static void test_same_key_sums(void **state)
 		.stack_id = 5,
 		.sum = { .calls = 5, .bytes = 7, .cpu_ns = 11, .failed = 1 }
 	};
+	const struct sample_fact sample = {
+		.pid = 42,
+		.place = "user",
+		.in_call = "",
+		.stack_id = 5,
+		.allocated_call = "",
+		.samples = 29,
+	};
 	struct recording *recording;
 	char *path = in_directory("sums");
 	int round, slice;
@@ -54,7 +62,7 @@ static void test_same_key_sums(void **state)
 			assert_int_equal(recording_fault(recording, &fault), 0);
 			assert_int_equal(recording_block(recording, &block), 0);
 			assert_int_equal(recording_map_call(recording, &map), 0);
-			assert_int_equal(recording_sample(recording, 42, "user", "", 5, 29), 0);
+			assert_int_equal(recording_sample(recording, &sample), 0);
 			assert_int_equal(recording_hit(recording, 42, "malloc", 31), 0);
 			assert_int_equal(recording_loss(recording, "ring_block", 37), 0);
 			assert_int_equal(add_counters(recording, 41, 43, 47), 0);
