@@ -47,6 +47,15 @@ static __always_inline bool handler_is_asked(const struct area_cache *area, int 
 	return area->flags & flags;
 }
 
+/* fallocate() makes pages of shared memory without content: the first fault on one clears it. */
+static __always_inline bool has_content(__u64 folio)
+{
+	__u64 flags;
+
+	return bpf_probe_read_kernel(&flags, sizeof(flags), (void *)folio) ||
+	       (flags & 1ULL << bpf_core_enum_value(enum pageflags, PG_uptodate));
+}
+
 /*
  * The page-table entry says nothing. The page cache of the file behind the area does: there is the
  * page itself, or none. Of shared memory it may have the page's place on swap, of the same form as
@@ -77,7 +86,8 @@ static __always_inline __u8 class_of_empty(const struct area_cache *area, struct
 			fault->walked.entry = entry;
 			return FAULT_SWAP;
 		}
-		if (cached == CACHED_NOTHING && area->tmpfs && !copies)
+		if (area->tmpfs && !copies &&
+		    (cached == CACHED_NOTHING || (cached == CACHED_FOLIO && !has_content(entry))))
 			return FAULT_SHARED_ZERO;
 	}
 	switch (area->area) {

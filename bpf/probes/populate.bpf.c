@@ -126,7 +126,7 @@ static __always_inline __u8 anonymous_class(const struct thread *thread, const _
 	/* Read only, and the shared zero page is mapped. */
 	if (thread->map.may_populate &&
 	    (thread->populated.reads || (faults > 4 * RSS_BATCH && 2 * grown[RSS_ANON] < faults)))
-		return FAULT_ZERO_READ;
+		return FAULT_READ_POPULATED;
 	return FAULT_ZERO_POPULATED;
 }
 

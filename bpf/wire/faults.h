@@ -26,7 +26,8 @@ enum memtoll_fault_class {
 	FAULT_FILE_POPULATED = 17,   /* a file's page, mapped in */
 	FAULT_COW_POPULATED = 18,    /* a copy of a file's page */
 	FAULT_SHARED_POPULATED = 19, /* a page of shared memory that was there */
-	FAULT_CLASSES = 20,	     /* userspace knows one more: events/refined.h */
+	FAULT_READ_POPULATED = 20,   /* the shared zero page, mapped for a read */
+	FAULT_CLASSES = 21,	     /* userspace knows one more: events/refined.h */
 };
 
 /* The kind of memory area a fault fell in. */

@@ -52,6 +52,7 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 		[FAULT_FILE_POPULATED] = "file_populated",
 		[FAULT_COW_POPULATED] = "cow_populated",
 		[FAULT_SHARED_POPULATED] = "shared_populated",
+		[FAULT_READ_POPULATED] = "read_populated",
 		[FAULT_SWAP_ZSWAP] = "swap_minor",
 		[FAULT_SWAP_ZERO] = "swap_minor",
 		[FAULT_USER] = "user",

@@ -286,6 +286,7 @@ INSERT INTO fault_class VALUES
 	('file_populated',   'file.fault',  0),
 	('cow_populated',    'cow',         1),
 	('shared_populated', 'file.fault',  0),	-- shared memory that was there already
+	('read_populated',   'zero.kernel', 0),	-- the shared zero page is mapped: nothing is cleared
 	('user',         'fault.user',  0),	-- userfaultfd: a handler in user mode brings the
 						-- page, or allows the write
 	-- NUMA hints, device memory, pages that are moved, spurious faults: nothing is known to be

@@ -198,6 +198,27 @@ static void test_empty_entry_of_shared_memory(void **state)
 }
 
 /* What is in the page cache's tree was not found: the end of the fault alone tells. */
+/* fallocate() made it: it is in the page cache, but not cleared yet. */
+static void test_page_without_content(void **state)
+{
+	static struct folio folio;
+	int filled;
+
+	for (filled = 0; filled < 2; filled++) {
+		__u64 flags = filled ? 1ULL << PG_uptodate : 0;
+
+		begin(SHARED_MEMORY);
+		kernel_object(&folio, sizeof(folio));
+		memcpy((void *)&folio, &flags, sizeof(flags));
+		set_page(0);
+		cache_put(&file.cache, (PAGE - AREA_START) / MEMTOLL_PAGE_SIZE + OFFSET, 0,
+			  (__u64)&folio);
+		fault_at(PAGE, IP, WRITES);
+		assert_int_equal(end_fault(MIN).fault_class,
+				 filled ? FAULT_SHARED : FAULT_SHARED_ZERO);
+	}
+}
+
 static void test_page_cache_is_unknown(void **state)
 {
 	begin(SHARED_MEMORY);
@@ -537,6 +558,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_empty_entry),
 		cmocka_unit_test(test_empty_entry_of_shared_memory),
+		cmocka_unit_test(test_page_without_content),
 		cmocka_unit_test(test_page_cache_is_unknown),
 		cmocka_unit_test(test_present_entry),
 		cmocka_unit_test(test_userfaultfd),
