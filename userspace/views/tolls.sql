@@ -577,6 +577,8 @@ present AS (
 		COALESCE(s.clear_ns, 0.0) AS clear_ns, COALESCE(s.blocked_ns, 0.0) AS blocked_ns,
 		CASE k.toll WHEN 'zero.kernel' THEN d.doubt_ns ELSE 0.0 END AS doubt_ns,
 		c.fault_ns,
+		SUM(CASE WHEN r.toll IS NOT NULL THEN COALESCE(s.time_ns, 0.0) ELSE 0.0 END)
+			OVER () AS stored_ns,
 		r.low * o.cpu_ns AS app_low_ns, r.high * o.cpu_ns AS app_high_ns, r.high_user,
 		-- Of nothing that happened the sum is none.
 		COALESCE(SUM(CASE WHEN k.not_captured IS NULL THEN s.time_ns END) OVER (), 0.0)
@@ -592,7 +594,7 @@ bounded AS (
 			- MAX(0.0, whole_ns - observed_ns) * time_ns / MAX(whole_ns, 1.0))
 				AS sure_ns,
 		(CASE WHEN app_high_ns IS NOT NULL THEN MAX(time_ns, MIN(app_high_ns, high_user
-				* (time_ns + MAX(0.0, observed_ns - whole_ns))))
+				* (stored_ns + MAX(0.0, observed_ns - whole_ns))))
 			ELSE time_ns + error_ns END) * (1 + wider) + doubt_ns AS high_ns
 	FROM present
 ),
