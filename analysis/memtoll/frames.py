@@ -92,7 +92,7 @@ STACK_JOINS: Final = (
 FRAMES: Final = (
     Frame(
         "toll",
-        "The toll table: one row for each of the fourteen tolls, in the report's order.",
+        "The toll table: one row for each of the fifteen tolls, in the report's order.",
         "temp.toll ORDER BY position",
         (
             category("toll", "index: what is paid for"),
@@ -123,6 +123,13 @@ FRAMES: Final = (
                 "reread_factor",
             ),
             text("not_captured", "why this run could not see it; NA where it did"),
+            Column(
+                "bytes_estimated",
+                "boolean",
+                "",
+                "zero.app, copy.app: bytes go by their time; NA where it was not captured",
+                "bytes_estimated",
+            ),
         ),
         view="toll",
         index="toll",

@@ -119,7 +119,7 @@ def test_frames_lists_all(cli: Cli, heap_blocks: Path) -> None:
         assert f"\n{frame.name}: " in "\n" + done.stdout
         for column in frame.columns:
             assert f"  {column.name} " in done.stdout
-    assert "toll (12 rows)" in cli("frames", heap_blocks, "--name", "toll").stdout
+    assert "toll (15 rows)" in cli("frames", heap_blocks, "--name", "toll").stdout
 
 
 def started(*words: str | Path, **options: int) -> subprocess.Popen[str]:
