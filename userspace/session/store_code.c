@@ -68,6 +68,19 @@ static size_t read_code(pid_t pid, uint64_t ip, uint8_t *bytes, size_t *at)
 	return len;
 }
 
+/* Whether a place is what a function returns to that store_loop_waits(). */
+static bool is_waited_for(pid_t pid, uint64_t ip, const uint8_t *bytes, size_t at)
+{
+	uint8_t callee[STORE_LOOP_WINDOW];
+	int32_t disp;
+
+	if (at < 5 || bytes[at - 5] != 0xe8)
+		return false;
+	memcpy(&disp, bytes + at - 4, sizeof(disp));
+	return !target_memory_read(pid, ip + (uint64_t)(int64_t)disp, callee, sizeof(callee)) &&
+	       store_loop_waits(callee, sizeof(callee));
+}
+
 static void decode(struct store_code *code, struct known *known)
 {
 	uint8_t bytes[2 * STORE_LOOP_WINDOW];
@@ -78,6 +91,11 @@ static void decode(struct store_code *code, struct known *known)
 	if (!len)
 		return;
 	store_loop_find(bytes, len, at, &loop);
+	if (loop.kind == STORE_NONE &&
+	    is_waited_for((pid_t)known->key.tgid, known->key.ip, bytes, at)) {
+		loop.kind = STORE_FILL;
+		loop.value = VALUE_ZERO;
+	}
 	known->by.kind = loop.kind;
 	known->by.value = loop.value;
 	known->by.bytes_per_16_cycles = loop.bytes_per_16_cycles;

@@ -178,6 +178,36 @@ static void test_behind_string(void **state)
 	assert_int_equal(loop.wire.base, 7);
 }
 
+CODE(waiting, "xor %eax, %eax\n rep stosq\n mov %rdx, %rdi", "call waiting",
+     "mov (%rsp), %rax\n ret");
+CODE(not_cleared, "rep stosq\n mov %rdx, %rdi", "mov (%rsp), %rcx", "ret");
+CODE(elsewhere, "xor %eax, %eax\n rep stosq\n mov %rdx, %rdi", "mov (%rsi), %rcx", "ret");
+CODE(jumped, "xor %eax, %eax\n rep stosq\n jz 1f\n", "mov (%rsp), %rcx", "1: ret");
+
+/* What reads the stack behind a rep stos waits for its stores, and so does the return. */
+static void test_waiting_for_string(void **state)
+{
+	struct store_loop loop;
+
+	(void)state;
+#define JUDGE(name) \
+	store_loop_find(name, (size_t)(name##_end - name), (size_t)(name##_to - name), &loop)
+	JUDGE(waiting);
+	assert_int_equal(loop.kind, STORE_FILL);
+	assert_int_equal(loop.value, VALUE_ZERO);
+	assert_int_equal(loop.head, 2);
+	JUDGE(not_cleared);
+	assert_int_equal(loop.kind, STORE_NONE);
+	JUDGE(elsewhere);
+	assert_int_equal(loop.kind, STORE_NONE);
+	JUDGE(jumped);
+	assert_int_equal(loop.kind, STORE_NONE);
+	assert_true(store_loop_waits(waiting, (size_t)(waiting_end - waiting)));
+	assert_false(store_loop_waits(not_cleared, (size_t)(not_cleared_end - not_cleared)));
+	assert_false(store_loop_waits(jumped, (size_t)(jumped_end - jumped)));
+	assert_false(store_loop_waits(waiting, (size_t)(waiting_to - waiting)));
+}
+
 /* Whatever the bytes are, nothing is read behind them. */
 static void test_any_bytes(void **state)
 {
@@ -196,15 +226,15 @@ static void test_any_bytes(void **state)
 		}
 		store_loop_find(code, seed % (sizeof(code) + 1), seed >> 32 & 127, &loop);
 		assert_true(loop.wire.words <= STORE_WORDS);
+		store_loop_waits(code, seed % (sizeof(code) + 1));
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_instruction),
-		cmocka_unit_test(test_straight_row),
-		cmocka_unit_test(test_behind_string),
+		cmocka_unit_test(test_each_instruction), cmocka_unit_test(test_straight_row),
+		cmocka_unit_test(test_behind_string),	 cmocka_unit_test(test_waiting_for_string),
 		cmocka_unit_test(test_any_bytes),
 	};
 
