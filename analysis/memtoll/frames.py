@@ -526,7 +526,12 @@ FRAMES: Final = (
         (
             number("rank", "1", "index: 1 is the most expensive", "x.rank"),
             number("pid", "1", "process", "x.pid"),
-            category("how", "munmap, brk, dontneed or free (madvise), fixed (a mapping over it), heap (of an arena)", "x.how"),
+            category(
+                "how",
+                "munmap, brk, dontneed or free (madvise), fixed (a mapping over it), heap (of an arena),"
+                " stack and stack_unmapped (of a thread)",
+                "x.how",
+            ),
             category("call", "allocator function that gave it back; '' the program itself", "x.gave_call"),
             category("got_call", "function that got most of it again; '' it was only touched", "x.got_call"),
             category("allocator", "kind of allocator that gave it back; '' none", "x.allocator"),

@@ -40,9 +40,6 @@
 #define HEAP_MAX (64ULL << 20)
 #define ARENA_OFFSET_MAX 256 /* bytes of heap_info before the arena of a first heap */
 
-/* A thread's stack with its thread control block on top is not larger than this. */
-#define THREAD_STACK_MAX (256ULL << 20)
-
 struct area_query {
 	__u64 start;
 	__u64 end;

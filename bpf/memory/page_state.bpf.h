@@ -8,6 +8,9 @@
 #include "state/fault_order.bpf.h"
 #include "state/open_fault.bpf.h"
 
+/* A thread's stack with its thread control block on top is not larger than this. */
+#define THREAD_STACK_MAX (256ULL << 20)
+
 /* include/uapi/linux/magic.h: file systems of memory. */
 #define TMPFS_SUPER_MAGIC 0x01021994UL
 #define HUGETLBFS_SUPER_MAGIC 0x958458f6UL

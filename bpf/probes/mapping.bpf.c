@@ -40,9 +40,19 @@
 
 SUM_TABLE(map_calls, 32768, 1024, struct memtoll_map_key, struct memtoll_map_sum);
 
+#define MAP_STACK_FLAG 0x20000
+#define MADV_DONTNEED_CODE 4
+
+/*
+ * How far above what a thread gives back of its stack at its end its stack pointer is: glibc leaves
+ * PTHREAD_STACK_MIN, 16 KiB, and the page it is on (advise_stack_range(), nptl/allocatestack.c).
+ */
+#define STACK_LEFT_MAX (64ULL << 10)
+
 static __always_inline __u16 mmap_flags(__u64 prot, __u64 flags)
 {
 	__u16 result = (flags & MAP_FIXED_FLAGS ? MAPPING_FIXED : 0) |
+		       (flags & MAP_STACK_FLAG ? MAPPING_STACK : 0) |
 		       (flags & MAP_POPULATE_FLAGS ? MAPPING_POPULATE : 0);
 
 	if (flags & MAP_ANONYMOUS)
@@ -57,6 +67,24 @@ static __always_inline __u64 map_file(const struct open_map_call *map, __u64 fd)
 	if (map->map_fn != MAP_FN_MMAP || (map->flags & MAPPING_ANONYMOUS))
 		return 0;
 	return current_file(fd);
+}
+
+/*
+ * A thread's own stack, but for what is in use, is given back: nobody but the C library does that,
+ * at the thread's end. The names of what it does there are in no symbol table of most systems.
+ */
+static __always_inline bool gives_own_stack(struct task_struct *task,
+					    const struct open_map_call *map, __u64 sp)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 end = map->addr + map->len, control_block = task->thread.fsbase;
+
+	return map->map_fn == MAP_FN_MADVISE && map->arg == MADV_DONTNEED_CODE && sp >= end &&
+	       sp - end < STACK_LEFT_MAX && control_block >= sp &&
+	       control_block - map->addr <= THREAD_STACK_MAX;
+#else
+	return false;
+#endif
 }
 
 /*
@@ -110,7 +138,8 @@ int map_enter(struct sys_enter_args *ctx)
 	map->major = 0;
 	map->reclaim_cpu_ns = 0;
 	map->flags =
-		map->map_fn == MAP_FN_MMAP ? mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) : 0;
+		map->map_fn == MAP_FN_MMAP ? mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) :
+		gives_own_stack(task, map, PT_REGS_SP(regs)) ? MAPPING_STACK : 0;
 	file = map_file(map, PT_REGS_PARM5_SYSCALL(regs));
 	populate_begin(thread, file);
 	if (maps_shared_memory(map->arg, PT_REGS_PARM4_SYSCALL(regs), file))

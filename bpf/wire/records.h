@@ -151,6 +151,7 @@ _Static_assert(sizeof(struct memtoll_new_stack) == 16, "wire size of struct memt
 #define MAPPING_ANONYMOUS (1U << 1) /* mmap of MAP_ANONYMOUS, or of shared memory */
 #define MAPPING_FIXED (1U << 2)	    /* mmap of MAP_FIXED */
 #define MAPPING_POPULATE (1U << 3)  /* mmap of MAP_POPULATE or MAP_LOCKED */
+#define MAPPING_STACK (1U << 4)	    /* mmap of MAP_STACK; madvise of the thread's own stack */
 
 struct memtoll_mapping {
 	__u32 kind;

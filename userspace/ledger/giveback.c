@@ -27,7 +27,8 @@
 const char *giveback_how_name(enum giveback_how how)
 {
 	static const char *const names[GIVEBACK_HOWS] = { "munmap", "brk",   "dontneed",
-							  "free",   "fixed", "heap" };
+							  "free",   "fixed", "heap",
+							  "stack",  "stack_unmapped" };
 
 	return how < GIVEBACK_HOWS ? names[how] : "";
 }
@@ -268,7 +269,9 @@ static void on_madvise(struct giveback *giveback, struct process *process,
 	case ADVICE_DONTNEED:
 	case ADVICE_DONTNEED_LOCKED:
 	case ADVICE_REMOVE:
-		released_add(giveback, process, mapping, GIVEBACK_DONTNEED, mapping->addr, end);
+		released_add(giveback, process, mapping,
+			     mapping->flags & MAPPING_STACK ? GIVEBACK_STACK : GIVEBACK_DONTNEED,
+			     mapping->addr, end);
 		break;
 	case ADVICE_FREE:
 		released_add(giveback, process, mapping, GIVEBACK_FREE, mapping->addr, end);

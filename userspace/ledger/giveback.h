@@ -26,7 +26,9 @@ enum giveback_how {
 	GIVEBACK_FREE = 3,     /* MADV_FREE: gone when memory is short */
 	GIVEBACK_FIXED = 4,    /* mmap of MAP_FIXED over memory in use */
 	GIVEBACK_HEAP = 5,     /* munmap of a whole heap of one of glibc's arenas */
-	GIVEBACK_HOWS = 6,
+	GIVEBACK_STACK = 6,    /* a thread's stack, by MADV_DONTNEED at the thread's end */
+	GIVEBACK_STACK_UNMAPPED = 7, /* munmap of what was mapped as a thread's stack */
+	GIVEBACK_HOWS = 8,
 };
 
 const char *giveback_how_name(enum giveback_how how);

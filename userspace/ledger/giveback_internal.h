@@ -44,6 +44,7 @@ struct extent {
 	struct pool *pool; /* NULL: not followed */
 	uint64_t used_pages;
 	bool arena; /* an arena's heap may be made of it */
+	bool stack; /* a thread's, as it was mapped */
 };
 
 /* A call that released pages, and how. */

@@ -130,6 +130,23 @@ static void split_extent(struct giveback *giveback, struct process *process, uin
 	giveback_range_put(giveback, process->extents, &rest->range);
 }
 
+/* A thread gave its stack back before that was unmapped: it comes again in the next one. */
+static void keep_released_stack(struct process *process, const struct extent *extent)
+{
+	uint64_t start = extent->range.start, end = extent->range.end;
+	struct range *range;
+
+	while (start < end && (range = range_overlapping(process->released, start, end))) {
+		const struct release *release = &((struct released_range *)range)->first;
+		uint64_t from = MAX(start, range->start), to = MIN(end, range->end);
+
+		start = range->end;
+		if (release->how == GIVEBACK_STACK)
+			pool_add(extent->pool, &release->by, release->how,
+				 pagebits_released(process->bits, from, to));
+	}
+}
+
 /* mapping: the call that unmapped; NULL: something else is there, so a record is missing. */
 static void unmap(struct giveback *giveback, struct process *process,
 		  const struct memtoll_mapping *mapping, uint64_t start, uint64_t end)
@@ -147,7 +164,9 @@ static void unmap(struct giveback *giveback, struct process *process,
 		uint64_t bytes = range->end - range->start;
 
 		extent->used_pages = MIN(extent->used_pages, bytes / PAGE);
-		how = is_arena_heap(extent) ? GIVEBACK_HEAP : GIVEBACK_MUNMAP;
+		how = is_arena_heap(extent) ? GIVEBACK_HEAP :
+		      extent->stack	    ? GIVEBACK_STACK_UNMAPPED :
+					      GIVEBACK_MUNMAP;
 		if (range->fn && !extent->arena)
 			range_of_size_add(&process->mapped, 0, bytes);
 		if (mapping && extent->pool) {
@@ -155,6 +174,8 @@ static void unmap(struct giveback *giveback, struct process *process,
 				sum = giveback_called(giveback, mapping, how);
 			sum->largest_bytes = MAX(sum->largest_bytes, bytes);
 			sum->gave_pages += extent->used_pages;
+			if (extent->stack)
+				keep_released_stack(process, extent);
 			pool_add(extent->pool, &by, how, extent->used_pages);
 			remember_extent(process, extent, mapping->start_ns);
 		} else if (mapping) {
@@ -197,6 +218,7 @@ void extents_mmap(struct giveback *giveback, struct process *process,
 	extent->range.fn = mapping->in_fn;
 	extent->pool = pool_of(giveback, process, mapping);
 	extent->arena = may_be_arena(mapping);
+	extent->stack = mapping->flags & MAPPING_STACK;
 	if (giveback_range_put(giveback, process->extents, &extent->range) && mapping->in_fn &&
 	    !extent->arena)
 		range_of_size_add(&process->mapped, end - start, 0);
@@ -288,8 +310,9 @@ void extents_use(struct giveback *giveback, struct process *process, const struc
 				extent->used_pages += pages;
 			continue;
 		}
-		got.stack = extent->range.stack_id;
-		got.fn = extent->range.fn;
+		/* Of a thread's stack it says nothing who made the thread. */
+		got.stack = extent->stack ? run->stack_id : extent->range.stack_id;
+		got.fn = extent->stack ? run->in_fn : extent->range.fn;
 		pool_take(giveback, extent->pool, run, &got, pages - old);
 		last = pool_last(extent->pool);
 		if (inside) {

@@ -155,7 +155,7 @@ THRESHOLD = {
 
 GIVEBACK = {
     "pid": int,
-    "how": OneOf(("munmap", "brk", "dontneed", "free", "fixed", "heap")),
+    "how": OneOf(("munmap", "brk", "dontneed", "free", "fixed", "heap", "stack", "stack_unmapped")),
     "gave_call": OneOf(("", *CALLS)),
     "got_call": OneOf(("", *CALLS, "mmap")),
     "allocator": OneOf(("", "glibc", "musl", "jemalloc", "tcmalloc", "mimalloc", "go", "unknown")),

@@ -481,7 +481,8 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('*_storm_allocator', 'x', 'allocator', 'giveback_kind'),
 ('*_storm_how', 'x',
 	'CASE how WHEN ''dontneed'' THEN ''madvise'' WHEN ''free'' THEN ''madvise''
-	WHEN ''fixed'' THEN ''mmap'' WHEN ''heap'' THEN ''munmap'' ELSE how END',
+	WHEN ''fixed'' THEN ''mmap'' WHEN ''heap'' THEN ''munmap''
+	WHEN ''stack'' THEN ''madvise'' WHEN ''stack_unmapped'' THEN ''munmap'' ELSE how END',
 	'giveback_kind'),
 ('*_storm_threshold', 'e', 'threshold', 'giveback_kind');
 

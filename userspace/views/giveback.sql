@@ -91,7 +91,8 @@ timed AS MATERIALIZED (
 	LEFT JOIN frame f ON f.frame_id = s.frame_id
 	LEFT JOIN mapping m ON m.pid = g.pid AND m.in_call IN (g.gave_call, '')
 		AND m.stack_id = g.gave_stack AND m.call = CASE g.how WHEN 'munmap' THEN 'munmap'
-			WHEN 'heap' THEN 'munmap' WHEN 'brk' THEN 'brk' WHEN 'fixed' THEN 'mmap'
+			WHEN 'heap' THEN 'munmap' WHEN 'stack_unmapped' THEN 'munmap'
+			WHEN 'brk' THEN 'brk' WHEN 'fixed' THEN 'mmap'
 			ELSE 'madvise' END
 )
 SELECT ROW_NUMBER() OVER (ORDER BY t.again_bytes > 0 DESC, t.again_ns + t.gave_ns DESC,
@@ -113,7 +114,7 @@ WHERE t.gave_bytes > 0 OR t.again_bytes > 0;
 -- What can be done about it: of each kind the process that it costs most, all its sites together,
 -- named by the most expensive one. kind: trim (glibc's heap: brk, madvise in arenas), heap (of an
 -- arena of glibc: a second one, that goes whole), map (glibc's blocks with a mapping of their own),
--- purge (jemalloc), other (other allocators), own (the program itself, with trim_call where it
+-- purge (jemalloc), other (other allocators), stack (the C library, of threads' stacks), own (the program itself, with trim_call where it
 -- calls malloc_trim). memset_ns: what calloc would memset, were the memory kept. threads: most of
 -- it by other threads than the first, which have arenas of their own.
 --
@@ -126,7 +127,12 @@ WHERE t.gave_bytes > 0 OR t.again_bytes > 0;
 CREATE VIEW giveback_storm AS
 WITH
 kinds AS MATERIALIZED (
-	SELECT g.*, CASE WHEN g.allocator = '' THEN 'own'
+	SELECT g.*, CASE WHEN g.how = 'stack' THEN 'stack'
+		-- a program may have stacks of its own
+		WHEN g.how = 'stack_unmapped' AND EXISTS (SELECT 1 FROM stack_frame s
+			WHERE s.stack_id = g.gave_stack AND s.depth = 1
+			AND s.frame_id IN (SELECT frame_id FROM library_frame)) THEN 'stack'
+		WHEN g.allocator = '' THEN 'own'
 		WHEN g.allocator = 'glibc' AND g.how = 'munmap' THEN 'map'
 		WHEN g.allocator = 'glibc' AND g.how = 'heap' THEN 'heap'
 		WHEN g.allocator = 'glibc' THEN 'trim'
@@ -196,7 +202,8 @@ SELECT k.column1 AS kind, s.time_ns, s.again_ns, s.gave_ns, s.calls, s.gave_byte
 	s.again_bytes_per_s, s.twice_bytes, s.again_faults, s.largest_bytes, s.span_bytes,
 	s.threshold, s.allocator, s.gave_call, s.got_call, s.how, s.memset_ns, s.gave_place,
 	s.got_place
-FROM (VALUES ('trim'), ('heap'), ('map'), ('purge'), ('other'), ('own')) k
+FROM (VALUES ('trim'), ('heap'), ('map'), ('purge'), ('other'), ('stack'),
+	('own')) k
 LEFT JOIN giveback_storm s ON s.kind = k.column1;
 
 -- All as one row, for the conditions of the advice. *_storm: it happens again and again.
@@ -207,17 +214,23 @@ SELECT
 	MAX(CASE kind WHEN 'map' THEN pid END) AS map_pid,
 	MAX(CASE kind WHEN 'purge' THEN pid END) AS purge_pid,
 	MAX(CASE kind WHEN 'other' THEN pid END) AS other_pid,
+	MAX(CASE kind WHEN 'stack' THEN pid END) AS stack_pid,
 	MAX(CASE kind WHEN 'trim' THEN storm END) AS trim_storm,
 	MAX(CASE kind WHEN 'heap' THEN storm END) AS heap_storm,
 	MAX(CASE kind WHEN 'map' THEN storm END) AS map_storm,
 	MAX(CASE kind WHEN 'purge' THEN storm END) AS purge_storm,
 	MAX(CASE kind WHEN 'other' THEN storm END) AS other_storm,
+	MAX(CASE kind WHEN 'stack' THEN storm END) AS stack_storm,
 	MAX(CASE kind WHEN 'own' THEN storm END) AS own_storm,
 	COALESCE(MAX(CASE kind WHEN 'trim' THEN time_ns - memset_ns END), 0.0) AS trim_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'heap' THEN time_ns - memset_ns END), 0.0) AS heap_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'map' THEN time_ns - memset_ns END), 0.0) AS map_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'purge' THEN time_ns END), 0.0) AS purge_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'other' THEN time_ns END), 0.0) AS other_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'stack' THEN time_ns END), 0.0) AS stack_storm_ns,
+	COALESCE((SELECT SUM(calls) FROM giveback_site WHERE how = 'stack'), 0) AS stacks_given,
+	COALESCE((SELECT SUM(calls) FROM giveback_site WHERE how = 'stack_unmapped'), 0)
+		AS stacks_unmapped,
 	COALESCE(MAX(CASE kind WHEN 'own' THEN time_ns END), 0.0) AS own_storm_ns,
 	COALESCE(SUM(CASE WHEN storm THEN again_ns END), 0.0) AS storm_again_ns,
 	COALESCE(SUM(CASE WHEN storm AND kind IN ('trim', 'heap', 'map') THEN gave_ns END),

@@ -215,6 +215,46 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
 ('allocator-storm', 2, 3, '1', 'musl',
 'musl has no setting for it: another allocator may keep such blocks.');
 
+INSERT INTO advice_figure (name, kind, expression) VALUES
+('stacks_given', 'c', 'stacks_given'), ('stacks_unmapped', 'c', 'stacks_unmapped');
+
+INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
+'stack-storm', 'threads'' stacks are given back and used again',
+'stack_pid',
+'stack_storm',
+'stack_storm_ns / base_ns',
+'{stacks_given} threads gave back {stack_storm_gave} of their stacks, and {stacks_unmapped} stacks
+	were unmapped; {stack_storm_again} came again ({stack_storm_per_s} a second), in
+	{stack_storm_faults} faults: {stack_storm_again_time}, and {stack_storm_gave_time} in the
+	calls.',
+'Threads that are kept hold what they have used of their stacks.',
+'When a thread ends, glibc gives the pages of its stack back to the kernel (MADV_DONTNEED), but for
+	the topmost 16 KiB, and keeps the stack itself for the next thread. What that uses of it
+	faults in again, a page at a time, each cleared by the kernel. Where more than 40 MiB of
+	stacks are kept, five of the usual 8 MiB, the oldest are unmapped, and the next thread has
+	to map one, protect it and fault all of it in.
+
+	A pool of threads that lives on pays for its stacks once. Buffers of a megabyte are better
+	off in the heap than on the stack, where they are kept between two uses. Stacks that the
+	program makes itself (pthread_attr_setstack) are not given back.
+
+	Up to 40 MiB are kept whatever the size: of smaller stacks (pthread_attr_setstacksize, or
+	ulimit -s) there are more. The tunable glibc.pthread.stack_cache_size (from 2.34 on) raises
+	that; it saves mapping and unmapping, not the pages, which are given back all the same.');
+INSERT INTO advice_text (code, part, choice, condition, allocator, since, text) VALUES
+('stack-storm', 1, 1, '1', '', 0,
+'A thread''s stack is given back to the kernel when the thread ends, by the C library, and the next
+	thread faults it in again, most at {stack_storm_got_place}: {stack_storm_again} were cleared
+	again for it, {stack_storm_per_s} a second. Keep the threads for the next piece of work (a
+	thread pool), or large buffers off the stack.'),
+('stack-storm', 2, 1, 'stacks_unmapped > 0', 'glibc', 2034,
+'{stacks_unmapped} stacks were unmapped, as no more than 40 MiB of them are kept: smaller ones
+	(pthread_attr_setstacksize, ulimit -s) or
+	GLIBC_TUNABLES=glibc.pthread.stack_cache_size=1073741824 save at least mapping them anew.'),
+('stack-storm', 2, 2, 'stacks_unmapped > 0', '', 0,
+'{stacks_unmapped} stacks were unmapped, as only so much of them is kept: of smaller ones
+	(pthread_attr_setstacksize, ulimit -s) more are used again.');
+
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'own-storm', 'the program gives memory back itself and uses it again',
 'own_storm',

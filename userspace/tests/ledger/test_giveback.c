@@ -291,6 +291,46 @@ static void test_heap_of_an_arena(void **state)
 	assert_int_equal(sum.thread_calls, 1);
 }
 
+static void stack_call(struct giveback *giveback, uint8_t map_fn, uint64_t pages, uint64_t arg,
+		       uint64_t at_ns)
+{
+	giveback_mapping(giveback, &(struct memtoll_mapping){
+					   .kind = EVENT_MAPPING,
+					   .tgid = PID,
+					   .map_fn = map_fn,
+					   .flags = MAPPING_STACK | MAPPING_ANONYMOUS,
+					   .addr = map_fn == MAP_FN_MMAP ? 0 : POOL,
+					   .len = pages * PAGE,
+					   .arg = arg,
+					   .result = map_fn == MAP_FN_MMAP ? (int64_t)POOL : 0,
+					   .start_ns = at_ns,
+					   .stack_id = map_fn == MAP_FN_MMAP ? GOT : GAVE,
+				   });
+}
+
+/* A thread's: most of it goes at the thread's end, the rest if the stack is not kept. */
+static void test_stack_of_a_thread_comes_again(void **state)
+{
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+
+	stack_call(giveback, MAP_FN_MMAP, 2048, 0, 1);
+	touch(giveback, POOL + 1024 * PAGE, 1024, 2);
+	stack_call(giveback, MAP_FN_MADVISE, 2043, 4, 3);
+	touch(giveback, POOL + 1940 * PAGE, 103, 4);
+	stack_call(giveback, MAP_FN_MADVISE, 2043, 4, 5);
+	stack_call(giveback, MAP_FN_MUNMAP, 2048, 0, 6);
+	stack_call(giveback, MAP_FN_MMAP, 2048, 0, 7);
+	touch(giveback, POOL + 1541 * PAGE, 507, 8);
+	sum = total_of(giveback, GIVEBACK_STACK);
+	assert_int_equal(sum.calls, 2);
+	assert_int_equal(sum.gave_pages, 1019 + 103);
+	/* The 5 pages that a thread keeps went with the mapping, last. */
+	assert_int_equal(sum.again_pages, 103 + 502);
+	/* The code that uses the stack, not who made the thread. */
+	assert_int_equal(sum.got_stack, TOUCH);
+}
+
 /* By the call that gave back: [1] of the other. */
 static void by_releaser(struct giveback *giveback, uint64_t other, uint64_t gave[2],
 			uint64_t again[2])
@@ -578,6 +618,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_heap_of_an_arena, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stack_of_a_thread_comes_again, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_two_releasers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_places_trim, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_releasers_and_late_news, setup, teardown),

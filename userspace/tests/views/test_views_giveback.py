@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from facts import FAULT_NS, MAP_INSIDE, MIB, PAGE, US, Facts, loop_stack
+from facts import FAULT_NS, MAP_INSIDE, MIB, MS, PAGE, US, Facts, loop_stack
 
 FAULTS = 1009
 CALLS = 13
@@ -220,3 +220,25 @@ def test_who_purges_by_itself(functions: tuple[str, ...], linkage: str, kind: st
     assert made.one("SELECT allocator, gave_call FROM giveback_site")["allocator"] == kind
     codes = [row["code"] for row in made.judged("finding", "SELECT code FROM finding")]
     assert ("purge-storm" in codes, "own-storm" in codes) == (kind == "jemalloc", kind == "")
+
+
+@pytest.mark.parametrize("how", ["stack", "stack_unmapped"])
+def test_stacks_of_threads_have_advice_of_their_own(how: str) -> None:
+    """Whether libc's functions have names or not; a program that makes stacks itself is the program."""
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.cpu(100 * MS)
+    libc = made.stack(("munmap", "", 0), ("", "", 0), ("main", "/srv/main.c", 7))
+    own = made.stack(("munmap", "", 0), ("drop", "/srv/fiber.c", 3), ("main", "/srv/main.c", 7))
+    touched = made.stack(("parse", "/srv/parse.c", 11))
+    for stack in (libc, own):
+        made.gave(how, stack, 101, 101 * MIB, gave_call="")
+        made.again(how, stack, touched, 25801, gave_call="", got_call="")
+    made.fault("zero", 2 * 25801, None)
+    rows = made.judged("finding", "SELECT * FROM finding ORDER BY position")
+    codes = {row["code"]: row["text"] for row in rows}
+    assert "most at parse.c:11 (parse)" in codes["stack-storm"]
+    assert ("stacks were unmapped" in codes["stack-storm"]) == (how == "stack_unmapped")
+    assert ("own-storm" in codes) == (how == "stack_unmapped")

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Stacks of threads, which the C library gives back when they end and the next threads fault in again.
+
+By what is done to them, as most systems have no names for the C library's own functions. getrusage(2) is
+the witness.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import MIB, PAGE, record, site_line, workload
+
+pytestmark = pytest.mark.root
+
+ROUNDS = 13
+KIB = 509
+# glibc: what a thread keeps, and how much of all stacks together.
+KEPT = 5
+CACHE = 40 * MIB
+STACK = 8 * MIB
+
+
+@pytest.mark.parametrize("threads", [3, 17], ids=["kept", "unmapped"])
+def test_stacks_come_again(out: Path, threads: int) -> None:
+    command = ["sh", "-c", f"ulimit -s {STACK // 1024}; exec $0 {ROUNDS} {threads} {KIB}", workload("thread_stacks")]
+    recording = record(out, command=command)
+    rows = recording.query("SELECT how, SUM(calls), SUM(gave_bytes), SUM(again_bytes) FROM giveback GROUP BY how")
+    calls = {how: count for how, count, _, _ in rows}
+    assert calls["stack"] == ROUNDS * threads
+    assert ("stack_unmapped" in calls) == (threads * STACK > CACHE)
+    assert "dontneed" not in calls
+    used = KIB * 1024 // PAGE
+    again = sum(came for how, _, _, came in rows if how.startswith("stack")) // PAGE
+    # Of all rounds but the first, as those threads find no stack that was used before.
+    assert again <= recording.witness[-1]["faults"] - threads * (used - KEPT)
+    assert again == pytest.approx((ROUNDS - 1) * threads * (used - KEPT), rel=0.1)
+    advice = {each["code"]: each["text"] for each in recording.report["verdict"]["advice"]}
+    assert f"thread_stacks.c:{site_line('thread_stacks.c', 'use')} (use)" in advice["stack-storm"]
+    assert "own-storm" not in advice
+    assert ("stack_cache_size" in advice["stack-storm"]) == (threads * STACK > CACHE)
