@@ -114,9 +114,10 @@ WHERE t.gave_bytes > 0 OR t.again_bytes > 0;
 -- What can be done about it: of each kind the process that it costs most, all its sites together,
 -- named by the most expensive one. kind: trim (glibc's heap: brk, madvise in arenas), heap (of an
 -- arena of glibc: a second one, that goes whole), map (glibc's blocks with a mapping of their own),
--- purge (jemalloc), other (other allocators), stack (the C library, of threads' stacks), own (the program itself, with trim_call where it
--- calls malloc_trim). memset_ns: what calloc would memset, were the memory kept. threads: most of
--- it by other threads than the first, which have arenas of their own.
+-- purge (jemalloc), other (other allocators), stack (of a thread, by the C library), own (the
+-- program itself, with trim_call where it calls malloc_trim). memset_ns: what calloc would memset,
+-- were the memory kept. threads: most of it by other threads than the first, which have arenas of
+-- their own.
 --
 -- threshold: glibc's mmap_threshold at the end of the recording. *_value: what stops it, or NULL
 -- where a setting may stay as it is. They are powers of two well above what was seen: what comes at

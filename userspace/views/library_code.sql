@@ -101,6 +101,10 @@ INSERT INTO library_code (what, pattern, besides, reason) VALUES
 ('function', 'xcalloc', '', 'the same'),
 ('function', 'xrealloc', '', 'the same'),
 ('function', 'xzalloc', '', 'the same'),
+('function', 'xmalloc(*', '', 'the same, in C++'),
+('function', 'xcalloc(*', '', 'the same'),
+('function', 'xrealloc(*', '', 'the same'),
+('function', 'xzalloc(*', '', 'the same'),
 ('function', 'g_malloc*', '', 'GLib: the same'),
 ('function', 'g_try_malloc*', '', 'GLib: calls malloc'),
 ('function', 'g_realloc*', '', 'GLib: calls realloc');
