@@ -152,14 +152,33 @@ bool malloc_par_find(pid_t pid, const struct mapping *mapping, uint64_t *address
 	return found;
 }
 
-bool malloc_par_read(pid_t pid, uint64_t address, uint64_t values[THRESHOLD_NAMES])
+/*
+ * no_dyn_threshold, two fields behind n_mmaps_max: where that lies differs from version to version,
+ * and it is found by its value, unless that has been set.
+ */
+static void read_pinned(const uint64_t *words, bool *pinned)
 {
-	uint64_t words[THRESHOLD_NAMES];
+	const uint32_t *halves = (const uint32_t *)words;
+	unsigned int i, found = 0, at = 0;
+
+	for (i = 8; i + 2 < 2 * WORDS; i++)
+		if (halves[i] == MMAPS_MAX) {
+			found++;
+			at = i + 2;
+		}
+	if (found == 1 && halves[at] <= 1)
+		*pinned = halves[at];
+}
+
+bool malloc_par_read(pid_t pid, uint64_t address, uint64_t values[THRESHOLD_NAMES], bool *pinned)
+{
+	uint64_t words[WORDS];
 	unsigned int i;
 
 	if (target_memory_read(pid, address, words, sizeof(words)))
 		return false;
 	for (i = 0; i < THRESHOLD_NAMES; i++)
 		values[order[i]] = words[i];
+	read_pinned(words, pinned);
 	return true;
 }

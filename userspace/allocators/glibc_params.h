@@ -22,7 +22,10 @@
  */
 bool malloc_par_find(pid_t pid, const struct mapping *mapping, uint64_t *address);
 
-/* The values, by enum threshold_name. False: not readable. */
-bool malloc_par_read(pid_t pid, uint64_t address, uint64_t values[THRESHOLD_NAMES]);
+/*
+ * The values, by enum threshold_name. False: not readable. pinned: whether they move no more, as a
+ * tunable or mallopt(3) has set one of them; left alone where that is not known.
+ */
+bool malloc_par_read(pid_t pid, uint64_t address, uint64_t values[THRESHOLD_NAMES], bool *pinned);
 
 #endif /* MEMTOLL_GLIBC_PARAMS_H */

@@ -110,7 +110,7 @@ static bool pins_threshold(const char *tunables)
 
 int allocator_record(struct recording *recording, pid_t pid, const struct allocator_module *module,
 		     enum allocator_linkage linkage, const char *unprobed,
-		     const struct bounds *threshold, const char *tunables)
+		     const struct bounds *threshold, bool pinned, const char *tunables)
 {
 	bool glibc = module->kind == ALLOCATOR_GLIBC;
 	GString *probed = g_string_new(NULL), *refused = g_string_new(NULL);
@@ -133,7 +133,7 @@ int allocator_record(struct recording *recording, pid_t pid, const struct alloca
 				   .mmap_threshold_high = glibc && threshold->high != UINT64_MAX ?
 								  (int64_t)threshold->high :
 								  -1,
-				   .dynamic = glibc ? !pins_threshold(own) : -1,
+				   .dynamic = glibc ? !pinned && !pins_threshold(own) : -1,
 				   .tunables = own,
 				   .linkage = allocator_linkage_name(linkage),
 			   });

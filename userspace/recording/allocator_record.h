@@ -22,6 +22,6 @@ char *tunables_read(pid_t pid);
  */
 int allocator_record(struct recording *recording, pid_t pid, const struct allocator_module *module,
 		     enum allocator_linkage linkage, const char *unprobed,
-		     const struct bounds *threshold, const char *tunables);
+		     const struct bounds *threshold, bool pinned, const char *tunables);
 
 #endif /* MEMTOLL_ALLOCATOR_RECORD_H */

@@ -70,6 +70,7 @@ static void begin_image(struct targets *targets, struct followed *followed, pid_
 		followed_detach(followed);
 	starting_end(g_steal_pointer(&followed->start), NULL);
 	followed->malloc_par = 0;
+	followed->pinned = false;
 	followed->images++;
 	followed->rest_until_ns = 0;
 }

@@ -341,7 +341,8 @@ int targets_record_allocators(struct targets *targets)
 
 			err = allocator_record(targets->config.recording, followed->target.pid,
 					       attached->module, attached->linkage,
-					       attached->unprobed, &threshold, followed->tunables);
+					       attached->unprobed, &threshold, followed->pinned,
+					       followed->tunables);
 		}
 	}
 	return err;

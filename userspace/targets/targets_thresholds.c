@@ -24,8 +24,8 @@ bool followed_uses_glibc(const struct followed *followed)
 
 void followed_look_at_thresholds(struct followed *followed)
 {
-	if (followed->malloc_par &&
-	    malloc_par_read(followed->target.pid, followed->malloc_par, followed->values))
+	if (followed->malloc_par && malloc_par_read(followed->target.pid, followed->malloc_par,
+						    followed->values, &followed->pinned))
 		followed->values_ns = now_ns();
 }
 

@@ -76,17 +76,23 @@ SELECT m.*,
 	-- of a stack, the process that it was first seen in
 	(SELECT pid FROM stack WHERE stack_id = m.kernel_stack) AS kernel_pid,
 	(SELECT pid FROM stack WHERE stack_id = m.mapper_stack) AS mapper_pid,
+	-- settings of glibc would keep what the kernel clears, and nothing else says so
+	m.kernel_freed >= 2 AND 2 * m.kernel_freed >= m.kernel_made AND m.churn_mapped >= 0.5
+		AND NOT g.glibc_storm AND (SELECT pid FROM stack WHERE stack_id = m.kernel_stack)
+			NOT IN (SELECT pid FROM glibc_pinned) AS churn_keeps,
 	(SELECT pid FROM stack WHERE stack_id = m.alloc_stack) AS alloc_pid, g.*
 FROM measure m JOIN giveback_weight g;
 
--- The allocator that a process really calls, of those it maps: the one with the most calls, where
--- there are calls. number: its version, major * 1000 + minor; 0: unknown.
+-- The allocator that a process really calls, of those it maps: one that is preloaded, which takes
+-- all calls (libc's were made by another program before it, as by env), else the one with the most
+-- calls, where there are calls. number: its version, major * 1000 + minor; 0: unknown.
 CREATE VIEW allocator_used AS
 WITH
 counted AS (SELECT pid, known_clearing AS glibc, SUM(calls) AS calls FROM call GROUP BY 1, 2),
 mapped AS (
-	SELECT pid, module, kind, version, kind = 'glibc' AS glibc FROM allocator
-	UNION ALL SELECT c.pid, '', 'glibc', '', 1 FROM counted c	-- only its rule is known
+	SELECT pid, module, kind, version, kind = 'glibc' AS glibc, linkage = 'preloaded' AS first
+	FROM allocator
+	UNION ALL SELECT c.pid, '', 'glibc', '', 1, 0 FROM counted c	-- only its rule is known
 	WHERE c.glibc AND NOT EXISTS (SELECT 1 FROM allocator a WHERE a.pid = c.pid
 		AND a.kind = 'glibc')
 )
@@ -97,7 +103,8 @@ SELECT pid, module, kind, version, number FROM (
 				ELSE 0 END
 			AS number,
 		ROW_NUMBER() OVER (PARTITION BY m.pid
-			ORDER BY COALESCE(c.calls, 0) DESC, m.glibc, m.module) AS place
+			ORDER BY m.first AND COALESCE(c.calls, 0) > 0 DESC,
+				COALESCE(c.calls, 0) DESC, m.glibc, m.module) AS place
 	FROM mapped m LEFT JOIN counted c ON c.pid = m.pid AND c.glibc = m.glibc)
 WHERE place = 1;
 
@@ -228,8 +235,8 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
 'A lower mmap_threshold would not help: of blocks that came fresh from the kernel {libc_used} was
 	used, and a fault for each page costs more than the memset.'),
 ('calloc-memset', 2, 2, 'threshold_dynamic = 0 AND libc_block >= 131072', 'glibc',
-'The mmap_threshold is pinned by a tunable at a size above these blocks; a lower one would map fresh
-	zero pages, at {fault} for every page that is used.');
+'The mmap_threshold is pinned, by a tunable or mallopt, at a size above these blocks; a lower one
+	would map fresh zero pages, at {fault} for every page that is used.');
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'calloc-double-clear', 'calloc clears pages that the kernel had just cleared', 'kernel_pid',
@@ -349,17 +356,17 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 	'', 0,
 'Letting the allocator keep them would not help: calloc would then memset all of each block,
 	{kernel_memset} instead of {kernel_each} of faults.', '', ''),
-('first-touch', 2, 2, 'kernel_churns AND churn_mapped >= 0.5 AND NOT glibc_storm', 'glibc', 2036,
+('first-touch', 2, 2, 'churn_keeps', 'glibc', 2036,
 'Or let glibc keep it: GLIBC_TUNABLES={churn_tunables} (all of it: with the mmap_threshold alone the
 	heap is trimmed at each free). Resident memory then stays at its peak, and calloc of these
 	blocks would memset them.', 'up mmap_threshold,up trim_threshold',
 '--set GLIBC_TUNABLES={churn_tunables}'),
-('first-touch', 2, 3, 'kernel_churns AND churn_mapped >= 0.5 AND NOT glibc_storm', 'glibc', 2026,
+('first-touch', 2, 3, 'churn_keeps', 'glibc', 2026,
 'Or let glibc keep it: GLIBC_TUNABLES={churn_old_tunables} (all of it: with the mmap_threshold alone
 	the heap is trimmed at each free). Resident memory then stays at its peak, and calloc of
 	these blocks would memset them.', 'up mmap_threshold,up trim_threshold',
 '--set GLIBC_TUNABLES={churn_old_tunables}'),
-('first-touch', 2, 4, 'kernel_churns AND churn_mapped >= 0.5 AND NOT glibc_storm', 'glibc', 0,
+('first-touch', 2, 4, 'churn_keeps', 'glibc', 0,
 'Or let glibc keep it: {churn_variables} in its environment (with the first alone the heap is
 	trimmed at each free). Resident memory then stays at its peak, and calloc of these blocks
 	would memset them.', 'up mmap_threshold,up trim_threshold', '--set {churn_sets}'),
@@ -719,9 +726,9 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 '{wide_filled} came in, {wide_each} pages for each request, in order.',
 'Reading ahead fills memory with what may not be wanted, and pushes out what is.',
 'Read-ahead would bring in the next pages before they are wanted, many with one request. Here each
-	was waited for by itself, though they are used in order: MADV_RANDOM (or
-	POSIX_FADV_RANDOM) was set, the device''s read_ahead_kb is 0, or the file system does not read ahead. It does not
-	make pages stay: where they are pushed out and read again they are read again sooner.');
+	was waited for by itself, though they are used in order: MADV_RANDOM (or POSIX_FADV_RANDOM)
+	was set, the device''s read_ahead_kb is 0, or the file system does not read ahead. It does
+	not make pages stay: where they are pushed out and read again they are read again sooner.');
 INSERT INTO advice_text (code, part, choice, text) VALUES
 ('read-ahead-off', 1, 1,
 'Pages of {cache_path} are used in order, and each is waited for by itself: leave read-ahead on

@@ -459,6 +459,9 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('*_old_tunables', 'x', 'old_tunables', 'glibc_setting'),
 ('*_variables', 'x', 'REPLACE(variables, '' '', '' and '')', 'glibc_setting'),
 ('*_sets', 'x', 'REPLACE(variables, '' '', '' --set '')', 'glibc_setting'),
+('*_mallopt', 'x',
+	'REPLACE(REPLACE(REPLACE(REPLACE(variables, ''MALLOC_'', ''M_''), ''_='', '' to ''),
+	''='', '' to ''), '' M_'', '' and M_'')', 'glibc_setting'),
 ('*_trim_int', 'x', 'CAST(trim_int AS TEXT)', 'glibc_setting');
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
@@ -484,7 +487,8 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 	WHEN ''fixed'' THEN ''mmap'' WHEN ''heap'' THEN ''munmap''
 	WHEN ''stack'' THEN ''madvise'' WHEN ''stack_unmapped'' THEN ''munmap'' ELSE how END',
 	'giveback_kind'),
-('*_storm_threshold', 'e', 'threshold', 'giveback_kind');
+('*_storm_threshold', 'e', 'threshold', 'giveback_kind'),
+('*_storm_conf', 'x', 'COALESCE(prefix, '''') || ''MALLOC_CONF''', 'giveback_kind');
 
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES

@@ -8,6 +8,15 @@ WITH RECURSIVE power(bytes) AS (SELECT 131072 UNION ALL
 	SELECT 2 * bytes FROM power WHERE bytes < 1 << 50)
 SELECT bytes FROM power;
 
+-- Processes whose program has set glibc's thresholds itself, by mallopt(3): that overrides what its
+-- environment says.
+CREATE VIEW glibc_pinned AS
+SELECT pid FROM allocator WHERE kind = 'glibc' AND dynamic = 0
+	AND tunables NOT LIKE '%mmap!_threshold%' ESCAPE '!'
+	AND tunables NOT LIKE '%trim!_threshold%' ESCAPE '!'
+	AND tunables NOT LIKE '%top!_pad%' ESCAPE '!'
+	AND tunables NOT LIKE '%mmap!_max%' ESCAPE '!';
+
 -- By process and by the call that gave back, most expensive first. again_ns: the faults that
 -- brought pages back, at the price of their class; gave_ns: the mapping calls made there (of this
 -- kind, all of them); time_ns both. got_call, got_stack: who got most of it again. allocator: kind
@@ -202,7 +211,12 @@ CREATE VIEW giveback_kind AS
 SELECT k.column1 AS kind, s.time_ns, s.again_ns, s.gave_ns, s.calls, s.gave_bytes, s.again_bytes,
 	s.again_bytes_per_s, s.twice_bytes, s.again_faults, s.largest_bytes, s.span_bytes,
 	s.threshold, s.allocator, s.gave_call, s.got_call, s.how, s.memset_ns, s.gave_place,
-	s.got_place
+	s.got_place,
+	-- the variable that a jemalloc with a prefix reads
+	(SELECT UPPER(SUBSTR(p.symbol, 1, LENGTH(p.symbol) - 6)) FROM allocator_probe p
+		JOIN allocator a ON a.pid = p.pid AND a.module = p.module
+		WHERE p.pid = s.pid AND a.kind = 'jemalloc' AND p.call = 'malloc'
+			AND p.symbol LIKE '%malloc' ORDER BY p.symbol LIMIT 1) AS prefix
 FROM (VALUES ('trim'), ('heap'), ('map'), ('purge'), ('other'), ('stack'),
 	('own')) k
 LEFT JOIN giveback_storm s ON s.kind = k.column1;
@@ -251,6 +265,9 @@ SELECT
 		AND NOT tunables LIKE '%dirty_decay_ms:_____%' END) AS purge_storm_is_set,
 	MAX(CASE kind WHEN 'purge' THEN gave_call = '' END) AS purge_storm_itself,
 	MAX(CASE kind WHEN 'other' THEN gave_call = '' END) AS other_storm_itself,
+	MAX(CASE kind WHEN 'other' THEN how END) AS other_storm_how,
+	MAX(CASE kind WHEN 'other' THEN tunables LIKE '%TCMALLOC!_AGGRESSIVE!_DECOMMIT=%'
+		ESCAPE '!' END) AS other_storm_aggressive,
 	MAX(CASE kind WHEN 'own' THEN trim_call END) AS own_storm_trims,
 	MAX(CASE kind WHEN 'own' THEN how = 'dontneed' AND NOT trim_call END) AS own_storm_dontneed
 FROM (SELECT *, 2 * again_bytes >= gave_bytes AND calls >= 2 AS storm FROM giveback_storm);

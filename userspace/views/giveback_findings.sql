@@ -35,6 +35,9 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 	cleared again for it, {trim_storm_per_s} a second.', '', ''),
 ('trim-storm', 2, 1, 'trim_storm_clears_twice', 0,
 '{trim_storm_twice} of that is cleared twice: by the kernel, and by calloc''s memset.', '', ''),
+('trim-storm', 3, 0, 'trim_pid IN (SELECT pid FROM glibc_pinned)', 0,
+'The program sets glibc''s thresholds itself (mallopt), and that overrides its environment: set
+	{trim_storm_mallopt} there.', 'up trim_threshold', ''),
 ('trim-storm', 3, 1, 'NOT trim_storm_needs_both', 2026,
 'GLIBC_TUNABLES={trim_storm_tunables}, or mallopt(M_TRIM_THRESHOLD, {trim_storm_trim_int}), keeps it
 	(top_pad as large does, too).', 'up trim_threshold',
@@ -84,6 +87,9 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 	whole, and {heap_storm_got_call} at {heap_storm_got_place} maps it again: what lives long
 	fills the heap before it. {heap_storm_again} were cleared again for it, {heap_storm_per_s} a
 	second.', '', ''),
+('heap-storm', 2, 0, 'heap_pid IN (SELECT pid FROM glibc_pinned)', 0,
+'The program sets glibc''s thresholds itself (mallopt), and that overrides its environment: set
+	{heap_storm_mallopt} there. Or reuse one buffer.', 'up top_pad,up mmap_threshold', ''),
 ('heap-storm', 2, 1, '1', 2026,
 'GLIBC_TUNABLES={heap_storm_tunables} keeps it (so does glibc.malloc.arena_max=1, where few threads
 	allocate at once). Or reuse one buffer.', 'up top_pad,up mmap_threshold',
@@ -128,6 +134,9 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 'free at {map_storm_gave_place} unmaps blocks that {map_storm_got_call} at {map_storm_got_place}
 	maps again: {map_storm_again} were cleared again for it, {map_storm_per_s} a second.',
 '', ''),
+('map-storm', 2, 0, 'map_pid IN (SELECT pid FROM glibc_pinned)', 0,
+'The program sets glibc''s thresholds itself (mallopt), and that overrides its environment: set
+	{map_storm_mallopt} there.', 'up mmap_threshold,up trim_threshold', ''),
 ('map-storm', 2, 1, '1', 2036,
 'GLIBC_TUNABLES={map_storm_tunables} keeps them in the heap.',
 'up mmap_threshold,up trim_threshold', '--set GLIBC_TUNABLES={map_storm_tunables}'),
@@ -163,8 +172,13 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	some 8 MiB on, are purged at once or nearly so even with the default.
 
 	A decay time longer than the program''s own rounds keeps the pages; -1 keeps them for good.
-	Before version 5 decay went by another option, and programs with a jemalloc of their own may
-	read another variable than MALLOC_CONF, or have the setting built in.');
+	Before version 5 it purged by another rule. A jemalloc whose functions have a prefix reads
+	a variable with the same prefix: JE_MALLOC_CONF where they are called je_malloc. And
+	programs may have the setting built in.');
+INSERT INTO advice_text (code, part, choice, allocator, before, condition, text) VALUES
+('purge-storm', 2, 0, 'jemalloc', 5000, '1',
+'This version purges by the share of dirty pages (lg_dirty_mult in {purge_storm_conf}; -1 keeps
+	them), not by time.');
 INSERT INTO advice_text (code, part, choice, condition, text, try) VALUES
 ('purge-storm', 1, 1, 'purge_storm_itself',
 '{purge_storm_allocator} gives pages back to the kernel by itself ({purge_storm_how}), and
@@ -176,12 +190,13 @@ INSERT INTO advice_text (code, part, choice, condition, text, try) VALUES
 	them again: {purge_storm_again} were cleared again for it, {purge_storm_per_s} a second.',
 ''),
 ('purge-storm', 2, 1, 'purge_storm_is_set',
-'Its decay time is set short: MALLOC_CONF=dirty_decay_ms:10000, the default, keeps freed pages for
-	10 seconds.', '--set MALLOC_CONF=dirty_decay_ms:10000'),
+'Its decay time is set short: {purge_storm_conf}=dirty_decay_ms:10000, the default, keeps freed
+	pages for 10 seconds.', '--set {purge_storm_conf}=dirty_decay_ms:10000'),
 ('purge-storm', 2, 2, '1',
-'MALLOC_CONF=dirty_decay_ms:-1 keeps them (blocks of 8 MiB and more are purged at once with any
-	other setting), or a decay time longer than the program''s rounds where they are smaller.',
-'--set MALLOC_CONF=dirty_decay_ms:-1');
+'{purge_storm_conf}=dirty_decay_ms:-1 keeps them (blocks of 8 MiB and more are purged at once with
+	any other setting), or a decay time longer than the program''s rounds where they are
+	smaller.',
+'--set {purge_storm_conf}=dirty_decay_ms:-1');
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'allocator-storm', 'the allocator gives memory back and gets it again',
@@ -197,22 +212,25 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	and in what they let be set; some do it always for blocks above a size.
 
 	Reusing one buffer in the program helps with all of them.');
-INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
-('allocator-storm', 1, 1, 'other_storm_itself', '',
+INSERT INTO advice_text (code, part, choice, condition, allocator, text, try) VALUES
+('allocator-storm', 2, 1, 'other_storm_aggressive', 'tcmalloc',
+'TCMALLOC_AGGRESSIVE_DECOMMIT is set, which gives back whatever is freed: take that away.',
+'--set TCMALLOC_AGGRESSIVE_DECOMMIT=0');
+INSERT INTO advice_text (code, part, choice, condition, allocator, since, text) VALUES
+('allocator-storm', 1, 1, 'other_storm_itself', '', 0,
 'The allocator gives memory back to the kernel by itself ({other_storm_how}), and
 	{other_storm_got_call} at {other_storm_got_place} gets it again: {other_storm_again} were
 	cleared again for it, {other_storm_per_s} a second. Reuse one buffer.'),
-('allocator-storm', 1, 2, '1', '',
+('allocator-storm', 1, 2, '1', '', 0,
 '{other_storm_gave_call} at {other_storm_gave_place} lets the allocator give memory back to the
 	kernel ({other_storm_how}), and {other_storm_got_call} at {other_storm_got_place} gets it
 	again: {other_storm_again} were cleared again for it, {other_storm_per_s} a second. Reuse
 	one buffer.'),
-('allocator-storm', 2, 1, '1', 'tcmalloc',
+('allocator-storm', 2, 2, '1', 'tcmalloc', 0,
 'Or lower the rate at which it gives memory back (TCMALLOC_RELEASE_RATE=0 in the environment).'),
-('allocator-storm', 2, 2, '1', 'mimalloc',
-'Or let it wait before it gives memory back (MIMALLOC_PURGE_DELAY in milliseconds, from version 2.1
-	on).'),
-('allocator-storm', 2, 3, '1', 'musl',
+('allocator-storm', 2, 3, 'other_storm_how <> ''munmap''', 'mimalloc', 2001,
+'Or let it wait before it gives memory back (MIMALLOC_PURGE_DELAY in milliseconds).'),
+('allocator-storm', 2, 4, '1', 'musl', 0,
 'musl has no setting for it: another allocator may keep such blocks.');
 
 INSERT INTO advice_figure (name, kind, expression) VALUES

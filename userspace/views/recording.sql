@@ -61,7 +61,8 @@ CREATE TABLE allocator (
 	refused             TEXT NOT NULL,	-- functions found but not probed, with the reason
 	mmap_threshold_low  INTEGER,	-- bytes: glibc's present threshold is at least this,
 	mmap_threshold_high INTEGER,	-- and at most this; NULL where nothing was seen
-	dynamic             INTEGER,	-- 1: the threshold moves; 0: a tunable pins it; NULL:
+	dynamic             INTEGER,	-- 1: the threshold moves; 0: a tunable, or the
+					-- program by mallopt, pins it; NULL:
 					-- unknown
 	-- of its environment: GLIBC_TUNABLES and MALLOC_*, MALLOC_CONF, TCMALLOC_*, MIMALLOC_*
 	tunables            TEXT NOT NULL,

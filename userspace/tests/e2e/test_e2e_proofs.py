@@ -9,6 +9,7 @@ least half of what is claimed must be gone. test_measure_proofs.py has the times
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 from dataclasses import dataclass, field
@@ -58,6 +59,8 @@ PROOFS = {
                                  {"LD_PRELOAD": "libjemalloc.so.2", "MALLOC_CONF": "narenas:1,dirty_decay_ms:0"}),
     "jemalloc, large blocks": Proof("purge-storm", ("storms", "blocks", 41, 1, 8 * MIB),
                                     {"LD_PRELOAD": "libjemalloc.so.2"}),
+    "tcmalloc, a setting": Proof("allocator-storm", ("storms", "blocks", 41, 1, 4 * MIB),
+                                 {"LD_PRELOAD": "libtcmalloc_minimal.so.4", "TCMALLOC_AGGRESSIVE_DECOMMIT": "1"}),
     "locked stacks of threads": Proof("populated", ("kept", "threads", 5, 7)),
     "more of them than 128 MiB": Proof("populated", ("kept", "threads", 5, 19)),
 }  # fmt: skip
@@ -99,7 +102,7 @@ def settings(advice: dict[str, Any], proof: Proof) -> dict[str, str]:
     for option, value in zip(options[::2], options[1::2], strict=True):
         assert option == "--set"
         name, text = value.split("=", 1)
-        before = proof.env.get(name)
+        before = proof.env.get(name) if name in (TUNABLES, "MALLOC_CONF") else None
         found[name] = merged(before, text) if before else text
     assert found
     return found
@@ -144,6 +147,21 @@ def test_used_blocks_of_calloc_are_not_pinned(out: Path) -> None:
     assert recording.toll("zero.libc", "bytes") > 50 * 10 * MIB
     if "calloc-memset" in advice:  # where clearing is above its bound
         assert "would not help" in advice["calloc-memset"]["text"]
+
+
+def test_thresholds_that_the_program_sets_itself(out: Path) -> None:
+    """mallopt overrides the environment: no trial, but the value to give it there."""
+    proof = Proof("trim-storm", ("kept", "many", 41, 100_003, 64), {"KEPT_TRIM": "131072"})
+    recording = record(out, command=proof.command, env=proof.env)
+    assert recording.query("SELECT dynamic FROM allocator WHERE kind = 'glibc'") == [(0,)]
+    advice = {one["code"]: one for one in recording.report["verdict"]["advice"]}["trim-storm"]
+    assert advice["try"] is None and "GLIBC_TUNABLES" not in advice["text"]
+    value = re.search(r"M_TRIM_THRESHOLD to (\d+)", advice["text"])
+    assert value and "mallopt" in advice["text"], advice["text"]
+    # The tunable does nothing, the call does all.
+    before = alone(proof, {})
+    assert alone(proof, {TUNABLES: f"glibc.malloc.trim_threshold={value[1]}"}) > 0.9 * before
+    assert alone(proof, {"KEPT_TRIM": value[1]}) < 0.5 * before
 
 
 def test_blocks_of_the_program_itself_get_no_setting_of_glibc(out: Path) -> None:

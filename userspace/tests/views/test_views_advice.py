@@ -361,3 +361,30 @@ def test_huge_pages_are_not_advised_where_they_are() -> None:
     made = facts.touched_churn()
     made.database.execute("UPDATE fault SET class = 'zero_huge'")
     assert "MADV_HUGEPAGE" not in given(made)["first-touch"]["text"]
+
+
+def all_that_is_said(made: Facts) -> str:
+    return " ".join(f"{row['text']} {row['try']}" for row in given(made).values())
+
+
+@pytest.mark.parametrize("kind", ["musl", "jemalloc", "tcmalloc", "mimalloc", "go", "unknown"])
+@pytest.mark.parametrize("how", ["munmap", "brk", "dontneed", "heap", "fixed"])
+def test_no_setting_of_glibc_where_it_is_not_used(kind: str, how: str) -> None:
+    """Each way of giving back, by each allocator; glibc is mapped, too, where it can be."""
+    made = facts.touched_churn()
+    made.database.execute("UPDATE call SET known_clearing = 0, mmapped_calls = 0")
+    made.database.execute("DELETE FROM allocator")
+    made.database.execute("DELETE FROM allocator_probe")
+    made.allocator(kind)
+    if kind not in ("musl", "go"):
+        made.allocator()
+    freed, got = facts.loop_stack(made, "free", 43), facts.loop_stack(made, "malloc", 42)
+    made.database.execute("UPDATE frame SET module = ? WHERE function IN ('free', 'malloc')", (f"/opt/lib{kind}.so",))
+    made.gave(how, freed, 73, 600_011 * PAGE, gave_call="" if kind == "go" else "free", largest_bytes=33 * MIB)
+    made.again(how, freed, got, 600_011)
+    said = all_that_is_said(made)
+    assert not re.search("GLIBC|glibc|MALLOC_[A-Z_]+_=|mallopt|top_pad|arena_max", said), said
+    others = {"jemalloc": "MALLOC_CONF", "tcmalloc": "TCMALLOC_", "mimalloc": "MIMALLOC_"}
+    for other, variable in others.items():
+        if other != kind:
+            assert not re.search(rf"\b{variable}", said), (kind, said)

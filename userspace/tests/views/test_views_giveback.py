@@ -242,3 +242,33 @@ def test_stacks_of_threads_have_advice_of_their_own(how: str) -> None:
     assert "most at parse.c:11 (parse)" in codes["stack-storm"]
     assert ("stacks were unmapped" in codes["stack-storm"]) == (how == "stack_unmapped")
     assert ("own-storm" in codes) == (how == "stack_unmapped")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "variable"),
+    [("malloc", "MALLOC_CONF"), ("je_malloc", "JE_MALLOC_CONF"), ("_rjem_malloc", "_RJEM_MALLOC_CONF")],
+)
+def test_variable_of_a_jemalloc_with_a_prefix(symbol: str, variable: str) -> None:
+    made = stormy("dontneed", 131072)
+    made.allocator("jemalloc", version="5.3.0", linkage="embedded")
+    made.database.execute("UPDATE allocator_probe SET symbol = ? WHERE call = 'malloc'", (symbol,))
+    made.database.execute("DELETE FROM allocator WHERE kind = 'glibc'")
+    (row,) = (row for row in made.judged("finding", "SELECT * FROM finding") if row["code"] == "purge-storm")
+    assert row["try"] == f"memtoll compare --set {variable}=dirty_decay_ms:-1 -- COMMAND"
+    made.database.execute("UPDATE allocator SET version = '4.5.0'")
+    (row,) = (row for row in made.judged("finding", "SELECT * FROM finding") if row["code"] == "purge-storm")
+    assert row["try"] is None and "lg_dirty_mult" in row["text"]
+
+
+@pytest.mark.parametrize("how", ["brk", "heap", "munmap"])
+def test_thresholds_that_the_program_pins(how: str) -> None:
+    """By mallopt, with no tunable set: what its environment says does nothing."""
+    made = stormy(how, 131072, largest_bytes=33 * MIB, span_bytes=33 * MIB)
+    made.database.execute("UPDATE allocator SET dynamic = 0")
+    (row,) = (row for row in made.judged("finding", "SELECT * FROM finding") if row["code"].endswith("storm"))
+    assert row["try"] is None and "GLIBC" not in row["text"] and "mallopt" in row["text"], row
+    value = {"brk": "M_TRIM_THRESHOLD to", "heap": "M_TOP_PAD to 67108864", "munmap": "M_MMAP_MAX to 0 and M_TRIM"}
+    assert value[how] in row["text"]
+    made.database.execute("UPDATE allocator SET tunables = 'GLIBC_TUNABLES=glibc.malloc.top_pad=1'")
+    (row,) = (row for row in made.judged("finding", "SELECT * FROM finding") if row["code"].endswith("storm"))
+    assert row["try"]

@@ -10,7 +10,9 @@
  *   varied SIZE           blocks of SIZE to 2 SIZE bytes, each of another size
  *   grow STEP MOST        each round a block grows by STEP bytes to MOST, by realloc, while small blocks
  *                         are made beside it; a larger one was freed before
+ *   many SIZE COUNT       each round COUNT blocks of SIZE, written to and freed in reverse
  *   threads COUNT         all memory is locked, and each round starts COUNT threads and waits for them
+ * KEPT_TRIM in its environment: a trim_threshold that it sets by mallopt(3).
  * Prints the faults of the rounds, and in how many of them a block had a mapping of its own
  * (mallinfo2).
  */
@@ -80,6 +82,21 @@ static void grow(uint64_t step, uint64_t most)
 		free(beside[--count]);
 }
 
+static void many(uint64_t size, uint64_t count)
+{
+	static char *blocks[BESIDE_MAX];
+	uint64_t i;
+
+	for (i = 0; i < count && i < BESIDE_MAX; i++) {
+		blocks[i] = make_block(size);
+		if (!blocks[i])
+			_exit(1);
+		use(blocks[i], 0, size);
+	}
+	while (i)
+		drop_block(blocks[--i]);
+}
+
 static void *wait_for_all(void *barrier)
 {
 	pthread_barrier_wait(barrier);
@@ -124,6 +141,8 @@ static void *run(void *context)
 			one_block(job, job->a + job->a * round / job->rounds, ~0UL);
 		else if (!strcmp(job->shape, "threads"))
 			start_threads(job->a);
+		else if (!strcmp(job->shape, "many"))
+			many(job->a, job->b);
 		else
 			grow(job->a, job->b);
 	}
@@ -143,6 +162,8 @@ int main(int argc, char **argv)
 	job.rounds = workload_number(argv[0], argv[2]);
 	job.a = workload_number(argv[0], argv[3]);
 	job.b = argc > 4 ? workload_number(argv[0], argv[4]) : 0;
+	if (getenv("KEPT_TRIM"))
+		mallopt(M_TRIM_THRESHOLD, atoi(getenv("KEPT_TRIM")));
 	if (!strcmp(job.shape, "edge"))
 		free(malloc(4 * job.b)); /* raises mmap_threshold */
 	else if (!strcmp(job.shape, "grow"))
