@@ -61,6 +61,8 @@ PROOFS = {
                                     {"LD_PRELOAD": "libjemalloc.so.2"}),
     "tcmalloc, a setting": Proof("allocator-storm", ("storms", "blocks", 41, 1, 4 * MIB),
                                  {"LD_PRELOAD": "libtcmalloc_minimal.so.4", "TCMALLOC_AGGRESSIVE_DECOMMIT": "1"}),
+    "huge pages used sparsely": Proof("huge-sparse", ("kept", "sparse", 1, 300_000_007, 1_273_831),
+                                      {TUNABLES: "glibc.malloc.hugetlb=1:glibc.malloc.tcache_count=3"}, "resident"),
     "locked stacks of threads": Proof("populated", ("kept", "threads", 5, 7)),
     "more of them than 128 MiB": Proof("populated", ("kept", "threads", 5, 19)),
 }  # fmt: skip

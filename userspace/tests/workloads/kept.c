@@ -11,10 +11,11 @@
  *   grow STEP MOST        each round a block grows by STEP bytes to MOST, by realloc, while small blocks
  *                         are made beside it; a larger one was freed before
  *   many SIZE COUNT       each round COUNT blocks of SIZE, written to and freed in reverse
+ *   sparse SIZE STRIDE    a block of SIZE that stays, written to once in STRIDE bytes
  *   threads COUNT         all memory is locked, and each round starts COUNT threads and waits for them
  * KEPT_TRIM in its environment: a trim_threshold that it sets by mallopt(3).
- * Prints the faults of the rounds, and in how many of them a block had a mapping of its own
- * (mallinfo2).
+ * Prints the faults of the rounds, in how many of them a block had a mapping of its own (mallinfo2),
+ * and the pages that are resident of sparse blocks (pagemap).
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -28,7 +29,7 @@
 struct job {
 	const char *shape;
 	uint64_t rounds, a, b;
-	uint64_t faults, mapped;
+	uint64_t faults, mapped, resident;
 };
 
 static NOINLINE char *make_block(uint64_t size)
@@ -97,6 +98,17 @@ static void many(uint64_t size, uint64_t count)
 		drop_block(blocks[--i]);
 }
 
+static void sparse(struct job *job, uint64_t size, uint64_t stride)
+{
+	char *block = make_block(size);
+
+	if (!block)
+		_exit(1);
+	for (uint64_t at = 0; at < size; at += stride)
+		block[at] = 1;
+	job->resident += witness_present(block, size);
+}
+
 static void *wait_for_all(void *barrier)
 {
 	pthread_barrier_wait(barrier);
@@ -143,6 +155,8 @@ static void *run(void *context)
 			start_threads(job->a);
 		else if (!strcmp(job->shape, "many"))
 			many(job->a, job->b);
+		else if (!strcmp(job->shape, "sparse"))
+			sparse(job, job->a, job->b);
 		else
 			grow(job->a, job->b);
 	}
@@ -177,8 +191,8 @@ int main(int argc, char **argv)
 	} else {
 		run(&job);
 	}
-	workload_report("\"rounds\": %llu, \"faults\": %llu, \"mapped\": %llu",
+	workload_report("\"rounds\": %llu, \"faults\": %llu, \"mapped\": %llu, \"resident\": %llu",
 			(unsigned long long)job.rounds, (unsigned long long)job.faults,
-			(unsigned long long)job.mapped);
+			(unsigned long long)job.mapped, (unsigned long long)job.resident);
 	return 0;
 }
