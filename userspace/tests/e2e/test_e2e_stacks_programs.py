@@ -158,7 +158,7 @@ def test_samples_in_the_probes(out: Path, tmp_path: Path) -> None:
 
 def test_samples_of_a_program_that_makes_threads(out: Path, tmp_path: Path) -> None:
     """In clone3, where the new thread begins and the one that makes it goes on: that one has callers."""
-    _, samples = sampled(out, tmp_path, "spawner", 5)
+    _, samples = sampled(out, tmp_path, "spawner", 3)
     made = [(names, whole, count) for _, whole, names, count in samples if names[0] == "clone3"]
     by_spawn = sum(count for names, whole, count in made if whole and names[-1] == "_start" and "spawn" in names)
     alone = sum(count for names, _, count in made if names == ["clone3"])
