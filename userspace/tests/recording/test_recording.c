@@ -337,7 +337,7 @@ static void fill_up(const char *path, const char *reason, int error)
 
 static void test_file_size_limit(void **state)
 {
-	const struct rlimit limit = { .rlim_cur = 512 << 10, .rlim_max = RLIM_INFINITY };
+	const struct rlimit limit = { .rlim_cur = 1 << 20, .rlim_max = RLIM_INFINITY };
 	char *path = in_directory("limited");
 	struct rlimit before;
 
@@ -514,7 +514,7 @@ static void test_full_disk(void **state)
 		if (!own_mounts())
 			_exit(77);
 		if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-		    mount("none", disk, "tmpfs", 0, "size=600k"))
+		    mount("none", disk, "tmpfs", 0, "size=1m"))
 			_exit(77);
 		fill_up(path, "no space left on device", -ENOSPC);
 		umount(disk);
