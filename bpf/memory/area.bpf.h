@@ -44,7 +44,7 @@ struct area_query {
 	__u64 start;
 	__u64 end;
 	__u64 flags; /* VM_* */
-	__u64 flags_at;
+	__u64 area_at; /* struct vm_area_struct */
 	__u64 inode;
 	__u64 mapping; /* struct address_space */
 	__u64 offset;  /* of the area in the file, in pages */
@@ -87,7 +87,7 @@ static __always_inline void area_take(struct vm_area_struct *vma, struct area_qu
 		.start = BPF_CORE_READ(vma, vm_start),
 		.end = BPF_CORE_READ(vma, vm_end),
 		.flags = BPF_CORE_READ(vma, vm_flags),
-		.flags_at = (__u64)&vma->vm_flags,
+		.area_at = (__u64)vma,
 	};
 	if (bpf_core_field_exists(vma->vm_userfaultfd_ctx.ctx))
 		query->userfault = BPF_CORE_READ(vma, vm_userfaultfd_ctx.ctx);
@@ -159,12 +159,13 @@ static __always_inline void judge_area(const struct mm_struct *mm, struct area_q
  */
 static __always_inline bool area_is_same(const struct task_struct *task, struct area_cache *cache)
 {
+	struct vm_area_struct *vma = (struct vm_area_struct *)cache->area_at;
 	__u32 voluntary = task->nvcsw;
 
 	if (voluntary == cache->voluntary)
 		return true;
 	cache->voluntary = voluntary;
-	return !cache->flags_at || word_at(cache->flags_at) == cache->flags;
+	return !vma || BPF_CORE_READ(vma, vm_flags) == cache->flags;
 }
 
 static __always_inline bool area_is_known(const struct task_struct *task, struct thread *thread,
@@ -176,14 +177,19 @@ static __always_inline bool area_is_known(const struct task_struct *task, struct
 	       cache->generation == area_generation && area_is_same(task, cache);
 }
 
-/* What a write to a present page is forbidden by, as of now: 0 where the area is another one. */
-static __always_inline bool area_forbids_writing(const struct area_cache *cache)
+/* Whether a write to a present page is forbidden, as of now: mprotect makes more areas of one. */
+static __always_inline bool area_forbids_writing(const struct area_cache *cache, __u64 address)
 {
+	struct vm_area_struct *vma = (struct vm_area_struct *)cache->area_at;
 	__u64 flags;
 
-	if (!cache->flags_at)
+	if (!vma)
 		return false;
-	flags = word_at(cache->flags_at);
+	if (address < BPF_CORE_READ(vma, vm_start) || address >= BPF_CORE_READ(vma, vm_end))
+		vma = (struct vm_area_struct *)vma_find(address);
+	if (!vma)
+		return false;
+	flags = BPF_CORE_READ(vma, vm_flags);
 	return flags & VM_ACCESS_FLAGS && !(flags & VM_WRITE_FLAG);
 }
 
@@ -308,7 +314,7 @@ static __always_inline bool area_ask(struct task_struct *task, const struct mm_s
 	cache->mapping = query.mapping;
 	cache->offset = query.offset - query.start / MEMTOLL_PAGE_SIZE;
 	cache->flags = query.flags;
-	cache->flags_at = query.flags_at;
+	cache->area_at = query.area_at;
 	cache->voluntary = task->nvcsw;
 	cache->userfault = query.userfault;
 	cache->inode = query.inode;

@@ -39,11 +39,6 @@ static __always_inline const struct task_struct *current(void)
 	return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
 }
 
-__u64 word_at(__u64 address)
-{
-	return kernel_word(address);
-}
-
 __u64 current_mm(void)
 {
 	return kernel_word((__u64)&bpf_get_current_task_btf()->mm);

@@ -32,8 +32,6 @@ int walk_tables(struct walked *walked, __u64 root, __u64 address);
 int look_around(struct open_fault *fault, int end, __u64 area_start);
 __u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end);
 __u64 vma_find(__u64 address);
-/* A word of the kernel's memory, 0 where there is none. */
-__u64 word_at(__u64 address);
 int direct_word_find(struct direct_word *word, __u64 root, __u64 address);
 int python_top_is_same(const struct sweep_place *place);
 

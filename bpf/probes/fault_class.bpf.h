@@ -25,7 +25,7 @@
 /* Neither does the kernel clear anything where the access is not allowed: it sends a signal. */
 static __always_inline bool is_forbidden(const struct area_cache *area, bool write)
 {
-	if (!area->flags_at)
+	if (!area->area_at)
 		return false;
 	return write ? !(area->flags & VM_WRITE_FLAG) : !(area->flags & VM_ACCESS_FLAGS);
 }
@@ -122,9 +122,9 @@ static __always_inline __u8 classify(int end, struct open_fault *fault,
 				       FAULT_OTHER;
 		return FAULT_SWAP;
 	}
-	if (!write || area->area == AREA_DEVICE || area_forbids_writing(area))
+	if (!write || area->area == AREA_DEVICE || area_forbids_writing(area, fault->address))
 		return FAULT_OTHER;
-	if (walked->entry & PTE_USERFAULT && area->userfault)
+	if (walked->entry & PTE_USERFAULT)
 		return FAULT_USER;
 	if (end == WALK_ENTRY && cfg_zero_pfn && pfn == cfg_zero_pfn)
 		return FAULT_ZERO_UPGRADE;

@@ -76,7 +76,7 @@ struct area_cache {
 	__u8 userfault; /* registered with a userfaultfd */
 	__u32 voluntary; /* the thread's switches when that was asked */
 	__u64 flags;	 /* VM_* */
-	__u64 flags_at;	 /* where the kernel has them; 0: no area */
+	__u64 area_at;	 /* the kernel's struct of it; 0: no area */
 };
 
 #endif /* MEMTOLL_OPEN_FAULT_BPF_H */

@@ -25,9 +25,13 @@
 #define FOLLOWED 48
 /* Who has just got a page may be about to fill it: that takes a tenth of this. */
 #define YOUNGEST_NS (1 * MS)
-/* From a look on, so many times as long as it took none is made; and so many are made at once. */
-#define PAUSE_FACTOR 50
+/*
+ * So many are made at once, and then none for so many times as long as they took; but for the first
+ * ones, without which nothing is known.
+ */
 #define LOOKS_AT_ONCE 4
+#define PAUSE_FACTOR 50
+#define FIRST 64
 /* A page that was looked at so long after its fault is known well enough. */
 #define OLDEST_NS (8000 * MS)
 
@@ -50,6 +54,7 @@ struct huge_looks {
 	unsigned int next;
 	GArray *followed;    /* struct page */
 	GHashTable *totals;  /* pid -> struct total, of pages that are followed no more */
+	uint64_t made;	     /* looks */
 	uint64_t pause_ns;   /* no look before */
 	bool changed;	     /* since it was written */
 };
@@ -190,7 +195,10 @@ void huge_looks_look(struct huge_looks *looks, uint64_t now)
 	}
 	while (made < LOOKS_AT_ONCE && look_at_followed(looks, now))
 		made++;
-	if (made)
+	if (!made)
+		return;
+	looks->made += made;
+	if (looks->made >= FIRST)
 		looks->pause_ns = now + PAUSE_FACTOR * (now_of(CLOCK_MONOTONIC) - now);
 }
 

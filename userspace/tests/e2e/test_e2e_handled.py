@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Faults that clear nothing, by who answers them; and huge pages, by how much of each is used.
+
+Witnesses: the handlers' own counts, getrusage, /proc/vmstat.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faults import Faults
+from harness import record, workload
+from test_e2e_classes import huge_on_request
+
+pytestmark = [pytest.mark.root, pytest.mark.machine]
+
+__all__ = ["huge_on_request"]
+
+# Of missing pages, of those that another process brings, write-protected, minor, forbidden.
+PAGES = {"missing": 1_009, "outside": 503, "protected": 701, "minor": 307, "forbidden": 409}
+HUGE_PAGES = 512
+
+
+def test_what_a_handler_brings_is_not_cleared(out: Path) -> None:
+    """Each is in class user, with the time that its thread slept; what is forbidden is nobody's page."""
+    recording = record(out, command=[workload("handled"), *map(str, PAGES.values())])
+    faults, witness = Faults(recording), recording.witness[-1]
+    handled = {name: count for name, count in PAGES.items() if name != "forbidden"}
+    assert witness["answered"] == sum(handled.values()) - PAGES["outside"]
+    assert witness["forbidden"] == PAGES["forbidden"]
+    for name, count in handled.items():
+        assert faults.touched("handled.c", name).of("user").faults == count, name
+        assert faults.touched("handled.c", name).kinds == {"user"}, name
+    seen = faults.touched("handled.c", "forbidden")
+    assert seen.of("other").faults == PAGES["forbidden"]
+    assert seen.kinds <= {"other", "reuse"}
+    assert recording.toll("fault.user", "count") == sum(handled.values())
+    # They slept for as long as the handlers did at least.
+    assert recording.toll("fault.user", "blocked_s") > 0.9 * sum(handled.values()) * 150e-6
+    assert recording.dominant == "userfault"
+    sentence = recording.report["verdict"]["sentence"]
+    assert sentence.startswith("Waiting for a userfaultfd handler takes")
+    codes = {each["code"] for each in recording.report["verdict"]["advice"]}
+    assert "userfault" in codes and "first-touch" not in codes
+    # The kernel's own pages with the time are mapped into each program.
+    assert {"other"} == {row.kind for row in faults.rows if row.area == "device"}
+
+
+@pytest.mark.parametrize("use", ["sparse", "dense"])
+def test_how_much_of_huge_pages_is_used(out: Path, huge_on_request: None, use: str) -> None:
+    pages, rounds = 23, 11
+    recording = record(out, command=[workload("huge"), str(pages), str(rounds), use])
+    faults, witness = Faults(recording), recording.witness[-1]
+    assert 0 <= witness["faults"] - pages * rounds <= 2, "the machine gave no huge pages: the test shows nothing"
+    used = faults.touched("huge.c", "use")
+    assert (used.kinds, used.faults) == ({"zero_huge"}, pages * rounds)
+    ((looked, used_pages),) = recording.query("SELECT looked, used_pages FROM huge_look")
+    assert looked >= 8
+    assert used_pages == looked * (1 if use == "sparse" else HUGE_PAGES)
+    assert "huge pages, which clear 2.00 MiB each" in recording.report["verdict"]["sentence"] or use == "dense"
+    advice = {each["code"]: each["text"] for each in recording.report["verdict"]["advice"]}
+    assert ("huge-sparse" in advice) == (use == "sparse")
+    if use == "sparse":
+        assert "of which 4.00 KiB is used on average" in advice["huge-sparse"]
+    assert not any("MADV_HUGEPAGE) can save" in text for text in advice.values())
