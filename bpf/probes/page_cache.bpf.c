@@ -24,6 +24,29 @@
 #include "probes/read.bpf.h"
 #include "probes/syscall.bpf.h"
 
+/* Files that the target has brought pages of in. */
+struct filled_file {
+	__u64 inode;
+	__u32 dev;
+	__u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct filled_file);
+	__type(value, __u8);
+} filled_files SEC(".maps");
+
+volatile __u32 files_are_filled = 0;
+
+int file_is_filled(__u64 inode, __u32 dev)
+{
+	const struct filled_file key = { .inode = inode, .dev = dev };
+
+	return bpf_map_lookup_elem(&filled_files, &key) != NULL;
+}
+
 int fills_emit(struct thread *thread)
 {
 	if (thread && thread->fill.pages) {
@@ -32,28 +55,6 @@ int fills_emit(struct thread *thread)
 		thread->fill.pages = 0;
 	}
 	return 0;
-}
-
-struct folio___before_6_4 {
-	unsigned char _folio_order;
-};
-
-/* Pages of a folio, by its own account. */
-static __always_inline __u64 pages_of_folio(struct folio *folio)
-{
-	struct folio___before_6_4 *old = (void *)folio;
-	unsigned char order = 0;
-	__u64 flags = 0;
-
-	/* Of a single page the next one's fields would be read. */
-	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
-	if (!(flags & 1ULL << bpf_core_enum_value(enum pageflags, PG_head)))
-		return 1;
-	if (bpf_core_field_exists(old->_folio_order))
-		bpf_core_read(&order, sizeof(order), &old->_folio_order);
-	else if (bpf_core_field_exists(folio->_flags_1))
-		bpf_core_read(&order, sizeof(order), &folio->_flags_1); /* its lowest byte */
-	return 1ULL << (order & 31);
 }
 
 /*
@@ -94,6 +95,8 @@ static __always_inline void fill_begin(struct task_struct *task, struct memtoll_
 				       struct address_space *mapping, __u64 index, __u32 flags)
 {
 	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct filled_file key = {};
+	__u8 filled = 1;
 
 	fill->kind = EVENT_FILL;
 	fill->tgid = task->tgid;
@@ -103,6 +106,11 @@ static __always_inline void fill_begin(struct task_struct *task, struct memtoll_
 	fill->flags = flags;
 	fill->start = index;
 	fill->requests = 0;
+	key.inode = fill->inode;
+	key.dev = fill->dev;
+	files_are_filled = 1;
+	if (!bpf_map_lookup_elem(&filled_files, &key))
+		bpf_map_update_elem(&filled_files, &key, &filled, BPF_ANY);
 }
 
 static __always_inline void fill_add(struct task_struct *task, struct thread *thread,

@@ -14,6 +14,7 @@
 #include "state/stamp.bpf.h"
 #include "state/threads.bpf.h"
 #include "memory/page_state.bpf.h"
+#include "probes/dropped.bpf.h"
 
 /* include/linux/sched.h */
 #define PF_MEMALLOC_FLAG 0x00000800 /* reclaiming: memalloc_noreclaim_save() */
@@ -147,12 +148,16 @@ static __always_inline void swapped_changed(struct task_struct *task, struct mm_
 	if (current_mm() == (__u64)mm) {
 		if (task->flags & PF_MEMALLOC_FLAG)
 			swap_add(process_get(task->tgid) ? task->tgid : 0, SWAP_OUT_SELF, 1, 0, 0);
+		if (task->flags & PF_MEMALLOC_FLAG && process_get(task->tgid))
+			dropped(DROP_SWAP, 1);
 		return;
 	}
 	if (!bpf_core_field_exists(mm->owner))
 		return;
 	tgid = owner_of(mm);
 	swap_add(tgid, pushed_by(task, tgid), 1, 0, 0);
+	if (tgid)
+		dropped(DROP_SWAP, 1);
 }
 
 /* A page of shared memory was mapped into a process, or taken out of its page tables. */

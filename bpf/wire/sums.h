@@ -195,4 +195,37 @@ struct memtoll_value_sum {
 	__u64 differed;
 };
 
+/* Pages that are thrown out: of files that the target has brought in, or of its own, to swap. */
+enum memtoll_drop_what { DROP_FILE = 0, DROP_SWAP = 1 };
+
+/* By whom, and for what. */
+enum memtoll_drop_how {
+	DROP_SELF = 1, /* a process of the target reclaims memory, as it wants some */
+	DROP_KSWAPD = 2,
+	DROP_OTHER = 3,	  /* another process does */
+	DROP_MADVISE = 4, /* the target has asked for it: MADV_PAGEOUT */
+	DROP_FADVISE = 5, /* POSIX_FADV_DONTNEED */
+	DROP_ASKED = 6,	  /* somebody wrote to memory.reclaim, force_empty or drop_caches */
+	DROP_HOWS = 7,
+};
+
+struct memtoll_drop_key {
+	__u32 tgid; /* who does it; 0: kswapd */
+	__u16 what;
+	__u16 how;
+	__u64 stack_id; /* DROP_MADVISE, DROP_FADVISE: of the call */
+};
+
+_Static_assert(sizeof(struct memtoll_drop_key) == 16, "no padding in a map key");
+
+struct memtoll_drop_sum {
+	__u64 pages;
+};
+
+/* Who throws out pages and is not traced, as it was called then. */
+struct memtoll_dropper {
+	char comm[16];
+	char group[64]; /* last part of its memory cgroup's path */
+};
+
 #endif /* MEMTOLL_WIRE_SUMS_H */

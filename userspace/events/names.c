@@ -117,6 +117,21 @@ const char *swap_what_name(unsigned int what)
 	return NAME(names, what);
 }
 
+const char *drop_how_name(unsigned int how)
+{
+	static const char *const names[DROP_HOWS] = {
+		[0] = "",
+		[DROP_SELF] = "self",
+		[DROP_KSWAPD] = "kswapd",
+		[DROP_OTHER] = "other",
+		[DROP_MADVISE] = "madvise",
+		[DROP_FADVISE] = "fadvise",
+		[DROP_ASKED] = "asked",
+	};
+
+	return NAME(names, how);
+}
+
 const char *read_fn_name(unsigned int read_fn)
 {
 	static const char *const names[READ_FN_COUNT] = {

@@ -17,6 +17,7 @@ const char *fault_class_name(unsigned int fault_class, bool major);
 const char *area_name(unsigned int area);
 /* Column what of table swap. */
 const char *swap_what_name(unsigned int what);
+const char *drop_how_name(unsigned int how);
 /* Column call of table file_read; "" for READ_FN_NONE. */
 const char *read_fn_name(unsigned int read_fn);
 

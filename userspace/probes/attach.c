@@ -211,8 +211,10 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 		probes->syscalls = syscalls_attach(bpf, set->mappings, set->reads);
 		err = probes->syscalls ? 0 : -errno;
 	}
-	if (!err && (set->faults || set->reads))
+	if (!err && (set->faults || set->reads)) {
 		keep_link(probes->links, bpf_program__attach(bpf->progs.page_filled));
+		keep_link(probes->links, bpf_program__attach(bpf->progs.page_dropped));
+	}
 	if (!err && set->samples) {
 		err = attach_software_event(probes, bpf->progs.cpu_sample, PERF_COUNT_SW_CPU_CLOCK);
 		if (err)

@@ -138,6 +138,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.read_enter, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_exit, config->reads);
 	bpf_program__set_autoload(bpf->progs.page_filled, config->faults || config->reads);
+	bpf_program__set_autoload(bpf->progs.page_dropped, config->faults || config->reads);
 	bpf_program__set_autoload(bpf->progs.read_uring, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_unwatched,
 				  config->reads && has_page_cache_lookups());

@@ -162,6 +162,18 @@ struct fill_fact {
 
 int recording_fill(struct recording *recording, const struct fill_fact *fill);
 
+struct page_drop_fact {
+	pid_t pid;	  /* 0: kswapd */
+	const char *what; /* "file" or "swap" */
+	const char *how;
+	uint64_t stack_id;
+	const char *comm;
+	const char *memory_cgroup;
+	uint64_t pages;
+};
+
+int recording_page_drop(struct recording *recording, const struct page_drop_fact *fact);
+
 int recording_slice_begin(struct recording *recording, uint64_t start_ns);
 
 struct process_slice_fact {

@@ -136,6 +136,8 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_WATCH] = "INSERT INTO watch VALUES (?, ?, ?, ?, ?)",
 	[STMT_WATCH_PASSED] = "INSERT INTO watch_passed VALUES (?, ?, ?, ?)",
 	[STMT_WATCH_EVENT] = "INSERT INTO watch_event VALUES (?, ?, ?, ?, ?)",
+	[STMT_PAGE_DROP] = "INSERT INTO page_drop VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO"
+			   " UPDATE SET pages = pages + excluded.pages",
 	[STMT_PAGE_FILL] =
 		"INSERT OR REPLACE INTO page_fill VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
 		" ?, ?, ?, ?)",
@@ -404,6 +406,13 @@ int recording_fill(struct recording *recording, const struct fill_fact *fill)
 		     count(site->again_sequential_pages), count(site->distinct_pages),
 		     count(site->max_returns), count(site->untracked_pages),
 		     count(site->vain_pages), count(site->used_pages));
+}
+
+int recording_page_drop(struct recording *recording, const struct page_drop_fact *fact)
+{
+	return STORE(recording, STMT_PAGE_DROP, signed_int(recording->slice), signed_int(fact->pid),
+		     text(fact->what), text(fact->how), bits(fact->stack_id), text(fact->comm),
+		     text(fact->memory_cgroup), count(fact->pages));
 }
 
 int recording_own_cache(struct recording *recording, pid_t pid, const char *program,

@@ -28,6 +28,7 @@
 #include "recording/stack_writer.h"
 #include "session/consumers.h"
 #include "session/cpu_samples.h"
+#include "session/drops.h"
 #include "session/fills.h"
 #include "session/huge_looks.h"
 #include "session/kernel_stacks.h"
@@ -60,6 +61,7 @@ enum summed {
 	SUMMED_SWAPS,
 	SUMMED_WALKS,
 	SUMMED_PASSES,
+	SUMMED_DROPS,
 	SUMMED_SPARE,
 	SUMMED = 2 * SUMMED_SPARE,
 };
@@ -448,6 +450,18 @@ static void on_pass_sum(void *context, const void *key_data, const uint64_t *del
 	hits_of(writer->consumers->hits, key->tgid)->syscalls += delta[1];
 }
 
+static void on_drop_sum(void *context, const void *key_data, const uint64_t *delta)
+{
+	struct slice_writer *writer = context;
+	const struct memtoll_drop_key *key = key_data;
+
+	want_stack(writer, key->stack_id);
+	keep_first_error(writer, drops_write(writer->config.recording,
+					     bpf_map__fd(writer->config.bpf->maps.droppers),
+					     targets_find(writer->config.targets, key->tgid), key,
+					     delta[0]));
+}
+
 /* Measured, not calibrated: the mean price of a walk so far. */
 static void write_walk_price(struct slice_writer *writer)
 {
@@ -620,6 +634,8 @@ static void read_sums(struct slice_writer *writer)
 				   on_walk_sum },
 		[SUMMED_PASSES] = { maps->passes, maps->passes_spare,
 				    sizeof(struct memtoll_pass_sum), on_pass_sum },
+		[SUMMED_DROPS] = { maps->drops, maps->drops_spare, sizeof(struct memtoll_drop_sum),
+				   on_drop_sum },
 	};
 	struct sums_reader reader = { on_call_sum, is_forgotten, writer };
 	struct bpf_map *map;

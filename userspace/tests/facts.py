@@ -292,6 +292,10 @@ class Facts:
         }
         self.row("page_fill", **({"first_pages": first_pages, "in_pages": in_pages} | values | columns))
 
+    def page_drop(self, how: str, pages: int, **columns: Any) -> None:
+        values: dict[str, Any] = {"slice": 1, "pid": 42, "what": "file", "stack_id": 0, "comm": "", "memory_cgroup": ""}
+        self.row("page_drop", **(values | {"how": how, "pages": pages} | columns))
+
     def reuse(self, subject: str, uses: int, different: int, distances: dict[int, int]) -> None:
         """distances: how many uses with so many different blocks since the last one of the same."""
         again = sum(distances.values())

@@ -357,6 +357,17 @@ REPORT: dict[str, Any] = {
         "limit_bytes": Null(int),
         "refaults": Null(int),
     },
+    # who threw out pages of its files, and its memory to swap
+    "dropped": [
+        {
+            "what": OneOf(("file", "swap")),
+            "how": OneOf(("self", "other", "kswapd", "madvise", "fadvise", "asked")),
+            "pid": int,
+            "comm": str,
+            "memory_cgroup": str,
+            "pages": int,
+        }
+    ],
     "access": [ACCESS],
     # Memory given back to the kernel, and got again, by who gave it.
     "giveback": [GIVEBACK],

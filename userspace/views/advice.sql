@@ -558,6 +558,8 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('swap-in', 1, 1, '1',
 'The program uses more memory than it may keep: {swap_faults} faults on swapped pages, most at
 	{swap_place}.'),
+('swap-in', 2, 0, '(SELECT 2 * given_share > 1 FROM dropper WHERE what = ''swap'')',
+'Do not give back what is used again:{swap_by}'),
 ('swap-in', 2, 1, '2 * out_other > out_pages',
 'Other processes push it out: limit them, or protect this one (memory.low of its cgroup, mlock of
 	what must not wait).'),
@@ -668,15 +670,21 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'Pages of the program''s own code (text) are pushed out and read again, most of {cache_path}:
 	memory is so short that not even what runs stays.'),
 ('file-thrash', 1, 2, '1',
-'Pages of {cache_path} that are used again and again are pushed out in between.'),
-('file-thrash', 2, 1, '(SELECT fits_bytes > box_bytes AND box_path IS NOT NULL FROM page_cache)',
+'Pages of {cache_path} that are used again and again are thrown out in between.'),
+('file-thrash', 2, 0, '(SELECT 2 * given_share > 1 FROM page_cache)',
+'Do not give back what is used again:{cache_by}'),
+('file-thrash', 2, 1, '(SELECT 2 * asked_share > 1 FROM page_cache)',
+'Do not have reclaimed what is used again:{cache_by}'),
+('file-thrash', 2, 2, '(SELECT 2 * other_share > 1 FROM page_cache)',
+'Limit those that push it out, or protect this one (memory.low of its cgroup):{cache_by}'),
+('file-thrash', 2, 3, '(SELECT fits_bytes > box_bytes AND box_path IS NOT NULL FROM page_cache)',
 'With a limit of about {cache_fits} instead of {cache_box} (its memory cgroup, {cache_box_path})
 	they would stay in memory: {cache_working} of files, beside {cache_beside} of other
 	memory.'),
-('file-thrash', 2, 2, '(SELECT box_bytes IS NULL FROM page_cache)',
+('file-thrash', 2, 4, '(SELECT box_bytes IS NULL FROM page_cache)',
 'With {cache_working} for the page cache they would stay in memory: give the machine more, or let
 	others use as much less.'),
-('file-thrash', 2, 3, '1',
+('file-thrash', 2, 5, '1',
 'Give it more memory (or a higher cgroup limit): {cache_working} of files would stay then.'),
 ('file-thrash', 3, 1, '(SELECT own_program IS NOT NULL FROM read_measure)',
 '{own_program} keeps a cache of its own ({own_setting}, {own_cache}) beside: what is in both is kept
@@ -684,6 +692,7 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-thrash', 3, 2, '(SELECT 3 * beside_bytes > box_bytes FROM page_cache)',
 'Other memory of the group takes {cache_beside} of the limit: where that is a cache of the same
 	data it keeps it twice, and a smaller one leaves more to the page cache.'),
+('file-thrash', 4, 0, '(SELECT 2 * (given_share + asked_share) > 1 FROM page_cache)', ''),
 ('file-thrash', 4, 1, '(SELECT code FROM page_cache)',
 'Or lock what must not wait (mlock), or use less other memory in the group.'),
 ('file-thrash', 4, 2, '(SELECT pattern = ''cyclic sweep'' FROM page_cache)',

@@ -543,6 +543,8 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('cache_working', 'b', 'working_bytes', 'page_cache'),
 ('cache_fits', 'b', 'fits_bytes', 'page_cache'), ('cache_box', 'b', 'box_bytes', 'page_cache'),
 ('cache_box_path', 'x', 'box_path', 'page_cache'),
+('cache_by', 'x', 'dropped_by', 'page_cache'),
+('swap_by', 'x', 'COALESCE((SELECT text FROM dropper WHERE what = ''swap''), '''')', 'page_cache'),
 ('cache_beside', 'b', 'beside_bytes', 'page_cache'),
 ('cache_refaults', 'x', 'PRINTF(''%,d'', COALESCE(group_refaults, all_refaults))
 	|| CASE WHEN group_refaults IS NULL THEN '' on the machine'' ELSE '' in its group'' END',

@@ -207,6 +207,10 @@ SELECT json_object(
 			ELSE 'false' END), 'working_bytes', working_bytes, 'fits_bytes', fits_bytes,
 		'limit_bytes', box_bytes, 'refaults', COALESCE(group_refaults, all_refaults))
 		FROM page_cache),
+	'dropped', json((SELECT json_group_array(json_object('what', what, 'how', how,
+		'pid', pid, 'comm', comm, 'memory_cgroup', memory_cgroup, 'pages', pages)) FROM (
+		SELECT what, how, pid, comm, memory_cgroup, SUM(pages) AS pages FROM page_drop
+		GROUP BY 1, 2, 3, 4, 5 ORDER BY SUM(pages) DESC, pid, what, how))),
 	'access', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM access_json ORDER BY rank))),
 	'thresholds', json((SELECT json_group_array(json(json)) FROM (

@@ -3,8 +3,8 @@
 -- page_cache.sql: why pages of files come in again: the memory that may be used against what is in
 -- use, and how files are gone over. Follows reuse.sql.
 
--- Files by the pages that came in again after use. pattern, of those pages, or where hardly any did,
--- of all: 'cyclic sweep' or 'random'; 'one-pass sweep', 'one pass'.
+-- Files by the pages that came in again after use. pattern, of those pages, or where hardly any
+-- did, of all: 'cyclic sweep' or 'random'; 'one-pass sweep', 'one pass'.
 CREATE VIEW page_cache_file AS
 SELECT ROW_NUMBER() OVER (ORDER BY again_pages DESC, fill_pages DESC, dev, inode) AS rank, *,
 	CASE WHEN 10 * again_pages >= first_pages + again_pages AND again_pages > 0
@@ -25,8 +25,52 @@ FROM (
 	FROM page_fill p LEFT JOIN file f ON f.dev = p.dev AND f.inode = p.inode
 	GROUP BY p.dev, p.inode);
 
--- One row. thrash: pages that were used came in again, as a tenth or more of those that were used at
--- all. again_share: of the pages that came in for use, by faults or reads (untold: none did).
+-- Who threw pages out, by what they were ('file', 'swap'). Shares of all of them: given, by the
+-- program itself as it asked for that; asked, by whoever wrote to a control of the kernel's; other,
+-- by processes that are not traced, for want of memory. text: of whom it was for a third or more.
+CREATE VIEW dropper AS
+WITH
+each AS MATERIALIZED (
+	SELECT what, CASE WHEN how IN ('madvise', 'fadvise') THEN 'given' ELSE how END AS kind, how,
+		stack_id, comm, memory_cgroup, SUM(pages) AS pages,
+		ROW_NUMBER() OVER (PARTITION BY what, how IN ('madvise', 'fadvise'), how = 'asked',
+			how = 'other', how = 'kswapd' ORDER BY SUM(pages) DESC, comm, stack_id)
+			AS place
+	FROM page_drop GROUP BY what, how, stack_id, comm, memory_cgroup
+),
+kind AS MATERIALIZED (
+	SELECT what, kind, SUM(pages) AS pages, MAX(CASE place WHEN 1 THEN how END) AS how,
+		MAX(CASE place WHEN 1 THEN stack_id END) AS stack_id,
+		MAX(CASE place WHEN 1 THEN NULLIF(comm, '') END) AS comm,
+		MAX(CASE place WHEN 1 THEN NULLIF(memory_cgroup, '') END) AS memory_cgroup,
+		SUM(SUM(pages)) OVER (PARTITION BY what) AS all_pages
+	FROM each GROUP BY what, kind
+)
+SELECT what, all_pages AS pages,
+	COALESCE(SUM(CASE kind WHEN 'given' THEN pages END), 0) * 1.0 / all_pages AS given_share,
+	COALESCE(SUM(CASE kind WHEN 'asked' THEN pages END), 0) * 1.0 / all_pages AS asked_share,
+	COALESCE(SUM(CASE kind WHEN 'other' THEN pages END), 0) * 1.0 / all_pages AS other_share,
+	group_concat(CASE WHEN 3 * pages >= all_pages THEN CASE kind
+		WHEN 'given' THEN PRINTF(' %.0f %% of what was thrown out the program gave back '
+			|| 'itself, most by %s at %s.', 100.0 * pages / all_pages,
+			CASE how WHEN 'madvise' THEN 'madvise(MADV_PAGEOUT)'
+				ELSE 'posix_fadvise(POSIX_FADV_DONTNEED)' END,
+			COALESCE((SELECT p.code FROM stack_place p
+				WHERE p.stack_id = kind.stack_id), 'an unknown place'))
+		WHEN 'asked' THEN PRINTF(' %.0f %% of what was thrown out went because %s asked '
+			|| 'the kernel for it (memory.reclaim, memory.force_empty or drop_caches).',
+			100.0 * pages / all_pages, COALESCE(comm, 'the program itself'))
+		WHEN 'other' THEN PRINTF(' %.0f %% of what was thrown out other processes pushed '
+			|| 'out, for want of memory, most of it %s%s.', 100.0 * pages / all_pages,
+			COALESCE(comm, 'one without a name'),
+			COALESCE(' (memory cgroup ' || memory_cgroup || ')', ''))
+		WHEN 'kswapd' THEN PRINTF(' %.0f %% of what was thrown out went by kswapd: the '
+			|| 'machine is short of memory.', 100.0 * pages / all_pages) END END, '')
+		AS text
+FROM kind GROUP BY what, all_pages;
+
+-- One row. thrash: pages that were used came in again, as a tenth or more of those that were used
+-- at all. again_share: of the pages that came in for use, by faults or reads (untold: none did).
 --
 -- working_bytes: page cache that would keep what is used again, thrown out in the order of use: as
 -- many different pages as came in between two times of the same one (all but a hundredth), and no
@@ -87,11 +131,12 @@ far AS MATERIALIZED (	-- a cache that would have had nearly all that came before
 ),
 most AS MATERIALIZED (SELECT different * block_bytes AS bytes FROM reuse WHERE subject = 'cache'),
 needed AS MATERIALIZED (
-	SELECT MAX(4096 * b.pages, MIN(COALESCE(f.bytes, 0), COALESCE(m.bytes, 0))) AS bytes
+	SELECT CAST(MAX(4096 * b.pages, MIN(COALESCE(f.bytes, 0), COALESCE(m.bytes, 0)))
+		AS INTEGER) AS bytes
 	FROM back b LEFT JOIN far f LEFT JOIN most m
 ),
 box AS MATERIALIZED (
-	SELECT limit_bytes, limit_path, file_bytes, usage_bytes FROM memory_cgroup
+	SELECT path, limit_bytes, limit_path, file_bytes, usage_bytes FROM memory_cgroup
 	WHERE limit_bytes IS NOT NULL AND path IN (SELECT memory_cgroup FROM process)
 	ORDER BY limit_bytes, path LIMIT 1
 )
@@ -103,13 +148,18 @@ SELECT t.*, 10 * t.again_pages >= t.first_pages + t.again_pages AND t.again_page
 	CASE WHEN b.file_bytes IS NOT NULL THEN n.bytes + CASE
 		WHEN b.usage_bytes - b.file_bytes + n.bytes > b.limit_bytes
 			THEN b.usage_bytes - b.file_bytes
+		-- it would fit as it is; a limit further up is others', too
+		WHEN b.limit_path = b.path THEN b.limit_bytes - n.bytes
 		ELSE MAX(0, b.limit_bytes - b.file_bytes) END END AS fits_bytes,
 	b.limit_bytes AS box_bytes, b.limit_path AS box_path,
 	MAX(0, b.usage_bytes - b.file_bytes) AS beside_bytes,
 	(SELECT MAX(value) FROM memory_cgroup_counter WHERE name = 'workingset_refault_file'
 		AND path IN (SELECT memory_cgroup FROM process)) AS group_refaults,
 	(SELECT value FROM system_counter WHERE name = 'workingset_refault_file') AS all_refaults,
+	COALESCE(d.given_share, 0.0) AS given_share, COALESCE(d.asked_share, 0.0) AS asked_share,
+	COALESCE(d.other_share, 0.0) AS other_share, COALESCE(d.text, '') AS dropped_by,
 	w.cause AS wide_cause, w.used_pages AS wide_used, w.fill_pages AS wide_fill,
 	w.each_pages AS wide_each, COALESCE(w.wasteful, 0) AS wasteful,
 	COALESCE(w.single, 0) AS single
-FROM total t JOIN needed n LEFT JOIN top p LEFT JOIN wide w LEFT JOIN box b;
+FROM total t JOIN needed n LEFT JOIN top p LEFT JOIN wide w LEFT JOIN box b
+LEFT JOIN dropper d ON d.what = 'file';

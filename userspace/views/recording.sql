@@ -510,7 +510,8 @@ CREATE TABLE file_read (
 
 -- How far apart uses of the same block are (reuse_distance.h): of the reads of one file (subject
 -- 'file') and of all files ('files'), of pages that came into the page cache ('cache'), and of the
--- swap-ins of anonymous pages ('swap', where first touches are uses too, but not counted). Cumulative since the start and replaced at each slice.
+-- swap-ins of anonymous pages ('swap', where first touches are uses too, but not counted).
+-- Cumulative since the start and replaced at each slice.
 CREATE TABLE reuse (
 	subject      TEXT NOT NULL,
 	file         INTEGER NOT NULL,	-- 0: all
@@ -535,9 +536,9 @@ CREATE TABLE reuse_distance (
 	PRIMARY KEY (subject, file, low)
 ) WITHOUT ROWID;
 
--- Pages of files that came into the page cache for the target, read-ahead included, by file and what
--- brought them: a page that comes again was thrown out meanwhile. Cumulative since the start and
--- replaced at each slice. As table access, of places in a file instead of addresses.
+-- Pages of files that came into the page cache for the target, read-ahead included, by file and
+-- what brought them: a page that comes again was thrown out meanwhile. Cumulative since the start
+-- and replaced at each slice. As table access, of places in a file instead of addresses.
 CREATE TABLE page_fill (
 	dev                    INTEGER NOT NULL,
 	inode                  INTEGER NOT NULL,
@@ -561,6 +562,23 @@ CREATE TABLE page_fill (
 	-- fault maps, with what it maps around, and what a system call reads
 	used_pages             INTEGER NOT NULL,
 	PRIMARY KEY (dev, inode, cause)
+) WITHOUT ROWID;
+
+-- Pages thrown out, by who did it: of files that the target has brought pages of in ('file'), and
+-- of its memory, to swap ('swap'). how: self (a process of the target, which wanted memory), other
+-- (another process did), kswapd, madvise (the target asked for it: MADV_PAGEOUT), fadvise
+-- (POSIX_FADV_DONTNEED), asked (somebody wrote to memory.reclaim, memory.force_empty or
+-- drop_caches).
+CREATE TABLE page_drop (
+	slice         INTEGER NOT NULL,
+	pid           INTEGER NOT NULL,	-- who did it; 0: kswapd
+	what          TEXT NOT NULL,
+	how           TEXT NOT NULL,
+	stack_id      INTEGER NOT NULL,	-- of madvise and fadvise: the call
+	comm          TEXT NOT NULL,	-- of who is not traced; else ''
+	memory_cgroup TEXT NOT NULL,	-- the last part of its path; else ''
+	pages         INTEGER NOT NULL,
+	PRIMARY KEY (slice, pid, what, how, stack_id)
 ) WITHOUT ROWID;
 
 -- The cache of its own that a process is known to have, as its command line or its files of options
@@ -762,4 +780,5 @@ INSERT INTO later_table VALUES
 	('allocator_probe'), ('latency'), ('outlier'), ('threshold'),
 	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'),
 		('watch'),
-	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look');
+	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
+	('page_drop');

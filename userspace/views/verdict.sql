@@ -208,24 +208,35 @@ template AS (
 			|| 'swap, so the server''s own counters cannot show this.'
 		ELSE '' END
 		|| CASE WHEN m.dominant <> 'file' OR NOT pc.thrash THEN ''
-		ELSE ' The page cache thrashes: {cache_again} of '
+		ELSE CASE WHEN 2 * (pc.given_share + pc.asked_share) > 1
+			THEN ' What is in the page cache is given back and read again: '
+			ELSE ' The page cache thrashes: ' END || '{cache_again} of '
 			|| CASE WHEN pc.code THEN 'the program''s own code'
 				ELSE 'what it reads from files' END
-			|| ' had been in memory, was used there, and was pushed out before it was '
+			|| ' had been in memory, was used there, and was thrown out before it was '
 			|| 'used again. '
 			|| CASE WHEN pc.pattern = 'cyclic sweep'
 				THEN 'It goes over {cache_back} of {cache_path} in order, more '
 					|| 'than once'
 				ELSE 'It goes over {cache_back} of {cache_path} in no order' END
-			|| CASE WHEN pc.box_bytes IS NULL THEN ', and the machine''s memory does '
+			|| CASE WHEN 2 * (pc.given_share + pc.asked_share) > 1
+				THEN ', and it is not kept'
+			WHEN 2 * pc.other_share > 1 AND pc.box_bytes IS NOT NULL
+				THEN ', in a memory cgroup of {cache_box} ({cache_box_path}) '
+					|| 'that others use, too'
+			WHEN pc.box_bytes IS NULL THEN ', and the machine''s memory does '
 				|| 'not hold it'
 			ELSE ', but may keep only {cache_box} (its memory cgroup, '
 				|| '{cache_box_path})' END
 			|| CASE WHEN pc.pattern = 'cyclic sweep'
-				THEN ': each page is pushed out before its next turn, and came '
+				THEN ': each page is thrown out before its next turn, and came '
 					|| 'back {cache_returns} times.'
 				ELSE ': what is out is soon wanted again, each page '
-					|| '{cache_returns} times.' END END
+					|| '{cache_returns} times.' END
+			|| pc.dropped_by END
+		|| CASE WHEN m.dominant = 'swap'
+			THEN COALESCE((SELECT text FROM dropper WHERE what = 'swap'), '')
+			ELSE '' END
 		|| CASE WHEN m.dominant = 'file' AND pc.wasteful
 			THEN ' Of {wide_filled} that were brought in, {wide_each} pages at a '
 				|| 'time, at most {wide_used} were used.'

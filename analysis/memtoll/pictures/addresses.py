@@ -46,7 +46,11 @@ GROUPS: Final = (
     ("swap-in from zram, zswap", "#7358d8", ("swap_zram_major", "swap_zswap_major", "swap_zero_major")),
     ("swap-in from the device", "#d6336c", ("swap_major",)),
     ("copy on write", "#0f8fa3", ("cow", "reuse")),
-    ("file or shared memory", "#2f9e44", ("file_minor", "file_major", "shared_minor", "shared_major")),
+    (
+        "file or shared memory",
+        "#2f9e44",
+        ("file_minor", "file_major", "file_again", "file_again_major", "shared_minor", "shared_major"),
+    ),
     ("userfaultfd", "#b97f14", ("user",)),
 )
 REST: Final = ("other", "#7d8590")

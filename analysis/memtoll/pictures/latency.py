@@ -45,6 +45,7 @@ CLASS_COLOURS: Final = {
     "cow": "#c2408f",
     "file_minor": "#2f9e44",
     "file_major": "#6d9c1e",
+    "file_again_major": "#4a7a12",
     "user": "#e64980",
 }
 

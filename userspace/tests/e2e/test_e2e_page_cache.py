@@ -7,6 +7,7 @@ Witnesses: the program's own count of the pages it used, and the kernel's count 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,8 +15,22 @@ from typing import Any, Final
 
 import pytest
 
-from harness import MIB, PAGE, WORKLOADS, Program, Recording, finish, load, record, start_record, wait_attached, workload
-from swapping import in_cgroup, make_cgroup
+from harness import (
+    MIB,
+    PAGE,
+    WORKLOADS,
+    Program,
+    Recording,
+    finish,
+    load,
+    record,
+    site_line,
+    start_record,
+    wait_attached,
+    wait_until,
+    workload,
+)
+from swapping import in_cgroup, make_cgroup, set_limit
 
 pytestmark = pytest.mark.root
 
@@ -138,3 +153,51 @@ def test_code_pages(out: Path, box: Path, data: Path) -> None:
     assert "the program's own code" in recording.report["verdict"]["sentence"]
     (text,) = (a["text"] for a in recording.report["verdict"]["advice"] if a["code"] == "file-thrash")
     assert "own code (text)" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "how", "marker"),
+    [(["--give", "pageout"], "madvise", "pageout"), (["--pread", "--give", "fadvise"], "fadvise", "fadvise")],
+)
+def test_given_back_by_the_program(out: Path, box: Path, data: Path, words: list[str], how: str, marker: str) -> None:
+    """There is room for all of the file: it asks the kernel to throw it out, and reads it again."""
+    assert set_limit(box, 80 * MIB)
+    recording, cache = walk(out, box, data, "3", *words)
+    assert cache["again_pages"] == pytest.approx(2 * PAGES, rel=0.02)
+    ((ours, pages),) = [(row["how"], row["pages"]) for row in recording.report["dropped"] if row["what"] == "file"]
+    assert (ours, pages) == (how, pytest.approx(3 * PAGES, rel=0.02))
+    said = recording.report["verdict"]["sentence"]
+    assert f"filewalk.c:{site_line('filewalk.c', marker)} (give_back)" in said
+    assert "24.0 MiB" not in said
+    (text,) = (a["text"] for a in recording.report["verdict"]["advice"] if a["code"] == "file-thrash")
+    assert "Do not give back what is used again" in text
+
+
+def test_thrown_out_by_a_neighbour(out: Path, box: Path, data: Path) -> None:
+    """A file of 39 MiB in a group of 48, until another process there uses as much of another file."""
+    assert set_limit(box, 48 * MIB)
+    other = data.with_suffix(".other")
+    try:
+        other.write_bytes(bytes(PAGES * PAGE))
+        os.sync()
+        with other.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        with Program(*in_cgroup(box, workload("filewalk"), data, "2", "--wait", "--wait-again")) as program:
+            tracer = start_record(out, "-p", str(program.pid))
+            wait_attached(tracer, program.pid)
+            program.go()
+            wait_until(lambda: len(program.lines) > 1, "the first pass")
+            neighbour = in_cgroup(box, workload("filewalk"), other, "3")
+            subprocess.run(neighbour, check=True, timeout=60, stdout=subprocess.DEVNULL)
+            program.go()
+            program.last()
+            result = finish(tracer)
+    finally:
+        other.unlink(missing_ok=True)
+    assert result.status == 0, result
+    recording = load(out, result)
+    rows = {(row["how"], row["comm"]): row for row in recording.report["dropped"] if row["what"] == "file"}
+    assert rows["other", "filewalk"]["memory_cgroup"] == box.name
+    assert rows["other", "filewalk"]["pages"] > PAGES // 4
+    # It brought its own back for itself then, and so threw out some of the other's.
+    assert recording.report["page_cache"]["again_pages"] > PAGES // 4

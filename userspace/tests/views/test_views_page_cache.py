@@ -171,3 +171,37 @@ def test_reads(boxed: Facts) -> None:
     assert given["code"] == "file-thrash"
     # Two thirds of what it reads need not come from the device.
     assert given["gain"] == pytest.approx(2 / 3 * 0.8 / 1.1, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("how", "columns", "said", "advised"),
+    [
+        ("fadvise", {}, "gave back itself, most by posix_fadvise(POSIX_FADV_DONTNEED) at walk.c:23", "Do not give back"),
+        ("madvise", {}, "gave back itself, most by madvise(MADV_PAGEOUT) at walk.c:23", "Do not give back"),
+        ("asked", {"pid": 7, "comm": "senpai"}, "because senpai asked the kernel", "Do not have reclaimed"),
+        (
+            "other",
+            {"pid": 7, "comm": "backup", "memory_cgroup": "nightly"},
+            "most of it backup (memory cgroup nightly)",
+            "Limit those that push it out",
+        ),
+    ],
+)
+def test_who_throws_them_out(boxed: Facts, how: str, columns: dict[str, Any], said: str, advised: str) -> None:
+    mapped(boxed, 4)
+    given = how in ("fadvise", "madvise")
+    boxed.page_drop(how, 2 * PAGES, stack_id=loop_stack(boxed) if given else 0, **columns)
+    boxed.page_drop("self", PAGES)
+    sentence = verdict(boxed)["sentence"]
+    assert said in sentence
+    assert "67 % of what was thrown out" in sentence
+    assert ("and it is not kept" in sentence) == (how != "other")
+    assert advised in advice(boxed)["file-thrash"]
+
+
+def test_it_throws_out_its_own(boxed: Facts) -> None:
+    mapped(boxed, 4)
+    boxed.page_drop("self", 3 * PAGES)
+    boxed.page_drop("other", PAGES, pid=7, comm="backup")
+    assert "backup" not in verdict(boxed)["sentence"]
+    assert "of what was thrown out" not in verdict(boxed)["sentence"]

@@ -9,7 +9,7 @@
  *   --rare     the mapping is advised MADV_RANDOM: no read-ahead
  *   --give HOW after each pass: pageout or dontneed (madvise on the mapping), fadvise (the file)
  *   --hold N   N MiB of anonymous memory are used before each pass
- *   --wait     for a line on standard input before the first pass
+ *   --wait     for a line on standard input before the first pass; --wait-again: and the second
  * Prints how many pages were used.
  */
 #define _GNU_SOURCE
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 {
 	struct walk walk = { 0 };
 	uint64_t passes = argc > 2 ? workload_number("PASSES", argv[2]) : 0, *order;
-	int i, rare = 0, waits = 0;
+	int i, rare = 0, waits = 0, again = 0;
 
 	for (i = 3; i < argc; i++) {
 		walk.by_pread |= !strcmp(argv[i], "--pread");
@@ -136,6 +136,7 @@ int main(int argc, char **argv)
 		walk.random |= !strcmp(argv[i], "--random");
 		rare |= !strcmp(argv[i], "--rare");
 		waits |= !strcmp(argv[i], "--wait");
+		again |= !strcmp(argv[i], "--wait-again");
 		if (!strcmp(argv[i], "--give") && i + 1 < argc)
 			walk.give = argv[++i];
 		else if (!strcmp(argv[i], "--hold") && i + 1 < argc)
@@ -149,8 +150,12 @@ int main(int argc, char **argv)
 	order = walk.random ? shuffled(walk.pages) : NULL;
 	if (waits)
 		workload_wait();
-	while (passes--)
+	while (passes--) {
 		one_pass(&walk, order);
+		if (again)
+			workload_wait();
+		again = 0;
+	}
 	workload_report("\"used\": %llu, \"pages\": %llu", (unsigned long long)walk.used,
 			(unsigned long long)walk.pages);
 	return 0;
