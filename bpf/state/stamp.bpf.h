@@ -26,23 +26,31 @@ static __always_inline void stamp_take(const struct task_struct *task, struct st
 	stamp->cpu = bpf_get_smp_processor_id();
 }
 
+#define TICK_NS 4000000 /* CONFIG_HZ=250; of others that are in use at most 10 ms */
+
 /*
  * Time on the CPU since the stamp. Without a context switch all of it. Else by the scheduler's
- * account. Its clock differs between CPUs by what interrupts and the hypervisor took: where a
- * thread has moved, or the difference comes out impossible, its books alone count, which lag by up
- * to a tick at both ends and so are right on average.
+ * account, which is its books and what passed since. Its clock differs between CPUs by what
+ * interrupts and the hypervisor took: where the difference comes out impossible, its books alone
+ * count, which lag by up to a tick at both ends. So they do where a thread was preempted, went on
+ * on another CPU, and has run for longer than a tick: of calls that take milliseconds the difference
+ * would be wrong by as much again.
  */
 static __always_inline __u64 stamp_cpu_ns(const struct task_struct *task, const struct stamp *stamp,
 					  __u64 now)
 {
-	__u64 wall_ns = now - stamp->ns;
+	__u64 wall_ns = now - stamp->ns, books_ns;
 	__s64 cpu_ns;
+	bool moved;
 
 	if (task->nvcsw == stamp->voluntary && task->nivcsw == stamp->involuntary)
 		return wall_ns;
 	cpu_ns = task->se.sum_exec_runtime + now - task->se.exec_start - stamp->runtime_ns;
-	if (stamp->cpu != bpf_get_smp_processor_id() || cpu_ns < 0 || (__u64)cpu_ns > wall_ns)
-		cpu_ns = task->se.sum_exec_runtime - stamp->accounted_ns;
+	books_ns = task->se.sum_exec_runtime - stamp->accounted_ns;
+	moved = task->nvcsw == stamp->voluntary && stamp->cpu != bpf_get_smp_processor_id();
+	if (cpu_ns < 0 || (__u64)cpu_ns > wall_ns ||
+	    (moved && (books_ns > TICK_NS || (__u64)cpu_ns > books_ns)))
+		cpu_ns = books_ns;
 	return (__u64)cpu_ns < wall_ns ? cpu_ns : wall_ns;
 }
 

@@ -291,6 +291,28 @@ static void test_preempted_and_reclaiming(void **state)
 	assert_int_equal(run.blocked_ns, 0);
 }
 
+/* Preempted, and moved: what the CPUs' clocks differ by is no time of its own. */
+static void test_moved(void **state)
+{
+	struct memtoll_run run;
+
+	begin();
+	host.task.se.exec_start = kernel.now_ns - 1000;
+	set_entry(AT(5), 1, swap_entry(1, 99));
+	fault_at(AT(5), IP, WRITES);
+	kernel.now_ns += 90000000;
+	host.task.se.sum_exec_runtime += 5000017;
+	host.task.se.exec_start = kernel.now_ns - 70000000;
+	host.task.nivcsw++;
+	kernel.cpu = 1;
+	end_after(1000, 1);
+	kernel.cpu = 0;
+	drain();
+	run = *(const struct memtoll_run *)next_event(EVENT_RUN);
+	assert_int_equal(run.timed_cpu_ns, 5000017);
+	assert_int_equal(run.blocked_ns, 0);
+}
+
 /* The last of those in order turns out to be major: it is one by itself, and not counted twice. */
 static void test_major_at_the_end_of_an_order(void **state)
 {
@@ -561,6 +583,7 @@ int main(void)
 		cmocka_unit_test(test_timed),
 		cmocka_unit_test(test_slept),
 		cmocka_unit_test(test_preempted_and_reclaiming),
+		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_major_at_the_end_of_an_order),
 		cmocka_unit_test(test_drained_in_between),
 		cmocka_unit_test(test_mappings_changed),

@@ -35,6 +35,7 @@
 #define bpf_probe_read_kernel_str kernel_read_kernel_string
 #define bpf_rdonly_cast kernel_cast
 #define bpf_ktime_get_ns kernel_clock
+#define bpf_get_smp_processor_id() kernel.cpu
 #define bpf_get_prandom_u32 kernel_random
 
 #define bpf_get_current_task_btf() ((struct task_struct *)kernel.task)
