@@ -19,6 +19,8 @@ def valid() -> dict[str, Any]:
     toll: dict[str, Any] = {name: dict.fromkeys(toll_shape(name), 0) for name in TOLLS}
     toll["zero.libc"] |= {"time_s": 0.9, "share": 0.9, "count": 10, "bytes": 1000, "pages": 0}
     toll["compute"] |= {"time_s": 0.1, "share": 0.1}
+    for name in ("zero.app", "copy.app"):
+        toll[name]["bytes_estimated"] = True
     toll["file.read"] = dict.fromkeys(toll["file.read"])  # not captured
     site = {"toll": "zero.libc", "time_s": 0.9, "share": 0.9, "bytes": 1000, "count": 10, "call": "calloc", "area": ""}
     row = {"call": "calloc", "calls": 11, "bytes": 1100, "freed": 11, "live_bytes": 0, "allocated_at": [FRAME]} | {
@@ -44,6 +46,21 @@ def valid() -> dict[str, Any]:
         "allocations": [row],
         "memory": {name: None for name in MEMORY}
         | {"came_back_bytes": 0, "swap_in_pages": dict.fromkeys(("cache", "device", "zram", "zswap", "zero"), 0)},
+        "page_cache": {
+            "filled_pages": 5,
+            "again_pages": 3,
+            "vain_pages": 2,
+            "thrash": False,
+            "path": "",
+            "pattern": None,
+            "returns": None,
+            "code": False,
+            "working_bytes": 0,
+            "fits_bytes": None,
+            "limit_bytes": None,
+            "refaults": None,
+        },
+        "dropped": [],
         "access": [],
         "giveback": [],
         "allocators": [],

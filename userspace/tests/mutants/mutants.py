@@ -60,9 +60,9 @@ MUTANTS: Final = (
     # ---- bpf ----
     Mutant(
         "file-write-is-shared",
-        "bpf/probes/fault.bpf.c",
-        "return write && !area->shared ? FAULT_COW : FAULT_FILE;",
-        "return write && area->shared ? FAULT_COW : FAULT_FILE;",
+        "bpf/probes/fault_class.bpf.h",
+        "bool copies = write && !area->shared;",
+        "bool copies = write && area->shared;",
         "The first write to a private file page counts as read, and to a shared one as copied.",
         ("test_e2e_classes.py::test_private_file_pages_are_copied",),
     ),
@@ -108,7 +108,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "swap-types-all-devices",
-        "bpf/probes/fault.bpf.c",
+        "bpf/probes/fault_class.bpf.h",
         ">= SWAP_TYPE_SPECIAL",
         "> SWAP_TYPE_SPECIAL",
         "Pages that are being moved, of the kernel's special swap types, count as swapped in.",
@@ -199,17 +199,17 @@ MUTANTS: Final = (
     Mutant(
         "probes-added-to-mapping",
         "userspace/views/tolls.sql",
-        "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * c.map_inside_ns)",
-        "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns) + SUM(m.calls) * c.map_inside_ns)",
+        "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns)",
+        "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns - m.populated_ns) + SUM(m.calls) * c.map_inside_ns)",
         "What the probes cost inside mapping calls is put on top of their time instead of taken out.",
         ("test_views.py",),
     ),
     Mutant(
         "arena-keeps-too-little",
         "userspace/views/giveback.sql",
-        "MAX(67108864, t.span_value)",
-        "MIN(67108864, t.span_value)",
-        "The trim_threshold advised for arenas is too low to stop the storm.",
+        "AND t.largest_bytes <= 60 * 1048576) THEN 67108864 END AS pad_value",
+        "AND t.largest_bytes <= 60 * 1048576) THEN 1048576 END AS pad_value",
+        "The top_pad advised for arenas is too low to stop the storm.",
         ("test_views_giveback.py",),
     ),
     Mutant(
