@@ -41,7 +41,7 @@ def valid() -> dict[str, Any]:
             "advice": [dict(ADVICE)],
         },
         "toll": toll,
-        "zeroing": {"bytes_kernel": 0, "bytes_libc": 1000, "bytes_twice": 0, "bytes_never_used": 0},
+        "zeroing": {"bytes_kernel": 0, "bytes_libc": 1000, "bytes_app": 0, "bytes_twice": 0, "bytes_never_used": 0},
         "sites": [site | {"allocated_at": [FRAME], "touched_at": []}],
         "allocations": [row],
         "memory": {name: None for name in MEMORY}
