@@ -222,7 +222,8 @@ static void test_page_without_content(void **state)
 static void test_page_cache_is_unknown(void **state)
 {
 	begin(SHARED_MEMORY);
-	file.file.f_mapping = NULL;
+	cache_put(&file.cache, (PAGE - AREA_START) / MEMTOLL_PAGE_SIZE + OFFSET, 0, CACHE_FOLIO);
+	cache_node_of(file.cache.mapping.i_pages.xa_head)->array = NULL;
 	set_page(0);
 	fault_at(PAGE, IP, READS);
 	assert_int_equal(end_fault(MIN).fault_class, FAULT_SHARED);
