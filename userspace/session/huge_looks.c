@@ -22,6 +22,7 @@
 #define MS 1000000ULL
 
 #define CANDIDATES 32
+#define OF_A_SWEEP 4
 #define FOLLOWED 48
 /* Who has just got a page may be about to fill it: that takes a tenth of this. */
 #define YOUNGEST_NS (1 * MS)
@@ -52,11 +53,11 @@ struct total {
 struct huge_looks {
 	struct page candidates[CANDIDATES]; /* a ring; pid 0: none */
 	unsigned int next;
-	GArray *followed;    /* struct page */
-	GHashTable *totals;  /* pid -> struct total, of pages that are followed no more */
-	uint64_t made;	     /* looks */
-	uint64_t pause_ns;   /* no look before */
-	bool changed;	     /* since it was written */
+	GArray *followed;   /* struct page */
+	GHashTable *totals; /* pid -> struct total, of pages that are followed no more */
+	uint64_t made;	    /* looks */
+	uint64_t pause_ns;  /* no look before */
+	bool changed;	    /* since it was written */
 };
 
 struct huge_looks *huge_looks_new(void)
@@ -77,20 +78,22 @@ void huge_looks_free(struct huge_looks *looks)
 	g_free(looks);
 }
 
-/* Of a sweep the last one: it is the latest, and the ones before stand for the same. */
+/* Of a sweep a few, the last one last: it is the latest. */
 void huge_looks_fault(struct huge_looks *looks, const struct memtoll_run *run)
 {
-	uint64_t last = run->address + (run->pages - 1) * MEMTOLL_PAGE_SIZE;
+	uint64_t pages = run->pages / HUGE_PAGES, step = MAX(pages / OF_A_SWEEP, 1), i;
 
 	if (run->fault_class != FAULT_ZERO_HUGE || run->pages % HUGE_PAGES)
 		return;
-	looks->candidates[looks->next] = (struct page){
-		.pid = (pid_t)run->tgid,
-		.address = last & ~(HUGE_BYTES - 1),
-		.fault_ns = run->last_ns,
-		.used = -1,
-	};
-	looks->next = (looks->next + 1) % CANDIDATES;
+	for (i = (pages - 1) % step; i < pages; i += step) {
+		looks->candidates[looks->next] = (struct page){
+			.pid = (pid_t)run->tgid,
+			.address = run->address + i * HUGE_BYTES,
+			.fault_ns = run->last_ns,
+			.used = -1,
+		};
+		looks->next = (looks->next + 1) % CANDIDATES;
+	}
 }
 
 static struct total *total_of(GHashTable *totals, pid_t pid)
