@@ -2,16 +2,24 @@
 #include "session/drops.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "events/names.h"
+#include "memtoll.skel.h"
+#include "targets/targets.h"
 
-int drops_write(struct recording *recording, int names, bool traced,
+uint64_t drops_stack(const struct memtoll_drop_key *key)
+{
+	return key->stack_id;
+}
+
+int drops_write(struct recording *recording, struct memtoll_bpf *bpf, struct targets *targets,
 		const struct memtoll_drop_key *key, uint64_t pages)
 {
 	struct memtoll_dropper dropper = {};
 
-	if (key->tgid && !traced)
-		bpf_map_lookup_elem(names, &key->tgid, &dropper);
+	if (key->tgid && !targets_find(targets, key->tgid))
+		bpf_map_lookup_elem(bpf_map__fd(bpf->maps.droppers), &key->tgid, &dropper);
 	dropper.comm[sizeof(dropper.comm) - 1] = '\0';
 	dropper.group[sizeof(dropper.group) - 1] = '\0';
 	return recording_page_drop(recording,

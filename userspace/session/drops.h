@@ -4,14 +4,19 @@
 #define MEMTOLL_DROPS_H
 
 #include <linux/types.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/wire/sums.h"
 #include "recording/recording.h"
 
-/* names: the kernel's map of those that are not traced. 0, or -errno of the recording. */
-int drops_write(struct recording *recording, int names, bool traced,
+struct memtoll_bpf;
+struct targets;
+
+/* Of who asked for it; 0: nobody did. */
+uint64_t drops_stack(const struct memtoll_drop_key *key);
+
+/* 0, or -errno of the recording. */
+int drops_write(struct recording *recording, struct memtoll_bpf *bpf, struct targets *targets,
 		const struct memtoll_drop_key *key, uint64_t pages);
 
 #endif /* MEMTOLL_DROPS_H */

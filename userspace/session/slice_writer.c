@@ -450,16 +450,13 @@ static void on_pass_sum(void *context, const void *key_data, const uint64_t *del
 	hits_of(writer->consumers->hits, key->tgid)->syscalls += delta[1];
 }
 
-static void on_drop_sum(void *context, const void *key_data, const uint64_t *delta)
+static void on_drop_sum(void *context, const void *key, const uint64_t *delta)
 {
 	struct slice_writer *writer = context;
-	const struct memtoll_drop_key *key = key_data;
 
-	want_stack(writer, key->stack_id);
-	keep_first_error(writer, drops_write(writer->config.recording,
-					     bpf_map__fd(writer->config.bpf->maps.droppers),
-					     targets_find(writer->config.targets, key->tgid), key,
-					     delta[0]));
+	want_stack(writer, drops_stack(key));
+	keep_first_error(writer, drops_write(writer->config.recording, writer->config.bpf,
+					     writer->config.targets, key, *delta));
 }
 
 /* Measured, not calibrated: the mean price of a walk so far. */
@@ -634,8 +631,7 @@ static void read_sums(struct slice_writer *writer)
 				   on_walk_sum },
 		[SUMMED_PASSES] = { maps->passes, maps->passes_spare,
 				    sizeof(struct memtoll_pass_sum), on_pass_sum },
-		[SUMMED_DROPS] = { maps->drops, maps->drops_spare, sizeof(struct memtoll_drop_sum),
-				   on_drop_sum },
+		[SUMMED_DROPS] = { maps->drops, maps->drops_spare, sizeof(uint64_t), on_drop_sum },
 	};
 	struct sums_reader reader = { on_call_sum, is_forgotten, writer };
 	struct bpf_map *map;
