@@ -298,7 +298,13 @@ REPORT: dict[str, Any] = {
         "advice": [ADVICE],
     },
     "toll": {toll: toll_shape(toll) for toll in TOLLS},
-    "zeroing": {"bytes_kernel": Null(int), "bytes_libc": Null(int), "bytes_app": Null(int), "bytes_twice": int, "bytes_never_used": int},
+    "zeroing": {
+        "bytes_kernel": Null(int),
+        "bytes_libc": Null(int),
+        "bytes_app": Null(int),
+        "bytes_twice": int,
+        "bytes_never_used": int,
+    },
     "sites": [
         {
             "toll": OneOf(TOLLS),
