@@ -46,6 +46,8 @@ INSERT INTO library_code (what, pattern, besides, reason) VALUES
 ('file', '<frozen *', '', 'Python: what brings in modules and programs'),
 ('file', '*/lib/python[23]*', '*-packages/*', 'Python: the standard library'),
 ('file', '*/lib64/python[23]*', '*-packages/*', 'Python: the standard library'),
+('module', '*/libpython[23]*', '', 'Python: the interpreter'),
+('module', '*/bin/python[23]*', '', 'Python: the interpreter'),
 ('function', 'PyMem_*', '', 'Python: calls malloc'),
 ('function', '_PyMem_*', '', 'Python: calls malloc'),
 ('function', 'PyObject_[MCRF]*alloc', '', 'Python: calls malloc'),

@@ -23,6 +23,7 @@ LIBRARY: dict[str, tuple[str, str, int, str]] = {
     "rust shim": ("__rust_alloc", "", 0, "/srv/program"),
     "frozen": ("_call_with_frames_removed", "<frozen importlib._bootstrap>", 241, ""),
     "python": ("decode", "/usr/lib/python3.11/json/decoder.py", 337, ""),
+    "interpreter": ("PyByteArray_Resize", "/build/Objects/bytearrayobject.c", 233, "/usr/bin/python3.11"),
     "go": ("runtime.mallocgc", "/usr/lib/go-1.19/src/runtime/malloc.go", 1100, "/srv/program"),
     "glibc": ("_int_malloc", "/build/malloc.c", 4000, LIBC),
     "static": ("_int_malloc", "/build/malloc.c", 4000, "/srv/program"),
