@@ -367,7 +367,7 @@ static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ct
 	/* Kept: another thread may have to look again, the one that drains. */
 	fault->root = table_root();
 	end = walk_tables(&fault->walked, fault->root, address);
-	fault->fault_class = classify(end, fault, &thread->area, is_error(ctx, ERROR_WRITE));
+	fault->fault_class = fault_classify(end, fault, &thread->area, is_error(ctx, ERROR_WRITE));
 	fault->swap_type =
 		fault->fault_class == FAULT_SWAP ? fault->walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;
