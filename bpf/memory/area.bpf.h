@@ -40,25 +40,6 @@
 #define HEAP_MAX (64ULL << 20)
 #define ARENA_OFFSET_MAX 256 /* bytes of heap_info before the arena of a first heap */
 
-struct area_query {
-	__u64 start;
-	__u64 end;
-	__u64 flags; /* VM_* */
-	__u64 area_at; /* struct vm_area_struct */
-	__u64 inode;
-	__u64 mapping; /* struct address_space */
-	__u64 offset;  /* of the area in the file, in pages */
-	__u32 dev;
-	__u8 area;
-	__u8 shared;
-	__u8 hugetlb;
-	bool file;
-	bool tmpfs; /* the file is one of it */
-	bool userfault;
-	bool regular;
-	__u64 name; /* where the kernel has the last part of the file's path */
-};
-
 /* Files that were sent to userspace. */
 struct file_key {
 	__u64 inode;
@@ -135,29 +116,33 @@ static __always_inline int area_peek(const struct mm_struct *mm, __u64 address,
 }
 
 /*
+ * Under the lock. Interrupts are off in a fault, where bpf_find_vma() cannot give it back itself:
+ * it has that done by an interrupt to its own CPU, 10 us in a virtual machine. The kernel wants the
+ * callback's argument on the stack; so this is a function by itself, whose stack nothing else adds
+ * to.
+ */
+int area_find_locked(__u64 address, struct area_query *found)
+{
+	struct area_query query = {};
+
+	if (!found || bpf_find_vma(bpf_get_current_task_btf(), address, area_found, &query, 0))
+		return -1;
+	*found = query;
+	return 1;
+}
+
+/*
  * The area that holds an address; what kind it is, judge_area() says. -1: there is none; 1: it was
  * asked for under the lock, and an interrupt comes of it. A global function: each way through it
  * would be a way of its own through what follows, which took a third of the time to load all.
  */
 int area_find(__u64 address, struct area_query *found)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct area_query query = {};
-	int asked = 0;
-
 	if (!cfg_find_vma || !found)
 		return -1;
-	/*
-	 * The lock second: interrupts are off in a fault, where bpf_find_vma() cannot give it back
-	 * itself. It has that done by an interrupt to its own CPU, 10 us in a virtual machine.
-	 */
-	if (area_peek(task->mm, address, &query)) {
-		if (bpf_find_vma(task, address, area_found, &query, 0))
-			return -1;
-		asked = 1;
-	}
-	*found = query;
-	return asked;
+	if (!area_peek(bpf_get_current_task_btf()->mm, address, found))
+		return 0;
+	return area_find_locked(address, found);
 }
 
 static __always_inline void judge_area(const struct mm_struct *mm, struct area_query *query)
@@ -295,7 +280,7 @@ static __always_inline void area_missing(const struct mm_struct *mm, struct area
 static __always_inline bool area_ask(struct task_struct *task, const struct mm_struct *mm,
 				     struct thread *thread, __u64 address, __u64 sp)
 {
-	struct area_query query = {};
+	struct area_query *query = &thread->query;
 	struct area_cache *cache = &thread->area;
 	bool lasting = true, interrupts;
 	int asked;
@@ -303,44 +288,44 @@ static __always_inline bool area_ask(struct task_struct *task, const struct mm_s
 	__builtin_memset(cache, 0, sizeof(*cache));
 	if (!cfg_find_vma)
 		return false;
-	asked = area_find(address, &query);
+	asked = area_find(address, query);
 	interrupts = asked != 0;
 	if (asked < 0) {
 		area_missing(mm, cache, address);
 		return interrupts;
 	}
-	judge_area(mm, &query);
+	judge_area(mm, query);
 	/* Not by its inode: that of System V shared memory is the segment's number, 0 at first. */
-	if (query.dev)
-		interrupts |= file_send(task, thread, &query);
-	else if (query.area == AREA_ANON)
-		lasting = refine_anonymous(task, &query, address, sp);
+	if (query->dev)
+		interrupts |= file_send(task, thread, query);
+	else if (query->area == AREA_ANON)
+		lasting = refine_anonymous(task, query, address, sp);
 	/* An arena is known heap by heap; several may make up one area. */
-	if (query.area == AREA_ARENA) {
+	if (query->area == AREA_ARENA) {
 		__u64 heap = address & ~(HEAP_MAX - 1);
 
-		query.start = heap > query.start ? heap : query.start;
-		query.end = heap + HEAP_MAX < query.end ? heap + HEAP_MAX : query.end;
+		query->start = heap > query->start ? heap : query->start;
+		query->end = heap + HEAP_MAX < query->end ? heap + HEAP_MAX : query->end;
 	}
 	/*
 	 * An answer that does not last gets the generation before: the fault's own pages still lie
 	 * in it.
 	 */
 	cache->generation = lasting ? area_generation : area_generation - 1;
-	cache->start = query.start;
-	cache->end = query.end;
-	cache->area = query.area;
-	cache->shared = query.shared;
-	cache->hugetlb = query.hugetlb;
-	cache->tmpfs = query.tmpfs;
-	cache->mapping = query.mapping;
-	cache->offset = query.offset - query.start / MEMTOLL_PAGE_SIZE;
-	cache->flags = query.flags;
-	cache->area_at = query.area_at;
+	cache->start = query->start;
+	cache->end = query->end;
+	cache->area = query->area;
+	cache->shared = query->shared;
+	cache->hugetlb = query->hugetlb;
+	cache->tmpfs = query->tmpfs;
+	cache->mapping = query->mapping;
+	cache->offset = query->offset - query->start / MEMTOLL_PAGE_SIZE;
+	cache->flags = query->flags;
+	cache->area_at = query->area_at;
 	cache->voluntary = task->nvcsw;
-	cache->userfault = query.userfault;
-	cache->inode = query.inode;
-	cache->dev = query.dev;
+	cache->userfault = query->userfault;
+	cache->inode = query->inode;
+	cache->dev = query->dev;
 	return interrupts;
 }
 

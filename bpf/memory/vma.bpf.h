@@ -25,32 +25,53 @@
 #define MAPLE_PIVOTS_GAPS 9
 #define MAPLE_DEPTH_MAX 8
 
-/* The struct vm_area_struct of the running process that holds the address, or 0. */
+/* Whether the slot of this number holds the address, or one before it does; ~0 where unreadable. */
+static __always_inline __u64 maple_reaches(__u64 node, __u64 number, __u64 address)
+{
+	__u64 pivot;
+
+	if (bpf_probe_read_kernel(&pivot, sizeof(pivot),
+				  (void *)(node + (1 + number) * sizeof(__u64))))
+		return ~0ULL;
+	return pivot >= address || (number && !pivot);
+}
+
+/*
+ * The struct vm_area_struct of the running process that holds the address, or 0. Pivots are
+ * bisected, one read each: all at once would take a quarter of the stack that 6.1 allows to a whole
+ * chain of functions.
+ */
 __u64 vma_find(__u64 address)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	__u64 pivots[MAPLE_PIVOTS], entry = 0, type, count, i;
-	int level;
+	__u64 entry = 0, node, type, count, reaches, i;
+	int level, step;
 
 	if (!bpf_core_field_exists(task->mm->mm_mt))
 		return 0;
 	entry = (__u64)BPF_CORE_READ(task, mm, mm_mt.ma_root);
 	for (level = 0; level < MAPLE_DEPTH_MAX; level++) {
 		type = MAPLE_TYPE(entry);
+		if (type < MAPLE_LEAF || type > MAPLE_INNER_GAPS || entry < MEMTOLL_PAGE_SIZE)
+			return 0;
+		node = MAPLE_NODE(entry);
+		count = type == MAPLE_INNER_GAPS ? MAPLE_PIVOTS_GAPS : MAPLE_PIVOTS;
 		/*
 		 * A pivot is the last index below its slot; after the last slot comes none, or 0.
 		 */
-		if (type < MAPLE_LEAF || type > MAPLE_INNER_GAPS || entry < MEMTOLL_PAGE_SIZE ||
-		    bpf_probe_read_kernel(pivots, sizeof(pivots),
-					  (void *)(MAPLE_NODE(entry) + sizeof(__u64))))
-			return 0;
-		count = type == MAPLE_INNER_GAPS ? MAPLE_PIVOTS_GAPS : MAPLE_PIVOTS;
-		for (i = 0; i < MAPLE_PIVOTS; i++)
-			if (i >= count || pivots[i] >= address || (i && !pivots[i]))
-				break;
+		i = 0;
+		for (step = (MAPLE_PIVOTS + 1) / 2; step; step /= 2) {
+			if (i + step > count)
+				continue;
+			reaches = maple_reaches(node, i + step - 1, address);
+			if (reaches > 1)
+				return 0;
+			if (!reaches)
+				i += step;
+		}
 		if (bpf_probe_read_kernel(
 			    &entry, sizeof(entry),
-			    (void *)(MAPLE_NODE(entry) + (1 + count + i) * sizeof(__u64))))
+			    (void *)(node + (1 + count + i) * sizeof(__u64))))
 			return 0;
 		if (type == MAPLE_LEAF)
 			return entry;

@@ -67,7 +67,7 @@ static __always_inline __u8 class_of_empty(const struct area_cache *area, struct
 {
 	bool copies = write && !area->shared;
 	int cached = CACHED_NOTHING;
-	__u64 entry;
+	__u64 entry = 0;
 
 	if (is_forbidden(area, write) || area->area == AREA_DEVICE)
 		return FAULT_OTHER;

@@ -151,11 +151,11 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 {
 	struct walking walking = { .stack = stack, .walk = walk, .memo = memo };
 	struct memtoll_target *process;
-	__u64 began_ns = bpf_ktime_get_ns();
 	__u32 tgid;
 
 	if (!stack || !walk)
 		return 0;
+	walk->began_ns = bpf_ktime_get_ns();
 	tgid = stack->tgid;
 	process = process_get(tgid);
 	walk->process_table = process ? process->unwind_table : 0;
@@ -169,7 +169,7 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 	repeat(MEMTOLL_STACK_DEPTH, walk_on, &walking);
 	stack->depth = walking.depth;
 	stack_end(stack, walk, memo, walking.steps);
-	walk_account(tgid, bpf_ktime_get_ns() - began_ns, 1);
+	walk_account(tgid, bpf_ktime_get_ns() - walk->began_ns, 1);
 	return 0;
 }
 

@@ -79,4 +79,24 @@ struct area_cache {
 	__u64 area_at;	 /* the kernel's struct of it; 0: no area */
 };
 
+/* What the kernel says of an area, until it is judged. */
+struct area_query {
+	__u64 start;
+	__u64 end;
+	__u64 flags; /* VM_* */
+	__u64 area_at; /* struct vm_area_struct */
+	__u64 inode;
+	__u64 mapping; /* struct address_space */
+	__u64 offset;  /* of the area in the file, in pages */
+	__u32 dev;
+	__u8 area;
+	__u8 shared;
+	__u8 hugetlb;
+	bool file;
+	bool tmpfs; /* the file is one of it */
+	bool userfault;
+	bool regular;
+	__u64 name; /* where the kernel has the last part of the file's path */
+};
+
 #endif /* MEMTOLL_OPEN_FAULT_BPF_H */

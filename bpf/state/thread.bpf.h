@@ -49,6 +49,7 @@ struct thread {
 	struct memtoll_series series; /* the runs before it; series.count == 0: none */
 	struct sweep sweep;
 	struct area_cache area;
+	struct area_query query; /* scratch: too large for the BPF stack */
 	struct open_read read;
 	struct memtoll_read_key read_key; /* scratch: too large for the BPF stack */
 	struct memtoll_read reads;	  /* reads.reads == 0: none open */
