@@ -102,6 +102,15 @@ void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs
 	}
 }
 
+void sums_forget(struct bpf_map *map)
+{
+	uint64_t key[KEY_WORDS];
+	int fd = bpf_map__fd(map), most = 1024;
+
+	while (most-- && !bpf_map_get_next_key(fd, NULL, key) && !bpf_map_delete_elem(fd, key))
+		;
+}
+
 void sums_each_call(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader)
 {
 	sums_each(map, last, CALL_WORDS, CALL_PAIRS, reader);

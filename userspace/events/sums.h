@@ -33,6 +33,9 @@ struct sums_reader {
 void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs,
 	       const struct sums_reader *reader);
 
+/* Counting begins anew. Of a map that few rows are added to meanwhile. */
+void sums_forget(struct bpf_map *map);
+
 /* Those of calls: values are struct memtoll_call. */
 void sums_each_call(struct bpf_map *map, GHashTable *last, const struct sums_reader *reader);
 

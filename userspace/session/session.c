@@ -325,7 +325,8 @@ static int step_attach(struct session *session)
 	session->start_ns = now_ns();
 	session->slice_start_ns = session->start_ns;
 	session->system = system_counters_read();
-	slice_writer_begin(session->writer);
+	/* What the machine swapped since the probes were attached is none of it. */
+	sums_forget(session->bpf->maps.swaps);
 	run_start_record(session->recording, config, session->mechanism, session->start_ns);
 	session_record_state(session);
 	if (run_prices_record(session->recording, &session->prices))

@@ -599,21 +599,6 @@ static bool is_forgotten(void *context, uint32_t tgid)
 	return tgid && (!target || target->exited);
 }
 
-static void pass_over(void *context __attribute__((unused)),
-		      const void *key __attribute__((unused)),
-		      const uint64_t *delta __attribute__((unused)))
-{
-}
-
-void slice_writer_begin(struct slice_writer *writer)
-{
-	const typeof(writer->config.bpf->maps) *maps = &writer->config.bpf->maps;
-	const struct sums_reader reader = { pass_over, is_forgotten, writer };
-
-	sums_each(maps->swaps, writer->last[SUMMED_SWAPS],
-		  sizeof(struct memtoll_swap_sum) / sizeof(uint64_t), 0, &reader);
-}
-
 static void read_sums(struct slice_writer *writer)
 {
 	const typeof(writer->config.bpf->maps) *maps = &writer->config.bpf->maps;

@@ -36,9 +36,6 @@ struct slice_writer_config {
 struct slice_writer *slice_writer_new(const struct slice_writer_config *config);
 void slice_writer_free(struct slice_writer *writer);
 
-/* Counting begins now: what the machine swapped since the probes were attached is none of it. */
-void slice_writer_begin(struct slice_writer *writer);
-
 /* Before exec's new image is shown to the symbolizer: name the stacks of the old one. */
 void slice_name_stacks(struct slice_writer *writer, pid_t pid);
 
