@@ -73,7 +73,7 @@ struct area_cache {
 	__u8 shared;
 	__u8 hugetlb;
 	__u8 tmpfs;
-	__u8 userfault; /* registered with a userfaultfd */
+	__u8 userfault;	 /* registered with a userfaultfd */
 	__u32 voluntary; /* the thread's switches when that was asked */
 	__u64 flags;	 /* VM_* */
 	__u64 area_at;	 /* the kernel's struct of it; 0: no area */
