@@ -287,7 +287,7 @@ INSERT INTO fault_class VALUES
 	('file_populated',   'file.fault',  0),
 	('cow_populated',    'cow',         1),
 	('shared_populated', 'file.fault',  0),	-- shared memory that was there already
-	('read_populated',   'zero.kernel', 0),	-- the shared zero page is mapped: nothing is cleared
+	('read_populated',   'zero.kernel', 0),	-- the shared zero page, mapped for a read
 	('user',         'fault.user',  0),	-- userfaultfd: a handler in user mode brings the
 						-- page, or allows the write
 	-- NUMA hints, device memory, pages that are moved, spurious faults: nothing is known to be
@@ -439,8 +439,8 @@ CREATE TABLE giveback (
 -- the allocator), calloc_memset (the same inside a calloc), copy (user code that copies, memcpy's
 -- or other, outside the allocator), allocator, fault, map, read (of a file), probe (in a uprobe, or
 -- where the program goes on after one), populate (faults that the kernel takes for the program),
--- pages (it frees pages, or makes those of shared memory), kernel (other), user (other). in_call: an
--- allocator's function; of populate and pages, which are in no call that is watched, the system
+-- pages (it frees pages, or makes those of shared memory), kernel (other), user (other). in_call:
+-- an allocator's function; of populate and pages, which are in no call that is watched, the system
 -- call.
 CREATE TABLE sample (
 	slice    INTEGER NOT NULL,

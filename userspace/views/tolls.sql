@@ -363,8 +363,11 @@ kernel AS MATERIALIZED (
 	SELECT COALESCE(SUM(minor_faults), 0) AS minor, COALESCE(SUM(major_faults), 0) AS major
 	FROM process_slice
 ),
-populated AS MATERIALIZED (	-- in recordings of earlier versions: faults inside mapping calls
-	SELECT COALESCE(SUM(populated), 0) AS minor FROM map_call WHERE populated_ns = 0
+populated AS MATERIALIZED (	-- in recordings of earlier versions: faults inside calls
+	-- and of one call: one that is under way at the begin or end is counted on one side only
+	SELECT COALESCE(SUM(CASE populated_ns WHEN 0 THEN populated END), 0) AS minor,
+		COALESCE(MAX(populated / calls), 0) AS of_call
+	FROM map_call
 ),
 everybody AS MATERIALIZED (	-- pid 0 with them: all who are not traced
 	SELECT COALESCE(SUM(CASE WHEN what LIKE 'in!_%' ESCAPE '!' THEN pages END), 0) AS came,
@@ -386,7 +389,8 @@ cgroup AS MATERIALIZED (
 		WHERE m.path <> '/' AND SUBSTR(c.path, 1, LENGTH(m.path) + 1) = m.path || '/')
 ),
 counted(position, name, ours, kernel, slack, above, toll) AS (
-	SELECT 1, 'minor_faults', o.minor + p.minor, k.minor, 3, 0, 'zero.kernel'
+	SELECT 1, 'minor_faults', o.minor + p.minor, k.minor,
+		3 + MIN(2 * p.of_call, k.minor / 10), 0, 'zero.kernel'
 	FROM ours o, populated p, kernel k
 	UNION ALL SELECT 2, 'major_faults', o.major, k.major, 3, 0, 'zero.kernel' FROM ours o,
 		kernel k

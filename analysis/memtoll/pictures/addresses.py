@@ -41,15 +41,28 @@ JOINED: Final = 500
 
 # What the lines are coloured by: name, colour, and the classes of faults that belong to it.
 GROUPS: Final = (
-    ("first touch", "#c9721a", ("zero", "zero_huge", "zero_mthp", "zero_upgrade", "zero_read")),
+    (
+        "first touch",
+        "#c9721a",
+        ("zero", "zero_huge", "zero_mthp", "zero_upgrade", "zero_read", "zero_populated", "read_populated"),
+    ),
     ("swap-in from the swap cache", "#2f78d0", ("swap_minor",)),
     ("swap-in from zram, zswap", "#7358d8", ("swap_zram_major", "swap_zswap_major", "swap_zero_major")),
     ("swap-in from the device", "#d6336c", ("swap_major",)),
-    ("copy on write", "#0f8fa3", ("cow", "reuse")),
+    ("copy on write", "#0f8fa3", ("cow", "reuse", "cow_populated")),
     (
         "file or shared memory",
         "#2f9e44",
-        ("file_minor", "file_major", "file_again", "file_again_major", "shared_minor", "shared_major"),
+        (
+            "file_minor",
+            "file_major",
+            "file_again",
+            "file_again_major",
+            "file_populated",
+            "shared_minor",
+            "shared_major",
+            "shared_populated",
+        ),
     ),
     ("userfaultfd", "#b97f14", ("user",)),
 )
