@@ -643,7 +643,7 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 		/ MAX(read_bytes, 1))) FROM read_measure), 0.0)
 	+ reclaim_ns * again_pages / wanted_pages FROM page_cache) / base_ns',
 '{cache_filled} came into the page cache, {cache_again} of it again after it had been used,
-	{cache_vain} before; the kernel counts {cache_refaults} pages that came again
+	{cache_vain} before; the kernel counts {cache_refaults} that came again
 	(workingset_refault_file).',
 'Memory given to this program is taken from others; the size that would do is an estimate, rather
 	too high.',

@@ -547,7 +547,8 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('swap_by', 'x', 'COALESCE((SELECT text FROM dropper WHERE what = ''swap''), '''')', 'page_cache'),
 ('cache_beside', 'b', 'beside_bytes', 'page_cache'),
 ('cache_refaults', 'x', 'PRINTF(''%,d'', COALESCE(group_refaults, all_refaults))
-	|| CASE WHEN group_refaults IS NULL THEN '' on the machine'' ELSE '' in its group'' END',
+	|| CASE WHEN group_refaults IS NULL THEN '' pages on the machine''
+	ELSE '' pages in its group'' END',
 	'page_cache'),
 ('wide_used', 'b', '4096 * wide_used', 'page_cache'),
 ('wide_filled', 'b', '4096 * wide_fill', 'page_cache'),

@@ -76,7 +76,7 @@ def test_cyclic_sweep(boxed: Facts) -> None:
     assert "about 165 MiB instead of 82.0 MiB (its memory cgroup, /box)" in given["file-thrash"]
     assert "all passes over a part that fits" in given["file-thrash"]
     (evidence,) = boxed.rows("SELECT evidence FROM finding")
-    assert "80,051 in its group" in evidence["evidence"]
+    assert "80,051 pages in its group" in evidence["evidence"]
 
 
 def test_one_pass_is_no_thrash(boxed: Facts) -> None:
