@@ -103,6 +103,7 @@ static void test_short_records_are_counted(void **state)
 		{ EVENT_PATH, sizeof(struct memtoll_path) },
 		{ EVENT_OUTLIER, sizeof(struct memtoll_outlier) },
 		{ EVENT_STACK, sizeof(struct memtoll_new_stack) },
+		{ EVENT_FILL, sizeof(struct memtoll_fill) },
 	};
 	struct parts *parts = *state;
 	uint32_t record[1024] = {};
@@ -126,7 +127,7 @@ static void test_short_records_are_counted(void **state)
 
 static void test_unknown_kinds_are_counted(void **state)
 {
-	static const uint32_t kinds[] = { 0, EVENT_STACK + 1, 1000, UINT32_MAX };
+	static const uint32_t kinds[] = { 0, EVENT_FILL + 1, 1000, UINT32_MAX };
 	struct parts *parts = *state;
 	uint32_t record[64] = { [1] = PID };
 	size_t i;
