@@ -411,8 +411,8 @@ CREATE TABLE threshold (
 CREATE TABLE giveback (
 	slice         INTEGER NOT NULL,
 	pid           INTEGER NOT NULL,
-	-- munmap, brk, dontneed, free, fixed, heap (munmap of a whole heap of an arena of glibc), stack
-	-- (a thread's own, by madvise at the thread's end), stack_unmapped (of a thread)
+	-- munmap, brk, dontneed, free, fixed, heap (munmap of a whole heap of an arena of glibc),
+	-- stack (a thread's own, by madvise at the thread's end), stack_unmapped (of a thread)
 	how           TEXT NOT NULL,
 	gave_call     TEXT NOT NULL,	-- allocator function that gave it back; '': the program
 					-- itself
