@@ -69,9 +69,8 @@ __u64 vma_find(__u64 address)
 			if (!reaches)
 				i += step;
 		}
-		if (bpf_probe_read_kernel(
-			    &entry, sizeof(entry),
-			    (void *)(node + (1 + count + i) * sizeof(__u64))))
+		if (bpf_probe_read_kernel(&entry, sizeof(entry),
+					  (void *)(node + (1 + count + i) * sizeof(__u64))))
 			return 0;
 		if (type == MAPLE_LEAF)
 			return entry;

@@ -87,9 +87,9 @@ static __always_inline void name_dropper(struct task_struct *task, __u32 tgid)
 	bpf_probe_read_kernel(dropper.comm, sizeof(dropper.comm), task->group_leader->comm);
 	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id)) {
 		set = task->cgroups;
-		bpf_core_read(&css, sizeof(css),
-			      &set->subsys[bpf_core_enum_value(enum cgroup_subsys_id,
-							       memory_cgrp_id)]);
+		bpf_core_read(
+			&css, sizeof(css),
+			&set->subsys[bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)]);
 	}
 	if (css)
 		bpf_probe_read_kernel_str(dropper.group, sizeof(dropper.group),
@@ -111,7 +111,8 @@ int dropped(__u32 what, __u64 pages)
 	if (key.how != DROP_KSWAPD)
 		key.tgid = task->tgid;
 	if (thread && (key.how == DROP_MADVISE || key.how == DROP_FADVISE))
-		key.stack_id = memo_stack(task, thread, (struct pt_regs *)bpf_task_pt_regs(task), true);
+		key.stack_id =
+			memo_stack(task, thread, (struct pt_regs *)bpf_task_pt_regs(task), true);
 	sum = row_find(&drops, &drops_spare, &key);
 	if (!sum) {
 		if (key.tgid && !thread)

@@ -31,7 +31,7 @@
 #define PROT_EXEC 0x4
 #define MAP_FIXED_FLAGS (0x10 | 0x100000) /* MAP_FIXED, MAP_FIXED_NOREPLACE */
 #define MAP_ANONYMOUS 0x20
-#define MAP_SHARED 0x1 /* and of MAP_SHARED_VALIDATE */
+#define MAP_SHARED 0x1			     /* and of MAP_SHARED_VALIDATE */
 #define MAP_POPULATE_FLAGS (0x8000 | 0x2000) /* MAP_POPULATE, MAP_LOCKED */
 #define MADV_POPULATE_READ_CODE 22
 
@@ -137,9 +137,10 @@ int map_enter(struct sys_enter_args *ctx)
 	map->minor = 0;
 	map->major = 0;
 	map->reclaim_cpu_ns = 0;
-	map->flags =
-		map->map_fn == MAP_FN_MMAP ? mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) :
-		gives_own_stack(task, map, PT_REGS_SP(regs)) ? MAPPING_STACK : 0;
+	map->flags = map->map_fn == MAP_FN_MMAP ?
+			     mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) :
+		     gives_own_stack(task, map, PT_REGS_SP(regs)) ? MAPPING_STACK :
+								    0;
 	file = map_file(map, PT_REGS_PARM5_SYSCALL(regs));
 	populate_begin(thread, file);
 	if (maps_shared_memory(map->arg, PT_REGS_PARM4_SYSCALL(regs), file))
@@ -212,8 +213,8 @@ static __always_inline void find_populated(struct task_struct *task, struct thre
 	struct populated *populated = &thread->populated;
 
 	populated->majors = sub_sat(task->maj_flt - map->major_before, map->major);
-	populated->faults = sub_sat(task->min_flt - map->minor_before, map->minor) +
-			    populated->majors;
+	populated->faults =
+		sub_sat(task->min_flt - map->minor_before, map->minor) + populated->majors;
 }
 
 static __always_inline void describe_populated(struct thread *thread,
@@ -234,13 +235,11 @@ static __always_inline void describe_populated(struct thread *thread,
 		populated->address = event->result + event->len;
 		populated->len = event->arg - event->len;
 	}
-	populated->cpu_ns =
-		event->cpu_ns - (bare_ns < BARE_CALL_NS ? bare_ns : BARE_CALL_NS);
+	populated->cpu_ns = event->cpu_ns - (bare_ns < BARE_CALL_NS ? bare_ns : BARE_CALL_NS);
 	populated->blocked_ns = sub_sat(now - map->start.ns, event->cpu_ns);
 	populated->now = now;
 	populated->stack_id = event->stack_id;
-	populated->reads =
-		map->map_fn == MAP_FN_MADVISE && event->arg == MADV_POPULATE_READ_CODE;
+	populated->reads = map->map_fn == MAP_FN_MADVISE && event->arg == MADV_POPULATE_READ_CODE;
 }
 
 SEC("?tp")

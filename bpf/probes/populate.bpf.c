@@ -202,8 +202,8 @@ int populate_end(struct thread *thread)
 	run->tid = task->pid;
 	run->area = thread->area.area;
 	run->in_fn = thread->in_fn;
-	run->flags = RUN_KERNEL_MODE | RUN_WRITE | RUN_POPULATED |
-		     (populated->majors ? RUN_MAJOR : 0);
+	run->flags =
+		RUN_KERNEL_MODE | RUN_WRITE | RUN_POPULATED | (populated->majors ? RUN_MAJOR : 0);
 	run->address = populated->address & ~(MEMTOLL_PAGE_SIZE - 1);
 	run->pages = populated->pages;
 	run->faults = populated->faults;

@@ -83,7 +83,7 @@ struct area_cache {
 struct area_query {
 	__u64 start;
 	__u64 end;
-	__u64 flags; /* VM_* */
+	__u64 flags;   /* VM_* */
 	__u64 area_at; /* struct vm_area_struct */
 	__u64 inode;
 	__u64 mapping; /* struct address_space */

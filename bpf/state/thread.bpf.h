@@ -37,7 +37,7 @@ struct thread {
 	__u64 site_unknown; /* site_by_notes(): not all of the open call's callers have a note */
 	struct open_call call;
 	struct open_map_call map;
-	struct populated populated; /* scratch */
+	struct populated populated;	/* scratch */
 	struct memtoll_mapping mapping; /* on its way: too large for the BPF stack */
 	struct open_fault fault;
 	struct stamp reclaim;

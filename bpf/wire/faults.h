@@ -12,15 +12,15 @@ enum memtoll_fault_class {
 	FAULT_COW = 4,		/* write to a shared page: copied */
 	FAULT_SWAP = 5,		/* the page is on swap or in the swap cache */
 	FAULT_FILE = 6,		/* file page mapped in */
-	FAULT_SHARED = 7,	/* page of shared memory (tmpfs, memfd, SysV) that is there already */
-	FAULT_OTHER = 8,	/* none of these: NUMA hints, devices, spurious faults, walk failed */
-	FAULT_REUSE = 9,	/* write to a page that had become private: not copied */
-	FAULT_ZERO_MTHP = 10,	/* first write that mapped a folio of several pages */
-	FAULT_SWAP_ZSWAP = 11,	/* major: decompressed from zswap, no I/O */
-	FAULT_SWAP_ZERO = 12,	/* major: the page was all zeros and never on the device */
-	FAULT_USER = 13,	/* userfaultfd: a handler in user mode brings the page, or allows it */
+	FAULT_SHARED = 7,     /* page of shared memory (tmpfs, memfd, SysV) that is there already */
+	FAULT_OTHER = 8,      /* none of these: NUMA hints, devices, spurious faults, walk failed */
+	FAULT_REUSE = 9,      /* write to a page that had become private: not copied */
+	FAULT_ZERO_MTHP = 10, /* first write that mapped a folio of several pages */
+	FAULT_SWAP_ZSWAP = 11, /* major: decompressed from zswap, no I/O */
+	FAULT_SWAP_ZERO = 12,  /* major: the page was all zeros and never on the device */
+	FAULT_USER = 13, /* userfaultfd: a handler in user mode brings the page, or allows it */
 	FAULT_SHARED_ZERO = 14, /* a new page of shared memory: cleared by the kernel */
-	FAULT_FILE_AGAIN = 15,	/* file page that was in the page cache before, and was pushed out */
+	FAULT_FILE_AGAIN = 15, /* file page that was in the page cache before, and was pushed out */
 	/* Taken by the kernel inside a system call, for the program: mlock, MAP_POPULATE ... */
 	FAULT_ZERO_POPULATED = 16,   /* a new page, cleared */
 	FAULT_FILE_POPULATED = 17,   /* a file's page, mapped in */
@@ -38,9 +38,9 @@ enum memtoll_area {
 	AREA_STACK = 3,
 	AREA_FILE = 4,
 	AREA_SHARED = 5,
-	AREA_ARENA = 6, /* an arena of glibc's that is not the main one */
+	AREA_ARENA = 6,	 /* an arena of glibc's that is not the main one */
 	AREA_DEVICE = 7, /* frames of a driver's, or of no page: VFIO, GPU, the kernel's own data */
-	AREA_COUNT = 8, /* userspace knows one more: events/refined.h */
+	AREA_COUNT = 8,	 /* userspace knows one more: events/refined.h */
 };
 
 /* Kinds of faults, as an outlier counts them. */

@@ -117,8 +117,8 @@ enum memtoll_swap_what {
 	SWAP_OUT_OTHER = 5, /* by the reclaim of a process that is not traced */
 	SWAP_IN_DEVICE = 6, /* pages it brought in, with read-ahead, from a device */
 	SWAP_IN_ZSWAP = 7,
-	SWAP_IN_ZERO = 8,    /* all-zero pages, which are not kept anywhere */
-	SWAP_OUT_TRACED = 9, /* by that of another process that is traced too */
+	SWAP_IN_ZERO = 8,     /* all-zero pages, which are not kept anywhere */
+	SWAP_OUT_TRACED = 9,  /* by that of another process that is traced too */
 	SWAP_OUT_SHARED = 10, /* of those that went out: pages of shared memory */
 	SWAP_WHATS = 11,
 };

@@ -25,10 +25,16 @@ const char *fn_name(unsigned int fn)
 const char *map_fn_name(unsigned int map_fn)
 {
 	static const char *const names[MAP_FN_COUNT] = {
-		[MAP_FN_NONE] = "",	    [MAP_FN_MMAP] = "mmap", [MAP_FN_MUNMAP] = "munmap",
-		[MAP_FN_MREMAP] = "mremap", [MAP_FN_BRK] = "brk",   [MAP_FN_MADVISE] = "madvise",
-		[MAP_FN_MPROTECT] = "mprotect", [MAP_FN_MLOCK] = "mlock",
-		[MAP_FN_MLOCK2] = "mlock2", [MAP_FN_MLOCKALL] = "mlockall",
+		[MAP_FN_NONE] = "",
+		[MAP_FN_MMAP] = "mmap",
+		[MAP_FN_MUNMAP] = "munmap",
+		[MAP_FN_MREMAP] = "mremap",
+		[MAP_FN_BRK] = "brk",
+		[MAP_FN_MADVISE] = "madvise",
+		[MAP_FN_MPROTECT] = "mprotect",
+		[MAP_FN_MLOCK] = "mlock",
+		[MAP_FN_MLOCK2] = "mlock2",
+		[MAP_FN_MLOCKALL] = "mlockall",
 	};
 
 	return NAME(names, map_fn);
@@ -91,8 +97,7 @@ const char *area_name(unsigned int area)
 	static const char *const names[] = {
 		[AREA_UNKNOWN] = "unknown", [AREA_ANON] = "anon",	[AREA_HEAP] = "heap",
 		[AREA_STACK] = "stack",	    [AREA_FILE] = "file",	[AREA_SHARED] = "shared",
-		[AREA_ARENA] = "arena",	    [AREA_LIBRARY] = "library",
-		[AREA_DEVICE] = "device",
+		[AREA_ARENA] = "arena",	    [AREA_LIBRARY] = "library", [AREA_DEVICE] = "device",
 	};
 
 	return NAME(names, area);

@@ -463,9 +463,15 @@ void memory_cgroup_free(struct memory_cgroup *group)
 
 /* Events of memory.stat; gauges have no meaning as a difference. */
 static const char *const counter_names[] = {
-	"pgfault",    "pgmajfault",  "pswpin",
-	"pswpout",    "zswpin",	     "zswpout",
-	"swpin_zero", "swpout_zero", "workingset_refault_anon",
+	"pgfault",
+	"pgmajfault",
+	"pswpin",
+	"pswpout",
+	"zswpin",
+	"zswpout",
+	"swpin_zero",
+	"swpout_zero",
+	"workingset_refault_anon",
 	"workingset_refault_file",
 };
 

@@ -26,8 +26,8 @@
 
 const char *giveback_how_name(enum giveback_how how)
 {
-	static const char *const names[GIVEBACK_HOWS] = { "munmap", "brk",   "dontneed",
-							  "free",   "fixed", "heap",
+	static const char *const names[GIVEBACK_HOWS] = { "munmap", "brk",	     "dontneed",
+							  "free",   "fixed",	     "heap",
 							  "stack",  "stack_unmapped" };
 
 	return how < GIVEBACK_HOWS ? names[how] : "";
@@ -327,8 +327,7 @@ static bool brings_in(uint8_t fault_class)
 {
 	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
 	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_READ ||
-	       fault_class == FAULT_SHARED_ZERO ||
-	       fault_class == FAULT_ZERO_POPULATED;
+	       fault_class == FAULT_SHARED_ZERO || fault_class == FAULT_ZERO_POPULATED;
 }
 
 void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint64_t owner_stack,

@@ -22,11 +22,11 @@ struct giveback;
 enum giveback_how {
 	GIVEBACK_MUNMAP = 0,
 	GIVEBACK_BRK = 1,
-	GIVEBACK_DONTNEED = 2, /* MADV_DONTNEED, MADV_REMOVE: gone at once */
-	GIVEBACK_FREE = 3,     /* MADV_FREE: gone when memory is short */
-	GIVEBACK_FIXED = 4,    /* mmap of MAP_FIXED over memory in use */
-	GIVEBACK_HEAP = 5,     /* munmap of a whole heap of one of glibc's arenas */
-	GIVEBACK_STACK = 6,    /* a thread's stack, by MADV_DONTNEED at the thread's end */
+	GIVEBACK_DONTNEED = 2,	     /* MADV_DONTNEED, MADV_REMOVE: gone at once */
+	GIVEBACK_FREE = 3,	     /* MADV_FREE: gone when memory is short */
+	GIVEBACK_FIXED = 4,	     /* mmap of MAP_FIXED over memory in use */
+	GIVEBACK_HEAP = 5,	     /* munmap of a whole heap of one of glibc's arenas */
+	GIVEBACK_STACK = 6,	     /* a thread's stack, by MADV_DONTNEED at the thread's end */
 	GIVEBACK_STACK_UNMAPPED = 7, /* munmap of what was mapped as a thread's stack */
 	GIVEBACK_HOWS = 8,
 };

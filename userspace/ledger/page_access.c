@@ -529,8 +529,7 @@ static bool is_first_touch(uint8_t fault_class)
 {
 	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
 	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_UPGRADE ||
-	       fault_class == FAULT_SHARED_ZERO ||
-	       fault_class == FAULT_ZERO_POPULATED;
+	       fault_class == FAULT_SHARED_ZERO || fault_class == FAULT_ZERO_POPULATED;
 }
 
 static bool is_swap_in(uint8_t fault_class)

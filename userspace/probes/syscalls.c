@@ -43,8 +43,8 @@ static int attach_call(GPtrArray *links, struct bpf_program *entry, struct bpf_p
 static int attach_mappings(const struct syscalls *syscalls, GPtrArray *links, int tracefs,
 			   const char **failed)
 {
-	static const char *const calls[] = { "mmap",    "munmap",	"mremap", "brk",     "madvise",
-					     "mprotect", "mlock", "mlock2", "mlockall" };
+	static const char *const calls[] = { "mmap",	 "munmap", "mremap", "brk",	"madvise",
+					     "mprotect", "mlock",  "mlock2", "mlockall" };
 	struct bpf_program *entry = syscalls->bpf->progs.map_enter;
 	int err = 0;
 	size_t i;

@@ -131,8 +131,8 @@ struct swap_device_fact {
 };
 
 int recording_swap_device(struct recording *recording, const struct swap_device_fact *device);
-int recording_huge_look(struct recording *recording, pid_t pid, uint64_t looked, uint64_t used_pages,
-			uint64_t gone);
+int recording_huge_look(struct recording *recording, pid_t pid, uint64_t looked,
+			uint64_t used_pages, uint64_t gone);
 
 /* Cumulative since the start. call and stack of an allocation site, or area and its name. */
 struct access_fact {

@@ -110,8 +110,9 @@ const char *const recording_statements[STMT_COUNT] = {
 		" again_bytes = again_bytes + excluded.again_bytes,"
 		" twice_bytes = twice_bytes + excluded.twice_bytes,"
 		" thread_calls = thread_calls + excluded.thread_calls",
-	[STMT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-			" samples = samples + excluded.samples",
+	[STMT_SAMPLE] =
+		"INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+		" samples = samples + excluded.samples",
 	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		      " count = count + excluded.count, pages = pages + excluded.pages,"
 		      " cpu_ns = cpu_ns + excluded.cpu_ns,"
@@ -234,8 +235,8 @@ int recording_memory_cgroup_counter(struct recording *recording, const char *pat
 		     signed_int(value));
 }
 
-int recording_huge_look(struct recording *recording, pid_t pid, uint64_t looked, uint64_t used_pages,
-			uint64_t gone)
+int recording_huge_look(struct recording *recording, pid_t pid, uint64_t looked,
+			uint64_t used_pages, uint64_t gone)
 {
 	return STORE(recording, STMT_HUGE_LOOK, signed_int(pid), count(looked), count(used_pages),
 		     count(gone));

@@ -126,26 +126,26 @@ static void on_series(struct dispatch *dispatch, const void *record)
 	for (i = 0; i < series->count; i++) {
 		const struct memtoll_plain_run *plain = &series->runs[i];
 
-		on_run(dispatch, &(struct memtoll_run){
-					 .kind = EVENT_RUN,
-					 .tgid = series->tgid,
-					 .tid = series->tid,
-					 .fault_class = series->fault_class,
-					 .area = series->area,
-					 .flags = plain->flags,
-					 .address = address,
-					 .pages = plain->pages,
-					 .faults = plain->pages,
-					 .first_ns = series->first_ns + plain->first_after_ns,
-					 .last_ns = series->first_ns + plain->last_after_ns,
-					 .ip = plain->ip,
-					 .stack_id = plain->stack_id,
-					 .inode = series->inode,
-					 .dev = series->dev,
-					 .file_page = series->file_page +
-						      (address - series->address) /
-							      MEMTOLL_PAGE_SIZE,
-				 });
+		on_run(dispatch,
+		       &(struct memtoll_run){
+			       .kind = EVENT_RUN,
+			       .tgid = series->tgid,
+			       .tid = series->tid,
+			       .fault_class = series->fault_class,
+			       .area = series->area,
+			       .flags = plain->flags,
+			       .address = address,
+			       .pages = plain->pages,
+			       .faults = plain->pages,
+			       .first_ns = series->first_ns + plain->first_after_ns,
+			       .last_ns = series->first_ns + plain->last_after_ns,
+			       .ip = plain->ip,
+			       .stack_id = plain->stack_id,
+			       .inode = series->inode,
+			       .dev = series->dev,
+			       .file_page = series->file_page +
+					    (address - series->address) / MEMTOLL_PAGE_SIZE,
+		       });
 		address += plain->pages * MEMTOLL_PAGE_SIZE;
 	}
 }

@@ -237,8 +237,8 @@ void reads_fault(struct reads *reads, const struct memtoll_run *run)
 		    run->fault_class == FAULT_SWAP_ZERO || run->fault_class == FAULT_SWAP_ZRAM;
 	bool first = run->fault_class == FAULT_ZERO || run->fault_class == FAULT_ZERO_HUGE ||
 		     run->fault_class == FAULT_ZERO_UPGRADE ||
-		     run->fault_class == FAULT_ZERO_MTHP || run->fault_class == FAULT_ZERO_POPULATED ||
-		     run->fault_class == FAULT_COW ||
+		     run->fault_class == FAULT_ZERO_MTHP ||
+		     run->fault_class == FAULT_ZERO_POPULATED || run->fault_class == FAULT_COW ||
 		     run->fault_class == FAULT_SHARED_ZERO;
 	/* A page of shared memory is the same one in each process that has it at this address. */
 	uint64_t owner = run->area == AREA_SHARED && run->inode ? run->inode : run->tgid;

@@ -34,7 +34,7 @@ struct followed {
 	uint64_t malloc_par;		  /* address; 0: not known */
 	uint64_t values[THRESHOLD_NAMES]; /* as it ended; values_ns 0: not read */
 	uint64_t values_ns;
-	bool pinned; /* thresholds that do not move by themselves, as last read */
+	bool pinned;		   /* thresholds that do not move by themselves, as last read */
 	uint64_t start_ticks;	   /* distinguishes it from others of its number; 0: not known */
 	bool missing;		   /* the BPF side no longer had it a slice ago */
 	const char *memory_cgroup; /* as recorded last; NULL: not yet */

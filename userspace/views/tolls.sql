@@ -438,8 +438,8 @@ FROM (
 
 -- Every loss this version knows or this recording has, with its total and, where the loss has a
 -- kind of event to be measured against, its part of that kind (ring_faults counts faults, not
--- sweeps). exceeds: counts that cannot be repaired, more than 1 % of their kind (exit status 4). Rests
--- on tables alone: it is asked where no other view is made (recording_schema.h).
+-- sweeps). exceeds: counts that cannot be repaired, more than 1 % of their kind (exit status 4).
+-- Rests on tables alone: it is asked where no other view is made (recording_schema.h).
 CREATE VIEW losses AS
 WITH
 total AS MATERIALIZED (

@@ -14,7 +14,7 @@
 /* What the test sets, and may read. */
 struct kernel {
 	unsigned long long now_ns;
-	unsigned int cpu; /* that the programs run on */
+	unsigned int cpu;	    /* that the programs run on */
 	unsigned long long tick_ns; /* that the clock moves on each time it was read */
 	unsigned long long clock_reads;
 	void *task;		       /* struct task_struct that is running */
