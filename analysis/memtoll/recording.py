@@ -150,7 +150,7 @@ class Recording:
 
     @cached_property
     def zeroing(self) -> dict[str, int | None]:
-        """The zeroing ledger: bytes_kernel, bytes_libc, bytes_app, bytes_twice, bytes_never_used; None: not captured."""
+        """The zeroing ledger: bytes_kernel, _libc, _app, _twice, _never_used; None: not captured."""
         self.views.make("zeroing")
         names = ("bytes_kernel", "bytes_libc", "bytes_app", "bytes_twice", "bytes_never_used")
         (row,) = self._rows(f"SELECT {', '.join(names)} FROM temp.zeroing")

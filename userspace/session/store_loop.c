@@ -95,7 +95,7 @@ static enum deed deed_of(const struct body *body, const struct instruction *one)
 static bool find_turn(const struct code *code, size_t at, struct body *body)
 {
 	struct instruction one;
-	size_t target, next = at, turns;
+	size_t target = SIZE_MAX, next = at, turns;
 
 	for (turns = 0; turns < INSTRUCTIONS_MAX && code_decode(code, next, &one); turns++) {
 		next += one.insn.length;

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import libraries
 import pytest
 
+import libraries
 from harness import Recording, record, site_line, workload
 
 pytestmark = pytest.mark.root
@@ -23,7 +23,7 @@ SIZE = 3000017
 def grower(out: Path, rounds: int, step: str, *options: str) -> Recording:
     """Without options every call is watched."""
     env = {"LD_PRELOAD": str(libraries.preloadable("mimalloc"))}
-    command = [workload("grower"), str(rounds), step, str(SIZE)]
+    command: list[str | Path] = [workload("grower"), str(rounds), step, str(SIZE)]
     return record(out, *options, command=command, env=env, exact=not options)
 
 
@@ -38,8 +38,9 @@ def test_small_steps(out: Path) -> None:
     recording = grower(out, 37, str(STEP))
     check_counts(recording)
     advice = {each["code"]: each["text"] for each in recording.report["verdict"]["advice"]}
-    assert f"realloc at grower.c:{site_line('grower.c', 'grow')} (grow) makes blocks larger by 4.00 KiB" in (
-        advice["small-steps"]
+    assert (
+        f"realloc at grower.c:{site_line('grower.c', 'grow')} (grow) makes blocks larger by 4.00 KiB"
+        in (advice["small-steps"])
     )
     assert recording.query("SELECT SUM(grown_bytes) / SUM(grown_calls) FROM call") == [(STEP,)]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_e2e_classes import huge_on_request
 
 from faults import Faults
 from harness import record, workload
-from test_e2e_classes import huge_on_request
 
 pytestmark = [pytest.mark.root, pytest.mark.machine]
 

@@ -45,7 +45,7 @@ def test_every_page_is_counted(watched: Recording) -> None:
 
 
 @pytest.mark.parametrize(
-    "how, call, owner", [("lock", "mlock", "fresh"), ("madvise", "madvise", "fresh"), ("shared", "mmap", None)]
+    ("how", "call", "owner"), [("lock", "mlock", "fresh"), ("madvise", "madvise", "fresh"), ("shared", "mmap", None)]
 )
 def test_pages_of_a_mapping_call(watched: Recording, how: str, call: str, owner: str | None) -> None:
     """New pages are cleared, and charged to the call that faults them in and to the mapping they are in."""

@@ -86,7 +86,7 @@ def alone(proof: Proof, env: dict[str, str]) -> int:
 
 def merged(before: str, value: str) -> str:
     """As compare does it, for lists of both kinds."""
-    sign = "," if "," in before or ":" in before and "=" not in before else ":"
+    sign = "," if "," in before or (":" in before and "=" not in before) else ":"
     assign = ":" if sign == "," else "="
     names = {one.split(assign)[0] for one in value.split(sign)}
     return sign.join([*(one for one in before.split(sign) if one.split(assign)[0] not in names), value])

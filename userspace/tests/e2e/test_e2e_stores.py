@@ -86,7 +86,7 @@ def test_block_that_is_written_to_is_named(stores: Recording) -> None:
 
 def test_calloc_reached_by_a_jump_clears_for_libc(out: Path) -> None:
     """It goes on to memset by a jump, too: what memset returns to is known from the calls that were watched."""
-    command = [workload("clears"), "3", str(1 << 20), "100", "jump"]
+    command: list[str | Path] = [workload("clears"), "3", str(1 << 20), "100", "jump"]
     recording = record(out, "--overhead-limit", "0.3%", command=command, exact=False)
     ((outside, inside),) = recording.query(
         "SELECT SUM(CASE place WHEN 'memset' THEN samples ELSE 0 END),"

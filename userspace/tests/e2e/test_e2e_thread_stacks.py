@@ -25,7 +25,12 @@ STACK = 8 * MIB
 
 @pytest.mark.parametrize("threads", [3, 17], ids=["kept", "unmapped"])
 def test_stacks_come_again(out: Path, threads: int) -> None:
-    command = ["sh", "-c", f"ulimit -s {STACK // 1024}; exec $0 {ROUNDS} {threads} {KIB}", workload("thread_stacks")]
+    command: list[str | Path] = [
+        "sh",
+        "-c",
+        f"ulimit -s {STACK // 1024}; exec $0 {ROUNDS} {threads} {KIB}",
+        workload("thread_stacks"),
+    ]
     recording = record(out, command=command)
     rows = recording.query("SELECT how, SUM(calls), SUM(gave_bytes), SUM(again_bytes) FROM giveback GROUP BY how")
     calls = {how: count for how, count, _, _ in rows}

@@ -395,7 +395,7 @@ def test_bytes_of_loops_are_no_more_than_they_can_store(plain: Facts) -> None:
     assert "most at a.c:9 (wipe), in memory of malloc at a.c:3 (make)." in verdict["sentence"]
 
 
-@pytest.mark.parametrize("copied, text", [(70, "most of it, 70 %"), (20, "20 % of the time it copies"), (3, "")])
+@pytest.mark.parametrize(("copied", "text"), [(70, "most of it, 70 %"), (20, "20 % of the time it copies"), (3, "")])
 def test_copying_is_computing_and_said_so(plain: Facts, copied: int, text: str) -> None:
     plain.samples("copy", copied, plain.stack(("__memmove_avx", "", 0), ("move", "/src/a.c", 7)))
     plain.samples("user", 100 - copied)

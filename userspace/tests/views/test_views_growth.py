@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from facts import INSIDE, KIB, MIB, MS, S, US, Facts, loop_stack
+from facts import INSIDE, KIB, MIB, MS, US, Facts, S, loop_stack
 
 CALLS = 2003
 STEP = 4099

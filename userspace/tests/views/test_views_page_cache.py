@@ -176,7 +176,12 @@ def test_reads(boxed: Facts) -> None:
 @pytest.mark.parametrize(
     ("how", "columns", "said", "advised"),
     [
-        ("fadvise", {}, "gave back itself, most by posix_fadvise(POSIX_FADV_DONTNEED) at walk.c:23", "Do not give back"),
+        (
+            "fadvise",
+            {},
+            "gave back itself, most by posix_fadvise(POSIX_FADV_DONTNEED) at walk.c:23",
+            "Do not give back",
+        ),
         ("madvise", {}, "gave back itself, most by madvise(MADV_PAGEOUT) at walk.c:23", "Do not give back"),
         ("asked", {"pid": 7, "comm": "senpai"}, "because senpai asked the kernel", "Do not have reclaimed"),
         (

@@ -65,7 +65,9 @@ def test_pages_of_a_call_are_zeroing_at_the_price_of_the_call() -> None:
     assert "map-churn" not in findings(made)
 
 
-@pytest.mark.parametrize("call, word", [("madvise", "MADV_POPULATE"), ("mmap", "MAP_POPULATE"), ("brk", "MCL_FUTURE")])
+@pytest.mark.parametrize(
+    ("call", "word"), [("madvise", "MADV_POPULATE"), ("mmap", "MAP_POPULATE"), ("brk", "MCL_FUTURE")]
+)
 def test_advice_goes_by_the_call(call: str, word: str) -> None:
     assert word in findings(locked(call, ("make", "/src/box.c", 9)))["populated"]["text"]
 
@@ -110,7 +112,7 @@ def test_calls_that_are_not_watched_are_told_by_samples() -> None:
     assert process["toll_s"]["zero.kernel"] == pytest.approx(0.7)
 
 
-@pytest.mark.parametrize("kernel, dominant", [(60, "compute"), (97, "none")])
+@pytest.mark.parametrize(("kernel", "dominant"), [(60, "compute"), (97, "none")])
 def test_unseen_faults_are_the_first_sentence_and_bound_the_rest(kernel: int, dominant: str) -> None:
     """What the checks miss may be much of the time, in code of the kernel that is not known."""
     faults = PAGES if dominant == "compute" else 2 * PAGES
@@ -137,7 +139,7 @@ def test_unseen_faults_have_no_more_room_than_samples_leave() -> None:
     assert "memory is not what it waits for" not in said["sentence"]
 
 
-@pytest.mark.parametrize("missed, denied", [(3, True), (PAGES // 20, False)])
+@pytest.mark.parametrize(("missed", "denied"), [(3, True), (PAGES // 20, False)])
 def test_memory_is_denied_only_where_the_checks_agree(missed: int, denied: bool) -> None:
     made = sampled(populate=0, kernel=60, user=40, missed=missed)
     said = verdict(made)

@@ -169,9 +169,9 @@ def test_shared_memory_of_a_mapping(boxed: Facts) -> None:
     shared(boxed, "", allocated_stack=made, allocated_call="mmap")
     assert "in shared memory of mmap at pool.c:17 (make_pool)." in verdict(boxed)["sentence"]
     assert "a smaller segment" in advice(boxed)["swap-in"]
-    assert {(row["call"], row["area"]) for row in boxed.rows("SELECT call, area FROM sites WHERE toll = 'swap.in'")} == {
-        ("mmap", "shared")
-    }
+    assert {
+        (row["call"], row["area"]) for row in boxed.rows("SELECT call, area FROM sites WHERE toll = 'swap.in'")
+    } == {("mmap", "shared")}
 
 
 def test_files_on_tmpfs_are_memory(boxed: Facts) -> None:
