@@ -148,6 +148,7 @@ def put_before(connection: sqlite3.Connection, path: Path) -> frozenset[str]:
         # It would be read by whatever goes without ours.
         if plain.get(name):
             raise DamagedRecording(f"{path} is damaged: its {name} is no view")
-    for name in own.kept:  # all of them rest on tables and each other
+    # All of them rest on tables and each other, and on this one, which becomes a table only when others are made.
+    for name in (*own.kept, "library_frame"):
         connection.execute(f'CREATE TEMP VIEW "{name}" AS {own.views[name]}')
     return frozenset(name for name, is_plain in plain.items() if not is_plain)

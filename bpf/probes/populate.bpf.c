@@ -35,7 +35,10 @@
 
 enum { RSS_FILE, RSS_ANON, RSS_SWAP, RSS_SHARED };
 
-/* Up to 6.1 (kernel commit f1a7941243c1). */
+/*
+ * Up to 6.1 (kernel commit f1a7941243c1). By the field: for a type that the kernel does not have
+ * libbpf looks through the modules' types, which wants CAP_SYS_ADMIN.
+ */
 struct mm_rss_stat___old {
 	__u64 count[RSS_COUNTERS];
 } __attribute__((preserve_access_index));
@@ -49,13 +52,13 @@ static __always_inline void rss_read(__u64 *rss)
 	__u64 at = current_mm(), step;
 	int i;
 
-	if (bpf_core_type_exists(struct mm_rss_stat___old)) {
-		at += bpf_core_field_offset(struct mm_struct___old, rss_stat);
-		step = sizeof(__u64);
-	} else {
+	if (bpf_core_field_exists(struct mm_struct, rss_stat)) {
 		at += bpf_core_field_offset(struct mm_struct, rss_stat) +
 		      bpf_core_field_offset(struct percpu_counter, count);
 		step = bpf_core_type_size(struct percpu_counter);
+	} else {
+		at += bpf_core_field_offset(struct mm_struct___old, rss_stat);
+		step = sizeof(__u64);
 	}
 	for (i = 0; i < RSS_COUNTERS; i++)
 		if (bpf_probe_read_kernel(&rss[i], sizeof(rss[i]), (void *)(at + i * step)))

@@ -19,6 +19,7 @@ JSON_TYPES: Final = {
     "Int64": ("integer", "null"),
     "float64": ("number", "null"),
     "bool": ("boolean",),
+    "boolean": ("boolean", "null"),
     "string": ("string", "null"),
     "category": ("string", "null"),
 }
@@ -29,6 +30,7 @@ CSV_TYPES: Final = {
     "Int64": "long",
     "float64": "double",
     "bool": "boolean",
+    "boolean": "boolean",
     "string": "string",
     "category": "string",
 }
@@ -39,6 +41,7 @@ ARROW_TYPES: Final = {
     "Int64": "int64",
     "float64": "float64",
     "bool": "bool_",
+    "boolean": "bool_",
     "string": "string",
 }
 HEAD: Final = "recording"

@@ -17,7 +17,6 @@
 #undef bpf_core_field_offset
 #undef bpf_core_type_id_kernel
 #undef bpf_core_type_size
-#undef bpf_core_type_exists
 #undef bpf_core_enum_value_exists
 #undef bpf_core_enum_value
 
@@ -26,8 +25,6 @@
 /* A type is known by its size: that much is read of it. */
 #define bpf_core_type_id_kernel(type) ((__u32)sizeof(type))
 #define bpf_core_type_size(type) sizeof(type)
-/* A type of an older kernel: its name ends in ___ and a word. */
-#define bpf_core_type_exists(type) (!strstr(#type, "___") && kernel_has(#type))
 #define bpf_core_enum_value_exists(type, value) kernel_has(#value)
 #define bpf_core_enum_value(type, value) (value)
 
