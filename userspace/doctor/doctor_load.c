@@ -36,6 +36,8 @@ ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity
 	if (session_record(session))
 		goto out;
 	session_close(session);
+	/* Its views were only written: who opens a file reads them, which nobody does of this one. */
+	sqlite3_exec(session_database(session), "PRAGMA writable_schema = RESET", NULL, NULL, NULL);
 	if (sqlite3_prepare_v2(session_database(session),
 			       "SELECT probes, hits_per_s, hit_ns,"
 			       " cost_pct FROM probe_load ORDER BY position",
