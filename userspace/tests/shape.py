@@ -471,7 +471,8 @@ def check_laws(report: dict[str, Any]) -> None:
         missing = [figure for figure in FIGURES if toll[name][figure] is None]
         assert bool(missing) == (name in report["not_captured"]), f"{name}: no {missing}, and no reason why"
     if verdict["dominant"] == "none":
-        assert max(shares.values()) < 1 / 3 + ROUNDING, f"'none', although {shares}"
+        doubted = verdict["sentence"].startswith(("Not all was seen", "Whether this is zeroing is doubtful"))
+        assert doubted or max(shares.values()) < 1 / 3 + ROUNDING, f"'none', although {shares}"
     else:
         assert verdict["share"] >= 1 / 3 - ROUNDING, verdict
         assert abs(verdict["share"] - shares[verdict["dominant"]]) <= ROUNDING, (verdict, shares)

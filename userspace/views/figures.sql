@@ -252,7 +252,7 @@ SELECT
 	j.shared_ns / MAX(o.observed_ns, 1.0) AS shared_share,
 	CASE WHEN o.observed_ns <= 0 OR 3 * f.first_share < 1 THEN 'none'
 		WHEN f.first_toll = 'zero.kernel' AND 3 * f.first_low < 1
-			AND t.kernel_ns > 16 * (t.kernel_faults * c.fault_ns + t.kernel_clear_ns)
+			AND t.kernel_ns > 64 * (t.kernel_faults * c.fault_ns + t.kernel_clear_ns)
 			THEN 'none'
 		-- compute is what the others leave: not where they may be far more
 		WHEN f.first_family = 'compute' AND 3 * f.first_low < 1
@@ -260,7 +260,7 @@ SELECT
 		ELSE f.first_family END AS dominant,
 	-- as in view toll
 	f.first_toll = 'zero.kernel' AND c.fault_ns > 0
-		AND t.kernel_ns > 16 * (t.kernel_faults * c.fault_ns + t.kernel_clear_ns)
+		AND t.kernel_ns > 64 * (t.kernel_faults * c.fault_ns + t.kernel_clear_ns)
 		AS kernel_strange,
 	d.missed, 10 * d.doubt_ns > o.observed_ns AS unseen,
 	MIN(1.0, d.doubt_ns / MAX(o.observed_ns, 1.0)) AS doubt,

@@ -534,10 +534,10 @@ FROM toll_kind k JOIN lost l JOIN disagreement d;
 -- add up to more than was observed nothing is scaled: each one's lower bound is lowered by its part
 -- of the excess.
 --
--- Where the faults of zero.kernel take more than 16 times what clearing their pages and the
--- calibrated work of a fault do, it is not known what else they did: cold caches, nested paging and
--- the locks of a busy machine make it a few times as much. The toll's lower bound is then what
--- clearing can have taken.
+-- Where the faults of zero.kernel take more than 64 times what clearing their pages and the
+-- calibrated work of a fault do, it is not known what else they did: cold caches and the locks of a
+-- busy machine make it a few times as much, memory that the host of a virtual machine has yet to
+-- find some 20 times. The toll's lower bound is then what clearing can have taken.
 CREATE VIEW toll AS
 WITH
 summed AS (
@@ -604,7 +604,7 @@ bounded AS (
 ),
 consistent AS (
 	SELECT *, CASE WHEN toll = 'zero.kernel' AND fault_ns > 0
-			AND time_ns > 16 * (count * fault_ns + clear_ns)
+			AND time_ns > 64 * (count * fault_ns + clear_ns)
 		THEN MIN(sure_ns, count * fault_ns + clear_ns) ELSE sure_ns END AS low_ns
 	FROM bounded
 ),

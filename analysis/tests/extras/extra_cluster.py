@@ -133,7 +133,7 @@ def test_every_recording_counts_once(made: Fleet, cluster: Client) -> None:
 def test_engine_is_chosen_by_size(made: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     path, _, _ = made
     assert Dataset(path).engine_for("toll") == "pandas"
-    monkeypatch.setattr("memtoll.fleet.questions.LARGE_ROWS", 12 * RECORDINGS)
+    monkeypatch.setattr("memtoll.fleet.questions.LARGE_ROWS", len(TOLLS) * RECORDINGS)
     assert Dataset(path).engine_for("toll") == "dask"
     assert Dataset(path, engine="pandas").engine_for("toll") == "pandas"
     assert hasattr(Dataset(path).frame("toll", ["toll"]), "compute")
