@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -131,6 +134,10 @@ int compare_run_plain(const struct compare_plan *plan, enum compare_side side,
 		message("cannot make a pipe: %s", strerror(errno));
 		return STATUS_FAILED;
 	}
+#ifdef __GLIBC__
+	/* Its peak is at least what memory it had before exec (exec_mmap()): a copy of this process. */
+	malloc_trim(0);
+#endif
 	start = now_s();
 	pid = fork();
 	if (!pid) {
