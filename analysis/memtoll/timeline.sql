@@ -15,7 +15,8 @@ fp AS MATERIALIZED (SELECT * FROM temp.fault_price),
 inside AS MATERIALIZED (	-- the mean fault inside each allocator function
 	SELECT f.pid, f.in_call AS call, SUM(f.faults * fp.mean_ns) / SUM(f.faults) AS mean_ns
 	FROM temp.process_fault f JOIN fp ON fp.class = f.class
-	WHERE f.in_call <> '' AND f.faults > 0 GROUP BY f.pid, f.in_call
+	WHERE f.in_call <> '' AND f.faults > 0 AND f.class NOT LIKE '%!_populated' ESCAPE '!'
+	GROUP BY f.pid, f.in_call
 ),
 net AS MATERIALIZED (
 	SELECT c.slice, c.pid, c.call, c.stack_id, c.known_clearing, c.calls, c.bytes,
@@ -80,14 +81,16 @@ SELECT slice, 1, 'alloc', call, stack_id, 0,
 FROM weighed GROUP BY slice, call, stack_id
 UNION ALL
 SELECT m.slice, 1, 'map', m.call, m.stack_id, 0,
-	MAX(0.0, SUM(m.cpu_ns) - SUM(m.calls) * k.map_inside_ns), SUM(m.calls), 0, SUM(m.bytes)
-FROM main.map_call m JOIN temp.calibrated k GROUP BY m.slice, m.call, m.stack_id
+	MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * k.map_inside_ns), SUM(m.calls), 0,
+	SUM(m.bytes)
+FROM map_call m JOIN temp.calibrated k GROUP BY m.slice, m.call, m.stack_id
 UNION ALL
 SELECT s.slice, 1, CASE s.place WHEN 'memset' THEN 'zero.app' WHEN 'copy' THEN 'copy.app'
-		ELSE 'compute' END, '', 0, s.stack_id,
+		WHEN 'populate' THEN 'zero.kernel' WHEN 'pages' THEN 'map' ELSE 'compute' END,
+	'', 0, s.stack_id,
 	SUM(s.samples * n.sample_ns), SUM(s.samples), 0, 0
 FROM main.sample s JOIN sampled n ON n.pid = s.pid
-WHERE s.place IN ('memset', 'copy', 'user', 'kernel')
+WHERE s.place IN ('memset', 'copy', 'populate', 'pages', 'user', 'kernel')
 GROUP BY s.slice, 3, s.stack_id
 UNION ALL
 SELECT f.slice, 0, 'zero.app', '', 0, 0, 0.0, 0, SUM(f.pages), SUM(f.pages) * 4096

@@ -165,8 +165,8 @@ static __always_inline void judge_area(const struct mm_struct *mm, struct area_q
 }
 
 /*
- * Whether the area is as it was when the kernel was asked. userfaultfd and mprotect change it
- * without a call that is watched; who waits for a handler has slept, and looks again.
+ * Whether the area is as it was when the kernel was asked. userfaultfd changes it without a call that
+ * is watched; who waits for a handler has slept, and looks again.
  */
 static __always_inline bool area_is_same(const struct task_struct *task, struct area_cache *cache)
 {

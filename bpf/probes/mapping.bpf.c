@@ -257,6 +257,8 @@ int map_exit(struct sys_exit_args *ctx)
 		return 0;
 	find_populated(task, thread);
 	map = &thread->map;
+	if (map->map_fn == MAP_FN_MPROTECT)
+		__sync_fetch_and_add(&area_generation, 1);
 	if (map->map_fn == MAP_FN_MPROTECT && !thread->populated.faults) {
 		map->map_fn = MAP_FN_NONE;
 		return 0;
@@ -295,7 +297,7 @@ int map_exit(struct sys_exit_args *ctx)
 	if (thread->in_fn)
 		call_add_mapping(&thread->call, event, now - map->start.ns);
 	map_count(task, thread, event, bytes, failed);
-	if (!failed && map->map_fn <= MAP_FN_MADVISE) {
+	if (!failed && map->map_fn < MAP_FN_IN_CALLS) {
 		__sync_fetch_and_add(&area_generation, 1);
 		fault_settle(task, thread);
 		run_emit(thread);

@@ -18,12 +18,11 @@
 #include "state/numbers.bpf.h"
 #include "state/threads.bpf.h"
 #include "memory/page_state.bpf.h"
+#include "probes/page_cache.bpf.h"
 #include "probes/fault.bpf.h"
 #include "probes/populate.bpf.h"
 
 #define VM_LOCKED_FLAG 0x2000ULL
-#define MAP_SHARED_FLAG 0x1
-#define MAP_PRIVATE_FLAG 0x2
 #define MADV_POPULATE_READ_CODE 22
 #define MADV_POPULATE_WRITE_CODE 23
 
@@ -193,8 +192,9 @@ int populate_end(struct thread *thread)
 		return 0;
 	populated = &thread->populated;
 	run = &thread->run;
-	/* The open run goes first, and its place is used for this one. */
+	/* The open run goes first, and its place is used for this one; and pages before their use. */
 	run_emit(thread);
+	fills_emit(thread);
 	if (populated->address)
 		area_learn(thread, populated->address);
 	else
@@ -221,6 +221,7 @@ int populate_end(struct thread *thread)
 	run->stack_id = populated->stack_id;
 	run->inode = thread->area.inode;
 	run->dev = thread->area.dev;
+	run->file_page = run->address / MEMTOLL_PAGE_SIZE + thread->area.offset;
 	run->swap_type = 0;
 	emit(run, sizeof(*run), LOST_RING_FAULTS, run->faults, false);
 	run->faults = 0;

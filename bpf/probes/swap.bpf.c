@@ -15,12 +15,11 @@
 #include "state/threads.bpf.h"
 #include "memory/page_state.bpf.h"
 #include "probes/dropped.bpf.h"
+#include "probes/page_cache.bpf.h"
 
 /* include/linux/sched.h */
 #define PF_MEMALLOC_FLAG 0x00000800 /* reclaiming: memalloc_noreclaim_save() */
 #define PF_KSWAPD_FLAG 0x00020000
-
-#define FOLIO_ORDER_MOST 9
 
 SUM_TABLE(swaps, 16384, 512, struct memtoll_swap_key, struct memtoll_swap_sum);
 
@@ -190,19 +189,6 @@ int rss_changed(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-static __always_inline __u64 pages_of(const struct folio *folio)
-{
-	__u64 flags = 0, order;
-
-	/* Its flags come first, a number up to 6.17 and a structure since (memdesc_flags_t). */
-	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
-	if (!(flags & 1ULL << bpf_core_enum_value(enum pageflags, PG_head)) ||
-	    !bpf_core_field_exists(struct folio, _flags_1))
-		return 1;
-	order = BPF_CORE_READ(folio, _flags_1) & 0xff;
-	return order <= FOLIO_ORDER_MOST ? 1ULL << order : 1;
-}
-
 /*
  * Reclaim has written a page. Anonymous ones are counted where they leave their process. One of
  * shared memory has left its file for swap (shmem_writeout() in mm/shmem.c) and lies in no mapping
@@ -212,7 +198,7 @@ SEC("?raw_tp/mm_vmscan_write_folio")
 int folio_written(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	const struct folio *folio = (const struct folio *)ctx->args[0];
+	struct folio *folio = (struct folio *)ctx->args[0];
 	__u32 thread = task->pid, tgid = 0, *from;
 	__u64 pages;
 
@@ -222,7 +208,7 @@ int folio_written(struct bpf_raw_tracepoint_args *ctx)
 	if (from)
 		tgid = *from;
 	bpf_map_delete_elem(&unmapped_from, &thread);
-	pages = pages_of(folio);
+	pages = pages_of_folio(folio);
 	swap_add(tgid, pushed_by(task, tgid), pages, 0, 0);
 	swap_add(tgid, SWAP_OUT_SHARED, pages, 0, 0);
 	return 0;

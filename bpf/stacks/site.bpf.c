@@ -151,7 +151,7 @@ __u64 site_by_notes(struct thread *thread, __u64 id)
 		return id;
 	thread->site_unknown = 0;
 	words[0] = thread->call.caller;
-	if (!words[0] || (note && !note->deep && thread->call.start.ns * STACK_HASH_SEED >> 61))
+	if (!words[0] || (note && !note->deep && bpf_get_prandom_u32() & 7))
 		return id;
 	for (i = 0; i < SITE_CALLERS; i++) {
 		if (!note) {

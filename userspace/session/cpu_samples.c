@@ -243,8 +243,7 @@ void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *s
 	if (stored == STORED_ZERO || stored == STORED_COPY)
 		find_owner(samples, &held);
 	/* A library's names take a tenth of a second to read: not while a window may be open. */
-	if ((!sample->in_fn && (missed || sample->flags & SAMPLE_MEMSET)) ||
-	    (held.by.kind == STORE_FILL && stored == STORED_NOTHING) ||
+	if (held.unnamed || (held.by.kind == STORE_FILL && stored == STORED_NOTHING) ||
 	    ((stored == STORED_ZERO || stored == STORED_COPY) && !sample->store))
 		g_array_append_val(samples->held, held);
 	else

@@ -49,7 +49,9 @@ void fills_add(struct fills *fills, const struct memtoll_fill *fill)
 void fills_fault(struct fills *fills, const struct memtoll_run *run)
 {
 	if (run->fault_class == FAULT_FILE || run->fault_class == FAULT_FILE_AGAIN ||
-	    (run->fault_class == FAULT_COW && run->inode))
+	    run->fault_class == FAULT_FILE_POPULATED ||
+	    ((run->fault_class == FAULT_COW || run->fault_class == FAULT_COW_POPULATED) &&
+	     run->inode))
 		file_pages_use(fills->pages, run->dev, run->inode, FILL_FAULT, run->file_page,
 			       run->pages);
 }

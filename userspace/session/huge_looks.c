@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <glib.h>
 #include <stdbool.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "bpf/wire/pages.h"
 #include "bpf/wire/records.h"
 #include "host/target_memory.h"
@@ -176,14 +176,6 @@ static bool look_at_followed(struct huge_looks *looks, uint64_t now)
 	return false;
 }
 
-static uint64_t now_of(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000 * MS + (uint64_t)time.tv_nsec;
-}
-
 void huge_looks_look(struct huge_looks *looks, uint64_t now)
 {
 	unsigned int made = 0;
@@ -202,7 +194,7 @@ void huge_looks_look(struct huge_looks *looks, uint64_t now)
 		return;
 	looks->made += made;
 	if (looks->made >= FIRST)
-		looks->pause_ns = now + PAUSE_FACTOR * (now_of(CLOCK_MONOTONIC) - now);
+		looks->pause_ns = now + PAUSE_FACTOR * (now_ns() - now);
 }
 
 void huge_looks_end(struct huge_looks *looks, pid_t pid)

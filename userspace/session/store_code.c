@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "host/target_memory.h"
 
@@ -15,6 +16,7 @@
 struct known {
 	struct memtoll_store_key key;
 	struct stored_by by;
+	uint64_t decoded_ns; /* samples that are older do not know of it yet */
 };
 
 struct store_code {
@@ -88,6 +90,7 @@ static void decode(struct store_code *code, struct known *known)
 	size_t at, len = read_code((pid_t)known->key.tgid, known->key.ip, bytes, &at);
 
 	known->by = (struct stored_by){ .kind = STORE_NONE };
+	known->decoded_ns = now_ns();
 	if (!len)
 		return;
 	store_loop_find(bytes, len, at, &loop);
@@ -120,7 +123,8 @@ struct stored_by store_code_at(struct store_code *code, const struct memtoll_sam
 	struct known *known = g_hash_table_lookup(code->known, &key);
 	struct stored_by nothing = { .kind = STORE_NONE };
 
-	if (known && !(sample->stores & STORES_UNKNOWN_CODE))
+	if (known &&
+	    (!(sample->stores & STORES_UNKNOWN_CODE) || sample->time_ns <= known->decoded_ns))
 		return known->by;
 	if (!may_decode(code, sample->time_ns))
 		return nothing;

@@ -251,7 +251,7 @@ SELECT
 	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*, j.*,
 	j.shared_ns / MAX(o.observed_ns, 1.0) AS shared_share,
 	CASE WHEN o.observed_ns <= 0 OR 3 * f.first_share < 1 THEN 'none'
-		WHEN f.first_toll = 'zero.kernel' AND 3 * f.first_low < 1
+		WHEN f.first_toll = 'zero.kernel' AND c.fault_ns > 0 AND 3 * f.first_low < 1
 			AND t.kernel_ns > 64 * (t.kernel_faults * c.fault_ns + t.kernel_clear_ns)
 			THEN 'none'
 		-- compute is what the others leave: not where they may be far more
@@ -546,9 +546,10 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('cache_by', 'x', 'dropped_by', 'page_cache'),
 ('swap_by', 'x', 'COALESCE((SELECT text FROM dropper WHERE what = ''swap''), '''')', 'page_cache'),
 ('cache_beside', 'b', 'beside_bytes', 'page_cache'),
-('cache_refaults', 'x', 'PRINTF(''%,d'', COALESCE(group_refaults, all_refaults))
+('cache_refaults', 'x', 'CASE WHEN COALESCE(group_refaults, all_refaults) IS NOT NULL
+	THEN PRINTF(''%,d'', COALESCE(group_refaults, all_refaults))
 	|| CASE WHEN group_refaults IS NULL THEN '' pages on the machine''
-	ELSE '' pages in its group'' END',
+	ELSE '' pages in its group'' END END',
 	'page_cache'),
 ('wide_used', 'b', '4096 * wide_used', 'page_cache'),
 ('wide_filled', 'b', '4096 * wide_fill', 'page_cache'),

@@ -33,7 +33,7 @@ inside AS MATERIALIZED (
 		WHERE f.in_call IN (SELECT call FROM grown)
 		UNION ALL
 		SELECT m.pid, m.in_call, m.stack_id,
-			MAX(0.0, m.cpu_ns - m.calls * c.map_inside_ns)
+			MAX(0.0, m.cpu_ns - m.populated_ns - m.calls * c.map_inside_ns)
 		FROM map_call m JOIN calibrated c WHERE m.in_call IN (SELECT call FROM grown))
 	GROUP BY pid, call, stack_id
 ),

@@ -6,7 +6,8 @@
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('populated_time', 't', 'populated_ns', 'populate_measure'),
 ('populated_bytes', 'b', 'populated_bytes', 'populate_measure'),
-('populated_call', 'x', 'NULLIF(populated_call, '''')', 'populate_measure'),
+('populated_call', 'x', 'COALESCE(NULLIF(populated_call, ''''), ''a system call'')',
+	'populate_measure'),
 ('populated_place', 'x', 'populated_place', 'populate_measure'),
 ('populated_each', 'b', 'populated_each', 'populate_measure'),
 ('populated_calls', 'c', 'populated_calls', 'populate_measure'),

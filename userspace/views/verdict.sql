@@ -332,7 +332,8 @@ parted AS (	-- one row for each part again
 	FROM ranked GROUP BY code, part
 ),
 joined AS (
-	SELECT *, group_concat(CASE WHEN aside AND loses_to IS NOT NULL THEN NULL ELSE text END,
+	SELECT *, group_concat(CASE WHEN aside AND loses_to IS NOT NULL THEN NULL
+		ELSE NULLIF(text, '') END,
 		' ') OVER (PARTITION BY code ORDER BY part
 		ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS whole
 	FROM parted

@@ -44,7 +44,16 @@ GROUPS: Final = (
     (
         "first touch",
         "#c9721a",
-        ("zero", "zero_huge", "zero_mthp", "zero_upgrade", "zero_read", "zero_populated", "read_populated"),
+        (
+            "zero",
+            "zero_huge",
+            "zero_mthp",
+            "zero_upgrade",
+            "zero_read",
+            "shared_zero",
+            "zero_populated",
+            "read_populated",
+        ),
     ),
     ("swap-in from the swap cache", "#2f78d0", ("swap_minor",)),
     ("swap-in from zram, zswap", "#7358d8", ("swap_zram_major", "swap_zswap_major", "swap_zero_major")),

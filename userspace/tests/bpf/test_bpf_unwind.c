@@ -571,7 +571,8 @@ static void test_memo(void **state)
 /* ---- sites ---- */
 
 /* The site of a call by frame 1 of the chain, whose callers these are. 0: as the chain has it. */
-static __u64 site_with(__u64 second, __u64 third, __u64 ns)
+/* passed: it is none of the calls in eight that are looked at where there was one caller so far. */
+static __u64 site_with(__u64 second, __u64 third, bool passed)
 {
 	struct thread *thread = host_thread();
 
@@ -581,7 +582,7 @@ static __u64 site_with(__u64 second, __u64 third, __u64 ns)
 	thread->call.caller = BIAS + 0x2001;
 	thread->call.sp = STACK + 32 - 8;
 	thread->call.bp = SAVED_BP;
-	thread->call.start.ns = ns;
+	kernel.random = passed ? 1 : 8;
 	return site_of_call(thread, TGID);
 }
 
@@ -597,16 +598,16 @@ static void test_site(void **state)
 	__u64 one, other, beyond;
 
 	site_begin();
-	one = site_with(0, 0, 0);
-	assert_int_equal(site_with(0, 0, 0), one);
-	other = site_with(0x777, 0, 0);
+	one = site_with(0, 0, false);
+	assert_int_equal(site_with(0, 0, false), one);
+	other = site_with(0x777, 0, false);
 	assert_int_not_equal(other, one);
-	assert_int_equal(site_with(0x777, 0, 1), other);
+	assert_int_equal(site_with(0x777, 0, true), other);
 	/* The first caller's calls are told apart as well now. */
-	assert_int_not_equal(site_with(0, 0, 1), one);
-	beyond = site_with(0x777, 0x779, 0);
+	assert_int_not_equal(site_with(0, 0, true), one);
+	beyond = site_with(0x777, 0x779, false);
 	assert_int_not_equal(beyond, other);
-	assert_int_equal(site_with(0x777, 0x779, 1), beyond);
+	assert_int_equal(site_with(0x777, 0x779, true), beyond);
 }
 
 /* Of a function with one caller seven calls in eight are not looked at. */
@@ -615,9 +616,9 @@ static void test_site_of_one_caller(void **state)
 	__u64 one, reads;
 
 	site_begin();
-	one = site_with(0, 0, 0);
+	one = site_with(0, 0, false);
 	reads = kernel.user_reads;
-	assert_int_equal(site_with(0x777, 0, 1), one);
+	assert_int_equal(site_with(0x777, 0, true), one);
 	assert_int_equal(kernel.user_reads, reads);
 }
 
@@ -626,8 +627,8 @@ static void test_site_of_recursion(void **state)
 	__u64 one;
 
 	site_begin();
-	one = site_with(0, 0, 0);
-	assert_int_equal(site_with(1, 0, 0), one);
+	one = site_with(0, 0, false);
+	assert_int_equal(site_with(1, 0, false), one);
 }
 
 /* A frame whose size differs from call to call: what lies at the old place is no caller. */
@@ -638,7 +639,7 @@ static void test_site_of_frame_that_varies(void **state)
 
 	site_begin();
 	add_row(0x9000, rule(CFA_RBP, 16, RBP_SAME, 0));
-	site_with(0, 0, 0);
+	site_with(0, 0, false);
 	thread = host_thread();
 	thread->call.caller = BIAS + 0x9001;
 	thread->call.bp = STACK + 32 * 2 - 16;
@@ -658,12 +659,12 @@ static void test_site_takes_the_place_of_a_dead_process(void **state)
 	site_begin();
 	for (i = 0; i < 1 << SITE_NOTES_LOG; i++)
 		site_notes[i] = (struct site_note){ .id = 7, .tgid = TGID };
-	one = site_with(0, 0, 0);
-	assert_int_equal(site_with(0x777, 0, 0), one);
+	one = site_with(0, 0, false);
+	assert_int_equal(site_with(0x777, 0, false), one);
 	for (i = 0; i < 1 << SITE_NOTES_LOG; i++)
 		site_notes[i].tgid = TGID + 1;
-	assert_int_equal(site_with(0, 0, 0), one);
-	assert_int_not_equal(site_with(0x777, 0, 0), one);
+	assert_int_equal(site_with(0, 0, false), one);
+	assert_int_not_equal(site_with(0x777, 0, false), one);
 }
 
 int main(void)
