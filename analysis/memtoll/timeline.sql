@@ -81,9 +81,8 @@ SELECT slice, 1, 'alloc', call, stack_id, 0,
 FROM weighed GROUP BY slice, call, stack_id
 UNION ALL
 SELECT m.slice, 1, 'map', m.call, m.stack_id, 0,
-	MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * k.map_inside_ns), SUM(m.calls), 0,
-	SUM(m.bytes)
-FROM map_call m JOIN temp.calibrated k GROUP BY m.slice, m.call, m.stack_id
+	MAX(0.0, SUM(m.net_ns)), SUM(m.calls), 0, SUM(m.bytes)
+FROM temp.map_net m GROUP BY m.slice, m.call, m.stack_id
 UNION ALL
 SELECT s.slice, 1, CASE s.place WHEN 'memset' THEN 'zero.app' WHEN 'copy' THEN 'copy.app'
 		WHEN 'populate' THEN 'zero.kernel' WHEN 'pages' THEN 'map' ELSE 'compute' END,

@@ -80,15 +80,10 @@ got AS MATERIALIZED (
 	FROM given WHERE again_bytes > 0
 	GROUP BY pid, how, by_call, gave_stack, got_call, got_stack
 ),
-mapping AS MATERIALIZED (
-	SELECT m.pid, m.call, m.in_call, m.stack_id,
-		MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns) AS time_ns
-	FROM map_call m JOIN calibrated c GROUP BY m.pid, m.call, m.in_call, m.stack_id
-),
 timed AS MATERIALIZED (
 	-- the allocator whose module the function is in; where that was not read, the only one
 	-- there is
-	SELECT g.*, COALESCE(m.time_ns, 0.0) AS gave_ns,
+	SELECT g.*, MAX(0.0, COALESCE(m.net_ns, 0.0)) AS gave_ns,
 		CASE g.gave_call WHEN '' THEN COALESCE(g.by_kind, '') ELSE COALESCE(
 			(SELECT MIN(a.kind) FROM allocator a
 				WHERE a.pid = g.pid AND a.module = f.module),
@@ -98,7 +93,7 @@ timed AS MATERIALIZED (
 		END AS allocator
 	FROM gave g LEFT JOIN stack_frame s ON s.stack_id = g.gave_stack AND s.depth = 0
 	LEFT JOIN frame f ON f.frame_id = s.frame_id
-	LEFT JOIN mapping m ON m.pid = g.pid AND m.in_call IN (g.gave_call, '')
+	LEFT JOIN map_cost m ON m.pid = g.pid AND m.in_call IN (g.gave_call, '')
 		AND m.stack_id = g.gave_stack AND m.call = CASE g.how WHEN 'munmap' THEN 'munmap'
 			WHEN 'heap' THEN 'munmap' WHEN 'stack_unmapped' THEN 'munmap'
 			WHEN 'brk' THEN 'brk' WHEN 'fixed' THEN 'mmap'

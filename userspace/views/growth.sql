@@ -32,9 +32,8 @@ inside AS MATERIALIZED (
 		FROM fault f JOIN fault_price p ON p.class = f.class
 		WHERE f.in_call IN (SELECT call FROM grown)
 		UNION ALL
-		SELECT m.pid, m.in_call, m.stack_id,
-			MAX(0.0, m.cpu_ns - m.populated_ns - m.calls * c.map_inside_ns)
-		FROM map_call m JOIN calibrated c WHERE m.in_call IN (SELECT call FROM grown))
+		SELECT pid, in_call, stack_id, MAX(0.0, net_ns)
+		FROM map_cost WHERE in_call IN (SELECT call FROM grown))
 	GROUP BY pid, call, stack_id
 ),
 scaled AS (

@@ -36,9 +36,8 @@ top AS MATERIALIZED (
 ),
 freed AS MATERIALIZED (
 	SELECT COALESCE(SUM(time_ns), 0.0) AS time_ns FROM (
-		SELECT MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns)
-			AS time_ns
-		FROM map_call m JOIN calibrated c WHERE m.call IN ('munmap', 'madvise')
+		SELECT MAX(0.0, SUM(net_ns)) AS time_ns
+		FROM map_cost WHERE call IN ('munmap', 'madvise')
 		UNION ALL SELECT time_ns FROM work WHERE toll = 'map' AND call <> 'fallocate')
 )
 SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,

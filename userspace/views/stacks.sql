@@ -4,12 +4,12 @@
 -- Follows library_code.sql.
 
 -- Views that stay views where the others are made tables (report.c, analysis/memtoll/views.py):
--- they are looked up by stack, which the tables below them can do by their keys, or take an
--- argument.
+-- they are looked up by stack, which the tables below them can do by their keys, take an argument,
+-- or have a row for each row of a fact table.
 CREATE VIEW kept_view AS
 SELECT column1 AS name
 FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('frames_json'),
-	('square_root'));
+	('square_root'), ('map_net'));
 
 -- One line per frame. usable: 0 is a source line of the program's own code, 1 a name of it, 2 a
 -- place in it without a name; then names of the language's library (library_code), then of the C

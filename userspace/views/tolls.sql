@@ -270,9 +270,8 @@ FROM sampled s JOIN of_store k
 LEFT JOIN stored t ON t.pid = s.pid AND t.toll = k.toll
 LEFT JOIN app_bytes b ON b.pid = s.pid AND k.toll = 'zero.app'
 UNION ALL
-SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns),
-	SUM(m.calls) * c.map_error_ns, SUM(m.calls), SUM(m.bytes), 0, 0.0, 0.0, 0.0
-FROM map_call m JOIN calibrated c GROUP BY m.pid
+SELECT pid, 'map', MAX(0.0, SUM(net_ns)), SUM(error_ns), SUM(calls), SUM(bytes), 0, 0.0, 0.0, 0.0
+FROM map_cost GROUP BY pid
 UNION ALL
 SELECT w.pid, w.toll, SUM(w.time_ns), SUM(w.error_ns), SUM(w.count), SUM(w.count) * 4096,
 	SUM(w.count), CASE WHEN w.toll = 'zero.kernel' AND c.clear_4k_bytes_per_s > 0
@@ -721,10 +720,8 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 	FROM cc c JOIN of_call k LEFT JOIN proven p ON p.stack_id = c.stack_id
 	WHERE CASE k.toll WHEN 'alloc' THEN c.calls ELSE c.zero_libc_ns + c.cleared_calls END > 0
 	UNION ALL
-	SELECT 'map', m.call, m.stack_id, 0, '', NULL,
-		MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns),
-		SUM(m.calls), SUM(m.bytes)
-	FROM map_call m, calibrated c GROUP BY m.call, m.stack_id
+	SELECT 'map', call, stack_id, 0, '', NULL, MAX(0.0, SUM(net_ns)), SUM(calls), SUM(bytes)
+	FROM map_cost GROUP BY call, stack_id
 	UNION ALL
 	SELECT toll, allocated_call, allocated_stack, stack_id, '', NULL, SUM(time_ns),
 		SUM(samples), CAST(SUM(bytes) AS INTEGER)
