@@ -37,6 +37,7 @@ t AS MATERIALIZED (		-- one row each, so that each view is mentioned once
 		MAX(CASE toll WHEN 'zero.kernel' THEN clear_ns END) AS kernel_clear_ns,
 		MAX(CASE toll WHEN 'zero.kernel' THEN bytes END) AS kernel_bytes,
 		MAX(CASE toll WHEN 'zero.kernel' THEN count END) AS kernel_faults,
+		COALESCE(MAX(CASE toll WHEN 'zero.kernel' THEN strange END), 0) AS kernel_strange,
 		MAX(CASE toll WHEN 'zero.libc' THEN time_ns END) AS all_libc_ns,
 		MAX(CASE toll WHEN 'zero.libc' THEN bytes END) AS all_libc_bytes,
 		MAX(CASE toll WHEN 'zero.app' THEN time_ns END) AS app_ns,
@@ -251,17 +252,12 @@ SELECT
 	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*, j.*,
 	j.shared_ns / MAX(o.observed_ns, 1.0) AS shared_share,
 	CASE WHEN o.observed_ns <= 0 OR 3 * f.first_share < 1 THEN 'none'
-		WHEN f.first_toll = 'zero.kernel' AND c.fault_ns > 0 AND 3 * f.first_low < 1
-			AND t.kernel_ns > 64 * (t.kernel_faults * c.fault_ns + t.kernel_clear_ns)
+		WHEN f.first_toll = 'zero.kernel' AND t.kernel_strange AND 3 * f.first_low < 1
 			THEN 'none'
 		-- compute is what the others leave: not where they may be far more
 		WHEN f.first_family = 'compute' AND 3 * f.first_low < 1
 			AND 10 * d.doubt_ns > o.observed_ns THEN 'none'
 		ELSE f.first_family END AS dominant,
-	-- as in view toll
-	f.first_toll = 'zero.kernel' AND c.fault_ns > 0
-		AND t.kernel_ns > 64 * (t.kernel_faults * c.fault_ns + t.kernel_clear_ns)
-		AS kernel_strange,
 	d.missed, 10 * d.doubt_ns > o.observed_ns AS unseen,
 	MIN(1.0, d.doubt_ns / MAX(o.observed_ns, 1.0)) AS doubt,
 	EXISTS (SELECT 1 FROM checks WHERE NOT ok) AS checks_fail,

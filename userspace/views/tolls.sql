@@ -536,7 +536,7 @@ FROM toll_kind k JOIN lost l JOIN disagreement d;
 -- Where the faults of zero.kernel take more than 64 times what clearing their pages and the
 -- calibrated work of a fault do, it is not known what else they did: cold caches and the locks of a
 -- busy machine make it a few times as much, memory that the host of a virtual machine has yet to
--- find some 20 times. The toll's lower bound is then what clearing can have taken.
+-- find some 20 times. It is called strange, and its lower bound is what clearing can have taken.
 CREATE VIEW toll AS
 WITH
 summed AS (
@@ -602,10 +602,10 @@ bounded AS (
 	FROM present
 ),
 consistent AS (
-	SELECT *, CASE WHEN toll = 'zero.kernel' AND fault_ns > 0
-			AND time_ns > 64 * (count * fault_ns + clear_ns)
-		THEN MIN(sure_ns, count * fault_ns + clear_ns) ELSE sure_ns END AS low_ns
-	FROM bounded
+	SELECT *, CASE WHEN strange THEN MIN(sure_ns, count * fault_ns + clear_ns)
+		ELSE sure_ns END AS low_ns
+	FROM (SELECT *, toll = 'zero.kernel' AND fault_ns > 0
+		AND time_ns > 64 * (count * fault_ns + clear_ns) AS strange FROM bounded)
 ),
 rest AS (
 	SELECT *,
@@ -623,7 +623,7 @@ rest AS (
 ),
 every AS (
 	SELECT position, toll, family, not_captured, observed_ns, overhead_error_ns, count, bytes,
-		pages, clear_ns, blocked_ns,
+		pages, clear_ns, blocked_ns, strange,
 		CASE toll WHEN 'compute' THEN rest_ns ELSE time_ns END AS time_ns,
 		CASE toll WHEN 'compute' THEN rest_low_ns ELSE low_ns END AS low_ns,
 		CASE toll WHEN 'compute' THEN rest_high_ns ELSE high_ns END AS high_ns
@@ -648,7 +648,8 @@ SELECT position, toll, family, not_captured,
 	CASE WHEN not_captured IS NULL AND toll = 'file.read'
 		THEN (SELECT reread_factor FROM file_reuse WHERE file = 0) END AS reread_factor,
 	CASE WHEN not_captured IS NULL THEN toll IN ('zero.app', 'copy.app') AND bytes > 0 END
-		AS bytes_estimated
+		AS bytes_estimated,
+	CASE WHEN not_captured IS NULL THEN strange END AS strange
 FROM every;
 
 -- Families by share. NULL where nothing of a family was captured.

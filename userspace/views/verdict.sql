@@ -49,8 +49,10 @@ template AS (
 		THEN 'Not all was seen: the kernel counts {missed} page faults more than '
 			|| 'memtoll, which may take up to {doubt} of the observed time. '
 		ELSE '' END
-	|| CASE WHEN m.kernel_strange AND 10 * m.zeroing_share > 1
-		THEN 'Whether this is zeroing is doubtful: {kernel_faults} first-touch faults '
+	|| CASE WHEN m.kernel_strange AND 10 * m.kernel_ns > m.observed_ns
+		THEN CASE m.first_toll WHEN 'zero.kernel' THEN 'Whether this is zeroing'
+				ELSE 'Whether the kernel clears for {kernel_time}' END
+			|| ' is doubtful: {kernel_faults} first-touch faults '
 			|| 'take {kernel_fault_each} each, where clearing what they cleared takes '
 			|| '{kernel_fault_can}; what else they waited for is not known. '
 		ELSE '' END

@@ -70,6 +70,17 @@ def test_faults_too_slow_for_clearing_are_doubted(times: int, doubtful: bool) ->
     assert dominant == ("none" if doubtful else "compute")
 
 
+def test_doubt_is_said_where_zeroing_comes_second() -> None:
+    """Its lower bound falls as far: that is not done without a word."""
+    made = recorded(400 * MS, 1_009)
+    made.fault("zero", 1_009, 1 * US, blocked_ns=round(1_009 * facts.FAULT_NS * 160))
+    dominant, text = sentence(made)
+    assert dominant == "compute"
+    assert text.startswith("Whether the kernel clears for 114 ms is doubtful: 1,009 first-touch faults take 113 us")
+    assert (made.toll("zero.kernel")["strange"], made.toll("zero.app")["strange"]) == (1, 0)
+    assert "first-touch" not in advice(made)
+
+
 @pytest.mark.parametrize(
     ("looked", "used", "sparse"),
     [((0, 0, 61), None, True), ((61, 61, 3), "4.00 KiB", True), ((61, 61 * 500, 0), None, False)],
