@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "events/refined.h"
 
 /* All processes together. A part of pagebits takes 200 bytes, the others about as much each. */
 #define PARTS_MAX (128 * 1024)	/* 256 GiB in use */
@@ -325,9 +326,10 @@ void giveback_mapping(struct giveback *giveback, const struct memtoll_mapping *m
 /* Each page faults in this way once until it is given back. */
 static bool brings_in(uint8_t fault_class)
 {
-	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
-	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_READ ||
-	       fault_class == FAULT_SHARED_ZERO || fault_class == FAULT_ZERO_POPULATED;
+	if (fault_class == FAULT_ZERO_UPGRADE)
+		return false; /* the read before it has */
+	return fault_clears(fault_class) || fault_class == FAULT_ZERO_READ ||
+	       fault_class == FAULT_READ_POPULATED;
 }
 
 void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint64_t owner_stack,

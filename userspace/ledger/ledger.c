@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "events/refined.h"
 
 /* A thread and the allocator: runs taken inside a call belong to the block that it returns. */
 struct caller {
@@ -232,10 +233,7 @@ static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run
 /* Each page of a block is used so once, or more often where it is shared and was pushed out. */
 static bool uses_page(uint8_t fault_class)
 {
-	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
-	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_UPGRADE ||
-	       fault_class == FAULT_ZERO_POPULATED || fault_class == FAULT_SHARED_ZERO ||
-	       fault_class == FAULT_SHARED;
+	return fault_clears(fault_class) || fault_class == FAULT_SHARED;
 }
 
 /* Charge a run, or a part of one, to a range or, with NULL, to no allocation. */

@@ -525,13 +525,6 @@ static void follow_sweep(struct site *site, const struct memtoll_run *part, bool
 	site->high = MAX(site->high, high);
 }
 
-static bool is_first_touch(uint8_t fault_class)
-{
-	return fault_class == FAULT_ZERO || fault_class == FAULT_ZERO_HUGE ||
-	       fault_class == FAULT_ZERO_MTHP || fault_class == FAULT_ZERO_UPGRADE ||
-	       fault_class == FAULT_SHARED_ZERO || fault_class == FAULT_ZERO_POPULATED;
-}
-
 static bool is_swap_in(uint8_t fault_class)
 {
 	return fault_class == FAULT_SWAP || fault_class == FAULT_SWAP_ZSWAP ||
@@ -553,7 +546,7 @@ void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 	struct process_access *process;
 	struct site *site;
 
-	if (!part->pages || (!swapped && !is_first_touch(part->fault_class)))
+	if (!part->pages || (!swapped && !fault_clears(part->fault_class)))
 		return;
 	process = process_get(accesses, part->tgid);
 	site = site_get(process, part, allocated_fn, allocated_stack);
