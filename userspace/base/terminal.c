@@ -3,11 +3,54 @@
 
 #include <glib.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+static bool is_able(void)
+{
+	return isatty(STDOUT_FILENO) && g_strcmp0(getenv("TERM"), "dumb");
+}
 
 bool wants_color(void)
 {
-	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	const char *no_color = getenv("NO_COLOR");
 
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && g_strcmp0(term, "dumb");
+	return is_able() && !(no_color && *no_color);
+}
+
+void terminal_size(unsigned int *columns, unsigned int *lines)
+{
+	struct winsize size = { 0 };
+
+	if (isatty(STDOUT_FILENO))
+		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	*columns = size.ws_col;
+	*lines = size.ws_row;
+}
+
+FILE *pager_open(void)
+{
+	const char *command = getenv("MEMTOLL_PAGER");
+	g_autofree char *less = NULL;
+	FILE *pager;
+
+	if (!command)
+		command = getenv("PAGER");
+	if (!command) {
+		less = g_find_program_in_path("less");
+		command = less;
+	}
+	if (!command || !*command || !strcmp(command, "cat") || !is_able())
+		return stdout;
+	setenv("LESS", "FRX", 0);
+	setenv("LESSSECURE", "1", 1);
+	pager = popen(command, "we");
+	return pager ? pager : stdout;
+}
+
+void pager_close(FILE *pager)
+{
+	if (pager != stdout)
+		pclose(pager);
 }

@@ -60,7 +60,7 @@ void text_cut(char *text, long columns)
 		strcpy(g_utf8_offset_to_pointer(text, columns - 3), "...");
 }
 
-void text_wrap(FILE *out, const char *prefix, int indent, const char *text)
+void text_wrap_to(FILE *out, long columns, const char *prefix, int indent, const char *text)
 {
 	char **words = g_strsplit(text, " ", -1);
 	long column = g_utf8_strlen(prefix, -1), length;
@@ -70,7 +70,7 @@ void text_wrap(FILE *out, const char *prefix, int indent, const char *text)
 	fputs(prefix, out);
 	for (i = 0; words[i]; i++) {
 		length = g_utf8_strlen(words[i], -1);
-		if (!first && column + 1 + length > TEXT_WIDTH) {
+		if (!first && column + 1 + length > columns) {
 			fprintf(out, "\n%*s", indent, "");
 			column = indent;
 			first = true;
@@ -81,6 +81,11 @@ void text_wrap(FILE *out, const char *prefix, int indent, const char *text)
 	}
 	fputc('\n', out);
 	g_strfreev(words);
+}
+
+void text_wrap(FILE *out, const char *prefix, int indent, const char *text)
+{
+	text_wrap_to(out, TEXT_WIDTH, prefix, indent, text);
 }
 
 /* Three digits in all. */

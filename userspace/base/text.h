@@ -28,6 +28,9 @@ void text_cut(char *text, long columns);
  */
 void text_wrap(FILE *out, const char *prefix, int indent, const char *text);
 
+/* The same, with lines of at most so many columns. */
+void text_wrap_to(FILE *out, long columns, const char *prefix, int indent, const char *text);
+
 /* Three digits and a unit: "1.23 ms", "10.0 MiB". */
 void format_time(char *text, size_t size, double ns);
 void format_bytes(char *text, size_t size, double bytes);

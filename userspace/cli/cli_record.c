@@ -31,6 +31,7 @@ enum {
 	OPTION_SAMPLE,
 	OPTION_FORCE,
 	OPTION_BUFFER,
+	OPTION_FULL,
 	OPTION_JSON,
 	OPTION_SITES,
 	OPTION_MAX_SIZE,
@@ -45,6 +46,8 @@ struct record_options {
 	const char *output;
 	bool json;
 	unsigned int sites;
+	bool sites_given;
+	bool full;
 	struct session_config session;
 };
 
@@ -88,6 +91,8 @@ static const struct argp_option record_argp_options[] = {
 static const struct argp_option stat_argp_options[] = {
 	TARGET_OPTIONS,
 	{ NULL, 0, NULL, 0, "Output:", 3 },
+	{ "full", OPTION_FULL, NULL, 0,
+	  "everything: evidence of the advice, all tolls, whole stacks, checks and notes", 3 },
 	{ "json", OPTION_JSON, NULL, 0, "one JSON object instead of text", 3 },
 	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
 	  "end before what is recorded, in memory, becomes larger: 100M; default: no limit", 3 },
@@ -246,12 +251,16 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 			refuse("--max-size '%s' is not a size of at least 1M; use 100M or 2G",
 			       value);
 		break;
+	case OPTION_FULL:
+		options->full = true;
+		break;
 	case OPTION_JSON:
 		options->json = true;
 		break;
 	case OPTION_SITES:
 		if (!parse_count(value, &options->sites))
 			refuse("--sites '%s' is not a number of sites", value);
+		options->sites_given = true;
 		break;
 	case ARGP_KEY_ARGS:
 		/* Everything from the first word that is no option of ours is the command. */
@@ -387,21 +396,42 @@ static char *default_output(void)
 	return g_strdup(text);
 }
 
+/* Whose status is not passed on is told. */
+static void say_written(const struct record_options *options, struct session *session)
+{
+	int status = 0;
+
+	if (!session_command_status(session, &status) || !status)
+		message("wrote %s", options->session.output);
+	else if (status & 0x7f) /* wait(2) */
+		message("wrote %s; the command was ended by signal %d", options->session.output,
+			status & 0x7f);
+	else
+		message("wrote %s; the command exited %d", options->session.output,
+			status >> 8 & 0xff);
+}
+
 /* The last lines when the recording is done, and the exit status. */
 static int conclude(const struct record_options *options, struct session *session)
 {
-	struct report_options report = { .sites = options->sites, .color = wants_color() };
+	struct report_options report = { .sites = options->sites,
+					 .sites_given = options->sites_given,
+					 .color = wants_color(),
+					 .full_command = "memtoll stat --full" };
 	sqlite3 *database = session_database(session);
 	g_autofree char *losses = NULL;
 	int wait_status = 0, err = 0;
 
 	privileges_keep(PRIVILEGES_NONE);
+	terminal_size(&report.columns, &report.lines);
 	if (!options->is_stat)
-		message("wrote %s", options->session.output);
+		say_written(options, session);
 	else if (options->json)
 		err = report_json(database, &report, stdout);
-	else
+	else if (options->full)
 		err = report_text(database, &report, stdout);
+	else
+		err = report_short(database, &report, stdout);
 	if (err || fflush(stdout)) {
 		message("cannot print the report: %s", strerror(err ? -err : errno));
 		return STATUS_FAILED;

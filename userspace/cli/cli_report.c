@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* cli_report.c: memtoll report FILE [--json] [--sites N] [--folded TOLL]. */
+/* cli_report.c: memtoll report FILE [--full] [--json] [--sites N] [--folded TOLL]. */
 #include <argp.h>
 #include <glib.h>
 #include <stdbool.h>
@@ -23,13 +23,23 @@ struct arguments {
 	const char *file;
 	const char *folded;
 	struct report_options report;
-	bool sites_given;
+	bool full;
 	bool json;
 };
 
+enum option_key {
+	OPTION_FULL = 256,
+	OPTION_COMPUTE,
+};
+
 static const struct argp_option options[] = {
+	{ "full", OPTION_FULL, NULL, 0,
+	  "everything: evidence of the advice, all tolls, whole stacks, checks and notes", 0 },
+	{ "compute", OPTION_COMPUTE, NULL, 0, "list also where the program computes", 0 },
 	{ "json", 'j', NULL, 0, "print one JSON object", 0 },
-	{ "sites", 's', "N", 0, "print the N most expensive sites; 0: all (text: 10, JSON: all)",
+	{ "sites", 's', "N", 0,
+	  "print the N most expensive sites; 0: all (default: as many as the screen has room"
+	  " for, --full: 10, JSON: all)",
 	  0 },
 	{ "folded", 'f', "TOLL", 0, "print a toll's allocation stacks, folded, in microseconds",
 	  0 },
@@ -41,13 +51,19 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	struct arguments *arguments = state->input;
 
 	switch (key) {
+	case OPTION_FULL:
+		arguments->full = true;
+		return 0;
+	case OPTION_COMPUTE:
+		arguments->report.compute = true;
+		return 0;
 	case 'j':
 		arguments->json = true;
 		return 0;
 	case 's':
 		if (!parse_count(value, &arguments->report.sites))
 			refuse("report: --sites %s: not a number of sites " SEE_HELP, value);
-		arguments->sites_given = true;
+		arguments->report.sites_given = true;
 		return 0;
 	case 'f':
 		arguments->folded = value;
@@ -69,9 +85,10 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
 	.args_doc = "FILE",
-	.doc = "Print what a recording says: verdict, advice, tolls, sites, checks.\v"
+	.doc = "Print what a recording says: shares, verdict, advice, sites, in one screen.\v"
 	       "EXAMPLES\n"
 	       "  memtoll report server.memtoll\n"
+	       "  memtoll report --full server.memtoll\n"
 	       "  memtoll report server.memtoll --json | jq .verdict\n"
 	       "  memtoll report server.memtoll --folded zero.kernel > zero.folded\n\n"
 	       "Exit status: 0 done, 1 the file cannot be read, 2 usage.\n",
@@ -106,6 +123,23 @@ static void refuse_toll(sqlite3 *database, const char *toll)
 	message("report: --folded %s: no such toll (%s)", toll, names->str);
 }
 
+static int print_text(sqlite3 *database, struct arguments *arguments)
+{
+	g_autofree char *command = NULL;
+	FILE *pager;
+	int err;
+
+	if (!arguments->full) {
+		command = g_strdup_printf("memtoll report --full %s", arguments->file);
+		arguments->report.full_command = command;
+		return report_short(database, &arguments->report, stdout);
+	}
+	pager = pager_open();
+	err = report_text(database, &arguments->report, pager);
+	pager_close(pager);
+	return err;
+}
+
 int cli_report(int argc, char **argv)
 {
 	struct arguments arguments = { 0 };
@@ -127,15 +161,16 @@ int cli_report(int argc, char **argv)
 		status = STATUS_USAGE;
 		goto out;
 	}
-	if (!arguments.sites_given && !arguments.json)
+	if (!arguments.report.sites_given && !arguments.json)
 		arguments.report.sites = SITES_TEXT;
 	arguments.report.color = wants_color();
+	terminal_size(&arguments.report.columns, &arguments.report.lines);
 	if (arguments.folded)
 		err = report_folded(database, arguments.folded, stdout);
 	else if (arguments.json)
 		err = report_json(database, &arguments.report, stdout);
 	else
-		err = report_text(database, &arguments.report, stdout);
+		err = print_text(database, &arguments);
 	if (!err)
 		status = STATUS_DONE;
 out:

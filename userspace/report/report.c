@@ -24,10 +24,13 @@ void report_complain(sqlite3 *database, const char *what)
 	message("%s cannot be read: %s", path && *path ? path : "the recording", what);
 }
 
-/* What only the text, or only the JSON, is made of is named after it: work for each site. */
+/*
+ * What only the text, the short one or only the JSON is made of is named after it: work for each
+ * site.
+ */
 static bool is_wanted(const char *name, const char *last)
 {
-	static const char *const suffixes[] = { "_page", "_json" };
+	static const char *const suffixes[] = { "_page", "_short", "_json" };
 	size_t i;
 
 	for (i = 0; i < G_N_ELEMENTS(suffixes); i++)

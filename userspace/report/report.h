@@ -10,7 +10,15 @@
 struct report_options {
 	unsigned int sites; /* how many sites to print; 0: all */
 	bool color;
+	/* Of the short report only. */
+	bool sites_given;	     /* and so not what there is room for */
+	bool compute;		     /* where it computes, too */
+	unsigned int columns, lines; /* of the terminal; 0: 80 and 24 */
+	const char *full_command;    /* what prints the full report */
 };
+
+/* One screen: shares, verdict, what to do, where memory costs most, confidence. 0 or -errno. */
+int report_short(sqlite3 *database, const struct report_options *options, FILE *out);
 
 /* The verdict, toll table, sites, ledger, checks, losses and overhead as text. 0 or -errno. */
 int report_text(sqlite3 *database, const struct report_options *options, FILE *out);

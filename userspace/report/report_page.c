@@ -22,6 +22,11 @@ const char *page_plain(const struct page *page)
 	return page->color ? "\033[0m" : "";
 }
 
+long page_width(const struct page *page)
+{
+	return page->columns ? page->columns : TEXT_WIDTH;
+}
+
 sqlite3_stmt *page_query(struct page *page, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;
@@ -56,7 +61,7 @@ char *page_column(sqlite3_stmt *statement, int column)
 
 void page_wrap(struct page *page, const char *prefix, int indent, const char *text)
 {
-	text_wrap(page->out, prefix, indent, text);
+	text_wrap_to(page->out, page_width(page), prefix, indent, text);
 }
 
 void page_heading(struct page *page, const char *title)

@@ -11,13 +11,16 @@ struct page {
 	sqlite3 *database;
 	FILE *out;
 	bool color;
-	int err; /* of the first query that failed */
+	unsigned int columns; /* 0: TEXT_WIDTH */
+	int err;	      /* of the first query that failed */
 };
 
 /* What switches emphasis on and off; empty where the page has no colours. */
 const char *page_bold(const struct page *page);
 const char *page_red(const struct page *page);
 const char *page_plain(const struct page *page);
+
+long page_width(const struct page *page);
 
 /* NULL when it failed, after a message, or when an earlier one had. */
 sqlite3_stmt *page_query(struct page *page, const char *sql);
@@ -28,7 +31,7 @@ bool page_next(struct page *page, sqlite3_stmt *statement);
 /* Without what a terminal would obey; g_free() it. */
 char *page_column(sqlite3_stmt *statement, int column);
 
-/* Lines of at most TEXT_WIDTH columns, the first after the prefix, the others indented. */
+/* Lines of at most page_width() columns, the first after the prefix, the others indented. */
 void page_wrap(struct page *page, const char *prefix, int indent, const char *text);
 
 void page_heading(struct page *page, const char *title);

@@ -67,7 +67,10 @@ static void print_verdict(struct page *page)
 		g_free(text);
 		text = page_column(row, 2);
 		title = g_strdup_printf("  %s%s", label, *label ? ": " : "");
-		page_wrap(page, title, 2, text);
+		if (!strcmp(label, "Try")) /* to be pasted */
+			fprintf(page->out, "%s%s\n", title, text);
+		else
+			page_wrap(page, title, 2, text);
 		g_free(title);
 		g_free(text);
 		g_free(label);

@@ -37,7 +37,9 @@ SELECT name, CASE
 	ELSE PRINTF('%.2f %s', x, unit) END AS text
 FROM scaled;
 
--- The sentence of a verdict. Parts by the first family and its largest toll.
+-- The sentence of a verdict. Parts by the first family and its largest toll. said: without what a
+-- line of shares says beside it, that is, without how much of the time the first family takes; in
+-- the template that lies between two control characters.
 CREATE VIEW verdict AS
 WITH RECURSIVE
 known(name, number, text) AS MATERIALIZED (
@@ -64,7 +66,7 @@ template AS (
 	WHEN m.dominant = 'none' THEN 'No family dominates: the largest, ' || m.first_family
 		|| ', takes {first} ({first_range}) of the observed {observed}, less than a '
 		|| 'third.'
-	ELSE CASE m.dominant
+	ELSE char(1) || CASE m.dominant
 		WHEN 'zeroing' THEN 'Zeroing takes' WHEN 'swap' THEN 'Swap traffic takes'
 		WHEN 'cow' THEN 'Copying pages on write takes' WHEN 'file'
 			THEN CASE WHEN m.shared_ns > m.file_ns AND m.first_toll = 'file.fault'
@@ -73,7 +75,7 @@ template AS (
 		WHEN 'mapping' THEN 'Mapping calls take'
 		WHEN 'userfault' THEN 'Waiting for a userfaultfd handler takes'
 		WHEN 'other' THEN 'Other page faults take' ELSE 'Computing takes' END
-		|| ' {first} ({first_range}) of the observed {observed}: '
+		|| ' {first} ({first_range}) of the observed {observed}: ' || char(2)
 		|| CASE m.first_toll
 		WHEN 'zero.libc' THEN CASE WHEN m.libc_ns >= m.foreign_ns
 			THEN 'libc''s calloc clears {libc_all_bytes} of reused memory'
@@ -269,7 +271,12 @@ filled(dominant, share, low, high, text, number) AS (
 )
 SELECT dominant, COALESCE(share, 0.0) AS share,
 	MIN(COALESCE(low, 0.0), COALESCE(share, 0.0)) AS low,
-	MAX(COALESCE(high, 0.0), COALESCE(share, 0.0)) AS high, text AS sentence
+	MAX(COALESCE(high, 0.0), COALESCE(share, 0.0)) AS high,
+	REPLACE(REPLACE(text, char(1), ''), char(2), '') AS sentence,
+	CASE INSTR(text, char(1)) WHEN 0 THEN text
+		ELSE SUBSTR(text, 1, INSTR(text, char(1)) - 1)
+			|| UPPER(SUBSTR(text, INSTR(text, char(2)) + 1, 1))
+			|| SUBSTR(text, INSTR(text, char(2)) + 2) END AS said
 FROM filled ORDER BY number DESC LIMIT 1;
 
 -- What became of each code: given, or why not. applies: its condition holds. valid: for the

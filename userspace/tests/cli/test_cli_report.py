@@ -73,6 +73,17 @@ def test_colors_on_a_terminal(tmp_path: Path, env: dict[str, str], colored: bool
     assert ("\x1b[" in memtoll_on_terminal("report", path, env=env)) == colored
 
 
+def test_a_pager_shows_what_is_long(tmp_path: Path) -> None:
+    path = tmp_path / "a.memtoll"
+    facts.naive_calloc(path).database.close()
+    plain = {"NO_COLOR": "1", "MEMTOLL_PAGER": "sed s/^/paged:/"}
+    full = memtoll_on_terminal("report", "--full", path, env=plain).splitlines()
+    assert len(full) > 24 and all(line.startswith("paged:") for line in full)
+    assert "paged:" not in memtoll_on_terminal("report", path, env=plain), "one screen"
+    assert "paged:" not in memtoll("report", "--full", path, env=plain).stdout, "no terminal"
+    assert "VERDICT" in memtoll_on_terminal("report", "--full", path, env={"NO_COLOR": "1", "MEMTOLL_PAGER": ""})
+
+
 def test_other_database(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     database(path, 0x12345678, 1)
@@ -124,7 +135,7 @@ def test_not_a_regular_file(tmp_path: Path) -> None:
 def test_recording_of_an_earlier_version() -> None:
     """Tables that came later are empty: what they would say is left out, and nothing else."""
     path = ROOT / "analysis" / "tests" / "recordings" / "format-1.memtoll"
-    text = memtoll("report", path)
+    text = memtoll("report", "--full", path)
     assert text.status == 0, text
     assert text.stderr == ""
     assert "VERDICT" in text.stdout
@@ -155,7 +166,8 @@ def forged(path: Path) -> None:
 
 def everything_said(path: Path) -> dict[str, str]:
     commands = {
-        "text": ("report", path, "--sites", "0"),
+        "short": ("report", path, "--sites", "0"),
+        "text": ("report", "--full", path, "--sites", "0"),
         "json": ("report", path, "--json"),
         "folded": ("report", path, "--folded", "zero.libc"),
         "explain": ("explain", "calloc-reuse-memset", path),

@@ -202,7 +202,7 @@ def test_cost_to_unwatched_calls_is_charged(out: Path, file: Path) -> None:
         pytest.approx(price, abs=0.06),
         pytest.approx(error, abs=0.06),
     )
-    said = " ".join(memtoll("report", out).stdout.split())
+    said = " ".join(memtoll("report", "--full", out).stdout.split())
     assert ("(syscall) does not differ measurably from zero here" in said) == (error > 0 and error >= price), said
     # They are no hits.
     others = int(query(out, "SELECT SUM(hits) FROM hit WHERE probe <> 'syscall'")[0][0])

@@ -164,7 +164,7 @@ def test_passes_over_a_file(out: Path, data: Path) -> None:
     assert str(data) in advice["text"]
     assert "read 3.0 times" in advice["text"]
     assert "not visible" in advice["text"]
-    text = memtoll("report", out).stdout
+    text = memtoll("report", "--full", out).stdout
     assert "READS" in text
     assert "nothing read twice" in text
 

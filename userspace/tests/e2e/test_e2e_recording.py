@@ -90,7 +90,7 @@ def test_kill_9(out: Path) -> None:
                 wait_gone(kind, numbers)
             program.beats()
             assert integrity(path) == "ok"
-            recording = Recording(path, report(path), memtoll("report", path))
+            recording = Recording(path, report(path), memtoll("report", "--full", path))
             assert recording.report["complete"] is False
             assert recording.dominant == "zeroing"
             assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
@@ -247,7 +247,7 @@ def test_max_size(out: Path) -> None:
     # Of the last slice, too, everything is there: the stacks are written last.
     nameless = "SELECT count(*) FROM call WHERE stack_id NOT IN (SELECT stack_id FROM stack) AND stack_id <> 0"
     assert recording.query(nameless) == [(0,)]
-    assert "--max-size" in memtoll("report", out).stdout
+    assert "--max-size" in memtoll("report", "--full", out).stdout
 
 
 def test_readable_while_being_written(out: Path) -> None:
@@ -463,7 +463,7 @@ def test_losses_are_reported(out: Path) -> None:
     assert lost
     assert any(name in result.stderr for name in lost), (lost, result.stderr)
     assert recording.report["complete"] is True
-    text = memtoll("report", out)
+    text = memtoll("report", "--full", out)
     assert any(name in text.stdout for name in lost)
 
 
@@ -495,7 +495,7 @@ def test_windows_that_could_not_be_opened_are_counted(out: Path) -> None:
     assert result.status == 0, result
     recording = load(out, result)
     assert recording.report["losses"]["window_shut"] > 0
-    assert re.search(r"window_shut: .*raise the limit of open files", memtoll("report", out).stdout, re.S)
+    assert re.search(r"window_shut: .*raise the limit of open files", memtoll("report", "--full", out).stdout, re.S)
 
 
 def cut_points(size: int) -> list[int]:

@@ -150,7 +150,7 @@ def test_single_release_is_no_storm(out: Path) -> None:
     assert gave >= 1500 * PAGE
     assert sum(row["again_bytes"] for row in rows) == 0
     assert not [code for code in advised(recording) if "storm" in code]
-    text = memtoll("report", recording.path).stdout
+    text = memtoll("report", "--full", recording.path).stdout
     assert "GIVEN BACK" not in text
 
 
@@ -214,7 +214,7 @@ def test_jemalloc(out: Path, size: int, conf: str, remedy: str) -> None:
 
 def test_text(storm: tuple[str, Recording]) -> None:
     shape, recording = storm
-    text = memtoll("report", recording.path).stdout
+    text = memtoll("report", "--full", recording.path).stdout
     assert "GIVEN BACK" in text
     assert re.search(rf"{SHAPES[shape][2]} +free at storms\.c:{site_line('storms.c', 'free')} ", text), text
     assert max(map(len, text.splitlines())) <= 80 or "memtoll compare" in text

@@ -182,7 +182,7 @@ def test_without_root_usage_is_still_usage(public_dir: Path) -> None:
 
 
 def test_stat_prints_the_table() -> None:
-    result = memtoll("stat", "--", workload("calloc_loop"), str(10 * MIB), "211")
+    result = memtoll("stat", "--full", "--", workload("calloc_loop"), str(10 * MIB), "211")
     assert result.status == 0, result
     for word in ("zero.libc", "zero.kernel", "map", "compute", "Zeroing"):
         assert word in result.stdout
@@ -197,7 +197,7 @@ def test_stat_passes_the_status_on(status: int, tmp_path: Path) -> None:
 
 def test_stat_without_colors() -> None:
     printed = memtoll_on_terminal("stat", "--", "true", env={"NO_COLOR": "1"})
-    assert "CHECKS" in printed and "\x1b" not in printed
+    assert "checks ok" in printed and "\x1b" not in printed
 
 
 def test_stat_of_a_killed_command() -> None:
@@ -207,7 +207,10 @@ def test_stat_of_a_killed_command() -> None:
 
 
 def test_record_does_not_pass_the_status_on(out: Path) -> None:
-    assert memtoll("record", "--probes", "alloc", "-o", out, "--", "sh", "-c", "exit 7").status == 0
+    result = memtoll("record", "--probes", "alloc", "-o", out, "--", "sh", "-c", "exit 7")
+    assert result.status == 0
+    assert result.stderr.endswith(f"wrote {out}; the command exited 7\n")
+    assert memtoll("report", out).stdout.splitlines()[0].endswith(", exited 7")
 
 
 def test_stat_of_a_running_process() -> None:

@@ -110,7 +110,7 @@ def test_tunables(out: Path) -> None:
 
 def test_text_and_place(out: Path) -> None:
     recording = record(out, command=[workload("mallopts"), "keep", "10485760"])
-    text = memtoll("report", recording.path).stdout
+    text = memtoll("report", "--full", recording.path).stdout
     assert "GLIBC'S THRESHOLDS" in text
     line = site_line("mallopts.c", "free")
     rows = recording.query("SELECT low_bytes FROM threshold WHERE how = 'freed' AND name = 'trim_threshold'")
@@ -122,5 +122,5 @@ def test_text_and_place(out: Path) -> None:
 def test_another_allocator_has_none(out: Path) -> None:
     recording = record(out, command=[workload("mallopts"), "keep", "10485760"], env={"LD_PRELOAD": "libjemalloc.so.2"})
     assert recording.report["thresholds"] == []
-    assert "GLIBC'S THRESHOLDS" not in memtoll("report", recording.path).stdout
+    assert "GLIBC'S THRESHOLDS" not in memtoll("report", "--full", recording.path).stdout
     assert own_frame(recording.report["allocations"][0]["allocated_at"])

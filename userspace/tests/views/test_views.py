@@ -114,10 +114,10 @@ def test_report_names_a_price_below_its_error(tmp_path: Path) -> None:
     made = facts.heap_blocks(path)
     made.row("price", probe="syscall", hit_ns=0.0, inside_ns=0.0, error_ns=15.0)
     made.save()
-    assert "measurably from zero" not in memtoll("report", path).stdout, "nothing hit it"
+    assert "measurably from zero" not in memtoll("report", "--full", path).stdout, "nothing hit it"
     made.hits(syscall=200_003)
     made.save()
-    text = " ".join(memtoll("report", path).stdout.split())
+    text = " ".join(memtoll("report", "--full", path).stdout.split())
     assert (
         "The price of other system calls, while some are watched (syscall) does not differ measurably from zero here, "
         "0 +- 15 ns a hit: 200,003 hits took at most 3.00 ms." in text
@@ -787,20 +787,28 @@ def test_folded(tmp_path: Path) -> None:
     assert result.stdout == f"main;round_once;calloc {round(281_600 * FAULT_NS / 1000)}\n"
 
 
+def is_golden(name: str, text: str) -> None:
+    golden = GOLDEN / name
+    if os.environ.get("MEMTOLL_ACCEPT"):
+        golden.write_text(text)
+    wanted = golden.read_text()
+    change = "".join(difflib.unified_diff(wanted.splitlines(True), text.splitlines(True), golden.name, "now"))
+    assert not change, f"{change}\nif this is wanted: MEMTOLL_ACCEPT=1 python3 -m pytest views/test_views.py -k golden"
+    for line in text.splitlines():  # a setting is not cut, and a command can be pasted
+        assert len(line) <= 80 or " " not in line.strip() or "memtoll " in line, line
+
+
 @pytest.mark.parametrize("name", facts.SCENARIOS)
 def test_golden_text(name: str, tmp_path: Path) -> None:
     path = tmp_path / "a.memtoll"
     facts.SCENARIOS[name](path)
-    result = memtoll("report", path)
-    assert (result.status, result.stderr) == (0, "")
-    golden = GOLDEN / f"{name}.txt"
-    if os.environ.get("MEMTOLL_ACCEPT"):
-        golden.write_text(result.stdout)
-    wanted = golden.read_text()
-    change = "".join(difflib.unified_diff(wanted.splitlines(True), result.stdout.splitlines(True), golden.name, "now"))
-    assert not change, f"{change}\nif this is wanted: MEMTOLL_ACCEPT=1 python3 -m pytest views/test_views.py -k golden"
-    for line in result.stdout.splitlines():
-        assert len(line) <= 80 or " " not in line.strip(), line  # a setting is not cut
+    full = memtoll("report", "--full", path)
+    assert (full.status, full.stderr) == (0, "")
+    is_golden(f"{name}.txt", full.stdout)
+    short = memtoll("report", "a.memtoll", cwd=tmp_path)
+    assert (short.status, short.stderr) == (0, "")
+    is_golden(f"{name}.short.txt", short.stdout)
+    assert len(short.stdout.splitlines()) < 24, "one screen"
 
 
 def test_text_says_what_is_wrong(tmp_path: Path) -> None:
@@ -812,7 +820,7 @@ def test_text_says_what_is_wrong(tmp_path: Path) -> None:
     made.database.execute("UPDATE process SET comm = 'a' || char(27) || '[31m'")
     made.database.execute("UPDATE meta SET value = char(27) || ']0;x' WHERE key = 'target_command'")
     made.save()
-    text = memtoll("report", path).stdout
+    text = memtoll("report", "--full", path).stdout
     assert "!!! INCOMPLETE" in text
     assert text.splitlines()[-1].startswith("!!! ring_faults: 317, 11.02 % of its kind")
     assert "\x1b" not in text
@@ -833,14 +841,14 @@ def test_names_do_not_control_the_output(tmp_path: Path, name: str) -> None:
     made.database.execute("UPDATE meta SET value = ? WHERE key = 'target_command'", [name])
     made.save()
     lines = []
-    for words in ([], ["--json"], ["--folded", "zero.libc"]):
+    for words in ([], ["--json"], ["--full"], ["--folded", "zero.libc"]):
         result = memtoll("report", path, *words)
         assert result.status == 0 and not STEERS.search(result.stdout), words
         lines.append(len(result.stdout.splitlines()))
         if words == ["--json"]:
             assert json.loads(result.stdout)["target"]["command"] == name
     assert lines[1] == 1
-    assert "memtoll: all is well" not in memtoll("report", path).stdout.splitlines()
+    assert "memtoll: all is well" not in memtoll("report", "--full", path).stdout.splitlines()
 
 
 @pytest.mark.parametrize("name", STEERING)
@@ -885,7 +893,7 @@ def test_full_output(tmp_path: Path) -> None:
     """Data that cannot be written is a failure."""
     path = tmp_path / "a.memtoll"
     facts.cpu_loop(path)
-    for words in ([], ["--json"], ["--folded", "compute"]):
+    for words in ([], ["--full"], ["--json"], ["--folded", "compute"]):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run(
                 [MEMTOLL, "report", path, *words],

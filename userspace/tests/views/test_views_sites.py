@@ -68,7 +68,7 @@ def sums(report: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 def test_text_lists_what_looks_alike_once(alike: Path) -> None:
-    sites = printed(memtoll("report", alike, "--sites", "0").stdout)
+    sites = printed(memtoll("report", "--full", alike, "--sites", "0").stdout)
     assert len({what for _, what in sites}) == len(sites), "two rows are the same to a reader"
     assert [count for count, _ in sites] == [420 + 430 + 440 + 7, 19, 17, 13, 11]
 
@@ -88,8 +88,8 @@ def test_json_lists_equal_frames_once(alike: Path) -> None:
 
 
 def test_number_of_sites_is_that_of_printed_ones(alike: Path) -> None:
-    every = memtoll("report", alike, "--sites", "0").stdout
-    two = memtoll("report", alike, "--sites", "2").stdout
+    every = memtoll("report", "--full", alike, "--sites", "0").stdout
+    two = memtoll("report", "--full", alike, "--sites", "2").stdout
     assert "SITES (5 in all)" in two
     assert [line for line in two.splitlines() if line in every.splitlines()] == two.splitlines()
     whole = json.loads(memtoll("report", alike, "--json").stdout)["sites"]
