@@ -113,6 +113,11 @@ f AS MATERIALIZED (
 		MAX(CASE rank WHEN 2 THEN share END) AS second_share,
 		MAX(CASE rank WHEN 2 THEN low END) AS second_low,
 		MAX(CASE rank WHEN 2 THEN high END) AS second_high,
+		-- all that is not computing, and the largest of it
+		COALESCE(MIN(1.0, SUM(CASE family WHEN 'compute' THEN 0.0 ELSE share END)), 0.0)
+			AS memory_share,
+		MAX(CASE WHEN memory_rank = 1 THEN family END) AS memory_family,
+		MAX(CASE WHEN memory_rank = 1 THEN share END) AS memory_first_share,
 		COALESCE(MAX(CASE family WHEN 'zeroing' THEN share END), 0.0) AS zeroing_share,
 		COALESCE(MAX(CASE family WHEN 'swap' THEN share END), 0.0) AS swap_share,
 		COALESCE(MAX(CASE family WHEN 'cow' THEN share END), 0.0) AS cow_share,
@@ -120,7 +125,8 @@ f AS MATERIALIZED (
 		COALESCE(MAX(CASE family WHEN 'allocator' THEN share END), 0.0) AS allocator_share,
 		COALESCE(MAX(CASE family WHEN 'mapping' THEN share END), 0.0) AS mapping_share,
 		COALESCE(MAX(CASE family WHEN 'userfault' THEN share END), 0.0) AS userfault_share
-	FROM family
+	FROM (SELECT *, CASE WHEN family <> 'compute' THEN ROW_NUMBER() OVER (
+		ORDER BY family = 'compute', rank) END AS memory_rank FROM family)
 ),
 cc AS MATERIALIZED (SELECT * FROM call_cost),
 used_there AS MATERIALIZED (
@@ -256,10 +262,15 @@ SELECT
 			THEN 'none'
 		-- compute is what the others leave: not where they may be far more
 		WHEN f.first_family = 'compute' AND 3 * f.first_low < 1
-			AND 10 * d.doubt_ns > o.observed_ns THEN 'none'
+			AND 10 * d.all_ns > o.observed_ns THEN 'none'
+		WHEN f.first_family NOT IN ('swap', 'file') AND 3 * f.first_low < 1
+			AND 10 * (d.major_ns + d.swap_ns) > o.observed_ns THEN 'none'
 		ELSE f.first_family END AS dominant,
-	d.missed, 10 * d.doubt_ns > o.observed_ns AS unseen,
-	MIN(1.0, d.doubt_ns / MAX(o.observed_ns, 1.0)) AS doubt,
+	d.missed + d.major_missed AS missed, d.major_missed, d.swap_missed,
+	10 * d.all_ns > o.observed_ns AS unseen, d.over,
+	10 * d.over_ns > o.observed_ns AS overcounted,
+	MIN(1.0, d.over_ns / MAX(o.observed_ns, 1.0)) AS over_share,
+	MIN(1.0, d.all_ns / MAX(o.observed_ns + d.major_sleep_ns, 1.0)) AS doubt,
 	EXISTS (SELECT 1 FROM checks WHERE NOT ok) AS checks_fail,
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
 	l.pid AS libc_pid, l.time_ns AS libc_ns, 1.0 * l.cleared_bytes
@@ -370,6 +381,11 @@ CREATE TABLE advice_figure (
 
 INSERT INTO advice_figure (name, kind, expression) VALUES
 ('observed', 't', 'observed_ns'), ('missed', 'c', 'missed'), ('doubt', 's', 'doubt'),
+('major_missed', 'c', 'major_missed'), ('swap_missed', 'c', 'swap_missed'),
+('over', 'c', 'over'), ('over_share', 's', 'over_share'),
+('memory', 's', 'memory_share'),
+('memory_most', 'x', 'CASE WHEN memory_first_share > 0 THEN PRINTF('', most in %s: %.*f %%'',
+	memory_family, memory_first_share < 0.00995, 100 * memory_first_share) ELSE '''' END'),
 ('first', 's', 'first_share'),
 ('first_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * first_low, 100 * first_high)'),
 ('second_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * second_low, 100 * second_high)'),

@@ -412,15 +412,38 @@ FROM counted c JOIN toll_kind k ON k.toll = c.toll
 -- faults that were not watched are no disagreement
 WHERE k.not_captured IS NULL;
 
--- One row: minor faults that the kernel counts and nothing has seen, where that is more than slack;
--- what they take if each clears a page, and how much of that CPU samples do not explain, which the
--- tolls lack (doubt_ns): no more than samples in unknown code of the kernel have room for (Agresti
--- and Coull, as in call_cost). unseen_share: those faults, as a part of all.
+-- One row: faults that the kernel counts and nothing has seen, where those are more than slack, and
+-- what they may take that the tolls lack.
+--
+-- Minor ones: what they take if each clears a page, and how much of that CPU samples do not explain
+-- (doubt_ns): no more than samples in unknown code of the kernel have room for (Agresti and Coull,
+-- as in call_cost). unseen_share: those faults, as a part of all.
+--
+-- Major ones (major_missed) may each have read a page of a file, or, where pages were on swap
+-- (of_swap), brought one back: as long as those that were seen, or else 100 us, what a solid-state
+-- disk takes. major_ns: in all; major_sleep_ns: of it asleep, and so not in the observed time
+-- either.
+--
+-- Pages that came from swap by the kernel's count only (swap_missed; where those of all processes
+-- are counted): as long as the others, or else an eighth of a read, as the kernel reads eight at
+-- once.
+--
+-- over: faults that are in our count only; over_ns: what tolls may have too much for them.
 CREATE VIEW fault_doubt AS
-SELECT missed, kernel, missed_ns, doubt_ns, CASE WHEN missed_ns > 0
-	THEN 1.0 * missed / kernel * doubt_ns / missed_ns
-	ELSE 1.0 * missed / MAX(kernel, 1) END AS unseen_share
-FROM (SELECT d.*, MAX(0.0, MIN(d.missed_ns - d.explained_ns, s.room_ns)) AS doubt_ns
+SELECT d.*, d.doubt_ns + d.major_cpu_ns + d.major_sleep_ns + d.swap_ns AS all_ns,
+	d.major_cpu_ns + d.major_sleep_ns AS major_ns,
+	EXISTS (SELECT 1 FROM swap WHERE pid > 0 AND what NOT LIKE 'reclaim%')
+		OR EXISTS (SELECT 1 FROM process_slice WHERE swap_bytes > 0)
+		OR EXISTS (SELECT 1 FROM fault WHERE class LIKE 'swap!_%' ESCAPE '!') AS of_swap
+FROM (SELECT missed, kernel, missed_ns, major_missed, swap_missed, over, over * fault_ns AS over_ns,
+	swap_missed * swap_page_ns AS swap_ns,
+	MAX(0.0, MIN(missed_ns - explained_ns, room_ns)) AS doubt_ns,
+	CASE WHEN missed_ns > 0
+		THEN 1.0 * missed / kernel * MAX(0.0, MIN(missed_ns - explained_ns, room_ns))
+			/ missed_ns
+		ELSE 1.0 * missed / MAX(kernel, 1) END AS unseen_share,
+	MIN(major_missed * major_cpu_ns, room_ns) AS major_cpu_ns,
+	major_missed * major_blocked_ns AS major_sleep_ns
 FROM (
 	SELECT CASE WHEN n > 0 THEN cpu_ns * MIN(1.0, (k + 2.0) / (n + 4.0) + 1.96 *
 		(SELECT root FROM square_root WHERE v = (k + 2.0) / (n + 4.0)
@@ -428,12 +451,37 @@ FROM (
 	FROM (SELECT COALESCE(SUM(CASE place WHEN 'kernel' THEN samples END), 0) AS k,
 		COALESCE(SUM(samples), 0) AS n FROM sample) JOIN observed
 ) s JOIN (
-	SELECT COALESCE(SUM(-c.difference), 0) AS missed, COALESCE(SUM(c.kernel), 0) AS kernel,
-		COALESCE(SUM(-c.difference), 0) * p.mean_ns AS missed_ns, w.time_ns AS explained_ns
-	FROM (SELECT mean_ns FROM fault_price WHERE class = 'zero') p
-	JOIN (SELECT COALESCE(SUM(time_ns + error_ns), 0.0) AS time_ns FROM sampled_work
-		WHERE toll = 'zero.kernel') w
-	LEFT JOIN checks c ON c.name = 'minor_faults' AND NOT c.ok AND c.difference < 0) d);
+	SELECT c.*, c.missed * p.mean_ns AS missed_ns, p.mean_ns AS fault_ns, w.time_ns AS explained_ns,
+		COALESCE(p.major_cpu_ns, 0.0) AS major_cpu_ns,
+		COALESCE(p.major_blocked_ns, 100000.0) AS major_blocked_ns,
+		COALESCE(p.swap_page_ns, 12500.0) AS swap_page_ns
+	FROM (
+		SELECT COALESCE(SUM(CASE name WHEN 'minor_faults' THEN MAX(0, -difference) END), 0)
+				AS missed,
+			COALESCE(SUM(CASE WHEN name = 'minor_faults' AND difference < 0
+				THEN kernel END), 0) AS kernel,
+			COALESCE(SUM(CASE name WHEN 'major_faults' THEN MAX(0, -difference) END), 0)
+				AS major_missed,
+			COALESCE(SUM(CASE WHEN name = 'swapped_in' AND EXISTS (SELECT 1 FROM meta
+				WHERE key = 'swap_in_counted' AND value = '1')
+				THEN MAX(0, -difference) END), 0) AS swap_missed,
+			COALESCE(SUM(CASE WHEN name IN ('minor_faults', 'major_faults')
+				THEN MAX(0, difference) END), 0) AS over
+		FROM checks WHERE NOT ok
+	) c JOIN (
+		SELECT MAX(CASE class WHEN 'zero' THEN mean_ns END) AS mean_ns,
+			SUM(CASE WHEN major THEN faults * mean_ns END)
+				/ SUM(CASE WHEN major THEN faults END) AS major_cpu_ns,
+			SUM(CASE WHEN major THEN faults * blocked_mean_ns END)
+				/ SUM(CASE WHEN major THEN faults END) AS major_blocked_ns,
+			SUM(CASE WHEN swap THEN faults * (mean_ns + blocked_mean_ns) END)
+				/ SUM(CASE WHEN swap THEN faults END) AS swap_page_ns
+		FROM (SELECT *, class LIKE '%!_major' ESCAPE '!' AND timed_faults > 0 AS major,
+			toll = 'swap.in' AND timed_faults > 0 AS swap FROM fault_price)
+	) p JOIN (
+		SELECT COALESCE(SUM(time_ns + error_ns), 0.0) AS time_ns FROM sampled_work
+		WHERE toll = 'zero.kernel'
+	) w)) d;
 
 -- Every loss this version knows or this recording has, with its total and, where the loss has a
 -- kind of event to be measured against, its part of that kind (ring_faults counts faults, not
@@ -509,10 +557,14 @@ lost AS (
 	FROM losses
 ),
 disagreement AS (
-	SELECT COALESCE(MAX(CASE WHEN name LIKE '%faults' THEN share END), 0.0) AS share,
+	SELECT COALESCE(MAX(CASE WHEN name LIKE '%minor_faults' THEN share END), 0.0) AS share,
+		COALESCE(MAX(CASE WHEN name LIKE '%major_faults' THEN share END), 0.0)
+			AS major_share,
 		COALESCE(MAX(CASE WHEN name LIKE 'swapped%' THEN share END), 0.0) AS swap_share
 	FROM (SELECT c.name, CASE WHEN c.name = 'minor_faults' AND c.difference < 0
 			THEN d.unseen_share
+			-- they stand in the bounds by their time
+			WHEN c.name = 'major_faults' AND c.difference < 0 THEN 0.0
 			ELSE ABS(c.difference) * 1.0 / MAX(c.kernel, c.ours, 1) END AS share
 		FROM checks c JOIN fault_doubt d WHERE NOT c.ok)
 )
@@ -522,16 +574,19 @@ SELECT k.toll, MIN(1.0, l.event_share + CASE
 	WHEN k.toll IN ('zero.app', 'copy.app') THEN l.sample_share
 	WHEN k.toll = 'file.read' THEN l.read_share
 	WHEN k.toll = 'compute' THEN 0.0
-	WHEN k.family = 'swap' THEN MAX(l.fault_share, l.swap_share, d.share, d.swap_share)
+	WHEN k.family = 'swap' THEN MAX(l.fault_share, l.swap_share, d.share, d.major_share,
+		d.swap_share)
+	WHEN k.toll IN ('file.fault', 'cow') THEN MAX(l.fault_share, d.share, d.major_share)
 	ELSE MAX(l.fault_share, d.share) END) AS share
 FROM toll_kind k JOIN lost l JOIN disagreement d;
 
 -- The toll table: one row per toll, in the order of the report; every number is NULL where the
 -- toll was not captured. low and high bound the share: the toll's own error, its widening, the
 -- error of the overhead that was taken out of the observed time, and faults that nothing has seen
--- (fault_doubt), which may have cleared pages. compute is what the others leave. When the others
--- add up to more than was observed nothing is scaled: each one's lower bound is lowered by its part
--- of the excess.
+-- (fault_doubt), which may have cleared pages, or waited for them: each toll that they may belong
+-- to may have all of them, and what they slept is added to the observed time. compute is what the
+-- others leave. When the others add up to more than was observed nothing is scaled: each one's
+-- lower bound is lowered by its part of the excess.
 --
 -- Where the faults of zero.kernel take more than 64 times what clearing their pages and the
 -- calibrated work of a fault do, it is not known what else they did: cold caches and the locks of a
@@ -578,8 +633,11 @@ present AS (
 		CASE k.toll WHEN 'compute' THEN n.samples ELSE COALESCE(s.count, 0) END AS count,
 		COALESCE(s.bytes, 0) AS bytes, COALESCE(s.pages, 0) AS pages,
 		COALESCE(s.clear_ns, 0.0) AS clear_ns, COALESCE(s.blocked_ns, 0.0) AS blocked_ns,
-		CASE k.toll WHEN 'zero.kernel' THEN d.doubt_ns ELSE 0.0 END AS doubt_ns,
-		c.fault_ns,
+		CASE WHEN k.toll = 'zero.kernel' THEN d.doubt_ns
+			WHEN k.toll = 'file.fault' OR (k.toll = 'swap.in' AND d.of_swap)
+				THEN d.major_ns ELSE 0.0 END
+			+ CASE k.toll WHEN 'swap.in' THEN d.swap_ns ELSE 0.0 END AS doubt_ns,
+		d.all_ns AS all_doubt_ns, d.major_sleep_ns, c.fault_ns,
 		SUM(CASE WHEN r.toll IS NOT NULL THEN COALESCE(s.time_ns, 0.0) ELSE 0.0 END)
 			OVER () AS stored_ns,
 		r.low * o.cpu_ns AS app_low_ns, r.high * o.cpu_ns AS app_high_ns, r.high_user,
@@ -614,16 +672,19 @@ rest AS (
 		CASE WHEN MAX(not_captured IS NOT NULL AND toll IN ('zero.kernel', 'zero.libc',
 			'zero.app', 'alloc', 'map')) OVER () THEN 0.0
 		-- What no sample saw copying is computing, as far as their family goes.
-		ELSE MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
+		ELSE MAX(0.0, observed_ns - (all_doubt_ns - major_sleep_ns)
+			- COALESCE(SUM(CASE WHEN not_captured IS NULL
 			AND toll <> 'compute' AND NOT (toll = 'copy.app' AND count = 0)
-			THEN high_ns END) OVER (), 0.0)) END AS rest_low_ns,
+			THEN high_ns - doubt_ns END) OVER (), 0.0)) END AS rest_low_ns,
 		MAX(0.0, observed_ns - COALESCE(SUM(CASE WHEN not_captured IS NULL
 			AND toll <> 'compute' THEN low_ns END) OVER (), 0.0)) AS rest_high_ns
 	FROM consistent
 ),
 every AS (
 	SELECT position, toll, family, not_captured, observed_ns, overhead_error_ns, count, bytes,
-		pages, clear_ns, blocked_ns, strange,
+		pages, clear_ns, blocked_ns, strange, major_sleep_ns,
+		CASE WHEN toll IN ('swap.in', 'file.fault') AND doubt_ns >= major_sleep_ns
+			THEN major_sleep_ns ELSE 0.0 END AS asleep_ns,
 		CASE toll WHEN 'compute' THEN rest_ns ELSE time_ns END AS time_ns,
 		CASE toll WHEN 'compute' THEN rest_low_ns ELSE low_ns END AS low_ns,
 		CASE toll WHEN 'compute' THEN rest_high_ns ELSE high_ns END AS high_ns
@@ -636,9 +697,10 @@ SELECT position, toll, family, not_captured,
 	CASE WHEN not_captured IS NOT NULL THEN NULL WHEN observed_ns > 0
 		THEN MIN(1.0, time_ns / observed_ns) ELSE 0.0 END AS share,
 	CASE WHEN not_captured IS NOT NULL THEN NULL WHEN observed_ns > 0
-		THEN MIN(1.0, low_ns / (observed_ns + overhead_error_ns)) ELSE 0.0 END AS low,
+		THEN MIN(1.0, low_ns / (observed_ns + overhead_error_ns + major_sleep_ns))
+		ELSE 0.0 END AS low,
 	CASE WHEN not_captured IS NOT NULL THEN NULL WHEN observed_ns > 0
-		THEN MIN(1.0, high_ns / MAX(observed_ns - overhead_error_ns, 1.0))
+		THEN MIN(1.0, high_ns / MAX(observed_ns - overhead_error_ns + asleep_ns, 1.0))
 		ELSE 0.0 END AS high,
 	CASE WHEN not_captured IS NULL THEN count END AS count,
 	CASE WHEN not_captured IS NULL THEN bytes END AS bytes,

@@ -48,8 +48,19 @@ known(name, number, text) AS MATERIALIZED (
 template AS (
 	SELECT m.dominant, m.first_share AS share, m.first_low AS low, m.first_high AS high,
 	CASE WHEN m.unseen
-		THEN 'Not all was seen: the kernel counts {missed} page faults more than '
-			|| 'memtoll, which may take up to {doubt} of the observed time. '
+		THEN 'Not all was seen: the kernel counts '
+			|| CASE WHEN m.missed > 0 OR m.swap_missed = 0
+				THEN '{missed} page faults' ELSE '' END
+			|| CASE WHEN m.major_missed > 0 THEN ' ({major_missed} of them waited for '
+				|| 'a file or for swap)' ELSE '' END
+			|| CASE WHEN m.missed > 0 AND m.swap_missed > 0 THEN ' and ' ELSE '' END
+			|| CASE WHEN m.swap_missed > 0 THEN '{swap_missed} pages from swap'
+				ELSE '' END
+			|| ' more than memtoll, which may take up to {doubt} of the observed time. '
+		ELSE '' END
+	|| CASE WHEN m.overcounted
+		THEN 'Not all is certain: memtoll counts {over} page faults more than the kernel, '
+			|| 'of up to {over_share} of the observed time. '
 		ELSE '' END
 	|| CASE WHEN m.kernel_strange AND 10 * m.kernel_ns > m.observed_ns
 		THEN CASE m.first_toll WHEN 'zero.kernel' THEN 'Whether this is zeroing'
@@ -65,7 +76,8 @@ template AS (
 		|| '({first_range}).'
 	WHEN m.dominant = 'none' THEN 'No family dominates: the largest, ' || m.first_family
 		|| ', takes {first} ({first_range}) of the observed {observed}, less than a '
-		|| 'third.'
+		|| 'third.' || CASE m.first_family WHEN 'compute'
+			THEN ' Memory takes {memory} in all{memory_most}.' ELSE '' END
 	ELSE char(1) || CASE m.dominant
 		WHEN 'zeroing' THEN 'Zeroing takes' WHEN 'swap' THEN 'Swap traffic takes'
 		WHEN 'cow' THEN 'Copying pages on write takes' WHEN 'file'
@@ -171,14 +183,21 @@ template AS (
 					ELSE ' and freeing its pages.' END
 				ELSE '' END
 		WHEN 'compute' THEN CASE WHEN m.checks_fail
-			THEN 'what was seen of memory takes less (zeroing {zeroing}, swap {swap}), '
+			THEN 'what was seen of memory takes less ({memory} in all{memory_most}), '
 				|| 'but memtoll''s counts and the kernel''s do not agree.'
-			ELSE 'memory is not what it waits for (zeroing {zeroing}, swap {swap})'
-			|| CASE WHEN m.copy_share >= 0.1
+			-- not where it is a good part of the time
+			WHEN 10 * m.memory_share >= 1
+				THEN 'memory takes {memory} in all{memory_most}'
+			ELSE 'memory is not what it waits for ({memory} in all{memory_most})'
+				END
+			|| CASE WHEN m.checks_fail THEN ''
+			WHEN m.copy_share >= 0.1
 				THEN '; {copy} of the time it copies memory, most at {copy_place}.'
-				ELSE '.' END END
+				ELSE '.' END
 		WHEN 'copy.app' THEN 'most of it, {copy} of the time, copies memory, about '
-			|| '{copy_bytes}, most at {copy_place}.'
+			|| '{copy_bytes}, most at {copy_place}'
+			|| CASE WHEN 10 * m.memory_share >= 1
+				THEN '; memory else takes {memory} in all{memory_most}.' ELSE '.' END
 		ELSE m.first_toll || '.' END
 		-- Why: the way it goes over its memory, against what it may keep.
 		|| CASE WHEN m.dominant <> 'swap' THEN ''

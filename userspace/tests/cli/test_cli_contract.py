@@ -123,6 +123,16 @@ WRONG: dict[str, Callable[[dict[str, Any]], Any]] = {
     "freed what was not made": lambda r: r["allocations"][0].update(freed=12),
     "sites beyond the total": lambda r: r["calls"].update(calloc=10),
     "difference is none": lambda r: r["checks"]["minor_faults"].update(difference=1),
+    "many faults unseen, and not said": lambda r: r["checks"]["minor_faults"].update(
+        ours=0, kernel=4_000_037, difference=-4_000_037, ok=False
+    ),
+    "many faults too many, and not said": lambda r: r["checks"]["minor_faults"].update(
+        ours=4_000_037, kernel=0, difference=4_000_037, ok=False
+    ),
+    "memory denied, although a check fails": lambda r: (
+        r["checks"]["minor_faults"].update(ours=90, difference=-10, ok=False),
+        r["verdict"].update(sentence="Computing takes all: memory is not what it waits for."),
+    ),
     "null without a reason": lambda r: r["not_captured"].clear(),
     "a reason without null": lambda r: r["not_captured"].update(map="x"),
     "no sentence": lambda r: r["verdict"].update(sentence=" "),

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the kernel counts and memtoll has not seen bounds the verdict; what it says of memory where computing leads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from facts import FAULT_INSIDE, MAP_INSIDE, MS, PAGE, US, Facts, S
+
+SWAPPED = ("pswpin", "zswpin")
+
+
+def computing(major: int = 0, minor: int = 0) -> Facts:
+    """A second of computing, by its samples, and faults that only the kernel has counted."""
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.allocator()
+    made.cpu(S, minor=minor, major=major)
+    made.samples("user", 100, made.stack(("work", "/src/work.c", 11)))
+    return made
+
+
+def verdict(made: Facts) -> dict[str, Any]:
+    return made.one("SELECT * FROM verdict")
+
+
+def test_a_few_major_faults_unseen_are_no_doubt() -> None:
+    """Fewer than could matter: memory is not denied, but nothing is said to be unknown."""
+    made = computing(major=101)
+    assert not made.one("SELECT * FROM checks WHERE name = 'major_faults'")["ok"]
+    said = verdict(made)
+    assert said["dominant"] == "compute" and said["sentence"].startswith("Computing takes")
+    assert "do not agree" in said["sentence"] and "not what it waits for" not in said["sentence"]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_major_faults_unseen_may_be_of_files_and_of_swap(swapped: bool) -> None:
+    """What was never seen takes what a disk does: 20,011 of 100 us, all of it asleep."""
+    made = computing(major=20_011)
+    if swapped:
+        made.swap("out_kswapd", 30_011)
+    said = verdict(made)
+    assert said["sentence"].startswith(
+        "Not all was seen: the kernel counts 20,011 page faults (20,011 of them waited for a file or for swap) more "
+        "than memtoll, which may take up to 67 % of the observed time. What dominates is not known:"
+    )
+    assert said["dominant"] == "none" and said["low"] == pytest.approx(1 / 3, rel=0.06)
+    assert made.toll("file.fault")["high"] == pytest.approx(2 / 3, rel=0.01)
+    assert made.toll("swap.in")["high"] == pytest.approx(2 / 3 if swapped else 0, rel=0.01)
+    assert made.toll("zero.kernel")["high"] < 0.01
+    assert made.toll("compute")["low"] == pytest.approx(1 / 3, rel=0.06)
+
+
+def test_major_faults_unseen_take_what_the_others_did() -> None:
+    made = computing(major=2_003 + 1_009)
+    made.fault("file_major", 1_009, 20 * US + FAULT_INSIDE, area="file", blocked_ns=1_009 * 180 * US)
+    seen = made.toll("file.fault")
+    assert seen["time_ns"] == pytest.approx(1_009 * 200 * US, rel=0.01)
+    assert seen["high"] == pytest.approx(3_012 * 200 / (1e6 + 3_012 * 180), rel=0.02)
+    assert verdict(made)["sentence"].startswith("Not all was seen: the kernel counts 2,003 page faults (2,003")
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_pages_from_swap_unseen_are_swap(counted: bool) -> None:
+    """Where those of all processes are counted; else the machine's may be anybody's."""
+    made = computing()
+    for name in SWAPPED:
+        made.row("system_counter", name=name, value=20_011)
+    if counted:
+        made.meta(swap_in_counted="1")
+    said = verdict(made)
+    doubted = said["sentence"].startswith("Not all was seen: the kernel counts 40,022 pages from swap more than")
+    assert doubted == counted, said
+    assert made.toll("swap.in")["high"] == pytest.approx(40_022 * 12_500 / S if counted else 0, rel=0.01)
+    assert "not what it waits for" not in said["sentence"]
+
+
+def test_a_few_major_faults_do_not_widen_what_clears() -> None:
+    made = computing(major=7, minor=100_003)
+    made.fault("zero", 100_003, 2 * US + FAULT_INSIDE)
+    zero = made.toll("zero.kernel")
+    assert not made.one("SELECT * FROM checks WHERE name = 'major_faults'")["ok"]
+    assert zero["share"] * 0.9 < zero["low"] <= zero["share"] <= zero["high"] < zero["share"] * 1.1
+
+
+def test_faults_that_only_memtoll_counts_are_said() -> None:
+    made = computing(minor=100_003)
+    made.fault("zero", 300_007, 2 * US + FAULT_INSIDE)
+    said = verdict(made)
+    assert said["sentence"].startswith("Not all is certain: memtoll counts 200,004 page faults more than the kernel, of")
+    assert said["dominant"] == "zeroing" and said["low"] < 0.6 * 0.4
+
+
+def with_memory(mapping_ns: float, faults: int) -> Facts:
+    made = computing(minor=faults)
+    made.fault("zero", faults, 2 * US + FAULT_INSIDE)
+    made.map_call("munmap", made.stack(("drop", "/src/work.c", 19)), 1_009, 1_009 * PAGE, mapping_ns + 1_009 * MAP_INSIDE)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("mapping_ms", "faults", "said"),
+    [
+        (0, 503, "memory is not what it waits for (0.1 % in all, most in zeroing: 0.1 %)."),
+        (340, 70_001, "memory takes 48 % in all, most in mapping: 34 %."),
+        (120, 10_007, "memory takes 14 % in all, most in mapping: 12 %."),
+    ],
+)
+def test_computing_names_the_largest_of_memory(mapping_ms: int, faults: int, said: str) -> None:
+    made = with_memory(mapping_ms * MS, faults)
+    sentence = verdict(made)["sentence"]
+    assert sentence.startswith("Computing takes") and sentence.endswith(said), sentence
+
+
+def test_computing_that_leads_and_does_not_dominate_names_it_too() -> None:
+    made = with_memory(300 * MS, 140_009)
+    made.fault("cow", 70_001, 2 * US + FAULT_INSIDE)
+    made.fault("file_minor", 60_013, 2 * US + FAULT_INSIDE)
+    made.database.execute("UPDATE process_slice SET minor_faults = minor_faults + 70001 + 60013")
+    made.database.execute("UPDATE process_slice SET cpu_ns = cpu_ns + 200000000")
+    made.database.execute("UPDATE sample SET samples = 30")
+    said = verdict(made)
+    assert said["dominant"] == "none", said
+    assert "the largest, compute, takes" in said["sentence"]
+    assert said["sentence"].endswith("Memory takes 70 % in all, most in mapping: 25 %."), said
