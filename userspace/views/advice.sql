@@ -312,11 +312,13 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'first-touch', 'the kernel clears pages at their first touch', 'kernel_pid',
 'zeroing_matters AND NOT kernel_strange',
--- what was given back and came again, is cleared inside a system call, or in blocks that grow, has
--- advice of its own
-'(kernel_ns - twice_calloc_ns - twice_app_ns - MAX(storm_again_ns,
-	(SELECT populated_ns FROM populate_measure),
-	(SELECT growth_inside_ns FROM growth_measure))) / base_ns',
+-- what was given back and came again, is cleared inside a system call, in blocks that grow, or for
+-- nothing in huge pages, has advice of its own: nothing is promised twice
+'(kernel_ns - twice_calloc_ns - twice_app_ns - storm_touch_ns
+	- (SELECT populated_ns FROM populate_measure)
+	- (SELECT growth_beside_ns FROM growth_measure)
+	- (SELECT CASE WHEN huge_sparse THEN huge_saves_ns ELSE 0.0 END FROM huge_measure))
+	/ base_ns',
 '{kernel_faults} first-touch faults cleared {kernel_bytes}; the largest site has
 	{kernel_site_faults} of them, {kernel_site_bytes}.',
 'Memory that is kept counts as resident until the program ends, and calloc has to clear what is

@@ -172,8 +172,7 @@ twice AS MATERIALIZED (
 	FROM process_fault_time WHERE toll = 'zero.kernel' AND writes_page AND in_memset
 ),
 huge AS MATERIALIZED (	-- whether huge pages are what was cleared already
-	SELECT COALESCE(2 * SUM(CASE WHEN class LIKE 'zero_huge%' THEN pages END) > SUM(pages), 0)
-		AS kernel_huge
+	SELECT COALESCE(2 * SUM(CASE WHEN huge THEN pages END) > SUM(pages), 0) AS kernel_huge
 	FROM process_fault_time WHERE toll = 'zero.kernel'
 ),
 pushed AS MATERIALIZED (	-- reclaim, and what was pushed out to swap

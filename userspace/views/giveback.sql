@@ -19,10 +19,10 @@ SELECT pid FROM allocator WHERE kind = 'glibc' AND dynamic = 0
 
 -- By process and by the call that gave back, most expensive first. again_ns: the faults that
 -- brought pages back, at the price of their class; gave_ns: the mapping calls made there (of this
--- kind, all of them); time_ns both. got_call, got_stack: who got most of it again. allocator: kind
--- of the one that gave it back, '' of the program itself; with gave_call '' it did so by itself, in
--- no call of the program's (a thread of jemalloc's that purges). *_per_s: over the time of the
--- recording.
+-- kind, all of them); time_ns both. again_touch_ns: of again_ns, what no system call took.
+-- got_call, got_stack: who got most of it again. allocator: kind of the one that gave it back, ''
+-- of the program itself; with gave_call '' it did so by itself, in no call of the program's (a
+-- thread of jemalloc's that purges). *_per_s: over the time of the recording.
 CREATE VIEW giveback_site AS
 WITH
 fp AS MATERIALIZED (SELECT class, mean_ns, blocked_mean_ns FROM fault_price),
@@ -69,7 +69,10 @@ gave AS MATERIALIZED (
 		SUM(g.gave_bytes) AS gave_bytes, MAX(g.largest_bytes) AS largest_bytes,
 		MAX(g.span_bytes) AS span_bytes, SUM(g.again_faults) AS again_faults,
 		SUM(g.again_bytes) AS again_bytes, SUM(g.twice_bytes) AS twice_bytes,
-		COALESCE(SUM(g.again_faults * (fp.mean_ns + fp.blocked_mean_ns)), 0.0) AS again_ns
+		COALESCE(SUM(g.again_faults * (fp.mean_ns + fp.blocked_mean_ns)), 0.0) AS again_ns,
+		COALESCE(SUM(CASE WHEN fp.class NOT LIKE '%!_populated' ESCAPE '!'
+			THEN g.again_faults * (fp.mean_ns + fp.blocked_mean_ns) END), 0.0)
+			AS again_touch_ns
 	FROM given g LEFT JOIN fp ON fp.class = g.class
 	GROUP BY g.pid, g.how, g.by_call, g.gave_stack
 ),
@@ -104,7 +107,7 @@ SELECT ROW_NUMBER() OVER (ORDER BY t.again_bytes > 0 DESC, t.again_ns + t.gave_n
 	t.pid, t.how, t.gave_call, t.gave_stack, COALESCE(w.got_call, '') AS got_call,
 	COALESCE(w.got_stack, 0) AS got_stack, t.calls, t.thread_calls, t.gave_bytes,
 	t.largest_bytes, t.span_bytes, t.again_faults, t.again_bytes, t.twice_bytes,
-	t.again_ns, t.gave_ns,
+	t.again_ns, t.again_touch_ns, t.gave_ns,
 	t.again_ns + t.gave_ns AS time_ns,
 	CASE WHEN o.duration_ns > 0 THEN t.gave_bytes * 1e9 / o.duration_ns ELSE 0.0 END
 		AS gave_bytes_per_s,
@@ -116,12 +119,12 @@ FROM timed t JOIN observed o LEFT JOIN got w ON w.number = 1 AND w.pid = t.pid A
 WHERE t.gave_bytes > 0 OR t.again_bytes > 0;
 
 -- What can be done about it: of each kind the process that it costs most, all its sites together,
--- named by the most expensive one. kind: trim (glibc's heap: brk, madvise in arenas), heap (of an
--- arena of glibc: a second one, that goes whole), map (glibc's blocks with a mapping of their own),
--- purge (jemalloc), other (other allocators), stack (of a thread, by the C library), own (the
--- program itself, with trim_call where it calls malloc_trim). memset_ns: what calloc would memset,
--- were the memory kept. threads: most of it by other threads than the first, which have arenas of
--- their own.
+-- named by the most expensive one. storm: it happens again and again. kind: trim (glibc's heap:
+-- brk, madvise in arenas), heap (of an arena of glibc: a second one, that goes whole), map (glibc's
+-- blocks with a mapping of their own), purge (jemalloc), other (other allocators), stack (of a
+-- thread, by the C library), own (the program itself, with trim_call where it calls malloc_trim).
+-- memset_ns: what calloc would memset, were the memory kept. threads: most of it by other threads
+-- than the first, which have arenas of their own.
 --
 -- threshold: glibc's mmap_threshold at the end of the recording. *_value: what stops it, or NULL
 -- where a setting may stay as it is. They are powers of two well above what was seen: what comes at
@@ -155,7 +158,8 @@ known AS MATERIALIZED (
 ),
 total AS MATERIALIZED (
 	SELECT k.kind, k.pid, SUM(k.time_ns) AS time_ns, SUM(k.again_ns) AS again_ns,
-		SUM(k.gave_ns) AS gave_ns, SUM(k.calls) AS calls, SUM(k.gave_bytes) AS gave_bytes,
+		SUM(k.again_touch_ns) AS again_touch_ns, SUM(k.gave_ns) AS gave_ns,
+		SUM(k.calls) AS calls, SUM(k.gave_bytes) AS gave_bytes,
 		SUM(k.again_bytes) AS again_bytes, SUM(k.again_bytes_per_s) AS again_bytes_per_s,
 		SUM(k.twice_bytes) AS twice_bytes, SUM(k.again_faults) AS again_faults,
 		MAX(k.largest_bytes) AS largest_bytes, MAX(k.span_bytes) AS span_bytes,
@@ -177,7 +181,8 @@ needed AS MATERIALIZED (	-- room for what goes and comes
 	FROM total t LEFT JOIN heap h ON h.pid = t.pid LEFT JOIN known n ON n.pid = t.pid
 	WHERE t.number = 1
 )
-SELECT t.kind, t.pid, t.time_ns, t.again_ns, t.gave_ns, t.calls, t.gave_bytes, t.again_bytes,
+SELECT t.kind, t.pid, 2 * t.again_bytes >= t.gave_bytes AND t.calls >= 2 AS storm,
+	t.time_ns, t.again_ns, t.again_touch_ns, t.gave_ns, t.calls, t.gave_bytes, t.again_bytes,
 	t.again_bytes_per_s, t.twice_bytes, t.again_faults, t.largest_bytes, t.span_bytes,
 	t.threshold, t.tunables, k.allocator, k.gave_call, k.got_call, k.how, t.threads,
 	CASE WHEN c.memset_bytes_per_s > 0
@@ -216,7 +221,7 @@ FROM (VALUES ('trim'), ('heap'), ('map'), ('purge'), ('other'), ('stack'),
 	('own')) k
 LEFT JOIN giveback_storm s ON s.kind = k.column1;
 
--- All as one row, for the conditions of the advice. *_storm: it happens again and again.
+-- All as one row, for the conditions of the advice.
 CREATE VIEW giveback_weight AS
 SELECT
 	MAX(CASE kind WHEN 'trim' THEN pid END) AS trim_pid,
@@ -242,7 +247,7 @@ SELECT
 	COALESCE((SELECT SUM(calls) FROM giveback_site WHERE how = 'stack_unmapped'), 0)
 		AS stacks_unmapped,
 	COALESCE(MAX(CASE kind WHEN 'own' THEN time_ns END), 0.0) AS own_storm_ns,
-	COALESCE(SUM(CASE WHEN storm THEN again_ns END), 0.0) AS storm_again_ns,
+	COALESCE(SUM(CASE WHEN storm THEN again_touch_ns END), 0.0) AS storm_touch_ns,
 	COALESCE(SUM(CASE WHEN storm AND kind IN ('trim', 'heap', 'map') THEN gave_ns END),
 		0.0) AS storm_gave_ns,
 	COALESCE(MAX(CASE WHEN kind = 'trim' AND storm THEN twice_bytes END),
@@ -265,4 +270,4 @@ SELECT
 		ESCAPE '!' END) AS other_storm_aggressive,
 	MAX(CASE kind WHEN 'own' THEN trim_call END) AS own_storm_trims,
 	MAX(CASE kind WHEN 'own' THEN how = 'dontneed' AND NOT trim_call END) AS own_storm_dontneed
-FROM (SELECT *, 2 * again_bytes >= gave_bytes AND calls >= 2 AS storm FROM giveback_storm);
+FROM giveback_storm;

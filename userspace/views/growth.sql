@@ -54,7 +54,7 @@ scaled AS (
 ),
 stormy AS (
 	SELECT s.*, COALESCE((SELECT SUM(t.time_ns) FROM giveback_storm t WHERE t.pid = s.pid
-		AND 2 * t.again_bytes >= t.gave_bytes AND t.calls >= 2 AND (t.got_call = s.call
+		AND t.storm AND (t.got_call = s.call
 			OR (t.got_call = '' AND 2 * s.inside_ns >= t.again_ns))), 0.0) AS storm_ns
 	FROM scaled s
 )
@@ -66,6 +66,7 @@ SELECT ROW_NUMBER() OVER (ORDER BY alloc_ns + MAX(inside_ns, storm_ns) DESC, cop
 FROM stormy;
 
 -- The dearest that grows in small steps, for the figures of the advice: one row, NULL without.
+-- growth_beside_ns: of growth_inside_ns, what is not given back and comes again.
 CREATE VIEW growth_measure AS
 SELECT g.pid AS growth_pid, g.call AS growth_call, g.stack_id AS growth_stack,
 	(SELECT p.caller FROM stack_place p WHERE p.stack_id = g.stack_id) AS growth_place,
@@ -74,5 +75,6 @@ SELECT g.pid AS growth_pid, g.call AS growth_call, g.stack_id AS growth_stack,
 	CAST(ROUND(g.copied_calls) AS INTEGER) AS growth_copied_calls,
 	g.copied_bytes AS growth_copied, COALESCE(g.alloc_ns, 0.0) AS growth_alloc_ns,
 	COALESCE(g.inside_ns, 0.0) AS growth_inside_ns, g.storm_ns > g.inside_ns AS growth_storm,
+	MAX(0.0, COALESCE(g.inside_ns - g.storm_ns, 0.0)) AS growth_beside_ns,
 	COALESCE(g.time_ns, 0.0) AS growth_ns, COALESCE(g.small, 0) AS growth
 FROM (SELECT 1) LEFT JOIN (SELECT * FROM growth_site WHERE small ORDER BY rank LIMIT 1) g;

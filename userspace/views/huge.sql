@@ -3,11 +3,12 @@
 -- huge.sql: first touches of huge pages, which are cleared whole, and how much of them is used.
 -- Follows tolls.sql.
 
--- One row. huge_each: what one fault clears. huge_looked: huge pages that were looked at some time
--- after their fault; huge_used: what of one was not zero then, in bytes, on average; NULL where too
--- few could be looked at. small_ns: what the faults would have taken without huge pages, one for
--- each 4 KiB that is used, at the calibrated price of a first touch; where it is not known how many
--- are used, one. huge_sparse: not used for the most part, or that is not known.
+-- One row, of faults: what a system call takes it takes whole, huge pages or not. huge_each: what
+-- one fault clears. huge_looked: huge pages that were looked at some time after their fault;
+-- huge_used: what of one was not zero then, in bytes, on average; NULL where too few could be
+-- looked at. small_ns: what the faults would have taken without huge pages, one for each 4 KiB that
+-- is used, at the calibrated price of a first touch; where it is not known how many are used, one.
+-- huge_sparse: not used for the most part, or that is not known.
 CREATE VIEW huge_measure AS
 WITH
 touched AS MATERIALIZED (

@@ -52,6 +52,6 @@ FROM map_call m JOIN calibrated c;
 
 -- The same of all slices together.
 CREATE VIEW map_cost AS
-SELECT pid, call, in_call, stack_id, SUM(calls) AS calls, SUM(bytes) AS bytes, SUM(net_ns) AS net_ns,
-	SUM(error_ns) AS error_ns
+SELECT pid, call, in_call, stack_id, SUM(calls) AS calls, SUM(bytes) AS bytes,
+	SUM(net_ns) AS net_ns, SUM(error_ns) AS error_ns
 FROM map_net GROUP BY pid, call, in_call, stack_id;

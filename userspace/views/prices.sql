@@ -348,10 +348,12 @@ SELECT class, toll, writes_page, faults, n AS timed_faults,
 FROM priced;
 
 -- Faults of a process by toll, with their time. Sleep was seen only of timed faults; the others are
--- given the class's mean, and half of that counts as error.
+-- given the class's mean, and half of that counts as error. huge: of huge pages; of what is taken
+-- in a system call the count of faults tells it, one for each page of whatever size.
 CREATE VIEW process_fault_time AS
 SELECT f.pid, f.class, p.toll, f.in_call, f.in_memset, f.faults, f.pages, p.writes_page,
 	f.faults * p.mean_ns AS cpu_ns,
 	f.blocked_ns + (f.faults - f.timed_faults) * p.blocked_mean_ns AS blocked_ns,
-	f.faults * p.error_ns + 0.5 * (f.faults - f.timed_faults) * p.blocked_mean_ns AS error_ns
+	f.faults * p.error_ns + 0.5 * (f.faults - f.timed_faults) * p.blocked_mean_ns AS error_ns,
+	f.class = 'zero_huge' OR (f.class = 'zero_populated' AND f.pages > 64 * f.faults) AS huge
 FROM process_fault f JOIN fault_price p ON p.class = f.class;

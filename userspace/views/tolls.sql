@@ -215,8 +215,7 @@ fault_toll AS (
 		SUM(CASE WHEN toll NOT IN ('zero.kernel', 'cow') OR writes_page THEN pages
 			ELSE 0 END)
 			AS pages,
-		SUM(CASE WHEN class = 'zero_huge' OR (class = 'zero_populated'
-			AND pages > 64 * faults) THEN pages ELSE 0 END) AS huge_pages
+		SUM(CASE WHEN huge THEN pages ELSE 0 END) AS huge_pages
 	FROM process_fault_time WHERE toll <> 'compute' GROUP BY pid, toll
 ),
 sampled AS (

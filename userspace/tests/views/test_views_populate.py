@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from facts import FAULT_NS, MAP_INSIDE, MS, PAGE, US, Facts, S
+from facts import FAULT_INSIDE, FAULT_NS, MAP_INSIDE, MS, PAGE, US, Facts, S
 
 PAGES = 500_009
 EACH_NS = 1_200.0
@@ -172,3 +172,19 @@ def test_populated_faults_leave_the_price_of_others_alone() -> None:
     assert price["zero_populated"] == pytest.approx(EACH_NS)
     # Of no class that was timed: what other classes cost, not what calls do.
     assert price["other"] == pytest.approx(FAULT_NS)
+
+
+def test_time_is_promised_once() -> None:
+    """What is populated, and what a storm brings again by touch, are not first-touch's to save."""
+    made = locked("mlock", ("mlock", "", 0), ("lock_buffer", "/src/box.c", 7))
+    freed, got = (made.stack((name, "", 0), ("cycle", "/src/box.c", 11)) for name in ("free", "malloc"))
+    made.fault("zero", 150_001, FAULT_NS + FAULT_INSIDE)
+    made.gave("brk", freed, 13, 50_021 * PAGE)
+    made.again("brk", freed, got, 50_021)
+    made.again("brk", freed, got, 907, **{"class": "zero_populated"})
+    weight = made.one("SELECT storm_touch_ns FROM giveback_weight")
+    assert weight["storm_touch_ns"] == pytest.approx(50_021 * FAULT_NS)
+    state = {row["code"]: row["gain"] for row in made.rows("SELECT code, gain FROM advice_state")}
+    observed = made.one("SELECT observed_ns FROM observed")["observed_ns"]
+    assert state["populated"] * observed == pytest.approx(POPULATED_NS)
+    assert state["first-touch"] * observed == pytest.approx((150_001 - 50_021) * FAULT_NS)
