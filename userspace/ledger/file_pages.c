@@ -170,21 +170,46 @@ static void page_comes(struct file_site *sums, uint16_t *page)
 	}
 }
 
+struct use {
+	struct file_site *sums;
+	uint64_t first, last;
+};
+
+static void use_table(gpointer key, gpointer value, gpointer data)
+{
+	const struct use *use = data;
+	uint64_t start = GPOINTER_TO_SIZE(key) * TABLE_PAGES;
+	struct table *table = value;
+	uint64_t page = MAX(use->first, start), last = MIN(use->last, start + TABLE_PAGES - 1);
+
+	for (; page <= last; page++) {
+		uint16_t *state = &table->pages[page % TABLE_PAGES];
+
+		if (*state && !(*state & USED)) {
+			*state |= USED;
+			use->sums->used_pages++;
+		}
+	}
+}
+
+/* What is used may be far more than what came in: no more tables are looked at than there are. */
 static void use_pages(const struct file *file, struct file_site *sums, uint64_t page,
 		      uint64_t count)
 {
-	uint64_t end = page + count;
+	struct use use = { .sums = sums, .first = page, .last = page + count - 1 };
+	uint64_t number, last = use.last / TABLE_PAGES;
 
-	for (; page < end; page++) {
-		struct table *table = table_find(file, page);
-		uint16_t *state = table ? &table->pages[page % TABLE_PAGES] : NULL;
+	if (!count || use.last < page)
+		return;
+	if (last - page / TABLE_PAGES >= g_hash_table_size(file->tables)) {
+		g_hash_table_foreach(file->tables, use_table, &use);
+		return;
+	}
+	for (number = page / TABLE_PAGES; number <= last; number++) {
+		struct table *table = table_find(file, number * TABLE_PAGES);
 
-		if (!table) {
-			page |= TABLE_PAGES - 1;
-		} else if (*state && !(*state & USED)) {
-			*state |= USED;
-			sums->used_pages++;
-		}
+		if (table)
+			use_table(GSIZE_TO_POINTER(number), table, &use);
 	}
 }
 

@@ -130,6 +130,28 @@ static void test_use_of_what_did_not_come(void **state)
 	file_pages_free(pages);
 }
 
+/* Only tables of what came in are looked at, by number or one after the other; ends are exact. */
+static void test_use_of_a_part(void **state)
+{
+	struct file_pages *pages = file_pages_new();
+
+	(void)state;
+	fill(pages, 0, 3000, 0, 0);
+	use(pages, 511, 2);
+	use(pages, 2999, UINT64_MAX - 2999);
+	use(pages, 1, 0);
+	use(pages, UINT64_MAX, 2);
+	file_pages_each(pages, take, NULL);
+	assert_int_equal(last.used_pages, 3);
+	use(pages, 100, 2899);
+	file_pages_each(pages, take, NULL);
+	assert_int_equal(last.used_pages, 3 + 2899 - 2);
+	use(pages, 0, 1ULL << 62);
+	file_pages_each(pages, take, NULL);
+	assert_int_equal(last.used_pages, 3000);
+	file_pages_free(pages);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +159,7 @@ int main(void)
 		cmocka_unit_test(test_read_ahead_in_vain),
 		cmocka_unit_test(test_no_order),
 		cmocka_unit_test(test_use_of_what_did_not_come),
+		cmocka_unit_test(test_use_of_a_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
