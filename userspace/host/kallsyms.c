@@ -58,24 +58,31 @@ static void take_function(struct search *search, uint64_t address, const char *n
 	}
 }
 
-static void take_line(struct search *search, char *line)
+/*
+ * False where BPF's own symbols begin, which are not wanted: the kernel counts through all of them
+ * for each of their lines (bpf_get_kallsym() in kernel/bpf/core.c), and tracers have hundreds.
+ */
+static bool take_line(struct search *search, char *line)
 {
 	const char *at = line;
 	uint64_t address = take_address(&at);
 	char *module;
 
 	if (at[0] != ' ' || !at[1] || at[2] != ' ' || !at[3])
-		return;
+		return true;
 	/* kptr_restrict prints zeros; per-CPU offsets near zero are no addresses either. */
 	if (!address)
-		return;
+		return true;
+	module = strchr(at + 3, '\t');
+	if (module && !strcmp(module + 1, "[bpf]"))
+		return false;
 	g_array_append_val(search->addresses, address);
 	if (!is_text(at[1]))
-		return;
-	module = strchr(at + 3, '\t');
+		return true;
 	if (module)
 		*module = '\0';
 	take_function(search, address, at + 3, module && module[1]);
+	return true;
 }
 
 static void take_lines(struct search *search, int fd)
@@ -90,7 +97,8 @@ static void take_lines(struct search *search, int fd)
 
 		while ((newline = memchr(line, '\n', end - line))) {
 			*newline = '\0';
-			take_line(search, line);
+			if (!take_line(search, line))
+				return;
 			line = newline + 1;
 		}
 		kept = end - line;

@@ -64,6 +64,9 @@ static void test_own_kernel(void **state)
 
 static void test_table(void **state)
 {
+	static const char traced[] = "ffffffff81000000 T first\nffffffff81001000 T second\n"
+				     "ffffffffc0000100 t bpf_prog_1_own\t[bpf]\n"
+				     "ffffffff81000800 t behind\n";
 	static const char hidden[] = "0000000000000000 T _text\n0000000000000000 t handle_it\n";
 	static const char table[] = "ffffffff81000000 T _text\n"
 				    "ffffffffc0000100 t same\t[module]\n"
@@ -92,6 +95,12 @@ static void test_table(void **state)
 	assert_int_equal(found(path, "only").start, 0xffffffffc0000200);
 	assert_int_equal(found(path, "only").end, 0xffffffffc0000200 + 256 * 1024);
 	assert_int_equal(found(path, "last").start, 0xffffffff81006000);
+
+	/* BPF's symbols are not read. */
+	write_file(path, traced);
+	assert_int_equal(found(path, "first").end, 0xffffffff81001000);
+	assert_int_equal(found(path, "bpf_prog_1_own").start, 0);
+	assert_int_equal(found(path, "behind").start, 0);
 
 	write_file(path, hidden);
 	assert_int_equal(found(path, "handle_it").start, 0);
