@@ -149,3 +149,25 @@ void format_count(char *text, size_t size, int64_t number)
 	g_strlcpy(text, formatted ? formatted : "?", size);
 	sqlite3_free(formatted);
 }
+
+size_t text_distance(const char *a, const char *b)
+{
+	size_t columns = strlen(b) + 1, i, k;
+	g_autofree size_t *line = g_new(size_t, columns);
+
+	for (k = 0; k < columns; k++)
+		line[k] = k;
+	for (i = 1; i <= strlen(a); i++) {
+		size_t diagonal = line[0];
+
+		line[0] = i;
+		for (k = 1; k < columns; k++) {
+			size_t above = line[k];
+
+			line[k] =
+				MIN(MIN(above, line[k - 1]) + 1, diagonal + (a[i - 1] != b[k - 1]));
+			diagonal = above;
+		}
+	}
+	return line[columns - 1];
+}

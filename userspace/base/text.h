@@ -38,4 +38,7 @@ void format_share(char *text, size_t size, double share);
 /* With a comma before every three digits, in any locale. */
 void format_count(char *text, size_t size, int64_t number);
 
+/* Levenshtein's distance: how many letters must be put in, taken out or changed. */
+size_t text_distance(const char *a, const char *b);
+
 #endif /* MEMTOLL_TEXT_H */

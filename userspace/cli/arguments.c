@@ -6,8 +6,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/message.h"
+#include "base/text.h"
+
+#define SLIP_LETTERS 2
 
 struct input {
 	const char *name;
@@ -43,6 +47,66 @@ static error_t parse_help(int key, char *value, struct argp_state *state)
 	}
 }
 
+/* What is looked for among options, and what was found. */
+struct lookup {
+	const char *word; /* without its value */
+	bool is_long;
+	bool exists;
+	const char *near;
+	size_t distance; /* the most that is taken for a slip of the fingers */
+};
+
+static void look_at(struct lookup *lookup, const struct argp_option *option)
+{
+	const char *word = lookup->word;
+	size_t distance;
+
+	if (!lookup->is_long) {
+		lookup->exists |= word[0] == '-' && word[1] == option->key && !word[2];
+	} else if (option->name) {
+		distance = text_distance(word + 2, option->name);
+		lookup->exists |= !distance;
+		if (distance <= lookup->distance) {
+			lookup->distance = distance;
+			lookup->near = option->name;
+		}
+	}
+}
+
+static void look_through(struct lookup *lookup, const struct argp *argp)
+{
+	const struct argp_option *option;
+	const struct argp_child *child;
+
+	for (option = argp->options; option && (option->name || option->key || option->doc);
+	     option++)
+		look_at(lookup, option);
+	for (child = argp->children; child && child->argp; child++)
+		look_through(lookup, child->argp);
+}
+
+/*
+ * One line on the word at which argp gave up: an option that exists lacks its value, of another the
+ * nearest is named. Of several letters in one word ("-dp") it is not known which it was.
+ */
+static void complain(const struct argp *argp, const char *given, const char *command)
+{
+	g_autofree char *word = g_strndup(given, strcspn(given, "="));
+	struct lookup lookup = { .word = word,
+				 .is_long = g_str_has_prefix(word, "--"),
+				 .distance = SLIP_LETTERS };
+
+	look_through(&lookup, argp);
+	if (lookup.exists)
+		message("%s: its value is missing; try 'memtoll %s --help'", word, command);
+	else if (lookup.near)
+		message("%s: unknown option; did you mean --%s? Try 'memtoll %s --help'", word,
+			lookup.near, command);
+	else
+		message("%s: unknown option, or its value is missing; try 'memtoll %s --help'",
+			word, command);
+}
+
 int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
 {
 	g_autofree char *name = g_strdup_printf("memtoll %s", argv[0]);
@@ -65,9 +129,9 @@ int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
 	if (!argp_parse(&root, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL,
 			&both))
 		return STATUS_DONE;
-	message("%s: unknown option, or its value is missing; try 'memtoll %s --help'",
-		both.failed_at > 0 && both.failed_at <= argc ? argv[both.failed_at - 1] : "?",
-		argv[0]);
+	complain(argp,
+		 both.failed_at > 0 && both.failed_at <= argc ? argv[both.failed_at - 1] : "?",
+		 argv[0]);
 	return STATUS_USAGE;
 }
 

@@ -287,39 +287,16 @@ static int print_list(sqlite3 *advice)
 	return STATUS_DONE;
 }
 
-/* Levenshtein's distance: how many letters must be put in, taken out or changed. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t columns = strlen(b) + 1, i, k;
-	g_autofree size_t *line = g_new(size_t, columns);
-
-	for (k = 0; k < columns; k++)
-		line[k] = k;
-	for (i = 1; i <= strlen(a); i++) {
-		size_t diagonal = line[0];
-
-		line[0] = i;
-		for (k = 1; k < columns; k++) {
-			size_t above = line[k];
-
-			line[k] =
-				MIN(MIN(above, line[k - 1]) + 1, diagonal + (a[i - 1] != b[k - 1]));
-			diagonal = above;
-		}
-	}
-	return line[columns - 1];
-}
-
 /* The distance to the whole code, or to some first words of it: "calloc". */
 static size_t nearest_start(const char *typed, const char *code)
 {
-	size_t least = distance(typed, code);
+	size_t least = text_distance(typed, code);
 	const char *dash;
 
 	for (dash = strchr(code, '-'); dash; dash = strchr(dash + 1, '-')) {
 		g_autofree char *start = g_strndup(code, dash - code);
 
-		least = MIN(least, distance(typed, start));
+		least = MIN(least, text_distance(typed, start));
 	}
 	return least;
 }

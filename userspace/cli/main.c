@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "cli/cli.h"
 
@@ -23,6 +24,7 @@ static const struct command {
 	{ "doctor", cli_doctor, "what this kernel and an allocator allow" },
 };
 
+#define SLIP_LETTERS 2
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void usage(FILE *out)
@@ -54,8 +56,26 @@ static int on_libbpf(enum libbpf_print_level level, const char *format, va_list 
 	return getenv("MEMTOLL_DEBUG") ? vfprintf(stderr, format, arguments) : 0;
 }
 
+/* What was meant, if it is a slip of the fingers. */
+static const char *nearest(const char *typed)
+{
+	size_t least = SLIP_LETTERS + 1, i;
+	const char *name = NULL;
+
+	for (i = 0; i < COMMANDS; i++) {
+		size_t distance = text_distance(typed, commands[i].name);
+
+		if (distance < least) {
+			least = distance;
+			name = commands[i].name;
+		}
+	}
+	return name;
+}
+
 int main(int argc, char **argv)
 {
+	const char *near;
 	size_t i;
 
 	libbpf_set_print(on_libbpf);
@@ -67,13 +87,18 @@ int main(int argc, char **argv)
 		usage(stdout);
 		return STATUS_DONE;
 	}
-	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") ||
+	    !strcmp(argv[1], "version")) {
 		printf("memtoll %s\n", memtoll_version);
 		return STATUS_DONE;
 	}
 	for (i = 0; i < COMMANDS; i++)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
-	message("no command '%s'; try 'memtoll --help'", argv[1]);
+	near = nearest(argv[1]);
+	if (near)
+		message("no command '%s'; did you mean '%s'? Try 'memtoll --help'", argv[1], near);
+	else
+		message("no command '%s'; try 'memtoll --help'", argv[1]);
 	return STATUS_USAGE;
 }

@@ -270,7 +270,10 @@ static int create_file(const char *path, const char *shown)
 	if (fd < 0) {
 		err = -errno;
 		if (err == -ENOENT)
-			message("%s: directory %s does not exist", shown, directory);
+			message(g_file_test(directory, G_FILE_TEST_IS_DIR) ?
+					"%s: no file can be made in %s" :
+					"%s: directory %s does not exist",
+				shown, directory);
 		else if (err == -ENOTDIR)
 			message("%s: %s is not a directory", shown, directory);
 		else if (err == -EACCES || err == -EROFS || err == -EPERM)

@@ -247,7 +247,8 @@ static char *places(struct page *page, const char *area, char *allocated, char *
 		g_free(both);
 		leave_function(allocated);
 		leave_function(touched);
-		if (*from && *touched && g_utf8_strlen(from, -1) + g_utf8_strlen(touched, -1) + 4 > room)
+		if (*from && *touched &&
+		    g_utf8_strlen(from, -1) + g_utf8_strlen(touched, -1) + 4 > room)
 			text_cut(*allocated ? allocated : (char *)area,
 				 MAX(8, room - 4 - g_utf8_strlen(touched, -1)));
 		both = g_strdup_printf("%s%s%s", from, *touched ? " -> " : "", touched);
@@ -263,10 +264,9 @@ static char *places(struct page *page, const char *area, char *allocated, char *
 static void print_site_rows(struct page *page, const struct report_options *options, int rows)
 {
 	sqlite3_stmt *row = page_query(
-		page,
-		"SELECT s.toll, s.call, s.time_ns, s.share, s.area, s.allocated, s.touched"
-		" FROM temp.site_short s WHERE (?2 OR s.toll NOT IN ('compute', 'copy.app'))"
-		" AND (s.share >= 0.005 OR ?1 < 0 OR ?3) ORDER BY s.rank LIMIT ?1");
+		page, "SELECT s.toll, s.call, s.time_ns, s.share, s.area, s.allocated, s.touched"
+		      " FROM temp.site_short s WHERE (?2 OR s.toll NOT IN ('compute', 'copy.app'))"
+		      " AND (s.share >= 0.005 OR ?1 < 0 OR ?3) ORDER BY s.rank LIMIT ?1");
 	char time[32], share[32];
 	bool first = true;
 
@@ -349,9 +349,10 @@ static void print_losses_beyond(struct page *page)
 static void print_confidence(struct page *page)
 {
 	sqlite3_stmt *row =
-		page_query(page, "SELECT o.estimated_pct, o.limit_pct, (SELECT COUNT(*) FROM temp.losses"
-				 " WHERE count > 0 AND NOT exceeds), (SELECT COUNT(*) FROM temp.losses"
-				 " WHERE exceeds) FROM temp.overhead o");
+		page_query(page,
+			   "SELECT o.estimated_pct, o.limit_pct, (SELECT COUNT(*) FROM temp.losses"
+			   " WHERE count > 0 AND NOT exceeds), (SELECT COUNT(*) FROM temp.losses"
+			   " WHERE exceeds) FROM temp.overhead o");
 	char limit[48];
 
 	while (page_next(page, row)) {
@@ -360,7 +361,8 @@ static void print_confidence(struct page *page)
 
 		g_strlcpy(limit, "no limit", sizeof(limit));
 		if (sqlite3_column_type(row, 1) != SQLITE_NULL)
-			snprintf(limit, sizeof(limit), "limit %g %%", sqlite3_column_double(row, 1));
+			snprintf(limit, sizeof(limit), "limit %g %%",
+				 sqlite3_column_double(row, 1));
 		line = g_strdup_printf("%s, %s, overhead %.1f %% (%s)", checks,
 				       large ? "LOSSES as above" :
 				       small ? "little lost" :
@@ -373,8 +375,9 @@ static void print_confidence(struct page *page)
 static void print_more(struct page *page, const struct report_options *options)
 {
 	sqlite3_stmt *row =
-		page_query(page, "SELECT code FROM temp.finding WHERE code <> 'none' ORDER BY position"
-				 " LIMIT 1");
+		page_query(page,
+			   "SELECT code FROM temp.finding WHERE code <> 'none' ORDER BY position"
+			   " LIMIT 1");
 	g_autofree char *explain = NULL, *line = NULL;
 
 	while (page_next(page, row)) {

@@ -89,6 +89,21 @@ def test_option_without_its_value(option: str, tmp_path: Path) -> None:
     assert_refused(memtoll("record", option, cwd=tmp_path), 2, option.lstrip("-"))
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["recrod"], "'record'"),
+        (["verison"], "--help"),
+        (["report", "--jsn", "a.memtoll"], "--json"),
+        (["record", "--pid"], "value is missing"),
+        (["stat", "-d"], "value is missing"),
+    ],
+    ids=" ".join,
+)
+def test_what_was_meant(words: list[str], meant: str) -> None:
+    assert_refused(memtoll(*words), 2, words[-1] if words[-1] != "a.memtoll" else words[1], meant)
+
+
 def test_no_command() -> None:
     result = memtoll()
     assert result.status == 2
@@ -127,6 +142,7 @@ def test_help_names_every_command() -> None:
 
 
 def test_version() -> None:
+    assert memtoll("version").stdout == memtoll("-V").stdout
     result = memtoll("--version")
     assert result.status == 0, result
     assert result.stdout.startswith("memtoll ")

@@ -198,7 +198,7 @@ static void test_areas(void **state)
 				"SELECT COUNT(*) FROM fault_class WHERE class IN"
 				" ('zero_mthp', 'reuse') AND writes_page = (class = 'zero_mthp')"),
 			 2);
-	for (unsigned int class = 0; class < FAULT_CLASSES; class++) {
+	for (unsigned int class = 0; class < FAULT_CLASSES; class ++) {
 		char *asked = g_strdup_printf("SELECT COUNT(*) FROM fault_class WHERE class = '%s'"
 					      " AND toll = 'zero.kernel' AND writes_page",
 					      fault_class_name(class, false));
