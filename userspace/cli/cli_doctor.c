@@ -14,6 +14,7 @@
 
 #include "allocators/modules.h"
 #include "base/message.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
@@ -23,6 +24,8 @@
 #include "events/names.h"
 #include "host/privileges.h"
 #include "host/proc.h"
+
+#define DETAIL_COLUMN 21
 
 #define FEATURES_MAX 24
 
@@ -127,9 +130,13 @@ static void print_point(const struct probe_point *point, const struct argument_c
 	char registers[32];
 
 	if (!point->place.found) {
-		printf("    %-20s not probed: %s; at its entry the kernel would single-step, which costs"
-		       " 10 to 20 times as much as an emulated place\n",
-		       point->symbol, point->place.refusal);
+		g_autofree char *prefix = g_strdup_printf("    %-20s ", point->symbol);
+		g_autofree char *reason = g_strdup_printf(
+			"not probed: %s; at its entry the kernel would single-step, which costs 10"
+			" to 20 times as much as an emulated place",
+			point->place.refusal);
+
+		text_wrap(stdout, prefix, 25, reason);
 		return;
 	}
 	name_arguments(point, registers, sizeof(registers));
@@ -204,22 +211,39 @@ static void print_loads(const struct findings *findings)
 	}
 }
 
+/* Whether it works, and what stands in the way. */
+static void print_answer(const struct findings *findings)
+{
+	g_autoptr(GString) missing = g_string_new(NULL);
+	size_t i;
+
+	for (i = 0; i < findings->feature_count; i++)
+		if (findings->features[i].required && !findings->features[i].works)
+			g_string_append_printf(missing, "%s%s", missing->len ? ", " : " It needs: ",
+					       findings->features[i].name);
+	printf("memtoll %s%s\n", findings->works ? "works here." : "does not work here.",
+	       missing->str);
+}
+
 static void print_text(const struct doctor_options *options, const struct findings *findings)
 {
 	struct utsname machine;
+	char prefix[32];
 	size_t i;
 
+	print_answer(findings);
 	uname(&machine);
 	printf("memtoll %s on %s %s (%s)\n\n", memtoll_version, machine.sysname, machine.release,
 	       machine.machine);
 	for (i = 0; i < findings->feature_count; i++) {
 		const struct feature *feature = &findings->features[i];
 
-		printf("%-15s %-4s %s\n%21ssince: %s\n", feature->name,
-		       feature->works	 ? "ok" :
-		       feature->required ? "NO" :
-					   "no",
-		       feature->detail, "", feature->source);
+		snprintf(prefix, sizeof(prefix), "%-15s %-4s ", feature->name,
+			 feature->works	   ? "ok" :
+			 feature->required ? "NO" :
+					     "no");
+		text_wrap(stdout, prefix, DETAIL_COLUMN, feature->detail);
+		text_wrap(stdout, "                     since: ", DETAIL_COLUMN, feature->source);
 	}
 	printf("\nAllocators of process %d, and where their functions are probed:\n", options->pid);
 	for (i = 0; i < findings->module_count; i++)
@@ -228,7 +252,6 @@ static void print_text(const struct doctor_options *options, const struct findin
 		puts("  none found: only faults and mappings can be traced");
 	printf("  memset, memcpy: %zd address ranges known\n", MAX(findings->memory_count, 0));
 	print_loads(findings);
-	printf("\n%s\n", findings->works ? "memtoll works here." : "memtoll does not work here.");
 }
 
 static void bind_check(sqlite3_stmt *statement, const struct probe_point *point,

@@ -257,8 +257,10 @@ def test_command_has_the_callers_streams(out: Path) -> None:
 def test_doctor() -> None:
     result = memtoll("doctor")
     assert result.status == 0, result
+    assert result.stdout.splitlines()[0] == "memtoll works here."
     assert "page_fault" in result.stdout
     assert "\x1b[" not in result.stdout
+    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_doctor_json() -> None:
