@@ -561,7 +561,7 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'The program uses more memory than it may keep: {swap_faults} faults on swapped pages, most at
 	{swap_place}.'),
 ('swap-in', 2, 0, '(SELECT 2 * given_share > 1 FROM dropper WHERE what = ''swap'')',
-'Do not give back what is used again:{swap_by}'),
+'Do not give back what is used again.{swap_by}'),
 ('swap-in', 2, 1, '2 * out_other > out_pages',
 'Other processes push it out: limit them, or protect this one (memory.low of its cgroup, mlock of
 	what must not wait).'),
@@ -674,11 +674,11 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-thrash', 1, 2, '1',
 'Pages of {cache_path} that are used again and again are thrown out in between.'),
 ('file-thrash', 2, 0, '(SELECT 2 * given_share > 1 FROM page_cache)',
-'Do not give back what is used again:{cache_by}'),
+'Do not give back what is used again.{cache_by}'),
 ('file-thrash', 2, 1, '(SELECT 2 * asked_share > 1 FROM page_cache)',
-'Do not have reclaimed what is used again:{cache_by}'),
+'Do not ask the kernel to take back what is used again.{cache_by}'),
 ('file-thrash', 2, 2, '(SELECT 2 * other_share > 1 FROM page_cache)',
-'Limit those that push it out, or protect this one (memory.low of its cgroup):{cache_by}'),
+'Limit those that push it out, or protect this one (memory.low of its cgroup).{cache_by}'),
 ('file-thrash', 2, 3, '(SELECT fits_bytes > box_bytes AND box_path IS NOT NULL FROM page_cache)',
 'With a limit of about {cache_fits} instead of {cache_box} (its memory cgroup, {cache_box_path})
 	they would stay in memory: {cache_working} of files, beside {cache_beside} of other

@@ -234,17 +234,21 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text) 
 'musl has no setting for it: another allocator may keep such blocks.');
 
 INSERT INTO advice_figure (name, kind, expression) VALUES
-('stacks_given', 'c', 'stacks_given'), ('stacks_unmapped', 'c', 'stacks_unmapped');
+('stacks_unmapped', 'c', 'stacks_unmapped'),
+('stacks_went', 'x', 'CASE WHEN stacks_given = 0
+		THEN PRINTF(''%,d stacks of threads that had ended were unmapped'', stacks_unmapped)
+	WHEN stacks_unmapped = 0 THEN PRINTF(''%,d threads gave their stacks back'', stacks_given)
+	ELSE PRINTF(''%,d threads gave their stacks back, and %,d stacks were unmapped'',
+		stacks_given, stacks_unmapped) END');
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'stack-storm', 'threads'' stacks are given back and used again',
 'stack_pid',
-'stack_storm',
+'stack_storm AND NOT stack_storm_populated',
 'stack_storm_ns / base_ns',
-'{stacks_given} threads gave back {stack_storm_gave} of their stacks, and {stacks_unmapped} stacks
-	were unmapped; {stack_storm_again} came again ({stack_storm_per_s} a second), in
-	{stack_storm_faults} faults: {stack_storm_again_time}, and {stack_storm_gave_time} in the
-	calls.',
+'{stacks_went}, {stack_storm_gave} in all; {stack_storm_again} of it came again ({stack_storm_per_s}
+	a second), in {stack_storm_faults} faults: {stack_storm_again_time}, and
+	{stack_storm_gave_time} in the calls.',
 'Threads that are kept hold what they have used of their stacks.',
 'When a thread ends, glibc gives the pages of its stack back to the kernel (MADV_DONTNEED), but for
 	the topmost 16 KiB, and keeps the stack itself for the next thread. What that uses of it
@@ -275,7 +279,7 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text) 
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'own-storm', 'the program gives memory back itself and uses it again',
-'own_storm',
+'own_storm AND NOT own_storm_populated',
 'own_storm_ns / base_ns',
 '{own_storm_calls} calls gave {own_storm_gave} back and {own_storm_again} of it came again
 	({own_storm_per_s} a second), in {own_storm_faults} faults: {own_storm_again_time}, and

@@ -51,20 +51,20 @@ SELECT what, all_pages AS pages,
 	COALESCE(SUM(CASE kind WHEN 'asked' THEN pages END), 0) * 1.0 / all_pages AS asked_share,
 	COALESCE(SUM(CASE kind WHEN 'other' THEN pages END), 0) * 1.0 / all_pages AS other_share,
 	group_concat(CASE WHEN 3 * pages >= all_pages THEN CASE kind
-		WHEN 'given' THEN PRINTF(' %.0f %% of what was thrown out the program gave back '
-			|| 'itself, most by %s at %s.', 100.0 * pages / all_pages,
+		WHEN 'given' THEN PRINTF(' Of what was thrown out, the program itself gave back '
+			|| '%.0f %%, most by %s at %s.', 100.0 * pages / all_pages,
 			CASE how WHEN 'madvise' THEN 'madvise(MADV_PAGEOUT)'
 				ELSE 'posix_fadvise(POSIX_FADV_DONTNEED)' END,
 			COALESCE((SELECT p.code FROM stack_place p
 				WHERE p.stack_id = kind.stack_id), 'an unknown place'))
-		WHEN 'asked' THEN PRINTF(' %.0f %% of what was thrown out went because %s asked '
+		WHEN 'asked' THEN PRINTF(' Of what was thrown out, %.0f %% went because %s asked '
 			|| 'the kernel for it (memory.reclaim, memory.force_empty or drop_caches).',
 			100.0 * pages / all_pages, COALESCE(comm, 'the program itself'))
-		WHEN 'other' THEN PRINTF(' %.0f %% of what was thrown out other processes pushed '
-			|| 'out, for want of memory, most of it %s%s.', 100.0 * pages / all_pages,
+		WHEN 'other' THEN PRINTF(' Of what was thrown out, other processes pushed out '
+			|| '%.0f %%, for want of memory, most by %s%s.', 100.0 * pages / all_pages,
 			COALESCE(comm, 'one without a name'),
 			COALESCE(' (memory cgroup ' || memory_cgroup || ')', ''))
-		WHEN 'kswapd' THEN PRINTF(' %.0f %% of what was thrown out went by kswapd: the '
+		WHEN 'kswapd' THEN PRINTF(' Of what was thrown out, kswapd took %.0f %%: the '
 			|| 'machine is short of memory.', 100.0 * pages / all_pages) END END, '')
 		AS text
 FROM kind GROUP BY what, all_pages;

@@ -21,8 +21,11 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'populated', 'a system call faults memory in, used or not',
 '(SELECT populated_pid FROM populate_measure)',
-'zeroing_matters AND (SELECT populated_ns > 0 FROM populate_measure)',
-'(SELECT populated_ns FROM populate_measure) / base_ns',
+'(zeroing_matters OR own_storm_populated OR stack_storm_populated)
+	AND (SELECT populated_ns > 0 FROM populate_measure)',
+-- what is not faulted in need not be freed either
+'MAX((SELECT populated_ns FROM populate_measure), own_storm_populated * own_storm_ns,
+	stack_storm_populated * stack_storm_ns) / base_ns',
 'The kernel cleared {populated_bytes} inside system calls, most in {populated_call} at
 	{populated_place}: {populated_time}. Such faults raise no event; they are counted by the
 	kernel''s own account.',
@@ -71,4 +74,7 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 ('populated', 2, 1, '(SELECT populated_thread FROM populate_measure)', 'glibc', 2034,
 'Or let glibc keep more stacks of threads that have ended:
 	GLIBC_TUNABLES=glibc.pthread.stack_cache_size={stack_cache} (41943040 by default).',
-'up stack_cache_size', '--set GLIBC_TUNABLES=glibc.pthread.stack_cache_size={stack_cache}');
+'up stack_cache_size', '--set GLIBC_TUNABLES=glibc.pthread.stack_cache_size={stack_cache}'),
+('populated', 3, 1, 'own_storm_populated', '', 0,
+'{own_storm_how} at {own_storm_gave_place} gives it back each time: {own_storm_again} were cleared
+	again for it, {own_storm_per_s} a second.', '', '');

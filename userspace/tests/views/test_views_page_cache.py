@@ -179,15 +179,25 @@ def test_reads(boxed: Facts) -> None:
         (
             "fadvise",
             {},
-            "gave back itself, most by posix_fadvise(POSIX_FADV_DONTNEED) at walk.c:23",
-            "Do not give back",
+            "the program itself gave back 67 %, most by posix_fadvise(POSIX_FADV_DONTNEED) at walk.c:23",
+            "Do not give back what is used again. Of what",
         ),
-        ("madvise", {}, "gave back itself, most by madvise(MADV_PAGEOUT) at walk.c:23", "Do not give back"),
-        ("asked", {"pid": 7, "comm": "senpai"}, "because senpai asked the kernel", "Do not have reclaimed"),
+        (
+            "madvise",
+            {},
+            "the program itself gave back 67 %, most by madvise(MADV_PAGEOUT) at walk.c:23",
+            "Do not give back what is used again. Of what",
+        ),
+        (
+            "asked",
+            {"pid": 7, "comm": "senpai"},
+            "67 % went because senpai asked the kernel",
+            "Do not ask the kernel to take back what is used again. Of what",
+        ),
         (
             "other",
             {"pid": 7, "comm": "backup", "memory_cgroup": "nightly"},
-            "most of it backup (memory cgroup nightly)",
+            "other processes pushed out 67 %, for want of memory, most by backup (memory cgroup nightly)",
             "Limit those that push it out",
         ),
     ],
@@ -199,7 +209,7 @@ def test_who_throws_them_out(boxed: Facts, how: str, columns: dict[str, Any], sa
     boxed.page_drop("self", PAGES)
     sentence = verdict(boxed)["sentence"]
     assert said in sentence
-    assert "67 % of what was thrown out" in sentence
+    assert "Of what was thrown out, " in sentence
     assert ("and it is not kept" in sentence) == (how != "other")
     assert advised in advice(boxed)["file-thrash"]
 
@@ -209,4 +219,4 @@ def test_it_throws_out_its_own(boxed: Facts) -> None:
     boxed.page_drop("self", 3 * PAGES)
     boxed.page_drop("other", PAGES, pid=7, comm="backup")
     assert "backup" not in verdict(boxed)["sentence"]
-    assert "of what was thrown out" not in verdict(boxed)["sentence"]
+    assert "what was thrown out" not in verdict(boxed)["sentence"]

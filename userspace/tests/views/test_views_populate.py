@@ -72,6 +72,31 @@ def test_advice_goes_by_the_call(call: str, word: str) -> None:
     assert word in findings(locked(call, ("make", "/src/box.c", 9)))["populated"]["text"]
 
 
+@pytest.mark.parametrize(("cls", "again"), [("zero_populated", True), ("zero", False)])
+@pytest.mark.parametrize(("how", "code"), [("munmap", "own-storm"), ("stack_unmapped", "stack-storm")])
+def test_what_a_call_faults_in_again_and_again_is_said_once(cls: str, again: bool, how: str, code: str) -> None:
+    """The call that faults it in can leave that to its use; keeping the memory is the same advice from either end."""
+    made = locked("mlock", ("mlock", "", 0), ("lock_buffer", "/src/box.c", 7))
+    frames = [("munmap", "", 0), ("drop", "/src/box.c", 9)]
+    drop = made.stack(*(frames if how == "munmap" else [frames[0], ("", "", 0), frames[1]]))
+    lock = made.stack(("mlock", "", 0), ("lock_buffer", "/src/box.c", 7))
+    made.map_call("munmap", drop, 101, PAGES * PAGE, 100 * MS + 101 * MAP_INSIDE)
+    made.gave(how, drop, 101, PAGES * PAGE, gave_call="")
+    made.again(how, drop, lock, PAGES - PAGES // 101, gave_call="", got_call="", **{"class": cls})
+    if cls == "zero":
+        made.fault("zero", PAGES - PAGES // 101, None, touched_stack=lock)
+    found = findings(made)
+    assert ("populated" in found, code in found) == (True, not again)
+    assert "map-churn" not in found
+    text, gain = found["populated"]["text"], found["populated"]["gain"]
+    if again:
+        # Pages that are not faulted in are not freed either.
+        assert gain == pytest.approx((POPULATED_NS * 100 / 101 + 100 * MS) / S, rel=0.01)
+        assert ("munmap at box.c:9 (drop) gives it back each time" in text) == (how == "munmap")
+    else:
+        assert gain < POPULATED_NS / S + 0.001
+
+
 def test_stacks_of_threads_have_advice_of_their_own() -> None:
     frames = (("mprotect", "", 0), ("pthread_create", "", 0), ("scan", "/src/scan.c", 8))
     said = findings(locked("mprotect", *frames))["populated"]
