@@ -163,6 +163,8 @@ total AS MATERIALIZED (
 		SUM(k.again_bytes) AS again_bytes, SUM(k.again_bytes_per_s) AS again_bytes_per_s,
 		SUM(k.twice_bytes) AS twice_bytes, SUM(k.again_faults) AS again_faults,
 		2 * SUM(k.again_touch_ns) < SUM(k.again_ns) AS populated,
+		SUM(CASE k.how WHEN 'stack' THEN k.calls ELSE 0 END) AS stacks_given,
+		SUM(CASE k.how WHEN 'stack_unmapped' THEN k.calls ELSE 0 END) AS stacks_unmapped,
 		MAX(k.largest_bytes) AS largest_bytes, MAX(k.span_bytes) AS span_bytes,
 		MAX(k.how <> 'brk') AS not_brk, MIN(k.rank) AS rank,
 		2 * SUM(k.thread_calls) > SUM(k.calls) AS threads,
@@ -185,7 +187,8 @@ needed AS MATERIALIZED (	-- room for what goes and comes
 SELECT t.kind, t.pid, 2 * t.again_bytes >= t.gave_bytes AND t.calls >= 2 AS storm,
 	t.time_ns, t.again_ns, t.again_touch_ns, t.gave_ns, t.calls, t.gave_bytes, t.again_bytes,
 	t.again_bytes_per_s, t.twice_bytes, t.again_faults, t.populated, t.largest_bytes,
-	t.span_bytes, t.threshold, t.tunables, k.allocator, k.gave_call, k.got_call, k.how, t.threads,
+	t.span_bytes, t.stacks_given, t.stacks_unmapped, t.threshold, t.tunables, k.allocator,
+	k.gave_call, k.got_call, k.how, t.threads,
 	CASE WHEN c.memset_bytes_per_s > 0
 		THEN MAX(0, t.memset_bytes) * 1e9 / c.memset_bytes_per_s ELSE 0.0 END AS memset_ns,
 	CASE WHEN t.kind = 'map'
@@ -244,9 +247,8 @@ SELECT
 	COALESCE(MAX(CASE kind WHEN 'purge' THEN time_ns END), 0.0) AS purge_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'other' THEN time_ns END), 0.0) AS other_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'stack' THEN time_ns END), 0.0) AS stack_storm_ns,
-	COALESCE((SELECT SUM(calls) FROM giveback_site WHERE how = 'stack'), 0) AS stacks_given,
-	COALESCE((SELECT SUM(calls) FROM giveback_site WHERE how = 'stack_unmapped'), 0)
-		AS stacks_unmapped,
+	COALESCE(MAX(stacks_given), 0) AS stacks_given,
+	COALESCE(MAX(stacks_unmapped), 0) AS stacks_unmapped,
 	COALESCE(MAX(CASE kind WHEN 'own' THEN time_ns END), 0.0) AS own_storm_ns,
 	COALESCE(SUM(CASE WHEN storm THEN again_touch_ns END), 0.0) AS storm_touch_ns,
 	COALESCE(SUM(CASE WHEN storm THEN gave_ns END), 0.0) AS storm_gave_ns,
