@@ -423,19 +423,16 @@ WHERE k.not_captured IS NULL;
 -- disk takes. major_ns: in all; major_sleep_ns: of it asleep, and so not in the observed time
 -- either.
 --
--- Pages that came from swap by the kernel's count only (swap_missed; where those of all processes
--- are counted): as long as the others, or else an eighth of a read, as the kernel reads eight at
--- once.
+-- Pages that came from swap by the kernel's count only (swap_missed), where those of all processes
+-- are counted and the target has some there: as long as the others, or else an eighth of a read, as
+-- the kernel reads eight at once.
 --
 -- over: faults that are in our count only; over_ns: what tolls may have too much for them.
 CREATE VIEW fault_doubt AS
 SELECT d.*, d.doubt_ns + d.major_cpu_ns + d.major_sleep_ns + d.swap_ns AS all_ns,
-	d.major_cpu_ns + d.major_sleep_ns AS major_ns,
-	EXISTS (SELECT 1 FROM swap WHERE pid > 0 AND what NOT LIKE 'reclaim%')
-		OR EXISTS (SELECT 1 FROM process_slice WHERE swap_bytes > 0)
-		OR EXISTS (SELECT 1 FROM fault WHERE class LIKE 'swap!_%' ESCAPE '!') AS of_swap
-FROM (SELECT missed, kernel, missed_ns, major_missed, swap_missed, over, over * fault_ns AS over_ns,
-	swap_missed * swap_page_ns AS swap_ns,
+	d.major_cpu_ns + d.major_sleep_ns AS major_ns
+FROM (SELECT missed, kernel, missed_ns, major_missed, over, over * fault_ns AS over_ns, of_swap,
+	swap_missed * of_swap AS swap_missed, swap_missed * of_swap * swap_page_ns AS swap_ns,
 	MAX(0.0, MIN(missed_ns - explained_ns, room_ns)) AS doubt_ns,
 	CASE WHEN missed_ns > 0
 		THEN 1.0 * missed / kernel * MAX(0.0, MIN(missed_ns - explained_ns, room_ns))
@@ -453,7 +450,10 @@ FROM (
 	SELECT c.*, c.missed * p.mean_ns AS missed_ns, p.mean_ns AS fault_ns, w.time_ns AS explained_ns,
 		COALESCE(p.major_cpu_ns, 0.0) AS major_cpu_ns,
 		COALESCE(p.major_blocked_ns, 100000.0) AS major_blocked_ns,
-		COALESCE(p.swap_page_ns, 12500.0) AS swap_page_ns
+		COALESCE(p.swap_page_ns, 12500.0) AS swap_page_ns,
+		EXISTS (SELECT 1 FROM swap WHERE pid > 0 AND what NOT LIKE 'reclaim%')
+			OR EXISTS (SELECT 1 FROM process_slice WHERE swap_bytes > 0)
+			OR EXISTS (SELECT 1 FROM fault WHERE class LIKE 'swap!_%' ESCAPE '!') AS of_swap
 	FROM (
 		SELECT COALESCE(SUM(CASE name WHEN 'minor_faults' THEN MAX(0, -difference) END), 0)
 				AS missed,
