@@ -2,7 +2,7 @@
 --
 -- recording.sql: the schema of a recording. Tables hold facts, written by recording_facts.c once
 -- per slice; views (tolls.sql, verdict.sql) hold every judgement, so that report, notebook and
--- sqlite3 shell read the same numbers. The three files together make a recording (order).
+-- sqlite3 shell read the same numbers. All files that are named in `order` make a recording.
 --
 -- A recording has the views with it for the SQLite shell. memtoll and the Python package read any
 -- recording with their own (recording_schema.h), so what comes later must do for recordings

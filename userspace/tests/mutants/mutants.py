@@ -198,9 +198,9 @@ MUTANTS: Final = (
     # ---- SQL ----
     Mutant(
         "probes-added-to-mapping",
-        "userspace/views/tolls.sql",
-        "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns - m.populated_ns) - SUM(m.calls) * c.map_inside_ns)",
-        "SELECT m.pid, 'map', MAX(0.0, SUM(m.cpu_ns - m.populated_ns) + SUM(m.calls) * c.map_inside_ns)",
+        "userspace/views/kernel_work.sql",
+        "m.cpu_ns - m.populated_ns - m.calls * c.map_inside_ns AS net_ns",
+        "m.cpu_ns - m.populated_ns + m.calls * c.map_inside_ns AS net_ns",
         "What the probes cost inside mapping calls is put on top of their time instead of taken out.",
         ("test_views.py",),
     ),

@@ -1,0 +1,159 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- spent.sql: the time of each process, as tolls and as a whole. Follows call_cost.sql.
+
+-- CPU samples in code that clears or copies, outside of the allocator, with their part of the CPU
+-- time (probes included: they are sampled too). bytes is an estimate: what memset, or memcpy, does
+-- in that time by the calibration, or else what the code's own loop can do at most.
+CREATE VIEW storing AS
+SELECT s.toll, s.pid, s.stack_id, s.allocated_stack, s.allocated_call, s.samples, s.time_ns,
+	s.time_ns / 1e9 * CASE WHEN s.bytes_per_16_cycles = 0 OR s.loops_per_s <= 0 THEN s.rate
+		ELSE MIN(s.rate, s.bytes_per_16_cycles / 16.0 * s.loops_per_s) END AS bytes
+FROM (
+	SELECT CASE s.place WHEN 'memset' THEN 'zero.app' ELSE 'copy.app' END AS toll, s.pid,
+		s.stack_id, s.allocated_stack, s.allocated_call, s.bytes_per_16_cycles,
+		s.samples, s.samples * 1.0 * COALESCE(p.cpu_ns, 0) / n.n AS time_ns,
+		CASE s.place WHEN 'memset' THEN c.memset_bytes_per_s
+			ELSE c.memcpy_bytes_per_s END AS rate, c.loops_per_s
+	FROM (SELECT place, pid, stack_id, allocated_stack, allocated_call,
+		bytes_per_16_cycles, SUM(samples) AS samples
+		FROM sample WHERE place IN ('memset', 'copy') GROUP BY 1, 2, 3, 4, 5, 6) s
+	JOIN calibrated c
+	JOIN (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) n ON n.pid = s.pid
+	LEFT JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p
+		ON p.pid = s.pid
+) s;
+
+-- Tolls of each process, compute excepted. zero.app's bytes: those it was the first to touch, or
+-- the estimate, where that is more.
+CREATE VIEW process_toll AS
+WITH
+fault_toll AS (
+	SELECT pid, toll, SUM(cpu_ns + blocked_ns) AS time_ns, SUM(error_ns) AS error_ns,
+		SUM(faults) AS count, SUM(blocked_ns) AS blocked_ns,
+		SUM(CASE WHEN toll NOT IN ('zero.kernel', 'cow') OR writes_page THEN pages
+			ELSE 0 END)
+			AS pages,
+		SUM(CASE WHEN huge THEN pages ELSE 0 END) AS huge_pages
+	FROM process_fault_time WHERE toll <> 'compute' GROUP BY pid, toll
+),
+sampled AS (
+	SELECT DISTINCT pid FROM sample
+),
+stored AS MATERIALIZED (
+	SELECT toll, pid, SUM(samples) AS samples, SUM(time_ns) AS time_ns,
+		CAST(SUM(bytes) AS INTEGER) AS bytes
+	FROM storing GROUP BY toll, pid
+),
+of_store(toll) AS (VALUES ('zero.app'), ('copy.app')),
+app_bytes AS MATERIALIZED (
+	SELECT f.pid, SUM(f.pages) * 4096 AS bytes
+	FROM process_fault f JOIN fault_class k ON k.class = f.class
+	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.in_memset AND f.in_call = ''
+	GROUP BY f.pid
+),
+cost AS (
+	SELECT pid, SUM(zero_libc_ns) AS libc_ns, SUM(zero_libc_error_ns) AS libc_error_ns,
+		SUM(cleared_calls) AS cleared_calls, SUM(cleared_bytes) AS cleared_bytes,
+		SUM(alloc_ns) AS alloc_ns, SUM(alloc_error_ns) AS alloc_error_ns,
+		SUM(calls) AS calls, SUM(bytes) AS bytes, SUM(drift_ns) AS drift_ns
+	FROM call_cost GROUP BY pid
+),
+proven AS MATERIALIZED (SELECT pid, SUM(bytes) AS bytes FROM process_calloc_proven GROUP BY pid),
+of_call(toll) AS (VALUES ('zero.libc'), ('alloc'))
+SELECT f.pid, f.toll, f.time_ns, f.error_ns, f.count, f.pages * 4096 AS bytes, f.pages,
+	CASE WHEN f.toll = 'zero.kernel' THEN MIN(f.time_ns,
+		CASE WHEN c.clear_4k_bytes_per_s > 0
+			THEN (f.pages - f.huge_pages) * 4096e9 / c.clear_4k_bytes_per_s ELSE 0.0 END
+		+ CASE WHEN c.clear_2m_bytes_per_s > 0
+			THEN f.huge_pages * 4096e9 / c.clear_2m_bytes_per_s ELSE 0.0 END)
+	ELSE 0.0 END AS clear_ns, f.blocked_ns, 0.0 AS drift_ns
+FROM fault_toll f JOIN calibrated c
+UNION ALL
+SELECT t.pid, k.toll,
+	CASE k.toll WHEN 'alloc' THEN t.alloc_ns ELSE t.libc_ns END,
+	CASE k.toll WHEN 'alloc' THEN t.alloc_error_ns ELSE t.libc_error_ns END,
+	CASE k.toll WHEN 'alloc' THEN t.calls ELSE t.cleared_calls END,
+	CASE k.toll WHEN 'alloc' THEN t.bytes ELSE t.cleared_bytes + COALESCE(p.bytes, 0) END,
+	CASE k.toll WHEN 'alloc' THEN 0 ELSE (t.cleared_bytes + COALESCE(p.bytes, 0)) / 4096 END,
+	CASE k.toll WHEN 'alloc' THEN 0.0 ELSE t.libc_ns END, 0.0,
+	CASE k.toll WHEN 'alloc' THEN t.drift_ns ELSE 0.0 END
+FROM cost t JOIN of_call k LEFT JOIN proven p ON p.pid = t.pid
+UNION ALL
+SELECT s.pid, k.toll, COALESCE(t.time_ns, 0.0), 0.0, COALESCE(t.samples, 0),
+	MAX(COALESCE(t.bytes, 0), COALESCE(b.bytes, 0)),
+	MAX(COALESCE(t.bytes, 0), COALESCE(b.bytes, 0)) / 4096,
+	CASE k.toll WHEN 'zero.app' THEN COALESCE(t.time_ns, 0.0) ELSE 0.0 END, 0.0, 0.0
+FROM sampled s JOIN of_store k
+LEFT JOIN stored t ON t.pid = s.pid AND t.toll = k.toll
+LEFT JOIN app_bytes b ON b.pid = s.pid AND k.toll = 'zero.app'
+UNION ALL
+SELECT pid, 'map', MAX(0.0, SUM(net_ns)), SUM(error_ns), SUM(calls), SUM(bytes), 0, 0.0, 0.0, 0.0
+FROM map_cost GROUP BY pid
+UNION ALL
+SELECT w.pid, w.toll, SUM(w.time_ns), SUM(w.error_ns), SUM(w.count), SUM(w.count) * 4096,
+	SUM(w.count), CASE WHEN w.toll = 'zero.kernel' AND c.clear_4k_bytes_per_s > 0
+		THEN MIN(SUM(w.time_ns), SUM(w.count) * 4096e9 / c.clear_4k_bytes_per_s)
+		ELSE 0.0 END,
+	0.0, 0.0
+FROM sampled_work w JOIN calibrated c GROUP BY w.pid, w.toll
+UNION ALL
+SELECT pid, toll, SUM(cpu_ns + blocked_ns), SUM(error_ns), SUM(count), SUM(bytes), SUM(pages), 0.0,
+	SUM(blocked_ns), 0.0
+FROM extra_toll GROUP BY pid, toll;
+
+-- What was spent, per process. observed_ns: on-CPU time less what the probes added, plus the time
+-- blocked in faults. Where the probes took nearly all of the CPU time, their calibrated price may
+-- come out above it; what the tolls measured directly was there in any case, so that is the least.
+-- doubtful: what the probes left is known to no better than its half, and what of it is in no toll
+-- that was measured is less than its error. It may be compute, or nothing: it is left out, and
+-- stands in the bounds.
+CREATE VIEW process_observed AS
+WITH spent AS (
+	SELECT pid, SUM(cpu_ns) AS cpu_ns, SUM(hits) AS hits, SUM(overhead_ns) AS overhead_ns,
+		SUM(error_ns) AS overhead_error_ns, SUM(blocked_ns) AS blocked_ns
+	FROM (
+		SELECT pid, cpu_ns, 0 AS hits, 0.0 AS overhead_ns, 0.0 AS error_ns,
+			0.0 AS blocked_ns
+		FROM process_slice
+		-- a system call that is slower for others' sake is no hit
+		UNION ALL SELECT pid, 0, CASE probe WHEN 'syscall' THEN 0 ELSE hits END,
+			overhead_ns,
+			error_ns, 0.0 FROM probe_overhead
+		UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM process_fault_time
+		UNION ALL SELECT pid, 0, 0, 0.0, 0.0, blocked_ns FROM extra_toll
+		UNION ALL SELECT pid, 0, 0, 0.0, 0.0, 0.0 FROM process)
+	GROUP BY pid
+),
+measured AS MATERIALIZED (
+	SELECT t.pid, SUM(t.time_ns) AS time_ns, SUM(t.drift_ns) AS drift_ns
+	FROM process_toll t JOIN toll_kind k ON k.toll = t.toll
+	WHERE k.not_captured IS NULL GROUP BY t.pid
+),
+left_over AS (
+	SELECT s.pid, s.cpu_ns, s.hits, s.overhead_ns, s.blocked_ns,
+		-- the price cannot have been more than all there was
+		MAX(s.overhead_error_ns + CASE WHEN u.sampled THEN 0.0
+			ELSE COALESCE(m.drift_ns, 0.0) END,
+			MIN(s.overhead_ns, s.overhead_ns + COALESCE(m.time_ns, 0.0) - s.blocked_ns
+				- s.cpu_ns)) AS overhead_error_ns,
+		COALESCE(m.time_ns, 0.0) AS measured_ns,
+		MAX(0.0, s.cpu_ns - s.overhead_ns) + s.blocked_ns AS left_ns
+	FROM spent s JOIN uprobe_profile u LEFT JOIN measured m ON m.pid = s.pid
+)
+SELECT pid, cpu_ns, hits, overhead_ns, overhead_error_ns, blocked_ns,
+	CASE WHEN doubtful THEN measured_ns ELSE MAX(left_ns, measured_ns) END AS observed_ns,
+		doubtful
+FROM (SELECT *, measured_ns > 0 AND 2 * overhead_error_ns > MAX(left_ns, measured_ns)
+	AND left_ns - measured_ns < overhead_error_ns AS doubtful FROM left_over);
+
+-- One row. duration_ns: from the first slice's start to the last one's end.
+CREATE VIEW observed AS
+SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns, COALESCE(SUM(hits), 0) AS hits,
+	COALESCE(SUM(overhead_ns), 0.0) AS overhead_ns,
+	COALESCE(SUM(overhead_error_ns), 0.0) AS overhead_error_ns,
+	COALESCE(SUM(blocked_ns), 0.0) AS blocked_ns,
+	COALESCE(SUM(observed_ns), 0.0) AS observed_ns,
+	COALESCE(2 * SUM(overhead_error_ns) > SUM(observed_ns), 0) AS doubtful,
+	COALESCE((SELECT MAX(end_ns) - MIN(start_ns) FROM slice), 0) AS duration_ns
+FROM process_observed;

@@ -1,0 +1,82 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- swap_findings.sql: the advice on memory that is pushed out to swap. Follows advice.sql.
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'swap-in', 'the working set does not fit',
+-- The few pages that one pass over much memory takes along may be slow to come back, too, from a
+-- disk that is busy with what goes out; pushing out is what has to stop (reclaim-stall).
+'swap_matters AND NOT (hardly_back AND swap_ns < reclaim_ns)',
+-- What comes back had to be pushed out, and something else for it: those stalls would stop, too.
+'(swap_ns + reclaim_ns * MIN(1.0, 1.0 * swap_bytes / MAX(pushed_bytes, 1.0))) / base_ns',
+'{swap_bytes} came back from swap ({swap_from}) in {swap_time}; resident at most {rss_peak}, swapped
+	at most {swap_peak}.',
+'Memory given to this program is taken from others; the size that would do is an estimate, rather
+	too high.',
+'Pages were pushed out to swap and came back when the program used them again. Reading one back
+	costs far more than any fault on a fresh page, and no setting of the allocator changes it.
+
+	Either the limit is too low (of the memory cgroup, or the machine''s memory), or the program
+	goes over more memory than it needs at a time. In a cyclic sweep each page is pushed out
+	just before its next turn: doing all passes over a part that fits before going on saves all
+	of it, where a little more memory saves nothing. In random order each bit of memory saves
+	its part.');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('swap-in', 1, 1, '1',
+'The program uses more memory than it may keep: {swap_faults} faults on swapped pages, most at
+	{swap_place}.'),
+('swap-in', 2, 0, '(SELECT 2 * given_share > 1 FROM dropper WHERE what = ''swap'')',
+'Do not give back what is used again.{swap_by}'),
+('swap-in', 2, 1, '2 * out_other > out_pages',
+'Other processes push it out: limit them, or protect this one (memory.low of its cgroup, mlock of
+	what must not wait).'),
+('swap-in', 2, 2, 'fits_bytes > limit_bytes AND limit_path IS NOT NULL',
+'With a limit of about {fits} instead of {memory_limit} ({memory_of}) the swap-ins would stop:
+	{came_back} came back at least once, and at most {swap_peak} were out at a time.'),
+('swap-in', 2, 3, 'fits_bytes > limit_bytes',
+'With about {fits} of memory instead of {memory_limit}, or as much less used by others, the swap-ins
+	would stop: {came_back} came back at least once, and at most {swap_peak} were out at a
+	time.'),
+('swap-in', 2, 4, '1', 'Give it more memory (or a higher cgroup limit).'),
+('swap-in', 3, 1, 'back_pattern = ''cyclic sweep''',
+'Or do all passes over a part that fits before going on to the next part.'),
+('swap-in', 3, 2, 'back_pattern = ''random''',
+'Or make what is in use smaller, and keep on one page what is used together.'),
+('swap-in', 3, 3, '1', 'Or make its working set smaller.'),
+('swap-in', 4, 1, 'swap_segment LIKE ''/%'' AND swap_segment NOT LIKE ''/memfd:%''',
+'What is kept on tmpfs ({swap_segment}) is memory: delete there what is not needed any more, or put
+	it on a disk.'),
+('swap-in', 4, 2, 'swap_segment IS NOT NULL',
+'It is shared memory: a smaller segment (a pool, buffers) that fits beside the rest saves all of it.
+	Locked (mlock, SHM_LOCK) or in huge pages of hugetlbfs (MFD_HUGETLB, SHM_HUGETLB) it is
+	never pushed out, but something else is instead.'),
+('swap-in', 4, 3, '1', 'This is no matter of the allocator''s settings.'),
+('swap-in', 5, 1, '(SELECT swap_half_bytes < swap_most_bytes FROM read_measure)',
+'Less helps in part: {swap_half} more would save half of the swap-ins, {swap_most} more
+	{swap_most_saved}.'),
+('swap-in', 5, 2, '(SELECT swap_most_bytes > 0 FROM read_measure)',
+'Less than {swap_most} more saves next to nothing.');
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'reclaim-stall', 'the program stalls to push its own pages out',
+'swap_matters AND reclaim_count > 0',
+'reclaim_ns / base_ns',
+'{reclaim_count} stalls, {reclaim_time}; {out_bytes} pushed out{out_by}.',
+'Memory given to this program is taken from others.',
+'Where memory is full (the machine''s, or the memory cgroup''s), whoever wants a page has to free
+	one first. That is direct reclaim: the program itself stands still for it, in the middle of
+	a fault.
+
+	When what was pushed out never comes back this is no thrash: one pass over more memory than
+	there is. Working in smaller parts, each freed or reused before the next, avoids it. When it
+	comes back the working set does not fit (see swap-in).');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('reclaim-stall', 1, 1, '1',
+'Each page that is used for the first time, or again, has to push another one out first:
+	{reclaim_of} is full.'),
+('reclaim-stall', 2, 1, 'hardly_back',
+'What was pushed out hardly ever came back, so this is no thrash: a pass over more memory than there
+	is. Work in smaller parts and free or reuse each, or raise the limit.'),
+('reclaim-stall', 2, 2, '1',
+'Much of what was pushed out came back: the working set does not fit. Raise the limit, or make the
+	working set smaller.');
