@@ -111,7 +111,8 @@ FROM (
 	FROM (SELECT COALESCE(SUM(CASE place WHEN 'kernel' THEN samples END), 0) AS k,
 		COALESCE(SUM(samples), 0) AS n FROM sample) JOIN observed
 ) s JOIN (
-	SELECT c.*, c.missed * p.mean_ns AS missed_ns, p.mean_ns AS fault_ns, w.time_ns AS explained_ns,
+	SELECT c.*, c.missed * p.mean_ns AS missed_ns, p.mean_ns AS fault_ns,
+		w.time_ns AS explained_ns,
 		COALESCE(p.major_cpu_ns, 0.0) AS major_cpu_ns,
 		COALESCE(p.major_blocked_ns, 100000.0) AS major_blocked_ns,
 		COALESCE(p.swap_page_ns, 12500.0) AS swap_page_ns,

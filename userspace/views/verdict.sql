@@ -197,7 +197,8 @@ template AS (
 		WHEN 'copy.app' THEN 'most of it, {copy} of the time, copies memory, about '
 			|| '{copy_bytes}, most at {copy_place}'
 			|| CASE WHEN 10 * m.memory_share >= 1
-				THEN '; memory else takes {memory} in all{memory_most}.' ELSE '.' END
+				THEN '; memory else takes {memory} in all{memory_most}.'
+				ELSE '.' END
 		ELSE m.first_toll || '.' END
 		-- Why: the way it goes over its memory, against what it may keep.
 		|| CASE WHEN m.dominant <> 'swap' THEN ''
