@@ -17,6 +17,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "host/cgroup.h"
+#include "host/output_file.h"
 #include "host/privileges.h"
 #include "host/proc.h"
 #include "recording/recording.h"
@@ -32,8 +33,6 @@ enum {
 	OPTION_FORCE,
 	OPTION_BUFFER,
 	OPTION_FULL,
-	OPTION_JSON,
-	OPTION_SITES,
 	OPTION_MAX_SIZE,
 };
 
@@ -93,10 +92,16 @@ static const struct argp_option stat_argp_options[] = {
 	{ NULL, 0, NULL, 0, "Output:", 3 },
 	{ "full", OPTION_FULL, NULL, 0,
 	  "everything: evidence of the advice, all tolls, whole stacks, checks and notes", 3 },
-	{ "json", OPTION_JSON, NULL, 0, "one JSON object instead of text", 3 },
+	{ "json", 'j', "FILE", OPTION_ARG_OPTIONAL,
+	  "one JSON object instead of text; in FILE (--json=FILE), where stdout is the command's",
+	  3 },
+	{ "output", 'o', "FILE", 0, "print into FILE instead of stdout", 3 },
+	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
 	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
 	  "end before what is recorded, in memory, becomes larger: 100M; default: no limit", 3 },
-	{ "sites", OPTION_SITES, "N", 0, "how many sites to print; default: 10", 3 },
+	{ "sites", 's', "N", 0,
+	  "how many sites to print; 0: all (default: what the screen has room for, --full: 10)",
+	  3 },
 	{ 0 },
 };
 
@@ -254,10 +259,12 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case OPTION_FULL:
 		options->full = true;
 		break;
-	case OPTION_JSON:
+	case 'j':
 		options->json = true;
+		if (value)
+			options->output = value;
 		break;
-	case OPTION_SITES:
+	case 's':
 		if (!parse_count(value, &options->sites))
 			refuse("--sites '%s' is not a number of sites", value);
 		options->sites_given = true;
@@ -412,8 +419,10 @@ static void say_written(const struct record_options *options, struct session *se
 }
 
 /* The last lines when the recording is done, and the exit status. */
-static int conclude(const struct record_options *options, struct session *session)
+static int conclude(const struct record_options *options, struct session *session,
+		    struct output_file *file)
 {
+	FILE *out = file ? output_file_stream(file) : stdout;
 	struct report_options report = { .sites = options->sites,
 					 .sites_given = options->sites_given,
 					 .color = wants_color(),
@@ -422,20 +431,27 @@ static int conclude(const struct record_options *options, struct session *sessio
 	g_autofree char *losses = NULL;
 	int wait_status = 0, err = 0;
 
-	privileges_keep(PRIVILEGES_NONE);
-	terminal_size(&report.columns, &report.lines);
+	privileges_keep(file ? PRIVILEGES_WRITE : PRIVILEGES_NONE);
+	if (file)
+		report.color = false;
+	else
+		terminal_size(&report.columns, &report.lines);
 	if (!options->is_stat)
 		say_written(options, session);
 	else if (options->json)
-		err = report_json(database, &report, stdout);
+		err = report_json(database, &report, out);
 	else if (options->full)
-		err = report_text(database, &report, stdout);
+		err = report_text(database, &report, out);
 	else
-		err = report_short(database, &report, stdout);
-	if (err || fflush(stdout)) {
+		err = report_short(database, &report, out);
+	if (err || fflush(out)) {
 		message("cannot print the report: %s", strerror(err ? -err : errno));
+		output_file_remove(file);
 		return STATUS_FAILED;
 	}
+	if (output_file_finish(file))
+		return STATUS_FAILED;
+	privileges_keep(PRIVILEGES_NONE);
 	if (options->is_stat && session_command_status(session, &wait_status) && wait_status)
 		return shell_exit_status(wait_status);
 	if (!report_losses_exceed(database, &losses))
@@ -448,6 +464,7 @@ static int record(struct record_options *options)
 {
 	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
 	g_autofree char *output = NULL, *cgroup = NULL;
+	struct output_file *file = NULL;
 	struct session *session;
 	int status;
 
@@ -470,6 +487,10 @@ static int record(struct record_options *options)
 	if (!options->is_stat) {
 		output = options->output ? g_strdup(options->output) : default_output();
 		options->session.output = output;
+	} else if (options->output) {
+		file = output_file_open(options->output, options->session.force);
+		if (!file)
+			return STATUS_FAILED;
 	}
 	options->session.pids = (pid_t *)pids->data;
 	options->session.pid_count = pids->len;
@@ -477,8 +498,10 @@ static int record(struct record_options *options)
 	session = session_new(&options->session);
 	status = session_record(session);
 	session_close(session);
-	if (!status)
-		status = conclude(options, session);
+	if (status)
+		output_file_remove(file);
+	else
+		status = conclude(options, session, file);
 	session_free(session);
 	return status;
 }

@@ -22,6 +22,7 @@
 
 #include "base/message.h"
 #include "bpf/wire/losses.h"
+#include "host/output_file.h"
 #include "recording/recording_schema.h"
 #include "recording/recording_store.h"
 #include "recording/recording_vfs.h"
@@ -208,88 +209,16 @@ static int commit(struct recording *recording)
 	return 0;
 }
 
-/* The user behind sudo owns what is made for them. A failure leaves the file with root. */
-static void give_to_invoker(int fd)
+/* SQLite would take a journal that lies there for this database's and play it back. */
+static int check_journal(const char *path)
 {
-	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-	guint64 user, group;
-
-	if (geteuid() != 0 || !uid || !gid ||
-	    !g_ascii_string_to_unsigned(uid, 10, 0, UINT_MAX - 1, &user, NULL) ||
-	    !g_ascii_string_to_unsigned(gid, 10, 0, UINT_MAX - 1, &group, NULL))
-		return;
-	if (fchown(fd, (uid_t)user, (gid_t)group))
-		message("the recording stays owned by root: %s", g_strerror(errno));
-}
-
-/* 0, or -errno after the line that says why the path cannot be had. */
-static int check_path(const char *path, bool force)
-{
+	g_autofree char *journal = g_strconcat(path, "-journal", NULL);
 	struct stat status;
 
-	if (lstat(path, &status)) {
-		if (errno == ENOENT)
-			return 0; /* the directory is judged when the file is made */
-		message("%s: %s", path, g_strerror(errno));
-		return -errno;
-	}
-	if (S_ISLNK(status.st_mode)) {
-		message("%s is a symbolic link, which is not followed; use -o for another name",
-			path);
-		return -ELOOP;
-	}
-	if (S_ISDIR(status.st_mode)) {
-		message("%s is a directory; use -o for a file's name", path);
-		return -EISDIR;
-	}
-	if (!S_ISREG(status.st_mode)) {
-		message("%s is not a regular file; use -o for another name", path);
-		return -EINVAL;
-	}
-	if (!force) {
-		message("%s exists; use --force to replace it or -o for another name", path);
-		return -EEXIST;
-	}
-	return 0;
-}
-
-static int create_file(const char *path, const char *shown)
-{
-	char *directory = g_path_get_dirname(shown);
-	char *journal = g_strconcat(path, "-journal", NULL);
-	struct stat status;
-	int err = -EIO, fd;
-
-	/* SQLite would take a journal that lies there for this database's and play it back. */
-	if (!lstat(journal, &status)) {
-		message("%s is in the way (a journal of an earlier file); remove it", journal);
-		err = -EEXIST;
-		goto out;
-	}
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		err = -errno;
-		if (err == -ENOENT)
-			message(g_file_test(directory, G_FILE_TEST_IS_DIR) ?
-					"%s: no file can be made in %s" :
-					"%s: directory %s does not exist",
-				shown, directory);
-		else if (err == -ENOTDIR)
-			message("%s: %s is not a directory", shown, directory);
-		else if (err == -EACCES || err == -EROFS || err == -EPERM)
-			message("%s: cannot write in directory %s: %s", shown, directory,
-				g_strerror(-err));
-		else
-			message("%s: %s", shown, g_strerror(-err));
-		goto out;
-	}
-	give_to_invoker(fd);
-	close(fd);
-	err = 0;
-out:
-	g_free(journal);
-	g_free(directory);
-	return err;
+	if (lstat(journal, &status))
+		return 0;
+	message("%s is in the way (a journal of an earlier file); remove it", journal);
+	return -EEXIST;
 }
 
 static int write_schema(struct recording *recording)
@@ -360,7 +289,7 @@ struct recording *recording_create(const char *path, bool force)
 	recording->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	recording->frames = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	if (path) {
-		err = check_path(path, force);
+		err = output_file_check(path, force);
 		if (err)
 			goto out;
 		/* Replacing waits for the end: until then the new data lies beside the old. */
@@ -368,7 +297,9 @@ struct recording *recording_create(const char *path, bool force)
 			recording->written = g_strdup_printf("%s.tmp-%d", path, (int)getpid());
 		else
 			recording->written = g_strdup(path);
-		err = create_file(recording->written, path);
+		err = check_journal(recording->written);
+		if (!err)
+			err = output_file_create(recording->written, path);
 		if (err) {
 			g_clear_pointer(&recording->written, g_free); /* not ours to remove */
 			goto out;

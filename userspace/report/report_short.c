@@ -352,8 +352,9 @@ static void print_confidence(struct page *page)
 		page_query(page,
 			   "SELECT o.estimated_pct, o.limit_pct, (SELECT COUNT(*) FROM temp.losses"
 			   " WHERE count > 0 AND NOT exceeds), (SELECT COUNT(*) FROM temp.losses"
-			   " WHERE exceeds) FROM temp.overhead o");
-	char limit[48];
+			   " WHERE exceeds), o.estimated_pct > o.limit_pct"
+			   " AND t.duration_ns < 10e9 FROM temp.overhead o, temp.target t");
+	char limit[96];
 
 	while (page_next(page, row)) {
 		g_autofree char *checks = checks_said(page), *line = NULL;
@@ -361,8 +362,9 @@ static void print_confidence(struct page *page)
 
 		g_strlcpy(limit, "no limit", sizeof(limit));
 		if (sqlite3_column_type(row, 1) != SQLITE_NULL)
-			snprintf(limit, sizeof(limit), "limit %g %%",
-				 sqlite3_column_double(row, 1));
+			snprintf(limit, sizeof(limit), "limit %g %%%s",
+				 sqlite3_column_double(row, 1),
+				 sqlite3_column_int(row, 4) ? ", kept after the first second" : "");
 		line = g_strdup_printf("%s, %s, overhead %.1f %% (%s)", checks,
 				       large ? "LOSSES as above" :
 				       small ? "little lost" :

@@ -35,6 +35,7 @@ from harness import (
     wait_slices,
     workload,
 )
+from shape import check_report
 
 pytestmark = pytest.mark.root
 
@@ -193,6 +194,18 @@ def test_stat_passes_the_status_on(status: int, tmp_path: Path) -> None:
     result = memtoll("stat", "--probes", "alloc", "--", "sh", "-c", f"exit {status}", cwd=tmp_path)
     assert result.status == status, result
     assert list(tmp_path.iterdir()) == [], "stat left a file"
+
+
+def test_stat_leaves_stdout_to_the_command(tmp_path: Path) -> None:
+    out = tmp_path / "stat.json"
+    words = ("stat", "--probes", "faults", f"--json={out}", "--", "sh", "-c", "echo mine; exit 7")
+    result = memtoll(*words)
+    assert (result.status, result.stdout) == (7, "mine\n"), result
+    check_report(json.loads(out.read_text()))
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert_refused(memtoll(*words), 1, out, "--force")
+    assert_refused(memtoll("stat", "-o", tmp_path / "no" / "a.txt", "--", "true"), 1, "does not exist")
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_stat_without_colors() -> None:

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * output_file.h: files that the user names: never through a link, over another file only when asked,
+ * for the user behind sudo, and whole or not at all.
+ */
+#ifndef MEMTOLL_OUTPUT_FILE_H
+#define MEMTOLL_OUTPUT_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* 0, or -errno after the line that says why the path cannot be had. */
+int output_file_check(const char *path, bool force);
+
+/* An empty file, mode 0600; messages call it shown. 0, or -errno after a message. */
+int output_file_create(const char *path, const char *shown);
+
+struct output_file;
+
+/* Lies beside path under another name until it is finished. NULL after a message. */
+struct output_file *output_file_open(const char *path, bool force);
+FILE *output_file_stream(struct output_file *file);
+
+/* Under its name now, or gone: 0, or -errno after a message. Frees it; NULL does nothing. */
+int output_file_finish(struct output_file *file);
+void output_file_remove(struct output_file *file);
+
+#endif /* MEMTOLL_OUTPUT_FILE_H */
