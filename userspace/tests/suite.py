@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import functools
 import os
+import resource
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -31,6 +33,12 @@ UNDECIDED: Final = "undecided: "
 # In which measurements may begin, counted from the session's start. Unset: whenever it is their turn.
 MEASURE_SECONDS: Final = "MEMTOLL_MEASURE_SECONDS"
 BEGUN: Final = time.monotonic()
+SPENT: Final = pytest.StashKey[float]()
+PROCESSOR_S: Final = "processor_s"  # a property of each test in the results, for run
+
+# Each worker reads all tests: what they were compiled to, asserts rewritten, is kept, but not in the tree.
+sys.pycache_prefix = str(harness.MEMTOLL.parent / "pycache")
+sys.dont_write_bytecode = False
 
 
 def undecided(reason: str) -> NoReturn:
@@ -60,6 +68,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     limit = os.environ.get(MEASURE_SECONDS)
     if limit and item.get_closest_marker("measure") and time.monotonic() - BEGUN > float(limit):
         undecided(f"no time was left for it: {MEASURE_SECONDS}={limit}")
+
+
+def processor_seconds() -> float:
+    """Of this process and of all that it started and that have ended."""
+    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in spent)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    item.stash[SPENT] = processor_seconds()
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """What a machine that others use, too, cannot spoil: which tests are dear. Fixtures count where they are made."""
+    yield
+    item.user_properties.append((PROCESSOR_S, f"{processor_seconds() - item.stash[SPENT]:.2f}"))
 
 
 def is_undecided(report: pytest.TestReport | pytest.CollectReport) -> bool:
