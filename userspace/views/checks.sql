@@ -118,7 +118,8 @@ FROM (
 		COALESCE(p.swap_page_ns, 12500.0) AS swap_page_ns,
 		EXISTS (SELECT 1 FROM swap WHERE pid > 0 AND what NOT LIKE 'reclaim%')
 			OR EXISTS (SELECT 1 FROM process_slice WHERE swap_bytes > 0)
-			OR EXISTS (SELECT 1 FROM fault WHERE class LIKE 'swap!_%' ESCAPE '!') AS of_swap
+			OR EXISTS (SELECT 1 FROM fault WHERE class LIKE 'swap!_%' ESCAPE '!')
+			AS of_swap
 	FROM (
 		SELECT COALESCE(SUM(CASE name WHEN 'minor_faults' THEN MAX(0, -difference) END), 0)
 				AS missed,
