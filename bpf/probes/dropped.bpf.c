@@ -120,7 +120,7 @@ int dropped(__u32 what, __u64 pages)
 		sum = row_make(&drops, &drops_spare, &key, &zero);
 	}
 	if (!sum) {
-		lose(LOST_SWAPS_FULL, pages);
+		lose(LOST_DROPS_FULL, pages);
 		return 0;
 	}
 	__sync_fetch_and_add(&sum->pages, pages);

@@ -50,7 +50,7 @@ int file_is_filled(__u64 inode, __u32 dev)
 int fills_emit(struct thread *thread)
 {
 	if (thread && thread->fill.pages) {
-		emit(&thread->fill, sizeof(thread->fill), LOST_RING_READ, thread->fill.requests,
+		emit(&thread->fill, sizeof(thread->fill), LOST_RING_FILL, thread->fill.pages,
 		     false);
 		thread->fill.pages = 0;
 	}

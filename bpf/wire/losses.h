@@ -160,7 +160,13 @@
 	     "none: the BPF programs and memtoll are not of one build")				\
 	LOSS(LOST_PAGE_CACHE, "page_cache",							\
 	     "faults in files and shared memory whose page was not found in the page cache's tree", \
-	     "none: the tree changed at that moment")
+	     "none: the tree changed at that moment")						\
+	LOSS(LOST_DROPS_FULL, "drops_full",							\
+	     "pages thrown out whose cause was not counted: too many causes",			\
+	     "trace fewer processes")								\
+	LOSS(LOST_RING_FILL, "ring_fill",							\
+	     "pages that came into the page cache and were not followed: the ring buffer was full", \
+	     "raise --buffer")
 /* clang-format on */
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,

@@ -297,6 +297,15 @@ static void report_other_tracers(struct session *session)
 	recording_meta_int(session->recording, "other_tracer_of", shared);
 }
 
+/* What the machine swapped and threw out since the probes were attached is none of it. */
+static void forget_others(struct memtoll_bpf *bpf)
+{
+	sums_forget(bpf->maps.swaps);
+	sums_forget(bpf->maps.swaps_spare);
+	sums_forget(bpf->maps.drops);
+	sums_forget(bpf->maps.drops_spare);
+}
+
 /* Probes; calibration with them; counting begins. */
 static int step_attach(struct session *session)
 {
@@ -325,8 +334,7 @@ static int step_attach(struct session *session)
 	session->start_ns = now_ns();
 	session->slice_start_ns = session->start_ns;
 	session->system = system_counters_read();
-	/* What the machine swapped since the probes were attached is none of it. */
-	sums_forget(session->bpf->maps.swaps);
+	forget_others(session->bpf);
 	run_start_record(session->recording, config, session->mechanism, session->start_ns);
 	session_record_state(session);
 	if (run_prices_record(session->recording, &session->prices))

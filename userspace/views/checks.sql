@@ -168,6 +168,8 @@ measured AS MATERIALIZED (
 			THEN 'read'
 		     WHEN t.name IN ('ring_faults', 'walk_failed') THEN 'fault'
 		     WHEN t.name = 'swaps_full' THEN 'swap'
+		     WHEN t.name = 'drops_full' THEN 'drop'
+		     WHEN t.name = 'ring_fill' THEN 'fill'
 		     WHEN t.name = 'ring_block' THEN 'block'
 		     WHEN t.name = 'ring_mapping' THEN 'mapping'
 		     WHEN t.name = 'ring_sample' THEN 'sample'
@@ -187,6 +189,9 @@ kept(measure, count) AS MATERIALIZED (
 	UNION ALL SELECT 'sample', (SELECT COALESCE(SUM(samples), 0) FROM sample)
 	UNION ALL SELECT 'process', (SELECT COUNT(*) FROM process)
 	UNION ALL SELECT 'swap', (SELECT COALESCE(SUM(pages), 0) FROM swap)
+	UNION ALL SELECT 'drop', (SELECT COALESCE(SUM(pages), 0) FROM page_drop)
+	UNION ALL SELECT 'fill', (SELECT COALESCE(SUM(first_pages + in_pages + vain_pages
+		+ untracked_pages), 0) FROM page_fill)
 ),
 everything AS (
 	SELECT measure, count FROM kept
@@ -200,7 +205,8 @@ SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
 	CASE WHEN m.count > 0 THEN 1.0 * m.count / (m.count + COALESCE(e.count, 0)) ELSE 0.0 END
 		AS share,
 	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async', 'swaps_full',
-		'thread_state') OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
+		'drops_full', 'thread_state')
+		OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
 		AND 1.0 * m.count / (m.count + COALESCE(e.count, 0)) > 0.01 AS exceeds
 FROM measured m LEFT JOIN everything e ON e.measure = m.measure;
 
