@@ -149,13 +149,23 @@ static __always_inline bool run_continues(const struct thread *thread, __u64 add
 	       address - run->address == run->pages * MEMTOLL_PAGE_SIZE;
 }
 
+static __always_inline void run_add_time(struct memtoll_run *run, __u64 cpu_ns, __u64 blocked_ns)
+{
+	__u64 us = cpu_ns / 1000;
+
+	run->timed_faults++;
+	run->timed_cpu_ns += cpu_ns;
+	run->timed_cpu_us2 += us * us;
+	run->blocked_ns += blocked_ns;
+}
+
 /* Add the open fault to the thread's run, or emit that and begin another with it. */
 static __always_inline void run_add(struct task_struct *task, struct thread *thread, bool major,
 				    bool timed, __u64 cpu_ns, __u64 blocked_ns)
 {
 	struct open_fault *fault = &thread->fault;
 	struct memtoll_run *run = &thread->run;
-	__u64 pages = 1, us;
+	__u64 pages = 1;
 
 	fault->active = 0;
 	order_end(thread);
@@ -198,13 +208,18 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 	thread->sweep.faults++;
 	run->faults++;
 	run->last_ns = fault->start.ns;
-	if (timed) {
-		us = cpu_ns / 1000;
-		run->timed_faults++;
-		run->timed_cpu_ns += cpu_ns;
-		run->timed_cpu_us2 += us * us;
-		run->blocked_ns += blocked_ns;
-	}
+	if (timed)
+		run_add_time(run, cpu_ns, blocked_ns);
+}
+
+/* It took until the handler's answer, and what others took from there to their end. */
+static __always_inline void run_add_answered(struct thread *thread)
+{
+	const struct open_fault *fault = &thread->fault;
+	__u64 wait_ns = fault->answered_ns - fault->start.ns;
+
+	run_add_time(&thread->run, fault->answered_cpu_ns,
+		     wait_ns - fault->answered_cpu_ns + thread->answer_tail_ns);
 }
 
 /*
@@ -219,6 +234,8 @@ __hidden int fault_settle(struct task_struct *task, struct thread *thread)
 	if (!thread->fault.active)
 		return 0;
 	run_add(task, thread, false, false, 0, 0);
+	if (thread->fault.answered_ns && !thread->fault.interrupted)
+		run_add_answered(thread);
 	if (!followed)
 		return 0;
 	thread->run.pages += followed;
@@ -372,6 +389,8 @@ static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ct
 		fault->fault_class == FAULT_SWAP ? fault->walked.entry >> SWAP_TYPE_SHIFT : 0;
 	fault->pfn = 0;
 	look_around(fault, end, thread->area.start);
+	if (fault->fault_class == FAULT_USER && !handler_suspected)
+		handler_suspected = 1;
 	fault->area = thread->area.area;
 	fault->inode = thread->area.inode;
 	fault->dev = thread->area.dev;
@@ -492,6 +511,7 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	fault->in_device = 0;
 	fault->in_zswap = 0;
 	fault->in_zero = 0;
+	fault->answered_ns = 0;
 	fault->interrupted = 0;
 	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
 	fault->ip = regs->ip;
@@ -533,6 +553,17 @@ static __always_inline void major_inside(struct thread *thread)
 		thread->read.faults--;
 }
 
+#define ANSWER_TAIL_SHIFT 3
+
+static __always_inline void answer_tail(struct thread *thread, __u64 now)
+{
+	__u64 tail_ns = now - thread->fault.answered_ns, mean_ns = thread->answer_tail_ns;
+
+	thread->answer_tail_ns = mean_ns ? mean_ns - (mean_ns >> ANSWER_TAIL_SHIFT) +
+						   (tail_ns >> ANSWER_TAIL_SHIFT) :
+					   tail_ns;
+}
+
 static __always_inline int fault_end(bool major)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -562,6 +593,8 @@ static __always_inline int fault_end(bool major)
 	blocked_ns = task->nvcsw != thread->fault.start.voluntary ? wall_ns - cpu_ns : 0;
 	cpu_ns = sub_sat(cpu_ns, thread->fault.reclaim_cpu_ns);
 	blocked_ns = sub_sat(blocked_ns, thread->fault.reclaim_blocked_ns);
+	if (thread->fault.answered_ns)
+		answer_tail(thread, now);
 	if (thread->in_fn) {
 		thread->call.faults_timed++;
 		thread->call.fault_cpu_ns += cpu_ns;

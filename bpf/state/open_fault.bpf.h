@@ -41,6 +41,9 @@ struct open_fault {
 	 */
 	volatile __u64 timed_ns;
 	volatile __u64 began_ns;
+	/* Written by the handler that answers it, while the thread sleeps (handler.bpf.c). */
+	__u64 answered_ns;     /* 0: not yet */
+	__u64 answered_cpu_ns; /* its thread's CPU time since the start */
 	__u32 dev;
 	__u32 swap_type;
 	__u32 in_device; /* pages brought in during it, from a swap device */

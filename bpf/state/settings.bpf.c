@@ -33,6 +33,7 @@ volatile __s64 outliers_left = 256;
 volatile __s64 preempted_left = 32;
 volatile __u64 outlier_floor_ns = 50000;
 volatile __u32 lock_suspected = 0;
+volatile __u32 handler_suspected = 0;
 
 volatile __u32 idle_fns = 0;
 volatile __u64 open_until_ns = ~0ULL;

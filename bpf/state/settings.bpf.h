@@ -31,5 +31,7 @@ extern volatile __u64 outlier_floor_ns;
  * (lock.bpf.c).
  */
 extern volatile __u32 lock_suspected;
+/* A fault has waited for a userfaultfd's handler: who wakes it is to be watched (handler.bpf.c). */
+extern volatile __u32 handler_suspected;
 
 #endif /* MEMTOLL_SETTINGS_BPF_H */

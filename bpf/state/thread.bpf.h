@@ -40,6 +40,7 @@ struct thread {
 	struct populated populated;	/* scratch */
 	struct memtoll_mapping mapping; /* on its way: too large for the BPF stack */
 	struct open_fault fault;
+	__u64 answer_tail_ns; /* from a handler's answer to the fault's end, a running mean */
 	struct stamp reclaim;
 	__u32 reclaiming; /* SWAP_RECLAIM_*, or 0 */
 	__u64 frees;	  /* since its last large request */

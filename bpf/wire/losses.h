@@ -166,7 +166,10 @@
 	     "trace fewer processes")								\
 	LOSS(LOST_RING_FILL, "ring_fill",							\
 	     "pages that came into the page cache and were not followed: the ring buffer was full", \
-	     "raise --buffer")
+	     "raise --buffer")									\
+	LOSS(LOST_ANSWERS_FULL, "answers_full",							\
+	     "waits for a userfaultfd's handler whose handler was not counted: too many",	\
+	     "trace fewer processes")
 /* clang-format on */
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,

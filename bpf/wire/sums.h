@@ -228,4 +228,51 @@ struct memtoll_dropper {
 	char group[64]; /* last part of its memory cgroup's path */
 };
 
+/*
+ * Requests of a userfaultfd's handler, by the number of their ioctl, in whose context it wakes the
+ * thread that waits (include/uapi/linux/userfaultfd.h): wake, copy, zeropage, move, writeprotect,
+ * continue, poison.
+ */
+#define ANSWER_REQUESTS 9
+
+/* Faults that a handler has answered. */
+struct memtoll_answer_key {
+	__u32 tgid;	/* whose faults they are */
+	__u32 tid;	/* the handler's thread */
+	__u64 stack_id; /* where it answers; 0: its process is not traced */
+};
+
+_Static_assert(sizeof(struct memtoll_answer_key) == 16, "no padding in a map key");
+
+/* From the fault's begin until the handler's request wakes its thread. */
+struct memtoll_answer_sum {
+	__u64 waits;
+	__u64 wait_ns;
+	__u64 requests[ANSWER_REQUESTS];
+};
+
+struct memtoll_answer {
+	struct memtoll_answer_sum sum;
+	__u32 latency[LATENCY_BUCKETS + 1]; /* as of calls; the last one is unused */
+};
+
+_Static_assert(sizeof(struct memtoll_answer) % 8 == 0, "no padding in a map value");
+
+/* Who a handler's thread is. */
+struct memtoll_handler {
+	__u32 tgid;
+	char comm[16];
+	char process[16]; /* its process's first thread */
+};
+
+/* The longest wait of a process. */
+struct memtoll_longest_wait {
+	__u64 wait_ns;
+	__u64 start_ns;
+	__u64 address;
+	__u64 stack_id; /* touched at */
+	__u32 tid;
+	__u32 handler_tid;
+};
+
 #endif /* MEMTOLL_WIRE_SUMS_H */

@@ -137,6 +137,18 @@ const char *drop_how_name(unsigned int how)
 	return NAME(names, how);
 }
 
+/* By the number in the request: include/uapi/linux/userfaultfd.h. */
+const char *handler_request_name(unsigned int request)
+{
+	static const char *const names[ANSWER_REQUESTS + 1] = {
+		"UFFDIO_REGISTER", "UFFDIO_UNREGISTER", "UFFDIO_WAKE",	     "UFFDIO_COPY",
+		"UFFDIO_ZEROPAGE", "UFFDIO_MOVE",	"UFFDIO_WRITEPROTECT", "UFFDIO_CONTINUE",
+		"UFFDIO_POISON",   "",
+	};
+
+	return NAME(names, request);
+}
+
 const char *read_fn_name(unsigned int read_fn)
 {
 	static const char *const names[READ_FN_COUNT] = {

@@ -18,6 +18,8 @@ const char *area_name(unsigned int area);
 /* Column what of table swap. */
 const char *swap_what_name(unsigned int what);
 const char *drop_how_name(unsigned int how);
+/* "UFFDIO_COPY" ..; "" for what is no request that wakes. */
+const char *handler_request_name(unsigned int request);
 /* Column call of table file_read; "" for READ_FN_NONE. */
 const char *read_fn_name(unsigned int read_fn);
 

@@ -27,6 +27,7 @@ struct probes {
 	struct memtoll_bpf *bpf;
 	bool swap_followed;
 	bool swap_in_counted;
+	bool handlers_followed;
 };
 
 static int perf_open(struct perf_event_attr *attr, int cpu)
@@ -153,6 +154,16 @@ bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf)
 	if (bpf_program__autoload(bpf->progs.memcg_counted))
 		probes->swap_in_counted = !attach_program(probes, bpf->progs.memcg_counted);
 	return probes->swap_in_counted;
+}
+
+void probes_follow_handlers(struct probes *probes)
+{
+	struct bpf_program *program = probes->bpf->progs.fault_answered;
+
+	if (!bpf_program__autoload(program) || probes->handlers_followed)
+		return;
+	probes->handlers_followed = true;
+	attach_program(probes, program);
 }
 
 static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)

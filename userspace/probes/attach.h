@@ -115,6 +115,9 @@ int probes_window(struct probes *probes, bool open);
  */
 bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf);
 
+/* Once faults wait for a userfaultfd's handler, follow who wakes them. Tried once. */
+void probes_follow_handlers(struct probes *probes);
+
 /* Their tracepoints of system calls, which come and go. */
 struct syscalls *probes_syscalls(const struct probes *probes);
 void probes_detach(struct probes *probes);

@@ -125,6 +125,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.fault_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_answered, config->faults);
 	bpf_program__set_autoload(bpf->progs.rss_changed, config->faults && has_exact_rss_stat());
 	bpf_program__set_autoload(bpf->progs.folio_written, config->faults && has_exact_rss_stat());
 	bpf_program__set_autoload(bpf->progs.memcg_counted, config->faults && has_memcg_events());

@@ -174,6 +174,24 @@ struct page_drop_fact {
 
 int recording_page_drop(struct recording *recording, const struct page_drop_fact *fact);
 
+struct handler_fact {
+	pid_t pid; /* whose faults it answers */
+	pid_t handler_pid;
+	pid_t handler_tid;
+	const char *comm; /* of the thread, and of its process */
+	const char *process;
+	const char *request;
+	uint64_t stack_id;
+	uint64_t waits;
+	uint64_t wait_ns;
+};
+
+int recording_handler(struct recording *recording, const struct handler_fact *fact);
+int recording_wait(struct recording *recording, pid_t pid, uint64_t low_ns, uint64_t high_ns,
+		   uint64_t waits);
+int recording_longest_wait(struct recording *recording, pid_t pid,
+			   const struct memtoll_longest_wait *longest);
+
 int recording_slice_begin(struct recording *recording, uint64_t start_ns);
 
 struct process_slice_fact {

@@ -139,6 +139,12 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_WATCH_EVENT] = "INSERT INTO watch_event VALUES (?, ?, ?, ?, ?)",
 	[STMT_PAGE_DROP] = "INSERT INTO page_drop VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO"
 			   " UPDATE SET pages = pages + excluded.pages",
+	[STMT_HANDLER] = "INSERT INTO handler VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO"
+			 " UPDATE SET waits = waits + excluded.waits,"
+			 " wait_ns = wait_ns + excluded.wait_ns",
+	[STMT_WAIT] = "INSERT INTO fault_wait VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+		      " waits = waits + excluded.waits",
+	[STMT_LONGEST_WAIT] = "INSERT OR REPLACE INTO longest_wait VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[STMT_PAGE_FILL] =
 		"INSERT OR REPLACE INTO page_fill VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
 		" ?, ?, ?, ?)",
@@ -414,6 +420,29 @@ int recording_page_drop(struct recording *recording, const struct page_drop_fact
 	return STORE(recording, STMT_PAGE_DROP, signed_int(recording->slice), signed_int(fact->pid),
 		     text(fact->what), text(fact->how), bits(fact->stack_id), text(fact->comm),
 		     text(fact->memory_cgroup), count(fact->pages));
+}
+
+int recording_handler(struct recording *recording, const struct handler_fact *fact)
+{
+	return STORE(recording, STMT_HANDLER, signed_int(recording->slice), signed_int(fact->pid),
+		     signed_int(fact->handler_pid), signed_int(fact->handler_tid), text(fact->comm),
+		     text(fact->process), text(fact->request), bits(fact->stack_id),
+		     count(fact->waits), count(fact->wait_ns));
+}
+
+int recording_wait(struct recording *recording, pid_t pid, uint64_t low_ns, uint64_t high_ns,
+		   uint64_t waits)
+{
+	return STORE(recording, STMT_WAIT, signed_int(pid), count(low_ns),
+		     high_ns == UINT64_MAX ? known(-1) : count(high_ns), count(waits));
+}
+
+int recording_longest_wait(struct recording *recording, pid_t pid,
+			   const struct memtoll_longest_wait *longest)
+{
+	return STORE(recording, STMT_LONGEST_WAIT, signed_int(pid), count(longest->wait_ns),
+		     count(longest->start_ns), signed_int(longest->tid), bits(longest->address),
+		     bits(longest->stack_id), signed_int(longest->handler_tid));
 }
 
 int recording_own_cache(struct recording *recording, pid_t pid, const char *program,

@@ -244,6 +244,8 @@ int session_run(struct session *session)
 			session->locks_asked = true;
 			syscalls_follow_locks(probes_syscalls(session->probes));
 		}
+		if (session->bpf->bss->handler_suspected)
+			probes_follow_handlers(session->probes);
 		err = move_slice(session, now);
 	}
 	/* As asked for; step_finish() ends the recording. */

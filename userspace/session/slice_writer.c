@@ -30,6 +30,7 @@
 #include "session/cpu_samples.h"
 #include "session/drops.h"
 #include "session/fills.h"
+#include "session/handlers.h"
 #include "session/huge_looks.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
@@ -62,6 +63,7 @@ enum summed {
 	SUMMED_WALKS,
 	SUMMED_PASSES,
 	SUMMED_DROPS,
+	SUMMED_ANSWERS,
 	SUMMED_SPARE,
 	SUMMED = 2 * SUMMED_SPARE,
 };
@@ -459,6 +461,16 @@ static void on_drop_sum(void *context, const void *key, const uint64_t *delta)
 					     writer->config.targets, key, *delta));
 }
 
+static void on_answer_sum(void *context, const void *key, const uint64_t *delta)
+{
+	struct slice_writer *writer = context;
+
+	want_stack(writer, handlers_stack(key));
+	keep_first_error(writer, handlers_write(writer->config.recording, writer->config.bpf,
+						writer->config.targets, key,
+						(const struct memtoll_answer *)delta));
+}
+
 /* Measured, not calibrated: the mean price of a walk so far. */
 static void write_walk_price(struct slice_writer *writer)
 {
@@ -604,19 +616,20 @@ static void read_sums(struct slice_writer *writer)
 	const typeof(writer->config.bpf->maps) *maps = &writer->config.bpf->maps;
 	const struct {
 		struct bpf_map *map, *spare;
-		size_t bytes;
+		size_t words, pairs;
 		void (*each)(void *context, const void *key, const uint64_t *delta);
 	} tables[SUMMED_SPARE] = {
-		[SUMMED_CALLS] = { maps->calls, maps->calls_spare, 0, on_call_sum },
-		[SUMMED_MAP_CALLS] = { maps->map_calls, maps->map_calls_spare,
-				       sizeof(struct memtoll_map_sum), on_map_sum },
-		[SUMMED_SWAPS] = { maps->swaps, maps->swaps_spare, sizeof(struct memtoll_swap_sum),
-				   on_swap_sum },
-		[SUMMED_WALKS] = { maps->walks, maps->walks_spare, sizeof(struct memtoll_walk_sum),
-				   on_walk_sum },
-		[SUMMED_PASSES] = { maps->passes, maps->passes_spare,
-				    sizeof(struct memtoll_pass_sum), on_pass_sum },
-		[SUMMED_DROPS] = { maps->drops, maps->drops_spare, sizeof(uint64_t), on_drop_sum },
+#define TABLE(name, sum, pairs, each) \
+	{ maps->name, maps->name##_spare, sizeof(sum) / sizeof(uint64_t), pairs, each }
+		[SUMMED_CALLS] = TABLE(calls, struct memtoll_call_sum, 0, on_call_sum),
+		[SUMMED_MAP_CALLS] = TABLE(map_calls, struct memtoll_map_sum, 0, on_map_sum),
+		[SUMMED_SWAPS] = TABLE(swaps, struct memtoll_swap_sum, 0, on_swap_sum),
+		[SUMMED_WALKS] = TABLE(walks, struct memtoll_walk_sum, 0, on_walk_sum),
+		[SUMMED_PASSES] = TABLE(passes, struct memtoll_pass_sum, 0, on_pass_sum),
+		[SUMMED_DROPS] = TABLE(drops, struct memtoll_drop_sum, 0, on_drop_sum),
+		[SUMMED_ANSWERS] = TABLE(answers, struct memtoll_answer_sum,
+					 (LATENCY_BUCKETS + 1) / 2, on_answer_sum),
+#undef TABLE
 	};
 	struct sums_reader reader = { on_call_sum, is_forgotten, writer };
 	struct bpf_map *map;
@@ -629,8 +642,8 @@ static void read_sums(struct slice_writer *writer)
 		if (i % SUMMED_SPARE == SUMMED_CALLS)
 			sums_each_call(map, writer->last[i], &reader);
 		else
-			sums_each(map, writer->last[i],
-				  tables[i % SUMMED_SPARE].bytes / sizeof(uint64_t), 0, &reader);
+			sums_each(map, writer->last[i], tables[i % SUMMED_SPARE].words,
+				  tables[i % SUMMED_SPARE].pairs, &reader);
 	}
 }
 
@@ -673,6 +686,8 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 						want_stack, writer));
 	sampled_drain(consumers->sampled, on_sampled, writer);
 	keep_first_error(writer, targets_record_allocators(writer->config.targets));
+	keep_first_error(writer, handlers_commit(recording, writer->config.bpf,
+						 writer->config.targets, want_stack, writer));
 	write_losses(writer);
 	write_stacks(writer, end_ns);
 	nameless_end_slice(writer->nameless);

@@ -296,6 +296,19 @@ class Facts:
         values: dict[str, Any] = {"slice": 1, "pid": 42, "what": "file", "stack_id": 0, "comm": "", "memory_cgroup": ""}
         self.row("page_drop", **(values | {"how": how, "pages": pages} | columns))
 
+    def handler(self, waits: int, wait_ns: int, **columns: Any) -> None:
+        """A handler's thread, and waits that all take as long."""
+        values: dict[str, Any] = {"slice": 1, "pid": 42, "handler_pid": 42, "handler_tid": 43, "stack_id": 0}
+        names = {"comm": "handler", "process": "lazy", "request": "UFFDIO_COPY"}
+        self.row("handler", **(values | names | {"waits": waits, "wait_ns": waits * wait_ns} | columns))
+
+    def longest_wait(self, wait_ns: int, waits: dict[tuple[int, int], int], **columns: Any) -> None:
+        """The longest wait, and of how many waits the times are between two."""
+        values: dict[str, Any] = {"pid": 42, "start_ns": 0, "tid": 42, "address": 4096, "stack_id": 0}
+        self.row("longest_wait", **(values | {"handler_tid": 43, "wait_ns": wait_ns} | columns))
+        for (low, high), count in waits.items():
+            self.row("fault_wait", pid=42, low_ns=low, high_ns=high, waits=count)
+
     def reuse(self, subject: str, uses: int, different: int, distances: dict[int, int]) -> None:
         """distances: how many uses with so many different blocks since the last one of the same."""
         again = sum(distances.values())

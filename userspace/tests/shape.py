@@ -374,6 +374,29 @@ REPORT: dict[str, Any] = {
             "pages": int,
         }
     ],
+    # who answers faults that wait for a userfaultfd's handler; null: nobody was seen to
+    "handlers": Null(
+        {
+            "waits": int,
+            "wait_s": float,
+            "p50_ns": float,
+            "p99_ns": float,
+            "longest_ns": int,
+            "longest_place": Null(str),
+            "threads": [
+                {
+                    "pid": int,
+                    "tid": int,
+                    "comm": str,
+                    "process": str,
+                    "request": str,
+                    "place": Null(str),
+                    "waits": int,
+                    "wait_s": float,
+                }
+            ],
+        }
+    ),
     "access": [ACCESS],
     # Memory given back to the kernel, and got again, by who gave it.
     "giveback": [GIVEBACK],

@@ -170,6 +170,7 @@ measured AS MATERIALIZED (
 		     WHEN t.name = 'swaps_full' THEN 'swap'
 		     WHEN t.name = 'drops_full' THEN 'drop'
 		     WHEN t.name = 'ring_fill' THEN 'fill'
+		     WHEN t.name = 'answers_full' THEN 'answer'
 		     WHEN t.name = 'ring_block' THEN 'block'
 		     WHEN t.name = 'ring_mapping' THEN 'mapping'
 		     WHEN t.name = 'ring_sample' THEN 'sample'
@@ -192,6 +193,7 @@ kept(measure, count) AS MATERIALIZED (
 	UNION ALL SELECT 'drop', (SELECT COALESCE(SUM(pages), 0) FROM page_drop)
 	UNION ALL SELECT 'fill', (SELECT COALESCE(SUM(first_pages + in_pages + vain_pages
 		+ untracked_pages), 0) FROM page_fill)
+	UNION ALL SELECT 'answer', (SELECT COALESCE(SUM(waits), 0) FROM handler)
 ),
 everything AS (
 	SELECT measure, count FROM kept
@@ -205,7 +207,7 @@ SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
 	CASE WHEN m.count > 0 THEN 1.0 * m.count / (m.count + COALESCE(e.count, 0)) ELSE 0.0 END
 		AS share,
 	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async', 'swaps_full',
-		'drops_full', 'thread_state')
+		'drops_full', 'answers_full', 'thread_state')
 		OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
 		AND 1.0 * m.count / (m.count + COALESCE(e.count, 0)) > 0.01 AS exceeds
 FROM measured m LEFT JOIN everything e ON e.measure = m.measure;

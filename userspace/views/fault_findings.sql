@@ -10,6 +10,14 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('huge_looked', 'c', 'huge_looked', 'huge_measure'),
 ('huge_used', 'b', 'huge_used', 'huge_measure'), ('huge_small', 't', 'small_ns', 'huge_measure');
 
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('handler', 'x', 'text', 'handler_measure'), ('handler_waits', 'c', 'waits', 'handler_measure'),
+('handler_threads', 'c', 'threads', 'handler_measure'),
+('handler_half', 't', 'p50_ns', 'handler_measure'),
+('handler_most', 't', 'p99_ns', 'handler_measure'),
+('handler_longest', 't', 'longest_ns', 'handler_measure'),
+('handler_longest_place', 'x', 'longest_place', 'handler_measure');
+
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'huge-sparse', 'huge pages are cleared whole where little of each is used', 'kernel_pid',
 'zeroing_matters AND NOT kernel_strange AND (SELECT huge_sparse FROM huge_measure)',
@@ -64,10 +72,18 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	More threads that handle faults answer several at a time. One answer may bring more than a
 	page: UFFDIO_COPY and UFFDIO_CONTINUE take ranges, and neighbours are often wanted next.
 	What is known to be needed can be brought before it is touched.');
-INSERT INTO advice_text (code, part, choice, text) VALUES
-('userfault', 1, 1,
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('userfault', 1, 1, '1',
 '{user_faults} faults wait {user_each} each for a userfaultfd handler to bring a page, most at
-	{user_place}. Let more threads handle faults, bring more than one page an answer
-	(UFFDIO_COPY or UFFDIO_CONTINUE of larger ranges), and bring what is known to be needed
-	before it is touched (by the handler, or a thread of its own with MADV_POPULATE_READ or
-	MADV_POPULATE_WRITE).');
+	{user_place}.'),
+('userfault', 2, 1, '(SELECT threads = 1 FROM handler_measure)',
+'One thread answers all of them: {handler}. 99 % of {handler_waits} waits were shorter than
+	{handler_most}, the longest took {handler_longest}. Let more threads handle faults,'),
+('userfault', 2, 2, '(SELECT threads > 1 FROM handler_measure)',
+'{handler_threads} threads answer them, most {handler}. 99 % of {handler_waits} waits were shorter
+	than {handler_most}, the longest took {handler_longest}. Let each answer sooner,'),
+('userfault', 2, 3, '1', 'Let more threads handle faults,'),
+('userfault', 3, 1, '1',
+'bring more than one page an answer (UFFDIO_COPY or UFFDIO_CONTINUE of larger ranges), and bring
+	what is known to be needed before it is touched (by the handler, or a thread of its own with
+	MADV_POPULATE_READ or MADV_POPULATE_WRITE).');

@@ -211,6 +211,15 @@ SELECT json_object(
 		'pid', pid, 'comm', comm, 'memory_cgroup', memory_cgroup, 'pages', pages)) FROM (
 		SELECT what, how, pid, comm, memory_cgroup, SUM(pages) AS pages FROM page_drop
 		GROUP BY 1, 2, 3, 4, 5 ORDER BY SUM(pages) DESC, pid, what, how))),
+	'handlers', (SELECT json_object('waits', waits, 'wait_s', ROUND(wait_ns / 1e9, 9),
+		'p50_ns', ROUND(p50_ns, 1), 'p99_ns', ROUND(p99_ns, 1), 'longest_ns', longest_ns,
+		'longest_place', longest_place,
+		'threads', json((SELECT json_group_array(json_object('pid', handler_pid,
+			'tid', handler_tid, 'comm', comm, 'process', process,
+			'request', request, 'place', place, 'waits', waits,
+			'wait_s', ROUND(wait_ns / 1e9, 9)))
+			FROM (SELECT * FROM handler_thread ORDER BY rank))))
+		FROM handler_measure WHERE waits > 0),
 	'access', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM access_json ORDER BY rank))),
 	'thresholds', json((SELECT json_group_array(json(json)) FROM (

@@ -172,7 +172,8 @@ FROM grouped g JOIN outlier_cause o ON o.rank = g.longest_rank
 JOIN latency_call l ON l.call = g.call JOIN calibrated c
 WHERE g.longest_ns >= 16 * l.p50_ns;
 
--- Lines of the report: functions by all the time their calls took, and what took most of it.
+-- Lines of the report: functions by all the time their calls took, and what took most of it; and
+-- faults that wait for a handler.
 CREATE VIEW latency_text AS
 SELECT ROW_NUMBER() OVER (ORDER BY wall_ns DESC, call) AS position, call, calls, p50_ns, p99_ns,
 	max_ns, resolution_ns, CASE WHEN wall_ns <= 0 THEN '' ELSE CASE most
@@ -180,7 +181,10 @@ SELECT ROW_NUMBER() OVER (ORDER BY wall_ns DESC, call) AS position, call, calls,
 		WHEN off_ns THEN 'off CPU' ELSE 'itself' END
 			|| PRINTF(' %.0f %%', 100.0 * most / wall_ns)
 		END AS mostly
-FROM (SELECT *, MAX(own_ns, fault_ns, map_ns, lock_ns, off_ns) AS most FROM latency_call);
+FROM (SELECT *, MAX(own_ns, fault_ns, map_ns, lock_ns, off_ns) AS most FROM latency_call)
+UNION ALL	-- no calls, but waited for in the same way
+SELECT 1000, 'fault.user', waits, p50_ns, p99_ns, longest_ns, 0.0, 'waiting' FROM handler_measure
+WHERE waits > 0;
 
 -- Stalls in words, the worst first.
 CREATE VIEW stall_text AS

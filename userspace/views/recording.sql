@@ -584,6 +584,42 @@ CREATE TABLE page_drop (
 	PRIMARY KEY (slice, pid, what, how, stack_id)
 ) WITHOUT ROWID;
 
+-- Who answers faults that wait for a userfaultfd's handler. Waits: from the fault's begin until the
+-- handler's request wakes the thread. Seen from a moment after the first such fault on.
+CREATE TABLE handler (
+	slice       INTEGER NOT NULL,
+	pid         INTEGER NOT NULL,	-- whose faults they are
+	handler_pid INTEGER NOT NULL,
+	handler_tid INTEGER NOT NULL,
+	comm        TEXT NOT NULL,	-- of the handler's thread
+	process     TEXT NOT NULL,	-- of its process
+	request     TEXT NOT NULL,	-- UFFDIO_COPY ...: most of them; '': none that is known
+	stack_id    INTEGER NOT NULL,	-- of the request; 0: its process is not traced
+	waits       INTEGER NOT NULL,
+	wait_ns     INTEGER NOT NULL,
+	PRIMARY KEY (slice, pid, handler_tid, stack_id)
+) WITHOUT ROWID;
+
+-- How long those waits were, since the start. Bounds as in table latency.
+CREATE TABLE fault_wait (
+	pid     INTEGER NOT NULL,
+	low_ns  INTEGER NOT NULL,
+	high_ns INTEGER,		-- excluded; NULL: no upper bound
+	waits   INTEGER NOT NULL,
+	PRIMARY KEY (pid, low_ns)
+) WITHOUT ROWID;
+
+-- The longest of them. Replaced at each slice.
+CREATE TABLE longest_wait (
+	pid         INTEGER PRIMARY KEY,
+	wait_ns     INTEGER NOT NULL,
+	start_ns    INTEGER NOT NULL,	-- CLOCK_MONOTONIC
+	tid         INTEGER NOT NULL,
+	address     INTEGER NOT NULL,	-- of the page
+	stack_id    INTEGER NOT NULL,	-- touched at
+	handler_tid INTEGER NOT NULL
+);
+
 -- The cache of its own that a process is known to have, as its command line or its files of options
 -- say: innodb_buffer_pool_size of MariaDB and MySQL, shared_buffers of PostgreSQL.
 CREATE TABLE own_cache (
@@ -784,4 +820,4 @@ INSERT INTO later_table VALUES
 	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'),
 		('watch'),
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
-	('page_drop');
+	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait');

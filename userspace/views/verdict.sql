@@ -169,6 +169,11 @@ template AS (
 		WHEN 'fault.user' THEN '{user_faults} faults wait for a handler in user mode to '
 			|| 'bring the page, {user_each} each, most at {user_place}; the kernel '
 			|| 'clears nothing for them.'
+			|| CASE WHEN hm.waits > 0 THEN ' Who answers'
+				|| CASE WHEN hm.first_share < 0.995 THEN ' most' ELSE '' END
+				|| ': {handler}. Half of them waited less than {handler_half}, the '
+				|| 'longest waited {handler_longest}, at {handler_longest_place}.'
+				ELSE '' END
 		WHEN 'fault.other' THEN '{other_faults} faults, {other_each} each, that clear, '
 			|| 'copy and read nothing, as far as is known, most at {other_place}.'
 		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
@@ -280,7 +285,7 @@ template AS (
 		THEN ' Low confidence: the probes took {probes_part} of the CPU time.'
 		ELSE '' END AS text
 	FROM measure m JOIN latency_measure l JOIN read_measure r JOIN populate_measure u
-	JOIN page_cache pc JOIN huge_measure h
+	JOIN page_cache pc JOIN huge_measure h JOIN handler_measure hm
 ),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template

@@ -61,6 +61,7 @@ def valid() -> dict[str, Any]:
             "refaults": None,
         },
         "dropped": [],
+        "handlers": None,
         "access": [],
         "giveback": [],
         "allocators": [],

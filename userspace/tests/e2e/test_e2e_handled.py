@@ -6,13 +6,14 @@ Witnesses: the handlers' own counts, getrusage, /proc/vmstat.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from test_e2e_classes import huge_on_request
 
 from faults import Faults
-from harness import record, workload
+from harness import Recording, record, site_line, workload
 
 pytestmark = [pytest.mark.root, pytest.mark.machine]
 
@@ -45,8 +46,34 @@ def test_what_a_handler_brings_is_not_cleared(out: Path) -> None:
     assert sentence.startswith("Waiting for a userfaultfd handler takes")
     codes = {each["code"] for each in recording.report["verdict"]["advice"]}
     assert "userfault" in codes and "first-touch" not in codes
+    assert_handlers(recording, witness["answered"], handled["outside"])
     # The kernel's own pages with the time are mapped into each program.
     assert {"other"} == {row.kind for row in faults.rows if row.area == "device"}
+
+
+def assert_handlers(recording: Recording, by_thread: int, by_child: int) -> None:
+    """Who answers is watched from a moment after the first wait on: the thread, and the child before it."""
+    handlers = recording.report["handlers"]
+    ((main,),) = recording.query("SELECT pid FROM process WHERE parent_pid NOT IN (SELECT pid FROM process)")
+    answered: Counter[tuple[bool, str]] = Counter()
+    for thread in handlers["threads"]:
+        assert thread["comm"] == thread["process"] == "handled"
+        # The request is the leaf; lines that call libc are the program's own.
+        lines = {f"handled.c:{site_line('handled.c', site)} (answer)" for site in ("allow", "go", "copy")}
+        assert thread["place"] in lines
+        answered[thread["pid"] == main, thread["request"]] += thread["waits"]
+    assert handlers["waits"] == answered.total()
+    assert sum(answered[True, request] for request in ("UFFDIO_COPY", "UFFDIO_WRITEPROTECT", "UFFDIO_CONTINUE")) > 0
+    thread = sum(waits for (own, _), waits in answered.items() if own)
+    assert 0.5 * by_thread < thread <= by_thread
+    assert handlers["waits"] - thread <= by_child
+    assert 150_000 <= handlers["p50_ns"] <= handlers["p99_ns"] <= handlers["longest_ns"]
+    assert handlers["longest_place"].startswith("handled.c:")
+    ((counted,),) = recording.query("SELECT SUM(waits) FROM fault_wait")
+    assert counted == handlers["waits"]
+    # All that were answered are timed, in windows and out of them.
+    ((timed,),) = recording.query("SELECT SUM(timed_faults) FROM fault WHERE class LIKE 'user%'")
+    assert timed >= handlers["waits"]
 
 
 @pytest.mark.parametrize("use", ["sparse", "dense"])

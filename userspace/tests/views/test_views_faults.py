@@ -47,6 +47,40 @@ def test_a_handler_is_waited_for() -> None:
     assert "first-touch" not in given and "huge" not in given["userfault"]
 
 
+def lazy(waits: int) -> Facts:
+    made = recorded()
+    made.fault("user", waits, 3 * US, blocked_ns=waits * 300 * US)
+    return made
+
+
+def test_the_handler_is_named() -> None:
+    """Its thread and its line, half of the waits, and the longest."""
+    made = lazy(1_000)
+    made.handler(997, 250 * US, stack_id=made.stack(("answer", "/src/lazy.c", 91)))
+    waits = {(200 * US, 300 * US): 900, (300 * US, 400 * US): 97}
+    made.longest_wait(380 * US, waits, stack_id=made.stack(("use", "/src/lazy.c", 22)))
+    who = "thread handler (43), UFFDIO_COPY at lazy.c:91 (answer)"
+    assert f"Who answers: {who}. Half of them waited less than 255 us" in sentence(made)[1]
+    assert "the longest waited 380 us, at lazy.c:22 (use)" in sentence(made)[1]
+    assert f"One thread answers all of them: {who}." in advice(made)["userfault"]
+    assert "Let more threads handle faults" in advice(made)["userfault"]
+    row = made.one("SELECT * FROM latency_text WHERE call = 'fault.user'")
+    assert (row["calls"], row["max_ns"]) == (997, 380 * US)
+    assert row["p50_ns"] < row["p99_ns"] <= row["max_ns"]
+
+
+def test_handlers_of_another_process() -> None:
+    made = lazy(1_000)
+    made.longest_wait(300 * US, {(200 * US, 300 * US): 900})
+    for tid, waits in ((70, 500), (71, 400)):
+        made.handler(waits, 250 * US, handler_pid=70, handler_tid=tid, comm="pager", process="restorer")
+    who = "thread pager (70) of process restorer (70), which is not traced, by UFFDIO_COPY"
+    assert f"Who answers most: {who}" in sentence(made)[1]
+    given = advice(made)["userfault"]
+    assert f"2 threads answer them, most {who}" in given
+    assert "more threads" not in given
+
+
 def test_what_is_not_known_is_other() -> None:
     made = recorded(1 * MS)
     made.fault("other", 1_009, 2 * US, area="device")

@@ -35,7 +35,7 @@ static void must(int result)
 		_exit(100 + errno % 20);
 }
 
-static void answer(const struct uffd_msg *message)
+static NOINLINE void answer(const struct uffd_msg *message)
 {
 	uint64_t page = message->arg.pagefault.address & ~(PAGE - 1);
 	struct uffdio_copy copy = { .dst = page, .src = (uint64_t)source, .len = PAGE };
@@ -45,11 +45,11 @@ static void answer(const struct uffd_msg *message)
 
 	nanosleep(&pause, NULL);
 	if (message->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP)
-		must(ioctl(userfault, UFFDIO_WRITEPROTECT, &allow));
+		must(ioctl(userfault, UFFDIO_WRITEPROTECT, &allow)); /* SITE allow */
 	else if (message->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_MINOR)
-		must(ioctl(userfault, UFFDIO_CONTINUE, &go));
+		must(ioctl(userfault, UFFDIO_CONTINUE, &go)); /* SITE go */
 	else
-		must(ioctl(userfault, UFFDIO_COPY, &copy));
+		must(ioctl(userfault, UFFDIO_COPY, &copy)); /* SITE copy */
 	answered++;
 }
 
