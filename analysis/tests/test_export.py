@@ -260,6 +260,7 @@ def test_formats_by_suffix() -> None:
         ("x.csv", {"frames": ["nothing"]}, "sites"),
         ("x", {"format": "docx"}, "perfetto"),
         ("-", {"format": "csv"}, "one frame"),
+        ("x.csv", {}, "--format csv"),
     ],
 )
 def test_refused(heap_blocks: Path, tmp_path: Path, name: str, options: dict[str, Any], says: str) -> None:
@@ -297,7 +298,7 @@ def test_a_missing_extra_is_named(
 def test_command_line(cli: Cli, heap_blocks: Path, tmp_path: Path) -> None:
     out = tmp_path / "z.folded"
     done = cli("export", heap_blocks, "-o", out, "--toll", "zero.libc")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"memtoll: wrote {out}\n")
     text = out.read_text()
     again = cli("export", heap_blocks, "-o", out)
     assert again.returncode == 1

@@ -199,7 +199,7 @@ def test_size_is_bounded(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_default_name_and_no_overwriting(cli: Cli, heap_blocks: Path, tmp_path: Path) -> None:
     done = cli("html", heap_blocks)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "memtoll: wrote heap-blocks.html\n")
     made = tmp_path / "heap-blocks.html"
     assert made.read_text().startswith("<!DOCTYPE html>")
     assert stat.S_IMODE(made.stat().st_mode) == 0o600

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..opening import Progress
 from ..progress import Terminal
@@ -55,6 +58,12 @@ def natural(text: str) -> int:
     if number < 0:
         raise ValueError(text)
     return number
+
+
+def wrote(path: str | os.PathLike[str]) -> None:
+    """Where the result is, on stderr, as the tracer says it."""
+    what = "directory " if Path(path).is_dir() else ""
+    print(f"memtoll: wrote {what}{path}", file=sys.stderr)
 
 
 def terminal() -> Progress:

@@ -7,7 +7,7 @@ import argparse
 import json
 
 from ..frames import FRAMES, TOLLS
-from . import Command, incomplete_argument, terminal
+from . import Command, incomplete_argument, terminal, wrote
 
 FORMATS = ("pprof", "folded", "perfetto", "parquet", "csv", "ndjson")
 
@@ -62,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
             )
     except BadExport as error:
         arguments.usage_error(str(error))
+    if arguments.output != "-":
+        wrote(arguments.output)
     return 0
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import Error
-from . import Command, file_argument, natural, terminal
+from . import Command, file_argument, natural, terminal, wrote
 
 SUFFIX = ".memtoll"
 
@@ -41,7 +41,10 @@ def output_of(file: str, output: str | None) -> Path:
 
 def write(path: Path, text: str, force: bool) -> None:
     """All of it or nothing, 0600 as recordings are. Error: there is one and no force. OSError."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+    except OSError as error:  # of the name that was asked for, not of one beside it
+        raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as out:
             out.write(text)
@@ -74,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.buffer.write(text.encode(errors="replace"))
     else:
         write(path, text, arguments.force)
+        wrote(path)
     return 0
 
 

@@ -140,6 +140,11 @@ def export(
     if name in ("csv", "parquet") and len(chosen) > 1:
         if str(destination) == STDOUT:
             raise BadExport(f"standard output takes one frame as {name}; say which (frames=, --frame)")
+        if destination.name.endswith(FORMATS[name].suffixes):
+            raise BadExport(
+                f"{destination} is the name of one file, and there are {len(chosen)} frames: say which "
+                f"(frames=, --frame), or name a directory (format={name!r}, --format {name})"
+            )
         _export_directory(rec, name, chosen, destination, force, progress)
         return
     write: dict[str, Callable[[About, Path], None]] = {
