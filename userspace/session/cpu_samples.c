@@ -197,7 +197,7 @@ static void find_owner(struct cpu_samples *samples, struct held *held)
 
 static bool names_syscall(enum place place)
 {
-	return place == PLACE_POPULATE || place == PLACE_PAGES;
+	return place == PLACE_POPULATE || place == PLACE_PAGES || place == PLACE_CLEAR;
 }
 
 static void add_judged(struct cpu_samples *samples, const struct held *held, enum stored stored)

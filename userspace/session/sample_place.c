@@ -3,6 +3,7 @@
 
 #include <glib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "events/names.h"
 
@@ -10,7 +11,8 @@ const char *sample_place_name(enum place place)
 {
 	static const char *const names[] = { "memset", "calloc_memset", "allocator", "fault",
 					     "map",    "read",		"probe",     "kernel",
-					     "user",   "copy",		"populate",  "pages" };
+					     "user",   "copy",		"populate",  "pages",
+					     "clear" };
 
 	return names[place];
 }
@@ -35,13 +37,22 @@ static const char *const kernel_names[] = {
 	"filemap_map_pages",
 	"do_swap_page",
 	"do_wp_page",
-	/* What frees the pages of a file or of a process, and what makes those of shared memory. */
+	/*
+	 * What frees the pages of a file or of a process, what makes those of shared memory, and
+	 * what copies the page tables of a process for its child.
+	 */
 	[CODE_PAGES] = "exit_mmap",
 	"unmap_vmas",
 	"tlb_finish_mmu",
 	"truncate_inode_pages_range",
 	"shmem_undo_range",
 	"shmem_fallocate",
+	"shmem_get_folio_gfp",
+	"dup_mmap",
+	"copy_page_range",
+	/* What fills the program's memory with zeros for a read: of /dev/zero, of a hole. */
+	[CODE_CLEAR] = "iov_iter_zero",
+	"read_zero",
 };
 
 void sample_judge_prepare(struct sample_judge *judge)
@@ -79,6 +90,12 @@ static bool is_populating(const struct sample_judge *judge, const struct memtoll
 	       !in_code(judge, CODE_NO_CLEAR, CODE_PAGES, sample);
 }
 
+/* mprotect has no record of its own, unless it faults memory in: it rewrites page tables. */
+static bool is_protecting(const struct memtoll_sample *sample)
+{
+	return sample->syscall == SYS_mprotect || sample->syscall == SYS_pkey_mprotect;
+}
+
 enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample,
 			enum stored stored, bool in_allocator)
 {
@@ -88,12 +105,16 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 		if (sample->flags & SAMPLE_PROBE ||
 		    in_code(judge, CODE_PROBE, CODE_NO_CLEAR, sample))
 			return PLACE_PROBE;
+		if (is_protecting(sample) && !in_allocator)
+			return PLACE_PAGES;
 		if (sample->map_fn)
 			return PLACE_MAP;
 		if (sample->flags & SAMPLE_READ)
 			return PLACE_READ;
-		if (in_code(judge, CODE_PAGES, CODE_COUNT, sample))
+		if (in_code(judge, CODE_PAGES, CODE_CLEAR, sample))
 			return PLACE_PAGES;
+		if (in_code(judge, CODE_CLEAR, CODE_COUNT, sample))
+			return PLACE_CLEAR;
 		return in_allocator ? PLACE_ALLOCATOR : PLACE_KERNEL;
 	}
 	if (sample->flags & SAMPLE_PROBE)

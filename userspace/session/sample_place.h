@@ -23,7 +23,9 @@ enum place {
 	PLACE_COPY,
 	/* In system calls that are not watched: faults taken for the program, and pages freed. */
 	PLACE_POPULATE,
-	PLACE_PAGES
+	PLACE_PAGES,
+	/* And memory that is there already, filled with zeros. */
+	PLACE_CLEAR
 };
 
 /* What the code at a sample in user mode stores. */
@@ -39,7 +41,8 @@ enum kernel_code {
 	CODE_PROBE = 3,
 	CODE_NO_CLEAR = 11,
 	CODE_PAGES = 15,
-	CODE_COUNT = 21
+	CODE_CLEAR = 24,
+	CODE_COUNT = 26
 };
 
 struct sample_judge {

@@ -19,6 +19,15 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	which costs more than the calls as soon as the block is not tiny. Reusing a buffer is right
 	for both.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
+('map-churn', 1, -1, '(SELECT 2 * forked_ns FROM populate_measure) > map_ns', '', 0,
+'Making child processes takes {forked_time}, most by {map_call} at {map_place}: fork copies the page
+	tables of all the memory there is. Use posix_spawn or vfork where a child only runs another
+	program, make children before the memory is filled, or have a small process make them.',
+	'', ''),
+('map-churn', 1, 0, '(SELECT 2 * protected_ns FROM populate_measure) > map_ns', '', 0,
+'Changing the protection of memory takes {protected_time}, most by {map_call} at {map_place}: the
+	kernel goes over the page table of the whole range, and makes each processor forget it.
+	Protect larger ranges, less often, and only what has to be.', '', ''),
 ('map-churn', 1, 1, '(mapper_call IS NULL OR mapper_share < 0.5)
 	AND (SELECT 2 * freed_ns FROM populate_measure) > map_ns
 	AND NOT (unused_bytes > 0 AND 2 * unused_bytes >= freed_bytes)', '', 0,

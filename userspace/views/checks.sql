@@ -145,7 +145,7 @@ FROM (
 			toll = 'swap.in' AND timed_faults > 0 AS swap FROM fault_price)
 	) p JOIN (
 		SELECT COALESCE(SUM(time_ns + error_ns), 0.0) AS time_ns FROM sampled_work
-		WHERE toll = 'zero.kernel'
+		WHERE toll = 'zero.kernel' AND NOT clears
 	) w)) d;
 
 -- Every loss this version knows or this recording has, with its total and, where the loss has a

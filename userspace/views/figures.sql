@@ -23,13 +23,20 @@ FROM (
 -- Every figure the sentences use, one row. each: per call.
 CREATE VIEW measure AS
 WITH
--- Of toll file.fault what is of no file: pages of shared memory that were there already.
+-- Of toll file.fault what is of no file: pages of shared memory that were there already. Of
+-- zero.kernel what clears nothing: reads of memory that was never written (unwritten).
 joined AS MATERIALIZED (
-	SELECT COALESCE(SUM(cpu_ns + blocked_ns), 0.0) AS shared_ns,
-		COALESCE(SUM(faults), 0) AS shared_faults,
-		COALESCE(SUM(pages), 0) * 4096 AS shared_bytes,
-		COUNT(DISTINCT pid) AS shared_processes
-	FROM process_fault_time WHERE class = 'shared_minor'
+	SELECT COALESCE(SUM(CASE WHEN shared THEN cpu_ns + blocked_ns END), 0.0) AS shared_ns,
+		COALESCE(SUM(CASE WHEN shared THEN faults END), 0) AS shared_faults,
+		COALESCE(SUM(CASE WHEN shared THEN pages END), 0) * 4096 AS shared_bytes,
+		COUNT(DISTINCT CASE WHEN shared THEN pid END) AS shared_processes,
+		COALESCE(SUM(CASE WHEN NOT shared THEN cpu_ns + blocked_ns END), 0.0)
+			AS unwritten_ns,
+		COALESCE(SUM(CASE WHEN NOT shared THEN faults END), 0) AS unwritten_faults,
+		COALESCE(SUM(CASE WHEN NOT shared THEN pages END), 0) * 4096 AS unwritten_bytes
+	FROM (SELECT pid, class = 'shared_minor' AS shared, faults, pages, cpu_ns, blocked_ns
+		FROM process_fault_time
+		WHERE class IN ('shared_minor', 'zero_read', 'read_populated'))
 ),
 t AS MATERIALIZED (		-- one row each, so that each view is mentioned once
 	SELECT
@@ -425,6 +432,8 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('kernel_fault_each', 't', 'kernel_ns / MAX(kernel_faults, 1)'),
 ('kernel_fault_can', 't', 'fault_ns + kernel_clear_ns / MAX(kernel_faults, 1)'),
 ('kernel_faults', 'c', 'kernel_faults'),
+('unwritten_faults', 'c', 'unwritten_faults'), ('unwritten_bytes', 'b', 'unwritten_bytes'),
+('unwritten_time', 't', 'unwritten_ns'),
 ('kernel_call', 'x', 'NULLIF(kernel_call, '''')'), ('kernel_place', 'x', 'kernel_place'),
 ('kernel_touched', 'x', 'kernel_touched'), ('kernel_site_faults', 'c', 'kernel_site_faults'),
 ('kernel_site_bytes', 'b', 'kernel_site_bytes'), ('kernel_made', 'c', 'kernel_made'),

@@ -17,7 +17,9 @@ SELECT pid FROM allocator WHERE kind = 'glibc' AND dynamic = 0
 	AND tunables NOT LIKE '%top!_pad%' ESCAPE '!'
 	AND tunables NOT LIKE '%mmap!_max%' ESCAPE '!';
 
--- By process and by the call that gave back, most expensive first. again_ns: the faults that
+-- By process and by the call that gave back, most expensive first. Pages that come back only to be
+-- read, all zeros, cost the program nothing by having gone: kept, they would have to be cleared.
+-- again_ns: the faults that
 -- brought pages back, at the price of their class; gave_ns: the mapping calls made there (of this
 -- kind, all of them); time_ns both. again_touch_ns: of again_ns, what no system call took.
 -- got_call, got_stack: who got most of it again. allocator: kind of the one that gave it back, ''
@@ -62,6 +64,7 @@ given AS MATERIALIZED (
 	FROM giveback g LEFT JOIN inside i ON g.gave_call = '' AND i.pid = g.pid
 		AND i.gave_stack = g.gave_stack
 	LEFT JOIN by_itself b ON b.pid = i.pid AND b.gave_stack = i.gave_stack
+	WHERE COALESCE(g.class, '') NOT IN ('zero_read', 'read_populated')
 ),
 gave AS MATERIALIZED (
 	SELECT g.pid, g.how, g.by_call AS gave_call, g.gave_stack, SUM(g.calls) AS calls,

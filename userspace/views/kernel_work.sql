@@ -16,24 +16,30 @@ LEFT JOIN (SELECT pid, SUM(populated) AS minor FROM map_call WHERE populated_ns 
 	GROUP BY pid) m ON m.pid = k.pid;
 
 -- By process, system call and stack: samples in faults that the kernel takes for the program
--- (zero.kernel: nearly always on new memory) and in freeing pages, or making those of shared memory
--- (map). count: the faults that nothing else has seen, in proportion to the samples. error_ns: of
+-- (zero.kernel: nearly always on new memory), in filling memory that is there with zeros (zero.kernel,
+-- clears), and in freeing pages, making those of shared memory, copying page tables for a child, or
+-- changing protections (map). count: the faults that nothing else has seen, in proportion to the samples. error_ns: of
 -- the process's samples of a toll, k of n, the binomial one (Agresti and Coull, as in call_cost),
 -- in the same proportion.
 CREATE VIEW sampled_work AS
-SELECT pid, toll, call, stack_id, samples, 1.0 * samples * cpu_ns / n AS time_ns,
+SELECT pid, toll, call, stack_id, clears, samples, 1.0 * samples * cpu_ns / n AS time_ns,
 	1.0 * samples / k * cpu_ns * (ABS((k + 2.0) / (n + 4.0) - 1.0 * k / n)
 		+ 1.96 * (SELECT root FROM square_root WHERE v = (k + 2.0) / (n + 4.0)
 			* (n - k + 2.0) / (n + 4.0) / (n + 4.0))) AS error_ns,
 	CAST(ROUND(1.0 * missed * samples / k) AS INTEGER) AS count
 FROM (
-	SELECT s.pid, s.toll, s.call, s.stack_id, s.samples, p.cpu_ns, n.n,
-		CASE s.toll WHEN 'zero.kernel' THEN m.missed ELSE 0 END AS missed,
-		SUM(s.samples) OVER (PARTITION BY s.pid, s.toll) AS k
+	SELECT s.pid, s.toll, s.call, s.stack_id, s.clears, s.samples, p.cpu_ns, n.n,
+		CASE WHEN s.toll = 'zero.kernel' AND NOT s.clears THEN m.missed ELSE 0 END
+			AS missed,
+		SUM(s.samples) OVER (PARTITION BY s.pid, s.toll, s.clears) AS k
 	FROM (
 		SELECT pid, CASE place WHEN 'pages' THEN 'map' ELSE 'zero.kernel' END AS toll,
-			in_call AS call, stack_id, SUM(samples) AS samples
-		FROM sample WHERE place IN ('populate', 'pages')
+			in_call AS call, stack_id, place = 'clear' AS clears,
+			SUM(samples) AS samples
+		FROM sample t WHERE place IN ('populate', 'pages', 'clear')
+		-- where it faults pages in mprotect has records of its own
+		AND NOT (in_call = 'mprotect' AND EXISTS (SELECT 1 FROM map_call m
+			WHERE m.pid = t.pid AND m.call = 'mprotect'))
 		GROUP BY pid, place, in_call, stack_id
 	) s
 	JOIN (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) n ON n.pid = s.pid

@@ -4,16 +4,23 @@
 -- latency.sql.
 
 -- One row. populated_ns: all of it; populated_*: of the call and place that has most. thread: it is
--- a new thread's stack. freed_ns: of the mapping toll, unmapping memory and freeing pages;
--- map_sampled_ns: of it, in calls that are not watched.
+-- a new thread's stack. cleared_ns: of it, filling memory that is there with zeros, no faults;
+-- populated_clears: so is the one that has most. Of the mapping toll: map_sampled_ns, in calls that
+-- are not watched; forked_ns, copying page tables for a child; protected_ns, changing protections;
+-- freed_ns, unmapping memory and freeing pages.
 CREATE VIEW populate_measure AS
 WITH
 fault_time AS MATERIALIZED (
 	SELECT mean_ns FROM fault_price WHERE class = 'zero_populated'
 ),
 work AS MATERIALIZED (
-	SELECT toll, call, stack_id, SUM(time_ns) AS time_ns, SUM(count) AS count
-	FROM sampled_work GROUP BY toll, call, stack_id
+	SELECT toll, call, stack_id, clears, SUM(time_ns) AS time_ns, SUM(count) AS count,
+		CASE WHEN toll <> 'map' THEN ''
+			WHEN call IN ('fork', 'vfork', 'clone', 'clone3') THEN 'fork'
+			WHEN call IN ('mprotect', 'pkey_mprotect') THEN 'protect'
+			WHEN call IN ('fallocate', 'write', 'pwrite64', 'writev', 'pwritev',
+				'pwritev2', 'splice') THEN 'make' ELSE 'free' END AS does
+	FROM sampled_work GROUP BY toll, call, stack_id, clears
 ),
 -- the call of a fault's stack: faults have none of their own
 caller AS MATERIALIZED (
@@ -23,22 +30,29 @@ caller AS MATERIALIZED (
 	GROUP BY stack_id
 ),
 part AS MATERIALIZED (
-	SELECT COALESCE(c.call, '') AS call, f.touched_stack AS stack_id,
+	SELECT COALESCE(c.call, '') AS call, f.touched_stack AS stack_id, 0 AS clears,
 		SUM(f.faults) * t.mean_ns AS time_ns,
 		SUM(f.faults) AS faults, SUM(f.pages) * 4096 AS bytes, c.calls
 	FROM fault f JOIN fault_time t LEFT JOIN caller c ON c.stack_id = f.touched_stack
 	WHERE f.class = 'zero_populated' GROUP BY f.touched_stack
-	UNION ALL SELECT call, stack_id, time_ns, count, count * 4096, NULL FROM work
+	UNION ALL SELECT call, stack_id, clears, time_ns, count, count * 4096, NULL FROM work
 	WHERE toll = 'zero.kernel'
 ),
 top AS MATERIALIZED (
 	SELECT * FROM part ORDER BY time_ns DESC, stack_id LIMIT 1
 ),
+sampled AS MATERIALIZED (
+	SELECT COALESCE(SUM(CASE WHEN toll = 'map' THEN time_ns END), 0.0) AS map_sampled_ns,
+		COALESCE(SUM(CASE WHEN clears THEN time_ns END), 0.0) AS cleared_ns,
+		COALESCE(SUM(CASE does WHEN 'fork' THEN time_ns END), 0.0) AS forked_ns,
+		COALESCE(SUM(CASE does WHEN 'protect' THEN time_ns END), 0.0) AS protected_ns
+	FROM work
+),
 freed AS MATERIALIZED (
 	SELECT COALESCE(SUM(time_ns), 0.0) AS time_ns FROM (
 		SELECT MAX(0.0, SUM(net_ns)) AS time_ns
 		FROM map_cost WHERE call IN ('munmap', 'madvise')
-		UNION ALL SELECT time_ns FROM work WHERE toll = 'map' AND call <> 'fallocate')
+		UNION ALL SELECT time_ns FROM work WHERE does = 'free')
 )
 SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
 	COALESCE((SELECT SUM(bytes) FROM part), 0) AS populated_bytes,
@@ -52,5 +66,6 @@ SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
 			OR l.function LIKE '!_!_pthread!_create%' ESCAPE '!')), 0)
 		AS populated_thread,
 	f.time_ns AS freed_ns,
-	COALESCE((SELECT SUM(time_ns) FROM work WHERE toll = 'map'), 0.0) AS map_sampled_ns
-FROM freed f LEFT JOIN top t;
+	d.map_sampled_ns, d.cleared_ns, d.forked_ns, d.protected_ns,
+	COALESCE(t.clears, 0) AS populated_clears
+FROM freed f JOIN sampled d LEFT JOIN top t;

@@ -11,7 +11,9 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('populated_place', 'x', 'populated_place', 'populate_measure'),
 ('populated_each', 'b', 'populated_each', 'populate_measure'),
 ('populated_calls', 'c', 'populated_calls', 'populate_measure'),
-('freed_time', 't', 'freed_ns', 'populate_measure');
+('freed_time', 't', 'freed_ns', 'populate_measure'),
+('forked_time', 't', 'forked_ns', 'populate_measure'),
+('protected_time', 't', 'protected_ns', 'populate_measure');
 
 -- room for all stacks that were there at once
 INSERT INTO advice_figure (name, kind, expression) VALUES
@@ -45,6 +47,10 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	keeps stacks of ended threads for reuse, up to 40 MiB in all (tunable
 	glibc.pthread.stack_cache_size, from 2.34 on).');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
+('populated', 1, 0, '(SELECT populated_clears FROM populate_measure)', '', 0,
+'{populated_call} at {populated_place} fills memory that is there already with zeros: it reads
+	/dev/zero, or holes of a file. Fresh memory, of calloc or mmap, is zero without that, and
+	lseek(SEEK_DATA) finds what of a file is not.', '', ''),
 ('populated', 1, 1, '(SELECT populated_thread FROM populate_measure)', '', 0,
 'Each new thread''s stack is faulted in whole, {populated_each} a call, because the program locks
 	all memory that it maps (mlockall(MCL_FUTURE)): started at {populated_place}. Give threads

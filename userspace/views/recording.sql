@@ -439,9 +439,10 @@ CREATE TABLE giveback (
 -- the allocator), calloc_memset (the same inside a calloc), copy (user code that copies, memcpy's
 -- or other, outside the allocator), allocator, fault, map, read (of a file), probe (in a uprobe, or
 -- where the program goes on after one), populate (faults that the kernel takes for the program),
--- pages (it frees pages, or makes those of shared memory), kernel (other), user (other). in_call:
--- an allocator's function; of populate and pages, which are in no call that is watched, the system
--- call.
+-- pages (it frees pages, makes those of shared memory, copies page tables for a child, or changes
+-- protections), clear (it fills memory that is there with zeros for a read), kernel (other), user
+-- (other). in_call: an allocator's function; of populate, pages and clear, which are in no call
+-- that is watched, the system call.
 CREATE TABLE sample (
 	slice    INTEGER NOT NULL,
 	pid      INTEGER NOT NULL,

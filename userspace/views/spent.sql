@@ -93,7 +93,8 @@ FROM map_cost GROUP BY pid
 UNION ALL
 SELECT w.pid, w.toll, SUM(w.time_ns), SUM(w.error_ns), SUM(w.count), SUM(w.count) * 4096,
 	SUM(w.count), CASE WHEN w.toll = 'zero.kernel' AND c.clear_4k_bytes_per_s > 0
-		THEN MIN(SUM(w.time_ns), SUM(w.count) * 4096e9 / c.clear_4k_bytes_per_s)
+		THEN MIN(SUM(w.time_ns), SUM(CASE WHEN w.clears THEN w.time_ns ELSE 0.0 END)
+			+ SUM(w.count) * 4096e9 / c.clear_4k_bytes_per_s)
 		ELSE 0.0 END,
 	0.0, 0.0
 FROM sampled_work w JOIN calibrated c GROUP BY w.pid, w.toll

@@ -99,7 +99,15 @@ template AS (
 				THEN ', at least {all_libc_bytes}; the whole is unknown.'
 				ELSE '; how many bytes is unknown.' END END
 		WHEN 'zero.kernel' THEN
-			'the kernel clears {kernel_bytes} in {kernel_faults} first-touch faults, '
+			CASE WHEN 2 * u.cleared_ns > m.kernel_ns
+				THEN 'the kernel fills memory that is there already with zeros, '
+			-- family zeroing has what comes of fresh memory; here nothing is cleared
+			WHEN 2 * m.unwritten_ns > m.kernel_ns
+				THEN '{unwritten_faults} faults are reads of memory that was never '
+					|| 'written, {unwritten_bytes}: each maps the kernel''s one '
+					|| 'page of zeros, and nothing is cleared for it, '
+			ELSE 'the kernel clears {kernel_bytes} in {kernel_faults} first-touch '
+				|| 'faults, ' END
 			|| CASE WHEN 2 * h.huge_bytes > m.kernel_bytes
 				THEN '{huge_faults} of them of huge pages, which clear {huge_each} '
 					|| 'each'
@@ -110,7 +118,8 @@ template AS (
 			|| CASE WHEN 2 * u.populated_ns > m.kernel_ns
 				THEN 'most of them inside {populated_call} at {populated_place}'
 				ELSE 'most ' END
-			|| CASE WHEN 2 * u.populated_ns > m.kernel_ns
+			|| CASE WHEN u.populated_clears AND 2 * u.populated_ns > m.kernel_ns THEN ''
+				WHEN 2 * u.populated_ns > m.kernel_ns
 				THEN CASE WHEN m.kernel_call <> ''
 					THEN ', in memory of {kernel_call} at {kernel_place}'
 					ELSE '' END
@@ -186,6 +195,12 @@ template AS (
 					|| CASE WHEN m.unused_bytes > 0
 						AND 2 * m.unused_bytes >= m.freed_bytes THEN '.'
 					ELSE ' and freeing its pages.' END
+			WHEN 2 * u.forked_ns > m.map_ns
+				THEN ' Most of it, {forked_time}, is copying page tables for child '
+					|| 'processes.'
+			WHEN 2 * u.protected_ns > m.map_ns
+				THEN ' Most of it, {protected_time}, is changing the protection '
+					|| 'of pages.'
 				ELSE '' END
 		WHEN 'compute' THEN CASE WHEN m.checks_fail
 			THEN 'what was seen of memory takes less ({memory} in all{memory_most}), '

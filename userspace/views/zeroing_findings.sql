@@ -200,6 +200,10 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	The work of a fault and the clearing proper are kept apart: huge pages save most of the
 	first (512 faults become one) and nothing of the second.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
+('first-touch', 1, 0, '2 * unwritten_ns > kernel_ns', '', 0,
+'{unwritten_faults} faults are reads of memory that was never written, {unwritten_bytes}, most at
+	{kernel_touched}: each maps a page of zeros. What was filled is known to the program: do not
+	read beyond it.', '', ''),
 ('first-touch', 1, 1, 'kernel_churns AND kernel_followed', '', 0,
 'Blocks of {kernel_call} at {kernel_place} are made and freed again and again ({kernel_made} made,
 	{kernel_freed} freed, {kernel_block} each), and each time the kernel clears every page that
@@ -214,6 +218,7 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 ('first-touch', 1, 4, '1', '', 0,
 'Memory outside the followed blocks, touched at {kernel_touched}, is used for the first time: one
 	fault and one clearing for each page.', '', ''),
+('first-touch', 2, 0, '2 * unwritten_ns > kernel_ns', '', 0, '', '', ''),
 ('first-touch', 2, 1, 'kernel_churns AND kernel_followed AND kernel_memset_ns >= kernel_each_ns',
 	'', 0,
 'Letting the allocator keep them would not help: calloc would then memset all of each block,
