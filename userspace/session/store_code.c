@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "host/target_memory.h"
+#include "session/store_string.h"
 
 #define KNOWN_MAX (4 * MEMTOLL_STORE_LOOPS)
 /* Reading another process's memory takes some 10 us. What is over is called no storing. */
@@ -70,7 +71,7 @@ static size_t read_code(pid_t pid, uint64_t ip, uint8_t *bytes, size_t *at)
 	return len;
 }
 
-/* Whether a place is what a function returns to that store_loop_waits(). */
+/* Whether a place is what a function returns to that store_string_waits(). */
 static bool is_waited_for(pid_t pid, uint64_t ip, const uint8_t *bytes, size_t at)
 {
 	uint8_t callee[STORE_LOOP_WINDOW];
@@ -80,7 +81,7 @@ static bool is_waited_for(pid_t pid, uint64_t ip, const uint8_t *bytes, size_t a
 		return false;
 	memcpy(&disp, bytes + at - 4, sizeof(disp));
 	return !target_memory_read(pid, ip + (uint64_t)(int64_t)disp, callee, sizeof(callee)) &&
-	       store_loop_waits(callee, sizeof(callee));
+	       store_string_waits(callee, sizeof(callee));
 }
 
 static void decode(struct store_code *code, struct known *known)

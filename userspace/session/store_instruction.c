@@ -99,6 +99,7 @@ bool is_counting(ZydisMnemonic mnemonic)
 	case ZYDIS_MNEMONIC_SUB:
 	case ZYDIS_MNEMONIC_INC:
 	case ZYDIS_MNEMONIC_DEC:
+	case ZYDIS_MNEMONIC_SHL:
 	case ZYDIS_MNEMONIC_LEA:
 	case ZYDIS_MNEMONIC_CMP:
 	case ZYDIS_MNEMONIC_TEST:
@@ -212,4 +213,25 @@ bool instruction_steps(const struct instruction *one, int64_t *step)
 	default:
 		return false;
 	}
+}
+
+bool code_clears_before(const struct code *code, size_t place, ZydisRegister reg)
+{
+	struct instruction one;
+	size_t start, at;
+	bool clear = false;
+
+	for (start = 0; start < INSTRUCTION_BYTES && start < place; start++) {
+		clear = false;
+		for (at = start; at < place && code_decode(code, at, &one); at += one.insn.length) {
+			if (one.insn.meta.category == ZYDIS_CATEGORY_RET ||
+			    one.insn.meta.category == ZYDIS_CATEGORY_CALL)
+				clear = false;
+			else if (instruction_writes(&one, reg))
+				clear = instruction_clears(&one);
+		}
+		if (at == place)
+			return clear;
+	}
+	return false;
 }

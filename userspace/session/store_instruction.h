@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define INSTRUCTION_BYTES 15 /* of the longest */
+
 struct instruction {
 	size_t at;
 	ZydisDecodedInstruction insn;
@@ -41,5 +43,12 @@ ZydisRegister instruction_moves(const struct instruction *one);
 bool instruction_jumps(const struct instruction *one, size_t *target);
 /* By how much it moves what it writes on; false: by something else than a number. */
 bool instruction_steps(const struct instruction *one, int64_t *step);
+
+/*
+ * The last instruction before a place, in the order of addresses, that sets a register: is it one
+ * that clears it? Decoding from anywhere falls in step with the code; what is nearest counts, and
+ * a call or the end of a function lets nothing through.
+ */
+bool code_clears_before(const struct code *code, size_t place, ZydisRegister reg);
 
 #endif /* MEMTOLL_STORE_INSTRUCTION_H */

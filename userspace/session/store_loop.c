@@ -10,17 +10,12 @@
 #include <string.h>
 
 #include "session/store_instruction.h"
+#include "session/store_string.h"
 
 #define INSTRUCTIONS_MAX 64 /* of a loop, or a row of stores */
-#define LONGEST 15	    /* bytes of an instruction */
 #define ROW_STORES 4	    /* so many stores of one value, one beside the other, ... */
 #define ROW_BYTES 32	    /* ... of so many bytes are a filling */
 #define INSTRUCTIONS_PER_CYCLE 5
-/* How far behind a rep stos its stores are waited for. */
-#define BEHIND_BYTES 64
-#define BEHIND_INSTRUCTIONS 10
-#define RAX 0
-#define RDI 7
 
 /* What one instruction does, as far as it matters here. */
 enum deed {
@@ -119,32 +114,6 @@ static bool find_turn(const struct code *code, size_t at, struct body *body)
 	return next == body->end;
 }
 
-/*
- * The last instruction before a place, in the order of addresses, that sets a register: is it one
- * that clears it? Decoding from anywhere falls in step with the code; what is nearest counts, and
- * a call or the end of a function lets nothing through.
- */
-static bool cleared_before(const struct code *code, size_t place, ZydisRegister reg)
-{
-	struct instruction one;
-	size_t start, at;
-	bool clear = false;
-
-	for (start = 0; start < LONGEST && start < place; start++) {
-		clear = false;
-		for (at = start; at < place && code_decode(code, at, &one); at += one.insn.length) {
-			if (one.insn.meta.category == ZYDIS_CATEGORY_RET ||
-			    one.insn.meta.category == ZYDIS_CATEGORY_CALL)
-				clear = false;
-			else if (instruction_writes(&one, reg))
-				clear = instruction_clears(&one);
-		}
-		if (at == place)
-			return clear;
-	}
-	return false;
-}
-
 /* By how much a loop's turn moves a register. */
 static bool step_of(const struct body *body, ZydisRegister reg, int64_t *step)
 {
@@ -183,19 +152,35 @@ static bool variable_changes(const struct body *body, const ZydisDecodedOperand 
 	return false;
 }
 
+/* A number that is multiplied by a power of 2: GCC makes an index of its vectors like that. */
+static bool shifts(const struct instruction *one, unsigned int *by)
+{
+	const ZydisDecodedOperand *count = &one->operands[1];
+
+	if (one->insn.mnemonic != ZYDIS_MNEMONIC_SHL || count->type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return false;
+	*by = (unsigned int)MIN(count->imm.value.u, 31);
+	return true;
+}
+
 /*
  * The same for a register that is set anew in each turn: from another one, or from a variable that
- * stays as it is.
+ * stays as it is; and then shifted.
  */
 static bool step_of_copy(const struct body *body, ZydisRegister reg, int64_t *step)
 {
 	const struct instruction *set = NULL;
 	const ZydisDecodedOperand *from;
+	unsigned int shift = 0, more;
 	size_t i;
 
 	for (i = 0; i < body->count; i++) {
 		if (!instruction_writes(&body->insns[i], reg))
 			continue;
+		if (set && shifts(&body->insns[i], &more)) {
+			shift = MIN(shift + more, 31);
+			continue;
+		}
 		if (body->insns[i].insn.mnemonic != ZYDIS_MNEMONIC_MOV ||
 		    (set && body->deeds[i] != DEED_SPILL))
 			return false;
@@ -207,8 +192,11 @@ static bool step_of_copy(const struct body *body, ZydisRegister reg, int64_t *st
 	*step = 0;
 	if (from->type == ZYDIS_OPERAND_TYPE_MEMORY)
 		return is_variable(body, from) && !variable_changes(body, from);
-	return from->type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       step_of(body, register_whole(from->reg.value), step);
+	if (from->type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    !step_of(body, register_whole(from->reg.value), step))
+		return false;
+	*step *= 1LL << shift;
+	return true;
 }
 
 /* Whether an address is made of what the turn loads from where it goes: a list, an index. */
@@ -316,7 +304,7 @@ static bool value_of(const struct code *code, const struct body *body,
 		loop->value = VALUE_ZERO;
 	else if (register_is_general(reg))
 		tell_register(loop, reg, store->operands[0].size);
-	else if (cleared_before(code, body->insns[0].at, reg))
+	else if (code_clears_before(code, body->insns[0].at, reg))
 		loop->value = VALUE_ZERO;
 	return true;
 }
@@ -428,98 +416,6 @@ static void judge_loop(const struct code *code, size_t at, struct store_loop *lo
 		loop->kind = STORE_NONE;
 }
 
-/* Bytes of a string instruction that stores or copies, 0: it is none. */
-static size_t string_length(const struct code *code, size_t at)
-{
-	size_t prefixed = at + 1 < code->len && code->bytes[at + 1] == 0x48;
-	uint8_t op = at + 1 + prefixed < code->len ? code->bytes[at + 1 + prefixed] : 0;
-
-	if (code->bytes[at] != 0xf3)
-		return 0;
-	if (op == 0xab || op == 0xa5)
-		return 2 + prefixed;
-	return (op == 0xaa || op == 0xa4) && !prefixed ? 2 : 0;
-}
-
-static void tell_string(const struct code *code, size_t at, size_t len, struct store_loop *loop)
-{
-	uint8_t op = code->bytes[at + len - 1];
-
-	loop->kind = op == 0xaa || op == 0xab ? STORE_FILL : STORE_COPY;
-	loop->head = at;
-	loop->wire.flags = STORE_ADDRESS;
-	loop->wire.base = RDI;
-	loop->wire.words = 1;
-	if (loop->kind != STORE_FILL)
-		return;
-	loop->wire.flags |= STORE_REGISTER;
-	loop->wire.value = RAX;
-	loop->wire.value_bits = len == 3 ? 64 : op == 0xab ? 32 : 8;
-}
-
-/* rep stos, rep movs: at the place, or just done. */
-static bool judge_string(const struct code *code, size_t at, struct store_loop *loop)
-{
-	size_t len = string_length(code, at), behind;
-
-	for (behind = 2; !len && behind <= MIN(3, at); behind++)
-		if (string_length(code, at - behind) == behind) {
-			at -= behind;
-			len = behind;
-		}
-	if (len)
-		tell_string(code, at, len, loop);
-	return len != 0;
-}
-
-static bool is_clearing_string(const struct code *code, size_t at)
-{
-	size_t len = string_length(code, at);
-
-	return len && (code->bytes[at + len - 1] & 0xfe) == 0xaa &&
-	       cleared_before(code, at, ZYDIS_REGISTER_RAX);
-}
-
-static bool reads_stack(const struct instruction *one)
-{
-	const ZydisDecodedOperand *memory = instruction_memory(one);
-
-	return one->insn.meta.category == ZYDIS_CATEGORY_CALL ||
-	       (memory && memory->actions & ZYDIS_OPERAND_ACTION_MASK_READ &&
-		(memory->mem.base == ZYDIS_REGISTER_RSP || memory->mem.base == ZYDIS_REGISTER_RBP));
-}
-
-/*
- * What reads the stack behind a rep stos has to wait for its stores, and a sample is taken when it
- * is done: the time is the clearing's. That a call is done means that its return has read it.
- */
-static bool judge_behind_string(const struct code *code, size_t at, struct store_loop *loop)
-{
-	struct instruction one;
-	size_t from, next, count;
-
-	for (from = at > BEHIND_BYTES ? at - BEHIND_BYTES : 0; from < at; from++) {
-		if (!is_clearing_string(code, from))
-			continue;
-		next = from + string_length(code, from);
-		for (count = 0; next < at && count < BEHIND_INSTRUCTIONS; count++) {
-			if (!code_decode(code, next, &one) ||
-			    one.insn.meta.category == ZYDIS_CATEGORY_RET ||
-			    one.insn.meta.category == ZYDIS_CATEGORY_COND_BR ||
-			    one.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
-				break;
-			next += one.insn.length;
-		}
-		if (next != at || !count || !reads_stack(&one))
-			continue;
-		loop->kind = STORE_FILL;
-		loop->value = VALUE_ZERO;
-		loop->head = from;
-		return true;
-	}
-	return false;
-}
-
 /* Part of a row: a store, or what moves its address on in between. */
 static bool is_row(const struct body *body, const struct instruction *one)
 {
@@ -554,7 +450,8 @@ static bool find_row(const struct code *code, size_t start, size_t at, struct bo
 	size_t next;
 
 	body->count = 0;
-	for (next = start; next <= at + LONGEST * INSTRUCTIONS_MAX && code_decode(code, next, &one);
+	for (next = start;
+	     next <= at + INSTRUCTION_BYTES * INSTRUCTIONS_MAX && code_decode(code, next, &one);
 	     next += one.insn.length) {
 		bool row = is_row(body, &one) && body->count < INSTRUCTIONS_MAX;
 
@@ -610,10 +507,10 @@ static void judge_row(const struct code *code, size_t at, struct store_loop *loo
 	size_t start, i, stores = 0, bytes = 0;
 	struct body body;
 
-	for (start = 0; start < LONGEST && start < at; start++)
+	for (start = 0; start < INSTRUCTION_BYTES && start < at; start++)
 		if (find_row(code, start, at, &body))
 			break;
-	if (start == LONGEST || start >= at)
+	if (start == INSTRUCTION_BYTES || start >= at)
 		return;
 	for (i = 0; i < body.count; i++) {
 		if (body.deeds[i] != DEED_STORE)
@@ -639,7 +536,7 @@ void store_loop_find(const uint8_t *bytes, size_t len, size_t at, struct store_l
 	if (at >= len ||
 	    !ZYAN_SUCCESS(ZydisDecoderInit(&code.decoder, ZYDIS_MACHINE_MODE_LONG_64,
 					   ZYDIS_STACK_WIDTH_64)) ||
-	    judge_string(&code, at, loop) || judge_behind_string(&code, at, loop))
+	    store_string_at(&code, at, loop) || store_string_behind(&code, at, loop))
 		return;
 	judge_loop(&code, at, loop);
 	if (loop->kind != STORE_NONE)
@@ -648,26 +545,4 @@ void store_loop_find(const uint8_t *bytes, size_t len, size_t at, struct store_l
 	judge_row(&code, at, loop);
 	if (loop->kind == STORE_NONE)
 		memset(loop, 0, sizeof(*loop));
-}
-
-bool store_loop_waits(const uint8_t *bytes, size_t len)
-{
-	struct code code = { .bytes = bytes, .len = len };
-	struct instruction one;
-	bool clears = false;
-	size_t at, count;
-
-	if (!ZYAN_SUCCESS(ZydisDecoderInit(&code.decoder, ZYDIS_MACHINE_MODE_LONG_64,
-					   ZYDIS_STACK_WIDTH_64)))
-		return false;
-	for (at = 0, count = 0; count < INSTRUCTIONS_MAX && code_decode(&code, at, &one); count++) {
-		if (one.insn.meta.category == ZYDIS_CATEGORY_RET)
-			return clears;
-		if (one.insn.meta.category == ZYDIS_CATEGORY_COND_BR ||
-		    one.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
-			return false;
-		clears |= is_clearing_string(&code, at);
-		at += one.insn.length;
-	}
-	return false;
 }

@@ -6,7 +6,6 @@
 #ifndef MEMTOLL_STORE_LOOP_H
 #define MEMTOLL_STORE_LOOP_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,11 +33,5 @@ struct store_loop {
 
 /* at: offset of an instruction in code, the one that is next. */
 void store_loop_find(const uint8_t *code, size_t len, size_t at, struct store_loop *loop);
-
-/*
- * A function, from its first byte on: does it clear by rep stos and come to its end? Then its return,
- * which reads the stack, waits for the stores.
- */
-bool store_loop_waits(const uint8_t *code, size_t len);
 
 #endif /* MEMTOLL_STORE_LOOP_H */
