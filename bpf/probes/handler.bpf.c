@@ -131,8 +131,7 @@ int BPF_PROG(fault_answered, struct task_struct *waiter)
 	fault = &thread->fault;
 	now = bpf_ktime_get_ns();
 	wait_ns = sub_sat(now, fault->start.ns);
-	fault->answered_cpu_ns =
-		sub_sat(waiter->se.sum_exec_runtime, fault->start.runtime_ns);
+	fault->answered_cpu_ns = sub_sat(waiter->se.sum_exec_runtime, fault->start.runtime_ns);
 	if (fault->answered_cpu_ns > wait_ns)
 		fault->answered_cpu_ns = wait_ns;
 	fault->answered_ns = fault->start.ns + wait_ns;

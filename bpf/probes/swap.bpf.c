@@ -14,6 +14,7 @@
 #include "state/stamp.bpf.h"
 #include "state/threads.bpf.h"
 #include "memory/page_state.bpf.h"
+#include "stacks/memo.bpf.h"
 #include "probes/dropped.bpf.h"
 #include "probes/page_cache.bpf.h"
 
@@ -34,12 +35,11 @@ struct {
 	__type(value, __u32);
 } unmapped_from SEC(".maps");
 
-static __always_inline void swap_add(__u32 tgid, __u32 what, __u64 pages, __u64 cpu_ns,
+static __always_inline void swap_add(const struct memtoll_swap_key *key, __u64 pages, __u64 cpu_ns,
 				     __u64 blocked_ns)
 {
 	static const struct memtoll_swap_sum zero;
-	struct memtoll_swap_key key = { .tgid = tgid, .what = what };
-	struct memtoll_swap_sum *sum = row_get(&swaps, &swaps_spare, &key, &zero);
+	struct memtoll_swap_sum *sum = row_get(&swaps, &swaps_spare, key, &zero);
 
 	if (!sum) {
 		lose(LOST_SWAPS_FULL, pages ? pages : 1);
@@ -49,6 +49,13 @@ static __always_inline void swap_add(__u32 tgid, __u32 what, __u64 pages, __u64 
 	__sync_fetch_and_add(&sum->pages, pages);
 	__sync_fetch_and_add(&sum->cpu_ns, cpu_ns);
 	__sync_fetch_and_add(&sum->blocked_ns, blocked_ns);
+}
+
+static __always_inline void swap_count(__u32 tgid, __u32 what, __u64 pages)
+{
+	const struct memtoll_swap_key key = { .tgid = tgid, .what = what };
+
+	swap_add(&key, pages, 0, 0);
 }
 
 static __always_inline int reclaim_begin(__u32 what)
@@ -63,11 +70,15 @@ static __always_inline int reclaim_begin(__u32 what)
 	return 0;
 }
 
-/* The stall is taken out of the fault, the allocator call and the mapping call it happened in. */
-static __always_inline int reclaim_end(__u64 pages)
+/*
+ * The stall is taken out of the fault, the allocator call and the mapping call it happened in, and
+ * has their stack.
+ */
+int reclaim_ended(__u64 pages)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_find(task);
+	struct memtoll_swap_key key = { .tgid = task->tgid };
 	__u64 now, cpu_ns, blocked_ns = 0;
 
 	if (!thread || !thread->reclaiming)
@@ -76,8 +87,12 @@ static __always_inline int reclaim_end(__u64 pages)
 	cpu_ns = stamp_cpu_ns(task, &thread->reclaim, now);
 	if (task->nvcsw != thread->reclaim.voluntary)
 		blocked_ns = now - thread->reclaim.ns - cpu_ns;
-	if (!stopped)
-		swap_add(task->tgid, thread->reclaiming, pages, cpu_ns, blocked_ns);
+	if (!stopped) {
+		key.what = thread->reclaiming;
+		key.stack_id =
+			memo_stack(task, thread, (struct pt_regs *)bpf_task_pt_regs(task), true);
+		swap_add(&key, pages, cpu_ns, blocked_ns);
+	}
 	thread->reclaiming = 0;
 	thread->fault.reclaim_cpu_ns += cpu_ns;
 	thread->fault.reclaim_blocked_ns += blocked_ns;
@@ -104,13 +119,13 @@ int memcg_begin(void *ctx)
 SEC("?raw_tp/mm_vmscan_direct_reclaim_end")
 int direct_end(struct bpf_raw_tracepoint_args *ctx)
 {
-	return reclaim_end(ctx->args[0]);
+	return reclaim_ended(ctx->args[0]);
 }
 
 SEC("?raw_tp/mm_vmscan_memcg_reclaim_end")
 int memcg_end(struct bpf_raw_tracepoint_args *ctx)
 {
-	return reclaim_end(ctx->args[0]);
+	return reclaim_ended(ctx->args[0]);
 }
 
 static __always_inline __u32 owner_of(struct mm_struct *mm)
@@ -146,7 +161,7 @@ static __always_inline void swapped_changed(struct task_struct *task, struct mm_
 
 	if (current_mm() == (__u64)mm) {
 		if (task->flags & PF_MEMALLOC_FLAG)
-			swap_add(process_get(task->tgid) ? task->tgid : 0, SWAP_OUT_SELF, 1, 0, 0);
+			swap_count(process_get(task->tgid) ? task->tgid : 0, SWAP_OUT_SELF, 1);
 		if (task->flags & PF_MEMALLOC_FLAG && process_get(task->tgid))
 			dropped(DROP_SWAP, 1);
 		return;
@@ -154,7 +169,7 @@ static __always_inline void swapped_changed(struct task_struct *task, struct mm_
 	if (!bpf_core_field_exists(mm->owner))
 		return;
 	tgid = owner_of(mm);
-	swap_add(tgid, pushed_by(task, tgid), 1, 0, 0);
+	swap_count(tgid, pushed_by(task, tgid), 1);
 	if (tgid)
 		dropped(DROP_SWAP, 1);
 }
@@ -209,8 +224,8 @@ int folio_written(struct bpf_raw_tracepoint_args *ctx)
 		tgid = *from;
 	bpf_map_delete_elem(&unmapped_from, &thread);
 	pages = pages_of_folio(folio);
-	swap_add(tgid, pushed_by(task, tgid), pages, 0, 0);
-	swap_add(tgid, SWAP_OUT_SHARED, pages, 0, 0);
+	swap_count(tgid, pushed_by(task, tgid), pages);
+	swap_count(tgid, SWAP_OUT_SHARED, pages);
 	return 0;
 }
 
@@ -242,7 +257,7 @@ int memcg_counted(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	task = bpf_get_current_task_btf();
 	thread = thread_get(task);
-	swap_add(thread ? task->tgid : 0, what, pages, 0, 0);
+	swap_count(thread ? task->tgid : 0, what, pages);
 	if (!thread || !thread->fault.active)
 		return 0;
 	if (what == SWAP_IN_DEVICE)

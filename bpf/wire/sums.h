@@ -126,7 +126,7 @@ enum memtoll_swap_what {
 struct memtoll_swap_key {
 	__u32 tgid; /* 0: all processes that are not traced */
 	__u32 what;
-	__u64 unused;
+	__u64 stack_id; /* of reclaim: what it was in, a fault or a call */
 };
 
 _Static_assert(sizeof(struct memtoll_swap_key) == 16, "no padding in a map key");

@@ -141,9 +141,11 @@ const char *drop_how_name(unsigned int how)
 const char *handler_request_name(unsigned int request)
 {
 	static const char *const names[ANSWER_REQUESTS + 1] = {
-		"UFFDIO_REGISTER", "UFFDIO_UNREGISTER", "UFFDIO_WAKE",	     "UFFDIO_COPY",
-		"UFFDIO_ZEROPAGE", "UFFDIO_MOVE",	"UFFDIO_WRITEPROTECT", "UFFDIO_CONTINUE",
-		"UFFDIO_POISON",   "",
+		"UFFDIO_REGISTER",     "UFFDIO_UNREGISTER",
+		"UFFDIO_WAKE",	       "UFFDIO_COPY",
+		"UFFDIO_ZEROPAGE",     "UFFDIO_MOVE",
+		"UFFDIO_WRITEPROTECT", "UFFDIO_CONTINUE",
+		"UFFDIO_POISON",       "",
 	};
 
 	return NAME(names, request);

@@ -336,7 +336,8 @@ struct sample_fact {
 };
 
 int recording_sample(struct recording *recording, const struct sample_fact *sample);
-int recording_swap(struct recording *recording, pid_t pid, const char *what,
+/* stack_id: of what reclaim happened in; 0: none. */
+int recording_swap(struct recording *recording, pid_t pid, const char *what, uint64_t stack_id,
 		   const struct memtoll_swap_sum *sum);
 
 struct file_fact {

@@ -117,6 +117,11 @@ const char *const recording_statements[STMT_COUNT] = {
 		      " count = count + excluded.count, pages = pages + excluded.pages,"
 		      " cpu_ns = cpu_ns + excluded.cpu_ns,"
 		      " blocked_ns = blocked_ns + excluded.blocked_ns",
+	[STMT_RECLAIM_SITE] =
+		"INSERT INTO reclaim_site VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+		" count = count + excluded.count, pages = pages + excluded.pages,"
+		" cpu_ns = cpu_ns + excluded.cpu_ns,"
+		" blocked_ns = blocked_ns + excluded.blocked_ns",
 	[STMT_FILE] = "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)",
 	[STMT_OWN_CACHE] = "INSERT OR REPLACE INTO own_cache VALUES (?, ?, ?, ?, ?)",
 	[STMT_REUSE] = "INSERT OR REPLACE INTO reuse VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -387,12 +392,18 @@ int recording_sample(struct recording *recording, const struct sample_fact *samp
 		     count(sample->bytes_per_16_cycles), count(sample->samples));
 }
 
-int recording_swap(struct recording *recording, pid_t pid, const char *what,
+int recording_swap(struct recording *recording, pid_t pid, const char *what, uint64_t stack_id,
 		   const struct memtoll_swap_sum *sum)
 {
-	return STORE(recording, STMT_SWAP, signed_int(recording->slice), signed_int(pid),
-		     text(what), count(sum->count), count(sum->pages), count(sum->cpu_ns),
-		     count(sum->blocked_ns));
+	int err = STORE(recording, STMT_SWAP, signed_int(recording->slice), signed_int(pid),
+			text(what), count(sum->count), count(sum->pages), count(sum->cpu_ns),
+			count(sum->blocked_ns));
+
+	if (err || !stack_id)
+		return err;
+	return STORE(recording, STMT_RECLAIM_SITE, signed_int(recording->slice), signed_int(pid),
+		     text(what), bits(stack_id), count(sum->count), count(sum->pages),
+		     count(sum->cpu_ns), count(sum->blocked_ns));
 }
 
 int recording_file(struct recording *recording, const struct file_fact *file)

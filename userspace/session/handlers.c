@@ -49,18 +49,18 @@ int handlers_write(struct recording *recording, struct memtoll_bpf *bpf, struct 
 	bpf_map_lookup_elem(bpf_map__fd(bpf->maps.handlers), &key->tid, &handler);
 	handler.comm[sizeof(handler.comm) - 1] = '\0';
 	handler.process[sizeof(handler.process) - 1] = '\0';
-	err = recording_handler(recording, &(struct handler_fact){
-						   .pid = key->tgid,
-						   .handler_pid = handler.tgid,
-						   .handler_tid = key->tid,
-						   .comm = handler.comm,
-						   .process = handler.process,
-						   .request = handler_request_name(
-							   request_of(&answer->sum)),
-						   .stack_id = key->stack_id,
-						   .waits = answer->sum.waits,
-						   .wait_ns = answer->sum.wait_ns,
-					   });
+	err = recording_handler(recording,
+				&(struct handler_fact){
+					.pid = key->tgid,
+					.handler_pid = handler.tgid,
+					.handler_tid = key->tid,
+					.comm = handler.comm,
+					.process = handler.process,
+					.request = handler_request_name(request_of(&answer->sum)),
+					.stack_id = key->stack_id,
+					.waits = answer->sum.waits,
+					.wait_ns = answer->sum.wait_ns,
+				});
 	return err ? err : write_latency(recording, key->tgid, answer->latency);
 }
 

@@ -425,8 +425,9 @@ static void on_swap_sum(void *context, const void *key_data, const uint64_t *del
 	if (key->tgid && !targets_find(writer->config.targets, key->tgid))
 		return;
 	memcpy(&sum, delta, sizeof(sum));
+	want_stack(writer, key->stack_id);
 	keep_first_error(writer, recording_swap(writer->config.recording, key->tgid,
-						swap_what_name(key->what), &sum));
+						swap_what_name(key->what), key->stack_id, &sum));
 }
 
 static void on_walk_sum(void *context, const void *key_data, const uint64_t *delta)

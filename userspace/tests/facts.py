@@ -323,6 +323,12 @@ class Facts:
         values: dict[str, Any] = {"slice": 1, "pid": 42, "count": pages, "cpu_ns": 0, "blocked_ns": 0}
         self.row("swap", **({"what": what, "pages": pages} | values | columns))
 
+    def reclaim(self, stack_id: int, count: int, each_ns: int, **columns: Any) -> None:
+        """Stalls at one place, which table swap has in its sum."""
+        values: dict[str, Any] = {"slice": 1, "pid": 42, "what": "reclaim_memcg", "stack_id": stack_id}
+        spent = {"cpu_ns": count * each_ns, "blocked_ns": 0}
+        self.row("reclaim_site", **(values | {"count": count, "pages": 32 * count} | spent | columns))
+
     def memory_cgroup(self, limit_bytes: int | None, path: str = "/box", pid: int = 42, **columns: Any) -> None:
         """The group of a process that exists, counters={name: difference}."""
         counters: dict[str, int] = columns.pop("counters", {})

@@ -27,13 +27,20 @@ FROM total t JOIN calibrated c JOIN fault f;
 -- The place for tolls with tables of their own (swap.out, reclaim, file.read): one row per pid,
 -- toll, stack, call and area. cpu_ns is part of the pid's CPU time, blocked_ns is not.
 CREATE VIEW extra_toll AS
-SELECT pid, toll, 0 AS stack_id, '' AS call, '' AS area, SUM(cpu_ns) AS cpu_ns,
+SELECT pid, toll, stack_id, '' AS call, '' AS area, SUM(cpu_ns) AS cpu_ns,
 	SUM(blocked_ns) AS blocked_ns, 0 AS error_ns, SUM(count) AS count,
 	SUM(pages) * 4096 AS bytes, SUM(pages) AS pages
-FROM (SELECT *, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END AS toll FROM swap
+FROM (
+	SELECT pid, 0 AS stack_id, count, pages, cpu_ns, blocked_ns,
+		CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END AS toll FROM swap
 	-- what came in is the toll of the faults; pid 0 is everybody who is not traced
-	WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%'))
-GROUP BY pid, toll
+	WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
+	UNION ALL	-- what has a stack, and is no part of what has none
+	SELECT pid, w.stack, w.sign * count, w.sign * pages, w.sign * cpu_ns, w.sign * blocked_ns,
+		'reclaim' FROM (SELECT *, stack_id AS stack, 1 AS sign FROM reclaim_site
+			UNION ALL SELECT *, 0, -1 FROM reclaim_site) w
+)
+GROUP BY pid, toll, stack_id HAVING SUM(count) > 0
 UNION ALL
 SELECT r.pid, 'file.read', r.stack_id, r.call,
 	COALESCE(f.kind || ' ' || NULLIF(f.path, ''), 'file ' || f.inode, 'file'),

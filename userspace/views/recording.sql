@@ -478,6 +478,19 @@ CREATE TABLE swap (
 	PRIMARY KEY (slice, pid, what)
 ) WITHOUT ROWID;
 
+-- Of reclaim, the part that has a stack: of the fault or the call that it happened in.
+CREATE TABLE reclaim_site (
+	slice      INTEGER NOT NULL,
+	pid        INTEGER NOT NULL,
+	what       TEXT NOT NULL,
+	stack_id   INTEGER NOT NULL,
+	count      INTEGER NOT NULL,
+	pages      INTEGER NOT NULL,
+	cpu_ns     INTEGER NOT NULL,
+	blocked_ns INTEGER NOT NULL,
+	PRIMARY KEY (slice, pid, what, stack_id)
+) WITHOUT ROWID;
+
 -- Files that were read, and block devices. file is a number in this recording only.
 CREATE TABLE file (
 	file  INTEGER PRIMARY KEY,
@@ -821,4 +834,4 @@ INSERT INTO later_table VALUES
 	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'),
 		('watch'),
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
-	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait');
+	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site');

@@ -32,6 +32,12 @@ touched AS (	-- numbers first, and no text made: of hours there are millions of 
 		SUM(blocked_ns) AS blocked_ns
 	FROM fault GROUP BY touched_stack, allocated_stack, class, allocated_call, area, area_name
 ),
+block_of AS MATERIALIZED (	-- by the code that touches it: the block that most faults fell into
+	SELECT touched_stack, allocated_call, allocated_stack, MAX(faults)
+	FROM (SELECT touched_stack, allocated_call, allocated_stack, SUM(faults) AS faults
+		FROM touched WHERE allocated_call <> '' GROUP BY 1, 2, 3)
+	GROUP BY touched_stack
+),
 part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, count, bytes) AS (
 	SELECT fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack,
 		-- a mapping that processes share has its own, and is somebody's
@@ -73,8 +79,12 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 		NULL, SUM(time_ns), SUM(count), SUM(count) * 4096
 	FROM sampled_work GROUP BY toll, call, stack_id
 	UNION ALL
-	SELECT toll, call, 0, stack_id, area, NULL, SUM(cpu_ns + blocked_ns), SUM(count), SUM(bytes)
-	FROM extra_toll GROUP BY toll, call, stack_id, area
+	-- reclaim inside faults: their code touches the same blocks with and without it
+	SELECT x.toll, COALESCE(b.allocated_call, x.call), COALESCE(b.allocated_stack, 0),
+		x.stack_id, x.area, NULL, SUM(x.cpu_ns + x.blocked_ns), SUM(x.count), SUM(x.bytes)
+	FROM extra_toll x LEFT JOIN block_of b ON x.toll = 'reclaim'
+		AND b.touched_stack = x.stack_id
+	GROUP BY 1, 2, 3, x.stack_id, x.area
 ),
 owner AS (
 	SELECT toll, call, allocated_stack, touched_stack, area, known_clearing,

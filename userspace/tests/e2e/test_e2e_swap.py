@@ -167,6 +167,9 @@ def test_cyclic_sweep_thrashes(out: Path, any_swap: Path, marker: str) -> None:
     # Both owners: the malloc and the line of the loop.
     assert pages_at(recording, "swap.in", "allocated_at", "malloc") >= 0.99 * swapped
     assert pages_at(recording, "swap.in", "touched_at", marker) >= 0.99 * swapped
+    # The stalls, too, are at the line that wanted the page, in three passes of four at least, for the same block.
+    assert pages_at(recording, "reclaim", "allocated_at", "malloc") >= 0.95 * recording.toll("reclaim", "pages")
+    assert pages_at(recording, "reclaim", "touched_at", marker) >= 0.75 * recording.toll("reclaim", "pages")
     # One page is cleared once, however often it is written.
     assert recording.toll("zero.kernel", "pages") == pytest.approx(pages, rel=0.01)
     check = report["checks"]["major_faults"]

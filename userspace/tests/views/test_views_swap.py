@@ -89,6 +89,21 @@ def test_cyclic_sweep(boxed: Facts) -> None:
     assert "all passes over a part that fits" in advice(boxed)["swap-in"]
 
 
+def test_reclaim_has_the_code_that_it_happened_in(boxed: Facts) -> None:
+    """Stalls with a stack are sites of their own, for the block that this code touches; the rest stays."""
+    blocks = cyclic(boxed)
+    ((loop,),) = boxed.database.execute("SELECT DISTINCT touched_stack FROM fault").fetchall()
+    boxed.reclaim(loop, 2_003, 100 * US)
+    rows = boxed.rows("SELECT * FROM sites WHERE toll = 'reclaim' ORDER BY count")
+    assert [(row["touched_stack"], row["allocated_stack"], row["call"], row["count"]) for row in rows] == [
+        (0, 0, "", 2_900 - 2_003),
+        (loop, blocks, "malloc", 2_003),
+    ]
+    assert sum(row["time_ns"] for row in rows) == pytest.approx(500 * MS)
+    assert boxed.toll("reclaim")["time_ns"] == pytest.approx(500 * MS)
+    assert boxed.toll("reclaim")["count"] == 2_900
+
+
 def shared(made: Facts, segment: str, **owners: Any) -> None:
     """A segment of 160 MiB, four passes: twice as much as may be kept, so that half of it is out at a time."""
     pages = 20 * CHUNK_PAGES
