@@ -3,9 +3,45 @@
 
 #include <glib.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/text.h"
+
+#define CLEAR_LINE "\r\033[K"
+
+static bool has_status; /* the cursor is behind one */
+
+void status_line(const char *format, ...)
+{
+	const char *term = getenv("TERM");
+	struct winsize size = { 0 };
+	g_autofree char *line = NULL;
+	char text[256];
+	va_list arguments;
+
+	if (!isatty(STDERR_FILENO) || !term || !strcmp(term, "dumb"))
+		return;
+	if (!format) {
+		if (has_status)
+			fputs(CLEAR_LINE, stderr);
+		has_status = false;
+		return;
+	}
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	line = text_printable(text);
+	ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
+	/* A line that is broken could not be taken back; the name before it is as long as this. */
+	text_cut(line, (size.ws_col ? size.ws_col : TEXT_WIDTH) - (long)strlen("memtoll: ") - 1);
+	fprintf(stderr, CLEAR_LINE "memtoll: %s", line);
+	has_status = true;
+}
 
 void message(const char *format, ...)
 {
@@ -19,5 +55,6 @@ void message(const char *format, ...)
 	/* Paths, and SQLite's errors about a damaged file, may hold anything. */
 	line = text_printable(text);
 	/* In one write, so that output of a traced command cannot split the line. */
-	fprintf(stderr, "memtoll: %s\n", line);
+	fprintf(stderr, "%smemtoll: %s\n", has_status ? CLEAR_LINE : "", line);
+	has_status = false;
 }

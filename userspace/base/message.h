@@ -15,4 +15,10 @@ enum {
 /* "memtoll: " + text + newline. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * What goes on now, on the last line of a terminal, until the next message or status; NULL: nothing
+ * any more. Says nothing where stderr is no terminal. Of one thread only.
+ */
+void status_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 #endif /* MEMTOLL_MESSAGE_H */

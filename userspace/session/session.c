@@ -30,6 +30,7 @@
 #include "recording/recording.h"
 #include "session/consumers.h"
 #include "session/run_facts.h"
+#include "session/progress.h"
 #include "session/slice_writer.h"
 #include "session/watchdog.h"
 #include "symbols/symbolize.h"
@@ -228,6 +229,20 @@ void session_record_state(struct session *session)
 		recording_meta_int(session->recording, "held_ns", launch_held_ns(session->launch));
 }
 
+/* Asked to end before there is anything to record. */
+static bool is_interrupted(struct session *session)
+{
+	struct signalfd_siginfo info;
+
+	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		message("ended while attaching: nothing was recorded");
+		return true;
+	}
+	return false;
+}
+
 static int add_targets(struct session *session)
 {
 	const struct session_config *config = &session->config;
@@ -235,6 +250,8 @@ static int add_targets(struct session *session)
 	int err;
 
 	for (i = 0; i < config->pid_count; i++) {
+		if (is_interrupted(session))
+			return STATUS_FAILED;
 		err = targets_add(session->targets, config->pids[i]);
 		if (err) {
 			message("cannot follow process %d: %s", config->pids[i], strerror(-err));
@@ -351,7 +368,8 @@ static int step_attach(struct session *session)
 		watchdog_attach_by(session->watchdog,
 				   session->start_ns +
 					   MAX(config->duration_ns, WATCHDOG_ATTACH_MS * MS));
-	status = add_targets(session);
+	progress_attaching(config, "its code and its allocator");
+	status = is_interrupted(session) ? STATUS_FAILED : add_targets(session);
 	if (!status)
 		report_other_tracers(session);
 	if (config->duration_ns) {
@@ -411,6 +429,7 @@ static int step_finish(struct session *session)
 
 	budget_end_slice(session->budget);
 	stop_counting(session);
+	progress_ending(&session->config, "detaching");
 	detach(session);
 	report_other_tracers(session);
 	priority_end(&session->priority);
@@ -423,6 +442,7 @@ static int step_finish(struct session *session)
 	session_record_state(session);
 	/* Processes of the command that live on are not held while the rest is written. */
 	g_clear_pointer(&session->launch, launch_free);
+	progress_ending(&session->config, "names of code");
 	err = slice_commit(session->writer, session->slice_start_ns, end);
 	/* Nothing is read of any process after this, nor by this thread. */
 	g_clear_pointer(&session->python_reader, python_reader_stop);
@@ -440,6 +460,7 @@ static int step_finish(struct session *session)
 				   shell_exit_status(session->command_status));
 	if (!err)
 		err = recording_finish(recording);
+	progress_ending(&session->config, NULL);
 	return err ? STATUS_FAILED : STATUS_DONE;
 }
 
@@ -491,11 +512,13 @@ int session_record(struct session *session)
 	if (!status)
 		status = step_prepare(session);
 	watchdog_alive(session->watchdog);
+	progress_attaching(&session->config, "loading");
 	if (!status)
-		status = step_load(session);
+		status = is_interrupted(session) ? STATUS_FAILED : step_load(session);
 	watchdog_alive(session->watchdog);
+	progress_attaching(&session->config, "what probes cost here");
 	if (!status)
-		status = step_attach(session);
+		status = is_interrupted(session) ? STATUS_FAILED : step_attach(session);
 	if (status)
 		return status;
 	status = session_run(session);

@@ -19,6 +19,7 @@
 #include "probes/syscalls.h"
 #include "session/consumers.h"
 #include "session/huge_looks.h"
+#include "session/progress.h"
 #include "session/slice_writer.h"
 #include "session/watchdog.h"
 #include "targets/targets.h"
@@ -121,6 +122,11 @@ static int commit_slice(struct session *session, uint64_t now)
 	err = slice_commit(session->writer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
 	priority_step(&session->priority);
+	if (!err)
+		progress_recording(&session->config,
+				   session->end_due_ns ?
+					   now + session->config.duration_ns - session->end_due_ns :
+					   now - session->start_ns);
 	return err;
 }
 

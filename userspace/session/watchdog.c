@@ -68,6 +68,16 @@ static void end_process(const struct watchdog_state *state)
 	_exit(STATUS_FAILED);
 }
 
+/* Who asks again is answered. */
+static void say_ending(void)
+{
+	static const char text[] =
+		"memtoll: ending: nothing is probed any more, and what was recorded is being written\n";
+	ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+	(void)written;
+}
+
 static gpointer watch(gpointer given)
 {
 	struct watchdog *watchdog = given;
@@ -89,6 +99,8 @@ static gpointer watch(gpointer given)
 		};
 		if (watchdog_tick(&patience, &state))
 			end_process(&state);
+		if (state.finishing && patience.waiting == 1)
+			say_ending();
 	}
 	g_mutex_unlock(&watchdog->lock);
 	return NULL;

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import resource
 import shutil
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -234,6 +236,33 @@ def test_stat_of_a_running_process() -> None:
     assert result.status == 0, result
     assert "zero.libc" in result.stdout
     assert "clear_block" in result.stdout
+
+
+def lines_on_terminal(*words: str | Path, ended_at: bytes = b"") -> tuple[int, str]:
+    """Status and stderr of a recording where that is a terminal; SIGINT when it has written so much."""
+    master, slave = pty.openpty()
+    with open(slave, "wb") as terminal:
+        tracer = spawn([MEMTOLL, *words], {"TERM": "xterm"}, stderr=terminal)
+    said = b""
+    with open(master, "rb", buffering=0) as screen, suppress(OSError):  # EIO: nobody writes any more
+        while some := screen.read(65536):
+            if ended_at and ended_at not in said and ended_at in said + some:
+                tracer.send_signal(signal.SIGINT)
+            said += some
+    return tracer.wait(timeout=60), said.decode()
+
+
+def test_a_terminal_shows_what_goes_on(out: Path) -> None:
+    with Program(workload("sleeper")) as program:
+        pid = str(program.pid)
+        status, said = lines_on_terminal("record", "--probes", "faults", "-o", out, "-p", pid, ended_at=b"loading")
+        assert status == 1 and said.endswith("memtoll: ended while attaching: nothing was recorded\r\n"), said
+        assert not list(out.parent.glob(out.name + "*"))
+        status, said = lines_on_terminal(
+            "record", "--probes", "faults", "-o", out, "-p", pid, ended_at=f"recording process {pid}: ".encode()
+        )
+    assert status == 0 and said.endswith(f"\r\x1b[Kmemtoll: wrote {out}\r\n"), said
+    assert f"attaching to process {pid}" in said and "ending: " in said
 
 
 def test_stat_ends_by_signal() -> None:
