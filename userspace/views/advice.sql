@@ -78,6 +78,7 @@ SELECT m.*,
 	(SELECT pid FROM stack WHERE stack_id = m.mapper_stack) AS mapper_pid,
 	-- settings of glibc would keep what the kernel clears, and nothing else says so
 	m.kernel_freed >= 2 AND 2 * m.kernel_freed >= m.kernel_made AND m.churn_mapped >= 0.5
+		AND m.kernel_call NOT LIKE 'realloc%'	-- copied then, where mremap moves it now
 		AND NOT g.glibc_storm AND (SELECT pid FROM stack WHERE stack_id = m.kernel_stack)
 			NOT IN (SELECT pid FROM glibc_pinned) AS churn_keeps,
 	(SELECT pid FROM stack WHERE stack_id = m.alloc_stack) AS alloc_pid, g.*

@@ -17,27 +17,35 @@ SELECT pid FROM allocator WHERE kind = 'glibc' AND dynamic = 0
 	AND tunables NOT LIKE '%top!_pad%' ESCAPE '!'
 	AND tunables NOT LIKE '%mmap!_max%' ESCAPE '!';
 
+-- The allocator's function that is in a stack, the outermost: of a call that was not probed just
+-- then.
+CREATE VIEW stack_call AS
+SELECT s.stack_id, (
+	SELECT CASE WHEN l.function LIKE '%realloc%' THEN 'realloc'
+		WHEN l.function LIKE '%calloc' THEN 'calloc'
+		WHEN l.function LIKE '%malloc' THEN 'malloc' ELSE 'free' END
+	FROM stack_line l WHERE l.stack_id = s.stack_id AND (l.function LIKE '%realloc%'
+		OR l.function LIKE '%calloc' OR l.function LIKE '%malloc'
+		OR l.function LIKE '%free') AND l.module IN (SELECT module FROM allocator)
+	ORDER BY l.depth DESC LIMIT 1) AS call
+FROM (SELECT gave_stack AS stack_id FROM giveback WHERE gave_call = ''
+	UNION SELECT got_stack FROM giveback WHERE got_call = ''
+	UNION SELECT stack_id FROM map_cost WHERE call = 'mremap' AND in_call = '') s;
+
 -- By process and by the call that gave back, most expensive first. Pages that come back only to be
 -- read, all zeros, cost the program nothing by having gone: kept, they would have to be cleared.
--- again_ns: the faults that
--- brought pages back, at the price of their class; gave_ns: the mapping calls made there (of this
--- kind, all of them); time_ns both. again_touch_ns: of again_ns, what no system call took.
--- got_call, got_stack: who got most of it again. allocator: kind of the one that gave it back, ''
--- of the program itself; with gave_call '' it did so by itself, in no call of the program's (a
--- thread of jemalloc's that purges). *_per_s: over the time of the recording.
+-- again_ns: the faults that brought pages back, at the price of their class; gave_ns: the mapping
+-- calls made there (of this kind, all of them); time_ns both. again_touch_ns: of again_ns, what no
+-- system call took. got_call, got_stack: who got most of it again. allocator: kind of the one that
+-- gave it back, '' of the program itself; with gave_call '' it did so by itself, in no call of the
+-- program's (a thread of jemalloc's that purges). *_per_s: over the time of the recording.
 CREATE VIEW giveback_site AS
 WITH
 fp AS MATERIALIZED (SELECT class, mean_ns, blocked_mean_ns FROM fault_price),
--- Where the function was not probed just then, the stack of the mapping call shows it.
+-- Where the function was not probed just then, the stack shows it.
 inside AS MATERIALIZED (
-	SELECT DISTINCT g.pid, g.gave_stack, (
-		SELECT CASE WHEN l.function LIKE '%realloc' THEN 'realloc'
-			WHEN l.function LIKE '%calloc' THEN 'calloc'
-			WHEN l.function LIKE '%malloc' THEN 'malloc' ELSE 'free' END
-		FROM stack_line l WHERE l.stack_id = g.gave_stack AND (l.function LIKE '%realloc'
-			OR l.function LIKE '%calloc' OR l.function LIKE '%malloc'
-			OR l.function LIKE '%free') AND l.module IN (SELECT module FROM allocator)
-		ORDER BY l.depth DESC LIMIT 1) AS call
+	SELECT DISTINCT g.pid, g.gave_stack, (SELECT s.call FROM stack_call s
+		WHERE s.stack_id = g.gave_stack) AS call
 	FROM giveback g WHERE g.gave_call = ''
 ),
 -- No call of the program's is in the stack, but the code that calls the kernel is an allocator's:
@@ -60,11 +68,17 @@ by_itself AS MATERIALIZED (
 	FROM inside i WHERE i.call IS NULL
 ),
 given AS MATERIALIZED (
-	SELECT g.*, COALESCE(NULLIF(g.gave_call, ''), i.call, '') AS by_call, b.kind AS by_kind
+	SELECT g.*, COALESCE(NULLIF(g.gave_call, ''), i.call, '') AS by_call, b.kind AS by_kind,
+		COALESCE(NULLIF(g.got_call, ''), s.call, '') AS for_call
 	FROM giveback g LEFT JOIN inside i ON g.gave_call = '' AND i.pid = g.pid
 		AND i.gave_stack = g.gave_stack
 	LEFT JOIN by_itself b ON b.pid = i.pid AND b.gave_stack = i.gave_stack
+	LEFT JOIN stack_call s ON g.got_call = '' AND s.stack_id = g.got_stack
 	WHERE COALESCE(g.class, '') NOT IN ('zero_read', 'read_populated')
+),
+-- Where not even that is known, it may be calloc, where the process has such blocks of it.
+callocs AS MATERIALIZED (
+	SELECT DISTINCT pid FROM call_cost WHERE call = 'calloc' AND bytes >= 131072 * calls
 ),
 gave AS MATERIALIZED (
 	SELECT g.pid, g.how, g.by_call AS gave_call, g.gave_stack, SUM(g.calls) AS calls,
@@ -75,21 +89,29 @@ gave AS MATERIALIZED (
 		COALESCE(SUM(g.again_faults * (fp.mean_ns + fp.blocked_mean_ns)), 0.0) AS again_ns,
 		COALESCE(SUM(CASE WHEN fp.class NOT LIKE '%!_populated' ESCAPE '!'
 			THEN g.again_faults * (fp.mean_ns + fp.blocked_mean_ns) END), 0.0)
-			AS again_touch_ns
+			AS again_touch_ns,
+		SUM(CASE WHEN g.for_call = 'calloc' OR (g.for_call = '' AND g.pid IN (
+			SELECT pid FROM callocs)) THEN g.again_bytes ELSE 0 END) AS calloc_bytes
 	FROM given g LEFT JOIN fp ON fp.class = g.class
 	GROUP BY g.pid, g.how, g.by_call, g.gave_stack
 ),
 got AS MATERIALIZED (
-	SELECT pid, how, by_call AS gave_call, gave_stack, got_call, got_stack,
+	SELECT pid, how, by_call AS gave_call, gave_stack, for_call AS got_call, got_stack,
 		ROW_NUMBER() OVER (PARTITION BY pid, how, by_call, gave_stack
 			ORDER BY SUM(again_bytes) DESC, got_stack) AS number
 	FROM given WHERE again_bytes > 0
-	GROUP BY pid, how, by_call, gave_stack, got_call, got_stack
+	GROUP BY pid, how, by_call, gave_stack, for_call, got_stack
+),
+mapping AS MATERIALIZED (	-- a stack is of one function, whether that was probed or not
+	SELECT pid, call, stack_id, SUM(net_ns) AS net_ns, SUM(bytes) AS bytes
+	FROM map_cost GROUP BY pid, call, stack_id
 ),
 timed AS MATERIALIZED (
 	-- the allocator whose module the function is in; where that was not read, the only one
 	-- there is
 	SELECT g.*, MAX(0.0, COALESCE(m.net_ns, 0.0)) AS gave_ns,
+		CASE g.how WHEN 'munmap' THEN MIN(g.calls * g.largest_bytes,
+			COALESCE(m.bytes, g.calls * g.largest_bytes)) END AS mapped_bytes,
 		CASE g.gave_call WHEN '' THEN COALESCE(g.by_kind, '') ELSE COALESCE(
 			(SELECT MIN(a.kind) FROM allocator a
 				WHERE a.pid = g.pid AND a.module = f.module),
@@ -99,7 +121,7 @@ timed AS MATERIALIZED (
 		END AS allocator
 	FROM gave g LEFT JOIN stack_frame s ON s.stack_id = g.gave_stack AND s.depth = 0
 	LEFT JOIN frame f ON f.frame_id = s.frame_id
-	LEFT JOIN map_cost m ON m.pid = g.pid AND m.in_call IN (g.gave_call, '')
+	LEFT JOIN mapping m ON m.pid = g.pid
 		AND m.stack_id = g.gave_stack AND m.call = CASE g.how WHEN 'munmap' THEN 'munmap'
 			WHEN 'heap' THEN 'munmap' WHEN 'stack_unmapped' THEN 'munmap'
 			WHEN 'brk' THEN 'brk' WHEN 'fixed' THEN 'mmap'
@@ -112,6 +134,11 @@ SELECT ROW_NUMBER() OVER (ORDER BY t.again_bytes > 0 DESC, t.again_ns + t.gave_n
 	t.largest_bytes, t.span_bytes, t.again_faults, t.again_bytes, t.twice_bytes,
 	t.again_ns, t.again_touch_ns, t.gave_ns,
 	t.again_ns + t.gave_ns AS time_ns,
+	-- what a memset would clear
+	MAX(0, CASE WHEN t.calloc_bytes = 0 THEN 0
+		WHEN t.mapped_bytes IS NULL THEN t.calloc_bytes - t.twice_bytes
+		ELSE 1.0 * t.mapped_bytes * t.calloc_bytes / t.again_bytes - t.twice_bytes END)
+		AS memset_bytes,
 	CASE WHEN o.duration_ns > 0 THEN t.gave_bytes * 1e9 / o.duration_ns ELSE 0.0 END
 		AS gave_bytes_per_s,
 	CASE WHEN o.duration_ns > 0 THEN t.again_bytes * 1e9 / o.duration_ns ELSE 0.0 END
@@ -122,12 +149,14 @@ FROM timed t JOIN observed o LEFT JOIN got w ON w.number = 1 AND w.pid = t.pid A
 WHERE t.gave_bytes > 0 OR t.again_bytes > 0;
 
 -- What can be done about it: of each kind the process that it costs most, all its sites together,
--- named by the most expensive one. storm: it happens again and again. kind: trim (glibc's heap:
--- brk, madvise in arenas), heap (of an arena of glibc: a second one, that goes whole), map (glibc's
--- blocks with a mapping of their own), purge (jemalloc), other (other allocators), stack (of a
--- thread, by the C library), own (the program itself, with trim_call where it calls malloc_trim).
--- memset_ns: what calloc would memset, were the memory kept. threads: most of it by other threads
--- than the first, which have arenas of their own.
+-- named by the most expensive one. storm: it happens again and again; worth: and to keep it costs
+-- less. kind: trim (glibc's heap: brk, madvise in arenas), heap (of an arena of glibc: a second
+-- one, that goes whole), map (glibc's blocks with a mapping of their own), purge (jemalloc), other
+-- (other allocators), stack (of a thread, by the C library), own (the program itself, with
+-- trim_call where it calls malloc_trim). memset_ns: what calloc would memset, were the memory kept:
+-- all of each block, used or not. copy_ns: what realloc would copy: blocks that grow by mremap now
+-- would grow in the heap. Blocks of 4 MiB and more are in no cache: at the rate of clearing huge
+-- pages. threads: most of it by other threads than the first, which have arenas of their own.
 --
 -- threshold: glibc's mmap_threshold at the end of the recording. *_value: what stops it, or NULL
 -- where a setting may stay as it is. They are powers of two well above what was seen: what comes at
@@ -159,6 +188,17 @@ known AS MATERIALIZED (
 		AS tunables
 	FROM allocator GROUP BY pid
 ),
+-- of calloc, what came fresh to a kept heap
+fresh AS MATERIALIZED (
+	SELECT pid, SUM(bytes * (1.0 - 1.0 * mmapped_calls / MAX(calls, 1)) - cleared_bytes)
+		AS bytes FROM call_cost WHERE call = 'calloc' AND known_clearing GROUP BY pid
+),
+moved AS MATERIALIZED (
+	SELECT m.pid, SUM(m.bytes) AS bytes FROM map_cost m
+	LEFT JOIN stack_call s ON m.in_call = '' AND s.stack_id = m.stack_id
+	WHERE m.call = 'mremap' AND COALESCE(NULLIF(m.in_call, ''), s.call) LIKE 'realloc%'
+	GROUP BY m.pid
+),
 total AS MATERIALIZED (
 	SELECT k.kind, k.pid, SUM(k.time_ns) AS time_ns, SUM(k.again_ns) AS again_ns,
 		SUM(k.again_touch_ns) AS again_touch_ns, SUM(k.gave_ns) AS gave_ns,
@@ -171,9 +211,7 @@ total AS MATERIALIZED (
 		MAX(k.largest_bytes) AS largest_bytes, MAX(k.span_bytes) AS span_bytes,
 		MAX(k.how <> 'brk') AS not_brk, MIN(k.rank) AS rank,
 		2 * SUM(k.thread_calls) > SUM(k.calls) AS threads,
-		SUM(CASE k.got_call WHEN 'calloc' THEN CASE k.how WHEN 'munmap'
-			THEN k.calls * k.largest_bytes - k.twice_bytes
-			ELSE k.again_bytes - k.twice_bytes END ELSE 0 END) AS memset_bytes,
+		SUM(k.memset_bytes) AS memset_bytes,
 		ROW_NUMBER() OVER (PARTITION BY k.kind ORDER BY SUM(k.time_ns) DESC,
 			k.pid) AS number
 	FROM kinds k WHERE k.again_bytes > 0 GROUP BY k.kind, k.pid
@@ -183,17 +221,34 @@ needed AS MATERIALIZED (	-- room for what goes and comes
 		MAX(1.25 * t.largest_bytes, COALESCE(n.threshold, 0)) AS block_bytes,
 		2 * MAX(t.span_bytes + CASE t.kind WHEN 'map' THEN COALESCE(h.span, 0) ELSE 0 END,
 			CASE WHEN t.kind = 'map' THEN t.largest_bytes
-				WHEN t.not_brk THEN 33554432 - 1 ELSE 0 END) AS top_bytes
-	FROM total t LEFT JOIN heap h ON h.pid = t.pid LEFT JOIN known n ON n.pid = t.pid
+				WHEN t.not_brk THEN 33554432 - 1 ELSE 0 END) AS top_bytes,
+		CASE WHEN t.kind NOT IN ('trim', 'heap', 'map') OR r.memset <= 0 THEN 0.0
+			ELSE CASE WHEN t.kind <> 'map' AND t.memset_bytes > 0
+				THEN MAX(t.memset_bytes, COALESCE(f.bytes, 0))
+				ELSE t.memset_bytes END * 1e9 / r.memset END AS memset_ns,
+		CASE WHEN t.kind NOT IN ('trim', 'heap', 'map') OR r.memcpy <= 0 THEN 0.0
+			ELSE COALESCE(m.bytes, 0) * 1e9 / r.memcpy END AS copy_ns
+	FROM total t
+	JOIN (SELECT l.column1 AS large, CASE WHEN l.column1 AND clear_2m_bytes_per_s > 0
+			THEN MIN(memset_bytes_per_s, clear_2m_bytes_per_s)
+			ELSE memset_bytes_per_s END AS memset,
+		CASE WHEN l.column1 AND clear_2m_bytes_per_s > 0
+			THEN MIN(memcpy_bytes_per_s, clear_2m_bytes_per_s)
+			ELSE memcpy_bytes_per_s END AS memcpy
+		FROM (VALUES (0), (1)) l JOIN calibrated) r
+		ON r.large = (t.largest_bytes >= 4194304)
+	LEFT JOIN heap h ON h.pid = t.pid LEFT JOIN known n ON n.pid = t.pid
+	LEFT JOIN fresh f ON f.pid = t.pid LEFT JOIN moved m ON m.pid = t.pid
 	WHERE t.number = 1
 )
 SELECT t.kind, t.pid, 2 * t.again_bytes >= t.gave_bytes AND t.calls >= 2 AS storm,
+	2 * t.again_bytes >= t.gave_bytes AND t.calls >= 2
+		AND t.time_ns > t.memset_ns + t.copy_ns AS worth,
 	t.time_ns, t.again_ns, t.again_touch_ns, t.gave_ns, t.calls, t.gave_bytes, t.again_bytes,
 	t.again_bytes_per_s, t.twice_bytes, t.again_faults, t.populated, t.largest_bytes,
 	t.span_bytes, t.stacks_given, t.stacks_unmapped, t.threshold, t.tunables, k.allocator,
 	k.gave_call, k.got_call, k.how, t.threads,
-	CASE WHEN c.memset_bytes_per_s > 0
-		THEN MAX(0, t.memset_bytes) * 1e9 / c.memset_bytes_per_s ELSE 0.0 END AS memset_ns,
+	t.memset_ns, t.copy_ns,
 	CASE WHEN t.kind = 'map'
 		THEN (SELECT MIN(p.bytes) FROM power_of_two p WHERE p.bytes > t.block_bytes)
 		WHEN t.kind IN ('trim', 'heap') AND COALESCE(t.threshold, 131073) > 131072
@@ -211,7 +266,7 @@ SELECT t.kind, t.pid, 2 * t.again_bytes >= t.gave_bytes AND t.calls >= 2 AS stor
 		FROM stack_place p WHERE p.stack_id = k.got_stack) AS got_place,
 	EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id = k.gave_stack
 		AND l.function IN ('malloc_trim', '__malloc_trim')) AS trim_call
-FROM needed t JOIN kinds k ON k.rank = t.rank JOIN calibrated c;
+FROM needed t JOIN kinds k ON k.rank = t.rank;
 
 -- Every kind, for the figures of the advice: NULL but for its name where there is none of it.
 CREATE VIEW giveback_kind AS
@@ -244,17 +299,20 @@ SELECT
 	MAX(CASE kind WHEN 'other' THEN storm END) AS other_storm,
 	MAX(CASE kind WHEN 'stack' THEN storm END) AS stack_storm,
 	MAX(CASE kind WHEN 'own' THEN storm END) AS own_storm,
-	COALESCE(MAX(CASE kind WHEN 'trim' THEN time_ns - memset_ns END), 0.0) AS trim_storm_ns,
-	COALESCE(MAX(CASE kind WHEN 'heap' THEN time_ns - memset_ns END), 0.0) AS heap_storm_ns,
-	COALESCE(MAX(CASE kind WHEN 'map' THEN time_ns - memset_ns END), 0.0) AS map_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'trim' THEN time_ns - memset_ns - copy_ns END), 0.0)
+		AS trim_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'heap' THEN time_ns - memset_ns - copy_ns END), 0.0)
+		AS heap_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'map' THEN time_ns - memset_ns - copy_ns END), 0.0)
+		AS map_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'purge' THEN time_ns END), 0.0) AS purge_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'other' THEN time_ns END), 0.0) AS other_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'stack' THEN time_ns END), 0.0) AS stack_storm_ns,
 	COALESCE(MAX(stacks_given), 0) AS stacks_given,
 	COALESCE(MAX(stacks_unmapped), 0) AS stacks_unmapped,
 	COALESCE(MAX(CASE kind WHEN 'own' THEN time_ns END), 0.0) AS own_storm_ns,
-	COALESCE(SUM(CASE WHEN storm THEN again_touch_ns END), 0.0) AS storm_touch_ns,
-	COALESCE(SUM(CASE WHEN storm THEN gave_ns END), 0.0) AS storm_gave_ns,
+	COALESCE(SUM(CASE WHEN worth THEN again_touch_ns END), 0.0) AS storm_touch_ns,
+	COALESCE(SUM(CASE WHEN worth THEN gave_ns END), 0.0) AS storm_gave_ns,
 	-- the calls that fault it in have the advice then
 	COALESCE(MAX(CASE kind WHEN 'own' THEN storm AND populated END), 0)
 		AS own_storm_populated,

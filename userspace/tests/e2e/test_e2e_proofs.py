@@ -151,6 +151,28 @@ def test_used_blocks_of_calloc_are_not_pinned(out: Path) -> None:
         assert "would not help" in advice["calloc-memset"]["text"]
 
 
+def test_unused_blocks_of_calloc_are_not_kept(out: Path) -> None:
+    """From the heap each would be memset whole; that calloc asks for them only stacks tell here."""
+    command = [workload("calloc_loop"), str(40 * MIB), "2003"]
+    recording = record(out, "--probes=faults,mappings", command=command)
+    assert recording.witness[-1]["minflt"] >= 2003, "a page of each is used, and its mapping goes"
+    rows = recording.query("SELECT DISTINCT got_call FROM giveback WHERE again_bytes > 0 AND how = 'munmap'")
+    assert rows == [("",)]
+    advice = {one["code"]: one for one in recording.report["verdict"]["advice"]}
+    assert "map-storm" not in advice and not any(one["try"] for one in advice.values()), advice
+    assert {"map-churn", "first-touch"} & advice.keys(), "to keep the buffer in the program is right"
+
+
+def test_blocks_that_grow_by_mremap_are_not_kept(out: Path) -> None:
+    """A top that is kept would serve them, and copy at each step: the settings make more faults."""
+    proof = Proof("trim-storm", ("kept", "grow", 3, 16_411, 9_000_011), {"KEPT_TRIM": "131072"})
+    recording = record(out, command=proof.command, env=proof.env)
+    advice = {one["code"]: one for one in recording.report["verdict"]["advice"]}
+    assert not {"trim-storm", "map-storm"} & advice.keys(), advice
+    assert not any("M_TRIM_THRESHOLD" in one["text"] or one["try"] for one in advice.values()), advice
+    assert alone(proof, {"KEPT_TRIM": str(64 * MIB)}) > alone(proof, {})
+
+
 def test_thresholds_that_the_program_sets_itself(out: Path) -> None:
     """mallopt overrides the environment: no trial, but the value to give it there."""
     proof = Proof("trim-storm", ("kept", "many", 41, 100_003, 64), {"KEPT_TRIM": "131072"})

@@ -276,3 +276,80 @@ def test_thresholds_that_the_program_pins(how: str) -> None:
     made.database.execute("UPDATE allocator SET tunables = 'GLIBC_TUNABLES=glibc.malloc.top_pad=1'")
     (row,) = (row for row in made.judged("finding", "SELECT * FROM finding") if row["code"].endswith("storm"))
     assert row["try"]
+
+
+# What keeping it costs.
+
+
+def codes(made: Facts) -> set[str]:
+    return {row["code"] for row in made.judged("finding", "SELECT code FROM finding")}
+
+
+def large_blocks(got_call: str, *mapped_by: tuple[str, str, int]) -> Facts:
+    """1,009 blocks of 40 MiB, of which a page each is used; 2 us of munmap for each."""
+    made = Facts()
+    made.prices()
+    made.slice(1, 2.0)
+    made.process()
+    made.allocator()
+    freed = made.stack(("__munmap", "", 0), ("munmap_chunk", "", 0), ("__libc_free", "", 0), ("drop", "/src/a.c", 7))
+    got = made.stack(*mapped_by, ("make", "/src/a.c", 5))
+    made.cpu(FAULTS * (FAULT_NS + 3 * US))
+    # Watched a part of the time: what a call of free did is in two rows.
+    for gave_call, calls in (("free", 9), ("", FAULTS - 9)):
+        made.gave("munmap", freed, calls, calls * PAGE, largest_bytes=40 * MIB, gave_call=gave_call)
+        made.again("munmap", freed, got, calls, gave_call=gave_call, got_call=got_call)
+        made.map_call("munmap", freed, calls, calls * 40 * MIB, calls * (2 * US + MAP_INSIDE), in_call=gave_call)
+    made.fault("zero", FAULTS, FAULT_NS)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("got_call", "frames", "advised"),
+    [
+        ("malloc", (("mmap", "", 0), ("__libc_malloc", "", 0)), True),
+        ("calloc", (("mmap", "", 0), ("__libc_calloc", "", 0)), False),
+        # calloc was not watched: its frame is in the stack.
+        ("", (("mmap", "", 0), ("sysmalloc", "", 0), ("__libc_malloc", "", 0)), True),
+        ("", (("mmap", "", 0), ("sysmalloc", "", 0), ("__libc_calloc", "", 0)), False),
+    ],
+)
+def test_calloc_would_clear_what_is_not_used(
+    got_call: str, frames: tuple[tuple[str, str, int], ...], advised: bool
+) -> None:
+    made = large_blocks(got_call, *frames)
+    row = made.one("SELECT * FROM giveback_storm")
+    assert (row["kind"], row["storm"], row["calls"], row["again_bytes"]) == ("map", 1, FAULTS, FAULTS * PAGE)
+    assert row["got_call"] == ("malloc" if advised else "calloc")
+    assert row["gave_ns"] == pytest.approx(FAULTS * 2 * US)
+    assert row["memset_ns"] == (0 if advised else pytest.approx(FAULTS * 40 * MIB / 20.0))
+    assert ("map-storm" in codes(made)) == advised
+
+
+@pytest.mark.parametrize("callocs", [True, False])
+def test_no_setting_where_the_price_is_not_known(callocs: bool) -> None:
+    """Who got it cannot be told: it may be calloc, where the process has large blocks of it."""
+    made = large_blocks("", ("mmap", "", 0))
+    made.call("calloc" if callocs else "malloc", 7, 3, bytes=3 * 40 * MIB, mmapped_calls=3)
+    assert ("map-storm" in codes(made)) != callocs
+
+
+@pytest.mark.parametrize("moved", [0, 101_009 * MIB])
+def test_no_setting_for_blocks_that_grow_by_mremap(moved: int) -> None:
+    """In a heap that is kept they would be copied."""
+    made = stormy("brk", 131072, span_bytes=5 * MIB)
+    if moved:
+        stack = made.stack(("mremap", "", 0), ("realloc", "", 0), ("grow", "/src/a.c", 9))
+        made.map_call("mremap", stack, 11, moved, 11 * US, in_call="realloc")
+    assert made.one("SELECT copy_ns FROM giveback_storm")["copy_ns"] == pytest.approx(moved / 60.0)
+    assert ("trim-storm" in codes(made)) == (not moved)
+
+
+def test_calloc_clears_a_kept_heap_whole() -> None:
+    """Blocks of 1 MiB of which little is used: the heap is trimmed, and what comes again is fresh."""
+    made = stormy("brk", 33554432, span_bytes=5 * MIB)
+    made.call("calloc", 7, 999, bytes=999 * 128 * MIB, cleared_bytes=9 * 128 * MIB)
+    assert "trim-storm" in codes(made), "malloc gets it again"
+    made.database.execute("UPDATE giveback SET got_call = 'calloc' WHERE again_bytes > 0")
+    assert made.one("SELECT memset_ns FROM giveback_storm")["memset_ns"] == pytest.approx(990 * 128 * MIB / 120.0)
+    assert "trim-storm" not in codes(made)
