@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -35,6 +37,9 @@ MIB: Final = 1 << 20
 PAGE: Final = 4096
 NOBODY: Final = 65534
 
+# Seconds: longer, even beside busy neighbours, is a hang.
+PATIENCE: Final = 240
+
 # Nothing from the caller's environment may move the allocator's thresholds, or a program's threads.
 CLEAN: Final = ("GLIBC_TUNABLES", "LD_PRELOAD", "OPENBLAS_NUM_THREADS", "SUDO_UID", "SUDO_GID")
 
@@ -54,14 +59,15 @@ def tool(name: str) -> str:
     return path
 
 
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE, every: float = 0.02) -> Any:
+    """every: what starts a process to ask is asked less often."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         assert time.monotonic() < end, f"waited {seconds} s in vain: {what}"
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 def spawn(command: Sequence[str | Path], env: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
@@ -100,7 +106,7 @@ class Result:
         return [json.loads(line) for line in self.stdout.splitlines() if line.startswith("{")]
 
 
-def finish(process: subprocess.Popen[str], seconds: float = 60) -> Result:
+def finish(process: subprocess.Popen[str], seconds: float = PATIENCE) -> Result:
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -112,7 +118,7 @@ def finish(process: subprocess.Popen[str], seconds: float = 60) -> Result:
 
 
 def memtoll(
-    *args: str | Path, env: Mapping[str, str] | None = None, seconds: float = 60, cwd: Path | None = None
+    *args: str | Path, env: Mapping[str, str] | None = None, seconds: float = PATIENCE, cwd: Path | None = None
 ) -> Result:
     return finish(spawn([MEMTOLL, *args], env, cwd=cwd), seconds)
 
@@ -187,7 +193,7 @@ class Program:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
-    def last(self, seconds: float = 60) -> dict[str, Any]:
+    def last(self, seconds: float = PATIENCE) -> dict[str, Any]:
         """Wait for a successful end; its last line."""
         assert self.process.wait(timeout=seconds) == 0
         self.reader.join(timeout=10)
@@ -197,7 +203,7 @@ class Program:
         """Calls so far, as the pace lines have it."""
         return next((int(line["calls"]) for line in reversed(self.lines) if "calls" in line), 0)
 
-    def beats(self, seconds: float = 60) -> None:
+    def beats(self, seconds: float = PATIENCE) -> None:
         """The program is alive and allocates: its count goes up."""
         before = self.calls()
         wait_until(lambda: self.calls() > before, "the program's next pace line", seconds)
@@ -348,6 +354,18 @@ def record(
     return recording
 
 
+def record_several(
+    path: Path, commands: Mapping[str, Sequence[object]], *args: str
+) -> tuple[Recording, dict[str, dict[str, Any]]]:
+    """Workloads one after the other in one recording, whose start is most of what a short one takes; and by name what
+    each said, which has its pid.
+    """
+    lines = [shlex.join([str(workload(str(words[0]))), *map(str, words[1:])]) for words in commands.values()]
+    recording = record(path, *args, command=["sh", "-c", " && ".join(lines)])
+    assert len(recording.witness) == len(commands), recording.witness
+    return recording, dict(zip(commands, recording.witness))
+
+
 def start_record(path: Path, *args: str | Path, **options: Any) -> subprocess.Popen[str]:
     """memtoll record, in the background; without overhead limit unless one is named."""
     limit = () if "--overhead-limit" in args else ("--overhead-limit", "none")
@@ -372,9 +390,11 @@ def changed_text(pid: int, module: str = "libc.so.6") -> list[int]:
             with open(f"/proc/{pid}/map_files/{first:x}-{last:x}", "rb") as file:
                 file.seek(offset)
                 stored = file.read(last - first)
-            live = live[: len(stored)]
-            if live != stored:
-                changed += [offset + i for i, (a, b) in enumerate(zip(live, stored)) if a != b]
+            # Most pages are alike: byte by byte only where one is not.
+            for page in range(0, min(len(live), len(stored)), PAGE):
+                ours, theirs = live[page : page + PAGE], stored[page : page + PAGE]
+                if ours != theirs:
+                    changed += [offset + page + i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b]
     return changed
 
 
@@ -452,6 +472,7 @@ def bpf_variable(number: int, name: str) -> Any:
     return next(row[name] for row in rows if name in row)
 
 
+@functools.cache
 def bpftool() -> str:
     """The real tool: Ubuntu's /usr/sbin/bpftool refuses kernels it has no package for."""
     candidates = [tool("bpftool"), *map(str, Path("/usr/lib").glob("linux-tools*/*/bpftool"))]
@@ -498,7 +519,7 @@ def wait_attached(tracer: subprocess.Popen[str], pid: int) -> None:
     wait_until(ready, "breakpoints in the target")
 
 
-def wait_slices(path: Path, count: int, seconds: float = 60) -> None:
+def wait_slices(path: Path, count: int, seconds: float = PATIENCE) -> None:
     """Until that many slices are in a recording that is being written."""
 
     def there() -> bool:

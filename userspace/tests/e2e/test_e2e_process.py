@@ -92,19 +92,6 @@ def test_running_process_to_a_verdict(out: Path) -> None:
     assert recording.report["target"]["observed_s"] <= recording.report["target"]["duration_s"] * 1.05
 
 
-def test_probes_come_and_go(out: Path) -> None:
-    """The witness for 'no probe left' does see a probe that is there."""
-    with Program(workload("churn"), "0", "--seconds", "60", "--rest", "1000") as program:
-        assert changed_text(program.pid) == []
-        tracer = start_record(out, "--probes", "alloc", "-p", str(program.pid))
-        wait_attached(tracer, program.pid)
-        tracer.send_signal(signal.SIGINT)
-        ended_well(tracer, out)
-        assert changed_text(program.pid) == []
-        assert uprobe_pages(program.pid) <= 1
-        program.beats()
-
-
 def test_two_pids(out: Path) -> None:
     loop: list[str | Path] = [workload("calloc_loop"), str(MIB), "0", "--seconds", "100", "--rest", "1000"]
     with Program(*loop) as one, Program(workload("churn"), "0", "--seconds", "100", "--rest", "1000") as two:
@@ -127,17 +114,6 @@ def test_by_name(out: Path, named: Path) -> None:
     assert recording.site("churn.c", "malloc", "malloc").calls > 1000
 
 
-def test_eight_threads(out: Path) -> None:
-    recording = record(out, "--probes", "alloc", command=[workload("threads8"), "7"])
-    truth = recording.witness[-1]
-    malloc = recording.site("threads8.c", "malloc", "malloc")
-    calloc = recording.site("threads8.c", "calloc", "calloc")
-    assert malloc.calls == truth["malloc"]
-    assert calloc.calls == truth["calloc"]
-    assert malloc.bytes + calloc.bytes == truth["bytes"]
-    assert recording.site("threads8.c", "free", "free").calls == truth["free"]
-
-
 def test_eight_threads_attached(out: Path) -> None:
     with Program(workload("threads8"), "7", "--wait") as program:
         tracer = start_record(out, "--probes", "alloc", "-p", str(program.pid), "--overhead-limit", "none")
@@ -145,8 +121,12 @@ def test_eight_threads_attached(out: Path) -> None:
         program.go()
         truth = program.last()
     recording = ended_well(tracer, out)
-    assert recording.site("threads8.c", "malloc", "malloc").calls == truth["malloc"]
-    assert recording.site("threads8.c", "calloc", "calloc").calls == truth["calloc"]
+    malloc = recording.site("threads8.c", "malloc", "malloc")
+    calloc = recording.site("threads8.c", "calloc", "calloc")
+    assert malloc.calls == truth["malloc"]
+    assert calloc.calls == truth["calloc"]
+    assert malloc.bytes + calloc.bytes == truth["bytes"]
+    assert recording.site("threads8.c", "free", "free").calls == truth["free"]
 
 
 def pages_touched_by(recording: Recording, function: str) -> int:
@@ -170,6 +150,7 @@ def test_exec_by_another_thread(out: Path) -> None:
     assert recording.site("crowd.c", "malloc", "malloc").calls == truth["malloc"] == 3 * 31
     assert pages_touched_by(recording, "touch") == truth["pages"] == 4 * 13
     assert recording.site("churn.c", "malloc", "malloc").calls == 2003
+    assert recording.site("churn.c", "free", "free").calls == 2003
 
 
 def record_past_exec(out: Path, command: Sequence[str | Path]) -> Recording:
@@ -319,39 +300,6 @@ def test_short_processes_of_a_running_one(out: Path) -> None:
     assert len(rows) < runs
     check = recording.report["checks"]["minor_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.05)
-
-
-def test_priority(out: Path, tmp_path: Path) -> None:
-    """memtoll comes before others on the CPU as long as it takes little of it: not in a storm of processes."""
-    storm, stop = f"until [ -e {tmp_path}/stop ]; do {workload('calloc_loop')} {MIB} 7; done", tmp_path / "stop"
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    words = ["sh", "-c", f"read _; {storm}; read _"]
-    tracer = start_record(out, "--probes", "alloc", "--", *words, stdin=subprocess.PIPE)
-    assert tracer.stdin
-
-    def has(nice: int) -> bool:
-        assert tracer.poll() is None
-        return os.getpriority(os.PRIO_PROCESS, tracer.pid) == nice
-
-    assert before > -10, "the test itself comes before others"
-    wait_until(lambda: has(-10), "memtoll to come first", 120)
-    tracer.stdin.write("\n")
-    tracer.stdin.flush()
-    wait_until(lambda: has(before), "memtoll to step back in the storm", 120)
-    stop.touch()
-    wait_until(lambda: has(-10), "memtoll to come first again", 120)
-    tracer.stdin.write("\n")
-    tracer.stdin.close()
-    tracer.stdin = None
-    ended_well(tracer, out)
-
-
-def test_exec(out: Path) -> None:
-    """Calls of both programs, each under its own name."""
-    recording = record(out, "--probes", "alloc", command=[workload("execer"), workload("churn"), "2003"])
-    assert recording.site("execer.c", "calloc", "calloc").calls == recording.witness[0]["before"]
-    assert recording.site("churn.c", "malloc", "malloc").calls == 2003
-    assert recording.site("churn.c", "free", "free").calls == 2003
 
 
 # Static, so that it holds its allocator itself; what stands before main moves all that comes after it.
@@ -564,12 +512,21 @@ def test_other_root(out: Path, jail: Path) -> None:
     assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 200
 
 
-def test_other_processes_are_left_alone(out: Path) -> None:
-    """A neighbour with the same libc sees no breakpoint while another process is traced."""
+def test_probes_come_and_go_and_others_are_left_alone(out: Path) -> None:
+    """A neighbour with the same libc sees no breakpoint while another process is traced, and that one none after it.
+
+    The witness for 'no probe left' does see a probe that is there.
+    """
     churn: list[str | Path] = [workload("churn"), "0", "--seconds", "60", "--rest", "1000"]
     with Program(*churn) as target, Program(*churn) as neighbour:
+        assert changed_text(target.pid) == []
         tracer = start_record(out, "--probes", "alloc", "-p", str(target.pid))
         wait_attached(tracer, target.pid)
         assert changed_text(neighbour.pid) == []
+        # It comes before others as long as it takes little; when it steps back: test_priority.c.
+        assert os.getpriority(os.PRIO_PROCESS, tracer.pid) == -10
         tracer.send_signal(signal.SIGTERM)
         ended_well(tracer, out)
+        assert changed_text(target.pid) == []
+        assert uprobe_pages(target.pid) <= 1
+        target.beats()

@@ -2,6 +2,7 @@
 """A client that reads a TLS stream with large buffers through pyOpenSSL: casebook 3.
 
 usage: python_tls.py PORT BYTES RECVS
+Stays until its standard input ends: of what is gone no line is read.
 """
 
 import inspect
@@ -34,5 +35,7 @@ print(
             "first": first,
             "last": first + len(lines) - 1,
         }
-    )
+    ),
+    flush=True,
 )
+sys.stdin.read()
