@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from faults import Faults
-from harness import MIB, PAGE, WORKLOADS, Recording, record, workload
+from harness import MIB, PAGE, WORKLOADS, Recording, record, record_several, workload
 from leftovers import noted
 from swapping import in_cgroup, memory_with_swap, vmstat
 
@@ -146,20 +146,32 @@ def folios(request: pytest.FixtureRequest) -> Iterator[int]:
         yield request.param
 
 
-@pytest.mark.parametrize("folios", [16, 64, 128, 512, 1024], indirect=True)
+SIZES = (16, 64, 128, 512, 1024)
+SET_SIZE = f"""size() {{
+for control in {THP}/hugepages-*kB/enabled; do
+case $control in */hugepages-$1kB/*) echo madvise ;; *) echo never ;; esac >$control
+done
+}}
+"""
+
+
+@pytest.mark.parametrize("folios", [SIZES[0]], indirect=True)
 def test_folios_of_several_pages(out: Path, folios: int) -> None:
-    """61 folios: as many faults, and every page of them; in a second process where an arena's heap could begin, too."""
-    each = folios * 1024 // PAGE
-    script = " && ".join(f'"$0" {61 * each} huge w {boundary}' for boundary in (2 * MIB, ARENA))
-    recording = record(out, command=["sh", "-c", script, workload("touch")])
-    assert [witness["faults"][0] for witness in recording.witness] == [61, 61], "no such folios: this shows nothing"
-    for witness in recording.witness:
-        faults = Faults(recording).by(witness["pid"])
+    """61 folios of each size: as many faults, and every page of them; also where an arena's heap could begin."""
+    runs = [(size, boundary) for size in SIZES for boundary in (2 * MIB, ARENA)]
+    steps = [f'size {size} && "$0" {61 * size * 1024 // PAGE} huge w {boundary}' for size, boundary in runs]
+    recording = record(out, command=["sh", "-c", SET_SIZE + " && ".join(steps), workload("touch")])
+    said = [witness["faults"][0] for witness in recording.witness]
+    assert said == [61] * len(runs), "no such folios: this shows nothing"
+    everybodys = Faults(recording)
+    for (size, _), witness in zip(runs, recording.witness):
+        each = size * 1024 // PAGE
+        faults = everybodys.by(witness["pid"])
         written = faults.touched("touch.c", "write")
         assert written.kinds == {"zero_mthp"}, written
         assert (written.faults, written.pages) == (61, 61 * each)
         assert faults.allocated("touch.c", "block").of("zero_mthp").pages == 61 * each
-    assert recording.toll("zero.kernel", "bytes") >= 2 * 61 * folios * 1024
+    assert recording.toll("zero.kernel", "bytes") >= sum(61 * size * 1024 for size, _ in runs)
     assert_checked(recording)
 
 
@@ -175,36 +187,58 @@ def test_pages_of_another_thread_are_not_of_this_fault(out: Path, folios: int) -
     assert_checked(recording)
 
 
+# Programs one after the other, in one recording.
+
+Several = tuple[Recording, dict[str, dict[str, Any]]]
+FORK_PAGES, CHILDREN = 5003, 3
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Several:
+    commands: dict[str, list[object]] = {
+        "rw": ["touch", 10007, "small", "rw"],
+        "rr": ["touch", 10007, "small", "rr"],
+        "fork": ["cow", "fork", FORK_PAGES, CHILDREN],
+        "in kernel": ["in_kernel", "write", 1009],
+    }
+    recording, witness = record_several(tmp_path_factory.mktemp("several") / "several.memtoll", commands)
+    assert_checked(recording)
+    return recording, witness
+
+
 # The shared zero page.
 
 
-def test_read_then_write_clears_once(out: Path) -> None:
-    recording, faults, witness = run(out, "touch", 10007, "small", "rw")
+def test_read_then_write_clears_once(several: Several) -> None:
+    recording, witness = several[0], several[1]["rw"]
+    everybodys = Faults(recording)
+    faults = everybodys.by(witness["pid"])
     assert witness["faults"][:2] == [10007, 10007]
     read, written = faults.touched("touch.c", "read"), faults.touched("touch.c", "write")
     assert (read.kinds, read.faults, read.pages) == ({"zero_read"}, 10007, 10007)
     assert (written.kinds, written.faults, written.pages) == ({"zero_upgrade"}, 10007, 10007)
     cleared = faults.of("zero", "zero_upgrade").bytes
-    assert recording.toll("zero.kernel", "bytes") == cleared
+    assert recording.toll("zero.kernel", "bytes") == everybodys.of("zero", "zero_upgrade", "shared_zero").bytes
     assert 10007 * PAGE <= cleared < 10307 * PAGE
-    assert_checked(recording)
 
 
-def test_read_only_clears_nothing(out: Path) -> None:
-    recording, faults, witness = run(out, "touch", 10007, "small", "rr")
+def test_read_only_clears_nothing(several: Several) -> None:
+    witness = several[1]["rr"]
+    faults = Faults(several[0]).by(witness["pid"])
     assert witness["faults"][:2] == [10007, 0]
     read = faults.touched("touch.c", "read")
     assert (read.kinds, read.faults) == ({"zero_read"}, 10007)
-    assert recording.toll("zero.kernel", "bytes") == faults.of("zero", "zero_upgrade").bytes < 300 * PAGE
+    assert faults.of("zero", "zero_upgrade").bytes < 300 * PAGE
 
 
 # Copy on write.
 
 
-def test_fork_copies_then_reuse(out: Path) -> None:
+def test_fork_copies_then_reuse(several: Several) -> None:
     """Three children copy what they write; what is left to the parent alone it takes without a copy."""
-    pages, children = 5003, 3
-    recording, faults, witness = run(out, "cow", "fork", pages, children)
+    pages, children = FORK_PAGES, CHILDREN
+    recording, witness = several[0], several[1]["fork"]
+    faults = Faults(recording)
     assert faults.touched("cow.c", "first").of("zero").pages == pages
     copied = faults.touched("cow.c", "child")
     assert copied.of("cow").pages == pytest.approx(children * pages, rel=0.02)
@@ -216,13 +250,7 @@ def test_fork_copies_then_reuse(out: Path) -> None:
     # Nothing is copied by the parent. What the loader writes of a library may have to be read from its file before.
     assert recording.toll("cow", "bytes") == faults.of("cow", "cow_major").bytes
     assert faults.of("cow").pages == pytest.approx(children * pages, rel=0.02)
-    assert_checked(recording)
-
-
-def test_child_writes_its_parents_block(out: Path) -> None:
-    """The child inherits the block: charged to the parent's call, in the child's name."""
-    pages = 1009
-    recording, faults, witness = run(out, "cow", "fork", pages, 1)
+    # A child inherits the block: charged to the parent's call, in the child's name.
     child = faults.by(witness["last_child"]).allocated("cow.c", "block")
     assert child.of("cow").pages == pages, child
     assert child.of("cow").touched("cow.c", "child").pages == pages
@@ -276,13 +304,13 @@ def test_read_into_a_fresh_block(out: Path, file: Path) -> None:
     assert_checked(recording)
 
 
-def test_write_from_a_block_never_written(out: Path) -> None:
+def test_write_from_a_block_never_written(several: Several) -> None:
     """The kernel reads: the shared zero page is mapped, nothing is cleared."""
-    recording, faults, witness = run(out, "in_kernel", "write", 1009)
+    witness = several[1]["in kernel"]
+    faults = Faults(several[0]).by(witness["pid"])
     assert witness["faults"] == 1009
     wrote = faults.allocated("in_kernel.c", "block").of("zero_read")
     assert (wrote.faults, wrote.pages) == (1009, 1009), faults.allocated("in_kernel.c", "block")
-    assert_checked(recording)
 
 
 def test_populated_mapping(out: Path) -> None:

@@ -300,6 +300,28 @@ static void test_owner_behind_sudo(void **state)
 	g_free(path);
 }
 
+/* What is no number gives the file to nobody. */
+static void test_bad_owner_behind_sudo(void **state)
+{
+	static const char *const texts[] = { "", "x", "-1", "99999999999999999999", "12x" };
+	struct stat status;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < G_N_ELEMENTS(texts); i++) {
+		g_autofree char *name = g_strdup_printf("not owned %zu", i), *path = NULL;
+
+		setenv("SUDO_UID", texts[i], 1);
+		setenv("SUDO_GID", texts[i], 1);
+		path = finished(name);
+		unsetenv("SUDO_UID");
+		unsetenv("SUDO_GID");
+		assert_int_equal(stat(path, &status), 0);
+		assert_int_equal(status.st_uid, geteuid());
+		assert_int_equal(status.st_gid, getegid());
+	}
+}
+
 /* Write slices until one fails. What was said and what is in the file must agree. */
 static void fill_up(const char *path, const char *reason, int error)
 {
@@ -981,6 +1003,7 @@ int main(void)
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_refused_paths),
 		cmocka_unit_test(test_owner_behind_sudo),
+		cmocka_unit_test(test_bad_owner_behind_sudo),
 		cmocka_unit_test(test_file_size_limit),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_limit_of_a_row),
