@@ -55,7 +55,7 @@ OPTIONS = ["-q", "-c", "pyproject.toml", "--rootdir", ".", "-o", "python_files=e
 
 @pytest.mark.measure
 def test_ten_thousand_recordings(python: Path) -> None:
-    """The number that is promised; test_extras shows the same of a quarter of them."""
+    """The number that is promised; test_extras shows the same of fewer."""
     env = environment(MEMTOLL_FLEET_RECORDINGS="10000")
     out = run([python, "-m", "pytest", *OPTIONS, TESTS / "extra_cluster.py"], env)
     assert re.search(r"^3 passed in ", out, re.MULTILINE), out

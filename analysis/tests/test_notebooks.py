@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The notebooks, top to bottom, on recordings that are made here with the commands they show.
 
-Each notebook is a text for people, so the commands and the program in it are run as they stand. Its
-figures are asked for in one more cell at its end and held against what the traced programs counted.
+Each notebook is a text for people, so the commands and the program in it are run as they stand, but what runs there
+for some seconds runs for one. Its figures are asked for in one more cell at its end and held against what the traced
+programs counted.
 """
 
 from __future__ import annotations
@@ -137,6 +138,7 @@ class Place:
         for source in blocks(nb, "c"):
             (self.recordings / "deferred.c").write_text(source)
         (script,) = blocks(nb, "sh")
+        script = re.sub(r"--seconds \d+", "--seconds 1", script)
         env = {
             "MEMTOLL_RECORDINGS": str(self.recordings),
             "WORKLOADS": str(harness.WORKLOADS),

@@ -119,12 +119,18 @@ def group_of(item: pytest.Item) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest chain first: what excludes each other, then what traces, then the rest."""
+    """The longest chains first: what excludes each other, then what is slow, what traces, and the rest."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item)))
         if isinstance(item, pytest.Function) and item.get_closest_marker("measure"):
             item.obj = unless_others_are_busy(item.obj)
-    items.sort(key=lambda item: (group_of(item) != MACHINE, item.get_closest_marker("root") is None))
+    items.sort(
+        key=lambda item: (
+            group_of(item) != MACHINE,
+            item.get_closest_marker("slow") is None,
+            item.get_closest_marker("root") is None,
+        )
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A fleet asked with pandas and on a cluster of processes: of 2,503 recordings, in make test-measure of 10,000."""
+"""A fleet asked with pandas and on a cluster of processes: of 607 recordings, in make test-measure of 10,000."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from memtoll.fleet.store import Store
 from memtoll.fleet.summary import Summary
 from memtoll.frames import TOLLS
 
-RECORDINGS, HOSTS, DAYS = int(os.environ.get("MEMTOLL_FLEET_RECORDINGS", "2503")), 97, 5
-BATCH = 1_201
+RECORDINGS, HOSTS, DAYS = int(os.environ.get("MEMTOLL_FLEET_RECORDINGS", "607")), 31, 5
+BATCH = 301
 WORKERS = 2
 
 Fleet = tuple[Path, list[Summary], list[dict[str, Any]]]

@@ -51,7 +51,7 @@ def cleared_by_witness(library: Path, size: int, calls: int, path: Path) -> tupl
 ENOUGH_CPU_NS = 500_000_000
 
 
-@pytest.mark.parametrize(("size", "calls"), [(TEN, 499), (HUNDRED, 31)], ids=["10-MiB", "100-MiB"])
+@pytest.mark.parametrize(("size", "calls"), [(TEN, 199), (HUNDRED, 13)], ids=["10-MiB", "100-MiB"])
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
 def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Path) -> None:
     library = libraries.preloadable(name)
@@ -73,7 +73,7 @@ def test_large_callocs(name: str, size: int, calls: int, out: Path, tmp_path: Pa
     assert (clearing["calls"], clearing["bytes"]) == (calls, calls * size)
     if clears:
         assert clearing["cleared_by"] in ("memset", "both"), clearing
-        # At least 3 GB of it, beside that many calls.
+        # Half a second of it, beside that many calls.
         assert recording.dominant == "zeroing", recording.report["verdict"]
     else:
         assert clearing["cleared_by"] == "kernel", clearing

@@ -88,7 +88,7 @@ def test_handed_from_thread_to_thread(out: Path) -> None:
 
 def test_made_by_one_touched_in_order_by_another(out: Path) -> None:
     """Pages of many blocks are one run, with the clock read now and then: each block is known when its first comes."""
-    rounds = 60_013
+    rounds = 20_011
     recording = record(
         out,
         "--min-size",

@@ -67,7 +67,7 @@ def ask(program: Program, kind: str, number: int, pause_us: int = 0) -> None:
     assert program.process.stdin
     program.process.stdin.write(f"{kind} {number} {pause_us}\n")
     program.process.stdin.flush()
-    wait_until(lambda: len(program.lines) > before, f"{number} times {kind}", 60)
+    wait_until(lambda: len(program.lines) > before, f"{number} times {kind}")
     assert program.lines[-1]["done"] == kind
 
 
@@ -82,7 +82,7 @@ def finished(out: Path, program: Program, tracer: subprocess.Popen[str]) -> Reco
 
 
 def wait_gone(tracer: subprocess.Popen[str]) -> None:
-    wait_until(lambda: not tracepoints(tracer), "the tracepoints of system calls to go", 30)
+    wait_until(lambda: not tracepoints(tracer), "the tracepoints of system calls to go", 30, every=0.2)
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_comes_back_with_faults(out: Path, file: Path) -> None:
     with traced(out, file, "--overhead-limit", "5%") as (program, tracer):
         wait_gone(tracer)
         ask(program, "touch", TOUCHED)
-        wait_until(lambda: "sys_enter_madvise" in tracepoints(tracer), "the tracepoints to come back")
+        wait_until(lambda: "sys_enter_madvise" in tracepoints(tracer), "the tracepoints to come back", every=0.2)
         recording = finished(out, program, tracer)
     losses = recording.report["losses"]
     assert (losses["maps_unwatched"], losses["reads_unwatched"]) == (0, 0)
@@ -154,7 +154,7 @@ def test_code_that_was_mapped_unseen_is_known(out: Path, file: Path) -> None:
     with traced(out, file, "--overhead-limit", "5%", "--min-size", "64K") as (program, tracer):
         wait_gone(tracer)
         ask(program, "library", 1)
-        wait_until(lambda: "sys_enter_mmap" in tracepoints(tracer), "the tracepoints to come back")
+        wait_until(lambda: "sys_enter_mmap" in tracepoints(tracer), "the tracepoints to come back", every=0.2)
         ask(program, "library", TIMES)
         recording = finished(out, program, tracer)
     assert recording.report["losses"]["maps_unwatched"] >= 4

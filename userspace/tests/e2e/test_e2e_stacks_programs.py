@@ -256,7 +256,7 @@ def test_debians_python(out: Path) -> None:
 
         def work() -> None:
             program.go()
-            wait_until(lambda: len(program.lines) == 2, "the end of the load", 60)
+            wait_until(lambda: len(program.lines) == 2, "the end of the load")
 
         recording = record_under(out, program.pid, work)
     assert whole_share(recording) >= WHOLE

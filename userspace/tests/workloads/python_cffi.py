@@ -7,7 +7,7 @@ import sys
 import cffi
 
 BYTES = 10 << 20
-ROUNDS = 5003
+ROUNDS = 1511
 
 ffi = cffi.FFI()
 line = 0
