@@ -116,7 +116,9 @@ template AS (
 					|| ', '
 				ELSE '' END
 			|| CASE WHEN 2 * u.populated_ns > m.kernel_ns
-				THEN 'most of them inside {populated_call} at {populated_place}'
+				THEN 'most of ' || CASE WHEN u.populated_clears THEN 'it'
+					ELSE 'them' END
+					|| ' inside {populated_call} at {populated_place}'
 				ELSE 'most ' END
 			|| CASE WHEN u.populated_clears AND 2 * u.populated_ns > m.kernel_ns THEN ''
 				WHEN 2 * u.populated_ns > m.kernel_ns

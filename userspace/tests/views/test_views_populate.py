@@ -213,3 +213,65 @@ def test_time_is_promised_once() -> None:
     observed = made.one("SELECT observed_ns FROM observed")["observed_ns"]
     assert state["populated"] * observed == pytest.approx(POPULATED_NS)
     assert state["first-touch"] * observed == pytest.approx((150_001 - 50_021) * FAULT_NS)
+
+
+@pytest.mark.parametrize(
+    ("call", "does", "remedy"),
+    [
+        ("clone", "is copying page tables for child processes.", "posix_spawn"),
+        ("fork", "is copying page tables for child processes.", "posix_spawn"),
+        ("mprotect", "is changing the protection of pages.", "Protect larger ranges"),
+        ("pkey_mprotect", "is changing the protection of pages.", "Protect larger ranges"),
+    ],
+)
+def test_page_tables_copied_and_rewritten_are_the_mapping_toll(call: str, does: str, remedy: str) -> None:
+    made = made_with(0)
+    stack = made.stack((call, "", 0), ("serve", "/src/serve.c", 12))
+    made.samples("pages", 60, stack, in_call=call)
+    made.samples("user", 40, stack)
+    assert made.toll("map")["time_ns"] == pytest.approx(0.6 * S)
+    said = verdict(made)
+    assert said["dominant"] == "mapping"
+    assert f"most in {call} at serve.c:12 (serve). Most of it, 600 ms, {does}" in said["sentence"]
+    advice = findings(made)["map-churn"]["text"]
+    assert remedy in advice and "serve.c:12 (serve)" in advice
+
+
+def test_mprotect_that_faults_pages_in_has_its_time_once() -> None:
+    made = locked("mprotect", ("mprotect", "", 0), ("scan", "/src/scan.c", 8))
+    made.samples("pages", 60, made.stack(("mprotect", "", 0)), in_call="mprotect")
+    made.samples("user", 40)
+    assert made.toll("map")["time_ns"] == pytest.approx(101 * 2 * US)
+
+
+def test_memory_filled_with_zeros_for_a_read_is_zeroing_without_faults() -> None:
+    made = made_with(0)
+    stack = made.stack(("read", "", 0), ("wipe", "/src/wipe.c", 5))
+    made.samples("clear", 80, stack, in_call="read")
+    made.samples("user", 20, stack)
+    kernel = made.toll("zero.kernel")
+    assert (kernel["count"], kernel["strange"]) == (0, 0)
+    assert kernel["time_ns"] == kernel["clear_ns"] == pytest.approx(0.8 * S)
+    said = verdict(made)
+    assert said["dominant"] == "zeroing"
+    assert "fills memory that is there already with zeros, most of it inside read at wipe.c:5 (wipe)." in said["sentence"]
+    assert "first-touch" not in said["sentence"]
+    assert findings(made)["populated"]["text"].startswith("read at wipe.c:5 (wipe) fills memory")
+
+
+def test_reads_of_what_was_never_written_clear_nothing() -> None:
+    """Each maps the page of zeros. To keep the memory would cost a clearing, and save none."""
+    made = made_with(PAGES)
+    block = made.stack(("calloc", "", 0), ("table", "/src/table.c", 3))
+    loop = made.stack(("sum", "/src/table.c", 9))
+    columns = {"allocated_stack": block, "allocated_call": "calloc", "touched_stack": loop}
+    made.fault("zero_read", PAGES, EACH_NS, **columns)
+    made.gave("munmap", block, 1_009, PAGES * PAGE, gave_call="free")
+    made.again("munmap", block, loop, PAGES, gave_call="free", **{"class": "zero_read"})
+    said = verdict(made)
+    assert said["dominant"] == "zeroing"
+    assert f"{PAGES:,} faults are reads of memory that was never written" in said["sentence"]
+    assert "nothing is cleared" in said["sentence"] and "the kernel clears" not in said["sentence"]
+    found = findings(made)
+    assert "do not read beyond it" in found["first-touch"]["text"]
+    assert "map-storm" not in found
