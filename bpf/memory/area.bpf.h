@@ -56,19 +56,22 @@ struct {
 
 /*
  * All that the kernel has of the area and its file, as numbers: read while the area is known to be
- * there, under the lock or before area_peek() looks again. What comes after is the same for both,
- * and the verifier goes through it once.
+ * there, under the lock or before area_peek() looks again. A global function: each way through it
+ * would be a way of its own through what follows.
  */
-static __always_inline void area_take(struct vm_area_struct *vma, struct area_query *query)
+int area_take(__u64 area_at, struct area_query *query)
 {
+	struct vm_area_struct *vma = (struct vm_area_struct *)area_at;
 	struct file *file = NULL;
 	struct super_block *sb;
 
+	if (!query)
+		return 0;
 	*query = (struct area_query){
 		.start = BPF_CORE_READ(vma, vm_start),
 		.end = BPF_CORE_READ(vma, vm_end),
 		.flags = BPF_CORE_READ(vma, vm_flags),
-		.area_at = (__u64)vma,
+		.area_at = area_at,
 	};
 	if (bpf_core_field_exists(vma->vm_userfaultfd_ctx.ctx))
 		query->userfault = BPF_CORE_READ(vma, vm_userfaultfd_ctx.ctx);
@@ -76,7 +79,7 @@ static __always_inline void area_take(struct vm_area_struct *vma, struct area_qu
 	if (BPF_CORE_READ(vma, vm_ops))
 		file = BPF_CORE_READ(vma, vm_file);
 	if (!file)
-		return;
+		return 0;
 	sb = BPF_CORE_READ(file, f_inode, i_sb);
 	query->file = true;
 	query->regular = (BPF_CORE_READ(file, f_inode, i_mode) & INODE_TYPE) == INODE_REGULAR;
@@ -88,12 +91,18 @@ static __always_inline void area_take(struct vm_area_struct *vma, struct area_qu
 		query->mapping = (__u64)BPF_CORE_READ(file, f_mapping);
 	query->offset = BPF_CORE_READ(vma, vm_pgoff);
 	query->name = (__u64)BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	return 0;
 }
 
 static long area_found(struct task_struct *task, struct vm_area_struct *vma,
 		       struct area_query *query)
 {
-	area_take(vma, query);
+	struct vm_area_struct *place = vma;
+	__u64 area_at;
+
+	/* The number alone: a global function takes no pointer to what the kernel has. */
+	bpf_probe_read_kernel(&area_at, sizeof(area_at), &place);
+	area_take(area_at, query);
 	return 0;
 }
 
@@ -108,7 +117,7 @@ static __always_inline int area_peek(const struct mm_struct *mm, __u64 address,
 
 	if (!vma)
 		return -1;
-	area_take(vma, query);
+	area_take((__u64)vma, query);
 	if (address < query->start || address >= query->end)
 		return -1;
 	return BPF_CORE_READ(vma, vm_mm) == mm && BPF_CORE_READ(vma, vm_start) == query->start ? 0 :

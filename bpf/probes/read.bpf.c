@@ -18,6 +18,7 @@
 #include "wire/records.h"
 #include "wire/sums.h"
 #include "state/emit.bpf.h"
+#include "state/loop.bpf.h"
 #include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/rates.bpf.h"
@@ -195,51 +196,60 @@ static __always_inline void path_fill(struct memtoll_path *path, struct file *fi
 		path->parts[walk.part][0] = '\0';
 }
 
-/* A file's path goes to userspace once. */
-static __always_inline void path_send(struct task_struct *task, struct file *file,
-				      struct inode *inode, const struct path_key *key, __u32 flags)
+static __always_inline struct path_key path_key_of(struct inode *inode)
 {
+	return (struct path_key){
+		.inode = BPF_CORE_READ(inode, i_ino),
+		.dev = BPF_CORE_READ(inode, i_sb, s_dev),
+		.generation = BPF_CORE_READ(inode, i_generation),
+	};
+}
+
+/*
+ * A file's path goes to userspace once. A global function: else the verifier would walk the path
+ * once more for each way by which a read comes here.
+ */
+int path_send(__u64 file_at, __u32 flags)
+{
+	struct file *file = (struct file *)file_at;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct path_key key = path_key_of(inode);
 	struct memtoll_path *path;
 	__u8 sent = 1;
 
-	if (bpf_map_lookup_elem(&paths_sent, key))
-		return;
 	path = bpf_ringbuf_reserve(&events, sizeof(*path), 0);
 	if (!path) {
 		lose(LOST_RING_PROCESS, 1);
-		return;
+		return 0;
 	}
 	path->kind = EVENT_PATH;
-	path->tgid = task->tgid;
-	path->inode = key->inode;
-	path->dev = key->dev;
+	path->tgid = bpf_get_current_pid_tgid() >> 32;
+	path->inode = key.inode;
+	path->dev = key.dev;
 	path->flags = flags;
 	path->bytes = flags & READ_BLOCK_DEVICE ? 0 : BPF_CORE_READ(inode, i_size);
 	path_fill(path, file);
 	bpf_ringbuf_submit(path, BPF_RB_NO_WAKEUP);
-	bpf_map_update_elem(&paths_sent, key, &sent, BPF_ANY);
+	bpf_map_update_elem(&paths_sent, &key, &sent, BPF_ANY);
+	return 0;
 }
 
 /* Fill in the file's identity. false: nothing that a cache could hold. */
-static __always_inline bool file_judge(struct task_struct *task, struct file *file, __u64 *number,
-				       __u32 *dev, __u32 *flags)
+static __always_inline bool file_judge(struct file *file, __u64 *number, __u32 *dev, __u32 *flags)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	__u32 type = BPF_CORE_READ(inode, i_mode) & S_IFMT_MASK;
-	struct path_key key = {};
-	struct super_block *sb;
+	struct path_key key;
 
 	if (type != S_IFREG_MODE && type != S_IFBLK_MODE)
 		return false;
-	sb = BPF_CORE_READ(inode, i_sb);
-	if (is_generated(BPF_CORE_READ(sb, s_magic)))
+	if (is_generated(BPF_CORE_READ(inode, i_sb, s_magic)))
 		return false;
 	*flags = (BPF_CORE_READ(file, f_flags) & O_DIRECT_FLAG ? READ_DIRECT : 0) |
 		 (type == S_IFBLK_MODE ? READ_BLOCK_DEVICE : 0);
-	key.inode = BPF_CORE_READ(inode, i_ino);
-	key.dev = BPF_CORE_READ(sb, s_dev);
-	key.generation = BPF_CORE_READ(inode, i_generation);
-	path_send(task, file, inode, &key, *flags);
+	key = path_key_of(inode);
+	if (!bpf_map_lookup_elem(&paths_sent, &key))
+		path_send((__u64)file, *flags);
 	*number = key.inode;
 	*dev = key.dev;
 	return true;
@@ -339,7 +349,7 @@ int read_enter(struct sys_enter_args *ctx)
 		read->inode = 0;
 	} else {
 		file = (struct file *)current_file(PT_REGS_PARM1_SYSCALL(regs));
-		if (!file || !file_judge(task, file, &read->inode, &read->dev, &read->flags)) {
+		if (!file || !file_judge(file, &read->inode, &read->dev, &read->flags)) {
 			read->read_fn = READ_FN_NONE;
 			if (read_fn == READ_FN_READ && ++thread->passes >= PASSES_AT_ONCE)
 				passes_flush(task, thread);
@@ -373,8 +383,7 @@ int read_enter(struct sys_enter_args *ctx)
 }
 
 /* A request of io_submit that reads a file: its bytes; into key its file. 0: it is none. */
-static __always_inline __u64 aio_bytes(struct task_struct *task, const struct iocb *request,
-				       struct memtoll_read_key *key)
+static __always_inline __u64 aio_bytes(const struct iocb *request, struct memtoll_read_key *key)
 {
 	struct file *file;
 	struct iovec vector;
@@ -384,7 +393,7 @@ static __always_inline __u64 aio_bytes(struct task_struct *task, const struct io
 	if (request->aio_lio_opcode != AIO_PREAD && request->aio_lio_opcode != AIO_PREADV)
 		return 0;
 	file = (struct file *)current_file(request->aio_fildes);
-	if (!file || !file_judge(task, file, &key->inode, &key->dev, &key->flags))
+	if (!file || !file_judge(file, &key->inode, &key->dev, &key->flags))
 		return 0;
 	if (request->aio_lio_opcode == AIO_PREAD)
 		return request->aio_nbytes;
@@ -410,7 +419,7 @@ int read_count_aio(__u64 place, __u64 stack_id, __u64 cpu_ns, __u64 blocked_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_find(task);
-	struct memtoll_read_key key;
+	struct memtoll_read_key *key;
 	struct memtoll_read_sum *sum;
 	struct iocb request;
 	__u64 address, bytes;
@@ -422,13 +431,14 @@ int read_count_aio(__u64 place, __u64 stack_id, __u64 cpu_ns, __u64 blocked_ns)
 		lose(LOST_READ_ASYNC, 1);
 		return 0;
 	}
-	key_fill(&key, task, READ_FN_IO_SUBMIT);
-	bytes = aio_bytes(task, &request, &key);
+	key = &thread->read_key;
+	key_fill(key, task, READ_FN_IO_SUBMIT);
+	bytes = aio_bytes(&request, key);
 	if (!bytes)
 		return 0;
-	key.stack_id = stack_id;
-	run_of_reads(task, thread, &key, request.aio_offset, bytes);
-	sum = sum_of(&key);
+	key->stack_id = stack_id;
+	run_of_reads(task, thread, key, request.aio_offset, bytes);
+	sum = sum_of(key);
 	if (!sum)
 		return 0;
 	__sync_fetch_and_add(&sum->calls, 1);
@@ -438,19 +448,44 @@ int read_count_aio(__u64 place, __u64 stack_id, __u64 cpu_ns, __u64 blocked_ns)
 	return 1;
 }
 
+/* Requests of one io_submit that are being counted. */
+struct counting {
+	__u64 place; /* of the pointer to the first */
+	__u64 count;
+	__u64 stack_id;
+	__u64 cpu_ns; /* of the whole call, until one of them has got it */
+	__u64 blocked_ns;
+};
+
+/* One request more; 1: there is none. */
+static int count_on(__u32 i, void *context)
+{
+	struct counting *counting = context;
+
+	if (i >= counting->count)
+		return 1;
+	if (read_count_aio(counting->place + i * sizeof(__u64), counting->stack_id,
+			   counting->cpu_ns, counting->blocked_ns)) {
+		counting->cpu_ns = 0;
+		counting->blocked_ns = 0;
+	}
+	return 0;
+}
+
 static __always_inline void aio_submitted(struct task_struct *task, struct thread *thread,
 					  __s64 count, __u64 cpu_ns, __u64 blocked_ns)
 {
-	__u64 stack_id = count > 0 ? stack_of_read(task, thread) : 0;
-	int i;
+	struct counting counting = {
+		.place = thread->read.position,
+		.count = count,
+		.cpu_ns = cpu_ns,
+		.blocked_ns = blocked_ns,
+	};
 
-	for (i = 0; i < AIO_REQUESTS && i < count; i++) {
-		if (read_count_aio(thread->read.position + i * sizeof(__u64), stack_id, cpu_ns,
-				   blocked_ns)) {
-			cpu_ns = 0;
-			blocked_ns = 0;
-		}
-	}
+	if (count <= 0)
+		return;
+	counting.stack_id = stack_of_read(task, thread);
+	repeat(AIO_REQUESTS, count_on, &counting);
 	if (count > AIO_REQUESTS)
 		lose(LOST_READ_ASYNC, count - AIO_REQUESTS);
 }
@@ -576,7 +611,7 @@ int read_uring(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	file = BPF_CORE_READ(request, file);
 	key_fill(&key, task, READ_FN_IO_URING);
-	if (!file || !file_judge(task, file, &key.inode, &key.dev, &key.flags))
+	if (!file || !file_judge(file, &key.inode, &key.dev, &key.flags))
 		return 0;
 	key.stack_id = stack_of_read(task, thread);
 	/* By now its position has moved on by what was read. */

@@ -157,6 +157,19 @@ int python_search(struct python_walk *walk, const struct memtoll_target *process
 	return 1;
 }
 
+/* Where the search is. */
+struct python_place {
+	struct python_walk *walk;
+	const struct memtoll_target *process;
+};
+
+static int python_search_on(__u32 i, void *context)
+{
+	struct python_place *place = context;
+
+	return !python_search(place->walk, place->process);
+}
+
 /*
  * Find this thread's state and read it into the chunk. False: it has none, as threads have none
  * that never run Python code.
@@ -165,16 +178,14 @@ static __always_inline bool find_state(struct python_walk *walk,
 				       const struct memtoll_target *process)
 {
 	const struct memtoll_python_offsets *at = &process->python;
-	int i;
+	struct python_place place = { .walk = walk, .process = process };
 
 	if (python_same_state(walk, process))
 		return true;
 	walk->state = 0;
 	walk->candidate = 0;
 	walk->interpreter = pointer_at(at->runtime + at->interpreters);
-	for (i = 0; i < STATES; i++)
-		if (!python_search(walk, process))
-			break;
+	repeat(STATES, python_search_on, &place);
 	if (!walk->state)
 		return false;
 	return walk->candidate == walk->state || python_state(walk, process, walk->state);
@@ -288,6 +299,23 @@ static int read_on(__u32 i, void *context)
 	return 0;
 }
 
+/* Frames that are being mixed into an id. */
+struct python_hashing {
+	const struct memtoll_python *python;
+	__u64 id;
+};
+
+static int python_hash_on(__u32 i, void *context)
+{
+	struct python_hashing *hashing = context;
+	const struct memtoll_python *python = hashing->python;
+
+	if (i >= MEMTOLL_PYTHON_DEPTH || i >= python->depth)
+		return 1;
+	hashing->id = mix(mix(hashing->id, python->frames[i].code), python->frames[i].instruction);
+	return 0;
+}
+
 /*
  * Read the frames of the current thread. The id with code objects and instructions mixed in: the
  * same native stack below another line is another stack.
@@ -295,13 +323,14 @@ static int read_on(__u32 i, void *context)
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id)
 {
 	struct reading reading = { .walk = walk, .process = process };
+	struct python_hashing hashing = { .id = id };
 	struct memtoll_python *python;
 	__u64 began_ns = bpf_ktime_get_ns();
-	__u32 i, depth;
 
 	if (!walk || !process)
 		return id;
 	python = &walk->python;
+	hashing.python = python;
 	python->tgid = bpf_get_current_pid_tgid() >> 32;
 	python->depth = 0;
 	python->flags = 0;
@@ -320,15 +349,10 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 		python->flags |= PYTHON_TRUNCATED;
 		python->depth = MEMTOLL_PYTHON_DEPTH;
 	}
-	depth = depth_get(python);
-	for (i = 0; i < MEMTOLL_PYTHON_DEPTH; i++) {
-		if (i >= depth)
-			break;
-		id = mix(mix(id, python->frames[i].code), python->frames[i].instruction);
-	}
+	repeat(MEMTOLL_PYTHON_DEPTH, python_hash_on, &hashing);
 	/* A part of the stack's walk. */
 	walk_account(python->tgid, bpf_ktime_get_ns() - began_ns, 0);
-	return id ? id : 1;
+	return hashing.id ? hashing.id : 1;
 }
 
 /*

@@ -64,17 +64,23 @@ static __always_inline bool note_take(struct site_note *note, __u32 tgid, __u64 
 	return true;
 }
 
-/* NULL: both places are taken. Its callers are left out then. */
-static __always_inline struct site_note *note_make(__u32 tgid, __u64 id)
+#define NOTE_NOWHERE (1 << SITE_NOTES_LOG)
+
+/*
+ * Where the note of an id is; NOTE_NOWHERE: both places are taken, and its callers are left out. A
+ * global function: looked at once by the verifier, not for each caller.
+ */
+__u32 site_note_make(__u32 tgid, __u64 id)
 {
-	struct site_note *note = note_find(id);
 	__u32 at = note_place(id);
 
-	if (note)
-		return note;
+	if (site_notes[at].id == id)
+		return at;
+	if (site_notes[at + 1].id == id)
+		return at + 1;
 	if (note_take(&site_notes[at], tgid, id))
-		return &site_notes[at];
-	return note_take(&site_notes[at + 1], tgid, id) ? &site_notes[at + 1] : NULL;
+		return at;
+	return note_take(&site_notes[at + 1], tgid, id) ? at + 1 : NOTE_NOWHERE;
 }
 
 static __always_inline bool note_is_wanted(__u64 id)
@@ -91,10 +97,9 @@ static __always_inline bool note_is_wanted(__u64 id)
  */
 int site_learn(struct thread *thread, __u32 tgid, __u64 id)
 {
-	struct site_note *path[SITE_CALLERS + 1] = {};
+	__u32 places[SITE_CALLERS + 1] = {}, i, deep = 0;
 	struct memtoll_target *process;
 	struct unwind *walk;
-	__u32 i, k;
 	__u64 at;
 
 	if (!thread)
@@ -108,10 +113,14 @@ int site_learn(struct thread *thread, __u32 tgid, __u64 id)
 		.process_table = process ? process->unwind_table : 0,
 	};
 	for (i = 0; i <= SITE_CALLERS; i++) {
-		struct site_note *note = note_make(tgid, id);
+		__u32 place = site_note_make(tgid, id);
+		struct site_note *note;
 
-		path[i] = note;
-		if (!note || note->at == NOTE_LAST)
+		if (place >= NOTE_NOWHERE)
+			break;
+		places[i] = place;
+		note = &site_notes[place];
+		if (note->at == NOTE_LAST)
 			break;
 		if (i == SITE_CALLERS || unwind_step(walk) != 1 || walk->irregular) {
 			note->at = NOTE_LAST;
@@ -126,12 +135,13 @@ int site_learn(struct thread *thread, __u32 tgid, __u64 id)
 			break;
 		} else if (note->next != walk->ip) {
 			note->wraps = 1;
-			for (k = 0; k <= i; k++)
-				if (path[k])
-					path[k]->deep = 1;
+			deep = i + 1;
 		}
 		id = mix(id, walk->ip);
 	}
+	for (i = 0; i <= SITE_CALLERS; i++)
+		if (i < deep)
+			site_notes[places[i] & (NOTE_NOWHERE - 1)].deep = 1;
 	return 0;
 }
 

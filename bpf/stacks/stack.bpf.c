@@ -60,21 +60,32 @@ __hidden int walk_account(__u32 tgid, __u64 ns, __u32 count)
 	return 0;
 }
 
+/* Frames that are being mixed into an id. */
+struct stack_hashing {
+	const struct memtoll_stack *stack;
+	__u64 id;
+};
+
+static int stack_hash_on(__u32 i, void *context)
+{
+	struct stack_hashing *hashing = context;
+
+	if (i >= MEMTOLL_STACK_DEPTH || i >= hashing->stack->depth)
+		return 1;
+	hashing->id = mix(hashing->id, hashing->stack->frames[i]);
+	return 0;
+}
+
 /* The id of a stack: a hash of its frames. 0 is never an id: it means "no stack". */
 __noinline __u64 stack_hash(struct memtoll_stack *stack)
 {
-	__u64 id;
-	int i;
+	struct stack_hashing hashing = { .stack = stack };
 
 	if (!stack)
 		return 0;
-	id = mix(STACK_HASH_SEED, stack->tgid);
-	for (i = 0; i < MEMTOLL_STACK_DEPTH; i++) {
-		if (i >= stack->depth)
-			break;
-		id = mix(id, stack->frames[i]);
-	}
-	return id ? id : 1;
+	hashing.id = mix(STACK_HASH_SEED, stack->tgid);
+	repeat(MEMTOLL_STACK_DEPTH, stack_hash_on, &hashing);
+	return hashing.id ? hashing.id : 1;
 }
 
 /* Put the walk's frame behind the `depth` that the stack has: how many it has then. */

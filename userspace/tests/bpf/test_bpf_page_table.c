@@ -234,6 +234,57 @@ static void test_window_present(void **state)
 	assert_int_equal(window_present(slot, 95, entries), 0);
 }
 
+/*
+ * A node of a maple tree, as lib/maple_tree.c has them: its parent, the pivots, the slots; with so
+ * many slots in use, and the end of each ten pages beyond the one before.
+ */
+static __u64 maple_node(__u64 words[32], unsigned type, unsigned used)
+{
+	unsigned pivots = type == 3 ? 9 : 15, i;
+
+	memset(words, 0, 256);
+	for (i = 0; i < used && i < pivots; i++)
+		words[1 + i] = (i + 1) * 10 * KERNEL_PAGE - 1;
+	for (i = 0; i < used; i++)
+		words[1 + pivots + i] = 4096 * (7919 + i);
+	return (__u64)words | type << 3;
+}
+
+static void assert_slot(__u64 node, __u64 address, __u64 number)
+{
+	assert_int_equal(maple_slot(node, address), number < 16 ? 4096 * (7919 + number) : 0);
+}
+
+/* The first slot whose end is not below the address, in nodes of each kind with each number. */
+static void test_area_slot(void **state)
+{
+	static __u64 words[32] __attribute__((aligned(256)));
+	static const unsigned kinds[] = { 1, 2, 3 };
+	unsigned kind, used, i;
+	__u64 node;
+
+	host_begin();
+	kernel_object(words, sizeof(words));
+	for (kind = 0; kind < 3; kind++) {
+		for (used = 1; used <= (kinds[kind] == 3 ? 10 : 16); used++) {
+			node = maple_node(words, kinds[kind], used);
+			for (i = 0; i < used; i++) {
+				assert_slot(node, i * 10 * KERNEL_PAGE, i);
+				assert_slot(node, (i + 1) * 10 * KERNEL_PAGE - 1, i);
+			}
+		}
+		/* Beyond the last there is nothing, and in no node. */
+		assert_slot(maple_node(words, kinds[kind], 4), 40 * KERNEL_PAGE, 16);
+		assert_slot(maple_node(words, kinds[kind], 4) & 255, 0, 16);
+	}
+	assert_slot(maple_node(words, 0, 4), 0, 16);
+	assert_slot(maple_node(words, 4, 4), 0, 16);
+	/* An end of ~0 is beyond all addresses. */
+	node = maple_node(words, 1, 4);
+	words[4] = ~0ULL;
+	assert_slot(node, 1ULL << 46, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +298,7 @@ int main(void)
 		cmocka_unit_test(test_slot_is_empty),
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_window_present),
+		cmocka_unit_test(test_area_slot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
