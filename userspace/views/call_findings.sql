@@ -30,11 +30,11 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 	Protect larger ranges, less often, and only what has to be.', '', ''),
 ('map-churn', 1, 1, '(mapper_call IS NULL OR mapper_share < 0.5)
 	AND (SELECT 2 * freed_ns FROM populate_measure) > map_ns
-	AND NOT (unused_bytes > 0 AND 2 * unused_bytes >= freed_bytes)', '', 0,
+	AND NOT blocks_unused', '', 0,
 'Unmapping memory and freeing its pages takes {freed_time}, most in {map_call} at {map_place}. Keep
 	memory and use it again instead of giving it back.', '', ''),
 ('map-churn', 1, 2, '(mapper_call IS NULL OR mapper_share < 0.5)
-	AND (SELECT 2 * map_sampled_ns FROM populate_measure) > map_ns', '', 0,
+	AND (SELECT 2 * made_ns FROM populate_measure) > map_ns', '', 0,
 'Making pages takes {map_time}, most in {map_call} at {map_place}. Make only what is used, and keep
 	it.', '', ''),
 ('map-churn', 1, 3, 'mapper_call IS NULL OR mapper_share < 0.5', '', 0,

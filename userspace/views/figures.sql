@@ -222,7 +222,13 @@ life AS MATERIALIZED (		-- of the blocks behind the largest zero.kernel site
 blocks AS MATERIALIZED (
 	SELECT COALESCE(SUM(made_bytes), 0) AS made_bytes,
 		COALESCE(SUM(freed_bytes), 0) AS freed_bytes,
-		COALESCE(SUM(never_used_bytes), 0) AS unused_bytes FROM block
+		COALESCE(SUM(never_used_bytes), 0) AS unused_bytes, COALESCE(SUM(freed), 0) AS freed
+	FROM block
+),
+touched AS MATERIALIZED (	-- by the program, in blocks
+	SELECT COALESCE(SUM(f.pages), 0) AS pages FROM fault f JOIN fault_class k
+		ON k.class = f.class
+	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.allocated_call <> '' AND f.in_call = ''
 ),
 mapper AS MATERIALIZED (	-- the call site with most mapped blocks
 	SELECT c.call, c.stack_id, SUM(c.calls) AS calls, SUM(c.bytes) AS bytes
@@ -277,7 +283,9 @@ SELECT
 	10 * d.over_ns > o.observed_ns AS overcounted,
 	MIN(1.0, d.over_ns / MAX(o.observed_ns, 1.0)) AS over_share,
 	MIN(1.0, d.all_ns / MAX(o.observed_ns + d.major_sleep_ns, 1.0)) AS doubt,
-	EXISTS (SELECT 1 FROM checks WHERE NOT ok) AS checks_fail,
+	-- what others bring from swap is no matter where nothing of the target's is there
+	EXISTS (SELECT 1 FROM checks WHERE NOT ok AND (d.of_swap OR name NOT LIKE 'swapped%'
+		OR (name = 'swapped_in' AND 2 * ours < kernel))) AS checks_fail,
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
 	l.pid AS libc_pid, l.time_ns AS libc_ns, 1.0 * l.cleared_bytes
 		/ l.cleared_calls AS libc_block,
@@ -321,6 +329,10 @@ SELECT
 	-- pages that a call faulted in were cleared, though no fault is seen
 	MAX(0, k.unused_bytes - COALESCE(i.populated_bytes, 0)) AS unused_bytes, k.freed_bytes,
 	k.made_bytes,
+	-- whole blocks: one that is used in part needs its mapping calls all the same
+	2 * MAX(0, k.unused_bytes - COALESCE(i.populated_bytes, 0)) >= k.freed_bytes
+		AND k.unused_bytes > COALESCE(i.populated_bytes, 0) AND 2 * tp.pages < k.freed
+		AS blocks_unused,
 	t.alloc_ns / MAX(t.alloc_calls, 1) AS alloc_each_ns,
 	COALESCE((SELECT SUM(faults) FROM process_fault WHERE class = 'swap_major'), 0)
 		AS swap_major,
@@ -329,14 +341,14 @@ SELECT
 	CASE WHEN w2.out_pages > 0 THEN w2.out_pages * 4096
 		ELSE x.swap_peak_bytes END AS pushed_bytes,
 	a.*, x.limit_bytes, x.limit_path, x.rss_peak_bytes, x.swap_peak_bytes, x.came_back_bytes,
-	x.fits_bytes, fw.swap_from,
+	x.fits_bytes, x.seen_once AS back_once, fw.swap_from,
 	COALESCE((SELECT SUM(faults) FROM process_fault
 		WHERE class IN ('file_major', 'file_again_major', 'shared_major')), 0) AS file_major
 FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN joined j
 JOIN twice w JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
-JOIN blocks k JOIN life b JOIN inside i JOIN huge hu LEFT JOIN libc l LEFT JOIN threshold h
-LEFT JOIN mapper p
+JOIN blocks k JOIN touched tp JOIN life b JOIN inside i JOIN huge hu LEFT JOIN libc l
+LEFT JOIN threshold h LEFT JOIN mapper p
 LEFT JOIN room r;
 
 -- What keeps memory in glibc's heap, as text: of each kind of storm, and of the blocks that the

@@ -24,11 +24,13 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'file-thrash', 'pages of files are pushed out and read again',
-'file_matters AND (SELECT thrash FROM page_cache)',
-'(SELECT COALESCE(fault_again_share, 0.0) * file_ns + COALESCE(read_again_share, 0.0)
+'file_matters AND (SELECT thrash OR returned FROM page_cache)',
+'(SELECT CASE WHEN returned
+	THEN (file_ns + reclaim_ns) * MIN(1.0, 1.0 * group_refaults / wanted_pages)
+	ELSE COALESCE(fault_again_share, 0.0) * file_ns + COALESCE(read_again_share, 0.0)
 	* COALESCE((SELECT MAX(read_uncached_ns, read_ns * MIN(1.0, 4096.0 * read_fill
 		/ MAX(read_bytes, 1))) FROM read_measure), 0.0)
-	+ reclaim_ns * again_pages / wanted_pages FROM page_cache) / base_ns',
+	+ reclaim_ns * again_pages / wanted_pages END FROM page_cache) / base_ns',
 '{cache_filled} came into the page cache, {cache_again} of it again after it had been used,
 	{cache_vain} before; the kernel counts {cache_refaults} that came again
 	(workingset_refault_file).',
@@ -56,7 +58,10 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-thrash', 1, 1, '(SELECT code FROM page_cache)',
 'Pages of the program''s own code (text) are pushed out and read again, most of {cache_path}:
 	memory is so short that not even what runs stays.'),
-('file-thrash', 1, 2, '1',
+('file-thrash', 1, 2, '(SELECT returned FROM page_cache)',
+'What is read from {cache_path} had been in memory before this recording began, and was thrown out
+	in between.'),
+('file-thrash', 1, 3, '1',
 'Pages of {cache_path} that are used again and again are thrown out in between.'),
 ('file-thrash', 2, 0, '(SELECT 2 * given_share > 1 FROM page_cache)',
 'Do not give back what is used again.{cache_by}'),
@@ -64,14 +69,17 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'Do not ask the kernel to take back what is used again.{cache_by}'),
 ('file-thrash', 2, 2, '(SELECT 2 * other_share > 1 FROM page_cache)',
 'Limit those that push it out, or protect this one (memory.low of its cgroup).{cache_by}'),
-('file-thrash', 2, 3, '(SELECT fits_bytes > box_bytes AND box_path IS NOT NULL FROM page_cache)',
+('file-thrash', 2, 3, '(SELECT seen_once FROM page_cache)',
+'Give it more memory, or a higher limit; how much would do shows in a recording of two passes and
+	more.'),
+('file-thrash', 2, 4, '(SELECT fits_bytes > box_bytes AND box_path IS NOT NULL FROM page_cache)',
 'With a limit of about {cache_fits} instead of {cache_box} (its memory cgroup, {cache_box_path})
 	they would stay in memory: {cache_working} of files, beside {cache_beside} of other
 	memory.'),
-('file-thrash', 2, 4, '(SELECT box_bytes IS NULL FROM page_cache)',
+('file-thrash', 2, 5, '(SELECT box_bytes IS NULL FROM page_cache)',
 'With {cache_working} for the page cache they would stay in memory: give the machine more, or let
 	others use as much less.'),
-('file-thrash', 2, 5, '1',
+('file-thrash', 2, 6, '1',
 'Give it more memory (or a higher cgroup limit): {cache_working} of files would stay then.'),
 ('file-thrash', 3, 1, '(SELECT own_program IS NOT NULL FROM read_measure)',
 '{own_program} keeps a cache of its own ({own_setting}, {own_cache}) beside: what is in both is kept
@@ -82,11 +90,11 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-thrash', 4, 0, '(SELECT 2 * (given_share + asked_share) > 1 FROM page_cache)', ''),
 ('file-thrash', 4, 1, '(SELECT code FROM page_cache)',
 'Or lock what must not wait (mlock), or use less other memory in the group.'),
-('file-thrash', 4, 2, '(SELECT pattern = ''cyclic sweep'' FROM page_cache)',
+('file-thrash', 4, 2, '(SELECT pattern LIKE ''%sweep'' FROM page_cache)',
 'Or do all passes over a part that fits before going on to the next part.'),
 ('file-thrash', 4, 3, '1',
 'Or make what is in use smaller, and keep on one page what is used together.'),
-('file-thrash', 5, 1, '1',
+('file-thrash', 5, 1, '(SELECT NOT (wasteful OR single) FROM page_cache)',
 'Neither reading ahead nor another way of reading changes it.');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
@@ -164,7 +172,7 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'file-fault', 'mapped file pages are faulted in',
-'file_matters AND NOT (SELECT thrash OR wasteful OR single FROM page_cache)',
+'file_matters AND NOT (SELECT thrash OR returned OR wasteful OR single FROM page_cache)',
 'file_ns / base_ns',
 '{file_faults} faults in {file_time}.',
 'Reading ahead fills memory with pages that may not be wanted.',

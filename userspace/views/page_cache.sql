@@ -80,6 +80,12 @@ FROM kind GROUP BY what, all_pages;
 --
 -- wasteful: pages that are not asked for in order bring others in, of which most are never used.
 -- used counts all that a fault maps, the pages around its own too: so at most so many were.
+--
+-- Of a process that ran before the recording: pages that stay in memory all the time come in never,
+-- and need room all the same, so that the cache it needs is at most so much larger, and no larger
+-- than the files. seen_once: what came again did so about once, and so how much it goes over is not
+-- known (fits_bytes NULL). returned: no page came in twice, but the kernel counts that most of them
+-- had been in memory before.
 -- single: asked for in order, and each brought in by a request of its own: no read-ahead.
 CREATE VIEW page_cache AS
 WITH
@@ -130,22 +136,47 @@ far AS MATERIALIZED (	-- a cache that would have had nearly all that came before
 		AND 1 - c.miss_ratio >= 0.99 * (1 - r.first / r.uses)
 ),
 most AS MATERIALIZED (SELECT different * block_bytes AS bytes FROM reuse WHERE subject = 'cache'),
-needed AS MATERIALIZED (
-	SELECT CAST(MAX(4096 * b.pages, MIN(COALESCE(f.bytes, 0), COALESCE(m.bytes, 0)))
-		AS INTEGER) AS bytes
-	FROM back b LEFT JOIN far f LEFT JOIN most m
-),
 box AS MATERIALIZED (
 	SELECT path, limit_bytes, limit_path, file_bytes, usage_bytes FROM memory_cgroup
 	WHERE limit_bytes IS NOT NULL AND path IN (SELECT memory_cgroup FROM process)
 	ORDER BY limit_bytes, path LIMIT 1
+),
+stayed AS MATERIALIZED (
+	SELECT CASE WHEN EXISTS (SELECT 1 FROM meta WHERE key = 'target_command') THEN 0
+		ELSE COALESCE((SELECT file_bytes FROM box), 0) END AS bytes,
+		(SELECT SUM(bytes) FROM (SELECT MAX(bytes) AS bytes FROM page_fill
+			GROUP BY dev, inode)) AS file_bytes
+),
+needed AS MATERIALIZED (
+	SELECT CAST(MAX(n.bytes, MIN(n.bytes + s.bytes, COALESCE(s.file_bytes, 0))) AS INTEGER) AS bytes FROM (
+		SELECT MAX(4096 * b.pages, MIN(COALESCE(f.bytes, 0), COALESCE(m.bytes, 0)))
+			AS bytes FROM back b LEFT JOIN far f LEFT JOIN most m) n JOIN stayed s
+),
+kernel AS MATERIALIZED (
+	SELECT MAX(value) AS refaults FROM memory_cgroup_counter
+	WHERE name = 'workingset_refault_file' AND path IN (SELECT memory_cgroup FROM process)
+),
+judged AS MATERIALIZED (
+	SELECT t.*, 10 * t.again_pages >= t.first_pages + t.again_pages AND t.again_pages >= 256
+			AS thrash,
+		t.first_pages >= 256 AND 10 * t.again_pages < t.first_pages + t.again_pages
+			AND 2 * k.refaults > t.first_pages + t.again_pages
+			AND 4 * t.vain_pages < t.fill_pages
+			AND 10 * b.usage_bytes >= 9 * b.limit_bytes AS returned,
+		2 * t.again_pages < 3 * (SELECT pages FROM back)
+			AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
+			AS seen_once, k.refaults AS group_refaults
+	FROM total t JOIN kernel k LEFT JOIN box b
 )
-SELECT t.*, 10 * t.again_pages >= t.first_pages + t.again_pages AND t.again_pages >= 256 AS thrash,
+SELECT t.first_pages, t.again_pages, t.vain_pages, t.fill_pages, t.code_pages, t.read_fill,
+	t.fault_again_share, t.read_again_share, t.thrash,
+	NOT t.thrash AND COALESCE(t.returned, 0) AS returned,
+	t.seen_once OR (NOT t.thrash AND COALESCE(t.returned, 0)) AS seen_once,
 	t.first_pages + t.again_pages AS wanted_pages,
 	p.path, p.pattern, 1.0 * p.again_pages / MAX(1, p.distinct_pages) AS returns, p.max_returns,
 	4096 * p.distinct_pages AS back_bytes,
 	2 * t.code_pages > t.again_pages AS code, n.bytes AS working_bytes,
-	CASE WHEN b.file_bytes IS NOT NULL THEN n.bytes + CASE
+	CASE WHEN b.file_bytes IS NOT NULL AND NOT t.seen_once THEN n.bytes + CASE
 		WHEN b.usage_bytes - b.file_bytes + n.bytes > b.limit_bytes
 			THEN b.usage_bytes - b.file_bytes
 		-- it would fit as it is; a limit further up is others', too
@@ -153,13 +184,12 @@ SELECT t.*, 10 * t.again_pages >= t.first_pages + t.again_pages AND t.again_page
 		ELSE MAX(0, b.limit_bytes - b.file_bytes) END END AS fits_bytes,
 	b.limit_bytes AS box_bytes, b.limit_path AS box_path,
 	MAX(0, b.usage_bytes - b.file_bytes) AS beside_bytes,
-	(SELECT MAX(value) FROM memory_cgroup_counter WHERE name = 'workingset_refault_file'
-		AND path IN (SELECT memory_cgroup FROM process)) AS group_refaults,
+	t.group_refaults,
 	(SELECT value FROM system_counter WHERE name = 'workingset_refault_file') AS all_refaults,
 	COALESCE(d.given_share, 0.0) AS given_share, COALESCE(d.asked_share, 0.0) AS asked_share,
 	COALESCE(d.other_share, 0.0) AS other_share, COALESCE(d.text, '') AS dropped_by,
 	w.cause AS wide_cause, w.used_pages AS wide_used, w.fill_pages AS wide_fill,
 	w.each_pages AS wide_each, COALESCE(w.wasteful, 0) AS wasteful,
 	COALESCE(w.single, 0) AS single
-FROM total t JOIN needed n LEFT JOIN top p LEFT JOIN wide w LEFT JOIN box b
+FROM judged t JOIN needed n LEFT JOIN top p LEFT JOIN wide w LEFT JOIN box b
 LEFT JOIN dropper d ON d.what = 'file';

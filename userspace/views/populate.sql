@@ -7,7 +7,7 @@
 -- a new thread's stack. cleared_ns: of it, filling memory that is there with zeros, no faults;
 -- populated_clears: so is the one that has most. Of the mapping toll: map_sampled_ns, in calls that
 -- are not watched; forked_ns, copying page tables for a child; protected_ns, changing protections;
--- freed_ns, unmapping memory and freeing pages.
+-- made_ns, making pages of files and shared memory; freed_ns, unmapping memory and freeing pages.
 CREATE VIEW populate_measure AS
 WITH
 fault_time AS MATERIALIZED (
@@ -45,7 +45,8 @@ sampled AS MATERIALIZED (
 	SELECT COALESCE(SUM(CASE WHEN toll = 'map' THEN time_ns END), 0.0) AS map_sampled_ns,
 		COALESCE(SUM(CASE WHEN clears THEN time_ns END), 0.0) AS cleared_ns,
 		COALESCE(SUM(CASE does WHEN 'fork' THEN time_ns END), 0.0) AS forked_ns,
-		COALESCE(SUM(CASE does WHEN 'protect' THEN time_ns END), 0.0) AS protected_ns
+		COALESCE(SUM(CASE does WHEN 'protect' THEN time_ns END), 0.0) AS protected_ns,
+		COALESCE(SUM(CASE does WHEN 'make' THEN time_ns END), 0.0) AS made_ns
 	FROM work
 ),
 freed AS MATERIALIZED (
@@ -66,6 +67,6 @@ SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
 			OR l.function LIKE '!_!_pthread!_create%' ESCAPE '!')), 0)
 		AS populated_thread,
 	f.time_ns AS freed_ns,
-	d.map_sampled_ns, d.cleared_ns, d.forked_ns, d.protected_ns,
+	d.map_sampled_ns, d.cleared_ns, d.forked_ns, d.protected_ns, d.made_ns,
 	COALESCE(t.clears, 0) AS populated_clears
 FROM freed f JOIN sampled d LEFT JOIN top t;

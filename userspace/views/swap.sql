@@ -33,6 +33,10 @@ FROM process_fault;
 -- all exceeds what was resident: limit + min(came_back, swap_peak, held_peak - rss_peak). Too high,
 -- rather than too low, where much was resident that was not wanted, or where phases of the program
 -- use different memory.
+--
+-- seen_once: of a process that ran before, pages came back about once: how much it goes over is not
+-- known. Then the gauge of what is out bounds what was wanted; of shared memory there is none, and
+-- fits_bytes is NULL.
 CREATE VIEW memory AS
 WITH
 shared AS MATERIALIZED (	-- several processes may wait for a page that comes once
@@ -87,7 +91,9 @@ back AS MATERIALIZED (
 		COALESCE(SUM(distinct_pages), 0) * 4096 AS bytes,
 		COALESCE(SUM(untracked_pages), 0) AS untracked_pages,
 		COALESCE(SUM(first_pages), 0) * 4096 AS first_bytes,
-		COALESCE(SUM(in_pages), 0) AS in_pages
+		COALESCE(SUM(in_pages), 0) AS in_pages,
+		NOT EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
+			AND 2 * SUM(in_pages) < 3 * SUM(distinct_pages) AS seen_once
 	FROM access
 ),
 peak AS MATERIALIZED (
@@ -109,10 +115,15 @@ machine AS (SELECT CAST(value AS INTEGER) AS bytes FROM meta WHERE key = 'memory
 SELECT
 	COALESCE(b.limit_bytes, m.bytes) AS limit_bytes, b.limit_path, b.version AS cgroup_version,
 	b.swap_limit_bytes, m.bytes AS machine_bytes, p.rss_bytes AS rss_peak_bytes,
-	COALESCE(p.swap_bytes, n.bytes) AS swap_peak_bytes, k.bytes AS came_back_bytes,
+	CASE WHEN k.seen_once THEN MAX(COALESCE(p.swap_bytes, n.bytes), k.shared_bytes)
+		ELSE COALESCE(p.swap_bytes, n.bytes) END AS swap_peak_bytes,
+	k.bytes AS came_back_bytes,
 	k.first_bytes AS first_touched_bytes, k.untracked_pages,
-	CASE WHEN k.in_pages > 0 THEN COALESCE(b.limit_bytes, m.bytes, p.rss_bytes)
-		+ MIN(k.bytes, COALESCE(MIN(p.swap_bytes, p.held_bytes - p.rss_bytes), n.bytes))
+	COALESCE(k.seen_once, 0) AS seen_once,
+	CASE WHEN k.in_pages > 0 AND NOT (k.seen_once AND k.shared_bytes > 0)
+		THEN COALESCE(b.limit_bytes, m.bytes, p.rss_bytes)
+			+ MIN(CASE WHEN k.seen_once THEN 9e18 ELSE k.bytes END,
+			COALESCE(MIN(p.swap_bytes, p.held_bytes - p.rss_bytes), n.bytes))
 		END AS fits_bytes
 FROM peak p JOIN back k JOIN net n LEFT JOIN bound b LEFT JOIN machine m;
 

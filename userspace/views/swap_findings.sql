@@ -37,7 +37,10 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'With about {fits} of memory instead of {memory_limit}, or as much less used by others, the swap-ins
 	would stop: {came_back} came back at least once, and at most {swap_peak} were out at a
 	time.'),
-('swap-in', 2, 4, '1', 'Give it more memory (or a higher cgroup limit).'),
+('swap-in', 2, 4, 'back_once',
+'Give it more memory, or a higher limit; how much would do shows in a recording in which pages come
+	back twice and more.'),
+('swap-in', 2, 5, '1', 'Give it more memory (or a higher cgroup limit).'),
 ('swap-in', 3, 1, 'back_pattern = ''cyclic sweep''',
 'Or do all passes over a part that fits before going on to the next part.'),
 ('swap-in', 3, 2, 'back_pattern = ''random''',

@@ -194,8 +194,7 @@ template AS (
 			|| '{map_call} at {map_place}.'
 			|| CASE WHEN 2 * u.freed_ns > m.map_ns
 				THEN ' Most of it, {freed_time}, is unmapping memory'
-					|| CASE WHEN m.unused_bytes > 0
-						AND 2 * m.unused_bytes >= m.freed_bytes THEN '.'
+					|| CASE WHEN m.blocks_unused THEN '.'
 					ELSE ' and freeing its pages.' END
 			WHEN 2 * u.forked_ns > m.map_ns
 				THEN ' Most of it, {forked_time}, is copying page tables for child '
@@ -229,6 +228,12 @@ template AS (
 			|| 'of its pages that went out did so while other processes reclaimed '
 				|| 'memory.'
 		WHEN m.limit_bytes IS NULL THEN ''
+		WHEN m.back_once AND m.back_pattern IN ('cyclic sweep', 'random')
+			THEN ' In the time of this recording {back_bytes} came back'
+			|| CASE m.back_pattern WHEN 'random' THEN ', in no order'
+				ELSE ' in order' END
+			|| ': it may keep only {memory_limit} ({memory_of}), and pages are pushed '
+			|| 'out before they are used again.'
 		WHEN m.back_pattern = 'cyclic sweep'
 			THEN ' It goes over {back_bytes} in order, more '
 			|| 'than once, but may keep only {memory_limit} ({memory_of}): each page '
@@ -253,7 +258,11 @@ template AS (
 				|| 'may be on '
 			|| 'swap, so the server''s own counters cannot show this.'
 		ELSE '' END
-		|| CASE WHEN m.dominant <> 'file' OR NOT pc.thrash THEN ''
+		|| CASE WHEN m.dominant <> 'file' OR NOT (pc.thrash OR pc.returned) THEN ''
+		WHEN pc.returned THEN ' What it reads had been in memory before this recording '
+			|| 'began: the kernel counts {cache_refaults} that came again after they '
+			|| 'were thrown out. It may keep only {cache_box} (its memory cgroup, '
+			|| '{cache_box_path}).'
 		ELSE CASE WHEN 2 * (pc.given_share + pc.asked_share) > 1
 			THEN ' What is in the page cache is given back and read again: '
 			ELSE ' The page cache thrashes: ' END || '{cache_again} of '
@@ -261,7 +270,10 @@ template AS (
 				ELSE 'what it reads from files' END
 			|| ' had been in memory, was used there, and was thrown out before it was '
 			|| 'used again. '
-			|| CASE WHEN pc.pattern = 'cyclic sweep'
+			|| CASE WHEN pc.seen_once THEN 'In the time of this recording {cache_back} '
+				|| 'of {cache_path} came again, in '
+				|| CASE pc.pattern WHEN 'cyclic sweep' THEN 'order' ELSE 'no order' END
+			WHEN pc.pattern = 'cyclic sweep'
 				THEN 'It goes over {cache_back} of {cache_path} in order, more '
 					|| 'than once'
 				ELSE 'It goes over {cache_back} of {cache_path} in no order' END
@@ -274,7 +286,8 @@ template AS (
 				|| 'not hold it'
 			ELSE ', but may keep only {cache_box} (its memory cgroup, '
 				|| '{cache_box_path})' END
-			|| CASE WHEN pc.pattern = 'cyclic sweep'
+			|| CASE WHEN pc.seen_once THEN '.'
+			WHEN pc.pattern = 'cyclic sweep'
 				THEN ': each page is thrown out before its next turn, and came '
 					|| 'back {cache_returns} times.'
 				ELSE ': what is out is soon wanted again, each page '

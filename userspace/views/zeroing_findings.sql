@@ -259,7 +259,7 @@ INSERT INTO advice_text (code, part, choice, condition, text, change, aside) VAL
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'never-used', 'most of what is allocated is never used',
-'mapping_matters AND 2 * unused_bytes >= freed_bytes AND unused_bytes > 0',
+'mapping_matters AND blocks_unused',
 -- Pages that are never used are not cleared: what they cost are mapping calls.
 'mapping_share * unused_bytes / MAX(made_bytes, freed_bytes)',
 'No fault ever touched {unused_bytes} of {freed_bytes} freed, in blocks with a mapping of their

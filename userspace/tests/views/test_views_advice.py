@@ -328,6 +328,10 @@ def test_never_used_is_no_more_than_its_mapping_calls() -> None:
     # Pages that a call faulted in raise no fault, and were cleared.
     made.database.execute("UPDATE map_call SET populated = 3001 * 25600 WHERE call = 'mmap'")
     assert "never-used" not in given(made)
+    # Blocks of which a part is used need their mapping calls all the same.
+    made = facts.mapped_blocks()
+    made.fault("zero", 3001, None, allocated_stack=1, allocated_call="malloc")
+    assert "never-used" not in given(made)
     # Where pages that were used are the cost nothing is promised for others.
     made = facts.touched_churn()
     made.database.execute("UPDATE block SET never_used_bytes = made_bytes * 6 / 10")

@@ -81,6 +81,19 @@ def test_pages_from_swap_unseen_are_swap(counted: bool, has: bool) -> None:
     assert "not what it waits for" not in said["sentence"]
 
 
+def test_swap_of_others_is_no_matter_to_a_process_without_any() -> None:
+    """A neighbour swaps, and of what is its a part is missing: each fault of the target itself was seen."""
+    made = computing()
+    made.row("system_counter", name="pswpin", value=40_022)
+    made.swap("in_device", 37_003, pid=0)
+    made.meta(swap_in_counted="1")
+    assert not made.one("SELECT * FROM checks WHERE name = 'swapped_in'")["ok"]
+    assert "memory is not what it waits for" in verdict(made)["sentence"]
+    made.swap("out_kswapd", 11)
+    said = verdict(made)["sentence"]
+    assert "not what it waits for" not in said and "do not agree" in said
+
+
 def test_a_few_major_faults_do_not_widen_what_clears() -> None:
     made = computing(major=7, minor=100_003)
     made.fault("zero", 100_003, 2 * US + FAULT_INSIDE)

@@ -79,6 +79,42 @@ def test_cyclic_sweep(boxed: Facts) -> None:
     assert "80,051 pages in its group" in evidence["evidence"]
 
 
+def test_pages_that_stay_need_room_too(boxed: Facts) -> None:
+    """Attached to: a part of the file stays in memory all the time, and only a recording from the start sees it come."""
+    boxed.page_fill(36_611, 96_168, distinct_pages=32_768, bytes=163 * MIB)
+    boxed.reuse("cache", 132_779, 36_611, {36_610: 96_168})
+    assert cache(boxed)["working_bytes"] == 163 * MIB
+    boxed.meta(target_command="reader")
+    assert cache(boxed)["working_bytes"] < 145 * MIB
+
+
+def test_less_than_two_passes_do_not_tell_how_much_would_do(boxed: Facts) -> None:
+    mapped(boxed, 1)
+    boxed.fault("file_major", 1_009, 20 * US, area="file", area_name="/srv/data", blocked_ns=2 * S)
+    boxed.database.execute("UPDATE page_fill SET in_pages = 20011, in_sequential_pages = 20011, distinct_pages = 20011")
+    assert (cache(boxed)["thrash"], cache(boxed)["seen_once"], cache(boxed)["fits_bytes"]) == (1, 1, None)
+    said = verdict(boxed)["sentence"]
+    assert "In the time of this recording 78.2 MiB of /srv/data came again, in order" in said
+    assert "shows in a recording of two passes" in advice(boxed)["file-thrash"]
+
+
+def test_the_kernel_tells_what_came_before(boxed: Facts) -> None:
+    """Attached to for a part of a pass, without read-ahead: each page comes in once, and most had been there before."""
+    mapped(boxed, 1, requests=PAGES)
+    boxed.fault("file_major", PAGES, 20 * US, area="file", area_name="/srv/data", blocked_ns=2 * S)
+    assert "returned" not in verdict(boxed)["sentence"] and cache(boxed)["returned"] == 1
+    said, told = verdict(boxed)["sentence"], advice(boxed)
+    assert "What it reads had been in memory before this recording began: the kernel counts 80,051 pages in" in said
+    assert set(told) == {"file-thrash", "read-ahead-off"}
+    assert "Neither reading ahead" not in told["file-thrash"], "read-ahead-off says that it does"
+    # What read-ahead brought in vain is counted there, too; and a group that is not full throws nothing out.
+    boxed.database.execute("UPDATE page_fill SET vain_pages = first_pages")
+    assert not cache(boxed)["returned"]
+    boxed.database.execute("UPDATE page_fill SET vain_pages = 0")
+    boxed.database.execute("UPDATE memory_cgroup SET usage_bytes = 70 * 1048576")
+    assert not cache(boxed)["returned"]
+
+
 def test_one_pass_is_no_thrash(boxed: Facts) -> None:
     """What read-ahead brings may be thrown out before its turn, and come again: the program uses it once."""
     mapped(boxed, 1, vain_pages=PAGES)

@@ -167,6 +167,28 @@ def test_shared_memory_that_was_out_before(boxed: Facts) -> None:
     assert memory(boxed)["fits_bytes"] == 160 * MIB
 
 
+@pytest.mark.parametrize("segment", ["/memfd:pool", ""])
+def test_less_than_two_passes_do_not_tell_how_much_would_do(boxed: Facts, segment: str) -> None:
+    """Attached to for a part of a pass: 51 MiB come back once. Of its own memory the gauge tells what is out."""
+    if segment:
+        no_gauge_of_swap(boxed)
+    where = {"area": "shared", "area_name": segment} if segment else {"area": "mapping"}
+    boxed.fault("swap_major", 13_127, 20 * US, **where, touched_stack=touch_stack(boxed), blocked_ns=2 * S)
+    boxed.access("", 0, 0, 13_127, **where, distinct_pages=13_127)
+    boxed.swap("out_self", 13_127)
+    if segment:
+        boxed.swap("shared_out", 13_127)
+    assert memory(boxed)["fits_bytes"] == (None if segment else 162 * MIB)
+    said, told = verdict(boxed)["sentence"], advice(boxed)["swap-in"]
+    assert "In the time of this recording 51.3 MiB came back in order" in said and "more than once" not in said
+    assert ("shows in a recording in which pages come back twice" in told) == bool(segment)
+    assert ("With a limit of about" in told) == (not segment)
+    # A command was followed from its start: nothing was out before.
+    boxed.meta(target_command="walk")
+    assert memory(boxed)["fits_bytes"] is not None
+    assert "more than once" in verdict(boxed)["sentence"]
+
+
 def test_several_processes_wait_for_one_page(boxed: Facts) -> None:
     """Each of them has a fault, but it comes back once: what is out is not as much less."""
     no_gauge_of_swap(boxed)
