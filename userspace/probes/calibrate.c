@@ -299,9 +299,12 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	set_inside(&result->map, measured_map_call(bpf, calibration->pid), best(bare, F_MAP));
 	set_inside(&result->read, measured_read(bpf, calibration->pid), best(bare, F_READ));
 	result->memset_bytes_per_s = bytes / best(bare, F_MEMSET) * 1e9;
+	result->memset_near_bytes_per_s = NEAR_BYTES / best(bare, F_MEMSET_NEAR) * 1e9;
+	result->memset_middle_bytes_per_s = MIDDLE_BYTES / best(bare, F_MEMSET_MIDDLE) * 1e9;
+	result->memset_far_bytes_per_s = FAR_BYTES / best(bare, F_MEMSET_FAR) * 1e9;
 	result->memcpy_bytes_per_s = 0.5 * bytes / best(bare, F_COPY) * 1e9;
 	result->loops_per_s = 1e9 / best(bare, F_LOOP);
-	result->clear_4k_bytes_per_s = bytes / best(bare, F_CLEAR) * 1e9;
+	result->clear_4k_bytes_per_s = FAR_BYTES / best(bare, F_CLEAR) * 1e9;
 	/* A huge fault less the work of a small one is its clearing. */
 	if (best(bare, F_HUGE) > result->fault_ns)
 		result->clear_2m_bytes_per_s = HUGE / (best(bare, F_HUGE) - result->fault_ns) * 1e9;

@@ -38,8 +38,12 @@ struct calibration_result {
 	 */
 	double fault_timed_inside_ns;
 	double fault_timed_error_ns;
-	double malloc_ns;	     /* a bare malloc(32) */
-	double memset_bytes_per_s;   /* 4 MiB at a time */
+	double malloc_ns;	   /* a bare malloc(32) */
+	double memset_bytes_per_s; /* 4 MiB at a time */
+	/* The same of what stays in the nearest cache, in the next one, and in none. */
+	double memset_near_bytes_per_s;
+	double memset_middle_bytes_per_s;
+	double memset_far_bytes_per_s;
 	double memcpy_bytes_per_s;   /* 2 MiB at a time */
 	double loops_per_s;	     /* of the shortest loop there is: one turn takes a cycle */
 	double clear_4k_bytes_per_s; /* clearing proper, pages cold */

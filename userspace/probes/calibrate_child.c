@@ -2,6 +2,9 @@
 /* calibrate_child.c: loops of known work that probes are measured on, by order of calibrate.c. */
 #include "probes/calibrate_internal.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <glib.h>
 #include <linux/types.h>
 #include <signal.h>
@@ -18,6 +21,7 @@
 #define SOME_PAGES 128
 #define BLOCKS 512
 #define CALLS 512
+#define CACHE_LINE 64
 
 static double cpu_now(void)
 {
@@ -120,17 +124,54 @@ static void time_syscalls(struct round *round)
 	round->ns[F_SYSCALL] = (cpu_now() - start) / CALLS;
 }
 
+/*
+ * Takes memory out of the caches: what the kernel clears, and what a program clears that is larger
+ * than they are, comes from there.
+ */
+static void push_out(const char *memory, size_t bytes)
+{
+#if defined(__x86_64__)
+	unsigned int eax, ebx = 0, ecx, edx;
+	size_t i;
+
+	__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
+	for (i = 0; i < bytes; i += CACHE_LINE) {
+		if (ebx & bit_CLFLUSHOPT)
+			__asm__ volatile(".byte 0x66; clflush (%0)" : : "r"(memory + i) : "memory");
+		else
+			__asm__ volatile("clflush (%0)" : : "r"(memory + i) : "memory");
+	}
+	__asm__ volatile("mfence" : : : "memory");
+#endif
+}
+
+/* Per call. */
+static double time_memset(char *memory, size_t bytes, int times)
+{
+	double start = cpu_now();
+	int i;
+
+	for (i = 0; i < times; i++)
+		call_memset(memory, 0, bytes);
+	return (cpu_now() - start) / times;
+}
+
 /* pages: faulted in already, which is another figure. */
 static void time_clearing(struct round *round, char *pages, char *huge)
 {
 	double start;
 	size_t i;
 
+	round->ns[F_MEMSET] = time_memset(pages, PAGES * MEMTOLL_PAGE_SIZE, 1);
+	time_memset(pages, NEAR_BYTES, 1);
+	round->ns[F_MEMSET_NEAR] = time_memset(pages, NEAR_BYTES, NEAR_TIMES);
+	time_memset(pages, MIDDLE_BYTES, 1);
+	round->ns[F_MEMSET_MIDDLE] = time_memset(pages, MIDDLE_BYTES, MIDDLE_TIMES);
+	push_out(pages, FAR_BYTES);
+	round->ns[F_MEMSET_FAR] = time_memset(pages, FAR_BYTES, 1);
+	push_out(pages, FAR_BYTES);
 	start = cpu_now();
-	call_memset(pages, 0, PAGES * MEMTOLL_PAGE_SIZE);
-	round->ns[F_MEMSET] = cpu_now() - start;
-	start = cpu_now();
-	for (i = 0; i < PAGES; i++) {
+	for (i = 0; i < FAR_BYTES / MEMTOLL_PAGE_SIZE; i++) {
 		void *page = pages + i * MEMTOLL_PAGE_SIZE;
 		size_t bytes = MEMTOLL_PAGE_SIZE;
 
@@ -145,6 +186,8 @@ static void time_clearing(struct round *round, char *pages, char *huge)
 	round->ns[F_HUGE] = 0;
 	if (!huge)
 		return;
+	/* It is likely to be got again. */
+	push_out(huge, HUGE);
 	madvise(huge, HUGE, MADV_DONTNEED);
 	start = cpu_now();
 	*(volatile char *)huge = 1;

@@ -8,6 +8,12 @@
 #define MIB (1UL << 20)
 #define HUGE (2 * MIB)
 #define LOOPS 65536
+/* What stays in the nearest cache, what in the next, what comes from memory; in bytes. */
+#define NEAR_BYTES (16UL << 10)
+#define MIDDLE_BYTES (256UL << 10)
+#define FAR_BYTES (512UL << 10)
+#define NEAR_TIMES 32
+#define MIDDLE_TIMES 4
 
 /* One round of every loop, in nanoseconds of CPU time per step. */
 enum figure {
@@ -20,6 +26,9 @@ enum figure {
 	F_READ_OTHER,
 	F_SYSCALL,
 	F_MEMSET,
+	F_MEMSET_NEAR,
+	F_MEMSET_MIDDLE,
+	F_MEMSET_FAR,
 	F_CLEAR,
 	F_HUGE,
 	F_COPY,

@@ -333,6 +333,7 @@ struct sample_fact {
 	const char *allocated_call;
 	uint32_t bytes_per_16_cycles;
 	uint64_t samples;
+	uint64_t spread_bytes; /* 0: not known */
 };
 
 int recording_sample(struct recording *recording, const struct sample_fact *sample);

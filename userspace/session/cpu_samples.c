@@ -11,6 +11,7 @@
 #include "session/allocator_stacks.h"
 #include "session/sample_place.h"
 #include "session/store_code.h"
+#include "session/store_spread.h"
 
 /* Blocks that a loop was seen to write to, per stack: for the samples that do not tell. */
 #define OWNERS_MAX 65536
@@ -31,6 +32,7 @@ G_STATIC_ASSERT(sizeof(struct sample_key) == 32);
 struct sample_count {
 	struct sample_key key;
 	uint64_t samples;
+	uint64_t spread; /* where store_spread.c has it; the same for all samples of a stack */
 };
 
 struct owner {
@@ -62,6 +64,7 @@ struct cpu_samples {
 	GArray *held;	    /* of struct held, until the slice is written */
 	GHashTable *loops;  /* struct loop -> itself */
 	GHashTable *owners; /* stack id -> struct owner: of what it wrote to last */
+	struct store_spread *spread;
 	struct allocator_stacks *stacks;
 };
 
@@ -89,6 +92,7 @@ struct cpu_samples *cpu_samples_new(int stacks_fd, int loops_fd, struct symboliz
 	samples->held = g_array_new(false, false, sizeof(struct held));
 	samples->loops = g_hash_table_new_full(key16_hash, key16_equal, NULL, g_free);
 	samples->owners = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+	samples->spread = store_spread_new();
 	sample_judge_prepare(&samples->judge);
 	return samples;
 }
@@ -102,6 +106,7 @@ void cpu_samples_free(struct cpu_samples *samples)
 	g_array_unref(samples->held);
 	g_hash_table_destroy(samples->loops);
 	g_hash_table_destroy(samples->owners);
+	store_spread_free(samples->spread);
 	allocator_stacks_free(samples->stacks);
 	g_free(samples);
 }
@@ -193,6 +198,17 @@ static void find_owner(struct cpu_samples *samples, struct held *held)
 			    g_memdup2(&held->owner, sizeof(held->owner)));
 }
 
+/*
+ * Stores by one loop to the blocks of one place are spread over the same memory. A stack would be
+ * one of the loop's instructions, too.
+ */
+static uint64_t spread_of(const struct held *held)
+{
+	struct memtoll_store_key head = { .ip = held->by.head, .tgid = held->sample.tgid };
+
+	return held->owner.stack_id ^ ((uint64_t)key16_hash(&head) << 32 | (uint32_t)head.ip);
+}
+
 /* ---- counting ---- */
 
 static bool names_syscall(enum place place)
@@ -221,6 +237,7 @@ static void add_judged(struct cpu_samples *samples, const struct held *held, enu
 	if (!count) {
 		count = g_new0(struct sample_count, 1);
 		count->key = key;
+		count->spread = spread_of(held);
 		g_hash_table_insert(samples->counts, &count->key, count);
 	}
 	count->samples++;
@@ -242,6 +259,9 @@ void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *s
 		loop_of(samples, &held)->other++;
 	if (stored == STORED_ZERO || stored == STORED_COPY)
 		find_owner(samples, &held);
+	if ((stored == STORED_ZERO || stored == STORED_COPY) && sample->store &&
+	    held.by.kind != STORE_NONE)
+		store_spread_add(samples->spread, spread_of(&held), sample->store);
 	/* A library's names take a tenth of a second to read: not while a window may be open. */
 	if (held.unnamed || (held.by.kind == STORE_FILL && stored == STORED_NOTHING) ||
 	    ((stored == STORED_ZERO || stored == STORED_COPY) && !sample->store))
@@ -293,7 +313,8 @@ int cpu_samples_commit(struct cpu_samples *samples, const struct targets *target
 	judge_held(samples, targets);
 	g_hash_table_iter_init(&iter, samples->counts);
 	while (g_hash_table_iter_next(&iter, NULL, &value) && !err) {
-		const struct sample_key *key = value;
+		const struct sample_count *count = value;
+		const struct sample_key *key = &count->key;
 		struct sample_fact fact = {
 			.pid = (pid_t)key->pid,
 			.place = sample_place_name(key->place),
@@ -305,13 +326,16 @@ int cpu_samples_commit(struct cpu_samples *samples, const struct targets *target
 						  map_fn_name(MAP_FN_MMAP) :
 						  fn_name(key->allocated_fn),
 			.bytes_per_16_cycles = key->bytes_per_16_cycles,
-			.samples = ((const struct sample_count *)value)->samples,
+			.samples = count->samples,
 		};
 
+		if (key->place == PLACE_MEMSET || key->place == PLACE_COPY)
+			fact.spread_bytes = store_spread_bytes(samples->spread, count->spread);
 		on_stack(context, key->stack_id);
 		on_stack(context, key->allocated_stack);
 		err = recording_sample(recording, &fact);
 		g_hash_table_iter_remove(&iter);
 	}
+	store_spread_next(samples->spread);
 	return err;
 }

@@ -456,6 +456,9 @@ CREATE TABLE sample (
 							-- much as memset does
 	-- behind the key: else SQLite 3.40's quick_check takes it for NULL
 	samples  INTEGER NOT NULL,
+	-- memset, copy: over how many bytes the stores from that stack are spread, a page at least,
+	-- estimated by how often samples meet the same page; 0: too few samples tell
+	spread_bytes INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (slice, pid, place, in_call, stack_id, allocated_stack, allocated_call,
 		     bytes_per_16_cycles)
 ) WITHOUT ROWID;
@@ -743,7 +746,9 @@ CREATE TABLE price (
 ) WITHOUT ROWID;
 
 -- Other figures calibrated at start: clear_4k_bytes_per_s, clear_2m_bytes_per_s,
--- memset_bytes_per_s, memcpy_bytes_per_s, loops_per_s (of the shortest loop there is: a turn takes
+-- memset_bytes_per_s (of 4 MiB), memset_near_bytes_per_s, memset_middle_bytes_per_s and
+-- memset_far_bytes_per_s (of 16 and 256 KiB that are cached, and of what is in no cache),
+-- memcpy_bytes_per_s, loops_per_s (of the shortest loop there is: a turn takes
 -- a cycle), fault_ns (a bare first-touch fault), malloc_ns (a bare small malloc),
 -- fault_timed_inside_ns, fault_timed_error_ns: by how much the time between a fault's two
 -- timestamps exceeds the fault: the probes' part in it less the exception's entry and exit, which

@@ -4,7 +4,8 @@
 
 -- CPU samples in code that clears or copies, outside of the allocator, with their part of the CPU
 -- time (probes included: they are sampled too). bytes is an estimate: what memset, or memcpy, does
--- in that time by the calibration, or else what the code's own loop can do at most.
+-- in that time by the calibration, in the cache that holds what the stores are spread over, or else
+-- what the code's own loop can do at most. memcpy goes by memset from cache to cache.
 CREATE VIEW storing AS
 SELECT s.toll, s.pid, s.stack_id, s.allocated_stack, s.allocated_call, s.samples, s.time_ns,
 	s.time_ns / 1e9 * CASE WHEN s.bytes_per_16_cycles = 0 OR s.loops_per_s <= 0 THEN s.rate
@@ -13,10 +14,18 @@ FROM (
 	SELECT CASE s.place WHEN 'memset' THEN 'zero.app' ELSE 'copy.app' END AS toll, s.pid,
 		s.stack_id, s.allocated_stack, s.allocated_call, s.bytes_per_16_cycles,
 		s.samples, s.samples * 1.0 * COALESCE(p.cpu_ns, 0) / n.n AS time_ns,
-		CASE s.place WHEN 'memset' THEN c.memset_bytes_per_s
-			ELSE c.memcpy_bytes_per_s END AS rate, c.loops_per_s
+		CASE WHEN s.place = 'memset' THEN 1.0
+			WHEN c.memset_bytes_per_s > 0 THEN c.memcpy_bytes_per_s / c.memset_bytes_per_s
+			ELSE 0.0 END
+		* COALESCE(CASE WHEN s.spread_bytes IS NULL THEN NULL
+			WHEN s.spread_bytes <= 49152 THEN c.memset_near_bytes_per_s
+			WHEN s.spread_bytes <= 1048576 THEN c.memset_middle_bytes_per_s
+			WHEN s.spread_bytes > 8388608 THEN c.memset_far_bytes_per_s END,
+			c.memset_bytes_per_s) AS rate, c.loops_per_s
 	FROM (SELECT place, pid, stack_id, allocated_stack, allocated_call,
-		bytes_per_16_cycles, SUM(samples) AS samples
+		bytes_per_16_cycles, SUM(samples) AS samples,
+		SUM(samples * spread_bytes) / SUM(CASE WHEN spread_bytes > 0 THEN samples END)
+			AS spread_bytes
 		FROM sample WHERE place IN ('memset', 'copy') GROUP BY 1, 2, 3, 4, 5, 6) s
 	JOIN calibrated c
 	JOIN (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) n ON n.pid = s.pid

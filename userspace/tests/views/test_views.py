@@ -395,6 +395,22 @@ def test_bytes_of_loops_are_no_more_than_they_can_store(plain: Facts) -> None:
     assert "most at a.c:9 (wipe), in memory of malloc at a.c:3 (make)." in verdict["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("spread", "rate"), [(0, 120e9), (20_011, 300e9), (300_007, 200e9), (3_000_017, 120e9), (23_000_003, 10e9)]
+)
+def test_bytes_go_by_the_cache_that_holds_them(plain: Facts, spread: int, rate: float) -> None:
+    for name, value in (("near", 300e9), ("middle", 200e9), ("far", 10e9)):
+        plain.row("calibration", name=f"memset_{name}_bytes_per_s", value=value)
+    wipe = plain.stack(("wipe", "/src/a.c", 9))
+    # What is not known of one slice goes by the others.
+    plain.samples("memset", 30, wipe, spread_bytes=spread)
+    plain.samples("memset", 20, wipe, slice=2)
+    plain.samples("copy", 10, wipe, spread_bytes=spread)
+    plain.samples("user", 40)
+    assert plain.toll("zero.app")["bytes"] == round(0.5 * rate)
+    assert plain.toll("copy.app")["bytes"] == round(0.1 * rate / 2)
+
+
 @pytest.mark.parametrize(("copied", "text"), [(70, "most of it, 70 %"), (20, "20 % of the time it copies"), (3, "")])
 def test_copying_is_computing_and_said_so(plain: Facts, copied: int, text: str) -> None:
     plain.samples("copy", copied, plain.stack(("__memmove_avx", "", 0), ("move", "/src/a.c", 7)))
