@@ -278,6 +278,7 @@ static struct memtoll_run split_run(struct memtoll_run *run, uint64_t pages)
 	run->flags &= ~RUN_INTERRUPTED;
 	run->pages -= pages;
 	run->address += pages * PAGE;
+	run->file_page += pages;
 	return part;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * page_access.c. Hash tables are GLib's. Returns are counted per page in tables of 2 MiB of
- * addresses that exist only where a page has come back; sweeps are followed per site by where they
+ * page_access.c. Hash tables are GLib's. Returns are counted per page in tables of 2 MiB, of
+ * addresses or of shared memory, that exist only where a page has come back; sweeps are followed per site by where they
  * would go on, because runs of several threads, and major and minor runs of one, arrive mixed.
  */
 #include "ledger/page_access.h"
@@ -65,13 +65,16 @@ struct site {
 };
 
 struct process_access {
-	GHashTable *tables;   /* address >> TABLE_SHIFT -> struct return_table */
+	GHashTable *tables;   /* page / TABLE_PAGES -> struct return_table */
 	GHashTable *sites;    /* struct site, by its access -> itself */
 	GHashTable *segments; /* struct segment that pages have returned to -> itself; or NULL */
 	bool exited;
 };
 
-/* Pages of shared memory: whoever's fault brings one back, it is the same page. */
+/*
+ * Pages of shared memory, by their place in it: whoever's fault brings one back, and wherever that
+ * process has it mapped, it is the same page. Unmapping it leaves the page where it is.
+ */
 struct segment {
 	struct process_access pages; /* its tables alone */
 	uint64_t key;
@@ -223,6 +226,12 @@ static void tables_clear(struct accesses *accesses, struct process_access *proce
 	g_hash_table_remove_all(process->tables);
 }
 
+/* Not by its inode: that of System V shared memory is the segment's number, 0 at first. */
+static bool is_shared(const struct memtoll_run *part)
+{
+	return part->area == AREA_SHARED && part->dev;
+}
+
 /* Whose tables have the pages of the part: the process's, or those of the shared memory it is in. */
 static struct process_access *pages_of(struct accesses *accesses, struct process_access *process,
 				       const struct memtoll_run *part)
@@ -230,7 +239,7 @@ static struct process_access *pages_of(struct accesses *accesses, struct process
 	uint64_t key = part->inode ^ (uint64_t)part->dev << 40;
 	struct segment *segment;
 
-	if (part->area != AREA_SHARED || !part->inode)
+	if (!is_shared(part))
 		return process;
 	segment = g_hash_table_lookup(accesses->segments, GSIZE_TO_POINTER(key));
 	if (!segment) {
@@ -293,7 +302,8 @@ static GArray *units_of(const struct process_access *process, uint64_t start, ui
 static void count_returns(struct accesses *accesses, struct process_access *process,
 			  struct access *access, const struct memtoll_run *part)
 {
-	uint64_t page = part->address / PAGE, left = part->pages;
+	uint64_t page = is_shared(part) ? part->file_page : part->address / PAGE;
+	uint64_t left = part->pages;
 
 	while (left) {
 		uint64_t at = page % TABLE_PAGES, count = MIN(left, TABLE_PAGES - at), i;
@@ -350,19 +360,9 @@ static void forget_pages(struct accesses *accesses, struct process_access *proce
 void accesses_forget(struct accesses *accesses, pid_t pid, uint64_t start, uint64_t end)
 {
 	struct process_access *process = process_find(accesses, pid);
-	GHashTableIter iter;
-	gpointer key;
 
-	if (!process || start >= end)
-		return;
-	forget_pages(accesses, process, start, end);
-	if (!process->segments)
-		return;
-	/* What others have mapped, too, is still there. */
-	g_hash_table_iter_init(&iter, process->segments);
-	while (g_hash_table_iter_next(&iter, &key, NULL))
-		if (((struct segment *)key)->users == 1)
-			forget_pages(accesses, &((struct segment *)key)->pages, start, end);
+	if (process && start < end)
+		forget_pages(accesses, process, start, end);
 }
 
 /* Where the new place cannot be followed a page's count is lost: it begins anew. */

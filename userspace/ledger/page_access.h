@@ -15,7 +15,7 @@
 
 #include "bpf/wire/records.h"
 
-/* Returns are counted in tables of 2 MiB of addresses, 1 KiB each: 128 GiB followed in 64 MiB. */
+/* Returns are counted in tables of 2 MiB, 1 KiB each: 128 GiB followed in 64 MiB. */
 #define RETURN_TABLES_MAX 65536
 
 /*
@@ -49,7 +49,10 @@ void accesses_free(struct accesses *accesses);
 void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 		     uint8_t allocated_fn, uint64_t allocated_stack);
 
-/* The pages of [start, end) are gone: what comes to these addresses has not returned yet. */
+/*
+ * The pages of [start, end) are gone: what comes to these addresses has not returned yet. Those of
+ * shared memory are not, as long as a process uses it.
+ */
 void accesses_forget(struct accesses *accesses, pid_t pid, uint64_t start, uint64_t end);
 
 /* The pages of [from, from + bytes) are now at `to`, with their counts. Page-aligned. */

@@ -605,15 +605,17 @@ static void test_fork_and_exec(void **state)
 	assert_int_equal(only_site(ledger).distinct_pages, 2 * 211);
 }
 
-static void fault_shared(struct ledger *ledger, pid_t pid, uint64_t address, uint64_t pages)
+static void fault_shared(struct ledger *ledger, pid_t pid, uint64_t inode, uint64_t address,
+			 uint64_t page, uint64_t pages)
 {
 	struct memtoll_run run = {
 		.tgid = pid,
 		.fault_class = FAULT_SWAP,
 		.area = AREA_SHARED,
-		.inode = 7919,
+		.inode = inode,
 		.dev = 1,
 		.address = address,
+		.file_page = page,
 		.pages = pages,
 		.faults = pages,
 	};
@@ -622,15 +624,16 @@ static void fault_shared(struct ledger *ledger, pid_t pid, uint64_t address, uin
 	ledger_run(ledger, &run);
 }
 
-/* A page of shared memory is one page, whichever process brings it back. */
+/* A page of shared memory is one page, whichever process brings it back, and wherever it has it. */
 static void test_shared_memory(void **state)
 {
 	struct ledger *ledger = *state;
+	const uint64_t elsewhere = BASE + (7919ULL << 21) + 13 * PAGE;
 	struct sites sites;
 
-	fault_shared(ledger, PID, BASE, 211);
-	fault_shared(ledger, PID + 1, BASE, 211);
-	fault_shared(ledger, PID, BASE, 307);
+	fault_shared(ledger, PID, 7919, BASE, 0, 211);
+	fault_shared(ledger, PID + 1, 7919, elsewhere, 0, 211);
+	fault_shared(ledger, PID, 7919, BASE, 0, 307);
 	sites = collect(ledger);
 	assert_int_equal(sites.count, 2);
 	assert_int_equal(sites.site[0].in_pages, 211 + 307);
@@ -639,19 +642,50 @@ static void test_shared_memory(void **state)
 	assert_int_equal(sites.site[1].in_pages, 211);
 	assert_int_equal(sites.site[1].distinct_pages, 0);
 	assert_int_equal(sites.site[1].max_returns, 2);
-	/* One of them unmaps it, or ends: the pages are there still. */
+	/* Whoever unmaps it leaves the pages there, and may map them again elsewhere. */
 	map_call(ledger, MAP_FN_MUNMAP, 0, BASE, 307, 0, 0);
-	fault_shared(ledger, PID + 1, BASE, 1);
+	map_call(ledger, MAP_FN_MUNMAP, 0, elsewhere, 307, 0, 0);
+	fault_shared(ledger, PID + 1, 7919, BASE, 210, 1);
 	assert_int_equal(only_site(ledger).max_returns, 4);
 	ledger_exit(ledger, PID);
 	collect(ledger);
-	fault_shared(ledger, PID + 1, BASE, 1);
+	fault_shared(ledger, PID + 1, 7919, BASE, 210, 1);
 	assert_int_equal(only_site(ledger).max_returns, 5);
 	/* The last one: then they are others. */
 	ledger_exit(ledger, PID + 1);
 	collect(ledger);
-	fault_shared(ledger, PID + 2, BASE, 1);
+	fault_shared(ledger, PID + 2, 7919, BASE, 210, 1);
 	assert_int_equal(only_site(ledger).max_returns, 1);
+}
+
+/* Other pages of it at the same address, other memory, and System V's, whose inode may be 0. */
+static void test_shared_memory_is_told_apart(void **state)
+{
+	struct ledger *ledger = *state;
+
+	fault_shared(ledger, PID, 0, BASE, 0, 211);
+	fault_shared(ledger, PID, 0, BASE, 211, 307);
+	assert_int_equal(only_site(ledger).distinct_pages, 211 + 307);
+	fault_shared(ledger, PID + 1, 0, BASE + (7919ULL << 21), 0, 13);
+	assert_int_equal(only_site(ledger).distinct_pages, 0);
+	fault_shared(ledger, PID + 1, 7919, BASE, 0, 17);
+	assert_int_equal(only_site(ledger).distinct_pages, 17);
+}
+
+/* A part of a run that another owner has begins further on in the file, too. */
+static void test_parts_of_shared_memory(void **state)
+{
+	struct ledger *ledger = *state;
+	struct sites sites;
+
+	make(ledger, BASE + 101 * PAGE, 997);
+	fault_shared(ledger, PID, 7919, BASE, 0, 211);
+	sites = collect(ledger);
+	assert_int_equal(sites.count, 2);
+	assert_int_equal(sites.site[0].distinct_pages + sites.site[1].distinct_pages, 211);
+	fault_shared(ledger, PID, 7919, BASE, 0, 211);
+	sites = collect(ledger);
+	assert_int_equal(sites.site[0].distinct_pages + sites.site[1].distinct_pages, 211);
 }
 
 /* A process that has exited is reported once more, and its tables are freed. */
@@ -783,6 +817,8 @@ int main(void)
 		TEST(test_fork_and_exec),  TEST(test_exit),
 		TEST(test_memory_bound),   TEST(test_many_returns),
 		TEST(test_areas),	   TEST(test_shared_memory),
+		TEST(test_shared_memory_is_told_apart),
+		TEST(test_parts_of_shared_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
