@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from faults import Faults, stacks
 from harness import PAGE, WORKLOADS, Recording, record, record_several, wait_until, workload
+from leftovers import noted
 
 pytestmark = pytest.mark.root
 
@@ -80,8 +80,7 @@ def test_stack(several: Several, mode: str) -> None:
 def large_pages() -> Iterator[None]:
     """Three more huge pages in the machine's pool."""
     before = LARGE_POOL.read_text()
-    with ExitStack() as stack:
-        stack.callback(LARGE_POOL.write_text, before)
+    with noted("setting", LARGE_POOL, before):
         LARGE_POOL.write_text(str(int(before) + 3))
         wait_until(lambda: int(LARGE_POOL.read_text()) >= int(before) + 3, "3 huge pages in the pool")
         yield
@@ -145,12 +144,12 @@ def test_shared_memory(out: Path, mode: str, pages: int, name: str) -> None:
 def file(request: pytest.FixtureRequest) -> Iterator[Path]:
     """Pages on the file system of the build, since /tmp may be memory."""
     path = WORKLOADS / f"pages.{os.getpid()}"
-    with path.open("wb") as written:
-        for page in range(request.param):
-            written.write(page.to_bytes(4, "little") * (PAGE // 4))
-        os.fsync(written.fileno())
-    yield path
-    path.unlink()
+    with noted("file", path):
+        with path.open("wb") as written:
+            for page in range(request.param):
+                written.write(page.to_bytes(4, "little") * (PAGE // 4))
+            os.fsync(written.fileno())
+        yield path
 
 
 @pytest.mark.parametrize(("file", "skip"), [(16411, 13), (1499, 0), (1499, 5)], indirect=["file"])

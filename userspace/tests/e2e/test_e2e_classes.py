@@ -262,12 +262,12 @@ def test_fork_copies_then_reuse(several: Several) -> None:
 def file(request: pytest.FixtureRequest) -> Iterator[Path]:
     """Pages on the file system of the build, since /tmp may be memory."""
     path = WORKLOADS / f"pages.{os.getpid()}"
-    with path.open("wb") as written:
-        for page in range(request.param):
-            written.write(page.to_bytes(4, "little") * (PAGE // 4))
-        os.fsync(written.fileno())
-    yield path
-    path.unlink()
+    with noted("file", path):
+        with path.open("wb") as written:
+            for page in range(request.param):
+                written.write(page.to_bytes(4, "little") * (PAGE // 4))
+            os.fsync(written.fileno())
+        yield path
 
 
 @pytest.mark.parametrize("file", [2003], indirect=True)

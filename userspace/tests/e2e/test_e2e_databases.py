@@ -35,6 +35,7 @@ from harness import (
     wait_attached,
     wait_until,
 )
+from leftovers import noted
 from swapping import CGROUPS, OutOfMemory, in_cgroup, memory_with_swap, set_limit, vmstat
 
 pytestmark = [pytest.mark.root, pytest.mark.machine]
@@ -81,11 +82,9 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Data beside the build: a temporary directory may be in memory, where O_DIRECT reads nothing."""
     path = MEMTOLL.parent / "database"
     run(["rm", "-rf", path])
-    path.mkdir()
-    try:
+    with noted("directory", path):
+        path.mkdir()
         yield path
-    finally:
-        run(["rm", "-rf", path])
 
 
 def options_of(directory: Path, pool: int) -> list[str]:
@@ -149,8 +148,8 @@ def slow_disk(pid: int) -> Iterator[None]:
         (top / "cgroup.subtree_control").write_text("+io")
     cgroup = top / f"memtoll-test-disk-{os.getpid()}"
     with ExitStack() as stack:
+        stack.enter_context(noted("cgroup", cgroup))
         cgroup.mkdir()
-        stack.callback(cgroup.rmdir)
         # Data on something that is no block device cannot be slowed down; its own speed has to do.
         with suppress(OSError):
             (cgroup / control).write_text(text)

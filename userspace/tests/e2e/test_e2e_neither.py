@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness import MIB, PAGE, WORKLOADS, Recording, record, workload
+from leftovers import noted
 
 pytestmark = pytest.mark.root
 
@@ -97,21 +99,19 @@ def test_churn_more_calls_by_exactly_the_difference(out: Path, churn: Recording)
 
 
 @pytest.fixture
-def big_file(tmp_path: Path) -> Path:
+def big_file() -> Iterator[Path]:
     """4001 pages on the file system of the build, since /tmp may be memory, which has no faults to read."""
     path = WORKLOADS / f"pages.{os.getpid()}"
-    with path.open("wb") as file:
-        for page in range(4001):
-            file.write(page.to_bytes(4, "little") * (PAGE // 4))
-        os.fsync(file.fileno())
-    return path
+    with noted("file", path):
+        with path.open("wb") as file:
+            for page in range(4001):
+                file.write(page.to_bytes(4, "little") * (PAGE // 4))
+            os.fsync(file.fileno())
+        yield path
 
 
 def test_cached_file_by_mmap(out: Path, big_file: Path) -> None:
-    try:
-        recording = record(out, command=[workload("file_map"), big_file, "warm", "53"])
-    finally:
-        big_file.unlink()
+    recording = record(out, command=[workload("file_map"), big_file, "warm", "53"])
     # 13,000 faults, each of which maps 16 pages, beside the first touches of the start.
     assert recording.dominant not in ("zeroing", "swap")
     assert recording.toll("swap.in", "count") == 0
@@ -123,10 +123,7 @@ def test_cached_file_by_mmap(out: Path, big_file: Path) -> None:
 
 def test_uncached_file_by_mmap(out: Path, big_file: Path) -> None:
     """Major faults without any swap."""
-    try:
-        recording = record(out, command=[workload("file_map"), big_file, "cold", "1"])
-    finally:
-        big_file.unlink()
+    recording = record(out, command=[workload("file_map"), big_file, "cold", "1"])
     witness = recording.witness[-1]
     assert witness["majflt"] >= 4000, "the page cache could not be emptied: the test shows nothing"
     check = recording.report["checks"]["major_faults"]

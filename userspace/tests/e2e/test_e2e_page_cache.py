@@ -30,6 +30,7 @@ from harness import (
     wait_until,
     workload,
 )
+from leftovers import noted
 from swapping import in_cgroup, make_cgroup, set_limit
 
 pytestmark = pytest.mark.root
@@ -42,15 +43,13 @@ LIMIT: Final = 24 * MIB
 def data() -> Iterator[Path]:
     """A file of 39 MiB, each page of which begins with a function that returns; none of it in memory."""
     path = WORKLOADS / f"filewalk.{os.getpid()}.data"
-    try:
+    with noted("file", path):
         with path.open("wb") as file:
             for page in range(PAGES):
                 file.write(b"\xc3" + bytes([page & 0xFF]) * (PAGE - 1))
             file.flush()
             os.fsync(file.fileno())
         yield path
-    finally:
-        path.unlink(missing_ok=True)
 
 
 @pytest.fixture

@@ -156,7 +156,11 @@ def test_demo() -> None:
 
 
 def test_sections_are_explained(place: Path) -> None:
-    headings = set(re.findall(r"^[A-Z]{4,}(?:'S)?(?: [A-Z]{4,})*", run(["memtoll", "report", "--full", "server.memtoll"], place), re.M))
+    headings = set(
+        re.findall(
+            r"^[A-Z]{4,}(?:'S)?(?: [A-Z]{4,})*", run(["memtoll", "report", "--full", "server.memtoll"], place), re.M
+        )
+    )
     assert headings >= {"VERDICT", "TOLL", "SITES", "CHECKS"}
     assert headings <= set(re.findall(r"^## (.*)", DOC["report.md"], re.M))
 

@@ -24,6 +24,7 @@ from harness import (
     spawn,
     workload,
 )
+from leftovers import noted
 
 pytestmark = pytest.mark.root
 
@@ -53,11 +54,9 @@ def make_file(path: Path, size: int) -> None:
 def data() -> Iterator[Path]:
     """On the file system of the build: /tmp may be memory, where nothing is read."""
     path = WORKLOADS / f"reads.{os.getpid()}"
-    try:
+    with noted("file", path):
         make_file(path, BLOCKS * BLOCK)
         yield path
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def row_of(recording: Recording, path: Path) -> dict[str, Any]:
@@ -183,13 +182,11 @@ def test_small_pieces_of_a_block_are_one_read_of_it(out: Path, data: Path) -> No
 def test_one_pass_over_a_gigabyte(out: Path) -> None:
     """A sequential reader: nothing is read again, of more blocks than are followed one by one."""
     path = WORKLOADS / f"sparse.{os.getpid()}"
-    try:
+    with noted("file", path):
         with path.open("wb") as file:
             file.truncate(1 << 30)
         recording = record(out, command=[workload("reader"), path, "read", str(MIB), "1024", "1"])
         row = row_of(recording, path)
-    finally:
-        path.unlink(missing_ok=True)
     assert (row["count"], row["bytes"]) == (1024, 1 << 30)
     assert (row["reread_factor"], row["different_bytes"]) == (1.0, 1 << 30)
     assert [point["miss_ratio"] for point in row["miss_ratio_curve"]] == [1.0]

@@ -37,6 +37,7 @@ from harness import (
     wait_attached,
     workload,
 )
+from leftovers import noted
 from swapping import LIMIT, in_cgroup, make_cgroup, memory_with_swap, set_limit, swapped_in
 
 pytestmark = pytest.mark.root
@@ -331,12 +332,10 @@ def test_no_such_cgroup(out: Path) -> None:
 def test_reads_into_what_was_pushed_out(out: Path, small_memory: Path) -> None:
     """The read's pages are in the page cache, and its buffer's on swap: it is the buffer that is waited for."""
     data, block, blocks = WORKLOADS / "read_into.data", 4 * PAGE, 11
-    try:
+    with noted("file", data):
         data.write_bytes(b"x" * block * blocks)
         words = [str(data), "pread", str(block), str(blocks), "1", "--held", "--fill", "96"]
         recording = record(out, command=in_cgroup(small_memory, workload("reader"), *words))
-    finally:
-        data.unlink()
     assert recording.witness[-1]["majflt"] >= blocks
     (row,) = (file for file in recording.report["files"] if file["path"] == str(data))
     assert row["count"] == blocks
