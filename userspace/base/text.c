@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <glib.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <string.h>
@@ -140,6 +141,28 @@ void format_bytes(char *text, size_t size, double bytes)
 void format_share(char *text, size_t size, double share)
 {
 	snprintf(text, size, "%.1f %%", 100 * share);
+}
+
+void format_estimate(char *text, size_t size, int64_t number)
+{
+	static const struct {
+		double size;
+		const char *unit;
+	} units[] = { { 1e9, " G" }, { 1e6, " M" }, { 1e3, " k" } };
+	double value;
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(units); i++) {
+		/* What would be rounded to a thousand is one of the next. */
+		if ((double)number < units[i].size * (i + 1 < G_N_ELEMENTS(units) ? 0.995 : 1))
+			continue;
+		value = (double)number / units[i].size;
+		if (value >= 99.5)
+			value = 10 * floor(value / 10 + 0.5);
+		snprintf(text, size, "~%.*f%s", value < 9.95, value, units[i].unit);
+		return;
+	}
+	snprintf(text, size, "%s%lld", number ? "~" : "", (long long)number);
 }
 
 void format_count(char *text, size_t size, int64_t number)

@@ -35,6 +35,8 @@ void text_wrap_to(FILE *out, long columns, const char *prefix, int indent, const
 void format_time(char *text, size_t size, double ns);
 void format_bytes(char *text, size_t size, double bytes);
 void format_share(char *text, size_t size, double share);
+/* Of an estimate: "~12 M", "~830". */
+void format_estimate(char *text, size_t size, int64_t number);
 /* With a comma before every three digits, in any locale. */
 void format_count(char *text, size_t size, int64_t number);
 

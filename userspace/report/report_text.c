@@ -83,6 +83,15 @@ static void estimate_bytes(char *text, size_t size, double bytes, bool estimated
 	format_bytes(text + estimated, size - estimated, bytes);
 }
 
+/* How many; one column says whether the other is an estimate. */
+static void count_calls(char *text, size_t size, sqlite3_stmt *row, int column, int estimated)
+{
+	if (sqlite3_column_int(row, estimated))
+		format_estimate(text, size, sqlite3_column_int64(row, column));
+	else
+		format_count(text, size, sqlite3_column_int64(row, column));
+}
+
 /* Of CPU samples. */
 static bool is_stored(const char *toll)
 {
@@ -94,7 +103,8 @@ static void print_tolls(struct page *page)
 	sqlite3_stmt *row =
 		page_query(page,
 			   "SELECT toll, not_captured, time_ns, share, low, high, count, bytes,"
-			   " bytes_estimated FROM temp.toll ORDER BY position");
+			   " bytes_estimated, toll IN (SELECT toll FROM temp.estimated_count)"
+			   " FROM temp.toll ORDER BY position");
 	char time[32], share[32], range[48], count[32], bytes[32], *name, *reason, *line;
 
 	fprintf(page->out, "\n%s%-12s%11s%9s%16s%15s%12s%s\n", page_bold(page), "TOLL", "time",
@@ -114,7 +124,7 @@ static void print_tolls(struct page *page)
 		format_share(share, sizeof(share), sqlite3_column_double(row, 3));
 		snprintf(range, sizeof(range), "%.1f-%.1f %%", 100 * sqlite3_column_double(row, 4),
 			 100 * sqlite3_column_double(row, 5));
-		format_count(count, sizeof(count), sqlite3_column_int64(row, 6));
+		count_calls(count, sizeof(count), row, 6, 9);
 		estimate_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 7),
 			       sqlite3_column_int(row, 8));
 		fprintf(page->out, "%-12s%11s%9s%16s", name, time, share, range);
@@ -166,7 +176,8 @@ static void print_sites(struct page *page, unsigned int sites)
 {
 	sqlite3_stmt *row =
 		page_query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
-				 " touched_stack, at_least, COUNT(*) OVER (), area FROM"
+				 " touched_stack, at_least, COUNT(*) OVER (), area,"
+				 " toll IN (SELECT toll FROM temp.estimated_count) FROM"
 				 " temp.site_page ORDER BY rank LIMIT ?");
 	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
 	bool first = true, at_least;
@@ -186,7 +197,7 @@ static void print_sites(struct page *page, unsigned int sites)
 		format_time(time, sizeof(time), sqlite3_column_double(row, 2));
 		format_share(share, sizeof(share), sqlite3_column_double(row, 3));
 		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 4));
-		format_count(count, sizeof(count), sqlite3_column_int64(row, 5));
+		count_calls(count, sizeof(count), row, 5, 11);
 		at_least = sqlite3_column_int(row, 8);
 		fprintf(page->out, "%s%8s%s %10s  %-12s%-16s%12s", page_bold(page), share,
 			page_plain(page), time, toll, call, at_least ? "" : count);

@@ -407,8 +407,8 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('first', 's', 'first_share'),
 ('first_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * first_low, 100 * first_high)'),
 ('second_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * second_low, 100 * second_high)'),
-('zeroing', 's', 'zeroing_share'), ('swap', 's', 'swap_share'), ('libc_calls', 'c', 'libc_calls'),
-('libc_cleared', 'c', 'libc_cleared'), ('libc_bytes', 'b', 'libc_bytes'),
+('zeroing', 's', 'zeroing_share'), ('swap', 's', 'swap_share'), ('libc_calls', 'c zero.libc', 'libc_calls'),
+('libc_cleared', 'c zero.libc', 'libc_cleared'), ('libc_bytes', 'b', 'libc_bytes'),
 ('libc_time', 't', 'libc_ns'), ('libc_block', 'b', 'libc_block'),
 ('libc_asked', 'b', 'libc_asked'), ('libc_each', 't', 'libc_each_ns'),
 ('libc_place', 'x', 'libc_place'), ('libc_all_bytes', 'b', 'libc_all_bytes'),
@@ -452,7 +452,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('kernel_freed', 'c', 'kernel_freed'), ('kernel_block', 'b', 'kernel_block'),
 ('kernel_each', 't', 'kernel_each_ns'), ('kernel_memset', 't', 'kernel_memset_ns'),
 ('map_time', 't', 'map_ns'),
-('map_calls', 'c', 'map_calls'), ('map_each', 't', 'map_each_ns'), ('map_call', 'x', 'map_call'),
+('map_calls', 'c map', 'map_calls'), ('map_each', 't', 'map_each_ns'), ('map_call', 'x', 'map_call'),
 ('map_place', 'x', 'map_place'), ('mapper_call', 'x', 'mapper_call'),
 ('mapper_calls', 'c', 'mapper_calls'), ('mapper_block', 'b', 'mapper_block'),
 ('mapper_each', 't', 'mapper_each_ns'), ('mapper_memset', 't', 'mapper_memset_ns'),
@@ -460,7 +460,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('libc_used', 's', 'libc_used'), ('unused_bytes', 'b', 'unused_bytes'),
 ('freed_bytes', 'b', 'freed_bytes'),
 ('unused_part', 's', '1.0 * unused_bytes / MAX(freed_bytes, 1)'), ('alloc_time', 't', 'alloc_ns'),
-('alloc_calls', 'c', 'alloc_calls'), ('alloc_each', 't', 'alloc_each_ns'),
+('alloc_calls', 'c alloc', 'alloc_calls'), ('alloc_each', 't', 'alloc_each_ns'),
 ('malloc', 't', 'malloc_ns'), ('alloc_call', 'x', 'alloc_call'),
 ('alloc_place', 'x', 'alloc_place'), ('swap_time', 't', 'swap_ns'),
 ('swap_faults', 'c', 'swap_faults'), ('swap_bytes', 'b', 'swap_bytes'),
@@ -540,7 +540,7 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('probes_error', 't', 'overhead_error_ns', 'observed');
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
-('read_calls', 'c', 'read_calls', 'read_measure'),
+('read_calls', 'c file.read', 'read_calls', 'read_measure'),
 ('read_bytes', 'b', 'read_bytes', 'read_measure'), ('read_time', 't', 'read_ns', 'read_measure'),
 ('read_asleep', 't', 'read_blocked_ns', 'read_measure'),
 ('read_cached', 's', '1.0 * read_cached_bytes / MAX(read_bytes, 1)', 'read_measure'),

@@ -5,7 +5,8 @@
 -- data.
 
 -- The figures as text. Kinds: b bytes (binary units), e the exact number of bytes, t nanoseconds,
--- c a count, s a share, x text. Three digits; a share below 1 % keeps one decimal.
+-- c a count ('c TOLL': of calls of that toll, which may be an estimate), s a share, x text. Three
+-- digits; a share below 1 % keeps one decimal.
 CREATE VIEW figure AS
 WITH
 scaled(name, kind, v, x, unit) AS (
@@ -15,12 +16,16 @@ scaled(name, kind, v, x, unit) AS (
 				WHEN value >= 1e3 THEN value / 1e3 ELSE value * 1.0 END
 			  WHEN 'b' THEN CASE WHEN value >= 1073741824 THEN value / 1073741824.0
 				WHEN value >= 1048576 THEN value / 1048576.0
-				WHEN value >= 1024 THEN value / 1024.0 ELSE value * 1.0 END END,
+				WHEN value >= 1024 THEN value / 1024.0 ELSE value * 1.0 END
+			  ELSE CASE WHEN value >= 995e6 THEN value / 1e9
+				WHEN value >= 995e3 THEN value / 1e6 ELSE value / 1e3 END END,
 		CASE kind WHEN 't' THEN CASE WHEN value >= 1e9 THEN 's' WHEN value >= 1e6 THEN 'ms'
 				WHEN value >= 1e3 THEN 'us' ELSE 'ns' END
 			  WHEN 'b' THEN CASE WHEN value >= 1073741824 THEN 'GiB'
 				WHEN value >= 1048576 THEN 'MiB'
-				WHEN value >= 1024 THEN 'KiB' ELSE 'bytes' END END
+				WHEN value >= 1024 THEN 'KiB' ELSE 'bytes' END
+			  ELSE CASE WHEN value >= 995e6 THEN ' G' WHEN value >= 995e3 THEN ' M'
+				ELSE ' k' END END
 	FROM figure_value
 )
 SELECT name, CASE
@@ -29,6 +34,13 @@ SELECT name, CASE
 		THEN 'an unknown place' WHEN name LIKE '%call' THEN 'the program' ELSE 'unknown' END
 	WHEN kind = 'x' THEN v
 	WHEN kind = 'c' THEN PRINTF('%,d', v)
+	WHEN kind LIKE 'c %' AND v >= 1000
+		AND SUBSTR(kind, 3) IN (SELECT toll FROM estimated_count)
+		THEN '~' || CASE WHEN x >= 99.5 THEN PRINTF('%d', 10 * ROUND(x / 10))
+			WHEN x >= 9.95 THEN PRINTF('%.0f', x) ELSE PRINTF('%.1f', x) END || unit
+	WHEN kind LIKE 'c %' THEN CASE WHEN v > 0
+		AND SUBSTR(kind, 3) IN (SELECT toll FROM estimated_count)
+		THEN '~' ELSE '' END || PRINTF('%,d', v)
 	WHEN kind = 'e' THEN PRINTF('%,d bytes', v)
 	WHEN kind = 's' THEN CASE WHEN v > 0 AND v < 0.00995 THEN PRINTF('%.1f %%', 100 * v)
 		ELSE PRINTF('%.0f %%', 100 * v) END

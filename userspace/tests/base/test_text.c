@@ -43,10 +43,41 @@ static void test_units(void **state)
 	}
 }
 
+static void test_estimates(void **state)
+{
+	static const struct {
+		int64_t number;
+		const char *text;
+	} cases[] = {
+		{ 0, "0" },
+		{ 7, "~7" },
+		{ 994, "~994" },
+		{ 1009, "~1.0 k" },
+		{ 9949, "~9.9 k" },
+		{ 12345, "~12 k" },
+		{ 123456, "~120 k" },
+		{ 994999, "~990 k" },
+		{ 995001, "~1.0 M" },
+		{ 5780297, "~5.8 M" },
+		{ 11862403, "~12 M" },
+		{ 996000000, "~1.0 G" },
+		{ 123456789012, "~120 G" },
+	};
+	char text[32];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		format_estimate(text, sizeof(text), cases[i].number);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_estimates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,17 @@ def test_windows_are_scaled_by_own_time() -> None:
     assert low <= estimate["calls_error"] <= high
 
 
+def test_an_estimate_is_written_as_one() -> None:
+    """Some 800 k calls, of which 80,044 were seen: two digits, and a mark; what was watched always is exact."""
+    made = watched()
+    assert [row["toll"] for row in made.rows("SELECT toll FROM estimated_count")] == ["alloc"]
+    calls = made.one("SELECT calls FROM call_estimate")["calls"]
+    assert made.one("SELECT text FROM figure WHERE name = 'alloc_calls'")["text"] == f"~{round(calls / 1e4) * 10} k"
+    assert made.one("SELECT text FROM figure WHERE name = 'map_calls'")["text"] == "0"
+    made.database.execute("DELETE FROM watch")
+    assert made.one("SELECT text FROM figure WHERE name = 'alloc_calls'")["text"] == f"{SLICES * CALLS:,}"
+
+
 def beyond(made: Facts) -> dict[int, dict[str, Any]]:
     """A slice before them, watched throughout: a site of 101 calls that no window saw, and a process that ended."""
     made.slice(0)
