@@ -11,6 +11,10 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('growth_calls', 'c', 'growth_calls', 'growth_measure'),
 ('growth_copied_calls', 'c', 'growth_copied_calls', 'growth_measure'),
 ('growth_copied', 'b', 'growth_copied', 'growth_measure'),
+('growth_moved', 'x', 'CASE growth_copied_calls WHEN 0 THEN ''none of them moved it''
+	ELSE PRINTF(''%,d of them moved it, and copied %.1f MiB in all'',
+		growth_copied_calls, growth_copied / 1048576.0) END',
+	'growth_measure'),
 ('growth_alloc_time', 't', 'growth_alloc_ns', 'growth_measure'),
 ('growth_inside_time', 't', 'growth_inside_ns', 'growth_measure');
 
@@ -18,8 +22,8 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'small-steps', 'a block grows in small steps',
 '(SELECT growth FROM growth_measure)',
 '(SELECT growth_ns FROM growth_measure) / base_ns',
-'{growth_calls} calls of {growth_call} made a block larger, by {growth_step} each;
-	{growth_copied_calls} of them copied {growth_copied}. {growth_alloc_time} in the allocator,
+'{growth_calls} calls of {growth_call} made a block larger, by {growth_step} each; {growth_moved}.
+	{growth_alloc_time} in the allocator,
 	{growth_inside_time} in faults and mapping calls inside.',
 'Until it is cut to size, a block takes up to twice what is in it.',
 'A block that realloc cannot make larger where it is comes to another place, and all that is in it
@@ -43,5 +47,5 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('small-steps', 3, 1, '(SELECT growth_storm FROM growth_measure)',
 'What a move leaves behind is given back to the kernel and got again.'),
 ('small-steps', 4, 1, '1',
-'Grow by a factor instead (by half, or to the double), and cut the block to size at the end: then
-	all copies together come to twice its size at most.');
+'Grow by a factor instead (by half, or to the double), and cut the block to size at the end: then a
+	few dozen calls do, and all copies together come to twice its size at most.');

@@ -9,7 +9,11 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('populated_call', 'x', 'COALESCE(NULLIF(populated_call, ''''), ''a system call'')',
 	'populate_measure'),
 ('populated_place', 'x', 'populated_place', 'populate_measure'),
-('populated_each', 'b', 'populated_each', 'populate_measure'),
+-- not known of calls that only samples tell
+('populated_a_call', 'x', 'CASE WHEN populated_each >= 1048576
+		THEN PRINTF('', %.1f MiB a call'', populated_each / 1048576)
+	WHEN populated_each IS NOT NULL THEN PRINTF('', %.1f KiB a call'', populated_each / 1024)
+	ELSE '''' END', 'populate_measure'),
 ('populated_calls', 'c', 'populated_calls', 'populate_measure'),
 ('freed_time', 't', 'freed_ns', 'populate_measure'),
 ('forked_time', 't', 'forked_ns', 'populate_measure'),
@@ -52,22 +56,22 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 	/dev/zero, or holes of a file. Fresh memory, of calloc or mmap, is zero without that, and
 	lseek(SEEK_DATA) finds what of a file is not.', '', ''),
 ('populated', 1, 1, '(SELECT populated_thread FROM populate_measure)', '', 0,
-'Each new thread''s stack is faulted in whole, {populated_each} a call, because the program locks
+'Each new thread''s stack is faulted in whole{populated_a_call}, because the program locks
 	all memory that it maps (mlockall(MCL_FUTURE)): started at {populated_place}. Give threads
 	smaller stacks (pthread_attr_setstacksize), keep threads for reuse, or lock pages as they
 	are used (MCL_ONFAULT).', '', ''),
 ('populated', 1, 2, '(SELECT populated_call IN (''mlock'', ''mlock2'') FROM populate_measure)', '',
 	0,
-'{populated_call} at {populated_place} faults in every page that it locks, {populated_each} a call,
+'{populated_call} at {populated_place} faults in every page that it locks{populated_a_call},
 	and the kernel clears each, used or not. mlock2 with MLOCK_ONFAULT locks pages as they are
 	used; or keep one locked buffer and use it again.', '', ''),
 ('populated', 1, 3, '(SELECT populated_call = ''madvise'' FROM populate_measure)', '', 0,
-'madvise (MADV_POPULATE) at {populated_place} faults in {populated_each} a call, and the kernel
-	clears each page, used or not. Populate only what is used, or keep the memory and use it
-	again.', '', ''),
+'madvise (MADV_POPULATE) at {populated_place} faults in its whole range{populated_a_call}, and the
+	kernel clears each page, used or not. Populate only what is used, or keep the memory and use
+	it again.', '', ''),
 ('populated', 1, 4, '(SELECT populated_call IN (''mmap'', ''mremap'', ''brk'', ''mprotect'',
 	''mlockall'') FROM populate_measure)', '', 0,
-'{populated_call} at {populated_place} faults in {populated_each} a call (MAP_POPULATE, or
+'{populated_call} at {populated_place} faults in its whole range{populated_a_call} (MAP_POPULATE, or
 	mlockall(MCL_FUTURE), which MCL_ONFAULT makes lock pages as they are used), and the kernel
 	clears each page, used or not. Populate only what is used, or keep the mapping and use it
 	again.', '', ''),

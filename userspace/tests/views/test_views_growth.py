@@ -74,6 +74,7 @@ def test_steps_in_place_copy_nothing() -> None:
     """As the last block of glibc's heap grows, or a mapping that mremap moves."""
     made, _ = growing(copied_calls=0, copied_bytes=0)
     assert "moved" not in found(made)["small-steps"]["text"]
+    assert "; none of them moved it." in found(made)["small-steps"]["evidence"]
 
 
 @pytest.mark.parametrize("got_call", ["realloc", "malloc"])

@@ -133,6 +133,9 @@ def test_calls_that_are_not_watched_are_told_by_samples() -> None:
     said = verdict(made)
     assert said["dominant"] == "zeroing" and said["sentence"].startswith("Zeroing takes 70 %")
     assert findings(made)["populated"]["text"].startswith("io_uring_register at ring.c:24 (pin)")
+    # How much a call faults in is not known by samples.
+    made.database.execute("UPDATE sample SET in_call = 'mmap' WHERE in_call <> ''")
+    assert "(pin) faults in its whole range (MAP_POPULATE, or" in findings(made)["populated"]["text"]
     process = json.loads(made.one("SELECT json FROM report_json")["json"])["processes"][0]
     assert process["toll_s"]["zero.kernel"] == pytest.approx(0.7)
 
