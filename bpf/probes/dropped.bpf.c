@@ -58,7 +58,7 @@ static __always_inline bool is_asked(const struct pt_regs *regs)
 	       magic == PROC_SUPER_MAGIC;
 }
 
-/* 0: it is no reclaim, as when a file is cut short or deleted. */
+/* What is no reclaim and not asked for is gone for good, as when a file is cut short or deleted. */
 static __always_inline __u16 how_dropped(struct task_struct *task, const struct thread *thread)
 {
 	const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(task);
@@ -68,7 +68,7 @@ static __always_inline __u16 how_dropped(struct task_struct *task, const struct 
 	if (is_asked(regs))
 		return DROP_ASKED;
 	if (!(task->flags & PF_MEMALLOC_FLAG))
-		return thread && syscall_nr(regs) == NR_FADVISE64 ? DROP_FADVISE : 0;
+		return thread && syscall_nr(regs) == NR_FADVISE64 ? DROP_FADVISE : DROP_CUT;
 	if (!thread)
 		return DROP_OTHER;
 	return syscall_nr(regs) == NR_MADVISE && PT_REGS_PARM3_SYSCALL(regs) == ADVICE_PAGEOUT ?
@@ -106,7 +106,7 @@ int dropped(__u32 what, __u64 pages)
 	struct memtoll_drop_sum *sum;
 
 	key.how = how_dropped(task, thread);
-	if (!key.how || stopped)
+	if (stopped)
 		return 0;
 	if (key.how != DROP_KSWAPD)
 		key.tgid = task->tgid;

@@ -132,6 +132,7 @@ const char *drop_how_name(unsigned int how)
 		[DROP_MADVISE] = "madvise",
 		[DROP_FADVISE] = "fadvise",
 		[DROP_ASKED] = "asked",
+		[DROP_CUT] = "cut",
 	};
 
 	return NAME(names, how);

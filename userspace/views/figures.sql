@@ -102,6 +102,7 @@ s AS MATERIALIZED (
 		MAX(CASE WHEN toll = 'file.fault' AND area LIKE 'shared%' THEN segment END)
 			AS file_segment,
 		MAX(CASE toll WHEN 'cow' THEN touched_place END) AS cow_place,
+		MAX(CASE toll WHEN 'cow' THEN area LIKE 'file %' END) AS cow_of_file,
 		MAX(CASE toll WHEN 'file.fault' THEN touched_place END) AS file_place,
 		MAX(CASE toll WHEN 'file.read' THEN touched_place END) AS read_place,
 		MAX(CASE toll WHEN 'fault.user' THEN touched_place END) AS user_place,
@@ -177,6 +178,13 @@ twice AS MATERIALIZED (
 		COALESCE(SUM(CASE in_call WHEN '' THEN cpu_ns + blocked_ns END), 0.0)
 			AS twice_app_ns
 	FROM process_fault_time WHERE toll = 'zero.kernel' AND writes_page AND in_memset
+),
+-- where a memset was the first to touch most pages, and who made them
+twice_top AS MATERIALIZED (
+	SELECT f.touched_stack, f.allocated_call FROM fault f JOIN fault_class k ON k.class = f.class
+	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.in_memset AND f.in_call = ''
+	GROUP BY f.touched_stack, f.allocated_call ORDER BY SUM(f.pages) DESC, f.touched_stack
+	LIMIT 1
 ),
 huge AS MATERIALIZED (	-- whether huge pages are what was cleared already
 	SELECT COALESCE(2 * SUM(CASE WHEN huge THEN pages END) > SUM(pages), 0) AS kernel_huge
@@ -303,7 +311,8 @@ SELECT
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 AS libc_pages, c.fault_ns, c.malloc_ns,
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 * c.fault_ns AS libc_touch_ns,
 	fl.time_ns AS foreign_ns, w.twice_calloc_bytes, w.twice_calloc_ns, w.twice_app_bytes,
-	w.twice_app_ns,
+	w.twice_app_ns, tt.allocated_call AS twice_app_call,
+	(SELECT q.code FROM stack_place q WHERE q.stack_id = tt.touched_stack) AS twice_app_place,
 	(SELECT kind FROM allocator WHERE kind <> 'glibc' ORDER BY pid, module LIMIT 1)
 		AS foreign_kind,
 	EXISTS (SELECT 1 FROM allocator WHERE kind = 'glibc') AS has_glibc,
@@ -345,7 +354,7 @@ SELECT
 	COALESCE((SELECT SUM(faults) FROM process_fault
 		WHERE class IN ('file_major', 'file_again_major', 'shared_major')), 0) AS file_major
 FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN joined j
-JOIN twice w JOIN foreign_libc fl
+JOIN twice w LEFT JOIN twice_top tt JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
 JOIN blocks k JOIN touched tp JOIN life b JOIN inside i JOIN huge hu LEFT JOIN libc l
 LEFT JOIN threshold h LEFT JOIN mapper p
@@ -419,7 +428,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('all_libc_bytes', 'b', 'all_libc_bytes'), ('all_libc_time', 't', 'all_libc_ns'),
 ('all_libc_place', 'x', 'all_libc_place'), ('twice_calloc_bytes', 'b', 'twice_calloc_bytes'),
 ('twice_calloc_time', 't', 'twice_calloc_ns'), ('twice_app_bytes', 'b', 'twice_app_bytes'),
-('twice_app_time', 't', 'twice_app_ns'), ('app_time', 't', 'app_ns'),
+('twice_app_time', 't', 'twice_app_ns'), ('twice_app_place', 'x', 'twice_app_place'), ('app_time', 't', 'app_ns'),
 ('app_samples', 'c', 'app_samples'), ('app_place', 'x', 'app_place'),
 ('app_bytes', 'b', 'app_bytes'),
 ('app_memory', 'x', 'CASE WHEN app_call <> '''' AND app_made IS NOT NULL

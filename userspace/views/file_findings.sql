@@ -16,8 +16,12 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	Fork before the memory is filled, write less after it, or use vfork or posix_spawn where a
 	new program is run at once. A forking server that writes to inherited memory (reference
 	counts, a garbage collector) copies it page by page.');
-INSERT INTO advice_text (code, part, choice, text) VALUES
-('cow', 1, 1,
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('cow', 1, 0, 'cow_of_file',
+'Pages of a file that is mapped privately are copied at the first write, most at {cow_place}. Map it
+	shared where what is written belongs into the file; else read() it into a buffer that is
+	kept, where most of it is written.'),
+('cow', 1, 1, '1',
 'Pages shared with another process (after fork) or with a file are copied at the first write, most
 	at {cow_place}. Write less after the fork, fork before the memory is filled, or use vfork,
 	posix_spawn or shared memory.');
@@ -186,6 +190,10 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-fault', 1, 1, '1',
 'Mapped file pages are faulted in, most at {file_place}; {file_major} faults had to read.'),
+('file-fault', 2, 0, '20 * file_major < file_faults',
+'Hardly any had to: each fault maps pages that are in memory already, or makes new ones. Keep a
+	mapping and use it again, map all in one call (MAP_POPULATE), or read() and write() what is
+	used once.'),
 ('file-fault', 2, 1, '(SELECT pattern LIKE ''%sweep'' OR pattern IS NULL FROM page_cache)',
 'Read ahead (MADV_WILLNEED, MAP_POPULATE) or use read() with a large buffer if the file is used
 	once.'),

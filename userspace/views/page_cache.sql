@@ -36,7 +36,7 @@ each AS MATERIALIZED (
 		ROW_NUMBER() OVER (PARTITION BY what, how IN ('madvise', 'fadvise'), how = 'asked',
 			how = 'other', how = 'kswapd' ORDER BY SUM(pages) DESC, comm, stack_id)
 			AS place
-	FROM page_drop GROUP BY what, how, stack_id, comm, memory_cgroup
+	FROM page_drop WHERE how <> 'cut' GROUP BY what, how, stack_id, comm, memory_cgroup
 ),
 kind AS MATERIALIZED (
 	SELECT what, kind, SUM(pages) AS pages, MAX(CASE place WHEN 1 THEN how END) AS how,
@@ -70,7 +70,8 @@ SELECT what, all_pages AS pages,
 FROM kind GROUP BY what, all_pages;
 
 -- One row. thrash: pages that were used came in again, as a tenth or more of those that were used
--- at all. again_share: of the pages that came in for use, by faults or reads (untold: none did).
+-- at all; what the file lost otherwise, as by ftruncate, is not what it lost for want of memory.
+-- again_share: of the pages that came in for use, by faults or reads (untold: none did).
 --
 -- working_bytes: page cache that would keep what is used again, thrown out in the order of use: as
 -- many different pages as came in between two times of the same one (all but a hundredth), and no
@@ -127,6 +128,9 @@ wide AS MATERIALIZED (	-- what read-ahead does, by faults or by reads: of the on
 	ORDER BY fill_pages DESC, cause LIMIT 1
 ),
 top AS MATERIALIZED (SELECT * FROM page_cache_file WHERE rank = 1),
+cut AS MATERIALIZED (
+	SELECT COALESCE(SUM(pages), 0) AS pages FROM page_drop WHERE what = 'file' AND how = 'cut'
+),
 back AS MATERIALIZED (
 	SELECT COALESCE(SUM(distinct_pages), 0) AS pages FROM page_fill
 ),
@@ -148,7 +152,8 @@ stayed AS MATERIALIZED (
 			GROUP BY dev, inode)) AS file_bytes
 ),
 needed AS MATERIALIZED (
-	SELECT CAST(MAX(n.bytes, MIN(n.bytes + s.bytes, COALESCE(s.file_bytes, 0))) AS INTEGER) AS bytes FROM (
+	SELECT CAST(MAX(n.bytes, MIN(n.bytes + s.bytes, COALESCE(s.file_bytes, 0))) AS INTEGER)
+		AS bytes FROM (
 		SELECT MAX(4096 * b.pages, MIN(COALESCE(f.bytes, 0), COALESCE(m.bytes, 0)))
 			AS bytes FROM back b LEFT JOIN far f LEFT JOIN most m) n JOIN stayed s
 ),
@@ -157,8 +162,8 @@ kernel AS MATERIALIZED (
 	WHERE name = 'workingset_refault_file' AND path IN (SELECT memory_cgroup FROM process)
 ),
 judged AS MATERIALIZED (
-	SELECT t.*, 10 * t.again_pages >= t.first_pages + t.again_pages AND t.again_pages >= 256
-			AS thrash,
+	SELECT t.*, 10 * (t.again_pages - c.pages) >= t.first_pages + t.again_pages
+			AND t.again_pages - c.pages >= 256 AS thrash,
 		t.first_pages >= 256 AND 10 * t.again_pages < t.first_pages + t.again_pages
 			AND 2 * k.refaults > t.first_pages + t.again_pages
 			AND 4 * t.vain_pages < t.fill_pages
@@ -166,7 +171,7 @@ judged AS MATERIALIZED (
 		2 * t.again_pages < 3 * (SELECT pages FROM back)
 			AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
 			AS seen_once, k.refaults AS group_refaults
-	FROM total t JOIN kernel k LEFT JOIN box b
+	FROM total t JOIN kernel k JOIN cut c LEFT JOIN box b
 )
 SELECT t.first_pages, t.again_pages, t.vain_pages, t.fill_pages, t.code_pages, t.read_fill,
 	t.fault_again_share, t.read_again_share, t.thrash,

@@ -588,7 +588,7 @@ CREATE TABLE page_fill (
 -- of its memory, to swap ('swap'). how: self (a process of the target, which wanted memory), other
 -- (another process did), kswapd, madvise (the target asked for it: MADV_PAGEOUT), fadvise
 -- (POSIX_FADV_DONTNEED), asked (somebody wrote to memory.reclaim, memory.force_empty or
--- drop_caches).
+-- drop_caches), cut (no reclaim: of a file that was cut short, deleted or written past the cache).
 CREATE TABLE page_drop (
 	slice         INTEGER NOT NULL,
 	pid           INTEGER NOT NULL,	-- who did it; 0: kswapd

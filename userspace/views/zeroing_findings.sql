@@ -143,11 +143,17 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 
 	Where the block is overwritten anyway (read into, copied over), malloc without memset is
 	enough.');
-INSERT INTO advice_text (code, part, choice, text) VALUES
-('app-double-clear', 1, 1,
-'memset at {app_place} clears pages that the kernel had just cleared: {twice_app_bytes} were cleared
-	twice. Call calloc instead of malloc and memset, or keep the block and clear only what was
-	used: fresh pages are zero already, and those never used would not be faulted in at all.');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('app-double-clear', 1, 1, '1',
+'memset at {twice_app_place} clears pages that the kernel had just cleared: {twice_app_bytes} were
+	cleared twice.'),
+('app-double-clear', 2, 1, 'twice_app_call NOT IN ('''', ''mmap'')',
+'Call calloc instead of malloc and memset, or keep the block and clear only what was used: fresh
+	pages are zero already, and those never used would not be faulted in at all.'),
+-- a runtime''s own heap: the language''s objects are cleared when they are made
+('app-double-clear', 2, 2, '1',
+'Fresh pages are zero already: what manages this memory need clear only what was used before. Where
+	that is a language''s runtime, larger objects that are kept and used again save both.');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'memset-app', 'the program clears memory itself',

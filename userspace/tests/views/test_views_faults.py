@@ -136,3 +136,16 @@ def test_huge_pages_are_named(looked: tuple[int, int, int], used: str | None, sp
         gain = made.one("SELECT gain FROM finding WHERE code = 'huge-sparse'")["gain"]
         assert gain == pytest.approx(0.94, abs=0.03)
     assert "can save" not in given.get("first-touch", "")
+
+
+@pytest.mark.parametrize(("call", "said"), [("malloc", "Call calloc"), ("mmap", "a language's runtime")])
+def test_what_is_cleared_twice_is_named_by_its_faults(call: str, said: str) -> None:
+    """Though no sample fell into the memset; and a runtime's own heap does not come from malloc."""
+    made = recorded(minor=50_021)
+    block = made.stack((call, "", 0), ("grow", "/src/heap.c", 7))
+    wipe = made.stack(("__memset_avx512_unaligned_erms", "", 0), ("new_object", "/src/heap.c", 19))
+    columns = {"allocated_call": call, "allocated_stack": block, "touched_stack": wipe, "in_memset": 1}
+    made.fault("zero", 50_021, 1_900, **columns)
+    text = advice(made)["app-double-clear"]
+    assert text.startswith("memset at heap.c:19 (new_object) clears pages that the kernel had just cleared: 195 MiB")
+    assert said in text and ("Call calloc" in text) == (call == "malloc")

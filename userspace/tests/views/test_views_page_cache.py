@@ -256,3 +256,30 @@ def test_it_throws_out_its_own(boxed: Facts) -> None:
     boxed.page_drop("other", PAGES, pid=7, comm="backup")
     assert "backup" not in verdict(boxed)["sentence"]
     assert "what was thrown out" not in verdict(boxed)["sentence"]
+
+
+@pytest.mark.parametrize(("cut", "thrash"), [(2 * PAGES, False), (PAGES // 2, True)])
+def test_what_a_file_lost_as_it_was_cut_short_is_no_thrash(boxed: Facts, cut: int, thrash: bool) -> None:
+    """The pages of a file that is truncated and made anew come in again each time."""
+    mapped(boxed, 3)
+    boxed.page_drop("cut", cut)
+    assert cache(boxed)["thrash"] == thrash
+    assert ("file-thrash" in advice(boxed)) == thrash
+    sentence = verdict(boxed)["sentence"]
+    assert ("The page cache thrashes" in sentence) == thrash
+    assert "Of what was thrown out" not in sentence
+
+
+@pytest.mark.parametrize(("major", "said"), [(10, "Hardly any had to"), (1_000, "Read ahead")])
+def test_read_ahead_is_for_what_is_read(boxed: Facts, major: int, said: str) -> None:
+    place = {"area": "file", "area_name": "/srv/data", "touched_stack": loop_stack(boxed)}
+    boxed.fault("file_minor", 10_007, 80 * US, **place)
+    boxed.fault("file_major", major, 80 * US, **place)
+    assert said in advice(boxed)["file-fault"]
+
+
+@pytest.mark.parametrize(("area", "said"), [("file", "mapped privately"), ("heap", "fork before the memory")])
+def test_copies_of_a_files_pages_are_no_forks(boxed: Facts, area: str, said: str) -> None:
+    name = "/srv/data" if area == "file" else ""
+    boxed.fault("cow", 250_007, 2 * US, area=area, area_name=name, touched_stack=loop_stack(boxed))
+    assert said in advice(boxed)["cow"]
