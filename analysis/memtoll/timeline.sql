@@ -80,9 +80,9 @@ SELECT slice, 1, 'alloc', call, stack_id, 0,
 	SUM(calls), 0, SUM(bytes)
 FROM weighed GROUP BY slice, call, stack_id
 UNION ALL
-SELECT m.slice, 1, 'map', m.call, m.stack_id, 0,
+SELECT m.slice, 1, m.toll, m.call, m.stack_id, 0,
 	MAX(0.0, SUM(m.net_ns)), SUM(m.calls), 0, SUM(m.bytes)
-FROM temp.map_net m GROUP BY m.slice, m.call, m.stack_id
+FROM temp.map_net m GROUP BY m.slice, m.toll, m.call, m.stack_id
 UNION ALL
 SELECT s.slice, 1, CASE s.place WHEN 'memset' THEN 'zero.app' WHEN 'copy' THEN 'copy.app'
 		WHEN 'populate' THEN 'zero.kernel' WHEN 'pages' THEN 'map' ELSE 'compute' END,

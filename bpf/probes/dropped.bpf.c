@@ -97,6 +97,19 @@ static __always_inline void name_dropper(struct task_struct *task, __u32 tgid)
 	bpf_map_update_elem(&droppers, &tgid, &dropper, BPF_ANY);
 }
 
+/* Of the system call that the thread is in: looked for once, where its begin was seen. */
+static __always_inline __u64 stack_of_call(struct task_struct *task, struct thread *thread)
+{
+	__u64 began_ns = in_map(thread) ? thread->map.start.ns : 0;
+
+	if (!began_ns || thread->drop_began_ns != began_ns) {
+		thread->drop_stack_id =
+			memo_stack(task, thread, (struct pt_regs *)bpf_task_pt_regs(task), true);
+		thread->drop_began_ns = began_ns;
+	}
+	return thread->drop_stack_id;
+}
+
 int dropped(__u32 what, __u64 pages)
 {
 	static const struct memtoll_drop_sum zero;
@@ -111,8 +124,7 @@ int dropped(__u32 what, __u64 pages)
 	if (key.how != DROP_KSWAPD)
 		key.tgid = task->tgid;
 	if (thread && (key.how == DROP_MADVISE || key.how == DROP_FADVISE))
-		key.stack_id =
-			memo_stack(task, thread, (struct pt_regs *)bpf_task_pt_regs(task), true);
+		key.stack_id = stack_of_call(task, thread);
 	sum = row_find(&drops, &drops_spare, &key);
 	if (!sum) {
 		if (key.tgid && !thread)

@@ -226,6 +226,8 @@ int folio_written(struct bpf_raw_tracepoint_args *ctx)
 	pages = pages_of_folio(folio);
 	swap_count(tgid, pushed_by(task, tgid), pages);
 	swap_count(tgid, SWAP_OUT_SHARED, pages);
+	if (tgid)
+		dropped(DROP_SWAP, pages);
 	return 0;
 }
 

@@ -41,6 +41,8 @@ struct thread {
 	struct memtoll_mapping mapping; /* on its way: too large for the BPF stack */
 	struct open_fault fault;
 	__u64 answer_tail_ns; /* from a handler's answer to the fault's end, a running mean */
+	__u64 drop_stack_id; /* of its call that throws pages out, and when that began */
+	__u64 drop_began_ns;
 	struct stamp reclaim;
 	__u32 reclaiming; /* SWAP_RECLAIM_*, or 0 */
 	__u64 frees;	  /* since its last large request */

@@ -49,15 +49,18 @@ FROM (
 
 -- What mapping calls took: without the part that the probes add, and without faults that the kernel
 -- took inside, which are in the tolls of the faults. What is left of a few calls may come out below
--- nothing: a sum over them is a cost where it is more.
+-- nothing: a sum over them is a cost where it is more. toll: madvise(MADV_PAGEOUT) is reclaim that
+-- the program has asked for, and is told from other advice by what it threw out.
 CREATE VIEW map_net AS
 SELECT m.slice, m.pid, m.call, m.in_call, m.stack_id, m.calls, m.bytes,
 	m.cpu_ns - m.populated_ns - m.calls * c.map_inside_ns AS net_ns,
-	m.calls * c.map_error_ns AS error_ns
+	m.calls * c.map_error_ns AS error_ns,
+	CASE WHEN m.call = 'madvise' AND (m.pid, m.stack_id) IN (SELECT pid, stack_id FROM page_drop
+		WHERE how = 'madvise') THEN 'reclaim' ELSE 'map' END AS toll
 FROM map_call m JOIN calibrated c;
 
 -- The same of all slices together.
 CREATE VIEW map_cost AS
 SELECT pid, call, in_call, stack_id, SUM(calls) AS calls, SUM(bytes) AS bytes,
-	SUM(net_ns) AS net_ns, SUM(error_ns) AS error_ns
-FROM map_net GROUP BY pid, call, in_call, stack_id;
+	SUM(net_ns) AS net_ns, SUM(error_ns) AS error_ns, toll
+FROM map_net GROUP BY pid, call, in_call, stack_id, toll;

@@ -69,6 +69,18 @@ SELECT what, all_pages AS pages,
 		AS text
 FROM kind GROUP BY what, all_pages;
 
+-- One row: what the program has pushed out itself, by madvise(MADV_PAGEOUT). swap_given: that is
+-- most of what went to swap; swap_asked: most went as somebody wrote to a control of the kernel's.
+CREATE VIEW given_measure AS
+SELECT COALESCE(SUM(net_ns), 0.0) AS given_ns, COALESCE(SUM(calls), 0) AS given_calls,
+	(SELECT 4096 * SUM(pages) FROM page_drop WHERE how = 'madvise') AS given_bytes,
+	(SELECT p.code FROM stack_place p WHERE p.stack_id = (SELECT stack_id FROM page_drop
+		WHERE how = 'madvise' GROUP BY stack_id ORDER BY SUM(pages) DESC, stack_id LIMIT 1))
+		AS given_place,
+	COALESCE((SELECT 2 * given_share > 1 FROM dropper WHERE what = 'swap'), 0) AS swap_given,
+	COALESCE((SELECT 2 * asked_share > 1 FROM dropper WHERE what = 'swap'), 0) AS swap_asked
+FROM map_cost WHERE toll = 'reclaim';
+
 -- One row. thrash: pages that were used came in again, as a tenth or more of those that were used
 -- at all; what the file lost otherwise, as by ftruncate, is not what it lost for want of memory.
 -- again_share: of the pages that came in for use, by faults or reads (untold: none did).

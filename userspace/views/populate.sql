@@ -52,7 +52,7 @@ sampled AS MATERIALIZED (
 freed AS MATERIALIZED (
 	SELECT COALESCE(SUM(time_ns), 0.0) AS time_ns FROM (
 		SELECT MAX(0.0, SUM(net_ns)) AS time_ns
-		FROM map_cost WHERE call IN ('munmap', 'madvise')
+		FROM map_cost WHERE call IN ('munmap', 'madvise') AND toll = 'map'
 		UNION ALL SELECT time_ns FROM work WHERE does = 'free')
 )
 SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,

@@ -23,7 +23,8 @@ WITH kind(position, toll, family, source) AS (VALUES
 	(15, 'compute',     'compute',   1))
 SELECT k.position, k.toll,
 	-- without any swap, what is reclaimed for pages of files is pages of files
-	CASE WHEN k.toll = 'reclaim' AND EXISTS (SELECT 1 FROM page_fill WHERE in_pages >= 256)
+	CASE WHEN k.toll = 'reclaim' AND EXISTS (SELECT 1 FROM page_fill WHERE in_pages >= 256
+			UNION ALL SELECT 1 FROM page_drop WHERE what = 'file' AND how = 'madvise')
 		AND NOT EXISTS (SELECT 1 FROM swap WHERE pid > 0 AND what NOT LIKE 'reclaim%')
 		THEN 'file' ELSE k.family END AS family,
 	CASE WHEN n.toll IS NOT NULL THEN n.reason

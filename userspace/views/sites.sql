@@ -61,8 +61,8 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 	FROM cc c JOIN of_call k LEFT JOIN proven p ON p.stack_id = c.stack_id
 	WHERE CASE k.toll WHEN 'alloc' THEN c.calls ELSE c.zero_libc_ns + c.cleared_calls END > 0
 	UNION ALL
-	SELECT 'map', call, stack_id, 0, '', NULL, MAX(0.0, SUM(net_ns)), SUM(calls), SUM(bytes)
-	FROM map_cost GROUP BY call, stack_id
+	SELECT toll, call, stack_id, 0, '', NULL, MAX(0.0, SUM(net_ns)), SUM(calls), SUM(bytes)
+	FROM map_cost GROUP BY toll, call, stack_id
 	UNION ALL
 	SELECT toll, allocated_call, allocated_stack, stack_id, '', NULL, SUM(time_ns),
 		SUM(samples), CAST(SUM(bytes) AS INTEGER)

@@ -97,8 +97,9 @@ FROM sampled s JOIN of_store k
 LEFT JOIN stored t ON t.pid = s.pid AND t.toll = k.toll
 LEFT JOIN app_bytes b ON b.pid = s.pid AND k.toll = 'zero.app'
 UNION ALL
-SELECT pid, 'map', MAX(0.0, SUM(net_ns)), SUM(error_ns), SUM(calls), SUM(bytes), 0, 0.0, 0.0, 0.0
-FROM map_cost GROUP BY pid
+SELECT pid, toll, MAX(0.0, SUM(net_ns)), SUM(error_ns), SUM(calls), SUM(bytes),
+	CASE toll WHEN 'map' THEN 0 ELSE SUM(bytes) / 4096 END, 0.0, 0.0, 0.0
+FROM map_cost GROUP BY pid, toll
 UNION ALL
 SELECT w.pid, w.toll, SUM(w.time_ns), SUM(w.error_ns), SUM(w.count), SUM(w.count) * 4096,
 	SUM(w.count), CASE WHEN w.toll = 'zero.kernel' AND c.clear_4k_bytes_per_s > 0

@@ -8,7 +8,8 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 -- disk that is busy with what goes out; pushing out is what has to stop (reclaim-stall).
 'swap_matters AND NOT (hardly_back AND swap_ns < reclaim_ns)',
 -- What comes back had to be pushed out, and something else for it: those stalls would stop, too.
-'(swap_ns + reclaim_ns * MIN(1.0, 1.0 * swap_bytes / MAX(pushed_bytes, 1.0))) / base_ns',
+'(swap_ns + (reclaim_ns + (SELECT given_ns FROM given_measure))
+	* MIN(1.0, 1.0 * swap_bytes / MAX(pushed_bytes, 1.0))) / base_ns',
 '{swap_bytes} came back from swap ({swap_from}) in {swap_time}; resident at most {rss_peak}, swapped
 	at most {swap_peak}.',
 'Memory given to this program is taken from others; the size that would do is an estimate, rather
@@ -22,11 +23,15 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	of it, where a little more memory saves nothing. In random order each bit of memory saves
 	its part.');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('swap-in', 1, 0, '(SELECT swap_given FROM given_measure)',
+'{swap_faults} faults bring back what the program has pushed out itself, most at {swap_place}.'),
 ('swap-in', 1, 1, '1',
 'The program uses more memory than it may keep: {swap_faults} faults on swapped pages, most at
 	{swap_place}.'),
-('swap-in', 2, 0, '(SELECT 2 * given_share > 1 FROM dropper WHERE what = ''swap'')',
+('swap-in', 2, 0, '(SELECT swap_given FROM given_measure)',
 'Do not give back what is used again.{swap_by}'),
+('swap-in', 2, -1, '(SELECT swap_asked FROM given_measure)',
+'Do not ask the kernel to take back what is used again.{swap_by}'),
 ('swap-in', 2, 1, '2 * out_other > out_pages',
 'Other processes push it out: limit them, or protect this one (memory.low of its cgroup, mlock of
 	what must not wait).'),
@@ -41,11 +46,13 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'Give it more memory, or a higher limit; how much would do shows in a recording in which pages come
 	back twice and more.'),
 ('swap-in', 2, 5, '1', 'Give it more memory (or a higher cgroup limit).'),
+('swap-in', 3, 0, '(SELECT swap_given OR swap_asked FROM given_measure)', ''),
 ('swap-in', 3, 1, 'back_pattern = ''cyclic sweep''',
 'Or do all passes over a part that fits before going on to the next part.'),
 ('swap-in', 3, 2, 'back_pattern = ''random''',
 'Or make what is in use smaller, and keep on one page what is used together.'),
 ('swap-in', 3, 3, '1', 'Or make its working set smaller.'),
+('swap-in', 4, 0, '(SELECT swap_given OR swap_asked FROM given_measure)', ''),
 ('swap-in', 4, 1, 'swap_segment LIKE ''/%'' AND swap_segment NOT LIKE ''/memfd:%''',
 'What is kept on tmpfs ({swap_segment}) is memory: delete there what is not needed any more, or put
 	it on a disk.'),
@@ -54,6 +61,7 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 	Locked (mlock, SHM_LOCK) or in huge pages of hugetlbfs (MFD_HUGETLB, SHM_HUGETLB) it is
 	never pushed out, but something else is instead.'),
 ('swap-in', 4, 3, '1', 'This is no matter of the allocator''s settings.'),
+('swap-in', 5, 0, '(SELECT swap_given OR swap_asked FROM given_measure)', ''),
 ('swap-in', 5, 1, '(SELECT swap_half_bytes < swap_most_bytes FROM read_measure)',
 'Less helps in part: {swap_half} more would save half of the swap-ins, {swap_most} more
 	{swap_most_saved}.'),

@@ -100,7 +100,16 @@ template AS (
 		WHEN 'userfault' THEN 'Waiting for a userfaultfd handler takes'
 		WHEN 'other' THEN 'Other page faults take' ELSE 'Computing takes' END
 		|| ' {first} ({first_range}) of the observed {observed}: ' || char(2)
-		|| CASE m.first_toll
+		|| CASE CASE WHEN g.swap_given AND m.first_toll IN ('swap.in', 'reclaim')
+			OR (2 * g.given_ns > m.first_share * m.observed_ns
+				AND m.first_toll = 'reclaim') THEN 'given' ELSE m.first_toll END
+		WHEN 'given' THEN 'it throws {given_bytes} out of memory itself, by '
+			|| 'madvise(MADV_PAGEOUT) at {given_place}, which takes {given_time}'
+			|| CASE WHEN m.dominant = 'file' THEN '.'
+			WHEN 20 * m.swap_bytes < m.pushed_bytes
+				THEN '; hardly any of that came back.'
+			ELSE '; {swap_bytes} came back from swap in {swap_faults} faults, most at '
+				|| '{swap_place}.' END
 		WHEN 'zero.libc' THEN CASE WHEN m.libc_ns >= m.foreign_ns
 			THEN 'libc''s calloc clears {libc_all_bytes} of reused memory'
 				|| CASE WHEN m.libc_bytes < m.libc_all_bytes THEN ', most'
@@ -234,7 +243,7 @@ template AS (
 				ELSE '.' END
 		ELSE m.first_toll || '.' END
 		-- Why: the way it goes over its memory, against what it may keep.
-		|| CASE WHEN m.dominant <> 'swap' THEN ''
+		|| CASE WHEN m.dominant <> 'swap' OR g.swap_given OR g.swap_asked THEN ''
 		WHEN 2 * m.out_other > m.out_pages
 			THEN ' It does not push them out itself: {out_other} '
 			|| 'of its pages that went out did so while other processes reclaimed '
@@ -305,7 +314,7 @@ template AS (
 				ELSE ': what is out is soon wanted again, each page '
 					|| '{cache_returns} times.' END
 			|| pc.dropped_by END
-		|| CASE WHEN m.dominant = 'swap'
+		|| CASE WHEN m.dominant = 'swap' AND NOT g.swap_given
 			THEN COALESCE((SELECT text FROM dropper WHERE what = 'swap'), '')
 			ELSE '' END
 		|| CASE WHEN m.dominant = 'file' AND pc.wasteful
@@ -328,6 +337,7 @@ template AS (
 		ELSE '' END AS text
 	FROM measure m JOIN latency_measure l JOIN read_measure r JOIN populate_measure u
 	JOIN page_cache pc JOIN huge_measure h JOIN handler_measure hm
+	JOIN given_measure g
 ),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template

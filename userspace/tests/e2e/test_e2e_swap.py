@@ -144,6 +144,30 @@ def malloc_access(recording: Recording) -> dict[str, Any]:
 
 
 @machine
+@pytest.mark.parametrize("memory", ["pageout", "shared"])
+def test_pushed_out_by_the_program_itself(out: Path, small_memory: Path, memory: str) -> None:
+    """There is room for all of it: MADV_PAGEOUT, and use again, are one story, of anonymous memory and of a memfd."""
+    pages, passes = 5_003, 7
+    command = in_cgroup(small_memory, workload("giveaway"), str(pages), str(passes), memory)
+    recording = record(out, command=command)
+    assert recording.witness[-1]["given"] == passes * pages * PAGE
+    ((ours, count),) = [(row["how"], row["pages"]) for row in recording.report["dropped"] if row["what"] == "swap"]
+    assert (ours, count) == ("madvise", pytest.approx(passes * pages, rel=0.01))
+    assert recording.toll("swap.in", "pages") == pytest.approx((passes - 1) * pages, rel=0.01)
+    ((calls,),) = recording.query("SELECT count FROM sites WHERE toll = 'reclaim' AND call = 'madvise'")
+    assert calls == passes
+    assert recording.dominant == "swap"
+    said = recording.report["verdict"]["sentence"]
+    assert f"madvise(MADV_PAGEOUT) at giveaway.c:{site_line('giveaway.c', 'give')} (give)" in said
+    # No limit is to blame.
+    assert "may keep only" not in said
+    advice = {each["code"]: each["text"] for each in recording.report["verdict"]["advice"]}
+    assert "Do not give back what is used again" in advice["swap-in"]
+    assert "limit of about" not in advice["swap-in"]
+    assert not advice.keys() & {"map-churn", "reclaim-stall"}
+
+
+@machine
 @pytest.mark.parametrize(
     ("any_swap", "marker"),
     [("file", "change"), ("file", "load"), ("zram", "store"), ("zram", "load")],

@@ -283,3 +283,33 @@ def test_copies_of_a_files_pages_are_no_forks(boxed: Facts, area: str, said: str
     name = "/srv/data" if area == "file" else ""
     boxed.fault("cow", 250_007, 2 * US, area=area, area_name=name, touched_stack=loop_stack(boxed))
     assert said in advice(boxed)["cow"]
+
+
+@pytest.mark.parametrize("how", ["madvise", "asked", "self"])
+def test_what_goes_to_swap_as_it_was_asked_for(how: str) -> None:
+    """MADV_PAGEOUT and what came back is one story; its time is reclaim's. No limit is to blame, where one asks."""
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.memory_cgroup(60 << 20)
+    made.cpu(100 * MS)
+    place = made.stack(("give", "/src/give.c", 32))
+    made.fault("swap_minor", 3_001, 10 * US)
+    made.access("", 3_001, 3_001, in_sequential_pages=3_001, area="anon", distinct_pages=1_001)
+    made.map_call("madvise", place, 7, 7 * 501 * PAGE, 50 * MS)
+    made.swap("out_self", 3_507)
+    made.page_drop(how, 3_507, what="swap", stack_id=place if how == "madvise" else 0)
+    row = verdict(made)
+    assert row["dominant"] == ("swap" if how == "madvise" else "mapping")
+    assert made.toll("reclaim")["time_ns"] == pytest.approx(50 * MS if how == "madvise" else 0, rel=0.01)
+    assert made.toll("map")["time_ns"] == pytest.approx(0 if how == "madvise" else 50 * MS, rel=0.01)
+    if how == "madvise":
+        assert "madvise(MADV_PAGEOUT) at give.c:32 (give), which takes 50.0 ms" in row["sentence"]
+        assert "11.7 MiB came back from swap in 3,001 faults" in row["sentence"]
+        assert "may keep only" not in row["sentence"]
+    text = advice(made)["swap-in"]
+    assert ("Do not give back what is used again" in text) == (how == "madvise")
+    assert ("Do not ask the kernel to take back what is used again" in text) == (how == "asked")
+    assert ("more memory than it may keep" in text) == (how != "madvise")
+    assert ("map-churn" in advice(made)) == (how != "madvise")
