@@ -180,7 +180,7 @@ void giveback_free(struct giveback *giveback)
 	g_free(giveback);
 }
 
-/* How far the process's memory went up and down in this slice belongs to its releases. */
+/* How far the process's memory went up and down, by now, belongs to its releases in this slice. */
 static void record_spans(struct giveback *giveback, const struct process *process)
 {
 	GHashTableIter iter;
@@ -194,7 +194,8 @@ static void record_spans(struct giveback *giveback, const struct process *proces
 										 NULL;
 
 		if (sum->pid == process->pid && sum->calls && size && size->fell)
-			sum->span_bytes = MAX(sum->span_bytes, size->high - size->low);
+			sum->span_bytes =
+				MAX(sum->span_bytes, MAX(size->high - size->low, size->came));
 	}
 }
 
@@ -219,6 +220,12 @@ static void range_of_size_set(struct range_of_size *size, uint64_t now)
 	}
 	size->high = MAX(size->high, now);
 	size->now = now;
+	size->trough = MIN(size->trough, now);
+	size->came = MAX(size->came, MIN(now, size->peak) - size->trough);
+	if (now >= size->peak) {
+		size->peak = now;
+		size->trough = now;
+	}
 }
 
 void range_of_size_add(struct range_of_size *size, uint64_t up, uint64_t down)
@@ -253,6 +260,10 @@ static void on_brk(struct giveback *giveback, struct process *process,
 {
 	uint64_t before = PAGE_CEIL(mapping->addr), after = PAGE_CEIL((uint64_t)mapping->result);
 
+	if (!process->heap.peak) {
+		process->heap.peak = before;
+		process->heap.trough = before;
+	}
 	process->heap.now = before;
 	range_of_size_set(&process->heap, after);
 	if (after < before)

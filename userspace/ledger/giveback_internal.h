@@ -64,12 +64,18 @@ struct released_range {
 	struct call_site mapped_by; /* made the addresses valid again; 0: none needed to */
 };
 
-/* The least and the most that a size has been within a slice, from its first fall on. */
+/*
+ * The least and the most that a size has been within a slice, from its first fall on; and over all
+ * of its life the most by which it fell and then rose again, however long that took.
+ */
 struct range_of_size {
 	uint64_t now;
 	uint64_t low;
 	uint64_t high;
 	bool fell;
+	uint64_t peak;
+	uint64_t trough; /* since the peak */
+	uint64_t came;
 };
 
 struct process {

@@ -36,13 +36,15 @@ static uint16_t size_class(uint64_t bytes)
 	return log * 4 + (bytes >> (log - 2) & 3);
 }
 
+/* An arena's heaps are one pool, whichever call needs the next one, and however it finds the place. */
 static struct pool *pool_of(struct giveback *giveback, struct process *process,
 			    const struct memtoll_mapping *mapping)
 {
+	bool arena = may_be_arena(mapping);
 	struct pool_key key = {
-		.stack = mapping->stack_id,
-		.size_class = size_class(mapping->len),
-		.fn = mapping->in_fn,
+		.stack = arena ? 0 : mapping->stack_id,
+		.size_class = size_class(arena ? ARENA_HEAP : mapping->len),
+		.fn = arena ? FN_NONE : mapping->in_fn,
 	};
 	struct pool *pool = g_hash_table_lookup(process->pools, &key);
 
@@ -130,8 +132,11 @@ static void split_extent(struct giveback *giveback, struct process *process, uin
 	giveback_range_put(giveback, process->extents, &rest->range);
 }
 
-/* A thread gave its stack back before that was unmapped: it comes again in the next one. */
-static void keep_released_stack(struct process *process, const struct extent *extent)
+/*
+ * What was given back in place before its mapping went comes again in the next one: a thread's
+ * stack, the top of an arena's heap that is then deleted.
+ */
+static void keep_released(struct process *process, const struct extent *extent)
 {
 	uint64_t start = extent->range.start, end = extent->range.end;
 	struct range *range;
@@ -141,9 +146,8 @@ static void keep_released_stack(struct process *process, const struct extent *ex
 		uint64_t from = MAX(start, range->start), to = MIN(end, range->end);
 
 		start = range->end;
-		if (release->how == GIVEBACK_STACK)
-			pool_add(extent->pool, &release->by, release->how,
-				 pagebits_released(process->bits, from, to));
+		pool_add(extent->pool, &release->by, release->how,
+			 pagebits_released(process->bits, from, to));
 	}
 }
 
@@ -174,8 +178,7 @@ static void unmap(struct giveback *giveback, struct process *process,
 				sum = giveback_called(giveback, mapping, how);
 			sum->largest_bytes = MAX(sum->largest_bytes, bytes);
 			sum->gave_pages += extent->used_pages;
-			if (extent->stack)
-				keep_released_stack(process, extent);
+			keep_released(process, extent);
 			pool_add(extent->pool, &by, how, extent->used_pages);
 			remember_extent(process, extent, mapping->start_ns);
 		} else if (mapping) {

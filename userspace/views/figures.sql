@@ -230,7 +230,9 @@ life AS MATERIALIZED (		-- of the blocks behind the largest zero.kernel site
 blocks AS MATERIALIZED (
 	SELECT COALESCE(SUM(made_bytes), 0) AS made_bytes,
 		COALESCE(SUM(freed_bytes), 0) AS freed_bytes,
-		COALESCE(SUM(never_used_bytes), 0) AS unused_bytes, COALESCE(SUM(freed), 0) AS freed
+		COALESCE(SUM(never_used_bytes), 0) AS unused_bytes, COALESCE(SUM(freed), 0) AS freed,
+		COALESCE(SUM(1.0 * freed * never_used_bytes / MAX(freed_bytes, 1)), 0.0)
+			AS unused_blocks
 	FROM block
 ),
 touched AS MATERIALIZED (	-- by the program, in blocks
@@ -337,7 +339,7 @@ SELECT
 	(SELECT x.caller FROM stack_place x WHERE x.stack_id = p.stack_id) AS mapper_place,
 	-- pages that a call faulted in were cleared, though no fault is seen
 	MAX(0, k.unused_bytes - COALESCE(i.populated_bytes, 0)) AS unused_bytes, k.freed_bytes,
-	k.made_bytes,
+	k.made_bytes, k.unused_blocks,
 	-- whole blocks: one that is used in part needs its mapping calls all the same
 	2 * MAX(0, k.unused_bytes - COALESCE(i.populated_bytes, 0)) >= k.freed_bytes
 		AND k.unused_bytes > COALESCE(i.populated_bytes, 0) AND 2 * tp.pages < k.freed
@@ -394,6 +396,14 @@ SELECT k.column1 AS kind, w.trim_int,
 		|| COALESCE(' MALLOC_TOP_PAD_=' || pad_value, ''), 2) AS variables
 FROM (VALUES ('trim_storm'), ('heap_storm'), ('map_storm'), ('churn')) k
 LEFT JOIN worded w ON w.kind = k.column1;
+
+-- One row: the command that was traced, and what its environment set for the allocator: whoever
+-- tries something later may not have that in theirs.
+CREATE VIEW target_setting AS
+SELECT COALESCE((SELECT value FROM meta WHERE key = 'target_words'), 'COMMAND') AS words,
+	COALESCE((SELECT a.tunables FROM allocator a JOIN process p ON p.pid = a.pid
+		WHERE a.tunables <> '' AND a.tunables NOT LIKE '%''%'
+		ORDER BY p.role <> 'target', p.start_ns, a.pid, a.module LIMIT 1), '') AS setting;
 
 -- Figures of the verdict and the advice, by the names that templates have for them. expression is
 -- SQL over a row of view source, as conditions are (advice.sql), which advice_source makes view
@@ -493,7 +503,9 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('other_faults', 'c', 'other_faults'), ('other_each', 't', 'other_ns / MAX(other_faults, 1)'),
 ('other_place', 'x', 'other_place'),
 ('compute_place', 'x', 'compute_place'),
-('command', 'x', 'COALESCE((SELECT value FROM meta WHERE key = ''target_words''), ''COMMAND'')');
+('command', 'x', '(SELECT CASE WHEN setting <> '''' AND words NOT LIKE ''%GLIBC_TUNABLES=%''
+	AND words NOT LIKE ''%MALLOC%=%'' THEN ''env '' || setting || '' '' ELSE '''' END || words
+	FROM target_setting)');
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('*_tunables', 'x', 'tunables', 'glibc_setting'),
@@ -518,6 +530,9 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('*_storm_memset', 't', 'memset_ns', 'giveback_kind'),
 ('*_storm_largest', 'b', 'largest_bytes', 'giveback_kind'),
 ('*_storm_span', 'b', 'span_bytes', 'giveback_kind'),
+('*_storm_rose', 'x', 'CASE WHEN span_bytes > 0
+	THEN PRINTF('' The heap fell and rose by %.1f MiB at most.'', span_bytes / 1048576.0)
+	ELSE '''' END', 'giveback_kind'),
 ('*_storm_gave_call', 'x', 'COALESCE(NULLIF(gave_call, ''''), ''the program'')', 'giveback_kind'),
 ('*_storm_gave_place', 'x', 'gave_place', 'giveback_kind'),
 ('*_storm_got_call', 'x', 'COALESCE(NULLIF(got_call, ''''), ''the code'')', 'giveback_kind'),

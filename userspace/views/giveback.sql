@@ -258,8 +258,11 @@ SELECT t.kind, t.pid, 2 * t.again_bytes >= t.gave_bytes AND t.calls >= 2 AS stor
 		THEN (SELECT MIN(p.bytes) FROM power_of_two p WHERE p.bytes > t.top_bytes) END
 		AS trim_value,
 	t.kind = 'map' AND t.threads AND t.largest_bytes > 60 * 1048576 AS one_arena,
-	CASE WHEN t.kind = 'heap' OR (t.kind = 'map' AND t.threads
-		AND t.largest_bytes <= 60 * 1048576) THEN 67108864 END AS pad_value,
+	-- what is not trimmed any more would go with its heap
+	CASE WHEN t.kind = 'heap' OR (t.kind = 'trim' AND t.pid IN (SELECT pid FROM kinds
+			WHERE kind = 'heap' AND calls >= 2))
+		OR (t.kind = 'map' AND t.threads AND t.largest_bytes <= 60 * 1048576)
+		THEN 67108864 END AS pad_value,
 	(SELECT CASE WHEN k.gave_call = '' THEN p.code ELSE p.caller END
 		FROM stack_place p WHERE p.stack_id = k.gave_stack) AS gave_place,
 	(SELECT CASE WHEN k.got_call IN ('', 'mmap') THEN p.code ELSE p.caller END

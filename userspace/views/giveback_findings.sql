@@ -11,8 +11,7 @@ INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, 
 'trim_storm_ns / base_ns',
 '{trim_storm_calls} calls gave {trim_storm_gave} back and {trim_storm_again} of it came again
 	({trim_storm_per_s} a second), in {trim_storm_faults} faults: {trim_storm_again_time}, and
-	{trim_storm_gave_time} in the calls. In one second the heap rose and fell by
-	{trim_storm_span} at most.',
+	{trim_storm_gave_time} in the calls.{trim_storm_rose}',
 'The heap keeps up to the threshold at its top, in each arena: memory that counts as resident. And
 	the mmap_threshold no longer follows the program''s blocks.',
 'When free leaves more than trim_threshold at the top of the heap, glibc gives it back to the

@@ -16,11 +16,11 @@ LEFT JOIN (SELECT pid, SUM(populated) AS minor FROM map_call WHERE populated_ns 
 	GROUP BY pid) m ON m.pid = k.pid;
 
 -- By process, system call and stack: samples in faults that the kernel takes for the program
--- (zero.kernel: nearly always on new memory), in filling memory that is there with zeros (zero.kernel,
--- clears), and in freeing pages, making those of shared memory, copying page tables for a child, or
--- changing protections (map). count: the faults that nothing else has seen, in proportion to the samples. error_ns: of
--- the process's samples of a toll, k of n, the binomial one (Agresti and Coull, as in call_cost),
--- in the same proportion.
+-- (zero.kernel: nearly always on new memory), in filling memory that is there with zeros
+-- (zero.kernel, clears), and in freeing pages, making those of shared memory, copying page tables
+-- for a child, or changing protections (map). count: the faults that nothing else has seen, in
+-- proportion to the samples. error_ns: of the process's samples of a toll, k of n, the binomial one
+-- (Agresti and Coull, as in call_cost), in the same proportion.
 CREATE VIEW sampled_work AS
 SELECT pid, toll, call, stack_id, clears, samples, 1.0 * samples * cpu_ns / n AS time_ns,
 	1.0 * samples / k * cpu_ns * (ABS((k + 2.0) / (n + 4.0) - 1.0 * k / n)

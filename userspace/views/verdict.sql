@@ -124,9 +124,10 @@ template AS (
 				THEN 'the kernel fills memory that is there already with zeros, '
 			-- family zeroing has what comes of fresh memory; here nothing is cleared
 			WHEN 2 * m.unwritten_ns > m.kernel_ns
-				THEN '{unwritten_faults} faults are reads of memory that was never '
-					|| 'written, {unwritten_bytes}: each maps the kernel''s one '
-					|| 'page of zeros, and nothing is cleared for it, '
+				THEN '{unwritten_faults} faults are reads of memory that was '
+					|| 'never written, {unwritten_bytes}: each maps '
+					|| 'the kernel''s one page of zeros, and nothing is '
+					|| 'cleared for it, '
 			ELSE 'the kernel clears {kernel_bytes} in {kernel_faults} first-touch '
 				|| 'faults, ' END
 			|| CASE WHEN 2 * h.huge_bytes > m.kernel_bytes

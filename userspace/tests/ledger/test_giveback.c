@@ -197,6 +197,7 @@ static void test_ping_pong(void **state)
 static void test_span(void **state)
 {
 	struct giveback *giveback = *state;
+	uint64_t top = HEAP + 1012 * PAGE, slice;
 	struct giveback_sum sum;
 
 	set_break(giveback, HEAP, HEAP + 1009 * PAGE, 1);
@@ -206,11 +207,25 @@ static void test_span(void **state)
 	sum = total_of(giveback, GIVEBACK_BRK);
 	assert_int_equal(sum.span_bytes, 17 * PAGE);
 	set_break(giveback, HEAP + 1015 * PAGE, HEAP + 1012 * PAGE, 5);
-	assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 3 * PAGE);
+	/* Whenever it came again: the 11 pages of before. */
+	assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 11 * PAGE);
+	/* In five slices it falls, in five more it rises. */
+	for (slice = 0; slice < 5; slice++) {
+		set_break(giveback, top, top - 101 * PAGE, 10 + slice);
+		top -= 101 * PAGE;
+		assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 101 * PAGE);
+	}
+	for (; slice < 10; slice++) {
+		set_break(giveback, top, top + 101 * PAGE, 10 + slice);
+		top += 101 * PAGE;
+		total_of(giveback, GIVEBACK_BRK);
+	}
+	set_break(giveback, top, top - 7 * PAGE, 30);
+	assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 505 * PAGE);
 	/* A process that ends leaves its figures. */
-	set_break(giveback, HEAP + 1012 * PAGE, HEAP + 1005 * PAGE, 6);
+	set_break(giveback, HEAP + 1005 * PAGE, HEAP + 498 * PAGE, 31);
 	giveback_restart(giveback, PID);
-	assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 7 * PAGE);
+	assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 507 * PAGE);
 }
 
 /* Each mapping lies elsewhere: it is the same call that gets them, of about the same size. */
@@ -272,7 +287,7 @@ static void test_heap_of_an_arena(void **state)
 	assert_int_equal(sum.calls, 12);
 	assert_int_equal(sum.thread_calls, 0);
 	assert_int_equal(sum.gave_pages, 103 + 11 * 733);
-	assert_int_equal(sum.again_pages, 11 * 733); /* the first is of another class of sizes */
+	assert_int_equal(sum.again_pages, 103 + 11 * 733); /* the first is as good as the next */
 	assert_int_equal(sum.largest_bytes, heap * PAGE);
 	/* By another thread; with access from the start; and cut in the middle. */
 	giveback_mapping(giveback, &(struct memtoll_mapping){ .kind = EVENT_MAPPING,
@@ -289,6 +304,27 @@ static void test_heap_of_an_arena(void **state)
 	sum = total_of(giveback, GIVEBACK_HEAP);
 	assert_int_equal(sum.calls, 1);
 	assert_int_equal(sum.thread_calls, 1);
+}
+
+/* The top of a heap is given back, then all of the heap goes; another call needs the next heap. */
+static void test_heap_that_was_trimmed(void **state)
+{
+	const uint64_t heap = 16384, at = 0x7f0004000000ULL;
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+	uint64_t round;
+
+	for (round = 0; round < 7; round++) {
+		call(giveback, MAP_FN_MMAP, FN_MALLOC, GOT + round, 0, heap * PAGE, 0, at,
+		     100 * round + 1);
+		touch(giveback, at, 1009, 100 * round + 2);
+		call(giveback, MAP_FN_MADVISE, FN_FREE, GAVE, at + 106 * PAGE, 903 * PAGE, 4, 0,
+		     100 * round + 3);
+		unmap(giveback, at, heap, 100 * round + 4);
+	}
+	sum = total_of(giveback, GIVEBACK_DONTNEED);
+	assert_int_equal(sum.gave_pages, 7 * 903);
+	assert_int_equal(sum.again_pages, 6 * 903);
 }
 
 static void stack_call(struct giveback *giveback, uint8_t map_fn, uint64_t pages, uint64_t arg,
@@ -618,6 +654,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_heap_of_an_arena, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_heap_that_was_trimmed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stack_of_a_thread_comes_again, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_two_releasers, setup, teardown),

@@ -207,8 +207,8 @@ MUTANTS: Final = (
     Mutant(
         "arena-keeps-too-little",
         "userspace/views/giveback.sql",
-        "AND t.largest_bytes <= 60 * 1048576) THEN 67108864 END AS pad_value",
-        "AND t.largest_bytes <= 60 * 1048576) THEN 1048576 END AS pad_value",
+        "THEN 67108864 END AS pad_value",
+        "THEN 1048576 END AS pad_value",
         "The top_pad advised for arenas is too low to stop the storm.",
         ("test_views_giveback.py",),
     ),

@@ -326,6 +326,18 @@ def test_calloc_would_clear_what_is_not_used(
     assert ("map-storm" in codes(made)) == advised
 
 
+@pytest.mark.parametrize("heaps", [0, 3])
+def test_trimmed_top_whose_heap_goes(heaps: int) -> None:
+    """With trim_threshold alone what is not trimmed any more would go with its heap."""
+    made = stormy("dontneed", 131072, span_bytes=5 * MIB)
+    if heaps:
+        made.gave("heap", loop_stack(made, "free", 47), heaps, heaps * PAGE)
+    row = made.one("SELECT * FROM giveback_storm WHERE kind = 'trim'")
+    assert row["pad_value"] == (64 * MIB if heaps else None)
+    tunables = made.one("SELECT tunables FROM glibc_setting WHERE kind = 'trim_storm'")["tunables"]
+    assert ("top_pad=67108864" in tunables) == bool(heaps)
+
+
 @pytest.mark.parametrize("callocs", [True, False])
 def test_no_setting_where_the_price_is_not_known(callocs: bool) -> None:
     """Who got it cannot be told: it may be calloc, where the process has large blocks of it."""
