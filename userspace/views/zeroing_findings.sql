@@ -266,8 +266,8 @@ INSERT INTO advice_text (code, part, choice, condition, text, change, aside) VAL
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'never-used', 'most of what is allocated is never used',
 'mapping_matters AND blocks_unused',
--- Pages that are never used are not cleared: what they cost are mapping calls.
-'mapping_share * unused_bytes / MAX(made_bytes, freed_bytes)',
+-- Pages that are never used are not cleared: what they cost are mapping calls, two for each block.
+'mapping_share * MIN(1.0, 2.0 * unused_blocks / MAX(map_calls, 1))',
 'No fault ever touched {unused_bytes} of {freed_bytes} freed, in blocks with a mapping of their
 	own.',
 'A smaller buffer needs more rounds where a block is now and then used whole.',

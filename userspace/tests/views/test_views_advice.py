@@ -325,6 +325,14 @@ def test_never_used_is_no_more_than_its_mapping_calls() -> None:
     assert row["gain"] == pytest.approx(share, rel=0.01)
     made.database.execute("UPDATE block SET never_used_bytes = made_bytes * 6 / 10")
     assert given(made)["never-used"]["gain"] == pytest.approx(0.6 * share, rel=0.01)
+    # One block, however large, is two calls of many.
+    made = facts.mapped_blocks()
+    made.database.execute("UPDATE block SET never_used_bytes = 0")
+    made.block("mmap", 7, 1, 1 << 50, never_used_bytes=1 << 50)
+    assert "never-used" not in given(made)
+    assert state(made, "never-used")["applies"] and state(made, "never-used")["gain"] < 0.001
+    made = facts.mapped_blocks()
+    made.database.execute("UPDATE block SET never_used_bytes = made_bytes * 6 / 10")
     # Pages that a call faulted in raise no fault, and were cleared.
     made.database.execute("UPDATE map_call SET populated = 3001 * 25600 WHERE call = 'mmap'")
     assert "never-used" not in given(made)
@@ -336,6 +344,24 @@ def test_never_used_is_no_more_than_its_mapping_calls() -> None:
     made = facts.touched_churn()
     made.database.execute("UPDATE block SET never_used_bytes = made_bytes * 6 / 10")
     assert "never-used" not in given(made)
+
+
+@pytest.mark.parametrize(
+    ("words", "tunables", "command"),
+    [
+        ("./churn 3", "", "./churn 3"),
+        # As the environment of that time, which is not that of now.
+        ("./churn 3", "GLIBC_TUNABLES=a.b=3", "env GLIBC_TUNABLES=a.b=3 ./churn 3"),
+        ("env GLIBC_TUNABLES=x=y ./churn 3", "GLIBC_TUNABLES=x=y", "env GLIBC_TUNABLES=x=y ./churn 3"),
+    ],
+)
+def test_trial_has_what_the_environment_set(words: str, tunables: str, command: str) -> None:
+    made = facts.touched_churn()
+    made.database.execute("DELETE FROM meta WHERE key = 'target_words'")
+    made.meta(target_words=words)
+    made.database.execute("UPDATE allocator SET tunables = ?", (tunables,))
+    (trial,) = (row["try"] for row in given(made).values() if row["try"])
+    assert trial.split(" -- ")[1] == command
 
 
 def test_mappings_of_the_program_get_no_setting_of_the_allocator() -> None:
