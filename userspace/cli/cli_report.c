@@ -25,11 +25,13 @@ struct arguments {
 	struct report_options report;
 	bool full;
 	bool json;
+	bool schema;
 };
 
 enum option_key {
 	OPTION_FULL = 256,
 	OPTION_COMPUTE,
+	OPTION_SCHEMA,
 };
 
 static const struct argp_option options[] = {
@@ -37,6 +39,7 @@ static const struct argp_option options[] = {
 	  "everything: evidence of the advice, all tolls, whole stacks, checks and notes", 0 },
 	{ "compute", OPTION_COMPUTE, NULL, 0, "list also where the program computes", 0 },
 	{ "json", 'j', NULL, 0, "print one JSON object", 0 },
+	{ "schema", OPTION_SCHEMA, NULL, 0, "print the JSON Schema of --json; needs no FILE", 0 },
 	{ "sites", 's', "N", 0,
 	  "print the N most expensive sites; 0: all (default: as many as the screen has room"
 	  " for, --full: 10, JSON: all)",
@@ -60,6 +63,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case 'j':
 		arguments->json = true;
 		return 0;
+	case OPTION_SCHEMA:
+		arguments->schema = true;
+		return 0;
 	case 's':
 		if (!parse_count(value, &arguments->report.sites))
 			refuse("report: --sites %s: not a number of sites " SEE_HELP, value);
@@ -72,7 +78,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		take_recording(&arguments->file, "report", value);
 		return 0;
 	case ARGP_KEY_END:
-		want_recording(arguments->file, "report");
+		if (!arguments->schema)
+			want_recording(arguments->file, "report");
 		if (arguments->folded && arguments->json)
 			refuse("report: --json and --folded exclude each other " SEE_HELP);
 		return 0;
@@ -149,6 +156,8 @@ int cli_report(int argc, char **argv)
 	status = parse_arguments(&argp, argc, argv, &arguments);
 	if (status)
 		return status;
+	if (arguments.schema)
+		return report_print_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
 	/* Whose recording it is, and what is in it, root cannot know. */
 	privileges_keep(PRIVILEGES_READ);
 	database = recording_open(arguments.file);

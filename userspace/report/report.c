@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "recording/recording_schema.h"
 #include "report/report_views.h"
+#include "report_schema.h"
 
 void report_complain(sqlite3 *database, const char *what)
 {
@@ -149,6 +150,12 @@ int report_json(sqlite3 *database, const struct report_options *options, FILE *o
 out:
 	sqlite3_finalize(statement);
 	return err;
+}
+
+int report_print_schema(FILE *out)
+{
+	fputs(report_schema, out);
+	return report_flush(out);
 }
 
 int report_folded(sqlite3 *database, const char *toll, FILE *out)

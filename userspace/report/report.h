@@ -26,6 +26,9 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 /* The object of userspace/doc/recording.md, "JSON", from view report_json. 0 or -errno. */
 int report_json(sqlite3 *database, const struct report_options *options, FILE *out);
 
+/* The JSON Schema of that object. 0 or -errno. */
+int report_print_schema(FILE *out);
+
 /* Folded stacks of one toll ("zero.kernel"), allocation stack; weights are microseconds. */
 int report_folded(sqlite3 *database, const char *toll, FILE *out);
 

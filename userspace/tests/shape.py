@@ -288,7 +288,16 @@ OUTLIER = {
 REPORT: dict[str, Any] = {
     "format": int,
     "complete": bool,
-    "target": {"pids": [int], "command": str, "duration_s": float, "observed_s": float},
+    "target": {
+        "pids": [int],
+        "command": str,
+        "host": Null(str),
+        "started": Null(str),  # UTC, ISO 8601
+        "exit_status": Null(int),  # of a command that memtoll started, as a shell has it
+        "duration_s": float,
+        "observed_s": float,
+    },
+    "tool_version": Null(str),  # of the memtoll that recorded
     "verdict": {
         "dominant": OneOf((*FAMILIES, "none")),
         "share": float,
@@ -434,6 +443,32 @@ REPORT: dict[str, Any] = {
         "duty_cycle": Map(float),
     },
 }
+
+
+def json_schema(shape: Any) -> dict[str, Any]:
+    """A shape as JSON Schema. Objects may have more members than it says: fields are only ever added."""
+    if isinstance(shape, Null):
+        return {"anyOf": [json_schema(shape.shape), {"type": "null"}]}
+    if isinstance(shape, OneOf):
+        return {"enum": list(shape.values)}
+    if isinstance(shape, Map):
+        return {"type": "object", "additionalProperties": json_schema(shape.shape)}
+    if isinstance(shape, dict):
+        members = {key: json_schema(member) for key, member in shape.items()}
+        return {"type": "object", "required": list(shape), "properties": members}
+    if isinstance(shape, list):
+        return {"type": "array", "items": json_schema(shape[0])}
+    if isinstance(shape, Signed):
+        return {"type": "integer"}
+    if shape in (float, int):
+        return {"type": "number" if shape is float else "integer", "minimum": 0}
+    return {"type": {str: "string", bool: "boolean"}[shape]}
+
+
+def report_schema() -> dict[str, Any]:
+    """What userspace/report/report.schema.json must be."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "memtoll report --json, format 1"}
+    return head | json_schema(REPORT)
 
 
 def check_shape(value: Any, shape: Any, path: str = "report") -> None:

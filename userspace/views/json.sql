@@ -151,8 +151,13 @@ SELECT json_object(
 	'target', (SELECT json_object(
 		'pids', json((SELECT json_group_array(pid) FROM (SELECT pid
 			FROM process ORDER BY pid))),
-		'command', t.command, 'duration_s', ROUND(t.duration_ns / 1e9, 9),
+		'command', t.command, 'host', (SELECT value FROM meta WHERE key = 'host'),
+		'started', (SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value / 1000000000, 'unixepoch')
+			FROM meta WHERE key = 'start_realtime_ns'),
+		'exit_status', (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'exit_status'),
+		'duration_s', ROUND(t.duration_ns / 1e9, 9),
 		'observed_s', ROUND(t.observed_ns / 1e9, 9))),
+	'tool_version', (SELECT value FROM meta WHERE key = 'tool_version'),
 	'verdict', (SELECT json_object('dominant', v.dominant, 'share', ROUND(v.share, 6),
 		'low', ROUND(v.low, 6), 'high', ROUND(v.high, 6), 'sentence', v.sentence,
 		'advice', json((SELECT json_group_array(json(json)) FROM (

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator, ValidationError
 
 import facts
 from harness import MIB, ROOT, assert_refused, memtoll, memtoll_on_terminal
-from shape import TOLLS
+from shape import TOLLS, report_schema
 
 APPLICATION_ID = 0x6D746F6C
 
@@ -71,6 +73,28 @@ def test_colors_on_a_terminal(tmp_path: Path, env: dict[str, str], colored: bool
     path = tmp_path / "a.memtoll"
     facts.naive_calloc(path).database.close()
     assert ("\x1b[" in memtoll_on_terminal("report", path, env=env)) == colored
+
+
+def test_schema() -> None:
+    """It is what the tests hold every report to, and a JSON Schema that others can hold them to."""
+    golden = ROOT / "userspace" / "report" / "report.schema.json"
+    wanted = json.dumps(report_schema(), indent=1) + "\n"
+    if os.environ.get("MEMTOLL_ACCEPT"):
+        golden.write_text(wanted)
+    assert golden.read_text() == wanted, "MEMTOLL_ACCEPT=1 python3 -m pytest cli/test_cli_report.py -k schema"
+    assert memtoll("report", "--schema").stdout == wanted
+    Draft202012Validator.check_schema(report_schema())
+
+
+@pytest.mark.parametrize("name", facts.SCENARIOS)
+def test_reports_are_as_the_schema_says(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.memtoll"
+    facts.SCENARIOS[name](path).database.close()
+    report = json.loads(memtoll("report", "--json", path).stdout)
+    Draft202012Validator(report_schema()).validate(report)
+    report["verdict"]["share"] = "much"
+    with pytest.raises(ValidationError, match="much"):
+        Draft202012Validator(report_schema()).validate(report)
 
 
 def test_a_pager_shows_what_is_long(tmp_path: Path) -> None:
