@@ -333,6 +333,19 @@ def test_pages_another_call_makes(out: Path) -> None:
     assert check["kernel"] - check["ours"] == pytest.approx(pages, rel=0.01)
 
 
+def test_page_tables_and_zeros_are_no_computing(out: Path) -> None:
+    """fork and mprotect go over page tables, read of /dev/zero writes: no faults, CPU samples only."""
+    recording, _, witness = run(out, "in_kernel", "tables", 20_011)
+    mine = f"FROM sample WHERE pid = {witness['pid']} GROUP BY place, in_call"
+    places = {(row[0], row[1]): row[2] for row in recording.query(f"SELECT place, in_call, SUM(samples) {mine}")}
+    # Some ten samples each, 101 ms at 99 Hz.
+    assert min(places.get(kind, 0) for kind in (("pages", "clone"), ("pages", "mprotect"), ("clear", "read"))) >= 3
+    tolls = recording.report["toll"]
+    assert tolls["map"]["time_s"] > 0.06 and tolls["zero.kernel"]["time_s"] > 0.03
+    assert "memory is not what it waits for" not in recording.report["verdict"]["sentence"]
+    assert_checked(recording)
+
+
 # Swap without a device.
 
 

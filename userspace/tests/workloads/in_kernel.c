@@ -6,11 +6,15 @@
  *        in_kernel write PAGES       write(2) an untouched block into a pipe
  *        in_kernel other PAGES       process_vm_writev(2) into a fresh block of its own
  *        in_kernel populate PAGES    mmap(2) with MAP_POPULATE
+ *        in_kernel tables PAGES      101 ms of CPU time each in fork(2), in mprotect(2) and in read(2)
+ *                                    of /dev/zero, over memory that is there
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "witness.h"
 
@@ -93,6 +97,61 @@ static int run_write(uint64_t pages, uint64_t *faults)
 	return 0;
 }
 
+static NOINLINE void protect(char *block, uint64_t len)
+{
+	mprotect(block, len, PROT_READ); /* SITE protect */
+	mprotect(block, len, PROT_READ | PROT_WRITE);
+}
+
+static NOINLINE void read_zeros(int fd, char *block, uint64_t len)
+{
+	if (read(fd, block, len) != (ssize_t)len) /* SITE zeros */
+		_exit(1);
+}
+
+static NOINLINE void make_child(void)
+{
+	pid_t child = fork(); /* SITE fork */
+
+	if (!child)
+		_exit(0);
+	waitpid(child, NULL, 0);
+}
+
+static double cpu_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Nothing is cleared or copied for pages that are there, but for the block itself. */
+static int run_tables(uint64_t pages, uint64_t *faults)
+{
+	int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC), part;
+	char *block = make_block(pages * PAGE);
+	double until;
+
+	if (zeros < 0)
+		return 1;
+	memset(block, 1, pages * PAGE);
+	*faults = witness_faults();
+	for (part = 0; part < 3; part++) {
+		until = cpu_s() + 0.101;
+		while (cpu_s() < until) {
+			if (part == 0)
+				make_child();
+			else if (part == 1)
+				protect(block, pages * PAGE);
+			else
+				read_zeros(zeros, block, pages * PAGE);
+		}
+	}
+	*faults = witness_faults() - *faults;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t pages = 0, faults = 0;
@@ -114,6 +173,8 @@ int main(int argc, char **argv)
 		faults = witness_faults();
 		failed = write_other(block, pages * PAGE) != (int64_t)(pages * PAGE);
 		faults = witness_faults() - faults;
+	} else if (!strcmp(argv[1], "tables")) {
+		failed = run_tables(pages, &faults);
 	} else if (!strcmp(argv[1], "populate")) {
 		faults = witness_faults();
 		block = map_populated(pages * PAGE);
