@@ -134,6 +134,7 @@ int map_enter(struct sys_enter_args *ctx)
 	}
 	map->minor_before = task->min_flt;
 	map->major_before = task->maj_flt;
+	thread->unbegun = 0;
 	map->minor = 0;
 	map->major = 0;
 	map->reclaim_cpu_ns = 0;
@@ -242,6 +243,19 @@ static __always_inline void describe_populated(struct thread *thread,
 	populated->reads = map->map_fn == MAP_FN_MADVISE && event->arg == MADV_POPULATE_READ_CODE;
 }
 
+/*
+ * The thread was met in this call, whose begin was not seen: the faults that the kernel has taken in
+ * it belong to the time before. There are no others since then, as it has not left the kernel.
+ */
+static __always_inline void leave_unbegun(struct task_struct *task, struct thread *thread)
+{
+	if (!thread->unbegun)
+		return;
+	thread->unbegun = 0;
+	thread->minor_base = task->min_flt;
+	thread->major_base = task->maj_flt;
+}
+
 SEC("?tp")
 int map_exit(struct sys_exit_args *ctx)
 {
@@ -253,8 +267,12 @@ int map_exit(struct sys_exit_args *ctx)
 	bool failed;
 
 	/* Before the clock is read: most are others'. */
-	if (!thread || stopped || !thread->map.map_fn)
+	if (!thread || stopped)
 		return 0;
+	if (!thread->map.map_fn) {
+		leave_unbegun(task, thread);
+		return 0;
+	}
 	find_populated(task, thread);
 	map = &thread->map;
 	if (map->map_fn == MAP_FN_MPROTECT)

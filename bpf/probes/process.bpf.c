@@ -31,8 +31,8 @@ static __always_inline void emit_process(struct task_struct *task, __u32 what, _
 	};
 
 	if (ended) {
-		event.minor_faults = ended->exited_minor_faults;
-		event.major_faults = ended->exited_major_faults;
+		event.minor_faults = ended->counted_minor_faults;
+		event.major_faults = ended->counted_major_faults;
 	}
 	bpf_probe_read_kernel(event.comm, sizeof(event.comm), task->comm);
 	emit(&event, sizeof(event), LOST_RING_PROCESS, 1, true);
@@ -120,8 +120,16 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 	process->unwind_table = 0;
 	process->python.kind = PYTHON_NONE;
 	state = process_state_get(task->tgid);
-	if (state)
+	if (state && state->exec_pending) {
+		/* What it did before was the tracer's own image. */
+		state->begun_ns = bpf_ktime_get_ns();
 		state->exec_pending = 0;
+		thread_create(task);
+	} else if (state && thread && (__u32)task->pid != old_pid) {
+		/* It has another number now, and a new state at its next event. */
+		count_out(task, thread, state);
+		state->begun_ns = bpf_ktime_get_ns();
+	}
 	__sync_fetch_and_add(&area_generation, 1);
 	emit_process(task, PROCESS_EXEC, old_pid, NULL);
 }
@@ -159,8 +167,8 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		thread_flush(task, thread);
 		if (thread && thread->in_fn)
 			lose(LOST_RETURN_MISSED, 1);
-		__sync_fetch_and_add(&process->exited_minor_faults, task->min_flt);
-		__sync_fetch_and_add(&process->exited_major_faults, task->maj_flt);
+		if (stopped != STOPPED && !process->exec_pending)
+			count_out(task, thread, process);
 		if (task->signal->live.counter == 0) {
 			process->ended = 1;
 			emit_process(task, PROCESS_EXIT, 0, process);
@@ -171,15 +179,26 @@ int BPF_PROG(process_exit, struct task_struct *task)
 }
 
 /*
- * The last drain: after the probes are off, every thread's open run is emitted here, when
- * userspace reads the iterator.
+ * Twice at the end, when userspace reads the iterator. While the probes are on: counting ends, for
+ * each thread together with the kernel's count. After they are off: every thread's open run is
+ * emitted here. A thread that has ended, and has no state any more, counted out when it did.
  */
 SEC("?iter/task")
 int drain_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct memtoll_target_state *process;
+	struct thread *thread;
 
-	if (task)
-		thread_flush(task, thread_find(task));
+	if (!task)
+		return 0;
+	thread = thread_find(task);
+	if (stopped != STOPPING) {
+		thread_flush(task, thread);
+		return 0;
+	}
+	process = process_state_get(task->tgid);
+	if (process && !process->exec_pending && (thread || !(task->flags & PF_EXITING)))
+		count_out(task, thread, process);
 	return 0;
 }

@@ -11,7 +11,10 @@
 
 /* Raised by userspace once per slice: threads then emit their open run at their next event. */
 extern volatile __u32 drain_epoch;
-/* Set when the recording is over: nothing is counted any more, whatever is still attached. */
+/*
+ * Set when the recording is over: nothing is counted any more, whatever is still attached. Before,
+ * while threads are stopped one after the other, STOPPING.
+ */
 extern volatile __u32 stopped;
 /* Raised by every change of a traced process's mappings: makes the cached areas stale. */
 extern volatile __u32 area_generation;

@@ -26,6 +26,10 @@ struct thread {
 	__u32 passes;	    /* read(2) on sockets and pipes, not flushed yet */
 	__u32 syscalls;	    /* system calls counted, not flushed yet */
 	__u32 abandoned;    /* one of its calls was given up without its return */
+	__u32 counted_out;  /* its faults, by the kernel's count, are in its process's sum */
+	__u32 unbegun;	    /* no mapping call has begun since it was met; it may be in one */
+	__u64 minor_base;   /* its faults, by the kernel's count, before the first event */
+	__u64 major_base;
 	__u64 entry_ip;	    /* its last uprobe at an entry; 0: none yet */
 	__u64 return_ip;    /* where it continued after its last one at a return */
 	__u64 returned_ns;  /* from its last call; 0: none yet */

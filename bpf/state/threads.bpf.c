@@ -2,8 +2,6 @@
 /* threads.bpf.c: states of threads are made and given back. */
 #include "state/threads.bpf.h"
 
-#define PF_EXITING 0x4 /* include/linux/sched.h */
-
 struct threads_map threads SEC(".maps");
 
 __u64 thread_owners[THREAD_PLACES];
@@ -25,6 +23,17 @@ static __always_inline struct thread *take_place(struct task_struct *task)
 	return bpf_map_lookup_elem(&thread_places, &place);
 }
 
+static __always_inline void thread_begin(struct task_struct *task, struct thread *thread,
+					 const struct memtoll_target_state *process)
+{
+	thread->drained = drain_epoch;
+	if (!is_older(task, process))
+		return;
+	thread->minor_base = task->min_flt;
+	thread->major_base = task->maj_flt;
+	thread->unbegun = 1;
+}
+
 __hidden struct thread *thread_create(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
@@ -39,7 +48,7 @@ __hidden struct thread *thread_create(struct task_struct *task)
 	if (!thread)
 		lose(LOST_THREAD_STATE, 1);
 	else
-		thread->drained = drain_epoch;
+		thread_begin(task, thread, process);
 	/* From the second thread on there may be waiting for locks. */
 	if ((__u32)task->pid != tgid && !lock_suspected)
 		lock_suspected = 1;

@@ -11,6 +11,7 @@
 
 #include "wire/sums.h"
 #include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
 #include "state/processes.bpf.h"
 #include "state/settings.bpf.h"
 #include "state/thread.bpf.h"
@@ -23,6 +24,7 @@
  */
 #define THREAD_PLACES 512 /* a power of two */
 #define OWNER_PID_SHIFT 32
+#define PF_EXITING 0x4			   /* include/linux/sched.h */
 extern __u64 thread_owners[THREAD_PLACES]; /* thread_owner(), or PLACE_* */
 
 struct thread_places_map {
@@ -62,7 +64,7 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 /* The state of a traced thread, as it was found, or NULL for everybody else. */
 static __always_inline struct thread *thread_check(struct task_struct *task, struct thread *thread)
 {
-	if (stopped)
+	if (stopped && (stopped != STOPPING || !thread || thread->counted_out))
 		return NULL;
 	if (!thread)
 		return thread_create(task);
@@ -83,6 +85,43 @@ static __always_inline struct thread *thread_get(struct task_struct *task)
 static __always_inline struct thread *thread_find(struct task_struct *task)
 {
 	return may_be_traced(task->tgid) ? thread_of(task) : NULL;
+}
+
+/* Whether it has faults from before its process was traced. */
+static __always_inline bool is_older(const struct task_struct *task,
+				     const struct memtoll_target_state *process)
+{
+	return task->start_time < process->begun_ns;
+}
+
+/*
+ * The thread is counted no further: what the kernel has counted for it since our own counting
+ * began, at its first event, goes into its process's sum. In the same moment for each thread, so
+ * that both counts are of the same faults. thread: NULL where it was never met.
+ */
+static __always_inline void count_out(const struct task_struct *task, struct thread *thread,
+				      struct memtoll_target_state *process)
+{
+	__u64 minor = task->min_flt, major = task->maj_flt;
+
+	if (thread) {
+		if (thread->counted_out)
+			return;
+		thread->counted_out = 1;
+		/* Of a call that it is in nothing will be counted. */
+		if (thread->map.map_fn) {
+			minor = thread->map.minor_before + thread->map.minor;
+			major = thread->map.major_before + thread->map.major;
+		} else if (thread->read.read_fn) {
+			minor = thread->read.minor_before + thread->read.faults;
+		}
+		minor = sub_sat(minor, thread->minor_base);
+		major = sub_sat(major, thread->major_base);
+	} else if (is_older(task, process)) {
+		return;
+	}
+	__sync_fetch_and_add(&process->counted_minor_faults, minor);
+	__sync_fetch_and_add(&process->counted_major_faults, major);
 }
 
 /* When a thread ends. */

@@ -39,8 +39,23 @@ struct memtoll_target {
 struct memtoll_target_state {
 	__u32 exec_pending;	   /* counting starts at the next exec: a command not yet started */
 	__u32 ended;		   /* its last thread has exited; its number may become another's */
-	__u64 exited_minor_faults; /* of threads that have exited */
-	__u64 exited_major_faults;
+	/*
+	 * Threads that began before may have faults that are not counted, and count from their first
+	 * event; 0: none did. CLOCK_MONOTONIC.
+	 */
+	__u64 begun_ns;
+	/* By the kernel's count, of threads that have ended, or whose counting has. */
+	__u64 counted_minor_faults;
+	__u64 counted_major_faults;
+};
+
+/*
+ * Values of `stopped` (settings.bpf.h): nothing is counted any more; threads are stopped one after
+ * the other.
+ */
+enum memtoll_stopped {
+	STOPPED = 1,
+	STOPPING = 2,
 };
 
 /* A program whose dynamic loader is probed while it maps libraries: start.bpf.c. */

@@ -452,7 +452,7 @@ static int time_triples(struct calibration *calibration, struct memtoll_bpf *bpf
 		double idle_ns, begun_ns, timed_ns;
 		int at = MAX(i, 0);
 
-		bpf->bss->stopped = 1;
+		bpf->bss->stopped = STOPPED;
 		err = ask_faults(calibration, ring, seen, &idle_ns);
 		bpf->bss->stopped = 0;
 		if (!err)

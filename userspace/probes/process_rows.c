@@ -6,8 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "bpf/wire/targets.h"
 #include "memtoll.skel.h"
+
+/* So late the row may be there, where this process gets no CPU. */
+#define LATE_NS 100000000ULL
 
 /* The BPF side, which makes rows for children, adds to it, too. */
 static void count(struct memtoll_bpf *bpf, pid_t pid, int more)
@@ -18,7 +22,10 @@ static void count(struct memtoll_bpf *bpf, pid_t pid, int more)
 int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_target *row,
 		    bool exec_pending)
 {
-	const struct memtoll_target_state state = { .exec_pending = exec_pending };
+	const struct memtoll_target_state state = {
+		.exec_pending = exec_pending,
+		.begun_ns = exec_pending ? 0 : now_ns() + LATE_NS,
+	};
 	int fd = bpf_map__fd(bpf->maps.processes);
 	uint32_t key = pid;
 	int err;

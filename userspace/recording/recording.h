@@ -197,8 +197,9 @@ int recording_slice_begin(struct recording *recording, uint64_t start_ns);
 struct process_slice_fact {
 	pid_t pid;
 	uint64_t cpu_ns; /* differences over the slice */
-	uint64_t minor_faults;
-	uint64_t major_faults;
+	/* Below 0 in the last one where it turns out that readings of before had too many. */
+	int64_t minor_faults;
+	int64_t major_faults;
 	int64_t rss_bytes; /* at its end; -1: unknown */
 	int64_t swap_bytes;
 };

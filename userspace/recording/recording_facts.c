@@ -272,8 +272,9 @@ int recording_access(struct recording *recording, const struct access_fact *acce
 int recording_process_slice(struct recording *recording, const struct process_slice_fact *fact)
 {
 	return STORE(recording, STMT_PROCESS_SLICE, signed_int(recording->slice),
-		     signed_int(fact->pid), count(fact->cpu_ns), count(fact->minor_faults),
-		     count(fact->major_faults), known(fact->rss_bytes), known(fact->swap_bytes));
+		     signed_int(fact->pid), count(fact->cpu_ns), signed_int(fact->minor_faults),
+		     signed_int(fact->major_faults), known(fact->rss_bytes),
+		     known(fact->swap_bytes));
 }
 
 int recording_call(struct recording *recording, const struct call_fact *call)

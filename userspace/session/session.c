@@ -12,6 +12,7 @@
 
 #include "base/message.h"
 #include "bpf/wire/rates.h"
+#include "bpf/wire/targets.h"
 #include "budget/budget_executor.h"
 #include "budget/fault_window.h"
 #include "events/rates.h"
@@ -401,13 +402,20 @@ static int drain_threads(struct session *session)
 	return err;
 }
 
-/* Stop counting first, so that our counters and the kernel's end at the same moment. */
+/*
+ * Stop counting first, so that our counters and the kernel's end at the same moment: a thread's
+ * when the iterator comes to it.
+ */
 static void stop_counting(struct session *session)
 {
-	if (!session->bpf || !session->targets)
+	bool counted;
+
+	if (!session->bpf || !session->targets || session->bpf->bss->stopped == STOPPED)
 		return;
-	session->bpf->bss->stopped = 1;
-	targets_end_counting(session->targets);
+	session->bpf->bss->stopped = STOPPING;
+	counted = !drain_threads(session);
+	session->bpf->bss->stopped = STOPPED;
+	targets_end_counting(session->targets, counted);
 }
 
 static void detach(struct session *session)

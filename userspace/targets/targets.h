@@ -31,10 +31,9 @@ struct target {
 	bool changed;		    /* files were mapped since it was last looked at */
 	struct counters now;	    /* last reading */
 	struct counters recorded;   /* as of the last slice */
-	uint64_t dead_minor_faults; /* of threads dead before it was followed */
-	uint64_t dead_major_faults;
-	uint64_t cpu_base_ns;	  /* CPU time when counting began; of a fork 0 */
-	uint64_t cpu_seen_ns;	  /* and since then */
+	struct counters base;	    /* when counting began */
+	uint64_t cpu_base_ns;	    /* CPU time when counting began; of a fork 0 */
+	uint64_t cpu_seen_ns;	    /* and since then */
 	unsigned int slices_dead; /* written since it has exited */
 };
 
@@ -120,8 +119,11 @@ uint64_t targets_cpu_ns(struct targets *targets);
  * Who ended more than a slice ago without a record of it ends here: the ring buffer was full.
  */
 void targets_read_counters(struct targets *targets);
-/* The last time: counting has ended, and so do the targets' counters, however long they live on. */
-void targets_end_counting(struct targets *targets);
+/*
+ * The last time: counting has ended, and so do the targets' counters, however long they live on.
+ * counted: the kernel side has the faults of all their threads.
+ */
+void targets_end_counting(struct targets *targets, bool counted);
 
 /*
  * The latter two only, so that a process that ends between two slices has been read shortly before.

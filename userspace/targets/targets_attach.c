@@ -41,12 +41,12 @@ int targets_add(struct targets *targets, pid_t pid)
 	followed_record(targets, followed);
 	followed_attach_modules(targets, followed, &maps);
 	followed_begin_thresholds(targets, followed, false, 0);
-	followed_start_counting(followed);
 	/* That took long, and the process ran on: read again what it maps. */
 	maps_free(&maps);
 	followed_read_maps(targets, followed, &maps);
 	followed->target.start_ns = now_ns();
 	err = publish_process(targets, pid, &maps);
+	followed_start_counting(followed);
 	/* Hits count from here, and so does the time they are compared with. */
 	followed->target.cpu_base_ns = process_cpu_ns(pid);
 	targets_publish_code(targets, followed, &maps);

@@ -75,28 +75,12 @@ uint64_t process_cpu_ns(pid_t pid)
 	return read_cpu_clock(pid, &ns) ? ns : 0;
 }
 
-/* Faults of the living threads: the rest of the process's belong to dead ones. */
-static void read_dead_faults(struct followed *followed)
+void followed_use_counted(struct followed *followed, uint64_t minor, uint64_t major)
 {
-	g_autofree char *path = g_strdup_printf("/proc/%d/task", followed->target.pid);
-	GDir *tasks = g_dir_open(path, 0, NULL);
-	uint64_t minor = 0, major = 0;
-	struct proc_stat stat;
-	const char *name;
+	struct target *target = &followed->target;
 
-	if (!tasks)
-		return;
-	while ((name = g_dir_read_name(tasks))) {
-		if (!proc_stat_read(followed->target.pid, atoi(name), &stat)) {
-			minor += stat.minor_faults;
-			major += stat.major_faults;
-		}
-	}
-	g_dir_close(tasks);
-	if (followed->target.now.minor_faults > minor)
-		followed->target.dead_minor_faults = followed->target.now.minor_faults - minor;
-	if (followed->target.now.major_faults > major)
-		followed->target.dead_major_faults = followed->target.now.major_faults - major;
+	target->now.minor_faults = target->base.minor_faults + minor;
+	target->now.major_faults = target->base.major_faults + major;
 }
 
 void followed_start_counting(struct followed *followed)
@@ -104,13 +88,13 @@ void followed_start_counting(struct followed *followed)
 	struct counters unwritten = followed->target.recorded;
 
 	if (followed_read_counters(followed)) {
+		followed->target.base = followed->target.now;
 		followed->target.recorded = followed->target.now;
 		followed->target.recorded.cpu_ns += unwritten.cpu_ns;
 		followed->target.recorded.minor_faults += unwritten.minor_faults;
 		followed->target.recorded.major_faults += unwritten.major_faults;
 	}
 	counters_read_size(followed->target.pid, &followed->target.now);
-	read_dead_faults(followed);
 }
 
 uint64_t targets_cpu_ns(struct targets *targets)
@@ -156,12 +140,26 @@ void targets_read_counters(struct targets *targets)
 	}
 }
 
-void targets_end_counting(struct targets *targets)
+void targets_end_counting(struct targets *targets, bool counted)
 {
+	struct memtoll_target_state state;
+	GHashTableIter iter;
+	gpointer value;
+
 	if (targets->ended_ns)
 		return;
 	targets_read_counters(targets);
 	targets->ended_ns = now_ns();
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (counted && g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct followed *followed = value;
+
+		if (!followed->target.exited &&
+		    process_row_lives(targets->config.bpf, followed->target.pid, &state) &&
+		    !state.exec_pending)
+			followed_use_counted(followed, state.counted_minor_faults,
+					     state.counted_major_faults);
+	}
 }
 
 void targets_read_sizes(struct targets *targets)

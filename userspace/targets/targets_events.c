@@ -38,15 +38,14 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	struct memtoll_target_state state;
 	bool is_another = process_row_lives(targets->config.bpf, target->pid, &state) && record;
 
-	/* If it is reaped already, the BPF side has the faults of its threads. */
-	if (!is_late(targets, record) && (is_another || !followed_read_counters(followed)) &&
-	    (record || state.ended)) {
-		target->now.minor_faults =
-			target->dead_minor_faults +
-			(state.ended ? state.exited_minor_faults : record->minor_faults);
-		target->now.major_faults =
-			target->dead_major_faults +
-			(state.ended ? state.exited_major_faults : record->major_faults);
+	if (!is_late(targets, record)) {
+		if (!is_another)
+			followed_read_counters(followed);
+		if (state.ended)
+			followed_use_counted(followed, state.counted_minor_faults,
+					     state.counted_major_faults);
+		else if (record)
+			followed_use_counted(followed, record->minor_faults, record->major_faults);
 	}
 	target->exited = true;
 	targets->dead++;

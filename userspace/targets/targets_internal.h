@@ -91,6 +91,12 @@ void followed_record(struct targets *targets, struct followed *followed);
 bool followed_read_stat(const struct followed *followed, struct proc_stat *stat);
 bool followed_read_counters(struct followed *followed);
 void followed_start_counting(struct followed *followed);
+
+/*
+ * Of faults what the kernel side has: the kernel's count from where our own began, for each thread,
+ * to where it ended. Readings of /proc are earlier and later.
+ */
+void followed_use_counted(struct followed *followed, uint64_t minor, uint64_t major);
 void counters_read_size(pid_t tid, struct counters *counters);
 
 /* CPU time of all its threads, the dead ones too, up to now; 0 when it is gone. */

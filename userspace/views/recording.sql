@@ -91,7 +91,9 @@ CREATE TABLE process_slice (
 	slice        INTEGER NOT NULL,
 	pid          INTEGER NOT NULL,
 	cpu_ns       INTEGER NOT NULL,	-- clock_gettime of the process's CPU clock
-	minor_faults INTEGER NOT NULL,	-- /proc/PID/stat, or at exit the kernel's task counters
+	-- /proc/PID/stat; at the end of all the kernel's count of each thread, from our first event
+	-- of it to the last: below 0 where readings of before had too many
+	minor_faults INTEGER NOT NULL,
 	major_faults INTEGER NOT NULL,
 	rss_bytes    INTEGER,		-- VmRSS of /proc/PID/status
 	swap_bytes   INTEGER,		-- VmSwap: anonymous memory on swap, shared memory left out

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import MIB, PAGE, record, site_line, workload
+from harness import MIB, PAGE, end, record, site_line, spawn, workload
 
 pytestmark = pytest.mark.root
 
@@ -46,3 +46,15 @@ def test_stacks_come_again(out: Path, threads: int) -> None:
     assert f"thread_stacks.c:{site_line('thread_stacks.c', 'use')} (use)" in advice["stack-storm"]
     assert "own-storm" not in advice
     assert ("stack_cache_size" in advice["stack-storm"]) == (threads * STACK > CACHE)
+
+
+def test_both_counts_are_of_the_same_faults(out: Path) -> None:
+    """Attached, and left while threads begin and end: our count and the kernel's begin and end together."""
+    program = spawn([workload("thread_stacks"), "1000000", "3", str(KIB)])
+    try:
+        recording = record(out, "-p", str(program.pid), "-d", "300ms")
+    finally:
+        end(program)
+    check = recording.report["checks"]["minor_faults"]
+    # By far less than what one thread takes.
+    assert check["kernel"] > 0 and abs(check["difference"]) < KIB * 1024 // PAGE, check

@@ -143,6 +143,7 @@ static pid_t start(void)
 static void test_threads_end_between(void **state)
 {
 	const struct memtoll_target row = { .unwind_table = 1 };
+	const struct memtoll_target_state begun = {};
 	struct memtoll_process told = {};
 	struct followed followed = {};
 	struct targets targets = {};
@@ -163,6 +164,10 @@ static void test_threads_end_between(void **state)
 	assert_non_null(ring);
 	pid = start();
 	assert_int_equal(process_row_put(bpf, pid, &row, false), 0);
+	/* None of its threads began before. */
+	assert_int_equal(bpf_map_update_elem(bpf_map__fd(bpf->maps.process_states), &pid, &begun,
+					     BPF_ANY),
+			 0);
 	process.fd = bpf_map__fd(bpf->maps.processes);
 	targets.config.bpf = bpf;
 	targets.config.uprobes = true;
