@@ -137,3 +137,17 @@ void allocator_stacks_forget(struct allocator_stacks *stacks, uint64_t stack_id)
 	g_hash_table_remove(stacks->codes, &stack_id);
 	g_hash_table_remove(stacks->learned, &stack_id);
 }
+
+static gboolean is_of(gpointer caller, gpointer fn, gpointer pid)
+{
+	(void)fn;
+	return ((const struct memtoll_store_key *)caller)->tgid == GPOINTER_TO_UINT(pid);
+}
+
+void allocator_stacks_forget_process(struct allocator_stacks *stacks, pid_t pid)
+{
+	g_hash_table_foreach_remove(stacks->callers, is_of, GINT_TO_POINTER(pid));
+	/* By an id that has no process in it: those of others are learned again. */
+	g_hash_table_remove_all(stacks->learned);
+	g_hash_table_remove_all(stacks->codes);
+}

@@ -70,6 +70,11 @@ static void thresholds_forgotten(void *state, pid_t pid)
 	thresholds_forget(state, pid);
 }
 
+static void samples_executed(void *state, pid_t pid)
+{
+	cpu_samples_executed(state, pid);
+}
+
 /* ---- at once: the process is read while it is there ---- */
 
 static void symbolizer_forked(void *state, pid_t parent, pid_t child)
@@ -132,6 +137,9 @@ static void observe(const struct consumers *consumers, const struct consumers_co
 		  .executed = giveback_ended,
 		  .exited = giveback_ended,
 		  .forgotten = giveback_ended },
+		{ .moment = WITH_RECORDS,
+		  .state = consumers->samples,
+		  .executed = samples_executed },
 		{ .moment = WITH_RECORDS,
 		  .state = consumers->thresholds,
 		  .forgotten = thresholds_forgotten },

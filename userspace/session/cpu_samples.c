@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "bpf/wire/pages.h"
 #include "events/names.h"
 #include "events/syscall_names.h"
+#include "host/target_memory.h"
 #include "ledger/ledger.h"
 #include "session/allocator_stacks.h"
 #include "session/sample_place.h"
@@ -15,6 +17,8 @@
 
 /* Blocks that a loop was seen to write to, per stack: for the samples that do not tell. */
 #define OWNERS_MAX 65536
+/* Faults of one instruction in a row: fewer are no loop over memory that is worth a look. */
+#define LOOP_PAGES 8
 
 /* No holes: it is hashed and compared as bytes. */
 struct sample_key {
@@ -37,6 +41,7 @@ struct sample_count {
 
 struct owner {
 	uint64_t stack_id;
+	uint32_t pid;
 	uint8_t fn; /* FN_NONE: none */
 };
 
@@ -122,11 +127,31 @@ void cpu_samples_forget_stack(struct cpu_samples *samples, uint64_t id)
 	g_hash_table_remove(samples->owners, &id);
 }
 
+static gboolean loop_is_of(gpointer head, gpointer loop, gpointer pid)
+{
+	(void)loop;
+	return ((const struct memtoll_store_key *)head)->tgid == GPOINTER_TO_UINT(pid);
+}
+
+static gboolean owner_is_of(gpointer id, gpointer owner, gpointer pid)
+{
+	(void)id;
+	return ((const struct owner *)owner)->pid == GPOINTER_TO_UINT(pid);
+}
+
+void cpu_samples_executed(struct cpu_samples *samples, pid_t pid)
+{
+	g_hash_table_foreach_remove(samples->loops, loop_is_of, GINT_TO_POINTER(pid));
+	g_hash_table_foreach_remove(samples->owners, owner_is_of, GINT_TO_POINTER(pid));
+	store_code_forget(samples->code, pid);
+	allocator_stacks_forget_process(samples->stacks, pid);
+}
+
 /* ---- what is stored ---- */
 
-static struct loop *loop_of(struct cpu_samples *samples, const struct held *held)
+static struct loop *loop_of(struct cpu_samples *samples, const struct stored_by *by, uint32_t tgid)
 {
-	struct memtoll_store_key head = { .ip = held->by.head, .tgid = held->sample.tgid };
+	struct memtoll_store_key head = { .ip = by->head, .tgid = tgid };
 	struct loop *loop = g_hash_table_lookup(samples->loops, &head);
 
 	if (!loop) {
@@ -171,9 +196,10 @@ static enum stored stored_at(const struct held *held)
 }
 
 /* What other samples of the same loop say. */
-static enum stored stored_elsewhere(struct cpu_samples *samples, const struct held *held)
+static enum stored stored_elsewhere(struct cpu_samples *samples, const struct stored_by *by,
+				    uint32_t tgid)
 {
-	const struct loop *loop = loop_of(samples, held);
+	const struct loop *loop = loop_of(samples, by, tgid);
 
 	if (loop->zero + loop->other == 0)
 		return STORED_NOTHING;
@@ -185,7 +211,7 @@ static void find_owner(struct cpu_samples *samples, struct held *held)
 	const struct memtoll_sample *sample = &held->sample;
 	uint64_t store = sample->store;
 
-	held->owner = (struct owner){ 0, FN_NONE };
+	held->owner = (struct owner){ .pid = sample->tgid, .fn = FN_NONE };
 	/* What was stored last, before what is stored next: that may be the end of the block. */
 	if (!store || (!ledger_owner(samples->ledger, (pid_t)sample->tgid, store - 1,
 				     &held->owner.stack_id, &held->owner.fn) &&
@@ -207,6 +233,37 @@ static uint64_t spread_of(const struct held *held)
 	struct memtoll_store_key head = { .ip = held->by.head, .tgid = held->sample.tgid };
 
 	return held->owner.stack_id ^ ((uint64_t)key16_hash(&head) << 32 | (uint32_t)head.ip);
+}
+
+/* What is there now, where nothing else tells: a filling leaves the same everywhere. */
+static bool is_zero(const struct memtoll_run *run)
+{
+	uint64_t words[8], any = 0;
+	size_t i;
+
+	if (target_memory_read((pid_t)run->tgid, run->address + run->pages / 2 * MEMTOLL_PAGE_SIZE,
+			       words, sizeof(words)))
+		return false;
+	for (i = 0; i < G_N_ELEMENTS(words); i++)
+		any |= words[i];
+	return !any;
+}
+
+bool cpu_samples_clears(struct cpu_samples *samples, const struct memtoll_run *run)
+{
+	struct stored_by by;
+	enum stored stored;
+
+	if (!(run->flags & RUN_WRITE) || run->flags & (RUN_KERNEL_MODE | RUN_POPULATED) ||
+	    run->pages < LOOP_PAGES)
+		return false;
+	by = store_code_of(samples->code, run);
+	if (by.kind != STORE_FILL || by.value == VALUE_OTHER)
+		return false;
+	if (by.value == VALUE_ZERO)
+		return true;
+	stored = stored_elsewhere(samples, &by, run->tgid);
+	return stored == STORED_NOTHING ? is_zero(run) : stored == STORED_ZERO;
 }
 
 /* ---- counting ---- */
@@ -254,9 +311,9 @@ void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *s
 		held.by = store_code_at(samples->code, sample);
 	stored = stored_at(&held);
 	if (held.by.kind == STORE_FILL && stored == STORED_ZERO)
-		loop_of(samples, &held)->zero++;
+		loop_of(samples, &held.by, sample->tgid)->zero++;
 	else if (held.by.kind == STORE_FILL && stored == STORED_OTHER)
-		loop_of(samples, &held)->other++;
+		loop_of(samples, &held.by, sample->tgid)->other++;
 	if (stored == STORED_ZERO || stored == STORED_COPY)
 		find_owner(samples, &held);
 	if ((stored == STORED_ZERO || stored == STORED_COPY) && sample->store &&
@@ -289,7 +346,7 @@ static void judge_held(struct cpu_samples *samples, const struct targets *target
 		}
 		stored = stored_at(held);
 		if (held->by.kind == STORE_FILL && stored == STORED_NOTHING)
-			stored = stored_elsewhere(samples, held);
+			stored = stored_elsewhere(samples, &held->by, held->sample.tgid);
 		owner = held->sample.store ?
 				NULL :
 				g_hash_table_lookup(samples->owners, &held->sample.stack_id);

@@ -42,4 +42,10 @@ int cpu_samples_commit(struct cpu_samples *samples, const struct targets *target
 /* There will be no samples with this stack any more. */
 void cpu_samples_forget_stack(struct cpu_samples *samples, uint64_t id);
 
+/* What was learned of a process's code is of another image. */
+void cpu_samples_executed(struct cpu_samples *samples, pid_t pid);
+
+/* Whether the code that took these faults clears: not by its name, which others know. */
+bool cpu_samples_clears(struct cpu_samples *samples, const struct memtoll_run *run);
+
 #endif /* MEMTOLL_CPU_SAMPLES_H */

@@ -95,7 +95,7 @@ static bool is_from_zram(struct dispatch *dispatch, const struct memtoll_run *ru
 	       known;
 }
 
-/* What the kernel side cannot know: whether a file is a library, a swap device zram. */
+/* What the kernel side cannot know: is a file a library, a swap device zram, what code stores. */
 static void on_run(struct dispatch *dispatch, const void *record)
 {
 	struct memtoll_run run = *(const struct memtoll_run *)record;
@@ -107,6 +107,8 @@ static void on_run(struct dispatch *dispatch, const void *record)
 		run.area = AREA_LIBRARY;
 	if (is_from_zram(dispatch, &run))
 		run.fault_class = FAULT_SWAP_ZRAM;
+	if (!(run.flags & RUN_MEMSET) && cpu_samples_clears(consumers->samples, &run))
+		run.flags |= RUN_MEMSET | RUN_FILL_ZERO;
 	/* The ledger may keep a run until its block is known; giveback needs it in order. */
 	ledger_block_of(consumers->ledger, &run, &owner_stack, &owner_fn);
 	giveback_run(consumers->giveback, &run, owner_stack, owner_fn);

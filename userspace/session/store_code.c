@@ -118,24 +118,50 @@ static bool may_decode(struct store_code *code, uint64_t now_ns)
 	return code->decoded++ < DECODED_PER_SLICE;
 }
 
-struct stored_by store_code_at(struct store_code *code, const struct memtoll_sample *sample)
+static struct stored_by decode_new(struct store_code *code, struct known *known,
+				   const struct memtoll_store_key *key, uint64_t now_ns)
 {
-	struct memtoll_store_key key = { .ip = sample->ip, .tgid = sample->tgid };
-	struct known *known = g_hash_table_lookup(code->known, &key);
 	struct stored_by nothing = { .kind = STORE_NONE };
 
-	if (known &&
-	    (!(sample->stores & STORES_UNKNOWN_CODE) || sample->time_ns <= known->decoded_ns))
-		return known->by;
-	if (!may_decode(code, sample->time_ns))
+	if (!may_decode(code, now_ns))
 		return nothing;
 	if (!known) {
 		if (g_hash_table_size(code->known) >= KNOWN_MAX)
 			g_hash_table_remove_all(code->known);
 		known = g_new0(struct known, 1);
-		known->key = key;
+		known->key = *key;
 		g_hash_table_insert(code->known, &known->key, known);
 	}
 	decode(code, known);
 	return known->by;
+}
+
+struct stored_by store_code_at(struct store_code *code, const struct memtoll_sample *sample)
+{
+	struct memtoll_store_key key = { .ip = sample->ip, .tgid = sample->tgid };
+	struct known *known = g_hash_table_lookup(code->known, &key);
+
+	if (known &&
+	    (!(sample->stores & STORES_UNKNOWN_CODE) || sample->time_ns <= known->decoded_ns))
+		return known->by;
+	return decode_new(code, known, &key, sample->time_ns);
+}
+
+struct stored_by store_code_of(struct store_code *code, const struct memtoll_run *run)
+{
+	struct memtoll_store_key key = { .ip = run->ip, .tgid = run->tgid };
+	struct known *known = g_hash_table_lookup(code->known, &key);
+
+	return known ? known->by : decode_new(code, NULL, &key, run->last_ns);
+}
+
+static gboolean is_of(gpointer key, gpointer known, gpointer pid)
+{
+	(void)known;
+	return ((const struct memtoll_store_key *)key)->tgid == GPOINTER_TO_UINT(pid);
+}
+
+void store_code_forget(struct store_code *code, pid_t pid)
+{
+	g_hash_table_foreach_remove(code->known, is_of, GINT_TO_POINTER(pid));
 }

@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "bpf/wire/records.h"
 #include "session/store_loop.h"
@@ -25,5 +26,10 @@ void store_code_free(struct store_code *code);
 
 /* While the process is there. */
 struct stored_by store_code_at(struct store_code *code, const struct memtoll_sample *sample);
+/* Of the instruction that faulted. */
+struct stored_by store_code_of(struct store_code *code, const struct memtoll_run *run);
+
+/* The process has other code. */
+void store_code_forget(struct store_code *code, pid_t pid);
 
 #endif /* MEMTOLL_STORE_CODE_H */

@@ -309,8 +309,8 @@ CREATE TABLE fault (
 	area_name       TEXT NOT NULL DEFAULT '',	-- path of the file or shared area; ''
 							-- elsewhere
 	in_call         TEXT NOT NULL,		-- allocator function the thread was in, or ''
-	in_memset       INTEGER NOT NULL,	-- 1: the instruction belongs to memset or bzero,
-						-- byte 0
+	in_memset       INTEGER NOT NULL,	-- 1: the instruction clears memory: memset's or
+						-- bzero's, byte 0, or other code that does
 	faults          INTEGER NOT NULL,
 	pages           INTEGER NOT NULL,
 	timed_faults    INTEGER NOT NULL,	-- end seen (windows; major: all), no interrupt by a

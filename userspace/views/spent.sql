@@ -15,7 +15,8 @@ FROM (
 		s.stack_id, s.allocated_stack, s.allocated_call, s.bytes_per_16_cycles,
 		s.samples, s.samples * 1.0 * COALESCE(p.cpu_ns, 0) / n.n AS time_ns,
 		CASE WHEN s.place = 'memset' THEN 1.0
-			WHEN c.memset_bytes_per_s > 0 THEN c.memcpy_bytes_per_s / c.memset_bytes_per_s
+			WHEN c.memset_bytes_per_s > 0
+				THEN c.memcpy_bytes_per_s / c.memset_bytes_per_s
 			ELSE 0.0 END
 		* COALESCE(CASE WHEN s.spread_bytes IS NULL THEN NULL
 			WHEN s.spread_bytes <= 49152 THEN c.memset_near_bytes_per_s

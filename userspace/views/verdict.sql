@@ -154,7 +154,7 @@ template AS (
 				THEN ', and calloc''s memset clears {twice_calloc_bytes} of it '
 					|| 'again.'
 			WHEN 2 * m.twice_app_bytes >= m.kernel_bytes AND m.kernel_bytes > 0
-				THEN ', and a memset clears {twice_app_bytes} of it again.'
+				THEN ', and the program clears {twice_app_bytes} of it again.'
 			ELSE '.' END
 		WHEN 'zero.app' THEN CASE WHEN EXISTS (SELECT 1 FROM not_captured
 			WHERE toll = 'zero.libc')
@@ -294,7 +294,8 @@ template AS (
 			|| 'used again. '
 			|| CASE WHEN pc.seen_once THEN 'In the time of this recording {cache_back} '
 				|| 'of {cache_path} came again, in '
-				|| CASE pc.pattern WHEN 'cyclic sweep' THEN 'order' ELSE 'no order' END
+				|| CASE pc.pattern WHEN 'cyclic sweep' THEN 'order'
+					ELSE 'no order' END
 			WHEN pc.pattern = 'cyclic sweep'
 				THEN 'It goes over {cache_back} of {cache_path} in order, more '
 					|| 'than once'

@@ -134,21 +134,21 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'app-double-clear', 'the program clears pages that the kernel had just cleared',
 'zeroing_matters AND twice_app_ns > 0.1 * base_ns',
 '(twice_app_ns + app_ns) / base_ns',
-'{twice_app_bytes} first touched by a memset to zero, {twice_app_time} of faults; {app_samples} CPU
-	samples in memset.',
+'{twice_app_bytes} first touched by code that clears, {twice_app_time} of faults; {app_samples} CPU
+	samples in it.',
 'calloc clears reused blocks itself: where blocks are mostly reused nothing is saved.',
-'The first touch of these pages is a memset to zero by the program or a library outside the
-	allocator. The kernel had cleared them in that very fault. calloc knows which pages are
-	fresh and leaves them alone; pages that are never used are then never faulted in.
+'The first touch of these pages is memset, or a loop that stores zeros, of the program or a library
+	outside the allocator. The kernel had cleared them in that very fault. calloc knows which
+	pages are fresh and leaves them alone; pages that are never used are then never faulted in.
 
 	Where the block is overwritten anyway (read into, copied over), malloc without memset is
 	enough.');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('app-double-clear', 1, 1, '1',
-'memset at {twice_app_place} clears pages that the kernel had just cleared: {twice_app_bytes} were
-	cleared twice.'),
+'The code at {twice_app_place} clears pages that the kernel had just cleared: {twice_app_bytes}
+	were cleared twice.'),
 ('app-double-clear', 2, 1, 'twice_app_call NOT IN ('''', ''mmap'')',
-'Call calloc instead of malloc and memset, or keep the block and clear only what was used: fresh
+'Call calloc instead of malloc and clearing, or keep the block and clear only what was used: fresh
 	pages are zero already, and those never used would not be faulted in at all.'),
 -- a runtime''s own heap: the language''s objects are cleared when they are made
 ('app-double-clear', 2, 2, '1',

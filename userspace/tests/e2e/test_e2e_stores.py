@@ -74,6 +74,12 @@ def test_bytes_are_an_estimate_of_the_right_size(stores: Recording) -> None:
     assert stores.report["zeroing"]["bytes_app"] == stores.toll("zero.app", "bytes")
 
 
+def test_first_touch_by_a_loop_that_clears_is_clearing_twice(stores: Recording) -> None:
+    """The block is new when its first kind clears it, byte by byte; the other one is filled with 0x77 by memset."""
+    block = 1000003 // 4096
+    assert block * 4096 <= stores.report["zeroing"]["bytes_twice"] <= (block + 3) * 4096
+
+
 def test_block_that_is_written_to_is_named(stores: Recording) -> None:
     for toll in ("zero.app", "copy.app"):
         sites = [site for site in stores.report["sites"] if site["toll"] == toll]
