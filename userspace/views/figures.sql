@@ -181,7 +181,8 @@ twice AS MATERIALIZED (
 ),
 -- where a memset was the first to touch most pages, and who made them
 twice_top AS MATERIALIZED (
-	SELECT f.touched_stack, f.allocated_call FROM fault f JOIN fault_class k ON k.class = f.class
+	SELECT f.touched_stack, f.allocated_call FROM fault f
+		JOIN fault_class k ON k.class = f.class
 	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.in_memset AND f.in_call = ''
 	GROUP BY f.touched_stack, f.allocated_call ORDER BY SUM(f.pages) DESC, f.touched_stack
 	LIMIT 1
@@ -230,7 +231,8 @@ life AS MATERIALIZED (		-- of the blocks behind the largest zero.kernel site
 blocks AS MATERIALIZED (
 	SELECT COALESCE(SUM(made_bytes), 0) AS made_bytes,
 		COALESCE(SUM(freed_bytes), 0) AS freed_bytes,
-		COALESCE(SUM(never_used_bytes), 0) AS unused_bytes, COALESCE(SUM(freed), 0) AS freed,
+		COALESCE(SUM(never_used_bytes), 0) AS unused_bytes,
+		COALESCE(SUM(freed), 0) AS freed,
 		COALESCE(SUM(1.0 * freed * never_used_bytes / MAX(freed_bytes, 1)), 0.0)
 			AS unused_blocks
 	FROM block
@@ -426,7 +428,8 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('first', 's', 'first_share'),
 ('first_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * first_low, 100 * first_high)'),
 ('second_range', 'x', 'PRINTF(''%.0f-%.0f %%'', 100 * second_low, 100 * second_high)'),
-('zeroing', 's', 'zeroing_share'), ('swap', 's', 'swap_share'), ('libc_calls', 'c zero.libc', 'libc_calls'),
+('zeroing', 's', 'zeroing_share'), ('swap', 's', 'swap_share'),
+('libc_calls', 'c zero.libc', 'libc_calls'),
 ('libc_cleared', 'c zero.libc', 'libc_cleared'), ('libc_bytes', 'b', 'libc_bytes'),
 ('libc_time', 't', 'libc_ns'), ('libc_block', 'b', 'libc_block'),
 ('libc_asked', 'b', 'libc_asked'), ('libc_each', 't', 'libc_each_ns'),
@@ -438,7 +441,8 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('all_libc_bytes', 'b', 'all_libc_bytes'), ('all_libc_time', 't', 'all_libc_ns'),
 ('all_libc_place', 'x', 'all_libc_place'), ('twice_calloc_bytes', 'b', 'twice_calloc_bytes'),
 ('twice_calloc_time', 't', 'twice_calloc_ns'), ('twice_app_bytes', 'b', 'twice_app_bytes'),
-('twice_app_time', 't', 'twice_app_ns'), ('twice_app_place', 'x', 'twice_app_place'), ('app_time', 't', 'app_ns'),
+('twice_app_time', 't', 'twice_app_ns'), ('twice_app_place', 'x', 'twice_app_place'),
+('app_time', 't', 'app_ns'),
 ('app_samples', 'c', 'app_samples'), ('app_place', 'x', 'app_place'),
 ('app_bytes', 'b', 'app_bytes'),
 ('app_memory', 'x', 'CASE WHEN app_call <> '''' AND app_made IS NOT NULL
@@ -471,7 +475,8 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('kernel_freed', 'c', 'kernel_freed'), ('kernel_block', 'b', 'kernel_block'),
 ('kernel_each', 't', 'kernel_each_ns'), ('kernel_memset', 't', 'kernel_memset_ns'),
 ('map_time', 't', 'map_ns'),
-('map_calls', 'c map', 'map_calls'), ('map_each', 't', 'map_each_ns'), ('map_call', 'x', 'map_call'),
+('map_calls', 'c map', 'map_calls'), ('map_each', 't', 'map_each_ns'),
+('map_call', 'x', 'map_call'),
 ('map_place', 'x', 'map_place'), ('mapper_call', 'x', 'mapper_call'),
 ('mapper_calls', 'c', 'mapper_calls'), ('mapper_block', 'b', 'mapper_block'),
 ('mapper_each', 't', 'mapper_each_ns'), ('mapper_memset', 't', 'mapper_memset_ns'),

@@ -190,7 +190,8 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-fault', 1, 1, '1',
 'Mapped file pages are faulted in, most at {file_place}; {file_major} faults had to read.'),
-('file-fault', 2, 0, '20 * file_major < file_faults',
+('file-fault', 2, 0, '20 * file_major < file_faults
+	AND COALESCE((SELECT fill_pages FROM page_cache), 0) < file_faults',
 'Hardly any had to: each fault maps pages that are in memory already, or makes new ones. Keep a
 	mapping and use it again, map all in one call (MAP_POPULATE), or read() and write() what is
 	used once.'),

@@ -294,7 +294,8 @@ SELECT DISTINCT t.column2 AS toll
 FROM duty_cycle d JOIN (VALUES ('calloc', 'zero.libc'), ('*', 'alloc'), ('syscall', 'map'),
 	('syscall', 'file.read'), ('read_other', 'file.read')) t
 	ON t.column1 = d.call OR (t.column1 = '*' AND d.call NOT IN ('syscall', 'read_other'))
-WHERE d.share < 0.9995 AND (d.call IN ('syscall', 'read_other') OR d.call IN (SELECT call FROM call));
+WHERE d.share < 0.9995
+	AND (d.call IN ('syscall', 'read_other') OR d.call IN (SELECT call FROM call));
 
 -- What each set of probes takes from the target when it is watched all the time: hits per second of
 -- the program's own CPU time, and the cost as a part of the CPU time that would then be used.
