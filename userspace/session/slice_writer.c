@@ -475,11 +475,10 @@ static void on_answer_sum(void *context, const void *key, const uint64_t *delta)
 /* Measured, not calibrated: the mean price of a walk so far. */
 static void write_walk_price(struct slice_writer *writer)
 {
-	double mean_ns;
+	double mean_ns = (double)writer->walked.ns / MAX(writer->walked.walks, 1);
 
 	if (!writer->walked.walks)
 		return;
-	mean_ns = (double)writer->walked.ns / writer->walked.walks;
 	keep_first_error(writer, recording_price(writer->config.recording, "walk", mean_ns, 0,
 						 0.1 * mean_ns));
 }
