@@ -206,7 +206,7 @@ enum memtoll_drop_how {
 	DROP_MADVISE = 4, /* the target has asked for it: MADV_PAGEOUT */
 	DROP_FADVISE = 5, /* POSIX_FADV_DONTNEED */
 	DROP_ASKED = 6,	  /* somebody wrote to memory.reclaim, force_empty or drop_caches */
-	DROP_CUT = 7, /* of a file that is cut short, deleted, or written past the page cache */
+	DROP_CUT = 7,	  /* of a file that is cut short, deleted, or written past the page cache */
 	DROP_HOWS = 8,
 };
 
