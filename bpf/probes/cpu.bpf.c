@@ -115,10 +115,10 @@ static __always_inline bool is_fill(__u32 second)
 	return (second & 0xff) && (second <= 0xff || second >= 0xffffff80);
 }
 
-/* The code that a sample in user mode is in. */
-static __always_inline void sample_code(struct bpf_perf_event_data *ctx,
-					const struct memtoll_target *process,
-					struct memtoll_sample *sample)
+/* The code that a sample in user mode is in. What it returns: as sample_stores(). */
+static __always_inline int sample_code(struct bpf_perf_event_data *ctx,
+				       const struct memtoll_target *process,
+				       struct memtoll_sample *sample)
 {
 	if (in_memset(process, sample->ip)) {
 		sample->flags |=
@@ -128,8 +128,23 @@ static __always_inline void sample_code(struct bpf_perf_event_data *ctx,
 	} else if (in_memcpy(process, sample->ip)) {
 		sample->flags |= SAMPLE_MEMCPY;
 	}
-	if (!(sample->flags & SAMPLE_PROBE))
-		sample_stores((struct pt_regs *)ctx, sample);
+	return sample->flags & SAMPLE_PROBE ? 0 : sample_stores((struct pt_regs *)ctx, sample);
+}
+
+/*
+ * The function that has just returned to a place, which follows on call rel32: its return address is
+ * below the stack's top still. 0: none has.
+ */
+static __always_inline __u64 returned_to(__u64 ip, __u64 sp)
+{
+	__u64 address;
+	__s32 disp;
+
+	if (bpf_probe_read_user(&address, sizeof(address), (void *)(sp - sizeof(address))) ||
+	    address != ip ||
+	    bpf_probe_read_user(&disp, sizeof(disp), (void *)(ip - sizeof(disp))))
+		return 0;
+	return ip + disp;
 }
 
 /* Time in walks so far, on this CPU. */
@@ -156,9 +171,10 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
 	struct memtoll_sample *sample;
-	__u64 ip, sp, bp;
+	__u64 ip, sp, bp, shown, entry;
 	/* User addresses have the top bit clear, on every architecture with 64 bits. */
 	bool user = !(PT_REGS_IP(&ctx->regs) >> 63), leaf;
+	int returned_from = 0;
 	long size;
 
 	if (!thread || !current_mm())
@@ -200,14 +216,23 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	sample->store = 0;
 	sample->stores = 0;
 	if (user)
-		sample_code(ctx, process_get(task->tgid), sample);
+		returned_from = sample_code(ctx, process_get(task->tgid), sample);
 	/*
 	 * clone3's wrapper has no call frame information behind its system call, where the new
 	 * thread begins, too: its caller is known by the word on top of the stack.
 	 */
 	leaf = (sample->flags & SAMPLE_MEMSET) || (!user && is_return_address(sp));
+	/* The function that it waited for is named, where that stores, as if it had just begun. */
+	shown = ip;
+	entry = returned_from ? returned_to(ip, sp) : 0;
+	if (entry) {
+		shown += returned_from;
+		ip = entry;
+		sp -= sizeof(sp);
+		leaf = true;
+	}
 	sample->stack_id =
-		stack_at(thread, &thread->sample_stack, NULL, task->tgid, ip, sp, bp, leaf);
+		stack_shown(thread, &thread->sample_stack, NULL, task->tgid, shown, ip, sp, bp, leaf);
 	sample_account(sample->time_ns, thread->sample_walk_ns);
 	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;

@@ -46,6 +46,7 @@ static __always_inline __u32 stored_memory(__u64 from, __u32 first, __u32 count)
 	return any ? STORES_MEMORY_OTHER : STORES_MEMORY_ZERO;
 }
 
+/* Where the stores are, from the sample's place, if that is in a function that has just returned; else 0. */
 static __noinline int sample_stores(struct pt_regs *ctx, struct memtoll_sample *sample)
 {
 	struct memtoll_store_key key = { .ip = sample->ip, .tgid = sample->tgid };
@@ -63,7 +64,7 @@ static __noinline int sample_stores(struct pt_regs *ctx, struct memtoll_sample *
 		sample->stores |= value ? STORES_REGISTER_OTHER : STORES_REGISTER_ZERO;
 	}
 	if (!(loop->flags & STORE_ADDRESS))
-		return 0;
+		return loop->returned_from;
 	address = sample_register(ctx, loop->base) + loop->disp;
 	if (loop->flags & STORE_INDEX)
 		address += sample_register(ctx, loop->index) << (loop->shift & 3);

@@ -114,21 +114,29 @@ static __always_inline void stack_ends_in_probe(struct memtoll_stack *stack)
 
 /*
  * The stack of code that is not at a function's entry. `stack` is one of the thread's two scratch
- * places. leaf: without call frame information the caller is where the stack pointer points.
+ * places. leaf: without call frame information the caller is where the stack pointer points. shown:
+ * what stands for ip in it.
  */
-static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stack *stack,
-				      struct memo *memo, __u32 tgid, __u64 ip, __u64 sp, __u64 bp,
-				      bool leaf)
+static __always_inline __u64 stack_shown(struct thread *thread, struct memtoll_stack *stack,
+					 struct memo *memo, __u32 tgid, __u64 shown, __u64 ip,
+					 __u64 sp, __u64 bp, bool leaf)
 {
 	bool sampling = stack == &thread->sample_stack;
 	struct unwind *walk = sampling ? &thread->sample_walk : &thread->walk;
 	__u64 id;
 
 	*walk = (struct unwind){ .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
-	stack_begin(stack, tgid, ip);
+	stack_begin(stack, tgid, shown);
 	id = stack_of_registers(thread, memo, sampling);
 	stack_put(id, stack, sampling ? &thread->sample_python : &thread->python);
 	return id;
+}
+
+static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stack *stack,
+				      struct memo *memo, __u32 tgid, __u64 ip, __u64 sp, __u64 bp,
+				      bool leaf)
+{
+	return stack_shown(thread, stack, memo, tgid, ip, ip, sp, bp, leaf);
 }
 
 #endif /* MEMTOLL_STACK_BPF_H */

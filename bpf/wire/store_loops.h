@@ -33,7 +33,12 @@ struct memtoll_store_loop {
 	__u8 value;
 	__u8 value_bits; /* of the register: the lowest, at least 1 */
 	__u8 words;	 /* of 8 bytes, at most 8, that lie behind the address and were stored */
-	__u8 unused[5];
+	__u8 unused;
+	/*
+	 * Not 0: the time there is that of a function which has just returned to it. Where in that
+	 * the stores are, from ip.
+	 */
+	__s32 returned_from;
 };
 
 _Static_assert(sizeof(struct memtoll_store_key) == 16, "wire size of struct memtoll_store_key");

@@ -71,17 +71,21 @@ static size_t read_code(pid_t pid, uint64_t ip, uint8_t *bytes, size_t *at)
 	return len;
 }
 
-/* Whether a place is what a function returns to that store_string_waits(). */
-static bool is_waited_for(pid_t pid, uint64_t ip, const uint8_t *bytes, size_t at)
+/* Whether a place is what a function returns to that store_string_waits(); stores: where, from it. */
+static bool is_waited_for(pid_t pid, uint64_t ip, const uint8_t *bytes, size_t at, int32_t *stores)
 {
 	uint8_t callee[STORE_LOOP_WINDOW];
 	int32_t disp;
+	size_t offset;
 
 	if (at < 5 || bytes[at - 5] != 0xe8)
 		return false;
 	memcpy(&disp, bytes + at - 4, sizeof(disp));
-	return !target_memory_read(pid, ip + (uint64_t)(int64_t)disp, callee, sizeof(callee)) &&
-	       store_string_waits(callee, sizeof(callee));
+	if (target_memory_read(pid, ip + (uint64_t)(int64_t)disp, callee, sizeof(callee)) ||
+	    !store_string_waits(callee, sizeof(callee), &offset))
+		return false;
+	*stores = disp + (int32_t)offset;
+	return true;
 }
 
 static void decode(struct store_code *code, struct known *known)
@@ -96,7 +100,8 @@ static void decode(struct store_code *code, struct known *known)
 		return;
 	store_loop_find(bytes, len, at, &loop);
 	if (loop.kind == STORE_NONE &&
-	    is_waited_for((pid_t)known->key.tgid, known->key.ip, bytes, at)) {
+	    is_waited_for((pid_t)known->key.tgid, known->key.ip, bytes, at,
+			  &loop.wire.returned_from)) {
 		loop.kind = STORE_FILL;
 		loop.value = VALUE_ZERO;
 	}

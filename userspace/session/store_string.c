@@ -97,7 +97,7 @@ bool store_string_behind(const struct code *code, size_t at, struct store_loop *
 	return false;
 }
 
-bool store_string_waits(const uint8_t *bytes, size_t len)
+bool store_string_waits(const uint8_t *bytes, size_t len, size_t *stores)
 {
 	struct code code = { .bytes = bytes, .len = len };
 	struct instruction one;
@@ -113,7 +113,10 @@ bool store_string_waits(const uint8_t *bytes, size_t len)
 		if (one.insn.meta.category == ZYDIS_CATEGORY_COND_BR ||
 		    one.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
 			return false;
-		clears |= is_clearing_string(&code, at);
+		if (is_clearing_string(&code, at)) {
+			clears = true;
+			*stores = at;
+		}
 		at += one.insn.length;
 	}
 	return false;

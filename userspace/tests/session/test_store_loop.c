@@ -200,6 +200,7 @@ CODE(jumped, "xor %eax, %eax\n rep stosq\n jz 1f\n", "mov (%rsp), %rcx", "1: ret
 static void test_waiting_for_string(void **state)
 {
 	struct store_loop loop;
+	size_t stores = 0;
 
 	(void)state;
 #define JUDGE(name) \
@@ -214,10 +215,11 @@ static void test_waiting_for_string(void **state)
 	assert_int_equal(loop.kind, STORE_NONE);
 	JUDGE(jumped);
 	assert_int_equal(loop.kind, STORE_NONE);
-	assert_true(store_string_waits(waiting, (size_t)(waiting_end - waiting)));
-	assert_false(store_string_waits(not_cleared, (size_t)(not_cleared_end - not_cleared)));
-	assert_false(store_string_waits(jumped, (size_t)(jumped_end - jumped)));
-	assert_false(store_string_waits(waiting, (size_t)(waiting_to - waiting)));
+	assert_true(store_string_waits(waiting, (size_t)(waiting_end - waiting), &stores));
+	assert_int_equal(stores, 2);
+	assert_false(store_string_waits(not_cleared, (size_t)(not_cleared_end - not_cleared), &stores));
+	assert_false(store_string_waits(jumped, (size_t)(jumped_end - jumped), &stores));
+	assert_false(store_string_waits(waiting, (size_t)(waiting_to - waiting), &stores));
 }
 
 /* Whatever the bytes are, nothing is read behind them. */
@@ -226,7 +228,7 @@ static void test_any_bytes(void **state)
 	uint64_t seed = 88172645463325252u;
 	struct store_loop loop;
 	uint8_t code[97];
-	size_t i, k;
+	size_t i, k, stores;
 
 	(void)state;
 	for (i = 0; i < 3000; i++) {
@@ -238,7 +240,7 @@ static void test_any_bytes(void **state)
 		}
 		store_loop_find(code, seed % (sizeof(code) + 1), seed >> 32 & 127, &loop);
 		assert_true(loop.wire.words <= STORE_WORDS);
-		store_string_waits(code, seed % (sizeof(code) + 1));
+		store_string_waits(code, seed % (sizeof(code) + 1), &stores);
 	}
 }
 

@@ -65,6 +65,20 @@ static NOINLINE void wipe_string(void)
 	__asm__ volatile("rep stosq" : "+D"(at), "+c"(words) : "a"(0UL) : "memory");
 }
 
+/* So short that the processor is through with it when it waits: at the return, not at the store. */
+static NOINLINE void wipe_one(char *at, size_t words)
+{
+	__asm__ volatile("rep stosq" : "+D"(at), "+c"(words) : "a"(0UL) : "memory");
+}
+
+static NOINLINE void wipe_pieces(void)
+{
+	size_t i;
+
+	for (i = 0; i + 2040 <= BYTES; i += 2040)
+		wipe_one(block + i, 255);
+}
+
 static NOINLINE void fill_string(void)
 {
 	size_t bytes = BYTES;
@@ -180,12 +194,12 @@ static const struct {
 } kinds[] = {
 	{ "wipe_bytes", wipe_bytes },	{ "wipe_vector", wipe_vector },
 	{ "wipe_stream", wipe_stream }, { "wipe_string", wipe_string },
-	{ "wipe_row", wipe_row },	{ "wipe_memset", wipe_memset },
-	{ "fill_string", fill_string }, { "fill_row", fill_row },
-	{ "fill_memset", fill_memset }, { "fill_vector", fill_vector },
-	{ "copy_items", copy_items },	{ "copy_memcpy", copy_memcpy },
-	{ "copy_string", copy_string }, { "plain_touch", plain_touch },
-	{ "plain_take", plain_take },
+	{ "wipe_pieces", wipe_pieces }, { "wipe_row", wipe_row },
+	{ "wipe_memset", wipe_memset }, { "fill_string", fill_string },
+	{ "fill_row", fill_row },	{ "fill_memset", fill_memset },
+	{ "fill_vector", fill_vector }, { "copy_items", copy_items },
+	{ "copy_memcpy", copy_memcpy }, { "copy_string", copy_string },
+	{ "plain_touch", plain_touch }, { "plain_take", plain_take },
 };
 
 int main(int argc, char **argv)
