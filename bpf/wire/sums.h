@@ -58,6 +58,7 @@ struct memtoll_call_sum {
 #define LATENCY_SUB_LOG 2
 #define LATENCY_LOGS 28
 #define LATENCY_BUCKETS (1 + (LATENCY_LOGS << LATENCY_SUB_LOG))
+#define LATENCY_PAIRS ((LATENCY_BUCKETS + 1) / 2) /* of 32-bit counters */
 
 /* A call this long is a long one, however much the price of the probes varies. */
 #define LATENCY_SLOW_NS 2048

@@ -174,6 +174,20 @@ struct page_drop_fact {
 
 int recording_page_drop(struct recording *recording, const struct page_drop_fact *fact);
 
+/* Advice to let memory go, or (with a class) what came back of it. */
+struct advised_fact {
+	pid_t pid;
+	const char *advice; /* "cold" or "dontneed" */
+	uint64_t stack_id;
+	const char *fault_class;
+	uint64_t calls;
+	uint64_t bytes;
+	uint64_t again_faults;
+	uint64_t again_pages;
+};
+
+int recording_advised(struct recording *recording, const struct advised_fact *fact);
+
 struct handler_fact {
 	pid_t pid; /* whose faults it answers */
 	pid_t handler_pid;

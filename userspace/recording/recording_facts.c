@@ -144,6 +144,7 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_WATCH_EVENT] = "INSERT INTO watch_event VALUES (?, ?, ?, ?, ?)",
 	[STMT_PAGE_DROP] = "INSERT INTO page_drop VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO"
 			   " UPDATE SET pages = pages + excluded.pages",
+	[STMT_ADVISED] = "INSERT INTO advised VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_HANDLER] = "INSERT INTO handler VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO"
 			 " UPDATE SET waits = waits + excluded.waits,"
 			 " wait_ns = wait_ns + excluded.wait_ns",
@@ -433,6 +434,14 @@ int recording_page_drop(struct recording *recording, const struct page_drop_fact
 	return STORE(recording, STMT_PAGE_DROP, signed_int(recording->slice), signed_int(fact->pid),
 		     text(fact->what), text(fact->how), bits(fact->stack_id), text(fact->comm),
 		     text(fact->memory_cgroup), count(fact->pages));
+}
+
+int recording_advised(struct recording *recording, const struct advised_fact *fact)
+{
+	return STORE(recording, STMT_ADVISED, signed_int(recording->slice), signed_int(fact->pid),
+		     text(fact->advice), bits(fact->stack_id), text(fact->fault_class),
+		     count(fact->calls), count(fact->bytes), count(fact->again_faults),
+		     count(fact->again_pages));
 }
 
 int recording_handler(struct recording *recording, const struct handler_fact *fact)

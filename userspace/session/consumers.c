@@ -5,6 +5,7 @@
 #include <glib.h>
 
 #include "host/mapped_files.h"
+#include "ledger/advised.h"
 #include "ledger/giveback.h"
 #include "ledger/ledger.h"
 #include "ledger/sampled.h"
@@ -52,6 +53,17 @@ static void giveback_forked(void *state, pid_t parent, pid_t child)
 static void giveback_ended(void *state, pid_t pid)
 {
 	giveback_restart(state, pid);
+}
+
+static void advised_forked(void *state, pid_t parent, pid_t child)
+{
+	(void)parent;
+	advised_restart(state, child);
+}
+
+static void advised_ended(void *state, pid_t pid)
+{
+	advised_restart(state, pid);
 }
 
 static void sampled_ended(void *state, pid_t pid)
@@ -141,6 +153,12 @@ static void observe(const struct consumers *consumers, const struct consumers_co
 		  .state = consumers->samples,
 		  .executed = samples_executed },
 		{ .moment = WITH_RECORDS,
+		  .state = consumers->advised,
+		  .forked = advised_forked,
+		  .executed = advised_ended,
+		  .exited = advised_ended,
+		  .forgotten = advised_ended },
+		{ .moment = WITH_RECORDS,
 		  .state = consumers->thresholds,
 		  .forgotten = thresholds_forgotten },
 		{ .moment = AT_ONCE, .state = consumers->areas, .mapped = areas_mapped },
@@ -170,6 +188,7 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->ledger = ledger_new();
 	ledger_set_min_size(consumers->ledger, config->min_size);
 	consumers->giveback = giveback_new();
+	consumers->advised = advised_new();
 	consumers->thresholds = thresholds_new();
 	consumers->sampled = sampled_new(config->sample, config->min_size);
 	consumers->reads =
@@ -192,6 +211,7 @@ void consumers_free(struct consumers *consumers)
 	if (!consumers)
 		return;
 	giveback_free(consumers->giveback);
+	advised_free(consumers->advised);
 	thresholds_free(consumers->thresholds);
 	sampled_free(consumers->sampled);
 	reads_free(consumers->reads);

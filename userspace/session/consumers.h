@@ -29,6 +29,7 @@ struct consumers_config {
 struct consumers {
 	struct ledger *ledger;
 	struct giveback *giveback;
+	struct advised *advised;
 	struct thresholds *thresholds;
 	struct sampled *sampled;
 	struct reads *reads;

@@ -13,6 +13,7 @@
 #include "events/refined.h"
 #include "host/mapped_files.h"
 #include "host/swapdevice.h"
+#include "ledger/advised.h"
 #include "ledger/giveback.h"
 #include "ledger/ledger.h"
 #include "ledger/sampled.h"
@@ -112,6 +113,7 @@ static void on_run(struct dispatch *dispatch, const void *record)
 	/* The ledger may keep a run until its block is known; giveback needs it in order. */
 	ledger_block_of(consumers->ledger, &run, &owner_stack, &owner_fn);
 	giveback_run(consumers->giveback, &run, owner_stack, owner_fn);
+	advised_run(consumers->advised, &run);
 	if (swap_devices_count(dispatch->swap_devices))
 		reads_fault(consumers->reads, &run);
 	fills_fault(consumers->fills, &run);
@@ -163,6 +165,7 @@ static void on_mapping(struct dispatch *dispatch, const void *record)
 
 	ledger_mapping(dispatch->consumers->ledger, mapping);
 	giveback_mapping(dispatch->consumers->giveback, mapping);
+	advised_mapping(dispatch->consumers->advised, mapping);
 	thresholds_mapping(dispatch->consumers->thresholds, mapping);
 	if (mapping->flags & MAPPING_EXEC_FILE)
 		targets_changed(dispatch->targets, mapping->tgid);

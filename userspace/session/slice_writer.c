@@ -26,6 +26,7 @@
 #include "python/python_reader.h"
 #include "recording/hits.h"
 #include "recording/stack_writer.h"
+#include "session/advised_writer.h"
 #include "session/consumers.h"
 #include "session/cpu_samples.h"
 #include "session/drops.h"
@@ -63,7 +64,7 @@ enum summed {
 	SUMMED_WALKS,
 	SUMMED_PASSES,
 	SUMMED_DROPS,
-	SUMMED_ANSWERS,
+	SUMMED_WAITS,
 	SUMMED_SPARE,
 	SUMMED = 2 * SUMMED_SPARE,
 };
@@ -462,7 +463,7 @@ static void on_drop_sum(void *context, const void *key, const uint64_t *delta)
 					     writer->config.targets, key, *delta));
 }
 
-static void on_answer_sum(void *context, const void *key, const uint64_t *delta)
+static void on_waits(void *context, const void *key, const uint64_t *delta)
 {
 	struct slice_writer *writer = context;
 
@@ -627,9 +628,7 @@ static void read_sums(struct slice_writer *writer)
 		[SUMMED_WALKS] = TABLE(walks, struct memtoll_walk_sum, 0, on_walk_sum),
 		[SUMMED_PASSES] = TABLE(passes, struct memtoll_pass_sum, 0, on_pass_sum),
 		[SUMMED_DROPS] = TABLE(drops, struct memtoll_drop_sum, 0, on_drop_sum),
-		[SUMMED_ANSWERS] = TABLE(answers, struct memtoll_answer_sum,
-					 (LATENCY_BUCKETS + 1) / 2, on_answer_sum),
-#undef TABLE
+		[SUMMED_WAITS] = TABLE(answers, struct memtoll_answer_sum, LATENCY_PAIRS, on_waits),
 	};
 	struct sums_reader reader = { on_call_sum, is_forgotten, writer };
 	struct bpf_map *map;
@@ -668,6 +667,7 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 	ledger_drain(consumers->ledger, on_charge, on_life, writer);
 	ledger_each_access(consumers->ledger, on_access, writer);
 	giveback_drain(consumers->giveback, on_giveback, writer);
+	keep_first_error(writer, advised_write(consumers->advised, recording, want_stack, writer));
 	targets_read_thresholds(writer->config.targets);
 	thresholds_drain(consumers->thresholds, on_threshold, writer);
 	write_runs(writer);

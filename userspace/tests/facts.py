@@ -296,6 +296,13 @@ class Facts:
         values: dict[str, Any] = {"slice": 1, "pid": 42, "what": "file", "stack_id": 0, "comm": "", "memory_cgroup": ""}
         self.row("page_drop", **(values | {"how": how, "pages": pages} | columns))
 
+    def advised(self, advice: str, stack_id: int, calls: int, pages: int, **again: Any) -> None:
+        """Advice on so many pages, and (class, again_faults, again_pages) what came back."""
+        key = {"slice": 1, "pid": 42, "advice": advice, "stack_id": stack_id}
+        blank = {"class": "", "calls": 0, "bytes": 0, "again_faults": 0, "again_pages": 0}
+        self.row("advised", **(key | blank | {"calls": calls, "bytes": pages * PAGE}))
+        self.row("advised", **(key | blank | again))
+
     def handler(self, waits: int, wait_ns: int, **columns: Any) -> None:
         """A handler's thread, and waits that all take as long."""
         values: dict[str, Any] = {"slice": 1, "pid": 42, "handler_pid": 42, "handler_tid": 43, "stack_id": 0}

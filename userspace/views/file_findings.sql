@@ -176,7 +176,8 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'file-fault', 'mapped file pages are faulted in',
-'file_matters AND NOT (SELECT thrash OR returned OR wasteful OR single FROM page_cache)',
+'file_matters AND NOT (SELECT thrash OR returned OR wasteful OR single FROM page_cache)
+	AND 2 * (SELECT let_go_again_ns FROM advised_measure) < file_ns',
 'file_ns / base_ns',
 '{file_faults} faults in {file_time}.',
 'Reading ahead fills memory with pages that may not be wanted.',
@@ -258,3 +259,34 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 '{read_path} (with {read_path_share} of the time of all reads) is what is read most, hardly any of
 	it more than once: a larger cache would not help. Read larger pieces or ahead
 	(posix_fadvise, readahead), several at a time, or less.');
+
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('let_go_place', 'x', 'let_go_place', 'advised_measure'),
+('let_go_calls', 'c', 'let_go_calls', 'advised_measure'),
+('let_go_bytes', 'b', 'let_go_bytes', 'advised_measure'),
+('let_go_again', 'b', 'let_go_again_bytes', 'advised_measure'),
+('let_go_faults', 'c', 'let_go_faults', 'advised_measure'),
+('let_go_time', 't', 'let_go_ns + let_go_again_ns', 'advised_measure'),
+('cold_again', 'b', 'cold_again_bytes', 'advised_measure'),
+('cold_place', 'x', 'cold_place', 'advised_measure');
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'let-go', 'pages that a file keeps are unmapped and mapped in again',
+'(file_matters OR mapping_matters OR shared_matters)
+	AND (SELECT let_go_again_bytes > 0 FROM advised_measure)',
+'(SELECT let_go_ns + let_go_again_ns FROM advised_measure) / base_ns',
+'{let_go_calls} calls, {let_go_bytes}; {let_go_again} came in again in {let_go_faults} faults;
+	{let_go_time} in all.',
+'What stays mapped counts as resident of this process.',
+'MADV_DONTNEED on a mapping of a file, or of shared memory, only takes the pages out of the
+	process''s page tables. They stay in the page cache, or in their segment: no memory is freed
+	by it, and each page that is used again costs a fault, though nothing has to be read.
+
+	Where the memory is to be freed, POSIX_FADV_DONTNEED (files) or MADV_REMOVE (shared memory)
+	does that, MADV_PAGEOUT writes it out; where it is used again soon, leave it mapped. Memory
+	that is to be thrown out first when there is too little needs no more than MADV_COLD.');
+INSERT INTO advice_text (code, part, choice, text) VALUES
+('let-go', 1, 1,
+'madvise(MADV_DONTNEED) at {let_go_place} takes pages of files or shared memory out of the process,
+	which it uses again: {let_go_again} are mapped in again in {let_go_faults} faults. That
+	frees nothing, as the page cache, or the segment, keeps them: leave them mapped.');

@@ -603,6 +603,23 @@ CREATE TABLE page_drop (
 	PRIMARY KEY (slice, pid, what, how, stack_id)
 ) WITHOUT ROWID;
 
+-- Memory that the program has told the kernel to let go of, and what came back of it. advice:
+-- dontneed (MADV_DONTNEED: out of its page tables, while its file or segment keeps it; memory that
+-- is cleared when it comes back is in giveback), cold (MADV_COLD: to be pushed out first). Rows
+-- with calls tell what was advised; those with a class, what came back, each page once for an
+-- advice.
+CREATE TABLE advised (
+	slice        INTEGER NOT NULL,
+	pid          INTEGER NOT NULL,
+	advice       TEXT NOT NULL,
+	stack_id     INTEGER NOT NULL,	-- of the call
+	class        TEXT NOT NULL,	-- fault_class.class of the faults, or ''
+	calls        INTEGER NOT NULL,
+	bytes        INTEGER NOT NULL,
+	again_faults INTEGER NOT NULL,
+	again_pages  INTEGER NOT NULL
+);
+
 -- Who answers faults that wait for a userfaultfd's handler. Waits: from the fault's begin until the
 -- handler's request wakes the thread. Seen from a moment after the first such fault on.
 CREATE TABLE handler (
@@ -841,4 +858,5 @@ INSERT INTO later_table VALUES
 	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'),
 		('watch'),
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
-	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site');
+	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site'),
+	('advised');

@@ -53,6 +53,9 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'Or make what is in use smaller, and keep on one page what is used together.'),
 ('swap-in', 3, 3, '1', 'Or make its working set smaller.'),
 ('swap-in', 4, 0, '(SELECT swap_given OR swap_asked FROM given_measure)', ''),
+('swap-in', 6, 1, '(SELECT 3 * cold_again_bytes FROM advised_measure) > swap_bytes',
+'What is used again soon is not cold: do without the MADV_COLD at {cold_place}, by which it is
+	pushed out first.'),
 ('swap-in', 4, 1, 'swap_segment LIKE ''/%'' AND swap_segment NOT LIKE ''/memfd:%''',
 'What is kept on tmpfs ({swap_segment}) is memory: delete there what is not needed any more, or put
 	it on a disk.'),

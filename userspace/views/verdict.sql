@@ -323,6 +323,17 @@ template AS (
 			THEN ' Of {wide_filled} that were brought in, {wide_each} pages at a '
 				|| 'time, at most {wide_used} were used.'
 			ELSE '' END
+		|| CASE WHEN m.dominant IN ('mapping', 'file')
+			AND 2 * (ad.let_go_ns + ad.let_go_again_ns) > m.first_share * m.observed_ns
+			THEN ' madvise(MADV_DONTNEED) at {let_go_place} takes {let_go_bytes} of '
+				|| 'files and shared memory out of the process, and {let_go_again} '
+				|| 'are mapped in again in {let_go_faults} faults: '
+				|| '{let_go_time} in all.'
+			ELSE '' END
+		|| CASE WHEN m.dominant = 'swap' AND 3 * ad.cold_again_bytes > m.swap_bytes
+			THEN ' {cold_again} of what came back the program had called cold '
+				|| '(MADV_COLD), most at {cold_place}.'
+			ELSE '' END
 		|| CASE WHEN m.dominant = 'allocator' AND l.stall IS NOT NULL
 			THEN ' Its longest stall: {stall}' ELSE '' END
 		|| CASE WHEN 2 * l.lock_call_share >= 1
@@ -339,7 +350,7 @@ template AS (
 		ELSE '' END AS text
 	FROM measure m JOIN latency_measure l JOIN read_measure r JOIN populate_measure u
 	JOIN page_cache pc JOIN huge_measure h JOIN handler_measure hm
-	JOIN given_measure g
+	JOIN given_measure g JOIN advised_measure ad
 ),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template

@@ -173,6 +173,18 @@ def test_given_back_by_the_program(out: Path, box: Path, data: Path, words: list
     assert "Do not give back what is used again" in text
 
 
+def test_unmapped_by_the_program(out: Path, box: Path, data: Path) -> None:
+    """MADV_DONTNEED of the mapping: all of it comes in again, each pass, from the page cache."""
+    assert set_limit(box, 80 * MIB)
+    recording, _ = walk(out, box, data, "7", "--give", "dontneed")
+    place = f"filewalk.c:{site_line('filewalk.c', 'dontneed')} (give_back)"
+    ((calls, given, again),) = recording.query("SELECT SUM(calls), SUM(bytes), SUM(again_pages) FROM advised")
+    assert (calls, given, again) == (7, 7 * PAGES * PAGE, 6 * PAGES)
+    ((said,),) = recording.query("SELECT let_go_place FROM advised_measure")
+    assert said == place
+    assert not advice(recording) & {"map-churn", "file-fault"}
+
+
 def test_thrown_out_by_a_neighbour(out: Path, box: Path, data: Path) -> None:
     """A file of 39 MiB in a group of 48, until another process there uses as much of another file."""
     assert set_limit(box, 48 * MIB)

@@ -313,3 +313,39 @@ def test_what_goes_to_swap_as_it_was_asked_for(how: str) -> None:
     assert ("Do not ask the kernel to take back what is used again" in text) == (how == "asked")
     assert ("more memory than it may keep" in text) == (how != "madvise")
     assert ("map-churn" in advice(made)) == (how != "madvise")
+
+
+def test_unmapped_and_mapped_in_again() -> None:
+    """MADV_DONTNEED of a file's mapping: the calls and the faults are one finding."""
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.cpu(100 * MS)
+    place = made.stack(("give", "/src/give.c", 96))
+    made.fault("file_minor", 5_003, 9 * US, area="file", pages=80_048)
+    made.map_call("madvise", place, 7, 7 * 10_007 * PAGE, 50 * MS)
+    made.advised("dontneed", place, 7, 7 * 10_007, **{"class": "file_minor"}, again_faults=5_003, again_pages=80_048)
+    said = verdict(made)["sentence"]
+    assert "madvise(MADV_DONTNEED) at give.c:96 (give) takes 274 MiB" in said
+    assert "313 MiB are mapped in again in 5,003 faults: 94.5 ms in all" in said
+    assert advice(made).keys() == {"let-go"}
+    assert "leave them mapped" in advice(made)["let-go"]
+
+
+def test_called_cold_and_used_again() -> None:
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.memory_cgroup(60 * MIB)
+    made.cpu(100 * MS)
+    made.fault("swap_minor", 5_003, 15 * US)
+    made.access("", 0, 5_003, 5_003, area="anon", distinct_pages=2_003)
+    made.swap("out_self", 5_507)
+    place = made.stack(("give", "/src/give.c", 32))
+    made.advised("cold", place, 7, 7 * 1_009, **{"class": "swap_minor"}, again_faults=3_001, again_pages=3_001)
+    assert "11.7 MiB of what came back the program had called cold (MADV_COLD), most at give.c:32 (give)" in (
+        verdict(made)["sentence"]
+    )
+    assert "do without the MADV_COLD at give.c:32 (give)" in advice(made)["swap-in"]

@@ -93,7 +93,7 @@ static NOINLINE void give_back(struct walk *walk)
 	else if (!strcmp(walk->give, "pageout"))
 		madvise(walk->map, walk->pages * PAGE, MADV_PAGEOUT); /* SITE pageout */
 	else
-		madvise(walk->map, walk->pages * PAGE, MADV_DONTNEED);
+		madvise(walk->map, walk->pages * PAGE, MADV_DONTNEED); /* SITE dontneed */
 }
 
 static NOINLINE void one_pass(struct walk *walk, const uint64_t *order)
