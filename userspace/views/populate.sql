@@ -31,7 +31,7 @@ caller AS MATERIALIZED (
 ),
 part AS MATERIALIZED (
 	SELECT COALESCE(c.call, '') AS call, f.touched_stack AS stack_id, 0 AS clears,
-		SUM(f.faults) * t.mean_ns AS time_ns,
+		SUM(f.faults) * t.mean_ns + SUM(f.blocked_ns) AS time_ns,
 		SUM(f.faults) AS faults, SUM(f.pages) * 4096 AS bytes, c.calls
 	FROM fault f JOIN fault_time t LEFT JOIN caller c ON c.stack_id = f.touched_stack
 	WHERE f.class = 'zero_populated' GROUP BY f.touched_stack

@@ -4,7 +4,8 @@
 -- prices.sql; tolls.sql has the rules that all views keep.
 
 -- Reads by process, file, call and place. cpu_ns: less the probes' own part and the minor faults
--- that were taken inside, which have their own tolls. pages: whole ones, of the bytes.
+-- that were taken inside, which have their own tolls; past the page cache the kernel takes them for
+-- the program, and no probe is hit. pages: whole ones, of the bytes.
 CREATE VIEW read_cost AS
 WITH
 total AS MATERIALIZED (
@@ -14,15 +15,20 @@ total AS MATERIALIZED (
 		SUM(filled_pages) AS filled_pages, SUM(faults) AS faults
 	FROM file_read GROUP BY pid, file, call, stack_id, direct
 ),
-fault AS MATERIALIZED (SELECT mean_ns, error_ns FROM fault_price WHERE class = 'zero')
+fault AS MATERIALIZED (
+	SELECT p.class = 'zero_populated' AS direct, p.mean_ns, p.error_ns,
+		CASE p.class WHEN 'zero' THEN c.fault_hit_ns ELSE 0.0 END AS hit_ns,
+		CASE p.class WHEN 'zero' THEN c.fault_hit_error_ns ELSE 0.0 END AS hit_error_ns
+	FROM fault_price p JOIN calibrated c WHERE p.class IN ('zero', 'zero_populated')
+)
 SELECT t.pid, t.file, t.call, t.stack_id, t.direct, t.calls, t.failed, t.bytes, t.blocked_ns,
 	t.cached_calls, t.cached_bytes, t.filled_pages,
-	MAX(0.0, t.cpu_ns - t.calls * c.read_inside_ns - t.faults * (f.mean_ns + c.fault_hit_ns))
+	MAX(0.0, t.cpu_ns - t.calls * c.read_inside_ns - t.faults * (f.mean_ns + f.hit_ns))
 		AS cpu_ns,
 	-- what the probes add inside is uncertain, but not by more than itself
 	t.calls * MIN(c.read_error_ns, MAX(c.read_inside_ns, 0.1 * c.read_hit_ns)) + t.faults
-		* (f.error_ns + c.fault_hit_error_ns) AS error_ns
-FROM total t JOIN calibrated c JOIN fault f;
+		* (f.error_ns + f.hit_error_ns) AS error_ns
+FROM total t JOIN calibrated c JOIN fault f ON f.direct = (t.direct <> 0);
 
 -- The place for tolls with tables of their own (swap.out, reclaim, file.read): one row per pid,
 -- toll, stack, call and area. cpu_ns is part of the pid's CPU time, blocked_ns is not.

@@ -544,8 +544,8 @@ FROM allocator_clearing l WHERE l.agrees = 0
 UNION ALL
 SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the kernel''s '
 	|| PRINTF('%,d', kernel) || CASE
-		WHEN name LIKE 'cgroup%' AND kernel > ours THEN ' (of all processes in the cgroup: '
-			|| 'those that came and went before they were found are not in ours)'
+		WHEN name LIKE 'cgroup%' AND kernel > ours THEN ' (of all processes in the cgroup, '
+			|| 'also of any that was not found in time)'
 		WHEN name LIKE '%faults' AND kernel > ours
 			THEN ' (faults the kernel takes for itself, as '
 			|| 'for MAP_POPULATE, mlock or O_DIRECT, raise no event)'

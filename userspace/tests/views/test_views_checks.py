@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from facts import FAULT_INSIDE, MAP_INSIDE, MS, PAGE, US, Facts, S
+from facts import FAULT_HIT, FAULT_INSIDE, MAP_INSIDE, MS, PAGE, US, Facts, S
 
 SWAPPED = ("pswpin", "zswpin")
 
@@ -92,6 +92,28 @@ def test_swap_of_others_is_no_matter_to_a_process_without_any() -> None:
     made.swap("out_kswapd", 11)
     said = verdict(made)["sentence"]
     assert "not what it waits for" not in said and "do not agree" in said
+
+
+@pytest.mark.parametrize("direct", [0, 1])
+def test_faults_inside_a_read_are_taken_out_at_their_own_price(direct: int) -> None:
+    """Past the page cache the kernel takes them for the program: other ones, and no probe is hit."""
+    made = computing(minor=10_007)
+    made.fault("zero", 101, 2 * US + FAULT_INSIDE)
+    made.fault("zero_populated", 211, 5 * US)
+    made.row(
+        "file_read",
+        **dict.fromkeys(("failed", "blocked_ns", "cached_calls", "cached_bytes", "filled_pages"), 0)
+        | {"slice": 1, "pid": 42, "file": 1, "call": "pread64", "stack_id": 0, "direct": direct}
+        | {"calls": 7, "bytes": 211 * PAGE, "cpu_ns": 9 * MS, "faults": 211},
+    )
+    each = 5 * US if direct else 2 * US + FAULT_HIT
+    assert made.toll("file.read")["time_ns"] == pytest.approx(9 * MS - 211 * each)
+
+
+def test_time_asleep_in_a_call_that_faults_pages_in_is_of_that_call() -> None:
+    made = computing(minor=211)
+    made.fault("zero_populated", 211, 5 * US, blocked_ns=3 * MS)
+    assert made.one("SELECT populated_ns FROM populate_measure")["populated_ns"] == pytest.approx(211 * 5 * US + 3 * MS)
 
 
 def test_a_few_major_faults_do_not_widen_what_clears() -> None:
