@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The code that memset and memcpy run in a process, and their like. Where they are IFUNCs, the resolver's choice is
- * only in the process's memory: in the slot of the defining file's R_X86_64_IRELATIVE relocation
- * for that resolver (glibc calls its own memset through one), or in slots of other files bound to
- * the symbol.
+ * memory_code.c: the code that memset and memcpy run in a process, and their like. Where they are
+ * IFUNCs, the resolver's choice is only in the process's memory: in the slot of the defining file's
+ * R_X86_64_IRELATIVE relocation for that resolver (glibc calls its own memset through one), or in
+ * slots of other files bound to the symbol.
  */
 #include <elf.h>
 #include <errno.h>
