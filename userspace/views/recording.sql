@@ -428,7 +428,7 @@ CREATE TABLE giveback (
 	gave_bytes    INTEGER NOT NULL,	-- pages that had been in use
 	largest_bytes INTEGER NOT NULL,	-- the longest range that one call gave back, used or not
 	-- how far the break (brk), or what calls of the allocator had mapped (munmap), rose above
-	-- its lowest within one slice
+	-- its lowest within one slice, or by how much it has fallen and risen again by then
 	span_bytes    INTEGER NOT NULL,
 	again_faults  INTEGER NOT NULL,
 	again_bytes   INTEGER NOT NULL,
