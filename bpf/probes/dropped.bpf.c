@@ -22,10 +22,6 @@
 #include "probes/page_cache.bpf.h"
 #include "probes/syscall.bpf.h"
 
-/* include/linux/sched.h */
-#define PF_MEMALLOC_FLAG 0x00000800
-#define PF_KSWAPD_FLAG 0x00020000
-
 #define ADVICE_PAGEOUT 21 /* include/uapi/asm-generic/mman-common.h */
 
 /* include/uapi/linux/magic.h */

@@ -7,6 +7,10 @@
 
 #include "wire/sums.h"
 
+/* include/linux/sched.h: who reclaims. */
+#define PF_MEMALLOC_FLAG 0x00000800 /* memalloc_noreclaim_save() */
+#define PF_KSWAPD_FLAG 0x00020000
+
 /* what: DROP_*. */
 int dropped(__u32 what, __u64 pages);
 

@@ -132,6 +132,15 @@ static __always_inline __u8 anonymous_class(const struct thread *thread, const _
 	return FAULT_ZERO_POPULATED;
 }
 
+/* Pages of 4 KiB in one of a hugetlbfs, whose block it is: 2 MiB, or as the mount says, 1 GiB. */
+static __always_inline __u64 hugetlb_pages(const struct area_cache *area)
+{
+	struct address_space *mapping = (struct address_space *)area->mapping;
+	__u32 shift = BPF_CORE_READ(mapping, host, i_sb, s_blocksize_bits);
+
+	return shift > 12 && shift < 40 ? 1ULL << (shift - 12) : 512;
+}
+
 /* What the faults did. Sets how many pages they were. */
 static __always_inline __u8 judge(struct thread *thread)
 {
@@ -150,7 +159,7 @@ static __always_inline __u8 judge(struct thread *thread)
 				grown[i] = 0;
 	}
 	if (thread->area.hugetlb) {
-		populated->pages = 512 * populated->faults;
+		populated->pages = hugetlb_pages(&thread->area) * populated->faults;
 		return FAULT_ZERO_POPULATED;
 	}
 	switch (thread->area.area) {

@@ -18,10 +18,6 @@
 #include "probes/dropped.bpf.h"
 #include "probes/page_cache.bpf.h"
 
-/* include/linux/sched.h */
-#define PF_MEMALLOC_FLAG 0x00000800 /* reclaiming: memalloc_noreclaim_save() */
-#define PF_KSWAPD_FLAG 0x00020000
-
 SUM_TABLE(swaps, 16384, 512, struct memtoll_swap_key, struct memtoll_swap_sum);
 
 /*

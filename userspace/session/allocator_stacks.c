@@ -25,7 +25,7 @@ struct allocator_stacks {
 	struct symbolizer *symbolizer;
 	GHashTable *codes;   /* stack id -> struct allocator_code, as a number */
 	GHashTable *callers; /* struct memtoll_store_key -> the function that returns there */
-	GHashTable *learned; /* stack ids that callers has */
+	GHashTable *learned; /* stack ids that were looked at: callers has what there was */
 };
 
 struct allocator_stacks *allocator_stacks_new(int stacks_fd, struct symbolizer *symbolizer)
@@ -56,11 +56,13 @@ void allocator_stacks_learn(struct allocator_stacks *stacks, unsigned int fn, ui
 	struct memtoll_stack stack;
 
 	if (!stack_id || g_hash_table_contains(stacks->learned, &stack_id) ||
-	    bpf_map_lookup_elem(stacks->stacks_fd, &stack_id, &stack) || stack.depth < 2)
+	    bpf_map_lookup_elem(stacks->stacks_fd, &stack_id, &stack))
+		return;
+	g_hash_table_add(stacks->learned, g_memdup2(&stack_id, sizeof(stack_id)));
+	if (stack.depth < 2)
 		return;
 	caller.ip = stack.frames[1];
 	caller.tgid = stack.tgid;
-	g_hash_table_add(stacks->learned, g_memdup2(&stack_id, sizeof(stack_id)));
 	g_hash_table_replace(stacks->callers, g_memdup2(&caller, sizeof(caller)),
 			     GUINT_TO_POINTER(fn));
 }

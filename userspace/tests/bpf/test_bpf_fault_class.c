@@ -554,6 +554,25 @@ static void test_stranger(void **state)
 	assert_lost_only(0, 0);
 }
 
+/* As large as the mount says: 2 MiB, 1 GiB; 2 MiB where that cannot be read. */
+static void test_size_of_huge_pool(void **state)
+{
+	static struct super_block sb;
+	static struct inode host_inode = { .i_sb = &sb };
+	static struct address_space mapping = { .host = &host_inode };
+	struct area_cache area = { .mapping = (__u64)&mapping };
+
+	host_begin();
+	assert_int_equal(hugetlb_pages(&area), 512);
+	kernel_object(&sb, sizeof(sb));
+	kernel_object(&host_inode, sizeof(host_inode));
+	kernel_object(&mapping, sizeof(mapping));
+	sb.s_blocksize_bits = 21;
+	assert_int_equal(hugetlb_pages(&area), 512);
+	sb.s_blocksize_bits = 30;
+	assert_int_equal(hugetlb_pages(&area), 512 * 512);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -576,6 +595,7 @@ int main(void)
 		cmocka_unit_test(test_file_is_named_once),
 		cmocka_unit_test(test_no_fault_at_all),
 		cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_size_of_huge_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
