@@ -332,7 +332,7 @@ SELECT
 	r.trim AS churn_trim,
 	r.threads AS churn_threads, r.block_bytes AS churn_block,
 	t.map_ns / MAX(t.map_calls, 1) AS map_each_ns,
-	p.stack_id AS mapper_stack, p.call AS mapper_call, p.calls AS mapper_calls, 1.0 * p.bytes
+	p.stack_id AS mapper_stack, p.call AS mapper_call, 1.0 * p.bytes
 		/ p.calls AS mapper_block,
 	t.map_ns / p.calls AS mapper_each_ns,
 	CASE WHEN c.memset_bytes_per_s > 0
@@ -347,8 +347,6 @@ SELECT
 		AND k.unused_bytes > COALESCE(i.populated_bytes, 0) AND 2 * tp.pages < k.freed
 		AS blocks_unused,
 	t.alloc_ns / MAX(t.alloc_calls, 1) AS alloc_each_ns,
-	COALESCE((SELECT SUM(faults) FROM process_fault WHERE class = 'swap_major'), 0)
-		AS swap_major,
 	w2.reclaim_count, w2.reclaim_ns, w2.reclaim_cgroup, w2.out_pages, w2.out_self, w2.out_other,
 	-- where swap.out is not captured: what was on swap at most
 	CASE WHEN w2.out_pages > 0 THEN w2.out_pages * 4096
@@ -450,7 +448,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('copy', 's', 'copy_share'), ('copy_bytes', 'b', 'copy_bytes'), ('copy_place', 'x', 'copy_place'),
 ('reclaim_count', 'c', 'reclaim_count'), ('reclaim_time', 't', 'reclaim_ns'),
 ('reclaim_of', 'x', 'CASE WHEN reclaim_cgroup THEN ''its memory cgroup'' ELSE ''the machine'' END'),
-('out_bytes', 'b', 'pushed_bytes'), ('out_self', 's', '1.0 * out_self / MAX(out_pages, 1)'),
+('out_bytes', 'b', 'pushed_bytes'),
 ('out_by', 'x', 'CASE WHEN out_pages > 0 THEN PRINTF('', %.0f %% of it by the target itself'',
 	100.0 * out_self / out_pages) ELSE '' at a time, at most'' END'),
 ('out_other', 's', '1.0 * out_other / MAX(out_pages, 1)'), ('back_bytes', 'b', 'back_bytes'),
@@ -478,7 +476,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('map_calls', 'c map', 'map_calls'), ('map_each', 't', 'map_each_ns'),
 ('map_call', 'x', 'map_call'),
 ('map_place', 'x', 'map_place'), ('mapper_call', 'x', 'mapper_call'),
-('mapper_calls', 'c', 'mapper_calls'), ('mapper_block', 'b', 'mapper_block'),
+('mapper_block', 'b', 'mapper_block'),
 ('mapper_each', 't', 'mapper_each_ns'), ('mapper_memset', 't', 'mapper_memset_ns'),
 ('mapper_place', 'x', 'mapper_place'),
 ('libc_used', 's', 'libc_used'), ('unused_bytes', 'b', 'unused_bytes'),
@@ -488,7 +486,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('malloc', 't', 'malloc_ns'), ('alloc_call', 'x', 'alloc_call'),
 ('alloc_place', 'x', 'alloc_place'), ('swap_time', 't', 'swap_ns'),
 ('swap_faults', 'c', 'swap_faults'), ('swap_bytes', 'b', 'swap_bytes'),
-('swap_major', 'c', 'swap_major'), ('swap_place', 'x', 'swap_place'),
+('swap_place', 'x', 'swap_place'),
 ('swap_call', 'x', 'NULLIF(swap_call, '''')'), ('swap_made', 'x', 'swap_made'),
 ('shared_time', 't', 'shared_ns'), ('shared_faults', 'c', 'shared_faults'),
 ('shared_bytes', 'b', 'shared_bytes'), ('shared_processes', 'x',
@@ -507,7 +505,6 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('user_each', 't', 'user_ns / MAX(user_faults, 1)'), ('user_place', 'x', 'user_place'),
 ('other_faults', 'c', 'other_faults'), ('other_each', 't', 'other_ns / MAX(other_faults, 1)'),
 ('other_place', 'x', 'other_place'),
-('compute_place', 'x', 'compute_place'),
 ('command', 'x', '(SELECT CASE WHEN setting <> '''' AND words NOT LIKE ''%GLIBC_TUNABLES=%''
 	AND words NOT LIKE ''%MALLOC%=%'' THEN ''env '' || setting || '' '' ELSE '''' END || words
 	FROM target_setting)');
@@ -561,7 +558,6 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('consolidation_frees', 'c', 'consolidation_frees', 'latency_measure'),
 ('lock_time', 't', 'lock_ns', 'latency_measure'),
 ('lock_waits', 'c', 'lock_waits', 'latency_measure'),
-('lock_share', 's', 'lock_share', 'latency_measure'),
 ('lock_call', 'x', 'lock_call', 'latency_measure'),
 ('lock_call_share', 's', 'lock_call_share', 'latency_measure'),
 ('stall', 'x', 'stall', 'latency_measure'),
@@ -578,7 +574,6 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('read_different', 'b', 'read_different_bytes', 'read_measure'),
 ('reread', 'x', 'PRINTF(''%.1f'', reread_factor) || CASE WHEN reread_high - reread_low > 0.1
 	THEN PRINTF('' (%.1f-%.1f)'', reread_low, reread_high) ELSE '''' END', 'read_measure'),
-('reread_enough', 'b', 'reread_enough_bytes', 'read_measure'),
 ('reread_half', 'b', 'reread_half_bytes', 'read_measure'),
 ('pool', 'b', 'pool_bytes', 'read_measure'),
 ('pool_setting', 'x',
@@ -597,7 +592,6 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('cache_path', 'x', 'COALESCE(NULLIF(path, ''''), ''a file'')', 'page_cache'),
 ('cache_again', 'b', '4096 * again_pages', 'page_cache'),
 ('cache_filled', 'b', '4096 * fill_pages', 'page_cache'),
-('cache_wanted', 'b', '4096 * wanted_pages', 'page_cache'),
 ('cache_vain', 'b', '4096 * vain_pages', 'page_cache'),
 ('cache_back', 'b', 'back_bytes', 'page_cache'),
 ('cache_returns', 'x', 'PRINTF(''%.1f'', returns)', 'page_cache'),

@@ -326,8 +326,6 @@ SELECT
 	MAX(CASE kind WHEN 'trim' THEN 10
 		* twice_bytes >= again_bytes END) AS trim_storm_clears_twice,
 	MAX(CASE kind WHEN 'trim' THEN mmap_value IS NOT NULL END) AS trim_storm_needs_both,
-	MAX(CASE kind WHEN 'heap' THEN mmap_value IS NOT NULL END) AS heap_storm_needs_both,
-	MAX(CASE kind WHEN 'map' THEN mmap_value END) AS map_storm_threshold,
 	MAX(CASE kind WHEN 'map' THEN one_arena END) AS map_storm_one_arena,
 	MAX(CASE kind WHEN 'map' THEN pad_value IS NOT NULL END) AS map_storm_pad,
 	COALESCE(MAX(CASE WHEN kind IN ('trim', 'heap', 'map') THEN storm END), 0) AS glibc_storm,

@@ -68,7 +68,7 @@ FROM stormy;
 -- The dearest that grows in small steps, for the figures of the advice: one row, NULL without.
 -- growth_beside_ns: of growth_inside_ns, what is not given back and comes again.
 CREATE VIEW growth_measure AS
-SELECT g.pid AS growth_pid, g.call AS growth_call, g.stack_id AS growth_stack,
+SELECT g.call AS growth_call,
 	(SELECT p.caller FROM stack_place p WHERE p.stack_id = g.stack_id) AS growth_place,
 	g.step AS growth_step, g.size AS growth_size, CAST(ROUND(g.grown_calls) AS INTEGER)
 		AS growth_calls,

@@ -14,13 +14,10 @@ SELECT ROW_NUMBER() OVER (ORDER BY again_pages DESC, fill_pages DESC, dev, inode
 	ELSE 'one pass' END AS pattern
 FROM (
 	SELECT p.dev, p.inode, COALESCE(NULLIF(MAX(p.area_name), ''), MAX(f.path), '') AS path,
-		MAX(p.library) AS library, MAX(p.bytes) AS file_bytes, SUM(p.requests) AS requests,
 		SUM(p.first_pages) AS first_pages,
 		SUM(p.first_sequential_pages) AS first_sequential,
 		SUM(p.in_pages) AS again_pages, SUM(p.in_sequential_pages) AS again_sequential,
 		SUM(p.distinct_pages) AS distinct_pages, MAX(p.max_returns) AS max_returns,
-		SUM(p.vain_pages) AS vain_pages, SUM(p.used_pages) AS used_pages,
-		SUM(p.untracked_pages) AS untracked_pages,
 		SUM(p.first_pages + p.in_pages + p.vain_pages + p.untracked_pages) AS fill_pages
 	FROM page_fill p LEFT JOIN file f ON f.dev = p.dev AND f.inode = p.inode
 	GROUP BY p.dev, p.inode);

@@ -57,9 +57,7 @@ freed AS MATERIALIZED (
 )
 SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
 	COALESCE((SELECT SUM(bytes) FROM part), 0) AS populated_bytes,
-	t.call AS populated_call, t.time_ns AS populated_site_ns,
-	t.bytes AS populated_site_bytes, t.calls AS populated_calls,
-	1.0 * t.bytes / t.calls AS populated_each,
+	t.call AS populated_call, 1.0 * t.bytes / t.calls AS populated_each,
 	(SELECT p.code FROM stack_place p WHERE p.stack_id = t.stack_id) AS populated_place,
 	(SELECT pid FROM stack s WHERE s.stack_id = t.stack_id) AS populated_pid,
 	COALESCE(EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id = t.stack_id

@@ -14,7 +14,6 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 		THEN PRINTF('', %.1f MiB a call'', populated_each / 1048576)
 	WHEN populated_each IS NOT NULL THEN PRINTF('', %.1f KiB a call'', populated_each / 1024)
 	ELSE '''' END', 'populate_measure'),
-('populated_calls', 'c', 'populated_calls', 'populate_measure'),
 ('freed_time', 't', 'freed_ns', 'populate_measure'),
 ('forked_time', 't', 'forked_ns', 'populate_measure'),
 ('protected_time', 't', 'protected_ns', 'populate_measure');

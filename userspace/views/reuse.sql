@@ -48,9 +48,7 @@ SELECT t.calls AS read_calls, t.bytes AS read_bytes, t.time_ns AS read_ns,
 	CASE WHEN t.bytes > 0 THEN MAX(t.blocked_ns, t.time_ns
 		* (1.0 - 1.0 * t.cached_bytes / t.bytes))
 		ELSE 0.0 END AS read_uncached_ns,
-	p.path AS read_path, p.bytes AS read_path_bytes, p.time_ns
-		/ MAX(t.time_ns, 1.0) AS read_path_share,
-	f.reread_factor AS read_path_factor,
+	p.path AS read_path, p.time_ns / MAX(t.time_ns, 1.0) AS read_path_share,
 	w.reread_factor, w.low AS reread_low, w.high AS reread_high, w.again_share AS reread_share,
 	w.different_bytes AS read_different_bytes, n.bytes AS reread_enough_bytes,
 		h.bytes AS reread_half_bytes,
@@ -64,5 +62,4 @@ SELECT t.calls AS read_calls, t.bytes AS read_bytes, t.time_ns AS read_ns,
 	(SELECT MIN(more_bytes) FROM swap_saved
 		WHERE saved >= (SELECT 0.99 * MAX(saved) FROM swap_saved)) AS swap_most_bytes,
 	(SELECT 0.99 * MAX(saved) FROM swap_saved) AS swap_most_saved
-FROM total t LEFT JOIN top p LEFT JOIN file_reuse f ON f.file = p.file LEFT JOIN whole w
-LEFT JOIN needed n LEFT JOIN half h LEFT JOIN own o;
+FROM total t LEFT JOIN top p LEFT JOIN whole w LEFT JOIN needed n LEFT JOIN half h LEFT JOIN own o;
