@@ -85,6 +85,7 @@ def end(process: subprocess.Popen[str]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(timeout=10)
+    tracing.discard(process.pid)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream and not stream.closed:
             stream.close()
@@ -509,12 +510,33 @@ def stop(tracer: subprocess.Popen[str]) -> None:
     wait_until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T", "the tracer to stop")
 
 
+CAP_SYS_NICE: Final = 23
+FIRST: Final = -10  # PRIORITY_NICE in host/priority.h
+
+# Tracers that have been seen to come first: later they may step back.
+tracing: set[int] = set()
+
+
+def traces(tracer: subprocess.Popen[str]) -> bool:
+    """All that it attaches is attached: only then does it come before others on the CPU, where it may."""
+    if tracer.pid not in tracing:
+        try:
+            status = Path(f"/proc/{tracer.pid}/status").read_text()
+            nice = os.getpriority(os.PRIO_PROCESS, tracer.pid)
+        except OSError:  # it has ended
+            return False
+        allowed = int(status.partition("CapEff:")[2].split()[0], 16) >> CAP_SYS_NICE & 1
+        if not allowed or nice <= FIRST:
+            tracing.add(tracer.pid)
+    return tracer.pid in tracing
+
+
 def wait_attached(tracer: subprocess.Popen[str], pid: int) -> None:
-    """Until breakpoints stand in the target's libc."""
+    """Until breakpoints stand in the target's libc, and whatever else the tracer attaches is attached, too."""
 
     def ready() -> bool:
         assert tracer.poll() is None, f"memtoll ended too early: {finish(tracer)}"
-        return bool(changed_text(pid))
+        return bool(changed_text(pid)) and traces(tracer)
 
     wait_until(ready, "breakpoints in the target")
 

@@ -127,7 +127,7 @@ def mariadb(
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = spawn([*tracer, *command], **quiet)
     try:
-        wait_until(lambda: answers(client), "the server's first answer", 40, every=0.1)
+        wait_until(lambda: answers(client), "the server's first answer", every=0.1)
         yield Server(int((directory / "pid").read_text()), client)
         client_pid = int((directory / "pid").read_text())
         subprocess.run(["kill", str(client_pid)], check=True, timeout=10)
@@ -288,7 +288,7 @@ def ask_swapped_pool(out: Path, table: Path) -> tuple[dict[str, int], int]:
             server.ask(one_pass)
             wait_until(lambda: set_limit(cgroup, 56 * MIB), "the limit to come down", 30)
             reads = server.counters()
-            server.ask(7 * one_pass)
+            server.ask(12 * one_pass)
             reads = {name: value - reads[name] for name, value in server.counters().items()}
         return reads, vmstat()["pswpin"] - before["pswpin"]
 

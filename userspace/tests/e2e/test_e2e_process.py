@@ -428,7 +428,8 @@ def test_an_end_that_goes_untold(out: Path) -> None:
     losses = recording.report["losses"]
     assert losses["ring_process"] >= 1
     assert recording.query("SELECT SUM(calls) FROM call WHERE call = 'calloc'") == [(made,)]
-    ((told,),) = recording.query("SELECT SUM(made) + SUM(freed) FROM block WHERE call = 'calloc'")
+    # It may be that none was.
+    ((told,),) = recording.query("SELECT COALESCE(SUM(made) + SUM(freed), 0) FROM block WHERE call = 'calloc'")
     assert told + losses["ring_block"] + losses["frees_unmatched"] == 2 * made
     assert recording.query(f"SELECT end_ns > 0, exit_code FROM process WHERE pid = {program.pid}") == [(1, None)]
     # The calibration's own, which the small buffer did not hold, are not the program's.
