@@ -51,6 +51,24 @@ def blank() -> sqlite3.Connection:
     return database
 
 
+def words_of(sql: str) -> set[str]:
+    return set(re.findall(r"\w+", sql))
+
+
+def body_of(name: str, view: str) -> str:
+    return view.split(name, 1)[1].lstrip().removeprefix("AS")
+
+
+@functools.cache
+def builds_on(views: tuple[tuple[str, str], ...]) -> dict[str, set[str]]:
+    """Each view, and those before it that it asks, and that they ask."""
+    needed: dict[str, set[str]] = {}
+    for name, text in views:
+        asked = words_of(body_of(name, text)) & needed.keys()
+        needed[name] = {name}.union(*(needed[word] for word in asked))
+    return needed
+
+
 class Facts:
     """A recording under construction. Rows default to one slice and one process."""
 
@@ -59,7 +77,8 @@ class Facts:
         blank().backup(self.database)
         self.stacks = 0
         self.frames = 0
-        self.worked_out: tuple[int, bool] | None = None
+        # Rows that had been changed by then, and views that are tables since.
+        self.worked_out: tuple[int, set[str]] = (0, set())
 
     def row(self, table: str, **columns: Any) -> None:
         names = ", ".join(columns)
@@ -67,21 +86,23 @@ class Facts:
         self.database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(columns.values()))
 
     def _work_out(self, sql: str) -> None:
-        """Make tables of the views, as report.c does: nested as views they take seconds to be planned."""
+        """Make tables of the views that it asks for, as report.c does: nested as views they take seconds to be planned."""
         views = self.database.execute(
             "SELECT name, sql FROM main.sqlite_master WHERE type = 'view'"
             " AND name NOT IN (SELECT name FROM main.kept_view) ORDER BY rowid"
         ).fetchall()
-        whole = bool(re.search("_(json|page)\\b", sql))
-        if self.worked_out == (self.database.total_changes, whole):
-            return
-        for name, _ in views:
-            self.database.execute(f'DROP TABLE IF EXISTS temp."{name}"')
+        if self.worked_out[0] != self.database.total_changes:
+            for name in self.worked_out[1]:
+                self.database.execute(f'DROP TABLE IF EXISTS temp."{name}"')
+            self.worked_out = (0, set())
+        made = self.worked_out[1]
+        needed = builds_on(tuple(views))
+        wanted = set().union(*(needed[word] for word in words_of(sql) & needed.keys()))
         for name, text in views:
-            if whole or not name.endswith(("_json", "_page")):
-                body = text.split(name, 1)[1].lstrip().removeprefix("AS")
-                self.database.execute(f'CREATE TEMP TABLE "{name}" AS {body}')
-        self.worked_out = (self.database.total_changes, whole)
+            if name in wanted - made:
+                self.database.execute(f'CREATE TEMP TABLE "{name}" AS {body_of(name, text)}')
+                made.add(name)
+        self.worked_out = (self.database.total_changes, made)
 
     def rows(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         self._work_out(sql)

@@ -29,6 +29,8 @@ import measuring
 TEST_SECONDS: Final = 90 * 4
 # Those that change the machine (swap, huge pages) or read its counters exclude each other, and nothing else.
 MACHINE: Final = "machine"
+# Files whose tests take minutes on one worker: begun last, they would be waited for alone.
+LONG: Final = ("test_extras.py", "test_notebooks.py")
 UNDECIDED: Final = "undecided: "
 # In which measurements may begin, counted from the session's start. Unset: whenever it is their turn.
 MEASURE_SECONDS: Final = "MEMTOLL_MEASURE_SECONDS"
@@ -119,7 +121,7 @@ def group_of(item: pytest.Item) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest chains first: what excludes each other, then what is slow, what traces, and the rest."""
+    """The longest chains first: what excludes each other, then LONG, what traces, and the rest."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item)))
         if isinstance(item, pytest.Function) and item.get_closest_marker("measure"):
@@ -127,7 +129,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: (
             group_of(item) != MACHINE,
-            item.get_closest_marker("slow") is None,
+            item.nodeid.partition("::")[0].rpartition("/")[2] not in LONG,
             item.get_closest_marker("root") is None,
         )
     )

@@ -89,6 +89,7 @@ def test_commands_that_trace(place: Path) -> None:
     assert "VERDICT" in run(["memtoll", "report", "--full", "server.memtoll"], place)
 
 
+@pytest.mark.slow
 def test_commands_that_read(place: Path) -> None:
     for words in commands("memtoll", "sqlite3"):
         if words[0] == "sqlite3" or words[1] not in TRACING:
