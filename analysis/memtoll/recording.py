@@ -118,11 +118,15 @@ class Recording:
 
     @cached_property
     def target(self) -> dict[str, Any]:
-        """What was traced: pids, command, duration_s, observed_s, as in the report's JSON."""
+        """What was traced, as in the report's JSON: pids, command, host, started (UTC), exit_status, and how long."""
         self.views.make("target")
         ((text,),) = self._rows(
             "SELECT json_object('pids', json((SELECT json_group_array(pid) FROM"
             " (SELECT pid FROM main.process ORDER BY pid))), 'command', command,"
+            " 'host', (SELECT value FROM meta WHERE key = 'host'),"
+            " 'started', (SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value / 1000000000, 'unixepoch')"
+            " FROM meta WHERE key = 'start_realtime_ns'),"
+            " 'exit_status', (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'exit_status'),"
             " 'duration_s', ROUND(duration_ns / 1e9, 9), 'observed_s', ROUND(observed_ns / 1e9, 9)) FROM temp.target"
         )
         with understanding(self.path):
