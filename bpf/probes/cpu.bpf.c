@@ -141,8 +141,7 @@ static __always_inline __u64 returned_to(__u64 ip, __u64 sp)
 	__s32 disp;
 
 	if (bpf_probe_read_user(&address, sizeof(address), (void *)(sp - sizeof(address))) ||
-	    address != ip ||
-	    bpf_probe_read_user(&disp, sizeof(disp), (void *)(ip - sizeof(disp))))
+	    address != ip || bpf_probe_read_user(&disp, sizeof(disp), (void *)(ip - sizeof(disp))))
 		return 0;
 	return ip + disp;
 }
@@ -231,8 +230,8 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		sp -= sizeof(sp);
 		leaf = true;
 	}
-	sample->stack_id =
-		stack_shown(thread, &thread->sample_stack, NULL, task->tgid, shown, ip, sp, bp, leaf);
+	sample->stack_id = stack_shown(thread, &thread->sample_stack, NULL, task->tgid, shown, ip,
+				       sp, bp, leaf);
 	sample_account(sample->time_ns, thread->sample_walk_ns);
 	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;

@@ -99,9 +99,8 @@ static void decode(struct store_code *code, struct known *known)
 	if (!len)
 		return;
 	store_loop_find(bytes, len, at, &loop);
-	if (loop.kind == STORE_NONE &&
-	    is_waited_for((pid_t)known->key.tgid, known->key.ip, bytes, at,
-			  &loop.wire.returned_from)) {
+	if (loop.kind == STORE_NONE && is_waited_for((pid_t)known->key.tgid, known->key.ip, bytes,
+						     at, &loop.wire.returned_from)) {
 		loop.kind = STORE_FILL;
 		loop.value = VALUE_ZERO;
 	}

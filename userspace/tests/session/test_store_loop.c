@@ -217,7 +217,8 @@ static void test_waiting_for_string(void **state)
 	assert_int_equal(loop.kind, STORE_NONE);
 	assert_true(store_string_waits(waiting, (size_t)(waiting_end - waiting), &stores));
 	assert_int_equal(stores, 2);
-	assert_false(store_string_waits(not_cleared, (size_t)(not_cleared_end - not_cleared), &stores));
+	assert_false(store_string_waits(not_cleared, (size_t)(not_cleared_end - not_cleared),
+					&stores));
 	assert_false(store_string_waits(jumped, (size_t)(jumped_end - jumped), &stores));
 	assert_false(store_string_waits(waiting, (size_t)(waiting_to - waiting), &stores));
 }
