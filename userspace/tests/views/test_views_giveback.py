@@ -239,8 +239,10 @@ def test_stacks_of_threads_have_advice_of_their_own(how: str) -> None:
     made.fault("zero", 2 * 25801, None)
     rows = made.judged("finding", "SELECT * FROM finding ORDER BY position")
     codes = {row["code"]: row["text"] for row in rows}
-    went = "101 stacks of threads that had ended were unmapped, 101 MiB" if how == "stack_unmapped" else (
-        "202 threads gave their stacks back, 202 MiB"
+    went = (
+        "101 stacks of threads that had ended were unmapped, 101 MiB"
+        if how == "stack_unmapped"
+        else "202 threads gave their stacks back, 202 MiB"
     )
     assert next(row["evidence"] for row in rows if row["code"] == "stack-storm").startswith(went)
     assert "most at parse.c:11 (parse)" in codes["stack-storm"]
