@@ -80,7 +80,7 @@ def test_cyclic_sweep(boxed: Facts) -> None:
 
 
 def test_pages_that_stay_need_room_too(boxed: Facts) -> None:
-    """Attached to: a part of the file stays in memory all the time, and only a recording from the start sees it come."""
+    """Attached to: a part of the file stays in memory all the time, and only a recording of all sees it come."""
     boxed.page_fill(36_611, 96_168, distinct_pages=32_768, bytes=163 * MIB)
     boxed.reuse("cache", 132_779, 36_611, {36_610: 96_168})
     assert cache(boxed)["working_bytes"] == 163 * MIB
@@ -99,7 +99,7 @@ def test_less_than_two_passes_do_not_tell_how_much_would_do(boxed: Facts) -> Non
 
 
 def test_the_kernel_tells_what_came_before(boxed: Facts) -> None:
-    """Attached to for a part of a pass, without read-ahead: each page comes in once, and most had been there before."""
+    """Attached to for a part of a pass, no read-ahead: each page comes in once, and most had been there before."""
     mapped(boxed, 1, requests=PAGES)
     boxed.fault("file_major", PAGES, 20 * US, area="file", area_name="/srv/data", blocked_ns=2 * S)
     assert "returned" not in verdict(boxed)["sentence"] and cache(boxed)["returned"] == 1
