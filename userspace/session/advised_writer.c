@@ -18,8 +18,8 @@ static void on_sum(void *context, const struct advised_sum *sum)
 		.pid = sum->pid,
 		.advice = sum->advice == ADVISED_COLD ? "cold" : "dontneed",
 		.stack_id = sum->stack_id,
-		.fault_class = sum->again_pages ? fault_class_name(sum->fault_class, sum->major) :
-						  "",
+		.fault_class =
+			sum->again_pages ? fault_class_name(sum->fault_class, sum->major) : "",
 		.calls = sum->calls,
 		.bytes = sum->bytes,
 		.again_faults = sum->again_faults,
