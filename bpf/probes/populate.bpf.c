@@ -175,7 +175,7 @@ static __always_inline __u8 judge(struct thread *thread)
 			return FAULT_COW_POPULATED;
 		}
 		populated->pages = count_pages(populated, grown[RSS_FILE]);
-		return populated->majors ? FAULT_FILE : FAULT_FILE_POPULATED;
+		return FAULT_FILE_POPULATED;
 	case AREA_UNKNOWN:
 		/* All of the process's memory: what most of it was. */
 		if (grown[RSS_FILE] > grown[RSS_ANON]) {
@@ -190,12 +190,41 @@ static __always_inline __u8 judge(struct thread *thread)
 	return anonymous_class(thread, grown);
 }
 
+/* Those that waited: for swap, or for a file. */
+static __always_inline __u8 major_class(const struct thread *thread)
+{
+	switch (thread->area.area) {
+	case AREA_SHARED:
+		return FAULT_SHARED;
+	case AREA_FILE:
+		return thread->run.fault_class == FAULT_COW_POPULATED ? FAULT_COW : FAULT_FILE;
+	default:
+		return thread->run.fault_class == FAULT_FILE_POPULATED ? FAULT_FILE : FAULT_SWAP;
+	}
+}
+
+/* Of the call's faults so many, with their part of its time. */
+static __always_inline void emit_part(struct thread *thread, __u64 faults, __u64 pages)
+{
+	const struct populated *populated = &thread->populated;
+	struct memtoll_run *run = &thread->run;
+	__u64 each_ns = populated->cpu_ns / (populated->faults | !populated->faults);
+	__u64 us = each_ns / 1000;
+
+	run->pages = pages;
+	run->faults = faults;
+	run->timed_faults = populated->cpu_ns ? faults : 0;
+	run->timed_cpu_ns = each_ns * faults;
+	run->timed_cpu_us2 = us * us * faults;
+	emit(run, sizeof(*run), LOST_RING_FAULTS, faults, false);
+}
+
 int populate_end(struct thread *thread)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct populated *populated;
 	struct memtoll_run *run;
-	__u64 us;
+	__u64 minor_pages;
 
 	if (!thread)
 		return 0;
@@ -214,25 +243,29 @@ int populate_end(struct thread *thread)
 	run->tid = task->pid;
 	run->area = thread->area.area;
 	run->in_fn = thread->in_fn;
-	run->flags =
-		RUN_KERNEL_MODE | RUN_WRITE | RUN_POPULATED | (populated->majors ? RUN_MAJOR : 0);
+	run->flags = RUN_KERNEL_MODE | RUN_WRITE | RUN_POPULATED;
 	run->address = populated->address & ~(MEMTOLL_PAGE_SIZE - 1);
-	run->pages = populated->pages;
-	run->faults = populated->faults;
 	run->first_ns = populated->now;
 	run->last_ns = populated->now;
-	run->timed_faults = populated->cpu_ns ? populated->faults : 0;
-	run->timed_cpu_ns = populated->cpu_ns;
-	us = populated->cpu_ns / (populated->faults | !populated->faults) / 1000;
-	run->timed_cpu_us2 = us * us * populated->faults;
-	run->blocked_ns = populated->majors ? populated->blocked_ns : 0;
+	run->blocked_ns = 0;
 	run->ip = 0;
 	run->stack_id = populated->stack_id;
 	run->inode = thread->area.inode;
 	run->dev = thread->area.dev;
 	run->file_page = run->address / MEMTOLL_PAGE_SIZE + thread->area.offset;
 	run->swap_type = 0;
-	emit(run, sizeof(*run), LOST_RING_FAULTS, run->faults, false);
+	/* In two records, as the kernel counts them; which pages waited is not known. */
+	minor_pages = sub_sat(populated->pages, populated->majors);
+	if (populated->faults > populated->majors)
+		emit_part(thread, populated->faults - populated->majors, minor_pages);
+	if (populated->majors) {
+		run->fault_class = major_class(thread);
+		run->flags |= RUN_MAJOR;
+		run->address += minor_pages * MEMTOLL_PAGE_SIZE;
+		run->file_page += minor_pages;
+		run->blocked_ns = populated->blocked_ns;
+		emit_part(thread, populated->majors, sub_sat(populated->pages, minor_pages));
+	}
 	run->faults = 0;
 	return 0;
 }
