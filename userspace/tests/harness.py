@@ -169,7 +169,10 @@ class Program:
 
     def __enter__(self) -> Program:
         try:
-            wait_until(lambda: self.lines, "the workload's first line")
+            wait_until(lambda: self.lines or self.process.poll() is not None, "the workload's first line")
+            if not self.lines:
+                self.reader.join(timeout=10)
+            assert self.lines, f"the workload ended without a line, with status {self.process.poll()}"
         except BaseException:
             end(self.process)
             raise

@@ -245,7 +245,12 @@ pathlib.Path("/proc/self/comm").write_text("memtoll")
 tracer = int(sys.argv[1])
 syscall = ctypes.CDLL(None, use_errno=True).syscall
 process = syscall(434, tracer, 0)  # pidfd_open
-infos = [info for info in pathlib.Path(f"/proc/{tracer}/fdinfo").iterdir() if "\\nmap_id:" in info.read_text()]
+def is_map(info):
+    try:
+        return "\\nmap_id:" in info.read_text()
+    except OSError:  # closed meanwhile
+        return False
+infos = [info for info in pathlib.Path(f"/proc/{tracer}/fdinfo").iterdir() if is_map(info)]
 held = [syscall(438, process, int(info.name), 0) for info in infos]  # pidfd_getfd
 print(json.dumps({"held": sum(fd >= 0 for fd in held)}), flush=True)
 time.sleep(600)

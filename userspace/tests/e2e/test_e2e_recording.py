@@ -537,7 +537,7 @@ def test_recording_without_its_tables(small: Recording, tmp_path: Path) -> None:
 
 
 def test_report_text(small: Recording) -> None:
-    result = memtoll("report", small.path)
+    result = memtoll("report", "--full", small.path)
     assert result.status == 0
     assert result.stderr == ""
     assert small.report["verdict"]["sentence"] in " ".join(result.stdout.split())
