@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -211,9 +214,18 @@ long kernel_read_user(void *to, unsigned bytes, const void *from)
 	return read_space(USER, to, bytes, from);
 }
 
-/* A program's stack is the kernel's memory, too. The variable read is not far above this frame. */
+/*
+ * A program's stack is the kernel's memory, too. The variable read is not far above this frame, or
+ * where the sanitizer keeps such variables.
+ */
 static bool is_on_stack(const void *from)
 {
+#ifdef __SANITIZE_ADDRESS__
+	void *kept = __asan_get_current_fake_stack();
+
+	if (kept && __asan_addr_is_in_fake_stack(kept, (void *)from, NULL, NULL))
+		return true;
+#endif
 	return (uintptr_t)from - (uintptr_t)__builtin_frame_address(0) < 4096;
 }
 
