@@ -164,11 +164,47 @@ static __always_inline void sample_account(__u64 began_ns, __u64 walk_ns)
 	rates->sample_ns += sub_sat(bpf_ktime_get_ns() - began_ns, rates->walk_ns - walk_ns);
 }
 
+/*
+ * A process that ends has no memory of its own any more, and gives back what it had. Its threads'
+ * states are gone; that it was traced is still known.
+ */
+static __always_inline int sample_ending(struct bpf_perf_event_data *ctx, struct task_struct *task)
+{
+	struct memtoll_sample *sample;
+	long size;
+
+	if (!(task->flags & PF_EXITING) || !process_get(task->tgid))
+		return 0;
+	sample = bpf_ringbuf_reserve(&events, sizeof(*sample), 0);
+	if (!sample) {
+		lose(LOST_RING_SAMPLE, 1);
+		return 0;
+	}
+	sample->kind = EVENT_SAMPLE;
+	sample->tgid = task->tgid;
+	sample->tid = task->pid;
+	sample->in_fn = FN_NONE;
+	sample->map_fn = MAP_FN_NONE;
+	sample->flags = 0;
+	sample->kernel_frames = 0;
+	sample->syscall = NR_EXIT_GROUP;
+	sample->time_ns = bpf_ktime_get_ns();
+	sample->ip = 0;
+	sample->stack_id = 0;
+	sample->store = 0;
+	sample->stores = 0;
+	size = bpf_get_stack(ctx, sample->kernel, sizeof(sample->kernel), 0);
+	if (size > 0)
+		sample->kernel_frames = size / sizeof(__u64);
+	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 SEC("?perf_event")
 int cpu_sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_get(task);
+	struct thread *thread;
 	struct memtoll_sample *sample;
 	__u64 ip, sp, bp, shown, entry;
 	/* User addresses have the top bit clear, on every architecture with 64 bits. */
@@ -176,7 +212,10 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	int returned_from = 0;
 	long size;
 
-	if (!thread || !current_mm())
+	if (!current_mm())
+		return sample_ending(ctx, task);
+	thread = thread_get(task);
+	if (!thread)
 		return 0;
 	sample = bpf_ringbuf_reserve(&events, sizeof(*sample), 0);
 	if (!sample) {

@@ -33,7 +33,7 @@ enum {
 	NR_PREADV = 295,
 	NR_PREADV2 = 327
 };
-enum { NR_WRITE = 1, NR_IOCTL = 16, NR_FADVISE64 = 221 };
+enum { NR_WRITE = 1, NR_IOCTL = 16, NR_FADVISE64 = 221, NR_EXIT_GROUP = 231 };
 /* By which return probes come back to the kernel (6.11 and later, kernel commit 190fec72df4a). */
 enum { NR_URETPROBE = 335 };
 #elif defined(__TARGET_ARCH_arm64)
@@ -56,7 +56,7 @@ enum {
 	NR_PREADV = 69,
 	NR_PREADV2 = 286
 };
-enum { NR_WRITE = 64, NR_IOCTL = 29, NR_FADVISE64 = 223 };
+enum { NR_WRITE = 64, NR_IOCTL = 29, NR_FADVISE64 = 223, NR_EXIT_GROUP = 94 };
 enum { NR_URETPROBE = -1 };
 #endif
 

@@ -23,12 +23,12 @@ struct thread {
 	__u32 drained; /* drain_epoch this thread has last obeyed */
 	struct order order;
 	__u32 idle_hits;
-	__u32 passes;	    /* read(2) on sockets and pipes, not flushed yet */
-	__u32 syscalls;	    /* system calls counted, not flushed yet */
-	__u32 abandoned;    /* one of its calls was given up without its return */
-	__u32 counted_out;  /* its faults, by the kernel's count, are in its process's sum */
-	__u32 unbegun;	    /* no mapping call has begun since it was met; it may be in one */
-	__u64 minor_base;   /* its faults, by the kernel's count, before the first event */
+	__u32 passes;	   /* read(2) on sockets and pipes, not flushed yet */
+	__u32 syscalls;	   /* system calls counted, not flushed yet */
+	__u32 abandoned;   /* one of its calls was given up without its return */
+	__u32 counted_out; /* its faults, by the kernel's count, are in its process's sum */
+	__u32 unbegun;	   /* no mapping call has begun since it was met; it may be in one */
+	__u64 minor_base;  /* its faults, by the kernel's count, before the first event */
 	__u64 major_base;
 	__u64 entry_ip;	    /* its last uprobe at an entry; 0: none yet */
 	__u64 return_ip;    /* where it continued after its last one at a return */
@@ -45,7 +45,7 @@ struct thread {
 	struct memtoll_mapping mapping; /* on its way: too large for the BPF stack */
 	struct open_fault fault;
 	__u64 answer_tail_ns; /* from a handler's answer to the fault's end, a running mean */
-	__u64 drop_stack_id; /* of its call that throws pages out, and when that began */
+	__u64 drop_stack_id;  /* of its call that throws pages out, and when that began */
 	__u64 drop_began_ns;
 	struct stamp reclaim;
 	__u32 reclaiming; /* SWAP_RECLAIM_*, or 0 */

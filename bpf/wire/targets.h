@@ -37,8 +37,8 @@ struct memtoll_target {
  * unless userspace adds one that BPF has added at its fork: then it begins anew.
  */
 struct memtoll_target_state {
-	__u32 exec_pending;	   /* counting starts at the next exec: a command not yet started */
-	__u32 ended;		   /* its last thread has exited; its number may become another's */
+	__u32 exec_pending; /* counting starts at the next exec: a command not yet started */
+	__u32 ended;	    /* its last thread has exited; its number may become another's */
 	/*
 	 * Threads that began before may have faults that are not counted, and count from their first
 	 * event; 0: none did. CLOCK_MONOTONIC.

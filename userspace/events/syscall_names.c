@@ -8,7 +8,10 @@ static const struct {
 	int number;
 	const char *name;
 } names[] = {
-#define NAMED(call) { SYS_##call, #call }
+#define NAMED(call)               \
+	{                         \
+		SYS_##call, #call \
+	}
 	NAMED(mmap),
 	NAMED(munmap),
 	NAMED(mremap),
@@ -78,6 +81,7 @@ static const struct {
 	NAMED(userfaultfd),
 	NAMED(munlock),
 	NAMED(munlockall),
+	NAMED(exit_group),
 #undef NAMED
 };
 

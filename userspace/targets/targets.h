@@ -28,12 +28,12 @@ struct target {
 	const char *role; /* "target" or "child" */
 	uint64_t start_ns;
 	bool exited;
-	bool changed;		    /* files were mapped since it was last looked at */
-	struct counters now;	    /* last reading */
-	struct counters recorded;   /* as of the last slice */
-	struct counters base;	    /* when counting began */
-	uint64_t cpu_base_ns;	    /* CPU time when counting began; of a fork 0 */
-	uint64_t cpu_seen_ns;	    /* and since then */
+	bool changed;		  /* files were mapped since it was last looked at */
+	struct counters now;	  /* last reading */
+	struct counters recorded; /* as of the last slice */
+	struct counters base;	  /* when counting began */
+	uint64_t cpu_base_ns;	  /* CPU time when counting began; of a fork 0 */
+	uint64_t cpu_seen_ns;	  /* and since then */
 	unsigned int slices_dead; /* written since it has exited */
 };
 

@@ -5,8 +5,8 @@
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'map-churn', 'mapping calls for every block', 'mapper_pid',
--- calls that give back what comes again have advice of their own
-'mapping_matters AND 2 * (storm_gave_ns + (SELECT let_go_ns FROM advised_measure)) < map_ns',
+-- calls that give back what comes again have advice of their own; that a process ends is no call
+'mapping_matters AND map_call IS NOT ''exit_group'' AND 2 * (storm_gave_ns + (SELECT let_go_ns FROM advised_measure)) < map_ns',
 'map_ns / base_ns',
 '{map_calls} mapping calls took {map_time}.',
 'Memory that is kept counts as resident until the program ends; calloc from the heap memsets each

@@ -75,7 +75,8 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 	SELECT toll, CASE toll WHEN 'map' THEN call ELSE '' END,
 		CASE toll WHEN 'map' THEN stack_id ELSE 0 END,
 		CASE toll WHEN 'map' THEN 0 ELSE stack_id END,
-		CASE toll WHEN 'map' THEN '' ELSE RTRIM('system call ' || call) END,
+		CASE WHEN call = 'exit_group' THEN 'the end of a process' WHEN toll = 'map' THEN ''
+			ELSE RTRIM('system call ' || call) END,
 		NULL, SUM(time_ns), SUM(count), SUM(count) * 4096
 	FROM sampled_work GROUP BY toll, call, stack_id
 	UNION ALL

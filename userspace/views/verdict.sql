@@ -211,10 +211,14 @@ template AS (
 			|| 'copy and read nothing, as far as is known, most at {other_place}.'
 		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
 			|| 'at {alloc_place}.'
-		WHEN 'map' THEN CASE WHEN 2 * u.map_sampled_ns > m.map_ns THEN 'most in '
-			ELSE '{map_calls} calls, {map_each} each, most in ' END
-			|| '{map_call} at {map_place}.'
-			|| CASE WHEN 2 * u.freed_ns > m.map_ns
+		WHEN 'map' THEN CASE WHEN m.map_call = 'exit_group'
+				THEN 'most at the end of processes, where all of their memory is '
+					|| 'given back.'
+			WHEN 2 * u.map_sampled_ns > m.map_ns THEN 'most in {map_call} at {map_place}.'
+			ELSE '{map_calls} calls, {map_each} each, most in {map_call} at '
+				|| '{map_place}.' END
+			|| CASE WHEN m.map_call = 'exit_group' THEN ''
+			WHEN 2 * u.freed_ns > m.map_ns
 				THEN ' Most of it, {freed_time}, is unmapping memory'
 					|| CASE WHEN m.blocks_unused THEN '.'
 					ELSE ' and freeing its pages.' END

@@ -340,6 +340,9 @@ def test_page_tables_and_zeros_are_no_computing(out: Path) -> None:
     places = {(row[0], row[1]): row[2] for row in recording.query(f"SELECT place, in_call, SUM(samples) {mine}")}
     # Some ten samples each, 101 ms at 99 Hz.
     assert min(places.get(kind, 0) for kind in (("pages", "clone"), ("pages", "mprotect"), ("clear", "read"))) >= 3
+    # The children give back as many page tables as were copied for them, when they have no memory any more.
+    ends = "FROM sample WHERE place = 'pages' AND in_call = 'exit_group'"
+    assert recording.query(f"SELECT COALESCE(SUM(samples), 0) >= 3 {ends}") == [(1,)]
     tolls = recording.report["toll"]
     assert tolls["map"]["time_s"] > 0.06 and tolls["zero.kernel"]["time_s"] > 0.03
     assert "memory is not what it waits for" not in recording.report["verdict"]["sentence"]

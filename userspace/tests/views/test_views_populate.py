@@ -243,6 +243,19 @@ def test_page_tables_copied_and_rewritten_are_the_mapping_toll(call: str, does: 
     assert remedy in advice and "serve.c:12 (serve)" in advice
 
 
+def test_the_end_of_a_process_is_the_mapping_toll() -> None:
+    """Its memory is given back when it has none any more: no stack, no call, and nothing to change."""
+    made = made_with(0)
+    made.samples("pages", 60, in_call="exit_group")
+    made.samples("user", 40, made.stack(("serve", "/src/serve.c", 12)))
+    assert made.toll("map")["time_ns"] == pytest.approx(0.6 * S)
+    said = verdict(made)
+    assert said["dominant"] == "mapping"
+    assert "most at the end of processes, where all of their memory is given back." in said["sentence"]
+    assert "map-churn" not in findings(made)
+    assert made.one("SELECT area FROM sites WHERE toll = 'map'")["area"] == "the end of a process"
+
+
 def test_mprotect_that_faults_pages_in_has_its_time_once() -> None:
     made = locked("mprotect", ("mprotect", "", 0), ("scan", "/src/scan.c", 8))
     made.samples("pages", 60, made.stack(("mprotect", "", 0)), in_call="mprotect")
