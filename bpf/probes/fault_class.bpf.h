@@ -69,7 +69,9 @@ static __always_inline __u8 class_of_empty(const struct area_cache *area, struct
 	int cached = CACHED_NOTHING;
 	__u64 entry = 0;
 
-	if (is_forbidden(area, write) || area->area == AREA_DEVICE)
+	if (is_forbidden(area, write))
+		return FAULT_FORBIDDEN;
+	if (area->area == AREA_DEVICE)
 		return FAULT_OTHER;
 	if (area->mapping && !area->hugetlb && (area->tmpfs || !copies))
 		cached = page_cache_find(area->mapping,
@@ -122,8 +124,10 @@ static __always_inline __u8 classify(int end, struct open_fault *fault,
 				       FAULT_OTHER;
 		return FAULT_SWAP;
 	}
-	if (!write || area->area == AREA_DEVICE || area_forbids_writing(area, fault->address))
+	if (!write || area->area == AREA_DEVICE)
 		return FAULT_OTHER;
+	if (area_forbids_writing(area, fault->address))
+		return FAULT_FORBIDDEN;
 	if (walked->entry & PTE_USERFAULT)
 		return FAULT_USER;
 	if (end == WALK_ENTRY && cfg_zero_pfn && pfn == cfg_zero_pfn)

@@ -27,7 +27,8 @@ enum memtoll_fault_class {
 	FAULT_COW_POPULATED = 18,    /* a copy of a file's page */
 	FAULT_SHARED_POPULATED = 19, /* a page of shared memory that was there */
 	FAULT_READ_POPULATED = 20,   /* the shared zero page, mapped for a read */
-	FAULT_CLASSES = 21,	     /* userspace knows one more: events/refined.h */
+	FAULT_FORBIDDEN = 21, /* access that the area does not allow: ends in a signal, SIGSEGV */
+	FAULT_CLASSES = 22,   /* userspace knows one more: events/refined.h */
 };
 
 /* The kind of memory area a fault fell in. */

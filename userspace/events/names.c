@@ -64,6 +64,7 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 		[FAULT_USER] = "user",
 		[FAULT_SHARED_ZERO] = "shared_zero",
 		[FAULT_FILE_AGAIN] = "file_again",
+		[FAULT_FORBIDDEN] = "forbidden",
 		[FAULT_SWAP_ZRAM] = "swap_minor",
 	};
 

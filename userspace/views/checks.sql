@@ -13,8 +13,8 @@
 CREATE VIEW checks AS
 WITH
 ours AS MATERIALIZED (
-	SELECT COALESCE(SUM(CASE WHEN class LIKE '%!_major' ESCAPE '!' THEN 0 ELSE faults END), 0)
-			AS minor,
+	SELECT COALESCE(SUM(CASE WHEN class LIKE '%!_major' ESCAPE '!' OR class = 'forbidden'
+			THEN 0 ELSE faults END), 0) AS minor,
 		COALESCE(SUM(CASE WHEN class LIKE '%!_major' ESCAPE '!' THEN faults ELSE 0 END), 0)
 			AS major,
 		COALESCE(SUM(CASE WHEN class LIKE 'swap!_%' ESCAPE '!' THEN pages ELSE 0 END), 0)

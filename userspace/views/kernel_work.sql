@@ -10,7 +10,8 @@ SELECT k.pid, k.minor AS kernel, COALESCE(o.minor, 0) + COALESCE(m.minor, 0) AS 
 	MAX(0, k.minor - COALESCE(o.minor, 0) - COALESCE(m.minor, 0)) AS missed
 FROM (SELECT pid, SUM(minor_faults) AS minor FROM process_slice GROUP BY pid) k
 LEFT JOIN (SELECT pid, SUM(faults) AS minor FROM process_fault
-	WHERE class NOT LIKE '%!_major' ESCAPE '!' GROUP BY pid) o ON o.pid = k.pid
+	WHERE class NOT LIKE '%!_major' ESCAPE '!' AND class <> 'forbidden'
+	GROUP BY pid) o ON o.pid = k.pid
 -- seen by the kernel's count in calls, and in no other table (recordings of earlier versions)
 LEFT JOIN (SELECT pid, SUM(populated) AS minor FROM map_call WHERE populated_ns = 0
 	GROUP BY pid) m ON m.pid = k.pid;

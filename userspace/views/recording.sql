@@ -292,6 +292,8 @@ INSERT INTO fault_class VALUES
 	('read_populated',   'zero.kernel', 0),	-- the shared zero page, mapped for a read
 	('user',         'fault.user',  0),	-- userfaultfd: a handler in user mode brings the
 						-- page, or allows the write
+	-- what the area does not allow, which ends in a signal: the kernel does not count such
+	('forbidden',    'fault.other', 0),
 	-- NUMA hints, device memory, pages that are moved, spurious faults: nothing is known to be
 	-- cleared, copied or read
 	('other',        'fault.other', 0);

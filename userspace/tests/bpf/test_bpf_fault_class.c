@@ -311,10 +311,10 @@ static void test_no_page_of_the_kernels(void **state)
 		{ PRIVATE_FILE, VM_IO, 0, 0, WRITES, FAULT_OTHER },
 		{ ANONYMOUS, VM_MIXEDMAP, 0, 0, READS, FAULT_OTHER },
 		{ SHARED_FILE, VM_PFNMAP, 0, present, WRITES | FAULT_BIT_P, FAULT_OTHER },
-		{ ANONYMOUS, 0, 2, 0, WRITES, FAULT_OTHER },
+		{ ANONYMOUS, 0, 2, 0, WRITES, FAULT_FORBIDDEN },
 		{ ANONYMOUS, 0, 2, 0, READS, FAULT_ZERO_READ },
-		{ ANONYMOUS, 0, 3, 0, READS, FAULT_OTHER },
-		{ ANONYMOUS, 0, 2, present, WRITES | FAULT_BIT_P, FAULT_OTHER },
+		{ ANONYMOUS, 0, 3, 0, READS, FAULT_FORBIDDEN },
+		{ ANONYMOUS, 0, 2, present, WRITES | FAULT_BIT_P, FAULT_FORBIDDEN },
 	};
 	struct memtoll_run run;
 	size_t i;

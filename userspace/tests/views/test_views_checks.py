@@ -164,3 +164,13 @@ def test_computing_that_leads_and_does_not_dominate_names_it_too() -> None:
     assert said["dominant"] == "none", said
     assert "the largest, compute, takes" in said["sentence"]
     assert said["sentence"].endswith("Memory takes 70 % in all, most in mapping: 25 %."), said
+
+
+def test_access_that_ends_in_a_signal_is_no_fault_of_the_kernels_count() -> None:
+    """A write barrier by mprotect and SIGSEGV: the kernel counts only what it has answered with a page."""
+    made = computing(minor=2_003)
+    made.fault("zero", 2_003, 1 * US)
+    made.fault("forbidden", 18_433, 1 * US)
+    row = made.one("SELECT * FROM checks WHERE name = 'minor_faults'")
+    assert (row["ours"], row["kernel"], row["ok"]) == (2_003, 2_003, 1)
+    assert made.toll("fault.other")["count"] == 18_433
