@@ -115,7 +115,8 @@ int dropped(__u32 what, __u64 pages)
 	struct memtoll_drop_sum *sum;
 
 	key.how = how_dropped(task, thread);
-	if (stopped)
+	/* What leaves swap otherwise (swapoff, the out-of-memory killer) is not pushed out. */
+	if (stopped || (what == DROP_SWAP && key.how == DROP_CUT))
 		return 0;
 	if (key.how != DROP_KSWAPD)
 		key.tgid = task->tgid;

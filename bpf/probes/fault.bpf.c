@@ -499,6 +499,8 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 			fault_account(NULL, fault->timed_ns, bpf_ktime_get_ns());
 		return 0;
 	}
+	if (is_error(ctx, ERROR_USER))
+		thread->unbegun = 0;
 	fault_count(fault, fault->timed_ns);
 	fault_settle(task, thread);
 	if (thread->drained != drain_epoch) {
@@ -570,7 +572,7 @@ static __always_inline int fault_end(bool major)
 	struct thread *thread = thread_find(task);
 	__u64 now, wall_ns, cpu_ns, blocked_ns;
 
-	if (!thread || !thread->fault.active || stopped)
+	if (!thread || !thread->fault.active || !is_counted(thread))
 		return 0;
 	order_unfold(task, thread);
 	/* What comes while it is under way is most of a minor one's time. */

@@ -110,7 +110,10 @@ int map_enter(struct sys_enter_args *ctx)
 	struct pt_regs *regs;
 	__u64 file;
 
-	if (!thread || !calls_are_watched())
+	if (!thread)
+		return 0;
+	thread->unbegun = 0;
+	if (!calls_are_watched())
 		return 0;
 	/* From the registers: the record of a call of few arguments is too short. */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -134,7 +137,6 @@ int map_enter(struct sys_enter_args *ctx)
 	}
 	map->minor_before = task->min_flt;
 	map->major_before = task->maj_flt;
-	thread->unbegun = 0;
 	map->minor = 0;
 	map->major = 0;
 	map->reclaim_cpu_ns = 0;
@@ -267,7 +269,7 @@ int map_exit(struct sys_exit_args *ctx)
 	bool failed;
 
 	/* Before the clock is read: most are others'. */
-	if (!thread || stopped)
+	if (!thread || !is_counted(thread))
 		return 0;
 	if (!thread->map.map_fn) {
 		leave_unbegun(task, thread);

@@ -254,8 +254,10 @@ int populate_end(struct thread *thread)
 	run->dev = thread->area.dev;
 	run->file_page = run->address / MEMTOLL_PAGE_SIZE + thread->area.offset;
 	run->swap_type = 0;
-	/* In two records, as the kernel counts them; which pages waited is not known. */
-	minor_pages = sub_sat(populated->pages, populated->majors);
+	/* In two records, as the kernel counts them, where both are; which pages waited is not known. */
+	minor_pages = populated->faults > populated->majors ?
+			      sub_sat(populated->pages, populated->majors) :
+			      0;
 	if (populated->faults > populated->majors)
 		emit_part(thread, populated->faults - populated->majors, minor_pages);
 	if (populated->majors) {

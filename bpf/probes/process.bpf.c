@@ -126,9 +126,13 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 		state->exec_pending = 0;
 		thread_create(task);
 	} else if (state && thread && (__u32)task->pid != old_pid) {
-		/* It has another number now, and a new state at its next event. */
+		/* It has another number now, and a new state at its next event, if it had a place. */
 		count_out(task, thread, state);
 		state->begun_ns = bpf_ktime_get_ns();
+		thread->minor_base = task->min_flt;
+		thread->major_base = task->maj_flt;
+		thread->unbegun = 1;
+		thread->counted_out = 0;
 	}
 	__sync_fetch_and_add(&area_generation, 1);
 	emit_process(task, PROCESS_EXEC, old_pid, NULL);
@@ -167,7 +171,8 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		thread_flush(task, thread);
 		if (thread && thread->in_fn)
 			lose(LOST_RETURN_MISSED, 1);
-		if (stopped != STOPPED && !process->exec_pending)
+		/* One that was never met the iterator may have counted. */
+		if ((thread ? stopped != STOPPED : !stopped) && !process->exec_pending)
 			count_out(task, thread, process);
 		if (task->signal->live.counter == 0) {
 			process->ended = 1;

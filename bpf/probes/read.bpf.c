@@ -340,7 +340,10 @@ int read_enter(struct sys_enter_args *ctx)
 	struct file *file;
 	__u32 read_fn = read_fn_of(ctx->nr);
 
-	if (!thread || (read_fn != READ_FN_READ && !calls_are_watched()))
+	if (!thread)
+		return 0;
+	thread->unbegun = 0;
+	if (read_fn != READ_FN_READ && !calls_are_watched())
 		return 0;
 	read = &thread->read;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -533,7 +536,7 @@ int read_exit(struct sys_exit_args *ctx)
 	__u64 now, cpu_ns, blocked_ns = 0;
 	bool waited;
 
-	if (!thread || stopped || !thread->read.read_fn)
+	if (!thread || !is_counted(thread) || !thread->read.read_fn)
 		return 0;
 	read = &thread->read;
 	if (!in_read(thread)) {

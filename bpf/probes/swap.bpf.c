@@ -14,9 +14,11 @@
 #include "state/stamp.bpf.h"
 #include "state/threads.bpf.h"
 #include "memory/page_state.bpf.h"
+#include "stacks/call_stack.bpf.h"
 #include "stacks/memo.bpf.h"
 #include "probes/dropped.bpf.h"
 #include "probes/page_cache.bpf.h"
+#include "probes/syscall.bpf.h"
 
 SUM_TABLE(swaps, 16384, 512, struct memtoll_swap_key, struct memtoll_swap_sum);
 
@@ -66,6 +68,18 @@ static __always_inline int reclaim_begin(__u32 what)
 	return 0;
 }
 
+/* Of a system call the caller is on top of the stack, where its instruction has no frame. */
+static __always_inline __u64 stack_of_stall(struct task_struct *task, struct thread *thread)
+{
+	const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (syscall_nr(regs) < 0 && thread->fault.active)
+		return thread->fault.stack_id;
+	if (thread->in_fn)
+		return stack_from_call(thread);
+	return memo_stack(task, thread, regs, true);
+}
+
 /*
  * The stall is taken out of the fault, the allocator call and the mapping call it happened in, and
  * has their stack.
@@ -85,8 +99,7 @@ int reclaim_ended(__u64 pages)
 		blocked_ns = now - thread->reclaim.ns - cpu_ns;
 	if (!stopped) {
 		key.what = thread->reclaiming;
-		key.stack_id =
-			memo_stack(task, thread, (struct pt_regs *)bpf_task_pt_regs(task), true);
+		key.stack_id = stack_of_stall(task, thread);
 		swap_add(&key, pages, cpu_ns, blocked_ns);
 	}
 	thread->reclaiming = 0;

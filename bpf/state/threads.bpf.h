@@ -61,10 +61,16 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 	return bpf_task_storage_get(&threads, task, NULL, 0);
 }
 
+/* While threads are stopped one after the other it goes on until its turn. */
+static __always_inline bool is_counted(const struct thread *thread)
+{
+	return !stopped || (stopped == STOPPING && !thread->counted_out);
+}
+
 /* The state of a traced thread, as it was found, or NULL for everybody else. */
 static __always_inline struct thread *thread_check(struct task_struct *task, struct thread *thread)
 {
-	if (stopped && (stopped != STOPPING || !thread || thread->counted_out))
+	if (thread ? !is_counted(thread) : stopped)
 		return NULL;
 	if (!thread)
 		return thread_create(task);
@@ -105,14 +111,14 @@ static __always_inline void count_out(const struct task_struct *task, struct thr
 	__u64 minor = task->min_flt, major = task->maj_flt;
 
 	if (thread) {
-		if (thread->counted_out)
+		/* It may end while another processor counts it. */
+		if (__sync_val_compare_and_swap(&thread->counted_out, 0, 1))
 			return;
-		thread->counted_out = 1;
 		/* Of a call that it is in nothing will be counted. */
-		if (thread->map.map_fn) {
+		if (in_map(thread)) {
 			minor = thread->map.minor_before + thread->map.minor;
 			major = thread->map.major_before + thread->map.major;
-		} else if (thread->read.read_fn) {
+		} else if (in_read(thread)) {
 			minor = thread->read.minor_before + thread->read.faults;
 		}
 		minor = sub_sat(minor, thread->minor_base);

@@ -24,14 +24,16 @@ void status_line(const char *format, ...)
 	char text[256];
 	va_list arguments;
 
-	if (!isatty(STDERR_FILENO) || !term || !strcmp(term, "dumb"))
-		return;
 	if (!format) {
 		if (has_status)
 			fputs(CLEAR_LINE, stderr);
 		has_status = false;
 		return;
 	}
+	/* In the background the terminal is another's. */
+	if (!isatty(STDERR_FILENO) || tcgetpgrp(STDERR_FILENO) != getpgrp() || !term ||
+	    !strcmp(term, "dumb"))
+		return;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);

@@ -2,10 +2,14 @@
 #include "base/terminal.h"
 
 #include <glib.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define NOT_FOUND 127 /* of a shell */
 
 static bool is_able(void)
 {
@@ -46,11 +50,17 @@ FILE *pager_open(void)
 	setenv("LESS", "FRX", 0);
 	setenv("LESSSECURE", "1", 1);
 	pager = popen(command, "we");
-	return pager ? pager : stdout;
+	if (!pager)
+		return stdout;
+	/* ^C is for the pager, which is waited for. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	return pager;
 }
 
-void pager_close(FILE *pager)
+bool pager_close(FILE *pager)
 {
-	if (pager != stdout)
-		pclose(pager);
+	int status = pager == stdout ? 0 : pclose(pager);
+
+	return !WIFEXITED(status) || WEXITSTATUS(status) != NOT_FOUND;
 }

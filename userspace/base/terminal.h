@@ -19,7 +19,7 @@ void terminal_size(unsigned int *columns, unsigned int *lines);
  */
 FILE *pager_open(void);
 
-/* After the last line: waits for the pager. */
-void pager_close(FILE *pager);
+/* After the last line: waits for the pager. False: there is no such program, nothing was shown. */
+bool pager_close(FILE *pager);
 
 #endif /* MEMTOLL_TERMINAL_H */

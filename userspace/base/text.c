@@ -57,6 +57,7 @@ char *text_json(const char *json)
 
 void text_cut(char *text, long columns)
 {
+	columns = MAX(columns, 3);
 	if (g_utf8_strlen(text, -1) > columns)
 		strcpy(g_utf8_offset_to_pointer(text, columns - 3), "...");
 }

@@ -19,7 +19,7 @@ char *text_printable(const char *text);
 /* The same for JSON, where they are in strings only: escaped, so that values are kept. */
 char *text_json(const char *json);
 
-/* Cut to at most `columns` characters, with a mark at the end. In place. */
+/* Cut to at most `columns` characters, three at least, with a mark at the end. In place. */
 void text_cut(char *text, long columns);
 
 /*

@@ -52,6 +52,7 @@ struct lookup {
 	const char *word; /* without its value */
 	bool is_long;
 	bool exists;
+	bool takes_value;
 	const char *near;
 	size_t distance; /* the most that is taken for a slip of the fingers */
 };
@@ -63,9 +64,11 @@ static void look_at(struct lookup *lookup, const struct argp_option *option)
 
 	if (!lookup->is_long) {
 		lookup->exists |= word[0] == '-' && word[1] == option->key && !word[2];
+		lookup->takes_value |= lookup->exists && option->arg;
 	} else if (option->name) {
 		distance = text_distance(word + 2, option->name);
 		lookup->exists |= !distance;
+		lookup->takes_value |= !distance && option->arg;
 		if (distance <= lookup->distance) {
 			lookup->distance = distance;
 			lookup->near = option->name;
@@ -97,7 +100,9 @@ static void complain(const struct argp *argp, const char *given, const char *com
 				 .distance = SLIP_LETTERS };
 
 	look_through(&lookup, argp);
-	if (lookup.exists)
+	if (lookup.exists && !lookup.takes_value)
+		message("%s: it takes no value; try 'memtoll %s --help'", given, command);
+	else if (lookup.exists)
 		message("%s: its value is missing; try 'memtoll %s --help'", word, command);
 	else if (lookup.near)
 		message("%s: unknown option; did you mean --%s? Try 'memtoll %s --help'", word,

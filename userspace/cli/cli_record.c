@@ -245,6 +245,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		options->cgroup = value;
 		break;
 	case 'o':
+		if (options->is_stat && options->output)
+			refuse("-o %s: another file is named, too", value);
 		options->output = value;
 		break;
 	case OPTION_FORCE:
@@ -261,6 +263,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		break;
 	case 'j':
 		options->json = true;
+		if (value && options->output)
+			refuse("--json=%s: -o names another file", value);
 		if (value)
 			options->output = value;
 		break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* cli_report.c: memtoll report FILE [--full] [--json] [--sites N] [--folded TOLL]. */
 #include <argp.h>
+#include <errno.h>
 #include <glib.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,7 +9,9 @@
 
 #include "base/message.h"
 #include "base/options.h"
+#include "base/shell.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "host/privileges.h"
@@ -132,18 +135,23 @@ static void refuse_toll(sqlite3 *database, const char *toll)
 
 static int print_text(sqlite3 *database, struct arguments *arguments)
 {
-	g_autofree char *command = NULL;
+	g_autofree char *quoted = NULL, *line = NULL, *command = NULL;
 	FILE *pager;
 	int err;
 
 	if (!arguments->full) {
-		command = g_strdup_printf("memtoll report --full %s", arguments->file);
+		quoted = shell_words((char *const[]){ (char *)arguments->file, NULL });
+		line = g_strdup_printf("memtoll report --full %s", quoted);
+		command = text_printable(line);
 		arguments->report.full_command = command;
 		return report_short(database, &arguments->report, stdout);
 	}
 	pager = pager_open();
 	err = report_text(database, &arguments->report, pager);
-	pager_close(pager);
+	if (!pager_close(pager)) {
+		message("the pager cannot be run; set MEMTOLL_PAGER, or to cat for none");
+		return -ENOENT;
+	}
 	return err;
 }
 

@@ -86,8 +86,7 @@ int output_file_create(const char *path, const char *shown)
 		goto out;
 	}
 	give_to_invoker(fd);
-	close(fd);
-	err = 0;
+	err = fd;
 out:
 	g_free(directory);
 	return err;
@@ -96,7 +95,7 @@ out:
 struct output_file *output_file_open(const char *path, bool force)
 {
 	struct output_file *file;
-	int err;
+	int fd;
 
 	if (output_file_check(path, force))
 		return NULL;
@@ -104,15 +103,16 @@ struct output_file *output_file_open(const char *path, bool force)
 	file->path = g_strdup(path);
 	file->written = g_strdup_printf("%s.tmp-%d", path, (int)getpid());
 	file->force = force;
-	err = output_file_create(file->written, path);
-	if (err) {
+	fd = output_file_create(file->written, path);
+	if (fd < 0) {
 		g_clear_pointer(&file->written, g_free); /* not ours to remove */
 		goto failed;
 	}
-	file->stream = fopen(file->written, "we");
+	file->stream = fdopen(fd, "w");
 	if (file->stream)
 		return file;
 	message("%s: %s", path, g_strerror(errno));
+	close(fd);
 failed:
 	output_file_remove(file);
 	return NULL;
@@ -136,6 +136,11 @@ int output_file_finish(struct output_file *file)
 	if (!err && renameat2(AT_FDCWD, file->written, AT_FDCWD, file->path,
 			      file->force ? 0 : RENAME_NOREPLACE))
 		err = -errno;
+	/* Not every file system knows that flag (NFS): a second name, which the first is removed for. */
+	if (err == -EINVAL && !file->force && !link(file->written, file->path)) {
+		output_file_remove(file);
+		return 0;
+	}
 	if (err)
 		message("%s cannot be written: %s", file->path, g_strerror(-err));
 	else

@@ -12,7 +12,7 @@
 /* 0, or -errno after the line that says why the path cannot be had. */
 int output_file_check(const char *path, bool force);
 
-/* An empty file, mode 0600; messages call it shown. 0, or -errno after a message. */
+/* An empty file, mode 0600; messages call it shown. Its descriptor, or -errno after a message. */
 int output_file_create(const char *path, const char *shown);
 
 struct output_file;

@@ -209,6 +209,16 @@ static int commit(struct recording *recording)
 	return 0;
 }
 
+static int create_empty(const char *path, const char *shown)
+{
+	int fd = output_file_create(path, shown);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 /* SQLite would take a journal that lies there for this database's and play it back. */
 static int check_journal(const char *path)
 {
@@ -299,7 +309,7 @@ struct recording *recording_create(const char *path, bool force)
 			recording->written = g_strdup(path);
 		err = check_journal(recording->written);
 		if (!err)
-			err = output_file_create(recording->written, path);
+			err = create_empty(recording->written, path);
 		if (err) {
 			g_clear_pointer(&recording->written, g_free); /* not ours to remove */
 			goto out;

@@ -239,7 +239,7 @@ static void leave_function(char *place)
 static char *places(struct page *page, const char *area, char *allocated, char *touched)
 {
 	const char *from = *allocated ? allocated : area;
-	long room = page_width(page) - SITE_COLUMNS;
+	long room = MAX(8, page_width(page) - SITE_COLUMNS);
 	char *both;
 
 	both = g_strdup_printf("%s%s%s", from, *touched ? " -> " : "", touched);

@@ -29,9 +29,10 @@ struct allocator_code allocator_stacks_judge(struct allocator_stacks *stacks,
 					     const struct targets *targets, uint64_t stack_id,
 					     bool in_memset);
 
-/* It will not be asked for again. */
 /* The process has another image. */
 void allocator_stacks_forget_process(struct allocator_stacks *stacks, pid_t pid);
+
+/* It will not be asked for again. */
 void allocator_stacks_forget(struct allocator_stacks *stacks, uint64_t stack_id);
 
 #endif /* MEMTOLL_ALLOCATOR_STACKS_H */

@@ -241,6 +241,9 @@ static bool is_zero(const struct memtoll_run *run)
 	uint64_t words[8], any = 0;
 	size_t i;
 
+	/* A handler in user mode would be asked for the page, and others' memory may be on swap. */
+	if (run->fault_class == FAULT_USER || run->area == AREA_SHARED)
+		return false;
 	if (target_memory_read((pid_t)run->tgid, run->address + run->pages / 2 * MEMTOLL_PAGE_SIZE,
 			       words, sizeof(words)))
 		return false;

@@ -520,15 +520,19 @@ int session_record(struct session *session)
 	if (!status)
 		status = step_prepare(session);
 	watchdog_alive(session->watchdog);
-	progress_attaching(&session->config, "loading");
-	if (!status)
+	if (!status) {
+		progress_attaching(&session->config, "loading");
 		status = is_interrupted(session) ? STATUS_FAILED : step_load(session);
+	}
 	watchdog_alive(session->watchdog);
-	progress_attaching(&session->config, "what probes cost here");
-	if (!status)
+	if (!status) {
+		progress_attaching(&session->config, "what probes cost here");
 		status = is_interrupted(session) ? STATUS_FAILED : step_attach(session);
-	if (status)
+	}
+	if (status) {
+		progress_ending(&session->config, NULL);
 		return status;
+	}
 	status = session_run(session);
 	/* After a failed write the recording is still finished, but the failure is the status. */
 	last = step_finish(session);

@@ -97,11 +97,12 @@ def test_option_without_its_value(option: str, tmp_path: Path) -> None:
         (["report", "--jsn", "a.memtoll"], "--json"),
         (["record", "--pid"], "value is missing"),
         (["stat", "-d"], "value is missing"),
+        (["report", "--full=yes"], "takes no value"),
     ],
     ids=" ".join,
 )
 def test_what_was_meant(words: list[str], meant: str) -> None:
-    assert_refused(memtoll(*words), 2, words[-1] if words[-1] != "a.memtoll" else words[1], meant)
+    assert_refused(memtoll(*words), 2, words[-1].split("=")[0] if words[-1] != "a.memtoll" else words[1], meant)
 
 
 def test_no_command() -> None:
