@@ -4,11 +4,11 @@
 -- advice.sql.
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
-'map-churn', 'mapping calls for every block', 'mapper_pid',
+'map-churn', 'mapping calls take the time', 'mapper_pid',
 -- calls that give back what comes again have advice of their own; that a process ends is no call
 'mapping_matters AND map_call IS NOT ''exit_group'' AND 2 * (storm_gave_ns + (SELECT let_go_ns FROM advised_measure)) < map_ns',
 'map_ns / base_ns',
-'{map_calls} mapping calls took {map_time}.',
+'{map_by_count} took {map_time}.',
 'Memory that is kept counts as resident until the program ends; calloc from the heap memsets each
 	block.',
 'Each block from mmap_threshold on costs an mmap and a munmap, and munmap has to give every used
@@ -20,13 +20,13 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	for both.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
 ('map-churn', 1, -1, '(SELECT 2 * forked_ns FROM populate_measure) > map_ns', '', 0,
-'Making child processes takes {forked_time}, most by {map_call} at {map_place}: fork copies the page
-	tables of all the memory there is. Use posix_spawn or vfork where a child only runs another
-	program, make children before the memory is filled, or have a small process make them.',
+'Making child processes takes {forked_time}, most by {changed_call} at {changed_place}: fork copies
+	the page tables of all the memory there is. Use posix_spawn or vfork where a child only runs
+	another program, make children before the memory is filled, or have a small process make them.',
 	'', ''),
 ('map-churn', 1, 0, '(SELECT 2 * protected_ns FROM populate_measure) > map_ns', '', 0,
-'Changing the protection of memory takes {protected_time}, most by {map_call} at {map_place}: the
-	kernel goes over the page table of the whole range, and makes each processor forget it.
+'Changing the protection of memory takes {protected_time}, most by {changed_call} at
+	{changed_place}: the kernel goes over the page table of the whole range, and makes each processor forget it.
 	Protect larger ranges, less often, and only what has to be.', '', ''),
 ('map-churn', 1, 1, '(mapper_call IS NULL OR mapper_share < 0.5)
 	AND (SELECT 2 * freed_ns FROM populate_measure) > map_ns

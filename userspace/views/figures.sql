@@ -331,13 +331,15 @@ SELECT
 	r.mapped AS churn_mapped, r.known AS churn_known, r.threshold AS churn_threshold,
 	r.trim AS churn_trim,
 	r.threads AS churn_threads, r.block_bytes AS churn_block,
-	t.map_ns / MAX(t.map_calls, 1) AS map_each_ns,
+	MAX(0.0, t.map_ns - ms.map_sampled_ns) / MAX(t.map_calls, 1) AS map_each_ns,
 	p.stack_id AS mapper_stack, p.call AS mapper_call, 1.0 * p.bytes
 		/ p.calls AS mapper_block,
-	t.map_ns / p.calls AS mapper_each_ns,
+	MAX(0.0, t.map_ns - ms.map_sampled_ns) / p.calls AS mapper_each_ns,
 	CASE WHEN c.memset_bytes_per_s > 0
 		THEN 1e9 * p.bytes / p.calls / c.memset_bytes_per_s END AS mapper_memset_ns,
-	i.share AS mapper_share,
+	-- what only samples tell is of no allocator
+	i.share * (1.0 - MIN(1.0, ms.map_sampled_ns / MAX(t.map_ns, 1.0))) AS mapper_share,
+	ms.map_sampled_ns,
 	(SELECT x.caller FROM stack_place x WHERE x.stack_id = p.stack_id) AS mapper_place,
 	-- pages that a call faulted in were cleared, though no fault is seen
 	MAX(0, k.unused_bytes - COALESCE(i.populated_bytes, 0)) AS unused_bytes, k.freed_bytes,
@@ -358,7 +360,8 @@ SELECT
 FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN joined j
 JOIN twice w LEFT JOIN twice_top tt JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
-JOIN blocks k JOIN touched tp JOIN life b JOIN inside i JOIN huge hu LEFT JOIN libc l
+JOIN populate_measure ms JOIN blocks k JOIN touched tp JOIN life b JOIN inside i JOIN huge hu
+LEFT JOIN libc l
 LEFT JOIN threshold h LEFT JOIN mapper p
 LEFT JOIN room r;
 
@@ -475,6 +478,9 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('map_time', 't', 'map_ns'),
 ('map_calls', 'c map', 'map_calls'), ('map_each', 't', 'map_each_ns'),
 ('map_call', 'x', 'map_call'),
+-- figures are filled in by the order of their names: {map_calls} after this one
+('map_by_count', 'x', 'CASE WHEN 2 * map_sampled_ns > map_ns
+	THEN ''Mapping calls, as CPU samples tell,'' ELSE ''{map_calls} mapping calls'' END'),
 ('map_place', 'x', 'map_place'), ('mapper_call', 'x', 'mapper_call'),
 ('mapper_block', 'b', 'mapper_block'),
 ('mapper_each', 't', 'mapper_each_ns'), ('mapper_memset', 't', 'mapper_memset_ns'),

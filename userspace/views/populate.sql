@@ -7,7 +7,8 @@
 -- a new thread's stack. cleared_ns: of it, filling memory that is there with zeros, no faults;
 -- populated_clears: so is the one that has most. Of the mapping toll: map_sampled_ns, in calls that
 -- are not watched; forked_ns, copying page tables for a child; protected_ns, changing protections;
--- made_ns, making pages of files and shared memory; freed_ns, unmapping memory and freeing pages.
+-- changed_*: of these two the dearer, where most of it is; made_ns, making pages of files and shared
+-- memory; freed_ns, unmapping memory and freeing pages.
 CREATE VIEW populate_measure AS
 WITH
 fault_time AS MATERIALIZED (
@@ -49,6 +50,16 @@ sampled AS MATERIALIZED (
 		COALESCE(SUM(CASE does WHEN 'make' THEN time_ns END), 0.0) AS made_ns
 	FROM work
 ),
+-- by place: each process has stacks of its own
+changed AS MATERIALIZED (
+	SELECT call, place FROM (
+		SELECT w.does, w.call, w.time_ns, SUM(w.time_ns) OVER (PARTITION BY w.does)
+			AS all_ns,
+			(SELECT p.code FROM stack_place p WHERE p.stack_id = w.stack_id) AS place
+		FROM work w WHERE w.does IN ('fork', 'protect'))
+	GROUP BY does, call, place ORDER BY MAX(all_ns) DESC, SUM(time_ns) DESC, call, place
+	LIMIT 1
+),
 freed AS MATERIALIZED (
 	SELECT COALESCE(SUM(time_ns), 0.0) AS time_ns FROM (
 		SELECT MAX(0.0, SUM(net_ns)) AS time_ns
@@ -66,5 +77,6 @@ SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
 		AS populated_thread,
 	f.time_ns AS freed_ns,
 	d.map_sampled_ns, d.cleared_ns, d.forked_ns, d.protected_ns, d.made_ns,
+	h.call AS changed_call, h.place AS changed_place,
 	COALESCE(t.clears, 0) AS populated_clears
-FROM freed f JOIN sampled d LEFT JOIN top t;
+FROM freed f JOIN sampled d LEFT JOIN changed h LEFT JOIN top t;

@@ -16,7 +16,9 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 	ELSE '''' END', 'populate_measure'),
 ('freed_time', 't', 'freed_ns', 'populate_measure'),
 ('forked_time', 't', 'forked_ns', 'populate_measure'),
-('protected_time', 't', 'protected_ns', 'populate_measure');
+('protected_time', 't', 'protected_ns', 'populate_measure'),
+('changed_call', 'x', 'changed_call', 'populate_measure'),
+('changed_place', 'x', 'changed_place', 'populate_measure');
 
 -- room for all stacks that were there at once
 INSERT INTO advice_figure (name, kind, expression) VALUES

@@ -243,6 +243,32 @@ def test_page_tables_copied_and_rewritten_are_the_mapping_toll(call: str, does: 
     assert remedy in advice and "serve.c:12 (serve)" in advice
 
 
+@pytest.mark.parametrize(("call", "said"), [("fork", "Making child processes"), ("mprotect", "Changing the protection")])
+def test_calls_that_samples_tell_are_named_beside_others(call: str, said: str) -> None:
+    """One munmap takes more than any one place does of the forks; an allocator's mappings are beside it."""
+    made = made_with(0)
+    for line in (12, 13, 14):
+        made.samples("pages", 18 + line, made.stack((call, "", 0), ("serve", "/src/serve.c", line)), in_call=call)
+    made.samples("user", 40)
+    drop = made.stack(("munmap", "", 0), ("drop", "/src/store.c", 31))
+    made.map_call("munmap", drop, 3, 3 * PAGE, 350 * MS + 3 * MAP_INSIDE)
+    block = made.stack(("malloc", "", 0), ("grow", "/src/store.c", 7))
+    made.call("malloc", block, 101, mmapped_calls=101, bytes=101 * 131 * PAGE)
+    made.map_call("mmap", block, 101, 101 * 131 * PAGE, 400 * US + 101 * MAP_INSIDE, in_call="malloc")
+    sentence = verdict(made)["sentence"]
+    assert f"most in {call} at serve.c:14 (serve)." in sentence and "munmap" not in sentence
+    found = findings(made)["map-churn"]
+    assert found["text"].startswith(said) and f"most by {call} at serve.c:14 (serve)" in found["text"]
+    assert "Reuse one buffer" not in found["text"]
+    assert found["evidence"].startswith("Mapping calls, as CPU samples tell, took ")
+    measured = made.one("SELECT mapper_each_ns, map_each_ns, mapper_share FROM measure")
+    assert measured["mapper_each_ns"] == pytest.approx(350.4 * MS / 101, rel=0.01)
+    assert measured["map_each_ns"] == pytest.approx(350.4 * MS / 104, rel=0.01)
+    # Where mapping calls were watched they are counted.
+    made.database.execute("DELETE FROM sample WHERE in_call = ?", (call,))
+    assert findings(made)["map-churn"]["evidence"].startswith("104 mapping calls took 350 ms")
+
+
 def test_the_end_of_a_process_is_the_mapping_toll() -> None:
     """Its memory is given back when it has none any more: no stack, no call, and nothing to change."""
     made = made_with(0)
