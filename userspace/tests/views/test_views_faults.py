@@ -147,5 +147,5 @@ def test_what_is_cleared_twice_is_named_by_its_faults(call: str, said: str) -> N
     columns = {"allocated_call": call, "allocated_stack": block, "touched_stack": wipe, "in_memset": 1}
     made.fault("zero", 50_021, 1_900, **columns)
     text = advice(made)["app-double-clear"]
-    assert text.startswith("memset at heap.c:19 (new_object) clears pages that the kernel had just cleared: 195 MiB")
+    assert text.startswith("The code at heap.c:19 (new_object) clears pages that the kernel had just cleared: 195 MiB")
     assert said in text and ("Call calloc" in text) == (call == "malloc")
