@@ -401,12 +401,26 @@ FROM (VALUES ('trim_storm'), ('heap_storm'), ('map_storm'), ('churn')) k
 LEFT JOIN worded w ON w.kind = k.column1;
 
 -- One row: the command that was traced, and what its environment set for the allocator: whoever
--- tries something later may not have that in theirs.
+-- tries something later may not have that in theirs. It goes in front of a command that is to be
+-- pasted into a shell, perhaps root's, and the traced program's owner wrote it: only settings whose
+-- names are an allocator's, of characters that no shell takes for more than themselves. (Values
+-- with blanks come apart into words that have no such name.)
 CREATE VIEW target_setting AS
+WITH plain AS (
+	SELECT a.tunables, ROW_NUMBER() OVER (ORDER BY p.role <> 'target', p.start_ns, a.pid,
+		a.module) AS number
+	FROM allocator a JOIN process p ON p.pid = a.pid
+	WHERE a.tunables <> '' AND a.tunables NOT GLOB '*[^A-Za-z0-9_.=:,+ /-]*' AND NOT EXISTS (
+		SELECT 1 FROM (SELECT j.value, SUBSTR(j.value, 1, INSTR(j.value, '=') - 1) AS name
+			-- not text that is no JSON, whichever condition SQLite tries first
+			FROM json_each(CASE WHEN a.tunables NOT GLOB '*[^A-Za-z0-9_.=:,+ /-]*'
+				THEN '["' || REPLACE(a.tunables, ' ', '","') || '"]'
+				ELSE '[]' END) j)
+		WHERE value NOT LIKE '%=%' OR name GLOB '*[^A-Z0-9_]*'
+			OR name <> 'GLIBC_TUNABLES' AND name NOT GLOB '*MALLOC_[A-Z]*')
+)
 SELECT COALESCE((SELECT value FROM meta WHERE key = 'target_words'), 'COMMAND') AS words,
-	COALESCE((SELECT a.tunables FROM allocator a JOIN process p ON p.pid = a.pid
-		WHERE a.tunables <> '' AND a.tunables NOT LIKE '%''%'
-		ORDER BY p.role <> 'target', p.start_ns, a.pid, a.module LIMIT 1), '') AS setting;
+	COALESCE((SELECT tunables FROM plain WHERE number = 1), '') AS setting;
 
 -- Figures of the verdict and the advice, by the names that templates have for them. expression is
 -- SQL over a row of view source, as conditions are (advice.sql), which advice_source makes view
@@ -512,7 +526,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('other_faults', 'c', 'other_faults'), ('other_each', 't', 'other_ns / MAX(other_faults, 1)'),
 ('other_place', 'x', 'other_place'),
 ('command', 'x', '(SELECT CASE WHEN setting <> '''' AND words NOT LIKE ''%GLIBC_TUNABLES=%''
-	AND words NOT LIKE ''%MALLOC%=%'' THEN ''env '' || setting || '' '' ELSE '''' END || words
+	AND words NOT GLOB ''*MALLOC_[A-Z]*=*'' THEN ''env '' || setting || '' '' ELSE '''' END || words
 	FROM target_setting)');
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES

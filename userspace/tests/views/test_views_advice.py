@@ -353,6 +353,23 @@ def test_never_used_is_no_more_than_its_mapping_calls() -> None:
         # As the environment of that time, which is not that of now.
         ("./churn 3", "GLIBC_TUNABLES=a.b=3", "env GLIBC_TUNABLES=a.b=3 ./churn 3"),
         ("env GLIBC_TUNABLES=x=y ./churn 3", "GLIBC_TUNABLES=x=y", "env GLIBC_TUNABLES=x=y ./churn 3"),
+        ("./mallocs --x=1", "MALLOC_CONF=a:1,b:2 MALLOC_ARENA_MAX=1", "env {} ./mallocs --x=1"),
+        ("env MALLOC_ARENA_MAX=2 ./churn", "MALLOC_ARENA_MAX=2", "env MALLOC_ARENA_MAX=2 ./churn"),
+        # The owner of the program wrote it, and a shell of root's may be given it.
+        ("./churn", "MALLOC_CONF=a;id", "./churn"),
+        ("./churn", "MALLOC_CONF=$(id)", "./churn"),
+        ("./churn", "MALLOC_CONF=`id`", "./churn"),
+        ("./churn", "MALLOC_CONF=a|id", "./churn"),
+        ("./churn", "MALLOC_CONF=a&id", "./churn"),
+        ("./churn", "MALLOC_CONF=a>b", "./churn"),
+        ("./churn", "MALLOC_CONF=a\nid", "./churn"),
+        ("./churn", "MALLOC_CONF=a'id'", "./churn"),
+        ("./churn", 'MALLOC_CONF="\\', "./churn"),
+        # One variable with a blank in its value.
+        ("./churn", "MALLOC_CONF=a /tmp/other", "./churn"),
+        ("./churn", "MALLOC_CONF=a LD_PRELOAD=/tmp/MALLOC_A=b", "./churn"),
+        ("./churn", "MALLOC_CONF=a  MALLOC_ARENA_MAX=1", "./churn"),
+        ("./churn", "-SMALLOC_CONF=a", "./churn"),
     ],
 )
 def test_trial_has_what_the_environment_set(words: str, tunables: str, command: str) -> None:
@@ -361,7 +378,7 @@ def test_trial_has_what_the_environment_set(words: str, tunables: str, command: 
     made.meta(target_words=words)
     made.database.execute("UPDATE allocator SET tunables = ?", (tunables,))
     (trial,) = (row["try"] for row in given(made).values() if row["try"])
-    assert trial.split(" -- ")[1] == command
+    assert trial.split(" -- ")[1] == command.format(tunables)
 
 
 def test_mappings_of_the_program_get_no_setting_of_the_allocator() -> None:
