@@ -85,12 +85,23 @@ SELECT m.slice, 1, m.toll, m.call, m.stack_id, 0,
 FROM temp.map_net m GROUP BY m.slice, m.toll, m.call, m.stack_id
 UNION ALL
 SELECT s.slice, 1, CASE s.place WHEN 'memset' THEN 'zero.app' WHEN 'copy' THEN 'copy.app'
-		WHEN 'populate' THEN 'zero.kernel' WHEN 'pages' THEN 'map' ELSE 'compute' END,
+		ELSE 'compute' END,
 	'', 0, s.stack_id,
 	SUM(s.samples * n.sample_ns), SUM(s.samples), 0, 0
 FROM main.sample s JOIN sampled n ON n.pid = s.pid
-WHERE s.place IN ('memset', 'copy', 'populate', 'pages', 'user', 'kernel')
+WHERE s.place IN ('memset', 'copy', 'user', 'kernel')
 GROUP BY s.slice, 3, s.stack_id
+UNION ALL	-- what the view makes of samples in the kernel, by the slices that they were taken in
+SELECT s.slice, 1, w.toll, CASE w.toll WHEN 'map' THEN w.call ELSE '' END,
+	CASE w.toll WHEN 'map' THEN w.stack_id ELSE 0 END,
+	CASE w.toll WHEN 'map' THEN 0 ELSE w.stack_id END,
+	SUM(w.time_ns * s.samples / w.samples), SUM(1.0 * w.count * s.samples / w.samples),
+	SUM(1.0 * w.count * s.samples / w.samples), SUM(4096.0 * w.count * s.samples / w.samples)
+FROM main.sample s JOIN temp.sampled_work w ON w.pid = s.pid AND w.call = s.in_call
+	AND w.stack_id = s.stack_id AND w.clears = (s.place = 'clear')
+	AND w.toll = CASE s.place WHEN 'pages' THEN 'map' ELSE 'zero.kernel' END
+WHERE s.place IN ('populate', 'pages', 'clear')
+GROUP BY s.slice, w.toll, w.call, w.stack_id
 UNION ALL
 SELECT f.slice, 0, 'zero.app', '', 0, 0, 0.0, 0, SUM(f.pages), SUM(f.pages) * 4096
 FROM main.fault f JOIN fp ON fp.class = f.class
@@ -102,11 +113,9 @@ FROM main.swap WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
 GROUP BY slice, what LIKE 'reclaim%'
 UNION ALL	-- timeline_reads.sql has memtoll_read; empty where reads were not recorded
 SELECT r.slice, 1, 'file.read', r.call, 0, r.stack_id,
-	MAX(0.0, SUM(r.cpu_ns - r.calls * r.inside_ns - r.faults * (z.mean_ns + k.fault_hit_ns)))
-		+ SUM(r.blocked_ns),
+	MAX(0.0, SUM(r.cpu_ns - r.calls * r.inside_ns - r.faults * r.fault_ns)) + SUM(r.blocked_ns),
 	SUM(r.calls), SUM(r.bytes) / 4096, SUM(r.bytes)
-FROM temp.memtoll_read r JOIN temp.calibrated k JOIN fp z ON z.class = 'zero'
-GROUP BY r.slice, r.call, r.stack_id;
+FROM temp.memtoll_read r GROUP BY r.slice, r.call, r.stack_id;
 
 -- What compute's time is divided by: observed time of the slice, less the other tolls.
 CREATE TEMP TABLE memtoll_rest AS

@@ -168,6 +168,69 @@ def test_slices_add_up_busy(busy: Path) -> None:
         assert np.allclose(ours.reindex(by_hand.index), by_hand, rtol=1e-9)
 
 
+def sliced(path: Path) -> facts.Facts:
+    """Two slices without anything in them."""
+    made = facts.Facts(path)
+    made.meta(format="1", target_command="./box", complete="1")
+    made.prices()
+    made.row("price", probe="read", hit_ns=250.0, inside_ns=200.0, error_ns=10.0)
+    made.process()
+    made.allocator()
+    for number in (1, 2):
+        made.row("slice", slice=number, start_ns=number * facts.S, end_ns=(number + 1) * facts.S)
+        made.row("process_slice", slice=number, pid=42, cpu_ns=facts.S, minor_faults=0, major_faults=0)
+    return made
+
+
+def by_slice(made: facts.Facts, path: Path) -> dict[str, list[float]]:
+    """Seconds of each toll, slice by slice; they add up to the view's."""
+    made.save()
+    made.database.close()
+    check_sums(path)
+    with memtoll.open(path) as rec:
+        told = rec.timeline.sort_values("slice").groupby("toll", observed=True)["time_s"].apply(list).to_dict()
+        assert {toll: sum(row) for toll, row in told.items()} == pytest.approx(
+            {toll: row for toll, row in rec.toll["time_s"].dropna().to_dict().items()}, abs=1e-8
+        )
+        return told
+
+
+def test_what_the_kernel_does_in_calls_is_in_its_slices(tmp_path: Path) -> None:
+    """By the samples: zeros for a read, the end of a process; of mprotect the calls' own record, once."""
+    path = tmp_path / "one.memtoll"
+    made = sliced(path)
+    stack = made.stack(("mprotect", "", 0), ("scan", "/src/scan.c", 8))
+    made.samples("clear", 30, stack, in_call="read")
+    made.samples("pages", 40, in_call="exit_group", slice=2)
+    made.map_call("mprotect", stack, 101, facts.PAGE, 100 * facts.MS + 101 * facts.MAP_INSIDE)
+    made.samples("pages", 10, stack, in_call="mprotect")
+    made.samples("user", 60)
+    made.samples("user", 60, slice=2)
+    # Such a fault is no first touch, and the kernel does not count it.
+    made.fault("forbidden", 1_009, None, slice=2)
+    told = by_slice(made, path)
+    each = 2.0 / 200
+    assert told["zero.kernel"] == pytest.approx([30 * each, 0])
+    assert told["map"] == pytest.approx([0.1, 40 * each])
+    assert told["fault.other"] == pytest.approx([0, 1_009 * facts.FAULT_NS / 1e9])
+    assert told["compute"][0] == pytest.approx(1 - 30 * each - 0.1)
+
+
+def test_reads_past_the_page_cache_have_their_own_price_of_a_fault(tmp_path: Path) -> None:
+    """What the kernel faults in for them costs less than a fault, and hits no probe."""
+    path = tmp_path / "one.memtoll"
+    made = sliced(path)
+    made.samples("user", 60)
+    made.fault("zero_populated", 5_003, 100.0)
+    made.fault("zero", 5_003, facts.FAULT_NS + facts.FAULT_INSIDE, slice=2)
+    row: dict[str, Any] = {"pid": 42, "file": 1, "stack_id": 7, "calls": 101, "failed": 0, "bytes": 101 * facts.MIB}
+    row |= {"cached_calls": 0, "cached_bytes": 0, "filled_pages": 0, "blocked_ns": 0, "faults": 50_021}
+    for number, direct in ((1, 1), (2, 0)):
+        made.row("file_read", call="pread64", slice=number, direct=direct, cpu_ns=101 * 200 + 80 * facts.MS, **row)
+    told = by_slice(made, path)["file.read"]
+    assert told == pytest.approx([0.08 - 50_021 * 100e-9, 0.08 - 50_021 * (facts.FAULT_NS + facts.FAULT_HIT) / 1e9])
+
+
 @pytest.mark.root
 def test_equal_to_the_report_real(tmp_path: Path) -> None:
     path = tmp_path / "real.memtoll"
