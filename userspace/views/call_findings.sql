@@ -6,7 +6,8 @@
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'map-churn', 'mapping calls take the time', 'mapper_pid',
 -- calls that give back what comes again have advice of their own; that a process ends is no call
-'mapping_matters AND map_call IS NOT ''exit_group'' AND 2 * (storm_gave_ns + (SELECT let_go_ns FROM advised_measure)) < map_ns',
+'mapping_matters AND map_call IS NOT ''exit_group''
+	AND 2 * (storm_gave_ns + (SELECT let_go_ns FROM advised_measure)) < map_ns',
 'map_ns / base_ns',
 '{map_by_count} took {map_time}.',
 'Memory that is kept counts as resident until the program ends; calloc from the heap memsets each
@@ -26,8 +27,8 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 	'', ''),
 ('map-churn', 1, 0, '(SELECT 2 * protected_ns FROM populate_measure) > map_ns', '', 0,
 'Changing the protection of memory takes {protected_time}, most by {changed_call} at
-	{changed_place}: the kernel goes over the page table of the whole range, and makes each processor forget it.
-	Protect larger ranges, less often, and only what has to be.', '', ''),
+	{changed_place}: the kernel goes over the page table of the whole range, and makes each
+	processor forget it. Protect larger ranges, less often, and only what has to be.', '', ''),
 ('map-churn', 1, 1, '(mapper_call IS NULL OR mapper_share < 0.5)
 	AND (SELECT 2 * freed_ns FROM populate_measure) > map_ns
 	AND NOT blocks_unused', '', 0,

@@ -621,6 +621,7 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('cache_by', 'x', 'dropped_by', 'page_cache'),
 ('given_bytes', 'b', '(SELECT given_bytes FROM given_measure)', 'page_cache'),
 ('given_time', 't', '(SELECT given_ns FROM given_measure)', 'page_cache'),
+('given_calls', 'c', '(SELECT given_calls FROM given_measure)', 'page_cache'),
 ('given_place', 'x', '(SELECT given_place FROM given_measure)', 'page_cache'),
 ('swap_by', 'x', 'COALESCE((SELECT text FROM dropper WHERE what = ''swap''), '''')', 'page_cache'),
 ('cache_beside', 'b', 'beside_bytes', 'page_cache'),

@@ -34,7 +34,8 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	ELSE COALESCE(fault_again_share, 0.0) * file_ns + COALESCE(read_again_share, 0.0)
 	* COALESCE((SELECT MAX(read_uncached_ns, read_ns * MIN(1.0, 4096.0 * read_fill
 		/ MAX(read_bytes, 1))) FROM read_measure), 0.0)
-	+ reclaim_ns * again_pages / wanted_pages END FROM page_cache) / base_ns',
+	+ (reclaim_ns + (SELECT given_file_ns FROM given_measure)) * again_pages / wanted_pages END
+	FROM page_cache) / base_ns',
 '{cache_filled} came into the page cache, {cache_again} of it again after it had been used,
 	{cache_vain} before; the kernel counts {cache_refaults} that came again
 	(workingset_refault_file).',

@@ -68,15 +68,23 @@ FROM kind GROUP BY what, all_pages;
 
 -- One row: what the program has pushed out itself, by madvise(MADV_PAGEOUT). swap_given: that is
 -- most of what went to swap; swap_asked: most went as somebody wrote to a control of the kernel's.
+-- given_file_ns: of the time, for pages of files.
 CREATE VIEW given_measure AS
-SELECT COALESCE(SUM(net_ns), 0.0) AS given_ns, COALESCE(SUM(calls), 0) AS given_calls,
+WITH dropped AS MATERIALIZED (
+	SELECT pid, stack_id, 1.0 * SUM(CASE what WHEN 'file' THEN pages ELSE 0 END)
+		/ MAX(SUM(pages), 1) AS file_part
+	FROM page_drop WHERE how = 'madvise' GROUP BY pid, stack_id
+)
+SELECT COALESCE(SUM(m.net_ns), 0.0) AS given_ns, COALESCE(SUM(m.calls), 0) AS given_calls,
+	COALESCE(SUM(m.net_ns * d.file_part), 0.0) AS given_file_ns,
 	(SELECT 4096 * SUM(pages) FROM page_drop WHERE how = 'madvise') AS given_bytes,
 	(SELECT p.code FROM stack_place p WHERE p.stack_id = (SELECT stack_id FROM page_drop
 		WHERE how = 'madvise' GROUP BY stack_id ORDER BY SUM(pages) DESC, stack_id LIMIT 1))
 		AS given_place,
 	COALESCE((SELECT 2 * given_share > 1 FROM dropper WHERE what = 'swap'), 0) AS swap_given,
 	COALESCE((SELECT 2 * asked_share > 1 FROM dropper WHERE what = 'swap'), 0) AS swap_asked
-FROM map_cost WHERE toll = 'reclaim';
+FROM map_cost m LEFT JOIN dropped d ON d.pid = m.pid AND d.stack_id = m.stack_id
+WHERE m.toll = 'reclaim';
 
 -- One row. thrash: pages that were used came in again, as a tenth or more of those that were used
 -- at all; what the file lost otherwise, as by ftruncate, is not what it lost for want of memory.

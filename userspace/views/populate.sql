@@ -7,8 +7,8 @@
 -- a new thread's stack. cleared_ns: of it, filling memory that is there with zeros, no faults;
 -- populated_clears: so is the one that has most. Of the mapping toll: map_sampled_ns, in calls that
 -- are not watched; forked_ns, copying page tables for a child; protected_ns, changing protections;
--- changed_*: of these two the dearer, where most of it is; made_ns, making pages of files and shared
--- memory; freed_ns, unmapping memory and freeing pages.
+-- changed_*: of these two the dearer, where most of it is; made_ns, making pages of files and
+-- shared memory; freed_ns, unmapping memory and freeing pages.
 CREATE VIEW populate_measure AS
 WITH
 fault_time AS MATERIALIZED (

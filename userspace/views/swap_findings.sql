@@ -5,10 +5,11 @@
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'swap-in', 'the working set does not fit',
 -- The few pages that one pass over much memory takes along may be slow to come back, too, from a
--- disk that is busy with what goes out; pushing out is what has to stop (reclaim-stall).
-'swap_matters AND NOT (hardly_back AND swap_ns < reclaim_ns)',
+-- disk that is busy with what goes out; pushing out is what has to stop (reclaim-stall, given-out).
+'swap_matters AND NOT (hardly_back
+	AND swap_ns < reclaim_ns + (SELECT given_ns - given_file_ns FROM given_measure))',
 -- What comes back had to be pushed out, and something else for it: those stalls would stop, too.
-'(swap_ns + (reclaim_ns + (SELECT given_ns FROM given_measure))
+'(swap_ns + (reclaim_ns + (SELECT given_ns - given_file_ns FROM given_measure))
 	* MIN(1.0, 1.0 * swap_bytes / MAX(pushed_bytes, 1.0))) / base_ns',
 '{swap_bytes} came back from swap ({swap_from}) in {swap_time}; resident at most {rss_peak}, swapped
 	at most {swap_peak}.',
@@ -94,3 +95,28 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('reclaim-stall', 2, 2, '1',
 'Much of what was pushed out came back: the working set does not fit. Raise the limit, or make the
 	working set smaller.');
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'given-out', 'the program pushes out what it does not use again',
+-- what comes back has advice of its own (swap-in, file-thrash)
+'(SELECT 2 * given_ns FROM given_measure) > (SELECT time_ns FROM toll WHERE toll = ''reclaim'')
+	AND CASE (SELECT family FROM toll WHERE toll = ''reclaim'') WHEN ''swap''
+	THEN swap_matters AND hardly_back
+		AND swap_ns < reclaim_ns + (SELECT given_ns - given_file_ns FROM given_measure)
+	ELSE file_matters AND NOT (SELECT thrash OR returned FROM page_cache) END',
+'(SELECT given_ns - CASE WHEN (SELECT thrash OR returned FROM page_cache) THEN given_file_ns
+	ELSE 0.0 END FROM given_measure) / base_ns',
+'{given_calls} calls pushed {given_bytes} out in {given_time}.',
+'Memory that is only called cold stays resident until the kernel needs it.',
+'madvise(MADV_PAGEOUT) reclaims its range at once: the calling thread unmaps each page, and writes
+	what was changed to swap, or to its file. That takes far longer than to free memory.
+
+	What will not be used again can be freed instead: free or munmap, MADV_DONTNEED of anonymous
+	memory. What may be used again is the first to go when memory is short after MADV_COLD,
+	which takes next to no time. What a file''s mapping no longer needs can be dropped by
+	POSIX_FADV_DONTNEED once it is written.');
+INSERT INTO advice_text (code, part, choice, text) VALUES
+('given-out', 1, 1,
+'madvise(MADV_PAGEOUT) at {given_place} pushes {given_bytes} out, which takes {given_time}, and
+	hardly any of it came back. Free what is not used again (munmap, MADV_DONTNEED of anonymous
+	memory), and leave the rest to the kernel: MADV_COLD lets it go first when memory is short.');

@@ -315,6 +315,46 @@ def test_what_goes_to_swap_as_it_was_asked_for(how: str) -> None:
     assert ("map-churn" in advice(made)) == (how != "madvise")
 
 
+@pytest.mark.parametrize(("what", "file_pages"), [("swap", 0), ("swap", 4_001), ("file", 4_001)])
+def test_what_is_pushed_out_and_does_not_come_back(what: str, file_pages: int) -> None:
+    """MADV_PAGEOUT takes the time: that is what can be changed. Files' pages may go beside, or alone."""
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.cpu(100 * MS)
+    place = made.stack(("give", "/src/give.c", 32))
+    made.map_call("madvise", place, 7, 7 * 1_009 * PAGE, 60 * MS)
+    if what == "swap":
+        made.swap("out_self", 3_507)
+        made.fault("swap_minor", 11, 10 * US)
+        made.page_drop("madvise", 3_507, what="swap", stack_id=place)
+    if file_pages:
+        made.page_drop("madvise", file_pages, stack_id=place)
+    assert made.toll("reclaim")["family"] == what
+    assert "(MADV_PAGEOUT) at give.c:32 (give), which takes 60.0 ms" in verdict(made)["sentence"]
+    (found,) = made.rows("SELECT * FROM finding")
+    assert (found["code"], found["gain"]) == ("given-out", pytest.approx(0.6, rel=0.01))
+    assert "hardly any of it came back. Free what is not used again" in found["text"]
+    assert found["evidence"].startswith("7 calls pushed ")
+    measured = made.one("SELECT given_ns, given_file_ns FROM given_measure")
+    assert measured["given_file_ns"] == pytest.approx(
+        measured["given_ns"] * file_pages / (file_pages + (3_507 if what == "swap" else 0))
+    )
+
+
+def test_pushing_out_what_is_read_again_is_part_of_that(boxed: Facts) -> None:
+    mapped(boxed, 4)
+    place = boxed.stack(("give", "/src/give.c", 32))
+    promised = "SELECT code, gain * (SELECT observed_ns FROM observed) AS saves_ns FROM finding"
+    (before,) = boxed.rows(promised)
+    boxed.map_call("madvise", place, 7, 7 * 1_009 * PAGE, 400 * MS)
+    boxed.page_drop("madvise", 3 * PAGES, stack_id=place)
+    (after,) = boxed.rows(promised)
+    assert before["code"] == after["code"] == "file-thrash"
+    assert after["saves_ns"] - before["saves_ns"] == pytest.approx(0.75 * 400 * MS, rel=0.01)
+
+
 def test_unmapped_and_mapped_in_again() -> None:
     """MADV_DONTNEED of a file's mapping: the calls and the faults are one finding."""
     made = Facts()
