@@ -23,7 +23,8 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 ('map-churn', 1, -1, '(SELECT 2 * forked_ns FROM populate_measure) > map_ns', '', 0,
 'Making child processes takes {forked_time}, most by {changed_call} at {changed_place}: fork copies
 	the page tables of all the memory there is. Use posix_spawn or vfork where a child only runs
-	another program, make children before the memory is filled, or have a small process make them.',
+	another program, make children before the memory is filled, or have a small process make
+	them.',
 	'', ''),
 ('map-churn', 1, 0, '(SELECT 2 * protected_ns FROM populate_measure) > map_ns', '', 0,
 'Changing the protection of memory takes {protected_time}, most by {changed_call} at

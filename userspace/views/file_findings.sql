@@ -30,7 +30,9 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'file-thrash', 'pages of files are pushed out and read again',
 'file_matters AND (SELECT thrash OR returned FROM page_cache)',
 '(SELECT CASE WHEN returned
-	THEN (file_ns + reclaim_ns) * MIN(1.0, 1.0 * group_refaults / wanted_pages)
+	THEN (file_ns + reclaim_ns + (SELECT given_file_ns FROM given_measure)
+		+ COALESCE((SELECT read_uncached_ns FROM read_measure), 0.0))
+		* MIN(1.0, 1.0 * group_refaults / wanted_pages)
 	ELSE COALESCE(fault_again_share, 0.0) * file_ns + COALESCE(read_again_share, 0.0)
 	* COALESCE((SELECT MAX(read_uncached_ns, read_ns * MIN(1.0, 4096.0 * read_fill
 		/ MAX(read_bytes, 1))) FROM read_measure), 0.0)
@@ -247,7 +249,8 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'file-read', 'the program waits for what it reads, once',
-'file_matters AND (SELECT reread_share <= 0.1 FROM read_measure)',
+'file_matters AND (SELECT reread_share <= 0.1 FROM read_measure)
+	AND NOT (SELECT returned FROM page_cache)',
 '(SELECT read_uncached_ns FROM read_measure) / base_ns',
 '{read_calls} reads of {read_bytes}, {read_different} of them different; {read_time}, of it
 	{read_asleep} asleep. {read_cached} came from the page cache.',

@@ -119,4 +119,5 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 ('given-out', 1, 1,
 'madvise(MADV_PAGEOUT) at {given_place} pushes {given_bytes} out, which takes {given_time}, and
 	hardly any of it came back. Free what is not used again (munmap, MADV_DONTNEED of anonymous
-	memory), and leave the rest to the kernel: MADV_COLD lets it go first when memory is short.');
+	memory), and leave the rest to the kernel: MADV_COLD lets it go first when memory is
+	short.');

@@ -216,7 +216,8 @@ template AS (
 					|| 'given back.'
 			WHEN 2 * u.forked_ns > m.map_ns OR 2 * u.protected_ns > m.map_ns
 				THEN 'most in {changed_call} at {changed_place}.'
-			WHEN 2 * u.map_sampled_ns > m.map_ns THEN 'most in {map_call} at {map_place}.'
+			WHEN 2 * u.map_sampled_ns > m.map_ns
+				THEN 'most in {map_call} at {map_place}.'
 			ELSE '{map_calls} calls, {map_each} each, most in {map_call} at '
 				|| '{map_place}.' END
 			|| CASE WHEN m.map_call = 'exit_group' THEN ''

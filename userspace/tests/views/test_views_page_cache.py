@@ -175,28 +175,32 @@ def test_without_a_limit(boxed: Facts) -> None:
     assert "With 163 MiB for the page cache" in advice(boxed)["file-thrash"]
 
 
-def test_reads(boxed: Facts) -> None:
-    """The same by pread: no advice to read ahead, nor of the program's own cache."""
-    boxed.row("file", file=1, dev=1, inode=7, path="/srv/data", kind="file", bytes=163 * MIB)
-    reads = 3 * PAGES
-    boxed.row(
+def read_by(made: Facts, reads: int, cached: int = 97, blocked_ns: int = 100 * MS) -> None:
+    made.row("file", file=1, dev=1, inode=7, path="/srv/data", kind="file", bytes=163 * MIB)
+    made.row(
         "file_read",
         slice=1,
         pid=42,
         file=1,
         call="pread64",
-        stack_id=loop_stack(boxed),
+        stack_id=loop_stack(made),
         direct=0,
         calls=reads,
         failed=0,
         bytes=reads * PAGE,
         cpu_ns=700 * MS,
-        blocked_ns=100 * MS,
-        cached_calls=reads - 97,
-        cached_bytes=(reads - 97) * PAGE,
+        blocked_ns=blocked_ns,
+        cached_calls=reads - cached,
+        cached_bytes=(reads - cached) * PAGE,
         filled_pages=reads,
         faults=0,
     )
+
+
+def test_reads(boxed: Facts) -> None:
+    """The same by pread: no advice to read ahead, nor of the program's own cache."""
+    reads = 3 * PAGES
+    read_by(boxed, reads)
     boxed.page_fill(PAGES, 2 * PAGES, cause="read", area_name="")
     for subject in ("cache", "files"):
         boxed.reuse(subject, reads, PAGES, {PAGES - 1: 2 * PAGES})
@@ -207,6 +211,25 @@ def test_reads(boxed: Facts) -> None:
     assert given["code"] == "file-thrash"
     # Two thirds of what it reads need not come from the device.
     assert given["gain"] == pytest.approx(2 / 3 * 0.8 / 1.1, rel=0.05)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_reads_of_what_had_been_in_memory_before(boxed: Facts, before: bool) -> None:
+    """A larger cache would help, if the kernel says that it has thrown that out; and what it saves are the reads."""
+    read_by(boxed, PAGES, PAGES, 2 * S)
+    boxed.page_fill(PAGES, cause="read", area_name="")
+    boxed.reuse("files", PAGES, PAGES, {})
+    if not before:
+        boxed.database.execute("UPDATE memory_cgroup_counter SET value = 0")
+    assert cache(boxed)["returned"] == before
+    assert ("had been in memory before" in verdict(boxed)["sentence"]) == before
+    found = {row["code"]: row for row in boxed.rows("SELECT code, gain, text FROM finding")}
+    assert set(found) == {"file-thrash" if before else "file-read"}
+    assert ("a larger cache would not help" in found.popitem()[1]["text"]) == (not before)
+    if before:
+        (gain,) = boxed.rows("SELECT gain, (SELECT read_uncached_ns FROM read_measure) AS ns FROM finding")
+        observed = boxed.one("SELECT observed_ns FROM observed")["observed_ns"]
+        assert gain["ns"] > 2 * S and gain["gain"] * observed == pytest.approx(gain["ns"])
 
 
 @pytest.mark.parametrize(
