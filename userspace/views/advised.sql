@@ -3,26 +3,38 @@
 -- advised.sql: memory that the program has told the kernel to let go of, and uses again. Follows
 -- handlers.sql.
 
+-- Of the bytes that madvise was called for at a place, the part that MADV_DONTNEED took out of the
+-- process only: the time of the calls goes by it, where the same place drops other memory as well.
+CREATE VIEW let_go_part AS
+SELECT a.pid, a.stack_id, MIN(1.0, 1.0 * a.bytes / MAX(m.bytes, 1)) AS part, m.net_ns
+FROM (SELECT pid, stack_id, SUM(bytes) AS bytes FROM advised WHERE advice = 'dontneed'
+	GROUP BY pid, stack_id) a
+JOIN (SELECT pid, stack_id, SUM(bytes) AS bytes, SUM(net_ns) AS net_ns FROM map_cost
+	WHERE call = 'madvise' GROUP BY pid, stack_id) m
+	ON m.pid = a.pid AND m.stack_id = a.stack_id;
+
 -- One row. let_go: what MADV_DONTNEED took out of the process and its file or segment kept, and
--- what came in again: the calls and the faults. cold: what came back of what was called cold.
+-- what came in again: the calls and the faults (again_ns; of it file_ns and shared_ns, in toll
+-- file.fault). cold: what came back of what was called cold.
 CREATE VIEW advised_measure AS
 WITH
 site AS MATERIALIZED (
 	SELECT a.pid, a.advice, a.stack_id, SUM(a.calls) AS calls, SUM(a.bytes) AS bytes,
 		SUM(a.again_faults) AS again_faults, SUM(a.again_pages) AS again_pages,
-		COALESCE(SUM(a.again_faults * (p.mean_ns + p.blocked_mean_ns)), 0.0) AS again_ns
+		COALESCE(SUM(a.again_faults * (p.mean_ns + p.blocked_mean_ns)), 0.0) AS again_ns,
+		COALESCE(SUM(CASE WHEN p.toll = 'file.fault' AND a.class <> 'shared_minor'
+			THEN a.again_faults * (p.mean_ns + p.blocked_mean_ns) END), 0.0) AS file_ns,
+		COALESCE(SUM(CASE a.class WHEN 'shared_minor'
+			THEN a.again_faults * (p.mean_ns + p.blocked_mean_ns) END), 0.0)
+			AS shared_ns
 	FROM advised a LEFT JOIN fault_price p ON p.class = a.class
 	GROUP BY a.pid, a.advice, a.stack_id HAVING SUM(a.again_pages) > 0
 ),
-spent AS MATERIALIZED (
-	SELECT pid, stack_id, SUM(net_ns) AS net_ns FROM map_cost WHERE call = 'madvise'
-	GROUP BY pid, stack_id
-),
 timed AS MATERIALIZED (
-	SELECT s.*, MAX(0.0, COALESCE(m.net_ns, 0.0)) AS gave_ns,
+	SELECT s.*, MAX(0.0, COALESCE(m.part * m.net_ns, 0.0)) AS gave_ns,
 		ROW_NUMBER() OVER (PARTITION BY s.advice ORDER BY s.again_pages DESC, s.stack_id)
 			AS number
-	FROM site s LEFT JOIN spent m ON m.pid = s.pid AND m.stack_id = s.stack_id
+	FROM site s LEFT JOIN let_go_part m ON m.pid = s.pid AND m.stack_id = s.stack_id
 )
 SELECT COALESCE(SUM(CASE advice WHEN 'dontneed' THEN calls END), 0) AS let_go_calls,
 	COALESCE(SUM(CASE advice WHEN 'dontneed' THEN bytes END), 0) AS let_go_bytes,
@@ -31,6 +43,8 @@ SELECT COALESCE(SUM(CASE advice WHEN 'dontneed' THEN calls END), 0) AS let_go_ca
 	COALESCE(SUM(CASE advice WHEN 'dontneed' THEN 4096 * again_pages END), 0)
 		AS let_go_again_bytes,
 	COALESCE(SUM(CASE advice WHEN 'dontneed' THEN again_ns END), 0.0) AS let_go_again_ns,
+	COALESCE(SUM(CASE advice WHEN 'dontneed' THEN file_ns END), 0.0) AS let_go_file_ns,
+	COALESCE(SUM(CASE advice WHEN 'dontneed' THEN shared_ns END), 0.0) AS let_go_shared_ns,
 	MAX(CASE WHEN advice = 'dontneed' AND number = 1 THEN (SELECT p.code FROM stack_place p
 		WHERE p.stack_id = timed.stack_id) END) AS let_go_place,
 	COALESCE(SUM(CASE advice WHEN 'cold' THEN 4096 * again_pages END), 0) AS cold_again_bytes,

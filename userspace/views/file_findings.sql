@@ -147,8 +147,9 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'shared-map', 'shared memory is mapped in page by page',
-'shared_matters',
-'shared_ns / base_ns',
+'shared_matters AND 2 * (SELECT let_go_shared_ns FROM advised_measure) < shared_ns',
+-- what is let go and comes again is promised by let-go
+'(shared_ns - (SELECT let_go_shared_ns FROM advised_measure)) / base_ns',
 '{shared_faults} faults mapped {shared_bytes} of shared memory into {shared_processes} in
 	{shared_time}.',
 'Huge pages of hugetlbfs are set aside for it, and stay so when it needs less.',
@@ -180,8 +181,8 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'file-fault', 'mapped file pages are faulted in',
 'file_matters AND NOT (SELECT thrash OR returned OR wasteful OR single FROM page_cache)
-	AND 2 * (SELECT let_go_again_ns FROM advised_measure) < file_ns',
-'file_ns / base_ns',
+	AND 2 * (SELECT let_go_file_ns FROM advised_measure) < file_ns',
+'(file_ns - (SELECT let_go_file_ns FROM advised_measure)) / base_ns',
 '{file_faults} faults in {file_time}.',
 'Reading ahead fills memory with pages that may not be wanted.',
 'The program uses a file by mapping it, and each group of pages costs a fault: minor where the page

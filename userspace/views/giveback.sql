@@ -109,7 +109,8 @@ mapping AS MATERIALIZED (	-- a stack is of one function, whether that was probed
 timed AS MATERIALIZED (
 	-- the allocator whose module the function is in; where that was not read, the only one
 	-- there is
-	SELECT g.*, MAX(0.0, COALESCE(m.net_ns, 0.0)) AS gave_ns,
+	SELECT g.*, MAX(0.0, COALESCE(m.net_ns * (1.0 - COALESCE(CASE m.call WHEN 'madvise'
+			THEN l.part END, 0.0)), 0.0)) AS gave_ns,
 		CASE g.how WHEN 'munmap' THEN MIN(g.calls * g.largest_bytes,
 			COALESCE(m.bytes, g.calls * g.largest_bytes)) END AS mapped_bytes,
 		CASE g.gave_call WHEN '' THEN COALESCE(g.by_kind, '') ELSE COALESCE(
@@ -126,6 +127,7 @@ timed AS MATERIALIZED (
 			WHEN 'heap' THEN 'munmap' WHEN 'stack_unmapped' THEN 'munmap'
 			WHEN 'brk' THEN 'brk' WHEN 'fixed' THEN 'mmap'
 			ELSE 'madvise' END
+	LEFT JOIN let_go_part l ON l.pid = g.pid AND l.stack_id = g.gave_stack
 )
 SELECT ROW_NUMBER() OVER (ORDER BY t.again_bytes > 0 DESC, t.again_ns + t.gave_ns DESC,
 		t.gave_bytes DESC, t.pid, t.how, t.gave_call, t.gave_stack) AS rank,

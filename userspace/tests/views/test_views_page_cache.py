@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from facts import MIB, MS, PAGE, US, Facts, S
+from facts import FAULT_INSIDE, MAP_INSIDE, MIB, MS, PAGE, US, Facts, S
 
 PAGES = 163 * MIB // PAGE
 
@@ -394,6 +394,34 @@ def test_unmapped_and_mapped_in_again() -> None:
     assert "313 MiB are mapped in again in 5,003 faults: 94.5 ms in all" in said
     assert advice(made).keys() == {"let-go"}
     assert "leave them mapped" in advice(made)["let-go"]
+
+
+@pytest.mark.parametrize(("area", "other"), [("file", "file-fault"), ("shared", "shared-map")])
+@pytest.mark.parametrize("again", [3_001, 1_009])
+def test_what_is_let_go_is_promised_once(area: str, other: str, again: int) -> None:
+    """Other faults may be beside those of MADV_DONTNEED, and the same place may drop memory of its own, too."""
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.cpu(100 * MS)
+    place = made.stack(("madvise", "", 0), ("give", "/src/give.c", 96))
+    kind = f"{area}_minor"
+    made.fault(kind, 5_003, 9 * US + FAULT_INSIDE, area=area)
+    made.map_call("madvise", place, 9, 400 * MIB, 40 * MS + 9 * MAP_INSIDE)
+    made.advised("dontneed", place, 7, 100 * MIB // PAGE, **{"class": kind}, again_faults=again, again_pages=again)
+    made.gave("dontneed", place, 2, 300 * MIB, gave_call="")
+    made.again("dontneed", place, place, 299 * MIB // PAGE, gave_call="", got_call="")
+    measured = made.one("SELECT let_go_ns, let_go_again_ns FROM advised_measure")
+    assert measured["let_go_ns"] == pytest.approx(10 * MS, rel=0.01)
+    assert measured["let_go_again_ns"] == pytest.approx(again * 9 * US)
+    assert made.one("SELECT gave_ns FROM giveback_site")["gave_ns"] == pytest.approx(30 * MS, rel=0.01)
+    found = made.rows("SELECT code, gain * (SELECT observed_ns FROM observed) AS saves_ns FROM finding")
+    saves = {row["code"]: row["saves_ns"] for row in found}
+    assert saves["let-go"] == pytest.approx(10 * MS + again * 9 * US, rel=0.01)
+    assert (other in saves) == (again < 2_000)
+    if other in saves:
+        assert saves[other] == pytest.approx((5_003 - again) * 9 * US, rel=0.01)
 
 
 def test_called_cold_and_used_again() -> None:
