@@ -176,7 +176,9 @@ twice AS MATERIALIZED (
 			AS twice_calloc_ns,
 		COALESCE(SUM(CASE in_call WHEN '' THEN pages END), 0) * 4096 AS twice_app_bytes,
 		COALESCE(SUM(CASE in_call WHEN '' THEN cpu_ns + blocked_ns END), 0.0)
-			AS twice_app_ns
+			AS twice_app_ns,
+		COALESCE(SUM(CASE WHEN class = 'zero_huge' AND in_call IN ('', 'calloc')
+			THEN cpu_ns + blocked_ns END), 0.0) AS twice_huge_ns
 	FROM process_fault_time WHERE toll = 'zero.kernel' AND writes_page AND in_memset
 ),
 -- where a memset was the first to touch most pages, and who made them
@@ -315,7 +317,7 @@ SELECT
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 AS libc_pages, c.fault_ns, c.malloc_ns,
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 * c.fault_ns AS libc_touch_ns,
 	fl.time_ns AS foreign_ns, w.twice_calloc_bytes, w.twice_calloc_ns, w.twice_app_bytes,
-	w.twice_app_ns, tt.allocated_call AS twice_app_call,
+	w.twice_app_ns, w.twice_huge_ns, tt.allocated_call AS twice_app_call,
 	(SELECT q.code FROM stack_place q WHERE q.stack_id = tt.touched_stack) AS twice_app_place,
 	(SELECT kind FROM allocator WHERE kind <> 'glibc' ORDER BY pid, module LIMIT 1)
 		AS foreign_kind,

@@ -317,6 +317,9 @@ SELECT
 	COALESCE(MAX(stacks_unmapped), 0) AS stacks_unmapped,
 	COALESCE(MAX(CASE kind WHEN 'own' THEN time_ns END), 0.0) AS own_storm_ns,
 	COALESCE(SUM(CASE WHEN worth THEN again_touch_ns END), 0.0) AS storm_touch_ns,
+	-- of it, pages that calloc clears again
+	COALESCE(SUM(CASE WHEN worth THEN again_touch_ns
+		* MIN(1.0, 1.0 * twice_bytes / MAX(again_bytes, 1)) END), 0.0) AS storm_twice_ns,
 	COALESCE(SUM(CASE WHEN worth THEN gave_ns END), 0.0) AS storm_gave_ns,
 	-- the calls that fault it in have the advice then
 	COALESCE(MAX(CASE kind WHEN 'own' THEN storm AND populated END), 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from facts import INSIDE, KIB, MIB, MS, US, Facts, S, loop_stack
+from facts import FAULT_INSIDE, FAULT_NS, INSIDE, KIB, MIB, MS, US, Facts, S, loop_stack
 
 CALLS = 2003
 STEP = 4099
@@ -89,6 +89,18 @@ def test_growth_comes_before_the_storm_that_it_makes(got_call: str) -> None:
     first = codes.index("small-steps") < codes.index("trim-storm")
     assert first == (got_call == "realloc")
     assert ("given back" in found(made)["small-steps"]["text"]) == first
+
+
+def test_mapping_calls_of_growth_are_no_first_touches() -> None:
+    made, stack = growing()
+    made.fault("zero", 100_003, FAULT_NS + FAULT_INSIDE, allocated_stack=stack, in_call="realloc")
+    made.fault("zero", 100_019, FAULT_NS + FAULT_INSIDE)
+    made.map_call("mmap", stack, 7, 7 * SIZE, 90 * MS, in_call="realloc")
+    measured = made.one("SELECT growth_inside_ns, growth_touch_ns FROM growth_measure")
+    assert measured["growth_touch_ns"] == pytest.approx(100_003 * FAULT_NS)
+    assert measured["growth_inside_ns"] == pytest.approx(100_003 * FAULT_NS + 90 * MS, rel=0.001)
+    gain = made.one("SELECT gain * base_ns AS ns FROM advice_state, weighed WHERE code = 'first-touch'")["ns"]
+    assert gain == pytest.approx(100_019 * FAULT_NS)
 
 
 def test_counts_are_scaled_as_the_calls_are() -> None:
