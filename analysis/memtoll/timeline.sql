@@ -107,10 +107,20 @@ SELECT f.slice, 0, 'zero.app', '', 0, 0, 0.0, 0, SUM(f.pages), SUM(f.pages) * 40
 FROM main.fault f JOIN fp ON fp.class = f.class
 WHERE fp.toll = 'zero.kernel' AND fp.writes_page AND f.in_memset AND f.in_call = '' GROUP BY f.slice
 UNION ALL
-SELECT slice, 1, CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END, '', 0, 0,
-	SUM(cpu_ns + blocked_ns), SUM(count), SUM(pages), SUM(pages) * 4096
-FROM main.swap WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
-GROUP BY slice, what LIKE 'reclaim%'
+SELECT w.slice, 1, w.toll, COALESCE(b.allocated_call, ''), COALESCE(b.allocated_stack, 0), w.stack,
+	SUM(w.sign * (w.cpu_ns + w.blocked_ns)), SUM(w.sign * w.count), SUM(w.sign * w.pages),
+	SUM(w.sign * w.pages) * 4096
+FROM (
+	SELECT slice, cpu_ns, blocked_ns, count, pages, 0 AS stack, 1 AS sign,
+		CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END AS toll
+	FROM main.swap WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
+	-- as in view extra_toll: what has a stack, and is no part of what has none
+	UNION ALL SELECT slice, cpu_ns, blocked_ns, count, pages, stack_id, 1, 'reclaim'
+	FROM main.reclaim_site
+	UNION ALL SELECT slice, cpu_ns, blocked_ns, count, pages, 0, -1, 'reclaim'
+	FROM main.reclaim_site
+) w LEFT JOIN temp.stalled_block b ON w.toll = 'reclaim' AND b.touched_stack = w.stack
+GROUP BY w.slice, w.toll, w.stack HAVING SUM(w.sign * w.count) > 0
 UNION ALL	-- timeline_reads.sql has memtoll_read; empty where reads were not recorded
 SELECT r.slice, 1, 'file.read', r.call, 0, r.stack_id,
 	MAX(0.0, SUM(r.cpu_ns - r.calls * r.inside_ns - r.faults * r.fault_ns)) + SUM(r.blocked_ns),

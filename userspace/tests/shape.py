@@ -376,7 +376,7 @@ REPORT: dict[str, Any] = {
     "dropped": [
         {
             "what": OneOf(("file", "swap")),
-            "how": OneOf(("self", "other", "kswapd", "madvise", "fadvise", "asked")),
+            "how": OneOf(("self", "other", "kswapd", "madvise", "fadvise", "asked", "cut")),
             "pid": int,
             "comm": str,
             "memory_cgroup": str,
@@ -522,7 +522,13 @@ LEAST_MAJOR_FAULT = 2e-6
 def check_doubts(report: dict[str, Any]) -> None:
     """No verdict is silent where our counts and the kernel's differ by what may be a tenth of the time."""
     sentence, observed = report["verdict"]["sentence"], report["target"]["observed_s"]
-    failed = {name: check for name, check in report["checks"].items() if not check["ok"]}
+    swaps = any(report["toll"][toll]["count"] for toll in ("swap.in", "swap.out"))
+    # The machine's swap counts have what others do in them.
+    failed = {
+        name: check
+        for name, check in report["checks"].items()
+        if not check["ok"] and (swaps or not name.startswith("swapped_"))
+    }
     assert not (failed and "not what it waits for" in sentence), (failed, sentence)
     for name, each in (("minor_faults", LEAST_FAULT), ("major_faults", LEAST_MAJOR_FAULT)):
         difference = failed.get(name, {"difference": 0})["difference"]

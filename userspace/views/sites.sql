@@ -2,6 +2,14 @@
 --
 -- sites.sql: where the tolls are paid, and the smaller figures of a report. Follows tolls.sql.
 
+-- By code that reclaim stopped: the block that most faults of this code fell into.
+CREATE VIEW stalled_block AS
+SELECT touched_stack, allocated_call, allocated_stack, MAX(faults) AS faults
+FROM (SELECT touched_stack, allocated_call, allocated_stack, SUM(faults) AS faults FROM fault
+	WHERE allocated_call <> '' AND touched_stack IN (SELECT stack_id FROM reclaim_site)
+	GROUP BY 1, 2, 3)
+GROUP BY touched_stack;
+
 -- Tolls by both owners. call: the allocator function that made the block, for map the system call.
 -- area: where faults fell outside of allocations: its kind, and the file's path.
 -- known_clearing: NULL except for zero.libc, where 0 says that bytes holds only what faults prove.
@@ -31,12 +39,6 @@ touched AS (	-- numbers first, and no text made: of hours there are millions of 
 		SUM(faults) AS faults, SUM(pages) AS pages, SUM(timed_faults) AS timed_faults,
 		SUM(blocked_ns) AS blocked_ns
 	FROM fault GROUP BY touched_stack, allocated_stack, class, allocated_call, area, area_name
-),
-block_of AS MATERIALIZED (	-- by the code that touches it: the block that most faults fell into
-	SELECT touched_stack, allocated_call, allocated_stack, MAX(faults)
-	FROM (SELECT touched_stack, allocated_call, allocated_stack, SUM(faults) AS faults
-		FROM touched WHERE allocated_call <> '' GROUP BY 1, 2, 3)
-	GROUP BY touched_stack
 ),
 part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, count, bytes) AS (
 	SELECT fp.toll, f.allocated_call, f.allocated_stack, f.touched_stack,
@@ -83,7 +85,7 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 	-- reclaim inside faults: their code touches the same blocks with and without it
 	SELECT x.toll, COALESCE(b.allocated_call, x.call), COALESCE(b.allocated_stack, 0),
 		x.stack_id, x.area, NULL, SUM(x.cpu_ns + x.blocked_ns), SUM(x.count), SUM(x.bytes)
-	FROM extra_toll x LEFT JOIN block_of b ON x.toll = 'reclaim'
+	FROM extra_toll x LEFT JOIN stalled_block b ON x.toll = 'reclaim'
 		AND b.touched_stack = x.stack_id
 	GROUP BY 1, 2, 3, x.stack_id, x.area
 ),
