@@ -8,9 +8,8 @@
 -- much less than the block that growth is not by a factor (one sixteenth; containers grow by an
 -- eighth and more). copied_bytes: what was in blocks that came to another place, but for those that
 -- mremap moved. inside_ns: faults and mapping calls in those calls; touch_ns: of it, first
--- touches. storm_ns: what is given back
--- and comes again in calls of the same function, those inside with it; or, where the function was
--- not watched then, seems to.
+-- touches. storm_ns: what is given back and comes again in calls of the same function, those inside
+-- with it; or, where the function was not watched then, seems to.
 CREATE VIEW growth_site AS
 WITH
 grown(call) AS (VALUES ('realloc'), ('reallocarray')),

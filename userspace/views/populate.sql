@@ -4,8 +4,8 @@
 -- latency.sql.
 
 -- One row. populated_ns: all of it; populated_*: of the call and place that has most. thread: it is
--- a new thread's stack. cleared_ns: of it, filling memory that is there with zeros, no faults;
--- populated_clears: so is the one that has most. Of the mapping toll: map_sampled_ns, in calls that
+-- a new thread's stack. cleared_ns: filling memory that is there with zeros, no faults; cleared_*:
+-- of the call and place that has most. Of the mapping toll: map_sampled_ns, in calls that
 -- are not watched; forked_ns, copying page tables for a child; protected_ns, changing protections;
 -- changed_*: of these two the dearer, where most of it is; made_ns, making pages of files and
 -- shared memory; freed_ns, unmapping memory and freeing pages.
@@ -31,16 +31,19 @@ caller AS MATERIALIZED (
 	GROUP BY stack_id
 ),
 part AS MATERIALIZED (
-	SELECT COALESCE(c.call, '') AS call, f.touched_stack AS stack_id, 0 AS clears,
+	SELECT COALESCE(c.call, '') AS call, f.touched_stack AS stack_id,
 		SUM(f.faults) * t.mean_ns + SUM(f.blocked_ns) AS time_ns,
 		SUM(f.faults) AS faults, SUM(f.pages) * 4096 AS bytes, c.calls
 	FROM fault f JOIN fault_time t LEFT JOIN caller c ON c.stack_id = f.touched_stack
 	WHERE f.class = 'zero_populated' GROUP BY f.touched_stack
-	UNION ALL SELECT call, stack_id, clears, time_ns, count, count * 4096, NULL FROM work
-	WHERE toll = 'zero.kernel'
+	UNION ALL SELECT call, stack_id, time_ns, count, count * 4096, NULL FROM work
+	WHERE toll = 'zero.kernel' AND NOT clears
 ),
 top AS MATERIALIZED (
 	SELECT * FROM part ORDER BY time_ns DESC, stack_id LIMIT 1
+),
+cleared AS MATERIALIZED (
+	SELECT call, stack_id FROM work WHERE clears ORDER BY time_ns DESC, stack_id LIMIT 1
 ),
 sampled AS MATERIALIZED (
 	SELECT COALESCE(SUM(CASE WHEN toll = 'map' THEN time_ns END), 0.0) AS map_sampled_ns,
@@ -78,5 +81,6 @@ SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
 	f.time_ns AS freed_ns,
 	d.map_sampled_ns, d.cleared_ns, d.forked_ns, d.protected_ns, d.made_ns,
 	h.call AS changed_call, h.place AS changed_place,
-	COALESCE(t.clears, 0) AS populated_clears
-FROM freed f JOIN sampled d LEFT JOIN changed h LEFT JOIN top t;
+	c.call AS cleared_call,
+	(SELECT p.code FROM stack_place p WHERE p.stack_id = c.stack_id) AS cleared_place
+FROM freed f JOIN sampled d LEFT JOIN changed h LEFT JOIN cleared c LEFT JOIN top t;

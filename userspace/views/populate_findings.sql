@@ -15,6 +15,10 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 	WHEN populated_each IS NOT NULL THEN PRINTF('', %.1f KiB a call'', populated_each / 1024)
 	ELSE '''' END', 'populate_measure'),
 ('freed_time', 't', 'freed_ns', 'populate_measure'),
+('cleared_time', 't', 'cleared_ns', 'populate_measure'),
+('cleared_call', 'x', 'COALESCE(NULLIF(cleared_call, ''''), ''a system call'')',
+	'populate_measure'),
+('cleared_place', 'x', 'cleared_place', 'populate_measure'),
 ('forked_time', 't', 'forked_ns', 'populate_measure'),
 ('protected_time', 't', 'protected_ns', 'populate_measure'),
 ('changed_call', 'x', 'changed_call', 'populate_measure'),
@@ -52,10 +56,6 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	keeps stacks of ended threads for reuse, up to 40 MiB in all (tunable
 	glibc.pthread.stack_cache_size, from 2.34 on).');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
-('populated', 1, 0, '(SELECT populated_clears FROM populate_measure)', '', 0,
-'{populated_call} at {populated_place} fills memory that is there already with zeros: it reads
-	/dev/zero, or holes of a file. Fresh memory, of calloc or mmap, is zero without that, and
-	lseek(SEEK_DATA) finds what of a file is not.', '', ''),
 ('populated', 1, 1, '(SELECT populated_thread FROM populate_measure)', '', 0,
 'Each new thread''s stack is faulted in whole{populated_a_call}, because the program locks
 	all memory that it maps (mlockall(MCL_FUTURE)): started at {populated_place}. Give threads
@@ -89,3 +89,22 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 ('populated', 3, 1, 'own_storm_populated', '', 0,
 '{own_storm_how} at {own_storm_gave_place} gives it back each time: {own_storm_again} were cleared
 	again for it, {own_storm_per_s} a second.', '', '');
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'zeros-read', 'a program reads zeros into memory that it has',
+'zeroing_matters AND (SELECT cleared_ns > 0 FROM populate_measure)',
+'(SELECT cleared_ns FROM populate_measure) / base_ns',
+'{cleared_time} of CPU samples lie in the kernel''s clearing of memory that was there, most in
+	{cleared_call} at {cleared_place}; it takes no fault.',
+'Memory that was used before keeps what it held, where nothing else clears it.',
+'A read of /dev/zero, or of a hole of a file, has the kernel fill the buffer with zeros, at the
+	speed of a memset, in a system call. Nothing is read for it.
+
+	Memory that is fresh from calloc or mmap is zero already. Where a buffer has to be cleared
+	for its next use memset does it without a call, and only what was used needs it. What of a
+	sparse file is data is found by lseek(SEEK_DATA) and SEEK_HOLE: holes need not be read.');
+INSERT INTO advice_text (code, part, choice, text) VALUES
+('zeros-read', 1, 1,
+'{cleared_call} at {cleared_place} fills memory that is there already with zeros: it reads
+	/dev/zero, or holes of a file. Fresh memory, of calloc or mmap, is zero without that, and
+	lseek(SEEK_DATA) finds what of a file is not.');

@@ -119,43 +119,42 @@ template AS (
 				|| CASE WHEN m.all_libc_bytes > 0
 				THEN ', at least {all_libc_bytes}; the whole is unknown.'
 				ELSE '; how many bytes is unknown.' END END
-		WHEN 'zero.kernel' THEN
-			CASE WHEN 2 * u.cleared_ns > m.kernel_ns
-				THEN 'the kernel fills memory that is there already with zeros, '
+		WHEN 'zero.kernel' THEN CASE WHEN 2 * u.cleared_ns > m.kernel_ns
+			THEN 'the kernel fills memory that is there already with zeros, most of it '
+				|| 'inside {cleared_call} at {cleared_place}.'
+			ELSE
 			-- family zeroing has what comes of fresh memory; here nothing is cleared
-			WHEN 2 * m.unwritten_ns > m.kernel_ns
+			CASE WHEN 2 * m.unwritten_ns > m.kernel_ns
 				THEN '{unwritten_faults} faults are reads of memory that was '
 					|| 'never written, {unwritten_bytes}: each maps '
 					|| 'the kernel''s one page of zeros, and nothing is '
 					|| 'cleared for it, '
 			ELSE 'the kernel clears {kernel_bytes} in {kernel_faults} first-touch '
-				|| 'faults, ' END
-			|| CASE WHEN 2 * h.huge_bytes > m.kernel_bytes
+				|| 'faults, '
+				|| CASE WHEN 2 * h.huge_bytes > m.kernel_bytes
 				THEN '{huge_faults} of them of huge pages, which clear {huge_each} '
 					|| 'each'
 					|| CASE WHEN h.huge_sparse AND h.huge_used IS NOT NULL
 						THEN ' where {huge_used} is used' ELSE '' END
 					|| ', '
-				ELSE '' END
+				ELSE '' END END
 			|| CASE WHEN 2 * u.populated_ns > m.kernel_ns
-				THEN 'most of ' || CASE WHEN u.populated_clears THEN 'it'
-					ELSE 'them' END
-					|| ' inside {populated_call} at {populated_place}'
-				ELSE 'most ' END
-			|| CASE WHEN u.populated_clears AND 2 * u.populated_ns > m.kernel_ns THEN ''
-				WHEN 2 * u.populated_ns > m.kernel_ns
-				THEN CASE WHEN m.kernel_call <> ''
+				THEN 'most of them inside {populated_call} at {populated_place}'
+					|| CASE WHEN m.kernel_call <> ''
 					THEN ', in memory of {kernel_call} at {kernel_place}'
 					ELSE '' END
-				WHEN m.kernel_call <> '' THEN 'for {kernel_call} at {kernel_place}'
-				ELSE 'outside the followed blocks, touched at {kernel_touched}' END
-			|| CASE WHEN 2 * m.twice_calloc_bytes >= m.kernel_bytes
-				AND m.kernel_bytes > 0
+				WHEN m.kernel_call <> ''
+				THEN 'most for {kernel_call} at {kernel_place}'
+				ELSE 'most outside the followed blocks, touched at '
+					|| '{kernel_touched}' END
+			|| CASE WHEN m.kernel_bytes <= 0 OR 2 * m.unwritten_ns > m.kernel_ns
+				THEN '.'
+			WHEN 2 * m.twice_calloc_bytes >= m.kernel_bytes
 				THEN ', and calloc''s memset clears {twice_calloc_bytes} of it '
 					|| 'again.'
-			WHEN 2 * m.twice_app_bytes >= m.kernel_bytes AND m.kernel_bytes > 0
+			WHEN 2 * m.twice_app_bytes >= m.kernel_bytes
 				THEN ', and the program clears {twice_app_bytes} of it again.'
-			ELSE '.' END
+			ELSE '.' END END
 		WHEN 'zero.app' THEN CASE WHEN EXISTS (SELECT 1 FROM not_captured
 			WHERE toll = 'zero.libc')
 				THEN 'its own code (calloc''s, too: the allocator was not probed)'

@@ -182,7 +182,7 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 -- nothing in huge pages, has advice of its own: nothing is promised twice. What the program clears
 -- again itself may be what came again: which of it is not known.
 '(kernel_ns - twice_calloc_ns - MAX(twice_app_ns, storm_touch_ns - storm_twice_ns)
-	- (SELECT populated_ns FROM populate_measure)
+	- (SELECT populated_ns + cleared_ns FROM populate_measure)
 	- (SELECT growth_touch_ns FROM growth_measure)
 	- (SELECT CASE WHEN huge_sparse THEN huge_saves_ns
 		* (1.0 - MIN(1.0, twice_huge_ns / MAX(huge_ns, 1.0))) ELSE 0.0 END
@@ -228,6 +228,7 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 'Memory outside the followed blocks, touched at {kernel_touched}, is used for the first time: one
 	fault and one clearing for each page.', '', ''),
 ('first-touch', 2, 0, '2 * unwritten_ns > kernel_ns', '', 0, '', '', ''),
+('first-touch', 3, 0, '2 * unwritten_ns > kernel_ns', '', 0, '', '', ''),
 ('first-touch', 2, 1, 'kernel_churns AND kernel_followed AND kernel_memset_ns >= kernel_each_ns',
 	'', 0,
 'Letting the allocator keep them would not help: calloc would then memset all of each block,

@@ -329,7 +329,32 @@ def test_memory_filled_with_zeros_for_a_read_is_zeroing_without_faults() -> None
     assert said["dominant"] == "zeroing"
     assert "fills memory that is there already with zeros, most of it inside read at wipe.c:5 (wipe)." in said["sentence"]
     assert "first-touch" not in said["sentence"]
-    assert findings(made)["populated"]["text"].startswith("read at wipe.c:5 (wipe) fills memory")
+    found = findings(made)
+    assert found["zeros-read"]["text"].startswith("read at wipe.c:5 (wipe) fills memory")
+    assert found["zeros-read"]["gain"] == pytest.approx(0.8)
+    assert "800 ms of CPU samples" in found["zeros-read"]["evidence"]
+    assert "populated" not in found and "first-touch" not in found
+
+
+@pytest.mark.parametrize("clears", [60, 25])
+def test_zeros_that_are_read_and_pages_that_are_faulted_in_have_each_their_place(clears: int) -> None:
+    """Reads at many places beside one lock: the largest place is the lock's, whatever takes more."""
+    made = made_with(PAGES)
+    lock = made.stack(("io_uring_register", "", 0), ("pin", "/src/ring.c", 24))
+    made.samples("populate", 30, lock, in_call="io_uring_register")
+    for line in range(5):
+        read = made.stack(("read", "", 0), ("wipe", "/src/wipe.c", 5 + line))
+        made.samples("clear", clears // 5 + (line == 3), read, in_call="read")
+    made.samples("user", 9)
+    sentence = verdict(made)["sentence"]
+    assert ("most of it inside read at wipe.c:8 (wipe)." in sentence) == (clears == 60)
+    assert ("first-touch faults, most of them inside io_uring_register at ring.c:24 (pin)" in sentence) == (clears == 25)
+    found = findings(made)
+    assert found["zeros-read"]["text"].startswith("read at wipe.c:8 (wipe)")
+    assert found["populated"]["text"].startswith("io_uring_register at ring.c:24 (pin)")
+    samples = 40 + clears
+    assert found["populated"]["gain"] == pytest.approx(30 / samples)
+    assert found["zeros-read"]["gain"] == pytest.approx((clears + 1) / samples)
 
 
 def test_reads_of_what_was_never_written_clear_nothing() -> None:
@@ -348,3 +373,15 @@ def test_reads_of_what_was_never_written_clear_nothing() -> None:
     found = findings(made)
     assert "do not read beyond it" in found["first-touch"]["text"]
     assert "map-storm" not in found
+
+
+def test_what_clears_nothing_has_no_word_of_clearing() -> None:
+    """One huge page, and what a memset touches first: of pages that are only read both would be most."""
+    made = made_with(PAGES)
+    loop = made.stack(("sum", "/src/table.c", 9))
+    made.fault("zero_read", PAGES, EACH_NS, touched_stack=loop)
+    made.fault("zero_huge", 1, 95 * US, pages=512, touched_stack=loop, in_memset=1)
+    sentence = verdict(made)["sentence"]
+    assert "nothing is cleared for it, most outside the followed blocks, touched at table.c:9 (sum)." in sentence
+    assert "huge" not in sentence and "again" not in sentence
+    assert "clearing" not in findings(made)["first-touch"]["text"]
