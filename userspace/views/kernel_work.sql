@@ -21,9 +21,10 @@ LEFT JOIN (SELECT pid, SUM(populated) AS minor FROM map_call WHERE populated_ns 
 -- (zero.kernel, clears), and in freeing pages, making those of shared memory, copying page tables
 -- for a child, or changing protections (map). count: the faults that nothing else has seen, in
 -- proportion to the samples. error_ns: of the process's samples of a toll, k of n, the binomial one
--- (Agresti and Coull, as in call_cost), in the same proportion.
+-- (Agresti and Coull, as in call_cost), in the same proportion. kept: an mprotect that faults pages
+-- in has a record of its own, whose time is no other's: it is taken out of that of all of them.
 CREATE VIEW sampled_work AS
-SELECT pid, toll, call, stack_id, clears, samples, 1.0 * samples * cpu_ns / n AS time_ns,
+SELECT pid, toll, call, stack_id, clears, samples, kept * samples * cpu_ns / n AS time_ns,
 	1.0 * samples / k * cpu_ns * (ABS((k + 2.0) / (n + 4.0) - 1.0 * k / n)
 		+ 1.96 * (SELECT root FROM square_root WHERE v = (k + 2.0) / (n + 4.0)
 			* (n - k + 2.0) / (n + 4.0) / (n + 4.0))) AS error_ns,
@@ -32,21 +33,25 @@ FROM (
 	SELECT s.pid, s.toll, s.call, s.stack_id, s.clears, s.samples, p.cpu_ns, n.n,
 		CASE WHEN s.toll = 'zero.kernel' AND NOT s.clears THEN m.missed ELSE 0 END
 			AS missed,
-		SUM(s.samples) OVER (PARTITION BY s.pid, s.toll, s.clears) AS k
+		SUM(s.samples) OVER (PARTITION BY s.pid, s.toll, s.clears) AS k,
+		CASE WHEN s.call = 'mprotect' AND r.cpu_ns > 0
+			THEN MAX(0.0, 1.0 - 1.0 * r.cpu_ns * n.n / p.cpu_ns / SUM(CASE s.call
+				WHEN 'mprotect' THEN s.samples END) OVER (PARTITION BY s.pid))
+			ELSE 1.0 END AS kept
 	FROM (
 		SELECT pid, CASE place WHEN 'pages' THEN 'map' ELSE 'zero.kernel' END AS toll,
 			in_call AS call, stack_id, place = 'clear' AS clears,
 			SUM(samples) AS samples
-		FROM sample t WHERE place IN ('populate', 'pages', 'clear')
-		-- where it faults pages in mprotect has records of its own
-		AND NOT (in_call = 'mprotect' AND EXISTS (SELECT 1 FROM map_call m
-			WHERE m.pid = t.pid AND m.call = 'mprotect'))
+		FROM sample WHERE place IN ('populate', 'pages', 'clear')
 		GROUP BY pid, place, in_call, stack_id
 	) s
 	JOIN (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) n ON n.pid = s.pid
 	JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p
 		ON p.pid = s.pid
-	JOIN fault_missed m ON m.pid = s.pid);
+	JOIN fault_missed m ON m.pid = s.pid
+	LEFT JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM map_call WHERE call = 'mprotect'
+		GROUP BY pid) r ON r.pid = s.pid)
+WHERE kept > 0;
 
 -- What mapping calls took: without the part that the probes add, and without faults that the kernel
 -- took inside, which are in the tolls of the faults. What is left of a few calls may come out below

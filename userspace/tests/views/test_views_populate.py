@@ -317,6 +317,20 @@ def test_mprotect_that_faults_pages_in_has_its_time_once() -> None:
     assert made.toll("map")["time_ns"] == pytest.approx(101 * 2 * US)
 
 
+def test_one_mprotect_that_faults_pages_in_does_not_hide_the_others() -> None:
+    """A compiler at run time changes protections all the time; one thread's stack is locked beside."""
+    made = made_with(101)
+    start = made.stack(("mprotect", "", 0), ("pthread_create", "", 0), ("serve", "/src/serve.c", 9))
+    made.fault("zero_populated", 101, EACH_NS, touched_stack=start)
+    made.map_call("mprotect", start, 1, 101 * PAGE, 2 * MS, populated=101, populated_ns=round(101 * EACH_NS))
+    jit = made.stack(("mprotect", "", 0), ("seal", "/src/jit.c", 8))
+    made.samples("pages", 60, jit, in_call="mprotect")
+    made.samples("user", 40)
+    assert made.one("SELECT SUM(time_ns) AS ns FROM sampled_work")["ns"] == pytest.approx(598 * MS)
+    assert made.toll("map")["time_ns"] == pytest.approx(600 * MS, rel=0.01)
+    assert "seal" in findings(made)["map-churn"]["text"]
+
+
 def test_memory_filled_with_zeros_for_a_read_is_zeroing_without_faults() -> None:
     made = made_with(0)
     stack = made.stack(("read", "", 0), ("wipe", "/src/wipe.c", 5))
