@@ -43,9 +43,11 @@ first AS (
 	FROM handler_thread WHERE rank = 1
 )
 SELECT t.waits, t.wait_ns, t.threads, f.text, 1.0 * f.waits / t.waits AS first_share,
-	(SELECT MAX(ns) FROM placed WHERE q = 0.5) AS p50_ns,
-	-- no quantile lies above the longest
-	MIN((SELECT MAX(ns) FROM placed WHERE q = 0.99), l.wait_ns) AS p99_ns,
+	-- no quantile lies above the longest, where that is known
+	MIN(q.p50_ns, COALESCE(l.wait_ns, q.p50_ns)) AS p50_ns,
+	MIN(q.p99_ns, COALESCE(l.wait_ns, q.p99_ns)) AS p99_ns,
 	l.wait_ns AS longest_ns,
 	(SELECT p.code FROM stack_place p WHERE p.stack_id = l.stack_id) AS longest_place
-FROM total t LEFT JOIN first f LEFT JOIN longest l;
+FROM total t JOIN (SELECT MAX(CASE q WHEN 0.5 THEN ns END) AS p50_ns,
+	MAX(CASE q WHEN 0.99 THEN ns END) AS p99_ns FROM placed) q
+LEFT JOIN first f LEFT JOIN longest l;

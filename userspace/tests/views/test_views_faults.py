@@ -69,6 +69,18 @@ def test_the_handler_is_named() -> None:
     assert row["p50_ns"] < row["p99_ns"] <= row["max_ns"]
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_no_quantile_of_waits_lies_above_the_longest(known: bool) -> None:
+    made = lazy(1_000)
+    made.handler(997, 65 * US)
+    made.longest_wait(66 * US, {(64 * US, 128 * US): 997})
+    if not known:
+        made.database.execute("DELETE FROM longest_wait")
+    row = made.one("SELECT p50_ns, p99_ns FROM handler_measure")
+    assert row["p50_ns"] == pytest.approx(66 * US if known else 96 * US)
+    assert row["p99_ns"] == pytest.approx(66 * US if known else 127 * US, rel=0.01)
+
+
 def test_handlers_of_another_process() -> None:
     made = lazy(1_000)
     made.longest_wait(300 * US, {(200 * US, 300 * US): 900})
