@@ -472,9 +472,17 @@ said(position, code, title, gain, bound, text, evidence, cost, saves, try) AS (
 	UNION ALL
 	SELECT 1, 'none', 'Nothing to change', 0.0, (SELECT MIN(bound) FROM advice),
 		CASE WHEN (SELECT unseen FROM measure)
-			THEN 'Nothing can be advised before it is known what those page faults '
-				|| 'are: memory that the kernel faults in for a system call (a '
-				|| 'driver''s ioctl that pins it) raises no event.'
+			THEN (SELECT 'Nothing can be advised before it is known what '
+				|| CASE WHEN missed > 0 AND 2 * major_missed > missed
+				THEN 'those page faults waited for: pages that the kernel waits '
+					|| 'for in a system call that is not watched raise no '
+					|| 'event.'
+				WHEN missed > 0 OR swap_missed = 0
+				THEN 'those page faults are: memory that the kernel faults in for '
+					|| 'a system call that is not watched (a driver''s ioctl '
+					|| 'that pins it, process_vm_writev) raises no event.'
+				ELSE 'brought those pages back from swap: no fault of the target '
+					|| 'did that was seen.' END FROM measure)
 			ELSE 'There is no change of memory handling to advise.' END,
 		'No toll with a known remedy takes 10 % of the observed {observed}: zeroing '
 		|| '{zeroing}, swap {swap}.', '', '', NULL
@@ -553,8 +561,8 @@ SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the 
 		WHEN name LIKE 'cgroup%' AND kernel > ours THEN ' (of all processes in the cgroup, '
 			|| 'also of any that was not found in time)'
 		WHEN name LIKE '%faults' AND kernel > ours
-			THEN ' (faults the kernel takes for itself, as '
-			|| 'for MAP_POPULATE, mlock or O_DIRECT, raise no event)'
+			THEN ' (faults that the kernel takes for the program in calls that are '
+			|| 'not watched, as a driver''s ioctl or process_vm_writev, raise no event)'
 		WHEN name = 'swapped_in' AND NOT EXISTS (SELECT 1 FROM meta
 			WHERE key = 'swap_in_counted' AND value = '1')
 				THEN ' (of the whole machine: this '

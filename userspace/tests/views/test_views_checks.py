@@ -37,6 +37,29 @@ def test_a_few_major_faults_unseen_are_no_doubt() -> None:
     assert "do not agree" in said["sentence"] and "not what it waits for" not in said["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("counts", "swapped", "said"),
+    [
+        ({"minor": 900_007}, 0, "what those page faults are: memory that the kernel faults in"),
+        ({"major": 20_011}, 0, "what those page faults waited for: pages"),
+        ({}, 20_011, "what brought those pages back from swap"),
+    ],
+    ids=["minor", "major", "swap"],
+)
+def test_what_cannot_be_advised_is_what_was_not_seen(counts: dict[str, int], swapped: int, said: str) -> None:
+    made = computing(**counts)
+    made.database.execute("UPDATE sample SET place = 'kernel'")
+    if swapped:
+        made.database.execute("UPDATE process_slice SET swap_bytes = 4096")
+        made.row("system_counter", name="pswpin", value=swapped)
+        made.meta(swap_in_counted="1")
+    (found,) = made.rows("SELECT code, text FROM finding")
+    assert found["code"] == "none" and found["text"].startswith("Nothing can be advised before it is known " + said)
+    notes = [row["text"] for row in made.rows("SELECT text FROM note")]
+    assert any("in calls that are not watched, as a driver's ioctl" in note for note in notes) == bool(counts)
+    assert not any("MAP_POPULATE" in note for note in notes)
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_major_faults_unseen_may_be_of_files_and_of_swap(swapped: bool) -> None:
     """What was never seen takes what a disk does: 20,011 of 100 us, all of it asleep."""
