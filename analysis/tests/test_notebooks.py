@@ -2,8 +2,8 @@
 """The notebooks, top to bottom, on recordings that are made here with the commands they show.
 
 Each notebook is a text for people, so the commands and the program in it are run as they stand, but what runs there
-for some seconds makes so many calls. Its figures are asked for in one more cell at its end and held against what the traced
-programs counted.
+for some seconds makes so many calls. Its figures are asked for in one more cell at its end and held against what the
+traced programs counted.
 """
 
 from __future__ import annotations

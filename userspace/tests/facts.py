@@ -86,7 +86,7 @@ class Facts:
         self.database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(columns.values()))
 
     def _work_out(self, sql: str) -> None:
-        """Make tables of the views that it asks for, as report.c does: nested as views they take seconds to be planned."""
+        """Make tables of the views that it asks for, as report.c does: nested, they take seconds to be planned."""
         views = self.database.execute(
             "SELECT name, sql FROM main.sqlite_master WHERE type = 'view'"
             " AND name NOT IN (SELECT name FROM main.kept_view) ORDER BY rowid"

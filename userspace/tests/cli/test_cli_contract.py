@@ -32,7 +32,15 @@ def valid() -> dict[str, Any]:
         "format": 1,
         "complete": True,
         "tool_version": "0.1.0",
-        "target": {"pids": [1], "command": "a", "host": "vm", "started": "2026-11-26T18:00:00Z", "exit_status": None, "duration_s": 1.1, "observed_s": 1.0},
+        "target": {
+            "pids": [1],
+            "command": "a",
+            "host": "vm",
+            "started": "2026-11-26T18:00:00Z",
+            "exit_status": None,
+            "duration_s": 1.1,
+            "observed_s": 1.0,
+        },
         "verdict": {
             "dominant": "zeroing",
             "share": 0.9,

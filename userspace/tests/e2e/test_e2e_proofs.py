@@ -153,7 +153,7 @@ def test_used_blocks_of_calloc_are_not_pinned(out: Path) -> None:
 
 def test_unused_blocks_of_calloc_are_not_kept(out: Path) -> None:
     """From the heap each would be memset whole; that calloc asks for them only stacks tell here."""
-    command = [workload("calloc_loop"), str(40 * MIB), "2003"]
+    command: list[str | Path] = [workload("calloc_loop"), str(40 * MIB), "2003"]
     recording = record(out, "--probes=faults,mappings", command=command)
     assert recording.witness[-1]["minflt"] >= 2003, "a page of each is used, and its mapping goes"
     rows = recording.query("SELECT DISTINCT got_call FROM giveback WHERE again_bytes > 0 AND how = 'munmap'")

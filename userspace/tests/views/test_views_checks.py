@@ -151,14 +151,18 @@ def test_faults_that_only_memtoll_counts_are_said() -> None:
     made = computing(minor=100_003)
     made.fault("zero", 300_007, 2 * US + FAULT_INSIDE)
     said = verdict(made)
-    assert said["sentence"].startswith("Not all is certain: memtoll counts 200,004 page faults more than the kernel, of")
+    assert said["sentence"].startswith(
+        "Not all is certain: memtoll counts 200,004 page faults more than the kernel, of"
+    )
     assert said["dominant"] == "zeroing" and said["low"] < 0.6 * 0.4
 
 
 def with_memory(mapping_ns: float, faults: int) -> Facts:
     made = computing(minor=faults)
     made.fault("zero", faults, 2 * US + FAULT_INSIDE)
-    made.map_call("munmap", made.stack(("drop", "/src/work.c", 19)), 1_009, 1_009 * PAGE, mapping_ns + 1_009 * MAP_INSIDE)
+    made.map_call(
+        "munmap", made.stack(("drop", "/src/work.c", 19)), 1_009, 1_009 * PAGE, mapping_ns + 1_009 * MAP_INSIDE
+    )
     return made
 
 

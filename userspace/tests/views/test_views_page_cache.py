@@ -436,7 +436,8 @@ def test_called_cold_and_used_again() -> None:
     made.swap("out_self", 5_507)
     place = made.stack(("give", "/src/give.c", 32))
     made.advised("cold", place, 7, 7 * 1_009, **{"class": "swap_minor"}, again_faults=3_001, again_pages=3_001)
-    assert "11.7 MiB of what came back the program had called cold (MADV_COLD), most at give.c:32 (give)" in (
-        verdict(made)["sentence"]
+    assert (
+        "11.7 MiB of what came back the program had called cold (MADV_COLD), most at give.c:32 (give)"
+        in (verdict(made)["sentence"])
     )
     assert "do without the MADV_COLD at give.c:32 (give)" in advice(made)["swap-in"]

@@ -271,7 +271,9 @@ def test_page_tables_copied_and_rewritten_are_the_mapping_toll(call: str, does: 
     assert remedy in advice and "serve.c:12 (serve)" in advice
 
 
-@pytest.mark.parametrize(("call", "said"), [("fork", "Making child processes"), ("mprotect", "Changing the protection")])
+@pytest.mark.parametrize(
+    ("call", "said"), [("fork", "Making child processes"), ("mprotect", "Changing the protection")]
+)
 def test_calls_that_samples_tell_are_named_beside_others(call: str, said: str) -> None:
     """One munmap takes more than any one place does of the forks; an allocator's mappings are beside it."""
     made = made_with(0)
@@ -341,7 +343,9 @@ def test_memory_filled_with_zeros_for_a_read_is_zeroing_without_faults() -> None
     assert kernel["time_ns"] == kernel["clear_ns"] == pytest.approx(0.8 * S)
     said = verdict(made)
     assert said["dominant"] == "zeroing"
-    assert "fills memory that is there already with zeros, most of it inside read at wipe.c:5 (wipe)." in said["sentence"]
+    assert (
+        "fills memory that is there already with zeros, most of it inside read at wipe.c:5 (wipe)." in said["sentence"]
+    )
     assert "first-touch" not in said["sentence"]
     found = findings(made)
     assert found["zeros-read"]["text"].startswith("read at wipe.c:5 (wipe) fills memory")
@@ -362,7 +366,9 @@ def test_zeros_that_are_read_and_pages_that_are_faulted_in_have_each_their_place
     made.samples("user", 9)
     sentence = verdict(made)["sentence"]
     assert ("most of it inside read at wipe.c:8 (wipe)." in sentence) == (clears == 60)
-    assert ("first-touch faults, most of them inside io_uring_register at ring.c:24 (pin)" in sentence) == (clears == 25)
+    assert ("first-touch faults, most of them inside io_uring_register at ring.c:24 (pin)" in sentence) == (
+        clears == 25
+    )
     found = findings(made)
     assert found["zeros-read"]["text"].startswith("read at wipe.c:8 (wipe)")
     assert found["populated"]["text"].startswith("io_uring_register at ring.c:24 (pin)")
