@@ -63,8 +63,8 @@ place AS MATERIALIZED (
 ),
 site AS (
 	SELECT s.toll, s.call, s.area, s.rank, s.time_ns, s.share, s.count, s.bytes,
-		CASE WHEN s.toll = 'map' OR s.call = 'mmap' THEN COALESCE(a.code, '')
-			ELSE COALESCE(a.caller, '') END AS allocated,
+		CASE WHEN s.toll = 'map' OR s.call IN ('mmap', 'madvise')
+			THEN COALESCE(a.code, '') ELSE COALESCE(a.caller, '') END AS allocated,
 		COALESCE(t.code, '') AS touched
 	FROM sites s LEFT JOIN place a ON a.stack_id = s.allocated_stack
 	LEFT JOIN place t ON t.stack_id = s.touched_stack

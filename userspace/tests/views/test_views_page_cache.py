@@ -346,7 +346,7 @@ def test_what_is_pushed_out_and_does_not_come_back(what: str, file_pages: int) -
     made.slice()
     made.process()
     made.cpu(100 * MS)
-    place = made.stack(("give", "/src/give.c", 32))
+    place = made.stack(("give", "/src/give.c", 32), ("main", "/src/give.c", 71))
     made.map_call("madvise", place, 7, 7 * 1_009 * PAGE, 60 * MS)
     if what == "swap":
         made.swap("out_self", 3_507)
@@ -360,6 +360,8 @@ def test_what_is_pushed_out_and_does_not_come_back(what: str, file_pages: int) -
     assert (found["code"], found["gain"]) == ("given-out", pytest.approx(0.6, rel=0.01))
     assert "hardly any of it came back. Free what is not used again" in found["text"]
     assert found["evidence"].startswith("7 calls pushed ")
+    site = made.one("SELECT call, allocated FROM site_short WHERE toll = 'reclaim'")
+    assert (site["call"], site["allocated"]) == ("madvise", "give.c:32 (give)")
     measured = made.one("SELECT given_ns, given_file_ns FROM given_measure")
     assert measured["given_file_ns"] == pytest.approx(
         measured["given_ns"] * file_pages / (file_pages + (3_507 if what == "swap" else 0))
