@@ -91,7 +91,7 @@ SELECT s.slice, 1, CASE s.place WHEN 'memset' THEN 'zero.app' WHEN 'copy' THEN '
 FROM main.sample s JOIN sampled n ON n.pid = s.pid
 WHERE s.place IN ('memset', 'copy', 'user', 'kernel')
 GROUP BY s.slice, 3, s.stack_id
-UNION ALL	-- what the view makes of samples in the kernel, by the slices that they were taken in
+UNION ALL	-- what the view makes of samples in the kernel, by the slices that have them
 SELECT s.slice, 1, w.toll, CASE w.toll WHEN 'map' THEN w.call ELSE '' END,
 	CASE w.toll WHEN 'map' THEN w.stack_id ELSE 0 END,
 	CASE w.toll WHEN 'map' THEN 0 ELSE w.stack_id END,

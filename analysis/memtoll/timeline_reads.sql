@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
 -- timeline_reads.sql: what timeline.sql calls memtoll_read, reads of files with the price of their
--- probe, and of the faults that they took inside: past the page cache the kernel takes those for the
--- program, and no probe is hit (view read_cost).
+-- probe, and of the faults that they took inside: past the page cache the kernel takes those for
+-- the program, and no probe is hit (view read_cost).
 
 CREATE TEMP VIEW IF NOT EXISTS memtoll_read AS
 SELECT r.slice, r.call, r.stack_id, r.calls, r.bytes, r.cpu_ns, r.blocked_ns, r.faults,

@@ -528,8 +528,8 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('other_faults', 'c', 'other_faults'), ('other_each', 't', 'other_ns / MAX(other_faults, 1)'),
 ('other_place', 'x', 'other_place'),
 ('command', 'x', '(SELECT CASE WHEN setting <> '''' AND words NOT LIKE ''%GLIBC_TUNABLES=%''
-	AND words NOT GLOB ''*MALLOC_[A-Z]*=*'' THEN ''env '' || setting || '' '' ELSE '''' END || words
-	FROM target_setting)');
+	AND words NOT GLOB ''*MALLOC_[A-Z]*=*'' THEN ''env '' || setting || '' '' ELSE '''' END
+	|| words FROM target_setting)');
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('*_tunables', 'x', 'tunables', 'glibc_setting'),
