@@ -19,6 +19,7 @@ static bool has_status; /* the cursor is behind one */
 void status_line(const char *format, ...)
 {
 	const char *term = getenv("TERM");
+	pid_t front = tcgetpgrp(STDERR_FILENO);
 	struct winsize size = { 0 };
 	g_autofree char *line = NULL;
 	char text[256];
@@ -30,8 +31,8 @@ void status_line(const char *format, ...)
 		has_status = false;
 		return;
 	}
-	/* In the background the terminal is another's. */
-	if (!isatty(STDERR_FILENO) || tcgetpgrp(STDERR_FILENO) != getpgrp() || !term ||
+	/* In the background the terminal is another's; not our session's own, it is nobody's. */
+	if (!isatty(STDERR_FILENO) || (front >= 0 && front != getpgrp()) || !term ||
 	    !strcmp(term, "dumb"))
 		return;
 	va_start(arguments, format);

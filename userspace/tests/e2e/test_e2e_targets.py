@@ -255,7 +255,13 @@ def lines_on_terminal(*words: str | Path, ended_at: bytes = b"") -> tuple[int, s
 def test_a_terminal_shows_what_goes_on(out: Path) -> None:
     with Program(workload("sleeper")) as program:
         pid = str(program.pid)
-        status, said = lines_on_terminal("record", "--probes", "faults", "-o", out, "-p", pid, ended_at=b"loading")
+        for _ in range(7):
+            status, said = lines_on_terminal("record", "--probes", "faults", "-o", out, "-p", pid, ended_at=b"loading")
+            if "ended while attaching" in said:
+                break
+            # Where the machine is busy: all was attached by the time of the interrupt, or the watchdog ended it.
+            for left in out.parent.glob(out.name + "*"):
+                left.unlink()
         assert status == 1 and said.endswith("memtoll: ended while attaching: nothing was recorded\r\n"), said
         assert not list(out.parent.glob(out.name + "*"))
         status, said = lines_on_terminal(
