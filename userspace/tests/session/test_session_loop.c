@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The end of a slice, of a session without targets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* What it calls is here, by other names. */
+#define budget_end_slice no_budget_end_slice
+#define budget_in_window no_budget_in_window
+#define fault_window_slice no_fault_window_slice
+#define priority_step counted_priority_step
+#define progress_recording no_progress_recording
+#define rates_read no_rates_read
+#define ring_buffer__consume no_ring_buffer__consume
+#define session_record_state no_session_record_state
+#define slice_commit counted_slice_commit
+#define targets_dead no_targets_dead
+#define targets_read_counters no_targets_read_counters
+#define targets_refresh no_targets_refresh
+#include "session/session_loop.c"
+
+static unsigned int steps, commits;
+
+void budget_end_slice(struct budget *budget)
+{
+	(void)budget;
+}
+
+bool budget_in_window(const struct budget *budget)
+{
+	(void)budget;
+	return false;
+}
+
+void fault_window_slice(struct fault_window *window, uint64_t now, uint64_t faults)
+{
+	(void)window;
+	(void)now;
+	(void)faults;
+}
+
+void priority_step(struct priority *priority)
+{
+	(void)priority;
+	steps++;
+}
+
+void progress_recording(const struct session_config *config, uint64_t elapsed_ns)
+{
+	(void)config;
+	(void)elapsed_ns;
+}
+
+void rates_read(struct memtoll_bpf *bpf, struct memtoll_rates *rates)
+{
+	(void)bpf;
+	*rates = (struct memtoll_rates){};
+}
+
+int ring_buffer__consume(struct ring_buffer *ring)
+{
+	(void)ring;
+	return 0;
+}
+
+void session_record_state(struct session *session)
+{
+	(void)session;
+}
+
+int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns)
+{
+	(void)writer;
+	assert_true(end_ns > start_ns);
+	commits++;
+	return 0;
+}
+
+unsigned int targets_dead(const struct targets *targets)
+{
+	(void)targets;
+	return 0;
+}
+
+void targets_read_counters(struct targets *targets)
+{
+	(void)targets;
+}
+
+void targets_refresh(struct targets *targets)
+{
+	(void)targets;
+}
+
+/* Once a slice memtoll looks whether it may come before others yet. */
+static void test_priority_once_a_slice(void **state)
+{
+	struct memtoll_bpf__bss bss = {};
+	struct memtoll_bpf bpf = { .bss = &bss };
+	struct session session = { .bpf = &bpf, .window.first = false };
+	uint64_t now;
+
+	(void)state;
+	for (now = MS; now <= 11 * SLICE_NS; now += 100 * MS) {
+		assert_int_equal(move_slice(&session, now), 0);
+		assert_int_equal(steps, commits);
+	}
+	assert_in_range(steps, 8, 11);
+	assert_in_range(bss.drain_epoch, steps, steps + 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_priority_once_a_slice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
