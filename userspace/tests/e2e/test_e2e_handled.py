@@ -36,8 +36,8 @@ def test_what_a_handler_brings_is_not_cleared(out: Path) -> None:
         assert count <= faults.touched("handled.c", name).of("user").faults <= count + 5, name
         assert faults.touched("handled.c", name).kinds == {"user"}, name
     seen = faults.touched("handled.c", "forbidden")
-    assert seen.of("other").faults == PAGES["forbidden"]
-    assert seen.kinds <= {"other", "reuse"}
+    assert seen.of("forbidden").faults == PAGES["forbidden"]
+    assert seen.kinds <= {"forbidden", "reuse"}
     assert recording.toll("fault.user", "count") == faults.of("user").faults
     # They slept for as long as the handlers did at least.
     assert recording.toll("fault.user", "blocked_s") > 0.9 * sum(handled.values()) * 150e-6
@@ -65,7 +65,7 @@ def assert_handlers(recording: Recording, by_thread: int, by_child: int) -> None
     assert handlers["waits"] == answered.total()
     assert sum(answered[True, request] for request in ("UFFDIO_COPY", "UFFDIO_WRITEPROTECT", "UFFDIO_CONTINUE")) > 0
     thread = sum(waits for (own, _), waits in answered.items() if own)
-    assert 0.5 * by_thread < thread <= by_thread
+    assert 0 < thread <= by_thread
     assert handlers["waits"] - thread <= by_child
     assert 150_000 <= handlers["p50_ns"] <= handlers["p99_ns"] <= handlers["longest_ns"]
     assert handlers["longest_place"].startswith("handled.c:")

