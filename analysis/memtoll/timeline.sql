@@ -96,7 +96,8 @@ SELECT s.slice, 1, w.toll, CASE w.toll WHEN 'map' THEN w.call ELSE '' END,
 	CASE w.toll WHEN 'map' THEN w.stack_id ELSE 0 END,
 	CASE w.toll WHEN 'map' THEN 0 ELSE w.stack_id END,
 	SUM(w.time_ns * s.samples / w.samples), SUM(1.0 * w.count * s.samples / w.samples),
-	SUM(1.0 * w.count * s.samples / w.samples), SUM(4096.0 * w.count * s.samples / w.samples)
+	SUM(1.0 * w.count * s.samples / w.samples),
+	SUM(4096.0 * w.count * s.samples / w.samples)
 FROM main.sample s JOIN temp.sampled_work w ON w.pid = s.pid AND w.call = s.in_call
 	AND w.stack_id = s.stack_id AND w.clears = (s.place = 'clear')
 	AND w.toll = CASE s.place WHEN 'pages' THEN 'map' ELSE 'zero.kernel' END

@@ -21,7 +21,7 @@
 #define targets_dead no_targets_dead
 #define targets_read_counters no_targets_read_counters
 #define targets_refresh no_targets_refresh
-#include "session/session_loop.c"
+#include "session/session_loop.c" /* NOLINT(bugprone-suspicious-include) */
 
 static unsigned int steps, commits;
 
