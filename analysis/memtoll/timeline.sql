@@ -117,9 +117,9 @@ FROM (
 	FROM main.swap WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%')
 	-- as in view extra_toll: what has a stack, and is no part of what has none
 	UNION ALL SELECT slice, cpu_ns, blocked_ns, count, pages, stack_id, 1, 'reclaim'
-	FROM main.reclaim_site
+	FROM reclaim_site
 	UNION ALL SELECT slice, cpu_ns, blocked_ns, count, pages, 0, -1, 'reclaim'
-	FROM main.reclaim_site
+	FROM reclaim_site
 ) w LEFT JOIN temp.stalled_block b ON w.toll = 'reclaim' AND b.touched_stack = w.stack
 GROUP BY w.slice, w.toll, w.stack HAVING SUM(w.sign * w.count) > 0
 UNION ALL	-- timeline_reads.sql has memtoll_read; empty where reads were not recorded
