@@ -55,6 +55,14 @@ SELECT r.pid, 'file.read', r.stack_id, r.call,
 FROM read_cost r LEFT JOIN file f ON f.file = r.file
 GROUP BY r.pid, r.stack_id, r.call, r.file;
 
+-- By code that reclaim stopped: the block that most faults of this code fell into.
+CREATE VIEW stalled_block AS
+SELECT touched_stack, allocated_call, allocated_stack, MAX(faults) AS faults
+FROM (SELECT touched_stack, allocated_call, allocated_stack, SUM(faults) AS faults FROM fault
+	WHERE allocated_call <> '' AND touched_stack IN (SELECT stack_id FROM reclaim_site)
+	GROUP BY 1, 2, 3)
+GROUP BY touched_stack;
+
 -- Of each file, and of all (file 0): how often each different block was read, on average. low and
 -- high bound it where blocks were sampled; equal where all were followed.
 CREATE VIEW file_reuse AS

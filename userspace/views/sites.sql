@@ -2,14 +2,6 @@
 --
 -- sites.sql: where the tolls are paid, and the smaller figures of a report. Follows tolls.sql.
 
--- By code that reclaim stopped: the block that most faults of this code fell into.
-CREATE VIEW stalled_block AS
-SELECT touched_stack, allocated_call, allocated_stack, MAX(faults) AS faults
-FROM (SELECT touched_stack, allocated_call, allocated_stack, SUM(faults) AS faults FROM fault
-	WHERE allocated_call <> '' AND touched_stack IN (SELECT stack_id FROM reclaim_site)
-	GROUP BY 1, 2, 3)
-GROUP BY touched_stack;
-
 -- Tolls by both owners. call: the allocator function that made the block, for map the system call.
 -- area: where faults fell outside of allocations: its kind, and the file's path.
 -- known_clearing: NULL except for zero.libc, where 0 says that bytes holds only what faults prove.
