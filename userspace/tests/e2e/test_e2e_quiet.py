@@ -127,8 +127,10 @@ def test_comes_back_with_the_first_calls(out: Path, file: Path, kind: str, calls
         recording = finished(out, program, tracer)
     seen, lost = int(query(out, sql)[0][0]), recording.report["losses"][loss]
     print(seen, lost, recording.report["overhead"]["duty_cycle"])
-    # What goes unseen is counted: at the border twice, at most. How long it takes is the machine's.
-    assert calls <= seen + lost <= calls + 8
+    # What goes unseen is counted: at the border twice, at most, where what was seen is not scaled. How long it takes
+    # is the machine's.
+    scaled = query(out, "SELECT COUNT(*) FROM estimated_count WHERE toll IN ('map', 'file.read')")[0][0]
+    assert calls <= seen + lost <= (1.2 * calls if scaled else calls + 8)
     assert seen > 0
     assert lost >= 4
     assert 0 < recording.report["overhead"]["duty_cycle"]["syscall"] < 1

@@ -92,7 +92,9 @@ def sampled(
     stacks = Stacks(recording)
     rows = recording.query(
         "SELECT place, stack_id, SUM(samples) FROM sample WHERE stack_id NOT IN"
-        " (SELECT stack_id FROM stack WHERE stopped = 'probe') GROUP BY place, stack_id"
+        " (SELECT stack_id FROM stack WHERE stopped = 'probe')"
+        # At a thread's end there is no memory, and so no stack, any more.
+        " AND stack_id <> 0 GROUP BY place, stack_id"
     )
     samples = []
     for place, stack_id, count in rows:

@@ -126,5 +126,7 @@ def test_newest_version_does_not_clear(tmp_path: Path, port: int) -> None:
     assert int(done.witness["version"].split(".")[0]) >= 25
     assert done.recording.toll("zero.libc", "bytes") < 10 * size
     assert "calloc-reuse-memset" not in {each["code"] for each in done.recording.report["verdict"]["advice"]}
-    rows = [row for row in done.recording.report["allocations"] if row["bytes"] >= recvs * size]
-    assert rows and all(row["call"] == "malloc" for row in rows), rows
+    # An estimate, where malloc was watched part of the time.
+    rows = [row for row in done.recording.report["allocations"] if row["bytes"] >= 0.9 * size * row["calls"]]
+    assert {row["call"] for row in rows} == {"malloc"}, rows
+    assert sum(row["bytes"] + (row["bytes_error"] or 0) for row in rows) >= recvs * size, rows
