@@ -164,6 +164,31 @@ static __always_inline void sample_account(__u64 began_ns, __u64 walk_ns)
 	rates->sample_ns += sub_sat(bpf_ktime_get_ns() - began_ns, rates->walk_ns - walk_ns);
 }
 
+/* Of nothing yet: no code, no call, no stack. */
+static __always_inline struct memtoll_sample *sample_new(const struct task_struct *task)
+{
+	struct memtoll_sample *sample = bpf_ringbuf_reserve(&events, sizeof(*sample), 0);
+
+	if (!sample) {
+		lose(LOST_RING_SAMPLE, 1);
+		return NULL;
+	}
+	sample->kind = EVENT_SAMPLE;
+	sample->tgid = task->tgid;
+	sample->tid = task->pid;
+	sample->in_fn = FN_NONE;
+	sample->map_fn = MAP_FN_NONE;
+	sample->flags = 0;
+	sample->kernel_frames = 0;
+	sample->syscall = -1;
+	sample->time_ns = bpf_ktime_get_ns();
+	sample->ip = 0;
+	sample->stack_id = 0;
+	sample->store = 0;
+	sample->stores = 0;
+	return sample;
+}
+
 /*
  * A process that ends has no memory of its own any more, and gives back what it had. Its threads'
  * states are gone; that it was traced is still known.
@@ -175,24 +200,10 @@ static __always_inline int sample_ending(struct bpf_perf_event_data *ctx, struct
 
 	if (!(task->flags & PF_EXITING) || !process_get(task->tgid))
 		return 0;
-	sample = bpf_ringbuf_reserve(&events, sizeof(*sample), 0);
-	if (!sample) {
-		lose(LOST_RING_SAMPLE, 1);
+	sample = sample_new(task);
+	if (!sample)
 		return 0;
-	}
-	sample->kind = EVENT_SAMPLE;
-	sample->tgid = task->tgid;
-	sample->tid = task->pid;
-	sample->in_fn = FN_NONE;
-	sample->map_fn = MAP_FN_NONE;
-	sample->flags = 0;
-	sample->kernel_frames = 0;
 	sample->syscall = NR_EXIT_GROUP;
-	sample->time_ns = bpf_ktime_get_ns();
-	sample->ip = 0;
-	sample->stack_id = 0;
-	sample->store = 0;
-	sample->stores = 0;
 	size = bpf_get_stack(ctx, sample->kernel, sizeof(sample->kernel), 0);
 	if (size > 0)
 		sample->kernel_frames = size / sizeof(__u64);
@@ -217,20 +228,12 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	thread = thread_get(task);
 	if (!thread)
 		return 0;
-	sample = bpf_ringbuf_reserve(&events, sizeof(*sample), 0);
-	if (!sample) {
-		lose(LOST_RING_SAMPLE, 1);
+	sample = sample_new(task);
+	if (!sample)
 		return 0;
-	}
-	sample->kind = EVENT_SAMPLE;
-	sample->tgid = task->tgid;
-	sample->tid = task->pid;
 	sample->in_fn = thread->in_fn;
 	sample->map_fn = in_map(thread) ? thread->map.map_fn : MAP_FN_NONE;
 	sample->flags = user ? SAMPLE_USER : in_read(thread) ? SAMPLE_READ : 0;
-	sample->kernel_frames = 0;
-	sample->syscall = -1;
-	sample->time_ns = bpf_ktime_get_ns();
 	windows_end(sample->time_ns);
 	thread->sample_walk_ns = sample_begin();
 	if (user) {
@@ -251,8 +254,6 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	if (beside_probe(task, thread, ip))
 		sample->flags |= SAMPLE_PROBE;
 	sample->ip = ip;
-	sample->store = 0;
-	sample->stores = 0;
 	if (user)
 		returned_from = sample_code(ctx, process_get(task->tgid), sample);
 	/*

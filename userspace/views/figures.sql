@@ -106,8 +106,7 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'file.fault' THEN touched_place END) AS file_place,
 		MAX(CASE toll WHEN 'file.read' THEN touched_place END) AS read_place,
 		MAX(CASE toll WHEN 'fault.user' THEN touched_place END) AS user_place,
-		MAX(CASE toll WHEN 'fault.other' THEN touched_place END) AS other_place,
-		MAX(CASE toll WHEN 'compute' THEN touched_place END) AS compute_place
+		MAX(CASE toll WHEN 'fault.other' THEN touched_place END) AS other_place
 	FROM top_site
 ),
 f AS MATERIALIZED (
