@@ -7,8 +7,9 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 'map-churn', 'mapping calls take the time', 'mapper_pid',
 -- calls that give back what comes again have advice of their own; that a process ends is no call
 'mapping_matters AND map_call IS NOT ''exit_group''
-	AND 2 * (storm_gave_ns + (SELECT let_go_ns FROM advised_measure)) < map_ns',
-'map_ns / base_ns',
+	AND 2 * map_rest_ns > map_ns',
+-- and blocks that are never used (never-used)
+'(map_rest_ns - unused_ns) / base_ns',
 '{map_by_count} took {map_time}.',
 'Memory that is kept counts as resident until the program ends; calloc from the heap memsets each
 	block.',

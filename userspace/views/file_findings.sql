@@ -29,15 +29,16 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'file-thrash', 'pages of files are pushed out and read again',
 'file_matters AND (SELECT thrash OR returned FROM page_cache)',
+-- what is let go and comes again is promised by let-go, here and below
 '(SELECT CASE WHEN returned
-	THEN (file_ns + reclaim_ns + (SELECT given_file_ns FROM given_measure)
+	THEN (file_ns - let_go_file_ns + reclaim_ns + (SELECT given_file_ns FROM given_measure)
 		+ COALESCE((SELECT read_uncached_ns FROM read_measure), 0.0))
 		* MIN(1.0, 1.0 * group_refaults / wanted_pages)
-	ELSE COALESCE(fault_again_share, 0.0) * file_ns + COALESCE(read_again_share, 0.0)
-	* COALESCE((SELECT MAX(read_uncached_ns, read_ns * MIN(1.0, 4096.0 * read_fill
+	ELSE COALESCE(fault_again_share, 0.0) * (file_ns - let_go_file_ns)
+	+ COALESCE(read_again_share, 0.0) * COALESCE((SELECT MAX(read_uncached_ns, read_ns * MIN(1.0, 4096.0 * read_fill
 		/ MAX(read_bytes, 1))) FROM read_measure), 0.0)
 	+ (reclaim_ns + (SELECT given_file_ns FROM given_measure)) * again_pages / wanted_pages END
-	FROM page_cache) / base_ns',
+	FROM page_cache JOIN advised_measure) / base_ns',
 '{cache_filled} came into the page cache, {cache_again} of it again after it had been used,
 	{cache_vain} before; the kernel counts {cache_refaults} that came again
 	(workingset_refault_file).',
@@ -108,8 +109,8 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'read-around', 'read-ahead brings in what is never used',
 'file_matters AND (SELECT wasteful FROM page_cache)',
 '(SELECT (1.0 - 1.0 * wide_used / wide_fill) * CASE wide_cause WHEN ''read''
-	THEN COALESCE((SELECT read_uncached_ns FROM read_measure), 0.0) ELSE file_ns END
-	FROM page_cache) / base_ns',
+	THEN COALESCE((SELECT read_uncached_ns FROM read_measure), 0.0)
+	ELSE file_ns - let_go_file_ns END FROM page_cache JOIN advised_measure) / base_ns',
 '{wide_filled} came in, {wide_each} pages for each request; {wide_used} of it at most were used.',
 'Where neighbouring pages are used soon after all, each costs a request of its own.',
 'A fault on a page of a mapped file that has to be read brings in its neighbours, too (as many as
@@ -132,8 +133,8 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'read-ahead-off', 'pages are used in order, and each is read by itself',
 'file_matters AND (SELECT single FROM page_cache)',
 '(SELECT CASE wide_cause WHEN ''read''
-	THEN COALESCE((SELECT read_uncached_ns FROM read_measure), 0.0) ELSE file_ns END
-	FROM page_cache) / base_ns',
+	THEN COALESCE((SELECT read_uncached_ns FROM read_measure), 0.0)
+	ELSE file_ns - let_go_file_ns END FROM page_cache JOIN advised_measure) / base_ns',
 '{wide_filled} came in, {wide_each} pages for each request, in order.',
 'Reading ahead fills memory with what may not be wanted, and pushes out what is.',
 'Read-ahead would bring in the next pages before they are wanted, many with one request. Here each

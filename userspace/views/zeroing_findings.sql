@@ -270,8 +270,8 @@ INSERT INTO advice_text (code, part, choice, condition, text, change, aside) VAL
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'never-used', 'most of what is allocated is never used',
 'mapping_matters AND blocks_unused',
--- Pages that are never used are not cleared: what they cost are mapping calls, two for each block.
-'mapping_share * MIN(1.0, 2.0 * unused_blocks / MAX(map_calls, 1))',
+-- Pages that are never used are not cleared: what they cost are mapping calls.
+'unused_ns / base_ns',
 'No fault ever touched {unused_bytes} of {freed_bytes} freed, in blocks with a mapping of their
 	own.',
 'A smaller buffer needs more rounds where a block is now and then used whole.',
@@ -280,7 +280,15 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 
 	Usually a buffer was sized for the worst case. Ask for what is needed, or grow it when it
 	is.');
-INSERT INTO advice_text (code, part, choice, text) VALUES
-('never-used', 1, 1,
+INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
+('never-used', 1, 1, 'mapper_call <> '''' AND mapper_share >= 0.5', '',
+'{mapper_call} at {mapper_place} makes blocks of {mapper_block} with a mapping of their own,
+	{mapper_each} of mapping calls a block, and {unused_bytes} ({unused_part}) of what was freed
+	had never been used. Ask for less, or reuse one buffer.'),
+('never-used', 1, 2, '1', '',
 '{unused_bytes} ({unused_part}) of the blocks that were freed had never been used. Ask for less:
-	such memory costs address space and mapping calls.');
+	such memory costs address space and mapping calls.'),
+('never-used', 2, 1, 'mapper_call = ''calloc'' AND mapper_share >= 0.5
+	AND mapper_memset_ns >= mapper_each_ns', 'glibc',
+'Do not raise the mmap_threshold: from the heap calloc would memset each block, {mapper_memset}
+	instead of {mapper_each}.');

@@ -380,6 +380,20 @@ def test_pushing_out_what_is_read_again_is_part_of_that(boxed: Facts) -> None:
     assert after["saves_ns"] - before["saves_ns"] == pytest.approx(0.75 * 400 * MS, rel=0.01)
 
 
+def test_what_is_let_go_is_no_part_of_the_thrash(boxed: Facts) -> None:
+    mapped(boxed, 4)
+    place = boxed.stack(("give", "/src/give.c", 96))
+    promised = "SELECT code, gain * (SELECT observed_ns FROM observed) AS saves_ns FROM finding"
+    before = {row["code"]: row["saves_ns"] for row in boxed.rows(promised)}
+    boxed.fault("file_minor", 20_011, 80 * US, area="file", pages=20_011 * 16)
+    boxed.map_call("madvise", place, 7, 7 * 10_007 * PAGE, 50 * MS)
+    boxed.advised("dontneed", place, 7, 7 * 10_007, **{"class": "file_minor"}, again_faults=20_011, again_pages=320_176)
+    after = {row["code"]: row["saves_ns"] for row in boxed.rows(promised)}
+    assert (before.keys(), after.keys()) == ({"file-thrash"}, {"file-thrash", "let-go"})
+    assert after["file-thrash"] == pytest.approx(before["file-thrash"], rel=0.001)
+    assert after["let-go"] == pytest.approx(50 * MS + 20_011 * 80 * US, rel=0.01)
+
+
 def test_unmapped_and_mapped_in_again() -> None:
     """MADV_DONTNEED of a file's mapping: the calls and the faults are one finding."""
     made = Facts()
