@@ -53,7 +53,8 @@ SKELETONS := $(O)/memtoll.skel.h $(O)/check_pagetable.skel.h $(O)/check_argument
 # At advice_source a view is created whose text is in the tables of advice.sql.
 SQL := $(addprefix userspace/views/,$(shell sed '/^advice_source$$/,$$d' userspace/views/order))
 VERDICT_SQL := $(addprefix userspace/views/,$(shell sed '1,/^advice_source$$/d' userspace/views/order))
-GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/report_schema.h $(O)/timeline_sql.h
+GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/report_schema.h $(O)/interval_schema.h \
+	$(O)/timeline_sql.h
 
 SOURCES := $(filter-out userspace/tests/%,$(wildcard userspace/*/*.c))
 OBJECTS := $(SOURCES:userspace/%.c=$(O)/userspace/%.o)
@@ -226,10 +227,10 @@ $(O)/recording_sql.h: $(SQL) $(VERDICT_SQL) userspace/views/order Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q){ $(call as_array,recording_sql,$(SQL)); $(call as_array,verdict_sql,$(VERDICT_SQL)); } > $@
 
-$(O)/report_schema.h: userspace/report/report.schema.json Makefile
+$(O)/%_schema.h: userspace/report/%.schema.json Makefile
 	$(call say,JSON,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q){ $(call as_array,report_schema,$<); } > $@
+	$(Q){ $(call as_array,$*_schema,$<); } > $@
 
 TIMELINE_SQL := analysis/memtoll/timeline_reads.sql analysis/memtoll/timeline.sql
 

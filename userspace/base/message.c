@@ -16,10 +16,18 @@
 
 static bool has_status; /* the cursor is behind one */
 
-void status_line(const char *format, ...)
+/* In the background the terminal is another's; not our session's own, it is nobody's. */
+bool status_line_shows(void)
 {
 	const char *term = getenv("TERM");
 	pid_t front = tcgetpgrp(STDERR_FILENO);
+
+	return isatty(STDERR_FILENO) && (front < 0 || front == getpgrp()) && term &&
+	       strcmp(term, "dumb") != 0;
+}
+
+void status_line(const char *format, ...)
+{
 	struct winsize size = { 0 };
 	g_autofree char *line = NULL;
 	char text[256];
@@ -31,9 +39,7 @@ void status_line(const char *format, ...)
 		has_status = false;
 		return;
 	}
-	/* In the background the terminal is another's; not our session's own, it is nobody's. */
-	if (!isatty(STDERR_FILENO) || (front >= 0 && front != getpgrp()) || !term ||
-	    !strcmp(term, "dumb"))
+	if (!status_line_shows())
 		return;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);

@@ -3,6 +3,8 @@
 #ifndef MEMTOLL_MESSAGE_H
 #define MEMTOLL_MESSAGE_H
 
+#include <stdbool.h>
+
 /* Exit statuses (userspace/doc/commands.md). */
 enum {
 	STATUS_DONE = 0,
@@ -20,5 +22,8 @@ void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * any more. Says nothing where stderr is no terminal. Of one thread only.
  */
 void status_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Whether it says anything just now. */
+bool status_line_shows(void);
 
 #endif /* MEMTOLL_MESSAGE_H */

@@ -22,6 +22,7 @@
 #include "host/proc.h"
 #include "recording/recording.h"
 #include "report/report.h"
+#include "report/report_interval.h"
 #include "session/session.h"
 #include "targets/launch.h"
 
@@ -34,7 +35,10 @@ enum {
 	OPTION_BUFFER,
 	OPTION_FULL,
 	OPTION_MAX_SIZE,
+	OPTION_SCHEMA,
 };
+
+#define INTERVAL_LEAST_NS 1000000000ULL /* a slice */
 
 struct record_options {
 	bool is_stat;
@@ -47,6 +51,7 @@ struct record_options {
 	unsigned int sites;
 	bool sites_given;
 	bool full;
+	bool schema;
 	struct session_config session;
 };
 
@@ -95,6 +100,10 @@ static const struct argp_option stat_argp_options[] = {
 	{ "json", 'j', "FILE", OPTION_ARG_OPTIONAL,
 	  "one JSON object instead of text; in FILE (--json=FILE), where stdout is the command's",
 	  3 },
+	{ "interval", 'I', "TIME", 0,
+	  "a line for each interval, 1s or more, as it ends; with --json an object a line", 3 },
+	{ "schema", OPTION_SCHEMA, NULL, 0,
+	  "print the JSON Schema of the lines of -I --json; needs no target", 3 },
 	{ "output", 'o', "FILE", 0, "print into FILE instead of stdout", 3 },
 	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
 	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
@@ -261,6 +270,14 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case OPTION_FULL:
 		options->full = true;
 		break;
+	case OPTION_SCHEMA:
+		options->schema = true;
+		break;
+	case 'I':
+		if (!parse_duration(value, &options->session.interval_ns) ||
+		    options->session.interval_ns < INTERVAL_LEAST_NS)
+			refuse("-I '%s' is not a time of at least 1s; use 1s, 10s or 1m", value);
+		break;
 	case 'j':
 		options->json = true;
 		if (value && options->output)
@@ -294,6 +311,7 @@ static const char stat_doc[] =
 	"command is passed on."
 	"\vExamples:\n"
 	"  memtoll stat -p 1234 -d 10s\n"
+	"  memtoll stat -p 1234 -I 1s\n"
 	"  memtoll stat -- ./program --its-option\n";
 
 static int parse(int argc, char **argv, struct record_options *options)
@@ -310,6 +328,12 @@ static int parse(int argc, char **argv, struct record_options *options)
 
 	if (parse_arguments(&argp, argc, argv, options))
 		return STATUS_USAGE;
+	if (options->schema)
+		return STATUS_DONE;
+	if (options->is_stat && options->session.force && !options->output) {
+		message("--force replaces a file, and none is named; use -o FILE or --json=FILE");
+		return STATUS_USAGE;
+	}
 	targets = !!options->pids + !!options->name + !!options->cgroup + !!options->command;
 	if (targets == 1)
 		return STATUS_DONE;
@@ -444,6 +468,8 @@ static int conclude(const struct record_options *options, struct session *sessio
 		say_written(options, session);
 	else if (options->json)
 		err = report_json(database, &report, out);
+	else if (options->session.interval_ns && fputc('\n', out) == EOF)
+		err = -EIO;
 	else if (options->full)
 		err = report_text(database, &report, out);
 	else
@@ -468,6 +494,7 @@ static int record(struct record_options *options)
 {
 	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
 	g_autofree char *output = NULL, *cgroup = NULL;
+	struct interval_lines lines = { .json = options->json };
 	struct output_file *file = NULL;
 	struct session *session;
 	int status;
@@ -492,13 +519,19 @@ static int record(struct record_options *options)
 		output = options->output ? g_strdup(options->output) : default_output();
 		options->session.output = output;
 	} else if (options->output) {
-		file = output_file_open(options->output, options->session.force);
+		/* Lines of intervals are read while they come. */
+		file = output_file_open(options->output, options->session.force,
+					options->session.interval_ns);
 		if (!file)
 			return STATUS_FAILED;
 	}
 	options->session.pids = (pid_t *)pids->data;
 	options->session.pid_count = pids->len;
 	options->session.command = options->command;
+	lines.out = file ? output_file_stream(file) : stdout;
+	if (options->session.interval_ns)
+		options->session.on_interval = interval_line;
+	options->session.interval_context = &lines;
 	session = session_new(&options->session);
 	status = session_record(session);
 	session_close(session);
@@ -537,6 +570,8 @@ static int run(int argc, char **argv, bool is_stat)
 	status = parse(argc, argv, &options);
 	if (status)
 		return status;
+	if (options.schema)
+		return interval_print_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
 	return record(&options);
 }
 

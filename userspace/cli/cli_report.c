@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "base/message.h"
 #include "base/options.h"
@@ -52,6 +54,37 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+/*
+ * As perf report takes what perf record has just written: of this directory, and not through a link,
+ * which is a name for something elsewhere. Freed never: it is an argument like others.
+ */
+static const char *newest_recording(void)
+{
+	GDir *directory = g_dir_open(".", 0, NULL);
+	struct timespec best = { 0 };
+	const char *name;
+	char *newest = NULL;
+	struct stat status;
+
+	while (directory && (name = g_dir_read_name(directory))) {
+		if (!g_str_has_suffix(name, ".memtoll") || lstat(name, &status) ||
+		    !S_ISREG(status.st_mode) ||
+		    (newest && (status.st_mtim.tv_sec < best.tv_sec ||
+				(status.st_mtim.tv_sec == best.tv_sec &&
+				 status.st_mtim.tv_nsec <= best.tv_nsec))))
+			continue;
+		g_free(newest);
+		newest = g_strdup(name);
+		best = status.st_mtim;
+	}
+	if (directory)
+		g_dir_close(directory);
+	if (!newest)
+		refuse("report: name the recording: no *.memtoll is in this directory " SEE_HELP);
+	message("report: %s, the newest here", newest);
+	return newest;
+}
+
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
@@ -81,8 +114,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		take_recording(&arguments->file, "report", value);
 		return 0;
 	case ARGP_KEY_END:
-		if (!arguments->schema)
-			want_recording(arguments->file, "report");
+		if (!arguments->schema && !arguments->file)
+			arguments->file = newest_recording();
 		if (arguments->folded && arguments->json)
 			refuse("report: --json and --folded exclude each other " SEE_HELP);
 		return 0;
@@ -94,11 +127,14 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
-	.args_doc = "FILE",
-	.doc = "Print what a recording says: shares, verdict, advice, sites, in one screen.\v"
+	.args_doc = "[FILE]",
+	.doc = "Print what a recording says: shares, verdict, advice, sites, in one screen. FILE -: the "
+	       "recording is read from standard input; without FILE: the newest *.memtoll of this "
+	       "directory.\v"
 	       "EXAMPLES\n"
 	       "  memtoll report server.memtoll\n"
 	       "  memtoll report --full server.memtoll\n"
+	       "  ssh server cat server.memtoll | memtoll report -\n"
 	       "  memtoll report server.memtoll --json | jq .verdict\n"
 	       "  memtoll report server.memtoll --folded zero.kernel > zero.folded\n\n"
 	       "Exit status: 0 done, 1 the file cannot be read, 2 usage.\n",
@@ -168,7 +204,8 @@ int cli_report(int argc, char **argv)
 		return report_print_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
 	/* Whose recording it is, and what is in it, root cannot know. */
 	privileges_keep(PRIVILEGES_READ);
-	database = recording_open(arguments.file);
+	database = strcmp(arguments.file, "-") ? recording_open(arguments.file) :
+						 recording_open_stdin();
 	privileges_keep(PRIVILEGES_NONE);
 	if (!database)
 		return STATUS_FAILED;

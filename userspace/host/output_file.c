@@ -14,9 +14,10 @@
 
 struct output_file {
 	char *path;
-	char *written; /* until it is finished */
+	char *written; /* its name until it is finished; NULL: none, or already its own */
 	FILE *stream;
 	bool force;
+	bool at_once;
 };
 
 /* The user behind sudo owns what is made for them. A failure leaves the file with root. */
@@ -92,7 +93,29 @@ out:
 	return err;
 }
 
-struct output_file *output_file_open(const char *path, bool force)
+/* A file without a name goes with us, whatever ends us. -errno where the file system has none. */
+static int create_nameless(const char *path)
+{
+	g_autofree char *directory = g_path_get_dirname(path);
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	give_to_invoker(fd);
+	return fd;
+}
+
+/* What lies there is not written over by those who have it open. */
+static int create_at_once(const char *path, bool force)
+{
+	if (force && g_unlink(path) && errno != ENOENT) {
+		message("%s cannot be replaced: %s", path, g_strerror(errno));
+		return -errno;
+	}
+	return output_file_create(path, path);
+}
+
+struct output_file *output_file_open(const char *path, bool force, bool at_once)
 {
 	struct output_file *file;
 	int fd;
@@ -101,13 +124,17 @@ struct output_file *output_file_open(const char *path, bool force)
 		return NULL;
 	file = g_new0(struct output_file, 1);
 	file->path = g_strdup(path);
-	file->written = g_strdup_printf("%s.tmp-%d", path, (int)getpid());
 	file->force = force;
-	fd = output_file_create(file->written, path);
-	if (fd < 0) {
-		g_clear_pointer(&file->written, g_free); /* not ours to remove */
-		goto failed;
+	file->at_once = at_once;
+	fd = at_once ? create_at_once(path, force) : create_nameless(path);
+	if (fd < 0 && !at_once) {
+		file->written = g_strdup_printf("%s.tmp-%d", path, (int)getpid());
+		fd = output_file_create(file->written, path);
+		if (fd < 0)
+			g_clear_pointer(&file->written, g_free); /* not ours to remove */
 	}
+	if (fd < 0)
+		goto failed;
 	file->stream = fdopen(fd, "w");
 	if (file->stream)
 		return file;
@@ -123,21 +150,40 @@ FILE *output_file_stream(struct output_file *file)
 	return file->stream;
 }
 
+/* Gives it a name: a link does not replace another, a name beside it can. */
+static int name_it(struct output_file *file)
+{
+	g_autofree char *own = g_strdup_printf("/proc/self/fd/%d", fileno(file->stream));
+	g_autofree char *beside = g_strdup_printf("%s.tmp-%d", file->path, (int)getpid());
+	const char *name = file->force ? beside : file->path;
+
+	if (linkat(AT_FDCWD, own, AT_FDCWD, name, AT_SYMLINK_FOLLOW))
+		return -errno;
+	if (file->force)
+		file->written = g_steal_pointer(&beside);
+	return 0;
+}
+
 int output_file_finish(struct output_file *file)
 {
 	int err = 0;
 
 	if (!file)
 		return 0;
-	if (fclose(file->stream))
+	if (fflush(file->stream) || ferror(file->stream))
+		err = errno ? -errno : -EIO;
+	if (!err && !file->written && !file->at_once)
+		err = name_it(file);
+	if (fclose(file->stream) && !err)
 		err = -errno;
 	file->stream = NULL;
 	/* What came into being there meanwhile is not replaced either. */
-	if (!err && renameat2(AT_FDCWD, file->written, AT_FDCWD, file->path,
-			      file->force ? 0 : RENAME_NOREPLACE))
+	if (!err && file->written &&
+	    renameat2(AT_FDCWD, file->written, AT_FDCWD, file->path,
+		      file->force ? 0 : RENAME_NOREPLACE))
 		err = -errno;
 	/* Not every file system knows that flag (NFS): a second name, which the first is removed for. */
-	if (err == -EINVAL && !file->force && !link(file->written, file->path)) {
+	if (err == -EINVAL && !file->force && file->written && !link(file->written, file->path)) {
 		output_file_remove(file);
 		return 0;
 	}
@@ -151,8 +197,14 @@ int output_file_finish(struct output_file *file)
 
 void output_file_remove(struct output_file *file)
 {
+	struct stat status;
+
 	if (!file)
 		return;
+	/* Lines that are there already stay; none was the promise of one. */
+	if (file->stream && file->at_once && !fstat(fileno(file->stream), &status) &&
+	    !status.st_size)
+		g_unlink(file->path);
 	if (file->stream)
 		fclose(file->stream);
 	if (file->written)

@@ -17,8 +17,11 @@ int output_file_create(const char *path, const char *shown);
 
 struct output_file;
 
-/* Lies beside path under another name until it is finished. NULL after a message. */
-struct output_file *output_file_open(const char *path, bool force);
+/*
+ * It has no name until it is finished, and none if we are killed before; at_once: it is there from
+ * the first line on. NULL after a message.
+ */
+struct output_file *output_file_open(const char *path, bool force, bool at_once);
 FILE *output_file_stream(struct output_file *file);
 
 /* Under its name now, or gone: 0, or -errno after a message. Frees it; NULL does nothing. */

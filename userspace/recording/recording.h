@@ -447,4 +447,7 @@ void recording_close(struct recording *recording);
  */
 sqlite3 *recording_open(const char *path);
 
+/* The same of what can be read from standard input, by way of a copy that goes with it. */
+sqlite3 *recording_open_stdin(void);
+
 #endif /* MEMTOLL_RECORDING_H */

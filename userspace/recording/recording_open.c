@@ -29,7 +29,7 @@ struct header {
 };
 
 /* 0, or -errno after the line that says why this cannot be a recording. */
-static int check_file(const char *path, struct header *header)
+static int check_file(const char *path, const char *name, struct header *header)
 {
 	uint8_t bytes[HEADER_BYTES];
 	int err = -EIO, fd;
@@ -37,7 +37,7 @@ static int check_file(const char *path, struct header *header)
 	uint32_t page_size;
 	ssize_t got;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait for a pipe's writer */
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait for a pipe's writer */
 	if (fd < 0 || fstat(fd, &status)) {
 		err = -errno;
 		message("%s: %s", path, g_strerror(errno));
@@ -195,14 +195,19 @@ static int connect_to(sqlite3 **database, const char *name, int flags, enum reco
 	return status == SQLITE_ROW ? SQLITE_OK : status;
 }
 
-/* Everything that can be read from one file to another that is made for it. 0 or -errno. */
-static int copy_bytes(int from, const char *to)
+/*
+ * What was read of it already, and everything that can be read from one file, to another that is
+ * made for it. 0 or -errno.
+ */
+static int copy_bytes(int from, const char *to, const void *head, size_t head_bytes)
 {
 	static uint8_t bytes[1 << 16];
 	int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	int err = fd < 0 ? -errno : 0;
 	ssize_t got = 0, put;
 
+	if (!err && write(fd, head, head_bytes) != (ssize_t)head_bytes)
+		err = -ENOSPC;
 	while (!err) {
 		got = read(from, bytes, sizeof(bytes));
 		if (got <= 0)
@@ -267,7 +272,7 @@ static int read_recovered(sqlite3 **database, const char *path, const char *name
 		why = objection(recording, journal);
 	if (why) {
 		message("%s-journal %s: it is left alone", path, why);
-		status = check_file(path, header) ? SQLITE_READONLY : SQLITE_OK;
+		status = check_file(path, name, header) ? SQLITE_READONLY : SQLITE_OK;
 		goto out;
 	}
 	sqlite3_close(*database);
@@ -278,9 +283,9 @@ static int read_recovered(sqlite3 **database, const char *path, const char *name
 	} else {
 		copy = g_build_filename(directory, "copy", NULL);
 		copied_journal = g_build_filename(directory, "copy-journal", NULL);
-		err = copy_bytes(recording, copy);
+		err = copy_bytes(recording, copy, NULL, 0);
 		if (!err)
-			err = copy_bytes(journal, copied_journal);
+			err = copy_bytes(journal, copied_journal, NULL, 0);
 	}
 	if (err) {
 		message("%s was cut off in the middle of a commit, and cannot be copied to %s: %s",
@@ -293,7 +298,7 @@ static int read_recovered(sqlite3 **database, const char *path, const char *name
 	if (status == SQLITE_OK)
 		status = connect_to(database, copy, SQLITE_OPEN_READONLY, RECORDING_READ);
 	/* What was under way is undone there, and the header is that of the last commit. */
-	if (status == SQLITE_OK && check_file(copy, header))
+	if (status == SQLITE_OK && check_file(path, copy, header))
 		status = SQLITE_READONLY;
 out:
 	if (copied_journal)
@@ -355,21 +360,19 @@ static int start_reading(sqlite3 **database, const char *path, const char *name,
 	if (cut)
 		return read_recovered(database, path, name, header);
 	/* Again: now the writer's commit is over. */
-	return check_file(path, header) ? SQLITE_READONLY : SQLITE_OK;
+	return check_file(path, name, header) ? SQLITE_READONLY : SQLITE_OK;
 }
 
-sqlite3 *recording_open(const char *path)
+/* path: what it is called in messages, name: where it is. */
+static sqlite3 *open_as(const char *path, const char *name)
 {
 	struct header header = { 0, 0 };
 	sqlite3 *database = NULL;
 	int err = -EIO, status;
-	char *name = NULL;
 
-	err = check_file(path, &header);
+	err = check_file(path, name, &header);
 	if (err)
 		goto out;
-	/* "file:..." means something else to SQLite. */
-	name = path[0] == '/' ? g_strdup(path) : g_strconcat("./", path, NULL);
 	status = start_reading(&database, path, name, &header);
 	err = -EIO;
 	switch (status & 0xff) {
@@ -392,9 +395,62 @@ sqlite3 *recording_open(const char *path)
 		break;
 	}
 out:
-	g_free(name);
 	if (!err)
 		return database;
 	sqlite3_close(database);
 	return NULL;
+}
+
+sqlite3 *recording_open(const char *path)
+{
+	/* "file:..." means something else to SQLite. */
+	g_autofree char *name = path[0] == '/' ? g_strdup(path) : g_strconcat("./", path, NULL);
+
+	return open_as(path, name);
+}
+
+/* Of a pipe, whose end may be far: the first bytes are looked at before the others are copied. */
+static int copy_stdin(const char *copy)
+{
+	char magic[sizeof(MAGIC)];
+	size_t got = 0;
+	ssize_t some;
+
+	while (got < sizeof(magic) &&
+	       (some = read(STDIN_FILENO, magic + got, sizeof(magic) - got)) > 0)
+		got += (size_t)some;
+	if (got < sizeof(magic) || memcmp(magic, MAGIC, sizeof(magic))) {
+		message(got ? "standard input is not a recording of memtoll (no SQLite database)" :
+			      "standard input is empty: nothing was recorded in it");
+		return -EINVAL;
+	}
+	return copy_bytes(STDIN_FILENO, copy, magic, sizeof(magic));
+}
+
+sqlite3 *recording_open_stdin(void)
+{
+	g_autofree char *directory = NULL, *copy = NULL;
+	sqlite3 *database = NULL;
+	int err;
+
+	if (isatty(STDIN_FILENO)) {
+		message("standard input is a terminal, not a recording");
+		return NULL;
+	}
+	directory = g_dir_make_tmp("memtoll-XXXXXX", NULL);
+	if (!directory) {
+		message("standard input cannot be copied to %s: %s", g_get_tmp_dir(),
+			g_strerror(errno));
+		return NULL;
+	}
+	copy = g_build_filename(directory, "copy", NULL);
+	err = copy_stdin(copy);
+	if (!err)
+		database = open_as("standard input", copy);
+	else if (err != -EINVAL)
+		message("standard input cannot be copied to %s: %s", g_get_tmp_dir(),
+			g_strerror(-err));
+	unlink(copy);
+	rmdir(directory);
+	return database;
 }

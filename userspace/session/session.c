@@ -452,6 +452,9 @@ static int step_finish(struct session *session)
 	g_clear_pointer(&session->launch, launch_free);
 	progress_ending(&session->config, "names of code");
 	err = slice_commit(session->writer, session->slice_start_ns, end);
+	if (!err)
+		progress_recorded(session->progress, recording_database(recording));
+	g_clear_pointer(&session->progress, progress_free);
 	/* Nothing is read of any process after this, nor by this thread. */
 	g_clear_pointer(&session->python_reader, python_reader_stop);
 	timed_call_finish();
@@ -479,6 +482,7 @@ void session_close(struct session *session)
 	priority_end(&session->priority);
 	watchdog_finishing(session->watchdog);
 	g_clear_pointer(&session->launch, launch_free);
+	g_clear_pointer(&session->progress, progress_free);
 	uprobe_detach_finish_dead();
 	g_clear_pointer(&session->calibration, calibration_end);
 	g_clear_pointer(&session->ring, ring_buffer__free);
@@ -517,6 +521,8 @@ int session_record(struct session *session)
 {
 	int status = step_open(session), last;
 
+	if (!status)
+		session->progress = progress_new(&session->config);
 	if (!status)
 		status = step_prepare(session);
 	watchdog_alive(session->watchdog);

@@ -13,6 +13,8 @@
 #define SAMPLE_MAX (4ULL << 30)
 #define BUFFER_DEFAULT (16ULL << 20)
 
+struct interval;
+
 struct session_config {
 	const pid_t *pids; /* running processes, or */
 	size_t pid_count;
@@ -35,6 +37,10 @@ struct session_config {
 	bool may_leave_calls;		 /* system calls of an idle program may go unwatched */
 	const char *probes;		 /* as given, for the record */
 	const char *command_line;	 /* how memtoll was called */
+	/* What each interval costs, told when it is over; the last one is shorter. NULL: nobody. */
+	uint64_t interval_ns;
+	void (*on_interval)(void *context, const struct interval *interval);
+	void *interval_context;
 };
 
 struct session;

@@ -43,6 +43,7 @@ struct session {
 	struct probes *probes;
 	struct ring_buffer *ring;
 	struct launch *launch;
+	struct progress *progress;
 	struct system_counters *system;
 	int signal_fd;
 	struct watchdog *watchdog;

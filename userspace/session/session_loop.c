@@ -123,7 +123,7 @@ static int commit_slice(struct session *session, uint64_t now)
 	session->slice_start_ns = now;
 	priority_step(&session->priority);
 	if (!err)
-		progress_recording(&session->config,
+		progress_recording(session->progress, recording_database(session->recording),
 				   session->end_due_ns ?
 					   now + session->config.duration_ns - session->end_due_ns :
 					   now - session->start_ns);

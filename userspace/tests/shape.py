@@ -471,6 +471,32 @@ def report_schema() -> dict[str, Any]:
     return head | json_schema(REPORT)
 
 
+# A line of `memtoll stat -I TIME --json`.
+INTERVAL: dict[str, Any] = {
+    "format": int,
+    "interval": int,
+    # UTC
+    "start": str,
+    "end": str,
+    # since the start of the first
+    "start_s": float,
+    "end_s": float,
+    "observed_s": float,
+    "overhead_pct": float,
+    # null where it was not captured
+    "toll": {toll: {"time_s": Null(float), "share": Null(float), "count": Null(int)} for toll in TOLLS},
+    # what was lost, by name
+    "losses": Map(int),
+    "losses_exceed": bool,
+}
+
+
+def interval_schema() -> dict[str, Any]:
+    """What userspace/report/interval.schema.json must be."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "memtoll stat -I --json, format 1"}
+    return head | json_schema(INTERVAL)
+
+
 def check_shape(value: Any, shape: Any, path: str = "report") -> None:
     """Raise AssertionError that names the first member that is not as the shape says."""
     if isinstance(shape, Null):

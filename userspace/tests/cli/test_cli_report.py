@@ -6,15 +6,17 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 import facts
-from harness import MIB, ROOT, assert_refused, memtoll, memtoll_on_terminal
-from shape import TOLLS, report_schema
+from harness import MEMTOLL, MIB, ROOT, assert_refused, environment, memtoll, memtoll_on_terminal
+from shape import TOLLS, interval_schema, report_schema
 
 APPLICATION_ID = 0x6D746F6C
 
@@ -75,15 +77,20 @@ def test_colors_on_a_terminal(tmp_path: Path, env: dict[str, str], colored: bool
     assert ("\x1b[" in memtoll_on_terminal("report", path, env=env)) == colored
 
 
-def test_schema() -> None:
+@pytest.mark.parametrize(
+    ("name", "command", "schema"),
+    [("report", ("report", "--schema"), report_schema()), ("interval", ("stat", "--schema"), interval_schema())],
+    ids=["report", "interval"],
+)
+def test_schema(name: str, command: tuple[str, ...], schema: dict[str, Any]) -> None:
     """It is what the tests hold every report to, and a JSON Schema that others can hold them to."""
-    golden = ROOT / "userspace" / "report" / "report.schema.json"
-    wanted = json.dumps(report_schema(), indent=1) + "\n"
+    golden = ROOT / "userspace" / "report" / f"{name}.schema.json"
+    wanted = json.dumps(schema, indent=1) + "\n"
     if os.environ.get("MEMTOLL_ACCEPT"):
         golden.write_text(wanted)
     assert golden.read_text() == wanted, "MEMTOLL_ACCEPT=1 python3 -m pytest cli/test_cli_report.py -k schema"
-    assert memtoll("report", "--schema").stdout == wanted
-    Draft202012Validator.check_schema(report_schema())
+    assert memtoll(*command).stdout == wanted
+    Draft202012Validator.check_schema(schema)
 
 
 @pytest.mark.parametrize("name", facts.SCENARIOS)
@@ -95,6 +102,44 @@ def test_reports_are_as_the_schema_says(name: str, tmp_path: Path) -> None:
     report["verdict"]["share"] = "much"
     with pytest.raises(ValidationError, match="much"):
         Draft202012Validator(report_schema()).validate(report)
+
+
+def test_report_reads_standard_input(tmp_path: Path) -> None:
+    """The same report, of a pipe and of a file; nothing is left of the copy."""
+    path, copies = tmp_path / "a.memtoll", tmp_path / "copies"
+    facts.naive_calloc(path).database.close()
+    copies.mkdir()
+    recording = path.read_bytes()
+
+    def of_pipe(content: bytes) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [MEMTOLL, "report", "--json", "-"],
+            input=content,
+            env=environment({"TMPDIR": str(copies)}),
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+    result = of_pipe(recording)
+    assert result.stdout.decode() == memtoll("report", "--json", path).stdout and result.stderr == b""
+    for content, why in [(b"", "empty"), (b"x" * 4099, "no SQLite database"), (recording[:-4096], "truncated")]:
+        result = of_pipe(content)
+        said = result.stderr.decode()
+        assert (result.returncode, result.stdout, said.count("\n")) == (1, b"", 1), result
+        assert said.startswith("memtoll: standard input is ") and why in said
+    assert list(copies.iterdir()) == []
+
+
+def test_report_takes_the_newest(tmp_path: Path) -> None:
+    for name in ("b.memtoll", "a.memtoll"):
+        facts.naive_calloc(tmp_path / name).database.close()
+    os.utime(tmp_path / "a.memtoll", (7, 7))
+    (tmp_path / "link.memtoll").symlink_to("/nonexistent")
+    (tmp_path / "dir.memtoll").mkdir()
+    result = memtoll("report", cwd=tmp_path)
+    assert result.stdout == memtoll("report", "b.memtoll", cwd=tmp_path).stdout
+    assert (result.status, result.stderr) == (0, "memtoll: report: b.memtoll, the newest here\n")
 
 
 def test_a_pager_shows_what_is_long(tmp_path: Path) -> None:

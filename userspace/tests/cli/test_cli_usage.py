@@ -113,8 +113,18 @@ def test_no_command() -> None:
 
 
 @pytest.mark.parametrize("args", [["report"], ["report", "a.memtoll", "b.memtoll"]], ids=len)
-def test_report_wants_one_file(args: list[str]) -> None:
-    assert_refused(memtoll(*args), 2)
+def test_report_wants_one_file(args: list[str], tmp_path: Path) -> None:
+    assert_refused(memtoll(*args, cwd=tmp_path), 2)
+
+
+@pytest.mark.parametrize("time", ["0", "999ms", "x", ""])
+def test_bad_interval(time: str) -> None:
+    assert_refused(memtoll("stat", "-I", time, *COMMAND), 2, "-I", time)
+
+
+def test_force_wants_a_file() -> None:
+    """It would promise to replace what is not written."""
+    assert_refused(memtoll("stat", "--json", "--force", *COMMAND), 2, "--force", "-o FILE")
 
 
 @pytest.mark.parametrize("sites", ["-1", "x", ""])

@@ -6,11 +6,14 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import resource
 import shutil
 import signal
 import threading
+import time
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -35,9 +38,10 @@ from harness import (
     tool,
     wait_attached,
     wait_slices,
+    wait_until,
     workload,
 )
-from shape import check_report
+from shape import INTERVAL, check_report, check_shape
 
 pytestmark = pytest.mark.root
 
@@ -253,7 +257,7 @@ def lines_on_terminal(*words: str | Path, ended_at: bytes = b"") -> tuple[int, s
 
 
 def test_a_terminal_shows_what_goes_on(out: Path) -> None:
-    with Program(workload("sleeper")) as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "5000") as program:
         pid = str(program.pid)
         for _ in range(7):
             status, said = lines_on_terminal("record", "--probes", "faults", "-o", out, "-p", pid, ended_at=b"loading")
@@ -265,21 +269,36 @@ def test_a_terminal_shows_what_goes_on(out: Path) -> None:
         assert status == 1 and said.endswith("memtoll: ended while attaching: nothing was recorded\r\n"), said
         assert not list(out.parent.glob(out.name + "*"))
         status, said = lines_on_terminal(
-            "record", "--probes", "faults", "-o", out, "-p", pid, ended_at=f"recording process {pid}: ".encode()
+            "record", "--probes", "faults,samples", "-o", out, "-p", pid, ended_at=b" %  ^C ends"
         )
     assert status == 0 and said.endswith(f"\r\x1b[Kmemtoll: wrote {out}\r\n"), said
-    assert f"attaching to process {pid}" in said and "ending: " in said
+    assert f"attaching to pid {pid}: " in said and "ending: " in said
+    # The verdict so far, of all its time after a look or two.
+    line = rf"recording pid {pid}  \d+ s  (compute|zeroing) \d+ %  .*overhead \d+\.\d %  \^C ends"
+    assert re.search(line, said), said
 
 
-def test_stat_ends_by_signal() -> None:
+def test_stat_ends_by_signal(tmp_path: Path) -> None:
+    """Lines of intervals are there while it runs; they follow each other, and add up to the report."""
+    out, before = tmp_path / "lines.json", time.time()
     with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "5000") as program:
-        tracer = spawn([MEMTOLL, "stat", "-p", str(program.pid)])
+        tracer = spawn([MEMTOLL, "stat", "-I", "1s", f"--json={out}", "-p", str(program.pid)])
         wait_attached(tracer, program.pid)
+        wait_until(lambda: out.exists() and out.read_text().count("\n"), "the first interval")
         program.beats()
         tracer.send_signal(signal.SIGINT)
         result = finish(tracer)
-    assert result.status == 0, result
-    assert "zero.libc" in result.stdout
+    assert (result.status, result.stdout) == (0, ""), result
+    *lines, report = [json.loads(line) for line in out.read_text().splitlines()]
+    check_report(report)
+    for number, (line, last) in enumerate(zip(lines, [{"end_s": 0, "end": None}, *lines]), 1):
+        check_shape(line, INTERVAL)
+        assert (line["interval"], line["start_s"]) == (number, last["end_s"])
+        assert last["end"] in (None, line["start"])
+    assert before - 1 < datetime.fromisoformat(lines[0]["start"]).timestamp() < time.time()
+    assert len(lines) >= 2 and report["toll"]["zero.libc"]["count"] > 0
+    for toll in ("zero.libc", "zero.kernel", "cow", "file.fault"):
+        assert sum(line["toll"][toll]["count"] for line in lines) == report["toll"][toll]["count"]
 
 
 def test_command_has_the_callers_streams(out: Path) -> None:

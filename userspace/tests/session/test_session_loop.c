@@ -15,6 +15,7 @@
 #define priority_step counted_priority_step
 #define progress_recording no_progress_recording
 #define rates_read no_rates_read
+#define recording_database no_recording_database
 #define ring_buffer__consume no_ring_buffer__consume
 #define session_record_state no_session_record_state
 #define slice_commit counted_slice_commit
@@ -49,10 +50,17 @@ void priority_step(struct priority *priority)
 	steps++;
 }
 
-void progress_recording(const struct session_config *config, uint64_t elapsed_ns)
+void progress_recording(struct progress *progress, sqlite3 *recording, uint64_t elapsed_ns)
 {
-	(void)config;
+	(void)progress;
+	(void)recording;
 	(void)elapsed_ns;
+}
+
+sqlite3 *recording_database(struct recording *recording)
+{
+	(void)recording;
+	return NULL;
 }
 
 void rates_read(struct memtoll_bpf *bpf, struct memtoll_rates *rates)
