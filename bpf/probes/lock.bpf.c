@@ -2,8 +2,7 @@
 /*
  * lock.bpf.c: futex calls inside the allocator: a thread waits for an arena that another one holds.
  *
- * Attached only once some process has a second thread: those with one pay nothing. Of the futex
- * system call alone, not raw sys_enter, which runs for every system call of the machine.
+ * Watched only once some process has a second thread: those with one pay nothing.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -17,8 +16,8 @@
 #define FUTEX_WAIT_BITSET_OP 9
 #define FUTEX_OP_MASK 0x7f
 
-SEC("?tp")
-int lock_enter(void *ctx)
+SEC("?tp_btf/sys_enter")
+int lock_enter(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_find(task);
@@ -27,7 +26,6 @@ int lock_enter(void *ctx)
 
 	if (!thread || !thread->in_fn || stopped)
 		return 0;
-	/* From the registers: the four bytes after the number of the call are not initialised. */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	op = PT_REGS_PARM2_SYSCALL(regs) & FUTEX_OP_MASK;
 	if (op == FUTEX_WAIT_OP || op == FUTEX_WAIT_BITSET_OP)
@@ -35,8 +33,8 @@ int lock_enter(void *ctx)
 	return 0;
 }
 
-SEC("?tp")
-int lock_exit(void *ctx)
+SEC("?tp_btf/sys_exit")
+int lock_exit(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_find(task);

@@ -2,9 +2,6 @@
 /*
  * mapping.bpf.c: mmap, munmap, mremap, brk and madvise of the target: time, and what they changed.
  * mlock and its kin, too, and mprotect of locked memory: they fault pages in.
- *
- * The tracepoints of these system calls alone are used, not raw sys_enter: that would run for
- * every system call of the machine.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -101,9 +98,10 @@ static __always_inline bool maps_shared_memory(__u64 prot, __u64 flags, __u64 fi
 	return magic == TMPFS_SUPER_MAGIC || magic == HUGETLBFS_SUPER_MAGIC;
 }
 
-SEC("?tp")
-int map_enter(struct sys_enter_args *ctx)
+SEC("?tp_btf/sys_enter")
+int map_enter(__u64 *ctx)
 {
+	__s32 nr = ctx[1];
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
 	struct open_map_call *map;
@@ -115,16 +113,15 @@ int map_enter(struct sys_enter_args *ctx)
 	thread->unbegun = 0;
 	if (!calls_are_watched())
 		return 0;
-	/* From the registers: the record of a call of few arguments is too short. */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	map = &thread->map;
-	if (ctx->nr == NR_MPROTECT)
+	if (nr == NR_MPROTECT)
 		arena_extended(thread, PT_REGS_PARM1_SYSCALL(regs));
 	else
 		rate_map();
 	/* The faults so far are on mappings as they were. */
 	fault_settle(task, thread);
-	map->map_fn = map_fn_of(ctx->nr);
+	map->map_fn = map_fn_of(nr);
 	map->addr = PT_REGS_PARM1_SYSCALL(regs);
 	map->len = PT_REGS_PARM2_SYSCALL(regs);
 	map->arg = PT_REGS_PARM3_SYSCALL(regs);
@@ -258,9 +255,10 @@ static __always_inline void leave_unbegun(struct task_struct *task, struct threa
 	thread->major_base = task->maj_flt;
 }
 
-SEC("?tp")
-int map_exit(struct sys_exit_args *ctx)
+SEC("?tp_btf/sys_exit")
+int map_exit(__u64 *ctx)
 {
+	__s64 ret = ctx[1];
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_find(task);
 	struct memtoll_mapping *event;
@@ -301,15 +299,15 @@ int map_exit(struct sys_exit_args *ctx)
 	event->addr = map->addr;
 	event->len = map->len;
 	event->arg = map->arg;
-	event->result = ctx->ret;
+	event->result = ret;
 	event->start_ns = map->start.ns;
 	event->flags = map->flags;
-	failed = ctx->ret < 0 && ctx->ret > -4096;
+	failed = ret < 0 && ret > -4096;
 	bytes = map->len;
 	if (map->map_fn == MAP_FN_BRK) {
 		/* brk returns the break; asked 0, or refused, it returns the present one. */
-		failed = map->len && (__u64)ctx->ret != map->len;
-		bytes = (__u64)ctx->ret > map->addr ? ctx->ret - map->addr : map->addr - ctx->ret;
+		failed = map->len && (__u64)ret != map->len;
+		bytes = (__u64)ret > map->addr ? ret - map->addr : map->addr - ret;
 	}
 	event->stack_id = stack_of_map_call(task, thread);
 	if (thread->populated.faults)

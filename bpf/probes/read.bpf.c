@@ -330,15 +330,15 @@ static __always_inline void key_fill(struct memtoll_read_key *key, struct task_s
 
 /* ---- read, pread64, readv, preadv, preadv2 ---- */
 
-SEC("?tp")
-int read_enter(struct sys_enter_args *ctx)
+SEC("?tp_btf/sys_enter")
+int read_enter(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_get(task);
 	struct open_read *read;
 	struct pt_regs *regs;
 	struct file *file;
-	__u32 read_fn = read_fn_of(ctx->nr);
+	__u32 read_fn = read_fn_of(ctx[1]);
 
 	if (!thread)
 		return 0;
@@ -525,9 +525,10 @@ static __always_inline __u64 read_populated(struct task_struct *task, struct thr
 	return populated->faults;
 }
 
-SEC("?tp")
-int read_exit(struct sys_exit_args *ctx)
+SEC("?tp_btf/sys_exit")
+int read_exit(__u64 *ctx)
 {
+	__s64 ret = ctx[1];
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_find(task);
 	struct memtoll_read_key *key;
@@ -552,7 +553,7 @@ int read_exit(struct sys_exit_args *ctx)
 	cpu_ns = sub_sat(cpu_ns, read->fault_cpu_ns + read->reclaim_cpu_ns);
 	blocked_ns = sub_sat(blocked_ns, read->fault_blocked_ns + read->reclaim_blocked_ns);
 	if (read->read_fn == READ_FN_IO_SUBMIT) {
-		aio_submitted(task, thread, ctx->ret, cpu_ns, blocked_ns);
+		aio_submitted(task, thread, ret, cpu_ns, blocked_ns);
 		read->read_fn = READ_FN_NONE;
 		return 0;
 	}
@@ -564,8 +565,8 @@ int read_exit(struct sys_exit_args *ctx)
 	key->stack_id = stack_of_read(task, thread);
 	read->faults += read_populated(task, thread, now, key->stack_id);
 	read->read_fn = READ_FN_NONE;
-	if (ctx->ret > 0)
-		run_of_reads(task, thread, key, read->position, ctx->ret);
+	if (ret > 0)
+		run_of_reads(task, thread, key, read->position, ret);
 	sum = sum_of(key);
 	if (!sum)
 		return 0;
@@ -574,14 +575,14 @@ int read_exit(struct sys_exit_args *ctx)
 	__sync_fetch_and_add(&sum->blocked_ns, blocked_ns);
 	__sync_fetch_and_add(&sum->filled_pages, read->filled_pages);
 	__sync_fetch_and_add(&sum->faults, read->faults);
-	if (ctx->ret <= 0) {
+	if (ret <= 0) {
 		__sync_fetch_and_add(&sum->failed, 1);
 		return 0;
 	}
-	__sync_fetch_and_add(&sum->bytes, ctx->ret);
+	__sync_fetch_and_add(&sum->bytes, ret);
 	if (!waited && !read->filled_pages && !(read->flags & READ_DIRECT)) {
 		__sync_fetch_and_add(&sum->cached_calls, 1);
-		__sync_fetch_and_add(&sum->cached_bytes, ctx->ret);
+		__sync_fetch_and_add(&sum->cached_bytes, ret);
 	}
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * syscall.bpf.h: the system calls that are watched, by their numbers, and the layout of
- * syscalls/sys_enter_* and sys_exit_* (perf_call_bpf_enter and _exit in
- * kernel/trace/trace_syscalls.c). The four bytes after nr are not initialised.
+ * syscall.bpf.h: the system calls that are watched, by their numbers. Their programs get the
+ * arguments of the tracepoints sys_enter (registers, number) and sys_exit (registers, result) from
+ * syscall.bpf.c (include/trace/events/syscalls.h).
  */
 #ifndef MEMTOLL_SYSCALL_BPF_H
 #define MEMTOLL_SYSCALL_BPF_H
@@ -60,19 +60,6 @@ enum { NR_WRITE = 64, NR_IOCTL = 29, NR_FADVISE64 = 223, NR_EXIT_GROUP = 94 };
 enum { NR_URETPROBE = -1 };
 #endif
 
-struct sys_enter_args {
-	__u64 common;
-	__s32 nr;
-	__u32 unused;
-};
-
-struct sys_exit_args {
-	__u64 common;
-	__s32 nr;
-	__u32 unused;
-	__s64 ret;
-};
-
 /* Calls that are only counted are flushed in batches of this size, and when their thread ends. */
 #define PASSES_AT_ONCE 64
 
@@ -83,6 +70,16 @@ static __always_inline __s32 syscall_nr(const struct pt_regs *regs)
 	return regs->orig_ax;
 #elif defined(__TARGET_ARCH_arm64)
 	return regs->syscallno;
+#endif
+}
+
+/* Whether the call that a task is in is one of a 32-bit program: its numbers are others. */
+static __always_inline bool is_compat(const struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return task->thread_info.status & 0x2; /* TS_COMPAT, asm/thread_info.h */
+#elif defined(__TARGET_ARCH_arm64)
+	return task->thread_info.flags & 1UL << 22; /* TIF_32BIT, asm/thread_info.h */
 #endif
 }
 

@@ -2,8 +2,7 @@
 /*
  * unwatched.bpf.c: counts mapping and read calls while their own tracepoints are detached, so that
  * userspace knows when to attach them again: how many there are, not what they did. Attached only
- * for that time, to tracepoints that other system calls seldom reach. And, while the tracepoints of
- * all system calls are attached, counts the calls that only pay for them.
+ * for that time, to tracepoints that other system calls seldom reach.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -113,25 +112,4 @@ int read_submitted(struct bpf_raw_tracepoint_args *ctx)
 	    (BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ_CODE)
 		return 0;
 	return count_read(task);
-}
-
-/*
- * In windows: system calls that no program of ours looks at, and that are slower all the same.
- * Those of return probes are in the price of these.
- */
-SEC("?raw_tp/sys_enter")
-int syscall_counted(struct bpf_raw_tracepoint_args *ctx)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_get(task);
-	__u64 nr = ctx->args[1];
-
-	/* The context is read by whole words. */
-	barrier_var(nr);
-	if (!thread || map_fn_of(nr) || read_fn_of(nr) || nr == NR_URETPROBE ||
-	    !timed_window_is_open())
-		return 0;
-	if (++thread->syscalls >= PASSES_AT_ONCE)
-		passes_flush(task, thread);
-	return 0;
 }

@@ -3,7 +3,6 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +17,13 @@
 #include "memtoll.skel.h"
 #include "probes/attach.h"
 #include "probes/programs.h"
-#include "probes/tracepoint.h"
 #include "session/session.h"
+
+static void tell(struct feature *feature, bool works, const char *yes, const char *no)
+{
+	feature->works = works;
+	snprintf(feature->detail, sizeof(feature->detail), "%s", works ? yes : no);
+}
 
 static void find_types(struct feature *feature)
 {
@@ -89,20 +93,8 @@ static void find_uprobes(struct feature *feature)
 
 static void find_tracepoints(struct feature *feature)
 {
-	int fd = tracefs_open(), id;
-
-	feature->works = false;
-	if (fd < 0) {
-		snprintf(feature->detail, sizeof(feature->detail), "tracefs: %s", strerror(-fd));
-		return;
-	}
-	id = openat(fd, "syscalls/sys_enter_mmap/id", O_RDONLY | O_CLOEXEC);
-	feature->works = id >= 0;
-	snprintf(feature->detail, sizeof(feature->detail), "syscalls:sys_enter_mmap and others: %s",
-		 id >= 0 ? "found" : "not found (CONFIG_FTRACE_SYSCALLS)");
-	if (id >= 0)
-		close(id);
-	close(fd);
+	tell(feature, has_syscall_tracepoints(),
+	     "sys_enter and sys_exit", "no sys_enter and sys_exit (CONFIG_HAVE_SYSCALL_TRACEPOINTS)");
 }
 
 static bool event_opens(unsigned long config)
@@ -139,12 +131,6 @@ static void find_samples(struct feature *feature)
 		 SAMPLE_FREQUENCY, feature->works ? "opens" : strerror(errno));
 }
 
-static void tell(struct feature *feature, bool works, const char *yes, const char *no)
-{
-	feature->works = works;
-	snprintf(feature->detail, sizeof(feature->detail), "%s", works ? yes : no);
-}
-
 static void find_areas(struct feature *feature)
 {
 	tell(feature, has_find_vma(), "bpf_find_vma",
@@ -169,20 +155,11 @@ static void find_swap_in(struct feature *feature)
 
 static void find_reads(struct feature *feature)
 {
-	int fd = tracefs_open();
-	bool calls, aio, filled, ring;
-
-	calls = fd >= 0 && !faccessat(fd, "syscalls/sys_enter_preadv2/id", R_OK, 0);
-	aio = fd >= 0 && !faccessat(fd, "syscalls/sys_enter_io_submit/id", R_OK, 0);
-	filled = fd >= 0 && !faccessat(fd, "filemap/mm_filemap_add_to_page_cache/id", R_OK, 0);
-	ring = fd >= 0 && !faccessat(fd, "io_uring/io_uring_complete/id", R_OK, 0);
-	feature->works = calls;
+	feature->works = has_syscall_tracepoints();
 	snprintf(feature->detail, sizeof(feature->detail),
-		 "system calls: %s; AIO: %s; io_uring, counts only: %s; page cache seen: %s",
-		 calls ? "found" : "not found", aio ? "yes" : "no", ring ? "yes" : "no",
-		 filled ? "yes" : "no");
-	if (fd >= 0)
-		close(fd);
+		 "system calls: %s; io_uring, counts only: %s; page cache seen: %s",
+		 feature->works ? "yes" : "no", has_uring_tracepoint() ? "yes" : "no",
+		 has_page_cache_tracepoint() ? "yes" : "no");
 }
 
 static void find_left_reads(struct feature *feature)

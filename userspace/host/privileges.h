@@ -11,7 +11,7 @@
 enum privileges {
 	/*
 	 * To trace: CAP_BPF and CAP_PERFMON, for programs and probes, CAP_SYS_PTRACE and
-	 * CAP_DAC_READ_SEARCH, for what is read of other users' processes and of tracefs. And of
+	 * CAP_DAC_READ_SEARCH, for what is read of other users' processes. And of
 	 * what makes it better: CAP_SYS_NICE (priority.h), CAP_SYSLOG (addresses in
 	 * /proc/kallsyms), CAP_CHECKPOINT_RESTORE (files that were deleted while mapped), CAP_KILL
 	 * (to end a command of another user); of root's, to write a recording in any directory.

@@ -15,8 +15,8 @@
 
 #include "base/message.h"
 #include "memtoll.skel.h"
+#include "probes/links.h"
 #include "probes/syscalls.h"
-#include "probes/tracepoint.h"
 
 struct probes {
 	GPtrArray *links; /* struct bpf_link */

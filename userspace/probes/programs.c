@@ -24,6 +24,9 @@ enum kernel_name {
 	PAGE_CACHE_LOOKUPS,
 	MMAP_LOCK,
 	BLOCK_QUEUE,
+	SYSCALL_BEGIN,
+	URING_END,
+	PAGE_FILLED,
 	CASTS,
 	KERNEL_NAMES
 };
@@ -68,6 +71,9 @@ static const struct kernel_names *kernel_names(void)
 		[PAGE_CACHE_LOOKUPS] = { "btf_trace_mm_filemap_get_pages", BTF_KIND_TYPEDEF },
 		[MMAP_LOCK] = { "btf_trace_mmap_lock_acquire_returned", BTF_KIND_TYPEDEF },
 		[BLOCK_QUEUE] = { "btf_trace_block_bio_queue", BTF_KIND_TYPEDEF },
+		[SYSCALL_BEGIN] = { "btf_trace_sys_enter", BTF_KIND_TYPEDEF },
+		[URING_END] = { "btf_trace_io_uring_complete", BTF_KIND_TYPEDEF },
+		[PAGE_FILLED] = { "btf_trace_mm_filemap_add_to_page_cache", BTF_KIND_TYPEDEF },
 		[CASTS] = { "bpf_rdonly_cast", BTF_KIND_FUNC },
 	};
 	static struct kernel_names found;
@@ -107,6 +113,21 @@ bool has_page_cache_lookups(void)
 	return kernel_has(PAGE_CACHE_LOOKUPS);
 }
 
+bool has_syscall_tracepoints(void)
+{
+	return kernel_has(SYSCALL_BEGIN);
+}
+
+bool has_uring_tracepoint(void)
+{
+	return kernel_has(URING_END);
+}
+
+bool has_page_cache_tracepoint(void)
+{
+	return kernel_has(PAGE_FILLED);
+}
+
 /*
  * Before 6.4 every fault takes the lock of its process's mappings: a program on that tracepoint
  * would cost more than it saves. The page cache reports reads from 6.12 on, which is late enough.
@@ -114,6 +135,11 @@ bool has_page_cache_lookups(void)
 bool has_unwatched_tracepoints(void)
 {
 	return kernel_has(PAGE_CACHE_LOOKUPS) && kernel_has(MMAP_LOCK) && kernel_has(BLOCK_QUEUE);
+}
+
+static bool has_syscalls(const struct programs_config *config)
+{
+	return config->mappings || config->reads || config->uprobes;
 }
 
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
@@ -149,7 +175,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 				  config->mappings && has_unwatched_tracepoints());
 	bpf_program__set_autoload(bpf->progs.map_changed,
 				  config->mappings && has_unwatched_tracepoints());
-	bpf_program__set_autoload(bpf->progs.syscall_counted, config->mappings || config->reads);
+	bpf_program__set_autoload(bpf->progs.syscall_begin, has_syscalls(config));
+	bpf_program__set_autoload(bpf->progs.syscall_end, has_syscalls(config));
 	bpf_program__set_autoload(bpf->progs.lock_enter, config->uprobes);
 	bpf_program__set_autoload(bpf->progs.lock_exit, config->uprobes);
 	if (config->uprobes)

@@ -33,6 +33,11 @@ bool has_exact_rss_stat(void);
 /* Tracepoint count_memcg_events, which says where each page came from: 6.14. */
 bool has_memcg_events(void);
 
+/* Tracepoints of all system calls, of what io_uring has done, of pages added to the page cache. */
+bool has_syscall_tracepoints(void);
+bool has_uring_tracepoint(void);
+bool has_page_cache_tracepoint(void);
+
 /* A tracepoint of reads that look into the page cache: 6.12 and later. */
 bool has_page_cache_lookups(void);
 /* Tracepoints report mapping calls, and reads past the page cache too, while none is watched. */

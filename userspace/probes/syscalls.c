@@ -4,144 +4,140 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <glib.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/syscall.h>
 
 #include "base/message.h"
+#include "bpf/wire/syscalls.h"
 #include "memtoll.skel.h"
-#include "probes/tracepoint.h"
+#include "probes/links.h"
 
 struct syscalls {
 	struct memtoll_bpf *bpf;
 	bool mappings;
 	bool reads;
-	bool locks;		   /* futex calls are wanted, too */
-	GPtrArray *always;	   /* struct bpf_link: what reports reads besides system calls */
-	GPtrArray *calls;	   /* struct bpf_link, of all but read(2); NULL: detached */
-	GPtrArray *plain_reads;	   /* of read(2) */
-	GPtrArray *missed;	   /* counts calls that are detached; NULL: none is */
-	bool missed_maps;	   /* of mapping calls, too */
-	struct bpf_link *counting; /* NULL: calls are not counted */
-	struct workqueue detaching;
+	bool locks;		/* futex calls are wanted, too */
+	struct bpf_link *begin; /* sys_enter; NULL: no call is watched */
+	struct bpf_link *end;	/* sys_exit */
+	struct bpf_link *uring; /* reports reads besides system calls */
+	bool calls;		/* all but read(2) are watched */
+	bool plain_reads;	/* read(2) is */
+	GPtrArray *missed;	/* counts calls that are not watched; NULL: none is */
+	bool missed_maps;	/* of mapping calls, too */
 };
 
-/* Both sides of a call, the exit first: an entry never waits for an exit that is not watched. */
-static int attach_call(GPtrArray *links, struct bpf_program *entry, struct bpf_program *exit,
-		       int tracefs, const char *call)
+static const struct watched_call {
+	uint16_t number;
+	uint8_t taker; /* enum syscall_taker */
+} watched_calls[] = {
+	{ SYS_mmap, SYSCALL_MAPPING },	   { SYS_munmap, SYSCALL_MAPPING },
+	{ SYS_mremap, SYSCALL_MAPPING },   { SYS_brk, SYSCALL_MAPPING },
+	{ SYS_madvise, SYSCALL_MAPPING },  { SYS_mprotect, SYSCALL_MAPPING },
+	{ SYS_mlock, SYSCALL_MAPPING },	   { SYS_mlock2, SYSCALL_MAPPING },
+	{ SYS_mlockall, SYSCALL_MAPPING }, { SYS_read, SYSCALL_READ },
+	{ SYS_pread64, SYSCALL_READ },	   { SYS_readv, SYSCALL_READ },
+	{ SYS_preadv, SYSCALL_READ },	   { SYS_preadv2, SYSCALL_READ },
+	{ SYS_io_submit, SYSCALL_READ },   { SYS_futex, SYSCALL_LOCK },
+};
+
+static bool is_wanted(const struct syscalls *syscalls, const struct watched_call *call)
 {
-	char name[64];
+	switch (call->taker) {
+	case SYSCALL_MAPPING:
+		return syscalls->mappings && syscalls->calls;
+	case SYSCALL_READ:
+		return syscalls->reads &&
+		       (call->number == SYS_read ? syscalls->plain_reads : syscalls->calls);
+	default:
+		return syscalls->locks && syscalls->calls;
+	}
+}
+
+static void leave_all(struct syscalls *syscalls)
+{
+	bpf_link__destroy(syscalls->begin);
+	bpf_link__destroy(syscalls->end);
+	syscalls->begin = syscalls->end = NULL;
+}
+
+/* Watch what is wanted. The exits first: an entry never waits for an exit that is not seen. */
+static int watch(struct syscalls *syscalls)
+{
+	struct memtoll_bpf *bpf = syscalls->bpf;
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(watched_calls); i++) {
+		bool wanted = is_wanted(syscalls, &watched_calls[i]);
+
+		any |= wanted;
+		bpf->bss->syscall_takers[watched_calls[i].number] =
+			wanted ? watched_calls[i].taker : SYSCALL_NOBODY;
+	}
+	if (!any) {
+		leave_all(syscalls);
+		return 0;
+	}
+	if (!syscalls->end)
+		syscalls->end = bpf_program__attach(bpf->progs.syscall_end);
+	if (syscalls->end && !syscalls->begin)
+		syscalls->begin = bpf_program__attach(bpf->progs.syscall_begin);
+	return syscalls->begin ? 0 : -errno;
+}
+
+static int put(struct bpf_map *map, uint32_t taker, const struct bpf_program *program)
+{
+	int fd = bpf_program__fd(program);
+
+	if (!bpf_program__autoload(program))
+		return 0;
+	return bpf_map__update_elem(map, &taker, sizeof(taker), &fd, sizeof(fd), BPF_ANY);
+}
+
+/* Who takes a call, for the programs on sys_enter and sys_exit. */
+static int put_takers(struct memtoll_bpf *bpf)
+{
+	struct bpf_map *entries = bpf->maps.syscall_entries, *exits = bpf->maps.syscall_exits;
 	int err;
 
-	snprintf(name, sizeof(name), "syscalls/sys_exit_%s", call);
-	err = attach_tracepoint(links, exit, tracefs, name);
-	snprintf(name, sizeof(name), "syscalls/sys_enter_%s", call);
-	return err ? err : attach_tracepoint(links, entry, tracefs, name);
-}
-
-/* failed: the call that could not be attached to. */
-static int attach_mappings(const struct syscalls *syscalls, GPtrArray *links, int tracefs,
-			   const char **failed)
-{
-	static const char *const calls[] = { "mmap",	 "munmap", "mremap", "brk",	"madvise",
-					     "mprotect", "mlock",  "mlock2", "mlockall" };
-	struct bpf_program *entry = syscalls->bpf->progs.map_enter;
-	int err = 0;
-	size_t i;
-
-	for (i = 0; i < G_N_ELEMENTS(calls) && !err; i++) {
-		*failed = calls[i];
-		err = attach_call(links, entry, syscalls->bpf->progs.map_exit, tracefs, calls[i]);
-	}
+	err = put(entries, SYSCALL_MAPPING, bpf->progs.map_enter);
+	if (!err)
+		err = put(exits, SYSCALL_MAPPING, bpf->progs.map_exit);
+	if (!err)
+		err = put(entries, SYSCALL_READ, bpf->progs.read_enter);
+	if (!err)
+		err = put(exits, SYSCALL_READ, bpf->progs.read_exit);
+	if (!err)
+		err = put(entries, SYSCALL_LOCK, bpf->progs.lock_enter);
+	if (!err)
+		err = put(exits, SYSCALL_LOCK, bpf->progs.lock_exit);
 	return err;
-}
-
-/* A kernel may be built without some (AIO). */
-static int attach_reads(const struct syscalls *syscalls, GPtrArray *links, int tracefs,
-			const char **failed)
-{
-	static const char *const calls[] = { "pread64", "readv", "preadv", "preadv2", "io_submit" };
-	int err = 0;
-	size_t i;
-
-	for (i = 0; i < G_N_ELEMENTS(calls) && !err; i++) {
-		*failed = calls[i];
-		err = attach_call(links, syscalls->bpf->progs.read_enter,
-				  syscalls->bpf->progs.read_exit, tracefs, calls[i]);
-		if (err == -ENOENT && !strcmp(calls[i], "io_submit"))
-			err = 0;
-	}
-	return err;
-}
-
-static int attach_locks(const struct syscalls *syscalls, GPtrArray *links, int tracefs)
-{
-	return attach_call(links, syscalls->bpf->progs.lock_enter, syscalls->bpf->progs.lock_exit,
-			   tracefs, "futex");
-}
-
-/* All but read(2). NULL: see err. */
-static GPtrArray *attach_calls(struct syscalls *syscalls, int tracefs, const char **failed,
-			       int *err)
-{
-	GPtrArray *links = g_ptr_array_new();
-
-	*err = 0;
-	if (syscalls->mappings)
-		*err = attach_mappings(syscalls, links, tracefs, failed);
-	if (syscalls->reads && !*err)
-		*err = attach_reads(syscalls, links, tracefs, failed);
-	/* A refinement: without it a wait is inferred from nothing else having happened. */
-	if (syscalls->locks && !*err)
-		attach_locks(syscalls, links, tracefs);
-	if (!*err)
-		return links;
-	detach_links(&syscalls->detaching, links);
-	return NULL;
-}
-
-static GPtrArray *attach_plain_reads(struct syscalls *syscalls, int tracefs, const char **failed,
-				     int *err)
-{
-	GPtrArray *links = g_ptr_array_new();
-
-	*failed = "read";
-	*err = attach_call(links, syscalls->bpf->progs.read_enter, syscalls->bpf->progs.read_exit,
-			   tracefs, *failed);
-	if (!*err)
-		return links;
-	detach_links(&syscalls->detaching, links);
-	return NULL;
 }
 
 struct syscalls *syscalls_attach(struct memtoll_bpf *bpf, bool mappings, bool reads)
 {
 	struct syscalls *syscalls = g_new0(struct syscalls, 1);
-	const char *failed = NULL;
-	int tracefs = tracefs_open(), err = tracefs < 0 ? tracefs : 0;
+	int err = 0;
 
 	syscalls->bpf = bpf;
 	syscalls->mappings = mappings;
 	syscalls->reads = reads;
-	syscalls->always = g_ptr_array_new();
-	workqueue_init(&syscalls->detaching);
-	if ((mappings || reads) && !err)
-		syscalls->calls = attach_calls(syscalls, tracefs, &failed, &err);
-	if (reads && !err)
-		syscalls->plain_reads = attach_plain_reads(syscalls, tracefs, &failed, &err);
-	if (tracefs >= 0)
-		close(tracefs);
-	if (failed && err)
-		message("cannot attach to the tracepoints of %s: %s", failed, strerror(-err));
-	else if (err)
-		message("cannot use tracefs: %s; mount it at /sys/kernel/tracing", strerror(-err));
+	syscalls->calls = mappings || reads;
+	syscalls->plain_reads = reads;
+	if (bpf_program__autoload(bpf->progs.syscall_begin))
+		err = put_takers(bpf);
+	if (!err)
+		err = watch(syscalls);
 	if (err) {
+		message("cannot watch system calls: %s", strerror(-err));
 		syscalls_detach(syscalls);
 		errno = -err;
 		return NULL;
 	}
+	/* A refinement: not every kernel has io_uring. */
 	if (reads)
-		keep_link(syscalls->always, bpf_program__attach(bpf->progs.read_uring));
+		syscalls->uring = bpf_program__attach(bpf->progs.read_uring);
 	return syscalls;
 }
 
@@ -185,33 +181,6 @@ static GPtrArray *attach_missed(const struct syscalls *syscalls, bool maps)
 	return links;
 }
 
-static void leave(struct syscalls *syscalls, GPtrArray **links)
-{
-	if (*links)
-		detach_links(&syscalls->detaching, *links);
-	*links = NULL;
-}
-
-/* Attach what is wanted and detached. Whether all of it is attached. */
-static bool bring_back(struct syscalls *syscalls, bool calls, bool plain_reads)
-{
-	bool wanted = (calls && !syscalls->calls) || (plain_reads && !syscalls->plain_reads);
-	const char *failed;
-	int tracefs, err;
-
-	if (!wanted)
-		return true;
-	tracefs = workqueue_is_busy(&syscalls->detaching) ? -EBUSY : tracefs_open();
-	if (tracefs < 0)
-		return false;
-	if (calls && !syscalls->calls)
-		syscalls->calls = attach_calls(syscalls, tracefs, &failed, &err);
-	if (plain_reads && !syscalls->plain_reads)
-		syscalls->plain_reads = attach_plain_reads(syscalls, tracefs, &failed, &err);
-	close(tracefs);
-	return (!calls || syscalls->calls) && (!plain_reads || syscalls->plain_reads);
-}
-
 void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
 {
 	bool calls = watched || !syscalls_may_leave(syscalls);
@@ -222,7 +191,7 @@ void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
 
 	if (!syscalls->mappings && !syscalls->reads)
 		return;
-	if (calls == !!syscalls->calls && plain == !!syscalls->plain_reads)
+	if (calls == syscalls->calls && plain == syscalls->plain_reads)
 		return;
 	/* What counts the missed calls is attached first, and detached last. */
 	if (!calls || !all) {
@@ -232,16 +201,11 @@ void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
 				return;
 		}
 	}
-	if (!bring_back(syscalls, calls, plain)) {
-		if (missed)
-			g_ptr_array_free(missed, TRUE);
-		return;
-	}
-	if (!calls)
-		leave(syscalls, &syscalls->calls);
-	if (!plain)
-		leave(syscalls, &syscalls->plain_reads);
-	if (syscalls->missed && (missed || (calls && all))) {
+	syscalls->calls = calls;
+	syscalls->plain_reads = plain;
+	if (watch(syscalls))
+		syscalls->calls = syscalls->plain_reads = false;
+	if (syscalls->missed && (missed || (calls && all && syscalls->calls))) {
 		g_ptr_array_free(syscalls->missed, TRUE);
 		syscalls->missed = NULL;
 	}
@@ -263,32 +227,19 @@ bool syscalls_plain_reads_are_watched(const struct syscalls *syscalls)
 
 bool syscalls_count(struct syscalls *syscalls, bool counting)
 {
-	counting = counting && (syscalls->calls || syscalls->plain_reads) &&
-		   bpf_program__autoload(syscalls->bpf->progs.syscall_counted);
-	if (counting && !syscalls->counting)
-		syscalls->counting = bpf_program__attach(syscalls->bpf->progs.syscall_counted);
-	if (!counting && syscalls->counting) {
-		bpf_link__destroy(syscalls->counting);
-		syscalls->counting = NULL;
-	}
-	return syscalls->counting;
+	counting = counting && syscalls->begin;
+	syscalls->bpf->bss->syscalls_counted = counting;
+	return counting;
 }
 
 bool syscalls_follow_locks(struct syscalls *syscalls)
 {
-	int tracefs;
-
 	if (!syscalls->locks && bpf_program__autoload(syscalls->bpf->progs.lock_enter)) {
 		syscalls->locks = true;
-		if (!syscalls->calls && syscalls_may_leave(syscalls))
-			return true; /* with the others, when they are attached again */
-		tracefs = tracefs_open();
-		if (tracefs < 0)
-			return false;
-		if (!syscalls->calls)
-			syscalls->calls = g_ptr_array_new();
-		syscalls->locks = !attach_locks(syscalls, syscalls->calls, tracefs);
-		close(tracefs);
+		/* Where others are left, with them, when they are watched again. */
+		if (!syscalls->mappings && !syscalls->reads)
+			syscalls->calls = true;
+		syscalls->locks = !watch(syscalls);
 	}
 	return syscalls->locks;
 }
@@ -297,12 +248,9 @@ void syscalls_detach(struct syscalls *syscalls)
 {
 	if (!syscalls)
 		return;
-	syscalls_count(syscalls, false);
-	leave(syscalls, &syscalls->calls);
-	leave(syscalls, &syscalls->plain_reads);
-	leave(syscalls, &syscalls->always);
+	leave_all(syscalls);
+	bpf_link__destroy(syscalls->uring);
 	if (syscalls->missed)
 		g_ptr_array_free(syscalls->missed, TRUE);
-	workqueue_wait(&syscalls->detaching);
 	g_free(syscalls);
 }
