@@ -342,8 +342,7 @@ static void fill_faults(struct fault_triples *triples, const struct memtoll_rate
 	result->fault_timed_error_ns = hypot(result->fault_timed_error_ns, way_error);
 }
 
-/* The kernel side takes the probes' part out of the latency it counts. */
-static void set_prices(struct memtoll_bpf *bpf, const struct calibration_result *result)
+void calibration_apply(struct memtoll_bpf *bpf, const struct calibration_result *result)
 {
 	uint32_t fn;
 
@@ -523,7 +522,6 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 		goto out;
 	fill_result(calibration, bpf, probed, idle, counted, result);
 	fill_faults(&triples, &before, &after, result);
-	set_prices(bpf, result);
 out:
 	if (err)
 		message("cannot calibrate: %s", strerror(-err));

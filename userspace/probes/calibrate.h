@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * calibrate.h: what a probe hit costs on this machine, measured at every start.
+ * calibrate.h: what a probe hit costs on this machine, measured at a start (see price_cache.h).
  *
  * A child of the tracer runs known loops, first bare, then with the very probes on it that the
  * target will get. The difference is the price; what the probes themselves measured beyond the
@@ -62,6 +62,9 @@ struct calibration *calibration_begin(void);
 int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 		    enum uprobe_mechanism mechanism, struct probes *probes, bool with_uprobes,
 		    struct calibration_result *result);
+
+/* The programs take the probes' part out of what they time from now on. */
+void calibration_apply(struct memtoll_bpf *bpf, const struct calibration_result *result);
 
 /* End the child. */
 void calibration_end(struct calibration *calibration);

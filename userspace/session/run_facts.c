@@ -83,7 +83,8 @@ void run_start_record(struct recording *recording, const struct session_config *
 			   (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 }
 
-int run_prices_record(struct recording *recording, const struct calibration_result *prices)
+int run_prices_record(struct recording *recording, const struct calibration_result *prices,
+		      double age_s)
 {
 	const struct {
 		const char *probe;
@@ -121,6 +122,7 @@ int run_prices_record(struct recording *recording, const struct calibration_resu
 		{ "loops_per_s", prices->loops_per_s },
 		{ "clear_4k_bytes_per_s", prices->clear_4k_bytes_per_s },
 		{ "clear_2m_bytes_per_s", prices->clear_2m_bytes_per_s },
+		{ "age_s", age_s },
 	};
 	int err = 0;
 	size_t i;

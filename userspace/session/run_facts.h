@@ -17,7 +17,8 @@
 void run_start_record(struct recording *recording, const struct session_config *config,
 		      enum uprobe_mechanism mechanism, uint64_t start_ns);
 
-/* Tables price (of each probe) and calibration. 0, or -errno of the recording. */
-int run_prices_record(struct recording *recording, const struct calibration_result *prices);
+/* Tables price (of each probe) and calibration; age_s: how long ago it was. 0, or -errno of the recording. */
+int run_prices_record(struct recording *recording, const struct calibration_result *prices,
+		      double age_s);
 
 #endif /* MEMTOLL_RUN_FACTS_H */

@@ -24,6 +24,7 @@
 #include "host/timed_call.h"
 #include "host/vmstat.h"
 #include "memtoll.skel.h"
+#include "probes/price_cache.h"
 #include "probes/programs.h"
 #include "python/python.h"
 #include "python/python_reader.h"
@@ -92,10 +93,30 @@ static int step_open(struct session *session)
 	return session->recording ? STATUS_DONE : STATUS_FAILED;
 }
 
+static struct probe_set probes_wanted(const struct session_config *config)
+{
+	return (struct probe_set){
+		.faults = config->faults,
+		.mappings = config->mappings,
+		.samples = config->samples,
+		.reads = config->reads,
+	};
+}
+
+static struct price_key price_key(const struct session *session)
+{
+	return (struct price_key){
+		.mechanism = session->mechanism,
+		.uprobes = session->config.uprobes,
+		.set = probes_wanted(&session->config),
+	};
+}
+
 /* What this kernel can do; calibration without probes. */
 static int step_prepare(struct session *session)
 {
 	int err = pagetable_find(&session->pagetable);
+	struct price_key key;
 
 	if (err) {
 		message("cannot read page tables here: %s",
@@ -103,9 +124,12 @@ static int step_prepare(struct session *session)
 		return STATUS_UNSUPPORTED;
 	}
 	session->mechanism = uprobe_mechanism_find();
-	session->calibration = calibration_begin();
-	if (!session->calibration)
-		return STATUS_FAILED;
+	key = price_key(session);
+	if (!price_cache_read(&key, &session->prices, &session->prices_age_s)) {
+		session->calibration = calibration_begin();
+		if (!session->calibration)
+			return STATUS_FAILED;
+	}
 	if (session->config.command) {
 		session->launch =
 			launch_new(session->config.command, &session_launch_events, session);
@@ -324,27 +348,38 @@ static void forget_others(struct memtoll_bpf *bpf)
 	sums_forget(bpf->maps.drops_spare);
 }
 
-/* Probes; calibration with them; counting begins. */
+/* What a hit costs: as it was measured before, or with the probes that are attached now. */
+static int find_prices(struct session *session)
+{
+	const struct price_key key = price_key(session);
+
+	if (!session->calibration) {
+		calibration_apply(session->bpf, &session->prices);
+		return probes_begin_faults(session->probes);
+	}
+	if (calibration_run(session->calibration, session->bpf, session->mechanism, session->probes,
+			    session->config.uprobes, &session->prices))
+		return -1;
+	calibration_end(session->calibration);
+	session->calibration = NULL;
+	price_cache_write(&key, &session->prices);
+	calibration_apply(session->bpf, &session->prices);
+	return 0;
+}
+
+/* Probes; what they cost; counting begins. */
 static int step_attach(struct session *session)
 {
 	const struct session_config *config = &session->config;
-	const struct probe_set set = {
-		.faults = config->faults,
-		.mappings = config->mappings,
-		.samples = config->samples,
-		.reads = config->reads,
-	};
+	const struct probe_set set = probes_wanted(config);
 	struct memtoll_rates rates;
 	int status;
 
 	session->probes = probes_attach(session->bpf, &set);
 	if (!session->probes)
 		return STATUS_UNSUPPORTED;
-	if (calibration_run(session->calibration, session->bpf, session->mechanism, session->probes,
-			    config->uprobes, &session->prices))
+	if (find_prices(session))
 		return STATUS_UNSUPPORTED;
-	calibration_end(session->calibration);
-	session->calibration = NULL;
 	if (open_consumers(session)) {
 		message("cannot open the ring buffer: %s", strerror(errno));
 		return STATUS_FAILED;
@@ -355,7 +390,7 @@ static int step_attach(struct session *session)
 	forget_others(session->bpf);
 	run_start_record(session->recording, config, session->mechanism, session->start_ns);
 	session_record_state(session);
-	if (run_prices_record(session->recording, &session->prices))
+	if (run_prices_record(session->recording, &session->prices, session->prices_age_s))
 		return STATUS_FAILED;
 	session_switch_window(session, true);
 	/* The calibration's faults were counted, too. */

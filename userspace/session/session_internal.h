@@ -23,8 +23,9 @@ struct session {
 	struct memtoll_bpf *bpf;
 	struct pagetable pagetable;
 	enum uprobe_mechanism mechanism;
-	struct calibration *calibration;
+	struct calibration *calibration; /* NULL, too: the prices are known already */
 	struct calibration_result prices;
+	double prices_age_s; /* 0: measured now */
 	struct symbolizer *symbolizer;
 	struct python *python;
 	struct python_reader *python_reader;

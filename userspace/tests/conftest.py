@@ -17,6 +17,13 @@ import harness
 pytest_plugins = ["suite"]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What measures the machine does so with prices of its own moment, not of an earlier run."""
+    if item.get_closest_marker("measure"):
+        os.environ["MEMTOLL_PRICES"] = ""
+
+
 @pytest.fixture(autouse=True)
 def _binary() -> None:
     if not os.access(harness.MEMTOLL, os.X_OK):

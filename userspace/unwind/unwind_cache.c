@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "host/maps.h"
+#include "host/private_directory.h"
 #include "unwind/unwind_cache.h"
 
 /* To be raised whenever the same file compiles to different rows. */
@@ -87,26 +88,11 @@ static char *directory_path(void)
 	return NULL;
 }
 
-/* A descriptor, or -1. Files are trusted, since nobody else can write to the directory. */
 static int directory_open(void)
 {
-	char *path = directory_path();
-	struct stat st;
-	int fd = -1;
+	g_autofree char *path = directory_path();
 
-	if (!path)
-		return -1;
-	/* If it cannot be created open() fails, too. */
-	if (g_mkdir_with_parents(path, 0700) == 0)
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	g_free(path);
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-	    (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
-		return fd;
-	close(fd);
-	return -1;
+	return path ? private_directory_open(path) : -1;
 }
 
 /* ---- reading ---- */
