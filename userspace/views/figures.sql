@@ -146,6 +146,7 @@ used_there AS MATERIALIZED (
 -- by stack: each process has stacks of its own.
 libc AS MATERIALIZED (
 	SELECT place, MIN(pid) AS pid, SUM(calls) AS calls, SUM(cleared_calls) AS cleared_calls,
+		SUM(mmapped_calls) AS mmapped_calls,
 		SUM(cleared_bytes) AS cleared_bytes, SUM(bytes) AS bytes,
 			SUM(zero_libc_ns) AS time_ns,
 		SUM(SUM(cleared_bytes)) OVER () AS all_bytes,
@@ -156,6 +157,7 @@ libc AS MATERIALIZED (
 			END AS used
 	FROM (
 		SELECT c.pid, c.calls, c.cleared_calls, c.cleared_bytes, c.bytes, c.zero_libc_ns,
+			c.mmapped_calls,
 			COALESCE(ut.bytes, 0) AS used_bytes,
 			COALESCE((SELECT p.caller FROM stack_place p
 				WHERE p.stack_id = c.stack_id), '') AS place
@@ -302,9 +304,14 @@ SELECT
 	l.calls AS libc_calls, l.cleared_calls AS libc_cleared, l.cleared_bytes AS libc_bytes,
 	l.pid AS libc_pid, l.time_ns AS libc_ns, 1.0 * l.cleared_bytes
 		/ l.cleared_calls AS libc_block,
-	1.0 * l.bytes / l.calls AS libc_asked,
-	-- Of blocks cut from a top that grew in the call only the old part is cleared.
-	l.cleared_bytes * 1.0 / l.cleared_calls >= 0.5 * l.bytes / l.calls AS libc_whole,
+	CASE WHEN 20 * l.mmapped_calls > l.calls THEN 1.0 * l.cleared_bytes / l.cleared_calls
+		ELSE 1.0 * l.bytes / l.calls END AS libc_asked,
+	-- Of blocks cut from a top that grew in the call only the old part is cleared. Where others
+	-- of the same place have mappings of their own the mean is not of those in the heap: none
+	-- of them is as large as the threshold.
+	l.cleared_bytes * 1.0 / l.cleared_calls >= 0.5 * l.bytes / l.calls
+		OR COALESCE(20 * l.mmapped_calls > l.calls
+			AND 2.0 * l.cleared_bytes / l.cleared_calls >= h.low, 0) AS libc_whole,
 	l.time_ns / l.cleared_calls AS libc_each_ns,
 	NULLIF(l.place, '') AS libc_place, l.all_bytes AS libc_all_bytes, l.used AS libc_used,
 	-- What a mapping for each block saves: it costs two mapping calls and a fault for its

@@ -135,7 +135,7 @@ SELECT ROW_NUMBER() OVER (ORDER BY t.again_bytes > 0 DESC, t.again_ns + t.gave_n
 	COALESCE(w.got_stack, 0) AS got_stack, t.calls, t.thread_calls, t.gave_bytes,
 	t.largest_bytes, t.span_bytes, t.again_faults, t.again_bytes, t.twice_bytes,
 	t.again_ns, t.again_touch_ns, t.gave_ns,
-	t.again_ns + t.gave_ns AS time_ns,
+	t.again_ns + t.gave_ns AS time_ns, t.calloc_bytes,
 	-- what a memset would clear
 	MAX(0, CASE WHEN t.calloc_bytes = 0 THEN 0
 		WHEN t.mapped_bytes IS NULL THEN t.calloc_bytes - t.twice_bytes
@@ -156,7 +156,8 @@ WHERE t.gave_bytes > 0 OR t.again_bytes > 0;
 -- one, that goes whole), map (glibc's blocks with a mapping of their own), purge (jemalloc), other
 -- (other allocators), stack (of a thread, by the C library), own (the program itself, with
 -- trim_call where it calls malloc_trim). memset_ns: what calloc would memset, were the memory kept:
--- all of each block, used or not. copy_ns: what realloc would copy: blocks that grow by mremap now
+-- all of each block, used or not; of jemalloc, whose calloc gives back what was kept, what would
+-- not be saved. copy_ns: what realloc would copy: blocks that grow by mremap now
 -- would grow in the heap. Blocks of 4 MiB and more are in no cache: at the rate of clearing huge
 -- pages. threads: most of it by other threads than the first, which have arenas of their own.
 --
@@ -214,6 +215,7 @@ total AS MATERIALIZED (
 		MAX(k.how <> 'brk') AS not_brk, MIN(k.rank) AS rank,
 		2 * SUM(k.thread_calls) > SUM(k.calls) AS threads,
 		SUM(k.memset_bytes) AS memset_bytes,
+		SUM(k.time_ns * k.calloc_bytes / k.again_bytes) AS calloc_ns,
 		ROW_NUMBER() OVER (PARTITION BY k.kind ORDER BY SUM(k.time_ns) DESC,
 			k.pid) AS number
 	FROM kinds k WHERE k.again_bytes > 0 GROUP BY k.kind, k.pid
@@ -224,7 +226,9 @@ needed AS MATERIALIZED (	-- room for what goes and comes
 		2 * MAX(t.span_bytes + CASE t.kind WHEN 'map' THEN COALESCE(h.span, 0) ELSE 0 END,
 			CASE WHEN t.kind = 'map' THEN t.largest_bytes
 				WHEN t.not_brk THEN 33554432 - 1 ELSE 0 END) AS top_bytes,
-		CASE WHEN t.kind NOT IN ('trim', 'heap', 'map') OR r.memset <= 0 THEN 0.0
+		-- jemalloc's calloc purges what was kept, instead of a memset
+		CASE WHEN t.kind = 'purge' THEN t.calloc_ns
+			WHEN t.kind NOT IN ('trim', 'heap', 'map') OR r.memset <= 0 THEN 0.0
 			ELSE CASE WHEN t.kind <> 'map' AND t.memset_bytes > 0
 				THEN MAX(t.memset_bytes, COALESCE(f.bytes, 0))
 				ELSE t.memset_bytes END * 1e9 / r.memset END AS memset_ns,
@@ -310,7 +314,7 @@ SELECT
 		AS heap_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'map' THEN time_ns - memset_ns - copy_ns END), 0.0)
 		AS map_storm_ns,
-	COALESCE(MAX(CASE kind WHEN 'purge' THEN time_ns END), 0.0) AS purge_storm_ns,
+	COALESCE(MAX(CASE kind WHEN 'purge' THEN time_ns - memset_ns END), 0.0) AS purge_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'other' THEN time_ns END), 0.0) AS other_storm_ns,
 	COALESCE(MAX(CASE kind WHEN 'stack' THEN time_ns END), 0.0) AS stack_storm_ns,
 	COALESCE(MAX(stacks_given), 0) AS stacks_given,

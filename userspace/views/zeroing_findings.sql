@@ -128,7 +128,10 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 ('calloc-double-clear', 2, 3, 'trim_pid IS NOT NULL', 'glibc', 0,
 'glibc gave the top of the heap back and got it again: {trim_storm_variables} in its environment
 	keeps it; resident memory then stays at its peak.',
-'up trim_threshold', '--set {trim_storm_sets}');
+'up trim_threshold', '--set {trim_storm_sets}'),
+('calloc-double-clear', 2, 4, '1', '', 0,
+'Keep the buffer and clear only what was used, or call malloc where everything is overwritten
+	anyway.', '', '');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'app-double-clear', 'the program clears pages that the kernel had just cleared',

@@ -318,6 +318,20 @@ def test_use_of_fresh_blocks_decides_whether_calloc_is_pinned() -> None:
     assert "How much is used was not seen" in text
 
 
+def test_blocks_of_the_heap_beside_larger_ones_of_the_same_place() -> None:
+    """The mean is of both, and says nothing of the cleared ones; that they are as large as the heap's can be does."""
+    made = facts.heap_blocks()
+    made.database.execute(
+        "UPDATE call SET calls = calls + 701, timed_calls = timed_calls + 701, mmapped_calls = mmapped_calls + 701,"
+        " bytes = bytes + ?, cpu_ns = cpu_ns + ? WHERE call = 'calloc'", (701 * 200 * MIB, 701 * 3 * US),
+    )  # fmt: skip
+    found = given(made)["calloc-reuse-memset"]
+    assert "gets blocks of 10.0 MiB from the heap" in found["text"] and found["gain"] > 0.9
+    # Smaller than half of it: they may have been cut from a top that grew.
+    made.database.execute("UPDATE allocator SET mmap_threshold_low = 33554432, mmap_threshold_high = 33554432")
+    assert "calloc-reuse-memset" not in given(made)
+
+
 def test_never_used_is_no_more_than_its_mapping_calls() -> None:
     made = facts.mapped_blocks()
     row = given(made)["never-used"]

@@ -222,6 +222,24 @@ def test_who_purges_by_itself(functions: tuple[str, ...], linkage: str, kind: st
     assert ("purge-storm" in codes, "own-storm" in codes) == (kind == "jemalloc", kind == "")
 
 
+@pytest.mark.parametrize(("by_calloc", "saves"), [(0, 1.0), (500, 0.5), (1009, 0.0)])
+def test_calloc_of_jemalloc_purges_what_was_kept(by_calloc: int, saves: float) -> None:
+    """extent_recycle: what is dirty is given back for its zeros then; no time is saved by keeping it for calloc."""
+    made = stormy("dontneed", 131072)
+    made.allocator("jemalloc", version="5.3.0")
+    made.database.execute("DELETE FROM allocator WHERE kind = 'glibc'")
+    all_ns = made.one("SELECT purge_storm_ns FROM giveback_weight")["purge_storm_ns"]
+    assert all_ns > 0
+    freed = made.one("SELECT gave_stack FROM giveback LIMIT 1")["gave_stack"]
+    made.database.execute("UPDATE giveback SET again_faults = ?, again_bytes = ? WHERE again_bytes > 0",
+                          (FAULTS - by_calloc, (FAULTS - by_calloc) * PAGE))  # fmt: skip
+    if by_calloc:
+        made.again("dontneed", freed, loop_stack(made, "calloc", 44), by_calloc, got_call="calloc")
+    row = made.one("SELECT purge_storm_ns FROM giveback_weight")
+    assert row["purge_storm_ns"] == pytest.approx(saves * all_ns, rel=0.01, abs=1.0)
+    assert ("purge-storm" in codes(made)) == (saves > 0.1)
+
+
 @pytest.mark.parametrize("how", ["stack", "stack_unmapped"])
 def test_stacks_of_threads_have_advice_of_their_own(how: str) -> None:
     """Whether libc's functions have names or not; a program that makes stacks itself is the program."""
