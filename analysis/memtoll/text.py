@@ -190,8 +190,8 @@ def swap_lines(rec: Recording) -> list[str]:
     asleep = rec.query("SELECT blocked_ns FROM temp.swap_source")["blocked_ns"].iloc[0]
     path = cut(printable(memory["limit_path"] or ""), 36)
     suffix = f"different pages; asleep for them {format_time((asleep or 0) / 1e9)}"
-    rows = [
-        ("memory that may be used", "limit_bytes", path or "of the machine"),
+    rows = [("memory that may be used", "limit_bytes", path or "of the machine")] if memory["limit_bytes"] else []
+    rows += [
         ("resident at most", "rss_peak_bytes", ""),
         ("swapped at most", "swap_peak_bytes", ""),
         ("came back", "came_back_bytes", suffix),

@@ -314,8 +314,9 @@ static void print_swap(struct page *page)
 		path = page_column(row, 5);
 		text_cut(path, 36);
 		format_time(asleep, sizeof(asleep), sqlite3_column_double(row, 6));
-		print_amount(page, "memory that may be used", row, 0, "unknown",
-			     *path ? path : "of the machine");
+		if (sqlite3_column_type(row, 0) != SQLITE_NULL)
+			print_amount(page, "memory that may be used", row, 0, "unknown",
+				     *path ? path : "of the machine");
 		print_amount(page, "resident at most", row, 1, "unknown", "");
 		print_amount(page, "swapped at most", row, 2, "unknown", "");
 		snprintf(suffix, sizeof(suffix), "different pages; asleep for them %s", asleep);

@@ -117,7 +117,7 @@ ACCESS = {
     "call": str,
     "area": str,
     "area_name": str,
-    "pattern": OneOf(("fits", "one-pass sweep", "one pass", "cyclic sweep", "random")),
+    "pattern": OneOf(("fits", "one-pass sweep", "one pass", "cyclic sweep", "random", "back once")),
     "first_pages": int,
     "swap_in_pages": int,
     "distinct_pages": int,

@@ -362,7 +362,7 @@ SELECT
 	CASE WHEN w2.out_pages > 0 THEN w2.out_pages * 4096
 		ELSE x.swap_peak_bytes END AS pushed_bytes,
 	a.*, x.limit_bytes, x.limit_path, x.rss_peak_bytes, x.swap_peak_bytes, x.came_back_bytes,
-	x.fits_bytes, x.seen_once AS back_once, fw.swap_from,
+	x.fits_bytes, x.seen_once AS back_once, x.woke, fw.swap_from,
 	COALESCE((SELECT SUM(faults) FROM process_fault
 		WHERE class IN ('file_major', 'file_again_major', 'shared_major')), 0) AS file_major
 FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN joined j

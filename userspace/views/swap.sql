@@ -37,8 +37,21 @@ FROM process_fault;
 -- seen_once: of a process that ran before, pages came back about once: how much it goes over is not
 -- known. Then the gauge of what is out bounds what was wanted; of shared memory there is none, and
 -- fits_bytes is NULL.
+--
+-- woke: what came back had been pushed out by others, or before, came back about once, and next to
+-- nothing went out for it: all of it fits, and no limit is to blame. fits_bytes is then what was
+-- resident, and all that came back was out at one time.
+--
+-- limit_bytes: of the cgroup. The machine's memory is a limit only of whoever uses most of it.
 CREATE VIEW memory AS
 WITH
+begun AS MATERIALIZED (	-- from when on pages come back, but for stray ones
+	SELECT MIN(slice) AS slice FROM (
+		SELECT slice, SUM(SUM(pages)) OVER (ORDER BY slice) AS so_far,
+			SUM(SUM(pages)) OVER () AS pages
+		FROM fault WHERE class LIKE 'swap!_%' ESCAPE '!' GROUP BY slice)
+	WHERE 20 * so_far >= pages
+),
 shared AS MATERIALIZED (	-- several processes may wait for a page that comes once
 	SELECT slice, (went - MIN(came, COALESCE(brought, came))) * 4096 AS bytes FROM (
 		SELECT slice, SUM(SUM(went)) OVER so_far AS went,
@@ -92,6 +105,12 @@ back AS MATERIALIZED (
 		COALESCE(SUM(untracked_pages), 0) AS untracked_pages,
 		COALESCE(SUM(first_pages), 0) * 4096 AS first_bytes,
 		COALESCE(SUM(in_pages), 0) AS in_pages,
+		2 * SUM(in_pages) < 3 * SUM(distinct_pages)
+		AND NOT EXISTS (SELECT 1 FROM not_captured WHERE toll = 'swap.out')
+		AND 4 * (SELECT COALESCE(SUM(pages), 0)
+			FROM swap WHERE what IN ('out_self', 'out_traced', 'out_kswapd')
+			AND pid > 0 AND slice >= (SELECT slice FROM begun))
+			< SUM(in_pages) AS woke,
 		NOT EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
 			AND 2 * SUM(in_pages) < 3 * SUM(distinct_pages) AS seen_once
 	FROM access
@@ -113,15 +132,19 @@ net AS MATERIALIZED (	-- out and not back, where no gauge was read: memory freed
 ),
 machine AS (SELECT CAST(value AS INTEGER) AS bytes FROM meta WHERE key = 'memory_bytes')
 SELECT
-	COALESCE(b.limit_bytes, m.bytes) AS limit_bytes, b.limit_path, b.version AS cgroup_version,
+	COALESCE(b.limit_bytes, CASE WHEN 2 * p.held_bytes >= m.bytes THEN m.bytes END)
+		AS limit_bytes, b.limit_path, b.version AS cgroup_version,
 	b.swap_limit_bytes, m.bytes AS machine_bytes, p.rss_bytes AS rss_peak_bytes,
-	CASE WHEN k.seen_once THEN MAX(COALESCE(p.swap_bytes, n.bytes), k.shared_bytes)
+	CASE WHEN k.woke THEN MAX(COALESCE(p.swap_bytes, 0), k.bytes)
+		WHEN k.seen_once THEN MAX(COALESCE(p.swap_bytes, n.bytes), k.shared_bytes)
 		ELSE COALESCE(p.swap_bytes, n.bytes) END AS swap_peak_bytes,
 	k.bytes AS came_back_bytes,
 	k.first_bytes AS first_touched_bytes, k.untracked_pages,
-	COALESCE(k.seen_once, 0) AS seen_once,
-	CASE WHEN k.in_pages > 0 AND NOT (k.seen_once AND k.shared_bytes > 0)
-		THEN COALESCE(b.limit_bytes, m.bytes, p.rss_bytes)
+	COALESCE(k.seen_once, 0) AS seen_once, COALESCE(k.woke, 0) AS woke,
+	CASE WHEN k.woke THEN MAX(p.rss_bytes, k.bytes)
+	WHEN k.in_pages > 0 AND NOT (k.seen_once AND k.shared_bytes > 0)
+		THEN COALESCE(b.limit_bytes, CASE WHEN 2 * p.held_bytes >= m.bytes THEN m.bytes END,
+			p.rss_bytes)
 			+ MIN(CASE WHEN k.seen_once THEN 9e18 ELSE k.bytes END,
 			COALESCE(MIN(p.swap_bytes, p.held_bytes - p.rss_bytes), n.bytes))
 		END AS fits_bytes
@@ -134,11 +157,12 @@ FROM peak p JOIN back k JOIN net n LEFT JOIN bound b LEFT JOIN machine m;
 --   one pass       the same, touched in no order
 --   cyclic sweep   pages came back in order: each pass pushes out what the next one needs first
 --   random         pages came back in no order
+--   back once      what had been pushed out came back, and nothing went out for it (memory.woke)
 CREATE VIEW access_pattern AS
 SELECT ROW_NUMBER() OVER (ORDER BY in_pages DESC, first_pages DESC, call, allocated_stack, area,
 		area_name) AS rank, *,
 	CASE WHEN 20 * in_pages >= MAX(first_pages, distinct_pages, 1) THEN
-		CASE WHEN 10 * in_sequential_pages >= 7 * in_pages THEN 'cyclic sweep'
+		CASE WHEN woke THEN 'back once' WHEN 10 * in_sequential_pages >= 7 * in_pages THEN 'cyclic sweep'
 			ELSE 'random' END
 	WHEN limit_bytes IS NULL OR first_pages * 4096 <= limit_bytes THEN 'fits'
 	WHEN 10 * first_sequential_pages >= 7 * first_pages THEN 'one-pass sweep'
@@ -154,6 +178,6 @@ FROM (
 			THEN 1.0 * (SUM(a.in_pages) - SUM(a.untracked_pages))
 				/ SUM(a.distinct_pages)
 			ELSE 0.0 END AS returns,
-		m.limit_bytes
+		m.limit_bytes, m.woke
 	FROM access a JOIN memory m
 	GROUP BY a.call, a.allocated_stack, a.area, a.area_name);

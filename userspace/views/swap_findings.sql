@@ -6,7 +6,7 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'swap-in', 'the working set does not fit',
 -- The few pages that one pass over much memory takes along may be slow to come back, too, from a
 -- disk that is busy with what goes out; pushing out is what has to stop (reclaim-stall, given-out).
-'swap_matters AND NOT (hardly_back
+'swap_matters AND NOT woke AND NOT (hardly_back
 	AND swap_ns < reclaim_ns + (SELECT given_ns - given_file_ns FROM given_measure))',
 -- What comes back had to be pushed out, and something else for it: those stalls would stop, too.
 '(swap_ns + (reclaim_ns + (SELECT given_ns - given_file_ns FROM given_measure))
@@ -71,6 +71,41 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 	{swap_most_saved}.'),
 ('swap-in', 5, 2, '(SELECT swap_most_bytes > 0 FROM read_measure)',
 'Less than {swap_most} more saves next to nothing.');
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'swap-woken', 'what had been pushed out is used again',
+'swap_matters AND woke',
+'swap_ns / base_ns',
+'{swap_bytes} came back from swap ({swap_from}) in {swap_time}, {came_back} of it different pages;
+	resident at most {rss_peak}.',
+'What is protected here has to be taken from somebody else when memory is short.',
+'The program did not use this memory for a while, and others wanted some: the kernel has pushed it
+	out to swap, as it does with what was not used longest. Now it is used again, and each page
+	has to be read back, once. Then all of it is there: it is no working set that is too large,
+	and neither a higher limit nor more memory is what it lacks.
+
+	What helps is to keep it from being pushed out while it is idle: memory.low of its cgroup
+	(version 2) protects as much as that from the need of others, mlock locks what must answer
+	at once, a lower vm.swappiness (memory.swappiness) lets the kernel take pages of files
+	first. Or whoever took the memory is given a limit of its own.');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('swap-woken', 1, 1, '1',
+'{swap_faults} faults bring back what had been pushed out while it was not used, most at
+	{swap_place}. Each page came back once, and it fits: more memory is not what it
+	lacks.{swap_by}'),
+('swap-woken', 2, -1, '(SELECT swap_asked FROM given_measure)',
+'Do not ask the kernel to take back what is used again.'),
+('swap-woken', 2, 1, 'EXISTS (SELECT 1 FROM dropper WHERE what = ''swap'')',
+'Keep the others from it: a limit for them, memory.low of its own cgroup for {fits}, or mlock of what
+	must not wait. A lower swappiness lets the kernel take pages of files first.'),
+('swap-woken', 2, 2, '1',
+'Keep it in memory while it is idle: memory.low of its cgroup for {fits}, mlock of what must not
+	wait, a lower swappiness; or a limit for those who took the memory.'),
+('swap-woken', 3, 1, 'swap_segment LIKE ''/%'' AND swap_segment NOT LIKE ''/memfd:%''',
+'It lies on tmpfs ({swap_segment}): that is memory, and can be pushed out like any other.'),
+('swap-woken', 3, 2, 'swap_segment IS NOT NULL',
+'It is shared memory: SHM_LOCK, or huge pages of hugetlbfs (MFD_HUGETLB, SHM_HUGETLB), are never
+	pushed out.');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'reclaim-stall', 'the program stalls to push its own pages out',

@@ -251,6 +251,11 @@ template AS (
 		ELSE m.first_toll || '.' END
 		-- Why: the way it goes over its memory, against what it may keep.
 		|| CASE WHEN m.dominant <> 'swap' OR g.swap_given OR g.swap_asked THEN ''
+		WHEN m.woke THEN ' This had been pushed out'
+			|| CASE WHEN 2 * 4096 * m.out_pages < m.came_back_bytes
+				THEN ' before this recording began' ELSE '' END
+			|| ', and comes back once, with hardly anything going out for it: it fits, '
+			|| 'and is no working set that is too large.'
 		WHEN 2 * m.out_other > m.out_pages
 			THEN ' It does not push them out itself: {out_other} '
 			|| 'of its pages that went out did so while other processes reclaimed '

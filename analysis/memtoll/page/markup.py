@@ -35,6 +35,7 @@ PATTERNS: Final = {
     "one pass": "gone over once, in no order: more than can be kept, but hardly any of it came back",
     "cyclic sweep": "gone over in order more than once: each pass pushes out what the next one needs first",
     "random": "came back in no order",
+    "back once": "had been pushed out, and came back once; nothing went out for it",
 }
 
 SWAP_SOURCES: Final = {

@@ -60,6 +60,7 @@ def _access_sentence(rec: Recording, allocated_stack: int | None) -> str:
     back = f"each page came back from swap {row['returns']:.1f} times"
     sentences = {
         "cyclic sweep": f"{used} gone over in order, again and again{fits}: {back}",
+        "back once": f"{used} had been pushed out, and came back once: nothing went out for it",
         "random": f"{used} gone over in no order{fits}: {back}",
         "one-pass sweep": f"{used} gone over once, in order{fits}: pages go out to make room, hardly any comes back",
         "one pass": f"{used} gone over once, in no order{fits}: pages go out to make room, hardly any comes back",

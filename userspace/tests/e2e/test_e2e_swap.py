@@ -296,23 +296,34 @@ def on_swap(pid: int) -> int:
 
 @machine
 def test_pushed_out_by_a_neighbour(out: Path, small_memory: Path) -> None:
-    """A process that idles on 48 MiB, and another in its cgroup that needs 64."""
+    """A process that idles on 48 MiB, and another in its cgroup that needs 64; then it wakes, and there is room."""
     with Program(*in_cgroup(small_memory, workload("pagez"), "6", "1", "--hold")) as victim:
         tracer = start_record(out, "-p", str(victim.pid))
         wait_attached(tracer, victim.pid)
         before = on_swap(victim.pid)
         pagez_alone(small_memory, 8, 1)
         pushed = on_swap(victim.pid) - before
-        tracer.send_signal(signal.SIGINT)
+        victim.go()
+        victim.last()
         result = finish(tracer)
     assert result.status == 0, result
     recording = load(out, result)
     rows = dict(recording.query("SELECT what, SUM(pages) FROM swap WHERE pid > 0 GROUP BY what"))
     assert "out_self" not in rows
-    # It idles: what went stays out.
+    # It idles: what went stays out, until it is used again.
     assert rows["out_other"] + rows.get("out_kswapd", 0) == pytest.approx(pushed, abs=AT_THE_END)
     assert pushed > 0
     assert recording.toll("reclaim", "count") == 0
+    assert recording.toll("swap.in", "pages") == pytest.approx(pushed, abs=AT_THE_END)
+    assert recording.dominant == "swap"
+    (row,) = (row for row in recording.report["access"] if row["swap_in_pages"] > pushed // 2)
+    assert (row["pattern"], row["max_returns"]) == ("back once", 1)
+    said = recording.report["verdict"]["sentence"]
+    assert "no working set that is too large" in said
+    assert f"most by pagez (memory cgroup {small_memory.name})" in said
+    advice = {advice["code"]: advice["text"] for advice in recording.report["verdict"]["advice"]}
+    assert "memory.low of its own cgroup" in advice["swap-woken"]
+    assert "swap-in" not in advice
     assert any("none of them by the target itself" in note for note in recording.report["notes"])
 
 

@@ -255,7 +255,7 @@ def test_few_that_come_back_slowly_are_no_thrash(boxed: Facts) -> None:
     # Pushed out by others, what comes back is all that it waits for.
     boxed.database.execute("DELETE FROM swap WHERE what LIKE 'reclaim%'")
     boxed.database.execute("UPDATE swap SET what = 'out_other' WHERE what = 'out_self'")
-    assert "Other processes push it out" in advice(boxed)["swap-in"]
+    assert "memory.low" in advice(boxed)["swap-woken"]
 
 
 def test_one_pass_in_no_order_is_no_sweep(boxed: Facts) -> None:
@@ -284,12 +284,53 @@ def test_pages_swapped_out_by_others(boxed: Facts) -> None:
     assert "Other processes push it out" in advice(boxed)["swap-in"]
 
 
+def woken(made: Facts, **out: int) -> None:
+    """60 MiB that were out come back once."""
+    pages = 60 * MIB // PAGE
+    made.database.execute("DELETE FROM meta WHERE key = 'target_command'")
+    loop = touch_stack(made)
+    made.fault("swap_major", pages // 8, 20 * US, slice=2, area="anon", touched_stack=loop, blocked_ns=8 * S)
+    made.fault("swap_minor", pages - pages // 8, 8 * US, slice=2, area="anon", touched_stack=loop)
+    made.swap("in_device", pages, slice=2)
+    made.access("", 0, 0, pages, area="anon", distinct_pages=pages, max_returns=1)
+    for what, count in out.items():
+        made.swap(what, count, slice=2)
+    no_gauge_of_swap(made)
+
+
+@pytest.mark.parametrize(("what", "count"), [("out_other", 0), ("out_other", 17_011), ("out_self", 3_001)])
+def test_what_had_been_pushed_out_comes_back_once(boxed: Facts, what: str, count: int) -> None:
+    """Nothing goes out for it, or others push it: no limit is to blame."""
+    woken(boxed, **{what: count})
+    row = memory(boxed)
+    assert (row["woke"], row["swap_peak_bytes"], row["fits_bytes"]) == (1, 60 * MIB, 79 * MIB)
+    assert pattern(boxed, "")["pattern"] == "back once"
+    said = verdict(boxed)
+    assert said["dominant"] == "swap"
+    assert "no working set that is too large" in said["sentence"]
+    assert ("before this recording began" in said["sentence"]) == (count < 10_000)
+    assert "may keep only" not in said["sentence"]
+    assert "memory.low of its cgroup for 79.0 MiB, mlock" in advice(boxed)["swap-woken"]
+    assert "swap-in" not in advice(boxed)
+
+
+@pytest.mark.parametrize("what", ["out_self", "out_traced", "out_kswapd"])
+def test_what_goes_out_for_what_comes_back_does_not_fit(boxed: Facts, what: str) -> None:
+    """Attached for less than a pass: what comes back pushes out as much."""
+    woken(boxed, **{what: 14_009})
+    assert not memory(boxed)["woke"]
+    assert "swap-in" in advice(boxed)
+    assert "may keep only 80.0 MiB" in verdict(boxed)["sentence"]
+
+
 def test_without_a_cgroup_the_machine_is_the_limit(boxed: Facts) -> None:
     cyclic(boxed)
     boxed.database.execute("DELETE FROM memory_cgroup")
+    assert memory(boxed)["limit_bytes"] is None  # others have nearly all of it
+    boxed.database.execute("UPDATE meta SET value = ? WHERE key = 'memory_bytes'", (str(200 * MIB),))
     row = memory(boxed)
-    assert row["limit_bytes"] == 16_384 * MIB
-    assert row["fits_bytes"] == (16_384 + 161 - 79) * MIB
+    assert row["limit_bytes"] == 200 * MIB
+    assert row["fits_bytes"] == (200 + 161 - 79) * MIB
     assert "(the machine)" in verdict(boxed)["sentence"]
 
 

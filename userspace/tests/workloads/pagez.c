@@ -8,7 +8,7 @@
  *   --zero    a plain store of 0, so that the page stays full of zeros
  *   --load    two instructions, as compilers make of p[i]++ without optimisation
  *   --random  the pages of all chunks in no order
- *   --hold    then keep the memory and wait for a line
+ *   --hold    then keep the memory and wait for a line, and go over it once more
  * Tells the pages that are on swap at the end.
  */
 #include "witness.h"
@@ -99,8 +99,10 @@ int main(int argc, char **argv)
 		chunks[i] = make_chunk();
 	for (unsigned long pass = 0; pass < passes; pass++)
 		pass_over(chunks, count, how);
-	if (!strcmp(how, "--hold"))
+	if (!strcmp(how, "--hold")) {
 		workload_wait();
+		pass_over(chunks, count, how);
+	}
 	swapped = witness_smaps(NULL, UINT64_MAX, "Swap") * 1024 / PAGE;
 	workload_report("\"chunks\": %lu, \"passes\": %lu, \"pages\": %lu, \"swapped\": %llu",
 			count, passes, count * (CHUNK / PAGE), (unsigned long long)swapped);
