@@ -130,6 +130,8 @@ FRAMES: Final = (
                 "zero.app, copy.app: bytes go by their time; NA where it was not captured",
                 "bytes_estimated",
             ),
+            number("bytes_low", "bytes", "bytes at least: an estimate's lower bound", dtype="Int64"),
+            number("bytes_high", "bytes", "bytes at most", dtype="Int64"),
         ),
         view="toll",
         index="toll",

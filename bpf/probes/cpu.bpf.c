@@ -186,6 +186,8 @@ static __always_inline struct memtoll_sample *sample_new(const struct task_struc
 	sample->stack_id = 0;
 	sample->store = 0;
 	sample->stores = 0;
+	sample->left = 0;
+	sample->sp = 0;
 	return sample;
 }
 
@@ -254,8 +256,10 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	if (beside_probe(task, thread, ip))
 		sample->flags |= SAMPLE_PROBE;
 	sample->ip = ip;
-	if (user)
+	if (user) {
+		sample->sp = sp;
 		returned_from = sample_code(ctx, process_get(task->tgid), sample);
+	}
 	/*
 	 * clone3's wrapper has no call frame information behind its system call, where the new
 	 * thread begins, too: its caller is known by the word on top of the stack.

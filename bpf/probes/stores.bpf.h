@@ -46,6 +46,17 @@ static __always_inline __u32 stored_memory(__u64 from, __u32 first, __u32 count)
 	return any ? STORES_MEMORY_OTHER : STORES_MEMORY_ZERO;
 }
 
+static __always_inline __u64 stores_left(struct pt_regs *ctx,
+					 const struct memtoll_store_loop *loop)
+{
+	__u64 counter = sample_register(ctx, loop->counter);
+	__u64 end = loop->flags & STORE_END ? sample_register(ctx, loop->end) :
+					      (__u64)(__s64)loop->end_at;
+
+	return (loop->flags & STORE_COUNTS_DOWN ? counter - end : end - counter) *
+	       loop->bytes_per_count;
+}
+
 /* Where the stores are, from the sample's place, if that is in a function that has just returned; else 0. */
 static __noinline int sample_stores(struct pt_regs *ctx, struct memtoll_sample *sample)
 {
@@ -63,6 +74,8 @@ static __noinline int sample_stores(struct pt_regs *ctx, struct memtoll_sample *
 		value = sample_register(ctx, loop->value) << (64 - loop->value_bits & 63);
 		sample->stores |= value ? STORES_REGISTER_OTHER : STORES_REGISTER_ZERO;
 	}
+	if (loop->flags & STORE_LEFT)
+		sample->left = stores_left(ctx, loop);
 	if (!(loop->flags & STORE_ADDRESS))
 		return loop->returned_from;
 	address = sample_register(ctx, loop->base) + loop->disp;
@@ -74,7 +87,7 @@ static __noinline int sample_stores(struct pt_regs *ctx, struct memtoll_sample *
 	else
 		sample->stores |= stored_memory(address - STORE_WORDS * sizeof(__u64),
 						STORE_WORDS - loop->words, loop->words);
-	return 0;
+	return loop->returned_from;
 }
 
 #endif /* MEMTOLL_STORES_BPF_H */

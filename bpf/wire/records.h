@@ -225,9 +225,11 @@ struct memtoll_sample {
 	__u64 store; /* where the code at ip stores next; 0: not known */
 	__u32 stores;
 	__s32 syscall; /* that it is in, or comes from; -1: none */
+	__u64 left;    /* bytes that the loop at ip has still to store; 0: not known */
+	__u64 sp;      /* in user mode; 0: in the kernel */
 };
 
-_Static_assert(sizeof(struct memtoll_sample) == 56 + 8 * MEMTOLL_KERNEL_DEPTH,
+_Static_assert(sizeof(struct memtoll_sample) == 72 + 8 * MEMTOLL_KERNEL_DEPTH,
 	       "wire size of struct memtoll_sample");
 
 /*

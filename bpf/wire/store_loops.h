@@ -15,6 +15,9 @@
 #define STORE_INDEX (1U << 1)	 /* there is an index */
 #define STORE_REGISTER (1U << 2) /* the value is in a general register */
 #define STORE_DOWN (1U << 3)	 /* from higher addresses to lower ones */
+#define STORE_LEFT (1U << 4)	 /* how much is left to do: by how far `counter` is off its end */
+#define STORE_END (1U << 5)	 /* which is in a register; else it is `end_at` */
+#define STORE_COUNTS_DOWN (1U << 6)
 
 struct memtoll_store_key {
 	__u64 ip;
@@ -39,10 +42,14 @@ struct memtoll_store_loop {
 	 * the stores are, from ip.
 	 */
 	__s32 returned_from;
+	__s32 end_at;
+	__u8 counter;
+	__u8 end;
+	__u16 bytes_per_count;
 };
 
 _Static_assert(sizeof(struct memtoll_store_key) == 16, "wire size of struct memtoll_store_key");
-_Static_assert(sizeof(struct memtoll_store_loop) == 24, "wire size of struct memtoll_store_loop");
+_Static_assert(sizeof(struct memtoll_store_loop) == 32, "wire size of struct memtoll_store_loop");
 
 #define STORE_WORDS 8 /* looked at, at most */
 

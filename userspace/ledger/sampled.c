@@ -165,6 +165,30 @@ static gboolean is_of(gpointer key, gpointer value, gpointer pid)
 	return ((struct chosen *)key)->pid == GPOINTER_TO_UINT(pid);
 }
 
+/* Allocators align blocks to so much at least; longer ones than that are the ledger's. */
+#define BLOCK_ALIGN 16
+#define BLOCK_LONGEST (64ULL << 10)
+
+bool sampled_owner(const struct sampled *sampled, pid_t pid, uint64_t address, uint64_t *stack_id,
+		   uint8_t *fn)
+{
+	struct chosen key = { .addr = address & ~(BLOCK_ALIGN - 1ULL), .pid = (uint64_t)pid };
+	uint64_t lowest = key.addr - MIN(key.addr, MIN(sampled->min_size, BLOCK_LONGEST));
+	const struct chosen *chosen;
+
+	if (!g_hash_table_size(sampled->live))
+		return false;
+	for (; key.addr > lowest; key.addr -= BLOCK_ALIGN) {
+		chosen = g_hash_table_lookup(sampled->live, &key);
+		if (!chosen)
+			continue;
+		*stack_id = chosen->stack_id;
+		*fn = chosen->fn;
+		return address - chosen->addr < chosen->size;
+	}
+	return false;
+}
+
 void sampled_forget(struct sampled *sampled, pid_t pid)
 {
 	g_hash_table_foreach_remove(sampled->live, is_of, GUINT_TO_POINTER(pid));

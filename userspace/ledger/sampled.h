@@ -44,6 +44,10 @@ void sampled_free(struct sampled *sampled);
  */
 bool sampled_block(struct sampled *sampled, struct memtoll_block *block);
 
+/* The live chosen block at an address: who made it. False: none is there that is known. */
+bool sampled_owner(const struct sampled *sampled, pid_t pid, uint64_t address, uint64_t *stack_id,
+		   uint8_t *fn);
+
 /* The process's memory is gone: exec, exit. */
 void sampled_forget(struct sampled *sampled, pid_t pid);
 

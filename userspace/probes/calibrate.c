@@ -277,7 +277,7 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 			const struct round *counted, struct calibration_result *result)
 {
 	const struct round *bare = calibration->bare;
-	double bytes = PAGES * MEMTOLL_PAGE_SIZE;
+	double bytes = PAGES * MEMTOLL_PAGE_SIZE, near_ns;
 
 	result->malloc = price_of(bare, probed, F_MALLOC);
 	result->calloc = price_of(bare, probed, F_CALLOC);
@@ -300,6 +300,9 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 	set_inside(&result->read, measured_read(bpf, calibration->pid), best(bare, F_READ));
 	result->memset_bytes_per_s = bytes / best(bare, F_MEMSET) * 1e9;
 	result->memset_near_bytes_per_s = NEAR_BYTES / best(bare, F_MEMSET_NEAR) * 1e9;
+	near_ns = best(bare, F_MEMSET_NEAR) * SHORT_BYTES / NEAR_BYTES;
+	result->memset_begin_ns = MAX(0, best(bare, F_MEMSET_SHORT) - near_ns);
+	result->string_begin_ns = MAX(0, best(bare, F_STRING_SHORT) - near_ns);
 	result->memset_middle_bytes_per_s = MIDDLE_BYTES / best(bare, F_MEMSET_MIDDLE) * 1e9;
 	result->memset_far_bytes_per_s = FAR_BYTES / best(bare, F_MEMSET_FAR) * 1e9;
 	result->memcpy_bytes_per_s = 0.5 * bytes / best(bare, F_COPY) * 1e9;

@@ -44,6 +44,9 @@ struct calibration_result {
 	double memset_near_bytes_per_s;
 	double memset_middle_bytes_per_s;
 	double memset_far_bytes_per_s;
+	/* What a short clearing takes beyond its bytes: memset, and rep stos. */
+	double memset_begin_ns;
+	double string_begin_ns;
 	double memcpy_bytes_per_s;   /* 2 MiB at a time */
 	double loops_per_s;	     /* of the shortest loop there is: one turn takes a cycle */
 	double clear_4k_bytes_per_s; /* clearing proper, pages cold */

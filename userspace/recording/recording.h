@@ -349,6 +349,9 @@ struct sample_fact {
 	uint32_t bytes_per_16_cycles;
 	uint64_t samples;
 	uint64_t spread_bytes; /* 0: not known */
+	uint64_t length_bytes; /* 0: not known */
+	const char *area;
+	const char *area_name;
 };
 
 int recording_sample(struct recording *recording, const struct sample_fact *sample);

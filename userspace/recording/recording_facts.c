@@ -111,7 +111,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		" twice_bytes = twice_bytes + excluded.twice_bytes,"
 		" thread_calls = thread_calls + excluded.thread_calls",
 	[STMT_SAMPLE] =
-		"INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+		"INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		" samples = samples + excluded.samples",
 	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		      " count = count + excluded.count, pages = pages + excluded.pages,"
@@ -392,7 +392,8 @@ int recording_sample(struct recording *recording, const struct sample_fact *samp
 		     text(sample->place), text(sample->in_call), bits(sample->stack_id),
 		     bits(sample->allocated_stack), text(sample->allocated_call),
 		     count(sample->bytes_per_16_cycles), count(sample->samples),
-		     count(sample->spread_bytes));
+		     count(sample->spread_bytes), count(sample->length_bytes),
+		     text(sample->area), text(sample->area_name));
 }
 
 int recording_swap(struct recording *recording, pid_t pid, const char *what, uint64_t stack_id,

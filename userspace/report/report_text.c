@@ -98,13 +98,24 @@ static bool is_stored(const char *toll)
 	return !strcmp(toll, "zero.app") || !strcmp(toll, "copy.app");
 }
 
+/* Between what its bytes are. */
+static void print_estimate(struct page *page, sqlite3_stmt *row)
+{
+	char low[32], high[32];
+
+	format_bytes(low, sizeof(low), sqlite3_column_double(row, 10));
+	format_bytes(high, sizeof(high), sqlite3_column_double(row, 11));
+	fprintf(page->out, "%*s%s - %s\n", (int)(75 - strlen(low) - strlen(high) - 3), "", low,
+		high);
+}
+
 static void print_tolls(struct page *page)
 {
 	sqlite3_stmt *row =
 		page_query(page,
 			   "SELECT toll, not_captured, time_ns, share, low, high, count, bytes,"
-			   " bytes_estimated, toll IN (SELECT toll FROM temp.estimated_count)"
-			   " FROM temp.toll ORDER BY position");
+			   " bytes_estimated, toll IN (SELECT toll FROM temp.estimated_count),"
+			   " bytes_low, bytes_high FROM temp.toll ORDER BY position");
 	char time[32], share[32], range[48], count[32], bytes[32], *name, *reason, *line;
 
 	fprintf(page->out, "\n%s%-12s%11s%9s%16s%15s%12s%s\n", page_bold(page), "TOLL", "time",
@@ -131,6 +142,8 @@ static void print_tolls(struct page *page)
 		if (strcmp(name, "compute")) /* it has samples only */
 			fprintf(page->out, "%15s%12s", count, bytes);
 		fputc('\n', page->out);
+		if (sqlite3_column_int(row, 8))
+			print_estimate(page, row);
 		g_free(name);
 	}
 }

@@ -198,7 +198,7 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->latency = latency_new();
 	consumers->samples =
 		cpu_samples_new(bpf_map__fd(bpf->maps.stacks), bpf_map__fd(bpf->maps.store_loops),
-				config->symbolizer, consumers->ledger);
+				config->symbolizer, consumers->ledger, consumers->sampled);
 	consumers->hits = hit_counts_new();
 	consumers->areas = mapped_files_new();
 	consumers->kernel_stacks = kernel_stacks_new(bpf);

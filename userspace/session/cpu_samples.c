@@ -10,13 +10,16 @@
 #include "events/syscall_names.h"
 #include "host/target_memory.h"
 #include "ledger/ledger.h"
+#include "ledger/sampled.h"
 #include "session/allocator_stacks.h"
 #include "session/sample_place.h"
+#include "session/store_area.h"
 #include "session/store_code.h"
 #include "session/store_spread.h"
 
 /* Blocks that a loop was seen to write to, per stack: for the samples that do not tell. */
 #define OWNERS_MAX 65536
+#define LENGTH_MAX (1ULL << 40) /* more is no length, but a register that has another use by then */
 /* Faults of one instruction in a row: fewer are no loop over memory that is worth a look. */
 #define LOOP_PAGES 8
 
@@ -37,12 +40,16 @@ struct sample_count {
 	struct sample_key key;
 	uint64_t samples;
 	uint64_t spread; /* where store_spread.c has it; the same for all samples of a stack */
+	struct store_area area;
+	uint64_t lengths; /* of fillings: sum, and of how many samples */
+	uint64_t measured;
 };
 
 struct owner {
 	uint64_t stack_id;
 	uint32_t pid;
 	uint8_t fn; /* FN_NONE: none */
+	struct store_area area;
 };
 
 /* A sample that is not judged at once. */
@@ -63,7 +70,9 @@ struct loop {
 
 struct cpu_samples {
 	const struct ledger *ledger;
+	const struct sampled *sampled;
 	struct store_code *code;
+	struct store_areas *areas;
 	struct sample_judge judge;
 	GHashTable *counts; /* struct sample_count -> itself */
 	GArray *held;	    /* of struct held, until the slice is written */
@@ -86,12 +95,14 @@ static gboolean sample_equal(gconstpointer a, gconstpointer b)
 }
 
 struct cpu_samples *cpu_samples_new(int stacks_fd, int loops_fd, struct symbolizer *symbolizer,
-				    const struct ledger *ledger)
+				    const struct ledger *ledger, const struct sampled *sampled)
 {
 	struct cpu_samples *samples = g_new0(struct cpu_samples, 1);
 
 	samples->stacks = allocator_stacks_new(stacks_fd, symbolizer);
 	samples->ledger = ledger;
+	samples->sampled = sampled;
+	samples->areas = store_areas_new();
 	samples->code = store_code_new(loops_fd);
 	samples->counts = g_hash_table_new_full(sample_hash, sample_equal, NULL, g_free);
 	samples->held = g_array_new(false, false, sizeof(struct held));
@@ -107,6 +118,7 @@ void cpu_samples_free(struct cpu_samples *samples)
 	if (!samples)
 		return;
 	store_code_free(samples->code);
+	store_areas_free(samples->areas);
 	g_hash_table_destroy(samples->counts);
 	g_array_unref(samples->held);
 	g_hash_table_destroy(samples->loops);
@@ -144,6 +156,7 @@ void cpu_samples_executed(struct cpu_samples *samples, pid_t pid)
 	g_hash_table_foreach_remove(samples->loops, loop_is_of, GINT_TO_POINTER(pid));
 	g_hash_table_foreach_remove(samples->owners, owner_is_of, GINT_TO_POINTER(pid));
 	store_code_forget(samples->code, pid);
+	store_areas_forget(samples->areas, pid);
 	allocator_stacks_forget_process(samples->stacks, pid);
 }
 
@@ -206,17 +219,25 @@ static enum stored stored_elsewhere(struct cpu_samples *samples, const struct st
 	return loop->zero > loop->other ? STORED_ZERO : STORED_OTHER;
 }
 
+static bool owner_at(const struct cpu_samples *samples, uint32_t pid, uint64_t address,
+		     struct owner *owner)
+{
+	return ledger_owner(samples->ledger, (pid_t)pid, address, &owner->stack_id, &owner->fn) ||
+	       sampled_owner(samples->sampled, (pid_t)pid, address, &owner->stack_id, &owner->fn);
+}
+
 static void find_owner(struct cpu_samples *samples, struct held *held)
 {
 	const struct memtoll_sample *sample = &held->sample;
 	uint64_t store = sample->store;
 
-	held->owner = (struct owner){ .pid = sample->tgid, .fn = FN_NONE };
+	if (!store)
+		return;
 	/* What was stored last, before what is stored next: that may be the end of the block. */
-	if (!store || (!ledger_owner(samples->ledger, (pid_t)sample->tgid, store - 1,
-				     &held->owner.stack_id, &held->owner.fn) &&
-		       !ledger_owner(samples->ledger, (pid_t)sample->tgid, store,
-				     &held->owner.stack_id, &held->owner.fn)))
+	if (!owner_at(samples, sample->tgid, store - 1, &held->owner) &&
+	    !owner_at(samples, sample->tgid, store, &held->owner))
+		held->owner.area = store_areas_find(samples->areas, sample);
+	if (!held->owner.stack_id && !*held->owner.area.area)
 		return;
 	if (g_hash_table_size(samples->owners) >= OWNERS_MAX)
 		g_hash_table_remove_all(samples->owners);
@@ -225,14 +246,15 @@ static void find_owner(struct cpu_samples *samples, struct held *held)
 }
 
 /*
- * Stores by one loop to the blocks of one place are spread over the same memory. A stack would be
+ * Stores by one loop to the blocks of one place, or to one area, are spread over the same memory. A stack would be
  * one of the loop's instructions, too.
  */
 static uint64_t spread_of(const struct held *held)
 {
 	struct memtoll_store_key head = { .ip = held->by.head, .tgid = held->sample.tgid };
 
-	return held->owner.stack_id ^ ((uint64_t)key16_hash(&head) << 32 | (uint32_t)head.ip);
+	return held->owner.stack_id ^ ((uint64_t)key16_hash(&head) << 32 | (uint32_t)head.ip) ^
+	       HASH_GOLDEN * (g_str_hash(held->owner.area.area) ^ 31 * g_str_hash(held->owner.area.name));
 }
 
 /* What is there now, where nothing else tells: a filling leaves the same everywhere. */
@@ -276,6 +298,17 @@ static bool names_syscall(enum place place)
 	return place == PLACE_POPULATE || place == PLACE_PAGES || place == PLACE_CLEAR;
 }
 
+/*
+ * Bytes of the filling, or the copy, that a sample is in; 0: not known. Samples come at any time of
+ * it: on average half is left.
+ */
+static uint64_t length_of(const struct held *held)
+{
+	if (held->by.length)
+		return held->by.length;
+	return held->sample.left < LENGTH_MAX ? 2 * held->sample.left : 0;
+}
+
 static void add_judged(struct cpu_samples *samples, const struct held *held, enum stored stored)
 {
 	struct sample_key key = {
@@ -285,6 +318,7 @@ static void add_judged(struct cpu_samples *samples, const struct held *held, enu
 		.stack_id = held->sample.stack_id,
 	};
 	struct sample_count *count;
+	uint64_t length;
 
 	if (key.place == PLACE_MEMSET || key.place == PLACE_COPY) {
 		key.allocated_stack = held->owner.stack_id;
@@ -298,16 +332,21 @@ static void add_judged(struct cpu_samples *samples, const struct held *held, enu
 		count = g_new0(struct sample_count, 1);
 		count->key = key;
 		count->spread = spread_of(held);
+		count->area = held->owner.area;
 		g_hash_table_insert(samples->counts, &count->key, count);
 	}
 	count->samples++;
+	length = length_of(held);
+	count->lengths += length;
+	count->measured += length != 0;
 }
 
 void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed)
 {
 	struct held held = { .sample = *sample,
 			     .unnamed = !sample->in_fn && (missed || sample->flags & SAMPLE_MEMSET),
-			     .in_allocator = sample->in_fn != FN_NONE };
+			     .in_allocator = sample->in_fn != FN_NONE,
+			     .owner = { .pid = sample->tgid, .area = { "", "" } } };
 	enum stored stored;
 
 	if (sample->flags & SAMPLE_USER && !(sample->flags & SAMPLE_PROBE))
@@ -362,6 +401,18 @@ static void judge_held(struct cpu_samples *samples, const struct targets *target
 		g_hash_table_remove_all(samples->loops);
 }
 
+static void tell_stores(const struct cpu_samples *samples, const struct sample_count *count,
+			struct sample_fact *fact)
+{
+	fact->spread_bytes = store_spread_bytes(samples->spread, count->spread);
+	if (count->measured)
+		fact->length_bytes = count->lengths / count->measured;
+	if (count->key.allocated_stack)
+		return;
+	fact->area = count->area.area;
+	fact->area_name = count->area.name;
+}
+
 int cpu_samples_commit(struct cpu_samples *samples, const struct targets *targets,
 		       struct recording *recording, void (*on_stack)(void *context, uint64_t id),
 		       void *context)
@@ -387,10 +438,12 @@ int cpu_samples_commit(struct cpu_samples *samples, const struct targets *target
 						  fn_name(key->allocated_fn),
 			.bytes_per_16_cycles = key->bytes_per_16_cycles,
 			.samples = count->samples,
+			.area = "",
+			.area_name = "",
 		};
 
 		if (key->place == PLACE_MEMSET || key->place == PLACE_COPY)
-			fact.spread_bytes = store_spread_bytes(samples->spread, count->spread);
+			tell_stores(samples, count, &fact);
 		on_stack(context, key->stack_id);
 		on_stack(context, key->allocated_stack);
 		err = recording_sample(recording, &fact);

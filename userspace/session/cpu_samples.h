@@ -15,14 +15,15 @@
 
 struct cpu_samples;
 struct ledger;
+struct sampled;
 struct targets;
 
 /*
- * stacks_fd: the map of stacks. loops_fd: of decoded code. ledger: knows the blocks that are
- * cleared and copied to.
+ * stacks_fd: the map of stacks. loops_fd: of decoded code. ledger and sampled: know the blocks
+ * that are cleared and copied to.
  */
 struct cpu_samples *cpu_samples_new(int stacks_fd, int loops_fd, struct symbolizer *symbolizer,
-				    const struct ledger *ledger);
+				    const struct ledger *ledger, const struct sampled *sampled);
 void cpu_samples_free(struct cpu_samples *samples);
 
 /*

@@ -118,6 +118,8 @@ int run_prices_record(struct recording *recording, const struct calibration_resu
 		{ "memset_near_bytes_per_s", prices->memset_near_bytes_per_s },
 		{ "memset_middle_bytes_per_s", prices->memset_middle_bytes_per_s },
 		{ "memset_far_bytes_per_s", prices->memset_far_bytes_per_s },
+		{ "memset_begin_ns", prices->memset_begin_ns },
+		{ "string_begin_ns", prices->string_begin_ns },
 		{ "memcpy_bytes_per_s", prices->memcpy_bytes_per_s },
 		{ "loops_per_s", prices->loops_per_s },
 		{ "clear_4k_bytes_per_s", prices->clear_4k_bytes_per_s },

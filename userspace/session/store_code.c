@@ -71,21 +71,20 @@ static size_t read_code(pid_t pid, uint64_t ip, uint8_t *bytes, size_t *at)
 	return len;
 }
 
-/* Whether a place is what a function returns to that store_string_waits(); stores: where, from it. */
-static bool is_waited_for(pid_t pid, uint64_t ip, const uint8_t *bytes, size_t at, int32_t *stores)
+/* Whether a place is what a function returns to that store_string_waits(). */
+static void find_waited_for(pid_t pid, uint64_t ip, const uint8_t *bytes, size_t at,
+			    struct store_loop *loop)
 {
 	uint8_t callee[STORE_LOOP_WINDOW];
 	int32_t disp;
 	size_t offset;
 
 	if (at < 5 || bytes[at - 5] != 0xe8)
-		return false;
+		return;
 	memcpy(&disp, bytes + at - 4, sizeof(disp));
-	if (target_memory_read(pid, ip + (uint64_t)(int64_t)disp, callee, sizeof(callee)) ||
-	    !store_string_waits(callee, sizeof(callee), &offset))
-		return false;
-	*stores = disp + (int32_t)offset;
-	return true;
+	if (!target_memory_read(pid, ip + (uint64_t)(int64_t)disp, callee, sizeof(callee)) &&
+	    store_string_waits(callee, sizeof(callee), &offset, loop))
+		loop->wire.returned_from = disp + (int32_t)offset;
 }
 
 static void decode(struct store_code *code, struct known *known)
@@ -99,14 +98,12 @@ static void decode(struct store_code *code, struct known *known)
 	if (!len)
 		return;
 	store_loop_find(bytes, len, at, &loop);
-	if (loop.kind == STORE_NONE && is_waited_for((pid_t)known->key.tgid, known->key.ip, bytes,
-						     at, &loop.wire.returned_from)) {
-		loop.kind = STORE_FILL;
-		loop.value = VALUE_ZERO;
-	}
+	if (loop.kind == STORE_NONE)
+		find_waited_for((pid_t)known->key.tgid, known->key.ip, bytes, at, &loop);
 	known->by.kind = loop.kind;
 	known->by.value = loop.value;
 	known->by.bytes_per_16_cycles = loop.bytes_per_16_cycles;
+	known->by.length = loop.length;
 	known->by.head = known->key.ip - at + loop.head;
 	memcpy(&loop.wire.code, bytes + at, sizeof(loop.wire.code));
 	bpf_map_update_elem(code->loops_fd, &known->key, &loop.wire, BPF_ANY);

@@ -17,6 +17,7 @@ struct stored_by {
 	enum store_kind kind;
 	enum store_value value;
 	uint32_t bytes_per_16_cycles;
+	uint32_t length; /* as in struct store_loop */
 	uint64_t head; /* address of its first instruction */
 };
 

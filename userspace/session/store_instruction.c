@@ -215,23 +215,33 @@ bool instruction_steps(const struct instruction *one, int64_t *step)
 	}
 }
 
-bool code_clears_before(const struct code *code, size_t place, ZydisRegister reg)
+bool code_set_before(const struct code *code, size_t place, ZydisRegister reg,
+		     struct instruction *into)
 {
 	struct instruction one;
 	size_t start, at;
-	bool clear = false;
+	bool set;
 
 	for (start = 0; start < INSTRUCTION_BYTES && start < place; start++) {
-		clear = false;
+		set = false;
 		for (at = start; at < place && code_decode(code, at, &one); at += one.insn.length) {
 			if (one.insn.meta.category == ZYDIS_CATEGORY_RET ||
-			    one.insn.meta.category == ZYDIS_CATEGORY_CALL)
-				clear = false;
-			else if (instruction_writes(&one, reg))
-				clear = instruction_clears(&one);
+			    one.insn.meta.category == ZYDIS_CATEGORY_CALL) {
+				set = false;
+			} else if (instruction_writes(&one, reg)) {
+				set = true;
+				*into = one;
+			}
 		}
 		if (at == place)
-			return clear;
+			return set;
 	}
 	return false;
+}
+
+bool code_clears_before(const struct code *code, size_t place, ZydisRegister reg)
+{
+	struct instruction one;
+
+	return code_set_before(code, place, reg, &one) && instruction_clears(&one);
 }

@@ -45,10 +45,13 @@ bool instruction_jumps(const struct instruction *one, size_t *target);
 bool instruction_steps(const struct instruction *one, int64_t *step);
 
 /*
- * The last instruction before a place, in the order of addresses, that sets a register: is it one
- * that clears it? Decoding from anywhere falls in step with the code; what is nearest counts, and
- * a call or the end of a function lets nothing through.
+ * The last instruction before a place, in the order of addresses, that sets a register. Decoding
+ * from anywhere falls in step with the code; what is nearest counts, and a call or the end of a
+ * function lets nothing through.
  */
+bool code_set_before(const struct code *code, size_t place, ZydisRegister reg,
+		     struct instruction *into);
+/* Whether that clears it. */
 bool code_clears_before(const struct code *code, size_t place, ZydisRegister reg);
 
 #endif /* MEMTOLL_STORE_INSTRUCTION_H */

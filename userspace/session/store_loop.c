@@ -377,6 +377,49 @@ static const struct instruction *outermost(const struct body *body, const struct
 	return found;
 }
 
+/* What a turn compares last before it jumps back: a counter with where that ends. */
+static void tell_left(const struct body *body, int64_t bytes, struct memtoll_store_loop *wire)
+{
+	const ZydisDecodedOperand *operands;
+	int64_t by_first = 0, by_second = 0, step;
+	size_t i = body->count - 1;
+	bool second;
+	int counter, end;
+
+	while (i > 0 && (body->insns[i - 1].insn.mnemonic == ZYDIS_MNEMONIC_LEA ||
+			 body->insns[i - 1].insn.mnemonic == ZYDIS_MNEMONIC_MOV ||
+			 instruction_memory(&body->insns[i - 1])))
+		i--;
+	if (!i--)
+		return;
+	operands = body->insns[i].operands;
+	if (operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    !step_of(body, register_whole(operands[0].reg.value), &by_first))
+		return;
+	second = body->insns[i].insn.mnemonic == ZYDIS_MNEMONIC_CMP &&
+		 operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+	if (second && !step_of(body, register_whole(operands[1].reg.value), &by_second))
+		return;
+	step = by_first + by_second;
+	if (!step || (by_first && by_second) || bytes % ABS(step) ||
+	    bytes / ABS(step) > UINT16_MAX)
+		return;
+	counter = number_of(register_whole(operands[by_first ? 0 : 1].reg.value));
+	end = second ? number_of(register_whole(operands[by_first ? 1 : 0].reg.value)) : 0;
+	if (counter < 0 || end < 0)
+		return;
+	if (second)
+		wire->flags |= STORE_END;
+	else if (body->insns[i].insn.mnemonic == ZYDIS_MNEMONIC_CMP)
+		wire->end_at = (int32_t)operands[1].imm.value.s;
+	else if (step > 0) /* up to where it overflows */
+		return;
+	wire->flags |= STORE_LEFT | (step < 0 ? STORE_COUNTS_DOWN : 0);
+	wire->counter = (uint8_t)counter;
+	wire->end = (uint8_t)end;
+	wire->bytes_per_count = (uint16_t)(bytes / ABS(step));
+}
+
 static void judge_loop(const struct code *code, size_t at, struct store_loop *loop)
 {
 	const struct instruction *first = NULL, *last = NULL, *outer;
@@ -414,6 +457,8 @@ static void judge_loop(const struct code *code, size_t at, struct store_loop *lo
 		loop->kind = loads ? STORE_COPY : STORE_FILL;
 	if (loop->kind == STORE_FILL && !value_of(code, &body, first, loop))
 		loop->kind = STORE_NONE;
+	if (loop->kind != STORE_NONE)
+		tell_left(&body, bytes, &loop->wire);
 }
 
 /* Part of a row: a store, or what moves its address on in between. */

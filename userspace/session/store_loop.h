@@ -24,6 +24,7 @@ struct store_loop {
 	 * its stores, for five of its instructions. 0: as much as memset does.
 	 */
 	uint32_t bytes_per_16_cycles;
+	uint32_t length; /* bytes of a filling, where the code has it as a number; 0: it has not */
 	size_t head;			/* offset of its first instruction, the same wherever at */
 	struct memtoll_store_loop wire; /* `code` is left to whoever sends it */
 };

@@ -7,6 +7,7 @@
 #define BEHIND_BYTES 64
 #define BEHIND_INSTRUCTIONS 10
 #define RAX 0
+#define RCX 1
 #define RDI 7
 #define WAITING_MAX 64 /* instructions of a function that ends in waiting */
 
@@ -23,6 +24,26 @@ static size_t string_length(const struct code *code, size_t at)
 	return (op == 0xaa || op == 0xa4) && !prefixed ? 2 : 0;
 }
 
+static uint16_t string_width(const struct code *code, size_t at, size_t len)
+{
+	uint8_t op = code->bytes[at + len - 1];
+
+	return op == 0xaa || op == 0xa4 ? 1 : len == 3 ? 8 : 4;
+}
+
+/* Bytes that a string instruction stores, where a number was moved to its counter; else 0. */
+static uint32_t string_bytes(const struct code *code, size_t at, size_t len)
+{
+	struct instruction one;
+
+	if (!code_set_before(code, at, ZYDIS_REGISTER_RCX, &one) ||
+	    one.insn.mnemonic != ZYDIS_MNEMONIC_MOV ||
+	    one.operands[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+	    one.operands[1].imm.value.u > UINT32_MAX / 8)
+		return 0;
+	return (uint32_t)one.operands[1].imm.value.u * string_width(code, at, len);
+}
+
 static void tell_string(const struct code *code, size_t at, size_t len, struct store_loop *loop)
 {
 	uint8_t op = code->bytes[at + len - 1];
@@ -32,6 +53,10 @@ static void tell_string(const struct code *code, size_t at, size_t len, struct s
 	loop->wire.flags = STORE_ADDRESS;
 	loop->wire.base = RDI;
 	loop->wire.words = 1;
+	loop->length = string_bytes(code, at, len);
+	loop->wire.flags |= STORE_LEFT | STORE_COUNTS_DOWN;
+	loop->wire.counter = RCX;
+	loop->wire.bytes_per_count = string_width(code, at, len);
 	if (loop->kind != STORE_FILL)
 		return;
 	loop->wire.flags |= STORE_REGISTER;
@@ -70,6 +95,56 @@ static bool reads_stack(const struct instruction *one)
 		(memory->mem.base == ZYDIS_REGISTER_RSP || memory->mem.base == ZYDIS_REGISTER_RBP));
 }
 
+/* Whether a register is the same at both places, of which the first is an instruction's. */
+static bool is_kept(const struct code *code, size_t from, size_t to, ZydisRegister reg)
+{
+	struct instruction one;
+
+	while (from < to && code_decode(code, from, &one) && !instruction_writes(&one, reg))
+		from += one.insn.length;
+	return from == to;
+}
+
+/*
+ * What a string instruction has stored ends where its pointer is, or as far as it stores from where
+ * its pointer was taken from: the stack, of an array on it.
+ */
+static void tell_behind(const struct code *code, size_t from, size_t at, struct store_loop *loop)
+{
+	size_t len = string_length(code, from);
+	const ZydisDecodedOperand *source;
+	struct instruction one;
+	ZydisRegister base;
+	int64_t disp = 0;
+
+	loop->length = string_bytes(code, from, len);
+	loop->wire.words = 1;
+	if (is_kept(code, from + len, at, ZYDIS_REGISTER_RDI)) {
+		loop->wire.flags = STORE_ADDRESS;
+		loop->wire.base = RDI;
+		return;
+	}
+	if (!loop->length || !code_set_before(code, from, ZYDIS_REGISTER_RDI, &one))
+		return;
+	source = &one.operands[1];
+	if (one.insn.mnemonic == ZYDIS_MNEMONIC_MOV && source->type == ZYDIS_OPERAND_TYPE_REGISTER) {
+		base = source->reg.value;
+	} else if (one.insn.mnemonic == ZYDIS_MNEMONIC_LEA &&
+		   source->mem.index == ZYDIS_REGISTER_NONE) {
+		base = source->mem.base;
+		disp = source->mem.disp.value;
+	} else {
+		return;
+	}
+	disp += loop->length;
+	if (!register_is_general(base) || !is_kept(code, one.at + one.insn.length, at, base) ||
+	    disp != (int32_t)disp)
+		return;
+	loop->wire.flags = STORE_ADDRESS;
+	loop->wire.base = (uint8_t)(base - ZYDIS_REGISTER_RAX);
+	loop->wire.disp = (int32_t)disp;
+}
+
 bool store_string_behind(const struct code *code, size_t at, struct store_loop *loop)
 {
 	struct instruction one;
@@ -92,12 +167,13 @@ bool store_string_behind(const struct code *code, size_t at, struct store_loop *
 		loop->kind = STORE_FILL;
 		loop->value = VALUE_ZERO;
 		loop->head = from;
+		tell_behind(code, from, at, loop);
 		return true;
 	}
 	return false;
 }
 
-bool store_string_waits(const uint8_t *bytes, size_t len, size_t *stores)
+bool store_string_waits(const uint8_t *bytes, size_t len, size_t *stores, struct store_loop *loop)
 {
 	struct code code = { .bytes = bytes, .len = len };
 	struct instruction one;
@@ -108,8 +184,14 @@ bool store_string_waits(const uint8_t *bytes, size_t len, size_t *stores)
 					   ZYDIS_STACK_WIDTH_64)))
 		return false;
 	for (at = 0, count = 0; count < WAITING_MAX && code_decode(&code, at, &one); count++) {
-		if (one.insn.meta.category == ZYDIS_CATEGORY_RET)
-			return clears;
+		if (one.insn.meta.category == ZYDIS_CATEGORY_RET) {
+			if (!clears)
+				return false;
+			loop->kind = STORE_FILL;
+			loop->value = VALUE_ZERO;
+			tell_behind(&code, *stores, at, loop);
+			return true;
+		}
 		if (one.insn.meta.category == ZYDIS_CATEGORY_COND_BR ||
 		    one.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
 			return false;

@@ -21,8 +21,9 @@ bool store_string_behind(const struct code *code, size_t at, struct store_loop *
 
 /*
  * A function, from its first byte on: does it clear by rep stos and come to its end? Then its return,
- * which reads the stack, waits for the stores. stores: offset of the rep stos that is last.
+ * which reads the stack, waits for the stores. stores: offset of the rep stos that is last; loop:
+ * what a sample at that return tells of it.
  */
-bool store_string_waits(const uint8_t *code, size_t len, size_t *stores);
+bool store_string_waits(const uint8_t *code, size_t len, size_t *stores, struct store_loop *loop);
 
 #endif /* MEMTOLL_STORE_STRING_H */

@@ -85,7 +85,7 @@ def toll_shape(toll: str) -> dict[str, Any]:
     elif toll == "file.read":
         extra = {"reread_factor": Null(float)}
     elif toll in ("zero.app", "copy.app"):
-        extra = {"bytes_estimated": bool}
+        extra = {"bytes_estimated": bool, "bytes_low": Null(int), "bytes_high": Null(int)}
     return FIGURES | extra
 
 

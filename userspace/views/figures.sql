@@ -50,6 +50,8 @@ t AS MATERIALIZED (		-- one row each, so that each view is mentioned once
 		MAX(CASE toll WHEN 'zero.app' THEN time_ns END) AS app_ns,
 		MAX(CASE toll WHEN 'zero.app' THEN count END) AS app_samples,
 		MAX(CASE toll WHEN 'zero.app' THEN bytes END) AS app_bytes,
+		MAX(CASE toll WHEN 'zero.app' THEN bytes_low END) AS app_low_bytes,
+		MAX(CASE toll WHEN 'zero.app' THEN bytes_high END) AS app_high_bytes,
 		COALESCE(MAX(CASE toll WHEN 'copy.app' THEN share END), 0.0) AS copy_share,
 		MAX(CASE toll WHEN 'copy.app' THEN bytes END) AS copy_bytes,
 		MAX(CASE toll WHEN 'map' THEN time_ns END) AS map_ns,
@@ -78,6 +80,7 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'zero.app' THEN touched_place END) AS app_place,
 		MAX(CASE toll WHEN 'zero.app' THEN call END) AS app_call,
 		MAX(CASE toll WHEN 'zero.app' THEN allocated_place END) AS app_made,
+		MAX(CASE toll WHEN 'zero.app' THEN area END) AS app_area,
 		MAX(CASE toll WHEN 'copy.app' THEN touched_place END) AS copy_place,
 		MAX(CASE toll WHEN 'zero.kernel' THEN call END) AS kernel_call,
 		MAX(CASE toll WHEN 'zero.kernel' THEN allocated_stack END) AS kernel_stack,
@@ -469,7 +472,10 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('app_samples', 'c', 'app_samples'), ('app_place', 'x', 'app_place'),
 ('app_bytes', 'b', 'app_bytes'),
 ('app_memory', 'x', 'CASE WHEN app_call <> '''' AND app_made IS NOT NULL
-	THEN '', in memory of '' || app_call || '' at '' || app_made ELSE '''' END'),
+	THEN '', in memory of '' || app_call || '' at '' || app_made
+	WHEN app_area LIKE ''stack%'' THEN '', on the '' || app_area
+	WHEN app_area <> '''' THEN '', in the '' || app_area ELSE '''' END'),
+('app_low_bytes', 'b', 'app_low_bytes'), ('app_high_bytes', 'b', 'app_high_bytes'),
 ('copy', 's', 'copy_share'), ('copy_bytes', 'b', 'copy_bytes'), ('copy_place', 'x', 'copy_place'),
 ('reclaim_count', 'c', 'reclaim_count'), ('reclaim_time', 't', 'reclaim_ns'),
 ('reclaim_of', 'x', 'CASE WHEN reclaim_cgroup THEN ''its memory cgroup'' ELSE ''the machine'' END'),

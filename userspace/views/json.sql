@@ -175,7 +175,11 @@ SELECT json_object(
 				ROUND(reread_factor, 4) END,
 			CASE WHEN toll IN ('zero.app', 'copy.app') THEN '$.bytes_estimated'
 				ELSE '$.time_s' END,
-			json(CASE WHEN bytes_estimated THEN 'true' ELSE 'false' END)) AS figures
+			json(CASE WHEN bytes_estimated THEN 'true' ELSE 'false' END),
+			CASE WHEN toll IN ('zero.app', 'copy.app') THEN '$.bytes_low'
+				ELSE '$.time_s' END, bytes_low,
+			CASE WHEN toll IN ('zero.app', 'copy.app') THEN '$.bytes_high'
+				ELSE '$.time_s' END, bytes_high) AS figures
 		FROM toll ORDER BY position))),
 	'zeroing', (SELECT json_object('bytes_kernel', bytes_kernel, 'bytes_libc', bytes_libc,
 		'bytes_app', bytes_app,

@@ -92,6 +92,8 @@ SELECT
 	MAX(CASE name WHEN 'memset_near_bytes_per_s' THEN value END) AS memset_near_bytes_per_s,
 	MAX(CASE name WHEN 'memset_middle_bytes_per_s' THEN value END) AS memset_middle_bytes_per_s,
 	MAX(CASE name WHEN 'memset_far_bytes_per_s' THEN value END) AS memset_far_bytes_per_s,
+	COALESCE(MAX(CASE name WHEN 'memset_begin_ns' THEN value END), 0.0) AS memset_begin_ns,
+	COALESCE(MAX(CASE name WHEN 'string_begin_ns' THEN value END), 0.0) AS string_begin_ns,
 	COALESCE(MAX(CASE name WHEN 'memcpy_bytes_per_s' THEN value END), 0.0)
 		AS memcpy_bytes_per_s,
 	COALESCE(MAX(CASE name WHEN 'loops_per_s' THEN value END), 0.0) AS loops_per_s,

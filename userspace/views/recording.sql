@@ -463,6 +463,13 @@ CREATE TABLE sample (
 	-- memset, copy: over how many bytes the stores from that stack are spread, a page at least,
 	-- estimated by how often samples meet the same page; 0: too few samples tell
 	spread_bytes INTEGER NOT NULL DEFAULT 0,
+	-- memset, copy: bytes of one filling or copy, by the code or by what its registers say is
+	-- left of it: the mean over time; 0: not known
+	length_bytes INTEGER NOT NULL DEFAULT 0,
+	-- where they are in no block that is known: 'stack', 'static', 'heap', or ''; and whose:
+	-- the name of the thread, the file
+	area         TEXT NOT NULL DEFAULT '',
+	area_name    TEXT NOT NULL DEFAULT '',
 	PRIMARY KEY (slice, pid, place, in_call, stack_id, allocated_stack, allocated_call,
 		     bytes_per_16_cycles)
 ) WITHOUT ROWID;
@@ -769,6 +776,7 @@ CREATE TABLE price (
 -- Other figures calibrated at start: clear_4k_bytes_per_s, clear_2m_bytes_per_s,
 -- memset_bytes_per_s (of 4 MiB), memset_near_bytes_per_s, memset_middle_bytes_per_s and
 -- memset_far_bytes_per_s (of 16 and 256 KiB that are cached, and of what is in no cache),
+-- memset_begin_ns and string_begin_ns (what memset, and rep stos, take beyond their bytes),
 -- memcpy_bytes_per_s, loops_per_s (of the shortest loop there is: a turn takes
 -- a cycle), fault_ns (a bare first-touch fault), malloc_ns (a bare small malloc),
 -- fault_timed_inside_ns, fault_timed_error_ns: by how much the time between a fault's two

@@ -58,9 +58,9 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 	SELECT toll, call, stack_id, 0, '', NULL, MAX(0.0, SUM(net_ns)), SUM(calls), SUM(bytes)
 	FROM map_cost GROUP BY toll, call, stack_id
 	UNION ALL
-	SELECT toll, allocated_call, allocated_stack, stack_id, '', NULL, SUM(time_ns),
+	SELECT toll, allocated_call, allocated_stack, stack_id, area, NULL, SUM(time_ns),
 		SUM(samples), CAST(SUM(bytes) AS INTEGER)
-	FROM storing GROUP BY toll, allocated_call, allocated_stack, stack_id
+	FROM storing GROUP BY toll, allocated_call, allocated_stack, stack_id, area
 	UNION ALL
 	SELECT 'compute', '', 0, s.stack_id, '', NULL, SUM(s.samples) * c.time_ns / c.n,
 		SUM(s.samples), 0

@@ -4,34 +4,76 @@
 
 -- CPU samples in code that clears or copies, outside of the allocator, with their part of the CPU
 -- time (probes included: they are sampled too). bytes is an estimate: what memset, or memcpy, does
--- in that time by the calibration, in the cache that holds what the stores are spread over, or else
--- what the code's own loop can do at most. memcpy goes by memset from cache to cache.
+-- in that time by the calibration, in the cache that holds what the stores are spread over, less
+-- what each filling takes to begin; or else what the code's own loop can do at most. memcpy goes by
+-- memset from cache to cache. What comes from memory goes back there, too, which the calibration
+-- does not wait for: clearing page by page is as slow as that.
+-- bytes_low, bytes_high: between these it is, for the time given. Over how much the stores are
+-- spread is known to half of it; the calibration is of another moment of the machine, whose
+-- processors share the caches beyond the second; and a loop's most is seldom what it does.
 CREATE VIEW storing AS
-SELECT s.toll, s.pid, s.stack_id, s.allocated_stack, s.allocated_call, s.samples, s.time_ns,
-	s.time_ns / 1e9 * CASE WHEN s.bytes_per_16_cycles = 0 OR s.loops_per_s <= 0 THEN s.rate
-		ELSE MIN(s.rate, s.bytes_per_16_cycles / 16.0 * s.loops_per_s) END AS bytes
-FROM (
-	SELECT CASE s.place WHEN 'memset' THEN 'zero.app' ELSE 'copy.app' END AS toll, s.pid,
-		s.stack_id, s.allocated_stack, s.allocated_call, s.bytes_per_16_cycles,
-		s.samples, s.samples * 1.0 * COALESCE(p.cpu_ns, 0) / n.n AS time_ns,
-		CASE WHEN s.place = 'memset' THEN 1.0
-			WHEN c.memset_bytes_per_s > 0
-				THEN c.memcpy_bytes_per_s / c.memset_bytes_per_s
-			ELSE 0.0 END
-		* COALESCE(CASE WHEN s.spread_bytes IS NULL THEN NULL
-			WHEN s.spread_bytes <= 49152 THEN c.memset_near_bytes_per_s
-			WHEN s.spread_bytes <= 1048576 THEN c.memset_middle_bytes_per_s
-			WHEN s.spread_bytes > 8388608 THEN c.memset_far_bytes_per_s END,
-			c.memset_bytes_per_s) AS rate, c.loops_per_s
-	FROM (SELECT place, pid, stack_id, allocated_stack, allocated_call,
-		bytes_per_16_cycles, SUM(samples) AS samples,
+WITH
+seen AS (
+	SELECT CASE place WHEN 'memset' THEN 'zero.app' ELSE 'copy.app' END AS toll, pid, stack_id,
+		allocated_stack, allocated_call, bytes_per_16_cycles,
+		CASE area WHEN 'stack' THEN 'stack of thread ' || area_name
+			WHEN 'static' THEN 'static data of ' || area_name ELSE area END AS area,
+		SUM(samples) AS samples,
 		SUM(samples * spread_bytes) / SUM(CASE WHEN spread_bytes > 0 THEN samples END)
-			AS spread_bytes
-		FROM sample WHERE place IN ('memset', 'copy') GROUP BY 1, 2, 3, 4, 5, 6) s
-	JOIN calibrated c
-	JOIN (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) n ON n.pid = s.pid
+			AS spread_bytes,
+		SUM(samples * length_bytes) / SUM(CASE WHEN length_bytes > 0 THEN samples END)
+			AS length_bytes
+	FROM sample WHERE place IN ('memset', 'copy') GROUP BY 1, 2, 3, 4, 5, 6, 7
+),
+bound(which, wider, far_wider, part, loop_part) AS (
+	VALUES ('low', 1.5, 1.5, 0.5, 0.35), ('mid', 1.0, 1.0, 1.0, 1.0),
+		('high', 0.67, 0.25, 1.4, 1.0)
+),
+-- In bytes a second, of long fillings. Where it is not known how far the stores are spread, they
+-- are at least as far as one filling is long.
+paced AS (
+	SELECT s.*, b.which, b.part, b.loop_part, c.loops_per_s,
+		CASE WHEN s.toll = 'zero.app' THEN 1.0 WHEN c.memset_bytes_per_s > 0
+			THEN c.memcpy_bytes_per_s / c.memset_bytes_per_s ELSE 0.0 END AS of_copy,
+		CASE WHEN s.bytes_per_16_cycles = 0 THEN c.string_begin_ns
+			ELSE c.memset_begin_ns END / 1e9 AS begin_s,
+		COALESCE(s.length_bytes, CASE b.which WHEN 'low' THEN 512 END) AS length,
+		COALESCE(CASE WHEN s.spread_bytes IS NULL THEN CASE b.which WHEN 'low'
+				THEN MIN(c.memset_far_bytes_per_s, c.clear_4k_bytes_per_s)
+				WHEN 'high' THEN CASE WHEN COALESCE(s.length_bytes, 0) <= 49152
+					THEN c.memset_near_bytes_per_s END END
+			WHEN s.spread_bytes * b.wider <= 49152 THEN c.memset_near_bytes_per_s
+			WHEN s.spread_bytes * b.wider <= 1048576
+				OR s.spread_bytes * b.far_wider <= 1048576
+				THEN c.memset_middle_bytes_per_s
+			WHEN s.spread_bytes * b.far_wider > 8388608
+				THEN (c.memset_far_bytes_per_s + MIN(c.memset_far_bytes_per_s,
+					COALESCE(NULLIF(c.clear_4k_bytes_per_s, 0.0),
+						c.memset_far_bytes_per_s))) / 2 END,
+			c.memset_bytes_per_s) AS pace
+	FROM seen s JOIN bound b JOIN calibrated c
+),
+rated AS (
+	SELECT *, MIN(part * of_copy * CASE WHEN length > 0 AND pace > 0
+			THEN 1 / (1 / pace + begin_s / length) ELSE pace END,
+		CASE WHEN bytes_per_16_cycles = 0 OR loops_per_s <= 0 THEN 1e18
+			ELSE loop_part * bytes_per_16_cycles / 16.0 * loops_per_s END) AS rate
+	FROM paced
+)
+SELECT s.toll, s.pid, s.stack_id, s.allocated_stack, s.allocated_call, s.area, s.samples,
+	s.time_ns, s.time_ns / 1e9 * s.rate AS bytes, s.time_ns / 1e9 * s.rate_low AS bytes_low,
+	s.time_ns / 1e9 * s.rate_high AS bytes_high
+FROM (
+	SELECT r.toll, r.pid, r.stack_id, r.allocated_stack, r.allocated_call, r.area, r.samples,
+		r.samples * 1.0 * COALESCE(p.cpu_ns, 0) / n.n AS time_ns,
+		MAX(CASE which WHEN 'mid' THEN rate END) AS rate,
+		MIN(rate) AS rate_low, MAX(rate) AS rate_high
+	FROM rated r
+	JOIN (SELECT pid, SUM(samples) AS n FROM sample GROUP BY pid) n ON n.pid = r.pid
 	LEFT JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p
-		ON p.pid = s.pid
+		ON p.pid = r.pid
+	GROUP BY r.toll, r.pid, r.stack_id, r.allocated_stack, r.allocated_call,
+		r.bytes_per_16_cycles, r.area
 ) s;
 
 -- Tolls of each process, compute excepted. zero.app's bytes: those it was the first to touch, or

@@ -20,6 +20,8 @@
 -- others leave. When the others add up to more than was observed nothing is scaled: each one's
 -- lower bound is lowered by its part of the excess.
 --
+-- bytes_low, bytes_high: of zero.app and copy.app, whose bytes are estimates; else bytes.
+--
 -- Where the faults of zero.kernel take more than 64 times what clearing their pages and the
 -- calibrated work of a fault do, it is not known what else they did: cold caches and the locks of a
 -- busy machine make it a few times as much, memory that the host of a virtual machine has yet to
@@ -57,6 +59,11 @@ app_range AS MATERIALIZED (
 		MIN(1.0, (k + 2.0) / (user + 4.0) + 1.96 * x_user) AS high_user
 	FROM (SELECT *, (SELECT r.root FROM square_root r WHERE r.v = app.v) AS x,
 		(SELECT r.root FROM square_root r WHERE r.v = app.v_user) AS x_user FROM app)
+),
+-- What the bytes of clearing and copying may be, as parts of the estimate.
+estimate AS MATERIALIZED (
+	SELECT toll, SUM(bytes_low) / SUM(bytes) AS low, SUM(bytes_high) / SUM(bytes) AS high
+	FROM storing GROUP BY toll HAVING SUM(bytes) > 0
 ),
 present AS (
 	SELECT k.position, k.toll, k.family, k.not_captured, w.share AS wider,
@@ -143,8 +150,13 @@ SELECT position, toll, family, not_captured,
 		THEN (SELECT reread_factor FROM file_reuse WHERE file = 0) END AS reread_factor,
 	CASE WHEN not_captured IS NULL THEN toll IN ('zero.app', 'copy.app') AND bytes > 0 END
 		AS bytes_estimated,
-	CASE WHEN not_captured IS NULL THEN strange END AS strange
-FROM every;
+	CASE WHEN not_captured IS NULL THEN strange END AS strange,
+	CASE WHEN not_captured IS NULL THEN CAST(bytes * CASE WHEN b.toll IS NULL THEN 1.0
+		ELSE b.low * MIN(1.0, low_ns / MAX(time_ns, 1.0)) END AS INTEGER) END AS bytes_low,
+	CASE WHEN not_captured IS NULL THEN CAST(bytes * CASE WHEN b.toll IS NULL THEN 1.0
+		ELSE b.high * MAX(1.0, high_ns / MAX(time_ns, 1.0)) END AS INTEGER) END
+		AS bytes_high
+FROM every LEFT JOIN estimate b USING (toll);
 
 -- Families by share. NULL where nothing of a family was captured.
 CREATE VIEW family AS

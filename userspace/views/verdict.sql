@@ -159,7 +159,8 @@ template AS (
 			WHERE toll = 'zero.libc')
 				THEN 'its own code (calloc''s, too: the allocator was not probed)'
 				ELSE 'its own code, outside the allocator,' END
-			|| ' clears about {app_bytes}, most at {app_place}{app_memory}.'
+			|| ' clears about {app_bytes} ({app_low_bytes} to '
+			|| '{app_high_bytes}), most at {app_place}{app_memory}.'
 		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
 			|| '({swap_from}), most at {swap_place}'
 			|| CASE WHEN m.swap_call <> ''

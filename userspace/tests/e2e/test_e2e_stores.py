@@ -41,7 +41,7 @@ def test_each_kind_is_known_by_its_code(stores: Recording) -> None:
     """Some 20 samples of each; the first of a loop, before it was decoded, is judged by the later ones."""
     wrong = []
     rows = stores.query(IN_FUNCTION)
-    assert len(kinds(stores)) == 16
+    assert len(kinds(stores)) == 18
     for kind in kinds(stores):
         seen = {
             place: sum(row[3] for row in rows if row[:2] == (kind, place))
@@ -67,7 +67,7 @@ def test_function_that_stores_is_named_after_its_return(stores: Recording) -> No
 
 
 def test_shares_are_those_of_the_kinds(stores: Recording) -> None:
-    """Against the workload's own clock: seven kinds of sixteen clear, three copy."""
+    """Against the workload's own clock: nine kinds of eighteen clear, three copy."""
     spent = {str(line["kind"]): int(line["kind_ns"]) for line in stores.witness}
     observed = stores.report["target"]["observed_s"]
     for toll, name in (("zero.app", "wipe"), ("copy.app", "copy")):
@@ -84,6 +84,9 @@ def test_bytes_are_an_estimate_of_the_right_size(stores: Recording) -> None:
         written = sum(int(line["bytes"]) for line in stores.witness if str(line["kind"]).startswith(name))
         assert figures["bytes_estimated"]
         assert written / 6 <= figures["bytes"] <= 6 * written, (toll, written, figures)
+        # Calibrated at another moment, of a machine that may be slower or faster by then.
+        assert figures["bytes_low"] / 2 <= written <= 2 * figures["bytes_high"], (toll, written, figures)
+        assert figures["bytes_low"] < figures["bytes"] < figures["bytes_high"]
     assert stores.report["zeroing"]["bytes_app"] == stores.toll("zero.app", "bytes")
 
 
@@ -95,12 +98,34 @@ def test_first_touch_by_a_loop_that_clears_is_clearing_twice(stores: Recording) 
 
 def test_block_that_is_written_to_is_named(stores: Recording) -> None:
     for toll in ("zero.app", "copy.app"):
-        sites = [site for site in stores.report["sites"] if site["toll"] == toll]
+        sites = [site for site in stores.report["sites"] if site["toll"] == toll and not site["area"]]
         owned = [site for site in sites if site["call"] == "malloc"]
         assert sum(site["count"] for site in owned) >= 0.7 * sum(site["count"] for site in sites)
         lines = {(Path(frame["file"]).name, frame["line"]) for site in owned for frame in site["allocated_at"]}
         assert ("stores.c", site_line("stores.c", "block")) in lines
     assert "in memory of malloc" in stores.report["verdict"]["sentence"] or stores.dominant != "zeroing"
+
+
+def test_memory_that_is_no_block_is_named(stores: Recording) -> None:
+    """The array on the stack, the static one; how long a filling is, by the code or by its registers."""
+    rows = stores.query(
+        "SELECT f.function, s.area, s.area_name, s.length_bytes, SUM(s.samples) FROM sample s"
+        " JOIN stack_frame sf USING (stack_id) JOIN frame f USING (frame_id) WHERE s.place = 'memset' AND"
+        " f.function IN ('wipe_array', 'wipe_static', 'wipe_string') GROUP BY 1, 2, 3, 4"
+    )
+    whose = {"wipe_array": ("stack", "stores"), "wipe_static": ("static", str(workload("stores")))}
+    for function, owner in whose.items():
+        all_samples = sum(row[4] for row in rows if row[0] == function)
+        right = sum(row[4] for row in rows if row[:3] == (function, *owner))
+        assert right >= 0.7 * all_samples > 0, rows
+    # A sample falls behind the array's clearing, in its function or where that returns to.
+    lengths = {row[3]: row[4] for row in rows if row[0] == "wipe_array" and row[3]}
+    assert lengths.keys() <= {2040} and lengths, rows
+    long = [(row[3], row[4]) for row in rows if row[0] == "wipe_string" and row[3]]
+    mean = sum(length * samples for length, samples in long) / sum(samples for _, samples in long)
+    assert 1000000 / 2 <= mean <= 1000000 * 1.5, rows
+    areas = {site["area"] for site in stores.report["sites"] if site["toll"] == "zero.app"}
+    assert {"stack of thread stores", f"static data of {workload('stores')}"} <= areas
 
 
 def test_calloc_reached_by_a_jump_clears_for_libc(out: Path) -> None:

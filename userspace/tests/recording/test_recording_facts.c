@@ -48,6 +48,8 @@ static void test_same_key_sums(void **state)
 		.stack_id = 5,
 		.allocated_call = "",
 		.samples = 29,
+		.area = "",
+		.area_name = "",
 	};
 	struct recording *recording;
 	char *path = in_directory("sums");

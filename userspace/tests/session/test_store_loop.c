@@ -90,24 +90,26 @@ struct expected {
 	{                                                                               \
 #name, name, name##_at, name##_to, name##_end, kind, value, flags, rate \
 	}
+#define LEFT (STORE_ADDRESS | STORE_LEFT)
+#define DOWN (STORE_LEFT | STORE_COUNTS_DOWN)
 #define NOTHING(name) EXPECT(name, STORE_NONE, VALUE_SAMPLED, 0, 0)
 
 static void test_each_instruction(void **state)
 {
 	const struct expected table[] = {
-		EXPECT(bytes, STORE_FILL, VALUE_ZERO, STORE_ADDRESS, 16),
-		EXPECT(other_bytes, STORE_FILL, VALUE_OTHER, STORE_ADDRESS, 16),
-		EXPECT(words, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER, 128),
-		EXPECT(vector, STORE_FILL, VALUE_ZERO, STORE_ADDRESS, 512),
-		EXPECT(unknown_vector, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_INDEX, 512),
-		EXPECT(down, STORE_FILL, VALUE_ZERO, STORE_ADDRESS | STORE_DOWN, 128),
-		EXPECT(stream, STORE_FILL, VALUE_ZERO, STORE_ADDRESS, 256),
+		EXPECT(bytes, STORE_FILL, VALUE_ZERO, LEFT | STORE_END, 16),
+		EXPECT(other_bytes, STORE_FILL, VALUE_OTHER, LEFT | STORE_END, 16),
+		EXPECT(words, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER | DOWN, 128),
+		EXPECT(vector, STORE_FILL, VALUE_ZERO, LEFT | STORE_END, 512),
+		EXPECT(unknown_vector, STORE_FILL, VALUE_SAMPLED, LEFT | STORE_END | STORE_INDEX, 512),
+		EXPECT(down, STORE_FILL, VALUE_ZERO, STORE_ADDRESS | STORE_DOWN | STORE_END | DOWN, 128),
+		EXPECT(stream, STORE_FILL, VALUE_ZERO, LEFT | STORE_END, 256),
 		EXPECT(unoptimised, STORE_FILL, VALUE_ZERO, STORE_ADDRESS, 16),
-		EXPECT(shifted, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_INDEX, 256),
-		EXPECT(string, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER, 0),
-		EXPECT(string_bytes, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER, 0),
-		EXPECT(string_copy, STORE_COPY, VALUE_SAMPLED, STORE_ADDRESS, 0),
-		EXPECT(copy, STORE_COPY, VALUE_SAMPLED, STORE_ADDRESS | STORE_INDEX, 256),
+		EXPECT(shifted, STORE_FILL, VALUE_SAMPLED, LEFT | STORE_END | STORE_INDEX, 256),
+		EXPECT(string, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER | DOWN, 0),
+		EXPECT(string_bytes, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER | DOWN, 0),
+		EXPECT(string_copy, STORE_COPY, VALUE_SAMPLED, STORE_ADDRESS | DOWN, 0),
+		EXPECT(copy, STORE_COPY, VALUE_SAMPLED, LEFT | STORE_END | STORE_INDEX, 256),
 		NOTHING(pages),
 		NOTHING(shifted_pages),
 		NOTHING(counting),
@@ -190,6 +192,37 @@ static void test_behind_string(void **state)
 	assert_int_equal(loop.wire.base, 7);
 }
 
+/* GCC's of an array on the stack, and of what a pointer that is kept tells. */
+CODE(array, "xor %eax, %eax\n mov $0xff, %ecx\n lea 24(%rsp), %rdi\n rep stosq\n mov %rbx, %rdi",
+     "mov 8(%rsp), %rdx", "ret");
+CODE(pushed, "xor %eax, %eax\n mov $0xff, %ecx\n mov %rsp, %rdi\n rep stosl\n mov %rbx, %rdi\n push %rax",
+     "mov 8(%rsp), %rdx", "ret");
+CODE(pointed, "xor %eax, %eax\n rep stosb\n mov %rbx, %rsi", "mov 8(%rsp), %rdx", "ret");
+
+/* How much it stores, and where that ends, is told by what it was set up with. */
+static void test_stored_behind_string(void **state)
+{
+	struct store_loop loop;
+
+	(void)state;
+#define BEHIND(name) \
+	store_loop_find(name, (size_t)(name##_end - name), (size_t)(name##_to - name), &loop)
+	BEHIND(array);
+	assert_int_equal(loop.kind, STORE_FILL);
+	assert_int_equal(loop.length, 255 * 8);
+	assert_int_equal(loop.wire.flags, STORE_ADDRESS);
+	assert_int_equal(loop.wire.base, 4);
+	assert_int_equal(loop.wire.disp, 24 + 255 * 8);
+	BEHIND(pushed);
+	assert_int_equal(loop.kind, STORE_FILL);
+	assert_int_equal(loop.length, 255 * 4);
+	assert_int_equal(loop.wire.flags, 0);
+	BEHIND(pointed);
+	assert_int_equal(loop.length, 0);
+	assert_int_equal(loop.wire.flags, STORE_ADDRESS);
+	assert_int_equal(loop.wire.base, 7);
+}
+
 CODE(waiting, "xor %eax, %eax\n rep stosq\n mov %rdx, %rdi", "call waiting",
      "mov (%rsp), %rax\n ret");
 CODE(not_cleared, "rep stosq\n mov %rdx, %rdi", "mov (%rsp), %rcx", "ret");
@@ -215,12 +248,12 @@ static void test_waiting_for_string(void **state)
 	assert_int_equal(loop.kind, STORE_NONE);
 	JUDGE(jumped);
 	assert_int_equal(loop.kind, STORE_NONE);
-	assert_true(store_string_waits(waiting, (size_t)(waiting_end - waiting), &stores));
+	assert_true(store_string_waits(waiting, (size_t)(waiting_end - waiting), &stores, &loop));
 	assert_int_equal(stores, 2);
 	assert_false(store_string_waits(not_cleared, (size_t)(not_cleared_end - not_cleared),
-					&stores));
-	assert_false(store_string_waits(jumped, (size_t)(jumped_end - jumped), &stores));
-	assert_false(store_string_waits(waiting, (size_t)(waiting_to - waiting), &stores));
+					&stores, &loop));
+	assert_false(store_string_waits(jumped, (size_t)(jumped_end - jumped), &stores, &loop));
+	assert_false(store_string_waits(waiting, (size_t)(waiting_to - waiting), &stores, &loop));
 }
 
 /* Whatever the bytes are, nothing is read behind them. */
@@ -241,7 +274,7 @@ static void test_any_bytes(void **state)
 		}
 		store_loop_find(code, seed % (sizeof(code) + 1), seed >> 32 & 127, &loop);
 		assert_true(loop.wire.words <= STORE_WORDS);
-		store_string_waits(code, seed % (sizeof(code) + 1), &stores);
+		store_string_waits(code, seed % (sizeof(code) + 1), &stores, &loop);
 	}
 }
 
@@ -249,7 +282,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_instruction), cmocka_unit_test(test_straight_row),
-		cmocka_unit_test(test_behind_string),	 cmocka_unit_test(test_waiting_for_string),
+		cmocka_unit_test(test_behind_string),	 cmocka_unit_test(test_stored_behind_string),
+		cmocka_unit_test(test_waiting_for_string),
 		cmocka_unit_test(test_any_bytes),
 	};
 

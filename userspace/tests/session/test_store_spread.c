@@ -59,10 +59,17 @@ static void test_few_samples(void **state)
 	assert_in_range(store_spread_bytes(spread, STACK), 4096, 4200);
 	/* Each at a page of its own: that says little of how many there are, until there are many. */
 	for (i = 0; i < 47; i++)
-		store_spread_add(spread, STACK + 1, BLOCK + 4096ULL * (uint64_t)i);
+		store_spread_add(spread, STACK + 1, BLOCK + (1ULL << 20) * (uint64_t)i);
 	assert_int_equal(store_spread_bytes(spread, STACK + 1), 0);
-	store_spread_add(spread, STACK + 1, BLOCK + 4096ULL * 47);
+	store_spread_add(spread, STACK + 1, BLOCK + (1ULL << 20) * 47);
 	assert_int_equal(store_spread_bytes(spread, STACK + 1), 48 * 48 * 4096);
+	/* No more than they lie apart. */
+	for (i = 0; i < 48; i++)
+		store_spread_add(spread, STACK + 2, BLOCK + 10000ULL * (uint64_t)i);
+	assert_in_range(store_spread_bytes(spread, STACK + 2), 470000, 490100);
+	for (i = 0; i < 11; i++)
+		store_spread_add(spread, STACK + 3, BLOCK + 4100ULL * (uint64_t)i);
+	assert_in_range(store_spread_bytes(spread, STACK + 3), 49100, 49300);
 	store_spread_free(spread);
 }
 

@@ -411,6 +411,24 @@ def test_bytes_go_by_the_cache_that_holds_them(plain: Facts, spread: int, rate: 
     assert plain.toll("copy.app")["bytes"] == round(0.1 * rate / 2)
 
 
+def test_bytes_go_by_the_length_of_a_filling_and_have_bounds(plain: Facts) -> None:
+    for name, value in (("memset_near_bytes_per_s", 100e9), ("memset_begin_ns", 10), ("string_begin_ns", 20)):
+        plain.row("calibration", name=name, value=value)
+    wipe = plain.stack(("wipe", "/src/a.c", 9))
+    stack = {"spread_bytes": 4096, "length_bytes": 2000, "area": "stack", "area_name": "worker"}
+    plain.samples("memset", 60, wipe, **stack)
+    plain.samples("user", 40)
+    app = plain.toll("zero.app")
+    # 2000 bytes in 20 ns of storing and 20 ns of beginning.
+    assert app["bytes"] == pytest.approx(0.6 * 50e9)
+    assert app["bytes_low"] == pytest.approx(0.5 * app["low_ns"] / 1e9 * 50e9, rel=1e-6)
+    assert app["bytes_high"] == pytest.approx(1.4 * app["high_ns"] / 1e9 * 50e9, rel=1e-6)
+    sentence = plain.one("SELECT sentence FROM verdict")["sentence"]
+    assert "clears about 27.9 GiB (11.7 GiB to 45.0 GiB)" in sentence
+    assert "most at a.c:9 (wipe), on the stack of thread worker." in sentence
+    assert plain.one("SELECT area FROM sites WHERE toll = 'zero.app'")["area"] == "stack of thread worker"
+
+
 @pytest.mark.parametrize(("copied", "text"), [(70, "most of it, 70 %"), (20, "20 % of the time it copies"), (3, "")])
 def test_copying_is_computing_and_said_so(plain: Facts, copied: int, text: str) -> None:
     plain.samples("copy", copied, plain.stack(("__memmove_avx", "", 0), ("move", "/src/a.c", 7)))

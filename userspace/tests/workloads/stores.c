@@ -16,6 +16,8 @@
 
 #define BYTES 1000003UL
 #define WORDS (BYTES / 16 * 2)
+#define ARRAY 2040
+#define FIELD 20011
 #define VECTOR __attribute__((optimize("O3", "no-tree-loop-distribute-patterns")))
 
 struct item {
@@ -77,6 +79,34 @@ static NOINLINE void wipe_pieces(void)
 
 	for (i = 0; i + 2040 <= BYTES; i += 2040)
 		wipe_one(block + i, 255);
+}
+
+/* As compilers initialise an array: how long it is stands in the code. */
+static NOINLINE void wipe_local(void)
+{
+	uint64_t words[ARRAY / 8];
+	size_t count = ARRAY / 8;
+	void *at = words;
+
+	__asm__ volatile("rep stosq" : "+D"(at), "+c"(count) : "a"(0UL) : "memory");
+	sum += words[sum % 7];
+}
+
+static NOINLINE void wipe_array(void)
+{
+	size_t i;
+
+	for (i = 0; i < BYTES / ARRAY; i++)
+		wipe_local();
+}
+
+static NOINLINE void wipe_static(void)
+{
+	static char field[FIELD];
+	size_t i;
+
+	for (i = 0; i < BYTES / FIELD; i++)
+		wipe_one(field, FIELD / 8);
 }
 
 static NOINLINE void fill_string(void)
@@ -195,6 +225,7 @@ static const struct {
 	{ "wipe_bytes", wipe_bytes },	{ "wipe_vector", wipe_vector },
 	{ "wipe_stream", wipe_stream }, { "wipe_string", wipe_string },
 	{ "wipe_pieces", wipe_pieces }, { "wipe_row", wipe_row },
+	{ "wipe_array", wipe_array },	{ "wipe_static", wipe_static },
 	{ "wipe_memset", wipe_memset }, { "fill_string", fill_string },
 	{ "fill_row", fill_row },	{ "fill_memset", fill_memset },
 	{ "fill_vector", fill_vector }, { "copy_items", copy_items },
