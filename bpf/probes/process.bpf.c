@@ -12,12 +12,15 @@
 #include "state/processes.bpf.h"
 #include "state/settings.bpf.h"
 #include "state/threads.bpf.h"
+#include "stacks/stack.bpf.h"
 #include "probes/fault.bpf.h"
 #include "probes/fault_streams.bpf.h"
 #include "probes/page_cache.bpf.h"
 #include "probes/read.bpf.h"
 
+/* held: the thread by which a tracer follows the process. */
 static __always_inline void emit_process(struct task_struct *task, __u32 what, __u32 other,
+					 const struct task_struct *held,
 					 const struct memtoll_target_state *ended)
 {
 	struct memtoll_process event = {
@@ -28,6 +31,7 @@ static __always_inline void emit_process(struct task_struct *task, __u32 what, _
 		.other = other,
 		.exit_code = task->exit_code,
 		.time_ns = bpf_ktime_get_ns(),
+		.held = held->ptrace != 0,
 	};
 
 	if (ended) {
@@ -100,7 +104,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		lose(LOST_PROCESSES_FULL, 1);
 		return 0;
 	}
-	emit_process(parent, PROCESS_FORK, tgid, NULL);
+	emit_process(parent, PROCESS_FORK, tgid, child, NULL);
 	return 0;
 }
 
@@ -135,7 +139,7 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 		thread->counted_out = 0;
 	}
 	__sync_fetch_and_add(&area_generation, 1);
-	emit_process(task, PROCESS_EXEC, old_pid, NULL);
+	emit_process(task, PROCESS_EXEC, old_pid, task, NULL);
 }
 
 SEC("?tp_btf/sched_process_exec")
@@ -165,8 +169,10 @@ int BPF_PROG(process_exit, struct task_struct *task)
 {
 	struct memtoll_target_state *process = process_state_get(task->tgid);
 	struct thread *thread;
+	__u64 began_ns;
 
 	if (process) {
+		began_ns = bpf_ktime_get_ns();
 		thread = thread_find(task);
 		thread_flush(task, thread);
 		if (thread && thread->in_fn)
@@ -176,8 +182,12 @@ int BPF_PROG(process_exit, struct task_struct *task)
 			count_out(task, thread, process);
 		if (task->signal->live.counter == 0) {
 			process->ended = 1;
-			emit_process(task, PROCESS_EXIT, 0, process);
+			emit_process(task, PROCESS_EXIT, 0, task->group_leader, process);
 		}
+		/* Of threads that live for a moment only it is most of what they pay. */
+		if (thread)
+			walk_account(task->tgid, thread->made_ns + bpf_ktime_get_ns() - began_ns,
+				     0);
 	}
 	give_place_back(task);
 	return 0;

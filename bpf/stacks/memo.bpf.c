@@ -8,6 +8,20 @@
 
 struct memos_map memos SEC(".maps");
 
+struct memo_places_map memo_places SEC(".maps");
+
+/* None of them counts any more. */
+int memos_clear(struct memos *known)
+{
+	__u32 i;
+
+	if (!known)
+		return 0;
+	for (i = 0; i < MEMOS; i++)
+		known->memos[i].key.ip = 0;
+	return 0;
+}
+
 /* Whether the stack still has the words that a memo was made of. Counts as a walk where it has. */
 int memo_holds(struct memos *known, __u32 at)
 {

@@ -18,7 +18,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "state/numbers.bpf.h"
-#include "state/thread.bpf.h"
+#include "state/threads.bpf.h"
 #include "stacks/stack.bpf.h"
 
 #define MEMO_WAYS 4 /* of a set */
@@ -49,6 +49,7 @@ struct memo {
 };
 
 struct memos {
+	__u64 program; /* that they are of: memos_program() */
 	__u64 turn;
 	struct memo_key key; /* what is looked for */
 	struct memo memos[MEMOS];
@@ -63,10 +64,45 @@ struct memos_map {
 };
 extern struct memos_map memos SEC(".maps");
 
+/*
+ * Of the threads that have a place in thread_places. What a thread leaves here the next one of the
+ * same program may use: its stack is often the same memory.
+ */
+struct memo_places_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, THREAD_PLACES);
+	__type(key, __u32);
+	__type(value, struct memos);
+};
+extern struct memo_places_map memo_places SEC(".maps");
+
 int memo_holds(struct memos *known, __u32 at);
+int memos_clear(struct memos *known);
+
+/* Of a process up to its next exec. Never 0. */
+static __always_inline __u64 memos_program(const struct task_struct *task)
+{
+	return mix(mix(STACK_HASH_SEED, thread_owner(task->group_leader)), task->self_exec_id) | 1;
+}
+
+static __always_inline struct memos *memos_in_place(const struct task_struct *task, __u32 place)
+{
+	struct memos *known = bpf_map_lookup_elem(&memo_places, &place);
+	__u64 program = memos_program(task);
+
+	if (known && known->program != program) {
+		memos_clear(known);
+		known->program = program;
+	}
+	return known;
+}
 
 static __always_inline struct memos *memos_get(struct task_struct *task)
 {
+	__u32 place = task->pid & (THREAD_PLACES - 1);
+
+	if (thread_owners[place] == thread_owner(task))
+		return memos_in_place(task, place);
 	return bpf_task_storage_get(&memos, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 

@@ -30,6 +30,7 @@ struct thread {
 	__u32 unbegun;	   /* no mapping call has begun since it was met; it may be in one */
 	__u64 minor_base;  /* its faults, by the kernel's count, before the first event */
 	__u64 major_base;
+	__u64 made_ns;	    /* what making this state took: told when it ends */
 	__u64 entry_ip;	    /* its last uprobe at an entry; 0: none yet */
 	__u64 return_ip;    /* where it continued after its last one at a return */
 	__u64 returned_ns;  /* from its last call; 0: none yet */
@@ -63,13 +64,17 @@ struct thread {
 	struct read_site read_site;
 	struct memtoll_fill fill; /* fill.pages == 0: none open */
 	struct fill_place fill_place;
-	struct memtoll_file file;	   /* scratch */
-	struct memtoll_stack stack;	   /* scratch */
-	struct unwind walk;		   /* scratch */
-	struct memtoll_stack sample_stack; /* scratch of the sampling interrupt */
+	/*
+	 * From here on scratch only, which a new state has from the one before it in its place:
+	 * thread_clear().
+	 */
+	struct memtoll_stack stack;
+	struct memtoll_file file;
+	struct unwind walk;
+	struct memtoll_stack sample_stack; /* of the sampling interrupt */
 	struct unwind sample_walk;
 	__u64 sample_walk_ns;	   /* rates->walk_ns when it began */
-	struct python_walk python; /* scratch, two for the same reason */
+	struct python_walk python; /* two for the same reason */
 	struct python_walk sample_python;
 };
 

@@ -8,25 +8,56 @@ __u64 thread_owners[THREAD_PLACES];
 
 struct thread_places_map thread_places SEC(".maps");
 
+#define CLEARED __builtin_offsetof(struct thread, stack)
+#define CLEARED_AT_ONCE 1024 /* what the compiler makes stores of */
+_Static_assert(CLEARED > 3 * CLEARED_AT_ONCE && CLEARED <= 4 * CLEARED_AT_ONCE,
+	       "thread_clear() clears the whole of it, and nothing twice");
+
+/*
+ * Not the scratch, which is most of it: of programs that make threads all the time each one would
+ * take a microsecond. A global function: the verifier looks at its hundreds of stores once.
+ */
+__noinline int thread_clear(struct thread *thread)
+{
+	__u64 *at = (__u64 *)thread;
+
+	if (!thread)
+		return 0;
+	__builtin_memset(at, 0, CLEARED_AT_ONCE);
+	barrier(); /* or the compiler makes one of them again */
+	__builtin_memset(at + CLEARED_AT_ONCE / 8, 0, CLEARED_AT_ONCE);
+	barrier();
+	__builtin_memset(at + 2 * CLEARED_AT_ONCE / 8, 0, CLEARED_AT_ONCE);
+	barrier();
+	__builtin_memset(at + 3 * CLEARED_AT_ONCE / 8, 0, CLEARED - 3 * CLEARED_AT_ONCE);
+	/* Of the interpreter's last thread, which is looked at first. */
+	thread->python.state = 0;
+	thread->sample_python.state = 0;
+	return 0;
+}
+
 /* NULL: the place is taken, or would never be given back, as the exit of this thread has passed. */
 static __always_inline struct thread *take_place(struct task_struct *task)
 {
 	__u32 place = task->pid & (THREAD_PLACES - 1);
 	__u64 *owner = &thread_owners[place];
-	static const struct thread blank;
+	struct thread *thread;
 
 	if (task->flags & PF_EXITING ||
 	    __sync_val_compare_and_swap(owner, PLACE_FREE, PLACE_BEING_TAKEN) != PLACE_FREE)
 		return NULL;
-	bpf_map_update_elem(&thread_places, &place, &blank, BPF_ANY);
+	thread = bpf_map_lookup_elem(&thread_places, &place);
+	if (thread)
+		thread_clear(thread);
 	*owner = thread_owner(task);
-	return bpf_map_lookup_elem(&thread_places, &place);
+	return thread;
 }
 
 static __always_inline void thread_begin(struct task_struct *task, struct thread *thread,
-					 const struct memtoll_target_state *process)
+					 const struct memtoll_target_state *process, __u64 began_ns)
 {
 	thread->drained = drain_epoch;
+	thread->made_ns = bpf_ktime_get_ns() - began_ns;
 	if (!is_older(task, process))
 		return;
 	thread->minor_base = task->min_flt;
@@ -39,16 +70,18 @@ __hidden struct thread *thread_create(struct task_struct *task)
 	__u32 tgid = task->tgid;
 	struct memtoll_target_state *process = process_state_get(tgid);
 	struct thread *thread;
+	__u64 began_ns;
 
 	if (!process || process->exec_pending)
 		return NULL;
+	began_ns = bpf_ktime_get_ns();
 	thread = take_place(task);
 	if (!thread)
 		thread = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!thread)
 		lose(LOST_THREAD_STATE, 1);
 	else
-		thread_begin(task, thread, process);
+		thread_begin(task, thread, process, began_ns);
 	/* From the second thread on there may be waiting for locks. */
 	if ((__u32)task->pid != tgid && !lock_suspected)
 		lock_suspected = 1;

@@ -189,9 +189,11 @@ struct memtoll_process {
 	__u64 minor_faults; /* PROCESS_EXIT: of its threads */
 	__u64 major_faults;
 	char comm[16];
+	__u32 held; /* by ptrace, of the process; PROCESS_FORK: of the new one */
+	__u32 unused;
 };
 
-_Static_assert(sizeof(struct memtoll_process) == 64, "wire size of struct memtoll_process");
+_Static_assert(sizeof(struct memtoll_process) == 72, "wire size of struct memtoll_process");
 
 /* sample.flags */
 #define SAMPLE_USER (1U << 0)	/* interrupted in user mode */

@@ -58,25 +58,37 @@ static void on_block(struct dispatch *dispatch, const void *record)
 	thresholds_block(dispatch->consumers->thresholds, &block);
 }
 
+/* It is followed by ptrace as well, from now on. */
+static void adopt(struct dispatch *dispatch, pid_t pid)
+{
+	if (dispatch->launched && dispatch->adopt)
+		dispatch->adopt(dispatch->adopt_context, pid);
+}
+
 static void on_process(struct dispatch *dispatch, const void *record)
 {
 	const struct memtoll_process *process = record;
+	bool held = dispatch->launched && process->held;
 	struct targets *targets = dispatch->targets;
 
 	switch (process->what) {
 	case PROCESS_FORK:
 		observers_forked(dispatch->observers, WITH_RECORDS, process->tgid, process->other);
-		if (!dispatch->launched)
-			targets_forked(targets, process->tgid, process->other, false);
+		if (held)
+			break;
+		adopt(dispatch, (pid_t)process->other);
+		targets_forked(targets, process->tgid, process->other, false);
 		break;
 	case PROCESS_EXEC:
 		observers_executed(dispatch->observers, WITH_RECORDS, process->tgid);
-		if (!dispatch->launched)
-			targets_exec(targets, process->tgid, process->other);
+		if (held)
+			break;
+		adopt(dispatch, (pid_t)process->tgid);
+		targets_exec(targets, process->tgid, process->other);
 		break;
 	case PROCESS_EXIT:
 		observers_exited(dispatch->observers, WITH_RECORDS, process->tgid);
-		if (!dispatch->launched)
+		if (!held)
 			targets_exiting(targets, process->tgid, process->exit_code, process);
 		break;
 	}

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct consumers;
 struct observers;
@@ -19,7 +20,9 @@ struct dispatch {
 	struct budget *budget;
 	const struct swap_devices *swap_devices;
 	bool *swap_types_seen; /* SWAP_TYPES of them: set here, cleared where the devices change */
-	bool launched;	       /* ptrace holds the processes at fork and exec */
+	bool launched;	       /* ptrace holds processes at fork and exec, but for some: */
+	void (*adopt)(void *context, pid_t pid); /* it does from now on; or NULL */
+	void *adopt_context;
 };
 
 /*

@@ -231,6 +231,8 @@ static int open_consumers(struct session *session)
 		.swap_devices = session->swap_devices,
 		.swap_types_seen = session->swap_types_seen,
 		.launched = session->launch != NULL,
+		.adopt = session_adopt,
+		.adopt_context = session,
 	};
 	session->ring = ring_buffer__new(bpf_map__fd(session->bpf->maps.events), dispatch_event,
 					 &session->dispatch, NULL);

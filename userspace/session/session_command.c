@@ -88,6 +88,14 @@ const struct launch_events session_launch_events = {
 	.exiting = launched_exiting,
 };
 
+void session_adopt(void *context, pid_t pid)
+{
+	struct session *session = context;
+
+	if (session->launch)
+		launch_adopt(session->launch, pid);
+}
+
 void session_end_command(struct session *session)
 {
 	uint64_t start = now_ns();

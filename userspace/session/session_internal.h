@@ -94,6 +94,9 @@ bool session_read_signals(struct session *session);
 
 extern const struct launch_events session_launch_events;
 
+/* context: the session. A process of the command that is not followed by ptrace is from now on. */
+void session_adopt(void *context, pid_t pid);
+
 /* A command outlives its recording only if it ignores SIGTERM. */
 void session_end_command(struct session *session);
 

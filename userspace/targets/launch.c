@@ -24,20 +24,28 @@
 #include "host/privileges.h"
 #include "host/proc.h"
 
-#define FOLLOW                                                                                 \
-	(PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
-	 PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)
+#define FOLLOW (FOLLOW_PROCESSES | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT)
+#define FOLLOW_PROCESSES \
+	(PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACESYSGOOD)
 #define SYSCALL_STOP (SIGTRAP | 0x80)
+
+/*
+ * A process that has made so many threads does not stop any more where it makes another or one
+ * ends: that takes longer than the thread itself. The kernel side tells of what they do meanwhile.
+ */
+#define CROWD 128
 
 /* A followed thread. */
 struct tracee {
 	pid_t tid;
-	bool known;	  /* its first stop has been handled */
-	bool starting;	  /* between exec and the end of dynamic loading */
-	bool mapping;	  /* in an mmap that makes a file executable */
-	bool will_signal; /* its loader will send SIGURG at that end: not held at system calls */
-	pid_t tgid;	  /* its process; 0: not known yet */
-	pid_t parent;	  /* the process that made it; 0: not known yet */
+	bool known;	   /* its first stop has been handled */
+	bool starting;	   /* between exec and the end of dynamic loading */
+	bool mapping;	   /* in an mmap that makes a file executable */
+	bool will_signal;  /* its loader will send SIGURG at that end: not held at system calls */
+	bool undisturbed;  /* it does not stop for threads: set_undisturbed() */
+	unsigned int made; /* threads, by its process, of which it is the first; up to CROWD */
+	pid_t tgid;	   /* its process; 0: not known yet */
+	pid_t parent;	   /* the process that made it; 0: not known yet */
 	uint64_t exec_ns;
 	uint64_t loader_start;
 	uint64_t loader_end;
@@ -76,6 +84,35 @@ static struct tracee *tracee_get(struct launch *launch, pid_t tid)
 		g_hash_table_insert(launch->tracees, GINT_TO_POINTER(tid), tracee);
 	}
 	return tracee;
+}
+
+static struct tracee *tracee_find(const struct launch *launch, pid_t tid)
+{
+	return g_hash_table_lookup(launch->tracees, GINT_TO_POINTER(tid));
+}
+
+static bool is_crowd(const struct launch *launch, pid_t tgid)
+{
+	const struct tracee *first = tracee_find(launch, tgid);
+
+	return first && first->made >= CROWD;
+}
+
+/*
+ * What a thread of a crowd stops for. Its first one does at its end: nothing of the process's memory
+ * is gone then, if all end at once.
+ */
+static unsigned long crowd_options(pid_t tid, pid_t tgid)
+{
+	return FOLLOW_PROCESSES | (tid == tgid ? PTRACE_O_TRACEEXIT : 0);
+}
+
+static void set_undisturbed(struct tracee *tracee, bool undisturbed)
+{
+	unsigned long options = undisturbed ? crowd_options(tracee->tid, tracee->tgid) : FOLLOW;
+
+	if (!ptrace(PTRACE_SETOPTIONS, tracee->tid, NULL, options))
+		tracee->undisturbed = undisturbed;
 }
 
 static void child_exec(char *const argv[], int go_fd, int error_fd)
@@ -228,6 +265,9 @@ static void on_exec(struct launch *launch, struct tracee *tracee)
 	tracee->known = true;
 	tracee->tgid = tracee->tid;
 	tracee->mapping = false;
+	tracee->made = 0;
+	if (tracee->undisturbed)
+		set_undisturbed(tracee, false);
 	/* Its own number is gone: it has the process's. */
 	if (caller != tracee->tid)
 		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(caller));
@@ -299,12 +339,33 @@ static bool is_creation(int event)
  * It is traced from its start, but its first stop has perhaps not been seen; by then its parent may
  * be gone.
  */
-static void on_creation(struct launch *launch, const struct tracee *tracee)
+static void on_creation(struct launch *launch, struct tracee *tracee, int event)
 {
 	pid_t created = event_message(tracee->tid);
+	struct tracee *first;
 
 	if (created)
 		tracee_get(launch, created)->parent = tracee->tgid;
+	if (event != PTRACE_EVENT_CLONE)
+		return;
+	first = tracee_find(launch, tracee->tgid);
+	if (first && first->made < CROWD)
+		first->made++;
+	if (is_crowd(launch, tracee->tgid))
+		set_undisturbed(tracee, true);
+}
+
+/* It has what its maker stopped for, which may be another process's thread. */
+static void on_first_stop(struct launch *launch, struct tracee *tracee)
+{
+	tracee->known = true;
+	tracee->tgid = process_of(tracee->tid);
+	if (tracee->tgid == tracee->tid) {
+		set_undisturbed(tracee, false);
+		launch->events->forked(launch->context, tracee->tid, tracee->parent);
+	} else if (is_crowd(launch, tracee->tgid)) {
+		set_undisturbed(tracee, true);
+	}
 }
 
 static void on_stopped(struct launch *launch, pid_t tid, int status)
@@ -314,10 +375,7 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 
 	if (event == PTRACE_EVENT_STOP) {
 		if (!tracee->known) {
-			tracee->known = true;
-			tracee->tgid = process_of(tid);
-			if (tracee->tgid == tid)
-				launch->events->forked(launch->context, tid, tracee->parent);
+			on_first_stop(launch, tracee);
 		} else if (WSTOPSIG(status) != SIGTRAP) {
 			/* A stop by SIGSTOP, SIGTSTP...: stay stopped, as without a tracer. */
 			ptrace(PTRACE_LISTEN, tid, NULL, NULL);
@@ -328,7 +386,7 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 	} else if (event == PTRACE_EVENT_EXEC) {
 		on_exec(launch, tracee);
 	} else if (is_creation(event)) {
-		on_creation(launch, tracee);
+		on_creation(launch, tracee, event);
 	} else if (event == PTRACE_EVENT_EXIT) {
 		if (tracee->will_signal)
 			on_ready(launch, tracee);
@@ -428,6 +486,55 @@ bool launch_poll(struct launch *launch)
 		if (now_ns() >= until)
 			return true;
 	return false;
+}
+
+/* From now on; it is not stopped for that. */
+static bool seize(struct launch *launch, pid_t tid, pid_t tgid, unsigned long options)
+{
+	struct tracee *tracee;
+
+	if (ptrace(PTRACE_SEIZE, tid, NULL, options))
+		return false;
+	tracee = tracee_get(launch, tid);
+	set_signalling(launch, tracee, false);
+	*tracee = (struct tracee){ .tid = tid, .known = true, .tgid = tgid };
+	return true;
+}
+
+void launch_adopt(struct launch *launch, pid_t pid)
+{
+	seize(launch, pid, pid, FOLLOW);
+}
+
+static void adopt_threads(struct launch *launch, pid_t tgid)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%d/task", tgid);
+	GDir *threads = g_dir_open(path, 0, NULL);
+	const char *name;
+
+	while (threads && (name = g_dir_read_name(threads))) {
+		pid_t tid = atoi(name);
+
+		if (!tracee_find(launch, tid) && seize(launch, tid, tgid, crowd_options(tid, tgid)))
+			tracee_find(launch, tid)->undisturbed = true;
+	}
+	if (threads)
+		g_dir_close(threads);
+}
+
+void launch_adopt_threads(struct launch *launch)
+{
+	g_autoptr(GArray) crowds = g_array_new(FALSE, FALSE, sizeof(pid_t));
+	GHashTableIter iter;
+	gpointer value;
+	guint i;
+
+	g_hash_table_iter_init(&iter, launch->tracees);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		if (((struct tracee *)value)->made >= CROWD)
+			g_array_append_val(crowds, ((struct tracee *)value)->tid);
+	for (i = 0; i < crowds->len; i++)
+		adopt_threads(launch, g_array_index(crowds, pid_t, i));
 }
 
 bool launch_ended(const struct launch *launch, int *wait_status)

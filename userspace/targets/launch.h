@@ -6,6 +6,10 @@
  * exec until its libraries are mapped and probed, a forked child until it is probed, and each
  * thread for a moment at its end, while its memory can still be looked at. In between they run
  * freely; should the tracer die, the kernel lets them go.
+ *
+ * Threads of a process that makes very many are not held, and followed only if they live long
+ * enough (launch_adopt_threads): what a young one forks or becomes by exec is not followed from the
+ * first instruction, but from when the kernel side tells of it (launch_adopt).
  */
 #ifndef MEMTOLL_LAUNCH_H
 #define MEMTOLL_LAUNCH_H
@@ -34,7 +38,7 @@ struct launch_events {
 	void (*forked)(void *context, pid_t child, pid_t parent);
 	/*
 	 * A thread is about to end; what it has of its process's memory is still there. Called
-	 * for every thread, in any order when all end at once.
+	 * for every thread that is held at its end, in any order when all end at once.
 	 */
 	void (*dying)(void *context, pid_t tid);
 	/* Dead, not yet reaped: /proc/PID/stat and the CPU clock can still be read. */
@@ -60,6 +64,12 @@ uint64_t launch_held_ns(const struct launch *launch);
  * more, for which no signal will come.
  */
 bool launch_poll(struct launch *launch);
+
+/* A process of the command that is not followed: its maker, or who called exec, was not. */
+void launch_adopt(struct launch *launch, pid_t pid);
+
+/* Threads that nobody was held for when they were made. */
+void launch_adopt_threads(struct launch *launch);
 
 /* The command itself has ended; *wait_status as wait(2) has it. */
 bool launch_ended(const struct launch *launch, int *wait_status);

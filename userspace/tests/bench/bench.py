@@ -95,12 +95,13 @@ class Measured:
         with self.line.start([], scratch) as target:
             target.work(warm)
             for contender in order:
-                if contender != tools.HEAPTRACK:
+                if contender not in tools.STARTERS:
                     self.keep(contender, number, self.one(contender, target, scratch, seconds, warm))
             self.costs[AFTERWARDS][number] = target.work(seconds)
             self.between_bare(range(rounds + number, rounds * (more + 1), rounds), target, scratch, seconds, warm)
-        if tools.HEAPTRACK in self.contenders:
-            self.started_by_heaptrack(number, scratch, seconds, warm)
+        for contender in order:
+            if contender in tools.STARTERS:
+                self.started_by(contender, number, scratch, seconds, warm)
 
     def between_bare(self, numbers: range, target: Target, scratch: Path, seconds: float, warm: float) -> None:
         if not self.line.again or not numbers:
@@ -112,12 +113,12 @@ class Measured:
             for contender, cost in zip(self.line.again, given):
                 self.keep(contender, number, cost)
 
-    def started_by_heaptrack(self, number: int, scratch: Path, seconds: float, warm: float) -> None:
+    def started_by(self, contender: str, number: int, scratch: Path, seconds: float, warm: float) -> None:
         try:
-            with self.line.start(tools.prefix(tools.HEAPTRACK, scratch), scratch) as target:
-                self.keep(tools.HEAPTRACK, number, self.one(tools.HEAPTRACK, target, scratch, seconds, warm))
+            with self.line.start(tools.prefix(contender, scratch), scratch) as target:
+                self.keep(contender, number, self.one(contender, target, scratch, seconds, warm))
         except AssertionError as error:
-            self.failed[tools.HEAPTRACK] = str(error)[-300:]
+            self.failed[contender] = str(error)[-300:]
 
     def result(self, rounds: int) -> dict[str, Any]:
         return {

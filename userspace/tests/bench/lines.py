@@ -199,6 +199,7 @@ CALLS: Final = (
     tools.HEAPTRACK,
 )
 THREADS: Final = (tools.BARE, tools.FLOOR, tools.FULL)
+STARTS: Final = (tools.BARE, tools.DEFAULT, tools.COMMAND)
 FAULTS: Final = (tools.BARE, tools.FULL, tools.DEFAULT, tools.BPFTRACE, tools.PERF_TRACE)
 
 AGAIN: Final = 6
@@ -210,6 +211,9 @@ LINES: Final = (
     Line("malloc and free, 16 threads", "pair", price("pair", 16), THREADS, 1.0),
     Line("calloc", "call", price("calloc"), CALLS, 1.0),
     Line("first touch of a page", "fault", price("fault"), FAULTS, 1.0),
+    Line("a thread, made and waited for", "thread", price("thread"), STARTS, 1.0, AGAINST_BARE),
+    Line("a process, forked and waited for", "process", price("fork"), STARTS, 1.0, AGAINST_BARE),
+    Line("a program, spawned and waited for", "process", price("spawn"), STARTS, 1.0, AGAINST_BARE),
     Line("fault storm", "page", price("storm"), ALL, 2.0, AGAINST_BARE),
     Line("redis-server", "request", redis, ALL, 2.0, AGAINST_BARE),
     Line("Python, JSON", "row", python, ALL, 2.0, AGAINST_BARE),

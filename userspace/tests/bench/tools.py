@@ -23,12 +23,14 @@ from harness import MEMTOLL, changed_text, end, environment, query, spawn, wait_
 BARE: Final = "bare"
 DEFAULT: Final = "memtoll"
 FULL: Final = "memtoll, no limit"
+COMMAND: Final = "memtoll, as a command"
 UNWALKED: Final = "memtoll, no limit, no stacks"
 FLOOR_ENTRY: Final = "empty probes, entry"
 FLOOR: Final = "empty probes, entry and return"
 MEMLEAK: Final = "bcc memleak"
 BPFTRACE: Final = "bpftrace"
 HEAPTRACK: Final = "heaptrack"
+STARTERS: Final = (HEAPTRACK, COMMAND)  # start the process themselves: prefix()
 PERF_TRACE: Final = "perf trace -F"
 
 MEMTOLL_OPTIONS: Final[dict[str, list[str]]] = {
@@ -136,7 +138,7 @@ def tracefs() -> Iterator[None]:
 @contextmanager
 def attached(contender: str, pid: int, scratch: Path) -> Iterator[None]:
     """The contender traces the process while the block runs."""
-    if contender in (BARE, HEAPTRACK):  # heaptrack starts the process itself: prefix()
+    if contender == BARE or contender in STARTERS:
         yield
         return
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL}
@@ -203,6 +205,8 @@ def attached(contender: str, pid: int, scratch: Path) -> Iterator[None]:
 
 def prefix(contender: str, scratch: Path) -> list[str]:
     """What stands before a command that the contender has to start itself."""
+    if contender == COMMAND:
+        return [str(MEMTOLL), "record", "-o", str(recording(scratch)), "--"]
     if contender != HEAPTRACK:
         return []
     path = programs()[HEAPTRACK]

@@ -63,6 +63,7 @@ static void maps_begin(void)
 	ADD_MAP(processes, MAP_HASH);
 	ADD_MAP(process_states, MAP_HASH);
 	ADD_MAP(thread_places, MAP_ARRAY);
+	ADD_MAP(memo_places, MAP_ARRAY);
 	ADD_MAP(losses, MAP_ARRAY);
 	ADD_MAP(rates, MAP_ARRAY);
 	ADD_MAP(stacks, MAP_HASH);
@@ -122,6 +123,7 @@ static void host_begin(void)
 	memset(&host, 0, sizeof(host));
 	host.task.pid = TGID;
 	host.task.tgid = TGID;
+	host.task.group_leader = &host.task;
 	host.task.start_time = 1299709;
 	host.task.mm = &host.mm;
 	host.mm.start_stack = START_STACK;

@@ -29,6 +29,7 @@
 #define PAGE 4096ul
 #define GROWN (2003 * PAGE)
 #define THREADS 7
+#define CROWD 499 /* more than are held */
 
 /* ---- the command ---- */
 
@@ -45,6 +46,29 @@ static void *wait_forever(void *unused)
 static void *end_at_once(void *argument)
 {
 	return argument;
+}
+
+/* Once it is followed, though nobody was held when it was made. */
+static void *fork_when_followed(void *unused)
+{
+	struct timespec moment = { .tv_nsec = 1000000 };
+	char path[64], line[128] = "";
+	int followed = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", gettid());
+	while (!followed) {
+		nanosleep(&moment, NULL);
+		file = fopen(path, "r");
+		while (file && fgets(line, sizeof(line), file))
+			sscanf(line, "TracerPid: %d", &followed);
+		if (file)
+			fclose(file);
+	}
+	if (!fork())
+		_exit(0);
+	wait(NULL);
+	return unused;
 }
 
 static void *exec_true(void *unused)
@@ -87,6 +111,15 @@ static int act(const char *mode)
 			    pthread_join(thread, NULL))
 				return 96;
 		return 29;
+	}
+	if (!strcmp(mode, "crowd")) {
+		for (i = 0; i < CROWD; i++)
+			if (pthread_create(&thread, NULL,
+					   i + 1 < CROWD ? end_at_once : fork_when_followed,
+					   NULL) ||
+			    pthread_join(thread, NULL))
+				return 96;
+		return 37;
 	}
 	start_threads(THREADS, !strcmp(mode, "exec") ? exec_true : wait_forever);
 	if (!strcmp(mode, "abort"))
@@ -323,6 +356,28 @@ static void test_threads_come_and_go(void **state)
 	assert_true(seen.least_rss >= (int64_t)GROWN);
 }
 
+/* They are not held any more, all but the first, but those that live on are followed later on. */
+static void test_a_crowd_of_threads(void **state)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	struct seen seen;
+	struct launch *launch = start("crowd", &seen);
+	int status = -1;
+
+	(void)state;
+	while (!launch_ended(launch, &status)) {
+		nanosleep(&moment, NULL);
+		launch_adopt_threads(launch);
+		launch_poll(launch);
+	}
+	launch_free(launch);
+	assert_int_equal(WEXITSTATUS(status), 37);
+	assert_int_equal(seen.forked, 1);
+	assert_in_range(seen.dying, 2, CROWD / 2);
+	assert_int_equal(seen.exiting, 2);
+	assert_true(seen.least_rss > 0);
+}
+
 static void test_abort(void **state)
 {
 	struct seen seen;
@@ -447,6 +502,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_loader_signals_late),
 		cmocka_unit_test(test_threads_end_with_the_process),
 		cmocka_unit_test(test_threads_come_and_go),
+		cmocka_unit_test(test_a_crowd_of_threads),
 		cmocka_unit_test(test_abort),
 		cmocka_unit_test(test_kill),
 		cmocka_unit_test(test_exec_by_a_thread),

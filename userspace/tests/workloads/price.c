@@ -2,22 +2,29 @@
 /*
  * price: one operation again and again, and what one costs in CPU time.
  *
- * usage: price pair|calloc|fault|storm|map|call THREADS
+ * usage: price pair|calloc|fault|storm|map|call|thread|fork|spawn THREADS
  *   pair    malloc of 40 bytes and its free
  *   calloc  calloc of 1,000 bytes; the frees are not timed
  *   fault   first touch of a page that was given back by madvise(MADV_DONTNEED)
  *   storm   malloc of 33 MiB, first touch of each page, free; per page
  *   map     mmap of a page, not touched, and its munmap
  *   call    a system call that does next to nothing
+ *   thread  a thread that does nothing, and waiting for its end; with what it takes itself
+ *   fork    a child that does nothing, likewise
+ *   spawn   posix_spawn() of this program, to do nothing, likewise
  * For each line read, a number of milliseconds, all threads work that long. Then a line with the
  * operations and the CPU time of them alone; ends with standard input.
  */
 #include <malloc.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "workload.h"
+
+extern char **environ;
 
 #define THREADS_MAX 64
 #define PAGE 4096UL
@@ -27,6 +34,7 @@
 #define STORM (33UL << 20)
 #define MAPS 101
 #define CALLS 997
+#define STARTS 31
 
 struct worker {
 	pthread_t thread;
@@ -126,6 +134,82 @@ static uint64_t batch_calls(struct worker *worker)
 	return CALLS;
 }
 
+/* Of the whole process and of its children that have been waited for. */
+static uint64_t family_cpu_ns(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_CHILDREN, &usage);
+	return workload_clock(CLOCK_PROCESS_CPUTIME_ID) +
+	       (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000ULL +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ULL;
+}
+
+static uint64_t batch_starts(struct worker *worker, void (*start)(void))
+{
+	uint64_t before = family_cpu_ns();
+
+	for (int i = 0; i < STARTS; i++)
+		start();
+	worker->cpu_ns += family_cpu_ns() - before;
+	return STARTS;
+}
+
+static void *nothing(void *argument)
+{
+	return argument;
+}
+
+static void start_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, nothing, NULL) || pthread_join(thread, NULL))
+		_exit(1);
+}
+
+static void wait_for(pid_t pid)
+{
+	int status;
+
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		_exit(1);
+}
+
+static void start_fork(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	wait_for(pid);
+}
+
+static void start_spawn(void)
+{
+	char *const command[] = { "price", "call", "0", NULL };
+	pid_t pid;
+
+	if (posix_spawn(&pid, "/proc/self/exe", NULL, NULL, command, environ))
+		_exit(1);
+	wait_for(pid);
+}
+
+static uint64_t batch_threads(struct worker *worker)
+{
+	return batch_starts(worker, start_thread);
+}
+
+static uint64_t batch_forks(struct worker *worker)
+{
+	return batch_starts(worker, start_fork);
+}
+
+static uint64_t batch_spawns(struct worker *worker)
+{
+	return batch_starts(worker, start_spawn);
+}
+
 static void *work(void *argument)
 {
 	struct worker *worker = argument;
@@ -151,6 +235,12 @@ static int prepare(struct worker *worker, const char *kind)
 		worker->batch = batch_maps;
 	else if (!strcmp(kind, "call"))
 		worker->batch = batch_calls;
+	else if (!strcmp(kind, "thread"))
+		worker->batch = batch_threads;
+	else if (!strcmp(kind, "fork"))
+		worker->batch = batch_forks;
+	else if (!strcmp(kind, "spawn"))
+		worker->batch = batch_spawns;
 	else
 		return 2;
 	if (worker->batch != batch_faults)
@@ -196,7 +286,9 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 	count = workload_number(argv[0], argv[2]);
-	if (count < 1 || count > THREADS_MAX)
+	if (!count)
+		return 0;
+	if (count > THREADS_MAX)
 		return 2;
 	for (uint64_t i = 0; i < count; i++) {
 		int failed = prepare(&workers[i], argv[1]);

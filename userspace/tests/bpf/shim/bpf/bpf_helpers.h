@@ -17,6 +17,7 @@
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) typeof(value) *name
 
+#define barrier() __asm__ volatile("" ::: "memory")
 #define barrier_var(variable) asm volatile("" : "+r"(variable))
 
 /* A word of a program's context, which only BPF has to load in a way of its own. */
