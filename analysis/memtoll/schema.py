@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .errors import DamagedRecording
 
@@ -97,6 +97,21 @@ def schema() -> Schema:
         made = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid").fetchall()
         tables = tuple(_table(database, name, sql, name in later) for name, sql in made)
         return Schema(tables, views, kept)
+
+
+class Word(NamedTuple):
+    """What a toll looks like and is called, wherever it is shown."""
+
+    colour: str
+    meaning: str
+
+
+@cache
+def toll_words() -> dict[str, Word]:
+    """The words of each toll, in no order: view toll_word, which rests on no table."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        rows = database.execute(f"SELECT toll, colour, meaning FROM ({schema().views['toll_word']})").fetchall()
+    return {toll: Word(colour, meaning) for toll, colour, meaning in rows}
 
 
 def _put_table_before(connection: sqlite3.Connection, path: Path, table: Table, plain: bool | None) -> None:

@@ -16,8 +16,8 @@ from typing import Any, Final
 from .opening import Progress, bounded, reading
 from .schema import columns_of, schema, split
 
-# What only the report's text, or only its JSON, is made of is named after it: work for each site.
-ENDINGS: Final = ("_page", "_json")
+# What only a report in text, long or short, or only its JSON, is made of is named after it: work for each site.
+ENDINGS: Final = ("_page", "_short", "_json")
 
 
 class Views:

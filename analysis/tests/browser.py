@@ -75,7 +75,7 @@ class Browser:
                 """(() => {
                 const width = document.documentElement.clientWidth;
                 const wide = [...document.querySelectorAll('body *')].filter((each) => {
-                    if (each.closest('svg, .skip, .cards thead, #flame-graph div')) return false;
+                    if (each.closest('svg, .skip, .cards thead, #flame-graph div, nav')) return false;
                     const box = each.getBoundingClientRect();
                     return box.width > 0 && box.right > width + 1;
                 }).map((each) => `${each.tagName} ${each.className} ${each.id}`);

@@ -148,8 +148,9 @@ def test_keyboard_walk(tab: Browser, pages: dict[str, Path]) -> None:
     fields = ("site-search", "site-toll", "site-more", "flame-toll", "flame-owner", "flame-search", "flame-reset")
     assert set(fields) <= found
     assert stops[0][2] == "skip"
-    assert sum(stop[0] == "SUMMARY" for stop in stops) >= 25
-    assert sum("treeitem" in str(stop) or stop[0] == "DIV" for stop in stops) == 1, "one stop for the whole flame graph"
+    assert sum(stop[0] == "SUMMARY" for stop in stops) >= 10
+    assert sum(stop[0] == "CANVAS" for stop in stops) == 2, "the map and the timeline"
+    assert sum(stop[0] == "DIV" for stop in stops) == 1, "one stop for the whole flame graph"
 
 
 def test_site_opens_by_keyboard(tab: Browser, pages: dict[str, Path]) -> None:
@@ -205,22 +206,26 @@ def test_flame_graph_by_keyboard(tab: Browser, pages: dict[str, Path]) -> None:
     tab.screen(*DESKTOP)
     tab.open(pages["naive-calloc"])
     tab.run("document.querySelector('#flame-graph [tabindex=\"0\"]').focus()")
-    assert tab.focused() == "all"
+
+    def name() -> str:
+        return tab.focused().rpartition("% ")[2]
+
+    assert name() == "all" and tab.focused().startswith("100 %")
     walked = []
     for _ in range(4):
         tab.press(Keys.ARROW_UP)
-        walked.append(tab.focused())
+        walked.append(name())
     assert walked == ["main", "round_once", "calloc", "zero.kernel"]
     assert "zero.kernel" in tab.run("document.getElementById('flame-status').innerText")
     tab.press(Keys.ARROW_RIGHT)
-    assert tab.focused() != "zero.kernel"
+    assert name() != "zero.kernel"
     tab.press(Keys.ARROW_LEFT, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
-    assert tab.focused() == "round_once"
+    assert name() == "round_once"
     tab.press(Keys.ENTER)
     width = "document.activeElement.getBoundingClientRect().width / document.getElementById('flame-graph').clientWidth"
-    assert tab.focused() == "round_once" and tab.run(width) > 0.99
+    assert name() == "round_once" and tab.run(width) > 0.99
     tab.press(Keys.ESCAPE)
-    assert tab.focused() == "main"
+    assert name() == "main"
     # By the other owner, and found by a search.
     tab.run("document.getElementById('flame-owner').focus()")
     tab.press("t")
@@ -229,6 +234,69 @@ def test_flame_graph_by_keyboard(tab: Browser, pages: dict[str, Path]) -> None:
     tab.press("memset")
     tab.until("document.querySelectorAll('#flame-graph .found').length > 0")
     assert "Found in" in tab.run("document.getElementById('flame-status').innerText")
+
+
+def test_program_frames_only(tab: Browser, pages: dict[str, Path]) -> None:
+    """The flame graph and the stacks leave out libraries: callers that are left join."""
+    tab.screen(*DESKTOP)
+    tab.open(pages["naive-calloc"])
+    cells = "[...document.querySelectorAll('#flame-graph div')].map((each) => each.ariaLabel.split(' ')[0])"
+    assert "calloc" in tab.run(cells)
+    tab.run("document.getElementById('flame-own').click()")
+    assert "calloc" not in tab.run(cells) and "round_once" in tab.run(cells)
+    assert tab.run("document.getElementById('site-own').checked")
+    tab.run("document.querySelector('.site summary').click()")
+    tab.until("document.querySelector('.site .stacks') !== null")
+    assert "round_once" in tab.run("document.querySelector('.stacks').innerText")
+    assert "malloc.c" not in tab.run("document.querySelector('.stacks').innerText")
+
+
+POINT = """(([name, part, kind]) => {
+    const canvas = document.querySelector(`#chart-${name} canvas`), box = canvas.getBoundingClientRect();
+    const where = {clientX: box.left + part * box.width, clientY: box.top + 150, bubbles: true, pointerId: 1};
+    canvas.setPointerCapture = () => {};
+    canvas.dispatchEvent(new PointerEvent(kind, where));
+})(arguments[0])"""
+STATUS = "document.querySelector('#chart-timeline [role=status]').innerText"
+
+
+def test_timeline_tells_and_zooms(tab: Browser, pages: dict[str, Path]) -> None:
+    """Figures where the pointer is; a part is zoomed in by dragging, by keys and by buttons, in both charts."""
+    tab.screen(*DESKTOP)
+    tab.open(pages["busy"])
+    tab.run(POINT, ["timeline", 0.5, "pointermove"])
+    whole = tab.run(STATUS)
+    assert "observed" in whole and " %" in whole
+    assert tab.run("document.querySelector('#chart-timeline .chart-tip').innerText").splitlines()[0] in whole
+    for part, kind in ((0.2, "pointerdown"), (0.4, "pointermove"), (0.4, "pointerup")):
+        tab.run(POINT, ["timeline", part, kind])
+    tab.run(POINT, ["timeline", 0.5, "pointermove"])
+    zoomed = tab.run(STATUS)
+    assert zoomed != whole and "observed" in zoomed
+    tab.run("document.querySelector('#chart-map canvas').focus()")
+    tab.press("0")
+    tab.run(POINT, ["timeline", 0.5, "pointermove"])
+    assert tab.run(STATUS) == whole, "both charts show the same time"
+    tab.press("+")
+    tab.run("document.querySelector('#chart-timeline [data-zoom=out]').click()")
+    tab.run(POINT, ["timeline", 0.5, "pointermove"])
+    assert tab.run(STATUS) == whole
+
+
+def test_what_changed(tab: Browser, tmp_path: Path) -> None:
+    for name, maker in (("before", facts.heap_blocks), ("after", facts.mapped_blocks)):
+        maker(tmp_path / f"{name}.memtoll").database.close()
+    both = memtoll.compare(tmp_path / "before.memtoll", tmp_path / "after.memtoll", force=True)
+    with memtoll.open(tmp_path / "after.memtoll") as rec:
+        (tmp_path / "changed.html").write_text(page(rec, changed=both))
+    seen = "[...document.querySelectorAll('main > section')].filter((each) => each.offsetHeight).map((each) => each.id)"
+    for screen in (DESKTOP, PHONE):
+        tab.screen(*screen)
+        tab.open(tmp_path / "changed.html")
+        assert "verdict" in tab.run(seen) and "change" not in tab.run(seen)
+        tab.run("document.querySelector('[data-view=change]').click()")
+        assert tab.run(seen) == ["change"] and tab.overflow() == []
+        assert "zero.libc" in tab.run("document.querySelector('#change-tolls').innerText")
 
 
 def test_hostile_names_do_nothing(tab: Browser, pages: dict[str, Path]) -> None:

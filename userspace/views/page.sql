@@ -51,25 +51,25 @@ FROM (
 	GROUP BY s.toll, s.call, s.area_shown, s.at_least, a.alike, t.alike
 ) w JOIN observed o;
 
--- Sites by what they do and where: the toll, the call, the place of the allocation and that of the
--- touch as a sentence would name them ('' where there is none). How the code got there is left to
--- the stacks.
-CREATE VIEW site_short AS
+-- Where a sentence would say that a site is ('' where nothing tells): allocated, touched.
+CREATE VIEW site_place_short AS
 WITH
 place AS MATERIALIZED (
 	SELECT p.stack_id, COALESCE(p.code, '') AS code, COALESCE(p.caller, p.code, '') AS caller
 	FROM (SELECT allocated_stack AS stack_id FROM sites UNION SELECT touched_stack FROM sites) w
 	JOIN stack_place p ON p.stack_id = w.stack_id
-),
-site AS (
-	SELECT s.toll, s.call, s.area, s.rank, s.time_ns, s.share, s.count, s.bytes,
-		CASE WHEN s.toll = 'map' OR s.call IN ('mmap', 'madvise')
-			THEN COALESCE(a.code, '') ELSE COALESCE(a.caller, '') END AS allocated,
-		COALESCE(t.code, '') AS touched
-	FROM sites s LEFT JOIN place a ON a.stack_id = s.allocated_stack
-	LEFT JOIN place t ON t.stack_id = s.touched_stack
 )
-SELECT ROW_NUMBER() OVER (ORDER BY SUM(time_ns) DESC, SUM(bytes) DESC, MIN(rank)) AS rank, toll,
-	call, area, allocated, touched, SUM(time_ns) AS time_ns, MIN(1.0, SUM(share)) AS share,
-	SUM(count) AS count, SUM(bytes) AS bytes
-FROM site GROUP BY toll, call, area, allocated, touched;
+SELECT s.rank, CASE WHEN s.toll = 'map' OR s.call IN ('mmap', 'madvise')
+	THEN COALESCE(a.code, '') ELSE COALESCE(a.caller, '') END AS allocated,
+	COALESCE(t.code, '') AS touched
+FROM sites s LEFT JOIN place a ON a.stack_id = s.allocated_stack
+LEFT JOIN place t ON t.stack_id = s.touched_stack;
+
+-- Sites by what they do and where: the toll, the call, the place of the allocation and that of the
+-- touch as a sentence would name them. How the code got there is left to the stacks.
+CREATE VIEW site_short AS
+SELECT ROW_NUMBER() OVER (ORDER BY SUM(s.time_ns) DESC, SUM(s.bytes) DESC, MIN(s.rank)) AS rank,
+	s.toll, s.call, s.area, p.allocated, p.touched, SUM(s.time_ns) AS time_ns,
+	MIN(1.0, SUM(s.share)) AS share, SUM(s.count) AS count, SUM(s.bytes) AS bytes
+FROM sites s JOIN site_place_short p ON p.rank = s.rank
+GROUP BY s.toll, s.call, s.area, p.allocated, p.touched;

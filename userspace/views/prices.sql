@@ -3,6 +3,27 @@
 -- prices.sql: the tolls there are, and what one hit of a probe and one fault of a class cost.
 -- Follows recording.sql; tolls.sql has the rules that all views keep.
 
+-- What each toll is called and looks like wherever it is shown: on the page, in pictures and on a
+-- terminal. The colours have a luminance of 0.13 to 0.30, so that each stands out at least 3:1 from a
+-- light and from a dark ground (WCAG 2.2, 1.4.11).
+CREATE VIEW toll_word AS
+SELECT column1 AS toll, column2 AS colour, column3 AS meaning FROM (VALUES
+	('zero.kernel', '#c9372c', 'the kernel clears a page at its first touch'),
+	('zero.libc',   '#e8590c', 'memset inside of calloc, on reused memory'),
+	('zero.app',    '#b97f14', 'zeros stored by the program or a library'),
+	('swap.in',     '#2f78d0', 'faults on pages that were on swap'),
+	('swap.out',    '#0f8fa3', 'pages pushed out to swap, by whomever'),
+	('reclaim',     '#7358d8', 'stalls to make room for pages'),
+	('cow',         '#c2408f', 'pages copied when written'),
+	('file.fault',  '#2f9e44', 'faults on files and shared memory'),
+	('file.read',   '#6d9c1e', 'reads of regular files'),
+	('fault.user',  '#d6336c', 'faults that wait for a userfaultfd handler'),
+	('fault.other', '#8a8f3c', 'faults of no other kind'),
+	('alloc',       '#a06a3c', 'the allocator''s own work'),
+	('map',         '#b04a5a', 'mmap, munmap, mremap, brk, madvise'),
+	('copy.app',    '#5a7d7c', 'memory copied by the program or a library'),
+	('compute',     '#7d8590', 'everything else on the processor'));
+
 -- A toll without a source (0) is one that no table holds yet.
 CREATE VIEW toll_kind AS
 WITH kind(position, toll, family, source) AS (VALUES

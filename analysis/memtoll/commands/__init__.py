@@ -60,6 +60,14 @@ def natural(text: str) -> int:
     return number
 
 
+def positive(text: str) -> float:
+    """An argument that is a finite number above 0."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise ValueError(text)
+    return number
+
+
 def wrote(path: str | os.PathLike[str]) -> None:
     """Where the result is, on stderr, as the tracer says it."""
     what = "directory " if Path(path).is_dir() else ""

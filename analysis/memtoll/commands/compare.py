@@ -7,17 +7,9 @@ import argparse
 import json
 import sys
 
-from . import Command, natural, terminal
+from . import Command, natural, positive, terminal
 
 SITES = 10
-
-
-def positive(text: str) -> float:
-    """An argument that is a finite number above 0."""
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise ValueError(text)
-    return number
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,13 +11,26 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import Error
-from . import Command, file_argument, natural, terminal, wrote
+from . import Command, file_argument, natural, positive, terminal, wrote
 
 SUFFIX = ".memtoll"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     file_argument(parser)
+    parser.add_argument(
+        "after",
+        metavar="AFTER",
+        nargs="?",
+        help="a later recording: the page is of this one, and can be switched to what changed since FILE",
+    )
+    parser.add_argument(
+        "--work",
+        nargs=2,
+        type=positive,
+        metavar=("N", "M"),
+        help="with AFTER: units of work done in each; what changed is then per unit, not per second",
+    )
     parser.add_argument(
         "-o", "--output", metavar="OUT", help="the page; -: stdout (default: the recording's name with .html, here)"
     )
@@ -62,7 +75,8 @@ def write(path: Path, text: str, force: bool) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     to_stdout = arguments.output == "-"
-    path = output_of(arguments.file, arguments.output)
+    shown = arguments.file if arguments.after is None else arguments.after
+    path = output_of(shown, arguments.output)
     # Before the work, not after it.
     if not to_stdout and not arguments.force and os.path.lexists(path):
         raise Error(f"{path} exists; --force overwrites it, -o gives another name")
@@ -71,8 +85,15 @@ def run(arguments: argparse.Namespace) -> int:
     from ..recording import open as open_recording
 
     progress = terminal()
-    with open_recording(arguments.file, incomplete=arguments.incomplete, progress=progress) as rec:
-        text = page(rec, sites=SITES if arguments.sites is None else arguments.sites, progress=progress)
+    sites = SITES if arguments.sites is None else arguments.sites
+    both = None
+    if arguments.after is not None:
+        from ..compare import compare
+
+        before, after = arguments.work or (None, None)
+        both = compare(arguments.file, arguments.after, work_before=before, work_after=after, progress=progress)
+    with open_recording(shown, incomplete=arguments.incomplete, progress=progress) as rec:
+        text = page(rec, sites=sites, progress=progress, changed=both)
     if to_stdout:
         sys.stdout.buffer.write(text.encode(errors="replace"))
     else:
@@ -88,7 +109,8 @@ COMMAND = Command(
         "Write a page with verdict, advice, tolls, sites with their stacks, pictures and losses.\n"
         "It needs no network, and nothing but a browser.\n\n"
         "  python3 -m memtoll html server.memtoll                 writes server.html\n"
-        "  python3 -m memtoll html server.memtoll -o report.html"
+        "  python3 -m memtoll html server.memtoll -o report.html\n"
+        "  python3 -m memtoll html before.memtoll after.memtoll   writes after.html, with what changed"
     ),
     arguments=arguments,
     run=run,

@@ -12,18 +12,20 @@ import base64
 import hashlib
 from collections.abc import Callable
 from importlib import resources
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from matplotlib.figure import Figure
 
 from .. import pictures
 from ..opening import Progress, understanding
+from ..pictures import overtime
 from ..version import __version__
-from . import data, markup
+from . import change, charts, data, markup, verdict
 from .drawing import Drawing, draw
 from .words import embedded, shown
 
 if TYPE_CHECKING:
+    from ..compare import Comparison
     from ..recording import Recording
 
 # Tolls of faults, which the address map shows.
@@ -31,7 +33,7 @@ FAULT_TOLLS: Final = ("zero.kernel", "swap.in", "reclaim", "cow", "file.fault", 
 # Parts of the page that have a link at its top.
 LINKS: Final = {
     "verdict": "Verdict",
-    "advice": "What to do",
+    "advice": "What else",
     "when": "When and where",
     "tolls": "Tolls",
     "sites": "Sites",
@@ -43,31 +45,38 @@ LINKS: Final = {
 }
 
 
-def page(rec: Recording, *, sites: int = data.SITES, progress: Progress | None = None) -> str:
+def page(
+    rec: Recording,
+    *,
+    sites: int = data.SITES,
+    progress: Progress | None = None,
+    changed: Comparison | None = None,
+) -> str:
     """The page of a recording: text of an HTML file, UTF-8.
 
     sites: the most expensive ones to keep, at most; what is left out is said on the page. progress: as
-    for memtoll.open. Errors: those of the recording's frames.
+    for memtoll.open. changed: a memtoll.Comparison with this recording as the later one; the page can then be
+    switched to what changed. Errors: those of the recording's frames.
     """
     with understanding(rec.path):
-        return _page(rec, sites, progress)
+        return _page(rec, sites, progress, changed)
 
 
-def _page(rec: Recording, sites: int, progress: Progress | None) -> str:
-    blob = embedded(data.site_data(rec, sites, progress))
-    script = _file("page.js")
-    # What explains most comes first.
-    faults = float(rec.toll.loc[rec.toll.index.isin(FAULT_TOLLS), "share"].sum())
-    makers: dict[str, Callable[..., Figure]] = {"map": pictures.address_map, "timeline": pictures.timeline}
-    when = _drawings(rec, makers if faults > 1 / 3 else dict(reversed(list(makers.items()))), progress)
-    costs = _drawings(
+def _page(rec: Recording, sites: int, progress: Progress | None, changed: Comparison | None) -> str:
+    shown_by_script = data.site_data(rec, sites, progress)
+    script = _file("charts.js") + _file("page.js")
+    when = _charts(rec, shown_by_script, progress)
+    made = _drawings(
         rec,
         {"sizes": pictures.sizes, "faults": pictures.fault_latency, "mallocs": pictures.malloc_latency},
         progress,
     )
+    costs = [markup.figure(f"picture-{name}", drawing) for name, drawing in made.items()]
+    blob = embedded(shown_by_script)
     body = [
-        markup.verdict(rec),
-        markup.advice(rec),
+        change.change(changed) if changed else "",
+        verdict.verdict(rec),
+        verdict.advice(rec),
         markup.pictures("when", "When and where", when),
         markup.tolls(rec),
         _file("sites.html"),
@@ -90,7 +99,7 @@ def _page(rec: Recording, sites: int, progress: Progress | None) -> str:
         f"<style>\n{_file('page.css')}</style>\n</head>\n<body>\n"
         f'<a class="skip" href="#verdict">To the verdict</a>\n{markup.head(rec)}\n'
         f'<nav aria-label="Parts of this page">{links}</nav>\n'
-        f"<main>\n{markup.warnings(rec)}\n{text}\n</main>\n"
+        f"<main>\n{change.switch() if changed else ''}{markup.warnings(rec)}\n{text}\n</main>\n"
         f"<footer><p>Made by memtoll {shown(__version__)} of {shown(rec.path.name)}.</p></footer>\n"
         f'<script type="application/json" id="data">{blob}</script>\n<script>{script}</script>\n</body>\n</html>\n'
     )
@@ -110,6 +119,22 @@ def _drawings(
     if progress:
         progress("drawing", len(makers), len(makers))
     return made
+
+
+def _charts(rec: Recording, shown_by_script: dict[str, Any], progress: Progress | None) -> list[str]:
+    """The map and the timeline, what explains most first: figures for the script, and pictures for those without."""
+    made = {}
+    if (stacked := charts.timeline_data(rec)) is not None:
+        shown_by_script["timeline"] = stacked
+        made["timeline"] = (pictures.timeline, overtime.said(rec))
+    if (lines := charts.map_data(rec)) is not None:
+        shown_by_script["map"], said = lines
+        made["map"] = (pictures.address_map, said)
+    faults = float(rec.toll.loc[rec.toll.index.isin(FAULT_TOLLS), "share"].sum())
+    if faults > 1 / 3:
+        made = dict(reversed(made.items()))
+    drawings = _drawings(rec, {name: maker for name, (maker, _) in made.items()}, progress)
+    return [markup.chart(name, *made[name][1], drawing) for name, drawing in drawings.items()]
 
 
 def _file(name: str) -> str:

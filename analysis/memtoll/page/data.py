@@ -72,6 +72,7 @@ def site_data(rec: Recording, limit: int = SITES, progress: Progress | None = No
     tolls = [str(toll) for toll in rec.toll.index]
     number = {toll: at for at, toll in enumerate(tolls)}
     areas = _areas(rec)
+    places = _places(rec)
     columns: dict[str, list[int]] = {
         name: [] for name in ("toll", "call", "time", "share", "bytes", "count", "least", "a", "t", "ap", "tp", "area")
     }
@@ -89,9 +90,9 @@ def site_data(rec: Recording, limit: int = SITES, progress: Progress | None = No
         columns["bytes"].append(int(rows["bytes"][at]))
         columns["count"].append(int(rows["count"][at]))
         columns["least"].append(int(bool(rows["bytes_at_least"][at])))
-        for key, stack, place in (("a", "allocated_stack", "allocated_place"), ("t", "touched_stack", "touched_place")):
+        for key, stack, place in zip("at", ("allocated_stack", "touched_stack"), places[rows["rank"][at]], strict=True):
             columns[key].append(tree.add(stacks.get(rows[stack][at], [])))
-            columns[f"{key}p"].append(texts.of(rows[place][at]))
+            columns[f"{key}p"].append(texts.of(place))
         columns["area"].append(texts.of(areas.get(rows["rank"][at], "")))
         done = at + 1
     if progress:
@@ -114,10 +115,11 @@ def _stacks(rec: Recording, sites: pd.DataFrame, texts: Texts) -> tuple[dict[int
     """Frames by stack, root first, and what each frame is."""
     wanted = set(sites["allocated_stack"]) | set(sites["touched_stack"])
     lines = rec.stack_frames
+    libraries = _libraries(rec)
     if len(wanted) < len(rec.stacks):
         lines = lines[lines["stack_id"].isin(wanted)]
-    names = ("function", "module", "place", "kind")
-    frames: dict[str, list[int]] = {name: [] for name in names}
+    names = ("function", "module", "place", "kind", "file")
+    frames: dict[str, list[int]] = {name: [] for name in ("function", "module", "place", "kind", "own")}
     known: dict[tuple[object, ...], int] = {}
     stacks: dict[int, list[int]] = {}
     columns = [lines[name].astype(object).tolist() for name in names]
@@ -126,12 +128,35 @@ def _stacks(rec: Recording, sites: pd.DataFrame, texts: Texts) -> tuple[dict[int
         number = known.get(key)
         if number is None:
             number = known[key] = len(known)
-            for name, value in zip(names, frame, strict=True):
-                frames[name].append(texts.of(value))
+            said = dict(zip(names, frame, strict=True))
+            for name in ("function", "module", "place", "kind"):
+                frames[name].append(texts.of(said[name]))
+            unnamed = not said["function"] and not said["module"]
+            library = (said["function"], said["module"], said["file"]) in libraries
+            frames["own"].append(int(not library and not unnamed and said["kind"] != "kernel"))
         stacks.setdefault(stack, []).append(number)
     for each in stacks.values():
         each.reverse()
     return stacks, frames
+
+
+def _libraries(rec: Recording) -> set[tuple[object, object, object]]:
+    """Function, module and file of the frames that a sentence passes over: libraries, allocators, interpreters."""
+    rec.views.make("library_frame")
+    return set(
+        rec.views.rows(
+            "SELECT f.function, f.module, f.file FROM frame f JOIN library_frame l ON l.frame_id = f.frame_id"
+        )
+    )
+
+
+def _places(rec: Recording) -> dict[int, tuple[str, str]]:
+    """Where the report in text says that each site is: allocated, touched."""
+    rec.views.make("site_place_short")
+    return {
+        rank: (allocated, touched)
+        for rank, allocated, touched in rec.views.rows("SELECT rank, allocated, touched FROM temp.site_place_short")
+    }
 
 
 def _areas(rec: Recording) -> dict[int, str]:

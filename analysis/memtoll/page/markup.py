@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,22 +12,19 @@ import pandas as pd
 
 from ..pictures.findings import access_rows, memory_rows
 from ..pictures.theme import toll_colour
-from ..text import ended, format_bytes, format_share, format_time
+from ..schema import toll_words
+from ..text import cut, ended, format_bytes, format_share, format_time
 from .drawing import Drawing
 from .elements import ROWS, Cell, chip, count, facts, part, section, size, table, time, word
+from .verdict import between, wrong_checks
 from .words import shown
 
 if TYPE_CHECKING:
     from ..recording import Recording
 
 PAGE_BYTES: Final = 4096
-# Families are named, and access patterns shown, from that part of the whole on.
+# Tolls and access patterns are shown from that part of the whole on; less is 0.0 %.
 LEAST: Final = 0.0005
-# The colour of a family is that of its first toll.
-FAMILY_TOLLS: Final = {
-    "zeroing": "zero.kernel", "swap": "swap.in", "cow": "cow", "file": "file.fault", "allocator": "alloc",
-    "mapping": "map", "userfault": "fault.user", "other": "fault.other", "compute": "compute",
-}  # fmt: skip
 
 PATTERNS: Final = {
     "fits": "stays in memory: nothing, or next to nothing, came back from swap",
@@ -46,23 +43,7 @@ SWAP_SOURCES: Final = {
     "zero": "all zeros, stored nowhere",
 }
 
-TOLL_MEANING: Final = {
-    "zero.kernel": "the kernel clears a page at its first touch",
-    "zero.libc": "memset inside of calloc, on reused memory",
-    "zero.app": "zeros stored by the program or a library",
-    "swap.in": "faults on pages that were on swap",
-    "swap.out": "pages pushed out to swap, by whomever",
-    "reclaim": "stalls to make room for pages",
-    "cow": "pages copied when written",
-    "file.fault": "faults on files and shared memory",
-    "file.read": "reads of regular files",
-    "fault.user": "faults that wait for a userfaultfd handler",
-    "fault.other": "faults of no other kind",
-    "alloc": "the allocator's own work",
-    "map": "mmap, munmap, mremap, brk, madvise",
-    "copy.app": "memory copied by the program or a library",
-    "compute": "everything else on the processor",
-}
+WORDY: Final = " (on the CPU or asleep in a fault)"
 
 
 def head(rec: Recording) -> str:
@@ -75,15 +56,14 @@ def head(rec: Recording) -> str:
     parts = [
         f"{processes} process{'' if processes == 1 else 'es'}",
         f"recorded for {format_time(rec.duration_s)}",
-        f"observed {format_time(rec.observed_s)} (on the CPU or asleep in a fault)",
+        f"observed {format_time(rec.observed_s)}{WORDY}",
         f"on {rec.meta['host']}" if rec.meta.get("host") else "",
         when,
     ]
+    said = shown(", ".join(part for part in parts if part))
+    said = said.replace(WORDY, f'<span class="wordy">{WORDY}</span>')
     command = str(target["command"] or ", ".join(f"pid {pid}" for pid in target["pids"]))
-    return (
-        f'<header><p class="brand">memtoll</p><h1><bdi>{shown(command)}</bdi></h1>'
-        f"<p>{shown(', '.join(part for part in parts if part))}</p></header>"
-    )
+    return f'<header><p class="brand">memtoll</p><h1><bdi>{shown(command)}</bdi></h1><p>{said}</p></header>'
 
 
 def warnings(rec: Recording) -> str:
@@ -97,133 +77,115 @@ def warnings(rec: Recording) -> str:
         said.append(
             f"Losses beyond the limit of 1 %: {', '.join(over.index)}. What they hit may cost more than is shown."
         )
-    elif len(lost):
-        said.append(f"Not everything was seen: {', '.join(lost.index)}; all within the limit of 1 %.")
-    wrong = rec.checks[~rec.checks["ok"]]
-    if len(wrong):
-        said.append(
-            f"Our counts differ from the kernel's: {', '.join(name.replace('_', ' ') for name in wrong.index)}."
-        )
+    wrong = wrong_checks(rec)
+    if wrong:
+        said.append(f"Our counts differ from the kernel's: {', '.join(wrong)}.")
     return "".join(f'<p class="warning" role="note">{shown(text)} <a href="#trust">Details</a></p>' for text in said)
 
 
-def verdict(rec: Recording) -> str:
-    said = rec.verdict
-    families = rec.families[rec.families["time_s"] > 0]
-    blocks = "".join(
-        f'<i style="background:{_family_colour(name)};width:{100 * row["share"]:.3f}%"></i>'
-        for name, row in families.iterrows()
-    )
-    words = "".join(
-        f'<li><i style="background:{_family_colour(name)}"></i>{shown(name)}'
-        f" <strong>{format_share(row['share'])}</strong> <span>{shown(_between(row))}</span></li>"
-        for name, row in families.iterrows()
-        if row["share_high"] >= LEAST
-    )
-    return section(
-        "verdict",
-        "Verdict",
-        f'<p class="sentence"><bdi>{shown(said.sentence)}</bdi></p>',
-        f'<div class="families" aria-hidden="true">{blocks}</div><ul class="families-words">{words}</ul>'
-        if blocks
-        else "",
-    )
-
-
-def _family_colour(name: object) -> str:
-    return toll_colour(FAMILY_TOLLS.get(str(name), "compute"))
-
-
-def _between(row: pd.Series) -> str:
-    if pd.isna(row["share_low"]) or pd.isna(row["share_high"]):
-        return ""
-    return f"{100 * row['share_low']:.1f}-{100 * row['share_high']:.1f} %"
-
-
-def advice(rec: Recording) -> str:
-    items = "".join(
-        f"<article><h3><code>{shown(each['code'])}</code> {shown(each.get('title', ''))}</h3>"
-        f"<p><bdi>{shown(each['text'])}</bdi></p>"
-        f'<p class="evidence"><b>Evidence</b> <bdi>{shown(each["evidence"])}</bdi></p>'
-        + "".join(
-            f'<p class="evidence"><b>{label}</b> <bdi>{shown(each[key])}</bdi></p>'
-            for label, key in (("If wrong", "cost"), ("Try", "try"))
-            if each.get(key)
-        )
-        + "</article>"
-        for each in rec.verdict.advice
-    )
-    return section("advice", "What to do", items)
+HEADS: Final = (
+    "toll",
+    "share",
+    "between (95 %)",
+    "time",
+    "of it asleep",
+    "of it clearing",
+    "count",
+    "bytes",
+    "pages",
+    "read again",
+)
+NONE: Final = Cell("-", -1, kind="number")
 
 
 def tolls(rec: Recording) -> str:
-    rows = []
-    for toll, row in rec.toll.iterrows():
-        name = Cell(
-            str(toll), str(toll), html=f"{chip(str(toll))}<small>{shown(TOLL_MEANING.get(str(toll), ''))}</small>"
-        )
-        if not pd.isna(row["not_captured"]):
-            rows.append(
-                [
-                    name,
-                    Cell("", -1, html=f"<em>not captured: {shown(row['not_captured'])}</em>", kind="reason"),
-                    *[Cell("-", -1, kind="number")] * 8,
-                ]
-            )
-            continue
-        low, high = (100 * float(row[f"share_{side}"]) for side in ("low", "high"))
-        bar = (
-            f'<span class="bar" style="--low:{low:.3f}%;--high:{high:.3f}%;--part:{100 * row["share"]:.3f}%;'
-            f'--colour:{toll_colour(str(toll))}" aria-hidden="true"></span>'
-        )
-        samples = toll == "compute"
-        rows.append(
-            [
-                name,
-                Cell("", float(row["share"]), html=f"{bar}<b>{format_share(row['share'])}</b>", kind="share"),
-                Cell(_between(row), float(row["share_high"]), kind="number"),
-                time(row["time_s"]),
-                time(row["blocked_s"]),
-                time(row["clear_s"]) if toll == "zero.kernel" else Cell("-", -1, kind="number"),
-                Cell("-", -1, kind="number") if samples else count(row["count"]),
-                Cell("-", -1, kind="number") if samples else size(row["bytes"]),
-                Cell("-", -1, kind="number") if samples else count(row["pages"]),
-                Cell("-" if pd.isna(row["reread_factor"]) else f"{row['reread_factor']:.1f}", -1, kind="number"),
-            ]
-        )
-    heads = [
-        "toll",
-        "share",
-        "between (95 %)",
-        "time",
-        "of it asleep",
-        "of it clearing",
-        "count",
-        "bytes",
-        "pages",
-        "read again",
-    ]
-    used = [at for at in range(len(heads)) if at < 4 or any(row[at].text not in ("-", "") for row in rows)]
+    """The toll table; tolls that took next to no time, or were not captured, folded away."""
+    captured = rec.toll["not_captured"].isna()
+    taken = captured & (rec.toll["share"] >= LEAST)
     caption = "Shares are of the observed time; the thin line on each bar is where the true share lies, 95 %."
-    return section(
-        "tolls",
-        "Tolls",
-        table("toll-table", caption, [heads[at] for at in used], [[row[at] for at in used] for row in rows]),
+    parts = [_toll_table("toll-table", caption, rec.toll[taken])] if taken.any() else []
+    if not taken.all():
+        nothing = ", ".join(str(toll) for toll in rec.toll.index[captured & ~taken])
+        missing = ", ".join(str(toll) for toll in rec.toll.index[~captured])
+        said = [f"Less than {100 * LEAST:g} %: {nothing}"] if nothing else []
+        said += [f"Not captured: {missing}"] if missing else []
+        body = _toll_table("toll-rest", "What took next to no time, or was not captured.", rec.toll[~taken])
+        parts.append(f"<details><summary>{shown('. '.join(said))}</summary>{body}</details>")
+    return section("tolls", "Tolls", *parts)
+
+
+def _toll_table(name: str, caption: str, frame: pd.DataFrame) -> str:
+    rows = [_toll_row(str(toll), row) for toll, row in frame.iterrows()]
+    used = [at for at in range(len(HEADS)) if at < 4 or any(row[at].text not in ("-", "") for row in rows)]
+    return table(name, caption, [HEADS[at] for at in used], [[row[at] for at in used] for row in rows])
+
+
+def _toll_row(toll: str, row: pd.Series) -> list[Cell]:
+    meaning = toll_words()[toll].meaning if toll in toll_words() else ""
+    name = Cell(toll, toll, html=f"{chip(toll)}<small>{shown(meaning)}</small>")
+    if not pd.isna(row["not_captured"]):
+        reason = f"<em>not captured: {shown(row['not_captured'])}</em>"
+        return [name, Cell("", -1, html=reason, kind="reason"), *[NONE] * (len(HEADS) - 2)]
+    low, high = (100 * float(row[f"share_{side}"]) for side in ("low", "high"))
+    bar = (
+        f'<span class="bar" style="--low:{low:.3f}%;--high:{high:.3f}%;--part:{100 * row["share"]:.3f}%;'
+        f'--colour:{toll_colour(toll)}" aria-hidden="true"></span>'
     )
+    samples = toll == "compute"
+    return [
+        name,
+        Cell("", float(row["share"]), html=f"{bar}<b>{format_share(row['share'])}</b>", kind="share"),
+        Cell(between(row), float(row["share_high"]), kind="number"),
+        time(row["time_s"]),
+        time(row["blocked_s"]),
+        time(row["clear_s"]) if toll == "zero.kernel" else NONE,
+        NONE if samples else count(row["count"]),
+        NONE if samples else size(row["bytes"]),
+        NONE if samples else count(row["pages"]),
+        NONE if pd.isna(row["reread_factor"]) else Cell(f"{row['reread_factor']:.1f}", -1, kind="number"),
+    ]
 
 
 def figure(name: str, drawing: Drawing | None) -> str:
     if drawing is None:
         return ""
     return (
-        f'<figure id="{name}"><figcaption><strong><bdi>{shown(drawing.finding)}</bdi></strong>'
-        f"<span><bdi>{shown(drawing.what)}</bdi></span></figcaption>"
+        f'<figure id="{name}">{_caption(drawing.finding, drawing.what)}'
         f'<div class="wide">{drawing.wide}</div><div class="narrow">{drawing.narrow}</div></figure>'
     )
 
 
-def pictures(name: str, title: str, drawings: dict[str, Drawing]) -> str:
-    return section(name, title, *(figure(f"picture-{key}", drawing) for key, drawing in drawings.items()))
+def _caption(finding: str, what: str) -> str:
+    return (
+        f"<figcaption><strong><bdi>{shown(cut(finding, 240))}</bdi></strong>"
+        f"<span><bdi>{shown(cut(what, 320))}</bdi></span></figcaption>"
+    )
+
+
+def chart(name: str, finding: str, what: str, drawing: Drawing) -> str:
+    """A picture that the script draws, with figures where the pointer is, and zoom; as it stands without a script."""
+    buttons = "".join(
+        f'<button type="button" data-zoom="{zoom}" aria-label="{label}" title="{label}">{sign}</button>'
+        for zoom, label, sign in (
+            ("in", "Zoom in", "+"),
+            ("out", "Zoom out", "\N{MINUS SIGN}"),
+            ("all", "Show all", "All"),
+        )
+    )
+    return (
+        f'<figure id="picture-{name}" class="charted">{_caption(finding, what)}'
+        f'<div class="chart" id="chart-{name}" hidden><div class="chart-tools">{buttons}'
+        '<span class="chart-help">Drag over a part to zoom in; + - 0 and the arrow keys do so, too.</span></div>'
+        f'<div class="chart-ground"><canvas tabindex="0" role="img" aria-label="{shown(cut(finding, 240))}"></canvas>'
+        '<div class="chart-tip" hidden></div></div>'
+        '<ul class="legend"></ul><p class="chart-status" role="status"></p></div>'
+        f'<noscript><div class="wide">{drawing.wide}</div><div class="narrow">{drawing.narrow}</div></noscript>'
+        "</figure>"
+    )
+
+
+def pictures(name: str, title: str, figures: Sequence[str]) -> str:
+    return section(name, title, *figures)
 
 
 def memory(rec: Recording) -> str:
@@ -327,8 +289,11 @@ def zeroing(rec: Recording) -> str:
     rows = []
     for key, (name, remark) in names.items():
         value = rec.zeroing[key]
-        rows.append((name, "not captured" if value is None else format_bytes(value), remark))
-    return section("zeroing", "Zeroing ledger", facts(rows))
+        if value != 0:
+            rows.append((name, "not captured" if value is None else format_bytes(value), remark))
+    nothing = ", ".join(name for key, (name, _) in names.items() if rec.zeroing[key] == 0)
+    rest = f'<p class="confidence">Nothing {shown(nothing)}.</p>' if nothing else ""
+    return section("zeroing", "Zeroing ledger", facts(rows), rest)
 
 
 def allocations(rec: Recording) -> str:

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0
  *
  * The sites and the flame graph of a page, from the JSON in it. Rows are made as they are asked for.
- * Names come from traced programs: they enter the page as text only.
+ * Names come from traced programs: they enter the page as text only. Follows charts.js.
  */
-"use strict";
 (() => {
 	const data = JSON.parse(document.getElementById("data").textContent);
 	const { sites, parent, frame, frames, texts, tolls, colours } = data;
 	const number = sites.toll.length;
 	const PAGE = 25;
+	const STACKS = 10;
+	const LEAST = 3;
 	const ROW = 21;
 	const DRAWN = 3000;
 	const $ = (id) => document.getElementById(id);
@@ -75,18 +76,54 @@
 
 	/* ---- the list of sites */
 
+	const COMPUTE = tolls.indexOf("compute");
+	const RECLAIM = tolls.indexOf("reclaim");
+	const FAULTS = new Set(["swap.in", "zero.kernel", "cow", "file.fault", "fault.user", "fault.other"]
+		.map((name) => tolls.indexOf(name)));
 	let order = [];
 	let shown = 0;
-	const sorts = new Map();
 
-	function sorted(key) {
-		if (!sorts.has(key)) {
-			const all = Uint32Array.from({ length: number }, (_, at) => at);
-			if (key !== "time")	/* the recording's order */
-				all.sort((a, b) => sites[key][b] - sites[key][a] || a - b);
-			sorts.set(key, all);
+	/* Sites of one toll, call and kind of memory, allocated at one place and touched at one. */
+	function groupsOf(hit, folded) {
+		const groups = new Map();
+		for (let at = 0; at < number; at++) {
+			if (!hit(at))
+				continue;
+			const fold = folded && sites.toll[at] === COMPUTE;
+			const where = fold ? "" : `${sites.call[at]}|${sites.area[at]}|${sites.ap[at]}|${sites.tp[at]}`;
+			const key = `${sites.toll[at]}|${where}`;
+			let group = groups.get(key);
+			if (!group) {
+				group = { toll: sites.toll[at], first: at, where, fold, time: 0, bytes: 0, count: 0, share: 0, least: 0, members: [] };
+				groups.set(key, group);
+			}
+			group.time += sites.time[at];
+			group.bytes += sites.bytes[at];
+			group.count += sites.count[at];
+			group.share += sites.share[at];
+			group.least |= sites.least[at];
+			group.members.push(at);
 		}
-		return sorts.get(key);
+		return [...groups.values()];
+	}
+
+	/* What reclaim cost stands below the faults that it happened in: those of the same places. */
+	function joined(groups) {
+		const faults = new Map();
+		for (const each of groups)
+			if (FAULTS.has(each.toll) && !faults.has(each.where))
+				faults.set(each.where, each);
+		const below = new Map();
+		const rest = groups.filter((each) => {
+			const fault = each.toll === RECLAIM && faults.get(each.where);
+			if (fault) {
+				each.inside = fault;
+				below.set(fault, each);
+			}
+			return !fault;
+		});
+		const weight = (each) => each.time + (below.get(each)?.time ?? 0);
+		return rest.sort((a, b) => weight(b) - weight(a)).flatMap((each) => below.has(each) ? [each, below.get(each)] : [each]);
 	}
 
 	function choose() {
@@ -94,6 +131,7 @@
 		const toll = $("site-toll").value;
 		const key = document.querySelector("[data-sort][aria-pressed=true]").dataset.sort;
 		const below = words.length ? nodesBelow(framesWith(words)) : null;
+		const plain = !below && toll === "";
 		const hit = (at) => {
 			if (toll !== "" && sites.toll[at] !== Number(toll))
 				return false;
@@ -102,12 +140,16 @@
 			const text = `${tolls[sites.toll[at]]} ${texts[sites.call[at]]} ${texts[sites.area[at]]}`.toLowerCase();
 			return words.every((word) => text.includes(word));
 		};
-		order = below || toll !== "" ? Array.from(sorted(key)).filter(hit) : sorted(key);
-		let time = 0;
-		for (const at of order)
-			time += sites.time[at];
+		const groups = groupsOf(hit, plain).sort((a, b) => b[key] - a[key] || b.bytes - a.bytes || a.first - b.first);
+		const kept = plain ? groups.filter((each) => each[key] > 0) : groups;
+		order = key === "time" ? joined(kept) : kept;
+		const time = order.reduce((sum, each) => sum + each.time, 0);
+		const many = groups.reduce((sum, each) => sum + each.members.length, 0);
 		const all = number + data.left.sites;
-		let text = order.length === number ? `${formatCount(number)} sites` : `${formatCount(order.length)} of ${formatCount(number)} sites, ${formatTime(time)}`;
+		const of = plain ? "" : ` of ${formatCount(number)}`;
+		let text = `${formatCount(many)}${of} sites at ${formatCount(groups.length)} place${groups.length === 1 ? "" : "s"}, ${formatTime(time)}`;
+		if (kept.length < groups.length)
+			text += `; ${formatCount(groups.length - kept.length)} of them without any ${key}, left out`;
 		if (data.left.sites)
 			text += `; ${formatCount(data.left.sites)} more of ${formatCount(all)}, ${formatTime(data.left.time)} in all, are not in this page: python3 -m memtoll report --sites 0`;
 		$("site-status").textContent = text;
@@ -117,7 +159,10 @@
 	}
 
 	function more() {
-		const next = Math.min(shown + PAGE, order.length);
+		let next = Math.min(shown + PAGE, order.length);
+		if (!shown)	/* what rounds to nothing waits to be asked for */
+			while (next > LEAST && order[next - 1].share < 500)
+				next--;
 		const rows = [];
 		for (; shown < next; shown++)
 			rows.push(row(order[shown]));
@@ -127,56 +172,72 @@
 		return rows[0];
 	}
 
-	function amount(at) {
-		const toll = tolls[sites.toll[at]];
-		if (sites.least[at])
-			return ["", `at least ${formatBytes(sites.bytes[at])}`];
+	function amount(each) {
+		const toll = tolls[each.toll];
+		if (each.least)
+			return ["", `at least ${formatBytes(each.bytes)}`];
 		const stored = toll === "zero.app" || toll === "copy.app";
 		if (toll === "compute" || stored)
-			return [`${formatCount(sites.count[at])} sample${sites.count[at] === 1 ? "" : "s"}`, stored ? `~${formatBytes(sites.bytes[at])}` : ""];
-		return [`${formatCount(sites.count[at])} x`, formatBytes(sites.bytes[at])];
+			return [`${formatCount(each.count)} sample${each.count === 1 ? "" : "s"}`, stored ? `~${formatBytes(each.bytes)}` : ""];
+		return [`${formatCount(each.count)} x`, each.bytes ? formatBytes(each.bytes) : ""];
 	}
 
 	/* Where it was allocated, or else what memory it is; and the code that touched it. */
-	function places(at) {
+	function places(group) {
+		const at = group.first;
 		const call = texts[sites.call[at]], made = texts[sites.ap[at]], touched = texts[sites.tp[at]];
 		const box = make("span", "place");
-		if (call || made)
+		if (group.inside)
+			box.append(make("span", "", `in these faults on ${tolls[group.inside.toll]}`));
+		else if (group.fold)
+			box.append(make("span", "", "wherever it computes: choose the toll compute for its places"));
+		else if (call || made)
 			box.append(make("span", "", bdi(call && made ? `${call} at ${made}` : call || made)));
 		else if (texts[sites.area[at]])
 			box.append(make("span", "", bdi(texts[sites.area[at]])));
-		if (touched)
-			box.append(make("span", "", `${tolls[sites.toll[at]] === "compute" ? "" : "touched "}at `, bdi(touched)));
+		if (touched && !group.fold && !group.inside)
+			box.append(make("span", "", `${tolls[group.toll] === "compute" ? "" : "touched "}at `, bdi(touched)));
 		if (!box.children.length)
 			box.append("-");
 		return box;
 	}
 
-	function row(at) {
-		const [count, bytes] = amount(at);
+	function row(group) {
+		const [count, bytes] = amount(group);
 		const summary = make("summary", "",
-			make("strong", "", formatShare(sites.share[at] / 1e6)),
-			make("span", "", formatTime(sites.time[at])), chip(sites.toll[at]),
-			places(at),
+			make("strong", "", formatShare(group.share / 1e6)),
+			make("span", "", formatTime(group.time)), chip(group.toll),
+			places(group),
 			make("span", "number figure", count), make("span", "number figure", bytes));
-		const details = make("details", "site", summary);
+		const details = make("details", group.inside ? "site inside" : "site", summary);
 		details.addEventListener("toggle", () => {
 			if (details.open && details.children.length === 1)
-				details.append(stacks(at));
+				details.append(...members(group));
 		});
 		return details;
 	}
 
-	function stacks(at) {
+	/* The stacks of a place, those with most time first. */
+	function members(group) {
+		const taken = group.members.slice(0, STACKS);
+		const boxes = taken.map((at) => stacks(at, group.members.length > 1));
+		if (group.members.length > taken.length)
+			boxes.push(make("p", "rest", `and ${formatCount(group.members.length - taken.length)} more stacks`));
+		return boxes;
+	}
+
+	function stacks(at, alone) {
 		const toll = tolls[sites.toll[at]];
 		const box = make("div", "stacks");
+		if (alone)
+			box.append(make("p", "rest", `${formatShare(sites.share[at] / 1e6)}, ${formatTime(sites.time[at])}`));
 		if (texts[sites.area[at]])
 			box.append(make("div", "", make("h4", "", "in"), make("ol", "", make("li", "", bdi(texts[sites.area[at]])))));
 		const made = toll === "map" ? "called at" : texts[sites.call[at]] === "free" ? "freed at" : "allocated at";
 		for (const [title, node] of [[made, sites.a[at]], [toll === "compute" ? "sampled at" : "touched at", sites.t[at]]])
 			if (node)
 				box.append(make("div", "", make("h4", "", title), stackList(node)));
-		if (!box.children.length)
+		if (!box.querySelector("h4"))
 			box.append("No stack is known.");
 		return box;
 	}
@@ -184,7 +245,7 @@
 	function stackList(leaf) {
 		const list = make("ol", "");
 		for (let node = leaf; node; node = parent[node])
-			list.append(make("li", "", bdi(nameOf(node)), " ", make("span", "", bdi(texts[frames.place[frame[node]]]))));
+			list.append(make("li", frames.own[frame[node]] ? "own" : "", bdi(nameOf(node)), " ", make("span", "", bdi(texts[frames.place[frame[node]]]))));
 		return list;
 	}
 
@@ -192,28 +253,58 @@
 
 	/* ---- the flame graph */
 
-	const flame = { total: null, toll: "", owner: "a", zoom: 0, cells: [], focus: null, found: null };
+	const flame = { total: null, toll: "", owner: "a", zoom: 0, cells: [], focus: null, found: null, tree: null };
 
-	/* Children of each node, as slices of one array. */
-	const first = new Uint32Array(parent.length + 1);
-	const child = new Uint32Array(parent.length);
-	for (let node = 1; node < parent.length; node++)
-		first[parent[node] + 1]++;
-	for (let node = 0; node < parent.length; node++)
-		first[node + 1] += first[node];
-	const fill = first.slice();
-	for (let node = 1; node < parent.length; node++)
-		child[fill[parent[node]]++] = node;
-	const below = (node) => child.subarray(first[node], first[node + 1]);
+	/* Children of each node, as slices of one array. at: the node of each node of the whole tree. */
+	function treeOf(parent, frame, at) {
+		const first = new Uint32Array(parent.length + 1);
+		const child = new Uint32Array(parent.length);
+		for (let node = 1; node < parent.length; node++)
+			first[parent[node] + 1]++;
+		for (let node = 0; node < parent.length; node++)
+			first[node + 1] += first[node];
+		const fill = first.slice();
+		for (let node = 1; node < parent.length; node++)
+			child[fill[parent[node]]++] = node;
+		return { parent, frame, at, below: (node) => child.subarray(first[node], first[node + 1]) };
+	}
+
+	/* Without the frames of libraries, allocators and interpreters: what is left of two stacks may be one. */
+	function ownTree() {
+		const parents = [0], kinds = [-1], known = new Map();
+		const at = new Uint32Array(parent.length);
+		for (let node = 1; node < parent.length; node++) {
+			const above = at[parent[node]];
+			if (!frames.own[frame[node]]) {
+				at[node] = above;
+				continue;
+			}
+			const key = above * frames.own.length + frame[node];
+			if (!known.has(key)) {
+				known.set(key, parents.length);
+				parents.push(above);
+				kinds.push(frame[node]);
+			}
+			at[node] = known.get(key);
+		}
+		return treeOf(parents, kinds, at);
+	}
+	const trees = new Map();
+	function tree(own) {
+		if (!trees.has(own))
+			trees.set(own, own ? ownTree() : treeOf(parent, frame, null));
+		return trees.get(own);
+	}
 
 	function weigh() {
+		const { parent, at: nodes } = flame.tree;
 		const total = new Float64Array(parent.length);
 		const own = new Map();	/* node -> time by toll, for the cells on top */
 		for (let at = 0; at < number; at++) {
 			const toll = sites.toll[at];
 			if (flame.toll === "" ? tolls[toll] === "compute" : toll !== Number(flame.toll))
 				continue;
-			const node = sites[flame.owner][at];
+			const whole = sites[flame.owner][at], node = nodes ? nodes[whole] : whole;
 			total[node] += sites.time[at];
 			if (!own.has(node))
 				own.set(node, new Map());
@@ -227,6 +318,7 @@
 	}
 
 	function layout() {
+		const { parent, below } = flame.tree;
 		const cells = [];
 		const graph = $("flame-graph");
 		const width = graph.clientWidth;
@@ -264,11 +356,17 @@
 			return tolls[cell.toll];
 		if (!cell.node)
 			return "all";
-		return nameOf(cell.node);
+		return texts[frames.function[flame.tree.frame[cell.node]]] || "?";
+	}
+	/* With its part of what is shown, where there is room. */
+	function wordsOf(cell) {
+		const part = (cell.time ?? flame.total[cell.node]) / (flame.total[0] || 1);
+		const label = labelOf(cell);
+		return cell.width > 7 * label.length + 50 || cell.width > 110 ? `${(100 * part).toFixed(part < 0.0995 ? 1 : 0)} %  ${label}` : label;
 	}
 	function describe(cell) {
 		const time = cell.time ?? flame.total[cell.node];
-		const place = cell.node && cell.toll === undefined ? ` ${texts[frames.place[frame[cell.node]]]}` : "";
+		const place = cell.node && cell.toll === undefined ? ` ${texts[frames.place[flame.tree.frame[cell.node]]]}` : "";
 		const unknown = cell.toll !== undefined && !cell.node ? " of no known stack" : "";
 		return `${labelOf(cell)}${unknown}${place}: ${formatTime(time)}, ${formatShare(time / (flame.total[0] || 1))} of what is shown, ${formatShare(time / (data.observed || 1))} of the observed time`;
 	}
@@ -280,7 +378,7 @@
 		graph.replaceChildren();
 		graph.style.height = `${rows * ROW + 2}px`;
 		flame.cells.forEach((cell) => {
-			const box = make("div", cell.outer ? "outer" : "", cell.width > 24 ? bdi(labelOf(cell)) : "");
+			const box = make("div", cell.outer ? "outer" : "", cell.width > 24 ? bdi(wordsOf(cell)) : "");
 			box.style.left = `${cell.left}px`;
 			box.style.width = `${Math.max(cell.width, 0.7)}px`;
 			box.style.top = `${(rows - 1 - cell.depth) * ROW}px`;
@@ -291,12 +389,13 @@
 			if (cell.toll !== undefined) {
 				box.style.background = colours[cell.toll];
 				box.style.color = inkOn(colours[cell.toll]);
-			} else if (flame.found && cell.node && flame.found[frame[cell.node]]) {
+			} else if (flame.found && cell.node && flame.found[flame.tree.frame[cell.node]]) {
 				box.classList.add("found");
 			}
 			box.setAttribute("role", "treeitem");
 			box.setAttribute("aria-level", cell.depth + 1);
 			box.setAttribute("aria-label", describe(cell));
+			box.title = describe(cell);
 			box.tabIndex = -1;
 			box.cell = cell;
 			cell.box = box;
@@ -348,12 +447,19 @@
 			flame.toll = $("flame-toll").value;
 			flame.owner = $("flame-owner").value;
 			flame.zoom = 0;
+			flame.tree = tree($("flame-own").checked);
 			weigh();
 			draw();
 			say(null);
 		};
 		$("flame-toll").addEventListener("change", again);
 		$("flame-owner").addEventListener("change", again);
+		for (const [one, other] of [["flame-own", "site-own"], ["site-own", "flame-own"]])
+			$(one).addEventListener("change", () => {
+				$(other).checked = $(one).checked;
+				$("site-list").classList.toggle("own-only", $(one).checked);
+				again();
+			});
 		$("flame-form").addEventListener("submit", (event) => event.preventDefault());
 		$("flame-reset").addEventListener("click", () => { zoom(0); });
 		$("flame-search").addEventListener("input", () => {
@@ -363,6 +469,7 @@
 			if (!flame.found)
 				return say(null);
 			let time = 0;
+			const { parent, frame } = flame.tree;
 			const counted = new Uint8Array(parent.length);
 			for (let node = 1; node < parent.length; node++) {
 				counted[node] = counted[parent[node]];
@@ -393,7 +500,7 @@
 			} else if (event.key === "Enter" || event.key === " ") {
 				zoom(cell.node);
 			} else if (event.key === "Escape") {
-				zoom(flame.zoom ? parent[flame.zoom] : 0);
+				zoom(flame.zoom ? flame.tree.parent[flame.zoom] : 0);
 			} else {
 				return;
 			}
@@ -406,6 +513,7 @@
 				draw();
 			}
 		}).observe(graph);
+		flame.tree = tree(false);
 		weigh();
 		draw();
 		width = graph.clientWidth;
@@ -427,6 +535,22 @@
 		const compare = (a, b) => numeric ? Number(key(a)) - Number(key(b)) : key(a).localeCompare(key(b));
 		const rows = [...table.tBodies[0].rows].sort((a, b) => descending ? compare(b, a) : compare(a, b));
 		table.tBodies[0].append(...rows);
+	}
+
+	/* ---- what changed */
+
+	function startChange() {
+		const root = document.documentElement;
+		for (const button of document.querySelectorAll("[data-view]"))
+			button.addEventListener("click", () => {
+				root.dataset.shown = button.dataset.view;
+				for (const each of document.querySelectorAll("[data-view]"))
+					each.setAttribute("aria-pressed", each === button);
+			});
+		if (document.getElementById("change")) {
+			root.dataset.shown = "after";
+			$("change-switch").hidden = false;
+		}
 	}
 
 	/* ---- start */
@@ -454,5 +578,7 @@
 	choose();
 	if (number)
 		startFlame();
+	startChange();
+	drawCharts(data, { make, bdi, formatTime, formatBytes, formatCount, formatShare });
 	document.documentElement.dataset.ready = "yes";
 })();

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from ..opening import understanding
 from ..text import format_bytes
 from .findings import access_finding, limit_bytes
-from .theme import Sheet, sheet, words
+from .theme import Sheet, sheet, toll_colour, words
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -38,44 +38,6 @@ GRID: Final = (4000, 4000)
 # Of more lines than that, a vector format gets an image.
 VECTORS: Final = 1_500
 JOINED: Final = 500
-
-# What the lines are coloured by: name, colour, and the classes of faults that belong to it.
-GROUPS: Final = (
-    (
-        "first touch",
-        "#c9721a",
-        (
-            "zero",
-            "zero_huge",
-            "zero_mthp",
-            "zero_upgrade",
-            "zero_read",
-            "shared_zero",
-            "zero_populated",
-            "read_populated",
-        ),
-    ),
-    ("swap-in from the swap cache", "#2f78d0", ("swap_minor",)),
-    ("swap-in from zram, zswap", "#7358d8", ("swap_zram_major", "swap_zswap_major", "swap_zero_major")),
-    ("swap-in from the device", "#d6336c", ("swap_major",)),
-    ("copy on write", "#0f8fa3", ("cow", "reuse", "cow_populated")),
-    (
-        "file or shared memory",
-        "#2f9e44",
-        (
-            "file_minor",
-            "file_major",
-            "file_again",
-            "file_again_major",
-            "file_populated",
-            "shared_minor",
-            "shared_major",
-            "shared_populated",
-        ),
-    ),
-    ("userfaultfd", "#b97f14", ("user",)),
-)
-REST: Final = ("other", "#7d8590")
 
 
 @dataclass(frozen=True)
@@ -121,13 +83,39 @@ def address_map(
     return paper.done()
 
 
-def _runs(
-    paper: Sheet, rec: Recording, pid: int | None, allocated_stack: int | None, tolls: Sequence[str] | None
-) -> None:
+@dataclass(frozen=True)
+class Chosen:
+    """The runs that a map shows, with their pages (last: exclusive), and where they lie."""
+
+    pid: int
+    runs: pd.DataFrame
+    first: Numbers
+    last: Numbers
+    stretches: list[Stretch]
+    outside: int
+
+    @property
+    def everything(self) -> int:
+        """Pages, those of stretches that are left out as well."""
+        return int((self.last - self.first).sum())
+
+    def by_toll(self) -> dict[str, int]:
+        """Pages of each toll, most first."""
+        pages = pd.Series(self.last - self.first).groupby(self.runs["toll"].astype(object).to_numpy()).sum()
+        return {str(toll): int(number) for toll, number in pages.sort_values(ascending=False, kind="stable").items()}
+
+
+def choose(
+    rec: Recording,
+    pid: int | None = None,
+    allocated_stack: int | None = None,
+    tolls: Sequence[str] | None = None,
+) -> Chosen | None:
+    """Runs of one process, by default of that with most faulted pages; None where there are none."""
     runs = rec.faults
     keep = np.ones(len(runs), dtype=bool)
     if tolls is not None:
-        keep &= runs["toll"].isin(tolls).to_numpy()
+        keep &= runs["toll"].isin(list(tolls)).to_numpy()
     if allocated_stack is not None:
         keep &= runs["allocated_stack"].to_numpy() == allocated_stack
     if pid is None and keep.any():
@@ -135,29 +123,52 @@ def _runs(
         pid = int(sums.idxmax())
     if pid is not None:
         keep &= runs["pid"].to_numpy() == pid
-    if not keep.any():
-        paper.empty("No faults to draw: the recording has no runs of this kind.")
-        return
+    if pid is None or not keep.any():
+        return None
     chosen = runs if keep.all() else runs.loc[keep]
     first = (chosen["address"].to_numpy() // PAGE).astype("int64")
     last = first + np.maximum(chosen["pages"].to_numpy(), 1)
-    owners = _owners(rec, chosen)
-    stretches, outside = _stretches(first, last, owners)
-    _draw(paper, chosen, first, last, stretches)
-    _frame(paper, rec, stretches)
-    comm = _name(rec, pid)
+    return Chosen(pid, chosen, first, last, *_stretches(first, last, _owners(rec, chosen)))
+
+
+def of_toll(rec: Recording, toll: str, pages: int) -> str:
+    """'480 MiB', and of how much where the toll table has more: other processes, runs that were not stored."""
+    whole = rec.toll["bytes"].get(toll)
+    shown = format_bytes(pages * PAGE)
+    if whole is None or pd.isna(whole) or format_bytes(float(whole)) == shown:
+        return shown
+    return f"{shown} of {format_bytes(float(whole))}" if whole > pages * PAGE else shown
+
+
+def _runs(
+    paper: Sheet, rec: Recording, pid: int | None, allocated_stack: int | None, tolls: Sequence[str] | None
+) -> None:
+    chosen = choose(rec, pid, allocated_stack, tolls)
+    if chosen is None:
+        paper.empty("No faults to draw: the recording has no runs of this kind.")
+        return
+    _draw(paper, rec, chosen)
+    _frame(paper, rec, chosen.stretches)
+    paper.title(*said(rec, chosen, allocated_stack))
+
+
+def said(rec: Recording, chosen: Chosen, allocated_stack: int | None = None) -> tuple[str, str]:
+    """What the map says, and what it shows."""
+    comm = _name(rec, chosen.pid)
+    stretches = chosen.stretches
     what = f"Address by time of the faults of {comm}"
     if allocated_stack is not None:
         what = f"Address by time of the faults in blocks of one call site, {comm}"
     if len(stretches) == 1:
         size_here = format_bytes((stretches[0].last - stretches[0].first) * PAGE)
         what += f": {size_here} of addresses, most of it {stretches[0].owner}"
-    if outside:
-        what += f"; {outside:,} pages elsewhere left out"
+    if chosen.outside:
+        what += f"; {chosen.outside:,} pages elsewhere left out"
     lost = rec.losses["count"].get("runs_unstored", 0)
     if lost:
         what += f"; {lost:,} runs were not stored"
-    paper.title(_again(chosen, stretches) or access_finding(rec, allocated_stack) or _counts(chosen), what)
+    runs = chosen.runs
+    return _again(runs, stretches) or access_finding(rec, allocated_stack) or _counts(runs), what
 
 
 def _name(rec: Recording, pid: int | None) -> str:
@@ -215,28 +226,25 @@ def _union(first: Numbers, reach: Numbers) -> Numbers:
     return np.asarray(np.cumsum(np.maximum(0, reach - np.maximum(first, before))))
 
 
-def _draw(paper: Sheet, runs: pd.DataFrame, first: Numbers, last: Numbers, stretches: list[Stretch]) -> None:
-    """The lines, group by group, rare ones over frequent ones."""
+def _draw(paper: Sheet, rec: Recording, chosen: Chosen) -> None:
+    """The lines, toll by toll, rare ones over frequent ones."""
+    first, last, stretches = chosen.first, chosen.last, chosen.stretches
     low, high = np.full(len(first), np.nan), np.full(len(first), np.nan)
     for stretch in stretches:
         inside = (first >= stretch.first) & (first < stretch.last)
         low[inside] = stretch.place(first[inside])
         high[inside] = stretch.place(last[inside])
-    begin, end = runs["start_s"].to_numpy(), runs["end_s"].to_numpy()
-    classes = runs["class"].cat
-    names = np.array([str(name) for name in classes.categories], dtype=object)
-    known = {name: number for number, (_, _, members) in enumerate(GROUPS) for name in members}
-    group = np.array([known.get(name, len(GROUPS)) for name in names], dtype=np.int8)[classes.codes.to_numpy()]
+    begin, end = chosen.runs["start_s"].to_numpy(), chosen.runs["end_s"].to_numpy()
+    tolls = chosen.runs["toll"].astype(object).to_numpy()
+    weights = chosen.by_toll()
     span = max(float(end.max() - begin.min()), 1e-9)
     top = stretches[-1].base + stretches[-1].height
-    pages = last - first
     handles = []
-    weights = np.bincount(group, weights=pages, minlength=len(GROUPS) + 1)
-    for number in np.argsort(-weights, kind="stable"):
-        mine = (group == number) & ~np.isnan(low)
+    for toll, number in weights.items():
+        mine = (tolls == toll) & ~np.isnan(low)
         if not mine.any():
             continue
-        label, colour = (*GROUPS, (*REST, ()))[number][:2]
+        colour = toll_colour(toll)
         at = np.flatnonzero(mine)
         if len(at) > DRAWN:
             at = at[_different(begin[at], end[at], low[at], high[at], float(begin.min()), span, top)]
@@ -245,11 +253,12 @@ def _draw(paper: Sheet, runs: pd.DataFrame, first: Numbers, last: Numbers, stret
         lines[:, 0, 0], lines[:, 0, 1], lines[:, 1, 0], lines[:, 1, 1] = begin[at], low[at], end[at], high[at]
         joined = [lines[some : some + JOINED].reshape(-1, 2) for some in range(0, len(at), JOINED)]
         # Rare ones thinner, so that what lies below them is still seen.
-        width = 1.7 if 3 * weights[number] >= weights.max() else 0.8
+        width = 1.7 if 3 * number >= max(weights.values()) else 0.8
         drawn = LineCollection(joined, colors=colour, linewidths=width, capstyle="round", zorder=3)
         drawn.set_rasterized(len(at) > VECTORS)
         paper.axes.add_collection(drawn, autolim=False)
-        handles.append(Line2D([], [], color=colour, linewidth=4, label=f"{label}: {int(weights[number]):,} pages"))
+        label = f"{toll}  {of_toll(rec, toll, number)}"
+        handles.append(Line2D([], [], color=colour, linewidth=4, label=label))
     paper.axes.set_xlim(max(0.0, float(begin.min()) - 0.01 * span), float(end.max()) + 0.01 * span)
     paper.axes.set_ylim(-HOLE / 2 * top, top * (1 + HOLE / 2))
     paper.legend(handles)

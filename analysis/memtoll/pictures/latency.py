@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,31 +24,8 @@ Numbers = npt.NDArray[Any]
 BINS: Final = 12
 # Rows of the legend; the rest is drawn as one.
 SHOWN: Final = 7
-CALL_COLOURS: Final = {
-    "calloc": "#e8590c",
-    "malloc": "#2f78d0",
-    "free": "#2f9e44",
-    "realloc": "#7358d8",
-    "reallocarray": "#8a63d2",
-    "posix_memalign": "#b97f14",
-    "aligned_alloc": "#c2408f",
-    "memalign": "#0f8fa3",
-}
-CLASS_COLOURS: Final = {
-    "zero": "#c9721a",
-    "zero_huge": "#c9372c",
-    "zero_read": "#b97f14",
-    "swap_minor": "#2f78d0",
-    "swap_major": "#d6336c",
-    "swap_zram_major": "#7358d8",
-    "swap_zswap_major": "#8a63d2",
-    "swap_zero_major": "#0f8fa3",
-    "cow": "#c2408f",
-    "file_minor": "#2f9e44",
-    "file_major": "#6d9c1e",
-    "file_again_major": "#4a7a12",
-    "user": "#e64980",
-}
+# Of one toll by turns: what is of the same toll has the same colour.
+STYLES: Final = ("-", "--", ":", "-.")
 
 # Sums as they were stored: by slice, owner and class. The probe's own part of the time is taken out
 # as in view fault_price, whose mean stands in where none of them was timed.
@@ -92,7 +70,7 @@ def fault_latency(
     paper = sheet(ax, theme, size)
     rec.views.make("fault_price")
     rows = rec.query(FAULTS)
-    colours = {name: CLASS_COLOURS.get(name, toll_colour("compute")) for name in rec.classes.index}
+    colours = {str(name): toll_colour(str(toll)) for name, toll in rec.classes["toll"].items()}
     with understanding(rec.path):
         _histogram(paper, rows, "class", "faults", colours)
     return paper.done()
@@ -113,7 +91,7 @@ def malloc_latency(
     single = bool(rec.query("SELECT 1 FROM latency LIMIT 1").size)
     rows = rec.query(BUCKETS if single else CALLS)
     with understanding(rec.path):
-        colours = {name: CALL_COLOURS.get(name, toll_colour("alloc")) for name in rows["call"].unique()}
+        colours = {name: toll_colour("alloc") for name in rows["call"].unique()}
         _histogram(paper, rows, "call", "calls", colours, single)
     return paper.done()
 
@@ -133,18 +111,21 @@ def _histogram(paper: Sheet, rows: Any, by: str, what: str, colours: dict[str, s
     means = {name: float((times * weights)[groups == name].sum() / sums[name]) for name in sums}
     ranked = sorted(sums, key=lambda name: -sums[name] * means[name])
     rest = ranked[SHOWN:] if len(ranked) > SHOWN + 1 else []
-    named = [([name], name, colours[name]) for name in ranked if name not in rest]
+    named = [([name], name, colours.get(name, OTHER_COLOUR)) for name in ranked if name not in rest]
     named.sort(key=lambda each: -sums[each[1]])
     if rest:
         named.append((rest, f"{len(rest)} others", OTHER_COLOUR))
     top = 0.0
+    drawn: Counter[str] = Counter()
     for names, label, colour in named:
         mine = np.isin(groups, names)
         counts, _ = np.histogram(times[mine], edges, weights=weights[mine])
         number = float(weights[mine].sum())
         label += f": {number:,.0f}, {format_time(float((times * weights)[mine].sum()) / number)} each"
         paper.axes.stairs(counts, edges, fill=True, color=colour, alpha=0.35, linewidth=0)
-        paper.axes.stairs(counts, edges, color=colour, label=label, linewidth=1.6)
+        style = STYLES[drawn[colour] % len(STYLES)]
+        drawn[colour] += 1
+        paper.axes.stairs(counts, edges, color=colour, label=label, linewidth=1.6, linestyle=style)
         top = max(top, float(counts.max()))
     axes = paper.axes
     axes.set_xscale("log")

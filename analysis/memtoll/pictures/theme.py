@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What all pictures share: colours, themes, a figure of a size, words made fit to be drawn.
 
-The colours of the tolls have a luminance of 0.13 to 0.30, so that each stands out at least 3:1 from
-the light and from the dark ground (WCAG 2.2, 1.4.11), and a toll has the same colour everywhere.
+A toll has the same colour everywhere, that of view toll_word, which the binary prints by, too.
 """
 
 from __future__ import annotations
@@ -20,26 +19,11 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 from ..errors import Error
+from ..schema import toll_words
 from ..text import cut, format_bytes, format_time
 
-TOLL_COLOURS: Final = {
-    "zero.kernel": "#c9372c",
-    "zero.libc": "#e8590c",
-    "zero.app": "#b97f14",
-    "swap.in": "#2f78d0",
-    "swap.out": "#0f8fa3",
-    "reclaim": "#7358d8",
-    "cow": "#c2408f",
-    "file.fault": "#2f9e44",
-    "file.read": "#6d9c1e",
-    "fault.user": "#d6336c",
-    "fault.other": "#8a8f3c",
-    "alloc": "#a06a3c",
-    "map": "#b04a5a",
-    "copy.app": "#5a7d7c",
-    "compute": "#7d8590",
-}
-OTHER_COLOUR: Final = "#7d8590"
+TOLL_COLOURS: Final = {toll: word.colour for toll, word in toll_words().items()}
+OTHER_COLOUR: Final = TOLL_COLOURS["compute"]
 
 # Points of a letter's width by points of its size, on average, in DejaVu Sans.
 LETTER: Final = 0.56
