@@ -31,6 +31,7 @@ enum {
 	OPTION_MIN_SIZE,
 	OPTION_OVERHEAD,
 	OPTION_SAMPLE,
+	OPTION_SLICE,
 	OPTION_FORCE,
 	OPTION_BUFFER,
 	OPTION_FULL,
@@ -65,6 +66,8 @@ struct record_options {
 #define TRACING_OPTIONS                                                                            \
 	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
 	{ "duration", 'd', "TIME", 0, "end so long after attaching: 10s, 500ms, 2m", 2 },          \
+	{ "slice", OPTION_SLICE, "TIME", 0,                                                        \
+	  "how fine the recording is in time: 100ms to 1m; default: 1s, half a second at first", 2 }, \
 	{ "probes", OPTION_PROBES, "SET", 0,                                                       \
 	  "of alloc,faults,mappings,samples,reads; default: all", 2 },                                   \
 	{ "min-size", OPTION_MIN_SIZE, "SIZE", 0,                                                  \
@@ -195,6 +198,11 @@ static error_t parse_tracing(int key, char *value, struct argp_state *state)
 	case 'd':
 		if (!parse_duration(value, &config->duration_ns))
 			refuse("-d '%s' is not a time; use 10s, 500ms or 2m", value);
+		break;
+	case OPTION_SLICE:
+		if (!parse_duration(value, &config->slice_ns) ||
+		    config->slice_ns < SLICE_SHORTEST_NS || config->slice_ns > SLICE_LONGEST_NS)
+			refuse("--slice '%s' is not a time from 100ms to 1m", value);
 		break;
 	case OPTION_PROBES:
 		if (!parse_probes(value, config))

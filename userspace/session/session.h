@@ -11,6 +11,8 @@
 
 #define MIN_SIZE_DEFAULT (64ULL << 10)
 #define SAMPLE_MAX (4ULL << 30)
+#define SLICE_SHORTEST_NS 100000000ULL
+#define SLICE_LONGEST_NS 60000000000ULL
 #define BUFFER_DEFAULT (16ULL << 20)
 
 struct interval;
@@ -23,6 +25,7 @@ struct session_config {
 	const char *output;   /* NULL: in memory */
 	bool force;
 	uint64_t max_bytes;   /* of the recording, its journal with it; 0: no limit */
+	uint64_t slice_ns;    /* 0: as slice_length() has it */
 	uint64_t duration_ns; /* 0: until the target ends or a signal comes */
 	uint64_t min_size;
 	uint64_t sample;       /* mean bytes between chosen allocations, 0: none */

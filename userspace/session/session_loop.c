@@ -25,6 +25,9 @@
 #include "targets/targets.h"
 
 #define SLICE_NS (1000 * MS)
+/* A program that ends soon has some slices, too, to be told apart in time and to be compared by. */
+#define EARLY_NS (5 * SLICE_NS)
+#define EARLY_SLICE_NS (500 * MS)
 /*
  * Rows of dead processes leave the kernel's tables with the end of slices: those are shorter where
  * many die.
@@ -130,6 +133,13 @@ static int commit_slice(struct session *session, uint64_t now)
 	return err;
 }
 
+static uint64_t slice_length(const struct session *session)
+{
+	if (session->config.slice_ns)
+		return session->config.slice_ns;
+	return session->slice_start_ns - session->start_ns < EARLY_NS ? EARLY_SLICE_NS : SLICE_NS;
+}
+
 /*
  * At a slice's end threads are asked for their open runs, which come with their next fault; what
  * has come by the next round of the loop belongs to the slice. The first slice is the first window:
@@ -138,14 +148,14 @@ static int commit_slice(struct session *session, uint64_t now)
  */
 static int move_slice(struct session *session, uint64_t now)
 {
-	uint64_t age = now - session->slice_start_ns;
+	uint64_t age = now - session->slice_start_ns, length = slice_length(session);
 	bool first = session->slice_start_ns == session->start_ns && !session->window.first;
 	bool crowded = targets_dead(session->targets) > DEAD_MANY && age >= SHORT_SLICE_NS;
 
-	if (age < SLICE_NS && !first && !crowded)
+	if (age < length && !first && !crowded)
 		return 0;
 	/* Writing takes long, and a window that stays open for it costs the target. */
-	if (budget_in_window(session->budget) && age < SLICE_NS + WINDOW_WAIT_NS)
+	if (budget_in_window(session->budget) && age < length + WINDOW_WAIT_NS)
 		return 0;
 	session->draining = !session->draining;
 	if (!session->draining)

@@ -36,6 +36,11 @@ def test_bad_max_size(command: str, size: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("time", ["0", "", "x", "99ms", "61s", "2m", "nan"])
+def test_bad_slice(time: str, tmp_path: Path) -> None:
+    assert_refused(memtoll("record", "--slice", time, *COMMAND, cwd=tmp_path), 2, "--slice", "100ms")
+
+
 @pytest.mark.parametrize("limit", ["-1", "", "x", "5%%", "101", "nan"])
 def test_bad_overhead_limit(limit: str, tmp_path: Path) -> None:
     assert_refused(memtoll("record", "--overhead-limit", limit, *COMMAND, cwd=tmp_path), 2, limit)
@@ -135,7 +140,7 @@ def test_bad_number_of_sites(sites: str) -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [["--help"], ["-h"], *([command, "--help"] for command in ("record", "report", "symbolize", "doctor"))],
+    [["--help"], ["-h"], *([command, "--help"] for command in ("record", "report", "symbolize", "doctor", "demo"))],
     ids=" ".join,
 )
 def test_help(args: list[str]) -> None:
@@ -148,7 +153,7 @@ def test_help(args: list[str]) -> None:
 
 def test_help_names_every_command() -> None:
     text = memtoll("--help").stdout
-    for command in ("record", "stat", "report", "symbolize", "doctor"):
+    for command in ("record", "stat", "report", "symbolize", "doctor", "demo"):
         assert command in text
 
 

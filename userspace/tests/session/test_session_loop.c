@@ -113,6 +113,7 @@ static void test_priority_once_a_slice(void **state)
 	uint64_t now;
 
 	(void)state;
+	session.config.slice_ns = SLICE_NS;
 	for (now = MS; now <= 11 * SLICE_NS; now += 100 * MS) {
 		assert_int_equal(move_slice(&session, now), 0);
 		assert_int_equal(steps, commits);
@@ -121,10 +122,25 @@ static void test_priority_once_a_slice(void **state)
 	assert_in_range(bss.drain_epoch, steps, steps + 1);
 }
 
+/* Slices are half a second long for five seconds, then a second; or as long as was asked for. */
+static void test_slices_are_short_at_first(void **state)
+{
+	struct session session = { 0 };
+
+	(void)state;
+	session.start_ns = session.slice_start_ns = SLICE_NS;
+	assert_int_equal(slice_length(&session), EARLY_SLICE_NS);
+	session.slice_start_ns = session.start_ns + EARLY_NS;
+	assert_int_equal(slice_length(&session), SLICE_NS);
+	session.config.slice_ns = 7 * SLICE_NS;
+	assert_int_equal(slice_length(&session), 7 * SLICE_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_priority_once_a_slice),
+		cmocka_unit_test(test_slices_are_short_at_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
