@@ -91,11 +91,8 @@ deps-test:
 	$(Q).ci/deps test
 
 demo: all ## build, trace a real program and print its verdict
-	$(Q)$(MAKE) --no-print-directory $(O)/workloads/calloc_loop
 	$(Q)echo
-	$(Q)echo 'A program that callocs and frees 10 MiB, 1009 times, without touching it:'
-	$(Q)echo
-	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) $(O)/memtoll stat --sites 2 -- $(O)/workloads/calloc_loop 10485760 1009
+	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) $(O)/memtoll demo
 
 tests-build: deps-test
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(O)/bench/empty_probes $(UNIT_TESTS) $(WORKLOADS)
@@ -233,6 +230,8 @@ $(O)/%_schema.h: userspace/report/%.schema.json Makefile
 	$(Q){ $(call as_array,$*_schema,$<); } > $@
 
 TIMELINE_SQL := analysis/memtoll/timeline_reads.sql analysis/memtoll/timeline.sql
+
+$(O)/userspace/report/examples.o: $(wildcard analysis/memtoll/examples/*.memtoll)
 
 $(O)/timeline_sql.h: $(TIMELINE_SQL) Makefile
 	$(call say,SQL,$@)

@@ -22,7 +22,7 @@ from .errors import (
     NotComparable,
 )
 from .fleet import dataset
-from .recording import Recording, open
+from .recording import Recording, example, open
 from .stacks import Frame
 from .table import Table
 from .verdict import Verdict
@@ -44,5 +44,6 @@ __all__ = [
     "__version__",
     "compare",
     "dataset",
+    "example",
     "open",
 ]

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import resources
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, cast
 
@@ -38,6 +39,18 @@ def open(  # the package's own open, as tarfile and gzip have theirs
     DamagedRecording: what their names say. Error: locked by another program for 5 s.
     """
     return Recording(open_file(path, incomplete=incomplete, progress=progress), progress)
+
+
+# What comes with the package, and with the binary (`memtoll demo NAME`).
+EXAMPLES: Final = ("zeroing", "swap", "healthy")
+
+
+def example(name: str) -> Recording:
+    """A recording that comes with the package: 'zeroing' (blocks of 10 MiB from calloc, again and again), 'swap' (four
+    passes over 160 MiB, of which 80 may stay), 'healthy' (a program that computes). Error: there is no such one."""
+    if name not in EXAMPLES:
+        raise Error(f"no example {name!r}: there are {', '.join(EXAMPLES)}")
+    return open(Path(str(resources.files(__package__).joinpath("examples", f"{name}.memtoll"))))
 
 
 class Recording:

@@ -22,6 +22,7 @@ static const struct command {
 	{ "compare", cli_compare, "what a change of environment does to a command's toll" },
 	{ "explain", cli_explain, "the long form of a piece of advice" },
 	{ "doctor", cli_doctor, "what this kernel and an allocator allow" },
+	{ "demo", cli_demo, "memtoll at work, or a recording of it where nothing can be traced" },
 };
 
 #define SLIP_LETTERS 2

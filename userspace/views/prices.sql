@@ -3,9 +3,9 @@
 -- prices.sql: the tolls there are, and what one hit of a probe and one fault of a class cost.
 -- Follows recording.sql; tolls.sql has the rules that all views keep.
 
--- What each toll is called and looks like wherever it is shown: on the page, in pictures and on a
--- terminal. The colours have a luminance of 0.13 to 0.30, so that each stands out at least 3:1 from a
--- light and from a dark ground (WCAG 2.2, 1.4.11).
+-- What each toll is called and looks like wherever it is shown: on the page, in pictures, on a
+-- terminal. The colours have a luminance of 0.13 to 0.30, so that each stands out at least 3:1 from
+-- a light and from a dark ground (WCAG 2.2, 1.4.11).
 CREATE VIEW toll_word AS
 SELECT column1 AS toll, column2 AS colour, column3 AS meaning FROM (VALUES
 	('zero.kernel', '#c9372c', 'the kernel clears a page at its first touch'),

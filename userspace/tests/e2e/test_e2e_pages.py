@@ -47,7 +47,7 @@ def commands(*tools: str) -> list[list[str]]:
 def test_pages_have_commands() -> None:
     for tools, least in {("memtoll",): 15, ("sqlite3",): 6, ("python3 -m memtoll",): 10, ("make",): 8}.items():
         assert len(commands(*tools)) >= least, tools
-    assert {words[1] for words in commands("memtoll")} == {*TRACING, "report", "symbolize", "explain"}
+    assert {words[1] for words in commands("memtoll")} == {*TRACING, "report", "symbolize", "explain", "demo"}
 
 
 @pytest.fixture
