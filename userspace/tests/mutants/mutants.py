@@ -282,10 +282,14 @@ def applied(mutant: Mutant, source: str) -> str:
 def refresh() -> None:
     """The tracked files as they are now; what is the same stays, so that little is built anew."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    tracked = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    tracked = {name for name in listed.split("\0") if name and (ROOT / name).exists()}
     for name in sorted(tracked):
         there, here = COPY / name, ROOT / name
-        if not there.is_file() or there.read_bytes() != here.read_bytes():
+        if here.is_symlink():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.unlink(missing_ok=True)
+            there.symlink_to(here.readlink())
+        elif not there.is_file() or there.read_bytes() != here.read_bytes():
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(here, there)
     for there in COPY.rglob("*"):
