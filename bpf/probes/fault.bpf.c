@@ -31,6 +31,7 @@
 #include "probes/fault_class.bpf.h"
 #include "probes/fault_sequence.bpf.h"
 #include "probes/fault_streams.bpf.h"
+#include "probes/fault_thinning.bpf.h"
 #include "probes/page_cache.bpf.h"
 
 #define SERIES_MOST 0xffffffffULL /* nanoseconds, or pages: it has 32 bits for them */
@@ -54,7 +55,7 @@ static __always_inline void series_emit(struct memtoll_series *series)
 /* Whether a series holds all that there is to the run. */
 static __always_inline bool run_is_plain(const struct memtoll_run *run)
 {
-	return run->pages == run->faults && !run->timed_faults && !run->in_fn &&
+	return run->pages == run->faults && !run->timed_faults && !run->in_fn && !run->passed &&
 	       !(run->flags & RUN_MAJOR) && run->fault_class != FAULT_SWAP &&
 	       run->last_ns - run->first_ns <= SERIES_MOST && run->pages <= SERIES_MOST;
 }
@@ -124,7 +125,7 @@ int run_close(struct thread *thread)
 		series_add(&thread->series, run);
 	} else {
 		series_emit(&thread->series);
-		emit(run, sizeof(*run), LOST_RING_FAULTS, run->faults, false);
+		emit(run, sizeof(*run), LOST_RING_FAULTS, run->faults + run->passed, false);
 	}
 	run->faults = 0;
 	return 0;
@@ -191,6 +192,7 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 		run->address = fault->address;
 		run->pages = 0;
 		run->faults = 0;
+		run->passed = 0;
 		run->first_ns = fault->start.ns;
 		run->timed_faults = 0;
 		run->timed_cpu_ns = 0;
@@ -207,6 +209,7 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 	thread->sweep.next = run->address + run->pages * MEMTOLL_PAGE_SIZE;
 	thread->sweep.faults++;
 	run->faults++;
+	run->passed += fault->passed;
 	run->last_ns = fault->start.ns;
 	if (timed)
 		run_add_time(run, cpu_ns, blocked_ns);
@@ -243,8 +246,10 @@ __hidden int fault_settle(struct task_struct *task, struct thread *thread)
 	thread->sweep.next += followed * MEMTOLL_PAGE_SIZE;
 	thread->sweep.faults += followed;
 	rates = rates_here();
-	if (rates)
+	if (rates) {
 		rates->faults += followed;
+		rates->ordered_faults += followed;
+	}
 	return 0;
 }
 
@@ -263,6 +268,7 @@ static __always_inline void order_unfold(struct task_struct *task, struct thread
 	if (rates)
 		rates->faults++;
 	fault->address = address;
+	fault->passed = 0;
 	fault->stamped = 0;
 	fault->active = 1;
 }
@@ -331,6 +337,7 @@ static __always_inline void fault_count(struct open_fault *fault, bool timed)
 	if (!rates)
 		return;
 	rates->faults++;
+	fault->passed = faults_passed(rates);
 	if (timed)
 		fault->timed_walk_ns = rates->walk_ns;
 }
@@ -391,6 +398,8 @@ static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ct
 	look_around(fault, end, thread->area.start);
 	if (fault->fault_class == FAULT_USER && !handler_suspected)
 		handler_suspected = 1;
+	if (fault->fault_class == FAULT_SWAP)
+		fault_be_careful(thread);
 	fault->area = thread->area.area;
 	fault->inode = thread->area.inode;
 	fault->dev = thread->area.dev;
@@ -501,8 +510,15 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	}
 	if (is_error(ctx, ERROR_USER))
 		thread->unbegun = 0;
-	fault_count(fault, fault->timed_ns);
+	if (fault_is_passed(thread)) {
+		fault_settle(task, thread);
+		if (fault->timed_ns)
+			fault_account(NULL, fault->timed_ns, bpf_ktime_get_ns());
+		return 0;
+	}
+	/* Before what it stands for replaces what the one before did. */
 	fault_settle(task, thread);
+	fault_count(fault, fault->timed_ns);
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;
 		run_emit(thread);
@@ -572,8 +588,15 @@ static __always_inline int fault_end(bool major)
 	struct thread *thread = thread_find(task);
 	__u64 now, wall_ns, cpu_ns, blocked_ns;
 
-	if (!thread || !thread->fault.active || !is_counted(thread))
+	if (!thread || !is_counted(thread))
 		return 0;
+	if (major)
+		fault_be_careful(thread);
+	if (!thread->fault.active) {
+		if (major)
+			fault_passed_major(thread);
+		return 0;
+	}
 	order_unfold(task, thread);
 	/* What comes while it is under way is most of a minor one's time. */
 	if (thread->fault.stamped && thread->fault.interrupted && !major) {

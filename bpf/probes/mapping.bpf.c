@@ -22,6 +22,7 @@
 #include "stacks/call_stack.bpf.h"
 #include "stacks/memo.bpf.h"
 #include "probes/fault.bpf.h"
+#include "probes/fault_thinning.bpf.h"
 #include "probes/populate.bpf.h"
 #include "probes/syscall.bpf.h"
 
@@ -149,16 +150,36 @@ int map_enter(__u64 *ctx)
 	return 0;
 }
 
+/* Where stacks are too many to be looked at, one in some is, and stands for those that follow it. */
+static __always_inline bool stack_is_held(struct thread *thread, const struct held_stack *held,
+					  const struct pt_regs *regs)
+{
+	return fault_draw != ~0U && held->ip == regs->ip && held->sp == regs->sp &&
+	       ++thread->held_draws * ROOT_OF_TWO > fault_draw;
+}
+
 static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct thread *thread)
 {
+	struct held_stack *held = &thread->held[thread->map.map_fn & (HELD_STACKS - 1)];
+	struct memtoll_rates *rates = rates_here();
 	struct pt_regs *regs;
 
 	/* The whole of it: the direct caller may be a wrapper that everybody calls. */
 	if (thread->in_fn)
 		return stack_from_call(thread);
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (stack_is_held(thread, held, regs)) {
+		if (rates)
+			rates->held_calls++;
+		return held->stack_id;
+	}
 	/* libc's wrappers of these calls keep nothing on the stack but the return address. */
-	return memo_stack(task, thread, regs, true);
+	held->stack_id = memo_stack(task, thread, regs, true);
+	held->ip = regs->ip;
+	held->sp = regs->sp;
+	if (rates)
+		rates->walked_calls++;
+	return held->stack_id;
 }
 
 static __always_inline void map_count(struct task_struct *task, struct thread *thread,

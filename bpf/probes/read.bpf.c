@@ -29,6 +29,7 @@
 #include "memory/page_state.bpf.h"
 #include "stacks/stack.bpf.h"
 #include "probes/fault.bpf.h"
+#include "probes/fault_thinning.bpf.h"
 #include "probes/page_cache.bpf.h"
 #include "probes/populate.bpf.h"
 #include "probes/read.bpf.h"
@@ -328,6 +329,51 @@ static __always_inline void key_fill(struct memtoll_read_key *key, struct task_s
 	key->read_fn = read_fn;
 }
 
+/* ---- which are looked at ---- */
+
+/* As of faults: the cost of one depends on what it begins. */
+#define READ_TIMED 64
+#define GOLDEN_RATIO 0x9e3779b9U /* its fraction, of 2^32 */
+
+/*
+ * The read that begins: whether it is timed, and whether it is passed over, as faults are
+ * (fault_thinning.bpf.h).
+ */
+static __always_inline bool read_is_passed(struct open_read *read, __u32 read_fn)
+{
+	struct memtoll_rates *rates = rates_here();
+	__u32 draw;
+
+	read->began_ns = 0;
+	read->times = 1;
+	/* One call that submits many reads is looked at. */
+	if (!rates || read_fn == READ_FN_IO_SUBMIT)
+		return false;
+	draw = ++rates->thinned_reads;
+	if (draw * GOLDEN_RATIO <= ~0U / READ_TIMED)
+		read->began_ns = bpf_ktime_get_ns();
+	if (fault_draw != ~0U && draw * ROOT_OF_TWO > fault_draw) {
+		rates->passed_reads++;
+		rates->passed_reads_open++;
+		if (read->began_ns)
+			rates->read_ns += READ_TIMED * (bpf_ktime_get_ns() - read->began_ns);
+		return true;
+	}
+	read->times += rates->passed_reads_open;
+	rates->passed_reads_open = 0;
+	return false;
+}
+
+/* What the programs of one that was timed took before and after its own time. */
+static __always_inline void read_account(const struct open_read *read, __u64 ended_ns)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (read->began_ns && rates)
+		rates->read_ns +=
+			READ_TIMED * (read->timed_ns + bpf_ktime_get_ns() - ended_ns);
+}
+
 /* ---- read, pread64, readv, preadv, preadv2 ---- */
 
 SEC("?tp_btf/sys_enter")
@@ -346,6 +392,10 @@ int read_enter(__u64 *ctx)
 	if (read_fn != READ_FN_READ && !calls_are_watched())
 		return 0;
 	read = &thread->read;
+	if (read_is_passed(read, read_fn)) {
+		read->read_fn = READ_FN_NONE;
+		return 0;
+	}
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (read_fn == READ_FN_IO_SUBMIT) {
 		read->position = PT_REGS_PARM3_SYSCALL(regs);
@@ -354,7 +404,8 @@ int read_enter(__u64 *ctx)
 		file = (struct file *)current_file(PT_REGS_PARM1_SYSCALL(regs));
 		if (!file || !file_judge(file, &read->inode, &read->dev, &read->flags)) {
 			read->read_fn = READ_FN_NONE;
-			if (read_fn == READ_FN_READ && ++thread->passes >= PASSES_AT_ONCE)
+			thread->passes += read_fn == READ_FN_READ ? read->times : 0;
+			if (thread->passes >= PASSES_AT_ONCE)
 				passes_flush(task, thread);
 			return 0;
 		}
@@ -382,6 +433,8 @@ int read_enter(__u64 *ctx)
 	read->read_fn = read_fn;
 	rate_read(read_fn == READ_FN_READ);
 	stamp_take(task, &read->start);
+	if (read->began_ns)
+		read->timed_ns = read->start.ns - read->began_ns;
 	return 0;
 }
 
@@ -542,7 +595,7 @@ int read_exit(__u64 *ctx)
 	read = &thread->read;
 	if (!in_read(thread)) {
 		read->read_fn = READ_FN_NONE;
-		lose(LOST_READS_UNWATCHED, 1);
+		lose(LOST_READS_UNWATCHED, read->times);
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
@@ -570,20 +623,21 @@ int read_exit(__u64 *ctx)
 	sum = sum_of(key);
 	if (!sum)
 		return 0;
-	__sync_fetch_and_add(&sum->calls, 1);
-	__sync_fetch_and_add(&sum->cpu_ns, cpu_ns);
-	__sync_fetch_and_add(&sum->blocked_ns, blocked_ns);
-	__sync_fetch_and_add(&sum->filled_pages, read->filled_pages);
-	__sync_fetch_and_add(&sum->faults, read->faults);
+	__sync_fetch_and_add(&sum->calls, read->times);
+	__sync_fetch_and_add(&sum->cpu_ns, read->times * cpu_ns);
+	__sync_fetch_and_add(&sum->blocked_ns, read->times * blocked_ns);
+	__sync_fetch_and_add(&sum->filled_pages, read->times * read->filled_pages);
+	__sync_fetch_and_add(&sum->faults, read->times * read->faults);
 	if (ret <= 0) {
-		__sync_fetch_and_add(&sum->failed, 1);
-		return 0;
+		__sync_fetch_and_add(&sum->failed, read->times);
+	} else {
+		__sync_fetch_and_add(&sum->bytes, read->times * ret);
+		if (!waited && !read->filled_pages && !(read->flags & READ_DIRECT)) {
+			__sync_fetch_and_add(&sum->cached_calls, read->times);
+			__sync_fetch_and_add(&sum->cached_bytes, read->times * ret);
+		}
 	}
-	__sync_fetch_and_add(&sum->bytes, ret);
-	if (!waited && !read->filled_pages && !(read->flags & READ_DIRECT)) {
-		__sync_fetch_and_add(&sum->cached_calls, 1);
-		__sync_fetch_and_add(&sum->cached_bytes, ret);
-	}
+	read_account(read, now);
 	return 0;
 }
 

@@ -103,6 +103,9 @@ struct open_read {
 	__u64 reclaim_cpu_ns;
 	__u64 reclaim_blocked_ns;
 	__u64 filled_pages;
+	__u64 began_ns; /* when its program began, if it is timed; else 0 */
+	__u64 timed_ns; /* what that took until its own time began */
+	__u64 times;	/* it stands for so many, itself among them */
 };
 
 /* Where and for what the last page came into the page cache: what follows may belong to it. */
@@ -121,5 +124,14 @@ struct read_site {
 	__u64 stack_id;
 	__u64 words[READ_SITE_WORDS]; /* scratch: the top of the stack */
 };
+
+/* The stack of the last mapping call by this instruction at this depth. */
+struct held_stack {
+	__u64 ip; /* 0: none */
+	__u64 sp;
+	__u64 stack_id;
+};
+
+#define HELD_STACKS 4 /* a power of two: by the number of the call */
 
 #endif /* MEMTOLL_OPEN_CALLS_BPF_H */

@@ -46,6 +46,7 @@ struct open_fault {
 	__u64 answered_cpu_ns; /* its thread's CPU time since the start */
 	__u32 dev;
 	__u32 swap_type;
+	__u32 passed;	 /* faults that it stands for besides itself */
 	__u32 in_device; /* pages brought in during it, from a swap device */
 	__u32 in_zswap;
 	__u32 in_zero;

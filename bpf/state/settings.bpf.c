@@ -44,3 +44,4 @@ volatile __u64 detached_ns[FN_MASK + 1] = {};
 volatile __u64 reads_watched_ns = 0;
 volatile __u64 calls_watched_ns = 0;
 volatile __u32 ends_seen = 0;
+volatile __u32 fault_draw = ~0U;

@@ -22,6 +22,7 @@ struct thread {
 	__u32 in_fn;
 	__u32 drained; /* drain_epoch this thread has last obeyed */
 	struct order order;
+	__u32 careful; /* so many faults more are all looked at: fault_thinning.bpf.h */
 	__u32 idle_hits;
 	__u32 passes;	   /* read(2) on sockets and pipes, not flushed yet */
 	__u32 syscalls;	   /* system calls counted, not flushed yet */
@@ -42,6 +43,9 @@ struct thread {
 	__u64 site_unknown; /* site_by_notes(): not all of the open call's callers have a note */
 	struct open_call call;
 	struct open_map_call map;
+	struct held_stack held[HELD_STACKS];
+	__u32 held_draws;
+	__u32 unused;
 	struct populated populated;	/* scratch */
 	struct memtoll_mapping mapping; /* on its way: too large for the BPF stack */
 	struct open_fault fault;

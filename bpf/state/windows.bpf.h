@@ -34,6 +34,8 @@ extern volatile __u64 reads_watched_ns;
 extern volatile __u64 calls_watched_ns;
 /* Set by userspace while a sampling window is open: the ends of minor faults are seen. */
 extern volatile __u32 ends_seen;
+/* The part of 2^32 of faults that are looked at, where they are too many; ~0: all are. */
+extern volatile __u32 fault_draw;
 
 /*
  * Called where the clock was read anyway: whether windows are over is not worth a reading of its

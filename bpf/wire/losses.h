@@ -169,7 +169,10 @@
 	     "raise --buffer")									\
 	LOSS(LOST_ANSWERS_FULL, "answers_full",							\
 	     "waits for a userfaultfd's handler whose handler was not counted: too many",	\
-	     "trace fewer processes")
+	     "trace fewer processes")								\
+	LOSS(LOST_FAULTS_PASSED, "faults_passed",						\
+	     "major faults whose time is not known: begun while only one in some was looked at",	\
+	     "--overhead-limit none looks at all")
 /* clang-format on */
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,

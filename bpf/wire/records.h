@@ -83,9 +83,10 @@ struct memtoll_run {
 	__u32 dev;
 	__u32 swap_type; /* FAULT_SWAP*: the kernel's number of the swap device */
 	__u64 file_page; /* of a file's area: where in the file address is, in pages */
+	__u64 passed;	 /* faults that were counted only, for which these stand, too */
 };
 
-_Static_assert(sizeof(struct memtoll_run) == 128, "wire size of struct memtoll_run");
+_Static_assert(sizeof(struct memtoll_run) == 136, "wire size of struct memtoll_run");
 
 /* A run whose faults took a page each, all minor and untimed, in no call of the allocator. */
 struct memtoll_plain_run {

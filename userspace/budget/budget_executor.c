@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "budget/governor.h"
 #include "budget/syscall_idle.h"
+#include "budget/thinning.h"
 #include "events/names.h"
 #include "events/rates.h"
 #include "memtoll.skel.h"
@@ -17,6 +18,8 @@
 #define LOOK_NS 20000000ULL
 /* A tracer that comes so much too late is still at work. */
 #define LATE_NS 100000000ULL
+/* The start of a command is as interesting as the rest: all of its faults are looked at. */
+#define SPARED_CPU_NS 1000000000ULL
 /*
  * In a window in which system calls are counted at least this part of the CPU time is the
  * program's.
@@ -56,6 +59,14 @@ struct watched_slice {
 	uint64_t idle_cpu_ns;	       /* of the target in that time */
 	unsigned int idle_fns;
 	struct events events; /* in all of it */
+	struct {
+		uint64_t passed_faults;
+		uint64_t faults;
+		uint64_t passed_reads;
+		uint64_t reads;
+		uint64_t held_calls;
+		uint64_t walked_calls;
+	} thinned;
 	struct memtoll_gaps gaps;
 	struct memtoll_gaps idle_gaps;
 };
@@ -78,6 +89,7 @@ struct syscall_rate {
 struct budget {
 	struct budget_config config;
 	struct governor *governor;
+	struct thinning thinning;
 	unsigned int counting;
 	unsigned int attached;
 	struct syscall_idle syscall_idle;
@@ -93,6 +105,7 @@ struct budget {
 	struct memtoll_rates accounted_rates;
 	struct memtoll_rates first_rates;   /* when it began */
 	double fault_begin_ns;		    /* as calibrated */
+	double read_outside_ns;		    /* of a read, outside of its program */
 	struct governor_reading idle_since; /* when the last window ended */
 	struct governor_reading looked;	    /* the last one */
 	uint64_t until_ns;		    /* counting ends by itself then; UINT64_MAX: never */
@@ -109,6 +122,7 @@ struct budget *budget_new(const struct budget_config *config,
 
 	budget->config = *config;
 	budget->fault_begin_ns = prices->fault_begin_ns;
+	budget->read_outside_ns = MAX(0, prices->read.hit_ns - prices->read_program_ns);
 	budget->counting_price_ns = prices->syscall_counted.hit_ns;
 	budget->counting = budget->attached = GROUPS_ALL;
 	budget->calls = budget->plain_reads = true;
@@ -117,6 +131,8 @@ struct budget *budget_new(const struct budget_config *config,
 	if (config->limit > 0)
 		budget->governor = governor_new(config->limit, config->command, prices,
 						syscalls_may_leave_plain_reads(calls));
+	thinning_begin(&budget->thinning, config->limit, prices,
+		       config->command ? SPARED_CPU_NS : 0);
 	for (group = 0; group < PROBE_GROUPS; group++)
 		budget->slice.groups[group].windows = 1;
 	budget->slice.calls.windows = 1;
@@ -142,9 +158,11 @@ static struct events events_between(const struct memtoll_rates *before,
 	uint64_t plain = now->plain_reads - before->plain_reads;
 	struct events events = {
 		.count = {
-			[EVENT_FAULTS] = now->faults - before->faults,
+			[EVENT_FAULTS] = now->faults - before->faults + now->passed_faults -
+					 before->passed_faults,
 			[EVENT_MAPS] = now->maps - before->maps,
-			[EVENT_READS] = now->reads - before->reads - plain,
+			[EVENT_READS] = now->reads - before->reads - plain + now->passed_reads -
+					before->passed_reads,
 			[EVENT_PLAIN_READS] = plain,
 		},
 	};
@@ -183,6 +201,18 @@ static void account_one(const struct budget *budget, const struct governor_readi
 	add_events(&watched->events, events);
 }
 
+static void account_thinned(struct budget *budget, const struct memtoll_rates *now)
+{
+	const struct memtoll_rates *before = &budget->accounted_rates;
+
+	budget->slice.thinned.passed_faults += now->passed_faults - before->passed_faults;
+	budget->slice.thinned.faults += now->faults - before->faults;
+	budget->slice.thinned.passed_reads += now->passed_reads - before->passed_reads;
+	budget->slice.thinned.reads += now->reads - before->reads;
+	budget->slice.thinned.held_calls += now->held_calls - before->held_calls;
+	budget->slice.thinned.walked_calls += now->walked_calls - before->walked_calls;
+}
+
 static void account(struct budget *budget, const struct governor_reading *reading)
 {
 	struct events events = events_between(&budget->accounted_rates, &reading->rates);
@@ -192,6 +222,7 @@ static void account(struct budget *budget, const struct governor_reading *readin
 		account_one(budget, reading, &events, budget->counting & 1U << group,
 			    &budget->slice.groups[group]);
 	account_one(budget, reading, &events, budget->calls, &budget->slice.calls);
+	account_thinned(budget, &reading->rates);
 	add_events(&budget->slice.events, &events);
 	add_gaps(&budget->slice.gaps, &budget->accounted_rates.gaps, &reading->rates.gaps);
 	budget->accounted_ns = reading->now_ns;
@@ -405,8 +436,10 @@ static struct governor_reading between(const struct governor_reading *before,
 	at.now_ns = at_ns;
 	at.cpu_ns = part_way(before->cpu_ns, after->cpu_ns, part);
 	at.rates.faults = part_way(first->faults, last->faults, part);
+	at.rates.passed_faults = part_way(first->passed_faults, last->passed_faults, part);
 	at.rates.maps = part_way(first->maps, last->maps, part);
 	at.rates.reads = part_way(first->reads, last->reads, part);
+	at.rates.passed_reads = part_way(first->passed_reads, last->passed_reads, part);
 	at.rates.plain_reads = part_way(first->plain_reads, last->plain_reads, part);
 	memcpy(at.rates.idle, first->idle, sizeof(at.rates.idle));
 	at.rates.idle_gaps = first->idle_gaps;
@@ -455,6 +488,7 @@ void budget_end_slice(struct budget *budget)
 	account(budget, &reading);
 	budget->ended = budget->slice;
 	budget->slice.events = (struct events){};
+	memset(&budget->slice.thinned, 0, sizeof(budget->slice.thinned));
 	budget->slice.gaps = (struct memtoll_gaps){};
 	forget_idle(&budget->slice);
 	for (group = 0; group < PROBE_GROUPS; group++)
@@ -516,6 +550,17 @@ static bool look_for_calls(struct budget *budget, const struct governor_reading 
 	return syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates);
 }
 
+/* Of how many faults one is looked at. */
+static void thin(struct budget *budget, const struct governor_reading *reading)
+{
+	unsigned int before = budget->thinning.one_in;
+	unsigned int one_in = thinning_step(&budget->thinning, reading->now_ns, reading->cpu_ns,
+					    &reading->rates);
+
+	if (one_in != before)
+		budget->config.bpf->data->fault_draw = thinning_draw(one_in);
+}
+
 uint64_t budget_step(struct budget *budget)
 {
 	struct governor_reading reading;
@@ -528,6 +573,7 @@ uint64_t budget_step(struct budget *budget)
 		look(budget, &reading);
 		estimate_syscalls(budget, &reading);
 		if (budget->governor) {
+			thin(budget, &reading);
 			order = governor_step(budget->governor, &reading);
 			count_until(budget, order.until_ns, &reading);
 		} else {
@@ -603,8 +649,10 @@ static int write_events(struct budget *budget, const char *call, const struct wa
 static int write_paid_prices(struct budget *budget)
 {
 	const struct memtoll_rates *now = &budget->accounted_rates, *first = &budget->first_rates;
-	double faults = now->faults - first->faults, samples = now->samples - first->samples;
-	double more_ns, sample_ns;
+	double faults = now->faults - first->faults + now->passed_faults - first->passed_faults;
+	double samples = now->samples - first->samples;
+	double reads = now->reads - first->reads + now->passed_reads - first->passed_reads;
+	double more_ns, sample_ns, read_ns;
 	int err = 0;
 
 	if (faults) {
@@ -612,6 +660,12 @@ static int write_paid_prices(struct budget *budget)
 		more_ns = MAX(0, more_ns);
 		err = recording_price(budget->config.recording, "fault_more", more_ns, 0,
 				      0.1 * more_ns);
+	}
+	/* All of it: where most are passed over it is less than what was calibrated. */
+	if (reads && !err) {
+		read_ns = (now->read_ns - first->read_ns) / reads + budget->read_outside_ns;
+		err = recording_price(budget->config.recording, "read_paid", read_ns, 0,
+				      0.1 * read_ns);
 	}
 	if (samples && !err) {
 		sample_ns = (now->sample_ns - first->sample_ns) / samples;
@@ -621,12 +675,32 @@ static int write_paid_prices(struct budget *budget)
 	return err;
 }
 
+static int write_thinned(struct budget *budget)
+{
+	struct recording *recording = budget->config.recording;
+	uint64_t faults = budget->ended.thinned.passed_faults;
+	uint64_t calls = budget->ended.thinned.held_calls;
+	uint64_t reads = budget->ended.thinned.passed_reads;
+	int err = 0;
+
+	if (faults)
+		err = recording_thinned(recording, "fault", budget->ended.thinned.faults, faults);
+	if (calls && !err)
+		err = recording_thinned(recording, "map", budget->ended.thinned.walked_calls,
+					calls);
+	if (reads && !err)
+		err = recording_thinned(recording, "read", budget->ended.thinned.reads, reads);
+	return err;
+}
+
 int budget_write(struct budget *budget)
 {
 	const struct watched *watched;
 	unsigned int fn;
 	int err = write_paid_prices(budget);
 
+	if (!err)
+		err = write_thinned(budget);
 	if (budget->ended.gaps.count && !err)
 		err = recording_hit_gap(budget->config.recording, "call", &budget->ended.gaps);
 	if (budget->ended.idle_gaps.count && !err)

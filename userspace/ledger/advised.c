@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/ranges.h"
+#include "events/passed.h"
 #include "events/refined.h"
 
 /* Of all processes together, 100 bytes each; what is beyond is not followed. */
@@ -186,6 +187,7 @@ static void came_back(struct advised *advised, const struct range *range, uint64
 						      .stack_id = range->stack_id,
 						      .fault_class = run->fault_class,
 						      .major = !!(run->flags & RUN_MAJOR) });
+	pages = with_passed(run, pages);
 	sum->again_pages += pages;
 	sum->again_faults += MAX(1, pages * run->faults / run->pages);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "events/passed.h"
 #include "events/refined.h"
 
 /* All processes together. A part of pagebits takes 200 bytes, the others about as much each. */
@@ -101,6 +102,7 @@ void giveback_reused(struct giveback *giveback, const struct memtoll_run *run, u
 							.got_stack = got->stack,
 							.got_fn = got->fn,
 							.fault_class = run->fault_class });
+	pages = with_passed(run, pages);
 	sum->again_pages += pages;
 	/* With huge pages one fault maps many. */
 	sum->again_faults += MAX(1, pages * run->faults / run->pages);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "events/passed.h"
 #include "events/refined.h"
 
 /* A thread and the allocator: runs taken inside a call belong to the block that it returns. */
@@ -153,9 +154,9 @@ static uint64_t pages_of(const struct range *range)
  * Of the last `pages` pages of a block with its own mapping: those that no fault can have touched
  * were never used.
  */
-static uint64_t never_used(const struct range *block, uint64_t pages)
+static uint64_t never_used(const struct ledger *ledger, const struct range *block, uint64_t pages)
 {
-	if (!(block->flags & BLOCK_MMAPPED))
+	if (!(block->flags & BLOCK_MMAPPED) || ledger->passed)
 		return 0;
 	return pages > block->zero_pages ? (pages - block->zero_pages) * PAGE : 0;
 }
@@ -200,7 +201,7 @@ void ledger_end_block(struct ledger *ledger, struct process_ledger *process, str
 {
 	accesses_forget(ledger->accesses, process->pid, PAGE_FLOOR(block->start),
 			PAGE_CEIL(block->end));
-	end_block(ledger, process, block, never_used(block, pages_of(block)), ended_ns);
+	end_block(ledger, process, block, never_used(ledger, block, pages_of(block)), ended_ns);
 }
 
 static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run *run,
@@ -243,14 +244,15 @@ static void charge_part(struct ledger *ledger, const struct memtoll_run *run, st
 	uint64_t stack_id = range ? range->stack_id : 0;
 	uint8_t fn = range ? range->fn : FN_NONE;
 
-	charge->faults += run->faults;
-	charge->pages += run->pages;
+	charge->faults += run->faults + run->passed;
+	charge->pages += with_passed(run, run->pages);
 	charge->timed_faults += run->timed_faults;
 	charge->timed_cpu_ns += run->timed_cpu_ns;
 	charge->timed_cpu_us2 += run->timed_cpu_us2;
 	charge->blocked_ns += run->blocked_ns;
 	if (range && uses_page(run->fault_class))
-		range->zero_pages += run->pages;
+		range->zero_pages += with_passed(run, run->pages);
+	ledger->passed |= run->passed > 0;
 	accesses_charge(ledger->accesses, run, fn, stack_id);
 	if (ledger->on_run)
 		ledger->on_run(ledger->on_run_context, run, stack_id, fn);
@@ -260,10 +262,10 @@ static void charge_part(struct ledger *ledger, const struct memtoll_run *run, st
 static struct memtoll_run split_run(struct memtoll_run *run, uint64_t pages)
 {
 	struct memtoll_run part = *run;
-	__u64 *whole[] = { &run->faults, &run->timed_faults, &run->timed_cpu_ns,
-			   &run->timed_cpu_us2, &run->blocked_ns };
-	__u64 *share[] = { &part.faults, &part.timed_faults, &part.timed_cpu_ns,
-			   &part.timed_cpu_us2, &part.blocked_ns };
+	__u64 *whole[] = { &run->faults,	&run->timed_faults, &run->timed_cpu_ns,
+			   &run->timed_cpu_us2, &run->blocked_ns,   &run->passed };
+	__u64 *share[] = { &part.faults,	&part.timed_faults, &part.timed_cpu_ns,
+			   &part.timed_cpu_us2, &part.blocked_ns,   &part.passed };
 	size_t i;
 
 	if (pages >= run->pages) {
@@ -479,7 +481,7 @@ static void remake_block(struct ledger *ledger, struct process_ledger *process, 
 	struct range *range;
 
 	pages = (PAGE_CEIL(block->addr + block->size) - PAGE_FLOOR(block->addr)) / PAGE;
-	end_block(ledger, process, old, never_used(old, old_pages > pages ? old_pages - pages : 0),
+	end_block(ledger, process, old, never_used(ledger, old, old_pages > pages ? old_pages - pages : 0),
 		  block->end_ns);
 	range = make_block(ledger, process, block);
 	range->zero_pages = MIN(zero_pages, pages);

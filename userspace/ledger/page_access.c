@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "bpf/wire/pages.h"
+#include "events/passed.h"
 #include "events/refined.h"
 
 #define PAGE MEMTOLL_PAGE_SIZE
@@ -554,9 +555,11 @@ void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 		site->access.in_pages += part->pages;
 		count_returns(accesses, pages_of(accesses, process, part), &site->access, part);
 	} else {
-		site->access.first_pages += part->pages;
+		site->access.first_pages += with_passed(part, part->pages);
 	}
-	follow_sweep(site, part, swapped);
+	/* Where others lie between them, these say nothing of the order. */
+	if (!part->passed)
+		follow_sweep(site, part, swapped);
 	site_changed(accesses, site);
 }
 

@@ -416,6 +416,9 @@ int recording_watch_passed(struct recording *recording, const char *call, uint64
 int recording_watch_event(struct recording *recording, const char *call, const char *event,
 			  uint64_t watched, uint64_t all);
 /* Times between hits of a thread in this slice. hit: call or idle. */
+/* So many of them were looked at, and so many more only counted. */
+int recording_thinned(struct recording *recording, const char *what, uint64_t seen,
+		      uint64_t passed);
 int recording_hit_gap(struct recording *recording, const char *hit,
 		      const struct memtoll_gaps *gaps);
 /* What --sample chose at one site in this slice. */

@@ -142,6 +142,7 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_WATCH] = "INSERT INTO watch VALUES (?, ?, ?, ?, ?)",
 	[STMT_WATCH_PASSED] = "INSERT INTO watch_passed VALUES (?, ?, ?, ?)",
 	[STMT_WATCH_EVENT] = "INSERT INTO watch_event VALUES (?, ?, ?, ?, ?)",
+	[STMT_THINNED] = "INSERT INTO thinned VALUES (?, ?, ?, ?)",
 	[STMT_PAGE_DROP] = "INSERT INTO page_drop VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO"
 			   " UPDATE SET pages = pages + excluded.pages",
 	[STMT_ADVISED] = "INSERT INTO advised VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -531,6 +532,13 @@ int recording_watch_event(struct recording *recording, const char *call, const c
 {
 	return STORE(recording, STMT_WATCH_EVENT, signed_int(recording->slice), text(call),
 		     text(event), count(watched), count(all));
+}
+
+int recording_thinned(struct recording *recording, const char *what, uint64_t seen,
+		      uint64_t passed)
+{
+	return STORE(recording, STMT_THINNED, signed_int(recording->slice), text(what),
+		     count(seen), count(passed));
 }
 
 int recording_hit_gap(struct recording *recording, const char *hit, const struct memtoll_gaps *gaps)

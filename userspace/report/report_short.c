@@ -352,8 +352,12 @@ static void print_confidence(struct page *page)
 		page_query(page,
 			   "SELECT o.estimated_pct, o.limit_pct, (SELECT COUNT(*) FROM temp.losses"
 			   " WHERE count > 0 AND NOT exceeds), (SELECT COUNT(*) FROM temp.losses"
-			   " WHERE exceeds), o.estimated_pct > o.limit_pct"
-			   " AND t.duration_ns < 10e9 FROM temp.overhead o, temp.target t");
+			   " WHERE exceeds), CASE WHEN o.estimated_pct <= o.limit_pct THEN ''"
+			   " WHEN o.later_pct <= o.limit_pct"
+			   " THEN ', kept after the first second'"
+			   " WHEN o.later_pct > o.limit_pct + 1"
+			   " THEN ', not kept: to count alone takes more' ELSE '' END"
+			   " FROM temp.overhead o");
 	char limit[96];
 
 	while (page_next(page, row)) {
@@ -364,7 +368,7 @@ static void print_confidence(struct page *page)
 		if (sqlite3_column_type(row, 1) != SQLITE_NULL)
 			snprintf(limit, sizeof(limit), "limit %g %%%s",
 				 sqlite3_column_double(row, 1),
-				 sqlite3_column_int(row, 4) ? ", kept after the first second" : "");
+				 (const char *)sqlite3_column_text(row, 4));
 		line = g_strdup_printf("%s, %s, overhead %.1f %% (%s)", checks,
 				       large ? "LOSSES as above" :
 				       small ? "little lost" :

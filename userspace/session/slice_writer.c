@@ -203,7 +203,7 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 	struct hits *hits = hits_of(writer->consumers->hits, run->tgid);
 
 	if (!(run->flags & RUN_POPULATED))
-		hits->faults += run->faults;
+		hits->faults += run->faults + run->passed;
 	if (!(run->flags & (RUN_MAJOR | RUN_POPULATED)))
 		hits->timed += run->timed_faults + !!(run->flags & RUN_INTERRUPTED);
 	keep_run(writer, &stored);

@@ -166,7 +166,8 @@ measured AS MATERIALIZED (
 		     WHEN t.name IN ('maps_full', 'maps_unwatched') THEN 'map'
 		     WHEN t.name IN ('reads_full', 'read_async', 'reads_unwatched', 'ring_read')
 			THEN 'read'
-		     WHEN t.name IN ('ring_faults', 'walk_failed') THEN 'fault'
+		     WHEN t.name IN ('ring_faults', 'walk_failed', 'faults_passed')
+			THEN 'fault'
 		     WHEN t.name = 'swaps_full' THEN 'swap'
 		     WHEN t.name = 'drops_full' THEN 'drop'
 		     WHEN t.name = 'ring_fill' THEN 'fill'

@@ -70,8 +70,8 @@ FROM json_each;
 -- ---------------------------------------------------------------- prices
 
 -- An allocator function that was not calibrated costs what malloc costs: same probe. A fault costs
--- what it does in the calibration, and as much more as it was seen to (fault_more). Table price is
--- named once here, and not four times, because what is built on this view names it thousands of
+-- what it does in the calibration, and as much more as it was seen to (fault_more); a read what it
+-- was seen to, all in all (read_paid). Table price is named once here, and not four times, because what is built on this view names it thousands of
 -- times, and SQLite takes 65,535. Of two rows of a probe MIN() picks its own (SQLite's bare
 -- columns).
 CREATE VIEW probe_price AS
@@ -91,12 +91,15 @@ beside AS (
 			AS more_ns,
 		CASE probe WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more'
 			THEN error_ns END) OVER () END
-			AS more_error_ns
+			AS more_error_ns,
+		CASE probe WHEN 'read'
+			THEN MAX(CASE probe WHEN 'read_paid' THEN hit_ns END) OVER () END
+			AS paid_ns
 	FROM each
 )
-SELECT probe, hit_ns + COALESCE(more_ns, 0.0) AS hit_ns, inside_ns,
+SELECT probe, COALESCE(paid_ns, hit_ns) + COALESCE(more_ns, 0.0) AS hit_ns, inside_ns,
 	error_ns + COALESCE(more_error_ns, 0.0) AS error_ns
-FROM beside WHERE probe <> 'fault_more';
+FROM beside WHERE probe NOT IN ('fault_more', 'read_paid');
 
 -- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping
 -- call adds to its caller's time but not to its own. fault_timed_inside_ns may be below 0.
@@ -288,6 +291,13 @@ SELECT h.pid, h.probe, SUM(h.hits) AS hits, COALESCE(p.hit_ns, 0.0) AS hit_ns,
 FROM hit h LEFT JOIN probe_cost p ON p.probe = h.probe
 GROUP BY h.pid, h.probe;
 
+-- Where the budget let one in so many be looked at (table thinned): what each of them stands for, on
+-- average over the recording, and the part of all that was not looked at. what: fault, map, read.
+CREATE VIEW thinning AS
+SELECT what, 1.0 * (SUM(seen) + SUM(passed)) / MAX(SUM(seen), 1) AS one_in,
+	1.0 * SUM(passed) / MAX(SUM(seen) + SUM(passed), 1) AS share
+FROM thinned GROUP BY what;
+
 -- ---------------------------------------------------------------- faults
 
 CREATE VIEW process_fault AS
@@ -381,6 +391,10 @@ CREATE VIEW process_fault_time AS
 SELECT f.pid, f.class, p.toll, f.in_call, f.in_memset, f.faults, f.pages, p.writes_page,
 	f.faults * p.mean_ns AS cpu_ns,
 	f.blocked_ns + (f.faults - f.timed_faults) * p.blocked_mean_ns AS blocked_ns,
-	f.faults * p.error_ns + 0.5 * (f.faults - f.timed_faults) * p.blocked_mean_ns AS error_ns,
+	f.faults * p.error_ns + 0.5 * (f.faults - f.timed_faults) * p.blocked_mean_ns
+		-- that of a count of which one in so many was drawn
+		+ CASE WHEN d.one_in > 1 THEN p.mean_ns * 1.96 * (SELECT root FROM square_root
+			WHERE v = f.faults * (d.one_in - 1.0)) ELSE 0.0 END AS error_ns,
 	f.class = 'zero_huge' OR (f.class = 'zero_populated' AND f.pages > 64 * f.faults) AS huge
-FROM process_fault f JOIN fault_price p ON p.class = f.class;
+FROM process_fault f JOIN fault_price p ON p.class = f.class
+LEFT JOIN thinning d ON d.what = 'fault' AND f.class NOT LIKE '%!_populated' ESCAPE '!';

@@ -25,10 +25,14 @@ SELECT t.pid, t.file, t.call, t.stack_id, t.direct, t.calls, t.failed, t.bytes, 
 	t.cached_calls, t.cached_bytes, t.filled_pages,
 	MAX(0.0, t.cpu_ns - t.calls * c.read_inside_ns - t.faults * (f.mean_ns + f.hit_ns))
 		AS cpu_ns,
+	-- of reads of which one in so many was drawn, that of the draw
+	CASE WHEN d.one_in > 1 THEN (t.cpu_ns + t.blocked_ns) * 1.96 * (SELECT root
+		FROM square_root WHERE v = (d.one_in - 1.0) / t.calls) ELSE 0.0 END
 	-- what the probes add inside is uncertain, but not by more than itself
-	t.calls * MIN(c.read_error_ns, MAX(c.read_inside_ns, 0.1 * c.read_hit_ns)) + t.faults
+	+ t.calls * MIN(c.read_error_ns, MAX(c.read_inside_ns, 0.1 * c.read_hit_ns)) + t.faults
 		* (f.error_ns + f.hit_error_ns) AS error_ns
-FROM total t JOIN calibrated c JOIN fault f ON f.direct = (t.direct <> 0);
+FROM total t JOIN calibrated c JOIN fault f ON f.direct = (t.direct <> 0)
+LEFT JOIN thinning d ON d.what = 'read';
 
 -- The place for tolls with tables of their own (swap.out, reclaim, file.read): one row per pid,
 -- toll, stack, call and area. cpu_ns is part of the pid's CPU time, blocked_ns is not.
@@ -65,7 +69,7 @@ GROUP BY touched_stack;
 
 -- Of each file, and of all (file 0): how often each different block was read, on average. low and
 -- high bound it where blocks were sampled; equal where all were followed.
-CREATE VIEW file_reuse AS
+CREATE VIEW every_reuse AS
 SELECT file, uses, different, different * block_bytes AS different_bytes,
 	MAX(0.0, uses - first) / uses AS again_share, rate,
 	MAX(1.0, uses / different) AS reread_factor,
@@ -74,18 +78,43 @@ SELECT file, uses, different, different * block_bytes AS different_bytes,
 	CASE WHEN uses > first THEN (max_distance + 1) * block_bytes END AS enough_bytes
 FROM reuse WHERE subject IN ('file', 'files') AND uses > 0 AND different > 0;
 
+-- The same. Where only some reads were looked at, those are of fewer blocks than all: then of a file
+-- as many are different as it has, which is the most there can be, and what read it more often than
+-- that read some again.
+CREATE VIEW file_reuse AS
+SELECT r.file, r.uses, r.different, r.different_bytes, r.again_share, r.rate, r.reread_factor,
+	r.low, r.high, r.enough_bytes
+FROM every_reuse r WHERE (SELECT COALESCE(MAX(share), 0) FROM thinning WHERE what = 'read') < 0.01
+UNION ALL
+SELECT f.file, f.uses, f.different, f.different * 4096.0, 1.0 - f.different / f.uses, r.rate,
+	f.uses / f.different, f.uses / f.different, MAX(f.uses / r.different, f.uses / f.different),
+	f.different * 4096
+FROM every_reuse r JOIN (
+	SELECT CASE WHEN g.whole THEN 0 ELSE r.file END AS file, SUM(r.bytes) / 4096.0 AS uses,
+		SUM(MAX(r.file_bytes, 4096)) / 4096.0 AS different
+	FROM (SELECT r.file, SUM(r.bytes) AS bytes, MAX(f.bytes) AS file_bytes FROM file_read r
+		JOIN file f ON f.file = r.file GROUP BY r.file) r
+	JOIN (SELECT 0 AS whole UNION ALL SELECT 1) g GROUP BY 1
+) f ON f.file = r.file
+WHERE (SELECT MAX(share) FROM thinning WHERE what = 'read') >= 0.01 AND f.uses > f.different;
+
 -- The miss-ratio curve: the share of the reads (subject 'file', 'files') or swap-ins ('swap') seen
 -- that a cache of so many bytes, which throws out what was used longest ago, would still miss; of
 -- pages swapped in, memory for all that faults. Hits in a cache that the program keeps itself are
 -- not visible: what it holds all the time takes room, too, so the cache that is needed lies between
 -- cache_bytes and cache_bytes plus the size of that one. error: 95 %, of sampling; 0: every block
 -- was followed.
-CREATE VIEW miss_ratio AS
+CREATE VIEW every_miss_ratio AS
 SELECT subject, file, 0 AS cache_bytes, 1.0 AS miss_ratio, error FROM reuse WHERE uses > 0
 UNION ALL
 SELECT d.subject, d.file, d.high * r.block_bytes, MAX(0.0, 1.0 - SUM(d.uses) OVER (
 	PARTITION BY d.subject, d.file ORDER BY d.low) / r.uses), r.error
 FROM reuse_distance d JOIN reuse r ON r.subject = d.subject AND r.file = d.file WHERE r.uses > 0;
+
+-- None where only some reads were looked at: the distances between them are not those of all.
+CREATE VIEW miss_ratio AS
+SELECT * FROM every_miss_ratio m WHERE m.subject = 'swap'
+	OR (SELECT COALESCE(MAX(share), 0) FROM thinning WHERE what = 'read') < 0.01;
 
 -- Files by the time that reading them took.
 CREATE VIEW files AS

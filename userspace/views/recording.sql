@@ -728,6 +728,19 @@ CREATE TABLE watch_event (
 	PRIMARY KEY (slice, call, event)
 ) WITHOUT ROWID;
 
+-- What was too much for the overhead budget to be looked at each time. fault: faults that were passed
+-- over are in table fault all the same, with those that were looked at after them, which stand for
+-- them: their number is exact, what is said of their class, place and block is an estimate. map:
+-- mapping calls outside of the allocator whose stack was not looked at have that of the last one by
+-- the same instruction at the same depth.
+CREATE TABLE thinned (
+	slice  INTEGER NOT NULL,
+	what   TEXT NOT NULL,
+	seen   INTEGER NOT NULL,	-- looked at
+	passed INTEGER NOT NULL,	-- and not
+	PRIMARY KEY (slice, what)
+) WITHOUT ROWID;
+
 -- Times between two hits of a thread's probes: call, from the return of an allocator call to the
 -- next one, between their timestamps; idle, from one call of watch_passed to the next. The tightest
 -- tenth of them is what the traps take: the program does next to nothing there. Those of 16 us and
@@ -761,10 +774,11 @@ CREATE TABLE sampled (
 	PRIMARY KEY (slice, pid, call, stack_id)
 ) WITHOUT ROWID;
 
--- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample and
--- fault_more, which are means as measured in the targets. hit_ns: added to the target. inside_ns:
+-- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample, fault_more and
+-- read_paid, which are means as measured in the targets. hit_ns: added to the target. inside_ns:
 -- the part of it that falls between the two probes and so into the measured time. fault_more: what
--- a fault's program takes in the targets beyond what it takes in the calibration; nothing hits it.
+-- a fault's program takes in the targets beyond what it takes in the calibration; read_paid: what a read of a file takes, also where it is
+-- only counted (table thinned). Nothing hits these two.
 CREATE TABLE price (
 	probe     TEXT PRIMARY KEY,
 	hit_ns    REAL NOT NULL,
@@ -869,4 +883,4 @@ INSERT INTO later_table VALUES
 		('watch'),
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
 	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site'),
-	('advised');
+	('advised'), ('thinned');

@@ -288,8 +288,13 @@ LEFT JOIN (
 	FROM watch w JOIN slice l ON l.slice = w.slice GROUP BY w.call) w ON w.call = c.call
 LEFT JOIN call_scale s ON s.call = c.call;
 
--- Tolls whose calls were not all watched: their counts are estimates, and are written as such.
+-- Tolls whose calls, or faults, were not all watched, or looked at: their counts are estimates, and
+-- are written as such.
 CREATE VIEW estimated_count AS
+SELECT k.toll FROM thinning d JOIN (SELECT DISTINCT toll, 'fault' AS what FROM fault_class
+	UNION SELECT 'file.read', 'read') k ON k.what = d.what
+WHERE d.share >= 0.0005
+UNION
 SELECT DISTINCT t.column2 AS toll
 FROM duty_cycle d JOIN (VALUES ('calloc', 'zero.libc'), ('*', 'alloc'), ('syscall', 'map'),
 	('syscall', 'file.read'), ('read_other', 'file.read')) t

@@ -152,6 +152,13 @@ SELECT
 		THEN 100.0 * o.overhead_ns / (o.observed_ns + o.overhead_ns) ELSE 0.0 END
 		AS estimated_pct,
 	o.hits, o.overhead_ns, o.overhead_error_ns,
+	-- without the first second of work and the next, in which the budget sees what it is
+	(SELECT 100.0 * SUM(h.hits * p.hit_ns) / MAX(l.cpu_ns, 1)
+		FROM (SELECT b.slice, SUM(c.cpu_ns) AS cpu_ns FROM (SELECT MIN(slice) + 2 AS slice
+			FROM process_slice WHERE cpu_ns > 5e7) b
+			JOIN process_slice c ON c.slice >= b.slice) l
+		JOIN hit h ON h.slice >= l.slice
+		JOIN probe_cost p ON p.probe = h.probe) AS later_pct,
 	(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'held_ns') AS held_ns
 FROM observed o LEFT JOIN meta m ON m.key = 'overhead_limit';
 

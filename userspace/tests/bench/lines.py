@@ -14,7 +14,9 @@ from typing import Final
 
 import tools
 
-from harness import Program, end, environment, spawn, tool, wait_until, workload
+from harness import MIB, SOURCES, Program, end, environment, spawn, tool, wait_until, workload
+
+CACHED_BYTES: Final = 41 * MIB
 
 
 @dataclass(frozen=True)
@@ -50,23 +52,51 @@ class Line:
     again: tuple[str, ...] = ()  # these AGAIN times more in each round, between bare runs: their difference is small
 
 
+def told(program: Program) -> Target:
+    """A workload that works for as many milliseconds as it is told, and says what that has cost."""
+
+    def work(seconds: float) -> Cost:
+        stdin, before = program.process.stdin, len(program.lines)
+        assert stdin
+        begun = time.monotonic_ns()
+        stdin.write(f"{int(seconds * 1000)}\n")
+        stdin.flush()
+        wait_until(lambda: len(program.lines) > before, "the end of the work", 60)
+        line = program.lines[-1]
+        wall = (time.monotonic_ns() - begun) / line["ops"]
+        return Cost(line["ops_cpu_ns"] / line["ops"], wall)
+
+    return Target(int(program.lines[0]["pid"]), work)
+
+
 def price(kind: str, threads: int = 1) -> Start:
     @contextmanager
     def start(prefix: list[str], _scratch: Path) -> Iterator[Target]:
         with Program(*prefix, workload("price"), kind, str(threads)) as program:
+            yield told(program)
 
-            def work(seconds: float) -> Cost:
-                stdin, before = program.process.stdin, len(program.lines)
-                assert stdin
-                begun = time.monotonic_ns()
-                stdin.write(f"{int(seconds * 1000)}\n")
-                stdin.flush()
-                wait_until(lambda: len(program.lines) > before, "the end of the work", 60)
-                line = program.lines[-1]
-                wall = (time.monotonic_ns() - begun) / line["ops"]
-                return Cost(line["ops_cpu_ns"] / line["ops"], wall)
+    return start
 
-            yield Target(int(program.lines[0]["pid"]), work)
+
+def load(kind: str) -> Start:
+    """Reads, faults and processes: what never is an allocator's call."""
+
+    @contextmanager
+    def start(prefix: list[str], scratch: Path) -> Iterator[Target]:
+        file = scratch / "cached.bin"
+        if not file.exists():
+            file.write_bytes(bytes(CACHED_BYTES))
+        with Program(*prefix, workload("loads"), kind, file) as program:
+            yield told(program)
+
+    return start
+
+
+def python_load(kind: str) -> Start:
+    @contextmanager
+    def start(prefix: list[str], scratch: Path) -> Iterator[Target]:
+        with Program(*prefix, "/usr/bin/python3", SOURCES / "loads.py", kind, scratch) as program:
+            yield told(program)
 
     return start
 

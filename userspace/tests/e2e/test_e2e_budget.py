@@ -7,6 +7,7 @@ That it is kept, and what is seen of a part is true of the whole, is measured in
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -321,3 +322,60 @@ def test_tracer_is_small(out: Path) -> None:
     assert recording.report["calls"]["malloc"] >= 10007
     assert len(sites) + losses["call_sites"] >= 10007
     assert sizes and max(sizes) / 1024 < 64
+
+
+# What no probe can be detached for: one in so many is looked at, and all are counted.
+
+THINNED_LEFT = 64  # of each CPU, for whom no other has spoken yet
+
+
+@pytest.mark.parametrize("kind", ["random", "pread"])
+def test_too_many_are_counted_and_some_looked_at(out: Path, tmp_path: Path, kind: str) -> None:
+    """Faults in no order, and reads: the program's own counters, and the kernel's, are met all the same."""
+    file = tmp_path / "cached.bin"
+    file.write_bytes(bytes(9 << 20))
+    what = {"random": "fault", "pread": "read"}[kind]
+    with Program(workload("loads"), kind, file) as program:
+
+        def work(milliseconds: int) -> None:
+            lines, stdin = len(program.lines), program.process.stdin
+            assert stdin
+            stdin.write(f"{milliseconds}\n")
+            stdin.flush()
+            wait_until(lambda: len(program.lines) > lines, "the end of the work")
+
+        def passed() -> int:
+            return sum(row[0] for row in query(out, f"SELECT passed FROM thinned WHERE what = '{what}'"))
+
+        work(1)
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
+        wait_attached(tracer, program.pid)
+        wait_slices(out, 1)
+        before = len(program.lines)
+        while not passed():
+            work(300)
+            assert len(program.lines) < before + 60
+        work(300)
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+        done = sum(line["ops"] for line in program.lines[before:])
+    assert result.status == 0, result
+    recording = load(out, result)
+    left = THINNED_LEFT * (os.cpu_count() or 1)
+    seen = recording.query(f"SELECT SUM(seen), SUM(passed) FROM thinned WHERE what = '{what}'")[0]
+    assert seen[1] > seen[0] / 2, seen
+    if kind == "random":
+        faults = recording.query("SELECT SUM(faults) FROM fault WHERE class = 'zero'")[0][0]
+        assert abs(faults - done) <= left + 0.01 * done
+        assert recording.report["checks"]["minor_faults"]["ok"]
+        assert ("zero.kernel",) in recording.query("SELECT toll FROM estimated_count")
+        site = recording.report["sites"][0]
+        assert site["toll"] == "zero.kernel" and "loads.c" in json.dumps(site["touched_at"]), site
+    else:
+        ((calls, read_bytes),) = recording.query("SELECT SUM(calls), SUM(bytes) FROM file_read")
+        # A program that was idle has its system calls unwatched until they are seen to come back.
+        unwatched = recording.query("SELECT TOTAL(count) FROM loss WHERE name = 'reads_unwatched'")[0][0]
+        assert done - left - unwatched <= calls <= done
+        assert read_bytes == 4096 * calls
+        assert ("file.read",) in recording.query("SELECT toll FROM estimated_count")
+        assert recording.toll("file.read", "share") > 0

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * fault_thinning.bpf.h: where faults cost more than the overhead budget allows, one in so many is
+ * looked at, and the others are counted.
+ *
+ * Who is looked at is drawn on each CPU, by multiples of the root of two: evenly, in step with no
+ * pattern of the program, nor with the draw of those whose programs are timed. It stands for those
+ * that were passed over since the one before, so that all together are as many as there were. A
+ * fault in order costs less than to pass it over, and what is inside a call of the allocator is part
+ * of its record: these are looked at as ever. So are all while the ends of faults are seen, and for
+ * some time after a thread had a fault that waits: those are few, take long and must not be missed.
+ */
+#ifndef MEMTOLL_FAULT_THINNING_BPF_H
+#define MEMTOLL_FAULT_THINNING_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "state/losses.bpf.h"
+#include "state/numbers.bpf.h"
+#include "state/rates.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/thread.bpf.h"
+#include "state/windows.bpf.h"
+
+#define ROOT_OF_TWO 0x6a09e667U /* its fraction, of 2^32 */
+#define CAREFUL_FAULTS 512
+
+/* The thread has met a fault that waits for something. */
+static __always_inline void fault_be_careful(struct thread *thread)
+{
+	thread->careful = CAREFUL_FAULTS;
+}
+
+static __always_inline bool fault_may_pass(struct thread *thread)
+{
+	if (fault_draw == ~0U || thread->in_fn || in_map(thread) || ends_are_seen() ||
+	    handler_suspected)
+		return false;
+	if (!thread->careful)
+		return true;
+	thread->careful--;
+	return false;
+}
+
+/* Whether the fault that begins is counted and no more. */
+static __always_inline bool fault_is_passed(struct thread *thread)
+{
+	struct memtoll_rates *rates;
+
+	if (!fault_may_pass(thread))
+		return false;
+	rates = rates_here();
+	if (!rates || (__u32)++rates->thinned_faults * ROOT_OF_TWO <= fault_draw)
+		return false;
+	rates->passed_faults++;
+	rates->passed_open++;
+	if (in_read(thread))
+		thread->read.faults++;
+	return true;
+}
+
+/* The one that is looked at speaks for those before it. */
+static __always_inline __u32 faults_passed(struct memtoll_rates *rates)
+{
+	__u32 passed = rates->passed_open;
+
+	rates->passed_open = 0;
+	return passed;
+}
+
+/* One that was passed over has ended, and was a major one: its time is lost. */
+static __always_inline void fault_passed_major(struct thread *thread)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (fault_draw == ~0U)
+		return;
+	fault_be_careful(thread);
+	lose(LOST_FAULTS_PASSED, 1);
+	if (rates)
+		rates->passed_open = sub_sat(rates->passed_open, 1);
+}
+
+#endif /* MEMTOLL_FAULT_THINNING_BPF_H */

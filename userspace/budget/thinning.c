@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "budget/thinning.h"
+
+#include <glib.h>
+
+#define MS 1000000ULL
+/* Judged so often, and not before the targets have run for so long. */
+#define JUDGE_NS (100 * MS)
+#define JUDGE_CPU_NS (20 * MS)
+/* Fewer may be looked at any time, more only after so long. */
+#define STAY_NS (1000 * MS)
+#define MOST 64
+/* What looking may take of the limit: the rest is for what cannot be thinned. */
+#define ALLOWED 0.5
+/* Twice as many are looked at if that leaves it below what is allowed. */
+#define AGAIN 0.4
+/* As governor.c has it: what clocks inside of programs do not see. */
+#define BEYOND_CLOCKS 1.4
+/* The part of a read's price that remains where it is passed over: its ways in and out. */
+#define READ_LEAST 0.3
+
+void thinning_begin(struct thinning *thinning, double limit,
+		    const struct calibration_result *prices, uint64_t spared_cpu_ns)
+{
+	*thinning = (struct thinning){
+		.limit = limit,
+		.least_ns = prices->fault.hit_ns,
+		.outside_ns = MAX(0, prices->fault.hit_ns - prices->fault_begin_ns),
+		.read_least_ns = READ_LEAST * prices->read.hit_ns,
+		.read_outside_ns = MAX(0, prices->read.hit_ns - prices->read_program_ns),
+		.spared_cpu_ns = spared_cpu_ns,
+		.one_in = 1,
+	};
+}
+
+/* What looking took, as a part of the CPU time. */
+static double load(const struct thinning *thinning, uint64_t cpu_ns,
+		   const struct memtoll_rates *rates)
+{
+	const struct memtoll_rates *before = &thinning->since;
+	double passed = rates->passed_faults - before->passed_faults;
+	double least = rates->ordered_faults - before->ordered_faults + passed;
+	double faults = rates->faults - before->faults + passed;
+	double passed_reads = rates->passed_reads - before->passed_reads;
+	double reads = rates->reads - before->reads + passed_reads;
+	double fault_ns = rates->fault_ns - before->fault_ns + faults * thinning->outside_ns -
+			  least * thinning->least_ns;
+	double read_ns = rates->read_ns - before->read_ns + reads * thinning->read_outside_ns -
+			 passed_reads * thinning->read_least_ns;
+	double ns = BEYOND_CLOCKS * MAX(0, fault_ns) + MAX(0, read_ns) +
+		    (rates->walk_ns - before->walk_ns);
+
+	return ns / (cpu_ns - thinning->since_cpu_ns);
+}
+
+unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
+			   const struct memtoll_rates *rates)
+{
+	double allowed = ALLOWED * thinning->limit, part;
+
+	if (thinning->since_ns && (now_ns - thinning->since_ns < JUDGE_NS ||
+				   cpu_ns - thinning->since_cpu_ns < JUDGE_CPU_NS))
+		return thinning->one_in;
+	if (thinning->since_ns && cpu_ns >= thinning->spared_cpu_ns) {
+		part = load(thinning, cpu_ns, rates);
+		if (part > allowed && thinning->one_in < MOST) {
+			thinning->one_in = MIN(MOST, thinning->one_in * MAX(2, part / allowed));
+			thinning->changed_ns = now_ns;
+		} else if (thinning->one_in > 1 && part < AGAIN * allowed &&
+			   now_ns - thinning->changed_ns >= STAY_NS) {
+			thinning->one_in /= 2;
+			thinning->changed_ns = now_ns;
+		}
+	}
+	thinning->since_ns = now_ns;
+	thinning->since_cpu_ns = cpu_ns;
+	thinning->since = *rates;
+	return thinning->one_in;
+}
+
+uint32_t thinning_draw(unsigned int one_in)
+{
+	return UINT32_MAX / one_in;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * thinning.h: of how many faults one is looked at, so that looking stays within the overhead limit;
+ * pure, budget_executor.c carries it out, fault_thinning.bpf.h draws.
+ *
+ * To look at a fault that does not follow the one before in order, and to walk the stack of a
+ * mapping call, takes microseconds, and there is no probe that could be detached: so one in so many
+ * is looked at. What it costs to follow a fault in order, or to pass one over, is the least there
+ * is, and no reason to look at fewer.
+ */
+#ifndef MEMTOLL_THINNING_H
+#define MEMTOLL_THINNING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/wire/rates.h"
+#include "probes/calibrate.h"
+
+struct thinning {
+	double limit;
+	double least_ns;   /* a fault that is passed over, or follows in order */
+	double outside_ns; /* of any, outside of its program */
+	double read_least_ns; /* a read that is passed over */
+	double read_outside_ns;
+	uint64_t spared_cpu_ns;
+	unsigned int one_in; /* 1: all */
+	uint64_t since_ns;
+	uint64_t since_cpu_ns;
+	struct memtoll_rates since;
+	uint64_t changed_ns;
+};
+
+/*
+ * limit: share of the targets' CPU time, as governor_new() has it. The first cpu_ns of theirs are
+ * not held against it.
+ */
+void thinning_begin(struct thinning *thinning, double limit,
+		    const struct calibration_result *prices, uint64_t spared_cpu_ns);
+
+/* One in how many from now on. Readings ascend in time. */
+unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
+			   const struct memtoll_rates *rates);
+
+/* As the BPF side has it: the part of 2^32. */
+uint32_t thinning_draw(unsigned int one_in);
+
+#endif /* MEMTOLL_THINNING_H */

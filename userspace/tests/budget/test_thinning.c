@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Of how many faults one is looked at: fewer where they cost too much, more again where they do not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "budget/thinning.h"
+
+#define MS 1000000ULL
+#define LIMIT 0.05
+
+static const struct calibration_result prices = {
+	.fault = { .hit_ns = 100 },
+	.fault_begin_ns = 70,
+	.read = { .hit_ns = 1000 },
+	.read_program_ns = 800,
+};
+
+struct target {
+	struct thinning thinning;
+	uint64_t now_ns;
+	uint64_t cpu_ns;
+	struct memtoll_rates rates;
+};
+
+static void begin(struct target *target, uint64_t spared_cpu_ns)
+{
+	*target = (struct target){ .now_ns = 7000 * MS };
+	thinning_begin(&target->thinning, LIMIT, &prices, spared_cpu_ns);
+	assert_int_equal(thinning_step(&target->thinning, target->now_ns, 0, &target->rates), 1);
+}
+
+/* A tenth of a second of work with so many faults, of which one in so many is looked at. */
+static unsigned int work(struct target *target, uint64_t faults, uint64_t each_ns)
+{
+	uint64_t seen = faults / target->thinning.one_in;
+
+	target->now_ns += 100 * MS;
+	target->cpu_ns += 100 * MS;
+	target->rates.faults += seen;
+	target->rates.passed_faults += faults - seen;
+	target->rates.fault_ns += seen * each_ns + (faults - seen) * 70;
+	return thinning_step(&target->thinning, target->now_ns, target->cpu_ns, &target->rates);
+}
+
+static void test_few_are_all_looked_at(void **state)
+{
+	struct target target;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	for (i = 0; i < 50; i++)
+		assert_int_equal(work(&target, 1009, 500), 1);
+}
+
+static void test_many_are_thinned(void **state)
+{
+	struct target target;
+	unsigned int one_in, least;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	/* A quarter of the time, a tenth of which is allowed. */
+	least = work(&target, 50021, 500);
+	assert_in_range(least, 8, 32);
+	for (i = 0; i < 50; i++) {
+		one_in = work(&target, 50021, 500);
+		assert_in_range(one_in, 4, 64);
+	}
+	/* They end: all are looked at again, not at once. */
+	assert_true(work(&target, 11, 500) > 1);
+	for (i = 0; i < 100; i++)
+		one_in = work(&target, 11, 500);
+	assert_int_equal(one_in, 1);
+}
+
+/* There is no more to be had than what it takes to count. */
+static void test_never_fewer_than_one_in_64(void **state)
+{
+	struct target target;
+	unsigned int one_in = 1;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	for (i = 0; i < 50; i++)
+		one_in = work(&target, 90001, 50000);
+	assert_int_equal(one_in, 64);
+	assert_int_equal(thinning_draw(64), UINT32_MAX / 64);
+	assert_int_equal(thinning_draw(1), UINT32_MAX);
+}
+
+/* What follows in order, or is only counted, is no reason. */
+static void test_cheap_ones_are_no_reason(void **state)
+{
+	struct target target;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	for (i = 0; i < 50; i++) {
+		target.rates.ordered_faults += 90001;
+		assert_int_equal(work(&target, 90001, 70), 1);
+	}
+}
+
+static void test_reads_and_walks_count(void **state)
+{
+	struct target target;
+
+	(void)state;
+	begin(&target, 0);
+	target.rates.reads += 20011;
+	target.rates.read_ns += 20011 * 800;
+	assert_true(work(&target, 0, 0) > 1);
+	begin(&target, 0);
+	target.rates.walk_ns += 10 * MS;
+	assert_true(work(&target, 0, 0) > 1);
+}
+
+static void test_start_of_a_command(void **state)
+{
+	struct target target;
+	int i;
+
+	(void)state;
+	begin(&target, 1000 * MS);
+	for (i = 0; i < 9; i++)
+		assert_int_equal(work(&target, 50021, 500), 1);
+	assert_true(work(&target, 50021, 500) > 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_few_are_all_looked_at),
+		cmocka_unit_test(test_many_are_thinned),
+		cmocka_unit_test(test_never_fewer_than_one_in_64),
+		cmocka_unit_test(test_cheap_ones_are_no_reason),
+		cmocka_unit_test(test_reads_and_walks_count),
+		cmocka_unit_test(test_start_of_a_command),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
