@@ -14,7 +14,9 @@ import shutil
 import sqlite3
 import stat
 import struct
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -41,8 +43,15 @@ CHECKED_BYTES: Final = 64 << 20
 # Virtual machine steps between two looks for a pending signal: about 10 ms.
 SIGNAL_STEPS: Final = 1_000_000
 # The steps that a view may take: userspace/recording/recording_guard.h.
-STEPS: Final = 300_000_000
-STEPS_PER_BYTE: Final = 100
+STEPS: Final = 150_000_000
+STEPS_PER_BYTE: Final = 60
+STEP_S: Final = 40e-9
+# What no recording's schema takes of the processor, and how often that is looked at while it is read.
+SCHEMA_S: Final = 0.5
+SCHEMA_STEPS: Final = 5000
+# A value of the file, and what is made of all of them.
+VALUE_BYTES: Final = 4 << 20
+MADE_BYTES: Final = 1_000_000_000
 # Pages copied between two calls of progress.
 COPIED_PAGES: Final = 16384
 READING: Final = frozenset(
@@ -201,10 +210,14 @@ def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
     with reading(path):
         (pages,), (page,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
     left = STEPS + STEPS_PER_BYTE * int(pages) * int(page)
+    seen = time.thread_time()
 
     def step() -> int:
-        nonlocal left
-        left -= SIGNAL_STEPS
+        nonlocal left, seen
+        now = time.thread_time()
+        # One that takes long counts as the many that take as long.
+        left -= max(SIGNAL_STEPS, int((now - seen) / STEP_S))
+        seen = now
         return int(left < 0)
 
     connection.set_progress_handler(step, SIGNAL_STEPS)
@@ -221,6 +234,26 @@ def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
         connection.set_progress_handler(lambda: 0, SIGNAL_STEPS)
 
 
+def limit_values(connection: sqlite3.Connection, made: bool) -> None:
+    """made: of all of the file's facts, JSON. Python before 3.11 cannot set limits."""
+    if sys.version_info >= (3, 11):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MADE_BYTES if made else VALUE_BYTES)
+
+
+def _read_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """First of all: of a file that is all schema SQLite never gets ready."""
+    until = time.thread_time() + SCHEMA_S
+    connection.set_progress_handler(lambda: int(time.thread_time() > until), SCHEMA_STEPS)
+    try:
+        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        if time.thread_time() <= until:
+            raise
+        raise DamagedRecording(f"{path} is damaged: its schema is larger than that of any recording") from error
+    finally:
+        connection.set_progress_handler(lambda: 0, SIGNAL_STEPS)
+
+
 def _connect(path: Path | str, mode: str = "ro") -> sqlite3.Connection:
     name = f"file:{quote(str(Path(path).absolute()))}?mode={mode}" if path else ""
     connection = sqlite3.connect(name, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
@@ -231,6 +264,7 @@ def _connect(path: Path | str, mode: str = "ro") -> sqlite3.Connection:
     connection.execute("PRAGMA ignore_check_constraints = ON")
     # Signals are seen between two of Python's instructions only: give it some.
     connection.set_progress_handler(lambda: 0, SIGNAL_STEPS)
+    limit_values(connection, made=False)
     return connection
 
 
@@ -283,7 +317,7 @@ def _recovered(path: Path, journal: bytes | None) -> sqlite3.Connection:
         if journal:
             Path(f"{copy}-journal").write_bytes(journal)
         with closing(_connect(copy, "rw")) as source:
-            source.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+            _read_schema(source, path)
             return _copy(source, None)
 
 
@@ -294,7 +328,7 @@ def _connected(path: Path) -> tuple[sqlite3.Connection, bool]:
         return _recovered(path, None), True
     connection = _connect(path)
     try:
-        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        _read_schema(connection, path)
         return connection, False
     except sqlite3.OperationalError as error:
         connection.close()

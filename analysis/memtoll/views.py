@@ -13,7 +13,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
-from .opening import Progress, bounded, reading
+from .opening import Progress, bounded, limit_values, reading
 from .schema import columns_of, schema, split
 
 # What only a report in text, long or short, or only its JSON, is made of is named after it: work for each site.
@@ -46,6 +46,7 @@ class Views:
         for done, name in enumerate(todo):
             if self.progress:
                 self.progress("working out the tolls", done, len(todo))
+            limit_values(self.connection, made=name.endswith("_json"))
             with bounded(self.connection, self.path):
                 self.connection.execute(f'DROP VIEW IF EXISTS temp."{name}"')
                 self.connection.execute(f'CREATE TEMP TABLE "{name}" AS {queries[name]}')

@@ -453,6 +453,20 @@ def test_facts_that_take_for_ever(heap_blocks: Path, monkeypatch: pytest.MonkeyP
     assert_one_line(raised.value, heap_blocks)
 
 
+def test_more_than_a_recording_has(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schema that takes for ever to read, and a value that all views copy."""
+    monkeypatch.setattr(memtoll.opening, "SCHEMA_S", -1)
+    monkeypatch.setattr(memtoll.opening, "SCHEMA_STEPS", 100)
+    with pytest.raises(memtoll.DamagedRecording, match="its schema is larger") as raised:
+        memtoll.open(heap_blocks)
+    assert_one_line(raised.value, heap_blocks)
+    monkeypatch.undo()
+    altered(heap_blocks, "UPDATE frame SET function = hex(zeroblob(3000000)) WHERE frame_id = 1")
+    with memtoll.open(heap_blocks) as rec, pytest.raises(memtoll.DamagedRecording, match="too big") as raised:
+        assert rec.report
+    assert_one_line(raised.value, heap_blocks)
+
+
 def test_nothing_else_is_written(busy: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     with memtoll.open(busy) as rec:

@@ -11,6 +11,9 @@
 #include "recording/recording_guard.h"
 
 #include <glib.h>
+#include <limits.h>
+
+#include "base/clock.h"
 
 /* Pragmas that tell something of the file. */
 static const char *const pragmas[] = {
@@ -61,58 +64,139 @@ static int judge(void *unused, int action, const char *first, const char *second
 	}
 }
 
-/* As often as this is asked: a thousandth of a second. */
-#define STEPS_AT_ONCE 100000
-
-/* Of the statement that is running: one at a time, on any connection. */
-static int64_t steps_left, steps_allowed;
-
-static int begin_statement(unsigned int what, void *unused, void *statement, void *text)
+/* Frames are named again (report/resymbolize.c). */
+static int judge_change(void *unused, int action, const char *first, const char *second,
+			const char *database, const char *trigger)
 {
-	(void)what;
-	(void)unused;
-	(void)statement;
-	(void)text;
-	steps_left = steps_allowed;
-	return 0;
+	static const char *const changed[] = { "frame", "stack_frame", NULL };
+
+	if ((action == SQLITE_INSERT || action == SQLITE_DELETE) && !g_strcmp0(database, "main"))
+		return g_strv_contains(changed, first) ? SQLITE_OK : SQLITE_DENY;
+	return judge(unused, action, first, second, database, trigger);
+}
+
+/* As often as this is asked: fifty microseconds. */
+#define STEPS_AT_ONCE 5000
+/* Bytes of a pattern of LIKE or GLOB: those of our views are shorter, and none is a fact. */
+#define PATTERN_MAX 512
+/* As often as the time is looked at. */
+#define LOOK_NS 5000000ULL
+
+/* What may still be done for the recording that was opened last. */
+static struct {
+	int64_t steps;
+	uint64_t looked_ns; /* CLOCK_MONOTONIC, which costs no system call */
+	uint64_t cpu_ns;    /* of this thread, charged up to there */
+	int64_t counted;    /* steps since then */
+} left;
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A step that copies megabytes is charged as the many that take as long. */
+static void charge(void)
+{
+	uint64_t now = cpu_ns();
+	int64_t slow = (int64_t)((now - left.cpu_ns) / GUARD_STEP_NS);
+
+	left.steps -= MAX(slow - left.counted, 0);
+	left.counted = 0;
+	left.cpu_ns = now;
+	left.looked_ns = now_ns();
 }
 
 static int take_steps(void *unused)
 {
 	(void)unused;
-	steps_left -= STEPS_AT_ONCE;
-	return steps_left < 0;
+	left.steps -= STEPS_AT_ONCE;
+	left.counted += STEPS_AT_ONCE;
+	if (now_ns() - left.looked_ns > LOOK_NS)
+		charge();
+	return left.steps < 0;
 }
 
-static int64_t file_bytes(sqlite3 *database)
+/* A statement with few steps is not asked about, however long they take. */
+static int begin_statement(unsigned int what, void *database, void *statement, void *text)
+{
+	(void)what;
+	(void)statement;
+	(void)text;
+	charge();
+	if (left.steps < 0)
+		sqlite3_interrupt(database);
+	return 0;
+}
+
+static void allow(int64_t steps)
+{
+	left.cpu_ns = cpu_ns();
+	left.counted = 0;
+	left.looked_ns = 0;
+	left.steps = steps;
+}
+
+/* SQLITE_OK, or the status that prevented it. */
+static int file_bytes(sqlite3 *database, int64_t *bytes)
 {
 	sqlite3_stmt *statement = NULL;
-	int64_t bytes = 0;
+	int status = sqlite3_prepare_v2(database,
+					"SELECT page_count * page_size FROM pragma_page_count(),"
+					" pragma_page_size()",
+					-1, &statement, NULL);
 
-	if (sqlite3_prepare_v2(database,
-			       "SELECT page_count * page_size FROM pragma_page_count(),"
-			       " pragma_page_size()",
-			       -1, &statement, NULL) == SQLITE_OK &&
-	    sqlite3_step(statement) == SQLITE_ROW)
-		bytes = sqlite3_column_int64(statement, 0);
+	if (status == SQLITE_OK)
+		status = sqlite3_step(statement);
+	if (status == SQLITE_ROW)
+		*bytes = sqlite3_column_int64(statement, 0);
 	sqlite3_finalize(statement);
-	return bytes;
+	return status == SQLITE_ROW ? SQLITE_OK : status;
 }
 
-/* Facts that make a view of ours never end, or take all memory, are of whoever made the file. */
-static void limit_work(sqlite3 *database)
+/*
+ * Facts that make a view of ours never end, or take all memory, are of whoever made the file, and so
+ * is how large its schema is, which is read first of all.
+ */
+static int limit_work(sqlite3 *database)
 {
-	steps_allowed =
-		MAX(steps_allowed, GUARD_STEPS + GUARD_STEPS_PER_BYTE * file_bytes(database));
-	steps_left = steps_allowed;
-	sqlite3_trace_v2(database, SQLITE_TRACE_STMT, begin_statement, NULL);
+	static const struct {
+		int what, limit;
+	} limits[] = {
+		{ SQLITE_LIMIT_LENGTH, GUARD_VALUE_BYTES },
+		{ SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_MAX },
+		{ SQLITE_LIMIT_ATTACHED, 0 },
+		{ SQLITE_LIMIT_WORKER_THREADS, 0 },
+	};
+	int64_t bytes = 0;
+	int status;
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(limits); i++)
+		sqlite3_limit(database, limits[i].what, limits[i].limit);
+	allow(GUARD_STEPS_OPEN);
+	sqlite3_trace_v2(database, SQLITE_TRACE_STMT, begin_statement, database);
 	sqlite3_progress_handler(database, STEPS_AT_ONCE, take_steps, NULL);
 	sqlite3_hard_heap_limit64(GUARD_HEAP_BYTES);
+	status = file_bytes(database, &bytes);
+	sqlite3_hard_heap_limit64(MIN(GUARD_HEAP_BYTES + GUARD_HEAP_PER_BYTE * bytes,
+				      GUARD_HEAP_BYTES_MAX));
+	if (status == SQLITE_OK)
+		allow(GUARD_STEPS + GUARD_STEPS_PER_BYTE * bytes);
+	return status;
 }
 
-void recording_guard(sqlite3 *database)
+void recording_guard_length(sqlite3 *database, bool json)
 {
-	limit_work(database);
+	/* It is lowered to what SQLite was built with. */
+	sqlite3_limit(database, SQLITE_LIMIT_LENGTH, json ? INT_MAX : GUARD_VALUE_BYTES);
+}
+
+static int guard(sqlite3 *database, bool change)
+{
 	/*
 	 * The schema may call nothing that has effects, and no table of SQLite's own may be
 	 * written.
@@ -124,5 +208,17 @@ void recording_guard(sqlite3 *database)
 	/* Before, temporary views were no exception. */
 	if (sqlite3_libversion_number() >= 3035000)
 		sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-	sqlite3_set_authorizer(database, judge, NULL);
+	sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_FKEY, 0, NULL);
+	sqlite3_set_authorizer(database, change ? judge_change : judge, NULL);
+	return limit_work(database);
+}
+
+int recording_guard(sqlite3 *database)
+{
+	return guard(database, false);
+}
+
+int recording_guard_change(sqlite3 *database)
+{
+	return guard(database, true);
 }

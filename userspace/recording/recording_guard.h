@@ -4,20 +4,40 @@
 #define MEMTOLL_RECORDING_GUARD_H
 
 #include <sqlite3.h>
+#include <stdbool.h>
 
 /*
  * From here on the connection reads, and writes to its temporary tables; views of the file are
  * errors. Whatever else a statement asks for is refused when it is prepared: SQLITE_AUTH.
  *
- * Each statement has GUARD_STEPS instructions of SQLite's machine, some 3 s, and
- * GUARD_STEPS_PER_BYTE for each byte of the file, ten times what the largest of a report takes;
- * beyond it is ended: SQLITE_INTERRUPT. All connections of the process together have
- * GUARD_HEAP_BYTES: SQLITE_NOMEM.
+ * All statements together have GUARD_STEPS instructions of SQLite's machine and GUARD_STEPS_PER_BYTE
+ * for each byte of the file, five times what the largest report takes; one that takes long counts
+ * as one for each GUARD_STEP_NS of processor time, which makes 6 s for a small file. What is beyond
+ * is ended: SQLITE_INTERRUPT. The schema is read within GUARD_STEPS_OPEN. The last recording that
+ * was opened is what they are counted of.
+ *
+ * All connections of the process together have GUARD_HEAP_BYTES, and GUARD_HEAP_PER_BYTE for each
+ * byte of the file, up to GUARD_HEAP_BYTES_MAX: SQLITE_NOMEM. A value has GUARD_VALUE_BYTES, a
+ * hundred times the longest that is recorded: SQLITE_TOOBIG. Only JSON may be longer, as
+ * recording_guard_length() says.
+ *
+ * SQLITE_OK, or why the file's schema cannot be read, which this does.
  */
-#define GUARD_STEPS 300000000LL
-#define GUARD_STEPS_PER_BYTE 100
-#define GUARD_HEAP_BYTES (2LL << 30)
+#define GUARD_STEPS 150000000LL
+#define GUARD_STEPS_PER_BYTE 60
+#define GUARD_STEPS_OPEN 12500000LL
+#define GUARD_STEP_NS 40
+#define GUARD_HEAP_BYTES (512LL << 20)
+#define GUARD_HEAP_PER_BYTE 64
+#define GUARD_HEAP_BYTES_MAX (2LL << 30)
+#define GUARD_VALUE_BYTES (4 << 20)
 
-void recording_guard(sqlite3 *database);
+/* What a value may have from here on: that of a fact, or of JSON made of all facts. */
+void recording_guard_length(sqlite3 *database, bool json);
+
+int recording_guard(sqlite3 *database);
+
+/* The same, and frames and stack_frames may be inserted and deleted. */
+int recording_guard_change(sqlite3 *database);
 
 #endif /* MEMTOLL_RECORDING_GUARD_H */

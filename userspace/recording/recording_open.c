@@ -190,7 +190,11 @@ static int connect_to(sqlite3 **database, const char *name, int flags, enum reco
 	sqlite3_extended_result_codes(*database, 1);
 	/* First of all: a change of it makes SQLite read the schema again. */
 	sqlite3_exec(*database, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL);
-	recording_guard(*database);
+	/* Nor is anything computed: quick_check asks the file's constraints. */
+	sqlite3_exec(*database, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL);
+	status = recording_guard(*database);
+	if (status != SQLITE_OK)
+		return status;
 	status = query_int(*database, "SELECT COUNT(*) FROM sqlite_master", &tables);
 	return status == SQLITE_ROW ? SQLITE_OK : status;
 }
@@ -384,6 +388,9 @@ static sqlite3 *open_as(const char *path, const char *name)
 		message("%s is locked by another program; try again when it is done", path);
 		break;
 	case SQLITE_READONLY:
+		break;
+	case SQLITE_INTERRUPT: /* recording_guard() */
+		message("%s is damaged: its schema is larger than that of any recording", path);
 		break;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:

@@ -11,6 +11,7 @@
 
 #include "base/message.h"
 #include "base/text.h"
+#include "recording/recording_guard.h"
 #include "recording/recording_schema.h"
 #include "report/report_views.h"
 #include "report_schema.h"
@@ -103,6 +104,7 @@ int report_views_make(sqlite3 *database, const char *last, unsigned int sites)
 		/* Of those that are not printed no JSON is made. */
 		if (!strcmp(view->name, "site_json"))
 			err = trim_sites(database, sites);
+		recording_guard_length(database, g_str_has_suffix(view->name, "_json"));
 		if (!err)
 			err = make_view(database, view, !view->kept);
 	} while (!err && strcmp(view->name, last) && ++i < views->len);

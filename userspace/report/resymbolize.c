@@ -305,9 +305,7 @@ int resymbolize(sqlite3 *database, char *const *directories, struct resymbolize_
 
 	memset(result, 0, sizeof(*result));
 	object_guard_install();
-	err = execute(database, "BEGIN IMMEDIATE");
-	if (!err)
-		err = prepare(&names);
+	err = prepare(&names);
 	if (!err)
 		err = stack_ids(database, ids);
 	for (i = 0; i < ids->len && !err; i++)

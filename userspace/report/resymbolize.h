@@ -24,7 +24,8 @@ struct resymbolize_result {
 /*
  * Look in directories (NULL-terminated, in their order; each laid out as /usr/lib/debug, as a root
  * directory, or just holding the files), then for the module's own path here and /usr/lib/debug.
- * database: writable. All of it is one transaction: 0, or -errno with the recording as it was.
+ * database: of recording_open_to_change(). Ends its transaction: 0, or -errno with the recording as
+ * it was.
  */
 int resymbolize(sqlite3 *database, char *const *directories, struct resymbolize_result *result);
 

@@ -224,6 +224,33 @@ def test_locked(tmp_path: Path, built: Built) -> None:
     assert frames(path, 0)[0][1:4] == ("", "", 0)
 
 
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON stack_frame BEGIN DELETE FROM call; END",
+        "CREATE INDEX i ON stack_frame (hex(zeroblob(depth + 1000000)))",
+        "CREATE INDEX i ON frame (line) WHERE hex(zeroblob(1000000)) > ''",
+        "ALTER TABLE frame ADD COLUMN more TEXT DEFAULT (hex(zeroblob(1000000)))",
+        "ALTER TABLE frame ADD COLUMN more TEXT AS (hex(zeroblob(1000000)))",
+    ],
+    ids=["a trigger", "an index of an expression", "a partial index", "a default", "a computed column"],
+)
+def test_what_is_written_runs_no_sql_of_the_file(tmp_path: Path, built: Built, planted: str) -> None:
+    path = tmp_path / "r.memtoll"
+    recording(path, built, [built.start])
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        if "DEFAULT (" in planted:  # of an empty table only
+            database.execute("CREATE TEMP TABLE kept AS SELECT * FROM frame")
+            database.execute("DELETE FROM frame")
+            database.execute(planted)
+            database.execute("INSERT INTO frame SELECT *, '' FROM kept")
+        else:
+            database.execute(planted)
+    content = path.read_bytes()
+    assert_refused(memtoll("symbolize", path, "--debug", built.whole.parent), 1, path)
+    assert path.read_bytes() == content
+
+
 def test_a_planted_journal_is_not_played_back(tmp_path: Path, built: Built) -> None:
     """Hot, of no pages; the file that it calls its super-journal would be deleted (file format, 3.)."""
     path, victim = tmp_path / "r.memtoll", tmp_path / "victim"
