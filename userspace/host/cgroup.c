@@ -414,6 +414,7 @@ static void group_init(struct memory_cgroup *group, int version, char *path)
 	group->path = path;
 	group->limit_bytes = group->swap_limit_bytes = -1;
 	group->usage_bytes = group->peak_bytes = group->file_bytes = -1;
+	group->beside_bytes = -1;
 }
 
 /*
@@ -633,6 +634,14 @@ static int visit(const struct watched *watched, const struct memory_cgroup_visit
 	return err;
 }
 
+/* Whoever is gone at the end has used memory all the same. */
+static void add_beside(struct memory_cgroup *group)
+{
+	if (group->usage_bytes >= 0)
+		group->beside_bytes =
+			MAX(group->beside_bytes, group->usage_bytes - group->file_bytes);
+}
+
 int memory_cgroups_visit(struct memory_cgroups *groups, const struct memory_cgroup_visitor *visitor)
 {
 	GHashTableIter iter;
@@ -643,8 +652,10 @@ int memory_cgroups_visit(struct memory_cgroups *groups, const struct memory_cgro
 	while (!err && g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct watched *watched = value;
 
-		if (read_counters(watched))
+		if (read_counters(watched)) {
 			read_group(watched->point, &watched->group);
+			add_beside(&watched->group);
+		}
 		err = visit(watched, visitor);
 	}
 	return err;

@@ -38,7 +38,8 @@ struct memory_cgroup {
 	int64_t swap_limit_bytes; /* swap it may use; -1: no limit */
 	int64_t usage_bytes;
 	int64_t peak_bytes;
-	int64_t file_bytes; /* page cache of files, where the group is watched */
+	int64_t file_bytes;   /* page cache of files, where the group is watched */
+	int64_t beside_bytes; /* usage_bytes less that, the most of all visits */
 };
 
 /* False when the process has ended or the kernel has no memory cgroups. */

@@ -18,6 +18,7 @@ static int record_group(void *recording, const struct memory_cgroup *group)
 					       .usage_bytes = group->usage_bytes,
 					       .peak_bytes = group->peak_bytes,
 					       .file_bytes = group->file_bytes,
+					       .beside_bytes = group->beside_bytes,
 				       });
 }
 

@@ -115,6 +115,7 @@ struct memory_cgroup_fact {
 	int64_t usage_bytes;
 	int64_t peak_bytes;
 	int64_t file_bytes;
+	int64_t beside_bytes;
 };
 
 /* A later call for the same key replaces the row; so for the next three. */

@@ -36,7 +36,7 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_SYSTEM_COUNTER] = "INSERT OR REPLACE INTO system_counter VALUES (?, ?)",
 	[STMT_NOT_CAPTURED] = "INSERT OR REPLACE INTO not_captured VALUES (?, ?)",
 	[STMT_MEMORY_CGROUP] =
-		"INSERT OR REPLACE INTO memory_cgroup VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		"INSERT OR REPLACE INTO memory_cgroup VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_MEMORY_CGROUP_COUNTER] =
 		"INSERT OR REPLACE INTO memory_cgroup_counter VALUES (?, ?, ?)",
 	[STMT_HUGE_LOOK] = "INSERT OR REPLACE INTO huge_look VALUES (?, ?, ?, ?)",
@@ -238,7 +238,7 @@ int recording_memory_cgroup(struct recording *recording, const struct memory_cgr
 	return STORE(recording, STMT_MEMORY_CGROUP, text(group->path), signed_int(group->version),
 		     known(group->limit_bytes), text(group->limit_path),
 		     known(group->swap_limit_bytes), known(group->usage_bytes),
-		     known(group->peak_bytes), known(group->file_bytes));
+		     known(group->peak_bytes), known(group->file_bytes), known(group->beside_bytes));
 }
 
 int recording_memory_cgroup_counter(struct recording *recording, const char *path, const char *name,

@@ -367,6 +367,7 @@ class Facts:
             "usage_bytes": None,
             "peak_bytes": None,
             "file_bytes": None,
+            "beside_bytes": None,
         }
         self.row("memory_cgroup", **({"path": path, "limit_bytes": limit_bytes} | values | columns))
         self.database.execute("UPDATE process SET memory_cgroup = ? WHERE pid = ?", (path, pid))

@@ -20,6 +20,21 @@ FROM (
 	SELECT *, ROW_NUMBER() OVER (PARTITION BY toll ORDER BY rank) AS number FROM sites
 ) t WHERE t.number = 1;
 
+-- One row: the file, or other memory, that faults of files fell into most, its share of their time,
+-- and the functions that touch it: how many there are, and the share of the largest.
+CREATE VIEW file_spread AS
+SELECT SUBSTR(area, INSTR(area, ' ') + 1) AS file_area, area_ns / all_ns AS file_area_share,
+	COUNT(*) AS file_functions, MAX(time_ns) / all_ns AS file_function_share
+FROM (
+	SELECT s.area, SUM(s.time_ns) AS time_ns,
+		SUM(SUM(s.time_ns)) OVER (PARTITION BY s.area) AS area_ns,
+		SUM(SUM(s.time_ns)) OVER () AS all_ns
+	FROM sites s LEFT JOIN stack_frame t ON t.stack_id = s.touched_stack AND t.depth = 0
+	LEFT JOIN frame f ON f.frame_id = t.frame_id
+	WHERE s.toll = 'file.fault' AND s.time_ns > 0
+	GROUP BY s.area, COALESCE(NULLIF(f.function, ''), t.frame_id), f.module)
+GROUP BY area ORDER BY area_ns DESC, area LIMIT 1;
+
 -- Every figure the sentences use, one row. each: per call.
 CREATE VIEW measure AS
 WITH
@@ -285,7 +300,7 @@ room AS MATERIALIZED (
 	FROM kept k
 )
 SELECT
-	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*, j.*,
+	o.observed_ns, o.cpu_ns, o.doubtful, f.*, t.*, s.*, j.*, fs.*,
 	j.shared_ns / MAX(o.observed_ns, 1.0) AS shared_share,
 	CASE WHEN o.observed_ns <= 0 OR 3 * f.first_share < 1 THEN 'none'
 		WHEN f.first_toll = 'zero.kernel' AND t.kernel_strange AND 3 * f.first_low < 1
@@ -369,6 +384,7 @@ SELECT
 	COALESCE((SELECT SUM(faults) FROM process_fault
 		WHERE class IN ('file_major', 'file_again_major', 'shared_major')), 0) AS file_major
 FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN joined j
+LEFT JOIN file_spread fs
 JOIN twice w LEFT JOIN twice_top tt JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
 JOIN populate_measure ms JOIN blocks k JOIN touched tp JOIN life b JOIN inside i JOIN huge hu
@@ -479,6 +495,9 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('copy', 's', 'copy_share'), ('copy_bytes', 'b', 'copy_bytes'), ('copy_place', 'x', 'copy_place'),
 ('reclaim_count', 'c', 'reclaim_count'), ('reclaim_time', 't', 'reclaim_ns'),
 ('reclaim_of', 'x', 'CASE WHEN reclaim_cgroup THEN ''its memory cgroup'' ELSE ''the machine'' END'),
+-- figures are filled in by the order of their names: {out_by} and {out_bytes} after this one
+('out_also', 'x', 'CASE WHEN pushed_bytes > 0 THEN ''; {out_bytes} pushed out{out_by}''
+	ELSE '''' END'),
 ('out_bytes', 'b', 'pushed_bytes'),
 ('out_by', 'x', 'CASE WHEN out_pages > 0 THEN PRINTF('', %.0f %% of it by the target itself'',
 	100.0 * out_self / out_pages) ELSE '' at a time, at most'' END'),
@@ -506,7 +525,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('map_time', 't', 'map_ns'),
 ('map_calls', 'c map', 'map_calls'), ('map_each', 't', 'map_each_ns'),
 ('map_call', 'x', 'map_call'),
--- figures are filled in by the order of their names: {map_calls} after this one
+-- as above: {map_calls} after this one
 ('map_by_count', 'x', 'CASE WHEN 2 * map_sampled_ns > map_ns
 	THEN ''Mapping calls, as CPU samples tell,'' ELSE ''{map_calls} mapping calls'' END'),
 ('map_place', 'x', 'map_place'), ('mapper_call', 'x', 'mapper_call'),
@@ -534,7 +553,14 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('cow_faults', 'c', 'cow_faults'), ('cow_bytes', 'b', 'cow_bytes'),
 ('cow_place', 'x', 'cow_place'), ('file_time', 't', 'file_ns'),
 ('file_faults', 'c', 'file_faults'), ('file_major', 'c', 'file_major'),
-('file_place', 'x', 'file_place'), ('read_place', 'x', 'read_place'),
+('file_place', 'x', 'file_place'),
+('file_most', 'x', 'CASE WHEN file_functions >= 5 AND 5 * file_function_share < 1
+	AND 2 * file_area_share >= 1
+	THEN PRINTF(''%.0f %% of their time in %s, by %,d functions, none of which takes more ''
+		|| ''than %.*f %%'', 100 * file_area_share, file_area, file_functions,
+		file_function_share < 0.00995, 100 * file_function_share)
+	ELSE ''most at '' || COALESCE(file_place, ''an unknown place'') END'),
+('read_place', 'x', 'read_place'),
 ('user_time', 't', 'user_ns'), ('user_faults', 'c', 'user_faults'),
 ('user_each', 't', 'user_ns / MAX(user_faults, 1)'), ('user_place', 'x', 'user_place'),
 ('other_faults', 'c', 'other_faults'), ('other_each', 't', 'other_ns / MAX(other_faults, 1)'),

@@ -102,6 +102,10 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'Or do all passes over a part that fits before going on to the next part.'),
 ('file-thrash', 4, 3, '1',
 'Or make what is in use smaller, and keep on one page what is used together.'),
+('file-thrash', 5, 0, '(SELECT NOT (wasteful OR single) AND 2 * vain_pages > fill_pages
+	FROM page_cache)',
+'{cache_vain} of {cache_filled} that were read in were thrown out unused: read-ahead makes it worse.
+	Less of it (a smaller read_ahead_kb of the device, MADV_RANDOM, POSIX_FADV_RANDOM) leaves room.'),
 ('file-thrash', 5, 1, '(SELECT NOT (wasteful OR single) FROM page_cache)',
 'Neither reading ahead nor another way of reading changes it.');
 
@@ -195,7 +199,7 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	matter (see file-thrash).');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-fault', 1, 1, '1',
-'Mapped file pages are faulted in, most at {file_place}; {file_major} faults had to read.'),
+'Mapped file pages are faulted in, {file_most}; {file_major} faults had to read.'),
 ('file-fault', 2, 0, '20 * file_major < file_faults
 	AND COALESCE((SELECT fill_pages FROM page_cache), 0) < file_faults',
 'Hardly any had to: each fault maps pages that are in memory already, or makes new ones. Keep a

@@ -158,7 +158,9 @@ far AS MATERIALIZED (	-- a cache that would have had nearly all that came before
 ),
 most AS MATERIALIZED (SELECT different * block_bytes AS bytes FROM reuse WHERE subject = 'cache'),
 box AS MATERIALIZED (
-	SELECT path, limit_bytes, limit_path, file_bytes, usage_bytes FROM memory_cgroup
+	SELECT path, limit_bytes, limit_path, file_bytes, usage_bytes,
+		MAX(0, usage_bytes - file_bytes, COALESCE(beside_bytes, 0)) AS beside_bytes
+	FROM memory_cgroup
 	WHERE limit_bytes IS NOT NULL AND path IN (SELECT memory_cgroup FROM process)
 	ORDER BY limit_bytes, path LIMIT 1
 ),
@@ -199,13 +201,12 @@ SELECT t.first_pages, t.again_pages, t.vain_pages, t.fill_pages, t.code_pages, t
 	4096 * p.distinct_pages AS back_bytes,
 	2 * t.code_pages > t.again_pages AS code, n.bytes AS working_bytes,
 	CASE WHEN b.file_bytes IS NOT NULL AND NOT t.seen_once THEN n.bytes + CASE
-		WHEN b.usage_bytes - b.file_bytes + n.bytes > b.limit_bytes
-			THEN b.usage_bytes - b.file_bytes
+		WHEN b.beside_bytes + n.bytes > b.limit_bytes THEN b.beside_bytes
 		-- it would fit as it is; a limit further up is others', too
 		WHEN b.limit_path = b.path THEN b.limit_bytes - n.bytes
 		ELSE MAX(0, b.limit_bytes - b.file_bytes) END END AS fits_bytes,
 	b.limit_bytes AS box_bytes, b.limit_path AS box_path,
-	MAX(0, b.usage_bytes - b.file_bytes) AS beside_bytes,
+	b.beside_bytes,
 	t.group_refaults,
 	(SELECT value FROM system_counter WHERE name = 'workingset_refault_file') AS all_refaults,
 	COALESCE(d.given_share, 0.0) AS given_share, COALESCE(d.asked_share, 0.0) AS asked_share,

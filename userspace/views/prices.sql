@@ -43,9 +43,10 @@ WITH kind(position, toll, family, source) AS (VALUES
 	(14, 'copy.app',    'compute',   1),
 	(15, 'compute',     'compute',   1))
 SELECT k.position, k.toll,
-	-- without any swap, what is reclaimed for pages of files is pages of files
-	CASE WHEN k.toll = 'reclaim' AND EXISTS (SELECT 1 FROM page_fill WHERE in_pages >= 256
+	-- where nothing goes to swap, what is reclaimed is pages of files
+	CASE WHEN k.toll = 'reclaim' AND (EXISTS (SELECT 1 FROM page_fill WHERE in_pages >= 256
 			UNION ALL SELECT 1 FROM page_drop WHERE what = 'file' AND how = 'madvise')
+			OR NOT EXISTS (SELECT 1 FROM not_captured WHERE toll = 'swap.out'))
 		AND NOT EXISTS (SELECT 1 FROM swap WHERE pid > 0 AND what NOT LIKE 'reclaim%')
 		THEN 'file' ELSE k.family END AS family,
 	CASE WHEN n.toll IS NOT NULL THEN n.reason

@@ -819,7 +819,8 @@ CREATE TABLE memory_cgroup (
 					-- limit
 	usage_bytes      INTEGER,	-- memory.current, memory.usage_in_bytes; NULL: unknown
 	peak_bytes       INTEGER,	-- memory.peak (Linux 5.19), memory.max_usage_in_bytes
-	file_bytes       INTEGER	-- of usage_bytes: the page cache of files (memory.stat)
+	file_bytes       INTEGER,	-- of usage_bytes: the page cache of files (memory.stat)
+	beside_bytes     INTEGER	-- what was in use beside that, the most of all slices' ends
 ) WITHOUT ROWID;
 
 -- Huge pages that were looked at some time after the fault that cleared them, by process: how many,

@@ -96,8 +96,8 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('swap-woken', 2, -1, '(SELECT swap_asked FROM given_measure)',
 'Do not ask the kernel to take back what is used again.'),
 ('swap-woken', 2, 1, 'EXISTS (SELECT 1 FROM dropper WHERE what = ''swap'')',
-'Keep the others from it: a limit for them, memory.low of its own cgroup for {fits}, or mlock of what
-	must not wait. A lower swappiness lets the kernel take pages of files first.'),
+'Keep the others from it: a limit for them, memory.low of its own cgroup for {fits}, or mlock of
+	what must not wait. A lower swappiness lets the kernel take pages of files first.'),
 ('swap-woken', 2, 2, '1',
 'Keep it in memory while it is idle: memory.low of its cgroup for {fits}, mlock of what must not
 	wait, a lower swappiness; or a limit for those who took the memory.'),
@@ -109,9 +109,10 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'reclaim-stall', 'the program stalls to push its own pages out',
-'swap_matters AND reclaim_count > 0',
+'(swap_matters OR file_matters AND NOT (SELECT thrash OR returned FROM page_cache)
+	AND (SELECT family FROM toll WHERE toll = ''reclaim'') = ''file'') AND reclaim_count > 0',
 'reclaim_ns / base_ns',
-'{reclaim_count} stalls, {reclaim_time}; {out_bytes} pushed out{out_by}.',
+'{reclaim_count} stalls, {reclaim_time}{out_also}.',
 'Memory given to this program is taken from others.',
 'Where memory is full (the machine''s, or the memory cgroup''s), whoever wants a page has to free
 	one first. That is direct reclaim: the program itself stands still for it, in the middle of
@@ -124,6 +125,10 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('reclaim-stall', 1, 1, '1',
 'Each page that is used for the first time, or again, has to push another one out first:
 	{reclaim_of} is full.'),
+('reclaim-stall', 2, 0, '(SELECT family FROM toll WHERE toll = ''reclaim'') = ''file''',
+'Nothing goes to swap: it is pages of files that go, and they hardly come back. Let go of what was
+	read or written once as soon as it is done with (POSIX_FADV_DONTNEED, written pages after
+	sync_file_range), pass the page cache by (O_DIRECT), or raise the limit.'),
 ('reclaim-stall', 2, 1, 'hardly_back',
 'What was pushed out hardly ever came back, so this is no thrash: a pass over more memory than there
 	is. Work in smaller parts and free or reuse each, or raise the limit.'),

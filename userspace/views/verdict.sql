@@ -188,7 +188,7 @@ template AS (
 				|| '{shared_segment} into {shared_processes}, most at '
 				|| '{file_place}; nothing is read or cleared for them.'
 			ELSE '{file_faults} faults map file pages in ({file_major} of '
-			|| 'them read), most at {file_place}.' END
+			|| 'them read), {file_most}.' END
 		WHEN 'file.read' THEN '{read_calls} reads of {read_bytes}'
 			|| CASE WHEN 2 * r.read_cached_bytes >= r.read_bytes
 				THEN ', {read_cached} of them in the page cache' ELSE '' END

@@ -251,7 +251,9 @@ static void test_states(void **state)
 					    .limit_path = "/",
 					    .swap_limit_bytes = 0,
 					    .usage_bytes = 7,
-					    .peak_bytes = 11 };
+					    .peak_bytes = 11,
+					    .file_bytes = 5,
+					    .beside_bytes = 3 };
 	struct swap_device_fact device = {
 		.path = "/swap", .kind = "file", .size_bytes = 1009, .priority = -2, .type = -1
 	};
@@ -302,7 +304,8 @@ static void test_states(void **state)
 	assert_int_equal(number(path,
 				"SELECT COUNT(*) FROM memory_cgroup WHERE path = '/box' AND"
 				" version = 2 AND limit_bytes = 83886080 AND limit_path = '/' AND"
-				" swap_limit_bytes = 0 AND usage_bytes = 7 AND peak_bytes = 11"),
+				" swap_limit_bytes = 0 AND usage_bytes = 7 AND peak_bytes = 11"
+				" AND file_bytes = 5 AND beside_bytes = 3"),
 			 1);
 	assert_int_equal(number(path,
 				"SELECT COUNT(*) FROM memory_cgroup WHERE path = '/free' AND"

@@ -79,6 +79,45 @@ def test_cyclic_sweep(boxed: Facts) -> None:
     assert "80,051 pages in its group" in evidence["evidence"]
 
 
+def test_memory_of_who_is_gone_needs_room_too(boxed: Facts) -> None:
+    """At the end the command has ended: what it used beside the page cache was seen before."""
+    mapped(boxed, 4)
+    boxed.database.execute("UPDATE memory_cgroup SET beside_bytes = 23 * 1048576")
+    assert cache(boxed)["fits_bytes"] == (23 + 163) * MIB
+    assert "163 MiB of files, beside 23.0 MiB of other memory" in advice(boxed)["file-thrash"]
+
+
+def file_functions(made: Facts, count: int) -> None:
+    for number in range(count):
+        code = made.stack((f"handler_{number}", "/src/code.c", 10 + number), ("main", "/src/code.c", 3))
+        made.fault("file_major", 1_009, US, area="file", area_name="/srv/code", touched_stack=code, blocked_ns=S)
+
+
+@pytest.mark.parametrize(("count", "one"), [(2, True), (11, False)])
+def test_functions_of_which_no_single_one_matters_are_summed(boxed: Facts, count: int, one: bool) -> None:
+    file_functions(boxed, count)
+    said = verdict(boxed)["sentence"]
+    assert (", most at code.c:1" in said) == one
+    assert ("100 % of their time in /srv/code, by 11 functions, none of which takes more than 9 %" in said) != one
+
+
+def test_reclaim_without_swap_is_of_files(boxed: Facts) -> None:
+    """Files that are written once: nothing comes in by reads, nothing goes to swap."""
+    boxed.swap("reclaim_memcg", 20_011, count=1_009, cpu_ns=1_500 * MS)
+    said = verdict(boxed)
+    assert said["dominant"] == "file"
+    assert "pushed out pages of files." in said["sentence"]
+    assert "Nothing goes to swap" in advice(boxed)["reclaim-stall"]
+    assert "pushed out" not in boxed.one("SELECT evidence FROM finding WHERE code = 'reclaim-stall'")["evidence"]
+    boxed.row("not_captured", toll="swap.out", reason="this kernel is old")
+    assert verdict(boxed)["dominant"] == "swap"
+
+
+def test_read_ahead_of_code_that_goes_unused_is_told(boxed: Facts) -> None:
+    mapped(boxed, 4, library=1, vain_pages=5 * PAGES)
+    assert "were thrown out unused: read-ahead makes it worse" in advice(boxed)["file-thrash"]
+
+
 def test_pages_that_stay_need_room_too(boxed: Facts) -> None:
     """Attached to: a part of the file stays in memory all the time, and only a recording of all sees it come."""
     boxed.page_fill(36_611, 96_168, distinct_pages=32_768, bytes=163 * MIB)
