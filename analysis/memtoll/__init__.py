@@ -11,7 +11,7 @@ Nothing here needs root, and no recording is ever changed.
 
 from __future__ import annotations
 
-from .compare import Comparison, compare
+from .comparison import Comparison, diff
 from .errors import (
     DamagedRecording,
     Error,
@@ -27,6 +27,9 @@ from .stacks import Frame
 from .table import Table
 from .verdict import Verdict
 from .version import __version__
+
+compare = diff
+"""Of before: `memtoll compare` runs a command both ways, this sets two recordings side by side."""
 
 __all__ = [
     "Comparison",
@@ -44,6 +47,7 @@ __all__ = [
     "__version__",
     "compare",
     "dataset",
+    "diff",
     "example",
     "open",
 ]

@@ -43,6 +43,7 @@ def parser() -> Parser:
     for command in commands.find():
         sub = below.add_parser(
             command.name,
+            aliases=command.aliases,
             help=command.help,
             description=command.description,
             formatter_class=argparse.RawDescriptionHelpFormatter,

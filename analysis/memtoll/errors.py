@@ -17,7 +17,7 @@ class NewerFormat(Error):
 
 
 class IncompleteRecording(Error):
-    """The tracer has not finished it, or was killed; memtoll.open(..., incomplete=True) reads it."""
+    """The tracer has not finished it, or was killed, and incomplete=False was asked for."""
 
 
 class DamagedRecording(Error):

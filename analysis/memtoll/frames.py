@@ -76,12 +76,20 @@ def text(name: str, meaning: str, sql: str = "") -> Column:
     return Column(name, "string", "", meaning, sql or name)
 
 
+UTC: Final = "datetime64[ns, UTC]"
+
+
 def moment(which: str, meaning: str, sql: str, dtype: str = "int64") -> tuple[Column, Column]:
     """Two columns: nanoseconds of CLOCK_MONOTONIC, and seconds since the recording's start."""
     return (
         Column(f"{which}_ns", dtype, "ns", f"{meaning}, CLOCK_MONOTONIC", sql),
         Column(f"{which}_s", "float64", "s", f"{meaning}, since the recording's start", f"({sql} - :origin) / 1e9"),
     )
+
+
+def wall(which: str, meaning: str, sql: str) -> Column:
+    """The moment as a clock on the wall has it; NaT in recordings that do not know."""
+    return Column(f"{which}_utc", UTC, "", f"{meaning}, wall-clock time", f"{sql} + :realtime")
 
 
 STACK_JOINS: Final = (
@@ -333,6 +341,7 @@ FRAMES: Final = (
             number("slice", "1", "number of the slice", dtype="int32"),
             *moment("start", "start of the slice", "start_ns"),
             *moment("end", "end of the slice", "end_ns"),
+            wall("start", "start of the slice", "start_ns"),
             category("toll", "what is paid for"),
             number("time_s", "s", "time it took in the slice", "time_ns / 1e9", "float64"),
             number("count", "events", "faults, calls or CPU samples"),
@@ -358,6 +367,7 @@ FRAMES: Final = (
             category("role", "'target' (named by the user) or 'child' (followed)", "p.role"),
             *moment("start", "when tracing of it began", "p.start_ns"),
             *moment("end", "when it exited; missing: it goes on", "p.end_ns", "Int64"),
+            wall("start", "when tracing of it began", "p.start_ns"),
             number("exit_code", "1", "as wait(2) has it", "p.exit_code", "Int64"),
             seconds("observed_s", "on the CPU or asleep in a fault, overhead taken out", "COALESCE(o.observed_ns, 0)"),
             seconds("cpu_s", "on the CPU, overhead included", "COALESCE(o.cpu_ns, 0)"),
@@ -401,6 +411,7 @@ FRAMES: Final = (
             number("slice", "1", "number of the slice", "p.slice", "int32"),
             *moment("start", "start of the slice", "s.start_ns"),
             *moment("end", "end of the slice", "s.end_ns"),
+            wall("start", "start of the slice", "s.start_ns"),
             number("pid", "1", "process", "p.pid", "int32"),
             number("cpu_s", "s", "processor time in the slice", "p.cpu_ns / 1e9", "float64"),
             number("minor_faults", "faults", "in the slice", "p.minor_faults"),
@@ -634,6 +645,7 @@ FRAMES: Final = (
             category("cause", "what took most of it: see rec.query on view outlier_cause", "o.cause"),
             Column("inferred", "bool", "", "the cause is an inference, not an observation", "o.inferred"),
             *moment("start", "its start", "o.start_ns"),
+            wall("start", "its start", "o.start_ns"),
             number("asked_bytes", "bytes", "asked; 0 of free", "o.size_bytes"),
             number("wall_ns", "ns", "it took, the probes' part taken out", "o.wall_ns"),
             number("cpu_ns", "ns", "of it on the CPU", "o.cpu_ns"),
@@ -677,6 +689,7 @@ FRAMES: Final = (
         "threshold x LEFT JOIN temp.memtoll_stack a ON a.stack_id = x.stack_id ORDER BY x.time_ns, x.rowid",
         (
             *moment("time", "when it changed, or was known", "x.time_ns"),
+            wall("time", "when it changed, or was known", "x.time_ns"),
             number("pid", "1", "process", "x.pid"),
             category("name", "mmap_threshold, trim_threshold or top_pad", "x.name"),
             number("low_bytes", "bytes", "it is at least this", "x.low_bytes"),

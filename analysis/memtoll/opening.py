@@ -395,7 +395,7 @@ def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progr
             if not complete and not incomplete:
                 raise IncompleteRecording(
                     f"{file} is incomplete: its tracer is still at work or was killed;"
-                    " open it with incomplete=True (--incomplete) to read what is there"
+                    " incomplete=True reads what is there"
                 )
             if not complete and not copied:
                 source = connection

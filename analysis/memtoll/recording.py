@@ -27,12 +27,14 @@ NAMES: Final = tuple(frame.name for frame in frames.FRAMES)
 
 
 def open(  # the package's own open, as tarfile and gzip have theirs
-    path: str | os.PathLike[str], *, incomplete: bool = False, progress: Progress | None = None
+    path: str | os.PathLike[str], *, incomplete: bool = True, progress: Progress | None = None
 ) -> Recording:
     """Open a recording for reading. No root is needed and the file is never changed.
 
-    incomplete: also one that its tracer has not finished, or never will. It is copied within one
-    read transaction first, so everything read from it is of one moment; open it again for more.
+    One that its tracer has not finished, or never will, is read up to its last slice, as `memtoll
+    report` does: complete is False then, and all that is shown says so. It is copied within one read
+    transaction first, so everything read from it is of one moment; open it again for more.
+    incomplete: False refuses such a one.
     progress: called as progress(what, done, all) while something takes long.
 
     OSError: the file cannot be opened. NotARecording, NewerFormat, IncompleteRecording,
@@ -116,6 +118,19 @@ class Recording:
         ((first,),) = self._rows("SELECT MIN(start_ns) FROM main.slice")
         with understanding(self.path):
             return int(first if first is not None else self.meta.get("start_ns") or 0)
+
+    @cached_property
+    def realtime_ns(self) -> int | None:
+        """What makes nanoseconds of CLOCK_MONOTONIC those since 1970, as of the start; None: not recorded."""
+        with understanding(self.path):
+            since_1970, start = self.meta.get("start_realtime_ns"), self.meta.get("start_ns")
+            return int(since_1970) - int(start) if since_1970 and start else None
+
+    def wall_clock(self, ns: pd.Series) -> pd.Series:
+        """Nanoseconds of CLOCK_MONOTONIC, a column *_ns, as wall-clock time (UTC); NaT where it is not known."""
+        missing = ns.isna() | (self.realtime_ns is None)
+        since_1970 = ns.fillna(0).astype("int64") + (self.realtime_ns or 0)
+        return pd.Series(_utc(since_1970.to_numpy(), missing.to_numpy()), index=ns.index)
 
     @cached_property
     def duration_s(self) -> float:
@@ -389,9 +404,22 @@ class Recording:
         )
         return {name: {"count": count, "share": part, "of": of} for name, count, part, of in rows}
 
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        """What Table.attrs holds of where and when it was recorded, and by which memtoll."""
+        with understanding(self.path):
+            since_1970, status = self.meta.get("start_realtime_ns"), self.meta.get("exit_status")
+            return {
+                "host": self.meta.get("host"),
+                "started": _utc(np.array([int(since_1970)]), np.array([False]))[0] if since_1970 else None,
+                "tool_version": self.meta.get("tool_version"),
+                "exit_status": None if status is None else int(status),
+            }
+
     def _told(self, table: Table) -> Table:
         table.attrs["recording"] = str(self.path)
         table.attrs["complete"] = self.complete
+        table.attrs.update(self._about)
         table.attrs["losses"] = {name: dict(loss) for name, loss in self._lost.items()}
         return table
 
@@ -414,7 +442,8 @@ class Recording:
         }
 
     def _sql(self, column: frames.Column) -> str:
-        return column.sql.replace(":origin", str(self.origin_ns))
+        realtime = "NULL" if self.realtime_ns is None else str(self.realtime_ns)
+        return column.sql.replace(":origin", str(self.origin_ns)).replace(":realtime", realtime)
 
     def _frame(self, name: str) -> Table:
         """A frame as frames.FRAMES describes it."""
@@ -439,6 +468,9 @@ class Recording:
     def _series(self, column: frames.Column, values: list[Any]) -> Any:
         if column.dtype == "category":
             return self._categorical(column.name, values)
+        if column.dtype == frames.UTC:
+            missing = np.array([value is None for value in values], dtype=bool)
+            return pd.Series(_utc(np.array([value or 0 for value in values], dtype="int64"), missing))
         if column.printed:
             values = [None if value is None else _printed(value) for value in values]
         make = pd.array if column.dtype in ("Int64", "string") else pd.Series
@@ -506,6 +538,13 @@ class Recording:
             if stack_id in wanted
         }
         return self._coded("", codes, [texts.get(int(stack_id)) for stack_id in unique])
+
+
+def _utc(since_1970: Any, missing: Any) -> Any:
+    """Nanoseconds since 1970 as moments of UTC."""
+    moments = since_1970.astype("datetime64[ns]")
+    moments[missing] = np.datetime64("NaT")
+    return pd.DatetimeIndex(moments, tz="UTC")
 
 
 def _printed(value: Any) -> float:

@@ -14,7 +14,8 @@ class Table(pd.DataFrame):
     """A DataFrame whose repr says what its recording lost, and whether it is incomplete.
 
     df.attrs["losses"]: {name: {"count": int, "share": 0..1 or None, "of": str or None}}, empty
-    where nothing was lost; df.attrs["complete"]: bool; df.attrs["recording"]: the path. Parts and
+    where nothing was lost; df.attrs["complete"]: bool; df.attrs["recording"]: the path; host, started
+    (UTC), tool_version, exit_status (of a command): None where it is not known. Parts and
     reordered copies of a Table keep them.
     """
 

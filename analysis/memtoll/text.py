@@ -13,7 +13,7 @@ import pandas as pd
 from .table import note
 
 if TYPE_CHECKING:
-    from .compare import Comparison
+    from .comparison import Comparison
     from .recording import Recording
 
 WIDTH: Final = 80

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,34 @@ def frames_of(rec: memtoll.Recording, stack_id: int) -> list[dict[str, Any]]:
         {"function": f.function, "module": f.module, "file": f.file, "line": f.line, "kind": f.kind}
         for f in rec.stack(stack_id)
     ]
+
+
+def test_wall_clock(tmp_path: Path) -> None:
+    """UTC, from the one moment that the recording knows of both clocks; and where it was made, on each Table."""
+    path = tmp_path / "a.memtoll"
+    made = facts.heap_blocks(path)
+    with made.database as database:
+        database.execute("DELETE FROM meta WHERE key IN ('start_ns', 'start_realtime_ns')")
+        meta = {"start_ns": str(facts.S), "start_realtime_ns": str(1_790_000_000 * facts.S + 7), "host": "web3"}
+        database.executemany(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?)", [*meta.items(), ("exit_status", "3"), ("tool_version", "7.0")]
+        )
+    made.database.close()
+    with memtoll.open(path) as rec:
+        for name, column in [("timeline", "start"), ("process_timeline", "start"), ("processes", "start")]:
+            frame = getattr(rec, name)
+            moments = frame[f"{column}_utc"]
+            assert str(moments.dtype) == "datetime64[ns, UTC]"
+            since = (moments - pd.Timestamp(1_790_000_000 * facts.S + 7, tz="UTC")) // pd.Timedelta(1, "ns")
+            assert list(since) == list(frame[f"{column}_ns"] - facts.S) and len(since)
+        assert list(rec.wall_clock(rec.timeline["start_ns"])) == list(rec.timeline["start_utc"])
+        attrs = rec.toll.attrs
+        assert (attrs["host"], attrs["exit_status"]) == ("web3", 3) and attrs["tool_version"] == "7.0"
+        assert attrs["started"] == pd.Timestamp(1_790_000_000 * facts.S + 7, tz="UTC")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM meta WHERE key = 'start_realtime_ns'")
+    with memtoll.open(path) as rec:
+        assert rec.timeline["start_utc"].isna().all() and rec.toll.attrs["started"] is None
 
 
 def check_sites(rec: memtoll.Recording, printed: list[dict[str, Any]]) -> None:

@@ -62,7 +62,7 @@ def test_compare_real(tmp_path: Path) -> None:
     one = harness.record(before, command=[command[0], command[1], "1009", *command[2:]])
     two = harness.record(after, command=[command[0], command[1], "1009", *command[2:]], env=pinned)
     work = [float(rec.witness[-1]["calls"]) for rec in (one, two)]
-    both = memtoll.compare(before, after, work_before=work[0], work_after=work[1])
+    both = memtoll.diff(before, after, work_before=work[0], work_after=work[1])
     libc = both.toll.loc["zero.libc"]
     assert libc["after"] == 0
     # Whether so few slices prove it is the machine's.

@@ -22,6 +22,7 @@ import memtoll
 from memtoll.page import page as page_of
 
 import facts
+import harness
 from harness import MIB
 from hostile import WELL, endless, forged
 from package import RECORDINGS
@@ -181,10 +182,10 @@ def test_overwritten(busy: Path) -> None:
 def test_incomplete(heap_blocks: Path) -> None:
     altered(heap_blocks, "DELETE FROM meta WHERE key = 'complete'")
     with pytest.raises(memtoll.IncompleteRecording) as raised:
-        memtoll.open(heap_blocks)
+        memtoll.open(heap_blocks, incomplete=False)
     assert "incomplete=True" in str(raised.value)
     assert_one_line(raised.value, heap_blocks)
-    with memtoll.open(heap_blocks, incomplete=True) as rec:
+    with memtoll.open(heap_blocks) as rec:
         assert not rec.complete
         assert rec.report["complete"] is False
         assert "incomplete" in repr(rec.toll)
@@ -321,6 +322,16 @@ def test_cut_off_in_a_commit(busy: Path) -> None:
     assert state(busy) == before
 
 
+def test_killed_half_way_is_what_the_binary_says(busy: Path) -> None:
+    altered(busy, "DELETE FROM meta WHERE key IN ('complete', 'end_ns', 'end_reason')")
+    subprocess.run([sys.executable, "-c", CUT_OFF, str(busy)], check=True, timeout=30)
+    printed = harness.memtoll("report", "--json", busy)
+    with memtoll.open(busy) as rec:
+        assert rec.report_text + "\n" == printed.stdout
+        assert not rec.complete and rec.report["complete"] is False
+        assert len(rec.faults) > 0
+
+
 def planted_journal(recording: Path, victim: Path) -> bytes:
     """Hot, of no pages, and its super-journal is a file of somebody's (file format, 3.)."""
     magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(victim)
@@ -360,7 +371,7 @@ def everything(path: Path) -> list[str]:
         said += [rec.query(sql).to_csv() for sql in own]
     exported = path.with_name("exported")
     with memtoll.open(path) as rec, memtoll.open(RECORDINGS / "format-1.memtoll") as other:
-        said += [page_of(rec), str(memtoll.compare(other, rec, force=True))]
+        said += [page_of(rec), str(memtoll.diff(other, rec, force=True))]
         rec.export(exported, "folded", toll="zero.kernel", force=True)
     return [*said, exported.read_text()]
 
@@ -416,7 +427,7 @@ def test_values_that_no_tracer_writes(busy: Path, table: str, column: str, value
         parts = [
             partial(getattr, rec, name) for name in ("report", "verdict", "meta", "notes", *memtoll.recording.NAMES)
         ]
-        for part in (*parts, partial(str, rec), partial(page_of, rec), partial(memtoll.compare, rec, rec)):
+        for part in (*parts, partial(str, rec), partial(page_of, rec), partial(memtoll.diff, rec, rec)):
             try:
                 part()
             except memtoll.Error as error:

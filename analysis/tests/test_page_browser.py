@@ -286,7 +286,7 @@ def test_timeline_tells_and_zooms(tab: Browser, pages: dict[str, Path]) -> None:
 def test_what_changed(tab: Browser, tmp_path: Path) -> None:
     for name, maker in (("before", facts.heap_blocks), ("after", facts.mapped_blocks)):
         maker(tmp_path / f"{name}.memtoll").database.close()
-    both = memtoll.compare(tmp_path / "before.memtoll", tmp_path / "after.memtoll", force=True)
+    both = memtoll.diff(tmp_path / "before.memtoll", tmp_path / "after.memtoll", force=True)
     with memtoll.open(tmp_path / "after.memtoll") as rec:
         (tmp_path / "changed.html").write_text(page(rec, changed=both))
     seen = "[...document.querySelectorAll('main > section')].filter((each) => each.offsetHeight).map((each) => each.id)"

@@ -380,7 +380,7 @@ def test_costs_of_sites_are_the_sites(busy: Path) -> None:
 def test_before_and_after(tmp_path: Path) -> None:
     for name in ("heap-blocks", "mapped-blocks"):
         SCENARIOS[name](tmp_path / f"{name}.memtoll").database.close()
-    comparison = memtoll.compare(
+    comparison = memtoll.diff(
         tmp_path / "heap-blocks.memtoll", tmp_path / "mapped-blocks.memtoll", work_before=3001, work_after=3001
     )
     for size in ((9.0, 4.6), (3.7, 4.4)):

@@ -21,7 +21,7 @@ from ..progress import Terminal
 
 @dataclass(frozen=True)
 class Command:
-    """name: the word on the command line; help: one line; description: what --help says.
+    """name: the word on the command line, or one of aliases; help: one line; description: what --help says.
 
     arguments: adds them to its parser; run: does it, and returns the exit status.
     """
@@ -31,6 +31,7 @@ class Command:
     description: str
     arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+    aliases: tuple[str, ...] = ()
 
 
 def find() -> list[Command]:
@@ -40,16 +41,14 @@ def find() -> list[Command]:
 
 
 def file_argument(parser: argparse.ArgumentParser, name: str = "file") -> None:
-    """FILE, and --incomplete, which every subcommand that reads a recording has."""
+    """FILE, of every subcommand that reads a recording."""
     parser.add_argument(name, metavar=name.upper(), help="the recording")
     incomplete_argument(parser)
 
 
 def incomplete_argument(parser: argparse.ArgumentParser) -> None:
-    """--incomplete."""
-    parser.add_argument(
-        "--incomplete", action="store_true", help="also a recording that is still written, or was cut off"
-    )
+    """--incomplete, of before recordings that are not finished were read without a word."""
+    parser.add_argument("--incomplete", action="store_true", help=argparse.SUPPRESS)
 
 
 def natural(text: str) -> int:

@@ -74,7 +74,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _which(trend)
     trend.set_defaults(action=_trend)
 
-    compare = below.add_parser("compare", help="the tolls of two builds")
+    compare = below.add_parser("diff", aliases=["compare"], help="the tolls of two builds")
     _directory(compare)
     compare.add_argument("build_a", metavar="BUILD_A", help="a build id, or the beginning of one")
     compare.add_argument("build_b", metavar="BUILD_B")
@@ -181,7 +181,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     from ..fleet import dataset
 
     with dataset(arguments.directory) as ds:
-        table = ds.compare(arguments.build_a, arguments.build_b, service=arguments.service, **_question(arguments))
+        table = ds.diff(arguments.build_a, arguments.build_b, service=arguments.service, **_question(arguments))
     return _show(table.reset_index(), arguments.json)
 
 
@@ -219,7 +219,7 @@ COMMAND = Command(
         "  python3 -m memtoll dataset add fleet *.memtoll\n"
         "  python3 -m memtoll dataset top fleet --toll zeroing --by service,build\n"
         "  python3 -m memtoll dataset trend fleet --toll swap.in --by service\n"
-        "  python3 -m memtoll dataset compare fleet 4f1e09 a72c55 --service api.service"
+        "  python3 -m memtoll dataset diff fleet 4f1e09 a72c55 --service api.service"
     ),
     arguments=arguments,
     run=run,

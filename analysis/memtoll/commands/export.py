@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.format is None:
             arguments.format = format_of(arguments.output)
         progress = terminal()
-        with open_recording(arguments.file, incomplete=arguments.incomplete, progress=progress) as rec:
+        with open_recording(arguments.file, progress=progress) as rec:
             export(
                 rec,
                 arguments.output,

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.file is not None:
         from ..recording import open as open_recording
 
-        with open_recording(arguments.file, incomplete=arguments.incomplete, progress=terminal()) as rec:
+        with open_recording(arguments.file, progress=terminal()) as rec:
             rows = {frame.name: len(getattr(rec, frame.name)) for frame in chosen}
     print(markdown(chosen) if arguments.markdown else plain(chosen, rows), end="")
     return 0

@@ -88,11 +88,11 @@ def run(arguments: argparse.Namespace) -> int:
     sites = SITES if arguments.sites is None else arguments.sites
     both = None
     if arguments.after is not None:
-        from ..compare import compare
+        from ..comparison import diff
 
         before, after = arguments.work or (None, None)
-        both = compare(arguments.file, arguments.after, work_before=before, work_after=after, progress=progress)
-    with open_recording(shown, incomplete=arguments.incomplete, progress=progress) as rec:
+        both = diff(arguments.file, arguments.after, work_before=before, work_after=after, progress=progress)
+    with open_recording(shown, progress=progress) as rec:
         text = page(rec, sites=sites, progress=progress, changed=both)
     if to_stdout:
         sys.stdout.buffer.write(text.encode(errors="replace"))

@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..recording import open as open_recording
     from ..text import report
 
-    with open_recording(arguments.file, incomplete=arguments.incomplete, progress=terminal()) as rec:
+    with open_recording(arguments.file, progress=terminal()) as rec:
         if not arguments.json:
             sites = SITES if arguments.sites is None else arguments.sites
             sys.stdout.write(report(rec, sites or None))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ..extras import need
-from ..frames import Column, Frame
+from ..frames import UTC, Column, Frame
 from .about import About
 
 # dtype of pandas -> types of JSON Schema, of CSVW, of Arrow.
@@ -22,6 +22,7 @@ JSON_TYPES: Final = {
     "boolean": ("boolean", "null"),
     "string": ("string", "null"),
     "category": ("string", "null"),
+    UTC: ("string", "null"),
 }
 CSV_TYPES: Final = {
     "int64": "long",
@@ -33,6 +34,7 @@ CSV_TYPES: Final = {
     "boolean": "boolean",
     "string": "string",
     "category": "string",
+    UTC: "dateTimeStamp",
 }
 ARROW_TYPES: Final = {
     "int64": "int64",
@@ -51,6 +53,8 @@ def column_schema(column: Column) -> dict[str, Any]:
     """A column as JSON Schema has it."""
     types = list(JSON_TYPES[column.dtype])
     schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": column.meaning}
+    if column.dtype == UTC:
+        schema["format"] = "date-time"
     if column.unit:
         schema["x-unit"] = column.unit
     return schema
@@ -129,6 +133,8 @@ def arrow_schema(frame: Frame, about: About | None) -> Any:
     for column in frame.columns:
         if column.dtype == "category":
             kind = arrow.dictionary(arrow.int32(), arrow.string())
+        elif column.dtype == UTC:
+            kind = arrow.timestamp("ns", tz="UTC")
         else:
             kind = getattr(arrow, ARROW_TYPES[column.dtype])()
         nullable = "null" in JSON_TYPES[column.dtype]

@@ -10,7 +10,9 @@ import pandas as pd
 
 
 def plain(column: pd.Series) -> list[Any]:
-    """Values of a column: int, float, bool, str, and None where one is missing."""
+    """Values of a column: int, float, bool, str (moments as ISO 8601), and None where one is missing."""
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        return [None if value is pd.NaT else value.isoformat().replace("+00:00", "Z") for value in column]
     values: list[Any] = column.tolist()
     if column.isna().any():
         values = [None if value is pd.NA or value != value else value for value in values]

@@ -5,7 +5,7 @@
     ds.top("zeroing", by=["service", "build"])        # which build of which service zeroes most,
                                                       # on how many hosts
     ds.trend("swap.in", by=["service"])               # per day
-    ds.compare("4f1e09", "a72c55", service="api.service")
+    ds.diff("4f1e09", "a72c55", service="api.service")
 
 The directories are those of Hive (toll/host=web1/day=2026-11-21/*.parquet), which DuckDB, Spark and
 Polars read too. Adding a recording twice does nothing, and several writers may add at once.

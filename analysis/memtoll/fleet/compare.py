@@ -51,7 +51,7 @@ def _bounds(values: Numbers) -> Numbers:
 
 
 def compare_builds(rows: pd.DataFrame, build_a: str, build_b: str) -> pd.DataFrame:
-    """Of sums by build, host and toll, the table that Dataset.compare documents."""
+    """Of sums by build, host and toll, the table that Dataset.diff documents."""
     present = set(rows["toll"])
     tolls = [toll for toll in TOLLS if toll in present]
     columns: dict[str, Any] = {"toll": tolls}

@@ -241,7 +241,7 @@ class Dataset:
         made = self.top(what, keys, n=None, hosts=hosts, days=days, engine=engine)
         return made.sort_values(list(dict.fromkeys(keys)), kind="stable").reset_index(drop=True)
 
-    def compare(
+    def diff(
         self,
         build_a: str,
         build_b: str,
@@ -268,6 +268,9 @@ class Dataset:
         sums = ["time_s", "bytes", "observed_s", "recordings", "lossy"]
         rows = self._sums("toll", None, keys, sums, where | {"build": builds}, **which)
         return compare_builds(rows, builds[0], builds[1])
+
+    compare = diff
+    """Of before."""
 
     def _build(self, start: str, where: dict[str, Sequence[str]], which: dict[str, Any]) -> str:
         """The build id that begins so."""

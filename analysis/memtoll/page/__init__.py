@@ -25,7 +25,7 @@ from .drawing import Drawing, draw
 from .words import embedded, shown
 
 if TYPE_CHECKING:
-    from ..compare import Comparison
+    from ..comparison import Comparison
     from ..recording import Recording
 
 # Tolls of faults, which the address map shows.

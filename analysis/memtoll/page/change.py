@@ -16,7 +16,7 @@ from .elements import Cell, chip, section, table, word
 from .words import shown
 
 if TYPE_CHECKING:
-    from ..compare import Comparison
+    from ..comparison import Comparison
 
 SITES: Final = 50
 HEADS: Final = ("before", "after", "difference", "between (95 %)", "changed")

@@ -15,7 +15,7 @@ from ..text import format_time
 from .theme import SIZE, sheet, time_ticks, toll_colour
 
 if TYPE_CHECKING:
-    from ..compare import Comparison
+    from ..comparison import Comparison
 
 # A toll is drawn where it has that part of the larger total on either side, or changed for sure.
 SMALL: Final = 0.005

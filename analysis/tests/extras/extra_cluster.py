@@ -121,7 +121,7 @@ def test_every_recording_counts_once(made: Fleet, cluster: Client) -> None:
     assert trend["pandas"]["bytes"].tolist() == [days[(day,)]["bytes"] for day in range(DAYS)]
     assert trend["pandas"]["day"].is_monotonic_increasing
 
-    compared = {engine: ds.compare("old1", "new1", engine=engine) for engine in ("pandas", "dask")}
+    compared = {engine: ds.diff("old1", "new1", engine=engine) for engine in ("pandas", "dask")}
     pd.testing.assert_frame_equal(compared["pandas"], compared["dask"], rtol=1e-9)
     of_old = [each for each in known if each["build"] == "old1"]
     assert compared["pandas"].loc["zero.libc", "recordings_a"] == len(of_old)

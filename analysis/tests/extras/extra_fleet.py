@@ -429,7 +429,7 @@ def test_compare(tmp_path: Path) -> None:
             made.append(dataclasses.replace(one, recording=f"{host:016x}{day:016x}"))
     assert all(Store(tmp_path / "ds", create=True).add(made))
     ds = Dataset(tmp_path / "ds")
-    table = ds.compare("aaaa11", "aaaa2")
+    table = ds.diff("aaaa11", "aaaa2")
     row = table.loc["zero.kernel"]
     assert row["ratio"] == pytest.approx(3, rel=1e-9)
     assert row["difference"] == pytest.approx(2 * row["share_a"], rel=1e-9)
@@ -438,12 +438,12 @@ def test_compare(tmp_path: Path) -> None:
     assert (row["hosts_a"], row["hosts_b"], row["recordings_b"]) == (11, 11, 11)
     assert table.loc["zero.libc", "difference"] == pytest.approx(0, abs=1e-12)
     with pytest.raises(BadQuestion, match="2 builds begin"):
-        ds.compare("aaaa", "aaaa22")
+        ds.diff("aaaa", "aaaa22")
     with pytest.raises(BadQuestion, match="no recording"):
-        ds.compare("aaaa11", "bbbb")
+        ds.diff("aaaa11", "bbbb")
     with pytest.raises(BadQuestion, match="same"):
-        ds.compare("aaaa11", "aaaa11")
-    alone = ds.compare("aaaa11", "aaaa22", hosts=["h3"])
+        ds.diff("aaaa11", "aaaa11")
+    alone = ds.diff("aaaa11", "aaaa22", hosts=["h3"])
     assert alone.loc["zero.kernel", "ratio"] == pytest.approx(3)
     assert alone["low"].isna().all()
 
@@ -537,7 +537,7 @@ def test_command_line(cli: Cli, tmp_path: Path) -> None:
     assert as_json == meant
     trend = json.loads(cli("dataset", "trend", tmp_path / "ds", "-t", "zeroing", "--json").stdout)
     assert [row["day"] for row in trend] == ["2026-11-18", "2026-11-19"]
-    assert cli("dataset", "compare", tmp_path / "ds", *BUILDS).stdout.startswith("toll ")
+    assert cli("dataset", "diff", tmp_path / "ds", *BUILDS).stdout.startswith("toll ")
     assert json.loads(cli("dataset", "info", tmp_path / "ds", "-j").stdout)["recordings"] == 17
 
 
@@ -549,7 +549,7 @@ def test_command_line(cli: Cli, tmp_path: Path) -> None:
         ["top", "DIR"],
         ["top", "DIR", "-t", "nothing"],
         ["top", "DIR", "-t", "swap", "--from", "yesterday"],
-        ["compare", "DIR", "x", "y"],
+        ["diff", "DIR", "x", "y"],
     ],
 )
 def test_usage(cli: Cli, tmp_path: Path, words: list[str]) -> None:

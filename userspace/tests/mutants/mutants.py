@@ -239,11 +239,11 @@ MUTANTS: Final = (
     ),
     Mutant(
         "variance-with-wrong-sign",
-        "analysis/memtoll/compare.py",
+        "analysis/memtoll/comparison.py",
         'sums["xx"] - 2 * rate',
         'sums["xx"] + 2 * rate',
         "The interval of a difference is far too wide: real changes are called none.",
-        ("test_compare.py",),
+        ("test_diff.py",),
     ),
     Mutant(
         "stacks-leaf-first",

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import memtoll
-from memtoll.compare import Comparison, Side, _t95
+from memtoll.comparison import Comparison, Side, _t95
 
 import facts
 from busy import busy_recording
@@ -35,7 +35,7 @@ def made(tmp_path: Path, name: str, seed: int, speed: float = 1.0, slices: int =
 
 def test_rates_are_those_of_the_tolls(tmp_path: Path) -> None:
     before, after = made(tmp_path, "before", 1), made(tmp_path, "after", 2, 3.0)
-    both = memtoll.compare(before, after)
+    both = memtoll.diff(before, after)
     assert both.per == "second"
     for side, column in ((before, "before"), (after, "after")):
         with memtoll.open(side) as rec:
@@ -61,8 +61,8 @@ def test_rates_are_those_of_the_tolls(tmp_path: Path) -> None:
 
 def test_per_unit_of_work(tmp_path: Path) -> None:
     before, after = made(tmp_path, "before", 1), made(tmp_path, "after", 1, slices=46)
-    per_work = memtoll.compare(before, after, work_before=1000, work_after=500)
-    per_second = memtoll.compare(before, after)
+    per_work = memtoll.diff(before, after, work_before=1000, work_after=500)
+    per_second = memtoll.diff(before, after)
     assert per_work.per == "unit of work"
     seconds = [side.duration_s for side in (per_work.before, per_work.after)]
     assert np.allclose(per_work.toll["before"], per_second.toll["before"] * seconds[0] / 1000)
@@ -71,14 +71,14 @@ def test_per_unit_of_work(tmp_path: Path) -> None:
 
 def test_sees_a_change_and_none_where_there_is_none(tmp_path: Path) -> None:
     before, same, more = (made(tmp_path, n, s, f) for n, s, f in (("b", 1, 1.0), ("s", 2, 1.0), ("m", 3, 2.0)))
-    alike = memtoll.compare(before, same).toll
+    alike = memtoll.diff(before, same).toll
     assert not alike["changed"].fillna(False).loc[["zero.kernel", "swap.in", "cow", "alloc"]].any()
     assert (alike["low"] <= 0).all()
-    changed = memtoll.compare(before, more).toll.loc["zero.kernel"]
+    changed = memtoll.diff(before, more).toll.loc["zero.kernel"]
     assert changed["changed"]
     assert changed["low"] > 0
     assert 1.5 < changed["ratio"] < 2.7
-    itself = memtoll.compare(before, before).toll.dropna(subset=["difference"])
+    itself = memtoll.diff(before, before).toll.dropna(subset=["difference"])
     assert (itself["difference"] == 0).all()
     assert not itself["changed"].any()
 
@@ -119,7 +119,7 @@ def test_one_slice_has_no_bounds(tmp_path: Path) -> None:
     paths = [tmp_path / "a.memtoll", tmp_path / "b.memtoll"]
     facts.heap_blocks(paths[0]).database.close()
     facts.mapped_blocks(paths[1]).database.close()
-    both = memtoll.compare(*paths)
+    both = memtoll.diff(*paths)
     assert both.toll["low"].isna().all()
     assert both.toll["changed"].isna().all()
     assert both.toll.loc["zero.libc", "ratio"] == 0
@@ -145,7 +145,7 @@ def test_sites_are_joined_by_functions(tmp_path: Path) -> None:
         made.database.close()
     with memtoll.open(paths[0]) as first, memtoll.open(paths[1]) as second:
         assert set(first.stacks.index).isdisjoint(second.stacks.index)
-        both = memtoll.compare(first, second)
+        both = memtoll.diff(first, second)
     assert len(both.sites) == 6
     assert (both.sites["difference"].abs() < 1e-12).all()
 
@@ -171,10 +171,10 @@ def change(path: Path, sql: str) -> Path:
 def test_refused(tmp_path: Path, sql: str, reason: str) -> None:
     before, after = made(tmp_path, "before", 1), change(made(tmp_path, "after", 1), sql)
     with pytest.raises(memtoll.NotComparable) as raised:
-        memtoll.compare(before, after)
+        memtoll.diff(before, after)
     assert reason in str(raised.value)
     assert "\n" not in str(raised.value)
-    both = memtoll.compare(before, after, force=True)
+    both = memtoll.diff(before, after, force=True)
     assert [caveat for caveat in both.caveats if reason in caveat]
     assert reason in str(both)
     if "zero.app" in reason:
@@ -187,33 +187,34 @@ def test_nothing_recorded(tmp_path: Path) -> None:
     empty.meta(format="1", complete="1")
     empty.save()
     with pytest.raises(memtoll.NotComparable, match="no time"):
-        memtoll.compare(made(tmp_path, "a", 1), tmp_path / "empty.memtoll", force=True)
+        memtoll.diff(made(tmp_path, "a", 1), tmp_path / "empty.memtoll", force=True)
 
 
 @pytest.mark.parametrize("work", [(1, None), (None, 1), (0, 1), (1, -1), (math.nan, 1), (math.inf, 1)])
 def test_work_must_make_sense(busy: Path, work: tuple[float | None, float | None]) -> None:
     with pytest.raises(ValueError, match="work"):
-        memtoll.compare(busy, busy, work_before=work[0], work_after=work[1])
+        memtoll.diff(busy, busy, work_before=work[0], work_after=work[1])
 
 
 @pytest.mark.slow
 def test_command_line(tmp_path: Path, cli: Cli) -> None:
     before, after = made(tmp_path, "before", 1), made(tmp_path, "after", 3, 2.0)
-    text = cli("compare", before, after)
+    text = cli("diff", before, after)
     assert text.returncode == 0
     assert text.stderr == ""
     assert "zero.kernel" in text.stdout
-    done = cli("compare", before, after, "--work", "10", "20", "--json", "--sites", "2")
+    assert cli("compare", before, after).stdout == text.stdout and memtoll.compare is memtoll.diff
+    done = cli("diff", before, after, "--work", "10", "20", "--json", "--sites", "2")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
-    both = memtoll.compare(before, after, work_before=10, work_after=20)
+    both = memtoll.diff(before, after, work_before=10, work_after=20)
     assert data["per"] == "unit of work"
     assert len(data["sites"]) == 2
     for row in data["toll"]:
         for name in ("before", "after", "difference", "low", "high", "ratio"):
             expected = both.toll.loc[row["toll"], name]
             assert row[name] == (None if pd.isna(expected) or math.isinf(expected) else expected)
-    refused = cli("compare", before, change(after, "UPDATE meta SET value = 'x' WHERE key = 'host'"))
+    refused = cli("diff", before, change(after, "UPDATE meta SET value = 'x' WHERE key = 'host'"))
     assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)
-    assert cli("compare", before, after, "--force").returncode == 0
-    assert cli("compare", before, after, "--work", "0", "1").returncode == 2
+    assert cli("diff", before, after, "--force").returncode == 0
+    assert cli("diff", before, after, "--work", "0", "1").returncode == 2

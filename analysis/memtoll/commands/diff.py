@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""python3 -m memtoll compare BEFORE AFTER: what a change did, and how sure that is."""
+"""python3 -m memtoll diff BEFORE AFTER: what a change did, and how sure that is."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ..compare import compare
+    from ..comparison import diff
     from ..text import comparison
 
     before, after = arguments.work or (None, None)
-    both = compare(
+    both = diff(
         arguments.before,
         arguments.after,
         work_before=before,
@@ -52,12 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    name="compare",
+    name="diff",
+    aliases=("compare",),
     help="two recordings side by side: what a change did",
     description=(
         "Compare two recordings by toll, class of fault and site, with 95 % bounds from their slices.\n"
         "A job of fixed size needs --work: its duration changes, not its rates.\n\n"
-        "  python3 -m memtoll compare before.memtoll after.memtoll --work 3001 3001"
+        "  python3 -m memtoll diff before.memtoll after.memtoll --work 3001 3001"
     ),
     arguments=arguments,
     run=run,

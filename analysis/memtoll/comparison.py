@@ -95,7 +95,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two recordings side by side; made by memtoll.compare.
+    """Two recordings side by side; made by memtoll.diff.
 
     toll, classes, sites and total are Tables, largest absolute difference first (toll: in the
     report's order), with the columns
@@ -190,7 +190,7 @@ class Comparison:
         return f"<p>{escape(head)}</p>{self.toll._repr_html_() or ''}"
 
 
-def compare(
+def diff(
     before: Recording | str | os.PathLike[str],
     after: Recording | str | os.PathLike[str],
     *,
