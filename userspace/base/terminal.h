@@ -15,9 +15,10 @@ void terminal_size(unsigned int *columns, unsigned int *lines);
 /*
  * Where a long text is written to: $MEMTOLL_PAGER, $PAGER or less, where standard output is a
  * terminal and such a program is wanted (neither empty nor "cat"); else standard output. less ends
- * by itself where the text fits the screen, and cannot start other programs: we may be root.
+ * by itself where the text fits the screen, and cannot start other programs. It is run after
+ * leave(), which gives up what rights we have.
  */
-FILE *pager_open(void);
+FILE *pager_open(void (*leave)(void));
 
 /* After the last line: waits for the pager. False: there is no such program, nothing was shown. */
 bool pager_close(FILE *pager);

@@ -8,11 +8,13 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "cli/arguments.h"
@@ -30,7 +32,6 @@ enum {
 	OPTION_SET = 512,
 	OPTION_PRELOAD,
 	OPTION_RUNS,
-	OPTION_JSON,
 	OPTION_FORCE,
 };
 
@@ -39,6 +40,14 @@ struct arguments {
 	GPtrArray *preload;
 	bool json;
 	bool force;
+};
+
+/* Plain runs and traced ones. */
+struct progress {
+	unsigned int done[2]; /* the one under way, too */
+	uint64_t spent_ns[2];
+	uint64_t begun_ns; /* the one under way; 0: none was */
+	bool traced;	   /* so is that one */
 };
 
 static const struct argp_option options[] = {
@@ -50,7 +59,7 @@ static const struct argp_option options[] = {
 	{ "runs", OPTION_RUNS, "N", 0, "traced runs of each side; default: 3", 3 },
 	{ "output", 'o', "PREFIX", 0, "keep the recordings: PREFIX-without-1.memtoll ...", 3 },
 	{ "force", OPTION_FORCE, NULL, 0, "replace recordings that exist", 3 },
-	{ "json", OPTION_JSON, NULL, 0, "one JSON object instead of text", 3 },
+	{ "json", 'j', NULL, 0, "one JSON object instead of text", 3 },
 	{ 0 },
 };
 
@@ -170,7 +179,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case OPTION_FORCE:
 		arguments->force = true;
 		break;
-	case OPTION_JSON:
+	case 'j':
 		arguments->json = true;
 		break;
 	case ARGP_KEY_ARGS:
@@ -284,9 +293,38 @@ static void add_plain(struct comparison *comparison, enum compare_side side,
 	}
 }
 
+/* "compare: run 3 of 14, 40 s left": by how long the runs before took, each kind for itself. */
+static void say_next(struct progress *progress, const struct compare_plan *plan, bool traced)
+{
+	/* Of each side: one plain run to warm up, and then as many of each kind. */
+	const unsigned int runs[] = { SIDES * (plan->runs + 1), SIDES * plan->runs };
+	uint64_t now = now_ns();
+	g_autofree char *left = NULL;
+	double left_ns = 0;
+	int i;
+
+	if (progress->begun_ns)
+		progress->spent_ns[progress->traced] += now - progress->begun_ns;
+	for (i = 0; i < 2; i++) {
+		/* Until there was one, a traced run is taken to be as long as the others. */
+		int like = progress->done[i] ? i : 0;
+
+		if (progress->done[like])
+			left_ns += (double)(runs[i] - progress->done[i]) *
+				   (double)progress->spent_ns[like] / progress->done[like];
+	}
+	if (left_ns > 0)
+		left = g_strdup_printf(", %.0f s left", ceil(left_ns / 1e9));
+	status_line("compare: run %u of %u%s", progress->done[0] + progress->done[1] + 1,
+		    runs[0] + runs[1], left ? left : "");
+	progress->begun_ns = now;
+	progress->traced = traced;
+	progress->done[traced]++;
+}
+
 /* One plain and one traced run of each side; which side begins changes from run to run. */
 static int run_pair(const struct compare_plan *plan, const char *prefix, unsigned int run,
-		    struct comparison *comparison)
+		    struct progress *progress, struct comparison *comparison)
 {
 	int status = STATUS_DONE, i;
 
@@ -295,6 +333,7 @@ static int run_pair(const struct compare_plan *plan, const char *prefix, unsigne
 		g_autofree char *path = recording_path(prefix, side, run);
 		struct plain_run plain = { 0 };
 
+		say_next(progress, plan, i >= SIDES);
 		if (i < SIDES) {
 			status = compare_run_plain(plan, side, &plain);
 			if (!status)
@@ -338,14 +377,20 @@ static int read_all(const struct compare_plan *plan, const char *prefix,
 static int run_all(const struct compare_plan *plan, const char *prefix,
 		   struct comparison *comparison)
 {
+	struct progress progress = { 0 };
 	struct plain_run warm;
 	unsigned int run;
-	int status = compare_run_plain(plan, WITHOUT, &warm);
+	int status;
 
-	if (!status && !compare_interrupted())
+	say_next(&progress, plan, false);
+	status = compare_run_plain(plan, WITHOUT, &warm);
+	if (!status && !compare_interrupted()) {
+		say_next(&progress, plan, false);
 		status = compare_run_plain(plan, WITH, &warm);
+	}
 	for (run = 1; !status && run <= plan->runs && !compare_interrupted(); run++)
-		status = run_pair(plan, prefix, run, comparison);
+		status = run_pair(plan, prefix, run, &progress, comparison);
+	status_line(NULL);
 	if (compare_interrupted()) {
 		message("compare: interrupted");
 		status = STATUS_FAILED;

@@ -182,7 +182,9 @@ static int print_text(sqlite3 *database, struct arguments *arguments)
 		arguments->report.full_command = command;
 		return report_short(database, &arguments->report, stdout);
 	}
-	pager = pager_open();
+	/* It becomes the user behind sudo, for which it takes two capabilities. */
+	pager = pager_open(privileges_leave);
+	privileges_keep(PRIVILEGES_NONE);
 	err = report_text(database, &arguments->report, pager);
 	if (!pager_close(pager)) {
 		message("the pager cannot be run; set MEMTOLL_PAGER, or to cat for none");
@@ -203,10 +205,10 @@ int cli_report(int argc, char **argv)
 	if (arguments.schema)
 		return report_print_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
 	/* Whose recording it is, and what is in it, root cannot know. */
-	privileges_keep(PRIVILEGES_READ);
+	privileges_keep(arguments.full ? PRIVILEGES_SHOW : PRIVILEGES_READ);
 	database = strcmp(arguments.file, "-") ? recording_open(arguments.file) :
 						 recording_open_stdin();
-	privileges_keep(PRIVILEGES_NONE);
+	privileges_keep(arguments.full ? PRIVILEGES_LEAVE : PRIVILEGES_NONE);
 	if (!database)
 		return STATUS_FAILED;
 	status = STATUS_FAILED;

@@ -5,12 +5,11 @@
 #include <fcntl.h>
 #include <glib.h>
 #include <glib/gstdio.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/message.h"
+#include "host/privileges.h"
 
 struct output_file {
 	char *path;
@@ -23,14 +22,12 @@ struct output_file {
 /* The user behind sudo owns what is made for them. A failure leaves the file with root. */
 static void give_to_invoker(int fd)
 {
-	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-	guint64 user, group;
+	uid_t user;
+	gid_t group;
 
-	if (geteuid() != 0 || !uid || !gid ||
-	    !g_ascii_string_to_unsigned(uid, 10, 0, UINT_MAX - 1, &user, NULL) ||
-	    !g_ascii_string_to_unsigned(gid, 10, 0, UINT_MAX - 1, &group, NULL))
+	if (!privileges_invoker(&user, &group))
 		return;
-	if (fchown(fd, (uid_t)user, (gid_t)group))
+	if (fchown(fd, user, group))
 		message("the file stays owned by root: %s", g_strerror(errno));
 }
 

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <glib.h>
+#include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdbool.h>
@@ -40,6 +42,7 @@ static const struct {
 };
 
 #define READ BIT(CAP_DAC_READ_SEARCH)
+#define LEAVE (BIT(CAP_SETUID) | BIT(CAP_SETGID))
 /* CHOWN: the recording and its journals are owned by the user behind sudo. */
 #define WRITE (READ | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_CHOWN))
 /* SETUID, SETGID: option files are read with the rights of the server's user (server_cache.c). */
@@ -124,8 +127,12 @@ static void keep(uint64_t mask)
 void privileges_keep(enum privileges privileges)
 {
 	static const uint64_t masks[] = {
-		[PRIVILEGES_TRACE] = TRACE, [PRIVILEGES_FOLLOW] = FOLLOW,
-		[PRIVILEGES_WRITE] = WRITE, [PRIVILEGES_READ] = READ,
+		[PRIVILEGES_TRACE] = TRACE,
+		[PRIVILEGES_FOLLOW] = FOLLOW,
+		[PRIVILEGES_WRITE] = WRITE,
+		[PRIVILEGES_READ] = READ,
+		[PRIVILEGES_SHOW] = READ | LEAVE,
+		[PRIVILEGES_LEAVE] = LEAVE,
 		[PRIVILEGES_NONE] = 0,
 	};
 	uint64_t has = effective_capabilities(), mask = masks[privileges];
@@ -137,6 +144,34 @@ void privileges_keep(enum privileges privileges)
 	if (mask & READ && !(has & READ))
 		mask |= BIT(CAP_DAC_OVERRIDE);
 	keep(mask);
+}
+
+bool privileges_invoker(uid_t *user, gid_t *group)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	guint64 numbers[2];
+
+	if (geteuid() != 0 || !uid || !gid ||
+	    !g_ascii_string_to_unsigned(uid, 10, 0, UINT_MAX - 1, &numbers[0], NULL) ||
+	    !g_ascii_string_to_unsigned(gid, 10, 0, UINT_MAX - 1, &numbers[1], NULL))
+		return false;
+	*user = (uid_t)numbers[0];
+	*group = (gid_t)numbers[1];
+	return true;
+}
+
+void privileges_leave(void)
+{
+	uid_t user;
+	gid_t group;
+
+	/* Groups first: afterwards it may not. Half of it is worse than none of it. */
+	if (privileges_invoker(&user, &group) &&
+	    (setgroups(0, NULL) || setgid(group) || setuid(user)))
+		message("the pager runs as root: %s", g_strerror(errno));
+	/* What exec() gives is no more than what there is (cap_bprm_creds_from_file()). */
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	keep(0);
 }
 
 void privileges_keep_from_command(void)

@@ -8,6 +8,9 @@
 #ifndef MEMTOLL_PRIVILEGES_H
 #define MEMTOLL_PRIVILEGES_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 enum privileges {
 	/*
 	 * To trace: CAP_BPF and CAP_PERFMON, for programs and probes, CAP_SYS_PTRACE and
@@ -23,6 +26,9 @@ enum privileges {
 	PRIVILEGES_WRITE,
 	/* To read any file. */
 	PRIVILEGES_READ,
+	/* The same, and to become the user behind sudo (privileges_leave()); then only that. */
+	PRIVILEGES_SHOW,
+	PRIVILEGES_LEAVE,
 	PRIVILEGES_NONE,
 };
 
@@ -35,7 +41,16 @@ int check_privileges(void);
 /* Drop all others, of those the thread has. */
 void privileges_keep(enum privileges privileges);
 
+/* The user behind sudo; false where there is none, or we are not root. */
+bool privileges_invoker(uid_t *user, gid_t *group);
+
 /* Keep a command from inheriting capabilities that a non-root user has for memtoll. */
 void privileges_keep_from_command(void);
+
+/*
+ * In a child that runs a program of the user's, a pager: as the user behind sudo, and without
+ * capabilities, which root's exec would get again.
+ */
+void privileges_leave(void);
 
 #endif /* MEMTOLL_PRIVILEGES_H */

@@ -124,17 +124,29 @@ def memtoll(
     return finish(spawn([MEMTOLL, *args], env, cwd=cwd), seconds)
 
 
-def memtoll_on_terminal(*args: str | Path, env: Mapping[str, str]) -> str:
-    """What it prints on standard output where that is a terminal."""
+def _on_terminal(stream: str, *args: str | Path, env: Mapping[str, str]) -> tuple[str, Result]:
+    """What it prints on one of its streams, a terminal; and the rest."""
     master, slave = pty.openpty()
     with open(slave, "wb") as terminal:
-        process = spawn([MEMTOLL, *args], {"TERM": "xterm", **env}, stdout=terminal)
+        process = spawn([MEMTOLL, *args], {"TERM": "xterm", **env}, **{stream: terminal})
     printed = b""
     with open(master, "rb", buffering=0) as screen, suppress(OSError):  # EIO: nobody writes any more
         while some := screen.read(65536):
             printed += some
-    assert finish(process).status == 0
-    return printed.decode()
+    result = finish(process)
+    assert result.status == 0
+    return printed.decode(), result
+
+
+def memtoll_on_terminal(*args: str | Path, env: Mapping[str, str]) -> str:
+    """What it prints on standard output where that is a terminal."""
+    return _on_terminal("stdout", *args, env=env)[0]
+
+
+def memtoll_before_terminal(*args: str | Path, env: Mapping[str, str]) -> tuple[str, str]:
+    """What it says on standard error where that is a terminal, and standard output, which is short."""
+    said, result = _on_terminal("stderr", *args, env=env)
+    return said, result.stdout
 
 
 def assert_refused(result: Result, status: int, *names: str | Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 import facts
-from harness import MEMTOLL, MIB, ROOT, assert_refused, environment, memtoll, memtoll_on_terminal
+from harness import MEMTOLL, MIB, NOBODY, ROOT, assert_refused, environment, memtoll, memtoll_on_terminal
 from shape import TOLLS, interval_schema, report_schema
 
 APPLICATION_ID = 0x6D746F6C
@@ -151,6 +151,20 @@ def test_a_pager_shows_what_is_long(tmp_path: Path) -> None:
     assert "paged:" not in memtoll_on_terminal("report", path, env=plain), "one screen"
     assert "paged:" not in memtoll("report", "--full", path, env=plain).stdout, "no terminal"
     assert "VERDICT" in memtoll_on_terminal("report", "--full", path, env={"NO_COLOR": "1", "MEMTOLL_PAGER": ""})
+
+
+@pytest.mark.parametrize("sudo", [False, True], ids=["", "sudo"])
+def test_a_pager_has_no_rights_of_root(tmp_path: Path, sudo: bool) -> None:
+    """It can be told to run a program: that is the user behind sudo, or else root without capabilities."""
+    path = tmp_path / "a.memtoll"
+    facts.naive_calloc(path).database.close()
+    env = {"NO_COLOR": "1", "MEMTOLL_PAGER": "id -u; id -G; grep CapEff /proc/self/status; cat > /dev/null"}
+    if sudo:
+        env |= {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
+    user, groups, capabilities = memtoll_on_terminal("report", "--full", path, env=env).splitlines()
+    assert int(capabilities.split()[1], 16) == 0
+    assert int(user) == (NOBODY if sudo and os.geteuid() == 0 else os.geteuid())
+    assert groups == str(NOBODY) or not (sudo and os.geteuid() == 0)
 
 
 def test_other_database(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from harness import MIB, PAGE, ROOT, Result, assert_refused, memtoll, record, workload
+from harness import MIB, PAGE, ROOT, Result, assert_refused, memtoll, memtoll_before_terminal, record, workload
 
 pytestmark = pytest.mark.root
 
@@ -112,8 +113,15 @@ def test_same_setting_is_a_loss_where_blocks_are_used(loss: tuple[Compared, Path
 
 
 def test_a_change_that_does_nothing_changes_no_count(tmp_path: Path) -> None:
-    """And no file stays where its recordings were kept meanwhile."""
-    found = compare("--set", "FOO=1", command=loop(), runs=1, env={"TMPDIR": str(tmp_path)})
+    """And no file stays where its recordings were kept meanwhile. A terminal is told which run goes on."""
+    words = ("-j", "--runs", "1", "--overhead-limit", "none", "--set", "FOO=1", "--", *loop())
+    said, printed = memtoll_before_terminal("compare", *words, env={"TMPDIR": str(tmp_path)})
+    found = Compared(json.loads(printed), Result(0, printed, ""))
+    lines = said.split("\r\x1b[K")
+    assert lines[:2] == ["", "memtoll: compare: run 1 of 6"] and lines[-1] == "", said
+    assert [re.sub(r"\d+ s", "N s", line) for line in lines[2:-1]] == [
+        f"memtoll: compare: run {number} of 6, N s left" for number in range(2, 7)
+    ]
     libc = found.toll("zero.libc")
     assert libc["count_before"] == libc["count_after"] == CALLS - 1
     assert abs(found.plain("minor faults")["difference"]) < 64
