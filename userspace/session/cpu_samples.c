@@ -4,6 +4,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "bpf/wire/pages.h"
 #include "events/names.h"
@@ -12,6 +13,7 @@
 #include "ledger/ledger.h"
 #include "ledger/sampled.h"
 #include "session/allocator_stacks.h"
+#include "session/look_budget.h"
 #include "session/sample_place.h"
 #include "session/store_area.h"
 #include "session/store_code.h"
@@ -66,6 +68,9 @@ struct loop {
 	struct memtoll_store_key head;
 	uint64_t zero;
 	uint64_t other;
+	/* What was found where it had been: older evidence, since others may have written there. */
+	uint64_t looked_zero;
+	uint64_t looked_other;
 };
 
 struct cpu_samples {
@@ -80,6 +85,7 @@ struct cpu_samples {
 	GHashTable *owners; /* stack id -> struct owner: of what it wrote to last */
 	struct store_spread *spread;
 	struct allocator_stacks *stacks;
+	struct look_budget looks;
 };
 
 static guint sample_hash(gconstpointer data)
@@ -274,6 +280,23 @@ static bool is_zero(const struct memtoll_run *run)
 	return !any;
 }
 
+/* Where none may be made, what the earlier looks at what this loop stored have found. */
+static bool looks_zero(struct cpu_samples *samples, const struct stored_by *by,
+		       const struct memtoll_run *run)
+{
+	struct loop *loop = loop_of(samples, by, run->tgid);
+	uint64_t begin = now_ns();
+	bool zero;
+
+	if (!look_is_allowed(&samples->looks, begin))
+		return loop->looked_zero > loop->looked_other;
+	zero = is_zero(run);
+	look_was_made(&samples->looks, begin, now_ns());
+	loop->looked_zero += zero;
+	loop->looked_other += !zero;
+	return zero;
+}
+
 bool cpu_samples_clears(struct cpu_samples *samples, const struct memtoll_run *run)
 {
 	struct stored_by by;
@@ -288,7 +311,7 @@ bool cpu_samples_clears(struct cpu_samples *samples, const struct memtoll_run *r
 	if (by.value == VALUE_ZERO)
 		return true;
 	stored = stored_elsewhere(samples, &by, run->tgid);
-	return stored == STORED_NOTHING ? is_zero(run) : stored == STORED_ZERO;
+	return stored == STORED_NOTHING ? looks_zero(samples, &by, run) : stored == STORED_ZERO;
 }
 
 /* ---- counting ---- */
