@@ -155,7 +155,7 @@ static int print_report(sqlite3 *database, const struct example *example, bool f
 	report.lines = (report.lines ?: LINES) - LINES_ABOVE;
 	if (!full)
 		return report_short(database, &report, stdout);
-	pager = pager_open();
+	pager = pager_open(privileges_leave);
 	err = report_text(database, &report, pager);
 	if (!pager_close(pager)) {
 		message("the pager cannot be run; set MEMTOLL_PAGER, or to cat for none");
