@@ -54,9 +54,14 @@ spent AS (
 		MAX(0, SUM(lock_ns) - SUM(off_ns)) AS lock_cpu_ns
 	FROM call GROUP BY call
 ),
+-- Of the calls that were seen, as the rest is: call_cost's time is scaled to all.
 own AS (
-	SELECT c.call, MAX(0.0, SUM(c.alloc_ns) + SUM(c.zero_libc_ns) - s.lock_cpu_ns) AS own_ns
-	FROM call_cost c JOIN spent s ON s.call = c.call GROUP BY c.call
+	SELECT c.call, MAX(0.0, (SUM(c.alloc_ns) + SUM(c.zero_libc_ns)) * e.seen - s.lock_cpu_ns)
+		AS own_ns
+	FROM call_cost c JOIN spent s ON s.call = c.call
+	JOIN (SELECT call, 1.0 * SUM(seen_calls) / MAX(SUM(calls), 1) AS seen FROM call_estimate
+		GROUP BY call) e ON e.call = c.call
+	GROUP BY c.call
 ),
 faulted AS (
 	SELECT in_call AS call, SUM(faults) AS faults, SUM(cpu_ns) AS fault_ns

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from facts import HIT, INSIDE, MALLOC_NS, MS, Facts, S
+from facts import HIT, INSIDE, MALLOC_NS, MS, US, Facts, S
 
 SLICES = 4
 CALLS = 20_011  # in each slice's window
@@ -323,3 +323,26 @@ def test_few_samples_tell_nothing_of_the_allocator() -> None:
     assert made.one("SELECT call_ns FROM allocator_profile")["call_ns"] is None
     made.samples("user", 1, slice=2)
     assert made.one("SELECT call_ns FROM allocator_profile")["call_ns"] == pytest.approx(SLICES * S * 5 / 30)
+
+
+def test_parts_of_a_latency_are_all_of_the_calls_that_were_seen() -> None:
+    """A tenth of the time was watched: in it 10 us of a call were mapping, and some 8 us malloc itself."""
+    made = Facts()
+    made.prices()
+    made.process()
+    calls, itself, mapping = 1009, 8 * US, 10 * US
+    for number in range(1, SLICES + 1):
+        made.slice(number)
+        made.cpu(S, number=number)
+        made.row("watch", slice=number, call="malloc", windows=1, watched_ns=WINDOW, watched_cpu_ns=WINDOW)
+        made.row("hit", slice=number, pid=42, probe="malloc", hits=calls)
+        cpu_ns = round(calls * (INSIDE + itself + mapping))
+        mapped: dict[str, int] = {"map_cpu_ns": calls * mapping, "map_calls": calls, "slow_calls": calls}
+        made.call("malloc", SITE, calls, slice=number, bytes=calls, cpu_ns=cpu_ns, slow_cpu_ns=cpu_ns, **mapped)
+    made.database.execute("INSERT INTO latency SELECT pid, call, stack_id, 1024, 1088, SUM(calls) FROM call")
+    assert made.one("SELECT * FROM call_scale")["factor"] > 8
+    row = made.one("SELECT * FROM latency_call")
+    assert row["map_ns"] == SLICES * calls * mapping
+    assert row["own_ns"] == pytest.approx(SLICES * calls * itself, rel=0.3)
+    mostly = made.one("SELECT mostly FROM latency_text")["mostly"]
+    assert mostly.startswith("mapping 5") or mostly.startswith("mapping 6")
