@@ -213,15 +213,21 @@ static __always_inline bool area_forbids_writing(const struct area_cache *cache,
 	return flags & VM_ACCESS_FLAGS && !(flags & VM_WRITE_FLAG);
 }
 
-/* The stack of a thread that is not the first: its stack pointer and control block are there. */
+/*
+ * The stack of a thread that is not the first: its stack pointer and control block are there. A
+ * control block begins with its own address; where Go's runtime has its heap, goroutines' stacks and
+ * what the register points to are in one area, too, and it does not.
+ */
 static __always_inline bool is_thread_stack(struct task_struct *task,
 					    const struct area_query *query, __u64 sp)
 {
 #if defined(__TARGET_ARCH_x86)
-	__u64 control_block = task->thread.fsbase;
+	__u64 control_block = task->thread.fsbase, self;
 
 	return query->end - query->start <= THREAD_STACK_MAX && sp >= query->start &&
-	       sp < query->end && control_block >= query->start && control_block < query->end;
+	       sp < query->end && control_block >= query->start && control_block < query->end &&
+	       !bpf_probe_read_user(&self, sizeof(self), (void *)control_block) &&
+	       self == control_block;
 #else
 	return false;
 #endif

@@ -13,6 +13,7 @@
 #include "host/proc.h"
 #include "symbols/object.h"
 #include "symbols/object_cache.h"
+#include "symbols/jit_name.h"
 #include "symbols/perf_map.h"
 
 /* Beyond this the least recently shown is dropped: a build may start 100,000 compilers. */
@@ -70,6 +71,7 @@ struct symbolizer {
 	GHashTable *processes; /* pid -> struct process */
 	GQueue order;	       /* processes, least recently shown first */
 	GHashTable *names;     /* name_key -> struct names */
+	struct jit_name jit;
 };
 
 const char *frame_kind_name(enum frame_kind kind)
@@ -108,6 +110,8 @@ struct symbolizer *symbolizer__new(void)
 	symbolizer->objects = object_cache_new();
 	symbolizer->processes = g_hash_table_new(g_direct_hash, g_direct_equal);
 	symbolizer->names = g_hash_table_new_full(key16_hash, key16_equal, NULL, g_free);
+	symbolizer->jit.function = g_string_new(NULL);
+	symbolizer->jit.file = g_string_new(NULL);
 	g_queue_init(&symbolizer->order);
 	return symbolizer;
 }
@@ -164,6 +168,8 @@ void symbolizer__free(struct symbolizer *symbolizer)
 	object_cache_free(symbolizer->objects);
 	g_hash_table_destroy(symbolizer->interned);
 	g_string_chunk_free(symbolizer->strings);
+	g_string_free(symbolizer->jit.function, true);
+	g_string_free(symbolizer->jit.file, true);
 	g_free(symbolizer);
 }
 
@@ -445,7 +451,10 @@ static bool jit_frame(struct symbolizer *symbolizer, struct process *process, ui
 		seek_perf_map(symbolizer, process);
 	if (!process->perf_map || !perf_map_find(process->perf_map, lookup, &name, &start))
 		return false;
-	frame->function = intern(symbolizer, name);
+	jit_name_split(name, &symbolizer->jit);
+	frame->function = intern(symbolizer, symbolizer->jit.function->str);
+	frame->file = intern(symbolizer, symbolizer->jit.file->str);
+	frame->line = symbolizer->jit.line;
 	frame->module = "[jit]";
 	frame->kind = FRAME_JIT;
 	frame->module_offset = address;

@@ -15,7 +15,11 @@ SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.area, t.known_clear
 		THEN REPLACE(SUBSTR(t.area, 8), ' (deleted)', '') ELSE '' END AS segment,
 	(SELECT CASE t.toll WHEN 'map' THEN p.code ELSE p.caller END
 		FROM stack_place p WHERE p.stack_id = t.allocated_stack) AS allocated_place,
-	(SELECT p.code FROM stack_place p WHERE p.stack_id = t.touched_stack) AS touched_place
+	(SELECT p.code FROM stack_place p WHERE p.stack_id = t.touched_stack) AS touched_place,
+	-- a line of a runtime where there is one of the program itself says nothing
+	COALESCE((SELECT p.own FROM stack_place p WHERE p.stack_id = t.allocated_stack), 1)
+		OR NOT COALESCE((SELECT p.own FROM stack_place p
+			WHERE p.stack_id = t.touched_stack), 0) AS made_told
 FROM (
 	SELECT *, ROW_NUMBER() OVER (PARTITION BY toll ORDER BY rank) AS number FROM sites
 ) t WHERE t.number = 1;
@@ -100,6 +104,8 @@ s AS MATERIALIZED (
 		MAX(CASE toll WHEN 'zero.kernel' THEN call END) AS kernel_call,
 		MAX(CASE toll WHEN 'zero.kernel' THEN allocated_stack END) AS kernel_stack,
 		MAX(CASE toll WHEN 'zero.kernel' THEN allocated_place END) AS kernel_place,
+		MAX(CASE toll WHEN 'zero.kernel' THEN made_told END) AS kernel_told,
+		MAX(CASE toll WHEN 'zero.app' THEN made_told END) AS app_told,
 		MAX(CASE toll WHEN 'zero.kernel' THEN touched_place END) AS kernel_touched,
 		MAX(CASE toll WHEN 'zero.kernel' THEN count END) AS kernel_site_faults,
 		MAX(CASE toll WHEN 'zero.kernel' THEN bytes END) AS kernel_site_bytes,
@@ -488,7 +494,8 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('app_samples', 'c', 'app_samples'), ('app_place', 'x', 'app_place'),
 ('app_bytes', 'b', 'app_bytes'),
 ('app_memory', 'x', 'CASE WHEN app_call <> '''' AND app_made IS NOT NULL
-	THEN '', in memory of '' || app_call || '' at '' || app_made
+	THEN '', in memory of '' || app_call
+		|| CASE WHEN app_told THEN '' at '' || app_made ELSE '''' END
 	WHEN app_area LIKE ''stack%'' THEN '', on the '' || app_area
 	WHEN app_area <> '''' THEN '', in the '' || app_area ELSE '''' END'),
 ('app_low_bytes', 'b', 'app_low_bytes'), ('app_high_bytes', 'b', 'app_high_bytes'),

@@ -48,13 +48,15 @@ FROM (
 		FROM stack_frame s JOIN frame f ON f.frame_id = s.frame_id));
 
 -- What a sentence calls the place of a stack. caller: where depth 0 is the allocator's own
--- function, which says nothing; NULL of a stack without callers.
+-- function, which says nothing; NULL of a stack without callers. own: it is the program's own
+-- code; where a runtime maps memory on a stack of its own there is none.
 CREATE VIEW stack_place AS
 SELECT s.stack_id,
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id
 		ORDER BY l.usable, l.depth LIMIT 1) AS code,
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id AND l.depth > 0
-		ORDER BY l.usable, l.depth LIMIT 1) AS caller
+		ORDER BY l.usable, l.depth LIMIT 1) AS caller,
+	(SELECT MIN(l.usable) FROM stack_line l WHERE l.stack_id = s.stack_id) < 3 AS own
 FROM stack s;
 
 -- The lines of a stack that a report in text has room for, cut to its columns.

@@ -141,10 +141,15 @@ template AS (
 			|| CASE WHEN 2 * u.populated_ns > m.kernel_ns
 				THEN 'most of them inside {populated_call} at {populated_place}'
 					|| CASE WHEN m.kernel_call <> ''
-					THEN ', in memory of {kernel_call} at {kernel_place}'
+					THEN ', in memory of {kernel_call}' || CASE
+						WHEN m.kernel_told THEN ' at {kernel_place}'
+						ELSE '' END
 					ELSE '' END
 				WHEN m.kernel_call <> ''
-				THEN 'most for {kernel_call} at {kernel_place}'
+				THEN CASE WHEN m.kernel_told
+					THEN 'most for {kernel_call} at {kernel_place}'
+					ELSE 'most in memory of {kernel_call}, touched at '
+						|| '{kernel_touched}' END
 				ELSE 'most outside the followed blocks, touched at '
 					|| '{kernel_touched}' END
 			|| CASE WHEN m.kernel_bytes <= 0 OR 2 * m.unwritten_ns > m.kernel_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from facts import Facts
+from facts import US, Facts, S
 
 OWN = ("worker", "/home/me/worker.c", 42)
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
@@ -25,6 +25,16 @@ LIBRARY: dict[str, tuple[str, str, int, str]] = {
     "python": ("decode", "/usr/lib/python3.11/json/decoder.py", 337, ""),
     "interpreter": ("PyByteArray_Resize", "/build/Objects/bytearrayobject.c", 233, "/usr/bin/python3.11"),
     "go": ("runtime.mallocgc", "/usr/lib/go-1.19/src/runtime/malloc.go", 1100, "/srv/program"),
+    "v8": ("v8::internal::Heap::Allocate(unsigned long)", "", 0, "/usr/bin/node"),
+    "node": ("ossl_namemap_name2num", "", 0, "/usr/bin/node"),
+    "node's script": ("fill", "node:buffer", 1027, "[jit]"),
+    "builtin": ("Builtin:ArrayFill", "", 0, "[jit]"),
+    "java": ("java.util.Arrays.fill(byte[])", "", 0, "[jit]"),
+    "java stub": ("new_type_array Runtime1 stub", "", 0, "[jit]"),
+    "jvm": ("MemAllocator::allocate() const", "", 0, "/usr/lib/jvm/java-17/lib/server/libjvm.so"),
+    "php": ("zend_hash_destroy", "", 0, "/usr/bin/php8.2"),
+    "ruby": ("ruby_xmalloc2", "", 0, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2"),
+    "lua": ("lua_pcall", "", 0, "/usr/bin/luajit"),
     "glibc": ("_int_malloc", "/build/malloc.c", 4000, LIBC),
     "static": ("_int_malloc", "/build/malloc.c", 4000, "/srv/program"),
     "mimalloc": ("mi_heap_malloc", "", 0, "/opt/lib/libmimalloc.so.2.0"),
@@ -36,6 +46,8 @@ NOT_LIBRARY: dict[str, tuple[str, str, int, str]] = {
     "namespace core": ("core::Engine::run(int)", "", 0, "/srv/program"),
     "site packages": ("solve", "/usr/lib/python3/dist-packages/solver/main.py", 7, ""),
     "argument": ("take(std::vector<int>)", "", 0, "/srv/program"),
+    "a script's function": ("fill", "/srv/buffer.js", 17, "[jit]"),
+    "a class of its own": ("org.acme.java.Pool.make(java.lang.String)", "", 0, "[jit]"),
     "operator of its own": ("Pool::operator new(unsigned long)", "", 0, "/srv/program"),
     "trait for a type of its own": ("<worker::Job as core::fmt::Display>::fmt", "", 0, "/srv/program"),
 }
@@ -83,3 +95,21 @@ def test_own_code_without_a_name_comes_before_a_library() -> None:
 
 def test_a_library_alone_is_named() -> None:
     assert named(Facts(), ("malloc", "", 0, LIBC), LIBRARY["python"]) == "decoder.py:337 (decode)"
+
+
+@pytest.mark.parametrize(("touched", "where"), [("own", "in memory of mmap"), ("runtime", "for mmap at malloc.go:97")])
+def test_a_runtime_is_not_named_beside_own_code(touched: str, where: str) -> None:
+    """It maps memory on a stack of its own, in which no line is the program's."""
+    facts = Facts()
+    facts.prices()
+    facts.slice()
+    facts.process()
+    facts.cpu(10 * S)
+    runtime = ("runtime.sysMap", "/usr/local/go/src/runtime/malloc.go", 97)
+    made = facts.stack(("runtime.mmap", "", 0), runtime)
+    code = facts.stack(("main.make", "/srv/main.go", 4) if touched == "own" else runtime)
+    facts.fault("zero", 1_000_003, 6 * US, allocated_stack=made, allocated_call="mmap", touched_stack=code)
+    sentence = facts.one("SELECT sentence FROM verdict")["sentence"]
+    assert f"most {where}" in sentence
+    assert ("touched at main.go:4 (main.make)" in sentence) == (touched == "own")
+    assert ("malloc.go" in sentence) == (touched == "runtime")
