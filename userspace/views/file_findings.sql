@@ -131,7 +131,9 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 	read-ahead off: posix_fadvise(POSIX_FADV_RANDOM).'),
 ('read-around', 1, 2, '1',
 'Each fault that has to read brings in {wide_each} pages around, in no order, and most are never
-	used. Turn read-ahead off: madvise(MADV_RANDOM) on the mapping.');
+	used. Turn read-ahead off: madvise(MADV_RANDOM) on the mapping.'),
+('read-around', 2, 1, '(SELECT thrash OR returned FROM page_cache)',
+'Some of that time is in what file-thrash saves, too.');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'read-ahead-off', 'pages are used in order, and each is read by itself',
@@ -145,8 +147,10 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	was waited for by itself, though they are used in order: MADV_RANDOM (or POSIX_FADV_RANDOM)
 	was set, the device''s read_ahead_kb is 0, or the file system does not read ahead. It does
 	not make pages stay: where they are pushed out and read again they are read again sooner.');
-INSERT INTO advice_text (code, part, choice, text) VALUES
-('read-ahead-off', 1, 1,
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('read-ahead-off', 2, 1, '(SELECT thrash OR returned FROM page_cache)',
+'Some of that time is in what file-thrash saves, too.'),
+('read-ahead-off', 1, 1, '1',
 'Pages of {cache_path} are used in order, and each is waited for by itself: leave read-ahead on
 	(no MADV_RANDOM, or MADV_SEQUENTIAL for this pass; read_ahead_kb of the device).');
 

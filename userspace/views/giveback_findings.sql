@@ -57,6 +57,10 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 	would be mapped and unmapped each time; with the first alone the heap is still trimmed.',
 'up mmap_threshold,up trim_threshold',
 '--set {trim_storm_sets}');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('trim-storm', 4, 1, '(SELECT growth FROM growth_measure) AND (SELECT got_call LIKE ''realloc%''
+	FROM giveback_kind WHERE kind = ''trim'')',
+'That time is in what small-steps saves, too.');
 
 INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, cost,
 	explain) VALUES (
@@ -155,6 +159,10 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 ('map-storm', 3, 3, '1', 0,
 'Both are needed: with the first alone the heap is trimmed at each free, with the second alone the
 	blocks are still mapped. Or reuse one buffer.', '', '');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('map-storm', 4, 1, '(SELECT growth FROM growth_measure) AND (SELECT got_call LIKE ''realloc%''
+	FROM giveback_kind WHERE kind = ''map'')',
+'That time is in what small-steps saves, too.');
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'purge-storm', 'jemalloc purges pages and uses them again',

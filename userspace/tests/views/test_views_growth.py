@@ -89,6 +89,7 @@ def test_growth_comes_before_the_storm_that_it_makes(got_call: str) -> None:
     first = codes.index("small-steps") < codes.index("trim-storm")
     assert first == (got_call == "realloc")
     assert ("given back" in found(made)["small-steps"]["text"]) == first
+    assert ("in what small-steps saves, too" in found(made)["trim-storm"]["text"]) == first, "no sum of the two"
 
 
 def test_mapping_calls_of_growth_are_no_first_touches() -> None:

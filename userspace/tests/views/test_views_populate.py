@@ -234,6 +234,8 @@ def test_pages_that_came_again_and_are_cleared_twice_are_taken_out_once(in_call:
     # Of calloc it is known how many came again; the program's own may be all that did.
     once = 60_013 + 50_021 - 40_009 if in_call else 60_013
     assert gain == pytest.approx((150_001 - once) * FAULT_NS)
+    code = "SELECT gain * base_ns AS ns FROM advice_state, weighed WHERE code = 'app-double-clear'"
+    assert made.one(code)["ns"] == pytest.approx(0 if in_call else (60_013 - 50_021) * FAULT_NS)
 
 
 def test_huge_pages_that_are_cleared_twice_are_taken_out_once() -> None:
