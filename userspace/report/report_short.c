@@ -20,7 +20,7 @@
 #define FINDINGS_MORE 2 /* beside the first */
 #define SITES_LEAST 2
 #define SITES_MOST 5
-#define SITE_COLUMNS 42 /* before the places */
+#define SITE_COLUMNS 44 /* before the places */
 
 /*
  * ", exited 7": how the command ended, where that is not as it should. The status is a shell's: 128
