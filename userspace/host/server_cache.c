@@ -10,16 +10,13 @@
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/options.h"
 #include "base/root_open.h"
-#include "host/privileges.h"
 #include "host/proc.h"
-#include "host/timed_call.h"
+#include "host/target_rights.h"
 
 #define INCLUDES_MAX 8 /* nesting: files may include one another */
 #define FILES_MAX 64   /* in all, including those of directories */
@@ -378,6 +375,8 @@ static pid_t who_was_started(pid_t pid, const char *program)
 struct question {
 	pid_t pid;
 	char *program;
+	char *directory;
+	char **arguments;
 	struct server_cache cache;
 	bool found;
 };
@@ -388,70 +387,29 @@ static void question_free(gpointer data)
 
 	server_cache_clear(&question->cache);
 	g_free(question->program);
+	g_free(question->directory);
+	g_strfreev(question->arguments);
 	g_free(question);
 }
 
-/* File system user and group of a process (proc(5)). */
-static bool file_owner(pid_t pid, unsigned int *user, unsigned int *group)
+static void answer(int root, void *given)
 {
-	g_autofree char *path = g_strdup_printf("/proc/%d/status", pid), *text = NULL;
-	const char *uid, *gid;
+	struct question *question = given;
 
-	if (!g_file_get_contents(path, &text, NULL, NULL))
-		return false;
-	uid = strstr(text, "\nUid:");
-	gid = strstr(text, "\nGid:");
-	return uid && gid && sscanf(uid, "\nUid: %*u %*u %*u %u", user) == 1 &&
-	       sscanf(gid, "\nGid: %*u %*u %*u %u", group) == 1;
+	question->found =
+		server_cache_of(question->program, question->arguments, root,
+				question->directory ? question->directory : "/", &question->cache);
 }
 
-/*
- * This thread accesses files as the process's user (setfsuid(2) is per thread), without root's
- * right to read everything. If we are not root the user stays, and capabilities are dropped.
- */
-static bool take_rights_of(pid_t pid)
-{
-	unsigned int user, group;
-
-	if (!file_owner(pid, &user, &group))
-		return false;
-	if (geteuid()) {
-		privileges_keep(PRIVILEGES_NONE);
-		return true;
-	}
-	/* The system call is per thread; glibc's setgroups() changes all threads. */
-	if (syscall(SYS_setgroups, 0, NULL))
-		return false;
-	syscall(SYS_setfsgid, group);
-	syscall(SYS_setfsuid, user);
-	/* The kernel clears "dumpable" when a process changes its credentials. */
-	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	return syscall(SYS_setfsuid, -1) == (long)user;
-}
-
-static gpointer answer(gpointer given)
+/* What only those may read who trace it. */
+static void read_process(void *given)
 {
 	struct question *question = given;
 	g_autofree char *link = g_strdup_printf("/proc/%d/cwd", question->pid);
+
 	/* The working directory of PostgreSQL is its data directory. */
-	g_autofree char *directory = g_file_read_link(link, NULL);
-	g_auto(GStrv) arguments = arguments_of(who_was_started(question->pid, question->program));
-	int root = root_open(question->pid);
-
-	if (root >= 0 && take_rights_of(question->pid))
-		question->found = server_cache_of(question->program, arguments, root,
-						  directory ? directory : "/", &question->cache);
-	if (root >= 0)
-		close(root);
-	return NULL;
-}
-
-static void ask(void *question)
-{
-	GThread *thread = g_thread_try_new("options", answer, question, NULL);
-
-	if (thread)
-		g_thread_join(thread);
+	question->directory = g_file_read_link(link, NULL);
+	question->arguments = arguments_of(who_was_started(question->pid, question->program));
 }
 
 bool server_cache_find(pid_t pid, struct server_cache *cache)
@@ -465,7 +423,7 @@ bool server_cache_find(pid_t pid, struct server_cache *cache)
 	question = g_new0(struct question, 1);
 	question->pid = pid;
 	question->program = g_steal_pointer(&program);
-	if (!timed_call(pid, TIMED_CALL_FILE_MS, ask, question, question_free))
+	if (!with_target_rights(pid, read_process, answer, question, question_free))
 		return false;
 	found = question->found;
 	if (found) {

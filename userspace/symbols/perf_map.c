@@ -13,6 +13,8 @@
 #include <glib.h>
 
 #include "base/root_open.h"
+#include "host/maps.h"
+#include "host/target_rights.h"
 
 /* More than any run-time writes in practice; the file belongs to the target. */
 #define FILE_MAX (64 * 1024 * 1024LL)
@@ -79,23 +81,58 @@ static bool read_status(pid_t pid, uid_t uids[2], pid_t *own_pid)
 	return have_uid;
 }
 
+struct open_job {
+	char name[64];
+	int fd;
+};
+
+static void open_job_free(gpointer data)
+{
+	struct open_job *job = data;
+
+	if (job->fd >= 0)
+		close(job->fd);
+	g_free(job);
+}
+
+/* What a process serves itself it may hold back when it is read. */
+static void open_work(int root, void *data)
+{
+	struct open_job *job = data;
+
+	job->fd = root_open_file(root, job->name, true);
+	if (job->fd >= 0 && file_is_served(job->fd)) {
+		close(job->fd);
+		job->fd = -1;
+	}
+}
+
+/* A descriptor, or -1. */
+static int open_as(pid_t pid, pid_t own_pid)
+{
+	struct open_job *job = g_new0(struct open_job, 1);
+	int fd;
+
+	job->fd = -1;
+	snprintf(job->name, sizeof(job->name), "tmp/perf-%d.map", own_pid);
+	if (!with_target_rights(pid, NULL, open_work, job, open_job_free))
+		return -1;
+	fd = job->fd;
+	g_free(job);
+	return fd;
+}
+
 struct perf_map *perf_map_open(pid_t pid)
 {
 	struct perf_map *map = NULL;
 	struct stat status;
 	uid_t uids[2];
 	pid_t own_pid;
-	char name[64];
-	int root = -1;
 	int fd = -1;
 
 	if (!read_status(pid, uids, &own_pid))
 		return NULL;
-	root = root_open(pid);
-	if (root < 0)
-		goto out;
-	snprintf(name, sizeof(name), "tmp/perf-%d.map", own_pid);
-	fd = root_open_file(root, name, true);
+	fd = open_as(pid, own_pid);
 	if (fd < 0 || fstat(fd, &status) || !S_ISREG(status.st_mode))
 		goto out;
 	if (status.st_uid != 0 && status.st_uid != uids[0] && status.st_uid != uids[1])
@@ -112,8 +149,6 @@ struct perf_map *perf_map_open(pid_t pid)
 out:
 	if (fd >= 0)
 		close(fd);
-	if (root >= 0)
-		close(root);
 	return map;
 }
 

@@ -15,9 +15,10 @@
 struct perf_map;
 
 /*
- * Open the map of a process, as the process sees it (its mount namespace, its own pid); nothing is
- * read yet. NULL where there is none, where it is not a regular file, or where its owner is neither
- * the process's user nor root: the owner of the file chooses the names that are reported.
+ * Open the map of a process, as the process sees it (its mount namespace, its own pid) and with its
+ * rights; nothing is read yet. NULL where there is none, where it is not a regular file or one that
+ * a process serves (FUSE), or where its owner is neither the process's user nor root: the owner of
+ * the file chooses the names that are reported.
  */
 struct perf_map *perf_map_open(pid_t pid);
 struct perf_map *perf_map_ref(struct perf_map *map);

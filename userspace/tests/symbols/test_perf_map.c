@@ -2,8 +2,10 @@
 /* This process plays the run-time that compiles code and writes a perf map of it. */
 #define _GNU_SOURCE 1
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,11 +14,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "symbolizing.h"
+#include "symbols/perf_map.h"
 
 #define FRAMES 7
 
@@ -90,10 +94,47 @@ static void test_perf_map(void **state)
 	symbolizer__free(symbolizer);
 }
 
+/* What a program may not read is not read for it. */
+static void test_rights(void **state)
+{
+	struct perf_map *map;
+	char path[64], byte;
+	int ready[2], fd;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		if (setgid(65534) || setuid(65534) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_null(perf_map_open(pid));
+	assert_int_equal(fchmod(fd, 0644), 0);
+	map = perf_map_open(pid);
+	assert_non_null(map);
+	perf_map_unref(map);
+	assert_int_equal(unlink(path), 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(fd);
+	close(ready[0]);
+	close(ready[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_rights),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
