@@ -13,6 +13,7 @@
 int call_find_caller(struct thread *thread);
 int stack_of_call(struct thread *thread);
 __u64 stack_of_call_known(struct thread *thread);
+int site_share(struct thread *thread, __u64 id);
 
 /*
  * The id of a call site where the stack is not walked at every call: function and direct caller,
@@ -44,6 +45,7 @@ static __always_inline void stack_keep(struct thread *thread, __u64 id)
 		return;
 	stack_of_call(thread);
 	stack_add_python(&thread->stack, &thread->python, id);
+	site_share(thread, id);
 	stack_put(id, &thread->stack, &thread->python);
 }
 

@@ -165,7 +165,7 @@ static __always_inline void memo_keep(struct memo *memo, __u64 ip, struct memtol
 {
 	if (!memo || !memo->steps)
 		return;
-	memo->id = stack_hash(stack);
+	memo->id = stack->id;
 	memo->key.ip = ip;
 }
 

@@ -385,7 +385,8 @@ __u64 python_add(struct memtoll_stack *stack, struct python_walk *walk, __u64 id
 	process = process_get(stack->tgid);
 	if (!process || !process->python.kind)
 		return id;
-	id = python_walk(walk, process, id);
+	/* The addresses of its code mean nothing to others. */
+	id = python_walk(walk, process, mix(id, stack->tgid));
 	stack->python_depth = walk->python.depth;
 	return id;
 }

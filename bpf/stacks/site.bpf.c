@@ -188,3 +188,40 @@ __u64 site_by_notes(struct thread *thread, __u64 id)
 	}
 	return site;
 }
+
+/*
+ * The stack of the open call has been walked, as the example of the site with this id, which is of
+ * its process alone. The stack's id becomes that of the site by the places of its callers: all
+ * processes of a program have the same. Not with an interpreter's frames, by which one knows it.
+ */
+int site_share(struct thread *thread, __u64 id)
+{
+	struct memtoll_stack *stack;
+	__u64 own, shared = ~STACK_HASH_SEED, address;
+	struct unwind *walk;
+	__u32 i;
+
+	if (!thread)
+		return 0;
+	stack = &thread->stack;
+	walk = &thread->walk;
+	if (stack->python_depth)
+		return 0;
+	own = mix(~STACK_HASH_SEED, stack->tgid);
+	for (i = 0; i < SITE_CALLERS + 2; i++) {
+		if (i >= stack->depth)
+			break;
+		own = mix(own, stack->frames[i]);
+		/* Of a caller the return address may be the first byte after its function. */
+		address = stack->frames[i] - !!i;
+		if (!unwind_mapping(walk, address) || !walk->table)
+			break;
+		shared = mix(shared, unwind_place(walk, address));
+		if (own == id) {
+			stack->id = shared + !shared;
+			stack->flags |= STACK_SITE;
+			break;
+		}
+	}
+	return 0;
+}

@@ -60,32 +60,32 @@ __hidden int walk_account(__u32 tgid, __u64 ns, __u32 count)
 	return 0;
 }
 
-/* Frames that are being mixed into an id. */
-struct stack_hashing {
-	const struct memtoll_stack *stack;
-	__u64 id;
-};
-
-static int stack_hash_on(__u32 i, void *context)
+/*
+ * One more frame in the id of a stack. Code without a table may be anything, and another's at the
+ * same address something else.
+ */
+static __always_inline void stack_mix(struct memtoll_stack *stack, __u64 place, __u64 address)
 {
-	struct stack_hashing *hashing = context;
-
-	if (i >= MEMTOLL_STACK_DEPTH || i >= hashing->stack->depth)
-		return 1;
-	hashing->id = mix(hashing->id, hashing->stack->frames[i]);
-	return 0;
+	stack->id = place ? mix(stack->id, place) : mix(mix(stack->id, stack->tgid), address);
 }
 
-/* The id of a stack: a hash of its frames. 0 is never an id: it means "no stack". */
-__noinline __u64 stack_hash(struct memtoll_stack *stack)
+/* The frames above the walk's first one, in the allocator: two at most. */
+static __always_inline void stack_mix_first(struct memtoll_stack *stack, struct unwind *walk)
 {
-	struct stack_hashing hashing = { .stack = stack };
+	__u64 address;
+	__u32 i;
 
-	if (!stack)
-		return 0;
-	hashing.id = mix(STACK_HASH_SEED, stack->tgid);
-	repeat(MEMTOLL_STACK_DEPTH, stack_hash_on, &hashing);
-	return hashing.id ? hashing.id : 1;
+	stack->id = STACK_HASH_SEED;
+	for (i = 0; i < 2; i++) {
+		if (i + 1 >= stack->depth)
+			break;
+		address = stack->frames[i];
+		stack_mix(stack,
+			  unwind_mapping(walk, address) && walk->table ?
+				  unwind_place(walk, address) :
+				  0,
+			  address);
+	}
 }
 
 /* Put the walk's frame behind the `depth` that the stack has: how many it has then. */
@@ -141,9 +141,16 @@ struct walking {
 static int walk_on(__u32 i, void *context)
 {
 	struct walking *walking = context;
+	__u64 address = walking->walk->ip;
 	__u32 step = unwind_step(walking->walk);
 
 	walking->steps = i;
+	/*
+	 * 2: of the frame it was there is another instead, which is looked at next. Beyond a
+	 * program's first frame comes what exec has put on the stack, which is no code.
+	 */
+	if (step != 2 && (step || walking->walk->place || !(walking->walk->flags & STACK_COMPLETE)))
+		stack_mix(walking->stack, walking->walk->place, address);
 	if (!step)
 		return 1;
 	if (walking->memo)
@@ -172,6 +179,7 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 	walk->process_table = process ? process->unwind_table : 0;
 	stack->how = walk->process_table ? UNWIND_CFI : UNWIND_FP;
 	walking.depth = stack->depth;
+	stack_mix_first(stack, walk);
 	if (memo) {
 		memo->hash = 0;
 		memo->steps = 0;
@@ -179,6 +187,7 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 	}
 	repeat(MEMTOLL_STACK_DEPTH, walk_on, &walking);
 	stack->depth = walking.depth;
+	stack->id += !stack->id; /* 0 means "no stack" */
 	stack_end(stack, walk, memo, walking.steps);
 	walk_account(tgid, bpf_ktime_get_ns() - walk->began_ns, 1);
 	return 0;
@@ -218,5 +227,5 @@ __u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 samplin
 	}
 	stack_walk(stack, walk, memo);
 out:
-	return stack_add_python(stack, python, stack_hash(stack));
+	return stack_add_python(stack, python, stack->id);
 }

@@ -30,7 +30,6 @@ struct memo;
  * All but walk_account() global: with functions of other files the verifier looks at each once,
  * which makes loading ten times as fast. Their pointers may be NULL as far as it knows.
  */
-__u64 stack_hash(struct memtoll_stack *stack);
 int stack_announce(__u32 tgid, __u64 id);
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
 int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
@@ -63,7 +62,7 @@ static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack,
 
 static __always_inline __u64 stack_store(struct memtoll_stack *stack, struct python_walk *walk)
 {
-	__u64 id = stack_add_python(stack, walk, stack_hash(stack));
+	__u64 id = stack_add_python(stack, walk, stack->id);
 
 	stack_put(id, stack, walk);
 	return id;
@@ -101,6 +100,8 @@ static __always_inline void stack_begin(struct memtoll_stack *stack, __u32 tgid,
 	stack->exact[1] = 0;
 	stack->stop = UNWIND_STOP_NONE;
 	stack->python_depth = 0;
+	/* Until it is walked: of an instruction that may be in any code. */
+	stack->id = mix(mix(STACK_HASH_SEED, tgid), ip) | 1;
 	stack->frames[0] = ip;
 	stack->depth = 1;
 }

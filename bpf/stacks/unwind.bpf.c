@@ -158,6 +158,7 @@ static __always_inline int step(struct unwind *walk)
 
 	/* A return address may be the first byte after its function: look up the call. */
 	address = walk->exact ? walk->ip : walk->ip - 1;
+	walk->place = 0;
 	if ((address < walk->start || address >= walk->end) && !unwind_mapping(walk, address)) {
 		if (walk->process_table && unwind_see_through(walk))
 			return 2;
@@ -165,6 +166,7 @@ static __always_inline int step(struct unwind *walk)
 	}
 	if (!walk->table)
 		return step_by_pointer(walk, UNWIND_STOP_NO_ROW);
+	walk->place = unwind_place(walk, address);
 	rule = unwind_rule(walk->table, address - walk->bias);
 	switch (UNWIND_CFA(rule)) {
 	case CFA_STOP:

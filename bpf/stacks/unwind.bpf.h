@@ -26,6 +26,15 @@ struct unwind_tables_map {
 };
 extern struct unwind_tables_map unwind_tables SEC(".maps");
 
+/*
+ * Where an address of the mapping that was found last is, the same for all processes: a module keeps
+ * its table for good. Not 0, as no module has the table 0.
+ */
+static __always_inline __u64 unwind_place(const struct unwind *walk, __u64 address)
+{
+	return (__u64)walk->table << 32 | (__u32)(address - walk->bias);
+}
+
 int unwind_step(struct unwind *walk);
 int unwind_mapping(struct unwind *walk, __u64 address);
 int unwind_stopped(struct unwind *walk);

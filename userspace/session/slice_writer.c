@@ -34,6 +34,7 @@
 #include "session/handlers.h"
 #include "session/huge_looks.h"
 #include "session/kernel_stacks.h"
+#include "session/shared_sites.h"
 #include "session/latency.h"
 #include "session/reads.h"
 #include "targets/nameless.h"
@@ -76,6 +77,7 @@ struct slice_writer {
 	GHashTable *last[SUMMED];	/* by key: a sum as of the last slice */
 	struct memtoll_walk_sum walked; /* of all targets, since the start */
 	GHashTable *stacks;		/* ids to write with this slice */
+	struct shared_sites *sites;
 	struct stack_writer stack_writer;
 	uint64_t lost[MEMTOLL_LOSS_COUNT]; /* in the kernel, as of the last slice */
 	uint64_t unmatched_frees;
@@ -117,8 +119,7 @@ struct slice_writer *slice_writer_new(const struct slice_writer_config *config)
 
 	writer->config = *config;
 	writer->consumers = config->consumers;
-	/* Losses of the calibration belong to no slice. */
-	take_losses(writer, of_calibration);
+	take_losses(writer, of_calibration); /* they belong to no slice */
 	writer->stack_writer.recording = config->recording;
 	writer->stack_writer.symbolizer = config->symbolizer;
 	writer->stack_writer.python = config->python;
@@ -126,6 +127,7 @@ struct slice_writer *slice_writer_new(const struct slice_writer_config *config)
 	for (i = 0; i < SUMMED; i++)
 		writer->last[i] = g_hash_table_new_full(key16_hash, key16_equal, g_free, g_free);
 	writer->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	writer->sites = shared_sites_new(bpf_map__fd(config->bpf->maps.stacks));
 	writer->nameless = nameless_new(bpf_map__fd(config->bpf->maps.stacks), config->symbolizer,
 					config->targets);
 	writer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
@@ -143,6 +145,7 @@ void slice_writer_free(struct slice_writer *writer)
 	for (i = 0; i < SUMMED; i++)
 		g_hash_table_destroy(writer->last[i]);
 	g_hash_table_destroy(writer->stacks);
+	shared_sites_free(writer->sites);
 	g_array_free(writer->runs, TRUE);
 	nameless_free(writer->nameless);
 	g_free(writer);
@@ -370,18 +373,14 @@ static void on_sampled(void *context, const struct sampled_site *site)
 static void on_call_sum(void *context, const void *key_data, const uint64_t *delta)
 {
 	struct slice_writer *writer = context;
-	const struct memtoll_call_key *key = key_data;
-	struct call_fact fact = {
-		.pid = key->tgid,
-		.call = fn_name(key->fn),
-		.stack_id = key->stack_id,
-	};
+	struct memtoll_call_key key = *(const struct memtoll_call_key *)key_data;
+	struct call_fact fact = { .pid = key.tgid, .call = fn_name(key.fn) };
 	uint32_t latency[LATENCY_BUCKETS];
 
-	if (!targets_find(writer->config.targets, key->tgid) || key->fn >= FN_COUNT)
+	if (!targets_find(writer->config.targets, key.tgid) || key.fn >= FN_COUNT)
 		return;
-	if (key->fn == FN_NONE) {
-		hits_of(writer->consumers->hits, key->tgid)->idle +=
+	if (key.fn == FN_NONE) {
+		hits_of(writer->consumers->hits, key.tgid)->idle +=
 			((struct memtoll_call_sum *)delta)->untimed_calls;
 		return;
 	}
@@ -389,12 +388,13 @@ static void on_call_sum(void *context, const void *key_data, const uint64_t *del
 	memcpy(latency, delta + sizeof(fact.sum) / sizeof(*delta), sizeof(latency));
 	fact.timed_calls = latency_calls(latency);
 	fact.known_clearing = fact.timed_calls > fact.sum.foreign_calls;
-	hits_of(writer->consumers->hits, key->tgid)->calls[key->fn] +=
+	hits_of(writer->consumers->hits, key.tgid)->calls[key.fn] +=
 		fact.timed_calls + fact.sum.untimed_calls + fact.sum.nested_calls;
-	want_stack(writer, key->stack_id);
-	cpu_samples_called(writer->consumers->samples, key->fn, key->stack_id);
+	cpu_samples_called(writer->consumers->samples, key.fn, key.stack_id);
+	key.stack_id = fact.stack_id = shared_sites_get(writer->sites, key.stack_id);
+	want_stack(writer, key.stack_id);
 	keep_first_error(writer, recording_call(writer->config.recording, &fact));
-	keep_first_error(writer, latency_write(writer->config.recording, key, latency));
+	keep_first_error(writer, latency_write(writer->config.recording, &key, latency));
 }
 
 static void on_map_sum(void *context, const void *key_data, const uint64_t *delta)
@@ -557,9 +557,8 @@ static void write_stack(struct slice_writer *writer, uint64_t id)
 {
 	struct memtoll_stack stack;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(writer->config.bpf->maps.stacks), &id, &stack))
-		return;
-	keep_first_error(writer, stack_write(&writer->stack_writer, id, &stack));
+	if (shared_sites_stack(writer->sites, id, &stack))
+		keep_first_error(writer, stack_write(&writer->stack_writer, id, &stack));
 }
 
 /*
@@ -589,9 +588,10 @@ static void write_stacks(struct slice_writer *writer, uint64_t end_ns)
 static void name_stack(void *context, uint64_t id)
 {
 	struct slice_writer *writer = context;
+	uint64_t shared = shared_sites_get(writer->sites, id);
 
-	if (!recording_has_stack(writer->config.recording, id))
-		write_stack(writer, id);
+	if (!recording_has_stack(writer->config.recording, shared))
+		write_stack(writer, shared);
 }
 
 /*
@@ -652,6 +652,7 @@ static void forget_stack(void *context, uint64_t id)
 
 	cpu_samples_forget_stack(writer->consumers->samples, id);
 	recording_forget_stack(writer->config.recording, id);
+	shared_sites_forget(writer->sites, id);
 }
 
 /*
@@ -693,8 +694,7 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 	nameless_end_slice(writer->nameless);
 	targets_forget_dead(writer->config.targets);
 	kernel_stacks_drop(consumers->kernel_stacks, writer->config.targets, forget_stack, writer);
-	/* What was lost since. */
-	write_losses(writer);
+	write_losses(writer); /* what was lost since */
 	keep_first_error(writer, recording_slice_commit(recording, end_ns));
 	return writer->err;
 }

@@ -547,7 +547,7 @@ static void test_memo(void **state)
 
 	begin_chain(11);
 	walk_chain();
-	first = stack_hash(&host_thread()->stack);
+	first = host_thread()->stack.id;
 	reads = kernel.user_reads;
 	/* What no step goes by may change. */
 	for (i = 0; i < 10; i++)

@@ -15,6 +15,7 @@ import pytest
 
 from chains import Stacks
 from harness import (
+    record_several,
     MIB,
     PAGE,
     Program,
@@ -187,6 +188,26 @@ def test_fork(out: Path) -> None:
     assert {roles[pid] for pid in truth["child_pids"]} == {"child"}
     check = recording.report["checks"]["minor_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+
+
+def test_processes_of_one_service_share_their_sites(out: Path) -> None:
+    """Forked, or each a program at addresses of its own: one stack of one binary is one site for all of them."""
+    services = {"fork": ("service", "fork", "31"), "exec": ("service", "exec", "97")}
+    recording, said = record_several(out, services)
+    workers = sum(line["workers"] for line in said.values())
+    small, large = (sum(line[size] for line in said.values()) for size in ("small", "large"))
+    is_small = "call = 'malloc' AND calls > 0 AND bytes = 1009 * calls"
+    query = "SELECT COUNT(DISTINCT stack_id), SUM(calls), COUNT(DISTINCT pid) FROM call WHERE "
+    assert recording.query(query + is_small) == [(1, small, workers)]
+    is_theirs = f"call = 'free' AND pid IN (SELECT pid FROM call WHERE {is_small})"
+    assert recording.query(query + is_theirs) == [(1, small, workers)]
+    blocks = recording.query("SELECT COUNT(DISTINCT stack_id), SUM(made), COUNT(DISTINCT pid) FROM block")
+    assert blocks[0][0] <= 2 and blocks[0][1:] == (large, workers)
+    assert recording.site("service.c", "large", "malloc").calls == large
+    query = "SELECT COUNT(DISTINCT touched_stack), SUM(pages) FROM fault WHERE allocated_call = 'malloc'"
+    touched = recording.query(query)
+    # Each block has 25 pages, the first or last of which it may share with the one before, or with the heap's top.
+    assert touched[0][0] <= 8 and 23 * large <= touched[0][1] <= 26 * large
 
 
 def test_children_of_a_process_that_has_ended(out: Path) -> None:
