@@ -228,6 +228,18 @@ static void test_span(void **state)
 	assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 507 * PAGE);
 }
 
+/* Nothing comes again: two steps down within a slice are one fall. */
+static void test_span_of_steps(void **state)
+{
+	struct giveback *giveback = *state;
+
+	set_break(giveback, HEAP, HEAP + 1009 * PAGE, 1);
+	touch(giveback, HEAP, 1009, 2);
+	set_break(giveback, HEAP + 1009 * PAGE, HEAP + 998 * PAGE, 3);
+	set_break(giveback, HEAP + 998 * PAGE, HEAP + 985 * PAGE, 4);
+	assert_int_equal(total_of(giveback, GIVEBACK_BRK).span_bytes, 24 * PAGE);
+}
+
 /* Each mapping lies elsewhere: it is the same call that gets them, of about the same size. */
 static void test_munmap(void **state)
 {
@@ -652,6 +664,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_brk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ping_pong, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_span, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_span_of_steps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_heap_of_an_arena, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_heap_that_was_trimmed, setup, teardown),
