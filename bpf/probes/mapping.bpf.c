@@ -348,3 +348,41 @@ int map_exit(__u64 *ctx)
 	map->map_fn = MAP_FN_NONE;
 	return 0;
 }
+
+/*
+ * A segment of System V shared memory was attached: to the ledger a mapping like any other. How long
+ * it is only its area tells. The call itself takes next to no time, so its entry is not watched.
+ */
+SEC("?tp_btf/sys_exit")
+int shmat_exit(__u64 *ctx)
+{
+	__s64 ret = ctx[1];
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_get(task);
+	struct memtoll_mapping *event;
+	struct vm_area_struct *area;
+	__u64 address = ret;
+
+	if (!thread || !calls_are_watched() || (ret < 0 && ret > -4096))
+		return 0;
+	area = (struct vm_area_struct *)vma_find(address);
+	if (!area || BPF_CORE_READ(area, vm_start) != address)
+		return 0;
+	fault_settle(task, thread);
+	event = &thread->mapping;
+	__builtin_memset(event, 0, sizeof(*event));
+	event->kind = EVENT_MAPPING;
+	event->tgid = task->tgid;
+	event->tid = task->pid;
+	event->map_fn = MAP_FN_MMAP;
+	event->flags = MAPPING_ANONYMOUS;
+	event->addr = address;
+	event->len = BPF_CORE_READ(area, vm_end) - address;
+	event->result = address;
+	event->start_ns = bpf_ktime_get_ns();
+	event->stack_id = stack_of_map_call(task, thread);
+	__sync_fetch_and_add(&area_generation, 1);
+	run_emit(thread);
+	emit(event, sizeof(*event), LOST_RING_MAPPING, 1, false);
+	return 0;
+}

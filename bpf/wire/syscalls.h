@@ -12,7 +12,8 @@ enum syscall_taker {
 	SYSCALL_MAPPING = 1,
 	SYSCALL_READ = 2,
 	SYSCALL_LOCK = 3,
-	SYSCALL_TAKERS = 4,
+	SYSCALL_ATTACH = 4, /* shmat */
+	SYSCALL_TAKERS = 5,
 };
 
 #endif /* MEMTOLL_WIRE_SYSCALLS_H */

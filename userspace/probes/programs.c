@@ -161,6 +161,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.memcg_end, config->faults);
 	bpf_program__set_autoload(bpf->progs.map_enter, config->mappings);
 	bpf_program__set_autoload(bpf->progs.map_exit, config->mappings);
+	bpf_program__set_autoload(bpf->progs.shmat_exit, config->mappings);
 	bpf_program__set_autoload(bpf->progs.cpu_sample, config->samples);
 	bpf_program__set_autoload(bpf->progs.read_enter, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_exit, config->reads);

@@ -39,12 +39,14 @@ static const struct watched_call {
 	{ SYS_pread64, SYSCALL_READ },	   { SYS_readv, SYSCALL_READ },
 	{ SYS_preadv, SYSCALL_READ },	   { SYS_preadv2, SYSCALL_READ },
 	{ SYS_io_submit, SYSCALL_READ },   { SYS_futex, SYSCALL_LOCK },
+	{ SYS_shmat, SYSCALL_ATTACH },
 };
 
 static bool is_wanted(const struct syscalls *syscalls, const struct watched_call *call)
 {
 	switch (call->taker) {
 	case SYSCALL_MAPPING:
+	case SYSCALL_ATTACH:
 		return syscalls->mappings && syscalls->calls;
 	case SYSCALL_READ:
 		return syscalls->reads &&
@@ -112,6 +114,9 @@ static int put_takers(struct memtoll_bpf *bpf)
 		err = put(entries, SYSCALL_LOCK, bpf->progs.lock_enter);
 	if (!err)
 		err = put(exits, SYSCALL_LOCK, bpf->progs.lock_exit);
+	/* Its entry tells nothing. */
+	if (!err)
+		err = put(exits, SYSCALL_ATTACH, bpf->progs.shmat_exit);
 	return err;
 }
 

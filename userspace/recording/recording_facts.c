@@ -238,7 +238,8 @@ int recording_memory_cgroup(struct recording *recording, const struct memory_cgr
 	return STORE(recording, STMT_MEMORY_CGROUP, text(group->path), signed_int(group->version),
 		     known(group->limit_bytes), text(group->limit_path),
 		     known(group->swap_limit_bytes), known(group->usage_bytes),
-		     known(group->peak_bytes), known(group->file_bytes), known(group->beside_bytes));
+		     known(group->peak_bytes), known(group->file_bytes),
+		     known(group->beside_bytes));
 }
 
 int recording_memory_cgroup_counter(struct recording *recording, const char *path, const char *name,

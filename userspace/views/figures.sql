@@ -6,10 +6,15 @@
 -- The largest site of each toll, and what a sentence calls its two places. For a mapping call the
 -- program itself is the code, and for an allocation the caller.
 CREATE VIEW top_site AS
-SELECT t.toll, t.call, t.allocated_stack, t.touched_stack, t.area, t.known_clearing, t.time_ns,
+SELECT t.toll,
+	-- to the ledger it is a mapping like any other
+	CASE WHEN t.call = 'mmap' AND t.area LIKE 'shared /SYSV%' THEN 'shmat' ELSE t.call END
+		AS call,
+	t.allocated_stack, t.touched_stack, t.area, t.known_clearing, t.time_ns,
 	t.share,
 	t.bytes, t.count,
-	CASE WHEN t.area LIKE 'shared /SYSV%'
+	CASE WHEN t.area LIKE 'shared /SYSV00000000%' THEN 'System V, private'
+	WHEN t.area LIKE 'shared /SYSV%'
 		THEN 'System V, key 0x' || SUBSTR(t.area, 13, 8)
 	WHEN t.area LIKE 'shared /%' AND t.area NOT LIKE 'shared /dev/zero%'
 		THEN REPLACE(SUBSTR(t.area, 8), ' (deleted)', '') ELSE '' END AS segment,

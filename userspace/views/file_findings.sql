@@ -105,7 +105,8 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-thrash', 5, 0, '(SELECT NOT (wasteful OR single) AND 2 * vain_pages > fill_pages
 	FROM page_cache)',
 '{cache_vain} of {cache_filled} that were read in were thrown out unused: read-ahead makes it worse.
-	Less of it (a smaller read_ahead_kb of the device, MADV_RANDOM, POSIX_FADV_RANDOM) leaves room.'),
+	Less of it (a smaller read_ahead_kb of the device, MADV_RANDOM, POSIX_FADV_RANDOM) leaves
+	room.'),
 ('file-thrash', 5, 1, '(SELECT NOT (wasteful OR single) FROM page_cache)',
 'Neither reading ahead nor another way of reading changes it.');
 
