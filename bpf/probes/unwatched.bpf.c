@@ -49,7 +49,8 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 	barrier_var(second);
 	barrier_var(third);
 	write = cfg_lock_path ? third : second;
-	if (!thread || ctx->args[0] != current_mm())
+	/* In one: its entry was seen, since they are watched again. */
+	if (!thread || in_map(thread) || ctx->args[0] != current_mm())
 		return 0;
 	regs = user_regs(task);
 	nr = syscall_nr(regs);

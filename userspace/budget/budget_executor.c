@@ -521,7 +521,6 @@ static void set_calls(struct budget *budget, bool calls, bool plain_reads)
 		set_watched_ns(&budget->config.bpf->bss->calls_watched_ns, true);
 	if (plain_reads && !budget->plain_reads)
 		set_watched_ns(&budget->config.bpf->bss->reads_watched_ns, true);
-	/* At each step: what is still being detached cannot be attached yet. */
 	syscalls_watch(syscalls, calls, plain_reads);
 	calls = syscalls_are_watched(syscalls);
 	plain_reads = syscalls_plain_reads_are_watched(syscalls);

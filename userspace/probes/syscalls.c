@@ -25,6 +25,7 @@ struct syscalls {
 	bool plain_reads;	/* read(2) is */
 	GPtrArray *missed;	/* counts calls that are not watched; NULL: none is */
 	bool missed_maps;	/* of mapping calls, too */
+	GPtrArray *fading;	/* of before, for calls whose entry nobody saw; until the next step */
 };
 
 static const struct watched_call {
@@ -186,6 +187,13 @@ static GPtrArray *attach_missed(const struct syscalls *syscalls, bool maps)
 	return links;
 }
 
+static void forget_missed(GPtrArray **missed)
+{
+	if (*missed)
+		g_ptr_array_free(*missed, TRUE);
+	*missed = NULL;
+}
+
 void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
 {
 	bool calls = watched || !syscalls_may_leave(syscalls);
@@ -196,9 +204,10 @@ void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
 
 	if (!syscalls->mappings && !syscalls->reads)
 		return;
+	forget_missed(&syscalls->fading);
 	if (calls == syscalls->calls && plain == syscalls->plain_reads)
 		return;
-	/* What counts the missed calls is attached first, and detached last. */
+	/* What counts the missed calls is attached first, and detached a step after. */
 	if (!calls || !all) {
 		if (!syscalls->missed || syscalls->missed_maps != !calls) {
 			missed = attach_missed(syscalls, !calls);
@@ -210,8 +219,8 @@ void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
 	syscalls->plain_reads = plain;
 	if (watch(syscalls))
 		syscalls->calls = syscalls->plain_reads = false;
-	if (syscalls->missed && (missed || (calls && all && syscalls->calls))) {
-		g_ptr_array_free(syscalls->missed, TRUE);
+	if (missed || (calls && all && syscalls->calls)) {
+		syscalls->fading = syscalls->missed;
 		syscalls->missed = NULL;
 	}
 	if (missed) {
@@ -255,7 +264,7 @@ void syscalls_detach(struct syscalls *syscalls)
 		return;
 	leave_all(syscalls);
 	bpf_link__destroy(syscalls->uring);
-	if (syscalls->missed)
-		g_ptr_array_free(syscalls->missed, TRUE);
+	forget_missed(&syscalls->missed);
+	forget_missed(&syscalls->fading);
 	g_free(syscalls);
 }

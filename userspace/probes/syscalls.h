@@ -28,7 +28,10 @@ void syscalls_detach(struct syscalls *syscalls);
 bool syscalls_may_leave_plain_reads(const struct syscalls *syscalls);
 bool syscalls_may_leave(const struct syscalls *syscalls);
 
-/* Watch them from now on, or leave them; plain_reads: read(2) with the others. */
+/*
+ * Watch them from now on, or leave them; plain_reads: read(2) with the others. To be called at each
+ * step: what counted the missed calls goes a step after the calls are watched again.
+ */
 void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads);
 /* Whether all that are wanted are there: of all but read(2), and of read(2). */
 bool syscalls_are_watched(const struct syscalls *syscalls);
