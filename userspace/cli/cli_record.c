@@ -117,9 +117,13 @@ static const struct argp_option stat_argp_options[] = {
 	{ 0 },
 };
 
+/* As recordings have it. */
+#define PROBES_ALL "alloc,faults,mappings,samples,reads"
+
 static bool parse_probes(const char *text, struct session_config *config)
 {
 	g_auto(GStrv) words = g_strsplit(text, ",", -1);
+	bool all = false;
 	size_t i;
 
 	config->uprobes = false;
@@ -138,10 +142,15 @@ static bool parse_probes(const char *text, struct session_config *config)
 			config->samples = true;
 		else if (!strcmp(words[i], "reads"))
 			config->reads = true;
+		else if (!strcmp(words[i], "all"))
+			all = true;
 		else
 			return false;
 	}
-	config->probes = text;
+	config->probes = all ? PROBES_ALL : text;
+	if (all)
+		config->uprobes = config->faults = config->mappings = config->samples =
+			config->reads = true;
 	return config->uprobes || config->faults || config->mappings || config->samples ||
 	       config->reads;
 }
@@ -563,7 +572,7 @@ void tracing_defaults(struct session_config *config)
 	config->overhead_limit = 0.05;
 	config->overhead_limit_text = "5";
 	config->may_leave_calls = true;
-	config->probes = "alloc,faults,mappings,samples,reads";
+	config->probes = PROBES_ALL;
 }
 
 static int run(int argc, char **argv, bool is_stat)

@@ -142,7 +142,7 @@ static void print_tolls(struct page *page)
 		if (strcmp(name, "compute")) /* it has samples only */
 			fprintf(page->out, "%15s%12s", count, bytes);
 		fputc('\n', page->out);
-		if (sqlite3_column_int(row, 8))
+		if (sqlite3_column_double(row, 10) < sqlite3_column_double(row, 11))
 			print_estimate(page, row);
 		g_free(name);
 	}

@@ -21,6 +21,10 @@ SELECT t.toll,
 	(SELECT CASE t.toll WHEN 'map' THEN p.code ELSE p.caller END
 		FROM stack_place p WHERE p.stack_id = t.allocated_stack) AS allocated_place,
 	(SELECT p.code FROM stack_place p WHERE p.stack_id = t.touched_stack) AS touched_place,
+	EXISTS (SELECT 1 FROM stack_frame l JOIN frame f ON f.frame_id = l.frame_id
+		WHERE l.stack_id = t.touched_stack AND (f.kind = 'python'
+			OR f.module GLOB '*/libpython[23]*' OR f.module GLOB '*/bin/python[23]*'))
+		AS by_python,
 	-- a line of a runtime where there is one of the program itself says nothing
 	COALESCE((SELECT p.own FROM stack_place p WHERE p.stack_id = t.allocated_stack), 1)
 		OR NOT COALESCE((SELECT p.own FROM stack_place p
@@ -132,6 +136,7 @@ s AS MATERIALIZED (
 			AS file_segment,
 		MAX(CASE toll WHEN 'cow' THEN touched_place END) AS cow_place,
 		MAX(CASE toll WHEN 'cow' THEN area LIKE 'file %' END) AS cow_of_file,
+		MAX(CASE toll WHEN 'cow' THEN by_python END) AS cow_by_python,
 		MAX(CASE toll WHEN 'file.fault' THEN touched_place END) AS file_place,
 		MAX(CASE toll WHEN 'file.read' THEN touched_place END) AS read_place,
 		MAX(CASE toll WHEN 'fault.user' THEN touched_place END) AS user_place,

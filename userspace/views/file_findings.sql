@@ -21,7 +21,13 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'Pages of a file that is mapped privately are copied at the first write, most at {cow_place}. Map it
 	shared where what is written belongs into the file; else read() it into a buffer that is
 	kept, where most of it is written.'),
-('cow', 1, 1, '1',
+('cow', 1, 1, 'cow_by_python',
+'Pages shared with another process after fork are copied at the first write, most at {cow_place}.
+	Python writes to what a program only reads: an object''s reference count is in it, and so
+	is what the collector marks. Call gc.freeze() before the fork and gc.disable() in the child;
+	keep large data where one object holds many values (array, numpy, mmap), in shared memory,
+	or let the child work on a part of it.'),
+('cow', 1, 2, '1',
 'Pages shared with another process (after fork) or with a file are copied at the first write, most
 	at {cow_place}. Write less after the fork, fork before the memory is filled, or use vfork,
 	posix_spawn or shared memory.');

@@ -66,6 +66,11 @@ SELECT stack_id, depth,
 	CASE WHEN LENGTH(place) > 24 THEN SUBSTR(place, 1, 21) || '...' ELSE place END AS place
 FROM stack_line WHERE depth < 6;
 
+-- Stacks through code that is in no file, and of which no perf map told the name.
+CREATE VIEW nameless_stack AS
+SELECT DISTINCT stack_id FROM stack_frame
+WHERE frame_id IN (SELECT frame_id FROM frame WHERE function = '' AND module = '');
+
 -- Of the time of the sites that have a stack: how much has its stacks whole (stopped ''), and what
 -- ended the others. A site with two stacks is whole where both are.
 CREATE VIEW stack_quality AS

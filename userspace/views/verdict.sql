@@ -274,15 +274,22 @@ template AS (
 			|| ': it may keep only {memory_limit} ({memory_of}), and pages are pushed '
 			|| 'out before they are used again.'
 		WHEN m.back_pattern = 'cyclic sweep'
-			THEN ' It goes over {back_bytes} in order, more '
-			|| 'than once, but may keep only {memory_limit} ({memory_of}): each page '
-				|| 'is '
+			THEN ' It goes over {back_bytes} in order, more than once, '
+			|| CASE WHEN m.back_bytes < m.limit_bytes
+				THEN 'beside what else it uses, which is more than the '
+					|| '{memory_limit} that it may keep ({memory_of}): each '
+				ELSE 'but may keep only {memory_limit} ({memory_of}): each ' END
+			|| 'page is '
 			|| 'pushed out before its next turn and came back {back_returns} times, '
 				|| 'where a '
 			|| 'single pass, even over more memory, would only push pages out.'
 		WHEN m.back_pattern = 'random'
-			THEN ' It goes over {back_bytes} in no order, but may '
-			|| 'keep only {memory_limit} ({memory_of}): what is out is soon wanted '
+			THEN ' It goes over {back_bytes} in no order, '
+			|| CASE WHEN m.back_bytes < m.limit_bytes
+				THEN 'beside what else it uses, which is more than the '
+					|| '{memory_limit} that it may keep ({memory_of}): '
+				ELSE 'but may keep only {memory_limit} ({memory_of}): ' END
+			|| 'what is out is soon wanted '
 				|| 'again, '
 			|| 'each page {back_returns} times.'
 		WHEN m.back_pattern LIKE 'one%' THEN ' It goes once over {back_first}, and only '
@@ -324,6 +331,9 @@ template AS (
 					|| 'that others use, too'
 			WHEN pc.box_bytes IS NULL THEN ', and the machine''s memory does '
 				|| 'not hold it'
+			WHEN pc.back_bytes < pc.box_bytes
+				THEN ', beside what else is in its memory cgroup of {cache_box} '
+					|| '({cache_box_path})'
 			ELSE ', but may keep only {cache_box} (its memory cgroup, '
 				|| '{cache_box_path})' END
 			|| CASE WHEN pc.seen_once THEN '.'
@@ -626,6 +636,20 @@ SELECT 2, PRINTF('%,d short allocator calls take less than the price of their pr
 FROM (SELECT SUM(CASE WHEN unresolved_ns > 0 THEN calls END) AS calls,
 	SUM(unresolved_ns) AS unresolved_ns, SUM(alloc_ns) AS alloc_ns FROM call_cost)
 WHERE unresolved_ns > 0.1 * alloc_ns AND alloc_ns > 0.05 * (SELECT observed_ns FROM observed)
+UNION ALL
+SELECT 9, PRINTF('code that was made at run time has no names, in stacks of %.0f %% of the time: ',
+	100.0 * share) || CASE
+	WHEN EXISTS (SELECT 1 FROM process WHERE executable GLOB '*/node*')
+		THEN 'start Node with --perf-basic-prof'
+	WHEN EXISTS (SELECT 1 FROM process WHERE executable GLOB '*/java')
+		THEN 'start Java with -XX:+PreserveFramePointer, and have it write its names '
+			|| 'while it is recorded (jcmd PID Compiler.perfmap)'
+	ELSE 'a runtime that writes /tmp/perf-PID.map gives them' END
+FROM (SELECT SUM(CASE WHEN touched_stack IN (SELECT stack_id FROM nameless_stack)
+		OR allocated_stack IN (SELECT stack_id FROM nameless_stack) THEN time_ns ELSE 0.0 END)
+		/ MAX(SUM(time_ns), 1.0) AS share
+	FROM sites)
+WHERE share >= 0.1
 UNION ALL
 SELECT 7, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
 GROUP BY family HAVING COUNT(*) = COUNT(not_captured);

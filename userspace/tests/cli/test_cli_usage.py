@@ -52,6 +52,13 @@ def test_bad_pid(pid: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_all_probes_is_the_default(tmp_path: Path) -> None:
+    """As the help calls it; with a word that is none it is refused for that one."""
+    result = memtoll("record", "--probes", "all", "-o", tmp_path, *COMMAND, cwd=tmp_path)
+    assert "--probes" not in result.stderr
+    assert_refused(memtoll("record", "--probes", "all,nonsense", *COMMAND, cwd=tmp_path), 2, "nonsense")
+
+
 def test_bad_probes(tmp_path: Path) -> None:
     assert_refused(memtoll("record", "--probes", "malloc,nonsense", *COMMAND, cwd=tmp_path), 2, "nonsense")
 

@@ -175,6 +175,9 @@ def test_go(out: Path, tmp_path: Path) -> None:
     assert "Go's own allocator" in found["coverage"]
     assert recording.toll("zero.kernel", "pages") >= TEN // PAGE
     assert recording.report["sites"], "an empty report"
+    begun = "SELECT stack_id FROM stack_frame JOIN frame USING (frame_id) WHERE function GLOB 'runtime.goexit*'"
+    ((whole, all_of_them),) = recording.query(f"SELECT SUM(complete), COUNT(*) FROM stack WHERE stack_id IN ({begun})")
+    assert whole == all_of_them > 0
     # Goroutines' stacks are in the same area as all else.
     assert not any("stack" in site["area"] for site in recording.report["sites"] if site["bytes"] >= TEN)
     assert "runtime." not in recording.report["verdict"]["sentence"]

@@ -385,3 +385,10 @@ def test_calloc_clears_a_kept_heap_whole() -> None:
     made.database.execute("UPDATE giveback SET got_call = 'calloc' WHERE again_bytes > 0")
     assert made.one("SELECT memset_ns FROM giveback_storm")["memset_ns"] == pytest.approx(990 * 128 * MIB / 120.0)
     assert "trim-storm" not in codes(made)
+
+
+@pytest.mark.parametrize("span", [0, 11 * MIB])
+def test_how_far_the_heap_moved_is_said_where_it_is_known(storm: Facts, span: int) -> None:
+    storm.database.execute("UPDATE giveback SET span_bytes = ?", (span,))
+    said = storm.one("SELECT text FROM figure WHERE name = 'trim_storm_rose'")["text"]
+    assert said == (" The heap fell and rose by 11.0 MiB at most." if span else "")

@@ -113,3 +113,37 @@ def test_a_runtime_is_not_named_beside_own_code(touched: str, where: str) -> Non
     assert f"most {where}" in sentence
     assert ("touched at main.go:4 (main.make)" in sentence) == (touched == "own")
     assert ("malloc.go" in sentence) == (touched == "runtime")
+
+
+@pytest.mark.parametrize(
+    ("executable", "hint"),
+    [("/usr/bin/node", "--perf-basic-prof"), ("/opt/jdk/bin/java", "Compiler.perfmap"), ("/srv/vm", "/tmp/perf-PID.map")],
+)
+def test_how_code_made_at_run_time_gets_names(executable: str, hint: str) -> None:
+    facts = Facts()
+    facts.prices()
+    facts.slice()
+    facts.process(executable=executable)
+    facts.cpu(S)
+    facts.samples("user", 20, facts.stack(("", "", 0), ("main", "", 0)))
+    facts.samples("user", 80, facts.stack(("main", "/srv/main.c", 4)))
+    facts.database.execute("UPDATE frame SET module = '' WHERE function = ''")
+    (note,) = [row["text"] for row in facts.rows("SELECT text FROM note") if "made at run time" in row["text"]]
+    assert "in stacks of 20 % of the time" in note and hint in note
+    facts.database.execute("UPDATE frame SET module = '[jit]', function = 'go' WHERE function = ''")
+    assert not [row for row in facts.rows("SELECT text FROM note") if "made at run time" in row["text"]]
+
+
+def test_python_copies_what_it_only_reads() -> None:
+    facts = Facts()
+    facts.prices()
+    facts.slice()
+    facts.process()
+    facts.cpu(10 * S)
+    stack = facts.stack(("_Py_IncRef", "", 0), ("count", "/srv/job.py", 7))
+    facts.fault("cow", 1_000_003, 6 * US, touched_stack=stack)
+    text = "SELECT text FROM finding WHERE code = 'cow'"
+    assert "Write less after the fork" in facts.one(text)["text"]
+    facts.database.execute("UPDATE frame SET kind = 'python' WHERE function = 'count'")
+    said = facts.one(text)["text"]
+    assert "gc.freeze()" in said and "reference count" in said and "Write less" not in said

@@ -58,6 +58,16 @@ def test_no_file_at_all(boxed: Facts) -> None:
     assert (row["thrash"], row["wasteful"], row["single"], row["fill_pages"]) == (0, 0, 0, 0)
 
 
+def test_what_it_reads_may_be_less_than_its_cgroup_holds(boxed: Facts) -> None:
+    mapped(boxed, 4)
+    boxed.database.execute("UPDATE memory_cgroup SET limit_bytes = ? WHERE limit_bytes > 0", (170 * MIB,))
+    said = verdict(boxed)
+    assert "may keep only" not in said["sentence"]
+    assert "163 MiB of /srv/data in order, more than once, beside what else is in its memory cgroup of 170 MiB" in (
+        said["sentence"]
+    )
+
+
 def test_cyclic_sweep(boxed: Facts) -> None:
     mapped(boxed, 4)
     row = cache(boxed)

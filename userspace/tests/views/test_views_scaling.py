@@ -346,3 +346,14 @@ def test_parts_of_a_latency_are_all_of_the_calls_that_were_seen() -> None:
     assert row["own_ns"] == pytest.approx(SLICES * calls * itself, rel=0.3)
     mostly = made.one("SELECT mostly FROM latency_text")["mostly"]
     assert mostly.startswith("mapping 5") or mostly.startswith("mapping 6")
+
+
+def test_few_samples_tell_more_than_windows_that_saw_hardly_anything() -> None:
+    """A thousandth of the CPU time was watched: by that malloc took anything; of 22 samples ten lie in it."""
+    made = watched(window_ns=MS, calls=101)
+    made.database.execute("UPDATE call SET cpu_ns = cpu_ns + calls * 3000")
+    made.samples("allocator", 10, in_call="malloc")
+    made.samples("user", 12)
+    toll = made.toll("alloc")
+    assert toll["share"] == pytest.approx(10 / 22, rel=0.05)
+    assert 0.2 < toll["low"] < 0.35 and 0.6 < toll["high"] < 0.75

@@ -70,6 +70,16 @@ def check(made: Facts, name: str) -> dict[str, Any]:
     return made.one("SELECT * FROM checks WHERE name = ?", name)
 
 
+@pytest.mark.parametrize(("limit", "words"), [(170, "beside what else it uses"), (80, "but may keep only 80.0 MiB")])
+def test_what_it_goes_over_may_be_less_than_it_may_keep(boxed: Facts, limit: int, words: str) -> None:
+    """What else it uses is not gone over again and again, and counts as well."""
+    cyclic(boxed)
+    boxed.database.execute("UPDATE memory_cgroup SET limit_bytes = ? WHERE limit_bytes > 0", (limit * MIB,))
+    sentence = verdict(boxed)["sentence"]
+    assert words in sentence and f"{limit}" in sentence
+    assert ("keep only" in sentence) == (limit == 80)
+
+
 def test_cyclic_sweep(boxed: Facts) -> None:
     cyclic(boxed)
     assert pattern(boxed)["pattern"] == "cyclic sweep"
