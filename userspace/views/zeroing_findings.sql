@@ -136,7 +136,7 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'app-double-clear', 'the program clears pages that the kernel had just cleared',
 'zeroing_matters AND twice_app_ns > 0.1 * base_ns',
--- what was given back and came again may be these pages: a storm promises it, and its trial proves it
+-- what was given back and came again may be these pages: a storm promises it, and proves it
 '(MAX(0.0, twice_app_ns - (storm_touch_ns - storm_twice_ns)) + app_ns) / base_ns',
 '{twice_app_bytes} first touched by code that clears, {twice_app_time} of faults; {app_samples} CPU
 	samples in it.',

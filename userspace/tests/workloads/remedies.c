@@ -9,7 +9,7 @@
  *   file-fault        a file that is in memory, mapped and read in each round | mapped once
  *   shared-map        the same of shared memory, which is written to
  *   cow               memory is filled, and then each round forks and writes to it | forks before
- *   never-used        large blocks that are not used | small ones
+ *   never-used        large blocks of calloc that are not used | small ones
  *   map-churn         each round changes the protection of memory page by page | at once
  *   memset-app        all of a buffer is cleared, and a page of it used | that page is cleared
  *   app-double-clear  malloc and memset of large blocks, of which a page is used | calloc
@@ -169,7 +169,7 @@ static void cow(uint64_t round)
 
 static void never_used(void)
 {
-	free(workload_sink = malloc(heeded ? 64 : 40UL << 20));
+	free(workload_sink = calloc(1, heeded ? 64 : 40UL << 20));
 }
 
 static void map_churn(uint64_t round)
