@@ -116,9 +116,12 @@ CREATE VIEW miss_ratio AS
 SELECT * FROM every_miss_ratio m WHERE m.subject = 'swap'
 	OR (SELECT COALESCE(MAX(share), 0) FROM thinning WHERE what = 'read') < 0.01;
 
--- Files by the time that reading them took.
+-- Files by the time that reading them took. cached_bytes: what was there when the read began, and had
+-- not been read ahead for it: of pages that came in and were used one use each is the device's.
 CREATE VIEW files AS
-SELECT ROW_NUMBER() OVER (ORDER BY time_ns DESC, bytes DESC, file) AS rank, *
+SELECT ROW_NUMBER() OVER (ORDER BY time_ns DESC, bytes DESC, r.file) AS rank, r.file, path, r.dev,
+	r.inode, kind, file_bytes, calls, r.bytes, time_ns, blocked_ns, direct_bytes,
+	MAX(0, MIN(cached_bytes, r.bytes - COALESCE(p.used_bytes, 0))) AS cached_bytes, filled_bytes
 FROM (
 	SELECT r.file, COALESCE(f.path, '') AS path, f.dev, f.inode,
 		COALESCE(f.kind, 'file') AS kind,
@@ -126,4 +129,7 @@ FROM (
 		SUM(r.cpu_ns + r.blocked_ns) AS time_ns, SUM(r.blocked_ns) AS blocked_ns,
 		SUM(CASE WHEN r.direct THEN r.bytes ELSE 0 END) AS direct_bytes,
 		SUM(r.cached_bytes) AS cached_bytes, SUM(r.filled_pages) * 4096 AS filled_bytes
-	FROM read_cost r LEFT JOIN file f ON f.file = r.file GROUP BY r.file);
+	FROM read_cost r LEFT JOIN file f ON f.file = r.file GROUP BY r.file) r
+LEFT JOIN (
+	SELECT dev, inode, SUM(used_pages) * 4096 AS used_bytes FROM page_fill
+	WHERE cause = 'read' GROUP BY dev, inode) p ON p.dev = r.dev AND p.inode = r.inode;

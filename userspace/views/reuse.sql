@@ -38,9 +38,14 @@ needed AS MATERIALIZED (
 		(w.enough_bytes + COALESCE(o.bytes, 0)) * 17 / 16 AS pool_bytes
 	FROM whole w LEFT JOIN own o
 ),
-half AS MATERIALIZED (	-- where half of what is read again would be gone
-	SELECT MIN(c.cache_bytes) AS bytes FROM miss_ratio c JOIN whole w
-	WHERE c.subject = 'files' AND 1 - c.miss_ratio >= 0.5 * w.again_share AND c.cache_bytes > 0
+small AS MATERIALIZED (	-- saved by what every cache holds: a header that is looked at each time
+	SELECT COALESCE(MAX(1 - c.miss_ratio), 0.0) AS saved FROM miss_ratio c JOIN whole w
+	WHERE c.subject = 'files' AND c.cache_bytes <= MAX(65536, w.enough_bytes / 64)
+),
+half AS MATERIALIZED (	-- where half of what is read again, but for that, would be gone
+	SELECT MIN(c.cache_bytes) AS bytes FROM miss_ratio c JOIN whole w JOIN small s
+	WHERE c.subject = 'files' AND c.cache_bytes > MAX(65536, w.enough_bytes / 64)
+		AND 1 - c.miss_ratio >= 0.5 * (w.again_share + s.saved)
 )
 SELECT t.calls AS read_calls, t.bytes AS read_bytes, t.time_ns AS read_ns,
 	t.blocked_ns AS read_blocked_ns, t.cached_bytes AS read_cached_bytes,

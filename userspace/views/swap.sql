@@ -162,7 +162,8 @@ CREATE VIEW access_pattern AS
 SELECT ROW_NUMBER() OVER (ORDER BY in_pages DESC, first_pages DESC, call, allocated_stack, area,
 		area_name) AS rank, *,
 	CASE WHEN 20 * in_pages >= MAX(first_pages, distinct_pages, 1) THEN
-		CASE WHEN woke THEN 'back once' WHEN 10 * in_sequential_pages >= 7 * in_pages THEN 'cyclic sweep'
+		CASE WHEN woke THEN 'back once'
+			WHEN 10 * in_sequential_pages >= 7 * in_pages THEN 'cyclic sweep'
 			ELSE 'random' END
 	WHEN limit_bytes IS NULL OR first_pages * 4096 <= limit_bytes THEN 'fits'
 	WHEN 10 * first_sequential_pages >= 7 * first_pages THEN 'one-pass sweep'
