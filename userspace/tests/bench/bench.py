@@ -39,7 +39,13 @@ QUICK: Final = (tools.BARE, tools.FULL, tools.FLOOR)
 LIBRARIES: Final = 200
 FRAMES: Final = 20
 # Operations of processes that nobody watches, and what `price` calls them.
-OTHERS: Final = {"a page's first touch": "fault", "mmap and munmap": "map", "an empty system call": "call"}
+OTHERS: Final = {
+    "a page's first touch": "fault",
+    "mmap and munmap": "map",
+    "an empty system call": "call",
+    "a byte to another process and back": "switch",
+    "a process made and ended": "fork",
+}
 BUSY_MS: Final = 60_000  # longer than they take
 OTHER_FRAMES: Final = 6  # malloc, pairs, main, two of libc's start, _start
 
@@ -70,10 +76,11 @@ class Measured:
         self.contenders = contenders
         self.costs: dict[str, dict[int, Cost]] = {name: {} for name in (*contenders, AFTERWARDS)}
         self.failed: dict[str, str] = {}
+        self.said: dict[str, list[float]] = {}
 
     def one(self, contender: str, target: Target, scratch: Path, seconds: float, warm: float) -> Cost | None:
         try:
-            with tools.attached(contender, target.pid, scratch):
+            with tools.attached(contender, target.pid, scratch, self.said):
                 return self.warm(target, seconds, warm)
         except (tools.CannotAttach, AssertionError) as error:
             self.failed[contender] = str(error)[-300:]
@@ -132,6 +139,8 @@ class Measured:
                     "rounds": sorted(costs),
                     "cpu_ns": [costs[number].cpu_ns for number in sorted(costs)],
                     "wall_ns": [costs[number].wall_ns for number in sorted(costs)],
+                    # What memtoll itself has said of its overhead, in percent.
+                    **({"said_pct": self.said[name]} if name in self.said else {}),
                 }
                 for name, costs in self.costs.items()
                 if costs

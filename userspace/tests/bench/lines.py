@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import time
@@ -17,6 +18,7 @@ import tools
 from harness import MIB, SOURCES, Program, end, environment, spawn, tool, wait_until, workload
 
 CACHED_BYTES: Final = 41 * MIB
+CONNECTIONS_PER_SECOND: Final = 100
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,46 @@ def mariadb(prefix: list[str], scratch: Path) -> Iterator[Target]:
         end(server)
 
 
+@contextmanager
+def postgresql(prefix: list[str], scratch: Path) -> Iterator[Target]:
+    """A process for each connection, which makes its own cache of the catalogue first."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    assert found, "PostgreSQL is not installed"
+    programs, data = found[-1], scratch / "postgresql"
+    as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    if not data.exists():
+        data.mkdir()
+        tools.run(["chown", "65534:65534", data])
+        options = ["-D", str(data), "-U", "t", "--no-sync", "-A", "trust", "--no-locale"]
+        tools.run([*as_nobody, programs / "initdb", *options])
+    settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={data}", "-c", "fsync=off"]
+    command = [*prefix, *as_nobody, programs / "postgres", "-D", data, *settings]
+    server = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    client = [str(programs / "psql"), "-h", str(data), "-U", "t", "-d", "postgres", "-X", "-q", "-t"]
+    try:
+        wait_until(lambda: answers([*client, "-c", "SELECT 1"]), "postgres", 40)
+        pid = int((data / "postmaster.pid").read_text().split()[0])
+
+        def cpu_ns() -> int:
+            """Its own, and that of the children that it has waited for."""
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            return sum(map(int, fields[11:15])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+        def connect(count: int) -> None:
+            bench = [programs / "pgbench", "-h", data, "-U", "t", "-n", "-C", "-c", "1", "-t", str(count)]
+            tools.run([*bench, "-f", "/dev/stdin", "postgres"], "SELECT COUNT(*) FROM pg_class;\n")
+
+        def work(seconds: float) -> Cost:
+            count = max(int(seconds * CONNECTIONS_PER_SECOND), 3)
+            cpu, wall = cpu_ns(), time.monotonic_ns()
+            connect(count)
+            return Cost((cpu_ns() - cpu) / count, (time.monotonic_ns() - wall) / count)
+
+        yield Target(pid, work)
+    finally:
+        end(server)
+
+
 ALL: Final = (tools.BARE, tools.DEFAULT, tools.FULL, tools.MEMLEAK, tools.BPFTRACE, tools.HEAPTRACK, tools.PERF_TRACE)
 CALLS: Final = (
     tools.BARE,
@@ -231,6 +273,8 @@ CALLS: Final = (
 THREADS: Final = (tools.BARE, tools.FLOOR, tools.FULL)
 STARTS: Final = (tools.BARE, tools.DEFAULT, tools.COMMAND)
 FAULTS: Final = (tools.BARE, tools.FULL, tools.DEFAULT, tools.BPFTRACE, tools.PERF_TRACE)
+
+HELD: Final = (tools.BARE, tools.FULL, tools.DEFAULT)
 
 AGAIN: Final = 6
 AGAINST_BARE: Final = (tools.DEFAULT,)
@@ -248,4 +292,14 @@ LINES: Final = (
     Line("redis-server", "request", redis, ALL, 2.0, AGAINST_BARE),
     Line("Python, JSON", "row", python, ALL, 2.0, AGAINST_BARE),
     Line("mariadbd", "query", mariadb, ALL, 2.0, AGAINST_BARE),
+    # What no probe can be detached for: one in so many is looked at.
+    Line("pread of a cached file", "read", load("pread"), HELD, 1.0, AGAINST_BARE),
+    Line("random first touch", "fault", load("random"), HELD, 1.0, AGAINST_BARE),
+    Line("random reads of a mapped file", "look", load("mapped"), HELD, 1.0, AGAINST_BARE),
+    Line("a child that writes", "child", load("fork"), HELD, 1.0, AGAINST_BARE),
+    Line("a child for each connection", "connection", load("accept"), HELD, 1.0, AGAINST_BARE),
+    Line("SQLite, scan of cached pages", "scan", python_load("scan"), HELD, 2.0, AGAINST_BARE),
+    Line("numpy, random reads of a memmap", "look", python_load("memmap"), HELD, 1.0, AGAINST_BARE),
+    Line("Python, a mapping at each call", "call", python_load("maps"), HELD, 1.0, AGAINST_BARE),
+    Line("PostgreSQL, short connections", "connection", postgresql, HELD, 2.0, AGAINST_BARE),
 )

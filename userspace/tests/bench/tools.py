@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -136,8 +137,10 @@ def tracefs() -> Iterator[None]:
 
 
 @contextmanager
-def attached(contender: str, pid: int, scratch: Path) -> Iterator[None]:
-    """The contender traces the process while the block runs."""
+def attached(
+    contender: str, pid: int, scratch: Path, said: dict[str, list[float]] | None = None
+) -> Iterator[None]:
+    """The contender traces the process while the block runs. said: its own word on its overhead, percent."""
     if contender == BARE or contender in STARTERS:
         yield
         return
@@ -154,6 +157,9 @@ def attached(contender: str, pid: int, scratch: Path) -> Iterator[None]:
 
         with running(command, slices, **quiet):
             yield
+        if said is not None:
+            told = json.loads(run([MEMTOLL, "report", "--json", out]))["overhead"]["estimated_pct"]
+            said.setdefault(contender, []).append(told)
         out.unlink(missing_ok=True)
         return
     if contender in (FLOOR, FLOOR_ENTRY):

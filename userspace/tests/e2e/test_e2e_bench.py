@@ -34,7 +34,8 @@ def test_page_has_the_results() -> None:
     assert table.PAGE.read_text() == table.page_with(machines)
     for results in machines:
         assert json.loads(table.results_file(results["machine"]).read_text()) == results
-        assert {line["name"] for line in results["lines"]} == {line.name for line in LINES}
+        # A line is there before each machine has measured it.
+        assert {line["name"] for line in results["lines"]} <= {line.name for line in LINES}
     assert [len(row.split(" | ")) for row in table.promises(machines)[2:]] == [len(machines) + 1] * 6
     assert not any("|  |" in row for row in table.promises(machines))
 
@@ -66,7 +67,7 @@ def test_drift_cancels_between_two_bare_runs(tmp_path: Path, monkeypatch: pytest
     adds: list[float] = [1.0]
 
     @contextlib.contextmanager
-    def attached(contender: str, _pid: int, _scratch: Path) -> Iterator[None]:
+    def attached(contender: str, _pid: int, _scratch: Path, _said: dict[str, list[float]]) -> Iterator[None]:
         adds.append({tools.BARE: 1.0, tools.DEFAULT: 1.1}[contender])
         yield
         adds.pop()

@@ -357,3 +357,55 @@ def test_few_samples_tell_more_than_windows_that_saw_hardly_anything() -> None:
     toll = made.toll("alloc")
     assert toll["share"] == pytest.approx(10 / 22, rel=0.05)
     assert 0.2 < toll["low"] < 0.35 and 0.6 < toll["high"] < 0.75
+
+
+# Faults and reads of which one in so many was looked at.
+
+
+def thinned(what: str, seen: int, passed: int) -> Facts:
+    made = Facts()
+    made.prices()
+    made.slice()
+    made.process()
+    made.cpu(S)
+    made.fault("zero", 64_000, 2 * US)
+    made.fault("cow", 6_400, 2 * US)
+    if passed:
+        made.row("thinned", slice=1, what=what, seen=seen, passed=passed)
+    return made
+
+
+def test_drawn_faults_are_estimates_with_a_wider_bound() -> None:
+    """One in 16 was drawn: 1.96 sqrt(F 15) faults more or less is the error of the draw."""
+    whole, drawn = thinned("fault", 0, 0), thinned("fault", 4_400, 66_000)
+    sql = "SELECT cpu_ns, error_ns FROM process_fault_time WHERE class = 'cow'"
+    exact, unsure = whole.one(sql), drawn.one(sql)
+    assert unsure["cpu_ns"] == exact["cpu_ns"]
+    more = 1.96 * (6_400 * 15) ** 0.5 * exact["cpu_ns"] / 6_400
+    assert unsure["error_ns"] - exact["error_ns"] == pytest.approx(more, rel=0.01)
+    assert not whole.rows("SELECT toll FROM estimated_count")
+    tolls = {row["toll"] for row in drawn.rows("SELECT toll FROM estimated_count")}
+    assert {"zero.kernel", "cow"} <= tolls and "file.read" not in tolls
+
+
+def test_blocks_of_drawn_reads_are_not_all() -> None:
+    """A file of 100 pages that was read ten times: 7 different ones were looked at."""
+
+    def read(passed: int) -> Facts:
+        made = thinned("read", 10, passed)
+        made.row("file", file=1, dev=1, inode=7, path="/srv/t.db", kind="file", bytes=100 * 4096)
+        names = ("failed", "cpu_ns", "blocked_ns", "cached_calls", "cached_bytes", "filled_pages", "faults")
+        rest: dict[str, Any] = dict.fromkeys(names, 0)
+        rest |= {"calls": 1000, "bytes": 1000 * 4096}
+        made.row("file_read", slice=1, pid=42, file=1, call="pread64", stack_id=0, direct=0, **rest)
+        known = {"block_bytes": 4096, "uses": 10, "first": 7.0, "different": 7.0}
+        for subject, file in (("file", 1), ("files", 0)):
+            made.row("reuse", subject=subject, file=file, rate=1.0, error=0.0, max_distance=6.0, **known)
+        return made
+
+    sql = "SELECT different, reread_factor AS factor, low, high, enough_bytes AS enough FROM file_reuse WHERE file = 1"
+    assert read(0).one(sql)["different"] == 7
+    row = read(990).one(sql)
+    assert (row["different"], row["factor"], row["low"], row["enough"]) == (100, 10, 10, 100 * 4096)
+    assert row["high"] == pytest.approx(1000 / 7)
+    assert read(0).rows("SELECT * FROM miss_ratio") and not read(990).rows("SELECT * FROM miss_ratio")

@@ -2,7 +2,7 @@
 /*
  * price: one operation again and again, and what one costs in CPU time.
  *
- * usage: price pair|calloc|fault|storm|map|call|thread|fork|spawn THREADS
+ * usage: price pair|calloc|fault|storm|map|call|thread|fork|spawn|switch THREADS
  *   pair    malloc of 40 bytes and its free
  *   calloc  calloc of 1,000 bytes; the frees are not timed
  *   fault   first touch of a page that was given back by madvise(MADV_DONTNEED)
@@ -12,13 +12,16 @@
  *   thread  a thread that does nothing, and waiting for its end; with what it takes itself
  *   fork    a child that does nothing, likewise
  *   spawn   posix_spawn() of this program, to do nothing, likewise
+ *   switch  a byte to another process, which sleeps until then, and its answer
  * For each line read, a number of milliseconds, all threads work that long. Then a line with the
  * operations and the CPU time of them alone; ends with standard input.
  */
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -35,6 +38,7 @@ extern char **environ;
 #define MAPS 101
 #define CALLS 997
 #define STARTS 31
+#define SWITCHES 103
 
 struct worker {
 	pthread_t thread;
@@ -210,6 +214,39 @@ static uint64_t batch_spawns(struct worker *worker)
 	return batch_starts(worker, start_spawn);
 }
 
+/* A process that answers each byte, and ends with its parent. */
+static int make_partner(int to[2], int from[2])
+{
+	pid_t parent = getpid(), child;
+	char byte;
+
+	if (pipe(to) || pipe(from))
+		return 1;
+	child = fork();
+	if (child)
+		return child < 0;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+		_exit(1);
+	while (read(to[0], &byte, 1) == 1 && write(from[1], &byte, 1) == 1)
+		;
+	_exit(0);
+}
+
+static uint64_t batch_switches(struct worker *worker)
+{
+	static int to[2], from[2];
+	char byte = 0;
+
+	if (!to[1] && make_partner(to, from))
+		_exit(1);
+	begin(worker);
+	for (int i = 0; i < SWITCHES; i++)
+		if (write(to[1], &byte, 1) != 1 || read(from[0], &byte, 1) != 1)
+			_exit(1);
+	finish(worker);
+	return SWITCHES;
+}
+
 static void *work(void *argument)
 {
 	struct worker *worker = argument;
@@ -235,6 +272,8 @@ static int prepare(struct worker *worker, const char *kind)
 		worker->batch = batch_maps;
 	else if (!strcmp(kind, "call"))
 		worker->batch = batch_calls;
+	else if (!strcmp(kind, "switch"))
+		worker->batch = batch_switches;
 	else if (!strcmp(kind, "thread"))
 		worker->batch = batch_threads;
 	else if (!strcmp(kind, "fork"))
