@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "budget/governor.h"
 #include "budget/syscall_idle.h"
+#include "budget/thinned.h"
 #include "budget/thinning.h"
 #include "events/names.h"
 #include "events/rates.h"
@@ -59,14 +60,7 @@ struct watched_slice {
 	uint64_t idle_cpu_ns;	       /* of the target in that time */
 	unsigned int idle_fns;
 	struct events events; /* in all of it */
-	struct {
-		uint64_t passed_faults;
-		uint64_t faults;
-		uint64_t passed_reads;
-		uint64_t reads;
-		uint64_t held_calls;
-		uint64_t walked_calls;
-	} thinned;
+	struct thinned thinned;
 	struct memtoll_gaps gaps;
 	struct memtoll_gaps idle_gaps;
 };
@@ -201,18 +195,6 @@ static void account_one(const struct budget *budget, const struct governor_readi
 	add_events(&watched->events, events);
 }
 
-static void account_thinned(struct budget *budget, const struct memtoll_rates *now)
-{
-	const struct memtoll_rates *before = &budget->accounted_rates;
-
-	budget->slice.thinned.passed_faults += now->passed_faults - before->passed_faults;
-	budget->slice.thinned.faults += now->faults - before->faults;
-	budget->slice.thinned.passed_reads += now->passed_reads - before->passed_reads;
-	budget->slice.thinned.reads += now->reads - before->reads;
-	budget->slice.thinned.held_calls += now->held_calls - before->held_calls;
-	budget->slice.thinned.walked_calls += now->walked_calls - before->walked_calls;
-}
-
 static void account(struct budget *budget, const struct governor_reading *reading)
 {
 	struct events events = events_between(&budget->accounted_rates, &reading->rates);
@@ -222,7 +204,7 @@ static void account(struct budget *budget, const struct governor_reading *readin
 		account_one(budget, reading, &events, budget->counting & 1U << group,
 			    &budget->slice.groups[group]);
 	account_one(budget, reading, &events, budget->calls, &budget->slice.calls);
-	account_thinned(budget, &reading->rates);
+	thinned_add(&budget->slice.thinned, &budget->accounted_rates, &reading->rates);
 	add_events(&budget->slice.events, &events);
 	add_gaps(&budget->slice.gaps, &budget->accounted_rates.gaps, &reading->rates.gaps);
 	budget->accounted_ns = reading->now_ns;
@@ -488,7 +470,7 @@ void budget_end_slice(struct budget *budget)
 	account(budget, &reading);
 	budget->ended = budget->slice;
 	budget->slice.events = (struct events){};
-	memset(&budget->slice.thinned, 0, sizeof(budget->slice.thinned));
+	budget->slice.thinned = (struct thinned){};
 	budget->slice.gaps = (struct memtoll_gaps){};
 	forget_idle(&budget->slice);
 	for (group = 0; group < PROBE_GROUPS; group++)
@@ -674,24 +656,6 @@ static int write_paid_prices(struct budget *budget)
 	return err;
 }
 
-static int write_thinned(struct budget *budget)
-{
-	struct recording *recording = budget->config.recording;
-	uint64_t faults = budget->ended.thinned.passed_faults;
-	uint64_t calls = budget->ended.thinned.held_calls;
-	uint64_t reads = budget->ended.thinned.passed_reads;
-	int err = 0;
-
-	if (faults)
-		err = recording_thinned(recording, "fault", budget->ended.thinned.faults, faults);
-	if (calls && !err)
-		err = recording_thinned(recording, "map", budget->ended.thinned.walked_calls,
-					calls);
-	if (reads && !err)
-		err = recording_thinned(recording, "read", budget->ended.thinned.reads, reads);
-	return err;
-}
-
 int budget_write(struct budget *budget)
 {
 	const struct watched *watched;
@@ -699,7 +663,7 @@ int budget_write(struct budget *budget)
 	int err = write_paid_prices(budget);
 
 	if (!err)
-		err = write_thinned(budget);
+		err = thinned_write(&budget->ended.thinned, budget->config.recording);
 	if (budget->ended.gaps.count && !err)
 		err = recording_hit_gap(budget->config.recording, "call", &budget->ended.gaps);
 	if (budget->ended.idle_gaps.count && !err)

@@ -86,7 +86,8 @@ gave AS MATERIALIZED (
 		-- of pages whose faults were only counted nobody knows that they were there to be
 		-- given, but they were
 		MAX(SUM(g.gave_bytes), SUM(g.again_bytes)) AS gave_bytes,
-		MAX(g.largest_bytes) AS largest_bytes, MAX(g.span_bytes) AS span_bytes, SUM(g.again_faults) AS again_faults,
+		MAX(g.largest_bytes) AS largest_bytes,
+		MAX(g.span_bytes) AS span_bytes, SUM(g.again_faults) AS again_faults,
 		SUM(g.again_bytes) AS again_bytes, SUM(g.twice_bytes) AS twice_bytes,
 		COALESCE(SUM(g.again_faults * (fp.mean_ns + fp.blocked_mean_ns)), 0.0) AS again_ns,
 		COALESCE(SUM(CASE WHEN fp.class NOT LIKE '%!_populated' ESCAPE '!'

@@ -72,9 +72,9 @@ FROM json_each;
 
 -- An allocator function that was not calibrated costs what malloc costs: same probe. A fault costs
 -- what it does in the calibration, and as much more as it was seen to (fault_more); a read what it
--- was seen to, all in all (read_paid). Table price is named once here, and not four times, because what is built on this view names it thousands of
--- times, and SQLite takes 65,535. Of two rows of a probe MIN() picks its own (SQLite's bare
--- columns).
+-- was seen to, all in all (read_paid). Table price is named once here, and not four times, because
+-- what is built on this view names it thousands of times, and SQLite takes 65,535. Of two rows of a
+-- probe MIN() picks its own (SQLite's bare columns).
 CREATE VIEW probe_price AS
 WITH
 each AS (
@@ -296,8 +296,9 @@ SELECT h.pid, h.probe, SUM(h.hits) AS hits, COALESCE(p.hit_ns, 0.0) AS hit_ns,
 FROM hit h LEFT JOIN probe_cost p ON p.probe = h.probe
 GROUP BY h.pid, h.probe;
 
--- Where the budget let one in so many be looked at (table thinned): what each of them stands for, on
--- average over the recording, and the part of all that was not looked at. what: fault, map, read.
+-- Where the budget let one in so many be looked at (table thinned): what each of them stands for,
+-- on average over the recording, and the part of all that was not looked at. what: fault, map,
+-- read.
 CREATE VIEW thinning AS
 SELECT what, 1.0 * (SUM(seen) + SUM(passed)) / MAX(SUM(seen), 1) AS one_in,
 	1.0 * SUM(passed) / MAX(SUM(seen) + SUM(passed), 1) AS share

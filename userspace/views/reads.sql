@@ -78,9 +78,9 @@ SELECT file, uses, different, different * block_bytes AS different_bytes,
 	CASE WHEN uses > first THEN (max_distance + 1) * block_bytes END AS enough_bytes
 FROM reuse WHERE subject IN ('file', 'files') AND uses > 0 AND different > 0;
 
--- The same. Where only some reads were looked at, those are of fewer blocks than all: then of a file
--- as many are different as it has, which is the most there can be, and what read it more often than
--- that read some again.
+-- The same. Where only some reads were looked at, those are of fewer blocks than all: then of a
+-- file as many are different as it has, which is the most there can be, and what read it more often
+-- than that read some again.
 CREATE VIEW file_reuse AS
 SELECT r.file, r.uses, r.different, r.different_bytes, r.again_share, r.rate, r.reread_factor,
 	r.low, r.high, r.enough_bytes

@@ -728,11 +728,11 @@ CREATE TABLE watch_event (
 	PRIMARY KEY (slice, call, event)
 ) WITHOUT ROWID;
 
--- What was too much for the overhead budget to be looked at each time. fault: faults that were passed
--- over are in table fault all the same, with those that were looked at after them, which stand for
--- them: their number is exact, what is said of their class, place and block is an estimate. map:
--- mapping calls outside of the allocator whose stack was not looked at have that of the last one by
--- the same instruction at the same depth.
+-- What was too much for the overhead budget to be looked at each time. fault: faults that were
+-- passed over are in table fault all the same, with those that were looked at after them, which
+-- stand for them: their number is exact, what is said of their class, place and block is an
+-- estimate. read: likewise, in table file_read. map: mapping calls outside of the allocator whose
+-- stack was not looked at have that of the last one by the same instruction at the same depth.
 CREATE TABLE thinned (
 	slice  INTEGER NOT NULL,
 	what   TEXT NOT NULL,
@@ -774,11 +774,12 @@ CREATE TABLE sampled (
 	PRIMARY KEY (slice, pid, call, stack_id)
 ) WITHOUT ROWID;
 
--- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample, fault_more and
--- read_paid, which are means as measured in the targets. hit_ns: added to the target. inside_ns:
--- the part of it that falls between the two probes and so into the measured time. fault_more: what
--- a fault's program takes in the targets beyond what it takes in the calibration; read_paid: what a read of a file takes, also where it is
--- only counted (table thinned). Nothing hits these two.
+-- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample, fault_more
+-- and read_paid, which are means as measured in the targets. hit_ns: added to the target.
+-- inside_ns: the part of it that falls between the two probes and so into the measured time.
+-- fault_more: what a fault's program takes in the targets beyond what it takes in the calibration;
+-- read_paid: what a read of a file takes, also where it is only counted (table thinned). Nothing
+-- hits these two.
 CREATE TABLE price (
 	probe     TEXT PRIMARY KEY,
 	hit_ns    REAL NOT NULL,
