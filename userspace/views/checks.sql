@@ -163,6 +163,8 @@ measured AS MATERIALIZED (
 	SELECT t.name, t.count, COALESCE(k.meaning, '') AS meaning, COALESCE(k.remedy, '')
 		AS remedy,
 		CASE WHEN t.name = 'calls_full' THEN 'call'
+		     WHEN t.name = 'call_sites' THEN 'site'
+		     WHEN t.name = 'stacks_full' THEN 'stack'
 		     WHEN t.name IN ('maps_full', 'maps_unwatched') THEN 'map'
 		     WHEN t.name IN ('reads_full', 'read_async', 'reads_unwatched', 'ring_read')
 			THEN 'read'
@@ -183,6 +185,9 @@ measured AS MATERIALIZED (
 ),
 kept(measure, count) AS MATERIALIZED (
 	SELECT 'call', (SELECT COALESCE(SUM(calls), 0) FROM call)
+	-- calls that are counted, but nobody knows where
+	UNION ALL SELECT 'site', (SELECT COALESCE(SUM(calls), 0) FROM call WHERE stack_id <> 0)
+	UNION ALL SELECT 'stack', (SELECT COUNT(*) FROM stack)
 	UNION ALL SELECT 'map', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
 	UNION ALL SELECT 'read', (SELECT COALESCE(SUM(calls), 0) FROM file_read)
 	UNION ALL SELECT 'mapping', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
@@ -207,8 +212,8 @@ everything AS (
 SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
 	CASE WHEN m.count > 0 THEN 1.0 * m.count / (m.count + COALESCE(e.count, 0)) ELSE 0.0 END
 		AS share,
-	(m.name IN ('calls_full', 'maps_full', 'reads_full', 'read_async', 'swaps_full',
-		'drops_full', 'answers_full', 'thread_state')
+	(m.name IN ('calls_full', 'call_sites', 'stacks_full', 'maps_full', 'reads_full',
+		'read_async', 'swaps_full', 'drops_full', 'answers_full', 'thread_state')
 		OR m.name LIKE 'ring!_%' ESCAPE '!') AND m.count > 0
 		AND 1.0 * m.count / (m.count + COALESCE(e.count, 0)) > 0.01 AS exceeds
 FROM measured m LEFT JOIN everything e ON e.measure = m.measure;

@@ -511,6 +511,23 @@ def test_events_of_threads_without_a_state(plain: Facts) -> None:
     assert [row["name"] for row in plain.rows("SELECT * FROM losses WHERE exceeds")] == ["thread_state"]
 
 
+@pytest.mark.parametrize("name, kept", [("stacks_full", 1), ("call_sites", 9_900)])
+def test_lost_places_are_too_much_above_a_hundredth(plain: Facts, name: str, kept: int) -> None:
+    """Nothing of the figures is lost with them, but who is behind those."""
+    stack = plain.stack(("work", "work.c", 7))
+    plain.call("malloc", stack, 9_900)
+    before = plain.toll("alloc")
+    plain.row("loss", slice=1, name=name, count=100)
+    loss = plain.one(f"SELECT * FROM losses WHERE name = '{name}'")
+    stacks = plain.one("SELECT COUNT(*) AS n FROM stack")["n"]
+    assert loss["share"] == pytest.approx(100 / (100 + (kept if name == "call_sites" else stacks)))
+    assert loss["exceeds"] == (name == "stacks_full")
+    assert plain.toll("alloc") == before
+    plain.slice(2)
+    plain.row("loss", slice=2, name=name, count=1)
+    assert plain.one(f"SELECT * FROM losses WHERE name = '{name}'")["exceeds"]
+
+
 def test_losses_of_pictures_widen_nothing(plain: Facts) -> None:
     plain.fault("zero", 900, FAULT_NS + 100)
     plain.cpu(0, minor=900, number=2)
