@@ -556,26 +556,35 @@ SELECT 1, 'another memtoll traced process ' || value
 	|| 'what the other''s probes took stands here as the program''s own time'
 FROM meta WHERE key = 'other_tracer_of'
 UNION ALL
-SELECT 2, 'process ' || p.pid || COALESCE(' (' || p.comm || ')', '')
-	|| CASE WHEN a.module IS NULL THEN ' maps no known allocator: no allocations are seen, '
-		|| 'only faults, mapping calls and CPU samples'
-	ELSE ' uses an unknown allocator (' || a.module
-		|| '): what its calloc clears is an estimate'
-	END
-FROM process p LEFT JOIN allocator a ON a.pid = p.pid
-WHERE a.module IS NULL OR (a.kind = 'unknown' AND EXISTS (SELECT 1 FROM call c
-	WHERE c.pid = p.pid AND c.call = 'calloc' AND c.known_clearing = 0))
+-- Of processes of one name, of which a service may have hundreds, all at once.
+SELECT 2, CASE COUNT(DISTINCT pid) WHEN 1 THEN 'process ' || pid || name
+		ELSE PRINTF('%,d processes', COUNT(DISTINCT pid)) || name || ', each of which' END || said
+FROM (
+	SELECT p.pid, COALESCE(' (' || p.comm || ')', '') AS name,
+		CASE WHEN a.module IS NULL THEN ' maps no known allocator: no allocations are seen, '
+			|| 'only faults, mapping calls and CPU samples'
+		ELSE ' uses an unknown allocator (' || a.module
+			|| '): what its calloc clears is an estimate'
+		END AS said
+	FROM process p LEFT JOIN allocator a ON a.pid = p.pid
+	WHERE a.module IS NULL OR (a.kind = 'unknown' AND EXISTS (SELECT 1 FROM call c
+		WHERE c.pid = p.pid AND c.call = 'calloc' AND c.known_clearing = 0))
+) GROUP BY name, said
 UNION ALL
-SELECT 2, 'process ' || c.pid || COALESCE(' (' || p.comm || ')', '') || ', ' || c.kind || ' ('
-	|| c.linkage
-	|| '): ' || c.coverage
-FROM allocator_coverage c LEFT JOIN process p ON p.pid = c.pid
-WHERE NOT c.complete AND COALESCE(c.calls, 1) + (c.probed = 0) > 0
+SELECT 2, CASE COUNT(DISTINCT pid) WHEN 1 THEN 'process ' || pid
+		ELSE PRINTF('%,d processes', COUNT(DISTINCT pid)) END || name || ', ' || said
+FROM (
+	SELECT c.pid, COALESCE(' (' || p.comm || ')', '') AS name,
+		c.kind || ' (' || c.linkage || '): ' || c.coverage AS said
+	FROM allocator_coverage c LEFT JOIN process p ON p.pid = c.pid
+	WHERE NOT c.complete AND COALESCE(c.calls, 1) + (c.probed = 0) > 0
+) GROUP BY name, said
 UNION ALL
-SELECT 2, 'process ' || l.pid
+SELECT 2, 'process ' || MIN(l.pid) || CASE WHEN COUNT(*) > 1
+		THEN PRINTF(' and %,d more', COUNT(*) - 1) ELSE '' END
 	|| ': CPU samples inside calloc and the chunks'' headers do not agree on '
 	|| 'how much of its time is clearing; ' || l.evidence
-FROM allocator_clearing l WHERE l.agrees = 0
+FROM allocator_clearing l WHERE l.agrees = 0 HAVING COUNT(*) > 0
 UNION ALL
 SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the kernel''s '
 	|| PRINTF('%,d', kernel) || CASE

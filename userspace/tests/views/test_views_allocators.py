@@ -181,3 +181,15 @@ def test_samples_against_headers(made: Facts, in_memset: int, agrees: int) -> No
     assert (row["rule"], row["cleared_by"], row["agrees"]) == ("chunk header", "memset", agrees), row
     notes = [row["text"] for row in made.rows("SELECT text FROM note")]
     assert bool([text for text in notes if "do not agree" in text]) == (not agrees)
+
+
+def test_notes_of_many_processes_are_one(made: Facts) -> None:
+    """A service may have hundreds; those of another name have a line of their own."""
+    for pid in range(1001, 1098):
+        made.process(pid, "worker", role="child")
+    made.process(2001, "alone", role="child")
+    said = [row["text"] for row in made.rows("SELECT text FROM note") if "no known allocator" in row["text"]]
+    assert sorted(text.split(" maps")[0] for text in said if "program" not in text) == [
+        "97 processes (worker), each of which",
+        "process 2001 (alone)",
+    ]
