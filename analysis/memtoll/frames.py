@@ -745,8 +745,9 @@ FRAMES: Final = (
     ),
     Frame(
         "overhead",
-        "What the probes cost, by probe. attrs: limit_pct (None: no limit), estimated_pct, error_pct, source, hits,"
-        " held_s (how long at least processes of a command were held, None: it was no command).",
+        "What the probes cost, by probe. attrs: limit_pct (None: no limit), why (it is above it; '' where not),"
+        " estimated_pct, error_pct, source, hits, held_s (how long at least processes of a command were held, None: it"
+        " was no command).",
         "(SELECT probe FROM price UNION SELECT probe FROM temp.probe_overhead) n"
         " LEFT JOIN price p ON p.probe = n.probe"
         " LEFT JOIN (SELECT probe, SUM(hits) AS hits, MAX(hit_ns) AS hit_ns, SUM(overhead_ns) AS overhead_ns,"

@@ -329,7 +329,7 @@ class Recording:
 
     @cached_property
     def overhead(self) -> Table:
-        """What the probes cost, index probe; attrs has limit_pct, estimated_pct, error_pct, source, hits and held_s."""
+        """What the probes cost, index probe; attrs has limit_pct, estimated_pct, error_pct, source, hits, held_s, why."""
         table = self._frame("overhead")
         (row,) = self._rows(
             "SELECT limit_pct, ROUND(estimated_pct, 4), hits, ROUND(held_ns / 1e9, 6) FROM temp.overhead"
@@ -340,6 +340,9 @@ class Recording:
         (row,) = self._rows("SELECT ROUND(error_pct, 4), source FROM temp.overhead_error")
         with understanding(self.path):
             table.attrs.update(error_pct=_printed(row[0]), source=row[1])
+        self.views.make("overhead_why")
+        ((why,),) = self._rows("SELECT text FROM temp.overhead_why")
+        table.attrs.update(why=why)
         return table
 
     @cached_property

@@ -258,6 +258,8 @@ def trust_lines(rec: Recording) -> list[str]:
     lines += stack_lines(rec)
     attrs = rec.overhead.attrs
     limit = "no limit" if attrs["limit_pct"] is None else f"limit {attrs['limit_pct']:g} %"
+    why = attrs.get("why")
+    limit += f", {why}" if why else ""
     error = ""
     if "error_pct" in attrs:
         source = "CPU samples" if attrs["source"] == "samples" else "calibrated prices"
@@ -305,16 +307,20 @@ def stack_lines(rec: Recording) -> list[str]:
 
 
 def loss_lines(rec: Recording) -> list[str]:
-    """What was lost, the largest share first."""
+    """What was lost, the largest share first: within the limit in one paragraph, beyond it a line each."""
     lost = rec.losses[rec.losses["count"] > 0].sort_values("share", ascending=False, kind="stable")
     # What ended stacks is said where their quality is.
     names = lost.index.astype(str)
     lost = lost[~names.str.startswith("unwind_") | (names == "unwind_full")]
-    lines = []
+    lines, small = [], []
     for name, row in zip(lost.index, _rows(lost)):
-        part = "" if math.isnan(row["share"]) else f", {100 * row['share']:.2f} % of its kind:"
-        lines.append(wrap(f"!!! {printable(name)}: ", 4, f"{row['count']:,}{part} {row['meaning']} ({row['remedy']})"))
-    return lines
+        part = "" if math.isnan(row["share"]) else f"{100 * row['share']:.2f} % of its kind:"
+        if row["exceeds"]:
+            part = f"{row['count']:,}{', ' if part else ''}{part} {row['meaning']} ({row['remedy']})"
+            lines.append(wrap(f"!!! {printable(name)}: ", 4, part))
+        else:
+            small.append(f"{printable(name)} {row['count']:,} ({part}{' ' if part else ''}{row['meaning']})")
+    return ["", wrap("Lost, within the limit: ", 10, f"{', '.join(small)}.")] + lines if small else lines
 
 
 def report(rec: Recording, sites: int | None = 10) -> str:

@@ -352,23 +352,18 @@ static void print_confidence(struct page *page)
 		page_query(page,
 			   "SELECT o.estimated_pct, o.limit_pct, (SELECT COUNT(*) FROM temp.losses"
 			   " WHERE count > 0 AND NOT exceeds), (SELECT COUNT(*) FROM temp.losses"
-			   " WHERE exceeds), CASE WHEN o.estimated_pct <= o.limit_pct THEN ''"
-			   " WHEN o.later_pct <= o.limit_pct"
-			   " THEN ', kept after the first second'"
-			   " WHEN o.later_pct > o.limit_pct + 1"
-			   " THEN ', not kept: to count alone takes more' ELSE '' END"
-			   " FROM temp.overhead o");
-	char limit[96];
+			   " WHERE exceeds), w.text FROM temp.overhead o JOIN temp.overhead_why w");
+	char limit[128];
 
 	while (page_next(page, row)) {
 		g_autofree char *checks = checks_said(page), *line = NULL;
+		g_autofree char *why = page_column(row, 4);
 		int small = sqlite3_column_int(row, 2), large = sqlite3_column_int(row, 3);
 
 		g_strlcpy(limit, "no limit", sizeof(limit));
 		if (sqlite3_column_type(row, 1) != SQLITE_NULL)
-			snprintf(limit, sizeof(limit), "limit %g %%%s",
-				 sqlite3_column_double(row, 1),
-				 (const char *)sqlite3_column_text(row, 4));
+			snprintf(limit, sizeof(limit), "limit %g %%%s%s",
+				 sqlite3_column_double(row, 1), *why ? ", " : "", why);
 		line = g_strdup_printf("%s, %s, overhead %.1f %% (%s)", checks,
 				       large ? "LOSSES as above" :
 				       small ? "little lost" :

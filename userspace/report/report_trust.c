@@ -134,16 +134,19 @@ static void add_held(GString *line, sqlite3_stmt *row, int column)
 
 static void print_overhead(struct page *page)
 {
-	sqlite3_stmt *row = page_query(page, "SELECT estimated_pct, hits, limit_pct, held_ns FROM"
-					     " temp.overhead");
-	char hits[32], limit[48] = "no limit", *duty, *error, *untold;
+	sqlite3_stmt *row =
+		page_query(page, "SELECT o.estimated_pct, o.hits, o.limit_pct, o.held_ns,"
+				 " w.text FROM temp.overhead o JOIN temp.overhead_why w");
+	char hits[32], limit[128] = "no limit", *duty, *error, *untold;
 	GString *line;
 
 	while (page_next(page, row)) {
+		g_autofree char *why = page_column(row, 4);
+
 		format_count(hits, sizeof(hits), sqlite3_column_int64(row, 1));
 		if (sqlite3_column_type(row, 2) != SQLITE_NULL)
-			snprintf(limit, sizeof(limit), "limit %g %%",
-				 sqlite3_column_double(row, 2));
+			snprintf(limit, sizeof(limit), "limit %g %%%s%s",
+				 sqlite3_column_double(row, 2), *why ? ", " : "", why);
 		duty = duty_cycle(page);
 		error = overhead_error(page);
 		untold = untold_prices(page);
@@ -163,14 +166,17 @@ static void print_overhead(struct page *page)
 	}
 }
 
-static void print_losses(struct page *page)
+/* What ended stacks is said where their quality is. */
+#define LOSSES                                                                           \
+	" FROM temp.losses WHERE count > 0 AND (name NOT LIKE 'unwind!_%' ESCAPE '!' OR" \
+	" name = 'unwind_full') AND "
+
+/* Those that may change the verdict, with what helps. */
+static void print_losses_beyond(struct page *page)
 {
 	sqlite3_stmt *row =
-		page_query(page, "SELECT name, count, meaning, remedy, share, measure FROM"
-				 " temp.losses WHERE count > 0"
-				 /* what ended stacks is said where their quality is */
-				 " AND (name NOT LIKE 'unwind!_%' ESCAPE '!' OR"
-				 " name = 'unwind_full') ORDER BY share DESC, name");
+		page_query(page, "SELECT name, count, meaning, remedy, share, measure" LOSSES
+				 "exceeds ORDER BY share DESC, name");
 	char count[32], *name, *meaning, *remedy, *prefix, *line;
 
 	while (page_next(page, row)) {
@@ -195,11 +201,37 @@ static void print_losses(struct page *page)
 	}
 }
 
+static void print_small_losses(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT name, count, meaning, share, measure" LOSSES
+				 "NOT exceeds ORDER BY measure IS NULL, share DESC, name");
+	g_autoptr(GString) line = g_string_new("");
+	char count[32];
+
+	while (page_next(page, row)) {
+		g_autofree char *name = page_column(row, 0), *meaning = page_column(row, 2);
+
+		format_count(count, sizeof(count), sqlite3_column_int64(row, 1));
+		g_string_append_printf(line, "%s%s %s (", line->len ? ", " : "", name, count);
+		if (sqlite3_column_type(row, 4) != SQLITE_NULL)
+			g_string_append_printf(
+				line, "%.2f %% of its kind: ", 100 * sqlite3_column_double(row, 3));
+		g_string_append_printf(line, "%s)", meaning);
+	}
+	if (!line->len)
+		return;
+	g_string_append(line, ".");
+	fputc('\n', page->out);
+	page_wrap(page, "Lost, within the limit: ", 10, line->str);
+}
+
 void print_trust(struct page *page)
 {
 	print_checks(page);
 	print_notes(page);
 	print_stacks(page);
 	print_overhead(page);
-	print_losses(page);
+	print_small_losses(page);
+	print_losses_beyond(page);
 }
