@@ -48,8 +48,8 @@ static const struct argp argp = {
 	.args_doc = "FILE",
 	.doc = "Name the native frames of a recording again, from debug files that were installed "
 	       "since or that another machine has. Files are identified by their build-ids.\v"
-	       "Directories are laid out as /usr/lib/debug, as a root directory, or just hold the "
-	       "files. After them the modules' own paths and /usr/lib/debug are looked at. What is "
+	       "Directories are laid out as /usr/lib/debug, as a root directory, as the cache of "
+	       "debuginfod-find (~/.cache/debuginfod_client), or just hold the files. After them the modules' own paths and /usr/lib/debug are looked at. What is "
 	       "not found keeps its names.\n\n"
 	       "EXAMPLES\n"
 	       "  memtoll symbolize server.memtoll\n"

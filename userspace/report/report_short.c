@@ -391,6 +391,21 @@ static void print_more(struct page *page, const struct report_options *options)
 	page_wrap(page, "", 0, line);
 }
 
+static void print_nameless(struct page *page)
+{
+	sqlite3_stmt *row = page_query(page, "SELECT share, base FROM temp.nameless");
+
+	while (page_next(page, row)) {
+		g_autofree char *base = page_column(row, 1), *line = NULL;
+
+		line = g_strdup_printf(
+			"%.0f %% of the time is at code of %s without names: --full says"
+			" which debug symbols to get",
+			100 * sqlite3_column_double(row, 0), base);
+		page_wrap(page, "", 0, line);
+	}
+}
+
 typedef void (*print_fn)(struct page *page);
 
 /* What several parts print, as text. */
@@ -416,7 +431,7 @@ static char *printed(struct page *page, const print_fn *parts, size_t count)
 int report_short(sqlite3 *database, const struct report_options *options, FILE *out)
 {
 	static const print_fn above[] = { print_head, print_shares, print_said, print_findings };
-	static const print_fn below[] = { print_losses_beyond, print_confidence };
+	static const print_fn below[] = { print_losses_beyond, print_nameless, print_confidence };
 	struct page page = { .database = database,
 			     .out = out,
 			     .color = options->color,

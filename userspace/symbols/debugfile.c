@@ -157,6 +157,8 @@ static void paths_in(const struct debugfile_query *query, char *paths[])
 						 query->build_id + 2);
 		paths[count++] =
 			g_strdup_printf("/.build-id/%.2s/%s", query->build_id, query->build_id + 2);
+		/* As debuginfod-find keeps them. */
+		paths[count++] = g_strdup_printf("/%s/debuginfo", query->build_id);
 	}
 	paths[count++] = g_strdup_printf("%s.debug", query->path);
 	paths[count++] = g_strdup(query->path);
@@ -168,7 +170,7 @@ static void paths_in(const struct debugfile_query *query, char *paths[])
 static int find_in(const char *directory, const struct debugfile_query *query, char **found)
 {
 	int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
-	char *paths[7], *below = NULL;
+	char *paths[8], *below = NULL;
 	size_t i;
 
 	if (root < 0)

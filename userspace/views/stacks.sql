@@ -82,3 +82,17 @@ FROM (
 	LEFT JOIN stack t ON t.stack_id = s.touched_stack
 	WHERE a.stack_id IS NOT NULL OR t.stack_id IS NOT NULL
 	GROUP BY 1);
+
+-- The file without debug symbols that the code of most time is in: its places are addresses. Frames
+-- of the first few, as further ones are in no sentence. One row at most.
+CREATE VIEW nameless AS
+SELECT module, MAX(build_id) AS build_id, MIN(1.0, SUM(share)) AS share,
+	SUBSTR(module, 1 + LENGTH(RTRIM(module, REPLACE(module, '/', '')))) AS base
+FROM (
+	SELECT DISTINCT s.rank, s.share, f.module, f.build_id
+	FROM sites s CROSS JOIN stack_frame k ON k.stack_id IN (s.allocated_stack, s.touched_stack)
+		AND k.depth < 4
+	CROSS JOIN frame f ON f.frame_id = k.frame_id
+	WHERE s.share >= 0.001 AND f.function = '' AND f.kind = 'native' AND f.module LIKE '/%')
+GROUP BY module HAVING SUM(share) >= 0.05
+ORDER BY SUM(share) DESC, module LIMIT 1;

@@ -660,5 +660,13 @@ FROM (SELECT SUM(CASE WHEN touched_stack IN (SELECT stack_id FROM nameless_stack
 	FROM sites)
 WHERE share >= 0.1
 UNION ALL
+SELECT 6, PRINTF('%.0f %% of the time is at code of %s that has no names: install its debug symbols '
+		|| '(Debian, Ubuntu: the -dbgsym package of what dpkg -S %s says)', 100.0 * share,
+		base, module)
+	|| CASE build_id WHEN '' THEN '' ELSE ', or debuginfod-find debuginfo ' || build_id END
+	|| '; then memtoll symbolize --debug ~/.cache/debuginfod_client names the frames of this '
+	|| 'recording'
+FROM nameless
+UNION ALL
 SELECT 7, family || ' was not captured: ' || MIN(not_captured) FROM toll_kind
 GROUP BY family HAVING COUNT(*) = COUNT(not_captured);

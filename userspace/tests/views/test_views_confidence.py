@@ -68,3 +68,20 @@ def test_small_losses_are_one_quiet_line(tmp_path: Path) -> None:
     assert full.count("!!! ") == 1
     short = memtoll("report", path).stdout
     assert "ring_faults" not in short and short.count("!!! ") == 1 and "LOSSES as above" in short
+
+
+@pytest.mark.parametrize("build_id", ["", "0123456789abcdef"])
+def test_code_without_names_says_what_to_get(tmp_path: Path, build_id: str) -> None:
+    path = tmp_path / "a.memtoll"
+    made = facts.heap_blocks(path)
+    assert made.database.execute("SELECT COUNT(*) FROM nameless").fetchall() == [(0,)]
+    made.database.execute(
+        "UPDATE frame SET function = '', file = '', line = 0, build_id = ?, module_offset = 4099"
+        " WHERE module = '/srv/program'",
+        (build_id,),
+    )
+    made.save()
+    full = " ".join(memtoll("report", "--full", path).stdout.split())
+    assert "of the time is at code of program that has no names" in full and "dpkg -S /srv/program" in full
+    assert ("debuginfod-find debuginfo 0123456789abcdef" in full) == bool(build_id)
+    assert "at code of program without names: --full" in " ".join(memtoll("report", path).stdout.split())
