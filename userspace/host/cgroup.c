@@ -619,6 +619,22 @@ const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid, const ch
 	return watched->group.path;
 }
 
+void memory_cgroups_rebase(struct memory_cgroups *groups)
+{
+	GHashTableIter iter;
+	gpointer value;
+	size_t i;
+
+	g_hash_table_iter_init(&iter, groups->watched);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct watched *watched = value;
+
+		if (read_counters(watched))
+			for (i = 0; i < COUNTERS; i++)
+				watched->counters[i].base = watched->counters[i].last;
+	}
+}
+
 static int visit(const struct watched *watched, const struct memory_cgroup_visitor *visitor)
 {
 	int err = visitor->group(visitor->context, &watched->group);

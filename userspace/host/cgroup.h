@@ -63,6 +63,9 @@ void memory_cgroups_free(struct memory_cgroups *groups);
  */
 const char *memory_cgroups_of(struct memory_cgroups *groups, pid_t pid, const char *last);
 
+/* Counters start now, of all groups that are watched. */
+void memory_cgroups_rebase(struct memory_cgroups *groups);
+
 /* Called for each group and each counter since the group is watched. 0 or -errno. */
 struct memory_cgroup_visitor {
 	int (*group)(void *context, const struct memory_cgroup *group);

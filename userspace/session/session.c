@@ -239,10 +239,18 @@ static int open_consumers(struct session *session)
 	return session->ring ? 0 : -errno;
 }
 
-void session_record_state(struct session *session)
+/* Not after ours have ended. */
+static void record_counts(struct session *session)
 {
+	if (session->counts_ended)
+		return;
 	system_counters_record(session->system, session->recording);
 	memory_cgroups_record(session->memory_cgroups, session->recording);
+}
+
+void session_record_state(struct session *session)
+{
+	record_counts(session);
 	if (session->probes && session->config.faults && !session->swap_in_counted &&
 	    probes_follow_swap(session->probes, session->bpf)) {
 		session->swap_in_counted = true;
@@ -270,6 +278,24 @@ static bool is_interrupted(struct session *session)
 	return false;
 }
 
+/* What the machine swapped and threw out since the probes were attached is none of it. */
+static void forget_others(struct memtoll_bpf *bpf)
+{
+	sums_forget(bpf->maps.swaps);
+	sums_forget(bpf->maps.swaps_spare);
+	sums_forget(bpf->maps.drops);
+	sums_forget(bpf->maps.drops_spare);
+}
+
+/* What ours are compared with: the machine's counts and the groups' begin as the targets' do. */
+static void begin_counts(struct session *session)
+{
+	g_clear_pointer(&session->system, system_counters_free);
+	session->system = system_counters_read();
+	memory_cgroups_rebase(session->memory_cgroups);
+	forget_others(session->bpf);
+}
+
 static int add_targets(struct session *session)
 {
 	const struct session_config *config = &session->config;
@@ -279,14 +305,19 @@ static int add_targets(struct session *session)
 	for (i = 0; i < config->pid_count; i++) {
 		if (is_interrupted(session))
 			return STATUS_FAILED;
-		err = targets_add(session->targets, config->pids[i]);
+		targets_prepare(session->targets, config->pids[i]);
+	}
+	if (!config->cgroup)
+		begin_counts(session);
+	for (i = 0; i < config->pid_count; i++) {
+		err = targets_publish(session->targets, config->pids[i]);
 		if (err) {
 			message("cannot follow process %d: %s", config->pids[i], strerror(-err));
 			return STATUS_FAILED;
 		}
 	}
 	if (config->cgroup) {
-		session_add_cgroup(session);
+		session_add_cgroup(session, begin_counts);
 		recording_meta(session->recording, "cgroup", config->cgroup);
 		recording_meta_int(session->recording, "cgroup_memory_limit_bytes",
 				   cgroup_memory_limit(config->cgroup));
@@ -341,15 +372,6 @@ static void report_other_tracers(struct session *session)
 	recording_meta_int(session->recording, "other_tracer_of", shared);
 }
 
-/* What the machine swapped and threw out since the probes were attached is none of it. */
-static void forget_others(struct memtoll_bpf *bpf)
-{
-	sums_forget(bpf->maps.swaps);
-	sums_forget(bpf->maps.swaps_spare);
-	sums_forget(bpf->maps.drops);
-	sums_forget(bpf->maps.drops_spare);
-}
-
 /* What a hit costs: as it was measured before, or with the probes that are attached now. */
 static int find_prices(struct session *session)
 {
@@ -388,8 +410,7 @@ static int step_attach(struct session *session)
 	}
 	session->start_ns = now_ns();
 	session->slice_start_ns = session->start_ns;
-	session->system = system_counters_read();
-	forget_others(session->bpf);
+	begin_counts(session);
 	run_start_record(session->recording, config, session->mechanism, session->start_ns);
 	session_record_state(session);
 	if (run_prices_record(session->recording, &session->prices, session->prices_age_s))
@@ -453,6 +474,8 @@ static void stop_counting(struct session *session)
 	counted = !drain_threads(session);
 	session->bpf->bss->stopped = STOPPED;
 	targets_end_counting(session->targets, counted);
+	record_counts(session);
+	session->counts_ended = true;
 }
 
 static void detach(struct session *session)

@@ -35,7 +35,8 @@ struct session {
 	struct swap_devices *swap_devices;
 	bool swap_types_seen[SWAP_TYPES]; /* in swap entries, since devices changed */
 	bool swap_in_counted;
-	bool locks_asked; /* futex calls are to be watched */
+	bool counts_ended; /* what ours are compared with is recorded for the last time */
+	bool locks_asked;  /* futex calls are to be watched */
 	struct observers *observers;
 	struct consumers *consumers;
 	struct budget *budget;
@@ -84,8 +85,11 @@ void session_move_window(struct session *session, uint64_t now);
 /* While a slice is written: context is the session. */
 void session_service_targets(void *context);
 
-/* Follow the cgroup's processes that are not followed yet; false: the cgroup is gone. */
-bool session_add_cgroup(struct session *session);
+/*
+ * Follow the cgroup's processes that are not followed yet; false: the cgroup is gone. begin: called
+ * when all is prepared, just before counting begins; or NULL.
+ */
+bool session_add_cgroup(struct session *session, void (*begin)(struct session *session));
 
 /* Signals that came; true: the recording is over. */
 bool session_read_signals(struct session *session);

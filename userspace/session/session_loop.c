@@ -94,7 +94,7 @@ void session_service_targets(void *context)
 	session->kept_up_ns = now_ns();
 }
 
-bool session_add_cgroup(struct session *session)
+bool session_add_cgroup(struct session *session, void (*begin)(struct session *session))
 {
 	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
 	guint i;
@@ -106,8 +106,15 @@ bool session_add_cgroup(struct session *session)
 		const struct target *known = targets_find(session->targets, pid);
 
 		if (pid != getpid() && (!known || known->exited))
-			targets_add(session->targets, pid);
+			targets_prepare(session->targets, pid);
+		else
+			g_array_index(pids, pid_t, i) = 0;
 	}
+	if (begin)
+		begin(session);
+	for (i = 0; i < pids->len; i++)
+		if (g_array_index(pids, pid_t, i))
+			targets_publish(session->targets, g_array_index(pids, pid_t, i));
 	return true;
 }
 
@@ -229,7 +236,7 @@ static bool follow_cgroup(struct session *session, uint64_t now)
 	if (now - session->cgroup_read_ns < CGROUP_NS)
 		return true;
 	session->cgroup_read_ns = now;
-	if (session_add_cgroup(session))
+	if (session_add_cgroup(session, NULL))
 		return true;
 	session->end_reason = "cgroup removed";
 	return false;

@@ -67,9 +67,12 @@ void targets_forget_dead(struct targets *targets);
 void targets_free(struct targets *targets);
 
 /*
- * Follow a running process from now on: probes first, then counting begins. 0 or -errno; -ESRCH
- * when it is gone.
+ * Follow a running process: first its probes and all that takes long, which counts nothing; then
+ * counting begins. So several begin at one moment. 0 or -errno; -ESRCH when it is gone.
  */
+void targets_prepare(struct targets *targets, pid_t pid);
+int targets_publish(struct targets *targets, pid_t pid);
+/* Both. */
 int targets_add(struct targets *targets, pid_t pid);
 
 /* A command that is held before exec: counted from its exec on. */

@@ -27,22 +27,29 @@ static int publish_process(struct targets *targets, pid_t pid, const struct maps
 	return process_row_put(targets->config.bpf, pid, &row, !maps);
 }
 
-int targets_add(struct targets *targets, pid_t pid)
+/* What takes long. Probes cost and count nothing until the process is published. */
+void targets_prepare(struct targets *targets, pid_t pid)
 {
 	struct followed *followed = targets_follow(targets, pid, "target");
-	struct proc_stat stat;
 	struct maps maps = {};
-	int err;
 
-	/* First what takes long. Probes cost and count nothing until the process is published. */
 	followed_read_maps(targets, followed, &maps);
 	observers_mapped(targets->config.observers, pid, &maps, true);
 	unwinder_show(targets->unwinder, pid, &maps);
 	followed_record(targets, followed);
 	followed_attach_modules(targets, followed, &maps);
 	followed_begin_thresholds(targets, followed, false, 0);
-	/* That took long, and the process ran on: read again what it maps. */
 	maps_free(&maps);
+}
+
+int targets_publish(struct targets *targets, pid_t pid)
+{
+	struct followed *followed = followed_get(targets, pid);
+	struct proc_stat stat;
+	struct maps maps = {};
+	int err;
+
+	/* Preparing took long, and the process ran on: read again what it maps. */
 	followed_read_maps(targets, followed, &maps);
 	followed->target.start_ns = now_ns();
 	err = publish_process(targets, pid, &maps);
@@ -59,6 +66,12 @@ int targets_add(struct targets *targets, pid_t pid)
 		err = -ESRCH;
 	}
 	return err;
+}
+
+int targets_add(struct targets *targets, pid_t pid)
+{
+	targets_prepare(targets, pid);
+	return targets_publish(targets, pid);
 }
 
 int targets_expect_exec(struct targets *targets, pid_t pid)

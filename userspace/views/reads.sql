@@ -116,8 +116,9 @@ CREATE VIEW miss_ratio AS
 SELECT * FROM every_miss_ratio m WHERE m.subject = 'swap'
 	OR (SELECT COALESCE(MAX(share), 0) FROM thinning WHERE what = 'read') < 0.01;
 
--- Files by the time that reading them took. cached_bytes: what was there when the read began, and had
--- not been read ahead for it: of pages that came in and were used one use each is the device's.
+-- Files by the time that reading them took. cached_bytes: what was there when the read began, and
+-- had not been read ahead for it: of pages that came in and were used one use each is the
+-- device's.
 CREATE VIEW files AS
 SELECT ROW_NUMBER() OVER (ORDER BY time_ns DESC, bytes DESC, r.file) AS rank, r.file, path, r.dev,
 	r.inode, kind, file_bytes, calls, r.bytes, time_ns, blocked_ns, direct_bytes,

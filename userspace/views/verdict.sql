@@ -589,7 +589,10 @@ UNION ALL
 SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the kernel''s '
 	|| PRINTF('%,d', kernel) || CASE
 		WHEN name LIKE 'cgroup%' AND kernel > ours THEN ' (of all processes in the cgroup, '
-			|| 'also of any that was not found in time)'
+			|| CASE WHEN EXISTS (SELECT 1 FROM loss WHERE name = 'late_attach'
+				AND count > 0)
+				THEN 'also of any that was not found in time)'
+			ELSE 'whose memory.stat is brought up to date every other second)' END
 		WHEN name LIKE '%faults' AND kernel > ours
 			THEN ' (faults that the kernel takes for the program in calls that are '
 			|| 'not watched, as a driver''s ioctl or process_vm_writev, raise no event)'
