@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from .visible import visible_lines
+
 
 class Table(pd.DataFrame):
     """A DataFrame whose repr says what its recording lost, and whether it is incomplete.
@@ -29,13 +31,14 @@ class Table(pd.DataFrame):
         return note(self.attrs)
 
     def __repr__(self) -> str:
-        text = str(super().__repr__())
+        text = visible_lines(str(super().__repr__()))
         return f"{text}\n{self.note}" if self.note else text
 
     def _repr_html_(self) -> str | None:
         text = super()._repr_html_()
+        text = text if text is None else visible_lines(str(text))
         if text is None or not self.note:
-            return text if text is None else str(text)
+            return text
         return f'{text}\n<p class="memtoll-note"><strong>{html.escape(self.note)}</strong></p>'
 
 

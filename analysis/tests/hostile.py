@@ -18,7 +18,9 @@ IMAGE = "<img src=x onerror=\"document.title='taken'\">"
 TURNED = "abc\u202egnp.exe\u2066"
 CONTROLS = "bell\x07 escape\x1b[31m line\nfeed\x00 \x7f \ud800"
 FORMULA = r"$\frac{1}{$ cost$ _x^y \end"
+FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1;2)")
 NAMES = (
+    *FORMULAS,
     SCRIPT,
     IMAGE,
     TURNED,

@@ -15,7 +15,8 @@ import pytest
 
 import memtoll
 from memtoll.page import page
-from memtoll.page.words import embedded, shown, visible
+from memtoll.page.words import embedded, shown
+from memtoll.visible import visible
 
 from crowd import crowd
 from hostile import hostile

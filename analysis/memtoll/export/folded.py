@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..text import printable
 from .about import About
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ def lines(rec: Recording, toll: str | None) -> list[str]:
         )
     # A name with a line break in it would make two lines of one.
     return [
-        f"{' '.join(str(stack).splitlines())} {weight}"
-        for stack, weight in zip(table["stack"].tolist(), table["weight"].tolist())
+        f"{printable(str(stack))} {weight}" for stack, weight in zip(table["stack"].tolist(), table["weight"].tolist())
     ]
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from ..extras import need
 from ..frames import Frame
 from ..opening import Progress
+from ..visible import cell
 from .about import About
 from .schema import HEAD, arrow_schema, csv_metadata
 from .values import plain
@@ -48,14 +49,14 @@ def _values(chunk: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
 
 
 def write_csv(rec: Recording, frame: Frame, path: Path, progress: Progress | None) -> None:
-    """A frame as CSV (RFC 4180, UTF-8): a head line, nothing where a value is missing."""
+    """A frame as CSV (RFC 4180, UTF-8): a head line, nothing where a value is missing, no text that is a formula."""
     table = _table(rec, frame)
     with path.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(table.columns)
         for chunk in _chunks(table, frame, ROWS, progress):
             for row in _values(chunk):
-                writer.writerow(str(value).lower() if isinstance(value, bool) else value for value in row)
+                writer.writerow(str(value).lower() if isinstance(value, bool) else cell(value) for value in row)
 
 
 def write_csv_metadata(tables: Sequence[tuple[Frame, str]], about: About, path: Path) -> None:

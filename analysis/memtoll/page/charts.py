@@ -12,7 +12,8 @@ from ..pictures.findings import limit_bytes
 from ..pictures.overtime import OTHERS, layers
 from ..pictures.theme import toll_colour
 from ..text import cut, format_bytes
-from .words import LETTERS, visible
+from ..visible import visible
+from .words import LETTERS
 
 if TYPE_CHECKING:
     from ..recording import Recording

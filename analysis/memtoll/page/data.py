@@ -12,7 +12,8 @@ import pandas as pd
 from ..opening import Progress
 from ..pictures.theme import toll_colour
 from ..text import cut
-from .words import LETTERS, visible
+from ..visible import visible
+from .words import LETTERS
 
 if TYPE_CHECKING:
     from ..recording import Recording

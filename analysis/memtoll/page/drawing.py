@@ -15,7 +15,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from ..pictures.theme import THEMES, Picture
-from .words import visible
+from ..visible import visible
 
 SVG: Final = "http://www.w3.org/2000/svg"
 XLINK: Final = "http://www.w3.org/1999/xlink"
