@@ -22,6 +22,23 @@ const char *page_plain(const struct page *page)
 	return page->color ? "\033[0m" : "";
 }
 
+/* Of the cube's six steps, 0 95 135 175 215 255. */
+static unsigned int cube_step(unsigned int part)
+{
+	return part < 48 ? 0 : part < 115 ? 1 : (part - 35) / 40;
+}
+
+const char *page_ink(const struct page *page, const char *colour, char ink[PAGE_INK_SIZE])
+{
+	unsigned int red, green, blue;
+
+	ink[0] = '\0';
+	if (page->color && colour && sscanf(colour, "#%2x%2x%2x", &red, &green, &blue) == 3)
+		g_snprintf(ink, PAGE_INK_SIZE, "\033[38;5;%um",
+			   16 + 36 * cube_step(red) + 6 * cube_step(green) + cube_step(blue));
+	return ink;
+}
+
 long page_width(const struct page *page)
 {
 	return page->columns ? page->columns : TEXT_WIDTH;

@@ -20,6 +20,10 @@ const char *page_bold(const struct page *page);
 const char *page_red(const struct page *page);
 const char *page_plain(const struct page *page);
 
+/* Letters of a colour "#rrggbb", the nearest of the 216 that terminals have; "" without colours. */
+#define PAGE_INK_SIZE 16
+const char *page_ink(const struct page *page, const char *colour, char ink[PAGE_INK_SIZE]);
+
 long page_width(const struct page *page);
 
 /* NULL when it failed, after a message, or when an earlier one had. */

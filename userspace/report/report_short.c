@@ -87,11 +87,12 @@ static void print_shares(struct page *page)
 {
 	sqlite3_stmt *row = page_query(
 		page,
-		"SELECT f.family, f.share, v.low, v.high, f.family = v.dominant, o.observed_ns FROM"
+		"SELECT f.family, f.share, v.low, v.high, f.family = v.dominant, o.observed_ns,"
+		" (SELECT colour FROM temp.toll_word w WHERE w.toll = f.main_toll) FROM"
 		" temp.family f, temp.verdict v, temp.observed o WHERE f.share >= 0.005"
 		" AND o.observed_ns > 0 ORDER BY f.family <> v.dominant, f.rank");
 	g_autoptr(GString) line = g_string_new(NULL);
-	char observed[32] = "", *family;
+	char observed[32] = "", ink[PAGE_INK_SIZE] = "", *family;
 	bool has_bar = false, first = true;
 	int filled = 0;
 
@@ -108,6 +109,7 @@ static void print_shares(struct page *page)
 					       100 * sqlite3_column_double(row, 2),
 					       100 * sqlite3_column_double(row, 3));
 			has_bar = strcmp(family, "compute") != 0;
+			page_ink(page, (const char *)sqlite3_column_text(row, 6), ink);
 			filled = (int)(BAR_COLUMNS * sqlite3_column_double(row, 1) + 0.5);
 		} else {
 			word = g_strdup_printf("%s %.0f %%", family,
@@ -124,9 +126,13 @@ static void print_shares(struct page *page)
 	if (!first)
 		fprintf(page->out, "%s\n", line->str);
 	if (has_bar) {
-		for (int i = 0; i < BAR_COLUMNS; i++)
+		fputs(ink, page->out);
+		for (int i = 0; i < BAR_COLUMNS; i++) {
+			if (i == filled)
+				fputs(page_plain(page), page->out);
 			fputc(i < filled ? '#' : '.', page->out);
-		fprintf(page->out, "   of %s observed\n", observed);
+		}
+		fprintf(page->out, "%s   of %s observed\n", page_plain(page), observed);
 	}
 }
 
