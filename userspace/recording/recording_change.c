@@ -34,11 +34,11 @@ static bool is_complete(sqlite3 *database)
 			 "SELECT COUNT(*) FROM meta WHERE key = 'complete' AND value = '1'") == 1;
 }
 
-/* Constraints are not looked at (PRAGMA ignore_check_constraints), and no column is computed. */
+/* Triggers are off (recording_guard.h), constraints as well (PRAGMA ignore_check_constraints). */
 static bool runs_nothing(sqlite3 *database)
 {
-	return number_of(database, "SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger'"
-				   " OR type = 'index' AND sql IS NOT NULL") == 0 &&
+	return number_of(database, "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index'"
+				   " AND sql IS NOT NULL") == 0 &&
 	       number_of(database, "SELECT COUNT(*) FROM pragma_table_xinfo('frame', 'main')"
 				   " WHERE dflt_value IS NULL AND hidden = 0") == 8 &&
 	       number_of(database, "SELECT COUNT(*) FROM pragma_table_xinfo('frame', 'main')") ==
@@ -101,8 +101,8 @@ sqlite3 *recording_open_to_change(const char *path)
 	/* Again: what was looked at may have been replaced since. */
 	if (is_complete(database) && runs_nothing(database))
 		return database;
-	message("symbolize: %s was left as it was: it has an index, a trigger or a column that no "
-		"recording has",
+	message("symbolize: %s was left as it was: it has an index or a column that no recording "
+		"has",
 		path);
 out:
 	sqlite3_close(database);
