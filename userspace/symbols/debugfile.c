@@ -20,10 +20,17 @@
 #include <zlib.h>
 
 #include "base/root_open.h"
+#include "host/maps.h"
+#include "host/timed_call.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
-/* Larger files are not read to check a CRC: that takes seconds, and they hardly ever match. */
-#define CRC_BYTES_MAX (4LL * 1024 * 1024 * 1024)
+/*
+ * Larger files are not read to check a CRC, which only files without a build-id need, nor more than
+ * so much of all of them: a program may name a file of terabytes, and have a thousand libraries that
+ * do.
+ */
+#define CRC_BYTES_MAX (256LL << 20)
+#define CRC_BYTES_ALL (1LL << 30)
 
 void build_id_text(const void *bits, size_t len, char *text)
 {
@@ -52,6 +59,21 @@ bool is_elf_file(int fd)
 	return pread(fd, magic, SELFMAG, 0) == SELFMAG && memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
+/* Threads that look for debug files may be several. */
+static bool take_bytes(off_t size)
+{
+	static GMutex lock;
+	static off_t left = CRC_BYTES_ALL;
+	bool taken;
+
+	g_mutex_lock(&lock);
+	taken = size <= left;
+	if (taken)
+		left -= size;
+	g_mutex_unlock(&lock);
+	return taken;
+}
+
 static bool crc_agrees(int fd, uint32_t wanted)
 {
 	unsigned char *chunk;
@@ -61,7 +83,7 @@ static bool crc_agrees(int fd, uint32_t wanted)
 	uLong crc = crc32(0, NULL, 0);
 	const size_t size = 64 * 1024;
 
-	if (fstat(fd, &status) || status.st_size > CRC_BYTES_MAX)
+	if (fstat(fd, &status) || status.st_size > CRC_BYTES_MAX || !take_bytes(status.st_size))
 		return false;
 	chunk = g_malloc(size);
 	while (at < status.st_size && (got = pread(fd, chunk, size, at)) > 0) {
@@ -131,7 +153,7 @@ static int try_root(int root, const struct debugfile_query *query, char **found)
 	return fd;
 }
 
-int debugfile_open(const struct debugfile_query *query, char **found)
+static int search(const struct debugfile_query *query, char **found)
 {
 	int root = root_open(0);
 	int fd = -1;
@@ -143,6 +165,70 @@ int debugfile_open(const struct debugfile_query *query, char **found)
 	}
 	if (fd < 0 && query->root >= 0)
 		fd = try_root(query->root, query, found);
+	return fd;
+}
+
+struct search_job {
+	struct debugfile_query query; /* with own copies */
+	char *found;
+	int fd;
+};
+
+static void search_job_free(gpointer data)
+{
+	struct search_job *job = data;
+
+	if (job->fd >= 0)
+		close(job->fd);
+	if (job->query.root >= 0)
+		close(job->query.root);
+	g_free((char *)job->query.path);
+	g_free((char *)job->query.build_id);
+	g_free((char *)job->query.link);
+	g_free(job->found);
+	g_free(job);
+}
+
+static void search_work(void *data)
+{
+	struct search_job *job = data;
+
+	job->fd = search(&job->query, &job->found);
+	/* Its process may hold back what is read of it later. */
+	if (job->fd >= 0 && file_is_served(job->fd)) {
+		close(job->fd);
+		job->fd = -1;
+	}
+}
+
+/* A root that does not answer is not to keep others from being asked: a number no process has. */
+static int root_number(int root)
+{
+	return (int)(3U << 30 | (unsigned int)(root + 1));
+}
+
+int debugfile_open(const struct debugfile_query *query, char **found)
+{
+	struct search_job *job = g_new0(struct search_job, 1);
+	int fd;
+
+	*found = NULL;
+	job->query = (struct debugfile_query){
+		.path = g_strdup(query->path),
+		.build_id = g_strdup(query->build_id),
+		.link = g_strdup(query->link),
+		.crc = query->crc,
+		.root = query->root < 0 ? -1 : fcntl(query->root, F_DUPFD_CLOEXEC, 0),
+	};
+	job->fd = -1;
+	if (!timed_call(root_number(query->root), TIMED_CALL_FILE_MS, search_work, job,
+			search_job_free))
+		return -1;
+	fd = job->fd;
+	job->fd = -1;
+	if (fd >= 0)
+		*found = g_steal_pointer(&job->found);
+	search_job_free(job);
 	return fd;
 }
 
@@ -202,5 +288,5 @@ int debugfile_find(const char *build_id, const char *module, char *const *direct
 		fd = try_path(root, g_strdup(module), &query, false, found);
 		close(root);
 	}
-	return fd < 0 ? debugfile_open(&query, found) : fd;
+	return fd < 0 ? search(&query, found) : fd;
 }

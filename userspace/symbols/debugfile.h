@@ -21,14 +21,16 @@ struct debugfile_query {
  * Look below our root and the process's: /usr/lib/debug/.build-id/xx/yyyy.debug, then, by the
  * link, beside the program, in .debug/ and in /usr/lib/debug (GDB manual, "Debugging Information
  * in Separate Files"). Only regular ELF files whose build-id, or lacking that whose CRC, agree. A
- * descriptor and the path in *found (freed by the caller with g_free), or -1.
+ * descriptor and the path in *found (freed by the caller with g_free), or -1. The program names
+ * them: no file that a process serves (FUSE) is taken, the search has a time limit (timed_call.h),
+ * and what is read for CRCs one of bytes.
  */
 int debugfile_open(const struct debugfile_query *query, char **found);
 
 /*
  * A file with this build-id: in the directories (NULL-terminated; each is laid out as
  * /usr/lib/debug, or as a root directory, or just holds the files), then the module's own path
- * here, then the debug file in /usr/lib/debug. A descriptor and the path in *found (freed by the
+ * here, then the debug file in /usr/lib/debug. Without a time limit. A descriptor and the path in *found (freed by the
  * caller with g_free), or -1.
  */
 int debugfile_find(const char *build_id, const char *module, char *const *directories,

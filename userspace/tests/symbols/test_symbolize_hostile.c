@@ -217,6 +217,45 @@ static void test_bomb(void **state)
 	free(path);
 }
 
+/* Bytes that this process has asked for by read(2) and its like (proc(5)). */
+static unsigned long long bytes_read(void)
+{
+	unsigned long long bytes = 0;
+	FILE *io = fopen("/proc/self/io", "re");
+
+	assert_non_null(io);
+	assert_int_equal(fscanf(io, "rchar: %llu", &bytes), 1);
+	fclose(io);
+	return bytes;
+}
+
+/*
+ * Libraries without a build-id that name debug files of gigabytes, which would be read whole, each
+ * of them, for a checksum.
+ */
+static void test_large_debug_files(void **state)
+{
+	static const unsigned long long mib[] = { 3 << 10, 200, 200, 200, 200, 200, 200, 200 };
+	char *path = build("linked", "gcc", "-O0 -Wl,--build-id=none");
+	char *debug = text("%s/large.debug", directory);
+	uint64_t offset = nm_value(path, "visible");
+	unsigned long long before, all = 0;
+	size_t i;
+
+	(void)state;
+	write_file(debug, ELFMAG, SELFMAG);
+	run(text("strip %s && objcopy --add-gnu-debuglink=%s %s", path, debug, path));
+	for (i = 0; i < sizeof(mib) / sizeof(*mib); i++) {
+		assert_int_equal(truncate(debug, (off_t)mib[i] << 20), 0);
+		before = bytes_read();
+		line_of_visible(path, offset);
+		all += bytes_read() - before;
+	}
+	assert_true(all < 1200ULL << 20);
+	free(debug);
+	free(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_fifos),
 		cmocka_unit_test(test_endless_hash),
 		cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_large_debug_files),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);
