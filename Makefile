@@ -95,7 +95,8 @@ demo: all ## build, trace a real program and print its verdict
 	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) $(O)/memtoll demo
 
 tests-build: deps-test
-	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(O)/bench/empty_probes $(UNIT_TESTS) $(WORKLOADS)
+	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(O)/bench/empty_probes $(UNIT_TESTS) $(WORKLOADS) \
+		$(FUZZERS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 O=$(O) san-tests
 	$(Q)MEMTOLL=$(abspath $(O)/memtoll) PYTHONPATH=userspace/tests \
 		/usr/bin/python3 -B analysis/tests/extras_environment.py
@@ -122,7 +123,7 @@ test-mutants: deps-test ## break memtoll on purpose, in two dozen places: do the
 
 # FUZZ_SECONDS for each of them; FUZZ_SEED makes the tries of an earlier run again.
 FUZZ_SECONDS ?= 60
-fuzz: deps-test ## damaged recordings, ELF files and call frame information, until something breaks
+fuzz: deps-test ## damaged recordings, ELF files, what programs name and write, until something breaks
 	$(Q)$(MAKE) --no-print-directory $(WORKLOADS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 O=$(O) san-fuzzers
 	$(Q)mkdir -p $(O)/fuzz
@@ -136,12 +137,12 @@ san-fuzzers: $(O)/memtoll $(FUZZERS)
 ifdef T
 ONE_UNIT := $(notdir $(basename $(firstword $(wildcard userspace/tests/*/test_$(T).c userspace/tests/*/$(T).c) \
 	    $(filter %.c,$(wildcard $(T))))))
-# The fuzzers are built with sanitizers only.
+# The fuzzers with sanitizers.
 check: $(if $(ONE_UNIT),$(O)/tests/$(ONE_UNIT),$(O)/memtoll $(WORKLOADS)) $(if $(findstring fuzz,$(T)),tests-build)
 	$(Q)$(if $(ONE_UNIT),$<,$(RUN) one '$(T)')
 else
 check: deps-test ## the tests that need no root, in a minute; T=NAME or T=PATH: one of all the tests
-	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(UNIT_TESTS) $(WORKLOADS)
+	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(UNIT_TESTS) $(WORKLOADS) $(FUZZERS)
 	$(Q)$(RUN) check $(UNIT_TESTS)
 endif
 
