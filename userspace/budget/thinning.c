@@ -7,6 +7,12 @@
 /* Judged so often, and not before the targets have run for so long. */
 #define JUDGE_NS (100 * MS)
 #define JUDGE_CPU_NS (20 * MS)
+/*
+ * What looking takes is known from one event in 64. Of fewer events than these a single one that was
+ * slow is taken for all; a second with no more has nothing to be thinned.
+ */
+#define JUDGE_EVENTS 1024
+#define JUDGE_NS_MOST (1000 * MS)
 /* Fewer may be looked at any time, more only after so long. */
 #define STAY_NS (1000 * MS)
 #define MOST 64
@@ -33,7 +39,21 @@ void thinning_begin(struct thinning *thinning, double limit,
 	};
 }
 
-/* What looking took, as a part of the CPU time. */
+/* Faults and reads, looked at or passed over. */
+static uint64_t events(const struct memtoll_rates *rates)
+{
+	return rates->faults + rates->passed_faults + rates->reads + rates->passed_reads;
+}
+
+/* What walks took, all of which are timed, as a part of the CPU time. */
+static double walk_load(const struct thinning *thinning, uint64_t cpu_ns,
+			const struct memtoll_rates *rates)
+{
+	return 1.0 * (rates->walk_ns - thinning->since.walk_ns) /
+	       (cpu_ns - thinning->since_cpu_ns);
+}
+
+/* What looking at faults and reads took, likewise. */
 static double load(const struct thinning *thinning, uint64_t cpu_ns,
 		   const struct memtoll_rates *rates)
 {
@@ -47,8 +67,7 @@ static double load(const struct thinning *thinning, uint64_t cpu_ns,
 			  least * thinning->least_ns;
 	double read_ns = rates->read_ns - before->read_ns + reads * thinning->read_outside_ns -
 			 passed_reads * thinning->read_least_ns;
-	double ns = BEYOND_CLOCKS * MAX(0, fault_ns) + MAX(0, read_ns) +
-		    (rates->walk_ns - before->walk_ns);
+	double ns = BEYOND_CLOCKS * MAX(0, fault_ns) + MAX(0, read_ns);
 
 	return ns / (cpu_ns - thinning->since_cpu_ns);
 }
@@ -57,12 +76,16 @@ unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t 
 			   const struct memtoll_rates *rates)
 {
 	double allowed = ALLOWED * thinning->limit, part;
+	bool few = events(rates) - events(&thinning->since) < JUDGE_EVENTS;
 
 	if (thinning->since_ns && (now_ns - thinning->since_ns < JUDGE_NS ||
 				   cpu_ns - thinning->since_cpu_ns < JUDGE_CPU_NS))
 		return thinning->one_in;
 	if (thinning->since_ns && cpu_ns >= thinning->spared_cpu_ns) {
-		part = load(thinning, cpu_ns, rates);
+		part = walk_load(thinning, cpu_ns, rates);
+		if (few && part <= allowed && now_ns - thinning->since_ns < JUDGE_NS_MOST)
+			return thinning->one_in;
+		part += few ? 0 : load(thinning, cpu_ns, rates);
 		if (part > allowed && thinning->one_in < MOST) {
 			thinning->one_in = MIN(MOST, thinning->one_in * MAX(2, part / allowed));
 			thinning->changed_ns = now_ns;
