@@ -84,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (i = 0; i < G_N_ELEMENTS(files) && parts[i]; i++) {
 		g_autofree char *path = g_strconcat(root, files[i], NULL);
 
-		if (!g_file_set_contents(path, parts[i], -1, NULL))
+		if (!g_file_set_contents_full(path, parts[i], -1, G_FILE_SET_CONTENTS_NONE, 0600,
+					      NULL))
 			abort();
 	}
 	if (cgroup_of_process_below(root, PID, &group))
