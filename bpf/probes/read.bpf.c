@@ -370,8 +370,7 @@ static __always_inline void read_account(const struct open_read *read, __u64 end
 	struct memtoll_rates *rates = rates_here();
 
 	if (read->began_ns && rates)
-		rates->read_ns +=
-			READ_TIMED * (read->timed_ns + bpf_ktime_get_ns() - ended_ns);
+		rates->read_ns += READ_TIMED * (read->timed_ns + bpf_ktime_get_ns() - ended_ns);
 }
 
 /* ---- read, pread64, readv, preadv, preadv2 ---- */

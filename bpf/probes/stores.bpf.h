@@ -46,8 +46,7 @@ static __always_inline __u32 stored_memory(__u64 from, __u32 first, __u32 count)
 	return any ? STORES_MEMORY_OTHER : STORES_MEMORY_ZERO;
 }
 
-static __always_inline __u64 stores_left(struct pt_regs *ctx,
-					 const struct memtoll_store_loop *loop)
+static __always_inline __u64 stores_left(struct pt_regs *ctx, const struct memtoll_store_loop *loop)
 {
 	__u64 counter = sample_register(ctx, loop->counter);
 	__u64 end = loop->flags & STORE_END ? sample_register(ctx, loop->end) :

@@ -27,20 +27,20 @@ struct memtoll_rates {
 	__u64 sample_ns; /* in their programs, stacks apart */
 	__u64 maps;
 	__u64 reads;
-	__u64 plain_reads;	       /* of these by read(2), which sockets are read by, too */
-	__u64 other_reads;	       /* read(2) on sockets and pipes, flushed in batches */
-	__u64 unwatched_reads;	       /* of files while read(2), or any call, was not watched */
-	__u64 unwatched_maps;	       /* mapping calls while none was watched */
-	__u64 syscalls;		       /* that no program looks at, counted in windows */
-	__u64 walk_ns;		       /* stacks looked at, in whatever program */
-	__u64 passed_faults;	       /* counted and not looked at: fault_thinning.bpf.h */
-	__u64 passed_open;	       /* of these, for whom no other has spoken yet */
-	__u64 thinned_faults;	       /* of which it was drawn who is looked at */
-	__u64 ordered_faults;	       /* of faults, those that followed in order */
-	__u64 walked_calls;	       /* mapping calls outside of the allocator: stack looked at */
-	__u64 read_ns;	      /* of reads, in their programs: one in READ_TIMED, times it */
-	__u64 thinned_reads;  /* of which it was drawn who is looked at, and timed */
-	__u64 passed_reads;   /* of files or not: counted and not looked at */
+	__u64 plain_reads;     /* of these by read(2), which sockets are read by, too */
+	__u64 other_reads;     /* read(2) on sockets and pipes, flushed in batches */
+	__u64 unwatched_reads; /* of files while read(2), or any call, was not watched */
+	__u64 unwatched_maps;  /* mapping calls while none was watched */
+	__u64 syscalls;	       /* that no program looks at, counted in windows */
+	__u64 walk_ns;	       /* stacks looked at, in whatever program */
+	__u64 passed_faults;   /* counted and not looked at: fault_thinning.bpf.h */
+	__u64 passed_open;     /* of these, for whom no other has spoken yet */
+	__u64 thinned_faults;  /* of which it was drawn who is looked at */
+	__u64 ordered_faults;  /* of faults, those that followed in order */
+	__u64 walked_calls;    /* mapping calls outside of the allocator: stack looked at */
+	__u64 read_ns;	       /* of reads, in their programs: one in READ_TIMED, times it */
+	__u64 thinned_reads;   /* of which it was drawn who is looked at, and timed */
+	__u64 passed_reads;    /* of files or not: counted and not looked at */
 	__u64 passed_reads_open;
 	__u64 held_calls;	       /* and those with the last one of the same instruction */
 	struct memtoll_gaps gaps;      /* from a call's return to the thread's next call */

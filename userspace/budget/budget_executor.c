@@ -535,8 +535,8 @@ static bool look_for_calls(struct budget *budget, const struct governor_reading 
 static void thin(struct budget *budget, const struct governor_reading *reading)
 {
 	unsigned int before = budget->thinning.one_in;
-	unsigned int one_in = thinning_step(&budget->thinning, reading->now_ns, reading->cpu_ns,
-					    &reading->rates);
+	unsigned int one_in =
+		thinning_step(&budget->thinning, reading->now_ns, reading->cpu_ns, &reading->rates);
 
 	if (one_in != before)
 		budget->config.bpf->data->fault_draw = thinning_draw(one_in);

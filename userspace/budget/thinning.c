@@ -49,8 +49,7 @@ static uint64_t events(const struct memtoll_rates *rates)
 static double walk_load(const struct thinning *thinning, uint64_t cpu_ns,
 			const struct memtoll_rates *rates)
 {
-	return 1.0 * (rates->walk_ns - thinning->since.walk_ns) /
-	       (cpu_ns - thinning->since_cpu_ns);
+	return 1.0 * (rates->walk_ns - thinning->since.walk_ns) / (cpu_ns - thinning->since_cpu_ns);
 }
 
 /* What looking at faults and reads took, likewise. */

@@ -19,8 +19,8 @@
 
 struct thinning {
 	double limit;
-	double least_ns;   /* a fault that is passed over, or follows in order */
-	double outside_ns; /* of any, outside of its program */
+	double least_ns;      /* a fault that is passed over, or follows in order */
+	double outside_ns;    /* of any, outside of its program */
 	double read_least_ns; /* a read that is passed over */
 	double read_outside_ns;
 	uint64_t spared_cpu_ns;

@@ -125,8 +125,7 @@ static int be_program(void)
 
 static int write_example(const struct example *example, const struct arguments *arguments)
 {
-	struct output_file *file = output_file_open(arguments->output, arguments->force,
-						     false);
+	struct output_file *file = output_file_open(arguments->output, arguments->force, false);
 	size_t size = example->end - example->begin;
 
 	if (!file)

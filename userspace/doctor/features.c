@@ -93,8 +93,8 @@ static void find_uprobes(struct feature *feature)
 
 static void find_tracepoints(struct feature *feature)
 {
-	tell(feature, has_syscall_tracepoints(),
-	     "sys_enter and sys_exit", "no sys_enter and sys_exit (CONFIG_HAVE_SYSCALL_TRACEPOINTS)");
+	tell(feature, has_syscall_tracepoints(), "sys_enter and sys_exit",
+	     "no sys_enter and sys_exit (CONFIG_HAVE_SYSCALL_TRACEPOINTS)");
 }
 
 static bool event_opens(unsigned long config)

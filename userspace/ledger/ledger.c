@@ -481,7 +481,8 @@ static void remake_block(struct ledger *ledger, struct process_ledger *process, 
 	struct range *range;
 
 	pages = (PAGE_CEIL(block->addr + block->size) - PAGE_FLOOR(block->addr)) / PAGE;
-	end_block(ledger, process, old, never_used(ledger, old, old_pages > pages ? old_pages - pages : 0),
+	end_block(ledger, process, old,
+		  never_used(ledger, old, old_pages > pages ? old_pages - pages : 0),
 		  block->end_ns);
 	range = make_block(ledger, process, block);
 	range->zero_pages = MIN(zero_pages, pages);

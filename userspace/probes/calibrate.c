@@ -333,8 +333,8 @@ static void fill_faults(struct fault_triples *triples, const struct memtoll_rate
 		result->fault_begin_ns = 1.0 * (after->fault_ns - before->fault_ns) /
 					 (after->faults - before->faults);
 	if (after->reads > before->reads)
-		result->read_program_ns = 1.0 * (after->read_ns - before->read_ns) /
-					  (after->reads - before->reads);
+		result->read_program_ns =
+			1.0 * (after->read_ns - before->read_ns) / (after->reads - before->reads);
 	begin->hit_ns =
 		MAX(middle(triples->begin_ns, &begin->error_ns), result->fault_begin_ns) + way_ns;
 	begin->error_ns = hypot(begin->error_ns, way_error);

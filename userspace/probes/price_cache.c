@@ -104,8 +104,8 @@ static bool read_file(int directory, const char *name, struct price_file *file)
 /* The largest error of the prices that are paid most, as a share of them. */
 static double unsure(const struct calibration_result *prices)
 {
-	const struct price *list[] = { &prices->malloc, &prices->free, &prices->fault,
-				       &prices->map, &prices->read };
+	const struct price *list[] = { &prices->malloc, &prices->free, &prices->fault, &prices->map,
+				       &prices->read };
 	double error = 0, hit = 0;
 	size_t i;
 

@@ -25,7 +25,7 @@ struct syscalls {
 	bool plain_reads;	/* read(2) is */
 	GPtrArray *missed;	/* counts calls that are not watched; NULL: none is */
 	bool missed_maps;	/* of mapping calls, too */
-	GPtrArray *fading;	/* of before, for calls whose entry nobody saw; until the next step */
+	GPtrArray *fading; /* of before, for calls whose entry nobody saw; until the next step */
 };
 
 static const struct watched_call {

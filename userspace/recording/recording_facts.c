@@ -394,8 +394,8 @@ int recording_sample(struct recording *recording, const struct sample_fact *samp
 		     text(sample->place), text(sample->in_call), bits(sample->stack_id),
 		     bits(sample->allocated_stack), text(sample->allocated_call),
 		     count(sample->bytes_per_16_cycles), count(sample->samples),
-		     count(sample->spread_bytes), count(sample->length_bytes),
-		     text(sample->area), text(sample->area_name));
+		     count(sample->spread_bytes), count(sample->length_bytes), text(sample->area),
+		     text(sample->area_name));
 }
 
 int recording_swap(struct recording *recording, pid_t pid, const char *what, uint64_t stack_id,
@@ -535,11 +535,10 @@ int recording_watch_event(struct recording *recording, const char *call, const c
 		     text(event), count(watched), count(all));
 }
 
-int recording_thinned(struct recording *recording, const char *what, uint64_t seen,
-		      uint64_t passed)
+int recording_thinned(struct recording *recording, const char *what, uint64_t seen, uint64_t passed)
 {
-	return STORE(recording, STMT_THINNED, signed_int(recording->slice), text(what),
-		     count(seen), count(passed));
+	return STORE(recording, STMT_THINNED, signed_int(recording->slice), text(what), count(seen),
+		     count(passed));
 }
 
 int recording_hit_gap(struct recording *recording, const char *hit, const struct memtoll_gaps *gaps)

@@ -28,11 +28,18 @@ struct draft {
  */
 static bool is_thread_start(const char *function)
 {
-	static const char *const starts[] = { "_start",	      "_dl_start_user", "__libc_start_main",
-					      "start_thread", "clone",		"clone3",
-					      "__clone3",     "__clone",
-					      "runtime.goexit", "runtime.goexit.abi0",
-					      "runtime.mstart", "runtime.mstart.abi0" };
+	static const char *const starts[] = { "_start",
+					      "_dl_start_user",
+					      "__libc_start_main",
+					      "start_thread",
+					      "clone",
+					      "clone3",
+					      "__clone3",
+					      "__clone",
+					      "runtime.goexit",
+					      "runtime.goexit.abi0",
+					      "runtime.mstart",
+					      "runtime.mstart.abi0" };
 	size_t i;
 
 	for (i = 0; i < G_N_ELEMENTS(starts); i++)

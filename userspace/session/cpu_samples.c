@@ -260,7 +260,8 @@ static uint64_t spread_of(const struct held *held)
 	struct memtoll_store_key head = { .ip = held->by.head, .tgid = held->sample.tgid };
 
 	return held->owner.stack_id ^ ((uint64_t)key16_hash(&head) << 32 | (uint32_t)head.ip) ^
-	       HASH_GOLDEN * (g_str_hash(held->owner.area.area) ^ 31 * g_str_hash(held->owner.area.name));
+	       HASH_GOLDEN *
+		       (g_str_hash(held->owner.area.area) ^ 31 * g_str_hash(held->owner.area.name));
 }
 
 /* What is there now, where nothing else tells: a filling leaves the same everywhere. */

@@ -18,7 +18,7 @@ struct stored_by {
 	enum store_value value;
 	uint32_t bytes_per_16_cycles;
 	uint32_t length; /* as in struct store_loop */
-	uint64_t head; /* address of its first instruction */
+	uint64_t head;	 /* address of its first instruction */
 };
 
 /* loops_fd: the map of what is decoded. */

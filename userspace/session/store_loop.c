@@ -401,8 +401,7 @@ static void tell_left(const struct body *body, int64_t bytes, struct memtoll_sto
 	if (second && !step_of(body, register_whole(operands[1].reg.value), &by_second))
 		return;
 	step = by_first + by_second;
-	if (!step || (by_first && by_second) || bytes % ABS(step) ||
-	    bytes / ABS(step) > UINT16_MAX)
+	if (!step || (by_first && by_second) || bytes % ABS(step) || bytes / ABS(step) > UINT16_MAX)
 		return;
 	counter = number_of(register_whole(operands[by_first ? 0 : 1].reg.value));
 	end = second ? number_of(register_whole(operands[by_first ? 1 : 0].reg.value)) : 0;

@@ -25,7 +25,7 @@ struct store_loop {
 	 */
 	uint32_t bytes_per_16_cycles;
 	uint32_t length; /* bytes of a filling, where the code has it as a number; 0: it has not */
-	size_t head;			/* offset of its first instruction, the same wherever at */
+	size_t head;	 /* offset of its first instruction, the same wherever at */
 	struct memtoll_store_loop wire; /* `code` is left to whoever sends it */
 };
 

@@ -95,8 +95,7 @@ static double bytes_between(const struct place *place)
 {
 	double n = (double)place->samples;
 
-	return MAX((double)(place->highest - place->lowest) * (n + 1) / (n - 1),
-		   MEMTOLL_PAGE_SIZE);
+	return MAX((double)(place->highest - place->lowest) * (n + 1) / (n - 1), MEMTOLL_PAGE_SIZE);
 }
 
 uint64_t store_spread_bytes(const struct store_spread *spread, uint64_t place)

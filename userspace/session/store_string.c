@@ -127,7 +127,8 @@ static void tell_behind(const struct code *code, size_t from, size_t at, struct 
 	if (!loop->length || !code_set_before(code, from, ZYDIS_REGISTER_RDI, &one))
 		return;
 	source = &one.operands[1];
-	if (one.insn.mnemonic == ZYDIS_MNEMONIC_MOV && source->type == ZYDIS_OPERAND_TYPE_REGISTER) {
+	if (one.insn.mnemonic == ZYDIS_MNEMONIC_MOV &&
+	    source->type == ZYDIS_OPERAND_TYPE_REGISTER) {
 		base = source->reg.value;
 	} else if (one.insn.mnemonic == ZYDIS_MNEMONIC_LEA &&
 		   source->mem.index == ZYDIS_REGISTER_NONE) {

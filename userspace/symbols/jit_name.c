@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* V8's kinds of code that come from a script; others are its own. */
-static const char *const script_kinds[] = { "JS:", "LazyCompile:", "Function:", "Eval:", "Script:" };
+static const char *const script_kinds[] = { "JS:", "LazyCompile:", "Function:", "Eval:",
+					    "Script:" };
 
 /* The number behind the last colon of a text that ends at `end`; end: before that colon, then. */
 static bool take_number(const char *text, const char **end, uint32_t *number)

@@ -25,8 +25,13 @@ static struct calibration_result prices_of(double hit_ns, double error_ns)
 	const struct price price = { .hit_ns = hit_ns, .error_ns = error_ns };
 
 	return (struct calibration_result){
-		.malloc = price, .free = price, .fault = price,	   .map = price,
-		.read = price,	 .fault_ns = 7, .loops_per_s = 11,
+		.malloc = price,
+		.free = price,
+		.fault = price,
+		.map = price,
+		.read = price,
+		.fault_ns = 7,
+		.loops_per_s = 11,
 	};
 }
 

@@ -99,15 +99,19 @@ static void test_each_instruction(void **state)
 	const struct expected table[] = {
 		EXPECT(bytes, STORE_FILL, VALUE_ZERO, LEFT | STORE_END, 16),
 		EXPECT(other_bytes, STORE_FILL, VALUE_OTHER, LEFT | STORE_END, 16),
-		EXPECT(words, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER | DOWN, 128),
+		EXPECT(words, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER | DOWN,
+		       128),
 		EXPECT(vector, STORE_FILL, VALUE_ZERO, LEFT | STORE_END, 512),
-		EXPECT(unknown_vector, STORE_FILL, VALUE_SAMPLED, LEFT | STORE_END | STORE_INDEX, 512),
-		EXPECT(down, STORE_FILL, VALUE_ZERO, STORE_ADDRESS | STORE_DOWN | STORE_END | DOWN, 128),
+		EXPECT(unknown_vector, STORE_FILL, VALUE_SAMPLED, LEFT | STORE_END | STORE_INDEX,
+		       512),
+		EXPECT(down, STORE_FILL, VALUE_ZERO, STORE_ADDRESS | STORE_DOWN | STORE_END | DOWN,
+		       128),
 		EXPECT(stream, STORE_FILL, VALUE_ZERO, LEFT | STORE_END, 256),
 		EXPECT(unoptimised, STORE_FILL, VALUE_ZERO, STORE_ADDRESS, 16),
 		EXPECT(shifted, STORE_FILL, VALUE_SAMPLED, LEFT | STORE_END | STORE_INDEX, 256),
 		EXPECT(string, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER | DOWN, 0),
-		EXPECT(string_bytes, STORE_FILL, VALUE_SAMPLED, STORE_ADDRESS | STORE_REGISTER | DOWN, 0),
+		EXPECT(string_bytes, STORE_FILL, VALUE_SAMPLED,
+		       STORE_ADDRESS | STORE_REGISTER | DOWN, 0),
 		EXPECT(string_copy, STORE_COPY, VALUE_SAMPLED, STORE_ADDRESS | DOWN, 0),
 		EXPECT(copy, STORE_COPY, VALUE_SAMPLED, LEFT | STORE_END | STORE_INDEX, 256),
 		NOTHING(pages),
@@ -195,7 +199,8 @@ static void test_behind_string(void **state)
 /* GCC's of an array on the stack, and of what a pointer that is kept tells. */
 CODE(array, "xor %eax, %eax\n mov $0xff, %ecx\n lea 24(%rsp), %rdi\n rep stosq\n mov %rbx, %rdi",
      "mov 8(%rsp), %rdx", "ret");
-CODE(pushed, "xor %eax, %eax\n mov $0xff, %ecx\n mov %rsp, %rdi\n rep stosl\n mov %rbx, %rdi\n push %rax",
+CODE(pushed,
+     "xor %eax, %eax\n mov $0xff, %ecx\n mov %rsp, %rdi\n rep stosl\n mov %rbx, %rdi\n push %rax",
      "mov 8(%rsp), %rdx", "ret");
 CODE(pointed, "xor %eax, %eax\n rep stosb\n mov %rbx, %rsi", "mov 8(%rsp), %rdx", "ret");
 
@@ -281,8 +286,10 @@ static void test_any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_instruction), cmocka_unit_test(test_straight_row),
-		cmocka_unit_test(test_behind_string),	 cmocka_unit_test(test_stored_behind_string),
+		cmocka_unit_test(test_each_instruction),
+		cmocka_unit_test(test_straight_row),
+		cmocka_unit_test(test_behind_string),
+		cmocka_unit_test(test_stored_behind_string),
 		cmocka_unit_test(test_waiting_for_string),
 		cmocka_unit_test(test_any_bytes),
 	};

@@ -63,8 +63,7 @@ static NOINLINE uint64_t touch_randomly(void)
 
 static NOINLINE uint64_t look_at_mapped(void)
 {
-	volatile char *mapped =
-		mmap(NULL, file_pages * PAGE, PROT_READ, MAP_SHARED, file_fd, 0);
+	volatile char *mapped = mmap(NULL, file_pages * PAGE, PROT_READ, MAP_SHARED, file_fd, 0);
 	char sum = 0;
 
 	if (mapped == MAP_FAILED)
@@ -176,8 +175,9 @@ int main(int argc, char **argv)
 		const char *name;
 		uint64_t (*work)(void);
 	} kinds[] = {
-		{ "pread", preads },	   { "random", touch_randomly }, { "mapped", look_at_mapped },
-		{ "fork", fork_and_write }, { "accept", serve },
+		{ "pread", preads },	      { "random", touch_randomly },
+		{ "mapped", look_at_mapped }, { "fork", fork_and_write },
+		{ "accept", serve },
 	};
 	uint64_t (*work)(void) = NULL;
 	char line[32];
