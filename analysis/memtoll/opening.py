@@ -14,7 +14,6 @@ import shutil
 import sqlite3
 import stat
 import struct
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -235,9 +234,8 @@ def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 
 def limit_values(connection: sqlite3.Connection, made: bool) -> None:
-    """made: of all of the file's facts, JSON. Python before 3.11 cannot set limits."""
-    if sys.version_info >= (3, 11):
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MADE_BYTES if made else VALUE_BYTES)
+    """made: of all of the file's facts, JSON."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MADE_BYTES if made else VALUE_BYTES)
 
 
 def _read_schema(connection: sqlite3.Connection, path: Path) -> None:

@@ -329,7 +329,7 @@ class Recording:
 
     @cached_property
     def overhead(self) -> Table:
-        """What the probes cost, index probe; attrs has limit_pct, estimated_pct, error_pct, source, hits, held_s, why."""
+        """What the probes cost, index probe; attrs: limit_pct, estimated_pct, error_pct, source, hits, held_s, why."""
         table = self._frame("overhead")
         (row,) = self._rows(
             "SELECT limit_pct, ROUND(estimated_pct, 4), hits, ROUND(held_ns / 1e9, 6) FROM temp.overhead"

@@ -320,7 +320,7 @@ def loss_lines(rec: Recording) -> list[str]:
             lines.append(wrap(f"!!! {printable(name)}: ", 4, part))
         else:
             small.append(f"{printable(name)} {row['count']:,} ({part}{' ' if part else ''}{row['meaning']})")
-    return ["", wrap("Lost, within the limit: ", 10, f"{', '.join(small)}.")] + lines if small else lines
+    return ["", wrap("Lost, within the limit: ", 10, f"{', '.join(small)}."), *lines] if small else lines
 
 
 def report(rec: Recording, sites: int | None = 10) -> str:

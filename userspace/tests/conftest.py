@@ -17,7 +17,6 @@ import harness
 pytest_plugins = ["suite"]
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """What measures the machine does so with prices of its own moment, not of an earlier run."""
     if item.get_closest_marker("measure"):

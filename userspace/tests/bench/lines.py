@@ -231,7 +231,7 @@ def postgresql(prefix: list[str], scratch: Path) -> Iterator[Target]:
         options = ["-D", str(data), "-U", "t", "--no-sync", "-A", "trust", "--no-locale"]
         tools.run([*as_nobody, programs / "initdb", *options])
     settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={data}", "-c", "fsync=off"]
-    command = [*prefix, *as_nobody, programs / "postgres", "-D", data, *settings]
+    command = [*prefix, *as_nobody, str(programs / "postgres"), "-D", str(data), *settings]
     server = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     client = [str(programs / "psql"), "-h", str(data), "-U", "t", "-d", "postgres", "-X", "-q", "-t"]
     try:
@@ -244,7 +244,7 @@ def postgresql(prefix: list[str], scratch: Path) -> Iterator[Target]:
             return sum(map(int, fields[11:15])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
         def connect(count: int) -> None:
-            bench = [programs / "pgbench", "-h", data, "-U", "t", "-n", "-C", "-c", "1", "-t", str(count)]
+            bench = [str(programs / "pgbench"), "-h", str(data), "-U", "t", "-n", "-C", "-c", "1", "-t", str(count)]
             tools.run([*bench, "-f", "/dev/stdin", "postgres"], "SELECT COUNT(*) FROM pg_class;\n")
 
         def work(seconds: float) -> Cost:

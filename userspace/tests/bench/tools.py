@@ -137,9 +137,7 @@ def tracefs() -> Iterator[None]:
 
 
 @contextmanager
-def attached(
-    contender: str, pid: int, scratch: Path, said: dict[str, list[float]] | None = None
-) -> Iterator[None]:
+def attached(contender: str, pid: int, scratch: Path, said: dict[str, list[float]] | None = None) -> Iterator[None]:
     """The contender traces the process while the block runs. said: its own word on its overhead, percent."""
     if contender == BARE or contender in STARTERS:
         yield

@@ -66,11 +66,11 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         [MEMTOLL, "demo", "healthy"], env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, check=False
     )
     assert done.returncode == 0 and list(tmp_path.iterdir()) == []
-    done = subprocess.run(
+    failed = subprocess.run(
         [MEMTOLL, "demo", "healthy"],
         env={**os.environ, "TMPDIR": str(tmp_path / "not" / "there")},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert failed.returncode == 1 and failed.stderr.count("\n") == 1

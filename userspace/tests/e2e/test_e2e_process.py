@@ -15,7 +15,6 @@ import pytest
 
 from chains import Stacks
 from harness import (
-    record_several,
     MIB,
     PAGE,
     Program,
@@ -30,6 +29,7 @@ from harness import (
     memtoll,
     query,
     record,
+    record_several,
     start_record,
     stop,
     tool,

@@ -42,7 +42,7 @@ def has_unwatched_tracepoints() -> bool:
 
 
 def tracepoints(tracer: subprocess.Popen[str]) -> set[str]:
-    """Of system calls, to which a tracer's programs are attached: as the kernel has them, by the links that it holds."""
+    """Of system calls, to which a tracer's programs are attached: as the kernel has its links."""
     names = set()
     for link in Path(f"/proc/{tracer.pid}/fdinfo").iterdir():
         try:

@@ -373,7 +373,8 @@ def test_node_names_the_javascript(out: Path, tmp_path: Path) -> None:
     ((named, whole, all_of_them),) = recording.query(
         "SELECT SUM(calls * named), SUM(calls * named * complete), SUM(calls) FROM ("
         " SELECT c.calls, s.complete, EXISTS (SELECT 1 FROM stack_frame f JOIN frame USING (frame_id)"
-        f" WHERE f.stack_id = s.stack_id AND kind = 'jit' AND function = 'allocateInScript' AND file = '{script}' AND line > 0) AS named"
+        " WHERE f.stack_id = s.stack_id AND kind = 'jit' AND function = 'allocateInScript'"
+        f" AND file = '{script}' AND line > 0) AS named"
         f" FROM call c JOIN stack s USING (stack_id) WHERE c.bytes >= c.calls * {MIB})"
     )
     assert all_of_them >= 101

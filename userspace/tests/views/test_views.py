@@ -8,9 +8,7 @@ The text reports of the scenarios are kept in golden/. After a wanted change of 
 
 from __future__ import annotations
 
-import difflib
 import json
-import os
 import re
 import sqlite3
 import subprocess
@@ -21,10 +19,9 @@ import pytest
 
 import facts
 from facts import CALLER, FAULT_HIT, FAULT_NS, HIT, INSIDE, MALLOC_NS, MAP_INSIDE, MIB, MS, PAGE, US, Facts, S
+from golden import is_golden
 from harness import MEMTOLL, assert_refused, integrity, memtoll
 from shape import check_report
-
-GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.fixture
@@ -511,7 +508,7 @@ def test_events_of_threads_without_a_state(plain: Facts) -> None:
     assert [row["name"] for row in plain.rows("SELECT * FROM losses WHERE exceeds")] == ["thread_state"]
 
 
-@pytest.mark.parametrize("name, kept", [("stacks_full", 1), ("call_sites", 9_900)])
+@pytest.mark.parametrize(("name", "kept"), [("stacks_full", 1), ("call_sites", 9_900)])
 def test_lost_places_are_too_much_above_a_hundredth(plain: Facts, name: str, kept: int) -> None:
     """Nothing of the figures is lost with them, but who is behind those."""
     stack = plain.stack(("work", "work.c", 7))
@@ -837,17 +834,6 @@ def test_folded(tmp_path: Path) -> None:
     facts.naive_calloc(path)
     result = memtoll("report", "--folded", "zero.kernel", path)
     assert result.stdout == f"main;round_once;calloc {round(281_600 * FAULT_NS / 1000)}\n"
-
-
-def is_golden(name: str, text: str) -> None:
-    golden = GOLDEN / name
-    if os.environ.get("MEMTOLL_ACCEPT"):
-        golden.write_text(text)
-    wanted = golden.read_text()
-    change = "".join(difflib.unified_diff(wanted.splitlines(True), text.splitlines(True), golden.name, "now"))
-    assert not change, f"{change}\nif this is wanted: MEMTOLL_ACCEPT=1 python3 -m pytest views/test_views.py -k golden"
-    for line in text.splitlines():  # a setting is not cut, and a command can be pasted
-        assert len(line) <= 80 or " " not in line.strip() or "memtoll " in line, line
 
 
 @pytest.mark.parametrize("name", facts.SCENARIOS)

@@ -49,8 +49,8 @@ def test_the_report_says_it(tmp_path: Path) -> None:
     made = facts.heap_blocks(path)
     made.database.execute("UPDATE meta SET value = '0.001' WHERE key = 'overhead_limit'")
     made.save()
-    for words in (["report", path], ["report", "--full", path]):
-        text = " ".join(memtoll(*words).stdout.split())
+    for more in ([], ["--full"]):
+        text = " ".join(memtoll("report", *more, path).stdout.split())
         assert "(limit 0.001 %, kept after the first second)" in text
 
 

@@ -117,7 +117,11 @@ def test_a_runtime_is_not_named_beside_own_code(touched: str, where: str) -> Non
 
 @pytest.mark.parametrize(
     ("executable", "hint"),
-    [("/usr/bin/node", "--perf-basic-prof"), ("/opt/jdk/bin/java", "Compiler.perfmap"), ("/srv/vm", "/tmp/perf-PID.map")],
+    [
+        ("/usr/bin/node", "--perf-basic-prof"),
+        ("/opt/jdk/bin/java", "Compiler.perfmap"),
+        ("/srv/vm", "/tmp/perf-PID.map"),
+    ],
 )
 def test_how_code_made_at_run_time_gets_names(executable: str, hint: str) -> None:
     facts = Facts()

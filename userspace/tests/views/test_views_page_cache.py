@@ -63,8 +63,9 @@ def test_what_it_reads_may_be_less_than_its_cgroup_holds(boxed: Facts) -> None:
     boxed.database.execute("UPDATE memory_cgroup SET limit_bytes = ? WHERE limit_bytes > 0", (170 * MIB,))
     said = verdict(boxed)
     assert "may keep only" not in said["sentence"]
-    assert "163 MiB of /srv/data in order, more than once, beside what else is in its memory cgroup of 170 MiB" in (
-        said["sentence"]
+    assert (
+        "163 MiB of /srv/data in order, more than once, beside what else is in its memory cgroup of 170 MiB"
+        in (said["sentence"])
     )
 
 
@@ -438,7 +439,7 @@ def test_what_is_let_go_is_no_part_of_the_thrash(boxed: Facts) -> None:
     boxed.map_call("madvise", place, 7, 7 * 10_007 * PAGE, 50 * MS)
     boxed.advised("dontneed", place, 7, 7 * 10_007, **{"class": "file_minor"}, again_faults=20_011, again_pages=320_176)
     after = {row["code"]: row["saves_ns"] for row in boxed.rows(promised)}
-    assert (before.keys(), after.keys()) == ({"file-thrash"}, {"file-thrash", "let-go"})
+    assert (set(before), set(after)) == ({"file-thrash"}, {"file-thrash", "let-go"})
     assert after["file-thrash"] == pytest.approx(before["file-thrash"], rel=0.001)
     assert after["let-go"] == pytest.approx(50 * MS + 20_011 * 80 * US, rel=0.01)
 

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from test_views import is_golden
 
 import facts
 from facts import MIB, MS, PAGE, US, Facts, S, finished
+from golden import is_golden
 from harness import MEMTOLL, ROOT, memtoll, tool
 
 COLUMNS, LINES = 80, 24
