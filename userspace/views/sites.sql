@@ -176,13 +176,15 @@ FROM observed o JOIN uprobe_profile u;
 CREATE VIEW overhead_why AS
 SELECT CASE WHEN h.limit_pct IS NULL OR h.estimated_pct <= h.limit_pct THEN ''
 	WHEN h.later_pct <= h.limit_pct THEN 'kept after the first second'
+	WHEN h.later_pct IS NULL AND o.duration_ns < 3e9
+		THEN 'the first second is not held to it'
 	WHEN h.estimated_pct - e.error_pct <= h.limit_pct THEN 'no more than that within its error'
 	WHEN COALESCE((SELECT SUM(overhead_ns) FROM probe_overhead WHERE probe IN ('fault',
 			'fault_end', 'map', 'read', 'read_other', 'syscall', 'sample', 'idle')), 0)
 		* h.estimated_pct > h.limit_pct * h.overhead_ns
 		THEN 'faults and system calls alone take more, and are always counted'
 	ELSE 'not kept' END AS text
-FROM overhead h JOIN overhead_error e;
+FROM overhead h JOIN overhead_error e JOIN observed o;
 
 -- Probes that were hit and whose price is no more than its own error: it may as well be nothing.
 -- most_ns: what the hits took at most. what: the probe in words.

@@ -558,10 +558,12 @@ FROM meta WHERE key = 'other_tracer_of'
 UNION ALL
 -- Of processes of one name, of which a service may have hundreds, all at once.
 SELECT 2, CASE COUNT(DISTINCT pid) WHEN 1 THEN 'process ' || pid || name
-		ELSE PRINTF('%,d processes', COUNT(DISTINCT pid)) || name || ', each of which' END || said
+		ELSE PRINTF('%,d processes', COUNT(DISTINCT pid)) || name || ', each of which' END
+			|| said
 FROM (
 	SELECT p.pid, COALESCE(' (' || p.comm || ')', '') AS name,
-		CASE WHEN a.module IS NULL THEN ' maps no known allocator: no allocations are seen, '
+		CASE WHEN a.module IS NULL
+			THEN ' maps no known allocator: no allocations are seen, '
 			|| 'only faults, mapping calls and CPU samples'
 		ELSE ' uses an unknown allocator (' || a.module
 			|| '): what its calloc clears is an estimate'
@@ -658,14 +660,15 @@ SELECT 9, PRINTF('code that was made at run time has no names, in stacks of %.0f
 			|| 'while it is recorded (jcmd PID Compiler.perfmap)'
 	ELSE 'a runtime that writes /tmp/perf-PID.map gives them' END
 FROM (SELECT SUM(CASE WHEN touched_stack IN (SELECT stack_id FROM nameless_stack)
-		OR allocated_stack IN (SELECT stack_id FROM nameless_stack) THEN time_ns ELSE 0.0 END)
+		OR allocated_stack IN (SELECT stack_id FROM nameless_stack)
+		THEN time_ns ELSE 0.0 END)
 		/ MAX(SUM(time_ns), 1.0) AS share
 	FROM sites)
 WHERE share >= 0.1
 UNION ALL
-SELECT 6, PRINTF('%.0f %% of the time is at code of %s that has no names: install its debug symbols '
-		|| '(Debian, Ubuntu: the -dbgsym package of what dpkg -S %s says)', 100.0 * share,
-		base, module)
+SELECT 6, PRINTF('%.0f %% of the time is at code of %s that has no names: install its debug '
+		|| 'symbols (Debian, Ubuntu: the -dbgsym package of what dpkg -S %s says)',
+		100.0 * share, base, module)
 	|| CASE build_id WHEN '' THEN '' ELSE ', or debuginfod-find debuginfo ' || build_id END
 	|| '; then memtoll symbolize --debug ~/.cache/debuginfod_client names the frames of this '
 	|| 'recording'

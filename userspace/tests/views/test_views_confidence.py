@@ -33,7 +33,7 @@ def why(limit: str, seconds: float, error: float = 0.0, **hits: int) -> str:
     [
         ("5", {"seconds": 60, "malloc": 2_003}, ""),
         ("none", {"seconds": 60, "malloc": 20_011}, ""),
-        ("5", {"seconds": 1, "malloc": 20_011}, "kept after the first second"),
+        ("5", {"seconds": 1, "malloc": 20_011}, "the first second is not held to it"),
         ("5", {"seconds": 60, "malloc": 20_011}, "not kept"),
         ("5", {"seconds": 60, "malloc": 11_003, "error": 200.0}, "no more than that within its error"),
         ("5", {"seconds": 60, "fault": 20_011}, "faults and system calls alone take more, and are always counted"),
@@ -51,7 +51,7 @@ def test_the_report_says_it(tmp_path: Path) -> None:
     made.save()
     for more in ([], ["--full"]):
         text = " ".join(memtoll("report", *more, path).stdout.split())
-        assert "(limit 0.001 %, kept after the first second)" in text
+        assert "(limit 0.001 %, the first second is not held to it)" in text
 
 
 def test_small_losses_are_one_quiet_line(tmp_path: Path) -> None:
