@@ -26,6 +26,7 @@
 
 struct arguments {
 	const char *file;
+	char *newest; /* the file, where none was named */
 	const char *folded;
 	struct report_options report;
 	bool full;
@@ -56,9 +57,9 @@ static const struct argp_option options[] = {
 
 /*
  * As perf report takes what perf record has just written: of this directory, and not through a link,
- * which is a name for something elsewhere. Freed never: it is an argument like others.
+ * which is a name for something elsewhere. Freed by the caller.
  */
-static const char *newest_recording(void)
+static char *newest_recording(void)
 {
 	GDir *directory = g_dir_open(".", 0, NULL);
 	struct timespec best = { 0 };
@@ -115,7 +116,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!arguments->schema && !arguments->file)
-			arguments->file = newest_recording();
+			arguments->file = arguments->newest = newest_recording();
 		if (arguments->folded && arguments->json)
 			refuse("report: --json and --folded exclude each other " SEE_HELP);
 		return 0;
@@ -193,43 +194,51 @@ static int print_text(sqlite3 *database, struct arguments *arguments)
 	return err;
 }
 
+static int show(struct arguments *arguments)
+{
+	int status = STATUS_FAILED, err;
+	sqlite3 *database;
+
+	/* Whose recording it is, and what is in it, root cannot know. */
+	privileges_keep(arguments->full ? PRIVILEGES_SHOW : PRIVILEGES_READ);
+	database = strcmp(arguments->file, "-") ? recording_open(arguments->file) :
+						  recording_open_stdin();
+	privileges_keep(arguments->full ? PRIVILEGES_LEAVE : PRIVILEGES_NONE);
+	if (!database)
+		return STATUS_FAILED;
+	if (arguments->folded && !is_toll(database, arguments->folded)) {
+		refuse_toll(database, arguments->folded);
+		status = STATUS_USAGE;
+		goto out;
+	}
+	if (!arguments->report.sites_given && !arguments->json)
+		arguments->report.sites = SITES_TEXT;
+	arguments->report.color = wants_color();
+	terminal_size(&arguments->report.columns, &arguments->report.lines);
+	if (arguments->folded)
+		err = report_folded(database, arguments->folded, stdout);
+	else if (arguments->json)
+		err = report_json(database, &arguments->report, stdout);
+	else
+		err = print_text(database, arguments);
+	if (!err)
+		status = STATUS_DONE;
+out:
+	sqlite3_close(database);
+	return status;
+}
+
 int cli_report(int argc, char **argv)
 {
 	struct arguments arguments = { 0 };
-	sqlite3 *database;
-	int status, err;
+	int status;
 
 	status = parse_arguments(&argp, argc, argv, &arguments);
 	if (status)
 		return status;
 	if (arguments.schema)
 		return report_print_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
-	/* Whose recording it is, and what is in it, root cannot know. */
-	privileges_keep(arguments.full ? PRIVILEGES_SHOW : PRIVILEGES_READ);
-	database = strcmp(arguments.file, "-") ? recording_open(arguments.file) :
-						 recording_open_stdin();
-	privileges_keep(arguments.full ? PRIVILEGES_LEAVE : PRIVILEGES_NONE);
-	if (!database)
-		return STATUS_FAILED;
-	status = STATUS_FAILED;
-	if (arguments.folded && !is_toll(database, arguments.folded)) {
-		refuse_toll(database, arguments.folded);
-		status = STATUS_USAGE;
-		goto out;
-	}
-	if (!arguments.report.sites_given && !arguments.json)
-		arguments.report.sites = SITES_TEXT;
-	arguments.report.color = wants_color();
-	terminal_size(&arguments.report.columns, &arguments.report.lines);
-	if (arguments.folded)
-		err = report_folded(database, arguments.folded, stdout);
-	else if (arguments.json)
-		err = report_json(database, &arguments.report, stdout);
-	else
-		err = print_text(database, &arguments);
-	if (!err)
-		status = STATUS_DONE;
-out:
-	sqlite3_close(database);
+	status = show(&arguments);
+	g_free(arguments.newest);
 	return status;
 }

@@ -31,7 +31,6 @@ CHANGE = ("--set", "FOO=1")
         ((*CHANGE, "--runs", "many", "--", "true"), ("--runs 'many'",)),
         ((*CHANGE, "-o", "", "--", "true"), ("-o ''",)),
         ((*CHANGE, "-d", "soon", "--", "true"), ("-d 'soon'",)),
-        ((*CHANGE, "--probes", "all", "--", "true"), ("--probes 'all'",)),
         ((*CHANGE, "-p", "1", "--", "true"), ("-p",)),
     ],
 )
