@@ -533,8 +533,9 @@ def check_shape(value: Any, shape: Any, path: str = "report") -> None:
 def family_shares(report: dict[str, Any]) -> dict[str, float]:
     toll = report["toll"]
     shares = {name: sum(toll[member]["share"] or 0.0 for member in tolls) for name, tolls in FAMILIES.items()}
-    # Without any swap reclaim is of pages of files, and of their family where these come again.
-    if report["page_cache"]["again_pages"] >= 256 and not (toll["swap.in"]["count"] or toll["swap.out"]["count"]):
+    # Without any swap reclaim is of pages of files, and of their family where that is known, or these come again.
+    known = "swap.out" not in report["not_captured"] or report["page_cache"]["again_pages"] >= 256
+    if known and not (toll["swap.in"]["count"] or toll["swap.out"]["count"]):
         shares["swap"] -= toll["reclaim"]["share"] or 0.0
         shares["file"] += toll["reclaim"]["share"] or 0.0
     return shares
