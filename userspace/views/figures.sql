@@ -531,11 +531,11 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('kernel_bytes', 'b', 'kernel_bytes'),
 ('kernel_fault_each', 't', 'kernel_ns / MAX(kernel_faults, 1)'),
 ('kernel_fault_can', 't', 'fault_ns + kernel_clear_ns / MAX(kernel_faults, 1)'),
-('kernel_faults', 'c', 'kernel_faults'),
-('unwritten_faults', 'c', 'unwritten_faults'), ('unwritten_bytes', 'b', 'unwritten_bytes'),
+('kernel_faults', 'c zero.kernel', 'kernel_faults'),
+('unwritten_faults', 'c zero.kernel', 'unwritten_faults'), ('unwritten_bytes', 'b', 'unwritten_bytes'),
 ('unwritten_time', 't', 'unwritten_ns'),
 ('kernel_call', 'x', 'NULLIF(kernel_call, '''')'), ('kernel_place', 'x', 'kernel_place'),
-('kernel_touched', 'x', 'kernel_touched'), ('kernel_site_faults', 'c', 'kernel_site_faults'),
+('kernel_touched', 'x', 'kernel_touched'), ('kernel_site_faults', 'c zero.kernel', 'kernel_site_faults'),
 ('kernel_site_bytes', 'b', 'kernel_site_bytes'), ('kernel_made', 'c', 'kernel_made'),
 ('kernel_freed', 'c', 'kernel_freed'), ('kernel_block', 'b', 'kernel_block'),
 ('kernel_each', 't', 'kernel_each_ns'), ('kernel_memset', 't', 'kernel_memset_ns'),
@@ -555,10 +555,10 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('alloc_calls', 'c alloc', 'alloc_calls'), ('alloc_each', 't', 'alloc_each_ns'),
 ('malloc', 't', 'malloc_ns'), ('alloc_call', 'x', 'alloc_call'),
 ('alloc_place', 'x', 'alloc_place'), ('swap_time', 't', 'swap_ns'),
-('swap_faults', 'c', 'swap_faults'), ('swap_bytes', 'b', 'swap_bytes'),
+('swap_faults', 'c swap.in', 'swap_faults'), ('swap_bytes', 'b', 'swap_bytes'),
 ('swap_place', 'x', 'swap_place'),
 ('swap_call', 'x', 'NULLIF(swap_call, '''')'), ('swap_made', 'x', 'swap_made'),
-('shared_time', 't', 'shared_ns'), ('shared_faults', 'c', 'shared_faults'),
+('shared_time', 't', 'shared_ns'), ('shared_faults', 'c file.fault', 'shared_faults'),
 ('shared_bytes', 'b', 'shared_bytes'), ('shared_processes', 'x',
 	'CASE shared_processes WHEN 1 THEN ''one process''
 	ELSE shared_processes || '' processes'' END'),
@@ -567,9 +567,9 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('kernel_segment', 'x', 'CASE WHEN kernel_segment <> '''' THEN '' ('' || kernel_segment || '')''
 	ELSE '''' END'),
 ('swap_segment', 'x', 'swap_segment'), ('cow_time', 't', 'cow_ns'),
-('cow_faults', 'c', 'cow_faults'), ('cow_bytes', 'b', 'cow_bytes'),
+('cow_faults', 'c cow', 'cow_faults'), ('cow_bytes', 'b', 'cow_bytes'),
 ('cow_place', 'x', 'cow_place'), ('file_time', 't', 'file_ns'),
-('file_faults', 'c', 'file_faults'), ('file_major', 'c', 'file_major'),
+('file_faults', 'c file.fault', 'file_faults'), ('file_major', 'c', 'file_major'),
 ('file_place', 'x', 'file_place'),
 ('file_most', 'x', 'CASE WHEN file_functions >= 5 AND 5 * file_function_share < 1
 	AND 2 * file_area_share >= 1
@@ -578,9 +578,9 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 		file_function_share < 0.00995, 100 * file_function_share)
 	ELSE ''most at '' || COALESCE(file_place, ''an unknown place'') END'),
 ('read_place', 'x', 'read_place'),
-('user_time', 't', 'user_ns'), ('user_faults', 'c', 'user_faults'),
+('user_time', 't', 'user_ns'), ('user_faults', 'c fault.user', 'user_faults'),
 ('user_each', 't', 'user_ns / MAX(user_faults, 1)'), ('user_place', 'x', 'user_place'),
-('other_faults', 'c', 'other_faults'), ('other_each', 't', 'other_ns / MAX(other_faults, 1)'),
+('other_faults', 'c fault.other', 'other_faults'), ('other_each', 't', 'other_ns / MAX(other_faults, 1)'),
 ('other_place', 'x', 'other_place'),
 ('command', 'x', '(SELECT CASE WHEN setting <> '''' AND words NOT LIKE ''%GLIBC_TUNABLES=%''
 	AND words NOT GLOB ''*MALLOC_[A-Z]*=*'' THEN ''env '' || setting || '' '' ELSE '''' END

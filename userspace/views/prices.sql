@@ -296,11 +296,11 @@ SELECT h.pid, h.probe, SUM(h.hits) AS hits, COALESCE(p.hit_ns, 0.0) AS hit_ns,
 FROM hit h LEFT JOIN probe_cost p ON p.probe = h.probe
 GROUP BY h.pid, h.probe;
 
--- Where the budget let one in so many be looked at (table thinned): what each of them stands for,
--- on average over the recording, and the part of all that was not looked at. what: fault, map,
--- read.
+-- Where the budget let one in so many be looked at (table thinned): of how many it was one, on
+-- average over all of them, whose draws' variances add up (of a slice not thinned there is none),
+-- and the part of all that was not looked at. what: fault, map, read.
 CREATE VIEW thinning AS
-SELECT what, 1.0 * (SUM(seen) + SUM(passed)) / MAX(SUM(seen), 1) AS one_in,
+SELECT what, 1 + SUM(1.0 * (seen + passed) * passed / MAX(seen, 1)) / SUM(seen + passed) AS one_in,
 	1.0 * SUM(passed) / MAX(SUM(seen) + SUM(passed), 1) AS share
 FROM thinned GROUP BY what;
 

@@ -370,7 +370,7 @@ def thinned(what: str, seen: int, passed: int) -> Facts:
     made.cpu(S)
     made.fault("zero", 64_000, 2 * US)
     made.fault("cow", 6_400, 2 * US)
-    if passed:
+    if seen:
         made.row("thinned", slice=1, what=what, seen=seen, passed=passed)
     return made
 
@@ -386,6 +386,17 @@ def test_drawn_faults_are_estimates_with_a_wider_bound() -> None:
     assert not whole.rows("SELECT toll FROM estimated_count")
     tolls = {row["toll"] for row in drawn.rows("SELECT toll FROM estimated_count")}
     assert {"zero.kernel", "cow"} <= tolls and "file.read" not in tolls
+
+
+def test_draws_that_began_later_vary_as_much_as_those() -> None:
+    """All of the first tenth, then one in 64: of F faults the error is 1.96 sqrt(F 0.9 63)."""
+    whole, drawn = thinned("fault", 0, 0), thinned("fault", 6_400, 0)
+    for number in range(2, 11):
+        drawn.row("thinned", slice=number, what="fault", seen=100, passed=6_300)
+    sql = "SELECT cpu_ns, error_ns FROM process_fault_time WHERE class = 'cow'"
+    exact, unsure = whole.one(sql), drawn.one(sql)
+    more = 1.96 * (6_400 * 0.9 * 63) ** 0.5 * exact["cpu_ns"] / 6_400
+    assert unsure["error_ns"] - exact["error_ns"] == pytest.approx(more, rel=0.01)
 
 
 def test_blocks_of_drawn_reads_are_not_all() -> None:
