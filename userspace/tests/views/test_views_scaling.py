@@ -388,6 +388,17 @@ def test_drawn_faults_are_estimates_with_a_wider_bound() -> None:
     assert {"zero.kernel", "cow"} <= tolls and "file.read" not in tolls
 
 
+def test_drawn_faults_are_told_as_estimates() -> None:
+    """In every sentence, evidence and advice: the figures that these are filled in with."""
+    names = "kernel_faults", "cow_faults", "swap_faults", "kernel_site_faults"
+    for passed, mark in ((0, ""), (66_000, "~")):
+        made = thinned("fault", 4_400, passed)
+        made.fault("swap_minor", 331, 2 * US)
+        text = {row["name"]: row["text"] for row in made.rows("SELECT name, text FROM figure")}
+        assert {name: text[name][:1] == "~" for name in names} == dict.fromkeys(names, bool(mark)), text
+        assert text["swap_faults"] == mark + "331"
+
+
 def test_draws_that_began_later_vary_as_much_as_those() -> None:
     """All of the first tenth, then one in 64: of F faults the error is 1.96 sqrt(F 0.9 63)."""
     whole, drawn = thinned("fault", 0, 0), thinned("fault", 6_400, 0)
