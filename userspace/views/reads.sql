@@ -79,8 +79,8 @@ SELECT file, uses, different, different * block_bytes AS different_bytes,
 FROM reuse WHERE subject IN ('file', 'files') AND uses > 0 AND different > 0;
 
 -- The same. Where only some reads were looked at, those are of fewer blocks than all: then of a
--- file as many are different as it has, which is the most there can be, and what read it more often
--- than that read some again.
+-- file as many are different as it has, or as were read, which is the most there can be, and what
+-- read it more often than that read some again.
 CREATE VIEW file_reuse AS
 SELECT r.file, r.uses, r.different, r.different_bytes, r.again_share, r.rate, r.reread_factor,
 	r.low, r.high, r.enough_bytes
@@ -91,7 +91,7 @@ SELECT f.file, f.uses, f.different, f.different * 4096.0, 1.0 - f.different / f.
 	f.different * 4096
 FROM every_reuse r JOIN (
 	SELECT CASE WHEN g.whole THEN 0 ELSE r.file END AS file, SUM(r.bytes) / 4096.0 AS uses,
-		SUM(MAX(r.file_bytes, 4096)) / 4096.0 AS different
+		SUM(MIN(r.bytes, COALESCE(MAX(r.file_bytes, 4096), r.bytes))) / 4096.0 AS different
 	FROM (SELECT r.file, SUM(r.bytes) AS bytes, MAX(f.bytes) AS file_bytes FROM file_read r
 		JOIN file f ON f.file = r.file GROUP BY r.file) r
 	JOIN (SELECT 0 AS whole UNION ALL SELECT 1) g GROUP BY 1

@@ -431,3 +431,23 @@ def test_blocks_of_drawn_reads_are_not_all() -> None:
     assert (row["different"], row["factor"], row["low"], row["enough"]) == (100, 10, 10, 100 * 4096)
     assert row["high"] == pytest.approx(1000 / 7)
     assert read(0).rows("SELECT * FROM miss_ratio") and not read(990).rows("SELECT * FROM miss_ratio")
+
+
+def test_of_files_together_no_more_is_different_than_was_read() -> None:
+    """200 MiB of a file of 1 GiB, one of 1 MiB read a hundred times, and one of unknown size, read once."""
+    made = thinned("read", 10, 990)
+    names = ("failed", "cpu_ns", "blocked_ns", "cached_calls", "cached_bytes", "filled_pages", "faults")
+    mib = 1 << 20
+    for file, size, read in ((1, 1024 * mib, 200 * mib), (2, mib, 100 * mib), (3, None, 7 * mib)):
+        made.row("file", file=file, dev=1, inode=file, path=f"/srv/{file}.db", kind="file", bytes=size)
+        rest: dict[str, Any] = dict.fromkeys(names, 0)
+        rest |= {"calls": 1000, "bytes": read}
+        made.row("file_read", slice=1, pid=42, file=file, call="pread64", stack_id=0, direct=0, **rest)
+    known = {"block_bytes": 4096, "uses": 10, "first": 7.0, "different": 7.0}
+    for subject, file in (("file", 1), ("file", 2), ("file", 3), ("files", 0)):
+        made.row("reuse", subject=subject, file=file, rate=1.0, error=0.0, max_distance=6.0, **known)
+    rows = made.rows("SELECT file, uses, different FROM file_reuse ORDER BY file")
+    assert rows == [
+        {"file": 0, "uses": 307 * 256, "different": 208 * 256},
+        {"file": 2, "uses": 100 * 256, "different": 256},
+    ]
