@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,11 @@ from harness import MEMTOLL, ROOT, assert_refused, memtoll, tool
 from shape import check_report
 
 EXAMPLES = ROOT / "analysis" / "memtoll" / "examples"
+KEPT = ROOT / "analysis" / "tests" / "recordings"
+GROUPS = (
+    "SELECT path FROM memory_cgroup UNION SELECT limit_path FROM memory_cgroup"
+    " UNION SELECT path FROM memory_cgroup_counter UNION SELECT memory_cgroup FROM process"
+)
 WORDS = {
     "zeroing": ("ZEROING 98 %", "calloc_loop.c:29 (clear_block)", "saves at most"),
     "swap": ("SWAP 98 %", "pagez.c:27 (change_pages)", "161 MiB", "saves at most"),
@@ -38,9 +45,13 @@ def test_example(name: str, tmp_path: Path) -> None:
 
 
 def test_examples_tell_nothing_of_where_they_were_made() -> None:
-    for name in WORDS:
-        data = (EXAMPLES / f"{name}.memtoll").read_bytes()
+    """Nor the recording that the analysis' tests keep. Groups: the one they are said to have run in, and the root."""
+    for path in [*(EXAMPLES / f"{name}.memtoll" for name in WORDS), *KEPT.glob("*.memtoll")]:
+        data = path.read_bytes()
         assert b"/tmp/" not in data and b"/home/" not in data and b"/work/" not in data
+        with closing(sqlite3.connect(path)) as database:
+            groups = database.execute(GROUPS).fetchall()
+        assert {group for (group,) in groups} <= {"/service", "/", "", None}, path
 
 
 def test_without_privileges_a_recording_is_shown_and_said(tmp_path: Path) -> None:
