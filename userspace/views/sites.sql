@@ -152,13 +152,16 @@ SELECT
 		THEN 100.0 * o.overhead_ns / (o.observed_ns + o.overhead_ns) ELSE 0.0 END
 		AS estimated_pct,
 	o.hits, o.overhead_ns, o.overhead_error_ns,
-	-- without the first second of work and the next, in which the budget sees what it is
-	(SELECT 100.0 * SUM(h.hits * p.hit_ns) / MAX(l.cpu_ns, 1)
-		FROM (SELECT b.slice, SUM(c.cpu_ns) AS cpu_ns FROM (SELECT MIN(slice) + 2 AS slice
-			FROM process_slice WHERE cpu_ns > 5e7) b
-			JOIN process_slice c ON c.slice >= b.slice) l
-		JOIN hit h ON h.slice >= l.slice
-		JOIN probe_cost p ON p.probe = h.probe) AS later_pct,
+	-- from the slice on in which the targets had taken their first second of CPU time; NULL: they
+	-- never had
+	(SELECT 100.0 * COALESCE(SUM(h.hits * p.hit_ns), 0.0) / MAX(l.cpu_ns, 1)
+		FROM (SELECT MIN(slice) AS slice, SUM(cpu_ns) AS cpu_ns
+			FROM (SELECT slice, SUM(cpu_ns) AS cpu_ns,
+				SUM(SUM(cpu_ns)) OVER (ORDER BY slice) AS until_ns
+				FROM process_slice GROUP BY slice)
+			WHERE until_ns >= 1e9) l
+		LEFT JOIN hit h ON h.slice >= l.slice
+		LEFT JOIN probe_cost p ON p.probe = h.probe) AS later_pct,
 	(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'held_ns') AS held_ns
 FROM observed o LEFT JOIN meta m ON m.key = 'overhead_limit';
 
@@ -172,19 +175,22 @@ SELECT CASE WHEN o.observed_ns + o.overhead_ns > 0
 FROM observed o JOIN uprobe_profile u;
 
 -- Why that is above the limit, as part of a sentence; '' where it is not. The budget takes away the
--- uprobes of an allocator's functions, not the tracepoints that count faults and system calls.
+-- uprobes of an allocator's functions, not the tracepoints that count faults and system calls. It
+-- spares a command its first second of CPU time (budget_executor.c, governor.c), and nothing where
+-- it was attached to processes or a cgroup.
 CREATE VIEW overhead_why AS
 SELECT CASE WHEN h.limit_pct IS NULL OR h.estimated_pct <= h.limit_pct THEN ''
-	WHEN h.later_pct <= h.limit_pct THEN 'kept after the first second'
-	WHEN h.later_pct IS NULL AND o.duration_ns < 3e9
-		THEN 'the first second is not held to it'
+	WHEN h.later_pct <= h.limit_pct THEN 'kept after the first second of CPU time'
+	WHEN h.later_pct IS NULL AND EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
+		AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'cgroup')
+		THEN 'the first second of CPU time is not held to it'
 	WHEN h.estimated_pct - e.error_pct <= h.limit_pct THEN 'no more than that within its error'
 	WHEN COALESCE((SELECT SUM(overhead_ns) FROM probe_overhead WHERE probe IN ('fault',
 			'fault_end', 'map', 'read', 'read_other', 'syscall', 'sample', 'idle')), 0)
 		* h.estimated_pct > h.limit_pct * h.overhead_ns
 		THEN 'faults and system calls alone take more, and are always counted'
 	ELSE 'not kept' END AS text
-FROM overhead h JOIN overhead_error e JOIN observed o;
+FROM overhead h JOIN overhead_error e;
 
 -- Probes that were hit and whose price is no more than its own error: it may as well be nothing.
 -- most_ns: what the hits took at most. what: the probe in words.

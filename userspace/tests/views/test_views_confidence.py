@@ -13,35 +13,54 @@ from facts import MS, Facts
 from harness import memtoll
 
 
-def why(limit: str, seconds: float, error: float = 0.0, **hits: int) -> str:
-    """100 ms of processor time, hits that take 500 ns each."""
+def why(limit: str, slices: list[tuple[float, int]], probe: str, error: float = 0.0, **meta: str) -> str:
+    """Slices of half a second, each with its processor time (ms) and hits of that probe, which take 500 ns each."""
     made = Facts()
     made.prices()
-    for probe in ("malloc", "fault"):
-        made.database.execute("UPDATE price SET hit_ns = 500, error_ns = ? WHERE probe = ?", (error, probe))
-    made.slice(seconds=seconds)
+    made.database.execute("UPDATE price SET hit_ns = 500, error_ns = ? WHERE probe = ?", (error, probe))
     made.process()
-    made.cpu(100 * MS)
-    made.hits(**hits)
-    made.meta(overhead_limit=limit)
-    ((text,),) = made.database.execute("SELECT text FROM overhead_why").fetchall()
-    return str(text)
+    for number, (cpu_ms, hits) in enumerate(slices, 1):
+        made.slice(number, seconds=0.5)
+        made.cpu(cpu_ms * MS, number=number)
+        made.row("hit", slice=number, pid=42, probe=probe, hits=hits)
+    made.meta(overhead_limit=limit, **meta)
+    return str(made.one("SELECT text FROM overhead_why")["text"])
+
+
+COMMAND = {"target_command": "./program"}
+GROUP = {"target_command": "cgroup /sys/fs/cgroup/service", "cgroup": "/sys/fs/cgroup/service"}
+AFTER = "kept after the first second of CPU time"
+NOT_HELD = "the first second of CPU time is not held to it"
+# The first second of CPU time ends in the third slice; the second of these has hits after it, too.
+STARTS = [(490, 200_003), (500, 100_003), (490, 2_003), (500, 2_011), (490, 2_017)]
+STAYS = [(490, 3), (500, 100_003), (490, 100_043), (500, 2_011), (490, 100_057)]
 
 
 @pytest.mark.parametrize(
-    ("limit", "arguments", "said"),
+    ("limit", "slices", "probe", "more", "said"),
     [
-        ("5", {"seconds": 60, "malloc": 2_003}, ""),
-        ("none", {"seconds": 60, "malloc": 20_011}, ""),
-        ("5", {"seconds": 1, "malloc": 20_011}, "the first second is not held to it"),
-        ("5", {"seconds": 60, "malloc": 20_011}, "not kept"),
-        ("5", {"seconds": 60, "malloc": 11_003, "error": 200.0}, "no more than that within its error"),
-        ("5", {"seconds": 60, "fault": 20_011}, "faults and system calls alone take more, and are always counted"),
-        ("5", {"seconds": 60, "fault": 2_003, "malloc": 20_011}, "not kept"),
+        ("5", [(1_000, 20_011)], "malloc", COMMAND, ""),
+        ("none", [(100, 20_011)], "malloc", COMMAND, ""),
+        ("5", [(100, 20_011)], "malloc", COMMAND, NOT_HELD),
+        # However long it takes: one that sleeps, and a CPU that is shared with others.
+        ("5", [(7, 2_003)] * 101, "malloc", COMMAND, NOT_HELD),
+        ("5", [(7, 2_003)] * 101, "malloc", {}, "not kept"),
+        ("5", [(7, 2_003)] * 101, "malloc", GROUP, "not kept"),
+        ("5", [(100, 11_003)], "malloc", {"error": 200.0}, "no more than that within its error"),
+        ("5", [(100, 20_011)], "fault", {}, "faults and system calls alone take more, and are always counted"),
+        ("5", STARTS, "malloc", COMMAND, AFTER),
+        ("5", [*STARTS[:3], (490, 0)], "malloc", {}, AFTER),
+        ("5", [(95, 40_009)] * 11 + [(95, 3)] * 20, "malloc", COMMAND, AFTER),
+        ("5", STAYS, "malloc", COMMAND, "not kept"),
+        # Several threads: a second of theirs has gone by in the first slice.
+        ("5", [(3_000, 400_009), (3_000, 400_031)], "malloc", COMMAND, "not kept"),
+        ("5", [(990, 200_003), (11, 0)], "malloc", COMMAND, AFTER),
     ],
 )
-def test_overhead_above_the_limit_says_why(limit: str, arguments: dict[str, Any], said: str) -> None:
-    assert why(limit, **arguments) == said
+def test_overhead_above_the_limit_says_why(
+    limit: str, slices: list[tuple[float, int]], probe: str, more: dict[str, Any], said: str
+) -> None:
+    assert why(limit, slices, probe, **more) == said
 
 
 def test_the_report_says_it(tmp_path: Path) -> None:
@@ -51,7 +70,7 @@ def test_the_report_says_it(tmp_path: Path) -> None:
     made.save()
     for more in ([], ["--full"]):
         text = " ".join(memtoll("report", *more, path).stdout.split())
-        assert "(limit 0.001 %, the first second is not held to it)" in text
+        assert "(limit 0.001 %, the first second of CPU time is not held to it)" in text
 
 
 def test_small_losses_are_one_quiet_line(tmp_path: Path) -> None:
