@@ -186,8 +186,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		}
 		/* Of threads that live for a moment only it is most of what they pay. */
 		if (thread)
-			walk_account(task->tgid, thread->made_ns + bpf_ktime_get_ns() - began_ns,
-				     0);
+			thread_account(task->tgid, thread->made_ns + bpf_ktime_get_ns() - began_ns);
 	}
 	give_place_back(task);
 	return 0;

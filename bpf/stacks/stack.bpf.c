@@ -40,23 +40,40 @@ int stack_announce(__u32 tgid, __u64 id)
 
 SUM_TABLE(walks, 8192, 512, struct memtoll_walk_key, struct memtoll_walk_sum);
 
-/* A walk takes microseconds, as many as the stack has frames: too different to be calibrated. */
-__hidden int walk_account(__u32 tgid, __u64 ns, __u32 count)
+static __always_inline void walks_add(__u32 tgid, __u64 ns, __u32 count)
 {
 	struct memtoll_walk_key key = { .tgid = tgid };
 	static const struct memtoll_walk_sum zero;
 	struct memtoll_walk_sum *sum = row_get(&walks, &walks_spare, &key, &zero);
-	struct memtoll_rates *rates = rates_here();
 
-	if (rates)
-		rates->walk_ns += ns;
 	if (!sum) {
 		lose(LOST_COSTS_FULL, count);
-		return 0;
+		return;
 	}
 	if (count)
 		__sync_fetch_and_add(&sum->walks, count);
 	__sync_fetch_and_add(&sum->ns, ns);
+}
+
+/* A walk takes microseconds, as many as the stack has frames: too different to be calibrated. */
+__hidden int walk_account(__u32 tgid, __u64 ns, __u32 count)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates)
+		rates->walk_ns += ns;
+	walks_add(tgid, ns, count);
+	return 0;
+}
+
+/* Paid for with the walks; no stack is spared by looking at fewer faults where it is much. */
+__hidden int thread_account(__u32 tgid, __u64 ns)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates)
+		rates->thread_ns += ns;
+	walks_add(tgid, ns, 0);
 	return 0;
 }
 

@@ -27,7 +27,7 @@ extern volatile __u32 stacks_unannounced;
 struct memo;
 
 /*
- * All but walk_account() global: with functions of other files the verifier looks at each once,
+ * All but those of accounts global: with functions of other files the verifier looks at each once,
  * which makes loading ten times as fast. Their pointers may be NULL as far as it knows.
  */
 int stack_announce(__u32 tgid, __u64 id);
@@ -36,6 +36,7 @@ int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct mem
 	      __u32 steps);
 __u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 sampling);
 int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
+int thread_account(__u32 tgid, __u64 ns) __hidden;
 
 /* Read the interpreter's frames, where there is one. The id with them mixed in. */
 static __always_inline __u64 stack_add_python(struct memtoll_stack *stack, struct python_walk *walk,

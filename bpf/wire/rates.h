@@ -33,6 +33,7 @@ struct memtoll_rates {
 	__u64 unwatched_maps;  /* mapping calls while none was watched */
 	__u64 syscalls;	       /* that no program looks at, counted in windows */
 	__u64 walk_ns;	       /* stacks looked at, in whatever program */
+	__u64 thread_ns;       /* threads' states made, and their ends */
 	__u64 passed_faults;   /* counted and not looked at: fault_thinning.bpf.h */
 	__u64 passed_open;     /* of these, for whom no other has spoken yet */
 	__u64 thinned_faults;  /* of which it was drawn who is looked at */

@@ -143,6 +143,13 @@ static inline struct thread *host_thread(void)
 	return thread_of(&host.task);
 }
 
+static inline struct memtoll_rates *host_rates(void)
+{
+	__u32 zero = 0;
+
+	return kernel_map_lookup(&rates, &zero);
+}
+
 static inline __u64 lost(__u32 what)
 {
 	return *(__u64 *)kernel_map_lookup(&losses, &what);

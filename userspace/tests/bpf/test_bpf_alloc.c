@@ -497,14 +497,19 @@ static void test_exit_inside(void **state)
 {
 	struct call open = { .fn = FN_MALLOC, .sp = STACK_TOP, .args = { 100 } };
 	static struct signal_struct signal;
-	__u64 context[1] = { (__u64)&host.task };
+	__u64 context[1] = { (__u64)&host.task }, walked_ns;
 
 	calls_begin();
 	signal.live.counter = 1;
 	host.task.signal = &signal;
 	enter(&open);
+	walked_ns = host_rates()->walk_ns;
+	host_thread()->made_ns = 30011;
 	process_exit(context);
 	assert_lost_only(LOST_RETURN_MISSED, 1);
+	/* What it paid for its state and its end is charged, and is no stack's. */
+	assert_true(host_rates()->thread_ns >= 30011);
+	assert_int_equal(host_rates()->walk_ns, walked_ns);
 }
 
 /* ---- budget ---- */

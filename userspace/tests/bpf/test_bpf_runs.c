@@ -68,13 +68,6 @@ static void assert_no_more(void)
 	assert_no_event();
 }
 
-static struct memtoll_rates *host_rates(void)
-{
-	__u32 zero = 0;
-
-	return kernel_map_lookup(&rates, &zero);
-}
-
 /* ---- runs ---- */
 
 static void test_one_sweep_is_one_run(void **state)
