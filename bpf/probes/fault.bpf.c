@@ -330,14 +330,15 @@ static __always_inline bool fault_is_timed(struct thread *thread)
 }
 
 /* One that does not follow in order. timed: what its stack costs is counted from here on. */
-static __always_inline void fault_count(struct open_fault *fault, bool timed)
+static __always_inline void fault_count(struct thread *thread, bool timed)
 {
+	struct open_fault *fault = &thread->fault;
 	struct memtoll_rates *rates = rates_here();
 
 	if (!rates)
 		return;
 	rates->faults++;
-	fault->passed = faults_passed(rates);
+	fault->passed = faults_passed(thread, rates);
 	if (timed)
 		fault->timed_walk_ns = rates->walk_ns;
 }
@@ -518,7 +519,7 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	}
 	/* Before what it stands for replaces what the one before did. */
 	fault_settle(task, thread);
-	fault_count(fault, fault->timed_ns);
+	fault_count(thread, fault->timed_ns);
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;
 		run_emit(thread);
@@ -598,6 +599,8 @@ static __always_inline int fault_end(bool major)
 		return 0;
 	}
 	order_unfold(task, thread);
+	if (major)
+		fault_gives_back(&thread->fault);
 	/* What comes while it is under way is most of a minor one's time. */
 	if (thread->fault.stamped && thread->fault.interrupted && !major) {
 		thread->fault.flags |= RUN_INTERRUPTED;

@@ -34,8 +34,7 @@ static __always_inline void fault_be_careful(struct thread *thread)
 
 static __always_inline bool fault_may_pass(struct thread *thread)
 {
-	if (fault_draw == ~0U || thread->in_fn || in_map(thread) || ends_are_seen() ||
-	    handler_suspected)
+	if (thread->in_fn || in_map(thread) || ends_are_seen() || handler_suspected)
 		return false;
 	if (!thread->careful)
 		return true;
@@ -48,7 +47,8 @@ static __always_inline bool fault_is_passed(struct thread *thread)
 {
 	struct memtoll_rates *rates;
 
-	if (!fault_may_pass(thread))
+	thread->exempt = fault_draw != ~0U && !fault_may_pass(thread);
+	if (fault_draw == ~0U || thread->exempt)
 		return false;
 	rates = rates_here();
 	if (!rates || (__u32)++rates->thinned_faults * ROOT_OF_TWO <= fault_draw)
@@ -60,13 +60,32 @@ static __always_inline bool fault_is_passed(struct thread *thread)
 	return true;
 }
 
-/* The one that is looked at speaks for those before it. */
-static __always_inline __u32 faults_passed(struct memtoll_rates *rates)
+/*
+ * The one that was drawn speaks for those before it. One that is looked at in any case does not:
+ * those are of other kinds, and come together, all on one of a kind.
+ */
+static __always_inline __u32 faults_passed(const struct thread *thread, struct memtoll_rates *rates)
 {
 	__u32 passed = rates->passed_open;
 
+	if (thread->exempt)
+		return 0;
 	rates->passed_open = 0;
 	return passed;
+}
+
+/* The one that was drawn is a major one, as those are not that were passed over: the next speaks. */
+static __always_inline void fault_gives_back(struct open_fault *fault)
+{
+	struct memtoll_rates *rates;
+
+	if (!fault->passed)
+		return;
+	rates = rates_here();
+	if (rates) {
+		rates->passed_open += fault->passed;
+		fault->passed = 0;
+	}
 }
 
 /* One that was passed over has ended, and was a major one: its time is lost. */

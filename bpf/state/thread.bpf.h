@@ -45,7 +45,7 @@ struct thread {
 	struct open_map_call map;
 	struct held_stack held[HELD_STACKS];
 	__u32 held_draws;
-	__u32 unused;
+	__u32 exempt; /* its fault was not drawn and speaks for itself: fault_thinning.bpf.h */
 	struct populated populated;	/* scratch */
 	struct memtoll_mapping mapping; /* on its way: too large for the BPF stack */
 	struct open_fault fault;

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Where one fault in so many is looked at: who that is, and which of the others it stands for. */
+#include "tests/bpf/memory.h"
+
+#define AREA_START 0x7f1200000000ULL
+#define AREA_PAGES 4096
+#define AT(page) (AREA_START + (page)*MEMTOLL_PAGE_SIZE)
+#define IP 0x401136ULL
+#define OTHER_IP 0x401777ULL
+
+static struct vm_area_struct area;
+
+static void begin(void)
+{
+	host_begin();
+	fault_draw = ~0U;
+	tables_begin(4);
+	add_area(&area, AREA_START, AT(AREA_PAGES), 0);
+	/* So that each fault finds the last table, and is no candidate for a huge page. */
+	set_entry(AREA_START, 1, 0);
+}
+
+/* A write: the fault begins, and the kernel maps a page. */
+static void touch_by(__u64 page, __u64 ip)
+{
+	fault_at(AT(page) + 0x18, ip, WRITES);
+	set_entry(AT(page), 1, page_entry(0x50000 + page));
+	kernel.now_ns += 1000;
+}
+
+static void touch(__u64 page)
+{
+	touch_by(page, IP);
+}
+
+/* Pages in no order: 1009 and 331 are primes. */
+static void scatter(__u64 from, __u64 count)
+{
+	for (__u64 i = from; i < from + count; i++)
+		touch(1 + i * 331 % 1009);
+}
+
+static __u64 looked_at(__u64 *passed)
+{
+	const struct memtoll_rates *now = host_rates();
+
+	*passed = now->passed_faults;
+	return now->faults;
+}
+
+/* Nearly as many as are drawn, and together with those they stand for, as many as there were. */
+static void test_one_in_some_is_looked_at(void **state)
+{
+	struct memtoll_run run;
+	__u64 passed, seen, faults = 0, stood_for = 0;
+
+	begin();
+	fault_draw = ~0U / 8;
+	scatter(0, 1009);
+	seen = looked_at(&passed);
+	assert_in_range(seen, 1009 / 8 - 3, 1009 / 8 + 3);
+	assert_int_equal(seen + passed, 1009);
+	drain();
+	while (faults < seen) {
+		run = next_run();
+		faults += run.faults;
+		stood_for += run.passed;
+		assert_in_range(run.passed, 0, 16);
+	}
+	assert_int_equal(faults + stood_for + host_rates()->passed_open, 1009);
+	fault_draw = ~0U;
+	touch(2000);
+	drain();
+	run = next_run();
+	assert_int_equal(run.faults, 1);
+	assert_int_equal(faults + stood_for + run.passed, 1009);
+}
+
+/* A major one that was passed over is told as lost, and the next ones are all looked at. */
+static void test_major_among_those_passed_over(void **state)
+{
+	__u64 passed, seen, before;
+
+	begin();
+	fault_draw = 0;
+	scatter(0, 11);
+	assert_int_equal(looked_at(&passed), 0);
+	assert_int_equal(passed, 11);
+	fault_end_major(NULL);
+	assert_lost_only(LOST_FAULTS_PASSED, 1);
+	assert_int_equal(host_rates()->passed_open, 10);
+	before = looked_at(&passed);
+	scatter(11, 331);
+	seen = looked_at(&passed);
+	assert_int_equal(seen - before, 331);
+	assert_int_equal(passed, 11);
+}
+
+/* One that is looked at in any case, or is a major one, says nothing of those passed over. */
+static void test_who_speaks_for_those_passed_over(void **state)
+{
+	struct memtoll_run run;
+
+	begin();
+	fault_draw = 0;
+	scatter(0, 11);
+	host_thread()->in_fn = FN_MALLOC;
+	touch(2000);
+	host_thread()->in_fn = FN_NONE;
+	host_thread()->careful = 2;
+	touch(2010);
+	touch(2020);
+	drain();
+	assert_int_equal(host_rates()->faults, 3);
+	assert_int_equal(host_rates()->passed_open, 11);
+	while (host_rates()->faults == 3) {
+		fault_draw = ~0U / 2;
+		touch_by(2030 + 10 * host_rates()->passed_faults, OTHER_IP);
+	}
+	/* The drawn one took them all, and gives them back. */
+	assert_int_equal(host_rates()->passed_open, 0);
+	fault_end_major(NULL);
+	assert_int_equal(host_rates()->passed_open, host_rates()->passed_faults);
+	drain();
+	do {
+		run = next_run();
+		assert_int_equal(run.passed, 0);
+	} while (run.ip != OTHER_IP);
+	assert_int_equal(run.flags & RUN_MAJOR, RUN_MAJOR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_in_some_is_looked_at),
+		cmocka_unit_test(test_major_among_those_passed_over),
+		cmocka_unit_test(test_who_speaks_for_those_passed_over),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
