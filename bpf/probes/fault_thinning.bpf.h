@@ -97,6 +97,9 @@ static __always_inline void fault_passed_major(struct thread *thread)
 		return;
 	fault_be_careful(thread);
 	lose(LOST_FAULTS_PASSED, 1);
+	/* Its time is the read's: it was counted as a minor one there. */
+	if (in_read(thread) && thread->read.faults)
+		thread->read.faults--;
 	if (rates)
 		rates->passed_open = sub_sat(rates->passed_open, 1);
 }

@@ -83,12 +83,18 @@ static void test_major_among_those_passed_over(void **state)
 
 	begin();
 	fault_draw = 0;
+	touch(2000);
+	host_thread()->read.read_fn = READ_FN_READ;
+	host_rates()->passed_open = host_rates()->passed_faults = 0;
+	host_thread()->read.faults = 0;
 	scatter(0, 11);
 	assert_int_equal(looked_at(&passed), 0);
 	assert_int_equal(passed, 11);
 	fault_end_major(NULL);
 	assert_lost_only(LOST_FAULTS_PASSED, 1);
 	assert_int_equal(host_rates()->passed_open, 10);
+	assert_int_equal(host_thread()->read.faults, 10);
+	host_thread()->read.read_fn = READ_FN_NONE;
 	before = looked_at(&passed);
 	scatter(11, 331);
 	seen = looked_at(&passed);
