@@ -112,10 +112,14 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 				    struct thread *thread, __u32 old_pid)
 {
 	struct memtoll_target_state *state;
+	__u32 i;
 
 	if (thread) {
 		thread->fault.root = 0;
 		thread->in_fn = FN_NONE;
+		/* Of another program's code, which may have been at the same address. */
+		for (i = 0; i < HELD_STACKS; i++)
+			thread->held[i].ip = 0;
 	}
 	thread_flush(task, thread);
 	process->memset_count = 0;

@@ -512,6 +512,20 @@ static void test_exit_inside(void **state)
 	assert_int_equal(host_rates()->walk_ns, walked_ns);
 }
 
+/* Stacks of mapping calls that a thread holds are of the program that it ran. */
+static void test_exec_holds_no_stack(void **state)
+{
+	unsigned i;
+
+	calls_begin();
+	call_once((struct call){ .fn = FN_MALLOC, .sp = STACK_TOP, .args = { 100 } }, 100, BLOCK);
+	for (i = 0; i < HELD_STACKS; i++)
+		host_thread()->held[i].ip = 0x401136 + i;
+	on_exec(&host.task, process_get(TGID), host_thread(), TGID);
+	for (i = 0; i < HELD_STACKS; i++)
+		assert_int_equal(host_thread()->held[i].ip, 0);
+}
+
 /* ---- budget ---- */
 
 /* While its window is closed a call is only counted; the count is sent now and then. */
@@ -593,6 +607,7 @@ int main(void)
 		cmocka_unit_test(test_return_of_a_call_given_up),
 		cmocka_unit_test(test_probe_taken_away),
 		cmocka_unit_test(test_exit_inside),
+		cmocka_unit_test(test_exec_holds_no_stack),
 		cmocka_unit_test(test_closed_window),
 		cmocka_unit_test(test_window_past_its_end),
 	};
