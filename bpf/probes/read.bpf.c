@@ -81,11 +81,12 @@ static __always_inline void pass_add(const struct memtoll_pass_key *key,
 	struct memtoll_pass_sum *sum = row_get(&passes, &passes_spare, key, &zero);
 
 	if (!sum) {
-		lose(LOST_COSTS_FULL, more->passes + more->syscalls);
+		lose(LOST_COSTS_FULL, more->passes + more->syscalls + more->passed);
 		return;
 	}
 	__sync_fetch_and_add(&sum->passes, more->passes);
 	__sync_fetch_and_add(&sum->syscalls, more->syscalls);
+	__sync_fetch_and_add(&sum->passed, more->passed);
 }
 
 __hidden int passes_flush(struct task_struct *task, struct thread *thread)
@@ -94,12 +95,14 @@ __hidden int passes_flush(struct task_struct *task, struct thread *thread)
 	struct memtoll_pass_sum more = {
 		.passes = thread->passes,
 		.syscalls = thread->syscalls,
+		.passed = thread->passed,
 	};
 	struct memtoll_rates *rates = rates_here();
 
-	if (!more.passes && !more.syscalls)
+	if (!more.passes && !more.syscalls && !more.passed)
 		return 0;
 	thread->passes = 0;
+	thread->passed = 0;
 	thread->syscalls = 0;
 	if (rates) {
 		rates->other_reads += more.passes;
@@ -403,7 +406,9 @@ int read_enter(__u64 *ctx)
 		file = (struct file *)current_file(PT_REGS_PARM1_SYSCALL(regs));
 		if (!file || !file_judge(file, &read->inode, &read->dev, &read->flags)) {
 			read->read_fn = READ_FN_NONE;
-			thread->passes += read_fn == READ_FN_READ ? read->times : 0;
+			/* What those cost that were only counted is in the rates already. */
+			thread->passes += read_fn == READ_FN_READ;
+			thread->passed += read->times - 1;
 			if (thread->passes >= PASSES_AT_ONCE)
 				passes_flush(task, thread);
 			return 0;

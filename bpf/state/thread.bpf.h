@@ -25,6 +25,7 @@ struct thread {
 	__u32 careful; /* so many faults more are all looked at: fault_thinning.bpf.h */
 	__u32 idle_hits;
 	__u32 passes;	   /* read(2) on sockets and pipes, not flushed yet */
+	__u32 passed;	   /* reads that were only counted, and for whom one of these spoke */
 	__u32 syscalls;	   /* system calls counted, not flushed yet */
 	__u32 abandoned;   /* one of its calls was given up without its return */
 	__u32 counted_out; /* its faults, by the kernel's count, are in its process's sum */

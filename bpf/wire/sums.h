@@ -185,8 +185,9 @@ struct memtoll_pass_key {
 _Static_assert(sizeof(struct memtoll_pass_key) == 16, "no padding in a map key");
 
 struct memtoll_pass_sum {
-	__u64 passes;	/* read(2) on sockets and pipes */
+	__u64 passes;	/* read(2) on sockets and pipes, looked at */
 	__u64 syscalls; /* that no program looks at, counted in windows */
+	__u64 passed;	/* reads that were only counted, before one on a socket or pipe */
 };
 
 /* How many calls came by a function's entry, and at its probe had the same arguments or not. */

@@ -135,12 +135,31 @@ static void test_who_speaks_for_those_passed_over(void **state)
 	assert_int_equal(run.flags & RUN_MAJOR, RUN_MAJOR);
 }
 
+/* Of reads of what is no file those that were only counted are told apart: they cost less. */
+static void test_reads_of_no_file(void **state)
+{
+	__u64 context[2] = { (__u64)&host.regs, 0 };
+	const struct thread *thread;
+	int i;
+
+	begin();
+	fault_draw = ~0U / 8;
+	for (i = 0; i < 331; i++)
+		read_enter(context);
+	thread = host_thread();
+	assert_in_range(thread->passes, 331 / 8 - 3, 331 / 8 + 3);
+	assert_int_equal(thread->passed, host_rates()->passed_reads - host_rates()->passed_reads_open);
+	assert_int_equal(thread->passes + host_rates()->passed_reads, 331);
+	fault_draw = ~0U;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_in_some_is_looked_at),
 		cmocka_unit_test(test_major_among_those_passed_over),
 		cmocka_unit_test(test_who_speaks_for_those_passed_over),
+		cmocka_unit_test(test_reads_of_no_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
