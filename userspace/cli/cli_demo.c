@@ -99,7 +99,7 @@ static const struct argp argp = {
 	       "  memtoll demo\n"
 	       "  memtoll demo swap\n"
 	       "  memtoll demo swap -o swap.memtoll\n\n"
-	       "Exit status: 0 done, 1 failed, 2 usage.\n",
+	       "Exit status: 0 done, 1 failed, 2 usage, 4 done, but losses exceed 1 %.\n",
 };
 
 void *volatile demo_sink;
@@ -154,7 +154,9 @@ static int print_report(sqlite3 *database, const struct example *example, bool f
 	report.lines = (report.lines ?: LINES) - LINES_ABOVE;
 	if (!full)
 		return report_short(database, &report, stdout);
+	/* It becomes the user behind sudo, for which it takes two capabilities. */
 	pager = pager_open(privileges_leave);
+	privileges_keep(PRIVILEGES_NONE);
 	err = report_text(database, &report, pager);
 	if (!pager_close(pager)) {
 		message("the pager cannot be run; set MEMTOLL_PAGER, or to cat for none");
@@ -235,6 +237,6 @@ int cli_demo(int argc, char **argv)
 			return status;
 		message("so no program is traced here; what follows is a recording");
 	}
-	privileges_keep(PRIVILEGES_NONE);
+	privileges_keep(arguments.full ? PRIVILEGES_LEAVE : PRIVILEGES_NONE);
 	return show_example(example_find(arguments.example ?: "zeroing"), arguments.full);
 }

@@ -168,6 +168,7 @@ def test_a_pager_has_no_rights_of_root(tmp_path: Path, sudo: bool) -> None:
     assert int(capabilities.split()[1], 16) == 0
     assert int(user) == (NOBODY if sudo and os.geteuid() == 0 else os.geteuid())
     assert groups == str(NOBODY) or not (sudo and os.geteuid() == 0)
+    assert memtoll_on_terminal("demo", "--full", "healthy", env=env).splitlines()[1:] == [user, groups, capabilities]
 
 
 def test_other_database(tmp_path: Path) -> None:
