@@ -266,8 +266,8 @@ static void on_exec(struct launch *launch, struct tracee *tracee)
 	tracee->tgid = tracee->tid;
 	tracee->mapping = false;
 	tracee->made = 0;
-	if (tracee->undisturbed)
-		set_undisturbed(tracee, false);
+	/* The kernel's options are those of the thread that called, this entry is the leader's. */
+	set_undisturbed(tracee, false);
 	/* Its own number is gone: it has the process's. */
 	if (caller != tracee->tid)
 		g_hash_table_remove(launch->tracees, GINT_TO_POINTER(caller));

@@ -79,6 +79,22 @@ static void *exec_true(void *unused)
 	return unused;
 }
 
+static char *itself;
+
+/* Makes a crowd of threads, all of them by itself, and becomes another program that makes some. */
+static void *crowd_and_exec(void *unused)
+{
+	pthread_t thread;
+	int i;
+
+	for (i = 0; i < CROWD; i++)
+		if (pthread_create(&thread, NULL, end_at_once, NULL) || pthread_join(thread, NULL))
+			_exit(96);
+	execl(itself, itself, "threads", NULL);
+	_exit(99);
+	return unused;
+}
+
 static void start_threads(unsigned int count, void *(*last)(void *))
 {
 	pthread_t thread;
@@ -121,6 +137,11 @@ static int act(const char *mode)
 				return 96;
 		return 37;
 	}
+	if (!strcmp(mode, "crowd-exec")) {
+		if (!pthread_create(&thread, NULL, crowd_and_exec, NULL))
+			pthread_join(thread, NULL);
+		return 95;
+	}
 	start_threads(THREADS, !strcmp(mode, "exec") ? exec_true : wait_forever);
 	if (!strcmp(mode, "abort"))
 		abort();
@@ -137,6 +158,7 @@ static int act(const char *mode)
 struct seen {
 	unsigned int execs, by_others, forked, dying, exiting;
 	unsigned int ready, started;
+	unsigned int dying_before; /* the last exec */
 	bool ready_late;   /* a thread had been seen dying */
 	bool will_signal;  /* its loader is expected to send SIGURG ... */
 	bool urgent;	   /* and a signal comes as if it had */
@@ -152,6 +174,7 @@ static bool on_exec(void *context, pid_t pid, pid_t caller, uint64_t loader, boo
 
 	seen->execs++;
 	seen->by_others += caller != pid;
+	seen->dying_before = seen->dying;
 	assert_true(may_signal);
 	assert_int_equal(maps_read(pid, &maps), 0);
 	assert_non_null(maps_find(&maps, loader));
@@ -421,6 +444,21 @@ static void test_exec_by_a_thread(void **state)
 	assert_int_equal(seen.exiting, 1);
 }
 
+/* What the thread of a crowd no longer stopped for, the threads of the new program do again. */
+static void test_exec_by_a_thread_of_a_crowd(void **state)
+{
+	struct seen seen;
+	int status = run_to_end(start("crowd-exec", &seen));
+
+	(void)state;
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 31);
+	assert_int_equal(seen.execs, 2);
+	assert_int_equal(seen.by_others, 1);
+	assert_int_equal(seen.dying - seen.dying_before, THREADS + 1);
+	assert_int_equal(seen.exiting, 1);
+}
+
 static unsigned int traced_threads(pid_t pid)
 {
 	unsigned int traced = 0;
@@ -506,11 +544,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_abort),
 		cmocka_unit_test(test_kill),
 		cmocka_unit_test(test_exec_by_a_thread),
+		cmocka_unit_test(test_exec_by_a_thread_of_a_crowd),
 		cmocka_unit_test(test_let_go),
 		cmocka_unit_test(test_let_go_without_leader),
 		cmocka_unit_test(test_not_found),
 	};
 
+	itself = argv[0];
 	if (argc > 1)
 		_exit(act(argv[1])); /* no look for leaks: that needs ptrace itself */
 	alarm(100);		     /* a hang is a failure */
