@@ -12,6 +12,7 @@
 
 #include <glib.h>
 #include <limits.h>
+#include <stdbool.h>
 
 #include "base/clock.h"
 
@@ -88,6 +89,7 @@ static struct {
 	uint64_t looked_ns; /* CLOCK_MONOTONIC, which costs no system call */
 	uint64_t cpu_ns;    /* of this thread, charged up to there */
 	int64_t counted;    /* steps since then */
+	bool idle;	    /* no statement is under way since one has ended: the time is ours */
 } left;
 
 static uint64_t cpu_ns(void)
@@ -121,14 +123,42 @@ static int take_steps(void *unused)
 }
 
 /* A statement with few steps is not asked about, however long they take. */
-static int begin_statement(unsigned int what, void *database, void *statement, void *text)
+static void begin_statement(sqlite3 *database)
 {
-	(void)what;
-	(void)statement;
-	(void)text;
+	if (left.idle) {
+		left.cpu_ns = cpu_ns();
+		left.counted = 0;
+		left.idle = false;
+	}
 	charge();
 	if (left.steps < 0)
 		sqlite3_interrupt(database);
+}
+
+static bool other_runs(sqlite3 *database, const sqlite3_stmt *ended)
+{
+	sqlite3_stmt *statement = NULL;
+
+	while ((statement = sqlite3_next_stmt(database, statement)))
+		if (statement != ended && sqlite3_stmt_busy(statement))
+			return true;
+	return false;
+}
+
+/* What is done until the next one begins, reading debug information say, is not its work. */
+static void end_statement(sqlite3 *database, const sqlite3_stmt *statement)
+{
+	charge();
+	left.idle = !other_runs(database, statement);
+}
+
+static int watch_statement(unsigned int what, void *database, void *statement, void *unused)
+{
+	(void)unused;
+	if (what == SQLITE_TRACE_STMT)
+		begin_statement(database);
+	else
+		end_statement(database, statement);
 	return 0;
 }
 
@@ -138,6 +168,7 @@ static void allow(int64_t steps)
 	left.counted = 0;
 	left.looked_ns = 0;
 	left.steps = steps;
+	left.idle = false;
 }
 
 /* SQLITE_OK, or the status that prevented it. */
@@ -178,7 +209,8 @@ static int limit_work(sqlite3 *database)
 	for (i = 0; i < G_N_ELEMENTS(limits); i++)
 		sqlite3_limit(database, limits[i].what, limits[i].limit);
 	allow(GUARD_STEPS_OPEN);
-	sqlite3_trace_v2(database, SQLITE_TRACE_STMT, begin_statement, database);
+	sqlite3_trace_v2(database, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, watch_statement,
+			 database);
 	sqlite3_progress_handler(database, STEPS_AT_ONCE, take_steps, NULL);
 	sqlite3_hard_heap_limit64(GUARD_HEAP_BYTES);
 	status = file_bytes(database, &bytes);
