@@ -135,7 +135,8 @@ bool price_cache_read(const struct price_key *key, struct calibration_result *pr
 	return true;
 }
 
-void price_cache_write(const struct price_key *key, struct calibration_result *prices)
+void price_cache_write(const struct price_key *key, struct calibration_result *prices,
+		       double *age_s)
 {
 	g_autofree char *name = file_name(key);
 	g_autofree char *unfinished = name ? g_strdup_printf("%s-%d", name, getpid()) : NULL;
@@ -143,6 +144,7 @@ void price_cache_write(const struct price_key *key, struct calibration_result *p
 	struct price_file file, old;
 	bool written;
 
+	*age_s = 0;
 	if (directory < 0)
 		return;
 	memset(&file, 0, sizeof(file));
@@ -153,8 +155,10 @@ void price_cache_write(const struct price_key *key, struct calibration_result *p
 	if (read_file(directory, name, &old)) {
 		file.measured = old.measured + 1;
 		file.time = old.time;
-		if (unsure(&old.prices) < unsure(prices))
+		if (unsure(&old.prices) < unsure(prices)) {
 			*prices = old.prices;
+			*age_s = (double)(now_s() - old.time);
+		}
 	}
 	file.prices = *prices;
 	file.checksum = checksum(&file);

@@ -33,8 +33,9 @@ bool price_cache_read(const struct price_key *key, struct calibration_result *pr
 
 /*
  * Keep what was measured now, unless what is there is surer; prices: the surer of both, which are to
- * be used. Failing to store is no error.
+ * be used; age_s: how long ago they were measured, 0: now. Failing to store is no error.
  */
-void price_cache_write(const struct price_key *key, struct calibration_result *prices);
+void price_cache_write(const struct price_key *key, struct calibration_result *prices,
+		       double *age_s);
 
 #endif /* MEMTOLL_PRICE_CACHE_H */

@@ -386,7 +386,7 @@ static int find_prices(struct session *session)
 		return -1;
 	calibration_end(session->calibration);
 	session->calibration = NULL;
-	price_cache_write(&key, &session->prices);
+	price_cache_write(&key, &session->prices, &session->prices_age_s);
 	calibration_apply(session->bpf, &session->prices);
 	return 0;
 }

@@ -70,6 +70,15 @@ static char *only_file(void)
 	return found;
 }
 
+/* How long ago the prices were measured that are to be used. */
+static double keep(struct calibration_result *prices)
+{
+	double age_s = -1;
+
+	price_cache_write(&key, prices, &age_s);
+	return age_s;
+}
+
 static bool is_kept(const struct price_key *asked)
 {
 	struct calibration_result read;
@@ -85,7 +94,7 @@ static void test_round_trip(void **state)
 
 	(void)state;
 	assert_false(is_kept(&key));
-	price_cache_write(&key, &sure);
+	keep(&sure);
 	assert_true(price_cache_read(&key, &read, &age_s));
 	assert_memory_equal(&read, &sure, sizeof(read));
 	assert_true(age_s >= 0 && age_s < PRICES_SECONDS);
@@ -97,7 +106,7 @@ static void test_other_keys(void **state)
 	struct price_key other = key;
 
 	(void)state;
-	price_cache_write(&key, &sure);
+	keep(&sure);
 	other.mechanism = UPROBE_PERF;
 	assert_false(is_kept(&other));
 	other = key;
@@ -116,12 +125,14 @@ static void test_unsure(void **state)
 	double age_s;
 
 	(void)state;
-	price_cache_write(&key, &better);
+	assert_true(keep(&better) == 0);
 	assert_false(is_kept(&key));
-	price_cache_write(&key, &rough);
+	/* Ages are whole seconds. */
+	sleep(1);
+	assert_true(keep(&rough) >= 1);
 	assert_memory_equal(&rough, &better, sizeof(rough));
 	assert_false(is_kept(&key));
-	price_cache_write(&key, &rough);
+	keep(&rough);
 	assert_true(price_cache_read(&key, &read, &age_s));
 	assert_memory_equal(&read, &better, sizeof(read));
 }
@@ -134,7 +145,7 @@ static void test_broken_files(void **state)
 	int fd;
 
 	(void)state;
-	price_cache_write(&key, &sure);
+	keep(&sure);
 	path = only_file();
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
@@ -145,7 +156,7 @@ static void test_broken_files(void **state)
 	assert_int_equal(ftruncate(fd, st.st_size - 1), 0);
 	assert_false(is_kept(&key));
 	close(fd);
-	price_cache_write(&key, &sure);
+	keep(&sure);
 	assert_true(is_kept(&key));
 	free(path);
 }
@@ -156,16 +167,16 @@ static void test_directories(void **state)
 	char *path = prices_path();
 
 	(void)state;
-	price_cache_write(&key, &sure);
+	keep(&sure);
 	assert_true(is_kept(&key));
 	assert_int_equal(chmod(path, 0777), 0);
 	assert_false(is_kept(&key));
 	assert_int_equal(chmod(path, 0700), 0);
 	setenv("MEMTOLL_PRICES", "", 1);
 	assert_false(is_kept(&key));
-	price_cache_write(&key, &sure);
+	keep(&sure);
 	setenv("MEMTOLL_PRICES", "/dev/null", 1);
-	price_cache_write(&key, &sure);
+	keep(&sure);
 	assert_false(is_kept(&key));
 	free(path);
 }
