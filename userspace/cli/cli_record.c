@@ -507,11 +507,26 @@ static int conclude(const struct record_options *options, struct session *sessio
 	return STATUS_LOSSES;
 }
 
+/* Lines of intervals, and the file that they go to; NULL: none. */
+struct shown_lines {
+	struct interval_lines lines;
+	struct output_file *file;
+};
+
+static void show_line(void *context, const struct interval *interval)
+{
+	struct shown_lines *shown = context;
+
+	if (shown->file)
+		output_file_show(shown->file);
+	interval_line(&shown->lines, interval);
+}
+
 static int record(struct record_options *options)
 {
 	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
 	g_autofree char *output = NULL, *cgroup = NULL;
-	struct interval_lines lines = { .json = options->json };
+	struct shown_lines shown = { .lines.json = options->json };
 	struct output_file *file = NULL;
 	struct session *session;
 	int status;
@@ -545,10 +560,11 @@ static int record(struct record_options *options)
 	options->session.pids = (pid_t *)pids->data;
 	options->session.pid_count = pids->len;
 	options->session.command = options->command;
-	lines.out = file ? output_file_stream(file) : stdout;
+	shown.file = file;
+	shown.lines.out = file ? output_file_stream(file) : stdout;
 	if (options->session.interval_ns)
-		options->session.on_interval = interval_line;
-	options->session.interval_context = &lines;
+		options->session.on_interval = show_line;
+	options->session.interval_context = &shown;
 	session = session_new(&options->session);
 	status = session_record(session);
 	session_close(session);

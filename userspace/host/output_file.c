@@ -102,14 +102,22 @@ static int create_nameless(const char *path)
 	return fd;
 }
 
-/* What lies there is not written over by those who have it open. */
-static int create_at_once(const char *path, bool force)
+/* A name beside the file's, to be its own in the end. */
+static int create_beside(struct output_file *file)
 {
-	if (force && g_unlink(path) && errno != ENOENT) {
-		message("%s cannot be replaced: %s", path, g_strerror(errno));
-		return -errno;
-	}
-	return output_file_create(path, path);
+	int fd;
+
+	file->written = g_strdup_printf("%s.tmp-%d", file->path, (int)getpid());
+	fd = output_file_create(file->written, file->path);
+	if (fd < 0)
+		g_clear_pointer(&file->written, g_free); /* not ours to remove */
+	return fd;
+}
+
+/* What lies there stays until there is a line in its place. */
+static int create_at_once(struct output_file *file)
+{
+	return file->force ? create_beside(file) : output_file_create(file->path, file->path);
 }
 
 struct output_file *output_file_open(const char *path, bool force, bool at_once)
@@ -123,13 +131,9 @@ struct output_file *output_file_open(const char *path, bool force, bool at_once)
 	file->path = g_strdup(path);
 	file->force = force;
 	file->at_once = at_once;
-	fd = at_once ? create_at_once(path, force) : create_nameless(path);
-	if (fd < 0 && !at_once) {
-		file->written = g_strdup_printf("%s.tmp-%d", path, (int)getpid());
-		fd = output_file_create(file->written, path);
-		if (fd < 0)
-			g_clear_pointer(&file->written, g_free); /* not ours to remove */
-	}
+	fd = at_once ? create_at_once(file) : create_nameless(path);
+	if (fd < 0 && !at_once)
+		fd = create_beside(file);
 	if (fd < 0)
 		goto failed;
 	file->stream = fdopen(fd, "w");
@@ -145,6 +149,13 @@ failed:
 FILE *output_file_stream(struct output_file *file)
 {
 	return file->stream;
+}
+
+void output_file_show(struct output_file *file)
+{
+	/* Tried again, and said, when it is finished. */
+	if (file->at_once && file->written && !rename(file->written, file->path))
+		g_clear_pointer(&file->written, g_free);
 }
 
 /* Gives it a name: a link does not replace another, a name beside it can. */
@@ -199,8 +210,8 @@ void output_file_remove(struct output_file *file)
 	if (!file)
 		return;
 	/* Lines that are there already stay; none was the promise of one. */
-	if (file->stream && file->at_once && !fstat(fileno(file->stream), &status) &&
-	    !status.st_size)
+	if (file->stream && file->at_once && !file->written &&
+	    !fstat(fileno(file->stream), &status) && !status.st_size)
 		g_unlink(file->path);
 	if (file->stream)
 		fclose(file->stream);

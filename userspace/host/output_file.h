@@ -24,6 +24,9 @@ struct output_file;
 struct output_file *output_file_open(const char *path, bool force, bool at_once);
 FILE *output_file_stream(struct output_file *file);
 
+/* The first line of one that is there at once: what it replaces is gone from now on. */
+void output_file_show(struct output_file *file);
+
 /* Under its name now, or gone: 0, or -errno after a message. Frees it; NULL does nothing. */
 int output_file_finish(struct output_file *file);
 void output_file_remove(struct output_file *file);

@@ -18,7 +18,7 @@ struct interval_lines {
 	int64_t clock_ns;  /* UTC less CLOCK_MONOTONIC, as of then */
 };
 
-/* For session_config.on_interval: context is a struct interval_lines. Flushed: others read it now. */
+/* As session_config.on_interval: context is a struct interval_lines. Flushed: others read it now. */
 void interval_line(void *context, const struct interval *interval);
 
 /* The JSON Schema of those objects. 0 or -errno. */

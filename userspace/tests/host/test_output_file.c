@@ -114,6 +114,21 @@ static void test_at_once(void **state)
 	output_file_remove(file);
 	assert_content(path, "line\n");
 	assert_null(output_file_open(path, false, true));
+	/* Without a line what was there before stays. */
+	file = output_file_open(path, true, true);
+	assert_non_null(file);
+	assert_content(path, "line\n");
+	output_file_remove(file);
+	assert_content(path, "line\n");
+	assert_int_equal(entries(), 1);
+	file = output_file_open(path, true, true);
+	assert_non_null(file);
+	output_file_show(file);
+	fputs("first\n", output_file_stream(file));
+	fflush(output_file_stream(file));
+	assert_content(path, "first\n");
+	output_file_remove(file);
+	assert_content(path, "first\n");
 	file = output_file_open(path, true, true);
 	assert_non_null(file);
 	fputs("new\n", output_file_stream(file));
