@@ -5,8 +5,10 @@
  * To time a minor fault costs more than to count it, so they are timed in windows: the targets'
  * first tenth of a second of CPU time whole, so that short programs are timed at all, however long
  * they took to be attached to; then four times a second, for as long as some hundred faults took in
- * the slice before, 1 to 25 ms. Within a slice all are of one length, since a slice's faults cost
- * what those in its windows did: shorter ones where faults are many would weigh these too little.
+ * the second before, 1 to 25 ms. Within a slice of up to a second all are of one length, since a
+ * slice's faults cost what those in its windows did: shorter ones where faults are many weigh these
+ * too little. In one of minutes they follow the program nonetheless, or a storm would be timed as if
+ * it were a calm.
  * When they open is drawn by lot: programs have periods, too.
  */
 #ifndef MEMTOLL_FAULT_WINDOW_H
@@ -21,7 +23,7 @@ struct fault_window {
 	uint64_t edge_ns; /* when it opens or, if open, closes; the first closes by CPU time */
 	uint64_t opened_ns;
 	uint64_t length_ns;
-	uint64_t slice_ns; /* when the slice began, and the targets' faults by then */
+	uint64_t slice_ns; /* when the length was found, and the targets' faults by then */
 	uint64_t slice_faults;
 };
 
@@ -31,7 +33,7 @@ struct fault_window {
  */
 void fault_window_begin(struct fault_window *window, uint64_t now_ns, uint64_t faults);
 
-/* A slice begins. faults: counted so far. */
+/* A slice begins, or another second of a long one. faults: counted so far. */
 void fault_window_slice(struct fault_window *window, uint64_t now_ns, uint64_t faults);
 
 /*

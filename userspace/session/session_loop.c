@@ -118,13 +118,23 @@ bool session_add_cgroup(struct session *session, void (*begin)(struct session *s
 	return true;
 }
 
-static int commit_slice(struct session *session, uint64_t now)
+/* Once a second: with the slice that begins, but for the first of all, or in a long one. */
+static void adapt_window(struct session *session, uint64_t now)
 {
 	struct memtoll_rates rates;
-	int err;
 
+	if (session->window.slice_ns != session->start_ns &&
+	    now - session->window.slice_ns < SLICE_NS)
+		return;
 	rates_read(session->bpf, &rates);
 	fault_window_slice(&session->window, now, rates.faults);
+}
+
+static int commit_slice(struct session *session, uint64_t now)
+{
+	int err;
+
+	adapt_window(session, now);
 	keep_up(session);
 	targets_read_counters(session->targets);
 	session_record_state(session);
@@ -271,6 +281,8 @@ int session_run(struct session *session)
 		}
 		if (session->bpf->bss->handler_suspected)
 			probes_follow_handlers(session->probes);
+		if (session->config.slice_ns > SLICE_NS && !session->window.first)
+			adapt_window(session, now);
 		err = move_slice(session, now);
 	}
 	/* As asked for; step_finish() ends the recording. */
