@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mapping.bpf.c: mmap, munmap, mremap, brk and madvise of the target: time, and what they changed.
+ * mapping.bpf.c: mmap, munmap, mremap, brk and madvise of the target: time, and what they changed;
+ * shmdt is a munmap of what shmat has mapped.
  * mlock and its kin, too, and mprotect of locked memory: they fault pages in.
  */
 #include "vmlinux.h"
@@ -99,6 +100,24 @@ static __always_inline bool maps_shared_memory(__u64 prot, __u64 flags, __u64 fi
 	return magic == TMPFS_SUPER_MAGIC || magic == HUGETLBFS_SUPER_MAGIC;
 }
 
+/*
+ * How much shmdt takes away: all of a segment, however its areas were split. 0: none is attached
+ * there. (ksys_shmdt())
+ */
+static __always_inline __u64 segment_bytes(__u64 address)
+{
+	struct vm_area_struct *area = (struct vm_area_struct *)vma_find(address);
+	struct file *file = area ? BPF_CORE_READ(area, vm_file) : NULL;
+	__u64 magic;
+
+	if (!file || BPF_CORE_READ(area, vm_start) != address)
+		return 0;
+	magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+	return magic == TMPFS_SUPER_MAGIC || magic == HUGETLBFS_SUPER_MAGIC ?
+		       BPF_CORE_READ(file, f_inode, i_size) :
+		       0;
+}
+
 SEC("?tp_btf/sys_enter")
 int map_enter(__u64 *ctx)
 {
@@ -132,6 +151,8 @@ int map_enter(__u64 *ctx)
 	} else if (map->map_fn == MAP_FN_MLOCKALL) {
 		map->addr = 0;
 		map->len = 0;
+	} else if (nr == NR_SHMDT) {
+		map->len = segment_bytes(map->addr);
 	}
 	map->minor_before = task->min_flt;
 	map->major_before = task->maj_flt;

@@ -21,6 +21,7 @@ enum {
 	NR_BRK = 12,
 	NR_MREMAP = 25,
 	NR_MADVISE = 28,
+	NR_SHMDT = 67,
 	NR_SYS_MLOCK = 149,
 	NR_SYS_MLOCKALL = 151,
 	NR_SYS_MLOCK2 = 325
@@ -44,6 +45,7 @@ enum {
 	NR_BRK = 214,
 	NR_MREMAP = 216,
 	NR_MADVISE = 233,
+	NR_SHMDT = 197,
 	NR_SYS_MLOCK = 228,
 	NR_SYS_MLOCKALL = 230,
 	NR_SYS_MLOCK2 = 284
@@ -89,6 +91,7 @@ static __always_inline __u32 map_fn_of(__s32 nr)
 	case NR_MMAP:
 		return MAP_FN_MMAP;
 	case NR_MUNMAP:
+	case NR_SHMDT:
 		return MAP_FN_MUNMAP;
 	case NR_MREMAP:
 		return MAP_FN_MREMAP;

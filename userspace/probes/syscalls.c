@@ -40,7 +40,7 @@ static const struct watched_call {
 	{ SYS_pread64, SYSCALL_READ },	   { SYS_readv, SYSCALL_READ },
 	{ SYS_preadv, SYSCALL_READ },	   { SYS_preadv2, SYSCALL_READ },
 	{ SYS_io_submit, SYSCALL_READ },   { SYS_futex, SYSCALL_LOCK },
-	{ SYS_shmat, SYSCALL_ATTACH },
+	{ SYS_shmat, SYSCALL_ATTACH },	   { SYS_shmdt, SYSCALL_MAPPING },
 };
 
 static bool is_wanted(const struct syscalls *syscalls, const struct watched_call *call)

@@ -136,6 +136,11 @@ def test_shared_memory(out: Path, mode: str, pages: int, name: str) -> None:
     assert {row.allocated_call for row in written.rows + read.rows} == {"mmap"}
     if mode in ("anonymous", "sysv"):
         assert written.allocated("shared.c", mode).pages == read.allocated("shared.c", mode).pages == pages
+    if mode == "sysv":
+        # One of the two was detached, all of it.
+        attached, detached = ",".join(map(str, stacks(recording, "shared.c", mode))), pages * PAGE
+        sql = f"SELECT SUM(made), SUM(freed), SUM(freed_bytes) FROM block WHERE stack_id IN ({attached})"
+        assert recording.query(sql) == [(2, 1, detached)]
 
 
 # Files.

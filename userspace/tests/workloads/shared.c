@@ -104,6 +104,9 @@ static int run_sysv(uint64_t len)
 		return 1;
 	wrote = touch(maps[0], len, 1);
 	read = touch(maps[1], len, 0);
+	/* Two areas, which go at once; the other one stays. */
+	if (mprotect(maps[1], PAGE, PROT_NONE) || shmdt(maps[1])) /* SITE detach */
+		return 1;
 	return tell(&wrote, &read, (uint64_t)id);
 }
 
