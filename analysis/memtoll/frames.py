@@ -715,7 +715,7 @@ FRAMES: Final = (
                 "CASE WHEN measure IS NOT NULL THEN share END",
                 "float64",
             ),
-            category("measure", "what kind: fault, call, map, block, mapping, sample, process, event, any"),
+            category("measure", "what kind: fault, call, map, block, mapping, sample, process, walk, event, any"),
             Column(
                 "exceeds",
                 "bool",

@@ -164,7 +164,7 @@ measured AS MATERIALIZED (
 		AS remedy,
 		CASE WHEN t.name = 'calls_full' THEN 'call'
 		     WHEN t.name = 'call_sites' THEN 'site'
-		     WHEN t.name = 'stacks_full' THEN 'stack'
+		     WHEN t.name = 'stacks_full' THEN 'walk'
 		     WHEN t.name IN ('maps_full', 'maps_unwatched') THEN 'map'
 		     WHEN t.name IN ('reads_full', 'read_async', 'reads_unwatched', 'ring_read')
 			THEN 'read'
@@ -187,7 +187,6 @@ kept(measure, count) AS MATERIALIZED (
 	SELECT 'call', (SELECT COALESCE(SUM(calls), 0) FROM call)
 	-- calls that are counted, but nobody knows where
 	UNION ALL SELECT 'site', (SELECT COALESCE(SUM(calls), 0) FROM call WHERE stack_id <> 0)
-	UNION ALL SELECT 'stack', (SELECT COUNT(*) FROM stack)
 	UNION ALL SELECT 'map', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
 	UNION ALL SELECT 'read', (SELECT COALESCE(SUM(calls), 0) FROM file_read)
 	UNION ALL SELECT 'mapping', (SELECT COALESCE(SUM(calls), 0) FROM map_call)
@@ -208,6 +207,11 @@ everything AS (
 	-- whatever a thread without a state does is lost: blocks and mappings are calls, too
 	UNION ALL SELECT 'any', SUM(count) FROM kept
 		WHERE measure IN ('call', 'map', 'read', 'fault', 'sample')
+	-- each walked a stack, and is counted where that was not kept, too: not a part of the
+	-- stacks, which are one for many events
+	UNION ALL SELECT 'walk', MAX(0, SUM(count)
+			- (SELECT count FROM total WHERE name = 'stacks_full'))
+		FROM kept WHERE measure IN ('call', 'map', 'read', 'fault', 'sample')
 )
 SELECT m.name, m.count, m.meaning, m.remedy, m.measure,
 	CASE WHEN m.count > 0 THEN 1.0 * m.count / (m.count + COALESCE(e.count, 0)) ELSE 0.0 END
