@@ -152,8 +152,8 @@ SELECT
 		THEN 100.0 * o.overhead_ns / (o.observed_ns + o.overhead_ns) ELSE 0.0 END
 		AS estimated_pct,
 	o.hits, o.overhead_ns, o.overhead_error_ns,
-	-- from the slice on in which the targets had taken their first second of CPU time; NULL: they
-	-- never had
+	-- from the slice on in which the targets had taken their first second of CPU time; NULL:
+	-- they never had
 	(SELECT 100.0 * COALESCE(SUM(h.hits * p.hit_ns), 0.0) / MAX(l.cpu_ns, 1)
 		FROM (SELECT MIN(slice) AS slice, SUM(cpu_ns) AS cpu_ns
 			FROM (SELECT slice, SUM(cpu_ns) AS cpu_ns,
