@@ -293,19 +293,22 @@ inside AS MATERIALIZED (	-- mapping calls of the allocator, and of the program i
 -- Of the process whose blocks the kernel clears: how large the blocks are, whether glibc mapped
 -- most of them, what went at once, and whether threads other than the first freed them.
 kept AS MATERIALIZED (
-	SELECT x.mapped, x.known, MAX(1.25 * MAX(g.largest_bytes), MAX(x.block_bytes))
-		AS block_bytes, 2 * MAX(g.span_bytes) AS span_bytes,
-		COALESCE(2 * SUM(g.thread_calls) > SUM(g.calls), 0) AS threads, x.mean_bytes
-	FROM (
-		SELECT c.pid,
-			1.0 * SUM(c.mmapped_calls * c.known_clearing) / SUM(c.calls) AS mapped,
-			MAX(c.known_clearing) AS known,
-			1.25 * SUM(c.bytes) / SUM(c.calls) AS block_bytes,
-			1.0 * SUM(c.bytes) / SUM(c.calls) AS mean_bytes
-		FROM cc c JOIN s ON s.kernel_stack = c.stack_id AND s.kernel_call = c.call
-		HAVING SUM(c.calls) > 0) x
-	LEFT JOIN giveback g ON g.pid = x.pid AND g.how = 'munmap' AND g.gave_call <> ''
-	HAVING x.mapped IS NOT NULL
+	SELECT * FROM (
+		SELECT x.mapped, x.known, MAX(1.25 * MAX(g.largest_bytes), MAX(x.block_bytes))
+			AS block_bytes, 2 * MAX(g.span_bytes) AS span_bytes,
+			COALESCE(2 * SUM(g.thread_calls) > SUM(g.calls), 0) AS threads,
+			x.mean_bytes
+		FROM (
+			SELECT c.pid,
+				1.0 * SUM(c.mmapped_calls * c.known_clearing) / SUM(c.calls)
+					AS mapped,
+				MAX(c.known_clearing) AS known,
+				1.25 * SUM(c.bytes) / SUM(c.calls) AS block_bytes,
+				1.0 * SUM(c.bytes) / SUM(c.calls) AS mean_bytes
+			FROM cc c JOIN s ON s.kernel_stack = c.stack_id
+				AND s.kernel_call = c.call) x
+		LEFT JOIN giveback g ON g.pid = x.pid AND g.how = 'munmap' AND g.gave_call <> '')
+	WHERE mapped IS NOT NULL
 ),
 room AS MATERIALIZED (
 	SELECT k.*, (SELECT MIN(p.bytes) FROM power_of_two p

@@ -404,8 +404,9 @@ FROM filled ORDER BY number DESC LIMIT 1;
 CREATE VIEW advice_state AS
 WITH
 same AS (	-- processes of one kind all: the oldest version
-	SELECT MIN(kind) AS kind, MIN(number) AS number FROM allocator_used
-	HAVING COUNT(DISTINCT kind) = 1
+	SELECT kind, number FROM (SELECT MIN(kind) AS kind, MIN(number) AS number,
+			COUNT(DISTINCT kind) AS kinds FROM allocator_used)
+	WHERE kinds = 1
 ),
 tested AS (
 	SELECT r.code, r.what, r.part, r.choice, t.value,
@@ -582,11 +583,11 @@ FROM (
 	WHERE NOT c.complete AND COALESCE(c.calls, 1) + (c.probed = 0) > 0
 ) GROUP BY name, said
 UNION ALL
-SELECT 2, 'process ' || MIN(l.pid) || CASE WHEN COUNT(*) > 1
-		THEN PRINTF(' and %,d more', COUNT(*) - 1) ELSE '' END
+SELECT 2, 'process ' || pid || CASE WHEN n > 1 THEN PRINTF(' and %,d more', n - 1) ELSE '' END
 	|| ': CPU samples inside calloc and the chunks'' headers do not agree on '
-	|| 'how much of its time is clearing; ' || l.evidence
-FROM allocator_clearing l WHERE l.agrees = 0 HAVING COUNT(*) > 0
+	|| 'how much of its time is clearing; ' || evidence
+FROM (SELECT COUNT(*) AS n, MIN(pid) AS pid, evidence FROM allocator_clearing WHERE agrees = 0)
+WHERE n > 0
 UNION ALL
 SELECT 3, REPLACE(name, '_', ' ') || ': ours ' || PRINTF('%,d', ours) || ', the kernel''s '
 	|| PRINTF('%,d', kernel) || CASE
@@ -627,14 +628,16 @@ SELECT 6, 'swapped pages that came back and were not followed: ' || PRINTF('%,d'
 	|| ': how often pages came back, and the memory that would do, are lower bounds'
 FROM memory WHERE untracked_pages > 0
 UNION ALL
-SELECT 8, group_concat(call, ', ') || PRINTF(': watched %.1f %% of the time, to keep within '
-		|| 'the overhead limit; ', 100.0 * MIN(share))
-			|| 'their counts, bytes and times are '
-	|| 'estimates'
-	|| CASE WHEN MAX(error) < 1 THEN PRINTF(', +- %.0f %%', 100.0 * MAX(error))
-		ELSE PRINTF(', and may be up to %.1f times as much', 1.0 + MAX(error)) END
-FROM (SELECT call, share, error FROM duty_cycle WHERE share < 1
-	AND call IN (SELECT call FROM call) ORDER BY call) HAVING COUNT(*) > 0
+SELECT 8, calls || PRINTF(': watched %.1f %% of the time, to keep within the overhead limit; ',
+		100.0 * share)
+	|| 'their counts, bytes and times are estimates'
+	|| CASE WHEN error < 1 THEN PRINTF(', +- %.0f %%', 100.0 * error)
+		ELSE PRINTF(', and may be up to %.1f times as much', 1.0 + error) END
+FROM (SELECT COUNT(*) AS n, group_concat(call, ', ') AS calls, MIN(share) AS share,
+		MAX(error) AS error
+	FROM (SELECT call, share, error FROM duty_cycle WHERE share < 1
+		AND call IN (SELECT call FROM call) ORDER BY call))
+WHERE n > 0
 UNION ALL
 SELECT 2, PRINTF('low confidence: the probes took %.0f %% of the CPU time, and their price is '
 	|| 'known to '

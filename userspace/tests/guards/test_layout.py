@@ -175,3 +175,22 @@ def test_sql_is_within_its_columns() -> None:
         if len(line.expandtabs(8)) > COLUMNS and " " in line.strip() and not line.startswith("'--set ")
     ]
     assert not wide
+
+
+def test_having_follows_a_group_by() -> None:
+    """SQLite takes it without one from 3.39 on; the views are for 3.37, too (tolls.sql)."""
+    bare = []
+    for name in scripts():
+        text = re.sub(r"--.*|'(?:[^']|'')*'", "", (VIEWS / name).read_text())
+        grouped = [False]
+        for word in re.findall(r"[();]|\w+", text):
+            if word == "(":
+                grouped.append(False)
+            elif word == ")":
+                grouped.pop()
+            elif word in ("SELECT", ";", "GROUP"):
+                grouped[-1] = word == "GROUP"
+            elif word == "HAVING" and not grouped[-1]:
+                bare.append(name)
+        assert len(grouped) == 1, name
+    assert not bare
