@@ -904,10 +904,12 @@ static void test_more_than_a_recording_has(void **state)
 		if (database)
 			report_views_make(database, "toll", 0);
 		said = captured_stderr();
-		if (made[i].said)
+		if (made[i].said) {
 			assert_one_line(said, large, made[i].said, NULL);
-		else
+		} else {
 			assert_string_equal(said, "");
+			g_free(said);
+		}
 		sqlite3_close(database);
 		g_free(large);
 	}
