@@ -94,6 +94,7 @@ struct budget {
 	struct syscall_rate syscalls;
 	double counting_price_ns; /* of one more system call in a window */
 	bool missed;
+	bool thinned;
 	uint64_t accounted_ns; /* of the last change */
 	uint64_t accounted_cpu_ns;
 	struct memtoll_rates accounted_rates;
@@ -144,6 +145,11 @@ void budget_free(struct budget *budget)
 bool budget_has_missed(const struct budget *budget)
 {
 	return budget->missed;
+}
+
+bool budget_has_thinned(const struct budget *budget)
+{
+	return budget->thinned;
 }
 
 static struct events events_between(const struct memtoll_rates *before,
@@ -538,6 +544,7 @@ static void thin(struct budget *budget, const struct governor_reading *reading)
 	unsigned int one_in =
 		thinning_step(&budget->thinning, reading->now_ns, reading->cpu_ns, &reading->rates);
 
+	budget->thinned |= one_in > 1;
 	if (one_in != before)
 		budget->config.bpf->data->fault_draw = thinning_draw(one_in);
 }

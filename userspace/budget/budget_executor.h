@@ -45,6 +45,8 @@ bool budget_in_window(const struct budget *budget);
 
 /* Whether calls of the allocator have been missed yet. */
 bool budget_has_missed(const struct budget *budget);
+/* Whether faults have been passed over yet. */
+bool budget_has_thinned(const struct budget *budget);
 
 /* The slice ends now: what was watched so far belongs to it, what comes to the next. */
 void budget_end_slice(struct budget *budget);

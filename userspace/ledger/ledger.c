@@ -82,6 +82,11 @@ static void caller_free(gpointer data)
 	g_free(caller);
 }
 
+void ledger_thinned(struct ledger *ledger)
+{
+	ledger->thinned = true;
+}
+
 struct ledger *ledger_new(void)
 {
 	struct ledger *ledger = g_new0(struct ledger, 1);
@@ -156,7 +161,7 @@ static uint64_t pages_of(const struct range *range)
  */
 static uint64_t never_used(const struct ledger *ledger, const struct range *block, uint64_t pages)
 {
-	if (!(block->flags & BLOCK_MMAPPED) || ledger->passed)
+	if (!(block->flags & BLOCK_MMAPPED) || ledger->thinned)
 		return 0;
 	return pages > block->zero_pages ? (pages - block->zero_pages) * PAGE : 0;
 }
@@ -252,7 +257,6 @@ static void charge_part(struct ledger *ledger, const struct memtoll_run *run, st
 	charge->blocked_ns += run->blocked_ns;
 	if (range && uses_page(run->fault_class))
 		range->zero_pages += with_passed(run, run->pages);
-	ledger->passed |= run->passed > 0;
 	accesses_charge(ledger->accesses, run, fn, stack_id);
 	if (ledger->on_run)
 		ledger->on_run(ledger->on_run_context, run, stack_id, fn);

@@ -33,6 +33,8 @@ void ledger_free(struct ledger *ledger);
 
 /* In bytes, LEDGER_MIN_SIZE unless set; for mappings made from now on. */
 void ledger_set_min_size(struct ledger *ledger, uint64_t bytes);
+/* From now on not all faults are looked at, and a page without one may be used all the same. */
+void ledger_thinned(struct ledger *ledger);
 
 void ledger_block(struct ledger *ledger, const struct memtoll_block *block);
 void ledger_run(struct ledger *ledger, const struct memtoll_run *run);

@@ -29,7 +29,7 @@ struct ledger {
 	struct accesses *accesses;
 	uint64_t min_size;
 	uint64_t unmatched_frees;
-	bool passed; /* not all faults were looked at: no page is known to be unused */
+	bool thinned; /* not all faults are looked at: no page is known to be unused */
 	run_fn *on_run;
 	void *on_run_context;
 };

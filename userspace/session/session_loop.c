@@ -15,6 +15,7 @@
 #include "budget/budget_executor.h"
 #include "events/rates.h"
 #include "host/cgroup.h"
+#include "ledger/ledger.h"
 #include "memtoll.skel.h"
 #include "probes/syscalls.h"
 #include "session/consumers.h"
@@ -45,6 +46,8 @@ uint64_t session_step_budget(struct session *session)
 {
 	uint64_t next_ns = budget_step(session->budget);
 
+	if (budget_has_thinned(session->budget))
+		ledger_thinned(session->consumers->ledger);
 	session->windows_seen_ns = now_ns();
 	return next_ns;
 }

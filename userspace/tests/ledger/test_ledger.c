@@ -409,6 +409,20 @@ static void test_run_callback(void **state)
 	assert_int_equal(pages[ALLOCATED_MMAP], 101 - 31);
 }
 
+/* Where faults may have been passed over, not even a block without any is known to be unused. */
+static void test_never_used_is_unknown_of_some(void **state)
+{
+	struct ledger *ledger = *state;
+	struct facts facts;
+
+	ledger_thinned(ledger);
+	make(ledger, 0x500010, 41 * PAGE - 16, 1, BLOCK_GLIBC | BLOCK_MMAPPED);
+	end(ledger, 0x500010, 3);
+	facts = drain(ledger);
+	assert_int_equal(only_life(&facts)->never_used_bytes, 0);
+	forget(&facts);
+}
+
 static uint64_t never_used_bytes(struct ledger *ledger)
 {
 	struct facts facts = drain(ledger);
@@ -478,6 +492,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overlap_ends_a_block, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_used, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_never_used_is_unknown_of_some, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_reallocation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec, setup, teardown),
