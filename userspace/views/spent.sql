@@ -39,7 +39,8 @@ paced AS (
 			ELSE c.memset_begin_ns END / 1e9 AS begin_s,
 		COALESCE(s.length_bytes, CASE b.which WHEN 'low' THEN 512 END) AS length,
 		COALESCE(CASE WHEN s.spread_bytes IS NULL THEN CASE b.which WHEN 'low'
-				THEN MIN(c.memset_far_bytes_per_s, c.clear_4k_bytes_per_s)
+				THEN MIN(c.memset_far_bytes_per_s, COALESCE(NULLIF(
+					c.clear_4k_bytes_per_s, 0.0), c.memset_far_bytes_per_s))
 				WHEN 'high' THEN CASE WHEN COALESCE(s.length_bytes, 0) <= 49152
 					THEN c.memset_near_bytes_per_s END END
 			WHEN s.spread_bytes * b.wider <= 49152 THEN c.memset_near_bytes_per_s

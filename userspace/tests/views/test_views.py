@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import facts
-from facts import CALLER, FAULT_HIT, FAULT_NS, HIT, INSIDE, MALLOC_NS, MAP_INSIDE, MIB, MS, PAGE, US, Facts, S
+from facts import CALLER, CLEAR_4K, FAULT_HIT, FAULT_NS, HIT, INSIDE, MALLOC_NS, MAP_INSIDE, MIB, MS, PAGE, US, Facts, S
 from golden import is_golden
 from harness import MEMTOLL, assert_refused, integrity, memtoll
 from shape import check_report
@@ -406,6 +406,19 @@ def test_bytes_go_by_the_cache_that_holds_them(plain: Facts, spread: int, rate: 
     plain.samples("user", 40)
     assert plain.toll("zero.app")["bytes"] == round(0.5 * rate)
     assert plain.toll("copy.app")["bytes"] == round(0.1 * rate / 2)
+
+
+@pytest.mark.parametrize(("clear", "slowest"), [(CLEAR_4K, 10e9), (7e9, 7e9), (0.0, 10e9)])
+def test_fillings_whose_spread_is_not_known_are_of_far_memory_at_least(
+    plain: Facts, clear: float, slowest: float
+) -> None:
+    """The slower of what stores and the kernel's clearing of far memory take, where that could be measured."""
+    plain.database.execute("UPDATE calibration SET value = ? WHERE name = 'clear_4k_bytes_per_s'", (clear,))
+    plain.row("calibration", name="memset_far_bytes_per_s", value=10e9)
+    plain.samples("memset", 50, plain.stack(("wipe", "/src/a.c", 9)))
+    plain.samples("user", 50)
+    app = plain.toll("zero.app")
+    assert app["bytes_low"] == pytest.approx(0.5 * app["low_ns"] / 1e9 * slowest, rel=1e-6)
 
 
 def test_bytes_go_by_the_length_of_a_filling_and_have_bounds(plain: Facts) -> None:
