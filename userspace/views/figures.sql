@@ -577,7 +577,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('file_faults', 'c file.fault', 'file_faults'), ('file_major', 'c', 'file_major'),
 ('file_place', 'x', 'file_place'),
 ('file_most', 'x', 'CASE WHEN file_functions >= 5 AND 5 * file_function_share < 1
-	AND 2 * file_area_share >= 1
+	AND 2 * file_area_share >= 1 AND INSTR(file_area, ''/'') > 0
 	THEN PRINTF(''%.0f %% of their time in %s, by %,d functions, none of which takes more ''
 		|| ''than %.*f %%'', 100 * file_area_share, file_area, file_functions,
 		file_function_share < 0.00995, 100 * file_function_share)

@@ -98,10 +98,10 @@ def test_memory_of_who_is_gone_needs_room_too(boxed: Facts) -> None:
     assert "163 MiB of files, beside 23.0 MiB of other memory" in advice(boxed)["file-thrash"]
 
 
-def file_functions(made: Facts, count: int) -> None:
+def file_functions(made: Facts, count: int, name: str = "/srv/code") -> None:
     for number in range(count):
         code = made.stack((f"handler_{number}", "/src/code.c", 10 + number), ("main", "/src/code.c", 3))
-        made.fault("file_major", 1_009, US, area="file", area_name="/srv/code", touched_stack=code, blocked_ns=S)
+        made.fault("file_major", 1_009, US, area="file", area_name=name, touched_stack=code, blocked_ns=S)
 
 
 @pytest.mark.parametrize(("count", "one"), [(2, True), (11, False)])
@@ -110,6 +110,13 @@ def test_functions_of_which_no_single_one_matters_are_summed(boxed: Facts, count
     said = verdict(boxed)["sentence"]
     assert (", most at code.c:1" in said) == one
     assert ("100 % of their time in /srv/code, by 11 functions, none of which takes more than 9 %" in said) != one
+
+
+def test_a_file_without_a_path_is_not_what_many_functions_have_in_common(boxed: Facts) -> None:
+    file_functions(boxed, 11, name="")
+    said = verdict(boxed)["sentence"]
+    assert "of their time in" not in said
+    assert ", most at code.c:" in said
 
 
 def test_reclaim_without_swap_is_of_files(boxed: Facts) -> None:
