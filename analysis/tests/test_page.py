@@ -18,6 +18,7 @@ from memtoll.page import page
 from memtoll.page.words import embedded, shown
 from memtoll.visible import visible
 
+import facts
 from crowd import crowd
 from hostile import hostile
 from package import Cli
@@ -135,9 +136,13 @@ def test_sites_in_the_page_are_the_recording_s(busy: Path) -> None:
 
 
 @pytest.mark.slow
-def test_figures_of_toll_table(heap_blocks: Path) -> None:
-    text = read(heap_blocks).text
-    with memtoll.open(heap_blocks) as rec:
+def test_figures_of_toll_table_and_why_the_limit_was_not_kept(tmp_path: Path) -> None:
+    made = facts.heap_blocks(tmp_path / "a.memtoll")
+    made.database.execute("UPDATE meta SET value = '0.001' WHERE key = 'overhead_limit'")
+    made.save()
+    text = read(tmp_path / "a.memtoll").text
+    assert "(limit 0.001 %, the first second of CPU time is not held to it) Details" in text
+    with memtoll.open(tmp_path / "a.memtoll") as rec:
         row = rec.toll.loc["zero.libc"]
         assert f"{100 * row['share_low']:.1f}-{100 * row['share_high']:.1f} %" in text
         assert "29.3 GiB" in text and "2,999" in text

@@ -50,6 +50,8 @@ def _confidence(rec: Recording) -> str:
     lost = rec.losses[rec.losses["count"] > 0]
     attrs = rec.overhead.attrs
     limit = "no limit" if attrs["limit_pct"] is None else f"limit {attrs['limit_pct']:g} %"
+    why = attrs.get("why")
+    limit += f", {why}" if why else ""
     wrong = wrong_checks(rec)
     said = [
         "counts differ from the kernel's"
