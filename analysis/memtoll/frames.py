@@ -504,7 +504,12 @@ FRAMES: Final = (
             seconds("time_s", "on the CPU and asleep", "x.time_ns"),
             seconds("blocked_s", "of it: asleep", "x.blocked_ns"),
             number("direct_bytes", "bytes", "read past the page cache (O_DIRECT)", "x.direct_bytes"),
-            number("cached_bytes", "bytes", "found in the page cache", "x.cached_bytes"),
+            number(
+                "cached_bytes",
+                "bytes",
+                "found in the page cache, less what was read ahead for it",
+                "x.cached_bytes",
+            ),
             number("filled_bytes", "bytes", "brought into the page cache, read-ahead too", "x.filled_bytes"),
             Column("reread_factor", "float64", "1", "bytes read / different bytes", "r.reread_factor"),
             Column("reread_low", "float64", "1", "its lower 95 % bound: blocks may be sampled", "r.low"),

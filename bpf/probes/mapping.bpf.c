@@ -171,7 +171,7 @@ int map_enter(__u64 *ctx)
 	return 0;
 }
 
-/* Where stacks are too many to be looked at, one in some is, and stands for those that follow it. */
+/* Where stacks are too many to be looked at, one in several is, and stands for those after it. */
 static __always_inline bool stack_is_held(struct thread *thread, const struct held_stack *held,
 					  const struct pt_regs *regs)
 {

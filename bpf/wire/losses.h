@@ -171,7 +171,7 @@
 	     "waits for a userfaultfd's handler whose handler was not counted: too many",	\
 	     "trace fewer processes")								\
 	LOSS(LOST_FAULTS_PASSED, "faults_passed",						\
-	     "major faults whose time is not known: begun while only one in some was looked at",	\
+	     "major faults whose time is not known: begun while only one in several was looked at",\
 	     "--overhead-limit none looks at all")
 /* clang-format on */
 
