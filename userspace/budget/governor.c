@@ -186,8 +186,7 @@ static struct spending spent_since(const struct governor *governor,
 			    (now->read_ns - before->read_ns) +
 			    (reading->syscalls - governor->last.syscalls) *
 				    governor->prices.syscall.hit_ns +
-			    (now->walk_ns - before->walk_ns) +
-			    (now->thread_ns - before->thread_ns),
+			    (now->walk_ns - before->walk_ns) + (now->thread_ns - before->thread_ns),
 		.plain_reads = now->plain_reads - before->plain_reads,
 		.other_reads = now->other_reads - before->other_reads,
 	};

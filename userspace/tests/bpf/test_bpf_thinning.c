@@ -148,7 +148,8 @@ static void test_reads_of_no_file(void **state)
 		read_enter(context);
 	thread = host_thread();
 	assert_in_range(thread->passes, 331 / 8 - 3, 331 / 8 + 3);
-	assert_int_equal(thread->passed, host_rates()->passed_reads - host_rates()->passed_reads_open);
+	assert_int_equal(thread->passed,
+			 host_rates()->passed_reads - host_rates()->passed_reads_open);
 	assert_int_equal(thread->passes + host_rates()->passed_reads, 331);
 	fault_draw = ~0U;
 }

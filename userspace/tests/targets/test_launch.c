@@ -159,10 +159,10 @@ struct seen {
 	unsigned int execs, by_others, forked, dying, exiting;
 	unsigned int ready, started;
 	unsigned int dying_before; /* the last exec */
-	bool ready_late;   /* a thread had been seen dying */
-	bool will_signal;  /* its loader is expected to send SIGURG ... */
-	bool urgent;	   /* and a signal comes as if it had */
-	int64_t least_rss; /* at any thread's end; -1: unknown at one */
+	bool ready_late;	   /* a thread had been seen dying */
+	bool will_signal;	   /* its loader is expected to send SIGURG ... */
+	bool urgent;		   /* and a signal comes as if it had */
+	int64_t least_rss;	   /* at any thread's end; -1: unknown at one */
 	bool died_after_end;
 	int exit_status;
 };
