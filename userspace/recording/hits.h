@@ -33,6 +33,8 @@ void hit_counts_free(struct hit_counts *counts);
 
 /* Of a process, to be added to. */
 struct hits *hits_of(struct hit_counts *counts, pid_t pid);
+/* Add what passed by the tracepoints of system calls, as struct memtoll_pass_sum has it. */
+void hits_pass(struct hits *hits, const uint64_t *passes);
 
 /*
  * Table hit; all begin at 0 again. syscalls_scale: all the process's system calls by those that

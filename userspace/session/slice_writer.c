@@ -448,12 +448,8 @@ static void on_pass_sum(void *context, const void *key_data, const uint64_t *del
 	struct slice_writer *writer = context;
 	const struct memtoll_pass_key *key = key_data;
 
-	if (!targets_find(writer->config.targets, key->tgid))
-		return;
-	hits_of(writer->consumers->hits, key->tgid)->other_reads += delta[0];
-	hits_of(writer->consumers->hits, key->tgid)->syscalls += delta[1];
-	/* At the price that reads were seen to have, all in all. */
-	hits_of(writer->consumers->hits, key->tgid)->reads += delta[2];
+	if (targets_find(writer->config.targets, key->tgid))
+		hits_pass(hits_of(writer->consumers->hits, key->tgid), delta);
 }
 
 static void on_drop_sum(void *context, const void *key, const uint64_t *delta)
