@@ -268,7 +268,8 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     for line in LINES:
         if not re.search(arguments.lines, line.name):
             continue
-        here = [name for name in line.contenders if tools.installed(name) and (not arguments.quick or name in QUICK)]
+        quick = QUICK if tools.FULL in line.contenders else (tools.BARE, tools.DEFAULT)
+        here = [name for name in line.contenders if tools.installed(name) and (not arguments.quick or name in quick)]
         one = Measured(line, here)
         for number in range(rounds):
             say(f"{line.name}, round {number + 1} of {rounds}: {', '.join(here)}")

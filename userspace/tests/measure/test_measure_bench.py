@@ -74,7 +74,7 @@ def test_every_line_runs_once(quick: dict[str, Any]) -> None:
     for line in quick["lines"]:
         assert line["failed"] == {}, line
         costs = {row["name"]: row["cpu_ns"] for row in line["contenders"]}
-        assert {"bare", "bare, afterwards", "memtoll, no limit"} <= set(costs)
+        assert {"bare", "bare, afterwards"} < set(costs), line
         assert all(len(runs) == 1 and runs[0] > 0 for runs in costs.values()), line
         assert f"| {line['name']}, per" in table.table(quick)
 
