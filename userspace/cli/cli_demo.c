@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/paged.h"
 #include "host/output_file.h"
 #include "host/privileges.h"
 #include "recording/recording.h"
@@ -147,22 +148,12 @@ static int print_report(sqlite3 *database, const struct example *example, bool f
 	struct report_options report = { .sites = SITES_FULL,
 					 .color = wants_color(),
 					 .full_command = command };
-	FILE *pager;
-	int err;
 
 	terminal_size(&report.columns, &report.lines);
 	report.lines = (report.lines ?: LINES) - LINES_ABOVE;
 	if (!full)
 		return report_short(database, &report, stdout);
-	/* It becomes the user behind sudo, for which it takes two capabilities. */
-	pager = pager_open(privileges_leave);
-	privileges_keep(PRIVILEGES_NONE);
-	err = report_text(database, &report, pager);
-	if (!pager_close(pager)) {
-		message("the pager cannot be run; set MEMTOLL_PAGER, or to cat for none");
-		return -ENOENT;
-	}
-	return err;
+	return print_paged(database, &report);
 }
 
 /* SQLite reads files only: it gets one of its own, for as long as it reads. */

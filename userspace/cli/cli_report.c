@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* cli_report.c: memtoll report FILE [--full] [--json] [--sites N] [--folded TOLL]. */
 #include <argp.h>
-#include <errno.h>
 #include <glib.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/paged.h"
 #include "host/privileges.h"
 #include "recording/recording.h"
 #include "recording/recording_schema.h"
@@ -173,8 +173,6 @@ static void refuse_toll(sqlite3 *database, const char *toll)
 static int print_text(sqlite3 *database, struct arguments *arguments)
 {
 	g_autofree char *quoted = NULL, *line = NULL, *command = NULL;
-	FILE *pager;
-	int err;
 
 	if (!arguments->full) {
 		quoted = shell_words((char *const[]){ (char *)arguments->file, NULL });
@@ -183,15 +181,7 @@ static int print_text(sqlite3 *database, struct arguments *arguments)
 		arguments->report.full_command = command;
 		return report_short(database, &arguments->report, stdout);
 	}
-	/* It becomes the user behind sudo, for which it takes two capabilities. */
-	pager = pager_open(privileges_leave);
-	privileges_keep(PRIVILEGES_NONE);
-	err = report_text(database, &arguments->report, pager);
-	if (!pager_close(pager)) {
-		message("the pager cannot be run; set MEMTOLL_PAGER, or to cat for none");
-		return -ENOENT;
-	}
-	return err;
+	return print_paged(database, &arguments->report);
 }
 
 static int show(struct arguments *arguments)
