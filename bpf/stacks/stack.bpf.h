@@ -14,7 +14,8 @@
 
 struct stacks_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 32768);
+	/* Memory is taken as they come. A thousand processes a second leave 40,000 in one. */
+	__uint(max_entries, 65536);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u64);
 	__type(value, struct memtoll_stack);

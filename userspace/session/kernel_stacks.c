@@ -13,6 +13,7 @@
 struct kernel_stacks {
 	struct memtoll_bpf *bpf;
 	GHashTable *of; /* pid -> GArray of ids */
+	unsigned int count; /* of all ids */
 };
 
 static void ids_free(gpointer ids)
@@ -47,6 +48,12 @@ void kernel_stacks_add(struct kernel_stacks *stacks, const struct memtoll_new_st
 		g_hash_table_insert(stacks->of, pid, ids);
 	}
 	g_array_append_val(ids, stack->id);
+	stacks->count++;
+}
+
+unsigned int kernel_stacks_count(const struct kernel_stacks *stacks)
+{
+	return stacks->count;
 }
 
 static void search_all(int fd, pid_t pid, void (*each)(void *context, uint64_t id), void *context)
@@ -95,6 +102,7 @@ void kernel_stacks_drop(struct kernel_stacks *stacks, struct targets *targets,
 			bpf_map_delete_elem(fd, &g_array_index(ids, uint64_t, i));
 			dropped(context, g_array_index(ids, uint64_t, i));
 		}
+		stacks->count -= ids->len;
 		g_hash_table_iter_remove(&iter);
 	}
 }

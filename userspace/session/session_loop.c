@@ -21,6 +21,7 @@
 #include "session/consumers.h"
 #include "session/huge_looks.h"
 #include "session/progress.h"
+#include "session/kernel_stacks.h"
 #include "session/slice_writer.h"
 #include "session/watchdog.h"
 #include "targets/targets.h"
@@ -30,11 +31,12 @@
 #define EARLY_NS (5 * SLICE_NS)
 #define EARLY_SLICE_NS (500 * MS)
 /*
- * Rows of dead processes leave the kernel's tables with the end of slices: those are shorter where
- * many die.
+ * Rows and stacks of dead processes leave the kernel's tables with the end of slices: those are
+ * shorter where many die, and end at once where their stacks could fill the table.
  */
 #define SHORT_SLICE_NS (250 * MS)
 #define DEAD_MANY 50
+#define STACKS_MANY 8192
 #define POLL_NS (20 * MS)	   /* how long records may wait in the ring buffer */
 #define CGROUP_NS (100 * MS)	   /* how often a cgroup is asked for new processes */
 #define KEEP_UP_NS (5 * MS)	   /* how often targets are serviced while a slice is written */
@@ -170,7 +172,9 @@ static int move_slice(struct session *session, uint64_t now)
 {
 	uint64_t age = now - session->slice_start_ns, length = slice_length(session);
 	bool first = session->slice_start_ns == session->start_ns && !session->window.first;
-	bool crowded = targets_dead(session->targets) > DEAD_MANY && age >= SHORT_SLICE_NS;
+	bool crowded = targets_dead(session->targets) > DEAD_MANY &&
+		       (age >= SHORT_SLICE_NS ||
+			kernel_stacks_count(session->consumers->kernel_stacks) > STACKS_MANY);
 
 	if (age < length && !first && !crowded)
 		return 0;
