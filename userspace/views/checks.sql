@@ -3,6 +3,10 @@
 -- checks.sql: our counts against the kernel's, what was lost, and what either means for the bounds.
 -- Follows spent.sql.
 
+-- One row: major faults that were counted and no more, as faults are thinned.
+CREATE VIEW major_passed AS
+SELECT COALESCE(SUM(count), 0) AS passed FROM loss WHERE name = 'faults_passed';
+
 -- Our counts against the kernel's own: faults of the processes against /proc/PID/stat, those of a
 -- cgroup that is the target against its memory.stat, swap of all processes against /proc/vmstat.
 -- slack: what is too small to matter. above: how much more than the kernel we may count. Pages that
@@ -16,7 +20,7 @@ ours AS MATERIALIZED (
 	SELECT COALESCE(SUM(CASE WHEN class LIKE '%!_major' ESCAPE '!' OR class = 'forbidden'
 			THEN 0 ELSE faults END), 0) AS minor,
 		COALESCE(SUM(CASE WHEN class LIKE '%!_major' ESCAPE '!' THEN faults ELSE 0 END), 0)
-			AS major,
+			+ (SELECT passed FROM major_passed) AS major,
 		COALESCE(SUM(CASE WHEN class LIKE 'swap!_%' ESCAPE '!' THEN pages ELSE 0 END), 0)
 			AS swap_pages
 	FROM process_fault
@@ -82,10 +86,10 @@ WHERE k.not_captured IS NULL;
 -- (doubt_ns): no more than samples in unknown code of the kernel have room for (Agresti and Coull,
 -- as in call_cost). unseen_share: those faults, as a part of all.
 --
--- Major ones (major_missed) may each have read a page of a file, or, where pages were on swap
--- (of_swap), brought one back: as long as those that were seen, or else 100 us, what a solid-state
--- disk takes. major_ns: in all; major_sleep_ns: of it asleep, and so not in the observed time
--- either.
+-- Major ones (major_missed; with those that thinning passed over) may each have read a page of a
+-- file, or, where pages were on swap (of_swap), brought one back: as long as those that were seen,
+-- or else 100 us, what a solid-state disk takes. major_ns: in all; major_sleep_ns: of it asleep, and
+-- so not in the observed time either.
 --
 -- Pages that came from swap by the kernel's count only (swap_missed), where those of all processes
 -- are counted and the target has some there: as long as the others, or else an eighth of a read, as
@@ -126,7 +130,7 @@ FROM (
 			COALESCE(SUM(CASE WHEN name = 'minor_faults' AND difference < 0
 				THEN kernel END), 0) AS kernel,
 			COALESCE(SUM(CASE name WHEN 'major_faults' THEN MAX(0, -difference) END), 0)
-				AS major_missed,
+				+ (SELECT passed FROM major_passed) AS major_missed,
 			COALESCE(SUM(CASE WHEN name = 'swapped_in' AND EXISTS (SELECT 1 FROM meta
 				WHERE key = 'swap_in_counted' AND value = '1')
 				THEN MAX(0, -difference) END), 0) AS swap_missed,

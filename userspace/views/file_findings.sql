@@ -201,7 +201,7 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	AND 2 * (SELECT let_go_file_ns FROM advised_measure) < file_ns',
 '(file_ns - (SELECT let_go_file_ns FROM advised_measure)) / base_ns',
 '{file_faults} faults in {file_time}.',
-'Reading ahead fills memory with pages that may not be wanted.',
+'Pages that are kept or brought in ahead, and are not wanted, fill memory.',
 'The program uses a file by mapping it, and each group of pages costs a fault: minor where the page
 	is in memory already, major where it has to be read first. A major fault is not a swap-in:
 	it reads the file.
@@ -212,15 +212,20 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-fault', 1, 1, '1',
 'Mapped file pages are faulted in, {file_most}; {file_major} faults had to read.'),
-('file-fault', 2, 0, '20 * file_major < file_faults
+('file-fault', 2, 0, '(SELECT remade FROM page_cache)',
+'They are lost as the file is cut short or deleted (ftruncate, O_TRUNC, unlink), and made and
+	cleared again: {cache_again} came again after they had been used. Keep the file at its
+	length and write over what is in it; what need not outlive the program needs no file
+	(MAP_ANONYMOUS).'),
+('file-fault', 2, 1, '20 * file_major < file_faults
 	AND COALESCE((SELECT fill_pages FROM page_cache), 0) < file_faults',
 'Hardly any had to: each fault maps pages that are in memory already, or makes new ones. Keep a
 	mapping and use it again, map all in one call (MAP_POPULATE), or read() and write() what is
 	used once.'),
-('file-fault', 2, 1, '(SELECT pattern LIKE ''%sweep'' OR pattern IS NULL FROM page_cache)',
+('file-fault', 2, 2, '(SELECT pattern LIKE ''%sweep'' OR pattern IS NULL FROM page_cache)',
 'Read ahead (MADV_WILLNEED, MAP_POPULATE) or use read() with a large buffer if the file is used
 	once.'),
-('file-fault', 2, 2, '1',
+('file-fault', 2, 3, '1',
 'They are wanted in no order: ask for several at a time (MADV_WILLNEED of what is known to come,
 	threads).');
 

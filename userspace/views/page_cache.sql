@@ -105,6 +105,7 @@ WHERE m.toll = 'reclaim';
 -- known (fits_bytes NULL). returned: no page came in twice, but the kernel counts that most of them
 -- had been in memory before.
 -- single: asked for in order, and each brought in by a request of its own: no read-ahead.
+-- remade: most that came had been there before, and was lost as files were cut short or deleted.
 CREATE VIEW page_cache AS
 WITH
 cause AS MATERIALIZED (	-- code is read around its faults whatever a program does
@@ -187,6 +188,8 @@ judged AS MATERIALIZED (
 			AND 2 * k.refaults > t.first_pages + t.again_pages
 			AND 4 * t.vain_pages < t.fill_pages
 			AND 10 * b.usage_bytes >= 9 * b.limit_bytes AS returned,
+		t.again_pages >= 256 AND 2 * MIN(t.again_pages, c.pages) > t.first_pages
+			+ t.again_pages AS remade,
 		2 * t.again_pages < 3 * (SELECT pages FROM back)
 			AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
 			AS seen_once, k.refaults AS group_refaults
@@ -213,6 +216,6 @@ SELECT t.first_pages, t.again_pages, t.vain_pages, t.fill_pages, t.code_pages, t
 	COALESCE(d.other_share, 0.0) AS other_share, COALESCE(d.text, '') AS dropped_by,
 	w.cause AS wide_cause, w.used_pages AS wide_used, w.fill_pages AS wide_fill,
 	w.each_pages AS wide_each, COALESCE(w.wasteful, 0) AS wasteful,
-	COALESCE(w.single, 0) AS single
+	COALESCE(w.single, 0) AS single, t.remade
 FROM judged t JOIN needed n LEFT JOIN top p LEFT JOIN wide w LEFT JOIN box b
 LEFT JOIN dropper d ON d.what = 'file';

@@ -87,6 +87,18 @@ def test_major_faults_unseen_take_what_the_others_did() -> None:
     assert verdict(made)["sentence"].startswith("Not all was seen: the kernel counts 2,003 page faults (2,003")
 
 
+@pytest.mark.parametrize("passed", [0, 2_003])
+def test_major_faults_that_were_passed_over_are_counted(passed: int) -> None:
+    """Thinning counts those that it does not look at: no disagreement, and no less time in doubt."""
+    made = computing(major=2_003 + 1_009)
+    made.fault("file_major", 1_009, 20 * US + FAULT_INSIDE, area="file", blocked_ns=1_009 * 180 * US)
+    if passed:
+        made.row("loss", slice=1, name="faults_passed", count=passed)
+    check = made.one("SELECT * FROM checks WHERE name = 'major_faults'")
+    assert (check["ours"], check["ok"]) == (1_009 + passed, passed > 0)
+    assert made.toll("file.fault")["high"] >= 0.98 * 3_012 * 200 / (1e6 + 3_012 * 180)
+
+
 @pytest.mark.parametrize(("counted", "has"), [(False, True), (True, False), (True, True)])
 def test_pages_from_swap_unseen_are_swap(counted: bool, has: bool) -> None:
     """Where those of all processes are counted, and it has some on swap; else they may be anybody's."""
