@@ -8,6 +8,10 @@
 
 #include <glib.h>
 
+#include "host/boot_cache.h"
+
+#define KIND "functions"
+
 /* No kernel function is longer: after the last one of a module a gap follows, not its code. */
 #define FUNCTION_MAX (256 * 1024ULL)
 
@@ -19,7 +23,6 @@
  */
 struct search {
 	struct kernel_function *functions;
-	bool *in_module; /* of what was found so far */
 	size_t count;
 	GArray *addresses;
 };
@@ -48,13 +51,13 @@ static void take_function(struct search *search, uint64_t address, const char *n
 
 	for (i = 0; i < search->count; i++) {
 		struct kernel_function *function = &search->functions[i];
-		bool better = !function->start || in_module < search->in_module[i] ||
-			      (in_module == search->in_module[i] && address < function->start);
+		bool better = !function->start || in_module < function->in_module ||
+			      (in_module == function->in_module && address < function->start);
 
 		if (name[0] != function->name[0] || strcmp(name, function->name) || !better)
 			continue;
 		function->start = address;
-		search->in_module[i] = in_module;
+		function->in_module = in_module;
 	}
 }
 
@@ -130,11 +133,9 @@ static void find_ends(const struct search *search)
 
 void kallsyms_find(const char *path, struct kernel_function *functions, size_t count)
 {
-	g_autofree bool *in_module = g_new0(bool, count);
 	g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
 	struct search search = {
 		.functions = functions,
-		.in_module = in_module,
 		.count = count,
 		.addresses = addresses,
 	};
@@ -142,10 +143,50 @@ void kallsyms_find(const char *path, struct kernel_function *functions, size_t c
 	size_t i;
 
 	for (i = 0; i < count; i++)
-		functions[i].start = functions[i].end = 0;
+		functions[i] = (struct kernel_function){ .name = functions[i].name };
 	if (fd < 0)
 		return;
 	take_lines(&search, fd);
 	close(fd);
 	find_ends(&search);
+}
+
+/* The table's name and all that is asked of it, on a line each. Freed by the caller. */
+static char *question(const char *path, const struct kernel_function *functions, size_t count)
+{
+	GString *text = g_string_new(path ? path : "");
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		g_string_append_printf(text, "\n%s", functions[i].name);
+	return g_string_free(text, FALSE);
+}
+
+void kallsyms_find_once(const char *path, struct kernel_function *functions, size_t count)
+{
+	g_autofree char *key = question(path, functions, count);
+	struct range {
+		uint64_t start, end;
+	};
+	g_autofree struct range *ranges = g_new0(struct range, count);
+	bool is_hidden = true, is_moving = false;
+	size_t i;
+
+	if (boot_cache_read(KIND, key, ranges, count * sizeof(*ranges))) {
+		for (i = 0; i < count; i++)
+			functions[i] = (struct kernel_function){
+				.name = functions[i].name,
+				.start = ranges[i].start,
+				.end = ranges[i].end,
+			};
+		return;
+	}
+	kallsyms_find(path, functions, count);
+	for (i = 0; i < count; i++) {
+		ranges[i] = (struct range){ functions[i].start, functions[i].end };
+		is_hidden &= !functions[i].start;
+		is_moving |= functions[i].in_module;
+	}
+	if (!is_hidden && !is_moving)
+		boot_cache_write(KIND, key, ranges, count * sizeof(*ranges));
 }

@@ -3,9 +3,7 @@
  * price_cache.h: prices of probes that an earlier run has measured since the machine was booted, so
  * that starting does not take the time to measure them again. They depend on the kernel and how it
  * was booted, on memtoll's own programs, and on which of them are attached: on nothing of the target.
- *
- * The directory is $MEMTOLL_PRICES if set (empty: none are kept), else /run/memtoll for root, which
- * goes with the boot, and $XDG_RUNTIME_DIR/memtoll for others.
+ * boot_cache.h says where they are.
  */
 #ifndef MEMTOLL_PRICE_CACHE_H
 #define MEMTOLL_PRICE_CACHE_H

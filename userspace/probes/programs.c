@@ -4,12 +4,17 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <glib.h>
 #include <linux/bpf.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "events/sampling_table.h"
+#include "host/boot_cache.h"
 #include "memtoll.skel.h"
 #include "unwind/unwind_load.h"
+
+#define KIND "kernel"
 
 bool has_find_vma(void)
 {
@@ -32,9 +37,13 @@ enum kernel_name {
 };
 
 struct kernel_names {
-	bool known;
 	bool has[KERNEL_NAMES];
 	bool lock_tells_path;
+};
+
+struct asked_name {
+	const char *name;
+	uint32_t kind;
 };
 
 /*
@@ -54,16 +63,37 @@ static bool lock_tells_path(const struct btf *btf)
 	return btf_is_func_proto(type) && btf_vlen(type) == 5;
 }
 
+static void ask_kernel(const struct asked_name *asked, struct kernel_names *found)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	int i;
+
+	if (!btf)
+		return;
+	for (i = 0; i < KERNEL_NAMES; i++)
+		found->has[i] = btf__find_by_name_kind(btf, asked[i].name, asked[i].kind) > 0;
+	found->lock_tells_path = lock_tells_path(btf);
+	btf__free(btf);
+}
+
+/* Freed by the caller. */
+static char *question(const struct asked_name *asked)
+{
+	GString *text = g_string_new("lock_tells_path");
+	int i;
+
+	for (i = 0; i < KERNEL_NAMES; i++)
+		g_string_append_printf(text, "\n%s %u", asked[i].name, asked[i].kind);
+	return g_string_free(text, FALSE);
+}
+
 /*
- * That information is some megabytes, and takes as many milliseconds to read: once, for all
+ * That information is some megabytes, and takes as many milliseconds to read: once in a boot, for all
  * questions, and only the answers are kept.
  */
 static const struct kernel_names *kernel_names(void)
 {
-	static const struct {
-		const char *name;
-		uint32_t kind;
-	} names[KERNEL_NAMES] = {
+	static const struct asked_name asked[KERNEL_NAMES] = {
 		[TASK] = { "task_struct", BTF_KIND_STRUCT },
 		/* The batching structure went with commit f1a7941243c1. */
 		[RSS_BATCH] = { "mm_rss_stat", BTF_KIND_STRUCT },
@@ -77,19 +107,20 @@ static const struct kernel_names *kernel_names(void)
 		[CASTS] = { "bpf_rdonly_cast", BTF_KIND_FUNC },
 	};
 	static struct kernel_names found;
-	struct btf *btf;
-	int i;
+	static bool known;
+	g_autofree char *key = NULL;
 
-	if (found.known)
+	if (known)
 		return &found;
-	found.known = true;
-	btf = btf__load_vmlinux_btf();
-	if (!btf)
+	known = true;
+	key = question(asked);
+	if (boot_cache_read(KIND, key, &found, sizeof(found)))
 		return &found;
-	for (i = 0; i < KERNEL_NAMES; i++)
-		found.has[i] = btf__find_by_name_kind(btf, names[i].name, names[i].kind) > 0;
-	found.lock_tells_path = lock_tells_path(btf);
-	btf__free(btf);
+	memset(&found, 0, sizeof(found));
+	ask_kernel(asked, &found);
+	/* Where it has none, or hides it, all that was asked for is missing. */
+	if (found.has[TASK])
+		boot_cache_write(KIND, key, &found, sizeof(found));
 	return &found;
 }
 

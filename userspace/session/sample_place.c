@@ -62,7 +62,7 @@ void sample_judge_prepare(struct sample_judge *judge)
 	G_STATIC_ASSERT(G_N_ELEMENTS(kernel_names) == CODE_COUNT);
 	for (i = 0; i < CODE_COUNT; i++)
 		judge->code[i].name = kernel_names[i];
-	kallsyms_find(NULL, judge->code, CODE_COUNT);
+	kallsyms_find_once(NULL, judge->code, CODE_COUNT);
 }
 
 /* Whether a frame of the kernel's stack lies in the functions from `first` to the one before `end`. */

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The cache of prices: what is read back is what was measured, of this key, whole and recent. */
+/* The cache of prices: what is read back is what was measured, of this key and recent (test_boot_cache.c: whole). */
 #define _GNU_SOURCE 1
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "measured.h"
@@ -49,25 +45,6 @@ static int fresh(void **state)
 	setenv("MEMTOLL_PRICES", path, 1);
 	free(path);
 	return 0;
-}
-
-/* Path of the one file. Freed by the caller. */
-static char *only_file(void)
-{
-	char *path = prices_path(), *found = NULL;
-	DIR *list = opendir(path);
-	struct dirent *entry;
-
-	assert_non_null(list);
-	while ((entry = readdir(list)))
-		if (*entry->d_name != '.') {
-			assert_null(found);
-			found = text("%s/%s", path, entry->d_name);
-		}
-	closedir(list);
-	free(path);
-	assert_non_null(found);
-	return found;
 }
 
 /* How long ago the prices were measured that are to be used. */
@@ -137,58 +114,12 @@ static void test_unsure(void **state)
 	assert_memory_equal(&read, &better, sizeof(read));
 }
 
-static void test_broken_files(void **state)
-{
-	struct calibration_result sure = prices_of(1009, 13);
-	char *path, byte = 'x';
-	struct stat st;
-	int fd;
-
-	(void)state;
-	keep(&sure);
-	path = only_file();
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0600);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(pwrite(fd, &byte, 1, st.st_size / 2), 1);
-	assert_false(is_kept(&key));
-	assert_int_equal(ftruncate(fd, st.st_size - 1), 0);
-	assert_false(is_kept(&key));
-	close(fd);
-	keep(&sure);
-	assert_true(is_kept(&key));
-	free(path);
-}
-
-static void test_directories(void **state)
-{
-	struct calibration_result sure = prices_of(1009, 13);
-	char *path = prices_path();
-
-	(void)state;
-	keep(&sure);
-	assert_true(is_kept(&key));
-	assert_int_equal(chmod(path, 0777), 0);
-	assert_false(is_kept(&key));
-	assert_int_equal(chmod(path, 0700), 0);
-	setenv("MEMTOLL_PRICES", "", 1);
-	assert_false(is_kept(&key));
-	keep(&sure);
-	setenv("MEMTOLL_PRICES", "/dev/null", 1);
-	keep(&sure);
-	assert_false(is_kept(&key));
-	free(path);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_round_trip, fresh),
 		cmocka_unit_test_setup(test_other_keys, fresh),
 		cmocka_unit_test_setup(test_unsure, fresh),
-		cmocka_unit_test_setup(test_broken_files, fresh),
-		cmocka_unit_test_setup(test_directories, fresh),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);
