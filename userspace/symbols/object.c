@@ -53,6 +53,7 @@ struct object {
 	int root;
 	char *path;
 	char build_id[BUILD_ID_TEXT];
+	bool without_lines;
 	bool faulted;		/* SIGBUS inside libdwfl: its state is undefined */
 	bool alternative_found; /* the file made by dwz */
 	struct segment *segments;
@@ -181,6 +182,11 @@ void object_drop_fd(struct object *object)
 	object->fd = -1;
 	if (object->state == STATE_UNREAD)
 		object->state = STATE_LOST;
+}
+
+void object_without_lines(struct object *object)
+{
+	object->without_lines = true;
 }
 
 static void release(void *argument)
@@ -456,6 +462,15 @@ static void read_symbols(struct object *object)
 	tidy_symbols(object, complete);
 }
 
+static void read_scopes(struct object *object)
+{
+	Dwarf_Addr bias;
+	Dwarf *dwarf = dwfl_module_getdwarf(object->module, &bias);
+
+	if (dwarf && (object->alternative_found || alternative_is_regular(dwarf)))
+		object->scopes = scopes_new(dwarf, bias);
+}
+
 static void read_object(struct object *object)
 {
 	static const Dwfl_Callbacks callbacks = {
@@ -466,8 +481,6 @@ static void read_object(struct object *object)
 	Elf *elf = elf_begin(object->fd, ELF_C_READ, NULL);
 	bool sane = elf && debugdata_is_small(elf);
 	bool bounded = sane && symbols_are_bounded(elf, object->fd);
-	Dwarf_Addr bias;
-	Dwarf *dwarf;
 	void **user;
 
 	if (elf)
@@ -488,9 +501,8 @@ static void read_object(struct object *object)
 		return;
 	dwfl_module_info(object->module, &user, NULL, NULL, NULL, NULL, NULL, NULL);
 	*user = object;
-	dwarf = dwfl_module_getdwarf(object->module, &bias);
-	if (dwarf && (object->alternative_found || alternative_is_regular(dwarf)))
-		object->scopes = scopes_new(dwarf, bias);
+	if (!object->without_lines)
+		read_scopes(object);
 	if (bounded)
 		read_symbols(object);
 	object->state = STATE_READ;

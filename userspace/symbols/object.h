@@ -37,6 +37,9 @@ struct object_frame {
 struct object *object_new(int fd, const char *path, int root);
 void object_free(struct object *object);
 
+/* Names of symbols will do: what lines and inlined functions are read from is not unpacked. */
+void object_without_lines(struct object *object);
+
 /* Close the descriptor, where too many are open: what has not been read yet never will be. */
 void object_drop_fd(struct object *object);
 

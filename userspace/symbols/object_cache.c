@@ -3,6 +3,7 @@
 
 #include "symbols/object_cache.h"
 
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -163,6 +164,25 @@ unwanted:
 	return -1;
 }
 
+/*
+ * The C library and its loader, as library_code.sql has them. Their lines are no place in a program,
+ * and distributions pack them: with glibc's debug file installed, unpacking it was a third of what a
+ * short recording took in user mode. "memtoll symbolize" has them.
+ */
+static bool is_c_library(const char *path)
+{
+	static const char *const names[] = {
+		"libc.so", "libc-2.", "libpthread", "ld-linux", "ld-musl-", "libc.musl-",
+	};
+	const char *slash = strrchr(path, '/');
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(names); i++)
+		if (g_str_has_prefix(slash ? slash + 1 : path, names[i]))
+			return true;
+	return false;
+}
+
 struct object *object_cache_file(struct object_cache *cache, pid_t pid,
 				 const struct mapping *mapping)
 {
@@ -194,6 +214,8 @@ struct object *object_cache_file(struct object_cache *cache, pid_t pid,
 		return known->object;
 	}
 	file->object = object_new(fd, mapping->path, root_of(cache, pid));
+	if (is_c_library(mapping->path))
+		object_without_lines(file->object);
 	if (!room)
 		object_drop_fd(file->object);
 	cache->descriptors += object_is_open(file->object);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The cache of prices: what is read back is what was measured, of this key and recent (test_boot_cache.c: whole). */
+/* The cache of prices: what is read back is what was measured, of this key and recent. */
 #define _GNU_SOURCE 1
 
 #include <stdio.h>

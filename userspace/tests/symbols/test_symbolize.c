@@ -187,6 +187,28 @@ static void test_inlined(void **state)
 	free(path);
 }
 
+/* Of a C library the names of symbols are read, and its lines are not. */
+static void test_c_library(void **state)
+{
+	char *path = build("libc.so.6", "gcc", "-g -O2");
+	struct symbolizer *symbolizer = symbolizer__new();
+	struct frame frames[FRAMES];
+	struct target target = start(path);
+
+	(void)state;
+	assert_int_equal(symbolizer_show(symbolizer, target.pid, false), 0);
+	assert_int_equal(look_up(symbolizer, target.pid, target.visible + 1, frames), 1);
+	assert_string_equal(frames[0].function, "visible");
+	assert_string_equal(frames[0].file, "");
+	assert_int_equal(frames[0].line, 0);
+	assert_int_equal(frames[0].symbol_offset, 1);
+	assert_int_equal(look_up(symbolizer, target.pid, target.hidden, frames), 1);
+	assert_string_equal(frames[0].function, "hidden");
+	stop(&target);
+	symbolizer__free(symbolizer);
+	free(path);
+}
+
 static void test_cpp(void **state)
 {
 	char *path = build("cpp", "g++", "-g -O1");
@@ -670,6 +692,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_unknown),	   cmocka_unit_test(test_vdso),
 		cmocka_unit_test(test_libc),	   cmocka_unit_test(test_descriptors),
 		cmocka_unit_test(test_no_network), cmocka_unit_test(test_speed),
+		cmocka_unit_test(test_c_library),
 	};
 
 	(void)count;
