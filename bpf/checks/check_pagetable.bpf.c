@@ -19,9 +19,12 @@ __u64 walked_root = 0;
 __u64 word_read = 0;
 int word_error = 0;
 
-/* args: user address, base of the direct map, levels. Run by BPF_PROG_TEST_RUN. */
+/*
+ * ctx: user address, base of the direct map, levels. Run by BPF_PROG_TEST_RUN. Not the structure of
+ * the context: each one that is relocated is searched for among all of the kernel's types.
+ */
 SEC("?raw_tp")
-int check_walk(struct bpf_raw_tracepoint_args *ctx)
+int check_walk(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct walked walked = {};
@@ -32,16 +35,16 @@ int check_walk(struct bpf_raw_tracepoint_args *ctx)
 	if (!task->mm)
 		return 0;
 	walked_root = kernel_word((__u64)&task->mm->pgd);
-	end = walk(walked_root, ctx->args[0], ctx->args[1], ctx->args[2], &walked);
+	end = walk(walked_root, ctx[0], ctx[1], ctx[2], &walked);
 	if ((end == WALK_ENTRY || end == WALK_HUGE) && (walked.entry & PTE_PRESENT))
-		walked_frame = walked_pfn(&walked, ctx->args[0]);
+		walked_frame = walked_pfn(&walked, ctx[0]);
 	return 0;
 }
 
-/* args: kernel address of a 64-bit variable. */
+/* ctx: kernel address of a 64-bit variable. */
 SEC("?raw_tp")
-int check_word(struct bpf_raw_tracepoint_args *ctx)
+int check_word(__u64 *ctx)
 {
-	word_error = bpf_probe_read_kernel(&word_read, sizeof(word_read), (void *)ctx->args[0]);
+	word_error = bpf_probe_read_kernel(&word_read, sizeof(word_read), (void *)ctx[0]);
 	return 0;
 }

@@ -143,8 +143,8 @@ static const struct argp argp = {
 
 static bool is_toll(sqlite3 *database, const char *toll)
 {
-	g_autofree char *query = g_strdup_printf("SELECT 1 FROM (%s) WHERE toll = ?",
-						 recording_schema_query("toll_kind"));
+	g_autofree char *kinds = recording_schema_query("toll_kind");
+	g_autofree char *query = g_strdup_printf("SELECT 1 FROM (%s) WHERE toll = ?", kinds);
 	sqlite3_stmt *statement = NULL;
 	bool found;
 
@@ -157,8 +157,8 @@ static bool is_toll(sqlite3 *database, const char *toll)
 
 static void refuse_toll(sqlite3 *database, const char *toll)
 {
-	g_autofree char *query = g_strdup_printf("SELECT toll FROM (%s) ORDER BY position",
-						 recording_schema_query("toll_kind"));
+	g_autofree char *kinds = recording_schema_query("toll_kind");
+	g_autofree char *query = g_strdup_printf("SELECT toll FROM (%s) ORDER BY position", kinds);
 	g_autoptr(GString) names = g_string_new(NULL);
 	sqlite3_stmt *statement = NULL;
 

@@ -33,18 +33,20 @@ static const char *skip_blank(const char *sql)
 /* At the semicolon, or the end. A quote within quotes is doubled: two texts side by side. */
 static const char *statement_end(const char *sql)
 {
-	while (*sql && *sql != ';') {
-		if (*sql == '\'' || *sql == '"') {
+	for (;;) {
+		sql += strcspn(sql, ";'\"-");
+		if (!*sql || *sql == ';')
+			return sql;
+		if (g_str_has_prefix(sql, "--")) {
+			sql += strcspn(sql, "\n");
+		} else if (*sql == '-') {
+			sql++;
+		} else {
 			sql = strchr(sql + 1, *sql);
 			g_assert(sql);
 			sql++;
-		} else if (g_str_has_prefix(sql, "--")) {
-			sql += strcspn(sql, "\n");
-		} else {
-			sql++;
 		}
 	}
-	return sql;
 }
 
 /* "CREATE VIEW name AS\nSELECT ..." */
@@ -245,9 +247,19 @@ const GPtrArray *recording_schema_views(void)
 	return own_schema()->views;
 }
 
-const char *recording_schema_query(const char *view)
+/* Out of the text alone: making the tables, for what may be the only question, takes as long as it. */
+char *recording_schema_query(const char *view)
 {
-	return view_named(own_schema()->views, view)->query;
+	g_autofree char *begin = g_strdup_printf("\n" VIEW "%s AS\n", view);
+	const char *sql = strstr(recording_sql, begin);
+	struct recording_view *found;
+	char *query;
+
+	g_assert(sql);
+	found = view_of(sql + 1, statement_end(sql + 1));
+	query = g_steal_pointer(&found->query);
+	view_free(found);
+	return query;
 }
 
 /*

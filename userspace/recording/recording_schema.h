@@ -33,7 +33,7 @@ struct recording_view {
  */
 const GPtrArray *recording_schema_views(void);
 
-/* Of a view that rests on tables alone: it can be asked where no view was made. */
-const char *recording_schema_query(const char *view);
+/* Of a view that rests on tables alone: it can be asked where no view was made. Freed by the caller. */
+char *recording_schema_query(const char *view);
 
 #endif /* MEMTOLL_RECORDING_SCHEMA_H */

@@ -191,10 +191,11 @@ out:
 
 bool report_losses_exceed(sqlite3 *database, char **which)
 {
+	g_autofree char *losses = recording_schema_query("losses");
 	g_autofree char *query =
 		g_strconcat("SELECT group_concat(printf('%s %d (%s)', name, count, remedy), ', ')"
 			    " FROM (",
-			    recording_schema_query("losses"), ") WHERE exceeds", NULL);
+			    losses, ") WHERE exceeds", NULL);
 	sqlite3_stmt *statement = NULL;
 	bool exceed = true; /* what cannot be read cannot be trusted */
 
