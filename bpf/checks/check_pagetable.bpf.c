@@ -26,15 +26,16 @@ int word_error = 0;
 SEC("?raw_tp")
 int check_walk(__u64 *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	struct walked walked = {};
 
 	enum walk_end end = WALK_FAILED;
 
 	walked_frame = 0;
-	if (!task->mm)
+	if (!mm)
 		return 0;
-	walked_root = kernel_word((__u64)&task->mm->pgd);
+	walked_root = kernel_word((__u64)&mm->pgd);
 	end = walk(walked_root, ctx[0], ctx[1], ctx[2], &walked);
 	if ((end == WALK_ENTRY || end == WALK_HUGE) && (walked.entry & PTE_PRESENT))
 		walked_frame = walked_pfn(&walked, ctx[0]);

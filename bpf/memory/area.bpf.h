@@ -110,8 +110,7 @@ static long area_found(struct task_struct *task, struct vm_area_struct *vma,
  * The same without the lock. 0: found. If it was unmapped since, the structure may describe another
  * area by now, with other bounds or of another process.
  */
-static __always_inline int area_peek(const struct mm_struct *mm, __u64 address,
-				     struct area_query *query)
+static __always_inline int area_peek(__u64 address, struct area_query *query)
 {
 	struct vm_area_struct *vma = (struct vm_area_struct *)vma_find(address);
 
@@ -120,8 +119,10 @@ static __always_inline int area_peek(const struct mm_struct *mm, __u64 address,
 	area_take((__u64)vma, query);
 	if (address < query->start || address >= query->end)
 		return -1;
-	return BPF_CORE_READ(vma, vm_mm) == mm && BPF_CORE_READ(vma, vm_start) == query->start ? 0 :
-												 -1;
+	return (__u64)BPF_CORE_READ(vma, vm_mm) == current_mm() &&
+			       BPF_CORE_READ(vma, vm_start) == query->start ?
+		       0 :
+		       -1;
 }
 
 /*
@@ -149,13 +150,15 @@ int area_find(__u64 address, struct area_query *found)
 {
 	if (!cfg_find_vma || !found)
 		return -1;
-	if (!area_peek(bpf_get_current_task_btf()->mm, address, found))
+	if (!area_peek(address, found))
 		return 0;
 	return area_find_locked(address, found);
 }
 
-static __always_inline void judge_area(const struct mm_struct *mm, struct area_query *query)
+static __always_inline void judge_area(struct area_query *query)
 {
+	__u64 stack;
+
 	query->shared = (query->flags & VM_SHARED_FLAG) != 0;
 	query->hugetlb = (query->flags & VM_HUGETLB_FLAG) != 0;
 	/* Not the files of a file system that lies in memory (DAX). */
@@ -164,12 +167,11 @@ static __always_inline void judge_area(const struct mm_struct *mm, struct area_q
 		query->area = AREA_DEVICE;
 	} else if (query->file) {
 		query->area = query->shared && query->tmpfs ? AREA_SHARED : AREA_FILE;
-	} else if (query->start <= mm->brk && query->end >= mm->start_brk) {
+	} else if (query->start <= current_heap_top() && query->end >= current_heap()) {
 		query->area = AREA_HEAP;
-	} else if (query->start <= mm->start_stack && query->end >= mm->start_stack) {
-		query->area = AREA_STACK;
 	} else {
-		query->area = AREA_ANON;
+		stack = current_stack();
+		query->area = query->start <= stack && query->end >= stack ? AREA_STACK : AREA_ANON;
 	}
 }
 
@@ -278,22 +280,21 @@ static __always_inline bool refine_anonymous(struct task_struct *task, struct ar
 }
 
 /* No area holds the address. A stack is about to grow: the address lies below its area. */
-static __always_inline void area_missing(const struct mm_struct *mm, struct area_cache *cache,
-					 __u64 address)
+static __always_inline void area_missing(struct area_cache *cache, __u64 address)
 {
-	if (address < mm->start_stack && mm->start_stack - address < 1 << 30)
+	__u64 stack = current_stack();
+
+	if (address < stack && stack - address < 1 << 30)
 		cache->area = AREA_STACK;
 	else
 		lose(LOST_AREA_UNKNOWN, 1);
 }
 
 /*
- * mm: the task's. Each load of that pointer by its type costs the verifier searches
- * (page_state.bpf.c): it is loaded once. Returns whether an interrupt comes of it, which is taken
- * as soon as the fault lets interrupts in.
+ * Returns whether an interrupt comes of it, which is taken as soon as the fault lets interrupts in.
  */
-static __always_inline bool area_ask(struct task_struct *task, const struct mm_struct *mm,
-				     struct thread *thread, __u64 address, __u64 sp)
+static __always_inline bool area_ask(struct task_struct *task, struct thread *thread, __u64 address,
+				     __u64 sp)
 {
 	struct area_query *query = &thread->query;
 	struct area_cache *cache = &thread->area;
@@ -306,10 +307,10 @@ static __always_inline bool area_ask(struct task_struct *task, const struct mm_s
 	asked = area_find(address, query);
 	interrupts = asked != 0;
 	if (asked < 0) {
-		area_missing(mm, cache, address);
+		area_missing(cache, address);
 		return interrupts;
 	}
-	judge_area(mm, query);
+	judge_area(query);
 	/* Not by its inode: that of System V shared memory is the segment's number, 0 at first. */
 	if (query->dev)
 		interrupts |= file_send(task, thread, query);

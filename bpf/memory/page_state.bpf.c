@@ -13,6 +13,7 @@
 #include "wire/pages.h"
 #include "state/fault_order.bpf.h"
 #include "state/open_fault.bpf.h"
+#include "state/threads.bpf.h"
 #include "memory/page_state.bpf.h"
 #include "memory/pagetable.bpf.h"
 #include "memory/folio.bpf.h"
@@ -42,6 +43,11 @@ static __always_inline const struct task_struct *current(void)
 __u64 current_mm(void)
 {
 	return kernel_word((__u64)&bpf_get_current_task_btf()->mm);
+}
+
+__u64 current_leader(void)
+{
+	return thread_owner(current()->group_leader);
 }
 
 __u64 current_heap(void)

@@ -15,8 +15,12 @@
 #define TMPFS_SUPER_MAGIC 0x01021994UL
 #define HUGETLBFS_SUPER_MAGIC 0x958458f6UL
 
-/* Of the running task: its mm as a number, 0: none; bounds of its heap; its first stack. */
+/*
+ * Of the running task: its mm as a number, 0: none; which process it is of, as thread_owner() has
+ * that; bounds of its heap; its first stack.
+ */
 __u64 current_mm(void);
+__u64 current_leader(void);
 __u64 current_heap(void);
 __u64 current_heap_top(void);
 __u64 current_stack(void);

@@ -80,9 +80,9 @@ static __always_inline void name_dropper(struct task_struct *task, __u32 tgid)
 
 	if (bpf_map_lookup_elem(&droppers, &tgid))
 		return;
-	bpf_probe_read_kernel(dropper.comm, sizeof(dropper.comm), task->group_leader->comm);
+	BPF_CORE_READ_INTO(&dropper.comm, task, group_leader, comm);
 	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id)) {
-		set = task->cgroups;
+		set = BPF_CORE_READ(task, cgroups);
 		bpf_core_read(
 			&css, sizeof(css),
 			&set->subsys[bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)]);

@@ -376,10 +376,23 @@ static __always_inline bool is_error(const struct bpf_raw_tracepoint_args *ctx, 
 	return CONTEXT_WORD(ctx, 2 * sizeof(__u64)) & bit;
 }
 
+/*
+ * What the running process has at an address goes to thread->area. Whether an interrupt comes of it,
+ * which is taken as soon as the fault lets interrupts in.
+ */
+__noinline int area_renew(struct thread *thread, __u64 address)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!thread || !current_mm())
+		return 0;
+	return area_ask(task, thread, address, regs->sp);
+}
+
 /* What the fault does, by its area and its page-table entry. */
 static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ctx,
-					struct task_struct *task, const struct mm_struct *mm,
-					struct thread *thread, __u64 sp)
+					struct task_struct *task, struct thread *thread)
 {
 	struct open_fault *fault = &thread->fault;
 	__u64 address = ctx->args[0];
@@ -387,7 +400,7 @@ static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ct
 
 	if (!area_is_known(task, thread, address)) {
 		fault->began_ns = bpf_ktime_get_ns();
-		fault->interrupted = area_ask(task, mm, thread, address, sp);
+		fault->interrupted = area_renew(thread, address);
 	}
 	/* Kept: another thread may have to look again, the one that drains. */
 	fault->root = table_root();
@@ -489,15 +502,11 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	struct thread *thread = thread_get(task);
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u64 address = ctx->args[0];
-	const struct mm_struct *mm;
 	struct open_fault *fault;
 
-	if (!thread)
+	if (!thread || !current_mm())
 		return 0;
 	fault = &thread->fault;
-	mm = task->mm;
-	if (!mm)
-		return 0;
 	/* A helper that reads user memory without sleeping: no page will be mapped. */
 	if (!is_error(ctx, ERROR_USER) && (task->pagefault_disabled || address >> 56))
 		return 0;
@@ -535,7 +544,7 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
-	fault_judge(ctx, task, mm, thread, regs->sp);
+	fault_judge(ctx, task, thread);
 	fault_count_inside(thread);
 	fault_locate(ctx, task, thread, regs);
 	fault_stamp(task, thread);
@@ -552,12 +561,8 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 
 int area_learn(struct thread *thread, __u64 address)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	const struct mm_struct *mm = task->mm;
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
-	if (thread && mm && !area_is_known(task, thread, address))
-		area_ask(task, mm, thread, address, regs->sp);
+	if (thread && !area_is_known(bpf_get_current_task_btf(), thread, address))
+		area_renew(thread, address);
 	return 0;
 }
 

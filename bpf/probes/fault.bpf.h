@@ -11,7 +11,7 @@
 int fault_settle(struct task_struct *task, struct thread *thread) __hidden;
 int run_emit(struct thread *thread);
 int run_close(struct thread *thread);
-/* What the running process has at an address goes to thread->area. */
+/* What the running process has at an address goes to thread->area, unless it is there. */
 int area_learn(struct thread *thread, __u64 address);
 
 #endif /* MEMTOLL_FAULT_BPF_H */

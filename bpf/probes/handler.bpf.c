@@ -51,7 +51,7 @@ static __always_inline void name_handler(struct task_struct *task)
 
 	handler.tgid = task->tgid;
 	bpf_probe_read_kernel(handler.comm, sizeof(handler.comm), task->comm);
-	bpf_probe_read_kernel(handler.process, sizeof(handler.process), task->group_leader->comm);
+	BPF_CORE_READ_INTO(&handler.process, task, group_leader, comm);
 	bpf_map_update_elem(&handlers, &tid, &handler, BPF_ANY);
 }
 

@@ -2,6 +2,7 @@
 /* process.bpf.c: fork, exec and exit of the target, and the last drain. */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
 #include "wire/records.h"
@@ -18,10 +19,9 @@
 #include "probes/page_cache.bpf.h"
 #include "probes/read.bpf.h"
 
-/* held: the thread by which a tracer follows the process. */
+/* held: a tracer follows the process, by the thread that stands for it. */
 static __always_inline void emit_process(struct task_struct *task, __u32 what, __u32 other,
-					 const struct task_struct *held,
-					 const struct memtoll_target_state *ended)
+					 bool held, const struct memtoll_target_state *ended)
 {
 	struct memtoll_process event = {
 		.kind = EVENT_PROCESS,
@@ -31,7 +31,7 @@ static __always_inline void emit_process(struct task_struct *task, __u32 what, _
 		.other = other,
 		.exit_code = task->exit_code,
 		.time_ns = bpf_ktime_get_ns(),
-		.held = held->ptrace != 0,
+		.held = held,
 	};
 
 	if (ended) {
@@ -104,7 +104,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		lose(LOST_PROCESSES_FULL, 1);
 		return 0;
 	}
-	emit_process(parent, PROCESS_FORK, tgid, child, NULL);
+	emit_process(parent, PROCESS_FORK, tgid, child->ptrace != 0, NULL);
 	return 0;
 }
 
@@ -143,7 +143,7 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 		thread->counted_out = 0;
 	}
 	__sync_fetch_and_add(&area_generation, 1);
-	emit_process(task, PROCESS_EXEC, old_pid, task, NULL);
+	emit_process(task, PROCESS_EXEC, old_pid, task->ptrace != 0, NULL);
 }
 
 SEC("?tp_btf/sched_process_exec")
@@ -184,9 +184,10 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		/* One that was never met the iterator may have counted. */
 		if ((thread ? stopped != STOPPED : !stopped) && !process->exec_pending)
 			count_out(task, thread, process);
-		if (task->signal->live.counter == 0) {
+		if (BPF_CORE_READ(task, signal, live.counter) == 0) {
 			process->ended = 1;
-			emit_process(task, PROCESS_EXIT, 0, task->group_leader, process);
+			emit_process(task, PROCESS_EXIT, 0,
+				     BPF_CORE_READ(task, group_leader, ptrace) != 0, process);
 		}
 		/* Of threads that live for a moment only it is most of what they pay. */
 		if (thread)

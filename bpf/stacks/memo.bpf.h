@@ -19,6 +19,7 @@
 
 #include "state/numbers.bpf.h"
 #include "state/threads.bpf.h"
+#include "memory/page_state.bpf.h"
 #include "stacks/stack.bpf.h"
 
 #define MEMO_WAYS 4 /* of a set */
@@ -82,7 +83,7 @@ int memos_clear(struct memos *known);
 /* Of a process up to its next exec. Never 0. */
 static __always_inline __u64 memos_program(const struct task_struct *task)
 {
-	return mix(mix(STACK_HASH_SEED, thread_owner(task->group_leader)), task->self_exec_id) | 1;
+	return mix(mix(STACK_HASH_SEED, current_leader()), task->self_exec_id) | 1;
 }
 
 static __always_inline struct memos *memos_in_place(const struct task_struct *task, __u32 place)
