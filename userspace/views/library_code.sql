@@ -140,17 +140,20 @@ INSERT INTO library_code (what, pattern, besides, reason) VALUES
 
 -- The frames that are, by their numbers. libc: of the C library, which says least of all.
 CREATE VIEW library_frame AS
-SELECT frame_id, libc FROM (
-	SELECT f.frame_id, f.module LIKE '%/libc.so%' OR f.module LIKE '%/libc-2.%'
+WITH module AS MATERIALIZED (	-- few, of many frames
+	SELECT f.module, f.module LIKE '%/libc.so%' OR f.module LIKE '%/libc-2.%'
 		OR f.module LIKE '%/ld-musl-%' OR f.module LIKE '%/libc.musl-%' AS libc,
 		-- a program may have its allocator in it
 		EXISTS (SELECT 1 FROM allocator a WHERE a.module = f.module
 			AND a.linkage IN ('dynamic', 'preloaded'))
-		OR EXISTS (SELECT 1 FROM library_code c WHERE CASE c.what
-				WHEN 'function' THEN f.function WHEN 'file' THEN f.file
-				ELSE f.module END GLOB c.pattern
-			AND NOT CASE c.what WHEN 'function' THEN f.function
-				WHEN 'file' THEN f.file ELSE f.module END GLOB c.besides)
-			AS library
-	FROM frame f)
-WHERE library OR libc;
+		OR EXISTS (SELECT 1 FROM library_code c WHERE c.what = 'module'
+			AND f.module GLOB c.pattern AND NOT f.module GLOB c.besides) AS library
+	FROM (SELECT DISTINCT module FROM frame) f
+)
+SELECT f.frame_id, m.libc
+FROM frame f CROSS JOIN module m ON m.module = f.module
+WHERE m.library OR m.libc
+OR EXISTS (SELECT 1 FROM library_code c WHERE c.what = 'function' AND f.function <> ''
+	AND f.function GLOB c.pattern AND NOT f.function GLOB c.besides)
+OR EXISTS (SELECT 1 FROM library_code c WHERE c.what = 'file' AND f.file <> ''
+	AND f.file GLOB c.pattern AND NOT f.file GLOB c.besides);

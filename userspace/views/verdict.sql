@@ -54,10 +54,7 @@ FROM scaled;
 -- the template that lies between two control characters.
 CREATE VIEW verdict AS
 WITH RECURSIVE
-known(name, number, text) AS MATERIALIZED (
-	SELECT name, ROW_NUMBER() OVER (ORDER BY name), text FROM figure
-),
-template AS (
+template AS MATERIALIZED (
 	SELECT m.dominant, m.first_share AS share, m.first_low AS low, m.first_high AS high,
 	CASE WHEN m.unseen
 		THEN 'Not all was seen: the kernel counts '
@@ -379,6 +376,12 @@ template AS (
 	JOIN page_cache pc JOIN huge_measure h JOIN handler_measure hm
 	JOIN given_measure g JOIN advised_measure ad
 ),
+known(name, number, text) AS MATERIALIZED (	-- of the names, those in it or in a figure
+	SELECT f.name, ROW_NUMBER() OVER (ORDER BY f.name), f.text
+	FROM (SELECT t.text || COALESCE((SELECT group_concat(text) FROM figure
+		WHERE INSTR(text, '{')), '') AS text FROM template t) t
+	JOIN figure f ON INSTR(t.text, '{' || f.name || '}')
+),
 filled(dominant, share, low, high, text, number) AS (
 	SELECT dominant, share, low, high, text, 0 FROM template
 	UNION ALL
@@ -408,14 +411,18 @@ same AS (	-- processes of one kind all: the oldest version
 			COUNT(DISTINCT kind) AS kinds FROM allocator_used)
 	WHERE kinds = 1
 ),
-tested AS (
-	SELECT r.code, r.what, r.part, r.choice, t.value,
-		COALESCE(MAX(CASE r.what WHEN 'condition' THEN t.value END) OVER code,
-			0) <> 0 AS applies,
-		COALESCE(MAX(CASE r.what WHEN 'gain' THEN t.value END) OVER code, 0.0) AS gain,
-		MAX(CASE r.what WHEN 'process' THEN t.value END) OVER code AS pid
-	FROM advice_rule r JOIN advice_test t
-		ON t.rule = r.rule WINDOW code AS (PARTITION BY r.code)
+ruled AS MATERIALIZED (
+	SELECT r.code, r.what, r.part, r.choice, t.value
+	FROM advice_rule r JOIN advice_test t ON t.rule = r.rule
+),
+tested AS (	-- the others decide nothing: what is said is few of them
+	SELECT r.code, r.what, r.part, r.choice, r.value, c.applies, c.gain, c.pid
+	FROM ruled r JOIN (SELECT code,
+			COALESCE(MAX(CASE what WHEN 'condition' THEN value END), 0) <> 0 AS applies,
+			COALESCE(MAX(CASE what WHEN 'gain' THEN value END), 0.0) AS gain,
+			MAX(CASE what WHEN 'process' THEN value END) AS pid
+		FROM ruled WHERE what <> 'text' GROUP BY code) c ON c.code = r.code
+	WHERE r.what = 'gain' OR (r.what = 'text' AND COALESCE(r.value, 0) <> 0)
 ),
 owned AS (
 	SELECT t.*, COALESCE(u.kind, s.kind, '') AS kind, COALESCE(u.number, s.number, 0) AS number
@@ -480,16 +487,13 @@ FROM opposed;
 -- any: code none.
 CREATE VIEW finding AS
 WITH RECURSIVE
-known(name, number, last, text) AS MATERIALIZED (
-	SELECT name, ROW_NUMBER() OVER (ORDER BY name), COUNT(*) OVER (), text FROM figure
-),
 due AS MATERIALIZED (
 	SELECT ROW_NUMBER() OVER (ORDER BY s.gain DESC, s.position) AS position, s.code, a.title,
 		s.gain, s.bound, s.text, a.evidence, a.cost, a.saves,
 		'memtoll compare ' || s.try || ' -- {command}' AS try
 	FROM advice_state s JOIN advice a ON a.code = s.code WHERE s.given
 ),
-said(position, code, title, gain, bound, text, evidence, cost, saves, try) AS (
+said(position, code, title, gain, bound, text, evidence, cost, saves, try) AS MATERIALIZED (
 	SELECT position, code, title, gain, bound, text, evidence, cost, saves, try FROM due
 	UNION ALL
 	SELECT 1, 'none', 'Nothing to change', 0.0, (SELECT MIN(bound) FROM advice),
@@ -510,25 +514,33 @@ said(position, code, title, gain, bound, text, evidence, cost, saves, try) AS (
 		|| '{zeroing}, swap {swap}.', '', '', NULL
 	WHERE NOT EXISTS (SELECT 1 FROM due)
 ),
-filled(position, code, title, gain, bound, text, evidence, cost, saves, try, number, last) AS (
+known(name, number, text) AS MATERIALIZED (	-- of the names, those in them or in a figure
+	SELECT f.name, ROW_NUMBER() OVER (ORDER BY f.name), f.text
+	FROM (SELECT group_concat(text) AS text FROM (
+		SELECT COALESCE(text, '') || evidence || cost || saves || COALESCE(try, '')
+			AS text FROM said
+		UNION ALL SELECT text FROM figure WHERE INSTR(text, '{'))) t
+	JOIN figure f ON INSTR(t.text, '{' || f.name || '}')
+),
+filled(position, code, title, gain, bound, text, evidence, cost, saves, try, number) AS (
 	SELECT position, code, title, gain, bound,
 		TRIM(REPLACE(REPLACE(text, char(9), ''), char(10), ' ')),
 		TRIM(REPLACE(REPLACE(evidence, char(9), ''), char(10), ' ')),
 		TRIM(REPLACE(REPLACE(cost, char(9), ''), char(10), ' ')),
-		TRIM(REPLACE(REPLACE(saves, char(9), ''), char(10), ' ')), try, 0, NULL FROM said
+		TRIM(REPLACE(REPLACE(saves, char(9), ''), char(10), ' ')), try, 0 FROM said
 	UNION ALL
 	SELECT f.position, f.code, f.title, f.gain, f.bound,
 		REPLACE(f.text, '{' || k.name || '}', k.text),
 		REPLACE(f.evidence, '{' || k.name || '}', k.text),
 		REPLACE(f.cost, '{' || k.name || '}', k.text),
 		REPLACE(f.saves, '{' || k.name || '}', k.text),
-		REPLACE(f.try, '{' || k.name || '}', k.text), k.number, k.last
+		REPLACE(f.try, '{' || k.name || '}', k.text), k.number
 	FROM filled f JOIN known k ON k.number = f.number + 1
 )
 SELECT position, code, gain, text, evidence, title, bound, cost, try, COALESCE(NULLIF(saves, ''),
 	PRINTF('at most %.0f %% of the observed time (not advised below %.0f %%)', 100 * gain,
 		100 * bound)) AS saves
-FROM filled WHERE number = last;
+FROM filled WHERE number = (SELECT COUNT(*) FROM known);
 
 -- A finding as labelled lines, for whoever prints it.
 CREATE VIEW finding_line AS
