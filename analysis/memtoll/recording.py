@@ -366,7 +366,7 @@ class Recording:
         The views that the file has are for other programs, and are not asked: main.NAME is a table of it.
         """
         self._check_open()
-        self.views.put_all()
+        self.views.put_all(sql)
         cursor = self.views.execute(sql, *values)
         names = [column[0] for column in cursor.description or ()]
         with reading(self.path):

@@ -12,6 +12,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 import matplotlib
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from ..pictures.theme import THEMES, Picture
@@ -56,11 +57,15 @@ def draw(name: str, make: Callable[[tuple[float, float]], Figure]) -> Drawing:
 
 def svg(figure: Figure, prefix: str) -> str:
     """A figure in theme 'page' as an element of a page; the same figure gives the same text."""
-    out = io.BytesIO()
+    out = io.StringIO()
     settings = {"svg.fonttype": "none", "svg.hashsalt": prefix}
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser has other fonts
-        figure.savefig(out, format="svg", dpi=IMAGE_DPI, transparent=True, metadata={"Date": None, "Creator": None})
+        # As savefig(transparent=True) does, which draws all of it twice.
+        figure.set_dpi(IMAGE_DPI)
+        for patch in (figure.patch, *(axes.patch for axes in figure.axes)):
+            patch.set(facecolor="none", edgecolor="none")
+        FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
     root = ElementTree.fromstring(out.getvalue())
     _clean(root, prefix)
     ElementTree.register_namespace("", SVG)
