@@ -140,7 +140,7 @@ static void test_broken_files(void **state)
 {
 	char path[256], libc_path[256] = "";
 	const char *wanted = getenv("FUZZ_ROUNDS");
-	unsigned int rounds = wanted ? (unsigned int)atoi(wanted) : 151;
+	unsigned int rounds = wanted ? (unsigned int)atoi(wanted) : 61;
 	uint8_t *original, *copy;
 	const Elf64_Ehdr *header;
 	double slowest = 0;

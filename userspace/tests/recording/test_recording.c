@@ -647,7 +647,7 @@ static void test_open_damaged(void **state)
 
 	(void)state;
 	assert_true(g_file_get_contents(path, &contents, &length, NULL));
-	for (at = 100; at + 64 < length; at += 18397) {
+	for (at = 100; at + 64 < length; at += 37997) {
 		char saved[64];
 
 		memcpy(saved, contents + at, sizeof(saved));
@@ -879,7 +879,7 @@ static void test_more_than_a_recording_has(void **state)
 		const char *sql, *said;
 	} made[] = {
 		{ "PRAGMA writable_schema = ON;"
-		  "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50021)"
+		  "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20011)"
 		  " INSERT INTO sqlite_master SELECT 'view', 'v' || i, 'v' || i, 0, 'CREATE VIEW v'"
 		  " || i || ' AS SELECT ' || replace(hex(zeroblob(99)), '0', '1, ') || '1' FROM n",
 		  "its schema is larger" },

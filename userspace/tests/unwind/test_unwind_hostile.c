@@ -24,11 +24,11 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 10
-#define LIBRARY_ROUNDS 503 /* two minutes is the limit of a test */
+#define LIBRARY_ROUNDS 211 /* two minutes is the limit of a test */
 #define KEPT (32L << 10)   /* KiB of freed memory that is not used again */
 #else
 #define SLOWDOWN 1
-#define LIBRARY_ROUNDS 2003
+#define LIBRARY_ROUNDS 1009
 #define KEPT 0L
 #endif
 
@@ -237,7 +237,7 @@ static void test_library(void **state)
 {
 	(void)state;
 	mutate(own_libc(), LIBRARY_ROUNDS, 199);
-	cut(own_libc(), 4099);
+	cut(own_libc(), 12289);
 }
 
 /* Files without section headers, whose .eh_frame ends where nobody says. */
