@@ -76,12 +76,27 @@ def test_calloc_that_comes_and_goes(out: Path) -> None:
 def test_hot_program_is_watched_in_windows(out: Path) -> None:
     """Two hits of some hundred ns and 350 ns of work in turn: watched all the time they were half of it and more.
 
-    Where the limit is 5 %, no more than a tenth is watched, then. Afterwards nothing is left.
+    Where the limit is 5 %, no more than a tenth is watched, then. When it stops allocating it is watched all the time
+    again. Afterwards nothing is left.
     """
+    missed = "SELECT COALESCE(MAX(slice), 0) FROM watch WHERE call = 'malloc'"
+    # A slice in which nothing went unwatched has no row.
+    hot = f"SELECT COUNT(*) FROM slice WHERE slice <= ({missed}) AND slice > 1"
     with Program(workload("pairs"), "--seconds", "100", "--work", "350") as program:
-        tracer = start_record(out, "-p", str(program.pid), "-d", "3s", "--overhead-limit", "5%")
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
         wait_attached(tracer, program.pid)
         held = bpf_objects(tracer.pid)
+
+        def number(sql: str) -> int:
+            try:
+                return int(query(out, sql)[0][0])
+            except sqlite3.Error:  # not there yet
+                return 0
+
+        wait_until(lambda: number(hot) >= 2, "slices in which the budget let malloc go unwatched")
+        os.kill(program.pid, signal.SIGUSR1)
+        wait_until(lambda: number("SELECT MAX(slice) FROM slice") > number(missed) + 1, "slices in which it is watched")
+        tracer.send_signal(signal.SIGINT)
         result = finish(tracer)
         assert result.status == 0, result
         wait_until(lambda: not leftovers(program), "the breakpoints to go")
@@ -90,9 +105,15 @@ def test_hot_program_is_watched_in_windows(out: Path) -> None:
     recording = load(out, result)
     overhead = recording.report["overhead"]
     assert overhead["limit_pct"] == LIMIT
-    assert 0 < overhead["duty_cycle"]["malloc"] < 0.5
+    assert 0 < overhead["duty_cycle"]["malloc"] < 1
     # One group: their windows are the same.
     assert overhead["duty_cycle"]["malloc"] == pytest.approx(overhead["duty_cycle"]["free"])
+    # While it was hot: the first slice begins with a try, in the last it became calm.
+    ((watched, whole),) = recording.query(
+        "SELECT SUM(COALESCE(watched_ns, end_ns - start_ns)), SUM(end_ns - start_ns) FROM slice s"
+        f" LEFT JOIN watch w ON w.slice = s.slice AND call = 'malloc' WHERE s.slice > 1 AND s.slice < ({missed})"
+    )
+    assert 0 <= watched < 0.5 * whole
     rows = [row for row in recording.report["allocations"] if row["call"] in ("malloc", "free")]
     assert rows
     for row in rows:
@@ -109,28 +130,6 @@ def test_cheap_probes_stay_attached(out: Path) -> None:
     assert recording.site("calloc_loop.c", "calloc", "calloc").calls == 211
     assert recording.report["overhead"]["duty_cycle"]["calloc"] == 1
     assert not any(row["estimated"] for row in recording.report["allocations"])
-
-
-def test_probes_come_back(out: Path) -> None:
-    """A program that stops allocating is watched all the time again."""
-    missed = "SELECT COALESCE(MAX(slice), 0) FROM watch WHERE call = 'malloc'"
-    with Program(workload("pairs"), "--seconds", "100", "--calm", "96", "--work", "350", "--wait") as program:
-        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
-        wait_attached(tracer, program.pid)
-        program.go()
-
-        def slices(sql: str) -> int:
-            try:
-                return int(query(out, sql)[0][0])
-            except sqlite3.Error:  # not there yet
-                return 0
-
-        wait_until(lambda: slices(missed), "a slice in which the budget let malloc go unwatched")
-        wait_until(
-            lambda: slices("SELECT MAX(slice) FROM slice") > slices(missed) + 1, "slices in which it is watched", 60
-        )
-        tracer.send_signal(signal.SIGINT)
-        assert finish(tracer).status == 0
 
 
 class Windows:
@@ -173,7 +172,7 @@ def test_a_stopped_tracer_leaves_no_window_open(out: Path) -> None:
             raise AssertionError("it was never stopped in a window")
         wait_until(windows.are_shut, "a hit that finds the window's end past")
         calls, idle, pairs = windows.mallocs("calls"), windows.mallocs("idle"), program.calls()
-        wait_calls(program, 50_021)
+        wait_calls(program, 20_011)
         assert windows.mallocs("calls") == calls
         # The first pace line may have been written some time before.
         assert windows.mallocs("idle") - idle >= (program.calls() - pairs) / 2
@@ -186,8 +185,7 @@ def test_calls_missed_by_a_stopped_tracer_are_counted(out: Path) -> None:
     """All is watched, were it not for the stop: each call was seen, or counted as passed over, which says for how many
     those stand that were seen; and the time that it was watched ends with the window.
     """
-    made = 15013
-    with Program(workload("pairs"), "--pairs", str(made), "--work", "200000", "--wait") as program:
+    with Program(workload("pairs"), "--pairs", "1000003", "--work", "200000", "--wait") as program:
         # A limit that a busy machine does not bring into debt either: then probes would be taken away for a while.
         tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "20%")
         wait_attached(tracer, program.pid)
@@ -200,7 +198,10 @@ def test_calls_missed_by_a_stopped_tracer_are_counted(out: Path) -> None:
         idle = windows.mallocs("idle")
         wait_until(lambda: windows.mallocs("idle") > idle + 2003, "calls that are passed over")
         shut_ns -= time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        counted = windows.mallocs("calls")
         tracer.send_signal(signal.SIGCONT)
+        wait_until(lambda: windows.mallocs("calls") > counted + 100, "calls that are counted again")
+        os.kill(program.pid, signal.SIGUSR1)
         done = program.last()["pairs"]
         result = finish(tracer)
     assert result.status == 0, result
@@ -232,11 +233,9 @@ def test_two_tracers_say_so(out: Path) -> None:
         for tracer in (first, second):
             tracer.send_signal(signal.SIGINT)
             results.append(finish(tracer))
-        alone = memtoll("record", "-o", out, "--force", "-p", str(program.pid), "-d", "100ms")
     assert [(result.status, result.stderr.count(said)) for result in results] == [(0, 1), (0, 1)]
-    assert (alone.status, alone.stderr.count("another")) == (0, 0)
-    assert any(f"another memtoll traced process {program.pid}" in note for note in report(other)["notes"])
-    assert not any("another memtoll" in note for note in report(out)["notes"])
+    for path in (out, other):
+        assert any(f"another memtoll traced process {program.pid}" in note for note in report(path)["notes"])
 
 
 # Calls itself memtoll and holds all maps of a process: a memtoll that looks for others, at its worst moment.
@@ -267,10 +266,11 @@ def test_a_copy_of_its_own_maps_is_no_other_tracer(out: Path) -> None:
             tracer.send_signal(signal.SIGINT)
             result = finish(tracer)
     assert (result.status, result.stderr.count("another")) == (0, 0)
+    assert not any("another memtoll" in note for note in report(out)["notes"])
 
 
 def test_zero_means_tracepoints_only(out: Path) -> None:
-    with Program(workload("pairs"), "--seconds", "100", "--work", "350") as program:
+    with Program(workload("churn"), "0", "--seconds", "100", "--rest", "1000") as program:
         tracer = start_record(out, "-p", str(program.pid), "-d", "1s", "--overhead-limit", "0")
         wait_until(lambda: bpf_objects(tracer.pid)["link"], "the links")
         while tracer.poll() is None:
@@ -294,7 +294,6 @@ def test_doctor_tells_the_load() -> None:
     # 2,000 hits against one and its block, at prices of the same kind.
     assert load["malloc, free"]["hits_per_s"] > 100 * load["calloc"]["hits_per_s"]
     assert load["malloc, free"]["cost_pct"] > 10 * load["calloc"]["cost_pct"] >= 0
-    assert "What probes would cost" not in memtoll("doctor").stdout
 
 
 def resident_kib(pid: int) -> int:
@@ -313,14 +312,14 @@ def test_tracer_is_small(out: Path) -> None:
     while tracer.poll() is None:
         sizes.append(resident_kib(tracer.pid))
         time.sleep(0.1)
-    recording = load(out, finish(tracer))
+    finish(tracer)
     print(f"tracer: {max(sizes) / 1024:.0f} MiB, seen {len(sizes)} times")
-    sites = {row[0] for row in recording.query("SELECT DISTINCT stack_id FROM call WHERE call = 'malloc'")}
-    losses = recording.report["losses"]
-    assert (losses["calls_full"], losses["stacks_full"]) == (0, 0)
+    ((sites, calls),) = query(out, "SELECT COUNT(DISTINCT stack_id), SUM(calls) FROM call WHERE call = 'malloc'")
+    losses = dict(query(out, "SELECT name, SUM(count) FROM loss GROUP BY name"))
+    assert (losses.get("calls_full", 0), losses.get("stacks_full", 0)) == (0, 0)
     # A tracer that is kept from running has no room for new places, and says so. Otherwise: test_measure_budget.py.
-    assert recording.report["calls"]["malloc"] >= 10007
-    assert len(sites) + losses["call_sites"] >= 10007
+    assert calls >= 10007
+    assert sites + losses.get("call_sites", 0) >= 10007
     assert sizes and max(sizes) / 1024 < 64
 
 

@@ -167,7 +167,7 @@ def test_own_limits_are_not_the_commands(out: Path) -> None:
 
 def test_a_file_that_may_not_grow(out: Path) -> None:
     """RLIMIT_FSIZE is an error of the write: said in a line, what was recorded is kept, and no signal ends it."""
-    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "5000") as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "20000") as program:
         tracer = start_record(out, "-p", str(program.pid))
         wait_slices(out, 2)
         resource.prlimit(tracer.pid, resource.RLIMIT_FSIZE, (2 * PAGE, 2 * PAGE))
@@ -195,7 +195,7 @@ def test_stat_prints_the_table() -> None:
         assert word in result.stdout
 
 
-@pytest.mark.parametrize("status", [0, 1, 7, 255])
+@pytest.mark.parametrize("status", [1, 255])
 def test_stat_passes_the_status_on(status: int, tmp_path: Path) -> None:
     result = memtoll("stat", "--probes", "alloc", "--", "sh", "-c", f"exit {status}", cwd=tmp_path)
     assert result.status == status, result
@@ -233,7 +233,7 @@ def test_record_does_not_pass_the_status_on(out: Path) -> None:
 
 
 def test_stat_of_a_running_process() -> None:
-    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "5000") as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "20000") as program:
         result = memtoll("stat", "-p", str(program.pid), "-d", "1s")
         assert changed_text(program.pid) == []
         program.beats()
@@ -257,7 +257,7 @@ def lines_on_terminal(*words: str | Path, ended_at: bytes = b"") -> tuple[int, s
 
 
 def test_a_terminal_shows_what_goes_on(out: Path) -> None:
-    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "5000") as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "20000") as program:
         pid = str(program.pid)
         for _ in range(7):
             status, said = lines_on_terminal("record", "--probes", "faults", "-o", out, "-p", pid, ended_at=b"loading")
@@ -281,7 +281,7 @@ def test_a_terminal_shows_what_goes_on(out: Path) -> None:
 def test_stat_ends_by_signal(tmp_path: Path) -> None:
     """Lines of intervals are there while it runs; they follow each other, and add up to the report."""
     out, before = tmp_path / "lines.json", time.time()
-    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "5000") as program:
+    with Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "20000") as program:
         tracer = spawn([MEMTOLL, "stat", "-I", "1s", f"--json={out}", "-p", str(program.pid)])
         wait_attached(tracer, program.pid)
         wait_until(lambda: out.exists() and out.read_text().count("\n"), "the first interval")
@@ -326,6 +326,7 @@ def test_doctor() -> None:
     assert result.status == 0, result
     assert result.stdout.splitlines()[0] == "memtoll works here."
     assert "page_fault" in result.stdout
+    assert "What probes would cost" not in result.stdout, "of no process"
     assert "\x1b[" not in result.stdout
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 

@@ -3,14 +3,15 @@
  * pairs: small blocks made and freed at a high rate, with some work between them.
  *
  * usage: pairs [--seconds S | --pairs N] [--work W] [--every K [--size BYTES]]
- *              [--threads T] [--calm S] [--wait]
+ *              [--threads T] [--wait]
  *   --work W     rounds of arithmetic after each pair, one nanosecond or so each
  *   --every K    after every K pairs a calloc and free of BYTES, at SITE calloc
  *   --threads T  so many threads, each on its own
- *   --calm S     allocates nothing in the last S seconds
  * Pace lines have the pairs so far of all threads.
+ * From SIGUSR1 on it allocates nothing: it works on for the seconds that are left, or ends.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "workload.h"
@@ -18,9 +19,16 @@
 #define THREADS_MAX 64
 #define BATCH 64
 
-static uint64_t seconds, pairs_wanted, work = 100, every, size = 1 << 20, threads = 1, calm;
+static uint64_t seconds, pairs_wanted, work = 100, every, size = 1 << 20, threads = 1;
 static atomic_ullong pairs_done, callocs_done;
 static struct workload_pace pace;
+static volatile sig_atomic_t calm;
+
+static void be_calm(int signal)
+{
+	(void)signal;
+	calm = 1;
+}
 
 static NOINLINE void *pair_malloc(uint64_t bytes)
 {
@@ -60,8 +68,7 @@ static void *run(void *first)
 	uint64_t done = 0, seed = 1, going = 1;
 
 	while (going) {
-		uint64_t now = calm ? workload_clock(CLOCK_MONOTONIC) : 0;
-		int quiet = calm && now + calm * 1000000000ULL >= pace.end_ns;
+		int quiet = calm;
 
 		for (int i = 0; i < BATCH && !quiet; i++) {
 			pair_free(pair_malloc(24 + seed % 31 * 16));
@@ -77,7 +84,7 @@ static void *run(void *first)
 		else
 			pairs_done += BATCH;
 		if (!seconds)
-			going = done < pairs_wanted;
+			going = done < pairs_wanted && !quiet;
 		else if (first)
 			going = (uint64_t)workload_pace_step(&pace, pairs_done);
 		else
@@ -95,12 +102,12 @@ int main(int argc, char **argv)
 	} options[] = {
 		{ "--seconds", &seconds }, { "--pairs", &pairs_wanted }, { "--work", &work },
 		{ "--every", &every },	   { "--size", &size },		 { "--threads", &threads },
-		{ "--calm", &calm },
 	};
 	pthread_t others[THREADS_MAX];
 	int wait = 0;
 
 	alarm(WORKLOAD_LIFE_S);
+	signal(SIGUSR1, be_calm);
 	for (int i = 1; i < argc; i++) {
 		size_t k;
 
