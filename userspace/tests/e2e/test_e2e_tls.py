@@ -8,8 +8,8 @@ it calls. Both are installed by pip into environments of their own, kept beside 
 
 from __future__ import annotations
 
-import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,9 @@ from harness import (
     query,
     start_record,
     tool,
+    wait_attached,
     wait_slices,
+    wait_until,
 )
 
 pytestmark = pytest.mark.root
@@ -38,9 +40,11 @@ CLEARS = ("pyOpenSSL==16.2.0", "cryptography==3.4.8", "cffi>=2")
 NEWEST = ("pyOpenSSL",)
 
 
-@pytest.fixture
-def port(tmp_path: Path) -> Iterator[int]:
-    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+@pytest.fixture(scope="module")
+def identity(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The server's certificate, and its key."""
+    place = tmp_path_factory.mktemp("server")
+    certificate, key = place / "certificate.pem", place / "key.pem"
     subprocess.run(
         [
             tool("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
@@ -50,7 +54,12 @@ def port(tmp_path: Path) -> Iterator[int]:
         timeout=60,
         check=True,
     )  # fmt: skip
-    with Program("/usr/bin/python3", SOURCES / "python_tls_server.py", certificate, key) as server:
+    return certificate, key
+
+
+@pytest.fixture
+def port(identity: tuple[Path, Path]) -> Iterator[int]:
+    with Program("/usr/bin/python3", SOURCES / "python_tls_server.py", *identity) as server:
         yield int(server.lines[0]["port"])
 
 
@@ -60,19 +69,27 @@ class Client:
     witness: dict[str, Any]
 
 
+warm: set[Path] = set()
+
+
 def client(path: Path, port: int, python: Path, size: int, recvs: int) -> Client:
-    command: list[str | Path] = [python, SOURCES / "python_tls.py", str(port), str(size)]
-    # What a new environment reads and compiles at its first run is not the client's.
-    subprocess.run([*command, "3"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True)
-    traced = ["env", "PYTHONNOUSERSITE=1", *command, str(recvs)]
-    tracer = start_record(path, "--", *traced, stdin=subprocess.PIPE)
-    assert tracer.stdin and tracer.stdout
-    witness = json.loads(tracer.stdout.readline())
-    # By the end of the next slice that begins now all its stacks have been read.
-    wait_slices(path, query(path, "SELECT count(*) FROM slice")[0][0] + 2)
-    tracer.stdin.close()
-    tracer.stdin = None
-    result = finish(tracer)
+    """Attached to once it is connected: what its imports allocate at thousands of places is not asked for."""
+    if python not in warm:
+        # What a new environment reads and compiles at its first run is not the client's.
+        words: list[str | Path] = [python, SOURCES / "python_tls.py", str(port), "1000", "3"]
+        subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True)
+        warm.add(python)
+    command: list[str | Path] = [python, SOURCES / "python_tls.py", str(port), str(size), str(recvs)]
+    with Program(*command, env={"PYTHONNOUSERSITE": "1"}) as program:
+        tracer = start_record(path, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        program.go()
+        wait_until(lambda: len(program.lines) > 1, "what the client received")
+        # By the end of the next slice that begins now all its stacks have been read.
+        wait_slices(path, query(path, "SELECT count(*) FROM slice")[0][0] + 2)
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+        witness = program.lines[-1]
     assert result.status == 0, result
     recording = load(path, result)
     assert witness["recvs"] == recvs and 0 < witness["bytes"] <= recvs * 16384

@@ -2,7 +2,8 @@
 """A client that reads a TLS stream with large buffers through pyOpenSSL: casebook 3.
 
 usage: python_tls.py PORT BYTES RECVS
-Stays until its standard input ends: of what is gone no line is read.
+Says when it is connected, and reads when it gets a line. Stays until its standard input ends: of what is gone no line
+is read.
 """
 
 import inspect
@@ -21,6 +22,8 @@ plain = socket.create_connection(("127.0.0.1", port))
 tls = SSL.Connection(context, plain)
 tls.set_connect_state()
 tls.do_handshake()
+print('{"ready": true}', flush=True)
+sys.stdin.readline()
 got = 0
 for _ in range(count):
     got += len(tls.recv(size))
