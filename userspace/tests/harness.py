@@ -84,7 +84,7 @@ def end(process: subprocess.Popen[str]) -> None:
     """Kill the session that spawn() made, by its number, and wait for its leader."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait(timeout=10)
+    process.wait(timeout=60)
     tracing.discard(process.pid)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream and not stream.closed:
@@ -183,7 +183,7 @@ class Program:
         try:
             wait_until(lambda: self.lines or self.process.poll() is not None, "the workload's first line")
             if not self.lines:
-                self.reader.join(timeout=10)
+                self.reader.join(timeout=60)
             assert self.lines, f"the workload ended without a line, with status {self.process.poll()}"
         except BaseException:
             end(self.process)
@@ -195,8 +195,8 @@ class Program:
     ) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=10)
-        self.reader.join(timeout=10)
+        self.process.wait(timeout=60)
+        self.reader.join(timeout=60)
         end(self.process)
 
     @property
@@ -212,7 +212,7 @@ class Program:
     def last(self, seconds: float = PATIENCE) -> dict[str, Any]:
         """Wait for a successful end; its last line."""
         assert self.process.wait(timeout=seconds) == 0
-        self.reader.join(timeout=10)
+        self.reader.join(timeout=60)
         return self.lines[-1]
 
     def calls(self) -> int:

@@ -165,7 +165,7 @@ def test_leaves_nothing_when_it_is_ended(number: signal.Signals, tmp_path: Path)
         stderr=subprocess.DEVNULL,
     )
     try:
-        (pid,) = wait_until(server, "the server to be started", 120)
+        (pid,) = wait_until(server, "the server to be started")
         bench_run.send_signal(number)
         assert bench_run.wait(120) == 128 + number
     finally:

@@ -288,7 +288,7 @@ def test_doctor_tells_the_load() -> None:
     with Program(workload("pairs"), "--seconds", "100", "--work", "2000", "--every", "1000") as program:
         result = memtoll("doctor", "--json", "-p", str(program.pid))
         assert result.status == 0, result
-        program.beats(60)
+        program.beats()
         assert changed_text(program.pid) == []
     load = {row["probes"]: row for row in json.loads(result.stdout)["load"]}
     # 2,000 hits against one and its block, at prices of the same kind.

@@ -145,7 +145,7 @@ def test_root_keeps_what_it_follows_by(out: Path) -> None:
 
 def test_roots_command_is_roots(out: Path) -> None:
     shown = ["grep", "CapEff", "/proc/self/status"]
-    plain = subprocess.run(shown, capture_output=True, text=True, check=True, timeout=30).stdout
+    plain = subprocess.run(shown, capture_output=True, text=True, check=True, timeout=60).stdout
     assert record(out, "--probes", "faults", command=shown).result.stdout == plain
 
 
@@ -165,7 +165,7 @@ def test_a_recording_is_read_without_privileges(out: Path) -> None:
     assert reader.poll() is None, "it had more to say than the pipe takes"
     with os.fdopen(reading) as rest:
         assert rest.read().startswith('{"format":')
-    assert reader.wait(timeout=30) == 0
+    assert reader.wait(timeout=60) == 0
     end(reader)
 
 

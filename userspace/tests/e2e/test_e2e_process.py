@@ -68,7 +68,7 @@ def record_calls(out: Path, calls: int, programs: Sequence[Program], *options: s
         program.beats()
         program.beats()
     wanted = [program.calls() + calls for program in programs]
-    wait_until(lambda: all(p.calls() >= n for p, n in zip(programs, wanted)), f"{calls} calls of each program", 120)
+    wait_until(lambda: all(p.calls() >= n for p, n in zip(programs, wanted)), f"{calls} calls of each program")
     tracer.send_signal(signal.SIGINT)
     return ended_well(tracer, out)
 
@@ -387,7 +387,7 @@ def test_killed_while_traced(out: Path) -> None:
         program.beats()
         os.kill(program.pid, signal.SIGKILL)
         # Waits for the child: a zombie is no process any more, but its number is still taken.
-        program.process.wait(timeout=10)
+        program.process.wait(timeout=60)
         recording = ended_well(tracer, out)
     assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 0
     (code,) = recording.query(f"SELECT exit_code FROM process WHERE pid = {program.pid}")[0]

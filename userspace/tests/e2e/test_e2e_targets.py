@@ -56,7 +56,7 @@ def refused(result: Result, out: Path, *names: str | Path, status: int = 1) -> N
 def dead_pid() -> int:
     """A number that was a process's a moment ago."""
     process = spawn(["true"])
-    process.wait(timeout=10)
+    process.wait(timeout=60)
     end(process)
     return process.pid
 
