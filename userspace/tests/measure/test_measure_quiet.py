@@ -22,7 +22,7 @@ def test_other_calls_are_counted_in_windows(tmp_path: Path) -> None:
 
     def once() -> Mapping[str, float]:
         out = tmp_path / f"{len(made)}.memtoll"
-        with traced(out, file, "--overhead-limit", "none") as (program, tracer):
+        with traced(out, file, "--overhead-limit", "none", rest_ms=0) as (program, tracer):
             ask(program, "map", 1)
             begun = program.lines[-1]["idle_calls"]
             ask(program, "map", 1, 1_500_000)

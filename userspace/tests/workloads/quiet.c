@@ -2,11 +2,12 @@
 /*
  * quiet: a server that does nothing but small system calls for as long as nobody asks for more.
  *
- * usage: quiet FILE LIBRARY
+ * usage: quiet FILE LIBRARY [REST_MS]
  * For each line read, "KIND NUMBER PAUSE_US": so many times, with a pause after each, map (mmap and munmap
  * of 64 KiB), pread, direct (pread with O_DIRECT), touch (a page of 64 MiB for the first time) or
  * library (liblate.so, brought in with the first time, allocates and frees). A line with what was done
- * after each. In between and in the pauses getppid(2), again and again.
+ * after each. In between and in the pauses getppid(2), again and again; with REST_MS it rests so long
+ * after each millisecond in between, and for most of each pause.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +26,7 @@
 static uint64_t idle_calls;
 static char *page;
 static char *pages;
-static int file, direct;
+static int file, direct, rest_ms;
 
 static NOINLINE void map_once(void)
 {
@@ -67,6 +68,15 @@ static void idle(uint64_t us)
 		syscall(SYS_getppid);
 }
 
+static void take_pause(uint64_t us)
+{
+	uint64_t busy_us = rest_ms ? us / 4 : us;
+
+	idle(busy_us);
+	if (us > busy_us)
+		usleep((useconds_t)(us - busy_us));
+}
+
 static void work(const char *kind, uint64_t number, uint64_t pause_us, const char *library)
 {
 	for (uint64_t i = 0; i < number; i++) {
@@ -82,7 +92,7 @@ static void work(const char *kind, uint64_t number, uint64_t pause_us, const cha
 			call_library(library);
 		else
 			_exit(5);
-		idle(pause_us);
+		take_pause(pause_us);
 	}
 }
 
@@ -108,8 +118,10 @@ int main(int argc, char **argv)
 	char line[64], kind[16];
 
 	alarm(WORKLOAD_LIFE_S);
-	if (argc != 3)
+	if (argc != 3 && argc != 4)
 		return 2;
+	if (argc == 4)
+		rest_ms = (int)workload_number(argv[0], argv[3]);
 	file = open(argv[1], O_RDONLY | O_CLOEXEC);
 	direct = open(argv[1], O_RDONLY | O_CLOEXEC | O_DIRECT);
 	page = aligned_alloc(PAGE, PAGE);
@@ -120,7 +132,7 @@ int main(int argc, char **argv)
 	workload_report("\"ready\": true, \"direct\": %s", direct < 0 ? "false" : "true");
 	for (;;) {
 		idle(1000);
-		if (!poll(&input, 1, 0))
+		if (!poll(&input, 1, rest_ms))
 			continue;
 		if (!read_line(line, sizeof(line)))
 			return 0;
