@@ -323,6 +323,11 @@ GROUP BY pid, class, in_call, in_memset;
 -- is squared, and 1 us^2 added for what the cut hides. Without at least two timed faults: the
 -- calibrated first-touch fault (a huge one: plus 2 MiB at the calibrated rate), or the mean over
 -- this recording's minor classes; the error is then half of it.
+--
+-- clear_ns: the clearing in one fault on a huge page, all of it but the work of a small fault; NULL
+-- where too few were timed, or they took so long that they waited for more than clearing (memory
+-- that the host has yet to find): the calibrated rate is all that is known then. Of small pages
+-- clearing is the smaller part of a fault, and cannot be told from its work.
 CREATE VIEW fault_price AS
 WITH
 stratum AS (
@@ -365,7 +370,7 @@ priced AS (
 			ELSE c.fault_timed_error_ns END AS fault_timed_error_ns,
 		k.class IN ('zero', 'zero_huge', 'zero_upgrade', 'zero_read', 'shared_minor',
 			    'file_minor', 'zero_populated', 'shared_populated', 'file_populated')
-			AS calibrated,
+			AS calibrated, c.fault_ns,
 		c.fault_ns + CASE WHEN k.class = 'zero_huge' AND c.clear_2m_bytes_per_s > 0
 			THEN 2097152e9 / c.clear_2m_bytes_per_s ELSE 0.0 END AS calibrated_ns,
 		MAX(0.0, SUM(CASE WHEN k.class LIKE '%!_major' ESCAPE '!'
@@ -378,6 +383,9 @@ priced AS (
 	LEFT JOIN seen s ON s.class = k.class
 )
 SELECT class, toll, writes_page, faults, n AS timed_faults,
+	CASE WHEN class = 'zero_huge' AND n >= 8
+		AND raw_mean_ns - fault_timed_inside_ns <= 8 * calibrated_ns
+		THEN MAX(0.0, raw_mean_ns - fault_timed_inside_ns - fault_ns) END AS clear_ns,
 	CASE WHEN n > 0 THEN MAX(0.0, raw_mean_ns - fault_timed_inside_ns)
 	     WHEN calibrated THEN calibrated_ns
 	     ELSE COALESCE(minor_mean_ns, calibrated_ns) END AS mean_ns,
@@ -392,7 +400,8 @@ FROM priced;
 
 -- Faults of a process by toll, with their time. Sleep was seen only of timed faults; the others are
 -- given the class's mean, and half of that counts as error. huge: of huge pages; of what is taken
--- in a system call the count of faults tells it, one for each page of whatever size.
+-- in a system call the count of faults tells it, one for each page of whatever size. clear_ns: the
+-- clearing in them, where timed faults tell it.
 CREATE VIEW process_fault_time AS
 SELECT f.pid, f.class, p.toll, f.in_call, f.in_memset, f.faults, f.pages, p.writes_page,
 	f.faults * p.mean_ns AS cpu_ns,
@@ -401,6 +410,7 @@ SELECT f.pid, f.class, p.toll, f.in_call, f.in_memset, f.faults, f.pages, p.writ
 		-- that of a count of which one in so many was drawn
 		+ CASE WHEN d.one_in > 1 THEN p.mean_ns * 1.96 * (SELECT root FROM square_root
 			WHERE v = f.faults * (d.one_in - 1.0)) ELSE 0.0 END AS error_ns,
-	f.class = 'zero_huge' OR (f.class = 'zero_populated' AND f.pages > 64 * f.faults) AS huge
+	f.class = 'zero_huge' OR (f.class = 'zero_populated' AND f.pages > 64 * f.faults) AS huge,
+	f.faults * p.clear_ns AS clear_ns
 FROM process_fault f JOIN fault_price p ON p.class = f.class
 LEFT JOIN thinning d ON d.what = 'fault' AND f.class NOT LIKE '%!_populated' ESCAPE '!';

@@ -87,7 +87,9 @@ fault_toll AS (
 		SUM(CASE WHEN toll NOT IN ('zero.kernel', 'cow') OR writes_page THEN pages
 			ELSE 0 END)
 			AS pages,
-		SUM(CASE WHEN huge THEN pages ELSE 0 END) AS huge_pages
+		SUM(CASE WHEN huge AND clear_ns IS NULL THEN pages ELSE 0 END) AS huge_pages,
+		SUM(CASE WHEN clear_ns IS NULL THEN 0 ELSE pages END) AS timed_pages,
+		TOTAL(clear_ns) AS timed_ns
 	FROM process_fault_time WHERE toll <> 'compute' GROUP BY pid, toll
 ),
 sampled AS (
@@ -115,9 +117,10 @@ cost AS (
 proven AS MATERIALIZED (SELECT pid, SUM(bytes) AS bytes FROM process_calloc_proven GROUP BY pid),
 of_call(toll) AS (VALUES ('zero.libc'), ('alloc'))
 SELECT f.pid, f.toll, f.time_ns, f.error_ns, f.count, f.pages * 4096 AS bytes, f.pages,
-	CASE WHEN f.toll = 'zero.kernel' THEN MIN(f.time_ns,
-		CASE WHEN c.clear_4k_bytes_per_s > 0
-			THEN (f.pages - f.huge_pages) * 4096e9 / c.clear_4k_bytes_per_s ELSE 0.0 END
+	CASE WHEN f.toll = 'zero.kernel' THEN MIN(f.time_ns, f.timed_ns
+		+ CASE WHEN c.clear_4k_bytes_per_s > 0
+			THEN (f.pages - f.huge_pages - f.timed_pages) * 4096e9
+				/ c.clear_4k_bytes_per_s ELSE 0.0 END
 		+ CASE WHEN c.clear_2m_bytes_per_s > 0
 			THEN f.huge_pages * 4096e9 / c.clear_2m_bytes_per_s ELSE 0.0 END)
 	ELSE 0.0 END AS clear_ns, f.blocked_ns, 0.0 AS drift_ns

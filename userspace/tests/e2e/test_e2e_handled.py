@@ -93,4 +93,6 @@ def test_how_much_of_huge_pages_is_used(out: Path, huge_on_request: None, use: s
     assert ("huge-sparse" in advice) == (use == "sparse")
     if use == "sparse":
         assert "of which 4.00 KiB is used on average" in advice["huge-sparse"]
+        # By the clock of the very moments, and not of the calibration's.
+        assert recording.toll("zero.kernel", "clear_s") * 1e9 == pytest.approx(witness["first_touch_ns"], rel=0.3)
     assert not any("MADV_HUGEPAGE) can save" in text for text in advice.values())

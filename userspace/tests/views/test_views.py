@@ -227,7 +227,8 @@ def test_faults_by_toll(plain: Facts) -> None:
     assert zero["pages"] == 1_009 + 11 * 512 + 103
     assert zero["bytes"] == zero["pages"] * PAGE
     assert zero["time_ns"] == pytest.approx((1_009 + 101 + 103) * FAULT_NS + 11 * 150_000)
-    assert zero["clear_ns"] == pytest.approx((1_009 + 103) * PAGE / 16 + 11 * 2 * MIB / 20)
+    # a huge fault is all clearing but the work of a small one
+    assert zero["clear_ns"] == pytest.approx((1_009 + 103) * PAGE / 16 + 11 * (150_000 - FAULT_NS))
     cow, swap, file = plain.toll("cow"), plain.toll("swap.in"), plain.toll("file.fault")
     assert (cow["count"], cow["bytes"]) == (107, 107 * PAGE)
     assert cow["time_ns"] == pytest.approx(107 * 2_000)
@@ -236,6 +237,16 @@ def test_faults_by_toll(plain: Facts) -> None:
     assert (file["count"], file["bytes"]) == (258, (127 * 16 + 131) * PAGE)
     total = plain.one("SELECT SUM(time_ns) AS time_ns FROM toll")["time_ns"]
     assert total == pytest.approx(plain.one("SELECT * FROM observed")["observed_ns"])
+
+
+@pytest.mark.parametrize(("faults", "times", "timed"), [(8, 2, True), (7, 2, False), (8, 9, False)])
+def test_clearing_of_huge_pages_is_as_it_was_timed(plain: Facts, faults: int, times: int, timed: bool) -> None:
+    """Too few say nothing; what takes nine times the calibrated price waited for something else."""
+    clear_ns = 2 * MIB / 20
+    each_ns = times * (FAULT_NS + clear_ns)
+    plain.fault("zero_huge", faults, each_ns + 100, pages=faults * 512)
+    expected = each_ns - FAULT_NS if timed else clear_ns
+    assert plain.toll("zero.kernel")["clear_ns"] == pytest.approx(faults * expected)
 
 
 def test_clearing_is_at_most_the_fault(plain: Facts) -> None:

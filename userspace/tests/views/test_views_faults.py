@@ -147,6 +147,12 @@ def test_huge_pages_are_named(looked: tuple[int, int, int], used: str | None, sp
         assert ("could not be looked at" in given["huge-sparse"]) == (used is None)
         gain = made.one("SELECT gain FROM finding WHERE code = 'huge-sparse'")["gain"]
         assert gain == pytest.approx(0.94, abs=0.03)
+        # Small faults take here what they were timed to.
+        made.fault("zero", 100, 10 * US)
+        saves = made.one("SELECT huge_ns, huge_saves_ns FROM huge_measure")
+        each = made.one("SELECT mean_ns FROM fault_price WHERE class = 'zero'")["mean_ns"]
+        assert each > 2 * facts.FAULT_NS
+        assert saves["huge_ns"] - saves["huge_saves_ns"] == pytest.approx(997 * each)
     assert "can save" not in given.get("first-touch", "")
 
 
