@@ -84,8 +84,8 @@ FROM (
 	GROUP BY 1);
 
 -- The file without debug symbols that the code of most time is in: its places are addresses. Frames
--- of the first few, as further ones are in no sentence, and none behind code that has a name: that is
--- what a sentence calls the place. One row at most.
+-- of the first few, as further ones are in no sentence, and only where no code of the stack's own has
+-- a name: that is what a sentence calls the place. One row at most.
 CREATE VIEW nameless AS
 SELECT module, MAX(build_id) AS build_id, MIN(1.0, SUM(share)) AS share,
 	SUBSTR(module, 1 + LENGTH(RTRIM(module, REPLACE(module, '/', '')))) AS base
@@ -96,6 +96,6 @@ FROM (
 	CROSS JOIN frame f ON f.frame_id = k.frame_id
 	WHERE s.share >= 0.001 AND f.function = '' AND f.kind = 'native' AND f.module LIKE '/%'
 		AND NOT EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id = k.stack_id
-			AND l.depth < k.depth AND l.usable < 2))
+			AND l.usable < 2))
 GROUP BY module HAVING SUM(share) >= 0.05
 ORDER BY SUM(share) DESC, module LIMIT 1;
