@@ -204,7 +204,7 @@ static __always_inline void block_ended(struct task_struct *task, struct thread 
 	thread->call.large_stack = stack_from_call(thread);
 	event.stack_id = thread->call.large_stack;
 	if (fn == FN_FREE) {
-		fault_settle(task, thread);
+		fault_settle(thread);
 		run_emit(thread);
 		forget_block(task->tgid, addr);
 		block_emit(&event);
@@ -496,7 +496,7 @@ static __always_inline void block_made(struct task_struct *task, struct thread *
 	if (addr && (call->size >= cfg_min_size || call->chosen))
 		follow_block(task->tgid, addr, call->size);
 	/* Faults inside the call wait in the ledger for the block that comes next. */
-	fault_settle(task, thread);
+	fault_settle(thread);
 	if (thread->run.faults && thread->run.last_ns >= call->start.ns)
 		run_emit(thread);
 	block_emit(&event);

@@ -274,8 +274,8 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		sp -= sizeof(sp);
 		leaf = true;
 	}
-	sample->stack_id = stack_shown(thread, &thread->sample_stack, NULL, task->tgid, shown, ip,
-				       sp, bp, leaf);
+	sample->stack_id =
+		stack_shown(thread, &thread->sample_stack, task->tgid, shown, ip, sp, bp, leaf);
 	sample_account(sample->time_ns, thread->sample_walk_ns);
 	bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 	return 0;

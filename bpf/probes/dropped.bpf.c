@@ -72,14 +72,16 @@ static __always_inline __u16 how_dropped(struct task_struct *task, const struct 
 		       DROP_SELF;
 }
 
-static __always_inline void name_dropper(struct task_struct *task, __u32 tgid)
+/* A function by itself, whose stack does not add to that of a walk. */
+__noinline int name_dropper(__u32 tgid)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct memtoll_dropper dropper = {};
 	struct cgroup_subsys_state *css = NULL;
 	struct css_set *set;
 
 	if (bpf_map_lookup_elem(&droppers, &tgid))
-		return;
+		return 0;
 	BPF_CORE_READ_INTO(&dropper.comm, task, group_leader, comm);
 	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id)) {
 		set = BPF_CORE_READ(task, cgroups);
@@ -91,6 +93,7 @@ static __always_inline void name_dropper(struct task_struct *task, __u32 tgid)
 		bpf_probe_read_kernel_str(dropper.group, sizeof(dropper.group),
 					  BPF_CORE_READ(css, cgroup, kn, name));
 	bpf_map_update_elem(&droppers, &tgid, &dropper, BPF_ANY);
+	return 0;
 }
 
 /* Of the system call that the thread is in: looked for once, where its begin was seen. */
@@ -100,7 +103,7 @@ static __always_inline __u64 stack_of_call(struct task_struct *task, struct thre
 
 	if (!began_ns || thread->drop_began_ns != began_ns) {
 		thread->drop_stack_id =
-			memo_stack(task, thread, (struct pt_regs *)bpf_task_pt_regs(task), true);
+			memo_stack(thread, (struct pt_regs *)bpf_task_pt_regs(task), true);
 		thread->drop_began_ns = began_ns;
 	}
 	return thread->drop_stack_id;
@@ -125,7 +128,7 @@ int dropped(__u32 what, __u64 pages)
 	sum = row_find(&drops, &drops_spare, &key);
 	if (!sum) {
 		if (key.tgid && !thread)
-			name_dropper(task, key.tgid);
+			name_dropper(key.tgid);
 		sum = row_make(&drops, &drops_spare, &key, &zero);
 	}
 	if (!sum) {

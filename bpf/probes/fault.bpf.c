@@ -161,8 +161,8 @@ static __always_inline void run_add_time(struct memtoll_run *run, __u64 cpu_ns, 
 }
 
 /* Add the open fault to the thread's run, or emit that and begin another with it. */
-static __always_inline void run_add(struct task_struct *task, struct thread *thread, bool major,
-				    bool timed, __u64 cpu_ns, __u64 blocked_ns)
+static __always_inline void run_add(struct thread *thread, bool major, bool timed, __u64 cpu_ns,
+				    __u64 blocked_ns)
 {
 	struct open_fault *fault = &thread->fault;
 	struct memtoll_run *run = &thread->run;
@@ -183,8 +183,8 @@ static __always_inline void run_add(struct task_struct *task, struct thread *thr
 	    (run->flags & RUN_MAJOR) != (major ? RUN_MAJOR : 0)) {
 		run_close(thread);
 		run->kind = EVENT_RUN;
-		run->tgid = task->tgid;
-		run->tid = task->pid;
+		run->tgid = fault->tgid;
+		run->tid = fault->tid;
 		run->fault_class = fault->fault_class;
 		run->area = fault->area;
 		run->in_fn = fault->in_fn;
@@ -229,14 +229,15 @@ static __always_inline void run_add_answered(struct thread *thread)
  * A fault whose end was not seen is minor (majors are always seen) and over by now, and so are
  * those that have followed it in order.
  */
-__hidden int fault_settle(struct task_struct *task, struct thread *thread)
+int fault_settle_open(struct thread *thread)
 {
 	struct memtoll_rates *rates;
-	__u64 followed = thread->order.followed;
+	__u64 followed;
 
-	if (!thread->fault.active)
+	if (!thread)
 		return 0;
-	run_add(task, thread, false, false, 0, 0);
+	followed = thread->order.followed;
+	run_add(thread, false, false, 0, 0);
 	if (thread->fault.answered_ns && !thread->fault.interrupted)
 		run_add_answered(thread);
 	if (!followed)
@@ -254,7 +255,7 @@ __hidden int fault_settle(struct task_struct *task, struct thread *thread)
 }
 
 /* The last that has followed in order is the open fault after all: its end is seen. */
-static __always_inline void order_unfold(struct task_struct *task, struct thread *thread)
+static __always_inline void order_unfold(struct thread *thread)
 {
 	struct open_fault *fault = &thread->fault;
 	__u64 address = fault->address + thread->order.followed * MEMTOLL_PAGE_SIZE;
@@ -263,7 +264,7 @@ static __always_inline void order_unfold(struct task_struct *task, struct thread
 	if (!thread->order.followed)
 		return;
 	thread->order.followed--;
-	fault_settle(task, thread);
+	fault_settle(thread);
 	rates = rates_here();
 	if (rates)
 		rates->faults++;
@@ -436,11 +437,7 @@ static __always_inline void fault_walk_stack(const struct bpf_raw_tracepoint_arg
 		       (memset_code && !(regs->si & 0xff) ? RUN_FILL_ZERO : 0);
 	leaf = memset_code || (!is_error(ctx, ERROR_USER) && is_return_address(regs->sp));
 	thread->python.woken = 0;
-	if (thread->in_fn)
-		fault->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid, regs->ip,
-					   regs->sp, regs->bp, leaf);
-	else
-		fault->stack_id = memo_stack(task, thread, regs, leaf);
+	fault->stack_id = memo_stack(thread, regs, leaf);
 	fault->interrupted |= thread->python.woken;
 	sweep_remember(thread, regs);
 }
@@ -521,13 +518,13 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	if (is_error(ctx, ERROR_USER))
 		thread->unbegun = 0;
 	if (fault_is_passed(thread)) {
-		fault_settle(task, thread);
+		fault_settle(thread);
 		if (fault->timed_ns)
 			fault_account(NULL, fault->timed_ns, bpf_ktime_get_ns());
 		return 0;
 	}
 	/* Before what it stands for replaces what the one before did. */
-	fault_settle(task, thread);
+	fault_settle(thread);
 	fault_count(thread, fault->timed_ns);
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;
@@ -541,6 +538,8 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	fault->in_zero = 0;
 	fault->answered_ns = 0;
 	fault->interrupted = 0;
+	fault->tgid = task->tgid;
+	fault->tid = task->pid;
 	fault->address = address & ~(MEMTOLL_PAGE_SIZE - 1);
 	fault->ip = regs->ip;
 	fault->in_fn = thread->in_fn;
@@ -561,8 +560,11 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 
 int area_learn(struct thread *thread, __u64 address)
 {
-	if (thread && !area_is_known(bpf_get_current_task_btf(), thread, address))
-		area_renew(thread, address);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (thread && current_mm() && !area_is_known(task, thread, address))
+		area_ask(task, thread, address, regs->sp);
 	return 0;
 }
 
@@ -603,7 +605,7 @@ static __always_inline int fault_end(bool major)
 			fault_passed_major(thread);
 		return 0;
 	}
-	order_unfold(task, thread);
+	order_unfold(thread);
 	if (major)
 		fault_gives_back(&thread->fault);
 	/* What comes while it is under way is most of a minor one's time. */
@@ -615,7 +617,7 @@ static __always_inline int fault_end(bool major)
 	if (!thread->fault.stamped) {
 		if (major)
 			major_inside(thread);
-		run_add(task, thread, major, false, 0, 0);
+		run_add(thread, major, false, 0, 0);
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
@@ -640,7 +642,7 @@ static __always_inline int fault_end(bool major)
 		thread->read.fault_blocked_ns += blocked_ns;
 		thread->read.fault_switches += task->nvcsw - thread->fault.start.voluntary;
 	}
-	run_add(task, thread, major, true, cpu_ns, blocked_ns);
+	run_add(thread, major, true, cpu_ns, blocked_ns);
 	return 0;
 }
 

@@ -83,7 +83,7 @@ static __always_inline void answer_add(struct task_struct *task, struct task_str
 	struct memtoll_answer *answer;
 
 	if (thread)
-		key.stack_id = memo_stack(task, thread, regs, true);
+		key.stack_id = memo_stack(thread, regs, true);
 	answer = row_find(&answers, &answers_spare, &key);
 	if (!answer) {
 		name_handler(task);

@@ -140,7 +140,7 @@ int map_enter(__u64 *ctx)
 	else
 		rate_map();
 	/* The faults so far are on mappings as they were. */
-	fault_settle(task, thread);
+	fault_settle(thread);
 	map->map_fn = map_fn_of(nr);
 	map->addr = PT_REGS_PARM1_SYSCALL(regs);
 	map->len = PT_REGS_PARM2_SYSCALL(regs);
@@ -195,7 +195,7 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 		return held->stack_id;
 	}
 	/* libc's wrappers of these calls keep nothing on the stack but the return address. */
-	held->stack_id = memo_stack(task, thread, regs, true);
+	held->stack_id = memo_stack(thread, regs, true);
 	held->ip = regs->ip;
 	held->sp = regs->sp;
 	if (rates)
@@ -359,7 +359,7 @@ int map_exit(__u64 *ctx)
 	map_count(task, thread, event, bytes, failed);
 	if (!failed && map->map_fn < MAP_FN_IN_CALLS) {
 		__sync_fetch_and_add(&area_generation, 1);
-		fault_settle(task, thread);
+		fault_settle(thread);
 		run_emit(thread);
 		emit(event, sizeof(*event), LOST_RING_MAPPING, 1, map->flags & MAPPING_EXEC_FILE);
 	}
@@ -389,7 +389,7 @@ int shmat_exit(__u64 *ctx)
 	area = (struct vm_area_struct *)vma_find(address);
 	if (!area || BPF_CORE_READ(area, vm_start) != address)
 		return 0;
-	fault_settle(task, thread);
+	fault_settle(thread);
 	event = &thread->mapping;
 	__builtin_memset(event, 0, sizeof(*event));
 	event->kind = EVENT_MAPPING;

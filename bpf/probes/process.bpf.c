@@ -47,7 +47,7 @@ static __always_inline void thread_flush(struct task_struct *task, struct thread
 {
 	if (!thread)
 		return;
-	fault_settle(task, thread);
+	fault_settle(thread);
 	run_emit(thread);
 	sweep_end(thread);
 	reads_emit(thread);

@@ -284,8 +284,8 @@ static __always_inline __u64 stack_of_read(struct task_struct *task, struct thre
 		hash |= 1;
 	}
 	if (!hash || site->hash != hash || site->ip != ip || site->sp != sp) {
-		site->stack_id = stack_at(thread, &thread->stack, NULL, task->tgid, ip, sp,
-					  regs->bp, is_return_address(sp));
+		site->stack_id = stack_at(thread, &thread->stack, task->tgid, ip, sp, regs->bp,
+					  is_return_address(sp));
 		site->hash = hash;
 		site->ip = ip;
 		site->sp = sp;
@@ -420,7 +420,7 @@ int read_enter(__u64 *ctx)
 		if (read->position == (__u64)-1)
 			read->position = BPF_CORE_READ(file, f_pos);
 	}
-	fault_settle(task, thread);
+	fault_settle(thread);
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;
 		run_emit(thread);

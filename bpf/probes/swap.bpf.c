@@ -77,7 +77,7 @@ static __always_inline __u64 stack_of_stall(struct task_struct *task, struct thr
 		return thread->fault.stack_id;
 	if (thread->in_fn)
 		return stack_from_call(thread);
-	return memo_stack(task, thread, regs, true);
+	return memo_stack(thread, regs, true);
 }
 
 /*

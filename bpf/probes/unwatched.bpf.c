@@ -60,7 +60,7 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 	if (!map_fn || map_fn == MAP_FN_MPROTECT || (!(write & 1) && map_fn != MAP_FN_MADVISE))
 		return 0;
 	/* The faults so far are on mappings as they were. */
-	fault_settle(task, thread);
+	fault_settle(thread);
 	lose(LOST_MAPS_UNWATCHED, 1);
 	rates = rates_here();
 	if (rates)

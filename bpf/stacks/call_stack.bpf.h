@@ -49,4 +49,34 @@ static __always_inline void stack_keep(struct thread *thread, __u64 id)
 	stack_put(id, &thread->stack, &thread->python);
 }
 
+/*
+ * The stack that begins with what `stack` has, at the registers of the walk. Inlined: functions may
+ * call one another eight deep.
+ */
+static __always_inline __u64 stack_on(struct thread *thread, struct memtoll_stack *stack,
+				      struct unwind *walk, struct python_walk *python,
+				      struct memo *memo)
+{
+	if (thread->in_fn) {
+		/* Go on from the call that was seen: what the allocator does inside is its own. */
+		stack->frames[1] = thread->call.ip;
+		stack->exact[0] = 3;
+		stack->depth = 2;
+		if (!call_find_caller(thread)) {
+			stack_ends_in_probe(stack);
+			goto out;
+		}
+		stack->frames[2] = thread->call.caller;
+		stack->depth = 3;
+		walk->ip = thread->call.caller;
+		walk->sp = thread->call.sp + 8;
+		walk->bp = thread->call.bp;
+		walk->exact = 0;
+		walk->leaf = 0;
+	}
+	stack_walk(stack, walk, memo);
+out:
+	return stack_add_python(stack, python, stack->id);
+}
+
 #endif /* MEMTOLL_CALL_STACK_BPF_H */

@@ -4,6 +4,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "state/numbers.bpf.h"
+#include "stacks/call_stack.bpf.h"
 #include "stacks/memo.bpf.h"
 
 struct memos_map memos SEC(".maps");
@@ -46,4 +47,38 @@ int memo_holds(struct memos *known, __u32 at)
 		return 0;
 	walk_account(bpf_get_current_pid_tgid() >> 32, bpf_ktime_get_ns() - began_ns, 1);
 	return 1;
+}
+
+/*
+ * The id of the running thread's stack at these registers: by a memo, or walked now and to be
+ * stored, as thread->walk.stored says. A global function, as those of stack.bpf.h.
+ */
+__u64 memo_walk(struct thread *thread, __u64 ip, __u64 sp, __u64 bp, __u32 leaf)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct memo *memo = NULL;
+	struct memos *known;
+	__u64 id;
+
+	if (!thread)
+		return 0;
+	thread->walk.stored = 1;
+	/* In a call of the allocator what is walked begins at its caller: no memo has it by these. */
+	known = thread->in_fn ? NULL : memos_get(task);
+	if (known) {
+		known->key.callee = 0;
+		known->key.ip = ip;
+		known->key.sp = sp;
+		known->key.bp = bp;
+		id = memo_find(known, thread, task->tgid);
+		if (id)
+			return id;
+		memo = memo_new(known);
+	}
+	/* This clears what the walk left, the mark that it is stored, too. */
+	thread->walk = (struct unwind){ .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
+	stack_begin(&thread->stack, task->tgid, ip);
+	id = stack_on(thread, &thread->stack, &thread->walk, &thread->python, memo);
+	memo_keep(memo, ip, &thread->stack);
+	return id;
 }

@@ -79,6 +79,7 @@ extern struct memo_places_map memo_places SEC(".maps");
 
 int memo_holds(struct memos *known, __u32 at);
 int memos_clear(struct memos *known);
+__u64 memo_walk(struct thread *thread, __u64 ip, __u64 sp, __u64 bp, __u32 leaf);
 
 /* Of a process up to its next exec. Never 0. */
 static __always_inline __u64 memos_program(const struct task_struct *task)
@@ -170,23 +171,14 @@ static __always_inline void memo_keep(struct memo *memo, __u64 ip, struct memtol
 	memo->key.ip = ip;
 }
 
-/* The stack at these registers, which are the program's, outside of the allocator. */
-static __always_inline __u64 memo_stack(struct task_struct *task, struct thread *thread,
-					const struct pt_regs *regs, bool leaf)
+/* The stack at these registers, which are the program's, or where the allocator was called. */
+static __always_inline __u64 memo_stack(struct thread *thread, const struct pt_regs *regs,
+					bool leaf)
 {
-	struct memos *known = memos_get(task);
-	struct memo *memo = NULL;
-	__u64 id;
+	__u64 id = memo_walk(thread, regs->ip, regs->sp, regs->bp, leaf);
 
-	if (known) {
-		known->key = (struct memo_key){ .ip = regs->ip, .sp = regs->sp, .bp = regs->bp };
-		id = memo_find(known, thread, task->tgid);
-		if (id)
-			return id;
-		memo = memo_new(known);
-	}
-	id = stack_at(thread, &thread->stack, memo, task->tgid, regs->ip, regs->sp, regs->bp, leaf);
-	memo_keep(memo, regs->ip, &thread->stack);
+	if (!thread->walk.stored)
+		stack_put(id, &thread->stack, &thread->python);
 	return id;
 }
 

@@ -8,6 +8,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "wire/pages.h"
+#include "state/loop.bpf.h"
 #include "state/walks.bpf.h"
 #include "stacks/return_probe.bpf.h"
 
@@ -38,22 +39,47 @@ static __always_inline __u64 pushed_for_return(__u64 code, __u64 offset)
 	return offset < 4 || offset > RETURN_AFTER_SYSCALL ? 16 : 24;
 }
 
+#define RETURNS_MAX 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */
+
+/* A return that the kernel waits for, of a search for the one of a place on the stack. */
+struct awaited_return {
+	__u64 slot;
+	struct return_instance *instance;
+	__u64 address;
+};
+
+static int return_look(__u32 i, void *context)
+{
+	struct awaited_return *search = context;
+	struct return_instance *instance = search->instance;
+
+	if (!instance)
+		return 1;
+	if (BPF_CORE_READ(instance, stack) == search->slot) {
+		search->address = BPF_CORE_READ(instance, orig_ret_vaddr);
+		return 1;
+	}
+	search->instance = BPF_CORE_READ(instance, next);
+	return 0;
+}
+
+static __always_inline void find_return(struct task_struct *task, struct awaited_return *search)
+{
+	search->address = 0;
+	search->instance = BPF_CORE_READ(task, utask, return_instances);
+	repeat(RETURNS_MAX, return_look, search);
+}
+
 /* The return address whose place on the stack a return probe has taken, or 0. */
 __u64 true_return(__u64 slot)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct return_instance *instance;
-	int i;
+	struct awaited_return search = { .slot = slot };
 
 	if (!bpf_core_field_exists(task->utask))
 		return 0;
-	instance = BPF_CORE_READ(task, utask, return_instances);
-	for (i = 0; i < 64 && instance; i++) {
-		if (BPF_CORE_READ(instance, stack) == slot)
-			return BPF_CORE_READ(instance, orig_ret_vaddr);
-		instance = BPF_CORE_READ(instance, next);
-	}
-	return 0;
+	find_return(task, &search);
+	return search.address;
 }
 
 /*
@@ -63,7 +89,8 @@ __u64 true_return(__u64 slot)
 int unwind_see_through(struct unwind *walk)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 page, offset, slot, place, pushed = 0;
+	__u64 page, offset, slot, pushed = 0;
+	struct awaited_return search;
 
 	if (!walk || !bpf_core_field_exists(task->utask))
 		return 0;
@@ -81,15 +108,17 @@ int unwind_see_through(struct unwind *walk)
 	}
 	if (walk->exact)
 		pushed = pushed_for_return(page, offset);
-	slot = walk->sp + pushed - 8;
-	place = true_return(slot);
+	search.slot = walk->sp + pushed - 8;
+	/* Inlined: functions may call one another eight deep. */
+	find_return(task, &search);
 	/* No longer waited for: the probe has run, and the program goes on at what it left here. */
-	if (!place && (!pushed || offset < RETURN_AFTER_SYSCALL ||
-		       bpf_probe_read_user(&place, sizeof(place), (void *)slot) ||
-		       place - page < MEMTOLL_PAGE_SIZE))
+	if (!search.address &&
+	    (!pushed || offset < RETURN_AFTER_SYSCALL ||
+	     bpf_probe_read_user(&search.address, sizeof(search.address), (void *)search.slot) ||
+	     search.address - page < MEMTOLL_PAGE_SIZE))
 		return 0;
-	walk->ip = place;
-	walk->sp = slot + 8;
+	walk->ip = search.address;
+	walk->sp = search.slot + 8;
 	walk->exact = 0;
 	walk->irregular = 1;
 	return 1;

@@ -214,35 +214,12 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
  * The stack that begins in the thread's place for such, at the registers of its walk: stack_at().
  * Its id.
  */
-__u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 sampling)
+__u64 stack_of_registers(struct thread *thread, __u32 sampling)
 {
-	struct memtoll_stack *stack;
-	struct python_walk *python;
-	struct unwind *walk;
-
 	if (!thread)
 		return 0;
-	stack = sampling ? &thread->sample_stack : &thread->stack;
-	python = sampling ? &thread->sample_python : &thread->python;
-	walk = sampling ? &thread->sample_walk : &thread->walk;
-	if (thread->in_fn) {
-		/* Go on from the call that was seen: what the allocator does inside is its own. */
-		stack->frames[1] = thread->call.ip;
-		stack->exact[0] = 3;
-		stack->depth = 2;
-		if (!call_find_caller(thread)) {
-			stack_ends_in_probe(stack);
-			goto out;
-		}
-		stack->frames[2] = thread->call.caller;
-		stack->depth = 3;
-		walk->ip = thread->call.caller;
-		walk->sp = thread->call.sp + 8;
-		walk->bp = thread->call.bp;
-		walk->exact = 0;
-		walk->leaf = 0;
-	}
-	stack_walk(stack, walk, memo);
-out:
-	return stack_add_python(stack, python, stack->id);
+	if (sampling)
+		return stack_on(thread, &thread->sample_stack, &thread->sample_walk,
+				&thread->sample_python, NULL);
+	return stack_on(thread, &thread->stack, &thread->walk, &thread->python, NULL);
 }

@@ -35,7 +35,7 @@ int stack_announce(__u32 tgid, __u64 id);
 int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
 int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
 	      __u32 steps);
-__u64 stack_of_registers(struct thread *thread, struct memo *memo, __u32 sampling);
+__u64 stack_of_registers(struct thread *thread, __u32 sampling);
 int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
 int thread_account(__u32 tgid, __u64 ns) __hidden;
 
@@ -121,8 +121,8 @@ static __always_inline void stack_ends_in_probe(struct memtoll_stack *stack)
  * what stands for ip in it.
  */
 static __always_inline __u64 stack_shown(struct thread *thread, struct memtoll_stack *stack,
-					 struct memo *memo, __u32 tgid, __u64 shown, __u64 ip,
-					 __u64 sp, __u64 bp, bool leaf)
+					 __u32 tgid, __u64 shown, __u64 ip, __u64 sp, __u64 bp,
+					 bool leaf)
 {
 	bool sampling = stack == &thread->sample_stack;
 	struct unwind *walk = sampling ? &thread->sample_walk : &thread->walk;
@@ -130,16 +130,15 @@ static __always_inline __u64 stack_shown(struct thread *thread, struct memtoll_s
 
 	*walk = (struct unwind){ .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
 	stack_begin(stack, tgid, shown);
-	id = stack_of_registers(thread, memo, sampling);
+	id = stack_of_registers(thread, sampling);
 	stack_put(id, stack, sampling ? &thread->sample_python : &thread->python);
 	return id;
 }
 
 static __always_inline __u64 stack_at(struct thread *thread, struct memtoll_stack *stack,
-				      struct memo *memo, __u32 tgid, __u64 ip, __u64 sp, __u64 bp,
-				      bool leaf)
+				      __u32 tgid, __u64 ip, __u64 sp, __u64 bp, bool leaf)
 {
-	return stack_shown(thread, stack, memo, tgid, ip, ip, sp, bp, leaf);
+	return stack_shown(thread, stack, tgid, ip, ip, sp, bp, leaf);
 }
 
 #endif /* MEMTOLL_STACK_BPF_H */

@@ -25,6 +25,8 @@ struct walked {
 
 /* A fault that has begun and whose end was not seen (yet). */
 struct open_fault {
+	__u32 tgid;
+	__u32 tid;
 	__u64 address;
 	__u64 ip;
 	struct stamp start;

@@ -453,7 +453,7 @@ static const struct memtoll_stack *walk_chain(void)
 	struct thread *thread = host_thread();
 
 	host.regs = (struct pt_regs){ .ip = BIAS + 0x2000, .sp = STACK, .bp = SAVED_BP };
-	memo_stack(&host.task, thread, &host.regs, false);
+	memo_stack(thread, &host.regs, false);
 	return &thread->stack;
 }
 
@@ -552,20 +552,20 @@ static void test_memo(void **state)
 	/* What no step goes by may change. */
 	for (i = 0; i < 10; i++)
 		poke(STACK + 32 * i, 0xeded + i);
-	assert_int_equal(memo_stack(&host.task, host_thread(), &host.regs, false), first);
+	assert_int_equal(memo_stack(host_thread(), &host.regs, false), first);
 	assert_int_equal(kernel.user_reads - reads, 1);
 	/* A return address has changed: another stack. */
 	poke(STACK + 32 * 6 - 8, BIAS + 0x2777);
-	assert_int_not_equal(memo_stack(&host.task, host_thread(), &host.regs, false), first);
+	assert_int_not_equal(memo_stack(host_thread(), &host.regs, false), first);
 	assert_int_equal(host_thread()->stack.frames[6], BIAS + 0x2777);
 	/* Of both there is a memo now. */
 	poke(STACK + 32 * 6 - 8, BIAS + 0x2006);
 	reads = kernel.user_reads;
-	assert_int_equal(memo_stack(&host.task, host_thread(), &host.regs, false), first);
+	assert_int_equal(memo_stack(host_thread(), &host.regs, false), first);
 	assert_in_range(kernel.user_reads - reads, 1, 2);
 	/* From another place on the stack it is another walk. */
 	host.regs.sp += 32;
-	assert_int_not_equal(memo_stack(&host.task, host_thread(), &host.regs, false), first);
+	assert_int_not_equal(memo_stack(host_thread(), &host.regs, false), first);
 }
 
 /* ---- sites ---- */
