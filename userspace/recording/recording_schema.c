@@ -156,6 +156,7 @@ static void view_free(gpointer data)
 
 	g_free(view->name);
 	g_free(view->query);
+	g_free(view->index);
 	g_free(view);
 }
 
@@ -185,13 +186,21 @@ static sqlite3_stmt *prepare(sqlite3 *database, const char *sql)
 	return statement; /* NULL is what SQLite takes for one without rows */
 }
 
-static int mark_kept(sqlite3 *database, GPtrArray *views)
+/* Which views are more than tables that are made of them: kept_view and indexed_view tell. */
+static int mark_views(sqlite3 *database, GPtrArray *views)
 {
 	sqlite3_stmt *row = prepare(database, view_named(views, "kept_view")->query);
 	int status;
 
 	while ((status = sqlite3_step(row)) == SQLITE_ROW)
 		view_named(views, (const char *)sqlite3_column_text(row, 0))->kept = true;
+	sqlite3_finalize(row);
+	if (status != SQLITE_DONE)
+		return status;
+	row = prepare(database, view_named(views, "indexed_view")->query);
+	while ((status = sqlite3_step(row)) == SQLITE_ROW)
+		view_named(views, (const char *)sqlite3_column_text(row, 0))->index =
+			g_strdup((const char *)sqlite3_column_text(row, 1));
 	sqlite3_finalize(row);
 	return status == SQLITE_DONE ? SQLITE_OK : status;
 }
@@ -213,7 +222,7 @@ static const struct own_schema *own_schema(void)
 		    sqlite3_db_config(own.tables, SQLITE_DBCONFIG_LOOKASIDE, NULL, 512, 2000) !=
 			    SQLITE_OK ||
 		    run_schema(own.tables, NULL, own.views) != SQLITE_OK ||
-		    mark_kept(own.tables, own.views) != SQLITE_OK)
+		    mark_views(own.tables, own.views) != SQLITE_OK)
 			g_error("the compiled-in schema: %s", sqlite3_errmsg(own.tables));
 		g_once_init_leave(&done, 1);
 	}

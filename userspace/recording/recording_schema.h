@@ -25,6 +25,7 @@ struct recording_view {
 	char *name;
 	char *query; /* SELECT ... */
 	bool kept;   /* as a view: no table is made of it (stacks.sql) */
+	char *index; /* columns that the table is looked up by; mostly NULL */
 };
 
 /*

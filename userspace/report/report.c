@@ -55,7 +55,7 @@ static int run(sqlite3 *database, const char *sql)
  */
 static int make_view(sqlite3 *database, const struct recording_view *view, bool as_table)
 {
-	char *drop, *create;
+	char *drop, *create, *index = NULL;
 	int err = -ENOMEM;
 
 	/* Of an earlier call. */
@@ -67,6 +67,12 @@ static int make_view(sqlite3 *database, const struct recording_view *view, bool 
 		err = run(database, drop);
 	if (!err)
 		err = run(database, create);
+	if (!err && as_table && view->index) {
+		index = sqlite3_mprintf("CREATE INDEX temp.\"%w_index\" ON \"%w\" (%s)",
+					view->name, view->name, view->index);
+		err = index ? run(database, index) : -ENOMEM;
+	}
+	sqlite3_free(index);
 	sqlite3_free(create);
 	sqlite3_free(drop);
 	return err;

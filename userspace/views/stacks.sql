@@ -11,11 +11,15 @@ SELECT column1 AS name
 FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('frames_json'),
 	('square_root'), ('map_net'));
 
--- One line per frame. usable: 0 is a source line of the program's own code, 1 a name of it, 2 a
--- place in it without a name; then names of the language's library (library_code), then of the C
--- library. The first of the best is what a sentence calls the place (said).
-CREATE VIEW stack_line AS
-SELECT stack_id, depth, function, module, file, line, kind, name, place,
+-- ... and the columns that tables are looked up by: each gets an index.
+CREATE VIEW indexed_view AS
+SELECT column1 AS name, column2 AS columns FROM (VALUES ('frame_line', 'frame_id'));
+
+-- What each frame is called. usable: 0 is a source line of the program's own code, 1 a name of it,
+-- 2 a place in it without a name; then names of the language's library (library_code), then of the
+-- C library. A table of its own, as many views ask for stacks, each of which is a few frames.
+CREATE VIEW frame_line AS
+SELECT frame_id, function, module, file, line, kind, name, place,
 	CASE WHEN NOT library AND line > 0 AND file <> '' THEN 0
 	     WHEN NOT library AND function <> '' THEN 1
 	     WHEN NOT library AND base <> '' THEN 2
@@ -32,11 +36,9 @@ FROM (
 				|| ':' || line
 		     WHEN base <> '' AND module_offset > 0
 			THEN base || PRINTF('+0x%x', module_offset)
-		     WHEN base <> '' THEN base
-		     ELSE PRINTF('0x%x', address) END AS place
+		     WHEN base <> '' THEN base END AS place
 	FROM (
-		SELECT s.stack_id, s.depth, s.address, f.function, f.module, f.file, f.line, f.kind,
-			f.module_offset,
+		SELECT f.frame_id, f.function, f.module, f.file, f.line, f.kind, f.module_offset,
 			-- what lies last in a path has 255 bytes at most, and a text of the file's
 			-- any number
 			SUBSTR(f.file, -256) AS file_end,
@@ -45,7 +47,15 @@ FROM (
 				REPLACE(SUBSTR(f.module, -256), '/', '')))) AS base,
 			f.frame_id IN (SELECT frame_id FROM library_frame) AS library,
 			f.frame_id IN (SELECT frame_id FROM library_frame WHERE libc) AS libc
-		FROM stack_frame s JOIN frame f ON f.frame_id = s.frame_id));
+		FROM frame f));
+
+-- One line per frame of a stack; of one that is in no file the address is its place. The first of
+-- the most usable is what a sentence calls the place (said).
+CREATE VIEW stack_line AS
+SELECT s.stack_id, s.depth, l.function, l.module, l.file, l.line, l.kind, l.name,
+	COALESCE(l.place, PRINTF('0x%x', s.address)) AS place, l.usable,
+	COALESCE(l.said, PRINTF('0x%x', s.address)) AS said
+FROM stack_frame s JOIN frame_line l ON l.frame_id = s.frame_id;
 
 -- What a sentence calls the place of a stack. caller: where depth 0 is the allocator's own
 -- function, which says nothing; NULL of a stack without callers. own: it is the program's own
