@@ -52,7 +52,7 @@ def compare(
     env: Mapping[str, str] | None = None,
 ) -> Compared:
     options = ["--json", "--runs", str(runs), "--overhead-limit", "none"]
-    result = memtoll("compare", *options, *words, "--", *command, seconds=150, env=env)
+    result = memtoll("compare", *options, *words, "--", *command, env=env)
     assert result.status == status, result
     return Compared(json.loads(result.stdout), result)
 
@@ -147,7 +147,7 @@ class Remedy:
 
 REMEDIES = {
     "trim ping-pong": Remedy("blocks", 41, 64, 100_000, "trim_threshold=67108864", True),
-    "33 MiB, one setting": Remedy("blocks", 17, 1, 33 * MIB, "mmap_threshold=35651584", False),
+    "33 MiB, one setting": Remedy("blocks", 7, 1, 33 * MIB, "mmap_threshold=35651584", False),
     "33 MiB, both": Remedy(
         "blocks", 17, 1, 33 * MIB, "mmap_threshold=35651584:glibc.malloc.trim_threshold=71303168", True
     ),
@@ -155,8 +155,10 @@ REMEDIES = {
 }
 
 
-@pytest.mark.parametrize("remedy", REMEDIES.values(), ids=REMEDIES.keys())
-def test_remedies_of_churn(remedy: Remedy) -> None:
+# That the others help, and so does the one for jemalloc, test_e2e_storms.py shows by the same counts.
+@pytest.mark.parametrize("name", ["trim ping-pong", "33 MiB, one setting"])
+def test_remedies_of_churn(name: str) -> None:
+    remedy = REMEDIES[name]
     found = remedy.try_it(runs=1)
     faults, kernel = found.plain("minor faults"), found.toll("zero.kernel")
     pages = remedy.rounds * remedy.count * remedy.size // PAGE
@@ -166,35 +168,11 @@ def test_remedies_of_churn(remedy: Remedy) -> None:
         assert faults["after"] == pytest.approx(pages, rel=0.1)
         assert kernel["count_after"] == pytest.approx(kernel["count_before"], rel=0.1)
         return
-    # After a trim the first blocks of a calloc round still lie in what was kept.
-    assert faults["before"] > pages * (0.4 if remedy.shape == "calloc" else 0.8)
+    assert faults["before"] > pages * 0.8
     assert faults["after"] < 0.1 * faults["before"]
     assert kernel["count_after"] < 0.1 * kernel["count_before"]
     # The kernel's count of runs without a tracer is memtoll's of those with one.
     assert kernel["count_before"] == pytest.approx(faults["before"], rel=0.1)
-
-
-PURGE_ROUNDS, PURGE_SIZE = 41, 4 * MIB
-
-
-def stop_purging(runs: int) -> Compared:
-    """jemalloc set to release memory at once: each round gets its 4 MiB from the kernel anew."""
-    shape = ["blocks", str(PURGE_ROUNDS), "1", str(PURGE_SIZE)]
-    return compare(
-        "--set",
-        "MALLOC_CONF=dirty_decay_ms:10000",
-        command=["env", "LD_PRELOAD=libjemalloc.so.2", workload("storms"), *shape],
-        env={"MALLOC_CONF": "dirty_decay_ms:0"},
-        runs=runs,
-    )
-
-
-def test_remedy_of_purging() -> None:
-    found = stop_purging(runs=1)
-    faults, kernel = found.plain("minor faults"), found.toll("zero.kernel")
-    assert faults["before"] > 0.9 * PURGE_ROUNDS * PURGE_SIZE // PAGE and faults["after"] < 0.15 * faults["before"]
-    assert kernel["count_before"] == pytest.approx(faults["before"], rel=0.15)
-    assert kernel["count_after"] < 0.1 * kernel["count_before"]
 
 
 # The same figures as the Python package has of the same recordings.
@@ -246,7 +224,7 @@ def test_text_and_preload(tmp_path: Path) -> None:
     library = workload("libnaivecalloc.so")
     result = memtoll(
         "compare", "--runs", "1", "-o", tmp_path / "p", "--preload", library, "--",
-        workload("calloc_loop"), str(100 * MIB), "7",
+        workload("calloc_loop"), str(100 * MIB), "3",
     )  # fmt: skip
     assert result.status == 0, result
     for word in ("CONCLUSION", f"LD_PRELOAD={library}", "TOLL a run", "zero.kernel", "NOT TRACED", "most resident"):
@@ -255,7 +233,7 @@ def test_text_and_preload(tmp_path: Path) -> None:
         # A path is not cut, wherever the tree lies: it stands alone, or behind its label.
         assert len(line) <= 80 or " " not in line.strip().removeprefix("change: "), line
     with_it = memtoll("report", tmp_path / "p-with-1.memtoll", "--json")
-    assert json.loads(with_it.stdout)["zeroing"]["bytes_twice"] == pytest.approx(7 * 100 * MIB, rel=0.01)
+    assert json.loads(with_it.stdout)["zeroing"]["bytes_twice"] == pytest.approx(3 * 100 * MIB, rel=0.01)
 
 
 def test_a_time_ends_each_run() -> None:
@@ -276,12 +254,6 @@ def test_failures_are_named(tmp_path: Path) -> None:
     assert_refused(memtoll("compare", *words, "sh", "-c", "kill -9 $$"), 1, "ended by signal 9 without")
     assert_refused(memtoll("compare", *words, tmp_path / "none"), 1, "cannot run", tmp_path / "none")
     assert not list(tmp_path.iterdir()), "recordings of a comparison that was none"
-
-
-def test_unknown_tunable_is_reported() -> None:
-    result = memtoll("compare", "--set", "GLIBC_TUNABLES=glibc.malloc.mmap_treshold=1", "--runs", "1", "--", "true")
-    assert result.status == 0
-    assert "glibc.malloc.mmap_treshold" in result.stderr and "ignored" in result.stderr
 
 
 def test_settings_that_are_there_stay_and_env_takes_none_back(tmp_path: Path) -> None:
@@ -309,7 +281,10 @@ def test_settings_that_are_there_stay_and_env_takes_none_back(tmp_path: Path) ->
     assert seen.read_text().count("glibc.malloc.arena_max=3:glibc.malloc.mxfast=0 narenas") == 3
 
 
-def test_setting_out_of_reach_is_reported() -> None:
-    result = memtoll("compare", "--set", "FOO=1", "--runs", "1", "--", "sh", "-c", "FOO=2 true")
+def test_settings_without_effect_are_reported() -> None:
+    """A tunable that no glibc knows, and a variable that the command sets itself."""
+    words = ("--set", "GLIBC_TUNABLES=glibc.malloc.mmap_treshold=1", "--set", "FOO=1")
+    result = memtoll("compare", *words, "--runs", "1", "--", "sh", "-c", "FOO=2 true")
     assert result.status == 0
+    assert "glibc.malloc.mmap_treshold" in result.stderr and "ignored" in result.stderr
     assert "sets the variable itself" in result.stderr and "FOO=2 true" in result.stderr

@@ -47,9 +47,9 @@ PROOFS = {
                                       {TUNABLES: "glibc.malloc.mmap_threshold=33554432"}),
     "a thread's second heap": Proof("heap-storm", ("kept", "edge", 61, 62 * MIB, 3_000_017)),
     "blocks above 32 MiB": Proof("map-storm", ("storms", "blocks", 17, 1, 33 * MIB + 1)),
-    "several at once": Proof("map-storm", ("storms", "blocks", 7, 3, 40 * MIB + 1)),
-    "blocks above 32 MiB, in a thread": Proof("map-storm", ("kept", "blocks", 17, 41 * MIB, 41 * MIB, "thread")),
-    "blocks that no arena can hold": Proof("map-storm", ("kept", "blocks", 7, 101 * MIB, 101 * MIB, "thread")),
+    "several at once": Proof("map-storm", ("storms", "blocks", 5, 3, 34 * MIB + 1)),
+    "blocks above 32 MiB, in a thread": Proof("map-storm", ("kept", "blocks", 11, 41 * MIB, 41 * MIB, "thread")),
+    "blocks that no arena can hold": Proof("map-storm", ("kept", "blocks", 5, 101 * MIB, 101 * MIB, "thread")),
     "pinned low by a tunable": Proof("map-storm", ("storms", "blocks", 61, 1, 3 * MIB),
                                      {TUNABLES: "glibc.malloc.mmap_threshold=131072"}),
     "blocks that are not used": Proof("map-storm", ("kept", "blocks", 20011, 33 * MIB, 1), counts="mapped"),
@@ -66,6 +66,15 @@ PROOFS = {
     "locked stacks of threads": Proof("populated", ("kept", "threads", 5, 7)),
     "more of them than 128 MiB": Proof("populated", ("kept", "threads", 5, 19)),
 }  # fmt: skip
+
+# Of those test_e2e_storms.py shows as much: with what is advised the faults of one round are left, of all of them.
+STORMS = {
+    "heap of a trimmed top",
+    "heap, both needed",
+    "blocks above 32 MiB",
+    "jemalloc, a setting",
+    "jemalloc, large blocks",
+}
 
 # Proved by counts of another kind, elsewhere.
 ELSEWHERE = {
@@ -149,7 +158,7 @@ def claimed(recording: Recording, proof: Proof, advice: dict[str, Any]) -> float
     return min(1.0, float(advice["gain"]) / float(recording.report["toll"][toll]["share"]))
 
 
-@pytest.mark.parametrize("name", PROOFS)
+@pytest.mark.parametrize("name", [name for name in PROOFS if name not in STORMS])
 def test_trial_saves_half_of_what_is_claimed_at_least(out: Path, name: str) -> None:
     proof = PROOFS[name]
     recording = record(out, command=proof.command, env=proof.env)
@@ -167,6 +176,7 @@ def test_trial_saves_half_of_what_is_claimed_at_least(out: Path, name: str) -> N
 def test_every_trial_is_proved() -> None:
     made = Facts()
     codes = {str(row["code"]) for row in made.rows("SELECT DISTINCT code FROM advice_text WHERE try <> ''")}
+    assert PROOFS.keys() >= STORMS
     assert codes == {proof.code for proof in PROOFS.values()} | ELSEWHERE.keys()
 
 

@@ -49,6 +49,13 @@ def advised(recording: Recording) -> dict[str, dict[str, Any]]:
     return {advice["code"]: advice for advice in recording.report["verdict"]["advice"]}
 
 
+def assert_the_only_trial(recording: Recording, code: str) -> None:
+    """No other finding says something else, and it claims most of what the faults cost (test_e2e_proofs.py)."""
+    trials = {advice["code"]: advice["gain"] for advice in recording.report["verdict"]["advice"] if advice["try"]}
+    assert trials.keys() == {code}
+    assert trials[code] > 0.5 * recording.toll("zero.kernel", "share")
+
+
 def settings(advice: dict[str, Any]) -> dict[str, str]:
     """The environment that the advice says to set, from its text, not from its trial."""
     tunables = re.search(r"GLIBC_TUNABLES=(glibc\.malloc\.\w+=\d+(?::glibc\.malloc\.\w+=\d+)*)", advice["text"])
@@ -118,6 +125,7 @@ def test_advice(storm: tuple[str, Recording]) -> None:
     assert recording.dominant == "zeroing"
     codes = list(advised(recording))
     assert codes[0] == ("map-storm" if shape == "map" else "trim-storm")
+    assert_the_only_trial(recording, codes[0])
     # The same thing is not advised twice, and nothing that turns it the other way.
     assert not {"first-touch", "calloc-double-clear", "calloc-reuse-memset", "map-churn"} & set(codes)
     advice = advised(recording)[codes[0]]
@@ -204,6 +212,7 @@ def test_jemalloc(out: Path, size: int, conf: str, remedy: str) -> None:
         "jemalloc",
     )
     assert top["again_bytes"] == pytest.approx((rounds - 1) * pages * PAGE, rel=0.02)
+    assert_the_only_trial(recording, "purge-storm")
     advice = advised(recording)["purge-storm"]
     assert f"MALLOC_CONF={remedy}" in advice["text"]
     assert f"MALLOC_CONF={remedy}" in advice["try"]
