@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from faults import Faults, stacks
-from harness import Recording, record, site_line, tool, workload
+from harness import Recording, record, record_several, site_line, tool, workload
 
 pytestmark = pytest.mark.root
 
@@ -32,17 +32,38 @@ def cleared_in(faults: Faults, marker: str) -> int:
     return faults.allocated("owners.c", marker).of(*CLEARED).pages
 
 
-def test_two_calls_share_an_address(out: Path) -> None:
+Several = tuple[Recording, dict[str, dict[str, Any]]]
+SWEEPS = {"down": 5003, "skip": 5009}  # of so many runs a slice keeps each
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Several:
+    """Programs one after the other, told apart by their processes, or by the lines that only one of them has."""
+    commands: dict[str, list[object]] = {
+        "alternate": ["owners", "alternate", 211],
+        "grow": ["owners", "grow"],
+        "remap": ["owners", "remap"],
+        **{marker: ["sweep", pages, marker] for marker, pages in SWEEPS.items()},
+    }
+    return record_several(tmp_path_factory.mktemp("several") / "several.memtoll", commands)
+
+
+def of(several: Several, name: str) -> tuple[Faults, dict[str, Any]]:
+    recording, said = several
+    return Faults(recording).by(said[name]["pid"]), said[name]
+
+
+def test_two_calls_share_an_address(several: Several) -> None:
     """Two calls, the same address 2 x 211 times: each has its own pages."""
-    _, faults, witness = run(out, "owners", "alternate", 211)
+    faults, witness = of(several, "alternate")
     assert witness["same"] == 2 * 211 - 1, "the address was not reused: the test shows nothing"
     assert cleared_in(faults, "used") == 211 * 127
     assert cleared_in(faults, "full") == 211 * 257
 
 
-def test_realloc(out: Path) -> None:
+def test_realloc(several: Several) -> None:
     """Fresh pages belong to the realloc, moved ones to nobody again."""
-    _, faults, witness = run(out, "owners", "grow")
+    faults, witness = of(several, "grow")
     assert (witness["moved"], witness["in_place"], witness["faults"]) == (2, 1, LARGE - SMALL)
     # A mapping that moved with its pages.
     assert cleared_in(faults, "mapped") == SMALL
@@ -54,15 +75,15 @@ def test_realloc(out: Path) -> None:
     assert cleared_in(faults, "grow_copied") == pytest.approx(LARGE, abs=1)
 
 
-def test_mappings_of_the_program(out: Path) -> None:
+def test_mappings_of_the_program(several: Several) -> None:
     """Regions of 64 KiB and more that the program maps itself are allocations."""
-    recording, faults, witness = run(out, "owners", "remap")
+    faults, witness = of(several, "remap")
     mine = faults.touched("owners.c", "touch").of(*CLEARED)
     # 307 pages of the first region; moved, they are there; then as many that are fresh.
     assert mine.pages == witness["fresh"]
     assert mine.allocated("owners.c", "map").pages + mine.allocated("owners.c", "remap").pages == mine.pages
     assert {row.allocated_call for row in mine.rows} <= {"mmap", "mremap"}
-    assert recording.site("owners.c", "map", "mmap").calls == 2
+    assert several[0].site("owners.c", "map", "mmap").calls == 2
 
 
 def test_exec(out: Path) -> None:
@@ -133,15 +154,15 @@ def test_sweep_is_a_handful_of_runs(out: Path) -> None:
     assert faults.touched("sweep.c", "up").pages == SWEPT_PAGES
 
 
-@pytest.mark.parametrize(("marker", "pages"), [("down", 10007), ("skip", 10009)])
-def test_other_sweeps_are_exact(out: Path, marker: str, pages: int) -> None:
-    recording, faults, _ = run(out, "sweep", pages, marker)
-    swept = runs(recording, marker)
+@pytest.mark.parametrize("marker", SWEEPS)
+def test_other_sweeps_are_exact(several: Several, marker: str) -> None:
+    pages = SWEEPS[marker]
+    swept = runs(several[0], marker)
     assert sum(count for _, count, _ in swept) == pages
     addresses = [address + page * 4096 for address, count, _ in swept for page in range(count)]
     assert len(set(addresses)) == pages
-    assert faults.allocated("sweep.c", "block").of("zero").pages == pages
-    assert recording.report["losses"].get("ring_faults", 0) == 0
+    assert of(several, marker)[0].allocated("sweep.c", "block").of("zero").pages == pages
+    assert several[0].report["losses"].get("ring_faults", 0) == 0
 
 
 def test_calls_that_are_left(out: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import libraries
-from harness import MIB, PAGE, SOURCES, Program, memtoll, record, tool
+from harness import MIB, PAGE, SOURCES, Program, Recording, memtoll, record, tool
 
 pytestmark = pytest.mark.root
 
@@ -181,42 +181,59 @@ def test_places_of_musl(linking: str, tmp_path: Path) -> None:
         check_probe(probe, dynamic=not linking)
 
 
-def calloc_figures(recording: Any) -> tuple[int, int, int]:
+ROUNDS, SMALL, SMALL_CALLS = 23, 211, 1009
+RULES = {"trim": (TEN, ROUNDS), "reuse": (TEN, ROUNDS), "small": (SMALL, SMALL_CALLS)}
+
+
+@pytest.fixture(scope="module")
+def rules(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """What calloc has to clear, one after the other in one recording."""
+    lines = [f"{library.callers} {name} {size} {count}" for name, (size, count) in RULES.items()]
+    path = tmp_path_factory.mktemp("rules") / "a.memtoll"
+    recording = record(path, "--probes", "alloc", command=["sh", "-c", " && ".join(lines)])
+    assert len(recording.witness) == len(RULES)
+    return recording
+
+
+class Callocs(NamedTuple):
+    calls: int
+    cleared_calls: int
+    cleared: int
+    witness: dict[str, Any]
+
+
+def callocs(recording: Recording, name: str) -> Callocs:
+    witness = recording.witness[list(RULES).index(name)]
     ((calls, cleared_calls, cleared),) = recording.query(
-        "SELECT SUM(calls), SUM(cleared_calls), SUM(cleared_bytes) FROM call WHERE call = 'calloc'"
+        "SELECT SUM(calls), SUM(cleared_calls), SUM(cleared_bytes) FROM call"
+        f" WHERE call = 'calloc' AND pid = {witness['pid']}"
     )
-    return calls, cleared_calls, cleared
+    return Callocs(calls, cleared_calls, cleared, witness)
 
 
-def test_rule_after_trim(library: Library, out: Path) -> None:
+def test_rule_after_trim(rules: Recording) -> None:
     """What a trim gave back comes clean from the kernel and is left alone.
 
     The witness is the faults: were it cleared, each of the 2560 pages of a block would take one.
     """
-    rounds = 23
-    recording = record(out, "--probes", "alloc", command=[library.callers, "trim", str(TEN), str(rounds)])
-    calls, _, cleared = calloc_figures(recording)
-    assert calls == 2 * (rounds + 3)
-    assert recording.witness[-1]["minflt"] < 64 * 2 * rounds
-    assert cleared < 64 * PAGE * calls
+    made = callocs(rules, "trim")
+    assert made.calls == 2 * (ROUNDS + 3)
+    assert made.witness["minflt"] < 64 * 2 * ROUNDS
+    assert made.cleared < 64 * PAGE * made.calls
 
 
-def test_rule_of_reused_top(library: Library, out: Path) -> None:
+def test_rule_of_reused_top(rules: Recording) -> None:
     """A block of memory used before, and no fault: then calloc itself has cleared all of it."""
-    rounds = 23
-    recording = record(out, "--probes", "alloc", command=[library.callers, "reuse", str(TEN), str(rounds)])
-    calls, cleared_calls, cleared = calloc_figures(recording)
-    assert recording.witness[-1]["minflt"] < 8
-    assert calls == rounds + 3
+    made = callocs(rules, "reuse")
+    assert made.witness["minflt"] < 8
+    assert made.calls == ROUNDS + 3
     # The first has a mapping of its own, the second is cut from a top that it makes grow.
-    assert cleared_calls >= rounds + 1
-    assert rounds * TEN <= cleared <= (rounds + 1) * (TEN + PAGE) + 64 * PAGE
+    assert made.cleared_calls >= ROUNDS + 1
+    assert ROUNDS * TEN <= made.cleared <= (ROUNDS + 1) * (TEN + PAGE) + 64 * PAGE
 
 
-def test_rule_of_small_blocks(library: Library, out: Path) -> None:
+def test_rule_of_small_blocks(rules: Recording) -> None:
     """Also from the cache of the thread, which calloc uses since 2.41: what the block holds is cleared."""
-    rounds, size = 1009, 211
-    recording = record(out, "--probes", "alloc", command=[library.callers, "small", str(size), str(rounds)])
-    calls, cleared_calls, cleared = calloc_figures(recording)
-    assert (calls, cleared_calls) == (rounds, rounds)
-    assert cleared == recording.witness[-1]["usable"]
+    made = callocs(rules, "small")
+    assert (made.calls, made.cleared_calls) == (SMALL_CALLS, SMALL_CALLS)
+    assert made.cleared == made.witness["usable"]
