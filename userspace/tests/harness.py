@@ -277,9 +277,17 @@ class Site:
 @dataclass
 class Recording:
     path: Path
-    report: dict[str, Any]
     result: Result
     witness: list[dict[str, Any]] = field(default_factory=list)
+
+    @functools.cached_property
+    def report(self) -> dict[str, Any]:
+        """Made, and its shape checked, where something is asked of it: of what has many stacks it is dear."""
+        return report(self.path)
+
+    @property
+    def complete(self) -> bool:
+        return self.query("SELECT value FROM meta WHERE key = 'complete'") == [("1",)]
 
     def site(self, source: str, marker: str, *calls: str) -> Site:
         """Rows of allocations made by these functions at that marked line; exactly there."""
@@ -339,7 +347,7 @@ def report(path: Path) -> dict[str, Any]:
 
 
 def load(path: Path, result: Result) -> Recording:
-    return Recording(path, report(path), result, result.witness)
+    return Recording(path, result, result.witness)
 
 
 def record(
@@ -350,7 +358,7 @@ def record(
     exact: bool = True,
     status: int = 0,
 ) -> Recording:
-    """memtoll record, then report. exact: no overhead limit, so counts must be exact.
+    """memtoll record. exact: no overhead limit, so counts must be exact.
 
     env is given to the command by env(1), not to memtoll, whose own allocator it must not touch.
     """
@@ -365,7 +373,7 @@ def record(
     result = memtoll(*words)
     assert result.status == status, result
     recording = load(path, result)
-    assert recording.report["complete"] is True
+    assert recording.complete
     assert integrity(path) == "ok"
     return recording
 

@@ -55,7 +55,7 @@ def ended_well(tracer: subprocess.Popen[str], out: Path) -> Recording:
     result = finish(tracer)
     assert result.status == 0, result
     recording = load(out, result)
-    assert recording.report["complete"] is True
+    assert recording.complete
     return recording
 
 

@@ -90,7 +90,7 @@ def sites(recording: Recording, least: int) -> list[Site]:
 
 
 def loss(recording: Recording, name: str) -> int:
-    return int(recording.report["losses"].get(name, 0))
+    return int(recording.query(f"SELECT TOTAL(count) FROM loss WHERE name = '{name}'")[0][0])
 
 
 @pytest.fixture(scope="module", params=PYTHONS)
@@ -107,7 +107,7 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         tracer = start_record(path, "-p", str(program.pid))
         wait_slices(path, 1)
         program.go()
-        wait_until(lambda: "done" in program.lines[-1], "the end of the program's work", 120)
+        wait_until(lambda: "done" in program.lines[-1], "the end of the program's work")
         tracer.send_signal(signal.SIGINT)
         result = finish(tracer)
     assert result.status == 0, result
@@ -205,7 +205,7 @@ def test_running_process(running: Recording) -> None:
 
 def test_bytearray_in_a_nested_function(out: Path) -> None:
     """The issue's own example, as a user would run it."""
-    program = "def outer():\n def inner():\n  bytearray(50 << 20)\n for _ in range(23): inner()\nouter()\n"
+    program = "def outer():\n def inner():\n  bytearray(50 << 20)\n for _ in range(11): inner()\nouter()\n"
     recording = record(out, command=[DEBIAN, "-c", program], exact=False)
     found = sites(recording, 50 << 20)
     assert {site.python[0] for site in found} == {("outer.<locals>.inner", "<string>", 3)}
@@ -213,7 +213,7 @@ def test_bytearray_in_a_nested_function(out: Path) -> None:
     # and what malloc mapped unwatched is there by its mmap.
     made = [row for row in recording.report["allocations"] if row["call"] == "malloc"]
     first = max(made, key=lambda row: int(row["bytes"]))
-    assert abs(first["calls"] - 23) <= first["calls_error"] and first["bytes"] >= first["calls"] * (50 << 20), first
+    assert abs(first["calls"] - 11) <= first["calls_error"] and first["bytes"] >= first["calls"] * (50 << 20), first
     frame = next(frame for frame in first["allocated_at"] if frame["kind"] == "python")
     assert (frame["function"], frame["line"], frame["module"]) == ("outer.<locals>.inner", 3, "")
 
@@ -292,7 +292,7 @@ def test_callers_that_take_turns(out: Path, python: str) -> None:
 # An eval loop for each element, which begins and ends so often that samples fall into its first and last instructions.
 MANY_LOOPS = """
 import time
-until = time.process_time() + 3
+until = time.process_time() + 1.5
 while time.process_time() < until:
     for _ in map(lambda element: element, range(1000)):
         pass
@@ -301,7 +301,7 @@ while time.process_time() < until:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_loop_without_its_frame_stands_for_itself(out: Path, python: str) -> None:
-    recording = record(out, "--overhead-limit", "0", command=[python, "-c", MANY_LOOPS])
+    recording = record(out, "--probes", "samples", command=[python, "-c", MANY_LOOPS])
     leaves = recording.query(
         "SELECT function, SUM(samples) FROM sample JOIN stack_frame USING (stack_id) JOIN frame USING (frame_id)"
         " WHERE depth = 0 AND kind IN ('native', 'python') GROUP BY function"
@@ -352,7 +352,7 @@ def test_fork_and_exec(out: Path, tmp_path: Path) -> None:
         os.mkfifo(fifo)
     tracer = start_record(out, "--probes", "alloc", "--", DEBIAN, SOURCES / "python_forks.py", *fifos)
     for fifo in fifos:
-        writer = wait_until(partial(open_for_writing, fifo), f"{fifo.name} to be read", 120)
+        writer = wait_until(partial(open_for_writing, fifo), f"{fifo.name} to be read")
         wait_slices(out, query(out, "SELECT count(*) FROM slice")[0][0] + 2)
         os.close(writer)
     recording = load(out, finish(tracer))

@@ -96,7 +96,7 @@ def test_kill_9(out: Path) -> None:
                 wait_gone(kind, numbers)
             program.beats()
             assert integrity(path) == "ok"
-            recording = Recording(path, report(path), result)
+            recording = Recording(path, result)
             assert recording.report["complete"] is False
             assert recording.dominant == "zeroing"
             assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
@@ -212,7 +212,7 @@ def test_max_size(out: Path) -> None:
     assert [line for line in result.stderr.splitlines() if "--max-size" in line and str(out) in line], result
     assert 2 * MIB < largest <= limit
     recording = load(out, result)
-    assert recording.report["complete"] is True
+    assert recording.complete
     assert integrity(out) == "ok"
     facts = dict(recording.query("SELECT key, value FROM meta"))
     assert facts["end_reason"] == "size limit"
@@ -442,7 +442,7 @@ def test_losses_are_reported(out: Path) -> None:
     lost = {name: count for name, count in recording.report["losses"].items() if count}
     assert lost
     assert any(name in result.stderr for name in lost), (lost, result.stderr)
-    assert recording.report["complete"] is True
+    assert recording.complete
     text = memtoll("report", "--full", out)
     assert any(name in text.stdout for name in lost)
 

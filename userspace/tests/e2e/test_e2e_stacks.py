@@ -178,7 +178,7 @@ def recorded(files: dict[str, Program], tmp_path_factory: pytest.TempPathFactory
             one.__exit__(None, None, None)
     assert result.status == 0, result
     recording = load(out, result)
-    assert recording.report["complete"] is True
+    assert recording.complete
     builds = {
         name: Build(
             files[name],
