@@ -3,6 +3,10 @@
 -- file_findings.sql: the advice on pages that are copied, on files that are mapped or read, and on
 -- shared memory. Follows advice.sql.
 
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('copied_by_parent', 'b', 'by_parent_bytes', 'copied_measure'),
+('copied_by_child', 'b', 'by_child_bytes', 'copied_measure');
+
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'cow', 'writes copy shared pages',
 'cow_matters',
@@ -27,7 +31,19 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 	is what the collector marks. Call gc.freeze() before the fork and gc.disable() in the child;
 	keep large data where one object holds many values (array, numpy, mmap), in shared memory,
 	or let the child work on a part of it.'),
-('cow', 1, 2, '1',
+-- A part of the copies may be before fork, of the start: what is said is of most of them.
+('cow', 1, 2, '(SELECT 2 * by_parent_bytes > copied_bytes FROM copied_measure)',
+'Pages shared with a child after fork are copied at the first write: {copied_by_parent} by the
+	process that forked, which goes on writing while the child lives, most at {cow_place}. Where
+	the child saves what the parent holds (a snapshot), each page that is written meanwhile is
+	copied once: save when less is written, or faster, so that the child ends sooner; keep what
+	is written often apart from what is large.'),
+('cow', 1, 3, '(SELECT 2 * by_child_bytes > copied_bytes FROM copied_measure)',
+'Pages shared with the process that forked are copied at the first write: {copied_by_child} by its
+	children, most at {cow_place}. Write less in them, fork before the memory is filled, or
+	use vfork, posix_spawn or shared memory. What is given back to the allocator is
+	written to as well.'),
+('cow', 1, 4, '1',
 'Pages shared with another process (after fork) or with a file are copied at the first write, most
 	at {cow_place}. Write less after the fork, fork before the memory is filled, or use vfork,
 	posix_spawn or shared memory.');

@@ -25,7 +25,8 @@ priced AS (
 		COALESCE(t.bytes, 0) AS huge_bytes, 1.0 * t.bytes / t.faults AS huge_each,
 		COALESCE(l.pages, 0) AS huge_looked,
 		CASE WHEN l.pages >= 8 THEN l.used END AS huge_used,
-		COALESCE(t.faults * MAX(c.fault_ns, COALESCE(z.mean_ns, 0.0)) * CASE WHEN l.pages >= 8
+		COALESCE(t.faults * MAX(c.fault_ns, COALESCE(z.mean_ns, 0.0))
+			* CASE WHEN l.pages >= 8
 			THEN MAX(1.0, l.used / 4096) ELSE 1.0 END, 0.0) AS small_ns
 	FROM touched t JOIN looked l JOIN calibrated c
 	LEFT JOIN fault_price z ON z.class = 'zero' AND z.timed_faults >= 100

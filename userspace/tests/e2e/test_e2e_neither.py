@@ -147,5 +147,7 @@ def test_fork_and_write_copies(out: Path) -> None:
     assert recording.toll("zero.kernel", "pages") == pytest.approx(witness["cleared_pages"], abs=800)
     # 94,208 pages are read and written, 4,096 and those of the start are written only.
     assert recording.dominant == "cow"
+    (advised,) = (each["text"] for each in recording.report["verdict"]["advice"] if each["code"] == "cow")
+    assert "by its children" in advised
     check = recording.report["checks"]["minor_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)

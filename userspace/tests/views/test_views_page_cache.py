@@ -367,6 +367,24 @@ def test_copies_of_a_files_pages_are_no_forks(boxed: Facts, area: str, said: str
     assert said in advice(boxed)["cow"]
 
 
+@pytest.mark.parametrize(
+    ("pid", "executable", "said"),
+    [
+        (42, "/srv/reader", "by the process that forked"),
+        (43, "/srv/reader", "by its children"),
+        (42, "/bin/true", "Pages shared with another process"),
+    ],
+    ids=["snapshot", "worker", "exec"],
+)
+def test_who_copies_after_a_fork_is_told(boxed: Facts, pid: int, executable: str, said: str) -> None:
+    boxed.process(43, parent_pid=42, role="child", executable=executable)
+    boxed.fault("cow", 250_007, 2 * US, pid=pid, area="heap", touched_stack=loop_stack(boxed))
+    boxed.fault("cow", 100_003, 2 * US, pid=85 - pid, area="heap")
+    text = advice(boxed)["cow"]
+    assert said in text
+    assert ("977 MiB" in text) == (executable == "/srv/reader")
+
+
 @pytest.mark.parametrize("how", ["madvise", "asked", "self"])
 def test_what_goes_to_swap_as_it_was_asked_for(how: str) -> None:
     """MADV_PAGEOUT and what came back is one story; its time is reclaim's. No limit is to blame, where one asks."""
