@@ -15,6 +15,9 @@
 #include <unistd.h>
 
 #include "check_pagetable.skel.h"
+#include "host/boot_cache.h"
+
+#define KIND "base"
 
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
@@ -91,13 +94,14 @@ static uint64_t base_from_symbol(struct check_pagetable_bpf *check)
 	return check->bss->word_error ? 0 : check->bss->word_read;
 }
 
-static uint64_t base_from_kcore(void)
+static uint64_t base_from_kcore(struct check_pagetable_bpf *check)
 {
 	uint64_t base = 0;
 	Elf64_Ehdr header;
 	Elf64_Phdr segment;
 	int i, fd = open("/proc/kcore", O_RDONLY | O_CLOEXEC);
 
+	(void)check;
 	if (fd < 0)
 		return 0;
 	if (pread(fd, &header, sizeof(header), 0) == sizeof(header)) {
@@ -134,30 +138,69 @@ static uint64_t base_below_root(struct check_pagetable_bpf *check, const uint64_
 	return 0;
 }
 
+static uint64_t base_of_4_levels(struct check_pagetable_bpf *check)
+{
+	(void)check;
+	return DEFAULT_BASE_4;
+}
+
+static uint64_t base_of_5_levels(struct check_pagetable_bpf *check)
+{
+	(void)check;
+	return DEFAULT_BASE_5;
+}
+
+static const struct way {
+	uint64_t (*find)(struct check_pagetable_bpf *check);
+	const char *source;
+} ways[] = {
+	{ base_from_symbol, "kernel symbol page_offset_base" },
+	{ base_from_kcore, "/proc/kcore" },
+	{ base_of_4_levels, "the kernel's default, proved on our own page" },
+	{ base_of_5_levels, "the kernel's default, proved on our own page" },
+};
+
+#define WAYS (sizeof(ways) / sizeof(*ways))
+
+static bool levels_found(struct check_pagetable_bpf *check, const uint64_t *page, uint64_t base,
+			 struct pagetable *pagetable)
+{
+	uint32_t levels;
+
+	for (levels = 4; levels <= 5; levels++) {
+		if (!base_is_right(check, page, base, levels))
+			continue;
+		pagetable->page_offset = base;
+		pagetable->levels = levels;
+		return true;
+	}
+	return false;
+}
+
+/* What an earlier start has found during this boot, whose proof is made again. */
+struct kept_base {
+	uint64_t base;
+	uint64_t way;
+};
+
 static int find_base(struct check_pagetable_bpf *check, const uint64_t *page,
 		     struct pagetable *pagetable)
 {
-	const struct {
-		uint64_t base;
-		const char *source;
-	} candidates[] = {
-		{ base_from_symbol(check), "kernel symbol page_offset_base" },
-		{ base_from_kcore(), "/proc/kcore" },
-		{ DEFAULT_BASE_4, "the kernel's default, proved on our own page" },
-		{ DEFAULT_BASE_5, "the kernel's default, proved on our own page" },
-	};
+	struct kept_base kept;
 	uint32_t levels;
-	size_t i;
 
-	for (i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
-		for (levels = 4; levels <= 5; levels++) {
-			if (!base_is_right(check, page, candidates[i].base, levels))
-				continue;
-			pagetable->page_offset = candidates[i].base;
-			pagetable->levels = levels;
-			pagetable->source = candidates[i].source;
-			return 0;
-		}
+	if (boot_cache_read(KIND, "", &kept, sizeof(kept)) && kept.way < WAYS &&
+	    levels_found(check, page, kept.base, pagetable)) {
+		pagetable->source = ways[kept.way].source;
+		return 0;
+	}
+	for (kept.way = 0; kept.way < WAYS; kept.way++) {
+		kept.base = ways[kept.way].find(check);
+		if (!levels_found(check, page, kept.base, pagetable))
+			continue;
+		pagetable->source = ways[kept.way].source;
+		boot_cache_write(KIND, "", &kept, sizeof(kept));
+		return 0;
 	}
 	for (levels = 4; levels <= 5; levels++) {
 		pagetable->page_offset = base_below_root(check, page, levels);
