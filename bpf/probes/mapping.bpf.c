@@ -159,6 +159,7 @@ int map_enter(__u64 *ctx)
 	map->minor = 0;
 	map->major = 0;
 	map->reclaim_cpu_ns = 0;
+	map->uncounted = 0;
 	map->flags = map->map_fn == MAP_FN_MMAP ?
 			     mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) :
 		     gives_own_stack(task, map, PT_REGS_SP(regs)) ? MAPPING_STACK :
@@ -297,6 +298,44 @@ static __always_inline void leave_unbegun(struct task_struct *task, struct threa
 	thread->major_base = task->maj_flt;
 }
 
+static __always_inline bool is_shmat(const __u64 *ctx)
+{
+	return syscall_nr((const struct pt_regs *)ctx[0]) == NR_SHMAT;
+}
+
+/*
+ * A segment of System V shared memory was attached at the address: to the ledger a mapping like any
+ * other. How long it is only its area tells. The call itself takes next to no time, so its entry is
+ * not watched; it counts as begun now. Whether it does: 0 where there is no segment.
+ */
+__noinline int shmat_begin(struct thread *thread, __u64 address)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct vm_area_struct *area;
+	struct open_map_call *map;
+
+	if (!thread || !calls_are_watched())
+		return 0;
+	area = (struct vm_area_struct *)vma_find(address);
+	if (!area || BPF_CORE_READ(area, vm_start) != address)
+		return 0;
+	map = &thread->map;
+	map->map_fn = MAP_FN_MMAP;
+	map->uncounted = 1;
+	map->addr = address;
+	map->len = BPF_CORE_READ(area, vm_end) - address;
+	map->arg = 0;
+	map->flags = MAPPING_ANONYMOUS;
+	map->may_populate = 0;
+	map->minor_before = task->min_flt;
+	map->major_before = task->maj_flt;
+	map->minor = 0;
+	map->major = 0;
+	map->reclaim_cpu_ns = 0;
+	stamp_take(task, &map->start);
+	return 1;
+}
+
 SEC("?tp_btf/sys_exit")
 int map_exit(__u64 *ctx)
 {
@@ -306,12 +345,17 @@ int map_exit(__u64 *ctx)
 	struct memtoll_mapping *event;
 	struct open_map_call *map;
 	__u64 bytes, now;
-	bool failed;
+	bool failed, begun;
 
+	/* A thread may be met in such a call: what it attaches must not be missed. */
+	if (!thread && is_shmat(ctx))
+		thread = thread_get(task);
 	/* Before the clock is read: most are others'. */
 	if (!thread || !is_counted(thread))
 		return 0;
-	if (!thread->map.map_fn) {
+	failed = ret < 0 && ret > -4096;
+	begun = is_shmat(ctx) ? !failed && shmat_begin(thread, ret) : thread->map.map_fn;
+	if (!begun) {
 		leave_unbegun(task, thread);
 		return 0;
 	}
@@ -344,7 +388,6 @@ int map_exit(__u64 *ctx)
 	event->result = ret;
 	event->start_ns = map->start.ns;
 	event->flags = map->flags;
-	failed = ret < 0 && ret > -4096;
 	bytes = map->len;
 	if (map->map_fn == MAP_FN_BRK) {
 		/* brk returns the break; asked 0, or refused, it returns the present one. */
@@ -356,7 +399,8 @@ int map_exit(__u64 *ctx)
 		describe_populated(thread, event, now);
 	if (thread->in_fn)
 		call_add_mapping(&thread->call, event, now - map->start.ns);
-	map_count(task, thread, event, bytes, failed);
+	if (!map->uncounted)
+		map_count(task, thread, event, bytes, failed);
 	if (!failed && map->map_fn < MAP_FN_IN_CALLS) {
 		__sync_fetch_and_add(&area_generation, 1);
 		fault_settle(thread);
@@ -367,43 +411,5 @@ int map_exit(__u64 *ctx)
 	if (thread->populated.faults)
 		populate_end(thread);
 	map->map_fn = MAP_FN_NONE;
-	return 0;
-}
-
-/*
- * A segment of System V shared memory was attached: to the ledger a mapping like any other. How long
- * it is only its area tells. The call itself takes next to no time, so its entry is not watched.
- */
-SEC("?tp_btf/sys_exit")
-int shmat_exit(__u64 *ctx)
-{
-	__s64 ret = ctx[1];
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_get(task);
-	struct memtoll_mapping *event;
-	struct vm_area_struct *area;
-	__u64 address = ret;
-
-	if (!thread || !calls_are_watched() || (ret < 0 && ret > -4096))
-		return 0;
-	area = (struct vm_area_struct *)vma_find(address);
-	if (!area || BPF_CORE_READ(area, vm_start) != address)
-		return 0;
-	fault_settle(thread);
-	event = &thread->mapping;
-	__builtin_memset(event, 0, sizeof(*event));
-	event->kind = EVENT_MAPPING;
-	event->tgid = task->tgid;
-	event->tid = task->pid;
-	event->map_fn = MAP_FN_MMAP;
-	event->flags = MAPPING_ANONYMOUS;
-	event->addr = address;
-	event->len = BPF_CORE_READ(area, vm_end) - address;
-	event->result = address;
-	event->start_ns = bpf_ktime_get_ns();
-	event->stack_id = stack_of_map_call(task, thread);
-	__sync_fetch_and_add(&area_generation, 1);
-	run_emit(thread);
-	emit(event, sizeof(*event), LOST_RING_MAPPING, 1, false);
 	return 0;
 }

@@ -238,17 +238,23 @@ int path_send(__u64 file_at, __u32 flags)
 	return 0;
 }
 
-/* Fill in the file's identity. false: nothing that a cache could hold. */
-static __always_inline bool file_judge(struct file *file, __u64 *number, __u32 *dev, __u32 *flags)
+/*
+ * Fill in the file's identity. 0: nothing that a cache could hold. A global function: each kind of
+ * file would be a way of its own through what follows.
+ */
+__noinline int file_judge(__u64 opened, __u64 *number, __u32 *dev, __u32 *flags)
 {
+	struct file *file = (struct file *)opened;
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	__u32 type = BPF_CORE_READ(inode, i_mode) & S_IFMT_MASK;
 	struct path_key key;
 
+	if (!number || !dev || !flags)
+		return 0;
 	if (type != S_IFREG_MODE && type != S_IFBLK_MODE)
-		return false;
+		return 0;
 	if (is_generated(BPF_CORE_READ(inode, i_sb, s_magic)))
-		return false;
+		return 0;
 	*flags = (BPF_CORE_READ(file, f_flags) & O_DIRECT_FLAG ? READ_DIRECT : 0) |
 		 (type == S_IFBLK_MODE ? READ_BLOCK_DEVICE : 0);
 	key = path_key_of(inode);
@@ -256,7 +262,7 @@ static __always_inline bool file_judge(struct file *file, __u64 *number, __u32 *
 		path_send((__u64)file, *flags);
 	*number = key.inode;
 	*dev = key.dev;
-	return true;
+	return 1;
 }
 
 /* ---- sums and runs ---- */
@@ -404,7 +410,7 @@ int read_enter(__u64 *ctx)
 		read->inode = 0;
 	} else {
 		file = (struct file *)current_file(PT_REGS_PARM1_SYSCALL(regs));
-		if (!file || !file_judge(file, &read->inode, &read->dev, &read->flags)) {
+		if (!file || !file_judge((__u64)file, &read->inode, &read->dev, &read->flags)) {
 			read->read_fn = READ_FN_NONE;
 			/* What those cost that were only counted is in the rates already. */
 			thread->passes += read_fn == READ_FN_READ;
@@ -453,7 +459,7 @@ static __always_inline __u64 aio_bytes(const struct iocb *request, struct memtol
 	if (request->aio_lio_opcode != AIO_PREAD && request->aio_lio_opcode != AIO_PREADV)
 		return 0;
 	file = (struct file *)current_file(request->aio_fildes);
-	if (!file || !file_judge(file, &key->inode, &key->dev, &key->flags))
+	if (!file || !file_judge((__u64)file, &key->inode, &key->dev, &key->flags))
 		return 0;
 	if (request->aio_lio_opcode == AIO_PREAD)
 		return request->aio_nbytes;
@@ -673,7 +679,7 @@ int read_uring(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	file = BPF_CORE_READ(request, file);
 	key_fill(&key, task, READ_FN_IO_URING);
-	if (!file || !file_judge(file, &key.inode, &key.dev, &key.flags))
+	if (!file || !file_judge((__u64)file, &key.inode, &key.dev, &key.flags))
 		return 0;
 	key.stack_id = stack_of_read(task, thread);
 	/* By now its position has moved on by what was read. */

@@ -82,14 +82,15 @@ static __always_inline __u64 stack_of_stall(struct task_struct *task, struct thr
 
 /*
  * The stall is taken out of the fault, the allocator call and the mapping call it happened in, and
- * has their stack.
+ * has their stack. One program at both tracepoints, direct reclaim's and memory cgroups' (attach.c).
  */
-int reclaim_ended(__u64 pages)
+SEC("?raw_tp")
+int reclaim_end(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_find(task);
 	struct memtoll_swap_key key = { .tgid = task->tgid };
-	__u64 now, cpu_ns, blocked_ns = 0;
+	__u64 now, cpu_ns, blocked_ns = 0, pages = ctx->args[0];
 
 	if (!thread || !thread->reclaiming)
 		return 0;
@@ -123,18 +124,6 @@ SEC("?raw_tp/mm_vmscan_memcg_reclaim_begin")
 int memcg_begin(void *ctx)
 {
 	return reclaim_begin(SWAP_RECLAIM_MEMCG);
-}
-
-SEC("?raw_tp/mm_vmscan_direct_reclaim_end")
-int direct_end(struct bpf_raw_tracepoint_args *ctx)
-{
-	return reclaim_ended(ctx->args[0]);
-}
-
-SEC("?raw_tp/mm_vmscan_memcg_reclaim_end")
-int memcg_end(struct bpf_raw_tracepoint_args *ctx)
-{
-	return reclaim_ended(ctx->args[0]);
 }
 
 static __always_inline __u32 owner_of(struct mm_struct *mm)

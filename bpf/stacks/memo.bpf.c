@@ -23,16 +23,28 @@ int memos_clear(struct memos *known)
 	return 0;
 }
 
-/* Whether the stack still has the words that a memo was made of. Counts as a walk where it has. */
-int memo_holds(struct memos *known, __u32 at)
+static __always_inline bool memo_is_of(const struct memo *memo, const struct memo_key *key)
 {
-	__u64 hash = 0, began_ns = bpf_ktime_get_ns(), bytes;
+	return memo->key.ip == key->ip && memo->key.sp == key->sp &&
+	       memo->key.callee == key->callee && (!memo->needs_bp || memo->key.bp == key->bp);
+}
+
+/*
+ * The stack of this memo, where that was made of what is looked for, and the stack still has the
+ * words that it was made of; or 0. Counts as a walk where it has.
+ */
+__u64 memo_holds(struct memos *known, __u32 at)
+{
+	__u64 hash = 0, began_ns, bytes;
 	struct memo *memo;
 	__u32 i;
 
 	if (!known)
 		return 0;
 	memo = &known->memos[at % MEMOS];
+	if (!memo_is_of(memo, &known->key))
+		return 0;
+	began_ns = bpf_ktime_get_ns();
 	bytes = memo->bytes;
 	barrier_var(bytes);
 	if (bytes > MEMO_BYTES || bpf_probe_read_user(known->copy, bytes, (void *)memo->key.sp))
@@ -46,7 +58,7 @@ int memo_holds(struct memos *known, __u32 at)
 	if (hash != memo->hash)
 		return 0;
 	walk_account(bpf_get_current_pid_tgid() >> 32, bpf_ktime_get_ns() - began_ns, 1);
-	return 1;
+	return memo->id;
 }
 
 /*

@@ -77,7 +77,7 @@ struct memo_places_map {
 };
 extern struct memo_places_map memo_places SEC(".maps");
 
-int memo_holds(struct memos *known, __u32 at);
+__u64 memo_holds(struct memos *known, __u32 at);
 int memos_clear(struct memos *known);
 __u64 memo_walk(struct thread *thread, __u64 ip, __u64 sp, __u64 bp, __u32 leaf);
 
@@ -130,22 +130,12 @@ static __always_inline __u32 memo_index(__u64 set, __u64 way)
  */
 static __always_inline __u64 memo_find(struct memos *known, struct thread *thread, __u32 tgid)
 {
-	const struct memo_key *key = &known->key;
-	__u64 set = memo_set(key), id = 0;
-	const struct memo *memo;
+	__u64 set = memo_set(&known->key), id = 0;
 	__u32 way;
 
 	/* Of several with this key, from as many callers at the same depth, one may hold. */
-	for (way = 0; way < MEMO_WAYS; way++) {
-		memo = &known->memos[memo_index(set, way)];
-		if (memo->key.ip == key->ip && memo->key.sp == key->sp &&
-		    memo->key.callee == key->callee &&
-		    (!memo->needs_bp || memo->key.bp == key->bp) &&
-		    memo_holds(known, memo_index(set, way))) {
-			id = memo->id;
-			break;
-		}
-	}
+	for (way = 0; way < MEMO_WAYS && !id; way++)
+		id = memo_holds(known, memo_index(set, way));
 	if (!id)
 		return 0;
 	thread->stack.tgid = tgid;

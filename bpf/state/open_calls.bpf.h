@@ -71,6 +71,7 @@ struct open_map_call {
 	__u32 map_fn;
 	__u16 flags;	    /* MAPPING_* */
 	__u16 may_populate; /* it may fault pages in */
+	__u32 uncounted;    /* its own time is nothing: shmat */
 };
 
 /* What the kernel has faulted in inside a call: scratch of populate.bpf.c. */

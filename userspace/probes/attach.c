@@ -116,16 +116,20 @@ static int attach_program(struct probes *probes, struct bpf_program *program)
 	return err;
 }
 
-/*
- * Reclaim is a refinement: a kernel without memory cgroups lacks two of the tracepoints. Ends
- * first: a begin never waits for an end that is not watched.
- */
+/* The end first: a begin never waits for an end that is not watched. */
+static void attach_stall(struct probes *probes, struct bpf_program *begin, const char *end)
+{
+	struct bpf_program *program = probes->bpf->progs.reclaim_end;
+
+	if (!keep_link(probes->links, bpf_program__attach_raw_tracepoint(program, end)))
+		keep_link(probes->links, bpf_program__attach(begin));
+}
+
+/* Reclaim is a refinement: a kernel without memory cgroups lacks two of the tracepoints. */
 static void attach_reclaim(struct probes *probes, struct memtoll_bpf *bpf)
 {
-	if (!keep_link(probes->links, bpf_program__attach(bpf->progs.direct_end)))
-		keep_link(probes->links, bpf_program__attach(bpf->progs.direct_begin));
-	if (!keep_link(probes->links, bpf_program__attach(bpf->progs.memcg_end)))
-		keep_link(probes->links, bpf_program__attach(bpf->progs.memcg_begin));
+	attach_stall(probes, bpf->progs.direct_begin, "mm_vmscan_direct_reclaim_end");
+	attach_stall(probes, bpf->progs.memcg_begin, "mm_vmscan_memcg_reclaim_end");
 }
 
 /* Whether any swap is on: /proc/swaps has a line below its heading. */

@@ -187,12 +187,10 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.folio_written, config->faults && has_exact_rss_stat());
 	bpf_program__set_autoload(bpf->progs.memcg_counted, config->faults && has_memcg_events());
 	bpf_program__set_autoload(bpf->progs.direct_begin, config->faults);
-	bpf_program__set_autoload(bpf->progs.direct_end, config->faults);
 	bpf_program__set_autoload(bpf->progs.memcg_begin, config->faults);
-	bpf_program__set_autoload(bpf->progs.memcg_end, config->faults);
+	bpf_program__set_autoload(bpf->progs.reclaim_end, config->faults);
 	bpf_program__set_autoload(bpf->progs.map_enter, config->mappings);
 	bpf_program__set_autoload(bpf->progs.map_exit, config->mappings);
-	bpf_program__set_autoload(bpf->progs.shmat_exit, config->mappings);
 	bpf_program__set_autoload(bpf->progs.cpu_sample, config->samples);
 	bpf_program__set_autoload(bpf->progs.read_enter, config->reads);
 	bpf_program__set_autoload(bpf->progs.read_exit, config->reads);

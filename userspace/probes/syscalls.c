@@ -117,7 +117,7 @@ static int put_takers(struct memtoll_bpf *bpf)
 		err = put(exits, SYSCALL_LOCK, bpf->progs.lock_exit);
 	/* Its entry tells nothing. */
 	if (!err)
-		err = put(exits, SYSCALL_ATTACH, bpf->progs.shmat_exit);
+		err = put(exits, SYSCALL_ATTACH, bpf->progs.map_exit);
 	return err;
 }
 
