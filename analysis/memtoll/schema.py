@@ -45,11 +45,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Schema:
-    """views: name and query, in their order: each uses only those before it. kept: never made tables of."""
+    """views: name and query, in their order: each uses only those before it. kept: never made tables of.
+
+    indexed: the columns that a view's table is looked up by, of the few that are.
+    """
 
     tables: tuple[Table, ...]
     views: dict[str, str]
     kept: frozenset[str]
+    indexed: dict[str, str]
 
 
 def _files() -> list[str]:
@@ -93,10 +97,11 @@ def schema() -> Schema:
                 else:
                     database.execute(statement)
         kept = frozenset(name for (name,) in database.execute(views["kept_view"]))
+        indexed = dict(database.execute(views["indexed_view"]))
         later = {name for (name,) in database.execute("SELECT name FROM later_table")}
         made = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid").fetchall()
         tables = tuple(_table(database, name, sql, name in later) for name, sql in made)
-        return Schema(tables, views, kept)
+        return Schema(tables, views, kept, indexed)
 
 
 class Word(NamedTuple):
@@ -163,7 +168,7 @@ def put_before(connection: sqlite3.Connection, path: Path) -> frozenset[str]:
         # It would be read by whatever goes without ours.
         if plain.get(name):
             raise DamagedRecording(f"{path} is damaged: its {name} is no view")
-    # All of them rest on tables and each other, and on this one, which becomes a table only when others are made.
-    for name in (*own.kept, "library_frame"):
+    # All of them rest on tables and each other, and on these, which become tables only when others are made.
+    for name in (*own.kept, "library_frame", "frame_line"):
         connection.execute(f'CREATE TEMP VIEW "{name}" AS {own.views[name]}')
     return frozenset(name for name, is_plain in plain.items() if not is_plain)

@@ -52,6 +52,8 @@ class Views:
             with bounded(self.connection, self.path):
                 self.connection.execute(f'DROP VIEW IF EXISTS temp."{name}"')
                 self.connection.execute(f'CREATE TEMP TABLE "{name}" AS {queries[name]}')
+                if columns := schema().indexed.get(name):
+                    self.connection.execute(f'CREATE INDEX temp."{name}_index" ON "{name}" ({columns})')
             self._made.add(name)
         if self.progress:
             self.progress("working out the tolls", len(todo), len(todo))
