@@ -126,16 +126,20 @@ FROM (
 	UNION ALL SELECT code, 0, 0, 'process', process FROM advice
 	UNION ALL SELECT code, part, choice, 'text', condition FROM advice_text);
 
--- The text of views advice_test (rule, value) and figure_value (name, kind, value), which evaluate
--- them: made from the tables and created between this file and verdict.sql, as SQL cannot evaluate
--- text.
+-- The text of views advice_test (a rule and its value) and figure_value (name, kind, value), which
+-- evaluate them: made from the tables and created between this file and verdict.sql, as SQL cannot
+-- evaluate text. Rules are looked up in two steps: of each, all WHEN before its own are compared.
 CREATE VIEW advice_source AS
 SELECT 'CREATE VIEW advice_test AS
-SELECT r.rule, CASE r.rule
-' || (SELECT group_concat(PRINTF('WHEN %d THEN (%s)', rule, expression), char(10))
-	FROM (SELECT rule, expression FROM advice_rule ORDER BY rule)) || '
+SELECT r.rule, r.code, r.part, r.choice, r.what, CASE r.rule / 16
+' || (SELECT group_concat(PRINTF('WHEN %d THEN CASE r.rule
+%s END', block, cases), char(10))
+	FROM (SELECT rule / 16 AS block,
+			group_concat(PRINTF('WHEN %d THEN (%s)', rule, expression), char(10))
+				AS cases
+		FROM (SELECT rule, expression FROM advice_rule ORDER BY rule) GROUP BY 1)) || '
 END AS value
-FROM weighed CROSS JOIN (SELECT rule FROM advice_rule) r;
+FROM weighed CROSS JOIN advice_rule r;
 CREATE VIEW figure_value AS
 ' || (SELECT group_concat(PRINTF('SELECT %s AS name, f.kind, CASE f.name
 %s

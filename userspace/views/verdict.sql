@@ -411,17 +411,13 @@ same AS (	-- processes of one kind all: the oldest version
 			COUNT(DISTINCT kind) AS kinds FROM allocator_used)
 	WHERE kinds = 1
 ),
-ruled AS MATERIALIZED (
-	SELECT r.code, r.what, r.part, r.choice, t.value
-	FROM advice_rule r JOIN advice_test t ON t.rule = r.rule
-),
 tested AS (	-- the others decide nothing: what is said is few of them
 	SELECT r.code, r.what, r.part, r.choice, r.value, c.applies, c.gain, c.pid
-	FROM ruled r JOIN (SELECT code,
+	FROM advice_test r JOIN (SELECT code,
 			COALESCE(MAX(CASE what WHEN 'condition' THEN value END), 0) <> 0 AS applies,
 			COALESCE(MAX(CASE what WHEN 'gain' THEN value END), 0.0) AS gain,
 			MAX(CASE what WHEN 'process' THEN value END) AS pid
-		FROM ruled WHERE what <> 'text' GROUP BY code) c ON c.code = r.code
+		FROM advice_test WHERE what <> 'text' GROUP BY code) c ON c.code = r.code
 	WHERE r.what = 'gain' OR (r.what = 'text' AND COALESCE(r.value, 0) <> 0)
 ),
 owned AS (
