@@ -21,7 +21,7 @@ from .errors import DamagedRecording
 
 # A view whose text the view named here tells (userspace/views/order).
 ADVICE_SOURCE: Final = "advice_source"
-VIEW: Final = re.compile(r"(?:\s|--[^\n]*\n)*CREATE VIEW (\w+)\s+AS\s+(.*?)\s*;\s*", re.DOTALL)
+VIEW: Final = re.compile(r"(?:\s|--[^\n]*\n)*CREATE VIEW (\w+)\s+AS\s+")
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def schema() -> Schema:
                 rests_on = f"WITH advice_rule AS ({views['advice_rule']})"
                 (script,) = database.execute(f"{rests_on} {views[ADVICE_SOURCE]}").fetchone()
             for statement in split(script):
-                if view := VIEW.fullmatch(statement):
-                    views[view[1]] = view[2]
+                if view := VIEW.match(statement):
+                    views[view[1]] = statement[view.end() :].rstrip().removesuffix(";").rstrip()
                 else:
                     database.execute(statement)
         kept = frozenset(name for (name,) in database.execute(views["kept_view"]))
