@@ -10,6 +10,8 @@ As a program: a line of JSON that describes a command comes in, a line with its 
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import runpy
@@ -68,13 +70,23 @@ def become(command: dict[str, Any]) -> None:
     os.environ.update(command["env"])
     signal.alarm(SECONDS)
     sys.argv = ["memtoll", *command["words"]]
-    runpy.run_module("memtoll", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("memtoll", run_name="__main__", alter_sys=True)
+    except SystemExit as done:
+        if not isinstance(done.code, int):
+            raise
+        # To take pandas and matplotlib apart would copy all of their memory, for nothing.
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(done.code)
 
 
 def serve() -> None:
     from memtoll import commands, export, page, pictures  # noqa: F401
 
     commands.find()
+    gc.freeze()
     while line := sys.stdin.readline():
         pid = os.fork()
         if pid == 0:
