@@ -18,16 +18,26 @@ import pandas as pd
 import pyarrow.dataset
 import pyarrow.parquet as parquet
 import pytest
-from fleet_maker import recording, summaries, varied
+from fleet_maker import adds, dies, read_once, recording, summaries, varied
 
 import memtoll
 from memtoll.fleet import BadQuestion, Dataset, NoOrigin, NotADataset, add, dataset, schema, store, summary
 from memtoll.fleet.store import Store
 from memtoll.frames import TOLLS
 
-from package import Cli, environment
+from package import Cli
 
 BUILDS = ("4f1e09aa", "a72c55bb")
+
+# What writers of their own import is imported once, before they are forked off.
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload(["fleet_maker"])
+
+
+@pytest.fixture(autouse=True)
+def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most tests add the same few recordings; what they come to depends on their bytes alone."""
+    monkeypatch.setattr(memtoll.fleet, "_summary", read_once)
 
 
 def some(directory: Path, count: int = 5) -> list[Path]:
@@ -53,7 +63,7 @@ def files_in(path: Path) -> set[str]:
 
 
 def test_figures_are_the_recordings(tmp_path: Path) -> None:
-    paths = some(tmp_path / "in")
+    paths = some(tmp_path / "in", 3)
     with dataset(tmp_path / "ds", add=paths) as ds:
         toll, sites, meta = ds.frame("toll"), ds.frame("sites"), ds.frame("meta")
         losses, checks = ds.frame("losses"), ds.frame("checks")
@@ -98,7 +108,7 @@ def test_adding_twice(tmp_path: Path) -> None:
 
 
 def test_one_addition_makes_one_file_of_a_host_and_day(tmp_path: Path) -> None:
-    add(tmp_path / "ds", some(tmp_path / "in", 12))
+    add(tmp_path / "ds", some(tmp_path / "in", 7))
     places = [file for file in files_in(tmp_path / "ds") if file.startswith("toll/")]
     assert len(places) == 6
     assert {re.sub(r"/[0-9a-f]{32}\.parquet$", "", place) for place in places} == {
@@ -210,18 +220,12 @@ def test_no_dataset(tmp_path: Path) -> None:
 # ---- several writers, and dead ones
 
 
-def _adds(directory: str, paths: list[str], ready: Any, results: Any) -> None:
-    ready.wait()
-    results.put([each.new for each in add(directory, paths)])
-
-
 def test_writers_at_once(tmp_path: Path) -> None:
-    """Four bring the same recordings in different orders: each of them gets in once."""
-    paths = [str(path) for path in some(tmp_path / "in", 7)]
-    context = multiprocessing.get_context("spawn")
-    ready, results = context.Barrier(4), context.Queue()
-    orders = [paths, paths[::-1], paths[3:] + paths[:3], paths[::2] + paths[1::2]]
-    writers = [context.Process(target=_adds, args=(str(tmp_path / "ds"), order, ready, results)) for order in orders]
+    """Three bring the same recordings in different orders: each of them gets in once."""
+    paths = [str(path) for path in some(tmp_path / "in", 4)]
+    ready, results = FORKED.Barrier(3), FORKED.Queue()
+    orders = [paths, paths[::-1], paths[::2] + paths[1::2]]
+    writers = [FORKED.Process(target=adds, args=(str(tmp_path / "ds"), order, ready, results)) for order in orders]
     for writer in writers:
         writer.start()
     answers = [results.get(timeout=100) for _ in writers]
@@ -239,7 +243,7 @@ def test_writers_at_once(tmp_path: Path) -> None:
 
 def test_writer_that_waited_adds_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between a writer's look and its lock another one adds a part of the same."""
-    (base, *_) = summaries(tmp_path)
+    (base, *_) = summaries()
     made = [varied(base, host=f"h{n}", day=0, number=n, build="b", factor=1) for n in range(4)]
     slow, quick = Store(tmp_path / "ds", create=True), Store(tmp_path / "ds")
     write = Store._write_files
@@ -258,37 +262,16 @@ def test_writer_that_waited_adds_the_rest(tmp_path: Path, monkeypatch: pytest.Mo
     assert not list((tmp_path / "ds").rglob("*.part"))
 
 
-KILLED = """
-import os, signal, sys
-from memtoll.fleet import add, store
-stage, directory, path = sys.argv[1:]
-
-def die(*arguments):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-if stage == "written":
-    store.Store._locked = die
-elif stage == "renamed":
-    store._write_json = lambda path, value: die() if path.parent.name == "commits" else write(path, value)
-elif stage == "committed":
-    sync = store._sync
-    store._sync = lambda path: die() if path.name == "commits" else sync(path)
-write = store.__dict__["_write_json"] if stage != "renamed" else None
-add(directory, path)
-"""
-
-
 @pytest.mark.parametrize("stage", ["written", "renamed", "committed"])
 def test_a_killed_writer_does_no_harm(tmp_path: Path, stage: str) -> None:
     first, second, third = some(tmp_path / "in", 3)
     directory = tmp_path / "ds"
     add(directory, first)
     whole = files_in(directory)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, stage, str(directory), str(second)],
-        env=environment(), capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    writer = FORKED.Process(target=dies, args=(stage, directory, second))
+    writer.start()
+    writer.join(100)
+    assert writer.exitcode == -signal.SIGKILL
     assert files_in(directory) != whole, "it had not begun"
     there = stage == "committed"
     assert Dataset(directory).info()["recordings"] == 1 + there
@@ -416,7 +399,7 @@ def test_damage_is_said(tmp_path: Path) -> None:
 
 def test_compare(tmp_path: Path) -> None:
     """The new build zeroes three times as long on each of 11 hosts; everything else is as it was."""
-    base = next(each for each in summaries(tmp_path) if each.tables["meta"]["service"] == ["calloc_loop"])
+    base = next(each for each in summaries() if each.tables["meta"]["service"] == ["calloc_loop"])
     made = []
     for host in range(11):
         for day, build in enumerate(("aaaa11", "aaaa22")):
@@ -450,7 +433,7 @@ def test_compare(tmp_path: Path) -> None:
 
 def test_tolls_that_were_not_captured_are_no_zeros(tmp_path: Path) -> None:
     """Of two recordings one could not see calloc: its time is not in the denominator."""
-    base = next(each for each in summaries(tmp_path) if each.tables["meta"]["service"] == ["calloc_loop"])
+    base = next(each for each in summaries() if each.tables["meta"]["service"] == ["calloc_loop"])
     seen = varied(base, host="a", day=0, number=1, build="b", factor=1)
     blind = varied(base, host="b", day=0, number=2, build="b", factor=1)
     toll = blind.tables["toll"]
@@ -523,8 +506,10 @@ def test_command_line(cli: Cli, tmp_path: Path) -> None:
     some(tmp_path / "in", 17)
     done = cli("dataset", "add", tmp_path / "ds", tmp_path / "in")
     assert (done.returncode, done.stdout, done.stderr) == (0, "17 added, 0 there already\n", "")
-    done = cli("dataset", "add", tmp_path / "ds", tmp_path / "in", tmp_path / "gone.memtoll")
-    assert (done.returncode, done.stdout) == (1, "0 added, 17 there already, 1 failed\n")
+    # So few are not worth processes of their own.
+    known = sorted((tmp_path / "in").iterdir())[:2]
+    done = cli("dataset", "add", tmp_path / "ds", *known, tmp_path / "gone.memtoll")
+    assert (done.returncode, done.stdout) == (1, "0 added, 2 there already, 1 failed\n")
     assert re.fullmatch(r"memtoll: .*gone\.memtoll: No such file or directory\n", done.stderr)
 
     top = cli("dataset", "top", tmp_path / "ds", "--toll", "zeroing", "--by", "service,build")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,30 @@ RUNS = (
 ARGUMENTS = "SELECT arg_set_id, key, COALESCE(string_value, CAST(int_value AS TEXT)) AS value FROM args"
 
 
-@pytest.fixture
-def trace(busy: Path, tmp_path: Path) -> tuple[memtoll.Recording, Path]:
-    path = tmp_path / "busy.pftrace"
-    rec = memtoll.open(busy)
-    export(rec, path)
-    return rec, path
+COUNTERS = (
+    "SELECT t.name, c.ts, c.value FROM counter c JOIN track t ON t.id = c.track_id"
+    " WHERE t.id NOT IN (SELECT id FROM process_counter_track) ORDER BY t.name, c.ts"
+)
+PROCESSES = (
+    "SELECT p.pid, p.name AS process, t.name, COUNT(*) AS n, MAX(c.value) AS most FROM counter c"
+    " JOIN process_counter_track t ON t.id = c.track_id JOIN process p USING (upid) GROUP BY 1, 2, 3"
+)
+VERDICT = (
+    "SELECT s.name, s.ts, s.dur, a.key, a.int_value, a.string_value FROM slice s"
+    " JOIN track t ON t.id = s.track_id JOIN args a USING (arg_set_id) WHERE t.name = 'memtoll recording'"
+)
+
+Answers = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def asked(_busy_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[memtoll.Recording, Answers]]:
+    """The recording, and what its trace answers to each query: to start the processor takes seconds."""
+    work = tmp_path_factory.mktemp("perfetto")
+    queries = (STATS, RUNS, ARGUMENTS, COUNTERS, PROCESSES, VERDICT)
+    with memtoll.open(_busy_once) as rec:
+        export(rec, work / "busy.pftrace")
+        yield rec, dict(zip(queries, ask(work / "busy.pftrace", queries, work)))
 
 
 def arguments(rows: list[dict[str, Any]]) -> dict[int, dict[str, str]]:
@@ -39,9 +58,9 @@ def arguments(rows: list[dict[str, Any]]) -> dict[int, dict[str, str]]:
     return sets
 
 
-def test_every_run_is_a_slice_of_its_thread(trace: tuple[memtoll.Recording, Path], tmp_path: Path) -> None:
-    rec, path = trace
-    stats, runs, args = ask(path, [STATS, RUNS, ARGUMENTS], tmp_path)
+def test_every_run_is_a_slice_of_its_thread(asked: tuple[memtoll.Recording, Answers]) -> None:
+    rec, answers = asked
+    stats, runs, args = (answers[query] for query in (STATS, RUNS, ARGUMENTS))
     assert stats == []
     sets = arguments(args)
     found = sorted(
@@ -81,18 +100,9 @@ def test_every_run_is_a_slice_of_its_thread(trace: tuple[memtoll.Recording, Path
     assert found == expected
 
 
-def test_counters(trace: tuple[memtoll.Recording, Path], tmp_path: Path) -> None:
-    rec, path = trace
-    counters, processes = ask(
-        path,
-        [
-            "SELECT t.name, c.ts, c.value FROM counter c JOIN track t ON t.id = c.track_id"
-            " WHERE t.id NOT IN (SELECT id FROM process_counter_track) ORDER BY t.name, c.ts",
-            "SELECT p.pid, p.name AS process, t.name, COUNT(*) AS n, MAX(c.value) AS most FROM counter c"
-            " JOIN process_counter_track t ON t.id = c.track_id JOIN process p USING (upid) GROUP BY 1, 2, 3",
-        ],
-        tmp_path,
-    )
+def test_counters(asked: tuple[memtoll.Recording, Answers]) -> None:
+    rec, answers = asked
+    counters, processes = answers[COUNTERS], answers[PROCESSES]
     tolls = {row["name"] for row in counters}
     assert tolls == set(rec.timeline["toll"].unique())
     for toll in tolls:
@@ -114,16 +124,9 @@ def test_counters(trace: tuple[memtoll.Recording, Path], tmp_path: Path) -> None
     assert "stalled in reclaim" in {row["name"] for row in processes}
 
 
-def test_verdict_and_losses_are_exported(trace: tuple[memtoll.Recording, Path], tmp_path: Path) -> None:
-    rec, path = trace
-    (rows,) = ask(
-        path,
-        [
-            "SELECT s.name, s.ts, s.dur, a.key, a.int_value, a.string_value FROM slice s"
-            " JOIN track t ON t.id = s.track_id JOIN args a USING (arg_set_id) WHERE t.name = 'memtoll recording'"
-        ],
-        tmp_path,
-    )
+def test_verdict_and_losses_are_exported(asked: tuple[memtoll.Recording, Answers]) -> None:
+    rec, answers = asked
+    rows = answers[VERDICT]
     assert {row["name"] for row in rows} == {rec.verdict.sentence}
     assert rows[0]["ts"] == rec.origin_ns
     assert rows[0]["dur"] == round(rec.duration_s * 1e9)
