@@ -47,17 +47,16 @@ def rows_of(rec: memtoll.Recording, name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_folded_is_what_the_report_prints(scenario: Path, tmp_path: Path) -> None:
-    """Of each toll that the recording has, and of one that it has not."""
+    """Of the toll that has most lines, and of one that the recording has not; of each toll: the next test."""
     folded = {}
     with memtoll.open(scenario) as rec:
         for toll in frames.TOLLS:
             export(rec, tmp_path / f"{toll}.folded", toll=toll)
             folded[toll] = (tmp_path / f"{toll}.folded").read_text()
     absent = next(toll for toll in frames.TOLLS if not folded[toll])
-    for toll, lines in folded.items():
-        if lines or toll == absent:
-            report = harness.memtoll("report", scenario, "--folded", toll)
-            assert (report.status, report.stdout) == (0, lines), (toll, report.stderr)
+    for toll in (max(folded, key=lambda toll: folded[toll].count("\n")), absent):
+        report = harness.memtoll("report", scenario, "--folded", toll)
+        assert (report.status, report.stdout) == (0, folded[toll]), (toll, report.stderr)
 
 
 @pytest.mark.slow
