@@ -30,6 +30,7 @@ class Views:
         self.path = path
         self.progress = progress
         self._made: set[str] = set()
+        self._all_put = False
 
     def make(self, last: str) -> None:
         """Work out the view named last and those before it, as far as it needs them."""
@@ -48,6 +49,7 @@ class Views:
         for done, name in enumerate(todo):
             if self.progress:
                 self.progress("working out the tolls", done, len(todo))
+            self._all_put = False  # not this one, where it comes to nothing
             limit_values(self.connection, made=name.endswith("_json"))
             with bounded(self.connection, self.path):
                 self.connection.execute(f'DROP VIEW IF EXISTS temp."{name}"')
@@ -65,10 +67,13 @@ class Views:
         """
         for name in {found.lower() for found in READ_FROM.findall(sql)} & (schema().views.keys() - schema().kept):
             self.make(name)
+        if self._all_put:
+            return
         for name, query in schema().views.items():
             if name not in self._made and name not in schema().kept:
                 with reading(self.path):
                     self.connection.execute(f'CREATE TEMP VIEW IF NOT EXISTS "{name}" AS {query}')
+        self._all_put = True
 
     def run(self, name: str, script: str) -> None:
         """Once: statements that make temporary tables of a name of ours."""

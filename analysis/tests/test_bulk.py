@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,10 @@ def runs(path: Path, rows: list[tuple[Any, ...]], page_size: int = 4096, *more: 
     return path
 
 
-def random_rows(rng: random.Random, count: int) -> list[tuple[Any, ...]]:
+@cache
+def random_rows(seed: int, count: int) -> list[tuple[Any, ...]]:
+    rng = random.Random(seed)
+
     def small() -> int:
         return rng.choice([e for e in EDGES if -(1 << 31) <= e < 1 << 31])
 
@@ -87,7 +91,7 @@ def both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[pd.DataFrame
 @pytest.mark.parametrize("page_size", [512, 1024, 4096, 65536])
 @pytest.mark.parametrize("count", [1, 2, 50, 20011])
 def test_same_as_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_size: int, count: int) -> None:
-    rows = random_rows(random.Random(count * page_size), count)
+    rows = random_rows(count, count)
     path = runs(tmp_path / "a.memtoll", rows, page_size)
     ours, theirs, by_pages = both_ways(path, monkeypatch)
     assert by_pages
@@ -108,7 +112,7 @@ def test_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_row_ids_of_all_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.memtoll"
     facts.heap_blocks(path).database.close()
-    rows = random_rows(random.Random(3), 64 * 9)
+    rows = random_rows(3, 64 * 9)
     with closing(sqlite3.connect(path)) as database:
         for number, row in enumerate(rows):
             at = number - 40 + (1 << 7 * (number // 64)) if number >= 64 else number - 1000
@@ -121,7 +125,7 @@ def test_row_ids_of_all_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_holes_and_free_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = random_rows(random.Random(5), 5003)
+    rows = random_rows(5, 5003)
     path = runs(
         tmp_path / "a.memtoll", rows, 4096,
         "DELETE FROM fault_run WHERE rowid % 3 = 0", "DELETE FROM fault_run WHERE rowid BETWEEN 1000 AND 3000",
@@ -143,7 +147,7 @@ def test_holes_and_free_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ids=["text-of-60", "overflow", "many-texts", "short-rows"],
 )
 def test_unusual_goes_through_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
-    path = runs(tmp_path / "a.memtoll", random_rows(random.Random(7), 1009))
+    path = runs(tmp_path / "a.memtoll", random_rows(7, 1009))
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute(statement)
     ours, theirs, by_pages = both_ways(path, monkeypatch)
@@ -151,15 +155,25 @@ def test_unusual_goes_through_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyP
     pd.testing.assert_frame_equal(ours, theirs)
 
 
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, int]:
+    """A recording, and the first page of its fault runs."""
+    path = runs(tmp_path_factory.mktemp("sound") / "a.memtoll", random_rows(11, 2003))
+    with closing(sqlite3.connect(path)) as database:
+        ((root,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'fault_run'")
+    return path.read_bytes(), root
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
-def test_damage_never_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_damage_never_crashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, sound: tuple[bytes, int]
+) -> None:
     """Bytes at random: rows, Unusual and so SQLite's own word, or DamagedRecording; nothing else."""
     rng = random.Random(seed)
-    path = runs(tmp_path / "a.memtoll", random_rows(rng, 2003))
-    with memtoll.open(path) as rec:
-        ((root,),) = rec.views.rows("SELECT rootpage FROM main.sqlite_master WHERE name = 'fault_run'")
-    data = bytearray(path.read_bytes())
+    path = tmp_path / "a.memtoll"
+    whole, root = sound
+    data = bytearray(whole)
     for _ in range(rng.choice([1, 10, 100])):
         at = rng.randrange(4096, len(data)) if rng.random() < 0.8 else (root - 1) * 4096 + rng.randrange(64)
         data[at] = rng.randrange(256)
