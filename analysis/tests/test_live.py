@@ -21,7 +21,7 @@ def test_while_it_records(tmp_path: Path) -> None:
         tracer = harness.start_record(path, "-p", str(program.pid))
         harness.wait_slices(path, 2)
         durations = []
-        for _ in range(10):
+        for _ in range(5):
             with memtoll.open(path) as rec:
                 assert rec.verdict.sentence and not rec.complete
                 durations.append(rec.duration_s)
@@ -53,10 +53,10 @@ def test_after_the_tracer_was_killed(tmp_path: Path) -> None:
 def test_compare_real(tmp_path: Path) -> None:
     """Casebook 1: the memset of reused blocks goes when the threshold is pinned."""
     before, after = tmp_path / "before.memtoll", tmp_path / "after.memtoll"
-    command = [harness.workload("calloc_loop"), "10485760", "--seconds", "3"]
+    command = [harness.workload("calloc_loop"), "10485760", "509", "--seconds", "3"]
     pinned = {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}
-    one = harness.record(before, command=[command[0], command[1], "1009", *command[2:]])
-    two = harness.record(after, command=[command[0], command[1], "1009", *command[2:]], env=pinned)
+    one = harness.record(before, "--slice", "100ms", command=command)
+    two = harness.record(after, "--slice", "100ms", command=command, env=pinned)
     work = [float(rec.witness[-1]["calls"]) for rec in (one, two)]
     both = memtoll.diff(before, after, work_before=work[0], work_after=work[1])
     libc = both.toll.loc["zero.libc"]

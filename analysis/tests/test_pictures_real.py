@@ -57,7 +57,8 @@ def test_cyclic_sweep_at_a_glance(tmp_path: Path, small_memory: Path) -> None:
         assert np.median(passes_over(rec, 20, ["zero.kernel"])) == 1
         said = words_of(pictures.address_map(rec))
         assert "160 MiB gone over in order, again and again, with room for 80.0 MiB" in said
-        reader = Reader(page(rec))
+        made_of_it = page(rec)
+    reader = Reader(made_of_it)
     check_safe(reader)
     text = reader.text
     for part in (
@@ -70,9 +71,8 @@ def test_cyclic_sweep_at_a_glance(tmp_path: Path, small_memory: Path) -> None:
         "would be enough",
     ):
         assert part in text, part
-    (tmp_path / "b.html").write_text("")
-    with memtoll.open(path) as rec, browser() as tab:
-        (tmp_path / "b.html").write_text(page(rec))
+    (tmp_path / "b.html").write_text(made_of_it)
+    with browser() as tab:
         tab.screen(*DESKTOP)
         tab.open(tmp_path / "b.html")
         sites = tab.run("Array.from(document.querySelectorAll('.site summary'), site => site.innerText)")

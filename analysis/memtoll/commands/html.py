@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import tempfile
@@ -80,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     # Before the work, not after it.
     if not to_stdout and not arguments.force and os.path.lexists(path):
         raise Error(f"{path} exists; --force overwrites it, -o gives another name")
+    if not to_stdout and not path.parent.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     from ..page import page
     from ..page.data import SITES
     from ..recording import open as open_recording
