@@ -9,6 +9,7 @@ anybody: then the test that needs it is skipped and says so. Everything else tha
 from __future__ import annotations
 
 import fcntl
+import functools
 import re
 import signal
 import subprocess
@@ -42,6 +43,7 @@ def own_suite() -> str:
     return found[1] if found else ""
 
 
+@functools.cache
 def archive() -> str:
     """Where this system's own apt takes its distribution's main archive from."""
     targets = subprocess.run(

@@ -338,12 +338,12 @@ def test_processes_of_a_cgroup(out: Path, cgroup: Path) -> None:
     """One that is there, one that comes later; what is outside stays outside. Named as below the root."""
     loop = workload("calloc_loop")
     with (
-        Program(*in_cgroup(cgroup, loop, str(MIB), "0", "--seconds", "60")) as first,
-        Program(loop, str(MIB), "0", "--seconds", "60") as outside,
+        Program(*in_cgroup(cgroup, loop, str(MIB), "0", "--seconds", "100", "--rest", "1000")) as first,
+        Program(loop, str(MIB), "0", "--seconds", "100", "--rest", "1000") as outside,
     ):
         tracer = start_record(out, "-c", cgroup.name)
         wait_attached(tracer, first.pid)
-        with Program(*in_cgroup(cgroup, loop, str(MIB), "0", "--seconds", "60")) as second:
+        with Program(*in_cgroup(cgroup, loop, str(MIB), "0", "--seconds", "100", "--rest", "1000")) as second:
             wait_attached(tracer, second.pid)
             second.beats()
             assert changed_text(outside.pid) == []
