@@ -24,6 +24,8 @@
 #include "stacks/memo.bpf.h"
 #include "probes/fault.bpf.h"
 #include "probes/fault_thinning.bpf.h"
+#include "probes/map_thinning.bpf.h"
+#include "probes/mapping.bpf.h"
 #include "probes/populate.bpf.h"
 #include "probes/syscall.bpf.h"
 
@@ -164,6 +166,12 @@ int map_enter(__u64 *ctx)
 			     mmap_flags(map->arg, PT_REGS_PARM4_SYSCALL(regs)) :
 		     gives_own_stack(task, map, PT_REGS_SP(regs)) ? MAPPING_STACK :
 								    0;
+	map->draw = nr == NR_SHMDT ? MAP_LOOKED_AT : map_draw(thread);
+	if (map->draw == MAP_PASSED) {
+		map->may_populate = 0;
+		map->start.ns = bpf_ktime_get_ns();
+		return 0;
+	}
 	file = map_file(map, PT_REGS_PARM5_SYSCALL(regs));
 	populate_begin(thread, file);
 	if (maps_shared_memory(map->arg, PT_REGS_PARM4_SYSCALL(regs), file))
@@ -190,7 +198,7 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 	if (thread->in_fn)
 		return stack_from_call(thread);
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (stack_is_held(thread, held, regs)) {
+	if (thread->map.draw != MAP_DRAWN && stack_is_held(thread, held, regs)) {
 		if (rates)
 			rates->held_calls++;
 		return held->stack_id;
@@ -202,6 +210,25 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 	if (rates)
 		rates->walked_calls++;
 	return held->stack_id;
+}
+
+/* Those that were passed over since the one before, for which this one speaks. */
+static __always_inline void map_count_passed(struct memtoll_map_sum *sum, struct thread *thread,
+					     const struct memtoll_mapping *event)
+{
+	struct passed_calls *passed = passed_calls_of(thread);
+
+	if (passed->calls) {
+		__sync_fetch_and_add(&sum->calls, passed->calls);
+		__sync_fetch_and_add(&sum->cpu_ns, passed->calls * event->cpu_ns);
+		__sync_fetch_and_add(&sum->failed, passed->failed);
+		__sync_fetch_and_add(&sum->bytes, passed->bytes);
+	}
+	/* Where memory is locked what a call faults in is looked at each time. */
+	*passed = (struct passed_calls){
+		.stack_id = thread->map.may_populate ? 0 : event->stack_id,
+		.cpu_ns = event->cpu_ns,
+	};
 }
 
 static __always_inline void map_count(struct task_struct *task, struct thread *thread,
@@ -230,6 +257,41 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 		__sync_fetch_and_add(&sum->failed, 1);
 	else
 		__sync_fetch_and_add(&sum->bytes, bytes);
+	if (thread->map.draw == MAP_DRAWN)
+		map_count_passed(sum, thread, event);
+}
+
+static __always_inline void passed_end(struct passed_calls *passed, __u32 tgid, __u32 map_fn)
+{
+	static const struct memtoll_map_sum zero;
+	struct memtoll_map_key key = {
+		.tgid = tgid,
+		.map_fn = map_fn,
+		.stack_id = passed->stack_id,
+	};
+	struct memtoll_map_sum *sum;
+
+	if (passed->calls) {
+		sum = row_get(&map_calls, &map_calls_spare, &key, &zero);
+		if (sum) {
+			__sync_fetch_and_add(&sum->calls, passed->calls);
+			__sync_fetch_and_add(&sum->cpu_ns, passed->calls * passed->cpu_ns);
+			__sync_fetch_and_add(&sum->failed, passed->failed);
+			__sync_fetch_and_add(&sum->bytes, passed->bytes);
+		} else {
+			lose(LOST_MAPS_FULL, passed->calls);
+		}
+	}
+	*passed = (struct passed_calls){};
+}
+
+int maps_settle(struct thread *thread, __u32 tgid)
+{
+	if (!thread)
+		return 0;
+	passed_end(&thread->passed_maps[MAP_FN_MMAP & (PASSED_KINDS - 1)], tgid, MAP_FN_MMAP);
+	passed_end(&thread->passed_maps[MAP_FN_MUNMAP & (PASSED_KINDS - 1)], tgid, MAP_FN_MUNMAP);
+	return 0;
 }
 
 /* In the allocator's call that made it; the kinds for its record, should it take long. */
@@ -322,6 +384,7 @@ __noinline int shmat_begin(struct thread *thread, __u64 address)
 	map = &thread->map;
 	map->map_fn = MAP_FN_MMAP;
 	map->uncounted = 1;
+	map->draw = MAP_LOOKED_AT;
 	map->addr = address;
 	map->len = BPF_CORE_READ(area, vm_end) - address;
 	map->arg = 0;
@@ -344,8 +407,8 @@ int map_exit(__u64 *ctx)
 	struct thread *thread = thread_find(task);
 	struct memtoll_mapping *event;
 	struct open_map_call *map;
+	bool failed, begun, passed;
 	__u64 bytes, now;
-	bool failed, begun;
 
 	/* A thread may be met in such a call: what it attaches must not be missed. */
 	if (!thread && is_shmat(ctx))
@@ -367,7 +430,8 @@ int map_exit(__u64 *ctx)
 		map->map_fn = MAP_FN_NONE;
 		return 0;
 	}
-	now = bpf_ktime_get_ns();
+	passed = map->draw == MAP_PASSED;
+	now = passed ? map->start.ns : bpf_ktime_get_ns();
 	if (!in_map(thread)) {
 		map->map_fn = MAP_FN_NONE;
 		lose(LOST_MAPS_UNWATCHED, 1);
@@ -375,7 +439,7 @@ int map_exit(__u64 *ctx)
 	}
 	event = &thread->mapping;
 	event->kind = EVENT_MAPPING;
-	event->cpu_ns = stamp_cpu_ns(task, &map->start, now);
+	event->cpu_ns = passed ? 0 : stamp_cpu_ns(task, &map->start, now);
 	event->cpu_ns = sub_sat(event->cpu_ns, map->reclaim_cpu_ns);
 	event->tgid = task->tgid;
 	event->tid = task->pid;
@@ -394,12 +458,15 @@ int map_exit(__u64 *ctx)
 		failed = map->len && (__u64)ret != map->len;
 		bytes = (__u64)ret > map->addr ? ret - map->addr : map->addr - ret;
 	}
-	event->stack_id = stack_of_map_call(task, thread);
+	event->stack_id =
+		passed ? passed_calls_of(thread)->stack_id : stack_of_map_call(task, thread);
 	if (thread->populated.faults)
 		describe_populated(thread, event, now);
 	if (thread->in_fn)
 		call_add_mapping(&thread->call, event, now - map->start.ns);
-	if (!map->uncounted)
+	if (passed)
+		map_pass(passed_calls_of(thread), bytes, failed);
+	else if (!map->uncounted)
 		map_count(task, thread, event, bytes, failed);
 	if (!failed && map->map_fn < MAP_FN_IN_CALLS) {
 		__sync_fetch_and_add(&area_generation, 1);

@@ -16,6 +16,7 @@
 #include "stacks/stack.bpf.h"
 #include "probes/fault.bpf.h"
 #include "probes/fault_streams.bpf.h"
+#include "probes/mapping.bpf.h"
 #include "probes/page_cache.bpf.h"
 #include "probes/read.bpf.h"
 
@@ -52,6 +53,7 @@ static __always_inline void thread_flush(struct task_struct *task, struct thread
 	sweep_end(thread);
 	reads_emit(thread);
 	fills_emit(thread);
+	maps_settle(thread, task->tgid);
 	passes_flush(task, thread);
 }
 

@@ -72,6 +72,7 @@ struct open_map_call {
 	__u16 flags;	    /* MAPPING_* */
 	__u16 may_populate; /* it may fault pages in */
 	__u32 uncounted;    /* its own time is nothing: shmat */
+	__u32 draw;	    /* enum map_draw */
 };
 
 /* What the kernel has faulted in inside a call: scratch of populate.bpf.c. */
@@ -134,5 +135,19 @@ struct held_stack {
 };
 
 #define HELD_STACKS 4 /* a power of two: by the number of the call */
+
+/*
+ * Small mapping calls that were passed over since the last one that was looked at: that one's stack
+ * is told of each, the next one's sums have them (map_thinning.bpf.h).
+ */
+struct passed_calls {
+	__u64 stack_id; /* 0: none was looked at yet */
+	__u64 calls;
+	__u64 failed;
+	__u64 bytes;
+	__u64 cpu_ns; /* of the one that was looked at */
+};
+
+#define PASSED_KINDS 2 /* mmap and munmap, by the numbers of the calls */
 
 #endif /* MEMTOLL_OPEN_CALLS_BPF_H */

@@ -45,6 +45,7 @@ struct thread {
 	struct open_call call;
 	struct open_map_call map;
 	struct held_stack held[HELD_STACKS];
+	struct passed_calls passed_maps[PASSED_KINDS];
 	__u32 held_draws;
 	__u32 exempt; /* its fault was not drawn and speaks for itself: fault_thinning.bpf.h */
 	struct populated populated;	/* scratch */

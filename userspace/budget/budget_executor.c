@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "budget/governor.h"
+#include "budget/paid_prices.h"
 #include "budget/syscall_idle.h"
 #include "budget/thinned.h"
 #include "budget/thinning.h"
@@ -98,9 +99,8 @@ struct budget {
 	uint64_t accounted_ns; /* of the last change */
 	uint64_t accounted_cpu_ns;
 	struct memtoll_rates accounted_rates;
-	struct memtoll_rates first_rates;   /* when it began */
-	double fault_begin_ns;		    /* as calibrated */
-	double read_outside_ns;		    /* of a read, outside of its program */
+	struct memtoll_rates first_rates; /* when it began */
+	struct paid_prices paid;
 	struct governor_reading idle_since; /* when the last window ended */
 	struct governor_reading looked;	    /* the last one */
 	uint64_t until_ns;		    /* counting ends by itself then; UINT64_MAX: never */
@@ -116,8 +116,7 @@ struct budget *budget_new(const struct budget_config *config,
 	int group;
 
 	budget->config = *config;
-	budget->fault_begin_ns = prices->fault_begin_ns;
-	budget->read_outside_ns = MAX(0, prices->read.hit_ns - prices->read_program_ns);
+	budget->paid = paid_prices_of(prices);
 	budget->counting_price_ns = prices->syscall_counted.hit_ns;
 	budget->counting = budget->attached = GROUPS_ALL;
 	budget->calls = budget->plain_reads = true;
@@ -426,6 +425,7 @@ static struct governor_reading between(const struct governor_reading *before,
 	at.rates.faults = part_way(first->faults, last->faults, part);
 	at.rates.passed_faults = part_way(first->passed_faults, last->passed_faults, part);
 	at.rates.maps = part_way(first->maps, last->maps, part);
+	at.rates.passed_maps = part_way(first->passed_maps, last->passed_maps, part);
 	at.rates.reads = part_way(first->reads, last->reads, part);
 	at.rates.passed_reads = part_way(first->passed_reads, last->passed_reads, part);
 	at.rates.plain_reads = part_way(first->plain_reads, last->plain_reads, part);
@@ -629,45 +629,12 @@ static int write_events(struct budget *budget, const char *call, const struct wa
 	return err;
 }
 
-/*
- * What hits cost as far as their own programs were timed in the target: of a fault, what is beyond
- * its calibrated price, since ending a run and looking up a place cost more than one more page; of
- * a sample, all that its program takes. Means so far, which the next slice replaces.
- */
-static int write_paid_prices(struct budget *budget)
-{
-	const struct memtoll_rates *now = &budget->accounted_rates, *first = &budget->first_rates;
-	double faults = now->faults - first->faults + now->passed_faults - first->passed_faults;
-	double samples = now->samples - first->samples;
-	double reads = now->reads - first->reads + now->passed_reads - first->passed_reads;
-	double more_ns, sample_ns, read_ns;
-	int err = 0;
-
-	if (faults) {
-		more_ns = (now->fault_ns - first->fault_ns) / faults - budget->fault_begin_ns;
-		more_ns = MAX(0, more_ns);
-		err = recording_price(budget->config.recording, "fault_more", more_ns, 0,
-				      0.1 * more_ns);
-	}
-	/* All of it: where most are passed over it is less than what was calibrated. */
-	if (reads && !err) {
-		read_ns = (now->read_ns - first->read_ns) / reads + budget->read_outside_ns;
-		err = recording_price(budget->config.recording, "read_paid", read_ns, 0,
-				      0.1 * read_ns);
-	}
-	if (samples && !err) {
-		sample_ns = (now->sample_ns - first->sample_ns) / samples;
-		err = recording_price(budget->config.recording, "sample", sample_ns, 0,
-				      0.1 * sample_ns);
-	}
-	return err;
-}
-
 int budget_write(struct budget *budget)
 {
 	const struct watched *watched;
 	unsigned int fn;
-	int err = write_paid_prices(budget);
+	int err = paid_prices_write(&budget->paid, &budget->first_rates, &budget->accounted_rates,
+				    budget->config.recording);
 
 	if (!err)
 		err = thinned_write(&budget->ended.thinned, budget->config.recording);

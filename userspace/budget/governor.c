@@ -3,6 +3,8 @@
 
 #include <glib.h>
 
+#include "budget/thinning.h"
+
 #define MS 1000000.0
 
 /*
@@ -172,9 +174,10 @@ static struct spending spent_since(const struct governor *governor,
 	double fault_outside_ns =
 		MAX(0, governor->prices.fault.hit_ns - governor->prices.fault_begin_ns);
 	uint64_t faults = now->faults - before->faults + now->passed_faults - before->passed_faults;
+	double maps = now->maps - before->maps -
+		      (1 - MAP_LEAST) * (now->passed_maps - before->passed_maps);
 	double event_ns = faults * fault_outside_ns + (now->fault_ns - before->fault_ns) +
-			  (now->maps - before->maps) * governor->prices.map.hit_ns +
-			  (now->sample_ns - before->sample_ns);
+			  maps * governor->prices.map.hit_ns + (now->sample_ns - before->sample_ns);
 	double read_outside_ns =
 		MAX(0, governor->prices.read.hit_ns - governor->prices.read_program_ns);
 	uint64_t reads = now->reads - before->reads + now->passed_reads - before->passed_reads;

@@ -12,6 +12,8 @@ void thinned_add(struct thinned *thinned, const struct memtoll_rates *before,
 	thinned->passed_reads += now->passed_reads - before->passed_reads;
 	thinned->walked_calls += now->walked_calls - before->walked_calls;
 	thinned->held_calls += now->held_calls - before->held_calls;
+	thinned->drawn_maps += now->drawn_maps - before->drawn_maps;
+	thinned->passed_maps += now->passed_maps - before->passed_maps;
 }
 
 int thinned_write(const struct thinned *thinned, struct recording *recording)
@@ -24,6 +26,7 @@ int thinned_write(const struct thinned *thinned, struct recording *recording)
 		{ "fault", thinned->faults, thinned->passed_faults },
 		{ "read", thinned->reads, thinned->passed_reads },
 		{ "map", thinned->walked_calls, thinned->held_calls },
+		{ "small_map", thinned->drawn_maps, thinned->passed_maps },
 	};
 	int err = 0;
 	size_t i;

@@ -17,6 +17,8 @@ struct thinned {
 	uint64_t passed_reads;
 	uint64_t walked_calls;
 	uint64_t held_calls;
+	uint64_t drawn_maps;
+	uint64_t passed_maps;
 };
 
 /* What was counted between two readings. */

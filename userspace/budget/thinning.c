@@ -34,15 +34,17 @@ void thinning_begin(struct thinning *thinning, double limit,
 		.outside_ns = MAX(0, prices->fault.hit_ns - prices->fault_begin_ns),
 		.read_least_ns = READ_LEAST * prices->read.hit_ns,
 		.read_outside_ns = MAX(0, prices->read.hit_ns - prices->read_program_ns),
+		.map_spared_ns = (1 - MAP_LEAST) * prices->map.hit_ns,
 		.spared_cpu_ns = spared_cpu_ns,
 		.one_in = 1,
 	};
 }
 
-/* Faults and reads, looked at or passed over. */
+/* Faults, reads and small mapping calls, looked at or passed over. */
 static uint64_t events(const struct memtoll_rates *rates)
 {
-	return rates->faults + rates->passed_faults + rates->reads + rates->passed_reads;
+	return rates->faults + rates->passed_faults + rates->reads + rates->passed_reads +
+	       rates->drawn_maps + rates->passed_maps;
 }
 
 /* What walks took, all of which are timed, as a part of the CPU time. */
@@ -52,7 +54,7 @@ static double walk_load(const struct thinning *thinning, uint64_t cpu_ns,
 	return 1.0 * (rates->walk_ns - thinning->since.walk_ns) / (cpu_ns - thinning->since_cpu_ns);
 }
 
-/* What looking at faults and reads took, likewise. */
+/* What looking at faults, reads and small mapping calls took, likewise. */
 static double load(const struct thinning *thinning, uint64_t cpu_ns,
 		   const struct memtoll_rates *rates)
 {
@@ -66,7 +68,8 @@ static double load(const struct thinning *thinning, uint64_t cpu_ns,
 			  least * thinning->least_ns;
 	double read_ns = rates->read_ns - before->read_ns + reads * thinning->read_outside_ns -
 			 passed_reads * thinning->read_least_ns;
-	double ns = BEYOND_CLOCKS * MAX(0, fault_ns) + MAX(0, read_ns);
+	double map_ns = (rates->drawn_maps - before->drawn_maps) * thinning->map_spared_ns;
+	double ns = BEYOND_CLOCKS * (MAX(0, fault_ns) + map_ns) + MAX(0, read_ns);
 
 	return ns / (cpu_ns - thinning->since_cpu_ns);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * thinning.h: of how many faults one is looked at, so that looking stays within the overhead limit;
- * pure, budget_executor.c carries it out, fault_thinning.bpf.h draws.
+ * pure, budget_executor.c carries it out, fault_thinning.bpf.h and map_thinning.bpf.h draw.
  *
  * To look at a fault that does not follow the one before in order, and to walk the stack of a
  * mapping call, takes microseconds, and there is no probe that could be detached: so one in so many
- * is looked at. What it costs to follow a fault in order, or to pass one over, is the least there
+ * is looked at. So it is with small mapping calls, of which half of the price is saved. What it costs to follow a fault in order, or to pass one over, is the least there
  * is, and no reason to look at fewer.
  */
 #ifndef MEMTOLL_THINNING_H
@@ -17,12 +17,16 @@
 #include "bpf/wire/rates.h"
 #include "probes/calibrate.h"
 
+/* The part of a mapping call's price that remains where it is passed over: map_thinning.bpf.h. */
+#define MAP_LEAST 0.5
+
 struct thinning {
 	double limit;
 	double least_ns;      /* a fault that is passed over, or follows in order */
 	double outside_ns;    /* of any, outside of its program */
 	double read_least_ns; /* a read that is passed over */
 	double read_outside_ns;
+	double map_spared_ns; /* of a mapping call, if it is passed over */
 	uint64_t spared_cpu_ns;
 	unsigned int one_in; /* 1: all */
 	uint64_t since_ns;

@@ -65,8 +65,14 @@ SELECT m.slice, m.pid, m.call, m.in_call, m.stack_id, m.calls, m.bytes,
 		WHERE how = 'madvise') THEN 'reclaim' ELSE 'map' END AS toll
 FROM map_call m JOIN calibrated c;
 
--- The same of all slices together.
+-- The same of all slices together. Of small ones that were passed over those that were looked at
+-- tell, with the error of the draw.
 CREATE VIEW map_cost AS
-SELECT pid, call, in_call, stack_id, SUM(calls) AS calls, SUM(bytes) AS bytes,
-	SUM(net_ns) AS net_ns, SUM(error_ns) AS error_ns, toll
-FROM map_net GROUP BY pid, call, in_call, stack_id, toll;
+SELECT m.pid, m.call, m.in_call, m.stack_id, m.calls, m.bytes, m.net_ns, m.error_ns
+	+ CASE WHEN d.one_in > 1 AND m.in_call = '' AND m.call IN ('mmap', 'munmap')
+		THEN 1.96 * MAX(0.0, m.net_ns) * (SELECT root FROM square_root
+			WHERE v = (d.one_in - 1.0) / m.calls) ELSE 0.0 END AS error_ns, m.toll
+FROM (SELECT pid, call, in_call, stack_id, SUM(calls) AS calls, SUM(bytes) AS bytes,
+		SUM(net_ns) AS net_ns, SUM(error_ns) AS error_ns, toll
+	FROM map_net GROUP BY pid, call, in_call, stack_id, toll) m
+LEFT JOIN thinning d ON d.what = 'small_map';

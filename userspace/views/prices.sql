@@ -72,9 +72,10 @@ FROM json_each;
 
 -- An allocator function that was not calibrated costs what malloc costs: same probe. A fault costs
 -- what it does in the calibration, and as much more as it was seen to (fault_more); a read what it
--- was seen to, all in all (read_paid). Table price is named once here, and not four times, because
--- what is built on this view names it thousands of times, and SQLite takes 65,535. Of two rows of a
--- probe MIN() picks its own (SQLite's bare columns).
+-- was seen to, all in all (read_paid), a mapping call where small ones were passed over (map_paid).
+-- Table price is named once here, and not four times, because what is built on this view names it
+-- thousands of times, and SQLite takes 65,535. Of two rows of a probe MIN() picks its own (SQLite's
+-- bare columns).
 CREATE VIEW probe_price AS
 WITH
 each AS (
@@ -93,14 +94,15 @@ beside AS (
 		CASE probe WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more'
 			THEN error_ns END) OVER () END
 			AS more_error_ns,
-		CASE probe WHEN 'read'
-			THEN MAX(CASE probe WHEN 'read_paid' THEN hit_ns END) OVER () END
+		CASE probe
+			WHEN 'read' THEN MAX(CASE probe WHEN 'read_paid' THEN hit_ns END) OVER ()
+			WHEN 'map' THEN MAX(CASE probe WHEN 'map_paid' THEN hit_ns END) OVER () END
 			AS paid_ns
 	FROM each
 )
 SELECT probe, COALESCE(paid_ns, hit_ns) + COALESCE(more_ns, 0.0) AS hit_ns, inside_ns,
 	error_ns + COALESCE(more_error_ns, 0.0) AS error_ns
-FROM beside WHERE probe NOT IN ('fault_more', 'read_paid');
+FROM beside WHERE probe NOT IN ('fault_more', 'read_paid', 'map_paid');
 
 -- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping
 -- call adds to its caller's time but not to its own. fault_timed_inside_ns may be below 0.
@@ -298,7 +300,8 @@ GROUP BY h.pid, h.probe;
 
 -- Where the budget let one in so many be looked at (table thinned): of how many it was one, on
 -- average over all of them, whose draws' variances add up (of a slice not thinned there is none),
--- and the part of all that was not looked at. what: fault, map, read.
+-- and the part of all that was not looked at. what: fault, read; map: stacks of mapping calls;
+-- small_map: small mapping calls, also their times.
 CREATE VIEW thinning AS
 SELECT what, 1 + SUM(1.0 * (seen + passed) * passed / MAX(seen, 1)) / SUM(seen + passed) AS one_in,
 	1.0 * SUM(passed) / MAX(SUM(seen) + SUM(passed), 1) AS share

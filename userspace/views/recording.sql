@@ -733,6 +733,9 @@ CREATE TABLE watch_event (
 -- stand for them: their number is exact, what is said of their class, place and block is an
 -- estimate. read: likewise, in table file_read. map: mapping calls outside of the allocator whose
 -- stack was not looked at have that of the last one by the same instruction at the same depth.
+-- small_map: mmap and munmap of less than 64 KiB, or --min-size, outside of the allocator, of which
+-- those that were passed over were not timed either: their numbers and bytes are exact, the next
+-- one of the thread that was looked at stands for their time and their place.
 CREATE TABLE thinned (
 	slice  INTEGER NOT NULL,
 	what   TEXT NOT NULL,
@@ -774,12 +777,12 @@ CREATE TABLE sampled (
 	PRIMARY KEY (slice, pid, call, stack_id)
 ) WITHOUT ROWID;
 
--- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample, fault_more
--- and read_paid, which are means as measured in the targets. hit_ns: added to the target.
+-- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample, fault_more,
+-- read_paid and map_paid, which are means as measured in the targets. hit_ns: added to the target.
 -- inside_ns: the part of it that falls between the two probes and so into the measured time.
 -- fault_more: what a fault's program takes in the targets beyond what it takes in the calibration;
--- read_paid: what a read of a file takes, also where it is only counted (table thinned). Nothing
--- hits these two.
+-- read_paid, map_paid: what a read of a file, and a mapping call, takes, also where it is only
+-- counted (table thinned). Nothing hits these three.
 CREATE TABLE price (
 	probe     TEXT PRIMARY KEY,
 	hit_ns    REAL NOT NULL,

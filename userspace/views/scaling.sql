@@ -292,7 +292,7 @@ LEFT JOIN call_scale s ON s.call = c.call;
 -- are written as such.
 CREATE VIEW estimated_count AS
 SELECT k.toll FROM thinning d JOIN (SELECT DISTINCT toll, 'fault' AS what FROM fault_class
-	UNION SELECT 'file.read', 'read') k ON k.what = d.what
+	UNION VALUES ('file.read', 'read'), ('map', 'small_map')) k ON k.what = d.what
 WHERE d.share >= 0.0005
 UNION
 SELECT DISTINCT t.column2 AS toll

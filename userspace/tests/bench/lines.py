@@ -296,6 +296,7 @@ LINES: Final = (
     Line("pread of a cached file", "read", load("pread"), HELD, 1.0, AGAINST_BARE),
     Line("random first touch", "fault", load("random"), HELD, 1.0, AGAINST_BARE),
     Line("random reads of a mapped file", "look", load("mapped"), HELD, 1.0, AGAINST_BARE),
+    Line("mappings of a page", "mapping", load("maps"), HELD, 1.0, AGAINST_BARE),
     Line("a child that writes", "child", load("fork"), HELD, 1.0, AGAINST_BARE),
     Line("a child for each connection", "connection", load("accept"), HELD, 1.0, AGAINST_BARE),
     Line("SQLite, scan of cached pages", "scan", python_load("scan"), HELD, 2.0, AGAINST_BARE),

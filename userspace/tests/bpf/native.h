@@ -38,6 +38,7 @@
 #include "probes/alloc.bpf.c"
 #include "probes/page_cache.bpf.c"
 #include "probes/populate.bpf.c"
+#include "probes/mapping.bpf.c"
 #include "probes/process.bpf.c"
 
 #define TGID 7919
@@ -74,6 +75,8 @@ static void maps_begin(void)
 	ADD_MAP(calls, MAP_HASH);
 	ADD_MAP(calls_spare, MAP_HASH);
 	ADD_MAP(blocks, MAP_HASH);
+	ADD_MAP(map_calls, MAP_HASH);
+	ADD_MAP(map_calls_spare, MAP_HASH);
 	/* By the address of the task. */
 	kernel_map(&threads, MAP_STORAGE, sizeof(void *), sizeof(*threads.value), 0);
 	kernel_map(&memos, MAP_STORAGE, sizeof(void *), sizeof(*memos.value), 0);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Where one fault in so many is looked at: who that is, and which of the others it stands for. */
+/*
+ * Where one fault, or small mapping call, in so many is looked at: who that is, and which of the
+ * others it stands for.
+ */
 #include "tests/bpf/memory.h"
 
 #define AREA_START 0x7f1200000000ULL
@@ -154,6 +157,98 @@ static void test_reads_of_no_file(void **state)
 	fault_draw = ~0U;
 }
 
+/* A mapping call that takes so long; the kernel's answer is 0, which is a mapping like any other. */
+static void map_once(__s32 nr, __u64 length, __u64 took_ns)
+{
+	__u64 context[2] = { (__u64)&host.regs, (__u64)nr };
+
+	host.regs.di = AT(0);
+	host.regs.si = length;
+	host.regs.r10 = MAP_ANONYMOUS;
+	map_enter(context);
+	kernel.now_ns += took_ns;
+	context[1] = 0;
+	map_exit(context);
+}
+
+/* Outside of the allocator, at this place. */
+static struct memtoll_map_sum mapped(__u32 map_fn, __u64 stack_id)
+{
+	struct memtoll_map_key key = { .tgid = TGID, .map_fn = map_fn, .stack_id = stack_id };
+	const struct memtoll_map_sum *sum = kernel_map_lookup(&map_calls, &key);
+
+	return sum ? *sum : (struct memtoll_map_sum){};
+}
+
+static __u64 next_mapping(__u32 map_fn)
+{
+	const struct memtoll_mapping *mapping = next_event(EVENT_MAPPING);
+
+	assert_int_equal(mapping->map_fn, map_fn);
+	assert_int_not_equal(mapping->stack_id, 0);
+	return mapping->stack_id;
+}
+
+/* Each is told, all are counted, and the time is as much as if all had been looked at. */
+static void test_small_mapping_calls(void **state)
+{
+	struct memtoll_map_sum sum;
+	__u64 stack_id = 0;
+	int i;
+
+	begin();
+	fault_draw = ~0U / 8;
+	for (i = 0; i < 1009; i++) {
+		map_once(NR_MMAP, MEMTOLL_PAGE_SIZE, 700);
+		stack_id = next_mapping(MAP_FN_MMAP);
+		map_once(NR_MUNMAP, 3 * MEMTOLL_PAGE_SIZE, 300);
+		assert_int_equal(next_mapping(MAP_FN_MUNMAP), stack_id);
+	}
+	assert_in_range(host_rates()->drawn_maps, 2018 / 8 - 5, 2018 / 8 + 5);
+	assert_int_equal(host_rates()->drawn_maps + host_rates()->passed_maps, 2018);
+	maps_settle(host_thread(), TGID);
+	sum = mapped(MAP_FN_MMAP, stack_id);
+	assert_int_equal(sum.calls, 1009);
+	assert_int_equal(sum.bytes, 1009 * MEMTOLL_PAGE_SIZE);
+	assert_int_equal(sum.cpu_ns, 1009 * 700);
+	sum = mapped(MAP_FN_MUNMAP, stack_id);
+	assert_int_equal(sum.calls, 1009);
+	assert_int_equal(sum.bytes, 3 * 1009 * MEMTOLL_PAGE_SIZE);
+	assert_int_equal(sum.cpu_ns, 1009 * 300);
+	fault_draw = ~0U;
+}
+
+/* What may take long is timed each time; so is what the allocator does, and a thread's first. */
+static void test_mapping_calls_that_are_all_looked_at(void **state)
+{
+	__u64 stack_id;
+	int i;
+
+	begin();
+	fault_draw = 0;
+	map_once(NR_MMAP, MEMTOLL_PAGE_SIZE, 700);
+	stack_id = next_mapping(MAP_FN_MMAP);
+	for (i = 0; i < 11; i++) {
+		map_once(NR_MMAP, 65536, 700);
+		map_once(NR_MADVISE, MEMTOLL_PAGE_SIZE, 900);
+		host_thread()->in_fn = FN_MALLOC;
+		map_once(NR_MMAP, MEMTOLL_PAGE_SIZE, 700);
+		host_thread()->in_fn = FN_NONE;
+	}
+	assert_int_equal(host_rates()->passed_maps, 0);
+	assert_int_equal(mapped(MAP_FN_MMAP, stack_id).cpu_ns, 12 * 700);
+	assert_int_equal(mapped(MAP_FN_MADVISE, stack_id).cpu_ns, 11 * 900);
+	map_once(NR_MMAP, MEMTOLL_PAGE_SIZE, 700);
+	assert_int_equal(host_rates()->passed_maps, 1);
+	assert_int_equal(mapped(MAP_FN_MMAP, stack_id).calls, 12);
+	/* What it runs from now on has nothing to do with it. */
+	maps_settle(host_thread(), TGID);
+	assert_int_equal(mapped(MAP_FN_MMAP, stack_id).calls, 13);
+	map_once(NR_MMAP, MEMTOLL_PAGE_SIZE, 700);
+	assert_int_equal(host_rates()->passed_maps, 1);
+	fault_draw = ~0U;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +256,8 @@ int main(void)
 		cmocka_unit_test(test_major_among_those_passed_over),
 		cmocka_unit_test(test_who_speaks_for_those_passed_over),
 		cmocka_unit_test(test_reads_of_no_file),
+		cmocka_unit_test(test_small_mapping_calls),
+		cmocka_unit_test(test_mapping_calls_that_are_all_looked_at),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

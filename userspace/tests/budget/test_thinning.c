@@ -17,6 +17,7 @@ static const struct calibration_result prices = {
 	.fault_begin_ns = 70,
 	.read = { .hit_ns = 1000 },
 	.read_program_ns = 800,
+	.map = { .hit_ns = 400 },
 };
 
 struct target {
@@ -135,6 +136,22 @@ static void test_reads_and_walks_count(void **state)
 	assert_true(work(&target, 0, 0) > 1);
 }
 
+/* Half of what they cost can be spared; of those that are passed over nothing more. */
+static void test_mapping_calls_count(void **state)
+{
+	struct target target;
+
+	(void)state;
+	begin(&target, 0);
+	target.rates.drawn_maps += 5003;
+	assert_int_equal(work(&target, 0, 0), 1);
+	target.rates.drawn_maps += 20011;
+	assert_true(work(&target, 0, 0) > 1);
+	begin(&target, 0);
+	target.rates.passed_maps += 50021;
+	assert_int_equal(work(&target, 0, 0), 1);
+}
+
 static void test_start_of_a_command(void **state)
 {
 	struct target target;
@@ -156,6 +173,7 @@ int main(void)
 		cmocka_unit_test(test_never_fewer_than_one_in_64),
 		cmocka_unit_test(test_cheap_ones_are_no_reason),
 		cmocka_unit_test(test_reads_and_walks_count),
+		cmocka_unit_test(test_mapping_calls_count),
 		cmocka_unit_test(test_start_of_a_command),
 	};
 

@@ -328,12 +328,12 @@ def test_tracer_is_small(out: Path) -> None:
 THINNED_LEFT = 64  # of each CPU, for whom no other has spoken yet
 
 
-@pytest.mark.parametrize("kind", ["random", "pread"])
+@pytest.mark.parametrize("kind", ["random", "pread", "maps"])
 def test_too_many_are_counted_and_some_looked_at(out: Path, tmp_path: Path, kind: str) -> None:
-    """Faults in no order, and reads: the program's own counters, and the kernel's, are met all the same."""
+    """Faults in no order, reads, small mappings: the program's own counters, and the kernel's, are met all the same."""
     file = tmp_path / "cached.bin"
     file.write_bytes(bytes(9 << 20))
-    what = {"random": "fault", "pread": "read"}[kind]
+    what = {"random": "fault", "pread": "read", "maps": "small_map"}[kind]
     with Program(workload("loads"), kind, file) as program:
 
         def work(milliseconds: int) -> None:
@@ -370,6 +370,17 @@ def test_too_many_are_counted_and_some_looked_at(out: Path, tmp_path: Path, kind
         assert ("zero.kernel",) in recording.query("SELECT toll FROM estimated_count")
         site = recording.report["sites"][0]
         assert site["toll"] == "zero.kernel" and "loads.c" in json.dumps(site["touched_at"]), site
+    elif kind == "maps":
+        unwatched = recording.query("SELECT TOTAL(count) FROM loss WHERE name = 'maps_unwatched'")[0][0]
+        for call in ("mmap", "munmap"):
+            sql = f"SELECT SUM(calls), SUM(bytes) FROM map_call WHERE call = '{call}' AND bytes = 4096 * calls"
+            ((calls, mapped_bytes),) = recording.query(sql)
+            assert done - unwatched <= calls <= done, (call, calls, done, unwatched)
+            assert mapped_bytes == 4096 * calls
+        # Three places in turn, told apart by those that were looked at.
+        sql = "SELECT SUM(calls) FROM map_call WHERE call = 'mmap' GROUP BY stack_id ORDER BY 1 DESC LIMIT 3"
+        assert all(row[0] / done == pytest.approx(1 / 3, abs=0.12) for row in recording.query(sql))
+        assert ("map",) in recording.query("SELECT toll FROM estimated_count")
     else:
         ((calls, read_bytes),) = recording.query("SELECT SUM(calls), SUM(bytes) FROM file_read")
         # A program that was idle has its system calls unwatched until they are seen to come back.

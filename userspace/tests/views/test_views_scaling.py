@@ -388,6 +388,27 @@ def test_drawn_faults_are_estimates_with_a_wider_bound() -> None:
     assert {"zero.kernel", "cow"} <= tolls and "file.read" not in tolls
 
 
+def test_drawn_mapping_calls_have_the_error_of_the_draw() -> None:
+    """Of 4,000 small ones one in 16 was timed; what is large, or the allocator's, was all timed."""
+
+    def maps(passed: int) -> Facts:
+        made = thinned("small_map", 250 if passed else 0, passed)
+        for call, in_call in (("mmap", ""), ("madvise", ""), ("munmap", "free")):
+            rest = {"failed": 0, "bytes": 4_000 * 4096, "populated": 0, "populated_ns": 0}
+            row = {"slice": 1, "pid": 42, "call": call, "in_call": in_call, "stack_id": 0, "calls": 4_000}
+            made.row("map_call", **row, cpu_ns=4_000 * US, **rest)
+        return made
+
+    sql = "SELECT call, net_ns, error_ns FROM map_cost"
+    exact, unsure = ({row["call"]: row for row in made.rows(sql)} for made in (maps(0), maps(3_750)))
+    more = {call: unsure[call]["error_ns"] - exact[call]["error_ns"] for call in exact}
+    assert more["mmap"] == pytest.approx(1.96 * (15 / 4_000) ** 0.5 * exact["mmap"]["net_ns"], rel=0.01)
+    assert more["madvise"] == more["munmap"] == 0
+    assert all(unsure[call]["net_ns"] == exact[call]["net_ns"] for call in exact)
+    assert maps(3_750).rows("SELECT toll FROM estimated_count WHERE toll = 'map'")
+    assert not maps(0).rows("SELECT toll FROM estimated_count")
+
+
 def test_drawn_faults_are_told_as_estimates() -> None:
     """In every sentence, evidence and advice: the figures that these are filled in with."""
     names = "kernel_faults", "cow_faults", "swap_faults", "kernel_site_faults"

@@ -2,10 +2,11 @@
 /*
  * loads: work in which the kernel's part is most of it, and what a unit of it costs.
  *
- * usage: loads pread|random|mapped|fork|accept FILE
+ * usage: loads pread|random|mapped|maps|fork|accept FILE
  *   pread   pread of 4 KiB at a time of FILE, which is in the page cache
  *   random  first touch of pages in no order; memory is given back for each round
  *   mapped  FILE is mapped, one byte of some pages is read in no order, and it is unmapped
+ *   maps    a page is mapped, written to and unmapped, from three places in turn
  *   fork    a child writes to 31 inherited pages, and ends
  *   accept  a child answers one connection, reads from FILE for it, and ends
  * For each line read, a number of milliseconds, it works that long. Then a line with the units done
@@ -24,6 +25,7 @@
 #define PREADS 1009
 #define TOUCHED 4099UL /* pages */
 #define LOOKS 2003
+#define MAPS 503
 #define FORKS 7
 #define INHERITED 31
 
@@ -74,6 +76,27 @@ static NOINLINE uint64_t look_at_mapped(void)
 	if (munmap((void *)mapped, file_pages * PAGE))
 		_exit(1);
 	return LOOKS;
+}
+
+static NOINLINE void map_and_write(void)
+{
+	char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		_exit(1);
+	page[0] = 1;
+	if (munmap(page, PAGE))
+		_exit(1);
+}
+
+static NOINLINE uint64_t map_small(void)
+{
+	for (int i = 0; i < MAPS; i++) {
+		map_and_write();
+		map_and_write();
+		map_and_write();
+	}
+	return 3 * MAPS;
 }
 
 static void wait_for(pid_t child)
@@ -175,9 +198,8 @@ int main(int argc, char **argv)
 		const char *name;
 		uint64_t (*work)(void);
 	} kinds[] = {
-		{ "pread", preads },	      { "random", touch_randomly },
-		{ "mapped", look_at_mapped }, { "fork", fork_and_write },
-		{ "accept", serve },
+		{ "pread", preads },   { "random", touch_randomly }, { "mapped", look_at_mapped },
+		{ "maps", map_small }, { "fork", fork_and_write },   { "accept", serve },
 	};
 	uint64_t (*work)(void) = NULL;
 	char line[32];

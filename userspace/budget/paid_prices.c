@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "budget/paid_prices.h"
+
+#include <glib.h>
+
+#include "budget/thinning.h"
+
+/* Of the price that was seen. */
+#define ERROR 0.1
+
+struct paid_prices paid_prices_of(const struct calibration_result *prices)
+{
+	return (struct paid_prices){
+		.fault_begin_ns = prices->fault_begin_ns,
+		.read_outside_ns = MAX(0, prices->read.hit_ns - prices->read_program_ns),
+		.map_ns = prices->map.hit_ns,
+	};
+}
+
+int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates *first,
+		      const struct memtoll_rates *now, struct recording *recording)
+{
+	double faults = now->faults - first->faults + now->passed_faults - first->passed_faults;
+	double samples = now->samples - first->samples;
+	double reads = now->reads - first->reads + now->passed_reads - first->passed_reads;
+	double maps = now->maps - first->maps, passed_maps = now->passed_maps - first->passed_maps;
+	const struct {
+		const char *probe;
+		double ns;
+		bool seen;
+	} prices[] = {
+		{ "fault_more",
+		  MAX(0, (now->fault_ns - first->fault_ns) / MAX(faults, 1) - paid->fault_begin_ns),
+		  faults },
+		/* All of it: where most are passed over it is less than what was calibrated. */
+		{ "read_paid",
+		  (now->read_ns - first->read_ns) / MAX(reads, 1) + paid->read_outside_ns, reads },
+		{ "map_paid",
+		  paid->map_ns * (1 - (1 - MAP_LEAST) * MIN(1, passed_maps / MAX(maps, 1))),
+		  passed_maps },
+		{ "sample", (now->sample_ns - first->sample_ns) / MAX(samples, 1), samples },
+	};
+	int err = 0;
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(prices) && !err; i++)
+		if (prices[i].seen)
+			err = recording_price(recording, prices[i].probe, prices[i].ns, 0,
+					      ERROR * prices[i].ns);
+	return err;
+}
