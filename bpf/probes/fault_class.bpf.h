@@ -18,9 +18,16 @@
 #include "memory/page_state.bpf.h"
 #include "memory/pagetable.bpf.h"
 
-/* Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). */
+/*
+ * Swap entries keep the type in the top 5 bits; the highest types are not devices (swapops.h). The
+ * first of them is memory that failed; then come pages that are being moved, to other places or to a
+ * GPU and back; the last one says what must not be there (a guard, since 6.13) or is somebody else's
+ * to bring (5.19).
+ */
 #define SWAP_TYPE_SHIFT 59
 #define SWAP_TYPE_SPECIAL 23
+#define SWAP_TYPE_MOVED 24
+#define SWAP_TYPE_MARKER 31
 
 /* Neither does the kernel clear anything where the access is not allowed: it sends a signal. */
 static __always_inline bool is_forbidden(const struct area_cache *area, bool write)
@@ -102,6 +109,15 @@ static __always_inline __u8 class_of_empty(const struct area_cache *area, struct
 	}
 }
 
+/* Neither on swap nor in memory. */
+static __always_inline __u8 class_of_special(const struct area_cache *area, __u32 type, bool write)
+{
+	/* A page that is being moved; or the mark of userfaultfd where there is no page. */
+	if (write && area->userfault && area->flags & VM_UFFD_WP_FLAG)
+		return FAULT_USER;
+	return type >= SWAP_TYPE_MOVED && type < SWAP_TYPE_MARKER ? FAULT_MOVED : FAULT_OTHER;
+}
+
 static __always_inline __u8 classify(int end, struct open_fault *fault,
 				     const struct area_cache *area, bool write)
 {
@@ -117,11 +133,8 @@ static __always_inline __u8 classify(int end, struct open_fault *fault,
 	if (!(walked->entry & PTE_PRESENT)) {
 		if (walked->entry & PTE_PROT_NONE)
 			return FAULT_OTHER;
-		/* A page that is being moved; or the mark of userfaultfd where there is no page. */
 		if (walked->entry >> SWAP_TYPE_SHIFT >= SWAP_TYPE_SPECIAL)
-			return write && area->userfault && area->flags & VM_UFFD_WP_FLAG ?
-				       FAULT_USER :
-				       FAULT_OTHER;
+			return class_of_special(area, walked->entry >> SWAP_TYPE_SHIFT, write);
 		return FAULT_SWAP;
 	}
 	if (!write || area->area == AREA_DEVICE)

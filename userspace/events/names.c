@@ -65,6 +65,7 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 		[FAULT_SHARED_ZERO] = "shared_zero",
 		[FAULT_FILE_AGAIN] = "file_again",
 		[FAULT_FORBIDDEN] = "forbidden",
+		[FAULT_MOVED] = "moved",
 		[FAULT_SWAP_ZRAM] = "swap_minor",
 	};
 

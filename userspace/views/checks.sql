@@ -88,8 +88,8 @@ WHERE k.not_captured IS NULL;
 --
 -- Major ones (major_missed; with those that thinning passed over) may each have read a page of a
 -- file, or, where pages were on swap (of_swap), brought one back: as long as those that were seen,
--- or else 100 us, what a solid-state disk takes. major_ns: in all; major_sleep_ns: of it asleep, and
--- so not in the observed time either.
+-- or else 100 us, what a solid-state disk takes. major_ns: in all; major_sleep_ns: of it asleep,
+-- and so not in the observed time either.
 --
 -- Pages that came from swap by the kernel's count only (swap_missed), where those of all processes
 -- are counted and the target has some there: as long as the others, or else an eighth of a read, as

@@ -99,6 +99,9 @@ t AS MATERIALIZED (		-- one row each, so that each view is mentioned once
 		MAX(CASE toll WHEN 'fault.user' THEN time_ns END) AS user_ns,
 		MAX(CASE toll WHEN 'fault.user' THEN count END) AS user_faults,
 		MAX(CASE toll WHEN 'fault.other' THEN time_ns END) AS other_ns,
+		(SELECT SUM(CASE class WHEN 'moved' THEN cpu_ns + blocked_ns END)
+			/ NULLIF(SUM(cpu_ns + blocked_ns), 0) FROM process_fault_time
+			WHERE class IN ('moved', 'other', 'forbidden')) AS moved_share,
 		MAX(CASE toll WHEN 'fault.other' THEN count END) AS other_faults
 	FROM toll
 ),
@@ -588,6 +591,7 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('other_faults', 'c fault.other', 'other_faults'),
 ('other_each', 't', 'other_ns / MAX(other_faults, 1)'),
 ('other_place', 'x', 'other_place'),
+('moved', 's', 'moved_share'),
 ('command', 'x', '(SELECT CASE WHEN setting <> '''' AND words NOT LIKE ''%GLIBC_TUNABLES=%''
 	AND words NOT GLOB ''*MALLOC_[A-Z]*=*'' THEN ''env '' || setting || '' '' ELSE '''' END
 	|| words FROM target_setting)');

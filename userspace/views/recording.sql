@@ -294,7 +294,9 @@ INSERT INTO fault_class VALUES
 						-- page, or allows the write
 	-- what the area does not allow, which ends in a signal: the kernel does not count such
 	('forbidden',    'fault.other', 0),
-	-- NUMA hints, device memory, pages that are moved, spurious faults: nothing is known to be
+	-- the page was being moved (compaction for huge pages, migration), and is waited for
+	('moved',        'fault.other', 0),
+	-- NUMA hints, device memory, spurious faults: nothing is known to be
 	-- cleared, copied or read
 	('other',        'fault.other', 0);
 

@@ -94,8 +94,8 @@ FROM (
 	GROUP BY 1);
 
 -- The file without debug symbols that the code of most time is in: its places are addresses. Frames
--- of the first few, as further ones are in no sentence, and only where no code of the stack's own has
--- a name: that is what a sentence calls the place. One row at most.
+-- of the first few, as further ones are in no sentence, and only where no code of the stack's own
+-- has a name: that is what a sentence calls the place. One row at most.
 CREATE VIEW nameless AS
 SELECT module, MAX(build_id) AS build_id, MIN(1.0, SUM(share)) AS share,
 	SUBSTR(module, 1 + LENGTH(RTRIM(module, REPLACE(module, '/', '')))) AS base

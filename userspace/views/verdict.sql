@@ -209,8 +209,13 @@ template AS MATERIALIZED (
 				|| ': {handler}. Half of them waited less than {handler_half}, the '
 				|| 'longest waited {handler_longest}, at {handler_longest_place}.'
 				ELSE '' END
-		WHEN 'fault.other' THEN '{other_faults} faults, {other_each} each, that clear, '
-			|| 'copy and read nothing, as far as is known, most at {other_place}.'
+		WHEN 'fault.other' THEN '{other_faults} faults, {other_each} each, '
+			|| CASE WHEN 2 * m.moved_share > 1
+				THEN 'most at {other_place}; {moved} of that time waits for pages '
+					|| 'that the kernel is moving: compaction makes room for '
+					|| 'huge pages, of this program or of others.'
+				ELSE 'that clear, copy and read nothing, as far as is known, most '
+					|| 'at {other_place}.' END
 		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
 			|| 'at {alloc_place}.'
 		WHEN 'map' THEN CASE WHEN m.map_call = 'exit_group'

@@ -315,6 +315,10 @@ static void test_no_page_of_the_kernels(void **state)
 		{ ANONYMOUS, 0, 2, 0, READS, FAULT_ZERO_READ },
 		{ ANONYMOUS, 0, 3, 0, READS, FAULT_FORBIDDEN },
 		{ ANONYMOUS, 0, 2, present, WRITES | FAULT_BIT_P, FAULT_FORBIDDEN },
+		{ ANONYMOUS, 0, 0, swap_entry(22, 4), READS, FAULT_SWAP },
+		{ ANONYMOUS, 0, 0, swap_entry(24, 4), READS, FAULT_MOVED },
+		{ PRIVATE_FILE, 0, 0, swap_entry(26, 4), WRITES, FAULT_MOVED },
+		{ ANONYMOUS, 0, 0, swap_entry(31, 4), WRITES, FAULT_OTHER },
 	};
 	struct memtoll_run run;
 	size_t i;

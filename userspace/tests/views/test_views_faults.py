@@ -99,6 +99,16 @@ def test_what_is_not_known_is_other() -> None:
     assert sentence(made)[0] == "other"
     assert made.toll("fault.other")["count"] == 1_009
     assert made.toll("zero.kernel")["count"] == 0
+    assert "as far as is known" in sentence(made)[1]
+
+
+def test_pages_that_are_moved() -> None:
+    """Compaction moves pages of anybody: who touches one waits until it has arrived."""
+    made = recorded(1 * MS)
+    made.fault("moved", 3, 95_000 * US, area="anon")
+    made.fault("other", 1_009, 2 * US, area="device")
+    dominant, said = sentence(made)
+    assert dominant == "other" and "99 % of that time waits for pages that the kernel is moving" in said
 
 
 @pytest.mark.parametrize(("times", "doubtful"), [(4, False), (160, True)])
