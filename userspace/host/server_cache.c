@@ -56,6 +56,16 @@ static char *read_text(struct option_files *files, const char *path)
 	return g_steal_pointer(&text);
 }
 
+/* What the files that were not opened say might be the last word. */
+static void check_all_opened(const struct option_files *files)
+{
+	if (files->opened <= FILES_MAX)
+		return;
+	files->cache->bytes = -1;
+	g_free(files->cache->source);
+	files->cache->source = g_strdup_printf("more than %d option files", FILES_MAX);
+}
+
 /* Options may be spelled with - or _, in any case. */
 static bool same_name(const char *text, size_t length, const char *name)
 {
@@ -203,6 +213,7 @@ static void find_innodb(char *const *arguments, struct option_files *files)
 		read_innodb_file(files, usual[i], 0);
 	if (extra && !none)
 		read_innodb_file(files, extra, 0);
+	check_all_opened(files);
 	for (i = 0; arguments[i]; i++) {
 		g_autofree char *copy = NULL;
 
@@ -294,6 +305,7 @@ static void find_postgresql(char *const *arguments, const char *directory,
 	}
 	read_postgresql_file(files, file, 0);
 	read_postgresql_file(files, automatic, 0);
+	check_all_opened(files);
 	for (i = 0; arguments[i]; i++) {
 		value = argument_of(arguments, i, postgresql_name);
 		if (!value && g_str_has_prefix(arguments[i], "-B"))

@@ -13,8 +13,8 @@
 struct server_cache {
 	const char *program; /* "InnoDB" or "PostgreSQL" */
 	const char *setting; /* "innodb_buffer_pool_size", "shared_buffers" */
-	int64_t bytes;	     /* -1: what is set cannot be read */
-	char *source; /* "command line", a path, or "default"; freed by server_cache_clear() */
+	int64_t bytes;	     /* -1: what is set cannot be read, or is in files beyond the bound */
+	char *source; /* "command line", a path, "default", or why not; freed by server_cache_clear() */
 };
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "host/target_rights.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -29,49 +29,65 @@ static void call_free(gpointer data)
 	g_free(call);
 }
 
-/* File system user and group of a process (proc(5)). */
-static bool file_owner(pid_t pid, unsigned int *user, unsigned int *group)
+/* The numbers of a line that begins with name, of /proc/PID/status (proc(5)). How many, at most max. */
+static size_t read_ids(const char *status, const char *name, unsigned int *ids, size_t max)
 {
-	g_autofree char *path = g_strdup_printf("/proc/%d/status", pid), *text = NULL;
-	const char *uid, *gid;
+	const char *at = strstr(status, name);
+	size_t count = 0;
+	char *end;
 
-	if (!g_file_get_contents(path, &text, NULL, NULL))
-		return false;
-	uid = strstr(text, "\nUid:");
-	gid = strstr(text, "\nGid:");
-	return uid && gid && sscanf(uid, "\nUid: %*u %*u %*u %u", user) == 1 &&
-	       sscanf(gid, "\nGid: %*u %*u %*u %u", group) == 1;
+	for (at = at ? at + strlen(name) : "\n"; count < max && *at != '\n'; at = end) {
+		ids[count] = (unsigned int)strtoul(at, &end, 10);
+		if (end == at)
+			break;
+		count++;
+	}
+	return count;
 }
 
-/* Of this thread, for good: setfsuid(2) is per thread. */
-static bool take_rights_of(pid_t pid)
+bool target_rights_read(pid_t pid, struct target_rights *rights)
 {
-	unsigned int user, group;
+	g_autofree char *path = g_strdup_printf("/proc/%d/status", pid), *text = NULL;
+	unsigned int users[4], groups[4];
 
-	if (!file_owner(pid, &user, &group))
+	*rights = (struct target_rights){ .user = RIGHTS_NOBODY, .group = RIGHTS_NOBODY };
+	/* Real, effective, saved, of the file system; a name of its own is in one line, escaped. */
+	if (!g_file_get_contents(path, &text, NULL, NULL) ||
+	    read_ids(text, "\nUid:", users, 4) != 4 || read_ids(text, "\nGid:", groups, 4) != 4)
 		return false;
+	rights->user = users[3];
+	rights->group = groups[3];
+	rights->others = read_ids(text, "\nGroups:", rights->other, RIGHTS_GROUPS_MAX);
+	return true;
+}
+
+bool target_rights_take(const struct target_rights *rights)
+{
 	if (geteuid()) {
 		privileges_keep(PRIVILEGES_NONE);
 		return true;
 	}
 	/* The system call is per thread; glibc's setgroups() changes all threads. */
-	if (syscall(SYS_setgroups, 0, NULL))
+	if (syscall(SYS_setgroups, rights->others, rights->other))
 		return false;
-	syscall(SYS_setfsgid, group);
-	syscall(SYS_setfsuid, user);
+	syscall(SYS_setfsgid, rights->group);
+	syscall(SYS_setfsuid, rights->user);
 	/* The kernel clears "dumpable" when a process changes its credentials. */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	return syscall(SYS_setfsuid, -1) == (long)user;
+	return syscall(SYS_setfsuid, -1) == (long)rights->user &&
+	       syscall(SYS_setfsgid, -1) == (long)rights->group;
 }
 
 static gpointer run(gpointer data)
 {
 	struct rights_call *call = data;
+	struct target_rights rights;
 	int root = root_open(call->pid);
 
 	if (root >= 0 && call->before)
 		call->before(call->job);
-	call->done = root >= 0 && take_rights_of(call->pid);
+	call->done =
+		root >= 0 && target_rights_read(call->pid, &rights) && target_rights_take(&rights);
 	if (call->done)
 		call->work(root, call->job);
 	if (root >= 0)

@@ -7,9 +7,26 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define RIGHTS_GROUPS_MAX 64 /* further ones are left out: less may be read */
+#define RIGHTS_NOBODY 65534
+
+/* File system user and groups of a process. */
+struct target_rights {
+	unsigned int user, group;
+	unsigned int other[RIGHTS_GROUPS_MAX]; /* supplementary ones */
+	size_t others;
+};
+
+/* False: the process is gone; the rights are nobody's then. */
+bool target_rights_read(pid_t pid, struct target_rights *rights);
+
+/* Of this thread, for good (setfsuid(2) is per thread). False: it still has some of its own. */
+bool target_rights_take(const struct target_rights *rights);
+
 /*
- * before(job), unless it is NULL, with our own rights, and then work(root, job) in a thread that has the file system rights of the process's user: its user and
- * group (setfsuid(2)), without root's right to read everything; where we are not root, our own user
+ * before(job), unless it is NULL, with our own rights, and then work(root, job) in a thread that
+ * has the file system rights of the process: its user and
+ * groups, without root's right to read everything; where we are not root, our own user
  * without capabilities. root: the process's root directory (root_open.h), closed behind it.
  *
  * False: the process is gone, or has not answered in TIMED_CALL_FILE_MS (timed_call.h), as with a

@@ -84,7 +84,7 @@ static struct object *object_of(struct resymbolizer *names, const struct row *ro
 	fd = debugfile_find(row->build_id, row->module, names->directories, &path);
 	if (fd >= 0) {
 		names->result->found++;
-		object = object_new(fd, path, -1);
+		object = object_new(fd, path, -1, NULL);
 	}
 	g_free(path);
 	g_hash_table_insert(names->objects, g_strdup(row->build_id), object);

@@ -21,6 +21,7 @@
 
 #include "base/root_open.h"
 #include "host/maps.h"
+#include "host/target_rights.h"
 #include "host/timed_call.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
@@ -170,6 +171,7 @@ static int search(const struct debugfile_query *query, char **found)
 
 struct search_job {
 	struct debugfile_query query; /* with own copies */
+	struct target_rights rights;
 	char *found;
 	int fd;
 };
@@ -189,16 +191,28 @@ static void search_job_free(gpointer data)
 	g_free(job);
 }
 
-static void search_work(void *data)
+static gpointer search_work(gpointer data)
 {
 	struct search_job *job = data;
 
+	if (job->query.rights && !target_rights_take(job->query.rights))
+		return NULL;
 	job->fd = search(&job->query, &job->found);
 	/* Its process may hold back what is read of it later. */
 	if (job->fd >= 0 && file_is_served(job->fd)) {
 		close(job->fd);
 		job->fd = -1;
 	}
+	return NULL;
+}
+
+/* Rights are not given back: in a thread of its own. */
+static void search_begin(void *data)
+{
+	GThread *thread = g_thread_try_new("debug files", search_work, data, NULL);
+
+	if (thread)
+		g_thread_join(thread);
 }
 
 /* A root that does not answer is not to keep others from being asked: a number no process has. */
@@ -221,7 +235,11 @@ int debugfile_open(const struct debugfile_query *query, char **found)
 		.root = query->root < 0 ? -1 : fcntl(query->root, F_DUPFD_CLOEXEC, 0),
 	};
 	job->fd = -1;
-	if (!timed_call(root_number(query->root), TIMED_CALL_FILE_MS, search_work, job,
+	if (query->rights) {
+		job->rights = *query->rights;
+		job->query.rights = &job->rights;
+	}
+	if (!timed_call(root_number(query->root), TIMED_CALL_FILE_MS, search_begin, job,
 			search_job_free))
 		return -1;
 	fd = job->fd;

@@ -9,12 +9,15 @@
 
 #include <libelf.h>
 
+struct target_rights;
+
 struct debugfile_query {
 	const char *path;     /* of the program, as its process sees it; or of the debug file */
 	const char *build_id; /* hexadecimal, "" if it has none */
 	const char *link;     /* name out of .gnu_debuglink or .gnu_debugaltlink, or NULL */
 	uint32_t crc;	      /* out of .gnu_debuglink */
 	int root;	      /* the process's root directory, or -1 */
+	const struct target_rights *rights; /* by which files are opened; NULL: our own */
 };
 
 /*

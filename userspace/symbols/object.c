@@ -13,6 +13,7 @@
 #include <gelf.h>
 #include <glib.h>
 
+#include "host/target_rights.h"
 #include "symbols/debugfile.h"
 #include "symbols/demangle.h"
 #include "symbols/dwfl_checks.h"
@@ -60,6 +61,7 @@ struct object {
 	size_t segment_count;
 	Dwfl *dwfl;
 	Dwfl_Module *module;
+	struct target_rights *rights; /* for its debug files; NULL: our own */
 	GArray *symbols;       /* struct symbol, ascending by start, one for each start */
 	struct scopes *scopes; /* NULL: no DWARF */
 	struct object *next;   /* in abandoned */
@@ -148,7 +150,7 @@ static bool read_segments(struct object *object, Elf *elf)
 	return object->segment_count > 0;
 }
 
-struct object *object_new(int fd, const char *path, int root)
+struct object *object_new(int fd, const char *path, int root, const struct target_rights *rights)
 {
 	struct object *object = g_new0(struct object, 1);
 	Elf *elf = NULL;
@@ -156,6 +158,7 @@ struct object *object_new(int fd, const char *path, int root)
 	elf_version(EV_CURRENT);
 	object->fd = fd;
 	object->root = root;
+	object->rights = g_memdup2(rights, rights ? sizeof(*rights) : 0);
 	object->path = g_strdup(path);
 	object->symbols = g_array_new(FALSE, FALSE, sizeof(struct symbol));
 	object->state = STATE_LOST;
@@ -213,6 +216,7 @@ void object_free(struct object *object)
 	}
 	g_array_free(object->symbols, TRUE);
 	g_free(object->segments);
+	g_free(object->rights);
 	g_free(object->path);
 	g_free(object);
 }
@@ -283,6 +287,7 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 		.link = link,
 		.crc = crc,
 		.root = object->root,
+		.rights = object->rights,
 	};
 	char build_id[BUILD_ID_TEXT];
 	bool is_alternative = false;

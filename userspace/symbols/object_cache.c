@@ -13,6 +13,7 @@
 #include "base/keyed_hash.h"
 #include "base/root_open.h"
 #include "host/target_memory.h"
+#include "host/target_rights.h"
 
 /* Files kept open; each may need a second descriptor for its debug file. */
 #define DESCRIPTORS_MAX 16384U
@@ -186,6 +187,7 @@ static bool is_c_library(const char *path)
 struct object *object_cache_file(struct object_cache *cache, pid_t pid,
 				 const struct mapping *mapping)
 {
+	struct target_rights rights;
 	struct stat status;
 	struct file *file;
 	bool room = object_cache_has_room(cache);
@@ -213,7 +215,9 @@ struct object *object_cache_file(struct object_cache *cache, pid_t pid,
 		g_free(file);
 		return known->object;
 	}
-	file->object = object_new(fd, mapping->path, root_of(cache, pid));
+	/* Now: the process may be gone when its names are asked for. */
+	target_rights_read(pid, &rights);
+	file->object = object_new(fd, mapping->path, root_of(cache, pid), &rights);
 	if (is_c_library(mapping->path))
 		object_without_lines(file->object);
 	if (!room)
@@ -280,7 +284,7 @@ struct object *object_cache_vdso(struct object_cache *cache, pid_t pid,
 		return NULL;
 	}
 	cache->descriptors++;
-	vdso.object = object_new(fd, mapping->path, -1);
+	vdso.object = object_new(fd, mapping->path, -1, NULL);
 	g_array_append_val(cache->vdsos, vdso);
 	return vdso.object;
 }

@@ -27,7 +27,7 @@
 
 static void name_places(const char *path, size_t size)
 {
-	struct object *object = object_new(open(path, O_RDONLY | O_CLOEXEC), path, -1);
+	struct object *object = object_new(open(path, O_RDONLY | O_CLOEXEC), path, -1, NULL);
 	struct object_frame frames[OBJECT_FRAMES_MAX];
 	uint64_t address;
 	size_t i;

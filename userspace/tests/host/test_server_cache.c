@@ -144,7 +144,9 @@ static void hostile(void **state)
 		g_string_append(text, "!include /many.cnf\n");
 	g_string_append(text, "innodb_buffer_pool_size=11M\n");
 	put("/many.cnf", text->str);
-	check("mariadbd", "mariadbd --defaults-file=/many.cnf", 11LL * MIB, "/many.cnf");
+	check("mariadbd", "mariadbd --defaults-file=/many.cnf", -1, "more than 64 option files");
+	check("mariadbd", "mariadbd --defaults-file=/many.cnf --innodb_buffer_pool_size=13M",
+	      13LL * MIB, "command line");
 	g_free(many);
 	many = g_strdup_printf("%s.cnf", root);
 	g_unlink(many);

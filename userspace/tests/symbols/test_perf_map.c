@@ -3,6 +3,7 @@
 #define _GNU_SOURCE 1
 
 #include <fcntl.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -94,9 +95,10 @@ static void test_perf_map(void **state)
 	symbolizer__free(symbolizer);
 }
 
-/* What a program may not read is not read for it. */
+/* What a program may not read is not read for it; what one of its groups may, is. */
 static void test_rights(void **state)
 {
+	const gid_t group = 12349;
 	struct perf_map *map;
 	char path[64], byte;
 	int ready[2], fd;
@@ -108,7 +110,8 @@ static void test_rights(void **state)
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (!pid) {
-		if (setgid(65534) || setuid(65534) || write(ready[1], "", 1) != 1)
+		if (setgroups(1, &group) || setgid(65534) || setuid(65534) ||
+		    write(ready[1], "", 1) != 1)
 			_exit(1);
 		pause();
 		_exit(0);
@@ -118,6 +121,14 @@ static void test_rights(void **state)
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_null(perf_map_open(pid));
+	assert_int_equal(fchown(fd, 0, group + 1), 0);
+	assert_int_equal(fchmod(fd, 0640), 0);
+	assert_null(perf_map_open(pid));
+	assert_int_equal(fchown(fd, 0, group), 0);
+	map = perf_map_open(pid);
+	assert_non_null(map);
+	perf_map_unref(map);
+	assert_int_equal(fchown(fd, 0, 0), 0);
 	assert_int_equal(fchmod(fd, 0644), 0);
 	map = perf_map_open(pid);
 	assert_non_null(map);

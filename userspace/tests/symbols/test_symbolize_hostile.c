@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -229,6 +230,61 @@ static unsigned long long bytes_read(void)
 	return bytes;
 }
 
+/* The line of visible() as a process of another user has it, which ends before it is asked for. */
+static uint32_t line_for_other(const char *path, uint64_t offset)
+{
+	struct symbolizer *symbolizer = symbolizer__new();
+	struct frame frames[FRAMES];
+	size_t len;
+	char *code = map_code(path, &len), byte;
+	int ready[2];
+	uint32_t line;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		if (setgid(65534) || setuid(65534) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(symbolizer_show(symbolizer, pid, false), 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	look_up(symbolizer, pid, (uint64_t)(uintptr_t)code + offset, frames);
+	line = frames[0].line;
+	munmap(code, len);
+	symbolizer__free(symbolizer);
+	close(ready[0]);
+	close(ready[1]);
+	return line;
+}
+
+/* The debug file that a program names is read by who runs it, not by who traces it. */
+static void test_debug_file_of_others(void **state)
+{
+	char *path = build("theirs", "gcc", "-g -O0 -Wl,--build-id=none");
+	char *debug = text("%s/theirs.debug", directory);
+	uint64_t offset = nm_value(path, "visible");
+
+	(void)state;
+	if (geteuid())
+		skip();
+	run(text("objcopy --only-keep-debug %s %s && strip %s && objcopy --add-gnu-debuglink=%s %s",
+		 path, debug, path, debug, path));
+	assert_int_equal(chmod(directory, 0711), 0);
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_int_equal(chmod(debug, 0600), 0);
+	assert_true(line_of_visible(path, offset) > 0);
+	assert_int_equal(line_for_other(path, offset), 0);
+	assert_int_equal(chmod(debug, 0644), 0);
+	assert_true(line_for_other(path, offset) > 0);
+	free(debug);
+	free(path);
+}
+
 /*
  * Libraries without a build-id that name debug files of gigabytes, which would be read whole, each
  * of them, for a checksum.
@@ -264,6 +320,7 @@ int main(void)
 		cmocka_unit_test(test_fifos),
 		cmocka_unit_test(test_endless_hash),
 		cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_debug_file_of_others),
 		cmocka_unit_test(test_large_debug_files),
 	};
 
