@@ -579,7 +579,6 @@ static int record(struct record_options *options)
 void tracing_defaults(struct session_config *config)
 {
 	config->min_size = MIN_SIZE_DEFAULT;
-	config->buffer_bytes = BUFFER_DEFAULT;
 	config->uprobes = true;
 	config->faults = true;
 	config->mappings = true;

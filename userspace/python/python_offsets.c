@@ -195,7 +195,7 @@ int python_offsets_described(const uint64_t words[PYTHON_DEBUG_WORDS], struct py
 	layout->free_threaded = words[2] != 0;
 	layout->object_type = words[at->object + 1];
 	layout->type_name = words[at->type + 1];
-	layout->code_bytes = MAX(reach(code + 1, 5, 8), words[at->object] + 8);
+	layout->code_bytes = MAX(reach(code + 1, 5, 8), reach(words + at->object, 2, 8));
 	layout->code_size = words[at->object];
 	layout->code_file = code[1];
 	layout->code_name = code[3];
