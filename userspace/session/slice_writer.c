@@ -167,7 +167,7 @@ static void want_stack(void *context, uint64_t id)
 		g_hash_table_add(writer->stacks, g_memdup2(&id, sizeof(id)));
 }
 
-/* Of the code that touched memory, under the id that is returned: see nameless.h. */
+/* Of code that touched memory, or mapped it, under the id that is returned: see nameless.h. */
 static uint64_t want_toucher(struct slice_writer *writer, pid_t pid, uint64_t id)
 {
 	if (!recording_has_stack(writer->config.recording, id))
@@ -405,14 +405,13 @@ static void on_map_sum(void *context, const void *key_data, const uint64_t *delt
 		.pid = key->tgid,
 		.call = map_fn_name(key->map_fn),
 		.in_call = fn_name(key->in_fn),
-		.stack_id = key->stack_id,
 	};
 
 	if (!targets_find(writer->config.targets, key->tgid))
 		return;
 	memcpy(&fact.sum, delta, sizeof(fact.sum));
 	hits_of(writer->consumers->hits, key->tgid)->maps += fact.sum.calls;
-	want_stack(writer, key->stack_id);
+	fact.stack_id = want_toucher(writer, key->tgid, key->stack_id);
 	keep_first_error(writer, recording_map_call(writer->config.recording, &fact));
 }
 

@@ -2,9 +2,9 @@
 /*
  * nameless.h: stacks of processes that were gone before their code could be read. A process that
  * lives for a millisecond leaves forty stacks of code that touched its pages, of which only the
- * depth is known, or not even that where the kernel's table was full. As touching stacks, one of
- * each depth stands for all: it says as much, and the recording does not grow by them. As
- * allocating stacks each stays itself, as rows of several tables are joined by it.
+ * depth is known, or not even that where the kernel's table was full. As touching stacks, and those
+ * of mapping calls, one of each depth stands for all: it says as much, and the recording does not
+ * grow by them. As allocating stacks each stays itself, as rows of several tables are joined by it.
  */
 #ifndef MEMTOLL_NAMELESS_H
 #define MEMTOLL_NAMELESS_H

@@ -101,8 +101,8 @@ CREATE TABLE process_slice (
 ) WITHOUT ROWID;
 
 -- A stack, leaf first. Of processes that were gone before their code could be looked at,
--- fault.touched_stack and fault_run.touched_stack have the same one for all that are as deep. Depth
--- 0 of an allocation stack is the allocator's function itself.
+-- fault.touched_stack, fault_run.touched_stack and map_call.stack_id have the same one for all that
+-- are as deep. Depth 0 of an allocation stack is the allocator's function itself.
 CREATE TABLE stack (
 	stack_id INTEGER PRIMARY KEY,	-- 64-bit hash made in the kernel, as a signed integer
 	pid      INTEGER NOT NULL,	-- process it was first seen in

@@ -314,7 +314,7 @@ def test_short_processes_of_a_running_one(out: Path) -> None:
         def met(least: int) -> bool:
             return bool(query(out, "SELECT count(*) FROM process WHERE role = 'child'")[0][0] >= least)
 
-        tracer = start_record(out, "-p", str(program.pid), "--probes", "faults")
+        tracer = start_record(out, "-p", str(program.pid), "--probes", "faults,mappings")
         wait_slices(out, 1)
         for made in range(1, batches + 1):
             program.go()
@@ -322,13 +322,13 @@ def test_short_processes_of_a_running_one(out: Path) -> None:
         tracer.send_signal(signal.SIGINT)
         recording = ended_well(tracer, out)
     assert recording.query("SELECT count(*) FROM process WHERE role = 'child'") == [(batches * runs,)]
-    nameless = (
-        "SELECT touched_stack, sum(faults) FROM fault WHERE touched_stack NOT IN (SELECT stack_id FROM stack_frame"
-        " JOIN frame USING (frame_id) WHERE function <> '' OR module <> '') GROUP BY touched_stack"
-    )
-    rows = recording.query(nameless)
-    assert sum(faults for _, faults in rows) > batches * runs
-    assert len(rows) < batches * runs
+    named = "SELECT stack_id FROM stack_frame JOIN frame USING (frame_id) WHERE function <> '' OR module <> ''"
+    for table, stack, count in (("fault", "touched_stack", "faults"), ("map_call", "stack_id", "calls")):
+        rows = recording.query(
+            f"SELECT {stack}, sum({count}) FROM {table} WHERE {stack} NOT IN ({named}) GROUP BY {stack}"
+        )
+        assert sum(found for _, found in rows) > batches * runs, table
+        assert len(rows) < batches * runs, table
     check = recording.report["checks"]["minor_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.05)
 
