@@ -43,7 +43,6 @@ from harness import (
     wait_until,
     workload,
 )
-
 from swapping import make_cgroup
 
 pytestmark = pytest.mark.root
