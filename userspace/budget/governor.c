@@ -16,12 +16,6 @@
 #define SETPOINT 0.9
 #define SETPOINT_WINDOWS 0.4
 /*
- * What faults, mapping calls and samples cost beyond what their programs' clocks see: ways in and
- * out, interrupts, colder caches. Of a Python program that took 1.95 points (the same program with
- * them on and off alternately for 0.15 s, each kind for itself) the account had 1.4.
- */
-#define BEYOND_CLOCKS 1.4
-/*
  * What may be spent before the first CPU time is seen; of a command, whose start is part of the
  * question.
  */

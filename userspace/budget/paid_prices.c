@@ -3,10 +3,8 @@
 
 #include <glib.h>
 
+#include "budget/governor.h"
 #include "budget/thinning.h"
-
-/* Of the price that was seen. */
-#define ERROR 0.1
 
 struct paid_prices paid_prices_of(const struct calibration_result *prices)
 {
@@ -24,21 +22,23 @@ int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates
 	double samples = now->samples - first->samples;
 	double reads = now->reads - first->reads + now->passed_reads - first->passed_reads;
 	double maps = now->maps - first->maps, passed_maps = now->passed_maps - first->passed_maps;
+	double fault_ns = (now->fault_ns - first->fault_ns) / MAX(faults, 1) - paid->fault_begin_ns;
+	double map_ns =
+		paid->map_ns * (1 - (1 - MAP_LEAST) * MIN(1, passed_maps / MAX(maps, 1)));
+	/* error: of the price */
 	const struct {
 		const char *probe;
-		double ns;
+		double ns, error;
 		bool seen;
 	} prices[] = {
-		{ "fault_more",
-		  MAX(0, (now->fault_ns - first->fault_ns) / MAX(faults, 1) - paid->fault_begin_ns),
-		  faults },
+		{ "fault_more", BEYOND_CLOCKS * MAX(0, fault_ns), 0.15, faults },
 		/* All of it: where most are passed over it is less than what was calibrated. */
 		{ "read_paid",
-		  (now->read_ns - first->read_ns) / MAX(reads, 1) + paid->read_outside_ns, reads },
-		{ "map_paid",
-		  paid->map_ns * (1 - (1 - MAP_LEAST) * MIN(1, passed_maps / MAX(maps, 1))),
-		  passed_maps },
-		{ "sample", (now->sample_ns - first->sample_ns) / MAX(samples, 1), samples },
+		  (now->read_ns - first->read_ns) / MAX(reads, 1) + paid->read_outside_ns, 0.1,
+		  reads },
+		{ "map_paid", map_ns, 0.1, passed_maps },
+		{ "map_more", (BEYOND_CLOCKS - 1) * map_ns, 0.5, maps },
+		{ "sample", (now->sample_ns - first->sample_ns) / MAX(samples, 1), 0.1, samples },
 	};
 	int err = 0;
 	size_t i;
@@ -46,6 +46,6 @@ int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates
 	for (i = 0; i < G_N_ELEMENTS(prices) && !err; i++)
 		if (prices[i].seen)
 			err = recording_price(recording, prices[i].probe, prices[i].ns, 0,
-					      ERROR * prices[i].ns);
+					      prices[i].error * prices[i].ns);
 	return err;
 }

@@ -3,6 +3,8 @@
 
 #include <glib.h>
 
+#include "budget/governor.h"
+
 #define MS 1000000ULL
 /* Judged so often, and not before the targets have run for so long. */
 #define JUDGE_NS (100 * MS)
@@ -20,8 +22,6 @@
 #define ALLOWED 0.5
 /* Twice as many are looked at if that leaves it below what is allowed. */
 #define AGAIN 0.4
-/* As governor.c has it: what clocks inside of programs do not see. */
-#define BEYOND_CLOCKS 1.4
 /* The part of a read's price that remains where it is passed over: its ways in and out. */
 #define READ_LEAST 0.3
 

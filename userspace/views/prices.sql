@@ -72,7 +72,8 @@ FROM json_each;
 
 -- An allocator function that was not calibrated costs what malloc costs: same probe. A fault costs
 -- what it does in the calibration, and as much more as it was seen to (fault_more); a read what it
--- was seen to, all in all (read_paid), a mapping call where small ones were passed over (map_paid).
+-- was seen to, all in all (read_paid), a mapping call where small ones were passed over (map_paid),
+-- and what no clock sees of it besides (map_more).
 -- Table price is named once here, and not four times, because what is built on this view names it
 -- thousands of times, and SQLite takes 65,535. Of two rows of a probe MIN() picks its own (SQLite's
 -- bare columns).
@@ -88,11 +89,15 @@ each AS (
 	GROUP BY COALESCE(f.probe, p.probe)
 ),
 beside AS (
-	SELECT *, CASE probe WHEN 'fault'
-		THEN MAX(CASE probe WHEN 'fault_more' THEN hit_ns END) OVER () END
+	SELECT *, CASE probe
+			WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more' THEN hit_ns END) OVER ()
+			WHEN 'map' THEN MAX(CASE probe WHEN 'map_more' THEN hit_ns END) OVER () END
 			AS more_ns,
-		CASE probe WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more'
-			THEN error_ns END) OVER () END
+		CASE probe
+			WHEN 'fault' THEN MAX(CASE probe WHEN 'fault_more' THEN error_ns END)
+				OVER ()
+			WHEN 'map' THEN MAX(CASE probe WHEN 'map_more' THEN error_ns END) OVER ()
+			END
 			AS more_error_ns,
 		CASE probe
 			WHEN 'read' THEN MAX(CASE probe WHEN 'read_paid' THEN hit_ns END) OVER ()
@@ -102,7 +107,7 @@ beside AS (
 )
 SELECT probe, COALESCE(paid_ns, hit_ns) + COALESCE(more_ns, 0.0) AS hit_ns, inside_ns,
 	error_ns + COALESCE(more_error_ns, 0.0) AS error_ns
-FROM beside WHERE probe NOT IN ('fault_more', 'read_paid', 'map_paid');
+FROM beside WHERE probe NOT IN ('fault_more', 'map_more', 'read_paid', 'map_paid');
 
 -- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping
 -- call adds to its caller's time but not to its own. fault_timed_inside_ns may be below 0.

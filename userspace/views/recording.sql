@@ -780,11 +780,12 @@ CREATE TABLE sampled (
 ) WITHOUT ROWID;
 
 -- Price of a hit, calibrated at start on a child of the tracer, but for walk, sample, fault_more,
--- read_paid and map_paid, which are means as measured in the targets. hit_ns: added to the target.
+-- map_more, read_paid and map_paid, which are of the targets. hit_ns: added to the target.
 -- inside_ns: the part of it that falls between the two probes and so into the measured time.
--- fault_more: what a fault's program takes in the targets beyond what it takes in the calibration;
--- read_paid, map_paid: what a read of a file, and a mapping call, takes, also where it is only
--- counted (table thinned). Nothing hits these three.
+-- fault_more: what a fault's program takes in the targets beyond what it takes in the calibration,
+-- and what no clock sees of that; map_more: the latter of a mapping call; read_paid, map_paid: what
+-- a read of a file, and a mapping call, takes, also where it is only counted (table thinned).
+-- Nothing hits these four.
 CREATE TABLE price (
 	probe     TEXT PRIMARY KEY,
 	hit_ns    REAL NOT NULL,

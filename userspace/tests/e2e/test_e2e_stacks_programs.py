@@ -228,11 +228,12 @@ def test_by_turns_in_order(out: Path, tmp_path: Path) -> None:
     # What they cost beyond one more page of a run is charged by the fault, what a sample costs by the sample.
     price = dict(recording.query("SELECT probe, hit_ns FROM price"))
     charged = recording.query(
-        "SELECT probe, hits, hit_ns FROM probe_overhead WHERE probe LIKE 'fault%' OR probe = 'sample'"
+        "SELECT probe, hits, hit_ns FROM probe_overhead WHERE probe LIKE 'fault%' OR probe IN ('map', 'sample')"
     )
     of_probe = {probe: (hits, ns) for probe, hits, ns in charged}
     ((samples,),) = recording.query("SELECT SUM(samples) FROM sample")
     assert of_probe["fault"] == (faults, pytest.approx(price["fault"] + price["fault_more"]))
+    assert of_probe["map"][1] == pytest.approx(1.4 * price["map"])
     assert of_probe["sample"] == (samples, pytest.approx(price["sample"]))
     # The mean has it; nothing is hit twice.
     ((hits,),) = recording.query("SELECT SUM(hits) FROM hit WHERE probe <> 'syscall'")

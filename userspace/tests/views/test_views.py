@@ -128,15 +128,16 @@ def test_function_without_price_costs_what_malloc_costs(plain: Facts) -> None:
     assert plain.one("SELECT * FROM observed")["overhead_ns"] == pytest.approx(1_009 * HIT)
 
 
-def test_fault_costs_what_it_was_seen_to_cost_more(plain: Facts) -> None:
+@pytest.mark.parametrize("probe", ["fault", "map"])
+def test_hit_costs_what_it_was_seen_to_cost_more(plain: Facts, probe: str) -> None:
     """fault_more raises the price of a fault, where it is charged; it is no probe, and nothing hits it."""
-    plain.hits(fault=1_009)
+    plain.hits(**{probe: 1_009})
     before = plain.one("SELECT * FROM process_observed")
-    plain.row("price", probe="fault_more", hit_ns=300.0, inside_ns=0.0, error_ns=30.0)
+    plain.row("price", probe=f"{probe}_more", hit_ns=300.0, inside_ns=0.0, error_ns=30.0)
     after = plain.one("SELECT * FROM process_observed")
     assert after["overhead_ns"] - before["overhead_ns"] == pytest.approx(1_009 * 300)
     assert after["hits"] == before["hits"] == 1_009
-    assert plain.rows("SELECT probe, hits FROM probe_overhead") == [{"probe": "fault", "hits": 1_009}]
+    assert plain.rows("SELECT probe, hits FROM probe_overhead") == [{"probe": probe, "hits": 1_009}]
 
 
 def test_fault_price_is_the_mean_less_the_probe(plain: Facts) -> None:
