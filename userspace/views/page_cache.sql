@@ -166,8 +166,8 @@ box AS MATERIALIZED (
 	ORDER BY limit_bytes, path LIMIT 1
 ),
 stayed AS MATERIALIZED (
-	SELECT CASE WHEN EXISTS (SELECT 1 FROM meta WHERE key = 'target_command') THEN 0
-		ELSE COALESCE((SELECT file_bytes FROM box), 0) END AS bytes,
+	SELECT CASE WHEN (SELECT ran FROM begun_before)
+		THEN COALESCE((SELECT file_bytes FROM box), 0) ELSE 0 END AS bytes,
 		(SELECT SUM(bytes) FROM (SELECT MAX(bytes) AS bytes FROM page_fill
 			GROUP BY dev, inode)) AS file_bytes
 ),
@@ -191,8 +191,8 @@ judged AS MATERIALIZED (
 		t.again_pages >= 256 AND 2 * MIN(t.again_pages, c.pages) > t.first_pages
 			+ t.again_pages AS remade,
 		2 * t.again_pages < 3 * (SELECT pages FROM back)
-			AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
-			AS seen_once, k.refaults AS group_refaults
+			AND (SELECT ran FROM begun_before) AS seen_once,
+		k.refaults AS group_refaults
 	FROM total t JOIN kernel k JOIN cut c LEFT JOIN box b
 )
 SELECT t.first_pages, t.again_pages, t.vain_pages, t.fill_pages, t.code_pages, t.read_fill,

@@ -174,6 +174,11 @@ SELECT CASE WHEN o.observed_ns + o.overhead_ns > 0
 	CASE WHEN u.sampled THEN 'samples' ELSE 'prices' END AS source
 FROM observed o JOIN uprobe_profile u;
 
+-- One row: whether what is traced ran before tracing began: processes or a cgroup.
+CREATE VIEW begun_before AS
+SELECT NOT EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
+	OR EXISTS (SELECT 1 FROM meta WHERE key = 'cgroup') AS ran;
+
 -- Why that is above the limit, as part of a sentence; '' where it is not. The budget takes away the
 -- uprobes of an allocator's functions, not the tracepoints that count faults and system calls. It
 -- spares a command its first second of CPU time (budget_executor.c, governor.c), and nothing where
@@ -181,8 +186,7 @@ FROM observed o JOIN uprobe_profile u;
 CREATE VIEW overhead_why AS
 SELECT CASE WHEN h.limit_pct IS NULL OR h.estimated_pct <= h.limit_pct THEN ''
 	WHEN h.later_pct <= h.limit_pct THEN 'kept after the first second of CPU time'
-	WHEN h.later_pct IS NULL AND EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
-		AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'cgroup')
+	WHEN h.later_pct IS NULL AND NOT (SELECT ran FROM begun_before)
 		THEN 'the first second of CPU time is not held to it'
 	WHEN h.estimated_pct - e.error_pct <= h.limit_pct THEN 'no more than that within its error'
 	WHEN COALESCE((SELECT SUM(overhead_ns) FROM probe_overhead WHERE probe IN ('fault',

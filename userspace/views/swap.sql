@@ -111,7 +111,7 @@ back AS MATERIALIZED (
 			FROM swap WHERE what IN ('out_self', 'out_traced', 'out_kswapd')
 			AND pid > 0 AND slice >= (SELECT slice FROM begun))
 			< SUM(in_pages) AS woke,
-		NOT EXISTS (SELECT 1 FROM meta WHERE key = 'target_command')
+		(SELECT ran FROM begun_before)
 			AND 2 * SUM(in_pages) < 3 * SUM(distinct_pages) AS seen_once
 	FROM access
 ),

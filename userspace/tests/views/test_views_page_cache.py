@@ -141,7 +141,9 @@ def test_pages_that_stay_need_room_too(boxed: Facts) -> None:
     boxed.page_fill(36_611, 96_168, distinct_pages=32_768, bytes=163 * MIB)
     boxed.reuse("cache", 132_779, 36_611, {36_610: 96_168})
     assert cache(boxed)["working_bytes"] == 163 * MIB
-    boxed.meta(target_command="reader")
+    boxed.meta(target_command="reader", cgroup="/service")
+    assert cache(boxed)["working_bytes"] == 163 * MIB
+    boxed.database.execute("DELETE FROM meta WHERE key = 'cgroup'")
     assert cache(boxed)["working_bytes"] < 145 * MIB
 
 

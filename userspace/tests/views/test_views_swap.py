@@ -193,8 +193,10 @@ def test_less_than_two_passes_do_not_tell_how_much_would_do(boxed: Facts, segmen
     assert "In the time of this recording 51.3 MiB came back in order" in said and "more than once" not in said
     assert ("shows in a recording in which pages come back twice" in told) == bool(segment)
     assert ("With a limit of about" in told) == (not segment)
-    # A command was followed from its start: nothing was out before.
-    boxed.meta(target_command="walk")
+    # A cgroup has a name to show, and ran before; a command was followed from its start: nothing was out before.
+    boxed.meta(target_command="walk", cgroup="/service")
+    assert memory(boxed)["fits_bytes"] == (None if segment else 162 * MIB)
+    boxed.database.execute("DELETE FROM meta WHERE key = 'cgroup'")
     assert memory(boxed)["fits_bytes"] is not None
     assert "more than once" in verdict(boxed)["sentence"]
 
