@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/cli.h"
-#include "recording/recording_memory.h"
 
 static const struct command {
 	const char *name;
@@ -81,7 +80,6 @@ int main(int argc, char **argv)
 	size_t i;
 
 	libbpf_set_print(on_libbpf);
-	recording_memory_of_one_thread();
 	if (argc < 2) {
 		message("no command given; try 'memtoll --help'");
 		return STATUS_USAGE;

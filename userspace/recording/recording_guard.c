@@ -15,7 +15,6 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "recording/recording_memory.h"
 
 /* Pragmas that tell something of the file. */
 static const char *const pragmas[] = {
@@ -213,10 +212,10 @@ static int limit_work(sqlite3 *database)
 	sqlite3_trace_v2(database, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, watch_statement,
 			 database);
 	sqlite3_progress_handler(database, STEPS_AT_ONCE, take_steps, NULL);
-	recording_memory_limit(GUARD_HEAP_BYTES);
+	sqlite3_hard_heap_limit64(GUARD_HEAP_BYTES);
 	status = file_bytes(database, &bytes);
-	recording_memory_limit(
-		MIN(GUARD_HEAP_BYTES + GUARD_HEAP_PER_BYTE * bytes, GUARD_HEAP_BYTES_MAX));
+	sqlite3_hard_heap_limit64(MIN(GUARD_HEAP_BYTES + GUARD_HEAP_PER_BYTE * bytes,
+				      GUARD_HEAP_BYTES_MAX));
 	if (status == SQLITE_OK)
 		allow(GUARD_STEPS + GUARD_STEPS_PER_BYTE * bytes);
 	return status;
