@@ -23,8 +23,7 @@ int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates
 	double reads = now->reads - first->reads + now->passed_reads - first->passed_reads;
 	double maps = now->maps - first->maps, passed_maps = now->passed_maps - first->passed_maps;
 	double fault_ns = (now->fault_ns - first->fault_ns) / MAX(faults, 1) - paid->fault_begin_ns;
-	double map_ns =
-		paid->map_ns * (1 - (1 - MAP_LEAST) * MIN(1, passed_maps / MAX(maps, 1)));
+	double map_ns = paid->map_ns * (1 - (1 - MAP_LEAST) * MIN(1, passed_maps / MAX(maps, 1)));
 	/* error: of the price */
 	const struct {
 		const char *probe;

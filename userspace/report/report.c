@@ -68,8 +68,8 @@ static int make_view(sqlite3 *database, const struct recording_view *view, bool 
 	if (!err)
 		err = run(database, create);
 	if (!err && as_table && view->index) {
-		index = sqlite3_mprintf("CREATE INDEX temp.\"%w_index\" ON \"%w\" (%s)",
-					view->name, view->name, view->index);
+		index = sqlite3_mprintf("CREATE INDEX temp.\"%w_index\" ON \"%w\" (%s)", view->name,
+					view->name, view->index);
 		err = index ? run(database, index) : -ENOMEM;
 	}
 	sqlite3_free(index);

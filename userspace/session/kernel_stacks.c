@@ -12,7 +12,7 @@
 
 struct kernel_stacks {
 	struct memtoll_bpf *bpf;
-	GHashTable *of; /* pid -> GArray of ids */
+	GHashTable *of;	    /* pid -> GArray of ids */
 	unsigned int count; /* of all ids */
 };
 

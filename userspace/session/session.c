@@ -151,9 +151,8 @@ static int step_load(struct session *session)
 			.mechanism = session->mechanism,
 			.min_size = config->min_size,
 			.sample = config->sample,
-			.buffer_bytes = config->buffer_bytes ?
-						config->buffer_bytes :
-						own_limits_buffer(BUFFER_DEFAULT),
+			.buffer_bytes = config->buffer_bytes ? config->buffer_bytes :
+							       own_limits_buffer(BUFFER_DEFAULT),
 			.uprobes = config->uprobes,
 			.faults = config->faults,
 			.mappings = config->mappings,

@@ -62,9 +62,9 @@ struct object {
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	struct target_rights *rights; /* for its debug files; NULL: our own */
-	GArray *symbols;       /* struct symbol, ascending by start, one for each start */
-	struct scopes *scopes; /* NULL: no DWARF */
-	struct object *next;   /* in abandoned */
+	GArray *symbols;	      /* struct symbol, ascending by start, one for each start */
+	struct scopes *scopes;	      /* NULL: no DWARF */
+	struct object *next;	      /* in abandoned */
 };
 
 /*
