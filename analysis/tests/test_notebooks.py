@@ -275,7 +275,8 @@ def test_tour(place: Place) -> None:
             "kernel_pages": "rec.toll.loc['zero.kernel', 'pages']",
             "dominant": "rec.verdict.dominant",
             "shares": "shares",
-            "observed": "rec.observed_s",
+            # What the probes take is part of the workload's own time: more, the busier the machine.
+            "taken": "float((rec.processes['observed_s'] + rec.processes['overhead_s']).sum())",
             "processes": "rec.processes['observed_s'].nlargest(2).index.tolist()",
             "largest": f"[str(rec.processes.loc[pid, 'largest_toll']) for pid in {[line['pid'] for line in done]}]",
             "failed": "rec.checks[~rec.checks['ok'].astype(bool)].reset_index().astype(str).values.tolist()",
@@ -292,7 +293,7 @@ def test_tour(place: Place) -> None:
     assert figures["largest"] == ["zero.libc", "zero.kernel"]
     assert figures["failed"] == [], figures["losses"]
     assert figures["faults"] >= sum(line["minflt"] for line in done)
-    assert figures["observed"] == pytest.approx(sum(line["cpu_ns"] for line in done) / 1e9, rel=0.2)
+    assert figures["taken"] == pytest.approx(sum(line["cpu_ns"] for line in done) / 1e9, rel=0.2)
     line = harness.site_line("calloc_loop.c", "calloc")
     assert f"calloc_loop.c:{line} (clear_block)" in run.shown
     assert len(run.pictures) == 3
