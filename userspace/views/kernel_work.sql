@@ -66,10 +66,13 @@ SELECT m.slice, m.pid, m.call, m.in_call, m.stack_id, m.calls, m.bytes,
 FROM map_call m JOIN calibrated c;
 
 -- The same of all slices together. Of small ones that were passed over those that were looked at
--- tell, with the error of the draw.
+-- tell, with the error of the draw; where they are large on average, most of the time is of calls
+-- that were all timed.
 CREATE VIEW map_cost AS
 SELECT m.pid, m.call, m.in_call, m.stack_id, m.calls, m.bytes, m.net_ns, m.error_ns
 	+ CASE WHEN d.one_in > 1 AND m.in_call = '' AND m.call IN ('mmap', 'munmap')
+			AND m.bytes < m.calls * MIN(65536, COALESCE((SELECT CAST(value AS INTEGER)
+				FROM meta WHERE key = 'min_size_bytes'), 65536))
 		THEN 1.96 * MAX(0.0, m.net_ns) * (SELECT root FROM square_root
 			WHERE v = (d.one_in - 1.0) / m.calls) ELSE 0.0 END AS error_ns, m.toll
 FROM (SELECT pid, call, in_call, stack_id, SUM(calls) AS calls, SUM(bytes) AS bytes,

@@ -397,13 +397,15 @@ def test_drawn_mapping_calls_have_the_error_of_the_draw() -> None:
             rest = {"failed": 0, "bytes": 4_000 * 4096, "populated": 0, "populated_ns": 0}
             row = {"slice": 1, "pid": 42, "call": call, "in_call": in_call, "stack_id": 0, "calls": 4_000}
             made.row("map_call", **row, cpu_ns=4_000 * US, **rest)
+        row = {"slice": 1, "pid": 42, "call": "munmap", "in_call": "", "stack_id": 0, "calls": 1}
+        made.row("map_call", **row, cpu_ns=300 * MS, **(rest | {"bytes": 10 << 30}))
         return made
 
-    sql = "SELECT call, net_ns, error_ns FROM map_cost"
+    sql = "SELECT call || CASE calls WHEN 1 THEN ' 10 GiB' ELSE '' END AS call, net_ns, error_ns FROM map_cost"
     exact, unsure = ({row["call"]: row for row in made.rows(sql)} for made in (maps(0), maps(3_750)))
     more = {call: unsure[call]["error_ns"] - exact[call]["error_ns"] for call in exact}
     assert more["mmap"] == pytest.approx(1.96 * (15 / 4_000) ** 0.5 * exact["mmap"]["net_ns"], rel=0.01)
-    assert more["madvise"] == more["munmap"] == 0
+    assert more["madvise"] == more["munmap"] == more["munmap 10 GiB"] == 0
     assert all(unsure[call]["net_ns"] == exact[call]["net_ns"] for call in exact)
     assert maps(3_750).rows("SELECT toll FROM estimated_count WHERE toll = 'map'")
     assert not maps(0).rows("SELECT toll FROM estimated_count")
