@@ -3,9 +3,10 @@
 -- copies.sql: who copies the pages that fork has shared, the process that forked or its children.
 -- Follows huge.sql.
 
--- One row; pages of files are not among it. by_parent: copies made by processes that have children
--- of their own program, and go on writing while those live; by_child: by such children. In a chain
--- of forks who has children counts as parent. Both NULL where nothing was copied.
+-- One row; pages of files are not among it, nor relocations, which each start of a program makes in
+-- pages of its libraries. by_parent: copies made by processes that have children of their own
+-- program, and go on writing while those live; by_child: by such children. In a chain of forks who
+-- has children counts as parent. Both NULL where nothing was copied.
 CREATE VIEW copied_measure AS
 WITH
 kin AS MATERIALIZED (
@@ -16,7 +17,7 @@ copied AS MATERIALIZED (
 	SELECT f.pid, SUM(f.pages) AS pages, f.pid IN (SELECT parent_pid FROM kin) AS parent,
 		f.pid IN (SELECT pid FROM kin) AS child
 	FROM fault f JOIN fault_class k ON k.class = f.class
-	WHERE k.toll = 'cow' AND f.area NOT LIKE 'file%' GROUP BY f.pid
+	WHERE k.toll = 'cow' AND f.area NOT IN ('file', 'library') GROUP BY f.pid
 )
 SELECT 4096 * SUM(pages) AS copied_bytes,
 	4096 * SUM(CASE WHEN parent THEN pages ELSE 0 END) AS by_parent_bytes,

@@ -106,6 +106,7 @@ WHERE m.toll = 'reclaim';
 -- had been in memory before.
 -- single: asked for in order, and each brought in by a request of its own: no read-ahead.
 -- remade: most that came had been there before, and was lost as files were cut short or deleted.
+-- Not known where far more was cut than came again: most of that is of other files.
 CREATE VIEW page_cache AS
 WITH
 cause AS MATERIALIZED (	-- code is read around its faults whatever a program does
@@ -126,6 +127,7 @@ total AS MATERIALIZED (
 		COALESCE(SUM(fill_pages), 0) AS fill_pages,
 		COALESCE(SUM(code_pages), 0) AS code_pages,
 		COALESCE(SUM(CASE cause WHEN 'read' THEN fill_pages END), 0) AS read_fill,
+		COALESCE(SUM(CASE cause WHEN 'read' THEN 0 ELSE again_pages END), 0) AS fault_again,
 		SUM(CASE cause WHEN 'read' THEN 0 ELSE again_pages END) * 1.0
 			/ NULLIF(SUM(CASE cause WHEN 'read' THEN 0
 				ELSE first_pages + again_pages END), 0) AS fault_again_share,
@@ -188,8 +190,9 @@ judged AS MATERIALIZED (
 			AND 2 * k.refaults > t.first_pages + t.again_pages
 			AND 4 * t.vain_pages < t.fill_pages
 			AND 10 * b.usage_bytes >= 9 * b.limit_bytes AS returned,
-		t.again_pages >= 256 AND 2 * MIN(t.again_pages, c.pages) > t.first_pages
-			+ t.again_pages AS remade,
+		t.fault_again >= 256 AND c.pages <= 2 * t.fault_again
+			AND 2 * MIN(t.fault_again, c.pages) > t.first_pages + t.again_pages
+			AS remade,
 		2 * t.again_pages < 3 * (SELECT pages FROM back)
 			AND (SELECT ran FROM begun_before) AS seen_once,
 		k.refaults AS group_refaults

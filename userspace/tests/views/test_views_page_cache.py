@@ -354,6 +354,18 @@ def test_what_a_file_lost_as_it_was_cut_short_is_no_thrash(boxed: Facts, cut: in
     assert "Of what was thrown out" not in sentence
 
 
+@pytest.mark.parametrize(
+    ("cut", "cause", "remade"),
+    [(2 * PAGES, "fault", True), (4 * PAGES, "map", True), (5 * PAGES, "fault", False), (2 * PAGES, "read", False)],
+)
+def test_only_what_comes_again_can_be_what_was_cut(boxed: Facts, cut: int, cause: str, remade: bool) -> None:
+    """Of files that were written and deleted nothing comes again, and a read clears nothing."""
+    mapped(boxed, 3, cause=cause)
+    boxed.page_drop("cut", cut)
+    assert cache(boxed)["remade"] == remade
+    assert ("They are lost as the file is cut short" in " ".join(advice(boxed)["file-fault"].split())) == remade
+
+
 @pytest.mark.parametrize(("major", "said"), [(10, "Hardly any had to"), (1_000, "Read ahead")])
 def test_read_ahead_is_for_what_is_read(boxed: Facts, major: int, said: str) -> None:
     place = {"area": "file", "area_name": "/srv/data", "touched_stack": loop_stack(boxed)}
@@ -380,6 +392,8 @@ def test_copies_of_a_files_pages_are_no_forks(boxed: Facts, area: str, said: str
 )
 def test_who_copies_after_a_fork_is_told(boxed: Facts, pid: int, executable: str, said: str) -> None:
     boxed.process(43, parent_pid=42, role="child", executable=executable)
+    # Each start of a program makes relocations, in pages of its libraries.
+    boxed.fault("cow", 400_009, 2 * US, pid=85 - pid, area="library", area_name="/lib/libc.so.6")
     boxed.fault("cow", 250_007, 2 * US, pid=pid, area="heap", touched_stack=loop_stack(boxed))
     boxed.fault("cow", 100_003, 2 * US, pid=85 - pid, area="heap")
     text = advice(boxed)["cow"]
