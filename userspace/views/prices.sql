@@ -102,11 +102,16 @@ beside AS (
 		CASE probe
 			WHEN 'read' THEN MAX(CASE probe WHEN 'read_paid' THEN hit_ns END) OVER ()
 			WHEN 'map' THEN MAX(CASE probe WHEN 'map_paid' THEN hit_ns END) OVER () END
-			AS paid_ns
+			AS paid_ns,
+		CASE probe
+			WHEN 'read' THEN MAX(CASE probe WHEN 'read_paid' THEN error_ns END) OVER ()
+			WHEN 'map' THEN MAX(CASE probe WHEN 'map_paid' THEN error_ns END) OVER ()
+			END
+			AS paid_error_ns
 	FROM each
 )
 SELECT probe, COALESCE(paid_ns, hit_ns) + COALESCE(more_ns, 0.0) AS hit_ns, inside_ns,
-	error_ns + COALESCE(more_error_ns, 0.0) AS error_ns
+	COALESCE(paid_error_ns, error_ns) + COALESCE(more_error_ns, 0.0) AS error_ns
 FROM beside WHERE probe NOT IN ('fault_more', 'map_more', 'read_paid', 'map_paid');
 
 -- Every scalar that was calibrated, 0 where it was not. map_outside_ns: what a probed mapping

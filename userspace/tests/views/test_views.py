@@ -140,6 +140,18 @@ def test_hit_costs_what_it_was_seen_to_cost_more(plain: Facts, probe: str) -> No
     assert plain.rows("SELECT probe, hits FROM probe_overhead") == [{"probe": probe, "hits": 1_009}]
 
 
+@pytest.mark.parametrize("probe", ["read", "map"])
+def test_what_a_hit_was_paid_takes_the_place_of_its_calibration(plain: Facts, probe: str) -> None:
+    """Of the error, too."""
+    plain.database.execute("DELETE FROM price WHERE probe = ?", (probe,))
+    plain.row("price", probe=probe, hit_ns=700.0, inside_ns=0.0, error_ns=7.0)
+    plain.row("price", probe=f"{probe}_paid", hit_ns=1_000.0, inside_ns=0.0, error_ns=101.0)
+    sql = f"SELECT hit_ns, error_ns FROM probe_price WHERE probe = '{probe}'"
+    assert plain.one(sql) == {"hit_ns": 1_000.0, "error_ns": 101.0}
+    plain.row("price", probe=f"{probe}_more", hit_ns=300.0, inside_ns=0.0, error_ns=30.0)
+    assert plain.one(sql)["error_ns"] == 101.0 + (30.0 if probe == "map" else 0.0)
+
+
 def test_fault_price_is_the_mean_less_the_probe(plain: Facts) -> None:
     plain.fault("zero", 1_000, 900)
     plain.fault("zero", 1_000, 1_700, area="heap")
