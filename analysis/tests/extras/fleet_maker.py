@@ -39,8 +39,9 @@ READ: dict[tuple[object, ...], Summary] = {}
 
 def read_once(path: Path, **options: Any) -> Summary | str:
     """As memtoll.fleet reads a recording, but one of the same name and bytes once in a run."""
-    content = hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
-    key = (content, path.name, *sorted(options.items()))
+    beside = (path, *(path.with_name(path.name + ending) for ending in ("-journal", "-wal")))
+    content = [hashlib.sha256(each.read_bytes()).digest() if each.is_file() else b"" for each in beside]
+    key = (*content, path.name, *sorted(options.items()))
     if key not in READ:
         made = _summary(path, **options)
         if isinstance(made, str):
