@@ -9,17 +9,16 @@ recording itself is not touched.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
 from .opening import Progress, bounded, limit_values, reading
+from .queried import read_from
 from .schema import columns_of, schema, split
 
 # What only a report in text, long or short, or only its JSON, is made of is named after it: work for each site.
 ENDINGS: Final = ("_page", "_short", "_json")
-READ_FROM: Final = re.compile(r'\b(?:from|join)\s+(?:temp\s*\.\s*)?"?(\w+)', re.IGNORECASE)
 
 
 class Views:
@@ -34,6 +33,7 @@ class Views:
 
     def make(self, last: str) -> None:
         """Work out the view named last and those before it, as far as it needs them."""
+        limit_values(self.connection, made=last.endswith("_json"))
         if last in self._made:
             return
         queries = schema().views
@@ -65,8 +65,10 @@ class Views:
 
         To plan one that rests on all others takes SQLite seconds, to work them out one by one a tenth of that.
         """
-        for name in {found.lower() for found in READ_FROM.findall(sql)} & (schema().views.keys() - schema().kept):
+        named = read_from(sql) & (schema().views.keys() - schema().kept)
+        for name in named:
             self.make(name)
+        limit_values(self.connection, made=any(name.endswith("_json") for name in named))
         if self._all_put:
             return
         for name, query in schema().views.items():

@@ -18,6 +18,7 @@ import pytest
 import memtoll
 from memtoll.commands.frames import markdown
 from memtoll.frames import BY_NAME, FRAMES
+from memtoll.queried import read_from
 
 import facts
 import harness
@@ -371,6 +372,47 @@ def test_query(busy: Path) -> None:
         assert list(table["pid"]) == [43, 47]
         with pytest.raises(memtoll.Error):
             rec.query("SELECT nonsense")
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SELECT a, b FROM Toll", {"toll"}),
+        (
+            "SELECT toll FROM main.fault_class, temp.verdict v JOIN [site_page] USING (a, rank)",
+            {"verdict", "site_page"},
+        ),
+        (
+            'SELECT * FROM "toll" t, `sites` AS s, finding WHERE a IN (1, stack) AND b IN note',
+            {"toll", "sites", "finding", "note"},
+        ),
+        ("SELECT 'x'' FROM sites' -- FROM toll\n, /* FROM note, */ 1 FROM finding", {"finding"}),
+        (
+            "WITH toll(a) AS (SELECT 1 FROM note), sites AS NOT MATERIALIZED (SELECT 2) SELECT * FROM toll, sites",
+            {"note"},
+        ),
+        (
+            "SELECT * FROM (SELECT MAX(a, b), c FROM toll GROUP BY a, note), (sites, finding)",
+            {"toll", "sites", "finding"},
+        ),
+        ("SELECT a IS DISTINCT FROM note, b FROM toll ORDER BY c, sites", {"toll"}),
+        ("SELECT (SELECT 1 FROM toll), note FROM json_each('[1]') UNION SELECT 2, sites", {"toll", "json_each"}),
+        (") , ( FROM", set()),
+    ],
+)
+def test_what_a_query_reads_from(sql: str, names: set[str]) -> None:
+    """Names in literals and comments, of columns, and of what the query itself defines are none."""
+    assert read_from(sql) == names
+
+
+def test_what_a_query_may_make_is_as_large_as_a_report_only_where_it_asks_for_one(busy: Path) -> None:
+    with memtoll.open(busy) as rec:
+        assert rec.report
+        large = "SELECT LENGTH(zeroblob(5000000)) AS n"
+        with pytest.raises(memtoll.Error):
+            rec.query(large)
+        assert rec.query(f"{large} FROM report_json")["n"].iloc[0] == 5_000_000
+        assert rec.query("SELECT toll FROM toll")["toll"].iloc[0] == "zero.kernel"
 
 
 def test_every_frame_has_a_property() -> None:
