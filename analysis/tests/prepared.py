@@ -18,6 +18,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,7 +76,9 @@ def become(command: dict[str, Any]) -> None:
     except SystemExit as done:
         if not isinstance(done.code, int):
             raise
-        # To take pandas and matplotlib apart would copy all of their memory, for nothing.
+        # As at the end of an interpreter; but to take pandas and matplotlib apart would copy all of their memory, for
+        # nothing. What a command has not flushed and closed itself is lost, and its test fails.
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

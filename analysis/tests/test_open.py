@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -283,8 +284,10 @@ def test_many_commits_while_opening(busy: Path) -> None:
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        seen = set()
-        for _ in range(7):
+        seen: set[int] = set()
+        opened, until = 0, time.monotonic() + 60
+        while opened < 7 or (len(seen) < 2 and time.monotonic() < until):
+            opened += 1
             with memtoll.open(busy, incomplete=True) as rec:
                 last = rec.query("SELECT MAX(slice) AS last FROM main.slice")["last"].iloc[0]
                 if len(rec.system):

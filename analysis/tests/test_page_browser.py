@@ -82,11 +82,14 @@ def test_fits_every_width(
     tab.screen(*screens[0])
     tab.open(pages[name])
     for screen in screens:
+        tab.run("document.querySelectorAll('details').forEach((each) => { each.open = false; })")
         tab.screen(*screen)
         fits(tab, screen)
 
 
 def fits(tab: Browser, screen: tuple[int, int]) -> None:
+    """First as it is closed, then with all that opens."""
+    assert tab.overflow() == []
     tab.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     tab.until("[...document.querySelectorAll('.site')].every((each) => each.children.length > 1)")
     assert tab.overflow() == []
