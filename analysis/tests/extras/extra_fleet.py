@@ -29,7 +29,9 @@ from package import Cli
 
 BUILDS = ("4f1e09aa", "a72c55bb")
 
-# What writers of their own import is imported once, before they are forked off.
+# What writers of their own import is imported once, before they are forked off: all that takes three seconds each
+# time. Arrow (pandas imports it where it is there) has not worked in that process. No test here reads in processes that
+# the package itself starts, which would be forked from the same one.
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["fleet_maker"])
 
