@@ -39,6 +39,12 @@ def witness(recording: Recording, how: str) -> int:
     return int(line["faults"])
 
 
+def cleared_for(watched: Recording, how: str) -> Faults:
+    """Faults inside a call, but for the C library's own code, which comes in as it is needed."""
+    faults = Faults(watched).touched(SOURCE, how)
+    return Faults(watched, (row for row in faults.rows if row.area != "library"))
+
+
 def test_every_page_is_counted(watched: Recording) -> None:
     check = watched.report["checks"]["minor_faults"]
     assert check["ok"], check
@@ -55,7 +61,7 @@ def test_pages_of_a_mapping_call(watched: Recording, how: str, call: str, owner:
         assert (cleared.faults, cleared.pages) == (4 * PAGES, 4 * PAGES)
         assert {row.area for row in cleared.rows} == {"shared"}
     else:
-        cleared = Faults(watched).touched(SOURCE, how)
+        cleared = cleared_for(watched, how)
         assert (cleared.kinds, cleared.faults, cleared.pages) == ({"zero_populated"}, 3 * PAGES, 3 * PAGES)
         assert cleared.allocated(SOURCE, owner or "").pages == 3 * PAGES
     (row,) = watched.query(f"SELECT SUM(populated), SUM(populated_ns), SUM(cpu_ns) FROM map_call WHERE call = '{call}'")
@@ -75,7 +81,7 @@ def test_locked_as_it_is_used(watched: Recording) -> None:
 
 
 def test_direct_read_into_a_fresh_buffer(watched: Recording) -> None:
-    read = Faults(watched).touched(SOURCE, "direct")
+    read = cleared_for(watched, "direct")
     assert (read.kinds, read.faults, read.pages) == ({"zero_populated"}, 3 * PAGES, 3 * PAGES)
     assert read.allocated(SOURCE, "fresh").pages == 3 * PAGES
 
