@@ -274,15 +274,26 @@ class Site:
     function: str = ""
 
 
+def file_written(path: Path) -> tuple[int, int]:
+    """Another value where the file is another one, or was written to."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
+
+
 @dataclass
 class Recording:
     path: Path
     result: Result
     witness: list[dict[str, Any]] = field(default_factory=list)
+    written: tuple[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.written = file_written(self.path)
 
     @functools.cached_property
     def report(self) -> dict[str, Any]:
         """Made, and its shape checked, where something is asked of it: of what has many stacks it is dear."""
+        assert file_written(self.path) == self.written, f"{self.path} was written to since"
         return report(self.path)
 
     @property
@@ -323,6 +334,17 @@ class Recording:
 def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as database:
         return database.execute(sql).fetchall()
+
+
+def lost(path: Path, name: str) -> int:
+    """A loss that this version knows: of a name that is none nothing would ever be lost."""
+    ((known, total),) = query(
+        path,
+        f"SELECT (SELECT COUNT(*) FROM loss_kind WHERE name = '{name}'),"
+        f" (SELECT TOTAL(count) FROM loss WHERE name = '{name}')",
+    )
+    assert known, f"no loss is called {name}"
+    return int(total)
 
 
 def integrity(path: Path) -> str:

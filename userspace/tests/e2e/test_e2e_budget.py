@@ -30,6 +30,7 @@ from harness import (
     finish,
     kernel_objects,
     load,
+    lost,
     map_dump,
     memtoll,
     query,
@@ -48,7 +49,13 @@ from swapping import make_cgroup
 pytestmark = pytest.mark.root
 
 LIMIT = 5.0
-SMALL_TARGET = 'print("{}", flush=True); [bytearray(1 << 20) for _ in iter(int, 1)]'
+SMALL_TARGET = """
+import time
+print("{}", flush=True)
+while True:
+    bytearray(1 << 20)
+    time.sleep(0.002)
+"""
 FN_MALLOC = 1  # enum memtoll_fn
 
 
@@ -226,8 +233,11 @@ def test_calls_missed_by_a_stopped_tracer_are_counted(out: Path) -> None:
 
 
 def test_two_tracers_say_so(out: Path) -> None:
-    """Of one process: the second that comes finds the first, and the first the second before it ends."""
-    other = out.with_name("other.memtoll")
+    """Of one process: the second that comes finds the first, and the first the second before it ends.
+
+    A third, that comes when both have ended, finds nobody.
+    """
+    other, alone = out.with_name("other.memtoll"), out.with_name("alone.memtoll")
     with Program(workload("sleeper")) as program:
         said = f"another memtoll traces process {program.pid}, too"
         first = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
@@ -238,9 +248,14 @@ def test_two_tracers_say_so(out: Path) -> None:
         for tracer in (first, second):
             tracer.send_signal(signal.SIGINT)
             results.append(finish(tracer))
-    assert [(result.status, result.stderr.count(said)) for result in results] == [(0, 1), (0, 1)]
-    for path in (out, other):
-        assert any(f"another memtoll traced process {program.pid}" in note for note in report(path)["notes"])
+        third = start_record(alone, "-p", str(program.pid), "--probes", "faults")
+        wait_slices(alone, 1)
+        third.send_signal(signal.SIGINT)
+        results.append(finish(third))
+    assert [(result.status, result.stderr.count(said)) for result in results] == [(0, 1), (0, 1), (0, 0)]
+    for path, others in ((out, True), (other, True), (alone, False)):
+        found = any(f"another memtoll traced process {program.pid}" in note for note in report(path)["notes"])
+        assert found == others, path
 
 
 # Calls itself memtoll and holds all maps of a process: a memtoll that looks for others, at its worst moment.
@@ -317,14 +332,13 @@ def test_tracer_is_small(out: Path) -> None:
     while tracer.poll() is None:
         sizes.append(resident_kib(tracer.pid))
         time.sleep(0.1)
-    finish(tracer)
+    assert finish(tracer).status in (0, 4)
     print(f"tracer: {max(sizes) / 1024:.0f} MiB, seen {len(sizes)} times")
     ((sites, calls),) = query(out, "SELECT COUNT(DISTINCT stack_id), SUM(calls) FROM call WHERE call = 'malloc'")
-    losses = dict(query(out, "SELECT name, SUM(count) FROM loss GROUP BY name"))
-    assert (losses.get("calls_full", 0), losses.get("stacks_full", 0)) == (0, 0)
+    assert (lost(out, "calls_full"), lost(out, "stacks_full")) == (0, 0)
     # A tracer that is kept from running has no room for new places, and says so. Otherwise: test_measure_budget.py.
     assert calls >= 10007
-    assert sites + losses.get("call_sites", 0) >= 10007
+    assert sites + lost(out, "call_sites") >= 10007
     assert sizes and max(sizes) / 1024 < 64
 
 
@@ -336,7 +350,8 @@ def test_tracer_in_a_small_cgroup(out: Path) -> None:
         join = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group)]
         command = [*join, str(MEMTOLL), "record", "-p", str(program.pid), "-d", "1s", "-o", str(out)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done
+    # Who is kept from running loses events from so small a ring buffer, and says so: 4.
+    assert done.returncode in (0, 4), done
     assert "kill" not in done.stderr
     assert query(out, "SELECT count(*) FROM slice")[0][0] > 0
 
@@ -365,7 +380,8 @@ def test_too_many_are_counted_and_some_looked_at(out: Path, tmp_path: Path, kind
             return sum(row[0] for row in query(out, f"SELECT passed FROM thinned WHERE what = '{what}'"))
 
         work(1)
-        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%")
+        # Where the tracer is kept from running a while, nothing is lost either.
+        tracer = start_record(out, "-p", str(program.pid), "--overhead-limit", "5%", "--buffer", "64M")
         wait_attached(tracer, program.pid)
         wait_slices(out, 1)
         before = len(program.lines)
@@ -389,9 +405,9 @@ def test_too_many_are_counted_and_some_looked_at(out: Path, tmp_path: Path, kind
         site = recording.report["sites"][0]
         assert site["toll"] == "zero.kernel" and "loads.c" in json.dumps(site["touched_at"]), site
     elif kind == "maps":
-        unwatched = recording.query("SELECT TOTAL(count) FROM loss WHERE name = 'maps_unwatched'")[0][0]
+        unwatched = lost(out, "maps_unwatched")
         for call in ("mmap", "munmap"):
-            sql = f"SELECT SUM(calls), SUM(bytes) FROM map_call WHERE call = '{call}' AND bytes = 4096 * calls"
+            sql = f"SELECT SUM(calls), SUM(bytes) FROM map_call WHERE call = '{call}'"
             ((calls, mapped_bytes),) = recording.query(sql)
             assert done - unwatched <= calls <= done, (call, calls, done, unwatched)
             assert mapped_bytes == 4096 * calls
@@ -402,7 +418,7 @@ def test_too_many_are_counted_and_some_looked_at(out: Path, tmp_path: Path, kind
     else:
         ((calls, read_bytes),) = recording.query("SELECT SUM(calls), SUM(bytes) FROM file_read")
         # A program that was idle has its system calls unwatched until they are seen to come back.
-        unwatched = recording.query("SELECT TOTAL(count) FROM loss WHERE name = 'reads_unwatched'")[0][0]
+        unwatched = lost(out, "reads_unwatched")
         assert done - left - unwatched <= calls <= done
         assert read_bytes == 4096 * calls
         assert ("file.read",) in recording.query("SELECT toll FROM estimated_count")
