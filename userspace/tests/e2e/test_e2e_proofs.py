@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_e2e_storms import PURGES, SHAPES
 
 from facts import Facts
 from harness import MIB, PAGE, Recording, environment, record, workload
@@ -67,13 +68,14 @@ PROOFS = {
     "more of them than 128 MiB": Proof("populated", ("kept", "threads", 5, 19)),
 }  # fmt: skip
 
-# Of those test_e2e_storms.py shows as much: with what is advised the faults of one round are left, of all of them.
+# Of those test_e2e_storms.py shows as much, by its names of the shapes: with what is advised the faults of one round
+# are left, of all of them.
 STORMS = {
-    "heap of a trimmed top",
-    "heap, both needed",
-    "blocks above 32 MiB",
-    "jemalloc, a setting",
-    "jemalloc, large blocks",
+    "heap of a trimmed top": "trim",
+    "heap, both needed": "pair",
+    "blocks above 32 MiB": "map",
+    "jemalloc, a setting": "decay-0",
+    "jemalloc, large blocks": "large",
 }
 
 # Proved by counts of another kind, elsewhere.
@@ -176,7 +178,8 @@ def test_trial_saves_half_of_what_is_claimed_at_least(out: Path, name: str) -> N
 def test_every_trial_is_proved() -> None:
     made = Facts()
     codes = {str(row["code"]) for row in made.rows("SELECT DISTINCT code FROM advice_text WHERE try <> ''")}
-    assert PROOFS.keys() >= STORMS
+    assert PROOFS.keys() >= STORMS.keys()
+    assert {*SHAPES, *PURGES} >= set(STORMS.values())
     assert codes == {proof.code for proof in PROOFS.values()} | ELSEWHERE.keys()
 
 
