@@ -76,16 +76,19 @@ def assert_handlers(recording: Recording, by_thread: int, by_child: int) -> None
     assert timed >= handlers["waits"]
 
 
-def assert_cleared(recording: Recording, huge_pages: int, first_touch_ns: int) -> None:
-    """By the clock of the very moments, and not of the calibration's, unless they waited for more than clearing."""
-    cleared_ns = recording.toll("zero.kernel", "clear_s") * 1e9
+def assert_cleared(recording: Recording, huge_pages: int) -> None:
+    """By the clock of the very moments, and not of the calibration's, unless they waited for more than clearing.
+
+    Those that are timed are some, and one may take ten times as long as another, where the host has yet to find memory.
+    """
+    cleared_ns, witness = recording.toll("zero.kernel", "clear_s") * 1e9, recording.witness[-1]
     ((timed, clear_ns),) = recording.query("SELECT timed_faults, clear_ns FROM fault_price WHERE class = 'zero_huge'")
     assert timed >= 8
     if clear_ns is None:
         ((rate,),) = recording.query("SELECT clear_2m_bytes_per_s FROM calibrated")
         assert cleared_ns >= 0.99 * huge_pages * 2 * MIB * 1e9 / rate
     else:
-        assert cleared_ns == pytest.approx(first_touch_ns, rel=0.3)
+        assert 0.9 * witness["least_ns"] <= cleared_ns / huge_pages <= 1.1 * witness["most_ns"]
 
 
 @pytest.mark.parametrize("use", ["sparse", "dense"])
@@ -105,5 +108,5 @@ def test_how_much_of_huge_pages_is_used(out: Path, huge_on_request: None, use: s
     assert ("huge-sparse" in advice) == (use == "sparse")
     if use == "sparse":
         assert "of which 4.00 KiB is used on average" in advice["huge-sparse"]
-        assert_cleared(recording, pages * rounds, witness["first_touch_ns"])
+        assert_cleared(recording, pages * rounds)
     assert not any("MADV_HUGEPAGE) can save" in text for text in advice.values())
