@@ -249,6 +249,7 @@ static uint32_t line_for_other(const char *path, uint64_t offset)
 		pause();
 		_exit(0);
 	}
+	close(ready[1]); /* or a child that ends early would not end the read */
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	assert_int_equal(symbolizer_show(symbolizer, pid, false), 0);
 	kill(pid, SIGKILL);
@@ -258,7 +259,6 @@ static uint32_t line_for_other(const char *path, uint64_t offset)
 	munmap(code, len);
 	symbolizer__free(symbolizer);
 	close(ready[0]);
-	close(ready[1]);
 	return line;
 }
 
