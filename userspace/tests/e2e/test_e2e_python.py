@@ -243,10 +243,12 @@ def test_faults_that_wake_the_reader_are_not_timed(out: Path, python: str) -> No
     )
     assert stacks_met > pages and faults > 2 * pages
     assert timed <= faults - pages, "each of the pages by a path of its own has a new stack"
-    assert timed >= pages - 1, "those of the loop have one stack, and only the first is new"
-    # Their ends were seen all the same, and cost what the end of a fault costs.
+    # Their ends were seen all the same, and cost what the end of a fault costs. But the window shuts by itself where
+    # the tracer is kept from running for long.
     hits = dict(recording.query("SELECT probe, SUM(hits) FROM hit GROUP BY probe"))
-    assert 0.99 * hits["fault"] <= hits["fault_end"] <= hits["fault"]
+    missed = hits["fault"] - hits["fault_end"]
+    assert 0 <= missed < pages
+    assert timed >= pages - 1 - missed, "those of the loop have one stack, and only the first is new"
 
 
 # Two instructions of the interpreter's take page after page by turns, for one line that is called from thirteen
