@@ -44,6 +44,11 @@ static void ledger_forgotten(void *state, pid_t pid)
 	ledger_forget(state, pid);
 }
 
+static void stacks_exited(void *state, pid_t pid)
+{
+	kernel_stacks_exited(state, pid);
+}
+
 static void giveback_forked(void *state, pid_t parent, pid_t child)
 {
 	(void)parent;
@@ -161,6 +166,9 @@ static void observe(const struct consumers *consumers, const struct consumers_co
 		{ .moment = WITH_RECORDS,
 		  .state = consumers->thresholds,
 		  .forgotten = thresholds_forgotten },
+		{ .moment = WITH_RECORDS,
+		  .state = consumers->kernel_stacks,
+		  .exited = stacks_exited },
 		{ .moment = AT_ONCE, .state = consumers->areas, .mapped = areas_mapped },
 		{ .moment = AT_ONCE,
 		  .state = config->symbolizer,

@@ -12,8 +12,8 @@
 
 struct kernel_stacks {
 	struct memtoll_bpf *bpf;
-	GHashTable *of;	    /* pid -> GArray of ids */
-	unsigned int count; /* of all ids */
+	GHashTable *of;	   /* pid -> GArray of ids */
+	unsigned int dead; /* ids of those that ended since the last kernel_stacks_drop() */
 };
 
 static void ids_free(gpointer ids)
@@ -48,12 +48,18 @@ void kernel_stacks_add(struct kernel_stacks *stacks, const struct memtoll_new_st
 		g_hash_table_insert(stacks->of, pid, ids);
 	}
 	g_array_append_val(ids, stack->id);
-	stacks->count++;
 }
 
-unsigned int kernel_stacks_count(const struct kernel_stacks *stacks)
+void kernel_stacks_exited(struct kernel_stacks *stacks, pid_t pid)
 {
-	return stacks->count;
+	const GArray *ids = g_hash_table_lookup(stacks->of, GINT_TO_POINTER(pid));
+
+	stacks->dead += ids ? ids->len : 0;
+}
+
+unsigned int kernel_stacks_dead(const struct kernel_stacks *stacks)
+{
+	return stacks->dead;
 }
 
 static void search_all(int fd, pid_t pid, void (*each)(void *context, uint64_t id), void *context)
@@ -102,7 +108,7 @@ void kernel_stacks_drop(struct kernel_stacks *stacks, struct targets *targets,
 			bpf_map_delete_elem(fd, &g_array_index(ids, uint64_t, i));
 			dropped(context, g_array_index(ids, uint64_t, i));
 		}
-		stacks->count -= ids->len;
 		g_hash_table_iter_remove(&iter);
 	}
+	stacks->dead = 0;
 }

@@ -17,8 +17,11 @@ void kernel_stacks_free(struct kernel_stacks *stacks);
 /* A record of the ring buffer: a stack was added. */
 void kernel_stacks_add(struct kernel_stacks *stacks, const struct memtoll_new_stack *stack);
 
-/* How many have come and not been deleted. */
-unsigned int kernel_stacks_count(const struct kernel_stacks *stacks);
+/* A process has ended: all of its stacks have come. */
+void kernel_stacks_exited(struct kernel_stacks *stacks, pid_t pid);
+
+/* How many belong to processes that have ended since the last kernel_stacks_drop(). */
+unsigned int kernel_stacks_dead(const struct kernel_stacks *stacks);
 
 /* Those of a process. Looks through the whole table where records of some were lost. */
 void kernel_stacks_each(const struct kernel_stacks *stacks, pid_t pid,

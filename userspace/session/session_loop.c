@@ -32,11 +32,12 @@
 #define EARLY_SLICE_NS (500 * MS)
 /*
  * Rows and stacks of dead processes leave the kernel's tables with the end of slices: those are
- * shorter where many die, and end at once where their stacks could fill the table.
+ * shorter where many die, and shortest where they leave so many stacks that these could fill it.
  */
 #define SHORT_SLICE_NS (250 * MS)
+#define SHORTEST_SLICE_NS (50 * MS)
 #define DEAD_MANY 50
-#define STACKS_MANY 8192
+#define STACKS_MANY 8192 /* since the last slice: the table holds those of three and more */
 #define POLL_NS (20 * MS)	   /* how long records may wait in the ring buffer */
 #define CGROUP_NS (100 * MS)	   /* how often a cgroup is asked for new processes */
 #define KEEP_UP_NS (5 * MS)	   /* how often targets are serviced while a slice is written */
@@ -162,6 +163,14 @@ static uint64_t slice_length(const struct session *session)
 	return session->slice_start_ns - session->start_ns < EARLY_NS ? EARLY_SLICE_NS : SLICE_NS;
 }
 
+static bool is_crowded(const struct session *session, uint64_t age)
+{
+	if (age < SHORTEST_SLICE_NS || targets_dead(session->targets) <= DEAD_MANY)
+		return false;
+	return age >= SHORT_SLICE_NS ||
+	       kernel_stacks_dead(session->consumers->kernel_stacks) > STACKS_MANY;
+}
+
 /*
  * At a slice's end threads are asked for their open runs, which come with their next fault; what
  * has come by the next round of the loop belongs to the slice. The first slice is the first window:
@@ -172,11 +181,8 @@ static int move_slice(struct session *session, uint64_t now)
 {
 	uint64_t age = now - session->slice_start_ns, length = slice_length(session);
 	bool first = session->slice_start_ns == session->start_ns && !session->window.first;
-	bool crowded = targets_dead(session->targets) > DEAD_MANY &&
-		       (age >= SHORT_SLICE_NS ||
-			kernel_stacks_count(session->consumers->kernel_stacks) > STACKS_MANY);
 
-	if (age < length && !first && !crowded)
+	if (age < length && !first && !is_crowded(session, age))
 		return 0;
 	/* Writing takes long, and a window that stays open for it costs the target. */
 	if (budget_in_window(session->budget) && age < length + WINDOW_WAIT_NS)

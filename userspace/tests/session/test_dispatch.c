@@ -180,6 +180,11 @@ static void test_whole_records_are_taken(void **state)
 	give(parts, &stack, sizeof(stack));
 	kernel_stacks_each(parts->consumers->kernel_stacks, PID, count_id, &sum);
 	assert_int_equal(sum, 77);
+	assert_int_equal(kernel_stacks_dead(parts->consumers->kernel_stacks), 0);
+	kernel_stacks_exited(parts->consumers->kernel_stacks, PID + 1);
+	assert_int_equal(kernel_stacks_dead(parts->consumers->kernel_stacks), 0);
+	kernel_stacks_exited(parts->consumers->kernel_stacks, PID);
+	assert_int_equal(kernel_stacks_dead(parts->consumers->kernel_stacks), 1);
 	assert_int_equal(lost(parts), 1);
 }
 

@@ -11,6 +11,7 @@
 /* What it calls is here, by other names. */
 #define budget_end_slice no_budget_end_slice
 #define budget_in_window no_budget_in_window
+#define kernel_stacks_dead no_kernel_stacks_dead
 #define fault_window_slice no_fault_window_slice
 #define priority_step counted_priority_step
 #define progress_recording no_progress_recording
@@ -24,7 +25,7 @@
 #define targets_refresh no_targets_refresh
 #include "session/session_loop.c" /* NOLINT(bugprone-suspicious-include) */
 
-static unsigned int steps, commits;
+static unsigned int steps, commits, dead, dead_stacks;
 
 void budget_end_slice(struct budget *budget)
 {
@@ -91,7 +92,13 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 unsigned int targets_dead(const struct targets *targets)
 {
 	(void)targets;
-	return 0;
+	return dead;
+}
+
+unsigned int kernel_stacks_dead(const struct kernel_stacks *stacks)
+{
+	(void)stacks;
+	return dead_stacks;
 }
 
 void targets_read_counters(struct targets *targets)
@@ -136,11 +143,33 @@ static void test_slices_are_short_at_first(void **state)
 	assert_int_equal(slice_length(&session), 7 * SLICE_NS);
 }
 
+/*
+ * Where many die slices are shorter; shortest where they leave many stacks, but never one in each
+ * round of the loop.
+ */
+static void test_crowded_slices(void **state)
+{
+	struct consumers consumers = {};
+	const struct session session = { .consumers = &consumers };
+
+	(void)state;
+	dead_stacks = 2 * STACKS_MANY;
+	assert_false(is_crowded(&session, SHORT_SLICE_NS));
+	dead = DEAD_MANY + 1;
+	assert_false(is_crowded(&session, SHORTEST_SLICE_NS - 1));
+	assert_true(is_crowded(&session, SHORTEST_SLICE_NS));
+	dead_stacks = 0;
+	assert_false(is_crowded(&session, SHORTEST_SLICE_NS));
+	assert_true(is_crowded(&session, SHORT_SLICE_NS));
+	dead = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_priority_once_a_slice),
 		cmocka_unit_test(test_slices_are_short_at_first),
+		cmocka_unit_test(test_crowded_slices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
