@@ -32,6 +32,7 @@
 #include "probes/fault_sequence.bpf.h"
 #include "probes/fault_streams.bpf.h"
 #include "probes/fault_thinning.bpf.h"
+#include "probes/mapping.bpf.h"
 #include "probes/page_cache.bpf.h"
 
 #define SERIES_MOST 0xffffffffULL /* nanoseconds, or pages: it has 32 bits for them */
@@ -530,6 +531,7 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 		thread->drained = drain_epoch;
 		run_emit(thread);
 		sweep_end(thread);
+		maps_settle(thread, task->tgid);
 	}
 	fault->reclaim_cpu_ns = 0;
 	fault->reclaim_blocked_ns = 0;

@@ -4,9 +4,10 @@
  * many is timed and its stack is looked at.
  *
  * Each of the others is told to userspace all the same, since owners of memory and what is given back
- * follow from every call; and it is counted, in the thread, until one that is looked at speaks for
- * it: numbers and bytes stay exact, times and places are those of a sample. Only mmap and munmap of
- * less than what is followed by itself, at most 64 KiB: none of them takes long, so that a sample tells what all took.
+ * follow from every call; and it is counted, in the thread, with the stack and the time of the last
+ * one that was looked at: numbers and bytes stay exact, times and places are those of a sample. Only
+ * mmap and munmap of less than what is followed by itself, at most 64 KiB: none of them takes long,
+ * so that a sample tells what all took.
  */
 #ifndef MEMTOLL_MAP_THINNING_BPF_H
 #define MEMTOLL_MAP_THINNING_BPF_H
@@ -26,7 +27,7 @@
 
 enum map_draw {
 	MAP_LOOKED_AT = 0, /* in any case */
-	MAP_DRAWN = 1,	   /* and speaks for those before it */
+	MAP_DRAWN = 1,	   /* and speaks for those after it */
 	MAP_PASSED = 2
 };
 

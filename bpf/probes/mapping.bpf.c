@@ -212,23 +212,52 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 	return held->stack_id;
 }
 
-/* Those that were passed over since the one before, for which this one speaks. */
-static __always_inline void map_count_passed(struct memtoll_map_sum *sum, struct thread *thread,
-					     const struct memtoll_mapping *event)
+/* Those of a kind, counted since one was looked at, get to its place in the sums. */
+static __always_inline void passed_settle(struct thread *thread, __u32 tgid, __u32 map_fn)
+{
+	static const struct memtoll_map_sum zero;
+	struct passed_calls *passed = &thread->passed_maps[map_fn & (PASSED_KINDS - 1)];
+	struct memtoll_map_key key = {
+		.tgid = tgid,
+		.map_fn = map_fn,
+		.stack_id = passed->stack_id,
+	};
+	struct memtoll_map_sum *sum;
+
+	if (!passed->calls)
+		return;
+	sum = row_get(&map_calls, &map_calls_spare, &key, &zero);
+	if (sum) {
+		__sync_fetch_and_add(&sum->calls, passed->calls);
+		__sync_fetch_and_add(&sum->cpu_ns, passed->calls * passed->cpu_ns);
+		__sync_fetch_and_add(&sum->failed, passed->failed);
+		__sync_fetch_and_add(&sum->bytes, passed->bytes);
+	} else {
+		lose(LOST_MAPS_FULL, passed->calls);
+	}
+	passed->calls = 0;
+	passed->failed = 0;
+	passed->bytes = 0;
+}
+
+int maps_settle(struct thread *thread, __u32 tgid)
+{
+	if (!thread)
+		return 0;
+	passed_settle(thread, tgid, MAP_FN_MMAP);
+	passed_settle(thread, tgid, MAP_FN_MUNMAP);
+	return 0;
+}
+
+/* One is looked at, which speaks for those that come. */
+static __always_inline void passed_begin(struct thread *thread, const struct memtoll_mapping *event)
 {
 	struct passed_calls *passed = passed_calls_of(thread);
 
-	if (passed->calls) {
-		__sync_fetch_and_add(&sum->calls, passed->calls);
-		__sync_fetch_and_add(&sum->cpu_ns, passed->calls * event->cpu_ns);
-		__sync_fetch_and_add(&sum->failed, passed->failed);
-		__sync_fetch_and_add(&sum->bytes, passed->bytes);
-	}
+	maps_settle(thread, event->tgid);
 	/* Where memory is locked what a call faults in is looked at each time. */
-	*passed = (struct passed_calls){
-		.stack_id = thread->map.may_populate ? 0 : event->stack_id,
-		.cpu_ns = event->cpu_ns,
-	};
+	passed->stack_id = thread->map.may_populate ? 0 : event->stack_id;
+	passed->cpu_ns = event->cpu_ns;
 }
 
 static __always_inline void map_count(struct task_struct *task, struct thread *thread,
@@ -243,6 +272,8 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 	};
 	struct memtoll_map_sum *sum = row_get(&map_calls, &map_calls_spare, &key, &zero);
 
+	if (thread->map.draw == MAP_DRAWN)
+		passed_begin(thread, event);
 	if (!sum) {
 		lose(LOST_MAPS_FULL, 1);
 		return;
@@ -257,41 +288,6 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 		__sync_fetch_and_add(&sum->failed, 1);
 	else
 		__sync_fetch_and_add(&sum->bytes, bytes);
-	if (thread->map.draw == MAP_DRAWN)
-		map_count_passed(sum, thread, event);
-}
-
-static __always_inline void passed_end(struct passed_calls *passed, __u32 tgid, __u32 map_fn)
-{
-	static const struct memtoll_map_sum zero;
-	struct memtoll_map_key key = {
-		.tgid = tgid,
-		.map_fn = map_fn,
-		.stack_id = passed->stack_id,
-	};
-	struct memtoll_map_sum *sum;
-
-	if (passed->calls) {
-		sum = row_get(&map_calls, &map_calls_spare, &key, &zero);
-		if (sum) {
-			__sync_fetch_and_add(&sum->calls, passed->calls);
-			__sync_fetch_and_add(&sum->cpu_ns, passed->calls * passed->cpu_ns);
-			__sync_fetch_and_add(&sum->failed, passed->failed);
-			__sync_fetch_and_add(&sum->bytes, passed->bytes);
-		} else {
-			lose(LOST_MAPS_FULL, passed->calls);
-		}
-	}
-	*passed = (struct passed_calls){};
-}
-
-int maps_settle(struct thread *thread, __u32 tgid)
-{
-	if (!thread)
-		return 0;
-	passed_end(&thread->passed_maps[MAP_FN_MMAP & (PASSED_KINDS - 1)], tgid, MAP_FN_MMAP);
-	passed_end(&thread->passed_maps[MAP_FN_MUNMAP & (PASSED_KINDS - 1)], tgid, MAP_FN_MUNMAP);
-	return 0;
 }
 
 /* In the allocator's call that made it; the kinds for its record, should it take long. */

@@ -8,7 +8,7 @@
 
 #include "state/thread.bpf.h"
 
-/* Those that were only counted get to the sums: the thread ends, or what it runs. */
+/* Those that were only counted get to the sums: another is looked at, or a slice or the thread ends. */
 int maps_settle(struct thread *thread, __u32 tgid);
 
 #endif /* MEMTOLL_MAPPING_BPF_H */

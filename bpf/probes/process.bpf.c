@@ -150,6 +150,8 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 			thread->held[i].ip = 0;
 	}
 	thread_flush(task, thread);
+	if (thread)
+		__builtin_memset(thread->passed_maps, 0, sizeof(thread->passed_maps));
 	process->memset_count = 0;
 	process->memcpy_count = 0;
 	process->calloc[0] = 0;

@@ -30,6 +30,7 @@
 #include "stacks/stack.bpf.h"
 #include "probes/fault.bpf.h"
 #include "probes/fault_thinning.bpf.h"
+#include "probes/mapping.bpf.h"
 #include "probes/page_cache.bpf.h"
 #include "probes/populate.bpf.h"
 #include "probes/read.bpf.h"
@@ -431,6 +432,7 @@ int read_enter(__u64 *ctx)
 		thread->drained = drain_epoch;
 		run_emit(thread);
 		reads_emit(thread);
+		maps_settle(thread, task->tgid);
 	}
 	read->faults = 0;
 	read->minor_before = task->min_flt;

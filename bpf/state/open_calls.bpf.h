@@ -137,8 +137,8 @@ struct held_stack {
 #define HELD_STACKS 4 /* a power of two: by the number of the call */
 
 /*
- * Small mapping calls that were passed over since the last one that was looked at: that one's stack
- * is told of each, the next one's sums have them (map_thinning.bpf.h).
+ * Small mapping calls that were passed over since the last one that was looked at, whose stack and
+ * time they are counted with (map_thinning.bpf.h).
  */
 struct passed_calls {
 	__u64 stack_id; /* 0: none was looked at yet */

@@ -241,11 +241,39 @@ static void test_mapping_calls_that_are_all_looked_at(void **state)
 	map_once(NR_MMAP, MEMTOLL_PAGE_SIZE, 700);
 	assert_int_equal(host_rates()->passed_maps, 1);
 	assert_int_equal(mapped(MAP_FN_MMAP, stack_id).calls, 12);
-	/* What it runs from now on has nothing to do with it. */
-	maps_settle(host_thread(), TGID);
+	/* A slice has those of before its end, where the thread does anything else. */
+	touch(2000);
+	assert_int_equal(mapped(MAP_FN_MMAP, stack_id).calls, 12);
+	drain_epoch++;
+	host_thread()->careful = 1;
+	touch(2010);
 	assert_int_equal(mapped(MAP_FN_MMAP, stack_id).calls, 13);
 	map_once(NR_MMAP, MEMTOLL_PAGE_SIZE, 700);
-	assert_int_equal(host_rates()->passed_maps, 1);
+	assert_int_equal(host_rates()->passed_maps, 2);
+	fault_draw = ~0U;
+}
+
+/* Of two places in turn: a call is counted where the memory's owner is. */
+static void test_places_of_small_mapping_calls(void **state)
+{
+	__u64 first, stack_id, calls = 0;
+	int i;
+
+	begin();
+	fault_draw = ~0U / 8;
+	host.regs.ip = IP;
+	map_once(NR_MMAP, MEMTOLL_PAGE_SIZE, 700);
+	first = next_mapping(MAP_FN_MMAP);
+	for (i = 1; i < 1009; i++) {
+		host.regs.ip = i % 3 ? IP : OTHER_IP;
+		map_once(NR_MMAP, MEMTOLL_PAGE_SIZE, i % 3 ? 700 : 500);
+		stack_id = next_mapping(MAP_FN_MMAP);
+		calls += stack_id == first;
+	}
+	maps_settle(host_thread(), TGID);
+	assert_in_range(calls, 500, 900);
+	assert_int_equal(mapped(MAP_FN_MMAP, first).calls, 1 + calls);
+	assert_int_equal(mapped(MAP_FN_MMAP, first).cpu_ns, (1 + calls) * 700);
 	fault_draw = ~0U;
 }
 
@@ -258,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_reads_of_no_file),
 		cmocka_unit_test(test_small_mapping_calls),
 		cmocka_unit_test(test_mapping_calls_that_are_all_looked_at),
+		cmocka_unit_test(test_places_of_small_mapping_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
