@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/message.h"
 #include "base/root_open.h"
 #include "host/privileges.h"
 #include "host/timed_call.h"
@@ -61,12 +62,9 @@ bool target_rights_read(pid_t pid, struct target_rights *rights)
 	return true;
 }
 
-bool target_rights_take(const struct target_rights *rights)
+/* Groups first: afterwards it may not. False: it may not anyway. */
+static bool change_ids(const struct target_rights *rights)
 {
-	if (geteuid()) {
-		privileges_keep(PRIVILEGES_NONE);
-		return true;
-	}
 	/* The system call is per thread; glibc's setgroups() changes all threads. */
 	if (syscall(SYS_setgroups, rights->others, rights->other))
 		return false;
@@ -76,6 +74,23 @@ bool target_rights_take(const struct target_rights *rights)
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	return syscall(SYS_setfsuid, -1) == (long)rights->user &&
 	       syscall(SYS_setfsgid, -1) == (long)rights->group;
+}
+
+bool target_rights_take(const struct target_rights *rights)
+{
+	static int told;
+
+	if (!geteuid() && change_ids(rights))
+		return true;
+	/* Also of a root that may not change its ids, as in a container without CAP_SETGID. */
+	if (geteuid() || (rights->user == geteuid() && rights->group == getegid())) {
+		privileges_keep(PRIVILEGES_NONE);
+		return true;
+	}
+	if (g_atomic_int_compare_and_exchange(&told, 0, 1))
+		message("without cap_setuid and cap_setgid nothing is read that programs of other "
+			"users name: debug files, names of generated code, option files");
+	return false;
 }
 
 static gpointer run(gpointer data)

@@ -20,14 +20,17 @@ struct target_rights {
 /* False: the process is gone; the rights are nobody's then. */
 bool target_rights_read(pid_t pid, struct target_rights *rights);
 
-/* Of this thread, for good (setfsuid(2) is per thread). False: it still has some of its own. */
+/*
+ * Of this thread, for good (setfsuid(2) is per thread). Where ids are ours, but cannot be changed,
+ * our own without capabilities. False, which is said once: it still has some of its own.
+ */
 bool target_rights_take(const struct target_rights *rights);
 
 /*
  * before(job), unless it is NULL, with our own rights, and then work(root, job) in a thread that
- * has the file system rights of the process: its user and
- * groups, without root's right to read everything; where we are not root, our own user
- * without capabilities. root: the process's root directory (root_open.h), closed behind it.
+ * has the file system rights of the process: its user and groups, without root's right to read
+ * everything unless that is its user; where we are not root, our own user without capabilities.
+ * root: the process's root directory (root_open.h), closed behind it.
  *
  * False: the process is gone, or has not answered in TIMED_CALL_FILE_MS (timed_call.h), as with a
  * FUSE file system; release(job) has been called, or will be. True: work has been called, and job
