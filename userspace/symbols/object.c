@@ -150,6 +150,12 @@ static bool read_segments(struct object *object, Elf *elf)
 	return object->segment_count > 0;
 }
 
+void object_set_rights(struct object *object, const struct target_rights *rights)
+{
+	g_free(object->rights);
+	object->rights = g_memdup2(rights, rights ? sizeof(*rights) : 0);
+}
+
 struct object *object_new(int fd, const char *path, int root, const struct target_rights *rights)
 {
 	struct object *object = g_new0(struct object, 1);
@@ -158,7 +164,7 @@ struct object *object_new(int fd, const char *path, int root, const struct targe
 	elf_version(EV_CURRENT);
 	object->fd = fd;
 	object->root = root;
-	object->rights = g_memdup2(rights, rights ? sizeof(*rights) : 0);
+	object_set_rights(object, rights);
 	object->path = g_strdup(path);
 	object->symbols = g_array_new(FALSE, FALSE, sizeof(struct symbol));
 	object->state = STATE_LOST;

@@ -19,6 +19,7 @@
 #define OBJECT_FRAMES_MAX SCOPES_MAX
 
 struct object;
+struct target_rights;
 
 struct object_frame {
 	char *function; /* demangled, never NULL; "" where no symbol covers the address */
@@ -30,13 +31,15 @@ struct object_frame {
 /*
  * Open the object behind fd (owned by the object from now on, also after an error). path: as the
  * process sees it. root: descriptor of that process's root directory (root_open.h), where debug
- * files are looked for besides our own; borrowed, must outlive the object; -1: none. rights: by which they
- * are opened; NULL: our own. Program
- * headers and build-id are read now, the rest by the first object_find(). Never NULL; in a file
- * that is not a usable ELF program nothing is found.
+ * files are looked for besides our own; borrowed, must outlive the object; -1: none. rights: by
+ * which they are opened; NULL: our own. Program headers and build-id are read now, the rest by the
+ * first object_find(). Never NULL; in a file that is not a usable ELF program nothing is found.
  */
-struct target_rights;
 struct object *object_new(int fd, const char *path, int root, const struct target_rights *rights);
+
+/* Others than those that it was made with. */
+void object_set_rights(struct object *object, const struct target_rights *rights);
+
 void object_free(struct object *object);
 
 /* Names of symbols will do: what lines and inlined functions are read from is not unpacked. */

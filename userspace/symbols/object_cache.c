@@ -36,6 +36,7 @@ struct file_key {
 struct file {
 	struct file_key key;
 	struct object *object;
+	bool has_rights; /* of a process; not nobody's */
 };
 
 struct vdso {
@@ -213,10 +214,15 @@ struct object *object_cache_file(struct object_cache *cache, pid_t pid,
 
 		close(fd);
 		g_free(file);
+		/* Who had it first was gone by then. */
+		if (!known->has_rights && target_rights_read(pid, &rights)) {
+			object_set_rights(known->object, &rights);
+			known->has_rights = true;
+		}
 		return known->object;
 	}
 	/* Now: the process may be gone when its names are asked for. */
-	target_rights_read(pid, &rights);
+	file->has_rights = target_rights_read(pid, &rights);
 	file->object = object_new(fd, mapping->path, root_of(cache, pid), &rights);
 	if (is_c_library(mapping->path))
 		object_without_lines(file->object);
