@@ -92,18 +92,15 @@ bool boot_cache_read(const char *kind, const char *key, void *content, size_t si
 	return found;
 }
 
-static bool write_file(int directory, const char *name, const void *content, size_t size)
+/* Closes fd. */
+static bool write_file(int fd, const void *content, size_t size)
 {
 	struct header header = {
 		.size = (uint32_t)size,
 		.checksum = (uint32_t)crc32_z(0, content, size),
 	};
-	int fd =
-		openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	bool written;
 
-	if (fd < 0)
-		return false;
 	memcpy(header.magic, magic, sizeof(magic));
 	written = write(fd, &header, sizeof(header)) == sizeof(header) &&
 		  write(fd, content, size) == (ssize_t)size;
@@ -113,13 +110,17 @@ static bool write_file(int directory, const char *name, const void *content, siz
 void boot_cache_write(const char *kind, const char *key, const void *content, size_t size)
 {
 	g_autofree char *name = file_name(kind, key);
-	g_autofree char *unfinished = name ? g_strdup_printf("%s-%d", name, getpid()) : NULL;
-	int directory = name ? directory_open() : -1;
+	/* Not by pid: two containers may have the same. */
+	g_autofree char *unfinished =
+		name ? g_strdup_printf("%s-%08x", name, g_random_int()) : NULL;
+	int directory = name ? directory_open() : -1, fd;
 
 	if (directory < 0)
 		return;
-	if (!write_file(directory, unfinished, content, size) ||
-	    renameat(directory, unfinished, directory, name))
+	fd = openat(directory, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
+	if (fd >= 0 && (!write_file(fd, content, size) ||
+			renameat(directory, unfinished, directory, name)))
 		unlinkat(directory, unfinished, 0);
 	close(directory);
 }

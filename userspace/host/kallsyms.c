@@ -88,11 +88,12 @@ static bool take_line(struct search *search, char *line)
 	return true;
 }
 
-static void take_lines(struct search *search, int fd)
+/* False: the table could not be read to its end. */
+static bool take_lines(struct search *search, int fd)
 {
 	g_autofree char *chunk = g_malloc(CHUNK_BYTES);
 	size_t kept = 0;
-	ssize_t got;
+	ssize_t got = -1;
 
 	while (kept < CHUNK_BYTES - 1 &&
 	       (got = read(fd, chunk + kept, CHUNK_BYTES - 1 - kept)) > 0) {
@@ -101,7 +102,7 @@ static void take_lines(struct search *search, int fd)
 		while ((newline = memchr(line, '\n', end - line))) {
 			*newline = '\0';
 			if (!take_line(search, line))
-				return;
+				return true;
 			line = newline + 1;
 		}
 		kept = end - line;
@@ -109,6 +110,7 @@ static void take_lines(struct search *search, int fd)
 	}
 	chunk[kept] = '\0';
 	take_line(search, chunk);
+	return got == 0;
 }
 
 /* A function ends at the next symbol of another address. */
@@ -131,7 +133,8 @@ static void find_ends(const struct search *search)
 	}
 }
 
-void kallsyms_find(const char *path, struct kernel_function *functions, size_t count)
+/* Whether the table was read to its end. */
+static bool find(const char *path, struct kernel_function *functions, size_t count)
 {
 	g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
 	struct search search = {
@@ -140,15 +143,22 @@ void kallsyms_find(const char *path, struct kernel_function *functions, size_t c
 		.addresses = addresses,
 	};
 	int fd = open(path ? path : "/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	bool whole;
 	size_t i;
 
 	for (i = 0; i < count; i++)
 		functions[i] = (struct kernel_function){ .name = functions[i].name };
 	if (fd < 0)
-		return;
-	take_lines(&search, fd);
+		return false;
+	whole = take_lines(&search, fd);
 	close(fd);
 	find_ends(&search);
+	return whole;
+}
+
+void kallsyms_find(const char *path, struct kernel_function *functions, size_t count)
+{
+	find(path, functions, count);
 }
 
 /* The table's name and all that is asked of it, on a line each. Freed by the caller. */
@@ -169,7 +179,7 @@ void kallsyms_find_once(const char *path, struct kernel_function *functions, siz
 		uint64_t start, end;
 	};
 	g_autofree struct range *ranges = g_new0(struct range, count);
-	bool is_hidden = true, is_moving = false;
+	bool is_hidden = true, is_moving = false, is_whole;
 	size_t i;
 
 	if (boot_cache_read(KIND, key, ranges, count * sizeof(*ranges))) {
@@ -181,12 +191,12 @@ void kallsyms_find_once(const char *path, struct kernel_function *functions, siz
 			};
 		return;
 	}
-	kallsyms_find(path, functions, count);
+	is_whole = find(path, functions, count);
 	for (i = 0; i < count; i++) {
 		ranges[i] = (struct range){ functions[i].start, functions[i].end };
 		is_hidden &= !functions[i].start;
 		is_moving |= functions[i].in_module;
 	}
-	if (!is_hidden && !is_moving)
+	if (is_whole && !is_hidden && !is_moving)
 		boot_cache_write(KIND, key, ranges, count * sizeof(*ranges));
 }

@@ -249,11 +249,15 @@ static void test_functions(void **state)
 	assert_int_equal(of_table(path, "one", "none").start, 0xffffffff81003000);
 }
 
-/* Nothing is kept of a table that hides its addresses, nor of a module, which may move. */
+/*
+ * Nothing is kept of a table that hides its addresses, nor of a module, which may move, nor of one
+ * that could not be read to its end.
+ */
 static void test_functions_not_kept(void **state)
 {
 	static const char hidden[] = "0000000000000000 T one\n0000000000000000 T two\n";
 	static const char module[] = "ffffffff81001000 T one\nffffffffc0001000 t two\t[module]\n";
+	static char partial[128 * 1024] = "ffffffff81001000 T one\n";
 	char path[512], file[512];
 
 	(void)state;
@@ -265,6 +269,11 @@ static void test_functions_not_kept(void **state)
 	write_text(path, module);
 	assert_int_equal(of_table(path, "one", "two").start, 0xffffffff81001000);
 	assert_int_equal(of_table(path, "two", "one").start, 0xffffffffc0001000);
+	only_file(file, sizeof(file));
+	assert_string_equal(file, "");
+	memset(partial + strlen(partial), 'x', sizeof(partial) - strlen(partial) - 1);
+	write_text(path, partial);
+	assert_int_equal(of_table(path, "one", "two").start, 0xffffffff81001000);
 	only_file(file, sizeof(file));
 	assert_string_equal(file, "");
 }
