@@ -13,11 +13,10 @@
 
 /*
  * What maps, programs and memtoll itself take at the most, when it starts: some 60 MiB without the
- * ring buffer. Half as much again, for the command and what else is in the cgroup.
+ * ring buffer. There is room if the ring buffer, stacks, and the command fit in beside that.
  */
-#define START_BYTES (60 << 20)
-#define ROOMY_BYTES (128 << 20)
-#define SMALL_BUFFER (1 << 20)
+#define START_BYTES (60LL << 20)
+#define ROOMY_BYTES (128LL << 20)
 
 static bool lifted;
 static struct rlimit descriptors;
@@ -37,22 +36,22 @@ void own_limits_lift(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-uint64_t own_limits_buffer(uint64_t usual)
+bool own_limits_are_small(uint64_t buffer_bytes)
 {
+	int64_t limit, wanted = START_BYTES + (int64_t)buffer_bytes;
 	struct memory_cgroup group;
-	int64_t limit;
 
 	if (!cgroup_of_process(getpid(), &group))
-		return usual;
+		return false;
 	limit = group.limit_bytes;
 	memory_cgroup_free(&group);
-	if (limit < 0 || limit >= ROOMY_BYTES)
-		return usual;
-	if (limit < START_BYTES)
-		message("this memory cgroup may have %" PRId64
-			" MiB, memtoll takes some %d: the kernel may kill it",
-			limit >> 20, START_BYTES >> 20);
-	return SMALL_BUFFER;
+	if (limit < 0)
+		return false;
+	if (limit < wanted)
+		message("this memory cgroup may have %" PRId64 " MiB, memtoll takes some %" PRId64
+			": the kernel may kill it",
+			limit >> 20, wanted >> 20);
+	return limit < ROOMY_BYTES;
 }
 
 void own_limits_give_back(void)

@@ -3,6 +3,7 @@
 #ifndef MEMTOLL_OWN_LIMITS_H
 #define MEMTOLL_OWN_LIMITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -12,10 +13,11 @@
 void own_limits_lift(void);
 
 /*
- * Bytes for the ring buffer: as many as is usual, or few, where our memory cgroup has so small a
- * limit that the kernel would kill us for it. Said where it may do so nevertheless.
+ * Whether our memory cgroup has so small a limit that the kernel would kill us for a ring buffer and
+ * a table of stacks of the usual sizes. Said where it may do so nevertheless. buffer_bytes: of the
+ * ring buffer, where that is asked for; or 0.
  */
-uint64_t own_limits_buffer(uint64_t usual);
+bool own_limits_are_small(uint64_t buffer_bytes);
 
 /* In a child before its exec: restore them. */
 void own_limits_give_back(void);

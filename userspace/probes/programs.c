@@ -224,6 +224,8 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_lock_path =
 		config->mappings && has_unwatched_tracepoints() && kernel_names()->lock_tells_path;
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
+	if (config->stacks)
+		bpf_map__set_max_entries(bpf->maps.stacks, config->stacks);
 }
 
 static int load(struct memtoll_bpf *bpf)

@@ -143,6 +143,7 @@ static int step_prepare(struct session *session)
 static int step_load(struct session *session)
 {
 	const struct session_config *config = &session->config;
+	const bool small = own_limits_are_small(config->buffer_bytes);
 	const char *refused;
 
 	session->bpf = programs_load(
@@ -152,7 +153,9 @@ static int step_load(struct session *session)
 			.min_size = config->min_size,
 			.sample = config->sample,
 			.buffer_bytes = config->buffer_bytes ? config->buffer_bytes :
-							       own_limits_buffer(BUFFER_DEFAULT),
+					small		     ? BUFFER_SMALL :
+							       BUFFER_DEFAULT,
+			.stacks = small ? STACKS_SMALL : 0,
 			.uprobes = config->uprobes,
 			.faults = config->faults,
 			.mappings = config->mappings,

@@ -14,6 +14,9 @@
 #define SLICE_SHORTEST_NS 100000000ULL
 #define SLICE_LONGEST_NS 60000000000ULL
 #define BUFFER_DEFAULT (16ULL << 20)
+/* In a small memory cgroup (own_limits.h); stacks are charged to it as they come, a KiB each. */
+#define BUFFER_SMALL (1ULL << 20)
+#define STACKS_SMALL 8192
 
 struct interval;
 
