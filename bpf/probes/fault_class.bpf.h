@@ -23,6 +23,12 @@
  * first of them is memory that failed; then come pages that are being moved, to other places or to a
  * GPU and back; the last one says what must not be there (a guard, since 6.13) or is somebody else's
  * to bring (5.19).
+ *
+ * The numbers are those of 5.19 to 6.14 with CONFIG_MEMORY_FAILURE and CONFIG_DEVICE_PRIVATE, as
+ * distributions have it. Types end with 31 everywhere, so that on other kernels of 5.19 and later
+ * pages that are being moved are found as well, but memory that failed, which is a signal anyway,
+ * counts as one. Before 5.19 so it does, too, and the last type is other: a page at a GPU, or without
+ * CONFIG_DEVICE_PRIVATE one that is being moved and was writable.
  */
 #define SWAP_TYPE_SHIFT 59
 #define SWAP_TYPE_SPECIAL 23

@@ -167,6 +167,7 @@ static __always_inline __u64 memo_stack(struct thread *thread, const struct pt_r
 {
 	__u64 id = memo_walk(thread, regs->ip, regs->sp, regs->bp, leaf);
 
+	/* That the thread may be NULL is what the verifier thinks of memo_walk(): here it never is. */
 	if (!thread->walk.stored)
 		stack_put(id, &thread->stack, &thread->python);
 	return id;
