@@ -119,8 +119,8 @@ void boot_cache_write(const char *kind, const char *key, const void *content, si
 		return;
 	fd = openat(directory, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		    0600);
-	if (fd >= 0 && (!write_file(fd, content, size) ||
-			renameat(directory, unfinished, directory, name)))
+	if (fd >= 0 &&
+	    (!write_file(fd, content, size) || renameat(directory, unfinished, directory, name)))
 		unlinkat(directory, unfinished, 0);
 	close(directory);
 }

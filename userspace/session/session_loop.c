@@ -37,11 +37,11 @@
 #define SHORT_SLICE_NS (250 * MS)
 #define SHORTEST_SLICE_NS (50 * MS)
 #define DEAD_MANY 50
-#define STACKS_MANY 8192 /* since the last slice: the table holds those of three and more */
-#define POLL_NS (20 * MS)	   /* how long records may wait in the ring buffer */
-#define CGROUP_NS (100 * MS)	   /* how often a cgroup is asked for new processes */
-#define KEEP_UP_NS (5 * MS)	   /* how often targets are serviced while a slice is written */
-#define SIZES_NS (100 * MS)	   /* how often processes are asked for their sizes */
+#define STACKS_MANY 8192     /* since the last slice: the table holds those of three and more */
+#define POLL_NS (20 * MS)    /* how long records may wait in the ring buffer */
+#define CGROUP_NS (100 * MS) /* how often a cgroup is asked for new processes */
+#define KEEP_UP_NS (5 * MS)  /* how often targets are serviced while a slice is written */
+#define SIZES_NS (100 * MS)  /* how often processes are asked for their sizes */
 #define WINDOW_LATE_NS (1000 * MS) /* a window of timed faults ends by itself if we are so late */
 #define WINDOW_WAIT_NS (500 * MS)  /* how long a slice may wait for a window to end */
 
