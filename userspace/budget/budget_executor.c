@@ -467,6 +467,18 @@ static void look(struct budget *budget, struct governor_reading *reading)
 	budget->looked = *reading;
 }
 
+void budget_end(struct budget *budget)
+{
+	struct governor_reading reading;
+
+	look(budget, &reading);
+	if (budget->attached & ~budget->counting) {
+		account_idle(budget, &reading);
+		budget->idle_since = reading;
+	}
+	budget_end_slice(budget);
+}
+
 void budget_end_slice(struct budget *budget)
 {
 	struct governor_reading reading;

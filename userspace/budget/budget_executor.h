@@ -50,6 +50,8 @@ bool budget_has_thinned(const struct budget *budget);
 
 /* The slice ends now: what was watched so far belongs to it, what comes to the next. */
 void budget_end_slice(struct budget *budget);
+/* The last one does, and probes are about to be detached. */
+void budget_end(struct budget *budget);
 
 /* A window in which system calls are counted begins, or ends. */
 void budget_window(struct budget *budget, bool open);

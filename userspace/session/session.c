@@ -499,7 +499,7 @@ static int step_finish(struct session *session)
 	uint64_t end = now_ns();
 	int err;
 
-	budget_end_slice(session->budget);
+	budget_end(session->budget);
 	stop_counting(session);
 	progress_ending(&session->config, "detaching");
 	detach(session);
