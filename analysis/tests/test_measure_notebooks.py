@@ -10,6 +10,7 @@ import pytest
 from test_notebooks import Place, execute, place
 
 import harness
+from suite import undecided
 
 __all__ = ["place"]
 
@@ -69,8 +70,10 @@ def test_comparison(place: Place) -> None:
     place.record("05_comparison")
     wanted = {
         "ratio": "decision['ratio'].tolist()",
-        "changed": "[bool(value) for value in decision['changed']]",
+        "changed": "[None if str(value) == '<NA>' else bool(value) for value in decision['changed']]",
     }
     figures = execute("05_comparison", place.recordings, place.work, wanted).figures
+    if None in figures["changed"]:
+        undecided(f"the bounds of what changed are not known: {figures}")
     assert figures["ratio"][0] < 0.5 and figures["ratio"][1] > 1.3
     assert figures["changed"] == [True, True]
