@@ -32,9 +32,9 @@ struct session_config {
 	uint64_t duration_ns; /* 0: until the target ends or a signal comes */
 	uint64_t min_size;
 	uint64_t sample; /* mean bytes between chosen allocations, 0: none */
-	uint64_t
-		buffer_bytes; /* of the ring buffer: a power of two, whole pages; 0: by our limits */
-	bool uprobes;	      /* the allocator's functions */
+	/* Of the ring buffer: a power of two, whole pages; 0: as our own limits allow. */
+	uint64_t buffer_bytes;
+	bool uprobes; /* the allocator's functions */
 	bool faults;
 	bool mappings;
 	bool samples;
