@@ -88,8 +88,8 @@ static char *question(const struct asked_name *asked)
 }
 
 /*
- * That information is some megabytes, and takes as many milliseconds to read: once in a boot, for all
- * questions, and only the answers are kept.
+ * That information is some megabytes, and takes as many milliseconds to read: once in a boot, for
+ * all questions, and only the answers are kept.
  */
 static const struct kernel_names *kernel_names(void)
 {
