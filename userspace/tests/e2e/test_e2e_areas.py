@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from contiguous import make_huge_pieces
 from faults import Faults, stacks
 from harness import PAGE, WORKLOADS, Recording, record, record_several, wait_until, workload
 from leftovers import noted
@@ -81,6 +82,7 @@ def large_pages() -> Iterator[None]:
     """Three more huge pages in the machine's pool."""
     before = LARGE_POOL.read_text()
     with noted("setting", LARGE_POOL, before):
+        make_huge_pieces()
         LARGE_POOL.write_text(str(int(before) + 3))
         wait_until(lambda: int(LARGE_POOL.read_text()) >= int(before) + 3, "3 huge pages in the pool")
         yield

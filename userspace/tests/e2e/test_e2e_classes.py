@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from contiguous import make_huge_pieces
 from faults import Faults
 from harness import MIB, PAGE, WORKLOADS, Recording, record, record_several, workload
 from leftovers import noted
@@ -101,6 +102,7 @@ def huge_on_request() -> Iterator[None]:
         restore(stack, THP / "defrag")
         (THP / "enabled").write_text("madvise")
         (THP / "defrag").write_text("madvise")
+        make_huge_pieces()
         yield
 
 
@@ -143,6 +145,7 @@ def folios(request: pytest.FixtureRequest) -> Iterator[int]:
             restore(stack, control)
             size = f"hugepages-{request.param}kB"
             control.write_text("madvise" if control.parent.name == size else "never")
+        make_huge_pieces()
         yield request.param
 
 
