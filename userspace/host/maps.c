@@ -422,16 +422,14 @@ static void append_vsyscall(struct reading *reading)
 		append(reading, NULL, &page);
 }
 
-static int read_maps(pid_t pid, bool may_ask, struct maps *maps)
+/* fd: -errno where the file could not be opened. */
+static int read_file(int fd, bool may_ask, struct maps *maps)
 {
 	struct reading reading;
-	char path[64];
-	int err, fd;
+	int err;
 
 	reading_begin(&reading);
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	err = fd < 0 ? -errno : may_ask ? ask_all(fd, &reading) : -ENOTTY;
+	err = fd < 0 ? fd : may_ask ? ask_all(fd, &reading) : -ENOTTY;
 	if (err == -ENOTTY)
 		err = read_text(fd, &reading);
 	else if (!err && reading.entries->len)
@@ -439,9 +437,20 @@ static int read_maps(pid_t pid, bool may_ask, struct maps *maps)
 	/* Zombies and kernel threads have no address space: the file is there, but empty. */
 	if (!err && reading.entries->len == 0)
 		err = -ESRCH;
+	reading_end(&reading, maps);
+	return err;
+}
+
+static int read_maps(pid_t pid, bool may_ask, struct maps *maps)
+{
+	char path[64];
+	int err, fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	err = read_file(fd < 0 ? -errno : fd, may_ask, maps);
 	if (fd >= 0)
 		close(fd);
-	reading_end(&reading, maps);
 	return err;
 }
 
@@ -496,6 +505,11 @@ int maps_read(pid_t pid, struct maps *maps)
 int maps_read_text(pid_t pid, struct maps *maps)
 {
 	return read_bounded(pid, false, maps);
+}
+
+int maps_read_open(int fd, struct maps *maps)
+{
+	return read_file(fd, false, maps);
 }
 
 void maps_free(struct maps *maps)

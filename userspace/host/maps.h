@@ -52,6 +52,8 @@ struct maps {
 int maps_read(pid_t pid, struct maps *maps);
 /* The same from /proc/PID/maps, whatever the kernel has. */
 int maps_read_text(pid_t pid, struct maps *maps);
+/* What an open file says in that form; for tests. */
+int maps_read_open(int fd, struct maps *maps);
 void maps_free(struct maps *maps);
 
 /* The entry that holds address, or NULL. */
