@@ -41,10 +41,19 @@ BUSY_S: Final = 5.0
 CHECKED_BYTES: Final = 64 << 20
 # Virtual machine steps between two looks for a pending signal: about 10 ms.
 SIGNAL_STEPS: Final = 1_000_000
-# The steps that a view may take: userspace/recording/recording_guard.h.
+# What all views may take: userspace/recording/recording_guard.h. There are more frames than a report has, so it is
+# twice as much for each byte.
 STEPS: Final = 150_000_000
-STEPS_PER_BYTE: Final = 60
+STEPS_PER_BYTE: Final = 120
 STEP_S: Final = 40e-9
+HEAP_BYTES: Final = 512 << 20
+HEAP_PER_BYTE: Final = 64
+HEAP_BYTES_MAX: Final = 2 << 30
+# As often as that is asked for, some 20 us, and as often as clocks and sizes are looked at.
+HANDLER_STEPS: Final = 1000
+LOOK_S: Final = 0.002
+# A file system may make so many bytes of one.
+COMPRESSED: Final = 4
 # What no recording's schema takes of the processor, and how often that is looked at while it is read.
 SCHEMA_S: Final = 0.5
 SCHEMA_STEPS: Final = 5000
@@ -89,11 +98,53 @@ PRAGMAS: Final = frozenset(
 OUTSIDE: Final = frozenset(("edit", "fts3_tokenizer", "load_extension", "readfile", "writefile"))
 
 
+class Budget:
+    """What all statements over one file's facts may take together, as in recording_guard.h. The schema is not read by
+    one, nor what is copied.
+
+    steps: of SQLite's machine; one that takes long counts as the many that take as long. bytes: by which the process
+    grows meanwhile, where its size can be read.
+    """
+
+    def __init__(self, file_bytes: int) -> None:
+        self.steps = STEPS + STEPS_PER_BYTE * file_bytes
+        self.bytes = min(HEAP_BYTES + HEAP_PER_BYTE * file_bytes, HEAP_BYTES_MAX)
+        self._seen_s = self._cpu_s = 0.0
+        self._counted = self._resident = 0
+
+    def begin(self) -> None:
+        self._cpu_s, self._seen_s, self._counted = time.thread_time(), time.monotonic(), 0
+        self._resident = _resident_bytes()
+
+    def step(self) -> int:
+        """Called every HANDLER_STEPS. 1: it is to end."""
+        self.steps -= HANDLER_STEPS
+        self._counted += HANDLER_STEPS
+        if time.monotonic() - self._seen_s > LOOK_S:
+            self.charge()
+        return int(self.steps < 0 or self.bytes < 0)
+
+    def charge(self) -> None:
+        now, resident = time.thread_time(), _resident_bytes()
+        self.steps -= max(int((now - self._cpu_s) / STEP_S) - self._counted, 0)
+        self.bytes -= max(resident - self._resident, 0)
+        self._cpu_s, self._seen_s, self._counted = now, time.monotonic(), 0
+        self._resident = max(resident, self._resident)
+
+    def check(self, path: Path) -> None:
+        if self.steps < 0 or self.bytes < 0:
+            more = "work" if self.steps < 0 else "memory"
+            raise DamagedRecording(
+                f"{path} cannot be read: it asks for more {more} than a recording of its size can need"
+            )
+
+
 @dataclass(frozen=True)
 class Opened:
     """An open recording: read only, or a private copy of one that was not finished."""
 
     connection: sqlite3.Connection
+    budget: Budget
     path: Path
     format: int
     complete: bool
@@ -200,36 +251,37 @@ def guard(connection: sqlite3.Connection, unread: frozenset[str]) -> None:
     connection.set_authorizer(judge)
 
 
-@contextmanager
-def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """What the file's facts make of a view ends: a statement at a time, bounded as in recording_guard.h.
-
-    Errors: as of reading(); DamagedRecording where it asks for more.
-    """
-    with reading(path):
-        (pages,), (page,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-    left = STEPS + STEPS_PER_BYTE * int(pages) * int(page)
-    seen = time.thread_time()
-
-    def step() -> int:
-        nonlocal left, seen
-        now = time.thread_time()
-        # One that takes long counts as the many that take as long.
-        left -= max(SIGNAL_STEPS, int((now - seen) / STEP_S))
-        seen = now
-        return int(left < 0)
-
-    connection.set_progress_handler(step, SIGNAL_STEPS)
+def _resident_bytes() -> int:
     try:
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # elsewhere than on Linux
+        return 0
+
+
+def _budget(connection: sqlite3.Connection, path: Path) -> Budget:
+    """By its size; of a file with holes, by what is there, which a file system may have compressed."""
+    (pages,), (page,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    blocks, size = path.stat().st_blocks, int(pages) * int(page)
+    return Budget(min(size, blocks * 512 * COMPRESSED) if blocks else size)
+
+
+@contextmanager
+def bounded(connection: sqlite3.Connection, path: Path, budget: Budget) -> Iterator[None]:
+    """What the file's facts make of a view ends.
+
+    Errors: as of reading(); DamagedRecording where it asks for more than is left.
+    """
+    budget.begin()
+    connection.set_progress_handler(budget.step, HANDLER_STEPS)
+    try:
+        budget.check(path)
         with reading(path):
             yield
-    except KeyboardInterrupt:
-        if left >= 0:
-            raise
-        raise DamagedRecording(
-            f"{path} cannot be read: it asks for more work than a recording of its size can need"
-        ) from None
+    except (KeyboardInterrupt, MemoryError):
+        budget.check(path)
+        raise
     finally:
+        budget.charge()
         connection.set_progress_handler(lambda: 0, SIGNAL_STEPS)
 
 
@@ -387,7 +439,8 @@ def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progr
                 _check_length(file)  # only now: a commit may have been under way
             found = _check_content(connection, file)
             guard(connection, put_before(connection, file))
-            with bounded(connection, file):
+            budget = _budget(connection, file)
+            with bounded(connection, file, budget):
                 row = connection.execute("SELECT value FROM meta WHERE key = 'complete'").fetchone()
             complete = bool(row and row[0] == "1")
             if not complete and not incomplete:
@@ -404,4 +457,4 @@ def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progr
     except BaseException:
         connection.close()
         raise
-    return Opened(connection, file, found, complete, copied)
+    return Opened(connection, budget, file, found, complete, copied)

@@ -71,7 +71,7 @@ class Recording:
         self.complete: Final = opened.complete
         self._opened = opened
         self._progress = progress
-        self.views = Views(opened.connection, opened.path, progress)
+        self.views = Views(opened, progress)
         self._closed = False
 
     # ---- life

@@ -10,10 +10,11 @@ recording itself is not touched.
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
-from .opening import Progress, bounded, limit_values, reading
+from .opening import Opened, Progress, bounded, limit_values, reading
 from .queried import read_from
 from .schema import columns_of, schema, split
 
@@ -24,9 +25,10 @@ ENDINGS: Final = ("_page", "_short", "_json")
 class Views:
     """The connection of a recording, with its views as temporary tables where they were asked for."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, progress: Progress | None = None) -> None:
-        self.connection = connection
-        self.path = path
+    def __init__(self, opened: Opened, progress: Progress | None = None) -> None:
+        self.connection = opened.connection
+        self.path = opened.path
+        self._budget = opened.budget
         self.progress = progress
         self._made: set[str] = set()
         self._all_put = False
@@ -51,7 +53,7 @@ class Views:
                 self.progress("working out the tolls", done, len(todo))
             self._all_put = False  # not this one, where it comes to nothing
             limit_values(self.connection, made=name.endswith("_json"))
-            with bounded(self.connection, self.path):
+            with self._whole():
                 self.connection.execute(f'DROP VIEW IF EXISTS temp."{name}"')
                 self.connection.execute(f'CREATE TEMP TABLE "{name}" AS {queries[name]}')
                 if columns := schema().indexed.get(name):
@@ -81,10 +83,26 @@ class Views:
         """Once: statements that make temporary tables of a name of ours."""
         if name in self._made:
             return
-        for statement in split(script):
-            with bounded(self.connection, self.path):
+        with self._whole():
+            for statement in split(script):
                 self.connection.execute(statement)
         self._made.add(name)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What is made in it, or nothing: where it fails the views are there as before, and say the same again."""
+        self.execute("SAVEPOINT made")
+        try:
+            with bounded(self.connection, self.path, self._budget):
+                yield
+        except BaseException:
+            # Of an interrupt SQLite may have rolled back all by itself.
+            if self.connection.in_transaction:
+                self.execute("ROLLBACK TO made")
+            raise
+        finally:
+            if self.connection.in_transaction:
+                self.execute("RELEASE made")
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
         """One statement; errors as those of memtoll.open."""
@@ -93,7 +111,7 @@ class Views:
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """All rows of a query of ours, which the file's facts may make a long one."""
-        with bounded(self.connection, self.path):
+        with bounded(self.connection, self.path, self._budget):
             return self.connection.execute(sql, values).fetchall()
 
     def columns(self, table: str) -> list[str]:

@@ -475,6 +475,25 @@ def test_facts_that_take_for_ever(heap_blocks: Path, monkeypatch: pytest.MonkeyP
     assert_one_line(raised.value, heap_blocks)
 
 
+def test_one_budget_for_all(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of work and memory. What is refused once is refused again, with the same words; holes make no file larger."""
+    monkeypatch.setattr(memtoll.opening, "STEPS", 3_000_000)
+    monkeypatch.setattr(memtoll.opening, "STEPS_PER_BYTE", 1)
+    with endless(heap_blocks).open("r+b") as file:
+        file.truncate(1 << 40)
+        file.seek(28)
+        file.write(((1 << 40) // 4096).to_bytes(4, "big"))
+    for heap, more in ((1 << 40, "work"), (0, "memory")):
+        monkeypatch.setattr(memtoll.opening, "HEAP_BYTES", heap)
+        monkeypatch.setattr(memtoll.opening, "HEAP_BYTES_MAX", max(heap, 4 << 20))
+        with memtoll.open(heap_blocks) as rec:
+            for part in ("report", "sites", "report", "stacks"):
+                with pytest.raises(memtoll.DamagedRecording, match=f"more {more} than") as raised:
+                    getattr(rec, part)
+                assert_one_line(raised.value, heap_blocks)
+        monkeypatch.setattr(memtoll.opening, "STEPS", 1 << 60)
+
+
 def test_more_than_a_recording_has(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A schema that takes for ever to read, and a value that all views copy."""
     monkeypatch.setattr(memtoll.opening, "SCHEMA_S", -1)

@@ -13,6 +13,7 @@
 #include <glib.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 
@@ -188,6 +189,15 @@ static int file_bytes(sqlite3 *database, int64_t *bytes)
 	return status == SQLITE_ROW ? SQLITE_OK : status;
 }
 
+/* Of a file with holes only what is there; 0 where its file system does not tell. */
+static int64_t bytes_on_disk(sqlite3 *database)
+{
+	const char *path = sqlite3_db_filename(database, "main");
+	struct stat status;
+
+	return path && *path && !stat(path, &status) ? (int64_t)status.st_blocks * 512 : 0;
+}
+
 /*
  * Facts that make a view of ours never end, or take all memory, are of whoever made the file, and so
  * is how large its schema is, which is read first of all.
@@ -202,7 +212,7 @@ static int limit_work(sqlite3 *database)
 		{ SQLITE_LIMIT_ATTACHED, 0 },
 		{ SQLITE_LIMIT_WORKER_THREADS, 0 },
 	};
-	int64_t bytes = 0;
+	int64_t bytes = 0, there;
 	int status;
 	size_t i;
 
@@ -214,6 +224,9 @@ static int limit_work(sqlite3 *database)
 	sqlite3_progress_handler(database, STEPS_AT_ONCE, take_steps, NULL);
 	sqlite3_hard_heap_limit64(GUARD_HEAP_BYTES);
 	status = file_bytes(database, &bytes);
+	there = bytes_on_disk(database);
+	if (there)
+		bytes = MIN(bytes, GUARD_COMPRESSED * there);
 	sqlite3_hard_heap_limit64(MIN(GUARD_HEAP_BYTES + GUARD_HEAP_PER_BYTE * bytes,
 				      GUARD_HEAP_BYTES_MAX));
 	if (status == SQLITE_OK)

@@ -13,7 +13,8 @@
  * All statements together have GUARD_STEPS instructions of SQLite's machine and GUARD_STEPS_PER_BYTE
  * for each byte of the file, five times what the largest report takes; one that takes long counts
  * as one for each GUARD_STEP_NS of processor time, which makes 6 s for a small file. What is beyond
- * is ended: SQLITE_INTERRUPT. The schema is read within GUARD_STEPS_OPEN. The last recording that
+ * is ended: SQLITE_INTERRUPT. Of a file with holes those bytes count that are there, as often as
+ * GUARD_COMPRESSED, for a file system may have compressed an honest one. The schema is read within GUARD_STEPS_OPEN. The last recording that
  * was opened is what they are counted of.
  *
  * All connections of the process together have GUARD_HEAP_BYTES, and GUARD_HEAP_PER_BYTE for each
@@ -25,6 +26,7 @@
  */
 #define GUARD_STEPS 150000000LL
 #define GUARD_STEPS_PER_BYTE 60
+#define GUARD_COMPRESSED 4
 #define GUARD_STEPS_OPEN 12500000LL
 #define GUARD_STEP_NS 40
 #define GUARD_HEAP_BYTES (512LL << 20)

@@ -23,6 +23,8 @@ void report_complain(sqlite3 *database, const char *what)
 	/* recording_guard() */
 	if (sqlite3_errcode(database) == SQLITE_INTERRUPT)
 		what = "it asks for more work than a recording of its size can need";
+	else if (sqlite3_errcode(database) == SQLITE_NOMEM)
+		what = "it asks for more memory than there is, or than its size can need";
 	message("%s cannot be read: %s", path && *path ? path : "the recording", what);
 }
 

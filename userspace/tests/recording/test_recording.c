@@ -872,6 +872,26 @@ static void test_guard(void **state)
 	g_free(path);
 }
 
+/* A hole makes a file as large as one likes, and what may be done for it is no more for that. */
+static void test_guard_of_a_hole(void **state)
+{
+	const uint32_t pages = 1 << 28;
+	const uint8_t count[4] = { pages >> 24 }; /* big-endian */
+	char *path = finished("hollow");
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	sqlite3 *database;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)pages * number(path, "PRAGMA page_size")), 0);
+	assert_int_equal(pwrite(fd, count, sizeof(count), 28), sizeof(count));
+	close(fd);
+	database = recording_open(path);
+	assert_non_null(database);
+	assert_in_range(sqlite3_hard_heap_limit64(-1), GUARD_HEAP_BYTES, 2 * GUARD_HEAP_BYTES - 1);
+	sqlite3_close(database);
+	g_free(path);
+}
+
 /* What no tracer writes ends reading with a line, and no SQL of the file's is run. */
 static void test_more_than_a_recording_has(void **state)
 {
@@ -1082,6 +1102,7 @@ int main(void)
 		cmocka_unit_test(test_linked_directory),
 		cmocka_unit_test(test_views_of_the_file),
 		cmocka_unit_test(test_guard),
+		cmocka_unit_test(test_guard_of_a_hole),
 		cmocka_unit_test(test_more_than_a_recording_has),
 		cmocka_unit_test(test_hot_journal),
 		cmocka_unit_test(test_open_while_written),
