@@ -19,6 +19,7 @@ from harness import (
     load,
     memtoll,
     query,
+    record_several,
     start_record,
     wait_slices,
     wait_until,
@@ -90,3 +91,20 @@ def test_file_system_that_never_answers(out: Path, tmp_path: Path) -> None:
     calls = recording.query(f"SELECT SUM(calls) FROM call WHERE call = 'calloc' AND bytes = calls * {MIB}")
     assert calls == [(CALLS,)]
     assert recording.report["losses"]["memory_given_up"] > 0
+
+
+def test_processes_that_are_not_as_expected(out: Path) -> None:
+    """Code without a name, memory of two processes, names of any bytes, and hardly a system call allowed."""
+    kinds = ("memfd", "borrower", "renamer", "locked")
+    recording, said = record_several(out, {kind: ["oddities", kind, CALLS] for kind in kinds})
+    assert recording.result.stderr.splitlines() == [f"memtoll: wrote {out}"]
+    for kind in kinds:
+        calls = recording.query(
+            f"SELECT SUM(calls) FROM call WHERE pid = {said[kind]['pid']} AND call = 'calloc' AND bytes = calls * 70000"
+        )
+        assert calls == [(CALLS,)], kind
+    child = said["borrower"]["child"]
+    mapped = recording.query(f"SELECT call, SUM(calls) FROM map_call WHERE pid = {child} GROUP BY call ORDER BY call")
+    assert mapped == [("mmap", CALLS), ("munmap", CALLS)]
+    text = memtoll("report", "--full", out).stdout
+    assert all(each.isprintable() for each in text.replace("\n", ""))
