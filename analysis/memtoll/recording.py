@@ -155,6 +155,7 @@ class Recording:
             " 'started', (SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value / 1000000000, 'unixepoch')"
             " FROM meta WHERE key = 'start_realtime_ns'),"
             " 'exit_status', (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'exit_status'),"
+            " 'container', container,"
             " 'duration_s', ROUND(duration_ns / 1e9, 9), 'observed_s', ROUND(observed_ns / 1e9, 9)) FROM temp.target"
         )
         with understanding(self.path):

@@ -17,6 +17,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "host/cgroup.h"
+#include "host/container_find.h"
 #include "host/output_file.h"
 #include "host/privileges.h"
 #include "host/proc.h"
@@ -61,7 +62,9 @@ struct record_options {
 	{ NULL, 0, NULL, 0, "Target (one of these, or -- COMMAND ARGS...):", 1 },                  \
 	{ "pid", 'p', "PID[,PID...]", 0, "running processes; their children are followed", 1 },    \
 	{ "name", 'n', "NAME", 0, "the one process with this name", 1 },                           \
-	{ "cgroup", 'c', "PATH", 0, "all processes of a cgroup, as they come and go", 1 }
+	{ "cgroup", 'c', "NAME", 0,                                                                \
+	  "all processes of a cgroup, by its path, or of a container or pod, by its name or how its " \
+	  "id begins, as they come and go", 1 }
 
 #define TRACING_OPTIONS                                                                            \
 	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
@@ -437,6 +440,35 @@ static int resolve_name(const char *name, GArray *pids)
 	return status;
 }
 
+/*
+ * The cgroup of a path or, where there is none, of a container: title is what that is called. What is
+ * both is a path, as it was before there were names.
+ */
+static int resolve_cgroup(const char *name, char **directory, char **title)
+{
+	g_autofree char *hierarchy = NULL, *ambiguous = NULL;
+	struct container_found found = { 0 };
+	unsigned int count = 0;
+
+	*directory = cgroup_find(name);
+	if (*directory)
+		return STATUS_DONE;
+	hierarchy = cgroup_find("/");
+	if (hierarchy)
+		count = container_find(hierarchy, "", name, &found, &ambiguous);
+	*directory = g_steal_pointer(&found.directory);
+	*title = g_steal_pointer(&found.title);
+	if (count == 1)
+		return STATUS_DONE;
+	if (ambiguous)
+		message("%u containers are called '%s': %s", count, name, ambiguous);
+	else
+		message("no cgroup and no container '%s'; name a directory below /sys/fs/cgroup, or "
+			"what its runtime calls it",
+			name);
+	return STATUS_FAILED;
+}
+
 static char *default_output(void)
 {
 	char text[64];
@@ -525,7 +557,7 @@ static void show_line(void *context, const struct interval *interval)
 static int record(struct record_options *options)
 {
 	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
-	g_autofree char *output = NULL, *cgroup = NULL;
+	g_autofree char *output = NULL, *cgroup = NULL, *container = NULL;
 	struct shown_lines shown = { .lines.json = options->json };
 	struct output_file *file = NULL;
 	struct session *session;
@@ -536,17 +568,12 @@ static int record(struct record_options *options)
 		status = resolve_pids(options->pids, pids);
 	if (!status && options->name)
 		status = resolve_name(options->name, pids);
-	if (!status && options->cgroup) {
-		cgroup = cgroup_find(options->cgroup);
-		if (!cgroup) {
-			message("no cgroup '%s'; name its directory below /sys/fs/cgroup",
-				options->cgroup);
-			status = STATUS_FAILED;
-		}
-	}
+	if (!status && options->cgroup)
+		status = resolve_cgroup(options->cgroup, &cgroup, &container);
 	if (status)
 		return status;
 	options->session.cgroup = cgroup;
+	options->session.container = container;
 	if (!options->is_stat) {
 		output = options->output ? g_strdup(options->output) : default_output();
 		options->session.output = output;

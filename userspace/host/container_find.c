@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "host/container_find.h"
 
+#include <dirent.h>
+#include <glib.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -80,16 +82,18 @@ static void judge(struct search *search, const char *directory, struct container
 
 static void look_in(struct search *search, const char *directory, int depth)
 {
-	GDir *entries = g_dir_open(directory, 0, NULL);
-	const char *name;
+	DIR *entries = opendir(directory);
+	const struct dirent *entry;
 
-	while (entries && (name = g_dir_read_name(entries)) &&
-	       search->looked_at < DIRECTORIES_MAX) {
-		g_autofree char *below = g_build_filename(directory, name, NULL);
+	while (entries && (entry = readdir(entries)) && search->looked_at < DIRECTORIES_MAX) {
+		g_autofree char *below = NULL;
 		struct container container;
 
-		if (!g_file_test(below, G_FILE_TEST_IS_DIR))
+		/* Of each directory there are dozens of files. */
+		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") ||
+		    !strcmp(entry->d_name, ".."))
 			continue;
+		below = g_build_filename(directory, entry->d_name, NULL);
 		search->looked_at++;
 		/* Its own cgroup, and not one that it has made below. */
 		if (container_of_path(below, &container) &&
@@ -102,7 +106,7 @@ static void look_in(struct search *search, const char *directory, int depth)
 			look_in(search, below, depth + 1);
 	}
 	if (entries)
-		g_dir_close(entries);
+		closedir(entries);
 }
 
 static char *list(const GPtrArray *found)

@@ -69,6 +69,23 @@ int recording_process_end(struct recording *recording, pid_t pid, uint64_t end_n
 /* Where its memory is accounted now; the process must have been recorded. */
 int recording_process_cgroup(struct recording *recording, pid_t pid, const char *path);
 
+/* Likewise: the container that it is in, NULL: none, and its number there; 0: unknown. */
+int recording_process_container(struct recording *recording, pid_t pid, const char *id,
+				pid_t pid_inside);
+
+struct container_fact {
+	const char *id;
+	const char *runtime; /* NULL: unknown; so for all but the title */
+	const char *name;
+	const char *image;
+	const char *pod;
+	const char *pod_namespace;
+	const char *pod_uid;
+	const char *title;
+};
+
+int recording_container(struct recording *recording, const struct container_fact *container);
+
 struct allocator_fact {
 	pid_t pid;
 	const char *module;

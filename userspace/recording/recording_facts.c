@@ -25,6 +25,9 @@ const char *const recording_statements[STMT_COUNT] = {
 		" executable = excluded.executable",
 	[STMT_PROCESS_END] = "UPDATE process SET end_ns = ?2, exit_code = ?3 WHERE pid = ?1",
 	[STMT_PROCESS_CGROUP] = "UPDATE process SET memory_cgroup = ?2 WHERE pid = ?1",
+	[STMT_PROCESS_CONTAINER] =
+		"UPDATE process SET container = ?2, pid_inside = ?3 WHERE pid = ?1",
+	[STMT_CONTAINER] = "INSERT OR REPLACE INTO container VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_ALLOCATOR] =
 		"INSERT OR REPLACE INTO allocator (pid, module, kind, version, functions, refused,"
 		" mmap_threshold_low, mmap_threshold_high, dynamic, tunables, linkage)"
@@ -193,6 +196,21 @@ int recording_process_end(struct recording *recording, pid_t pid, uint64_t end_n
 int recording_process_cgroup(struct recording *recording, pid_t pid, const char *path)
 {
 	return STORE(recording, STMT_PROCESS_CGROUP, signed_int(pid), text(path));
+}
+
+int recording_process_container(struct recording *recording, pid_t pid, const char *id,
+				pid_t pid_inside)
+{
+	return STORE(recording, STMT_PROCESS_CONTAINER, signed_int(pid), text(id),
+		     pid_inside > 0 ? signed_int(pid_inside) : text(NULL));
+}
+
+int recording_container(struct recording *recording, const struct container_fact *container)
+{
+	return STORE(recording, STMT_CONTAINER, text(container->id), text(container->runtime),
+		     text(container->name), text(container->image), text(container->pod),
+		     text(container->pod_namespace), text(container->pod_uid),
+		     text(container->title));
 }
 
 int recording_allocator(struct recording *recording, const struct allocator_fact *allocator)

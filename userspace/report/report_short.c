@@ -51,11 +51,15 @@ static void print_head(struct page *page)
 		" LIMIT 1), t.processes, t.duration_ns, t.complete, t.end_reason = 'size limit',"
 		" COALESCE((SELECT ' on ' || value FROM meta WHERE key = 'host'), ''),"
 		" COALESCE((SELECT ', ' || strftime('%Y-%m-%d %H:%M:%S UTC', value / 1000000000,"
-		" 'unixepoch') FROM meta WHERE key = 'start_realtime_ns'), '') FROM temp.target t");
+		" 'unixepoch') FROM meta WHERE key = 'start_realtime_ns'), ''), CASE WHEN EXISTS"
+		" (SELECT 1 FROM meta WHERE key = 'container') THEN '' ELSE"
+		" COALESCE(' in ' || t.container, '') END FROM temp.target t");
 	char duration[32], *command, *end, *host, *when, *more;
 	g_autofree char *rest = NULL;
 
 	while (page_next(page, row)) {
+		g_autofree char *container = page_column(row, 8);
+
 		command = page_column(row, 0);
 		host = page_column(row, 6);
 		when = page_column(row, 7);
@@ -65,8 +69,8 @@ static void print_head(struct page *page)
 			       g_strdup_printf(" and %d more", sqlite3_column_int(row, 2) - 1) :
 			       g_strdup("");
 		g_free(rest);
-		rest = g_strdup_printf(" (%d)%s%s%s, %s%s", sqlite3_column_int(row, 1), more, host,
-				       when, duration, end);
+		rest = g_strdup_printf(" (%d)%s%s%s%s, %s%s", sqlite3_column_int(row, 1), more,
+				       container, host, when, duration, end);
 		text_cut(command, MAX(16, page_width(page) - g_utf8_strlen(rest, -1)));
 		fprintf(page->out, "%s%s%s%s\n", page_bold(page), command, page_plain(page), rest);
 		if (!sqlite3_column_int(row, 4))

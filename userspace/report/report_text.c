@@ -12,6 +12,25 @@
 
 #define NAME_COLUMNS 38 /* stack_shown */
 
+static void print_containers(struct page *page)
+{
+	sqlite3_stmt *row = page_query(
+		page,
+		"SELECT 'In container ' || title || COALESCE(' (' || runtime || COALESCE(', image ' ||"
+		" image, '') || ')', '') || ': ' || CASE processes WHEN 1 THEN 'process ' || pid ||"
+		" COALESCE(', there ' || pid_inside, '') ELSE processes || ' processes' END || '.'"
+		" FROM (SELECT c.title, c.id, c.runtime, c.image, COUNT(*) AS processes, p.pid,"
+		" p.pid_inside FROM container c JOIN process p ON p.container = c.id GROUP BY c.id)"
+		" ORDER BY processes DESC, title, id LIMIT 8");
+	char *text;
+
+	while (page_next(page, row)) {
+		text = page_column(row, 0);
+		page_wrap(page, "         ", 9, text);
+		g_free(text);
+	}
+}
+
 static void print_target(struct page *page)
 {
 	sqlite3_stmt *row =
@@ -41,6 +60,7 @@ static void print_target(struct page *page)
 		g_free(line);
 		g_free(command);
 	}
+	print_containers(page);
 }
 
 static void print_verdict(struct page *page)
@@ -532,7 +552,9 @@ static void print_processes(struct page *page)
 		" (SELECT x.toll FROM temp.process_toll x WHERE x.pid = p.pid AND x.time_ns > 0"
 		"  ORDER BY x.time_ns DESC, x.toll LIMIT 1),"
 		" (SELECT MAX(x.time_ns) FROM temp.process_toll x WHERE x.pid = p.pid),"
-		" COUNT(*) OVER () FROM process p LEFT JOIN temp.process_observed o"
+		" COUNT(*) OVER (), 'in ' || (SELECT c.title FROM container c WHERE c.id = p.container)"
+		" || COALESCE(', there process ' || p.pid_inside, '')"
+		" FROM process p LEFT JOIN temp.process_observed o"
 		" ON o.pid = p.pid"
 		" ORDER BY o.observed_ns DESC, p.pid LIMIT 10");
 	char observed[32], time[32] = "", end[32], *comm, *toll;
@@ -560,6 +582,11 @@ static void print_processes(struct page *page)
 		format_time(time, sizeof(time), sqlite3_column_double(row, 6));
 		fprintf(page->out, "%-9d%-17s%12s  %-12s%12s  %s\n", sqlite3_column_int(row, 0),
 			comm, observed, toll, *toll ? time : "", end);
+		if (sqlite3_column_type(row, 8) != SQLITE_NULL) {
+			g_autofree char *inside = page_column(row, 8);
+
+			page_wrap(page, "         ", 9, inside);
+		}
 		g_free(toll);
 		g_free(comm);
 	}

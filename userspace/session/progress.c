@@ -38,7 +38,7 @@ struct progress {
 static const char *target(const struct session_config *config, char *text, size_t size)
 {
 	if (config->cgroup)
-		snprintf(text, size, "%s", config->cgroup);
+		snprintf(text, size, "%s", config->container ? config->container : config->cgroup);
 	else if (config->pid_count == 1)
 		snprintf(text, size, "pid %d", config->pids[0]);
 	else

@@ -50,9 +50,11 @@ static void record_not_captured(struct recording *recording, const struct sessio
 void run_start_record(struct recording *recording, const struct session_config *config,
 		      enum uprobe_mechanism mechanism, uint64_t start_ns)
 {
-	g_autofree char *command = config->command ? g_strjoinv(" ", (char **)config->command) :
-				   config->cgroup  ? g_strdup_printf("cgroup %s", config->cgroup) :
-						     NULL;
+	g_autofree char *command =
+		config->command	  ? g_strjoinv(" ", (char **)config->command) :
+		config->container ? g_strdup_printf("container %s", config->container) :
+		config->cgroup	  ? g_strdup_printf("cgroup %s", config->cgroup) :
+				    NULL;
 	g_autofree char *words = config->command ? shell_words(config->command) : NULL;
 	struct utsname machine;
 	struct timespec realtime;

@@ -323,6 +323,8 @@ static int add_targets(struct session *session)
 	if (config->cgroup) {
 		session_add_cgroup(session, begin_counts);
 		recording_meta(session->recording, "cgroup", config->cgroup);
+		if (config->container)
+			recording_meta(session->recording, "container", config->container);
 		recording_meta_int(session->recording, "cgroup_memory_limit_bytes",
 				   cgroup_memory_limit(config->cgroup));
 	}
@@ -578,6 +580,7 @@ void session_free(struct session *session)
 		return;
 	session_close(session);
 	recording_close(session->recording);
+	g_free(session->cgroup_again);
 	g_free(session);
 }
 

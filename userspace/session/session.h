@@ -25,6 +25,7 @@ struct session_config {
 	size_t pid_count;
 	char *const *command; /* a command to run; NULL-terminated */
 	const char *cgroup;   /* directory of a cgroup, whose processes come and go */
+	const char *container; /* that it is of: looked for again when it is gone; or NULL */
 	const char *output;   /* NULL: in memory */
 	bool force;
 	uint64_t max_bytes;   /* of the recording, its journal with it; 0: no limit */

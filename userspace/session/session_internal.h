@@ -55,6 +55,10 @@ struct session {
 	uint64_t end_due_ns; /* 0: none */
 	uint64_t slice_start_ns;
 	uint64_t cgroup_read_ns;
+	char *cgroup_again;  /* config.cgroup, where the container has come back in another one */
+	uint64_t cgroup_gone_ns; /* since when it is not there; 0: it is */
+	uint64_t cgroup_looked_ns;
+	unsigned int restarts;
 	uint64_t sizes_read_ns;
 	uint64_t kept_up_ns;
 	uint64_t windows_seen_ns; /* when windows were last begun or ended as due */
@@ -90,6 +94,12 @@ void session_service_targets(void *context);
  * when all is prepared, just before counting begins; or NULL.
  */
 bool session_add_cgroup(struct session *session, void (*begin)(struct session *session));
+
+/*
+ * Its cgroup is gone: look whether the container has started again, in another one perhaps, and
+ * follow that. False: nobody will come any more.
+ */
+bool session_await_container(struct session *session, uint64_t now);
 
 /* Signals that came; true: the recording is over. */
 bool session_read_signals(struct session *session);

@@ -259,8 +259,10 @@ static bool follow_cgroup(struct session *session, uint64_t now)
 	if (now - session->cgroup_read_ns < CGROUP_NS)
 		return true;
 	session->cgroup_read_ns = now;
-	if (session_add_cgroup(session, NULL))
+	if (!session->cgroup_gone_ns && session_add_cgroup(session, NULL))
 		return true;
+	if (session->config.container)
+		return session_await_container(session, now);
 	session->end_reason = "cgroup removed";
 	return false;
 }

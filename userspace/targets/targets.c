@@ -36,6 +36,7 @@ struct targets *targets_new(const struct targets_config *config)
 	targets->starts = starts_new(config->bpf, config->mechanism);
 	targets->followed = g_hash_table_new_full(NULL, NULL, NULL, followed_free);
 	targets->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	targets->containers = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
 	targets->scans = g_ptr_array_new_with_free_func(scan_free);
 	return targets;
 }
@@ -49,6 +50,7 @@ void targets_free(struct targets *targets)
 	starts_free(targets->starts);
 	uprobe_detach_finish();
 	g_hash_table_destroy(targets->modules);
+	g_hash_table_destroy(targets->containers);
 	g_ptr_array_free(targets->scans, TRUE);
 	g_free(targets);
 }
@@ -89,6 +91,7 @@ void followed_record_cgroup(struct targets *targets, struct followed *followed)
 		return;
 	followed->memory_cgroup = path;
 	recording_process_cgroup(targets->config.recording, followed->target.pid, path);
+	followed_record_container(targets, followed);
 }
 
 static void record_own_cache(struct targets *targets, pid_t pid)

@@ -38,6 +38,7 @@ struct followed {
 	uint64_t start_ticks;	   /* distinguishes it from others of its number; 0: not known */
 	bool missing;		   /* the BPF side no longer had it a slice ago */
 	const char *memory_cgroup; /* as recorded last; NULL: not yet */
+	bool contained;		   /* a container was recorded last */
 	bool listed;		   /* has a row in table process */
 	bool starting;		   /* held by ptrace; libraries are being mapped */
 	struct starting *start;	   /* as its loader reports it, or NULL */
@@ -60,6 +61,7 @@ struct targets {
 	GHashTable *followed; /* pid -> struct followed */
 	GHashTable *modules;  /* "major:minor:inode" -> struct allocator_module or NULL */
 	GPtrArray *scans;     /* struct scan: the arrays that `modules` points into */
+	GHashTable *containers; /* path of a memory cgroup -> id of its container, or "" */
 	struct unwinder *unwinder;
 	struct starts *starts;
 	unsigned int watched;	      /* bits of enum probe_group: attached */
@@ -84,6 +86,10 @@ struct followed *targets_follow(struct targets *targets, pid_t pid, const char *
 void followed_read_maps(struct targets *targets, struct followed *followed, struct maps *maps);
 void followed_record_cgroup(struct targets *targets, struct followed *followed);
 void followed_record(struct targets *targets, struct followed *followed);
+
+/* ---- targets_container.c: the container that a process's memory cgroup is of ---- */
+
+void followed_record_container(struct targets *targets, struct followed *followed);
 
 /* ---- targets_counters.c: what the kernel has counted for them ---- */
 

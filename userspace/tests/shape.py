@@ -96,8 +96,22 @@ PROCESS = {
     "comm": str,
     "command": str,
     "exit_code": Null(int),
+    "container": Null(str),  # its title
+    "pid_inside": Null(int),  # the process's number there; null: the same, or in none
     "observed_s": float,
     "toll_s": Map(Null(float)),
+}
+
+CONTAINER = {
+    "id": str,
+    "title": str,
+    "runtime": Null(OneOf(("docker", "containerd", "cri-o", "podman"))),
+    "name": Null(str),
+    "image": Null(str),
+    "pod": Null(str),
+    "namespace": Null(str),
+    "pod_uid": Null(str),
+    "processes": int,
 }
 
 MEMORY = {
@@ -294,6 +308,7 @@ REPORT: dict[str, Any] = {
         "host": Null(str),
         "started": Null(str),  # UTC, ISO 8601
         "exit_status": Null(int),  # of a command that memtoll started, as a shell has it
+        "container": Null(str),  # that the processes are in; of several how many there are
         "duration_s": float,
         "observed_s": float,
     },
@@ -425,6 +440,7 @@ REPORT: dict[str, Any] = {
     # Which allocator each process has, how much of it is seen, who clears what its calloc returns.
     "allocators": [ALLOCATOR],
     "processes": [PROCESS],
+    "containers": [CONTAINER],
     "notes": [str],
     "not_captured": Map(str),
     "checks": Map(CHECK),

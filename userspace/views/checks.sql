@@ -50,7 +50,9 @@ cgroup AS MATERIALIZED (
 		SUM(CASE name WHEN 'pgmajfault' THEN value END) AS major
 	FROM memory_cgroup_counter c
 	-- a group's counters have those of the groups below in them
-	WHERE EXISTS (SELECT 1 FROM meta WHERE key = 'cgroup') AND NOT EXISTS (
+	WHERE EXISTS (SELECT 1 FROM meta WHERE key = 'cgroup')
+	-- of one that was made anew the first moment is not seen
+	AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'container_restarts') AND NOT EXISTS (
 		SELECT 1 FROM memory_cgroup m
 		WHERE m.path <> '/' AND SUBSTR(c.path, 1, LENGTH(m.path) + 1) = m.path || '/')
 ),

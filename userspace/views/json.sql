@@ -155,6 +155,7 @@ SELECT json_object(
 		'started', (SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value / 1000000000, 'unixepoch')
 			FROM meta WHERE key = 'start_realtime_ns'),
 		'exit_status', (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'exit_status'),
+		'container', t.container,
 		'duration_s', ROUND(t.duration_ns / 1e9, 9),
 		'observed_s', ROUND(t.observed_ns / 1e9, 9))),
 	'tool_version', (SELECT value FROM meta WHERE key = 'tool_version'),
@@ -192,7 +193,9 @@ SELECT json_object(
 		SELECT call, SUM(calls) AS calls FROM allocation GROUP BY call ORDER BY call))),
 	'processes', json((SELECT json_group_array(json(process)) FROM (
 		SELECT json_object('pid', p.pid, 'comm', p.comm, 'command', p.command,
-			'exit_code', p.exit_code,
+			'exit_code', p.exit_code, 'container', (SELECT c.title
+				FROM container c WHERE c.id = p.container),
+			'pid_inside', p.pid_inside,
 			'observed_s', ROUND(COALESCE(o.observed_ns, 0.0) / 1e9, 9),
 			'toll_s', json(COALESCE(x.tolls, '{}'))) AS process
 		FROM process p LEFT JOIN process_observed o ON o.pid = p.pid
@@ -202,6 +205,11 @@ SELECT json_object(
 			FROM (SELECT pid, toll, SUM(time_ns) AS time_ns FROM process_toll
 				GROUP BY pid, toll) GROUP BY pid) x ON x.pid = p.pid
 		ORDER BY p.pid))),
+	'containers', json((SELECT json_group_array(json_object('id', id, 'title', title,
+		'runtime', runtime, 'name', name, 'image', image, 'pod', pod,
+		'namespace', pod_namespace, 'pod_uid', pod_uid,
+		'processes', (SELECT COUNT(*) FROM process p WHERE p.container = c.id)))
+		FROM (SELECT * FROM container ORDER BY title, id) c)),
 	'memory', (SELECT json_object('limit_bytes', m.limit_bytes, 'limit_path', m.limit_path,
 		'cgroup_version', m.cgroup_version, 'swap_limit_bytes', m.swap_limit_bytes,
 		'rss_peak_bytes', m.rss_peak_bytes, 'swap_peak_bytes', m.swap_peak_bytes,

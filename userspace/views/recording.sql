@@ -18,11 +18,13 @@
 -- shell takes it), kernel, machine, start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns,
 -- min_size_bytes, overhead_limit ("none", or a number: % of the CPU time), probes, exit_status of a
 -- traced command (as a shell tells it), end_reason ("target exited", "duration", "signal", "cgroup
--- removed", "size limit": another slice did not fit into --max-size, "error: ..."), memory_bytes
--- (of the machine), cgroup and cgroup_memory_limit_bytes (where a cgroup was named), held_ns (how
--- long at least processes of a command were held while they were followed), swap_in_counted ("1"
--- where the kernel tells each page brought in: table swap has the rows in_*), other_tracer_of (a
--- process that another memtoll was met to trace, too), and, last of all, complete ("1").
+-- removed", "container ended", "size limit": another slice did not fit into --max-size, "error:
+-- ..."), memory_bytes (of the machine), cgroup and cgroup_memory_limit_bytes (where a cgroup was
+-- named), container (its title, where that was named), container_restarts (how often it came back,
+-- in another cgroup or one made anew; absent: never), held_ns (how long at least processes of a
+-- command were held while they were followed), swap_in_counted ("1" where the kernel tells each
+-- page brought in: table swap has the rows in_*), other_tracer_of (a process that another memtoll
+-- was met to trace, too), and, last of all, complete ("1").
 CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,
 	value TEXT
@@ -47,8 +49,23 @@ CREATE TABLE process (
 					-- untold
 	role        TEXT NOT NULL,	-- 'target' (named by the user) or 'child' (followed)
 	-- where it was seen last, as /proc/PID/cgroup has it: memory_cgroup.path
-	memory_cgroup TEXT
+	memory_cgroup TEXT,
+	container     TEXT,		-- that it was seen in last: container.id; NULL: in none
+	pid_inside    INTEGER		-- its number there; NULL: in none, or it is the same
 );
+
+-- Containers that the processes were in, by their cgroups; names as their runtimes had them in
+-- files. NULL where unknown.
+CREATE TABLE container (
+	id            TEXT PRIMARY KEY,
+	runtime       TEXT,		-- 'docker', 'containerd', 'cri-o', 'podman'
+	name          TEXT,
+	image         TEXT,
+	pod           TEXT,		-- of Kubernetes
+	pod_namespace TEXT,
+	pod_uid       TEXT,
+	title         TEXT NOT NULL	-- 'web', 'namespace/pod/name', or how its id begins
+) WITHOUT ROWID;
 
 -- What is known of the allocator of a process.
 CREATE TABLE allocator (
@@ -891,4 +908,4 @@ INSERT INTO later_table VALUES
 		('watch'),
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
 	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site'),
-	('advised'), ('thinned');
+	('advised'), ('thinned'), ('container');

@@ -220,5 +220,9 @@ SELECT
 	(SELECT COUNT(*) FROM process) AS processes,
 	(SELECT value FROM meta WHERE key = 'end_reason') AS end_reason,
 	(SELECT MAX(slice) FROM slice) AS last_slice,
-	o.duration_ns, o.observed_ns, o.cpu_ns
+	o.duration_ns, o.observed_ns, o.cpu_ns,
+	-- what it is called; of several how many there are; NULL: the processes were in none
+	(SELECT CASE COUNT(DISTINCT title) WHEN 0 THEN NULL WHEN 1 THEN MAX(title)
+		ELSE COUNT(DISTINCT title) || ' containers' END
+	FROM container WHERE id IN (SELECT container FROM process)) AS container
 FROM observed o;

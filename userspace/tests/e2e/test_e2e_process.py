@@ -510,40 +510,6 @@ def test_no_known_allocator(out: Path, mmap_only: Path) -> None:
     assert "touch_pages" in text
 
 
-@pytest.fixture
-def jail(public_dir: Path) -> Path:
-    """A root directory with a libc of its own, as a container has it."""
-    program = workload("calloc_loop")
-    listed = subprocess.run([tool("ldd"), str(program)], capture_output=True, text=True, timeout=20, check=True)
-    for library in re.findall(r"(/\S+) \(0x", listed.stdout):
-        copy = public_dir / library.lstrip("/")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, copy)
-    shutil.copy(program, public_dir / "calloc_loop")
-    return public_dir
-
-
-def test_other_root(out: Path, jail: Path) -> None:
-    command: list[str | Path] = [
-        tool("chroot"),
-        jail,
-        "/calloc_loop",
-        str(TEN),
-        "0",
-        "--seconds",
-        "100",
-        "--rest",
-        "1000",
-    ]
-    with Program(*command) as program:
-        program.beats()
-        recording = record_calls(out, 211, [program], "-p", str(program.pid))
-        assert changed_text(program.pid) == []
-    # Every call clears 2,560 pages and does next to nothing else.
-    assert recording.dominant == "zeroing"
-    assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 200
-
-
 def test_probes_come_and_go_and_others_are_left_alone(out: Path) -> None:
     """A neighbour with the same libc sees no breakpoint while another process is traced, and that one none after it.
 
