@@ -92,6 +92,15 @@ def container(parent: Path, jail: Path, number: int) -> Iterator[tuple[Program, 
     cgroup.rmdir()
 
 
+def calls(program: Program, more: int) -> None:
+    """It makes so many from now on."""
+    # The next line may have been written before, and be read late; the one after it was not.
+    program.beats()
+    program.beats()
+    wanted = program.calls() + more
+    wait_until(lambda: program.calls() >= wanted, f"{more} calls")
+
+
 def test_container_by_name(out: Path, jail: Path, parent: Path, tmp_path: Path) -> None:
     """Recorded by name: what is said of it, names from its own root, and again when it comes back as another one."""
     kept = tmp_path / "lib"
@@ -100,14 +109,12 @@ def test_container_by_name(out: Path, jail: Path, parent: Path, tmp_path: Path) 
         program, pid = first.enter_context(container(parent, jail, 0))
         tracer = spawn(seeing(kept, "record", "-o", out, "--overhead-limit", "none", "-c", NAME))
         wait_attached(tracer, pid)
-        before = program.calls()
-        wait_until(lambda: program.calls() > before + 101, "101 calls")
+        calls(program, 101)
     shutil.rmtree(kept / "docker" / "containers" / IDS[0])
     files(kept, 1, NAME)
     with container(parent, jail, 1) as (program, again):
         wait_attached(tracer, again)
-        before = program.calls()
-        wait_until(lambda: program.calls() > before + 101, "101 calls of the second one")
+        calls(program, 101)
         tracer.send_signal(signal.SIGINT)
         recording = load(out, finish(tracer))
         assert changed_text(again) == []
