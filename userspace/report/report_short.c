@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <glib.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@
 
 /*
  * ", exited 7": how the command ended, where that is not as it should. The status is a shell's: 128
- * and more is a signal.
+ * and more is a signal, if there is one of that number: 255 is what Perl and ssh fail with.
  */
 static char *ending(struct page *page)
 {
@@ -37,8 +38,9 @@ static char *ending(struct page *page)
 	while (page_next(page, row)) {
 		status = sqlite3_column_int(row, 0);
 		g_free(said);
-		said = status > 128 ? g_strdup_printf(", ended by signal %d", status - 128) :
-				      g_strdup_printf(", exited %d", status);
+		said = status > 128 && status - 128 < NSIG ?
+			       g_strdup_printf(", ended by signal %d", status - 128) :
+			       g_strdup_printf(", exited %d", status);
 	}
 	return said ? said : g_strdup("");
 }
