@@ -10,6 +10,7 @@
 
 #include "base/message.h"
 #include "base/text.h"
+#include "cli/option_list.h"
 
 #define SLIP_LETTERS 2
 
@@ -19,8 +20,13 @@ struct input {
 	int failed_at; /* where parsing stopped: the word after the one in error */
 };
 
+enum option_key {
+	OPTION_LIST = 0x10000, /* beyond the commands' own */
+};
+
 static const struct argp_option help_options[] = {
 	{ "help", 'h', NULL, 0, "print this help", -1 },
+	{ "list-options", OPTION_LIST, NULL, OPTION_HIDDEN, NULL, -1 },
 	{ 0 },
 };
 
@@ -41,6 +47,9 @@ static error_t parse_help(int key, char *value, struct argp_state *state)
 		argp_help(state->root_argp, stdout,
 			  ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC,
 			  (char *)input->name);
+		exit(fflush(stdout) ? STATUS_FAILED : STATUS_DONE);
+	case OPTION_LIST:
+		print_option_list(state->root_argp);
 		exit(fflush(stdout) ? STATUS_FAILED : STATUS_DONE);
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* main.c: which subcommand. */
 #include <bpf/libbpf.h>
+#include <elfutils/libdwfl.h>
+#include <glib.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +29,11 @@ static const struct command {
 };
 
 #define SLIP_LETTERS 2
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void usage(FILE *out)
@@ -50,11 +58,28 @@ static void usage(FILE *out)
 	      out);
 }
 
+/* For what makes manual pages and completion; each has --list-options. */
+static void list_commands(void)
+{
+	size_t i;
+
+	for (i = 0; i < COMMANDS; i++)
+		printf("command\t%s\t%s\n", commands[i].name, commands[i].help);
+}
+
 /* libbpf's own words are for those who debug memtoll. */
 static int on_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
 {
 	(void)level;
 	return getenv("MEMTOLL_DEBUG") ? vfprintf(stderr, format, arguments) : 0;
+}
+
+/* The first line is for programs. What else decides what it can do: a report of a bug names it. */
+static void print_version(void)
+{
+	printf("memtoll %s\nlibbpf %s, elfutils %s, SQLite %s, GLib %u.%u.%u; built by %s\n",
+	       memtoll_version, libbpf_version_string(), dwfl_version(NULL), sqlite3_libversion(),
+	       glib_major_version, glib_minor_version, glib_micro_version, COMPILER);
 }
 
 /* What was meant, if it is a slip of the fingers. */
@@ -90,7 +115,11 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") ||
 	    !strcmp(argv[1], "version")) {
-		printf("memtoll %s\n", memtoll_version);
+		print_version();
+		return STATUS_DONE;
+	}
+	if (!strcmp(argv[1], "--list-commands")) {
+		list_commands();
 		return STATUS_DONE;
 	}
 	for (i = 0; i < COMMANDS; i++)

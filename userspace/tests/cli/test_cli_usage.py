@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -168,8 +169,11 @@ def test_version() -> None:
     assert memtoll("version").stdout == memtoll("-V").stdout
     result = memtoll("--version")
     assert result.status == 0, result
-    assert result.stdout.startswith("memtoll ")
-    assert len(result.stdout.splitlines()) == 1
+    assert re.fullmatch(
+        r"memtoll (\d+\.\d+\.\d+\S*|unknown)\n"
+        r"libbpf v\d+\.\d+\S*, elfutils \d\S*, SQLite \d\S*, GLib \d\S*; built by (gcc|clang) \d.*\n",
+        result.stdout,
+    ), result
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root has the privileges; test_e2e_targets.py takes them away")
