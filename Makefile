@@ -18,13 +18,15 @@ CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
-VERSION := 0.1.0$(shell git rev-parse --short=12 HEAD 2>/dev/null | sed 's/^/+/')
+VERSION := $(shell packaging/version)
 
 LIBS := libbpf libelf libdw sqlite3 zlib liblzma glib-2.0
 WARNINGS := -Wall -Wextra -Wtype-limits -Werror
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -iquote . -iquote userspace -I$(O) $(CFLAGS) $(SANITIZE) \
 	     $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
+# What the demo shows has its name in a stripped binary, too.
+EXPORTED := -Wl,--export-dynamic-symbol=clear_block
 ALL_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null) -lZydis -liberty -lpthread -lm
 BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Ibpf \
 	      -Wall -Wextra -Wno-unused-parameter -Werror
@@ -71,13 +73,13 @@ FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help deps deps-lint deps-test demo test test-measure test-kernels test-mutants bench bench-table \
-	fuzz check tests-build lint lint-format lint-tidy format install uninstall clean
+	fuzz check tests-build lint lint-format lint-tidy format clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile packaging/packaging.mk
 	@printf '\n%s\n' 'Variables: V=1 shows commands, SAN=1 builds with sanitizers, O=DIR builds there,' \
 		'PREFIX=DIR and DESTDIR=DIR for install, CC= and CLANG= choose compilers.'
 
@@ -182,12 +184,6 @@ $(O)/tidy/%.stamp: userspace/%.c .clang-tidy | $(GENERATED)
 		{ printf '%s\n' "$$said"; exit 1; }
 	$(Q)touch $@
 
-install: all ## install to $(DESTDIR)$(PREFIX)/bin
-	$(Q)install -D -m 755 $(O)/memtoll $(DESTDIR)$(PREFIX)/bin/memtoll
-
-uninstall: ## remove what install put there
-	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/memtoll
-
 clean: ## remove everything built
 	$(Q)rm -rf $(O)
 
@@ -265,7 +261,9 @@ $(LIBRARY): $(filter-out %/main.o,$(OBJECTS))
 
 $(O)/memtoll: $(O)/userspace/cli/main.o $(O)/version.o $(LIBRARY)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) $^ $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) $(EXPORTED) $^ $(ALL_LIBS) -o $@
+
+include packaging/packaging.mk
 
 # ---- tests ----
 

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The build: what depends on what, what it prints, what it installs."""
+"""The build: what depends on what, what it prints."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-from harness import MEMTOLL, ROOT, tool
+from described import OUT, make
+from harness import ROOT
 
-# As it was given to make, or the names in its dependency files would be others.
-OUT = MEMTOLL.parent.relative_to(ROOT) if MEMTOLL.is_relative_to(ROOT) else MEMTOLL.parent
+# With the other tests that call make: not two at once.
+pytestmark = pytest.mark.xdist_group("build")
 
 
 def sources(pattern: str) -> list[Path]:
@@ -24,19 +23,6 @@ def sources(pattern: str) -> list[Path]:
 
 
 HEADERS = sources("*.h")
-
-
-def make(*args: str | Path) -> str:
-    done = subprocess.run(
-        [tool("make"), "-C", ROOT, f"O={OUT}", *args],
-        env={**os.environ, "MAKEFLAGS": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done
-    return done.stdout
 
 
 def users(header: Path) -> list[Path]:
@@ -88,13 +74,3 @@ def test_help_names_the_targets() -> None:
     text = make("help")
     for word in ("demo", "test", "check", "install", "clean", "V=1", "SAN=1", "PREFIX"):
         assert word in text
-
-
-def test_install(tmp_path: Path) -> None:
-    make("install", f"DESTDIR={tmp_path}", "PREFIX=/opt/tools")
-    binary = tmp_path / "opt/tools/bin/memtoll"
-    done = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=60, check=True)
-    assert re.fullmatch(r"memtoll \d+\.\d+\.\d+\S*\n", done.stdout)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [binary]
-    make("uninstall", f"DESTDIR={tmp_path}", "PREFIX=/opt/tools")
-    assert not binary.exists()

@@ -129,7 +129,7 @@ def test_commands_of_the_package(place: Path) -> None:
 
 def test_targets_of_make() -> None:
     """As `make help` lists them; a variable is one that the Makefile asks for."""
-    makefile = (ROOT / "Makefile").read_text()
+    makefile = (ROOT / "Makefile").read_text() + (ROOT / "packaging" / "packaging.mk").read_text()
     listed = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.M))
     for words in commands("make"):
         for word in words[1:]:
