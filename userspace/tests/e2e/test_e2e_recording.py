@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import partial
@@ -51,6 +52,10 @@ from harness import (
 pytestmark = pytest.mark.root
 
 TEN = 10 * MIB
+
+
+# At so many moments, evenly from the start to the end of a recording.
+KILLED = 7
 
 
 def running_loop() -> Program:
@@ -101,6 +106,37 @@ def test_kill_9(out: Path) -> None:
             assert recording.dominant == "zeroing"
             assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
         assert uprobe_pages(program.pid) <= 1
+
+
+def test_kill_9_at_any_moment(out: Path) -> None:
+    """Of attaching, recording and detaching: a recording or none, a healthy target, and nothing left in the kernel."""
+    held: dict[str, set[int]] = {"prog": set(), "link": set()}
+    with running_loop() as program:
+        words = ("-d", "100ms", "-p", str(program.pid))
+        begun = time.monotonic()
+        assert finish(start_record(out, *words)).status == 0
+        whole = time.monotonic() - begun
+        for number in range(1, KILLED + 1):
+            path = out.with_name(f"{number}.memtoll")
+            tracer = start_record(path, *words)
+            with suppress(subprocess.TimeoutExpired):
+                tracer.wait(whole * number / KILLED)
+            if tracer.poll() is None:
+                for kind, numbers in bpf_objects(tracer.pid).items():
+                    held[kind] |= numbers
+                os.kill(tracer.pid, signal.SIGKILL)
+            assert finish(tracer).status in (0, -signal.SIGKILL)
+            if path.exists():
+                # Also where a commit was under way.
+                assert memtoll("report", path).status == 0
+        assert held["prog"] and held["link"], "no tracer was seen at work"
+        wait_until(lambda: not changed_text(program.pid), "the breakpoints to go")
+        for kind, numbers in held.items():
+            wait_gone(kind, numbers)
+        program.beats()
+        assert uprobe_pages(program.pid) <= 1
+    names = {file.name.removesuffix("-journal") for file in out.parent.iterdir()}
+    assert names <= {out.name, *(f"{number}.memtoll" for number in range(1, KILLED + 1))}
 
 
 def test_kill_9_of_a_commands_tracer(out: Path) -> None:
