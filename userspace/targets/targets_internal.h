@@ -67,6 +67,7 @@ struct targets {
 	unsigned int watched;	      /* bits of enum probe_group: attached */
 	uint64_t ended_ns;	      /* counting has ended then; 0: it has not */
 	bool detached;		      /* for good: processes that start from now on get no probes */
+	bool endangered;	      /* one got no probes, for they would end it */
 	size_t module_count;	      /* in scans */
 	struct targets_losses losses; /* but for the unwinder's */
 	unsigned int dead;	      /* still followed */

@@ -11,6 +11,7 @@
 
 #include "allocators/glibc_params.h"
 #include "base/message.h"
+#include "host/seccomp.h"
 #include "recording/allocator_record.h"
 
 /* Allocators of a process that are probed; two are many. */
@@ -176,6 +177,20 @@ void targets_watch(struct targets *targets, unsigned int groups)
 	}
 }
 
+/* Probes at returns would end it: none are set. Told once. */
+static bool is_endangered(struct targets *targets, pid_t pid)
+{
+	if (!targets->config.uprobes || !seccomp_confines(pid) || !seccomp_refuses_returns())
+		return false;
+	if (!targets->endangered)
+		message("this kernel's seccomp would end process %d at a probe: the allocator of "
+			"processes with such a filter is not watched",
+			pid);
+	targets->endangered = true;
+	targets->losses.attach_failures++;
+	return true;
+}
+
 /* NULL: the process has too many. */
 static struct attached *attached_add(struct targets *targets, struct followed *followed,
 				     const struct allocator_module *module)
@@ -192,6 +207,8 @@ static struct attached *attached_add(struct targets *targets, struct followed *f
 	attached->linkage = allocator_linkage(followed->target.pid, module);
 	if (!targets->config.uprobes)
 		attached->unprobed = "left out by --probes or the overhead limit";
+	else if (is_endangered(targets, followed->target.pid))
+		attached->unprobed = "this kernel's seccomp would end the process";
 	g_ptr_array_add(followed->attached, attached);
 	return attached;
 }

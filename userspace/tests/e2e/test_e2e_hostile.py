@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -95,7 +96,10 @@ def test_file_system_that_never_answers(out: Path, tmp_path: Path) -> None:
 
 def test_processes_that_are_not_as_expected(out: Path) -> None:
     """Code without a name, memory of two processes, names of any bytes, and hardly a system call allowed."""
-    kinds = ("memfd", "borrower", "renamer", "locked")
+    kinds = ["memfd", "borrower", "renamer"]
+    # Where seccomp may refuse what a return probe does (host/seccomp.h), it would end there.
+    if not (6, 11) <= tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 14):
+        kinds.append("locked")
     recording, said = record_several(out, {kind: ["oddities", kind, CALLS] for kind in kinds})
     assert recording.result.stderr.splitlines() == [f"memtoll: wrote {out}"]
     for kind in kinds:
