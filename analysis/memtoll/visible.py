@@ -22,8 +22,10 @@ def visible_lines(text: str) -> str:
 
 
 def cell(value: Any) -> Any:
-    """A value of a CSV file: a text that a spreadsheet would calculate begins with an apostrophe instead."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    """A value of a CSV file: visible, and a text that a spreadsheet would calculate begins with an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    return f"'{visible(value)}" if value.startswith(FORMULA) else visible(value)
 
 
 def _escape(character: str) -> str:

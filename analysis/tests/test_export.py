@@ -181,7 +181,7 @@ def test_a_file_that_came_in_between_is_kept(tmp_path: Path) -> None:
     target = tmp_path / "out"
 
     def write() -> None:
-        with writing.new_file(target, force=False) as temporary:
+        with writing.new_file(target, force=False, may=0o600) as temporary:
             temporary.write_text("new")
             target.write_text("came in between")
 
@@ -235,6 +235,14 @@ def test_modes_follow_the_umask(heap_blocks: Path, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "out.folded").stat().st_mode) == 0o640
     assert stat.S_IMODE((tmp_path / "tables").stat().st_mode) == 0o750
     assert stat.S_IMODE((tmp_path / "tables" / "toll.csv").stat().st_mode) == 0o640
+    # A recording is its owner's alone, and so is what is made of it.
+    heap_blocks.chmod(0o600)
+    with memtoll.open(heap_blocks) as rec:
+        export(rec, tmp_path / "own.folded")
+        export(rec, tmp_path / "own", "csv")
+    assert stat.S_IMODE((tmp_path / "own.folded").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "own" / "toll.csv").stat().st_mode) == 0o600
 
 
 # ---- what does not go together

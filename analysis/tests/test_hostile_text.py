@@ -47,7 +47,9 @@ def test_cells_are_no_formulas(path: Path, tmp_path: Path) -> None:
             for row in csv.DictReader(text):
                 for value in row.values():
                     assert not value.startswith(FORMULA) or re.fullmatch(r"-?[\d.]+(?:e[+-]\d+)?", value), value
+                    assert not OBEYED.search(value), value
                     seen.add(value)
+    assert not OBEYED.search((tmp_path / "tables" / "csv-metadata.json").read_text(encoding="utf-8"))
     assert {f"'{name}" for name in FORMULAS} <= seen
     assert [cell(value) for value in ("=1", -1, None, True, "a=1")] == ["'=1", -1, None, True, "a=1"]
 

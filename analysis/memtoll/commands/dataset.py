@@ -128,7 +128,7 @@ def _show(table: pd.DataFrame, as_json: bool) -> int:
         rows = [
             {name: None if value != value else value for name, value in row.items()} for row in table.to_dict("records")
         ]
-        print(json.dumps(rows, ensure_ascii=False))
+        print(json.dumps(rows))
         return 0
     if not len(table):
         print("nothing", file=sys.stderr)

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.json:
         whole = both.as_json(arguments.sites or None)
-        print(json.dumps(whole, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+        print(json.dumps(whole, allow_nan=False, separators=(",", ":")))
     else:
         sites = SITES if arguments.sites is None else arguments.sites
         sys.stdout.write(comparison(both, sites or None))

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(rec.report_text)
         else:
             whole = rec.report | {"sites": rec.report["sites"][: arguments.sites]}
-            print(json.dumps(whole, ensure_ascii=False, separators=(",", ":")))
+            print(json.dumps(whole, separators=(",", ":")))
     return 0
 
 

@@ -27,7 +27,7 @@ from ..opening import Progress, understanding
 from . import folded, perfetto, pprof, tables
 from .about import About, about
 from .schema import arrow_schema, csv_metadata, ndjson_schema
-from .writing import STDOUT, Exists, new_directory, new_file, new_output
+from .writing import STDOUT, Exists, new_directory, new_file, new_output, permissions
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -114,7 +114,8 @@ def export(
     """Write a recording in another tool's format.
 
     path: the file or, for several frames as csv or parquet, the directory to make; "-" standard
-    output (one file only). It is there whole or not at all, and replaced only with force.
+    output (one file only). It is there whole or not at all, and replaced only with force. Who may not read
+    the recording may not read it.
     format: a name of FORMATS; None: by the suffix of path.
     toll: pprof, folded: only this one (folded: then exactly `memtoll report --folded`).
     owner: pprof: "allocated" (default) or "touched", where samples are put.
@@ -155,14 +156,14 @@ def export(
         "csv": lambda facts, file: tables.write_csv(rec, chosen[0], file, progress),
         "ndjson": lambda facts, file: tables.write_ndjson(rec, facts, chosen, file, progress),
     }
-    with new_output(destination, force) as file:
+    with new_output(destination, force, permissions(rec.path)) as file:
         with understanding(rec.path):
             facts = about(rec)
             write[name](facts, file)
         if name == "csv" and str(destination) != STDOUT:
             # First what explains the table, then the table.
             beside = destination.with_name(f"{destination.name}-metadata.json")
-            with new_file(beside, force) as metadata:
+            with new_file(beside, force, permissions(rec.path)) as metadata:
                 tables.write_csv_metadata([(chosen[0], destination.name)], facts, metadata)
 
 
@@ -175,7 +176,7 @@ def _export_directory(
     progress: Progress | None,
 ) -> None:
     mark = CSV_METADATA if name == "csv" else f"{chosen[0].name}.parquet"
-    with new_directory(destination, force, mark) as directory, understanding(rec.path):
+    with new_directory(destination, force, permissions(rec.path), mark) as directory, understanding(rec.path):
         facts = about(rec)
         for frame in chosen:
             file = directory / f"{frame.name}.{name}"

@@ -61,7 +61,7 @@ def write_csv(rec: Recording, frame: Frame, path: Path, progress: Progress | Non
 
 def write_csv_metadata(tables: Sequence[tuple[Frame, str]], about: About, path: Path) -> None:
     """What the columns of CSV files are, and what was lost: CSV itself has no place for it."""
-    path.write_text(json.dumps(csv_metadata(tables, about), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(csv_metadata(tables, about), indent=1) + "\n", encoding="utf-8")
 
 
 def write_ndjson(rec: Recording, about: About, frames: Sequence[Frame], path: Path, progress: Progress | None) -> None:

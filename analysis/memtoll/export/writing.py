@@ -2,13 +2,15 @@
 """Writes files atomically.
 
 A file is written beside its destination under another name and renamed when it is complete and
-synced. Without force an existing file is never replaced, even if it was created meanwhile.
+synced. Without force an existing file is never replaced, even if it was created meanwhile. Whoever
+may not read the recording may not read what is made of it: `may`, the permissions of the recording.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,6 +30,13 @@ class Exists(Error):
 
 def _exists(path: Path) -> Exists:
     return Exists(f"{path} exists already; choose another name, or force=True (--force) to replace it")
+
+
+def permissions(recording: Path) -> int:
+    try:
+        return stat.S_IMODE(recording.stat().st_mode)
+    except OSError:  # it is gone by now
+        return 0o600
 
 
 def _umask() -> int:
@@ -61,7 +70,7 @@ def _publish(temporary: Path, path: Path, force: bool) -> None:
 
 
 @contextmanager
-def new_file(path: Path, force: bool) -> Iterator[Path]:
+def new_file(path: Path, force: bool, may: int) -> Iterator[Path]:
     """A path to write to; when the block ends well it becomes the file at path, else it is gone.
 
     Exists: there is one, and force is not set. OSError as from open().
@@ -78,7 +87,7 @@ def new_file(path: Path, force: bool) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_umask() & may)
         _sync(temporary)
         _publish(temporary, path, force)
         _sync(path.parent)
@@ -87,7 +96,7 @@ def new_file(path: Path, force: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def new_directory(path: Path, force: bool, mark: str) -> Iterator[Path]:
+def new_directory(path: Path, force: bool, may: int, mark: str) -> Iterator[Path]:
     """The same for a directory. mark: a file in it by which one of ours is known; force replaces no other."""
     if os.path.lexists(path):
         if not force:
@@ -101,9 +110,10 @@ def new_directory(path: Path, force: bool, mark: str) -> Iterator[Path]:
     old = temporary.with_suffix(".old")
     try:
         yield temporary
-        temporary.chmod(0o777 & ~_umask())
+        # Who may read it may enter it.
+        temporary.chmod(0o777 & ~_umask() & (may | (may & 0o444) >> 2))
         for file in temporary.iterdir():
-            file.chmod(0o666 & ~_umask())
+            file.chmod(0o666 & ~_umask() & may)
             _sync(file)
         _sync(temporary)
         if force and path.exists():
@@ -121,10 +131,10 @@ def new_directory(path: Path, force: bool, mark: str) -> Iterator[Path]:
 
 
 @contextmanager
-def new_output(path: Path, force: bool) -> Iterator[Path]:
+def new_output(path: Path, force: bool, may: int) -> Iterator[Path]:
     """new_file, or for "-" a file that is copied to standard output when it is complete."""
     if str(path) != STDOUT:
-        with new_file(path, force) as temporary:
+        with new_file(path, force, may) as temporary:
             yield temporary
         return
     handle, name = tempfile.mkstemp(prefix="memtoll-")
