@@ -56,7 +56,7 @@ SKELETONS := $(O)/memtoll.skel.h $(O)/check_pagetable.skel.h $(O)/check_argument
 SQL := $(addprefix userspace/views/,$(shell sed '/^advice_source$$/,$$d' userspace/views/order))
 VERDICT_SQL := $(addprefix userspace/views/,$(shell sed '1,/^advice_source$$/d' userspace/views/order))
 GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/report_schema.h $(O)/interval_schema.h \
-	$(O)/timeline_sql.h
+	$(O)/timeline_sql.h $(O)/redact_sql.h
 
 SOURCES := $(filter-out userspace/tests/%,$(wildcard userspace/*/*.c))
 OBJECTS := $(SOURCES:userspace/%.c=$(O)/userspace/%.o)
@@ -234,6 +234,11 @@ $(O)/timeline_sql.h: $(TIMELINE_SQL) Makefile
 	$(call say,SQL,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q){ $(call as_array,timeline_sql,$(TIMELINE_SQL)); } > $@
+
+$(O)/redact_sql.h: analysis/memtoll/redact.sql Makefile
+	$(call say,SQL,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q){ $(call as_array,redact_sql,$<); } > $@
 
 # Rewritten only when the version changed. Its object is memtoll's alone, and stands in its link before
 # the library, which has a version.o for all others: a commit rebuilds nothing else.

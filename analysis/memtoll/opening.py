@@ -19,12 +19,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from .errors import DamagedRecording, Error, IncompleteRecording, NewerFormat, NotARecording
-from .schema import put_before
+from .schema import columns_of, put_before, schema, split
 from .version import APPLICATION_ID, FORMAT
 
 Progress = Callable[[str, int, int], None]
@@ -60,6 +61,8 @@ SCHEMA_STEPS: Final = 5000
 # A value of the file, and what is made of all of them.
 VALUE_BYTES: Final = 4 << 20
 MADE_BYTES: Final = 1_000_000_000
+# What a redacted recording is called: its own name may tell as much as what is in it.
+REDACTED: Final = Path("redacted.memtoll")
 # Pages copied between two calls of progress.
 COPIED_PAGES: Final = 16384
 READING: Final = frozenset(
@@ -338,6 +341,37 @@ def _copy(source: sqlite3.Connection, progress: Progress | None) -> sqlite3.Conn
     return target
 
 
+def _redacted(source: sqlite3.Connection, path: Path, progress: Progress | None) -> sqlite3.Connection:
+    """What is read of it, in tables of our own, with pseudonyms: userspace/recording/recording_redact.c."""
+    target = _connect("")
+    tables = [table for table in schema().tables if not table.rows]
+    try:
+        target.execute("BEGIN")
+        for table in schema().tables:
+            target.execute(table.sql)
+            marks = ", ".join("?" * len(table.columns))
+            target.executemany(f'INSERT INTO main."{table.name}" VALUES ({marks})', table.rows)
+        with bounded(source, path):
+            source.execute("SAVEPOINT redact")
+            for done, table in enumerate(tables):
+                if progress:
+                    progress("copying", done, len(tables))
+                names = ", ".join(f'"{name}"' for name in columns_of(target, table.name))
+                marks = ", ".join("?" * len(table.columns))
+                rows = source.execute(f'SELECT {names} FROM "{table.name}"')
+                target.executemany(f'INSERT OR IGNORE INTO main."{table.name}" VALUES ({marks})', rows)
+            source.execute("RELEASE redact")
+        for statement in split((resources.files(__package__) / "redact.sql").read_text(encoding="utf-8")):
+            target.execute(statement)
+        target.execute("COMMIT")
+        target.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        target.execute(f"PRAGMA user_version = {FORMAT}")
+    except BaseException:
+        target.close()
+        raise
+    return target
+
+
 def _journal(path: Path) -> bytes | None:
     """What the journal beside it holds that its tracer may have left; None where it is somebody else's doing.
 
@@ -427,7 +461,9 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> int:
     return int(found)
 
 
-def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progress | None) -> Opened:
+def open_file(
+    path: str | os.PathLike[str], *, incomplete: bool, progress: Progress | None, redact: bool = False
+) -> Opened:
     """Open a recording for reading. Errors: OSError, and those of memtoll.open."""
     file = Path(path)
     _expected_bytes(file)
@@ -453,6 +489,12 @@ def open_file(path: str | os.PathLike[str], *, incomplete: bool, progress: Progr
                 connection = _copy(source, progress)
                 source.close()
                 copied = True
+                guard(connection, put_before(connection, file))
+            if redact:
+                source = connection
+                connection = _redacted(source, file, progress)
+                source.close()
+                file, copied = REDACTED, True
                 guard(connection, put_before(connection, file))
     except BaseException:
         connection.close()

@@ -27,7 +27,11 @@ NAMES: Final = tuple(frame.name for frame in frames.FRAMES)
 
 
 def open(  # the package's own open, as tarfile and gzip have theirs
-    path: str | os.PathLike[str], *, incomplete: bool = True, progress: Progress | None = None
+    path: str | os.PathLike[str],
+    *,
+    incomplete: bool = True,
+    progress: Progress | None = None,
+    redact: bool = False,
 ) -> Recording:
     """Open a recording for reading. No root is needed and the file is never changed.
 
@@ -36,11 +40,13 @@ def open(  # the package's own open, as tarfile and gzip have theirs
     transaction first, so everything read from it is of one moment; open it again for more.
     incomplete: False refuses such a one.
     progress: called as progress(what, done, all) while something takes long.
+    redact: pseudonyms instead of arguments, names of files, programs, containers and the host, and
+    of addresses, in all that is read of it; functions keep their names, figures are the same.
 
     OSError: the file cannot be opened. NotARecording, NewerFormat, IncompleteRecording,
     DamagedRecording: what their names say. Error: locked by another program for 5 s.
     """
-    return Recording(open_file(path, incomplete=incomplete, progress=progress), progress)
+    return Recording(open_file(path, incomplete=incomplete, progress=progress, redact=redact), progress)
 
 
 # What comes with the package, and with the binary (`memtoll demo NAME`).

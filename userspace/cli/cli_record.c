@@ -22,6 +22,7 @@
 #include "host/privileges.h"
 #include "host/proc.h"
 #include "recording/recording.h"
+#include "recording/recording_redact.h"
 #include "report/report.h"
 #include "report/report_interval.h"
 #include "session/session.h"
@@ -38,6 +39,7 @@ enum {
 	OPTION_FULL,
 	OPTION_MAX_SIZE,
 	OPTION_SCHEMA,
+	OPTION_REDACT,
 };
 
 #define INTERVAL_LEAST_NS 1000000000ULL /* a slice */
@@ -54,6 +56,7 @@ struct record_options {
 	bool sites_given;
 	bool full;
 	bool schema;
+	bool redact;
 	struct session_config session;
 };
 
@@ -110,6 +113,9 @@ static const struct argp_option stat_argp_options[] = {
 	  "a line for each interval, 1s or more, as it ends; with --json an object a line", 3 },
 	{ "schema", OPTION_SCHEMA, NULL, 0,
 	  "print the JSON Schema of the lines of -I --json; needs no target", 3 },
+	{ "redact", OPTION_REDACT, NULL, 0,
+	  "for others: pseudonyms for arguments, names of files, programs, containers and the host",
+	  3 },
 	{ "output", 'o', "FILE", 0, "print into FILE instead of stdout", 3 },
 	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
 	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
@@ -292,6 +298,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		break;
 	case OPTION_SCHEMA:
 		options->schema = true;
+		break;
+	case OPTION_REDACT:
+		options->redact = true;
 		break;
 	case 'I':
 		if (!parse_duration(value, &options->session.interval_ns) ||
@@ -495,6 +504,30 @@ static void say_written(const struct record_options *options, struct session *se
 			status >> 8 & 0xff);
 }
 
+/* Of stat. 0 or -errno. */
+static int print_report(const struct record_options *options, sqlite3 *database,
+			const struct report_options *report, FILE *out)
+{
+	sqlite3 *redacted = NULL;
+	int err = 0;
+
+	if (options->redact) {
+		database = redacted = recording_redacted(database);
+		if (!redacted)
+			return -EIO;
+	}
+	if (options->json)
+		err = report_json(database, report, out);
+	else if (options->session.interval_ns && fputc('\n', out) == EOF)
+		err = -EIO;
+	else if (options->full)
+		err = report_text(database, report, out);
+	else
+		err = report_short(database, report, out);
+	sqlite3_close(redacted);
+	return err;
+}
+
 /* The last lines when the recording is done, and the exit status. */
 static int conclude(const struct record_options *options, struct session *session,
 		    struct output_file *file)
@@ -515,14 +548,8 @@ static int conclude(const struct record_options *options, struct session *sessio
 		terminal_size(&report.columns, &report.lines);
 	if (!options->is_stat)
 		say_written(options, session);
-	else if (options->json)
-		err = report_json(database, &report, out);
-	else if (options->session.interval_ns && fputc('\n', out) == EOF)
-		err = -EIO;
-	else if (options->full)
-		err = report_text(database, &report, out);
 	else
-		err = report_short(database, &report, out);
+		err = print_report(options, database, &report, out);
 	if (err || fflush(out)) {
 		message("cannot print the report: %s", strerror(err ? -err : errno));
 		output_file_remove(file);

@@ -18,6 +18,7 @@
 #include "cli/paged.h"
 #include "host/privileges.h"
 #include "recording/recording.h"
+#include "recording/recording_redact.h"
 #include "recording/recording_schema.h"
 #include "report/report.h"
 
@@ -32,12 +33,14 @@ struct arguments {
 	bool full;
 	bool json;
 	bool schema;
+	bool redact;
 };
 
 enum option_key {
 	OPTION_FULL = 256,
 	OPTION_COMPUTE,
 	OPTION_SCHEMA,
+	OPTION_REDACT,
 };
 
 static const struct argp_option options[] = {
@@ -45,6 +48,10 @@ static const struct argp_option options[] = {
 	  "everything: evidence of the advice, all tolls, whole stacks, checks and notes", 0 },
 	{ "compute", OPTION_COMPUTE, NULL, 0, "list also where the program computes", 0 },
 	{ "json", 'j', NULL, 0, "print one JSON object", 0 },
+	{ "redact", OPTION_REDACT, NULL, 0,
+	  "for others: pseudonyms for arguments, names of files, programs, containers and the host, and "
+	  "for addresses",
+	  0 },
 	{ "schema", OPTION_SCHEMA, NULL, 0, "print the JSON Schema of --json; needs no FILE", 0 },
 	{ "sites", 's', "N", 0,
 	  "print the N most expensive sites; 0: all (default: as many as the screen has room"
@@ -102,6 +109,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case OPTION_SCHEMA:
 		arguments->schema = true;
+		return 0;
+	case OPTION_REDACT:
+		arguments->redact = true;
 		return 0;
 	case 's':
 		if (!parse_count(value, &arguments->report.sites))
@@ -175,6 +185,11 @@ static int print_text(sqlite3 *database, struct arguments *arguments)
 	g_autofree char *quoted = NULL, *line = NULL, *command = NULL;
 
 	if (!arguments->full) {
+		/* What the recording is called here is its own business, too. */
+		if (arguments->redact) {
+			arguments->report.full_command = "memtoll report --full --redact FILE";
+			return report_short(database, &arguments->report, stdout);
+		}
 		quoted = shell_words((char *const[]){ (char *)arguments->file, NULL });
 		line = g_strdup_printf("memtoll report --full %s", quoted);
 		command = text_printable(line);
@@ -184,6 +199,20 @@ static int print_text(sqlite3 *database, struct arguments *arguments)
 	return print_paged(database, &arguments->report);
 }
 
+/* NULL after a message. */
+static sqlite3 *open_recording(const struct arguments *arguments)
+{
+	sqlite3 *database = strcmp(arguments->file, "-") ? recording_open(arguments->file) :
+							   recording_open_stdin();
+	sqlite3 *redacted;
+
+	if (!database || !arguments->redact)
+		return database;
+	redacted = recording_redacted(database);
+	sqlite3_close(database);
+	return redacted;
+}
+
 static int show(struct arguments *arguments)
 {
 	int status = STATUS_FAILED, err;
@@ -191,8 +220,7 @@ static int show(struct arguments *arguments)
 
 	/* Whose recording it is, and what is in it, root cannot know. */
 	privileges_keep(arguments->full ? PRIVILEGES_SHOW : PRIVILEGES_READ);
-	database = strcmp(arguments->file, "-") ? recording_open(arguments->file) :
-						  recording_open_stdin();
+	database = open_recording(arguments);
 	privileges_keep(arguments->full ? PRIVILEGES_LEAVE : PRIVILEGES_NONE);
 	if (!database)
 		return STATUS_FAILED;

@@ -51,6 +51,15 @@ def incomplete_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--incomplete", action="store_true", help=argparse.SUPPRESS)
 
 
+def redact_argument(parser: argparse.ArgumentParser) -> None:
+    """--redact, of every subcommand whose output is of one recording."""
+    parser.add_argument(
+        "--redact",
+        action="store_true",
+        help="for others: pseudonyms for arguments, names of files, programs, containers and the host, and addresses",
+    )
+
+
 def natural(text: str) -> int:
     """An argument that is a number from 0 on."""
     number = int(text)

@@ -7,7 +7,7 @@ import argparse
 import json
 
 from ..frames import FRAMES, TOLLS
-from . import Command, incomplete_argument, terminal, wrote
+from . import Command, incomplete_argument, redact_argument, terminal, wrote
 
 FORMATS = ("pprof", "folded", "perfetto", "parquet", "csv", "ndjson")
 
@@ -30,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--schema", action="store_true", help="print the schema of parquet, csv or ndjson as JSON; needs no FILE"
     )
     incomplete_argument(parser)
+    redact_argument(parser)
     parser.set_defaults(usage_error=parser.error)
 
 
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.format is None:
             arguments.format = format_of(arguments.output)
         progress = terminal()
-        with open_recording(arguments.file, progress=progress) as rec:
+        with open_recording(arguments.file, progress=progress, redact=arguments.redact) as rec:
             export(
                 rec,
                 arguments.output,

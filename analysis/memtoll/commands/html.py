@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import Error
-from . import Command, file_argument, natural, positive, terminal, wrote
+from . import Command, file_argument, natural, positive, redact_argument, terminal, wrote
 
 SUFFIX = ".memtoll"
 
@@ -43,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="keep the N most expensive sites (default: 100,000)",
     )
+    redact_argument(parser)
 
 
 def output_of(file: str, output: str | None) -> Path:
@@ -76,6 +77,8 @@ def write(path: Path, text: str, force: bool) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     to_stdout = arguments.output == "-"
+    if arguments.redact and arguments.after is not None:
+        raise Error("--redact is of one recording: not with AFTER")
     shown = arguments.file if arguments.after is None else arguments.after
     path = output_of(shown, arguments.output)
     # Before the work, not after it.
@@ -95,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         before, after = arguments.work or (None, None)
         both = diff(arguments.file, arguments.after, work_before=before, work_after=after, progress=progress)
-    with open_recording(shown, progress=progress) as rec:
+    with open_recording(shown, progress=progress, redact=arguments.redact) as rec:
         text = page(rec, sites=sites, progress=progress, changed=both)
     if to_stdout:
         sys.stdout.buffer.write(text.encode(errors="replace"))

@@ -7,13 +7,14 @@ import argparse
 import json
 import sys
 
-from . import Command, file_argument, natural, terminal
+from . import Command, file_argument, natural, redact_argument, terminal
 
 SITES = 10
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     file_argument(parser)
+    redact_argument(parser)
     parser.add_argument("-j", "--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "-s",
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..recording import open as open_recording
     from ..text import report
 
-    with open_recording(arguments.file, progress=terminal()) as rec:
+    with open_recording(arguments.file, progress=terminal(), redact=arguments.redact) as rec:
         if not arguments.json:
             sites = SITES if arguments.sites is None else arguments.sites
             sys.stdout.write(report(rec, sites or None))
