@@ -89,7 +89,8 @@ deb: deps-packages ## a Debian package, in .output/deb
 wheel: ## the Python package memtoll as a wheel, in .output/wheel
 	$(Q)packaging/wheel $(abspath $(O)/wheel)
 
-test-packages: tests-build deps-packages ## build and try the packages, in Debian's root file systems; needs a network
+test-packages: deps-lint deps-packages ## build and try the packages, in Debian's root file systems; needs a network
+	$(Q)$(MAKE) --no-print-directory dist deb wheel
 	$(Q)$(RUN) packages
 
 # Each library that has an archive here is linked in; what has none goes along in lib/memtoll. libc stays the
