@@ -16,11 +16,9 @@
 #include "base/terminal.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "host/cgroup.h"
-#include "host/container_find.h"
+#include "cli/target_options.h"
 #include "host/output_file.h"
 #include "host/privileges.h"
-#include "host/proc.h"
 #include "recording/recording.h"
 #include "recording/recording_redact.h"
 #include "report/report.h"
@@ -46,10 +44,7 @@ enum {
 
 struct record_options {
 	bool is_stat;
-	const char *pids;
-	const char *name;
-	const char *cgroup;
-	char **command;
+	struct target_options target;
 	const char *output;
 	bool json;
 	unsigned int sites;
@@ -61,14 +56,6 @@ struct record_options {
 };
 
 /* clang-format off */
-#define TARGET_OPTIONS                                                                             \
-	{ NULL, 0, NULL, 0, "Target (one of these, or -- COMMAND ARGS...):", 1 },                  \
-	{ "pid", 'p', "PID[,PID...]", 0, "running processes; their children are followed", 1 },    \
-	{ "name", 'n', "NAME", 0, "the one process with this name", 1 },                           \
-	{ "cgroup", 'c', "NAME", 0,                                                                \
-	  "all processes of a cgroup, by its path, or of a container or pod, by its name or how its " \
-	  "id begins, as they come and go", 1 }
-
 #define TRACING_OPTIONS                                                                            \
 	{ NULL, 0, NULL, 0, "What and how long:", 2 },                                             \
 	{ "duration", 'd', "TIME", 0, "end so long after attaching: 10s, 500ms, 2m", 2 },          \
@@ -195,19 +182,6 @@ static void parse_limit(const char *text, struct session_config *config)
 	config->overhead_limit_text = g_intern_string(g_ascii_dtostr((char[64]){ 0 }, 64, percent));
 }
 
-/* "1", "1,2": numbers of the range of pid_t, commas between them. */
-static bool is_pid_list(const char *text)
-{
-	g_auto(GStrv) words = g_strsplit(text, ",", -1);
-	guint64 pid;
-	size_t i;
-
-	for (i = 0; words[i]; i++)
-		if (!g_ascii_string_to_unsigned(words[i], 10, 1, G_MAXINT, &pid, NULL))
-			return false;
-	return i > 0;
-}
-
 static error_t parse_tracing(int key, char *value, struct argp_state *state)
 {
 	struct session_config *config = state->input;
@@ -264,21 +238,6 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &options->session;
 		break;
-	case 'p':
-		if (!is_pid_list(value))
-			refuse("-p '%s' is not a list of process ids", value);
-		options->pids = value;
-		break;
-	case 'n':
-		if (!*value)
-			refuse("-n '%s' is not a name", value);
-		options->name = value;
-		break;
-	case 'c':
-		if (!*value)
-			refuse("-c '%s' is not a cgroup", value);
-		options->cgroup = value;
-		break;
 	case 'o':
 		if (options->is_stat && options->output)
 			refuse("-o %s: another file is named, too", value);
@@ -319,12 +278,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 			refuse("--sites '%s' is not a number of sites", value);
 		options->sites_given = true;
 		break;
-	case ARGP_KEY_ARGS:
-		/* Everything from the first word that is no option of ours is the command. */
-		options->command = state->argv + state->next;
-		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return take_target(&options->target, key, value, state);
 	}
 	return 0;
 }
@@ -353,7 +308,6 @@ static int parse(int argc, char **argv, struct record_options *options)
 		.args_doc = "[-- COMMAND ARGS...]",
 		.doc = options->is_stat ? stat_doc : record_doc,
 	};
-	int targets;
 
 	if (parse_arguments(&argp, argc, argv, options))
 		return STATUS_USAGE;
@@ -363,119 +317,7 @@ static int parse(int argc, char **argv, struct record_options *options)
 		message("--force replaces a file, and none is named; use -o FILE or --json=FILE");
 		return STATUS_USAGE;
 	}
-	targets = !!options->pids + !!options->name + !!options->cgroup + !!options->command;
-	if (targets == 1)
-		return STATUS_DONE;
-	message(targets ? "more than one target; use one of -p, -n, -c and -- COMMAND" :
-			  "no target; use -p PID, -n NAME, -c CGROUP or -- COMMAND");
-	return STATUS_USAGE;
-}
-
-static int check_process(pid_t pid)
-{
-	g_autofree char *status = NULL, *path = g_strdup_printf("/proc/%d/status", pid);
-	const char *tgid;
-	struct proc_stat stat;
-
-	if (pid == getpid()) {
-		message("process %d is memtoll itself", pid);
-		return STATUS_FAILED;
-	}
-	if (proc_stat_read(pid, 0, &stat)) {
-		message("no process with pid %d", pid);
-		return STATUS_FAILED;
-	}
-	if (stat.flags & PROC_FLAG_KTHREAD) {
-		message("process %d (%s) is a kernel thread: it has no memory of its own", pid,
-			stat.comm);
-		return STATUS_FAILED;
-	}
-	if (stat.state == 'Z' || stat.state == 'X') {
-		message("process %d (%s) is a zombie: it has ended", pid, stat.comm);
-		return STATUS_FAILED;
-	}
-	if (g_file_get_contents(path, &status, NULL, NULL) && (tgid = strstr(status, "\nTgid:")) &&
-	    atoi(tgid + 6) != pid) {
-		message("%d is a thread of process %d; use -p %d", pid, atoi(tgid + 6),
-			atoi(tgid + 6));
-		return STATUS_FAILED;
-	}
-	return STATUS_DONE;
-}
-
-static int resolve_pids(const char *text, GArray *pids)
-{
-	g_auto(GStrv) words = g_strsplit(text, ",", -1);
-	size_t i;
-	guint k;
-
-	for (i = 0; words[i]; i++) {
-		pid_t pid = atoi(words[i]);
-		bool seen = false;
-		int status;
-
-		status = check_process(pid);
-		if (status)
-			return status;
-		for (k = 0; k < pids->len; k++)
-			seen |= g_array_index(pids, pid_t, k) == pid;
-		if (!seen)
-			g_array_append_val(pids, pid);
-	}
-	return STATUS_DONE;
-}
-
-static int resolve_name(const char *name, GArray *pids)
-{
-	g_autoptr(GString) list = g_string_new(NULL);
-	pid_t *found = NULL;
-	ssize_t count = proc_find_name(name, &found), i;
-	int status = STATUS_FAILED;
-
-	if (count < 0) {
-		message("cannot read /proc: %s", strerror(-count));
-	} else if (!count) {
-		message("no process is named '%s'", name);
-	} else if (count > 1) {
-		for (i = 0; i < count; i++)
-			g_string_append_printf(list, "%s%d", i ? "," : "", found[i]);
-		message("%zd processes are named '%s'; use -p %s, or one of them", count, name,
-			list->str);
-	} else {
-		g_array_append_val(pids, found[0]);
-		status = STATUS_DONE;
-	}
-	free(found);
-	return status;
-}
-
-/*
- * The cgroup of a path or, where there is none, of a container: title is what that is called. What is
- * both is a path, as it was before there were names.
- */
-static int resolve_cgroup(const char *name, char **directory, char **title)
-{
-	g_autofree char *hierarchy = NULL, *ambiguous = NULL;
-	struct container_found found = { 0 };
-	unsigned int count = 0;
-
-	*directory = cgroup_find(name);
-	if (*directory)
-		return STATUS_DONE;
-	hierarchy = cgroup_find("/");
-	if (hierarchy)
-		count = container_find(hierarchy, "", name, &found, &ambiguous);
-	*directory = g_steal_pointer(&found.directory);
-	*title = g_steal_pointer(&found.title);
-	if (count == 1)
-		return STATUS_DONE;
-	if (ambiguous)
-		message("%u containers are called '%s': %s", count, name, ambiguous);
-	else
-		message("no cgroup and no container '%s'; name a directory below /sys/fs/cgroup, or "
-			"what its runtime calls it",
-			name);
-	return STATUS_FAILED;
+	return want_target(&options->target);
 }
 
 static char *default_output(void)
@@ -583,24 +425,17 @@ static void show_line(void *context, const struct interval *interval)
 
 static int record(struct record_options *options)
 {
-	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
-	g_autofree char *output = NULL, *cgroup = NULL, *container = NULL;
+	g_autofree char *output = NULL;
 	struct shown_lines shown = { .lines.json = options->json };
 	struct output_file *file = NULL;
 	struct session *session;
 	int status;
 
 	status = check_privileges();
-	if (!status && options->pids)
-		status = resolve_pids(options->pids, pids);
-	if (!status && options->name)
-		status = resolve_name(options->name, pids);
-	if (!status && options->cgroup)
-		status = resolve_cgroup(options->cgroup, &cgroup, &container);
+	if (!status)
+		status = find_target(&options->target, &options->session);
 	if (status)
 		return status;
-	options->session.cgroup = cgroup;
-	options->session.container = container;
 	if (!options->is_stat) {
 		output = options->output ? g_strdup(options->output) : default_output();
 		options->session.output = output;
@@ -611,9 +446,6 @@ static int record(struct record_options *options)
 		if (!file)
 			return STATUS_FAILED;
 	}
-	options->session.pids = (pid_t *)pids->data;
-	options->session.pid_count = pids->len;
-	options->session.command = options->command;
 	shown.file = file;
 	shown.lines.out = file ? output_file_stream(file) : stdout;
 	if (options->session.interval_ns)
@@ -658,7 +490,9 @@ static int run(int argc, char **argv, bool is_stat)
 		return status;
 	if (options.schema)
 		return interval_print_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
-	return record(&options);
+	status = record(&options);
+	clear_target(&options.target);
+	return status;
 }
 
 int cli_record(int argc, char **argv)
