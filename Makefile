@@ -20,7 +20,7 @@ CLANG_TIDY ?= clang-tidy
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 VERSION := $(shell packaging/version)
 
-LIBS := libbpf libelf libdw sqlite3 zlib liblzma glib-2.0
+LIBS := libbpf libelf libdw sqlite3 zlib liblzma glib-2.0 ncursesw
 WARNINGS := -Wall -Wextra -Wtype-limits -Werror
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -iquote . -iquote userspace -I$(O) $(CFLAGS) $(SANITIZE) \
@@ -55,7 +55,7 @@ SKELETONS := $(O)/memtoll.skel.h $(O)/check_pagetable.skel.h $(O)/check_argument
 # At advice_source a view is created whose text is in the tables of advice.sql.
 SQL := $(addprefix userspace/views/,$(shell sed '/^advice_source$$/,$$d' userspace/views/order))
 VERDICT_SQL := $(addprefix userspace/views/,$(shell sed '1,/^advice_source$$/d' userspace/views/order))
-GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/report_schema.h $(O)/interval_schema.h \
+GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/report_schema.h $(O)/interval_schema.h $(O)/top_schema.h \
 	$(O)/timeline_sql.h $(O)/redact_sql.h
 
 SOURCES := $(filter-out userspace/tests/%,$(wildcard userspace/*/*.c))
@@ -225,6 +225,11 @@ $(O)/%_schema.h: userspace/report/%.schema.json Makefile
 	$(call say,JSON,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q){ $(call as_array,$*_schema,$<); } > $@
+
+$(O)/top_schema.h: userspace/top/top.schema.json Makefile
+	$(call say,JSON,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q){ $(call as_array,top_schema,$<); } > $@
 
 TIMELINE_SQL := analysis/memtoll/timeline_reads.sql analysis/memtoll/timeline.sql
 

@@ -16,14 +16,40 @@
 
 static bool has_status; /* the cursor is behind one */
 
+static struct {
+	GMutex lock;
+	void (*taker)(void *context, const char *line);
+	void *context;
+} diverted;
+
+void message_divert(void (*taker)(void *context, const char *line), void *context)
+{
+	g_mutex_lock(&diverted.lock);
+	diverted.taker = taker;
+	diverted.context = context;
+	g_mutex_unlock(&diverted.lock);
+}
+
+static bool is_diverted(const char *line)
+{
+	bool taken;
+
+	g_mutex_lock(&diverted.lock);
+	taken = diverted.taker;
+	if (taken && line)
+		diverted.taker(diverted.context, line);
+	g_mutex_unlock(&diverted.lock);
+	return taken;
+}
+
 /* In the background the terminal is another's; not our session's own, it is nobody's. */
 bool status_line_shows(void)
 {
 	const char *term = getenv("TERM");
 	pid_t front = tcgetpgrp(STDERR_FILENO);
 
-	return isatty(STDERR_FILENO) && (front < 0 || front == getpgrp()) && term &&
-	       strcmp(term, "dumb") != 0;
+	return !is_diverted(NULL) && isatty(STDERR_FILENO) && (front < 0 || front == getpgrp()) &&
+	       term && strcmp(term, "dumb") != 0;
 }
 
 void status_line(const char *format, ...)
@@ -63,6 +89,8 @@ void message(const char *format, ...)
 	va_end(arguments);
 	/* Paths, and SQLite's errors about a damaged file, may hold anything. */
 	line = text_printable(text);
+	if (is_diverted(line))
+		return;
 	/* In one write, so that output of a traced command cannot split the line. */
 	fprintf(stderr, "%smemtoll: %s\n", has_status ? CLEAR_LINE : "", line);
 	has_status = false;

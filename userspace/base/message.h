@@ -23,6 +23,12 @@ void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 void status_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * Messages go to taker, without the tool's name, and there is no status line, until the next call;
+ * NULL: to stderr again. For who has the terminal.
+ */
+void message_divert(void (*taker)(void *context, const char *line), void *context);
+
 /* Whether it says anything just now. */
 bool status_line_shows(void);
 

@@ -20,6 +20,7 @@ int cli_symbolize(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_top(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 
 #endif /* MEMTOLL_CLI_H */

@@ -334,6 +334,8 @@ const struct interval *interval_read(struct interval_reader *reader, sqlite3 *re
 	read_tolls(reader);
 	read_losses(reader);
 	read_sums(reader);
+	reader->interval.database = reader->database;
+	reader->interval.recording = recording;
 	return &reader->interval;
 }
 

@@ -33,6 +33,9 @@ struct interval {
 	double overhead; /* part of the target's time */
 	GArray *tolls;	 /* struct interval_toll, in the order of the report */
 	GArray *losses;	 /* struct interval_loss */
+	/* Of those slices: tables in main, and views up to family as tables in temp. */
+	sqlite3 *database;
+	sqlite3 *recording;
 };
 
 struct interval_reader;

@@ -58,7 +58,7 @@ struct progress *progress_new(const struct session_config *config)
 	bool is_short = config->duration_ns && config->duration_ns < SHORT_NS;
 
 	progress->config = config;
-	progress->due_ns = config->interval_ns;
+	progress->due_ns = config->interval_live ? 0 : config->interval_ns;
 	if (config->on_interval || (has_line(config) && status_line_shows() && !is_short))
 		progress->reader = interval_reader_new();
 	if (config->on_interval && !progress->reader)
@@ -197,13 +197,18 @@ static void tell_interval(struct progress *progress, sqlite3 *recording)
 void progress_recording(struct progress *progress, sqlite3 *recording, uint64_t elapsed_ns)
 {
 	const struct session_config *config = progress->config;
+	uint64_t before;
 
 	if (has_line(config))
 		update_line(progress, recording, elapsed_ns);
 	if (!config->on_interval || !progress->reader || elapsed_ns < progress->due_ns)
 		return;
+	before = own_cpu_ns();
 	tell_interval(progress, recording);
 	progress->due_ns = (elapsed_ns / config->interval_ns + 1) * config->interval_ns;
+	if (config->interval_live)
+		progress->due_ns = MAX(progress->due_ns,
+				       elapsed_ns + COST_PART * (own_cpu_ns() - before));
 }
 
 void progress_recorded(struct progress *progress, sqlite3 *recording)

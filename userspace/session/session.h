@@ -49,6 +49,7 @@ struct session_config {
 	uint64_t interval_ns;
 	void (*on_interval)(void *context, const struct interval *interval);
 	void *interval_context;
+	bool interval_live; /* somebody watches: the first slice is told at once, and cheaply all */
 };
 
 struct session;

@@ -898,6 +898,12 @@ CREATE TABLE not_captured (
 	reason TEXT NOT NULL
 ) WITHOUT ROWID;
 
+-- Notes that somebody who looked on made (memtoll top), with the time they are of.
+CREATE TABLE mark (
+	time_ns INTEGER NOT NULL,	-- as slice.end_ns
+	note    TEXT NOT NULL
+);
+
 -- Tables that recordings of this format did not always have: there they are empty.
 CREATE TABLE later_table (
 	name TEXT PRIMARY KEY
@@ -908,4 +914,4 @@ INSERT INTO later_table VALUES
 		('watch'),
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
 	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site'),
-	('advised'), ('thinned'), ('container');
+	('advised'), ('thinned'), ('container'), ('mark');

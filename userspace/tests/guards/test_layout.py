@@ -36,8 +36,9 @@ MAY_INCLUDE: Final = {
         "report": "base symbols recording",
         "compare": "base host recording session report",
         "doctor": "base host events symbols allocators probes session",
+        "top": "base host recording",
         "cli": "base host symbols unwind python allocators events ledger recording probes targets budget session "
-        "report compare doctor",
+        "report compare doctor top",
     }.items()
 }
 # The same for the folders of bpf/, each of which may include wire/, too.
