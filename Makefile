@@ -48,10 +48,11 @@ endif
 # What defines a map comes before what uses it: bpftool before 7.4 mixes them up otherwise.
 BPF_FIRST := state/settings state/losses state/emit state/processes state/threads stacks/stack \
 	     stacks/unwind_tables stacks/memo stacks/python memory/page_state probes/read
-BPF_SOURCES := $(filter-out bpf/checks/%,$(wildcard bpf/*/*.bpf.c))
+BPF_SOURCES := $(filter-out bpf/checks/% bpf/machine/%,$(wildcard bpf/*/*.bpf.c))
 BPF_OBJECTS := $(patsubst bpf/%.c,$(O)/bpf/%.o,$(BPF_FIRST:%=bpf/%.bpf.c) \
 	       $(filter-out $(BPF_FIRST:%=bpf/%.bpf.c),$(BPF_SOURCES)))
-SKELETONS := $(O)/memtoll.skel.h $(O)/check_pagetable.skel.h $(O)/check_arguments.skel.h
+SKELETONS := $(O)/memtoll.skel.h $(O)/check_pagetable.skel.h $(O)/check_arguments.skel.h \
+	     $(O)/machine.skel.h
 # At advice_source a view is created whose text is in the tables of advice.sql.
 SQL := $(addprefix userspace/views/,$(shell sed '/^advice_source$$/,$$d' userspace/views/order))
 VERDICT_SQL := $(addprefix userspace/views/,$(shell sed '1,/^advice_source$$/d' userspace/views/order))
@@ -203,6 +204,10 @@ $(O)/bpf/check_pagetable.linked.o: $(O)/bpf/checks/check_pagetable.bpf.o
 	$(Q)$(BPFTOOL) gen object $@ $^
 
 $(O)/bpf/check_arguments.linked.o: $(O)/bpf/checks/check_arguments.bpf.o
+	$(call say,LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(O)/bpf/machine.linked.o: $(O)/bpf/machine/machine.bpf.o
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 

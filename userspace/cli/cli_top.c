@@ -18,6 +18,7 @@
 #include "targets/launch.h"
 #include "top/top_lines.h"
 #include "top/top_live.h"
+#include "top/top_machine.h"
 #include "top/top_show.h"
 
 enum {
@@ -29,6 +30,7 @@ enum {
 	OPTION_SCHEMA,
 };
 
+#define MACHINE_LIMIT 0.01 /* where none is given */
 #define INTERVAL_DEFAULT_NS 1000000000ULL
 #define INTERVAL_LEAST_NS 500000000ULL
 
@@ -211,24 +213,48 @@ static int watch_target(struct top_options *options)
 	return status;
 }
 
+static int watch_machine(struct top_options *options, double limit)
+{
+	const struct machine_config config = {
+		.limit = limit,
+		.interval_ns = options->session.interval_ns,
+		.duration_ns = options->session.duration_ns,
+	};
+	int status;
+
+	options->show = top_show_open(options->mode, options->count);
+	if (!options->show)
+		return STATUS_FAILED;
+	status = top_machine_run(&config, options->show);
+	top_show_close(options->show, false);
+	return status;
+}
+
 int cli_top(int argc, char **argv)
 {
 	g_autofree char *line = g_strjoinv(" ", argv);
 	g_autofree char *command_line = g_strdup_printf("memtoll %s", line);
 	struct top_options options = { .mode = TOP_SCREEN };
+	const char *limit_unset;
 	int status;
 
 	tracing_defaults(&options.session);
 	options.session.command_line = command_line;
 	options.session.interval_ns = INTERVAL_DEFAULT_NS;
+	limit_unset = options.session.overhead_limit_text;
 	status = parse(argc, argv, &options);
 	if (status)
 		return status;
 	if (options.schema)
 		return top_lines_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
 	status = check_privileges();
-	if (!status)
+	if (!status && has_target(&options.target))
 		status = watch_target(&options);
+	else if (!status)
+		status =
+			watch_machine(&options, options.session.overhead_limit_text == limit_unset ?
+							MACHINE_LIMIT :
+							options.session.overhead_limit);
 	clear_target(&options.target);
 	return status;
 }

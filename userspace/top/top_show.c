@@ -24,6 +24,7 @@ struct top_show {
 	GPtrArray *said; /* messages: char * */
 	bool closing;	 /* the screen is to be left now */
 	bool asked;	 /* for the end */
+	bool full;	 /* all snapshots that were wanted are printed */
 	struct top_screen *screen;
 	GThread *thread;
 	int event; /* something is new */
@@ -164,10 +165,12 @@ void top_show_snapshot(struct top_show *show, struct top_snapshot *snapshot)
 {
 	g_mutex_lock(&show->lock);
 	top_model_take(show->model, snapshot);
-	if (show->mode != TOP_SCREEN)
+	if (show->mode != TOP_SCREEN && !show->full)
 		print_lines(show);
-	if (show->count && !--show->count)
+	if (show->count && !--show->count) {
+		show->full = true;
 		ask_for_end(show);
+	}
 	g_mutex_unlock(&show->lock);
 	wake(show);
 }

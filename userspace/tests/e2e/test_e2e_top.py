@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0
+"""memtoll top: on a terminal (tmux), with its keys and sizes; its lines; and the whole machine against the kernel's
+own counts, with a neighbour that pushes another's pages out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema
+import pytest
+
+from harness import MEMTOLL, MIB, PAGE, Program, end, environment, memtoll, site_line, spawn, tool, wait_until, workload
+from leftovers import noted
+from swapping import in_cgroup, memory_with_swap
+
+pytestmark = pytest.mark.root
+
+BLOCK: Final = 10 * MIB
+# What the victim faults beside what was pushed out, and what goes while somebody looks.
+AT_THE_END: Final = 16 * 32
+
+
+class Screen:
+    """A terminal of tmux's, in a server of its own."""
+
+    def __init__(self, folder: Path, command: str, **variables: str) -> None:
+        self.socket = str(folder / "tmux")
+        words = " ".join(f"{name}={value}" for name, value in variables.items())
+        self("new-session", "-d", "-x", "80", "-y", "24", f"{words} {command}; echo over $?; read wait")
+
+    def __call__(self, *words: str) -> str:
+        done = subprocess.run(
+            [tool("tmux"), "-S", self.socket, "-f", "/dev/null", *words],
+            env=environment({"LC_ALL": "C.UTF-8"}),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout
+
+    def text(self) -> str:
+        return self("capture-pane", "-p")
+
+    def inks(self) -> str:
+        return self("capture-pane", "-p", "-e")
+
+    def keys(self, *keys: str) -> None:
+        self("send-keys", *keys)
+
+    def shows(self, pattern: str) -> str:
+        """The screen, as soon as the pattern is on it."""
+        return str(wait_until(lambda: (text := self.text()) and re.search(pattern, text) and text, pattern, every=0.1))
+
+
+@contextmanager
+def screen(folder: Path, command: str, **variables: str) -> Iterator[Screen]:
+    shown = Screen(folder, command, **variables)
+    try:
+        yield shown
+    finally:
+        subprocess.run([tool("tmux"), "-S", shown.socket, "kill-server"], check=False, timeout=60)
+
+
+def lines(text: str) -> list[str]:
+    return text.rstrip("\n").splitlines()
+
+
+def test_screen(tmp_path: Path, out: Path) -> None:
+    """A loop of calloc: its process and its line are on top; keys, sizes, a mark; the end is the user's."""
+    line = site_line("calloc_loop.c", "calloc")
+    with Program(workload("calloc_loop"), str(BLOCK), "1", "--seconds", "120", "--rest", "2000") as loop:
+        command = f"{MEMTOLL} top -p {loop.pid} -o {out}"
+        with screen(tmp_path, command, LC_ALL="C.UTF-8", NO_COLOR="1") as shown:
+            text = shown.shows(r"zeroing dominates")
+            first, second = lines(text)[:2]
+            assert re.match(r"So far: zeroing dominates, \d+ % +pid \d+  \d+ s$", first)
+            assert re.match(r"overhead \d+\.\d % of 5 %  losses \w+  interval \d\.\d s", second)
+            assert len(lines(text)) == 24 and max(map(len, lines(text))) <= 80
+            assert re.search(rf"^ +{loop.pid} calloc_loop .*%", text, re.MULTILINE)
+            shown.shows(rf"\nzero\.libc .*calloc: calloc_loop\.c:{line} \(clear_block\)")
+            # Monochrome: reversed, bold, dim and underlined only.
+            assert not re.search(r"\x1b\[(?:[\d;]*;)?[34][0-7]", shown.inks())
+            shown.keys("o")
+            shown.shows(r"TOUCHED AT")
+            shown.keys("<")
+            shown.shows(r"NAMEv")
+            shown.keys(">", ">")
+            shown.shows(r"ZEROv")
+            shown.keys("?")
+            shown.shows(r"filter by name")
+            shown.keys("?", "/", "nothing", "Enter")
+            assert str(loop.pid) + " calloc_loop" not in shown.shows(r"filter /nothing")
+            shown.keys("/", "calloc", "Enter", "p")
+            shown.shows(r"filter /calloc  PAUSED")
+            shown.keys("p", "t")
+            shown.shows(r"SINCE THE START")
+            shown.keys("m", "a", "note", "Enter")
+            shown.shows(r"marked at \d+\.\d s: anote")
+            shown("resize-window", "-x", "132", "-y", "40")
+            wide = shown.shows(r"COMMAND")
+            assert max(map(len, lines(wide))) > 80 and len(lines(wide)) == 40
+            shown("resize-window", "-x", "39", "-y", "10")
+            shown.shows(r"too small")
+            shown("resize-window", "-x", "80", "-y", "24")
+            shown.shows(r"calloc_loop")
+            with closing(sqlite3.connect(out)) as database:
+                wait_until(lambda: database.execute("SELECT note FROM mark").fetchall() == [("anote",)], "the mark")
+                ((time, start),) = database.execute("SELECT m.time_ns, MIN(s.start_ns) FROM mark m, slice s")
+                assert time > start
+            shown.keys("q")
+            shown.shows(rf"pid {loop.pid}, \d+ s: zeroing dominates[^\n]*\n(?:.*\n)*.*wrote .*\n+(?:.*\n)*over 0")
+            loop.beats()
+    assert memtoll("report", str(out)).status == 0
+
+
+def test_lines(tmp_path: Path) -> None:
+    """Lines, and objects that the schema allows; a command's own output goes where it went."""
+    schema = json.loads(memtoll("top", "--schema").stdout)
+    loop = f"exec {workload('calloc_loop')} {BLOCK} 1 --seconds 60 --rest 2000 >/dev/null"
+    result = memtoll("top", "--json", "--count", "2", "-I", "500ms", "--", "sh", "-c", loop)
+    told = [json.loads(line) for line in lines(result.stdout)]
+    assert len(told) == 2
+    for line in told:
+        jsonschema.validate(line, schema)
+    last = told[-1]
+    assert last["verdict"]["most"] == "zeroing"
+    (process,) = (process for process in last["processes"] if process["name"] == "calloc_loop")
+    assert 0 < process["zeroing_s"] <= process["toll_s"] <= process["observed_s"] + 1e-6
+    site = next(site for site in last["sites"] if site["pid"] == process["pid"])
+    where = f"calloc_loop.c:{site_line('calloc_loop.c', 'calloc')} (clear_block)"
+    assert site["toll"] == "zero.libc" and site["allocated_at"].startswith(f"calloc: {where}")
+    assert site["bytes"] == pytest.approx(site["count"] * BLOCK, rel=1e-4)
+
+
+class Machine:
+    """`memtoll top --json` of the whole machine, nothing left out; the sums of its lines."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "machine.json"
+        with self.path.open("wb") as out:
+            words = ["top", "--json", "-I", "500ms", "--overhead-limit", "none"]
+            self.process = spawn([MEMTOLL, *words], stdout=out)
+        wait_until(lambda: self.path.read_text().count("\n"), "the first line")
+
+    def end(self) -> list[dict[str, Any]]:
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(timeout=60) == 0
+        end(self.process)
+        return [json.loads(line) for line in lines(self.path.read_text())]
+
+
+def on_swap(pid: int) -> int:
+    fields = (line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines())
+    return next(int(words[1]) for words in fields if words[0] == "Swap:") * 1024 // PAGE
+
+
+def group(stack: ExitStack, parent: Path, name: str) -> Path:
+    made = parent / name
+    if (parent / "cgroup.subtree_control").exists():
+        (parent / "cgroup.subtree_control").write_text("+memory")
+    stack.enter_context(noted("cgroup", made))
+    made.mkdir()
+    return made
+
+
+@pytest.mark.machine
+def test_whole_machine(tmp_path: Path) -> None:
+    """A neighbour pushes out who idles; that one waits when it wakes. And one that has 7919 pages cleared."""
+    with ExitStack() as stack:
+        both = stack.enter_context(memory_with_swap("file"))
+        idle, busy = (group(stack, both, name) for name in ("idle", "neighbour"))
+        machine = Machine(tmp_path)
+        toucher = json.loads(
+            subprocess.run(
+                [workload("touch"), "7919", "small", "w"], check=True, capture_output=True, text=True, timeout=60
+            ).stdout.splitlines()[-1]
+        )
+        with Program(*in_cgroup(idle, workload("pagez"), "6", "1", "--hold")) as victim:
+            before = on_swap(victim.pid)
+            subprocess.run(in_cgroup(busy, workload("pagez"), "8", "1"), check=True, timeout=60, capture_output=True)
+            pushed = on_swap(victim.pid) - before
+            assert pushed > 0
+            victim.go()
+            witness = victim.last()
+        told = machine.end()
+    schema = json.loads(memtoll("top", "--schema").stdout)
+    cells: Counter[tuple[str, str]] = Counter()
+    waited = 0.0
+    sums: dict[int, Counter[str]] = {}
+    for line in told:
+        jsonschema.validate(line, schema)
+        assert line["kind"] == "machine" and not line["estimated"] and not line["losses"]
+        for process in line["processes"]:
+            row = sums.setdefault(process["pid"], Counter())
+            row.update({name: value for name, value in process.items() if not isinstance(value, str)})
+        for cell in line["pushes"]:
+            names = tuple(os.path.basename(cell[name].removesuffix(" (kswapd)")) for name in ("pusher", "victim"))
+            cells[names[0], names[1]] += cell["swap_pages"]
+            waited += cell["waited_s"] if names == ("neighbour", "idle") else 0
+    assert 7919 <= sums[toucher["pid"]]["zeroed_bytes"] / PAGE <= toucher["minflt"], toucher
+    # Clean pages that are on swap still need no writing: they are no part of it.
+    assert cells["neighbour", "idle"] == pytest.approx(pushed, abs=AT_THE_END)
+    assert cells["idle", "neighbour"] <= AT_THE_END
+    # It writes its line, and ends.
+    counted = sums[victim.pid]["swap_faults"] + sums[victim.pid]["file_faults"]
+    assert witness["majflt"] <= counted <= witness["majflt"] + 16
+    assert sums[victim.pid]["swap_faults"] >= 0.9 * counted > 0
+    assert waited > 0
+    assert sums[victim.pid]["waited_s"] > 0
+    assert re.search(r"/neighbour pushes out \S*/idle, \d+ pages", told[-1]["verdict"]["sentence"])

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "top/top_groups.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "host/cgroup.h"
+
+#define DEPTH_MOST 16
+#define GROUPS_MOST 20000
+
+struct top_groups {
+	char *root;
+	GHashTable *paths; /* int64_t -> char * */
+	bool read;	   /* since top_groups_refresh() */
+};
+
+struct top_groups *top_groups_new(const char *root)
+{
+	struct top_groups *groups = g_new0(struct top_groups, 1);
+
+	groups->root = root ? g_strdup(root) : cgroup_find("/");
+	groups->paths = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+	return groups;
+}
+
+void top_groups_free(struct top_groups *groups)
+{
+	if (!groups)
+		return;
+	g_hash_table_destroy(groups->paths);
+	g_free(groups->root);
+	g_free(groups);
+}
+
+void top_groups_refresh(struct top_groups *groups)
+{
+	groups->read = false;
+}
+
+static void add(struct top_groups *groups, uint64_t number, const char *path)
+{
+	int64_t *key = g_new(int64_t, 1);
+
+	*key = (int64_t)number;
+	g_hash_table_replace(groups->paths, key, g_strdup(path));
+}
+
+static void read_below(struct top_groups *groups, const char *path, int depth)
+{
+	g_autofree char *directory = g_strconcat(groups->root, path, NULL);
+	g_autoptr(GDir) dir = NULL;
+	const char *name;
+	struct stat status;
+
+	if (stat(directory, &status) || !S_ISDIR(status.st_mode))
+		return;
+	add(groups, status.st_ino, *path ? path : "/");
+	dir = depth < DEPTH_MOST ? g_dir_open(directory, 0, NULL) : NULL;
+	while (dir && (name = g_dir_read_name(dir)) &&
+	       g_hash_table_size(groups->paths) < GROUPS_MOST) {
+		g_autofree char *below = NULL;
+
+		/* Controls have a dot; so have few groups, "a.service": a look tells. */
+		below = g_strconcat(path, "/", name, NULL);
+		read_below(groups, below, depth + 1);
+	}
+}
+
+const char *top_group(struct top_groups *groups, uint64_t number)
+{
+	g_autofree char *text = NULL;
+	const char *path;
+
+	if (!number)
+		return "(no group)";
+	path = g_hash_table_lookup(groups->paths, &number);
+	if (path)
+		return path;
+	if (!groups->read && groups->root)
+		read_below(groups, "", 0);
+	groups->read = true;
+	path = g_hash_table_lookup(groups->paths, &number);
+	if (path)
+		return path;
+	text = g_strdup_printf("(group %" G_GUINT64_FORMAT ", gone)", number);
+	add(groups, number, text);
+	return g_hash_table_lookup(groups->paths, &number);
+}

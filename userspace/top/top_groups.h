@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* top_groups.h: paths of memory cgroups by their numbers, which are those of their directories. */
+#ifndef MEMTOLL_TOP_GROUPS_H
+#define MEMTOLL_TOP_GROUPS_H
+
+#include <stdint.h>
+
+struct top_groups;
+
+/* root: where the hierarchy is mounted; NULL: it is looked for. */
+struct top_groups *top_groups_new(const char *root);
+void top_groups_free(struct top_groups *groups);
+
+/* "/neighbour"; of one that is gone what it was, or its number. Lives as long as groups. */
+const char *top_group(struct top_groups *groups, uint64_t number);
+
+/* The paths of today are to be found: directories are read again once at most until the next call. */
+void top_groups_refresh(struct top_groups *groups);
+
+#endif /* MEMTOLL_TOP_GROUPS_H */

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "top/top_machine.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "top/top_counters.h"
+#include "top/top_groups.h"
+#include "top/top_machine_probes.h"
+
+#define STEP_NS 50000000ULL
+#define FIRST_NS 500000000ULL /* something is on the screen soon */
+#define PAGE_BYTES 4096.0
+
+enum process_value {
+	VALUE_PAGES, /* all that follow, as one number to sort by */
+	VALUE_ZEROED,
+	VALUE_SWAP,
+	VALUE_FILE,
+	VALUE_BACK,
+	VALUE_PUSHED,
+	VALUE_WAITED,
+	VALUE_RECLAIM,
+	PROCESS_VALUES,
+};
+
+enum push_value { PUSH_PAGES, PUSH_SWAP, PUSH_FILE, PUSH_BACK, PUSH_WAITED, PUSH_VALUES };
+
+static const struct top_columns process_columns = {
+	.name = "processes",
+	.label = "NAME",
+	.label_key = "name",
+	.text = "CGROUP",
+	.text_keys = { "command", "cgroup" },
+	.count = PROCESS_VALUES,
+	.columns = {
+		[VALUE_PAGES] = { "PAGES", "pages", TOP_COUNT },
+		[VALUE_ZEROED] = { "ZEROED", "zeroed_bytes", TOP_BYTES },
+		[VALUE_SWAP] = { "SWAPIN", "swap_faults", TOP_COUNT },
+		[VALUE_FILE] = { "FILEIN", "file_faults", TOP_COUNT },
+		[VALUE_BACK] = { "BACK", "refaulted_pages", TOP_COUNT },
+		[VALUE_PUSHED] = { "PUSHED", "pushed_pages", TOP_COUNT },
+		[VALUE_WAITED] = { "WAITED", "waited_s", TOP_TIME },
+		[VALUE_RECLAIM] = { "RECLM", "reclaim_s", TOP_TIME },
+	},
+};
+
+static const struct top_columns push_columns = {
+	.name = "pushes",
+	.label = "PUSHED BY",
+	.label_key = "pusher",
+	.text = "PAGES OF",
+	.text_keys = { "victim" },
+	.count = PUSH_VALUES,
+	.columns = {
+		[PUSH_PAGES] = { "PAGES", "pages", TOP_COUNT },
+		[PUSH_SWAP] = { "SWAP", "swap_pages", TOP_COUNT },
+		[PUSH_FILE] = { "FILE", "file_pages", TOP_COUNT },
+		[PUSH_BACK] = { "BACK", "back_pages", TOP_COUNT },
+		[PUSH_WAITED] = { "WAITED", "waited_s", TOP_TIME },
+	},
+};
+
+struct push_pair {
+	struct machine_push_key key;
+	struct machine_push push, before;
+};
+
+struct top_machine {
+	const struct machine_config *config;
+	struct machine_probes *probes;
+	struct top_groups *groups;
+	struct top_counters *counters;
+	GHashTable *processes;	/* uint32_t -> struct machine_process, as of the last interval */
+	GHashTable *group_rows; /* uint64_t -> struct machine_group */
+	GHashTable *pushes;	/* struct machine_push_key -> struct machine_push */
+	uint64_t start_ns, begin_ns;
+	/* So far, for the sentence. */
+	struct {
+		char *pusher, *victim;
+		double pages, waited_ns;
+	} worst;
+};
+
+static guint hash_push(gconstpointer data)
+{
+	const struct machine_push_key *key = data;
+
+	return (guint)(key->pusher * 31 + key->victim * 131 + key->by_kswapd);
+}
+
+static gboolean same_push(gconstpointer a, gconstpointer b)
+{
+	return !memcmp(a, b, sizeof(struct machine_push_key));
+}
+
+/* Scaled, where it was watched a part of the time only. */
+static double scaled(uint64_t now, uint64_t before, double watched)
+{
+	return now > before ? (double)(now - before) / watched : 0;
+}
+
+/* Of now, as it may have been made before an exec. */
+static void read_name(uint32_t pid, char name[MACHINE_COMM])
+{
+	g_autofree char *path = g_strdup_printf("/proc/%u/comm", pid), *text = NULL;
+
+	if (g_file_get_contents(path, &text, NULL, NULL) && *text)
+		g_strlcpy(name, g_strchomp(text), MACHINE_COMM);
+}
+
+static char *read_command(uint32_t pid)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%u/cmdline", pid);
+	char *text = NULL;
+	gsize length = 0, i;
+
+	if (!g_file_get_contents(path, &text, &length, NULL) || !length) {
+		g_free(text);
+		return NULL;
+	}
+	for (i = 0; i + 1 < length; i++)
+		if (!text[i])
+			text[i] = ' ';
+	return text;
+}
+
+static void add_process(struct top_machine *machine, struct top_snapshot *snapshot, uint32_t pid,
+			const struct machine_process *now, const struct machine_cost *cost)
+{
+	static const struct machine_process none;
+	const struct machine_process *before = g_hash_table_lookup(machine->processes, &pid);
+	g_autofree char *command = NULL;
+	double values[PROCESS_VALUES], timed, waited;
+	char name[MACHINE_COMM];
+	struct top_row *row;
+
+	if (!before || before->born_ns != now->born_ns)
+		before = &none;
+	timed = (double)(now->timed_faults - before->timed_faults);
+	waited = (double)(now->waited_ns - before->waited_ns);
+	values[VALUE_ZEROED] =
+		PAGE_BYTES * scaled(now->zeroed_pages, before->zeroed_pages, cost->watched);
+	values[VALUE_SWAP] = scaled(now->swap_faults, before->swap_faults, 1);
+	values[VALUE_FILE] = scaled(now->file_faults, before->file_faults, 1);
+	values[VALUE_BACK] = scaled(now->refaulted_pages, before->refaulted_pages, 1);
+	values[VALUE_PUSHED] = scaled(now->pushed_pages, before->pushed_pages, 1);
+	values[VALUE_RECLAIM] = scaled(now->reclaim_ns, before->reclaim_ns, 1);
+	/* Those that were not timed waited as long as the others did. */
+	values[VALUE_WAITED] =
+		timed > 0 ? waited / timed * (values[VALUE_SWAP] + values[VALUE_FILE]) : 0;
+	values[VALUE_PAGES] = values[VALUE_ZEROED] / PAGE_BYTES + values[VALUE_SWAP] +
+			      values[VALUE_FILE] + values[VALUE_BACK] + values[VALUE_PUSHED];
+	if (values[VALUE_PAGES] <= 0 && values[VALUE_RECLAIM] <= 0)
+		return;
+	memcpy(name, now->comm, sizeof(name));
+	read_name(pid, name);
+	command = read_command(pid);
+	row = top_row_add(&snapshot->processes, pid, name, command ? command : name,
+			  top_group(machine->groups, now->group));
+	memcpy(row->values, values, sizeof(values));
+}
+
+/* Rows of processes that are gone make room. */
+static void read_processes(struct top_machine *machine, struct top_snapshot *snapshot,
+			   const struct machine_cost *cost)
+{
+	int fd = machine_probes_processes(machine->probes);
+	g_autoptr(GArray) gone = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+	uint32_t pid, *last = NULL, *copy;
+	guint i;
+
+	while (!bpf_map_get_next_key(fd, last, &pid)) {
+		struct machine_process now;
+
+		last = &pid;
+		if (bpf_map_lookup_elem(fd, &pid, &now))
+			continue;
+		now.comm[MACHINE_COMM - 1] = '\0';
+		add_process(machine, snapshot, pid, &now, cost);
+		if (kill((pid_t)pid, 0) && errno == ESRCH) {
+			g_array_append_val(gone, pid);
+			continue;
+		}
+		copy = g_new(uint32_t, 1);
+		*copy = pid;
+		g_hash_table_replace(machine->processes, copy, g_memdup2(&now, sizeof(now)));
+	}
+	for (i = 0; i < gone->len; i++) {
+		bpf_map_delete_elem(fd, &g_array_index(gone, uint32_t, i));
+		g_hash_table_remove(machine->processes, &g_array_index(gone, uint32_t, i));
+	}
+}
+
+/* How long the processes of a group waited for their pages in this interval. */
+static double group_waited(struct top_machine *machine, uint64_t number)
+{
+	static const struct machine_group none;
+	const struct machine_group *before = g_hash_table_lookup(machine->group_rows, &number);
+	struct machine_group now;
+	double timed;
+
+	if (bpf_map_lookup_elem(machine_probes_groups(machine->probes), &number, &now))
+		return 0;
+	before = before ? before : &none;
+	timed = (double)(now.timed_faults - before->timed_faults);
+	return timed > 0 ? (double)(now.waited_ns - before->waited_ns) / timed *
+				   (double)(now.faults - before->faults) :
+			   0;
+}
+
+static void keep_groups(struct top_machine *machine)
+{
+	int fd = machine_probes_groups(machine->probes);
+	uint64_t number, *last = NULL, *copy;
+	struct machine_group now;
+
+	while (!bpf_map_get_next_key(fd, last, &number)) {
+		last = &number;
+		if (bpf_map_lookup_elem(fd, &number, &now))
+			continue;
+		copy = g_memdup2(&number, sizeof(number));
+		g_hash_table_replace(machine->group_rows, copy, g_memdup2(&now, sizeof(now)));
+	}
+}
+
+static double pages_of(const struct machine_push *push)
+{
+	return (double)(push->swap_pages + push->file_pages);
+}
+
+static GArray *read_pushes(struct top_machine *machine)
+{
+	int fd = machine_probes_pushes(machine->probes);
+	GArray *pairs = g_array_new(FALSE, TRUE, sizeof(struct push_pair));
+	struct machine_push_key key, *last = NULL;
+
+	while (!bpf_map_get_next_key(fd, last, &key)) {
+		struct push_pair pair = { .key = key };
+		const struct machine_push *before = g_hash_table_lookup(machine->pushes, &key);
+
+		last = &key;
+		if (bpf_map_lookup_elem(fd, &key, &pair.push))
+			continue;
+		if (before)
+			pair.before = *before;
+		g_array_append_val(pairs, pair);
+		g_hash_table_replace(machine->pushes, g_memdup2(&key, sizeof(key)),
+				     g_memdup2(&pair.push, sizeof(pair.push)));
+	}
+	return pairs;
+}
+
+/* Of all that was pushed out of a group so far, as what it waits for now was pushed out before. */
+static double pushed_of(const GArray *pairs, uint64_t victim)
+{
+	double pages = 0;
+	guint i;
+
+	for (i = 0; i < pairs->len; i++) {
+		const struct push_pair *pair = &g_array_index(pairs, struct push_pair, i);
+
+		if (pair->key.victim == victim)
+			pages += pages_of(&pair->push);
+	}
+	return pages;
+}
+
+/* The one that pushed most of another's pages out, so far. */
+static void note_worst(struct top_machine *machine, const struct push_pair *pair, double waited_ns)
+{
+	double pages = pages_of(&pair->push);
+
+	if (pair->key.pusher == pair->key.victim || !pair->key.victim || !pair->key.pusher ||
+	    pages < machine->worst.pages)
+		return;
+	g_free(machine->worst.pusher);
+	g_free(machine->worst.victim);
+	machine->worst.pusher = g_strdup(top_group(machine->groups, pair->key.pusher));
+	machine->worst.victim = g_strdup(top_group(machine->groups, pair->key.victim));
+	machine->worst.pages = pages;
+	machine->worst.waited_ns += waited_ns;
+}
+
+static void add_pushes(struct top_machine *machine, struct top_snapshot *snapshot)
+{
+	g_autoptr(GArray) pairs = read_pushes(machine);
+	guint i;
+
+	for (i = 0; i < pairs->len; i++) {
+		const struct push_pair *pair = &g_array_index(pairs, struct push_pair, i);
+		double all = pushed_of(pairs, pair->key.victim), waited, pages, back;
+		g_autofree char *pusher = NULL;
+		struct top_row *row;
+
+		waited = all > 0 ? group_waited(machine, pair->key.victim) * pages_of(&pair->push) /
+					   all :
+				   0;
+		note_worst(machine, pair, waited);
+		pages = pages_of(&pair->push) - pages_of(&pair->before);
+		back = (double)(pair->push.back_pages - pair->before.back_pages);
+		if (pages <= 0 && back <= 0 && waited <= 0)
+			continue;
+		pusher = g_strconcat(top_group(machine->groups, pair->key.pusher),
+				     pair->key.by_kswapd ? " (kswapd)" : "", NULL);
+		row = top_row_add(&snapshot->details, 0, pusher,
+				  top_group(machine->groups, pair->key.victim), NULL);
+		row->values[PUSH_PAGES] = pages;
+		row->values[PUSH_SWAP] = (double)(pair->push.swap_pages - pair->before.swap_pages);
+		row->values[PUSH_FILE] = (double)(pair->push.file_pages - pair->before.file_pages);
+		row->values[PUSH_BACK] = back;
+		row->values[PUSH_WAITED] = waited;
+	}
+	keep_groups(machine);
+}
+
+/* Who pushes out whom; or who has most cleared. */
+static char *say(const struct top_machine *machine, const struct top_snapshot *snapshot)
+{
+	const struct top_row *most = NULL;
+	guint i;
+
+	if (machine->worst.pusher)
+		return g_strdup_printf("%s pushes out %s, %.0f pages", machine->worst.pusher,
+				       machine->worst.victim, machine->worst.pages);
+	for (i = 0; i < snapshot->processes.rows->len; i++) {
+		const struct top_row *row = g_ptr_array_index(snapshot->processes.rows, i);
+
+		if (!most || row->values[VALUE_ZEROED] > most->values[VALUE_ZEROED])
+			most = row;
+	}
+	if (!most || most->values[VALUE_ZEROED] <= 0)
+		return g_strdup("nobody pushes out others' pages");
+	return g_strdup_printf("no group pushes out another; %s zeroes most", most->label);
+}
+
+static void add_losses(struct top_snapshot *snapshot, const struct machine_cost *cost)
+{
+	static const char *const names[] = { "processes_full", "groups_full" };
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(names); i++)
+		if (cost->lost[i])
+			g_array_append_val(snapshot->losses,
+					   ((struct top_loss){ names[i], cost->lost[i], true }));
+}
+
+static void tell(struct top_machine *machine, struct top_show *show, uint64_t now)
+{
+	struct top_snapshot *snapshot =
+		top_snapshot_new("machine", &process_columns, &push_columns);
+	struct machine_cost cost;
+
+	machine_probes_end(machine->probes, now, &cost);
+	top_groups_refresh(machine->groups);
+	snapshot->target = g_strdup("whole machine");
+	snapshot->elapsed_ns = now - machine->start_ns;
+	snapshot->interval_ns = now - machine->begin_ns;
+	snapshot->overhead = cost.overhead;
+	snapshot->limit = machine->config->limit;
+	snapshot->estimated = cost.watched < 0.99;
+	read_processes(machine, snapshot, &cost);
+	top_counters_add(machine->counters, snapshot);
+	add_pushes(machine, snapshot);
+	add_losses(snapshot, &cost);
+	snapshot->sentence = say(machine, snapshot);
+	top_show_snapshot(show, snapshot);
+}
+
+static bool is_asked_to_end(uint64_t wait_ns)
+{
+	const struct timespec timeout = { .tv_nsec = (long)wait_ns };
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	return sigtimedwait(&signals, NULL, &timeout) > 0;
+}
+
+static void run(struct top_machine *machine, struct top_show *show)
+{
+	const struct machine_config *config = machine->config;
+	uint64_t now = now_ns(), length = MIN(FIRST_NS, config->interval_ns);
+	bool over = false;
+
+	machine->start_ns = machine->begin_ns = now;
+	machine_probes_begin(machine->probes, now, length);
+	while (!over) {
+		over = is_asked_to_end(STEP_NS);
+		now = now_ns();
+		over |= config->duration_ns && now - machine->start_ns >= config->duration_ns;
+		machine_probes_step(machine->probes, now);
+		if (now - machine->begin_ns < length && !over)
+			continue;
+		/* What is left at the end is of no use where there was an interval before it. */
+		if (!over || now - machine->begin_ns >= length / 2 ||
+		    machine->start_ns == machine->begin_ns)
+			tell(machine, show, now);
+		length = config->interval_ns;
+		machine->begin_ns = now_ns();
+		if (!over)
+			machine_probes_begin(machine->probes, machine->begin_ns, length);
+	}
+}
+
+int top_machine_run(const struct machine_config *config, struct top_show *show)
+{
+	struct top_machine machine = { .config = config };
+	bool unsupported;
+
+	machine.probes = machine_probes_open(config->limit, &unsupported);
+	if (!machine.probes)
+		return unsupported ? STATUS_UNSUPPORTED : STATUS_FAILED;
+	machine.groups = top_groups_new(NULL);
+	machine.counters = top_counters_new();
+	machine.processes = g_hash_table_new_full(g_int_hash, g_int_equal, g_free, g_free);
+	machine.group_rows = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+	machine.pushes = g_hash_table_new_full(hash_push, same_push, g_free, g_free);
+	run(&machine, show);
+	machine_probes_close(machine.probes);
+	top_groups_free(machine.groups);
+	top_counters_free(machine.counters);
+	g_hash_table_destroy(machine.processes);
+	g_hash_table_destroy(machine.group_rows);
+	g_hash_table_destroy(machine.pushes);
+	g_free(machine.worst.pusher);
+	g_free(machine.worst.victim);
+	return STATUS_DONE;
+}
