@@ -79,8 +79,12 @@ struct {
 struct thread_fault {
 	__u64 began_ns;
 	__u32 thread;
-	__u32 of_file;
+	__u16 of_file;
+	__u16 epoch; /* watch_epoch as of then: else it is of an earlier fault */
 };
+
+/* Odd: fault_began is attached. One more with each change. */
+volatile __u16 watch_epoch = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -184,6 +188,19 @@ static __always_inline struct machine_push *push_row(const struct machine_push_k
 	return push;
 }
 
+/* Its row may be older than its name. */
+SEC("raw_tp/sched_process_exec")
+int process_execs(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task->tgid;
+	struct machine_process *process = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (process)
+		BPF_CORE_READ_INTO(&process->comm, task, group_leader, comm);
+	return 0;
+}
+
 /*
  * A page for user memory that the kernel clears: a small one is cleared by who allocates it, a huge
  * one by the fault that asked for it, and is known by what it may not take (GFP_TRANSHUGE_LIGHT).
@@ -219,6 +236,17 @@ static __always_inline struct thread_fault *fault_place(__u32 thread)
 	return bpf_map_lookup_elem(&faults, &place);
 }
 
+static __always_inline bool is_of(const struct thread_fault *fault, __u32 thread)
+{
+	return fault->thread == thread && fault->epoch == watch_epoch;
+}
+
+/* In a fault whose begin is not watched just now; of those in system calls nothing is known. */
+static __always_inline bool in_unwatched_fault(struct task_struct *task)
+{
+	return !(watch_epoch & 1) && syscall_nr((const struct pt_regs *)bpf_task_pt_regs(task)) < 0;
+}
+
 /* At page_fault_user and page_fault_kernel. */
 SEC("raw_tp")
 int fault_began(void *ctx)
@@ -231,6 +259,28 @@ int fault_began(void *ctx)
 		return 0;
 	fault->thread = thread;
 	fault->of_file = 0;
+	fault->epoch = watch_epoch;
+	fault->began_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* It asks for a page on disk: where the begin of faults is not watched, it waits from here on. */
+SEC("raw_tp/block_bio_queue")
+int page_asked_for(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_fault *fault;
+
+	count(MACHINE_HIT_OTHER);
+	if (task->flags & PF_KTHREAD_FLAG || !in_unwatched_fault(task))
+		return 0;
+	fault = fault_place(task->pid);
+	if (!fault)
+		return 0;
+	if (!is_of(fault, task->pid))
+		fault->of_file = 0;
+	fault->thread = task->pid;
+	fault->epoch = watch_epoch;
 	fault->began_ns = bpf_ktime_get_ns();
 	return 0;
 }
@@ -243,7 +293,7 @@ int fault_ended(void *ctx)
 	struct thread_fault *fault = fault_place(task->pid);
 	struct machine_process *process = process_of(task);
 	struct machine_group *group = group_row(group_of(task));
-	bool known = fault && fault->thread == (__u32)task->pid;
+	bool known = fault && is_of(fault, task->pid);
 	__u64 waited_ns = 0;
 
 	count(MACHINE_HIT_MAJOR);
@@ -418,11 +468,11 @@ int page_brought_in(struct bpf_raw_tracepoint_args *ctx)
 	int i;
 
 	count(MACHINE_HIT_OTHER);
-	if (fault && fault->thread == (__u32)task->pid) {
+	if (fault && is_of(fault, task->pid)) {
 		fault->of_file = 1;
-	} else if (fault && syscall_nr((struct pt_regs *)bpf_task_pt_regs(task)) < 0) {
-		/* In a fault whose begin is not watched just now. */
+	} else if (fault && in_unwatched_fault(task)) {
 		fault->thread = task->pid;
+		fault->epoch = watch_epoch;
 		fault->began_ns = 0;
 		fault->of_file = 1;
 	}

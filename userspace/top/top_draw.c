@@ -127,6 +127,20 @@ static int draw_measures(struct top_canvas *canvas, const struct top_model *mode
 	return 2 + (seen + places - 1) / places;
 }
 
+/* Of a path the end tells most. Freed by the caller. */
+static char *shortened(const char *label, int columns)
+{
+	long length = g_utf8_strlen(label, -1);
+	char *text;
+
+	if (*label == '/' && length > columns)
+		return g_strconcat("...", g_utf8_offset_to_pointer(label, length - columns + 3),
+				   NULL);
+	text = g_strdup(label);
+	text_cut(text, columns);
+	return text;
+}
+
 /* How many columns there is room for, the text with at least so many letters. */
 static size_t columns_shown(const struct top_canvas *canvas, const struct top_columns *columns,
 			    int before, int text)
@@ -226,9 +240,8 @@ static void draw_details(struct top_canvas *canvas, const struct top_model *mode
 	for (i = model->scrolled; i < rows->len && ++line < end; i++) {
 		const struct top_row *row = g_ptr_array_index(rows, i);
 		const char *said = model->owner && row->text[1] ? row->text[1] : row->text[0];
-		g_autofree char *label = g_strdup(row->label);
+		g_autofree char *label = shortened(row->label, width);
 
-		text_cut(label, width);
 		top_canvas_put(canvas, line, 0, INK_PLAIN, label);
 		draw_values(canvas, line, width, columns, count, row, top_model_time(model),
 			    INK_PLAIN);

@@ -177,6 +177,15 @@ static sqlite3_stmt *prepare(sqlite3 *database, const char *sql)
 	return statement;
 }
 
+/* Of one whose row is yet to come. */
+static char *read_name(int64_t pid)
+{
+	g_autofree char *path = g_strdup_printf("/proc/%" G_GINT64_FORMAT "/comm", pid);
+	char *text = NULL;
+
+	return g_file_get_contents(path, &text, NULL, NULL) ? g_strchomp(text) : NULL;
+}
+
 static void add_processes(struct top_snapshot *snapshot, sqlite3 *database)
 {
 	sqlite3_stmt *found = prepare(database, PROCESSES);
@@ -186,8 +195,10 @@ static void add_processes(struct top_snapshot *snapshot, sqlite3 *database)
 		int64_t pid = sqlite3_column_int64(found, 0);
 
 		if (!row || row->pid != pid) {
-			row = top_row_add(&snapshot->processes, pid,
-					  (const char *)sqlite3_column_text(found, 1),
+			const char *name = (const char *)sqlite3_column_text(found, 1);
+			g_autofree char *now = name ? NULL : read_name(pid);
+
+			row = top_row_add(&snapshot->processes, pid, name ? name : now,
 					  (const char *)sqlite3_column_text(found, 2), NULL);
 			row->values[VALUE_OBSERVED] = sqlite3_column_double(found, 3);
 		}

@@ -13,7 +13,7 @@
 #include "top/top_groups.h"
 #include "top/top_machine_probes.h"
 
-#define STEP_NS 50000000ULL
+#define STEP_NS 25000000ULL
 #define FIRST_NS 500000000ULL /* something is on the screen soon */
 #define PAGE_BYTES 4096.0
 
@@ -29,7 +29,7 @@ enum process_value {
 	PROCESS_VALUES,
 };
 
-enum push_value { PUSH_PAGES, PUSH_SWAP, PUSH_FILE, PUSH_BACK, PUSH_WAITED, PUSH_VALUES };
+enum push_value { PUSH_PAGES, PUSH_BACK, PUSH_WAITED, PUSH_SWAP, PUSH_FILE, PUSH_VALUES };
 
 static const struct top_columns process_columns = {
 	.name = "processes",
@@ -59,10 +59,10 @@ static const struct top_columns push_columns = {
 	.count = PUSH_VALUES,
 	.columns = {
 		[PUSH_PAGES] = { "PAGES", "pages", TOP_COUNT },
-		[PUSH_SWAP] = { "SWAP", "swap_pages", TOP_COUNT },
-		[PUSH_FILE] = { "FILE", "file_pages", TOP_COUNT },
 		[PUSH_BACK] = { "BACK", "back_pages", TOP_COUNT },
 		[PUSH_WAITED] = { "WAITED", "waited_s", TOP_TIME },
+		[PUSH_SWAP] = { "SWAP", "swap_pages", TOP_COUNT },
+		[PUSH_FILE] = { "FILE", "file_pages", TOP_COUNT },
 	},
 };
 
@@ -82,8 +82,9 @@ struct top_machine {
 	uint64_t start_ns, begin_ns;
 	/* So far, for the sentence. */
 	struct {
+		struct machine_push_key key;
 		char *pusher, *victim;
-		double pages, waited_ns;
+		double pages, waited_ns; /* since it was noted first */
 	} worst;
 };
 
@@ -272,7 +273,7 @@ static double pushed_of(const GArray *pairs, uint64_t victim)
 }
 
 /* The one that pushed most of another's pages out, so far. */
-static void note_worst(struct top_machine *machine, const struct push_pair *pair, double waited_ns)
+static void note_worst(struct top_machine *machine, const struct push_pair *pair)
 {
 	double pages = pages_of(&pair->push);
 
@@ -284,7 +285,10 @@ static void note_worst(struct top_machine *machine, const struct push_pair *pair
 	machine->worst.pusher = g_strdup(top_group(machine->groups, pair->key.pusher));
 	machine->worst.victim = g_strdup(top_group(machine->groups, pair->key.victim));
 	machine->worst.pages = pages;
-	machine->worst.waited_ns += waited_ns;
+	if (machine->worst.key.pusher != pair->key.pusher ||
+	    machine->worst.key.victim != pair->key.victim)
+		machine->worst.waited_ns = 0;
+	machine->worst.key = pair->key;
 }
 
 static void add_pushes(struct top_machine *machine, struct top_snapshot *snapshot)
@@ -301,7 +305,10 @@ static void add_pushes(struct top_machine *machine, struct top_snapshot *snapsho
 		waited = all > 0 ? group_waited(machine, pair->key.victim) * pages_of(&pair->push) /
 					   all :
 				   0;
-		note_worst(machine, pair, waited);
+		note_worst(machine, pair);
+		if (machine->worst.key.pusher == pair->key.pusher &&
+		    machine->worst.key.victim == pair->key.victim)
+			machine->worst.waited_ns += waited;
 		pages = pages_of(&pair->push) - pages_of(&pair->before);
 		back = (double)(pair->push.back_pages - pair->before.back_pages);
 		if (pages <= 0 && back <= 0 && waited <= 0)
@@ -325,9 +332,14 @@ static char *say(const struct top_machine *machine, const struct top_snapshot *s
 	const struct top_row *most = NULL;
 	guint i;
 
-	if (machine->worst.pusher)
-		return g_strdup_printf("%s pushes out %s, %.0f pages", machine->worst.pusher,
-				       machine->worst.victim, machine->worst.pages);
+	if (machine->worst.pusher) {
+		g_autofree char *pusher = g_path_get_basename(machine->worst.pusher);
+		g_autofree char *victim = g_path_get_basename(machine->worst.victim);
+
+		return g_strdup_printf("%s pushes out %s, %.0f pages, waited %.1f s", pusher,
+				       victim, machine->worst.pages,
+				       machine->worst.waited_ns / 1e9);
+	}
 	for (i = 0; i < snapshot->processes.rows->len; i++) {
 		const struct top_row *row = g_ptr_array_index(snapshot->processes.rows, i);
 

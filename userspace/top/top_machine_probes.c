@@ -16,6 +16,8 @@
 #include "machine.skel.h"
 
 #define DUTY_LEAST 0.02
+#define DUTY_FIRST 0.25 /* until it is known what it costs */
+#define DUTY_GROWTH 4
 #define OF_LIMIT 0.6	       /* for programs; the rest is for this process */
 #define PRICE_DEFAULT_NS 150.0 /* until it is measured */
 #define DISPATCH_NS 25.0       /* before and after a program, which the kernel does not count */
@@ -33,6 +35,7 @@ struct machine_probes {
 	uint64_t begin_ns, length_ns;
 	uint64_t watched_since_ns; /* 0: not attached */
 	uint64_t watched_ns;	   /* in this interval, before that */
+	bool spent;		   /* in this interval: all that it may cost */
 	uint64_t counts[MACHINE_COUNTS];
 	uint64_t cpu_ns; /* of this process */
 	/* Prices: the kernel's own measure, which costs every program of the machine while it is on. */
@@ -106,10 +109,12 @@ static bool attach(struct machine_probes *probes)
 							"mm_vmscan_direct_reclaim_end"));
 	keep(probes, bpf_program__attach_raw_tracepoint(bpf->progs.reclaim_ended,
 							"mm_vmscan_memcg_reclaim_end"));
+	keep(probes, bpf_program__attach(bpf->progs.process_execs));
 	keep(probes, bpf_program__attach(bpf->progs.direct_began));
 	keep(probes, bpf_program__attach(bpf->progs.memcg_began));
 	keep(probes, bpf_program__attach(bpf->progs.kswapd_woken));
 	keep(probes, bpf_program__attach(bpf->progs.page_written));
+	keep(probes, bpf_program__attach(bpf->progs.page_asked_for));
 	return attach_major_faults(probes) &&
 	       keep(probes, bpf_program__attach(bpf->progs.page_thrown_out)) &&
 	       keep(probes, bpf_program__attach(bpf->progs.page_brought_in));
@@ -129,8 +134,10 @@ static void watch(struct machine_probes *probes, bool on, uint64_t now)
 		probes->often[2] = bpf_program__attach_raw_tracepoint(bpf->progs.fault_began,
 								      "page_fault_kernel");
 		probes->watched_since_ns = now;
+		bpf->bss->watch_epoch++;
 		return;
 	}
+	bpf->bss->watch_epoch++;
 	for (i = 0; i < LINKS_OFTEN; i++) {
 		bpf_link__destroy(probes->often[i]);
 		probes->often[i] = NULL;
@@ -151,7 +158,7 @@ struct machine_probes *machine_probes_open(double limit, bool *unsupported)
 
 	*unsupported = false;
 	probes->limit = limit;
-	probes->duty = 1;
+	probes->duty = limit > 0 ? DUTY_FIRST : 1;
 	probes->stats_fd = -1;
 	probes->cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	probes->links = g_ptr_array_new_with_free_func(destroy_link);
@@ -232,6 +239,7 @@ void machine_probes_begin(struct machine_probes *probes, uint64_t now, uint64_t 
 	probes->begin_ns = now;
 	probes->length_ns = length_ns;
 	probes->watched_ns = 0;
+	probes->spent = false;
 	read_counts(probes, probes->counts);
 	probes->cpu_ns = own_cpu_ns();
 	if (probes->stats_fd < 0 && probes->intervals++ % MEASURE_EVERY == 0) {
@@ -241,34 +249,55 @@ void machine_probes_begin(struct machine_probes *probes, uint64_t now, uint64_t 
 	watch(probes, true, now);
 }
 
+/* By the programs, in this interval so far. */
+static double spent_ns(const struct machine_probes *probes, uint64_t counts[MACHINE_COUNTS])
+{
+	double spent = 0;
+	int i;
+
+	read_counts(probes, counts);
+	for (i = 0; i <= MACHINE_HIT_OTHER; i++)
+		spent += (double)(counts[i] - probes->counts[i]) * probes->price_ns[i];
+	return spent;
+}
+
+/*
+ * A part of each quarter, by what it cost before; should it cost more now, that was all of this
+ * interval.
+ */
 void machine_probes_step(struct machine_probes *probes, uint64_t now)
 {
+	double most_ns = OF_LIMIT * probes->limit * probes->length_ns * probes->cpus;
+	uint64_t quarter_ns = probes->length_ns / 4, counts[MACHINE_COUNTS];
+
 	measure(probes, now);
-	if (probes->duty < 1 && now - probes->begin_ns >= probes->duty * probes->length_ns)
-		watch(probes, false, now);
+	if (probes->limit <= 0 || probes->spent)
+		return;
+	probes->spent = probes->watched_since_ns && spent_ns(probes, counts) >= most_ns;
+	watch(probes,
+	      !probes->spent && (now - probes->begin_ns) % quarter_ns < probes->duty * quarter_ns,
+	      now);
 }
 
 double machine_duty(double duty, double cost, double limit)
 {
-	double next = limit <= 0 ? 1 : cost <= 0 ? 2 * duty : MIN(2 * duty, duty * limit / cost);
+	double most = DUTY_GROWTH * duty;
+	double next = limit <= 0 ? 1 : cost <= 0 ? most : MIN(most, duty * limit / cost);
 
 	return CLAMP(next, DUTY_LEAST, 1);
 }
 
 void machine_probes_end(struct machine_probes *probes, uint64_t now, struct machine_cost *cost)
 {
-	double whole_ns = MAX(1.0, (double)(now - probes->begin_ns) * probes->cpus), spent_ns = 0;
+	double whole_ns = MAX(1.0, (double)(now - probes->begin_ns) * probes->cpus), spent;
 	uint64_t counts[MACHINE_COUNTS], watched_ns = probes->watched_ns;
-	int i;
 
 	if (probes->watched_since_ns)
 		watched_ns += now - MAX(probes->watched_since_ns, probes->begin_ns);
-	read_counts(probes, counts);
-	for (i = 0; i <= MACHINE_HIT_OTHER; i++)
-		spent_ns += (double)(counts[i] - probes->counts[i]) * probes->price_ns[i];
-	cost->overhead = (spent_ns + (double)(own_cpu_ns() - probes->cpu_ns)) / whole_ns;
+	spent = spent_ns(probes, counts);
+	cost->overhead = (spent + (double)(own_cpu_ns() - probes->cpu_ns)) / whole_ns;
 	cost->watched = CLAMP((double)watched_ns / MAX(1, now - probes->begin_ns), 0.001, 1);
 	cost->lost[0] = counts[MACHINE_PROCESSES_FULL] - probes->counts[MACHINE_PROCESSES_FULL];
 	cost->lost[1] = counts[MACHINE_GROUPS_FULL] - probes->counts[MACHINE_GROUPS_FULL];
-	probes->duty = machine_duty(probes->duty, spent_ns / whole_ns, OF_LIMIT * probes->limit);
+	probes->duty = machine_duty(probes->duty, spent / whole_ns, OF_LIMIT * probes->limit);
 }

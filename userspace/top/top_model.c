@@ -65,8 +65,30 @@ static void add_history(struct top_model *model, const struct top_measure *measu
 		history->most = MAX(history->most, history->values[i]);
 }
 
+/* A process is the same whatever it is called now. */
+static char *key_of(const struct top_table *table, const struct top_row *row, bool by_pid)
+{
+	if (by_pid && row->pid)
+		return g_strdup_printf("%" G_GINT64_FORMAT, row->pid);
+	return g_strdup_printf("%s\n%" G_GINT64_FORMAT "\n%s\n%s\n%s", table->columns->name,
+			       row->pid, row->label, row->text[0],
+			       row->text[1] ? row->text[1] : "");
+}
+
+static void rename_row(struct top_row *row, const struct top_row *now)
+{
+	if (strcmp(row->label, now->label) != 0) {
+		g_free(row->label);
+		row->label = g_strdup(now->label);
+	}
+	if (strcmp(row->text[0], now->text[0]) != 0) {
+		g_free(row->text[0]);
+		row->text[0] = g_strdup(now->text[0]);
+	}
+}
+
 static void add_rows(struct top_model *model, struct top_table *total,
-		     const struct top_table *table)
+		     const struct top_table *table, bool by_pid)
 {
 	struct top_row *row, *sum;
 	size_t column;
@@ -76,14 +98,14 @@ static void add_rows(struct top_model *model, struct top_table *total,
 		char *key;
 
 		row = g_ptr_array_index(table->rows, i);
-		key = g_strdup_printf("%s\n%" G_GINT64_FORMAT "\n%s\n%s\n%s", table->columns->name,
-				      row->pid, row->label, row->text[0],
-				      row->text[1] ? row->text[1] : "");
+		key = key_of(table, row, by_pid);
 		sum = g_hash_table_lookup(model->sums, key);
 		if (!sum && g_hash_table_size(model->sums) < TOP_ROWS_MOST) {
 			sum = top_row_add(total, row->pid, row->label, row->text[0], row->text[1]);
 			g_hash_table_insert(model->sums, g_steal_pointer(&key), sum);
 		}
+		if (sum && by_pid)
+			rename_row(sum, row);
 		for (column = 0; sum && column < table->columns->count; column++)
 			sum->values[column] += row->values[column];
 		g_free(key);
@@ -99,8 +121,8 @@ void top_model_take(struct top_model *model, struct top_snapshot *snapshot)
 						snapshot->details.columns);
 	for (i = 0; i < snapshot->measures->len; i++)
 		add_history(model, &g_array_index(snapshot->measures, struct top_measure, i));
-	add_rows(model, &model->total->processes, &snapshot->processes);
-	add_rows(model, &model->total->details, &snapshot->details);
+	add_rows(model, &model->total->processes, &snapshot->processes, true);
+	add_rows(model, &model->total->details, &snapshot->details, false);
 	model->total->elapsed_ns = snapshot->elapsed_ns;
 	model->observed_ns += snapshot->observed_ns;
 	if (model->last != model->shown)

@@ -31,7 +31,7 @@ PAGES: Final = [
 ]
 DOC: Final = {page.name: page.read_text() for page in PAGES if page.parent.name == "doc"}
 README: Final = PAGES[0].read_text()
-TRACING: Final = ("record", "stat", "compare", "doctor")
+TRACING: Final = ("record", "stat", "compare", "doctor", "top")
 
 
 def commands(*tools: str) -> list[list[str]]:

@@ -51,7 +51,7 @@ BPF_MAY_INCLUDE: Final = {
         "stacks": "state memory",
         "probes": "state memory stacks",
         "checks": "memory probes",
-        "machine": "probes",
+        "machine": "memory probes",
     }.items()
 }
 # One enum, in a header of its own: the order of glibc's thresholds.

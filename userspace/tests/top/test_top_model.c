@@ -364,7 +364,7 @@ static void test_duty(void **state)
 	assert_true(duty == 1);
 	assert_true(machine_duty(1, 10, 0.006) > 0);
 	assert_true(machine_duty(1, 0.9, 0) == 1);
-	assert_true(machine_duty(0.1, 0, 0.006) == 0.2);
+	assert_true(machine_duty(0.1, 0, 0.006) == 0.4);
 }
 
 int main(void)
