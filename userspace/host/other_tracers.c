@@ -24,6 +24,7 @@
 struct search {
 	GArray *pids;
 	uint32_t own;
+	pid_t parent;	 /* whose other children do not count; 0: nobody's */
 	gint64 until_us; /* g_get_monotonic_time() */
 	pid_t found;
 };
@@ -111,6 +112,17 @@ static void search_process(struct search *search, pid_t pid)
 		g_dir_close(directory);
 }
 
+/* Of the parent's other children, and of theirs (calibrate_child.c), which have the same maps. */
+static bool is_related(const struct search *search, const struct proc_stat *stat)
+{
+	struct proc_stat parent;
+
+	if (!search->parent)
+		return false;
+	return stat->ppid == search->parent ||
+	       (!proc_stat_read(stat->ppid, 0, &parent) && parent.ppid == search->parent);
+}
+
 static gpointer search_all(gpointer given)
 {
 	struct search *search = given;
@@ -129,7 +141,7 @@ static gpointer search_all(gpointer given)
 		pid_t pid = atoi(name);
 
 		if (pid > 0 && pid != getpid() && !proc_stat_read(pid, 0, &stat) &&
-		    !strcmp(stat.comm, TRACER_COMM))
+		    !strcmp(stat.comm, TRACER_COMM) && !is_related(search, &stat))
 			search_process(search, pid);
 	}
 	if (processes)
@@ -145,13 +157,14 @@ static void search_work(void *search)
 		g_thread_join(thread);
 }
 
-pid_t other_tracers_share(const GArray *pids, uint32_t own)
+pid_t other_tracers_share(const GArray *pids, uint32_t own, bool relieving)
 {
 	struct search *search = g_new0(struct search, 1);
 	pid_t found;
 
 	search->pids = g_array_copy((GArray *)pids);
 	search->own = own;
+	search->parent = relieving ? getppid() : 0;
 	search->until_us = g_get_monotonic_time() + SEARCH_US;
 	if (!timed_call(NOBODY, TIMED_CALL_FILE_MS, search_work, search, search_free))
 		return 0;

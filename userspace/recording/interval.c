@@ -339,6 +339,60 @@ const struct interval *interval_read(struct interval_reader *reader, sqlite3 *re
 	return &reader->interval;
 }
 
+GArray *interval_processes(const struct interval *interval)
+{
+	sqlite3_stmt *row = prepare(
+		interval->database,
+		"SELECT o.pid, o.observed_ns, o.overhead_ns, COALESCE(s.rss_bytes, -1),"
+		" COALESCE(s.swap_bytes, -1) FROM temp.process_observed o"
+		" LEFT JOIN (SELECT pid, MAX(slice), rss_bytes, swap_bytes FROM main.process_slice"
+		" GROUP BY pid) s ON s.pid = o.pid%s",
+		"");
+	GArray *processes = g_array_new(FALSE, FALSE, sizeof(struct interval_process));
+
+	while (row && sqlite3_step(row) == SQLITE_ROW) {
+		const struct interval_process process = {
+			.pid = sqlite3_column_int(row, 0),
+			.observed_ns = sqlite3_column_double(row, 1),
+			.overhead_ns = sqlite3_column_double(row, 2),
+			.rss_bytes = sqlite3_column_int64(row, 3),
+			.swap_bytes = sqlite3_column_int64(row, 4),
+		};
+
+		g_array_append_val(processes, process);
+	}
+	sqlite3_finalize(row);
+	return processes;
+}
+
+GArray *interval_process_tolls(const struct interval *interval)
+{
+	sqlite3_stmt *row = prepare(
+		interval->database,
+		"WITH paid AS (SELECT t.pid, t.toll, SUM(t.time_ns) AS time_ns, SUM(t.count) AS count,"
+		" SUM(t.bytes) AS bytes FROM temp.process_toll t JOIN temp.toll_kind k"
+		" ON k.toll = t.toll WHERE k.not_captured IS NULL GROUP BY t.pid, t.toll)"
+		" SELECT * FROM paid UNION ALL"
+		" SELECT o.pid, 'compute', MAX(0.0, o.observed_ns - COALESCE((SELECT SUM(time_ns)"
+		" FROM paid p WHERE p.pid = o.pid), 0.0)), 0, 0 FROM temp.process_observed o%s",
+		"");
+	GArray *tolls = g_array_new(FALSE, FALSE, sizeof(struct interval_process_toll));
+
+	while (row && sqlite3_step(row) == SQLITE_ROW) {
+		const struct interval_process_toll toll = {
+			.pid = sqlite3_column_int(row, 0),
+			.name = interned(row, 1),
+			.time_ns = sqlite3_column_double(row, 2),
+			.count = sqlite3_column_double(row, 3),
+			.bytes = sqlite3_column_double(row, 4),
+		};
+
+		g_array_append_val(tolls, toll);
+	}
+	sqlite3_finalize(row);
+	return tolls;
+}
+
 const char *interval_reader_error(const struct interval_reader *reader)
 {
 	return reader->error ? reader->error : "out of memory";

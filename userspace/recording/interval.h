@@ -10,6 +10,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct interval_toll {
 	const char *name;   /* lives as long as memtoll, as the next */
@@ -38,6 +39,23 @@ struct interval {
 	sqlite3 *recording;
 };
 
+/* Of one process. */
+struct interval_process {
+	pid_t pid;
+	double observed_ns;
+	double overhead_ns;
+	int64_t rss_bytes; /* at the end; -1: unknown */
+	int64_t swap_bytes;
+};
+
+struct interval_process_toll {
+	pid_t pid;
+	const char *name; /* lives as long as memtoll */
+	double time_ns;
+	double count;
+	double bytes;
+};
+
 struct interval_reader;
 
 /* NULL where there is no memory for it. */
@@ -50,5 +68,12 @@ void interval_reader_free(struct interval_reader *reader);
  */
 const struct interval *interval_read(struct interval_reader *reader, sqlite3 *recording);
 const char *interval_reader_error(const struct interval_reader *reader);
+
+/*
+ * The same by process: all that had time in the interval, and their tolls, "compute" among them.
+ * Freed by the caller.
+ */
+GArray *interval_processes(const struct interval *interval);
+GArray *interval_process_tolls(const struct interval *interval);
 
 #endif /* MEMTOLL_INTERVAL_H */

@@ -49,7 +49,7 @@ static const char *target(const struct session_config *config, char *text, size_
 /* Not where a command writes, nor between the lines of intervals. */
 static bool has_line(const struct session_config *config)
 {
-	return !config->command && !config->on_interval;
+	return !config->command && !config->watch && !config->on_interval;
 }
 
 struct progress *progress_new(const struct session_config *config)
@@ -77,7 +77,7 @@ void progress_attaching(const struct session_config *config, const char *step)
 {
 	char text[128];
 
-	if (!config->command)
+	if (!config->command && !config->watch)
 		status_line("attaching to %s: %s", target(config, text, sizeof(text)), step);
 }
 
@@ -220,7 +220,7 @@ void progress_recorded(struct progress *progress, sqlite3 *recording)
 
 void progress_ending(const struct session_config *config, const char *step)
 {
-	if (config->command)
+	if (config->command || config->watch)
 		return;
 	if (step)
 		status_line("ending: %s", step);

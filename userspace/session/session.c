@@ -300,6 +300,16 @@ static void begin_counts(struct session *session)
 	forget_others(session->bpf);
 }
 
+/* Counting ends in the recording before once it has begun in this one. */
+static void begin_coming(struct session *session)
+{
+	const struct session_watch *watch = session->config.watch;
+
+	if (watch)
+		watch->ready(watch->context);
+	begin_counts(session);
+}
+
 static int add_targets(struct session *session)
 {
 	const struct session_config *config = &session->config;
@@ -311,7 +321,7 @@ static int add_targets(struct session *session)
 			return STATUS_FAILED;
 		targets_prepare(session->targets, config->pids[i]);
 	}
-	if (!config->cgroup)
+	if (!config->cgroup && !config->watch)
 		begin_counts(session);
 	for (i = 0; i < config->pid_count; i++) {
 		err = targets_publish(session->targets, config->pids[i]);
@@ -320,8 +330,11 @@ static int add_targets(struct session *session)
 			return STATUS_FAILED;
 		}
 	}
+	if (config->cgroup || config->watch)
+		session_add_coming(session, begin_coming);
+	if (config->watch)
+		config->watch->begun(config->watch->context);
 	if (config->cgroup) {
-		session_add_cgroup(session, begin_counts);
 		recording_meta(session->recording, "cgroup", config->cgroup);
 		if (config->container)
 			recording_meta(session->recording, "container", config->container);
@@ -344,7 +357,7 @@ static void warn_without_allocator(struct session *session)
 {
 	unsigned int without = targets_without_allocator(session->targets);
 
-	if (session->config.uprobes && without)
+	if (session->config.uprobes && without && !session->config.watch)
 		message("no allocator that memtoll knows was found in %u of %u processes: faults "
 			"and mappings only",
 			without, targets_count(session->targets));
@@ -369,7 +382,7 @@ static void report_other_tracers(struct session *session)
 		return;
 	pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
 	targets_each(session->targets, add_pid, pids);
-	shared = other_tracers_share(pids, own.id);
+	shared = other_tracers_share(pids, own.id, session->config.watch);
 	if (!shared)
 		return;
 	session->others_reported = true;

@@ -3,6 +3,7 @@
 #ifndef MEMTOLL_SESSION_H
 #define MEMTOLL_SESSION_H
 
+#include <glib.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,13 +21,24 @@
 
 struct interval;
 
+/* One of several recordings, each of which begins before the last one ends (userspace/watch). */
+struct session_watch {
+	void *context;
+	/* Append the processes to follow, as of now: those that are followed already, too. */
+	void (*find)(void *context, GArray *pids);
+	/* All is prepared. Counting begins when it returns, and has begun. */
+	void (*ready)(void *context);
+	void (*begun)(void *context);
+};
+
 struct session_config {
 	const pid_t *pids; /* running processes, or */
 	size_t pid_count;
-	char *const *command; /* a command to run; NULL-terminated */
-	const char *cgroup;   /* directory of a cgroup, whose processes come and go */
+	char *const *command;  /* a command to run; NULL-terminated */
+	const char *cgroup;    /* directory of a cgroup, whose processes come and go */
 	const char *container; /* that it is of: looked for again when it is gone; or NULL */
-	const char *output;   /* NULL: in memory */
+	const struct session_watch *watch; /* whose processes come and go as well */
+	const char *output;		   /* NULL: in memory */
 	bool force;
 	uint64_t max_bytes;   /* of the recording, its journal with it; 0: no limit */
 	uint64_t slice_ns;    /* 0: as slice_length() has it */

@@ -44,7 +44,7 @@ bool session_await_container(struct session *session, uint64_t now)
 		return true;
 	}
 	session->cgroup_looked_ns = now;
-	if (find_again(session) && session_add_cgroup(session, NULL)) {
+	if (find_again(session) && session_add_coming(session, NULL)) {
 		session->cgroup_gone_ns = 0;
 		session->restarts++;
 		recording_meta_int(session->recording, "container_restarts", session->restarts);

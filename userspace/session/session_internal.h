@@ -55,7 +55,7 @@ struct session {
 	uint64_t end_due_ns; /* 0: none */
 	uint64_t slice_start_ns;
 	uint64_t cgroup_read_ns;
-	char *cgroup_again;  /* config.cgroup, where the container has come back in another one */
+	char *cgroup_again; /* config.cgroup, where the container has come back in another one */
 	uint64_t cgroup_gone_ns; /* since when it is not there; 0: it is */
 	uint64_t cgroup_looked_ns;
 	unsigned int restarts;
@@ -90,10 +90,10 @@ void session_move_window(struct session *session, uint64_t now);
 void session_service_targets(void *context);
 
 /*
- * Follow the cgroup's processes that are not followed yet; false: the cgroup is gone. begin: called
- * when all is prepared, just before counting begins; or NULL.
+ * Follow the cgroup's processes, or those that are watched for, that are not followed yet; false:
+ * the cgroup is gone. begin: called when all is prepared, just before counting begins; or NULL.
  */
-bool session_add_cgroup(struct session *session, void (*begin)(struct session *session));
+bool session_add_coming(struct session *session, void (*begin)(struct session *session));
 
 /*
  * Its cgroup is gone: look whether the container has started again, in another one perhaps, and

@@ -100,12 +100,20 @@ void session_service_targets(void *context)
 	session->kept_up_ns = now_ns();
 }
 
-bool session_add_cgroup(struct session *session, void (*begin)(struct session *session))
+static bool find_coming(const struct session_config *config, GArray *pids)
+{
+	if (!config->watch)
+		return !cgroup_processes(config->cgroup, pids);
+	config->watch->find(config->watch->context, pids);
+	return true;
+}
+
+bool session_add_coming(struct session *session, void (*begin)(struct session *session))
 {
 	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
 	guint i;
 
-	if (cgroup_processes(session->config.cgroup, pids))
+	if (!find_coming(&session->config, pids))
 		return false;
 	for (i = 0; i < pids->len; i++) {
 		pid_t pid = g_array_index(pids, pid_t, i);
@@ -202,7 +210,7 @@ bool session_read_signals(struct session *session)
 	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
-		session->end_reason = "signal";
+		session->end_reason = session->config.watch ? "rotated" : "signal";
 		watchdog_due(session->watchdog, 0);
 		over = true;
 	}
@@ -219,7 +227,7 @@ static bool is_over(struct session *session, uint64_t now)
 		session->end_reason = "target exited";
 		return true;
 	}
-	if (session->config.cgroup)
+	if (session->config.cgroup || session->config.watch)
 		goto time; /* processes may yet come */
 	if (targets_all_exited(session->targets)) {
 		session->end_reason = "target exited";
@@ -253,13 +261,13 @@ static void wait_for_work(struct session *session, uint64_t now, uint64_t watch_
 	ppoll(fds, G_N_ELEMENTS(fds), &timeout, NULL);
 }
 
-/* Processes that were moved into the cgroup; false: it was removed. */
-static bool follow_cgroup(struct session *session, uint64_t now)
+/* Processes that were moved into the cgroup, or came; false: it was removed. */
+static bool follow_coming(struct session *session, uint64_t now)
 {
 	if (now - session->cgroup_read_ns < CGROUP_NS)
 		return true;
 	session->cgroup_read_ns = now;
-	if (!session->cgroup_gone_ns && session_add_cgroup(session, NULL))
+	if (!session->cgroup_gone_ns && session_add_coming(session, NULL))
 		return true;
 	if (session->config.container)
 		return session_await_container(session, now);
@@ -281,7 +289,8 @@ int session_run(struct session *session)
 		keep_up(session);
 		now = now_ns();
 		huge_looks_look(session->consumers->huge_looks, now);
-		if (session->config.cgroup && !follow_cgroup(session, now))
+		if ((session->config.cgroup || session->config.watch) &&
+		    !follow_coming(session, now))
 			break;
 		if (now - session->sizes_read_ns >= SIZES_NS) {
 			session->sizes_read_ns = now;

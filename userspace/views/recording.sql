@@ -18,10 +18,11 @@
 -- shell takes it), kernel, machine, start_ns (CLOCK_MONOTONIC), start_realtime_ns, end_ns,
 -- min_size_bytes, overhead_limit ("none", or a number: % of the CPU time), probes, exit_status of a
 -- traced command (as a shell tells it), end_reason ("target exited", "duration", "signal", "cgroup
--- removed", "container ended", "size limit": another slice did not fit into --max-size, "error:
--- ..."), memory_bytes (of the machine), cgroup and cgroup_memory_limit_bytes (where a cgroup was
--- named), container (its title, where that was named), container_restarts (how often it came back,
--- in another cgroup or one made anew; absent: never), held_ns (how long at least processes of a
+-- removed", "container ended", "size limit": another slice did not fit into --max-size, "rotated":
+-- the next recording of memtoll watch had begun, "error: ..."), memory_bytes (of the machine),
+-- cgroup and cgroup_memory_limit_bytes (where a cgroup was named), container (its title, where that
+-- was named), container_restarts (how often it came back, in another cgroup or one made anew;
+-- absent: never), held_ns (how long at least processes of a
 -- command were held while they were followed), swap_in_counted ("1" where the kernel tells each
 -- page brought in: table swap has the rows in_*), other_tracer_of (a process that another memtoll
 -- was met to trace, too), and, last of all, complete ("1").
