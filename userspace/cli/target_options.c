@@ -93,7 +93,12 @@ static int check_process(pid_t pid)
 		return STATUS_FAILED;
 	}
 	if (stat.state == 'Z' || stat.state == 'X') {
-		message("process %d (%s) is a zombie: it has ended", pid, stat.comm);
+		if (stat.threads > 1)
+			message("the first thread of process %d (%s) has ended: it can be followed only "
+				"from before",
+				pid, stat.comm);
+		else
+			message("process %d (%s) is a zombie: it has ended", pid, stat.comm);
 		return STATUS_FAILED;
 	}
 	if (g_file_get_contents(path, &status, NULL, NULL) && (tgid = strstr(status, "\nTgid:")) &&

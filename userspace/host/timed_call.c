@@ -165,17 +165,24 @@ static bool is_runnable(const struct worker *worker)
 	return !worker->tid || (!proc_stat_read(getpid(), worker->tid, &stat) && stat.state == 'R');
 }
 
-/* True: the call has ended. Called with the lock. */
+/*
+ * True: the call has ended. Called with the lock. Who comes back from a wait far too late was stopped
+ * or had no CPU, and so had the worker: that time counts as none.
+ */
 static bool wait_done(struct worker *worker, unsigned int ms)
 {
-	gint64 begin = g_get_monotonic_time(), until = begin;
+	const gint64 once = ms * 1000;
+	gint64 waited = 0, until;
+	bool late;
 
 	do {
-		until += ms * 1000;
+		until = g_get_monotonic_time() + once;
 		while (worker->job)
 			if (!g_cond_wait_until(&worker->done, &lock, until))
 				break;
-	} while (worker->job && is_runnable(worker) && until - begin < PATIENCE_MS * 1000);
+		late = g_get_monotonic_time() - until > once / 4;
+		waited += late ? 0 : once;
+	} while (worker->job && (late || (is_runnable(worker) && waited < PATIENCE_MS * 1000)));
 	return !worker->job;
 }
 

@@ -101,7 +101,7 @@ def test_processes_that_are_not_as_expected(out: Path) -> None:
     if not (6, 11) <= tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 14):
         kinds.append("locked")
     recording, said = record_several(out, {kind: ["oddities", kind, CALLS] for kind in kinds})
-    assert recording.result.stderr.splitlines() == [f"memtoll: wrote {out}"]
+    assert recording.result.stderr.splitlines()[-1] == f"memtoll: wrote {out}"
     for kind in kinds:
         calls = recording.query(
             f"SELECT SUM(calls) FROM call WHERE pid = {said[kind]['pid']} AND call = 'calloc' AND bytes = calls * 70000"

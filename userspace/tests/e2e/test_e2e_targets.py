@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -101,6 +102,23 @@ def test_zombie(out: Path) -> None:
     with Program(workload("zombie_maker")) as program:
         pid = program.lines[0]["zombie"]
         refused(memtoll("record", "-o", out, "-p", str(pid)), out, str(pid), "zombie")
+
+
+# Its first thread ends, as pthread_exit(3) allows, and another one runs on.
+HEADLESS = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_first_thread_has_ended(out: Path) -> None:
+    process = spawn([sys.executable, "-c", HEADLESS])
+    stat = Path(f"/proc/{process.pid}/stat")
+    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", "the first thread's end")
+    assert process.poll() is None
+    refused(memtoll("record", "-o", out, "-p", str(process.pid)), out, str(process.pid), "first thread")
+    end(process)
 
 
 def test_name_of_nobody(out: Path) -> None:

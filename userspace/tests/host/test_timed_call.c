@@ -3,6 +3,7 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -175,6 +176,36 @@ static void test_without_threads(void **state)
 	job_free(job);
 }
 
+static void stop_all(void *data)
+{
+	kill(getpid(), SIGSTOP);
+	/* Not runnable when the caller looks. */
+	g_usleep(5000);
+	note_thread(data);
+}
+
+/* A process that was stopped has not waited. */
+static void test_stopped_meanwhile(void **state)
+{
+	struct job *job = job_new();
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(!timed_call(SOMEBODY, TIMED_CALL_FILE_MS, stop_all, job, job_free));
+	}
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	g_usleep(2 * TIMED_CALL_FILE_MS * 1000);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	job_free(job);
+}
+
 enum { CALLERS = 5, ROUNDS = 3001 };
 
 static void add_one(void *data)
@@ -243,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_call_that_ends),
+		cmocka_unit_test(test_stopped_meanwhile),
 		cmocka_unit_test(test_many_callers),
 		cmocka_unit_test(test_without_threads),
 		cmocka_unit_test(test_ranges),
