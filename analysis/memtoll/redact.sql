@@ -2,9 +2,9 @@
 --
 -- redact.sql: a copy of a recording without what is nobody else's business: arguments, names of
 -- files, programs, containers and hosts, and addresses. Each has one pseudonym throughout, so that
--- rows can still be told apart and joined. Functions keep their names: they are what is talked about.
+-- rows can still be told apart and joined. Functions keep their names: they are what it is about.
 --
--- Run on a copy with this version's tables, before any view is read (recording_redact.c, opening.py):
+-- Run on a copy with this version's tables, before a view is read (recording_redact.c, opening.py):
 -- what the views judge by is kept, so that all figures stay as they are. That a file is libc's or
 -- CPython's they know by its name: of such a one the part that tells is kept.
 
@@ -50,8 +50,8 @@ UPDATE temp.hidden SET said = CASE kind WHEN 'name' THEN 'program-' || number
 
 -- Which kind of source it is may be seen.
 CREATE TEMP TABLE suffix (text TEXT PRIMARY KEY);
-INSERT INTO temp.suffix VALUES ('.c'), ('.h'), ('.cc'), ('.cpp'), ('.cxx'), ('.hpp'), ('.py'), ('.rs'),
-	('.go'), ('.js'), ('.java'), ('.so');
+INSERT INTO temp.suffix VALUES ('.c'), ('.h'), ('.cc'), ('.cpp'), ('.cxx'), ('.hpp'), ('.py'),
+	('.rs'), ('.go'), ('.js'), ('.java'), ('.so');
 
 -- What is kept of a library's path, of library_code's pattern: all but what stood for anything.
 CREATE TEMP TABLE known (
@@ -71,7 +71,8 @@ UPDATE temp.hidden SET said = COALESCE((
 	SELECT CASE WHEN pattern LIKE '*%' THEN '/' || number ELSE '' END || kept
 		|| CASE WHEN what = 'module' THEN '' ELSE
 			CASE WHEN kept GLOB '*[/: ]' THEN '' ELSE '/' END || 'file-' || number
-				|| COALESCE((SELECT text FROM temp.suffix WHERE was LIKE '%' || text), '')
+				|| COALESCE((SELECT text FROM temp.suffix
+					WHERE was LIKE '%' || text), '')
 		END
 	FROM temp.known
 	WHERE was GLOB pattern AND NOT was GLOB besides ORDER BY what DESC, pattern LIMIT 1),
@@ -113,8 +114,8 @@ UPDATE temp.group_path SET said = CASE WHEN was LIKE '/%' THEN '/' ELSE '' END |
 		WHERE p.was = group_path.was ORDER BY p.position)), '');
 
 -- Here they are put in.
-UPDATE process SET command = COALESCE((SELECT said FROM temp.hidden WHERE kind = 'name' AND was = comm),
-		'program') || ' ...',
+UPDATE process SET command = COALESCE((SELECT said FROM temp.hidden
+		WHERE kind = 'name' AND was = comm), 'program') || ' ...',
 	executable = (SELECT said FROM temp.hidden WHERE kind = 'path' AND was = executable),
 	comm = (SELECT said FROM temp.hidden WHERE kind = 'name' AND was = comm),
 	memory_cgroup = (SELECT said FROM temp.group_path WHERE was = memory_cgroup),
@@ -168,7 +169,8 @@ UPDATE container SET
 		THEN (SELECT said FROM temp.hidden WHERE kind = 'container' AND was = title) END,
 	image = (SELECT said FROM temp.hidden WHERE kind = 'image' AND was = image),
 	pod = (SELECT said FROM temp.hidden WHERE kind = 'pod' AND was = pod),
-	pod_namespace = (SELECT said FROM temp.hidden WHERE kind = 'namespace' AND was = pod_namespace),
+	pod_namespace = (SELECT said FROM temp.hidden
+		WHERE kind = 'namespace' AND was = pod_namespace),
 	pod_uid = NULL,
 	id = (SELECT said FROM temp.hidden WHERE kind = 'container id' AND was = id),
 	title = (SELECT said FROM temp.hidden WHERE kind = 'container' AND was = title);
@@ -201,11 +203,16 @@ UPDATE stack_frame SET address = (SELECT number FROM temp.place p
 
 -- Memory: how far pages are from each other stays, as long as it is less than a gigabyte. What lies
 -- farther apart (the heap, libraries, the stack) was placed at random; now it is a terabyte.
-CREATE TEMP TABLE page (pid INTEGER, page INTEGER, now INTEGER, PRIMARY KEY (pid, page)) WITHOUT ROWID;
+CREATE TEMP TABLE page (
+	pid  INTEGER,
+	page INTEGER,
+	now  INTEGER,
+	PRIMARY KEY (pid, page)
+) WITHOUT ROWID;
 INSERT INTO temp.page
 WITH gap AS (
-	SELECT pid, page, COALESCE(page - LAG(page) OVER (PARTITION BY pid ORDER BY page) > 262144, 1)
-		AS is_first
+	SELECT pid, page, COALESCE(page - LAG(page)
+		OVER (PARTITION BY pid ORDER BY page) > 262144, 1) AS is_first
 	FROM (SELECT DISTINCT pid, address >> 12 AS page FROM fault_run)
 ),
 part AS (

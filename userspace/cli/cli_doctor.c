@@ -225,6 +225,31 @@ static void print_answer(const struct findings *findings)
 	       missing->str);
 }
 
+static void print_privileges(void)
+{
+	static const char *const needs[] = {
+		[PRIVILEGE_ALWAYS] = "Always",
+		[PRIVILEGE_OTHERS] = "For processes of other users",
+		[PRIVILEGE_BETTER] = "Better with it",
+	};
+	struct privilege privileges[PRIVILEGES_MAX];
+	size_t count = privileges_list(privileges, PRIVILEGES_MAX), i;
+	char prefix[40];
+
+	puts("\nCapabilities, what each is for, and when it is dropped:");
+	for (i = 0; i < count; i++) {
+		g_autofree char *text =
+			g_strdup_printf("%s: %s. Until %s.", needs[privileges[i].need],
+					privileges[i].reason, privileges[i].until);
+
+		snprintf(prefix, sizeof(prefix), "  %-23s %-4s", privileges[i].name,
+			 privileges[i].has			? "yes" :
+			 privileges[i].need == PRIVILEGE_ALWAYS ? "NO" :
+								  "no");
+		text_wrap(stdout, prefix, 30, text);
+	}
+}
+
 static void print_text(const struct doctor_options *options, const struct findings *findings)
 {
 	struct utsname machine;
@@ -245,6 +270,7 @@ static void print_text(const struct doctor_options *options, const struct findin
 		text_wrap(stdout, prefix, DETAIL_COLUMN, feature->detail);
 		text_wrap(stdout, "                     since: ", DETAIL_COLUMN, feature->source);
 	}
+	print_privileges();
 	printf("\nAllocators of process %d, and where their functions are probed:\n", options->pid);
 	for (i = 0; i < findings->module_count; i++)
 		print_module(&findings->modules[i], findings->checks ? &findings->checks[i] : NULL);
@@ -304,7 +330,8 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 			  "CREATE TABLE point (module, kind, version, function, offset,"
 			  " instruction, timed, refusal, symbol, registers, entered, agreed,"
 			  " differed);"
-			  "CREATE TABLE allocator (module, kind, version, linkage, functions);",
+			  "CREATE TABLE allocator (module, kind, version, linkage, functions);"
+			  "CREATE TABLE privilege (name, need, has, reason, until);",
 			  NULL, NULL, NULL);
 	for (i = 0; rc == SQLITE_OK && i < findings->feature_count; i++) {
 		const struct feature *feature = &findings->features[i];
@@ -359,6 +386,34 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 	return rc;
 }
 
+static int fill_privileges(sqlite3 *database)
+{
+	static const char *const needs[] = {
+		[PRIVILEGE_ALWAYS] = "always",
+		[PRIVILEGE_OTHERS] = "others",
+		[PRIVILEGE_BETTER] = "better",
+	};
+	struct privilege privileges[PRIVILEGES_MAX];
+	size_t count = privileges_list(privileges, PRIVILEGES_MAX), i;
+	sqlite3_stmt *statement = NULL;
+	int rc = SQLITE_OK;
+
+	for (i = 0; rc == SQLITE_OK && i < count; i++) {
+		rc = sqlite3_prepare_v2(database, "INSERT INTO privilege VALUES (?, ?, ?, ?, ?)",
+					-1, &statement, NULL);
+		if (rc != SQLITE_OK)
+			break;
+		sqlite3_bind_text(statement, 1, privileges[i].name, -1, SQLITE_STATIC);
+		sqlite3_bind_text(statement, 2, needs[privileges[i].need], -1, SQLITE_STATIC);
+		sqlite3_bind_int(statement, 3, privileges[i].has);
+		sqlite3_bind_text(statement, 4, privileges[i].reason, -1, SQLITE_STATIC);
+		sqlite3_bind_text(statement, 5, privileges[i].until, -1, SQLITE_STATIC);
+		sqlite3_step(statement);
+		rc = sqlite3_finalize(statement);
+	}
+	return rc;
+}
+
 static int fill_loads(sqlite3 *database, const struct findings *findings)
 {
 	sqlite3_stmt *statement = NULL;
@@ -392,6 +447,9 @@ static int print_json(const struct doctor_options *options, const struct finding
 		"   'required', json(iif(required, 'true', 'false')),"
 		"   'works', json(iif(works, 'true', 'false')), 'detail', detail, 'since', since))"
 		"   FROM feature),"
+		" 'capabilities', (SELECT json_group_array(json_object('name', name, 'need', need,"
+		"   'has', json(iif(has, 'true', 'false')), 'reason', reason, 'until', until))"
+		"   FROM privilege),"
 		" 'allocators', (SELECT json_group_array(json_object('module', module, 'kind', kind,"
 		"   'version', version, 'linkage', linkage, 'functions', functions)) FROM allocator),"
 		" 'probes', (SELECT json_group_array(json_object('module', module, 'kind', kind,"
@@ -411,7 +469,7 @@ static int print_json(const struct doctor_options *options, const struct finding
 	if (sqlite3_open(":memory:", &database) == SQLITE_OK &&
 	    fill_tables(database, findings) == SQLITE_OK &&
 	    fill_allocators(database, findings) == SQLITE_OK &&
-	    fill_loads(database, findings) == SQLITE_OK &&
+	    fill_loads(database, findings) == SQLITE_OK && fill_privileges(database) == SQLITE_OK &&
 	    sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(statement, 1, findings->works);
 		sqlite3_bind_text(statement, 2, memtoll_version, -1, SQLITE_STATIC);
@@ -447,6 +505,8 @@ int cli_doctor(int argc, char **argv)
 	if (parse_arguments(&argp, argc, argv, &options))
 		return STATUS_USAGE;
 	status = check_privileges();
+	if (!status && options.pid != getpid())
+		status = check_privileges_for(options.pid);
 	if (!status)
 		status = find_allocators(options.pid, &findings);
 	if (status)

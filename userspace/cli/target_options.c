@@ -9,6 +9,7 @@
 #include "cli/arguments.h"
 #include "host/cgroup.h"
 #include "host/container_find.h"
+#include "host/privileges.h"
 #include "host/proc.h"
 
 /* "1", "1,2": numbers of the range of pid_t, commas between them. */
@@ -185,6 +186,21 @@ static int resolve_cgroup(const char *name, char **directory, char **title)
 	return STATUS_FAILED;
 }
 
+/* Whether we may trace those that are there now; a command is ours. */
+static int check_rights(const struct target_options *options)
+{
+	g_autoptr(GArray) targets = g_array_new(FALSE, FALSE, sizeof(pid_t));
+	int status = STATUS_DONE;
+	guint i;
+
+	g_array_append_vals(targets, options->found->data, options->found->len);
+	if (options->directory)
+		cgroup_processes(options->directory, targets);
+	for (i = 0; i < targets->len && !status; i++)
+		status = check_privileges_for(g_array_index(targets, pid_t, i));
+	return status;
+}
+
 int find_target(struct target_options *options, struct session_config *config)
 {
 	int status = STATUS_DONE;
@@ -196,6 +212,8 @@ int find_target(struct target_options *options, struct session_config *config)
 		status = resolve_name(options->name, options->found);
 	if (!status && options->cgroup)
 		status = resolve_cgroup(options->cgroup, &options->directory, &options->container);
+	if (!status)
+		status = check_rights(options);
 	config->cgroup = options->directory;
 	config->container = options->container;
 	config->pids = (pid_t *)options->found->data;

@@ -2,6 +2,7 @@
 #include "host/privileges.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
 #include <grp.h>
 #include <limits.h>
@@ -29,16 +30,74 @@
 
 #define BIT(capability) (1ULL << (capability))
 
-/* Alternatives: the kernel accepts any of the other capabilities instead of the first. */
+/* or_other: the kernel accepts that one instead. What each is for was tried by leaving it out. */
 static const struct {
 	int capability;
 	int or_other;
-	const char *name;
-} needed[] = {
-	{ CAP_BPF, CAP_SYS_ADMIN, "cap_bpf" },
-	{ CAP_PERFMON, CAP_SYS_ADMIN, "cap_perfmon" },
-	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, "cap_sys_ptrace" },
-	{ CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, "cap_dac_read_search" },
+	struct privilege told;
+} all[] = {
+	{ CAP_BPF,
+	  CAP_SYS_ADMIN,
+	  { "cap_bpf", PRIVILEGE_ALWAYS, "to load BPF programs and make their maps",
+	    "the last slice is written", false } },
+	{ CAP_PERFMON,
+	  CAP_SYS_ADMIN,
+	  { "cap_perfmon", PRIVILEGE_ALWAYS,
+	    "to attach them to tracepoints and to code, to let them read memory, and for perf"
+	    " events",
+	    "the last slice is written", false } },
+	{ CAP_SYS_PTRACE,
+	  CAP_SYS_PTRACE,
+	  { "cap_sys_ptrace", PRIVILEGE_OTHERS,
+	    "for what /proc tells of other users' processes: mappings, memory, root directory",
+	    "the last slice is written", false } },
+	{ CAP_DAC_READ_SEARCH,
+	  CAP_DAC_OVERRIDE,
+	  { "cap_dac_read_search", PRIVILEGE_OTHERS,
+	    "to read programs, libraries and debug files that not everybody may read, and what"
+	    " container runtimes keep",
+	    "the recording is closed", false } },
+	{ CAP_SYSLOG,
+	  CAP_SYSLOG,
+	  { "cap_syslog", PRIVILEGE_BETTER,
+	    "for names of the kernel's functions, where kernel.kptr_restrict hides their addresses",
+	    "all probes are attached", false } },
+	{ CAP_CHECKPOINT_RESTORE,
+	  CAP_SYS_ADMIN,
+	  { "cap_checkpoint_restore", PRIVILEGE_BETTER,
+	    "for names from programs and libraries that were deleted while they ran",
+	    "the last slice is written", false } },
+	{ CAP_SYS_NICE,
+	  CAP_SYS_NICE,
+	  { "cap_sys_nice", PRIVILEGE_BETTER,
+	    "to come before others on the CPU: fewer losses on a busy machine",
+	    "the last slice is written", false } },
+	{ CAP_SYS_RAWIO,
+	  CAP_SYS_RAWIO,
+	  { "cap_sys_rawio", PRIVILEGE_BETTER,
+	    "to find the kernel's direct map in /proc/kcore, where nothing else tells it",
+	    "all probes are attached", false } },
+	{ CAP_SYS_ADMIN,
+	  CAP_SYS_ADMIN,
+	  { "cap_sys_admin", PRIVILEGE_BETTER,
+	    "for perf events where kernel.perf_event_paranoid is above 2 (Debian, Ubuntu), and"
+	    " before Linux 6.2 with libbpf before 1.2",
+	    "all probes are attached, or the last slice is written", false } },
+	{ CAP_SETUID,
+	  CAP_SETUID,
+	  { "cap_setuid", PRIVILEGE_BETTER,
+	    "with cap_setgid, as root: to read files that other users' programs name with those"
+	    " users' rights",
+	    "the last slice is written", false } },
+	{ CAP_KILL,
+	  CAP_KILL,
+	  { "cap_kill", PRIVILEGE_BETTER, "to end a command that has become another user",
+	    "the last slice is written", false } },
+	{ CAP_CHOWN,
+	  CAP_CHOWN,
+	  { "cap_chown", PRIVILEGE_BETTER,
+	    "under sudo: a recording belongs to the user who asked for it",
+	    "the recording is closed", false } },
 };
 
 #define READ BIT(CAP_DAC_READ_SEARCH)
@@ -179,18 +238,61 @@ void privileges_keep_from_command(void)
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-/* "cap_bpf, cap_perfmon": the missing capabilities; NULL: none. */
+static bool has_privilege(uint64_t has, size_t i)
+{
+	return has & (BIT(all[i].capability) | BIT(all[i].or_other));
+}
+
+size_t privileges_list(struct privilege *privileges, size_t capacity)
+{
+	uint64_t has = effective_capabilities();
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(all) && i < capacity; i++) {
+		privileges[i] = all[i].told;
+		privileges[i].has = has_privilege(has, i);
+	}
+	return i;
+}
+
+/* "cap_bpf, cap_perfmon": those missing of what it always takes; NULL: none. */
 static char *missing(void)
 {
 	g_autoptr(GString) names = g_string_new(NULL);
 	uint64_t has = effective_capabilities();
 	size_t i;
 
-	for (i = 0; i < G_N_ELEMENTS(needed); i++)
-		if (!(has & (BIT(needed[i].capability) | BIT(needed[i].or_other))))
+	for (i = 0; i < G_N_ELEMENTS(all); i++)
+		if (all[i].told.need == PRIVILEGE_ALWAYS && !has_privilege(has, i))
 			g_string_append_printf(names, "%s%s", names->len ? ", " : "",
-					       needed[i].name);
+					       all[i].told.name);
 	return names->len ? g_string_free(g_steal_pointer(&names), FALSE) : NULL;
+}
+
+/* By trial: whose process it is, and what it has done to itself, is not all that decides. */
+int check_privileges_for(pid_t pid)
+{
+	g_autofree char *root = g_strdup_printf("/proc/%d/root", pid);
+	g_autofree char *program = g_strdup_printf("/proc/%d/exe", pid);
+	const char *lacks = NULL;
+	char target[2];
+	int fd;
+
+	if (readlink(root, target, sizeof(target)) < 0 && (errno == EACCES || errno == EPERM)) {
+		lacks = "cap_sys_ptrace";
+	} else {
+		fd = open(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd >= 0)
+			close(fd);
+		else if (errno == EACCES || errno == EPERM)
+			lacks = "cap_dac_read_search";
+	}
+	if (!lacks)
+		return STATUS_DONE;
+	message("process %d is another user's, or hides itself: to trace it takes root, or %s, which is "
+		"missing",
+		pid, lacks);
+	return STATUS_UNSUPPORTED;
 }
 
 static bool kernel_is_too_old(const char *release)

@@ -9,16 +9,11 @@
 #define MEMTOLL_PRIVILEGES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 enum privileges {
-	/*
-	 * To trace: CAP_BPF and CAP_PERFMON, for programs and probes, CAP_SYS_PTRACE and
-	 * CAP_DAC_READ_SEARCH, for what is read of other users' processes. And of
-	 * what makes it better: CAP_SYS_NICE (priority.h), CAP_SYSLOG (addresses in
-	 * /proc/kallsyms), CAP_CHECKPOINT_RESTORE (files that were deleted while mapped), CAP_KILL
-	 * (to end a command of another user); of root's, to write a recording in any directory.
-	 */
+	/* To trace: privileges_list(), and, of root's, to write a recording in any directory. */
 	PRIVILEGES_TRACE,
 	/* When all probes are attached; new processes may still be followed. */
 	PRIVILEGES_FOLLOW,
@@ -34,9 +29,32 @@ enum privileges {
 
 /*
  * Keeps PRIVILEGES_TRACE. Exit status (message.h): 0, or 3 after a message that says what is
- * missing.
+ * missing of what it takes to trace one's own processes.
  */
 int check_privileges(void);
+
+/* The same of what it takes to trace this process. */
+int check_privileges_for(pid_t pid);
+
+enum privilege_need {
+	PRIVILEGE_ALWAYS,
+	PRIVILEGE_OTHERS, /* for processes and files of other users */
+	PRIVILEGE_BETTER, /* without it something is missing, or where the kernel is set so */
+};
+
+/* A capability that is made use of. */
+struct privilege {
+	const char *name;
+	enum privilege_need need;
+	const char *reason;
+	const char *until; /* it is dropped when */
+	bool has;
+};
+
+#define PRIVILEGES_MAX 16
+
+/* All of them, and whether this thread has it. How many. */
+size_t privileges_list(struct privilege *privileges, size_t capacity);
 
 /* Drop all others, of those the thread has. */
 void privileges_keep(enum privileges privileges);

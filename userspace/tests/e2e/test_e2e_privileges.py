@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -37,7 +39,8 @@ from harness import (
 
 pytestmark = pytest.mark.root
 
-FOUR = ("bpf", "perfmon", "sys_ptrace", "dac_read_search")
+TWO = ("bpf", "perfmon")
+FOUR = (*TWO, "sys_ptrace", "dac_read_search")
 # include/uapi/linux/capability.h
 NUMBERS = {"chown": 0, "dac_read_search": 2, "sys_ptrace": 19, "sys_admin": 21, "syslog": 34}
 NUMBERS |= {"perfmon": 38, "bpf": 39}
@@ -78,13 +81,23 @@ def as_nobody(home: Path, args: Sequence[str | Path], *names: str) -> subprocess
     return spawn([*with_only(*names), home / "memtoll", *args], {"HOME": str(home)})
 
 
-def test_four_do_for_a_command(home: Path) -> None:
+def with_file(home: Path, args: Sequence[str | Path], *names: str) -> subprocess.Popen[str]:
+    """nobody, who has nothing, and a memtoll whose file has these (setcap NAMES=ep)."""
+    mask = bits(*names)
+    # struct vfs_cap_data of version 2, effective (include/uapi/linux/capability.h)
+    words = (0x02000001, mask & 0xFFFFFFFF, 0, mask >> 32, 0)
+    os.setxattr(home / "memtoll", "security.capability", struct.pack("<5I", *words))
+    user = [tool("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    return spawn([*user, home / "memtoll", *args], {"HOME": str(home)})
+
+
+def test_two_do_for_a_command(home: Path) -> None:
     """Everything is exact; and of what memtoll was given the command has nothing."""
     out = home / "a.memtoll"
     program = shutil.copy(workload("calloc_loop"), home / "calloc_loop")
     script = f"grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status; exec {program} {MIB} 211"
     args: list[str | Path] = ["record", "-o", out, "--overhead-limit", "none", "--", "sh", "-c", script]
-    result = finish(as_nobody(home, args, *FOUR))
+    result = finish(as_nobody(home, args, *TWO))
     assert result.status == 0, result
     assert [int(line.split()[1], 16) for line in result.stdout.splitlines() if line.startswith("Cap")] == [0, 0, 0]
     assert out.stat().st_uid == NOBODY
@@ -112,19 +125,37 @@ def test_four_do_for_a_process_of_root(home: Path) -> None:
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
 
 
-def test_four_do_for_the_doctor(home: Path) -> None:
-    result = finish(as_nobody(home, ["doctor"], *FOUR))
+def test_two_of_the_file_do_for_the_doctor(home: Path) -> None:
+    """It lists what there is, and which of that it has."""
+    result = finish(with_file(home, ["doctor", "--json"], *TWO))
     assert result.status == 0, result
-    assert "memtoll works here." in result.stdout
+    found = json.loads(result.stdout)
+    assert found["works"] is True
+    assert {each["name"] for each in found["capabilities"] if each["has"]} == {f"cap_{name}" for name in TWO}
+    needs = {each["name"]: each["need"] for each in found["capabilities"]}
+    assert [needs[f"cap_{name}"] for name in FOUR] == ["always", "always", "others", "others"]
+    assert all(each["reason"] and each["until"] for each in found["capabilities"])
 
 
-@pytest.mark.parametrize("lacking", FOUR)
+@pytest.mark.parametrize("lacking", TWO)
 def test_what_is_missing_is_named(home: Path, lacking: str) -> None:
     marker = home / "ran"
     args: list[str | Path] = ["record", "-o", home / "a.memtoll", "--", "touch", marker]
     result = finish(as_nobody(home, args, *(name for name in FOUR if name != lacking)))
     assert_refused(result, 3, f"cap_{lacking}", "root")
     assert not any(f"cap_{name}" in result.stderr for name in FOUR if name != lacking)
+    assert sorted(path.name for path in home.iterdir()) == ["memtoll"]
+
+
+@pytest.mark.parametrize("lacking", FOUR[2:])
+def test_what_is_missing_for_another_users_process(home: Path, public_dir: Path, lacking: str) -> None:
+    """That of root, whose program nobody else may read."""
+    program = Path(shutil.copy(workload("sleeper"), public_dir / "sleeper"))
+    program.chmod(0o700)
+    with Program(program) as running:
+        args: list[str | Path] = ["record", "-o", home / "a.memtoll", "-p", str(running.pid)]
+        result = finish(as_nobody(home, args, *(name for name in FOUR if name != lacking)))
+    assert_refused(result, 3, f"cap_{lacking}", str(running.pid))
     assert sorted(path.name for path in home.iterdir()) == ["memtoll"]
 
 
