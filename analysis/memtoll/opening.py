@@ -341,7 +341,9 @@ def _copy(source: sqlite3.Connection, progress: Progress | None) -> sqlite3.Conn
     return target
 
 
-def _redacted(source: sqlite3.Connection, path: Path, progress: Progress | None) -> sqlite3.Connection:
+def _redacted(
+    source: sqlite3.Connection, path: Path, budget: Budget, progress: Progress | None
+) -> sqlite3.Connection:
     """What is read of it, in tables of our own, with pseudonyms: userspace/recording/recording_redact.c."""
     target = _connect("")
     tables = [table for table in schema().tables if not table.rows]
@@ -351,7 +353,7 @@ def _redacted(source: sqlite3.Connection, path: Path, progress: Progress | None)
             target.execute(table.sql)
             marks = ", ".join("?" * len(table.columns))
             target.executemany(f'INSERT INTO main."{table.name}" VALUES ({marks})', table.rows)
-        with bounded(source, path):
+        with bounded(source, path, budget):
             source.execute("SAVEPOINT redact")
             for done, table in enumerate(tables):
                 if progress:
@@ -361,8 +363,9 @@ def _redacted(source: sqlite3.Connection, path: Path, progress: Progress | None)
                 rows = source.execute(f'SELECT {names} FROM "{table.name}"')
                 target.executemany(f'INSERT OR IGNORE INTO main."{table.name}" VALUES ({marks})', rows)
             source.execute("RELEASE redact")
-        for statement in split((resources.files(__package__) / "redact.sql").read_text(encoding="utf-8")):
-            target.execute(statement)
+        with bounded(target, path, budget):
+            for statement in split((resources.files(__package__) / "redact.sql").read_text(encoding="utf-8")):
+                target.execute(statement)
         target.execute("COMMIT")
         target.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         target.execute(f"PRAGMA user_version = {FORMAT}")
@@ -492,7 +495,7 @@ def open_file(
                 guard(connection, put_before(connection, file))
             if redact:
                 source = connection
-                connection = _redacted(source, file, progress)
+                connection = _redacted(source, file, _budget(source, file), progress)
                 source.close()
                 file, copied = REDACTED, True
                 guard(connection, put_before(connection, file))

@@ -175,6 +175,9 @@ UPDATE container SET
 	id = (SELECT said FROM temp.hidden WHERE kind = 'container id' AND was = id),
 	title = (SELECT said FROM temp.hidden WHERE kind = 'container' AND was = title);
 
+-- What somebody has noted is told apart by its time.
+UPDATE mark SET note = 'note';
+
 -- Of what is said of the whole nothing stays but what is known to tell nothing.
 DELETE FROM meta WHERE key NOT IN ('tool_version', 'kernel', 'machine', 'overhead_limit', 'probes',
 		'end_reason', 'complete', 'uprobe_mechanism', 'target_command', 'host', 'cgroup',
