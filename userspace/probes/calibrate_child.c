@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "bpf/wire/pages.h"
+#include "host/privileges.h"
 
 #define SOME_PAGES 128
 #define BLOCKS 512
@@ -280,6 +281,8 @@ void calibration_child(int order_fd, int result_fd)
 
 	if (file < 0 || event < 0 || ftruncate(file, 1))
 		_exit(1);
+	/* Else a thread of ours that has fewer may not look at it without CAP_SYS_PTRACE. */
+	privileges_keep(PRIVILEGES_NONE);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(order_fd, &order, 1) == 1) {
 		size_t answer = sizeof(rounds);
