@@ -341,9 +341,7 @@ def _copy(source: sqlite3.Connection, progress: Progress | None) -> sqlite3.Conn
     return target
 
 
-def _redacted(
-    source: sqlite3.Connection, path: Path, budget: Budget, progress: Progress | None
-) -> sqlite3.Connection:
+def _redacted(source: sqlite3.Connection, path: Path, budget: Budget, progress: Progress | None) -> sqlite3.Connection:
     """What is read of it, in tables of our own, with pseudonyms: userspace/recording/recording_redact.c."""
     target = _connect("")
     tables = [table for table in schema().tables if not table.rows]
