@@ -91,6 +91,8 @@ wheel: ## the Python package memtoll as a wheel, in .output/wheel
 
 test-packages: deps-lint deps-packages ## build and try the packages, in Debian's root file systems; needs a network
 	$(Q)$(MAKE) --no-print-directory dist deb wheel
+	$(Q)MEMTOLL=$(abspath $(O)/memtoll) $$([ "$$(id -u)" = 0 ] || echo sudo -E) \
+		/usr/bin/python3 -B userspace/tests/rootfs.py bookworm trixie
 	$(Q)$(RUN) packages
 
 # Each library that has an archive here is linked in; what has none goes along in lib/memtoll. libc stays the

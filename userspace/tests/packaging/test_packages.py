@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The packages, tried where users have them: `make test-packages`, which builds them first.
 
-Needs the distribution's archive (root file systems, what a package depends on) and Python's. Root, and a kernel that
-can be traced. A root file system is made once and kept beside the build.
+Needs the distribution's archive (root file systems, what a package depends on) and Python's, root, and a kernel that
+can be traced.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -18,9 +17,9 @@ from typing import Final
 import pytest
 
 from described import OUT, commands, options
-from environments import PYTHON, place
+from environments import PYTHON
 from harness import MEMTOLL, ROOT, tool
-from kernels import archive
+from rootfs import root_of
 
 pytestmark = [pytest.mark.packages, pytest.mark.xdist_group("build")]
 
@@ -38,18 +37,6 @@ def run(*words: str | Path, seconds: float = SECONDS, cwd: Path | None = None) -
     )
     assert done.returncode == 0, done
     return done.stdout
-
-
-def root_of(suite: str) -> Path:
-    """A root file system of that release with nothing but what every machine has."""
-    made = place() / f"root-{suite}"
-    with (place() / f"root-{suite}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (made / "complete").exists():
-            shutil.rmtree(made, ignore_errors=True)
-            run(tool("debootstrap"), "--variant=minbase", suite, made, archive())
-            (made / "complete").touch()
-    return made
 
 
 def inside(root: Path, *words: str | Path) -> str:
