@@ -3,16 +3,18 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "host/cgroup.h"
+#include "host/container.h"
 
 #define DEPTH_MOST 16
 #define GROUPS_MOST 20000
 
 struct top_groups {
 	char *root;
-	GHashTable *paths; /* int64_t -> char * */
+	GHashTable *paths; /* int64_t -> char *: path, or a container's title */
 	bool read;	   /* since top_groups_refresh() */
 };
 
@@ -47,16 +49,34 @@ static void add(struct top_groups *groups, uint64_t number, const char *path)
 	g_hash_table_replace(groups->paths, key, g_strdup(path));
 }
 
+/* A container by what it is called, a group of no container by its path. Freed by the caller. */
+static char *call(const char *path)
+{
+	struct container container;
+	char *title = NULL;
+
+	if (!container_of_path(path, &container))
+		return g_strdup(*path ? path : "/");
+	if (container.path_length == strlen(path)) {
+		container_read_names("", &container);
+		title = container_title(&container);
+	}
+	container_clear(&container);
+	return title ? title : g_strdup(path);
+}
+
 static void read_below(struct top_groups *groups, const char *path, int depth)
 {
 	g_autofree char *directory = g_strconcat(groups->root, path, NULL);
+	g_autofree char *title = NULL;
 	g_autoptr(GDir) dir = NULL;
 	const char *name;
 	struct stat status;
 
 	if (stat(directory, &status) || !S_ISDIR(status.st_mode))
 		return;
-	add(groups, status.st_ino, *path ? path : "/");
+	title = call(path);
+	add(groups, status.st_ino, title);
 	dir = depth < DEPTH_MOST ? g_dir_open(directory, 0, NULL) : NULL;
 	while (dir && (name = g_dir_read_name(dir)) &&
 	       g_hash_table_size(groups->paths) < GROUPS_MOST) {

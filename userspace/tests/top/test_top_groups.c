@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Names of memory cgroups by the numbers of their directories. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <sys/stat.h>
+
+#include "top/top_groups.h"
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static uint64_t make(const char *root, const char *path)
+{
+	g_autofree char *directory = g_strconcat(root, path, NULL);
+	struct stat status;
+
+	assert_int_equal(g_mkdir_with_parents(directory, 0700), 0);
+	assert_int_equal(stat(directory, &status), 0);
+	return status.st_ino;
+}
+
+static void test_names(void **state)
+{
+	g_autofree char *root = g_dir_make_tmp("memtoll-groups-XXXXXX", NULL);
+	g_autofree char *gone = g_strconcat(root, "/a/late", NULL);
+	g_autofree char *command = g_strdup_printf("rm -r %s", root);
+	struct top_groups *groups = top_groups_new(root);
+	uint64_t inner = make(root, "/a/b.service"), outer = make(root, "/a"), top = make(root, "");
+	uint64_t container = make(root, "/docker/" ID), late;
+
+	(void)state;
+	assert_string_equal(top_group(groups, inner), "/a/b.service");
+	assert_string_equal(top_group(groups, outer), "/a");
+	assert_string_equal(top_group(groups, top), "/");
+	assert_string_equal(top_group(groups, 0), "(no group)");
+	/* No file of a runtime tells its name. */
+	assert_string_equal(top_group(groups, container), "0123456789ab");
+	top_groups_refresh(groups);
+	late = make(root, "/a/late");
+	assert_string_equal(top_group(groups, late), "/a/late");
+	assert_int_equal(g_rmdir(gone), 0);
+	/* It is known still; one that nobody has seen is a number. */
+	assert_string_equal(top_group(groups, late), "/a/late");
+	assert_string_equal(top_group(groups, 1ULL << 40), "(group 1099511627776, gone)");
+	top_groups_free(groups);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
