@@ -207,8 +207,8 @@ void progress_recording(struct progress *progress, sqlite3 *recording, uint64_t 
 	tell_interval(progress, recording);
 	progress->due_ns = (elapsed_ns / config->interval_ns + 1) * config->interval_ns;
 	if (config->interval_live)
-		progress->due_ns = MAX(progress->due_ns,
-				       elapsed_ns + COST_PART * (own_cpu_ns() - before));
+		progress->due_ns =
+			MAX(progress->due_ns, elapsed_ns + COST_PART * (own_cpu_ns() - before));
 }
 
 void progress_recorded(struct progress *progress, sqlite3 *recording)

@@ -135,6 +135,22 @@ def test_bad_interval(time: str) -> None:
     assert_refused(memtoll("stat", "-I", time, *COMMAND), 2, "-I", time)
 
 
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["-a", "-p", "1"], ["-a"]),
+        (["-p", "1", "-n", "x"], ["more than one target"]),
+        (["-o", "a.memtoll"], ["-o", "--json"]),
+        (["--force", "-p", "1"], ["--force", "-o FILE"]),
+        (["--count", "0"], ["--count", "0"]),
+        (["-I", "499ms"], ["-I", "499ms"]),
+    ],
+    ids=str,
+)
+def test_top_refuses(words: list[str], names: list[str]) -> None:
+    assert_refused(memtoll("top", *words), 2, *names)
+
+
 def test_force_wants_a_file() -> None:
     """It would promise to replace what is not written."""
     assert_refused(memtoll("stat", "--json", "--force", *COMMAND), 2, "--force", "-o FILE")
@@ -148,7 +164,11 @@ def test_bad_number_of_sites(sites: str) -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [["--help"], ["-h"], *([command, "--help"] for command in ("record", "report", "symbolize", "doctor", "demo"))],
+    [
+        ["--help"],
+        ["-h"],
+        *([command, "--help"] for command in ("record", "top", "report", "symbolize", "doctor", "demo")),
+    ],
     ids=" ".join,
 )
 def test_help(args: list[str]) -> None:
@@ -161,7 +181,7 @@ def test_help(args: list[str]) -> None:
 
 def test_help_names_every_command() -> None:
     text = memtoll("--help").stdout
-    for command in ("record", "stat", "report", "symbolize", "doctor", "demo"):
+    for command in ("record", "stat", "top", "report", "symbolize", "doctor", "demo"):
         assert command in text
 
 

@@ -6,7 +6,6 @@ own counts, with a neighbour that pushes another's pages out.
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import sqlite3
@@ -207,7 +206,7 @@ def test_whole_machine(tmp_path: Path) -> None:
             row = sums.setdefault(process["pid"], Counter())
             row.update({name: value for name, value in process.items() if not isinstance(value, str)})
         for cell in line["pushes"]:
-            names = tuple(os.path.basename(cell[name].removesuffix(" (kswapd)")) for name in ("pusher", "victim"))
+            names = tuple(Path(cell[name].removesuffix(" (kswapd)")).name for name in ("pusher", "victim"))
             cells[names[0], names[1]] += cell["swap_pages"]
             waited += cell["waited_s"] if names == ("neighbour", "idle") else 0
     assert any(p["name"] == "touch" for line in told for p in line["processes"] if p["pid"] == toucher["pid"])
