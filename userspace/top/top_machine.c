@@ -177,6 +177,8 @@ static void read_processes(struct top_machine *machine, struct top_snapshot *sna
 	guint i;
 
 	while (!bpf_map_get_next_key(fd, last, &pid)) {
+		/* Before its row is read: what it does until it ends is in there, too. */
+		bool ended = kill((pid_t)pid, 0) && errno == ESRCH;
 		struct machine_process now;
 
 		last = &pid;
@@ -184,7 +186,7 @@ static void read_processes(struct top_machine *machine, struct top_snapshot *sna
 			continue;
 		now.comm[MACHINE_COMM - 1] = '\0';
 		add_process(machine, snapshot, pid, &now, cost);
-		if (kill((pid_t)pid, 0) && errno == ESRCH) {
+		if (ended) {
 			g_array_append_val(gone, pid);
 			continue;
 		}
@@ -411,10 +413,7 @@ static void run(struct top_machine *machine, struct top_show *show)
 		machine_probes_step(machine->probes, now);
 		if (now - machine->begin_ns < length && !over)
 			continue;
-		/* What is left at the end is of no use where there was an interval before it. */
-		if (!over || now - machine->begin_ns >= length / 2 ||
-		    machine->start_ns == machine->begin_ns)
-			tell(machine, show, now);
+		tell(machine, show, now); /* the rest of the last one, too: sums are to be whole */
 		length = config->interval_ns;
 		machine->begin_ns = now_ns();
 		if (!over)

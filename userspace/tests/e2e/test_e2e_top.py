@@ -28,6 +28,7 @@ pytestmark = pytest.mark.root
 BLOCK: Final = 10 * MIB
 # What the victim faults beside what was pushed out, and what goes while somebody looks.
 AT_THE_END: Final = 16 * 32
+WOKEN: Final = r"pagez\.c:\d+ \(\w+\)"
 
 
 class Screen:
@@ -61,7 +62,8 @@ class Screen:
 
     def shows(self, pattern: str) -> str:
         """The screen, as soon as the pattern is on it."""
-        return str(wait_until(lambda: (text := self.text()) and re.search(pattern, text) and text, pattern, every=0.1))
+        found = wait_until(lambda: (text := self.text()) and re.search(pattern, text) and text, pattern, 60, every=0.1)
+        return str(found)
 
 
 @contextmanager
@@ -192,8 +194,18 @@ def test_whole_machine(tmp_path: Path) -> None:
             subprocess.run(in_cgroup(busy, workload("pagez"), "8", "1"), check=True, timeout=60, capture_output=True)
             pushed = on_swap(victim.pid) - before
             assert pushed > 0
-            victim.go()
-            witness = victim.last()
+            # Where it goes on is where it waits; its screen stays when it has ended.
+            with screen(tmp_path, f"{MEMTOLL} top -p {victim.pid}", LC_ALL="C.UTF-8") as shown:
+                shown.shows(r"overhead")
+                victim.go()
+                witness = victim.last()
+                shown.shows(r"^So far: swap dominates")
+                shown.keys("t", "o")
+                shown.shows(rf"\n +{victim.pid} pagez .*%")
+                shown.shows(rf"\nswap\.in .*{WOKEN}")
+                shown.shows(r"ENDED")
+                shown.keys("q")
+                shown.shows(r"over 0")
         told = machine.end()
     schema = json.loads(memtoll("top", "--schema").stdout)
     cells: Counter[tuple[str, str]] = Counter()
