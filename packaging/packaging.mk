@@ -16,6 +16,8 @@ P := $(O)/packaging
 MAN_PAGES := $(patsubst packaging/man/%,$(P)/man/%,$(wildcard packaging/man/*.8))
 COMPLETIONS := $(P)/memtoll.bash $(P)/memtoll.zsh $(P)/memtoll.fish
 UNITS := $(patsubst packaging/systemd/%,$(P)/systemd/%,$(wildcard packaging/systemd/*.service packaging/systemd/*.timer))
+# A dashboard, alerts and settings of the service: to be copied from there.
+MONITORING := $(sort $(wildcard packaging/monitoring/*))
 DOCS := $(P)/doc/README.md $(patsubst userspace/doc/%,$(P)/doc/%,$(wildcard userspace/doc/*.md))
 
 .PHONY: install install-built uninstall dist deb wheel test-packages deps-packages
@@ -31,14 +33,17 @@ install-built: $(O)/memtoll $(MAN_PAGES) $(COMPLETIONS) $(UNITS) $(DOCS)
 	$(Q)install -D -m 644 $(P)/memtoll.zsh $(DESTDIR)$(ZSHDIR)/_memtoll
 	$(Q)install -D -m 644 $(P)/memtoll.fish $(DESTDIR)$(FISHDIR)/memtoll.fish
 	$(Q)install -m 644 LICENSE $(DOCS) $(DESTDIR)$(DOCDIR)
+	$(Q)install -d $(DESTDIR)$(DOCDIR)/examples
+	$(Q)install -m 644 $(MONITORING) $(DESTDIR)$(DOCDIR)/examples
 	$(Q)$(if $(UNITS),install -d $(DESTDIR)$(UNITDIR) && install -m 644 $(UNITS) $(DESTDIR)$(UNITDIR))
 
 uninstall: ## remove what install put there
 	$(Q)rm -f $(DESTDIR)$(BINDIR)/memtoll $(MAN_PAGES:$(P)/man/%=$(DESTDIR)$(MANDIR)/man8/%) \
 		$(DESTDIR)$(BASHDIR)/memtoll $(DESTDIR)$(ZSHDIR)/_memtoll $(DESTDIR)$(FISHDIR)/memtoll.fish \
 		$(UNITS:$(P)/systemd/%=$(DESTDIR)$(UNITDIR)/%) \
+		$(MONITORING:packaging/monitoring/%=$(DESTDIR)$(DOCDIR)/examples/%) \
 		$(DESTDIR)$(DOCDIR)/LICENSE $(DOCS:$(P)/doc/%=$(DESTDIR)$(DOCDIR)/%)
-	$(Q)rmdir $(DESTDIR)$(DOCDIR) 2>/dev/null || true
+	$(Q)rmdir $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR) 2>/dev/null || true
 
 $(P)/man/memtoll.8: packaging/man/memtoll.8 packaging/man/options.awk $(O)/memtoll
 	$(call say,MAN,$@)

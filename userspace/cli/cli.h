@@ -13,6 +13,9 @@ extern const struct argp tracing_argp;
 /* What they are where none is given; command_line stays as it is. */
 void tracing_defaults(struct session_config *config);
 
+/* "5%", "none": given by an option of that name; refuses. */
+void tracing_limit(const char *option, const char *text, struct session_config *config);
+
 int cli_record(int argc, char **argv);
 int cli_stat(int argc, char **argv);
 int cli_report(int argc, char **argv);
@@ -22,5 +25,6 @@ int cli_compare(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_demo(int argc, char **argv);
+int cli_watch(int argc, char **argv);
 
 #endif /* MEMTOLL_CLI_H */

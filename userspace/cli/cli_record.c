@@ -158,7 +158,7 @@ static bool parse_buffer(const char *text, uint64_t *bytes)
 	       !(*bytes & (*bytes - 1));
 }
 
-static void parse_limit(const char *text, struct session_config *config)
+void tracing_limit(const char *option, const char *text, struct session_config *config)
 {
 	double percent;
 	char *end;
@@ -172,11 +172,10 @@ static void parse_limit(const char *text, struct session_config *config)
 	/* Not the locale's: 2.5 is 2.5 everywhere. */
 	percent = g_ascii_strtod(text, &end);
 	if (end == text || (*end && strcmp(end, "%")))
-		refuse("--overhead-limit '%s' is neither a percentage nor none; use 5%%, none or 0",
+		refuse("%s '%s' is neither a percentage nor none; use 5%%, none or 0", option,
 		       text);
 	if (!(percent >= 0 && percent <= 50))
-		refuse("--overhead-limit %s is not from 0 to 50%%; use none to trace everything",
-		       text);
+		refuse("%s %s is not from 0 to 50%%; use none to trace everything", option, text);
 	config->overhead_limit = percent / 100;
 	config->may_leave_calls = true;
 	config->overhead_limit_text = g_intern_string(g_ascii_dtostr((char[64]){ 0 }, 64, percent));
@@ -215,7 +214,7 @@ static error_t parse_tracing(int key, char *value, struct argp_state *state)
 			refuse("--sample '%s' is not a size from 16 to 4G", value);
 		break;
 	case OPTION_OVERHEAD:
-		parse_limit(value, config);
+		tracing_limit("--overhead-limit", value, config);
 		break;
 	case ARGP_KEY_SUCCESS:
 		/* Whatever the order of the options. */

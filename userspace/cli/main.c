@@ -21,6 +21,7 @@ static const struct command {
 	{ "record", cli_record, "trace a process or a command into a recording" },
 	{ "stat", cli_stat, "the same without a file: prints the verdict and the toll" },
 	{ "top", cli_top, "a live screen of a target, or of the whole machine" },
+	{ "watch", cli_watch, "record for weeks: rotating recordings, metrics, triggers" },
 	{ "report", cli_report, "print a recording as text or JSON" },
 	{ "symbolize", cli_symbolize, "name a recording's frames again, from debug files" },
 	{ "compare", cli_compare, "what a change of environment does to a command's toll" },

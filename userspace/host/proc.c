@@ -252,7 +252,7 @@ static bool has_name(pid_t pid, const char *name, const struct proc_stat *stat)
 	return equal;
 }
 
-static bool is_candidate(pid_t pid, const char *name)
+bool proc_has_name(pid_t pid, const char *name)
 {
 	struct proc_stat stat;
 
@@ -288,7 +288,7 @@ ssize_t proc_find_name(const char *name, pid_t **pids)
 		if (*end || number <= 0 || number > INT_MAX)
 			continue;
 		pid = (pid_t)number;
-		if (is_candidate(pid, name))
+		if (proc_has_name(pid, name))
 			g_array_append_val(found, pid);
 	}
 	closedir(dir);

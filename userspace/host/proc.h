@@ -60,9 +60,12 @@ char *proc_exe(pid_t pid);
 char *proc_environment(pid_t pid, const char *name);
 
 /*
- * Processes whose comm, or whose executable's file name, is name. Zombies, kernel threads and
- * the caller are left out. Number found (pids allocated, freed by the caller), or -errno.
+ * Whether the process's comm, or its executable's file name, is name. Zombies, kernel threads and
+ * the caller have none.
  */
+bool proc_has_name(pid_t pid, const char *name);
+
+/* All that have it. Number found (pids allocated, freed by the caller), or -errno. */
 ssize_t proc_find_name(const char *name, pid_t **pids);
 
 #endif /* MEMTOLL_PROC_H */

@@ -24,7 +24,7 @@ struct interval;
 /* One of several recordings, each of which begins before the last one ends (userspace/watch). */
 struct session_watch {
 	void *context;
-	/* Append the processes to follow, as of now: those that are followed already, too. */
+	/* Append processes to follow; those that are followed already do no harm. */
 	void (*find)(void *context, GArray *pids);
 	/* All is prepared. Counting begins when it returns, and has begun. */
 	void (*ready)(void *context);

@@ -37,8 +37,9 @@ MAY_INCLUDE: Final = {
         "compare": "base host recording session report",
         "doctor": "base host events symbols allocators probes session",
         "top": "base host recording",
+        "watch": "base host recording session report",
         "cli": "base host symbols unwind python allocators events ledger recording probes targets budget session "
-        "report compare doctor top",
+        "report compare doctor top watch",
     }.items()
 }
 # The same for the folders of bpf/, each of which may include wire/, too.

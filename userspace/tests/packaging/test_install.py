@@ -35,7 +35,9 @@ def test_all_is_in_place(installed: Path) -> None:
     assert expected <= there
     documents = {f"share/doc/memtoll/{path.name}" for path in (ROOT / "userspace" / "doc").glob("*.md")}
     units = {f"lib/systemd/system/{path.name}" for path in (ROOT / "packaging").glob("systemd/*.*")}
-    assert there == expected | documents | units
+    examples = {f"share/doc/memtoll/examples/{path.name}" for path in (ROOT / "packaging/monitoring").glob("*")}
+    assert units and len(examples) == 3
+    assert there == expected | documents | units | examples
     done = subprocess.run(
         [installed / "bin" / "memtoll", "--version"], capture_output=True, text=True, timeout=60, check=True
     )

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0
+"""memtoll watch: recordings one after the other without a gap, metrics that a parser takes, a closer look."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import MEMTOLL, ROOT, Program, finish, integrity, query, spawn, wait_until, workload
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from shape import TOLLS
+
+pytestmark = pytest.mark.root
+
+CALLS = 2503
+BLOCK = 200 << 10
+
+
+class Metrics:
+    """The collector's file, read again and again: counters never fall."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.counters: dict[Any, float] = {}
+        self.names: set[str] = set()
+
+    def take(self, text: str) -> dict[Any, float]:
+        samples: dict[Any, float] = {}
+        for family in text_string_to_metric_families(text):
+            assert family.name.startswith("memtoll_") and family.documentation, family.name
+            for sample in family.samples:
+                key = (sample.name, *sorted(sample.labels.items()))
+                assert key not in samples
+                samples[key] = sample.value
+                self.names.add(sample.name)
+                if family.type == "counter":
+                    assert sample.value >= self.counters.get(key, 0), f"{key} has fallen"
+                    self.counters[key] = sample.value
+        return samples
+
+    def value(self, name: str, **labels: str) -> float | None:
+        if not self.path.exists():
+            return None
+        return self.take(self.path.read_text()).get((f"memtoll_{name}", *sorted(labels.items())))
+
+
+def fetch(url: str, method: str = "GET") -> tuple[int, str, str]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=60) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, "", ""
+
+
+def copy_of(program: str, name: str, directory: Path) -> str:
+    shutil.copy(workload(program), directory / name)
+    return str(directory / name)
+
+
+def test_watch(tmp_path: Path, public_dir: Path) -> None:
+    first, second = f"mtwa{os.getpid()}", f"mtwb{os.getpid()}"
+    directory, log = tmp_path / "kept", tmp_path / "log"
+    metrics, lines = Metrics(tmp_path / "memtoll.prom"), tmp_path / "lines"
+    (tmp_path / "kept").mkdir()
+    (directory / "mine.memtoll").write_text("somebody's")
+    command: list[str | Path] = [
+        MEMTOLL,
+        "watch",
+        "-n",
+        first,
+        "-n",
+        second,
+        "-o",
+        directory,
+        "-I",
+        "1s",
+        "--rotate",
+        "1h",
+    ]
+    command += ["--overhead-limit", "none", "--detail-limit", "none", "--metrics", metrics.path]
+    command += [f"--json={lines}", "--listen", "127.0.0.1:0", "--when", "rss.bytes > 1 for 1s", "--detail-for", "1h"]
+    with log.open("w") as said, Program(copy_of("calloc_loop", first, public_dir), str(BLOCK), str(CALLS),
+                                        "--wait", "--rest", "1000") as program:  # fmt: skip
+        watch = spawn(command, stderr=said)
+        wait_until(lambda: metrics.value("processes", target=first) == 1, "the first interval")
+        program.go()
+        with Program(copy_of("sleeper", second, public_dir)):
+            wait_until(lambda: metrics.value("processes", target=second) == 1, "a target that has come")
+            wait_until(lambda: metrics.value("detailed") == 1, "the detailed recording")
+            watch.send_signal(signal.SIGHUP)
+            wait_until(lambda: metrics.value("recordings_total", kind="detailed") == 1, "a rotation")
+            program.last()
+            found = re.search(r"http://127\.0\.0\.1:\d+", log.read_text())
+            assert found, log.read_text()
+            status, kind, text = fetch(f"{found[0]}/metrics")
+            assert (status, kind.split(";")[0]) == (200, "application/openmetrics-text")
+            assert Metrics(metrics.path).take(text), "it may be the one before"
+            assert [fetch(found[0] + path)[0] for path in ("/", "/etc/passwd")] == [200, 404]
+            assert fetch(f"{found[0]}/metrics", "POST")[0] == 405
+            watch.send_signal(signal.SIGTERM)
+            assert finish(watch).status == 0
+    recordings = sorted(directory.glob("watch-*.memtoll"))
+    assert ["-detail" in path.name for path in recordings] == [False, True, True], log.read_text()
+    assert {path.name for path in directory.iterdir()} - {path.name for path in recordings} == {
+        "mine.memtoll",
+        ".memtoll-watch.lock",
+    }
+    calls = 0
+    for path in recordings:
+        assert integrity(path) == "ok"
+        meta = dict(query(path, "SELECT key, value FROM meta"))
+        assert (meta["complete"], meta["end_reason"]) == ("1", "rotated")
+        assert "other_tracer_of" not in meta, "they hand over to each other"
+        calls += query(path, "SELECT COALESCE(SUM(calls), 0) FROM call WHERE call = 'calloc'")[0][0]
+    assert calls >= CALLS, "a gap between two recordings"
+    assert metrics.value("unwatched_seconds_total") == 0
+    assert metrics.value("triggers_total") == 1
+    cleared = metrics.value("toll_bytes_total", target=first, toll="zero.libc")
+    assert cleared and cleared >= (CALLS - 8) * BLOCK, "all but the first ones, which are mapped"
+    assert {key[2][1] for key in metrics.counters if key[0] == "memtoll_toll_seconds_total"} == set(TOLLS)
+    assert any(dict(key[1:]).get("call") == "calloc" for key in metrics.counters if "place_bytes" in key[0])
+    page = set(re.findall(r"memtoll_[a-z_]+", (ROOT / "userspace" / "doc" / "watch.md").read_text()))
+    assert metrics.names | {"memtoll_losses_total"} == page
+    told = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert {line["recording"] for line in told} == {path.name for path in recordings}
+    assert sum(line["targets"][first]["toll"]["zero.libc"]["time_s"] for line in told) > 0

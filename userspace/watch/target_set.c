@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * target_set.c: cgroups list their processes. Names are looked for in /proc, once a second, and only
+ * while processes start (the last pid in /proc/loadavg): of each process a few times, as it has its
+ * name only after exec, and of all once a minute.
+ */
+#include "watch/target_set.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/cgroup.h"
+#include "host/proc.h"
+
+#define S 1000000000ULL
+#define LOOK_NS (1 * S)
+#define ALL_NS (60 * S)
+#define LOOKS 3 /* at a process, until it is a stranger; and at /proc after the last start */
+#define CGROUP_NS (1 * S) /* how often one that is not there is looked for */
+
+struct watched {
+	bool is_cgroup;
+	char *label;
+	char *directory; /* NULL: not there now */
+	uint64_t looked_ns;
+};
+
+struct target_set {
+	GPtrArray *watched;
+	GHashTable *found;     /* pid -> index + 1 */
+	GHashTable *strangers; /* pid -> looks */
+	uint64_t looked_ns;
+	uint64_t forgot_ns;
+	unsigned int idle_looks;
+	char *last_pid;
+};
+
+static void watched_free(gpointer data)
+{
+	struct watched *watched = data;
+
+	g_free(watched->label);
+	g_free(watched->directory);
+	g_free(watched);
+}
+
+struct target_set *target_set_new(void)
+{
+	struct target_set *set = g_new0(struct target_set, 1);
+
+	set->watched = g_ptr_array_new_with_free_func(watched_free);
+	set->found = g_hash_table_new(NULL, NULL);
+	set->strangers = g_hash_table_new(NULL, NULL);
+	return set;
+}
+
+void target_set_free(struct target_set *set)
+{
+	if (!set)
+		return;
+	g_ptr_array_free(set->watched, TRUE);
+	g_hash_table_destroy(set->found);
+	g_hash_table_destroy(set->strangers);
+	g_free(set->last_pid);
+	g_free(set);
+}
+
+static bool add(struct target_set *set, const char *label, bool is_cgroup)
+{
+	struct watched *watched;
+	guint i;
+
+	for (i = 0; i < set->watched->len; i++)
+		if (!strcmp(target_set_label(set, i), label))
+			return false;
+	if (set->watched->len == TARGETS_MAX)
+		return false;
+	watched = g_new0(struct watched, 1);
+	watched->label = g_strdup(label);
+	watched->is_cgroup = is_cgroup;
+	g_ptr_array_add(set->watched, watched);
+	return true;
+}
+
+bool target_set_add_name(struct target_set *set, const char *name)
+{
+	return add(set, name, false);
+}
+
+bool target_set_add_cgroup(struct target_set *set, const char *cgroup)
+{
+	return add(set, cgroup, true);
+}
+
+guint target_set_count(const struct target_set *set)
+{
+	return set->watched->len;
+}
+
+const char *target_set_label(const struct target_set *set, guint index)
+{
+	return ((struct watched *)g_ptr_array_index(set->watched, index))->label;
+}
+
+static void note(struct target_set *set, pid_t pid, guint index, GArray *pids)
+{
+	g_array_append_val(pids, pid);
+	g_hash_table_insert(set->found, GINT_TO_POINTER(pid), GUINT_TO_POINTER(index + 1));
+}
+
+static void find_cgroup(struct target_set *set, guint index, uint64_t now_ns, GArray *pids)
+{
+	struct watched *watched = g_ptr_array_index(set->watched, index);
+	g_autoptr(GArray) members = g_array_new(FALSE, FALSE, sizeof(pid_t));
+	guint i;
+
+	if (!watched->directory &&
+	    (!watched->looked_ns || now_ns - watched->looked_ns >= CGROUP_NS)) {
+		watched->directory = cgroup_find(watched->label);
+		watched->looked_ns = now_ns;
+	}
+	if (watched->directory && cgroup_processes(watched->directory, members))
+		g_clear_pointer(&watched->directory, g_free);
+	for (i = 0; i < members->len; i++)
+		note(set, g_array_index(members, pid_t, i), index, pids);
+}
+
+static bool has_names(const struct target_set *set)
+{
+	guint i;
+
+	for (i = 0; i < set->watched->len; i++)
+		if (!((struct watched *)g_ptr_array_index(set->watched, i))->is_cgroup)
+			return true;
+	return false;
+}
+
+/* proc(5): its last number is the pid of who was created last. */
+static bool has_started(struct target_set *set)
+{
+	g_autofree char *text = NULL;
+	const char *last;
+
+	if (!g_file_get_contents("/proc/loadavg", &text, NULL, NULL))
+		return true;
+	last = strrchr(text, ' ');
+	if (set->last_pid && last && !strcmp(last, set->last_pid))
+		return false;
+	g_free(set->last_pid);
+	set->last_pid = g_strdup(last);
+	return true;
+}
+
+static void look_at(struct target_set *set, pid_t pid, GArray *pids)
+{
+	guint looks = GPOINTER_TO_UINT(g_hash_table_lookup(set->strangers, GINT_TO_POINTER(pid)));
+	guint i;
+
+	if (looks >= LOOKS)
+		return;
+	for (i = 0; i < set->watched->len; i++) {
+		const struct watched *watched = g_ptr_array_index(set->watched, i);
+
+		if (!watched->is_cgroup && proc_has_name(pid, watched->label)) {
+			note(set, pid, i, pids);
+			return;
+		}
+	}
+	g_hash_table_insert(set->strangers, GINT_TO_POINTER(pid), GUINT_TO_POINTER(looks + 1));
+}
+
+static void find_names(struct target_set *set, uint64_t now_ns, GArray *pids)
+{
+	const char *name;
+	GDir *processes;
+
+	if (set->looked_ns && now_ns - set->looked_ns < LOOK_NS)
+		return;
+	set->looked_ns = now_ns;
+	set->idle_looks = has_started(set) ? 0 : set->idle_looks + 1;
+	if (now_ns - set->forgot_ns >= ALL_NS) {
+		g_hash_table_remove_all(set->strangers);
+		set->forgot_ns = now_ns;
+	} else if (set->idle_looks > LOOKS) {
+		return;
+	}
+	processes = g_dir_open("/proc", 0, NULL);
+	while (processes && (name = g_dir_read_name(processes))) {
+		pid_t pid = g_ascii_isdigit(name[0]) ? atoi(name) : 0;
+
+		if (pid > 0 && pid != getpid() && pid != getppid())
+			look_at(set, pid, pids);
+	}
+	if (processes)
+		g_dir_close(processes);
+}
+
+void target_set_find(struct target_set *set, uint64_t now_ns, GArray *pids)
+{
+	guint i;
+
+	for (i = 0; i < set->watched->len; i++)
+		if (((struct watched *)g_ptr_array_index(set->watched, i))->is_cgroup)
+			find_cgroup(set, i, now_ns, pids);
+	if (has_names(set))
+		find_names(set, now_ns, pids);
+}
+
+int target_set_of(const struct target_set *set, pid_t pid)
+{
+	return GPOINTER_TO_INT(g_hash_table_lookup(set->found, GINT_TO_POINTER(pid))) - 1;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* target_set.h: who is watched: processes of names and of cgroups, as they come and go. */
+#ifndef MEMTOLL_TARGET_SET_H
+#define MEMTOLL_TARGET_SET_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define TARGETS_MAX 32
+
+struct target_set;
+
+struct target_set *target_set_new(void);
+void target_set_free(struct target_set *set);
+
+/* False where there are TARGETS_MAX already, or this one. */
+bool target_set_add_name(struct target_set *set, const char *name);
+bool target_set_add_cgroup(struct target_set *set, const char *cgroup);
+
+guint target_set_count(const struct target_set *set);
+/* What it is called: the name, or the cgroup as it was given. */
+const char *target_set_label(const struct target_set *set, guint index);
+
+/*
+ * Append the processes of all cgroups, and those of the names where there may be new ones: looking
+ * through /proc takes long.
+ */
+void target_set_find(struct target_set *set, uint64_t now_ns, GArray *pids);
+
+/* Which one found the process; -1: none did. */
+int target_set_of(const struct target_set *set, pid_t pid);
+
+#endif /* MEMTOLL_TARGET_SET_H */
