@@ -39,7 +39,8 @@ enum option_key {
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "Targets (one or more, each option again and again):", 1 },
 	{ "name", 'n', "NAME", 0, "all processes of this name, as they come and go", 1 },
-	{ "cgroup", 'c', "PATH", 0, "all processes of a cgroup, which may come and go as well", 1 },
+	{ "cgroup", 'c', "PATH", 0,
+	  "all processes of a cgroup, container or pod, which may come and go as well", 1 },
 	{ NULL, 0, NULL, 0, "Recordings:", 3 },
 	{ "output", 'o', "DIR", 0, "the directory they are kept in; is made", 3 },
 	{ "rotate", OPTION_ROTATE, "TIME", 0, "a new one so often; default: 10m", 3 },

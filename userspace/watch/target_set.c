@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host/cgroup.h"
+#include "host/container_find.h"
 #include "host/proc.h"
 
 #define S 1000000000ULL
@@ -110,6 +111,24 @@ static void note(struct target_set *set, pid_t pid, guint index, GArray *pids)
 	g_hash_table_insert(set->found, GINT_TO_POINTER(pid), GUINT_TO_POINTER(index + 1));
 }
 
+/* As `record -c` takes it; of several containers of one name it is none. NULL: not there now. */
+static char *find_directory(const char *label)
+{
+	char *directory = cgroup_find(label), *ambiguous = NULL;
+	g_autofree char *hierarchy = NULL;
+	struct container_found found = { 0 };
+
+	if (directory)
+		return directory;
+	hierarchy = cgroup_find("/");
+	if (hierarchy)
+		container_find(hierarchy, "", label, &found, &ambiguous);
+	directory = g_steal_pointer(&found.directory);
+	container_found_clear(&found);
+	g_free(ambiguous);
+	return directory;
+}
+
 static void find_cgroup(struct target_set *set, guint index, uint64_t now_ns, GArray *pids)
 {
 	struct watched *watched = g_ptr_array_index(set->watched, index);
@@ -118,7 +137,7 @@ static void find_cgroup(struct target_set *set, guint index, uint64_t now_ns, GA
 
 	if (!watched->directory &&
 	    (!watched->looked_ns || now_ns - watched->looked_ns >= CGROUP_NS)) {
-		watched->directory = cgroup_find(watched->label);
+		watched->directory = find_directory(watched->label);
 		watched->looked_ns = now_ns;
 	}
 	if (watched->directory && cgroup_processes(watched->directory, members))
