@@ -74,7 +74,7 @@ FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help deps deps-lint deps-test demo test test-measure test-kernels test-mutants bench bench-table \
-	fuzz check tests-build lint lint-format lint-tidy format clean
+	fuzz soak check tests-build lint lint-format lint-tidy format clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
@@ -123,6 +123,12 @@ test-kernels: tests-build ## end-to-end tests in Debian's kernels under emulatio
 
 test-mutants: deps-test ## break memtoll on purpose, in two dozen places: do the tests notice? half an hour
 	$(Q)/usr/bin/python3 -B userspace/tests/mutants/mutants.py
+
+HOURS ?= 1
+soak: deps-test ## watch and top on a machine whose programs start and end: does anything grow, or get lost?
+	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(WORKLOADS)
+	$(Q)$$([ "$$(id -u)" = 0 ] || echo sudo) env MEMTOLL=$(abspath $(O)/memtoll) /usr/bin/python3 -B \
+		userspace/tests/soak/soak.py $(HOURS)
 
 # FUZZ_SECONDS for each of them; FUZZ_SEED makes the tries of an earlier run again.
 FUZZ_SECONDS ?= 60

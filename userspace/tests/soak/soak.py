@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0
+"""soak.py [HOURS]: watch and top on a machine whose programs start and end: does anything grow, or get lost?
+
+Each few seconds what the watch, the process that answers HTTP, and top have in memory and open is noted; of each
+recording's own process the most. At the end: the slope of memory after the first five minutes (or the first third),
+descriptors, BPF objects that are left, losses, gaps. Exit status 0: flat, whole, and nothing lost.
+MEMTOLL: the binary (default: .output/memtoll). Redis is loaded, too, where it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import MEMTOLL, MIB, bpf_objects, end, environment, spawn, workload
+
+LOOK_S: Final = 5
+SETTLE_S: Final = 300
+CHURN_S: Final = 0.1  # ten programs a second
+SLOPE_MOST: Final = 1 * MIB  # an hour
+# A few pages more or less are no slope: of ten minutes they would be one of megabytes an hour.
+NOISE: Final = MIB // 4
+CHURN: Final = "mtsoak"
+
+
+@dataclass
+class Series:
+    """What one process had over time, or the most that each in a row of processes had."""
+
+    times: list[float] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+
+    def add(self, at: float, value: int) -> None:
+        self.times.append(at)
+        self.values.append(value)
+
+    def after(self, at: float) -> Series:
+        kept = [(t, v) for t, v in zip(self.times, self.values) if t >= at]
+        return Series([t for t, _ in kept], [v for _, v in kept])
+
+    def slope(self) -> float:
+        """By least squares, an hour."""
+        if len(self.times) < 2:
+            return 0.0
+        middle = sum(self.times) / len(self.times)
+        mean = sum(self.values) / len(self.values)
+        over = sum((t - middle) * (v - mean) for t, v in zip(self.times, self.values))
+        return 3600 * over / max(sum((t - middle) ** 2 for t in self.times), 1e-9)
+
+    def text(self) -> str:
+        if not self.values:
+            return "none"
+        return f"{self.values[0]} to {self.values[-1]}, most {max(self.values)}"
+
+
+def resident(pid: int) -> int:
+    """Memory of its own."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Private_Dirty:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def descriptors(pid: int) -> int:
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def processor_s(pid: int) -> float:
+    """Its own, and that of the children that it has waited for."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(word) for word in words[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+def churn(program: Path, over: threading.Event) -> None:
+    running: list[subprocess.Popen[bytes]] = []
+    while not over.wait(CHURN_S):
+        running = [process for process in running if process.poll() is None]
+        if len(running) < 32:
+            words = [str(program), str(200 << 10), "53", "--rest", "2000"]
+            running.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, env=environment()))
+    for process in running:
+        process.wait(timeout=60)
+
+
+def redis(stack: ExitStack, place: Path) -> bool:
+    server, load = shutil.which("redis-server"), shutil.which("redis-benchmark")
+    if not server or not load:
+        return False
+    path = str(place / "redis")
+    options = ["--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no", "--maxmemory", "64mb"]
+    stack.callback(end, spawn([server, *options, "--maxmemory-policy", "allkeys-lru"], stdout=subprocess.DEVNULL))
+    for _ in range(100):
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            break
+        time.sleep(0.1)
+    words = ["nice", "-n", "19", load, "-s", path, "-t", "set,get", "-c", "2", "-d", "4096", "-r", "20000", "-l", "-q"]
+    stack.callback(end, spawn(words, stdout=subprocess.DEVNULL))
+    return True
+
+
+@dataclass
+class Looks:
+    """At everything that runs for long; workers: the recordings' processes, each by its most."""
+
+    watch: int
+    top: int | None
+    memory: dict[str, Series] = field(default_factory=dict)
+    open: dict[str, Series] = field(default_factory=dict)
+    workers: dict[int, int] = field(default_factory=dict)
+
+    def look(self, at: float) -> None:
+        lasting = {"watch": self.watch}
+        if self.top:
+            lasting["top"] = self.top
+        for pid in children(self.watch):
+            with suppress(OSError):
+                if bpf_objects(pid)["prog"]:
+                    self.workers[pid] = max(self.workers.get(pid, 0), resident(pid))
+                elif descriptors(pid) < 8:
+                    lasting["http"] = pid
+        for name, pid in lasting.items():
+            self.memory.setdefault(name, Series()).add(at, resident(pid))
+            self.open.setdefault(name, Series()).add(at, descriptors(pid))
+
+
+def metric(path: Path, name: str) -> dict[str, float]:
+    found = {}
+    for line in path.read_text().splitlines():
+        if line.startswith(f"memtoll_{name}"):
+            key, _, value = line.rpartition(" ")
+            found[key] = float(value)
+    return found
+
+
+def faults_of_recordings(directory: Path) -> list[str]:
+    wrong = []
+    for path in sorted(directory.glob("watch-*.memtoll")):
+        with closing(sqlite3.connect(path)) as database:
+            if database.execute("SELECT value FROM meta WHERE key = 'complete'").fetchall() != [("1",)]:
+                wrong.append(f"{path.name} is not whole")
+    return wrong
+
+
+def judge(looks: Looks, metrics: Path, directory: Path, settled_s: float) -> list[str]:
+    wrong = faults_of_recordings(directory)
+    for name, series in looks.memory.items():
+        later = series.after(settled_s)
+        hours = (later.times[-1] - later.times[0]) / 3600 if later.times else 0
+        grown = later.slope() * hours
+        print(f"{name}: private memory {series.text()} bytes, {later.slope() / MIB:+.2f} MiB an hour")
+        if grown > max(SLOPE_MOST * hours, NOISE):
+            wrong.append(f"{name} grows by {later.slope() / MIB:.1f} MiB an hour")
+    for name, series in looks.open.items():
+        later = series.after(settled_s)
+        print(f"{name}: descriptors {series.text()}")
+        if later.values and max(later.values[-3:]) > max(later.values[:3]) + 2:
+            wrong.append(f"{name} keeps descriptors")
+    most = list(looks.workers.values())
+    print(f"recordings: {len(most)}, private memory of each at most (MiB):", *(f"{value / MIB:.1f}" for value in most))
+    # The first one has no prices yet, the last is short.
+    if len(most) > 4 and max(most[-3:-1]) > max(most[1:3]) * 1.2 + MIB:
+        wrong.append("a recording takes more than those before it")
+    for name in ("losses_total", "unwatched_seconds_total", "recording_failures_total"):
+        values = metric(metrics, name)
+        print(name, values or "none")
+        if sum(values.values()):
+            wrong.append(f"{name}: {values}")
+    overhead = metric(metrics, "overhead_seconds_total")
+    observed = metric(metrics, "observed_seconds_total")
+    for (name, cost), spent in zip(overhead.items(), observed.values()):
+        print(f"{name}: {100 * cost / max(cost + spent, 1e-9):.1f} % of its time")
+    return wrong
+
+
+def soak(hours: float) -> list[str]:
+    seconds = 3600 * hours
+    settled_s = min(SETTLE_S, seconds / 3)
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memtoll-soak-")))
+        directory, metrics = place / "kept", place / "memtoll.prom"
+        program = Path(shutil.copy(workload("calloc_loop"), place / CHURN))
+        over = threading.Event()
+        churning = threading.Thread(target=churn, args=(program, over))
+        stack.callback(churning.join)
+        stack.callback(over.set)
+        churning.start()
+        has_redis = redis(stack, place)
+        words: list[str | Path] = [MEMTOLL, "watch", "-n", CHURN, "-o", directory, "--metrics", metrics, "-I", "5s"]
+        words += ["--rotate", "1m", "--keep", "64M", "--listen", f"unix:{place}/http"]
+        watch = spawn([*words, *(["-n", "redis-server"] if has_redis else [])], stderr=None, stdout=None)
+        stack.callback(end, watch)
+        words = [MEMTOLL, "top", "--all", "--batch", "-I", "5s"]
+        top = spawn(words, stdout=subprocess.DEVNULL, stderr=None)
+        stack.callback(end, top)
+        looks, began = Looks(watch.pid, top.pid), time.monotonic()
+        while (at := time.monotonic() - began) < seconds:
+            assert watch.poll() is None, "the watch has ended"
+            if looks.top and top.poll() is not None:
+                looks.top = None
+                print("top has ended", top.returncode)
+            looks.look(at)
+            time.sleep(LOOK_S)
+        print(f"watch: {processor_s(watch.pid) / seconds:.3f} of a processor")
+        watch.send_signal(signal.SIGTERM)
+        assert watch.wait(timeout=120) == 0
+        wrong = judge(looks, metrics, directory, settled_s)
+        kept = sum(path.stat().st_blocks * 512 for path in directory.iterdir())
+        print(f"kept: {len(list(directory.glob('*.memtoll')))} recordings, {kept / MIB:.1f} MiB")
+        if kept > 64 * MIB:
+            wrong.append("more is kept than --keep says")
+        return wrong + ([] if looks.top else ["top has ended"])
+
+
+if __name__ == "__main__":
+    found = soak(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0)
+    for line in found:
+        print("WRONG:", line)
+    sys.exit(1 if found else 0)
