@@ -33,6 +33,7 @@ struct rotation {
 	GPtrArray *runs;       /* struct run, in the order of their beginning */
 	uint64_t due_ns;       /* of the next one, when it is to count */
 	uint64_t prepare_ns;   /* what the last one took until then */
+	uint64_t blind_ns;     /* since when nobody counts; 0: somebody does, or nobody did yet */
 	unsigned int failures; /* one after the other */
 	bool detailed;	       /* the next one */
 	bool over;
@@ -204,7 +205,11 @@ static void on_begun(struct rotation *rotation, struct run *run, uint64_t at_ns,
 	if (before) {
 		before->follower_ns = at_ns;
 		end_run(before, now_ns);
+	} else if (rotation->blind_ns) {
+		rotation->config.on_switched(rotation->config.context,
+					     (int64_t)(rotation->blind_ns - at_ns));
 	}
+	rotation->blind_ns = 0;
 	rotation->config.on_begun(rotation->config.context, worker_name(run->worker),
 				  run->detailed);
 }
@@ -214,6 +219,8 @@ static void on_failed(struct rotation *rotation, struct run *run)
 {
 	const struct run *other;
 
+	if (run->begun && !run->ending)
+		rotation->blind_ns = g_get_monotonic_time() * 1000;
 	run->ending = true;
 	other = counting(rotation) ? counting(rotation) : coming(rotation);
 	if (!other)
@@ -234,8 +241,10 @@ static void on_done(struct rotation *rotation, struct run *run,
 		if (message->done.kept)
 			watch_log(LOG_INFO, "%s is whole", worker_name(run->worker));
 		/* Ended by itself: it had become too large. */
-		if (!run->ending)
+		if (!run->ending) {
 			rotation->due_ns = 0;
+			rotation->blind_ns = message->done.end_ns;
+		}
 		config->on_message(config->context, message, worker_name(run->worker),
 				   run->detailed);
 		return;

@@ -10,11 +10,24 @@ import shutil
 import signal
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import MEMTOLL, ROOT, Program, finish, integrity, query, spawn, wait_until, workload
+from harness import (
+    MEMTOLL,
+    ROOT,
+    Program,
+    bpf_objects,
+    changed_text,
+    finish,
+    integrity,
+    query,
+    spawn,
+    wait_until,
+    workload,
+)
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from shape import TOLLS
 
@@ -119,7 +132,6 @@ def test_watch(tmp_path: Path, public_dir: Path) -> None:
         assert integrity(path) == "ok"
         meta = dict(query(path, "SELECT key, value FROM meta"))
         assert (meta["complete"], meta["end_reason"]) == ("1", "rotated")
-        assert "other_tracer_of" not in meta, "they hand over to each other"
         calls += query(path, "SELECT COALESCE(SUM(calls), 0) FROM call WHERE call = 'calloc'")[0][0]
     assert calls >= CALLS, "a gap between two recordings"
     assert metrics.value("unwatched_seconds_total") == 0
@@ -133,3 +145,35 @@ def test_watch(tmp_path: Path, public_dir: Path) -> None:
     told = [json.loads(line) for line in lines.read_text().splitlines()]
     assert {line["recording"] for line in told} == {path.name for path in recordings}
     assert sum(line["targets"][first]["toll"]["zero.libc"]["time_s"] for line in told) > 0
+
+
+def worker_of(watch: int) -> int | None:
+    """The process that makes the recording."""
+    for pid in Path(f"/proc/{watch}/task/{watch}/children").read_text().split():
+        with suppress(OSError):
+            if bpf_objects(int(pid))["prog"]:
+                return int(pid)
+    return None
+
+
+def test_killed(tmp_path: Path, public_dir: Path) -> None:
+    """Of a recording whose process is killed nothing is left, and another begins; without the watch it ends, whole."""
+    name, directory, metrics = f"mtwk{os.getpid()}", tmp_path / "kept", Metrics(tmp_path / "memtoll.prom")
+    command: list[str | Path] = [MEMTOLL, "watch", "-n", name, "-o", directory, "-I", "1s", "--metrics", metrics.path]
+    with Program(copy_of("sleeper", name, public_dir)) as program:
+        watch = spawn(command)
+        wait_until(lambda: metrics.value("processes", target=name) == 1, "the first interval")
+        first = worker_of(watch.pid)
+        assert first
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: metrics.value("recording_failures_total") == 1, "the failure to be counted")
+        wait_until(lambda: (metrics.value("unwatched_seconds_total") or 0) > 0, "the next recording")
+        second = wait_until(lambda: worker_of(watch.pid), "what makes it")
+        assert second != first
+        watch.kill()
+        wait_until(lambda: not Path(f"/proc/{second}").exists(), "the end of the recording")
+        assert "was not finished" in finish(watch).stderr
+        assert changed_text(program.pid) == []
+    (recording,) = [path for path in directory.iterdir() if path.name != ".memtoll-watch.lock"]
+    assert recording.name.startswith("watch-")
+    assert query(recording, "SELECT value FROM meta WHERE key = 'complete'") == [("1",)]
