@@ -25,7 +25,7 @@ struct endpoint {
 static int start_child(struct endpoint *endpoint)
 {
 	const struct timeval limit = { .tv_sec = SEND_S };
-	int ends[2];
+	int ends[2] = { -1, -1 };
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return -errno;
@@ -56,19 +56,23 @@ static void stop_child(struct endpoint *endpoint)
 
 static void say_where(const struct endpoint *endpoint)
 {
-	struct sockaddr_storage name = { 0 };
-	socklen_t length = sizeof(name);
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} name = { .v6 = { 0 } };
 	const char *path = listen_address_path(&endpoint->address);
+	socklen_t length = sizeof(name);
 
-	getsockname(endpoint->listening, (struct sockaddr *)&name, &length);
+	/* Of a unix socket the path is cut off, and known. */
+	getsockname(endpoint->listening, &name.any, &length);
 	if (path)
 		watch_log(LOG_INFO, "metrics at unix:%s", path);
-	else if (name.ss_family == AF_INET6)
-		watch_log(LOG_INFO, "metrics at http://[::1]:%u/metrics",
-			  ntohs(((struct sockaddr_in6 *)&name)->sin6_port));
+	else if (name.any.sa_family == AF_INET6)
+		watch_log(LOG_INFO, "metrics at http://[::1]:%u/metrics", ntohs(name.v6.sin6_port));
 	else
 		watch_log(LOG_INFO, "metrics at http://127.0.0.1:%u/metrics",
-			  ntohs(((struct sockaddr_in *)&name)->sin_port));
+			  ntohs(name.v4.sin_port));
 }
 
 struct endpoint *endpoint_start(const struct listen_address *address)

@@ -206,7 +206,7 @@ const char *trigger_text(const struct trigger *trigger)
 bool trigger_holds(const struct trigger *trigger,
 		   bool (*value)(void *context, const char *name, double *number), void *context)
 {
-	bool holds[NODES_MAX];
+	bool holds[NODES_MAX] = { false };
 	double number;
 	guint i;
 
