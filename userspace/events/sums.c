@@ -72,34 +72,98 @@ static bool take_news(GHashTable *last, const uint64_t *key, uint64_t *row, uint
 	return true;
 }
 
-void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs,
-	       const struct sums_reader *reader)
+/* A table that is read. */
+struct reading {
+	int fd;
+	int cpus;
+	size_t words;
+	size_t pairs;
+	GHashTable *last;
+	const struct sums_reader *reader;
+	uint64_t *total;  /* room for a row */
+	uint64_t *before; /* likewise */
+};
+
+/* One row; of one that does not change any more, and is of a process that has gone, the end. */
+static void take_row(const struct reading *reading, const uint64_t *key, const uint64_t *values)
 {
-	int fd = bpf_map__fd(map);
-	int cpus = bpf_map__type(map) == BPF_MAP_TYPE_HASH ? 1 : libbpf_num_possible_cpus();
-	g_autofree uint64_t *values = g_new0(uint64_t, (words + pairs) * cpus);
-	g_autofree uint64_t *total = g_new0(uint64_t, words + pairs);
-	g_autofree uint64_t *before = g_new0(uint64_t, words + pairs);
-	uint64_t key[KEY_WORDS], next[KEY_WORDS];
 	uint32_t tgid;
+
+	sums_add_cpus(reading->total, values, reading->words, reading->pairs, reading->cpus);
+	memcpy(&tgid, key, sizeof(tgid));
+	if (take_news(reading->last, key, reading->total, reading->before, reading->words,
+		      reading->pairs)) {
+		reading->reader->each(reading->reader->context, key, reading->total);
+	} else if (reading->reader->forgotten(reading->reader->context, tgid)) {
+		bpf_map_delete_elem(reading->fd, key);
+		g_hash_table_remove(reading->last, key);
+	}
+}
+
+static void take_one_by_one(const struct reading *reading)
+{
+	g_autofree uint64_t *values =
+		g_new0(uint64_t, (reading->words + reading->pairs) * reading->cpus);
+	uint64_t key[KEY_WORDS], next[KEY_WORDS];
 	bool more;
 
 	/*
 	 * Get the next key first: after one that is deleted the kernel starts from the beginning.
 	 */
-	for (more = !bpf_map_get_next_key(fd, NULL, key); more; memcpy(key, next, sizeof(key))) {
-		more = !bpf_map_get_next_key(fd, key, next);
-		if (bpf_map_lookup_elem(fd, key, values))
-			continue;
-		sums_add_cpus(total, values, words, pairs, cpus);
-		memcpy(&tgid, key, sizeof(tgid));
-		if (take_news(last, key, total, before, words, pairs)) {
-			reader->each(reader->context, key, total);
-		} else if (reader->forgotten(reader->context, tgid)) {
-			bpf_map_delete_elem(fd, key);
-			g_hash_table_remove(last, key);
-		}
+	for (more = !bpf_map_get_next_key(reading->fd, NULL, key); more;
+	     memcpy(key, next, sizeof(key))) {
+		more = !bpf_map_get_next_key(reading->fd, key, next);
+		if (!bpf_map_lookup_elem(reading->fd, key, values))
+			take_row(reading, key, values);
 	}
+}
+
+/* So many rows with one system call. */
+#define ROWS_AT_ONCE 256
+
+/* False: not all; a row that was taken has no news, and may be taken again. */
+static bool take_many_at_once(const struct reading *reading)
+{
+	size_t size = (reading->words + reading->pairs) * reading->cpus;
+	g_autofree uint64_t *values = g_new(uint64_t, size * ROWS_AT_ONCE);
+	g_autofree uint64_t *keys = g_new(uint64_t, (gsize)KEY_WORDS * ROWS_AT_ONCE);
+	uint64_t at[KEY_WORDS], next[KEY_WORDS];
+	bool first = true;
+	uint32_t count, i;
+	int err;
+
+	do {
+		count = ROWS_AT_ONCE;
+		err = bpf_map_lookup_batch(reading->fd, first ? NULL : at, next, keys, values,
+					   &count, NULL);
+		if (err && err != -ENOENT)
+			return false;
+		for (i = 0; i < count; i++)
+			take_row(reading, keys + KEY_WORDS * i, values + size * i);
+		memcpy(at, next, sizeof(at));
+		first = false;
+	} while (!err);
+	return true;
+}
+
+void sums_each(struct bpf_map *map, GHashTable *last, size_t words, size_t pairs,
+	       const struct sums_reader *reader)
+{
+	g_autofree uint64_t *total = g_new0(uint64_t, words + pairs);
+	g_autofree uint64_t *before = g_new0(uint64_t, words + pairs);
+	const struct reading reading = {
+		.fd = bpf_map__fd(map),
+		.cpus = bpf_map__type(map) == BPF_MAP_TYPE_HASH ? 1 : libbpf_num_possible_cpus(),
+		.words = words,
+		.pairs = pairs,
+		.last = last,
+		.reader = reader,
+		.total = total,
+		.before = before,
+	};
+
+	if (!take_many_at_once(&reading))
+		take_one_by_one(&reading);
 }
 
 void sums_forget(struct bpf_map *map)
