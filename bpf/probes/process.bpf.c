@@ -5,6 +5,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#include "wire/pages.h"
 #include "wire/records.h"
 #include "wire/targets.h"
 #include "state/emit.bpf.h"
@@ -18,6 +19,7 @@
 #include "probes/fault_streams.bpf.h"
 #include "probes/mapping.bpf.h"
 #include "probes/page_cache.bpf.h"
+#include "probes/populate.bpf.h"
 #include "probes/read.bpf.h"
 
 /*
@@ -136,10 +138,31 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	return 0;
 }
 
+/*
+ * The kernel has put arguments and environment on the new stack: get_user_pages() takes those faults
+ * (get_arg_page() in fs/exec.c), which raise no event, and are in the thread's count.
+ */
+static __always_inline void account_arguments(struct task_struct *task, struct thread *thread)
+{
+	__u64 begin = BPF_CORE_READ(task, mm, arg_start) & ~(__u64)(MEMTOLL_PAGE_SIZE - 1);
+	__u64 pages = (BPF_CORE_READ(task, mm, env_end) - begin - 1) / MEMTOLL_PAGE_SIZE + 1;
+
+	/* A quarter of the largest stack there may be. */
+	if (!begin || pages > 1 << 20)
+		return;
+	thread->map.may_populate = 0;
+	__builtin_memset(&thread->populated, 0, sizeof(thread->populated));
+	thread->populated.address = begin;
+	thread->populated.faults = pages;
+	thread->populated.now = bpf_ktime_get_ns();
+	populate_end(thread);
+}
+
 static __always_inline void on_exec(struct task_struct *task, struct memtoll_target *process,
 				    struct thread *thread, __u32 old_pid)
 {
 	struct memtoll_target_state *state;
+	bool counted;
 	__u32 i;
 
 	if (thread) {
@@ -158,6 +181,7 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 	process->unwind_table = 0;
 	process->python.kind = PYTHON_NONE;
 	state = process_state_get(task->tgid);
+	counted = state && !state->exec_pending && thread && (__u32)task->pid == old_pid;
 	if (state && state->exec_pending) {
 		/* What it did before was the tracer's own image. */
 		state->begun_ns = bpf_ktime_get_ns();
@@ -173,6 +197,8 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 		thread->counted_out = 0;
 	}
 	__sync_fetch_and_add(&area_generation, 1);
+	if (counted)
+		account_arguments(task, thread);
 	emit_process(task, PROCESS_EXEC, old_pid, task->ptrace != 0, NULL);
 }
 
