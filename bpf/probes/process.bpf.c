@@ -43,9 +43,54 @@ static __always_inline bool wake_is_due(__u64 now)
 	return true;
 }
 
+/*
+ * To look at a new process takes userspace the better part of a millisecond, which the overhead
+ * limit pays for so often (start_every_ns; 0: it has no limit), and for START_BURST at once. Where
+ * they come faster they are a storm until they no longer do: one in STORM_TIMES as long is looked
+ * at, and the others are brief: looked at when they have lived for some time. Until then all that
+ * they do is counted, but for what needs their code: calls of the allocator, and the stacks of
+ * programs that are new.
+ */
+#define START_BURST 64
+#define STORM_TIMES 4
+#define STORM_OVER_NS 1000000000ULL
+
+__u64 start_every_ns = 0;
+__u64 starts_until_ns = 0; /* so far those are paid for that have come */
+__u64 storm_look_ns = 0;   /* the next of a storm to be looked at comes after that */
+
+static __always_inline bool start_is_brief(__u64 now)
+{
+	__u64 spent_ns = starts_until_ns < now ? now : starts_until_ns;
+	__u64 most_ns = START_BURST * start_every_ns;
+
+	if (!start_every_ns)
+		return false;
+	spent_ns += start_every_ns;
+	if (spent_ns - now <= most_ns) {
+		starts_until_ns = spent_ns;
+		return false;
+	}
+	starts_until_ns =
+		spent_ns < now + most_ns + STORM_OVER_NS ? spent_ns : now + most_ns + STORM_OVER_NS;
+	if (now < storm_look_ns)
+		return true;
+	storm_look_ns = now + STORM_TIMES * start_every_ns;
+	return false;
+}
+
+/* CPU time of its threads but the first, as far as it is in the scheduler's books. */
+static __always_inline __u64 others_cpu_ns(struct task_struct *task)
+{
+	__u64 ns = BPF_CORE_READ(task, signal, sum_sched_runtime);
+
+	return task->pid == task->tgid ? ns : ns + task->se.sum_exec_runtime;
+}
+
 /* held: a tracer follows the process, by the thread that stands for it. */
 static __always_inline void emit_process(struct task_struct *task, __u32 what, __u32 other,
-					 bool held, const struct memtoll_target_state *ended)
+					 bool held, bool brief,
+					 const struct memtoll_target_state *ended)
 {
 	struct memtoll_process event = {
 		.kind = EVENT_PROCESS,
@@ -56,16 +101,20 @@ static __always_inline void emit_process(struct task_struct *task, __u32 what, _
 		.exit_code = task->exit_code,
 		.time_ns = bpf_ktime_get_ns(),
 		.held = held,
+		.brief = brief,
 	};
 
 	if (ended) {
 		event.minor_faults = ended->counted_minor_faults;
 		event.major_faults = ended->counted_major_faults;
+		event.cpu_ns = ended->others_cpu_ns +
+			       BPF_CORE_READ(task, group_leader, se.sum_exec_runtime);
 	}
 	bpf_probe_read_kernel(event.comm, sizeof(event.comm), task->comm);
 	/* A new program has other code: until that is known its stacks cannot be walked. */
 	emit(&event, sizeof(event), LOST_RING_PROCESS, 1,
-	     what == PROCESS_EXEC || wake_is_due(event.time_ns));
+	     !brief && what != PROCESS_FREED &&
+		     (what == PROCESS_EXEC || wake_is_due(event.time_ns)));
 }
 
 /* Emit what a thread has open. */
@@ -90,17 +139,23 @@ static __always_inline void process_remove(__u32 tgid)
 }
 
 /* The row of a new process. Counted in the filter first, so that it is never missed. */
-static __always_inline long process_add(__u32 tgid, const struct memtoll_target *row)
+static __always_inline long process_add(__u32 tgid, const struct memtoll_target *row, bool brief)
 {
 	const struct memtoll_target_state state = {};
+	struct memtoll_target *added;
 	long err;
 
 	process_filter_add(tgid, 1);
 	err = bpf_map_update_elem(&process_states, &tgid, &state, BPF_ANY);
 	if (!err)
 		err = bpf_map_update_elem(&processes, &tgid, row, BPF_NOEXIST);
-	if (!err)
+	if (!err) {
+		/* It does not run yet. */
+		added = bpf_map_lookup_elem(&processes, &tgid);
+		if (added)
+			added->brief = brief;
 		return 0;
+	}
 	/* Userspace may have found it in its group, and made its row: the state is that row's. */
 	if (err != -EEXIST)
 		bpf_map_delete_elem(&process_states, &tgid);
@@ -115,6 +170,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	const struct memtoll_target *process;
 	__u32 tgid = child->tgid;
 	__u64 began_ns;
+	bool brief;
 
 	if (child->tgid == parent->tgid)
 		return 0;
@@ -129,11 +185,13 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	if (!process || !state || state->exec_pending)
 		return 0;
 	began_ns = bpf_ktime_get_ns();
-	if (process_add(tgid, process)) {
+	brief = start_is_brief(began_ns) && !child->ptrace;
+	briefs_seen |= brief;
+	if (process_add(tgid, process, brief)) {
 		lose(LOST_PROCESSES_FULL, 1);
 		return 0;
 	}
-	emit_process(parent, PROCESS_FORK, tgid, child->ptrace != 0, NULL);
+	emit_process(parent, PROCESS_FORK, tgid, child->ptrace != 0, brief, NULL);
 	thread_account(parent->tgid, bpf_ktime_get_ns() - began_ns);
 	return 0;
 }
@@ -199,7 +257,7 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 	__sync_fetch_and_add(&area_generation, 1);
 	if (counted)
 		account_arguments(task, thread);
-	emit_process(task, PROCESS_EXEC, old_pid, task->ptrace != 0, NULL);
+	emit_process(task, PROCESS_EXEC, old_pid, task->ptrace != 0, process->brief, NULL);
 }
 
 SEC("?tp_btf/sched_process_exec")
@@ -228,8 +286,10 @@ SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
 	struct memtoll_target_state *process = process_state_get(task->tgid);
+	const struct memtoll_target *row;
 	struct thread *thread;
 	__u64 began_ns;
+	bool held;
 
 	if (process) {
 		began_ns = bpf_ktime_get_ns();
@@ -241,15 +301,34 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		if ((thread ? stopped != STOPPED : !stopped) && !process->exec_pending)
 			count_out(task, thread, process);
 		if (BPF_CORE_READ(task, signal, live.counter) == 0) {
-			process->ended = 1;
-			emit_process(task, PROCESS_EXIT, 0,
-				     BPF_CORE_READ(task, group_leader, ptrace) != 0, process);
+			held = BPF_CORE_READ(task, group_leader, ptrace) != 0;
+			process->others_cpu_ns = others_cpu_ns(task);
+			process->ended = held ? ENDED_HELD : ENDED_FREE;
+			row = process_get(task->tgid);
+			emit_process(task, PROCESS_EXIT, 0, held, row && row->brief, process);
 		}
 		/* Of threads that live for a moment only it is most of what they pay. */
 		if (thread)
 			thread_account(task->tgid, thread->made_ns + bpf_ktime_get_ns() - began_ns);
 	}
 	give_place_back(task);
+	return 0;
+}
+
+/*
+ * Of its first thread, which is the last to go. What it has run since the kernel last added that up,
+ * which is all of a program that ends in its first time slice, is in the books by now.
+ */
+SEC("?tp_btf/sched_process_free")
+int BPF_PROG(process_freed, struct task_struct *task)
+{
+	const struct memtoll_target_state *process;
+
+	if (task->pid != task->tgid)
+		return 0;
+	process = process_state_get(task->tgid);
+	if (process && process->ended == ENDED_FREE)
+		emit_process(task, PROCESS_FREED, 0, false, false, process);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "state/numbers.bpf.h"
+#include "state/processes.bpf.h"
 #include "stacks/call_stack.bpf.h"
 #include "stacks/memo.bpf.h"
 
@@ -75,6 +76,8 @@ __u64 memo_walk(struct thread *thread, __u64 ip, __u64 sp, __u64 bp, __u32 leaf)
 	if (!thread)
 		return 0;
 	thread->walk.stored = 1;
+	if (process_is_nameless(task->tgid))
+		return 0;
 	/* In a call of the allocator what is walked begins at its caller: no memo has it by these. */
 	known = thread->in_fn ? NULL : memos_get(task);
 	if (known) {

@@ -8,6 +8,7 @@
 
 #include "stacks/python.bpf.h"
 #include "state/losses.bpf.h"
+#include "state/processes.bpf.h"
 #include "state/settings.bpf.h"
 #include "state/thread.bpf.h"
 #include "wire/stacks.h"
@@ -128,6 +129,8 @@ static __always_inline __u64 stack_shown(struct thread *thread, struct memtoll_s
 	struct unwind *walk = sampling ? &thread->sample_walk : &thread->walk;
 	__u64 id;
 
+	if (process_is_nameless(tgid))
+		return 0;
 	*walk = (struct unwind){ .ip = ip, .sp = sp, .bp = bp, .exact = 1, .leaf = leaf };
 	stack_begin(stack, tgid, shown);
 	id = stack_of_registers(thread, sampling);

@@ -6,6 +6,8 @@ struct processes_map processes SEC(".maps");
 
 struct process_states_map process_states SEC(".maps");
 
+volatile __u32 briefs_seen = 0;
+
 __u32 process_filter[PROCESS_FILTER_SIZE];
 
 int in_memset(const struct memtoll_target *process, __u64 ip)

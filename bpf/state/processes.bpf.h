@@ -59,4 +59,18 @@ static __always_inline struct memtoll_target_state *process_state_get(__u32 tgid
 	return may_be_traced(tgid) ? bpf_map_lookup_elem(&process_states, &tgid) : NULL;
 }
 
+/* Some process was brief; most recordings see none. */
+extern volatile __u32 briefs_seen;
+
+/*
+ * Nobody has looked at its code, and will not if it ends at once: its stacks would be addresses, of
+ * that process alone.
+ */
+static __always_inline bool process_is_nameless(__u32 tgid)
+{
+	const struct memtoll_target *process = briefs_seen ? process_get(tgid) : NULL;
+
+	return process && process->brief && !process->unwind_table;
+}
+
 #endif /* MEMTOLL_PROCESSES_BPF_H */

@@ -172,6 +172,10 @@
 	     "trace fewer processes")								\
 	LOSS(LOST_FAULTS_PASSED, "faults_passed",						\
 	     "major faults whose time is not known: begun while only one in several was looked at",\
+	     "--overhead-limit none looks at all")						\
+	LOSS(LOST_BRIEF, "programs_passed",							\
+	     "short processes of a storm of new ones: their faults and mapping calls are counted, "	\
+	     "their allocator calls and stacks not looked at",					\
 	     "--overhead-limit none looks at all")
 /* clang-format on */
 

@@ -174,9 +174,10 @@ struct memtoll_mapping {
 _Static_assert(sizeof(struct memtoll_mapping) == 80, "wire size of struct memtoll_mapping");
 
 enum memtoll_process_what {
-	PROCESS_FORK = 1, /* tgid is the parent, other the child */
-	PROCESS_EXEC = 2, /* other is what the thread that called exec had for a number */
-	PROCESS_EXIT = 3, /* the last thread of tgid */
+	PROCESS_FORK = 1,  /* tgid is the parent, other the child */
+	PROCESS_EXEC = 2,  /* other is what the thread that called exec had for a number */
+	PROCESS_EXIT = 3,  /* the last thread of tgid */
+	PROCESS_FREED = 4, /* after PROCESS_EXIT, of one that nobody had held at its end */
 };
 
 struct memtoll_process {
@@ -189,12 +190,13 @@ struct memtoll_process {
 	__u64 time_ns;
 	__u64 minor_faults; /* PROCESS_EXIT: of its threads */
 	__u64 major_faults;
+	__u64 cpu_ns; /* PROCESS_EXIT, as far as the kernel has added it up; PROCESS_FREED: all */
 	char comm[16];
 	__u32 held; /* by ptrace, of the process; PROCESS_FORK: of the new one */
-	__u32 unused;
+	__u32 brief; /* it is one of a storm, and not to be looked at as long as it may end at once */
 };
 
-_Static_assert(sizeof(struct memtoll_process) == 72, "wire size of struct memtoll_process");
+_Static_assert(sizeof(struct memtoll_process) == 80, "wire size of struct memtoll_process");
 
 /* sample.flags */
 #define SAMPLE_USER (1U << 0)	/* interrupted in user mode */

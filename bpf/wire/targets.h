@@ -27,8 +27,13 @@ struct memtoll_target {
 	__u64 calloc[MEMTOLL_CALLOCS]; /* addresses of the functions; 0: no more */
 	struct memtoll_python_offsets python;
 	__u32 memcpy_count;
-	__u32 unused;
+	__u32 brief; /* one of a storm of new ones: struct memtoll_process */
 	struct memtoll_range memcpy[MEMTOLL_MEMSET_RANGES];
+};
+
+enum memtoll_ended {
+	ENDED_HELD = 1,
+	ENDED_FREE = 2, /* nobody held it: its clocks are read when it is freed */
 };
 
 /*
@@ -38,7 +43,7 @@ struct memtoll_target {
  */
 struct memtoll_target_state {
 	__u32 exec_pending; /* counting starts at the next exec: a command not yet started */
-	__u32 ended;	    /* its last thread has exited; its number may become another's */
+	__u32 ended; /* its last thread has exited; its number may become another's: memtoll_ended */
 	/*
 	 * Threads that began before may have faults that are not counted, and count from their first
 	 * event; 0: none did. CLOCK_MONOTONIC.
@@ -47,6 +52,8 @@ struct memtoll_target_state {
 	/* By the kernel's count, of threads that have ended, or whose counting has. */
 	__u64 counted_minor_faults;
 	__u64 counted_major_faults;
+	/* As it ended: CPU time of its threads but the first, whose is known when it is freed. */
+	__u64 others_cpu_ns;
 };
 
 /*

@@ -218,6 +218,8 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 	if (!err)
 		err = attach_program(probes, bpf->progs.process_exec);
 	if (!err)
+		err = attach_program(probes, bpf->progs.process_freed);
+	if (!err)
 		err = attach_program(probes, bpf->progs.process_fork);
 	probes->times_faults = set->faults;
 	if (!err && set->faults)

@@ -178,6 +178,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.process_fork, true);
 	bpf_program__set_autoload(bpf->progs.process_exec, true);
 	bpf_program__set_autoload(bpf->progs.process_exit, true);
+	bpf_program__set_autoload(bpf->progs.process_freed, true);
 	bpf_program__set_autoload(bpf->progs.drain_threads, true);
 	bpf_program__set_autoload(bpf->progs.fault_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);

@@ -76,6 +76,12 @@ static void on_process(struct dispatch *dispatch, const void *record)
 		observers_forked(dispatch->observers, WITH_RECORDS, process->tgid, process->other);
 		if (held)
 			break;
+		if (dispatch->launched && dispatch->started)
+			dispatch->started(dispatch->adopt_context);
+		if (process->brief) {
+			targets_forked_brief(targets, process->tgid, process->other);
+			break;
+		}
 		adopt(dispatch, (pid_t)process->other);
 		targets_forked(targets, process->tgid, process->other, false);
 		break;
@@ -83,13 +89,17 @@ static void on_process(struct dispatch *dispatch, const void *record)
 		observers_executed(dispatch->observers, WITH_RECORDS, process->tgid);
 		if (held)
 			break;
-		adopt(dispatch, (pid_t)process->tgid);
+		if (!process->brief)
+			adopt(dispatch, (pid_t)process->tgid);
 		targets_exec(targets, process->tgid, process->other);
 		break;
 	case PROCESS_EXIT:
 		observers_exited(dispatch->observers, WITH_RECORDS, process->tgid);
 		if (!held)
 			targets_exiting(targets, process->tgid, process->exit_code, process);
+		break;
+	case PROCESS_FREED:
+		targets_freed(targets, process->tgid, process);
 		break;
 	}
 }

@@ -22,6 +22,7 @@ struct dispatch {
 	bool *swap_types_seen; /* SWAP_TYPES of them: set here, cleared where the devices change */
 	bool launched;	       /* ptrace holds processes at fork and exec, but for some: */
 	void (*adopt)(void *context, pid_t pid); /* it does from now on; or NULL */
+	void (*started)(void *context);		 /* a process that it did not hold; or NULL */
 	void *adopt_context;
 };
 

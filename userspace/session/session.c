@@ -14,6 +14,7 @@
 #include "bpf/wire/rates.h"
 #include "bpf/wire/targets.h"
 #include "budget/budget_executor.h"
+#include "budget/starts_paid.h"
 #include "budget/fault_window.h"
 #include "events/rates.h"
 #include "events/sums.h"
@@ -139,6 +140,13 @@ static int step_prepare(struct session *session)
 	return STATUS_DONE;
 }
 
+static void pay_starts(struct session *session, uint64_t every_ns)
+{
+	session->bpf->bss->start_every_ns = every_ns;
+	if (session->launch)
+		launch_pay_starts(session->launch, every_ns);
+}
+
 /* BPF programs. */
 static int step_load(struct session *session)
 {
@@ -165,6 +173,8 @@ static int step_load(struct session *session)
 		&refused);
 	if (session->bpf) {
 		sums_take_memory(session->bpf->obj);
+		if (config->overhead_limit > 0 || !config->uprobes)
+			pay_starts(session, starts_paid_every_ns(config->overhead_limit));
 		return STATUS_DONE;
 	}
 	message("this kernel refuses the BPF programs%s%s: %s; see memtoll doctor",
@@ -203,6 +213,9 @@ static int open_consumers(struct session *session)
 		.held = session->launch != NULL,
 		.uprobes = session->config.uprobes,
 		.maps_reported = session->config.mappings,
+		.start_every_ns = session->bpf->bss->start_every_ns,
+		.looked_at = session_adopt,
+		.looked_context = session,
 	});
 	session->budget = budget_new(
 		&(struct budget_config){
@@ -236,6 +249,7 @@ static int open_consumers(struct session *session)
 		.swap_types_seen = session->swap_types_seen,
 		.launched = session->launch != NULL,
 		.adopt = session_adopt,
+		.started = session_started,
 		.adopt_context = session,
 	};
 	session->ring = ring_buffer__new(bpf_map__fd(session->bpf->maps.events), dispatch_event,

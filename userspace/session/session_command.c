@@ -96,6 +96,14 @@ void session_adopt(void *context, pid_t pid)
 		launch_adopt(session->launch, pid);
 }
 
+void session_started(void *context)
+{
+	struct session *session = context;
+
+	if (session->launch)
+		launch_started(session->launch);
+}
+
 void session_end_command(struct session *session)
 {
 	uint64_t start = now_ns();

@@ -110,6 +110,8 @@ extern const struct launch_events session_launch_events;
 
 /* context: the session. A process of the command that is not followed by ptrace is from now on. */
 void session_adopt(void *context, pid_t pid);
+/* One has started that ptrace does not hold. */
+void session_started(void *context);
 
 /* A command outlives its recording only if it ignores SIGTERM. */
 void session_end_command(struct session *session);

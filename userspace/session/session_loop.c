@@ -295,8 +295,10 @@ int session_run(struct session *session)
 		if (now - session->sizes_read_ns >= SIZES_NS) {
 			session->sizes_read_ns = now;
 			targets_read_sizes(session->targets);
-			if (session->launch)
+			if (session->launch) {
 				launch_adopt_threads(session->launch);
+				launch_follow_again(session->launch);
+			}
 		}
 		/* Tried once: a kernel that refuses would do so again. */
 		if (session->bpf->bss->lock_suspected && !session->locks_asked) {

@@ -204,12 +204,14 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 	};
 	struct slice_writer *writer = context;
 	struct hits *hits = hits_of(writer->consumers->hits, run->tgid);
+	const struct target *target = targets_find(writer->config.targets, (pid_t)run->tgid);
 
 	if (!(run->flags & RUN_POPULATED))
 		hits->faults += run->faults + run->passed;
 	if (!(run->flags & (RUN_MAJOR | RUN_POPULATED)))
 		hits->timed += run->timed_faults + !!(run->flags & RUN_INTERRUPTED);
-	keep_run(writer, &stored);
+	if (!target || !target->brief) /* no picture has room for those of a storm */
+		keep_run(writer, &stored);
 }
 
 /* An allocation is a call of the allocator or a mapping of the program's own. */
@@ -520,6 +522,7 @@ static void write_losses(struct slice_writer *writer)
 	counts[LOST_MAPPINGS_LEFT_OUT] += targets.mappings_left_out;
 	counts[LOST_MAPS_POSTPONED] += targets.maps_postponed;
 	counts[LOST_LATE_ATTACH] += targets.late;
+	counts[LOST_BRIEF] += targets.brief;
 	counts[LOST_ATTACH_FAILED] += targets.attach_failures;
 	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
 		counts[i] += writer->consumers->lost[i];

@@ -23,6 +23,7 @@
 #include "host/own_limits.h"
 #include "host/privileges.h"
 #include "host/proc.h"
+#include "targets/storm.h"
 
 #define FOLLOW (FOLLOW_PROCESSES | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT)
 #define FOLLOW_PROCESSES \
@@ -51,6 +52,13 @@ struct tracee {
 	uint64_t loader_end;
 };
 
+/* A thread that is not followed as long as there is a storm. */
+struct parted {
+	pid_t tid;
+	pid_t tgid;
+	uint64_t start_ticks; /* distinguishes it from others of its number */
+};
+
 struct launch {
 	pid_t pid;
 	int go_fd;    /* written to let the child exec */
@@ -62,6 +70,8 @@ struct launch {
 	const struct launch_events *events;
 	void *context;
 	unsigned int will_signal; /* that many tracees */
+	struct storm storm;
+	GQueue parted; /* struct parted */
 	uint64_t held_ns;
 };
 
@@ -346,8 +356,10 @@ static void on_creation(struct launch *launch, struct tracee *tracee, int event)
 
 	if (created)
 		tracee_get(launch, created)->parent = tracee->tgid;
-	if (event != PTRACE_EVENT_CLONE)
+	if (event != PTRACE_EVENT_CLONE) {
+		storm_started(&launch->storm, now_ns());
 		return;
+	}
 	first = tracee_find(launch, tracee->tgid);
 	if (first && first->made < CROWD)
 		first->made++;
@@ -366,6 +378,29 @@ static void on_first_stop(struct launch *launch, struct tracee *tracee)
 	} else if (is_crowd(launch, tracee->tgid)) {
 		set_undisturbed(tracee, true);
 	}
+}
+
+/*
+ * In a storm of processes the thread that makes them is let go: to stop where it makes one, and again
+ * at the signal that tells of its end, takes longer than many a program. False: it is not.
+ */
+static bool part(struct launch *launch, pid_t tid, int event)
+{
+	const struct tracee *tracee = tracee_find(launch, tid);
+	struct parted parted = { .tid = tid };
+	struct proc_stat stat;
+
+	if ((event != PTRACE_EVENT_FORK && event != PTRACE_EVENT_VFORK) || !tracee ||
+	    tracee->starting || !storm_is_on(&launch->storm, now_ns()) ||
+	    proc_stat_read(tracee->tgid, tid, &stat))
+		return false;
+	parted.tgid = tracee->tgid;
+	parted.start_ticks = stat.start_ticks;
+	if (ptrace(PTRACE_DETACH, tid, NULL, NULL))
+		return false;
+	g_hash_table_remove(launch->tracees, GINT_TO_POINTER(tid));
+	g_queue_push_tail(&launch->parted, g_memdup2(&parted, sizeof(parted)));
+	return true;
 }
 
 static void on_stopped(struct launch *launch, pid_t tid, int status)
@@ -387,6 +422,8 @@ static void on_stopped(struct launch *launch, pid_t tid, int status)
 		on_exec(launch, tracee);
 	} else if (is_creation(event)) {
 		on_creation(launch, tracee, event);
+		if (part(launch, tid, event))
+			return;
 	} else if (event == PTRACE_EVENT_EXIT) {
 		if (tracee->will_signal)
 			on_ready(launch, tracee);
@@ -499,6 +536,38 @@ static bool seize(struct launch *launch, pid_t tid, pid_t tgid, unsigned long op
 	set_signalling(launch, tracee, false);
 	*tracee = (struct tracee){ .tid = tid, .known = true, .tgid = tgid };
 	return true;
+}
+
+void launch_pay_starts(struct launch *launch, uint64_t every_ns)
+{
+	launch->storm.every_ns = every_ns;
+}
+
+void launch_started(struct launch *launch)
+{
+	storm_started(&launch->storm, now_ns());
+}
+
+/* So many at a time. */
+#define FOLLOW_AGAIN 16
+
+void launch_follow_again(struct launch *launch)
+{
+	uint64_t now = now_ns();
+	bool on = storm_is_on(&launch->storm, now);
+	unsigned int left = on ? 1 : FOLLOW_AGAIN;
+	struct parted *parted;
+	struct proc_stat stat;
+
+	if (on && !storm_takes_sample(&launch->storm, now))
+		return;
+	while (left-- && (parted = g_queue_pop_head(&launch->parted))) {
+		if (!tracee_find(launch, parted->tid) &&
+		    !proc_stat_read(parted->tgid, parted->tid, &stat) &&
+		    stat.start_ticks == parted->start_ticks)
+			seize(launch, parted->tid, parted->tgid, FOLLOW);
+		g_free(parted);
+	}
 }
 
 void launch_adopt(struct launch *launch, pid_t pid)
@@ -623,5 +692,6 @@ void launch_free(struct launch *launch)
 		close(launch->go_fd);
 	close(launch->error_fd);
 	g_hash_table_destroy(launch->tracees);
+	g_queue_clear_full(&launch->parted, g_free);
 	g_free(launch);
 }

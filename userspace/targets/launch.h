@@ -7,6 +7,9 @@
  * thread for a moment at its end, while its memory can still be looked at. In between they run
  * freely; should the tracer die, the kernel lets them go.
  *
+ * In a storm of processes who makes them is let go: they run at once, and only few are held
+ * (storm.h).
+ *
  * Threads of a process that makes very many are not held, and followed only if they live long
  * enough (launch_adopt_threads): what a young one forks or becomes by exec is not followed from the
  * first instruction, but from when the kernel side tells of it (launch_adopt).
@@ -64,6 +67,15 @@ uint64_t launch_held_ns(const struct launch *launch);
  * more, for which no signal will come.
  */
 bool launch_poll(struct launch *launch);
+
+/*
+ * Processes are held as long as they do not start faster than one in so long, 0: all of them. Of a
+ * storm few are, and the kernel side tells of the others: launch_started(), of each.
+ */
+void launch_pay_starts(struct launch *launch, uint64_t every_ns);
+void launch_started(struct launch *launch);
+/* From time to time: those that make the processes of a storm, when it is over, or for a sample. */
+void launch_follow_again(struct launch *launch);
 
 /* A process of the command that is not followed: its maker, or who called exec, was not. */
 void launch_adopt(struct launch *launch, pid_t pid);

@@ -4,6 +4,7 @@
 #include <glib.h>
 
 #include "base/clock.h"
+#include "bpf/wire/records.h"
 #include "events/sums.h"
 #include "host/proc.h"
 #include "host/server_cache.h"
@@ -48,6 +49,7 @@ void targets_free(struct targets *targets)
 	g_hash_table_destroy(targets->followed);
 	unwinder_free(targets->unwinder);
 	starts_free(targets->starts);
+	g_queue_clear(&targets->briefs);
 	uprobe_detach_finish();
 	g_hash_table_destroy(targets->modules);
 	g_hash_table_destroy(targets->containers);
@@ -130,12 +132,28 @@ void followed_record(struct targets *targets, struct followed *followed)
 	followed->tunables = tunables_read(pid);
 }
 
+void followed_record_unseen(struct targets *targets, struct followed *followed,
+			    const struct memtoll_process *record)
+{
+	recording_process(targets->config.recording,
+			  &(struct process_fact){
+				  .pid = followed->target.pid,
+				  .parent_pid = followed->target.parent_pid,
+				  .comm = record->comm,
+				  .command = "",
+				  .executable = "",
+				  .start_ns = followed->target.start_ns,
+				  .role = followed->target.role,
+			  });
+	followed->listed = true;
+}
+
 /* It is no longer followed; counts and times of all still include it. */
 static void count_forgotten(struct targets *targets, const struct followed *followed)
 {
 	targets->dead -= followed->target.exited;
 	targets->forgotten++;
-	targets->forgotten_without += !followed_has_allocator(followed);
+	targets->forgotten_without += !followed->target.brief && !followed_has_allocator(followed);
 	targets->forgotten_cpu_ns += followed->target.cpu_seen_ns;
 }
 
@@ -150,29 +168,44 @@ static void inherit(struct targets *targets, const struct followed *before, stru
 		before->target.now.major_faults - before->target.recorded.major_faults;
 }
 
-struct followed *targets_follow(struct targets *targets, pid_t pid, const char *role)
+struct followed *targets_follow_unseen(struct targets *targets, pid_t pid, const char *role)
 {
 	struct followed *before = followed_get(targets, pid);
 	struct followed *followed = g_new0(struct followed, 1);
-	struct proc_stat stat;
 
 	followed->target.pid = pid;
 	followed->target.role = role;
 	followed->target.start_ns = now_ns();
-	followed->target.cpu_base_ns = process_cpu_ns(pid);
 	followed->target.now.rss_bytes = followed->target.now.swap_bytes = -1;
 	followed->target.recorded = followed->target.now;
 	if (before)
 		inherit(targets, before, &followed->target);
-	if (!proc_stat_read(pid, 0, &stat)) {
-		followed->target.parent_pid = stat.ppid;
-		followed->start_ticks = stat.start_ticks;
-	}
 	followed->images = 1;
 	followed->attached = g_ptr_array_new_with_free_func(attached_free);
 	g_hash_table_replace(targets->followed, GINT_TO_POINTER(pid), followed);
+	return followed;
+}
+
+bool followed_see(struct targets *targets, struct followed *followed)
+{
+	struct proc_stat stat;
+	pid_t pid = followed->target.pid;
+
+	if (proc_stat_read(pid, 0, &stat))
+		return false;
+	followed->target.parent_pid = stat.ppid;
+	followed->start_ticks = stat.start_ticks;
 	if (g_hash_table_size(targets->followed) <= PREPARED_PROCESSES)
 		sums_prepare_calls(targets->config.bpf->maps.calls, pid);
+	return true;
+}
+
+struct followed *targets_follow(struct targets *targets, pid_t pid, const char *role)
+{
+	struct followed *followed = targets_follow_unseen(targets, pid, role);
+
+	followed->target.cpu_base_ns = process_cpu_ns(pid);
+	followed_see(targets, followed);
 	return followed;
 }
 
@@ -212,7 +245,7 @@ void targets_forget_dead(struct targets *targets)
 		if (!followed->target.exited || ++followed->target.slices_dead <= 2)
 			continue;
 		/* targets_add() makes the state anew of one that BPF added at its fork: no mark then. */
-		if (proc_stat_read(followed->target.pid, 0, &stat))
+		if (!followed->rowless && proc_stat_read(followed->target.pid, 0, &stat))
 			process_row_remove(targets->config.bpf, followed->target.pid);
 		count_forgotten(targets, followed);
 		observers_forgotten(targets->config.observers, followed->target.pid);

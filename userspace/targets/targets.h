@@ -28,6 +28,7 @@ struct target {
 	const char *role; /* "target" or "child" */
 	uint64_t start_ns;
 	bool exited;
+	bool brief;		  /* one of a storm, and nobody has looked at it */
 	bool changed;		  /* files were mapped since it was last looked at */
 	struct counters now;	  /* last reading */
 	struct counters recorded; /* as of the last slice */
@@ -53,6 +54,11 @@ struct targets_config {
 	bool held; /* processes stand still until they are probed */
 	bool uprobes;
 	bool maps_reported; /* targets_changed() is called for what they map */
+	/* Of a storm of new processes one in so long is looked at; 0: all are. */
+	uint64_t start_every_ns;
+	/* Called with one that was brief, when it has been looked at. NULL: nobody wants to know. */
+	void (*looked_at)(void *context, pid_t pid);
+	void *looked_context;
 };
 
 struct targets *targets_new(const struct targets_config *config);
@@ -95,11 +101,15 @@ bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_
 bool targets_has_started(struct targets *targets, pid_t pid);
 void targets_ready(struct targets *targets, pid_t pid);
 void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);
+/* One of a storm of new ones: looked at only when it has lived for some time. */
+void targets_forked_brief(struct targets *targets, pid_t parent, pid_t child);
 /* A thread is held at its end, the memory of its process not yet freed: read its size. */
 void targets_dying(struct targets *targets, pid_t tid);
 /* exit_code: as wait(2) has it. record: of the ring buffer; NULL: ptrace has reported it. */
 void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
 		     const struct memtoll_process *record);
+/* It has exited, and the kernel has added up what it took. */
+void targets_freed(struct targets *targets, pid_t pid, const struct memtoll_process *record);
 
 /* A followed process mapped a file executable: look again soon. */
 void targets_changed(struct targets *targets, pid_t pid);
@@ -154,6 +164,7 @@ struct targets_losses {
 	uint64_t mappings_left_out;
 	uint64_t maps_postponed;
 	uint64_t late;
+	uint64_t brief; /* of storms */
 	uint64_t attach_failures;
 };
 

@@ -56,6 +56,7 @@ void targets_publish_code(struct targets *targets, const struct followed *follow
 	if (bpf_map_lookup_elem(fd, &key, &state))
 		return;
 	state.unwind_table = table;
+	state.brief = 0;
 	state.memset_count = code.memset_count;
 	memcpy(state.memset, code.memset, sizeof(state.memset));
 	state.memcpy_count = code.memcpy_count;

@@ -83,6 +83,16 @@ void followed_use_counted(struct followed *followed, uint64_t minor, uint64_t ma
 	target->now.major_faults = target->base.major_faults + major;
 }
 
+void followed_use_cpu(struct followed *followed, uint64_t cpu_ns)
+{
+	struct target *target = &followed->target;
+
+	target->now.cpu_ns = MAX(target->now.cpu_ns, cpu_ns);
+	if (target->now.cpu_ns > target->cpu_base_ns)
+		target->cpu_seen_ns =
+			MAX(target->cpu_seen_ns, target->now.cpu_ns - target->cpu_base_ns);
+}
+
 void followed_start_counting(struct followed *followed)
 {
 	struct counters unwritten = followed->target.recorded;

@@ -19,6 +19,11 @@
 #define LOOK_FIRST_NS 5000000ULL
 #define LOOK_LAST_NS 2000000000ULL
 
+/* A process of a storm is looked at when it has lived for so long. */
+#define BRIEF_NS 50000000ULL
+/* Looks that were not taken are not saved up for longer. */
+#define LOOKS_SAVED_NS 200000000ULL
+
 /* A refresh that takes longer is followed by a rest of so many times its length, ... */
 #define REFRESH_NS 200000000ULL
 #define REST_TIMES 4
@@ -39,8 +44,10 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	bool is_another = process_row_lives(targets->config.bpf, target->pid, &state) && record;
 
 	if (!is_late(targets, record)) {
-		if (!is_another)
+		if (!is_another && !followed->look_at_ns)
 			followed_read_counters(followed);
+		if (record)
+			followed_use_cpu(followed, record->cpu_ns);
 		if (state.ended)
 			followed_use_counted(followed, state.counted_minor_faults,
 					     state.counted_major_faults);
@@ -49,13 +56,23 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	}
 	target->exited = true;
 	targets->dead++;
+	if (followed->look_at_ns && record)
+		followed_record_unseen(targets, followed, record);
+	if (followed->look_at_ns && followed->look_at_ns != UINT64_MAX)
+		targets->losses.brief++;
+	followed->look_at_ns = 0;
 	recording_process_end(targets->config.recording, target->pid,
 			      record ? record->time_ns : now_ns(), exit_code);
 	starting_end(g_steal_pointer(&followed->start), NULL);
 	followed_detach(followed);
-	/* A row without the mark belongs to another process by now, made when that was forked. */
-	if (state.ended)
+	/*
+	 * A row without the mark belongs to another process by now, made when that was forked. One that
+	 * nobody holds is freed soon, and by its row the kernel side knows that it was a target.
+	 */
+	if (state.ended == ENDED_HELD) {
 		process_row_remove(targets->config.bpf, target->pid);
+		followed->rowless = true;
+	}
 	unwinder_exit(targets->unwinder, target->pid);
 	observers_exited(targets->config.observers, AT_ONCE, target->pid);
 }
@@ -82,6 +99,9 @@ void targets_exec(struct targets *targets, pid_t pid, pid_t caller)
 		return;
 	begin_image(targets, followed, caller);
 	followed->starting = false;
+	/* Nothing to be read yet, or any more. */
+	if (followed->look_at_ns)
+		return;
 	followed_record(targets, followed);
 	followed_begin_thresholds(targets, followed, true, 0);
 	followed->target.changed = true;
@@ -177,47 +197,130 @@ void targets_ready(struct targets *targets, pid_t pid)
 	maps_free(&maps);
 }
 
-void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
+/* The record of its end was lost where another has its number by now. False: it is known. */
+static bool is_new(struct targets *targets, pid_t child)
 {
 	struct followed *followed = followed_get(targets, child);
-	struct memtoll_target_state state;
 	struct proc_stat stat;
-	struct maps maps = {};
-	uint32_t table;
 
-	if (followed && !followed->target.exited) {
-		if (proc_stat_read(child, 0, &stat) || stat.start_ticks == followed->start_ticks)
-			return;
-		/* The record of its end was lost, and its number is another's by now. */
-		followed_end(targets, followed, -1, NULL);
-	}
-	if (!parent && !proc_stat_read(child, 0, &stat))
-		parent = stat.ppid;
-	if (!parent || !followed_get(targets, parent))
-		return;
-	followed = targets_follow(targets, child, "child");
-	followed->target.parent_pid = parent;
-	/* Its hits have counted since it was forked. */
-	followed->target.cpu_base_ns = 0;
+	if (!followed || followed->target.exited)
+		return true;
+	if (!followed->start_ticks || proc_stat_read(child, 0, &stat) ||
+	    stat.start_ticks == followed->start_ticks)
+		return false;
+	followed_end(targets, followed, -1, NULL);
+	return true;
+}
+
+/* It is a copy of its parent, also in what is known of that one's code. */
+static void inherit_code(struct targets *targets, struct followed *followed, pid_t parent)
+{
+	pid_t child = followed->target.pid;
 	/* Before the observers, of which one may wait: until then its stacks end at once. */
-	table = unwinder_fork(targets->unwinder, parent, child);
+	uint32_t table = unwinder_fork(targets->unwinder, parent, child);
+
+	followed->target.parent_pid = parent;
 	targets_publish_table(targets, child, table);
 	/* No table: its parent has ended, and that one's with it. */
 	followed->target.changed = !table;
 	observers_forked(targets->config.observers, AT_ONCE, parent, child);
+}
+
+/* held, or alive: the record of its end may be next, and whoever has its number is not probed. */
+static void look_at(struct targets *targets, struct followed *followed, bool held)
+{
+	struct memtoll_target_state state;
+	struct maps maps = {};
+	pid_t pid = followed->target.pid;
+
 	/* Its counters began at 0, and so did ours: nothing is subtracted. */
 	followed_read_counters(followed);
-	counters_read_size(child, &followed->target.now);
-	/* The record of its end may be next: whoever has its number by then is not to be probed. */
-	if (held || process_row_lives(targets->config.bpf, child, &state)) {
+	counters_read_size(pid, &followed->target.now);
+	if (held || process_row_lives(targets->config.bpf, pid, &state)) {
 		followed_read_maps(targets, followed, &maps);
 		followed_attach_modules(targets, followed, &maps);
 		maps_free(&maps);
 	}
+	followed_record(targets, followed);
+}
+
+void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
+{
+	struct followed *followed;
+	struct proc_stat stat;
+
+	if (!is_new(targets, child))
+		return;
+	if (!parent && !proc_stat_read(child, 0, &stat))
+		parent = stat.ppid;
+	if (!parent || !followed_get(targets, parent))
+		return;
+	followed = targets_follow_unseen(targets, child, "child");
 	if (!held && targets->config.uprobes)
 		targets->losses.late++;
-	followed_record(targets, followed);
+	inherit_code(targets, followed, parent);
+	if (followed_see(targets, followed)) {
+		followed->target.parent_pid = parent;
+		look_at(targets, followed, held);
+	} else {
+		/* What the record of its end says is all that will be known of it. */
+		followed->look_at_ns = UINT64_MAX;
+	}
 	followed_begin_thresholds(targets, followed, true, parent);
+}
+
+void targets_forked_brief(struct targets *targets, pid_t parent, pid_t child)
+{
+	struct followed *followed;
+
+	if (!is_new(targets, child) || !followed_get(targets, parent))
+		return;
+	followed = targets_follow_unseen(targets, child, "child");
+	inherit_code(targets, followed, parent);
+	followed->look_at_ns = now_ns() + BRIEF_NS;
+	followed->target.brief = true;
+	followed_begin_thresholds(targets, followed, true, parent);
+	g_queue_push_tail(&targets->briefs, GINT_TO_POINTER(child));
+}
+
+/* It lives, and is a process like another from now on. */
+static void look_at_brief(struct targets *targets, struct followed *followed)
+{
+	if (targets->config.uprobes)
+		targets->losses.late++;
+	followed->look_at_ns = 0;
+	followed->target.brief = false;
+	if (!followed_see(targets, followed))
+		followed->look_at_ns = UINT64_MAX;
+	else
+		look_at(targets, followed, false);
+	followed->target.changed = true;
+	if (targets->config.looked_at)
+		targets->config.looked_at(targets->config.looked_context, followed->target.pid);
+}
+
+/* Brief ones that have lived for so long, as far as the overhead limit pays for looking at them. */
+static void look_at_briefs(struct targets *targets)
+{
+	uint64_t now = now_ns();
+	struct followed *followed;
+	gpointer pid;
+
+	while ((pid = g_queue_peek_head(&targets->briefs))) {
+		followed = followed_get(targets, GPOINTER_TO_INT(pid));
+		if (followed && !followed->target.exited && followed->look_at_ns > now &&
+		    followed->look_at_ns != UINT64_MAX)
+			break;
+		if (followed && !followed->target.exited && followed->look_at_ns &&
+		    followed->look_at_ns != UINT64_MAX) {
+			if (now < targets->look_due_ns)
+				break;
+			targets->look_due_ns = MAX(targets->look_due_ns, now - LOOKS_SAVED_NS) +
+					       targets->config.start_every_ns;
+			look_at_brief(targets, followed);
+		}
+		g_queue_pop_head(&targets->briefs);
+	}
 }
 
 void targets_dying(struct targets *targets, pid_t tid)
@@ -245,6 +348,18 @@ void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
 
 	if (followed && !followed->target.exited)
 		followed_end(targets, followed, exit_code, record);
+}
+
+void targets_freed(struct targets *targets, pid_t pid, const struct memtoll_process *record)
+{
+	struct followed *followed = followed_get(targets, pid);
+
+	if (!followed || !followed->target.exited)
+		return;
+	if (!is_late(targets, record))
+		followed_use_cpu(followed, record->cpu_ns);
+	process_row_remove(targets->config.bpf, pid);
+	followed->rowless = true;
 }
 
 void targets_changed(struct targets *targets, pid_t pid)
@@ -317,12 +432,13 @@ void targets_refresh(struct targets *targets)
 	GHashTableIter iter;
 	gpointer value;
 
+	look_at_briefs(targets);
 	g_hash_table_iter_init(&iter, targets->followed);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
 
 		look_if_due(followed);
-		if (!followed->target.changed || followed->target.exited ||
+		if (!followed->target.changed || followed->target.exited || followed->look_at_ns ||
 		    is_resting(targets, followed))
 			continue;
 		followed->target.changed = false;

@@ -41,6 +41,8 @@ struct followed {
 	bool contained;		   /* a container was recorded last */
 	bool listed;		   /* has a row in table process */
 	bool starting;		   /* held by ptrace; libraries are being mapped */
+	bool rowless;		   /* the BPF side has no row of it any more */
+	uint64_t look_at_ns;	   /* brief: when it is to be looked at; 0: it has been */
 	struct starting *start;	   /* as its loader reports it, or NULL */
 	bool too_many;		   /* allocators */
 	bool postponed;		   /* what it has mapped is to be looked at, later */
@@ -64,8 +66,10 @@ struct targets {
 	GHashTable *containers; /* path of a memory cgroup -> id of its container, or "" */
 	struct unwinder *unwinder;
 	struct starts *starts;
+	GQueue briefs;		      /* pids that are or were brief, the oldest first */
 	unsigned int watched;	      /* bits of enum probe_group: attached */
 	uint64_t ended_ns;	      /* counting has ended then; 0: it has not */
+	uint64_t look_due_ns;	      /* the next brief one may be looked at */
 	bool detached;		      /* for good: processes that start from now on get no probes */
 	bool endangered;	      /* one got no probes, for they would end it */
 	size_t module_count;	      /* in scans */
@@ -82,6 +86,13 @@ struct followed *followed_get(const struct targets *targets, pid_t pid);
 
 /* Follow it from now on; what had the number before is forgotten. Nothing is published yet. */
 struct followed *targets_follow(struct targets *targets, pid_t pid, const char *role);
+/* The same in two steps: without a look at it, and the look. False: it is gone. */
+struct followed *targets_follow_unseen(struct targets *targets, pid_t pid, const char *role);
+bool followed_see(struct targets *targets, struct followed *followed);
+
+/* So many are looked at later: what is known of them now is what records say. */
+void followed_record_unseen(struct targets *targets, struct followed *followed,
+			    const struct memtoll_process *record);
 
 /* What it maps now; empty if it is gone. Mappings left out are counted as lost once. */
 void followed_read_maps(struct targets *targets, struct followed *followed, struct maps *maps);
@@ -104,6 +115,8 @@ void followed_start_counting(struct followed *followed);
  * to where it ended. Readings of /proc are earlier and later.
  */
 void followed_use_counted(struct followed *followed, uint64_t minor, uint64_t major);
+/* CPU time of all its life, as the kernel side has it. */
+void followed_use_cpu(struct followed *followed, uint64_t cpu_ns);
 void counters_read_size(pid_t tid, struct counters *counters);
 
 /* CPU time of all its threads, the dead ones too, up to now; 0 when it is gone. */

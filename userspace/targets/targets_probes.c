@@ -334,8 +334,12 @@ unsigned int targets_without_allocator(const struct targets *targets)
 	gpointer value;
 
 	g_hash_table_iter_init(&iter, targets->followed);
-	while (g_hash_table_iter_next(&iter, NULL, &value))
-		count += !followed_has_allocator(value);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		const struct followed *followed = value;
+
+		/* Of a storm those that were not looked at are counted by themselves. */
+		count += !followed->target.brief && !followed_has_allocator(followed);
+	}
 	return count;
 }
 

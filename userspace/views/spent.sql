@@ -77,8 +77,19 @@ FROM (
 		r.bytes_per_16_cycles, r.area
 ) s;
 
--- Tolls of each process, compute excepted. zero.app's bytes: those it was the first to touch, or
--- the estimate, where that is more.
+-- Processes of a storm of new ones that were gone before anybody looked at them (loss
+-- programs_passed), and their CPU time: of them faults and mapping calls are counted, and allocator
+-- calls not.
+CREATE VIEW program_unseen AS
+SELECT p.pid, p.comm, SUM(s.cpu_ns) AS cpu_ns
+FROM process p JOIN process_slice s ON s.pid = p.pid
+WHERE p.role = 'child' AND p.executable = '' AND p.command = ''
+	AND EXISTS (SELECT 1 FROM loss WHERE name = 'programs_passed' AND count > 0)
+GROUP BY p.pid;
+
+-- Tolls of each process, compute excepted. Of allocator calls of processes that were not looked at:
+-- what those of the same name spent that were, in proportion to the CPU time, with an error as
+-- large. zero.app's bytes: those it was the first to touch, or the estimate, where that is more.
 CREATE VIEW process_toll AS
 WITH
 fault_toll AS (
@@ -115,6 +126,18 @@ cost AS (
 	FROM call_cost GROUP BY pid
 ),
 proven AS MATERIALIZED (SELECT pid, SUM(bytes) AS bytes FROM process_calloc_proven GROUP BY pid),
+unseen AS MATERIALIZED (SELECT pid, comm, cpu_ns FROM program_unseen),
+alike AS MATERIALIZED (
+	SELECT p.comm, SUM(t.alloc_ns) / n.cpu_ns AS alloc_part,
+		SUM(t.libc_ns) / n.cpu_ns AS libc_part
+	FROM (SELECT q.comm, 1.0 * SUM(s.cpu_ns) AS cpu_ns
+		FROM process q JOIN process_slice s ON s.pid = q.pid
+		WHERE q.role = 'child' AND q.executable <> ''
+			AND q.comm IN (SELECT comm FROM unseen) GROUP BY q.comm) n
+	JOIN process p ON p.comm = n.comm AND p.role = 'child' AND p.executable <> ''
+	JOIN cost t ON t.pid = p.pid
+	WHERE n.cpu_ns > 0 GROUP BY p.comm
+),
 of_call(toll) AS (VALUES ('zero.libc'), ('alloc'))
 SELECT f.pid, f.toll, f.time_ns, f.error_ns, f.count, f.pages * 4096 AS bytes, f.pages,
 	CASE WHEN f.toll = 'zero.kernel' THEN MIN(f.time_ns, f.timed_ns
@@ -135,6 +158,12 @@ SELECT t.pid, k.toll,
 	CASE k.toll WHEN 'alloc' THEN 0.0 ELSE t.libc_ns END, 0.0,
 	CASE k.toll WHEN 'alloc' THEN t.drift_ns ELSE 0.0 END
 FROM cost t JOIN of_call k LEFT JOIN proven p ON p.pid = t.pid
+UNION ALL
+SELECT u.pid, k.toll, u.cpu_ns * MIN(1.0, CASE k.toll WHEN 'alloc' THEN a.alloc_part
+	ELSE a.libc_part END), u.cpu_ns * MIN(1.0, CASE k.toll WHEN 'alloc' THEN a.alloc_part
+	ELSE a.libc_part END), 0, 0, 0,
+	CASE k.toll WHEN 'alloc' THEN 0.0 ELSE u.cpu_ns * MIN(1.0, a.libc_part) END, 0.0, 0.0
+FROM unseen u JOIN alike a ON a.comm = u.comm JOIN of_call k
 UNION ALL
 SELECT s.pid, k.toll, COALESCE(t.time_ns, 0.0), 0.0, COALESCE(t.samples, 0),
 	MAX(COALESCE(t.bytes, 0), COALESCE(b.bytes, 0)),

@@ -596,6 +596,15 @@ FROM (
 	WHERE NOT c.complete AND COALESCE(c.calls, 1) + (c.probed = 0) > 0
 ) GROUP BY name, said
 UNION ALL
+SELECT 2, PRINTF('%,d of %,d processes came in a storm and were gone before anybody looked at them '
+	|| '(%.0f %% of the CPU time): their faults and mapping calls are counted, their allocator '
+	|| 'calls are estimated by those of the same name that were looked at', u.n,
+	(SELECT COUNT(*) FROM process),
+	100.0 * u.cpu_ns / MAX(1, (SELECT SUM(cpu_ns) FROM process_slice)))
+FROM (SELECT COALESCE((SELECT SUM(count) FROM loss WHERE name = 'programs_passed'), 0) AS n,
+	COALESCE(SUM(cpu_ns), 0) AS cpu_ns FROM program_unseen) u
+WHERE u.n > 0
+UNION ALL
 SELECT 2, 'process ' || pid || CASE WHEN n > 1 THEN PRINTF(' and %,d more', n - 1) ELSE '' END
 	|| ': CPU samples inside calloc and the chunks'' headers do not agree on '
 	|| 'how much of its time is clearing; ' || evidence

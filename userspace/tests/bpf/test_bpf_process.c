@@ -70,11 +70,72 @@ static void test_forks_are_charged(void **state)
 	kernel.tick_ns = 0;
 }
 
+/* Whether the record of the next fork says that the child is brief. */
+static bool is_brief(void)
+{
+	unsigned long long flags = 0;
+	const struct memtoll_process *record;
+	bool brief = false;
+
+	fork_once();
+	while ((record = kernel_ring_take(&events, NULL, &flags)))
+		if (record->kind == EVENT_PROCESS && record->what == PROCESS_FORK)
+			brief = record->brief;
+	return brief;
+}
+
+static int brief_of(int count, __u64 apart_ns)
+{
+	int brief = 0;
+
+	for (int i = 0; i < count; i++, kernel.now_ns += apart_ns)
+		brief += is_brief();
+	return brief;
+}
+
+/* A burst is looked at, and of a storm one in so long; what comes slowly is no storm. */
+static void test_storms_are_brief(void **state)
+{
+	host_begin();
+	starts_until_ns = storm_look_ns = 0;
+	start_every_ns = 25 * MS;
+	kernel.now_ns = 1000 * MS;
+	assert_int_equal(brief_of(997, 1000 * MS / 30), 0);
+	kernel.now_ns += 10000 * MS;
+	assert_int_equal(brief_of(64, 0), 0);
+	/* The first after that is looked at, and one each 100 ms. */
+	assert_int_equal(brief_of(1001, MS), 1001 - 11);
+	kernel.now_ns += 5000 * MS;
+	assert_false(is_brief());
+	start_every_ns = 0;
+	assert_int_equal(brief_of(997, 0), 0);
+}
+
+/* Its stacks have no names as long as nobody has looked at it: none is walked. */
+static void test_new_programs_of_storms_have_no_stacks(void **state)
+{
+	struct memtoll_target row = { .brief = 1, .unwind_table = 7 };
+	__u32 tgid = 20011;
+
+	host_begin();
+	process_add(tgid, &row, true);
+	briefs_seen = 1;
+	assert_false(process_is_nameless(tgid));
+	((struct memtoll_target *)bpf_map_lookup_elem(&processes, &tgid))->unwind_table = 0;
+	assert_true(process_is_nameless(tgid));
+	((struct memtoll_target *)bpf_map_lookup_elem(&processes, &tgid))->brief = 0;
+	assert_false(process_is_nameless(tgid));
+	process_remove(tgid);
+	briefs_seen = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wakes_for_few),
 		cmocka_unit_test(test_forks_are_charged),
+		cmocka_unit_test(test_storms_are_brief),
+		cmocka_unit_test(test_new_programs_of_storms_have_no_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -333,6 +333,28 @@ def test_short_processes_of_a_running_one(out: Path) -> None:
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.05)
 
 
+def test_a_storm_of_programs(out: Path) -> None:
+    """More than are paid for: all are counted, with their faults and their time, and few are held or looked at."""
+    runs = 1009
+    recording = record(out, command=[workload("starts"), str(runs)])
+    (truth,) = recording.witness
+    ((started, seen, ended),) = recording.query(
+        "SELECT count(*), sum(executable <> ''), count(end_ns) FROM process WHERE role = 'child'"
+    )
+    losses = recording.report["losses"]
+    assert started == ended == truth["started"] == runs
+    # Held from their start; too late for that; and not at all. How many depends on how fast they come.
+    assert runs - losses.get("programs_passed", 0) - losses.get("late_attach", 0) >= 256
+    assert seen >= 256
+    ((faults, cpu_ns),) = recording.query(
+        "SELECT sum(minor_faults), sum(cpu_ns) FROM process_slice JOIN process USING (pid) WHERE role = 'child'"
+    )
+    assert faults == truth["child_faults"]
+    assert cpu_ns / 1e9 == pytest.approx(truth["child_seconds"], rel=0.1)
+    check = recording.report["checks"]["minor_faults"]
+    assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
+
+
 # Static, so that it holds its allocator itself; what stands before main moves all that comes after it.
 REWRITTEN = """
 #include <stdlib.h>
