@@ -254,6 +254,8 @@ int populate_end(struct thread *thread)
 	run->dev = thread->area.dev;
 	run->file_page = run->address / MEMTOLL_PAGE_SIZE + thread->area.offset;
 	run->swap_type = 0;
+	/* What speaks for faults that were passed over went with the run before. */
+	run->passed = 0;
 	/* In two records, as the kernel counts them, where both are; which pages waited is not known. */
 	minor_pages = populated->faults > populated->majors ?
 			      sub_sat(populated->pages, populated->majors) :
