@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,11 +62,30 @@ static bool ask_kernel(void)
 	return signal_for_call(false) == SIGILL && signal_for_call(true) == SIGKILL;
 }
 
+/* No call before, no refusal since, in any kernel: nothing is asked there. */
+static bool is_suspect(void)
+{
+	struct utsname machine;
+	int major, minor;
+
+	return uname(&machine) || sscanf(machine.release, "%d.%d", &major, &minor) != 2 ||
+	       (major == 6 && minor >= 11 && minor < 14);
+}
+
 bool seccomp_refuses_returns(void)
 {
 	static gsize known;
 
 	if (g_once_init_enter(&known))
 		g_once_init_leave(&known, ask_kernel() ? 2 : 1);
+	return known == 2;
+}
+
+bool seccomp_may_refuse_returns(void)
+{
+	static gsize known;
+
+	if (g_once_init_enter(&known))
+		g_once_init_leave(&known, is_suspect() ? 2 : 1);
 	return known == 2;
 }

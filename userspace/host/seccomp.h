@@ -16,7 +16,10 @@
 /* The process's first thread has a filter, or strict mode. Which calls pass is not looked at. */
 bool seccomp_confines(pid_t pid);
 
-/* Asked of a child of this process, once. */
+/* By its version: false where no kernel does. */
+bool seccomp_may_refuse_returns(void);
+
+/* This one does: asked of a child of this process, once. */
 bool seccomp_refuses_returns(void);
 
 #endif /* MEMTOLL_SECCOMP_H */

@@ -180,7 +180,8 @@ void targets_watch(struct targets *targets, unsigned int groups)
 /* Probes at returns would end it: none are set. Told once. */
 static bool is_endangered(struct targets *targets, pid_t pid)
 {
-	if (!targets->config.uprobes || !seccomp_confines(pid) || !seccomp_refuses_returns())
+	if (!targets->config.uprobes || !seccomp_may_refuse_returns() || !seccomp_confines(pid) ||
+	    !seccomp_refuses_returns())
 		return false;
 	if (!targets->endangered)
 		message("this kernel's seccomp would end process %d at a probe: the allocator of "
