@@ -238,6 +238,29 @@ void privileges_keep_from_command(void)
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
+/* Linux major.minor or later. */
+static bool kernel_is(const char *release, int major, int minor)
+{
+	int found[2];
+
+	return sscanf(release, "%d.%d", &found[0], &found[1]) == 2 &&
+	       (found[0] > major || (found[0] == major && found[1] >= minor));
+}
+
+/*
+ * From Linux 6.15 on CAP_PERFMON is enough to read another process's mappings (mm_access()). Before, a
+ * command of one's own cannot be probed without CAP_SYS_PTRACE: seen on 6.1.
+ */
+static enum privilege_need need_of(size_t i)
+{
+	struct utsname machine;
+
+	if (all[i].capability == CAP_SYS_PTRACE && !uname(&machine) &&
+	    !kernel_is(machine.release, 6, 15))
+		return PRIVILEGE_ALWAYS;
+	return all[i].told.need;
+}
+
 static bool has_privilege(uint64_t has, size_t i)
 {
 	return has & (BIT(all[i].capability) | BIT(all[i].or_other));
@@ -250,6 +273,7 @@ size_t privileges_list(struct privilege *privileges, size_t capacity)
 
 	for (i = 0; i < G_N_ELEMENTS(all) && i < capacity; i++) {
 		privileges[i] = all[i].told;
+		privileges[i].need = need_of(i);
 		privileges[i].has = has_privilege(has, i);
 	}
 	return i;
@@ -263,7 +287,7 @@ static char *missing(void)
 	size_t i;
 
 	for (i = 0; i < G_N_ELEMENTS(all); i++)
-		if (all[i].told.need == PRIVILEGE_ALWAYS && !has_privilege(has, i))
+		if (need_of(i) == PRIVILEGE_ALWAYS && !has_privilege(has, i))
 			g_string_append_printf(names, "%s%s", names->len ? ", " : "",
 					       all[i].told.name);
 	return names->len ? g_string_free(g_steal_pointer(&names), FALSE) : NULL;
@@ -295,21 +319,13 @@ int check_privileges_for(pid_t pid)
 	return STATUS_UNSUPPORTED;
 }
 
-static bool kernel_is_too_old(const char *release)
-{
-	int major, minor;
-
-	return sscanf(release, "%d.%d", &major, &minor) == 2 &&
-	       (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR));
-}
-
 int check_privileges(void)
 {
 	g_autofree char *lacks = NULL;
 	struct utsname machine;
 	struct stat namespace;
 
-	if (!uname(&machine) && kernel_is_too_old(machine.release)) {
+	if (!uname(&machine) && !kernel_is(machine.release, OLDEST_MAJOR, OLDEST_MINOR)) {
 		message("this kernel, Linux %s, is too old; memtoll needs Linux %d.%d or later",
 			machine.release, OLDEST_MAJOR, OLDEST_MINOR);
 		return STATUS_UNSUPPORTED;
