@@ -207,10 +207,16 @@ def test_without_root_usage_is_still_usage(public_dir: Path) -> None:
 
 
 def test_stat_prints_the_table() -> None:
-    result = memtoll("stat", "--full", "--", workload("calloc_loop"), str(10 * MIB), "211")
+    """... and, where it is asked to, without the names of files and arguments."""
+    result = memtoll("stat", "--full", "--redact", "--", workload("calloc_loop"), str(10 * MIB), "211")
     assert result.status == 0, result
-    for word in ("zero.libc", "zero.kernel", "map", "compute", "Zeroing"):
+    for word in ("zero.libc", "zero.kernel", "map", "compute", "Zeroing", "clear_block"):
         assert word in result.stdout
+    # The first line is the workload's own.
+    said = result.stdout.split("\n", 1)[1]
+    assert "program-1 ..." in said
+    for word in ("calloc_loop", str(10 * MIB), str(MEMTOLL.parent)):
+        assert word not in said
 
 
 @pytest.mark.parametrize("status", [1, 255])
