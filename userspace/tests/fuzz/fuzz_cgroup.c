@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "host/cgroup.h"
+#include "host/container.h"
 
 #define PID 4242
 
@@ -74,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	g_autofree char *text = g_strndup((const char *)data, size);
 	g_auto(GStrv) parts = g_strsplit(text, "\n\n", G_N_ELEMENTS(files));
 	struct memory_cgroups *groups;
+	struct container container = { 0 };
 	struct memory_cgroup group;
 	int64_t odd = 0;
 	const struct memory_cgroup_visitor visitor = { take_group, take_counter, &odd };
@@ -88,6 +90,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					      NULL))
 			abort();
 	}
+	/* The first text is one path, too. */
+	if (parts[0] && container_of_path(parts[0], &container) &&
+	    container.path_length > strlen(parts[0]))
+		abort();
+	container_clear(&container);
 	if (cgroup_of_process_below(root, PID, &group))
 		memory_cgroup_free(&group);
 	groups = memory_cgroups_new_below(root);
