@@ -298,10 +298,14 @@ int check_privileges_for(pid_t pid)
 {
 	g_autofree char *root = g_strdup_printf("/proc/%d/root", pid);
 	g_autofree char *program = g_strdup_printf("/proc/%d/exe", pid);
+	uint64_t has = effective_capabilities();
 	const char *lacks = NULL;
 	char target[2];
 	int fd;
 
+	/* What is refused all the same is told by whoever needs it. */
+	if (has & BIT(CAP_SYS_PTRACE) && has & (READ | BIT(CAP_DAC_OVERRIDE)))
+		return STATUS_DONE;
 	if (readlink(root, target, sizeof(target)) < 0 && (errno == EACCES || errno == EPERM)) {
 		lacks = "cap_sys_ptrace";
 	} else {
