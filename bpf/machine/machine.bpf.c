@@ -40,7 +40,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, MACHINE_GROUPS_MOST);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u64);
 	__type(value, struct machine_group);
@@ -48,7 +48,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
+	__uint(max_entries, MACHINE_PUSHES_MOST);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct machine_push_key);
 	__type(value, struct machine_push);

@@ -6,6 +6,8 @@
 #include "types.h"
 
 #define MACHINE_COMM 16
+#define MACHINE_GROUPS_MOST 4096
+#define MACHINE_PUSHES_MOST 16384
 
 /* Programs by what they cost, and what could not be kept. */
 enum machine_count {

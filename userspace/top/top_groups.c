@@ -39,6 +39,9 @@ void top_groups_free(struct top_groups *groups)
 void top_groups_refresh(struct top_groups *groups)
 {
 	groups->read = false;
+	/* Most of so many are gone. */
+	if (g_hash_table_size(groups->paths) >= GROUPS_MOST)
+		g_hash_table_remove_all(groups->paths);
 }
 
 static void add(struct top_groups *groups, uint64_t number, const char *path)

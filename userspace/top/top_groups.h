@@ -11,7 +11,10 @@ struct top_groups;
 struct top_groups *top_groups_new(const char *root);
 void top_groups_free(struct top_groups *groups);
 
-/* "/neighbour", of a container what it is called ("web"); of one that is gone what it was, or its number. Lives as long as groups. */
+/*
+ * "/neighbour", of a container what it is called ("web"); of one that is gone what it was, or its
+ * number. Lives until the next call.
+ */
 const char *top_group(struct top_groups *groups, uint64_t number);
 
 /* The paths of today are to be found: directories are read again once at most until the next call. */

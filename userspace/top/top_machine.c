@@ -217,6 +217,20 @@ static double group_waited(struct top_machine *machine, uint64_t number)
 			   0;
 }
 
+/* Rows of groups that are gone are never asked for: where there are many, all begin anew. */
+static void forget_rows(int fd, GHashTable *rows, unsigned int most)
+{
+	GHashTableIter each;
+	gpointer key;
+
+	if (g_hash_table_size(rows) < most)
+		return;
+	g_hash_table_iter_init(&each, rows);
+	while (g_hash_table_iter_next(&each, &key, NULL))
+		bpf_map_delete_elem(fd, key);
+	g_hash_table_remove_all(rows);
+}
+
 static void keep_groups(struct top_machine *machine)
 {
 	int fd = machine_probes_groups(machine->probes);
@@ -326,6 +340,10 @@ static void add_pushes(struct top_machine *machine, struct top_snapshot *snapsho
 		row->values[PUSH_WAITED] = waited;
 	}
 	keep_groups(machine);
+	forget_rows(machine_probes_groups(machine->probes), machine->group_rows,
+		    MACHINE_GROUPS_MOST * 3 / 4);
+	forget_rows(machine_probes_pushes(machine->probes), machine->pushes,
+		    MACHINE_PUSHES_MOST * 3 / 4);
 }
 
 /* Who pushes out whom; or who has most cleared. */
