@@ -87,6 +87,28 @@ static void rename_row(struct top_row *row, const struct top_row *now)
 	}
 }
 
+static gint by_first(gconstpointer a, gconstpointer b)
+{
+	double left = (*(struct top_row *const *)a)->values[0];
+	double right = (*(struct top_row *const *)b)->values[0];
+
+	return (left < right) - (left > right);
+}
+
+/* The half with the least goes: mostly processes that are long gone. */
+static void halve(struct top_model *model, struct top_table *total, bool by_pid)
+{
+	guint half = total->rows->len / 2, i;
+
+	g_ptr_array_sort(total->rows, by_first);
+	for (i = half; i < total->rows->len; i++) {
+		g_autofree char *key = key_of(total, g_ptr_array_index(total->rows, i), by_pid);
+
+		g_hash_table_remove(model->sums, key);
+	}
+	g_ptr_array_set_size(total->rows, (gint)half);
+}
+
 static void add_rows(struct top_model *model, struct top_table *total,
 		     const struct top_table *table, bool by_pid)
 {
@@ -100,13 +122,15 @@ static void add_rows(struct top_model *model, struct top_table *total,
 		row = g_ptr_array_index(table->rows, i);
 		key = key_of(table, row, by_pid);
 		sum = g_hash_table_lookup(model->sums, key);
-		if (!sum && g_hash_table_size(model->sums) < TOP_ROWS_MOST) {
+		if (!sum && total->rows->len >= TOP_ROWS_MOST)
+			halve(model, total, by_pid);
+		if (!sum) {
 			sum = top_row_add(total, row->pid, row->label, row->text[0], row->text[1]);
 			g_hash_table_insert(model->sums, g_steal_pointer(&key), sum);
 		}
-		if (sum && by_pid)
+		if (by_pid)
 			rename_row(sum, row);
-		for (column = 0; sum && column < table->columns->count; column++)
+		for (column = 0; column < table->columns->count; column++)
 			sum->values[column] += row->values[column];
 		g_free(key);
 	}

@@ -10,7 +10,7 @@
 #include "top/top_snapshot.h"
 
 #define TOP_HISTORY 60
-#define TOP_ROWS_MOST 4096 /* of sums since the start; more are in no row */
+#define TOP_ROWS_MOST 2048 /* of sums since the start; the least leave for others */
 #define TOP_INPUT 64
 
 struct top_history {

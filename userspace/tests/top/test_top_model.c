@@ -205,6 +205,29 @@ static void test_sums(void **state)
 	top_model_free(model);
 }
 
+/* Of processes that come and go for weeks those that cost most stay. */
+static void test_sums_are_bounded(void **state)
+{
+	struct top_model *model = model_of(5, 0.5);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3 * TOP_ROWS_MOST; i++) {
+		struct top_snapshot *snapshot = snapshot_at(6, 0.5);
+
+		add_process(snapshot, 1000 + i, "short", 1, 1);
+		top_model_take(model, snapshot);
+	}
+	assert_true(model->total->processes.rows->len <= TOP_ROWS_MOST);
+	assert_true(model->total->details.rows->len <= TOP_ROWS_MOST);
+	assert_int_equal(g_hash_table_size(model->sums),
+			 model->total->processes.rows->len + model->total->details.rows->len);
+	type(model, "t>");
+	assert_string_equal(first(model), "mariadb");
+	assert_true(top_model_chosen(model)->values[1] == (5.0 + 3 * TOP_ROWS_MOST) * 1009);
+	top_model_free(model);
+}
+
 static void test_verdict(void **state)
 {
 	struct top_model *model = top_model_new();
@@ -375,6 +398,7 @@ int main(void)
 		cmocka_unit_test(test_chosen_process_stays),
 		cmocka_unit_test(test_pauses),
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_sums_are_bounded),
 		cmocka_unit_test(test_verdict),
 		cmocka_unit_test(test_history_is_bounded),
 		cmocka_unit_test(test_marks),
