@@ -46,7 +46,18 @@ void metrics_free(struct metrics *metrics)
 
 /* ---- intervals ---- */
 
-static void add_toll(struct metrics_target *target, const struct worker_toll *toll)
+/* A counter never falls: what would take it down is kept until it has grown as much. */
+static void add_to(double *counter, double *debt, double more)
+{
+	*debt -= more;
+	if (*debt >= 0)
+		return;
+	*counter -= *debt;
+	*debt = 0;
+}
+
+static void add_toll(struct metrics_target *target, const struct worker_toll *toll,
+		     bool is_correction)
 {
 	guint i = 0;
 
@@ -57,29 +68,33 @@ static void add_toll(struct metrics_target *target, const struct worker_toll *to
 		return;
 	g_strlcpy(target->tolls[i].name, toll->name, WORKER_NAME);
 	g_strlcpy(target->tolls[i].family, toll->family, WORKER_NAME);
-	target->tolls[i].time_ns += toll->time_ns;
-	target->tolls[i].count += toll->count;
-	target->tolls[i].bytes += toll->bytes;
-	target->tolls[i].last_ns = toll->time_ns;
+	add_to(&target->tolls[i].time_ns, &target->tolls[i].time_debt, toll->time_ns);
+	add_to(&target->tolls[i].count, &target->tolls[i].count_debt, toll->count);
+	add_to(&target->tolls[i].bytes, &target->tolls[i].bytes_debt, toll->bytes);
+	if (!is_correction)
+		target->tolls[i].last_ns = toll->time_ns;
 }
 
 static void add_target(struct metrics *metrics, const struct worker_message *message)
 {
+	const bool is_correction = message->event == WORKER_CORRECTION;
 	struct metrics_target *target;
 	guint i;
 
 	if (message->target.index >= metrics->targets->len)
 		return;
 	target = &g_array_index(metrics->targets, struct metrics_target, message->target.index);
+	add_to(&target->observed_ns, &target->observed_debt, message->target.observed_ns);
+	add_to(&target->overhead_ns, &target->overhead_debt, message->target.overhead_ns);
+	for (i = 0; i < WORKER_TOLLS && message->target.tolls[i].name[0]; i++)
+		add_toll(target, &message->target.tolls[i], is_correction);
+	if (is_correction)
+		return;
 	target->processes = message->target.processes;
 	target->rss_bytes = message->target.rss_bytes;
 	target->swap_bytes = message->target.swap_bytes;
-	target->observed_ns += message->target.observed_ns;
-	target->overhead_ns += message->target.overhead_ns;
 	target->last_observed_ns = message->target.observed_ns;
 	target->last_overhead_ns = message->target.overhead_ns;
-	for (i = 0; i < WORKER_TOLLS && message->target.tolls[i].name[0]; i++)
-		add_toll(target, &message->target.tolls[i]);
 }
 
 static void add_loss(struct metrics *metrics, const struct worker_message *message)
@@ -211,6 +226,9 @@ void metrics_add(struct metrics *metrics, const struct worker_message *message)
 			for (i = 0; i < metrics->loss_count; i++)
 				metrics->losses[i].last_count = 0;
 		}
+		add_target(metrics, message);
+		break;
+	case WORKER_CORRECTION:
 		add_target(metrics, message);
 		break;
 	case WORKER_LOSS:

@@ -17,8 +17,9 @@
 struct metrics_toll {
 	char name[WORKER_NAME]; /* "": none, and none after it */
 	char family[WORKER_NAME];
-	double time_ns, count, bytes; /* in all */
-	double last_ns;		      /* in the last interval */
+	double time_ns, count, bytes;		  /* in all */
+	double time_debt, count_debt, bytes_debt; /* by which they are too large: grown into */
+	double last_ns;				  /* in the last interval */
 };
 
 struct metrics_target {
@@ -27,6 +28,7 @@ struct metrics_target {
 	int64_t rss_bytes;
 	int64_t swap_bytes;
 	double observed_ns, overhead_ns;
+	double observed_debt, overhead_debt;
 	double last_observed_ns, last_overhead_ns;
 	struct metrics_toll tolls[WORKER_TOLLS];
 };

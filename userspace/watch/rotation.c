@@ -267,6 +267,7 @@ static void take(struct rotation *rotation, struct run *run, const struct worker
 		on_done(rotation, run, message);
 		break;
 	case WORKER_TARGET:
+	case WORKER_CORRECTION:
 	case WORKER_LOSS:
 	case WORKER_INTERVAL:
 	case WORKER_PLACE_TOLL:

@@ -23,6 +23,7 @@ enum worker_event {
 	WORKER_READY,	   /* all is prepared: counting begins at worker_go() */
 	WORKER_BEGUN,	   /* at_ns */
 	WORKER_TARGET,	   /* what one of them did in an interval */
+	WORKER_CORRECTION, /* what these differ by from that of the whole recording; may be below 0 */
 	WORKER_LOSS,	   /* in an interval */
 	WORKER_INTERVAL,   /* it is complete */
 	WORKER_PLACE_TOLL, /* of the whole recording */

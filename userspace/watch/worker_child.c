@@ -30,6 +30,8 @@ struct child {
 	int fd;
 	struct session *session;
 	GHashTable *sizes; /* pid -> struct size */
+	struct worker_toll named[WORKER_TOLLS];
+	struct worker_message told[TARGETS_MAX]; /* of all intervals */
 };
 
 /* Of a process that lives, as it was last recorded: one that rests has no row. */
@@ -157,19 +159,26 @@ static void add_size(const struct child *child, struct worker_message *message,
 	message->target.swap_bytes += size->swap_bytes;
 }
 
-static void tell_targets(const struct child *child, const struct interval *interval)
+/* What each target did; named: has the names of the tolls. Freed by the caller. */
+static struct worker_message *gather(const struct child *child, const struct interval *interval,
+				     const struct worker_toll *named)
 {
 	const guint count = target_set_count(child->config->targets);
 	g_autoptr(GArray) processes = interval_processes(interval);
 	g_autoptr(GArray) tolls = interval_process_tolls(interval);
 	g_autoptr(GHashTable) known = g_hash_table_new(NULL, NULL);
-	g_autofree struct worker_message *messages = g_new0(struct worker_message, count);
-	guint i;
+	struct worker_message *messages = g_new0(struct worker_message, count);
+	guint i, k;
 
 	for (i = 0; i < count; i++) {
 		messages[i].event = WORKER_TARGET;
 		messages[i].target.index = i;
-		name_tolls(messages[i].target.tolls, interval);
+		for (k = 0; k < WORKER_TOLLS; k++) {
+			struct worker_toll *toll = &messages[i].target.tolls[k];
+
+			g_strlcpy(toll->name, named[k].name, sizeof(toll->name));
+			g_strlcpy(toll->family, named[k].family, sizeof(toll->family));
+		}
 	}
 	for (i = 0; i < processes->len; i++) {
 		const struct interval_process *process =
@@ -186,8 +195,53 @@ static void tell_targets(const struct child *child, const struct interval *inter
 
 		add_toll(messages[index_of(child, known, toll->pid)].target.tolls, toll);
 	}
-	for (i = 0; i < count; i++)
+	return messages;
+}
+
+/* sum += sign * part */
+static void add_up(struct worker_message *sum, const struct worker_message *part, double sign)
+{
+	guint i;
+
+	sum->target.observed_ns += sign * part->target.observed_ns;
+	sum->target.overhead_ns += sign * part->target.overhead_ns;
+	for (i = 0; i < WORKER_TOLLS; i++) {
+		sum->target.tolls[i].time_ns += sign * part->target.tolls[i].time_ns;
+		sum->target.tolls[i].count += sign * part->target.tolls[i].count;
+		sum->target.tolls[i].bytes += sign * part->target.tolls[i].bytes;
+	}
+}
+
+static void tell_targets(struct child *child, const struct interval *interval)
+{
+	const guint count = target_set_count(child->config->targets);
+	g_autofree struct worker_message *messages = NULL;
+	guint i;
+
+	name_tolls(child->named, interval);
+	messages = gather(child, interval, child->named);
+	for (i = 0; i < count; i++) {
+		add_up(&child->told[i], &messages[i], 1);
 		tell(child, &messages[i]);
+	}
+}
+
+/*
+ * Where the budget has few calls looked at, there are intervals without one that was: their estimates
+ * come to less than that of the whole recording, which is the better one. The difference is told.
+ */
+static void tell_corrections(struct child *child)
+{
+	const struct interval whole = { .database = session_database(child->session) };
+	const guint count = target_set_count(child->config->targets);
+	g_autofree struct worker_message *messages = gather(child, &whole, child->named);
+	guint i;
+
+	for (i = 0; i < count; i++) {
+		messages[i].event = WORKER_CORRECTION;
+		add_up(&messages[i], &child->told[i], -1);
+		tell(child, &messages[i]);
+	}
 }
 
 static void on_interval(void *context, const struct interval *interval)
@@ -232,8 +286,6 @@ static void tell_places(const struct child *child)
 	sqlite3 *database = session_database(child->session);
 	sqlite3_stmt *row = NULL;
 
-	if (!child->config->places || report_views_make(database, "site_short", 0))
-		return;
 	sqlite3_prepare_v2(
 		database,
 		"SELECT toll, call, allocated, touched, SUM(time_ns), SUM(count),"
@@ -288,7 +340,12 @@ static void conclude(struct child *child, int status)
 		done.done.processes = ask(database, "SELECT COUNT(*) FROM process");
 		done.done.full = ask(database, "SELECT value = 'size limit' FROM meta"
 					       " WHERE key = 'end_reason'");
-		tell_places(child);
+		if (!report_views_make(database, child->config->places ? "site_short" : "family",
+				       0)) {
+			tell_corrections(child);
+			if (child->config->places)
+				tell_places(child);
+		}
 	}
 	session_free(child->session);
 	if (complete && done.done.processes) {
@@ -316,11 +373,7 @@ static void close_others(int fd, int other)
 
 void worker_child(const struct worker_config *config, int fd)
 {
-	struct child child = {
-		.config = config,
-		.fd = fd,
-		.sizes = g_hash_table_new_full(NULL, NULL, NULL, g_free),
-	};
+	static struct child child;
 	const struct session_watch watch = {
 		.context = &child, .find = on_find, .ready = on_ready, .begun = on_begun
 	};
@@ -328,6 +381,9 @@ void worker_child(const struct worker_config *config, int fd)
 	struct session_config session = *config->session;
 	sigset_t none;
 
+	child.config = config;
+	child.fd = fd;
+	child.sizes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	close_others(fd, config->lock_fd);
 	/* Should the watch die the recording ends, whole. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -105,6 +105,34 @@ static void test_counters_grow(void **state)
 	finish(metrics);
 }
 
+/* By the whole recording: up at once, down by growing less, and nothing of the last interval. */
+static void test_corrections(void **state)
+{
+	struct metrics *metrics = make(0);
+	struct worker_message message = {
+		.event = WORKER_CORRECTION,
+		.target = { .observed_ns = 1 * S,
+			    .tolls = { { "zero.kernel", "zeroing", 0.5 * S, 1, 4096 },
+				       { "swap.in", "swap", -0.75 * S, -1, -4096 } } },
+	};
+	double value;
+
+	(void)state;
+	interval(metrics, 0, 0.25, 1);
+	metrics_add(metrics, &message);
+	assert_has(metrics, "toll=\"zero.kernel\"} 0.75\n");
+	assert_has(metrics, "toll=\"swap.in\"} 1\n");
+	assert_has(metrics, "\nmemtoll_observed_seconds_total{target=\"redis-server\"} 3\n");
+	assert_has(metrics, "\nmemtoll_processes{target=\"redis-server\"} 1\n");
+	assert_true(metrics_value(metrics, 0, "swap.share", &value));
+	assert_true(value == 0.5);
+	interval(metrics, 0, 0, 0.5);
+	assert_has(metrics, "toll=\"swap.in\"} 1\n");
+	interval(metrics, 0, 0, 0.5);
+	assert_has(metrics, "toll=\"swap.in\"} 1.25\n");
+	finish(metrics);
+}
+
 static guint count_of(const struct metrics *metrics, const char *what)
 {
 	g_autoptr(GString) text = openmetrics_text(metrics);
@@ -229,6 +257,7 @@ static void test_json(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_corrections),
 		cmocka_unit_test(test_counters_grow),
 		cmocka_unit_test(test_places_are_bounded),
 		cmocka_unit_test(test_names_end_no_line),
