@@ -388,8 +388,8 @@ def test_access_pattern(place: Place, small_memory: Path) -> None:
     assert b["back"] == pytest.approx(3 * pages[1], rel=0.01)
     assert a["back"] < 0.005 * a["out"]
     assert c["back"] == c["out"] == 0
-    # The kernel's own count of the machine; a busy disk gets some pages twice.
-    assert figures["swapped_in"] == pytest.approx(after["pswpin"] - before["pswpin"], rel=0.01)
+    # The kernel's own count of the machine: what is read ahead and dropped before its use comes once more.
+    assert a["back"] + b["back"] <= figures["swapped_in"] <= 1.01 * (after["pswpin"] - before["pswpin"])
     assert figures["pushed_out"] == pytest.approx(after["pswpout"] - before["pswpout"], rel=0.1)
     assert figures["swapped"][0] == pytest.approx(b["back"], rel=0.01)
     assert figures["major"] == pytest.approx(done[1]["majflt"], rel=0.01)

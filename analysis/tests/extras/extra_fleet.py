@@ -28,6 +28,8 @@ from memtoll.frames import TOLLS
 from package import Cli
 
 BUILDS = ("4f1e09aa", "a72c55bb")
+PATIENCE = 240
+"""Seconds: on a machine that others use, too, a process of its own may take long to start."""
 
 # What writers of their own import is imported once, before they are forked off: all that takes three seconds each
 # time. Arrow (pandas imports it where it is there) has not worked in that process. No test here reads in processes that
@@ -230,9 +232,9 @@ def test_writers_at_once(tmp_path: Path) -> None:
     writers = [FORKED.Process(target=adds, args=(str(tmp_path / "ds"), order, ready, results)) for order in orders]
     for writer in writers:
         writer.start()
-    answers = [results.get(timeout=100) for _ in writers]
+    answers = [results.get(timeout=PATIENCE) for _ in writers]
     for writer in writers:
-        writer.join(20)
+        writer.join(PATIENCE)
         assert writer.exitcode == 0
     assert sum(sum(answer) for answer in answers) == len(paths)
     ds = Dataset(tmp_path / "ds")
@@ -272,7 +274,7 @@ def test_a_killed_writer_does_no_harm(tmp_path: Path, stage: str) -> None:
     whole = files_in(directory)
     writer = FORKED.Process(target=dies, args=(stage, directory, second))
     writer.start()
-    writer.join(100)
+    writer.join(PATIENCE)
     assert writer.exitcode == -signal.SIGKILL
     assert files_in(directory) != whole, "it had not begun"
     there = stage == "committed"

@@ -103,7 +103,8 @@ def test_kill_9(out: Path) -> None:
             assert integrity(path) == "ok"
             recording = Recording(path, result)
             assert recording.report["complete"] is False
-            assert recording.dominant == "zeroing"
+            # Of so little time anything may dominate.
+            assert recording.toll("zero.libc", "count") > 0
             assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
         assert uprobe_pages(program.pid) <= 1
 

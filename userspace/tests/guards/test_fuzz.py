@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import facts
-from harness import MEMTOLL, ROOT, TESTS, WORKLOADS
+from harness import MEMTOLL, PATIENCE, ROOT, TESTS, WORKLOADS
 
 # Built with sanitizers, which make check does not do.
 pytestmark = pytest.mark.slow
@@ -22,7 +22,9 @@ SEED = ["--seed", "7919"]
 
 
 def fuzz(name: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([BUILT / name, *words], capture_output=True, text=True, timeout=110, check=False, cwd=ROOT)
+    done = subprocess.run(
+        [BUILT / name, *words], capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=ROOT
+    )
     assert done.returncode in (0, 1), done
     return done
 
@@ -40,7 +42,9 @@ def test_a_planted_fault_is_found_and_found_again(tmp_path: Path) -> None:
     assert kept.read_bytes()[16] == 0x7F
     assert str(kept) in done.stderr
     (again,) = re.findall(r"again: (.*)", done.stderr)
-    repeated = subprocess.run(shlex.split(again), capture_output=True, text=True, timeout=110, check=False, cwd=ROOT)
+    repeated = subprocess.run(
+        shlex.split(again), capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=ROOT
+    )
     assert repeated.returncode != 0 and "heap-buffer-overflow" in repeated.stderr
     # And by the seed and the number, which are in its name.
     first = kept.read_bytes()
@@ -71,5 +75,5 @@ def test_a_few_tries_of_what_is_named(tmp_path: Path, name: str) -> None:
 def test_a_few_tries_of_the_package(tmp_path: Path, kind: str) -> None:
     package = str(TESTS / "fuzz" / "package.py")
     words = [sys.executable, "-B", package, kind, *SEED, "--tries", "3", "--keep", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0 and done.stdout.startswith(f"package {kind}: 3 tries, "), done
