@@ -72,7 +72,8 @@ static bool take_id(const char *part, size_t length, struct container *container
  */
 static bool read_part(const char *part, size_t length, struct container *container)
 {
-	const char *last = memrchr(part, ':', length), *first = memchr(part, ':', length);
+	const char *first = memchr(part, ':', length);
+	const char *last = g_strrstr_len(part, (gssize)length, ":");
 	g_autofree char *named = NULL;
 
 	if (first && last > first) {
