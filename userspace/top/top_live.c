@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/text.h"
 #include "top/top_place.h"
 
 #define SITES_OF_PROCESS "20"
@@ -105,7 +106,7 @@ struct top_live *top_live_new(const char *target, double limit, bool keep)
 {
 	struct top_live *live = g_new0(struct top_live, 1);
 
-	live->target = g_strdup(target);
+	live->target = text_printable(target);
 	live->limit = limit;
 	live->keep = keep;
 	live->places = top_places_new();

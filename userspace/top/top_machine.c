@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/text.h"
 #include "top/top_counters.h"
 #include "top/top_groups.h"
 #include "top/top_machine_probes.h"
@@ -298,8 +299,9 @@ static void note_worst(struct top_machine *machine, const struct push_pair *pair
 		return;
 	g_free(machine->worst.pusher);
 	g_free(machine->worst.victim);
-	machine->worst.pusher = g_strdup(top_group(machine->groups, pair->key.pusher));
-	machine->worst.victim = g_strdup(top_group(machine->groups, pair->key.victim));
+	/* Whoever may make a group may call it anything. */
+	machine->worst.pusher = text_printable(top_group(machine->groups, pair->key.pusher));
+	machine->worst.victim = text_printable(top_group(machine->groups, pair->key.victim));
 	machine->worst.pages = pages;
 	if (machine->worst.key.pusher != pair->key.pusher ||
 	    machine->worst.key.victim != pair->key.victim)

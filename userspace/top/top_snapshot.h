@@ -65,7 +65,7 @@ struct top_loss {
 
 struct top_snapshot {
 	const char *kind;     /* "target" or "machine" */
-	char *target;	      /* in words */
+	char *target;	      /* in words; printable, as the sentence is */
 	uint64_t elapsed_ns;  /* since the start, at its end */
 	uint64_t interval_ns; /* its length */
 	double observed_ns;   /* of a target */

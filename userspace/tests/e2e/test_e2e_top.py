@@ -128,15 +128,18 @@ def test_screen(tmp_path: Path, out: Path) -> None:
 
 
 def test_lines(tmp_path: Path) -> None:
-    """Lines, and objects that the schema allows; a command's own output goes where it went."""
+    """Lines, and objects that the schema allows, whatever its name; a command's own output goes where it went."""
     schema = json.loads(memtoll("top", "--schema").stdout)
     loop = f"exec {workload('calloc_loop')} {BLOCK} 1 --seconds 60 --rest 2000 >/dev/null"
-    result = memtoll("top", "--json", "--count", "2", "-I", "500ms", "--", "sh", "-c", loop)
+    odd = tmp_path / 'odd"\n\x1bname'
+    odd.symlink_to("/bin/sh")
+    result = memtoll("top", "--json", "--count", "2", "-I", "500ms", "--", str(odd), "-c", loop)
     told = [json.loads(line) for line in lines(result.stdout)]
     assert len(told) == 2
     for line in told:
         jsonschema.validate(line, schema)
     last = told[-1]
+    assert last["target"] == 'odd"??name'
     assert last["verdict"]["most"] == "zeroing"
     (process,) = (process for process in last["processes"] if process["name"] == "calloc_loop")
     assert 0 < process["zeroing_s"] <= process["toll_s"] <= process["observed_s"] + 1e-6
