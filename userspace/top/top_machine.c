@@ -435,7 +435,7 @@ static void run(struct top_machine *machine, struct top_show *show)
 			continue;
 		tell(machine, show, now); /* the rest of the last one, too: sums are to be whole */
 		length = config->interval_ns;
-		machine->begin_ns = now_ns();
+		machine->begin_ns = now;
 		if (!over)
 			machine_probes_begin(machine->probes, machine->begin_ns, length);
 	}

@@ -167,6 +167,8 @@ struct machine_probes *machine_probes_open(double limit, bool *unsupported)
 	probes->bpf = machine_bpf__open_and_load();
 	if (probes->bpf && attach(probes)) {
 		watch(probes, true, now_ns());
+		read_counts(probes, probes->counts);
+		probes->cpu_ns = own_cpu_ns();
 		if (probes->often[0])
 			return probes;
 	}
@@ -240,8 +242,6 @@ void machine_probes_begin(struct machine_probes *probes, uint64_t now, uint64_t 
 	probes->length_ns = length_ns;
 	probes->watched_ns = 0;
 	probes->spent = false;
-	read_counts(probes, probes->counts);
-	probes->cpu_ns = own_cpu_ns();
 	if (probes->stats_fd < 0 && probes->intervals++ % MEASURE_EVERY == 0) {
 		probes->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 		probes->stats_since_ns = now;
@@ -290,14 +290,17 @@ double machine_duty(double duty, double cost, double limit)
 void machine_probes_end(struct machine_probes *probes, uint64_t now, struct machine_cost *cost)
 {
 	double whole_ns = MAX(1.0, (double)(now - probes->begin_ns) * probes->cpus), spent;
-	uint64_t counts[MACHINE_COUNTS], watched_ns = probes->watched_ns;
+	uint64_t counts[MACHINE_COUNTS], watched_ns = probes->watched_ns, cpu_ns = own_cpu_ns();
 
 	if (probes->watched_since_ns)
 		watched_ns += now - MAX(probes->watched_since_ns, probes->begin_ns);
 	spent = spent_ns(probes, counts);
-	cost->overhead = (spent + (double)(own_cpu_ns() - probes->cpu_ns)) / whole_ns;
+	cost->overhead = (spent + (double)(cpu_ns - probes->cpu_ns)) / whole_ns;
 	cost->watched = CLAMP((double)watched_ns / MAX(1, now - probes->begin_ns), 0.001, 1);
 	cost->lost[0] = counts[MACHINE_PROCESSES_FULL] - probes->counts[MACHINE_PROCESSES_FULL];
 	cost->lost[1] = counts[MACHINE_GROUPS_FULL] - probes->counts[MACHINE_GROUPS_FULL];
 	probes->duty = machine_duty(probes->duty, spent / whole_ns, OF_LIMIT * probes->limit);
+	/* What is done until the next one begins, reading and printing, is part of that. */
+	memcpy(probes->counts, counts, sizeof(counts));
+	probes->cpu_ns = cpu_ns;
 }

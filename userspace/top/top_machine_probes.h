@@ -22,7 +22,10 @@ int machine_probes_processes(const struct machine_probes *probes);
 int machine_probes_groups(const struct machine_probes *probes);
 int machine_probes_pushes(const struct machine_probes *probes);
 
-/* A new interval begins; then, now and again in it: attach or detach what is due. */
+/*
+ * A new interval begins, where the last one ended; then, now and again in it: attach or detach what
+ * is due.
+ */
 void machine_probes_begin(struct machine_probes *probes, uint64_t now, uint64_t length_ns);
 void machine_probes_step(struct machine_probes *probes, uint64_t now);
 

@@ -211,6 +211,8 @@ def test_whole_machine(tmp_path: Path) -> None:
                 shown.shows(r"over 0")
         told = machine.end()
     schema = json.loads(memtoll("top", "--schema").stdout)
+    # No time is left out between two, nor what memtoll does in it.
+    assert sum(line["interval_s"] for line in told) == pytest.approx(told[-1]["elapsed_s"], abs=1e-3)
     cells: Counter[tuple[str, str]] = Counter()
     waited = 0.0
     sums: dict[int, Counter[str]] = {}
