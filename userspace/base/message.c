@@ -30,6 +30,37 @@ void message_divert(void (*taker)(void *context, const char *line), void *contex
 	g_mutex_unlock(&diverted.lock);
 }
 
+static struct {
+	void (*on_last)(void *context);
+	void *context;
+} last;
+
+void message_before_last(void (*on_last)(void *context), void *context)
+{
+	last.context = context;
+	g_atomic_pointer_set(&last.on_last, on_last);
+}
+
+void message_at_once(const char *text)
+{
+	ssize_t written = 0;
+
+	/* Over what a terminal's last line says. */
+	if (isatty(STDERR_FILENO))
+		written = write(STDERR_FILENO, CLEAR_LINE, strlen(CLEAR_LINE));
+	written += write(STDERR_FILENO, text, strlen(text));
+	(void)written;
+}
+
+void message_last(const char *text)
+{
+	void (*on_last)(void *context) = g_atomic_pointer_get(&last.on_last);
+
+	if (on_last)
+		on_last(last.context);
+	message_at_once(text);
+}
+
 static bool is_diverted(const char *line)
 {
 	bool taken;

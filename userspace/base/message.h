@@ -29,6 +29,16 @@ void status_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 void message_divert(void (*taker)(void *context, const char *line), void *context);
 
+/* The text as it is, without stdio: a thread that hangs may hold its locks. */
+void message_at_once(const char *text);
+
+/*
+ * The same, by a thread that ends the process then. on_last is called before, in that case alone: it
+ * may take no lock either. NULL: nothing any more.
+ */
+void message_last(const char *text);
+void message_before_last(void (*on_last)(void *context), void *context);
+
 /* Whether it says anything just now. */
 bool status_line_shows(void);
 

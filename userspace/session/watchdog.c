@@ -4,7 +4,6 @@
 #include <glib.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -49,17 +48,6 @@ bool watchdog_tick(struct watchdog_patience *patience, const struct watchdog_sta
 	       patience->ticks >= WATCHDOG_FINISHING_MS / WATCHDOG_TICK_MS;
 }
 
-/* Not by stdio: the thread that hangs may hold its locks. Over what a terminal's last line says. */
-static void say(const char *text)
-{
-	ssize_t written = 0;
-
-	if (isatty(STDERR_FILENO))
-		written = write(STDERR_FILENO, "\r\033[K", 4);
-	written += write(STDERR_FILENO, text, strlen(text));
-	(void)written;
-}
-
 static void end_process(const struct watchdog_state *state)
 {
 	static const char attaching[] =
@@ -71,7 +59,7 @@ static void end_process(const struct watchdog_state *state)
 	static const char writing[] =
 		"memtoll: ended while the last of the recording was being written: it has what was written by "
 		"then\n";
-	say(state->late ? attaching : state->finishing ? writing : probed);
+	message_last(state->late ? attaching : state->finishing ? writing : probed);
 	_exit(STATUS_FAILED);
 }
 
@@ -81,7 +69,7 @@ static void say_ending(void)
 	static const char text[] =
 		"memtoll: ending: nothing is probed any more, and what was recorded is being written\n";
 
-	say(text);
+	message_at_once(text);
 }
 
 static gpointer watch(gpointer given)

@@ -15,6 +15,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -235,6 +236,28 @@ class Program:
         )
         assert len(speeds) >= 3, f"{len(speeds)} pace lines are too few to tell a speed"
         return float(speeds[-1])
+
+
+# Its first thread stands still, as in a read that never ends; its others go on. A process of its own, for whoever
+# traces gets the exit before a parent does. include/uapi/linux/ptrace.h: SEIZE, INTERRUPT; __WALL.
+HOLD = """
+import ctypes, os, sys
+pid = int(sys.argv[1])
+call = ctypes.CDLL(None, use_errno=True).ptrace
+call.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+for request in (0x4206, 0x4207):
+    if call(request, pid, None, None):
+        sys.exit("gone")
+print(os.WIFSTOPPED(os.waitpid(pid, 0x40000000)[1]), flush=True)
+os.waitpid(pid, 0x40000000)
+"""
+
+
+def hold(pid: int) -> bool:
+    """False: it has ended before."""
+    holder = spawn([sys.executable, "-c", HOLD, str(pid)])
+    assert holder.stdout
+    return holder.stdout.readline() == "True\n"
 
 
 def workload(name: str) -> Path:

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/message.h"
@@ -22,6 +23,9 @@ struct top_screen {
 	SCREEN *terminal;
 	FILE *in, *out;
 	int kept[3]; /* what the standard descriptors were; -1: was no terminal */
+	/* For leave_at_once(): as the terminal was, and what is to be written to it. */
+	struct termios before;
+	char leaving[128];
 	bool ascii;
 	attr_t inks[INK_COUNT];
 };
@@ -83,6 +87,38 @@ static void give_back(struct top_screen *screen)
 	}
 }
 
+/* What curses writes at its end, which cannot be asked for when other threads hang. */
+static void note_leaving(struct top_screen *screen)
+{
+	static const char *const names[] = { "sgr0", "rmkx", "cnorm", "rmcup" };
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(names); i++) {
+		const char *text = tigetstr(names[i]);
+
+		/* One with times to wait is for slow terminals of old. */
+		if (text && text != (const char *)-1 && !strstr(text, "$<"))
+			g_strlcat(screen->leaving, text, sizeof(screen->leaving));
+	}
+}
+
+/* Before the process is ended by another thread. What is drawn meanwhile goes nowhere. */
+static void leave_at_once(void *context)
+{
+	struct top_screen *screen = context;
+	int drawn = fileno(screen->out), out = fcntl(drawn, F_DUPFD_CLOEXEC, 3);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), i;
+
+	if (null >= 0)
+		dup2(null, drawn);
+	/* Where it is gone there is nothing to be put right. */
+	if (write(out, screen->leaving, strlen(screen->leaving)) >= 0)
+		tcsetattr(out, TCSANOW, &screen->before);
+	for (i = 0; i < 3; i++)
+		if (screen->kept[i] >= 0)
+			dup2(screen->kept[i], i);
+}
+
 static bool open_terminal(struct top_screen *screen)
 {
 	const char *term = getenv("TERM");
@@ -99,6 +135,7 @@ static bool open_terminal(struct top_screen *screen)
 	setlocale(LC_CTYPE, "");
 	screen->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 	set_escdelay(ESCAPE_MS);
+	tcgetattr(out, &screen->before);
 	screen->terminal = newterm(NULL, screen->out, screen->in);
 	if (!screen->terminal)
 		message("top cannot use this terminal (TERM=%s); use --batch or --json", term);
@@ -131,6 +168,8 @@ struct top_screen *top_screen_open(void)
 	nodelay(stdscr, TRUE);
 	curs_set(0);
 	choose_inks(screen);
+	note_leaving(screen);
+	message_before_last(leave_at_once, screen);
 	return screen;
 }
 
@@ -138,6 +177,7 @@ void top_screen_close(struct top_screen *screen)
 {
 	if (!screen)
 		return;
+	message_before_last(NULL, NULL);
 	endwin();
 	delscreen(screen->terminal);
 	give_back(screen);

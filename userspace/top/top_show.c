@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/message.h"
@@ -27,7 +28,8 @@ struct top_show {
 	bool full;	 /* all snapshots that were wanted are printed */
 	struct top_screen *screen;
 	GThread *thread;
-	int event; /* something is new */
+	int event;   /* something is new */
+	int signals; /* those that ask for the end, once nothing else reads them */
 };
 
 static void ask_for_end(struct top_show *show)
@@ -85,12 +87,13 @@ static void take_keys(struct top_show *show)
 static gpointer run_screen(gpointer data)
 {
 	struct top_show *show = data;
-	bool over = false;
+	bool over = false, ended = false;
 
 	while (!over) {
 		struct pollfd fds[] = {
 			{ .fd = top_screen_descriptor(show->screen), .events = POLLIN },
 			{ .fd = show->event, .events = POLLIN },
+			{ .fd = ended ? show->signals : -1, .events = POLLIN },
 		};
 		uint64_t events;
 
@@ -100,16 +103,17 @@ static gpointer run_screen(gpointer data)
 			continue;
 		take_keys(show);
 		g_mutex_lock(&show->lock);
-		/* A terminal that is gone. */
-		if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+		/* A terminal that is gone, or a signal. */
+		if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL) || fds[2].revents & POLLIN)
 			show->model->quit = true;
+		ended = show->model->ended;
 		over = show->closing || show->model->quit;
 		g_mutex_unlock(&show->lock);
 	}
 	/* Before the end is asked for: should it come at once, the terminal is as it was. */
-	message_divert(NULL, NULL);
 	top_screen_close(show->screen);
 	show->screen = NULL;
+	message_divert(NULL, NULL);
 	g_mutex_lock(&show->lock);
 	if (show->model->quit && !show->model->ended)
 		ask_for_end(show);
@@ -124,7 +128,7 @@ struct top_show *top_show_open(enum top_mode mode, unsigned int count)
 
 	show->mode = mode;
 	show->count = count;
-	show->event = -1;
+	show->event = show->signals = -1;
 	show->model = top_model_new();
 	show->said = g_ptr_array_new_with_free_func(g_free);
 	g_mutex_init(&show->lock);
@@ -137,15 +141,16 @@ struct top_show *top_show_open(enum top_mode mode, unsigned int count)
 		return show;
 	show->screen = top_screen_open();
 	show->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	show->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (show->screen && show->event >= 0) {
 		message_divert(take_message, show);
 		show->thread = g_thread_try_new("screen", run_screen, show, NULL);
 	}
 	if (show->thread)
 		return show;
-	message_divert(NULL, NULL);
 	top_screen_close(show->screen);
 	show->screen = NULL;
+	message_divert(NULL, NULL);
 	top_show_close(show, false);
 	return NULL;
 }
@@ -216,6 +221,8 @@ void top_show_close(struct top_show *show, bool wait)
 	say_rest(show);
 	if (show->event >= 0)
 		close(show->event);
+	if (show->signals >= 0)
+		close(show->signals);
 	g_ptr_array_free(show->said, TRUE);
 	top_model_free(show->model);
 	g_mutex_clear(&show->lock);

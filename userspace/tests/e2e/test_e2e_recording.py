@@ -10,7 +10,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -32,6 +31,7 @@ from harness import (
     changed_text,
     end,
     finish,
+    hold,
     integrity,
     kernel_objects,
     load,
@@ -154,28 +154,6 @@ def test_kill_9_of_a_commands_tracer(out: Path) -> None:
     assert report(out)["complete"] is False
 
 
-# Its first thread stands still, as in a read that never ends; its others go on. A process of its own, for whoever
-# traces gets the exit before a parent does. include/uapi/linux/ptrace.h: SEIZE, INTERRUPT; __WALL.
-HOLD = """
-import ctypes, os, sys
-pid = int(sys.argv[1])
-call = ctypes.CDLL(None, use_errno=True).ptrace
-call.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-for request in (0x4206, 0x4207):
-    if call(request, pid, None, None):
-        sys.exit("gone")
-print(os.WIFSTOPPED(os.waitpid(pid, 0x40000000)[1]), flush=True)
-os.waitpid(pid, 0x40000000)
-"""
-
-
-def hold(process: subprocess.Popen[str]) -> bool:
-    """False: it has ended before."""
-    holder = spawn([sys.executable, "-c", HOLD, str(process.pid)])
-    assert holder.stdout
-    return holder.stdout.readline() == "True\n"
-
-
 def test_signals_end_what_is_stuck(tmp_path: Path) -> None:
     """Whatever holds the tracer up: it ends, with all its probes, and says so. Of each signal, side by side."""
     with running_loop() as one, running_loop() as other:
@@ -186,7 +164,7 @@ def test_signals_end_what_is_stuck(tmp_path: Path) -> None:
             wait_attached(tracer, program.pid)
             wait_slices(path, 2)
             held = bpf_objects(tracer.pid)
-            assert hold(tracer)
+            assert hold(tracer.pid)
             tracer.send_signal(number)
             traced.append((path, program, tracer, held))
         for path, program, tracer, held in traced:
@@ -207,7 +185,7 @@ def test_duration_ends_what_is_stuck(out: Path) -> None:
         for seconds in (2, 8, 32, 64):
             tracer = start_record(out, "--force", "-d", f"{seconds}s", "-p", str(program.pid))
             wait_slices(out, 1)
-            if hold(tracer):
+            if hold(tracer.pid):
                 break
             finish(tracer)
         result = finish(tracer, 2 * seconds + 120)

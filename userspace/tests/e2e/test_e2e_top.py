@@ -6,6 +6,7 @@ own counts, with a neighbour that pushes another's pages out.
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import sqlite3
@@ -19,7 +20,21 @@ from typing import Any, Final
 import jsonschema
 import pytest
 
-from harness import MEMTOLL, MIB, PAGE, Program, end, environment, memtoll, site_line, spawn, tool, wait_until, workload
+from harness import (
+    MEMTOLL,
+    MIB,
+    PAGE,
+    Program,
+    end,
+    environment,
+    hold,
+    memtoll,
+    site_line,
+    spawn,
+    tool,
+    wait_until,
+    workload,
+)
 from leftovers import noted
 from swapping import in_cgroup, memory_with_swap
 
@@ -59,6 +74,12 @@ class Screen:
 
     def keys(self, *keys: str) -> None:
         self("send-keys", *keys)
+
+    def child(self) -> int:
+        """memtoll, of the shell that began it."""
+        shell = self("list-panes", "-F", "#{pane_pid}").strip()
+        (child,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+        return int(child)
 
     def shows(self, pattern: str) -> str:
         """The screen, as soon as the pattern is on it."""
@@ -125,6 +146,25 @@ def test_screen(tmp_path: Path, out: Path) -> None:
             shown.shows(rf"pid {loop.pid}, \d+ s: zeroing dominates[^\n]*\n(?:.*\n)*.*wrote .*\n+(?:.*\n)*over 0")
             loop.beats()
     assert memtoll("report", str(out)).status == 0
+
+
+def test_signals_leave_the_terminal_as_it_was(tmp_path: Path) -> None:
+    """Of one that is stuck, by its watchdog; and of one whose target has ended."""
+    after = "; echo status $?; stty -a"
+    with Program(workload("calloc_loop"), str(BLOCK), "1", "--seconds", "120", "--rest", "20000") as loop:
+        with screen(tmp_path, f"{MEMTOLL} top -p {loop.pid}{after}") as shown:
+            shown.shows("interval")
+            assert hold(shown.child())
+            os.kill(shown.child(), signal.SIGTERM)
+            text = shown.shows(r"over 0")
+            assert "did not get on" in text and "status 1" in text
+            assert re.search(r"[^-]icanon\b", text) and re.search(r"[^-]echo\b", text), text
+        loop.beats()
+    with screen(tmp_path, f"{MEMTOLL} top -- true{after}") as shown:
+        shown.shows(r"ENDED")
+        os.kill(shown.child(), signal.SIGTERM)
+        text = shown.shows(r"over 0")
+        assert "status 0" in text and re.search(r"[^-]icanon\b", text), text
 
 
 def test_lines(tmp_path: Path) -> None:
