@@ -30,13 +30,14 @@ char LICENSE[] SEC("license") = "GPL";
 #define THREADS 16384 /* a power of two */
 #define PAGES_MOST 16 /* of a folio, that are looked for one by one */
 
+/* Not "processes", by which one memtoll knows whom another one traces (host/other_tracers.c). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);
 	__type(value, struct machine_process);
-} processes SEC(".maps");
+} payers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -147,14 +148,14 @@ static __always_inline struct machine_process *process_of(struct task_struct *ta
 	struct machine_process *process, fresh = {};
 	__u32 tgid = task->tgid;
 
-	process = bpf_map_lookup_elem(&processes, &tgid);
+	process = bpf_map_lookup_elem(&payers, &tgid);
 	if (process)
 		return process;
 	fresh.born_ns = bpf_ktime_get_ns();
 	fresh.group = group_of(task);
 	BPF_CORE_READ_INTO(&fresh.comm, task, group_leader, comm);
-	bpf_map_update_elem(&processes, &tgid, &fresh, BPF_NOEXIST);
-	process = bpf_map_lookup_elem(&processes, &tgid);
+	bpf_map_update_elem(&payers, &tgid, &fresh, BPF_NOEXIST);
+	process = bpf_map_lookup_elem(&payers, &tgid);
 	if (!process)
 		count(MACHINE_PROCESSES_FULL);
 	return process;
@@ -194,7 +195,7 @@ int process_execs(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tgid = task->tgid;
-	struct machine_process *process = bpf_map_lookup_elem(&processes, &tgid);
+	struct machine_process *process = bpf_map_lookup_elem(&payers, &tgid);
 
 	if (process)
 		BPF_CORE_READ_INTO(&process->comm, task, group_leader, comm);

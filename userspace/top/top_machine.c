@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "host/proc.h"
+#include "host/timed_call.h"
 #include "top/top_counters.h"
 #include "top/top_groups.h"
 #include "top/top_machine_probes.h"
@@ -17,6 +19,7 @@
 #define STEP_NS 25000000ULL
 #define FIRST_NS 500000000ULL /* something is on the screen soon */
 #define PAGE_BYTES 4096.0
+#define COMMAND_MOST 1024 /* bytes */
 
 enum process_value {
 	VALUE_PAGES, /* all that follow, as one number to sort by */
@@ -116,19 +119,13 @@ static void read_name(uint32_t pid, char name[MACHINE_COMM])
 		g_strlcpy(name, g_strchomp(text), MACHINE_COMM);
 }
 
+/* What can be told by; a linker's may be some hundred thousand letters. */
 static char *read_command(uint32_t pid)
 {
-	g_autofree char *path = g_strdup_printf("/proc/%u/cmdline", pid);
-	char *text = NULL;
-	gsize length = 0, i;
+	char *text = proc_cmdline((pid_t)pid);
 
-	if (!g_file_get_contents(path, &text, &length, NULL) || !length) {
-		g_free(text);
-		return NULL;
-	}
-	for (i = 0; i + 1 < length; i++)
-		if (!text[i])
-			text[i] = ' ';
+	if (text && strlen(text) > COMMAND_MOST)
+		text[COMMAND_MOST] = '\0';
 	return text;
 }
 
@@ -455,6 +452,7 @@ int top_machine_run(const struct machine_config *config, struct top_show *show)
 	machine.group_rows = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	machine.pushes = g_hash_table_new_full(hash_push, same_push, g_free, g_free);
 	run(&machine, show);
+	timed_call_finish();
 	machine_probes_close(machine.probes);
 	top_groups_free(machine.groups);
 	top_counters_free(machine.counters);

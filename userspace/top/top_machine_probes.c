@@ -194,7 +194,7 @@ void machine_probes_close(struct machine_probes *probes)
 
 int machine_probes_processes(const struct machine_probes *probes)
 {
-	return bpf_map__fd(probes->bpf->maps.processes);
+	return bpf_map__fd(probes->bpf->maps.payers);
 }
 
 int machine_probes_groups(const struct machine_probes *probes)
