@@ -76,11 +76,18 @@ struct {
 	__type(value, struct machine_push_key);
 } thrown SEC(".maps");
 
+/* A page of a file that a fault brought in; one of others is on swap. */
+enum file_page {
+	NO_FILES,
+	NEVER_THROWN, /* or too long ago: nobody's push is what it waits for */
+	WAS_THROWN,
+};
+
 /* A thread that is in a fault: two with one place take it from each other, and are not timed. */
 struct thread_fault {
 	__u64 began_ns;
 	__u32 thread;
-	__u16 of_file;
+	__u16 of_file; /* enum file_page */
 	__u16 epoch; /* watch_epoch as of then: else it is of an earlier fault */
 };
 
@@ -248,6 +255,26 @@ static __always_inline bool in_unwatched_fault(struct task_struct *task)
 	return !(watch_epoch & 1) && syscall_nr((const struct pt_regs *)bpf_task_pt_regs(task)) < 0;
 }
 
+/* The one that it is in; NULL: none, as in read(2), or not known. */
+static __always_inline struct thread_fault *fault_of(struct task_struct *task)
+{
+	struct thread_fault *fault = fault_place(task->pid);
+
+	if (!fault)
+		return NULL;
+	if (watch_epoch & 1)
+		return is_of(fault, task->pid) ? fault : NULL;
+	if (!in_unwatched_fault(task))
+		return NULL;
+	if (is_of(fault, task->pid))
+		return fault;
+	fault->thread = task->pid;
+	fault->epoch = watch_epoch;
+	fault->began_ns = 0;
+	fault->of_file = NO_FILES;
+	return fault;
+}
+
 /* At page_fault_user and page_fault_kernel. */
 SEC("raw_tp")
 int fault_began(void *ctx)
@@ -259,7 +286,7 @@ int fault_began(void *ctx)
 	if (!fault)
 		return 0;
 	fault->thread = thread;
-	fault->of_file = 0;
+	fault->of_file = NO_FILES;
 	fault->epoch = watch_epoch;
 	fault->began_ns = bpf_ktime_get_ns();
 	return 0;
@@ -273,16 +300,11 @@ int page_asked_for(void *ctx)
 	struct thread_fault *fault;
 
 	count(MACHINE_HIT_OTHER);
-	if (task->flags & PF_KTHREAD_FLAG || !in_unwatched_fault(task))
+	if (task->flags & PF_KTHREAD_FLAG || watch_epoch & 1)
 		return 0;
-	fault = fault_place(task->pid);
-	if (!fault)
-		return 0;
-	if (!is_of(fault, task->pid))
-		fault->of_file = 0;
-	fault->thread = task->pid;
-	fault->epoch = watch_epoch;
-	fault->began_ns = bpf_ktime_get_ns();
+	fault = fault_of(task);
+	if (fault)
+		fault->began_ns = bpf_ktime_get_ns();
 	return 0;
 }
 
@@ -308,7 +330,7 @@ int fault_ended(void *ctx)
 		__sync_fetch_and_add(&process->timed_faults, 1);
 		__sync_fetch_and_add(&process->waited_ns, waited_ns);
 	}
-	if (group) {
+	if (group && !(known && fault->of_file == NEVER_THROWN)) {
 		__sync_fetch_and_add(&group->faults, 1);
 		__sync_fetch_and_add(&group->timed_faults, waited_ns ? 1 : 0);
 		__sync_fetch_and_add(&group->waited_ns, waited_ns);
@@ -460,7 +482,7 @@ int page_brought_in(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct folio *folio = (struct folio *)ctx->args[0];
-	struct thread_fault *fault = fault_place(task->pid);
+	struct thread_fault *fault = fault_of(task);
 	struct machine_push_key *known, key = {};
 	struct machine_process *process;
 	struct machine_push *push;
@@ -469,14 +491,8 @@ int page_brought_in(struct bpf_raw_tracepoint_args *ctx)
 	int i;
 
 	count(MACHINE_HIT_OTHER);
-	if (fault && is_of(fault, task->pid)) {
-		fault->of_file = 1;
-	} else if (fault && in_unwatched_fault(task)) {
-		fault->thread = task->pid;
-		fault->epoch = watch_epoch;
-		fault->began_ns = 0;
-		fault->of_file = 1;
-	}
+	if (fault && fault->of_file == NO_FILES)
+		fault->of_file = NEVER_THROWN;
 	name_page(folio, &page);
 	for (i = 0; i < PAGES_MOST && (__u64)i < pages; i++, page.index++) {
 		known = bpf_map_lookup_elem(&thrown, &page);
@@ -488,6 +504,8 @@ int page_brought_in(struct bpf_raw_tracepoint_args *ctx)
 	}
 	if (!back)
 		return 0;
+	if (fault)
+		fault->of_file = WAS_THROWN;
 	push = push_row(&key);
 	if (push)
 		__sync_fetch_and_add(&push->back_pages, back);

@@ -39,7 +39,7 @@ struct machine_process {
 
 /* Of a memory cgroup, by its number. */
 struct machine_group {
-	__u64 faults; /* major */
+	__u64 faults; /* major, of pages that were pushed out */
 	__u64 timed_faults;
 	__u64 waited_ns;
 };

@@ -198,7 +198,14 @@ static void read_processes(struct top_machine *machine, struct top_snapshot *sna
 	}
 }
 
-/* How long the processes of a group waited for their pages in this interval. */
+/* Of a group whose pages were pushed out. */
+struct victim {
+	uint64_t number;
+	double pages;	  /* pushed out so far, as what it waits for now was pushed out before */
+	double waited_ns; /* in this interval */
+};
+
+/* How long the processes of a group waited for such pages in this interval. */
 static double group_waited(struct top_machine *machine, uint64_t number)
 {
 	static const struct machine_group none;
@@ -271,19 +278,24 @@ static GArray *read_pushes(struct top_machine *machine)
 	return pairs;
 }
 
-/* Of all that was pushed out of a group so far, as what it waits for now was pushed out before. */
-static double pushed_of(const GArray *pairs, uint64_t victim)
+static GHashTable *read_victims(struct top_machine *machine, const GArray *pairs)
 {
-	double pages = 0;
+	GHashTable *victims = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
 	guint i;
 
 	for (i = 0; i < pairs->len; i++) {
 		const struct push_pair *pair = &g_array_index(pairs, struct push_pair, i);
+		struct victim *victim = g_hash_table_lookup(victims, &pair->key.victim);
 
-		if (pair->key.victim == victim)
-			pages += pages_of(&pair->push);
+		if (!victim) {
+			victim = g_new0(struct victim, 1);
+			victim->number = pair->key.victim;
+			victim->waited_ns = group_waited(machine, victim->number);
+			g_hash_table_insert(victims, &victim->number, victim);
+		}
+		victim->pages += pages_of(&pair->push);
 	}
-	return pages;
+	return victims;
 }
 
 /* The one that pushed most of another's pages out, so far. */
@@ -300,8 +312,7 @@ static void note_worst(struct top_machine *machine, const struct push_pair *pair
 	machine->worst.pusher = text_printable(top_group(machine->groups, pair->key.pusher));
 	machine->worst.victim = text_printable(top_group(machine->groups, pair->key.victim));
 	machine->worst.pages = pages;
-	if (machine->worst.key.pusher != pair->key.pusher ||
-	    machine->worst.key.victim != pair->key.victim)
+	if (!same_push(&machine->worst.key, &pair->key))
 		machine->worst.waited_ns = 0;
 	machine->worst.key = pair->key;
 }
@@ -309,20 +320,21 @@ static void note_worst(struct top_machine *machine, const struct push_pair *pair
 static void add_pushes(struct top_machine *machine, struct top_snapshot *snapshot)
 {
 	g_autoptr(GArray) pairs = read_pushes(machine);
+	g_autoptr(GHashTable) victims = read_victims(machine, pairs);
 	guint i;
 
 	for (i = 0; i < pairs->len; i++) {
 		const struct push_pair *pair = &g_array_index(pairs, struct push_pair, i);
-		double all = pushed_of(pairs, pair->key.victim), waited, pages, back;
+		const struct victim *victim = g_hash_table_lookup(victims, &pair->key.victim);
+		double waited, pages, back;
 		g_autofree char *pusher = NULL;
 		struct top_row *row;
 
-		waited = all > 0 ? group_waited(machine, pair->key.victim) * pages_of(&pair->push) /
-					   all :
-				   0;
+		waited = victim->pages > 0 ?
+				 victim->waited_ns * pages_of(&pair->push) / victim->pages :
+				 0;
 		note_worst(machine, pair);
-		if (machine->worst.key.pusher == pair->key.pusher &&
-		    machine->worst.key.victim == pair->key.victim)
+		if (same_push(&machine->worst.key, &pair->key))
 			machine->worst.waited_ns += waited;
 		pages = pages_of(&pair->push) - pages_of(&pair->before);
 		back = (double)(pair->push.back_pages - pair->before.back_pages);
@@ -355,9 +367,9 @@ static char *say(const struct top_machine *machine, const struct top_snapshot *s
 		g_autofree char *pusher = g_path_get_basename(machine->worst.pusher);
 		g_autofree char *victim = g_path_get_basename(machine->worst.victim);
 
-		return g_strdup_printf("%s pushes out %s, %.0f pages, waited %.1f s", pusher,
-				       victim, machine->worst.pages,
-				       machine->worst.waited_ns / 1e9);
+		return g_strdup_printf("%s%s pushes out %s, %.0f pages, waited %.1f s", pusher,
+				       machine->worst.key.by_kswapd ? " (kswapd)" : "", victim,
+				       machine->worst.pages, machine->worst.waited_ns / 1e9);
 	}
 	for (i = 0; i < snapshot->processes.rows->len; i++) {
 		const struct top_row *row = g_ptr_array_index(snapshot->processes.rows, i);
