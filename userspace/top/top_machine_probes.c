@@ -19,6 +19,7 @@
 #define DUTY_FIRST 0.25 /* until it is known what it costs */
 #define DUTY_GROWTH 4
 #define OF_LIMIT 0.6	       /* for programs; the rest is for this process */
+#define OF_LIMIT_LEAST 0.1     /* where that takes more than the rest */
 #define PRICE_DEFAULT_NS 150.0 /* until it is measured */
 #define DISPATCH_NS 25.0       /* before and after a program, which the kernel does not count */
 #define MEASURE_NS 100000000ULL
@@ -31,6 +32,7 @@ struct machine_probes {
 	struct bpf_link *often[LINKS_OFTEN];
 	double limit;
 	double duty;
+	double own; /* what this process took of the machine, in the last interval */
 	int cpus;
 	uint64_t begin_ns, length_ns;
 	uint64_t watched_since_ns; /* 0: not attached */
@@ -249,6 +251,14 @@ void machine_probes_begin(struct machine_probes *probes, uint64_t now, uint64_t 
 	watch(probes, true, now);
 }
 
+/* For programs: part of the machine. */
+static double most_of_programs(const struct machine_probes *probes)
+{
+	const double limit = probes->limit;
+
+	return CLAMP(limit - probes->own, OF_LIMIT_LEAST * limit, OF_LIMIT * limit);
+}
+
 /* By the programs, in this interval so far. */
 static double spent_ns(const struct machine_probes *probes, uint64_t counts[MACHINE_COUNTS])
 {
@@ -267,7 +277,7 @@ static double spent_ns(const struct machine_probes *probes, uint64_t counts[MACH
  */
 void machine_probes_step(struct machine_probes *probes, uint64_t now)
 {
-	double most_ns = OF_LIMIT * probes->limit * probes->length_ns * probes->cpus;
+	double most_ns = most_of_programs(probes) * probes->length_ns * probes->cpus;
 	uint64_t quarter_ns = probes->length_ns / 4, counts[MACHINE_COUNTS];
 
 	measure(probes, now);
@@ -295,11 +305,12 @@ void machine_probes_end(struct machine_probes *probes, uint64_t now, struct mach
 	if (probes->watched_since_ns)
 		watched_ns += now - MAX(probes->watched_since_ns, probes->begin_ns);
 	spent = spent_ns(probes, counts);
-	cost->overhead = (spent + (double)(cpu_ns - probes->cpu_ns)) / whole_ns;
+	probes->own = (double)(cpu_ns - probes->cpu_ns) / whole_ns;
+	cost->overhead = spent / whole_ns + probes->own;
 	cost->watched = CLAMP((double)watched_ns / MAX(1, now - probes->begin_ns), 0.001, 1);
 	cost->lost[0] = counts[MACHINE_PROCESSES_FULL] - probes->counts[MACHINE_PROCESSES_FULL];
 	cost->lost[1] = counts[MACHINE_GROUPS_FULL] - probes->counts[MACHINE_GROUPS_FULL];
-	probes->duty = machine_duty(probes->duty, spent / whole_ns, OF_LIMIT * probes->limit);
+	probes->duty = machine_duty(probes->duty, spent / whole_ns, most_of_programs(probes));
 	/* What is done until the next one begins, reading and printing, is part of that. */
 	memcpy(probes->counts, counts, sizeof(counts));
 	probes->cpu_ns = cpu_ns;
