@@ -202,7 +202,8 @@ static int watch_target(struct top_options *options)
 	session = session_new(config);
 	status = session_record(session);
 	session_close(session);
-	top_show_close(options->show, !status && !config->duration_ns);
+	if (!top_show_close(options->show, !status && !config->duration_ns) && !status)
+		status = STATUS_FAILED;
 	top_live_free(options->live);
 	privileges_keep(PRIVILEGES_NONE);
 	if (!status && options->output)
@@ -226,7 +227,8 @@ static int watch_machine(struct top_options *options, double limit)
 	if (!options->show)
 		return STATUS_FAILED;
 	status = top_machine_run(&config, options->show);
-	top_show_close(options->show, false);
+	if (!top_show_close(options->show, false) && !status)
+		status = STATUS_FAILED;
 	return status;
 }
 

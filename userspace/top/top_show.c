@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "top/top_show.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ struct top_show {
 	bool closing;	 /* the screen is to be left now */
 	bool asked;	 /* for the end */
 	bool full;	 /* all snapshots that were wanted are printed */
+	int error;	 /* of the lines: 0, or errno */
 	struct top_screen *screen;
 	GThread *thread;
 	int event;   /* something is new */
@@ -124,7 +126,7 @@ static gpointer run_screen(gpointer data)
 struct top_show *top_show_open(enum top_mode mode, unsigned int count)
 {
 	struct top_show *show = g_new0(struct top_show, 1);
-	sigset_t signals;
+	sigset_t signals, blocked;
 
 	show->mode = mode;
 	show->count = count;
@@ -136,7 +138,10 @@ struct top_show *top_show_open(enum top_mode mode, unsigned int count)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	blocked = signals;
+	/* Of whoever reads the lines: an error of the write, and the recording is finished. */
+	sigaddset(&blocked, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
 	if (mode != TOP_SCREEN)
 		return show;
 	show->screen = top_screen_open();
@@ -161,9 +166,13 @@ static void print_lines(struct top_show *show)
 		top_lines_text(stdout, show->model);
 	else
 		top_lines_json(stdout, show->model);
-	/* Nobody reads it any more. */
-	if (ferror(stdout))
-		ask_for_end(show);
+	if (!ferror(stdout) || show->error)
+		return;
+	show->error = errno;
+	/* Nobody who reads them any more is no failure. */
+	if (show->error != EPIPE)
+		message("standard output cannot be written: %s", strerror(show->error));
+	ask_for_end(show);
 }
 
 void top_show_snapshot(struct top_show *show, struct top_snapshot *snapshot)
@@ -205,10 +214,10 @@ static void say_rest(struct top_show *show)
 	}
 }
 
-void top_show_close(struct top_show *show, bool wait)
+bool top_show_close(struct top_show *show, bool wait)
 {
-	if (!show)
-		return;
+	bool written = !show->error || show->error == EPIPE;
+
 	if (show->thread) {
 		g_mutex_lock(&show->lock);
 		show->model->ended = true;
@@ -227,4 +236,5 @@ void top_show_close(struct top_show *show, bool wait)
 	top_model_free(show->model);
 	g_mutex_clear(&show->lock);
 	g_free(show);
+	return written;
 }

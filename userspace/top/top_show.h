@@ -14,7 +14,7 @@ struct top_show;
 
 /*
  * count: the end is asked for after so many snapshots; 0: never. The end is asked for by SIGTERM to
- * this process: SIGTERM, SIGINT and SIGHUP are blocked from here on. NULL after a message.
+ * this process: SIGTERM, SIGINT, SIGHUP and SIGPIPE are blocked from here on. NULL after a message.
  */
 struct top_show *top_show_open(enum top_mode mode, unsigned int count);
 
@@ -26,8 +26,8 @@ char *top_show_mark(struct top_show *show);
 
 /*
  * All is over: closes the screen, once the user has seen it, where it ended by itself. Then what was
- * said meanwhile, and the verdict.
+ * said meanwhile, and the verdict. False: lines could not be written, which was said.
  */
-void top_show_close(struct top_show *show, bool wait);
+bool top_show_close(struct top_show *show, bool wait);
 
 #endif /* MEMTOLL_TOP_SHOW_H */

@@ -29,6 +29,7 @@ from harness import (
     environment,
     hold,
     memtoll,
+    report,
     site_line,
     spawn,
     tool,
@@ -187,6 +188,21 @@ def test_lines(tmp_path: Path) -> None:
     where = f"calloc_loop.c:{site_line('calloc_loop.c', 'calloc')} (clear_block)"
     assert site["toll"] == "zero.libc" and site["allocated_at"].startswith(f"calloc: {where}")
     assert site["bytes"] == pytest.approx(site["count"] * BLOCK, rel=1e-4)
+
+
+def test_nobody_reads_the_lines(out: Path) -> None:
+    """The recording is finished all the same; a disk that is full is a failure."""
+    tracer = spawn([MEMTOLL, "top", "--batch", "-o", str(out), "--", "sleep", "600"])
+    assert tracer.stdout and tracer.stdout.readline()
+    tracer.stdout.close()
+    # As its command, which is ended with it.
+    assert tracer.wait(timeout=120) == 128 + signal.SIGTERM
+    end(tracer)
+    assert report(out)["complete"] is True
+    with Path("/dev/full").open("w") as full:
+        words = [MEMTOLL, "top", "--json", "--count", "1"]
+        told = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert told.returncode == 1 and "No space left on device" in told.stderr
 
 
 class Machine:
