@@ -11,10 +11,12 @@
 
 #define DEPTH_MOST 16
 #define GROUPS_MOST 20000
+#define LINKS_OF_LEAF 2 /* its name, and its "." */
 
 struct top_groups {
 	char *root;
 	GHashTable *paths; /* int64_t -> char *: path, or a container's title */
+	GHashTable *late;  /* the same, of those that may have come since; looked for again */
 	bool read;	   /* since top_groups_refresh() */
 };
 
@@ -24,6 +26,7 @@ struct top_groups *top_groups_new(const char *root)
 
 	groups->root = root ? g_strdup(root) : cgroup_find("/");
 	groups->paths = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+	groups->late = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	return groups;
 }
 
@@ -32,6 +35,7 @@ void top_groups_free(struct top_groups *groups)
 	if (!groups)
 		return;
 	g_hash_table_destroy(groups->paths);
+	g_hash_table_destroy(groups->late);
 	g_free(groups->root);
 	g_free(groups);
 }
@@ -39,17 +43,18 @@ void top_groups_free(struct top_groups *groups)
 void top_groups_refresh(struct top_groups *groups)
 {
 	groups->read = false;
+	g_hash_table_remove_all(groups->late);
 	/* Most of so many are gone. */
 	if (g_hash_table_size(groups->paths) >= GROUPS_MOST)
 		g_hash_table_remove_all(groups->paths);
 }
 
-static void add(struct top_groups *groups, uint64_t number, const char *path)
+static void add(GHashTable *names, uint64_t number, const char *path)
 {
 	int64_t *key = g_new(int64_t, 1);
 
 	*key = (int64_t)number;
-	g_hash_table_replace(groups->paths, key, g_strdup(path));
+	g_hash_table_replace(names, key, g_strdup(path));
 }
 
 /* A container by what it is called, a group of no container by its path. Freed by the caller. */
@@ -79,7 +84,10 @@ static void read_below(struct top_groups *groups, const char *path, int depth)
 	if (stat(directory, &status) || !S_ISDIR(status.st_mode))
 		return;
 	title = call(path);
-	add(groups, status.st_ino, title);
+	add(groups->paths, status.st_ino, title);
+	/* Most groups have none below them, and each some forty files. */
+	if (status.st_nlink == LINKS_OF_LEAF)
+		return;
 	dir = depth < DEPTH_MOST ? g_dir_open(directory, 0, NULL) : NULL;
 	while (dir && (name = g_dir_read_name(dir)) &&
 	       g_hash_table_size(groups->paths) < GROUPS_MOST) {
@@ -94,6 +102,7 @@ static void read_below(struct top_groups *groups, const char *path, int depth)
 const char *top_group(struct top_groups *groups, uint64_t number)
 {
 	g_autofree char *text = NULL;
+	GHashTable *names;
 	const char *path;
 
 	if (!number)
@@ -101,13 +110,14 @@ const char *top_group(struct top_groups *groups, uint64_t number)
 	path = g_hash_table_lookup(groups->paths, &number);
 	if (path)
 		return path;
+	names = groups->read ? groups->late : groups->paths;
 	if (!groups->read && groups->root)
 		read_below(groups, "", 0);
 	groups->read = true;
-	path = g_hash_table_lookup(groups->paths, &number);
+	path = g_hash_table_lookup(names, &number);
 	if (path)
 		return path;
 	text = g_strdup_printf("(group %" G_GUINT64_FORMAT ", gone)", number);
-	add(groups, number, text);
-	return g_hash_table_lookup(groups->paths, &number);
+	add(names, number, text);
+	return g_hash_table_lookup(names, &number);
 }

@@ -29,10 +29,11 @@ static void test_names(void **state)
 {
 	g_autofree char *root = g_dir_make_tmp("memtoll-groups-XXXXXX", NULL);
 	g_autofree char *gone = g_strconcat(root, "/a/late", NULL);
+	g_autofree char *expected = NULL;
 	g_autofree char *command = g_strdup_printf("rm -r %s", root);
 	struct top_groups *groups = top_groups_new(root);
 	uint64_t inner = make(root, "/a/b.service"), outer = make(root, "/a"), top = make(root, "");
-	uint64_t container = make(root, "/docker/" ID), late;
+	uint64_t container = make(root, "/docker/" ID), late, later;
 
 	(void)state;
 	assert_string_equal(top_group(groups, inner), "/a/b.service");
@@ -44,6 +45,13 @@ static void test_names(void **state)
 	top_groups_refresh(groups);
 	late = make(root, "/a/late");
 	assert_string_equal(top_group(groups, late), "/a/late");
+	/* Made after the directories were read: it has its name the next time. */
+	later = make(root, "/a/later");
+	expected = g_strdup_printf("(group %" G_GUINT64_FORMAT ", gone)", later);
+	assert_string_equal(top_group(groups, later), expected);
+	assert_string_equal(top_group(groups, later), expected);
+	top_groups_refresh(groups);
+	assert_string_equal(top_group(groups, later), "/a/later");
 	assert_int_equal(g_rmdir(gone), 0);
 	/* It is known still; one that nobody has seen is a number. */
 	assert_string_equal(top_group(groups, late), "/a/late");
