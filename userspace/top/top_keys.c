@@ -18,9 +18,15 @@ static void prompt(struct top_model *model, enum top_prompt which)
 static void mark(struct top_model *model)
 {
 	const struct top_snapshot *last = model->last;
-	g_autofree char *said = g_strdup_printf("marked at %.1f s: %s",
-						last ? last->elapsed_ns / 1e9 : 0.0, model->input);
+	g_autofree char *said = NULL;
 
+	if (!last || !last->recorded || model->ended) {
+		top_model_say(model, last && !last->recorded ?
+					     "not marked: no recording is kept (-o FILE)" :
+					     "not marked: nothing is recorded now");
+		return;
+	}
+	said = g_strdup_printf("marked at %.1f s: %s", last->elapsed_ns / 1e9, model->input);
 	g_ptr_array_add(model->marks, g_strdup(model->input));
 	top_model_say(model, said);
 }

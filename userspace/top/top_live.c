@@ -284,6 +284,7 @@ struct top_snapshot *top_live_snapshot(struct top_live *live, const struct inter
 	snapshot->observed_ns = interval->observed_ns;
 	snapshot->overhead = interval->overhead;
 	snapshot->limit = live->limit;
+	snapshot->recorded = live->keep;
 	add_measures(snapshot, interval);
 	add_processes(snapshot, interval->database);
 	add_sites(live, snapshot, interval);

@@ -72,6 +72,7 @@ struct top_snapshot {
 	double overhead;      /* part of the target's time, or of the machine's */
 	double limit;	      /* of that; 0: none */
 	bool estimated;	      /* not all was watched: the counts are scaled */
+	bool recorded;	      /* in a file that is kept: a mark goes there */
 	char *sentence;	      /* a verdict so far, where the model is not to make one of measures */
 	GArray *measures;     /* struct top_measure */
 	GArray *losses;	      /* struct top_loss */

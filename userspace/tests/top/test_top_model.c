@@ -61,6 +61,7 @@ static struct top_snapshot *snapshot_at(unsigned int second, double share)
 	snapshot->observed_ns = S;
 	snapshot->overhead = 0.012;
 	snapshot->limit = 0.05;
+	snapshot->recorded = true;
 	g_array_append_val(snapshot->measures, zeroing);
 	g_array_append_val(snapshot->measures, compute);
 	add_process(snapshot, 7, "redis", 0.6 * S, 11);
@@ -273,6 +274,11 @@ static void test_marks(void **state)
 	assert_int_equal(model->marks->len, 1);
 	assert_string_equal(g_ptr_array_index(model->marks, 0), "deploy");
 	assert_has(drawn(model, 80, 24), "marked at 2.0 s: deploy", true);
+	model->last->recorded = false;
+	type(model, "mnowhere");
+	top_key(model, '\r');
+	assert_int_equal(model->marks->len, 1);
+	assert_has(drawn(model, 80, 24), "not marked: no recording is kept", true);
 	type(model, "q");
 	assert_true(model->quit);
 	top_model_free(model);
