@@ -17,7 +17,7 @@ _memtoll_takes() { # option: the name of its value, in brackets where it may be 
 	done
 }
 
-_memtoll_words() { # the words that may follow
+_memtoll_words() { # the words that may follow: of our own making, as compgen expands them
 	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$current")
 }
 
@@ -44,7 +44,8 @@ _memtoll_processes() { # what of them: pid, name
 			file=${file%/comm}
 			echo "${file#/proc/}"
 		else
-			read -r name 2>/dev/null <"$file" && [[ $name != *[\ /]* ]] && echo "$name"
+			# Anybody names a process, "$(reboot)" as well, and compgen -W would run that.
+			read -r name 2>/dev/null <"$file" && [[ $name =~ ^[[:alnum:]_.:+@-]+$ ]] && echo "$name"
 		fi
 	done
 }

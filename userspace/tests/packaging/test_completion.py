@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("build")
 EXAMPLES = Path(__file__).parents[3] / "analysis/memtoll/examples"
 
 
-def complete(installed: Path, *words: str) -> set[str]:
+def complete(installed: Path, *words: str, cwd: Path | None = None) -> set[str]:
     """What bash would offer for the last of the words, which it has cut at "=" as readline does."""
     script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _memtoll; printf "%s\\n" "${COMPREPLY[@]}"'
     done = subprocess.run(
@@ -26,6 +28,7 @@ def complete(installed: Path, *words: str) -> set[str]:
         text=True,
         timeout=60,
         check=False,
+        cwd=cwd,
     )
     assert done.returncode == 0 and done.stderr == "", done
     return set(done.stdout.split("\n")) - {""}
@@ -74,6 +77,20 @@ def test_values(words: list[str], offered: set[str], installed: Path) -> None:
 def test_processes(installed: Path) -> None:
     assert "1" in complete(installed, "memtoll", "record", "-p", "1")
     assert "1,1" in complete(installed, "memtoll", "record", "-p", "1,1")
+
+
+def test_names_of_processes_are_no_commands(installed: Path, tmp_path: Path) -> None:
+    """Whoever starts a process names it; whoever completes may be root."""
+    names = f"mtc{os.getpid()}", "$(>mtodd)`>mt`"
+    script = 'printf %s "$1" >/proc/$$/comm && echo && read -r end'
+    with ExitStack() as running:
+        for name in names:
+            words = [tool("sh"), "-c", script, "sh", name]
+            process = running.enter_context(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            assert process.stdout and process.stdout.readline() == b"\n"
+        offered = complete(installed, "memtoll", "watch", "-n", "", cwd=tmp_path)
+    assert names[0] in offered and names[1] not in offered
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", commands())
