@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 #include "recording/recording.h"
 #include "watch/endpoint.h"
 #include "watch/json_lines.h"
+#include "watch/json_out.h"
 #include "watch/keep.h"
 #include "watch/log.h"
 #include "watch/metrics.h"
@@ -38,7 +41,7 @@ struct watch {
 	struct metrics *metrics;
 	struct rotation *rotation;
 	struct endpoint *endpoint;
-	FILE *json;
+	struct json_out *json;
 	int lock_fd;
 	int signal_fd;
 	sigset_t old_signals;
@@ -51,6 +54,7 @@ struct watch {
 	bool ready;
 	bool ending;
 	bool complained; /* of the file of metrics */
+	bool json_slow;	 /* lines were left out */
 };
 
 /* ---- what workers say ---- */
@@ -70,21 +74,42 @@ static void show(struct watch *watch)
 	watch->complained = err;
 }
 
+/* Who read them is gone: the recordings go on. */
+static void end_json(struct watch *watch, int err)
+{
+	watch_log(LOG_WARNING, "--json: %s; no more lines", strerror(-err));
+	json_out_free(watch->json);
+	watch->json = NULL;
+}
+
+static void show_line(struct watch *watch, const char *recording)
+{
+	char *line = NULL;
+	size_t length = 0;
+	FILE *memory = open_memstream(&line, &length);
+	int err = memory ? json_line(memory, watch->metrics, recording) : -errno;
+
+	if (memory)
+		fclose(memory);
+	if (!err)
+		err = json_out_add(watch->json, line, length);
+	free(line);
+	if (err == -ENOBUFS) {
+		if (!watch->json_slow)
+			watch_log(LOG_WARNING, "--json: its reader is slow; lines are left out");
+		watch->json_slow = true;
+		return;
+	}
+	watch->json_slow = false;
+	if (err)
+		end_json(watch, err);
+}
+
 static void show_interval(struct watch *watch, const char *recording)
 {
-	int err;
-
 	show(watch);
-	if (!watch->json)
-		return;
-	err = json_line(watch->json, watch->metrics, recording);
-	if (!err)
-		return;
-	/* Who read them is gone: the recordings go on. */
-	watch_log(LOG_WARNING, "--json: %s; no more lines", strerror(-err));
-	if (watch->json != stdout)
-		fclose(watch->json);
-	watch->json = NULL;
+	if (watch->json)
+		show_line(watch, recording);
 }
 
 static void on_message(void *context, const struct worker_message *message, const char *name,
@@ -212,8 +237,11 @@ static void keep_bound(struct watch *watch)
 static void tick(struct watch *watch, uint64_t now)
 {
 	const uint64_t hear_ns = notify_watchdog_ns();
+	int err = watch->json ? json_out_flush(watch->json) : 0;
 
 	watch->tick_ns = now + TICK_NS;
+	if (err)
+		end_json(watch, err);
 	keep_bound(watch);
 	if (!watch->ending)
 		step_triggers(watch, now);
@@ -239,9 +267,8 @@ static void reload(struct watch *watch, uint64_t now)
 	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now / 1000));
 	/* Whoever rotates logs has renamed it. */
 	if (path && strcmp(path, "-") != 0) {
-		if (watch->json)
-			fclose(watch->json);
-		watch->json = fopen(path, "ae");
+		json_out_free(watch->json);
+		watch->json = json_out_open(path);
 		if (!watch->json)
 			watch_log(LOG_WARNING, "%s: %s", path, strerror(errno));
 	}
@@ -285,7 +312,7 @@ static bool open_json(struct watch *watch)
 
 	if (!path)
 		return true;
-	watch->json = strcmp(path, "-") ? fopen(path, "ae") : stdout;
+	watch->json = json_out_open(path);
 	if (!watch->json)
 		watch_log(LOG_ERR, "%s: %s", path, strerror(errno));
 	return watch->json;
@@ -368,8 +395,7 @@ static void close_all(struct watch *watch)
 	rotation_free(watch->rotation);
 	endpoint_stop(watch->endpoint);
 	metrics_free(watch->metrics);
-	if (watch->json && watch->json != stdout)
-		fclose(watch->json);
+	json_out_free(watch->json);
 	if (watch->lock_fd >= 0)
 		close(watch->lock_fd);
 	if (watch->signal_fd >= 0)

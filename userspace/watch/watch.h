@@ -9,7 +9,6 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "session/session.h"
 #include "watch/listen_address.h"
