@@ -19,12 +19,11 @@
 struct run {
 	struct worker *worker;
 	bool detailed;
-	bool ready, begun, ending, killed;
+	bool begun, ending, killed;
 	bool unwanted; /* it is killed, and has not failed */
 	bool done;     /* its last message has come */
 	uint64_t due_ns;
 	uint64_t started_ns; /* then: since when it ends */
-	uint64_t begun_ns;
 	uint64_t follower_ns; /* when counting began in the next one; 0: not yet */
 };
 
@@ -194,7 +193,6 @@ static void on_begun(struct rotation *rotation, struct run *run, uint64_t at_ns,
 
 	run->begun = true;
 	rotation->prepare_ns = at_ns - MIN(at_ns, run->started_ns);
-	run->begun_ns = at_ns;
 	rotation->failures = 0;
 	/* One that was wanted meanwhile stays due; a detailed one ends when it is told to. */
 	if (rotation->due_ns > now_ns)
@@ -257,11 +255,12 @@ static void take(struct rotation *rotation, struct run *run, const struct worker
 {
 	switch (message->event) {
 	case WORKER_READY:
-		run->ready = true;
 		worker_go(run->worker);
 		break;
 	case WORKER_BEGUN:
-		on_begun(rotation, run, message->begun.at_ns, now_ns);
+		/* What is killed does not take over, though it may have begun just before. */
+		if (!run->killed)
+			on_begun(rotation, run, message->begun.at_ns, now_ns);
 		break;
 	case WORKER_DONE:
 		on_done(rotation, run, message);
@@ -351,8 +350,8 @@ void rotation_step(struct rotation *rotation, uint64_t now_ns)
 	end_hanging(rotation, now_ns);
 	if (rotation->over || coming(rotation) || rotation->runs->len >= ROTATION_WORKERS)
 		return;
-	if (now_ns + MIN(rotation->prepare_ns, rotation->config.rotate_ns / 2) >=
-		    rotation->due_ns ||
-	    is_nearly_full(rotation))
+	if (is_nearly_full(rotation))
+		rotation->due_ns = MIN(rotation->due_ns, now_ns);
+	if (now_ns + MIN(rotation->prepare_ns, rotation->config.rotate_ns / 2) >= rotation->due_ns)
 		start(rotation, now_ns);
 }
