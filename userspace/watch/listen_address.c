@@ -74,7 +74,8 @@ static void remove_dead(const struct listen_address *address)
 
 	if (!path || lstat(path, &status) || !S_ISSOCK(status.st_mode))
 		return;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* Who listens there may take no connection. */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
 	if (connect(fd, (const struct sockaddr *)&address->socket, address->length) &&

@@ -73,7 +73,8 @@ int worker_read(struct worker *worker, struct worker_message *message)
 
 	if (got == sizeof(*message))
 		return 1;
-	return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+	/* It had not read all that we sent when it ended: what it sent comes after that. */
+	return got < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET) ? 0 : -1;
 }
 
 void worker_go(struct worker *worker)
