@@ -375,8 +375,8 @@ static void run(struct watch *watch)
 		rotation_step(watch->rotation, now);
 		if (now >= watch->tick_ns)
 			tick(watch, now);
-		/* So long from when there is something to see. */
-		if (!watch->ready)
+		/* So long from when there is something to see; where that fails, from now on. */
+		if (!watch->ready && !watch->metrics->failed)
 			watch->started_ns = now;
 		if (duration_ns && now - watch->started_ns >= duration_ns)
 			end(watch, "its time is over");

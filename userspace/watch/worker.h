@@ -56,7 +56,6 @@ struct worker_message {
 		struct {
 			char name[WORKER_NAME];
 			uint64_t count;
-			bool exceeds;
 		} loss;
 		struct {
 			uint64_t start_ns, end_ns;

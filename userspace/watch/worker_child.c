@@ -257,7 +257,6 @@ static void on_interval(void *context, const struct interval *interval)
 
 		g_strlcpy(message.loss.name, loss->name, sizeof(message.loss.name));
 		message.loss.count = loss->count;
-		message.loss.exceeds = loss->exceeds;
 		tell(child, &message);
 	}
 	message = (struct worker_message){
@@ -330,7 +329,8 @@ static void conclude(struct child *child, int status)
 {
 	struct worker_message done = { .event = WORKER_DONE, .done.status = status };
 	const struct worker_config *config = child->config;
-	sqlite3 *database = session_database(child->session);
+	/* Where it has failed there may be none. */
+	sqlite3 *database = status ? NULL : session_database(child->session);
 	bool complete = false;
 	int err;
 
@@ -380,13 +380,16 @@ void worker_child(const struct worker_config *config, int fd)
 	g_autofree char *path = part_file_path(config->directory, config->name);
 	struct session_config session = *config->session;
 	sigset_t none;
+	char go;
 
 	child.config = config;
 	child.fd = fd;
 	child.sizes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	close_others(fd, config->lock_fd);
-	/* Should the watch die the recording ends, whole. */
+	/* Should the watch die the recording ends, whole; it may have died already. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (!recv(fd, &go, 1, MSG_PEEK | MSG_DONTWAIT))
+		_exit(STATUS_FAILED);
 	/* A terminal's ^C is for the watch, which ends its recordings. */
 	setpgid(0, 0);
 	sigemptyset(&none);

@@ -25,6 +25,7 @@ from harness import (
     integrity,
     query,
     spawn,
+    tool,
     wait_until,
     workload,
 )
@@ -145,6 +146,15 @@ def test_watch(tmp_path: Path, public_dir: Path) -> None:
     told = [json.loads(line) for line in lines.read_text().splitlines()]
     assert {line["recording"] for line in told} == {path.name for path in recordings}
     assert sum(line["targets"][first]["toll"]["zero.libc"]["time_s"] for line in told) > 0
+
+
+def test_no_space(tmp_path: Path) -> None:
+    """A recording that cannot be begun has failed, and its process has not crashed; -d ends the tries."""
+    script = 'mount -t tmpfs -o size=64k none "$0" && exec "$@"'
+    command: list[str | Path] = [tool("unshare"), "-m", "--propagation", "private", "sh", "-c", script, tmp_path]
+    done = finish(spawn([*command, MEMTOLL, "watch", "-n", "mtnone", "-o", tmp_path / "kept", "-d", "1s"]))
+    assert done.status == 1, done
+    assert "no space left" in done.stderr and "was not finished" not in done.stderr
 
 
 def worker_of(watch: int) -> int | None:
