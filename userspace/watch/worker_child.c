@@ -379,7 +379,7 @@ void worker_child(const struct worker_config *config, int fd)
 	};
 	g_autofree char *path = part_file_path(config->directory, config->name);
 	struct session_config session = *config->session;
-	sigset_t none;
+	sigset_t asked;
 	char go;
 
 	child.config = config;
@@ -392,8 +392,15 @@ void worker_child(const struct worker_config *config, int fd)
 		_exit(STATUS_FAILED);
 	/* A terminal's ^C is for the watch, which ends its recordings. */
 	setpgid(0, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	/*
+	 * The session reads them. One more, as the watch dies while this recording ends, does not
+	 * break off what is left to do.
+	 */
+	sigemptyset(&asked);
+	sigaddset(&asked, SIGINT);
+	sigaddset(&asked, SIGTERM);
+	sigaddset(&asked, SIGHUP);
+	sigprocmask(SIG_SETMASK, &asked, NULL);
 	session.watch = &watch;
 	session.output = path;
 	session.on_interval = on_interval;

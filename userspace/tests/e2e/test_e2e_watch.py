@@ -166,6 +166,14 @@ def worker_of(watch: int) -> int | None:
     return None
 
 
+def has_taken(pid: int, number: int) -> bool:
+    """A signal that was sent to it, which it does not let interrupt it."""
+    with suppress(OSError):
+        (pending,) = re.findall(r"^ShdPnd:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.M)
+        return not int(pending, 16) >> (number - 1) & 1
+    return True
+
+
 def test_killed(tmp_path: Path, public_dir: Path) -> None:
     """Of a recording whose process is killed nothing is left, and another begins; without the watch it ends, whole."""
     name, directory, metrics = f"mtwk{os.getpid()}", tmp_path / "kept", Metrics(tmp_path / "memtoll.prom")
@@ -179,11 +187,17 @@ def test_killed(tmp_path: Path, public_dir: Path) -> None:
         wait_until(lambda: metrics.value("recording_failures_total") == 1, "the failure to be counted")
         wait_until(lambda: (metrics.value("unwatched_seconds_total") or 0) > 0, "the next recording")
         second = wait_until(lambda: worker_of(watch.pid), "what makes it")
-        assert second != first
+        assert second and second != first
+        # The watch dies while the recording ends, as each does when the next one has taken over.
+        os.kill(second, signal.SIGTERM)
+        wait_until(lambda: has_taken(second, signal.SIGTERM), "the end of counting")
         watch.kill()
         wait_until(lambda: not Path(f"/proc/{second}").exists(), "the end of the recording")
+        wait_until(lambda: not list(directory.glob(".*.part")), "that of the next one, which nobody wants any more")
         assert "was not finished" in finish(watch).stderr
         assert changed_text(program.pid) == []
-    (recording,) = [path for path in directory.iterdir() if path.name != ".memtoll-watch.lock"]
-    assert recording.name.startswith("watch-")
-    assert query(recording, "SELECT value FROM meta WHERE key = 'complete'") == [("1",)]
+    recordings = [path for path in directory.iterdir() if path.name != ".memtoll-watch.lock"]
+    assert recordings
+    for path in recordings:
+        assert path.name.startswith("watch-")
+        assert query(path, "SELECT value FROM meta WHERE key = 'complete'") == [("1",)]
