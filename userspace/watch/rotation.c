@@ -212,16 +212,13 @@ static void on_begun(struct rotation *rotation, struct run *run, uint64_t at_ns,
 				  run->detailed);
 }
 
-/* Where another one counts, or is about to, nothing is to be done. */
+/* Where the next one counts already, or is about to, nothing is to be done. */
 static void on_failed(struct rotation *rotation, struct run *run)
 {
-	const struct run *other;
-
 	if (run->begun && !run->ending)
 		rotation->blind_ns = g_get_monotonic_time() * 1000;
 	run->ending = true;
-	other = counting(rotation) ? counting(rotation) : coming(rotation);
-	if (!other)
+	if (!coming(rotation) && (!counting(rotation) || !run->begun))
 		rotation->due_ns = g_get_monotonic_time() * 1000 + retry_ns(rotation->failures++);
 	rotation->config.on_failure(rotation->config.context);
 }
