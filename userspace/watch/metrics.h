@@ -10,9 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bpf/wire/losses.h"
 #include "watch/worker.h"
 
-#define METRICS_LOSSES 64
+#define METRICS_LOSSES MEMTOLL_LOSS_COUNT
 
 struct metrics_toll {
 	char name[WORKER_NAME]; /* "": none, and none after it */
