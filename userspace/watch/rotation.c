@@ -23,7 +23,7 @@ struct run {
 	bool unwanted; /* it is killed, and has not failed */
 	bool done;     /* its last message has come */
 	uint64_t due_ns;
-	uint64_t started_ns; /* then: since when it ends */
+	uint64_t started_ns;  /* then: since when it ends */
 	uint64_t follower_ns; /* when counting began in the next one; 0: not yet */
 };
 
