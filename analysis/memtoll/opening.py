@@ -55,8 +55,9 @@ HANDLER_STEPS: Final = 1000
 LOOK_S: Final = 0.002
 # A file system may make so many bytes of one.
 COMPRESSED: Final = 4
-# What no recording's schema takes of the processor, and how often that is looked at while it is read.
-SCHEMA_S: Final = 0.5
+# What no recording's schema takes of the processor, a slow one, and of SQLite's steps, which are looked at so often.
+SCHEMA_S: Final = 3.0
+SCHEMA_STEPS_MAX: Final = 75_000
 SCHEMA_STEPS: Final = 5000
 # A value of the file, and what is made of all of them.
 VALUE_BYTES: Final = 4 << 20
@@ -296,11 +297,21 @@ def limit_values(connection: sqlite3.Connection, made: bool) -> None:
 def _read_schema(connection: sqlite3.Connection, path: Path) -> None:
     """First of all: of a file that is all schema SQLite never gets ready."""
     until = time.thread_time() + SCHEMA_S
-    connection.set_progress_handler(lambda: int(time.thread_time() > until), SCHEMA_STEPS)
+    steps = 0
+
+    def is_over() -> bool:
+        return time.thread_time() > until or steps > SCHEMA_STEPS_MAX
+
+    def step() -> int:
+        nonlocal steps
+        steps += SCHEMA_STEPS
+        return int(is_over())
+
+    connection.set_progress_handler(step, SCHEMA_STEPS)
     try:
         connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
-        if time.thread_time() <= until:
+        if not is_over():
             raise
         raise DamagedRecording(f"{path} is damaged: its schema is larger than that of any recording") from error
     finally:

@@ -496,12 +496,13 @@ def test_one_budget_for_all(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_more_than_a_recording_has(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A schema that takes for ever to read, and a value that all views copy."""
-    monkeypatch.setattr(memtoll.opening, "SCHEMA_S", -1)
-    monkeypatch.setattr(memtoll.opening, "SCHEMA_STEPS", 100)
-    with pytest.raises(memtoll.DamagedRecording, match="its schema is larger") as raised:
-        memtoll.open(heap_blocks)
-    assert_one_line(raised.value, heap_blocks)
-    monkeypatch.undo()
+    for limit in ("SCHEMA_S", "SCHEMA_STEPS_MAX"):
+        monkeypatch.setattr(memtoll.opening, limit, -1)
+        monkeypatch.setattr(memtoll.opening, "SCHEMA_STEPS", 100)
+        with pytest.raises(memtoll.DamagedRecording, match="its schema is larger") as raised:
+            memtoll.open(heap_blocks)
+        assert_one_line(raised.value, heap_blocks)
+        monkeypatch.undo()
     altered(heap_blocks, "UPDATE frame SET function = hex(zeroblob(3000000)) WHERE frame_id = 1")
     with memtoll.open(heap_blocks) as rec, pytest.raises(memtoll.DamagedRecording, match="too big") as raised:
         assert rec.report

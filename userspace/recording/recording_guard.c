@@ -87,6 +87,7 @@ static int judge_change(void *unused, int action, const char *first, const char 
 /* What may still be done for the recording that was opened last. */
 static struct {
 	int64_t steps;
+	int64_t weight;	    /* what a step takes of them */
 	uint64_t looked_ns; /* CLOCK_MONOTONIC, which costs no system call */
 	uint64_t cpu_ns;    /* of this thread, charged up to there */
 	int64_t counted;    /* steps since then */
@@ -116,8 +117,8 @@ static void charge(void)
 static int take_steps(void *unused)
 {
 	(void)unused;
-	left.steps -= STEPS_AT_ONCE;
-	left.counted += STEPS_AT_ONCE;
+	left.steps -= STEPS_AT_ONCE * left.weight;
+	left.counted += STEPS_AT_ONCE * left.weight;
 	if (now_ns() - left.looked_ns > LOOK_NS)
 		charge();
 	return left.steps < 0;
@@ -163,12 +164,13 @@ static int watch_statement(unsigned int what, void *database, void *statement, v
 	return 0;
 }
 
-static void allow(int64_t steps)
+static void allow(int64_t steps, int64_t weight)
 {
 	left.cpu_ns = cpu_ns();
 	left.counted = 0;
 	left.looked_ns = 0;
 	left.steps = steps;
+	left.weight = weight;
 	left.idle = false;
 }
 
@@ -218,7 +220,7 @@ static int limit_work(sqlite3 *database)
 
 	for (i = 0; i < G_N_ELEMENTS(limits); i++)
 		sqlite3_limit(database, limits[i].what, limits[i].limit);
-	allow(GUARD_STEPS_OPEN);
+	allow(GUARD_STEPS_OPEN, GUARD_OPEN_WEIGHT);
 	sqlite3_trace_v2(database, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, watch_statement,
 			 database);
 	sqlite3_progress_handler(database, STEPS_AT_ONCE, take_steps, NULL);
@@ -230,7 +232,7 @@ static int limit_work(sqlite3 *database)
 	sqlite3_hard_heap_limit64(MIN(GUARD_HEAP_BYTES + GUARD_HEAP_PER_BYTE * bytes,
 				      GUARD_HEAP_BYTES_MAX));
 	if (status == SQLITE_OK)
-		allow(GUARD_STEPS + GUARD_STEPS_PER_BYTE * bytes);
+		allow(GUARD_STEPS + GUARD_STEPS_PER_BYTE * bytes, 1);
 	return status;
 }
 

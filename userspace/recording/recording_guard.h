@@ -14,8 +14,12 @@
  * for each byte of the file, five times what the largest report takes; one that takes long counts
  * as one for each GUARD_STEP_NS of processor time, which makes 6 s for a small file. What is beyond
  * is ended: SQLITE_INTERRUPT. Of a file with holes those bytes count that are there, as often as
- * GUARD_COMPRESSED, for a file system may have compressed an honest one. The schema is read within GUARD_STEPS_OPEN. The last recording that
- * was opened is what they are counted of.
+ * GUARD_COMPRESSED, for a file system may have compressed an honest one. The last recording that was
+ * opened is what they are counted of.
+ *
+ * The schema is read within GUARD_STEPS_OPEN, 3 s, of which each step takes GUARD_OPEN_WEIGHT: it has
+ * few steps for each table or view, and SQLite works long for one of them. Ours takes 25 ms on a
+ * processor of today, thirty times as long on one that is emulated.
  *
  * All connections of the process together have GUARD_HEAP_BYTES, and GUARD_HEAP_PER_BYTE for each
  * byte of the file, up to GUARD_HEAP_BYTES_MAX: SQLITE_NOMEM. A value has GUARD_VALUE_BYTES, a
@@ -27,7 +31,8 @@
 #define GUARD_STEPS 150000000LL
 #define GUARD_STEPS_PER_BYTE 60
 #define GUARD_COMPRESSED 4
-#define GUARD_STEPS_OPEN 12500000LL
+#define GUARD_STEPS_OPEN 75000000LL
+#define GUARD_OPEN_WEIGHT 1000
 #define GUARD_STEP_NS 40
 #define GUARD_HEAP_BYTES (512LL << 20)
 #define GUARD_HEAP_PER_BYTE 64

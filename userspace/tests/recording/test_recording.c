@@ -892,6 +892,41 @@ static void test_guard_of_a_hole(void **state)
 	g_free(path);
 }
 
+static uint64_t own_time_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int count_step(void *steps)
+{
+	++*(int64_t *)steps;
+	return 0;
+}
+
+/* The schema may become larger still, and be read on a slower machine. */
+static void test_room_for_the_schema(void **state)
+{
+	char *path = finished("roomy");
+	sqlite3 *database = NULL;
+	int64_t steps = 0;
+	uint64_t begun_ns;
+
+	(void)state;
+	assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	sqlite3_progress_handler(database, 1, count_step, &steps);
+	begun_ns = own_time_ns();
+	assert_int_equal(sqlite3_exec(database, "SELECT 1 FROM pragma_page_count()", NULL, NULL,
+				      NULL),
+			 SQLITE_OK);
+	assert_in_range(own_time_ns() - begun_ns, 1, GUARD_STEPS_OPEN * GUARD_STEP_NS / 2);
+	assert_in_range(steps * GUARD_OPEN_WEIGHT, 1, GUARD_STEPS_OPEN / 4);
+	sqlite3_close(database);
+	g_free(path);
+}
+
 /* What no tracer writes ends reading with a line, and no SQL of the file's is run. */
 static void test_more_than_a_recording_has(void **state)
 {
@@ -1103,6 +1138,7 @@ int main(void)
 		cmocka_unit_test(test_views_of_the_file),
 		cmocka_unit_test(test_guard),
 		cmocka_unit_test(test_guard_of_a_hole),
+		cmocka_unit_test(test_room_for_the_schema),
 		cmocka_unit_test(test_more_than_a_recording_has),
 		cmocka_unit_test(test_hot_journal),
 		cmocka_unit_test(test_open_while_written),
