@@ -452,6 +452,11 @@ static bool poll_one(struct launch *launch, int flags)
 	/* Look first, reap later: a dead process has its counters until it is reaped. */
 	if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags) || !info.si_pid)
 		return false;
+	/* The command, where it is not followed, and nobody's to let go on: the report is taken. */
+	if (info.si_code == CLD_STOPPED) {
+		waitid(P_PID, (id_t)info.si_pid, &info, WSTOPPED | WNOHANG | __WALL);
+		return true;
+	}
 	stopped_ns = now_ns();
 	if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
 	    info.si_code == CLD_DUMPED) {
@@ -561,11 +566,13 @@ void launch_follow_again(struct launch *launch)
 
 	if (on && !storm_takes_sample(&launch->storm, now))
 		return;
-	while (left-- && (parted = g_queue_pop_head(&launch->parted))) {
+	while (left && (parted = g_queue_pop_head(&launch->parted))) {
+		/* One that has ended meanwhile is no sample. */
 		if (!tracee_find(launch, parted->tid) &&
 		    !proc_stat_read(parted->tgid, parted->tid, &stat) &&
-		    stat.start_ticks == parted->start_ticks)
-			seize(launch, parted->tid, parted->tgid, FOLLOW);
+		    stat.start_ticks == parted->start_ticks &&
+		    seize(launch, parted->tid, parted->tgid, FOLLOW))
+			left--;
 		g_free(parted);
 	}
 }

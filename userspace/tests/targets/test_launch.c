@@ -30,6 +30,8 @@
 #define GROWN (2003 * PAGE)
 #define THREADS 7
 #define CROWD 499 /* more than are held */
+#define STORM 307 /* likewise, of processes */
+#define AFTER 11
 
 /* ---- the command ---- */
 
@@ -107,6 +109,24 @@ static void start_threads(unsigned int count, void *(*last)(void *))
 	pthread_barrier_wait(&all_there);
 }
 
+/* Programs one after the other; before the last ones it stops. */
+static int storm(void)
+{
+	int i, status;
+
+	for (i = 0; i < STORM + AFTER; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+			return 94;
+		if (i == STORM - 1)
+			raise(SIGSTOP);
+	}
+	return 41;
+}
+
 static int act(const char *mode)
 {
 	const struct rlimit no_core = { 0, 0 };
@@ -121,6 +141,8 @@ static int act(const char *mode)
 	memset(memory, 1, GROWN);
 	if (!strcmp(mode, "one"))
 		return 23;
+	if (!strcmp(mode, "storm"))
+		return storm();
 	if (!strcmp(mode, "churn")) {
 		for (i = 0; i < 101; i++)
 			if (pthread_create(&thread, NULL, end_at_once, NULL) ||
@@ -308,6 +330,41 @@ static void test_one_thread(void **state)
 	assert_false(seen.died_after_end);
 	assert_int_equal(seen.exit_status, status);
 	assert_true(seen.least_rss >= (int64_t)GROWN);
+}
+
+static char state_of(pid_t pid)
+{
+	struct proc_stat stat;
+
+	assert_int_equal(proc_stat_read(pid, 0, &stat), 0);
+	return stat.state;
+}
+
+/* Who is let go in a storm and stops keeps nobody from the others, and is followed again as it is. */
+static void test_storm_that_stops(void **state)
+{
+	struct seen seen;
+	struct launch *launch = start("storm", &seen);
+	pid_t pid = launch_pid(launch);
+	unsigned int before;
+	int status;
+
+	(void)state;
+	launch_pay_starts(launch, 1000000000ULL);
+	while (state_of(pid) != 'T')
+		step(launch);
+	assert_false(launch_poll(launch));
+	before = seen.forked;
+	assert_in_range(before, 257, STORM - 1);
+	launch_follow_again(launch);
+	while (state_of(pid) != 't')
+		step(launch);
+	launch_poll(launch);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	status = run_to_end(launch);
+	assert_int_equal(WEXITSTATUS(status), 41);
+	assert_in_range(seen.forked, before + 1, before + AFTER);
+	assert_int_equal(seen.exiting, seen.forked + 1);
 }
 
 /* Asked at the signal, which the process itself never sees: it would have to ignore it. */
@@ -535,6 +592,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_thread),
+		cmocka_unit_test(test_storm_that_stops),
 		cmocka_unit_test(test_loader_signals),
 		cmocka_unit_test(test_loader_does_not_signal),
 		cmocka_unit_test(test_loader_signals_late),
