@@ -114,8 +114,9 @@ UPDATE temp.group_path SET said = CASE WHEN was LIKE '/%' THEN '/' ELSE '' END |
 		WHERE p.was = group_path.was ORDER BY p.position)), '');
 
 -- Here they are put in.
-UPDATE process SET command = COALESCE((SELECT said FROM temp.hidden
-		WHERE kind = 'name' AND was = comm), 'program') || ' ...',
+-- Of a program of a storm neither command nor file is known: program_unseen tells it by that.
+UPDATE process SET command = CASE command WHEN '' THEN '' ELSE COALESCE((SELECT said
+		FROM temp.hidden WHERE kind = 'name' AND was = comm), 'program') || ' ...' END,
 	executable = (SELECT said FROM temp.hidden WHERE kind = 'path' AND was = executable),
 	comm = (SELECT said FROM temp.hidden WHERE kind = 'name' AND was = comm),
 	memory_cgroup = (SELECT said FROM temp.group_path WHERE was = memory_cgroup),

@@ -144,6 +144,25 @@ def test_libraries_are_still_known(tmp_path: Path) -> None:
             assert kept.split("-")[0] in frames[number], frames[number]
 
 
+def test_programs_nobody_looked_at_are_still_known(tmp_path: Path) -> None:
+    """Of a storm: their allocator calls are estimated, which is told by what their rows do not have."""
+    path = tmp_path / "a.memtoll"
+    shutil.copy(RECORDINGS / "format-1.memtoll", path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(
+            "INSERT INTO process (pid, comm, command, executable, start_ns, role) VALUES (7, 'secret', '', '', 1, 'child')"
+        )
+        database.execute("INSERT INTO loss (slice, name, count) VALUES (1, 'programs_passed', 1)")
+        names = [row[1] for row in database.execute("PRAGMA table_info(process_slice)")]
+        rest = ", ".join("7" if name == "pid" else name for name in names)
+        database.execute(f"INSERT INTO process_slice SELECT {rest} FROM process_slice LIMIT 1")
+        database.commit()
+    for redact in (False, True):
+        with memtoll.open(path, redact=redact) as rec:
+            rec.views.make("program_unseen")
+            assert [pid for pid, in rec.views.rows("SELECT pid FROM program_unseen")] == [7]
+
+
 @pytest.fixture(scope="module")
 def hidden() -> set[bytes]:
     """What the kept recording's program, its files and its host are called."""
