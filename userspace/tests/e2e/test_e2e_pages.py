@@ -81,7 +81,8 @@ def test_commands_that_trace(place: Path) -> None:
         pid = stack.enter_context(Program(*command)).pid
         names = {"1234": str(pid), "2s": "1s", "10s": "1s"}
         # What a container's name is found by is shown by test_e2e_container.py.
-        names |= dict.fromkeys(["/sys/fs/cgroup/service", "web", "shop/web-1/app", "shop/web-1", "0a1b2c3d"], str(cgroup))
+        groups = ("/sys/fs/cgroup/service", "web", "shop/web-1/app", "shop/web-1", "0a1b2c3d")
+        names |= dict.fromkeys(groups, str(cgroup))
         for words in commands("memtoll"):
             if words[1] not in TRACING:
                 continue
