@@ -399,7 +399,7 @@ int kswapd_woken(struct bpf_raw_tracepoint_args *ctx)
 /* Who pushes: of kswapd it is whoever woke it, on the node that a virtual machine mostly has alone. */
 static __always_inline void name_pusher(struct task_struct *task, struct machine_push_key *key)
 {
-	__u32 node = 0;
+	__u32 node = 0, tens, ones;
 	__u64 *waker;
 
 	if (!(task->flags & PF_KSWAPD_FLAG)) {
@@ -407,10 +407,11 @@ static __always_inline void name_pusher(struct task_struct *task, struct machine
 		return;
 	}
 	key->by_kswapd = 1;
-	/* "kswapd0": its node is what its name ends with. */
-	node = (__u32)(__u8)task->comm[6] - '0';
-	if (node > 9)
-		node = 0;
+	/* "kswapd0", "kswapd12": its node is what its name ends with. */
+	tens = (__u8)task->comm[6] - '0';
+	ones = (__u8)task->comm[7] - '0';
+	if (tens <= 9)
+		node = ones <= 9 ? 10 * tens + ones : tens;
 	waker = bpf_map_lookup_elem(&wakers, &node);
 	key->pusher = waker ? *waker : 0;
 }

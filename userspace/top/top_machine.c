@@ -379,7 +379,7 @@ static char *say(const struct top_machine *machine, const struct top_snapshot *s
 	}
 	if (!most || most->values[VALUE_ZEROED] <= 0)
 		return g_strdup("nobody pushes out others' pages");
-	return g_strdup_printf("no group pushes out another; %s zeroes most", most->label);
+	return g_strdup_printf("no group pushes out another; now %s zeroes most", most->label);
 }
 
 static void add_losses(struct top_snapshot *snapshot, const struct machine_cost *cost)

@@ -24,6 +24,7 @@ from harness import (
     MEMTOLL,
     MIB,
     PAGE,
+    PATIENCE,
     Program,
     end,
     environment,
@@ -84,8 +85,12 @@ class Screen:
 
     def shows(self, pattern: str) -> str:
         """The screen, as soon as the pattern is on it."""
-        found = wait_until(lambda: (text := self.text()) and re.search(pattern, text) and text, pattern, 60, every=0.1)
-        return str(found)
+
+        def found() -> str:
+            text = self.text()
+            return text if re.search(pattern, text) else ""
+
+        return str(wait_until(found, pattern, PATIENCE, every=0.1))
 
 
 @contextmanager
@@ -110,7 +115,7 @@ def test_screen(tmp_path: Path, out: Path) -> None:
             text = shown.shows(r"zeroing dominates")
             first, second = lines(text)[:2]
             assert re.match(r"So far: zeroing dominates, \d+ % +pid \d+  \d+ s$", first)
-            assert re.match(r"overhead \d+\.\d % of 5 %  losses \w+  interval \d\.\d s", second)
+            assert re.match(r"overhead \d+\.\d % of 5 %  losses \S+  interval \d+\.\d s", second)
             assert len(lines(text)) == 24 and max(map(len, lines(text))) <= 80
             assert re.search(rf"^ +{loop.pid} calloc_loop .*%", text, re.MULTILINE)
             shown.shows(rf"\nzero\.libc .*calloc: calloc_loop\.c:{line} \(clear_block\)")
