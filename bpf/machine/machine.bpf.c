@@ -88,7 +88,7 @@ struct thread_fault {
 	__u64 began_ns;
 	__u32 thread;
 	__u16 of_file; /* enum file_page */
-	__u16 epoch; /* watch_epoch as of then: else it is of an earlier fault */
+	__u16 epoch;   /* watch_epoch as of then: else it is of an earlier fault */
 };
 
 /* Odd: fault_began is attached. One more with each change. */
