@@ -305,7 +305,9 @@ void machine_probes_end(struct machine_probes *probes, uint64_t now, struct mach
 	if (probes->watched_since_ns)
 		watched_ns += now - MAX(probes->watched_since_ns, probes->begin_ns);
 	spent = spent_ns(probes, counts);
-	probes->own = (double)(cpu_ns - probes->cpu_ns) / whole_ns;
+	/* Most of it once an interval: one that is cut short has as much as a whole one. */
+	probes->own = (double)(cpu_ns - probes->cpu_ns) /
+		      MAX(whole_ns, (double)probes->length_ns * probes->cpus);
 	cost->overhead = spent / whole_ns + probes->own;
 	cost->watched = CLAMP((double)watched_ns / MAX(1, now - probes->begin_ns), 0.001, 1);
 	cost->lost[0] = counts[MACHINE_PROCESSES_FULL] - probes->counts[MACHINE_PROCESSES_FULL];
