@@ -33,7 +33,7 @@ struct rotation {
 	uint64_t due_ns;       /* of the next one, when it is to count */
 	uint64_t prepare_ns;   /* what the last one took until then */
 	uint64_t blind_ns;     /* since when nobody counts; 0: somebody does, or nobody did yet */
-	unsigned int failures; /* one after the other */
+	unsigned int failures; /* one after the other: no recording has ended well since */
 	bool detailed;	       /* the next one */
 	bool over;
 };
@@ -193,7 +193,6 @@ static void on_begun(struct rotation *rotation, struct run *run, uint64_t at_ns,
 
 	run->begun = true;
 	rotation->prepare_ns = at_ns - MIN(at_ns, run->started_ns);
-	rotation->failures = 0;
 	/* One that was wanted meanwhile stays due; a detailed one ends when it is told to. */
 	if (rotation->due_ns > now_ns)
 		rotation->due_ns =
@@ -230,6 +229,7 @@ static void on_done(struct rotation *rotation, struct run *run,
 
 	run->done = true;
 	if (run->begun && !message->done.status) {
+		rotation->failures = 0;
 		if (run->follower_ns && message->done.end_ns)
 			config->on_switched(config->context,
 					    (int64_t)(message->done.end_ns - run->follower_ns));
