@@ -19,13 +19,19 @@
 #define LOOK_NS (1 * S)
 #define ALL_NS (60 * S)
 #define LOOKS 3 /* at a process, until it is a stranger; and at /proc after the last start */
-#define CGROUP_NS (1 * S) /* how often one that is not there is looked for */
+/*
+ * How often a cgroup that is not there is looked for. It may be a container's name, for which all
+ * cgroups are walked through: where that takes long all such looks take a fiftieth of the time.
+ */
+#define CGROUP_NS (1 * S)
+#define CGROUP_MOST_NS (30 * S)
+#define CGROUP_PARTS 50
 
 struct watched {
 	bool is_cgroup;
 	char *label;
-	char *directory; /* NULL: not there now */
-	uint64_t looked_ns;
+	char *directory;  /* NULL: not there now */
+	uint64_t look_ns; /* when it is to be looked for */
 };
 
 struct target_set {
@@ -133,12 +139,15 @@ static void find_cgroup(struct target_set *set, guint index, uint64_t now_ns, GA
 {
 	struct watched *watched = g_ptr_array_index(set->watched, index);
 	g_autoptr(GArray) members = g_array_new(FALSE, FALSE, sizeof(pid_t));
+	uint64_t took_ns;
 	guint i;
 
-	if (!watched->directory &&
-	    (!watched->looked_ns || now_ns - watched->looked_ns >= CGROUP_NS)) {
+	if (!watched->directory && now_ns >= watched->look_ns) {
+		took_ns = g_get_monotonic_time() * 1000;
 		watched->directory = find_directory(watched->label);
-		watched->looked_ns = now_ns;
+		took_ns = g_get_monotonic_time() * 1000 - took_ns;
+		watched->look_ns = now_ns + CLAMP(took_ns * CGROUP_PARTS * set->watched->len,
+						  CGROUP_NS, CGROUP_MOST_NS);
 	}
 	if (watched->directory && cgroup_processes(watched->directory, members))
 		g_clear_pointer(&watched->directory, g_free);
