@@ -60,6 +60,9 @@ static int write_kept(struct json_out *out, int wait_ms)
 			break;
 		done = write(out->fd, out->kept->str + written,
 			     MIN(out->kept->len - written, PIPE_BUF));
+		/* A disk that is full will have room again. */
+		if (done < 0 && (errno == ENOSPC || errno == EDQUOT))
+			break;
 		if (done < 0 && errno != EINTR && errno != EAGAIN) {
 			err = -errno;
 			break;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * json_out.h: lines to a file, or to a reader that may be slow: a watch never waits for it. What the
- * reader has not taken is kept up to a bound, and lines beyond it are left out, each as a whole.
+ * json_out.h: lines to a file, whose disk may be full, or to a reader that may be slow: a watch never
+ * waits for it. What was not taken is kept up to a bound, and lines beyond it are left out, each as a
+ * whole.
  */
 #ifndef MEMTOLL_JSON_OUT_H
 #define MEMTOLL_JSON_OUT_H

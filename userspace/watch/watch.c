@@ -96,7 +96,9 @@ static void show_line(struct watch *watch, const char *recording)
 	free(line);
 	if (err == -ENOBUFS) {
 		if (!watch->json_slow)
-			watch_log(LOG_WARNING, "--json: its reader is slow; lines are left out");
+			watch_log(
+				LOG_WARNING,
+				"--json: its reader is slow, or its disk full; lines are left out");
 		watch->json_slow = true;
 		return;
 	}

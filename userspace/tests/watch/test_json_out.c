@@ -76,11 +76,27 @@ static void test_no_reader(void **state)
 	assert_int_equal(errno, ENOTDIR);
 }
 
+/* It is no reason to give up. */
+static void test_full_disk(void **state)
+{
+	struct json_out *out = json_out_open("/dev/full");
+	static char line[LINE];
+	unsigned int i;
+
+	(void)state;
+	assert_non_null(out);
+	for (i = 0; i < JSON_OUT_KEPT / LINE; i++)
+		assert_int_equal(json_out_add(out, line, sizeof(line)), 0);
+	assert_int_equal(json_out_add(out, line, sizeof(line)), -ENOBUFS);
+	json_out_free(out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slow_reader),
 		cmocka_unit_test(test_no_reader),
+		cmocka_unit_test(test_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
