@@ -160,7 +160,7 @@ def test_programs_nobody_looked_at_are_still_known(tmp_path: Path) -> None:
     for redact in (False, True):
         with memtoll.open(path, redact=redact) as rec:
             rec.views.make("program_unseen")
-            assert [pid for pid, in rec.views.rows("SELECT pid FROM program_unseen")] == [7]
+            assert [pid for (pid,) in rec.views.rows("SELECT pid FROM program_unseen")] == [7]
 
 
 @pytest.fixture(scope="module")
