@@ -150,7 +150,8 @@ def test_programs_nobody_looked_at_are_still_known(tmp_path: Path) -> None:
     shutil.copy(RECORDINGS / "format-1.memtoll", path)
     with closing(sqlite3.connect(path)) as database:
         database.execute(
-            "INSERT INTO process (pid, comm, command, executable, start_ns, role) VALUES (7, 'secret', '', '', 1, 'child')"
+            "INSERT INTO process (pid, comm, command, executable, start_ns, role)"
+            " VALUES (7, 'secret', '', '', 1, 'child')"
         )
         database.execute("INSERT INTO loss (slice, name, count) VALUES (1, 'programs_passed', 1)")
         names = [row[1] for row in database.execute("PRAGMA table_info(process_slice)")]

@@ -4,6 +4,7 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/wait.h>
 
 char *shell_words(char *const *argv)
 {
@@ -16,4 +17,9 @@ char *shell_words(char *const *argv)
 		g_string_append_printf(line, "%s%s", line->len ? " " : "", plain ? *argv : quoted);
 	}
 	return g_strdup(line->str);
+}
+
+int shell_exit_status(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }

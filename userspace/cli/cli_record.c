@@ -13,6 +13,7 @@
 
 #include "base/message.h"
 #include "base/options.h"
+#include "base/shell.h"
 #include "base/terminal.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"

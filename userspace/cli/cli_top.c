@@ -8,6 +8,7 @@
 
 #include "base/message.h"
 #include "base/options.h"
+#include "base/shell.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/target_options.h"

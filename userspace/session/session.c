@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "bpf/wire/rates.h"
 #include "bpf/wire/targets.h"
 #include "budget/budget_executor.h"

@@ -620,11 +620,6 @@ bool launch_ended(const struct launch *launch, int *wait_status)
 	return launch->ended;
 }
 
-int shell_exit_status(int wait_status)
-{
-	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
 void launch_terminate(struct launch *launch)
 {
 	if (!launch->ended)

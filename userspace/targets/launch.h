@@ -86,9 +86,6 @@ void launch_adopt_threads(struct launch *launch);
 /* The command itself has ended; *wait_status as wait(2) has it. */
 bool launch_ended(const struct launch *launch, int *wait_status);
 
-/* A wait(2) status as a shell has it: the exit status, or 128 and the signal. */
-int shell_exit_status(int wait_status);
-
 /* Ask the command to end (SIGTERM), as when the recording's time is over. */
 void launch_terminate(struct launch *launch);
 

@@ -60,9 +60,9 @@ struct scan {
 
 struct targets {
 	struct targets_config config;
-	GHashTable *followed; /* pid -> struct followed */
-	GHashTable *modules;  /* "major:minor:inode" -> struct allocator_module or NULL */
-	GPtrArray *scans;     /* struct scan: the arrays that `modules` points into */
+	GHashTable *followed;	/* pid -> struct followed */
+	GHashTable *modules;	/* "major:minor:inode" -> struct allocator_module or NULL */
+	GPtrArray *scans;	/* struct scan: the arrays that `modules` points into */
 	GHashTable *containers; /* path of a memory cgroup -> id of its container, or "" */
 	struct unwinder *unwinder;
 	struct starts *starts;

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from harness import ROOT, assert_refused, memtoll
 from shape import TOLLS
 

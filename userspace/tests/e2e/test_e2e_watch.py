@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
 from harness import (
     MEMTOLL,
     ROOT,
@@ -29,7 +31,6 @@ from harness import (
     wait_until,
     workload,
 )
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from shape import TOLLS
 
 pytestmark = pytest.mark.root
