@@ -205,7 +205,7 @@ def test_nobody_reads_the_lines(out: Path) -> None:
     end(tracer)
     assert report(out)["complete"] is True
     with Path("/dev/full").open("w") as full:
-        words = [MEMTOLL, "top", "--json", "--count", "1"]
+        words: list[str | Path] = [MEMTOLL, "top", "--json", "--count", "1"]
         told = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
     assert told.returncode == 1 and "No space left on device" in told.stderr
 
