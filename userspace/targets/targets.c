@@ -132,14 +132,13 @@ void followed_record(struct targets *targets, struct followed *followed)
 	followed->tunables = tunables_read(pid);
 }
 
-void followed_record_unseen(struct targets *targets, struct followed *followed,
-			    const struct memtoll_process *record)
+void followed_record_unseen(struct targets *targets, struct followed *followed, const char *comm)
 {
 	recording_process(targets->config.recording,
 			  &(struct process_fact){
 				  .pid = followed->target.pid,
 				  .parent_pid = followed->target.parent_pid,
-				  .comm = record->comm,
+				  .comm = comm,
 				  .command = "",
 				  .executable = "",
 				  .start_ns = followed->target.start_ns,

@@ -126,6 +126,17 @@ uint64_t targets_cpu_ns(struct targets *targets)
 	return total;
 }
 
+/* What is counted of a brief one refers to its row, which others get when they are looked at. */
+void followed_list_brief(struct targets *targets, struct followed *followed)
+{
+	struct proc_stat stat;
+
+	if (proc_stat_read(followed->target.pid, 0, &stat))
+		return;
+	followed->start_ticks = stat.start_ticks;
+	followed_record_unseen(targets, followed, stat.comm);
+}
+
 void targets_read_counters(struct targets *targets)
 {
 	GHashTableIter iter;
@@ -138,6 +149,8 @@ void targets_read_counters(struct targets *targets)
 
 		if (followed->target.exited)
 			continue;
+		if (followed->look_at_ns && !followed->listed)
+			followed_list_brief(targets, followed);
 		if (followed_read_counters(followed))
 			look_at(targets, followed);
 		/* It may have ended a moment ago, and the record of that be next. */
@@ -147,6 +160,24 @@ void targets_read_counters(struct targets *targets)
 			followed->missing = true;
 		else
 			followed_end(targets, followed, -1, NULL);
+	}
+}
+
+/* Those that nobody will look at any more. */
+static void count_briefs(struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, targets->followed);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct followed *followed = value;
+
+		if (followed->target.exited || !followed->look_at_ns ||
+		    followed->look_at_ns == UINT64_MAX)
+			continue;
+		targets->losses.brief++;
+		followed->look_at_ns = UINT64_MAX;
 	}
 }
 
@@ -160,6 +191,7 @@ void targets_end_counting(struct targets *targets, bool counted)
 		return;
 	targets_read_counters(targets);
 	targets->ended_ns = now_ns();
+	count_briefs(targets);
 	g_hash_table_iter_init(&iter, targets->followed);
 	while (counted && g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;

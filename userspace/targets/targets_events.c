@@ -57,7 +57,7 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	target->exited = true;
 	targets->dead++;
 	if (followed->look_at_ns && record)
-		followed_record_unseen(targets, followed, record);
+		followed_record_unseen(targets, followed, record->comm);
 	if (followed->look_at_ns && followed->look_at_ns != UINT64_MAX)
 		targets->losses.brief++;
 	followed->look_at_ns = 0;
@@ -280,7 +280,14 @@ void targets_forked_brief(struct targets *targets, pid_t parent, pid_t child)
 	followed->look_at_ns = now_ns() + BRIEF_NS;
 	followed->target.brief = true;
 	followed_begin_thresholds(targets, followed, true, parent);
-	g_queue_push_tail(&targets->briefs, GINT_TO_POINTER(child));
+	if (targets->ended_ns) {
+		/* It is counted all the same, and nobody will look at it any more. */
+		followed->look_at_ns = UINT64_MAX;
+		targets->losses.brief++;
+		followed_list_brief(targets, followed);
+	} else {
+		g_queue_push_tail(&targets->briefs, GINT_TO_POINTER(child));
+	}
 }
 
 /* It lives, and is a process like another from now on. */

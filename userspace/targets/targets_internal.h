@@ -91,8 +91,7 @@ struct followed *targets_follow_unseen(struct targets *targets, pid_t pid, const
 bool followed_see(struct targets *targets, struct followed *followed);
 
 /* So many are looked at later: what is known of them now is what records say. */
-void followed_record_unseen(struct targets *targets, struct followed *followed,
-			    const struct memtoll_process *record);
+void followed_record_unseen(struct targets *targets, struct followed *followed, const char *comm);
 
 /* What it maps now; empty if it is gone. Mappings left out are counted as lost once. */
 void followed_read_maps(struct targets *targets, struct followed *followed, struct maps *maps);
@@ -115,6 +114,8 @@ void followed_start_counting(struct followed *followed);
  * to where it ended. Readings of /proc are earlier and later.
  */
 void followed_use_counted(struct followed *followed, uint64_t minor, uint64_t major);
+/* A row for one that is not looked at yet, or will not be. */
+void followed_list_brief(struct targets *targets, struct followed *followed);
 /* CPU time of all its life, as the kernel side has it. */
 void followed_use_cpu(struct followed *followed, uint64_t cpu_ns);
 void counters_read_size(pid_t tid, struct counters *counters);

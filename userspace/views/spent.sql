@@ -77,7 +77,7 @@ FROM (
 		r.bytes_per_16_cycles, r.area
 ) s;
 
--- Processes of a storm of new ones that were gone before anybody looked at them (loss
+-- Processes of a storm of new ones that nobody looked at, most of which were gone by then (loss
 -- programs_passed), and their CPU time: of them faults and mapping calls are counted, and allocator
 -- calls not.
 CREATE VIEW program_unseen AS

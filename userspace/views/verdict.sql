@@ -596,7 +596,7 @@ FROM (
 	WHERE NOT c.complete AND COALESCE(c.calls, 1) + (c.probed = 0) > 0
 ) GROUP BY name, said
 UNION ALL
-SELECT 2, PRINTF('%,d of %,d processes came in a storm and were gone before anybody looked at them '
+SELECT 2, PRINTF('%,d of %,d processes came in a storm and were not looked at '
 	|| '(%.0f %% of the CPU time): their faults and mapping calls are counted, their allocator '
 	|| 'calls are estimated by those of the same name that were looked at', u.n,
 	(SELECT COUNT(*) FROM process),
