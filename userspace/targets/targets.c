@@ -4,7 +4,6 @@
 #include <glib.h>
 
 #include "base/clock.h"
-#include "bpf/wire/records.h"
 #include "events/sums.h"
 #include "host/proc.h"
 #include "host/server_cache.h"

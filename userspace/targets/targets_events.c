@@ -360,12 +360,15 @@ void targets_exiting(struct targets *targets, pid_t pid, int exit_code,
 void targets_freed(struct targets *targets, pid_t pid, const struct memtoll_process *record)
 {
 	struct followed *followed = followed_get(targets, pid);
+	struct memtoll_target_state state;
 
 	if (!followed || !followed->target.exited)
 		return;
 	if (!is_late(targets, record))
 		followed_use_cpu(followed, record->cpu_ns);
-	process_row_remove(targets->config.bpf, pid);
+	/* One that lives is another's by now, whose fork is the next that is read. */
+	if (!process_row_lives(targets->config.bpf, pid, &state))
+		process_row_remove(targets->config.bpf, pid);
 	followed->rowless = true;
 }
 
