@@ -551,10 +551,15 @@ def family_shares(report: dict[str, Any]) -> dict[str, float]:
     shares = {name: sum(toll[member]["share"] or 0.0 for member in tolls) for name, tolls in FAMILIES.items()}
     # Without any swap reclaim is of pages of files, and of their family where that is known, or these come again.
     known = "swap.out" not in report["not_captured"] or report["page_cache"]["again_pages"] >= 256
-    if known and not (toll["swap.in"]["count"] or toll["swap.out"]["count"]):
-        shares["swap"] -= toll["reclaim"]["share"] or 0.0
-        shares["file"] += toll["reclaim"]["share"] or 0.0
-    return shares
+    if not known or toll["swap.out"]["count"]:
+        return shares
+    reclaim = toll["reclaim"]["share"] or 0.0
+    of_files = shares | {"swap": shares["swap"] - reclaim, "file": shares["file"] + reclaim}
+    # Pages that were still in the swap cache are faults of swap.in, without any swap; the report does not say which.
+    dominant, share = report["verdict"]["dominant"], report["verdict"]["share"]
+    if toll["swap.in"]["count"] and (dominant == "none" or abs(share - of_files[dominant]) > ROUNDING):
+        return shares
+    return of_files
 
 
 # The least that a fault takes, and a fault that waits, in seconds: a bound that depends on no machine.
