@@ -103,7 +103,10 @@ def test_block_that_is_written_to_is_named(stores: Recording) -> None:
         assert sum(site["count"] for site in owned) >= 0.7 * sum(site["count"] for site in sites)
         lines = {(Path(frame["file"]).name, frame["line"]) for site in owned for frame in site["allocated_at"]}
         assert ("stores.c", site_line("stores.c", "block")) in lines
-    assert "in memory of malloc" in stores.report["verdict"]["sentence"] or stores.dominant != "zeroing"
+    # All kinds last as long: whose memory most of the clearing is in is by chance.
+    owners = ("in memory of malloc", "in the static data of", "stack")
+    said = stores.report["verdict"]["sentence"]
+    assert any(owner in said for owner in owners) or stores.dominant != "zeroing", said
 
 
 def test_memory_that_is_no_block_is_named(stores: Recording) -> None:
