@@ -61,9 +61,10 @@ $(P)/options: packaging/options $(O)/memtoll
 	$(Q)mkdir -p $(@D)
 	$(Q)packaging/options $(O)/memtoll > $@
 
-$(P)/memtoll.%: packaging/completion/memtoll.% packaging/completion/%.awk $(P)/options
+$(P)/memtoll.%: packaging/completion/memtoll.% packaging/completion/list.awk packaging/completion/%.awk \
+		$(P)/options
 	$(call say,COMPLETE,$@)
-	$(Q)awk -f packaging/completion/$*.awk $(P)/options $(P)/options $< > $@
+	$(Q)awk -f packaging/completion/list.awk -f packaging/completion/$*.awk $(P)/options $(P)/options $< > $@
 
 $(P)/systemd/%: packaging/systemd/% FORCE
 	$(Q)mkdir -p $(@D)

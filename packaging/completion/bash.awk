@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# awk -f bash.awk LIST LIST memtoll.bash: with what packaging/options printed in its place.
-BEGIN { FS = "\t" }
-
-FNR == 1 { pass++ }
+# After list.awk: words of each command.
 
 function end_command() {
 	if (name != "")
@@ -16,19 +13,15 @@ function add(list, word) {
 	return list (list == "" ? "" : " ") word
 }
 
-pass == 1 && $1 == "command" {
+pass == 2 && $1 == "command" {
 	end_command()
 	name = $2
 	commands = add(commands, name)
 }
 
-pass == 1 && $1 == "argument" {
-	arguments = $2
-	gsub(/[][]|\.\.\.|--|ARGS/, "", arguments)
-	gsub(/^ +| +$/, "", arguments)
-}
+pass == 2 && $1 == "argument" { arguments = operands($2) }
 
-pass == 1 && $1 == "option" {
+pass == 2 && $1 == "option" {
 	if ($2 != "") {
 		options = add(options, "-" $2)
 		if ($4 != "")
@@ -39,18 +32,9 @@ pass == 1 && $1 == "option" {
 		if ($4 != "")
 			takes = add(takes, "--" $3 "=" $4)
 	}
-	# "of alloc,faults,mappings; default: all": words of which any may be taken.
-	if ($4 == "SET" && match($5, /^of [a-z,]+/)) {
-		words = substr($5, 4, RLENGTH - 3)
-		gsub(/,/, " ", words)
-		sets["SET"] = words " all"
-	}
 }
 
-pass == 1 && $1 == "value" {
-	gsub(/ +$/, "", $3)
-	values = values "\t" $2 ") _memtoll_words '" $3 "' ;;\n"
-}
+pass == 2 && $1 == "value" { values = values "\t" $2 ") _memtoll_words '" words[$2] "' ;;\n" }
 
 pass < 3 { next }
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# awk -f fish.awk LIST LIST memtoll.fish: with what packaging/options printed in its place. Twice: what values may be
-# is said at its end.
-BEGIN { FS = "\t" }
+# After list.awk: rules of complete.
 
 function quoted(text) {
 	gsub(/\\/, "\\\\", text)
@@ -33,26 +31,13 @@ function action(value) {
 	return " -x"
 }
 
-FNR == 1 { pass++ }
-
-pass == 1 && $1 == "value" {
-	gsub(/ +$/, "", $3)
-	words[$2] = $3
-}
-
-pass == 1 && $1 == "option" && $4 == "SET" && match($5, /^of [a-z,]+/) {
-	sets["SET"] = substr($5, 4, RLENGTH - 3) " all"
-	gsub(/,/, " ", sets["SET"])
-}
-
 pass == 2 && $1 == "command" {
 	seen = "complete -c memtoll -n '__fish_seen_subcommand_from " $2 "'"
 	table = table "complete -c memtoll -n __fish_use_subcommand -a " $2 " -d " quoted($3) "\n"
 }
 
 pass == 2 && $1 == "argument" {
-	gsub(/[][]|\.\.\.|--|ARGS/, "", $2)
-	count = split($2, parts, " ")
+	count = split(operands($2), parts, " ")
 	for (i = 1; i <= count; i++)
 		table = table seen action(parts[i] == "FILE" ? "RECORDING" : parts[i]) "\n"
 }

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# awk -f zsh.awk LIST LIST memtoll.zsh: with what packaging/options printed in its place. Twice: what values may be
-# is said at its end.
-BEGIN { FS = "\t" }
+# After list.awk: specifications of _arguments.
 
 # Within single quotes, and in brackets or between colons of _arguments' specifications.
 function quoted(text) {
@@ -66,18 +64,6 @@ function end_command(   i, count, parts, value) {
 	table = table "\n\t\t;;\n"
 }
 
-FNR == 1 { pass++ }
-
-pass == 1 && $1 == "value" {
-	gsub(/ +$/, "", $3)
-	words[$2] = $3
-}
-
-pass == 1 && $1 == "option" && $4 == "SET" && match($5, /^of [a-z,]+/) {
-	sets["SET"] = substr($5, 4, RLENGTH - 3) " all"
-	gsub(/,/, " ", sets["SET"])
-}
-
 pass == 2 && $1 == "command" {
 	end_command()
 	name = $2
@@ -86,11 +72,7 @@ pass == 2 && $1 == "command" {
 	table = table "\t" name ")\n\t\t_arguments -s -S"
 }
 
-pass == 2 && $1 == "argument" {
-	arguments = $2
-	gsub(/[][]|\.\.\.|--|ARGS/, "", arguments)
-	gsub(/^ +| +$/, "", arguments)
-}
+pass == 2 && $1 == "argument" { arguments = operands($2) }
 
 pass == 2 && $1 == "option" { table = table " \\\n\t\t\t" spec($2, $3, $4, $5) }
 
