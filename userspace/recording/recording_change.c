@@ -11,40 +11,33 @@
 #include <sys/stat.h>
 
 #include "base/message.h"
+#include "recording/query_number.h"
 #include "recording/recording.h"
 #include "recording/recording_guard.h"
 #include "recording/recording_vfs.h"
 
-/* The first column of a query's only row; -1: there is none. */
-static int64_t number_of(sqlite3 *database, const char *sql)
+static bool counts(sqlite3 *database, const char *from, int64_t rows)
 {
-	sqlite3_stmt *statement = NULL;
-	int64_t number = -1;
+	g_autofree char *sql = g_strconcat("SELECT COUNT(*) FROM ", from, NULL);
 
-	if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK &&
-	    sqlite3_step(statement) == SQLITE_ROW)
-		number = sqlite3_column_int64(statement, 0);
-	sqlite3_finalize(statement);
-	return number;
+	return query_number_or(database, sql, -1) == rows;
 }
 
 static bool is_complete(sqlite3 *database)
 {
-	return number_of(database,
-			 "SELECT COUNT(*) FROM meta WHERE key = 'complete' AND value = '1'") == 1;
+	return counts(database, "meta WHERE key = 'complete' AND value = '1'", 1);
 }
 
 /* Triggers are off (recording_guard.h), constraints as well (PRAGMA ignore_check_constraints). */
 static bool runs_nothing(sqlite3 *database)
 {
-	return number_of(database, "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index'"
-				   " AND sql IS NOT NULL") == 0 &&
-	       number_of(database, "SELECT COUNT(*) FROM pragma_table_xinfo('frame', 'main')"
-				   " WHERE dflt_value IS NULL AND hidden = 0") == 8 &&
-	       number_of(database, "SELECT COUNT(*) FROM pragma_table_xinfo('frame', 'main')") ==
-		       8 &&
-	       number_of(database, "SELECT COUNT(*) FROM pragma_table_xinfo('stack_frame', 'main')"
-				   " WHERE hidden = 0") == 5;
+	return counts(database, "sqlite_master WHERE type = 'index' AND sql IS NOT NULL", 0) &&
+	       counts(database,
+		      "pragma_table_xinfo('frame', 'main')"
+		      " WHERE dflt_value IS NULL AND hidden = 0",
+		      8) &&
+	       counts(database, "pragma_table_xinfo('frame', 'main')", 8) &&
+	       counts(database, "pragma_table_xinfo('stack_frame', 'main') WHERE hidden = 0", 5);
 }
 
 /* No journal is there, whoever left it: it is neither played back nor written over. */

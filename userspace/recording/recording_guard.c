@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "recording/query_number.h"
 
 /* Pragmas that tell something of the file. */
 static const char *const pragmas[] = {
@@ -177,17 +178,11 @@ static void allow(int64_t steps, int64_t weight)
 /* SQLITE_OK, or the status that prevented it. */
 static int file_bytes(sqlite3 *database, int64_t *bytes)
 {
-	sqlite3_stmt *statement = NULL;
-	int status = sqlite3_prepare_v2(database,
-					"SELECT page_count * page_size FROM pragma_page_count(),"
-					" pragma_page_size()",
-					-1, &statement, NULL);
+	int status = query_number(database,
+				  "SELECT page_count * page_size FROM pragma_page_count(),"
+				  " pragma_page_size()",
+				  bytes);
 
-	if (status == SQLITE_OK)
-		status = sqlite3_step(statement);
-	if (status == SQLITE_ROW)
-		*bytes = sqlite3_column_int64(statement, 0);
-	sqlite3_finalize(statement);
 	return status == SQLITE_ROW ? SQLITE_OK : status;
 }
 

@@ -9,6 +9,7 @@
  */
 #include <glib.h>
 
+#include "recording/query_number.h"
 #include "recording/recording_store.h"
 
 #define PAGE_BYTES 4096U /* write_schema() */
@@ -42,18 +43,6 @@ bool recording_is_full(const struct recording *recording)
 	return recording->full;
 }
 
-static int64_t query(sqlite3 *database, const char *sql)
-{
-	sqlite3_stmt *statement = NULL;
-	int64_t value = 0;
-
-	if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK &&
-	    sqlite3_step(statement) == SQLITE_ROW)
-		value = sqlite3_column_int64(statement, 0);
-	sqlite3_finalize(statement);
-	return value;
-}
-
 /* 0 between transactions; of a database in memory it is there, too. */
 static uint64_t journal_bytes(sqlite3 *database)
 {
@@ -79,7 +68,7 @@ bool recording_has_room(struct recording *recording, uint64_t text_bytes)
 		return true;
 	}
 	taken = RESERVE_BYTES + text_bytes + journal_bytes(recording->database) +
-		(uint64_t)query(recording->database, "PRAGMA page_count") * PAGE_BYTES;
+		(uint64_t)query_number_or(recording->database, "PRAGMA page_count", 0) * PAGE_BYTES;
 	left = recording->limit_bytes > taken ? recording->limit_bytes - taken : 0;
 	if (left < ROW_BYTES)
 		return false;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "recording/query_number.h"
 #include "recording/recording_guard.h"
 #include "recording/recording_schema.h"
 #include "recording/recording_vfs.h"
@@ -84,20 +85,6 @@ out:
 	return err;
 }
 
-/* One integer of a query; SQLITE_ROW, or the status that prevented it. */
-static int query_int(sqlite3 *database, const char *sql, int64_t *value)
-{
-	sqlite3_stmt *statement = NULL;
-	int status = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
-
-	if (status == SQLITE_OK)
-		status = sqlite3_step(statement);
-	if (status == SQLITE_ROW)
-		*value = sqlite3_column_int64(statement, 0);
-	sqlite3_finalize(statement);
-	return status;
-}
-
 static bool quick_check(sqlite3 *database)
 {
 	sqlite3_stmt *statement = NULL;
@@ -119,14 +106,14 @@ static bool is_plain(sqlite3 *database)
 {
 	int64_t virtual = -1, computed = -1;
 
-	query_int(database,
-		  "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND"
-		  " (rootpage = 0 OR sql NOT LIKE 'CREATE TABLE %')",
-		  &virtual);
-	query_int(database,
-		  "SELECT COUNT(*) FROM sqlite_master m, pragma_table_xinfo(m.name, 'main') x"
-		  " WHERE m.type = 'table' AND x.hidden > 1",
-		  &computed);
+	query_number(database,
+		     "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND"
+		     " (rootpage = 0 OR sql NOT LIKE 'CREATE TABLE %')",
+		     &virtual);
+	query_number(database,
+		     "SELECT COUNT(*) FROM sqlite_master m, pragma_table_xinfo(m.name, 'main') x"
+		     " WHERE m.type = 'table' AND x.hidden > 1",
+		     &computed);
 	return !virtual && !computed;
 }
 
@@ -147,8 +134,8 @@ static int check_content(sqlite3 *database, const char *path, const struct heade
 {
 	int64_t id = 0, format = 0;
 
-	if (query_int(database, "PRAGMA application_id", &id) != SQLITE_ROW ||
-	    query_int(database, "PRAGMA user_version", &format) != SQLITE_ROW) {
+	if (query_number(database, "PRAGMA application_id", &id) != SQLITE_ROW ||
+	    query_number(database, "PRAGMA user_version", &format) != SQLITE_ROW) {
 		say_damaged(path, header);
 		return -EINVAL;
 	}
@@ -195,7 +182,7 @@ static int connect_to(sqlite3 **database, const char *name, int flags, enum reco
 	status = recording_guard(*database);
 	if (status != SQLITE_OK)
 		return status;
-	status = query_int(*database, "SELECT COUNT(*) FROM sqlite_master", &tables);
+	status = query_number(*database, "SELECT COUNT(*) FROM sqlite_master", &tables);
 	return status == SQLITE_ROW ? SQLITE_OK : status;
 }
 
@@ -356,7 +343,7 @@ static int start_reading(sqlite3 **database, const char *path, const char *name,
 	if (status != SQLITE_OK)
 		return status;
 	sqlite3_exec(*database, "BEGIN", NULL, NULL, NULL);
-	status = query_int(*database, "SELECT COUNT(*) FROM sqlite_master", &tables);
+	status = query_number(*database, "SELECT COUNT(*) FROM sqlite_master", &tables);
 	cut = status == SQLITE_ROW && cut_off(*database, name);
 	sqlite3_exec(*database, "COMMIT", NULL, NULL, NULL);
 	if (status != SQLITE_ROW)

@@ -16,6 +16,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "recording/interval.h"
+#include "recording/query_number.h"
 #include "report/report.h"
 #include "report/report_views.h"
 #include "watch/part_file.h"
@@ -312,18 +313,6 @@ static void tell_places(const struct child *child)
 	sqlite3_finalize(row);
 }
 
-static int64_t ask(sqlite3 *database, const char *sql)
-{
-	sqlite3_stmt *row = NULL;
-	int64_t number = 0;
-
-	if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK &&
-	    sqlite3_step(row) == SQLITE_ROW)
-		number = sqlite3_column_int64(row, 0);
-	sqlite3_finalize(row);
-	return number;
-}
-
 /* What has seen nobody is not kept: nothing is in it. */
 static void conclude(struct child *child, int status)
 {
@@ -335,11 +324,14 @@ static void conclude(struct child *child, int status)
 	int err;
 
 	if (!status) {
-		complete = ask(database, "SELECT value FROM meta WHERE key = 'complete'");
-		done.done.end_ns = ask(database, "SELECT value FROM meta WHERE key = 'end_ns'");
-		done.done.processes = ask(database, "SELECT COUNT(*) FROM process");
-		done.done.full = ask(database, "SELECT value = 'size limit' FROM meta"
-					       " WHERE key = 'end_reason'");
+		complete = query_number_or(database,
+					   "SELECT value FROM meta WHERE key = 'complete'", 0);
+		done.done.end_ns =
+			query_number_or(database, "SELECT value FROM meta WHERE key = 'end_ns'", 0);
+		done.done.processes = query_number_or(database, "SELECT COUNT(*) FROM process", 0);
+		done.done.full = query_number_or(
+			database, "SELECT value = 'size limit' FROM meta WHERE key = 'end_reason'",
+			0);
 		if (!report_views_make(database, child->config->places ? "site_short" : "family",
 				       0)) {
 			tell_corrections(child);
