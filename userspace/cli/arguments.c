@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/options.h"
 #include "base/text.h"
 #include "cli/option_list.h"
+#include "recording/recording.h"
 
 #define SLIP_LETTERS 2
 
@@ -174,4 +176,13 @@ void want_recording(const char *file, const char *command)
 {
 	if (!file)
 		refuse("%s: name the recording (see memtoll %s --help)", command, command);
+}
+
+uint64_t take_max_size(const char *value)
+{
+	uint64_t bytes;
+
+	if (!parse_size(value, &bytes) || bytes < RECORDING_LIMIT_MIN)
+		refuse("--max-size '%s' is not a size of at least 1M; use 100M or 2G", value);
+	return bytes;
 }

@@ -4,6 +4,7 @@
 #define MEMTOLL_ARGUMENTS_H
 
 #include <argp.h>
+#include <stdint.h>
 
 /*
  * Parse; --help is printed and ends the program. Everything from the first word that is no option
@@ -19,5 +20,8 @@ void refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noretu
 void take_recording(const char **file, const char *command, const char *value);
 /* At the end: it must have been named. */
 void want_recording(const char *file, const char *command);
+
+/* --max-size of a recording that is to be made, in bytes. */
+uint64_t take_max_size(const char *value);
 
 #endif /* MEMTOLL_ARGUMENTS_H */

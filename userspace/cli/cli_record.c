@@ -247,10 +247,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		options->session.force = true;
 		break;
 	case OPTION_MAX_SIZE:
-		if (!parse_size(value, &options->session.max_bytes) ||
-		    options->session.max_bytes < RECORDING_LIMIT_MIN)
-			refuse("--max-size '%s' is not a size of at least 1M; use 100M or 2G",
-			       value);
+		options->session.max_bytes = take_max_size(value);
 		break;
 	case OPTION_FULL:
 		options->full = true;

@@ -100,10 +100,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		options->session.force = true;
 		break;
 	case OPTION_MAX_SIZE:
-		if (!parse_size(value, &options->session.max_bytes) ||
-		    options->session.max_bytes < RECORDING_LIMIT_MIN)
-			refuse("--max-size '%s' is not a size of at least 1M; use 100M or 2G",
-			       value);
+		options->session.max_bytes = take_max_size(value);
 		break;
 	default:
 		return take_target(&options->target, key, value, state);
