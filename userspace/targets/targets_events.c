@@ -315,12 +315,10 @@ static void look_at_briefs(struct targets *targets)
 
 	while ((pid = g_queue_peek_head(&targets->briefs))) {
 		followed = followed_get(targets, GPOINTER_TO_INT(pid));
-		if (followed && !followed->target.exited && followed->look_at_ns > now &&
-		    followed->look_at_ns != UINT64_MAX)
-			break;
+		/* Others have ended, or have been looked at. */
 		if (followed && !followed->target.exited && followed->look_at_ns &&
 		    followed->look_at_ns != UINT64_MAX) {
-			if (now < targets->look_due_ns)
+			if (now < followed->look_at_ns || now < targets->look_due_ns)
 				break;
 			targets->look_due_ns = MAX(targets->look_due_ns, now - LOOKS_SAVED_NS) +
 					       targets->config.start_every_ns;
