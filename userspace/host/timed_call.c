@@ -9,6 +9,8 @@
 
 /* A runnable thread without a CPU gets longer: the machine is busy, no process blocks it. */
 #define PATIENCE_MS 2000
+/* Waits that last too long for a caller without a CPU: who blocks may be who keeps the CPUs busy. */
+#define LATE_MOST 8
 
 struct worker {
 	GCond wake;
@@ -173,6 +175,7 @@ static bool wait_done(struct worker *worker, unsigned int ms)
 {
 	const gint64 once = ms * 1000;
 	gint64 waited = 0, until;
+	unsigned int late_waits = 0;
 	bool late;
 
 	do {
@@ -180,7 +183,7 @@ static bool wait_done(struct worker *worker, unsigned int ms)
 		while (worker->job)
 			if (!g_cond_wait_until(&worker->done, &lock, until))
 				break;
-		late = g_get_monotonic_time() - until > once / 4;
+		late = g_get_monotonic_time() - until > once / 4 && late_waits++ < LATE_MOST;
 		waited += late ? 0 : once;
 	} while (worker->job && (late || (is_runnable(worker) && waited < PATIENCE_MS * 1000)));
 	return !worker->job;
