@@ -18,17 +18,22 @@ static void print_containers(struct page *page)
 		page,
 		"SELECT 'In container ' || title || COALESCE(' (' || runtime || COALESCE(', image ' ||"
 		" image, '') || ')', '') || ': ' || CASE processes WHEN 1 THEN 'process ' || pid ||"
-		" COALESCE(', there ' || pid_inside, '') ELSE processes || ' processes' END || '.'"
-		" FROM (SELECT c.title, c.id, c.runtime, c.image, COUNT(*) AS processes, p.pid,"
+		" COALESCE(', there ' || pid_inside, '') ELSE processes || ' processes' END || '.',"
+		" COUNT(*) OVER () FROM (SELECT c.title, c.id, c.runtime, c.image, COUNT(*) AS processes, p.pid,"
 		" p.pid_inside FROM container c JOIN process p ON p.container = c.id GROUP BY c.id)"
 		" ORDER BY processes DESC, title, id LIMIT 8");
+	int all = 0, shown = 0;
 	char *text;
 
 	while (page_next(page, row)) {
 		text = page_column(row, 0);
 		page_wrap(page, "         ", 9, text);
 		g_free(text);
+		all = sqlite3_column_int(row, 1);
+		shown++;
 	}
+	if (all > shown)
+		fprintf(page->out, "         In %d more containers.\n", all - shown);
 }
 
 static void print_target(struct page *page)

@@ -336,3 +336,14 @@ def test_long_names(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"UPDATE frame SET module = '{'b' * MIB}{'a' * MIB}', file = module, line = 1")
     assert memtoll("report", "--json", path).status == 0
+
+
+def test_containers_without_a_line_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.memtoll"
+    facts.heap_blocks(path).database.close()
+    row = "INSERT INTO process (pid, comm, command, executable, start_ns, role, container) VALUES (?,'','','',1,'',?)"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executemany("INSERT INTO container (id, title) VALUES (?, ?)", [(i, f"c{i}") for i in range(11)])
+        connection.executemany(row, [(90000 + i, i) for i in range(11)])
+    text = memtoll("report", "--full", path).stdout
+    assert text.count("In container c") == 8 and "In 3 more containers." in text
