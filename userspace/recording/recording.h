@@ -69,7 +69,7 @@ int recording_process_end(struct recording *recording, pid_t pid, uint64_t end_n
 /* Where its memory is accounted now; the process must have been recorded. */
 int recording_process_cgroup(struct recording *recording, pid_t pid, const char *path);
 
-/* Likewise: the container that it is in, NULL: none, and its number there; 0: unknown. */
+/* Of a process as well: the container that it is in, NULL: none, and its number there; 0: unknown. */
 int recording_process_container(struct recording *recording, pid_t pid, const char *id,
 				pid_t pid_inside);
 
