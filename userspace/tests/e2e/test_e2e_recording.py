@@ -112,20 +112,29 @@ def test_kill_9(out: Path) -> None:
 def test_kill_9_at_any_moment(out: Path) -> None:
     """Of attaching, recording and detaching: a recording or none, a healthy target, and nothing left in the kernel."""
     held: dict[str, set[int]] = {"prog": set(), "link": set()}
+
+    def kill(tracer: subprocess.Popen[str]) -> None:
+        for kind, numbers in bpf_objects(tracer.pid).items():
+            held[kind] |= numbers
+        os.kill(tracer.pid, signal.SIGKILL)
+
     with running_loop() as program:
         words = ("-d", "100ms", "-p", str(program.pid))
         begun = time.monotonic()
         assert finish(start_record(out, *words)).status == 0
         whole = time.monotonic() - begun
-        for number in range(1, KILLED + 1):
+        for number in range(KILLED + 1):
             path = out.with_name(f"{number}.memtoll")
-            tracer = start_record(path, *words)
-            with suppress(subprocess.TimeoutExpired):
-                tracer.wait(whole * number / KILLED)
+            if number == 0:
+                # At what moment the others are killed is by chance: this one is seen at work.
+                tracer = start_record(path, "-p", str(program.pid))
+                wait_attached(tracer, program.pid)
+            else:
+                tracer = start_record(path, *words)
+                with suppress(subprocess.TimeoutExpired):
+                    tracer.wait(whole * number / KILLED)
             if tracer.poll() is None:
-                for kind, numbers in bpf_objects(tracer.pid).items():
-                    held[kind] |= numbers
-                os.kill(tracer.pid, signal.SIGKILL)
+                kill(tracer)
             assert finish(tracer).status in (0, -signal.SIGKILL)
             if path.exists():
                 # Also where a commit was under way.
@@ -137,7 +146,7 @@ def test_kill_9_at_any_moment(out: Path) -> None:
         program.beats()
         assert uprobe_pages(program.pid) <= 1
     names = {file.name.removesuffix("-journal") for file in out.parent.iterdir()}
-    assert names <= {out.name, *(f"{number}.memtoll" for number in range(1, KILLED + 1))}
+    assert names <= {out.name, *(f"{number}.memtoll" for number in range(KILLED + 1))}
 
 
 def test_kill_9_of_a_commands_tracer(out: Path) -> None:
