@@ -150,7 +150,7 @@ ONE_UNIT := $(notdir $(basename $(firstword $(wildcard userspace/tests/*/test_$(
 check: $(if $(ONE_UNIT),$(O)/tests/$(ONE_UNIT),$(O)/memtoll $(WORKLOADS)) $(if $(findstring fuzz,$(T)),tests-build)
 	$(Q)$(if $(ONE_UNIT),$<,$(RUN) one '$(T)')
 else
-check: deps-test ## the tests that need no root, in two minutes; T=NAME or T=PATH: one of all the tests
+check: deps-test ## the tests that need no root and are quick, in a minute; T=NAME or T=PATH: one of all the tests
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll $(UNIT_TESTS) $(WORKLOADS) $(FUZZERS)
 	$(Q)$(RUN) check $(UNIT_TESTS)
 endif

@@ -142,6 +142,7 @@ def test_closed_pipe(busy: Path) -> None:
     assert err == ""
 
 
+@pytest.mark.slow
 def test_full_device(busy: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -152,6 +153,7 @@ def test_full_device(busy: Path) -> None:
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
+@pytest.mark.slow
 def test_interrupted(heap_blocks: Path) -> None:
     """In the middle of a query: ended by the signal, without a word and soon."""
     process = started("report", endless(heap_blocks), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -178,6 +180,7 @@ def test_interrupted(heap_blocks: Path) -> None:
     assert (out, err) == ("", "")
 
 
+@pytest.mark.slow
 def test_interrupt_in_a_notebook(heap_blocks: Path) -> None:
     """As a library it is KeyboardInterrupt, like everywhere in Python."""
     with memtoll.open(endless(heap_blocks)) as rec:

@@ -33,6 +33,7 @@ def made(tmp_path: Path, name: str, seed: int, speed: float = 1.0, slices: int =
     return path
 
 
+@pytest.mark.slow
 def test_rates_are_those_of_the_tolls(tmp_path: Path) -> None:
     before, after = made(tmp_path, "before", 1), made(tmp_path, "after", 2, 3.0)
     both = memtoll.diff(before, after)
@@ -59,6 +60,7 @@ def test_rates_are_those_of_the_tolls(tmp_path: Path) -> None:
     assert "lost" in repr(both.toll)
 
 
+@pytest.mark.slow
 def test_per_unit_of_work(tmp_path: Path) -> None:
     before, after = made(tmp_path, "before", 1), made(tmp_path, "after", 1, slices=46)
     per_work = memtoll.diff(before, after, work_before=1000, work_after=500)
@@ -69,6 +71,7 @@ def test_per_unit_of_work(tmp_path: Path) -> None:
     assert np.allclose(per_work.toll["after"], per_second.toll["after"] * seconds[1] / 500)
 
 
+@pytest.mark.slow
 def test_sees_a_change_and_none_where_there_is_none(tmp_path: Path) -> None:
     before, same, more = (made(tmp_path, n, s, f) for n, s, f in (("b", 1, 1.0), ("s", 2, 1.0), ("m", 3, 2.0)))
     alike = memtoll.diff(before, same).toll

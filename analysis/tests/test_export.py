@@ -224,6 +224,7 @@ def test_directories(heap_blocks: Path, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"mine", "tables", heap_blocks.name}
 
 
+@pytest.mark.slow
 def test_modes_follow_the_umask(heap_blocks: Path, tmp_path: Path) -> None:
     old = os.umask(0o027)
     try:

@@ -195,6 +195,7 @@ def words_of(nb: Any) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_first_look_shows_what_is_stored_in_it(tmp_path: Path) -> None:
     """It reads what comes with the package, so that its outputs can be kept, and are those of today.
 

@@ -154,6 +154,7 @@ def test_foreign_schemas_are_refused(busy: Path, statements: tuple[str, ...]) ->
     assert state(busy) == before
 
 
+@pytest.mark.slow
 def test_long_names(heap_blocks: Path) -> None:
     """Work is in proportion to them."""
     altered(heap_blocks, f"UPDATE frame SET module = '{'b' * MIB}{'a' * MIB}', file = module, line = 1")
@@ -475,6 +476,7 @@ def test_facts_that_take_for_ever(heap_blocks: Path, monkeypatch: pytest.MonkeyP
     assert_one_line(raised.value, heap_blocks)
 
 
+@pytest.mark.slow
 def test_one_budget_for_all(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of work and memory. What is refused once is refused again, with the same words; holes make no file larger."""
     monkeypatch.setattr(memtoll.opening, "STEPS", 3_000_000)

@@ -98,6 +98,7 @@ def test_notebooks_show_them(busy: Path) -> None:
     assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_axes_of_the_caller(busy: Path) -> None:
     figure = Figure(figsize=(8, 6))
     own = figure.subplots(2, 3)
@@ -408,6 +409,7 @@ def test_before_and_after(tmp_path: Path) -> None:
 # ---- names
 
 
+@pytest.mark.slow
 def test_hostile_names_are_words(tmp_path: Path) -> None:
     path = tmp_path / "hostile.memtoll"
     hostile(path)

@@ -170,6 +170,7 @@ def hidden() -> set[bytes]:
     return {b"calloc_loop", b"demo", b"x86_64-linux-gnu", b"--touch", b"format-1", b"10485760 1009"}
 
 
+@pytest.mark.slow
 def test_page_and_exports(tmp_path: Path, hidden: set[bytes]) -> None:
     with memtoll.open(RECORDINGS / "format-1.memtoll", redact=True) as rec:
         made = {"html": page(rec).encode()}

@@ -15,6 +15,7 @@ import memtoll
 LINE = "lost: 69 ring_fault ("
 
 
+@pytest.mark.slow
 def test_tables_show_losses(busy: Path) -> None:
     with memtoll.open(busy) as rec:
         for name in memtoll.recording.NAMES:

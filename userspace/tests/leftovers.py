@@ -83,6 +83,10 @@ def cgroup_off(cgroup: Path) -> None:
     """The cgroup is a test's own, and so is whoever is in it, or in one below."""
     end = time.monotonic() + SECONDS
     while cgroup.is_dir():
+        # Who is frozen does not end.
+        for switch, thawed in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
+            with suppress(OSError):
+                (cgroup / switch).open("r+").write(thawed)
         for below in sorted(cgroup.rglob("cgroup.procs"), key=lambda path: -len(path.parts)):
             # Between the list and the deed they come and go.
             with suppress(OSError):

@@ -68,6 +68,7 @@ def outputs(path: Path, toll: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", [*EXAMPLES[1:], KEPT], ids=lambda path: str(path.stem))
+@pytest.mark.slow
 def test_nothing_is_told_and_nothing_changes(path: Path) -> None:
     plain = json.loads(memtoll("report", "--json", path).stdout)
     hidden = secrets(path)

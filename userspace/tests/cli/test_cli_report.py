@@ -264,6 +264,7 @@ def everything_said(path: Path) -> dict[str, str]:
     return {name: result.stdout for name, result in said.items()}
 
 
+@pytest.mark.slow
 def test_a_file_does_not_state_its_own_verdict(tmp_path: Path) -> None:
     path = tmp_path / "a.memtoll"
     facts.heap_blocks(path).database.close()
@@ -277,6 +278,7 @@ def test_a_file_does_not_state_its_own_verdict(tmp_path: Path) -> None:
         assert connection.execute("SELECT SUM(calls) FROM call WHERE call = 'calloc'").fetchone() == (3001,)
 
 
+@pytest.mark.slow
 def test_views_are_not_needed(tmp_path: Path) -> None:
     """They are for the SQLite shell: a recording is its tables."""
     path = tmp_path / "a.memtoll"
@@ -329,6 +331,7 @@ def test_foreign_schemas_are_refused(tmp_path: Path, statements: tuple[str, ...]
     refuse(path)
 
 
+@pytest.mark.slow
 def test_long_names(tmp_path: Path) -> None:
     """Work is in proportion to them."""
     path = tmp_path / "a.memtoll"

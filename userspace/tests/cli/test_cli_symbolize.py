@@ -153,6 +153,7 @@ def layout(kind: str, built: Built, directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["build-id", "root", "plain", "whole"])
+@pytest.mark.slow
 def test_names_and_lines_come_later(tmp_path: Path, built: Built, kind: str) -> None:
     path = tmp_path / "r.memtoll"
     addresses = list(range(built.start + 1, built.start + built.size, 3))

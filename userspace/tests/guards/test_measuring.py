@@ -78,6 +78,7 @@ def test_quiet_machine_decides() -> None:
     assert outcomes(0.005, 0.09)[Answer.HOLDS] == 0
 
 
+@pytest.mark.slow
 def test_noisy_machine_is_undecided() -> None:
     """Noise of twenty times the difference: mostly so, and next to never that the product is broken."""
     good, bad = outcomes(0.6, 0.03), outcomes(0.6, 0.09)

@@ -154,6 +154,7 @@ def test_version_decides_what_is_said(version: str, setting: str) -> None:
     assert setting in row["text"]
 
 
+@pytest.mark.slow
 def test_limits_of_versions() -> None:
     made = facts.heap_blocks()
     for since, before, valid in ((2036, 0, 1), (2037, 0, 0), (0, 2037, 1), (0, 2036, 0), (2030, 2040, 1)):
@@ -332,6 +333,7 @@ def test_blocks_of_the_heap_beside_larger_ones_of_the_same_place() -> None:
     assert "calloc-reuse-memset" not in given(made)
 
 
+@pytest.mark.slow
 def test_never_used_is_no_more_than_its_mapping_calls() -> None:
     made = facts.mapped_blocks()
     row = given(made)["never-used"]

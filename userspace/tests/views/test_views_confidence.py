@@ -90,6 +90,7 @@ def test_small_losses_are_one_quiet_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("build_id", ["", "0123456789abcdef"])
+@pytest.mark.slow
 def test_code_without_names_says_what_to_get(tmp_path: Path, build_id: str) -> None:
     path = tmp_path / "a.memtoll"
     made = facts.heap_blocks(path)

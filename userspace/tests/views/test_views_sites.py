@@ -96,6 +96,7 @@ def test_number_of_sites_is_that_of_printed_ones(alike: Path) -> None:
     assert json.loads(memtoll("report", alike, "--json", "--sites", "2").stdout)["sites"] == whole[:2]
 
 
+@pytest.mark.slow
 def test_facts_stay_apart(alike: Path) -> None:
 
     with closing(sqlite3.connect(alike)) as database:

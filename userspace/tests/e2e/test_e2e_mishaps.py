@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Bad days: a target that goes, stands still or is very large, a clock that steps, a machine without tracefs.
+
+Whatever happens, the target is unharmed, the kernel holds nothing afterwards, and the recording is whole or not there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from harness import (
+    MEMTOLL,
+    MIB,
+    PATIENCE,
+    Program,
+    bpf_objects,
+    changed_text,
+    finish,
+    integrity,
+    kernel_objects,
+    query,
+    record,
+    report,
+    spawn,
+    start_record,
+    tool,
+    wait_attached,
+    wait_slices,
+    wait_until,
+    workload,
+)
+from leftovers import noted
+
+pytestmark = pytest.mark.root
+
+TEN = 10 * MIB
+CALLS = 53
+# At so many moments of an attach, evenly from its start to its end, the target goes.
+MOMENTS = 11
+THREADS = 20_011
+
+
+def running_loop() -> Program:
+    return Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "600", "--rest", "20000")
+
+
+def held_objects(tracer: subprocess.Popen[str]) -> dict[str, set[int]]:
+    with suppress(FileNotFoundError):
+        return bpf_objects(tracer.pid)
+    return {}
+
+
+def wait_all_gone(held: dict[str, set[int]]) -> None:
+    for kind, numbers in held.items():
+        wait_until(lambda kind=kind, numbers=numbers: not numbers & kernel_objects(kind), f"the {kind}s to go")
+
+
+def test_target_dies_at_any_moment_of_the_attach(out: Path) -> None:
+    """A recording of what there was of it, or one line; never a probe that stays."""
+    with running_loop() as program:
+        begun = time.monotonic()
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        attached = time.monotonic() - begun
+        tracer.send_signal(signal.SIGINT)
+        assert finish(tracer).status == 0
+    held: dict[str, set[int]] = {"prog": set(), "link": set()}
+    for number in range(MOMENTS + 1):
+        path = out.with_name(f"{number}.memtoll")
+        with running_loop() as program:
+            tracer = start_record(path, "-p", str(program.pid))
+            if number < MOMENTS:
+                with suppress(subprocess.TimeoutExpired):
+                    tracer.wait(attached * number / MOMENTS)
+            else:
+                # At what moment the others die is by chance: this one has been attached to.
+                wait_attached(tracer, program.pid)
+            for kind, numbers in held_objects(tracer).items():
+                held[kind] |= numbers
+            program.process.kill()
+            # Without -d it records until the target has ended.
+            result = finish(tracer)
+        if path.exists():
+            assert result.status == 0, result
+            assert integrity(path) == "ok"
+            assert report(path)["complete"] is True
+        else:
+            assert result.status == 1, result
+            (line,) = result.stderr.splitlines()
+            assert str(program.pid) in line or "ended while attaching" in line
+    assert held["prog"], "no tracer was seen at its attach"
+    wait_all_gone(held)
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T", "it to stop")
+    yield
+    os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """In a group of the freezer's: what cgroup.freeze, or that controller, does to a paused container."""
+    two = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    group = Path("/sys/fs/cgroup" if two else "/sys/fs/cgroup/freezer") / f"memtoll-test-{os.getpid()}"
+    switch, state = (group / "cgroup.freeze", group / "cgroup.events") if two else [group / "freezer.state"] * 2
+    with noted("cgroup", group):
+        group.mkdir()
+        try:
+            (group / "cgroup.procs").write_text(str(pid))
+            switch.write_text("1" if two else "FROZEN")
+            wait_until(lambda: ("frozen 1" if two else "FROZEN\n") in state.read_text(), "it to freeze")
+            yield
+        finally:
+            switch.write_text("0" if two else "THAWED")
+            (group.parent / "cgroup.procs").write_text(str(pid))
+            wait_until(lambda: not (group / "cgroup.procs").read_text(), "it to leave")
+
+
+@pytest.mark.parametrize("still", [stopped, frozen])
+def test_target_stands_still(out: Path, still: type[stopped]) -> None:
+    """Attached to, recorded and left as any other: it has no part in that. What it does afterwards is seen."""
+    with running_loop() as program:
+        with still(program.pid):
+            tracer = start_record(out, "-p", str(program.pid))
+            wait_attached(tracer, program.pid)
+            wait_slices(out, 2)
+            assert query(out, "SELECT coalesce(sum(calls), 0) FROM call") == [(0,)]
+        wait_until(lambda: query(out, "SELECT coalesce(sum(calls), 0) FROM call")[0][0] > 10, "calls")
+        with still(program.pid):
+            tracer.send_signal(signal.SIGINT)
+            assert finish(tracer).status == 0
+            assert not changed_text(program.pid)
+        program.beats()
+    assert integrity(out) == "ok"
+    assert report(out)["complete"] is True
+
+
+def test_tracer_stands_still(out: Path) -> None:
+    """What happened meanwhile is all counted: the kernel counts it, not the tracer."""
+    with Program(workload("calloc_loop"), str(TEN), str(CALLS), "--wait") as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        with stopped(tracer.pid):
+            program.go()
+            program.process.wait(timeout=PATIENCE)
+        assert finish(tracer).status == 0
+    assert query(out, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(CALLS,)]
+
+
+def test_three_tracers_of_one_target(tmp_path: Path) -> None:
+    """Each counts all, and says that another one is in the price that it pays."""
+    paths = [tmp_path / f"{number}.memtoll" for number in range(3)]
+    with Program(workload("calloc_loop"), str(TEN), str(CALLS), "--wait") as program:
+        tracers = [start_record(path, "-p", str(program.pid)) for path in paths]
+        for tracer in tracers:
+            wait_attached(tracer, program.pid)
+        program.go()
+        program.process.wait(timeout=PATIENCE)
+        for tracer in tracers:
+            assert finish(tracer).status == 0
+    for path in paths:
+        assert query(path, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(CALLS,)]
+
+
+# A C library's clocks, of which the time of day goes back an hour at its third reading and forward two at its fifth.
+STEPPING = """
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	static _Atomic int readings;
+	int err = syscall(SYS_clock_gettime, clock, now);
+
+	if (!err && clock == CLOCK_REALTIME) {
+		int reading = ++readings;
+
+		now->tv_sec += reading > 4 ? 3600 : reading > 2 ? -3600 : 0;
+	}
+	return err;
+}
+"""
+
+
+def test_clock_steps(out: Path, tmp_path: Path) -> None:
+    """Times in a recording are of the clock that does not step: nothing lasts negative hours."""
+    source, library = tmp_path / "stepping.c", tmp_path / "stepping.so"
+    source.write_text(STEPPING)
+    subprocess.run([tool("gcc"), "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
+    words = [workload("calloc_loop"), str(TEN), str(CALLS)]
+    begun = time.monotonic()
+    result = finish(spawn([MEMTOLL, "record", "-o", out, "--", *words], {"LD_PRELOAD": str(library)}))
+    took = time.monotonic() - begun
+    assert result.status == 0, result
+    ((first, last, backwards),) = query(
+        out, "SELECT min(start_ns), max(end_ns), sum(end_ns < start_ns) FROM slice"
+    )
+    assert not backwards
+    assert 0 < last - first < took * 1e9
+    assert query(out, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(CALLS,)]
+
+
+@pytest.mark.machine
+def test_twenty_thousand_threads(out: Path) -> None:
+    """All alive at once, and each is counted. Two such programs would have more than pid_max of them."""
+    recording = record(out, command=[workload("crowd"), str(THREADS), "3"])
+    assert recording.site("crowd.c", "malloc", "malloc").calls == 3 * THREADS
+
+
+def test_without_tracefs(out: Path) -> None:
+    """Nor debugfs: neither is needed, or the kernel could not be traced in most containers."""
+    hidden = "for where in /sys/kernel/tracing /sys/kernel/debug; do umount -lR $where 2>/dev/null; done; exec \"$@\""
+    words = [workload("calloc_loop"), str(TEN), str(CALLS)]
+    unshare = [tool("unshare"), "--mount", "--propagation", "private", "sh", "-c", hidden, "sh"]
+    result = finish(spawn([*unshare, MEMTOLL, "record", "-o", out, "--", *words]))
+    assert result.status == 0, result
+    assert query(out, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(CALLS,)]
