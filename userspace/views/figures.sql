@@ -574,7 +574,14 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 	ELSE '''' END'),
 ('kernel_segment', 'x', 'CASE WHEN kernel_segment <> '''' THEN '' ('' || kernel_segment || '')''
 	ELSE '''' END'),
-('swap_segment', 'x', 'swap_segment'), ('cow_time', 't', 'cow_ns'),
+('swap_segment', 'x', 'swap_segment'),
+('swap_memory', 'x', 'CASE WHEN swap_segment <> ''''
+		THEN '', in shared memory ('' || swap_segment || '')''
+	WHEN swap_call <> '''' AND swap_segment = '''' THEN '', in shared memory''
+	WHEN swap_call <> '''' THEN '', in memory'' ELSE '''' END
+	|| CASE WHEN swap_call <> ''''
+		THEN '' of '' || swap_call || '' at '' || swap_made ELSE '''' END'),
+('cow_time', 't', 'cow_ns'),
 ('cow_faults', 'c cow', 'cow_faults'), ('cow_bytes', 'b', 'cow_bytes'),
 ('cow_place', 'x', 'cow_place'), ('file_time', 't', 'file_ns'),
 ('file_faults', 'c file.fault', 'file_faults'), ('file_major', 'c', 'file_major'),

@@ -164,16 +164,7 @@ template AS MATERIALIZED (
 			|| ' clears about {app_bytes} ({app_low_bytes} to '
 			|| '{app_high_bytes}), most at {app_place}{app_memory}.'
 		WHEN 'swap.in' THEN '{swap_faults} faults bring {swap_bytes} back from swap '
-			|| '({swap_from}), most at {swap_place}'
-			|| CASE WHEN m.swap_call <> ''
-				THEN CASE WHEN m.swap_segment <> ''
-						THEN ', in shared memory ({swap_segment})'
-					WHEN m.swap_segment = '' THEN ', in shared memory'
-					ELSE ', in memory' END
-					|| ' of {swap_call} at {swap_made}.'
-				WHEN m.swap_segment <> ''
-				THEN ', in shared memory ({swap_segment}).'
-				ELSE '.' END
+			|| '({swap_from}), most at {swap_place}{swap_memory}.'
 		WHEN 'reclaim' THEN 'it had to reclaim memory itself {reclaim_count} times, '
 			|| 'because '
 			|| '{reclaim_of} is full, and ' || CASE WHEN m.dominant = 'file'
@@ -182,7 +173,8 @@ template AS MATERIALIZED (
 			|| CASE WHEN m.dominant = 'file' THEN ''
 			WHEN 20 * m.swap_bytes < m.pushed_bytes
 				THEN '; hardly any of that came back.'
-				ELSE '; {swap_bytes} came back, most at {swap_place}.' END
+				ELSE '; {swap_bytes} came back, most at '
+					|| '{swap_place}{swap_memory}.' END
 		WHEN 'cow' THEN '{cow_faults} writes copy shared pages, {cow_bytes}, most at '
 			|| '{cow_place}.'
 		WHEN 'file.fault' THEN CASE WHEN m.shared_ns > m.file_ns

@@ -159,6 +159,21 @@ def test_shared_memory(boxed: Facts) -> None:
     assert "file-fault" not in advice(boxed)
 
 
+@pytest.mark.parametrize("segment", ["/memfd:pool", ""])
+def test_memory_is_named_where_reclaim_takes_most(boxed: Facts, segment: str) -> None:
+    """Which of the two takes longer is the machine's; whose memory went out and came back is not."""
+    if segment:
+        no_gauge_of_swap(boxed)
+        shared(boxed, segment)
+    else:
+        cyclic(boxed)
+    boxed.database.execute("UPDATE swap SET cpu_ns = 8 * cpu_ns WHERE what = 'reclaim_memcg'")
+    sentence = verdict(boxed)["sentence"]
+    assert "it had to reclaim memory itself 2,900 times" in sentence
+    named = f"in shared memory ({segment})." if segment else "in memory of malloc at pagez.c:17 (make_chunk)."
+    assert f"came back, most at pagez.c:23 (change_pages), {named}" in sentence
+
+
 def test_shared_memory_that_was_out_before(boxed: Facts) -> None:
     """Attached to: as much goes as comes, and half of it was out before that began."""
     no_gauge_of_swap(boxed)
