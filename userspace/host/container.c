@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "host/container.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,12 +130,26 @@ static size_t part_before(const char *path, const char **at)
 	return end - *at;
 }
 
+/* systemd.special(7): all that a user runs is below user-UID.slice. */
+static long user_of_path(const char *path)
+{
+	static const char slice[] = "/user.slice/user-";
+	const char *at = strstr(path, slice);
+	char *end;
+	long user;
+
+	if (!at || !g_ascii_isdigit(at[sizeof(slice) - 1]))
+		return -1;
+	user = strtol(at + sizeof(slice) - 1, &end, 10);
+	return g_str_has_prefix(end, ".slice/") && user < UINT32_MAX ? user : -1;
+}
+
 bool container_of_path(const char *path, struct container *container)
 {
 	const char *part = path + strlen(path);
 	size_t length;
 
-	*container = (struct container){ 0 };
+	*container = (struct container){ .user = user_of_path(path) };
 	do {
 		length = part_before(path, &part);
 		if (!length)

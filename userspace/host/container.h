@@ -26,6 +26,7 @@ struct container {
 	char *pod_namespace;
 	char *pod_uid;
 	size_t path_length; /* of the path up to its own cgroup: it may have made others below */
+	long user;	    /* whose session it runs in, and so whose runtime has made it; or -1 */
 };
 
 /*

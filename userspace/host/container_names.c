@@ -6,6 +6,7 @@
 #define _GNU_SOURCE 1
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,46 +56,62 @@
 	" NULL, NULL, NULL FROM json_each(?1) c WHERE CASE c.type WHEN 'object'"      \
 	" THEN json_extract(c.value, '$.id') = ?2 END LIMIT 1"
 
-static const struct source {
-	const char *runtime;
-	const char *directory; /* of root's: what it is a link to is root's doing */
-	const char *before;    /* the id; NULL: a list, whose name `after` is */
-	const char *after;
-	const char *query;
-} sources[] = {
-	{ "docker", "/var/lib/docker/containers", "", "/config.v2.json", DOCKER },
-	{ "docker", "/var/snap/docker/common/var-lib-docker/containers", "", "/config.v2.json",
-	  DOCKER },
-	{ "containerd", "/run/containerd/io.containerd.runtime.v2.task", "k8s.io/", "/config.json",
-	  ANNOTATED },
-	{ "containerd", "/run/containerd/io.containerd.runtime.v2.task", "default/", "/config.json",
-	  ANNOTATED },
-	{ "containerd", "/run/k3s/containerd/io.containerd.runtime.v2.task", "k8s.io/",
-	  "/config.json", ANNOTATED },
-	{ "containerd", "/run/k0s/containerd/io.containerd.runtime.v2.task", "k8s.io/",
-	  "/config.json", ANNOTATED },
-	{ "containerd", "/var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task",
-	  "k8s.io/", "/config.json", ANNOTATED },
-	{ "cri-o", "/run/containers/storage/overlay-containers", "", "/userdata/config.json",
-	  ANNOTATED },
-	{ "cri-o", "/var/lib/containers/storage/overlay-containers", "", "/userdata/config.json",
-	  ANNOTATED },
-	{ "podman", "/var/lib/containers/storage/overlay-containers", NULL, "containers.json",
-	  LISTED },
-	{ "podman", "/var/lib/containers/storage/overlay-containers", NULL,
-	  "volatile-containers.json", LISTED },
+/* ?1: the text. Where dockerd keeps all (dockerd(8): --data-root). */
+#define DOCKER_ROOT "SELECT json_extract(?1, '$.\"data-root\"') WHERE ?2 <> ''"
+#define DOCKER_SETTINGS "daemon.json"
+
+enum place {
+	OF_MACHINE, /* of root's: what it is a link to is root's doing */
+	AT_HOME,    /* of whose session the container runs in */
+	MOVED,	    /* below where the daemon's settings have it */
 };
 
-/* The directory, where nobody else may have put things into it. Or -1. */
-static int open_directory(const char *root, const char *directory)
+static const struct source {
+	const char *runtime;
+	const char *directory;
+	const char *before; /* the id; NULL: a list, whose name `after` is */
+	const char *after;
+	const char *query;
+	enum place place;
+} sources[] = {
+	{ "docker", "/var/lib/docker/containers", "", "/config.v2.json", DOCKER, OF_MACHINE },
+	{ "docker", "/var/snap/docker/common/var-lib-docker/containers", "", "/config.v2.json",
+	  DOCKER, OF_MACHINE },
+	{ "containerd", "/run/containerd/io.containerd.runtime.v2.task", "k8s.io/", "/config.json",
+	  ANNOTATED, OF_MACHINE },
+	{ "containerd", "/run/containerd/io.containerd.runtime.v2.task", "default/", "/config.json",
+	  ANNOTATED, OF_MACHINE },
+	{ "containerd", "/run/k3s/containerd/io.containerd.runtime.v2.task", "k8s.io/",
+	  "/config.json", ANNOTATED, OF_MACHINE },
+	{ "containerd", "/run/k0s/containerd/io.containerd.runtime.v2.task", "k8s.io/",
+	  "/config.json", ANNOTATED, OF_MACHINE },
+	{ "containerd", "/var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task",
+	  "k8s.io/", "/config.json", ANNOTATED, OF_MACHINE },
+	{ "cri-o", "/run/containers/storage/overlay-containers", "", "/userdata/config.json",
+	  ANNOTATED, OF_MACHINE },
+	{ "cri-o", "/var/lib/containers/storage/overlay-containers", "", "/userdata/config.json",
+	  ANNOTATED, OF_MACHINE },
+	{ "podman", "/var/lib/containers/storage/overlay-containers", NULL, "containers.json",
+	  LISTED, OF_MACHINE },
+	{ "podman", "/var/lib/containers/storage/overlay-containers", NULL,
+	  "volatile-containers.json", LISTED, OF_MACHINE },
+	{ "docker", "/containers", "", "/config.v2.json", DOCKER, MOVED },
+	{ "docker", "/.local/share/docker/containers", "", "/config.v2.json", DOCKER, AT_HOME },
+	{ "podman", "/.local/share/containers/storage/overlay-containers", NULL, "containers.json",
+	  LISTED, AT_HOME },
+	{ "podman", "/.local/share/containers/storage/overlay-containers", NULL,
+	  "volatile-containers.json", LISTED, AT_HOME },
+};
+
+/* The directory, where nobody but owner may have put things into it. Or -1. */
+static int open_directory(const char *path, uid_t owner)
 {
-	g_autofree char *path = g_strconcat(root, directory, NULL);
 	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat status;
 
 	if (fd < 0)
 		return -1;
-	if (!fstat(fd, &status) && (!status.st_uid || status.st_uid == geteuid()) &&
+	if (!fstat(fd, &status) && status.st_uid == owner &&
 	    !(status.st_mode & (S_IWGRP | S_IWOTH)))
 		return fd;
 	close(fd);
@@ -143,23 +160,22 @@ static char *read_whole(int fd, size_t *length)
 	return text;
 }
 
-static char *read_source(const char *root, const struct source *source, const char *id,
-			 size_t *length)
+static char *read_below(const char *directory, uid_t owner, const char *path, size_t *length)
 {
-	g_autofree char *path = source->before ?
-					g_strconcat(source->before, id, source->after, NULL) :
-					g_strdup(source->after);
-	int directory = open_directory(root, source->directory), fd;
+	int place = open_directory(directory, owner), fd;
 	char *text = NULL;
 
-	if (directory < 0)
+	/* Root's, and in a container or a test its own. */
+	if (place < 0 && !owner && geteuid())
+		place = open_directory(directory, geteuid());
+	if (place < 0)
 		return NULL;
-	fd = open_below(directory, path);
+	fd = open_below(place, path);
 	if (fd >= 0) {
 		text = read_whole(fd, length);
 		close(fd);
 	}
-	close(directory);
+	close(place);
 	return text;
 }
 
@@ -177,23 +193,41 @@ static char *name_of(sqlite3_stmt *row, int column)
 	return g_strdup(text);
 }
 
+/* A query over a text, on its first row; NULL: there is none. */
+static sqlite3_stmt *ask(sqlite3 *database, const char *query, const char *text, size_t length,
+			 const char *id)
+{
+	sqlite3_stmt *row = NULL;
+
+	if (sqlite3_prepare_v2(database, query, -1, &row, NULL) == SQLITE_OK) {
+		sqlite3_bind_text(row, 1, text, (int)length, SQLITE_STATIC);
+		sqlite3_bind_text(row, 2, id, -1, SQLITE_STATIC);
+		if (sqlite3_step(row) == SQLITE_ROW)
+			return row;
+	}
+	sqlite3_finalize(row);
+	return NULL;
+}
+
+static bool is_json(sqlite3 *database, const char *text, size_t length)
+{
+	sqlite3_stmt *row =
+		ask(database, "SELECT 1 WHERE json_valid(?1) AND ?2 = ''", text, length, "");
+	const bool is = row != NULL;
+
+	sqlite3_finalize(row);
+	return is;
+}
+
 /* False: the text does not tell of it. */
 static bool take_names(sqlite3 *database, const char *query, const char *text, size_t length,
 		       struct container *container)
 {
-	sqlite3_stmt *row = NULL;
-	bool found = false;
+	sqlite3_stmt *row = is_json(database, text, length) ?
+				    ask(database, query, text, length, container->id) :
+				    NULL;
+	const bool found = row != NULL;
 
-	if (sqlite3_prepare_v2(database, "SELECT json_valid(?1)", -1, &row, NULL) == SQLITE_OK) {
-		sqlite3_bind_text(row, 1, text, (int)length, SQLITE_STATIC);
-		found = sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
-	}
-	sqlite3_finalize(row);
-	if (!found || sqlite3_prepare_v2(database, query, -1, &row, NULL) != SQLITE_OK)
-		return false;
-	sqlite3_bind_text(row, 1, text, (int)length, SQLITE_STATIC);
-	sqlite3_bind_text(row, 2, container->id, -1, SQLITE_STATIC);
-	found = sqlite3_step(row) == SQLITE_ROW;
 	if (found) {
 		g_autofree char *uid = name_of(row, 4);
 
@@ -217,6 +251,70 @@ static void forget_names(struct container *container)
 	g_clear_pointer(&container->pod_namespace, g_free);
 }
 
+/* Where root's files say that users live, without asking a network's directory. Freed by the caller. */
+static char *home_of(const char *root, long user)
+{
+	g_autofree char *name = g_strconcat(root, "/etc/passwd", NULL);
+	FILE *file = user < 0 ? NULL : fopen(name, "re");
+	const struct passwd *entry;
+	char *home = NULL;
+
+	while (file && !home && (entry = fgetpwent(file)))
+		if (entry->pw_uid == (uid_t)user && entry->pw_dir[0] == '/')
+			home = g_strdup(entry->pw_dir);
+	if (file)
+		fclose(file);
+	return home;
+}
+
+/* Freed by the caller; NULL: it is where it is for everybody. */
+static char *docker_root(const char *root, sqlite3 *database)
+{
+	g_autofree char *settings = g_strconcat(root, "/etc/docker", NULL);
+	size_t length = 0;
+	g_autofree char *text = read_below(settings, 0, DOCKER_SETTINGS, &length);
+	sqlite3_stmt *row = text && is_json(database, text, length) ?
+				    ask(database, DOCKER_ROOT, text, length, "x") :
+				    NULL;
+	const char *path = row ? (const char *)sqlite3_column_text(row, 0) : NULL;
+	char *moved = path && path[0] == '/' ? g_strdup(path) : NULL;
+
+	sqlite3_finalize(row);
+	return moved;
+}
+
+/* Freed by the caller; NULL: this machine has none, for this container. */
+static char *directory_of(const char *root, const struct source *source, sqlite3 *database,
+			  const struct container *container)
+{
+	g_autofree char *base = NULL;
+
+	if (source->place == AT_HOME)
+		base = home_of(root, container->user);
+	else if (source->place == MOVED)
+		base = docker_root(root, database);
+	else
+		base = g_strdup("");
+	return base ? g_strconcat(root, base, source->directory, NULL) : NULL;
+}
+
+static bool read_source(const char *root, const struct source *source, sqlite3 *database,
+			struct container *container)
+{
+	g_autofree char *directory = directory_of(root, source, database, container);
+	g_autofree char *path =
+		source->before ? g_strconcat(source->before, container->id, source->after, NULL) :
+				 g_strdup(source->after);
+	const uid_t owner = source->place == AT_HOME ? (uid_t)container->user : 0;
+	size_t length = 0;
+	g_autofree char *text = directory ? read_below(directory, owner, path, &length) : NULL;
+
+	if (text && take_names(database, source->query, text, length, container))
+		return true;
+	forget_names(container);
+	return false;
+}
+
 void container_read_names(const char *root, struct container *container)
 {
 	sqlite3 *database = NULL;
@@ -226,18 +324,11 @@ void container_read_names(const char *root, struct container *container)
 	if (sqlite3_open(":memory:", &database) != SQLITE_OK)
 		goto out;
 	for (i = 0; i < G_N_ELEMENTS(sources) && !found; i++) {
-		const struct source *source = &sources[i];
-		g_autofree char *text = NULL;
-		size_t length = 0;
-
-		if (container->runtime && strcmp(container->runtime, source->runtime))
+		if (container->runtime && strcmp(container->runtime, sources[i].runtime))
 			continue;
-		text = read_source(root, source, container->id, &length);
-		found = text && take_names(database, source->query, text, length, container);
-		if (!found)
-			forget_names(container);
-		else if (!container->runtime)
-			container->runtime = source->runtime;
+		found = read_source(root, &sources[i], database, container);
+		if (found && !container->runtime)
+			container->runtime = sources[i].runtime;
 	}
 out:
 	sqlite3_close(database);

@@ -290,6 +290,51 @@ static void test_hostile_files(void **state)
 	assert_int_equal(unlink(own), 0);
 }
 
+#define AT_HOME "home/x/.local/share/"
+#define ROOTLESS AT_HOME "containers/storage/overlay-containers/"
+#define SESSION(user) "/user.slice/user-" user ".slice/user@" user ".service/user.slice/"
+
+/* Where the daemon's settings have moved them, and where users keep theirs, as the passwords' file says. */
+static void test_elsewhere(void **state)
+{
+	g_autofree char *user = g_strdup_printf("%u", (unsigned int)geteuid());
+	g_autofree char *passwd = g_strdup_printf("nobody:x:65534:65534::/:/bin/false\n"
+						  "x:x:%s:%s::/home/x:/bin/sh\n",
+						  user, user);
+	g_autofree char *podman =
+		g_strdup_printf(SESSION("%s") "libpod-" A ".scope/container", user, user);
+	g_autofree char *docker = g_strdup_printf(SESSION("%s") "docker-" A ".scope", user, user);
+	g_autofree char *storage = g_build_filename(root, ROOTLESS, NULL);
+
+	(void)state;
+	put("srv/docker/containers/" A "/config.v2.json", WEB);
+	assert_names(UNKNOWN);
+	put("etc/docker/daemon.json", "{\"data-root\": \"/srv/docker\"}");
+	assert_names("/docker/" A, "web", NULL, NULL, "docker");
+	put("etc/docker/daemon.json", "{\"data-root\": [\"/srv/docker\"]}");
+	assert_names(UNKNOWN);
+	put("etc/docker/daemon.json", "{}");
+	assert_names(UNKNOWN);
+
+	put(ROOTLESS "containers.json", "[{\"id\":\"" A "\",\"names\":[\"own\"]}]");
+	put(AT_HOME "docker/containers/" A "/config.v2.json", WEB);
+	assert_names(podman, "0a1b2c3d4e5f", NULL, NULL, "podman");
+	put("etc/passwd", passwd);
+	assert_names(podman, "own", NULL, NULL, "podman");
+	assert_names(docker, "web", NULL, NULL, "docker");
+	/* Another user's session, and no user's at all. */
+	assert_names(SESSION("4242") "libpod-" A ".scope", "0a1b2c3d4e5f", NULL, NULL, "podman");
+	assert_names("/machine.slice/libpod-" A ".scope", "0a1b2c3d4e5f", NULL, NULL, "podman");
+	/* Others could have written it. */
+	assert_int_equal(chmod(storage, 0777), 0);
+	assert_names(podman, "0a1b2c3d4e5f", NULL, NULL, "podman");
+	assert_int_equal(chmod(storage, 0700), 0);
+	if (!geteuid()) {
+		assert_int_equal(chown(storage, 65534, 65534), 0);
+		assert_names(podman, "0a1b2c3d4e5f", NULL, NULL, "podman");
+	}
+}
+
 /* ---- by name ---- */
 
 static void make_group(const char *path)
@@ -386,10 +431,8 @@ static int remove_root(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),
-		IN_ROOT(test_names),
-		IN_ROOT(test_hostile_files),
-		IN_ROOT(test_find),
+		cmocka_unit_test(test_shapes), IN_ROOT(test_names), IN_ROOT(test_hostile_files),
+		IN_ROOT(test_elsewhere),       IN_ROOT(test_find),
 	};
 
 	return cmocka_run_group_tests_name("container", tests, NULL, NULL);
